@@ -1,0 +1,107 @@
+/* array.h - array programs: operators on whole arrays, before any splitting into blocks.
+ *
+ * ONNX operators are decomposed into the few array ops of array.def on the way in, so that every
+ * pass below sees one vocabulary: elementwise expressions, contractions, reductions, scans, views
+ * and misc.  Broadcasting follows numpy (axes aligned from the last).
+ */
+#ifndef BB_GRAPH_ARRAY_H
+#define BB_GRAPH_ARRAY_H
+
+#include "../program.h"
+
+typedef enum bb_array_op {
+#define BB_ARRAY_OP(id, name, description) BB_A_##id,
+#include "array.def"
+#undef BB_ARRAY_OP
+  BB_ARRAY_OP_COUNT
+} bb_array_op;
+
+/* A value of an array program: an input, a constant or a result. */
+typedef struct bb_array_value {
+  const char *name;
+  bb_dtype dtype;
+  uint32_t rank;
+  const bb_extent *const *shape;
+  uint32_t producer, port;       /* node, BB_NONE for inputs and constants */
+  bool is_input;
+  const void *data;              /* constants: little-endian, contiguous, owned by the program */
+  size_t bytes;
+  /* Axis factoring: axis a of the value is the product of dims factor[a][0..factors[a]-1], outer to
+   * inner; no factors for extent 1. NULL until factoring has run. */
+  const uint32_t *factors;
+  const bb_dim *const *factor;
+} bb_array_value;
+
+typedef struct bb_array_node {
+  bb_array_op op;
+  bool removed;
+  const char *name;             /* the model's node, for messages */
+  uint32_t nin, nout;
+  uint32_t *in, *out;           /* values */
+  const bb_expr *expr;          /* ELEMENTWISE: coordinates are BB_COORD_AXIS + k */
+  const bb_monoid *monoid;      /* REDUCE, ARGREDUCE, SCAN */
+  uint32_t count;               /* of `ints` */
+  const int64_t *ints;          /* see array.def */
+  const bb_misc *misc;          /* MISC */
+} bb_array_node;
+
+typedef struct bb_array {
+  bb_program *program;
+  uint32_t values, value_capacity;
+  bb_array_value *value;
+  uint32_t nodes, node_capacity;
+  bb_array_node *node;          /* in topological order whenever a pass returns */
+  uint32_t inputs, outputs;
+  uint32_t *input, *output;     /* values, in the model's order */
+  const char **output_name;
+} bb_array;
+
+bb_array *bb_array_create(bb_program *program);
+uint32_t bb_array_value_add(bb_array *array, const char *name, bb_dtype dtype, uint32_t rank,
+                            const bb_extent *const *shape);
+uint32_t bb_array_node_add(bb_array *array, bb_array_op op, const char *name, uint32_t nin,
+                           const uint32_t *in, uint32_t nout, const uint32_t *out);
+
+/* Builders that infer the result's shape; they fail the context when operands do not fit, with the
+ * node's name in the message.  Each gives the result value. */
+uint32_t bb_array_constant(bb_array *array, const char *name, bb_dtype dtype, uint32_t rank,
+                           const int64_t *shape, const void *data, size_t bytes);
+uint32_t bb_array_elementwise(bb_array *array, const char *name, const bb_expr *expr,
+                              uint32_t count, const uint32_t *in);
+uint32_t bb_array_contract(bb_array *array, const char *name, uint32_t a, uint32_t b,
+                           const int64_t *labels_a, const int64_t *labels_b, uint32_t rank,
+                           const int64_t *labels_out);
+uint32_t bb_array_reduce(bb_array *array, const char *name, const bb_monoid *monoid, uint32_t in,
+                         uint32_t count, const int64_t *axes, bool keep);
+uint32_t bb_array_reshape(bb_array *array, const char *name, uint32_t in, uint32_t rank,
+                          const bb_extent *const *shape);
+uint32_t bb_array_transpose(bb_array *array, const char *name, uint32_t in, const int64_t *perm);
+uint32_t bb_array_broadcast(bb_array *array, const char *name, uint32_t in, uint32_t rank,
+                            const bb_extent *const *shape);
+uint32_t bb_array_slice(bb_array *array, const char *name, uint32_t in, uint32_t axis,
+                        int64_t start, int64_t step, int64_t length);
+uint32_t bb_array_concat(bb_array *array, const char *name, uint32_t count, const uint32_t *in,
+                         uint32_t axis);
+/* Inclusive scan along an axis with the sum (more monoids later). */
+uint32_t bb_array_scan(bb_array *array, const char *name, const bb_monoid *monoid, uint32_t in,
+                       uint32_t axis, bool exclusive, bool reverse);
+/* Index (i64) of the largest or smallest element along an axis. */
+uint32_t bb_array_argreduce(bb_array *array, const char *name, const bb_monoid *monoid,
+                            uint32_t in, uint32_t axis, bool keep);
+
+/* --- the passes, in the order the driver runs them (each one file in graph/array/) --- */
+
+/* Folds constants and shapes: what depends on constants only and is small is computed now; larger
+ * constant subgraphs are left, to run once at load. Removes what no output needs. */
+void bb_array_fold(bb_array *array);
+/* Constant masks and biases that equal a closed form of their coordinates become expressions. */
+void bb_array_structure(bb_array *array);
+/* Canonical forms: a table of array-level rewrites, to a fixed point. */
+void bb_array_canonicalise(bb_array *array);
+/* Splits axes so that every axis of every value is a product of dims, and reshape, transpose,
+ * broadcast and regular slices are renamings. */
+void bb_array_factor(bb_array *array);
+/* Makes program->root: every array op's block subgraph, unfused (the paper's Table 2). */
+void bb_array_lower(bb_array *array);
+
+#endif

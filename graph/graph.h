@@ -1,0 +1,186 @@
+/* graph.h - one level of a block program: nodes, ports, edges, and how to edit them.
+ *
+ * A block program is a hierarchical directed acyclic graph (Blockbuster, section 2.1).  One
+ * bb_graph is one level; a map node owns the level inside it.  Nodes are named by index in their
+ * level; an index stays valid until the node is removed, and is not reused.  A node also has a serial,
+ * its creation number in the program: it is the stable id of pictures and the tie-break of the
+ * rules.  Node and port pointers stay valid until a port is added to that node.
+ *
+ * Levels are shared between snapshots.  Before editing a level, own it: bb_graph_own() at the
+ * root and bb_map_own() on the way down give a level that nobody else holds (copy on write; node
+ * indices and serials are kept).  Everything lives in the program's arena and dies with it.
+ *
+ * An edge is buffered exactly when its type is a list or it touches a program input or output:
+ * derived (bb_edge_is_buffered), never stored.
+ */
+#ifndef BB_GRAPH_GRAPH_H
+#define BB_GRAPH_GRAPH_H
+
+#include "op.h"
+
+#define BB_NONE UINT32_MAX
+#define BB_WHOLE UINT32_MAX /* a map's in-port that gets the list as it is */
+
+typedef struct bb_graph bb_graph;
+struct bb_access;
+struct bb_misc;
+
+typedef enum bb_kind {
+  BB_NODE_REMOVED,
+  BB_NODE_INPUT,    /* 0 -> 1.  At the root: a view of a program tensor.  Inside: an in-port. */
+  BB_NODE_OUTPUT,   /* 1 -> 0.  At the root: a program tensor.  Inside: an out-port. */
+  BB_NODE_FUNC,     /* functional op on items */
+  BB_NODE_MAP,      /* a loop over one dim around an inner graph */
+  BB_NODE_REDUCE,   /* folds (or scans) one level of each operand with a monoid */
+  BB_NODE_VIEW,     /* root only: renames, sub-ranges and joins whole values; moves no data */
+  BB_NODE_MISC      /* root only: a reference kernel on whole values */
+} bb_kind;
+
+/* An out-port of a node of the level at hand. */
+typedef struct bb_value {
+  uint32_t node, port;
+} bb_value;
+
+/* An in-port of a node of the level at hand: who uses a value. */
+typedef struct bb_use {
+  uint32_t node, port;
+} bb_use;
+
+typedef struct bb_in {
+  bb_value src;
+  uint32_t level;    /* MAP: the list level iterated, or BB_WHOLE.  REDUCE: the level folded. */
+  bb_use next, prev; /* the other uses of src; owned by graph.c */
+} bb_in;
+
+typedef enum bb_out_mode {
+  BB_OUT_COLLECT,   /* a list over the map's dim, outermost, of the inner value */
+  BB_OUT_FOLD,      /* the inner values folded by a monoid: Rule 3 put a reduction here */
+  BB_OUT_INVARIANT  /* equal in every iteration, stored once */
+} bb_out_mode;
+
+typedef struct bb_out {
+  const bb_type *type;
+  bb_out_mode mode;       /* MAP only, as all below */
+  bb_axis axis;           /* COLLECT: the axis of the new level */
+  const bb_monoid *fold;  /* FOLD: components stand in neighbouring ports, */
+  uint32_t component;     /*   this one's number from 0 */
+  bb_use first;           /* first use; owned by graph.c */
+} bb_out;
+
+typedef enum bb_reduce_mode {
+  BB_REDUCE_FOLD,            /* list -> item */
+  BB_REDUCE_SCAN,            /* list -> list of inclusive prefixes */
+  BB_REDUCE_SCAN_EXCLUSIVE   /* list -> list of exclusive prefixes, first the empty element */
+} bb_reduce_mode;
+
+typedef struct bb_node {
+  bb_kind kind;
+  uint32_t serial;
+  uint32_t nin, nout;
+  bb_in *in;
+  bb_out *out;
+  const char *name;             /* where it came from, for messages; not part of the program */
+  bb_op op;                     /* FUNC */
+  const bb_expr *expr;          /* FUNC ELEMENTWISE */
+  const bb_monoid *monoid;      /* REDUCE */
+  bb_reduce_mode reduce;        /* REDUCE */
+  bb_dim dim;                   /* MAP */
+  bb_graph *inner;              /* MAP: read it; edit it through bb_map_own() */
+  uint32_t tensor;              /* root INPUT, OUTPUT: index into the program's tensors */
+  const struct bb_access *access; /* root INPUT, OUTPUT, VIEW */
+  const struct bb_misc *misc;   /* MISC */
+} bb_node;
+
+struct bb_graph {
+  bb_program *program;
+  uint32_t holders;  /* how many maps, snapshots and roots hold this level */
+  uint32_t count;    /* nodes ever added; walk 0..count-1, skipping BB_NODE_REMOVED */
+  uint32_t live;     /* nodes not removed */
+  uint32_t capacity;
+  bb_node **node;
+  uint32_t ninputs, noutputs; /* in port order of the enclosing map, or of the program */
+  uint32_t input_capacity, output_capacity;
+  uint32_t *input, *output;   /* node indices */
+};
+
+/* --- building and editing; none of these checks types, the verifier does --- */
+
+bb_graph *bb_graph_create(bb_program *program);
+
+/* Adds a node; its in-ports are not connected, its out types NULL.  Returns its index. */
+uint32_t bb_node_add(bb_graph *graph, bb_kind kind, uint32_t nin, uint32_t nout);
+/* Removes a node without uses; its in-ports are disconnected. */
+void bb_node_remove(bb_graph *graph, uint32_t node);
+
+void bb_connect(bb_graph *graph, uint32_t node, uint32_t port, bb_value src);
+void bb_replace_uses(bb_graph *graph, bb_value old, bb_value with);
+
+uint32_t bb_in_add(bb_graph *graph, uint32_t node, bb_value src, uint32_t level);
+void bb_in_remove(bb_graph *graph, uint32_t node, uint32_t port);   /* later ports move down */
+uint32_t bb_out_add(bb_graph *graph, uint32_t node, const bb_type *type);
+void bb_out_remove(bb_graph *graph, uint32_t node, uint32_t port);  /* must have no uses */
+
+/* --- convenience on top of the above --- */
+
+/* Inputs and outputs of a level; appended to graph->input / graph->output. */
+bb_value bb_input_add(bb_graph *graph, const bb_type *type);
+uint32_t bb_output_add(bb_graph *graph, bb_value src);
+/* A functional node; its out types follow from the operands'.  Fails the context if they do not
+ * fit.  Gives port 0. */
+bb_value bb_func_add(bb_graph *graph, bb_op op, const bb_expr *expr, uint32_t count,
+                     const bb_value *in);
+/* A reduction of level `level` of `count` lists. Gives port 0. */
+bb_value bb_reduce_add(bb_graph *graph, const bb_monoid *monoid, bb_reduce_mode mode,
+                       uint32_t level, uint32_t count, const bb_value *in);
+/* An empty map over dim with an empty inner level, without ports. */
+uint32_t bb_map_add(bb_graph *graph, bb_dim dim);
+/* Adds an in-port and the inner INPUT node it feeds; gives the inner value.  An equal port (same
+ * source, same level) is shared. The inner level must be owned. */
+bb_value bb_map_in(bb_graph *graph, uint32_t map, bb_value src, uint32_t level);
+/* Adds an out-port for an inner value; gives the outer value. `axis` for COLLECT: which axis of
+ * the inner item this map's loop chunks. */
+bb_value bb_map_collect(bb_graph *graph, uint32_t map, bb_value inner, bb_axis axis);
+bb_value bb_map_fold(bb_graph *graph, uint32_t map, bb_value inner, const bb_monoid *monoid,
+                     uint32_t component);
+bb_value bb_map_invariant(bb_graph *graph, uint32_t map, bb_value inner);
+/* Removes an in-port (whose inner INPUT has no uses) or an out-port (without uses) of a map. */
+void bb_map_in_remove(bb_graph *graph, uint32_t map, uint32_t port);
+void bb_map_out_remove(bb_graph *graph, uint32_t map, uint32_t port);
+
+/* --- ownership of levels --- */
+
+bb_graph *bb_graph_hold(bb_graph *graph);          /* one more holder: a snapshot */
+bb_graph *bb_graph_own(bb_graph **root);           /* *root, replaced by a copy if shared */
+bb_graph *bb_map_own(bb_graph *graph, uint32_t map); /* the inner level, likewise; graph is owned */
+/* A deep copy that shares nothing with the original. */
+bb_graph *bb_graph_copy(bb_graph *graph);
+
+/* --- reading --- */
+
+static inline bb_node *bb_node_get(const bb_graph *graph, uint32_t node) {
+  return graph->node[node];
+}
+static inline bb_value bb_src(const bb_graph *graph, uint32_t node, uint32_t port) {
+  return graph->node[node]->in[port].src;
+}
+static inline const bb_type *bb_type_of(const bb_graph *graph, bb_value value) {
+  return graph->node[value.node]->out[value.port].type;
+}
+static inline bool bb_value_equal(bb_value a, bb_value b) {
+  return a.node == b.node && a.port == b.port;
+}
+/* Uses of a value, latest first:
+ *   for (bb_use u = bb_first_use(g, v); u.node != BB_NONE; u = bb_next_use(g, u)) */
+static inline bb_use bb_first_use(const bb_graph *graph, bb_value value) {
+  return graph->node[value.node]->out[value.port].first;
+}
+static inline bb_use bb_next_use(const bb_graph *graph, bb_use use) {
+  return graph->node[use.node]->in[use.port].next;
+}
+uint32_t bb_use_count(const bb_graph *graph, bb_value value);
+bool bb_edge_is_buffered(const bb_graph *graph, bb_use use);
+/* The level's nodes in topological order, among ready nodes the least serial first; `order` has
+ * room for graph->live.  Returns how many were ordered: fewer than live means a cycle. */
+uint32_t bb_topological_order(const bb_graph *graph, bb_arena *scratch, uint32_t *order);
+
+#endif

@@ -1,0 +1,128 @@
+/* program.h - a program in the making: everything its stages share, and the stages themselves.
+ *
+ * One bb_program holds the tables (dims, symbols, types, expressions, tensors) and, as far as they
+ * have been made, the array program, the block program, its candidates and their snapshots.  All
+ * of it lives in one arena and dies with bb_program_destroy().
+ */
+#ifndef BB_GRAPH_PROGRAM_H
+#define BB_GRAPH_PROGRAM_H
+
+#include "access.h"
+#include "graph.h"
+
+struct bb_array; /* array/array.h */
+
+typedef enum bb_tensor_role {
+  BB_TENSOR_INPUT,    /* bound by the caller at each run */
+  BB_TENSOR_OUTPUT,   /* given back to the caller */
+  BB_TENSOR_CONSTANT, /* has data */
+  BB_TENSOR_LOCAL     /* between candidates; computed at load if `once` */
+} bb_tensor_role;
+
+/* A dense row-major array in memory.  Its axes after factoring: outer to inner, one dim each; the
+ * caller's shape is kept beside them, since several dims may make one axis of it. */
+typedef struct bb_tensor {
+  const char *name;         /* as in the model: any bytes; printed quoted */
+  bb_dtype dtype;
+  bb_tensor_role role;
+  bool once;                /* LOCAL: depends on constants only */
+  uint32_t rank;            /* the caller's shape */
+  const bb_extent *const *shape;
+  uint32_t axes;            /* the factored shape */
+  const bb_dim *axis;
+  const void *data;         /* CONSTANT: little-endian, contiguous, maybe unaligned; owned by the program */
+  size_t bytes;
+} bb_tensor;
+
+/* An operator without a block form.  Attributes are kept as a little text-free table. */
+typedef struct bb_attribute {
+  const char *name;
+  enum { BB_ATTR_INT, BB_ATTR_FLOAT, BB_ATTR_TEXT, BB_ATTR_INTS, BB_ATTR_FLOATS } kind;
+  int64_t i;
+  double f;
+  const char *text;
+  uint32_t count;
+  const int64_t *ints;
+  const double *floats;
+} bb_attribute;
+
+typedef struct bb_misc {
+  const char *domain, *op;   /* "" and "Gather" */
+  uint32_t version;          /* opset version the model uses */
+  uint32_t count;
+  const bb_attribute *attribute;
+} bb_misc;
+
+typedef struct bb_snapshot {
+  uint32_t step;      /* rewrites applied when it was taken */
+  bb_graph *graph;
+  double operations;  /* counted operations and buffered bytes, once measured; else < 0 */
+  double buffered;
+} bb_snapshot;
+
+/* A convex sub-program of the root without misc; its graph is a block program whose inputs and
+ * outputs are program tensors. */
+typedef struct bb_candidate {
+  const char *name;      /* "c0", "c1", ... */
+  bool once;             /* runs at load: depends on constants only */
+  bb_graph *graph;       /* as partitioned */
+  uint32_t snapshots;
+  bb_snapshot *snapshot;
+  uint32_t chosen;       /* index of the snapshot that runs; BB_NONE: not yet chosen */
+} bb_candidate;
+
+/* What a plan runs, in order: candidates, and misc nodes between them. */
+typedef struct bb_step {
+  uint32_t candidate;    /* BB_NONE: a misc node */
+  const bb_misc *misc;
+  const char *name;
+  uint32_t nin, nout;
+  const bb_access *const *in;  /* each reads program tensors */
+  const uint32_t *out;         /* program tensors, contiguous */
+} bb_step;
+
+typedef enum bb_stage {
+  BB_STAGE_ARRAY,      /* `array` */
+  BB_STAGE_BLOCK,      /* `root`: the unfused block program */
+  BB_STAGE_PARTITION,  /* `candidate` and `step`, without snapshots */
+  BB_STAGE_FUSED       /* candidates with snapshots, one of them chosen */
+} bb_stage;
+
+struct bb_program {
+  bb_context *ctx;
+  bb_arena *arena;
+  bb_stage stage;
+  const char *name;          /* of the model */
+  uint32_t dims, dim_capacity;
+  bb_dim_info *dim;
+  uint32_t symbols, symbol_capacity;
+  const char **symbol;
+  uint32_t tensors, tensor_capacity;
+  bb_tensor *tensor;
+  uint32_t serial;           /* the next node's creation number */
+  struct bb_array *array;
+  bb_graph *root;
+  uint32_t candidates, steps;
+  bb_candidate *candidate;
+  bb_step *step;
+  struct bb_intern *types, *exprs, *extents, *accesses, *names; /* program.c */
+  struct bb_mapping *mappings; /* files mapped for external data; unmapped on destroy */
+};
+
+/* Not deferred: the caller owns it (register with bb_defer while building). */
+bb_program *bb_program_create(bb_context *ctx, const char *name);
+void bb_program_destroy(bb_program *program);
+
+uint32_t bb_tensor_add(bb_program *program, const bb_tensor *tensor); /* copied, not its data */
+/* Maps [offset, offset + length) of a file read-only for as long as the program lives. */
+const void *bb_program_map_file(bb_program *program, const char *path, uint64_t offset,
+                                uint64_t length);
+/* The whole file; *length receives its size. */
+const void *bb_program_map_whole(bb_program *program, const char *path, uint64_t *length);
+
+/* The type of a view of axes: one list for every dim, enumerated dims first in the order given,
+ * then row, then col, over an item with those axes (BB_NO_DIM: none). */
+const bb_type *bb_type_of_axes(bb_program *program, bb_dtype dtype, uint32_t count,
+                               const bb_dim *dim, bb_dim row, bb_dim col);
+
+#endif

@@ -1,0 +1,23 @@
+/* text.h - the total text form: every program at every stage prints, and what is printed parses back
+ * to an equal program.  The grammar stands in text.c; README shows examples.
+ */
+#ifndef BB_GRAPH_TEXT_H
+#define BB_GRAPH_TEXT_H
+
+#include "program.h"
+
+/* Prints everything the program holds at its stage. Constants are printed in full when they are
+ * small and by file reference otherwise (data_name: the name of the data file to refer to; NULL:
+ * always in full). */
+void bb_text_print(bb_buffer *out, const bb_program *program, const char *data_name);
+/* One level and what is inside it, as it would stand in a program. */
+void bb_text_print_graph(bb_buffer *out, const bb_program *program, const bb_graph *graph);
+
+/* Parses a program; fails the context with "file:line:column: what" on bad input.  The result is
+ * owned by the caller (deferred while building).  Data files are looked up beside `path`. */
+bb_program *bb_text_parse(bb_context *ctx, const char *path, const char *text, size_t length);
+
+/* Equal up to node indices and serials: same structure, same ports, same attributes. */
+bool bb_graph_equal(const bb_graph *a, const bb_graph *b);
+
+#endif

@@ -1,0 +1,56 @@
+/* interp.h - the oracle: runs block programs at every stage, fused or not, in float32 or float64.
+ */
+#ifndef BB_INTERP_H
+#define BB_INTERP_H
+
+#include "../../graph/program.h"
+
+/* Whole tensors as the interpreter holds them: row-major doubles over the tensor's factored axes
+ * (integers and bools exact to 2^53), each value rounded to its dtype. */
+typedef struct bb_interp_tensor {
+  double *data; /* NULL: not bound */
+  size_t count;
+} bb_interp_tensor;
+
+typedef struct bb_interp_counts {
+  double buffered_read, buffered_written; /* bytes over buffered edges, by dtype size */
+  double operations;                      /* by op.def and expr.def */
+  double *passes;                         /* per program tensor: elements read / elements held */
+} bb_interp_counts;
+
+typedef struct bb_interp_options {
+  bool float64;                 /* else every operation rounds to its dtype, f32 at least */
+  const int64_t *symbol;        /* value of each symbol of the program */
+  const int64_t *block;         /* per dim: elements in a block, 0: 64; blocked dims only */
+  uint32_t loop_seed;           /* not 0: draw a block size per loop where the program lets loops
+                                 * over one dim differ (buffered edges re-split) */
+} bb_interp_options;
+
+/* Runs one block program (program->root or a snapshot).  tensor[] is indexed by program tensor;
+ * inputs and constants are bound, outputs are allocated in `arena`.  Fails the context with the
+ * node's place on a value that cannot be computed. counts may be NULL. */
+void bb_interp_graph(const bb_program *program, const bb_graph *graph,
+                     const bb_interp_options *options, bb_interp_tensor *tensor, bb_arena *arena,
+                     bb_interp_counts *counts);
+
+/* Runs program->step in order, misc nodes by their reference kernels. */
+void bb_interp_program(const bb_program *program, const bb_interp_options *options,
+                       bb_interp_tensor *tensor, bb_arena *arena, bb_interp_counts *counts);
+
+/* Reference kernels of misc nodes.  NULL: none for this op. */
+typedef struct bb_misc_value {
+  bb_dtype dtype;
+  uint32_t rank;
+  int64_t shape[8];
+  double *data;
+} bb_misc_value;
+typedef void bb_misc_kernel(bb_context *ctx, bb_arena *arena, const bb_misc *misc, uint32_t nin,
+                            const bb_misc_value *in, uint32_t nout, bb_misc_value *out);
+bb_misc_kernel *bb_misc_find(const bb_misc *misc);
+
+/* Constants to doubles and back, by dtype. */
+void bb_interp_load(bb_dtype dtype, const void *bytes, size_t count, double *out);
+void bb_interp_store(bb_dtype dtype, const double *in, size_t count, void *bytes);
+double bb_round_to(bb_dtype dtype, double value);
+
+#endif
