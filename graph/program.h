@@ -46,11 +46,26 @@ typedef struct bb_attribute {
   const double *floats;
 } bb_attribute;
 
+/* What a misc node's kernel sees of one operand or result: the shape as the model has it, which
+ * block types do not keep (axes of extent 1 have no dim, orders of levels differ). */
+typedef struct bb_misc_port {
+  bool absent;               /* an optional operand (result) left out: no in-port (out-port) */
+  bb_dtype dtype;
+  uint32_t rank;             /* the model's shape */
+  const bb_extent *const *shape;
+  uint32_t axes;             /* its dims in storage order, outer to inner, as bb_tensor.axis */
+  const bb_dim *axis;
+} bb_misc_port;
+
 typedef struct bb_misc {
   const char *domain, *op;   /* "" and "Gather" */
   uint32_t version;          /* opset version the model uses */
   uint32_t count;
   const bb_attribute *attribute;
+  /* As in the model, absent ones included: the node's in-ports are the ports not absent, in order.
+   * `in` and `out` NULL (hand-made programs): every operand has the shape of its type's levels. */
+  uint32_t nin, nout;
+  const bb_misc_port *in, *out;
 } bb_misc;
 
 typedef struct bb_snapshot {
