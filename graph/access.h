@@ -5,6 +5,14 @@
  * of several pieces joins them along one dim (concatenation), in order.  Strides follow from the
  * source's axes: the view itself is free of layout.  `take i` is a piece with a FIXED index and
  * `pack` a view of n pieces, each the element of an enumerated dim.
+ *
+ * The axes of an operand of a VIEW node are the levels of its type, outermost first.  When a dim
+ * occurs twice, the k-th index over it (in the order of the source's axes) belongs to the k-th
+ * level over it of the view's type, outermost first.
+ * In a piece of a joined view, the index over the joined dim counts from the piece's begin: element
+ * e of the joined dim, first <= e < first + length, reads e - first (DIM) or start + step * (e -
+ * first) (RANGE); a piece without such an index (pack) has length 1.
+ * The access of an OUTPUT reads the same way, backwards: it says where each element is stored.
  */
 #ifndef BB_GRAPH_ACCESS_H
 #define BB_GRAPH_ACCESS_H
