@@ -1,4 +1,5 @@
-/* fuse.h - the fusion algorithm (Blockbuster, section 4): rewrites a candidate and leaves snapshots.
+/* fuse.h - the fusion algorithm (Blockbuster, section 4): rewrites a candidate and leaves
+ * snapshots.
  */
 #ifndef BB_FUSE_H
 #define BB_FUSE_H
@@ -15,14 +16,14 @@ typedef struct bb_trace_event {
   const char *level;     /* path of dims from the root, such as "M/N" */
   uint32_t count;        /* serials of the nodes that matched */
   const uint32_t *serial;
-  bool snapshot;         /* no rewrite: a snapshot was taken here */
+  bool snapshot; /* no rewrite: a snapshot was taken here */
 } bb_trace_event;
 
 typedef struct bb_fuse_options {
-  bool no_extend;          /* stop after the first snapshot: rules without extension */
-  bool naive;              /* the plain loop of the paper instead of work lists; same result */
-  uint32_t stop_after;     /* rewrites; 0: no limit */
-  uint64_t disabled;       /* bit set of rule numbers */
+  bool no_extend;      /* stop after the first snapshot: rules without extension */
+  bool naive;          /* the plain loop of the paper instead of work lists; same result */
+  uint32_t stop_after; /* rewrites; 0: no limit */
+  uint64_t disabled;   /* bit set of rule numbers */
   /* Asked before Rule 6 extends `map` over `level`; NULL: always. */
   bool (*may_extend)(void *user, const bb_graph *level, uint32_t map);
   /* After every rewrite and snapshot; `root` is the candidate's root as it is now. */

@@ -1,9 +1,9 @@
 /* access.h - views: how a value is read out of a tensor or of other values without moving data.
  *
  * A source (a program tensor, or an operand of a VIEW node) has axes; an index gives for each axis
- * of the source, in order, where along it the view reads.  A piece is a source with an index.  A view
- * of several pieces joins them along one dim (concatenation), in order.  Strides follow from the
- * source's axes: the view itself is free of layout.  `take i` is a piece with a FIXED index and
+ * of the source, in order, where along it the view reads.  A piece is a source with an index.  A
+ * view of several pieces joins them along one dim (concatenation), in order.  Strides follow from
+ * the source's axes: the view itself is free of layout.  `take i` is a piece with a FIXED index and
  * `pack` a view of n pieces, each the element of an enumerated dim.
  *
  * The axes of an operand of a VIEW node are the levels of its type, outermost first.  When a dim
@@ -27,20 +27,20 @@ typedef enum bb_index_kind {
 
 typedef struct bb_index {
   bb_index_kind kind;
-  bb_dim dim;         /* DIM, RANGE */
+  bb_dim dim;          /* DIM, RANGE */
   int64_t start, step; /* step may be negative, never 0 */
 } bb_index;
 
 typedef struct bb_piece {
-  uint32_t source;        /* VIEW: operand number; INPUT and OUTPUT: index of a program tensor */
-  uint32_t rank;          /* axes of the source */
-  const bb_index *index;  /* one for each axis of the source */
-  int64_t first;          /* where the piece begins along the joined dim */
-  int64_t length;         /* and how much of it it covers; both unused for a single piece */
+  uint32_t source;       /* VIEW: operand number; INPUT and OUTPUT: index of a program tensor */
+  uint32_t rank;         /* axes of the source */
+  const bb_index *index; /* one for each axis of the source */
+  int64_t first;         /* where the piece begins along the joined dim */
+  int64_t length;        /* and how much of it it covers; both unused for a single piece */
 } bb_piece;
 
 typedef struct bb_access {
-  bb_dim joined;          /* BB_NO_DIM: one piece */
+  bb_dim joined; /* BB_NO_DIM: one piece */
   uint32_t count;
   const bb_piece *piece;
 } bb_access;

@@ -90,7 +90,7 @@ struct bb_context {
   bb_status status;
   char *message; /* of the caller's allocator; NULL: none, or no memory for one */
   size_t message_size;
-  struct bb_frame *frame;     /* innermost bb_protect() */
+  struct bb_frame *frame;       /* innermost bb_protect() */
   struct bb_deferred *deferred; /* a stack; frames remember their depth */
   size_t deferred_count, deferred_capacity;
 };

@@ -27,13 +27,22 @@ enum { BB_COORD_ROW = 0, BB_COORD_COL = 1, BB_COORD_MAP = 16, BB_COORD_AXIS = 25
 
 typedef struct bb_expr {
   bb_expr_op op;
-  bb_dtype dtype;   /* of the value; f32 also stands for "the working precision" */
-  uint32_t id;      /* creation number: children are smaller */
-  uint32_t index;   /* ARG: operand; COORD: see above; SYMBOL: index of a run-time scalar */
-  bb_dim dim;       /* EXTENT: the elements along this dim */
-  double number;    /* CONST; integers and bools are exact up to 2^53 */
+  bb_dtype dtype; /* of the value; f32 also stands for "the working precision" */
+  uint32_t id;    /* creation number: children are smaller */
+  uint32_t index; /* ARG: operand; COORD: see above; SYMBOL: index of a run-time scalar */
+  bb_dim dim;     /* EXTENT: the elements along this dim */
+  double number;  /* CONST; integers and bools are exact up to 2^53 */
   const struct bb_expr *a[3];
+  /* Facts, filled when the expression is made. */
+  uint64_t args;      /* bit i: ARG i occurs; bit 63 also for every operand above */
+  uint32_t arg_count; /* 1 + the largest ARG, 0 if none */
+  uint32_t depth;     /* of the tree; a leaf has 1 */
+  bool coord;         /* a COORD occurs */
+  double cost;        /* sum of the costs in expr.def over the tree; repeated operands once */
 } bb_expr;
+
+/* Deeper trees are refused (BB_ERROR_INPUT), so that walks may recurse. */
+enum { BB_EXPR_DEPTH = 1000 };
 
 const bb_expr *bb_expr_const(bb_program *program, bb_dtype dtype, double value);
 const bb_expr *bb_expr_arg(bb_program *program, bb_dtype dtype, uint32_t operand);
@@ -60,23 +69,30 @@ const bb_expr *bb_expr_map_leaves(bb_program *program, const bb_expr *expr, bb_e
 /* Facts. */
 bool bb_expr_uses_arg(const bb_expr *expr, uint32_t operand);
 bool bb_expr_uses_coord(const bb_expr *expr);
-uint32_t bb_expr_arg_count(const bb_expr *expr); /* 1 + the largest ARG, 0 if none */
-double bb_expr_cost(const bb_expr *expr);        /* sum of the costs in expr.def, shared once */
+uint32_t bb_expr_arg_count(const bb_expr *expr);
+double bb_expr_cost(const bb_expr *expr);
+
+/* The distinct nodes below and including `expr`, children first; count is set. The array is in
+ * `scratch`; expr itself is the last. */
+const bb_expr **bb_expr_postorder(bb_arena *scratch, const bb_expr *expr, uint32_t *count);
 
 /* What evaluation needs besides the arguments. */
 typedef struct bb_expr_env {
   const double *arg;
   double coord_row, coord_col;
-  const int64_t *map_index;    /* [0] innermost */
-  const int64_t *axis_index;   /* array programs: [0] the last axis */
-  const int64_t *dim_extent;   /* by dim */
-  const double *symbol;        /* run-time scalars by index */
+  const int64_t *map_index;                      /* [0] innermost */
+  const int64_t *axis_index;                     /* array programs: [0] the last axis */
+  const int64_t *dim_extent;                     /* by dim */
+  const double *symbol;                          /* run-time scalars by index */
   double (*round)(bb_dtype dtype, double value); /* NULL: everything in float64 */
 } bb_expr_env;
 
-/* One element, in double; `round` is applied to every operation's result with its dtype.
+/* One element, in double, by recursion over the tree (many elements: bb_expr_postorder() and
+ * bb_expr_apply() on arrays); `round` is applied to every operation's result with its dtype.
  * Integer division and modulo by zero give 0 and never trap. */
 double bb_expr_eval(const bb_expr *expr, const bb_expr_env *env);
+/* One operator (no leaf) on values of its operands, not rounded. */
+double bb_expr_apply(const bb_expr *expr, double a, double b, double c);
 
 const char *bb_expr_op_name(bb_expr_op op);
 uint32_t bb_expr_op_arity(bb_expr_op op);

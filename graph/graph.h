@@ -2,9 +2,9 @@
  *
  * A block program is a hierarchical directed acyclic graph (Blockbuster, section 2.1).  One
  * bb_graph is one level; a map node owns the level inside it.  Nodes are named by index in their
- * level; an index stays valid until the node is removed, and is not reused.  A node also has a serial,
- * its creation number in the program: it is the stable id of pictures and the tie-break of the
- * rules.  Node and port pointers stay valid until a port is added to that node.
+ * level; an index stays valid until the node is removed, and is not reused.  A node also has a
+ * serial, its creation number in the program: it is the stable id of pictures and the tie-break of
+ * the rules.  Node and port pointers stay valid until a port is added to that node.
  *
  * Levels are shared between snapshots.  Before editing a level, own it: bb_graph_own() at the
  * root and bb_map_own() on the way down give a level that nobody else holds (copy on write; node
@@ -27,13 +27,13 @@ struct bb_misc;
 
 typedef enum bb_kind {
   BB_NODE_REMOVED,
-  BB_NODE_INPUT,    /* 0 -> 1.  At the root: a view of a program tensor.  Inside: an in-port. */
-  BB_NODE_OUTPUT,   /* 1 -> 0.  At the root: a program tensor.  Inside: an out-port. */
-  BB_NODE_FUNC,     /* functional op on items */
-  BB_NODE_MAP,      /* a loop over one dim around an inner graph */
-  BB_NODE_REDUCE,   /* folds (or scans) one level of each operand with a monoid */
-  BB_NODE_VIEW,     /* root only: renames, sub-ranges and joins whole values; moves no data */
-  BB_NODE_MISC      /* root only: a reference kernel on whole values */
+  BB_NODE_INPUT,  /* 0 -> 1.  At the root: a view of a program tensor.  Inside: an in-port. */
+  BB_NODE_OUTPUT, /* 1 -> 0.  At the root: a program tensor.  Inside: an out-port. */
+  BB_NODE_FUNC,   /* functional op on items */
+  BB_NODE_MAP,    /* a loop over one dim around an inner graph */
+  BB_NODE_REDUCE, /* folds (or scans) one level of each operand with a monoid */
+  BB_NODE_VIEW,   /* root only: renames, sub-ranges and joins whole values; moves no data */
+  BB_NODE_MISC    /* root only: a reference kernel on whole values */
 } bb_kind;
 
 /* An out-port of a node of the level at hand. */
@@ -53,24 +53,24 @@ typedef struct bb_in {
 } bb_in;
 
 typedef enum bb_out_mode {
-  BB_OUT_COLLECT,   /* a list over the map's dim, outermost, of the inner value */
-  BB_OUT_FOLD,      /* the inner values folded by a monoid: Rule 3 put a reduction here */
-  BB_OUT_INVARIANT  /* equal in every iteration, stored once */
+  BB_OUT_COLLECT,  /* a list over the map's dim, outermost, of the inner value */
+  BB_OUT_FOLD,     /* the inner values folded by a monoid: Rule 3 put a reduction here */
+  BB_OUT_INVARIANT /* equal in every iteration, stored once */
 } bb_out_mode;
 
 typedef struct bb_out {
   const bb_type *type;
-  bb_out_mode mode;       /* MAP only, as all below */
-  bb_axis axis;           /* COLLECT: the axis of the new level */
-  const bb_monoid *fold;  /* FOLD: components stand in neighbouring ports, */
-  uint32_t component;     /*   this one's number from 0 */
-  bb_use first;           /* first use; owned by graph.c */
+  bb_out_mode mode;      /* MAP only, as all below */
+  bb_axis axis;          /* COLLECT: the axis of the new level */
+  const bb_monoid *fold; /* FOLD: components stand in neighbouring ports, */
+  uint32_t component;    /*   this one's number from 0 */
+  bb_use first;          /* first use; owned by graph.c */
 } bb_out;
 
 typedef enum bb_reduce_mode {
-  BB_REDUCE_FOLD,            /* list -> item */
-  BB_REDUCE_SCAN,            /* list -> list of inclusive prefixes */
-  BB_REDUCE_SCAN_EXCLUSIVE   /* list -> list of exclusive prefixes, first the empty element */
+  BB_REDUCE_FOLD,          /* list -> item */
+  BB_REDUCE_SCAN,          /* list -> list of inclusive prefixes */
+  BB_REDUCE_SCAN_EXCLUSIVE /* list -> list of exclusive prefixes, first the empty element */
 } bb_reduce_mode;
 
 typedef struct bb_node {
@@ -79,28 +79,28 @@ typedef struct bb_node {
   uint32_t nin, nout;
   bb_in *in;
   bb_out *out;
-  const char *name;             /* where it came from, for messages; not part of the program */
-  bb_op op;                     /* FUNC */
-  const bb_expr *expr;          /* FUNC ELEMENTWISE */
-  const bb_monoid *monoid;      /* REDUCE */
-  bb_reduce_mode reduce;        /* REDUCE */
-  bb_dim dim;                   /* MAP */
-  bb_graph *inner;              /* MAP: read it; edit it through bb_map_own() */
-  uint32_t tensor;              /* root INPUT, OUTPUT: index into the program's tensors */
+  const char *name;               /* where it came from, for messages; not part of the program */
+  bb_op op;                       /* FUNC */
+  const bb_expr *expr;            /* FUNC ELEMENTWISE */
+  const bb_monoid *monoid;        /* REDUCE */
+  bb_reduce_mode reduce;          /* REDUCE */
+  bb_dim dim;                     /* MAP */
+  bb_graph *inner;                /* MAP: read it; edit it through bb_map_own() */
+  uint32_t tensor;                /* root INPUT, OUTPUT: index into the program's tensors */
   const struct bb_access *access; /* root INPUT, OUTPUT, VIEW */
-  const struct bb_misc *misc;   /* MISC */
+  const struct bb_misc *misc;     /* MISC */
 } bb_node;
 
 struct bb_graph {
   bb_program *program;
-  uint32_t holders;  /* how many maps, snapshots and roots hold this level */
-  uint32_t count;    /* nodes ever added; walk 0..count-1, skipping BB_NODE_REMOVED */
-  uint32_t live;     /* nodes not removed */
+  uint32_t holders; /* how many maps, snapshots and roots hold this level */
+  uint32_t count;   /* nodes ever added; walk 0..count-1, skipping BB_NODE_REMOVED */
+  uint32_t live;    /* nodes not removed */
   uint32_t capacity;
   bb_node **node;
   uint32_t ninputs, noutputs; /* in port order of the enclosing map, or of the program */
   uint32_t input_capacity, output_capacity;
-  uint32_t *input, *output;   /* node indices */
+  uint32_t *input, *output; /* node indices */
 };
 
 /* --- building and editing; none of these checks types, the verifier does --- */
@@ -116,9 +116,9 @@ void bb_connect(bb_graph *graph, uint32_t node, uint32_t port, bb_value src);
 void bb_replace_uses(bb_graph *graph, bb_value old, bb_value with);
 
 uint32_t bb_in_add(bb_graph *graph, uint32_t node, bb_value src, uint32_t level);
-void bb_in_remove(bb_graph *graph, uint32_t node, uint32_t port);   /* later ports move down */
+void bb_in_remove(bb_graph *graph, uint32_t node, uint32_t port); /* later ports move down */
 uint32_t bb_out_add(bb_graph *graph, uint32_t node, const bb_type *type);
-void bb_out_remove(bb_graph *graph, uint32_t node, uint32_t port);  /* must have no uses */
+void bb_out_remove(bb_graph *graph, uint32_t node, uint32_t port); /* must have no uses */
 
 /* --- convenience on top of the above --- */
 
@@ -149,8 +149,8 @@ void bb_map_out_remove(bb_graph *graph, uint32_t map, uint32_t port);
 
 /* --- ownership of levels --- */
 
-bb_graph *bb_graph_hold(bb_graph *graph);          /* one more holder: a snapshot */
-bb_graph *bb_graph_own(bb_graph **root);           /* *root, replaced by a copy if shared */
+bb_graph *bb_graph_hold(bb_graph *graph);            /* one more holder: a snapshot */
+bb_graph *bb_graph_own(bb_graph **root);             /* *root, replaced by a copy if shared */
 bb_graph *bb_map_own(bb_graph *graph, uint32_t map); /* the inner level, likewise; graph is owned */
 /* A deep copy that shares nothing with the original. */
 bb_graph *bb_graph_copy(bb_graph *graph);

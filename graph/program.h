@@ -22,15 +22,15 @@ typedef enum bb_tensor_role {
 /* A dense row-major array in memory.  Its axes after factoring: outer to inner, one dim each; the
  * caller's shape is kept beside them, since several dims may make one axis of it. */
 typedef struct bb_tensor {
-  const char *name;         /* as in the model: any bytes; printed quoted */
+  const char *name; /* as in the model: any bytes; printed quoted */
   bb_dtype dtype;
   bb_tensor_role role;
-  bool once;                /* LOCAL: depends on constants only */
-  uint32_t rank;            /* the caller's shape */
+  bool once;     /* LOCAL: depends on constants only */
+  uint32_t rank; /* the caller's shape */
   const bb_extent *const *shape;
-  uint32_t axes;            /* the factored shape */
+  uint32_t axes; /* the factored shape */
   const bb_dim *axis;
-  const void *data;         /* CONSTANT: little-endian, contiguous, maybe unaligned; owned by the program */
+  const void *data; /* CONSTANT: little-endian, contiguous, maybe unaligned; owned by the program */
   size_t bytes;
 } bb_tensor;
 
@@ -58,8 +58,8 @@ typedef struct bb_misc_port {
 } bb_misc_port;
 
 typedef struct bb_misc {
-  const char *domain, *op;   /* "" and "Gather" */
-  uint32_t version;          /* opset version the model uses */
+  const char *domain, *op; /* "" and "Gather" */
+  uint32_t version;        /* opset version the model uses */
   uint32_t count;
   const bb_attribute *attribute;
   /* As in the model, absent ones included: the node's in-ports are the ports not absent, in order.
@@ -69,52 +69,52 @@ typedef struct bb_misc {
 } bb_misc;
 
 typedef struct bb_snapshot {
-  uint32_t step;      /* rewrites applied when it was taken */
+  uint32_t step; /* rewrites applied when it was taken */
   bb_graph *graph;
-  double operations;  /* counted operations and buffered bytes, once measured; else < 0 */
+  double operations; /* counted operations and buffered bytes, once measured; else < 0 */
   double buffered;
 } bb_snapshot;
 
 /* A convex sub-program of the root without misc; its graph is a block program whose inputs and
  * outputs are program tensors. */
 typedef struct bb_candidate {
-  const char *name;      /* "c0", "c1", ... */
-  bool once;             /* runs at load: depends on constants only */
-  bb_graph *graph;       /* as partitioned */
+  const char *name; /* "c0", "c1", ... */
+  bool once;        /* runs at load: depends on constants only */
+  bb_graph *graph;  /* as partitioned */
   uint32_t snapshots;
   bb_snapshot *snapshot;
-  uint32_t chosen;       /* index of the snapshot that runs; BB_NONE: not yet chosen */
+  uint32_t chosen; /* index of the snapshot that runs; BB_NONE: not yet chosen */
 } bb_candidate;
 
 /* What a plan runs, in order: candidates, and misc nodes between them. */
 typedef struct bb_step {
-  uint32_t candidate;    /* BB_NONE: a misc node */
+  uint32_t candidate; /* BB_NONE: a misc node */
   const bb_misc *misc;
   const char *name;
   uint32_t nin, nout;
-  const bb_access *const *in;  /* each reads program tensors */
-  const uint32_t *out;         /* program tensors, contiguous */
+  const bb_access *const *in; /* each reads program tensors */
+  const uint32_t *out;        /* program tensors, contiguous */
 } bb_step;
 
 typedef enum bb_stage {
-  BB_STAGE_ARRAY,      /* `array` */
-  BB_STAGE_BLOCK,      /* `root`: the unfused block program */
-  BB_STAGE_PARTITION,  /* `candidate` and `step`, without snapshots */
-  BB_STAGE_FUSED       /* candidates with snapshots, one of them chosen */
+  BB_STAGE_ARRAY,     /* `array` */
+  BB_STAGE_BLOCK,     /* `root`: the unfused block program */
+  BB_STAGE_PARTITION, /* `candidate` and `step`, without snapshots */
+  BB_STAGE_FUSED      /* candidates with snapshots, one of them chosen */
 } bb_stage;
 
 struct bb_program {
   bb_context *ctx;
   bb_arena *arena;
   bb_stage stage;
-  const char *name;          /* of the model */
+  const char *name; /* of the model */
   uint32_t dims, dim_capacity;
   bb_dim_info *dim;
   uint32_t symbols, symbol_capacity;
   const char **symbol;
   uint32_t tensors, tensor_capacity;
   bb_tensor *tensor;
-  uint32_t serial;           /* the next node's creation number */
+  uint32_t serial; /* the next node's creation number */
   struct bb_array *array;
   bb_graph *root;
   uint32_t candidates, steps;

@@ -1,5 +1,5 @@
-/* text.h - the total text form: every program at every stage prints, and what is printed parses back
- * to an equal program.  The grammar stands in text.c; README shows examples.
+/* text.h - the total text form: every program at every stage prints, and what is printed parses
+ * back to an equal program.  The grammar stands in text.c; README shows examples.
  */
 #ifndef BB_GRAPH_TEXT_H
 #define BB_GRAPH_TEXT_H

@@ -36,13 +36,15 @@ typedef uint32_t bb_dim;
 /* An extent is a product: a positive number times symbols (run-time extents).  Interned; an extent
  * that is no product (a sum of lengths) is a symbol of its own whose name says what it is. */
 typedef struct bb_extent {
-  int64_t factor;       /* >= 0; 0 only for an empty axis, then count == 0 */
-  uint32_t count;       /* symbols, sorted by index */
+  int64_t factor;         /* >= 0; 0 only for an empty axis, then count == 0 */
+  uint32_t count;         /* symbols, sorted by index */
   const uint32_t *symbol; /* indices into the program's table of symbols */
 } bb_extent;
 
 const bb_extent *bb_extent_number(bb_program *program, int64_t value);
 const bb_extent *bb_extent_symbol(bb_program *program, const char *name);
+/* The index of a symbol (an extent or a run-time scalar) by name, added if new. */
+uint32_t bb_symbol_index(bb_program *program, const char *name);
 const bb_extent *bb_extent_multiply(bb_program *program, const bb_extent *a, const bb_extent *b);
 /* a / b if that is exact for every value of the symbols, else NULL. */
 const bb_extent *bb_extent_divide(bb_program *program, const bb_extent *a, const bb_extent *b);
@@ -79,8 +81,8 @@ typedef struct bb_level {
 
 typedef struct bb_type {
   bb_item item;
-  uint32_t rank;          /* number of lists; 0: unbuffered */
-  const bb_level *level;  /* outermost first */
+  uint32_t rank;         /* number of lists; 0: unbuffered */
+  const bb_level *level; /* outermost first */
 } bb_type;
 
 const bb_type *bb_type_make(bb_program *program, bb_item item, uint32_t rank,

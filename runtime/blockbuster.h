@@ -60,11 +60,11 @@ typedef void bb_log_function(void *user, bb_log_level level, const char *message
 typedef struct bb_context bb_context;
 
 typedef struct bb_context_options {
-  uint32_t version;        /* BB_VERSION */
-  bb_allocator allocator;  /* resize == NULL: the C library's */
-  bb_log_function *log;    /* NULL: silent */
+  uint32_t version;       /* BB_VERSION */
+  bb_allocator allocator; /* resize == NULL: the C library's */
+  bb_log_function *log;   /* NULL: silent */
   void *log_user;
-  bool verify;             /* run the verifier after every stage and every rewrite */
+  bool verify; /* run the verifier after every stage and every rewrite */
 } bb_context_options;
 
 /* options may be NULL. */

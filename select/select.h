@@ -1,4 +1,5 @@
-/* select.h - which kernels: partitions a block program into candidates and chooses a snapshot of each.
+/* select.h - which kernels: partitions a block program into candidates and chooses a snapshot of
+ * each.
  */
 #ifndef BB_SELECT_H
 #define BB_SELECT_H

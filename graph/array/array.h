@@ -22,9 +22,9 @@ typedef struct bb_array_value {
   bb_dtype dtype;
   uint32_t rank;
   const bb_extent *const *shape;
-  uint32_t producer, port;       /* node, BB_NONE for inputs and constants */
+  uint32_t producer, port; /* node, BB_NONE for inputs and constants */
   bool is_input;
-  const void *data;              /* constants: little-endian, contiguous, owned by the program */
+  const void *data; /* constants: little-endian, contiguous, owned by the program */
   size_t bytes;
   /* Axis factoring: axis a of the value is the product of dims factor[a][0..factors[a]-1], outer to
    * inner; no factors for extent 1. NULL until factoring has run. */
@@ -35,14 +35,14 @@ typedef struct bb_array_value {
 typedef struct bb_array_node {
   bb_array_op op;
   bool removed;
-  const char *name;             /* the model's node, for messages */
+  const char *name; /* the model's node, for messages */
   uint32_t nin, nout;
-  uint32_t *in, *out;           /* values */
-  const bb_expr *expr;          /* ELEMENTWISE: coordinates are BB_COORD_AXIS + k */
-  const bb_monoid *monoid;      /* REDUCE, ARGREDUCE, SCAN */
-  uint32_t count;               /* of `ints` */
-  const int64_t *ints;          /* see array.def */
-  const bb_misc *misc;          /* MISC */
+  uint32_t *in, *out;      /* values */
+  const bb_expr *expr;     /* ELEMENTWISE: coordinates are BB_COORD_AXIS + k */
+  const bb_monoid *monoid; /* REDUCE, ARGREDUCE, SCAN */
+  uint32_t count;          /* of `ints` */
+  const int64_t *ints;     /* see array.def */
+  const bb_misc *misc;     /* MISC */
 } bb_array_node;
 
 typedef struct bb_array {
@@ -50,9 +50,9 @@ typedef struct bb_array {
   uint32_t values, value_capacity;
   bb_array_value *value;
   uint32_t nodes, node_capacity;
-  bb_array_node *node;          /* in topological order whenever a pass returns */
+  bb_array_node *node; /* in topological order whenever a pass returns */
   uint32_t inputs, outputs;
-  uint32_t *input, *output;     /* values, in the model's order */
+  uint32_t *input, *output; /* values, in the model's order */
   const char **output_name;
 } bb_array;
 
@@ -86,8 +86,8 @@ uint32_t bb_array_concat(bb_array *array, const char *name, uint32_t count, cons
 uint32_t bb_array_scan(bb_array *array, const char *name, const bb_monoid *monoid, uint32_t in,
                        uint32_t axis, bool exclusive, bool reverse);
 /* Index (i64) of the largest or smallest element along an axis. */
-uint32_t bb_array_argreduce(bb_array *array, const char *name, const bb_monoid *monoid,
-                            uint32_t in, uint32_t axis, bool keep);
+uint32_t bb_array_argreduce(bb_array *array, const char *name, const bb_monoid *monoid, uint32_t in,
+                            uint32_t axis, bool keep);
 
 /* --- the passes, in the order the driver runs them (each one file in graph/array/) --- */
 

@@ -19,11 +19,11 @@ typedef struct bb_interp_counts {
 } bb_interp_counts;
 
 typedef struct bb_interp_options {
-  bool float64;                 /* else every operation rounds to its dtype, f32 at least */
-  const int64_t *symbol;        /* value of each symbol of the program */
-  const int64_t *block;         /* per dim: elements in a block, 0: 64; blocked dims only */
-  uint32_t loop_seed;           /* not 0: draw a block size per loop where the program lets loops
-                                 * over one dim differ (buffered edges re-split) */
+  bool float64;          /* else every operation rounds to its dtype, f32 at least */
+  const int64_t *symbol; /* value of each symbol of the program */
+  const int64_t *block;  /* per dim: elements in a block, 0: 64; blocked dims only */
+  uint32_t loop_seed;    /* not 0: draw a block size per loop where the program lets loops
+                          * over one dim differ (buffered edges re-split) */
 } bb_interp_options;
 
 /* Runs one block program (program->root or a snapshot).  tensor[] is indexed by program tensor;

@@ -1,0 +1,70 @@
+/* access.c - interned views. */
+#include "program.h"
+#include "intern.h"
+#include "tables.h"
+
+#include <string.h>
+
+static uint64_t mix(uint64_t hash, uint64_t value) {
+  hash = (hash ^ value) * 0x9E3779B97F4A7C15u;
+  return hash ^ (hash >> 29);
+}
+
+uint64_t bb_access_hash(const void *object) {
+  const bb_access *access = object;
+  uint64_t hash = mix(access->joined, access->count);
+  for (uint32_t p = 0; p < access->count; p++) {
+    const bb_piece *piece = &access->piece[p];
+    hash = mix(mix(hash, piece->source), piece->rank);
+    hash = mix(mix(hash, (uint64_t)piece->first), (uint64_t)piece->length);
+    for (uint32_t i = 0; i < piece->rank; i++) {
+      const bb_index *index = &piece->index[i];
+      hash = mix(mix(hash, index->kind), index->dim);
+      hash = mix(mix(hash, (uint64_t)index->start), (uint64_t)index->step);
+    }
+  }
+  return hash;
+}
+
+static bool piece_equal(const bb_piece *a, const bb_piece *b) {
+  if (a->source != b->source || a->rank != b->rank || a->first != b->first ||
+      a->length != b->length)
+    return false;
+  for (uint32_t i = 0; i < a->rank; i++) {
+    const bb_index *x = &a->index[i], *y = &b->index[i];
+    if (x->kind != y->kind || x->dim != y->dim || x->start != y->start || x->step != y->step)
+      return false;
+  }
+  return true;
+}
+
+bool bb_access_equal(const void *left, const void *right) {
+  const bb_access *a = left, *b = right;
+  if (a->joined != b->joined || a->count != b->count) return false;
+  for (uint32_t p = 0; p < a->count; p++)
+    if (!piece_equal(&a->piece[p], &b->piece[p])) return false;
+  return true;
+}
+
+const bb_access *bb_access_make(bb_program *program, const bb_access *access) {
+  /* Fields that a kind does not use are set to one value, so that equal views compare equal. */
+  bb_access *copy = BB_NEW(program->arena, bb_access, 1);
+  bb_piece *pieces = BB_NEW(program->arena, bb_piece, access->count);
+  for (uint32_t p = 0; p < access->count; p++) {
+    const bb_piece *piece = &access->piece[p];
+    bb_index *index = BB_NEW(program->arena, bb_index, piece->rank);
+    for (uint32_t i = 0; i < piece->rank; i++) {
+      index[i] = piece->index[i];
+      if (index[i].kind == BB_INDEX_FIXED) index[i].dim = BB_NO_DIM, index[i].step = 0;
+      if (index[i].kind == BB_INDEX_DIM) index[i].start = 0, index[i].step = 1;
+    }
+    pieces[p] = *piece;
+    pieces[p].index = index;
+    if (access->joined == BB_NO_DIM) pieces[p].first = pieces[p].length = 0;
+  }
+  *copy = (bb_access){.joined = access->joined, .count = access->count, .piece = pieces};
+  const bb_access *found = bb_intern_find(program->accesses, copy);
+  if (found) return found;
+  bb_intern_add(program->accesses, copy);
+  return copy;
+}

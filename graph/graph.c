@@ -1,0 +1,409 @@
+/* graph.c - levels of block programs: nodes, ports, use lists, ownership. */
+#include "program.h"
+
+#include <string.h>
+
+static const bb_use NO_USE = {BB_NONE, 0};
+
+bb_graph *bb_graph_create(bb_program *program) {
+  bb_graph *graph = BB_NEW(program->arena, bb_graph, 1);
+  *graph = (bb_graph){.program = program, .holders = 1};
+  return graph;
+}
+
+static bb_in *in_of(bb_graph *graph, bb_use use) {
+  return &graph->node[use.node]->in[use.port];
+}
+
+/* --- use lists --- */
+
+static void link_use(bb_graph *graph, bb_use use) {
+  bb_in *in = in_of(graph, use);
+  bb_out *out = &graph->node[in->src.node]->out[in->src.port];
+  in->prev = NO_USE;
+  in->next = out->first;
+  if (out->first.node != BB_NONE) in_of(graph, out->first)->prev = use;
+  out->first = use;
+}
+
+static void unlink_use(bb_graph *graph, bb_use use) {
+  bb_in *in = in_of(graph, use);
+  if (in->src.node == BB_NONE) return;
+  if (in->next.node != BB_NONE) in_of(graph, in->next)->prev = in->prev;
+  if (in->prev.node != BB_NONE)
+    in_of(graph, in->prev)->next = in->next;
+  else
+    graph->node[in->src.node]->out[in->src.port].first = in->next;
+  in->src.node = BB_NONE;
+}
+
+/* An in-port moved to `use`: its neighbours in the use list must name it by its new place. */
+static void relink_moved(bb_graph *graph, bb_use use) {
+  bb_in *in = in_of(graph, use);
+  if (in->src.node == BB_NONE) return;
+  if (in->next.node != BB_NONE) in_of(graph, in->next)->prev = use;
+  if (in->prev.node != BB_NONE)
+    in_of(graph, in->prev)->next = use;
+  else
+    graph->node[in->src.node]->out[in->src.port].first = use;
+}
+
+uint32_t bb_use_count(const bb_graph *graph, bb_value value) {
+  uint32_t count = 0;
+  for (bb_use u = bb_first_use(graph, value); u.node != BB_NONE; u = bb_next_use(graph, u)) count++;
+  return count;
+}
+
+/* --- nodes and ports --- */
+
+/* Room for in-ports: as many as asked up to four, a power of two above.  bb_in_add() relies on it
+ * to know when the array is full. */
+static uint32_t in_room(uint32_t nin) {
+  if (nin <= 4) return nin;
+  uint32_t room = 8;
+  while (room < nin) room *= 2;
+  return room;
+}
+
+uint32_t bb_node_add(bb_graph *graph, bb_kind kind, uint32_t nin, uint32_t nout) {
+  bb_arena *arena = graph->program->arena;
+  bb_node *node = BB_NEW(arena, bb_node, 1);
+  *node = (bb_node){.kind = kind,
+                    .serial = graph->program->serial++,
+                    .nin = nin,
+                    .nout = nout,
+                    .dim = BB_NO_DIM,
+                    .tensor = BB_NONE,
+                    .in = BB_NEW(arena, bb_in, in_room(nin)),
+                    .out = BB_NEW(arena, bb_out, nout)};
+  for (uint32_t i = 0; i < nin; i++)
+    node->in[i] = (bb_in){.src = {BB_NONE, 0}, .level = BB_WHOLE, .next = NO_USE, .prev = NO_USE};
+  for (uint32_t i = 0; i < nout; i++) node->out[i] = (bb_out){.first = NO_USE};
+  BB_GROW(arena, graph->node, graph->capacity, (size_t)graph->count + 1);
+  graph->node[graph->count] = node;
+  graph->live++;
+  return graph->count++;
+}
+
+static void drop_from_list(uint32_t *list, uint32_t *count, uint32_t node) {
+  for (uint32_t i = 0; i < *count; i++) {
+    if (list[i] != node) continue;
+    memmove(&list[i], &list[i + 1], (*count - i - 1) * sizeof *list);
+    --*count;
+    return;
+  }
+}
+
+void bb_node_remove(bb_graph *graph, uint32_t index) {
+  bb_node *node = graph->node[index];
+  for (uint32_t i = 0; i < node->nin; i++) unlink_use(graph, (bb_use){index, i});
+  if (node->kind == BB_NODE_INPUT) drop_from_list(graph->input, &graph->ninputs, index);
+  if (node->kind == BB_NODE_OUTPUT) drop_from_list(graph->output, &graph->noutputs, index);
+  node->kind = BB_NODE_REMOVED;
+  node->nin = node->nout = 0;
+  node->inner = NULL;
+  graph->live--;
+}
+
+void bb_connect(bb_graph *graph, uint32_t node, uint32_t port, bb_value src) {
+  bb_use use = {node, port};
+  unlink_use(graph, use);
+  in_of(graph, use)->src = src;
+  link_use(graph, use);
+}
+
+void bb_replace_uses(bb_graph *graph, bb_value old, bb_value with) {
+  if (bb_value_equal(old, with)) return;
+  for (bb_use u = bb_first_use(graph, old); u.node != BB_NONE; u = bb_first_use(graph, old))
+    bb_connect(graph, u.node, u.port, with);
+}
+
+uint32_t bb_in_add(bb_graph *graph, uint32_t index, bb_value src, uint32_t level) {
+  bb_node *node = graph->node[index];
+  uint32_t port = node->nin;
+  if (port < 4 || (port & (port - 1)) == 0) {
+    bb_in *grown = BB_NEW(graph->program->arena, bb_in, in_room(port + 1));
+    if (port) memcpy(grown, node->in, port * sizeof *grown);
+    node->in = grown;
+  }
+  node->in[port] = (bb_in){.src = {BB_NONE, 0}, .level = level, .next = NO_USE, .prev = NO_USE};
+  node->nin++;
+  bb_connect(graph, index, port, src);
+  return port;
+}
+
+void bb_in_remove(bb_graph *graph, uint32_t index, uint32_t port) {
+  bb_node *node = graph->node[index];
+  unlink_use(graph, (bb_use){index, port});
+  for (uint32_t i = port; i + 1 < node->nin; i++) {
+    node->in[i] = node->in[i + 1];
+    relink_moved(graph, (bb_use){index, i});
+  }
+  node->nin--;
+}
+
+uint32_t bb_out_add(bb_graph *graph, uint32_t index, const bb_type *type) {
+  bb_node *node = graph->node[index];
+  uint32_t port = node->nout;
+  bb_out *grown = BB_NEW(graph->program->arena, bb_out, (size_t)port + 1);
+  if (port) memcpy(grown, node->out, port * sizeof *grown);
+  grown[port] = (bb_out){.type = type, .first = NO_USE};
+  node->out = grown;
+  node->nout++;
+  return port;
+}
+
+void bb_out_remove(bb_graph *graph, uint32_t index, uint32_t port) {
+  bb_node *node = graph->node[index];
+  for (uint32_t i = port; i + 1 < node->nout; i++) {
+    node->out[i] = node->out[i + 1];
+    for (bb_use u = node->out[i].first; u.node != BB_NONE; u = bb_next_use(graph, u))
+      in_of(graph, u)->src.port = i;
+  }
+  node->nout--;
+}
+
+/* --- building --- */
+
+bb_value bb_input_add(bb_graph *graph, const bb_type *type) {
+  uint32_t node = bb_node_add(graph, BB_NODE_INPUT, 0, 1);
+  graph->node[node]->out[0].type = type;
+  BB_GROW(graph->program->arena, graph->input, graph->input_capacity, (size_t)graph->ninputs + 1);
+  graph->input[graph->ninputs++] = node;
+  return (bb_value){node, 0};
+}
+
+uint32_t bb_output_add(bb_graph *graph, bb_value src) {
+  uint32_t node = bb_node_add(graph, BB_NODE_OUTPUT, 1, 0);
+  bb_connect(graph, node, 0, src);
+  BB_GROW(graph->program->arena, graph->output, graph->output_capacity,
+          (size_t)graph->noutputs + 1);
+  graph->output[graph->noutputs++] = node;
+  return node;
+}
+
+bb_value bb_func_add(bb_graph *graph, bb_op op, const bb_expr *expr, uint32_t count,
+                     const bb_value *in) {
+  bb_program *program = graph->program;
+  bb_arena *scratch = bb_scratch(program->ctx);
+  bb_item *items = BB_NEW(scratch, bb_item, count), out[2];
+  for (uint32_t i = 0; i < count; i++) {
+    const bb_type *type = bb_type_of(graph, in[i]);
+    if (type->rank)
+      bb_fail(program->ctx, BB_ERROR_INTERNAL, "%s: operand %u is a list", bb_op_get(op)->name, i);
+    items[i] = type->item;
+  }
+  const char *wrong = bb_op_infer(op, expr, count, items, out);
+  if (wrong) bb_fail(program->ctx, BB_ERROR_INTERNAL, "%s: %s", bb_op_get(op)->name, wrong);
+  bb_scratch_end(scratch);
+  uint32_t results = bb_op_get(op)->results;
+  uint32_t node = bb_node_add(graph, BB_NODE_FUNC, count, results);
+  graph->node[node]->op = op;
+  graph->node[node]->expr = expr;
+  for (uint32_t i = 0; i < results; i++)
+    graph->node[node]->out[i].type = bb_type_make(program, out[i], 0, NULL);
+  for (uint32_t i = 0; i < count; i++) bb_connect(graph, node, i, in[i]);
+  return (bb_value){node, 0};
+}
+
+bb_value bb_reduce_add(bb_graph *graph, const bb_monoid *monoid, bb_reduce_mode mode,
+                       uint32_t level, uint32_t count, const bb_value *in) {
+  uint32_t node = bb_node_add(graph, BB_NODE_REDUCE, count, count);
+  graph->node[node]->monoid = monoid;
+  graph->node[node]->reduce = mode;
+  for (uint32_t i = 0; i < count; i++) {
+    const bb_type *type = bb_type_of(graph, in[i]);
+    bb_connect(graph, node, i, in[i]);
+    graph->node[node]->in[i].level = level;
+    graph->node[node]->out[i].type =
+        mode == BB_REDUCE_FOLD ? bb_type_element(graph->program, type, level) : type;
+  }
+  return (bb_value){node, 0};
+}
+
+/* --- maps --- */
+
+uint32_t bb_map_add(bb_graph *graph, bb_dim dim) {
+  uint32_t map = bb_node_add(graph, BB_NODE_MAP, 0, 0);
+  graph->node[map]->dim = dim;
+  graph->node[map]->inner = bb_graph_create(graph->program);
+  return map;
+}
+
+bb_value bb_map_in(bb_graph *graph, uint32_t map, bb_value src, uint32_t level) {
+  bb_node *node = graph->node[map];
+  for (uint32_t i = 0; i < node->nin; i++)
+    if (bb_value_equal(node->in[i].src, src) && node->in[i].level == level)
+      return (bb_value){node->inner->input[i], 0};
+  const bb_type *type = bb_type_of(graph, src);
+  if (level != BB_WHOLE) type = bb_type_element(graph->program, type, level);
+  bb_in_add(graph, map, src, level);
+  return bb_input_add(node->inner, type);
+}
+
+static bb_value map_out(bb_graph *graph, uint32_t map, bb_value inner, const bb_type *type) {
+  uint32_t port = bb_out_add(graph, map, type);
+  bb_output_add(graph->node[map]->inner, inner);
+  return (bb_value){map, port};
+}
+
+bb_value bb_map_collect(bb_graph *graph, uint32_t map, bb_value inner, bb_axis axis) {
+  bb_node *node = graph->node[map];
+  const bb_type *element = bb_type_of(node->inner, inner);
+  bb_level level = {node->dim, axis};
+  bb_value out = map_out(graph, map, inner, bb_type_list(graph->program, element, level));
+  node->out[out.port].mode = BB_OUT_COLLECT;
+  node->out[out.port].axis = axis;
+  return out;
+}
+
+bb_value bb_map_fold(bb_graph *graph, uint32_t map, bb_value inner, const bb_monoid *monoid,
+                     uint32_t component) {
+  bb_node *node = graph->node[map];
+  bb_value out = map_out(graph, map, inner, bb_type_of(node->inner, inner));
+  node->out[out.port].mode = BB_OUT_FOLD;
+  node->out[out.port].fold = monoid;
+  node->out[out.port].component = component;
+  return out;
+}
+
+bb_value bb_map_invariant(bb_graph *graph, uint32_t map, bb_value inner) {
+  bb_node *node = graph->node[map];
+  bb_value out = map_out(graph, map, inner, bb_type_of(node->inner, inner));
+  node->out[out.port].mode = BB_OUT_INVARIANT;
+  return out;
+}
+
+void bb_map_in_remove(bb_graph *graph, uint32_t map, uint32_t port) {
+  bb_graph *inner = graph->node[map]->inner;
+  bb_node_remove(inner, inner->input[port]);
+  bb_in_remove(graph, map, port);
+}
+
+void bb_map_out_remove(bb_graph *graph, uint32_t map, uint32_t port) {
+  bb_graph *inner = graph->node[map]->inner;
+  bb_node_remove(inner, inner->output[port]);
+  bb_out_remove(graph, map, port);
+}
+
+/* --- ownership --- */
+
+bb_graph *bb_graph_hold(bb_graph *graph) {
+  graph->holders++;
+  return graph;
+}
+
+static uint32_t *copy_list(bb_arena *arena, const uint32_t *list, uint32_t count) {
+  uint32_t *copy = BB_NEW(arena, uint32_t, count);
+  if (count) memcpy(copy, list, count * sizeof *copy);
+  return copy;
+}
+
+/* A copy of one level; the levels inside get one more holder. */
+static bb_graph *copy_level(bb_graph *graph) {
+  bb_arena *arena = graph->program->arena;
+  bb_graph *copy = BB_NEW(arena, bb_graph, 1);
+  *copy = *graph;
+  copy->holders = 1;
+  copy->capacity = graph->count;
+  copy->input_capacity = graph->ninputs;
+  copy->output_capacity = graph->noutputs;
+  copy->input = copy_list(arena, graph->input, graph->ninputs);
+  copy->output = copy_list(arena, graph->output, graph->noutputs);
+  copy->node = BB_NEW(arena, bb_node *, graph->count);
+  for (uint32_t i = 0; i < graph->count; i++) {
+    const bb_node *node = graph->node[i];
+    bb_node *twin = BB_NEW(arena, bb_node, 1);
+    *twin = *node;
+    twin->in = BB_NEW(arena, bb_in, in_room(node->nin));
+    twin->out = BB_NEW(arena, bb_out, node->nout);
+    if (node->nin) memcpy(twin->in, node->in, node->nin * sizeof *twin->in);
+    if (node->nout) memcpy(twin->out, node->out, node->nout * sizeof *twin->out);
+    if (node->kind == BB_NODE_MAP) bb_graph_hold(node->inner);
+    copy->node[i] = twin;
+  }
+  return copy;
+}
+
+bb_graph *bb_graph_own(bb_graph **root) {
+  if ((*root)->holders > 1) {
+    bb_graph *copy = copy_level(*root);
+    (*root)->holders--;
+    *root = copy;
+  }
+  return *root;
+}
+
+bb_graph *bb_map_own(bb_graph *graph, uint32_t map) {
+  return bb_graph_own(&graph->node[map]->inner);
+}
+
+bb_graph *bb_graph_copy(bb_graph *graph) {
+  bb_graph *copy = copy_level(graph);
+  for (uint32_t i = 0; i < copy->count; i++) {
+    bb_node *node = copy->node[i];
+    if (node->kind != BB_NODE_MAP) continue;
+    node->inner->holders--;
+    node->inner = bb_graph_copy(node->inner);
+  }
+  return copy;
+}
+
+/* --- reading --- */
+
+bool bb_edge_is_buffered(const bb_graph *graph, bb_use use) {
+  bb_value src = graph->node[use.node]->in[use.port].src;
+  if (bb_type_of(graph, src)->rank) return true;
+  /* At the root an input or output node is a tensor in global memory; inside, it is a port. */
+  return graph->node[src.node]->tensor != BB_NONE || graph->node[use.node]->tensor != BB_NONE;
+}
+
+/* A binary heap of node indices by serial. */
+typedef struct heap {
+  const bb_graph *graph;
+  uint32_t count, *at;
+} heap;
+
+static bool before(const heap *h, uint32_t a, uint32_t b) {
+  return h->graph->node[a]->serial < h->graph->node[b]->serial;
+}
+
+static void heap_push(heap *h, uint32_t node) {
+  uint32_t i = h->count++;
+  while (i > 0 && before(h, node, h->at[(i - 1) / 2])) {
+    h->at[i] = h->at[(i - 1) / 2];
+    i = (i - 1) / 2;
+  }
+  h->at[i] = node;
+}
+
+static uint32_t heap_pop(heap *h) {
+  uint32_t top = h->at[0], last = h->at[--h->count], i = 0;
+  for (uint32_t child; (child = 2 * i + 1) < h->count; i = child) {
+    if (child + 1 < h->count && before(h, h->at[child + 1], h->at[child])) child++;
+    if (!before(h, h->at[child], last)) break;
+    h->at[i] = h->at[child];
+  }
+  h->at[i] = last;
+  return top;
+}
+
+uint32_t bb_topological_order(const bb_graph *graph, bb_arena *scratch, uint32_t *order) {
+  uint32_t *waiting = BB_NEW(scratch, uint32_t, graph->count), done = 0;
+  heap ready = {.graph = graph, .at = BB_NEW(scratch, uint32_t, (size_t)graph->live + 1)};
+  for (uint32_t i = 0; i < graph->count; i++) {
+    const bb_node *node = graph->node[i];
+    if (node->kind == BB_NODE_REMOVED) continue;
+    for (uint32_t p = 0; p < node->nin; p++) waiting[i] += node->in[p].src.node != BB_NONE;
+    if (waiting[i] == 0) heap_push(&ready, i);
+  }
+  while (ready.count) {
+    uint32_t at = heap_pop(&ready);
+    order[done++] = at;
+    const bb_node *node = graph->node[at];
+    for (uint32_t p = 0; p < node->nout; p++)
+      for (bb_use u = node->out[p].first; u.node != BB_NONE; u = bb_next_use(graph, u))
+        if (--waiting[u.node] == 0) heap_push(&ready, u.node);
+  }
+  return done;
+}

@@ -1,0 +1,26 @@
+/* intern.h - hash-consing: one object for each distinct value, in a program's arena. */
+#ifndef BB_GRAPH_INTERN_H
+#define BB_GRAPH_INTERN_H
+
+#include "context.h"
+
+/* An open-addressed set of pointers to objects of one kind. */
+typedef struct bb_intern {
+  bb_arena *arena;
+  uint64_t (*hash)(const void *object);
+  bool (*equal)(const void *a, const void *b);
+  uint32_t count, capacity; /* capacity is 0 or a power of two */
+  const void **slot;
+} bb_intern;
+
+bb_intern *bb_intern_create(bb_arena *arena, uint64_t (*hash)(const void *),
+                            bool (*equal)(const void *, const void *));
+/* The object equal to `object`, or NULL. */
+const void *bb_intern_find(const bb_intern *set, const void *object);
+/* Adds an object that is not in the set yet; it must live as long as the set. */
+void bb_intern_add(bb_intern *set, const void *object);
+
+/* A 64-bit mix of plain bytes (XXH3); objects with padding hash their fields one by one. */
+uint64_t bb_hash_bytes(const void *bytes, size_t length, uint64_t seed);
+
+#endif

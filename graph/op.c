@@ -1,0 +1,182 @@
+/* op.c - functional ops and monoids: names, item rules, folding of one element. */
+#include "op.h"
+
+#include <math.h>
+#include <string.h>
+
+static const bb_op_info ops[] = {
+#define BB_OP(id, name, arity, results, linear, cost, description)                                 \
+  [BB_OP_##id] = {name, arity, results, linear, cost, description},
+#include "op.def"
+#undef BB_OP
+};
+
+const bb_op_info *bb_op_get(bb_op op) {
+  return &ops[op];
+}
+
+bool bb_op_find(const char *name, size_t length, bb_op *op) {
+  for (uint32_t i = 0; i < BB_OP_COUNT; i++) {
+    if (strlen(ops[i].name) != length || memcmp(ops[i].name, name, length) != 0) continue;
+    *op = (bb_op)i;
+    return true;
+  }
+  return false;
+}
+
+/* --- items --- */
+
+static bool has_row(const bb_item *item) {
+  return item->row != BB_NO_DIM;
+}
+static bool has_col(const bb_item *item) {
+  return item->col != BB_NO_DIM;
+}
+static bool is_block(const bb_item *item) {
+  return has_row(item) && has_col(item);
+}
+static bool is_rows(const bb_item *item) {
+  return has_row(item) && !has_col(item);
+}
+static bool is_cols(const bb_item *item) {
+  return !has_row(item) && has_col(item);
+}
+
+static bool same_item(const bb_item *a, const bb_item *b) {
+  return a->dtype == b->dtype && a->row == b->row && a->col == b->col;
+}
+
+/* Adds the axes of `item` to those of `out`; they must agree where both have them. */
+static bool unite_axes(bb_item *out, const bb_item *item) {
+  if (has_row(item) && has_row(out) && item->row != out->row) return false;
+  if (has_col(item) && has_col(out) && item->col != out->col) return false;
+  if (has_row(item)) out->row = item->row;
+  if (has_col(item)) out->col = item->col;
+  return true;
+}
+
+static const char *infer_elementwise(const bb_expr *expr, uint32_t count, const bb_item *in,
+                                     bb_item *out) {
+  if (!expr) return "elementwise has no expression";
+  if (expr->arg_count > count) return "the expression uses an operand that is not there";
+  *out = (bb_item){expr->dtype, BB_NO_DIM, BB_NO_DIM};
+  for (uint32_t i = 0; i < count; i++)
+    if (!unite_axes(out, &in[i])) return "operands of elementwise have different axes";
+  return NULL;
+}
+
+/* A block and a vector along its rows or its columns. */
+static const char *infer_broadcast(const bb_item *in, bool rows, bb_item *out) {
+  if (!is_block(&in[0])) return "the first operand is not a block";
+  if (rows ? !is_rows(&in[1]) || in[1].row != in[0].row
+           : !is_cols(&in[1]) || in[1].col != in[0].col)
+    return rows ? "the second operand is not rows of the block"
+                : "the second operand is not cols of the block";
+  if (in[0].dtype != in[1].dtype) return "operands have different element types";
+  *out = in[0];
+  return NULL;
+}
+
+static const char *infer_dot(const bb_item *in, bb_item *out) {
+  if (!has_col(&in[0]) || !has_col(&in[1]) || in[0].col != in[1].col)
+    return "dot contracts the col axes, which differ";
+  if (in[0].dtype != in[1].dtype) return "operands have different element types";
+  *out = (bb_item){in[0].dtype, in[0].row, in[1].row};
+  return NULL;
+}
+
+static const char *infer_row_fold(const bb_item *in, bool argument, bb_item *out) {
+  if (!has_col(in)) return "the operand has no col axis to fold";
+  out[0] = (bb_item){in->dtype, in->row, BB_NO_DIM};
+  if (argument) out[1] = (bb_item){BB_I64, in->row, BB_NO_DIM};
+  return NULL;
+}
+
+const char *bb_op_infer(bb_op op, const bb_expr *expr, uint32_t count, const bb_item *in,
+                        bb_item out[2]) {
+  if (ops[op].arity >= 0 && count != (uint32_t)ops[op].arity) return "wrong number of operands";
+  switch (op) {
+  case BB_OP_ELEMENTWISE: return infer_elementwise(expr, count, in, out);
+  case BB_OP_ADD:
+  case BB_OP_MUL: out[0] = in[0]; return same_item(&in[0], &in[1]) ? NULL : "operands differ";
+  case BB_OP_ROW_SHIFT:
+  case BB_OP_ROW_SCALE: return infer_broadcast(in, true, out);
+  case BB_OP_COL_SHIFT:
+  case BB_OP_COL_SCALE: return infer_broadcast(in, false, out);
+  case BB_OP_ROW_SUM:
+  case BB_OP_ROW_MAX:
+  case BB_OP_ROW_MIN:
+  case BB_OP_ROW_PROD: return infer_row_fold(in, false, out);
+  case BB_OP_ROW_ARGMAX:
+  case BB_OP_ROW_ARGMIN:
+  case BB_OP_ROW_ARGMAX_LAST:
+  case BB_OP_ROW_ARGMIN_LAST: return infer_row_fold(in, true, out);
+  case BB_OP_ROW_CUMSUM:
+    out[0] = in[0];
+    return has_col(&in[0]) ? NULL : "the operand has no col axis";
+  case BB_OP_DOT: return infer_dot(in, out);
+  case BB_OP_OUTER:
+    if (!is_rows(&in[0]) || !is_rows(&in[1])) return "operands of outer are not rows";
+    if (in[0].dtype != in[1].dtype) return "operands have different element types";
+    out[0] = (bb_item){in[0].dtype, in[0].row, in[1].row};
+    return NULL;
+  case BB_OP_TRANSPOSE: out[0] = (bb_item){in[0].dtype, in[0].col, in[0].row}; return NULL;
+  default: return "unknown op";
+  }
+}
+
+/* --- monoids --- */
+
+static const bb_monoid monoids[] = {
+#define BB_MONOID(id, name, components, symbol, commutative)                                       \
+  [BB_MONOID_##id] = {BB_MONOID_##id, name, components, symbol, commutative},
+#include "monoid.def"
+#undef BB_MONOID
+};
+
+const bb_monoid *bb_monoid_get(bb_monoid_id id) {
+  return &monoids[id];
+}
+
+const bb_monoid *bb_monoid_find(const char *name, size_t length) {
+  for (uint32_t i = 0; i < BB_MONOID_COUNT; i++)
+    if (strlen(monoids[i].name) == length && memcmp(monoids[i].name, name, length) == 0)
+      return &monoids[i];
+  return NULL;
+}
+
+void bb_monoid_empty(const bb_monoid *monoid, double *acc) {
+  switch (monoid->id) {
+  case BB_MONOID_SUM: acc[0] = 0; break;
+  case BB_MONOID_PROD: acc[0] = 1; break;
+  case BB_MONOID_MAX: acc[0] = -INFINITY; break;
+  case BB_MONOID_MIN: acc[0] = INFINITY; break;
+  case BB_MONOID_ARGMAX:
+  case BB_MONOID_ARGMAX_LAST: acc[0] = -INFINITY, acc[1] = -1; break;
+  default: acc[0] = INFINITY, acc[1] = -1; break;
+  }
+}
+
+/* Does (b) take the place of (a)?  The empty element has index -1 and always gives way; a NaN beats
+ * every number; among equals the first or the last index stays, whatever the order of folding. */
+static bool replaces(bool largest, bool last, const double *a, const double *b) {
+  if (b[1] < 0) return false;
+  if (a[1] < 0) return true;
+  bool nan_a = isnan(a[0]), nan_b = isnan(b[0]);
+  if (nan_a != nan_b) return nan_b;
+  if (nan_a || a[0] == b[0]) return last ? b[1] > a[1] : b[1] < a[1];
+  return largest ? b[0] > a[0] : b[0] < a[0];
+}
+
+void bb_monoid_combine(const bb_monoid *monoid, double *acc, const double *term) {
+  switch (monoid->id) {
+  case BB_MONOID_SUM: acc[0] += term[0]; return;
+  case BB_MONOID_PROD: acc[0] *= term[0]; return;
+  case BB_MONOID_MAX: acc[0] = isnan(acc[0]) || acc[0] > term[0] ? acc[0] : term[0]; return;
+  case BB_MONOID_MIN: acc[0] = isnan(acc[0]) || acc[0] < term[0] ? acc[0] : term[0]; return;
+  default: break;
+  }
+  bool largest = monoid->id == BB_MONOID_ARGMAX || monoid->id == BB_MONOID_ARGMAX_LAST;
+  bool last = monoid->id == BB_MONOID_ARGMAX_LAST || monoid->id == BB_MONOID_ARGMIN_LAST;
+  if (replaces(largest, last, acc, term)) acc[0] = term[0], acc[1] = term[1];
+}
