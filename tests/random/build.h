@@ -1,0 +1,129 @@
+/* build.h - what the generator of random block programs is made of: its pool of values, and nests
+ * of maps around an operation.
+ */
+#ifndef BB_TESTS_BUILD_H
+#define BB_TESTS_BUILD_H
+
+#include "random.h"
+
+enum {
+  POOL_MAX = 96,
+  DEPTH_MAX = 8,
+  OUTER_MAX = 2,
+  DIM_MAX = 4,
+  SYMBOL_MAX = 8,
+  EXTENT_MAX = 1024
+};
+
+/* A value at the root, and what the generator knows of it.  Its lists are its levels in any order:
+ * one for every outer dim, one for its row axis, one for its col axis. */
+typedef struct pooled {
+  bb_value at;
+  double bound; /* of its magnitude */
+  bool exact;   /* made without sums: equal in every order of evaluation */
+} pooled;
+
+typedef struct generator {
+  bb_program *program;
+  bb_graph *root;
+  random_state random;
+  uint32_t blocked, enumerated;
+  bb_dim blocked_dim[DIM_MAX], enumerated_dim[OUTER_MAX];
+  int64_t extent[EXTENT_MAX]; /* by dim */
+  int64_t symbol[SYMBOL_MAX];
+  uint32_t count;
+  pooled pool[POOL_MAX];
+} generator;
+
+const bb_type *pooled_type(const generator *g, uint32_t value);
+uint32_t pool_add(generator *g, bb_value at, double bound, bool exact);
+
+/* A new program input or constant of this shape.  BB_NO_DIM: the axis is missing. */
+uint32_t input_new(generator *g, bb_dtype dtype, uint32_t outer, const bb_dim *outer_dim,
+                   bb_dim row, bb_dim col);
+
+/* Maps in one another.  loop[d] is the level that the d-th map collects. */
+typedef struct nest {
+  uint32_t depth;
+  bb_level loop[DEPTH_MAX];
+  bb_graph *graph[DEPTH_MAX + 1]; /* graph[0] is the level around the nest */
+  uint32_t map[DEPTH_MAX];
+} nest;
+
+void nest_open(nest *n, bb_graph *around, uint32_t depth, const bb_level *loop);
+/* The innermost level's view of `value`: map d iterates level strip[d] of it, or takes it whole
+ * when it has no such level (strip NULL: the loops' own levels). */
+bb_value nest_bring(nest *n, bb_value value, const bb_level *strip);
+bb_value nest_collect(nest *n, bb_value inner);
+static inline bb_graph *nest_body(const nest *n) {
+  return n->graph[n->depth];
+}
+
+/* Expressions of bounded arguments; *bound goes from the argument's to the result's. */
+const bb_expr *expr_unary(generator *g, const bb_expr *x, double *bound);
+const bb_expr *expr_binary(generator *g, const bb_expr *x, const bb_expr *y, double *bound,
+                           double other);
+/* Selects or biases x by the coordinates of an item with these axes in `maps` enumerated loops. */
+const bb_expr *expr_masked(generator *g, const bb_expr *x, bool row, bool col, uint32_t maps,
+                           double *bound);
+static inline const bb_expr *number(generator *g, double value) {
+  return bb_expr_const(g->program, BB_F32, value);
+}
+static inline const bb_expr *make(generator *g, bb_expr_op op, const bb_expr *a, const bb_expr *b) {
+  return bb_expr_make(g->program, op, a, b, NULL);
+}
+
+/* --- choosing operands (choose.c) --- */
+
+typedef struct shape {
+  uint32_t outer;
+  bb_dim outer_dim[DEPTH_MAX];
+  bb_dim row, col;
+} shape;
+
+shape shape_of(const generator *g, uint32_t value);
+bool shape_has_outer(const shape *s, bb_dim dim);
+bool outer_within(const shape *a, const shape *b); /* are a's outer dims all b's? */
+bb_dim any_blocked(generator *g);
+uint32_t block_new(generator *g);
+/* A new input of the shape, perhaps without some of its outer dims. */
+uint32_t input_like(generator *g, shape s, bb_dtype dtype);
+/* A value with these axes and outer dims among those of s: a late one, or a new input. */
+uint32_t value_like(generator *g, const shape *s);
+/* A float value with a col axis (and, a block, a row axis), mostly a late one. */
+uint32_t value_any(generator *g, bool block);
+static inline const bb_expr *argument(generator *g, uint32_t operand, bb_dtype dtype) {
+  return bb_expr_arg(g->program, dtype, operand);
+}
+
+/* --- operations: each adds values to the pool and gives one of them --- */
+
+enum fold { SUM, MAX, MIN, PROD, ARGMAX, ARGMIN };
+
+nest nest_over(generator *g, uint32_t value);
+uint32_t map_one(generator *g, uint32_t value, const bb_expr *expr, double bound);
+uint32_t unary(generator *g, uint32_t value);
+uint32_t masked(generator *g, uint32_t value);
+uint32_t selected(generator *g, uint32_t value);
+uint32_t combine(generator *g, uint32_t a, uint32_t b, bool scale, bool named);
+uint32_t binary(generator *g, uint32_t a);
+uint32_t pair(generator *g, uint32_t value);
+uint32_t transposed(generator *g, uint32_t value);
+
+uint32_t loops_around_columns(const generator *g, uint32_t value, bb_level *loop);
+uint32_t fold_partials(generator *g, uint32_t value, enum fold fold, const bb_expr *expr,
+                       uint32_t other, double bound);
+uint32_t reduce_columns(generator *g, uint32_t value);
+uint32_t arg_reduce(generator *g, uint32_t value);
+uint32_t reduce_outer(generator *g, uint32_t value);
+uint32_t scan(generator *g, uint32_t value);
+
+uint32_t right_operand(generator *g, uint32_t a);
+uint32_t contract(generator *g, uint32_t a, uint32_t b);
+uint32_t product(generator *g, uint32_t a);
+uint32_t outer_product(generator *g, uint32_t value);
+
+/* The next operation of a program, or a chain of them. */
+void generate_operation(generator *g);
+
+#endif

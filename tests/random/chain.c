@@ -1,0 +1,105 @@
+/* chain.c - chains of operations in the shapes that the rules look for, and which operation is
+ * next. */
+#include "build.h"
+
+#include <math.h>
+
+static uint32_t scale_rows(generator *g, uint32_t value, uint32_t rows) {
+  return combine(g, value, rows, true, true);
+}
+
+/* The value in f32 and bounded, as the chains below want it. */
+static uint32_t prepared(generator *g, uint32_t value, double limit) {
+  const bb_expr *x = argument(g, 0, pooled_type(g, value)->item.dtype);
+  double bound = g->pool[value].bound;
+  if (bound <= limit && pooled_type(g, value)->item.dtype == BB_F32) return value;
+  if (bound > limit) x = make(g, BB_X_MUL, x, number(g, limit / bound));
+  return map_one(g, value, bb_expr_cast(g->program, BB_F32, x), fmin(bound, limit));
+}
+
+/* exp(x), its row sums, their reciprocals, a scale of the rows: weights that sum to one */
+static uint32_t weights(generator *g, uint32_t value) {
+  value = prepared(g, value, 3);
+  uint32_t e = map_one(g, value, make(g, BB_X_EXP, argument(g, 0, BB_F32), NULL), exp(3));
+  const bb_expr *inverse = make(g, BB_X_DIV, number(g, 1), argument(g, 0, BB_F32));
+  uint32_t scaled = scale_rows(g, e, fold_partials(g, e, SUM, inverse, BB_NONE, exp(3)));
+  g->pool[scaled].bound = 1;
+  return scaled;
+}
+
+/* (x - mean) / deviation, with the mean square */
+static uint32_t standardised(generator *g, uint32_t value, bool shift) {
+  value = prepared(g, value, 2);
+  bb_dim col = pooled_type(g, value)->item.col;
+  const bb_expr *x = argument(g, 0, BB_F32), *extent = bb_expr_extent(g->program, col);
+  uint32_t mean = BB_NONE, shifted = value;
+  if (shift) {
+    const bb_expr *negated = make(g, BB_X_DIV, make(g, BB_X_NEG, x, NULL), extent);
+    mean = fold_partials(g, value, SUM, negated, BB_NONE, 2);
+    shifted = combine(g, value, mean, false, true);
+  }
+  uint32_t square = map_one(g, value, make(g, BB_X_POW, x, number(g, 2)), 4);
+  const bb_expr *moment = make(g, BB_X_DIV, x, extent);
+  if (shift)
+    moment = make(g, BB_X_SUB, moment, make(g, BB_X_POW, argument(g, 1, BB_F32), number(g, 2)));
+  moment = make(g, BB_X_POW, make(g, BB_X_ADD, moment, number(g, 0.125)), number(g, -0.5));
+  return scale_rows(g, shifted, fold_partials(g, square, SUM, moment, mean, 3));
+}
+
+/* Two products of one value, one through a function, multiplied and contracted again. */
+static uint32_t gated(generator *g, uint32_t value) {
+  value = prepared(g, value, 2);
+  shape s = shape_of(g, value);
+  s.row = any_blocked(g);
+  uint32_t a = contract(g, value, input_like(g, s, BB_F32));
+  uint32_t b = prepared(g, contract(g, value, input_like(g, s, BB_F32)), 4);
+  a = prepared(g, unary(g, a), 4);
+  shape sa = shape_of(g, a), sb = shape_of(g, b);
+  uint32_t both = outer_within(&sb, &sa)   ? combine(g, a, b, true, true)
+                  : outer_within(&sa, &sb) ? combine(g, b, a, true, true)
+                                           : a;
+  return product(g, both);
+}
+
+/* Scales or shifts of a product's operands: what the rules move across the product. */
+static uint32_t scaled_product(generator *g, uint32_t a) {
+  a = prepared(g, a, 4);
+  uint32_t b = prepared(g, right_operand(g, a), 4);
+  uint32_t *operand = random_chance(&g->random, 60) ? &a : &b;
+  shape s = shape_of(g, *operand);
+  if (random_chance(&g->random, 50))
+    s.row = BB_NO_DIM;
+  else
+    s.col = BB_NO_DIM;
+  uint32_t vector = prepared(g, value_like(g, &s), 4);
+  *operand = combine(g, *operand, vector, random_chance(&g->random, 65), true);
+  if (random_chance(&g->random, 25)) product(g, *operand); /* a second use */
+  return contract(g, a, b);
+}
+
+void generate_operation(generator *g) {
+  switch (random_below(&g->random, 24)) {
+  case 0:
+  case 1: unary(g, value_any(g, false)); break;
+  case 2:
+  case 3: binary(g, value_any(g, true)); break;
+  case 4: masked(g, value_any(g, false)); break;
+  case 5: selected(g, value_any(g, false)); break;
+  case 6: pair(g, value_any(g, true)); break;
+  case 7: transposed(g, value_any(g, true)); break;
+  case 8:
+  case 9: reduce_columns(g, value_any(g, random_chance(&g->random, 80))); break;
+  case 10: reduce_outer(g, value_any(g, true)); break;
+  case 11: arg_reduce(g, value_any(g, true)); break;
+  case 12: scan(g, value_any(g, true)); break;
+  case 13: outer_product(g, value_any(g, true)); break;
+  case 14:
+  case 15:
+  case 16: product(g, value_any(g, true)); break;
+  case 17: product(g, weights(g, value_any(g, true))); break;
+  case 18: product(g, standardised(g, value_any(g, true), true)); break;
+  case 19: product(g, standardised(g, value_any(g, true), false)); break;
+  case 20: gated(g, value_any(g, true)); break;
+  default: scaled_product(g, value_any(g, true)); break;
+  }
+}
