@@ -120,7 +120,7 @@ struct bb_program {
   uint32_t candidates, steps;
   bb_candidate *candidate;
   bb_step *step;
-  struct bb_intern *types, *exprs, *extents, *accesses, *names; /* program.c */
+  struct bb_intern *types, *exprs, *extents, *accesses, *names, *symbol_names; /* program.c */
   struct bb_mapping *mappings; /* files mapped for external data; unmapped on destroy */
 };
 

@@ -36,6 +36,30 @@ bool bb_dtype_parse(const char *name, size_t length, bb_dtype *dtype) {
   return false;
 }
 
+/* --- names of symbols and dims --- */
+
+typedef struct table_name {
+  const char *name;
+  size_t length;
+  uint32_t index;
+} table_name;
+
+uint64_t bb_table_name_hash(const void *object) {
+  const table_name *entry = object;
+  return bb_hash_bytes(entry->name, entry->length, 0);
+}
+
+bool bb_table_name_equal(const void *left, const void *right) {
+  const table_name *a = left, *b = right;
+  return a->length == b->length && memcmp(a->name, b->name, a->length) == 0;
+}
+
+static const table_name *new_name(bb_program *program, table_name name) {
+  table_name *entry = BB_NEW(program->arena, table_name, 1);
+  *entry = name;
+  return entry;
+}
+
 /* --- extents --- */
 
 uint64_t bb_extent_hash(const void *object) {
@@ -69,11 +93,19 @@ const bb_extent *bb_extent_number(bb_program *program, int64_t value) {
   return intern_extent(program, value, 0, NULL);
 }
 
+uint32_t bb_symbol_find(const bb_program *program, const char *name) {
+  const table_name key = {name, strlen(name), 0}, *found = bb_intern_find(program->symbol_names, &key);
+  return found ? found->index : UINT32_MAX;
+}
+
 uint32_t bb_symbol_index(bb_program *program, const char *name) {
-  for (uint32_t i = 0; i < program->symbols; i++)
-    if (strcmp(program->symbol[i], name) == 0) return i;
+  uint32_t found = bb_symbol_find(program, name);
+  if (found != UINT32_MAX) return found;
   BB_GROW(program->arena, program->symbol, program->symbol_capacity, program->symbols + 1);
-  program->symbol[program->symbols] = bb_arena_text(program->arena, name, strlen(name));
+  const char *copy = bb_arena_text(program->arena, name, strlen(name));
+  program->symbol[program->symbols] = copy;
+  bb_intern_add(program->symbol_names,
+                new_name(program, (table_name){copy, strlen(copy), program->symbols}));
   return program->symbols++;
 }
 
@@ -131,20 +163,6 @@ int64_t bb_extent_bind(bb_program *program, const bb_extent *extent, const int64
 
 /* --- dims --- */
 
-typedef struct dim_name {
-  const char *name;
-  bb_dim dim;
-} dim_name;
-
-uint64_t bb_dim_name_hash(const void *object) {
-  const dim_name *entry = object;
-  return bb_hash_bytes(entry->name, strlen(entry->name), 0);
-}
-
-bool bb_dim_name_equal(const void *a, const void *b) {
-  return strcmp(((const dim_name *)a)->name, ((const dim_name *)b)->name) == 0;
-}
-
 /* A name in [A-Za-z_][A-Za-z0-9_]* from anything. */
 static char *clean_name(bb_program *program, const char *name) {
   size_t length = name ? strnlen(name, 64) : 0;
@@ -161,13 +179,13 @@ static char *clean_name(bb_program *program, const char *name) {
 }
 
 bb_dim bb_dim_add(bb_program *program, const char *name, const bb_extent *extent, bool blocked) {
-  dim_name key = {.name = clean_name(program, name)};
-  const char *stem = key.name;
-  for (uint32_t n = program->dims; bb_intern_find(program->names, &key); n++)
+  const char *stem = clean_name(program, name);
+  table_name key = {stem, strlen(stem), program->dims};
+  for (uint32_t n = program->dims; bb_intern_find(program->names, &key); n++) {
     key.name = bb_arena_printf(program->arena, "%s_%u", stem, n);
-  dim_name *entry = BB_NEW(program->arena, dim_name, 1);
-  *entry = (dim_name){.name = key.name, .dim = program->dims};
-  bb_intern_add(program->names, entry);
+    key.length = strlen(key.name);
+  }
+  bb_intern_add(program->names, new_name(program, key));
   BB_GROW(program->arena, program->dim, program->dim_capacity, program->dims + 1);
   program->dim[program->dims] =
       (bb_dim_info){.name = key.name, .extent = extent, .blocked = blocked};
@@ -175,12 +193,8 @@ bb_dim bb_dim_add(bb_program *program, const char *name, const bb_extent *extent
 }
 
 bb_dim bb_dim_find(const bb_program *program, const char *name, size_t length) {
-  char text[128]; /* longer than any name that bb_dim_add() makes */
-  if (length >= sizeof text) return BB_NO_DIM;
-  memcpy(text, name, length);
-  text[length] = '\0';
-  const dim_name *entry = bb_intern_find(program->names, &(dim_name){.name = text});
-  return entry ? entry->dim : BB_NO_DIM;
+  const table_name key = {name, length, 0}, *found = bb_intern_find(program->names, &key);
+  return found ? found->index : BB_NO_DIM;
 }
 
 const bb_dim_info *bb_dim_get(const bb_program *program, bb_dim dim) {

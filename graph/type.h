@@ -45,6 +45,8 @@ const bb_extent *bb_extent_number(bb_program *program, int64_t value);
 const bb_extent *bb_extent_symbol(bb_program *program, const char *name);
 /* The index of a symbol (an extent or a run-time scalar) by name, added if new. */
 uint32_t bb_symbol_index(bb_program *program, const char *name);
+/* The same, UINT32_MAX if there is none. */
+uint32_t bb_symbol_find(const bb_program *program, const char *name);
 const bb_extent *bb_extent_multiply(bb_program *program, const bb_extent *a, const bb_extent *b);
 /* a / b if that is exact for every value of the symbols, else NULL. */
 const bb_extent *bb_extent_divide(bb_program *program, const bb_extent *a, const bb_extent *b);
