@@ -1,6 +1,7 @@
 /* text_number.c - numbers to text and back. */
 #include "text_number.h"
 
+#include <float.h>
 #include <locale.h>
 #include <math.h>
 #include <stdio.h>
@@ -47,8 +48,9 @@ void bb_put_number(bb_buffer *out, double value, bool single) {
     bb_put(out, "%s%.0f", value == 0 && signbit(value) ? "-" : "", fabs(value) == 0 ? 0.0 : value);
     return;
   }
-  /* A decimal of 6 (15) digits survives a float (double), so fewer are found by %g itself. */
+  /* A decimal of 6 (15) digits survives a normal float (double), so %g itself finds fewer. */
   int digits = single ? 6 : 15;
+  if (fabs(value) < (single ? FLT_MIN : DBL_MIN)) digits = 1;
   char text[64];
   for (;; digits++) {
     snprintf(text, sizeof text, "%.*g", digits, value);

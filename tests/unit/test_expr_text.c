@@ -167,7 +167,7 @@ static void test_same(void **state) {
       "-0",
       "inf",
       "-inf",
-      "1.5e-45",
+      "1e-45",
       "3.4028235e38",
       "16777216",
       "symbol(\"past + 1\")+coord(row)",
