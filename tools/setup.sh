@@ -57,3 +57,8 @@ configure() {
   shift
   [ -f "$dir/build.ninja" ] || { rm -rf "$dir" && meson setup "$dir" "$@"; }
 }
+
+configure_sanitize() {
+  CC=clang configure build-sanitize -Db_sanitize=address,undefined -Db_lundef=false -Dfuzzers=true \
+    -Dc_args=-fno-sanitize-recover=all
+}

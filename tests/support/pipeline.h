@@ -1,0 +1,21 @@
+/* pipeline.h - every stage from an array program to chosen snapshots, for tests that time or fail
+ * them as a whole.
+ */
+#ifndef BB_TESTS_PIPELINE_H
+#define BB_TESTS_PIPELINE_H
+
+#include "../../graph/array/array.h"
+#include "../../select/select.h"
+
+/* program->array to program->step. */
+static inline void pipeline(bb_program *program) {
+  bb_array_fold(program->array);
+  bb_array_structure(program->array);
+  bb_array_canonicalise(program->array);
+  bb_array_factor(program->array);
+  bb_array_lower(program->array);
+  bb_partition(program);
+  bb_choose(program, NULL);
+}
+
+#endif
