@@ -15,10 +15,25 @@ static bb_in *in_of(bb_graph *graph, bb_use use) {
   return &graph->node[use.node]->in[use.port];
 }
 
+/* --- the journal --- */
+
+static void record(bb_graph *graph, bb_change_kind kind, uint32_t node, bb_value src,
+                   uint32_t level) {
+  bb_journal *journal = graph->journal;
+  if (!journal) return;
+  BB_GROW(journal->arena, journal->change, journal->capacity, (size_t)journal->count + 1);
+  journal->change[journal->count++] = (bb_change){kind, node, src, level};
+}
+
+static void record_node(bb_graph *graph, bb_change_kind kind, uint32_t node) {
+  record(graph, kind, node, (bb_value){BB_NONE, 0}, BB_WHOLE);
+}
+
 /* --- use lists --- */
 
 static void link_use(bb_graph *graph, bb_use use) {
   bb_in *in = in_of(graph, use);
+  record(graph, BB_CHANGE_LINKED, use.node, in->src, in->level);
   bb_out *out = &graph->node[in->src.node]->out[in->src.port];
   in->prev = NO_USE;
   in->next = out->first;
@@ -29,6 +44,7 @@ static void link_use(bb_graph *graph, bb_use use) {
 static void unlink_use(bb_graph *graph, bb_use use) {
   bb_in *in = in_of(graph, use);
   if (in->src.node == BB_NONE) return;
+  record(graph, BB_CHANGE_UNLINKED, use.node, in->src, in->level);
   if (in->next.node != BB_NONE) in_of(graph, in->next)->prev = in->prev;
   if (in->prev.node != BB_NONE)
     in_of(graph, in->prev)->next = in->next;
@@ -56,13 +72,25 @@ uint32_t bb_use_count(const bb_graph *graph, bb_value value) {
 
 /* --- nodes and ports --- */
 
-/* Room for in-ports: as many as asked up to four, a power of two above.  bb_in_add() relies on it
- * to know when the array is full. */
-static uint32_t in_room(uint32_t nin) {
-  if (nin <= 4) return nin;
+/* Room for ports: as many as asked up to four, a power of two above.  Adding a port relies on it to
+ * know when the array is full. */
+static uint32_t port_room(uint32_t count) {
+  if (count <= 4) return count;
   uint32_t room = 8;
-  while (room < nin) room *= 2;
+  while (room < count) room *= 2;
   return room;
+}
+
+static bool ports_full(uint32_t count) {
+  return count < 4 || (count & (count - 1)) == 0;
+}
+
+static uint32_t append_node(bb_graph *graph, bb_node *node) {
+  BB_GROW(graph->program->arena, graph->node, graph->capacity, (size_t)graph->count + 1);
+  graph->node[graph->count] = node;
+  graph->live++;
+  record_node(graph, BB_CHANGE_ADDED, graph->count);
+  return graph->count++;
 }
 
 uint32_t bb_node_add(bb_graph *graph, bb_kind kind, uint32_t nin, uint32_t nout) {
@@ -74,15 +102,12 @@ uint32_t bb_node_add(bb_graph *graph, bb_kind kind, uint32_t nin, uint32_t nout)
                     .nout = nout,
                     .dim = BB_NO_DIM,
                     .tensor = BB_NONE,
-                    .in = BB_NEW(arena, bb_in, in_room(nin)),
-                    .out = BB_NEW(arena, bb_out, nout)};
+                    .in = BB_NEW(arena, bb_in, port_room(nin)),
+                    .out = BB_NEW(arena, bb_out, port_room(nout))};
   for (uint32_t i = 0; i < nin; i++)
     node->in[i] = (bb_in){.src = {BB_NONE, 0}, .level = BB_WHOLE, .next = NO_USE, .prev = NO_USE};
   for (uint32_t i = 0; i < nout; i++) node->out[i] = (bb_out){.first = NO_USE};
-  BB_GROW(arena, graph->node, graph->capacity, (size_t)graph->count + 1);
-  graph->node[graph->count] = node;
-  graph->live++;
-  return graph->count++;
+  return append_node(graph, node);
 }
 
 static void drop_from_list(uint32_t *list, uint32_t *count, uint32_t node) {
@@ -94,15 +119,22 @@ static void drop_from_list(uint32_t *list, uint32_t *count, uint32_t node) {
   }
 }
 
-void bb_node_remove(bb_graph *graph, uint32_t index) {
+/* Removes a node that stands in no list of ports. */
+static void discard(bb_graph *graph, uint32_t index) {
   bb_node *node = graph->node[index];
   for (uint32_t i = 0; i < node->nin; i++) unlink_use(graph, (bb_use){index, i});
-  if (node->kind == BB_NODE_INPUT) drop_from_list(graph->input, &graph->ninputs, index);
-  if (node->kind == BB_NODE_OUTPUT) drop_from_list(graph->output, &graph->noutputs, index);
   node->kind = BB_NODE_REMOVED;
   node->nin = node->nout = 0;
   node->inner = NULL;
   graph->live--;
+  record_node(graph, BB_CHANGE_REMOVED, index);
+}
+
+void bb_node_remove(bb_graph *graph, uint32_t index) {
+  bb_kind kind = graph->node[index]->kind;
+  if (kind == BB_NODE_INPUT) drop_from_list(graph->input, &graph->ninputs, index);
+  if (kind == BB_NODE_OUTPUT) drop_from_list(graph->output, &graph->noutputs, index);
+  discard(graph, index);
 }
 
 void bb_connect(bb_graph *graph, uint32_t node, uint32_t port, bb_value src) {
@@ -121,8 +153,8 @@ void bb_replace_uses(bb_graph *graph, bb_value old, bb_value with) {
 uint32_t bb_in_add(bb_graph *graph, uint32_t index, bb_value src, uint32_t level) {
   bb_node *node = graph->node[index];
   uint32_t port = node->nin;
-  if (port < 4 || (port & (port - 1)) == 0) {
-    bb_in *grown = BB_NEW(graph->program->arena, bb_in, in_room(port + 1));
+  if (ports_full(port)) {
+    bb_in *grown = BB_NEW(graph->program->arena, bb_in, port_room(port + 1));
     if (port) memcpy(grown, node->in, port * sizeof *grown);
     node->in = grown;
   }
@@ -145,21 +177,31 @@ void bb_in_remove(bb_graph *graph, uint32_t index, uint32_t port) {
 uint32_t bb_out_add(bb_graph *graph, uint32_t index, const bb_type *type) {
   bb_node *node = graph->node[index];
   uint32_t port = node->nout;
-  bb_out *grown = BB_NEW(graph->program->arena, bb_out, (size_t)port + 1);
-  if (port) memcpy(grown, node->out, port * sizeof *grown);
-  grown[port] = (bb_out){.type = type, .first = NO_USE};
-  node->out = grown;
+  if (ports_full(port)) {
+    bb_out *grown = BB_NEW(graph->program->arena, bb_out, port_room(port + 1));
+    if (port) memcpy(grown, node->out, port * sizeof *grown);
+    node->out = grown;
+  }
+  node->out[port] = (bb_out){.type = type, .first = NO_USE};
   node->nout++;
   return port;
 }
 
+/* An out-port takes the place of another: its uses must name it by its new place. */
+static void move_out(bb_graph *graph, uint32_t index, uint32_t from, uint32_t to) {
+  bb_node *node = graph->node[index];
+  node->out[to] = node->out[from];
+  for (bb_use u = node->out[to].first; u.node != BB_NONE; u = bb_next_use(graph, u)) {
+    bb_in *in = in_of(graph, u);
+    record(graph, BB_CHANGE_UNLINKED, u.node, in->src, in->level);
+    in->src.port = to;
+    record(graph, BB_CHANGE_LINKED, u.node, in->src, in->level);
+  }
+}
+
 void bb_out_remove(bb_graph *graph, uint32_t index, uint32_t port) {
   bb_node *node = graph->node[index];
-  for (uint32_t i = port; i + 1 < node->nout; i++) {
-    node->out[i] = node->out[i + 1];
-    for (bb_use u = node->out[i].first; u.node != BB_NONE; u = bb_next_use(graph, u))
-      in_of(graph, u)->src.port = i;
-  }
+  for (uint32_t i = port; i + 1 < node->nout; i++) move_out(graph, index, i + 1, i);
   node->nout--;
 }
 
@@ -275,15 +317,90 @@ bb_value bb_map_invariant(bb_graph *graph, uint32_t map, bb_value inner) {
 }
 
 void bb_map_in_remove(bb_graph *graph, uint32_t map, uint32_t port) {
-  bb_graph *inner = graph->node[map]->inner;
-  bb_node_remove(inner, inner->input[port]);
-  bb_in_remove(graph, map, port);
+  bb_node *node = graph->node[map];
+  bb_graph *inner = node->inner;
+  uint32_t last = --node->nin;
+  discard(inner, inner->input[port]);
+  inner->input[port] = inner->input[--inner->ninputs];
+  unlink_use(graph, (bb_use){map, port});
+  if (port == last) return;
+  node->in[port] = node->in[last];
+  relink_moved(graph, (bb_use){map, port});
 }
 
 void bb_map_out_remove(bb_graph *graph, uint32_t map, uint32_t port) {
-  bb_graph *inner = graph->node[map]->inner;
-  bb_node_remove(inner, inner->output[port]);
-  bb_out_remove(graph, map, port);
+  bb_node *node = graph->node[map];
+  bb_graph *inner = node->inner;
+  const bb_out *last = &node->out[node->nout - 1];
+  if (last->mode == BB_OUT_FOLD && last->fold->components > 1) {
+    bb_node_remove(inner, inner->output[port]);
+    bb_out_remove(graph, map, port);
+    return;
+  }
+  discard(inner, inner->output[port]);
+  inner->output[port] = inner->output[--inner->noutputs];
+  if (port != node->nout - 1) move_out(graph, map, node->nout - 1, port);
+  node->nout--;
+}
+
+/* --- moving nodes between levels --- */
+
+/* A copy of a node; a level inside gets one more holder. */
+static bb_node *copy_node(bb_arena *arena, const bb_node *node) {
+  bb_node *twin = BB_NEW(arena, bb_node, 1);
+  *twin = *node;
+  twin->in = BB_NEW(arena, bb_in, port_room(node->nin));
+  twin->out = BB_NEW(arena, bb_out, port_room(node->nout));
+  if (node->nin) memcpy(twin->in, node->in, node->nin * sizeof *twin->in);
+  if (node->nout) memcpy(twin->out, node->out, node->nout * sizeof *twin->out);
+  if (node->kind == BB_NODE_MAP) bb_graph_hold(node->inner);
+  return twin;
+}
+
+/* Connects the in-ports of a node that was just moved, whose sources still are values of the old
+ * level; `value` gives for each node there its place in the new one. */
+static void connect_moved(bb_graph *dst, uint32_t index, const bb_value *value) {
+  bb_node *node = dst->node[index];
+  for (uint32_t i = 0; i < node->nin; i++) {
+    if (node->in[i].src.node == BB_NONE) continue;
+    bb_value to = value[node->in[i].src.node];
+    /* An input stands for one value; other nodes keep their out-ports. */
+    to.port += node->in[i].src.port;
+    node->in[i].src = to;
+    link_use(dst, (bb_use){index, i});
+  }
+}
+
+void bb_graph_splice(bb_graph *dst, bb_graph *src, const bb_value *input, bb_value *output) {
+  bb_arena *scratch = bb_scratch(dst->program->ctx);
+  bb_value *value = BB_NEW(scratch, bb_value, src->count);
+  uint32_t first = dst->count;
+  for (uint32_t i = 0; i < src->ninputs; i++) value[src->input[i]] = input[i];
+  for (uint32_t i = 0; i < src->count; i++) {
+    bb_node *node = src->node[i];
+    if (node->kind == BB_NODE_REMOVED || node->kind == BB_NODE_INPUT || node->kind == BB_NODE_OUTPUT)
+      continue;
+    if (src->holders > 1) node = copy_node(dst->program->arena, node);
+    for (uint32_t p = 0; p < node->nout; p++) node->out[p].first = NO_USE;
+    value[i] = (bb_value){append_node(dst, node), 0};
+  }
+  for (uint32_t i = first; i < dst->count; i++) connect_moved(dst, i, value);
+  for (uint32_t i = 0; i < src->noutputs; i++) {
+    bb_value from = bb_src(src, src->output[i], 0);
+    output[i] = (bb_value){value[from.node].node, value[from.node].port + from.port};
+  }
+  src->holders--;
+  bb_scratch_end(scratch);
+}
+
+uint32_t bb_node_move(bb_graph *dst, bb_graph *src, uint32_t index) {
+  bb_node *node = src->node[index];
+  bb_node *left = BB_NEW(src->program->arena, bb_node, 1);
+  *left = (bb_node){.kind = BB_NODE_REMOVED, .serial = node->serial};
+  src->node[index] = left;
+  src->live--;
+  record_node(src, BB_CHANGE_REMOVED, index);
+  return append_node(dst, node);
 }
 
 /* --- ownership --- */
@@ -311,17 +428,7 @@ static bb_graph *copy_level(bb_graph *graph) {
   copy->input = copy_list(arena, graph->input, graph->ninputs);
   copy->output = copy_list(arena, graph->output, graph->noutputs);
   copy->node = BB_NEW(arena, bb_node *, graph->count);
-  for (uint32_t i = 0; i < graph->count; i++) {
-    const bb_node *node = graph->node[i];
-    bb_node *twin = BB_NEW(arena, bb_node, 1);
-    *twin = *node;
-    twin->in = BB_NEW(arena, bb_in, in_room(node->nin));
-    twin->out = BB_NEW(arena, bb_out, node->nout);
-    if (node->nin) memcpy(twin->in, node->in, node->nin * sizeof *twin->in);
-    if (node->nout) memcpy(twin->out, node->out, node->nout * sizeof *twin->out);
-    if (node->kind == BB_NODE_MAP) bb_graph_hold(node->inner);
-    copy->node[i] = twin;
-  }
+  for (uint32_t i = 0; i < graph->count; i++) copy->node[i] = copy_node(arena, graph->node[i]);
   return copy;
 }
 
@@ -329,6 +436,7 @@ bb_graph *bb_graph_own(bb_graph **root) {
   if ((*root)->holders > 1) {
     bb_graph *copy = copy_level(*root);
     (*root)->holders--;
+    (*root)->journal = NULL;
     *root = copy;
   }
   return *root;
@@ -340,6 +448,7 @@ bb_graph *bb_map_own(bb_graph *graph, uint32_t map) {
 
 bb_graph *bb_graph_copy(bb_graph *graph) {
   bb_graph *copy = copy_level(graph);
+  copy->journal = NULL;
   for (uint32_t i = 0; i < copy->count; i++) {
     bb_node *node = copy->node[i];
     if (node->kind != BB_NODE_MAP) continue;

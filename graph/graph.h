@@ -91,8 +91,30 @@ typedef struct bb_node {
   const struct bb_misc *misc;     /* MISC */
 } bb_node;
 
+/* What was done to a level: an engine that keeps indexes of a level has its edits written down. */
+typedef enum bb_change_kind {
+  BB_CHANGE_ADDED,   /* node */
+  BB_CHANGE_REMOVED, /* node */
+  BB_CHANGE_LINKED,  /* node became a use of src, iterating `level` */
+  BB_CHANGE_UNLINKED /* and is one no more */
+} bb_change_kind;
+
+typedef struct bb_change {
+  bb_change_kind kind;
+  uint32_t node;
+  bb_value src;
+  uint32_t level;
+} bb_change;
+
+typedef struct bb_journal {
+  bb_arena *arena;
+  uint32_t count, capacity;
+  bb_change *change;
+} bb_journal;
+
 struct bb_graph {
   bb_program *program;
+  bb_journal *journal; /* NULL: edits are not written down; goes to the copy on copy on write */
   uint32_t holders; /* how many maps, snapshots and roots hold this level */
   uint32_t count;   /* nodes ever added; walk 0..count-1, skipping BB_NODE_REMOVED */
   uint32_t live;    /* nodes not removed */
@@ -143,9 +165,20 @@ bb_value bb_map_collect(bb_graph *graph, uint32_t map, bb_value inner, bb_axis a
 bb_value bb_map_fold(bb_graph *graph, uint32_t map, bb_value inner, const bb_monoid *monoid,
                      uint32_t component);
 bb_value bb_map_invariant(bb_graph *graph, uint32_t map, bb_value inner);
-/* Removes an in-port (whose inner INPUT has no uses) or an out-port (without uses) of a map. */
+/* Removes an in-port (whose inner INPUT has no uses) or an out-port (without uses) of a map.  The
+ * last port takes its place, so that a map of many ports loses one in constant time; out-ports
+ * keep their order where components of one fold stand side by side. */
 void bb_map_in_remove(bb_graph *graph, uint32_t map, uint32_t port);
 void bb_map_out_remove(bb_graph *graph, uint32_t map, uint32_t port);
+
+/* --- moving nodes between levels --- */
+
+/* Moves what `src` computes into `dst`: every node but its inputs and outputs, serials kept.
+ * input[i], a value of dst, takes the place of the i-th input of src; output[i] receives the value of
+ * dst that fed its i-th output.  The caller gives up its hold of src (others keep theirs). */
+void bb_graph_splice(bb_graph *dst, bb_graph *src, const bb_value *input, bb_value *output);
+/* Moves a node whose in-ports are not connected and which has no uses; gives its new index. */
+uint32_t bb_node_move(bb_graph *dst, bb_graph *src, uint32_t node);
 
 /* --- ownership of levels --- */
 
