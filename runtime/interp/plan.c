@@ -1,0 +1,309 @@
+/* plan.c - instantiates the levels of a block program for one run, and gives every loop its blocks.
+ *
+ * Block sizes belong to loops, not to dims: two loops over one dim may differ wherever a value
+ * passes between them as a list over an item axis, because such a list can be split anew.  They
+ * must agree where an item's axis comes from one and is used under the other, and where a list has
+ * one element for each block (partial results along a dim that the item has no axis for).  Every
+ * axis of every value and every loop is a variable; what must agree is united.
+ */
+#include "machine.h"
+
+enum { DEEPEST = 200, DEFAULT_BLOCK = 64 };
+
+typedef struct tie {
+  uint32_t parent;
+  bb_dim dim;
+  bool unit;       /* a list of partial results in a tensor: blocks of one element */
+  int64_t block;   /* of a root: elements, once known */
+} tie;
+
+typedef struct planner {
+  bb_run *run;
+  uint32_t ties, capacity;
+  tie *tie;
+  uint32_t depth;
+} planner;
+
+/* --- ties --- */
+
+static uint32_t new_tie(planner *p, bb_dim dim) {
+  BB_GROW(p->run->scratch, p->tie, p->capacity, p->ties + 1u);
+  p->tie[p->ties] = (tie){.parent = p->ties, .dim = dim};
+  return p->ties++;
+}
+
+static uint32_t find(planner *p, uint32_t t) {
+  while (p->tie[t].parent != t) t = p->tie[t].parent = p->tie[p->tie[t].parent].parent;
+  return t;
+}
+
+static void unite(planner *p, uint32_t a, uint32_t b) {
+  a = find(p, a);
+  b = find(p, b);
+  if (a == b) return;
+  if (a > b) { /* the earlier one stays, so that a run can be repeated */
+    uint32_t swap = a;
+    a = b;
+    b = swap;
+  }
+  p->tie[b].parent = a;
+  p->tie[a].unit |= p->tie[b].unit;
+}
+
+/* A value has one variable for each level, then one for the row and one for the col axis. */
+static uint32_t new_value_ties(planner *p, const bb_type *type) {
+  uint32_t first = p->ties;
+  for (uint32_t i = 0; i < type->rank; i++) new_tie(p, type->level[i].dim);
+  new_tie(p, type->item.row);
+  new_tie(p, type->item.col);
+  return first;
+}
+
+typedef struct tied_value {
+  const bb_type *type;
+  uint32_t first;
+} tied_value;
+
+static uint32_t row_tie(tied_value v) { return v.first + v.type->rank; }
+static uint32_t col_tie(tied_value v) { return v.first + v.type->rank + 1; }
+
+/* Two values that differ only in that `a` lacks level `skip` of `b` (BB_WHOLE: in nothing). */
+static void unite_values(planner *p, tied_value a, tied_value b, uint32_t skip) {
+  for (uint32_t i = 0, j = 0; i < a.type->rank && j < b.type->rank; i++, j++) {
+    if (j == skip) j++;
+    if (j < b.type->rank) unite(p, a.first + i, b.first + j);
+  }
+  unite(p, row_tie(a), row_tie(b));
+  unite(p, col_tie(a), col_tie(b));
+}
+
+static tied_value out_value(const bb_instance *at, bb_value value) {
+  return (tied_value){bb_type_of(at->graph, value), at->node[value.node].tie[value.port]};
+}
+
+static void tie_func(planner *p, const bb_instance *at, uint32_t index) {
+  const bb_node *node = bb_node_get(at->graph, index);
+  for (uint32_t o = 0; o < node->nout; o++) {
+    tied_value out = {node->out[o].type, at->node[index].tie[o]};
+    for (uint32_t i = 0; i < node->nin; i++) {
+      tied_value in = out_value(at, node->in[i].src);
+      bool swapped = node->op == BB_OP_TRANSPOSE || ((node->op == BB_OP_DOT || node->op == BB_OP_OUTER) && i == 1);
+      if (in.type->item.row != BB_NO_DIM) {
+        if (swapped && out.type->item.col != BB_NO_DIM) unite(p, row_tie(in), col_tie(out));
+        if (!swapped && out.type->item.row != BB_NO_DIM) unite(p, row_tie(in), row_tie(out));
+      }
+      if (in.type->item.col != BB_NO_DIM && node->op != BB_OP_DOT) {
+        if (swapped && out.type->item.row != BB_NO_DIM) unite(p, col_tie(in), row_tie(out));
+        if (!swapped && out.type->item.col != BB_NO_DIM) unite(p, col_tie(in), col_tie(out));
+      }
+    }
+  }
+  if (node->op == BB_OP_DOT)
+    unite(p, col_tie(out_value(at, node->in[0].src)), col_tie(out_value(at, node->in[1].src)));
+}
+
+static void tie_reduce(planner *p, const bb_instance *at, uint32_t index) {
+  const bb_node *node = bb_node_get(at->graph, index);
+  for (uint32_t i = 0; i < node->nin; i++) {
+    tied_value in = out_value(at, node->in[i].src), first = out_value(at, node->in[0].src);
+    unite_values(p, in, first, BB_WHOLE);
+    uint32_t skip = node->reduce == BB_REDUCE_FOLD ? node->in[i].level : BB_WHOLE;
+    for (uint32_t o = 0; o < node->nout; o++)
+      unite_values(p, (tied_value){node->out[o].type, at->node[index].tie[o]}, in, skip);
+  }
+}
+
+static void tie_map(planner *p, const bb_instance *at, uint32_t index) {
+  const bb_node *node = bb_node_get(at->graph, index);
+  const bb_instance *inner = at->node[index].inner;
+  uint32_t loop = at->node[index].loop;
+  for (uint32_t i = 0; i < node->nin; i++) {
+    tied_value outside = out_value(at, node->in[i].src);
+    tied_value inside = out_value(inner, (bb_value){inner->graph->input[i], 0});
+    uint32_t level = node->in[i].level;
+    if (level == BB_WHOLE) {
+      unite_values(p, inside, outside, BB_WHOLE);
+      continue;
+    }
+    /* The rest as it is; the axis that the level chunks is now this loop's. */
+    bb_axis axis = outside.type->level[level].axis;
+    for (uint32_t a = 0, b = 0; a < inside.type->rank && b < outside.type->rank; a++, b++) {
+      if (b == level) b++;
+      if (b < outside.type->rank) unite(p, inside.first + a, outside.first + b);
+    }
+    if (axis == BB_AXIS_NONE) unite(p, loop, outside.first + level);
+    unite(p, row_tie(inside), axis == BB_AXIS_ROW ? loop : row_tie(outside));
+    unite(p, col_tie(inside), axis == BB_AXIS_COL ? loop : col_tie(outside));
+  }
+  for (uint32_t o = 0; o < node->nout; o++) {
+    tied_value outside = {node->out[o].type, at->node[index].tie[o]};
+    tied_value inside = out_value(inner, bb_src(inner->graph, inner->graph->output[o], 0));
+    if (node->out[o].mode != BB_OUT_COLLECT) {
+      unite_values(p, inside, outside, BB_WHOLE);
+      continue;
+    }
+    bb_axis axis = outside.type->level[0].axis;
+    for (uint32_t a = 0; a < inside.type->rank && a + 1 < outside.type->rank; a++)
+      unite(p, inside.first + a, outside.first + a + 1);
+    if (axis == BB_AXIS_NONE) unite(p, loop, outside.first);
+    unite(p, row_tie(inside), axis == BB_AXIS_ROW ? loop : row_tie(outside));
+    unite(p, col_tie(inside), axis == BB_AXIS_COL ? loop : col_tie(outside));
+  }
+}
+
+/* A value in memory outside the block program: its lists of partial results have an element for
+ * each index, and item axes without a level are whole. */
+static void tie_tensor(planner *p, const bb_program *program, tied_value v) {
+  for (uint32_t i = 0; i < v.type->rank; i++)
+    if (v.type->level[i].axis == BB_AXIS_NONE && bb_dim_get(program, v.type->level[i].dim)->blocked)
+      p->tie[find(p, v.first + i)].unit = true;
+}
+
+/* --- instances --- */
+
+static _Noreturn void refuse(planner *p, const bb_node *node, const char *law) {
+  bb_fail(p->run->ctx, BB_ERROR_INTERNAL, "%s: %s", bb_run_place(p->run, node), law);
+}
+
+static void check_type(planner *p, const bb_node *node, const bb_type *type) {
+  if (!type) refuse(p, node, "an out-port has no type");
+  if (type->rank > BB_INTERP_LEVELS) refuse(p, node, "a type of more than 64 lists");
+}
+
+/* What later stages take for granted of ports; the rest is checked where it is used. */
+static void check_map(planner *p, const bb_node *node) {
+  if (!node->inner || node->inner->ninputs != node->nin || node->inner->noutputs != node->nout)
+    refuse(p, node, "the ports of a map are not those of its inner level");
+  for (uint32_t o = 0; o < node->nout; o++)
+    if (node->out[o].mode == BB_OUT_COLLECT && node->out[o].type->rank == 0)
+      refuse(p, node, "a collected value is no list");
+}
+
+static void check_inputs(planner *p, const bb_instance *at, const bb_node *node) {
+  for (uint32_t i = 0; i < node->nin; i++) {
+    bb_value src = node->in[i].src;
+    if (src.node >= at->graph->count || src.port >= at->graph->node[src.node]->nout)
+      refuse(p, node, "an in-port is not connected");
+    bool levels = node->kind == BB_NODE_REDUCE || node->kind == BB_NODE_MAP;
+    if (levels && !(node->kind == BB_NODE_MAP && node->in[i].level == BB_WHOLE) &&
+        node->in[i].level >= bb_type_of(at->graph, src)->rank)
+      refuse(p, node, "an in-port names a level that its value lacks");
+  }
+}
+
+static void make_outs(planner *p, bb_instance_node *at, const bb_node *node) {
+  bb_arena *scratch = p->run->scratch;
+  at->in = BB_NEW(scratch, bb_datum *, node->nin);
+  at->out = BB_NEW(scratch, bb_datum, node->nout);
+  at->tie = BB_NEW(scratch, uint32_t, node->nout);
+  for (uint32_t o = 0; o < node->nout; o++) {
+    const bb_type *type = node->out[o].type;
+    check_type(p, node, type);
+    at->out[o] = (bb_datum){.type = type, .row = {1, 0}, .col = {1, 0}};
+    at->out[o].level = BB_NEW(scratch, bb_span, type->rank);
+    for (uint32_t i = 0; i < type->rank; i++) at->out[o].level[i] = (bb_span){1, 0};
+    at->tie[o] = new_value_ties(p, type);
+  }
+}
+
+static bb_instance *instantiate(planner *p, const bb_graph *graph, uint32_t depth);
+
+static void make_node(planner *p, bb_instance *at, uint32_t index, uint32_t depth) {
+  const bb_node *node = bb_node_get(at->graph, index);
+  bb_instance_node *made = &at->node[index];
+  make_outs(p, made, node);
+  check_inputs(p, at, node);
+  for (uint32_t i = 0; i < node->nin; i++)
+    made->in[i] = &at->node[node->in[i].src.node].out[node->in[i].src.port];
+  switch (node->kind) {
+  case BB_NODE_FUNC:
+    made->cost = node->op == BB_OP_ELEMENTWISE ? bb_expr_cost(node->expr) : bb_op_get(node->op)->cost;
+    if (node->op == BB_OP_ELEMENTWISE) made->formula = bb_formula_compile(p->run, node->expr);
+    for (uint32_t i = 0; i < node->nin; i++)
+      if (made->in[i]->type->rank) refuse(p, node, "a functional op takes items, not lists");
+    tie_func(p, at, index);
+    break;
+  case BB_NODE_MAP:
+    check_map(p, node);
+    made->loop = new_tie(p, node->dim);
+    made->inner = instantiate(p, node->inner, depth + 1);
+    tie_map(p, at, index);
+    break;
+  case BB_NODE_REDUCE:
+    made->cost = 1;
+    tie_reduce(p, at, index);
+    break;
+  default:
+    if (depth) break; /* in- and out-ports of maps: see tie_map() */
+    for (uint32_t i = 0; i < node->nin; i++)
+      tie_tensor(p, p->run->program, out_value(at, node->in[i].src));
+    for (uint32_t o = 0; o < node->nout; o++)
+      tie_tensor(p, p->run->program, (tied_value){node->out[o].type, made->tie[o]});
+  }
+}
+
+static bb_instance *instantiate(planner *p, const bb_graph *graph, uint32_t depth) {
+  bb_run *run = p->run;
+  if (depth > DEEPEST) bb_fail(run->ctx, BB_ERROR_UNSUPPORTED, "maps nested more than 200 deep");
+  if (depth > p->depth) p->depth = depth;
+  bb_instance *at = BB_NEW(run->scratch, bb_instance, 1);
+  at->graph = graph;
+  at->order = BB_NEW(run->scratch, uint32_t, graph->live);
+  at->node = BB_NEW(run->scratch, bb_instance_node, graph->count);
+  at->count = bb_topological_order(graph, run->scratch, at->order);
+  if (at->count < graph->live) bb_fail(run->ctx, BB_ERROR_INTERNAL, "a level has a cycle");
+  for (uint32_t i = 0; i < at->count; i++) make_node(p, at, at->order[i], depth);
+  return at;
+}
+
+/* --- block sizes --- */
+
+static uint64_t mixed(uint64_t x) {
+  x += 0x9E3779B97F4A7C15u;
+  x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9u;
+  x = (x ^ x >> 27) * 0x94D049BB133111EBu;
+  return x ^ x >> 31;
+}
+
+/* Mostly blocks that do not divide; never so small that a long loop crawls. */
+static int64_t drawn_block(uint64_t seed, uint32_t key, int64_t extent) {
+  uint64_t random = mixed(mixed(seed) ^ key);
+  int64_t least = extent / 16 + 1, most = extent + 2;
+  return least + (int64_t)(random % (uint64_t)(most - least + 1));
+}
+
+static int64_t block_of(planner *p, uint32_t loop) {
+  const bb_interp_options *options = p->run->options;
+  tie *root = &p->tie[find(p, loop)];
+  if (root->block) return root->block;
+  bb_dim dim = p->tie[loop].dim;
+  int64_t given = options->block ? options->block[dim] : 0;
+  root->block = given > 0 ? given : DEFAULT_BLOCK;
+  if (options->loop_seed)
+    root->block =
+        drawn_block(options->loop_seed, (uint32_t)(root - p->tie), bb_run_extent(p->run, dim));
+  if (root->unit) root->block = 1;
+  return root->block;
+}
+
+static void give_blocks(planner *p, bb_instance *at) {
+  for (uint32_t i = 0; i < at->count; i++) {
+    const bb_node *node = bb_node_get(at->graph, at->order[i]);
+    bb_instance_node *made = &at->node[at->order[i]];
+    if (node->kind != BB_NODE_MAP) continue;
+    bool blocked = bb_dim_get(p->run->program, node->dim)->blocked;
+    made->block = blocked ? block_of(p, made->loop) : 1;
+    give_blocks(p, made->inner);
+  }
+}
+
+bb_instance *bb_plan_make(bb_run *run, const bb_graph *root) {
+  planner p = {.run = run};
+  bb_instance *at = instantiate(&p, root, 0);
+  give_blocks(&p, at);
+  run->depths = p.depth + 1;
+  run->stack = BB_NEW(run->scratch, bb_stack, run->depths);
+  run->index = BB_NEW(run->scratch, int64_t, run->depths);
+  for (uint32_t i = 0; i < run->depths; i++) run->stack[i].arena = run->scratch;
+  return at;
+}
