@@ -135,8 +135,8 @@ static void pointers_to(bb_datum *values, uint32_t count, bb_datum **pointers) {
   for (uint32_t k = 0; k < count; k++) pointers[k] = &values[k];
 }
 
-static void run_fold(bb_run *run, const bb_node *node, bb_instance_node *at,
-                     const bb_type *type, bb_stack *stack) {
+static void run_fold(bb_run *run, const bb_node *node, bb_instance_node *at, const bb_type *type,
+                     bb_stack *stack) {
   bb_span span[MOST_COMPONENTS][BB_INTERP_LEVELS];
   bb_datum element[MOST_COMPONENTS], *term[MOST_COMPONENTS], *acc[MOST_COMPONENTS];
   pointers_to(element, node->nin, term);
@@ -155,12 +155,13 @@ static void run_fold(bb_run *run, const bb_node *node, bb_instance_node *at,
   }
 }
 
-static void run_scan(bb_run *run, const bb_node *node, bb_instance_node *at,
-                     const bb_type *type, bb_stack *stack) {
+static void run_scan(bb_run *run, const bb_node *node, bb_instance_node *at, const bb_type *type,
+                     bb_stack *stack) {
   bb_span span[MOST_COMPONENTS][BB_INTERP_LEVELS], out_span[MOST_COMPONENTS][BB_INTERP_LEVELS],
       acc_span[MOST_COMPONENTS][BB_INTERP_LEVELS];
   bb_datum element[MOST_COMPONENTS], slot[MOST_COMPONENTS], sum[MOST_COMPONENTS];
-  bb_datum *term[MOST_COMPONENTS], *to[MOST_COMPONENTS], *acc[MOST_COMPONENTS], *out[MOST_COMPONENTS];
+  bb_datum *term[MOST_COMPONENTS], *to[MOST_COMPONENTS], *acc[MOST_COMPONENTS],
+      *out[MOST_COMPONENTS];
   pointers_to(element, node->nin, term);
   pointers_to(slot, node->nin, to);
   pointers_to(sum, node->nin, acc);

@@ -104,8 +104,10 @@ static void run_unary(const bb_expr *expr, int n, const double *a, double *out) 
   case BB_X_ISNAN: EACH(isnan(a[i]));
   case BB_X_ISINF: EACH(isinf(a[i]) != 0);
   case BB_X_CAST:
-    if (bb_dtype_is_float(expr->dtype)) memcpy(out, a, (size_t)n * sizeof *out);
-    else EACH(bb_round_to(expr->dtype, a[i]));
+    if (bb_dtype_is_float(expr->dtype))
+      memcpy(out, a, (size_t)n * sizeof *out);
+    else
+      EACH(bb_round_to(expr->dtype, a[i]));
     return;
   default: EACH(NAN);
   }
@@ -181,7 +183,8 @@ static bool is_uniform_leaf(const bb_expr *expr) {
 static double uniform_value(const evaluation *e, const bb_node *node, const bb_expr *expr) {
   bb_run *run = e->run;
   switch (expr->op) {
-  case BB_X_CONST: return run->options->float64 ? expr->number : bb_round_to(expr->dtype, expr->number);
+  case BB_X_CONST:
+    return run->options->float64 ? expr->number : bb_round_to(expr->dtype, expr->number);
   case BB_X_SYMBOL:
     if (expr->index >= run->program->symbols || !run->symbol)
       bb_fail(run->ctx, BB_ERROR_INTERNAL, "%s: unknown run-time scalar", bb_run_place(run, node));
@@ -246,7 +249,8 @@ void bb_formula_run(bb_run *run, const bb_formula *formula, const bb_node *node,
                     bb_datum *const *in, bb_datum *out, uint32_t depth) {
   bb_stack_mark mark = bb_stack_save(&run->stack[depth]);
   evaluation e = {run, formula, in, out, depth, NULL};
-  e.value = (double (*)[STRETCH])bb_stack_alloc(&run->stack[depth], (size_t)formula->steps * STRETCH);
+  e.value =
+      (double(*)[STRETCH])bb_stack_alloc(&run->stack[depth], (size_t)formula->steps * STRETCH);
   int64_t count = out->row.length * out->col.length;
   for (uint32_t s = 0; s < formula->steps && count; s++) {
     if (!is_uniform_leaf(formula->step[s].expr)) continue;

@@ -55,7 +55,8 @@ static void run_broadcast(bb_run *run, const bb_node *node, bb_instance_node *ma
     else
       for (int64_t c = 0; c < n; c++) z[c] = x[c * dx] + y[c * dy];
   }
-  bb_settle(run, node->out[0].type->item.dtype, out->data, (size_t)(out->row.length * out->col.length), false);
+  bb_settle(run, node->out[0].type->item.dtype, out->data,
+            (size_t)(out->row.length * out->col.length), false);
 }
 
 static void run_elementwise(bb_run *run, const bb_node *node, bb_instance_node *made,
@@ -67,7 +68,8 @@ static void run_elementwise(bb_run *run, const bb_node *node, bb_instance_node *
     bb_formula_run(run, made->formula, node, made->in, out, depth);
   else
     run_broadcast(run, node, made,
-                  node->op == BB_OP_MUL || node->op == BB_OP_ROW_SCALE || node->op == BB_OP_COL_SCALE);
+                  node->op == BB_OP_MUL || node->op == BB_OP_ROW_SCALE ||
+                      node->op == BB_OP_COL_SCALE);
   bb_count_operations(run, made->cost * (double)(out->row.length * out->col.length));
 }
 

@@ -34,10 +34,10 @@ typedef struct bb_origins {
 typedef struct bb_datum {
   const bb_type *type;
   double *data;
-  bb_span *level;             /* type->rank of them; length 1 where the level chunks an item axis */
-  bb_span row, col;           /* length 1, stride 0 for an axis the item lacks */
+  bb_span *level;   /* type->rank of them; length 1 where the level chunks an item axis */
+  bb_span row, col; /* length 1, stride 0 for an axis the item lacks */
   int64_t row_start, col_start; /* global index of the first element */
-  const bb_origins *origins;  /* NULL: computed */
+  const bb_origins *origins;    /* NULL: computed */
 } bb_datum;
 
 enum { BB_INTERP_LEVELS = 64 }; /* types of more lists are refused */
@@ -49,7 +49,7 @@ typedef struct bb_stack {
   struct bb_stack_chunk {
     double *data;
     size_t size;
-  } *chunk;
+  } * chunk;
   size_t used; /* of the current chunk */
 } bb_stack;
 
@@ -64,7 +64,8 @@ void bb_stack_restore(bb_stack *stack, bb_stack_mark mark);
 
 /* Elements of a value, all levels together; fails the context when that overflows. */
 size_t bb_datum_count(bb_context *ctx, const bb_datum *datum);
-/* Gives `datum`, whose lengths are set, row-major strides and memory: levels, then row, then col. */
+/* Gives `datum`, whose lengths are set, row-major strides and memory: levels, then row, then col.
+ */
 void bb_datum_alloc(bb_context *ctx, bb_datum *datum, bb_stack *stack);
 void bb_datum_alloc_in(bb_context *ctx, bb_datum *datum, bb_arena *arena);
 /* Lengths and starts of `from`, whose type has the same shape; no memory. */
@@ -86,14 +87,14 @@ typedef struct bb_formula bb_formula; /* a compiled expression: formula.c */
 typedef struct bb_instance bb_instance;
 
 typedef struct bb_instance_node {
-  bb_datum **in;        /* the operands: out-ports of other nodes of the level */
+  bb_datum **in; /* the operands: out-ports of other nodes of the level */
   bb_datum *out;
-  uint32_t *tie;        /* per out-port: first of its tie variables (plan.c) */
-  bb_instance *inner;   /* MAP */
-  uint32_t loop;        /* MAP: its tie variable */
-  int64_t block;        /* MAP: elements an iteration takes */
+  uint32_t *tie;             /* per out-port: first of its tie variables (plan.c) */
+  bb_instance *inner;        /* MAP */
+  uint32_t loop;             /* MAP: its tie variable */
+  int64_t block;             /* MAP: elements an iteration takes */
   const bb_formula *formula; /* FUNC ELEMENTWISE */
-  double cost;          /* FUNC: operations for each element; REDUCE: for each combination */
+  double cost;               /* FUNC: operations for each element; REDUCE: for each combination */
 } bb_instance_node;
 
 struct bb_instance {
@@ -109,17 +110,17 @@ typedef struct bb_run {
   const bb_program *program;
   bb_context *ctx;
   const bb_interp_options *options;
-  bb_arena *scratch;       /* dies with the run */
-  bb_arena *arena;         /* the caller's: outputs */
-  const int64_t *extent;   /* per dim */
-  const double *symbol;    /* per symbol of the program */
+  bb_arena *scratch;     /* dies with the run */
+  bb_arena *arena;       /* the caller's: outputs */
+  const int64_t *extent; /* per dim */
+  const double *symbol;  /* per symbol of the program */
   bb_interp_tensor *tensor;
   bb_interp_counts *counts; /* NULL: not wanted */
-  uint32_t depths;         /* stacks and indices there are */
-  bb_stack *stack;         /* by depth */
-  int64_t *index;          /* by depth of the map: its iteration */
-  double *zero;            /* what a ghost iteration reads of an empty list; never written */
-  bool silent;             /* a ghost iteration is running: nothing is counted */
+  uint32_t depths;          /* stacks and indices there are */
+  bb_stack *stack;          /* by depth */
+  int64_t *index;           /* by depth of the map: its iteration */
+  double *zero;             /* what a ghost iteration reads of an empty list; never written */
+  bool silent;              /* a ghost iteration is running: nothing is counted */
 } bb_run;
 
 /* Extents of all dims that the symbols' values determine; -1 for those they do not.  Dims whose

@@ -13,8 +13,8 @@ enum { DEEPEST = 200, DEFAULT_BLOCK = 64 };
 typedef struct tie {
   uint32_t parent;
   bb_dim dim;
-  bool unit;       /* a list of partial results in a tensor: blocks of one element */
-  int64_t block;   /* of a root: elements, once known */
+  bool unit;     /* a list of partial results in a tensor: blocks of one element */
+  int64_t block; /* of a root: elements, once known */
 } tie;
 
 typedef struct planner {
@@ -64,8 +64,12 @@ typedef struct tied_value {
   uint32_t first;
 } tied_value;
 
-static uint32_t row_tie(tied_value v) { return v.first + v.type->rank; }
-static uint32_t col_tie(tied_value v) { return v.first + v.type->rank + 1; }
+static uint32_t row_tie(tied_value v) {
+  return v.first + v.type->rank;
+}
+static uint32_t col_tie(tied_value v) {
+  return v.first + v.type->rank + 1;
+}
 
 /* Two values that differ only in that `a` lacks level `skip` of `b` (BB_WHOLE: in nothing). */
 static void unite_values(planner *p, tied_value a, tied_value b, uint32_t skip) {
@@ -87,7 +91,8 @@ static void tie_func(planner *p, const bb_instance *at, uint32_t index) {
     tied_value out = {node->out[o].type, at->node[index].tie[o]};
     for (uint32_t i = 0; i < node->nin; i++) {
       tied_value in = out_value(at, node->in[i].src);
-      bool swapped = node->op == BB_OP_TRANSPOSE || ((node->op == BB_OP_DOT || node->op == BB_OP_OUTER) && i == 1);
+      bool swapped = node->op == BB_OP_TRANSPOSE ||
+                     ((node->op == BB_OP_DOT || node->op == BB_OP_OUTER) && i == 1);
       if (in.type->item.row != BB_NO_DIM) {
         if (swapped && out.type->item.col != BB_NO_DIM) unite(p, row_tie(in), col_tie(out));
         if (!swapped && out.type->item.row != BB_NO_DIM) unite(p, row_tie(in), row_tie(out));
@@ -217,7 +222,8 @@ static void make_node(planner *p, bb_instance *at, uint32_t index, uint32_t dept
     made->in[i] = &at->node[node->in[i].src.node].out[node->in[i].src.port];
   switch (node->kind) {
   case BB_NODE_FUNC:
-    made->cost = node->op == BB_OP_ELEMENTWISE ? bb_expr_cost(node->expr) : bb_op_get(node->op)->cost;
+    made->cost =
+        node->op == BB_OP_ELEMENTWISE ? bb_expr_cost(node->expr) : bb_op_get(node->op)->cost;
     if (node->op == BB_OP_ELEMENTWISE) made->formula = bb_formula_compile(p->run, node->expr);
     for (uint32_t i = 0; i < node->nin; i++)
       if (made->in[i]->type->rank) refuse(p, node, "a functional op takes items, not lists");

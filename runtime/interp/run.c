@@ -14,7 +14,7 @@ typedef struct loop {
   const bb_node *node;
   bb_instance_node *at;
   const bb_instance *inner;
-  uint32_t depth;              /* of the level the map stands in */
+  uint32_t depth;               /* of the level the map stands in */
   int64_t extent, block, count; /* iterations */
 } loop;
 
@@ -34,8 +34,8 @@ static void take_block(const loop *l, bb_span *span, int64_t *start, bb_datum *i
   *start += first;
 }
 
-/* What an iterated in-port gets: element i of the list.  Of an empty list the ghost iteration (i < 0)
- * gets an empty block, or zeros. */
+/* What an iterated in-port gets: element i of the list.  Of an empty list the ghost iteration (i <
+ * 0) gets an empty block, or zeros. */
 static void bind_element(const loop *l, uint32_t port, int64_t i) {
   const bb_datum *list = l->at->in[port];
   uint32_t level = l->node->in[port].level;
@@ -132,8 +132,7 @@ static void collect(const loop *l, uint32_t port, int64_t i) {
 
 static uint32_t fold_ports(const loop *l, uint32_t port) {
   const bb_monoid *monoid = l->node->out[port].fold;
-  if (!monoid || l->node->out[port].component != 0 ||
-      monoid->components > l->node->nout - port)
+  if (!monoid || l->node->out[port].component != 0 || monoid->components > l->node->nout - port)
     refuse(l->run, l->node, "a folded out-port lacks its monoid or its components");
   return monoid->components;
 }
@@ -230,8 +229,10 @@ static void run_node(bb_run *run, bb_instance *at, uint32_t index, uint32_t dept
   case BB_NODE_VIEW:
   case BB_NODE_MISC:
     if (depth) refuse(run, node, "views and misc nodes stand at the root only");
-    if (node->kind == BB_NODE_VIEW) bb_run_view(run, node, made);
-    else bb_run_misc(run, node, made);
+    if (node->kind == BB_NODE_VIEW)
+      bb_run_view(run, node, made);
+    else
+      bb_run_misc(run, node, made);
     return;
   case BB_NODE_REMOVED: return;
   }
@@ -264,8 +265,12 @@ static int64_t bound_extent(const bb_program *program, const bb_extent *extent,
 void bb_run_begin(bb_run *run, const bb_program *program, const bb_interp_options *options,
                   bb_interp_tensor *tensor, bb_arena *arena, bb_interp_counts *counts) {
   bb_context *ctx = program->ctx;
-  *run = (bb_run){.program = program, .ctx = ctx, .options = options, .tensor = tensor,
-                  .arena = arena, .counts = counts};
+  *run = (bb_run){.program = program,
+                  .ctx = ctx,
+                  .options = options,
+                  .tensor = tensor,
+                  .arena = arena,
+                  .counts = counts};
   run->scratch = bb_scratch(ctx);
   run->zero = BB_NEW(run->scratch, double, 1);
   int64_t *extent = BB_NEW(run->scratch, int64_t, program->dims);

@@ -15,7 +15,8 @@ static void shape_of_port(bb_run *run, const char *place, const bb_misc_port *po
     for (uint32_t k = 0; k < port->shape[i]->count; k++)
       if (!run->options->symbol || run->options->symbol[port->shape[i]->symbol[k]] < 0)
         bb_fail(run->ctx, BB_ERROR_ARGUMENT, "%s: an extent is not known", place);
-    value->shape[i] = bb_extent_bind((bb_program *)run->program, port->shape[i], run->options->symbol);
+    value->shape[i] =
+        bb_extent_bind((bb_program *)run->program, port->shape[i], run->options->symbol);
   }
 }
 
@@ -38,13 +39,19 @@ static bb_misc_port port_of_type(bb_run *run, const bb_type *type) {
     axis[i] = type->level[i].dim;
     shape[i] = run->program->dim[axis[i]].extent;
   }
-  return (bb_misc_port){.dtype = type->item.dtype, .rank = type->rank, .shape = shape,
-                        .axes = type->rank, .axis = axis};
+  return (bb_misc_port){.dtype = type->item.dtype,
+                        .rank = type->rank,
+                        .shape = shape,
+                        .axes = type->rank,
+                        .axis = axis};
 }
 
 static bb_misc_port port_of_tensor(const bb_tensor *tensor) {
-  return (bb_misc_port){.dtype = tensor->dtype, .rank = tensor->rank, .shape = tensor->shape,
-                        .axes = tensor->axes, .axis = tensor->axis};
+  return (bb_misc_port){.dtype = tensor->dtype,
+                        .rank = tensor->rank,
+                        .shape = tensor->shape,
+                        .axes = tensor->axes,
+                        .axis = tensor->axis};
 }
 
 typedef struct call {
@@ -80,7 +87,8 @@ static call begin_call(bb_run *run, const bb_misc *misc, const char *place, uint
   return c;
 }
 
-static void give_operand(call *c, uint32_t i, const bb_misc_port *port, double *data, size_t count) {
+static void give_operand(call *c, uint32_t i, const bb_misc_port *port, double *data,
+                         size_t count) {
   shape_of_port(c->run, c->place, port, &c->in[i]);
   if (count_of(c->run, &c->in[i]) != count)
     bb_fail(c->run->ctx, BB_ERROR_INTERNAL, "%s: operand %u has %zu elements, its shape wants %zu",
@@ -109,7 +117,8 @@ static void run_call(call *c) {
   bb_status status = bb_protect(ctx, run_kernel, &k);
   if (status == BB_ERROR_MEMORY) bb_fail(ctx, status, "%s: out of memory", c->place);
   if (status != BB_OK) {
-    const char *why = bb_arena_text(c->run->scratch, bb_context_message(ctx), strlen(bb_context_message(ctx)));
+    const char *why =
+        bb_arena_text(c->run->scratch, bb_context_message(ctx), strlen(bb_context_message(ctx)));
     bb_fail(ctx, status, "%s: %s: %s", c->place, c->misc->op, why);
   }
 }
@@ -121,8 +130,8 @@ static void check_result(const call *c, uint32_t i, const bb_misc_port *port, si
   bool same = got->data && got->rank == want.rank && count_of(c->run, got) == count;
   for (uint32_t k = 0; same && k < want.rank; k++) same = got->shape[k] == want.shape[k];
   if (!same)
-    bb_fail(c->run->ctx, BB_ERROR_INPUT, "%s: result %u of %s has another shape than the model says",
-            c->place, i, c->misc->op);
+    bb_fail(c->run->ctx, BB_ERROR_INPUT,
+            "%s: result %u of %s has another shape than the model says", c->place, i, c->misc->op);
 }
 
 static void round_result(const call *c, uint32_t i, bb_dtype dtype, size_t count) {
@@ -162,13 +171,15 @@ void bb_run_misc(bb_run *run, const bb_node *node, bb_instance_node *at) {
 
 static void run_misc_step(bb_run *run, const bb_step *step) {
   const bb_misc *misc = step->misc;
-  const char *place = bb_arena_printf(run->scratch, "misc node \"%s\"", step->name ? step->name : "");
+  const char *place =
+      bb_arena_printf(run->scratch, "misc node \"%s\"", step->name ? step->name : "");
   call c = begin_call(run, misc, place, step->nin, step->nout);
   for (uint32_t i = 0, k = 0; i < c.nin; i++) {
     if (is_absent(misc->nin, misc->in, i)) continue;
     const bb_access *access = step->in[k++];
     bb_misc_port port = {0};
-    if (misc->in) port = misc->in[i];
+    if (misc->in)
+      port = misc->in[i];
     else if (access->count == 1 && access->piece[0].source < run->program->tensors)
       port = port_of_tensor(&run->program->tensor[access->piece[0].source]);
     size_t count;
@@ -238,7 +249,8 @@ void bb_interp_program(const bb_program *program, const bb_interp_options *optio
   forget(&run, BB_TENSOR_LOCAL);
   forget(&run, BB_TENSOR_OUTPUT);
   if (program->stage < BB_STAGE_PARTITION) {
-    if (!program->root) bb_fail(program->ctx, BB_ERROR_ARGUMENT, "the program has no block form yet");
+    if (!program->root)
+      bb_fail(program->ctx, BB_ERROR_ARGUMENT, "the program has no block form yet");
     bb_interp_graph(program, program->root, options, tensor, arena, counts);
     return;
   }

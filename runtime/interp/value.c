@@ -98,7 +98,8 @@ bool bb_datum_same_shape(const bb_datum *a, const bb_datum *b) {
 void bb_datum_walk(const bb_datum *dst, const bb_datum *src, bb_row_function *row, void *user) {
   int64_t index[BB_INTERP_LEVELS + 1] = {0};
   bool column = dst->col.length == 1; /* one long run along the row axis instead */
-  const bb_span *run_dst = column ? &dst->row : &dst->col, *run_src = column ? &src->row : &src->col;
+  const bb_span *run_dst = column ? &dst->row : &dst->col,
+                *run_src = column ? &src->row : &src->col;
   uint32_t outer = dst->type->rank + !column; /* the levels, and the row axis if runs are columns */
   bool empty = dst->row.length == 0 || dst->col.length == 0;
   for (uint32_t i = 0; i < dst->type->rank; i++) empty |= dst->level[i].length == 0;

@@ -148,13 +148,16 @@ static void see_piece(const view *v, const source *from, const bb_piece *piece, 
     place_axis(v, &s, from->axis[i], &piece->index[i], piece->length, &window->data);
   for (uint32_t i = 0; i < s.count; i++) {
     if (s.slot[i].taken) continue;
-    if (s.slot[i].dim == v->joined) s.slot[i].span->length = piece->length;
-    else if (!broadcast) refuse(v->run, v->node, "a dim that no index is over");
+    if (s.slot[i].dim == v->joined)
+      s.slot[i].span->length = piece->length;
+    else if (!broadcast)
+      refuse(v->run, v->node, "a dim that no index is over");
   }
 }
 
 /* Elements first .. first + length - 1 along the joined dim of a whole value. */
-static void restrict_to(const view *v, const bb_piece *piece, const bb_datum *whole, bb_datum *part) {
+static void restrict_to(const view *v, const bb_piece *piece, const bb_datum *whole,
+                        bb_datum *part) {
   bb_span *level = part->level;
   *part = *whole;
   part->level = level;
@@ -268,8 +271,10 @@ static void round_row(void *user, double *dst, const double *src, int64_t count,
 
 /* Tensors hold values of their dtype: accumulators of narrow floats round here. */
 static void store(bb_run *run, const bb_datum *to, const bb_datum *value, bb_dtype dtype) {
-  if (run->options->float64) bb_datum_copy(to, value);
-  else bb_datum_walk(to, value, round_row, &dtype);
+  if (run->options->float64)
+    bb_datum_copy(to, value);
+  else
+    bb_datum_walk(to, value, round_row, &dtype);
 }
 
 void bb_run_output(bb_run *run, const bb_node *node, bb_instance *at, uint32_t index) {
@@ -286,8 +291,10 @@ void bb_run_output(bb_run *run, const bb_node *node, bb_instance *at, uint32_t i
     bb_run_make_tensor(run, piece->source);
     tensor_source(run, node, piece->source, &to);
     see_piece(&v, &to, piece, &window, false);
-    if (access->joined == BB_NO_DIM) part = *value;
-    else restrict_to(&v, piece, value, &part);
+    if (access->joined == BB_NO_DIM)
+      part = *value;
+    else
+      restrict_to(&v, piece, value, &part);
     if (!bb_datum_same_shape(&window, &part)) refuse(run, node, "the value has another shape");
     store(run, &window, &part, run->program->tensor[piece->source].dtype);
   }
@@ -324,7 +331,8 @@ void bb_dense_as_value(bb_run *run, const bb_node *node, double *data, uint32_t 
   source s;
   bb_index index[MOST_AXES];
   dense_source(run, node, data, axes, axis, &s, index);
-  see_piece(&(view){run, node, BB_NO_DIM}, &s, &(bb_piece){.rank = axes, .index = index}, out, false);
+  see_piece(&(view){run, node, BB_NO_DIM}, &s, &(bb_piece){.rank = axes, .index = index}, out,
+            false);
 }
 
 double *bb_value_as_dense(bb_run *run, const bb_node *node, const bb_datum *value, uint32_t axes,
