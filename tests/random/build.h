@@ -63,9 +63,9 @@ static inline bb_graph *nest_body(const nest *n) {
 const bb_expr *expr_unary(generator *g, const bb_expr *x, double *bound);
 const bb_expr *expr_binary(generator *g, const bb_expr *x, const bb_expr *y, double *bound,
                            double other);
-/* Selects or biases x by the coordinates of an item with these axes in `maps` enumerated loops. */
-const bb_expr *expr_masked(generator *g, const bb_expr *x, bool row, bool col, uint32_t maps,
-                           double *bound);
+/* Selects or biases x by some of the coordinates. */
+const bb_expr *expr_masked(generator *g, const bb_expr *x, uint32_t count,
+                           const bb_expr *const *coord, double *bound);
 static inline const bb_expr *number(generator *g, double value) {
   return bb_expr_const(g->program, BB_F32, value);
 }

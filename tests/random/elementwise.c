@@ -26,10 +26,15 @@ nest nest_over(generator *g, uint32_t value) {
   return n;
 }
 
-/* Enumerated loops right around the body: their coordinates can be named. */
-static uint32_t enumerated_inside(const nest *n) {
+/* The coordinates that can be named in the body: of the item, and of the enumerated loops right
+ * around it. */
+static uint32_t coordinates(generator *g, const nest *n, const bb_item *item,
+                            const bb_expr **coord) {
   uint32_t count = 0;
-  while (count < n->depth && n->loop[n->depth - 1 - count].axis == BB_AXIS_NONE) count++;
+  if (item->row != BB_NO_DIM) coord[count++] = bb_expr_coord(g->program, BB_COORD_ROW);
+  if (item->col != BB_NO_DIM) coord[count++] = bb_expr_coord(g->program, BB_COORD_COL);
+  for (uint32_t k = 0; k < n->depth && n->loop[n->depth - 1 - k].axis == BB_AXIS_NONE; k++)
+    coord[count++] = bb_expr_coord(g->program, BB_COORD_MAP + k);
   return count;
 }
 
@@ -50,8 +55,9 @@ uint32_t masked(generator *g, uint32_t value) {
   nest n = nest_over(g, value);
   bb_item item = pooled_type(g, value)->item;
   double bound = g->pool[value].bound;
-  const bb_expr *expr = expr_masked(g, argument(g, 0, item.dtype), item.row != BB_NO_DIM,
-                                    item.col != BB_NO_DIM, enumerated_inside(&n), &bound);
+  const bb_expr *coord[2 + DEPTH_MAX];
+  uint32_t count = coordinates(g, &n, &item, coord);
+  const bb_expr *expr = expr_masked(g, argument(g, 0, item.dtype), count, coord, &bound);
   bb_value in = nest_bring(&n, g->pool[value].at, NULL);
   bb_value out = bb_func_add(nest_body(&n), BB_OP_ELEMENTWISE, expr, 1, &in);
   return pool_add(g, nest_collect(&n, out), bound, g->pool[value].exact);

@@ -47,6 +47,7 @@ const bb_expr *expr_unary(generator *g, const bb_expr *x, double *bound) {
   case 10: return leaky(g, x);
   case 11: *bound = 1; return make(g, BB_X_DIV, number(g, 1), square_plus_one(g, x));
   case 12:
+    if (g->blocked == 0) return make(g, BB_X_SIN, x, NULL);
     return make(g, BB_X_DIV, x,
                 bb_expr_extent(g->program, g->blocked_dim[random_below(&g->random, g->blocked)]));
   default: return make(g, BB_X_NEG, x, NULL);
@@ -79,13 +80,8 @@ static const bb_expr *condition(generator *g, const bb_expr *a, const bb_expr *b
   return make(g, random_chance(&g->random, 70) ? BB_X_AND : BB_X_OR, below, above);
 }
 
-const bb_expr *expr_masked(generator *g, const bb_expr *x, bool row, bool col, uint32_t maps,
-                           double *bound) {
-  const bb_expr *coord[2 + DEPTH_MAX];
-  uint32_t count = 0;
-  if (row) coord[count++] = bb_expr_coord(g->program, BB_COORD_ROW);
-  if (col) coord[count++] = bb_expr_coord(g->program, BB_COORD_COL);
-  for (uint32_t k = 0; k < maps; k++) coord[count++] = bb_expr_coord(g->program, BB_COORD_MAP + k);
+const bb_expr *expr_masked(generator *g, const bb_expr *x, uint32_t count,
+                           const bb_expr *const *coord, double *bound) {
   if (count == 0) return expr_unary(g, x, bound);
   const bb_expr *a = coord[random_below(&g->random, count)];
   const bb_expr *b = random_chance(&g->random, 80)
