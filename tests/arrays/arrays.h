@@ -1,16 +1,16 @@
 /* arrays.h - random array programs, and their plain meaning.
  *
- * A program is made of the array ops, before any pass has run; evaluate() computes it in float64, each
- * op by its definition over whole arrays, and shares no code with the passes, the lowering or the
- * interpreter of block programs.
+ * A program is made of the array ops, before any pass has run; evaluate() computes it in float64,
+ * each op by its definition over whole arrays, and shares no code with the passes, the lowering or
+ * the interpreter of block programs.
  */
 #ifndef BB_TESTS_ARRAYS_H
 #define BB_TESTS_ARRAYS_H
 
 #include "../../graph/array/array.h"
-#include "../random/build.h"
+#include "../random/expr.h"
 
-enum { RANK_MAX = 8 };
+enum { RANK_MAX = 8, SYMBOL_MAX = 8 };
 
 typedef struct whole {
   uint32_t rank;

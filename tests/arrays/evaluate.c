@@ -31,8 +31,7 @@ static size_t offset(const whole *w, const int64_t *index) {
 /* The element that numpy's broadcasting reads at an index of rank `rank`. */
 static double broadcast(const whole *w, uint32_t rank, const int64_t *index) {
   int64_t own[RANK_MAX];
-  for (uint32_t i = 0; i < w->rank; i++)
-    own[i] = w->shape[i] == 1 ? 0 : index[rank - w->rank + i];
+  for (uint32_t i = 0; i < w->rank; i++) own[i] = w->shape[i] == 1 ? 0 : index[rank - w->rank + i];
   return w->data[offset(w, own)];
 }
 
@@ -54,8 +53,7 @@ static void elementwise(evaluator *e) {
   if (out->count == 0) return;
   size_t at = 0;
   do {
-    for (uint32_t i = 0; i < e->node->nin; i++)
-      argument[i] = broadcast(e->in[i], out->rank, index);
+    for (uint32_t i = 0; i < e->node->nin; i++) argument[i] = broadcast(e->in[i], out->rank, index);
     for (uint32_t i = 0; i < out->rank; i++) from_last[i] = index[out->rank - 1 - i];
     out->data[at++] = bb_expr_eval(e->node->expr, &env);
   } while (advance(out->rank, out->shape, index));
@@ -97,8 +95,10 @@ static void reduce(evaluator *e) {
   do {
     uint32_t axes = 0;
     for (uint32_t i = 0; i < in->rank; i++) {
-      if (!folded[i]) to[axes++] = index[i];
-      else if (keep) to[axes++] = 0;
+      if (!folded[i])
+        to[axes++] = index[i];
+      else if (keep)
+        to[axes++] = 0;
     }
     bb_monoid_combine(e->node->monoid, &e->out->data[offset(e->out, to)], &in->data[at++]);
   } while (advance(in->rank, in->shape, index));
