@@ -51,12 +51,12 @@ static void compare_output(const trial *t, const char *stage, const char *name, 
   if (got->count != want->count)
     bb_fail(ctx, BB_ERROR_MISMATCH, "%s: output %s has %zu elements, not %zu", stage, name,
             got->count, want->count);
-  double scale = 1;
+  double scale = 1e-3;
   for (size_t i = 0; i < want->count; i++)
     if (isfinite(want->data[i])) scale = fmax(scale, fabs(want->data[i]));
   for (size_t i = 0; i < want->count; i++) {
     double a = got->data[i], b = want->data[i];
-    bool same = isfinite(b) ? fabs(a - b) <= 1e-9 * (1 + scale) : isnan(b) ? isnan(a) : a == b;
+    bool same = isfinite(b) ? fabs(a - b) <= 1e-9 * scale : isnan(b) ? isnan(a) : a == b;
     if (!same)
       bb_fail(ctx, BB_ERROR_MISMATCH, "%s: output %s element %zu is %.17g, not %.17g", stage, name,
               i, a, b);
