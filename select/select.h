@@ -1,21 +1,39 @@
-/* select.h - which kernels: partitions a block program into candidates and chooses a snapshot of
- * each.
+/* select.h - which kernels: partitions a block program into candidates and chooses a snapshot of each.
  */
 #ifndef BB_SELECT_H
 #define BB_SELECT_H
 
-#include "../graph/program.h"
 #include "../fuse/fuse.h"
+#include "../graph/program.h"
+
+/* Two root nodes, by serial, that must not share a candidate. */
+typedef struct bb_cut {
+  uint32_t serial_a, serial_b;
+} bb_cut;
 
 /* Makes program->candidate and program->step from program->root: maximal convex candidates without
  * misc and views between them.  Values that cross a boundary become LOCAL tensors; views become the
- * accesses of the candidates' inputs, so that no data moves for them. */
-void bb_partition(bb_program *program);
+ * accesses of the candidates' inputs, so that no data moves for them.  What depends on constants
+ * only becomes candidates of its own that run once.  Requires: stage BLOCK.  Keeps: root, the
+ * serials of its nodes.  Fails the context when a cut names no two root nodes. */
+void bb_partition(bb_program *program, uint32_t cuts, const bb_cut *cut);
 
-/* Fuses every candidate and chooses of its snapshots the one with the fewest counted operations,
- * then the fewest buffered bytes.  An extension that would run a product again for every row
- * block is not taken.  Equal candidates (by hash, confirmed) are fused once. */
-void bb_choose(bb_program *program, const bb_fuse_options *options);
+typedef struct bb_choose_options {
+  const bb_fuse_options *fuse; /* NULL: defaults; stop_after counts over all candidates */
+  /* Called before a candidate (or, after its first snapshot, a kernel of it) is fused, so that the
+   * trace that follows is known to be its own.  same: the one whose result it shares, else NULL.
+   * May be NULL. */
+  void (*begin)(void *user, const bb_candidate *candidate, const bb_candidate *same);
+  void *user;
+} bb_choose_options;
+
+/* Fuses every candidate and chooses what runs.  The rules without extension run on the whole
+ * candidate; it is then split at the edges that stay buffered into kernels, one top-level map each,
+ * which become the program's candidates, and each is fused on with extension.  Of its snapshots
+ * the one with the fewest counted operations is chosen, then the fewest buffered bytes.  An
+ * extension that would run a product again for every row block is not taken.  Equal candidates
+ * (by hash, confirmed) are fused once.  Requires: stage PARTITION.  options may be NULL. */
+void bb_choose(bb_program *program, const bb_choose_options *options);
 
 /* The static cost used above, with every dim in one block: operations and bytes that cross
  * buffered edges.  Extents that are symbols count as `symbol_guess`. */

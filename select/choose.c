@@ -1,0 +1,222 @@
+/* choose.c - fuses candidates into kernels and chooses a snapshot of each.
+ *
+ * The rules without extension see a whole candidate.  What they leave apart stays apart: the
+ * candidate is split there into kernels, and map extension, which pulls everything around a map into
+ * it, is tried inside each kernel alone.  So a snapshot is as large as one kernel, and their number
+ * does not multiply.
+ */
+#include "flow.h"
+#include "../graph/hash.h"
+#include "../graph/intern.h"
+
+#include <string.h>
+
+enum { SYMBOL_GUESS = 1024 };
+
+/* A graph as it was before fusion, and what became of it: the first of its hash. */
+typedef struct known {
+  bb_hash hash;
+  bb_graph *before, *after; /* candidates */
+  uint32_t index;           /* of the candidate, or of the kernel */
+} known;
+
+typedef struct chooser {
+  bb_program *program;
+  const bb_choose_options *options;
+  bb_fuse_options fuse;       /* what bb_fuse() gets */
+  const bb_fuse_options *given;
+  bb_carving made;
+  bb_intern *candidates, *kernels; /* of `known` */
+  uint32_t applied;           /* rewrites so far, over all candidates */
+  uint32_t base;              /* rewrites of the candidate before this call of bb_fuse() */
+  uint32_t seen;              /* rewrites of this call */
+  bool fresh_kernel;          /* its first snapshot repeats the candidate's, unless it is rewritten */
+} chooser;
+
+static uint64_t known_hash(const void *object) {
+  return ((const known *)object)->hash.low;
+}
+
+static bool known_equal(const void *a, const void *b) {
+  return memcmp(&((const known *)a)->hash, &((const known *)b)->hash, sizeof(bb_hash)) == 0;
+}
+
+/* --- the policy of map extension --- */
+
+static bool contains_dot(const bb_graph *graph, uint32_t n) {
+  const bb_node *node = graph->node[n];
+  if (node->kind == BB_NODE_FUNC) return node->op == BB_OP_DOT;
+  if (node->kind != BB_NODE_MAP) return false;
+  for (uint32_t i = 0; i < node->inner->count; i++)
+    if (contains_dot(node->inner, i)) return true;
+  return false;
+}
+
+/* Extension of a map over rows would run a product around it again for every block of rows. */
+static bool extension_is_cheap(void *user, const bb_graph *level, uint32_t map) {
+  const bb_node *node = level->node[map];
+  bool over_rows = false;
+  (void)user;
+  for (uint32_t p = 0; p < node->nout; p++)
+    over_rows |= node->out[p].mode == BB_OUT_COLLECT && node->out[p].axis == BB_AXIS_ROW;
+  for (uint32_t i = 0; over_rows && i < level->count; i++)
+    if (i != map && contains_dot(level, i)) return false;
+  return true;
+}
+
+/* --- fusing --- */
+
+static void forward_trace(void *user, const bb_trace_event *event, const bb_graph *root) {
+  chooser *c = user;
+  bb_trace_event shifted = *event;
+  if (!event->snapshot) c->seen++;
+  shifted.step += c->base;
+  if (event->snapshot && c->fresh_kernel && c->seen == 0) return;
+  if (c->given && c->given->trace) c->given->trace(c->given->user, &shifted, root);
+}
+
+static bool forward_may_extend(void *user, const bb_graph *level, uint32_t map) {
+  chooser *c = user;
+  return c->given->may_extend(c->given->user, level, map);
+}
+
+static chooser chooser_start(bb_program *program, const bb_choose_options *options,
+                             bb_arena *scratch) {
+  chooser c = {.program = program,
+               .options = options,
+               .given = options ? options->fuse : NULL,
+               .made = bb_carving_start(program, "k"),
+               .candidates = bb_intern_create(scratch, known_hash, known_equal),
+               .kernels = bb_intern_create(scratch, known_hash, known_equal)};
+  if (c.given) c.fuse = *c.given;
+  c.fuse.may_extend = c.given && c.given->may_extend ? forward_may_extend : extension_is_cheap;
+  c.fuse.trace = forward_trace;
+  return c;
+}
+
+static bool rewrites_are_spent(const chooser *c) {
+  return c->given && c->given->stop_after && c->applied >= c->given->stop_after;
+}
+
+/* Runs the engine on a copy of `graph`; gives its snapshots, one at least. */
+static uint32_t fuse(chooser *c, bb_graph *graph, bool no_extend, bb_snapshot **snapshots) {
+  bb_graph *root = bb_graph_hold(graph);
+  uint32_t count = 0;
+  if (!rewrites_are_spent(c)) {
+    c->fuse.user = c;
+    c->fuse.no_extend = no_extend || (c->given && c->given->no_extend);
+    c->fuse.stop_after = c->given && c->given->stop_after ? c->given->stop_after - c->applied : 0;
+    c->seen = 0;
+    count = bb_fuse(c->program, &root, &c->fuse, snapshots);
+    c->applied += c->seen;
+  }
+  if (count == 0) {
+    *snapshots = BB_NEW(c->program->arena, bb_snapshot, 1);
+    (*snapshots)[count++] = (bb_snapshot){.graph = root, .operations = -1, .buffered = -1};
+  }
+  for (uint32_t i = 0; i < count; i++) (*snapshots)[i].step += c->base;
+  c->base += c->seen;
+  return count;
+}
+
+static void begin(const chooser *c, const bb_candidate *candidate, const bb_candidate *same) {
+  if (c->options && c->options->begin) c->options->begin(c->options->user, candidate, same);
+}
+
+/* --- equal ones --- */
+
+/* The earlier graph that `graph` is a twin of, or NULL; then *mine is what later ones find. */
+static const known *find_twin(chooser *c, bb_intern *set, bb_graph *graph, uint32_t index,
+                              bb_arena *scratch, bb_twin **twin, known **mine) {
+  *mine = BB_NEW(set->arena, known, 1);
+  **mine = (known){bb_hash_graph(c->program, graph, scratch), graph, graph, index};
+  const known *found = bb_intern_find(set, *mine);
+  if (!found) bb_intern_add(set, *mine);
+  *twin = found ? bb_twin_match(c->program, found->before, graph, scratch) : NULL;
+  return *twin ? found : NULL;
+}
+
+/* --- kernels --- */
+
+static void choose_snapshot(chooser *c, bb_candidate *kernel) {
+  kernel->chosen = 0;
+  for (uint32_t i = 0; i < kernel->snapshots; i++) {
+    bb_snapshot *s = &kernel->snapshot[i], *best = &kernel->snapshot[kernel->chosen];
+    bb_count_graph(c->program, s->graph, SYMBOL_GUESS, &s->operations, &s->buffered);
+    double tie = 1e-9 * best->operations;
+    if (s->operations < best->operations - tie ||
+        (s->operations <= best->operations + tie && s->buffered < best->buffered))
+      kernel->chosen = i;
+  }
+}
+
+static void finish_kernel(chooser *c, uint32_t index, bb_arena *scratch) {
+  bb_candidate *kernel = &c->made.candidate[index];
+  bb_twin *twin;
+  known *mine;
+  bb_absorb_transposes(c->program, kernel->graph);
+  const known *same = find_twin(c, c->kernels, kernel->graph, index, scratch, &twin, &mine);
+  const bb_candidate *original = same ? &c->made.candidate[same->index] : NULL;
+  begin(c, kernel, original);
+  if (original) {
+    kernel->snapshots = original->snapshots;
+    kernel->snapshot = BB_NEW(c->program->arena, bb_snapshot, original->snapshots);
+    memcpy(kernel->snapshot, original->snapshot, original->snapshots * sizeof *kernel->snapshot);
+    for (uint32_t i = 0; i < kernel->snapshots; i++)
+      kernel->snapshot[i].graph = bb_twin_graph(twin, original->snapshot[i].graph);
+    kernel->chosen = original->chosen;
+    return;
+  }
+  c->fresh_kernel = true;
+  kernel->snapshots = fuse(c, kernel->graph, false, &kernel->snapshot);
+  choose_snapshot(c, kernel);
+}
+
+/* --- candidates --- */
+
+static bb_graph *fuse_candidate(chooser *c, uint32_t index, bb_arena *scratch) {
+  bb_candidate *candidate = &c->program->candidate[index];
+  bb_twin *twin;
+  known *mine;
+  const known *same =
+      find_twin(c, c->candidates, candidate->graph, index, scratch, &twin, &mine);
+  begin(c, candidate, same ? &c->program->candidate[same->index] : NULL);
+  c->base = 0;
+  if (same) return bb_twin_graph(twin, same->after);
+  bb_snapshot *snapshot;
+  c->fresh_kernel = false;
+  uint32_t count = fuse(c, candidate->graph, true, &snapshot);
+  mine->after = snapshot[count - 1].graph;
+  return mine->after;
+}
+
+static void choose_candidate(chooser *c, uint32_t index) {
+  bb_arena *scratch = bb_scratch(c->program->ctx);
+  bb_graph *fused = fuse_candidate(c, index, scratch);
+  bb_flow *flow = bb_flow_create(c->program, fused, scratch);
+  uint32_t first = c->made.candidates;
+  bb_flow_group_kernels(flow);
+  bb_flow_carve(flow, &c->made);
+  for (uint32_t k = first; k < c->made.candidates; k++) finish_kernel(c, k, scratch);
+  bb_scratch_end(scratch);
+}
+
+static void keep_step(chooser *c, const bb_step *step) {
+  bb_carving *made = &c->made;
+  BB_GROW(c->program->arena, made->step, made->step_capacity, (size_t)made->steps + 1);
+  made->step[made->steps++] = *step;
+}
+
+void bb_choose(bb_program *program, const bb_choose_options *options) {
+  bb_arena *scratch = bb_scratch(program->ctx);
+  chooser c = chooser_start(program, options, scratch);
+  for (uint32_t i = 0; i < program->steps; i++) {
+    if (program->step[i].candidate == BB_NONE)
+      keep_step(&c, &program->step[i]);
+    else
+      choose_candidate(&c, program->step[i].candidate);
+  }
+  bb_carving_install(program, &c.made);
+  program->stage = BB_STAGE_FUSED;
+  bb_scratch_end(scratch);
+}

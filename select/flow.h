@@ -1,0 +1,92 @@
+/* flow.h - inside select/: a root level as the flow of values that is cut into candidates.
+ */
+#ifndef BB_SELECT_FLOW_H
+#define BB_SELECT_FLOW_H
+
+#include "select.h"
+
+/* A root level with what partition needs to know about its nodes and values.  The level is a copy:
+ * copying nests have been put where a view has to exist in memory. */
+typedef struct bb_flow {
+  bb_program *program;
+  bb_arena *scratch;
+  bb_graph *graph;
+  uint32_t nodes;        /* in `order`: the live ones, topological */
+  uint32_t *order;
+  bool *once;            /* by node: depends on constants only */
+  uint32_t *group;       /* by node: ascending in executable order; BB_NONE: in no group */
+  uint32_t groups;
+  uint32_t numbered;     /* nodes whose values have numbers */
+  uint32_t *first_value; /* by node: number of its out-port 0 among all values */
+  uint32_t node_capacity, values, value_capacity;
+  struct bb_flow_value *value;
+  uint32_t sources;      /* tensors before this flow added any */
+} bb_flow;
+
+typedef struct bb_flow_value {
+  /* How it is read.  A source below flow->sources is a program tensor, another one is
+   * flow->sources + the number of a value in memory of its own, whose axes are its type's levels. */
+  const bb_access *access;
+  bb_value at;
+  uint32_t output;     /* the root OUTPUT node whose tensor holds it; BB_NONE: none does */
+  const bb_dim *order; /* its storage order, one dim for each level; NULL: as the levels */
+  uint32_t tensor;     /* once made: the tensor that holds it; else BB_NONE */
+} bb_flow_value;
+
+static inline bb_flow_value *bb_flow_at(const bb_flow *flow, bb_value value) {
+  return &flow->value[flow->first_value[value.node] + value.port];
+}
+
+/* Is the node a loop, a reduction or a function: something that a candidate may hold? */
+static inline bool bb_is_computed(const bb_node *node) {
+  return node->kind == BB_NODE_FUNC || node->kind == BB_NODE_MAP || node->kind == BB_NODE_REDUCE;
+}
+
+/* Does the value hold partial results, one for each block of a dim?  Such a value has no extent of
+ * its own and cannot become a tensor. */
+bool bb_is_partial(const bb_program *program, const bb_type *type);
+
+/* Counting sort (stable) of items by key[item] < keys; *start receives keys + 1 offsets into the
+ * result. */
+uint32_t *bb_sort_by_key(bb_arena *arena, uint32_t count, const uint32_t *item,
+                         const uint32_t *key, uint32_t keys, uint32_t **start);
+
+/* Everything but the groups. */
+bb_flow *bb_flow_create(bb_program *program, bb_graph *root, bb_arena *scratch);
+
+/* The groups of a split into kernels: one map each. */
+void bb_flow_group_kernels(bb_flow *flow);
+
+/* Candidates and steps as they are made, in the program's arena. */
+typedef struct bb_carving {
+  const char *prefix; /* of the candidates' names */
+  uint32_t candidates, candidate_capacity, steps, step_capacity;
+  bb_candidate *candidate;
+  bb_step *step;
+  uint32_t locals;    /* the number of the last LOCAL tensor made */
+} bb_carving;
+
+/* Starts without candidates; LOCAL tensors get names that no tensor of the program has. */
+bb_carving bb_carving_start(bb_program *program, const char *prefix);
+/* Appends a candidate for every group and a step for every misc node, in order. */
+void bb_flow_carve(bb_flow *flow, bb_carving *carving);
+/* Makes them the program's. */
+void bb_carving_install(bb_program *program, const bb_carving *carving);
+
+/* The view `outer` of operands which are themselves views: one access on what they read, or NULL
+ * where pieces along two dims would meet.  type[] and inner[] are by operand. */
+const bb_access *bb_access_compose(const bb_program *program, bb_arena *arena,
+                                   const bb_access *outer, const bb_type *const *type,
+                                   const bb_access *const *inner);
+
+/* Reads inputs of a candidate the other way round instead of transposing their blocks. */
+void bb_absorb_transposes(bb_program *program, bb_graph *root);
+
+/* Is `b` the graph `a` with other dims, tensors and constants' data?  Then *twin can turn what
+ * becomes of `a` into what becomes of `b`. */
+typedef struct bb_twin bb_twin;
+bb_twin *bb_twin_match(bb_program *program, const bb_graph *a, const bb_graph *b,
+                       bb_arena *scratch);
+bb_graph *bb_twin_graph(bb_twin *twin, bb_graph *graph);
+
+#endif
