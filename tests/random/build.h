@@ -4,7 +4,7 @@
 #ifndef BB_TESTS_BUILD_H
 #define BB_TESTS_BUILD_H
 
-#include "random.h"
+#include "expr.h"
 
 enum {
   POOL_MAX = 96,
@@ -57,20 +57,6 @@ bb_value nest_bring(nest *n, bb_value value, const bb_level *strip);
 bb_value nest_collect(nest *n, bb_value inner);
 static inline bb_graph *nest_body(const nest *n) {
   return n->graph[n->depth];
-}
-
-/* Expressions of bounded arguments; *bound goes from the argument's to the result's. */
-const bb_expr *expr_unary(generator *g, const bb_expr *x, double *bound);
-const bb_expr *expr_binary(generator *g, const bb_expr *x, const bb_expr *y, double *bound,
-                           double other);
-/* Selects or biases x by the coordinates of an item with these axes in `maps` enumerated loops. */
-const bb_expr *expr_masked(generator *g, const bb_expr *x, bool row, bool col, uint32_t maps,
-                           double *bound);
-static inline const bb_expr *number(generator *g, double value) {
-  return bb_expr_const(g->program, BB_F32, value);
-}
-static inline const bb_expr *make(generator *g, bb_expr_op op, const bb_expr *a, const bb_expr *b) {
-  return bb_expr_make(g->program, op, a, b, NULL);
 }
 
 /* --- choosing operands (choose.c) --- */

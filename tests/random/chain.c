@@ -13,15 +13,16 @@ static uint32_t prepared(generator *g, uint32_t value, double limit) {
   const bb_expr *x = argument(g, 0, pooled_type(g, value)->item.dtype);
   double bound = g->pool[value].bound;
   if (bound <= limit && pooled_type(g, value)->item.dtype == BB_F32) return value;
-  if (bound > limit) x = make(g, BB_X_MUL, x, number(g, limit / bound));
+  if (bound > limit) x = make(g->program, BB_X_MUL, x, number(g->program, limit / bound));
   return map_one(g, value, bb_expr_cast(g->program, BB_F32, x), fmin(bound, limit));
 }
 
 /* exp(x), its row sums, their reciprocals, a scale of the rows: weights that sum to one */
 static uint32_t weights(generator *g, uint32_t value) {
   value = prepared(g, value, 3);
-  uint32_t e = map_one(g, value, make(g, BB_X_EXP, argument(g, 0, BB_F32), NULL), exp(3));
-  const bb_expr *inverse = make(g, BB_X_DIV, number(g, 1), argument(g, 0, BB_F32));
+  uint32_t e = map_one(g, value, make(g->program, BB_X_EXP, argument(g, 0, BB_F32), NULL), exp(3));
+  const bb_expr *inverse =
+      make(g->program, BB_X_DIV, number(g->program, 1), argument(g, 0, BB_F32));
   uint32_t scaled = scale_rows(g, e, fold_partials(g, e, SUM, inverse, BB_NONE, exp(3)));
   g->pool[scaled].bound = 1;
   return scaled;
@@ -34,15 +35,18 @@ static uint32_t standardised(generator *g, uint32_t value, bool shift) {
   const bb_expr *x = argument(g, 0, BB_F32), *extent = bb_expr_extent(g->program, col);
   uint32_t mean = BB_NONE, shifted = value;
   if (shift) {
-    const bb_expr *negated = make(g, BB_X_DIV, make(g, BB_X_NEG, x, NULL), extent);
+    const bb_expr *negated =
+        make(g->program, BB_X_DIV, make(g->program, BB_X_NEG, x, NULL), extent);
     mean = fold_partials(g, value, SUM, negated, BB_NONE, 2);
     shifted = combine(g, value, mean, false, true);
   }
-  uint32_t square = map_one(g, value, make(g, BB_X_POW, x, number(g, 2)), 4);
-  const bb_expr *moment = make(g, BB_X_DIV, x, extent);
+  uint32_t square = map_one(g, value, make(g->program, BB_X_POW, x, number(g->program, 2)), 4);
+  const bb_expr *moment = make(g->program, BB_X_DIV, x, extent);
   if (shift)
-    moment = make(g, BB_X_SUB, moment, make(g, BB_X_POW, argument(g, 1, BB_F32), number(g, 2)));
-  moment = make(g, BB_X_POW, make(g, BB_X_ADD, moment, number(g, 0.125)), number(g, -0.5));
+    moment = make(g->program, BB_X_SUB, moment,
+                  make(g->program, BB_X_POW, argument(g, 1, BB_F32), number(g->program, 2)));
+  moment = make(g->program, BB_X_POW, make(g->program, BB_X_ADD, moment, number(g->program, 0.125)),
+                number(g->program, -0.5));
   return scale_rows(g, shifted, fold_partials(g, square, SUM, moment, mean, 3));
 }
 

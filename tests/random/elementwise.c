@@ -26,10 +26,15 @@ nest nest_over(generator *g, uint32_t value) {
   return n;
 }
 
-/* Enumerated loops right around the body: their coordinates can be named. */
-static uint32_t enumerated_inside(const nest *n) {
+/* The coordinates that can be named in the body: of the item, and of the enumerated loops right
+ * around it. */
+static uint32_t coordinates(generator *g, const nest *n, const bb_item *item,
+                            const bb_expr **coord) {
   uint32_t count = 0;
-  while (count < n->depth && n->loop[n->depth - 1 - count].axis == BB_AXIS_NONE) count++;
+  if (item->row != BB_NO_DIM) coord[count++] = bb_expr_coord(g->program, BB_COORD_ROW);
+  if (item->col != BB_NO_DIM) coord[count++] = bb_expr_coord(g->program, BB_COORD_COL);
+  for (uint32_t k = 0; k < n->depth && n->loop[n->depth - 1 - k].axis == BB_AXIS_NONE; k++)
+    coord[count++] = bb_expr_coord(g->program, BB_COORD_MAP + k);
   return count;
 }
 
@@ -43,15 +48,17 @@ uint32_t map_one(generator *g, uint32_t value, const bb_expr *expr, double bound
 uint32_t unary(generator *g, uint32_t value) {
   double bound = g->pool[value].bound;
   const bb_expr *x = argument(g, 0, pooled_type(g, value)->item.dtype);
-  return map_one(g, value, expr_unary(g, x, &bound), bound);
+  return map_one(g, value, expr_unary(g->program, &g->random, x, &bound), bound);
 }
 
 uint32_t masked(generator *g, uint32_t value) {
   nest n = nest_over(g, value);
   bb_item item = pooled_type(g, value)->item;
   double bound = g->pool[value].bound;
-  const bb_expr *expr = expr_masked(g, argument(g, 0, item.dtype), item.row != BB_NO_DIM,
-                                    item.col != BB_NO_DIM, enumerated_inside(&n), &bound);
+  const bb_expr *coord[2 + DEPTH_MAX];
+  uint32_t count = coordinates(g, &n, &item, coord);
+  const bb_expr *expr =
+      expr_masked(g->program, &g->random, argument(g, 0, item.dtype), count, coord, &bound);
   bb_value in = nest_bring(&n, g->pool[value].at, NULL);
   bb_value out = bb_func_add(nest_body(&n), BB_OP_ELEMENTWISE, expr, 1, &in);
   return pool_add(g, nest_collect(&n, out), bound, g->pool[value].exact);
@@ -62,7 +69,7 @@ uint32_t selected(generator *g, uint32_t value) {
   uint32_t mask = input_like(g, shape_of(g, value), BB_BOOL);
   const bb_expr *x = argument(g, 0, pooled_type(g, value)->item.dtype);
   const bb_expr *expr =
-      bb_expr_make(g->program, BB_X_SELECT, argument(g, 1, BB_BOOL), x, number(g, -1));
+      bb_expr_make(g->program, BB_X_SELECT, argument(g, 1, BB_BOOL), x, number(g->program, -1));
   nest n = nest_over(g, value);
   bb_value in[2] = {nest_bring(&n, g->pool[value].at, NULL),
                     nest_bring(&n, g->pool[mask].at, NULL)};
@@ -88,7 +95,7 @@ uint32_t combine(generator *g, uint32_t a, uint32_t b, bool scale, bool named) {
   const bb_expr *expr = NULL;
   if (op == BB_OP_ELEMENTWISE) {
     const bb_expr *x = argument(g, 0, item_a.dtype), *y = argument(g, 1, item_b.dtype);
-    expr = expr_binary(g, x, y, &bound, other);
+    expr = expr_binary(g->program, &g->random, x, y, &bound, other);
   } else {
     bound = scale ? bound * other : bound + other;
   }
@@ -126,7 +133,8 @@ uint32_t pair(generator *g, uint32_t value) {
   uint32_t made = 0;
   for (int i = 0; i < 2; i++) {
     double bound = g->pool[value].bound;
-    bb_value out = bb_func_add(nest_body(&n), BB_OP_ELEMENTWISE, expr_unary(g, x, &bound), 1, &in);
+    bb_value out = bb_func_add(nest_body(&n), BB_OP_ELEMENTWISE,
+                               expr_unary(g->program, &g->random, x, &bound), 1, &in);
     made = pool_add(g, nest_collect(&n, out), bound, g->pool[value].exact);
   }
   return made;

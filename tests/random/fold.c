@@ -61,7 +61,7 @@ uint32_t reduce_columns(generator *g, uint32_t value) {
   if (fold == PROD && bound > 1) fold = SUM;
   if (fold == SUM) bound *= (double)g->extent[item.col];
   if (random_chance(&g->random, 50)) return fold_partials(g, value, fold, NULL, BB_NONE, bound);
-  const bb_expr *expr = expr_unary(g, argument(g, 0, item.dtype), &bound);
+  const bb_expr *expr = expr_unary(g->program, &g->random, argument(g, 0, item.dtype), &bound);
   return fold_partials(g, value, fold, expr, BB_NONE, bound);
 }
 

@@ -49,7 +49,7 @@ static bb_interp_tensor *interpret(trial *t, const bb_graph *graph, bb_arena *ar
 static bool equal(double a, double b, double scale) {
   if (isnan(a) || isnan(b)) return isnan(a) && isnan(b);
   if (isinf(a) || isinf(b)) return a == b;
-  return fabs(a - b) <= 1e-9 * (1 + scale);
+  return fabs(a - b) <= 1e-9 * (1e-3 + scale);
 }
 
 static void compare(const trial *t, const bb_interp_tensor *got, const char *after) {

@@ -1,5 +1,5 @@
-/* pipeline.h - every stage from an array program to chosen snapshots, for tests that time or fail
- * them as a whole.
+/* pipeline.h - every stage from an array program to chosen snapshots, for tests that look between
+ * them, or time or fail them as a whole.
  */
 #ifndef BB_TESTS_PIPELINE_H
 #define BB_TESTS_PIPELINE_H
@@ -7,15 +7,24 @@
 #include "../../graph/array/array.h"
 #include "../../select/select.h"
 
-/* program->array to program->step. */
-static inline void pipeline(bb_program *program) {
+/* program->array to program->root. */
+static inline void pipeline_lower(bb_program *program) {
   bb_array_fold(program->array);
   bb_array_structure(program->array);
   bb_array_canonicalise(program->array);
   bb_array_factor(program->array);
   bb_array_lower(program->array);
+}
+
+/* program->root to program->step. */
+static inline void pipeline_choose(bb_program *program) {
   bb_partition(program);
   bb_choose(program, NULL);
+}
+
+static inline void pipeline(bb_program *program) {
+  pipeline_lower(program);
+  pipeline_choose(program);
 }
 
 #endif
