@@ -18,7 +18,7 @@ static inline void pipeline_lower(bb_program *program) {
 
 /* program->root to program->step. */
 static inline void pipeline_choose(bb_program *program) {
-  bb_partition(program);
+  bb_partition(program, 0, NULL);
   bb_choose(program, NULL);
 }
 
