@@ -42,7 +42,7 @@ void bb_stack_restore(bb_stack *stack, bb_stack_mark mark) {
 size_t bb_datum_count(bb_context *ctx, const bb_datum *datum) {
   size_t count = 1;
   bool empty = datum->row.length == 0 || datum->col.length == 0;
-  bool overflow = __builtin_mul_overflow(count, (size_t)datum->row.length, &count) |
+  bool overflow = __builtin_mul_overflow(count, (size_t)datum->row.length, &count) ||
                   __builtin_mul_overflow(count, (size_t)datum->col.length, &count);
   for (uint32_t i = 0; i < datum->type->rank; i++) {
     empty |= datum->level[i].length == 0;
