@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { EXTENTS = 6, ELEMENTS_MAX = 3000, POOL_MAX = 128 };
+enum { EXTENTS = 6, ELEMENTS_MAX = 3000, POOL_MAX = 256 };
 
 typedef struct maker {
   bb_program *program;
