@@ -33,13 +33,16 @@ typedef struct bb_comparison {
 /* Compares every output of the program: passes where |got - want| <= tolerance * (1 + |want|); a
  * NaN equals a NaN.  tolerance < 0: by dtype (1e-4 for f32, exact for integers).  Returns how many
  * comparisons there are, one for each output. */
-uint32_t bb_compare_outputs(const bb_program *program, const bb_binding *binding, const bb_npz *want,
-                            double tolerance, bb_arena *arena, bb_comparison **comparisons);
+uint32_t bb_compare_outputs(const bb_program *program, const bb_binding *binding,
+                            const bb_npz *want, double tolerance, bb_arena *arena,
+                            bb_comparison **comparisons);
 double bb_default_tolerance(bb_dtype dtype);
 
 /* "y: 15360 elements, largest error 2.1e-06 at [0, 3, 17] (got ..., want ...)" */
 void bb_comparison_print(bb_buffer *out, const bb_program *program, const bb_binding *binding,
                          const bb_comparison *comparison);
+
+const char *bb_shape_text(bb_arena *arena, uint32_t rank, const int64_t *shape); /* "[2, 3]" */
 
 /* The outputs as arrays, to be written. */
 bb_npz *bb_outputs_as_npz(const bb_program *program, const bb_binding *binding, bb_arena *arena);

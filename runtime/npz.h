@@ -14,12 +14,12 @@ typedef enum bb_npy_type {
 } bb_npy_type;
 
 typedef struct bb_npz_array {
-  const char *name;      /* without ".npy"; any bytes but NUL */
+  const char *name; /* without ".npy"; any bytes but NUL */
   bb_npy_type type;
   uint32_t rank;
   const int64_t *shape;
   size_t count, bytes;
-  const void *data;      /* row-major, this machine's byte order, aligned to 16 bytes */
+  const void *data; /* row-major, this machine's byte order, aligned to 16 bytes */
 } bb_npz_array;
 
 typedef struct bb_npz {

@@ -1,0 +1,161 @@
+/* bind.c - binds arrays of a file to the inputs of a program, and finds the symbols' values.
+ */
+#include "bind.h"
+
+#include <math.h>
+#include <string.h>
+
+/* --- messages --- */
+
+static const char *extents_text(const bb_program *program, bb_arena *arena, const bb_tensor *t) {
+  bb_buffer text = {.arena = arena};
+  bb_put(&text, "[");
+  for (uint32_t i = 0; i < t->rank; i++) {
+    const bb_extent *extent = t->shape[i];
+    bb_put(&text, i ? ", " : "");
+    if (extent->factor != 1 || extent->count == 0) bb_put(&text, "%lld", (long long)extent->factor);
+    for (uint32_t k = 0; k < extent->count; k++)
+      bb_put(&text, "%s%s", k || extent->factor != 1 ? "*" : "",
+             program->symbol[extent->symbol[k]]);
+  }
+  bb_put(&text, "]");
+  return text.data;
+}
+
+/* --- symbols --- */
+
+typedef struct binder {
+  const bb_program *program;
+  bb_context *ctx;
+  bb_arena *arena;
+  const bb_npz_array **array; /* by tensor; NULL: no input */
+  int64_t *symbol;
+} binder;
+
+static _Noreturn void refuse_shape(const binder *b, uint32_t tensor) {
+  const bb_tensor *t = &b->program->tensor[tensor];
+  const bb_npz_array *array = b->array[tensor];
+  bb_buffer known = {.arena = b->arena};
+  for (uint32_t i = 0; i < b->program->symbols; i++)
+    if (b->symbol[i] >= 0)
+      bb_put(&known, "%s%s = %lld", known.length ? ", " : " where ", b->program->symbol[i],
+             (long long)b->symbol[i]);
+  bb_fail(b->ctx, BB_ERROR_INPUT, "input \"%s\": shape %s does not fit %s%s", t->name,
+          bb_shape_text(b->arena, array->rank, array->shape), extents_text(b->program, b->arena, t),
+          known.length ? known.data : "");
+}
+
+/* The number whose power is value, or -1. */
+static int64_t exact_root(int64_t value, uint32_t power) {
+  if (power == 1 || value < 2) return value;
+  int64_t root = llround(pow((double)value, 1.0 / power)), product = 1;
+  for (uint32_t i = 0; i < power; i++)
+    if (__builtin_mul_overflow(product, root, &product)) return -1;
+  return product == value ? root : -1;
+}
+
+/* Holds one extent against what the array has: finds a symbol when only one is unknown.  False:
+ * they cannot agree. */
+static bool solve(binder *b, const bb_extent *extent, int64_t have, bool *progress) {
+  int64_t known = extent->factor;
+  uint32_t unknown = UINT32_MAX, power = 0;
+  for (uint32_t k = 0; k < extent->count; k++) {
+    uint32_t s = extent->symbol[k];
+    if (b->symbol[s] < 0) {
+      if (power && s != unknown) return true; /* two unknowns: another axis may tell one */
+      unknown = s;
+      power++;
+    } else if (__builtin_mul_overflow(known, b->symbol[s], &known)) {
+      return false;
+    }
+  }
+  if (power == 0) return known == have;
+  if (known == 0) return have == 0;
+  int64_t root = have % known ? -1 : exact_root(have / known, power);
+  if (root < 0) return false;
+  b->symbol[unknown] = root;
+  *progress = true;
+  return true;
+}
+
+static void solve_all(binder *b) {
+  bool progress = true;
+  while (progress) {
+    progress = false;
+    for (uint32_t t = 0; t < b->program->tensors; t++) {
+      if (!b->array[t]) continue;
+      const bb_tensor *tensor = &b->program->tensor[t];
+      if (tensor->rank != b->array[t]->rank) refuse_shape(b, t);
+      for (uint32_t i = 0; i < tensor->rank; i++)
+        if (!solve(b, tensor->shape[i], b->array[t]->shape[i], &progress)) refuse_shape(b, t);
+    }
+  }
+}
+
+/* --- data --- */
+
+static void find_array(binder *b, const bb_npz *npz, uint32_t tensor) {
+  const bb_tensor *t = &b->program->tensor[tensor];
+  b->array[tensor] = bb_npz_find(npz, t->name);
+  if (b->array[tensor]) return;
+  bb_buffer names = {.arena = b->arena};
+  for (uint32_t i = 0; i < npz->count && i < 20; i++)
+    bb_put(&names, "%s\"%s\"", i ? ", " : "", npz->array[i].name);
+  if (npz->count > 20) bb_put(&names, ", ...");
+  bb_fail(b->ctx, BB_ERROR_INPUT, "input \"%s\": no array of this name (there are: %s)", t->name,
+          npz->count ? names.data : "none");
+}
+
+static void check_kind(const binder *b, const bb_tensor *t, const bb_npz_array *array) {
+  char kind = bb_npy_kind(array->type);
+  bool integer = t->dtype == BB_I64 || t->dtype == BB_I32;
+  bool fits = bb_dtype_is_float(t->dtype) ? kind == 'f'
+              : integer                   ? kind == 'i' || kind == 'u'
+                                          : kind == 'b';
+  if (!fits)
+    bb_fail(b->ctx, BB_ERROR_INPUT, "input \"%s\": elements are %s, the program wants %s", t->name,
+            bb_npy_name(array->type), bb_dtype_name(t->dtype));
+}
+
+/* Floats are rounded to the input's dtype; an integer that does not fit is refused. */
+static bb_interp_tensor load(const binder *b, const bb_tensor *t, const bb_npz_array *array) {
+  bb_interp_tensor held = {BB_NEW(b->arena, double, array->count), array->count};
+  bb_npz_doubles(array, held.data);
+  for (size_t i = 0; i < held.count; i++) {
+    double value = bb_round_to(t->dtype, held.data[i]);
+    if (!bb_dtype_is_float(t->dtype) && value != held.data[i])
+      bb_fail(b->ctx, BB_ERROR_INPUT, "input \"%s\": element %zu, %.0f, is too large for %s",
+              t->name, i, held.data[i], bb_dtype_name(t->dtype));
+    held.data[i] = value;
+  }
+  return held;
+}
+
+static bb_interp_tensor load_constant(const binder *b, const bb_tensor *t) {
+  size_t count = t->bytes / bb_dtype_bytes(t->dtype);
+  bb_interp_tensor held = {BB_NEW(b->arena, double, count), count};
+  bb_interp_load(t->dtype, t->data, count, held.data);
+  return held;
+}
+
+void bb_bind_inputs(const bb_program *program, const bb_npz *npz, const int64_t *preset,
+                    bb_arena *arena, bb_binding *binding) {
+  binder b = {.program = program, .ctx = program->ctx, .arena = arena};
+  b.array = BB_NEW(arena, const bb_npz_array *, program->tensors);
+  b.symbol = BB_NEW(arena, int64_t, program->symbols);
+  for (uint32_t i = 0; i < program->symbols; i++) b.symbol[i] = preset ? preset[i] : -1;
+  for (uint32_t t = 0; t < program->tensors; t++)
+    if (program->tensor[t].role == BB_TENSOR_INPUT) find_array(&b, npz, t);
+  solve_all(&b);
+  bb_interp_tensor *tensor = BB_NEW(arena, bb_interp_tensor, program->tensors);
+  for (uint32_t t = 0; t < program->tensors; t++) {
+    const bb_tensor *of = &program->tensor[t];
+    if (b.array[t]) {
+      check_kind(&b, of, b.array[t]);
+      tensor[t] = load(&b, of, b.array[t]);
+    } else if (of->role == BB_TENSOR_CONSTANT && of->data) {
+      tensor[t] = load_constant(&b, of);
+    }
+  }
+  *binding = (bb_binding){.symbol = b.symbol, .tensor = tensor};
+}
