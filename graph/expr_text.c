@@ -94,6 +94,11 @@ static bool is_small(const bb_expr *expr, uint32_t *budget) {
   return true;
 }
 
+bool bb_expr_prints_whole(const bb_expr *expr) {
+  uint32_t budget = PIECE_NODES;
+  return is_small(expr, &budget);
+}
+
 /* Decides what a large expression binds: shared nodes, and whatever would make a piece too large
  * or too deep. */
 static void cut(printer *p, bb_arena *scratch, const bb_expr *expr) {
@@ -250,8 +255,7 @@ void bb_expr_print_typed(bb_buffer *out, const bb_program *program, const bb_exp
                          bb_expr_style style, uint32_t argc, const char *const *arg,
                          const bb_dtype *arg_dtype) {
   printer p = {out, program, style, argc, arg, arg_dtype, 0, NULL, NULL};
-  uint32_t budget = PIECE_NODES;
-  if (is_small(expr, &budget)) {
+  if (bb_expr_prints_whole(expr)) {
     print(&p, expr, BB_STRENGTH_OR);
     return;
   }

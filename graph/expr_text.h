@@ -26,6 +26,8 @@ bb_dtype bb_expr_literal_dtype(double value, const bb_expr *beside);
 /* The operand that gives operand `operand` of expr its type, or NULL. */
 const bb_expr *bb_expr_beside(const bb_expr *expr, uint32_t operand);
 
+/* Does it print from left to right, without bindings? */
+bool bb_expr_prints_whole(const bb_expr *expr);
 /* As bb_expr_print(); an argument whose type is not arg_dtype[index] says so: x'f16. */
 void bb_expr_print_typed(bb_buffer *out, const bb_program *program, const bb_expr *expr,
                          bb_expr_style style, uint32_t argc, const char *const *arg,
