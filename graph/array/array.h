@@ -27,7 +27,7 @@ typedef struct bb_array_value {
   const void *data; /* constants: little-endian, contiguous, owned by the program */
   size_t bytes;
   /* Axis factoring: axis a of the value is the product of dims factor[a][0..factors[a]-1], outer to
-   * inner; no factors for extent 1. NULL until factoring has run. */
+   * inner; no factors for extent 1. NULL until the dims have been named. */
   const uint32_t *factors;
   const bb_dim *const *factor;
 } bb_array_value;
@@ -54,6 +54,7 @@ typedef struct bb_array {
   uint32_t inputs, outputs;
   uint32_t *input, *output; /* values, in the model's order */
   const char **output_name;
+  struct bb_ix *index; /* the index form, once factored: index.h */
 } bb_array;
 
 bb_array *bb_array_create(bb_program *program);
@@ -96,11 +97,11 @@ uint32_t bb_array_argreduce(bb_array *array, const char *name, const bb_monoid *
 void bb_array_fold(bb_array *array);
 /* Constant masks and biases that equal a closed form of their coordinates become expressions. */
 void bb_array_structure(bb_array *array);
-/* Canonical forms: a table of array-level rewrites, to a fixed point. */
-void bb_array_canonicalise(bb_array *array);
 /* Splits axes so that every axis of every value is a product of dims, and reshape, transpose,
- * broadcast and regular slices are renamings. */
+ * broadcast and slices are renamings: makes array->index. */
 void bb_array_factor(bb_array *array);
+/* Canonical forms: rewrites of the index form, to a fixed point. */
+void bb_array_canonicalise(bb_array *array);
 /* Makes program->root: every array op's block subgraph, unfused (the paper's Table 2). */
 void bb_array_lower(bb_array *array);
 

@@ -11,8 +11,8 @@
 static inline void pipeline_lower(bb_program *program) {
   bb_array_fold(program->array);
   bb_array_structure(program->array);
-  bb_array_canonicalise(program->array);
   bb_array_factor(program->array);
+  bb_array_canonicalise(program->array);
   bb_array_lower(program->array);
 }
 

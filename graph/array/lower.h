@@ -1,0 +1,112 @@
+/* lower.h - what the files of lowering share: from the index form to a block program.
+ *
+ * Every axis of a value in blocks has a role: the row or the column axis of its item, or a loop
+ * over single elements.  A blocked dim in the role of a loop is read through an alias, an enumerated
+ * dim of the same extent.
+ */
+#ifndef BB_GRAPH_ARRAY_LOWER_H
+#define BB_GRAPH_ARRAY_LOWER_H
+
+#include "index.h"
+
+typedef enum bb_role { BB_ROLE_LOOP, BB_ROLE_ROW, BB_ROLE_COL } bb_role;
+
+/* A value at the root of the block program. */
+typedef struct bb_placed {
+  bool made;
+  bb_value src;
+  bb_role *role;   /* of each axis */
+  uint32_t *level; /* of each axis, in src's type */
+  bool turned;     /* the item's axes stand the other way round than `role` says */
+  struct bb_placed *next; /* other ways to read the same value */
+} bb_placed;
+
+/* A fold whose partial results have been collected, but not folded yet: an elementwise op on the
+ * result joins the nest of the fold. */
+typedef struct bb_pending {
+  bool is;
+  bb_value partial[2]; /* ARGREDUCE: values and indices */
+  uint32_t kept;       /* outer levels of the partials, in the order of the result's axes */
+  uint32_t folds;      /* levels to fold, below them */
+} bb_pending;
+
+typedef struct bb_lower {
+  bb_ix *ix;
+  bb_program *program;
+  bb_arena *scratch;
+  bb_graph *root;
+  bb_placed *placed;   /* by value: how it was computed; `next`: other readings */
+  bb_pending *pending; /* by value */
+  bool *folded;        /* by value: a reduction's result, or made of such only */
+  bool *stored;        /* by value: an output has it already */
+  bool *blocked;       /* by class */
+  bb_dim *alias;       /* by class */
+  uint32_t *tensor;    /* by array value: program tensor, BB_NONE */
+  uint32_t *output;    /* program tensors of the outputs */
+  uint32_t letters[2]; /* names given to dims without one: enumerated, blocked */
+} bb_lower;
+
+/* --- lower_dims.c: which dims are blocked, and their names --- */
+
+void bb_lower_find_blocked(bb_lower *l);
+bool bb_lower_blocked(bb_lower *l, uint32_t class);
+/* The dim of a class in a role. */
+bb_dim bb_lower_dim(bb_lower *l, uint32_t class, bb_role role);
+
+/* --- lower_values.c: inputs, views, outputs --- */
+
+void bb_lower_tensors(bb_lower *l);
+/* The value with its axes in the given roles. */
+bb_placed *bb_lower_fetch(bb_lower *l, uint32_t value, const bb_role *role);
+/* The value in whatever roles it has; an input in natural ones. */
+bb_placed *bb_lower_any(bb_lower *l, uint32_t value);
+/* Records a computed value: roles by axis, levels in the order of its axes. */
+void bb_lower_place(bb_lower *l, uint32_t value, bb_value src, const bb_role *role);
+/* The last two blocked axes are row and column, the others loops. */
+void bb_lower_natural_roles(bb_lower *l, uint32_t count, const uint32_t *dim, bb_role *role);
+void bb_lower_view(bb_lower *l, bb_ix_node *node);
+void bb_lower_misc(bb_lower *l, bb_ix_node *node);
+void bb_lower_output(bb_lower *l, bb_ix_node *node);
+
+/* --- lower_nest.c: nests of maps --- */
+
+typedef struct bb_nest_operand {
+  bb_value value;
+  uint32_t loops;  /* of the nest */
+  uint32_t *level; /* for each loop: the level of the operand's type, BB_NONE: it lacks it */
+  bool turned;
+} bb_nest_operand;
+
+typedef struct bb_nest {
+  bb_lower *lower;
+  uint32_t loops;
+  const bb_dim *dim;
+  const bb_axis *axis;       /* of the collected level of each loop */
+  const bb_monoid *fold;     /* loops from `first_fold` on are folded as they close; may be NULL */
+  uint32_t first_fold;
+  uint32_t nin, nout;
+  bb_nest_operand *in;
+  /* Makes the innermost level's results out of its operands. */
+  void (*body)(struct bb_nest *nest, bb_graph *graph, const bb_value *in, bb_value *out);
+  void *user;
+} bb_nest;
+
+/* Builds the nest in graph; out[] receives its results there. */
+void bb_nest_build(bb_nest *nest, bb_graph *graph, bb_value *out);
+/* Operands of an index-form node, in roles by index of the node. */
+bb_nest_operand bb_nest_operand_of(bb_lower *l, const bb_ix_node *node, uint32_t slot,
+                                   const bb_role *role);
+bb_nest_operand *bb_nest_operands(bb_lower *l, const bb_ix_node *node, const bb_role *role);
+
+/* --- lower_ops.c: the nest of each operator --- */
+
+void bb_lower_elementwise(bb_lower *l, bb_ix_node *node);
+void bb_lower_contract(bb_lower *l, bb_ix_node *node);
+void bb_lower_reduce(bb_lower *l, bb_ix_node *node);
+void bb_lower_scan(bb_lower *l, bb_ix_node *node);
+/* Folds what is still pending of a value, in a nest of its own. */
+void bb_lower_force(bb_lower *l, uint32_t value);
+/* A nest that copies an operand, its axes in the order of the node's indices. */
+bb_placed *bb_lower_copy(bb_lower *l, const bb_ix_node *node, uint32_t slot);
+
+#endif

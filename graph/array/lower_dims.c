@@ -1,0 +1,146 @@
+/* lower_dims.c - which dims are cut into blocks, and what dims are called.
+ *
+ * A dim is blocked where a product or a reduction runs along it innermost: the innermost dim of the
+ * rows, of the columns and of the sum of a contraction, the innermost dim of a reduction or scan.
+ * Beyond these, the last two axes of a value are blocked as long as no value gets a third blocked
+ * axis by it: an item has two axes.  All other dims are enumerated: batch, heads.
+ */
+#include "lower.h"
+
+#include <string.h>
+
+static void block(bb_lower *l, uint32_t class) {
+  l->blocked[bb_ix_find(l->ix, class)] = true;
+}
+
+bool bb_lower_blocked(bb_lower *l, uint32_t class) {
+  return l->blocked[bb_ix_find(l->ix, class)];
+}
+
+static bool operand_has(const bb_ix_node *node, const bb_ix *ix, uint32_t slot, uint32_t index) {
+  const bb_ix_operand *in = &node->in[slot];
+  for (uint32_t a = 0; a < ix->value[in->value].rank; a++)
+    if (in->index[a] == index) return true;
+  return false;
+}
+
+/* The innermost index of each side of a contraction. */
+static void block_contract(bb_lower *l, const bb_ix_node *node) {
+  uint32_t rank = l->ix->value[node->out[0]].rank, row = BB_NONE, col = BB_NONE;
+  for (uint32_t i = 0; i < rank; i++) {
+    bool a = operand_has(node, l->ix, 0, i), b = operand_has(node, l->ix, 1, i);
+    if (a && !b) row = i;
+    if (b && !a) col = i;
+  }
+  if (row != BB_NONE) block(l, node->dim[row]);
+  if (col != BB_NONE) block(l, node->dim[col]);
+  block(l, node->dim[node->indices - 1]);
+}
+
+static void block_by_operators(bb_lower *l) {
+  for (uint32_t i = 0; i < l->ix->nodes; i++) {
+    const bb_ix_node *node = &l->ix->node[i];
+    if (node->removed) continue;
+    if (node->op == BB_IX_CONTRACT) block_contract(l, node);
+    if (node->op == BB_IX_REDUCE || node->op == BB_IX_ARGREDUCE)
+      block(l, node->dim[node->indices - 1]);
+    if (node->op == BB_IX_SCAN) block(l, node->dim[node->at]);
+  }
+}
+
+/* Values by class, as linked lists of (value) cells. */
+typedef struct cell {
+  uint32_t value, next;
+} cell;
+
+typedef struct weak {
+  bb_lower *l;
+  uint32_t *first; /* by class, + 1 */
+  cell *cell;
+  uint32_t *count; /* blocked axes, by value */
+  bool *refused;   /* by class */
+} weak;
+
+static bool is_live(const bb_ix *ix, uint32_t value) {
+  return !ix->node[ix->value[value].node].removed;
+}
+
+static void index_values(weak *w) {
+  bb_ix *ix = w->l->ix;
+  size_t total = 0;
+  uint32_t cells = 0;
+  for (uint32_t v = 0; v < ix->values; v++) total += ix->value[v].rank;
+  w->cell = BB_NEW(w->l->scratch, cell, total);
+  for (uint32_t v = 0; v < ix->values; v++) {
+    if (!is_live(ix, v)) continue;
+    for (uint32_t a = 0; a < ix->value[v].rank; a++) {
+      uint32_t class = bb_ix_axis(ix, v, a);
+      w->count[v] += w->l->blocked[class];
+      w->cell[cells] = (cell){v, w->first[class]};
+      w->first[class] = ++cells;
+    }
+  }
+}
+
+/* Blocks a class unless some value would get a third blocked axis. */
+static void try_block(weak *w, uint32_t class) {
+  if (w->l->blocked[class] || w->refused[class]) return;
+  for (uint32_t c = w->first[class]; c && !w->refused[class]; c = w->cell[c - 1].next)
+    w->refused[class] = w->count[w->cell[c - 1].value] >= 2;
+  if (w->refused[class]) return;
+  w->l->blocked[class] = true;
+  for (uint32_t c = w->first[class]; c; c = w->cell[c - 1].next) w->count[w->cell[c - 1].value]++;
+}
+
+void bb_lower_find_blocked(bb_lower *l) {
+  bb_ix *ix = l->ix;
+  weak w = {.l = l};
+  block_by_operators(l);
+  w.first = BB_NEW(l->scratch, uint32_t, ix->dims);
+  w.refused = BB_NEW(l->scratch, bool, ix->dims);
+  w.count = BB_NEW(l->scratch, uint32_t, ix->values);
+  index_values(&w);
+  for (uint32_t v = 0; v < ix->values; v++) {
+    if (!is_live(ix, v)) continue;
+    for (uint32_t back = 1; back <= 2 && back <= ix->value[v].rank; back++)
+      if (w.count[v] < 2) try_block(&w, bb_ix_axis(ix, v, ix->value[v].rank - back));
+  }
+}
+
+/* --- names --- */
+
+/* A dim is called as its symbol; else by a letter. */
+static const char *name_of(bb_lower *l, const bb_extent *extent, bool blocked) {
+  static const char *const letters[2] = {"BHGCEFAJ", "MNKLPQRSUVWXYZ"};
+  if (extent->factor == 1 && extent->count == 1) return l->program->symbol[extent->symbol[0]];
+  uint32_t n = l->letters[blocked]++;
+  const char *pool = letters[blocked];
+  if (n < strlen(pool)) return bb_arena_printf(l->scratch, "%c", pool[n]);
+  return bb_arena_printf(l->scratch, "%c%u", pool[n % strlen(pool)],
+                         (unsigned)(n / strlen(pool)));
+}
+
+/* A dim that the program declares with this name and extent, if no class has it yet. */
+static bb_dim declared(bb_lower *l, const char *name, const bb_extent *extent) {
+  bb_dim dim = bb_dim_find(l->program, name, strlen(name));
+  if (dim == BB_NO_DIM || l->program->dim[dim].extent != extent) return BB_NO_DIM;
+  for (uint32_t c = 0; c < l->ix->dims; c++)
+    if (l->ix->dim[c].dim == dim || l->alias[c] == dim) return BB_NO_DIM;
+  return dim;
+}
+
+bb_dim bb_lower_dim(bb_lower *l, uint32_t class, bb_role role) {
+  class = bb_ix_find(l->ix, class);
+  bb_ix_dim *c = &l->ix->dim[class];
+  bool blocked = l->blocked[class];
+  if (c->dim == BB_NO_DIM) {
+    const char *name = name_of(l, c->extent, blocked);
+    c->dim = declared(l, name, c->extent);
+    if (c->dim == BB_NO_DIM) c->dim = bb_dim_add(l->program, name, c->extent, blocked);
+    l->program->dim[c->dim].blocked = blocked;
+  }
+  if (!blocked || role != BB_ROLE_LOOP) return c->dim;
+  if (l->alias[class] == BB_NO_DIM)
+    l->alias[class] = bb_dim_add(l->program, bb_dim_get(l->program, c->dim)->name, c->extent, false);
+  return l->alias[class];
+}

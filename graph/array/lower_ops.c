@@ -1,0 +1,536 @@
+/* lower_ops.c - the block subgraph of each operator, unfused (the paper's Table 2): one nest of
+ * maps at the root, and for a reduction two, the second one folding what the first collected.
+ */
+#include "lower.h"
+
+#include <string.h>
+
+static uint32_t rank_of(const bb_lower *l, uint32_t value) {
+  return l->ix->value[value].rank;
+}
+
+/* Dims and collected axes of the loops, by role. */
+static void set_loops(bb_nest *nest, uint32_t count, const uint32_t *class, const bb_role *role) {
+  static const bb_axis axes[] = {BB_AXIS_NONE, BB_AXIS_ROW, BB_AXIS_COL};
+  bb_dim *dim = BB_NEW(nest->lower->scratch, bb_dim, count);
+  bb_axis *axis = BB_NEW(nest->lower->scratch, bb_axis, count);
+  for (uint32_t k = 0; k < count; k++) {
+    dim[k] = bb_lower_dim(nest->lower, class[k], role[k]);
+    axis[k] = axes[role[k]];
+  }
+  nest->loops = count;
+  nest->dim = dim;
+  nest->axis = axis;
+}
+
+static bool operand_has(const bb_lower *l, const bb_ix_node *node, uint32_t slot, uint32_t index) {
+  for (uint32_t a = 0; a < rank_of(l, node->in[slot].value); a++)
+    if (node->in[slot].index[a] == index) return true;
+  return false;
+}
+
+/* --- elementwise --- */
+
+/* Operators that have a block op of their own (the paper's Table 1). */
+static bb_op named_op(const bb_expr *expr, bb_graph *graph, uint32_t count, const bb_value *in,
+                      bool *swapped) {
+  if (count != 2 || (expr->op != BB_X_ADD && expr->op != BB_X_MUL)) return BB_OP_ELEMENTWISE;
+  const bb_expr *a = expr->a[0], *b = expr->a[1];
+  if (a->op != BB_X_ARG || b->op != BB_X_ARG || a->index == b->index) return BB_OP_ELEMENTWISE;
+  bb_item x = bb_type_of(graph, in[0])->item, y = bb_type_of(graph, in[1])->item;
+  bool add = expr->op == BB_X_ADD;
+  *swapped = false;
+  if (x.dtype != y.dtype || x.dtype != expr->dtype) return BB_OP_ELEMENTWISE;
+  if (x.row == y.row && x.col == y.col) return add ? BB_OP_ADD : BB_OP_MUL;
+  if (x.row == BB_NO_DIM || x.col == BB_NO_DIM) {
+    bb_item other = x;
+    x = y, y = other;
+    *swapped = true;
+  }
+  if (x.row == BB_NO_DIM || x.col == BB_NO_DIM) return BB_OP_ELEMENTWISE;
+  if (y.row == x.row && y.col == BB_NO_DIM) return add ? BB_OP_ROW_SHIFT : BB_OP_ROW_SCALE;
+  if (y.col == x.col && y.row == BB_NO_DIM) return add ? BB_OP_COL_SHIFT : BB_OP_COL_SCALE;
+  return BB_OP_ELEMENTWISE;
+}
+
+/* Where the coordinates of an expression point once its indices are loops. */
+typedef struct places {
+  bb_lower *l;
+  uint32_t loops;
+  const bb_role *role;
+} places;
+
+static const bb_expr *place_leaf(void *user, const bb_expr *leaf) {
+  const places *at = user;
+  bb_program *p = at->l->program;
+  if (leaf->op == BB_X_SYMBOL) { /* the extent of a dim, where there is one of that extent */
+    bb_dim dim = bb_dim_find(p, p->symbol[leaf->index], strlen(p->symbol[leaf->index]));
+    bool plain = dim != BB_NO_DIM && p->dim[dim].extent->factor == 1 &&
+                 p->dim[dim].extent->count == 1 && p->dim[dim].extent->symbol[0] == leaf->index;
+    return plain ? bb_expr_extent(p, dim) : leaf;
+  }
+  if (leaf->op != BB_X_COORD || leaf->index < BB_COORD_AXIS) return leaf;
+  uint32_t index = leaf->index - BB_COORD_AXIS;
+  if (at->role[index] == BB_ROLE_ROW) return bb_expr_coord(p, BB_COORD_ROW);
+  if (at->role[index] == BB_ROLE_COL) return bb_expr_coord(p, BB_COORD_COL);
+  return bb_expr_coord(p, BB_COORD_MAP + at->loops - 1 - index);
+}
+
+static bb_value apply(bb_lower *l, bb_graph *graph, const bb_expr *expr, uint32_t loops,
+                      const bb_role *role, uint32_t count, const bb_value *in) {
+  places at = {l, loops, role};
+  expr = bb_expr_map_leaves(l->program, expr, place_leaf, &at);
+  bool swapped = false;
+  bb_op op = named_op(expr, graph, count, in, &swapped);
+  bb_value turned[2];
+  if (swapped) turned[0] = in[1], turned[1] = in[0], in = turned;
+  return bb_func_add(graph, op, op == BB_OP_ELEMENTWISE ? expr : NULL, count, in);
+}
+
+typedef struct elementwise {
+  const bb_expr *expr;
+  const bb_role *role;
+} elementwise;
+
+static void elementwise_body(bb_nest *nest, bb_graph *graph, const bb_value *in, bb_value *out) {
+  const elementwise *e = nest->user;
+  out[0] = apply(nest->lower, graph, e->expr, nest->loops, e->role, nest->nin, in);
+}
+
+/* Row and column as the widest computed operand has them; the others follow. */
+static bool adopt_roles(bb_lower *l, const bb_ix_node *node, bb_role *role) {
+  const bb_placed *widest = NULL;
+  uint32_t most = 0, from = 0;
+  for (uint32_t i = 0; i < node->nin; i++) {
+    const bb_placed *p = &l->placed[node->in[i].value];
+    uint32_t axes = 0;
+    for (uint32_t a = 0; p->made && a < rank_of(l, node->in[i].value); a++)
+      axes += p->role[a] != BB_ROLE_LOOP;
+    if (axes > most) widest = p, most = axes, from = i;
+  }
+  if (!widest) return false;
+  for (uint32_t a = 0; a < rank_of(l, node->in[from].value); a++)
+    role[node->in[from].index[a]] = widest->role[a];
+  return true;
+}
+
+/* The blocked indices that operands have: only these can be item axes. */
+static uint32_t item_indices(bb_lower *l, const bb_ix_node *node, bool *can) {
+  uint32_t count = 0;
+  for (uint32_t k = 0; k < node->indices; k++) {
+    for (uint32_t i = 0; i < node->nin && !can[k]; i++) can[k] = operand_has(l, node, i, k);
+    can[k] &= bb_lower_blocked(l, node->dim[k]);
+    count += can[k];
+  }
+  return count;
+}
+
+/* A vector of inputs alone: which axis would its first user want? */
+static bb_role role_of_vector(bb_lower *l, const bb_ix_node *node, uint32_t index) {
+  const bb_ix_value *v = &l->ix->value[node->out[0]];
+  if (!v->uses) return BB_ROLE_COL;
+  const bb_ix_node *user = &l->ix->node[v->first_node];
+  uint32_t at = user->in[v->first_slot].index[index];
+  if (user->op != BB_IX_ELEMENTWISE) return BB_ROLE_COL;
+  for (uint32_t k = at + 1; k < user->indices; k++)
+    if (bb_lower_blocked(l, user->dim[k])) return BB_ROLE_ROW;
+  return BB_ROLE_COL;
+}
+
+static bb_role *elementwise_roles(bb_lower *l, const bb_ix_node *node) {
+  bb_role *role = BB_NEW(l->scratch, bb_role, node->indices);
+  bool *can = BB_NEW(l->scratch, bool, node->indices);
+  uint32_t possible = item_indices(l, node, can), row = BB_NONE, col = BB_NONE;
+  adopt_roles(l, node, role);
+  for (uint32_t k = 0; k < node->indices; k++) {
+    if (role[k] == BB_ROLE_ROW) row = k;
+    if (role[k] == BB_ROLE_COL) col = k;
+  }
+  /* Fill the axes that no computed operand settles, innermost first. */
+  for (uint32_t k = node->indices; k-- > 0;) {
+    if (!can[k] || role[k] != BB_ROLE_LOOP) continue;
+    if (possible == 1)
+      role[k] = role_of_vector(l, node, k);
+    else if (col == BB_NONE)
+      role[col = k] = BB_ROLE_COL;
+    else if (row == BB_NONE)
+      role[row = k] = BB_ROLE_ROW;
+  }
+  return role;
+}
+
+static bool join_pending(bb_lower *l, bb_ix_node *node);
+
+void bb_lower_elementwise(bb_lower *l, bb_ix_node *node) {
+  if (join_pending(l, node)) return;
+  for (uint32_t i = 0; i < node->nin; i++) bb_lower_force(l, node->in[i].value);
+  bb_role *role = elementwise_roles(l, node);
+  elementwise e = {node->expr, role};
+  bb_nest nest = {.lower = l, .nin = node->nin, .nout = 1, .body = elementwise_body, .user = &e};
+  set_loops(&nest, node->indices, node->dim, role);
+  nest.in = bb_nest_operands(l, node, role);
+  bb_value out[2];
+  bb_nest_build(&nest, l->root, out);
+  bb_lower_place(l, node->out[0], out[0], role);
+}
+
+bb_placed *bb_lower_copy(bb_lower *l, const bb_ix_node *node, uint32_t slot) {
+  const bb_ix_operand *in = &node->in[slot];
+  const bb_ix_value *v = &l->ix->value[in->value];
+  uint32_t *dim = BB_NEW(l->scratch, uint32_t, v->rank);
+  bb_role *role = BB_NEW(l->scratch, bb_role, v->rank);
+  for (uint32_t a = 0; a < v->rank; a++) dim[in->index[a]] = bb_ix_axis(l->ix, in->value, a);
+  bb_lower_natural_roles(l, v->rank, dim, role);
+  bb_ix_node copy = {.op = BB_IX_ELEMENTWISE, .nin = 1, .indices = v->rank, .dim = dim};
+  copy.in = BB_NEW(l->scratch, bb_ix_operand, 1);
+  *copy.in = *in;
+  elementwise e = {bb_expr_arg(l->program, v->dtype, 0), role};
+  bb_nest nest = {.lower = l, .nin = 1, .nout = 1, .body = elementwise_body, .user = &e};
+  set_loops(&nest, v->rank, dim, role);
+  nest.in = bb_nest_operands(l, &copy, role);
+  bb_value out[2];
+  bb_nest_build(&nest, l->root, out);
+  bb_placed *p = BB_NEW(l->scratch, bb_placed, 1);
+  *p = (bb_placed){.made = true, .src = out[0]};
+  p->role = BB_NEW(l->scratch, bb_role, v->rank);
+  p->level = BB_NEW(l->scratch, uint32_t, v->rank);
+  for (uint32_t a = 0; a < v->rank; a++)
+    p->level[a] = in->index[a], p->role[a] = role[in->index[a]];
+  return p;
+}
+
+/* --- contraction --- */
+
+static void dot_body(bb_nest *nest, bb_graph *graph, const bb_value *in, bb_value *out) {
+  (void)nest;
+  out[0] = bb_func_add(graph, BB_OP_DOT, NULL, 2, in);
+}
+
+/* Rows from the left operand, columns from the right one, the sum along both operands' columns. */
+void bb_lower_contract(bb_lower *l, bb_ix_node *node) {
+  uint32_t rank = rank_of(l, node->out[0]), row = BB_NONE, col = BB_NONE;
+  bb_role *role = BB_NEW(l->scratch, bb_role, node->indices);
+  bb_role *side[2];
+  for (uint32_t k = 0; k < rank; k++) {
+    bool a = operand_has(l, node, 0, k), b = operand_has(l, node, 1, k);
+    if (a && !b) row = k;
+    if (b && !a) col = k;
+  }
+  if (row != BB_NONE) role[row] = BB_ROLE_ROW;
+  if (col != BB_NONE) role[col] = BB_ROLE_COL;
+  for (int i = 0; i < 2; i++) {
+    side[i] = BB_NEW(l->scratch, bb_role, node->indices);
+    uint32_t own = i == 0 ? row : col;
+    if (own != BB_NONE) side[i][own] = BB_ROLE_ROW;
+    side[i][node->indices - 1] = BB_ROLE_COL;
+  }
+  role[node->indices - 1] = BB_ROLE_COL; /* the dim itself, not its alias, is looped over */
+  bb_nest nest = {.lower = l, .nin = 2, .nout = 1, .body = dot_body};
+  nest.fold = bb_monoid_get(BB_MONOID_SUM);
+  nest.first_fold = rank;
+  set_loops(&nest, node->indices, node->dim, role);
+  nest.in = BB_NEW(l->scratch, bb_nest_operand, 2);
+  for (uint32_t i = 0; i < 2; i++) nest.in[i] = bb_nest_operand_of(l, node, i, side[i]);
+  bb_value out[2];
+  bb_nest_build(&nest, l->root, out);
+  bb_lower_place(l, node->out[0], out[0], role);
+}
+
+/* --- reductions --- */
+
+static bb_op row_fold(const bb_monoid *monoid) {
+  static const bb_op op[BB_MONOID_COUNT] = {
+      [BB_MONOID_SUM] = BB_OP_ROW_SUM,
+      [BB_MONOID_MAX] = BB_OP_ROW_MAX,
+      [BB_MONOID_MIN] = BB_OP_ROW_MIN,
+      [BB_MONOID_PROD] = BB_OP_ROW_PROD,
+      [BB_MONOID_ARGMAX] = BB_OP_ROW_ARGMAX,
+      [BB_MONOID_ARGMIN] = BB_OP_ROW_ARGMIN,
+      [BB_MONOID_ARGMAX_LAST] = BB_OP_ROW_ARGMAX_LAST,
+      [BB_MONOID_ARGMIN_LAST] = BB_OP_ROW_ARGMIN_LAST};
+  return op[monoid->id];
+}
+
+typedef struct reduction {
+  const bb_ix_node *node;
+  uint32_t rank;
+} reduction;
+
+/* The index along all reduced axes, outer to inner, from the one along the innermost. */
+static const bb_expr *flat_index(bb_nest *nest, const reduction *r) {
+  bb_program *p = nest->lower->program;
+  const bb_expr *index = NULL;
+  uint32_t last = nest->loops - 1;
+  for (uint32_t k = r->rank; k <= last; k++) {
+    const bb_expr *here = k == last ? bb_expr_arg(p, BB_I64, 0)
+                                    : bb_expr_coord(p, BB_COORD_MAP + nest->loops - 1 - k);
+    const bb_expr *extent = bb_expr_extent(p, nest->dim[k]);
+    if (index) index = bb_expr_make(p, BB_X_MUL, index, extent, NULL);
+    index = index ? bb_expr_make(p, BB_X_ADD, index, here, NULL) : here;
+  }
+  return index;
+}
+
+static void reduce_body(bb_nest *nest, bb_graph *graph, const bb_value *in, bb_value *out) {
+  const reduction *r = nest->user;
+  out[0] = bb_func_add(graph, row_fold(r->node->monoid), NULL, 1, in);
+  if (nest->nout == 1) return;
+  out[1] = (bb_value){out[0].node, 1};
+  const bb_expr *index = flat_index(nest, r);
+  if (index->op != BB_X_ARG) out[1] = bb_func_add(graph, BB_OP_ELEMENTWISE, index, 1, &out[1]);
+}
+
+/* The operand's own row stays the row, if the result has it; else the last blocked axis is. */
+static bb_role *reduce_roles(bb_lower *l, const bb_ix_node *node) {
+  uint32_t rank = rank_of(l, node->out[0]), row = BB_NONE;
+  bb_role *role = BB_NEW(l->scratch, bb_role, node->indices);
+  bb_lower_force(l, node->in[0].value);
+  const bb_placed *p = &l->placed[node->in[0].value];
+  for (uint32_t k = 0; k < rank; k++)
+    if (bb_lower_blocked(l, node->dim[k])) row = k;
+  for (uint32_t a = 0; p->made && a < rank_of(l, node->in[0].value); a++)
+    if (p->role[a] != BB_ROLE_LOOP && node->in[0].index[a] < rank) row = node->in[0].index[a];
+  if (row != BB_NONE) role[row] = BB_ROLE_ROW;
+  role[node->indices - 1] = BB_ROLE_COL;
+  return role;
+}
+
+/* Axes of the loops that will be folded belong to no item: they list partial results. */
+void bb_lower_reduce(bb_lower *l, bb_ix_node *node) {
+  uint32_t value = node->out[0], rank = rank_of(l, value);
+  bb_role *role = reduce_roles(l, node);
+  reduction r = {node, rank};
+  bb_nest nest = {.lower = l, .nin = 1, .body = reduce_body, .user = &r};
+  nest.nout = node->monoid->components;
+  set_loops(&nest, node->indices, node->dim, role);
+  for (uint32_t k = rank; k < node->indices; k++) ((bb_axis *)nest.axis)[k] = BB_AXIS_NONE;
+  nest.in = bb_nest_operands(l, node, role);
+  bb_pending *pending = &l->pending[value];
+  *pending = (bb_pending){.is = true, .kept = rank, .folds = node->indices - rank};
+  bb_nest_build(&nest, l->root, pending->partial);
+  l->placed[value].role = role;
+  l->folded[value] = true;
+}
+
+/* Folds the lists left of a pending value inside the loops over its axes. */
+static bb_value fold_levels(bb_lower *l, bb_graph *graph, const bb_monoid *monoid, uint32_t folds,
+                            bb_value *partial, uint32_t port) {
+  uint32_t parts = monoid->components;
+  if (folds > 1) {
+    bb_dim dim = bb_type_of(graph, partial[0])->level[0].dim;
+    uint32_t map = bb_map_add(graph, dim);
+    bb_value inner[2];
+    for (uint32_t c = 0; c < parts; c++) inner[c] = bb_map_in(graph, map, partial[c], 0);
+    bb_graph *inside = graph->node[map]->inner;
+    bb_value folded = fold_levels(l, inside, monoid, folds - 1, inner, 0);
+    for (uint32_t c = 0; c < parts; c++)
+      partial[c] = bb_map_collect(graph, map, (bb_value){folded.node, folded.port + c},
+                                  BB_AXIS_NONE);
+  }
+  bb_value out = bb_reduce_add(graph, monoid, BB_REDUCE_FOLD, 0, parts, partial);
+  out.port += port;
+  return out;
+}
+
+/* A nest that folds pending values of one shape, and may go on with them. */
+typedef struct folding {
+  bb_ix_node *node;       /* the elementwise op on them, or NULL */
+  uint32_t count;         /* of operands; pending ones among them */
+  const uint32_t *value;
+  const uint32_t *first;  /* operand i's first port of the nest */
+  const bb_role *role;
+  uint32_t results;
+  const uint32_t *result; /* operands that are results of the nest too */
+} folding;
+
+static void folding_body(bb_nest *nest, bb_graph *graph, const bb_value *in, bb_value *out) {
+  bb_lower *l = nest->lower;
+  const folding *f = nest->user;
+  bb_value *item = BB_NEW(l->scratch, bb_value, f->count);
+  uint32_t made = 0;
+  for (uint32_t i = 0; i < f->count; i++) {
+    const bb_pending *pending = &l->pending[f->value[i]];
+    item[i] = in[f->first[i]];
+    if (!pending->is) continue;
+    const bb_monoid *monoid = bb_ix_node_of(l->ix, f->value[i])->monoid;
+    bb_value partial[2] = {in[f->first[i]], in[f->first[i] + monoid->components - 1]};
+    item[i] = fold_levels(l, graph, monoid, pending->folds, partial, monoid->components - 1);
+  }
+  for (uint32_t r = 0; r < f->results; r++) out[made++] = item[f->result[r]];
+  if (f->node)
+    out[made++] = apply(l, graph, f->node->expr, nest->loops, f->role, f->count, item);
+}
+
+/* The operand of a nest for a value with the nest's loops as its axes, in its own order. */
+static bb_nest_operand operand_in_order(bb_lower *l, bb_value src, uint32_t loops,
+                                        const uint32_t *index, const uint32_t *level) {
+  bb_nest_operand in = {.value = src, .loops = loops};
+  in.level = BB_NEW(l->scratch, uint32_t, loops);
+  for (uint32_t a = 0; a < loops; a++) in.level[index[a]] = level ? level[a] : a;
+  return in;
+}
+
+/* Builds the nest: operands, then its results recorded. */
+static void build_folding(bb_lower *l, folding *f, uint32_t loops, const uint32_t *dim,
+                          const uint32_t *const *index) {
+  bb_nest nest = {.lower = l, .body = folding_body, .user = f};
+  uint32_t *first = BB_NEW(l->scratch, uint32_t, f->count);
+  nest.in = BB_NEW(l->scratch, bb_nest_operand, 2 * (size_t)f->count);
+  for (uint32_t i = 0; i < f->count; i++) {
+    const bb_pending *pending = &l->pending[f->value[i]];
+    first[i] = nest.nin;
+    if (pending->is) {
+      uint32_t parts = bb_ix_node_of(l->ix, f->value[i])->monoid->components;
+      for (uint32_t c = 0; c < parts; c++)
+        nest.in[nest.nin++] = operand_in_order(l, pending->partial[c], loops, index[i], NULL);
+      continue;
+    }
+    bb_role *want = BB_NEW(l->scratch, bb_role, loops);
+    for (uint32_t a = 0; a < loops; a++) want[a] = f->role[index[i][a]];
+    const bb_placed *p = bb_lower_fetch(l, f->value[i], want);
+    nest.in[nest.nin] = operand_in_order(l, p->src, loops, index[i], p->level);
+    nest.in[nest.nin++].turned = p->turned;
+  }
+  f->first = first;
+  nest.nout = f->results + (f->node != NULL);
+  set_loops(&nest, loops, dim, f->role);
+  bb_value *out = BB_NEW(l->scratch, bb_value, (size_t)nest.nout + 2);
+  bb_nest_build(&nest, l->root, out);
+  for (uint32_t r = 0; r < f->results; r++) {
+    uint32_t value = f->value[f->result[r]];
+    const uint32_t *at = index[f->result[r]];
+    bb_role *role = BB_NEW(l->scratch, bb_role, loops);
+    for (uint32_t a = 0; a < loops; a++) role[a] = f->role[at[a]];
+    bb_lower_place(l, value, out[r], role);
+    for (uint32_t a = 0; a < loops; a++) l->placed[value].level[a] = at[a];
+    l->pending[value].is = false;
+  }
+  if (f->node) {
+    bb_lower_place(l, f->node->out[0], out[f->results], f->role);
+    l->folded[f->node->out[0]] = true;
+  }
+}
+
+void bb_lower_force(bb_lower *l, uint32_t value) {
+  if (!l->pending[value].is) return;
+  uint32_t rank = rank_of(l, value), none = 0;
+  uint32_t *index = BB_NEW(l->scratch, uint32_t, rank);
+  for (uint32_t a = 0; a < rank; a++) index[a] = a;
+  folding f = {.count = 1, .value = &value, .role = l->placed[value].role, .results = 1};
+  f.result = &none;
+  build_folding(l, &f, rank, l->ix->value[value].dim, (const uint32_t *const *)&index);
+}
+
+/* May the elementwise node stand in the nest that folds its pending operands?  All its operands are
+ * folded values with all its indices, in the same roles. */
+static bool joins(bb_lower *l, const bb_ix_node *node, bb_role *role) {
+  bool any = false;
+  for (uint32_t i = 0; i < node->nin; i++) {
+    uint32_t value = node->in[i].value;
+    if (!l->folded[value] || rank_of(l, value) != node->indices) return false;
+    if (!l->pending[value].is) continue;
+    const bb_role *own = l->placed[value].role;
+    for (uint32_t a = 0; a < node->indices; a++) {
+      if (any && role[node->in[i].index[a]] != own[a]) return false;
+      if (!any) role[node->in[i].index[a]] = own[a];
+    }
+    any = true;
+  }
+  return any;
+}
+
+static bool join_pending(bb_lower *l, bb_ix_node *node) {
+  bb_role *role = BB_NEW(l->scratch, bb_role, node->indices);
+  if (!joins(l, node, role)) return false;
+  uint32_t *value = BB_NEW(l->scratch, uint32_t, node->nin),
+           *result = BB_NEW(l->scratch, uint32_t, node->nin);
+  const uint32_t **index = BB_NEW(l->scratch, const uint32_t *, node->nin);
+  folding f = {.node = node, .count = node->nin, .value = value, .role = role, .result = result};
+  for (uint32_t i = 0; i < node->nin; i++) {
+    value[i] = node->in[i].value;
+    index[i] = node->in[i].index;
+    bool seen = false;
+    for (uint32_t k = 0; k < i; k++) seen |= value[k] == value[i];
+    if (l->pending[value[i]].is && !seen && l->ix->value[value[i]].uses > 1)
+      result[f.results++] = i;
+  }
+  build_folding(l, &f, node->indices, node->dim, index);
+  return true;
+}
+
+/* --- running sums --- */
+
+static void sum_of_row_body(bb_nest *nest, bb_graph *graph, const bb_value *in, bb_value *out) {
+  (void)nest;
+  out[0] = bb_func_add(graph, BB_OP_ROW_SUM, NULL, 1, in);
+}
+
+static void running_body(bb_nest *nest, bb_graph *graph, const bb_value *in, bb_value *out) {
+  bb_program *p = nest->lower->program;
+  bb_value run = bb_func_add(graph, BB_OP_ROW_CUMSUM, NULL, 1, in);
+  bb_item item = bb_type_of(graph, run)->item;
+  if (item.row != BB_NO_DIM) {
+    out[0] = bb_func_add(graph, BB_OP_ROW_SHIFT, NULL, 2, (bb_value[]){run, in[1]});
+    return;
+  }
+  const bb_expr *sum = bb_expr_make(p, BB_X_ADD, bb_expr_arg(p, item.dtype, 0),
+                                    bb_expr_arg(p, item.dtype, 1), NULL);
+  out[0] = bb_func_add(graph, BB_OP_ELEMENTWISE, sum, 2, (bb_value[]){run, in[1]});
+}
+
+/* Inside the loops over the other axes: the sums of the blocks, what precedes each of them. */
+static void offsets_body(bb_nest *nest, bb_graph *graph, const bb_value *in, bb_value *out) {
+  (void)nest;
+  out[0] = bb_reduce_add(graph, bb_monoid_get(BB_MONOID_SUM), BB_REDUCE_SCAN_EXCLUSIVE, 0, 1, in);
+}
+
+/* Three nests: sums of rows of blocks; their exclusive running sum; running sums in the blocks,
+ * shifted by it. */
+void bb_lower_scan(bb_lower *l, bb_ix_node *node) {
+  uint32_t rank = node->indices, last = rank - 1, n = 0;
+  uint32_t *order = BB_NEW(l->scratch, uint32_t, rank), *dim = BB_NEW(l->scratch, uint32_t, rank);
+  for (uint32_t k = 0; k < rank; k++)
+    if (k != node->at) order[n++] = k;
+  order[last] = node->at; /* the loop over the running axis is the innermost */
+  bb_role *role = BB_NEW(l->scratch, bb_role, rank), *by_index = BB_NEW(l->scratch, bb_role, rank);
+  uint32_t *place = BB_NEW(l->scratch, uint32_t, rank);
+  for (uint32_t k = 0; k < rank; k++) dim[k] = node->dim[order[k]], place[order[k]] = k;
+  bb_lower_force(l, node->in[0].value);
+  for (uint32_t k = last; k-- > 0;)
+    if (bb_lower_blocked(l, dim[k])) {
+      role[k] = BB_ROLE_ROW;
+      break;
+    }
+  role[last] = BB_ROLE_COL;
+  bb_ix_node inner = *node;
+  inner.dim = dim;
+  inner.in = BB_NEW(l->scratch, bb_ix_operand, 1);
+  inner.in[0] = node->in[0];
+  inner.in[0].index = BB_NEW(l->scratch, uint32_t, rank);
+  for (uint32_t a = 0; a < rank; a++) inner.in[0].index[a] = place[node->in[0].index[a]];
+
+  bb_nest sums = {.lower = l, .nin = 1, .nout = 1, .body = sum_of_row_body};
+  set_loops(&sums, rank, dim, role);
+  ((bb_axis *)sums.axis)[last] = BB_AXIS_NONE;
+  sums.in = bb_nest_operands(l, &inner, role);
+  bb_value total[2], before[2], out[2];
+  bb_nest_build(&sums, l->root, total);
+
+  uint32_t *straight = BB_NEW(l->scratch, uint32_t, rank);
+  for (uint32_t k = 0; k < rank; k++) straight[k] = k;
+  bb_nest offsets = {.lower = l, .nin = 1, .nout = 1, .body = offsets_body};
+  set_loops(&offsets, last, dim, role);
+  bb_nest_operand whole = operand_in_order(l, total[0], last, straight, NULL);
+  offsets.in = &whole;
+  bb_nest_build(&offsets, l->root, before);
+
+  bb_nest running = {.lower = l, .nin = 2, .nout = 1, .body = running_body};
+  set_loops(&running, rank, dim, role);
+  running.in = BB_NEW(l->scratch, bb_nest_operand, 2);
+  running.in[0] = sums.in[0];
+  running.in[1] = operand_in_order(l, before[0], rank, straight, NULL);
+  bb_nest_build(&running, l->root, out);
+  for (uint32_t k = 0; k < rank; k++) by_index[order[k]] = role[k];
+  bb_lower_place(l, node->out[0], out[0], by_index);
+  for (uint32_t k = 0; k < rank; k++) l->placed[node->out[0]].level[order[k]] = k;
+}
