@@ -1,0 +1,86 @@
+/* convert.h - the converters that operator.def names, the file that has each, and their details. */
+#ifndef BB_ONNX_CONVERT_H
+#define BB_ONNX_CONVERT_H
+
+#include "import.h"
+
+/* The formulas of elementwise.c. */
+enum {
+  F_RECIPROCAL, F_TAN, F_SINH, F_COSH, F_ASINH, F_ACOSH, F_ATANH, F_RELU, F_SIGMOID,
+  F_LEAKY_RELU, F_THRESHOLDED_RELU, F_ELU, F_CELU, F_SELU, F_SHRINK, F_SOFTPLUS, F_SOFTSIGN,
+  F_HARD_SIGMOID, F_HARD_SWISH, F_MISH, F_GELU, F_TANH_GELU, F_SWISH, F_QUICK_GELU, F_COUNT
+};
+
+/* The reductions of reduce.c. */
+enum { R_SUM, R_MEAN, R_MAX, R_MIN, R_PROD, R_L1, R_L2, R_SUM_SQUARE, R_LOG_SUM, R_LOG_SUM_EXP };
+
+#define BB_ONNX(domain, name, since, converter, least, most, outputs, detail)                      \
+  bb_onnx_converter bb_onnx_##converter;
+#define BB_ONNX_KERNEL(domain, name, since, converter, least, most, outputs)                       \
+  bb_onnx_converter bb_onnx_##converter;
+#include "operator.def"
+#undef BB_ONNX
+#undef BB_ONNX_KERNEL
+
+/* --- shared by converters --- */
+
+/* Refuses operands that do not have one type. */
+void bb_onnx_same_dtype(const bb_onnx_node *n, uint32_t count, bb_onnx_value *const *v);
+void bb_onnx_want_float(const bb_onnx_node *n, const bb_onnx_value *v);
+/* v (op) w, broadcast. */
+bb_onnx_value *bb_onnx_binary_map(const bb_onnx_node *n, bb_expr_op op, bb_onnx_value *v,
+                                  bb_onnx_value *w);
+/* The formula F_... of x, with the node's attributes. */
+const bb_expr *bb_onnx_formula_of(const bb_onnx_node *n, int formula, const bb_expr *x);
+
+/* The number of elements along `count` axes as a number of type `dtype`. */
+const bb_expr *bb_onnx_length(const bb_onnx_node *n, bb_dtype dtype, uint32_t count,
+                              const bb_extent *const *extent);
+/* The type that folds of 16-bit floats are computed in: f32. */
+bb_dtype bb_onnx_fold_dtype(bb_dtype dtype);
+/* exp(x) / sum exp(x) along an axis, in the type of x. */
+bb_onnx_value *bb_onnx_softmax_of(const bb_onnx_node *n, bb_onnx_value *x, uint32_t axis);
+
+/* a times b by numpy's matmul rule, transposed first as asked. */
+bb_onnx_value *bb_onnx_product_of(const bb_onnx_node *n, bb_onnx_value *a, bool transpose_a,
+                                  bb_onnx_value *b, bool transpose_b);
+
+/* The last axis of x, or its first `rotary` elements, rotated pair by pair by the angles whose
+ * cosines and sines are given, in shapes that broadcast against x with half as many elements. */
+bb_onnx_value *bb_onnx_rotate(const bb_onnx_node *n, bb_onnx_value *x, bb_onnx_value *cosine,
+                              bb_onnx_value *sine, int64_t rotary, bool interleaved);
+
+/* Heads out of the last axis: [B, S, heads * D] to [B, S, heads, D]. */
+bb_onnx_value *bb_onnx_split_heads(const bb_onnx_node *n, bb_onnx_value *v, int64_t heads);
+/* Exchanges axes 1 and 2 of [B, S, heads, D]. */
+bb_onnx_value *bb_onnx_swap_heads(const bb_onnx_node *n, bb_onnx_value *v);
+/* Joins the last two axes. */
+bb_onnx_value *bb_onnx_merge_heads(const bb_onnx_node *n, bb_onnx_value *v);
+
+/* v at indices along an axis: known elements or a slice where the indices allow it, else the
+ * reference kernel of Gather. */
+bb_onnx_value *bb_onnx_gather_along(const bb_onnx_node *n, bb_onnx_value *v, uint32_t axis,
+                                    bb_onnx_value *index);
+
+/* A misc node for a kernel's name, version and attributes; operands may be NULL (absent); out[i]
+ * are values with types and shapes, which become results of the node. */
+void bb_onnx_misc_node(const bb_onnx_node *n, const bb_misc *kernel, uint32_t nin,
+                       bb_onnx_value *const *in, uint32_t nout, bb_onnx_value **out);
+
+/* Scores, masks, softmax and the weighted sum: what the attention operators have in common. */
+typedef struct bb_onnx_scores {
+  bb_onnx_value *q, *k, *v;   /* [B, heads, S, D], [B, kv_heads, T, D], [B, kv_heads, T, E] */
+  double scale, softcap;      /* softcap 0: none */
+  bb_onnx_value *mask;        /* bool: true attends; float: is added; NULL: none */
+  bool causal;                /* query i sees key j if j <= i + offset */
+  const bb_expr *offset;      /* NULL: 0 */
+  bb_onnx_value *length;      /* keys that are there, per batch ([B]); NULL: all */
+  bool from_length;           /* offset is length - S */
+  int64_t window;             /* keys that a query sees up to its own; 0: all */
+  bb_dtype precision;         /* of the softmax */
+  /* results */
+  bb_onnx_value *raw, *capped, *masked, *weights, *out; /* out: [B, heads, S, E] */
+} bb_onnx_scores;
+void bb_onnx_attend(const bb_onnx_node *n, bb_onnx_scores *s);
+
+#endif

@@ -1,0 +1,314 @@
+/* extent.c - extents, and the integer expressions that shape arithmetic makes of them.
+ *
+ * Every extent is at least 1 (empty tensors are refused), which decides most of the comparisons
+ * that exporters leave in a graph, such as Where(shape == -1, 1, shape).
+ */
+#include "formula.h"
+
+#include <math.h>
+#include <string.h>
+
+#define HUGE_INDEX 4.6e18 /* "to the end" in a Slice, about 2^62 */
+
+static const int64_t element_limit = (int64_t)1 << 40;
+
+const bb_extent *bb_onnx_number(bb_onnx *m, int64_t value) {
+  return bb_extent_number(m->program, value);
+}
+
+bool bb_onnx_is_number(const bb_extent *extent, int64_t value) {
+  return bb_extent_value(extent) == value;
+}
+
+bool bb_onnx_is_one(const bb_extent *extent) { return bb_onnx_is_number(extent, 1); }
+
+const bb_extent *bb_onnx_product(bb_onnx *m, uint32_t count, const bb_extent *const *extent) {
+  const bb_extent *product = bb_onnx_number(m, 1);
+  for (uint32_t i = 0; i < count; i++)
+    product = bb_extent_multiply(m->program, product, extent[i]);
+  return product;
+}
+
+int64_t bb_onnx_count(uint32_t rank, const bb_extent *const *shape) {
+  int64_t count = 1;
+  for (uint32_t i = 0; i < rank; i++) {
+    int64_t value = bb_extent_value(shape[i]);
+    if (value < 0 || __builtin_mul_overflow(count, value, &count)) return -1;
+  }
+  return count;
+}
+
+const bb_extent *bb_onnx_fresh(bb_onnx *m, const char *stem) {
+  const char *name = bb_arena_printf(m->arena, "%s_%u", stem, m->symbols++);
+  return bb_extent_symbol(m->program, name);
+}
+
+void bb_onnx_check_shape(bb_onnx *m, const char *what, bb_dtype dtype, uint32_t rank,
+                         const bb_extent *const *shape) {
+  int64_t count = bb_dtype_bytes(dtype);
+  if (rank > BB_ONNX_RANK)
+    bb_fail(m->ctx, BB_ERROR_INPUT, "%s: rank %u; at most %d is read", what, rank, BB_ONNX_RANK);
+  for (uint32_t i = 0; i < rank; i++) {
+    if (shape[i]->factor == 0)
+      bb_fail(m->ctx, BB_ERROR_INPUT, "%s: axis %u has extent zero", what, i);
+    if (__builtin_mul_overflow(count, shape[i]->factor, &count) || count > element_limit)
+      bb_fail(m->ctx, BB_ERROR_INPUT, "%s: the tensor is larger than 2^40 bytes", what);
+  }
+}
+
+/* --- expressions --- */
+
+const bb_expr *bb_onnx_extent_expr(bb_onnx *m, const bb_extent *extent) {
+  bb_program *p = m->program;
+  const bb_expr *product = bb_expr_const(p, BB_I64, (double)extent->factor);
+  for (uint32_t i = 0; i < extent->count; i++)
+    product = f_mul(p, product, bb_expr_symbol(p, extent->symbol[i]));
+  return product;
+}
+
+/* The product that an expression is, or NULL. */
+static const bb_extent *as_product(bb_onnx *m, const bb_expr *e) {
+  if (e->op == BB_X_CONST) {
+    bool whole = e->number >= 0 && e->number <= HUGE_INDEX && e->number == floor(e->number);
+    return whole ? bb_onnx_number(m, (int64_t)e->number) : NULL;
+  }
+  if (e->op == BB_X_SYMBOL)
+    return bb_extent_symbol(m->program, m->program->symbol[e->index]);
+  if (e->op == BB_X_CAST && !bb_dtype_is_float(e->a[0]->dtype)) return as_product(m, e->a[0]);
+  if (e->op != BB_X_MUL) return NULL;
+  const bb_extent *a = as_product(m, e->a[0]), *b = a ? as_product(m, e->a[1]) : NULL;
+  return b ? bb_extent_multiply(m->program, a, b) : NULL;
+}
+
+const bb_extent *bb_onnx_expr_extent(bb_onnx *m, const bb_expr *e) {
+  if (e->op == BB_X_CONST && !(e->number >= 0)) return NULL;
+  const bb_extent *product = as_product(m, e);
+  if (product) return product;
+  bb_buffer text = {.arena = m->arena};
+  bb_expr_print(&text, m->program, e, BB_EXPR_TEXT, 0, NULL);
+  return bb_extent_symbol(m->program, text.data);
+}
+
+/* The least value an expression can take, -inf when that is not known. */
+static double least(bb_onnx *m, const bb_expr *e) {
+  if (e->op == BB_X_CONST) return e->number;
+  const bb_extent *product = as_product(m, e);
+  if (product) return (double)product->factor;
+  if (e->op == BB_X_ADD) return least(m, e->a[0]) + least(m, e->a[1]);
+  return -INFINITY;
+}
+
+static const bb_expr *truth(bb_onnx *m, bool value) {
+  return bb_expr_const(m->program, BB_BOOL, value);
+}
+
+/* Decides a comparison where every value of the symbols gives the same answer. */
+static const bb_expr *tidy_comparison(bb_onnx *m, const bb_expr *e) {
+  const bb_expr *a = e->a[0], *b = e->a[1];
+  if (a == b) return truth(m, e->op == BB_X_EQ || e->op == BB_X_LE);
+  bool a_known = a->op == BB_X_CONST, b_known = b->op == BB_X_CONST;
+  double low_a = least(m, a), low_b = least(m, b);
+  bool above = b_known && low_a > b->number;  /* a > b */
+  bool below = a_known && a->number < low_b;  /* a < b */
+  bool not_below = b_known && low_a >= b->number;
+  bool not_above = a_known && a->number <= low_b;
+  switch (e->op) {
+  case BB_X_EQ: return above || below ? truth(m, false) : e;
+  case BB_X_NE: return above || below ? truth(m, true) : e;
+  case BB_X_LT: return below ? truth(m, true) : not_below ? truth(m, false) : e;
+  default: return not_above ? truth(m, true) : above ? truth(m, false) : e;
+  }
+}
+
+static const bb_expr *tidy_extremum(bb_onnx *m, const bb_expr *e) {
+  const bb_expr *a = e->a[0], *b = e->a[1];
+  if (a == b) return a;
+  if (a->op == BB_X_CONST) {
+    const bb_expr *swap = a;
+    a = b;
+    b = swap;
+  }
+  if (b->op != BB_X_CONST) return e;
+  bool at_least = least(m, a) >= b->number, at_most = b->number >= HUGE_INDEX;
+  if (e->op == BB_X_MAX) return at_least ? a : e;
+  return at_least ? b : at_most ? a : e;
+}
+
+/* Sums: like products are collected, and a constant is kept last. */
+static const bb_expr *tidy_sum(bb_onnx *m, const bb_expr *a, const bb_expr *b) {
+  bb_program *p = m->program;
+  if (a->op == BB_X_CONST && b->op != BB_X_CONST) return tidy_sum(m, b, a);
+  if (b->op == BB_X_CONST && b->number == 0) return a;
+  if (a->op == BB_X_ADD && a->a[1]->op == BB_X_CONST) {
+    if (b->op == BB_X_CONST) return tidy_sum(m, a->a[0], f_add(p, a->a[1], b));
+    return tidy_sum(m, tidy_sum(m, a->a[0], b), a->a[1]);
+  }
+  const bb_extent *x = as_product(m, a), *y = as_product(m, b);
+  if (x && y && x->count == y->count) {
+    const bb_extent *one = x->factor ? bb_extent_divide(p, x, bb_onnx_number(m, x->factor)) : NULL;
+    const bb_extent *same = one ? bb_extent_divide(p, y, one) : NULL;
+    if (same && !same->count)
+      return bb_onnx_extent_expr(m, bb_extent_multiply(p, one, bb_onnx_number(m, x->factor + y->factor)));
+  }
+  return f_add(p, a, b);
+}
+
+static const bb_expr *tidy_quotient(bb_onnx *m, const bb_expr *e) {
+  const bb_extent *a = as_product(m, e->a[0]), *b = as_product(m, e->a[1]);
+  const bb_extent *exact = a && b && b->factor ? bb_extent_divide(m->program, a, b) : NULL;
+  if (e->op == BB_X_DIV) return exact ? bb_onnx_extent_expr(m, exact) : e;
+  return exact ? bb_expr_const(m->program, e->dtype, 0) : e;
+}
+
+/* a - b: with a constant b a sum; of one value 0; (x + c) - x is c. */
+static const bb_expr *tidy_difference(bb_onnx *m, const bb_expr *e) {
+  const bb_expr *a = e->a[0], *b = e->a[1];
+  if (a == b) return bb_expr_const(m->program, e->dtype, 0);
+  if (b->op == BB_X_CONST) return tidy_sum(m, a, f_neg(m->program, b));
+  if (a->op == BB_X_ADD && a->a[0] == b) return a->a[1];
+  if (a->op == BB_X_ADD && a->a[1] == b) return a->a[0];
+  return e;
+}
+
+const bb_expr *bb_onnx_tidy(bb_onnx *m, const bb_expr *e) {
+  bool comparison = e->op == BB_X_EQ || e->op == BB_X_NE || e->op == BB_X_LT || e->op == BB_X_LE;
+  if (comparison && !bb_dtype_is_float(e->a[0]->dtype) && !bb_dtype_is_float(e->a[1]->dtype))
+    return tidy_comparison(m, e);
+  if (e->op == BB_X_SELECT && e->a[1] == e->a[2]) return e->a[1];
+  if (bb_dtype_is_float(e->dtype) || e->dtype == BB_BOOL) return e;
+  switch (e->op) {
+  case BB_X_ADD: return tidy_sum(m, e->a[0], e->a[1]);
+  case BB_X_SUB: return tidy_difference(m, e);
+  case BB_X_MIN:
+  case BB_X_MAX: return tidy_extremum(m, e);
+  case BB_X_DIV:
+  case BB_X_MOD:
+  case BB_X_FMOD: return tidy_quotient(m, e);
+  case BB_X_MUL: {
+    const bb_extent *product = as_product(m, e);
+    return product ? bb_onnx_extent_expr(m, product) : e;
+  }
+  default: return e;
+  }
+}
+
+/* --- broadcasting --- */
+
+/* The extent of axis `axis` of a result of rank `rank`. */
+static const bb_extent *broadcast_axis(const bb_onnx_node *n, uint32_t count,
+                                       bb_onnx_value *const *v, uint32_t rank, uint32_t axis) {
+  const bb_extent *extent = NULL;
+  for (uint32_t i = 0; i < count; i++) {
+    if (axis + v[i]->rank < rank) continue;
+    const bb_extent *own = v[i]->shape[axis + v[i]->rank - rank];
+    if (!extent || bb_onnx_is_one(extent)) {
+      extent = own;
+    } else if (own != extent && !bb_onnx_is_one(own)) {
+      bb_buffer shapes = {.arena = n->m->arena};
+      for (uint32_t k = 0; k < count; k++) {
+        bb_put(&shapes, k ? " and " : "");
+        bb_onnx_put_shape(&shapes, n->m, v[k]->rank, v[k]->shape);
+      }
+      bb_onnx_refuse(n, "shapes %s do not broadcast", shapes.data);
+    }
+  }
+  return extent;
+}
+
+const bb_extent *const *bb_onnx_broadcast_shapes(const bb_onnx_node *n, uint32_t count,
+                                                 bb_onnx_value *const *v, uint32_t *rank) {
+  *rank = 0;
+  for (uint32_t i = 0; i < count; i++)
+    if (v[i]->rank > *rank) *rank = v[i]->rank;
+  const bb_extent **shape = BB_NEW(n->m->program->arena, const bb_extent *, *rank);
+  for (uint32_t a = 0; a < *rank; a++) shape[a] = broadcast_axis(n, count, v, *rank, a);
+  return shape;
+}
+
+/* --- dim_param --- */
+
+/* Reads sums and products of names and numbers, as exporters write them: "past + 1", "2*heads". */
+typedef struct reader {
+  bb_onnx *m;
+  const char *p;
+  uint32_t depth;
+} reader;
+
+enum { PARAM_DEPTH = 32 };
+
+static void skip_spaces(reader *r) {
+  while (*r->p == ' ') r->p++;
+}
+
+static bool letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
+static bool digit(char c) { return c >= '0' && c <= '9'; }
+
+static const bb_expr *read_sum(reader *r);
+
+static const bb_expr *read_atom(reader *r) {
+  bb_onnx *m = r->m;
+  skip_spaces(r);
+  const char *start = r->p;
+  if (*r->p == '(' && r->depth < PARAM_DEPTH) {
+    r->p++;
+    r->depth++;
+    const bb_expr *e = read_sum(r);
+    r->depth--;
+    skip_spaces(r);
+    return e && *r->p == ')' ? (r->p++, e) : NULL;
+  }
+  if (digit(*r->p)) {
+    double value = 0;
+    while (digit(*r->p) && value < 1e15) value = value * 10 + (*r->p++ - '0');
+    return bb_expr_const(m->program, BB_I64, value);
+  }
+  if (!letter(*r->p)) return NULL;
+  while (letter(*r->p) || digit(*r->p) || *r->p == '.') r->p++;
+  const char *name = bb_arena_text(m->arena, start, (size_t)(r->p - start));
+  const bb_extent *symbol = bb_extent_symbol(m->program, name);
+  return bb_onnx_extent_expr(m, symbol);
+}
+
+static const bb_expr *read_product(reader *r) {
+  const bb_expr *e = read_atom(r);
+  for (;;) {
+    skip_spaces(r);
+    char op = *r->p;
+    if (!e || (op != '*' && op != '/')) return e;
+    r->p += op == '/' && r->p[1] == '/' ? 2 : 1;
+    const bb_expr *f = read_atom(r);
+    bb_expr_op x = op == '*' ? BB_X_MUL : BB_X_DIV;
+    e = f ? bb_onnx_tidy(r->m, bb_expr_make(r->m->program, x, e, f, NULL)) : NULL;
+  }
+}
+
+static const bb_expr *read_sum(reader *r) {
+  const bb_expr *e = read_product(r);
+  for (;;) {
+    skip_spaces(r);
+    char op = *r->p;
+    if (!e || (op != '+' && op != '-')) return e;
+    r->p++;
+    const bb_expr *f = read_product(r);
+    bb_expr_op x = op == '+' ? BB_X_ADD : BB_X_SUB;
+    e = f ? bb_onnx_tidy(r->m, bb_expr_make(r->m->program, x, e, f, NULL)) : NULL;
+  }
+}
+
+/* A name of letters, digits and _ from any text; different texts stay different. */
+static const char *plain_name(bb_onnx *m, const char *text) {
+  bb_buffer out = {.arena = m->arena};
+  for (const char *p = text; *p; p++)
+    bb_put(&out, letter(*p) || (digit(*p) && p > text) ? "%c" : "_%02x", (unsigned char)*p);
+  return out.data;
+}
+
+const bb_extent *bb_onnx_param_extent(bb_onnx *m, const char *param) {
+  reader r = {.m = m, .p = param};
+  bool word = letter(param[0]);
+  for (const char *p = param; word && *p; p++) word = letter(*p) || digit(*p);
+  if (word) return bb_extent_symbol(m->program, param);
+  const bb_expr *e = strlen(param) < 256 ? read_sum(&r) : NULL;
+  const bb_extent *extent = e && !*r.p ? bb_onnx_expr_extent(m, e) : NULL;
+  return extent ? extent : bb_extent_symbol(m->program, plain_name(m, param));
+}

@@ -1,0 +1,188 @@
+/* heads.c - MultiHeadAttention and GroupQueryAttention of com.microsoft: their ways of packing queries,
+ * keys and values, their biases, masks and rotary embedding; the rest is attention.c.
+ */
+#include "convert.h"
+#include "formula.h"
+
+#include <math.h>
+#include <string.h>
+
+static bb_onnx_value *operand(const bb_onnx_node *n, uint32_t i) {
+  return i < n->nin ? n->in[i] : NULL;
+}
+
+static double scale_of(const bb_onnx_node *n, const bb_onnx_value *q) {
+  int64_t size = bb_extent_value(q->shape[3]);
+  if (size <= 0) bb_onnx_refuse(n, "the head size is known only at run time");
+  double scale = bb_onnx_float(n, "scale", 0);
+  return scale != 0 ? scale : 1 / sqrt((double)size);
+}
+
+static bool refuse_operands(bb_onnx_node *n, uint32_t first, uint32_t last, const char *what) {
+  for (uint32_t i = first; i <= last; i++) {
+    if (!operand(n, i)) continue;
+    bb_onnx_unsupported(n, "%s", what);
+    return true;
+  }
+  return false;
+}
+
+/* --- MultiHeadAttention --- */
+
+/* [B, S, heads, parts, D]: one part, as [B, heads, S, D]. */
+static bb_onnx_value *packed_part(const bb_onnx_node *n, bb_onnx_value *v, int64_t part) {
+  const bb_extent *const *s = v->shape;
+  bb_onnx_value *one = bb_onnx_slice(n, v, 3, part, 1, 1);
+  return bb_onnx_swap_heads(n, bb_onnx_reshape(n, one, 4, (const bb_extent *[]){s[0], s[1], s[2], s[4]}));
+}
+
+/* What is added to one of queries, keys and values before the heads are split. */
+static bb_onnx_value *biased(const bb_onnx_node *n, bb_onnx_value *v, bb_onnx_value *bias,
+                             int64_t *start) {
+  int64_t width = bb_extent_value(v->shape[2]), all = bias->rank == 1 ? bb_extent_value(bias->shape[0]) : -1;
+  if (width < 0 || all < *start + width) bb_onnx_refuse(n, "the bias %s does not fit", bb_onnx_shape_text(n->m, bias));
+  bb_onnx_value *part = bb_onnx_slice(n, bias, 0, *start, 1, width);
+  *start += width;
+  return bb_onnx_binary_map(n, BB_X_ADD, v, part);
+}
+
+static void split_operands(bb_onnx_node *n, bb_onnx_scores *s, int64_t heads, bb_onnx_value *bias) {
+  bb_onnx_value *in[3] = {operand(n, 0), operand(n, 1), operand(n, 2)}, **to[3] = {&s->q, &s->k, &s->v};
+  int64_t start = 0;
+  for (int i = 0; i < 3; i++) {
+    bb_onnx_value *v = in[i];
+    if (v->rank == 3) {
+      if (bias) v = biased(n, v, bias, &start);
+      v = bb_onnx_swap_heads(n, bb_onnx_split_heads(n, v, heads));
+    }
+    *to[i] = v;
+  }
+}
+
+/* Where a key is padding, a large negative number is added to its score. */
+static bb_onnx_value *padding_bias(bb_onnx_node *n, bb_onnx_value *mask, bb_dtype dtype) {
+  bb_program *p = n->m->program;
+  const bb_extent *one = bb_onnx_number(n->m, 1), *const *s = mask->shape;
+  double hidden = bb_onnx_float(n, "mask_filter_value", -10000);
+  if (mask->rank != 2 && mask->rank != 3) {
+    bb_onnx_unsupported(n, "a key padding mask of rank %u", mask->rank);
+    return NULL;
+  }
+  const bb_extent *two[4] = {s[0], one, one, s[1]};
+  const bb_extent *three[4] = {s[0], one, s[1], mask->rank == 3 ? s[2] : one};
+  bb_onnx_value *v = bb_onnx_reshape(n, mask, 4, mask->rank == 2 ? two : three);
+  const bb_expr *x = bb_onnx_arg(n, 0, v), *kept = f_lt(p, f_num(p, x, 0), x);
+  const bb_expr *zero = bb_expr_const(p, dtype, 0);
+  return bb_onnx_map(n, f_select(p, kept, zero, f_num(p, zero, hidden)), 1, &v);
+}
+
+void bb_onnx_multi_head_attention(bb_onnx_node *n) {
+  bb_onnx_value *q = operand(n, 0), *padding = operand(n, 4), *bias = operand(n, 3);
+  int64_t heads = bb_onnx_int(n, "num_heads", 0);
+  bb_onnx_scores s = {.mask = operand(n, 5), .precision = q->dtype};
+  if (refuse_operands(n, 6, 9, "a cache of keys and values")) return;
+  if (q->rank == 5) {
+    if (operand(n, 1) || operand(n, 2) || bias) bb_onnx_refuse(n, "packed queries come alone");
+    s.q = packed_part(n, q, 0);
+    s.k = packed_part(n, q, 1);
+    s.v = packed_part(n, q, 2);
+  } else if (q->rank == 3 && operand(n, 1) && operand(n, 1)->rank == 5) {
+    if (operand(n, 2) || bias) bb_onnx_refuse(n, "packed keys come without values and bias");
+    s.q = bb_onnx_swap_heads(n, bb_onnx_split_heads(n, q, heads));
+    s.k = packed_part(n, operand(n, 1), 0);
+    s.v = packed_part(n, operand(n, 1), 1);
+  } else {
+    if (q->rank != 3 || !operand(n, 1) || !operand(n, 2)) bb_onnx_refuse(n, "queries, keys or values are missing");
+    split_operands(n, &s, heads, bias);
+  }
+  if (padding && padding->rank == 1 && padding->shape[0] == q->shape[0]) {
+    s.length = padding;
+  } else if (padding) {
+    bb_onnx_value *added = padding_bias(n, padding, q->dtype);
+    if (!added) return;
+    s.mask = s.mask ? bb_onnx_binary_map(n, BB_X_ADD, s.mask, added) : added;
+  }
+  s.scale = scale_of(n, s.q);
+  s.causal = bb_onnx_int(n, "unidirectional", 0);
+  bb_onnx_attend(n, &s);
+  n->out[0] = bb_onnx_merge_heads(n, bb_onnx_swap_heads(n, s.out));
+  if (n->nout > 1) n->out[1] = s.k;
+  if (n->nout > 2) n->out[2] = s.v;
+  if (n->nout > 3) n->out[3] = s.masked;
+}
+
+/* --- GroupQueryAttention --- */
+
+/* Queries, keys and values beside each other in the last axis of one operand. */
+static void unpack(bb_onnx_node *n, bb_onnx_value *packed, int64_t heads, int64_t kv_heads,
+                   bb_onnx_value *part[3]) {
+  int64_t width = bb_extent_value(packed->shape[2]), start = 0;
+  if (width < 0 || width % (heads + 2 * kv_heads)) bb_onnx_refuse(n, "%lld and %lld heads do not fit %s", (long long)heads, (long long)kv_heads, bb_onnx_shape_text(n->m, packed));
+  int64_t size = width / (heads + 2 * kv_heads);
+  for (int i = 0; i < 3; i++) {
+    int64_t length = size * (i ? kv_heads : heads);
+    part[i] = bb_onnx_slice(n, packed, 2, start, 1, length);
+    start += length;
+  }
+}
+
+/* The angles of each position: those given, else 0, 1, ..., S - 1 from a fresh start. */
+static bb_onnx_value *angles(const bb_onnx_node *n, bb_onnx_value *table, bb_onnx_value *position,
+                             const bb_extent *sequence) {
+  bb_program *p = n->m->program;
+  const bb_extent *one = bb_onnx_number(n->m, 1), *line[2] = {one, sequence};
+  int64_t length = bb_extent_value(sequence);
+  if (table->rank != 2) bb_onnx_refuse(n, "a rotary cache of shape %s has not 2 axes", bb_onnx_shape_text(n->m, table));
+  bb_onnx_value *rows;
+  if (position) {
+    rows = bb_onnx_gather_along(n, table, 0, position);
+  } else if (length > 0) {
+    rows = bb_onnx_lead(n, bb_onnx_slice(n, table, 0, 0, 1, length), 3);
+  } else {
+    bb_onnx_value *range = bb_onnx_value_of_form(n->m, bb_expr_coord(p, BB_COORD_AXIS), 2, line);
+    rows = bb_onnx_gather_along(n, table, 0, range);
+  }
+  if (rows->rank != 3) bb_onnx_refuse(n, "the positions have not 2 axes");
+  const bb_extent *shape[4] = {rows->shape[0], one, rows->shape[1], rows->shape[2]};
+  return bb_onnx_reshape(n, rows, 4, shape);
+}
+
+/* Attributes and operands whose meaning is not converted. */
+static bool beyond_group_query(bb_onnx_node *n) {
+  if (refuse_operands(n, 3, 4, "a cache of keys and values")) return true;
+  if (refuse_operands(n, 11, 13, "a head sink or quantized keys")) return true;
+  bool smooth = bb_onnx_int(n, "smooth_softmax", 0) > 0 || bb_onnx_int(n, "qk_output", 0) > 0;
+  if (smooth) bb_onnx_unsupported(n, "a smooth softmax or an output of scores");
+  return smooth;
+}
+
+void bb_onnx_group_query_attention(bb_onnx_node *n) {
+  bb_onnx_value *part[3] = {operand(n, 0), operand(n, 1), operand(n, 2)};
+  bb_onnx_value *cosine = operand(n, 7), *sine = operand(n, 8);
+  int64_t heads = bb_onnx_int(n, "num_heads", 0), kv_heads = bb_onnx_int(n, "kv_num_heads", 0);
+  int64_t window = bb_onnx_int(n, "local_window_size", -1);
+  if (beyond_group_query(n)) return;
+  if (heads < 1 || kv_heads < 1 || heads > 1 << 20 || kv_heads > 1 << 20) bb_onnx_refuse(n, "its numbers of heads are out of range");
+  if (part[0]->rank != 3) bb_onnx_refuse(n, "input 0 has rank %u", part[0]->rank);
+  if (!part[1] != !part[2]) bb_onnx_refuse(n, "keys come with values");
+  if (!part[1]) unpack(n, part[0], heads, kv_heads, part);
+  for (int i = 0; i < 3; i++)
+    part[i] = bb_onnx_swap_heads(n, bb_onnx_split_heads(n, part[i], i ? kv_heads : heads));
+  if (bb_onnx_int(n, "do_rotary", 0)) {
+    bool interleaved = bb_onnx_int(n, "rotary_interleaved", 0);
+    if (!cosine || !sine) bb_onnx_refuse(n, "do_rotary needs both caches");
+    bb_onnx_value *c = angles(n, cosine, operand(n, 9), part[0]->shape[2]);
+    bb_onnx_value *s = angles(n, sine, operand(n, 9), part[0]->shape[2]);
+    int64_t rotary = 2 * bb_extent_value(c->shape[3]);
+    for (int i = 0; i < 2; i++) part[i] = bb_onnx_rotate(n, part[i], c, s, rotary, interleaved);
+  }
+  bb_onnx_scores s = {.q = part[0], .k = part[1], .v = part[2], .causal = true,
+                      .precision = part[0]->dtype, .mask = operand(n, 10)};
+  s.scale = scale_of(n, s.q);
+  s.softcap = bb_onnx_float(n, "softcap", 0);
+  s.window = window > 0 ? window : 0;
+  bb_onnx_attend(n, &s);
+  n->out[0] = bb_onnx_merge_heads(n, bb_onnx_swap_heads(n, s.out));
+  if (n->nout > 1) n->out[1] = s.k;
+  if (n->nout > 2) n->out[2] = s.v;
+}

@@ -1,0 +1,221 @@
+/* import.h - what the files of the ONNX reader share.
+ *
+ * A value of the model is kept in the cheapest form that is known of it, and becomes a value of
+ * the array program only when an operator needs it as a tensor:
+ *   element: a small tensor whose elements are scalar expressions of run-time extents (shape
+ *            arithmetic);
+ *   form:    a closed form of its coordinates (ranges, masks, fills, scalar constants), which
+ *            elementwise operators take in as an expression;
+ *   id:      a value of the array program.
+ * A form never names the coordinate of an axis of extent 1, so broadcasting leaves it as it is.
+ */
+#ifndef BB_ONNX_IMPORT_H
+#define BB_ONNX_IMPORT_H
+
+#include "../array/array.h"
+#include "../intern.h"
+#include "../tables.h"
+#include "onnx.pb-c.h"
+
+enum {
+  BB_ONNX_OPSET_FIRST = 13,
+  BB_ONNX_OPSET_LAST = 25,
+  BB_ONNX_IR_FIRST = 3,
+  BB_ONNX_IR_LAST = 13,
+  BB_ONNX_RANK = 16,     /* most axes of a tensor of the model */
+  BB_ONNX_ELEMENTS = 256 /* most elements that are tracked one by one */
+};
+
+typedef struct bb_onnx_value {
+  const char *name;
+  bb_dtype dtype;
+  uint32_t rank;
+  const bb_extent *const *shape;
+  uint32_t id;                     /* BB_NONE: not in the array program yet */
+  const bb_expr *form;             /* NULL: none known */
+  uint32_t elements;
+  const bb_expr *const *element;   /* row-major; NULL: none known */
+  const void *data;                /* a tensor of the file: its bytes */
+  size_t bytes;
+  bool unsupported;                /* made by an operator that has no converter */
+} bb_onnx_value;
+
+typedef struct bb_onnx_frame bb_onnx_frame; /* scope.c: a graph or function body */
+
+typedef struct bb_onnx {
+  bb_program *program;
+  bb_context *ctx;
+  bb_array *array;
+  bb_arena *arena;            /* dies with the import */
+  const char *folder;         /* of external data; NULL: none */
+  const Onnx__ModelProto *model;
+  bb_intern *functions;       /* scope.c */
+  uint32_t unsupported;       /* operators refused so far */
+  bb_buffer refusals;
+  uint32_t symbols;           /* made for extents without a name */
+  uint32_t nodes;             /* converted so far, inlined bodies included */
+} bb_onnx;
+
+struct bb_onnx_row;
+
+typedef struct bb_onnx_node {
+  bb_onnx *m;
+  const Onnx__NodeProto *proto;
+  const bb_onnx_frame *frame;
+  const struct bb_onnx_row *row;
+  const char *name;           /* the node's, or made from its first output; printable */
+  const char *domain;         /* "" for ai.onnx */
+  int64_t version;            /* of the domain, imported where the node stands */
+  uint32_t nin, nout;         /* trailing absent ones are not counted */
+  bb_onnx_value **in;         /* NULL: absent */
+  bb_onnx_value **out;        /* set by the converter */
+} bb_onnx_node;
+
+typedef void bb_onnx_converter(bb_onnx_node *n);
+
+typedef struct bb_onnx_row {
+  const char *domain, *name;
+  uint32_t since;
+  bb_onnx_converter *convert;
+  uint32_t min_in, max_in, max_out;
+  int detail;                 /* what converters shared by several operators tell them apart by */
+  bool misc;                  /* becomes a reference kernel */
+} bb_onnx_row;
+
+/* --- wire.c --- */
+
+/* Refuses an encoding that protobuf-c should not see. */
+void bb_onnx_check_wire(bb_context *ctx, const void *bytes, size_t length,
+                        const ProtobufCMessageDescriptor *message);
+/* Checks and unpacks; the message lives in the arena. */
+void *bb_onnx_unpack(bb_arena *arena, const void *bytes, size_t length,
+                     const ProtobufCMessageDescriptor *message);
+
+/* --- operator.c --- */
+
+/* The row for an operator at an opset, or NULL. */
+const bb_onnx_row *bb_onnx_row_find(const char *domain, const char *name, int64_t version);
+
+/* --- scope.c --- */
+
+/* Converts the model's graph and names the array program's inputs and outputs. */
+void bb_onnx_import_graph(bb_onnx *m);
+/* Converts the body of a branch in place of the node: its outputs become the node's. */
+void bb_onnx_inline_graph(bb_onnx_node *n, const Onnx__GraphProto *graph);
+
+/* --- report.c: refusals --- */
+
+/* Text fit for a message: control characters escaped, quoted, shortened. */
+const char *bb_onnx_quote(bb_arena *arena, const char *text);
+_Noreturn void bb_onnx_refuse(const bb_onnx_node *n, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+/* Notes that the node cannot be converted and why (NULL: no such operator); its outputs stay
+ * unknown, and so do the results of what uses them. */
+void bb_onnx_unsupported(bb_onnx_node *n, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+void bb_onnx_put_shape(bb_buffer *out, const bb_onnx *m, uint32_t rank,
+                       const bb_extent *const *shape);
+const char *bb_onnx_shape_text(const bb_onnx *m, const bb_onnx_value *v);
+
+/* --- attribute.c --- */
+
+/* The attribute, a reference to a function's own attribute resolved; NULL if absent. */
+const Onnx__AttributeProto *bb_onnx_attribute(const bb_onnx_node *n, const char *name,
+                                              Onnx__AttributeProto__AttributeType type);
+bool bb_onnx_has(const bb_onnx_node *n, const char *name);
+int64_t bb_onnx_int(const bb_onnx_node *n, const char *name, int64_t otherwise);
+double bb_onnx_float(const bb_onnx_node *n, const char *name, double otherwise);
+/* NUL-terminated; lives as long as the import. */
+const char *bb_onnx_text(const bb_onnx_node *n, const char *name, const char *otherwise);
+/* NULL and *count 0 if absent. */
+const int64_t *bb_onnx_ints(const bb_onnx_node *n, const char *name, uint32_t *count);
+const float *bb_onnx_floats(const bb_onnx_node *n, const char *name, uint32_t *count);
+/* An axis attribute or value made non-negative; refuses what is out of range. */
+uint32_t bb_onnx_axis(const bb_onnx_node *n, int64_t axis, uint32_t rank);
+/* The node's attributes as a misc node keeps them, in the program's arena. */
+const bb_attribute *bb_onnx_attributes(const bb_onnx_node *n, uint32_t *count);
+
+/* --- tensor.c --- */
+
+/* The element type of an ONNX data type as it is held here: narrow integers are widened.  False for
+ * what cannot be held (text, complex, 8-bit floats, uint64). */
+bool bb_onnx_dtype(int32_t data_type, bb_dtype *dtype);
+/* True for a type held in a wider one. */
+bool bb_onnx_dtype_widened(int32_t data_type);
+const char *bb_onnx_dtype_name(int32_t data_type);
+/* A tensor of the file.  `where` names it in messages. */
+bb_onnx_value *bb_onnx_value_of_tensor(bb_onnx *m, const char *name,
+                                       const Onnx__TensorProto *tensor, const char *where);
+/* --- extent.c: extents and the integers computed from them --- */
+
+const bb_expr *bb_onnx_extent_expr(bb_onnx *m, const bb_extent *extent);
+/* The extent an integer expression is; a sum or another expression of symbols becomes a symbol
+ * named by its text.  NULL for a negative number. */
+const bb_extent *bb_onnx_expr_extent(bb_onnx *m, const bb_expr *expr);
+/* An integer expression in the form that equal extents share; comparisons that hold for every
+ * extent of at least 1 are decided. */
+const bb_expr *bb_onnx_tidy(bb_onnx *m, const bb_expr *expr);
+const bb_extent *bb_onnx_number(bb_onnx *m, int64_t value);
+const bb_extent *bb_onnx_product(bb_onnx *m, uint32_t count, const bb_extent *const *extent);
+/* The extent that a dim_param names: a symbol, or an expression of symbols. */
+const bb_extent *bb_onnx_param_extent(bb_onnx *m, const char *param);
+/* A symbol of its own, for an extent that the model leaves open. */
+const bb_extent *bb_onnx_fresh(bb_onnx *m, const char *stem);
+bool bb_onnx_is_one(const bb_extent *extent);
+bool bb_onnx_is_number(const bb_extent *extent, int64_t value);
+/* numpy's rule for several shapes; refuses those that do not fit. */
+const bb_extent *const *bb_onnx_broadcast_shapes(const bb_onnx_node *n, uint32_t count,
+                                                 bb_onnx_value *const *v, uint32_t *rank);
+/* Refuses zero extents and tensors too large to hold.  `what` names the value. */
+void bb_onnx_check_shape(bb_onnx *m, const char *what, bb_dtype dtype, uint32_t rank,
+                         const bb_extent *const *shape);
+/* Elements of the shape if it is a number, else -1. */
+int64_t bb_onnx_count(uint32_t rank, const bb_extent *const *shape);
+
+/* --- value.c: values and the operators of array programs on them --- */
+
+bb_onnx_value *bb_onnx_value_new(bb_onnx *m, bb_dtype dtype, uint32_t rank,
+                                 const bb_extent *const *shape);
+bb_onnx_value *bb_onnx_value_of_id(bb_onnx *m, uint32_t id);
+bb_onnx_value *bb_onnx_value_of_form(bb_onnx *m, const bb_expr *form, uint32_t rank,
+                                     const bb_extent *const *shape);
+bb_onnx_value *bb_onnx_value_of_elements(bb_onnx *m, bb_dtype dtype, uint32_t rank,
+                                         const bb_extent *const *shape, uint32_t count,
+                                         const bb_expr *const *element);
+bb_onnx_value *bb_onnx_scalar(bb_onnx *m, bb_dtype dtype, double number);
+/* The value in the array program; made now if it was not there. */
+uint32_t bb_onnx_id(const bb_onnx_node *n, bb_onnx_value *v);
+/* The one element of a value, if it is known as an expression; else NULL. */
+const bb_expr *bb_onnx_scalar_expr(const bb_onnx_value *v);
+/* The numbers of a small integer tensor; refuses (or, if `symbols`, returns NULL for) what is not
+ * known when the model is read. */
+const int64_t *bb_onnx_known_ints(const bb_onnx_node *n, const bb_onnx_value *v, uint32_t *count);
+bool bb_onnx_known_int(const bb_onnx_value *v, int64_t *value);
+
+/* `expr` of operands v[0..count) (its ARG leaves), broadcast. */
+bb_onnx_value *bb_onnx_map(const bb_onnx_node *n, const bb_expr *expr, uint32_t count,
+                           bb_onnx_value *const *v);
+/* ARG i with the dtype of v. */
+const bb_expr *bb_onnx_arg(const bb_onnx_node *n, uint32_t i, const bb_onnx_value *v);
+bb_onnx_value *bb_onnx_cast(const bb_onnx_node *n, bb_onnx_value *v, bb_dtype dtype);
+bb_onnx_value *bb_onnx_reduce(const bb_onnx_node *n, bb_monoid_id monoid, bb_onnx_value *v,
+                              uint32_t count, const int64_t *axes, bool keep);
+bb_onnx_value *bb_onnx_contract(const bb_onnx_node *n, bb_onnx_value *a, bb_onnx_value *b,
+                                const int64_t *labels_a, const int64_t *labels_b, uint32_t rank,
+                                const int64_t *labels_out);
+
+/* --- layout.c: views of values --- */
+
+bb_onnx_value *bb_onnx_reshape(const bb_onnx_node *n, bb_onnx_value *v, uint32_t rank,
+                               const bb_extent *const *shape);
+bb_onnx_value *bb_onnx_transpose(const bb_onnx_node *n, bb_onnx_value *v, const int64_t *perm);
+bb_onnx_value *bb_onnx_broadcast(const bb_onnx_node *n, bb_onnx_value *v, uint32_t rank,
+                                 const bb_extent *const *shape);
+bb_onnx_value *bb_onnx_slice(const bb_onnx_node *n, bb_onnx_value *v, uint32_t axis, int64_t start,
+                             int64_t step, int64_t length);
+bb_onnx_value *bb_onnx_concat(const bb_onnx_node *n, uint32_t count, bb_onnx_value **v,
+                              uint32_t axis);
+/* Adds axes of extent 1 in front so that the rank is `rank`. */
+bb_onnx_value *bb_onnx_lead(const bb_onnx_node *n, bb_onnx_value *v, uint32_t rank);
+
+#endif

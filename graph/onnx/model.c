@@ -1,0 +1,51 @@
+/* model.c - from a file to an array program: versions, the graph, and what could not be converted. */
+#include "onnx.h"
+#include "import.h"
+
+#include <string.h>
+
+static void check_versions(bb_context *ctx, const Onnx__ModelProto *model) {
+  if (model->ir_version < BB_ONNX_IR_FIRST || model->ir_version > BB_ONNX_IR_LAST)
+    bb_fail(ctx, BB_ERROR_INPUT, "the model has IR version %lld; %d to %d are read",
+            (long long)model->ir_version, BB_ONNX_IR_FIRST, BB_ONNX_IR_LAST);
+  for (size_t i = 0; i < model->n_opset_import; i++) {
+    const Onnx__OperatorSetIdProto *set = model->opset_import[i];
+    bool standard = !set->domain || !set->domain[0] || strcmp(set->domain, "ai.onnx") == 0;
+    bool read = set->version >= BB_ONNX_OPSET_FIRST && set->version <= BB_ONNX_OPSET_LAST;
+    if (standard && !read)
+      bb_fail(ctx, BB_ERROR_INPUT, "the model uses opset %lld; %d to %d are read",
+              (long long)set->version, BB_ONNX_OPSET_FIRST, BB_ONNX_OPSET_LAST);
+  }
+  if (!model->graph) bb_fail(ctx, BB_ERROR_INPUT, "the model has no graph");
+}
+
+bb_array *bb_onnx_read_bytes(bb_program *program, const void *bytes, size_t length,
+                             const char *folder) {
+  bb_context *ctx = program->ctx;
+  bb_arena *arena = bb_scratch(ctx);
+  bb_onnx m = {.program = program, .ctx = ctx, .arena = arena, .folder = folder};
+  m.refusals.arena = arena;
+  /* Names and weights of the message are used by the program. */
+  m.model = bb_onnx_unpack(program->arena, bytes, length, &onnx__model_proto__descriptor);
+  check_versions(ctx, m.model);
+  m.array = bb_array_create(program);
+  bb_onnx_import_graph(&m);
+  if (m.unsupported)
+    bb_fail(ctx, BB_ERROR_UNSUPPORTED, "%u node%s of the model cannot be converted:%s", m.unsupported,
+            m.unsupported == 1 ? "" : "s", m.refusals.data);
+  program->array = m.array;
+  program->stage = BB_STAGE_ARRAY;
+  bb_scratch_end(arena);
+  return program->array;
+}
+
+bb_array *bb_onnx_read(bb_program *program, const char *path) {
+  uint64_t length;
+  const void *bytes = bb_program_map_whole(program, path, &length);
+  const char *slash = strrchr(path, '/');
+  bb_arena *arena = program->arena;
+  const char *folder = !slash           ? "."
+                       : slash == path ? "/"
+                                       : bb_arena_text(arena, path, (size_t)(slash - path));
+  return bb_onnx_read_bytes(program, bytes, (size_t)length, folder);
+}

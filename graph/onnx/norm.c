@@ -1,0 +1,183 @@
+/* norm.c - normalisations, written out as the sums, shifts and scales that they are. */
+#include "convert.h"
+#include "formula.h"
+
+#include <string.h>
+
+/* The axes from `first` on, all kept with extent 1. */
+static bb_onnx_value *sum_from(const bb_onnx_node *n, bb_onnx_value *v, uint32_t first) {
+  int64_t axes[BB_ONNX_RANK];
+  for (uint32_t a = first; a < v->rank; a++) axes[a - first] = a;
+  return bb_onnx_reduce(n, BB_MONOID_SUM, v, v->rank - first, axes, true);
+}
+
+static bb_onnx_value *square(const bb_onnx_node *n, bb_onnx_value *v) {
+  const bb_expr *x = bb_onnx_arg(n, 0, v);
+  return bb_onnx_map(n, f_pow(n->m->program, x, f_num(n->m->program, x, 2)), 1, &v);
+}
+
+typedef struct moments {
+  bb_onnx_value *normal;  /* what is left of x, in the type of x */
+  bb_onnx_value *mean;    /* NULL for a norm without one */
+  bb_onnx_value *inverse; /* of the deviation */
+} moments;
+
+/* (x - mean) / sqrt(var + eps) over the axes from `first` on, with var = E[x^2] - mean^2. */
+static moments standardise(const bb_onnx_node *n, bb_onnx_value *x, uint32_t first, double eps) {
+  bb_program *p = n->m->program;
+  bb_dtype dtype = x->dtype;
+  x = bb_onnx_cast(n, x, bb_onnx_fold_dtype(dtype));
+  const bb_expr *length = bb_onnx_length(n, x->dtype, x->rank - first, x->shape + first);
+  bb_onnx_value *sum = sum_from(n, x, first);
+  const bb_expr *s = bb_onnx_arg(n, 0, sum);
+  bb_onnx_value *shift = bb_onnx_map(n, f_div(p, f_neg(p, s), length), 1, &sum);
+  bb_onnx_value *centred = bb_onnx_binary_map(n, BB_X_ADD, x, shift);
+  bb_onnx_value *squares = sum_from(n, square(n, x), first);
+  const bb_expr *q = bb_onnx_arg(n, 0, squares), *m = bb_onnx_arg(n, 1, shift);
+  const bb_expr *variance = f_sub(p, f_div(p, q, length), f_pow(p, m, f_num(p, m, 2)));
+  const bb_expr *root = f_pow(p, f_add(p, variance, f_num(p, q, eps)), f_num(p, q, -0.5));
+  bb_onnx_value *inverse = bb_onnx_map(n, root, 2, (bb_onnx_value *[]){squares, shift});
+  moments result = {.inverse = inverse};
+  result.mean = bb_onnx_map(n, f_neg(p, bb_onnx_arg(n, 0, shift)), 1, &shift);
+  result.normal = bb_onnx_cast(n, bb_onnx_binary_map(n, BB_X_MUL, centred, inverse), dtype);
+  return result;
+}
+
+/* x / sqrt(E[x^2] + eps) */
+static moments scale_to_unit(const bb_onnx_node *n, bb_onnx_value *x, uint32_t first, double eps) {
+  bb_program *p = n->m->program;
+  bb_dtype dtype = x->dtype;
+  x = bb_onnx_cast(n, x, bb_onnx_fold_dtype(dtype));
+  const bb_expr *length = bb_onnx_length(n, x->dtype, x->rank - first, x->shape + first);
+  bb_onnx_value *squares = sum_from(n, square(n, x), first);
+  const bb_expr *q = bb_onnx_arg(n, 0, squares);
+  const bb_expr *root = f_sqrt(p, f_add(p, f_div(p, q, length), f_num(p, q, eps)));
+  bb_onnx_value *inverse = bb_onnx_map(n, f_div(p, f_num(p, q, 1), root), 1, &squares);
+  bb_onnx_value *normal = bb_onnx_binary_map(n, BB_X_MUL, x, inverse);
+  return (moments){.normal = bb_onnx_cast(n, normal, dtype), .inverse = inverse};
+}
+
+/* normal * scale + bias; either may be NULL. */
+static bb_onnx_value *affine(const bb_onnx_node *n, bb_onnx_value *v, bb_onnx_value *scale,
+                             bb_onnx_value *bias) {
+  if (scale) v = bb_onnx_binary_map(n, BB_X_MUL, v, bb_onnx_cast(n, scale, v->dtype));
+  if (bias) v = bb_onnx_binary_map(n, BB_X_ADD, v, bb_onnx_cast(n, bias, v->dtype));
+  return v;
+}
+
+static bb_onnx_value *operand(const bb_onnx_node *n, uint32_t i) {
+  return i < n->nin ? n->in[i] : NULL;
+}
+
+void bb_onnx_layer_norm(bb_onnx_node *n) {
+  bb_onnx_value *x = n->in[0];
+  bb_onnx_want_float(n, x);
+  uint32_t axis = bb_onnx_axis(n, bb_onnx_int(n, "axis", -1), x->rank);
+  moments m = standardise(n, x, axis, bb_onnx_float(n, "epsilon", 1e-5));
+  n->out[0] = affine(n, m.normal, n->in[1], operand(n, 2));
+  if (n->nout > 1) n->out[1] = m.mean;
+  if (n->nout > 2) n->out[2] = m.inverse;
+}
+
+void bb_onnx_rms_norm(bb_onnx_node *n) {
+  bb_onnx_value *x = n->in[0];
+  bb_onnx_want_float(n, x);
+  uint32_t axis = bb_onnx_axis(n, bb_onnx_int(n, "axis", -1), x->rank);
+  moments m = scale_to_unit(n, x, axis, bb_onnx_float(n, "epsilon", 1e-5));
+  n->out[0] = affine(n, m.normal, n->in[1], NULL);
+  if (n->nout > 1) n->out[1] = m.inverse;
+}
+
+/* A norm of input + skip + bias; detail 1: without mean and beta. */
+void bb_onnx_skip_norm(bb_onnx_node *n) {
+  bool simple = n->row->detail;
+  bb_onnx_value *beta = simple ? NULL : operand(n, 3), *bias = operand(n, simple ? 3 : 4);
+  bb_onnx_want_float(n, n->in[0]);
+  bb_onnx_same_dtype(n, 2, n->in);
+  double eps = bb_onnx_float(n, "epsilon", 1e-12);
+  bb_onnx_value *sum = bb_onnx_binary_map(n, BB_X_ADD, n->in[0], n->in[1]);
+  sum = affine(n, sum, NULL, bias);
+  if (!sum->rank) bb_onnx_refuse(n, "input 0 is a scalar");
+  moments m = simple ? scale_to_unit(n, sum, sum->rank - 1, eps) : standardise(n, sum, sum->rank - 1, eps);
+  n->out[0] = affine(n, m.normal, n->in[2], beta);
+  if (n->nout > 1) n->out[1] = m.mean;
+  if (n->nout > 2) n->out[2] = m.inverse;
+  if (n->nout > 3) n->out[3] = sum;
+}
+
+/* A vector of one value per channel in a shape that broadcasts against [N, C, ...]. */
+static bb_onnx_value *per_channel(const bb_onnx_node *n, bb_onnx_value *v, uint32_t rank) {
+  const bb_extent *shape[BB_ONNX_RANK];
+  if (v->rank != 1) bb_onnx_refuse(n, "an operand of shape %s is not a vector", bb_onnx_shape_text(n->m, v));
+  shape[0] = v->shape[0];
+  for (uint32_t a = 1; a + 1 < rank; a++) shape[a] = bb_onnx_number(n->m, 1);
+  return bb_onnx_reshape(n, v, rank - 1, shape);
+}
+
+/* Channels in groups: [N, G, C/G, ...].  Until opset 20 scale and bias were per group. */
+void bb_onnx_group_norm(bb_onnx_node *n) {
+  bb_onnx *m = n->m;
+  bb_onnx_value *x = n->in[0];
+  bool channels = n->row->detail;
+  int64_t groups = bb_onnx_int(n, "num_groups", 0);
+  const bb_extent *shape[BB_ONNX_RANK + 1];
+  bb_onnx_want_float(n, x);
+  if (x->rank < 2 || x->rank >= BB_ONNX_RANK) bb_onnx_refuse(n, "input 0 has rank %u", x->rank);
+  const bb_extent *each =
+      groups > 0 ? bb_extent_divide(m->program, x->shape[1], bb_onnx_number(m, groups)) : NULL;
+  if (!each) bb_onnx_refuse(n, "num_groups %lld does not divide the channels", (long long)groups);
+  shape[0] = x->shape[0];
+  shape[1] = bb_onnx_number(m, groups);
+  shape[2] = each;
+  for (uint32_t a = 2; a < x->rank; a++) shape[a + 1] = x->shape[a];
+  bb_onnx_value *grouped = bb_onnx_reshape(n, x, x->rank + 1, shape);
+  bb_onnx_value *y = standardise(n, grouped, 2, bb_onnx_float(n, "epsilon", 1e-5)).normal;
+  if (!channels)
+    y = affine(n, y, per_channel(n, n->in[1], x->rank + 1), per_channel(n, n->in[2], x->rank + 1));
+  y = bb_onnx_reshape(n, y, x->rank, x->shape);
+  if (channels) y = affine(n, y, per_channel(n, n->in[1], x->rank), per_channel(n, n->in[2], x->rank));
+  n->out[0] = y;
+}
+
+void bb_onnx_instance_norm(bb_onnx_node *n) {
+  bb_onnx_value *x = n->in[0];
+  bb_onnx_want_float(n, x);
+  if (x->rank < 3) bb_onnx_refuse(n, "input 0 has rank %u", x->rank);
+  moments m = standardise(n, x, 2, bb_onnx_float(n, "epsilon", 1e-5));
+  n->out[0] = affine(n, m.normal, per_channel(n, n->in[1], x->rank), per_channel(n, n->in[2], x->rank));
+}
+
+/* Inference: one scale and one shift per channel, from the statistics of training. */
+void bb_onnx_batch_norm(bb_onnx_node *n) {
+  bb_program *p = n->m->program;
+  bb_onnx_value *x = n->in[0], *scale = n->in[1], *bias = n->in[2], *mean = n->in[3], *var = n->in[4];
+  double eps = bb_onnx_float(n, "epsilon", 1e-5);
+  if (bb_onnx_int(n, "training_mode", 0)) {
+    bb_onnx_unsupported(n, "training mode");
+    return;
+  }
+  bb_onnx_want_float(n, x);
+  if (x->rank < 2) bb_onnx_refuse(n, "input 0 has rank %u", x->rank);
+  const bb_expr *v = bb_onnx_arg(n, 0, var), *s = bb_onnx_arg(n, 1, scale);
+  const bb_expr *root = f_sqrt(p, f_add(p, v, f_num(p, v, eps)));
+  bb_onnx_value *factor = bb_onnx_map(n, f_div(p, s, root), 2, (bb_onnx_value *[]){var, scale});
+  const bb_expr *b = bb_onnx_arg(n, 0, bias), *mu = bb_onnx_arg(n, 1, mean);
+  bb_onnx_value *shift = bb_onnx_map(n, f_sub(p, b, f_mul(p, mu, bb_onnx_arg(n, 2, factor))), 3,
+                                     (bb_onnx_value *[]){bias, mean, factor});
+  n->out[0] = affine(n, x, per_channel(n, factor, x->rank), per_channel(n, shift, x->rank));
+}
+
+void bb_onnx_lp_norm(bb_onnx_node *n) {
+  bb_program *p = n->m->program;
+  bb_onnx_value *x = n->in[0];
+  bb_onnx_want_float(n, x);
+  int64_t power = bb_onnx_int(n, "p", 2);
+  int64_t axis = bb_onnx_axis(n, bb_onnx_int(n, "axis", -1), x->rank);
+  if (power != 1 && power != 2) bb_onnx_refuse(n, "p is %lld; it is 1 or 2", (long long)power);
+  const bb_expr *a = bb_onnx_arg(n, 0, x);
+  bb_onnx_value *terms = power == 2 ? square(n, x) : bb_onnx_map(n, f_abs(p, a), 1, &x);
+  bb_onnx_value *norm = bb_onnx_reduce(n, BB_MONOID_SUM, terms, 1, &axis, true);
+  const bb_expr *s = bb_onnx_arg(n, 0, norm);
+  norm = bb_onnx_map(n, power == 2 ? f_sqrt(p, s) : s, 1, &norm);
+  n->out[0] = bb_onnx_binary_map(n, BB_X_DIV, x, norm);
+}

@@ -1,0 +1,36 @@
+/* operator.c - finds an operator's row in the table of operator.def. */
+#include "convert.h"
+#include "onnx.h"
+
+#include <string.h>
+
+#define MS "com.microsoft"
+enum { MANY = 1 << 20 };
+
+static const bb_onnx_row rows[] = {
+#define BB_ONNX(domain, name, since, converter, least, most, outputs, detail)                      \
+  {domain, name, since, bb_onnx_##converter, least, most, outputs, detail, false},
+#define BB_ONNX_KERNEL(domain, name, since, converter, least, most, outputs)                       \
+  {domain, name, since, bb_onnx_##converter, least, most, outputs, 0, true},
+#include "operator.def"
+#undef BB_ONNX
+#undef BB_ONNX_KERNEL
+};
+
+const bb_onnx_row *bb_onnx_row_find(const char *domain, const char *name, int64_t version) {
+  const bb_onnx_row *best = NULL;
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    const bb_onnx_row *row = &rows[i];
+    bool fits = strcmp(row->name, name) == 0 && strcmp(row->domain, domain) == 0 &&
+                row->since <= version;
+    if (fits && (!best || row->since > best->since)) best = row;
+  }
+  return best;
+}
+
+bool bb_onnx_operator_get(uint32_t index, bb_onnx_operator *row) {
+  if (index >= sizeof rows / sizeof *rows) return false;
+  const bb_onnx_row *r = &rows[index];
+  *row = (bb_onnx_operator){r->domain, r->name, r->since, r->misc};
+  return true;
+}

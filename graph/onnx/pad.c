@@ -1,0 +1,120 @@
+/* pad.c - padding as joins of parts, and blocks of pixels moved to channels and back. */
+#include "convert.h"
+#include "formula.h"
+
+#include <string.h>
+
+typedef enum pad_mode { CONSTANT, REFLECT, EDGE, WRAP } pad_mode;
+
+/* `count` elements beyond one end of an axis. */
+static bb_onnx_value *border(const bb_onnx_node *n, bb_onnx_value *v, uint32_t axis, pad_mode mode,
+                             int64_t count, bool front, const bb_expr *fill) {
+  int64_t extent = bb_extent_value(v->shape[axis]);
+  const bb_extent *shape[BB_ONNX_RANK];
+  memcpy(shape, v->shape, v->rank * sizeof *shape);
+  shape[axis] = bb_onnx_number(n->m, count);
+  if (mode == CONSTANT) return bb_onnx_value_of_form(n->m, fill, v->rank, shape);
+  if (mode == EDGE)
+    return bb_onnx_broadcast(n, bb_onnx_slice(n, v, axis, front ? 0 : extent - 1, 1, 1), v->rank, shape);
+  if (count > extent - (mode == REFLECT)) bb_onnx_refuse(n, "a pad of %lld is longer than axis %u allows", (long long)count, axis);
+  if (mode == WRAP) return bb_onnx_slice(n, v, axis, front ? extent - count : 0, 1, count);
+  return bb_onnx_slice(n, v, axis, front ? count : extent - 2, -1, count);
+}
+
+static bb_onnx_value *pad_axis(const bb_onnx_node *n, bb_onnx_value *v, uint32_t axis, pad_mode mode,
+                               int64_t before, int64_t after, const bb_expr *fill) {
+  int64_t extent = bb_extent_value(v->shape[axis]);
+  int64_t from = before < 0 ? -before : 0, cut = from + (after < 0 ? -after : 0);
+  if (cut >= extent) bb_onnx_refuse(n, "a negative pad leaves nothing of axis %u", axis);
+  v = bb_onnx_slice(n, v, axis, from, 1, extent - cut);
+  bb_onnx_value *part[3];
+  uint32_t count = 0;
+  if (before > 0) part[count++] = border(n, v, axis, mode, before, true, fill);
+  part[count++] = v;
+  if (after > 0) part[count++] = border(n, v, axis, mode, after, false, fill);
+  return bb_onnx_concat(n, count, part, axis);
+}
+
+static pad_mode parse_mode(const bb_onnx_node *n) {
+  static const char *const name[] = {"constant", "reflect", "edge", "wrap"};
+  const char *text = bb_onnx_text(n, "mode", "constant");
+  for (int i = 0; i < 4; i++)
+    if (strcmp(text, name[i]) == 0) return (pad_mode)i;
+  bb_onnx_refuse(n, "mode is %s", bb_onnx_quote(n->m->arena, text));
+}
+
+void bb_onnx_pad(bb_onnx_node *n) {
+  bb_onnx_value *v = n->in[0], *value = n->nin > 2 ? n->in[2] : NULL;
+  bb_onnx_value *axes = n->nin > 3 ? n->in[3] : NULL;
+  pad_mode mode = parse_mode(n);
+  uint32_t count, axis_count = v->rank;
+  const int64_t *pads = bb_onnx_known_ints(n, n->in[1], &count);
+  const int64_t *axis_of = axes ? bb_onnx_known_ints(n, axes, &axis_count) : NULL;
+  const bb_expr *fill = value ? bb_onnx_scalar_expr(value) : bb_expr_const(n->m->program, v->dtype, 0);
+  if (!pads || (axes && !axis_of) || !fill) {
+    bb_onnx_unsupported(n, "pads that are computed at run time");
+    return;
+  }
+  if (count != 2 * axis_count) bb_onnx_refuse(n, "%u pads for %u axes", count, axis_count);
+  if (value) bb_onnx_same_dtype(n, 2, (bb_onnx_value *[]){v, value});
+  for (uint32_t i = 0; i < axis_count; i++) {
+    int64_t before = pads[i], after = pads[i + axis_count], limit = (int64_t)1 << 40;
+    uint32_t axis = bb_onnx_axis(n, axis_of ? axis_of[i] : i, v->rank);
+    if (!before && !after) continue;
+    if (bb_extent_value(v->shape[axis]) < 0) {
+      bb_onnx_unsupported(n, "pads an axis whose length is known only at run time");
+      return;
+    }
+    if (before > limit || after > limit || before < -limit || after < -limit)
+      bb_onnx_refuse(n, "a pad is too large");
+    v = pad_axis(n, v, axis, mode, before, after, fill);
+  }
+  n->out[0] = v;
+}
+
+/* Splits axes of [N, C, H, W] into factors, permutes the factors and joins them again. */
+static bb_onnx_value *shuffle(const bb_onnx_node *n, bb_onnx_value *v, const bb_extent *const split[6],
+                              const int64_t perm[6], const bb_extent *const joined[4]) {
+  bb_onnx_value *w = bb_onnx_transpose(n, bb_onnx_reshape(n, v, 6, split), perm);
+  return bb_onnx_reshape(n, w, 4, joined);
+}
+
+static const bb_extent *divided(const bb_onnx_node *n, const bb_extent *a, const bb_extent *b) {
+  const bb_extent *quotient = bb_extent_divide(n->m->program, a, b);
+  if (!quotient) bb_onnx_refuse(n, "blocksize does not divide an axis");
+  return quotient;
+}
+
+static const bb_extent *block_size(const bb_onnx_node *n) {
+  int64_t size = bb_onnx_int(n, "blocksize", 0);
+  if (size < 1) bb_onnx_refuse(n, "blocksize is %lld", (long long)size);
+  if (n->in[0]->rank != 4) bb_onnx_refuse(n, "input 0 has rank %u", n->in[0]->rank);
+  return bb_onnx_number(n->m, size);
+}
+
+void bb_onnx_depth_to_space(bb_onnx_node *n) {
+  bb_program *p = n->m->program;
+  bb_onnx_value *v = n->in[0];
+  const bb_extent *b = block_size(n), *const *s = v->shape;
+  const bb_extent *c = divided(n, s[1], bb_extent_multiply(p, b, b));
+  const char *order = bb_onnx_text(n, "mode", "DCR");
+  bool columns = strcmp(order, "CRD") == 0;
+  if (!columns && strcmp(order, "DCR") != 0) bb_onnx_refuse(n, "mode is %s", bb_onnx_quote(n->m->arena, order));
+  const bb_extent *joined[4] = {s[0], c, bb_extent_multiply(p, s[2], b), bb_extent_multiply(p, s[3], b)};
+  if (columns)
+    n->out[0] = shuffle(n, v, (const bb_extent *[]){s[0], c, b, b, s[2], s[3]},
+                        (const int64_t[]){0, 1, 4, 2, 5, 3}, joined);
+  else
+    n->out[0] = shuffle(n, v, (const bb_extent *[]){s[0], b, b, c, s[2], s[3]},
+                        (const int64_t[]){0, 3, 4, 1, 5, 2}, joined);
+}
+
+void bb_onnx_space_to_depth(bb_onnx_node *n) {
+  bb_program *p = n->m->program;
+  bb_onnx_value *v = n->in[0];
+  const bb_extent *b = block_size(n), *const *s = v->shape;
+  const bb_extent *h = divided(n, s[2], b), *w = divided(n, s[3], b);
+  const bb_extent *joined[4] = {s[0], bb_extent_multiply(p, s[1], bb_extent_multiply(p, b, b)), h, w};
+  n->out[0] = shuffle(n, v, (const bb_extent *[]){s[0], s[1], h, b, w, b},
+                      (const int64_t[]){0, 3, 5, 1, 2, 4}, joined);
+}

@@ -1,0 +1,300 @@
+/* view.c - operators that move no data: reshapes, transposes, slices, joins and what is made of them. */
+#include "convert.h"
+#include "formula.h"
+
+#include <string.h>
+
+/* The extents that a small integer tensor holds; NULL, and the node noted, when one is not known.
+ * Negative numbers are left to the caller: extent[i] is NULL and number[i] holds them. */
+static const bb_extent **shape_operand(bb_onnx_node *n, const bb_onnx_value *v, uint32_t *rank,
+                                       int64_t *number) {
+  if (v->dtype != BB_I64) bb_onnx_refuse(n, "the shape is %s", bb_dtype_name(v->dtype));
+  if (v->rank != 1) bb_onnx_refuse(n, "the shape is not a vector");
+  if (!v->element) {
+    bb_onnx_unsupported(n, "a shape that is computed at run time");
+    return NULL;
+  }
+  if (v->elements > BB_ONNX_RANK) bb_onnx_refuse(n, "the shape has %u axes", v->elements);
+  const bb_extent **extent = BB_NEW(n->m->arena, const bb_extent *, v->elements);
+  for (uint32_t i = 0; i < v->elements; i++) {
+    extent[i] = bb_onnx_expr_extent(n->m, v->element[i]);
+    number[i] = extent[i] ? bb_extent_value(extent[i]) : (int64_t)v->element[i]->number;
+  }
+  *rank = v->elements;
+  return extent;
+}
+
+/* --- reshapes --- */
+
+static void reshape(bb_onnx_node *n, uint32_t rank, const bb_extent *const *shape) {
+  n->out[0] = bb_onnx_reshape(n, n->in[0], rank, shape);
+}
+
+void bb_onnx_reshape_to(bb_onnx_node *n) {
+  bb_onnx *m = n->m;
+  bb_onnx_value *v = n->in[0];
+  uint32_t rank, open = BB_NONE;
+  int64_t number[BB_ONNX_RANK];
+  bool zero_is_zero = bb_onnx_int(n, "allowzero", 0);
+  const bb_extent **shape = shape_operand(n, n->in[1], &rank, number);
+  if (!shape) return;
+  const bb_extent *rest = bb_onnx_product(m, v->rank, v->shape);
+  for (uint32_t i = 0; i < rank; i++) {
+    if (number[i] == 0 && shape[i] && !zero_is_zero) {
+      if (i >= v->rank) bb_onnx_refuse(n, "axis %u of the shape copies an axis that is not there", i);
+      shape[i] = v->shape[i];
+    }
+    if (shape[i]) continue;
+    if (number[i] != -1 || open != BB_NONE) bb_onnx_refuse(n, "the shape has a bad or a second -1 axis");
+    open = i;
+  }
+  for (uint32_t i = 0; i < rank && open != BB_NONE && rest; i++)
+    if (i != open) rest = bb_extent_divide(m->program, rest, shape[i]);
+  if (open != BB_NONE && !rest) {
+    shape[open] = bb_onnx_number(m, 1);
+    bb_buffer to = {.arena = m->arena};
+    bb_onnx_put_shape(&to, m, rank, shape);
+    bb_onnx_refuse(n, "shape %s is no multiple of %s", bb_onnx_shape_text(m, v), to.data);
+  }
+  if (open != BB_NONE) shape[open] = rest;
+  reshape(n, rank, shape);
+}
+
+/* Which axes an operand (or nothing) names. */
+static bool named_axes(bb_onnx_node *n, uint32_t operand, uint32_t rank, bool *named,
+                       uint32_t *count) {
+  *count = 0;
+  if (operand >= n->nin || !n->in[operand]) return true;
+  const int64_t *axes = bb_onnx_known_ints(n, n->in[operand], count);
+  if (!axes) {
+    bb_onnx_unsupported(n, "axes that are computed at run time");
+    return false;
+  }
+  for (uint32_t i = 0; i < *count; i++) {
+    uint32_t axis = bb_onnx_axis(n, axes[i], rank);
+    if (named[axis]) bb_onnx_refuse(n, "axis %u is named twice", axis);
+    named[axis] = true;
+  }
+  return true;
+}
+
+void bb_onnx_squeeze(bb_onnx_node *n) {
+  bb_onnx_value *v = n->in[0];
+  bool named[BB_ONNX_RANK] = {false};
+  const bb_extent *shape[BB_ONNX_RANK];
+  uint32_t count, rank = 0;
+  if (!named_axes(n, 1, v->rank, named, &count)) return;
+  bool all = n->nin < 2;
+  for (uint32_t a = 0; a < v->rank; a++) {
+    bool one = bb_onnx_is_one(v->shape[a]);
+    if (named[a] && !one) bb_onnx_refuse(n, "axis %u of shape %s is not 1", a, bb_onnx_shape_text(n->m, v));
+    if (!(named[a] || (all && one))) shape[rank++] = v->shape[a];
+  }
+  reshape(n, rank, shape);
+}
+
+void bb_onnx_unsqueeze(bb_onnx_node *n) {
+  bb_onnx_value *v = n->in[0];
+  bool named[BB_ONNX_RANK] = {false};
+  const bb_extent *shape[BB_ONNX_RANK];
+  uint32_t count = n->in[1]->element ? n->in[1]->elements : 0, rank = v->rank + count, from = 0;
+  if (rank > BB_ONNX_RANK) bb_onnx_refuse(n, "the result has %u axes", rank);
+  if (!named_axes(n, 1, rank, named, &count)) return;
+  for (uint32_t a = 0; a < rank; a++)
+    shape[a] = named[a] ? bb_onnx_number(n->m, 1) : v->shape[from++];
+  reshape(n, rank, shape);
+}
+
+void bb_onnx_flatten(bb_onnx_node *n) {
+  bb_onnx_value *v = n->in[0];
+  int64_t axis = bb_onnx_int(n, "axis", 1);
+  if (axis < -(int64_t)v->rank || axis > (int64_t)v->rank)
+    bb_onnx_refuse(n, "axis %lld is out of range for rank %u", (long long)axis, v->rank);
+  uint32_t cut = (uint32_t)(axis < 0 ? axis + v->rank : axis);
+  const bb_extent *shape[2] = {bb_onnx_product(n->m, cut, v->shape),
+                               bb_onnx_product(n->m, v->rank - cut, v->shape + cut)};
+  reshape(n, 2, shape);
+}
+
+void bb_onnx_permute(bb_onnx_node *n) {
+  bb_onnx_value *v = n->in[0];
+  uint32_t count;
+  int64_t perm[BB_ONNX_RANK];
+  bool seen[BB_ONNX_RANK] = {false};
+  const int64_t *given = bb_onnx_ints(n, "perm", &count);
+  if (given && count != v->rank) bb_onnx_refuse(n, "perm has %u axes for rank %u", count, v->rank);
+  for (uint32_t a = 0; a < v->rank; a++) {
+    perm[a] = given ? bb_onnx_axis(n, given[a], v->rank) : v->rank - 1 - a;
+    if (seen[perm[a]]) bb_onnx_refuse(n, "perm names axis %lld twice", (long long)perm[a]);
+    seen[perm[a]] = true;
+  }
+  n->out[0] = bb_onnx_transpose(n, v, perm);
+}
+
+/* --- repeats --- */
+
+void bb_onnx_expand(bb_onnx_node *n) {
+  bb_onnx *m = n->m;
+  bb_onnx_value *v = n->in[0];
+  uint32_t rank;
+  int64_t number[BB_ONNX_RANK];
+  const bb_extent **shape = shape_operand(n, n->in[1], &rank, number);
+  if (!shape) return;
+  for (uint32_t i = 0; i < rank; i++) {
+    bool keeps = number[i] == -1 && i + v->rank >= rank; /* as some exporters write it */
+    if (keeps) shape[i] = v->shape[i + v->rank - rank];
+    if (!shape[i]) bb_onnx_refuse(n, "extent %lld of the shape is negative", (long long)number[i]);
+  }
+  bb_onnx_value like = {.rank = rank, .shape = shape};
+  const bb_extent *const *both =
+      bb_onnx_broadcast_shapes(n, 2, (bb_onnx_value *[]){v, &like}, &rank);
+  bb_onnx_check_shape(m, bb_arena_printf(m->arena, "node %s", bb_onnx_quote(m->arena, n->name)), v->dtype,
+                      rank, both);
+  n->out[0] = bb_onnx_broadcast(n, v, rank, both);
+}
+
+/* Axis a repeated r times is the product of r (outer) and itself. */
+static bb_onnx_value *repeat(const bb_onnx_node *n, bb_onnx_value *v, uint32_t axis,
+                             const bb_extent *times) {
+  const bb_extent *shape[BB_ONNX_RANK + 1];
+  if (v->rank == BB_ONNX_RANK) bb_onnx_refuse(n, "the operand has too many axes");
+  memcpy(shape, v->shape, axis * sizeof *shape);
+  memcpy(shape + axis + 1, v->shape + axis, (v->rank - axis) * sizeof *shape);
+  shape[axis] = bb_onnx_number(n->m, 1);
+  bb_onnx_value *w = bb_onnx_reshape(n, v, v->rank + 1, shape);
+  shape[axis] = times;
+  w = bb_onnx_broadcast(n, w, v->rank + 1, shape);
+  shape[axis + 1] = bb_extent_multiply(n->m->program, times, shape[axis + 1]);
+  memmove(shape + axis, shape + axis + 1, (v->rank - axis) * sizeof *shape);
+  return bb_onnx_reshape(n, w, v->rank, shape);
+}
+
+void bb_onnx_tile(bb_onnx_node *n) {
+  bb_onnx_value *v = n->in[0];
+  uint32_t count;
+  int64_t number[BB_ONNX_RANK];
+  const bb_extent **times = shape_operand(n, n->in[1], &count, number);
+  if (!times) return;
+  if (count != v->rank) bb_onnx_refuse(n, "%u repeats for rank %u", count, v->rank);
+  for (uint32_t a = 0; a < count; a++) {
+    if (!times[a]) bb_onnx_refuse(n, "%lld repeats", (long long)number[a]);
+    if (!bb_onnx_is_one(times[a])) v = repeat(n, v, a, times[a]);
+  }
+  n->out[0] = v;
+}
+
+/* --- joins and parts --- */
+
+void bb_onnx_join(bb_onnx_node *n) {
+  bb_onnx_value **v = BB_NEW(n->m->arena, bb_onnx_value *, n->nin);
+  for (uint32_t i = 0; i < n->nin; i++) {
+    if (!n->in[i]) bb_onnx_refuse(n, "input %u is missing", i);
+    v[i] = n->in[i];
+  }
+  if (!v[0]->rank) bb_onnx_refuse(n, "an operand is a scalar");
+  uint32_t axis = bb_onnx_axis(n, bb_onnx_int(n, "axis", 0), v[0]->rank);
+  bool numbers = true, same = true;
+  for (uint32_t i = 0; i < n->nin; i++) {
+    if (v[i]->rank != v[0]->rank) bb_onnx_refuse(n, "operands of rank %u and %u", v[0]->rank, v[i]->rank);
+    numbers &= bb_extent_value(v[i]->shape[axis]) >= 0;
+    same &= v[i]->shape[axis] == v[0]->shape[axis];
+  }
+  if (!numbers && !same) {
+    bb_onnx_unsupported(n, "joins axes of different lengths that are known only at run time");
+    return;
+  }
+  n->out[0] = bb_onnx_concat(n, n->nin, v, axis);
+}
+
+/* The lengths of the parts: given, or as equal as `outputs` allow, the last one shorter. */
+static int64_t *split_lengths(bb_onnx_node *n, int64_t extent, uint32_t outputs) {
+  int64_t *length = BB_NEW(n->m->arena, int64_t, outputs), left = extent;
+  bool given = n->nin > 1 && n->in[1];
+  uint32_t count = outputs;
+  const int64_t *lengths = given ? bb_onnx_known_ints(n, n->in[1], &count) : NULL;
+  if (given && !lengths) {
+    bb_onnx_unsupported(n, "lengths that are computed at run time");
+    return NULL;
+  }
+  if (count != outputs) bb_onnx_refuse(n, "%u lengths for %u outputs", count, outputs);
+  int64_t even = (extent + outputs - 1) / outputs;
+  for (uint32_t i = 0; i < outputs; i++) {
+    length[i] = lengths ? lengths[i] : i + 1 < outputs ? even : left;
+    if (length[i] < 0 || length[i] > left) bb_onnx_refuse(n, "its parts do not add up to extent %lld", (long long)extent);
+    left -= length[i];
+  }
+  if (left) bb_onnx_refuse(n, "its parts do not add up to extent %lld", (long long)extent);
+  return length;
+}
+
+void bb_onnx_split(bb_onnx_node *n) {
+  bb_onnx_value *v = n->in[0];
+  if (!v->rank) bb_onnx_refuse(n, "an operand is a scalar");
+  uint32_t axis = bb_onnx_axis(n, bb_onnx_int(n, "axis", 0), v->rank);
+  int64_t extent = bb_extent_value(v->shape[axis]), start = 0;
+  int64_t asked = n->row->detail ? bb_onnx_int(n, "num_outputs", 0) : 0;
+  uint32_t outputs = (uint32_t)n->proto->n_output;
+  if (asked && asked != outputs) bb_onnx_refuse(n, "num_outputs is %lld for %u outputs", (long long)asked, outputs);
+  if (extent < 0) {
+    bb_onnx_unsupported(n, "parts of an axis whose length is known only at run time");
+    return;
+  }
+  int64_t *length = split_lengths(n, extent, outputs);
+  for (uint32_t i = 0; length && i < outputs; i++) {
+    if (i < n->nout) n->out[i] = bb_onnx_slice(n, v, axis, start, 1, length[i]);
+    start += length[i];
+  }
+}
+
+/* One axis of a Slice, by numpy's rules. */
+static void clamp_slice(int64_t extent, int64_t *start, int64_t end, int64_t step, int64_t *length) {
+  int64_t low = step > 0 ? 0 : -1, high = step > 0 ? extent : extent - 1;
+  int64_t from = *start < 0 ? *start + extent : *start, to = end < 0 ? end + extent : end;
+  from = from < low ? low : from > high ? high : from;
+  to = to < low ? low : to > high ? high : to;
+  int64_t span = step > 0 ? to - from : from - to, stride = step > 0 ? step : -step;
+  *length = span > 0 ? (span - 1) / stride + 1 : 0;
+  *start = *length ? from : 0;
+}
+
+/* Whether start..end covers an axis of symbolic extent from its first to its last element. */
+static bool covers(bb_onnx *m, const bb_extent *extent, const bb_expr *start, const bb_expr *end,
+                   int64_t step) {
+  bool from_first = start->op == BB_X_CONST && start->number == 0;
+  bool to_last = end->op == BB_X_CONST ? end->number > 4e9 : bb_onnx_expr_extent(m, end) == extent;
+  return step == 1 && from_first && to_last;
+}
+
+void bb_onnx_slice_axes(bb_onnx_node *n) {
+  bb_onnx *m = n->m;
+  bb_onnx_value *v = n->in[0], *starts = n->in[1], *ends = n->in[2];
+  bb_onnx_value *axis_operand = n->nin > 3 ? n->in[3] : NULL, *steps = n->nin > 4 ? n->in[4] : NULL;
+  uint32_t axes = starts->elements, count = starts->elements;
+  const int64_t *axis_of = axis_operand ? bb_onnx_known_ints(n, axis_operand, &axes) : NULL;
+  const int64_t *step_of = steps ? bb_onnx_known_ints(n, steps, &count) : NULL;
+  bool known = starts->element && ends->element && (axis_of || !axis_operand) && (step_of || !steps);
+  if (!known) {
+    bb_onnx_unsupported(n, "bounds that are computed at run time");
+    return;
+  }
+  if (ends->elements != starts->elements || axes != starts->elements || count != starts->elements)
+    bb_onnx_refuse(n, "starts, ends, axes and steps differ in length");
+  if (axes > v->rank) bb_onnx_refuse(n, "%u bounds for rank %u", axes, v->rank);
+  for (uint32_t i = 0; i < axes; i++) {
+    uint32_t axis = bb_onnx_axis(n, axis_of ? axis_of[i] : i, v->rank);
+    int64_t step = step_of ? step_of[i] : 1, extent = bb_extent_value(v->shape[axis]), start, end, length;
+    if (step == 0) bb_onnx_refuse(n, "a step is zero");
+    if (step < -INT64_MAX / 2 || step > INT64_MAX / 2) step = step > 0 ? INT64_MAX / 2 : -INT64_MAX / 2;
+    if (extent < 0 && covers(m, v->shape[axis], starts->element[i], ends->element[i], step)) continue;
+    bb_onnx_value one = {.element = &starts->element[i], .elements = 1};
+    bool numbers = extent >= 0 && bb_onnx_known_int(&one, &start);
+    one.element = &ends->element[i];
+    if (!numbers || !bb_onnx_known_int(&one, &end)) {
+      bb_onnx_unsupported(n, "a part of an axis whose bounds are known only at run time");
+      return;
+    }
+    clamp_slice(extent, &start, end, step, &length);
+    v = bb_onnx_slice(n, v, axis, start, step, length);
+  }
+  n->out[0] = v;
+}

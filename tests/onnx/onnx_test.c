@@ -1,0 +1,138 @@
+/* onnx_test.c - reads ONNX models, evaluates the array programs they become by definition, in float64,
+ * and compares with the answers beside them: usage: onnx_test MODEL.onnx... (MODEL.npz holds inputs
+ * and outputs by name).
+ */
+#include "../arrays/arrays.h"
+#include "../../graph/onnx/onnx.h"
+#include "../../runtime/interp/interp.h"
+#include "../../runtime/npz.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static void destroy(void *program) { bb_program_destroy(program); }
+
+/* --- symbols --- */
+
+static const bb_expr *symbol_leaf(void *user, const char *name, size_t length) {
+  bb_program *program = user;
+  for (uint32_t s = 0; s < program->symbols; s++)
+    if (strlen(program->symbol[s]) == length && memcmp(program->symbol[s], name, length) == 0)
+      return bb_expr_symbol(program, s);
+  return NULL;
+}
+
+/* Symbols of inputs have been bound; the others are named by the expression that they are. */
+static void derive_symbols(array_case *c) {
+  bb_program *program = c->program;
+  double value[SYMBOL_MAX];
+  for (uint32_t s = 0; s < program->symbols && s < SYMBOL_MAX; s++) value[s] = (double)c->symbol[s];
+  for (uint32_t s = 0; s < program->symbols; s++) {
+    const char *text = program->symbol[s], *error;
+    if (c->symbol[s] >= 0) continue;
+    const bb_expr *e =
+        bb_expr_parse(program, &text, text + strlen(text), symbol_leaf, program, &error);
+    if (!e) bb_fail(program->ctx, BB_ERROR_INPUT, "symbol %s: %s", program->symbol[s], error);
+    c->symbol[s] = (int64_t)bb_expr_eval(e, &(bb_expr_env){.symbol = value});
+    value[s] = (double)c->symbol[s];
+  }
+}
+
+static void bind_extent(array_case *c, const bb_extent *extent, int64_t value) {
+  if (extent->count == 1) c->symbol[extent->symbol[0]] = value / extent->factor;
+}
+
+/* --- running --- */
+
+static void bind_values(array_case *c, const bb_npz *npz, bb_arena *arena) {
+  const bb_array *array = c->program->array;
+  bb_context *ctx = c->program->ctx;
+  for (uint32_t i = 0; i < array->values; i++) {
+    const bb_array_value *v = &array->value[i];
+    whole *w = &c->value[i];
+    if (v->is_input) {
+      const bb_npz_array *given = bb_npz_find(npz, v->name);
+      if (!given) bb_fail(ctx, BB_ERROR_INPUT, "no array for input %s", v->name);
+      *w = whole_new(arena, given->rank, given->shape);
+      bb_npz_doubles(given, w->data);
+      for (uint32_t a = 0; a < v->rank; a++) bind_extent(c, v->shape[a], given->shape[a]);
+    } else if (v->data) {
+      int64_t shape[RANK_MAX];
+      for (uint32_t a = 0; a < v->rank; a++) shape[a] = bb_extent_value(v->shape[a]);
+      *w = whole_new(arena, v->rank, shape);
+      bb_interp_load(v->dtype, v->data, w->count, w->data);
+    }
+  }
+}
+
+static double tolerance(bb_dtype dtype) {
+  return dtype == BB_F16 ? 4e-3 : dtype == BB_BF16 ? 3e-2 : bb_dtype_is_float(dtype) ? 1e-4 : 0;
+}
+
+static uint32_t compare(const array_case *c, const bb_npz *npz, const char *path, bb_arena *arena) {
+  const bb_array *array = c->program->array;
+  uint32_t failures = 0;
+  for (uint32_t i = 0; i < array->outputs; i++) {
+    const whole *got = &c->value[array->output[i]];
+    const bb_npz_array *want = bb_npz_find(npz, array->output_name[i]);
+    double worst = 0;
+    if (!want) bb_fail(c->program->ctx, BB_ERROR_INPUT, "no answer for %s", array->output_name[i]);
+    bool fits = got->rank == want->rank && got->count == want->count;
+    for (uint32_t a = 0; fits && a < got->rank; a++) fits = got->shape[a] == want->shape[a];
+    double *expect = BB_NEW(arena, double, want->count);
+    bb_npz_doubles(want, expect);
+    for (size_t k = 0; fits && k < got->count; k++) {
+      double a = got->data[k], b = expect[k];
+      bool same = a == b || (isnan(a) && isnan(b));
+      double error = same ? 0 : fabs(a - b) / (1 + fabs(b));
+      if (!(error <= worst)) worst = isnan(error) ? INFINITY : error;
+    }
+    if (fits && worst <= tolerance(array->value[array->output[i]].dtype)) continue;
+    failures++;
+    fprintf(stderr, "%s: output %s: %s, largest error %g\n", path, array->output_name[i],
+            fits ? "wrong" : "another shape", worst);
+  }
+  return failures;
+}
+
+typedef struct job {
+  const char *path;
+  uint32_t failures;
+} job;
+
+static void run(bb_context *ctx, void *argument) {
+  job *j = argument;
+  bb_program *program = bb_program_create(ctx, j->path);
+  bb_defer(ctx, destroy, program);
+  bb_arena *arena = bb_scratch(ctx);
+  bb_onnx_read(program, j->path);
+  char *data = bb_arena_text(arena, j->path, strlen(j->path));
+  memcpy(strrchr(data, '.'), ".npz", 5);
+  const bb_npz *npz = bb_npz_read(arena, data);
+  uint32_t symbols = program->symbols > SYMBOL_MAX ? program->symbols : SYMBOL_MAX;
+  array_case c = {.program = program, .symbol = BB_NEW(arena, int64_t, symbols)};
+  for (uint32_t i = 0; i < symbols; i++) c.symbol[i] = -1;
+  c.value = BB_NEW(arena, whole, program->array->values);
+  bind_values(&c, npz, arena);
+  derive_symbols(&c);
+  evaluate(&c, arena);
+  j->failures = compare(&c, npz, j->path, arena);
+}
+
+int main(int argc, char **argv) {
+  uint32_t failures = 0;
+  for (int i = 1; i < argc; i++) {
+    bb_context *ctx;
+    if (bb_context_create(NULL, &ctx) != BB_OK) return 2;
+    job j = {.path = argv[i]};
+    if (bb_protect(ctx, run, &j) != BB_OK) {
+      fprintf(stderr, "%s: %s\n", argv[i], bb_context_message(ctx));
+      j.failures = 1;
+    }
+    failures += j.failures != 0;
+    bb_context_destroy(ctx);
+  }
+  printf("%d models, %u wrong\n", argc - 1, failures);
+  return failures != 0;
+}
