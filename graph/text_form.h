@@ -128,7 +128,7 @@ const bb_dim *bb_read_dim_list(bb_reader *r, uint32_t *count);
 const bb_type *bb_read_type(bb_reader *r);
 /* operand(user, r) reads the name of a source and gives its number. */
 typedef uint32_t bb_read_source(void *user, bb_reader *r);
-const bb_access *bb_read_access(bb_reader *r, bb_read_source *source, void *user);
+const bb_access *bb_read_index_access(bb_reader *r, bb_read_source *source, void *user);
 uint32_t bb_read_tensor(bb_reader *r);
 uint32_t bb_read_tensor_source(void *user, bb_reader *r);
 /* misc Op version (operands) {attributes}; operands are read by operand(), BB_NONE is absent. */

@@ -182,7 +182,7 @@ static void read_span(bb_reader *r, bb_piece *piece) {
     bb_read_fail(r, place, "a piece too long");
 }
 
-const bb_access *bb_read_access(bb_reader *r, bb_read_source *source, void *user) {
+const bb_access *bb_read_index_access(bb_reader *r, bb_read_source *source, void *user) {
   bb_access access = {.joined = BB_NO_DIM};
   if (bb_read_accept(r, "none")) return NULL;
   if (!bb_read_accept(r, "join")) {

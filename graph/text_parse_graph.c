@@ -280,7 +280,7 @@ static uint32_t read_view(level *l) {
   bb_read_next(r);
   sources.listed = bb_read_accept(r, "of");
   if (sources.listed) sources.list = read_operands(l, false);
-  const bb_access *access = bb_read_access(r, read_view_source, &sources);
+  const bb_access *access = bb_read_index_access(r, read_view_source, &sources);
   uint32_t node = add_node(l, BB_NODE_VIEW, &sources.list, 1);
   l->graph->node[node]->access = access;
   if (!read_types(l, node)) bb_read_fail(r, r->token.start, "a view needs its type");
@@ -325,7 +325,7 @@ static void read_tensor_access(bb_reader *r, uint32_t *tensor, const bb_access *
     *tensor = bb_read_tensor(r);
     if (!bb_read_accept(r, "of")) bb_read_from(r, start);
   }
-  *access = bb_read_access(r, bb_read_tensor_source, NULL);
+  *access = bb_read_index_access(r, bb_read_tensor_source, NULL);
 }
 
 static uint32_t read_input(level *l) {

@@ -58,7 +58,7 @@ typedef struct accesses {
 static uint32_t read_operand(void *user, bb_reader *r) {
   accesses *list = user;
   BB_GROW(r->program->arena, list->item, list->capacity, (size_t)list->count + 1);
-  const bb_access *access = bb_read_access(r, bb_read_tensor_source, NULL);
+  const bb_access *access = bb_read_index_access(r, bb_read_tensor_source, NULL);
   list->item[list->count] = access;
   return list->count++;
 }
