@@ -141,7 +141,9 @@ uint32_t input_new(generator *g, bb_dtype dtype, uint32_t outer, const bb_dim *o
   if (random_chance(&g->random, 30)) shuffle(g, axes, axis);
   char name[24];
   snprintf(name, sizeof name, "in%u", g->program->tensors);
-  bool constant = random_chance(&g->random, 25);
+  bool constant = random_chance(&g->random, 35);
+  for (uint32_t i = 0; i < axes; i++)
+    constant &= bb_dim_get(g->program, axis[i])->extent->count == 0;
   bb_tensor tensor = {.name = name, .dtype = dtype};
   tensor.role = constant ? BB_TENSOR_CONSTANT : BB_TENSOR_INPUT;
   tensor_bind(g, at.node, tensor, axes, axis);
