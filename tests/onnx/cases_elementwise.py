@@ -1,0 +1,98 @@
+"""Operators that work element by element."""
+
+import numpy as np
+
+from case import MS, K, rand, single
+
+
+def unary():
+    x = rand(3, 5)
+    plain = ["Abs", "Neg", "Sign", "Floor", "Ceil", "Round", "Exp", "Sin", "Cos", "Tan", "Tanh", "Erf",
+             "Sinh", "Cosh", "Asinh", "Reciprocal", "Relu", "Sigmoid", "LeakyRelu", "ThresholdedRelu",
+             "Elu", "Celu", "Selu", "Shrink", "Softplus", "Softsign", "HardSigmoid", "HardSwish", "Mish",
+             "Gelu"]
+    for op in plain:
+        yield single(op, op, [x])
+    yield single("Sqrt", "Sqrt", [np.abs(x)])
+    yield single("Log", "Log", [np.abs(x) + 0.1])
+    yield single("Acosh", "Acosh", [np.abs(x) + 1])
+    yield single("Atanh", "Atanh", [x / 3])
+    yield single("Gelu-tanh", "Gelu", [x], approximate="tanh")
+    yield single("Swish", "Swish", [x], opset=24, alpha=1.3)
+    yield single("Round-halves", "Round", [np.array([0.5, 1.5, -0.5, -2.5, 2.4], np.float32)])
+    yield single("Softplus-large", "Softplus", [np.array([200, -200, 0], np.float32)])
+    for op, attributes in [("LeakyRelu", {"alpha": 0.3}), ("Elu", {"alpha": 0.7}), ("Celu", {"alpha": 0.7}),
+                           ("Selu", {"alpha": 1.1, "gamma": 0.9}), ("ThresholdedRelu", {"alpha": 0.4}),
+                           ("HardSigmoid", {"alpha": 0.4, "beta": 0.3}), ("Shrink", {"lambd": 0.8, "bias": 0.2})]:
+        yield single(op + "-attributes", op, [x], **attributes)
+    odd = np.array([np.nan, np.inf, -np.inf, 0, 1], np.float32)
+    yield single("IsNaN", "IsNaN", [odd])
+    yield single("IsInf", "IsInf", [odd])
+    yield single("IsInf-positive", "IsInf", [odd], detect_negative=0)
+    yield single("IsInf-negative", "IsInf", [odd], detect_positive=0)
+    yield single("Not", "Not", [x > 0])
+    yield single("Neg-int", "Neg", [np.array([1, -2, 3], np.int64)])
+    yield single("Abs-int", "Abs", [np.array([1, -2, 3], np.int32)])
+    yield single("Exp-f16", "Exp", [x.astype(np.float16)])
+    yield single("Exp-f64", "Exp", [x.astype(np.float64)])
+    yield single("Tanh-scalar", "Tanh", [rand()])
+    yield single("QuickGelu", "QuickGelu", [x], domain=MS)
+    yield single("QuickGelu-alpha", "QuickGelu", [x], domain=MS, alpha=1.2)
+    yield single("MS-Gelu", "Gelu", [x], domain=MS)
+    yield single("BiasGelu", "BiasGelu", [x, rand(5)], domain=MS)
+    yield single("FastGelu", "FastGelu", [x], domain=MS)
+    yield single("FastGelu-bias", "FastGelu", [x, rand(5)], domain=MS)
+    yield single("Identity", "Identity", [x])
+    yield single("Dropout", "Dropout", [x], outputs=2)
+
+
+def several():
+    a, b, row, scalar = rand(2, 3, 5), rand(2, 3, 5), rand(5), rand()
+    for op in ["Add", "Sub", "Mul", "Div", "Less", "LessOrEqual", "Greater", "GreaterOrEqual", "Equal",
+               "Max", "Min", "Sum", "Mean"]:
+        yield single(op, op, [a, b])
+        yield single(op + "-row", op, [a, row])
+        yield single(op + "-constant", op, [K(scalar), a], by="runtime" if op == "Mean" else None)
+    yield single("Add-both-ways", "Add", [rand(3, 1, 5), rand(4, 1)])
+    yield single("Add-same", "Add", [a, a.copy()])
+    yield single("Pow", "Pow", [np.abs(a), b])
+    yield single("Pow-2", "Pow", [a, K(np.float32(2))])
+    yield single("Pow-mixed", "Pow", [a, K(np.array(3, np.int64))])
+    yield single("Pow-int", "Pow", [np.array([2, 3, -4], np.int64), np.array([3, 2, 1], np.int64)])
+    yield single("PRelu", "PRelu", [a, row])
+    for op in ["And", "Or", "Xor"]:
+        yield single(op, op, [a > 0, row > 0])
+    i, j = np.array([7, -7, 7, -7], np.int64), np.array([3, 3, -3, -3], np.int64)
+    yield single("Div-int", "Div", [i, j], by="runtime")
+    yield single("Mod", "Mod", [i, j])
+    yield single("Mod-fmod", "Mod", [i, j], fmod=1)
+    yield single("Mod-float", "Mod", [a, b], fmod=1)
+    yield single("Equal-bool", "Equal", [a > 0, b > 0])
+    yield single("Equal-int", "Equal", [i, K(np.array([7], np.int64))])
+    yield single("Where", "Where", [a > 0, a, row])
+    yield single("Where-constant", "Where", [a > 0, a, K(np.float32(-np.inf))])
+    yield single("Sum-20", "Sum", [rand(2, 3) for _ in range(20)])
+    yield single("Mean-3", "Mean", [a, row, rand(3, 1)])
+    yield single("Max-nan", "Max", [np.array([np.nan, 1], np.float32), np.array([2, np.nan], np.float32)])
+    yield single("Max-one", "Max", [a])
+    yield single("Clip", "Clip", [a, K(np.float32(-0.5)), K(np.float32(0.7))])
+    yield single("Clip-min", "Clip", [a, K(np.float32(-0.5))])
+    yield single("Clip-max", "Clip", [a, None, K(np.float32(0.5))])
+    yield single("Clip-none", "Clip", [a])
+    yield single("Clip-inputs", "Clip", [a, np.array(-1, np.float32), np.array(0.25, np.float32)])
+
+
+def types():
+    from onnx import TensorProto as T
+    x = rand(4, 3) * 3
+    for name, to in [("f16", T.FLOAT16), ("f64", T.DOUBLE), ("i32", T.INT32), ("i64", T.INT64), ("bool", T.BOOL)]:
+        yield single("Cast-" + name, "Cast", [x], to=to)
+    yield single("Cast-bool-f32", "Cast", [x > 0], to=T.FLOAT)
+    yield single("Cast-i64-f32", "Cast", [np.array([1, -5], np.int64)], to=T.FLOAT)
+    yield single("CastLike", "CastLike", [x, np.zeros(1, np.int64)])
+
+
+def cases():
+    yield from unary()
+    yield from several()
+    yield from types()

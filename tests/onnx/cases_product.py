@@ -1,0 +1,135 @@
+"""Products and attention."""
+
+import numpy as np
+
+from case import MS, K, rand, single
+
+
+def products():
+    yield single("MatMul", "MatMul", [rand(3, 4), rand(4, 5)])
+    yield single("MatMul-batch", "MatMul", [rand(2, 3, 4), rand(4, 5)])
+    yield single("MatMul-broadcast", "MatMul", [rand(2, 1, 3, 4), rand(6, 4, 5)])
+    yield single("MatMul-left-vector", "MatMul", [rand(4), rand(2, 4, 5)])
+    yield single("MatMul-right-vector", "MatMul", [rand(2, 3, 4), rand(4)])
+    yield single("MatMul-vectors", "MatMul", [rand(4), rand(4)])
+    yield single("MatMul-symbol", "MatMul", [rand(2, 3, 4), rand(4, 5)], symbols=[["B", "S", 4]])
+    yield single("MatMul-f16", "MatMul", [rand(3, 4, dtype=np.float16), rand(4, 5, dtype=np.float16)])
+    yield single("Gemm", "Gemm", [rand(3, 4), rand(4, 5), rand(5)])
+    yield single("Gemm-all", "Gemm", [rand(4, 3), rand(5, 4), rand(3, 1)], alpha=0.5, beta=2.0, transA=1, transB=1)
+    yield single("Gemm-no-c", "Gemm", [rand(3, 4), rand(4, 5)], alpha=1.5)
+    yield single("Gemm-scalar-c", "Gemm", [rand(3, 4), rand(4, 5), K(np.float32(0.5))], beta=3.0)
+    yield single("FusedMatMul", "FusedMatMul", [rand(2, 4, 3), rand(2, 5, 4)], domain=MS, transA=1, transB=1, alpha=0.5)
+    for name, equation, shapes in [
+            ("matmul", "ij,jk->ik", [(3, 4), (4, 5)]), ("implicit", "ij,jk", [(3, 4), (4, 5)]),
+            ("attention", "bhqd,bhkd->bhqk", [(2, 3, 4, 5), (2, 3, 6, 5)]),
+            ("outer", "i,j->ij", [(3,), (4,)]), ("inner", "i,i", [(4,), (4,)]),
+            ("sum", "bij->b", [(2, 3, 4)]), ("transpose", "ij->ji", [(3, 4)]),
+            ("ellipsis", "...ij,...jk->...ik", [(2, 3, 4), (2, 4, 5)]),
+            ("ellipsis-broadcast", "...ij,jk->...ik", [(2, 3, 3, 4), (4, 5)]),
+            ("lonely", "ij,k->ik", [(3, 4), (5,)]), ("spaces", "b i j , b j -> b i", [(2, 3, 4), (2, 4)]),
+            ("implicit-ellipsis", "...ij", [(2, 3, 4)]), ("hadamard", "ij,ij->ij", [(3, 4), (3, 4)])]:
+        yield single("Einsum-" + name, "Einsum", [rand(*s) for s in shapes], equation=equation)
+
+
+def attention(opset):
+    tag = f"Attention{opset}"
+    q, k, v = rand(2, 3, 4, 8), rand(2, 3, 6, 8), rand(2, 3, 6, 5)
+
+    def one(name, operands, **kw):
+        return single(f"{tag}-{name}", "Attention", operands, opset=opset, **kw)
+    yield one("4d", [q, k, v])
+    yield one("scale", [q, k, v], scale=0.3)
+    yield one("softcap", [q, k, v], softcap=2.0)
+    yield one("causal", [q, k, v], is_causal=1)
+    yield one("causal-square", [k, k, v], is_causal=1)
+    yield one("gqa", [rand(2, 6, 4, 8), k, v])
+    yield one("gqa-causal", [rand(2, 6, 4, 8), k, v], is_causal=1)
+    yield one("mask", [q, k, v, rand(4, 6)])
+    yield one("mask-4d", [q, k, v, rand(2, 3, 4, 6)])
+    yield one("mask-3d", [q, k, v, rand(3, 4, 6)])
+    yield one("bool", [q, k, v, rand(4, 6) > -1])
+    empty = rand(2, 1, 4, 6) > -1
+    empty[0, 0, 2] = False
+    yield one("bool-empty-row", [q, k, v, empty])
+    yield one("bool-causal", [q, k, v, rand(4, 6) > -1], is_causal=1)
+    yield one("mask-causal", [q, k, v, rand(4, 6)], is_causal=1)
+    yield one("3d", [rand(2, 4, 24), rand(2, 6, 24), rand(2, 6, 15)], q_num_heads=3, kv_num_heads=3)
+    yield one("3d-gqa", [rand(2, 4, 48), rand(2, 6, 24), rand(2, 6, 15)], q_num_heads=6, kv_num_heads=3)
+    yield one("past", [q, k, v, None, rand(2, 3, 5, 8), rand(2, 3, 5, 5)], outputs=3)
+    yield one("past-causal", [q, rand(2, 3, 4, 8), rand(2, 3, 4, 5), None, rand(2, 3, 5, 8), rand(2, 3, 5, 5)],
+              outputs=3, is_causal=1)
+    yield one("past-mask", [q, k, v, rand(4, 11), rand(2, 3, 5, 8), rand(2, 3, 5, 5)], outputs=3)
+    for mode in (0, 1, 2, 3):
+        yield one(f"mode{mode}", [q, k, v, rand(4, 6)], outputs=[0, 3], qk_matmul_output_mode=mode)
+    yield one("mode1-softcap", [q, k, v, rand(4, 6)], outputs=[0, 3], qk_matmul_output_mode=1, softcap=1.5)
+    half = [a.astype(np.float16) for a in (q, k, v)]
+    yield one("f16", half)
+    yield one("f16-precision", half, softmax_precision=1)
+    yield one("symbol", [q, k, v], symbols=[["B", 3, "S", 8], ["B", 3, "T", 8], ["B", 3, "T", 5]], is_causal=1)
+
+
+def external_cache():
+    q, k, v = rand(2, 3, 4, 8), rand(2, 3, 6, 8), rand(2, 3, 6, 5)
+    length = np.array([3, 6], np.int64)
+    yield single("Attention24-length", "Attention", [q, k, v, None, None, None, length], opset=24)
+    yield single("Attention24-length-causal", "Attention", [q, k, v, None, None, None, length], opset=24, is_causal=1)
+    yield single("Attention24-short-mask", "Attention", [q, k, v, rand(4, 5)], opset=24)
+
+
+def contrib_attention():
+    q, k, v = rand(2, 4, 24), rand(2, 6, 24), rand(2, 6, 24)
+
+    def mha(name, operands, **kw):
+        return single("MultiHeadAttention-" + name, "MultiHeadAttention", operands, domain=MS, num_heads=3, **kw)
+    yield mha("plain", [q, k, v])
+    yield mha("bias", [q, k, v, K(rand(72))])
+    yield mha("scale", [q, k, v], scale=0.2)
+    yield mha("attention-bias", [q, k, v, None, None, rand(2, 3, 4, 6)])
+    yield mha("attention-bias-broadcast", [q, k, v, None, None, rand(1, 1, 4, 6)])
+    yield mha("padding", [q, k, v, None, np.array([[1, 1, 1, 1, 0, 0], [1, 1, 1, 1, 1, 1]], np.int32)])
+    yield mha("lengths", [q, k, v, None, np.array([4, 6], np.int32)])
+    yield mha("unidirectional", [k, k, v], unidirectional=1)
+    yield mha("heads", [q, rand(2, 3, 6, 8), rand(2, 3, 6, 8)])
+
+    def gqa(name, heads, kv, operands, **kw):
+        return single("GroupQueryAttention-" + name, "GroupQueryAttention", operands, domain=MS, num_heads=heads,
+                      kv_num_heads=kv, **kw)
+    s = 5
+    lengths, total = np.full((2,), s - 1, np.int32), K(np.array(s, np.int32))
+    q, k, v = rand(2, s, 6 * 16), rand(2, s, 2 * 16), rand(2, s, 2 * 16)
+    cos, sin = K(np.cos(rand(20, 8))), K(np.sin(rand(20, 8)))
+    yield gqa("plain", 6, 2, [q, k, v, None, None, lengths, total], outputs=3)
+    yield gqa("scale", 6, 2, [q, k, v, None, None, lengths, total], outputs=3, scale=0.5)
+    yield gqa("softcap", 6, 2, [q, k, v, None, None, lengths, total], outputs=3, softcap=1.5)
+    yield gqa("packed", 6, 2, [rand(2, s, 10 * 16), None, None, None, None, lengths, total], outputs=3)
+    yield gqa("window", 6, 2, [q, k, v, None, None, lengths, total], outputs=3, local_window_size=2)
+    yield gqa("rotary", 6, 2, [q, k, v, None, None, lengths, total, cos, sin], outputs=3, do_rotary=1)
+    yield gqa("rotary-interleaved", 6, 2, [q, k, v, None, None, lengths, total, cos, sin], outputs=3, do_rotary=1,
+              rotary_interleaved=1)
+
+
+def rotary():
+    x4, x3 = rand(2, 3, 5, 8), rand(2, 5, 24)
+    cos, sin = rand(12, 4), rand(12, 4)
+    ids = np.tile(np.arange(5, dtype=np.int64), (2, 1))
+    for tag, x, kw in [("4d", x4, {}), ("3d", x3, {"num_heads": 3})]:
+        yield single(f"RotaryEmbedding-{tag}", "RotaryEmbedding", [x, rand(2, 5, 4), rand(2, 5, 4)], opset=23, **kw)
+        yield single(f"RotaryEmbedding-{tag}-interleaved", "RotaryEmbedding", [x, rand(2, 5, 4), rand(2, 5, 4)],
+                     opset=23, interleaved=1, **kw)
+        yield single(f"RotaryEmbedding-{tag}-partial", "RotaryEmbedding", [x, rand(2, 5, 2), rand(2, 5, 2)],
+                     opset=23, rotary_embedding_dim=4, **kw)
+    yield single("RotaryEmbedding-positions-constant", "RotaryEmbedding", [x4[:1], K(cos), K(sin), K(ids[:1] + 3)], opset=23)
+    yield single("RotaryEmbedding-positions", "RotaryEmbedding", [x4, cos, sin, ids[:, ::-1].copy()], opset=23)
+    yield single("MS-RotaryEmbedding-offset", "RotaryEmbedding", [x3, K(np.array([2], np.int64)), cos, sin], domain=MS)
+    yield single("MS-RotaryEmbedding-offset-input", "RotaryEmbedding", [x3, np.array([2], np.int64), cos, sin], domain=MS)
+    yield single("MS-RotaryEmbedding-positions", "RotaryEmbedding", [x3, ids, cos, sin], domain=MS, num_heads=3)
+    yield single("MS-RotaryEmbedding-4d", "RotaryEmbedding", [x4, ids, cos, sin], domain=MS, interleaved=1)
+
+
+def cases():
+    yield from products()
+    yield from attention(23)
+    yield from attention(24)
+    yield from external_cache()
+    yield from contrib_attention()
+    yield from rotary()

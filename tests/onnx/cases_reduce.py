@@ -1,0 +1,84 @@
+"""Reductions, softmax, normalisations, scans."""
+
+import numpy as np
+
+from case import MS, K, ints, rand, single
+
+
+def reductions():
+    x = rand(2, 3, 4, low=0.2)
+    for op in ["ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceL1", "ReduceL2",
+               "ReduceSumSquare", "ReduceLogSum", "ReduceLogSumExp"]:
+        yield single(op + "-last", op, [x, ints(-1)], opset=18)
+        yield single(op + "-two", op, [x, ints(2, 0)], opset=18, keepdims=0)
+        yield single(op + "-all", op, [x], opset=18)
+        yield single(op + "-noop", op, [x, K(np.array([], np.int64))], opset=18, noop_with_empty_axes=1)
+        if op == "ReduceSum":
+            yield single(op + "-13", op, [x, ints(1)], opset=13)
+        else:
+            yield single(op + "-13", op, [x], opset=13, axes=[1], by="runtime")
+    yield single("ReduceSum-int", "ReduceSum", [np.arange(6).reshape(2, 3), ints(1)], opset=13)
+    yield single("ReduceMax-int", "ReduceMax", [np.arange(6).reshape(2, 3), ints(1)], opset=18)
+    yield single("ReduceMax-bool", "ReduceMax", [rand(2, 3) > 0, ints(1)], opset=20)
+    yield single("ReduceMean-f16", "ReduceMean", [rand(2, 300, dtype=np.float16), ints(1)], opset=18)
+    yield single("ReduceSum-symbol", "ReduceMean", [x, ints(1)], opset=18, symbols=[["B", "S", 4]])
+    for axis in (-1, 0, 1):
+        yield single(f"Softmax{axis}", "Softmax", [x], opset=13, axis=axis)
+        yield single(f"LogSoftmax{axis}", "LogSoftmax", [x], opset=13, axis=axis)
+    yield single("Softmax-f16", "Softmax", [rand(3, 40, dtype=np.float16, low=-14, high=14)])
+    ties = np.array([[2, 5, 5, 1], [7, 7, 0, 7]], np.float32)
+    for op in ["ArgMax", "ArgMin"]:
+        for axis in (0, 1, -1):
+            yield single(f"{op}{axis}", op, [ties], axis=axis)
+            yield single(f"{op}{axis}-last-flat", op, [ties], axis=axis, select_last_index=1, keepdims=0)
+        yield single(op + "-int", op, [ties.astype(np.int64)], axis=1)
+    for exclusive in (0, 1):
+        for reverse in (0, 1):
+            yield single(f"CumSum-{exclusive}{reverse}", "CumSum", [x, K(np.array(1, np.int64))],
+                         exclusive=exclusive, reverse=reverse)
+    yield single("CumSum-last", "CumSum", [rand(2, 70), K(np.array(-1, np.int32))])
+
+
+def norms():
+    x, g, b = rand(2, 6, 8), rand(8), rand(8)
+    yield single("LayerNormalization", "LayerNormalization", [x, g, b], opset=17)
+    yield single("LayerNormalization-3", "LayerNormalization", [x, g, b], opset=17, outputs=3)
+    yield single("LayerNormalization-axis", "LayerNormalization", [x, rand(6, 8), rand(6, 8)], opset=17, axis=1, epsilon=1e-3)
+    yield single("LayerNormalization-plain", "LayerNormalization", [x, K(g)], opset=17)
+    yield single("LayerNormalization-f16", "LayerNormalization",
+                 [x.astype(np.float16), g.astype(np.float16), b.astype(np.float16)], opset=17)
+    yield single("LayerNormalization-symbol", "LayerNormalization", [x, g, b], opset=17, symbols=[["B", "S", 8]])
+    yield single("RMSNormalization", "RMSNormalization", [x, g], opset=23)
+    yield single("RMSNormalization-axis", "RMSNormalization", [x, rand(6, 8)], opset=23, axis=-2, epsilon=1e-2)
+    yield single("SimplifiedLayerNormalization", "SimplifiedLayerNormalization", [x, g], by="runtime", epsilon=1e-5)
+    skip = rand(2, 6, 8)
+    yield single("SkipLayerNormalization", "SkipLayerNormalization", [x, skip, g, b, rand(8)], domain=MS,
+                 outputs=[0, 3], epsilon=1e-5)
+    yield single("SkipLayerNormalization-plain", "SkipLayerNormalization", [x, skip, g], domain=MS)
+    yield single("SkipSimplifiedLayerNormalization", "SkipSimplifiedLayerNormalization", [x, skip, g, rand(8)],
+                 domain=MS, outputs=[0, 3], epsilon=1e-5)
+    image, c6 = rand(2, 6, 4, 5), [rand(6), rand(6)]
+    yield single("GroupNormalization-18", "GroupNormalization", [image, rand(3), rand(3)], opset=18,
+                 num_groups=3, by=group_norm_18)
+    yield single("GroupNormalization-21", "GroupNormalization", [image, *c6], opset=21, num_groups=2)
+    yield single("InstanceNormalization", "InstanceNormalization", [image, *c6])
+    yield single("BatchNormalization", "BatchNormalization",
+                 [image, *c6, rand(6), rand(6, low=0.5)], opset=15)
+    yield single("LpNormalization-1", "LpNormalization", [x], axis=1, p=1, by="runtime")
+    yield single("LpNormalization-2", "LpNormalization", [x])
+    yield single("GlobalAveragePool", "GlobalAveragePool", [image])
+    yield single("GlobalMaxPool", "GlobalMaxPool", [image])
+
+
+def group_norm_18(feeds):
+    """Until opset 20 scale and bias have one element per group."""
+    x, scale, bias = feeds["x0"], feeds["x1"], feeds["x2"]
+    parts = x.reshape(x.shape[0], scale.size, -1).astype(np.float64)
+    normal = (parts - parts.mean(-1, keepdims=True)) / np.sqrt(parts.var(-1, keepdims=True) + 1e-5)
+    y = normal * scale[None, :, None] + bias[None, :, None]
+    return {"y0": y.reshape(x.shape).astype(np.float32)}
+
+
+def cases():
+    yield from reductions()
+    yield from norms()

@@ -1,0 +1,162 @@
+"""Views, index arithmetic, reference kernels, functions and branches."""
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper
+
+from case import K, graph_case, ints, rand, single
+
+N = helper.make_node
+
+
+def views():
+    x = rand(2, 3, 4)
+    for name, shape in [("flat", [24]), ("minus", [2, -1]), ("zero", [0, 12]), ("split", [2, 3, 2, 2]), ("both", [0, -1, 2])]:
+        yield single("Reshape-" + name, "Reshape", [x, ints(*shape)])
+    yield single("Transpose", "Transpose", [x])
+    yield single("Transpose-perm", "Transpose", [x, ], perm=[1, 0, 2])
+    one = rand(1, 3, 1, 4)
+    yield single("Squeeze", "Squeeze", [one])
+    yield single("Squeeze-axes", "Squeeze", [one, ints(-2)])
+    yield single("Unsqueeze", "Unsqueeze", [x, ints(0, -1)])
+    for axis in (0, 1, 2, 3, -1):
+        yield single(f"Flatten{axis}", "Flatten", [x], axis=axis)
+    yield single("Expand", "Expand", [rand(3, 1), ints(2, 1, 6)])
+    yield single("Expand-smaller", "Expand", [rand(2, 3), ints(1, 1)])
+    yield single("Concat", "Concat", [x, rand(2, 5, 4)], axis=1)
+    yield single("Concat-last", "Concat", [x, rand(2, 3, 1), rand(2, 3, 2)], axis=-1)
+    yield single("Split-13", "Split", [rand(6, 4), ints(2, 4)], opset=13, outputs=2)
+    yield single("Split-13-equal", "Split", [rand(6, 4)], opset=13, outputs=3, by="runtime")
+    yield single("Split-18", "Split", [rand(7, 4)], opset=18, outputs=3, num_outputs=3)
+    yield single("Split-axis", "Split", [rand(2, 6), ints(1, 2, 3)], opset=18, outputs=3, axis=-1)
+    for name, bounds in [("plain", ([1], [3])), ("axes", ([0, 1], [2, 3], [1, 2])), ("steps", ([0], [4], [2], [2])),
+                         ("negative", ([-3], [-1], [2])), ("reverse", ([-1], [-100], [2], [-1])),
+                         ("clamped", ([1], [1 << 40], [2])), ("reverse-step", ([3], [0], [2], [-2]))]:
+        yield single("Slice-" + name, "Slice", [x, *[ints(*b) for b in bounds]])
+    yield single("Tile", "Tile", [rand(2, 3), ints(2, 3)])
+    yield single("Pad", "Pad", [rand(2, 3), ints(1, 0, 0, 2)])
+    yield single("Pad-value", "Pad", [rand(2, 3), ints(0, 1, 0, 1), K(np.float32(5))])
+    yield single("Pad-negative", "Pad", [rand(4, 5), ints(-1, 1, 0, -2)], by="runtime")
+    yield single("Pad-reflect", "Pad", [rand(4, 5), ints(2, 1, 1, 3)], mode="reflect")
+    yield single("Pad-edge", "Pad", [rand(4, 5), ints(2, 1, 1, 3)], mode="edge")
+    yield single("Pad-wrap", "Pad", [rand(4, 5), ints(2, 1, 1, 3)], opset=19, mode="wrap")
+    yield single("Pad-axes", "Pad", [rand(4, 5), ints(1, 2), None, ints(-1)], opset=18, by="runtime")
+    yield single("DepthToSpace", "DepthToSpace", [rand(1, 8, 2, 3)], blocksize=2)
+    yield single("DepthToSpace-crd", "DepthToSpace", [rand(1, 8, 2, 3)], blocksize=2, mode="CRD")
+    yield single("SpaceToDepth", "SpaceToDepth", [rand(1, 2, 4, 6)], blocksize=2)
+
+
+def indices():
+    x = rand(4, 6)
+    for upper in (0, 1):
+        for k in (-1, 0, 2):
+            yield single(f"Trilu-{upper}{k}", "Trilu", [x, K(np.array(k, np.int64))], upper=upper)
+    yield single("Trilu-batch", "Trilu", [rand(2, 3, 3)])
+    yield single("EyeLike", "EyeLike", [x], k=1, dtype=TensorProto.FLOAT)
+    yield single("OneHot", "OneHot", [np.array([1, -1, 3], np.int64), K(np.array(4, np.int64)), K(np.array([0.5, 2], np.float32))])
+    yield single("OneHot-axis", "OneHot", [np.array([[1, 0], [3, 2]], np.int64), K(np.array(4, np.int64)), K(np.array([0, 1], np.float32))], axis=0)
+    yield single("Shape", "Shape", [rand(2, 3, 4)], start=1)
+    yield single("Size", "Size", [rand(2, 3, 4)])
+    yield single("ConstantOfShape", "ConstantOfShape", [ints(2, 3)],
+                 value=helper.make_tensor("v", TensorProto.FLOAT, [1], [1.5]))
+    yield single("Range", "Range", [K(np.array(a, np.int64)) for a in (3, 20, 4)])
+    yield single("Range-float", "Range", [K(np.array(a, np.float32)) for a in (1, 0, -0.25)])
+    yield single("Constant", "Constant", [], value_floats=[1.0, 2.0, 3.5])
+
+
+def graphs():
+    x = rand(2, 5, 8)
+    yield graph_case("shape-arithmetic", [
+        N("Shape", ["x"], ["s"]), N("Gather", ["s", "zero"], ["b"]), N("Gather", ["s", "one"], ["t"]),
+        N("Unsqueeze", ["b", "axis"], ["b1"]), N("Unsqueeze", ["t", "axis"], ["t1"]),
+        N("Concat", ["b1", "t1", "heads"], ["shape"], axis=0), N("Reshape", ["x", "shape"], ["r"]),
+        N("Transpose", ["r"], ["y"], perm=[0, 2, 1, 3])], {"x": x}, ["y"],
+        {"zero": np.array(0), "one": np.array(1), "axis": np.array([0]), "heads": np.array([2, 4])},
+        symbols={"x": ["B", "S", 8]})
+    yield graph_case("causal-mask", [
+        N("Shape", ["x"], ["s"], start=1, end=2), N("Squeeze", ["s"], ["n"]),
+        N("Range", ["zero", "n", "one"], ["r"]), N("Unsqueeze", ["r", "last"], ["rows"]),
+        N("Unsqueeze", ["r", "first"], ["cols"]), N("LessOrEqual", ["cols", "rows"], ["keep"]),
+        N("Where", ["keep", "x", "hide"], ["y"])], {"x": rand(3, 6, 6)}, ["y"],
+        {"zero": np.array(0), "one": np.array(1), "last": np.array([1]), "first": np.array([0]),
+         "hide": np.array(-1e9, np.float32)}, symbols={"x": ["B", "S", "S"]})
+    yield graph_case("expand-where", [
+        N("Shape", ["x"], ["s"]), N("Equal", ["want", "minus"], ["eq"]), N("Where", ["eq", "s", "want"], ["shape"]),
+        N("Expand", ["v", "shape"], ["e"]), N("Add", ["e", "x"], ["y"])], {"x": x, "v": rand(8)}, ["y"],
+        {"want": np.array([-1, 5, -1]), "minus": np.array([-1])}, symbols={"x": ["B", 5, 8]})
+    yield graph_case("half-by-shape", [
+        N("Shape", ["x"], ["s"], start=-1), N("Div", ["s", "two"], ["h"]),
+        N("Slice", ["x", "zero", "h", "last"], ["a"]), N("Slice", ["x", "h", "s", "last"], ["b"]),
+        N("Neg", ["b"], ["c"]), N("Concat", ["c", "a"], ["y"], axis=-1)], {"x": x}, ["y"],
+        {"two": np.array([2]), "zero": np.array([0]), "last": np.array([-1])}, symbols={"x": ["B", "S", 8]})
+    yield graph_case("out-of-order", [
+        N("Neg", ["a"], ["y"], name="second"), N("Exp", ["x"], ["a"], name="first")], {"x": x}, ["y"],
+        by=lambda f: {"y": -np.exp(f["x"])})
+    yield graph_case("dead-node", [N("Exp", ["x"], ["y"]), N("Hardmax", ["x"], ["unused"])], {"x": x}, ["y"])
+    yield graph_case("input-is-output", [N("Exp", ["x"], ["z"])], {"x": x}, ["x", "z"], by=lambda f: {"x": f["x"], "z": np.exp(f["x"])})
+    yield graph_case("scalar-form-output", [N("Shape", ["x"], ["y"])], {"x": x}, ["y"], symbols={"x": ["B", "S", 8]})
+    yield graph_case("gather-slice", [N("Gather", ["x", "i"], ["y"], axis=1)], {"x": x}, ["y"], {"i": np.array(-2)})
+    yield graph_case("gather-range", [N("Gather", ["x", "i"], ["y"], axis=1)], {"x": x}, ["y"], {"i": np.array([[3, 2], [1, 0]])})
+    yield graph_case("softmax-guard", [
+        N("Add", ["x", "m"], ["a"]), N("Softmax", ["a"], ["s"]), N("IsNaN", ["s"], ["bad"]),
+        N("Where", ["bad", "zero", "s"], ["y"])], {"x": rand(3, 4), "m": np.where(np.arange(12).reshape(3, 4) < 4, -np.inf, 0).astype(np.float32)},
+        ["y"], {"zero": np.array(0, np.float32)})
+    yield from branches()
+    yield from functions()
+
+
+def branches():
+    def branch(name, op):
+        return helper.make_graph([N(op, ["x"], [name])], name, [], [helper.make_empty_tensor_value_info(name)])
+    for value in (True, False):
+        yield graph_case(f"If-{value}", [N("If", ["c"], ["y"], then_branch=branch("t", "Exp"), else_branch=branch("e", "Neg"))],
+                         {"x": rand(3)}, ["y"], {"c": np.array(value)}, by="runtime")
+
+
+def reference(name, to):
+    """An attribute whose value is the attribute `to` of the function around it."""
+    made = onnx.AttributeProto(name=name, ref_attr_name=to, type=onnx.AttributeProto.FLOAT)
+    return made
+
+
+def functions():
+    opsets = [helper.make_opsetid("", 20), helper.make_opsetid("own", 1)]
+    inner_node = N("LeakyRelu", ["a"], ["b"])
+    inner_node.attribute.append(reference("alpha", "slope"))
+    inner = helper.make_function("own", "Inner", ["a"], ["b"], [inner_node], opsets, attributes=["slope"])
+    call = N("Inner", ["t"], ["u"], domain="own")
+    call.attribute.append(reference("slope", "strength"))
+    outer = helper.make_function("own", "Outer", ["p", "q"], ["u"], [N("Sub", ["p", "q"], ["t"]), call], opsets, attributes=["strength"])
+    yield graph_case("functions", [N("Outer", ["x", "y"], ["z"], domain="own", strength=0.25),
+                                   N("Outer", ["z", "x"], ["w"], domain="own", strength=0.5)],
+                     {"x": rand(4), "y": rand(4)}, ["z", "w"], functions=[inner, outer], by="runtime")
+    default = helper.make_function("own", "Default", ["a"], ["b"], [inner_node], opsets,
+                                   attribute_protos=[helper.make_attribute("slope", 0.125)])
+    yield graph_case("function-default", [N("Default", ["x"], ["y"], domain="own")], {"x": rand(5)}, ["y"], functions=[default],
+                     by=lambda f: {"y": np.where(f["x"] < 0, f["x"] * np.float32(0.125), f["x"])})
+
+
+def kernels():
+    x = rand(3, 5, 4)
+    yield single("Gather", "Gather", [x, np.array([[0, 4], [2, -1]], np.int64)], axis=1)
+    yield single("GatherElements", "GatherElements", [rand(3, 3), np.array([[1, 0], [2, -2]], np.int64)], axis=1)
+    yield single("GatherND", "GatherND", [x, np.array([[0, 1], [2, 4]], np.int64)])
+    yield single("GatherND-batch", "GatherND", [rand(2, 3, 4), np.array([[1], [2]], np.int64)], batch_dims=1)
+    yield single("TopK", "TopK", [rand(3, 7), ints(3)], outputs=2)
+    yield single("TopK-smallest", "TopK", [rand(3, 7), ints(2)], outputs=2, largest=0, axis=0)
+    yield single("ScatterND", "ScatterND", [rand(4, 3), np.array([[1], [3]], np.int64), rand(2, 3)])
+    yield single("ScatterElements", "ScatterElements", [rand(4, 3), np.array([[1, 0, 2]], np.int64), rand(1, 3)])
+    image = rand(2, 4, 7, 6)
+    yield single("Conv", "Conv", [image, rand(3, 4, 3, 3), rand(3)])
+    yield single("Conv-all", "Conv", [image, rand(6, 2, 3, 2)], group=2, strides=[2, 1], pads=[1, 0, 2, 1], dilations=[1, 2])
+    yield single("Conv-same", "Conv", [image, rand(3, 4, 3, 3)], auto_pad="SAME_UPPER", strides=[2, 2])
+    yield single("MaxPool", "MaxPool", [image], kernel_shape=[2, 3], strides=[2, 1], pads=[0, 1, 0, 1])
+    yield single("MaxPool-ceil", "MaxPool", [image], kernel_shape=[3, 3], strides=[2, 2], ceil_mode=1)
+    yield single("AveragePool", "AveragePool", [image], kernel_shape=[2, 2], pads=[1, 1, 0, 0], count_include_pad=1)
+
+
+def cases():
+    yield from views()
+    yield from indices()
+    yield from graphs()
+    yield from kernels()
