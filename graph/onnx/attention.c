@@ -27,7 +27,9 @@ static bb_onnx_value *out_of_groups(const bb_onnx_node *n, bb_onnx_value *v,
 static const bb_extent *group_of(const bb_onnx_node *n, const bb_onnx_value *q,
                                  const bb_onnx_value *k) {
   const bb_extent *group = bb_extent_divide(n->m->program, q->shape[1], k->shape[1]);
-  if (!group) bb_onnx_refuse(n, "heads of keys %s do not divide those of queries %s", bb_onnx_shape_text(n->m, k), bb_onnx_shape_text(n->m, q));
+  if (!group)
+    bb_onnx_refuse(n, "heads of keys %s do not divide those of queries %s",
+                   bb_onnx_shape_text(n->m, k), bb_onnx_shape_text(n->m, q));
   return bb_onnx_is_one(group) ? NULL : group;
 }
 
@@ -35,12 +37,12 @@ static const bb_extent *group_of(const bb_onnx_node *n, const bb_onnx_value *q,
 static bb_onnx_value *score(const bb_onnx_node *n, bb_onnx_value *q, bb_onnx_value *k) {
   const bb_extent *group = group_of(n, q, k);
   if (!group)
-    return bb_onnx_contract(n, q, k, (const int64_t[]){B, H, S, D}, (const int64_t[]){B, H, T, D}, 4,
-                            (const int64_t[]){B, H, S, T});
+    return bb_onnx_contract(n, q, k, (const int64_t[]){B, H, S, D}, (const int64_t[]){B, H, T, D},
+                            4, (const int64_t[]){B, H, S, T});
   bb_onnx_value *grouped = in_groups(n, q, k->shape[1], group);
-  bb_onnx_value *t = bb_onnx_contract(n, grouped, k, (const int64_t[]){B, H, G, S, D},
-                                      (const int64_t[]){B, H, T, D}, 5,
-                                      (const int64_t[]){B, H, G, S, T});
+  bb_onnx_value *t =
+      bb_onnx_contract(n, grouped, k, (const int64_t[]){B, H, G, S, D},
+                       (const int64_t[]){B, H, T, D}, 5, (const int64_t[]){B, H, G, S, T});
   return out_of_groups(n, t, q->shape[1]);
 }
 
@@ -51,9 +53,9 @@ static bb_onnx_value *weigh(const bb_onnx_node *n, bb_onnx_value *weights, bb_on
     return bb_onnx_contract(n, weights, v, (const int64_t[]){B, H, S, T},
                             (const int64_t[]){B, H, T, D}, 4, (const int64_t[]){B, H, S, D});
   bb_onnx_value *grouped = in_groups(n, weights, v->shape[1], group);
-  bb_onnx_value *y = bb_onnx_contract(n, grouped, v, (const int64_t[]){B, H, G, S, T},
-                                      (const int64_t[]){B, H, T, D}, 5,
-                                      (const int64_t[]){B, H, G, S, D});
+  bb_onnx_value *y =
+      bb_onnx_contract(n, grouped, v, (const int64_t[]){B, H, G, S, T},
+                       (const int64_t[]){B, H, T, D}, 5, (const int64_t[]){B, H, G, S, D});
   return out_of_groups(n, y, weights->shape[1]);
 }
 
@@ -75,7 +77,8 @@ static bb_onnx_value *lengthen(const bb_onnx_node *n, bb_onnx_value *mask, const
   const bb_extent *shape[BB_ONNX_RANK];
   memcpy(shape, mask->shape, mask->rank * sizeof *shape);
   shape[last] = bb_onnx_number(n->m, want - has);
-  const bb_expr *hide = bb_expr_const(n->m->program, mask->dtype, mask->dtype == BB_BOOL ? 0 : -INFINITY);
+  const bb_expr *hide =
+      bb_expr_const(n->m->program, mask->dtype, mask->dtype == BB_BOOL ? 0 : -INFINITY);
   bb_onnx_value *part[2] = {mask, bb_onnx_value_of_form(n->m, hide, mask->rank, shape)};
   return bb_onnx_concat(n, 2, part, last);
 }
@@ -85,7 +88,8 @@ static bb_onnx_value *apply_mask(const bb_onnx_node *n, bb_onnx_value *t, bb_onn
   mask = lengthen(n, mask, t->shape[3]);
   bb_onnx_value *v[2] = {t, mask};
   if (mask->dtype == BB_BOOL) return keep(n, bb_onnx_arg(n, 1, mask), 2, v);
-  if (!bb_dtype_is_float(mask->dtype)) bb_onnx_refuse(n, "the mask is %s", bb_dtype_name(mask->dtype));
+  if (!bb_dtype_is_float(mask->dtype))
+    bb_onnx_refuse(n, "the mask is %s", bb_dtype_name(mask->dtype));
   v[1] = bb_onnx_cast(n, mask, t->dtype);
   return bb_onnx_binary_map(n, BB_X_ADD, t, v[1]);
 }
@@ -136,9 +140,11 @@ static bb_onnx_value *softmax(const bb_onnx_node *n, bb_onnx_value *x, bool may_
 static void check_operands(const bb_onnx_node *n, const bb_onnx_scores *s) {
   const bb_onnx_value *q = s->q, *k = s->k, *v = s->v;
   bb_onnx_want_float(n, q);
-  if (q->rank != 4 || k->rank != 4 || v->rank != 4) bb_onnx_refuse(n, "queries, keys and values have not 4 axes");
-  bool fits = q->shape[0] == k->shape[0] && k->shape[0] == v->shape[0] && q->shape[3] == k->shape[3] &&
-              k->shape[1] == v->shape[1] && k->shape[2] == v->shape[2];
+  if (q->rank != 4 || k->rank != 4 || v->rank != 4)
+    bb_onnx_refuse(n, "queries, keys and values have not 4 axes");
+  bool fits = q->shape[0] == k->shape[0] && k->shape[0] == v->shape[0] &&
+              q->shape[3] == k->shape[3] && k->shape[1] == v->shape[1] &&
+              k->shape[2] == v->shape[2];
   if (!fits)
     bb_onnx_refuse(n, "queries %s, keys %s and values %s do not fit", bb_onnx_shape_text(n->m, q),
                    bb_onnx_shape_text(n->m, k), bb_onnx_shape_text(n->m, v));
@@ -159,7 +165,8 @@ void bb_onnx_attend(const bb_onnx_node *n, bb_onnx_scores *s) {
   if (s->mask) t = apply_mask(n, t, s->mask);
   t = apply_coordinates(n, t, s);
   if (t->rank != 4 || memcmp(t->shape, s->raw->shape, 4 * sizeof *t->shape) != 0)
-    bb_onnx_refuse(n, "the mask does not broadcast to the scores %s", bb_onnx_shape_text(n->m, s->raw));
+    bb_onnx_refuse(n, "the mask does not broadcast to the scores %s",
+                   bb_onnx_shape_text(n->m, s->raw));
   s->masked = t;
   bool wider = s->precision == BB_F64 || (s->precision == BB_F32 && dtype != BB_F64);
   if (wider) t = bb_onnx_cast(n, t, s->precision);
@@ -178,7 +185,8 @@ static double default_scale(const bb_onnx_node *n, const bb_onnx_value *q) {
 
 /* past joined with what is new, along the sequence; false, and the node noted, if that cannot be. */
 static bool join_past(bb_onnx_node *n, bb_onnx_value *past, bb_onnx_value **v) {
-  if (past->rank != 4) bb_onnx_refuse(n, "a cache of shape %s has not 4 axes", bb_onnx_shape_text(n->m, past));
+  if (past->rank != 4)
+    bb_onnx_refuse(n, "a cache of shape %s has not 4 axes", bb_onnx_shape_text(n->m, past));
   bool numbers = bb_extent_value(past->shape[2]) >= 0 && bb_extent_value((*v)->shape[2]) >= 0;
   if (!numbers) {
     bb_onnx_unsupported(n, "a cache whose length is known only at run time");

@@ -50,15 +50,16 @@ static Onnx__AttributeProto__AttributeType type_of(const Onnx__AttributeProto *a
 const Onnx__AttributeProto *bb_onnx_attribute(const bb_onnx_node *n, const char *name,
                                               Onnx__AttributeProto__AttributeType type) {
   const Onnx__AttributeProto *a = find(n, name);
-  if (a && type_of(a) != type)
-    bb_onnx_refuse(n, "attribute %s has the wrong type", name);
+  if (a && type_of(a) != type) bb_onnx_refuse(n, "attribute %s has the wrong type", name);
   bool empty = a && ((type == ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__TENSOR && !a->t) ||
                      (type == ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__GRAPH && !a->g));
   if (empty) bb_onnx_refuse(n, "attribute %s has no value", name);
   return a;
 }
 
-bool bb_onnx_has(const bb_onnx_node *n, const char *name) { return find(n, name) != NULL; }
+bool bb_onnx_has(const bb_onnx_node *n, const char *name) {
+  return find(n, name) != NULL;
+}
 
 int64_t bb_onnx_int(const bb_onnx_node *n, const char *name, int64_t otherwise) {
   const Onnx__AttributeProto *a =

@@ -6,9 +6,31 @@
 
 /* The formulas of elementwise.c. */
 enum {
-  F_RECIPROCAL, F_TAN, F_SINH, F_COSH, F_ASINH, F_ACOSH, F_ATANH, F_RELU, F_SIGMOID,
-  F_LEAKY_RELU, F_THRESHOLDED_RELU, F_ELU, F_CELU, F_SELU, F_SHRINK, F_SOFTPLUS, F_SOFTSIGN,
-  F_HARD_SIGMOID, F_HARD_SWISH, F_MISH, F_GELU, F_TANH_GELU, F_SWISH, F_QUICK_GELU, F_COUNT
+  F_RECIPROCAL,
+  F_TAN,
+  F_SINH,
+  F_COSH,
+  F_ASINH,
+  F_ACOSH,
+  F_ATANH,
+  F_RELU,
+  F_SIGMOID,
+  F_LEAKY_RELU,
+  F_THRESHOLDED_RELU,
+  F_ELU,
+  F_CELU,
+  F_SELU,
+  F_SHRINK,
+  F_SOFTPLUS,
+  F_SOFTSIGN,
+  F_HARD_SIGMOID,
+  F_HARD_SWISH,
+  F_MISH,
+  F_GELU,
+  F_TANH_GELU,
+  F_SWISH,
+  F_QUICK_GELU,
+  F_COUNT
 };
 
 /* The reductions of reduce.c. */
@@ -69,15 +91,15 @@ void bb_onnx_misc_node(const bb_onnx_node *n, const bb_misc *kernel, uint32_t ni
 
 /* Scores, masks, softmax and the weighted sum: what the attention operators have in common. */
 typedef struct bb_onnx_scores {
-  bb_onnx_value *q, *k, *v;   /* [B, heads, S, D], [B, kv_heads, T, D], [B, kv_heads, T, E] */
-  double scale, softcap;      /* softcap 0: none */
-  bb_onnx_value *mask;        /* bool: true attends; float: is added; NULL: none */
-  bool causal;                /* query i sees key j if j <= i + offset */
-  const bb_expr *offset;      /* NULL: 0 */
-  bb_onnx_value *length;      /* keys that are there, per batch ([B]); NULL: all */
-  bool from_length;           /* offset is length - S */
-  int64_t window;             /* keys that a query sees up to its own; 0: all */
-  bb_dtype precision;         /* of the softmax */
+  bb_onnx_value *q, *k, *v; /* [B, heads, S, D], [B, kv_heads, T, D], [B, kv_heads, T, E] */
+  double scale, softcap;    /* softcap 0: none */
+  bb_onnx_value *mask;      /* bool: true attends; float: is added; NULL: none */
+  bool causal;              /* query i sees key j if j <= i + offset */
+  const bb_expr *offset;    /* NULL: 0 */
+  bb_onnx_value *length;    /* keys that are there, per batch ([B]); NULL: all */
+  bool from_length;         /* offset is length - S */
+  int64_t window;           /* keys that a query sees up to its own; 0: all */
+  bb_dtype precision;       /* of the softmax */
   /* results */
   bb_onnx_value *raw, *capped, *masked, *weights, *out; /* out: [B, heads, S, E] */
 } bb_onnx_scores;

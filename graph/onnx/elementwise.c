@@ -104,8 +104,7 @@ static const bb_expr *linear_unit(const bb_onnx_node *n, int formula, const bb_e
   case F_THRESHOLDED_RELU:
     alpha = bb_onnx_float(n, "alpha", 1);
     return f_select(p, f_lt(p, f_num(p, x, alpha), x), x, zero);
-  case F_ELU:
-    return f_select(p, negative, exp_minus_one(p, x, bb_onnx_float(n, "alpha", 1), 1), x);
+  case F_ELU: return f_select(p, negative, exp_minus_one(p, x, bb_onnx_float(n, "alpha", 1), 1), x);
   case F_CELU:
     alpha = bb_onnx_float(n, "alpha", 1);
     return f_select(p, negative, exp_minus_one(p, x, alpha, alpha), x);
@@ -130,7 +129,8 @@ const bb_expr *bb_onnx_formula_of(const bb_onnx_node *n, int formula, const bb_e
   switch (formula) {
   case F_RECIPROCAL: return f_div(p, one, x);
   case F_TAN:
-    return f_div(p, bb_expr_make(p, BB_X_SIN, x, NULL, NULL), bb_expr_make(p, BB_X_COS, x, NULL, NULL));
+    return f_div(p, bb_expr_make(p, BB_X_SIN, x, NULL, NULL),
+                 bb_expr_make(p, BB_X_COS, x, NULL, NULL));
   case F_SINH: return half_of(p, BB_X_SUB, x);
   case F_COSH: return half_of(p, BB_X_ADD, x);
   case F_ASINH: return inverse_hyperbolic(p, x, 1);
@@ -192,7 +192,8 @@ void bb_onnx_biased(bb_onnx_node *n) {
 
 void bb_onnx_is_inf(bb_onnx_node *n) {
   bb_program *p = n->m->program;
-  bool positive = bb_onnx_int(n, "detect_positive", 1), negative = bb_onnx_int(n, "detect_negative", 1);
+  bool positive = bb_onnx_int(n, "detect_positive", 1),
+       negative = bb_onnx_int(n, "detect_negative", 1);
   bb_onnx_want_float(n, n->in[0]);
   const bb_expr *x = bb_onnx_arg(n, 0, n->in[0]), *zero = f_num(p, x, 0), *found = f_isinf(p, x);
   if (!positive) found = f_and(p, found, f_lt(p, x, zero));
@@ -221,7 +222,8 @@ void bb_onnx_swapped(bb_onnx_node *n) {
 void bb_onnx_logical(bb_onnx_node *n) {
   bb_expr_op op = (bb_expr_op)n->row->detail;
   for (uint32_t i = 0; i < n->nin; i++) want_bool(n, n->in[i]);
-  const bb_expr *a = bb_onnx_arg(n, 0, n->in[0]), *b = n->nin > 1 ? bb_onnx_arg(n, 1, n->in[1]) : NULL;
+  const bb_expr *a = bb_onnx_arg(n, 0, n->in[0]),
+                *b = n->nin > 1 ? bb_onnx_arg(n, 1, n->in[1]) : NULL;
   n->out[0] = bb_onnx_map(n, bb_expr_make(n->m->program, op, a, b, NULL), n->nin, n->in);
 }
 
@@ -314,15 +316,20 @@ void bb_onnx_cast_to(bb_onnx_node *n) {
   int64_t to = bb_onnx_int(n, "to", 0);
   bool small = to > 0 && to < 64;
   if (!small || !bb_onnx_dtype((int32_t)to, &dtype) || bb_onnx_dtype_widened((int32_t)to)) {
-    bb_onnx_unsupported(n, "a cast to %s", small ? bb_onnx_dtype_name((int32_t)to) : "an unknown type");
+    bb_onnx_unsupported(n, "a cast to %s",
+                        small ? bb_onnx_dtype_name((int32_t)to) : "an unknown type");
     return;
   }
   n->out[0] = bb_onnx_cast(n, n->in[0], dtype);
 }
 
-void bb_onnx_cast_like(bb_onnx_node *n) { n->out[0] = bb_onnx_cast(n, n->in[0], n->in[1]->dtype); }
+void bb_onnx_cast_like(bb_onnx_node *n) {
+  n->out[0] = bb_onnx_cast(n, n->in[0], n->in[1]->dtype);
+}
 
-void bb_onnx_identity(bb_onnx_node *n) { n->out[0] = n->in[0]; }
+void bb_onnx_identity(bb_onnx_node *n) {
+  n->out[0] = n->in[0];
+}
 
 /* Inference: the identity; the mask, if asked for, is true everywhere. */
 void bb_onnx_dropout(bb_onnx_node *n) {

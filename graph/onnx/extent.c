@@ -20,12 +20,13 @@ bool bb_onnx_is_number(const bb_extent *extent, int64_t value) {
   return bb_extent_value(extent) == value;
 }
 
-bool bb_onnx_is_one(const bb_extent *extent) { return bb_onnx_is_number(extent, 1); }
+bool bb_onnx_is_one(const bb_extent *extent) {
+  return bb_onnx_is_number(extent, 1);
+}
 
 const bb_extent *bb_onnx_product(bb_onnx *m, uint32_t count, const bb_extent *const *extent) {
   const bb_extent *product = bb_onnx_number(m, 1);
-  for (uint32_t i = 0; i < count; i++)
-    product = bb_extent_multiply(m->program, product, extent[i]);
+  for (uint32_t i = 0; i < count; i++) product = bb_extent_multiply(m->program, product, extent[i]);
   return product;
 }
 
@@ -72,8 +73,7 @@ static const bb_extent *as_product(bb_onnx *m, const bb_expr *e) {
     bool whole = e->number >= 0 && e->number <= HUGE_INDEX && e->number == floor(e->number);
     return whole ? bb_onnx_number(m, (int64_t)e->number) : NULL;
   }
-  if (e->op == BB_X_SYMBOL)
-    return bb_extent_symbol(m->program, m->program->symbol[e->index]);
+  if (e->op == BB_X_SYMBOL) return bb_extent_symbol(m->program, m->program->symbol[e->index]);
   if (e->op == BB_X_CAST && !bb_dtype_is_float(e->a[0]->dtype)) return as_product(m, e->a[0]);
   if (e->op != BB_X_MUL) return NULL;
   const bb_extent *a = as_product(m, e->a[0]), *b = a ? as_product(m, e->a[1]) : NULL;
@@ -108,8 +108,8 @@ static const bb_expr *tidy_comparison(bb_onnx *m, const bb_expr *e) {
   if (a == b) return truth(m, e->op == BB_X_EQ || e->op == BB_X_LE);
   bool a_known = a->op == BB_X_CONST, b_known = b->op == BB_X_CONST;
   double low_a = least(m, a), low_b = least(m, b);
-  bool above = b_known && low_a > b->number;  /* a > b */
-  bool below = a_known && a->number < low_b;  /* a < b */
+  bool above = b_known && low_a > b->number; /* a > b */
+  bool below = a_known && a->number < low_b; /* a < b */
   bool not_below = b_known && low_a >= b->number;
   bool not_above = a_known && a->number <= low_b;
   switch (e->op) {
@@ -148,7 +148,8 @@ static const bb_expr *tidy_sum(bb_onnx *m, const bb_expr *a, const bb_expr *b) {
     const bb_extent *one = x->factor ? bb_extent_divide(p, x, bb_onnx_number(m, x->factor)) : NULL;
     const bb_extent *same = one ? bb_extent_divide(p, y, one) : NULL;
     if (same && !same->count)
-      return bb_onnx_extent_expr(m, bb_extent_multiply(p, one, bb_onnx_number(m, x->factor + y->factor)));
+      return bb_onnx_extent_expr(
+          m, bb_extent_multiply(p, one, bb_onnx_number(m, x->factor + y->factor)));
   }
   return f_add(p, a, b);
 }
@@ -240,8 +241,12 @@ static void skip_spaces(reader *r) {
   while (*r->p == ' ') r->p++;
 }
 
-static bool letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
-static bool digit(char c) { return c >= '0' && c <= '9'; }
+static bool letter(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+}
+static bool digit(char c) {
+  return c >= '0' && c <= '9';
+}
 
 static const bb_expr *read_sum(reader *r);
 

@@ -33,21 +33,25 @@ static bool refuse_operands(bb_onnx_node *n, uint32_t first, uint32_t last, cons
 static bb_onnx_value *packed_part(const bb_onnx_node *n, bb_onnx_value *v, int64_t part) {
   const bb_extent *const *s = v->shape;
   bb_onnx_value *one = bb_onnx_slice(n, v, 3, part, 1, 1);
-  return bb_onnx_swap_heads(n, bb_onnx_reshape(n, one, 4, (const bb_extent *[]){s[0], s[1], s[2], s[4]}));
+  return bb_onnx_swap_heads(
+      n, bb_onnx_reshape(n, one, 4, (const bb_extent *[]){s[0], s[1], s[2], s[4]}));
 }
 
 /* What is added to one of queries, keys and values before the heads are split. */
 static bb_onnx_value *biased(const bb_onnx_node *n, bb_onnx_value *v, bb_onnx_value *bias,
                              int64_t *start) {
-  int64_t width = bb_extent_value(v->shape[2]), all = bias->rank == 1 ? bb_extent_value(bias->shape[0]) : -1;
-  if (width < 0 || all < *start + width) bb_onnx_refuse(n, "the bias %s does not fit", bb_onnx_shape_text(n->m, bias));
+  int64_t width = bb_extent_value(v->shape[2]),
+          all = bias->rank == 1 ? bb_extent_value(bias->shape[0]) : -1;
+  if (width < 0 || all < *start + width)
+    bb_onnx_refuse(n, "the bias %s does not fit", bb_onnx_shape_text(n->m, bias));
   bb_onnx_value *part = bb_onnx_slice(n, bias, 0, *start, 1, width);
   *start += width;
   return bb_onnx_binary_map(n, BB_X_ADD, v, part);
 }
 
 static void split_operands(bb_onnx_node *n, bb_onnx_scores *s, int64_t heads, bb_onnx_value *bias) {
-  bb_onnx_value *in[3] = {operand(n, 0), operand(n, 1), operand(n, 2)}, **to[3] = {&s->q, &s->k, &s->v};
+  bb_onnx_value *in[3] = {operand(n, 0), operand(n, 1), operand(n, 2)},
+                **to[3] = {&s->q, &s->k, &s->v};
   int64_t start = 0;
   for (int i = 0; i < 3; i++) {
     bb_onnx_value *v = in[i];
@@ -92,7 +96,8 @@ void bb_onnx_multi_head_attention(bb_onnx_node *n) {
     s.k = packed_part(n, operand(n, 1), 0);
     s.v = packed_part(n, operand(n, 1), 1);
   } else {
-    if (q->rank != 3 || !operand(n, 1) || !operand(n, 2)) bb_onnx_refuse(n, "queries, keys or values are missing");
+    if (q->rank != 3 || !operand(n, 1) || !operand(n, 2))
+      bb_onnx_refuse(n, "queries, keys or values are missing");
     split_operands(n, &s, heads, bias);
   }
   if (padding && padding->rank == 1 && padding->shape[0] == q->shape[0]) {
@@ -117,7 +122,9 @@ void bb_onnx_multi_head_attention(bb_onnx_node *n) {
 static void unpack(bb_onnx_node *n, bb_onnx_value *packed, int64_t heads, int64_t kv_heads,
                    bb_onnx_value *part[3]) {
   int64_t width = bb_extent_value(packed->shape[2]), start = 0;
-  if (width < 0 || width % (heads + 2 * kv_heads)) bb_onnx_refuse(n, "%lld and %lld heads do not fit %s", (long long)heads, (long long)kv_heads, bb_onnx_shape_text(n->m, packed));
+  if (width < 0 || width % (heads + 2 * kv_heads))
+    bb_onnx_refuse(n, "%lld and %lld heads do not fit %s", (long long)heads, (long long)kv_heads,
+                   bb_onnx_shape_text(n->m, packed));
   int64_t size = width / (heads + 2 * kv_heads);
   for (int i = 0; i < 3; i++) {
     int64_t length = size * (i ? kv_heads : heads);
@@ -132,7 +139,8 @@ static bb_onnx_value *angles(const bb_onnx_node *n, bb_onnx_value *table, bb_onn
   bb_program *p = n->m->program;
   const bb_extent *one = bb_onnx_number(n->m, 1), *line[2] = {one, sequence};
   int64_t length = bb_extent_value(sequence);
-  if (table->rank != 2) bb_onnx_refuse(n, "a rotary cache of shape %s has not 2 axes", bb_onnx_shape_text(n->m, table));
+  if (table->rank != 2)
+    bb_onnx_refuse(n, "a rotary cache of shape %s has not 2 axes", bb_onnx_shape_text(n->m, table));
   bb_onnx_value *rows;
   if (position) {
     rows = bb_onnx_gather_along(n, table, 0, position);
@@ -162,7 +170,8 @@ void bb_onnx_group_query_attention(bb_onnx_node *n) {
   int64_t heads = bb_onnx_int(n, "num_heads", 0), kv_heads = bb_onnx_int(n, "kv_num_heads", 0);
   int64_t window = bb_onnx_int(n, "local_window_size", -1);
   if (beyond_group_query(n)) return;
-  if (heads < 1 || kv_heads < 1 || heads > 1 << 20 || kv_heads > 1 << 20) bb_onnx_refuse(n, "its numbers of heads are out of range");
+  if (heads < 1 || kv_heads < 1 || heads > 1 << 20 || kv_heads > 1 << 20)
+    bb_onnx_refuse(n, "its numbers of heads are out of range");
   if (part[0]->rank != 3) bb_onnx_refuse(n, "input 0 has rank %u", part[0]->rank);
   if (!part[1] != !part[2]) bb_onnx_refuse(n, "keys come with values");
   if (!part[1]) unpack(n, part[0], heads, kv_heads, part);
@@ -176,8 +185,12 @@ void bb_onnx_group_query_attention(bb_onnx_node *n) {
     int64_t rotary = 2 * bb_extent_value(c->shape[3]);
     for (int i = 0; i < 2; i++) part[i] = bb_onnx_rotate(n, part[i], c, s, rotary, interleaved);
   }
-  bb_onnx_scores s = {.q = part[0], .k = part[1], .v = part[2], .causal = true,
-                      .precision = part[0]->dtype, .mask = operand(n, 10)};
+  bb_onnx_scores s = {.q = part[0],
+                      .k = part[1],
+                      .v = part[2],
+                      .causal = true,
+                      .precision = part[0]->dtype,
+                      .mask = operand(n, 10)};
   s.scale = scale_of(n, s.q);
   s.softcap = bb_onnx_float(n, "softcap", 0);
   s.window = window > 0 ? window : 0;

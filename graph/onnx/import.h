@@ -31,13 +31,13 @@ typedef struct bb_onnx_value {
   bb_dtype dtype;
   uint32_t rank;
   const bb_extent *const *shape;
-  uint32_t id;                     /* BB_NONE: not in the array program yet */
-  const bb_expr *form;             /* NULL: none known */
+  uint32_t id;         /* BB_NONE: not in the array program yet */
+  const bb_expr *form; /* NULL: none known */
   uint32_t elements;
-  const bb_expr *const *element;   /* row-major; NULL: none known */
-  const void *data;                /* a tensor of the file: its bytes */
+  const bb_expr *const *element; /* row-major; NULL: none known */
+  const void *data;              /* a tensor of the file: its bytes */
   size_t bytes;
-  bool unsupported;                /* made by an operator that has no converter */
+  bool unsupported; /* made by an operator that has no converter */
 } bb_onnx_value;
 
 typedef struct bb_onnx_frame bb_onnx_frame; /* scope.c: a graph or function body */
@@ -46,14 +46,14 @@ typedef struct bb_onnx {
   bb_program *program;
   bb_context *ctx;
   bb_array *array;
-  bb_arena *arena;            /* dies with the import */
-  const char *folder;         /* of external data; NULL: none */
+  bb_arena *arena;    /* dies with the import */
+  const char *folder; /* of external data; NULL: none */
   const Onnx__ModelProto *model;
-  bb_intern *functions;       /* scope.c */
-  uint32_t unsupported;       /* operators refused so far */
+  bb_intern *functions; /* scope.c */
+  uint32_t unsupported; /* operators refused so far */
   bb_buffer refusals;
-  uint32_t symbols;           /* made for extents without a name */
-  uint32_t nodes;             /* converted so far, inlined bodies included */
+  uint32_t symbols; /* made for extents without a name */
+  uint32_t nodes;   /* converted so far, inlined bodies included */
 } bb_onnx;
 
 struct bb_onnx_row;
@@ -63,12 +63,12 @@ typedef struct bb_onnx_node {
   const Onnx__NodeProto *proto;
   const bb_onnx_frame *frame;
   const struct bb_onnx_row *row;
-  const char *name;           /* the node's, or made from its first output; printable */
-  const char *domain;         /* "" for ai.onnx */
-  int64_t version;            /* of the domain, imported where the node stands */
-  uint32_t nin, nout;         /* trailing absent ones are not counted */
-  bb_onnx_value **in;         /* NULL: absent */
-  bb_onnx_value **out;        /* set by the converter */
+  const char *name;    /* the node's, or made from its first output; printable */
+  const char *domain;  /* "" for ai.onnx */
+  int64_t version;     /* of the domain, imported where the node stands */
+  uint32_t nin, nout;  /* trailing absent ones are not counted */
+  bb_onnx_value **in;  /* NULL: absent */
+  bb_onnx_value **out; /* set by the converter */
 } bb_onnx_node;
 
 typedef void bb_onnx_converter(bb_onnx_node *n);
@@ -78,8 +78,8 @@ typedef struct bb_onnx_row {
   uint32_t since;
   bb_onnx_converter *convert;
   uint32_t min_in, max_in, max_out;
-  int detail;                 /* what converters shared by several operators tell them apart by */
-  bool misc;                  /* becomes a reference kernel */
+  int detail; /* what converters shared by several operators tell them apart by */
+  bool misc;  /* becomes a reference kernel */
 } bb_onnx_row;
 
 /* --- wire.c --- */

@@ -118,7 +118,8 @@ static const bb_extent *range_extent(bb_onnx_node *n, const bb_expr *start, cons
   }
   bool unit = delta->op == BB_X_CONST && delta->number == 1 && !bb_dtype_is_float(start->dtype);
   if (!unit) return NULL;
-  return bb_onnx_expr_extent(m, bb_onnx_tidy(m, bb_expr_make(m->program, BB_X_SUB, limit, start, NULL)));
+  return bb_onnx_expr_extent(
+      m, bb_onnx_tidy(m, bb_expr_make(m->program, BB_X_SUB, limit, start, NULL)));
 }
 
 /* start + coordinate * delta */
@@ -135,8 +136,7 @@ void bb_onnx_range(bb_onnx_node *n) {
   bb_onnx_same_dtype(n, 3, n->in);
   const bb_expr *start = bb_onnx_scalar_expr(n->in[0]), *limit = bb_onnx_scalar_expr(n->in[1]);
   const bb_expr *delta = bb_onnx_scalar_expr(n->in[2]);
-  const bb_extent *extent =
-      start && limit && delta ? range_extent(n, start, limit, delta) : NULL;
+  const bb_extent *extent = start && limit && delta ? range_extent(n, start, limit, delta) : NULL;
   if (!extent) {
     bb_onnx_unsupported(n, "a length that is known only at run time");
     return;
@@ -212,7 +212,8 @@ void bb_onnx_one_hot(bb_onnx_node *n) {
     return;
   }
   if (values->elements != 2) bb_onnx_refuse(n, "the values are not a pair");
-  if (depth < 1 || index->rank == BB_ONNX_RANK) bb_onnx_refuse(n, "the depth is %lld", (long long)depth);
+  if (depth < 1 || index->rank == BB_ONNX_RANK)
+    bb_onnx_refuse(n, "the depth is %lld", (long long)depth);
   uint32_t rank = index->rank + 1, axis = bb_onnx_axis(n, bb_onnx_int(n, "axis", -1), rank);
   for (uint32_t a = 0; a < rank; a++)
     shape[a] = a < axis ? index->shape[a] : a > axis ? index->shape[a - 1] : bb_onnx_number(m, 1);
@@ -223,7 +224,8 @@ void bb_onnx_one_hot(bb_onnx_node *n) {
   const bb_expr *i = bb_onnx_arg(n, 0, v[0]), *at = bb_onnx_arg(n, 1, v[1]);
   const bb_expr *wrapped = f_add(p, i, f_num(p, i, (double)depth));
   i = f_select(p, f_lt(p, i, f_num(p, i, 0)), wrapped, i);
-  n->out[0] = bb_onnx_map(n, f_select(p, f_eq(p, i, at), values->element[1], values->element[0]), 2, v);
+  n->out[0] =
+      bb_onnx_map(n, f_select(p, f_eq(p, i, at), values->element[1], values->element[0]), 2, v);
 }
 
 /* --- branches --- */

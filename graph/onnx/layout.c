@@ -99,8 +99,7 @@ bb_onnx_value *bb_onnx_reshape(const bb_onnx_node *n, bb_onnx_value *v, uint32_t
   bb_onnx_value *view = known_view(m, v->dtype, rank, shape, v->elements, v->element,
                                    reshape_form(m, v, rank, shape));
   if (view) return view;
-  return bb_onnx_value_of_id(
-      m, bb_array_reshape(m->array, n->name, bb_onnx_id(n, v), rank, shape));
+  return bb_onnx_value_of_id(m, bb_array_reshape(m->array, n->name, bb_onnx_id(n, v), rank, shape));
 }
 
 bb_onnx_value *bb_onnx_transpose(const bb_onnx_node *n, bb_onnx_value *v, const int64_t *perm) {
@@ -137,8 +136,8 @@ bb_onnx_value *bb_onnx_broadcast(const bb_onnx_node *n, bb_onnx_value *v, uint32
   const bb_expr *const *element = pick(m, v, rank, shape, 0, stride, &count);
   bb_onnx_value *view = known_view(m, v->dtype, rank, shape, count, element, v->form);
   if (view) return view;
-  return bb_onnx_value_of_id(
-      m, bb_array_broadcast(m->array, n->name, bb_onnx_id(n, v), rank, shape));
+  return bb_onnx_value_of_id(m,
+                             bb_array_broadcast(m->array, n->name, bb_onnx_id(n, v), rank, shape));
 }
 
 bb_onnx_value *bb_onnx_lead(const bb_onnx_node *n, bb_onnx_value *v, uint32_t rank) {

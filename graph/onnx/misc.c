@@ -145,7 +145,8 @@ bb_onnx_value *bb_onnx_gather_along(const bb_onnx_node *n, bb_onnx_value *v, uin
   }
   bb_attribute *attribute = BB_NEW(arena, bb_attribute, 1);
   *attribute = (bb_attribute){.name = "axis", .kind = BB_ATTR_INT, .i = axis};
-  bb_misc kernel = {.domain = "", .op = "Gather", .version = 13, .count = 1, .attribute = attribute};
+  bb_misc kernel = {
+      .domain = "", .op = "Gather", .version = 13, .count = 1, .attribute = attribute};
   out = bb_onnx_value_new(n->m, v->dtype, rank, shape);
   bb_onnx_misc_node(n, &kernel, 2, (bb_onnx_value *[]){v, index}, 1, &out);
   return out;
@@ -159,7 +160,8 @@ void bb_onnx_gather(bb_onnx_node *n) {
 
 void bb_onnx_gather_elements(bb_onnx_node *n) {
   want_index(n, n->in[1]);
-  if (n->in[1]->rank != n->in[0]->rank) bb_onnx_refuse(n, "operands of rank %u and %u", n->in[0]->rank, n->in[1]->rank);
+  if (n->in[1]->rank != n->in[0]->rank)
+    bb_onnx_refuse(n, "operands of rank %u and %u", n->in[0]->rank, n->in[1]->rank);
   bb_onnx_axis(n, bb_onnx_int(n, "axis", 0), n->in[0]->rank);
   misc_result(n, n->in[0]->dtype, n->in[1]->rank, n->in[1]->shape);
 }
@@ -171,7 +173,9 @@ void bb_onnx_gather_nd(bb_onnx_node *n) {
   want_index(n, index);
   int64_t depth = index->rank ? bb_extent_value(index->shape[index->rank - 1]) : -1;
   bool fits = batch >= 0 && batch < index->rank && depth >= 1 && batch + depth <= v->rank;
-  if (!fits) bb_onnx_refuse(n, "indices %s do not fit %s", bb_onnx_shape_text(n->m, index), bb_onnx_shape_text(n->m, v));
+  if (!fits)
+    bb_onnx_refuse(n, "indices %s do not fit %s", bb_onnx_shape_text(n->m, index),
+                   bb_onnx_shape_text(n->m, v));
   uint32_t rank = 0;
   for (uint32_t a = 0; a + 1 < index->rank; a++) shape[rank++] = index->shape[a];
   for (uint32_t a = (uint32_t)(batch + depth); a < v->rank; a++) shape[rank++] = v->shape[a];
@@ -236,7 +240,8 @@ static int64_t window_places(const bb_onnx_node *n, int64_t extent, int64_t kern
 static bool window_shape(bb_onnx_node *n, const int64_t *kernel, const bb_extent **shape) {
   bb_onnx_value *v = n->in[0];
   uint32_t spatial = v->rank - 2;
-  const int64_t *stride = per_axis(n, "strides", spatial), *dilation = per_axis(n, "dilations", spatial);
+  const int64_t *stride = per_axis(n, "strides", spatial),
+                *dilation = per_axis(n, "dilations", spatial);
   const int64_t *pad = per_axis(n, "pads", 2 * spatial);
   const char *automatic = bb_onnx_text(n, "auto_pad", "NOTSET");
   for (uint32_t i = 0; i < spatial; i++) {
@@ -246,10 +251,11 @@ static bool window_shape(bb_onnx_node *n, const int64_t *kernel, const bb_extent
       bb_onnx_unsupported(n, "a window over an axis whose length is known only at run time");
       return false;
     }
-    if (before < 0 || after < 0 || __builtin_add_overflow(before, after, &pads)) bb_onnx_refuse(n, "a pad is negative");
-    shape[i + 2] = bb_onnx_number(
-        n->m, window_places(n, extent, kernel[i], stride ? stride[i] : 1, dilation ? dilation[i] : 1,
-                            pads, automatic, bb_onnx_int(n, "ceil_mode", 0)));
+    if (before < 0 || after < 0 || __builtin_add_overflow(before, after, &pads))
+      bb_onnx_refuse(n, "a pad is negative");
+    shape[i + 2] = bb_onnx_number(n->m, window_places(n, extent, kernel[i], stride ? stride[i] : 1,
+                                                      dilation ? dilation[i] : 1, pads, automatic,
+                                                      bb_onnx_int(n, "ceil_mode", 0)));
   }
   return true;
 }
@@ -260,16 +266,20 @@ void bb_onnx_convolution(bb_onnx_node *n) {
   int64_t kernel[BB_ONNX_RANK], group = bb_onnx_int(n, "group", 1);
   bb_onnx_same_dtype(n, n->nin, n->in);
   bb_onnx_want_float(n, v);
-  if (v->rank < 3 || v->rank != w->rank) bb_onnx_refuse(n, "operands of rank %u and %u", v->rank, w->rank);
+  if (v->rank < 3 || v->rank != w->rank)
+    bb_onnx_refuse(n, "operands of rank %u and %u", v->rank, w->rank);
   int64_t channels = bb_extent_value(v->shape[1]), maps = bb_extent_value(w->shape[0]);
   int64_t each = bb_extent_value(w->shape[1]), expect;
   bool fits = group >= 1 && maps > 0 && maps % group == 0 && each > 0 &&
               !__builtin_mul_overflow(each, group, &expect) && expect == channels;
-  if (!fits) bb_onnx_refuse(n, "weights %s do not fit input %s", bb_onnx_shape_text(n->m, w), bb_onnx_shape_text(n->m, v));
+  if (!fits)
+    bb_onnx_refuse(n, "weights %s do not fit input %s", bb_onnx_shape_text(n->m, w),
+                   bb_onnx_shape_text(n->m, v));
   const int64_t *given = per_axis(n, "kernel_shape", v->rank - 2);
   for (uint32_t a = 2; a < v->rank; a++) {
     kernel[a - 2] = bb_extent_value(w->shape[a]);
-    if (given && given[a - 2] != kernel[a - 2]) bb_onnx_refuse(n, "kernel_shape is not that of the weights");
+    if (given && given[a - 2] != kernel[a - 2])
+      bb_onnx_refuse(n, "kernel_shape is not that of the weights");
   }
   shape[0] = v->shape[0];
   shape[1] = w->shape[0];

@@ -31,8 +31,8 @@ bb_array *bb_onnx_read_bytes(bb_program *program, const void *bytes, size_t leng
   m.array = bb_array_create(program);
   bb_onnx_import_graph(&m);
   if (m.unsupported)
-    bb_fail(ctx, BB_ERROR_UNSUPPORTED, "%u node%s of the model cannot be converted:%s", m.unsupported,
-            m.unsupported == 1 ? "" : "s", m.refusals.data);
+    bb_fail(ctx, BB_ERROR_UNSUPPORTED, "%u node%s of the model cannot be converted:%s",
+            m.unsupported, m.unsupported == 1 ? "" : "s", m.refusals.data);
   program->array = m.array;
   program->stage = BB_STAGE_ARRAY;
   bb_scratch_end(arena);
@@ -44,7 +44,7 @@ bb_array *bb_onnx_read(bb_program *program, const char *path) {
   const void *bytes = bb_program_map_whole(program, path, &length);
   const char *slash = strrchr(path, '/');
   bb_arena *arena = program->arena;
-  const char *folder = !slash           ? "."
+  const char *folder = !slash          ? "."
                        : slash == path ? "/"
                                        : bb_arena_text(arena, path, (size_t)(slash - path));
   return bb_onnx_read_bytes(program, bytes, (size_t)length, folder);

@@ -98,7 +98,8 @@ void bb_onnx_skip_norm(bb_onnx_node *n) {
   bb_onnx_value *sum = bb_onnx_binary_map(n, BB_X_ADD, n->in[0], n->in[1]);
   sum = affine(n, sum, NULL, bias);
   if (!sum->rank) bb_onnx_refuse(n, "input 0 is a scalar");
-  moments m = simple ? scale_to_unit(n, sum, sum->rank - 1, eps) : standardise(n, sum, sum->rank - 1, eps);
+  moments m =
+      simple ? scale_to_unit(n, sum, sum->rank - 1, eps) : standardise(n, sum, sum->rank - 1, eps);
   n->out[0] = affine(n, m.normal, n->in[2], beta);
   if (n->nout > 1) n->out[1] = m.mean;
   if (n->nout > 2) n->out[2] = m.inverse;
@@ -108,7 +109,8 @@ void bb_onnx_skip_norm(bb_onnx_node *n) {
 /* A vector of one value per channel in a shape that broadcasts against [N, C, ...]. */
 static bb_onnx_value *per_channel(const bb_onnx_node *n, bb_onnx_value *v, uint32_t rank) {
   const bb_extent *shape[BB_ONNX_RANK];
-  if (v->rank != 1) bb_onnx_refuse(n, "an operand of shape %s is not a vector", bb_onnx_shape_text(n->m, v));
+  if (v->rank != 1)
+    bb_onnx_refuse(n, "an operand of shape %s is not a vector", bb_onnx_shape_text(n->m, v));
   shape[0] = v->shape[0];
   for (uint32_t a = 1; a + 1 < rank; a++) shape[a] = bb_onnx_number(n->m, 1);
   return bb_onnx_reshape(n, v, rank - 1, shape);
@@ -135,7 +137,8 @@ void bb_onnx_group_norm(bb_onnx_node *n) {
   if (!channels)
     y = affine(n, y, per_channel(n, n->in[1], x->rank + 1), per_channel(n, n->in[2], x->rank + 1));
   y = bb_onnx_reshape(n, y, x->rank, x->shape);
-  if (channels) y = affine(n, y, per_channel(n, n->in[1], x->rank), per_channel(n, n->in[2], x->rank));
+  if (channels)
+    y = affine(n, y, per_channel(n, n->in[1], x->rank), per_channel(n, n->in[2], x->rank));
   n->out[0] = y;
 }
 
@@ -144,13 +147,15 @@ void bb_onnx_instance_norm(bb_onnx_node *n) {
   bb_onnx_want_float(n, x);
   if (x->rank < 3) bb_onnx_refuse(n, "input 0 has rank %u", x->rank);
   moments m = standardise(n, x, 2, bb_onnx_float(n, "epsilon", 1e-5));
-  n->out[0] = affine(n, m.normal, per_channel(n, n->in[1], x->rank), per_channel(n, n->in[2], x->rank));
+  n->out[0] =
+      affine(n, m.normal, per_channel(n, n->in[1], x->rank), per_channel(n, n->in[2], x->rank));
 }
 
 /* Inference: one scale and one shift per channel, from the statistics of training. */
 void bb_onnx_batch_norm(bb_onnx_node *n) {
   bb_program *p = n->m->program;
-  bb_onnx_value *x = n->in[0], *scale = n->in[1], *bias = n->in[2], *mean = n->in[3], *var = n->in[4];
+  bb_onnx_value *x = n->in[0], *scale = n->in[1], *bias = n->in[2], *mean = n->in[3],
+                *var = n->in[4];
   double eps = bb_onnx_float(n, "epsilon", 1e-5);
   if (bb_onnx_int(n, "training_mode", 0)) {
     bb_onnx_unsupported(n, "training mode");

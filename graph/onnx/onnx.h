@@ -23,8 +23,8 @@ bb_array *bb_onnx_read_bytes(bb_program *program, const void *bytes, size_t leng
 typedef struct bb_onnx_operator {
   const char *domain; /* "" is ai.onnx */
   const char *name;
-  uint32_t since;     /* first opset, from 13 on, with the form that this row reads */
-  bool misc;          /* runs as a reference kernel, not as a block program */
+  uint32_t since; /* first opset, from 13 on, with the form that this row reads */
+  bool misc;      /* runs as a reference kernel, not as a block program */
 } bb_onnx_operator;
 
 /* Row `index` of the table, false beyond its end. */

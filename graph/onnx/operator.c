@@ -21,8 +21,8 @@ const bb_onnx_row *bb_onnx_row_find(const char *domain, const char *name, int64_
   const bb_onnx_row *best = NULL;
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
     const bb_onnx_row *row = &rows[i];
-    bool fits = strcmp(row->name, name) == 0 && strcmp(row->domain, domain) == 0 &&
-                row->since <= version;
+    bool fits =
+        strcmp(row->name, name) == 0 && strcmp(row->domain, domain) == 0 && row->since <= version;
     if (fits && (!best || row->since > best->since)) best = row;
   }
   return best;

@@ -15,14 +15,16 @@ static bb_onnx_value *border(const bb_onnx_node *n, bb_onnx_value *v, uint32_t a
   shape[axis] = bb_onnx_number(n->m, count);
   if (mode == CONSTANT) return bb_onnx_value_of_form(n->m, fill, v->rank, shape);
   if (mode == EDGE)
-    return bb_onnx_broadcast(n, bb_onnx_slice(n, v, axis, front ? 0 : extent - 1, 1, 1), v->rank, shape);
-  if (count > extent - (mode == REFLECT)) bb_onnx_refuse(n, "a pad of %lld is longer than axis %u allows", (long long)count, axis);
+    return bb_onnx_broadcast(n, bb_onnx_slice(n, v, axis, front ? 0 : extent - 1, 1, 1), v->rank,
+                             shape);
+  if (count > extent - (mode == REFLECT))
+    bb_onnx_refuse(n, "a pad of %lld is longer than axis %u allows", (long long)count, axis);
   if (mode == WRAP) return bb_onnx_slice(n, v, axis, front ? extent - count : 0, 1, count);
   return bb_onnx_slice(n, v, axis, front ? count : extent - 2, -1, count);
 }
 
-static bb_onnx_value *pad_axis(const bb_onnx_node *n, bb_onnx_value *v, uint32_t axis, pad_mode mode,
-                               int64_t before, int64_t after, const bb_expr *fill) {
+static bb_onnx_value *pad_axis(const bb_onnx_node *n, bb_onnx_value *v, uint32_t axis,
+                               pad_mode mode, int64_t before, int64_t after, const bb_expr *fill) {
   int64_t extent = bb_extent_value(v->shape[axis]);
   int64_t from = before < 0 ? -before : 0, cut = from + (after < 0 ? -after : 0);
   if (cut >= extent) bb_onnx_refuse(n, "a negative pad leaves nothing of axis %u", axis);
@@ -50,7 +52,8 @@ void bb_onnx_pad(bb_onnx_node *n) {
   uint32_t count, axis_count = v->rank;
   const int64_t *pads = bb_onnx_known_ints(n, n->in[1], &count);
   const int64_t *axis_of = axes ? bb_onnx_known_ints(n, axes, &axis_count) : NULL;
-  const bb_expr *fill = value ? bb_onnx_scalar_expr(value) : bb_expr_const(n->m->program, v->dtype, 0);
+  const bb_expr *fill =
+      value ? bb_onnx_scalar_expr(value) : bb_expr_const(n->m->program, v->dtype, 0);
   if (!pads || (axes && !axis_of) || !fill) {
     bb_onnx_unsupported(n, "pads that are computed at run time");
     return;
@@ -73,8 +76,9 @@ void bb_onnx_pad(bb_onnx_node *n) {
 }
 
 /* Splits axes of [N, C, H, W] into factors, permutes the factors and joins them again. */
-static bb_onnx_value *shuffle(const bb_onnx_node *n, bb_onnx_value *v, const bb_extent *const split[6],
-                              const int64_t perm[6], const bb_extent *const joined[4]) {
+static bb_onnx_value *shuffle(const bb_onnx_node *n, bb_onnx_value *v,
+                              const bb_extent *const split[6], const int64_t perm[6],
+                              const bb_extent *const joined[4]) {
   bb_onnx_value *w = bb_onnx_transpose(n, bb_onnx_reshape(n, v, 6, split), perm);
   return bb_onnx_reshape(n, w, 4, joined);
 }
@@ -99,8 +103,10 @@ void bb_onnx_depth_to_space(bb_onnx_node *n) {
   const bb_extent *c = divided(n, s[1], bb_extent_multiply(p, b, b));
   const char *order = bb_onnx_text(n, "mode", "DCR");
   bool columns = strcmp(order, "CRD") == 0;
-  if (!columns && strcmp(order, "DCR") != 0) bb_onnx_refuse(n, "mode is %s", bb_onnx_quote(n->m->arena, order));
-  const bb_extent *joined[4] = {s[0], c, bb_extent_multiply(p, s[2], b), bb_extent_multiply(p, s[3], b)};
+  if (!columns && strcmp(order, "DCR") != 0)
+    bb_onnx_refuse(n, "mode is %s", bb_onnx_quote(n->m->arena, order));
+  const bb_extent *joined[4] = {s[0], c, bb_extent_multiply(p, s[2], b),
+                                bb_extent_multiply(p, s[3], b)};
   if (columns)
     n->out[0] = shuffle(n, v, (const bb_extent *[]){s[0], c, b, b, s[2], s[3]},
                         (const int64_t[]){0, 1, 4, 2, 5, 3}, joined);
@@ -114,7 +120,8 @@ void bb_onnx_space_to_depth(bb_onnx_node *n) {
   bb_onnx_value *v = n->in[0];
   const bb_extent *b = block_size(n), *const *s = v->shape;
   const bb_extent *h = divided(n, s[2], b), *w = divided(n, s[3], b);
-  const bb_extent *joined[4] = {s[0], bb_extent_multiply(p, s[1], bb_extent_multiply(p, b, b)), h, w};
+  const bb_extent *joined[4] = {s[0], bb_extent_multiply(p, s[1], bb_extent_multiply(p, b, b)), h,
+                                w};
   n->out[0] = shuffle(n, v, (const bb_extent *[]){s[0], s[1], h, b, w, b},
                       (const int64_t[]){0, 3, 5, 1, 2, 4}, joined);
 }

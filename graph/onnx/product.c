@@ -92,7 +92,8 @@ static term parse_term(const bb_onnx_node *n, const char **at, int64_t rank, uin
   uint32_t letters = 0;
   for (const char *q = p; *q && *q != ',' && *q != '-'; q++)
     letters += (*q >= 'a' && *q <= 'z') || (*q >= 'A' && *q <= 'Z');
-  if (rank >= 0 && rank < (int64_t)letters) bb_onnx_refuse(n, "the equation has more axes than an operand");
+  if (rank >= 0 && rank < (int64_t)letters)
+    bb_onnx_refuse(n, "the equation has more axes than an operand");
   if (rank >= 0) hidden = (uint32_t)rank - letters;
   for (; *p && *p != ',' && *p != '-'; p++) {
     if (*p == ' ') continue;
@@ -108,7 +109,8 @@ static term parse_term(const bb_onnx_node *n, const char **at, int64_t rank, uin
     }
   }
   if (rank >= 0 && t.rank != (uint64_t)rank)
-    bb_onnx_refuse(n, "the equation has %u axes for an operand of rank %lld", t.rank, (long long)rank);
+    bb_onnx_refuse(n, "the equation has %u axes for an operand of rank %lld", t.rank,
+                   (long long)rank);
   *at = p;
   return t;
 }
@@ -166,7 +168,8 @@ void bb_onnx_einsum(bb_onnx_node *n) {
   for (uint32_t i = 0; i < n->nin; i++) {
     in[i] = parse_term(n, &p, n->in[i]->rank, 0);
     bool more = *p == ',';
-    if (more != (i + 1 < n->nin)) bb_onnx_refuse(n, "the equation is for another number of operands");
+    if (more != (i + 1 < n->nin))
+      bb_onnx_refuse(n, "the equation is for another number of operands");
     p += more;
   }
   uint32_t hidden = 0;
@@ -192,5 +195,6 @@ void bb_onnx_einsum(bb_onnx_node *n) {
     return;
   }
   bb_onnx_same_dtype(n, 2, n->in);
-  n->out[0] = bb_onnx_contract(n, n->in[0], n->in[1], in[0].label, in[1].label, out.rank, out.label);
+  n->out[0] =
+      bb_onnx_contract(n, n->in[0], n->in[1], in[0].label, in[1].label, out.rank, out.label);
 }

@@ -62,8 +62,10 @@ static bb_monoid_id monoid_of(int kind) {
 
 /* Shape arithmetic: every element folded into one expression; NULL if they are not known. */
 static bb_onnx_value *fold_elements(const bb_onnx_node *n, int kind, bb_onnx_value *v, bool keep) {
-  static const bb_expr_op combine[] = {[R_SUM] = BB_X_ADD,  [R_MEAN] = BB_X_COUNT,
-                                       [R_MAX] = BB_X_MAX,  [R_MIN] = BB_X_MIN,
+  static const bb_expr_op combine[] = {[R_SUM] = BB_X_ADD,
+                                       [R_MEAN] = BB_X_COUNT,
+                                       [R_MAX] = BB_X_MAX,
+                                       [R_MIN] = BB_X_MIN,
                                        [R_PROD] = BB_X_MUL};
   const bb_extent *shape[BB_ONNX_RANK];
   if (kind > R_PROD || kind == R_MEAN || !v->element || !v->elements) return NULL;
@@ -82,7 +84,8 @@ static void reduce(bb_onnx_node *n, uint32_t count, const int64_t *given) {
   bool skip = all && bb_onnx_int(n, "noop_with_empty_axes", 0);
   int64_t axes[BB_ONNX_RANK];
   const bb_extent *folded[BB_ONNX_RANK];
-  bb_dtype dtype = v->dtype, work = kind == R_MAX || kind == R_MIN ? dtype : bb_onnx_fold_dtype(dtype);
+  bb_dtype dtype = v->dtype,
+           work = kind == R_MAX || kind == R_MIN ? dtype : bb_onnx_fold_dtype(dtype);
   count = normal_axes(n, v->rank, count, given, axes);
   if (dtype == BB_BOOL && kind != R_MAX && kind != R_MIN) bb_onnx_refuse(n, "an operand is bool");
   n->out[0] = !skip && count == v->rank ? fold_elements(n, kind, v, keep) : NULL;
@@ -156,8 +159,8 @@ void bb_onnx_arg_reduce(bb_onnx_node *n) {
   bool keep = bb_onnx_int(n, "keepdims", 1), last = bb_onnx_int(n, "select_last_index", 0);
   bb_monoid_id id = (bb_monoid_id)n->row->detail;
   if (last) id = id == BB_MONOID_ARGMAX ? BB_MONOID_ARGMAX_LAST : BB_MONOID_ARGMIN_LAST;
-  uint32_t result = bb_array_argreduce(n->m->array, n->name, bb_monoid_get(id), bb_onnx_id(n, x),
-                                       axis, keep);
+  uint32_t result =
+      bb_array_argreduce(n->m->array, n->name, bb_monoid_get(id), bb_onnx_id(n, x), axis, keep);
   n->out[0] = bb_onnx_value_of_id(n->m, result);
 }
 
@@ -170,8 +173,8 @@ void bb_onnx_cumulative_sum(bb_onnx_node *n) {
   }
   if (x->dtype == BB_BOOL) bb_onnx_refuse(n, "an operand is bool");
   bb_dtype work = bb_onnx_fold_dtype(x->dtype);
-  uint32_t id = bb_array_scan(n->m->array, n->name, bb_monoid_get(BB_MONOID_SUM),
-                              bb_onnx_id(n, bb_onnx_cast(n, x, work)), bb_onnx_axis(n, axis, x->rank),
-                              bb_onnx_int(n, "exclusive", 0), bb_onnx_int(n, "reverse", 0));
+  uint32_t id = bb_array_scan(
+      n->m->array, n->name, bb_monoid_get(BB_MONOID_SUM), bb_onnx_id(n, bb_onnx_cast(n, x, work)),
+      bb_onnx_axis(n, axis, x->rank), bb_onnx_int(n, "exclusive", 0), bb_onnx_int(n, "reverse", 0));
   n->out[0] = bb_onnx_cast(n, bb_onnx_value_of_id(n->m, id), x->dtype);
 }

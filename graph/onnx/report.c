@@ -78,8 +78,9 @@ void bb_onnx_unsupported(bb_onnx_node *n, const char *format, ...) {
   bb_onnx *m = n->m;
   bb_buffer *out = &m->refusals;
   const char *op = bb_onnx_quote(m->arena, n->proto->op_type);
-  bb_put(out, "\n  node %s: op %.*s, domain %s, opset %lld, inputs (", bb_onnx_quote(m->arena, n->name),
-         (int)strlen(op) - 2, op + 1, n->domain[0] ? n->domain : "ai.onnx", (long long)n->version);
+  bb_put(out, "\n  node %s: op %.*s, domain %s, opset %lld, inputs (",
+         bb_onnx_quote(m->arena, n->name), (int)strlen(op) - 2, op + 1,
+         n->domain[0] ? n->domain : "ai.onnx", (long long)n->version);
   for (uint32_t i = 0; i < n->nin; i++) {
     if (i) bb_put(out, ", ");
     put_operand(out, m, n->in[i]);

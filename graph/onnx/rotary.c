@@ -7,11 +7,14 @@
 bb_onnx_value *bb_onnx_split_heads(const bb_onnx_node *n, bb_onnx_value *v, int64_t heads) {
   bb_onnx *m = n->m;
   const bb_extent *each = NULL;
-  if (v->rank != 3) bb_onnx_refuse(n, "an operand of shape %s has not 3 axes", bb_onnx_shape_text(m, v));
+  if (v->rank != 3)
+    bb_onnx_refuse(n, "an operand of shape %s has not 3 axes", bb_onnx_shape_text(m, v));
   if (heads > 0) each = bb_extent_divide(m->program, v->shape[2], bb_onnx_number(m, heads));
   if (!each)
-    bb_onnx_refuse(n, "%lld heads do not divide the last axis of %s", (long long)heads, bb_onnx_shape_text(m, v));
-  return bb_onnx_reshape(n, v, 4, (const bb_extent *[]){v->shape[0], v->shape[1], bb_onnx_number(m, heads), each});
+    bb_onnx_refuse(n, "%lld heads do not divide the last axis of %s", (long long)heads,
+                   bb_onnx_shape_text(m, v));
+  return bb_onnx_reshape(
+      n, v, 4, (const bb_extent *[]){v->shape[0], v->shape[1], bb_onnx_number(m, heads), each});
 }
 
 bb_onnx_value *bb_onnx_swap_heads(const bb_onnx_node *n, bb_onnx_value *v) {
@@ -30,8 +33,8 @@ static bb_onnx_value *combine(const bb_onnx_node *n, bb_onnx_value *a, bb_onnx_v
   bb_onnx_value *v[4] = {a, b, cosine, sine};
   const bb_expr *x = bb_onnx_arg(n, 0, a), *y = bb_onnx_arg(n, 1, b);
   const bb_expr *c = bb_onnx_arg(n, 2, cosine), *s = bb_onnx_arg(n, 3, sine);
-  const bb_expr *e = turned ? f_add(p, f_mul(p, x, s), f_mul(p, y, c))
-                            : f_sub(p, f_mul(p, x, c), f_mul(p, y, s));
+  const bb_expr *e =
+      turned ? f_add(p, f_mul(p, x, s), f_mul(p, y, c)) : f_sub(p, f_mul(p, x, c), f_mul(p, y, s));
   return bb_onnx_map(n, e, 4, v);
 }
 
@@ -39,8 +42,10 @@ static bb_onnx_value *combine(const bb_onnx_node *n, bb_onnx_value *a, bb_onnx_v
 static bb_onnx_value *rotate_halves(const bb_onnx_node *n, bb_onnx_value *x, bb_onnx_value *cosine,
                                     bb_onnx_value *sine, int64_t half) {
   uint32_t last = x->rank - 1;
-  bb_onnx_value *a = bb_onnx_slice(n, x, last, 0, 1, half), *b = bb_onnx_slice(n, x, last, half, 1, half);
-  bb_onnx_value *part[2] = {combine(n, a, b, cosine, sine, false), combine(n, a, b, cosine, sine, true)};
+  bb_onnx_value *a = bb_onnx_slice(n, x, last, 0, 1, half),
+                *b = bb_onnx_slice(n, x, last, half, 1, half);
+  bb_onnx_value *part[2] = {combine(n, a, b, cosine, sine, false),
+                            combine(n, a, b, cosine, sine, true)};
   return bb_onnx_concat(n, 2, part, last);
 }
 
@@ -73,8 +78,10 @@ bb_onnx_value *bb_onnx_rotate(const bb_onnx_node *n, bb_onnx_value *x, bb_onnx_v
   bool fits = rotary > 0 && rotary % 2 == 0 && rotary <= size && cosine->rank && sine->rank &&
               bb_onnx_is_number(cosine->shape[cosine->rank - 1], rotary / 2) &&
               bb_onnx_is_number(sine->shape[sine->rank - 1], rotary / 2);
-  if (!fits) bb_onnx_refuse(n, "%lld of %lld elements are to rotate by caches %s and %s", (long long)rotary,
-                            (long long)size, bb_onnx_shape_text(n->m, cosine), bb_onnx_shape_text(n->m, sine));
+  if (!fits)
+    bb_onnx_refuse(n, "%lld of %lld elements are to rotate by caches %s and %s", (long long)rotary,
+                   (long long)size, bb_onnx_shape_text(n->m, cosine),
+                   bb_onnx_shape_text(n->m, sine));
   bb_onnx_value *turned = bb_onnx_slice(n, x, last, 0, 1, rotary);
   turned = interleaved ? rotate_neighbours(n, turned, cosine, sine, rotary / 2)
                        : rotate_halves(n, turned, cosine, sine, rotary / 2);
@@ -86,7 +93,8 @@ bb_onnx_value *bb_onnx_rotate(const bb_onnx_node *n, bb_onnx_value *x, bb_onnx_v
 /* [B, S, half] with an axis for the heads: at 1 for [B, heads, S, D], at 2 for [B, S, heads, D]. */
 static bb_onnx_value *beside_heads(const bb_onnx_node *n, bb_onnx_value *cache, bool heads_first) {
   const bb_extent *one = bb_onnx_number(n->m, 1), *const *s = cache->shape;
-  if (cache->rank != 3) bb_onnx_refuse(n, "a cache of shape %s has not 3 axes", bb_onnx_shape_text(n->m, cache));
+  if (cache->rank != 3)
+    bb_onnx_refuse(n, "a cache of shape %s has not 3 axes", bb_onnx_shape_text(n->m, cache));
   const bb_extent *shape[4] = {s[0], heads_first ? one : s[1], heads_first ? s[1] : one, s[2]};
   return bb_onnx_reshape(n, cache, 4, shape);
 }
@@ -95,17 +103,20 @@ static bb_onnx_value *beside_heads(const bb_onnx_node *n, bb_onnx_value *cache, 
 static void rotate_heads(bb_onnx_node *n, bb_onnx_value *cosine, bb_onnx_value *sine) {
   bb_onnx_value *x = n->in[0];
   bool flat = x->rank == 3;
-  int64_t rotary = bb_onnx_int(n, "rotary_embedding_dim", 0), heads = bb_onnx_int(n, "num_heads", 0);
+  int64_t rotary = bb_onnx_int(n, "rotary_embedding_dim", 0),
+          heads = bb_onnx_int(n, "num_heads", 0);
   if (!flat && x->rank != 4) bb_onnx_refuse(n, "input 0 has rank %u", x->rank);
   if (flat && !heads && !rotary) { /* the caches tell the head size */
-    const bb_extent *size = bb_extent_multiply(n->m->program, bb_onnx_number(n->m, 2), cosine->shape[2]);
+    const bb_extent *size =
+        bb_extent_multiply(n->m->program, bb_onnx_number(n->m, 2), cosine->shape[2]);
     const bb_extent *count = bb_extent_divide(n->m->program, x->shape[2], size);
     heads = count ? bb_extent_value(count) : 0;
   }
   bb_onnx_value *split = flat ? bb_onnx_split_heads(n, x, heads) : x;
-  bb_onnx_value *y = bb_onnx_rotate(n, split, bb_onnx_cast(n, beside_heads(n, cosine, !flat), x->dtype),
-                                    bb_onnx_cast(n, beside_heads(n, sine, !flat), x->dtype), rotary,
-                                    bb_onnx_int(n, "interleaved", 0));
+  bb_onnx_value *y =
+      bb_onnx_rotate(n, split, bb_onnx_cast(n, beside_heads(n, cosine, !flat), x->dtype),
+                     bb_onnx_cast(n, beside_heads(n, sine, !flat), x->dtype), rotary,
+                     bb_onnx_int(n, "interleaved", 0));
   n->out[0] = flat ? bb_onnx_merge_heads(n, y) : y;
 }
 

@@ -45,7 +45,9 @@ static void define(bb_onnx *m, const bb_onnx_frame *frame, const char *name, bb_
   bb_intern_add(frame->names, entry);
 }
 
-static const char *text_or_empty(const char *text) { return text ? text : ""; }
+static const char *text_or_empty(const char *text) {
+  return text ? text : "";
+}
 
 static const char *domain_of(const char *domain) {
   domain = text_or_empty(domain);
@@ -93,8 +95,7 @@ typedef void visitor(order *o, uint32_t producer);
 /* Calls visit for the producer of every value that the node reads, branches included. */
 static void for_each_producer(order *o, const Onnx__NodeProto *proto, visitor *visit) {
   for (size_t i = 0; i < proto->n_input; i++) {
-    const name_entry *found =
-        bb_intern_find(o->producers, &(name_entry){.name = proto->input[i]});
+    const name_entry *found = bb_intern_find(o->producers, &(name_entry){.name = proto->input[i]});
     if (found) visit(o, found->node);
   }
   for (size_t i = 0; i < proto->n_attribute; i++) {
@@ -124,7 +125,8 @@ static void push(order *o, uint32_t node) {
   walk *w = (walk *)o;
   if (o->state[node] == 2) return;
   if (o->state[node] == 1)
-    bb_fail(o->m->ctx, BB_ERROR_INPUT, "node %s: its output leads back to its input: the graph has a cycle",
+    bb_fail(o->m->ctx, BB_ERROR_INPUT,
+            "node %s: its output leads back to its input: the graph has a cycle",
             bb_onnx_quote(o->m->arena, node_label(o->m, o->node[node])));
   BB_GROW(o->m->arena, w->path.node, w->path.capacity, w->path.count + 1);
   w->path.node[w->path.count++] = node;
@@ -147,7 +149,9 @@ static void sort_from(walk *w, uint32_t start) {
   }
 }
 
-static void mark(order *o, uint32_t producer) { o->live[producer] = true; }
+static void mark(order *o, uint32_t producer) {
+  o->live[producer] = true;
+}
 
 /* Sorts the nodes and marks those that the wanted values need. */
 static order sort_nodes(bb_onnx *m, const bb_onnx_frame *frame, node_list node, size_t count,
@@ -230,14 +234,15 @@ static void note_defaults(bb_onnx *m, bb_onnx_frame *frame) {
   frame->fallback = BB_NEW(m->arena, Onnx__AttributeProto *, base->n_unknown_fields);
   for (unsigned i = 0; i < base->n_unknown_fields; i++) {
     const ProtobufCMessageUnknownField *field = &base->unknown_fields[i];
-    bool ours = field->tag == FUNCTION_DEFAULTS &&
-                field->wire_type == PROTOBUF_C_WIRE_TYPE_LENGTH_PREFIXED;
+    bool ours =
+        field->tag == FUNCTION_DEFAULTS && field->wire_type == PROTOBUF_C_WIRE_TYPE_LENGTH_PREFIXED;
     if (!ours) continue;
     size_t skip = 0;
     while (skip < field->len && field->data[skip] & 0x80) skip++;
     skip += skip < field->len;
-    frame->fallback[frame->defaults++] = bb_onnx_unpack(
-        m->program->arena, field->data + skip, field->len - skip, &onnx__attribute_proto__descriptor);
+    frame->fallback[frame->defaults++] =
+        bb_onnx_unpack(m->program->arena, field->data + skip, field->len - skip,
+                       &onnx__attribute_proto__descriptor);
   }
 }
 
@@ -308,7 +313,8 @@ static bool inputs_known(const bb_onnx_node *n) {
 
 static void check_arity(const bb_onnx_node *n) {
   const bb_onnx_row *row = n->row;
-  if (n->nin > row->max_in) bb_onnx_refuse(n, "has %u inputs; it takes at most %u", n->nin, row->max_in);
+  if (n->nin > row->max_in)
+    bb_onnx_refuse(n, "has %u inputs; it takes at most %u", n->nin, row->max_in);
   for (uint32_t i = 0; i < row->min_in; i++)
     if (i >= n->nin || !n->in[i]) bb_onnx_refuse(n, "input %u is missing", i);
   if (n->nout > row->max_out)
@@ -337,8 +343,9 @@ static void define_outputs(bb_onnx_node *n) {
     const char *name = n->proto->output[i];
     bb_onnx_value *v = n->out[i];
     if (!name[0]) continue;
-    if (!v) bb_onnx_refuse(n, "output %u (%s) is not given by this operator here", i,
-                           bb_onnx_quote(n->m->arena, name));
+    if (!v)
+      bb_onnx_refuse(n, "output %u (%s) is not given by this operator here", i,
+                     bb_onnx_quote(n->m->arena, name));
     if (!v->name) v->name = name;
     if (v->id != BB_NONE) {
       const char *label = bb_onnx_quote(n->m->arena, n->name);
@@ -357,7 +364,8 @@ static void convert_node(bb_onnx *m, const bb_onnx_frame *frame, const Onnx__Nod
   n->name = node_label(m, proto);
   n->domain = domain_of(proto->domain);
   n->version = domain_version(frame, n->domain);
-  if (++m->nodes > NODE_LIMIT) bb_onnx_refuse(n, "the model has too many nodes once functions are inlined");
+  if (++m->nodes > NODE_LIMIT)
+    bb_onnx_refuse(n, "the model has too many nodes once functions are inlined");
   bind_inputs(n);
   n->nout = (uint32_t)proto->n_output;
   while (n->nout && !proto->output[n->nout - 1][0]) n->nout--;
@@ -445,7 +453,8 @@ static bb_onnx_value *declared(bb_onnx *m, const Onnx__ValueInfoProto *info, con
     const Onnx__TensorShapeProto__Dimension *d = shape->dim[i];
     if (d->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE) {
       if (d->dim_value < 0)
-        bb_fail(m->ctx, BB_ERROR_INPUT, "%s: extent %lld is negative", where, (long long)d->dim_value);
+        bb_fail(m->ctx, BB_ERROR_INPUT, "%s: extent %lld is negative", where,
+                (long long)d->dim_value);
       extent[i] = bb_onnx_number(m, d->dim_value);
     } else if (d->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_PARAM &&
                d->dim_param && d->dim_param[0]) {

@@ -16,7 +16,7 @@ typedef enum typed_field { RAW_ONLY, FLOATS, INT32S, INT64S, DOUBLES, UINT64S } 
 /* How the file holds an element type and how it is held here. */
 typedef struct format {
   const char *name;
-  uint32_t bytes; /* in raw data */
+  uint32_t bytes;    /* in raw data */
   typed_field field; /* the typed field that may hold it */
   bool held;
   bb_dtype dtype;
@@ -113,8 +113,9 @@ static const void *map_external(bb_onnx *m, const Onnx__TensorProto *t, const ch
   if (!m->folder)
     bb_fail(m->ctx, BB_ERROR_INPUT, "%s: external data, but the model has no folder", where);
   if (!stays_inside(location))
-    bb_fail(m->ctx, BB_ERROR_INPUT, "%s: external data location %s is not inside the model's folder",
-            where, bb_onnx_quote(m->arena, location));
+    bb_fail(m->ctx, BB_ERROR_INPUT,
+            "%s: external data location %s is not inside the model's folder", where,
+            bb_onnx_quote(m->arena, location));
   if (offset_text && !decimal(offset_text, &offset))
     bb_fail(m->ctx, BB_ERROR_INPUT, "%s: bad external data offset %s", where,
             bb_onnx_quote(m->arena, offset_text));
@@ -122,8 +123,8 @@ static const void *map_external(bb_onnx *m, const Onnx__TensorProto *t, const ch
     bb_fail(m->ctx, BB_ERROR_INPUT, "%s: bad external data length %s", where,
             bb_onnx_quote(m->arena, length_text));
   if (length != expect)
-    bb_fail(m->ctx, BB_ERROR_INPUT, "%s: %llu bytes of external data where its shape needs %llu", where,
-            (unsigned long long)length, (unsigned long long)expect);
+    bb_fail(m->ctx, BB_ERROR_INPUT, "%s: %llu bytes of external data where its shape needs %llu",
+            where, (unsigned long long)length, (unsigned long long)expect);
   return bb_program_map_file(m->program, resolve_path(m, location, where), offset, length);
 }
 
@@ -264,8 +265,8 @@ static void note_elements(bb_onnx *m, bb_onnx_value *v, const uint8_t *bytes, ui
   if (!wanted) return;
   const bb_expr **element = BB_NEW(m->arena, const bb_expr *, count);
   for (uint64_t i = 0; i < count; i++)
-    element[i] = bb_expr_const(m->program, v->dtype,
-                               load(v->dtype, bytes + i * bb_dtype_bytes(v->dtype)));
+    element[i] =
+        bb_expr_const(m->program, v->dtype, load(v->dtype, bytes + i * bb_dtype_bytes(v->dtype)));
   v->elements = (uint32_t)count;
   v->element = element;
   if (count == 1) v->form = element[0];

@@ -145,7 +145,8 @@ static double *evaluate(bb_onnx *m, const bb_onnx_value *v, size_t count) {
 /* A rank-0 value computed from run-time extents. */
 static uint32_t runtime_scalar(const bb_onnx_node *n, const bb_expr *e) {
   bb_onnx *m = n->m;
-  const bb_onnx_value zero = {.dtype = e->dtype == BB_F16 || e->dtype == BB_BF16 ? BB_F32 : e->dtype};
+  const bb_onnx_value zero = {.dtype =
+                                  e->dtype == BB_F16 || e->dtype == BB_BF16 ? BB_F32 : e->dtype};
   uint32_t id = constant(n, &zero, 1, (const double[]){0});
   return bb_array_elementwise(m->array, n->name, e, 1, &id);
 }
@@ -183,8 +184,9 @@ uint32_t bb_onnx_id(const bb_onnx_node *n, bb_onnx_value *v) {
   int64_t shape[BB_ONNX_RANK];
   if (v->id != BB_NONE) return v->id;
   const char *what = v->name ? bb_onnx_quote(m->arena, v->name) : "a value";
-  bb_onnx_check_shape(m, bb_arena_printf(m->arena, "node %s: %s", bb_onnx_quote(m->arena, n->name), what),
-                      v->dtype, v->rank, v->shape);
+  bb_onnx_check_shape(
+      m, bb_arena_printf(m->arena, "node %s: %s", bb_onnx_quote(m->arena, n->name), what), v->dtype,
+      v->rank, v->shape);
   if (v->data) {
     for (uint32_t a = 0; a < v->rank; a++) shape[a] = bb_extent_value(v->shape[a]);
     v->id = bb_array_constant(m->array, v->name, v->dtype, v->rank, shape, v->data, v->bytes);
@@ -225,7 +227,8 @@ static bb_onnx_value *map_elements(bb_onnx *m, const bb_expr *expr, uint32_t cou
   const bb_expr **element = BB_NEW(m->arena, const bb_expr *, (size_t)total);
   const bb_expr **with = BB_NEW(m->arena, const bb_expr *, count);
   for (int64_t i = 0; i < total; i++) {
-    for (uint32_t k = 0; k < count; k++) with[k] = v[k]->element[operand_position(v[k], rank, index)];
+    for (uint32_t k = 0; k < count; k++)
+      with[k] = v[k]->element[operand_position(v[k], rank, index)];
     element[i] = bb_expr_substitute(m->program, expr, count, with);
     for (uint32_t a = rank; a-- > 0;) {
       if (++index[a] < bb_extent_value(shape[a])) break;
@@ -313,6 +316,6 @@ bb_onnx_value *bb_onnx_contract(const bb_onnx_node *n, bb_onnx_value *a, bb_onnx
   number_labels(a->rank, labels_a, known, &count, la);
   number_labels(b->rank, labels_b, known, &count, lb);
   number_labels(rank, labels_out, known, &count, lo);
-  return bb_onnx_value_of_id(
-      n->m, bb_array_contract(n->m->array, n->name, ida, idb, la, lb, rank, lo));
+  return bb_onnx_value_of_id(n->m,
+                             bb_array_contract(n->m->array, n->name, ida, idb, la, lb, rank, lo));
 }

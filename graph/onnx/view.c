@@ -41,11 +41,13 @@ void bb_onnx_reshape_to(bb_onnx_node *n) {
   const bb_extent *rest = bb_onnx_product(m, v->rank, v->shape);
   for (uint32_t i = 0; i < rank; i++) {
     if (number[i] == 0 && shape[i] && !zero_is_zero) {
-      if (i >= v->rank) bb_onnx_refuse(n, "axis %u of the shape copies an axis that is not there", i);
+      if (i >= v->rank)
+        bb_onnx_refuse(n, "axis %u of the shape copies an axis that is not there", i);
       shape[i] = v->shape[i];
     }
     if (shape[i]) continue;
-    if (number[i] != -1 || open != BB_NONE) bb_onnx_refuse(n, "the shape has a bad or a second -1 axis");
+    if (number[i] != -1 || open != BB_NONE)
+      bb_onnx_refuse(n, "the shape has a bad or a second -1 axis");
     open = i;
   }
   for (uint32_t i = 0; i < rank && open != BB_NONE && rest; i++)
@@ -87,7 +89,8 @@ void bb_onnx_squeeze(bb_onnx_node *n) {
   bool all = n->nin < 2;
   for (uint32_t a = 0; a < v->rank; a++) {
     bool one = bb_onnx_is_one(v->shape[a]);
-    if (named[a] && !one) bb_onnx_refuse(n, "axis %u of shape %s is not 1", a, bb_onnx_shape_text(n->m, v));
+    if (named[a] && !one)
+      bb_onnx_refuse(n, "axis %u of shape %s is not 1", a, bb_onnx_shape_text(n->m, v));
     if (!(named[a] || (all && one))) shape[rank++] = v->shape[a];
   }
   reshape(n, rank, shape);
@@ -148,8 +151,8 @@ void bb_onnx_expand(bb_onnx_node *n) {
   bb_onnx_value like = {.rank = rank, .shape = shape};
   const bb_extent *const *both =
       bb_onnx_broadcast_shapes(n, 2, (bb_onnx_value *[]){v, &like}, &rank);
-  bb_onnx_check_shape(m, bb_arena_printf(m->arena, "node %s", bb_onnx_quote(m->arena, n->name)), v->dtype,
-                      rank, both);
+  bb_onnx_check_shape(m, bb_arena_printf(m->arena, "node %s", bb_onnx_quote(m->arena, n->name)),
+                      v->dtype, rank, both);
   n->out[0] = bb_onnx_broadcast(n, v, rank, both);
 }
 
@@ -195,7 +198,8 @@ void bb_onnx_join(bb_onnx_node *n) {
   uint32_t axis = bb_onnx_axis(n, bb_onnx_int(n, "axis", 0), v[0]->rank);
   bool numbers = true, same = true;
   for (uint32_t i = 0; i < n->nin; i++) {
-    if (v[i]->rank != v[0]->rank) bb_onnx_refuse(n, "operands of rank %u and %u", v[0]->rank, v[i]->rank);
+    if (v[i]->rank != v[0]->rank)
+      bb_onnx_refuse(n, "operands of rank %u and %u", v[0]->rank, v[i]->rank);
     numbers &= bb_extent_value(v[i]->shape[axis]) >= 0;
     same &= v[i]->shape[axis] == v[0]->shape[axis];
   }
@@ -220,7 +224,8 @@ static int64_t *split_lengths(bb_onnx_node *n, int64_t extent, uint32_t outputs)
   int64_t even = (extent + outputs - 1) / outputs;
   for (uint32_t i = 0; i < outputs; i++) {
     length[i] = lengths ? lengths[i] : i + 1 < outputs ? even : left;
-    if (length[i] < 0 || length[i] > left) bb_onnx_refuse(n, "its parts do not add up to extent %lld", (long long)extent);
+    if (length[i] < 0 || length[i] > left)
+      bb_onnx_refuse(n, "its parts do not add up to extent %lld", (long long)extent);
     left -= length[i];
   }
   if (left) bb_onnx_refuse(n, "its parts do not add up to extent %lld", (long long)extent);
@@ -234,7 +239,8 @@ void bb_onnx_split(bb_onnx_node *n) {
   int64_t extent = bb_extent_value(v->shape[axis]), start = 0;
   int64_t asked = n->row->detail ? bb_onnx_int(n, "num_outputs", 0) : 0;
   uint32_t outputs = (uint32_t)n->proto->n_output;
-  if (asked && asked != outputs) bb_onnx_refuse(n, "num_outputs is %lld for %u outputs", (long long)asked, outputs);
+  if (asked && asked != outputs)
+    bb_onnx_refuse(n, "num_outputs is %lld for %u outputs", (long long)asked, outputs);
   if (extent < 0) {
     bb_onnx_unsupported(n, "parts of an axis whose length is known only at run time");
     return;
@@ -247,7 +253,8 @@ void bb_onnx_split(bb_onnx_node *n) {
 }
 
 /* One axis of a Slice, by numpy's rules. */
-static void clamp_slice(int64_t extent, int64_t *start, int64_t end, int64_t step, int64_t *length) {
+static void clamp_slice(int64_t extent, int64_t *start, int64_t end, int64_t step,
+                        int64_t *length) {
   int64_t low = step > 0 ? 0 : -1, high = step > 0 ? extent : extent - 1;
   int64_t from = *start < 0 ? *start + extent : *start, to = end < 0 ? end + extent : end;
   from = from < low ? low : from > high ? high : from;
@@ -272,7 +279,8 @@ void bb_onnx_slice_axes(bb_onnx_node *n) {
   uint32_t axes = starts->elements, count = starts->elements;
   const int64_t *axis_of = axis_operand ? bb_onnx_known_ints(n, axis_operand, &axes) : NULL;
   const int64_t *step_of = steps ? bb_onnx_known_ints(n, steps, &count) : NULL;
-  bool known = starts->element && ends->element && (axis_of || !axis_operand) && (step_of || !steps);
+  bool known =
+      starts->element && ends->element && (axis_of || !axis_operand) && (step_of || !steps);
   if (!known) {
     bb_onnx_unsupported(n, "bounds that are computed at run time");
     return;
@@ -282,10 +290,13 @@ void bb_onnx_slice_axes(bb_onnx_node *n) {
   if (axes > v->rank) bb_onnx_refuse(n, "%u bounds for rank %u", axes, v->rank);
   for (uint32_t i = 0; i < axes; i++) {
     uint32_t axis = bb_onnx_axis(n, axis_of ? axis_of[i] : i, v->rank);
-    int64_t step = step_of ? step_of[i] : 1, extent = bb_extent_value(v->shape[axis]), start, end, length;
+    int64_t step = step_of ? step_of[i] : 1, extent = bb_extent_value(v->shape[axis]), start, end,
+            length;
     if (step == 0) bb_onnx_refuse(n, "a step is zero");
-    if (step < -INT64_MAX / 2 || step > INT64_MAX / 2) step = step > 0 ? INT64_MAX / 2 : -INT64_MAX / 2;
-    if (extent < 0 && covers(m, v->shape[axis], starts->element[i], ends->element[i], step)) continue;
+    if (step < -INT64_MAX / 2 || step > INT64_MAX / 2)
+      step = step > 0 ? INT64_MAX / 2 : -INT64_MAX / 2;
+    if (extent < 0 && covers(m, v->shape[axis], starts->element[i], ends->element[i], step))
+      continue;
     bb_onnx_value one = {.element = &starts->element[i], .elements = 1};
     bool numbers = extent >= 0 && bb_onnx_known_int(&one, &start);
     one.element = &ends->element[i];

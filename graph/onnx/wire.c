@@ -154,6 +154,7 @@ void *bb_onnx_unpack(bb_arena *arena, const void *bytes, size_t length,
   bb_context *ctx = bb_arena_context(arena);
   bb_onnx_check_wire(ctx, bytes, length, message);
   void *result = protobuf_c_message_unpack(message, &allocator, length, bytes);
-  if (!result) bb_fail(ctx, BB_ERROR_INPUT, "not a readable ONNX model: bad %s", message->short_name);
+  if (!result)
+    bb_fail(ctx, BB_ERROR_INPUT, "not a readable ONNX model: bad %s", message->short_name);
   return result;
 }

@@ -1,5 +1,6 @@
 /* evaluate.c - what array programs mean: each op over whole arrays, element by element. */
 #include "arrays.h"
+#include "../../runtime/interp/interp.h"
 
 #include <string.h>
 
@@ -165,6 +166,28 @@ static void move(evaluator *e) {
   while (advance(e->out->rank, e->out->shape, index));
 }
 
+/* Operators without an array op mean what their reference kernels compute. */
+static void misc(const array_case *c, const bb_array_node *node, bb_arena *arena) {
+  const bb_misc *misc = node->misc;
+  bb_misc_kernel *kernel = bb_misc_find(misc);
+  bb_misc_value in[16] = {{0}}, out[16] = {{0}};
+  uint32_t next = 0;
+  if (!kernel)
+    bb_fail(c->program->ctx, BB_ERROR_UNSUPPORTED, "no kernel for %s", misc->op);
+  for (uint32_t i = 0; i < misc->nin && i < 16; i++) {
+    if (misc->in[i].absent) continue;
+    const whole *w = &c->value[node->in[next++]];
+    in[i] = (bb_misc_value){.dtype = misc->in[i].dtype, .rank = w->rank, .data = w->data};
+    memcpy(in[i].shape, w->shape, w->rank * sizeof *w->shape);
+  }
+  kernel(c->program->ctx, arena, misc, misc->nin, in, misc->nout, out);
+  for (uint32_t i = 0; i < node->nout; i++) {
+    whole *w = &c->value[node->out[i]];
+    *w = whole_new(arena, out[i].rank, out[i].shape);
+    w->data = out[i].data;
+  }
+}
+
 static void evaluate_node(evaluator *e) {
   switch (e->node->op) {
   case BB_A_ELEMENTWISE: elementwise(e); break;
@@ -182,6 +205,10 @@ void evaluate(const array_case *c, bb_arena *arena) {
   for (uint32_t i = 0; i < array->nodes; i++) {
     const bb_array_node *node = &array->node[i];
     if (node->removed) continue;
+    if (node->op == BB_A_MISC) {
+      misc(c, node, arena);
+      continue;
+    }
     evaluator e = {.made = c, .node = node, .arena = arena};
     for (uint32_t k = 0; k < node->nin; k++) e.in[k] = &c->value[node->in[k]];
     const bb_array_value *v = &array->value[node->out[0]];

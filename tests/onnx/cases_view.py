@@ -139,7 +139,7 @@ def functions():
 def kernels():
     x = rand(3, 5, 4)
     yield single("Gather", "Gather", [x, np.array([[0, 4], [2, -1]], np.int64)], axis=1)
-    yield single("GatherElements", "GatherElements", [rand(3, 3), np.array([[1, 0], [2, -2]], np.int64)], axis=1)
+    yield single("GatherElements", "GatherElements", [rand(2, 3), np.array([[1, 0], [2, -2]], np.int64)], axis=1)
     yield single("GatherND", "GatherND", [x, np.array([[0, 1], [2, 4]], np.int64)])
     yield single("GatherND-batch", "GatherND", [rand(2, 3, 4), np.array([[1], [2]], np.int64)], batch_dims=1)
     yield single("TopK", "TopK", [rand(3, 7), ints(3)], outputs=2)

@@ -11,7 +11,9 @@
 #include <stdio.h>
 #include <string.h>
 
-static void destroy(void *program) { bb_program_destroy(program); }
+static void destroy(void *program) {
+  bb_program_destroy(program);
+}
 
 /* --- symbols --- */
 

@@ -24,10 +24,6 @@ import cases_product
 import cases_reduce
 import cases_view
 
-# Reference kernels are no array ops: only the whole program runs them.
-KERNELS = {c.name for c in cases_view.kernels()} | {"RotaryEmbedding-positions", "MS-RotaryEmbedding-positions",
-                                                    "MS-RotaryEmbedding-4d", "MS-RotaryEmbedding-offset-input"}
-
 
 def tolerance(case):
     return ["--tol", "4e-3"] if "f16" in case.name else []
@@ -56,8 +52,6 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         for case in every:
             if options.names and not any(n in case.name for n in options.names):
-                continue
-            if options.arrays and case.name in KERNELS:
                 continue
             tried += 1
             try:
