@@ -29,10 +29,19 @@ typedef struct bb_fuse_options {
   /* After every rewrite and snapshot; `root` is the candidate's root as it is now. */
   void (*trace)(void *user, const bb_trace_event *event, const bb_graph *root);
   void *user;
+  /* By rule number, BB_RULE_NUMBERS each: how often a rule was tried at a node, and how often it
+   * was applied. NULL: not counted. */
+  uint64_t *tries, *hits;
 } bb_fuse_options;
 
+enum { BB_RULE_NUMBERS = 64 };
+
+/* The name of the rule with this number; NULL: none has it. */
+const char *bb_rule_name(uint32_t number);
+
 /* Rewrites *root in place of the candidate (levels that others hold are copied first) and gives
- * the snapshots, oldest first, in the program's arena. */
+ * the snapshots, oldest first, in the program's arena.  The last one is what *root has become, also
+ * when stop_after ended the work early. */
 uint32_t bb_fuse(bb_program *program, bb_graph **root, const bb_fuse_options *options,
                  bb_snapshot **snapshots);
 

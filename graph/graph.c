@@ -144,6 +144,10 @@ void bb_connect(bb_graph *graph, uint32_t node, uint32_t port, bb_value src) {
   link_use(graph, use);
 }
 
+void bb_disconnect(bb_graph *graph, uint32_t node, uint32_t port) {
+  unlink_use(graph, (bb_use){node, port});
+}
+
 void bb_replace_uses(bb_graph *graph, bb_value old, bb_value with) {
   if (bb_value_equal(old, with)) return;
   for (bb_use u = bb_first_use(graph, old); u.node != BB_NONE; u = bb_first_use(graph, old))
@@ -396,7 +400,7 @@ void bb_graph_splice(bb_graph *dst, bb_graph *src, const bb_value *input, bb_val
 uint32_t bb_node_move(bb_graph *dst, bb_graph *src, uint32_t index) {
   bb_node *node = src->node[index];
   bb_node *left = BB_NEW(src->program->arena, bb_node, 1);
-  *left = (bb_node){.kind = BB_NODE_REMOVED, .serial = node->serial};
+  *left = (bb_node){.kind = BB_NODE_REMOVED, .serial = node->serial, .dim = node->dim};
   src->node[index] = left;
   src->live--;
   record_node(src, BB_CHANGE_REMOVED, index);
@@ -437,6 +441,7 @@ bb_graph *bb_graph_own(bb_graph **root) {
     bb_graph *copy = copy_level(*root);
     (*root)->holders--;
     (*root)->journal = NULL;
+    if (copy->journal) copy->journal->graph = copy;
     *root = copy;
   }
   return *root;

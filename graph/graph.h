@@ -108,6 +108,7 @@ typedef struct bb_change {
 
 typedef struct bb_journal {
   bb_arena *arena;
+  bb_graph *graph; /* the level whose edits are written here */
   uint32_t count, capacity;
   bb_change *change;
 } bb_journal;
@@ -135,6 +136,7 @@ uint32_t bb_node_add(bb_graph *graph, bb_kind kind, uint32_t nin, uint32_t nout)
 void bb_node_remove(bb_graph *graph, uint32_t node);
 
 void bb_connect(bb_graph *graph, uint32_t node, uint32_t port, bb_value src);
+void bb_disconnect(bb_graph *graph, uint32_t node, uint32_t port);
 void bb_replace_uses(bb_graph *graph, bb_value old, bb_value with);
 
 uint32_t bb_in_add(bb_graph *graph, uint32_t node, bb_value src, uint32_t level);

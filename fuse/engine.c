@@ -1,0 +1,201 @@
+/* engine.c - the fusion algorithm (Blockbuster, section 4).
+ *
+ *     rewrite every level, breadth first, until nothing matches; take a snapshot;
+ *     extend one map (Rule 6), breadth first; again; until no map can be extended
+ *
+ * In a level the rule of highest priority that matches anywhere is applied, at its first anchor in
+ * topological order.  The plain engine looks for it everywhere after each rewrite, as the paper
+ * does; the other one looks only where a rewrite may have changed something, and finds the same.
+ * Levels are first in, first out, maps of a level in topological order.  A pass over the levels is
+ * repeated while it rewrites anything: a rewrite can make a match in a level around its own.
+ */
+#include "engine.h"
+
+#include "../graph/verify.h"
+
+/* --- one rewrite --- */
+
+bool bb_engine_try(bb_engine *engine, const bb_rule *rule, bb_match *match) {
+  if (engine->options->tries) engine->options->tries[rule->number]++;
+  match->count = 0;
+  match->why = NULL;
+  return rule->match(match);
+}
+
+/* The dims of the maps around a scope, outermost first, as "M/N". */
+static void put_level(bb_buffer *out, const bb_scope *scope) {
+  if (!scope->parent) return;
+  put_level(out, scope->parent);
+  const bb_graph *around = scope->parent->graph;
+  bb_dim dim = bb_node_get(around, scope->map)->dim;
+  bb_put(out, "%s%s", scope->parent->parent ? "/" : "", bb_dim_get(around->program, dim)->name);
+}
+
+static void report(bb_engine *engine, bb_trace_event *event) {
+  const bb_fuse_options *options = engine->options;
+  event->step = (uint32_t)engine->steps;
+  if (options->trace) options->trace(options->user, event, *engine->root);
+}
+
+void bb_engine_apply(bb_engine *engine, const bb_rule *rule, bb_match *match) {
+  bb_scope *scope = match->scope;
+  bb_arena *scratch = bb_scratch(engine->ctx);
+  bb_buffer level = {.arena = scratch};
+  bb_put(&level, "%s", "");
+  put_level(&level, scope);
+  uint32_t serial[BB_MATCH_NODES];
+  for (uint32_t i = 0; i < match->count; i++)
+    serial[i] = bb_node_get(scope->graph, match->node[i])->serial;
+  if (engine->steps >= engine->budget)
+    bb_fail(engine->ctx, BB_ERROR_INTERNAL, "rule %u (%s) is applied without end", rule->number,
+            rule->name);
+  bb_scope_own(scope, engine->root);
+  rule->apply(match);
+  engine->steps++;
+  if (engine->options->hits) engine->options->hits[rule->number]++;
+  bb_engine_settle_around(engine, scope);
+  bb_verify_or_fail(engine->program, *engine->root, rule->name, false);
+  bb_trace_event event = {.rule = rule->number,
+                          .rule_name = rule->name,
+                          .variant = match->variant,
+                          .depth = scope->depth,
+                          .level = level.data,
+                          .count = match->count,
+                          .serial = serial};
+  report(engine, &event);
+  bb_scratch_end(scratch);
+}
+
+/* --- one level --- */
+
+static bool find_anywhere(bb_engine *engine, bb_scope *scope, const bb_rule *rule,
+                          bb_match *match) {
+  for (uint32_t n = scope->first; n != BB_NONE; n = scope->place[n].next) {
+    if (!(rule->anchors >> bb_node_get(scope->graph, n)->kind & 1)) continue;
+    *match = (bb_match){.scope = scope, .anchor = n, .partner = BB_NONE, .dim = BB_NO_DIM};
+    if (bb_engine_try(engine, rule, match)) return true;
+  }
+  return false;
+}
+
+static bool find_waiting(bb_engine *engine, bb_scope *scope, uint32_t rank, bb_match *match) {
+  for (uint32_t n; (n = bb_heap_pop(scope, &scope->pending[rank])) != BB_NONE;) {
+    *match = (bb_match){.scope = scope, .anchor = n, .partner = BB_NONE, .dim = BB_NO_DIM};
+    if (!bb_engine_try(engine, bb_rules[rank], match)) continue;
+    bb_heap_push(scope, &scope->pending[rank], n); /* it may match once more */
+    return true;
+  }
+  return false;
+}
+
+/* Applies the first rule that matches; false when none does. */
+static bool rewrite(bb_engine *engine, bb_scope *scope) {
+  for (uint32_t r = 0; r < bb_rule_count; r++) {
+    const bb_rule *rule = bb_rules[r];
+    bb_match match;
+    if (bb_engine_disabled(engine, rule)) continue;
+    if (engine->options->naive ? !find_anywhere(engine, scope, rule, &match)
+                               : !find_waiting(engine, scope, r, &match))
+      continue;
+    bb_engine_apply(engine, rule, &match);
+    return true;
+  }
+  return false;
+}
+
+/* --- all levels --- */
+
+typedef struct queue {
+  uint32_t count, capacity;
+  bb_scope **scope;
+} queue;
+
+static void append(bb_arena *arena, queue *q, bb_scope *scope) {
+  BB_GROW(arena, q->scope, q->capacity, (size_t)q->count + 1);
+  q->scope[q->count++] = scope;
+}
+
+static void append_children(bb_engine *engine, bb_arena *arena, queue *q, bb_scope *scope) {
+  if (engine->options->naive) {
+    for (uint32_t n = scope->first; n != BB_NONE; n = scope->place[n].next)
+      if (bb_node_get(scope->graph, n)->kind == BB_NODE_MAP)
+        append(arena, q, bb_engine_enter(engine, scope, n));
+    return;
+  }
+  for (uint32_t n; (n = bb_heap_pop(scope, &scope->children)) != BB_NONE;)
+    append(arena, q, bb_engine_enter(engine, scope, n));
+}
+
+/* bfs_fuse_no_extend, once over the levels.  Did it rewrite anything? */
+static bool pass(bb_engine *engine) {
+  bb_arena *scratch = bb_scratch(engine->ctx);
+  queue q = {0};
+  uint64_t before = engine->steps;
+  append(scratch, &q, engine->top);
+  for (uint32_t i = 0; i < q.count && !bb_engine_stopped(engine); i++) {
+    while (!bb_engine_stopped(engine) && rewrite(engine, q.scope[i])) continue;
+    append_children(engine, scratch, &q, q.scope[i]);
+  }
+  bb_scratch_end(scratch);
+  return engine->steps > before;
+}
+
+static void keep_snapshot(bb_engine *engine) {
+  BB_GROW(engine->program->arena, engine->snapshot, engine->capacity,
+          (size_t)engine->snapshots + 1);
+  engine->snapshot[engine->snapshots++] = (bb_snapshot){.step = (uint32_t)engine->steps,
+                                                        .graph = bb_graph_hold(*engine->root),
+                                                        .operations = -1,
+                                                        .buffered = -1};
+}
+
+static void take_snapshot(bb_engine *engine) {
+  keep_snapshot(engine);
+  bb_trace_event event = {.rule_name = "snapshot", .level = "", .snapshot = true};
+  report(engine, &event);
+}
+
+/* Levels outlive the engine: they must not write into its journals any more. */
+static void detach(void *object) {
+  bb_engine *engine = object;
+  for (bb_scope *s = engine->newest; s; s = s->older)
+    if (s->journal.graph->journal == &s->journal) s->journal.graph->journal = NULL;
+}
+
+uint32_t bb_fuse(bb_program *program, bb_graph **root, const bb_fuse_options *options,
+                 bb_snapshot **snapshots) {
+  static const bb_fuse_options none;
+  bb_context *ctx = program->ctx;
+  bb_arena *arena = bb_scratch(ctx);
+  bb_engine *engine = BB_NEW(arena, bb_engine, 1);
+  *engine = (bb_engine){.program = program,
+                        .ctx = ctx,
+                        .arena = arena,
+                        .root = root,
+                        .options = options ? options : &none,
+                        .budget = 1000 + 100 * (uint64_t)program->serial};
+  bb_defer(ctx, detach, engine);
+  engine->top = bb_engine_enter(engine, NULL, BB_NONE);
+  do {
+    while (!bb_engine_stopped(engine) && pass(engine)) continue;
+    if (bb_engine_stopped(engine)) break;
+    take_snapshot(engine);
+  } while (!engine->options->no_extend && bb_engine_extend(engine));
+  if (!engine->snapshots || engine->snapshot[engine->snapshots - 1].graph != *root)
+    keep_snapshot(engine);
+  bb_undefer(ctx, engine);
+  detach(engine);
+  *snapshots = engine->snapshot;
+  uint32_t count = engine->snapshots;
+  bb_scratch_end(arena);
+  return count;
+}
+
+const char *bb_rule_name(uint32_t number) {
+  const bb_rule *others[] = {&bb_rule_extend_map};
+  for (uint32_t i = 0; i < bb_rule_count; i++)
+    if (bb_rules[i]->number == number) return bb_rules[i]->name;
+  for (uint32_t i = 0; i < sizeof others / sizeof *others; i++)
+    if (others[i]->number == number) return others[i]->name;
+  return NULL;
+}

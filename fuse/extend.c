@@ -1,0 +1,70 @@
+/* extend.c - bfs_extend of the paper: the first map, breadth first, that Rule 6 may extend. */
+#include "engine.h"
+
+static bool try_node(bb_engine *engine, bb_scope *scope, uint32_t node) {
+  bb_match match = {.scope = scope, .anchor = node, .partner = BB_NONE, .dim = BB_NO_DIM};
+  const bb_fuse_options *options = engine->options;
+  if (!bb_engine_try(engine, &bb_rule_extend_map, &match)) return false;
+  if (options->may_extend && !options->may_extend(options->user, scope->graph, node)) return false;
+  bb_engine_apply(engine, &bb_rule_extend_map, &match);
+  return true;
+}
+
+/* Only outputs may follow an extended map: the sources of outputs are all there is to try. */
+static void list_candidates(bb_scope *scope) {
+  const bb_graph *graph = scope->graph;
+  for (uint32_t i = 0; i < graph->noutputs; i++) {
+    uint32_t src = bb_src(graph, graph->output[i], 0).node;
+    if (bb_node_get(graph, src)->kind == BB_NODE_MAP) bb_heap_push(scope, &scope->extend, src);
+  }
+  scope->stale = false;
+}
+
+static bool try_scope(bb_engine *engine, bb_scope *scope) {
+  if (engine->options->naive) {
+    for (uint32_t n = scope->first; n != BB_NONE; n = scope->place[n].next)
+      if (try_node(engine, scope, n)) return true;
+    return false;
+  }
+  if (scope->stale) list_candidates(scope);
+  for (uint32_t n; (n = bb_heap_pop(scope, &scope->extend)) != BB_NONE;)
+    if (try_node(engine, scope, n)) return true;
+  return false;
+}
+
+typedef struct queue {
+  uint32_t count, capacity;
+  bb_scope **scope;
+} queue;
+
+static void append(bb_arena *arena, queue *q, bb_scope *scope) {
+  BB_GROW(arena, q->scope, q->capacity, (size_t)q->count + 1);
+  q->scope[q->count++] = scope;
+}
+
+static void append_children(bb_engine *engine, bb_arena *arena, queue *q, bb_scope *scope) {
+  if (engine->options->naive) {
+    for (uint32_t n = scope->first; n != BB_NONE; n = scope->place[n].next)
+      if (bb_node_get(scope->graph, n)->kind == BB_NODE_MAP)
+        append(arena, q, bb_engine_enter(engine, scope, n));
+    return;
+  }
+  for (uint32_t n; (n = bb_heap_pop(scope, &scope->extend_children)) != BB_NONE;)
+    append(arena, q, bb_engine_enter(engine, scope, n));
+}
+
+bool bb_engine_extend(bb_engine *engine) {
+  if (bb_engine_disabled(engine, &bb_rule_extend_map)) return false;
+  bb_arena *scratch = bb_scratch(engine->ctx);
+  queue q = {0};
+  bool found = false;
+  append(scratch, &q, engine->top);
+  for (uint32_t i = 0; i < q.count && !found; i++) {
+    found = try_scope(engine, q.scope[i]);
+    if (!found) append_children(engine, scratch, &q, q.scope[i]);
+    /* What was queued and not looked at waits for the next time. */
+    for (uint32_t k = i; found && k < q.count; k++) bb_engine_wake_extension(q.scope[k]);
+  }
+  bb_scratch_end(scratch);
+  return found;
+}

@@ -1,0 +1,229 @@
+/* worklist.c - which nodes still have to be looked at: kept from the journals of the levels.
+ *
+ * A rule says what kinds of change can make it match anew (rule.h, BB_WAKE_*); each change in a
+ * journal wakes the anchors it may concern, and no others.  This is enough because no rewrite changes
+ * which of the nodes that it leaves alone reach each other: fusions contract edges, and companion
+ * rules put new nodes where the old ones were.  A pair of maps that a path keeps apart is therefore kept
+ * apart until one of the two is touched.
+ */
+#include "engine.h"
+
+static bool alive(const bb_scope *scope, uint32_t node) {
+  return node != BB_NONE && scope->graph->node[node]->kind != BB_NODE_REMOVED;
+}
+
+static bool listed(const bb_engine *engine) {
+  return !engine->options->naive;
+}
+
+/* --- waking --- */
+
+/* Something waits in this scope: the levels around it lead there. */
+static void lead_to(bb_scope *scope) {
+  for (; scope->parent; scope = scope->parent)
+    bb_heap_push(scope->parent, &scope->parent->children, scope->map);
+}
+
+void bb_engine_wake_extension(bb_scope *scope) {
+  for (; scope->parent; scope = scope->parent)
+    bb_heap_push(scope->parent, &scope->parent->extend_children, scope->map);
+}
+
+/* Wakes a node for the rules that answer to any of `wakes`. */
+static void wake(bb_scope *scope, uint32_t node, uint32_t wakes) {
+  if (!alive(scope, node)) return;
+  uint32_t kind = (uint32_t)1 << scope->graph->node[node]->kind;
+  for (uint32_t r = 0; r < bb_rule_count; r++)
+    if (bb_rules[r]->anchors & kind && bb_rules[r]->wakes & wakes)
+      bb_heap_push(scope, &scope->pending[r], node);
+}
+
+/* The only node that uses a value, however often; else BB_NONE. */
+static uint32_t sole_user(const bb_graph *graph, bb_value value) {
+  bb_use use = bb_first_use(graph, value);
+  uint32_t node = use.node;
+  while (use.node != BB_NONE) {
+    if (use.node != node) return BB_NONE;
+    use = bb_next_use(graph, use);
+  }
+  return node;
+}
+
+/* Products have two operands: with more, nobody looks from here back to the operands. */
+static void wake_operands(bb_scope *scope, uint32_t node) {
+  if (!alive(scope, node)) return;
+  const bb_node *at = bb_node_get(scope->graph, node);
+  for (uint32_t i = 0; i < at->nin && at->nin <= 2; i++)
+    wake(scope, at->in[i].src.node, BB_WAKE_OPERANDS);
+}
+
+static void wake_link(bb_scope *scope, const bb_change *change) {
+  bb_value src = change->src;
+  wake(scope, change->node, BB_WAKE_USER | BB_WAKE_SIBLING);
+  wake_operands(scope, change->node);
+  if (!alive(scope, src.node)) return;
+  wake(scope, src.node, BB_WAKE_SOURCE);
+  wake_operands(scope, src.node);
+  if (src.port < bb_node_get(scope->graph, src.node)->nout)
+    wake(scope, sole_user(scope->graph, src), BB_WAKE_SOLE_USER);
+}
+
+/* Something changed inside a map. */
+static void wake_inside(bb_scope *scope, uint32_t map) {
+  const bb_node *node = bb_node_get(scope->graph, map);
+  wake(scope, map, BB_WAKE_INSIDE);
+  wake_operands(scope, map);
+  if (node->nout == 1) wake(scope, sole_user(scope->graph, (bb_value){map, 0}), BB_WAKE_INSIDE);
+  bb_heap_push(scope, &scope->extend, map);
+  bb_engine_wake_extension(scope);
+}
+
+/* --- settling --- */
+
+/* A new node stands behind the last of its operands. */
+static void place_node(bb_scope *scope, uint32_t node) {
+  const bb_node *at = bb_node_get(scope->graph, node);
+  const bb_place *place = scope->place;
+  uint32_t after = BB_NONE;
+  for (uint32_t i = 0; i < at->nin; i++) {
+    uint32_t src = at->in[i].src.node;
+    if (place[src].label && (after == BB_NONE || place[after].label < place[src].label)) after = src;
+  }
+  bb_order_insert_after(scope, node, after);
+  bb_scope_learn(scope, node);
+}
+
+static void settle_added(bb_scope *scope) {
+  for (uint32_t i = 0; i < scope->journal.count; i++) {
+    const bb_change *change = &scope->journal.change[i];
+    if (change->kind == BB_CHANGE_ADDED && alive(scope, change->node) &&
+        !scope->place[change->node].label)
+      place_node(scope, change->node);
+  }
+}
+
+/* Follows a link or its end in the indexes. */
+static void settle_link(bb_engine *engine, bb_scope *scope, const bb_change *change) {
+  bool linked = change->kind == BB_CHANGE_LINKED;
+  if (scope->graph->node[change->node]->dim != BB_NO_DIM) {
+    bb_scope_link(scope, change->node, change->src.node, linked);
+    if (linked)
+      bb_siblings_add(scope, change->node, change->src, change->level);
+    else
+      bb_siblings_remove(scope, change->node, change->src, change->level);
+    bb_siblings_wake(scope, change->node, change->src, change->level);
+  }
+  if (listed(engine)) wake_link(scope, change);
+}
+
+static bool is_linked(const bb_graph *graph, uint32_t node, bb_value src) {
+  const bb_node *at = bb_node_get(graph, node);
+  for (uint32_t i = 0; i < at->nin; i++)
+    if (bb_value_equal(at->in[i].src, src)) return true;
+  return false;
+}
+
+static void settle_edge(bb_scope *scope, const bb_change *change) {
+  uint32_t src = change->src.node;
+  if (!alive(scope, src) || !alive(scope, change->node)) return;
+  if (bb_scope_before(scope, src, change->node)) return;
+  if (is_linked(scope->graph, change->node, change->src))
+    bb_order_edge(scope, src, change->node);
+}
+
+static void settle_removed(bb_scope *scope, uint32_t node) {
+  if (!scope->place[node].label) return;
+  for (uint32_t r = 0; r < bb_rule_count; r++) bb_heap_remove(scope, &scope->pending[r], node);
+  bb_heap_remove(scope, &scope->children, node);
+  bb_heap_remove(scope, &scope->extend, node);
+  bb_heap_remove(scope, &scope->extend_children, node);
+  bb_order_remove(scope, node);
+  scope->place[node].child = NULL;
+}
+
+/* Edits inside a map are written in its own scope's journal. */
+static void settle_child(bb_engine *engine, bb_scope *scope, uint32_t node) {
+  if (!alive(scope, node)) return;
+  bb_scope *child = scope->place[node].child;
+  if (!child || !child->journal.count) return;
+  child->graph = scope->graph->node[node]->inner;
+  bb_engine_settle(engine, child);
+}
+
+static void wake_added(bb_scope *scope, uint32_t node) {
+  wake(scope, node, UINT32_MAX);
+  if (alive(scope, node) && scope->graph->node[node]->kind == BB_NODE_MAP) {
+    bb_heap_push(scope, &scope->children, node);
+    bb_heap_push(scope, &scope->extend_children, node);
+  }
+}
+
+void bb_engine_settle(bb_engine *engine, bb_scope *scope) {
+  bb_journal *journal = &scope->journal;
+  if (!journal->count) return;
+  BB_GROW(scope->arena, scope->place, scope->capacity, (size_t)scope->graph->count + 1);
+  settle_added(scope);
+  for (uint32_t i = 0; i < journal->count; i++) {
+    const bb_change *change = &journal->change[i];
+    if (change->kind == BB_CHANGE_LINKED || change->kind == BB_CHANGE_UNLINKED)
+      settle_link(engine, scope, change);
+    else if (change->kind == BB_CHANGE_ADDED && listed(engine))
+      wake_added(scope, change->node);
+  }
+  for (uint32_t i = 0; i < journal->count; i++)
+    if (journal->change[i].kind == BB_CHANGE_LINKED) settle_edge(scope, &journal->change[i]);
+  for (uint32_t i = 0; i < journal->count; i++) {
+    const bb_change *change = &journal->change[i];
+    if (change->kind == BB_CHANGE_REMOVED) settle_removed(scope, change->node);
+    if (change->kind == BB_CHANGE_REMOVED) continue;
+    settle_child(engine, scope, change->node);
+    if (change->kind != BB_CHANGE_ADDED) settle_child(engine, scope, change->src.node);
+  }
+  journal->count = 0;
+  scope->stale = true;
+  lead_to(scope);
+  bb_engine_wake_extension(scope);
+}
+
+void bb_engine_settle_around(bb_engine *engine, bb_scope *scope) {
+  for (bb_scope *s = scope; s; s = s->parent) bb_engine_settle(engine, s);
+  if (!listed(engine)) return;
+  for (bb_scope *s = scope; s->parent; s = s->parent) {
+    wake_inside(s->parent, s->map);
+    lead_to(s);
+  }
+}
+
+/* --- entering --- */
+
+static uint32_t sibling_rule(void) {
+  for (uint32_t r = 0; r < bb_rule_count; r++)
+    if (bb_rules[r]->wakes & BB_WAKE_SIBLING) return r;
+  return BB_NONE;
+}
+
+static bb_scope *make_scope(bb_engine *engine, bb_scope *parent, uint32_t map, bb_graph *graph) {
+  bb_scope *scope = bb_scope_create(engine->arena, parent, map, graph);
+  scope->older = engine->newest;
+  engine->newest = scope;
+  scope->stale = true;
+  if (!listed(engine)) return scope;
+  scope->sibling_rule = sibling_rule();
+  for (uint32_t n = scope->first; n != BB_NONE; n = scope->place[n].next) wake_added(scope, n);
+  lead_to(scope);
+  bb_engine_wake_extension(scope);
+  return scope;
+}
+
+bb_scope *bb_engine_enter(bb_engine *engine, bb_scope *parent, uint32_t map) {
+  if (!parent) return make_scope(engine, NULL, BB_NONE, *engine->root);
+  bb_graph *inner = bb_node_get(parent->graph, map)->inner;
+  bb_scope *child = parent->place[map].child;
+  if (!child) {
+    child = make_scope(engine, parent, map, inner);
+    parent->place[map].child = child;
+  }
+  child->graph = inner;
+  bb_engine_settle(engine, child);
+  return child;
+}

@@ -1,0 +1,231 @@
+/* nest.c - reading and building loop nests around one functional op. */
+#include "nest.h"
+
+static bool fail(const char **why, const char *what) {
+  *why = what;
+  return false;
+}
+
+/* --- reading --- */
+
+static bool sums(const bb_node *node) {
+  return node->kind == BB_NODE_REDUCE && node->reduce == BB_REDUCE_FOLD && node->nin == 1 &&
+         node->in[0].level == 0 && node->monoid == bb_monoid_get(BB_MONOID_SUM);
+}
+
+/* The sum over what a map collects, if that is the only use; else BB_NONE. */
+static uint32_t sum_behind(const bb_graph *graph, uint32_t map) {
+  bb_use use = bb_first_use(graph, (bb_value){map, 0});
+  if (use.node == BB_NONE || bb_next_use(graph, use).node != BB_NONE) return BB_NONE;
+  return sums(bb_node_get(graph, use.node)) ? use.node : BB_NONE;
+}
+
+/* Reads how map number `i` gives its result; the node in the level that does so. */
+static bool read_result(const bb_graph *graph, uint32_t at, bb_nest *nest, uint32_t *tail,
+                        const char **why) {
+  const bb_out *out = &bb_node_get(graph, at)->out[0];
+  uint32_t i = nest->depth;
+  bool folded = out->mode == BB_OUT_FOLD, summed = folded;
+  if (out->mode == BB_OUT_INVARIANT) return fail(why, "a map of the nest has an invariant result");
+  if (folded && out->fold != bb_monoid_get(BB_MONOID_SUM))
+    return fail(why, "the fold is not a sum");
+  *tail = at;
+  if (!folded) {
+    uint32_t sum = sum_behind(graph, at);
+    summed = sum != BB_NONE;
+    if (summed) *tail = sum;
+  }
+  if (!summed && nest->outputs < i)
+    return fail(why, "a summed map stands around one that is not");
+  nest->axis[i] = out->axis;
+  nest->folded[i] = folded;
+  nest->outputs += !summed;
+  return true;
+}
+
+/* Does the map hold inputs, one output and one chain of one or two nodes?  The first of them. */
+static uint32_t only_node(const bb_graph *inner) {
+  if (inner->noutputs != 1) return BB_NONE;
+  uint32_t others = inner->live - inner->ninputs - 1;
+  uint32_t at = bb_src(inner, inner->output[0], 0).node;
+  const bb_node *node = bb_node_get(inner, at);
+  if (others == 2 && sums(node)) at = node->in[0].src.node, others--;
+  node = bb_node_get(inner, at);
+  bool nests = node->kind == BB_NODE_MAP || node->kind == BB_NODE_FUNC;
+  return others == 1 && nests ? at : BB_NONE;
+}
+
+static uint32_t input_port(const bb_graph *inner, uint32_t input) {
+  for (uint32_t i = 0; i < inner->ninputs; i++)
+    if (inner->input[i] == input) return i;
+  return BB_NONE;
+}
+
+/* Follows an operand of the op outwards through the maps of the nest. */
+static bool read_operand(bb_graph *const *graph, const uint32_t *at, uint32_t depth,
+                         uint32_t port, bb_operand *operand) {
+  bb_value value = bb_src(graph[depth], at[depth], port);
+  for (uint32_t i = depth; i-- > 0;) {
+    uint32_t in = input_port(graph[i + 1], value.node);
+    if (in == BB_NONE) return false;
+    operand->level[i] = bb_node_get(graph[i], at[i])->in[in].level;
+    value = bb_src(graph[i], at[i], in);
+  }
+  operand->value = value;
+  return true;
+}
+
+bool bb_nest_read(const bb_graph *level, uint32_t node, bb_op op, bb_nest *nest,
+                  const char **why) {
+  bb_graph *graph[BB_NEST_DEPTH + 1] = {(bb_graph *)level};
+  uint32_t at[BB_NEST_DEPTH + 1] = {node}, tail = node;
+  *nest = (bb_nest){.node = node, .op = op};
+  for (;; nest->depth++) {
+    uint32_t i = nest->depth;
+    const bb_node *here = bb_node_get(graph[i], at[i]);
+    if (here->kind == BB_NODE_FUNC) break;
+    if (here->kind != BB_NODE_MAP || here->nout != 1)
+      return fail(why, "not a map with one result around one op");
+    if (i == BB_NEST_DEPTH) return fail(why, "the maps nest too deep");
+    if (!read_result(graph[i], at[i], nest, i ? &(uint32_t){0} : &tail, why)) return false;
+    nest->dim[i] = here->dim;
+    graph[i + 1] = here->inner;
+    at[i + 1] = only_node(here->inner);
+    if (at[i + 1] == BB_NONE) return fail(why, "a map of the nest computes more than one thing");
+  }
+  const bb_node *func = bb_node_get(graph[nest->depth], at[nest->depth]);
+  if (func->op != op) return fail(why, "the op inside is another one");
+  nest->result = (bb_value){tail, 0};
+  nest->operands = func->nin;
+  for (uint32_t i = 0; i < func->nin; i++)
+    if (!read_operand(graph, at, nest->depth, i, &nest->operand[i]))
+      return fail(why, "an operand is computed inside the nest");
+  return true;
+}
+
+/* --- building --- */
+
+static bb_value build(bb_graph *graph, const bb_nest *nest, uint32_t i, const bb_value *in) {
+  if (i == nest->depth) return bb_func_add(graph, nest->op, NULL, nest->operands, in);
+  uint32_t map = bb_map_add(graph, nest->dim[i]);
+  bb_graph *inner = bb_node_get(graph, map)->inner;
+  bb_value below[2];
+  for (uint32_t k = 0; k < nest->operands; k++)
+    below[k] = bb_map_in(graph, map, in[k], nest->operand[k].level[i]);
+  bb_value value = build(inner, nest, i + 1, below);
+  const bb_monoid *sum = bb_monoid_get(BB_MONOID_SUM);
+  if (i >= nest->outputs && nest->folded[i]) return bb_map_fold(graph, map, value, sum, 0);
+  bb_value list = bb_map_collect(graph, map, value, nest->axis[i]);
+  return i < nest->outputs ? list : bb_reduce_add(graph, sum, BB_REDUCE_FOLD, 0, 1, &list);
+}
+
+bb_value bb_nest_build(bb_graph *graph, const bb_nest *nest) {
+  bb_value in[2] = {nest->operand[0].value, nest->operand[1].value};
+  return build(graph, nest, 0, in);
+}
+
+void bb_nest_remove(bb_graph *graph, const bb_nest *nest) {
+  if (nest->result.node != nest->node) bb_node_remove(graph, nest->result.node);
+  bb_node_remove(graph, nest->node);
+}
+
+bb_value bb_nest_over_outputs(bb_graph *graph, const bb_nest *like, bb_op op, bb_value result,
+                              bb_value other, uint32_t iterated) {
+  bb_nest nest = *like;
+  nest.depth = like->outputs;
+  nest.op = op;
+  nest.operands = 2;
+  nest.operand[0] = (bb_operand){.value = result};
+  nest.operand[1] = (bb_operand){.value = other};
+  for (uint32_t i = 0; i < nest.depth; i++)
+    if (!(iterated >> i & 1)) nest.operand[1].level[i] = BB_WHOLE;
+  return bb_nest_build(graph, &nest);
+}
+
+void bb_nest_keep(bb_nest *nest, uint32_t maps) {
+  uint32_t kept = 0, outputs = 0;
+  for (uint32_t i = 0; i < nest->depth; i++) {
+    if (!(maps >> i & 1)) continue;
+    nest->dim[kept] = nest->dim[i];
+    nest->axis[kept] = nest->axis[i];
+    nest->folded[kept] = nest->folded[i];
+    for (uint32_t k = 0; k < nest->operands; k++)
+      nest->operand[k].level[kept] = nest->operand[k].level[i];
+    outputs += i < nest->outputs;
+    kept++;
+  }
+  nest->depth = kept;
+  nest->outputs = outputs;
+}
+
+uint32_t bb_nest_iterating(const bb_nest *nest, uint32_t operand) {
+  uint32_t maps = 0;
+  for (uint32_t i = 0; i < nest->depth; i++)
+    if (nest->operand[operand].level[i] != BB_WHOLE) maps |= (uint32_t)1 << i;
+  return maps;
+}
+
+void bb_nest_axes(const bb_graph *graph, const bb_nest *nest, uint32_t operand,
+                  bb_axis axis[BB_NEST_DEPTH]) {
+  const bb_type *type = bb_type_of(graph, nest->operand[operand].value);
+  for (uint32_t i = 0; i < nest->depth; i++) {
+    uint32_t level = nest->operand[operand].level[i];
+    axis[i] = BB_AXIS_NONE;
+    if (level == BB_WHOLE) continue;
+    axis[i] = type->level[level].axis;
+    type = bb_type_element(graph->program, type, level);
+  }
+}
+
+/* --- a scale or shift in front of a product --- */
+
+/* Pairs the maps of the scale with the product's maps that iterate what it collects. */
+static bool pair_maps(bb_scaled_product *found) {
+  const bb_operand *operand = &found->product.operand[found->side];
+  uint32_t paired = 0;
+  for (uint32_t i = 0; i < found->product.depth; i++) {
+    if (operand->level[i] == BB_WHOLE) continue;
+    if (operand->level[i] != 0 || paired == found->scale.depth) return false;
+    found->at[paired++] = i;
+  }
+  return paired == found->scale.depth;
+}
+
+static bool iterates_as_it_collects(const bb_nest *scale) {
+  for (uint32_t i = 0; i < scale->depth; i++)
+    if (scale->operand[0].level[i] != 0) return false;
+  return true;
+}
+
+bool bb_scaled_product_read(bb_match *match, uint32_t side, bb_op op, bool alone,
+                            bb_scaled_product *found) {
+  bb_graph *graph = match->scope->graph;
+  found->side = side;
+  if (!bb_nest_read(graph, match->anchor, BB_OP_DOT, &found->product, &match->why)) return false;
+  const bb_nest *product = &found->product;
+  if (product->depth == 0) return bb_miss(match, "the product is one block's, without a loop");
+  bb_value scaled = product->operand[side].value;
+  if (match->partner != BB_NONE && scaled.node != match->partner)
+    return bb_miss(match, "the other node does not make that operand of the product");
+  if (!bb_nest_read(graph, scaled.node, op, &found->scale, &match->why)) return false;
+  const bb_nest *scale = &found->scale;
+  if (scale->outputs != scale->depth) return bb_miss(match, "the operand is summed");
+  if (bb_value_equal(scaled, product->operand[!side].value))
+    return bb_miss(match, "both operands of the product are this value");
+  bb_use use = bb_first_use(graph, scaled);
+  if (alone && bb_next_use(graph, use).node != BB_NONE)
+    return bb_miss(match, "the operand has other uses");
+  if (!iterates_as_it_collects(scale) ||
+      bb_type_of(graph, scale->operand[0].value) != bb_type_of(graph, scaled))
+    return bb_miss(match, "the operand is not collected as it is iterated");
+  if (!pair_maps(found)) return bb_miss(match, "the product iterates its operand in another order");
+  if (bb_scope_constant(match->scope, scaled.node))
+    return bb_miss(match, "the operand is computed once, at load");
+  return true;
+}
+
+void bb_scaled_product_replace(bb_graph *graph, const bb_scaled_product *found, bb_value with) {
+  bb_replace_uses(graph, found->product.result, with);
+  bb_nest_remove(graph, &found->product);
+  bb_nest_remove(graph, &found->scale);
+}

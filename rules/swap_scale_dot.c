@@ -1,0 +1,59 @@
+/* swap_scale_dot.c - Rule 4: linearity of matmul, swap scale and dot.
+ *
+ *   I1[K]     c                              I1[K]   I2[N][K]
+ *     |       |                                 |     |
+ *   [ K: row_scale ]      I2[N][K]           [ N: K: dot; sum ]    c
+ *          |                 |        ==>            |             |
+ *          +-----[ N: K: dot; sum ]               [ N: row_scale ]-+
+ *                       |                                |
+ *
+ * diag(c) I1 I2 = diag(c) (I1 I2).  The product no longer waits for c, and the map of the scale runs
+ * over the product's dims, where it meets what follows.
+ *
+ * Conditions:
+ * - c is the same for all maps of the scale: a scale that changes along the contraction is not a
+ *   factor of the sum;
+ * - the scaled value has no other use, for it is not computed any more (Rule 8 makes that so);
+ * - the scale stands alone in its maps and the dot in its own, whose sums may be reductions behind
+ *   the maps or folds in them; there may be several summed maps, and no output map at all.
+ *
+ * Reassociating.  Lowers: scales in front of products.
+ * Near misses: c iterated by the contraction; a column scale; a scaled right operand; a second use.
+ */
+#include "nest.h"
+
+bool bb_swap_scale_dot_reads(bb_match *match, bool alone, bb_scaled_product *found) {
+  if (!bb_scaled_product_read(match, 0, BB_OP_ROW_SCALE, alone, found)) return false;
+  if (bb_nest_iterating(&found->scale, 1))
+    return bb_miss(match, "the scale changes along the loops of the product");
+  return true;
+}
+
+static bool match(bb_match *match) {
+  bb_scaled_product found;
+  if (!bb_swap_scale_dot_reads(match, true, &found)) return false;
+  return bb_hit(match, 0, 2, (uint32_t[]){found.scale.node, found.product.node});
+}
+
+static void apply(bb_match *match) {
+  bb_graph *graph = match->scope->graph;
+  bb_scaled_product found;
+  bb_swap_scale_dot_reads(match, true, &found);
+  bb_nest product = found.product;
+  product.operand[0].value = found.scale.operand[0].value;
+  bb_value result = bb_nest_build(graph, &product);
+  bb_value scaled = bb_nest_over_outputs(graph, &product, BB_OP_ROW_SCALE, result,
+                                         found.scale.operand[1].value, 0);
+  bb_scaled_product_replace(graph, &found, scaled);
+}
+
+const bb_rule bb_rule_swap_scale_dot = {
+    .number = 4,
+    .name = "swap scale and dot",
+    .exactness = BB_REASSOCIATING,
+    .lowers = "scales in front of products",
+    .anchors = 1 << BB_NODE_MAP | 1 << BB_NODE_FUNC,
+    .wakes = BB_WAKE_USER | BB_WAKE_SOURCE | BB_WAKE_SOLE_USER | BB_WAKE_INSIDE,
+    .match = match,
+    .apply = apply,
+};

@@ -1,0 +1,93 @@
+/* swap_shift_dot.c - Rule 5: linearity of matmul, swap shift and dot.
+ *
+ *   I1[K]     c                        I2[N][K]              I1[K]  I2[N][K]
+ *     |       |                           |                    |      |
+ *   [ K: row_shift ]   I2[N][K]     [ N: K: row_sum; sum ]   [ N: K: dot; sum ]
+ *          |              |      ==>      |       c                  |
+ *          +---[ N: K: dot; sum ]      [ N: outer ]                  |
+ *                    |                        +-------[ N: add ]-----+
+ *                                                          |
+ *
+ * (I1 + c 1') I2 = I1 I2 + c (1' I2).  The right operand arrives transposed, so its column sums are
+ * row sums here.
+ *
+ * Conditions: those of Rule 4, and
+ * - the right operand is a block, for outer takes two vectors of rows;
+ * - a map that iterates the right operand chunks its rows or nothing: the row sums have no other axis.
+ *
+ * Reassociating: c times the sums of I2 is taken from I1 I2 afterwards, which cancels digits when
+ * c is large beside I1.  Lowers: shifts in front of products.
+ * Near misses: c iterated by the contraction; a column shift; a second use.
+ */
+#include "nest.h"
+
+bool bb_swap_shift_dot_reads(bb_match *match, bool alone, bb_scaled_product *found) {
+  if (!bb_scaled_product_read(match, 0, BB_OP_ROW_SHIFT, alone, found)) return false;
+  const bb_nest *product = &found->product;
+  if (bb_nest_iterating(&found->scale, 1))
+    return bb_miss(match, "the shift changes along the loops of the product");
+  bb_item right = bb_type_of(match->scope->graph, product->operand[1].value)->item;
+  if (right.row == BB_NO_DIM) return bb_miss(match, "the right operand is not a block");
+  for (uint32_t i = 0; i < product->outputs; i++)
+    if (product->operand[1].level[i] != BB_WHOLE && product->axis[i] == BB_AXIS_ROW)
+      return bb_miss(match, "a map over the right operand chunks rows of the product");
+  return true;
+}
+
+static bool match(bb_match *match) {
+  bb_scaled_product found;
+  if (!bb_swap_shift_dot_reads(match, true, &found)) return false;
+  return bb_hit(match, 0, 2, (uint32_t[]){found.scale.node, found.product.node});
+}
+
+/* The sums of the right operand's rows: the product's nest, where it iterates that operand. */
+static bb_value row_sums(bb_graph *graph, const bb_nest *product) {
+  bb_nest sums = *product;
+  sums.op = BB_OP_ROW_SUM;
+  sums.operands = 1;
+  sums.operand[0] = product->operand[1];
+  for (uint32_t i = 0; i < sums.outputs; i++)
+    if (sums.axis[i] == BB_AXIS_COL) sums.axis[i] = BB_AXIS_ROW;
+  uint32_t summed = ((uint32_t)1 << sums.depth) - ((uint32_t)1 << sums.outputs);
+  bb_nest_keep(&sums, bb_nest_iterating(&sums, 0) | summed);
+  return bb_nest_build(graph, &sums);
+}
+
+/* c outer sums, over the product's output maps; c is the same everywhere. */
+static bb_value outer(bb_graph *graph, const bb_nest *product, bb_value c, bb_value sums) {
+  bb_nest nest = *product;
+  nest.depth = nest.outputs;
+  nest.op = BB_OP_OUTER;
+  uint32_t iterated = bb_nest_iterating(product, 1);
+  nest.operand[0] = (bb_operand){.value = c};
+  nest.operand[1] = (bb_operand){.value = sums};
+  for (uint32_t i = 0; i < nest.depth; i++) {
+    nest.operand[0].level[i] = BB_WHOLE;
+    nest.operand[1].level[i] = iterated >> i & 1 ? 0 : BB_WHOLE;
+  }
+  return bb_nest_build(graph, &nest);
+}
+
+static void apply(bb_match *match) {
+  bb_graph *graph = match->scope->graph;
+  bb_scaled_product found;
+  bb_swap_shift_dot_reads(match, true, &found);
+  bb_nest product = found.product;
+  product.operand[0].value = found.scale.operand[0].value;
+  bb_value sums = row_sums(graph, &product);
+  bb_value shift = outer(graph, &product, found.scale.operand[1].value, sums);
+  bb_value result = bb_nest_build(graph, &product);
+  bb_value shifted = bb_nest_over_outputs(graph, &product, BB_OP_ADD, shift, result, UINT32_MAX);
+  bb_scaled_product_replace(graph, &found, shifted);
+}
+
+const bb_rule bb_rule_swap_shift_dot = {
+    .number = 5,
+    .name = "swap shift and dot",
+    .exactness = BB_REASSOCIATING,
+    .lowers = "shifts in front of products",
+    .anchors = 1 << BB_NODE_MAP | 1 << BB_NODE_FUNC,
+    .wakes = BB_WAKE_USER | BB_WAKE_SOURCE | BB_WAKE_SOLE_USER | BB_WAKE_INSIDE,
+    .match = match,
+    .apply = apply,
+};
