@@ -35,14 +35,14 @@ static reader *reader_of(bb_op op) {
 static const bb_op scales[] = {BB_OP_ROW_SCALE, BB_OP_ROW_SHIFT, BB_OP_COL_SCALE,
                                BB_OP_COL_SHIFT};
 
-static bool read_scale(bb_match *match, bb_nest *scale) {
+static bool read_scale(bb_match *match, bb_loops *scale) {
   for (uint32_t i = 0; i < sizeof scales / sizeof *scales; i++)
-    if (bb_nest_read(match->scope->graph, match->anchor, scales[i], scale, &match->why)) return true;
+    if (bb_loops_read(match->scope->graph, match->anchor, scales[i], scale, &match->why)) return true;
   return bb_miss(match, "not a mapped scale or shift");
 }
 
 /* The use that is split off: the last in topological order, of at least two. */
-static bool last_use(bb_match *match, const bb_nest *scale, bb_use *last) {
+static bool last_use(bb_match *match, const bb_loops *scale, bb_use *last) {
   bb_scope *scope = match->scope;
   bb_graph *graph = scope->graph;
   *last = bb_first_use(graph, scale->result);
@@ -64,7 +64,7 @@ static bool last_use(bb_match *match, const bb_nest *scale, bb_use *last) {
 }
 
 static bool match(bb_match *match) {
-  bb_nest scale;
+  bb_loops scale;
   bb_use last;
   if (!read_scale(match, &scale) || !last_use(match, &scale, &last)) return false;
   return bb_hit(match, 0, 2, (uint32_t[]){match->anchor, last.node});
@@ -72,11 +72,11 @@ static bool match(bb_match *match) {
 
 static void apply(bb_match *match) {
   bb_graph *graph = match->scope->graph;
-  bb_nest scale;
+  bb_loops scale;
   bb_use last;
   read_scale(match, &scale);
   last_use(match, &scale, &last);
-  bb_connect(graph, last.node, last.port, bb_nest_build(graph, &scale));
+  bb_connect(graph, last.node, last.port, bb_loops_build(graph, &scale));
 }
 
 const bb_rule bb_rule_duplicate_mapped_scale = {

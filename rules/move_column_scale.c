@@ -31,8 +31,8 @@ bool bb_move_column_scale_reads(bb_match *match, bool alone, bb_scaled_product *
   if (!bb_scaled_product_read(match, 0, BB_OP_COL_SCALE, alone, found) &&
       !bb_scaled_product_read(match, 0, BB_OP_COL_SHIFT, alone, found))
     return false;
-  const bb_nest *scale = &found->scale;
-  uint32_t right = bb_nest_iterating(&found->product, 1);
+  const bb_loops *scale = &found->scale;
+  uint32_t right = bb_loops_iterating(&found->product, 1);
   for (uint32_t i = 0; i < scale->depth; i++) {
     if (scale->operand[1].level[i] == BB_WHOLE) continue;
     if (scale->operand[1].level[i] != 0)
@@ -57,7 +57,7 @@ typedef struct origin {
   bb_scope *root;
   bb_value value;
   uint32_t depth;
-  uint32_t level[BB_NEST_DEPTH];
+  uint32_t level[BB_LOOPS_DEPTH];
 } origin;
 
 static bool find_origin(bb_scope *scope, bb_value value, origin *found) {
@@ -67,7 +67,7 @@ static bool find_origin(bb_scope *scope, bb_value value, origin *found) {
     const bb_node *map = bb_node_get(scope->parent->graph, scope->map);
     uint32_t port = 0;
     while (port < graph->ninputs && graph->input[port] != found->value.node) port++;
-    if (port == graph->ninputs || found->depth == BB_NEST_DEPTH) return false;
+    if (port == graph->ninputs || found->depth == BB_LOOPS_DEPTH) return false;
     found->level[found->depth++] = map->in[port].level;
     found->value = map->in[port].src;
   }
@@ -77,18 +77,18 @@ static bool find_origin(bb_scope *scope, bb_value value, origin *found) {
 
 /* The nest with the loops of the maps around its level in front, where one of them iterates an
  * operand; bit i of *around: map i around the level, innermost first, became a loop. */
-static bool widen(bb_scope *scope, bb_nest *nest, uint32_t *around) {
+static bool widen(bb_scope *scope, bb_loops *nest, uint32_t *around) {
   origin from[2];
   if (!find_origin(scope, nest->operand[0].value, &from[0]) ||
       !find_origin(scope, nest->operand[1].value, &from[1]))
     return false;
-  bb_nest wide = *nest;
+  bb_loops wide = *nest;
   wide.depth = 0;
   *around = 0;
   for (uint32_t i = from[0].depth; i-- > 0;) {
     if (from[0].level[i] == BB_WHOLE && from[1].level[i] == BB_WHOLE) continue;
     *around |= (uint32_t)1 << i;
-    if (wide.depth + nest->depth >= BB_NEST_DEPTH) return false;
+    if (wide.depth + nest->depth >= BB_LOOPS_DEPTH) return false;
     bb_scope *at = scope;
     for (uint32_t up = 0; up < i; up++) at = at->parent;
     wide.dim[wide.depth] = bb_node_get(at->parent->graph, at->map)->dim;
@@ -103,8 +103,8 @@ static bool widen(bb_scope *scope, bb_nest *nest, uint32_t *around) {
     wide.folded[wide.depth] = nest->folded[i];
     for (uint32_t k = 0; k < 2; k++) wide.operand[k].level[wide.depth] = nest->operand[k].level[i];
   }
-  bb_axis axis[2][BB_NEST_DEPTH];
-  for (uint32_t k = 0; k < 2; k++) bb_nest_axes(from[0].root->graph, &wide, k, axis[k]);
+  bb_axis axis[2][BB_LOOPS_DEPTH];
+  for (uint32_t k = 0; k < 2; k++) bb_loops_axes(from[0].root->graph, &wide, k, axis[k]);
   for (uint32_t i = 0; i < loops; i++)
     wide.axis[i] = wide.operand[1].level[i] == BB_WHOLE ? axis[0][i] : axis[1][i];
   wide.outputs = nest->outputs + loops;
@@ -120,12 +120,12 @@ static bb_value bring_down(bb_scope *scope, bb_value value, uint32_t around) {
 }
 
 /* Builds a nest at the root if its operands are constants, else in the level. */
-static bb_value build_early(bb_scope *scope, bb_nest nest) {
+static bb_value build_early(bb_scope *scope, bb_loops nest) {
   uint32_t around;
-  if (!scope->parent || !widen(scope, &nest, &around)) return bb_nest_build(scope->graph, &nest);
+  if (!scope->parent || !widen(scope, &nest, &around)) return bb_loops_build(scope->graph, &nest);
   bb_scope *root = scope;
   while (root->parent) root = root->parent;
-  return bring_down(scope, bb_nest_build(root->graph, &nest), around);
+  return bring_down(scope, bb_loops_build(root->graph, &nest), around);
 }
 
 /* --- the two variants --- */
@@ -140,31 +140,31 @@ static bb_operand columns(const bb_scaled_product *found) {
 }
 
 static bb_value move_scale(bb_scope *scope, const bb_scaled_product *found) {
-  bb_nest product = found->product, moved = product;
+  bb_loops product = found->product, moved = product;
   moved.op = BB_OP_COL_SCALE;
   moved.operand[0] = product.operand[1];
   moved.operand[1] = columns(found);
-  bb_nest_axes(scope->graph, &moved, 0, moved.axis);
-  uint32_t right = bb_nest_iterating(&product, 1);
-  bb_nest_keep(&moved, right);
+  bb_loops_axes(scope->graph, &moved, 0, moved.axis);
+  uint32_t right = bb_loops_iterating(&product, 1);
+  bb_loops_keep(&moved, right);
   moved.outputs = moved.depth;
   product.operand[0].value = found->scale.operand[0].value;
   product.operand[1].value = build_early(scope, moved);
   for (uint32_t i = 0; i < product.depth; i++)
     product.operand[1].level[i] = right >> i & 1 ? 0 : BB_WHOLE;
-  return bb_nest_build(scope->graph, &product);
+  return bb_loops_build(scope->graph, &product);
 }
 
 static bb_value move_shift(bb_scope *scope, const bb_scaled_product *found) {
-  bb_nest product = found->product, shift = product;
+  bb_loops product = found->product, shift = product;
   shift.operand[0] = columns(found);
-  uint32_t right = bb_nest_iterating(&product, 1);
+  uint32_t right = bb_loops_iterating(&product, 1);
   uint32_t summed = ((uint32_t)1 << product.depth) - ((uint32_t)1 << product.outputs);
-  bb_nest_keep(&shift, right | summed);
+  bb_loops_keep(&shift, right | summed);
   product.operand[0].value = found->scale.operand[0].value;
   bb_value moved = build_early(scope, shift);
-  bb_value result = bb_nest_build(scope->graph, &product);
-  return bb_nest_over_outputs(scope->graph, &product, BB_OP_COL_SHIFT, result, moved, right);
+  bb_value result = bb_loops_build(scope->graph, &product);
+  return bb_loops_over_outputs(scope->graph, &product, BB_OP_COL_SHIFT, result, moved, right);
 }
 
 static void apply(bb_match *match) {

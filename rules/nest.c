@@ -21,7 +21,7 @@ static uint32_t sum_behind(const bb_graph *graph, uint32_t map) {
 }
 
 /* Reads how map number `i` gives its result; the node in the level that does so. */
-static bool read_result(const bb_graph *graph, uint32_t at, bb_nest *nest, uint32_t *tail,
+static bool read_result(const bb_graph *graph, uint32_t at, bb_loops *nest, uint32_t *tail,
                         const char **why) {
   const bb_out *out = &bb_node_get(graph, at)->out[0];
   uint32_t i = nest->depth;
@@ -75,18 +75,18 @@ static bool read_operand(bb_graph *const *graph, const uint32_t *at, uint32_t de
   return true;
 }
 
-bool bb_nest_read(const bb_graph *level, uint32_t node, bb_op op, bb_nest *nest,
+bool bb_loops_read(const bb_graph *level, uint32_t node, bb_op op, bb_loops *nest,
                   const char **why) {
-  bb_graph *graph[BB_NEST_DEPTH + 1] = {(bb_graph *)level};
-  uint32_t at[BB_NEST_DEPTH + 1] = {node}, tail = node;
-  *nest = (bb_nest){.node = node, .op = op};
+  bb_graph *graph[BB_LOOPS_DEPTH + 1] = {(bb_graph *)level};
+  uint32_t at[BB_LOOPS_DEPTH + 1] = {node}, tail = node;
+  *nest = (bb_loops){.node = node, .op = op};
   for (;; nest->depth++) {
     uint32_t i = nest->depth;
     const bb_node *here = bb_node_get(graph[i], at[i]);
     if (here->kind == BB_NODE_FUNC) break;
     if (here->kind != BB_NODE_MAP || here->nout != 1)
       return fail(why, "not a map with one result around one op");
-    if (i == BB_NEST_DEPTH) return fail(why, "the maps nest too deep");
+    if (i == BB_LOOPS_DEPTH) return fail(why, "the maps nest too deep");
     if (!read_result(graph[i], at[i], nest, i ? &(uint32_t){0} : &tail, why)) return false;
     nest->dim[i] = here->dim;
     graph[i + 1] = here->inner;
@@ -105,7 +105,7 @@ bool bb_nest_read(const bb_graph *level, uint32_t node, bb_op op, bb_nest *nest,
 
 /* --- building --- */
 
-static bb_value build(bb_graph *graph, const bb_nest *nest, uint32_t i, const bb_value *in) {
+static bb_value build(bb_graph *graph, const bb_loops *nest, uint32_t i, const bb_value *in) {
   if (i == nest->depth) return bb_func_add(graph, nest->op, NULL, nest->operands, in);
   uint32_t map = bb_map_add(graph, nest->dim[i]);
   bb_graph *inner = bb_node_get(graph, map)->inner;
@@ -119,19 +119,19 @@ static bb_value build(bb_graph *graph, const bb_nest *nest, uint32_t i, const bb
   return i < nest->outputs ? list : bb_reduce_add(graph, sum, BB_REDUCE_FOLD, 0, 1, &list);
 }
 
-bb_value bb_nest_build(bb_graph *graph, const bb_nest *nest) {
+bb_value bb_loops_build(bb_graph *graph, const bb_loops *nest) {
   bb_value in[2] = {nest->operand[0].value, nest->operand[1].value};
   return build(graph, nest, 0, in);
 }
 
-void bb_nest_remove(bb_graph *graph, const bb_nest *nest) {
+void bb_loops_remove(bb_graph *graph, const bb_loops *nest) {
   if (nest->result.node != nest->node) bb_node_remove(graph, nest->result.node);
   bb_node_remove(graph, nest->node);
 }
 
-bb_value bb_nest_over_outputs(bb_graph *graph, const bb_nest *like, bb_op op, bb_value result,
+bb_value bb_loops_over_outputs(bb_graph *graph, const bb_loops *like, bb_op op, bb_value result,
                               bb_value other, uint32_t iterated) {
-  bb_nest nest = *like;
+  bb_loops nest = *like;
   nest.depth = like->outputs;
   nest.op = op;
   nest.operands = 2;
@@ -139,10 +139,10 @@ bb_value bb_nest_over_outputs(bb_graph *graph, const bb_nest *like, bb_op op, bb
   nest.operand[1] = (bb_operand){.value = other};
   for (uint32_t i = 0; i < nest.depth; i++)
     if (!(iterated >> i & 1)) nest.operand[1].level[i] = BB_WHOLE;
-  return bb_nest_build(graph, &nest);
+  return bb_loops_build(graph, &nest);
 }
 
-void bb_nest_keep(bb_nest *nest, uint32_t maps) {
+void bb_loops_keep(bb_loops *nest, uint32_t maps) {
   uint32_t kept = 0, outputs = 0;
   for (uint32_t i = 0; i < nest->depth; i++) {
     if (!(maps >> i & 1)) continue;
@@ -158,15 +158,15 @@ void bb_nest_keep(bb_nest *nest, uint32_t maps) {
   nest->outputs = outputs;
 }
 
-uint32_t bb_nest_iterating(const bb_nest *nest, uint32_t operand) {
+uint32_t bb_loops_iterating(const bb_loops *nest, uint32_t operand) {
   uint32_t maps = 0;
   for (uint32_t i = 0; i < nest->depth; i++)
     if (nest->operand[operand].level[i] != BB_WHOLE) maps |= (uint32_t)1 << i;
   return maps;
 }
 
-void bb_nest_axes(const bb_graph *graph, const bb_nest *nest, uint32_t operand,
-                  bb_axis axis[BB_NEST_DEPTH]) {
+void bb_loops_axes(const bb_graph *graph, const bb_loops *nest, uint32_t operand,
+                  bb_axis axis[BB_LOOPS_DEPTH]) {
   const bb_type *type = bb_type_of(graph, nest->operand[operand].value);
   for (uint32_t i = 0; i < nest->depth; i++) {
     uint32_t level = nest->operand[operand].level[i];
@@ -191,7 +191,7 @@ static bool pair_maps(bb_scaled_product *found) {
   return paired == found->scale.depth;
 }
 
-static bool iterates_as_it_collects(const bb_nest *scale) {
+static bool iterates_as_it_collects(const bb_loops *scale) {
   for (uint32_t i = 0; i < scale->depth; i++)
     if (scale->operand[0].level[i] != 0) return false;
   return true;
@@ -201,14 +201,14 @@ bool bb_scaled_product_read(bb_match *match, uint32_t side, bb_op op, bool alone
                             bb_scaled_product *found) {
   bb_graph *graph = match->scope->graph;
   found->side = side;
-  if (!bb_nest_read(graph, match->anchor, BB_OP_DOT, &found->product, &match->why)) return false;
-  const bb_nest *product = &found->product;
+  if (!bb_loops_read(graph, match->anchor, BB_OP_DOT, &found->product, &match->why)) return false;
+  const bb_loops *product = &found->product;
   if (product->depth == 0) return bb_miss(match, "the product is one block's, without a loop");
   bb_value scaled = product->operand[side].value;
   if (match->partner != BB_NONE && scaled.node != match->partner)
     return bb_miss(match, "the other node does not make that operand of the product");
-  if (!bb_nest_read(graph, scaled.node, op, &found->scale, &match->why)) return false;
-  const bb_nest *scale = &found->scale;
+  if (!bb_loops_read(graph, scaled.node, op, &found->scale, &match->why)) return false;
+  const bb_loops *scale = &found->scale;
   if (scale->outputs != scale->depth) return bb_miss(match, "the operand is summed");
   if (bb_value_equal(scaled, product->operand[!side].value))
     return bb_miss(match, "both operands of the product are this value");
@@ -226,6 +226,6 @@ bool bb_scaled_product_read(bb_match *match, uint32_t side, bb_op op, bool alone
 
 void bb_scaled_product_replace(bb_graph *graph, const bb_scaled_product *found, bb_value with) {
   bb_replace_uses(graph, found->product.result, with);
-  bb_nest_remove(graph, &found->product);
-  bb_nest_remove(graph, &found->scale);
+  bb_loops_remove(graph, &found->product);
+  bb_loops_remove(graph, &found->scale);
 }

@@ -21,7 +21,7 @@
 
 static bool reads(bb_match *match, bb_scaled_product *found) {
   if (!bb_scaled_product_read(match, 1, BB_OP_ROW_SCALE, true, found)) return false;
-  const bb_nest *scale = &found->scale;
+  const bb_loops *scale = &found->scale;
   for (uint32_t i = 0; i < scale->depth; i++) {
     uint32_t level = scale->operand[1].level[i];
     if (level == BB_WHOLE) continue;
@@ -39,31 +39,31 @@ static bool match(bb_match *match) {
 }
 
 /* c as columns: its lists with every vector of rows turned. */
-static bb_value turned(bb_graph *graph, const bb_nest *scale) {
-  bb_nest nest = *scale;
+static bb_value turned(bb_graph *graph, const bb_loops *scale) {
+  bb_loops nest = *scale;
   nest.op = BB_OP_TRANSPOSE;
   nest.operands = 1;
   nest.operand[0] = scale->operand[1];
-  bb_nest_axes(graph, &nest, 0, nest.axis);
+  bb_loops_axes(graph, &nest, 0, nest.axis);
   for (uint32_t i = 0; i < nest.depth; i++)
     if (nest.axis[i] == BB_AXIS_ROW) nest.axis[i] = BB_AXIS_COL;
-  bb_nest_keep(&nest, bb_nest_iterating(&nest, 0));
-  return bb_nest_build(graph, &nest);
+  bb_loops_keep(&nest, bb_loops_iterating(&nest, 0));
+  return bb_loops_build(graph, &nest);
 }
 
 static void apply(bb_match *match) {
   bb_graph *graph = match->scope->graph;
   bb_scaled_product found;
   reads(match, &found);
-  bb_nest product = found.product;
+  bb_loops product = found.product;
   product.operand[1].value = found.scale.operand[0].value;
   uint32_t iterated = 0;
   for (uint32_t i = 0; i < found.scale.depth; i++)
     if (found.scale.operand[1].level[i] != BB_WHOLE) iterated |= (uint32_t)1 << found.at[i];
   bb_value c = turned(graph, &found.scale);
-  bb_value result = bb_nest_build(graph, &product);
+  bb_value result = bb_loops_build(graph, &product);
   bb_value scaled =
-      bb_nest_over_outputs(graph, &product, BB_OP_COL_SCALE, result, c, iterated);
+      bb_loops_over_outputs(graph, &product, BB_OP_COL_SCALE, result, c, iterated);
   bb_scaled_product_replace(graph, &found, scaled);
 }
 

@@ -24,7 +24,7 @@
 
 bool bb_swap_scale_dot_reads(bb_match *match, bool alone, bb_scaled_product *found) {
   if (!bb_scaled_product_read(match, 0, BB_OP_ROW_SCALE, alone, found)) return false;
-  if (bb_nest_iterating(&found->scale, 1))
+  if (bb_loops_iterating(&found->scale, 1))
     return bb_miss(match, "the scale changes along the loops of the product");
   return true;
 }
@@ -39,10 +39,10 @@ static void apply(bb_match *match) {
   bb_graph *graph = match->scope->graph;
   bb_scaled_product found;
   bb_swap_scale_dot_reads(match, true, &found);
-  bb_nest product = found.product;
+  bb_loops product = found.product;
   product.operand[0].value = found.scale.operand[0].value;
-  bb_value result = bb_nest_build(graph, &product);
-  bb_value scaled = bb_nest_over_outputs(graph, &product, BB_OP_ROW_SCALE, result,
+  bb_value result = bb_loops_build(graph, &product);
+  bb_value scaled = bb_loops_over_outputs(graph, &product, BB_OP_ROW_SCALE, result,
                                          found.scale.operand[1].value, 0);
   bb_scaled_product_replace(graph, &found, scaled);
 }

@@ -23,8 +23,8 @@
 
 bool bb_swap_shift_dot_reads(bb_match *match, bool alone, bb_scaled_product *found) {
   if (!bb_scaled_product_read(match, 0, BB_OP_ROW_SHIFT, alone, found)) return false;
-  const bb_nest *product = &found->product;
-  if (bb_nest_iterating(&found->scale, 1))
+  const bb_loops *product = &found->product;
+  if (bb_loops_iterating(&found->scale, 1))
     return bb_miss(match, "the shift changes along the loops of the product");
   bb_item right = bb_type_of(match->scope->graph, product->operand[1].value)->item;
   if (right.row == BB_NO_DIM) return bb_miss(match, "the right operand is not a block");
@@ -41,43 +41,43 @@ static bool match(bb_match *match) {
 }
 
 /* The sums of the right operand's rows: the product's nest, where it iterates that operand. */
-static bb_value row_sums(bb_graph *graph, const bb_nest *product) {
-  bb_nest sums = *product;
+static bb_value row_sums(bb_graph *graph, const bb_loops *product) {
+  bb_loops sums = *product;
   sums.op = BB_OP_ROW_SUM;
   sums.operands = 1;
   sums.operand[0] = product->operand[1];
   for (uint32_t i = 0; i < sums.outputs; i++)
     if (sums.axis[i] == BB_AXIS_COL) sums.axis[i] = BB_AXIS_ROW;
   uint32_t summed = ((uint32_t)1 << sums.depth) - ((uint32_t)1 << sums.outputs);
-  bb_nest_keep(&sums, bb_nest_iterating(&sums, 0) | summed);
-  return bb_nest_build(graph, &sums);
+  bb_loops_keep(&sums, bb_loops_iterating(&sums, 0) | summed);
+  return bb_loops_build(graph, &sums);
 }
 
 /* c outer sums, over the product's output maps; c is the same everywhere. */
-static bb_value outer(bb_graph *graph, const bb_nest *product, bb_value c, bb_value sums) {
-  bb_nest nest = *product;
+static bb_value outer(bb_graph *graph, const bb_loops *product, bb_value c, bb_value sums) {
+  bb_loops nest = *product;
   nest.depth = nest.outputs;
   nest.op = BB_OP_OUTER;
-  uint32_t iterated = bb_nest_iterating(product, 1);
+  uint32_t iterated = bb_loops_iterating(product, 1);
   nest.operand[0] = (bb_operand){.value = c};
   nest.operand[1] = (bb_operand){.value = sums};
   for (uint32_t i = 0; i < nest.depth; i++) {
     nest.operand[0].level[i] = BB_WHOLE;
     nest.operand[1].level[i] = iterated >> i & 1 ? 0 : BB_WHOLE;
   }
-  return bb_nest_build(graph, &nest);
+  return bb_loops_build(graph, &nest);
 }
 
 static void apply(bb_match *match) {
   bb_graph *graph = match->scope->graph;
   bb_scaled_product found;
   bb_swap_shift_dot_reads(match, true, &found);
-  bb_nest product = found.product;
+  bb_loops product = found.product;
   product.operand[0].value = found.scale.operand[0].value;
   bb_value sums = row_sums(graph, &product);
   bb_value shift = outer(graph, &product, found.scale.operand[1].value, sums);
-  bb_value result = bb_nest_build(graph, &product);
-  bb_value shifted = bb_nest_over_outputs(graph, &product, BB_OP_ADD, shift, result, UINT32_MAX);
+  bb_value result = bb_loops_build(graph, &product);
+  bb_value shifted = bb_loops_over_outputs(graph, &product, BB_OP_ADD, shift, result, UINT32_MAX);
   bb_scaled_product_replace(graph, &found, shifted);
 }
 
