@@ -37,7 +37,9 @@ void bb_interp_graph(const bb_program *program, const bb_graph *graph,
 void bb_interp_program(const bb_program *program, const bb_interp_options *options,
                        bb_interp_tensor *tensor, bb_arena *arena, bb_interp_counts *counts);
 
-/* Reference kernels of misc nodes.  NULL: none for this op. */
+/* Reference kernels of misc nodes.  Absent operands have no data.  Results come with the shapes that
+ * the program gives them and without data; the kernel sets all of it, and what it gives is held
+ * against what was expected. */
 typedef struct bb_misc_value {
   bb_dtype dtype;
   uint32_t rank;
@@ -46,7 +48,7 @@ typedef struct bb_misc_value {
 } bb_misc_value;
 typedef void bb_misc_kernel(bb_context *ctx, bb_arena *arena, const bb_misc *misc, uint32_t nin,
                             const bb_misc_value *in, uint32_t nout, bb_misc_value *out);
-bb_misc_kernel *bb_misc_find(const bb_misc *misc);
+bb_misc_kernel *bb_misc_find(const bb_misc *misc); /* NULL: there is none for this op */
 
 /* Constants to doubles and back, by dtype. */
 void bb_interp_load(bb_dtype dtype, const void *bytes, size_t count, double *out);

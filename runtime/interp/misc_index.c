@@ -11,6 +11,18 @@ static _Noreturn void refuse_shapes(const bb_kernel *k) {
   bb_fail(k->ctx, BB_ERROR_INPUT, "operands' shapes do not fit each other");
 }
 
+/* --- the same elements under another shape --- */
+
+/* The shape is the program's (an operand that gives it at run time would make it dynamic). */
+void bb_misc_reshape(const bb_kernel *k) {
+  const bb_misc_value *data = bb_misc_in(k, 0);
+  if (k->nout != 1) bb_fail(k->ctx, BB_ERROR_INPUT, "result 0 is missing");
+  size_t count = bb_misc_product(k, data->rank, data->shape);
+  if (bb_misc_product(k, k->out[0].rank, k->out[0].shape) != count) refuse_shapes(k);
+  k->out[0].dtype = data->dtype;
+  k->out[0].data = data->data;
+}
+
 /* --- gathers --- */
 
 /* data[..., index, ...]: the axis is replaced by the axes of the indices. */

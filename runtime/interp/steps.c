@@ -107,6 +107,12 @@ static void run_kernel(bb_context *ctx, void *argument) {
   k->kernel(ctx, c->run->scratch, c->misc, c->nin, c->in, c->nout, c->out);
 }
 
+/* What the model says of result i: kernels that move data only go by it. */
+static void expect_result(call *c, uint32_t i, const bb_misc_port *port) {
+  shape_of_port(c->run, c->place, port, &c->out[i]);
+  c->out[i].data = NULL;
+}
+
 /* Runs the kernel; its messages get the node's place in front. */
 static void run_call(call *c) {
   bb_context *ctx = c->run->ctx;
@@ -153,11 +159,18 @@ void bb_run_misc(bb_run *run, const bb_node *node, bb_instance_node *at) {
     bb_count_read(run, value);
     give_operand(&c, i, &port, data, count);
   }
+  bb_misc_port *result = BB_NEW(run->scratch, bb_misc_port, c.nout);
+  for (uint32_t i = 0, k = 0; i < c.nout; i++) {
+    if (is_absent(misc->nout, misc->out, i)) continue;
+    result[i] = misc->out ? misc->out[i] : port_of_type(run, at->out[k].type);
+    expect_result(&c, i, &result[i]);
+    k++;
+  }
   run_call(&c);
   for (uint32_t i = 0, k = 0; i < c.nout; i++) {
     if (is_absent(misc->nout, misc->out, i)) continue;
     bb_datum *value = &at->out[k++];
-    bb_misc_port port = misc->out ? misc->out[i] : port_of_type(run, value->type);
+    bb_misc_port port = result[i];
     size_t count = 1;
     for (uint32_t a = 0; a < port.axes; a++) count *= (size_t)bb_run_extent(run, port.axis[a]);
     check_result(&c, i, &port, count);
@@ -186,13 +199,20 @@ static void run_misc_step(bb_run *run, const bb_step *step) {
     double *data = bb_read_access(run, NULL, access, port.axes, port.axis, &count);
     give_operand(&c, i, &port, data, count);
   }
-  run_call(&c);
+  bb_misc_port *result = BB_NEW(run->scratch, bb_misc_port, c.nout);
   for (uint32_t i = 0, k = 0; i < c.nout; i++) {
     if (is_absent(misc->nout, misc->out, i)) continue;
     uint32_t tensor = step->out[k++];
     bb_run_make_tensor(run, tensor);
+    result[i] = misc->out ? misc->out[i] : port_of_tensor(&run->program->tensor[tensor]);
+    expect_result(&c, i, &result[i]);
+  }
+  run_call(&c);
+  for (uint32_t i = 0, k = 0; i < c.nout; i++) {
+    if (is_absent(misc->nout, misc->out, i)) continue;
+    uint32_t tensor = step->out[k++];
     const bb_tensor *t = &run->program->tensor[tensor];
-    bb_misc_port port = misc->out ? misc->out[i] : port_of_tensor(t);
+    bb_misc_port port = result[i];
     size_t count = run->tensor[tensor].count;
     check_result(&c, i, &port, count);
     round_result(&c, i, t->dtype, count);
