@@ -94,6 +94,11 @@ static bb_onnx_value *apply_mask(const bb_onnx_node *n, bb_onnx_value *t, bb_onn
   return bb_onnx_binary_map(n, BB_X_ADD, t, v[1]);
 }
 
+/* Both conditions; `kept` may be NULL: none yet. */
+static const bb_expr *both(bb_program *p, const bb_expr *kept, const bb_expr *more) {
+  return kept ? f_and(p, kept, more) : more;
+}
+
 /* The masks of coordinates: causal, window, keys that are there. */
 static bb_onnx_value *apply_coordinates(const bb_onnx_node *n, bb_onnx_value *t,
                                         const bb_onnx_scores *s) {
@@ -113,11 +118,13 @@ static bb_onnx_value *apply_coordinates(const bb_onnx_node *n, bb_onnx_value *t,
   const bb_expr *last = s->offset ? bb_onnx_tidy(n->m, f_add(p, row, s->offset)) : row;
   if (s->from_length)
     last = f_sub(p, f_add(p, row, length), bb_onnx_extent_expr(n->m, t->shape[2]));
-  if (s->causal) kept = kept ? f_and(p, kept, f_le(p, col, last)) : f_le(p, col, last);
-  if (s->window) {
-    const bb_expr *seen = f_lt(p, f_sub(p, last, bb_expr_const(p, BB_I64, (double)s->window)), col);
-    kept = kept ? f_and(p, kept, seen) : seen;
+  if (s->causal) kept = both(p, kept, f_le(p, col, last));
+  if (s->left >= 0) {
+    const bb_expr *first = f_sub(p, last, bb_expr_const(p, BB_I64, (double)s->left));
+    kept = both(p, kept, f_le(p, first, col));
   }
+  if (s->right >= 0)
+    kept = both(p, kept, f_le(p, col, f_add(p, last, bb_expr_const(p, BB_I64, (double)s->right))));
   return kept ? keep(n, kept, s->length ? 2 : 1, v) : t;
 }
 
@@ -170,7 +177,9 @@ void bb_onnx_attend(const bb_onnx_node *n, bb_onnx_scores *s) {
   s->masked = t;
   bool wider = s->precision == BB_F64 || (s->precision == BB_F32 && dtype != BB_F64);
   if (wider) t = bb_onnx_cast(n, t, s->precision);
-  bool may_be_empty = s->mask || s->length;
+  /* A window lies beyond the keys for queries further on than these. */
+  bool square = s->q->shape[2] == s->k->shape[2] && !s->offset;
+  bool may_be_empty = s->mask || s->length || (s->left >= 0 && !square);
   s->weights = bb_onnx_cast(n, softmax(n, t, may_be_empty), dtype);
   s->out = weigh(n, s->weights, s->v);
 }
@@ -233,7 +242,9 @@ void bb_onnx_attention(bb_onnx_node *n) {
   s.scale = default_scale(n, s.q);
   s.softcap = bb_onnx_float(n, "softcap", 0);
   s.causal = bb_onnx_int(n, "is_causal", 0);
-  s.from_length = s.causal && s.length;
+  s.left = bb_onnx_int(n, "left_window_size", -1);
+  s.right = bb_onnx_int(n, "right_window_size", -1);
+  s.from_length = s.length != NULL;
   bb_onnx_attend(n, &s);
   give_outputs(n, &s, flat);
 }

@@ -89,6 +89,11 @@ bb_onnx_value *bb_onnx_gather_along(const bb_onnx_node *n, bb_onnx_value *v, uin
 void bb_onnx_misc_node(const bb_onnx_node *n, const bb_misc *kernel, uint32_t nin,
                        bb_onnx_value *const *in, uint32_t nout, bb_onnx_value **out);
 
+/* The kernel of the node's own operator, and a node for it with one result. */
+bb_misc bb_onnx_own_kernel(const bb_onnx_node *n);
+void bb_onnx_misc_result(bb_onnx_node *n, bb_dtype dtype, uint32_t rank,
+                         const bb_extent *const *shape);
+
 /* Scores, masks, softmax and the weighted sum: what the attention operators have in common. */
 typedef struct bb_onnx_scores {
   bb_onnx_value *q, *k, *v; /* [B, heads, S, D], [B, kv_heads, T, D], [B, kv_heads, T, E] */
@@ -98,7 +103,7 @@ typedef struct bb_onnx_scores {
   const bb_expr *offset;    /* NULL: 0 */
   bb_onnx_value *length;    /* keys that are there, per batch ([B]); NULL: all */
   bool from_length;         /* offset is length - S */
-  int64_t window;           /* keys that a query sees up to its own; 0: all */
+  int64_t left, right;      /* keys seen before and after the query's own; -1: all */
   bb_dtype precision;       /* of the softmax */
   /* results */
   bb_onnx_value *raw, *capped, *masked, *weights, *out; /* out: [B, heads, S, E] */

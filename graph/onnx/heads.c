@@ -83,7 +83,7 @@ static bb_onnx_value *padding_bias(bb_onnx_node *n, bb_onnx_value *mask, bb_dtyp
 void bb_onnx_multi_head_attention(bb_onnx_node *n) {
   bb_onnx_value *q = operand(n, 0), *padding = operand(n, 4), *bias = operand(n, 3);
   int64_t heads = bb_onnx_int(n, "num_heads", 0);
-  bb_onnx_scores s = {.mask = operand(n, 5), .precision = q->dtype};
+  bb_onnx_scores s = {.mask = operand(n, 5), .left = -1, .right = -1, .precision = q->dtype};
   if (refuse_operands(n, 6, 9, "a cache of keys and values")) return;
   if (q->rank == 5) {
     if (operand(n, 1) || operand(n, 2) || bias) bb_onnx_refuse(n, "packed queries come alone");
@@ -193,7 +193,8 @@ void bb_onnx_group_query_attention(bb_onnx_node *n) {
                       .mask = operand(n, 10)};
   s.scale = scale_of(n, s.q);
   s.softcap = bb_onnx_float(n, "softcap", 0);
-  s.window = window > 0 ? window : 0;
+  s.left = window > 0 ? window - 1 : -1;
+  s.right = -1;
   bb_onnx_attend(n, &s);
   n->out[0] = bb_onnx_merge_heads(n, bb_onnx_swap_heads(n, s.out));
   if (n->nout > 1) n->out[1] = s.k;

@@ -157,7 +157,7 @@ void bb_onnx_batch_norm(bb_onnx_node *n) {
   bb_onnx_value *x = n->in[0], *scale = n->in[1], *bias = n->in[2], *mean = n->in[3],
                 *var = n->in[4];
   double eps = bb_onnx_float(n, "epsilon", 1e-5);
-  if (bb_onnx_int(n, "training_mode", 0)) {
+  if (bb_onnx_int(n, "training_mode", 0) || n->nout > 1) {
     bb_onnx_unsupported(n, "training mode");
     return;
   }
@@ -184,5 +184,37 @@ void bb_onnx_lp_norm(bb_onnx_node *n) {
   bb_onnx_value *norm = bb_onnx_reduce(n, BB_MONOID_SUM, terms, 1, &axis, true);
   const bb_expr *s = bb_onnx_arg(n, 0, norm);
   norm = bb_onnx_map(n, power == 2 ? f_sqrt(p, s) : s, 1, &norm);
-  n->out[0] = bb_onnx_binary_map(n, BB_X_DIV, x, norm);
+  const bb_expr *d = bb_onnx_arg(n, 1, norm), *zero = f_num(p, d, 0);
+  const bb_expr *quotient = f_select(p, f_eq(p, d, zero), zero, f_div(p, a, d));
+  n->out[0] = bb_onnx_map(n, quotient, 2, (bb_onnx_value *[]){x, norm});
+}
+
+/* (x - mean) / (deviation + 1e-9) over the axes that an attribute lists. */
+void bb_onnx_mean_variance_norm(bb_onnx_node *n) {
+  static const int64_t usual[] = {0, 2, 3};
+  bb_program *p = n->m->program;
+  bb_onnx_value *x = n->in[0];
+  uint32_t count;
+  int64_t axes[BB_ONNX_RANK];
+  const bb_extent *folded[BB_ONNX_RANK];
+  bool along[BB_ONNX_RANK] = {false};
+  const int64_t *given = bb_onnx_ints(n, "axes", &count);
+  bb_onnx_want_float(n, x);
+  if (!given) count = 3;
+  for (uint32_t i = 0; i < count; i++)
+    along[bb_onnx_axis(n, given ? given[i] : usual[i], x->rank)] = true;
+  count = 0;
+  for (uint32_t a = 0; a < x->rank; a++)
+    if (along[a]) axes[count++] = a;
+  for (uint32_t i = 0; i < count; i++) folded[i] = x->shape[axes[i]];
+  const bb_expr *length = bb_onnx_length(n, x->dtype, count, folded);
+  bb_onnx_value *sum = bb_onnx_reduce(n, BB_MONOID_SUM, x, count, axes, true);
+  bb_onnx_value *squares = bb_onnx_reduce(n, BB_MONOID_SUM, square(n, x), count, axes, true);
+  const bb_expr *v = bb_onnx_arg(n, 0, x), *s = bb_onnx_arg(n, 1, sum),
+                *q = bb_onnx_arg(n, 2, squares);
+  const bb_expr *mean = f_div(p, s, length), *two = f_num(p, v, 2);
+  const bb_expr *variance = f_sub(p, f_div(p, q, length), f_pow(p, mean, two));
+  const bb_expr *deviation = f_add(p, f_sqrt(p, variance), f_num(p, v, 1e-9));
+  n->out[0] = bb_onnx_map(n, f_div(p, f_sub(p, v, mean), deviation), 3,
+                          (bb_onnx_value *[]){x, sum, squares});
 }

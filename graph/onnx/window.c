@@ -1,0 +1,183 @@
+/* window.c - windows that slide over the spatial axes of [N, C, ...]: the shapes of convolutions and
+ * pools, which run as reference kernels, and pools over everything, which are folds.
+ */
+#include "convert.h"
+#include "formula.h"
+
+#include <string.h>
+
+/* A window along one axis. */
+typedef struct window {
+  int64_t extent, kernel, stride, dilation, before, after;
+} window;
+
+typedef enum automatic { NOTSET, VALID, SAME_UPPER, SAME_LOWER } automatic;
+
+/* One attribute value per spatial axis. */
+static const int64_t *per_axis(const bb_onnx_node *n, const char *name, uint32_t need) {
+  uint32_t count;
+  const int64_t *ints = bb_onnx_ints(n, name, &count);
+  if (ints && count != need) bb_onnx_refuse(n, "%s has %u numbers, not %u", name, count, need);
+  return ints;
+}
+
+static automatic automatic_padding(const bb_onnx_node *n) {
+  static const char *const names[] = {"NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER"};
+  const char *text = bb_onnx_text(n, "auto_pad", "NOTSET");
+  for (int i = 0; i < 4; i++)
+    if (strcmp(text, names[i]) == 0) return (automatic)i;
+  bb_onnx_refuse(n, "auto_pad is %s", bb_onnx_quote(n->m->arena, text));
+}
+
+/* The window along spatial axis i, its numbers small enough that no sum below overflows. */
+static window read_window(const bb_onnx_node *n, uint32_t i, int64_t kernel) {
+  const int64_t limit = (int64_t)1 << 30;
+  uint32_t spatial = n->in[0]->rank - 2;
+  const int64_t *stride = per_axis(n, "strides", spatial), *pad = per_axis(n, "pads", 2 * spatial);
+  const int64_t *dilation = per_axis(n, "dilations", spatial);
+  window w = {.extent = bb_extent_value(n->in[0]->shape[i + 2]),
+              .kernel = kernel,
+              .stride = stride ? stride[i] : 1,
+              .dilation = dilation ? dilation[i] : 1,
+              .before = pad ? pad[i] : 0,
+              .after = pad ? pad[i + spatial] : 0};
+  bool sane = w.kernel >= 1 && w.stride >= 1 && w.dilation >= 1 && w.before >= 0 && w.after >= 0 &&
+              w.kernel < limit && w.stride < limit && w.dilation < limit && w.before < limit &&
+              w.after < limit;
+  if (!sane) bb_onnx_refuse(n, "its kernel, strides, dilations or pads are out of range");
+  return w;
+}
+
+/* Places of a window.  With `up`, one that hangs over the end counts too, unless it begins in the
+ * padding there. */
+static int64_t places(const bb_onnx_node *n, window w, automatic automatic_pad, bool up) {
+  if (automatic_pad == SAME_UPPER || automatic_pad == SAME_LOWER)
+    return (w.extent - 1) / w.stride + 1;
+  if (automatic_pad == VALID) w.before = w.after = 0;
+  int64_t room = w.extent + w.before + w.after - (w.kernel - 1) * w.dilation - 1;
+  if (room < 0) bb_onnx_refuse(n, "its window is larger than its input");
+  int64_t count = (room + (up ? w.stride - 1 : 0)) / w.stride + 1;
+  return up && (count - 1) * w.stride >= w.extent + w.before ? count - 1 : count;
+}
+
+static bool spatial_known(bb_onnx_node *n) {
+  for (uint32_t a = 2; a < n->in[0]->rank; a++) {
+    if (bb_extent_value(n->in[0]->shape[a]) >= 0) continue;
+    bb_onnx_unsupported(n, "a window over an axis whose length is known only at run time");
+    return false;
+  }
+  return true;
+}
+
+/* The spatial axes of the result, from axis 2 on. */
+static void slide(bb_onnx_node *n, const int64_t *kernel, const bb_extent **shape) {
+  automatic automatic_pad = automatic_padding(n);
+  bool up = bb_onnx_int(n, "ceil_mode", 0);
+  for (uint32_t i = 0; i + 2 < n->in[0]->rank; i++)
+    shape[i + 2] = bb_onnx_number(n->m, places(n, read_window(n, i, kernel[i]), automatic_pad, up));
+}
+
+/* Checks operands of a convolution and gives the extents of its kernel. */
+static void check_convolution(bb_onnx_node *n, uint32_t in_axis, int64_t *kernel) {
+  bb_onnx_value *v = n->in[0], *w = n->in[1];
+  int64_t group = bb_onnx_int(n, "group", 1), expect;
+  bb_onnx_same_dtype(n, n->nin, n->in);
+  bb_onnx_want_float(n, v);
+  if (v->rank < 3 || v->rank != w->rank)
+    bb_onnx_refuse(n, "operands of rank %u and %u", v->rank, w->rank);
+  int64_t channels = bb_extent_value(v->shape[1]), weights = bb_extent_value(w->shape[in_axis]);
+  int64_t maps = bb_extent_value(w->shape[0]);
+  bool fits = group >= 1 && maps > 0 && maps % group == 0 && weights > 0 &&
+              !__builtin_mul_overflow(weights, in_axis ? group : 1, &expect) && expect == channels;
+  if (!fits)
+    bb_onnx_refuse(n, "weights %s do not fit input %s", bb_onnx_shape_text(n->m, w),
+                   bb_onnx_shape_text(n->m, v));
+  const int64_t *given = per_axis(n, "kernel_shape", v->rank - 2);
+  for (uint32_t a = 2; a < v->rank; a++) {
+    kernel[a - 2] = bb_extent_value(w->shape[a]);
+    if (given && given[a - 2] != kernel[a - 2])
+      bb_onnx_refuse(n, "kernel_shape is not that of the weights");
+  }
+}
+
+void bb_onnx_convolution(bb_onnx_node *n) {
+  const bb_extent *shape[BB_ONNX_RANK];
+  int64_t kernel[BB_ONNX_RANK];
+  check_convolution(n, 1, kernel);
+  if (!spatial_known(n)) return;
+  shape[0] = n->in[0]->shape[0];
+  shape[1] = n->in[1]->shape[0];
+  slide(n, kernel, shape);
+  bb_onnx_misc_result(n, n->in[0]->dtype, n->in[0]->rank, shape);
+}
+
+/* What a transposed convolution makes of one axis. */
+static int64_t spread(const bb_onnx_node *n, window w, automatic automatic_pad, int64_t extra) {
+  int64_t reach = (w.kernel - 1) * w.dilation + 1;
+  if (w.extent >= (int64_t)1 << 30 || extra < 0 || extra >= (int64_t)1 << 30)
+    bb_onnx_refuse(n, "its input or output_padding is out of range");
+  if (automatic_pad == SAME_UPPER || automatic_pad == SAME_LOWER) return w.extent * w.stride;
+  if (automatic_pad == VALID) w.before = w.after = 0;
+  int64_t length = w.stride * (w.extent - 1) + extra + reach - w.before - w.after;
+  if (length < 1) bb_onnx_refuse(n, "its pads leave nothing");
+  return length;
+}
+
+void bb_onnx_transposed_convolution(bb_onnx_node *n) {
+  bb_program *p = n->m->program;
+  const bb_extent *shape[BB_ONNX_RANK];
+  int64_t kernel[BB_ONNX_RANK];
+  check_convolution(n, 0, kernel);
+  if (!spatial_known(n)) return;
+  uint32_t spatial = n->in[0]->rank - 2;
+  automatic automatic_pad = automatic_padding(n);
+  const int64_t *extra = per_axis(n, "output_padding", spatial);
+  const int64_t *given = per_axis(n, "output_shape", spatial);
+  shape[0] = n->in[0]->shape[0];
+  shape[1] =
+      bb_extent_multiply(p, n->in[1]->shape[1], bb_onnx_number(n->m, bb_onnx_int(n, "group", 1)));
+  for (uint32_t i = 0; i < spatial; i++) {
+    int64_t length =
+        given ? given[i]
+              : spread(n, read_window(n, i, kernel[i]), automatic_pad, extra ? extra[i] : 0);
+    if (length < 1) bb_onnx_refuse(n, "output_shape is %lld", (long long)length);
+    shape[i + 2] = bb_onnx_number(n->m, length);
+  }
+  bb_onnx_misc_result(n, n->in[0]->dtype, n->in[0]->rank, shape);
+}
+
+/* The second result of MaxPool: where in the input each largest element is. */
+void bb_onnx_pool(bb_onnx_node *n) {
+  bb_onnx_value *v = n->in[0], *out[2];
+  const bb_extent *shape[BB_ONNX_RANK];
+  bb_onnx_want_float(n, v);
+  if (v->rank < 3) bb_onnx_refuse(n, "input 0 has rank %u", v->rank);
+  const int64_t *kernel = per_axis(n, "kernel_shape", v->rank - 2);
+  if (!kernel) bb_onnx_refuse(n, "attribute kernel_shape is missing");
+  if (!spatial_known(n)) return;
+  shape[0] = v->shape[0];
+  shape[1] = v->shape[1];
+  slide(n, kernel, shape);
+  out[0] = bb_onnx_value_new(n->m, v->dtype, v->rank, shape);
+  out[1] = bb_onnx_value_new(n->m, BB_I64, v->rank, shape);
+  bb_misc own = bb_onnx_own_kernel(n);
+  bb_onnx_misc_node(n, &own, 1, n->in, n->nout, out);
+  for (uint32_t i = 0; i < n->nout; i++) n->out[i] = out[i];
+}
+
+/* A fold over all spatial axes; the sum is made a mean. */
+void bb_onnx_global_pool(bb_onnx_node *n) {
+  bb_program *p = n->m->program;
+  bb_onnx_value *v = n->in[0];
+  int64_t axes[BB_ONNX_RANK];
+  bb_onnx_want_float(n, v);
+  if (v->rank < 3) bb_onnx_refuse(n, "input 0 has rank %u", v->rank);
+  bb_dtype dtype = v->dtype;
+  bool mean = n->row->detail == BB_MONOID_SUM;
+  for (uint32_t a = 2; a < v->rank; a++) axes[a - 2] = a;
+  if (mean) v = bb_onnx_cast(n, v, bb_onnx_fold_dtype(dtype));
+  bb_onnx_value *y = bb_onnx_reduce(n, (bb_monoid_id)n->row->detail, v, v->rank - 2, axes, true);
+  const bb_expr *length = bb_onnx_length(n, v->dtype, v->rank - 2, v->shape + 2);
+  if (mean) y = bb_onnx_map(n, f_div(p, bb_onnx_arg(n, 0, y), length), 1, &y);
+  n->out[0] = bb_onnx_cast(n, y, dtype);
+}
