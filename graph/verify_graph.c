@@ -1,0 +1,457 @@
+/* verify_graph.c - the laws of levels: structure, types, and which loop binds each axis of an item.
+ *
+ * An axis of an item is either chunked by a list of its type, or bound: one enclosing map's loop
+ * walks its chunks.  Types do not say which loop, so it is derived here: iterating a list that chunks
+ * an axis binds it to that map, collecting turns it into a list again.  Operands of one op must
+ * have common axes bound by one loop, else blocks of different places would be combined.
+ */
+#include "verify_law.h"
+
+#include <string.h>
+
+/* Of one axis: none, chunked by a list, or bound by the loop at depth - BOUND (0: outermost). */
+enum { NO_AXIS, LISTED, BOUND };
+
+typedef struct binding {
+  uint32_t row, col;
+} binding;
+
+/* A level under examination; levels around it by `outer`. */
+typedef struct level {
+  bb_verifier *v;
+  const bb_graph *graph;
+  const struct level *outer;
+  const bb_node *map;    /* whose inner level it is; NULL: the root */
+  uint32_t depth;        /* maps around it */
+  const uint32_t *order; /* of the live nodes */
+  uint32_t *base;        /* by node: where its out-ports begin in bound[] */
+  binding *bound;        /* by out-port */
+} level;
+
+static const bb_type *in_type(const level *l, const bb_node *node, uint32_t port) {
+  return bb_type_of(l->graph, node->in[port].src);
+}
+
+static binding *bound_of(const level *l, bb_value value) {
+  return &l->bound[l->base[value.node] + value.port];
+}
+
+/* --- types --- */
+
+static bool check_item_axis(level *l, bb_place place, bb_dim dim) {
+  const bb_program *program = l->v->program;
+  if (dim == BB_NO_DIM) return true;
+  if (dim >= program->dims)
+    return bb_law_broken(l->v, BB_LAW_TYPED, place, "an axis without a dim");
+  if (!program->dim[dim].blocked)
+    return bb_law_broken(l->v, BB_LAW_ENUMERATED_ITEM, place, "%s is enumerated",
+                         program->dim[dim].name);
+  return true;
+}
+
+static bool check_type(level *l, bb_place place, const bb_type *type) {
+  const bb_program *program = l->v->program;
+  if (!type) return bb_law_broken(l->v, BB_LAW_TYPED, place, "it has no type");
+  if (!check_item_axis(l, place, type->item.row) || !check_item_axis(l, place, type->item.col))
+    return false;
+  uint32_t rows = 0, cols = 0;
+  for (uint32_t i = 0; i < type->rank; i++) {
+    bb_level list = type->level[i];
+    if (list.dim >= program->dims)
+      return bb_law_broken(l->v, BB_LAW_TYPED, place, "list %u has no dim", i);
+    if (list.axis == BB_AXIS_NONE) continue;
+    bb_dim dim = list.axis == BB_AXIS_ROW ? type->item.row : type->item.col;
+    uint32_t *count = list.axis == BB_AXIS_ROW ? &rows : &cols;
+    if (dim != list.dim || ++*count > 1)
+      return bb_law_broken(l->v, BB_LAW_LEVEL_AXIS, place, "list %u over %s", i,
+                           program->dim[list.dim].name);
+  }
+  return true;
+}
+
+static bool same_level(bb_level a, bb_level b) {
+  return a.dim == b.dim && a.axis == b.axis;
+}
+
+/* Is `element` the element of list `at` of `type` (BB_WHOLE: type itself)? */
+static bool is_element(const bb_type *element, const bb_type *type, uint32_t at) {
+  if (at == BB_WHOLE) return element == type;
+  if (at >= type->rank || element->rank + 1 != type->rank) return false;
+  for (uint32_t i = 0; i < element->rank; i++)
+    if (!same_level(element->level[i], type->level[i + (i >= at)])) return false;
+  return element->item.dtype == type->item.dtype && element->item.row == type->item.row &&
+         element->item.col == type->item.col;
+}
+
+/* What a type alone says about its axes; an axis that no list chunks is BOUND there. */
+static binding listed_axes(const bb_type *type) {
+  binding b = {type->item.row == BB_NO_DIM ? NO_AXIS : BOUND,
+               type->item.col == BB_NO_DIM ? NO_AXIS : BOUND};
+  for (uint32_t i = 0; i < type->rank; i++) {
+    if (type->level[i].axis == BB_AXIS_ROW) b.row = LISTED;
+    if (type->level[i].axis == BB_AXIS_COL) b.col = LISTED;
+  }
+  return b;
+}
+
+/* A value that comes from global memory. */
+static bool check_whole(level *l, uint32_t at) {
+  const bb_node *node = l->graph->node[at];
+  for (uint32_t i = 0; i < node->nout; i++) {
+    binding b = listed_axes(node->out[i].type);
+    if (b.row == BOUND || b.col == BOUND)
+      return bb_law_broken(l->v, BB_LAW_LISTED_AXES, bb_at_out(node, i), "its %s axis has no list",
+                           b.row == BOUND ? "row" : "col");
+    *bound_of(l, (bb_value){at, i}) = b;
+  }
+  return true;
+}
+
+/* --- functional ops --- */
+
+static bool check_coord(level *l, const bb_node *node, const bb_expr *coord) {
+  uint32_t which = coord->index;
+  const bb_item *item = &node->out[0].type->item;
+  if (which == BB_COORD_ROW || which == BB_COORD_COL) {
+    if ((which == BB_COORD_ROW ? item->row : item->col) != BB_NO_DIM) return true;
+    return bb_law_broken(l->v, BB_LAW_COORD_AXIS, bb_at_node(node), "no operand has a %s axis",
+                         which == BB_COORD_ROW ? "row" : "col");
+  }
+  if (which < BB_COORD_MAP || which >= BB_COORD_AXIS)
+    return bb_law_broken(l->v, BB_LAW_EXPR_LEAVES, bb_at_node(node), "coordinate %u", which);
+  const level *outer = l;
+  for (uint32_t k = which - BB_COORD_MAP; k && outer; k--) outer = outer->outer;
+  if (!outer || !outer->map)
+    return bb_law_broken(l->v, BB_LAW_COORD_MAP, bb_at_node(node),
+                         "there are only %u maps around it", l->depth);
+  const bb_dim_info *dim = &l->v->program->dim[outer->map->dim];
+  if (dim->blocked)
+    return bb_law_broken(l->v, BB_LAW_COORD_MAP, bb_at_node(node), "the map over %s is blocked",
+                         dim->name);
+  return true;
+}
+
+bool bb_verify_expr(bb_verifier *v, bb_place place, const bb_expr *expr, uint32_t count,
+                    const bb_dtype *dtype) {
+  uint32_t nodes;
+  const bb_expr **node = bb_expr_postorder(v->scratch, expr, &nodes);
+  for (uint32_t i = 0; i < nodes; i++) {
+    const bb_expr *leaf = node[i];
+    if (leaf->op == BB_X_ARG && leaf->index >= count)
+      return bb_law_broken(v, BB_LAW_EXPR_ARGS, place, "argument %u of %u", leaf->index, count);
+    if (leaf->op == BB_X_ARG && leaf->dtype != dtype[leaf->index])
+      return bb_law_broken(v, BB_LAW_EXPR_ARGS, place, "argument %u is %s, its operand %s",
+                           leaf->index, bb_dtype_name(leaf->dtype),
+                           bb_dtype_name(dtype[leaf->index]));
+    if (leaf->op == BB_X_EXTENT && leaf->dim >= v->program->dims)
+      return bb_law_broken(v, BB_LAW_EXPR_LEAVES, place, "the extent of no dim");
+    if (leaf->op == BB_X_SYMBOL && leaf->index >= v->program->symbols)
+      return bb_law_broken(v, BB_LAW_EXPR_LEAVES, place, "no symbol");
+  }
+  return true;
+}
+
+static bool check_expr(level *l, const bb_node *node) {
+  bb_arena *scratch = l->v->scratch;
+  bb_dtype *dtype = BB_NEW(scratch, bb_dtype, node->nin);
+  for (uint32_t i = 0; i < node->nin; i++) dtype[i] = in_type(l, node, i)->item.dtype;
+  if (!bb_verify_expr(l->v, bb_at_node(node), node->expr, node->nin, dtype)) return false;
+  if (!bb_expr_uses_coord(node->expr)) return true;
+  uint32_t nodes;
+  const bb_expr **leaf = bb_expr_postorder(scratch, node->expr, &nodes);
+  for (uint32_t i = 0; i < nodes; i++)
+    if (leaf[i]->op == BB_X_COORD && !check_coord(l, node, leaf[i])) return false;
+  return true;
+}
+
+/* One axis of two operands: it may be missing in either. */
+static bool unite(level *l, const bb_node *node, uint32_t *axis, uint32_t other, const char *name) {
+  if (*axis != NO_AXIS && other != NO_AXIS && *axis != other)
+    return bb_law_broken(l->v, BB_LAW_BOUND_AXES, bb_at_node(node), "two loops bind the %s axis",
+                         name);
+  if (other != NO_AXIS) *axis = other;
+  return true;
+}
+
+/* Which loop binds each axis of the results. */
+static bool bind_func(level *l, const bb_node *node, binding *result) {
+  binding a = node->nin ? *bound_of(l, node->in[0].src) : (binding){NO_AXIS, NO_AXIS};
+  binding b = node->nin > 1 ? *bound_of(l, node->in[1].src) : a;
+  switch (node->op) {
+  case BB_OP_DOT:
+    *result = (binding){a.row, b.row};
+    return unite(l, node, &a.col, b.col, "contracted");
+  case BB_OP_OUTER: *result = (binding){a.row, b.row}; return true;
+  case BB_OP_TRANSPOSE: *result = (binding){a.col, a.row}; return true;
+  default: break;
+  }
+  *result = (binding){NO_AXIS, NO_AXIS};
+  for (uint32_t i = 0; i < node->nin; i++) {
+    b = *bound_of(l, node->in[i].src);
+    if (!unite(l, node, &result->row, b.row, "row") || !unite(l, node, &result->col, b.col, "col"))
+      return false;
+  }
+  if (node->out[0].type->item.col == BB_NO_DIM) result->col = NO_AXIS; /* folded by the op */
+  return true;
+}
+
+static bool check_func(level *l, uint32_t at) {
+  const bb_node *node = l->graph->node[at];
+  bb_item *in = BB_NEW(l->v->scratch, bb_item, node->nin), out[2];
+  for (uint32_t i = 0; i < node->nin; i++) {
+    const bb_type *type = in_type(l, node, i);
+    if (type->rank)
+      return bb_law_broken(l->v, BB_LAW_OP_OPERANDS, bb_at_in(node, i), "the operand is a list");
+    in[i] = type->item;
+  }
+  if (node->op == BB_OP_ELEMENTWISE && node->expr->arg_count > node->nin)
+    return bb_law_broken(l->v, BB_LAW_EXPR_ARGS, bb_at_node(node), "argument %u of %u",
+                         node->expr->arg_count - 1, node->nin);
+  const char *wrong = bb_op_infer(node->op, node->expr, node->nin, in, out);
+  if (wrong) return bb_law_broken(l->v, BB_LAW_OP_OPERANDS, bb_at_node(node), "%s", wrong);
+  for (uint32_t i = 0; i < node->nout; i++) {
+    const bb_type *type = node->out[i].type;
+    if (type->rank || type->item.dtype != out[i].dtype || type->item.row != out[i].row ||
+        type->item.col != out[i].col)
+      return bb_law_broken(l->v, BB_LAW_OP_RESULT, bb_at_out(node, i),
+                           "the rule gives another item");
+  }
+  if (node->op == BB_OP_ELEMENTWISE && !check_expr(l, node)) return false;
+  binding result;
+  if (!bind_func(l, node, &result)) return false;
+  for (uint32_t i = 0; i < node->nout; i++) *bound_of(l, (bb_value){at, i}) = result;
+  return true;
+}
+
+/* --- reductions --- */
+
+static bool check_reduce(level *l, uint32_t at) {
+  const bb_node *node = l->graph->node[at];
+  if (node->nin != node->monoid->components || node->nout != node->nin)
+    return bb_law_broken(l->v, BB_LAW_REDUCE_COMPONENTS, bb_at_node(node),
+                         "%u operands and %u results for %u components", node->nin, node->nout,
+                         node->monoid->components);
+  for (uint32_t i = 0; i < node->nin; i++) {
+    const bb_type *type = in_type(l, node, i), *first = in_type(l, node, 0);
+    uint32_t list = node->in[i].level;
+    if (list >= type->rank)
+      return bb_law_broken(l->v, BB_LAW_REDUCE_LEVEL, bb_at_in(node, i), "there is no list %u",
+                           list);
+    if (type->level[list].axis != BB_AXIS_NONE ||
+        type->level[list].dim != first->level[node->in[0].level].dim)
+      return bb_law_broken(l->v, BB_LAW_REDUCE_LEVEL, bb_at_in(node, i), "the list over %s",
+                           l->v->program->dim[type->level[list].dim].name);
+    bool fold = node->reduce == BB_REDUCE_FOLD;
+    if (!is_element(node->out[i].type, type, fold ? list : BB_WHOLE))
+      return bb_law_broken(l->v, BB_LAW_REDUCE_RESULT, bb_at_out(node, i), "it has another type");
+    *bound_of(l, (bb_value){at, i}) = *bound_of(l, node->in[i].src);
+  }
+  return true;
+}
+
+/* --- maps --- */
+
+static bool check_level(level *l);
+
+/* In-ports give inner inputs their types and bindings. */
+static bool enter_map(level *l, const bb_node *node, level *inner) {
+  for (uint32_t i = 0; i < node->nin; i++) {
+    const bb_type *type = in_type(l, node, i);
+    bb_value input = {inner->graph->input[i], 0};
+    uint32_t list = node->in[i].level;
+    binding b = *bound_of(l, node->in[i].src);
+    if (list != BB_WHOLE && (list >= type->rank || type->level[list].dim != node->dim))
+      return bb_law_broken(l->v, BB_LAW_MAP_LEVEL, bb_at_in(node, i), "%s",
+                           list >= type->rank ? "there is no such list"
+                                              : "a list over another dim");
+    const bb_type *given = bb_type_of(inner->graph, input);
+    if (!given || !is_element(given, type, list))
+      return bb_law_broken(l->v, BB_LAW_MAP_INNER, bb_at_in(node, i), "it has another type inside");
+    bb_axis axis = list == BB_WHOLE ? BB_AXIS_NONE : type->level[list].axis;
+    if (axis == BB_AXIS_ROW) b.row = BOUND + l->depth;
+    if (axis == BB_AXIS_COL) b.col = BOUND + l->depth;
+    *bound_of(inner, input) = b;
+  }
+  return true;
+}
+
+static bool check_collect(level *l, const bb_node *node, uint32_t port, const bb_type *inner,
+                          binding *b) {
+  const bb_out *out = &node->out[port];
+  const bb_type *type = out->type;
+  bb_level list = {node->dim, out->axis};
+  if (type->rank == 0 || !is_element(inner, type, 0) || !same_level(type->level[0], list))
+    return bb_law_broken(l->v, BB_LAW_MAP_RESULT, bb_at_out(node, port), "it has another type");
+  uint32_t here = BOUND + l->depth;
+  if ((b->row == here) != (out->axis == BB_AXIS_ROW) ||
+      (b->col == here) != (out->axis == BB_AXIS_COL))
+    return bb_law_broken(l->v, BB_LAW_COLLECT_AXIS, bb_at_out(node, port),
+                         "collected by %s, bound here: %s%s",
+                         out->axis == BB_AXIS_ROW   ? "row"
+                         : out->axis == BB_AXIS_COL ? "col"
+                                                    : "none",
+                         b->row == here ? "row " : "", b->col == here ? "col" : "");
+  if (out->axis == BB_AXIS_ROW) b->row = LISTED;
+  if (out->axis == BB_AXIS_COL) b->col = LISTED;
+  return true;
+}
+
+static bool check_components(level *l, const bb_node *node, uint32_t port) {
+  const bb_out *out = &node->out[port];
+  if (!out->fold || out->component >= out->fold->components || port < out->component ||
+      port - out->component + out->fold->components > node->nout)
+    return bb_law_broken(l->v, BB_LAW_FOLD_COMPONENTS, bb_at_out(node, port), "component %u of %s",
+                         out->component, out->fold ? out->fold->name : "nothing");
+  for (uint32_t i = 0; i < out->fold->components; i++) {
+    const bb_out *other = &node->out[port - out->component + i];
+    if (other->mode != BB_OUT_FOLD || other->fold != out->fold || other->component != i)
+      return bb_law_broken(l->v, BB_LAW_FOLD_COMPONENTS, bb_at_out(node, port),
+                           "component %u is not beside it", i);
+  }
+  return true;
+}
+
+/* Does anything in the level read the index of the k-th map around it? */
+static bool reads_index(level *l, const bb_graph *graph, uint32_t k) {
+  for (uint32_t n = 0; n < graph->count; n++) {
+    const bb_node *node = graph->node[n];
+    if (node->kind == BB_NODE_MAP && reads_index(l, node->inner, k + 1)) return true;
+    if (node->kind != BB_NODE_FUNC || !node->expr || !bb_expr_uses_coord(node->expr)) continue;
+    uint32_t nodes;
+    const bb_expr **leaf = bb_expr_postorder(l->v->scratch, node->expr, &nodes);
+    for (uint32_t i = 0; i < nodes; i++)
+      if (leaf[i]->op == BB_X_COORD && leaf[i]->index == BB_COORD_MAP + k) return true;
+  }
+  return false;
+}
+
+static bool node_reads_index(level *l, const bb_node *node) {
+  if (node->kind == BB_NODE_MAP) return reads_index(l, node->inner, 1);
+  bb_node *only = (bb_node *)node;
+  bb_graph alone = {.count = 1, .node = &only};
+  return node->kind == BB_NODE_FUNC && reads_index(l, &alone, 0);
+}
+
+/* Which nodes of a map's level change from one iteration to the next. */
+static const bool *find_varying(level *inner, const bb_node *map) {
+  const bb_graph *graph = inner->graph;
+  bool *varies = BB_NEW(inner->v->scratch, bool, graph->count);
+  for (uint32_t i = 0; i < map->nin; i++) varies[graph->input[i]] = map->in[i].level != BB_WHOLE;
+  for (uint32_t i = 0; i < graph->live; i++) {
+    const bb_node *node = graph->node[inner->order[i]];
+    bool *mine = &varies[inner->order[i]];
+    for (uint32_t p = 0; p < node->nin; p++) *mine |= varies[node->in[p].src.node];
+    *mine = *mine || node_reads_index(inner, node);
+  }
+  return varies;
+}
+
+static bool check_not_collected(level *l, const bb_node *node, uint32_t port, const bb_type *inner,
+                                const binding *b) {
+  uint32_t here = BOUND + l->depth;
+  if (node->out[port].type != inner)
+    return bb_law_broken(l->v, BB_LAW_MAP_RESULT, bb_at_out(node, port), "it has another type");
+  if (b->row == here || b->col == here)
+    return bb_law_broken(l->v, BB_LAW_FOLD_AXIS, bb_at_out(node, port), "its %s axis",
+                         b->row == here ? "row" : "col");
+  return node->out[port].mode != BB_OUT_FOLD || check_components(l, node, port);
+}
+
+static bool leave_map(level *l, uint32_t at, level *inner) {
+  const bb_node *node = l->graph->node[at];
+  const bool *varies = NULL;
+  for (uint32_t i = 0; i < node->nout; i++) {
+    bb_value value = inner->graph->node[inner->graph->output[i]]->in[0].src;
+    const bb_type *type = bb_type_of(inner->graph, value);
+    binding b = *bound_of(inner, value);
+    bool collect = node->out[i].mode == BB_OUT_COLLECT;
+    if (collect ? !check_collect(l, node, i, type, &b) : !check_not_collected(l, node, i, type, &b))
+      return false;
+    if (node->out[i].mode == BB_OUT_INVARIANT) {
+      if (!varies) varies = find_varying(inner, node);
+      if (varies[value.node])
+        return bb_law_broken(l->v, BB_LAW_INVARIANT, bb_at_out(node, i), "node %u changes",
+                             inner->graph->node[value.node]->serial);
+    }
+    *bound_of(l, (bb_value){at, i}) = b;
+  }
+  return true;
+}
+
+/* Room for what is derived of a level. */
+static void open_level(level *l) {
+  uint32_t ports = 0;
+  l->base = BB_NEW(l->v->scratch, uint32_t, l->graph->count);
+  for (uint32_t i = 0; i < l->graph->count; i++) {
+    l->base[i] = ports;
+    ports += l->graph->node[i]->nout;
+  }
+  l->bound = BB_NEW(l->v->scratch, binding, ports);
+}
+
+static bool check_inner(level *l, uint32_t at, bb_arena *scratch) {
+  const bb_node *node = l->graph->node[at];
+  bb_arena *kept = l->v->scratch;
+  level inner = {.v = l->v, .graph = node->inner, .outer = l, .map = node, .depth = l->depth + 1};
+  l->v->scratch = scratch; /* what is derived of a level dies with it */
+  inner.order = bb_verify_structure(l->v, inner.graph, false);
+  bool holds = inner.order != NULL;
+  if (holds) {
+    open_level(&inner);
+    holds = enter_map(l, node, &inner) && check_level(&inner) && leave_map(l, at, &inner);
+  }
+  l->v->scratch = kept;
+  return holds;
+}
+
+static bool check_map(level *l, uint32_t at) {
+  bb_arena *scratch = bb_scratch(l->v->program->ctx);
+  bool holds = check_inner(l, at, scratch);
+  if (!holds) {
+    const char *message = l->v->message;
+    l->v->message = bb_arena_text(l->v->scratch, message, strlen(message));
+  }
+  bb_scratch_end(scratch);
+  return holds;
+}
+
+/* --- levels --- */
+
+static bool check_boundary(level *l, uint32_t at) {
+  const bb_node *node = l->graph->node[at];
+  if (l->map) return true;
+  const bb_type *type = node->kind == BB_NODE_OUTPUT ? in_type(l, node, 0) : node->out[0].type;
+  if (node->kind != BB_NODE_OUTPUT && !check_whole(l, at)) return false;
+  return bb_verify_access(l->v, l->graph, node, type);
+}
+
+static bool check_node(level *l, uint32_t at) {
+  const bb_node *node = l->graph->node[at];
+  for (uint32_t i = 0; i < node->nout; i++)
+    if (!check_type(l, bb_at_out(node, i), node->out[i].type)) return false;
+  switch (node->kind) {
+  case BB_NODE_INPUT:
+  case BB_NODE_OUTPUT:
+  case BB_NODE_VIEW: return check_boundary(l, at);
+  case BB_NODE_MISC: return check_whole(l, at);
+  case BB_NODE_FUNC: return check_func(l, at);
+  case BB_NODE_REDUCE: return check_reduce(l, at);
+  case BB_NODE_MAP: return check_map(l, at);
+  case BB_NODE_REMOVED: break;
+  }
+  return true;
+}
+
+/* Structure has been checked, inputs are bound. */
+static bool check_level(level *l) {
+  for (uint32_t i = 0; i < l->graph->live; i++)
+    if (!check_node(l, l->order[i])) return false;
+  return true;
+}
+
+bool bb_verify_levels(bb_verifier *v, const bb_graph *root) {
+  level l = {.v = v, .graph = root, .order = bb_verify_structure(v, root, true)};
+  if (!l.order) return false;
+  open_level(&l);
+  return check_level(&l);
+}
