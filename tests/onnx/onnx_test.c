@@ -1,11 +1,15 @@
 /* onnx_test.c - reads ONNX models, evaluates the array programs they become by definition, in float64,
- * and compares with the answers beside them: usage: onnx_test MODEL.onnx... (MODEL.npz holds inputs
- * and outputs by name).
+ * and compares with the answers beside them; with --blocks it lowers them and runs the unfused block
+ * programs.
+ *
+ * usage: onnx_test [--blocks] MODEL.onnx... (MODEL.npz holds inputs and outputs by name)
  */
 #include "../arrays/arrays.h"
 #include "../../graph/onnx/onnx.h"
 #include "../../runtime/interp/interp.h"
+#include "../../runtime/bind.h"
 #include "../../runtime/npz.h"
+#include "../support/pipeline.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -98,8 +102,30 @@ static uint32_t compare(const array_case *c, const bb_npz *npz, const char *path
   return failures;
 }
 
+static uint32_t run_blocks(bb_program *program, const bb_npz *npz, const char *path,
+                           bb_arena *arena) {
+  bb_binding binding;
+  bb_comparison *comparison;
+  uint32_t failures = 0;
+  pipeline_lower(program);
+  bb_bind_inputs(program, npz, NULL, arena, &binding);
+  int64_t *block = BB_NEW(arena, int64_t, program->dims + 1);
+  for (uint32_t d = 0; d < program->dims; d++) block[d] = 1 + d % 5 * 8;
+  bb_interp_options run = {.float64 = true, .symbol = binding.symbol, .block = block};
+  bb_interp_graph(program, program->root, &run, binding.tensor, arena, NULL);
+  uint32_t count = bb_compare_outputs(program, &binding, npz, -1, arena, &comparison);
+  for (uint32_t i = 0; i < count; i++) {
+    bb_buffer text = {.arena = arena};
+    bb_comparison_print(&text, program, &binding, &comparison[i]);
+    if (!comparison[i].pass) fprintf(stderr, "%s: as blocks: %s\n", path, text.data);
+    failures += !comparison[i].pass;
+  }
+  return failures;
+}
+
 typedef struct job {
   const char *path;
+  bool blocks;
   uint32_t failures;
 } job;
 
@@ -112,6 +138,10 @@ static void run(bb_context *ctx, void *argument) {
   char *data = bb_arena_text(arena, j->path, strlen(j->path));
   memcpy(strrchr(data, '.'), ".npz", 5);
   const bb_npz *npz = bb_npz_read(arena, data);
+  if (j->blocks) {
+    j->failures = run_blocks(program, npz, j->path, arena);
+    return;
+  }
   uint32_t symbols = program->symbols > SYMBOL_MAX ? program->symbols : SYMBOL_MAX;
   array_case c = {.program = program, .symbol = BB_NEW(arena, int64_t, symbols)};
   for (uint32_t i = 0; i < symbols; i++) c.symbol[i] = -1;
@@ -124,10 +154,12 @@ static void run(bb_context *ctx, void *argument) {
 
 int main(int argc, char **argv) {
   uint32_t failures = 0;
-  for (int i = 1; i < argc; i++) {
+  bool blocks = argc > 1 && strcmp(argv[1], "--blocks") == 0;
+  int first = 1 + blocks;
+  for (int i = first; i < argc; i++) {
     bb_context *ctx;
     if (bb_context_create(NULL, &ctx) != BB_OK) return 2;
-    job j = {.path = argv[i]};
+    job j = {.path = argv[i], .blocks = blocks};
     if (bb_protect(ctx, run, &j) != BB_OK) {
       fprintf(stderr, "%s: %s\n", argv[i], bb_context_message(ctx));
       j.failures = 1;
@@ -135,6 +167,6 @@ int main(int argc, char **argv) {
     failures += j.failures != 0;
     bb_context_destroy(ctx);
   }
-  printf("%d models, %u wrong\n", argc - 1, failures);
+  printf("%d models, %u wrong\n", argc - first, failures);
   return failures != 0;
 }

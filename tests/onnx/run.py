@@ -1,8 +1,9 @@
 """Writes a tiny model with its answer for every operator, variant and opset, and checks that the given
 program agrees on each.
 
-usage: run.py [--arrays] PROGRAM [NAME...]
---arrays: PROGRAM is onnx_test, which evaluates the array program; else it is blockbuster.
+usage: run.py [--arrays | --blocks] PROGRAM [NAME...]
+--arrays, --blocks: PROGRAM is onnx_test, which evaluates the array program or the unfused block
+program; else it is blockbuster.
 """
 
 import argparse
@@ -29,12 +30,12 @@ def tolerance(case):
     return ["--tol", "4e-3"] if "f16" in case.name else []
 
 
-def check(program, arrays, case, path):
-    if arrays:
-        command = [program, str(path)]
+def check(options, case, path):
+    if options.arrays or options.blocks:
+        command = [options.program, *(["--blocks"] if options.blocks else []), str(path)]
     else:
         data = str(path.with_suffix(".npz"))
-        command = [program, "run", str(path), "--inputs", data, "--expect", data, "--device", "cpu", *tolerance(case)]
+        command = [options.program, "run", str(path), "--inputs", data, "--expect", data, "--device", "cpu", *tolerance(case)]
     ran = subprocess.run(command, capture_output=True, text=True, timeout=120)
     return "" if ran.returncode == 0 else (ran.stderr or ran.stdout).strip()[:400]
 
@@ -42,6 +43,7 @@ def check(program, arrays, case, path):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--arrays", action="store_true")
+    parser.add_argument("--blocks", action="store_true")
     parser.add_argument("program")
     parser.add_argument("names", nargs="*")
     options = parser.parse_args()
@@ -59,7 +61,7 @@ def main():
             except Exception as error:
                 problem = f"has no answer: {error}"
             else:
-                problem = check(options.program, options.arrays, case, path)
+                problem = check(options, case, path)
             if problem:
                 failures += 1
                 print(f"{case.name}: {problem}")
