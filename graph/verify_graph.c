@@ -311,39 +311,58 @@ static bool check_components(level *l, const bb_node *node, uint32_t port) {
   return true;
 }
 
-/* Does anything in the level read the index of the k-th map around it? */
-static bool reads_index(level *l, const bb_graph *graph, uint32_t k) {
-  for (uint32_t n = 0; n < graph->count; n++) {
-    const bb_node *node = graph->node[n];
-    if (node->kind == BB_NODE_MAP && reads_index(l, node->inner, k + 1)) return true;
-    if (node->kind != BB_NODE_FUNC || !node->expr || !bb_expr_uses_coord(node->expr)) continue;
-    uint32_t nodes;
-    const bb_expr **leaf = bb_expr_postorder(l->v->scratch, node->expr, &nodes);
-    for (uint32_t i = 0; i < nodes; i++)
-      if (leaf[i]->op == BB_X_COORD && leaf[i]->index == BB_COORD_MAP + k) return true;
-  }
+/* Does the expression read the index of the k-th map around it? */
+static bool reads_index(bb_arena *scratch, const bb_expr *expr, uint32_t k) {
+  uint32_t nodes;
+  if (!expr || !bb_expr_uses_coord(expr)) return false;
+  const bb_expr **leaf = bb_expr_postorder(scratch, expr, &nodes);
+  for (uint32_t i = 0; i < nodes; i++)
+    if (leaf[i]->op == BB_X_COORD && leaf[i]->index == BB_COORD_MAP + k) return true;
   return false;
 }
 
-static bool node_reads_index(level *l, const bb_node *node) {
-  if (node->kind == BB_NODE_MAP) return reads_index(l, node->inner, 1);
-  bb_node *only = (bb_node *)node;
-  bb_graph alone = {.count = 1, .node = &only};
-  return node->kind == BB_NODE_FUNC && reads_index(l, &alone, 0);
+/* Which outputs of a level change with the loop of the k-th map around it, given which of its inputs
+ * do?  Exact to the port: what a map gives may depend on some of its in-ports only. */
+static bool *find_varying(bb_arena *scratch, const bb_graph *graph, const bool *input, uint32_t k) {
+  uint32_t *order = BB_NEW(scratch, uint32_t, graph->live);
+  uint32_t count = bb_topological_order(graph, scratch, order);
+  const bool **varies = BB_NEW(scratch, const bool *, graph->count); /* by node and out-port */
+  bool *output = BB_NEW(scratch, bool, graph->noutputs);
+  for (uint32_t i = 0; i < graph->ninputs; i++) varies[graph->input[i]] = &input[i];
+  for (uint32_t i = 0; i < count; i++) {
+    const bb_node *node = graph->node[order[i]];
+    if (node->kind == BB_NODE_INPUT) continue;
+    bool *in = BB_NEW(scratch, bool, node->nin), any = false;
+    for (uint32_t p = 0; p < node->nin; p++)
+      any |= in[p] = varies[node->in[p].src.node][node->in[p].src.port];
+    if (node->kind == BB_NODE_MAP) {
+      varies[order[i]] = find_varying(scratch, node->inner, in, k + 1);
+      continue;
+    }
+    any = any || (node->kind == BB_NODE_FUNC && reads_index(scratch, node->expr, k));
+    bool *out = BB_NEW(scratch, bool, node->nout);
+    for (uint32_t p = 0; p < node->nout; p++) out[p] = any;
+    varies[order[i]] = out;
+  }
+  for (uint32_t i = 0; i < graph->noutputs; i++) {
+    bb_value src = graph->node[graph->output[i]]->in[0].src;
+    output[i] = varies[src.node][src.port];
+  }
+  return output;
 }
 
-/* Which nodes of a map's level change from one iteration to the next. */
-static const bool *find_varying(level *inner, const bb_node *map) {
-  const bb_graph *graph = inner->graph;
-  bool *varies = BB_NEW(inner->v->scratch, bool, graph->count);
-  for (uint32_t i = 0; i < map->nin; i++) varies[graph->input[i]] = map->in[i].level != BB_WHOLE;
-  for (uint32_t i = 0; i < graph->live; i++) {
-    const bb_node *node = graph->node[inner->order[i]];
-    bool *mine = &varies[inner->order[i]];
-    for (uint32_t p = 0; p < node->nin; p++) *mine |= varies[node->in[p].src.node];
-    *mine = *mine || node_reads_index(inner, node);
-  }
-  return varies;
+static bool check_invariants(level *l, const bb_node *node, const level *inner) {
+  bb_arena *scratch = l->v->scratch;
+  bool any = false, *input = BB_NEW(scratch, bool, node->nin);
+  for (uint32_t i = 0; i < node->nout; i++) any |= node->out[i].mode == BB_OUT_INVARIANT;
+  if (!any) return true;
+  for (uint32_t i = 0; i < node->nin; i++) input[i] = node->in[i].level != BB_WHOLE;
+  const bool *varies = find_varying(scratch, inner->graph, input, 0);
+  for (uint32_t i = 0; i < node->nout; i++)
+    if (node->out[i].mode == BB_OUT_INVARIANT && varies[i])
+      return bb_law_broken(l->v, BB_LAW_INVARIANT, bb_at_out(node, i),
+                           "it changes from one iteration to the next");
+  return true;
 }
 
 static bool check_not_collected(level *l, const bb_node *node, uint32_t port, const bb_type *inner,
@@ -359,7 +378,6 @@ static bool check_not_collected(level *l, const bb_node *node, uint32_t port, co
 
 static bool leave_map(level *l, uint32_t at, level *inner) {
   const bb_node *node = l->graph->node[at];
-  const bool *varies = NULL;
   for (uint32_t i = 0; i < node->nout; i++) {
     bb_value value = inner->graph->node[inner->graph->output[i]]->in[0].src;
     const bb_type *type = bb_type_of(inner->graph, value);
@@ -367,15 +385,9 @@ static bool leave_map(level *l, uint32_t at, level *inner) {
     bool collect = node->out[i].mode == BB_OUT_COLLECT;
     if (collect ? !check_collect(l, node, i, type, &b) : !check_not_collected(l, node, i, type, &b))
       return false;
-    if (node->out[i].mode == BB_OUT_INVARIANT) {
-      if (!varies) varies = find_varying(inner, node);
-      if (varies[value.node])
-        return bb_law_broken(l->v, BB_LAW_INVARIANT, bb_at_out(node, i), "node %u changes",
-                             inner->graph->node[value.node]->serial);
-    }
     *bound_of(l, (bb_value){at, i}) = b;
   }
-  return true;
+  return check_invariants(l, node, inner);
 }
 
 /* Room for what is derived of a level. */
