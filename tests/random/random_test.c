@@ -30,10 +30,10 @@ typedef struct trial {
   uint64_t seed;
   bb_interp_options run;
   bb_interp_tensor *expected;
-  bb_buffer trace; /* a line for each event */
-  bool compare;    /* run and print after every event */
+  bb_buffer trace;              /* a line for each event */
+  uint32_t duplicated, swapped; /* applications of Rule 8, and of the rules that it serves */
+  bool compare;                 /* run and print after every event */
   bool dump;
-  bb_buffer before; /* the program as it was one event ago */
 } trial;
 
 /* --- running and comparing --- */
@@ -132,6 +132,8 @@ static void observe(void *user, const bb_trace_event *event, const bb_graph *roo
   if (t->dump) show(t, root, after);
   examine(t, root, after);
   if (event->snapshot || event->rule >= RULE_MAX) return;
+  t->duplicated += event->rule == 8;
+  t->swapped += event->rule == 4 || event->rule == 5 || event->rule == 10;
   rewrites++;
   rule_hits[event->rule]++;
   rule_names[event->rule] = event->rule_name;
@@ -153,6 +155,8 @@ static bb_graph *fuse(trial *t, bool naive) {
   bb_snapshot *snapshots;
   uint32_t count = bb_fuse(p, &root, &options, &snapshots);
   if (count == 0) bb_fail(p->ctx, BB_ERROR_MISMATCH, "fusion left no snapshot");
+  if (t->duplicated && !options.disabled && t->swapped <= t->duplicated)
+    bb_fail(p->ctx, BB_ERROR_MISMATCH, "a scale was duplicated for a product that did not take it");
   for (uint32_t i = 0; t->compare && i < count; i++) examine(t, snapshots[i].graph, "fusion");
   return root;
 }
