@@ -77,7 +77,7 @@ static uint32_t scaled_product(generator *g, uint32_t a) {
     s.col = BB_NO_DIM;
   uint32_t vector = prepared(g, value_like(g, &s), 4);
   *operand = combine(g, *operand, vector, random_chance(&g->random, 65), true);
-  if (random_chance(&g->random, 25)) product(g, *operand); /* a second use */
+  if (random_chance(&g->random, 40)) product(g, *operand); /* a second use */
   return contract(g, a, b);
 }
 
