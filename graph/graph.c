@@ -472,14 +472,16 @@ bool bb_edge_is_buffered(const bb_graph *graph, bb_use use) {
   return graph->node[src.node]->tensor != BB_NONE || graph->node[use.node]->tensor != BB_NONE;
 }
 
-/* A binary heap of node indices by serial. */
+/* A binary heap of node indices: inputs, then by serial. */
 typedef struct heap {
   const bb_graph *graph;
   uint32_t count, *at;
 } heap;
 
 static bool before(const heap *h, uint32_t a, uint32_t b) {
-  return h->graph->node[a]->serial < h->graph->node[b]->serial;
+  const bb_node *x = h->graph->node[a], *y = h->graph->node[b];
+  if ((x->kind == BB_NODE_INPUT) != (y->kind == BB_NODE_INPUT)) return x->kind == BB_NODE_INPUT;
+  return x->serial < y->serial;
 }
 
 static void heap_push(heap *h, uint32_t node) {

@@ -11,6 +11,7 @@
  * Conditions:
  * - the reduction folds to an item (a scan keeps its list);
  * - it folds the level that the map collects, not one inside it;
+ * - what it folds are items: lists of lists would be read and written again for every term;
  * - all its operands (the components of a monoid) come from this map.
  * The list may have other uses: then the map keeps collecting it beside the fold, and the reduction
  * does not read it back.
@@ -36,6 +37,7 @@ static bool match(bb_match *match) {
     if (src.node != map) return bb_miss(match, "the operands come from two nodes");
     if (bb_node_get(graph, map)->out[src.port].mode != BB_OUT_COLLECT || reduce->in[i].level != 0)
       return bb_miss(match, "the level that is reduced is not the one that the map collects");
+    if (reduce->out[i].type->rank) return bb_miss(match, "the terms are lists");
   }
   return bb_hit(match, 0, 2, (uint32_t[]){map, match->anchor});
 }

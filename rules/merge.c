@@ -74,7 +74,9 @@ static bb_value inside(bb_graph *graph, uint32_t stays, uint32_t moves, uint32_t
   const bb_graph *from = bb_node_get(graph, moves)->inner;
   const bb_type *type = bb_type_of(from, (bb_value){from->input[port], 0});
   bb_in_add(graph, stays, in.src, in.level);
-  return bb_input_add(inner, type);
+  bb_value input = bb_input_add(inner, type);
+  bb_node_get(inner, input.node)->serial = bb_node_get(from, from->input[port])->serial;
+  return input;
 }
 
 /* Is a component of the fold that this port belongs to used? */

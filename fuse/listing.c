@@ -1,0 +1,591 @@
+/* listing.c - a block program in the paper's notation: forall, for, load, store.
+ *
+ * An item that a list holds is loaded just before its first use, in the body where it became an item;
+ * it is stored as soon as it is made.  A map that folds is a serial `for`, any other a `forall`.
+ * Statements stand in topological order, the older node first.
+ *
+ * A list that is no program tensor is a buffer, I1, I2, ...  Its indices are the loops around it on
+ * which it depends, and the outermost loop, which is spread over processors: a value that an extended
+ * map computes again in every iteration goes to the same place every time.
+ */
+#include "fuse.h"
+
+#include "../graph/text_name.h"
+
+#include <ctype.h>
+#include <string.h>
+
+/* A value as the listing calls it: a temporary, or a place in memory whose indices may be open. */
+typedef struct place {
+  bool temporary;
+  const char *name;    /* NULL: not made yet */
+  uint32_t slots;
+  const char **slot;   /* index of each list, outermost first; NULL: open */
+  uint64_t loops;      /* the loops around that it depends on, by depth */
+} place;
+
+/* Where an output of a body goes. */
+typedef struct sink {
+  const bb_out *out;   /* of the map around; NULL at the root */
+  uint32_t count;
+  place *to;           /* memory */
+  const char *total;   /* FOLD: the temporary that it is folded into, once it has a name */
+} sink;
+
+typedef struct listing {
+  bb_buffer *out;
+  const bb_program *program;
+  bb_arena *arena;
+  uint32_t temporaries, buffers;
+  uint32_t depth, capacity;
+  const char **loop; /* names of the loop variables around */
+} listing;
+
+/* One level as it is printed. */
+typedef struct body {
+  listing *l;
+  const bb_graph *graph;
+  place **value; /* by node and port */
+  sink *sink;    /* by output */
+  uint32_t *output_of; /* by node: the number of an OUTPUT */
+} body;
+
+/* --- text --- */
+
+static void indent(listing *l) {
+  for (uint32_t i = 0; i < l->depth; i++) bb_put(l->out, "  ");
+}
+
+static void put_place(listing *l, const place *at) {
+  bb_put(l->out, "%s", at->name);
+  for (uint32_t i = 0; i < at->slots; i++)
+    bb_put(l->out, "%s%s", i ? "," : "[", at->slot[i] ? at->slot[i] : ":");
+  if (at->slots) bb_put(l->out, "]");
+}
+
+static const char *new_temporary(listing *l) {
+  return bb_arena_printf(l->arena, "t%u", ++l->temporaries);
+}
+
+static void store(listing *l, const char *name, const sink *to) {
+  for (uint32_t i = 0; i < to->count; i++) {
+    indent(l);
+    bb_put(l->out, "store(%s,", name);
+    put_place(l, &to->to[i]);
+    bb_put(l->out, ")\n");
+  }
+}
+
+static const char *fold_symbol(const bb_monoid *monoid) {
+  return monoid->symbol;
+}
+
+/* --- loops --- */
+
+static const char *loop_name(listing *l, bb_dim dim) {
+  const char *upper = bb_dim_get(l->program, dim)->name;
+  char *lower = bb_arena_text(l->arena, upper, strlen(upper));
+  for (char *c = lower; *c; c++) *c = (char)tolower((unsigned char)*c);
+  const char *name = lower;
+  for (uint32_t i = 0, number = 2; i < l->depth; i++) {
+    if (strcmp(l->loop[i], name) != 0) continue;
+    name = bb_arena_printf(l->arena, "%s%u", lower, number++);
+    i = UINT32_MAX; /* look at all of them again */
+  }
+  return name;
+}
+
+static const char *open_loop(listing *l, const char *keyword, bb_dim dim) {
+  const char *name = loop_name(l, dim);
+  indent(l);
+  bb_put(l->out, "%s %s in range(%s):\n", keyword, name, bb_dim_get(l->program, dim)->name);
+  BB_GROW(l->arena, l->loop, l->capacity, (size_t)l->depth + 1);
+  l->loop[l->depth++] = name;
+  return name;
+}
+
+/* --- places --- */
+
+static place *place_of(const body *b, bb_value value) {
+  return &b->value[value.node][value.port];
+}
+
+/* The place with its open index number `level` fixed. */
+static place fixed(listing *l, const place *at, uint32_t level, const char *index) {
+  place to = *at;
+  to.slot = BB_NEW(l->arena, const char *, at->slots);
+  for (uint32_t i = 0, open = 0; i < at->slots; i++) {
+    to.slot[i] = at->slot[i];
+    if (!at->slot[i] && open++ == level) to.slot[i] = index;
+  }
+  return to;
+}
+
+static place new_buffer(listing *l, const bb_type *type, uint64_t loops) {
+  place at = {.name = bb_arena_printf(l->arena, "I%u", ++l->buffers), .loops = loops};
+  at.slot = BB_NEW(l->arena, const char *, (size_t)l->depth + type->rank);
+  for (uint32_t i = 0; i < l->depth; i++)
+    if (i == 0 || (loops >> (i & 63) & 1)) at.slot[at.slots++] = l->loop[i];
+  at.slots += type->rank;
+  return at;
+}
+
+/* A value as a temporary: loaded if it lies in memory. */
+static const char *as_temporary(body *b, bb_value value) {
+  place *at = place_of(b, value);
+  if (at->temporary) return at->name;
+  const char *name = new_temporary(b->l);
+  indent(b->l);
+  bb_put(b->l->out, "%s = load(", name);
+  put_place(b->l, at);
+  bb_put(b->l->out, ")\n");
+  at->temporary = true;
+  at->name = name;
+  at->slots = 0;
+  return name;
+}
+
+/* --- which loops a value depends on --- */
+
+static uint64_t bit(uint32_t depth) {
+  return (uint64_t)1 << (depth & 63);
+}
+
+static const bb_expr *note_coord(void *user, const bb_expr *leaf) {
+  uint64_t *maps = user;
+  if (leaf->op == BB_X_COORD && leaf->index >= BB_COORD_MAP && leaf->index < BB_COORD_AXIS)
+    *maps |= bit(leaf->index - BB_COORD_MAP);
+  return leaf;
+}
+
+/* The loops that an expression's coordinates name, `depth` loops standing around it. */
+static uint64_t coord_loops(const bb_program *program, const bb_expr *expr, uint32_t depth) {
+  uint64_t inner = 0, loops = 0;
+  if (!expr || !bb_expr_uses_coord(expr)) return 0;
+  bb_expr_map_leaves((bb_program *)program, expr, note_coord, &inner);
+  for (uint32_t k = 0; k < depth; k++)
+    if (inner & bit(k)) loops |= bit(depth - 1 - k);
+  return loops;
+}
+
+static void map_loops(const bb_program *program, const bb_graph *graph, uint32_t map,
+                      const uint64_t *in, uint32_t depth, uint64_t *out);
+
+/* Of every node of a level, given those of its inputs; ports of a node are not told apart but for
+ * maps. */
+static void level_loops(const bb_program *program, const bb_graph *graph, uint32_t depth,
+                        uint64_t **loops, bb_arena *scratch) {
+  uint32_t *order = BB_NEW(scratch, uint32_t, (size_t)graph->live + 1);
+  uint32_t count = bb_topological_order(graph, scratch, order);
+  for (uint32_t k = 0; k < count; k++) {
+    const bb_node *node = bb_node_get(graph, order[k]);
+    if (node->kind == BB_NODE_INPUT) continue;
+    uint64_t *own = loops[order[k]] = BB_NEW(scratch, uint64_t, (size_t)node->nout + 1);
+    uint64_t *in = BB_NEW(scratch, uint64_t, (size_t)node->nin + 1), all = 0;
+    for (uint32_t i = 0; i < node->nin; i++) {
+      in[i] = loops[node->in[i].src.node][node->in[i].src.port];
+      all |= in[i];
+    }
+    if (node->kind == BB_NODE_FUNC) all |= coord_loops(program, node->expr, depth);
+    for (uint32_t i = 0; i < node->nout; i++) own[i] = all;
+    if (node->kind == BB_NODE_MAP) map_loops(program, graph, order[k], in, depth, own);
+  }
+}
+
+static void map_loops(const bb_program *program, const bb_graph *graph, uint32_t map,
+                      const uint64_t *in, uint32_t depth, uint64_t *out) {
+  const bb_node *node = bb_node_get(graph, map);
+  const bb_graph *inner = node->inner;
+  bb_arena *scratch = bb_scratch(program->ctx);
+  uint64_t **loops = BB_NEW(scratch, uint64_t *, inner->count);
+  for (uint32_t i = 0; i < inner->ninputs; i++) {
+    uint64_t *own = loops[inner->input[i]] = BB_NEW(scratch, uint64_t, 1);
+    *own = in[i] | (node->in[i].level != BB_WHOLE ? bit(depth) : 0);
+  }
+  level_loops(program, inner, depth + 1, loops, scratch);
+  for (uint32_t i = 0; i < inner->noutputs; i++) {
+    bb_value src = bb_src(inner, inner->output[i], 0);
+    out[i] = loops[src.node][src.port] & ~bit(depth);
+  }
+  bb_scratch_end(scratch);
+}
+
+/* --- what becomes of a value --- */
+
+static const sink *sink_of(const body *b, bb_use use) {
+  return &b->sink[b->output_of[use.node]];
+}
+
+static bool is_output(const body *b, bb_use use) {
+  return bb_node_get(b->graph, use.node)->kind == BB_NODE_OUTPUT;
+}
+
+static bool folds(const sink *s) {
+  return s->out && s->out->mode == BB_OUT_FOLD;
+}
+
+/* All the memory that a value goes to as it is. */
+static sink memory_of(const body *b, bb_value value) {
+  sink all = {0};
+  uint32_t capacity = 0;
+  for (bb_use u = bb_first_use(b->graph, value); u.node != BB_NONE; u = bb_next_use(b->graph, u)) {
+    if (!is_output(b, u) || folds(sink_of(b, u))) continue;
+    const sink *s = sink_of(b, u);
+    BB_GROW(b->l->arena, all.to, capacity, (size_t)all.count + s->count);
+    memcpy(all.to + all.count, s->to, s->count * sizeof *s->to);
+    all.count += s->count;
+  }
+  return all;
+}
+
+/* total += text, for one fold; all components of one fold are printed with the first of them. */
+static void put_fold(body *b, uint32_t output, const char *const *term) {
+  listing *l = b->l;
+  const bb_monoid *monoid = b->sink[output].out->fold;
+  for (uint32_t c = 0; c < monoid->components; c++)
+    if (!b->sink[output + c].total) b->sink[output + c].total = new_temporary(l);
+  indent(l);
+  for (uint32_t c = 0; c < monoid->components; c++)
+    bb_put(l->out, "%s%s", c ? "," : "", b->sink[output + c].total);
+  bb_put(l->out, " %s ", fold_symbol(monoid));
+  for (uint32_t c = 0; c < monoid->components; c++)
+    bb_put(l->out, "%s%s", c ? "," : "", term[c]);
+  bb_put(l->out, "\n");
+}
+
+/* Folds a value that has just got its name, where it is the last component of a fold to get one. */
+static void fold_value(body *b, uint32_t output) {
+  const bb_out *out = b->sink[output].out;
+  uint32_t first = output - out->component;
+  const char **term = BB_NEW(b->l->arena, const char *, out->fold->components);
+  for (uint32_t c = 0; c < out->fold->components; c++) {
+    const place *at = place_of(b, bb_src(b->graph, b->graph->output[first + c], 0));
+    if (!at->name || !at->temporary) return;
+    term[c] = at->name;
+  }
+  put_fold(b, first, term);
+}
+
+/* A value has become a temporary: stores and folds it. */
+static void deliver(body *b, bb_value value) {
+  const char *name = place_of(b, value)->name;
+  sink memory = memory_of(b, value);
+  store(b->l, name, &memory);
+  for (bb_use u = bb_first_use(b->graph, value); u.node != BB_NONE; u = bb_next_use(b->graph, u))
+    if (is_output(b, u) && folds(sink_of(b, u))) fold_value(b, b->output_of[u.node]);
+}
+
+/* --- functional ops --- */
+
+/* A lone elementwise op whose user is also applied to its operand, in this body: the two stand side
+ * by side, row_sum(t1) and row_sum(t1**2), and the op is printed inside its user. */
+static bool stands_inside(const body *b, uint32_t index) {
+  const bb_graph *graph = b->graph;
+  const bb_node *node = bb_node_get(graph, index);
+  if (node->kind != BB_NODE_FUNC || node->op != BB_OP_ELEMENTWISE || node->nin != 1) return false;
+  bb_use use = bb_first_use(graph, (bb_value){index, 0});
+  if (use.node == BB_NONE || bb_next_use(graph, use).node != BB_NONE) return false;
+  const bb_node *user = bb_node_get(graph, use.node);
+  if (user->kind != BB_NODE_FUNC || user->op == BB_OP_ELEMENTWISE || user->nin != 1) return false;
+  for (bb_use u = bb_first_use(graph, node->in[0].src); u.node != BB_NONE;
+       u = bb_next_use(graph, u)) {
+    const bb_node *other = bb_node_get(graph, u.node);
+    if (other->kind == BB_NODE_FUNC && other->op == user->op) return true;
+  }
+  return false;
+}
+
+static const char *func_text(body *b, uint32_t index);
+
+static const char *operand_text(body *b, bb_value value) {
+  return stands_inside(b, value.node) ? func_text(b, value.node) : as_temporary(b, value);
+}
+
+static const char *func_text(body *b, uint32_t index) {
+  const bb_node *node = bb_node_get(b->graph, index);
+  const char **arg = BB_NEW(b->l->arena, const char *, node->nin);
+  for (uint32_t i = 0; i < node->nin; i++) arg[i] = operand_text(b, node->in[i].src);
+  bb_buffer text = {.arena = b->l->arena};
+  if (node->op == BB_OP_ELEMENTWISE) {
+    bb_expr_print(&text, b->l->program, node->expr, BB_EXPR_LISTING, node->nin, arg);
+    return text.data;
+  }
+  bb_put(&text, "%s(", bb_op_get(node->op)->name);
+  for (uint32_t i = 0; i < node->nin; i++) bb_put(&text, "%s%s", i ? "," : "", arg[i]);
+  bb_put(&text, ")");
+  return text.data;
+}
+
+/* The fold, of one component, that is the only use of a value; else BB_NONE. */
+static uint32_t only_fold(const body *b, bb_value value) {
+  bb_use use = bb_first_use(b->graph, value);
+  if (use.node == BB_NONE || bb_next_use(b->graph, use).node != BB_NONE) return BB_NONE;
+  if (!is_output(b, use) || !folds(sink_of(b, use))) return BB_NONE;
+  return sink_of(b, use)->out->fold->components == 1 ? b->output_of[use.node] : BB_NONE;
+}
+
+static void print_func(body *b, uint32_t index) {
+  const bb_node *node = bb_node_get(b->graph, index);
+  if (stands_inside(b, index)) return;
+  const char *text = func_text(b, index);
+  uint32_t fold = node->nout == 1 ? only_fold(b, (bb_value){index, 0}) : BB_NONE;
+  if (fold != BB_NONE) {
+    put_fold(b, fold, &text);
+    return;
+  }
+  for (uint32_t i = 0; i < node->nout; i++)
+    b->value[index][i] = (place){.temporary = true, .name = new_temporary(b->l)};
+  indent(b->l);
+  for (uint32_t i = 0; i < node->nout; i++)
+    bb_put(b->l->out, "%s%s", i ? "," : "", b->value[index][i].name);
+  bb_put(b->l->out, " = %s\n", text);
+  for (uint32_t i = 0; i < node->nout; i++) deliver(b, (bb_value){index, i});
+}
+
+/* --- reductions: a loop over a list, inside loops over the lists that stay --- */
+
+static void print_terms(body *b, uint32_t index, const place *from, uint32_t level,
+                        sink *results) {
+  listing *l = b->l;
+  const bb_node *node = bb_node_get(b->graph, index);
+  const bb_type *type = bb_type_of(b->graph, node->in[0].src);
+  bool scan = node->reduce != BB_REDUCE_FOLD, before = node->reduce == BB_REDUCE_SCAN_EXCLUSIVE;
+  const char **total = BB_NEW(l->arena, const char *, node->nin);
+  const char **term = BB_NEW(l->arena, const char *, node->nin);
+  const char *loop = open_loop(l, "for", type->level[node->in[0].level].dim);
+  for (uint32_t i = 0; i < node->nin; i++) {
+    place at = fixed(l, &from[i], level, loop);
+    term[i] = new_temporary(l);
+    indent(l);
+    bb_put(l->out, "%s = load(", term[i]);
+    put_place(l, &at);
+    bb_put(l->out, ")\n");
+  }
+  for (uint32_t i = 0; i < node->nin; i++) {
+    total[i] = new_temporary(l);
+    for (uint32_t k = 0; scan && k < results[i].count; k++)
+      results[i].to[k] = fixed(l, &results[i].to[k], level, loop);
+    if (before) store(l, total[i], &results[i]);
+  }
+  indent(l);
+  for (uint32_t i = 0; i < node->nin; i++) bb_put(l->out, "%s%s", i ? "," : "", total[i]);
+  bb_put(l->out, " %s ", fold_symbol(node->monoid));
+  for (uint32_t i = 0; i < node->nin; i++) bb_put(l->out, "%s%s", i ? "," : "", term[i]);
+  bb_put(l->out, "\n");
+  if (scan && !before)
+    for (uint32_t i = 0; i < node->nin; i++) store(l, total[i], &results[i]);
+  l->depth--;
+  for (uint32_t i = 0; i < node->nin && !scan; i++) {
+    if (node->out[i].type->rank) store(l, total[i], &results[i]);
+    else b->value[index][i] = (place){.temporary = true, .name = total[i]};
+  }
+}
+
+static sink memory_or_buffer(body *b, bb_value value, uint64_t loops);
+
+static void print_reduce(body *b, uint32_t index) {
+  listing *l = b->l;
+  const bb_node *node = bb_node_get(b->graph, index);
+  const bb_type *type = bb_type_of(b->graph, node->in[0].src);
+  place *from = BB_NEW(l->arena, place, node->nin);
+  sink *results = BB_NEW(l->arena, sink, node->nin);
+  for (uint32_t i = 0; i < node->nin; i++) {
+    from[i] = *place_of(b, node->in[i].src);
+    if (node->out[i].type->rank) {
+      sink memory = memory_or_buffer(b, (bb_value){index, i}, from[i].loops);
+      results[i] = memory;
+      results[i].to = BB_NEW(l->arena, place, memory.count);
+      memcpy(results[i].to, memory.to, memory.count * sizeof *memory.to);
+    }
+  }
+  uint32_t around = l->depth, level = node->in[0].level;
+  for (uint32_t k = 0; k < type->rank; k++) {
+    if (k == node->in[0].level) continue;
+    const char *loop = open_loop(l, "forall", type->level[k].dim);
+    uint32_t open = k < node->in[0].level ? 0 : 1;
+    bool scan = node->reduce != BB_REDUCE_FOLD;
+    for (uint32_t i = 0; i < node->nin; i++) {
+      from[i] = fixed(l, &from[i], open, loop);
+      for (uint32_t s = 0; s < results[i].count; s++)
+        results[i].to[s] = fixed(l, &results[i].to[s], scan ? open : 0, loop);
+    }
+    if (k < node->in[0].level) level--;
+  }
+  print_terms(b, index, from, level, results);
+  l->depth = around;
+  for (uint32_t i = 0; i < node->nout; i++)
+    if (!node->out[i].type->rank) deliver(b, (bb_value){index, i});
+}
+
+/* --- maps --- */
+
+/* The memory of a list: what it is stored to, or a buffer of its own. */
+static sink memory_or_buffer(body *b, bb_value value, uint64_t loops) {
+  sink memory = memory_of(b, value);
+  if (!memory.count) {
+    memory.count = 1;
+    memory.to = BB_NEW(b->l->arena, place, 1);
+    memory.to[0] = new_buffer(b->l, bb_type_of(b->graph, value), loops);
+  }
+  *place_of(b, value) = memory.to[0];
+  place_of(b, value)->loops = loops;
+  return memory;
+}
+
+static void print_body(listing *l, const bb_graph *graph, const place *input, sink *sinks);
+
+static bool is_serial(const bb_node *map) {
+  for (uint32_t i = 0; i < map->nout; i++)
+    if (map->out[i].mode == BB_OUT_FOLD) return true;
+  return false;
+}
+
+/* Where the outputs of a map's body go; lists get their memory here. */
+static sink *map_sinks(body *b, uint32_t index) {
+  listing *l = b->l;
+  const bb_node *node = bb_node_get(b->graph, index);
+  uint64_t *in = BB_NEW(l->arena, uint64_t, node->nin), *loops = BB_NEW(l->arena, uint64_t, node->nout);
+  for (uint32_t i = 0; i < node->nin; i++) in[i] = place_of(b, node->in[i].src)->loops;
+  map_loops(l->program, b->graph, index, in, l->depth, loops);
+  sink *sinks = BB_NEW(l->arena, sink, node->nout);
+  for (uint32_t i = 0; i < node->nout; i++) {
+    if (node->out[i].type->rank) sinks[i] = memory_or_buffer(b, (bb_value){index, i}, loops[i]);
+    sinks[i].out = &node->out[i];
+    b->value[index][i].loops = loops[i];
+  }
+  return sinks;
+}
+
+static void print_map(body *b, uint32_t index) {
+  listing *l = b->l;
+  const bb_node *node = bb_node_get(b->graph, index);
+  for (uint32_t i = 0; i < node->nin; i++)
+    if (!bb_type_of(b->graph, node->in[i].src)->rank) as_temporary(b, node->in[i].src);
+  sink *sinks = map_sinks(b, index);
+  const char *loop = open_loop(l, is_serial(node) ? "for" : "forall", node->dim);
+  place *input = BB_NEW(l->arena, place, node->nin);
+  for (uint32_t i = 0; i < node->nin; i++) {
+    const place *at = place_of(b, node->in[i].src);
+    bool whole = node->in[i].level == BB_WHOLE;
+    input[i] = whole ? *at : fixed(l, at, node->in[i].level, loop);
+    if (!whole) input[i].loops |= bit(l->depth - 1);
+  }
+  for (uint32_t i = 0; i < node->nout; i++) {
+    if (node->out[i].mode != BB_OUT_COLLECT) continue;
+    place *to = BB_NEW(l->arena, place, sinks[i].count);
+    for (uint32_t k = 0; k < sinks[i].count; k++) to[k] = fixed(l, &sinks[i].to[k], 0, loop);
+    sinks[i].to = to;
+  }
+  print_body(l, node->inner, input, sinks);
+  l->depth--;
+  for (uint32_t i = 0; i < node->nout; i++) {
+    if (node->out[i].type->rank) continue;
+    place *at = &b->value[index][i];
+    at->temporary = true;
+    at->name = sinks[i].total;
+    deliver(b, (bb_value){index, i});
+  }
+}
+
+/* --- levels --- */
+
+/* Views and reference kernels stand at the root and work on whole values. */
+static void print_whole(body *b, uint32_t index) {
+  listing *l = b->l;
+  const bb_node *node = bb_node_get(b->graph, index);
+  for (uint32_t i = 0; i < node->nout; i++) memory_or_buffer(b, (bb_value){index, i}, 0);
+  indent(l);
+  for (uint32_t i = 0; i < node->nout; i++)
+    bb_put(l->out, "%s%s", i ? "," : "", b->value[index][i].name);
+  bb_put(l->out, " = %s(", node->kind == BB_NODE_MISC && node->misc ? node->misc->op : "view");
+  for (uint32_t i = 0; i < node->nin; i++)
+    bb_put(l->out, "%s%s", i ? "," : "", place_of(b, node->in[i].src)->name);
+  bb_put(l->out, ")\n");
+}
+
+/* An output fed by an input, which no statement makes. */
+static void pass_through(body *b, uint32_t output) {
+  bb_value src = bb_src(b->graph, b->graph->output[output], 0);
+  if (bb_node_get(b->graph, src.node)->kind != BB_NODE_INPUT) return;
+  sink *s = &b->sink[output];
+  if (!bb_type_of(b->graph, src)->rank) {
+    const char *name = as_temporary(b, src);
+    if (folds(s)) fold_value(b, output);
+    else if (s->out && s->out->mode == BB_OUT_INVARIANT) s->total = name;
+    if (!folds(s)) store(b->l, name, s);
+    return;
+  }
+  for (uint32_t i = 0; i < s->count; i++) {
+    indent(b->l);
+    put_place(b->l, &s->to[i]);
+    bb_put(b->l->out, " = ");
+    put_place(b->l, place_of(b, src));
+    bb_put(b->l->out, "\n");
+  }
+}
+
+static void print_node(body *b, uint32_t index) {
+  switch (bb_node_get(b->graph, index)->kind) {
+  case BB_NODE_FUNC: print_func(b, index); break;
+  case BB_NODE_MAP: print_map(b, index); break;
+  case BB_NODE_REDUCE: print_reduce(b, index); break;
+  case BB_NODE_VIEW:
+  case BB_NODE_MISC: print_whole(b, index); break;
+  default: break;
+  }
+}
+
+static body make_body(listing *l, const bb_graph *graph, const place *input, sink *sinks) {
+  body b = {.l = l, .graph = graph, .sink = sinks};
+  b.value = BB_NEW(l->arena, place *, graph->count);
+  b.output_of = BB_NEW(l->arena, uint32_t, graph->count);
+  for (uint32_t i = 0; i < graph->count; i++)
+    b.value[i] = BB_NEW(l->arena, place, bb_node_get(graph, i)->nout);
+  for (uint32_t i = 0; i < graph->ninputs; i++) b.value[graph->input[i]][0] = input[i];
+  for (uint32_t i = 0; i < graph->noutputs; i++) b.output_of[graph->output[i]] = i;
+  return b;
+}
+
+/* An item that leaves a map unchanged in every iteration is called the same outside. */
+static void name_invariants(body *b) {
+  for (uint32_t i = 0; i < b->graph->noutputs; i++) {
+    sink *s = &b->sink[i];
+    if (!s->out || s->out->mode != BB_OUT_INVARIANT) continue;
+    const place *at = place_of(b, bb_src(b->graph, b->graph->output[i], 0));
+    if (at->temporary) s->total = at->name;
+  }
+}
+
+static void print_body(listing *l, const bb_graph *graph, const place *input, sink *sinks) {
+  body b = make_body(l, graph, input, sinks);
+  uint32_t *order = BB_NEW(l->arena, uint32_t, (size_t)graph->live + 1);
+  uint32_t count = bb_topological_order(graph, l->arena, order);
+  for (uint32_t i = 0; i < count; i++) print_node(&b, order[i]);
+  for (uint32_t i = 0; i < graph->noutputs; i++) pass_through(&b, i);
+  name_invariants(&b);
+}
+
+static place tensor_place(listing *l, uint32_t tensor, uint32_t rank) {
+  bb_buffer name = {.arena = l->arena};
+  bb_put_name(&name, l->program->tensor[tensor].name);
+  return (place){.name = name.data, .slots = rank, .slot = BB_NEW(l->arena, const char *, rank)};
+}
+
+void bb_listing_print(bb_buffer *out, const bb_program *program, const bb_graph *root) {
+  bb_arena *scratch = bb_scratch(program->ctx);
+  listing l = {.out = out, .program = program, .arena = scratch};
+  place *input = BB_NEW(scratch, place, root->ninputs);
+  sink *sinks = BB_NEW(scratch, sink, root->noutputs);
+  for (uint32_t i = 0; i < root->ninputs; i++) {
+    const bb_node *node = bb_node_get(root, root->input[i]);
+    input[i] = tensor_place(&l, node->tensor, node->out[0].type->rank);
+  }
+  for (uint32_t i = 0; i < root->noutputs; i++) {
+    const bb_node *node = bb_node_get(root, root->output[i]);
+    uint32_t rank = bb_type_of(root, node->in[0].src)->rank;
+    sinks[i] = (sink){.count = 1, .to = BB_NEW(scratch, place, 1)};
+    sinks[i].to[0] = tensor_place(&l, node->tensor, rank);
+  }
+  print_body(&l, root, input, sinks);
+  bb_scratch_end(scratch);
+}
