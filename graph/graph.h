@@ -214,8 +214,8 @@ static inline bb_use bb_next_use(const bb_graph *graph, bb_use use) {
 }
 uint32_t bb_use_count(const bb_graph *graph, bb_value value);
 bool bb_edge_is_buffered(const bb_graph *graph, bb_use use);
-/* The level's nodes in topological order: inputs, then among ready nodes the least serial; `order` has
- * room for graph->live.  Returns how many were ordered: fewer than live means a cycle. */
+/* The level's nodes in topological order: inputs first, then among ready nodes the least serial.
+ * `order` has room for graph->live.  Returns how many were ordered: fewer than live means a cycle. */
 uint32_t bb_topological_order(const bb_graph *graph, bb_arena *scratch, uint32_t *order);
 
 #endif
