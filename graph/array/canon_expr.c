@@ -1,0 +1,181 @@
+/* canon_expr.c - the canonical form of one scalar expression.
+ *
+ * Bottom-up, each operator on operands that are canonical already.  Forms that differ by a rounding
+ * count as one (`fast`).  Where two spellings are equally good, the one of the Blockbuster paper is
+ * taken: x**2, t/n, 1/sqrt(t) of one operand but (...)**(-0.5) of several, constants last in a
+ * product, small constants last in a sum.
+ */
+#include "canon.h"
+
+#include <math.h>
+
+static bool is_const(const bb_expr *e) {
+  return e->op == BB_X_CONST;
+}
+static bool is_value(const bb_expr *e, double value) {
+  return e->op == BB_X_CONST && e->number == value;
+}
+static bool is_number(const bb_expr *e) {
+  return e->arg_count == 0 && !e->coord;
+}
+
+static uint32_t args_of(const bb_expr *e) {
+  return (uint32_t)__builtin_popcountll(e->args);
+}
+
+/* A total order that depends on structure only, not on when an expression was made. */
+static int compare(const bb_expr *a, const bb_expr *b) {
+  if (a == b) return 0;
+  if (is_number(a) != is_number(b)) return is_number(a) ? 1 : -1;
+  if (a->args != b->args) return a->args < b->args ? -1 : 1;
+  if (a->depth != b->depth) return a->depth < b->depth ? -1 : 1;
+  if (a->op != b->op) return a->op < b->op ? -1 : 1;
+  if (a->dtype != b->dtype) return a->dtype < b->dtype ? -1 : 1;
+  if (a->index != b->index) return a->index < b->index ? -1 : 1;
+  if (a->dim != b->dim) return a->dim < b->dim ? -1 : 1;
+  if (a->number != b->number) return a->number < b->number ? -1 : 1;
+  for (uint32_t i = 0; i < bb_expr_op_arity(a->op); i++) {
+    int order = compare(a->a[i], b->a[i]);
+    if (order) return order;
+  }
+  return 0;
+}
+
+static const bb_expr *make(bb_program *p, bb_expr_op op, const bb_expr *a, const bb_expr *b) {
+  return bb_expr_make(p, op, a, b, NULL);
+}
+
+static const bb_expr *canon_mul(bb_program *p, const bb_expr *a, const bb_expr *b);
+
+/* a / b */
+static const bb_expr *canon_div(bb_program *p, const bb_expr *a, const bb_expr *b) {
+  bool real = bb_dtype_is_float(a->dtype) && a->dtype == b->dtype;
+  if (!real) return make(p, BB_X_DIV, a, b);
+  if (b->op == BB_X_DIV && is_value(b->a[0], 1)) return canon_mul(p, a, b->a[1]);
+  if (is_value(a, 1) && b->op == BB_X_SQRT && args_of(b) != 1)
+    return make(p, BB_X_POW, b->a[0], bb_expr_const(p, b->dtype, -0.5));
+  /* n*x / n */
+  if (a->op == BB_X_MUL && a->a[1] == b) return a->a[0];
+  if (a->op == BB_X_MUL && a->a[0] == b) return a->a[1];
+  /* (x / m) / n */
+  if (is_const(b) && a->op == BB_X_DIV && is_const(a->a[1]) && b->number != 0)
+    return make(p, BB_X_DIV, a->a[0], make(p, BB_X_MUL, a->a[1], b));
+  return make(p, BB_X_DIV, a, b);
+}
+
+static const bb_expr *canon_mul(bb_program *p, const bb_expr *a, const bb_expr *b) {
+  if (compare(a, b) > 0) {
+    const bb_expr *other = a;
+    a = b, b = other;
+  }
+  bool real = bb_dtype_is_float(a->dtype) && a->dtype == b->dtype;
+  if (!real) return make(p, BB_X_MUL, a, b);
+  if (a == b && !is_number(a)) return make(p, BB_X_POW, a, bb_expr_const(p, a->dtype, 2));
+  /* x**m * x**n, one of them x itself */
+  if (b->op == BB_X_POW && b->a[0] == a && is_const(b->a[1]) && b->a[1]->number >= 1)
+    return make(p, BB_X_POW, a, bb_expr_const(p, a->dtype, b->a[1]->number + 1));
+  /* a * (1/x) and (1/x) * b; constants stay outside of a quotient */
+  if (b->op == BB_X_DIV && is_value(b->a[0], 1) && !is_number(b)) return canon_div(p, a, b->a[1]);
+  if (a->op == BB_X_DIV && is_value(a->a[0], 1) && !is_number(b)) return canon_div(p, b, a->a[1]);
+  /* a * (b/c) = (a*b)/c and the other way round, if none is a number */
+  if (b->op == BB_X_DIV && !is_number(b->a[1]) && !is_number(a))
+    return canon_div(p, canon_mul(p, a, b->a[0]), b->a[1]);
+  if (a->op == BB_X_DIV && !is_number(a->a[1]) && !is_number(b))
+    return canon_div(p, canon_mul(p, a->a[0], b), a->a[1]);
+  /* constants come together, last */
+  if (is_number(b) && a->op == BB_X_MUL && is_number(a->a[1]))
+    return canon_mul(p, a->a[0], canon_mul(p, a->a[1], b));
+  if (!is_number(b) && a->op == BB_X_MUL && is_number(a->a[1]))
+    return canon_mul(p, canon_mul(p, a->a[0], b), a->a[1]);
+  if (!is_number(a) && b->op == BB_X_MUL && is_number(b->a[1]))
+    return canon_mul(p, canon_mul(p, a, b->a[0]), b->a[1]);
+  /* (x/m) * n of constants is one factor */
+  if (is_const(b) && a->op == BB_X_DIV && is_const(a->a[1]) && a->a[1]->number != 0)
+    return canon_mul(p, a->a[0], make(p, BB_X_DIV, b, a->a[1]));
+  return make(p, BB_X_MUL, a, b);
+}
+
+/* x + select(c, 0, -inf) is -inf where c is false, and x elsewhere. */
+static const bb_expr *masked_sum(bb_program *p, const bb_expr *x, const bb_expr *mask) {
+  if (mask->op != BB_X_SELECT || x->dtype != mask->dtype) return NULL;
+  if (is_value(mask->a[1], 0) && is_const(mask->a[2]) && isinf(mask->a[2]->number))
+    return bb_expr_make(p, BB_X_SELECT, mask->a[0], x, mask->a[2]);
+  if (is_value(mask->a[2], 0) && is_const(mask->a[1]) && isinf(mask->a[1]->number))
+    return bb_expr_make(p, BB_X_SELECT, mask->a[0], mask->a[1], x);
+  return NULL;
+}
+
+/* Does the constant stand first in a sum, as in 1+exp(x), or last, as in t/n+eps? */
+static bool leads(const bb_expr *e) {
+  return is_const(e) && fabs(e->number) >= 1;
+}
+
+static const bb_expr *canon_add(bb_program *p, const bb_expr *a, const bb_expr *b) {
+  bool swap = compare(a, b) > 0;
+  if (is_const(a) || is_const(b)) swap = leads(b) || (is_const(a) && !leads(a));
+  if (swap) {
+    const bb_expr *other = a;
+    a = b, b = other;
+  }
+  if (a->dtype != b->dtype) return make(p, BB_X_ADD, a, b);
+  if (is_value(a, 0) && bb_dtype_is_float(a->dtype)) return b;
+  if (is_value(b, 0) && bb_dtype_is_float(a->dtype)) return a;
+  const bb_expr *masked = masked_sum(p, a, b);
+  if (!masked) masked = masked_sum(p, b, a);
+  return masked ? masked : make(p, BB_X_ADD, a, b);
+}
+
+static const bb_expr *canon_pow(bb_program *p, const bb_expr *a, const bb_expr *b) {
+  if (!bb_dtype_is_float(a->dtype) || !is_const(b)) return make(p, BB_X_POW, a, b);
+  const bb_expr *one = bb_expr_const(p, a->dtype, 1);
+  if (b->dtype != a->dtype && bb_dtype_is_float(b->dtype))
+    b = bb_expr_const(p, a->dtype, b->number);
+  if (b->number == 0.5) return make(p, BB_X_SQRT, a, NULL);
+  if (b->number == -1) return canon_div(p, one, a);
+  if (b->number == -0.5 && args_of(a) == 1)
+    return canon_div(p, one, make(p, BB_X_SQRT, a, NULL));
+  if (a->op == BB_X_SQRT && b->number == 2) return a->a[0];
+  return make(p, BB_X_POW, a, b);
+}
+
+static const bb_expr *canon_select(bb_program *p, const bb_expr *cond, const bb_expr *a,
+                                   const bb_expr *b) {
+  if (a == b) return a;
+  if (cond->op == BB_X_NOT) return bb_expr_make(p, BB_X_SELECT, cond->a[0], b, a);
+  return bb_expr_make(p, BB_X_SELECT, cond, a, b);
+}
+
+static const bb_expr *rebuild(bb_program *p, const bb_expr *old, const bb_expr *const *a) {
+  switch (old->op) {
+  case BB_X_MUL: return canon_mul(p, a[0], a[1]);
+  case BB_X_DIV: return canon_div(p, a[0], a[1]);
+  case BB_X_ADD: return canon_add(p, a[0], a[1]);
+  case BB_X_POW: return canon_pow(p, a[0], a[1]);
+  case BB_X_SELECT: return canon_select(p, a[0], a[1], a[2]);
+  case BB_X_CAST: return bb_expr_cast(p, old->dtype, a[0]);
+  default: return bb_expr_make(p, old->op, a[0], a[1], a[2]);
+  }
+}
+
+static uint32_t position(const bb_expr *const *node, uint32_t count, const bb_expr *what) {
+  uint32_t i = 0;
+  while (i < count && node[i] != what) i++;
+  return i;
+}
+
+const bb_expr *bb_canon_expr(bb_program *program, const bb_expr *expr) {
+  if (expr->depth < 2) return expr;
+  bb_arena *scratch = bb_scratch(program->ctx);
+  uint32_t count;
+  const bb_expr **node = bb_expr_postorder(scratch, expr, &count);
+  const bb_expr **done = BB_NEW(scratch, const bb_expr *, count);
+  for (uint32_t i = 0; i < count; i++) {
+    const bb_expr *a[3] = {NULL, NULL, NULL};
+    uint32_t arity = bb_expr_op_arity(node[i]->op);
+    for (uint32_t k = 0; k < arity; k++) a[k] = done[position(node, count, node[i]->a[k])];
+    done[i] = arity ? rebuild(program, node[i], a) : node[i];
+  }
+  const bb_expr *result = done[count - 1];
+  bb_scratch_end(scratch);
+  return result;
+}
