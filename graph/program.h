@@ -96,13 +96,6 @@ typedef struct bb_step {
   const uint32_t *out;        /* program tensors, contiguous */
 } bb_step;
 
-typedef enum bb_stage {
-  BB_STAGE_ARRAY,     /* `array` */
-  BB_STAGE_BLOCK,     /* `root`: the unfused block program */
-  BB_STAGE_PARTITION, /* `candidate` and `step`, without snapshots */
-  BB_STAGE_FUSED      /* candidates with snapshots, one of them chosen */
-} bb_stage;
-
 struct bb_program {
   bb_context *ctx;
   bb_arena *arena;
@@ -126,7 +119,6 @@ struct bb_program {
 
 /* Not deferred: the caller owns it (register with bb_defer while building). */
 bb_program *bb_program_create(bb_context *ctx, const char *name);
-void bb_program_destroy(bb_program *program);
 
 uint32_t bb_tensor_add(bb_program *program, const bb_tensor *tensor); /* copied, not its data */
 /* Maps [offset, offset + length) of a file read-only for as long as the program lives. */

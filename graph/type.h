@@ -15,8 +15,6 @@
 
 #include "context.h"
 
-typedef struct bb_program bb_program;
-
 typedef enum bb_dtype {
 #define BB_DTYPE(id, name, bytes, is_float) BB_##id,
 #include "dtype.def"

@@ -74,6 +74,247 @@ BB_API void bb_context_destroy(bb_context *context);
 /* The message of the last failed call; "" if none.  Dies with the next call on the context. */
 BB_API const char *bb_context_message(const bb_context *context);
 
+/* --- programs --- */
+
+typedef struct bb_program bb_program;
+
+/* What a program is, in the order of the road it takes.  Every stage prints as text, and what is
+ * printed is read back at the same stage. */
+typedef enum bb_stage {
+  BB_STAGE_ARRAY,     /* operators on whole arrays */
+  BB_STAGE_BLOCK,     /* one unfused block program, with views and misc nodes */
+  BB_STAGE_PARTITION, /* candidates for fusion, and misc nodes between them */
+  BB_STAGE_FUSED      /* kernels, each with its snapshots, one of them chosen */
+} bb_stage;
+
+/* "array", "block", "partition" or "fused". */
+BB_API const char *bb_stage_name(bb_stage stage);
+
+/* Reads a program from a file: the text form if it begins with the word `blockbuster`, else an ONNX
+ * model.  Data files that it refers to are looked up in its folder; they stay mapped until the
+ * program is destroyed.  On success *program is the caller's, to be destroyed before the context.
+ * Errors: IO (the file cannot be read), INPUT, UNSUPPORTED (all unsupported nodes in one message),
+ * MEMORY. */
+BB_API bb_status bb_program_read(bb_context *context, const char *path, bb_program **program);
+/* The same from memory, which is not needed after the call.  `name` is for messages; its folder is
+ * where data files are looked up. */
+BB_API bb_status bb_program_parse(bb_context *context, const char *name, const void *bytes,
+                                  size_t length, bb_program **program);
+/* NULL is ignored. */
+BB_API void bb_program_destroy(bb_program *program);
+BB_API bb_stage bb_program_stage(const bb_program *program);
+
+/* One application of a rule. */
+typedef struct bb_rewrite {
+  uint32_t step;         /* 1, 2, ... over the whole program */
+  uint32_t rule;         /* its number; 0: no rewrite, a snapshot was taken */
+  const char *rule_name; /* "Fuse Consecutive Maps" */
+  char variant;          /* 'a', 'b', ... or 0 */
+  const char *level;     /* the loops around, such as "M/N"; "" at the top */
+  uint32_t nodes;        /* what matched, by stable number */
+  const uint32_t *node;
+} bb_rewrite;
+
+/* Two nodes by stable number. */
+typedef struct bb_node_pair {
+  uint32_t a, b;
+} bb_node_pair;
+
+typedef struct bb_advance_options {
+  uint32_t version;        /* BB_VERSION */
+  uint32_t cuts;           /* top-level nodes that must not share a candidate */
+  const bb_node_pair *cut;
+  bool no_extend;          /* leave out map extension (Rule 6) */
+  bool naive;              /* the plain loop of the paper: slower, the same result */
+  uint32_t stop_after;     /* so many rewrites over the whole program; 0: no limit */
+  uint64_t disabled_rules; /* bit r set: rule r is not tried */
+  /* Observers; each may be NULL.  They must not call the library with this context, except where
+   * said.  phase: after every phase; it may print the program.  begin: before a candidate, then
+   * each of its kernels, is fused; `same` is an earlier one that it equals (then no rewrites
+   * follow), or NULL.  rewrite: after every rewrite and snapshot. */
+  void (*phase)(void *user, const char *phase, const bb_program *program);
+  void (*begin)(void *user, const char *candidate, const char *same);
+  void (*rewrite)(void *user, const bb_rewrite *rewrite);
+  void *user;
+} bb_advance_options;
+
+/* Takes the program to a stage, through all stages before it; does nothing if it is there or beyond.
+ * options may be NULL.  After a failure other than ARGUMENT the program can only be destroyed.
+ * Errors: ARGUMENT (a cut names no node), INPUT (sizes that cannot be), MEMORY, INTERNAL. */
+BB_API bb_status bb_program_advance(bb_program *program, bb_stage stage,
+                                    const bb_advance_options *options);
+
+/* A rule of the fusion algorithm, index 0 and up in the order of priority; false beyond the last. */
+BB_API bool bb_rule_get(uint32_t index, uint32_t *number, const char **name);
+
+/* --- printing --- */
+
+/* Receives output in pieces; returns false to give up, which makes the call fail with IO. */
+typedef bool bb_write_function(void *user, const char *bytes, size_t length);
+
+/* The text form.  data_name: how the text names the file with the large constants, which
+ * bb_program_write_data() prints; NULL: all constants in full.  Allowed within the `phase`
+ * observer. Errors: MEMORY, IO. */
+BB_API bb_status bb_program_write_text(const bb_program *program, const char *data_name,
+                                       bb_write_function *write, void *user);
+BB_API bb_status bb_program_write_data(const bb_program *program, bb_write_function *write,
+                                       void *user);
+
+/* Which graph of a program: of a program at stage BLOCK its only one; after it that of a candidate
+ * (a kernel at stage FUSED).  snapshot: 0 and up, or one of the two below. */
+#define BB_SNAPSHOT_CHOSEN UINT32_MAX
+#define BB_SNAPSHOT_UNFUSED (UINT32_MAX - 1)
+typedef struct bb_graph_id {
+  uint32_t candidate, snapshot;
+} bb_graph_id;
+
+/* A graph as loops, loads and stores in the notation of the paper.  Errors: ARGUMENT (no such
+ * graph), MEMORY, IO. */
+BB_API bb_status bb_program_write_listing(const bb_program *program, bb_graph_id graph,
+                                          bb_write_function *write, void *user);
+
+typedef enum bb_drawing { BB_DRAW_DOT, BB_DRAW_JSON } bb_drawing;
+
+typedef struct bb_draw_options {
+  uint32_t version;      /* BB_VERSION */
+  bb_drawing drawing;
+  uint32_t collapse;     /* maps at this depth and below are drawn closed; 0: none */
+  const char *title;     /* NULL: made from the names */
+} bb_draw_options;
+
+/* A graph for Graphviz, or as JSON.  Errors as above.  options may be NULL. */
+BB_API bb_status bb_program_write_drawing(const bb_program *program, bb_graph_id graph,
+                                          const bb_draw_options *options,
+                                          bb_write_function *write, void *user);
+/* The same of a candidate right after rewrite `step` (1 and up) of the whole program,
+ * with the nodes that the rewrite made or changed marked.  The program is at stage PARTITION and
+ * goes to FUSED; `advance` as for bb_program_advance().  Errors: ARGUMENT (there is no such step). */
+BB_API bb_status bb_program_write_step(bb_program *program, uint32_t step,
+                                       const bb_advance_options *advance,
+                                       const bb_draw_options *options, bb_write_function *write,
+                                       void *user);
+
+/* Why two nodes did not fuse: every rule tried, the condition that failed, a line each.  Errors:
+ * ARGUMENT (no graph has both nodes), MEMORY, IO. */
+BB_API bb_status bb_program_write_why(bb_program *program, bb_node_pair pair,
+                                      bb_write_function *write, void *user);
+
+/* --- facts --- */
+
+typedef struct bb_program_info {
+  const char *name;            /* of the model */
+  bb_stage stage;
+  uint32_t inputs, outputs, constants;
+  uint64_t constant_bytes;
+  uint32_t nodes, misc;        /* operators (nodes of the top level); those that run as misc */
+  uint32_t candidates, kernels; /* kernels: top-level loops of chosen snapshots, 0 before FUSED */
+  uint32_t kernels_once;       /* of those, the ones that run at load */
+} bb_program_info;
+
+/* Strings live as long as the program. */
+BB_API void bb_program_get_info(const bb_program *program, bb_program_info *info);
+
+/* The hash of the unfused block program: equal for programs that differ in names and numbering
+ * only.  32 hexadecimal digits and a NUL.  Errors: ARGUMENT (a program that was read at stage
+ * PARTITION or later does not have it; at stage ARRAY there is none yet), MEMORY. */
+BB_API bb_status bb_program_get_hash(const bb_program *program, char hash[33]);
+
+typedef struct bb_candidate_info {
+  const char *name;
+  bool once;             /* runs at load: depends on constants only */
+  bool copies;           /* moves data and does nothing else */
+  uint32_t nodes, kernels, snapshots, chosen; /* chosen: BB_SNAPSHOT_CHOSEN before FUSED */
+} bb_candidate_info;
+
+/* False if there is no such candidate. */
+BB_API bool bb_program_get_candidate(const bb_program *program, uint32_t index,
+                                     bb_candidate_info *info);
+
+typedef struct bb_snapshot_info {
+  uint32_t step;         /* rewrites before it */
+  double operations;     /* counted with every dim in one block; < 0: not counted */
+  double buffered;       /* bytes */
+} bb_snapshot_info;
+
+BB_API bool bb_program_get_snapshot(const bb_program *program, bb_graph_id graph,
+                                    bb_snapshot_info *info);
+
+/* Calls visit for every kind of operator at the program's stage with how often it occurs, most
+ * frequent first; `misc` marks those that run as misc.  Errors: MEMORY. */
+BB_API bb_status bb_program_visit_ops(const bb_program *program,
+                                      void (*visit)(void *user, const char *op, uint32_t count,
+                                                    bool misc),
+                                      void *user);
+/* Calls visit for every misc node, in order; `node` is the model's name for it.  Errors: MEMORY. */
+BB_API bb_status bb_program_visit_misc(const bb_program *program,
+                                       void (*visit)(void *user, const char *node,
+                                                     const char *op),
+                                       void *user);
+
+/* --- arrays and running --- */
+
+/* A set of named arrays, as a .npz file holds them. */
+typedef struct bb_arrays bb_arrays;
+
+typedef struct bb_array_view {
+  const char *name;
+  const char *type;      /* numpy's: "<f4", "<f2", "<i8", "|b1", ...; bf16 is "|V2" */
+  uint32_t rank;
+  const int64_t *shape;
+  size_t bytes;
+  const void *data;      /* row-major, contiguous, this machine's byte order */
+} bb_array_view;
+
+/* Reads a .npz or .npy file.  *arrays is the caller's.  Errors: IO, INPUT, MEMORY. */
+BB_API bb_status bb_arrays_read(bb_context *context, const char *path, bb_arrays **arrays);
+BB_API bb_status bb_arrays_create(bb_context *context, bb_arrays **arrays);
+/* Copies the view.  Errors: ARGUMENT (unknown type, bytes that do not fit the shape), MEMORY. */
+BB_API bb_status bb_arrays_add(bb_arrays *arrays, const bb_array_view *view);
+/* False beyond the last; the view lives as long as the arrays. */
+BB_API bool bb_arrays_get(const bb_arrays *arrays, uint32_t index, bb_array_view *view);
+/* Writes a .npz under a temporary name, then renames it.  Errors: IO, MEMORY. */
+BB_API bb_status bb_arrays_write(bb_arrays *arrays, const char *path);
+BB_API void bb_arrays_destroy(bb_arrays *arrays);
+
+/* A number by name: the elements in a block of a dim, or the value of a run-time extent. */
+typedef struct bb_setting {
+  const char *name;
+  int64_t value;
+} bb_setting;
+
+typedef struct bb_run_options {
+  uint32_t version;      /* BB_VERSION */
+  bool float64;          /* no rounding between operations */
+  uint32_t blocks;       /* block sizes of dims; dims without one have 64 */
+  const bb_setting *block;
+  uint32_t symbols;      /* run-time extents that no input's shape tells */
+  const bb_setting *symbol;
+} bb_run_options;
+
+typedef struct bb_run_counts {
+  double operations, buffered_read, buffered_written; /* the last two in bytes */
+} bb_run_counts;
+
+/* A finished run. */
+typedef struct bb_result bb_result;
+
+/* Runs a program at stage BLOCK or later on the interpreter: at BLOCK the unfused program, after it
+ * the candidates, from FUSED on their chosen snapshots.  Inputs are found in `inputs` by name, and
+ * run-time extents follow from their shapes.  *result is the caller's, to be destroyed before the
+ * program.  options may be NULL.  Errors: ARGUMENT (the stage, an unknown name), INPUT (an input is
+ * missing or does not fit), MEMORY. */
+BB_API bb_status bb_program_run(bb_program *program, const bb_arrays *inputs,
+                                const bb_run_options *options, bb_result **result);
+BB_API void bb_result_get_counts(const bb_result *result, bb_run_counts *counts);
+/* The outputs; *arrays is the caller's.  Errors: MEMORY. */
+BB_API bb_status bb_result_get_arrays(const bb_result *result, bb_arrays **arrays);
+/* Compares every output with the array of its name in `want`: it passes where |a - b| <= tolerance
+ * (1 + |b|) everywhere; tolerance < 0: by type, 1e-4 for f32.  A line of report for each output
+ * goes to `write` (NULL: none).  Errors: MISMATCH (also where an array is missing), MEMORY, IO. */
+BB_API bb_status bb_result_compare(const bb_result *result, const bb_arrays *want,
+                                   double tolerance, bb_write_function *write, void *user);
+BB_API void bb_result_destroy(bb_result *result);
+
 #ifdef __cplusplus
 }
 #endif

@@ -1,0 +1,127 @@
+/* api.c - the public calls that read programs and take them along the road.
+ *
+ * Every call that can fail packs its arguments and runs a body under bb_protect().
+ */
+#include "api.h"
+
+#include "../graph/text.h"
+#include "../rules/rule.h"
+
+#include <string.h>
+
+static const char *const stage_name[] = {[BB_STAGE_ARRAY] = "array",
+                                         [BB_STAGE_BLOCK] = "block",
+                                         [BB_STAGE_PARTITION] = "partition",
+                                         [BB_STAGE_FUSED] = "fused"};
+
+const char *bb_stage_name(bb_stage stage) {
+  return (unsigned)stage <= BB_STAGE_FUSED ? stage_name[stage] : "unknown";
+}
+
+bb_stage bb_program_stage(const bb_program *program) {
+  return program->stage;
+}
+
+/* --- reading --- */
+
+typedef struct read_call {
+  const char *path;
+  const void *bytes;
+  size_t length;
+  bb_program *program;
+} read_call;
+
+static void read_body(bb_context *ctx, void *argument) {
+  read_call *call = argument;
+  call->program = bb_drive_read(ctx, call->path, call->bytes, call->length);
+}
+
+static bb_status read_program(bb_context *ctx, read_call call, bb_program **program) {
+  bb_status status = bb_protect(ctx, read_body, &call);
+  if (status == BB_OK) *program = call.program;
+  return status;
+}
+
+bb_status bb_program_read(bb_context *ctx, const char *path, bb_program **program) {
+  return read_program(ctx, (read_call){.path = path}, program);
+}
+
+bb_status bb_program_parse(bb_context *ctx, const char *name, const void *bytes, size_t length,
+                           bb_program **program) {
+  read_call call = {.path = name, .bytes = bytes ? bytes : "", .length = bytes ? length : 0};
+  return read_program(ctx, call, program);
+}
+
+/* --- going on --- */
+
+typedef struct advance_call {
+  bb_program *program;
+  bb_stage stage;
+  const bb_advance_options *options;
+  bb_choose_options choose;
+  bb_fuse_options fuse;
+} advance_call;
+
+static void on_begin(void *user, const bb_candidate *candidate, const bb_candidate *same) {
+  const bb_advance_options *options = ((advance_call *)user)->options;
+  if (options->begin) options->begin(options->user, candidate->name, same ? same->name : NULL);
+}
+
+static void on_rewrite(void *user, const bb_trace_event *event, const bb_graph *root) {
+  const bb_advance_options *options = ((advance_call *)user)->options;
+  bb_rewrite rewrite = {.step = event->step,
+                        .rule = event->snapshot ? 0 : event->rule,
+                        .rule_name = event->rule_name,
+                        .variant = event->variant,
+                        .level = event->level ? event->level : "",
+                        .nodes = event->count,
+                        .node = event->serial};
+  (void)root;
+  if (options->rewrite) options->rewrite(options->user, &rewrite);
+}
+
+static void on_phase(void *user, const char *phase, const bb_program *program) {
+  const bb_advance_options *options = ((advance_call *)user)->options;
+  if (options->phase) options->phase(options->user, phase, program);
+}
+
+static void advance_body(bb_context *ctx, void *argument) {
+  advance_call *call = argument;
+  const bb_advance_options *o = call->options;
+  if (o->version != BB_VERSION)
+    bb_fail(ctx, BB_ERROR_ARGUMENT, "bb_advance_options.version is not BB_VERSION");
+  bb_arena *scratch = bb_scratch(ctx);
+  bb_cut *cut = BB_NEW(scratch, bb_cut, o->cuts);
+  for (uint32_t i = 0; i < o->cuts; i++) cut[i] = (bb_cut){o->cut[i].a, o->cut[i].b};
+  call->fuse = (bb_fuse_options){.no_extend = o->no_extend,
+                                 .naive = o->naive,
+                                 .stop_after = o->stop_after,
+                                 .disabled = o->disabled_rules,
+                                 .trace = on_rewrite,
+                                 .user = call};
+  call->choose = (bb_choose_options){.fuse = &call->fuse, .begin = on_begin, .user = call};
+  bb_drive_options drive = {o->cuts, cut, &call->choose, on_phase, call};
+  bb_drive(call->program, call->stage, &drive);
+  bb_scratch_end(scratch);
+}
+
+bb_status bb_program_advance(bb_program *program, bb_stage stage,
+                             const bb_advance_options *options) {
+  static const bb_advance_options defaults = {.version = BB_VERSION};
+  advance_call call = {.program = program, .stage = stage, .options = options};
+  if (!options) call.options = &defaults;
+  return bb_protect(program->ctx, advance_body, &call);
+}
+
+bool bb_rule_get(uint32_t index, uint32_t *number, const char **name) {
+  static const bb_rule *const last[] = {&bb_rule_extend_map, &bb_rule_peel_first_iteration};
+  const bb_rule *rule = NULL;
+  if (index < bb_rule_count)
+    rule = bb_rules[index];
+  else if (index - bb_rule_count < 2)
+    rule = last[index - bb_rule_count];
+  if (!rule) return false;
+  *number = rule->number;
+  *name = rule->name;
+  return true;
+}

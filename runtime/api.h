@@ -1,0 +1,17 @@
+/* api.h - what the files of the public calls share.
+ */
+#ifndef BB_API_H
+#define BB_API_H
+
+#include "driver.h"
+
+/* Passes what a buffer holds on to the caller's function; fails with BB_ERROR_IO if it gives up. */
+void bb_api_flush(const bb_buffer *buffer, bb_write_function *write, void *user);
+
+/* The graph of an id; NULL: there is none. */
+bb_graph *bb_api_graph(const bb_program *program, bb_graph_id id);
+
+/* Top-level loops of a graph. */
+uint32_t bb_api_kernels(const bb_graph *graph);
+
+#endif

@@ -1,0 +1,112 @@
+/* driver.c - the road that a program takes.
+ *
+ *   convert    ONNX or text -> array program -> block program
+ *   partition  block program -> candidates, convex and without misc, and the steps between them
+ *   rewrite    candidate -> snapshots
+ *   choose     snapshots -> kernels
+ *   run        kernels -> outputs
+ *
+ * A program says by its stage how far it has come, so that it may be read from a file at any stage
+ * and goes on from there.  After every phase the verifier checks the laws of the stage.
+ */
+#include "driver.h"
+
+#include "../graph/array/array.h"
+#include "../graph/onnx/onnx.h"
+#include "../graph/text.h"
+#include "../graph/verify.h"
+
+#include <string.h>
+
+static void destroy(void *program) {
+  bb_program_destroy(program);
+}
+
+/* The text form begins with its name, perhaps after blank lines and comments. */
+static bool is_text(const char *bytes, size_t length) {
+  static const char word[] = "blockbuster";
+  size_t at = 0;
+  while (at < length && (bytes[at] == '#' || strchr(" \t\r\n", bytes[at]))) {
+    bool comment = bytes[at] == '#';
+    at++;
+    while (comment && at < length && bytes[at] != '\n') at++;
+  }
+  return length - at >= sizeof word - 1 && memcmp(bytes + at, word, sizeof word - 1) == 0;
+}
+
+/* The file's name without folders and its last extension. */
+static const char *model_name(bb_arena *arena, const char *path) {
+  const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
+  const char *dot = strrchr(base, '.');
+  return bb_arena_text(arena, base, dot && dot > base ? (size_t)(dot - base) : strlen(base));
+}
+
+static const char *folder_of(bb_arena *arena, const char *path) {
+  const char *slash = strrchr(path, '/');
+  if (!slash) return ".";
+  return slash == path ? "/" : bb_arena_text(arena, path, (size_t)(slash - path));
+}
+
+bb_program *bb_drive_read(bb_context *ctx, const char *path, const void *bytes, size_t length) {
+  bb_arena *scratch = bb_scratch(ctx);
+  bb_program *program = bb_program_create(ctx, model_name(scratch, path));
+  bb_defer(ctx, destroy, program);
+  bool file = bytes == NULL;
+  uint64_t size = length;
+  if (file) bytes = bb_program_map_whole(program, path, &size);
+  if (is_text(bytes, (size_t)size)) {
+    bb_program *parsed = bb_text_parse(ctx, path, bytes, (size_t)size);
+    bb_undefer(ctx, program);
+    bb_program_destroy(program);
+    program = parsed;
+    bb_defer(ctx, destroy, program);
+  } else if (file) {
+    bb_onnx_read(program, path);
+  } else {
+    bb_onnx_read_bytes(program, bytes, (size_t)size, folder_of(scratch, path));
+  }
+  const char *broken = bb_verify_program(program, scratch);
+  if (broken) bb_fail(ctx, BB_ERROR_INPUT, "%s: %s", path, broken);
+  bb_undefer(ctx, program);
+  bb_scratch_end(scratch);
+  return program;
+}
+
+/* Every phase ends here. */
+static void after(bb_program *program, const char *phase, const bb_drive_options *options) {
+  bb_arena *scratch = bb_scratch(program->ctx);
+  const char *broken = bb_verify_program(program, scratch);
+  if (broken) bb_fail(program->ctx, BB_ERROR_INTERNAL, "after %s: %s", phase, broken);
+  bb_scratch_end(scratch);
+  bb_log(program->ctx, BB_LOG_INFO, "%s: done", phase);
+  if (options->phase) options->phase(options->user, phase, program);
+}
+
+void bb_drive(bb_program *program, bb_stage goal, const bb_drive_options *options) {
+  if (program->stage == BB_STAGE_ARRAY && goal > BB_STAGE_ARRAY) {
+    bb_array_fold(program->array);
+    bb_array_structure(program->array);
+    after(program, "simplify", options);
+    bb_array_factor(program->array);
+    bb_array_canonicalise(program->array);
+    bb_array_lower(program->array);
+    program->stage = BB_STAGE_BLOCK;
+    after(program, "convert", options);
+  }
+  if (program->stage == BB_STAGE_BLOCK && goal > BB_STAGE_BLOCK) {
+    bb_partition(program, options->cuts, options->cut);
+    after(program, "partition", options);
+  }
+  if (program->stage == BB_STAGE_PARTITION && goal > BB_STAGE_PARTITION) {
+    bb_choose(program, options->choose);
+    after(program, "choose", options);
+  }
+}
+
+void bb_drive_run(const bb_program *program, const bb_interp_options *options,
+                  bb_binding *binding, bb_arena *arena, bb_interp_counts *counts) {
+  if (program->stage == BB_STAGE_BLOCK)
+    bb_interp_graph(program, program->root, options, binding->tensor, arena, counts);
+  else
+    bb_interp_program(program, options, binding->tensor, arena, counts);
+}

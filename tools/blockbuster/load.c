@@ -1,0 +1,126 @@
+/* load.c - reading the model and taking it to a stage, with dumps of phases and progress.
+ */
+#include "tool.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+static void clear_progress(tool *t) {
+  if (t->progress) fprintf(stderr, "\r\033[K");
+  t->progress = false;
+}
+
+int report(tool *t, bb_status status) {
+  clear_progress(t);
+  if (status == BB_OK) return EXIT_GOOD;
+  const char *message = bb_context_message(t->context);
+  if (*message) fprintf(stderr, "blockbuster: %s\n", message);
+  switch (status) {
+  case BB_ERROR_MISMATCH: return EXIT_DIFFERENT;
+  case BB_ERROR_ARGUMENT: return EXIT_WRONG_CALL;
+  default: return EXIT_REFUSED;
+  }
+}
+
+int load(tool *t) {
+  return report(t, bb_program_read(t->context, t->set->model, &t->program));
+}
+
+bb_advance_options advance_options(const settings *set) {
+  return (bb_advance_options){.version = BB_VERSION,
+                              .cuts = set->cuts,
+                              .cut = set->cut,
+                              .no_extend = set->no_extend,
+                              .naive = set->naive,
+                              .stop_after = set->stop_after,
+                              .disabled_rules = set->disabled};
+}
+
+/* One call of advance(): who else observes it. */
+typedef struct journey {
+  tool *t;
+  const bb_advance_options *more;
+  uint32_t phases;
+  time_t shown; /* when progress was shown last */
+  bool dump_failed;
+} journey;
+
+/* DIR/2-partition.bb: the number is the place on the road, so that a resumed program dumps under
+ * the same names. */
+static bool dump(const char *folder, const char *phase, const bb_program *program) {
+  static const char *const road[] = {"read", "simplify", "convert", "partition", "choose"};
+  char path[4096];
+  uint32_t place = 0;
+  while (place < 4 && strcmp(road[place], phase) != 0) place++;
+  if (mkdir(folder, 0777) != 0 && errno != EEXIST) {
+    fprintf(stderr, "blockbuster: %s: %s\n", folder, strerror(errno));
+    return false;
+  }
+  int length = snprintf(path, sizeof path, "%s/%u-%s.bb", folder, place, phase);
+  return length > 0 && (size_t)length < sizeof path && write_program(program, path) == BB_OK;
+}
+
+static void on_phase(void *user, const char *phase, const bb_program *program) {
+  journey *j = user;
+  if (j->t->set->dump && !j->dump_failed) j->dump_failed = !dump(j->t->set->dump, phase, program);
+  if (j->more && j->more->phase) j->more->phase(j->more->user, phase, program);
+}
+
+static void on_begin(void *user, const char *candidate, const char *same) {
+  journey *j = user;
+  time_t now = time(NULL);
+  if (!j->t->set->quiet && now != j->shown && isatty(STDERR_FILENO)) {
+    fprintf(stderr, "\r\033[Kfusing %s", candidate);
+    fflush(stderr);
+    j->t->progress = true;
+  }
+  j->shown = now;
+  if (j->more && j->more->begin) j->more->begin(j->more->user, candidate, same);
+}
+
+static void on_rewrite(void *user, const bb_rewrite *rewrite) {
+  journey *j = user;
+  if (j->more && j->more->rewrite) j->more->rewrite(j->more->user, rewrite);
+}
+
+int advance(tool *t, bb_stage stage, const bb_advance_options *more) {
+  journey j = {.t = t, .more = more, .shown = time(NULL)};
+  bb_advance_options options = more ? *more : advance_options(t->set);
+  if (t->set->dump && bb_program_stage(t->program) == BB_STAGE_ARRAY &&
+      !dump(t->set->dump, "read", t->program))
+    return report(t, BB_ERROR_IO);
+  options.phase = on_phase;
+  options.begin = on_begin;
+  options.rewrite = on_rewrite;
+  options.user = &j;
+  int code = report(t, bb_program_advance(t->program, stage, &options));
+  if (code == EXIT_GOOD && j.dump_failed) {
+    fprintf(stderr, "blockbuster: phases could not be written to %s\n", t->set->dump);
+    code = EXIT_REFUSED;
+  }
+  return code;
+}
+
+bool find_candidate(tool *t, uint32_t *index) {
+  bb_candidate_info info;
+  const char *wanted = t->set->candidate;
+  char *end = NULL;
+  unsigned long number = wanted ? strtoul(wanted, &end, 10) : 0;
+  bool is_number = wanted && end && *wanted && !*end;
+  for (uint32_t i = 0; bb_program_get_candidate(t->program, i, &info); i++) {
+    bool hit = wanted ? strcmp(info.name, wanted) == 0 || (is_number && number == i) : !info.once;
+    if (!hit) continue;
+    *index = i;
+    return true;
+  }
+  if (wanted) {
+    fprintf(stderr, "blockbuster: there is no candidate %s; blockbuster info lists them\n", wanted);
+    return false;
+  }
+  *index = 0;
+  return true;
+}

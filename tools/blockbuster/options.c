@@ -1,0 +1,287 @@
+/* options.c - the command line.  One table says which options there are, what they take, and which
+ * subcommands know them; help is printed from it.
+ */
+#include "tool.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *const command_name[COMMANDS] = {"convert", "fuse", "dot", "run", "info"};
+
+static const char *const command_does[COMMANDS] = {
+    [CONVERT] = "turn a model into a block program and write it as text",
+    [FUSE] = "fuse a model into kernels; print snapshots, rewrites, reasons",
+    [DOT] = "draw a graph: dot, svg or png",
+    [RUN] = "run a model on arrays and compare the outputs",
+    [INFO] = "say what a model consists of and what runs unfused",
+};
+
+typedef enum option_id {
+  O_HELP, O_OUTPUT, O_DUMP, O_QUIET, O_VERIFY, O_STAGE, O_JSON, O_LISTING, O_TRACE, O_WHY,
+  O_STOP, O_DISABLE, O_CUT, O_NAIVE, O_NO_EXTEND, O_CANDIDATE, O_SNAPSHOT, O_STEP, O_UNFUSED,
+  O_COLLAPSE, O_INPUTS, O_EXPECT, O_DEVICE, O_TOLERANCE, O_FLOAT64, O_BLOCK, O_SET, O_COUNTS
+} option_id;
+
+enum {
+  C = 1 << CONVERT, F = 1 << FUSE, D = 1 << DOT, R = 1 << RUN, I = 1 << INFO,
+  ALL = C | F | D | R | I
+};
+
+static const struct row {
+  option_id id;
+  const char *name;
+  char letter;
+  const char *argument; /* NULL: takes none */
+  unsigned commands;
+  const char *help;
+} table[] = {
+    {O_OUTPUT, "output", 'o', "FILE", C | F | D | R, "write there instead of standard output"},
+    {O_STAGE, "stage", 0, "STAGE", C | D | R | I, "array, block, partition or fused"},
+    {O_LISTING, "listing", 0, NULL, F, "print every snapshot as loops, loads and stores"},
+    {O_TRACE, "trace", 0, NULL, F, "print every rewrite, and a summary of their rules"},
+    {O_WHY, "why", 0, "A B", F, "say of two nodes why they did not fuse"},
+    {O_STOP, "stop-after", 0, "N", F | D | R, "stop after N rewrites"},
+    {O_DISABLE, "disable-rule", 0, "R", F | D | R | I, "do without a rule (repeatable)"},
+    {O_CUT, "cut", 0, "A,B", F | D | R | I, "keep two top-level nodes apart (repeatable)"},
+    {O_NO_EXTEND, "no-extend", 0, NULL, F | D | R | I, "do without map extension"},
+    {O_NAIVE, "naive", 0, NULL, F, "use the plain loop of the paper; the result is the same"},
+    {O_CANDIDATE, "candidate", 0, "NAME", F | D, "which candidate or kernel (name or number)"},
+    {O_SNAPSHOT, "snapshot", 0, "K", D, "draw snapshot K; without: the chosen one"},
+    {O_STEP, "step", 0, "K", D, "draw what rewrite K left, its nodes marked"},
+    {O_UNFUSED, "unfused", 0, NULL, D | R, "take the program before fusion"},
+    {O_COLLAPSE, "collapse", 0, "DEPTH", D, "draw maps at this depth closed (1: the outermost)"},
+    {O_INPUTS, "inputs", 0, "FILE", R, "arrays to run on (.npz, .npy)"},
+    {O_EXPECT, "expect", 0, "FILE", R, "arrays to compare the outputs with"},
+    {O_DEVICE, "device", 0, "NAME", R, "cpu"},
+    {O_TOLERANCE, "tol", 0, "X", R, "|a - b| <= X (1 + |b|); without: by type, 1e-4 for f32"},
+    {O_FLOAT64, "float64", 0, NULL, R, "compute in double precision throughout"},
+    {O_BLOCK, "block", 0, "DIM=N,...", R, "elements in a block; other dims have 64"},
+    {O_SET, "set", 0, "NAME=N,...", R, "run-time extents that no input tells"},
+    {O_COUNTS, "counts", 0, NULL, R, "print operations and buffered bytes"},
+    {O_JSON, "json", 0, NULL, F | D | R | I, "print JSON (dot: beside the picture)"},
+    {O_DUMP, "dump-phases", 0, "DIR", ALL, "write the program after every phase"},
+    {O_VERIFY, "verify", 0, NULL, ALL, "run the verifier after every rewrite too"},
+    {O_QUIET, "quiet", 'q', NULL, ALL, "no progress, no warnings"},
+    {O_HELP, "help", 'h', NULL, ALL, "this text"},
+};
+enum { ROWS = sizeof table / sizeof *table };
+
+void print_usage(FILE *to) {
+  fprintf(to, "usage: blockbuster SUBCOMMAND MODEL [option...]\n\n"
+              "MODEL is an ONNX model or a program in text form (.bb) at any stage.\n\n");
+  for (command_id c = 0; c < COMMANDS; c++)
+    fprintf(to, "  %-8s %s\n", command_name[c], command_does[c]);
+  fprintf(to, "\nblockbuster SUBCOMMAND --help tells its options; blockbuster --version.\n"
+              "Exit codes: 0 good, 1 the outputs differ, 2 wrong call, 3 the input was refused.\n");
+}
+
+static void print_help(command_id command) {
+  printf("usage: blockbuster %s MODEL [option...]\n\n%s\n\n", command_name[command],
+         command_does[command]);
+  for (const struct row *row = table; row < table + ROWS; row++) {
+    if (!(row->commands & (1u << command))) continue;
+    char left[64];
+    if (row->letter)
+      snprintf(left, sizeof left, "-%c, --%s %s", row->letter, row->name,
+               row->argument ? row->argument : "");
+    else
+      snprintf(left, sizeof left, "    --%s %s", row->name, row->argument ? row->argument : "");
+    printf("  %-26s %s\n", left, row->help);
+  }
+}
+
+/* --- values --- */
+
+static bool wrong(const struct row *row, const char *value, const char *expected) {
+  fprintf(stderr, "blockbuster: --%s %s: expected %s\n", row->name, value, expected);
+  return false;
+}
+
+/* A whole number up to `most`, ending at `end`. */
+static bool read_number(const char *text, char end, int64_t most, int64_t *number,
+                        const char **rest) {
+  char *stop;
+  errno = 0;
+  if (*text < '0' || *text > '9') return false;
+  long long value = strtoll(text, &stop, 10);
+  if (errno || value > most || (*stop != end && *stop != 0)) return false;
+  if (end && *stop != end) return false;
+  *number = value;
+  *rest = *stop ? stop + 1 : stop;
+  return true;
+}
+
+static bool whole_number(const struct row *row, const char *value, int64_t most,
+                         int64_t *number) {
+  const char *rest;
+  if (read_number(value, 0, most, number, &rest)) return true;
+  return wrong(row, value, "a whole number");
+}
+
+static bool node_pair(const struct row *row, const char *value, bb_node_pair *pair) {
+  int64_t a, b;
+  const char *rest;
+  if (!read_number(value, ',', UINT32_MAX - 1, &a, &rest) ||
+      !read_number(rest, 0, UINT32_MAX - 1, &b, &rest))
+    return wrong(row, value, "two node numbers A,B");
+  *pair = (bb_node_pair){(uint32_t)a, (uint32_t)b};
+  return true;
+}
+
+/* NAME=N,NAME=N: cut apart in place. */
+static bool named_numbers(const struct row *row, char *value, bb_setting *list, uint32_t *count) {
+  for (char *next, *at = value; at; at = next) {
+    next = strchr(at, ',');
+    if (next) *next++ = 0;
+    char *equals = strrchr(at, '=');
+    const char *rest;
+    if (!equals || equals == at || *count == MOST_SETTINGS ||
+        !read_number(equals + 1, 0, INT64_MAX, &list[*count].value, &rest))
+      return wrong(row, at, "NAME=N,NAME=N,...");
+    *equals = 0;
+    list[(*count)++].name = at;
+  }
+  return true;
+}
+
+static bool stage_named(const struct row *row, const char *value, int *stage) {
+  for (int s = BB_STAGE_ARRAY; s <= BB_STAGE_FUSED; s++) {
+    if (strcmp(value, bb_stage_name((bb_stage)s)) != 0) continue;
+    *stage = s;
+    return true;
+  }
+  return wrong(row, value, "array, block, partition or fused");
+}
+
+static bool rule_named(const struct row *row, const char *value, uint64_t *disabled) {
+  int64_t wanted;
+  uint32_t number;
+  const char *name;
+  if (!whole_number(row, value, 63, &wanted)) return false;
+  for (uint32_t i = 0; bb_rule_get(i, &number, &name); i++) {
+    if (number != (uint32_t)wanted) continue;
+    *disabled |= (uint64_t)1 << wanted;
+    return true;
+  }
+  return wrong(row, value, "the number of a rule");
+}
+
+static bool tolerance(const struct row *row, const char *value, double *number) {
+  char *stop;
+  *number = strtod(value, &stop);
+  return (*value && !*stop && *number >= 0) || wrong(row, value, "a number >= 0");
+}
+
+/* --why A B: two arguments, or one with a comma. */
+static bool why(const struct row *row, settings *set, const char *value, int argc, char **argv) {
+  int64_t a, b;
+  const char *rest;
+  set->why = true;
+  if (strchr(value, ',')) return node_pair(row, value, &set->pair);
+  if (optind >= argc || !whole_number(row, value, UINT32_MAX - 1, &a) ||
+      !read_number(argv[optind], 0, UINT32_MAX - 1, &b, &rest))
+    return wrong(row, value, "two node numbers A B");
+  optind++;
+  set->pair = (bb_node_pair){(uint32_t)a, (uint32_t)b};
+  return true;
+}
+
+static bool apply(settings *set, const struct row *row, char *value, int argc, char **argv) {
+  int64_t number = 0;
+  switch (row->id) {
+  case O_OUTPUT: set->output = value; return true;
+  case O_DUMP: set->dump = value; return true;
+  case O_QUIET: return set->quiet = true;
+  case O_VERIFY: return set->verify = true;
+  case O_STAGE: return stage_named(row, value, &set->stage);
+  case O_JSON: return set->json = true;
+  case O_LISTING: return set->listing = true;
+  case O_TRACE: return set->trace = true;
+  case O_WHY: return why(row, set, value, argc, argv);
+  case O_STOP:
+    if (!whole_number(row, value, UINT32_MAX, &number)) return false;
+    if (number == 0) return wrong(row, value, "1 or more");
+    set->stop_after = (uint32_t)number;
+    return true;
+  case O_DISABLE: return rule_named(row, value, &set->disabled);
+  case O_CUT:
+    if (set->cuts == MOST_CUTS) return wrong(row, value, "64 cuts at most");
+    return node_pair(row, value, &set->cut[set->cuts++]);
+  case O_NAIVE: return set->naive = true;
+  case O_NO_EXTEND: return set->no_extend = true;
+  case O_CANDIDATE: set->candidate = value; return true;
+  case O_SNAPSHOT: return whole_number(row, value, UINT32_MAX - 2, &set->snapshot);
+  case O_STEP: return whole_number(row, value, UINT32_MAX - 1, &set->step);
+  case O_UNFUSED: return set->unfused = true;
+  case O_COLLAPSE: return whole_number(row, value, 1000, &set->collapse);
+  case O_INPUTS: set->inputs = value; return true;
+  case O_EXPECT: set->expect = value; return true;
+  case O_DEVICE: set->device = value; return true;
+  case O_TOLERANCE: return tolerance(row, value, &set->tolerance);
+  case O_FLOAT64: return set->float64 = true;
+  case O_BLOCK: return named_numbers(row, value, set->block, &set->blocks);
+  case O_SET: return named_numbers(row, value, set->symbol, &set->symbols);
+  case O_COUNTS: return set->counts = true;
+  case O_HELP: break;
+  }
+  return true;
+}
+
+/* --- the whole line --- */
+
+/* getopt's tables for one subcommand. */
+static void make_tables(command_id command, struct option *options, char *letters) {
+  *letters++ = ':';
+  for (const struct row *row = table; row < table + ROWS; row++) {
+    if (!(row->commands & (1u << command))) continue;
+    *options++ = (struct option){row->name, row->argument ? required_argument : no_argument, NULL,
+                                 256 + (int)(row - table)};
+    if (!row->letter) continue;
+    *letters++ = row->letter;
+    if (row->argument) *letters++ = ':';
+  }
+  *options = (struct option){0};
+  *letters = 0;
+}
+
+static const struct row *row_of(int found) {
+  if (found >= 256) return &table[found - 256];
+  for (const struct row *row = table; row < table + ROWS; row++)
+    if (row->letter == found) return row;
+  return NULL;
+}
+
+static bool wrong_call(const settings *set, int *code, const char *what, const char *which) {
+  fprintf(stderr, "blockbuster %s: %s%s; see blockbuster %s --help\n",
+          command_name[set->command], what, which, command_name[set->command]);
+  *code = EXIT_WRONG_CALL;
+  return false;
+}
+
+bool read_options(settings *set, int argc, char **argv, int *code) {
+  struct option options[ROWS + 1];
+  char letters[2 * ROWS + 2];
+  set->stage = -1;
+  set->snapshot = set->step = -1;
+  set->tolerance = -1;
+  make_tables(set->command, options, letters);
+  opterr = 0;
+  *code = EXIT_WRONG_CALL;
+  for (int found; (found = getopt_long(argc, argv, letters, options, NULL)) != -1;) {
+    if (found == '?') return wrong_call(set, code, "there is no option ", argv[optind - 1]);
+    if (found == ':') return wrong_call(set, code, "a value is missing after ", argv[optind - 1]);
+    const struct row *row = row_of(found);
+    if (row->id == O_HELP) {
+      print_help(set->command);
+      *code = EXIT_GOOD;
+      return false;
+    }
+    if (!apply(set, row, optarg, argc, argv)) return false;
+  }
+  if (optind == argc) return wrong_call(set, code, "no MODEL was given", "");
+  if (optind + 1 < argc) return wrong_call(set, code, "there is more than one MODEL: ", argv[optind + 1]);
+  set->model = argv[optind];
+  return true;
+}

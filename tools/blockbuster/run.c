@@ -1,0 +1,102 @@
+/* run.c - blockbuster run: a model on arrays, and a comparison of what comes out.
+ */
+#include "tool.h"
+
+#include <string.h>
+
+static int check_call(const settings *set) {
+  if (set->device && strcmp(set->device, "cpu") != 0) {
+    fprintf(stderr, "blockbuster: there is no device %s: only cpu, the interpreter\n", set->device);
+    return EXIT_WRONG_CALL;
+  }
+  return EXIT_GOOD;
+}
+
+static int read_arrays(tool *t, const char *path, bb_arrays **arrays) {
+  return report(t, path ? bb_arrays_read(t->context, path, arrays)
+                        : bb_arrays_create(t->context, arrays));
+}
+
+static void print_counts(const bb_run_counts *counts) {
+  printf("%.6g operations, %.6g bytes read and %.6g written over buffered edges\n",
+         counts->operations, counts->buffered_read, counts->buffered_written);
+}
+
+static int print_shapes(tool *t, const bb_result *result) {
+  bb_arrays *arrays;
+  bb_array_view view;
+  int code = report(t, bb_result_get_arrays(result, &arrays));
+  if (code != EXIT_GOOD) return code;
+  for (uint32_t i = 0; bb_arrays_get(arrays, i, &view); i++) {
+    printf("%s: %s [", view.name, view.type);
+    for (uint32_t a = 0; a < view.rank; a++)
+      printf("%s%lld", a ? ", " : "", (long long)view.shape[a]);
+    printf("]\n");
+  }
+  bb_arrays_destroy(arrays);
+  return EXIT_GOOD;
+}
+
+static int write_outputs(tool *t, const bb_result *result) {
+  bb_arrays *arrays;
+  int code = report(t, bb_result_get_arrays(result, &arrays));
+  if (code != EXIT_GOOD) return code;
+  code = report(t, bb_arrays_write(arrays, t->set->output));
+  bb_arrays_destroy(arrays);
+  return code;
+}
+
+static void print_json(bool good, const bb_run_counts *counts) {
+  printf("{\"good\": %s, \"operations\": %.17g, \"buffered_read\": %.17g, "
+         "\"buffered_written\": %.17g}\n",
+         good ? "true" : "false", counts->operations, counts->buffered_read,
+         counts->buffered_written);
+}
+
+/* What is to be done with a finished run. */
+static int judge(tool *t, const bb_result *result, const bb_arrays *expect) {
+  bb_run_counts counts;
+  int code = EXIT_GOOD;
+  bb_result_get_counts(result, &counts);
+  if (t->set->output) code = write_outputs(t, result);
+  if (code != EXIT_GOOD) return code;
+  if (expect)
+    code = report(t, bb_result_compare(result, expect, t->set->tolerance,
+                                       t->set->json ? NULL : write_to_file, stdout));
+  else if (!t->set->output && !t->set->json)
+    code = print_shapes(t, result);
+  if (t->set->json) print_json(code == EXIT_GOOD, &counts);
+  if (t->set->counts && !t->set->json) print_counts(&counts);
+  return code;
+}
+
+static int run(tool *t, const bb_arrays *inputs, const bb_arrays *expect) {
+  const settings *set = t->set;
+  bb_run_options options = {.version = BB_VERSION,
+                            .float64 = set->float64,
+                            .blocks = set->blocks,
+                            .block = set->block,
+                            .symbols = set->symbols,
+                            .symbol = set->symbol};
+  bb_result *result;
+  int code = report(t, bb_program_run(t->program, inputs, &options, &result));
+  if (code != EXIT_GOOD) return code;
+  code = judge(t, result, expect);
+  bb_result_destroy(result);
+  return code;
+}
+
+int run_main(tool *t) {
+  const settings *set = t->set;
+  bb_arrays *inputs = NULL, *expect = NULL;
+  bb_stage stage = set->unfused ? BB_STAGE_BLOCK : BB_STAGE_FUSED;
+  if (set->stage > BB_STAGE_ARRAY) stage = (bb_stage)set->stage;
+  int code = check_call(set);
+  if (code == EXIT_GOOD) code = read_arrays(t, set->inputs, &inputs);
+  if (code == EXIT_GOOD && set->expect) code = read_arrays(t, set->expect, &expect);
+  if (code == EXIT_GOOD) code = advance(t, stage, NULL);
+  if (code == EXIT_GOOD) code = run(t, inputs, expect);
+  bb_arrays_destroy(expect);
+  bb_arrays_destroy(inputs);
+  return code;
+}

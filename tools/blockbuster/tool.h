@@ -1,0 +1,91 @@
+/* tool.h - what the files of the program share.  The program knows the public header only.
+ */
+#ifndef BLOCKBUSTER_TOOL_H
+#define BLOCKBUSTER_TOOL_H
+
+#include <blockbuster.h>
+#include <stdio.h>
+
+/* Exit codes. */
+enum { EXIT_GOOD = 0, EXIT_DIFFERENT = 1, EXIT_WRONG_CALL = 2, EXIT_REFUSED = 3 };
+
+typedef enum command_id { CONVERT, FUSE, DOT, RUN, INFO, COMMANDS } command_id;
+
+enum { MOST_CUTS = 64, MOST_SETTINGS = 64 };
+
+/* What the command line says; -1 or NULL where it says nothing. */
+typedef struct settings {
+  command_id command;
+  const char *model, *output, *dump;
+  const char *inputs, *expect, *device, *candidate;
+  int stage;
+  int64_t snapshot, step, collapse;
+  double tolerance; /* < 0: by type */
+  bool json, listing, trace, naive, no_extend, float64, unfused, quiet, verify, counts, why;
+  bb_node_pair pair; /* of --why */
+  uint32_t stop_after, cuts, blocks, symbols;
+  uint64_t disabled;
+  bb_node_pair cut[MOST_CUTS];
+  bb_setting block[MOST_SETTINGS], symbol[MOST_SETTINGS];
+} settings;
+
+typedef struct tool {
+  const settings *set;
+  bb_context *context;
+  bb_program *program;
+  bool progress; /* a line of progress stands on the terminal */
+} tool;
+
+/* --- options.c --- */
+
+/* Reads the command line after the subcommand.  Returns false when all is said (--help, or a wrong
+ * call); *code is the exit code then. */
+bool read_options(settings *set, int argc, char **argv, int *code);
+void print_usage(FILE *to);
+extern const char *const command_name[COMMANDS];
+
+/* --- load.c --- */
+
+/* The exit code for a status; prints the context's message. */
+int report(tool *t, bb_status status);
+/* Reads the model.  Each returns EXIT_GOOD or the exit code after reporting. */
+int load(tool *t);
+/* Takes the program to a stage, dumping phases and showing progress; observers of `more` (may be
+ * NULL) are called too. */
+int advance(tool *t, bb_stage stage, const bb_advance_options *more);
+/* What the command line asks of the fusion. */
+bb_advance_options advance_options(const settings *set);
+/* The candidate that --candidate names, or the first that runs every time. */
+bool find_candidate(tool *t, uint32_t *index);
+
+/* --- output.c --- */
+
+/* A file that appears under its name only when it is complete. */
+typedef struct output {
+  FILE *file; /* standard output if the name is NULL */
+  const char *name;
+  char *temporary;
+} output;
+
+bool output_open(output *out, const char *name);
+/* Closes and renames; removes instead if `good` is false.  False if that fails, with a message. */
+bool output_close(output *out, bool good);
+bool write_to_file(void *user, const char *bytes, size_t length); /* user: FILE * */
+/* The name with another ending: "a/b.svg", ".json" -> "a/b.json".  The caller frees it. */
+char *with_ending(const char *name, const char *ending);
+bool has_ending(const char *name, const char *ending);
+/* Writes the program as text to `name` (NULL: standard output), large constants to a file beside. */
+bb_status write_program(const bb_program *program, const char *name);
+/* Draws dot text with Graphviz as a child process, which writes `name`; format: "svg", "png". */
+bool run_graphviz(const char *dot, size_t length, const char *format, const char *name);
+void put_json_text(FILE *to, const char *text);
+
+/* --- the subcommands --- */
+
+int convert_main(tool *t);
+int fuse_main(tool *t);
+int dot_main(tool *t);
+int run_main(tool *t);
+int info_main(tool *t);
+
+#endif
