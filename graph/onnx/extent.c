@@ -82,6 +82,8 @@ static const bb_extent *as_product(bb_onnx *m, const bb_expr *e) {
 
 const bb_extent *bb_onnx_expr_extent(bb_onnx *m, const bb_expr *e) {
   if (e->op == BB_X_CONST && !(e->number >= 0)) return NULL;
+  if (e->op == BB_X_CONST && !(e->number < HUGE_INDEX))
+    bb_fail(m->ctx, BB_ERROR_INPUT, "an extent of %g is too large", e->number);
   const bb_extent *product = as_product(m, e);
   if (product) return product;
   bb_buffer text = {.arena = m->arena};

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-enum { INLINE_DEPTH = 64, NODE_LIMIT = 1 << 21 };
+enum { INLINE_DEPTH = 64, NODE_LIMIT = 1 << 19 };
 
 typedef Onnx__NodeProto *const *node_list;
 

@@ -1,0 +1,229 @@
+"""Models that must be refused, each with a message that names the place and the reason.
+
+usage: hostile.py PROGRAM   (onnx_test, or blockbuster with --program)
+"""
+
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+SKIP = 77
+try:
+    import onnx
+except ImportError as error:
+    print(error)
+    sys.exit(SKIP)
+
+import numpy as np
+from onnx import TensorProto as T
+from onnx import helper, numpy_helper
+
+N = helper.make_node
+info = helper.make_tensor_value_info
+
+
+def model(nodes, inputs=None, outputs=None, constants=(), opsets=(("", 20),), ir=10, functions=()):
+    inputs = [info("x", T.FLOAT, [2, 3])] if inputs is None else inputs
+    outputs = [helper.make_empty_tensor_value_info("y")] if outputs is None else outputs
+    graph = helper.make_graph(nodes, "hostile", inputs, outputs, list(constants))
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid(*o) for o in opsets], ir_version=ir,
+                             functions=list(functions))
+
+
+def exp(a, b, name="n"):
+    return N("Exp", [a], [b], name=name)
+
+
+def structure():
+    yield "cycle", model([exp("b", "a", "first"), exp("a", "b", "second"), N("Add", ["a", "x"], ["y"], name="third")]), ["cycle", "node", "first"]
+    yield "self-cycle", model([N("Add", ["x", "y"], ["y"], name="knot")]), ["cycle", "knot"]
+    yield "dead-cycle", model([exp("x", "y"), exp("b", "a", "first"), exp("a", "b", "second")]), ["cycle"]
+    yield "missing-input", model([exp("nothing", "y", "lost")]), ["lost", "nothing", "defined nowhere"]
+    yield "defined-twice", model([exp("x", "y", "one"), exp("x", "y", "two")]), ["two", "defined twice"]
+    yield "redefines-input", model([exp("x", "x", "over"), exp("x", "y")]), ["over", "defined twice"]
+    yield "no-output", model([exp("x", "z")]), ["y", "defined nowhere"]
+    yield "no-outputs", model([exp("x", "y")], outputs=[]), ["no outputs"]
+    yield "output-twice", model([exp("x", "y")], outputs=[helper.make_empty_tensor_value_info("y")] * 2), ["y", "twice"]
+    yield "input-twice", model([exp("x", "y")], inputs=[info("x", T.FLOAT, [2])] * 2), ["x", "twice"]
+    yield "no-graph", onnx.ModelProto(ir_version=10), ["no graph"]
+    yield "too-many-inputs", model([N("Exp", ["x", "x"], ["y"], name="wide")]), ["wide", "at most 1"]
+    yield "too-few-inputs", model([N("Add", ["x"], ["y"], name="thin")]), ["thin", "missing"]
+    yield "too-many-outputs", model([N("Exp", ["x"], ["y", "z"], name="wide")]), ["wide", "outputs"]
+    yield "optional-in-front", model([N("Add", ["", "x"], ["y"], name="gap")]), ["gap", "missing"]
+
+
+def versions():
+    yield "opset-12", model([exp("x", "y")], opsets=[("", 12)]), ["opset 12", "13 to 25"]
+    yield "opset-26", model([exp("x", "y")], opsets=[("", 26)]), ["opset 26", "13 to 25"]
+    yield "ir-2", model([exp("x", "y")], ir=2), ["IR version 2"]
+    yield "ir-99", model([exp("x", "y")], ir=99), ["IR version 99"]
+    yield "domain", model([N("Exp", ["x"], ["y"], name="far", domain="else.where")]), ["far", "else.where"]
+    yield "newer-operator", model([N("Gelu", ["x"], ["y"], name="early")], opsets=[("", 19)]), ["early", "Gelu", "opset 19"]
+
+
+def types():
+    two = [info("x", T.FLOAT, [2]), info("z", T.INT64, [2])]
+    yield "mixed-add", model([N("Add", ["x", "z"], ["y"], name="mixed")], two), ["mixed", "f32", "i64"]
+    yield "int-exp", model([exp("z", "y", "whole")], two), ["whole", "i64"]
+    yield "bool-condition", model([N("Where", ["x", "x", "x"], ["y"], name="choice")], two), ["choice", "bool"]
+    yield "mixed-matmul", model([N("MatMul", ["x", "z"], ["y"], name="product")], two), ["product", "i64"]
+    yield "declared", model([exp("x", "y")], outputs=[info("y", T.INT64, [2, 3])]), ["y", "i64", "f32"]
+    yield "declared-shape", model([exp("x", "y")], outputs=[info("y", T.FLOAT, [2, 4])]), ["y", "[2,4]", "[2,3]"]
+    yield "text", model([exp("x", "y")], [info("x", T.STRING, [2])]), ["x", "string"]
+    yield "complex", model([exp("x", "y")], [info("x", T.COMPLEX64, [2])]), ["x", "complex64"]
+    yield "narrow-input", model([exp("x", "y")], [info("x", T.INT8, [2])]), ["x", "int8"]
+    yield "no-type", model([exp("x", "y")], [onnx.ValueInfoProto(name="x")]), ["x", "tensor"]
+    yield "no-shape", model([exp("x", "y")], [info("x", T.FLOAT, None)]), ["x", "shape"]
+    yield "attribute", model([N("Softmax", ["x"], ["y"], name="soft", axis=1.5)]), ["soft", "axis", "type"]
+    yield "cast-to-string", model([N("Cast", ["x"], ["y"], name="cast", to=T.STRING)]), ["cast", "string"]
+
+
+def shapes():
+    huge = [info("x", T.FLOAT, [1 << 40, 1 << 40])]
+    yield "huge", model([exp("x", "y")], huge), ["x", "larger"]
+    yield "huge-one", model([exp("x", "y")], [info("x", T.FLOAT, [(1 << 63) - 1])]), ["x", "larger"]
+    yield "huge-expand", model([N("Expand", ["x", "s"], ["y"], name="big")], constants=[numpy_helper.from_array(np.array([1 << 31, 1 << 31, 1, 1]), "s")]), ["big"]
+    yield "huge-tile", model([N("Tile", ["x", "s"], ["y"], name="big")], constants=[numpy_helper.from_array(np.array([1 << 62, 1 << 62]), "s")]), ["too large"]
+    yield "huge-fill", model([N("ConstantOfShape", ["s"], ["z"], name="big"), N("MatMul", ["z", "z"], ["y"], name="m")],
+                             [], constants=[numpy_helper.from_array(np.array([1 << 31, 1 << 31]), "s")]), ["larger"]
+    yield "huge-range", model([N("Range", ["a", "b", "c"], ["r"], name="long"), N("MatMul", ["r", "r"], ["y"])], [],
+                              constants=[numpy_helper.from_array(np.array(v), k) for k, v in (("a", 0), ("b", 1 << 60), ("c", 1))]), ["long"]
+    yield "negative", model([exp("x", "y")], [info("x", T.FLOAT, [-3])]), ["x", "negative"]
+    yield "zero-input", model([exp("x", "y")], [info("x", T.FLOAT, [2, 0])]), ["x", "zero"]
+    yield "zero-slice", model([N("Slice", ["x", "a", "a"], ["z"], name="empty"), exp("z", "y")], constants=[numpy_helper.from_array(np.array([1]), "a")]), ["empty", "zero"]
+    yield "zero-constant", model([N("Concat", ["x", "c"], ["z"], name="join", axis=1), N("MatMul", ["c", "z"], ["y"], name="m")],
+                                 constants=[numpy_helper.from_array(np.zeros((2, 0), np.float32), "c")]), ["zero"]
+    yield "misfit-add", model([N("Add", ["x", "z"], ["y"], name="sum")], [info("x", T.FLOAT, [2, 3]), info("z", T.FLOAT, [4])]), ["sum", "[2,3]", "[4]"]
+    yield "misfit-matmul", model([N("MatMul", ["x", "x"], ["y"], name="product")]), ["product", "[2,3]"]
+    yield "misfit-reshape", model([N("Reshape", ["x", "s"], ["y"], name="fold")], constants=[numpy_helper.from_array(np.array([4]), "s")]), ["fold", "[2,3]", "[4]"]
+    yield "misfit-reshape-open", model([N("Reshape", ["x", "s"], ["y"], name="fold")], constants=[numpy_helper.from_array(np.array([4, -1]), "s")]), ["fold"]
+    yield "two-open-axes", model([N("Reshape", ["x", "s"], ["y"], name="fold")], constants=[numpy_helper.from_array(np.array([-1, -1]), "s")]), ["fold", "-1"]
+    yield "axis", model([N("Softmax", ["x"], ["y"], name="soft", axis=2)]), ["soft", "axis 2"]
+    yield "perm", model([N("Transpose", ["x"], ["y"], name="turn", perm=[0, 0])]), ["turn", "twice"]
+    yield "split", model([N("Split", ["x", "s"], ["y", "z"], name="parts", axis=1)], constants=[numpy_helper.from_array(np.array([1, 1]), "s")]), ["parts", "3"]
+    yield "gather-range", model([N("Gather", ["x", "i"], ["y"], name="pick")], constants=[numpy_helper.from_array(np.array(2), "i")]), ["pick", "2"]
+    yield "rank", model([exp("x", "y")], [info("x", T.FLOAT, [1] * 40)]), ["x", "rank 40"]
+    yield "symbols", model([N("Add", ["x", "z"], ["y"], name="sum")], [info("x", T.FLOAT, ["A"]), info("z", T.FLOAT, ["B"])]), ["sum", "[A]", "[B]"]
+    yield "einsum", model([N("Einsum", ["x", "x"], ["y"], name="sum", equation="ij,j>k")]), ["sum", "equation"]
+    yield "conv-weights", model([N("Conv", ["x", "w"], ["y"], name="conv")], [info("x", T.FLOAT, [1, 3, 8, 8]), info("w", T.FLOAT, [4, 2, 3, 3])]), ["conv", "weights"]
+    yield "groups", model([N("GroupNormalization", ["x", "x", "x"], ["y"], name="norm", num_groups=2)], opsets=[("", 21)]), ["norm", "num_groups"]
+
+
+def data():
+    short = numpy_helper.from_array(np.zeros(4, np.float32), "c")
+    short.raw_data = short.raw_data[:7]
+    yield "short-data", model([N("Add", ["x", "c"], ["y"])], constants=[short]), ["c", "7 bytes"]
+    typed = T(name="c", data_type=T.FLOAT, dims=[3], float_data=[1.0])
+    yield "short-typed", model([N("Add", ["x", "c"], ["y"])], constants=[typed]), ["c", "1 elements"]
+    yield "undefined-type", model([N("Add", ["x", "c"], ["y"])], constants=[T(name="c", dims=[1])]), ["c", "undefined"]
+    eight = T(name="c", data_type=17, dims=[1], raw_data=b"1")
+    yield "float8", model([N("Add", ["x", "c"], ["y"])], constants=[eight]), ["c", "8-bit"]
+    big = T(name="c", data_type=T.FLOAT, dims=[1 << 62, 1 << 62], raw_data=b"1234")
+    yield "huge-constant", model([N("Add", ["x", "c"], ["y"])], constants=[big]), ["c", "too large"]
+    less = T(name="c", data_type=T.FLOAT, dims=[-1], raw_data=b"1234")
+    yield "negative-constant", model([N("Add", ["x", "c"], ["y"])], constants=[less]), ["c", "negative"]
+    for name, location, says in [("up", "../secret", "inside"), ("root", "/etc/passwd", "inside"), ("up-inside", "a/../../b", "inside"),
+                                 ("gone", "nowhere.bin", "no such file"), ("empty", "", "inside")]:
+        yield "external-" + name, model([N("Add", ["x", "c"], ["y"])], constants=[external(location)]), ["c", says]
+    yield "external-offset", model([N("Add", ["x", "c"], ["y"])], constants=[external("data.bin", offset="100")]), ["beyond"]
+    yield "external-number", model([N("Add", ["x", "c"], ["y"])], constants=[external("data.bin", offset="-4")]), ["c", "offset"]
+    yield "external-length", model([N("Add", ["x", "c"], ["y"])], constants=[external("data.bin", length="8")]), ["c", "12"]
+    yield "external-link", model([N("Add", ["x", "c"], ["y"])], constants=[external("link.bin")]), ["c", "leads out"]
+
+
+def external(location, **more):
+    tensor = T(name="c", data_type=T.FLOAT, dims=[3], data_location=T.EXTERNAL)
+    for key, value in {"location": location, **more}.items():
+        tensor.external_data.add(key=key, value=value)
+    return tensor
+
+
+def functions():
+    opsets = [helper.make_opsetid("", 20), helper.make_opsetid("own", 1)]
+
+    def function(name, *nodes):
+        return helper.make_function("own", name, ["a"], ["b"], list(nodes), opsets)
+
+    def call(op, a="x", b="y"):
+        return N(op, [a], [b], name="call", domain="own")
+    own = [("", 20), ("own", 1)]
+    yield "recursive", model([call("F")], functions=[function("F", call("F", "a", "b"))], opsets=own), ["call", "calls itself"]
+    yield "mutual", model([call("F")], functions=[function("F", call("G", "a", "b")), function("G", call("F", "a", "b"))], opsets=own), ["calls itself"]
+    yield "function-twice", model([call("F")], functions=[function("F", exp("a", "b")), function("F", exp("a", "b"))], opsets=own), ["F", "twice"]
+    yield "function-undefined", model([call("F")], functions=[function("F", exp("q", "b", "inner"))], opsets=own), ["inner", "q"]
+    yield "function-no-output", model([call("F")], functions=[function("F", exp("a", "c"))], opsets=own), ["call", "does not define"]
+    # each function calls the next twice: 2**40 nodes once inlined
+    chain = [function(f"F{i}", call(f"F{i + 1}", "a", "t"), call(f"F{i + 1}", "t", "b")) for i in range(40)]
+    chain.append(function("F40", exp("a", "b")))
+    yield "exponential", model([call("F0")], functions=chain, opsets=own), ["too many nodes"]
+    deep = [function(f"F{i}", call(f"F{i + 1}", "a", "b")) for i in range(100)] + [function("F100", exp("a", "b"))]
+    yield "deep", model([call("F0")], functions=deep, opsets=own), ["too deeply"]
+
+
+def unsupported():
+    listing = model([N("NonZero", ["x"], ["a"], name="first"), N("Cast", ["a"], ["b"], name="between", to=T.FLOAT),
+                     N("Det", ["b"], ["c"], name="second"), N("Strange", ["x"], ["d"], name="third", domain="com.microsoft"),
+                     N("Add", ["c", "d"], ["y"], name="last")])
+    yield "list", listing, ["3 nodes", "first", "NonZero", "second", "Det", "third", "Strange", "com.microsoft", "opset 20", "[2,3]"]
+    body = helper.make_graph([exp("x", "o")], "body", [info("i", T.INT64, []), info("c", T.BOOL, [])],
+                             [helper.make_empty_tensor_value_info("c"), helper.make_empty_tensor_value_info("o")])
+    yield "loop", model([N("Loop", ["n", "c"], ["y"], name="again", body=body)], constants=[
+        numpy_helper.from_array(np.array(3), "n"), numpy_helper.from_array(np.array(True), "c")]), ["again", "Loop"]
+    yield "runtime-shape", model([N("Reshape", ["x", "s"], ["y"], name="late")], [info("x", T.FLOAT, [2, 3]), info("s", T.INT64, [1])]), ["late", "run time"]
+
+
+def raw():
+    good = model([exp("x", "y", "node")]).SerializeToString()
+    yield "empty", b"", ["no graph", "IR version"]
+    yield "garbage", b"\xff" * 64, ["not a readable"]
+    yield "text", b"this is no model at all, is it? ", ["not a readable"]
+    yield "not-utf8", good.replace(b"node", b"no\xffe"), ["graph.node[0].name", "UTF-8"]
+    yield "zero-byte", good.replace(b"node", b"no\0e"), ["graph.node[0].name", "zero byte"]
+    yield "overlong", good.replace(b"node", b"n\xc0\xaee"), ["graph.node[0].name", "UTF-8"]
+    nested = b""
+    for _ in range(3000):  # attributes holding graphs holding nodes
+        nested = wrap(5, wrap(6, wrap(1, nested)))
+    yield "nested", wrap(7, wrap(1, nested)), ["too deeply"]
+    yield "wrong-wire-type", b"\x0a\x01x" + good, ["ir_version", "wrong type"]
+
+
+def wrap(field, payload):
+    length, size = b"", len(payload)
+    while True:
+        length += bytes([size & 127 | (128 if size > 127 else 0)])
+        size >>= 7
+        if not size:
+            return bytes([field << 3 | 2]) + length + payload
+
+
+def cases():
+    for group in (structure, versions, types, shapes, data, functions, unsupported, raw):
+        yield from group()
+
+
+def main():
+    program = sys.argv[1]
+    failures = tried = 0
+    with tempfile.TemporaryDirectory() as outer:
+        folder = pathlib.Path(outer) / "models"
+        folder.mkdir()
+        (folder / "data.bin").write_bytes(bytes(12))
+        (pathlib.Path(outer) / "outside.bin").write_bytes(bytes(12))
+        (folder / "link.bin").symlink_to("../outside.bin")
+        for name, made, says in cases():
+            tried += 1
+            path = folder / (name + ".onnx")
+            path.write_bytes(made if isinstance(made, bytes) else made.SerializeToString())
+            ran = subprocess.run([program, str(path)], capture_output=True, text=True, timeout=60)
+            text = ran.stderr + ran.stdout
+            wrong = [s for s in says if s not in text] if name != "empty" else []
+            if ran.returncode != 1 or wrong:
+                failures += 1
+                print(f"{name}: exit {ran.returncode}, not said: {wrong}: {text[:600]}")
+    print(f"{tried} models, {failures} wrong")
+    return 1 if failures or not tried else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
