@@ -1,4 +1,11 @@
 /* interp.h - the oracle: runs block programs at every stage, fused or not, in float32 or float64.
+ *
+ * float64 computes everything in double and rounds nothing; conversions to integers and bools are
+ * conversions all the same.  float32 rounds the result of every operation, also inside expressions,
+ * to its dtype, with two liberties that make it as good as what it is compared with: a dot or a
+ * row_sum adds its terms in double and rounds once (an accumulator of several blocks rounds after
+ * each), and what accumulates (dot, row_sum, folds, scans) in f16 or bf16 is held in f32, as kernels
+ * do.  It becomes narrow where an elementwise operation or a tensor takes it.
  */
 #ifndef BB_INTERP_H
 #define BB_INTERP_H
@@ -12,6 +19,9 @@ typedef struct bb_interp_tensor {
   size_t count;
 } bb_interp_tensor;
 
+/* An item is read when a map takes it out of a list and written when a map collects it; lists are
+ * read when they are reduced, and read and written again when they are folded as wholes; operands and
+ * results of misc nodes likewise.  Items handed on inside a loop and views cost nothing. */
 typedef struct bb_interp_counts {
   double buffered_read, buffered_written; /* bytes over buffered edges, by dtype size */
   double operations;                      /* by op.def and expr.def */

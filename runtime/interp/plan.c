@@ -1,10 +1,10 @@
 /* plan.c - instantiates the levels of a block program for one run, and gives every loop its blocks.
  *
- * Block sizes belong to loops, not to dims: two loops over one dim may differ wherever a value
- * passes between them as a list over an item axis, because such a list can be split anew.  They
- * must agree where an item's axis comes from one and is used under the other, and where a list has
- * one element for each block (partial results along a dim that the item has no axis for).  Every
- * axis of every value and every loop is a variable; what must agree is united.
+ * Block sizes belong to loops, not to dims.  A blocked axis of an item comes from exactly one loop
+ * around it and leaves that loop only as a list that is stored unblocked and can be split anew, so
+ * two loops over one dim may differ.  They must agree only where a list has one element for each
+ * block: partial results along a dim that the item has no axis for.  Every loop and every list level
+ * is a variable here; what must agree is united.
  */
 #include "machine.h"
 
@@ -50,12 +50,10 @@ static void unite(planner *p, uint32_t a, uint32_t b) {
   p->tie[a].unit |= p->tie[b].unit;
 }
 
-/* A value has one variable for each level, then one for the row and one for the col axis. */
+/* One variable for each level; those of levels that chunk an item axis stand alone. */
 static uint32_t new_value_ties(planner *p, const bb_type *type) {
   uint32_t first = p->ties;
   for (uint32_t i = 0; i < type->rank; i++) new_tie(p, type->level[i].dim);
-  new_tie(p, type->item.row);
-  new_tie(p, type->item.col);
   return first;
 }
 
@@ -64,47 +62,20 @@ typedef struct tied_value {
   uint32_t first;
 } tied_value;
 
-static uint32_t row_tie(tied_value v) {
-  return v.first + v.type->rank;
-}
-static uint32_t col_tie(tied_value v) {
-  return v.first + v.type->rank + 1;
-}
-
-/* Two values that differ only in that `a` lacks level `skip` of `b` (BB_WHOLE: in nothing). */
-static void unite_values(planner *p, tied_value a, tied_value b, uint32_t skip) {
-  for (uint32_t i = 0, j = 0; i < a.type->rank && j < b.type->rank; i++, j++) {
-    if (j == skip) j++;
-    if (j < b.type->rank) unite(p, a.first + i, b.first + j);
-  }
-  unite(p, row_tie(a), row_tie(b));
-  unite(p, col_tie(a), col_tie(b));
-}
-
 static tied_value out_value(const bb_instance *at, bb_value value) {
   return (tied_value){bb_type_of(at->graph, value), at->node[value.node].tie[value.port]};
 }
 
-static void tie_func(planner *p, const bb_instance *at, uint32_t index) {
-  const bb_node *node = bb_node_get(at->graph, index);
-  for (uint32_t o = 0; o < node->nout; o++) {
-    tied_value out = {node->out[o].type, at->node[index].tie[o]};
-    for (uint32_t i = 0; i < node->nin; i++) {
-      tied_value in = out_value(at, node->in[i].src);
-      bool swapped = node->op == BB_OP_TRANSPOSE ||
-                     ((node->op == BB_OP_DOT || node->op == BB_OP_OUTER) && i == 1);
-      if (in.type->item.row != BB_NO_DIM) {
-        if (swapped && out.type->item.col != BB_NO_DIM) unite(p, row_tie(in), col_tie(out));
-        if (!swapped && out.type->item.row != BB_NO_DIM) unite(p, row_tie(in), row_tie(out));
-      }
-      if (in.type->item.col != BB_NO_DIM && node->op != BB_OP_DOT) {
-        if (swapped && out.type->item.row != BB_NO_DIM) unite(p, col_tie(in), row_tie(out));
-        if (!swapped && out.type->item.col != BB_NO_DIM) unite(p, col_tie(in), col_tie(out));
-      }
-    }
+/* The lists of partial results that two values share: `a` lacks level `skip` of `b` (BB_WHOLE: none). */
+static void unite_values(planner *p, tied_value a, tied_value b, uint32_t skip) {
+  for (uint32_t i = 0, j = 0; i < a.type->rank && j < b.type->rank; i++, j++) {
+    if (j == skip && ++j == b.type->rank) return;
+    if (a.type->level[i].axis == BB_AXIS_NONE) unite(p, a.first + i, b.first + j);
   }
-  if (node->op == BB_OP_DOT)
-    unite(p, col_tie(out_value(at, node->in[0].src)), col_tie(out_value(at, node->in[1].src)));
+}
+
+static void unite_loop(planner *p, uint32_t loop, tied_value list, uint32_t level) {
+  if (list.type->level[level].axis == BB_AXIS_NONE) unite(p, loop, list.first + level);
 }
 
 static void tie_reduce(planner *p, const bb_instance *at, uint32_t index) {
@@ -125,39 +96,20 @@ static void tie_map(planner *p, const bb_instance *at, uint32_t index) {
   for (uint32_t i = 0; i < node->nin; i++) {
     tied_value outside = out_value(at, node->in[i].src);
     tied_value inside = out_value(inner, (bb_value){inner->graph->input[i], 0});
-    uint32_t level = node->in[i].level;
-    if (level == BB_WHOLE) {
-      unite_values(p, inside, outside, BB_WHOLE);
-      continue;
-    }
-    /* The rest as it is; the axis that the level chunks is now this loop's. */
-    bb_axis axis = outside.type->level[level].axis;
-    for (uint32_t a = 0, b = 0; a < inside.type->rank && b < outside.type->rank; a++, b++) {
-      if (b == level) b++;
-      if (b < outside.type->rank) unite(p, inside.first + a, outside.first + b);
-    }
-    if (axis == BB_AXIS_NONE) unite(p, loop, outside.first + level);
-    unite(p, row_tie(inside), axis == BB_AXIS_ROW ? loop : row_tie(outside));
-    unite(p, col_tie(inside), axis == BB_AXIS_COL ? loop : col_tie(outside));
+    unite_values(p, inside, outside, node->in[i].level);
+    if (node->in[i].level != BB_WHOLE) unite_loop(p, loop, outside, node->in[i].level);
   }
   for (uint32_t o = 0; o < node->nout; o++) {
     tied_value outside = {node->out[o].type, at->node[index].tie[o]};
     tied_value inside = out_value(inner, bb_src(inner->graph, inner->graph->output[o], 0));
-    if (node->out[o].mode != BB_OUT_COLLECT) {
-      unite_values(p, inside, outside, BB_WHOLE);
-      continue;
-    }
-    bb_axis axis = outside.type->level[0].axis;
-    for (uint32_t a = 0; a < inside.type->rank && a + 1 < outside.type->rank; a++)
-      unite(p, inside.first + a, outside.first + a + 1);
-    if (axis == BB_AXIS_NONE) unite(p, loop, outside.first);
-    unite(p, row_tie(inside), axis == BB_AXIS_ROW ? loop : row_tie(outside));
-    unite(p, col_tie(inside), axis == BB_AXIS_COL ? loop : col_tie(outside));
+    bool collect = node->out[o].mode == BB_OUT_COLLECT;
+    unite_values(p, inside, outside, collect ? 0 : BB_WHOLE);
+    if (collect) unite_loop(p, loop, outside, 0);
   }
 }
 
 /* A value in memory outside the block program: its lists of partial results have an element for
- * each index, and item axes without a level are whole. */
+ * each index. */
 static void tie_tensor(planner *p, const bb_program *program, tied_value v) {
   for (uint32_t i = 0; i < v.type->rank; i++)
     if (v.type->level[i].axis == BB_AXIS_NONE && bb_dim_get(program, v.type->level[i].dim)->blocked)
@@ -182,6 +134,17 @@ static void check_map(planner *p, const bb_node *node) {
   for (uint32_t o = 0; o < node->nout; o++)
     if (node->out[o].mode == BB_OUT_COLLECT && node->out[o].type->rank == 0)
       refuse(p, node, "a collected value is no list");
+}
+
+static void check_func(planner *p, const bb_node *node) {
+  if ((unsigned)node->op >= BB_OP_COUNT) refuse(p, node, "no such op");
+  const bb_op_info *info = bb_op_get(node->op);
+  bool fits = node->nout == info->results;
+  if (info->arity >= 0)
+    fits &= node->nin == (uint32_t)info->arity;
+  else
+    fits &= node->expr && node->expr->arg_count <= node->nin;
+  if (!fits) refuse(p, node, "a functional op with operands or results too few or too many");
 }
 
 static void check_inputs(planner *p, const bb_instance *at, const bb_node *node) {
@@ -222,12 +185,12 @@ static void make_node(planner *p, bb_instance *at, uint32_t index, uint32_t dept
     made->in[i] = &at->node[node->in[i].src.node].out[node->in[i].src.port];
   switch (node->kind) {
   case BB_NODE_FUNC:
+    check_func(p, node);
     made->cost =
         node->op == BB_OP_ELEMENTWISE ? bb_expr_cost(node->expr) : bb_op_get(node->op)->cost;
     if (node->op == BB_OP_ELEMENTWISE) made->formula = bb_formula_compile(p->run, node->expr);
     for (uint32_t i = 0; i < node->nin; i++)
       if (made->in[i]->type->rank) refuse(p, node, "a functional op takes items, not lists");
-    tie_func(p, at, index);
     break;
   case BB_NODE_MAP:
     check_map(p, node);

@@ -391,8 +391,11 @@ static void test_plan(void **state) {
   assert_close(f.tensor[y].data[1], 4 * f.tensor[x].data[1], 0);
   /* A second run does not live on what the first one left. */
   f.tensor[x].data[3] = 7;
+  const double *before[] = {f.tensor[a].data, f.tensor[y].data};
   assert_int_equal(fixture_run_program(&f), BB_OK);
   assert_close(f.tensor[y].data[0], 28, 0);
+  assert_ptr_not_equal(f.tensor[a].data, before[0]);
+  assert_ptr_not_equal(f.tensor[y].data, before[1]);
   misc.op = "Missing";
   assert_int_equal(fixture_run_program(&f), BB_ERROR_UNSUPPORTED);
   assert_string_equal(bb_context_message(f.ctx),

@@ -311,6 +311,32 @@ static void test_claimed_size(void **state) {
   parse_refused(zip, length, "larger than its file could hold");
 }
 
+/* Many members that are one stretch of bytes: each could be there, all of them cannot. */
+static void test_overlapping_members(void **state) {
+  (void)state;
+  enum { ZEROS = 1 << 20, COPIES = 6 };
+  static uint8_t npy[ZEROS + 128], zip[8192], many[8192];
+  char dict[128];
+  snprintf(dict, sizeof dict, "{'descr': '|u1', 'fortran_order': False, 'shape': (%d,)}", ZEROS);
+  uint8_t *zeros = calloc(ZEROS, 1);
+  assert_non_null(zeros);
+  size_t size = make_npy(npy, 1, dict, zeros, ZEROS);
+  free(zeros);
+  size_t length = make_zip(zip, sizeof zip, "x.npy", npy, size, ZIP_CM_DEFLATE);
+  assert_int_equal(parse_ok(zip, length)->count, 1);
+  size_t end = length - 22; /* of the directory; its own record follows */
+  assert_memory_equal(zip + end, "PK\5\6", 4);
+  size_t directory = zip[end + 16] | (size_t)zip[end + 17] << 8, record = end - directory,
+         at = directory;
+  memcpy(many, zip, directory);
+  for (int i = 0; i < COPIES; i++, at += record) memcpy(many + at, zip + directory, record);
+  memcpy(many + at, zip + end, 22);
+  many[at + 8] = many[at + 10] = COPIES;
+  many[at + 12] = (uint8_t)(record * COPIES);
+  many[at + 13] = (uint8_t)(record * COPIES >> 8);
+  parse_refused(many, at + 22, "larger than its file could hold");
+}
+
 /* --- binding --- */
 
 typedef struct bind_call {
@@ -379,6 +405,14 @@ static void test_bind(void **state) {
   b.array[0].type = BB_NPY_I64;
   assert_int_equal(bb_protect(ctx, bind_body, &b), BB_ERROR_INPUT);
   assert_non_null(strstr(bb_context_message(ctx), "elements are <i8, the program wants f32"));
+  b.array[0].type = BB_NPY_F64;
+  b.shape[0][0] = b.shape[1][0] = 0; /* n is 0: m could be anything */
+  b.array[0].count = b.array[1].count = 0;
+  assert_int_equal(bb_protect(ctx, bind_body, &b), BB_OK);
+  assert_int_equal(b.binding.symbol[0], 0);
+  assert_int_equal(b.binding.symbol[1], -1);
+  b.shape[0][0] = 12;
+  assert_int_equal(bb_protect(ctx, bind_body, &b), BB_ERROR_INPUT);
   b.array[0].name = "z";
   assert_int_equal(bb_protect(ctx, bind_body, &b), BB_ERROR_INPUT);
   assert_non_null(strstr(bb_context_message(ctx), "input \"x\": no array of this name"));
@@ -459,6 +493,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(test_round_trip, begin, end),
       cmocka_unit_test_setup_teardown(test_archives, begin, end),
       cmocka_unit_test_setup_teardown(test_claimed_size, begin, end),
+      cmocka_unit_test_setup_teardown(test_overlapping_members, begin, end),
       cmocka_unit_test_setup_teardown(test_bind, begin, end),
       cmocka_unit_test_setup_teardown(test_compare, begin, end),
   };
