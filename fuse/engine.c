@@ -11,6 +11,8 @@
  */
 #include "engine.h"
 
+#include "../graph/verify.h"
+
 
 /* --- one rewrite --- */
 
@@ -53,6 +55,7 @@ void bb_engine_apply(bb_engine *engine, const bb_rule *rule, bb_match *match) {
   engine->steps++;
   if (engine->options->hits) engine->options->hits[rule->number]++;
   bb_engine_settle_around(engine, scope);
+  bb_verify_or_fail(engine->program, *engine->root, rule->name, false);
   bb_trace_event event = {.rule = rule->number,
                           .rule_name = rule->name,
                           .variant = match->variant,

@@ -8,6 +8,8 @@
  */
 #include "engine.h"
 
+#include "../rules/nest.h"
+
 static bool alive(const bb_scope *scope, uint32_t node) {
   return node != BB_NONE && scope->graph->node[node]->kind != BB_NODE_REMOVED;
 }
@@ -32,11 +34,16 @@ void bb_engine_wake_extension(bb_scope *scope) {
 /* Wakes a node for the rules that answer to any of `wakes`. */
 static void wake(bb_scope *scope, uint32_t node, uint32_t wakes) {
   if (!alive(scope, node)) return;
-  uint32_t kind = (uint32_t)1 << scope->graph->node[node]->kind;
-  for (uint32_t r = 0; r < bb_rule_count; r++)
-    if (bb_rules[r]->anchors & kind && bb_rules[r]->wakes & wakes)
-      bb_heap_push(scope, &scope->pending[r], node);
+  uint32_t kind = (uint32_t)1 << scope->graph->node[node]->kind, op = 0;
+  for (uint32_t r = 0; r < bb_rule_count; r++) {
+    const bb_rule *rule = bb_rules[r];
+    if (!(rule->anchors & kind) || !(rule->wakes & wakes)) continue;
+    if (rule->ops && !op) op = (uint32_t)1 << bb_loops_op(scope->graph, node);
+    if (!rule->ops || rule->ops & op) bb_heap_push(scope, &scope->pending[r], node);
+  }
 }
+
+_Static_assert(BB_OP_COUNT < 32, "sets of ops are bit sets");
 
 /* The only node that uses a value, however often; else BB_NONE. */
 static uint32_t sole_user(const bb_graph *graph, bb_value value) {

@@ -32,13 +32,10 @@ static reader *reader_of(bb_op op) {
   }
 }
 
-static const bb_op scales[] = {BB_OP_ROW_SCALE, BB_OP_ROW_SHIFT, BB_OP_COL_SCALE,
-                               BB_OP_COL_SHIFT};
-
 static bool read_scale(bb_match *match, bb_loops *scale) {
-  for (uint32_t i = 0; i < sizeof scales / sizeof *scales; i++)
-    if (bb_loops_read(match->scope->graph, match->anchor, scales[i], scale, &match->why)) return true;
-  return bb_miss(match, "not a mapped scale or shift");
+  bb_op op = bb_loops_op(match->scope->graph, match->anchor);
+  if (!reader_of(op)) return bb_miss(match, "not a mapped scale or shift");
+  return bb_loops_read(match->scope->graph, match->anchor, op, scale, &match->why);
 }
 
 /* The use that is split off: the last in topological order, of at least two. */
@@ -85,6 +82,7 @@ const bb_rule bb_rule_duplicate_mapped_scale = {
     .exactness = BB_EXACT,
     .lowers = "uses of scaled values beyond the first",
     .anchors = 1 << BB_NODE_MAP | 1 << BB_NODE_FUNC,
+    .ops = 1 << BB_OP_ROW_SCALE | 1 << BB_OP_ROW_SHIFT | 1 << BB_OP_COL_SCALE | 1 << BB_OP_COL_SHIFT,
     .wakes = BB_WAKE_SOURCE | BB_WAKE_INSIDE | BB_WAKE_OPERANDS,
     .match = match,
     .apply = apply,

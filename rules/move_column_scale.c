@@ -182,6 +182,7 @@ const bb_rule bb_rule_move_column_scale = {
     .exactness = BB_REASSOCIATING,
     .lowers = "column scales and shifts of left operands",
     .anchors = 1 << BB_NODE_MAP | 1 << BB_NODE_FUNC,
+    .ops = 1 << BB_OP_DOT,
     .wakes = BB_WAKE_USER | BB_WAKE_SOURCE | BB_WAKE_SOLE_USER | BB_WAKE_INSIDE,
     .match = match,
     .apply = apply,

@@ -75,8 +75,20 @@ static bool read_operand(bb_graph *const *graph, const uint32_t *at, uint32_t de
   return true;
 }
 
+bb_op bb_loops_op(const bb_graph *graph, uint32_t node) {
+  const bb_node *at = bb_node_get(graph, node);
+  while (at->kind == BB_NODE_MAP && at->nout == 1) {
+    graph = at->inner;
+    node = only_node(graph);
+    if (node == BB_NONE) return BB_OP_COUNT;
+    at = bb_node_get(graph, node);
+  }
+  return at->kind == BB_NODE_FUNC ? at->op : BB_OP_COUNT;
+}
+
 bool bb_loops_read(const bb_graph *level, uint32_t node, bb_op op, bb_loops *nest,
-                  const char **why) {
+                   const char **why) {
+  if (bb_loops_op(level, node) != op) return fail(why, "not maps around that one op alone");
   bb_graph *graph[BB_LOOPS_DEPTH + 1] = {(bb_graph *)level};
   uint32_t at[BB_LOOPS_DEPTH + 1] = {node}, tail = node;
   *nest = (bb_loops){.node = node, .op = op};
@@ -84,17 +96,13 @@ bool bb_loops_read(const bb_graph *level, uint32_t node, bb_op op, bb_loops *nes
     uint32_t i = nest->depth;
     const bb_node *here = bb_node_get(graph[i], at[i]);
     if (here->kind == BB_NODE_FUNC) break;
-    if (here->kind != BB_NODE_MAP || here->nout != 1)
-      return fail(why, "not a map with one result around one op");
     if (i == BB_LOOPS_DEPTH) return fail(why, "the maps nest too deep");
     if (!read_result(graph[i], at[i], nest, i ? &(uint32_t){0} : &tail, why)) return false;
     nest->dim[i] = here->dim;
     graph[i + 1] = here->inner;
     at[i + 1] = only_node(here->inner);
-    if (at[i + 1] == BB_NONE) return fail(why, "a map of the nest computes more than one thing");
   }
   const bb_node *func = bb_node_get(graph[nest->depth], at[nest->depth]);
-  if (func->op != op) return fail(why, "the op inside is another one");
   nest->result = (bb_value){tail, 0};
   nest->operands = func->nin;
   for (uint32_t i = 0; i < func->nin; i++)
@@ -197,16 +205,30 @@ static bool iterates_as_it_collects(const bb_loops *scale) {
   return true;
 }
 
+/* What an operand is not, in words. */
+static const char *not_this_op(bb_op op) {
+  switch (op) {
+  case BB_OP_ROW_SCALE: return "the operand of the product is not a mapped row scale";
+  case BB_OP_ROW_SHIFT: return "the operand of the product is not a mapped row shift";
+  default: return "the operand of the product is not a mapped column scale or shift";
+  }
+}
+
 bool bb_scaled_product_read(bb_match *match, uint32_t side, bb_op op, bool alone,
                             bb_scaled_product *found) {
   bb_graph *graph = match->scope->graph;
-  found->side = side;
+  if (bb_loops_op(graph, match->anchor) != BB_OP_DOT) return bb_miss(match, "not a product");
   if (!bb_loops_read(graph, match->anchor, BB_OP_DOT, &found->product, &match->why)) return false;
   const bb_loops *product = &found->product;
+  found->side = side;
   if (product->depth == 0) return bb_miss(match, "the product is one block's, without a loop");
   bb_value scaled = product->operand[side].value;
   if (match->partner != BB_NONE && scaled.node != match->partner)
     return bb_miss(match, "the other node does not make that operand of the product");
+  if (bb_loops_op(graph, scaled.node) != op) {
+    match->why = not_this_op(op);
+    return false;
+  }
   if (!bb_loops_read(graph, scaled.node, op, &found->scale, &match->why)) return false;
   const bb_loops *scale = &found->scale;
   if (scale->outputs != scale->depth) return bb_miss(match, "the operand is summed");

@@ -36,6 +36,8 @@ typedef struct bb_loops {
   bb_operand operand[2];
 } bb_loops;
 
+/* The op that the nest whose outermost node is `node` stands around; BB_OP_COUNT: no such nest. */
+bb_op bb_loops_op(const bb_graph *graph, uint32_t node);
 /* Reads the nest whose outermost node is `node`, with op `op`; else says what is amiss. */
 bool bb_loops_read(const bb_graph *graph, uint32_t node, bb_op op, bb_loops *nest,
                   const char **why);

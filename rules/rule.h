@@ -43,6 +43,7 @@ typedef struct bb_rule {
   bb_exactness exactness;
   const char *lowers;      /* the measure that every application lowers: why it ends */
   uint32_t anchors;        /* bit set of bb_kind */
+  uint32_t ops;            /* not 0: the anchor is a loop nest (nest.h) around one of these ops */
   uint32_t wakes;
   bool (*match)(bb_match *match);
   void (*apply)(bb_match *match); /* the scope's level is owned, and so are those around it */
