@@ -59,13 +59,22 @@ static uint32_t producers(const bb_match *match, bb_arena *scratch, producer **f
   return count;
 }
 
+/* Why a node that was asked for cannot be the first map at all. */
+static const char *not_a_producer(const bb_match *match) {
+  if (match->partner == BB_NONE) return "no operand comes from a map over the same dim";
+  const bb_node *other = bb_node_get(match->scope->graph, match->partner);
+  if (other->kind != BB_NODE_MAP) return "the other node is not a map";
+  if (other->dim != bb_node_get(match->scope->graph, match->anchor)->dim)
+    return "the maps run over different dims";
+  return "no value passes from the other map to this one";
+}
+
 static bool match(bb_match *match) {
   const bb_node *node = bb_node_get(match->scope->graph, match->anchor);
   if (node->kind != BB_NODE_MAP) return bb_miss(match, "not a map");
   if (match->dim != BB_NO_DIM && match->dim != node->dim)
     return bb_miss(match, "the map runs over another dim");
-  match->why = match->partner == BB_NONE ? "no operand comes from a map over the same dim"
-                                         : "the other node is no map over the same dim that feeds it";
+  match->why = not_a_producer(match);
   if (!match->scope->place[match->anchor].peers) return false;
   bb_arena *scratch = bb_scratch(match->scope->graph->program->ctx);
   producer *from;

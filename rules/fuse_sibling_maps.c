@@ -29,20 +29,41 @@ static bool fusible(bb_match *match, uint32_t other) {
   return true;
 }
 
+static bool shares(const bb_node *a, const bb_node *b) {
+  for (uint32_t i = 0; i < a->nin; i++)
+    for (uint32_t k = 0; k < b->nin; k++)
+      if (bb_value_equal(a->in[i].src, b->in[k].src) && a->in[i].level == b->in[k].level) return true;
+  return false;
+}
+
+/* Why a node that was asked for is not the sibling just before the anchor. */
+static const char *not_the_sibling(const bb_match *match) {
+  if (match->partner == BB_NONE)
+    return "no value is used by a map over the same dim before it in the same way";
+  const bb_node *node = bb_node_get(match->scope->graph, match->anchor);
+  const bb_node *other = bb_node_get(match->scope->graph, match->partner);
+  if (other->kind != BB_NODE_MAP) return "the other node is not a map";
+  if (other->dim != node->dim) return "the maps run over different dims";
+  if (!shares(node, other)) return "the maps share no value that they use in the same way";
+  if (bb_scope_before(match->scope, match->anchor, match->partner))
+    return "the other map comes after this one";
+  if (bb_scope_reaches(match->scope, match->partner, match->anchor, false))
+    return "one map is reachable from the other";
+  return "another map stands between the two among the users of the value, and comes first";
+}
+
 static bool match(bb_match *match) {
   const bb_node *node = bb_node_get(match->scope->graph, match->anchor);
   if (node->kind != BB_NODE_MAP) return bb_miss(match, "not a map");
   if (match->dim != BB_NO_DIM && match->dim != node->dim)
     return bb_miss(match, "the map runs over another dim");
-  match->why = match->partner == BB_NONE
-                   ? "no value is used by a map over the same dim before it in the same way"
-                   : "the other is not the map just before it that uses a value in the same way";
   for (uint32_t i = 0; i < node->nin; i++) {
     uint32_t other =
         bb_scope_sibling_before(match->scope, match->anchor, node->in[i].src, node->in[i].level);
     if (other == BB_NONE || (match->partner != BB_NONE && other != match->partner)) continue;
     if (fusible(match, other)) return bb_hit(match, 0, 2, (uint32_t[]){other, match->anchor});
   }
+  if (!match->why || match->partner != BB_NONE) match->why = not_the_sibling(match);
   return false;
 }
 
