@@ -136,7 +136,7 @@ static void print_constant(printer *p, const bb_expr *expr, bb_dtype bare, bb_ex
   bool wrap = !typed && signbit(expr->number) && !isnan(expr->number) && least > BB_STRENGTH_SUM;
   if (typed) bb_put(p->out, "%s", bb_dtype_name(expr->dtype));
   if (typed || wrap) bb_put(p->out, "(");
-  bb_put_number(p->out, expr->number, is_float && exact);
+  bb_put_number(p->out, expr->number, is_float && exact ? BB_F32 : BB_F64);
   if (!exact && p->style == BB_EXPR_TEXT) bb_put(p->out, "d");
   if (typed || wrap) bb_put(p->out, ")");
 }

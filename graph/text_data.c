@@ -44,7 +44,7 @@ void bb_data_print(bb_buffer *out, bb_dtype dtype, const void *element) {
   if (isnan(value)) value = NAN;
   bb_interp_store(dtype, &value, 1, back);
   if (memcmp(back, element, bb_dtype_bytes(dtype)) == 0)
-    bb_put_number(out, value, dtype != BB_F64);
+    bb_put_number(out, value, dtype);
   else
     bb_put(out, "0x%llx", (unsigned long long)bits_of(dtype, element));
 }

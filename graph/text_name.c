@@ -15,14 +15,15 @@ bool bb_is_name_char(char c) {
 /* The words of the text form.  A tensor of such a name is quoted, so that a word never is one. */
 static bool is_word(const char *name) {
   static const char *const words[] = {
-      "blockbuster", "program",  "stage",   "symbol",    "dim",       "input",     "constant",
-      "local",       "output",   "root",    "graph",     "candidate", "snapshot",  "step",
-      "run",         "misc",     "map",     "collect",   "fold",      "invariant", "reduce",
-      "argreduce",   "scan",     "view",    "join",      "file",      "none",      "axis",
-      "coord",       "extent",   "let",     "in",        "nan",       "inf",       "as",
-      "at",          "once",     "chosen",  "array",     "block",     "partition", "fused",
-      "elementwise", "contract", "reshape", "transpose", "broadcast", "slice",     "concat",
-      "level",       "row",      "col",     "yield",     "exclusive", "reverse",   "absent",
+      "_",        "blockbuster", "program",  "stage",   "symbol",    "dim",       "input",
+      "constant", "local",       "output",   "root",    "graph",     "candidate", "snapshot",
+      "step",     "run",         "misc",     "map",     "collect",   "fold",      "invariant",
+      "reduce",   "argreduce",   "scan",     "view",    "join",      "file",      "none",
+      "axis",     "coord",       "extent",   "let",     "in",        "nan",       "inf",
+      "as",       "at",          "once",     "chosen",  "array",     "block",     "partition",
+      "fused",    "elementwise", "contract", "reshape", "transpose", "broadcast", "slice",
+      "concat",   "level",       "row",      "col",     "yield",     "exclusive", "reverse",
+      "absent",
 #define BB_EXPR(id, name, arity, cost, text) name,
 #include "expr.def"
 #undef BB_EXPR
@@ -35,15 +36,26 @@ static bool is_word(const char *name) {
   return false;
 }
 
-bool bb_name_is_plain(const char *name) {
+static bool has_plain_letters(const char *name) {
   if (!bb_is_name_start(name[0])) return false;
   for (const char *at = name; *at; at++)
     if (!bb_is_name_char(*at)) return false;
-  return !is_word(name);
+  return true;
+}
+
+bool bb_name_is_plain(const char *name) {
+  return has_plain_letters(name) && !is_word(name);
 }
 
 void bb_put_name(bb_buffer *out, const char *name) {
   if (bb_name_is_plain(name))
+    bb_put(out, "%s", name);
+  else
+    bb_put_quoted(out, name);
+}
+
+void bb_put_label(bb_buffer *out, const char *name) {
+  if (has_plain_letters(name))
     bb_put(out, "%s", name);
   else
     bb_put_quoted(out, name);

@@ -10,6 +10,8 @@ bool bb_name_is_plain(const char *name);
 /* Plain, or in double quotes with \" \\ \n \t \xHH for quotes, backslashes, control bytes and bytes
  * that are not UTF-8. */
 void bb_put_name(bb_buffer *out, const char *name);
+/* The same where a word of the text form cannot stand and so needs no quotes. */
+void bb_put_label(bb_buffer *out, const char *name);
 void bb_put_quoted(bb_buffer *out, const char *name);
 
 /* Reads a quoted text at *text (its opening quote) into arena.  NULL or a static phrase. */

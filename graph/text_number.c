@@ -1,5 +1,6 @@
 /* text_number.c - numbers to text and back. */
 #include "text_number.h"
+#include "interp/interp.h"
 
 #include <float.h>
 #include <locale.h>
@@ -39,7 +40,7 @@ static void shorten_exponent(char *text) {
   memmove(to, digit, strlen(digit) + 1);
 }
 
-void bb_put_number(bb_buffer *out, double value, bool single) {
+void bb_put_number(bb_buffer *out, double value, bb_dtype dtype) {
   if (isnan(value) || isinf(value)) {
     bb_put(out, "%s", isnan(value) ? "nan" : value > 0 ? "inf" : "-inf");
     return;
@@ -49,14 +50,12 @@ void bb_put_number(bb_buffer *out, double value, bool single) {
     return;
   }
   /* A decimal of 6 (15) digits survives a normal float (double), so %g itself finds fewer. */
-  int digits = single ? 6 : 15;
-  if (fabs(value) < (single ? FLT_MIN : DBL_MIN)) digits = 1;
+  int digits = dtype == BB_F64 ? 15 : dtype == BB_F32 ? 6 : 1;
+  if (fabs(value) < (dtype == BB_F64 ? DBL_MIN : FLT_MIN)) digits = 1;
   char text[64];
   for (;; digits++) {
     snprintf(text, sizeof text, "%.*g", digits, value);
-    double back = strtod(text, NULL);
-    if (single ? (float)back == (float)value : back == value) break;
-    if (digits >= 17) break;
+    if (bb_round_to(dtype, strtod(text, NULL)) == value || digits >= 17) break;
   }
   replace(text, decimal_point(), ".");
   shorten_exponent(text);

@@ -3,11 +3,11 @@
 #ifndef BB_GRAPH_TEXT_NUMBER_H
 #define BB_GRAPH_TEXT_NUMBER_H
 
-#include "context.h"
+#include "type.h"
 
-/* Prints value; `single`: as few digits as a float needs (value must be one).  Not a number prints
- * as nan, infinities as inf and -inf. */
-void bb_put_number(bb_buffer *out, double value, bool single);
+/* Prints value with as few digits as tell it from its neighbours in a float type (which must hold
+ * it).  Not a number prints as nan, infinities as inf and -inf. */
+void bb_put_number(bb_buffer *out, double value, bb_dtype dtype);
 
 /* Reads digits[.digits][e[+-]digits] at *text and moves past it.  Returns NULL, or a static phrase
  * with *text unmoved.  `integer`: neither point nor exponent was there. */

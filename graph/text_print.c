@@ -160,12 +160,12 @@ void bb_write_access(bb_writer *w, const bb_access *access, const char *const *o
 /* A float always has a point, an exponent or no digits, so that an attribute tells its kind. */
 static void write_float(bb_writer *w, double value) {
   size_t start = w->out->length;
-  bb_put_number(w->out, value, false);
+  bb_put_number(w->out, value, BB_F64);
   if (!strpbrk(w->out->data + start, ".eni")) bb_put(w->out, ".0");
 }
 
 static void write_attribute(bb_writer *w, const bb_attribute *attribute) {
-  bb_put_name(w->out, attribute->name);
+  bb_put_label(w->out, attribute->name);
   bb_put(w->out, "=");
   switch (attribute->kind) {
   case BB_ATTR_INT: bb_put(w->out, "%lld", (long long)attribute->i); return;

@@ -300,12 +300,12 @@ static void write_snapshot(bb_writer *w, const bb_snapshot *snapshot) {
   bb_put(w->out, "  snapshot %u ", snapshot->step);
   if (snapshot->operations >= 0) {
     bb_put(w->out, "operations ");
-    bb_put_number(w->out, snapshot->operations, false);
+    bb_put_number(w->out, snapshot->operations, BB_F64);
     bb_put(w->out, " ");
   }
   if (snapshot->buffered >= 0) {
     bb_put(w->out, "buffered ");
-    bb_put_number(w->out, snapshot->buffered, false);
+    bb_put_number(w->out, snapshot->buffered, BB_F64);
     bb_put(w->out, " ");
   }
   bb_write_graph(w, snapshot->graph, 1);

@@ -407,7 +407,7 @@ static void test_numbers(void **state) {
     if (!isfinite(value)) continue;
     bb_buffer out = {.arena = f.scratch};
     bool integer;
-    bb_put_number(&out, value, i % 2);
+    bb_put_number(&out, value, i % 2 ? BB_F32 : BB_F64);
     const char *text = out.data;
     assert_null(bb_scan_number(&text, out.data + out.length, &back, &integer));
     assert_ptr_equal(text, out.data + out.length);
