@@ -212,6 +212,12 @@ static void queue_all(bb_canon *c) {
   while (count) bb_canon_queue(c, order[--count]); /* the first on top */
 }
 
+/* One use less may be what a rule waited for. */
+static void released(void *user, uint32_t value) {
+  bb_canon_queue(user, bb_ix_producer(((bb_canon *)user)->ix, value));
+  bb_canon_queue_users(user, value);
+}
+
 void bb_array_canonicalise(bb_array *array) {
   bb_canon c = {.ix = array->index, .program = array->program};
   c.scratch = bb_scratch(array->program->ctx);
@@ -219,10 +225,13 @@ void bb_array_canonicalise(bb_array *array) {
   uint32_t *order, count = bb_ix_order(c.ix, c.scratch, &order);
   for (uint32_t i = 0; i < count; i++)
     if (c.ix->node[order[i]].op != BB_IX_SOURCE) note_once(&c, order[i]);
+  c.ix->released = released;
+  c.ix->released_user = &c;
   bb_canon_share(&c);
   do {
     queue_all(&c);
     run(&c);
   } while (bb_canon_share(&c));
+  c.ix->released = NULL;
   bb_scratch_end(c.scratch);
 }

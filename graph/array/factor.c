@@ -197,8 +197,29 @@ static bool refine(factoring *f, bb_ix_list *a, bb_ix_list *b) {
   return a->count == b->count;
 }
 
+/* A misc node's result that is only reshaped is stored in its new shape from the start: storage
+ * order is all that its kernel knows. */
+static void adopt_reshapes(factoring *f) {
+  bb_array *array = f->array;
+  uint32_t *uses = BB_NEW(f->scratch, uint32_t, array->values);
+  f->classes.stored_as = BB_NEW(f->scratch, uint32_t, array->values);
+  for (uint32_t v = 0; v < array->values; v++) f->classes.stored_as[v] = BB_NONE;
+  for (uint32_t o = 0; o < array->outputs; o++) uses[array->output[o]]++;
+  for (uint32_t i = 0; i < array->nodes; i++)
+    for (uint32_t k = 0; !array->node[i].removed && k < array->node[i].nin; k++)
+      if (array->node[i].in[k] != BB_NONE) uses[array->node[i].in[k]]++;
+  for (uint32_t i = 0; i < array->nodes; i++) {
+    const bb_array_node *node = &array->node[i];
+    if (node->removed || node->op != BB_A_RESHAPE || uses[node->in[0]] != 1) continue;
+    uint32_t maker = array->value[node->in[0]].producer;
+    if (maker != BB_NONE && array->node[maker].op == BB_A_MISC)
+      f->classes.stored_as[node->in[0]] = node->out[0];
+  }
+}
+
 static void refine_reshape(factoring *f, uint32_t index) {
   const bb_array_node *node = &f->array->node[index];
+  if (f->classes.stored_as[node->in[0]] != BB_NONE) return;
   bb_ix_list a = leaves_of_value(f, node->in[0]), b = leaves_of_value(f, node->out[0]);
   f->classes.copied[index] = !refine(f, &a, &b);
 }
@@ -326,6 +347,7 @@ static void new_classes(factoring *f) {
 bb_ix_classes bb_ix_classify(bb_ix *ix, bb_arena *scratch) {
   factoring f = {.ix = ix, .array = ix->array, .scratch = scratch};
   new_classes(&f);
+  adopt_reshapes(&f);
   for (uint32_t i = 0; i < f.array->nodes; i++)
     if (!f.array->node[i].removed) tie_node(&f, &f.array->node[i]);
   for (uint32_t i = 0; i < f.array->nodes; i++)

@@ -286,21 +286,15 @@ static void collect_terms(contraction *c) {
     if (axis_with_label(la, ints[0], lb[b]) < 0) add_terms(c, lb[b]);
 }
 
-static int by_axis_a(const term *x, const term *y) {
-  return x->axis_a < y->axis_a ? -1 : x->axis_a > y->axis_a;
-}
-static int by_axis_b(const term *x, const term *y) {
-  return x->axis_b < y->axis_b ? -1 : x->axis_b > y->axis_b;
-}
-
-/* Numbers the terms that stand in `where`, in the order of an operand's axes. */
-static void number_terms(contraction *c, uint32_t where, int (*order)(const term *, const term *),
-                         uint32_t *next) {
-  for (uint32_t n = 0;; n++) {
+/* Numbers the terms that stand in `where`: those of the result in the order of its axes, those
+ * summed over in the order of the operands' labels. */
+static void number_terms(contraction *c, uint32_t where, uint32_t *next) {
+  for (;;) {
     term *least = NULL;
     for (uint32_t i = 0; i < c->count; i++) {
       term *t = &c->term[i];
-      if (t->where == where && t->index == BB_NONE && (!least || order(t, least) < 0)) least = t;
+      if (t->where != where || t->index != BB_NONE) continue;
+      if (!least || (where & IN_OUT && t->leaf_out < least->leaf_out)) least = t;
     }
     if (!least) return;
     least->index = (*next)++;
@@ -368,7 +362,7 @@ static uint32_t add_contract(contraction *c, uint32_t rank, uint32_t indices, co
   return out;
 }
 
-/* Order of the result's axes: batch, rows, columns, as the operands have them; then the sums. */
+/* Order of the indices: batch, rows, columns, each as in the result; then the sums. */
 static void flatten_contract(flattening *f, const bb_array_node *node) {
   contraction c = {.f = f, .node = node};
   flat_of(f, node->in[0]);
@@ -380,11 +374,11 @@ static void flatten_contract(flattening *f, const bb_array_node *node) {
   for (uint32_t i = 0; i < c.count; i++) c.term[i].index = BB_NONE;
   value[0] = sum_lonely(&c, IN_A, c.a->value);
   value[1] = sum_lonely(&c, IN_B, c.b->value);
-  number_terms(&c, IN_A | IN_B | IN_OUT, by_axis_a, &next);
-  number_terms(&c, IN_A | IN_OUT, by_axis_a, &next);
-  number_terms(&c, IN_B | IN_OUT, by_axis_b, &next);
+  number_terms(&c, IN_A | IN_B | IN_OUT, &next);
+  number_terms(&c, IN_A | IN_OUT, &next);
+  number_terms(&c, IN_B | IN_OUT, &next);
   rank = next;
-  number_terms(&c, IN_A | IN_B, by_axis_a, &next);
+  number_terms(&c, IN_A | IN_B, &next);
   uint32_t *dim = BB_NEW(f->scratch, uint32_t, next);
   uint32_t *index[2] = {BB_NEW(f->scratch, uint32_t, f->ix->value[value[0]].rank),
                         BB_NEW(f->scratch, uint32_t, f->ix->value[value[1]].rank)};
@@ -648,15 +642,17 @@ static void flatten_misc(flattening *f, const bb_array_node *node) {
   for (uint32_t i = 0; i < node->nout; i++) {
     out[i].absent = node->out[i] == BB_NONE;
     if (out[i].absent) continue;
-    flat x = flat_of_shape(f, node->out[i]);
+    uint32_t as = f->classes->stored_as[node->out[i]];
+    flat x = flat_of_shape(f, as == BB_NONE ? node->out[i] : as);
     uint32_t rank = place_all(&x);
     out[i] = port_of(f, node->out[i], rank, x.leaf);
     x.value = bb_ix_result(ix, at, out[i].dtype, rank, x.leaf);
-    f->flat[node->out[i]] = x;
+    f->flat[as == BB_NONE ? node->out[i] : as] = x;
   }
 }
 
 static void flatten_reshape(flattening *f, const bb_array_node *node, bool copied) {
+  if (f->classes->stored_as[node->in[0]] == node->out[0]) return; /* it is there already */
   flat in = *flat_of(f, node->in[0]), out = flat_of_shape(f, node->out[0]);
   if (copied) {
     uint32_t rank = place_all(&out);
@@ -734,12 +730,12 @@ static uint32_t add_slice(flattening *f, const char *name, flat *x, uint32_t axi
 static void flatten_slice(flattening *f, const bb_array_node *node, bool copied) {
   flat x = *flat_of(f, node->in[0]), out = flat_of_shape(f, node->out[0]), want = out;
   uint32_t axis = (uint32_t)node->ints[0];
-  if (copied) {
+  if (copied && leaves_of_axis(&x, axis) > 1)
     x = unsplit_axis(f, node->name, &x, axis, node->in[0]);
-    bool one = leaves_of_axis(&out, axis) == 0;
+  copied = copied && leaves_of_axis(&out, axis) > 1;
+  if (copied)
     out = with_axis(f, &out, axis,
-                    one ? BB_NONE : bb_ix_class(f->ix, f->array->value[node->out[0]].shape[axis]));
-  }
+                    bb_ix_class(f->ix, f->array->value[node->out[0]].shape[axis]));
   bool empty = leaves_of_axis(&x, axis) == 0; /* an axis of extent 1, or none is left of it */
   bool lacks = !empty && x.at[x.first[axis]] == BB_NONE;
   bool same = !empty && leaves_of_axis(&out, axis) &&
@@ -806,6 +802,7 @@ static void flatten_join(flattening *f, const bb_array_node *node, bool copied) 
         break;
       }
   }
+  copied = copied && leaves_of_axis(&out, axis) > 1;
   if (copied)
     out = with_axis(f, &out, axis, bb_ix_class(ix, f->array->value[node->out[0]].shape[axis]));
   uint32_t joined = out.first[axis];

@@ -140,6 +140,7 @@ void bb_ix_sweep(bb_ix *ix, uint32_t node) {
       uint32_t value = n->in[i].value;
       if (value == BB_NONE) continue;
       bb_ix_unuse(ix, (uint32_t)(n - ix->node), i);
+      if (ix->released) ix->released(ix->released_user, value);
       BB_GROW(scratch, stack, capacity, (size_t)count + 1);
       if (!ix->value[value].uses) stack[count++] = ix->value[value].node;
     }

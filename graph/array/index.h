@@ -89,6 +89,8 @@ typedef struct bb_ix {
   uint32_t values, value_capacity;
   bb_ix_value *value;
   uint32_t *output;    /* nodes, one for each output of the array program */
+  void (*released)(void *user, uint32_t value); /* told of values that a sweep uses no more */
+  void *released_user;
   bb_ix_list *storage; /* by array value: the axes of an input's or constant's tensor */
 } bb_ix;
 
@@ -152,6 +154,7 @@ void bb_ix_leaves(bb_ix *ix, uint32_t class, bb_ix_list *list);
 typedef struct bb_ix_classes {
   uint32_t **axis; /* of each array value: the class of each axis, BB_NONE where the extent is 1 */
   bool *copied;    /* of each node: a reshape, slice or join that is no renaming: data moves */
+  uint32_t *stored_as; /* of each array value: the one whose axes it is stored with, BB_NONE: own */
 } bb_ix_classes;
 bb_ix_classes bb_ix_classify(bb_ix *ix, bb_arena *scratch);
 

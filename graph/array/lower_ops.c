@@ -125,6 +125,30 @@ static uint32_t item_indices(bb_lower *l, const bb_ix_node *node, bool *can) {
   return count;
 }
 
+/* The roles in which the first product that a value ends in reads it, through elementwise nodes.
+ * Only what is made of inputs alone may choose its item's axes. */
+static bool wanted_roles(bb_lower *l, uint32_t value, bb_role *role, uint32_t depth) {
+  const bb_ix_value *v = &l->ix->value[value];
+  if (v->first_node == BB_NONE || depth == 8) return false;
+  const bb_ix_node *user = &l->ix->node[v->first_node];
+  const uint32_t *index = user->in[v->first_slot].index;
+  if (user->op == BB_IX_ELEMENTWISE) {
+    bb_role *outer = BB_NEW(l->scratch, bb_role, user->indices);
+    if (!wanted_roles(l, user->out[0], outer, depth + 1)) return false;
+    for (uint32_t a = 0; a < v->rank; a++) role[a] = outer[index[a]];
+    return true;
+  }
+  if (user->op != BB_IX_CONTRACT) return false;
+  uint32_t own = BB_NONE, rank = rank_of(l, user->out[0]);
+  for (uint32_t a = 0; a < v->rank; a++) {
+    role[a] = index[a] == user->indices - 1 ? BB_ROLE_COL : BB_ROLE_LOOP;
+    bool shared = operand_has(l, user, 1 - v->first_slot, index[a]);
+    if (index[a] < rank && !shared && (own == BB_NONE || index[a] > index[own])) own = a;
+  }
+  if (own != BB_NONE) role[own] = BB_ROLE_ROW;
+  return true;
+}
+
 /* A vector of inputs alone: which axis would its first user want? */
 static bb_role role_of_vector(bb_lower *l, const bb_ix_node *node, uint32_t index) {
   const bb_ix_value *v = &l->ix->value[node->out[0]];
@@ -141,7 +165,10 @@ static bb_role *elementwise_roles(bb_lower *l, const bb_ix_node *node) {
   bb_role *role = BB_NEW(l->scratch, bb_role, node->indices);
   bool *can = BB_NEW(l->scratch, bool, node->indices);
   uint32_t possible = item_indices(l, node, can), row = BB_NONE, col = BB_NONE;
-  adopt_roles(l, node, role);
+  if (!adopt_roles(l, node, role) && wanted_roles(l, node->out[0], role, 0)) {
+    for (uint32_t k = 0; k < node->indices; k++)
+      if (!can[k]) role[k] = BB_ROLE_LOOP;
+  }
   for (uint32_t k = 0; k < node->indices; k++) {
     if (role[k] == BB_ROLE_ROW) row = k;
     if (role[k] == BB_ROLE_COL) col = k;
