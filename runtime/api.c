@@ -114,13 +114,8 @@ bb_status bb_program_advance(bb_program *program, bb_stage stage,
 }
 
 bool bb_rule_get(uint32_t index, uint32_t *number, const char **name) {
-  static const bb_rule *const last[] = {&bb_rule_extend_map, &bb_rule_peel_first_iteration};
-  const bb_rule *rule = NULL;
-  if (index < bb_rule_count)
-    rule = bb_rules[index];
-  else if (index - bb_rule_count < 2)
-    rule = last[index - bb_rule_count];
-  if (!rule) return false;
+  if (index > bb_rule_count) return false;
+  const bb_rule *rule = index < bb_rule_count ? bb_rules[index] : &bb_rule_extend_map;
   *number = rule->number;
   *name = rule->name;
   return true;
