@@ -18,7 +18,8 @@
 /* A value as the listing calls it: a temporary, or a place in memory whose indices may be open. */
 typedef struct place {
   bool temporary;
-  const char *name;    /* NULL: not made yet */
+  const char *name;    /* NULL: not made yet, or a buffer */
+  uint32_t *buffer;    /* number of the buffer; 0 until it is first mentioned */
   uint32_t slots;
   const char **slot;   /* index of each list, outermost first; NULL: open */
   uint64_t loops;      /* the loops around that it depends on, by depth */
@@ -56,8 +57,17 @@ static void indent(listing *l) {
   for (uint32_t i = 0; i < l->depth; i++) bb_put(l->out, "  ");
 }
 
+/* The name of a place in memory, without its indices. */
+static void put_memory(listing *l, const place *at) {
+  if (at->buffer && !*at->buffer) *at->buffer = ++l->buffers;
+  if (at->buffer)
+    bb_put(l->out, "I%u", *at->buffer);
+  else
+    bb_put(l->out, "%s", at->name);
+}
+
 static void put_place(listing *l, const place *at) {
-  bb_put(l->out, "%s", at->name);
+  put_memory(l, at);
   for (uint32_t i = 0; i < at->slots; i++)
     bb_put(l->out, "%s%s", i ? "," : "[", at->slot[i] ? at->slot[i] : ":");
   if (at->slots) bb_put(l->out, "]");
@@ -74,10 +84,6 @@ static void store(listing *l, const char *name, const sink *to) {
     put_place(l, &to->to[i]);
     bb_put(l->out, ")\n");
   }
-}
-
-static const char *fold_symbol(const bb_monoid *monoid) {
-  return monoid->symbol;
 }
 
 /* --- loops --- */
@@ -122,7 +128,7 @@ static place fixed(listing *l, const place *at, uint32_t level, const char *inde
 }
 
 static place new_buffer(listing *l, const bb_type *type, uint64_t loops) {
-  place at = {.name = bb_arena_printf(l->arena, "I%u", ++l->buffers), .loops = loops};
+  place at = {.buffer = BB_NEW(l->arena, uint32_t, 1), .loops = loops};
   at.slot = BB_NEW(l->arena, const char *, (size_t)l->depth + type->rank);
   for (uint32_t i = 0; i < l->depth; i++)
     if (i == 0 || (loops >> (i & 63) & 1)) at.slot[at.slots++] = l->loop[i];
@@ -247,7 +253,7 @@ static void put_fold(body *b, uint32_t output, const char *const *term) {
   indent(l);
   for (uint32_t c = 0; c < monoid->components; c++)
     bb_put(l->out, "%s%s", c ? "," : "", b->sink[output + c].total);
-  bb_put(l->out, " %s ", fold_symbol(monoid));
+  bb_put(l->out, " %s ", monoid->symbol);
   for (uint32_t c = 0; c < monoid->components; c++)
     bb_put(l->out, "%s%s", c ? "," : "", term[c]);
   bb_put(l->out, "\n");
@@ -369,7 +375,7 @@ static void print_terms(body *b, uint32_t index, const place *from, uint32_t lev
   }
   indent(l);
   for (uint32_t i = 0; i < node->nin; i++) bb_put(l->out, "%s%s", i ? "," : "", total[i]);
-  bb_put(l->out, " %s ", fold_symbol(node->monoid));
+  bb_put(l->out, " %s ", node->monoid->symbol);
   for (uint32_t i = 0; i < node->nin; i++) bb_put(l->out, "%s%s", i ? "," : "", term[i]);
   bb_put(l->out, "\n");
   if (scan && !before)
@@ -495,11 +501,15 @@ static void print_whole(body *b, uint32_t index) {
   const bb_node *node = bb_node_get(b->graph, index);
   for (uint32_t i = 0; i < node->nout; i++) memory_or_buffer(b, (bb_value){index, i}, 0);
   indent(l);
-  for (uint32_t i = 0; i < node->nout; i++)
-    bb_put(l->out, "%s%s", i ? "," : "", b->value[index][i].name);
+  for (uint32_t i = 0; i < node->nout; i++) {
+    if (i) bb_put(l->out, ",");
+    put_memory(l, &b->value[index][i]);
+  }
   bb_put(l->out, " = %s(", node->kind == BB_NODE_MISC && node->misc ? node->misc->op : "view");
-  for (uint32_t i = 0; i < node->nin; i++)
-    bb_put(l->out, "%s%s", i ? "," : "", place_of(b, node->in[i].src)->name);
+  for (uint32_t i = 0; i < node->nin; i++) {
+    if (i) bb_put(l->out, ",");
+    put_memory(l, place_of(b, node->in[i].src));
+  }
   bb_put(l->out, ")\n");
 }
 
