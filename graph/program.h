@@ -114,6 +114,7 @@ struct bb_program {
   bb_candidate *candidate;
   bb_step *step;
   struct bb_intern *types, *exprs, *extents, *accesses, *names, *symbol_names; /* program.c */
+  struct bb_intern *products; /* fuse/algebra.c: derivations by chain; NULL: none yet */
   struct bb_mapping *mappings; /* files mapped for external data; unmapped on destroy */
 };
 
