@@ -158,7 +158,7 @@ static void read_stage(bb_reader *r) {
     r->program->stage = (bb_stage)i;
     return;
   }
-  bb_read_fail(r, r->token.start, "expected array, block, partition or fused");
+  bb_read_fail_expected(r, "array, block, partition or fused");
 }
 
 static void read_header(bb_reader *r) {

@@ -99,6 +99,8 @@ enum { BB_TEXT_DEPTH = 100 }; /* maps within maps */
 
 _Noreturn void bb_read_fail(bb_reader *r, const char *place, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+/* "expected WHAT but found ..." at the token. */
+_Noreturn void bb_read_fail_expected(bb_reader *r, const char *what);
 void bb_read_next(bb_reader *r);
 void bb_read_from(bb_reader *r, const char *place); /* continues there */
 bool bb_read_is(const bb_reader *r, const char *word_or_symbol);

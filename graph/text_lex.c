@@ -123,15 +123,15 @@ bool bb_read_accept(bb_reader *r, const char *word) {
   return true;
 }
 
-static _Noreturn void fail_expected(bb_reader *r, const char *what) {
+void bb_read_fail_expected(bb_reader *r, const char *what) {
   const bb_token *t = &r->token;
-  if (t->kind == BB_TOKEN_END) bb_read_fail(r, t->start, "expected %s, but the text ends", what);
+  if (t->kind == BB_TOKEN_END) bb_read_fail(r, t->start, "expected %s but the text ends", what);
   int length = r->at - t->start > 40 ? 40 : (int)(r->at - t->start);
-  bb_read_fail(r, t->start, "expected %s, not %.*s", what, length, t->start);
+  bb_read_fail(r, t->start, "expected %s but found %.*s", what, length, t->start);
 }
 
 void bb_read_expect(bb_reader *r, const char *word) {
-  if (!bb_read_accept(r, word)) fail_expected(r, word);
+  if (!bb_read_accept(r, word)) bb_read_fail_expected(r, word);
 }
 
 bool bb_read_is_name(const bb_reader *r) {
@@ -139,7 +139,7 @@ bool bb_read_is_name(const bb_reader *r) {
 }
 
 const char *bb_read_name(bb_reader *r, const char *what) {
-  if (!bb_read_is_name(r)) fail_expected(r, what);
+  if (!bb_read_is_name(r)) bb_read_fail_expected(r, what);
   if (strlen(r->token.name) != r->token.length)
     bb_read_fail(r, r->token.start, "a name with a NUL byte");
   const char *name = r->token.name;
@@ -152,11 +152,11 @@ const char *bb_read_name(bb_reader *r, const char *what) {
 int64_t bb_read_integer(bb_reader *r) {
   const char *start = r->token.start;
   bool minus = bb_read_accept(r, "-");
-  if (r->token.kind != BB_TOKEN_NUMBER) fail_expected(r, "an integer");
+  if (r->token.kind != BB_TOKEN_NUMBER) bb_read_fail_expected(r, "an integer");
   int64_t value = 0;
   for (const char *at = r->token.digits; at < r->token.digits_end; at++) {
     int digit = *at - '0';
-    if (digit < 0 || digit > 9) fail_expected(r, "an integer");
+    if (digit < 0 || digit > 9) bb_read_fail_expected(r, "an integer");
     if (__builtin_mul_overflow(value, 10, &value) || __builtin_sub_overflow(value, digit, &value))
       bb_read_fail(r, start, "an integer too large");
   }
@@ -180,10 +180,10 @@ double bb_read_double(bb_reader *r) {
   } else if (bb_read_accept(r, "nan")) {
     value = __builtin_nan("");
   } else {
-    if (r->token.kind != BB_TOKEN_NUMBER) fail_expected(r, "a number");
+    if (r->token.kind != BB_TOKEN_NUMBER) bb_read_fail_expected(r, "a number");
     const char *at = r->token.digits;
     const char *wrong = bb_scan_number(&at, r->token.digits_end, &value, &integer);
-    if (wrong || at != r->token.digits_end) fail_expected(r, "a decimal number");
+    if (wrong || at != r->token.digits_end) bb_read_fail_expected(r, "a decimal number");
     bb_read_next(r);
   }
   return minus ? -value : value;

@@ -48,7 +48,7 @@ const bb_extent *bb_read_extent(bb_reader *r) {
 bb_dtype bb_read_dtype(bb_reader *r) {
   bb_dtype dtype;
   if (r->token.kind != BB_TOKEN_NAME || !bb_dtype_parse(r->token.name, r->token.length, &dtype))
-    bb_read_fail(r, r->token.start, "expected an element type such as f32");
+    bb_read_fail_expected(r, "an element type such as f32");
   bb_read_next(r);
   return dtype;
 }
@@ -228,7 +228,7 @@ void bb_read_tensor_statement(bb_reader *r) {
   static const char *const role[] = {"input", "output", "constant", "local"};
   bb_tensor tensor = {.role = BB_TENSOR_INPUT};
   while (tensor.role <= BB_TENSOR_LOCAL && !bb_read_is(r, role[tensor.role])) tensor.role++;
-  if (tensor.role > BB_TENSOR_LOCAL) bb_read_fail(r, r->token.start, "expected a statement");
+  if (tensor.role > BB_TENSOR_LOCAL) bb_read_fail_expected(r, "a statement");
   bb_read_next(r);
   tensor.name = bb_read_name(r, "the name of a tensor");
   tensor.once = bb_read_accept(r, "once");
@@ -287,15 +287,23 @@ void bb_read_dims(bb_reader *r) {
 const bb_monoid *bb_read_monoid(bb_reader *r) {
   const bb_monoid *monoid = NULL;
   if (r->token.kind == BB_TOKEN_NAME) monoid = bb_monoid_find(r->token.name, r->token.length);
-  if (!monoid) bb_read_fail(r, r->token.start, "expected a monoid such as sum or max");
+  if (!monoid) bb_read_fail_expected(r, "a monoid such as sum or max");
   bb_read_next(r);
   return monoid;
+}
+
+/* "an unknown name" also says which. */
+static _Noreturn void fail_expression(bb_reader *r, const char *at, const char *wrong) {
+  int length = 0;
+  while (at + length < r->end && length < 60 && bb_is_name_char(at[length])) length++;
+  bool name = strncmp(wrong, "an unknown", 10) == 0 && length > 0;
+  bb_read_fail(r, at, "%s%s%.*s", wrong, name ? " " : "", name ? length : 0, at);
 }
 
 const bb_expr *bb_read_expr(bb_reader *r, bb_expr_lookup *lookup, void *user) {
   const char *at = r->token.start, *wrong;
   const bb_expr *expr = bb_expr_parse(r->program, &at, r->end, lookup, user, &wrong);
-  if (!expr) bb_read_fail(r, at, "%s", wrong);
+  if (!expr) fail_expression(r, at, wrong);
   bb_read_from(r, at);
   return expr;
 }

@@ -60,7 +60,7 @@ static void define(bb_array_reader *a, definition d, uint32_t value) {
 static uint32_t read_value(bb_array_reader *a) {
   bb_reader *r = a->r;
   bool known = r->token.kind == BB_TOKEN_VALUE || bb_read_is_name(r);
-  if (!known) bb_read_fail(r, r->token.start, "expected a value");
+  if (!known) bb_read_fail_expected(r, "a value");
   uint32_t value = bb_table_find(a->values, r->token.name, r->token.length);
   if (value == BB_NONE) bb_read_fail(r, r->token.start, "there is no value %s", r->token.name);
   bb_read_next(r);
@@ -435,7 +435,7 @@ static void read_op(op_text *t) {
   t->place = r->token.start;
   t->step = 1;
   while (t->op < BB_ARRAY_OP_COUNT && !bb_read_is(r, name[t->op])) t->op++;
-  if (t->op == BB_ARRAY_OP_COUNT) bb_read_fail(r, t->place, "expected an array operator");
+  if (t->op == BB_ARRAY_OP_COUNT) bb_read_fail_expected(r, "an array operator");
   bb_read_next(r);
   switch (t->op) {
   case BB_A_ELEMENTWISE: read_elementwise(t); return;

@@ -30,7 +30,7 @@ static bb_value read_value(level *l) {
   bb_reader *r = l->r;
   if (bb_read_accept(r, "none")) return NOWHERE;
   if (r->token.kind != BB_TOKEN_VALUE)
-    bb_read_fail(r, r->token.start, "expected a value such as %%1");
+    bb_read_fail_expected(r, "a value such as %1");
   uint32_t found = bb_table_find(l->names, r->token.name, r->token.length);
   if (found == BB_NONE)
     bb_read_fail(r, r->token.start, "there is no value %s at this level", r->token.name);
@@ -45,7 +45,7 @@ static const bb_type *type_of(const level *l, bb_value value) {
 static void read_definition(level *l, definitions *d) {
   bb_reader *r = l->r;
   if (r->token.kind != BB_TOKEN_VALUE)
-    bb_read_fail(r, r->token.start, "expected a value such as %%1");
+    bb_read_fail_expected(r, "a value such as %1");
   BB_GROW(r->scratch, d->label, d->capacity, (size_t)d->count + 1);
   d->label[d->count++] = r->token.name;
   if (bb_table_find(l->names, r->token.name, r->token.length) != BB_NONE)
@@ -259,7 +259,7 @@ static uint32_t read_view_source(void *user, bb_reader *r) {
   view_sources *sources = user;
   if (sources->listed) {
     if (r->token.kind != BB_TOKEN_TENSOR)
-      bb_read_fail(r, r->token.start, "expected an operand such as &0");
+      bb_read_fail_expected(r, "an operand such as &0");
     r->token.kind = BB_TOKEN_NUMBER;
     return bb_read_index(r, sources->list.count, "the operand");
   }
@@ -489,7 +489,7 @@ static uint32_t read_node(level *l, const definitions *d) {
   if (bb_read_is(r, "scan_exclusive")) return read_reduce(l, place, BB_REDUCE_SCAN_EXCLUSIVE);
   if (bb_read_is(r, "misc")) return read_misc(l, d);
   bool known = r->token.kind == BB_TOKEN_NAME && bb_op_find(r->token.name, r->token.length, &op);
-  if (!known) bb_read_fail(r, place, "expected an op, map, reduce, scan, view or misc");
+  if (!known) bb_read_fail_expected(r, "an op, map, reduce, scan, view or misc");
   return read_func(l, place, op);
 }
 

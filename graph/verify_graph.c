@@ -371,7 +371,7 @@ static bool check_not_collected(level *l, const bb_node *node, uint32_t port, co
   if (node->out[port].type != inner)
     return bb_law_broken(l->v, BB_LAW_MAP_RESULT, bb_at_out(node, port), "it has another type");
   if (b->row == here || b->col == here)
-    return bb_law_broken(l->v, BB_LAW_FOLD_AXIS, bb_at_out(node, port), "its %s axis",
+    return bb_law_broken(l->v, BB_LAW_FOLD_AXIS, bb_at_out(node, port), "the loop binds its %s axis",
                          b->row == here ? "row" : "col");
   return node->out[port].mode != BB_OUT_FOLD || check_components(l, node, port);
 }

@@ -1,0 +1,1 @@
+blockbuster convert -q --stage array every_op.bb
