@@ -107,7 +107,9 @@ const bb_proof_step *bb_product_prove(bb_program *program, bb_product *product);
 
 /* Expressions for evaluation, one for each component.
  * lift: of one element; ARGs as in the chain.
- * combine: of two parts, left at ARG own + j, right at ARG renewed + j; parts may be empty. */
+ * combine: of two parts, left at ARG own + j, right at ARG renewed + j; parts may be empty.  It
+ * writes the difference of a part's mean from the new one by the two parts' means: a rolling update
+ * keeps its digits if each block is folded by itself and then combined. */
 const bb_expr **bb_product_lift(bb_program *program, const bb_product *product);
 const bb_expr **bb_product_combine(bb_program *program, const bb_product *product);
 /* True (a bool expression of ARG own + j) for the empty part. */

@@ -33,7 +33,8 @@ typedef struct bb_derivation {
   const bb_normal *normal[BB_PRODUCT_COMPONENTS]; /* of the components' terms */
 } bb_derivation;
 
-/* Small makers that know zero (NULL). */
+/* Small makers; all but the first know zero (NULL). */
+const bb_expr *bb_dx_make(bb_derivation *d, bb_expr_op op, const bb_expr *a, const bb_expr *b);
 const bb_expr *bb_dx_number(bb_derivation *d, double value);
 const bb_expr *bb_dx_add(bb_derivation *d, const bb_expr *a, const bb_expr *b);
 const bb_expr *bb_dx_mul(bb_derivation *d, const bb_expr *a, const bb_expr *b);
@@ -48,6 +49,11 @@ const bb_expr *bb_dx_renewed(bb_derivation *d, const bb_expr *a);
 
 bool bb_derive_refuse(bb_derivation *d, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+/* Refuses for an atom that depends on elements and folds at once, in words. */
+bool bb_derive_refuse_mixed(bb_derivation *d, const bb_atom *atom);
+/* With elements put back for the names that stand for them. */
+const bb_expr *bb_derive_unrenamed(bb_derivation *d, const bb_expr *expr);
+bb_range bb_derive_range(bb_derivation *d, const bb_expr *expr); /* over the reals */
 const char *bb_derive_print(bb_derivation *d, const bb_expr *expr);
 
 /* Adds a component, or finds one with the same fold and term.  repair NULL: itself. */
@@ -55,6 +61,10 @@ bool bb_derive_component(bb_derivation *d, bb_monoid_id fold, const bb_expr *ter
                          const bb_expr *repair, const bb_expr *const *row, uint32_t *component);
 /* The component that counts elements. */
 bool bb_derive_count(bb_derivation *d, uint32_t *component);
+
+bb_monoid_id bb_derive_dual(bb_monoid_id fold); /* of an extremum: max for min ... */
+/* Adds the fold at work; false: refused. */
+bool bb_derive_fold(bb_derivation *d);
 
 /* A group of pieces with one sig: sum of coef_i(r) * weight(r, c) * psi_i(c). */
 typedef struct bb_group {

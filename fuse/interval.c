@@ -7,6 +7,7 @@
 #include "interval.h"
 
 #include <float.h>
+#include <stdlib.h>
 
 /* --- outward rounding --- */
 
@@ -395,19 +396,40 @@ static bb_range leaf(const bb_range_env *env, const bb_expr *expr) {
   }
 }
 
-static uint32_t find(uint32_t count, const bb_expr *const *node, const bb_expr *expr) {
-  for (uint32_t i = 0; i < count; i++)
-    if (node[i] == expr) return i;
-  return 0; /* not reached: children stand before their parents */
+/* Where each node of a post-order stands, by id, so that operands are found in few steps. */
+typedef struct places {
+  uint32_t count;
+  struct place {
+    uint32_t id, at;
+  } * place;
+} places;
+
+static int compare_places(const void *a, const void *b) {
+  uint32_t x = ((const struct place *)a)->id, y = ((const struct place *)b)->id;
+  return (x > y) - (x < y);
+}
+
+static places find_places(bb_arena *scratch, uint32_t count, const bb_expr *const *node) {
+  places p = {count, BB_NEW(scratch, struct place, count)};
+  for (uint32_t i = 0; i < count; i++) p.place[i] = (struct place){node[i]->id, i};
+  qsort(p.place, count, sizeof *p.place, compare_places);
+  return p;
+}
+
+static uint32_t find(const places *p, const bb_expr *expr) {
+  struct place key = {expr->id, 0};
+  const struct place *found = bsearch(&key, p->place, p->count, sizeof key, compare_places);
+  return found->at;
 }
 
 bb_range *bb_range_all(const bb_range_env *env, bb_arena *scratch, uint32_t count,
                        const bb_expr *const *node) {
-  bb_range *range = BB_NEW(scratch, bb_range, count + 1);
+  bb_range *range = BB_NEW(scratch, bb_range, count);
+  places p = find_places(scratch, count, node);
   for (uint32_t i = 0; i < count; i++) {
     bb_range a[3] = {{0}};
     uint32_t arity = bb_expr_op_arity(node[i]->op);
-    for (uint32_t k = 0; k < arity; k++) a[k] = range[find(i, node, node[i]->a[k])];
+    for (uint32_t k = 0; k < arity; k++) a[k] = range[find(&p, node[i]->a[k])];
     range[i] = arity ? bb_range_apply(env, node[i], a[0], a[1], a[2]) : leaf(env, node[i]);
   }
   return range;
@@ -476,12 +498,13 @@ uint32_t bb_range_slope(const bb_range_env *env, bb_program *program, const bb_e
   uint32_t count;
   const bb_expr **node = bb_expr_postorder(scratch, expr, &count);
   bb_range *range = bb_range_all(env, scratch, count, node);
+  places p = find_places(scratch, count, node);
   uint32_t *slope = BB_NEW(scratch, uint32_t, count);
   for (uint32_t i = 0; i < count; i++) {
     uint32_t s[3] = {0}, arity = bb_expr_op_arity(node[i]->op);
     bb_range a[3] = {{0}};
     for (uint32_t k = 0; k < arity; k++) {
-      uint32_t at = find(i, node, node[i]->a[k]);
+      uint32_t at = find(&p, node[i]->a[k]);
       s[k] = slope[at];
       a[k] = range[at];
     }
