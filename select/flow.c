@@ -77,24 +77,33 @@ static bool needed_at_run(const bb_flow *flow, uint32_t n) {
   return false;
 }
 
-static void mark_once(bb_flow *flow) {
+/* What a node that runs at every run takes along: its users, and makers of partial results. */
+static bool take_along(bb_flow *flow) {
   const bb_graph *g = flow->graph;
+  bool any = false;
   for (uint32_t i = 0; i < flow->nodes; i++) {
     uint32_t n = flow->order[i];
-    const bb_node *node = g->node[n];
-    if (node->kind == BB_NODE_INPUT) {
-      flow->once[n] = reads_constants(flow->program, node->access);
-      continue;
-    }
-    bool once = node->kind == BB_NODE_VIEW || !node_is_symbolic(flow->program, node);
-    for (uint32_t p = 0; once && p < node->nin; p++) once = flow->once[node->in[p].src.node];
-    flow->once[n] = once;
+    for (uint32_t p = 0; flow->once[n] && p < g->node[n]->nin; p++)
+      if (!flow->once[g->node[n]->in[p].src.node]) flow->once[n] = false, any = true;
   }
   for (uint32_t i = flow->nodes; i-- > 0;) {
     uint32_t n = flow->order[i];
     if (flow->once[n] && g->node[n]->kind != BB_NODE_INPUT && needed_at_run(flow, n))
-      flow->once[n] = false;
+      flow->once[n] = false, any = true;
   }
+  return any;
+}
+
+static void mark_once(bb_flow *flow) {
+  for (uint32_t i = 0; i < flow->nodes; i++) {
+    uint32_t n = flow->order[i];
+    const bb_node *node = flow->graph->node[n];
+    if (node->kind == BB_NODE_INPUT)
+      flow->once[n] = reads_constants(flow->program, node->access);
+    else
+      flow->once[n] = node->kind == BB_NODE_VIEW || !node_is_symbolic(flow->program, node);
+  }
+  while (take_along(flow)) continue;
 }
 
 uint32_t *bb_sort_by_key(bb_arena *arena, uint32_t count, const uint32_t *item,

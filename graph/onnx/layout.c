@@ -26,11 +26,13 @@ static const bb_expr *const *pick(bb_onnx *m, const bb_onnx_value *v, uint32_t r
   return element;
 }
 
+/* Of a value whose elements are known; of others nothing is picked, and products of their extents
+ * may not fit. */
 static void strides(const bb_onnx_value *v, int64_t *stride) {
   int64_t step = 1;
   for (uint32_t a = v->rank; a-- > 0;) {
-    stride[a] = step;
-    step *= bb_extent_value(v->shape[a]);
+    stride[a] = v->element ? step : 0;
+    if (v->element) step *= bb_extent_value(v->shape[a]);
   }
 }
 
@@ -167,6 +169,7 @@ bb_onnx_value *bb_onnx_slice(const bb_onnx_node *n, bb_onnx_value *v, uint32_t a
   const bb_extent *shape[BB_ONNX_RANK];
   int64_t own[BB_ONNX_RANK];
   uint32_t count = 0;
+  if (length <= 1) step = 1; /* any step says the same, and a huge one does not fit */
   if (start == 0 && step == 1 && bb_onnx_is_number(v->shape[axis], length)) return v;
   for (uint32_t a = 0; a < v->rank; a++) shape[a] = v->shape[a];
   shape[axis] = bb_onnx_number(m, length);

@@ -87,6 +87,11 @@ static void destroy(void *program) {
 
 static void print_and_parse(const trial *t, const char *stage) {
   bb_program *p = t->made.program;
+  if (t->dump) {
+    bb_buffer unchecked = {.arena = p->arena};
+    bb_text_print(&unchecked, p, NULL);
+    printf("--- %s\n%s", stage, unchecked.data);
+  }
   const char *broken = bb_verify_program(p, p->arena);
   if (broken) bb_fail(p->ctx, BB_ERROR_MISMATCH, "%s: %s", stage, broken);
   bb_buffer first = {.arena = p->arena}, second = {.arena = p->arena};
