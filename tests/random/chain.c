@@ -28,6 +28,25 @@ static uint32_t weights(generator *g, uint32_t value) {
   return scaled;
 }
 
+/* What another map computes all the same in each of its iterations: an invariant list. */
+static uint32_t repeated(generator *g, uint32_t value) {
+  bool blocked = random_chance(&g->random, 60) || g->enumerated == 0;
+  bb_level around = {blocked ? any_blocked(g) : g->enumerated_dim[0], BB_AXIS_NONE};
+  const bb_type *type = pooled_type(g, value);
+  double bound = g->pool[value].bound;
+  const bb_expr *expr =
+      expr_unary(g->program, &g->random, argument(g, 0, type->item.dtype), &bound);
+  nest outer, inner;
+  nest_open(&outer, g->root, 1, &around);
+  const bb_level none = {BB_NO_DIM, BB_AXIS_NONE};
+  bb_value whole = nest_bring(&outer, g->pool[value].at, &none);
+  nest_open(&inner, nest_body(&outer), type->rank, type->level);
+  bb_value in = nest_bring(&inner, whole, NULL);
+  bb_value out = bb_func_add(nest_body(&inner), BB_OP_ELEMENTWISE, expr, 1, &in);
+  out = bb_map_invariant(g->root, outer.map[0], nest_collect(&inner, out));
+  return pool_add(g, out, bound, g->pool[value].exact);
+}
+
 /* (x - mean) / deviation, with the mean square */
 static uint32_t standardised(generator *g, uint32_t value, bool shift) {
   value = prepared(g, value, 2);
@@ -82,7 +101,7 @@ static uint32_t scaled_product(generator *g, uint32_t a) {
 }
 
 void generate_operation(generator *g) {
-  switch (random_below(&g->random, 24)) {
+  switch (random_below(&g->random, 25)) {
   case 0:
   case 1: unary(g, value_any(g, false)); break;
   case 2:
@@ -104,6 +123,7 @@ void generate_operation(generator *g) {
   case 18: product(g, standardised(g, value_any(g, true), true)); break;
   case 19: product(g, standardised(g, value_any(g, true), false)); break;
   case 20: gated(g, value_any(g, true)); break;
+  case 21: repeated(g, value_any(g, true)); break;
   default: scaled_product(g, value_any(g, true)); break;
   }
 }

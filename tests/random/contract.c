@@ -48,11 +48,15 @@ uint32_t contract(generator *g, uint32_t a, uint32_t b) {
   over[contracted++] = (bb_level){sa.col, BB_AXIS_COL};
   for (uint32_t d = 0; d < depth; d++) strip_a[d] = strip_b[d] = loop[d];
   const bb_level none = {BB_NO_DIM, BB_AXIS_NONE};
-  loop[depth] = strip_a[depth] = (bb_level){sa.row, BB_AXIS_ROW};
-  strip_b[depth++] = none;
-  loop[depth] = (bb_level){sb.row, BB_AXIS_COL};
-  strip_b[depth] = (bb_level){sb.row, BB_AXIS_ROW};
-  strip_a[depth++] = none;
+  if (sa.row != BB_NO_DIM) {
+    loop[depth] = strip_a[depth] = (bb_level){sa.row, BB_AXIS_ROW};
+    strip_b[depth++] = none;
+  }
+  if (sb.row != BB_NO_DIM) {
+    loop[depth] = (bb_level){sb.row, BB_AXIS_COL};
+    strip_b[depth] = (bb_level){sb.row, BB_AXIS_ROW};
+    strip_a[depth++] = none;
+  }
   nest n;
   nest_open(&n, g->root, depth, loop);
   bb_value left = nest_bring(&n, g->pool[a].at, strip_a);
@@ -70,7 +74,7 @@ static uint32_t as_dtype(generator *g, uint32_t value, bb_dtype dtype) {
 
 uint32_t right_operand(generator *g, uint32_t a) {
   shape s = shape_of(g, a);
-  s.row = any_blocked(g);
+  s.row = random_chance(&g->random, 12) ? BB_NO_DIM : any_blocked(g);
   return value_like(g, &s);
 }
 
