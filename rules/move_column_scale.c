@@ -20,7 +20,8 @@
  * in-ports of the maps around, so that it is computed once, at load.
  *
  * Conditions: the moved value has no other use, and stands alone in its maps; what iterates s
- * iterates the right operand too: else the new operand would be larger than the old one.
+ * iterates the right operand too: else the new operand would be larger than the old one.  Under a shift
+ * the right operand is a block: a vector of sums has no columns to shift.
  *
  * Reassociating.  Lowers: column scales and shifts of left operands.
  * Near misses: s iterated by an output map that does not iterate the right operand; a second use.
@@ -40,6 +41,9 @@ bool bb_move_column_scale_reads(bb_match *match, bool alone, bb_scaled_product *
     if (!(right >> found->at[i] & 1))
       return bb_miss(match, "the columns change where the right operand does not");
   }
+  bb_item item = bb_type_of(match->scope->graph, found->product.operand[1].value)->item;
+  if (scale->op == BB_OP_COL_SHIFT && item.row == BB_NO_DIM)
+    return bb_miss(match, "the right operand is not a block: its product has no columns to shift");
   return true;
 }
 
@@ -171,8 +175,8 @@ static void apply(bb_match *match) {
   bb_scope *scope = match->scope;
   bb_scaled_product found;
   bb_move_column_scale_reads(match, true, &found);
-  bb_value with = found.scale.op == BB_OP_COL_SCALE ? move_scale(scope, &found)
-                                                    : move_shift(scope, &found);
+  bb_value with =
+      found.scale.op == BB_OP_COL_SCALE ? move_scale(scope, &found) : move_shift(scope, &found);
   bb_scaled_product_replace(scope->graph, &found, with);
 }
 

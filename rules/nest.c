@@ -35,8 +35,7 @@ static bool read_result(const bb_graph *graph, uint32_t at, bb_loops *nest, uint
     summed = sum != BB_NONE;
     if (summed) *tail = sum;
   }
-  if (!summed && nest->outputs < i)
-    return fail(why, "a summed map stands around one that is not");
+  if (!summed && nest->outputs < i) return fail(why, "a summed map stands around one that is not");
   nest->axis[i] = out->axis;
   nest->folded[i] = folded;
   nest->outputs += !summed;
@@ -62,8 +61,8 @@ static uint32_t input_port(const bb_graph *inner, uint32_t input) {
 }
 
 /* Follows an operand of the op outwards through the maps of the nest. */
-static bool read_operand(bb_graph *const *graph, const uint32_t *at, uint32_t depth,
-                         uint32_t port, bb_operand *operand) {
+static bool read_operand(bb_graph *const *graph, const uint32_t *at, uint32_t depth, uint32_t port,
+                         bb_operand *operand) {
   bb_value value = bb_src(graph[depth], at[depth], port);
   for (uint32_t i = depth; i-- > 0;) {
     uint32_t in = input_port(graph[i + 1], value.node);
@@ -113,8 +112,16 @@ bool bb_loops_read(const bb_graph *level, uint32_t node, bb_op op, bb_loops *nes
 
 /* --- building --- */
 
+/* A product with a vector gives a vector: what scales its rows or columns then multiplies it. */
+static bb_op op_for(const bb_graph *graph, bb_op op, bb_value first) {
+  bb_item item = bb_type_of(graph, first)->item;
+  bool block = item.row != BB_NO_DIM && item.col != BB_NO_DIM;
+  return block || (op != BB_OP_ROW_SCALE && op != BB_OP_COL_SCALE) ? op : BB_OP_MUL;
+}
+
 static bb_value build(bb_graph *graph, const bb_loops *nest, uint32_t i, const bb_value *in) {
-  if (i == nest->depth) return bb_func_add(graph, nest->op, NULL, nest->operands, in);
+  if (i == nest->depth)
+    return bb_func_add(graph, op_for(graph, nest->op, in[0]), NULL, nest->operands, in);
   uint32_t map = bb_map_add(graph, nest->dim[i]);
   bb_graph *inner = bb_node_get(graph, map)->inner;
   bb_value below[2];
@@ -138,7 +145,7 @@ void bb_loops_remove(bb_graph *graph, const bb_loops *nest) {
 }
 
 bb_value bb_loops_over_outputs(bb_graph *graph, const bb_loops *like, bb_op op, bb_value result,
-                              bb_value other, uint32_t iterated) {
+                               bb_value other, uint32_t iterated) {
   bb_loops nest = *like;
   nest.depth = like->outputs;
   nest.op = op;
@@ -174,7 +181,7 @@ uint32_t bb_loops_iterating(const bb_loops *nest, uint32_t operand) {
 }
 
 void bb_loops_axes(const bb_graph *graph, const bb_loops *nest, uint32_t operand,
-                  bb_axis axis[BB_LOOPS_DEPTH]) {
+                   bb_axis axis[BB_LOOPS_DEPTH]) {
   const bb_type *type = bb_type_of(graph, nest->operand[operand].value);
   for (uint32_t i = 0; i < nest->depth; i++) {
     uint32_t level = nest->operand[operand].level[i];
