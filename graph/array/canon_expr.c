@@ -87,7 +87,7 @@ static const bb_expr *canon_mul(bb_program *p, const bb_expr *a, const bb_expr *
     return canon_mul(p, a->a[0], canon_mul(p, a->a[1], b));
   if (!is_number(b) && a->op == BB_X_MUL && is_number(a->a[1]))
     return canon_mul(p, canon_mul(p, a->a[0], b), a->a[1]);
-  if (!is_number(a) && b->op == BB_X_MUL && is_number(b->a[1]))
+  if (!is_number(a) && !is_number(b) && b->op == BB_X_MUL && is_number(b->a[1]))
     return canon_mul(p, canon_mul(p, a, b->a[0]), b->a[1]);
   /* (x/m) * n of constants is one factor */
   if (is_const(b) && a->op == BB_X_DIV && is_const(a->a[1]) && a->a[1]->number != 0)
