@@ -155,6 +155,7 @@ static void finish_kernel(chooser *c, uint32_t index, bb_arena *scratch) {
   bb_twin *twin;
   known *mine;
   bb_absorb_transposes(c->program, kernel->graph);
+  bb_orient_inputs(c->program, kernel->graph);
   const known *same = find_twin(c, c->kernels, kernel->graph, index, scratch, &twin, &mine);
   const bb_candidate *original = same ? &c->made.candidate[same->index] : NULL;
   begin(c, kernel, original);

@@ -18,94 +18,6 @@ bool bb_is_partial(const bb_program *program, const bb_type *type) {
   return false;
 }
 
-static bool dim_is_symbolic(const bb_program *program, bb_dim dim) {
-  return dim != BB_NO_DIM && bb_extent_value(bb_dim_get(program, dim)->extent) < 0;
-}
-
-static bool type_is_symbolic(const bb_program *program, const bb_type *type) {
-  bool symbolic =
-      dim_is_symbolic(program, type->item.row) || dim_is_symbolic(program, type->item.col);
-  for (uint32_t i = 0; i < type->rank; i++)
-    symbolic |= dim_is_symbolic(program, type->level[i].dim);
-  return symbolic;
-}
-
-static bool expr_is_symbolic(const bb_program *program, const bb_expr *expr) {
-  if (expr->op == BB_X_SYMBOL) return true;
-  if (expr->op == BB_X_EXTENT) return dim_is_symbolic(program, expr->dim);
-  for (int i = 0; i < 3; i++)
-    if (expr->a[i] && expr_is_symbolic(program, expr->a[i])) return true;
-  return false;
-}
-
-/* Does the node need an extent or scalar that is known at a run only? */
-static bool node_is_symbolic(const bb_program *program, const bb_node *node) {
-  for (uint32_t i = 0; i < node->nout; i++)
-    if (type_is_symbolic(program, node->out[i].type)) return true;
-  if (node->kind == BB_NODE_FUNC && node->expr) return expr_is_symbolic(program, node->expr);
-  if (node->kind != BB_NODE_MAP) return false;
-  if (dim_is_symbolic(program, node->dim)) return true;
-  for (uint32_t i = 0; i < node->inner->count; i++)
-    if (node->inner->node[i]->kind != BB_NODE_REMOVED &&
-        node_is_symbolic(program, node->inner->node[i]))
-      return true;
-  return false;
-}
-
-static bool reads_constants(const bb_program *program, const bb_access *access) {
-  for (uint32_t p = 0; p < access->count; p++) {
-    const bb_tensor *tensor = &program->tensor[access->piece[p].source];
-    if (tensor->role != BB_TENSOR_CONSTANT && !tensor->once) return false;
-  }
-  return true;
-}
-
-/* Must the node run with the rest although its operands are constant?  So it is with a program
- * output, and with partial results that somebody else folds at every run. */
-static bool needed_at_run(const bb_flow *flow, uint32_t n) {
-  const bb_graph *g = flow->graph;
-  for (uint32_t p = 0; p < g->node[n]->nout; p++) {
-    bool partial = bb_is_partial(flow->program, g->node[n]->out[p].type);
-    for (bb_use u = g->node[n]->out[p].first; u.node != BB_NONE; u = bb_next_use(g, u)) {
-      const bb_node *user = g->node[u.node];
-      if (partial && !flow->once[u.node]) return true;
-      if (user->kind == BB_NODE_OUTPUT &&
-          flow->program->tensor[user->tensor].role == BB_TENSOR_OUTPUT)
-        return true;
-    }
-  }
-  return false;
-}
-
-/* What a node that runs at every run takes along: its users, and makers of partial results. */
-static bool take_along(bb_flow *flow) {
-  const bb_graph *g = flow->graph;
-  bool any = false;
-  for (uint32_t i = 0; i < flow->nodes; i++) {
-    uint32_t n = flow->order[i];
-    for (uint32_t p = 0; flow->once[n] && p < g->node[n]->nin; p++)
-      if (!flow->once[g->node[n]->in[p].src.node]) flow->once[n] = false, any = true;
-  }
-  for (uint32_t i = flow->nodes; i-- > 0;) {
-    uint32_t n = flow->order[i];
-    if (flow->once[n] && g->node[n]->kind != BB_NODE_INPUT && needed_at_run(flow, n))
-      flow->once[n] = false, any = true;
-  }
-  return any;
-}
-
-static void mark_once(bb_flow *flow) {
-  for (uint32_t i = 0; i < flow->nodes; i++) {
-    uint32_t n = flow->order[i];
-    const bb_node *node = flow->graph->node[n];
-    if (node->kind == BB_NODE_INPUT)
-      flow->once[n] = reads_constants(flow->program, node->access);
-    else
-      flow->once[n] = node->kind == BB_NODE_VIEW || !node_is_symbolic(flow->program, node);
-  }
-  while (take_along(flow)) continue;
-}
-
 uint32_t *bb_sort_by_key(bb_arena *arena, uint32_t count, const uint32_t *item,
                              const uint32_t *key, uint32_t keys, uint32_t **start) {
   uint32_t *sorted = BB_NEW(arena, uint32_t, count), *next = BB_NEW(arena, uint32_t, keys);
@@ -331,8 +243,7 @@ bb_flow *bb_flow_create(bb_program *program, bb_graph *root, bb_arena *scratch) 
   order_nodes(flow);
   settle(flow);
   order_nodes(flow);
-  flow->once = BB_NEW(scratch, bool, flow->graph->count);
-  mark_once(flow);
+  bb_flow_mark_once(flow);
   flow->group = BB_NEW(scratch, uint32_t, flow->graph->count);
   memset(flow->group, 0xFF, flow->graph->count * sizeof *flow->group);
   return flow;

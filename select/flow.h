@@ -54,6 +54,9 @@ uint32_t *bb_sort_by_key(bb_arena *arena, uint32_t count, const uint32_t *item,
 /* Everything but the groups. */
 bb_flow *bb_flow_create(bb_program *program, bb_graph *root, bb_arena *scratch);
 
+/* Fills flow->once. */
+void bb_flow_mark_once(bb_flow *flow);
+
 /* The groups of a split into kernels: one map each. */
 void bb_flow_group_kernels(bb_flow *flow);
 
@@ -81,6 +84,8 @@ const bb_access *bb_access_compose(const bb_program *program, bb_arena *arena,
 
 /* Reads inputs of a candidate the other way round instead of transposing their blocks. */
 void bb_absorb_transposes(bb_program *program, bb_graph *root);
+/* Lists the dims of inputs in the order of program inputs: enumerated, rows, cols. */
+void bb_orient_inputs(bb_program *program, bb_graph *root);
 
 /* Is `b` the graph `a` with other dims, tensors and constants' data?  Then *twin can turn what
  * becomes of `a` into what becomes of `b`. */

@@ -255,8 +255,10 @@ void bb_partition(bb_program *program, uint32_t cuts, const bb_cut *cut) {
   bb_carving carving = bb_carving_start(program, "c");
   bb_flow_carve(flow, &carving);
   bb_carving_install(program, &carving);
-  for (uint32_t i = 0; i < program->candidates; i++)
+  for (uint32_t i = 0; i < program->candidates; i++) {
     bb_absorb_transposes(program, program->candidate[i].graph);
+    bb_orient_inputs(program, program->candidate[i].graph);
+  }
   program->stage = BB_STAGE_PARTITION;
   bb_scratch_end(scratch);
 }
