@@ -780,6 +780,20 @@ static uint32_t place_joined(flattening *f, flat *out, uint32_t joined, uint32_t
   return rank;
 }
 
+/* Pieces of a join have one kind of list: where one varies along an axis that another is constant
+ * along, all are written out. */
+static void match_pieces(flattening *f, uint32_t count, flat *piece, uint32_t axis) {
+  bool differ = false;
+  for (uint32_t i = 1; i < count; i++)
+    for (uint32_t k = 0; k < leaves_of(&piece[i]); k++) {
+      uint32_t shift = leaves_of_axis(&piece[0], axis) - leaves_of_axis(&piece[i], axis);
+      bool along = k >= piece[i].first[axis] && k < piece[i].first[axis + 1];
+      uint32_t same = k < piece[i].first[axis] ? k : k + shift;
+      differ |= !along && (piece[i].at[k] == BB_NONE) != (piece[0].at[same] == BB_NONE);
+    }
+  for (uint32_t i = 0; differ && i < count; i++) materialise(f, &piece[i]);
+}
+
 static void flatten_join(flattening *f, const bb_array_node *node, bool copied) {
   bb_ix *ix = f->ix;
   uint32_t axis = (uint32_t)node->ints[0];
@@ -802,6 +816,7 @@ static void flatten_join(flattening *f, const bb_array_node *node, bool copied) 
         break;
       }
   }
+  match_pieces(f, node->nin, piece, axis);
   copied = copied && leaves_of_axis(&out, axis) > 1;
   if (copied)
     out = with_axis(f, &out, axis, bb_ix_class(ix, f->array->value[node->out[0]].shape[axis]));

@@ -97,6 +97,10 @@ def graphs():
     yield graph_case("scalar-form-output", [N("Shape", ["x"], ["y"])], {"x": x}, ["y"], symbols={"x": ["B", "S", 8]})
     yield graph_case("gather-slice", [N("Gather", ["x", "i"], ["y"], axis=1)], {"x": x}, ["y"], {"i": np.array(-2)})
     yield graph_case("gather-range", [N("Gather", ["x", "i"], ["y"], axis=1)], {"x": x}, ["y"], {"i": np.array([[3, 2], [1, 0]])})
+    yield graph_case("class-token", [
+        N("Shape", ["x"], ["b"], end=1), N("Concat", ["b", "rest"], ["shape"], axis=0), N("Expand", ["token", "shape"], ["t"]),
+        N("Concat", ["t", "x"], ["y"], axis=1)], {"x": x}, ["y"], {"rest": np.array([1, 8]), "token": rand(1, 1, 8)},
+        symbols={"x": ["B", 5, 8]})
     yield graph_case("softmax-guard", [
         N("Add", ["x", "m"], ["a"]), N("Softmax", ["a"], ["s"]), N("IsNaN", ["s"], ["bad"]),
         N("Where", ["bad", "zero", "s"], ["y"])], {"x": rand(3, 4), "m": np.where(np.arange(12).reshape(3, 4) < 4, -np.inf, 0).astype(np.float32)},
