@@ -38,6 +38,25 @@ static void report(bb_engine *engine, bb_trace_event *event) {
   if (options->trace) options->trace(options->user, event, *engine->root);
 }
 
+/* Removes the in-port of the map around that feeds an input which a rewrite left without uses. */
+static void prune_input(bb_scope *scope, uint32_t input) {
+  bb_graph *graph = scope->graph;
+  const bb_node *node = bb_node_get(graph, input);
+  if (node->kind != BB_NODE_INPUT || node->out[0].first.node != BB_NONE) return;
+  uint32_t port = 0;
+  while (graph->input[port] != input) port++;
+  bb_map_in_remove(scope->parent->graph, scope->map, port);
+}
+
+/* What no op in a level reads any more is not handed to it: from the rewrite's level outwards. */
+static void prune_inputs(bb_scope *scope) {
+  for (; scope->parent; scope = scope->parent)
+    for (uint32_t i = 0; i < scope->journal.count; i++) {
+      const bb_change change = scope->journal.change[i];
+      if (change.kind == BB_CHANGE_UNLINKED) prune_input(scope, change.src.node);
+    }
+}
+
 void bb_engine_apply(bb_engine *engine, const bb_rule *rule, bb_match *match) {
   bb_scope *scope = match->scope;
   bb_arena *scratch = bb_scratch(engine->ctx);
@@ -52,6 +71,7 @@ void bb_engine_apply(bb_engine *engine, const bb_rule *rule, bb_match *match) {
             rule->name);
   bb_scope_own(scope, engine->root);
   rule->apply(match);
+  prune_inputs(scope);
   engine->steps++;
   if (engine->options->hits) engine->options->hits[rule->number]++;
   bb_engine_settle_around(engine, scope);

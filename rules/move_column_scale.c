@@ -29,9 +29,8 @@
 #include "nest.h"
 
 bool bb_move_column_scale_reads(bb_match *match, bool alone, bb_scaled_product *found) {
-  if (!bb_scaled_product_read(match, 0, BB_OP_COL_SCALE, alone, found) &&
-      !bb_scaled_product_read(match, 0, BB_OP_COL_SHIFT, alone, found))
-    return false;
+  uint32_t ops = 1 << BB_OP_COL_SCALE | 1 << BB_OP_COL_SHIFT;
+  if (!bb_scaled_product_read(match, 0, ops, alone, found)) return false;
   const bb_loops *scale = &found->scale;
   uint32_t right = bb_loops_iterating(&found->product, 1);
   for (uint32_t i = 0; i < scale->depth; i++) {

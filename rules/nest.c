@@ -213,15 +213,13 @@ static bool iterates_as_it_collects(const bb_loops *scale) {
 }
 
 /* What an operand is not, in words. */
-static const char *not_this_op(bb_op op) {
-  switch (op) {
-  case BB_OP_ROW_SCALE: return "the operand of the product is not a mapped row scale";
-  case BB_OP_ROW_SHIFT: return "the operand of the product is not a mapped row shift";
-  default: return "the operand of the product is not a mapped column scale or shift";
-  }
+static const char *not_this_op(uint32_t ops) {
+  if (ops == 1 << BB_OP_ROW_SCALE) return "the operand of the product is not a mapped row scale";
+  if (ops == 1 << BB_OP_ROW_SHIFT) return "the operand of the product is not a mapped row shift";
+  return "the operand of the product is not a mapped column scale or shift";
 }
 
-bool bb_scaled_product_read(bb_match *match, uint32_t side, bb_op op, bool alone,
+bool bb_scaled_product_read(bb_match *match, uint32_t side, uint32_t ops, bool alone,
                             bb_scaled_product *found) {
   bb_graph *graph = match->scope->graph;
   if (bb_loops_op(graph, match->anchor) != BB_OP_DOT) return bb_miss(match, "not a product");
@@ -232,10 +230,8 @@ bool bb_scaled_product_read(bb_match *match, uint32_t side, bb_op op, bool alone
   bb_value scaled = product->operand[side].value;
   if (match->partner != BB_NONE && scaled.node != match->partner)
     return bb_miss(match, "the other node does not make that operand of the product");
-  if (bb_loops_op(graph, scaled.node) != op) {
-    match->why = not_this_op(op);
-    return false;
-  }
+  bb_op op = bb_loops_op(graph, scaled.node);
+  if (!(ops >> op & 1)) return bb_miss(match, not_this_op(ops));
   if (!bb_loops_read(graph, scaled.node, op, &found->scale, &match->why)) return false;
   const bb_loops *scale = &found->scale;
   if (scale->outputs != scale->depth) return bb_miss(match, "the operand is summed");

@@ -67,9 +67,9 @@ typedef struct bb_scaled_product {
   uint32_t at[BB_LOOPS_DEPTH];      /* for each map of the scale, the product's map that iterates it */
 } bb_scaled_product;
 
-/* Is `match->anchor` a product whose operand `side` is a mapped `op`?  `alone`: and the scaled value
- * has no other use. */
-bool bb_scaled_product_read(bb_match *match, uint32_t side, bb_op op, bool alone,
+/* Is `match->anchor` a product whose operand `side` is a mapped op of the bit set `ops`?  `alone`:
+ * and the scaled value has no other use. */
+bool bb_scaled_product_read(bb_match *match, uint32_t side, uint32_t ops, bool alone,
                             bb_scaled_product *found);
 /* What rules 4, 5 and 10 ask beyond that of a product whose left operand is scaled or shifted. */
 bool bb_swap_scale_dot_reads(bb_match *match, bool alone, bb_scaled_product *found);

@@ -20,7 +20,7 @@
 #include "nest.h"
 
 static bool reads(bb_match *match, bb_scaled_product *found) {
-  if (!bb_scaled_product_read(match, 1, BB_OP_ROW_SCALE, true, found)) return false;
+  if (!bb_scaled_product_read(match, 1, 1 << BB_OP_ROW_SCALE, true, found)) return false;
   const bb_loops *scale = &found->scale;
   for (uint32_t i = 0; i < scale->depth; i++) {
     uint32_t level = scale->operand[1].level[i];

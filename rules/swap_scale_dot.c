@@ -23,7 +23,7 @@
 #include "nest.h"
 
 bool bb_swap_scale_dot_reads(bb_match *match, bool alone, bb_scaled_product *found) {
-  if (!bb_scaled_product_read(match, 0, BB_OP_ROW_SCALE, alone, found)) return false;
+  if (!bb_scaled_product_read(match, 0, 1 << BB_OP_ROW_SCALE, alone, found)) return false;
   if (bb_loops_iterating(&found->scale, 1))
     return bb_miss(match, "the scale changes along the loops of the product");
   return true;

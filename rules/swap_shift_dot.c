@@ -22,7 +22,7 @@
 #include "nest.h"
 
 bool bb_swap_shift_dot_reads(bb_match *match, bool alone, bb_scaled_product *found) {
-  if (!bb_scaled_product_read(match, 0, BB_OP_ROW_SHIFT, alone, found)) return false;
+  if (!bb_scaled_product_read(match, 0, 1 << BB_OP_ROW_SHIFT, alone, found)) return false;
   const bb_loops *product = &found->product;
   if (bb_loops_iterating(&found->scale, 1))
     return bb_miss(match, "the shift changes along the loops of the product");

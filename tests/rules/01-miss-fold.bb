@@ -1,0 +1,25 @@
+# The second map needs the sum of the first, complete.
+#! rule 1
+#! misses 21 25: the second map needs a fold of the first, complete
+blockbuster 1
+program case
+stage block
+dim M = 7
+dim N = 5
+input A : f32[7,5] dims [M,N]
+output Z : f32[7,5] dims [M,N]
+root {
+  %A = input A[M,N] : [M][N]f32(M,N)
+  %1 = map M (%x = %A[0]) {
+      %21 = map N (%22 = %x[0]) {
+        %23 = row_sum(%22)
+        yield fold sum %23
+      }
+      %25 = map N (%26 = %x[0], %27 = %21) {
+        %28 = row_scale(%26, %27)
+        yield %28
+      }
+      yield %25
+    }
+  output Z[M,N] = %1
+}

@@ -1,0 +1,40 @@
+# Two maps take one list whole.
+#! rule 2
+#! fires
+blockbuster 1
+program case
+stage block
+dim M = 7
+dim K = 6
+dim N = 5
+input X : f32[7,6] dims [M,K]
+input W : f32[5,6] dims [N,K]
+input V : f32[5,6] dims [N,K]
+output Z : f32[7,5] dims [M,N]
+output Y : f32[7,5] dims [M,N]
+root {
+  %X = input X[M,K] : [M][K]f32(M,K)
+  %W = input W[N,K] : [N][K]f32(N,K)
+  %V = input V[N,K] : [N][K]f32(N,K)
+  %1, %1.1 = map M (%x = %X[0], %w = %W, %v = %V) {
+      %30 = map N (%31 = %x, %32 = %w[0]) {
+        %33 = map K (%34 = %31[0], %35 = %32[0]) {
+          %36 = dot(%34, %35)
+          yield %36
+        }
+        %38 = reduce sum(%33[0])
+        yield %38
+      }
+      %40 = map N (%41 = %x, %42 = %v[0]) {
+        %43 = map K (%44 = %41[0], %45 = %42[0]) {
+          %46 = dot(%44, %45)
+          yield %46
+        }
+        %48 = reduce sum(%43[0])
+        yield %48
+      }
+      yield %30, %40
+    }
+  output Z[M,N] = %1
+  output Y[M,N] = %1.1
+}

@@ -1,0 +1,34 @@
+# A column scale does not leave the contraction.
+#! rule 4
+#! misses 21 30: the operand of the product is not a mapped row scale
+blockbuster 1
+program case
+stage block
+dim M = 7
+dim K = 6
+dim N = 5
+input X : f32[7,6] dims [M,K]
+input S : f32[6] dims [K]
+input W : f32[5,6] dims [N,K]
+output Z : f32[7,5] dims [M,N]
+root {
+  %X = input X[M,K] : [M][K]f32(M,K)
+  %S = input S[K] : [K]f32(_,K)
+  %W = input W[N,K] : [N][K]f32(N,K)
+  %1 = map M (%x = %X[0], %s = %S, %w = %W) {
+      %21 = map K (%22 = %x[0], %23 = %s[0]) {
+        %24 = col_scale(%22, %23)
+        yield %24
+      }
+      %30 = map N (%31 = %21, %32 = %w[0]) {
+        %33 = map K (%34 = %31[0], %35 = %32[0]) {
+          %36 = dot(%34, %35)
+          yield %36
+        }
+        %38 = reduce sum(%33[0])
+        yield %38
+      }
+      yield %30
+    }
+  output Z[M,N] = %1
+}

@@ -1,0 +1,33 @@
+# Scale and right operand are constants: the new operand is built at the root.
+#! rule 10
+#! fires
+blockbuster 1
+program case
+stage block
+dim M = 7
+dim K = 6
+dim N = 5
+input X : f32[7,6] dims [M,K]
+constant S : f32[6] dims [K] = [1.25, 1.25, 0.0, 0.25, 0.75, 1.0]
+constant W : f32[5,6] dims [N,K] = [-1.75, -1.0, 0.25, 1.0, -0.5, -1.0, 2.0, 0.25, 1.5, 1.75, -0.5, 0.25, 0.5, -1.5, -0.5, 0.5, -0.5, -0.5, 1.5, -1.5, -0.75, 1.0, -1.75, 1.5, 1.75, 1.0, 0.0, 2.0, 0.75, -1.75]
+output Z : f32[7,5] dims [M,N]
+root {
+  %X = input X[M,K] : [M][K]f32(M,K)
+  %S = input S[K] : [K]f32(_,K)
+  %W = input W[N,K] : [N][K]f32(N,K)
+  %1 = map M (%x = %X[0], %s = %S, %w = %W) {
+      %21 = map K (%22 = %x[0], %23 = %s[0]) {
+        %24 = col_scale(%22, %23)
+        yield %24
+      }
+      %30 = map N (%31 = %21, %32 = %w[0]) {
+        %33 = map K (%34 = %31[0], %35 = %32[0]) {
+          %36 = dot(%34, %35)
+          yield fold sum %36
+        }
+        yield %33
+      }
+      yield %30
+    }
+  output Z[M,N] = %1
+}
