@@ -14,8 +14,7 @@ static const bb_ratio minus_one = {-1, 1};
 
 static bool is_whole_power(bb_factor f) {
   return f.power.den == 1 && f.power.num > 0 && !f.atom->predicate &&
-         (f.atom->kind == BB_ATOM_LEAF || f.atom->kind == BB_ATOM_CALL ||
-          f.atom->kind == BB_ATOM_ABS);
+         (f.atom->kind == BB_ATOM_LEAF || f.atom->kind == BB_ATOM_CALL);
 }
 
 static bool cut_term(bb_derivation *d, const bb_term *t, bb_term_piece *piece) {

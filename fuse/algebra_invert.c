@@ -1,10 +1,6 @@
 /* algebra_invert.c - solving t = g(r, c) for the sub-expression of elements (theorem 4.3). */
 #include "algebra_derive.h"
 
-static uint32_t deps(bb_derivation *d, const bb_expr *expr) {
-  return bb_normal_of(d->al, expr)->deps;
-}
-
 static bool has_element(bb_derivation *d, const bb_expr *expr) {
   uint32_t limit = d->chain->elements;
   if (expr->coord) return true;
@@ -41,12 +37,12 @@ static const bb_expr *step(bb_derivation *d, const bb_expr *g, uint32_t in, cons
 
 const bb_expr *bb_invert(bb_derivation *d, const bb_expr *g, const bb_expr *t,
                          const bb_expr **element) {
-  while (t) {
+  while (t && has_element(d, g)) {
     if (!has_fold(d, g)) {
       *element = g;
       return t;
     }
-    if (deps(d, g) == 0 || bb_expr_op_arity(g->op) > 2) return NULL;
+    if (bb_expr_op_arity(g->op) == 0 || bb_expr_op_arity(g->op) > 2) return NULL;
     bool left = has_element(d, g->a[0]);
     bool right = bb_expr_op_arity(g->op) == 2 && has_element(d, g->a[1]);
     if (left == right) return NULL;

@@ -65,7 +65,8 @@ static bool find_bases(moments *m) {
     for (uint32_t f = 0; f < t->count; f++) {
       uint32_t k = 0;
       while (k < m->bases && m->base[k] != t->factor[f].atom) k++;
-      if (k == BASES || t->factor[f].power.num > DEGREE)
+      bb_ratio power = t->factor[f].power;
+      if (k == BASES || power.num > DEGREE || power.num < 1 || power.den != 1)
         return bb_derive_refuse(m->d, "a polynomial of more than %d elements or degree %d", BASES,
                                 DEGREE);
       if (k == m->bases) m->base[m->bases++] = t->factor[f].atom;
@@ -194,11 +195,21 @@ static const bb_normal *zero_of_exponent(moments *m, uint32_t k) {
   return bb_normal_multiply(al, bb_normal_log(al, m->group->exps), bb_normal_invert(al, slope));
 }
 
+/* An exp of folds may be far from any element for a part: no pivot to keep digits by. */
+static bool has_exp(const bb_normal *a) {
+  for (uint32_t i = 0; i < a->count; i++)
+    for (uint32_t f = 0; f < a->term[i].count; f++)
+      if (a->term[i].factor[f].atom->kind == BB_ATOM_EXP) return true;
+  return false;
+}
+
 static bool choose_pivots(moments *m) {
   for (uint32_t k = 0; k < m->bases; k++) {
     const bb_normal *zero = zero_of_exponent(m, k), *pivot;
     if (zero && (m->top[k] < 2 || !m->centre[k]->count))
       pivot = zero;
+    else if (has_exp(m->centre[k]))
+      pivot = m->d->al->zero;
     else if (!of_part(m, m->centre[k], &pivot))
       return false;
     m->pivot[k] = bb_dx_normal(m->d, pivot);

@@ -189,6 +189,61 @@ static void test_random_trees(void **state) {
   }
 }
 
+/* A term of elements (ARG 0, 1) and earlier results, of operators that separate often. */
+static const bb_expr *random_term(bb_program *p, uint64_t *seed, uint32_t results, uint32_t depth) {
+  static const bb_expr_op ops[] = {BB_X_ADD, BB_X_SUB, BB_X_MUL, BB_X_MUL, BB_X_SUB,
+                                   BB_X_EXP, BB_X_DIV, BB_X_NEG, BB_X_ABS, BB_X_MAX};
+  uint64_t r = random_bits(seed);
+  if (depth == 0 || r % 6 == 0) {
+    if (r % 11 == 0) return bb_expr_const(p, BB_F32, (double)(r >> 20 & 3) + 1);
+    return bb_expr_arg(p, BB_F32, (uint32_t)(r >> 30) % (2 + results));
+  }
+  bb_expr_op op = ops[(r >> 8) % (sizeof ops / sizeof *ops)];
+  const bb_expr *a = random_term(p, seed, results, depth - 1);
+  if (r >> 40 & 1 && op == BB_X_MUL) return bb_expr_make(p, op, a, a, NULL);
+  return bb_expr_make(p, op, a, random_term(p, seed, results, depth - 1), NULL);
+}
+
+/* Chains that nobody chose: whatever is derived computes what the chain says. */
+static void test_random_chains(void **state) {
+  static const bb_monoid_id folds[] = {BB_MONOID_SUM, BB_MONOID_SUM, BB_MONOID_MAX, BB_MONOID_MIN};
+  static const algebra_case two = {.elements = "x y", .fixed = "", .facts = ".."};
+  static const char *const fold_names[] = {"a", "b", "d"};
+  bb_program *p = *state;
+  uint64_t seed = 31;
+  uint32_t derived = 0, compared = 0;
+  for (unsigned run = 0; run < 1500; run++) {
+    bb_chain chain = case_chain(p, &two);
+    bb_chain_fold fold[3];
+    for (uint32_t i = 0; i < 3; i++)
+      fold[i] = (bb_chain_fold){.name = fold_names[i],
+                                .fold = folds[random_bits(&seed) % 4],
+                                .term = random_term(p, &seed, i, i ? 3 : 1)};
+    chain.fold = fold;
+    chain.folds = 3;
+    const bb_product *product = bb_product_derive_anew(p, &chain);
+    if (product->refused) continue;
+    derived++;
+    for (int k = 0; k < 3; k++) {
+      sample s = random_sample(p, &two, &seed, 1 + (uint32_t)(random_bits(&seed) % 6));
+      double want[RESULTS], got[RESULTS];
+      run_chain(p, &chain, &s, want);
+      run_product(p, product, &s, &seed, NULL, got);
+      bool mild = true; /* overflow and cancellation of large terms are not the question */
+      for (int i = 0; i < 3; i++)
+        mild &= isfinite(want[i]) && isfinite(got[i]) && fabs(want[i]) < 1e4;
+      if (!mild) continue;
+      compared++;
+      bool close = true;
+      for (int i = 0; i < 3; i++) close &= fabs(got[i] - want[i]) <= 1e-6 * (1 + fabs(want[i]));
+      if (!close)
+        fail_msg("%g %g %g, not %g %g %g:\n%s", got[0], got[1], got[2], want[0], want[1], want[2],
+                 explanation(p, product));
+    }
+  }
+  if (derived < 200 || compared < 300) fail_msg("%u derived, %u compared", derived, compared);
+}
+
 /* Elements of -inf: none of them, some, a first tile of them, all of them. */
 static void test_masked(void **state) {
   bb_program *p = *state;
@@ -270,10 +325,11 @@ static int tear_down(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_derived),    cmocka_unit_test(test_refused),
-      cmocka_unit_test(test_figure_1),   cmocka_unit_test(test_shapes),
-      cmocka_unit_test(test_remembered), cmocka_unit_test(test_random_trees),
-      cmocka_unit_test(test_masked),     cmocka_unit_test(test_cancellation),
+      cmocka_unit_test(test_derived),       cmocka_unit_test(test_refused),
+      cmocka_unit_test(test_figure_1),      cmocka_unit_test(test_shapes),
+      cmocka_unit_test(test_remembered),    cmocka_unit_test(test_random_trees),
+      cmocka_unit_test(test_random_chains), cmocka_unit_test(test_masked),
+      cmocka_unit_test(test_cancellation),
   };
   return cmocka_run_group_tests(tests, set_up, tear_down);
 }
