@@ -27,6 +27,7 @@ typedef struct chooser {
   const bb_fuse_options *given;
   bb_carving made;
   bb_intern *candidates, *kernels; /* of `known` */
+  bb_twin *twin;
   uint32_t applied;           /* rewrites so far, over all candidates */
   uint32_t base;              /* rewrites of the candidate before this call of bb_fuse() */
   uint32_t seen;              /* rewrites of this call */
@@ -87,7 +88,8 @@ static chooser chooser_start(bb_program *program, const bb_choose_options *optio
                .given = options ? options->fuse : NULL,
                .made = bb_carving_start(program, "k"),
                .candidates = bb_intern_create(scratch, known_hash, known_equal),
-               .kernels = bb_intern_create(scratch, known_hash, known_equal)};
+               .kernels = bb_intern_create(scratch, known_hash, known_equal),
+               .twin = bb_twin_create(program, scratch)};
   if (c.given) c.fuse = *c.given;
   c.fuse.may_extend = c.given && c.given->may_extend ? forward_may_extend : extension_is_cheap;
   c.fuse.trace = forward_trace;
@@ -127,13 +129,12 @@ static void begin(const chooser *c, const bb_candidate *candidate, const bb_cand
 
 /* The earlier graph that `graph` is a twin of, or NULL; then *mine is what later ones find. */
 static const known *find_twin(chooser *c, bb_intern *set, bb_graph *graph, uint32_t index,
-                              bb_arena *scratch, bb_twin **twin, known **mine) {
+                              bb_arena *scratch, known **mine) {
   *mine = BB_NEW(set->arena, known, 1);
   **mine = (known){bb_hash_graph(c->program, graph, scratch), graph, graph, index};
   const known *found = bb_intern_find(set, *mine);
   if (!found) bb_intern_add(set, *mine);
-  *twin = found ? bb_twin_match(c->program, found->before, graph, scratch) : NULL;
-  return *twin ? found : NULL;
+  return found && bb_twin_match(c->twin, found->before, graph, scratch) ? found : NULL;
 }
 
 /* --- kernels --- */
@@ -152,11 +153,10 @@ static void choose_snapshot(chooser *c, bb_candidate *kernel) {
 
 static void finish_kernel(chooser *c, uint32_t index, bb_arena *scratch) {
   bb_candidate *kernel = &c->made.candidate[index];
-  bb_twin *twin;
   known *mine;
   bb_absorb_transposes(c->program, kernel->graph);
   bb_orient_inputs(c->program, kernel->graph);
-  const known *same = find_twin(c, c->kernels, kernel->graph, index, scratch, &twin, &mine);
+  const known *same = find_twin(c, c->kernels, kernel->graph, index, scratch, &mine);
   const bb_candidate *original = same ? &c->made.candidate[same->index] : NULL;
   begin(c, kernel, original);
   if (original) {
@@ -164,7 +164,7 @@ static void finish_kernel(chooser *c, uint32_t index, bb_arena *scratch) {
     kernel->snapshot = BB_NEW(c->program->arena, bb_snapshot, original->snapshots);
     memcpy(kernel->snapshot, original->snapshot, original->snapshots * sizeof *kernel->snapshot);
     for (uint32_t i = 0; i < kernel->snapshots; i++)
-      kernel->snapshot[i].graph = bb_twin_graph(twin, original->snapshot[i].graph);
+      kernel->snapshot[i].graph = bb_twin_graph(c->twin, original->snapshot[i].graph);
     kernel->chosen = original->chosen;
     return;
   }
@@ -177,13 +177,12 @@ static void finish_kernel(chooser *c, uint32_t index, bb_arena *scratch) {
 
 static bb_graph *fuse_candidate(chooser *c, uint32_t index, bb_arena *scratch) {
   bb_candidate *candidate = &c->program->candidate[index];
-  bb_twin *twin;
   known *mine;
   const known *same =
-      find_twin(c, c->candidates, candidate->graph, index, scratch, &twin, &mine);
+      find_twin(c, c->candidates, candidate->graph, index, scratch, &mine);
   begin(c, candidate, same ? &c->program->candidate[same->index] : NULL);
   c->base = 0;
-  if (same) return bb_twin_graph(twin, same->after);
+  if (same) return bb_twin_graph(c->twin, same->after);
   bb_snapshot *snapshot;
   c->fresh_kernel = false;
   uint32_t count = fuse(c, candidate->graph, true, &snapshot);

@@ -87,11 +87,11 @@ void bb_absorb_transposes(bb_program *program, bb_graph *root);
 /* Lists the dims of inputs in the order of program inputs: enumerated, rows, cols. */
 void bb_orient_inputs(bb_program *program, bb_graph *root);
 
-/* Is `b` the graph `a` with other dims, tensors and constants' data?  Then *twin can turn what
- * becomes of `a` into what becomes of `b`. */
+/* Is `b` the graph `a` with other dims, tensors and constants' data?  Then bb_twin_graph() turns, up
+ * to the next match, what became of `a` into what becomes of `b`. */
 typedef struct bb_twin bb_twin;
-bb_twin *bb_twin_match(bb_program *program, const bb_graph *a, const bb_graph *b,
-                       bb_arena *scratch);
+bb_twin *bb_twin_create(bb_program *program, bb_arena *arena);
+bool bb_twin_match(bb_twin *twin, const bb_graph *a, const bb_graph *b, bb_arena *scratch);
 bb_graph *bb_twin_graph(bb_twin *twin, bb_graph *graph);
 
 #endif

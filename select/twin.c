@@ -8,21 +8,53 @@
 
 #include <string.h>
 
+/* A one-to-one map of numbers, emptied in time proportional to what it holds. */
+typedef struct pairing {
+  uint32_t capacity, *there, *back; /* BB_NONE: not met */
+  uint32_t pairs, pair_capacity, *first;
+} pairing;
+
 struct bb_twin {
   bb_program *program;
-  bb_dim *dim, *dim_back;       /* a -> b and b -> a; BB_NO_DIM: not met */
-  uint32_t *tensor, *tensor_back;
-  bb_arena *scratch;
+  bb_arena *arena;   /* of the pairings */
+  bb_arena *scratch; /* of one match */
+  pairing dims, tensors;
 };
+
+static void pairing_reset(bb_twin *t, pairing *p, uint32_t size) {
+  for (; p->pairs; p->pairs--) {
+    uint32_t a = p->first[p->pairs - 1];
+    p->back[p->there[a]] = BB_NONE;
+    p->there[a] = BB_NONE;
+  }
+  uint32_t old = p->capacity, room = old;
+  BB_GROW(t->arena, p->there, p->capacity, size);
+  BB_GROW(t->arena, p->back, room, size);
+  if (p->capacity == old) return;
+  memset(p->there + old, 0xFF, (p->capacity - old) * sizeof *p->there);
+  memset(p->back + old, 0xFF, (room - old) * sizeof *p->back);
+}
+
+/* May a and b be a pair?  *fresh: they are none yet. */
+static bool pairing_agrees(const pairing *p, uint32_t a, uint32_t b, bool *fresh) {
+  *fresh = p->there[a] == BB_NONE && p->back[b] == BB_NONE;
+  return *fresh || (p->there[a] == b && p->back[b] == a);
+}
+
+static void pairing_add(bb_twin *t, pairing *p, uint32_t a, uint32_t b) {
+  BB_GROW(t->arena, p->first, p->pair_capacity, (size_t)p->pairs + 1);
+  p->first[p->pairs++] = a;
+  p->there[a] = b;
+  p->back[b] = a;
+}
 
 static bool pair_dims(bb_twin *t, bb_dim a, bb_dim b) {
   if (a == BB_NO_DIM || b == BB_NO_DIM) return a == b;
-  if (t->dim[a] != BB_NO_DIM || t->dim_back[b] != BB_NO_DIM)
-    return t->dim[a] == b && t->dim_back[b] == a;
+  bool fresh, agrees = pairing_agrees(&t->dims, a, b, &fresh);
+  if (!fresh) return agrees;
   const bb_dim_info *x = bb_dim_get(t->program, a), *y = bb_dim_get(t->program, b);
   if (x->extent != y->extent || x->blocked != y->blocked) return false;
-  t->dim[a] = b;
-  t->dim_back[b] = a;
+  pairing_add(t, &t->dims, a, b);
   return true;
 }
 
@@ -49,8 +81,8 @@ static bool pair_exprs(bb_twin *t, const bb_expr *a, const bb_expr *b) {
 }
 
 static bool pair_tensors(bb_twin *t, uint32_t a, uint32_t b) {
-  if (t->tensor[a] != BB_NONE || t->tensor_back[b] != BB_NONE)
-    return t->tensor[a] == b && t->tensor_back[b] == a;
+  bool fresh, agrees = pairing_agrees(&t->tensors, a, b, &fresh);
+  if (!fresh) return agrees;
   const bb_tensor *x = &t->program->tensor[a], *y = &t->program->tensor[b];
   if (x->dtype != y->dtype || x->axes != y->axes || x->once != y->once ||
       (x->role == BB_TENSOR_CONSTANT) != (y->role == BB_TENSOR_CONSTANT))
@@ -58,8 +90,7 @@ static bool pair_tensors(bb_twin *t, uint32_t a, uint32_t b) {
   for (uint32_t i = 0; i < x->axes; i++)
     if (bb_dim_get(t->program, x->axis[i])->extent != bb_dim_get(t->program, y->axis[i])->extent)
       return false;
-  t->tensor[a] = b;
-  t->tensor_back[b] = a;
+  pairing_add(t, &t->tensors, a, b);
   return true;
 }
 
@@ -128,28 +159,27 @@ static bool pair_graphs(bb_twin *t, const bb_graph *a, const bb_graph *b) {
          pair_lists(a->noutputs, a->output, b->output, at);
 }
 
-static uint32_t *unset(bb_arena *arena, uint32_t count) {
-  uint32_t *array = BB_NEW(arena, uint32_t, count);
-  if (count) memset(array, 0xFF, count * sizeof *array);
-  return array;
+bb_twin *bb_twin_create(bb_program *program, bb_arena *arena) {
+  bb_twin *t = BB_NEW(arena, bb_twin, 1);
+  *t = (bb_twin){.program = program, .arena = arena};
+  return t;
 }
 
-bb_twin *bb_twin_match(bb_program *program, const bb_graph *a, const bb_graph *b,
-                       bb_arena *scratch) {
-  bb_twin *t = BB_NEW(scratch, bb_twin, 1);
-  *t = (bb_twin){.program = program,
-                 .dim = unset(scratch, program->dims),
-                 .dim_back = unset(scratch, program->dims),
-                 .tensor = unset(scratch, program->tensors),
-                 .tensor_back = unset(scratch, program->tensors),
-                 .scratch = scratch};
-  return pair_graphs(t, a, b) ? t : NULL;
+bool bb_twin_match(bb_twin *t, const bb_graph *a, const bb_graph *b, bb_arena *scratch) {
+  t->scratch = scratch;
+  pairing_reset(t, &t->dims, t->program->dims);
+  pairing_reset(t, &t->tensors, t->program->tensors);
+  return pair_graphs(t, a, b);
 }
 
 /* --- turning what became of `a` into what becomes of `b` --- */
 
 static bb_dim twin_dim(const bb_twin *t, bb_dim dim) {
-  return dim == BB_NO_DIM || t->dim[dim] == BB_NO_DIM ? dim : t->dim[dim];
+  return dim == BB_NO_DIM || t->dims.there[dim] == BB_NONE ? dim : t->dims.there[dim];
+}
+
+static uint32_t twin_tensor(const bb_twin *t, uint32_t tensor) {
+  return t->tensors.there[tensor] == BB_NONE ? tensor : t->tensors.there[tensor];
 }
 
 static const bb_type *twin_type(bb_twin *t, const bb_type *type) {
@@ -169,7 +199,7 @@ static const bb_access *twin_access(bb_twin *t, const bb_access *access) {
   bb_piece *piece = BB_NEW(t->scratch, bb_piece, access->count);
   for (uint32_t p = 0; p < access->count; p++) {
     piece[p] = access->piece[p];
-    if (t->tensor[piece[p].source] != BB_NONE) piece[p].source = t->tensor[piece[p].source];
+    piece[p].source = twin_tensor(t, piece[p].source);
     bb_index *index = BB_NEW(t->scratch, bb_index, piece[p].rank);
     for (uint32_t i = 0; i < piece[p].rank; i++) {
       index[i] = piece[p].index[i];
@@ -192,8 +222,7 @@ static void translate(bb_twin *t, bb_graph *graph) {
       translate(t, node->inner);
     }
     if (node->access) node->access = twin_access(t, node->access);
-    if (node->tensor != BB_NONE && t->tensor[node->tensor] != BB_NONE)
-      node->tensor = t->tensor[node->tensor];
+    if (node->tensor != BB_NONE) node->tensor = twin_tensor(t, node->tensor);
   }
 }
 
