@@ -79,7 +79,8 @@ static bb_value input_like(bb_graph *root, const bb_node *like, const bb_type *t
   return made;
 }
 
-void bb_absorb_transposes(bb_program *program, bb_graph *root) {
+bool bb_absorb_transposes(bb_program *program, bb_graph *root) {
+  bool any = false;
   bb_arena *scratch = bb_scratch(program->ctx);
   uint32_t count = root->ninputs;
   uint32_t *input = BB_NEW(scratch, uint32_t, count);
@@ -87,9 +88,11 @@ void bb_absorb_transposes(bb_program *program, bb_graph *root) {
   for (uint32_t i = 0; i < count; i++) {
     bb_value value = {input[i], 0};
     if (!is_transposed(root, value)) continue;
+    any = true;
     const bb_type *type = exchanged(program, bb_type_of(root, value), scratch);
     move_uses(root, value, input_like(root, root->node[value.node], type));
     if (bb_first_use(root, value).node == BB_NONE) bb_node_remove(root, value.node);
   }
   bb_scratch_end(scratch);
+  return any;
 }

@@ -125,6 +125,21 @@ static void begin(const chooser *c, const bb_candidate *candidate, const bb_cand
   if (c->options && c->options->begin) c->options->begin(c->options->user, candidate, same);
 }
 
+static bool has_two_maps(const bb_graph *graph) {
+  uint32_t maps = 0;
+  for (uint32_t i = 0; i < graph->count; i++)
+    if (graph->node[i]->kind == BB_NODE_MAP && (++maps > 1 || has_two_maps(graph->node[i]->inner)))
+      return true;
+  return false;
+}
+
+/* A kernel without two maps side by side is as fused as can be: extension brings maps together. */
+static uint32_t keep(chooser *c, bb_graph *graph, bb_snapshot **snapshots) {
+  *snapshots = BB_NEW(c->program->arena, bb_snapshot, 1);
+  (*snapshots)[0] = (bb_snapshot){.step = c->base, .graph = graph, .operations = -1, .buffered = -1};
+  return 1;
+}
+
 /* --- equal ones --- */
 
 /* The earlier graph that `graph` is a twin of, or NULL; then *mine is what later ones find. */
@@ -154,7 +169,7 @@ static void choose_snapshot(chooser *c, bb_candidate *kernel) {
 static void finish_kernel(chooser *c, uint32_t index, bb_arena *scratch) {
   bb_candidate *kernel = &c->made.candidate[index];
   known *mine;
-  bb_absorb_transposes(c->program, kernel->graph);
+  bool changed = bb_absorb_transposes(c->program, kernel->graph);
   bb_orient_inputs(c->program, kernel->graph);
   const known *same = find_twin(c, c->kernels, kernel->graph, index, scratch, &mine);
   const bb_candidate *original = same ? &c->made.candidate[same->index] : NULL;
@@ -169,7 +184,9 @@ static void finish_kernel(chooser *c, uint32_t index, bb_arena *scratch) {
     return;
   }
   c->fresh_kernel = true;
-  kernel->snapshots = fuse(c, kernel->graph, false, &kernel->snapshot);
+  kernel->snapshots = changed || has_two_maps(kernel->graph)
+                          ? fuse(c, kernel->graph, false, &kernel->snapshot)
+                          : keep(c, kernel->graph, &kernel->snapshot);
   choose_snapshot(c, kernel);
 }
 

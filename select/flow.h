@@ -82,8 +82,9 @@ const bb_access *bb_access_compose(const bb_program *program, bb_arena *arena,
                                    const bb_access *outer, const bb_type *const *type,
                                    const bb_access *const *inner);
 
-/* Reads inputs of a candidate the other way round instead of transposing their blocks. */
-void bb_absorb_transposes(bb_program *program, bb_graph *root);
+/* Reads inputs of a candidate the other way round instead of transposing their blocks.  Was there
+ * any? */
+bool bb_absorb_transposes(bb_program *program, bb_graph *root);
 /* Lists the dims of inputs in the order of program inputs: enumerated, rows, cols. */
 void bb_orient_inputs(bb_program *program, bb_graph *root);
 
