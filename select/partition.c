@@ -8,7 +8,9 @@
  *
  * Ranks counted from the inputs put side branches too early (a mask that only a later layer reads).
  * Each component then moves up to the lowest rank that reads it, if that lets it join a reader
- * there; the two laws above still hold, so candidates stay convex.  All of it is linear.
+ * there; the two laws above still hold, so candidates stay convex.  All of it is linear.  What it
+ * misses is rare: a branch with readers on both sides of a view joins the first, though the second
+ * might be possible too.
  */
 #include "flow.h"
 
