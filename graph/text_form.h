@@ -127,7 +127,8 @@ typedef struct bb_shape {
 bb_shape bb_read_shape(bb_reader *r);
 /* [dim, ...] in the program's arena. */
 const bb_dim *bb_read_dim_list(bb_reader *r, uint32_t *count);
-const bb_type *bb_read_type(bb_reader *r);
+const bb_type *bb_read_type(bb_reader *r); /* NULL for ? */
+bb_axis bb_read_axis(bb_reader *r);
 /* operand(user, r) reads the name of a source and gives its number. */
 typedef uint32_t bb_read_source(void *user, bb_reader *r);
 const bb_access *bb_read_index_access(bb_reader *r, bb_read_source *source, void *user);

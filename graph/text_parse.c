@@ -100,10 +100,7 @@ static bb_dim read_item_dim(bb_reader *r) {
   return bb_read_dim(r);
 }
 
-/* The axis behind a colon; BB_AXIS_NONE + 3 stands for none given. */
-enum { USUAL = 3 };
-
-static bb_axis read_axis(bb_reader *r) {
+bb_axis bb_read_axis(bb_reader *r) {
   if (bb_read_accept(r, "row")) return BB_AXIS_ROW;
   if (bb_read_accept(r, "col")) return BB_AXIS_COL;
   bb_read_expect(r, "none");
@@ -114,13 +111,14 @@ const bb_type *bb_read_type(bb_reader *r) {
   const char *place = r->token.start;
   if (bb_read_accept(r, "?")) return NULL;
   bb_level level[MAX_RANK];
+  bool told[MAX_RANK];
   uint32_t rank = 0;
   while (bb_read_accept(r, "[")) {
     if (rank == MAX_RANK) bb_read_fail(r, place, "more than %d lists", MAX_RANK);
-    bb_dim dim = bb_read_dim(r);
-    bb_axis axis = (bb_axis)USUAL;
-    if (bb_read_accept(r, ":")) axis = read_axis(r);
-    level[rank++] = (bb_level){dim, axis};
+    level[rank] = (bb_level){bb_read_dim(r), BB_AXIS_NONE};
+    told[rank] = bb_read_accept(r, ":");
+    if (told[rank]) level[rank].axis = bb_read_axis(r);
+    rank++;
     bb_read_expect(r, "]");
   }
   bb_item item = {bb_read_dtype(r), BB_NO_DIM, BB_NO_DIM};
@@ -131,8 +129,7 @@ const bb_type *bb_read_type(bb_reader *r) {
     bb_read_expect(r, ")");
   }
   for (uint32_t i = 0; i < rank; i++)
-    if (level[i].axis == (bb_axis)USUAL)
-      level[i].axis = bb_level_default_axis(level[i].dim, &item, i, level);
+    if (!told[i]) level[i].axis = bb_level_default_axis(level[i].dim, &item, i, level);
   return bb_type_make(r->program, item, rank, level);
 }
 

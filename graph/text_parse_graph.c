@@ -29,8 +29,7 @@ typedef struct definitions {
 static bb_value read_value(level *l) {
   bb_reader *r = l->r;
   if (bb_read_accept(r, "none")) return NOWHERE;
-  if (r->token.kind != BB_TOKEN_VALUE)
-    bb_read_fail_expected(r, "a value such as %1");
+  if (r->token.kind != BB_TOKEN_VALUE) bb_read_fail_expected(r, "a value such as %1");
   uint32_t found = bb_table_find(l->names, r->token.name, r->token.length);
   if (found == BB_NONE)
     bb_read_fail(r, r->token.start, "there is no value %s at this level", r->token.name);
@@ -44,8 +43,7 @@ static const bb_type *type_of(const level *l, bb_value value) {
 
 static void read_definition(level *l, definitions *d) {
   bb_reader *r = l->r;
-  if (r->token.kind != BB_TOKEN_VALUE)
-    bb_read_fail_expected(r, "a value such as %1");
+  if (r->token.kind != BB_TOKEN_VALUE) bb_read_fail_expected(r, "a value such as %1");
   BB_GROW(r->scratch, d->label, d->capacity, (size_t)d->count + 1);
   d->label[d->count++] = r->token.name;
   if (bb_table_find(l->names, r->token.name, r->token.length) != BB_NONE)
@@ -258,8 +256,7 @@ typedef struct view_sources {
 static uint32_t read_view_source(void *user, bb_reader *r) {
   view_sources *sources = user;
   if (sources->listed) {
-    if (r->token.kind != BB_TOKEN_TENSOR)
-      bb_read_fail_expected(r, "an operand such as &0");
+    if (r->token.kind != BB_TOKEN_TENSOR) bb_read_fail_expected(r, "an operand such as &0");
     r->token.kind = BB_TOKEN_NUMBER;
     return bb_read_index(r, sources->list.count, "the operand");
   }
@@ -408,13 +405,6 @@ static operands read_map_inputs(level *l, level *inner) {
   return list;
 }
 
-static bb_axis read_axis(bb_reader *r) {
-  if (bb_read_accept(r, "row")) return BB_AXIS_ROW;
-  if (bb_read_accept(r, "col")) return BB_AXIS_COL;
-  bb_read_expect(r, "none");
-  return BB_AXIS_NONE;
-}
-
 /* The type of a port that the text does not tell. */
 static const bb_type *port_type(bb_reader *r, const char *place, const bb_out *out, bb_dim dim,
                                 const bb_type *inner) {
@@ -440,7 +430,7 @@ static void read_port(level *l, level *inner, uint32_t map) {
   const bb_type *type = type_of(inner, value);
   if (out.mode == BB_OUT_COLLECT) {
     if (type) out.axis = bb_level_default_axis(dim, &type->item, 0, NULL);
-    if (bb_read_accept(r, "by")) out.axis = read_axis(r);
+    if (bb_read_accept(r, "by")) out.axis = bb_read_axis(r);
   }
   out.type = bb_read_accept(r, ":") ? bb_read_type(r) : port_type(r, place, &out, dim, type);
   uint32_t port = bb_out_add(l->graph, map, out.type);
