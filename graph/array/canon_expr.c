@@ -47,11 +47,28 @@ static const bb_expr *make(bb_program *p, bb_expr_op op, const bb_expr *a, const
 
 static const bb_expr *canon_mul(bb_program *p, const bb_expr *a, const bb_expr *b);
 
+/* A factor is written as a number, as a divisor, or as a product of roots, each rounded to float32:
+ * within a few roundings of n**-0.5 it is n**-0.5. */
+static double settled(double factor) {
+  double n = nearbyint(1 / (factor * factor));
+  if (!(n >= 2 && n <= 65536)) return factor;
+  double root = copysign(1 / sqrt(n), factor);
+  return fabs(factor - root) <= fabs(root) * 0x1p-21 ? (double)(float)root : factor;
+}
+
+/* x / c is x * (1/c) where 1/c is a settled factor and c is not an integer: t/256 stays. */
+static double factor_of_divisor(double divisor) {
+  double factor = settled(1 / divisor);
+  return nearbyint(divisor) != divisor && factor != 1 / divisor ? factor : 0;
+}
+
 /* a / b */
 static const bb_expr *canon_div(bb_program *p, const bb_expr *a, const bb_expr *b) {
   bool real = bb_dtype_is_float(a->dtype) && a->dtype == b->dtype;
   if (!real) return make(p, BB_X_DIV, a, b);
   if (b->op == BB_X_DIV && is_value(b->a[0], 1)) return canon_mul(p, a, b->a[1]);
+  double factor = is_const(b) && !is_number(a) ? factor_of_divisor(b->number) : 0;
+  if (factor != 0) return canon_mul(p, a, bb_expr_const(p, b->dtype, factor));
   if (is_value(a, 1) && b->op == BB_X_SQRT && args_of(b) != 1)
     return make(p, BB_X_POW, b->a[0], bb_expr_const(p, b->dtype, -0.5));
   /* n*x / n */
@@ -71,6 +88,7 @@ static const bb_expr *canon_mul(bb_program *p, const bb_expr *a, const bb_expr *
   bool real = bb_dtype_is_float(a->dtype) && a->dtype == b->dtype;
   if (!real) return make(p, BB_X_MUL, a, b);
   if (a == b && !is_number(a)) return make(p, BB_X_POW, a, bb_expr_const(p, a->dtype, 2));
+  if (is_const(b) && !is_number(a)) b = bb_expr_const(p, b->dtype, settled(b->number));
   /* x**m * x**n, one of them x itself */
   if (b->op == BB_X_POW && b->a[0] == a && is_const(b->a[1]) && b->a[1]->number >= 1)
     return make(p, BB_X_POW, a, bb_expr_const(p, a->dtype, b->a[1]->number + 1));
@@ -132,8 +150,7 @@ static const bb_expr *canon_pow(bb_program *p, const bb_expr *a, const bb_expr *
     b = bb_expr_const(p, a->dtype, b->number);
   if (b->number == 0.5) return make(p, BB_X_SQRT, a, NULL);
   if (b->number == -1) return canon_div(p, one, a);
-  if (b->number == -0.5 && args_of(a) == 1)
-    return canon_div(p, one, make(p, BB_X_SQRT, a, NULL));
+  if (b->number == -0.5 && args_of(a) == 1) return canon_div(p, one, make(p, BB_X_SQRT, a, NULL));
   if (a->op == BB_X_SQRT && b->number == 2) return a->a[0];
   return make(p, BB_X_POW, a, b);
 }
@@ -145,12 +162,19 @@ static const bb_expr *canon_select(bb_program *p, const bb_expr *cond, const bb_
   return bb_expr_make(p, BB_X_SELECT, cond, a, b);
 }
 
+/* -(x/c) is (-x)/c, as -t/n is written. */
+static const bb_expr *canon_neg(bb_program *p, const bb_expr *a) {
+  if (a->op != BB_X_DIV || !bb_dtype_is_float(a->dtype)) return make(p, BB_X_NEG, a, NULL);
+  return make(p, BB_X_DIV, make(p, BB_X_NEG, a->a[0], NULL), a->a[1]);
+}
+
 static const bb_expr *rebuild(bb_program *p, const bb_expr *old, const bb_expr *const *a) {
   switch (old->op) {
   case BB_X_MUL: return canon_mul(p, a[0], a[1]);
   case BB_X_DIV: return canon_div(p, a[0], a[1]);
   case BB_X_ADD: return canon_add(p, a[0], a[1]);
   case BB_X_POW: return canon_pow(p, a[0], a[1]);
+  case BB_X_NEG: return canon_neg(p, a[0]);
   case BB_X_SELECT: return canon_select(p, a[0], a[1], a[2]);
   case BB_X_CAST: return bb_expr_cast(p, old->dtype, a[0]);
   default: return bb_expr_make(p, old->op, a[0], a[1], a[2]);

@@ -67,22 +67,10 @@ int64_t bb_onnx_int(const bb_onnx_node *n, const char *name, int64_t otherwise) 
   return a ? a->i : otherwise;
 }
 
-/* A float attribute is a decimal number that was rounded to float32: the shortest decimal that
- * rounds to it is the number that was meant, so 1e-5 stays 1e-5 in float64. */
-static double shortest(float value) {
-  char text[32];
-  if (!isfinite(value)) return value;
-  for (int digits = 6; digits < 9; digits++) {
-    snprintf(text, sizeof text, "%.*g", digits, value);
-    if (strtof(text, NULL) == value) return strtod(text, NULL);
-  }
-  return value;
-}
-
 double bb_onnx_float(const bb_onnx_node *n, const char *name, double otherwise) {
   const Onnx__AttributeProto *a =
       bb_onnx_attribute(n, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOAT);
-  return a ? shortest(a->f) : otherwise;
+  return a ? (double)a->f : otherwise;
 }
 
 const char *bb_onnx_text(const bb_onnx_node *n, const char *name, const char *otherwise) {
@@ -121,7 +109,7 @@ static void copy_attribute(bb_arena *arena, const Onnx__AttributeProto *a, bb_at
     break;
   case ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOAT:
     to->kind = BB_ATTR_FLOAT;
-    to->f = shortest(a->f);
+    to->f = (double)a->f;
     break;
   case ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__STRING:
     to->kind = BB_ATTR_TEXT;
@@ -129,7 +117,7 @@ static void copy_attribute(bb_arena *arena, const Onnx__AttributeProto *a, bb_at
     break;
   case ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOATS: {
     double *floats = BB_NEW(arena, double, a->n_floats);
-    for (size_t i = 0; i < a->n_floats; i++) floats[i] = shortest(a->floats[i]);
+    for (size_t i = 0; i < a->n_floats; i++) floats[i] = a->floats[i];
     to->kind = BB_ATTR_FLOATS;
     to->count = (uint32_t)a->n_floats;
     to->floats = floats;
