@@ -29,6 +29,7 @@ typedef struct binder {
   bb_context *ctx;
   bb_arena *arena;
   const bb_npz_array **array; /* by tensor; NULL: no input */
+  uint32_t symbols;
   int64_t *symbol;
 } binder;
 
@@ -92,6 +93,36 @@ static void solve_all(binder *b) {
   }
 }
 
+/* An extent that is no product of symbols is a symbol whose name says what it is. */
+static bool derive(binder *b, bb_program *program, uint32_t symbol) {
+  const char *text = program->symbol[symbol], *end = text + strlen(text), *error;
+  uint32_t count;
+  const bb_expr *e = bb_expr_parse(program, &text, end, NULL, NULL, &error);
+  if (!e || text != end) return false;
+  const bb_expr **node = bb_expr_postorder(b->arena, e, &count);
+  double *value = BB_NEW(b->arena, double, program->symbols);
+  for (uint32_t i = 0; i < count; i++) {
+    if (node[i]->op != BB_X_SYMBOL) continue;
+    if (node[i]->index >= b->symbols || b->symbol[node[i]->index] < 0) return false;
+    value[node[i]->index] = (double)b->symbol[node[i]->index];
+  }
+  double found = bb_expr_eval(e, &(bb_expr_env){.symbol = value});
+  if (!(found >= 0 && found < 9e15))
+    bb_fail(b->ctx, BB_ERROR_INPUT, "extent %s is %.0f", program->symbol[symbol], found);
+  b->symbol[symbol] = (int64_t)found;
+  return true;
+}
+
+/* Some expressions are of symbols that are expressions themselves. */
+static void derive_all(binder *b, bb_program *program) {
+  bool progress = true;
+  while (progress) {
+    progress = false;
+    for (uint32_t i = 0; i < b->symbols; i++)
+      if (b->symbol[i] < 0) progress |= derive(b, program, i);
+  }
+}
+
 /* --- data --- */
 
 static void find_array(binder *b, const bb_npz *npz, uint32_t tensor) {
@@ -138,15 +169,17 @@ static bb_interp_tensor load_constant(const binder *b, const bb_tensor *t) {
   return held;
 }
 
-void bb_bind_inputs(const bb_program *program, const bb_npz *npz, const int64_t *preset,
-                    bb_arena *arena, bb_binding *binding) {
+void bb_bind_inputs(bb_program *program, const bb_npz *npz, const int64_t *preset, bb_arena *arena,
+                    bb_binding *binding) {
   binder b = {.program = program, .ctx = program->ctx, .arena = arena};
   b.array = BB_NEW(arena, const bb_npz_array *, program->tensors);
+  b.symbols = program->symbols;
   b.symbol = BB_NEW(arena, int64_t, program->symbols);
   for (uint32_t i = 0; i < program->symbols; i++) b.symbol[i] = preset ? preset[i] : -1;
   for (uint32_t t = 0; t < program->tensors; t++)
     if (program->tensor[t].role == BB_TENSOR_INPUT) find_array(&b, npz, t);
   solve_all(&b);
+  derive_all(&b, program);
   bb_interp_tensor *tensor = BB_NEW(arena, bb_interp_tensor, program->tensors);
   for (uint32_t t = 0; t < program->tensors; t++) {
     const bb_tensor *of = &program->tensor[t];

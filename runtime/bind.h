@@ -13,10 +13,11 @@ typedef struct bb_binding {
 
 /* Binds every input of the program to the array of its name, checks rank, extents and kind of
  * element, and finds the symbols' values: what shapes say, and `preset` (by symbol, -1: unknown;
- * NULL: nothing preset) must agree.  Arrays that no input names are ignored.  Fails with
+ * NULL: nothing preset) must agree; a symbol that no shape tells is computed when its name is an
+ * expression of others ("symbol(S)+1").  Arrays that no input names are ignored.  Fails with
  * BB_ERROR_INPUT naming the input. Everything is in `arena`. */
-void bb_bind_inputs(const bb_program *program, const bb_npz *npz, const int64_t *preset,
-                    bb_arena *arena, bb_binding *binding);
+void bb_bind_inputs(bb_program *program, const bb_npz *npz, const int64_t *preset, bb_arena *arena,
+                    bb_binding *binding);
 
 typedef struct bb_comparison {
   const char *name;

@@ -5,6 +5,7 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 MS = "com.microsoft"
+IR = {v: 10 if v < 23 else v - 12 for v in range(13, 26)}
 RNG = np.random.default_rng(7)
 
 
@@ -42,11 +43,31 @@ class Case:
         from onnx.reference import ReferenceEvaluator
         return dict(zip(names, ReferenceEvaluator(self.model).run(None, self.inputs)))
 
-    def write(self, folder):
+    def at(self, opset):
+        """The same nodes at another opset, where the operators take them; else None."""
+        model = onnx.ModelProto()
+        model.CopyFrom(self.model)
+        for entry in model.opset_import:
+            if entry.domain == "":
+                entry.version = opset
+        model.ir_version = IR[opset]
+        for node in model.graph.node:
+            if node.domain or node.op_type == "GroupNormalization":  # whose scale changed its shape
+                return None
+            try:
+                schema = onnx.defs.get_schema(node.op_type, opset)
+            except onnx.defs.SchemaError:
+                return None
+            known = all(a.name in schema.attributes for a in node.attribute)
+            if not known or not schema.min_input <= len(node.input) <= schema.max_input:
+                return None
+        return Case(f"{self.name}@{opset}", model, self.inputs)
+
+    def write(self, folder, answer=None):
         path = folder / (self.name + ".onnx")
         onnx.save(self.model, path)
         arrays = dict(self.inputs)
-        for name, value in self.answer().items():
+        for name, value in (answer or self.answer()).items():
             arrays[name] = np.asarray(value)
         np.savez(path.with_suffix(".npz"), **arrays)
         return path
@@ -64,8 +85,7 @@ def model_of(nodes, inputs, outputs, constants, opset, functions=()):
     if any(n.domain == MS for n in nodes):
         opsets.append(helper.make_opsetid(MS, 1))
     opsets += [helper.make_opsetid(d, 1) for d in sorted({f.domain for f in functions})]
-    ir = min(13, 10 if opset < 23 else 11 if opset < 24 else 12 if opset < 25 else 13)
-    return helper.make_model(graph, opset_imports=opsets, ir_version=ir, functions=list(functions))
+    return helper.make_model(graph, opset_imports=opsets, ir_version=IR[opset], functions=list(functions))
 
 
 def single(name, op, operands, opset=20, domain="", outputs=1, by=None, symbols=(), **attributes):

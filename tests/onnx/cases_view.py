@@ -97,6 +97,12 @@ def graphs():
     yield graph_case("scalar-form-output", [N("Shape", ["x"], ["y"])], {"x": x}, ["y"], symbols={"x": ["B", "S", 8]})
     yield graph_case("gather-slice", [N("Gather", ["x", "i"], ["y"], axis=1)], {"x": x}, ["y"], {"i": np.array(-2)})
     yield graph_case("gather-range", [N("Gather", ["x", "i"], ["y"], axis=1)], {"x": x}, ["y"], {"i": np.array([[3, 2], [1, 0]])})
+    yield graph_case("derived-extent", [
+        N("Shape", ["x"], ["s"], start=0, end=1), N("Add", ["s", "one"], ["t"]), N("ConstantOfShape", ["t"], ["zeros"]),
+        N("Range", ["nought", "u", "step"], ["r"]), N("Squeeze", ["t"], ["u"]), N("Cast", ["r"], ["f"], to=TensorProto.FLOAT),
+        N("Add", ["zeros", "f"], ["y"]), N("Exp", ["x"], ["z"])], {"x": rand(7)}, ["y", "z"],
+        {"one": np.array([1]), "nought": np.array(0), "step": np.array(1)}, symbols={"x": ["S"]},
+        by=lambda f: {"y": np.arange(8, dtype=np.float32), "z": np.exp(f["x"])})
     yield graph_case("class-token", [
         N("Shape", ["x"], ["b"], end=1), N("Concat", ["b", "rest"], ["shape"], axis=0), N("Expand", ["token", "shape"], ["t"]),
         N("Concat", ["t", "x"], ["y"], axis=1)], {"x": x}, ["y"], {"rest": np.array([1, 8]), "token": rand(1, 1, 8)},

@@ -1,9 +1,10 @@
 """Writes a tiny model with its answer for every operator, variant and opset, and checks that the given
 program agrees on each.
 
-usage: run.py [--arrays | --blocks] PROGRAM [NAME...]
+usage: run.py [--arrays | --blocks] [--opsets] PROGRAM [NAME...]
 --arrays, --blocks: PROGRAM is onnx_test, which evaluates the array program or the unfused block
 program; else it is blockbuster.
+--opsets: each model also at every other opset that has its operators in the same form.
 """
 
 import argparse
@@ -40,10 +41,22 @@ def check(options, case, path):
     return "" if ran.returncode == 0 else (ran.stderr or ran.stdout).strip()[:400]
 
 
+def variants(case, opsets):
+    """The case and its answer; then the same at other opsets."""
+    answer = case.answer()
+    yield case, answer
+    own = next(o.version for o in case.model.opset_import if o.domain == "")
+    for opset in range(13, 26):
+        other = case.at(opset) if opsets and opset != own and not case.model.functions else None
+        if other:
+            yield other, answer
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--arrays", action="store_true")
     parser.add_argument("--blocks", action="store_true")
+    parser.add_argument("--opsets", action="store_true")
     parser.add_argument("program")
     parser.add_argument("names", nargs="*")
     options = parser.parse_args()
@@ -55,16 +68,12 @@ def main():
         for case in every:
             if options.names and not any(n in case.name for n in options.names):
                 continue
-            tried += 1
-            try:
-                path = case.write(pathlib.Path(folder))
-            except Exception as error:
-                problem = f"has no answer: {error}"
-            else:
-                problem = check(options, case, path)
-            if problem:
-                failures += 1
-                print(f"{case.name}: {problem}")
+            for variant, answer in variants(case, options.opsets):
+                tried += 1
+                problem = check(options, variant, variant.write(pathlib.Path(folder), answer))
+                if problem:
+                    failures += 1
+                    print(f"{variant.name}: {problem}")
     print(f"{tried} models, {failures} wrong")
     return 1 if failures or not tried else 0
 
