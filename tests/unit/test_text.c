@@ -2,6 +2,7 @@
 #include "hash.h"
 #include "text.h"
 #include "verify.h"
+#include "view.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -268,9 +269,11 @@ static void test_errors(void **state) {
   } cases[] = {
       {"", "bad.bb:1:1: expected blockbuster but the text ends"},
       {"blockbuster 2", "bad.bb:1:13: this version reads texts of version 1 only"},
-      {"blockbuster 1 stage soup", "bad.bb:1:21: expected array, block, partition or fused but found soup"},
+      {"blockbuster 1 stage soup",
+       "bad.bb:1:21: expected array, block, partition or fused but found soup"},
       {"blockbuster 1 stage block", "bad.bb:1:26: a block program without its root"},
-      {"blockbuster 1\n\n  input X : f33[2]", "bad.bb:3:13: expected an element type such as f32 but found f33"},
+      {"blockbuster 1\n\n  input X : f33[2]",
+       "bad.bb:3:13: expected an element type such as f32 but found f33"},
       {"blockbuster 1 input X : f32[M]", "bad.bb:1:29: M is not declared: dim M"},
       {"blockbuster 1 dim M, M", "bad.bb:1:22: symbol M is declared twice"},
       {"blockbuster 1 dim M = 4 dim M = 5", "bad.bb:1:29: dim M is declared twice"},
@@ -318,7 +321,8 @@ static void test_errors(void **state) {
       {"blockbuster 1 input \"a\\x00\" : f32[1]", "bad.bb:1:21: a name with a NUL byte"},
       {"blockbuster 1 \x01", "bad.bb:1:15: unexpected byte 0x01"},
       {"blockbuster 1 ;", "bad.bb:1:15: expected the name of a value but found ;"},
-      {BLOCK INPUT "%y = exp(%x) }", "bad.bb:3:6: expected an op, map, reduce, scan, view or misc but found exp"},
+      {BLOCK INPUT "%y = exp(%x) }",
+       "bad.bb:3:6: expected an op, map, reduce, scan, view or misc but found exp"},
       {BLOCK INPUT "%y = add(%x, %z) }", "bad.bb:3:14: there is no value %z at this level"},
       {BLOCK INPUT "%y = add(%x, %x) }", "bad.bb:3:6: operand 0 is not an item"},
       {BLOCK INPUT "%y = map Q () { yield } }", "bad.bb:3:10: there is no dim Q"},
@@ -518,6 +522,67 @@ static void test_sharing(void **state) {
   if (protect(sharing_body, NULL) != BB_OK) fail_msg("%s", message);
 }
 
+/* --- when memory runs out --- */
+
+typedef struct supply {
+  uint64_t calls, fail_at;
+  size_t live;
+} supply;
+
+static void *resize(void *user, void *pointer, size_t old_size, size_t new_size) {
+  supply *s = user;
+  if (new_size && ++s->calls >= s->fail_at) return NULL;
+  void *memory = new_size ? realloc(pointer, new_size) : NULL;
+  if (!new_size) free(pointer);
+  s->live += new_size - old_size;
+  return memory;
+}
+
+/* Everything that reads, prints, compares and examines programs. */
+static void use_all(bb_context *ctx, void *argument) {
+  bb_program *first = parse(ctx, "first", argument);
+  bb_program *second = parse(ctx, "second", print(first, NULL));
+  bb_verify_program(second, bb_scratch(ctx));
+  const bb_graph *root = first->root;
+  if (!root) return;
+  hash_of(first);
+  if (!bb_graph_equal(root, second->root)) bb_fail(ctx, BB_ERROR_MISMATCH, "not equal");
+  bb_view *view = bb_view_create(root);
+  uint32_t *node = BB_NEW(bb_scratch(ctx), uint32_t, root->count);
+  bool *reached = BB_NEW(bb_scratch(ctx), bool, root->count);
+  bb_view_reach(view, 1, root->input, BB_DOWNSTREAM, reached);
+  bb_view_dominators(view, BB_UPSTREAM, node);
+  bb_view_topological(view, node);
+  bb_view_isomorphic(root, root);
+}
+
+static bb_status use_with(supply *s, const char *text) {
+  bb_context_options options = {.version = BB_VERSION, .allocator = {resize, s}};
+  bb_context *ctx = NULL;
+  bb_status status = bb_context_create(&options, &ctx);
+  if (status != BB_OK) return status;
+  status = bb_protect(ctx, use_all, (void *)text);
+  snprintf(message, sizeof message, "%s", bb_context_message(ctx));
+  bb_context_destroy(ctx);
+  return status;
+}
+
+static void test_memory(void **state) {
+  (void)state;
+  static const char *const texts[] = {array_text, block_text, fused_text};
+  for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+    supply whole = {.fail_at = UINT64_MAX};
+    if (use_with(&whole, texts[i]) != BB_OK) fail_msg("%s", message);
+    assert_int_equal(whole.live, 0);
+    assert_true(whole.calls > 20);
+    for (uint64_t n = 1; n <= whole.calls; n++) {
+      supply s = {.fail_at = n};
+      assert_int_equal(use_with(&s, texts[i]), BB_ERROR_MEMORY);
+      assert_int_equal(s.live, 0);
+    }
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_round),    cmocka_unit_test(test_round_block),
@@ -525,6 +590,7 @@ int main(void) {
       cmocka_unit_test(test_errors),   cmocka_unit_test(test_damaged),
       cmocka_unit_test(test_hostile),  cmocka_unit_test(test_data),
       cmocka_unit_test(test_equal),    cmocka_unit_test(test_sharing),
+      cmocka_unit_test(test_memory),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
