@@ -32,10 +32,25 @@ static void put_level(bb_buffer *out, const bb_scope *scope) {
   bb_put(out, "%s%s", scope->parent->parent ? "/" : "", bb_dim_get(around->program, dim)->name);
 }
 
-static void report(bb_engine *engine, bb_trace_event *event) {
+/* Tells the caller of a rewrite; the nodes' serials were noted before it. */
+static void report(bb_engine *engine, const bb_rule *rule, const bb_match *match,
+                   const uint32_t *serial) {
   const bb_fuse_options *options = engine->options;
-  event->step = (uint32_t)engine->steps;
-  if (options->trace) options->trace(options->user, event, *engine->root);
+  if (!options->trace) return;
+  bb_arena *scratch = bb_scratch(engine->ctx);
+  bb_buffer level = {.arena = scratch};
+  bb_put(&level, "%s", "");
+  put_level(&level, match->scope);
+  bb_trace_event event = {.step = (uint32_t)engine->steps,
+                          .rule = rule->number,
+                          .rule_name = rule->name,
+                          .variant = match->variant,
+                          .depth = match->scope->depth,
+                          .level = level.data,
+                          .count = match->count,
+                          .serial = serial};
+  options->trace(options->user, &event, *engine->root);
+  bb_scratch_end(scratch);
 }
 
 /* Removes the in-port of the map around that feeds an input which a rewrite left without uses. */
@@ -59,10 +74,6 @@ static void prune_inputs(bb_scope *scope) {
 
 void bb_engine_apply(bb_engine *engine, const bb_rule *rule, bb_match *match) {
   bb_scope *scope = match->scope;
-  bb_arena *scratch = bb_scratch(engine->ctx);
-  bb_buffer level = {.arena = scratch};
-  bb_put(&level, "%s", "");
-  put_level(&level, scope);
   uint32_t serial[BB_MATCH_NODES];
   for (uint32_t i = 0; i < match->count; i++)
     serial[i] = bb_node_get(scope->graph, match->node[i])->serial;
@@ -76,15 +87,7 @@ void bb_engine_apply(bb_engine *engine, const bb_rule *rule, bb_match *match) {
   if (engine->options->hits) engine->options->hits[rule->number]++;
   bb_engine_settle_around(engine, scope);
   bb_verify_or_fail(engine->program, *engine->root, rule->name, false);
-  bb_trace_event event = {.rule = rule->number,
-                          .rule_name = rule->name,
-                          .variant = match->variant,
-                          .depth = scope->depth,
-                          .level = level.data,
-                          .count = match->count,
-                          .serial = serial};
-  report(engine, &event);
-  bb_scratch_end(scratch);
+  report(engine, rule, match, serial);
 }
 
 /* --- one level --- */
@@ -173,7 +176,9 @@ static void keep_snapshot(bb_engine *engine) {
 static void take_snapshot(bb_engine *engine) {
   keep_snapshot(engine);
   bb_trace_event event = {.rule_name = "snapshot", .level = "", .snapshot = true};
-  report(engine, &event);
+  event.step = (uint32_t)engine->steps;
+  const bb_fuse_options *options = engine->options;
+  if (options->trace) options->trace(options->user, &event, *engine->root);
 }
 
 /* Levels outlive the engine: they must not write into its journals any more. */

@@ -169,9 +169,18 @@ static walk *take_turns(walk *forward, walk *backward) {
   }
 }
 
+/* Does anything but `from` itself, behind it in the order, feed `to`? */
+static bool fed_by_others(const bb_scope *scope, uint32_t from, uint32_t to) {
+  const bb_node *node = bb_node_get(scope->graph, to);
+  for (uint32_t i = 0; i < node->nin; i++)
+    if (bb_scope_before(scope, from, node->in[i].src.node)) return true;
+  return false;
+}
+
 bool bb_scope_reaches(bb_scope *scope, uint32_t from, uint32_t to, bool indirect) {
   const bb_place *place = scope->place;
   if (from == to || place[from].label > place[to].label) return false;
+  if (indirect && !fed_by_others(scope, from, to)) return false;
   bb_arena *scratch = bb_scratch(scope->graph->program->ctx);
   scope->epoch++;
   walk forward = {scope, scratch, true, place[to].label, from, indirect ? to : BB_NONE};

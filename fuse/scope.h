@@ -27,11 +27,12 @@ typedef struct bb_place {
   uint32_t next, prev;       /* the order as a list */
   uint32_t forward, backward; /* epoch of the last walk that came by */
   uint32_t peers;            /* maps: in-ports fed by maps over the same dim */
+  uint8_t nest;              /* 1 + the op that a loop nest here stands around; 0: not known */
   bool constant;             /* root: depends on constants only, so computed once at load */
   bb_scope *child;           /* maps: the level inside, once it was looked at */
 } bb_place;
 
-enum { BB_SCOPE_RULES = 16 };
+enum { BB_SCOPE_RULES = 10 };
 
 struct bb_scope {
   bb_arena *arena;

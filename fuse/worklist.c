@@ -31,6 +31,13 @@ void bb_engine_wake_extension(bb_scope *scope) {
     bb_heap_push(scope->parent, &scope->parent->extend_children, scope->map);
 }
 
+/* The op that the node is a loop nest around, as a bit; looking costs a walk through its levels. */
+static uint32_t nest_op(bb_scope *scope, uint32_t node) {
+  bb_place *place = &scope->place[node];
+  if (!place->nest) place->nest = (uint8_t)(1 + bb_loops_op(scope->graph, node));
+  return (uint32_t)1 << (place->nest - 1);
+}
+
 /* Wakes a node for the rules that answer to any of `wakes`. */
 static void wake(bb_scope *scope, uint32_t node, uint32_t wakes) {
   if (!alive(scope, node)) return;
@@ -38,7 +45,7 @@ static void wake(bb_scope *scope, uint32_t node, uint32_t wakes) {
   for (uint32_t r = 0; r < bb_rule_count; r++) {
     const bb_rule *rule = bb_rules[r];
     if (!(rule->anchors & kind) || !(rule->wakes & wakes)) continue;
-    if (rule->ops && !op) op = (uint32_t)1 << bb_loops_op(scope->graph, node);
+    if (rule->ops && !op) op = nest_op(scope, node);
     if (!rule->ops || rule->ops & op) bb_heap_push(scope, &scope->pending[r], node);
   }
 }
@@ -78,6 +85,7 @@ static void wake_link(bb_scope *scope, const bb_change *change) {
 /* Something changed inside a map. */
 static void wake_inside(bb_scope *scope, uint32_t map) {
   const bb_node *node = bb_node_get(scope->graph, map);
+  scope->place[map].nest = 0;
   wake(scope, map, BB_WAKE_INSIDE);
   wake_operands(scope, map);
   if (node->nout == 1) wake(scope, sole_user(scope->graph, (bb_value){map, 0}), BB_WAKE_INSIDE);
@@ -103,6 +111,8 @@ static void place_node(bb_scope *scope, uint32_t node) {
 static void settle_added(bb_scope *scope) {
   for (uint32_t i = 0; i < scope->journal.count; i++) {
     const bb_change *change = &scope->journal.change[i];
+    scope->place[change->node].nest = 0;
+    if (change->src.node != BB_NONE) scope->place[change->src.node].nest = 0;
     if (change->kind == BB_CHANGE_ADDED && alive(scope, change->node) &&
         !scope->place[change->node].label)
       place_node(scope, change->node);

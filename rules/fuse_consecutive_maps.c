@@ -44,18 +44,17 @@ static int last_first(const void *a, const void *b) {
 }
 
 /* The maps over the same dim that feed the anchor, last in topological order first. */
-static uint32_t producers(const bb_match *match, bb_arena *scratch, producer **found) {
+static uint32_t producers(const bb_match *match, producer *found) {
   const bb_scope *scope = match->scope;
   const bb_node *node = bb_node_get(scope->graph, match->anchor);
-  *found = BB_NEW(scratch, producer, scope->place[match->anchor].peers);
   uint32_t count = 0;
   for (uint32_t i = 0; i < node->nin; i++) {
     uint32_t from = node->in[i].src.node;
     if (bb_node_get(scope->graph, from)->dim != node->dim) continue;
     if (match->partner != BB_NONE && from != match->partner) continue;
-    (*found)[count++] = (producer){scope->place[from].label, from};
+    found[count++] = (producer){scope->place[from].label, from};
   }
-  if (count) qsort(*found, count, sizeof **found, last_first);
+  if (count) qsort(found, count, sizeof *found, last_first);
   return count;
 }
 
@@ -75,14 +74,19 @@ static bool match(bb_match *match) {
   if (match->dim != BB_NO_DIM && match->dim != node->dim)
     return bb_miss(match, "the map runs over another dim");
   match->why = not_a_producer(match);
-  if (!match->scope->place[match->anchor].peers) return false;
-  bb_arena *scratch = bb_scratch(match->scope->graph->program->ctx);
-  producer *from;
-  uint32_t count = producers(match, scratch, &from), first = BB_NONE;
+  uint32_t peers = match->scope->place[match->anchor].peers;
+  if (!peers) return false;
+  producer few[8], *from = few;
+  bb_arena *scratch = NULL;
+  if (peers > sizeof few / sizeof *few) {
+    scratch = bb_scratch(match->scope->graph->program->ctx);
+    from = BB_NEW(scratch, producer, peers);
+  }
+  uint32_t count = producers(match, from), first = BB_NONE;
   for (uint32_t i = 0; i < count && first == BB_NONE; i++)
     if ((i == 0 || from[i].node != from[i - 1].node) && fusible(match, from[i].node))
       first = from[i].node;
-  bb_scratch_end(scratch);
+  if (scratch) bb_scratch_end(scratch);
   return first != BB_NONE && bb_hit(match, 0, 2, (uint32_t[]){first, match->anchor});
 }
 

@@ -1,7 +1,8 @@
 /* contract.c - products: one nest each, as in the paper's Table 2. */
 #include "build.h"
 
-/* Contracts the dims `over` of two values at hand, one map for each, then the columns. */
+/* Contracts the dims `over` of two values at hand, one map for each, then the columns.  Now and then
+ * the largest of the products of an outer dim is taken, in the place of their sum. */
 static bb_value contract_terms(generator *g, bb_graph *graph, bb_value a, bb_value b,
                                uint32_t count, const bb_level *over) {
   if (count == 0) {
@@ -13,10 +14,11 @@ static bb_value contract_terms(generator *g, bb_graph *graph, bb_value a, bb_val
   a = nest_bring(&n, a, NULL);
   b = nest_bring(&n, b, NULL);
   bb_value term = contract_terms(g, nest_body(&n), a, b, count - 1, over + 1);
-  const bb_monoid *sum = bb_monoid_get(BB_MONOID_SUM);
-  if (random_chance(&g->random, 15)) return bb_map_fold(graph, n.map[0], term, sum, 0);
+  bool largest = over->axis == BB_AXIS_NONE && random_chance(&g->random, 15);
+  const bb_monoid *monoid = bb_monoid_get(largest ? BB_MONOID_MAX : BB_MONOID_SUM);
+  if (random_chance(&g->random, 15)) return bb_map_fold(graph, n.map[0], term, monoid, 0);
   term = bb_map_collect(graph, n.map[0], term, BB_AXIS_NONE);
-  return bb_reduce_add(graph, sum, BB_REDUCE_FOLD, 0, 1, &term);
+  return bb_reduce_add(graph, monoid, BB_REDUCE_FOLD, 0, 1, &term);
 }
 
 /* Splits the outer dims of a and b into loops around (all but shared ones that are contracted) and

@@ -47,6 +47,13 @@ uint32_t fold_partials(generator *g, uint32_t value, enum fold fold, const bb_ex
   nest_open(&n, g->root, depth, loop);
   bb_value in[2] = {nest_bring(&n, partials, NULL)};
   in[0] = bb_reduce_add(nest_body(&n), bb_monoid_get(folds[fold].monoid), BB_REDUCE_FOLD, 0, 1, in);
+  if (fold == SUM && random_chance(&g->random, 20)) { /* a second reader of the list */
+    bb_value list = nest_bring(&n, partials, NULL);
+    bb_value again =
+        bb_reduce_add(nest_body(&n), bb_monoid_get(BB_MONOID_SUM), BB_REDUCE_FOLD, 0, 1, &list);
+    double terms = (double)g->extent[loop[depth].dim];
+    pool_add(g, nest_collect(&n, again), g->pool[value].bound * terms, false);
+  }
   if (other != BB_NONE) in[1] = nest_bring(&n, g->pool[other].at, NULL);
   if (expr)
     in[0] = bb_func_add(nest_body(&n), BB_OP_ELEMENTWISE, expr, other == BB_NONE ? 1 : 2, in);
@@ -88,7 +95,7 @@ uint32_t arg_reduce(generator *g, uint32_t value) {
   return first;
 }
 
-/* Folds one of the outer lists. */
+/* Folds one of the outer lists, inside maps over all other lists or only the first few of them. */
 uint32_t reduce_outer(generator *g, uint32_t value) {
   const bb_type *type = pooled_type(g, value);
   bb_level loop[DEPTH_MAX];
@@ -100,11 +107,14 @@ uint32_t reduce_outer(generator *g, uint32_t value) {
       loop[depth++] = type->level[i];
   }
   if (folded == BB_NONE) return reduce_columns(g, value);
+  if (random_chance(&g->random, 35)) depth = random_below(&g->random, depth + 1);
+  uint32_t level = depth < folded ? folded - depth : 0;
   enum fold fold = (enum fold)random_below(&g->random, 3);
   nest n;
   nest_open(&n, g->root, depth, loop);
   bb_value in = nest_bring(&n, g->pool[value].at, NULL);
-  in = bb_reduce_add(nest_body(&n), bb_monoid_get(folds[fold].monoid), BB_REDUCE_FOLD, 0, 1, &in);
+  const bb_monoid *monoid = bb_monoid_get(folds[fold].monoid);
+  in = bb_reduce_add(nest_body(&n), monoid, BB_REDUCE_FOLD, level, 1, &in);
   double factor = fold == SUM ? (double)g->extent[type->level[folded].dim] : 1;
   return pool_add(g, nest_collect(&n, in), g->pool[value].bound * factor,
                   g->pool[value].exact && fold != SUM);
