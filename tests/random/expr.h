@@ -13,7 +13,7 @@ const bb_expr *expr_masked(bb_program *p, random_state *r, const bb_expr *x, uin
                            const bb_expr *const *coord, double *bound);
 
 static inline const bb_expr *number(bb_program *p, double value) {
-  return bb_expr_const(p, BB_F32, value);
+  return bb_expr_const(p, BB_F32, (double)(float)value);
 }
 static inline const bb_expr *make(bb_program *p, bb_expr_op op, const bb_expr *a,
                                   const bb_expr *b) {
