@@ -81,6 +81,7 @@ typedef struct bb_candidate {
   const char *name; /* "c0", "c1", ... */
   bool once;        /* runs at load: depends on constants only */
   bb_graph *graph;  /* as partitioned */
+  bb_graph *origin; /* kernels: the fused candidate that it was split from; NULL: not known */
   uint32_t snapshots;
   bb_snapshot *snapshot;
   uint32_t chosen; /* index of the snapshot that runs; BB_NONE: not yet chosen */

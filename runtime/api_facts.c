@@ -28,6 +28,17 @@ static uint32_t operators(const bb_graph *graph) {
   return count;
 }
 
+/* Functions and reductions, those inside loops included. */
+static uint32_t operations_inside(const bb_graph *graph) {
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < graph->count; i++) {
+    const bb_node *node = graph->node[i];
+    count += node->kind == BB_NODE_FUNC || node->kind == BB_NODE_REDUCE;
+    if (node->kind == BB_NODE_MAP) count += operations_inside(node->inner);
+  }
+  return count;
+}
+
 static const bb_graph *chosen_graph(const bb_candidate *candidate) {
   if (candidate->chosen == BB_NONE) return candidate->graph;
   return candidate->snapshot[candidate->chosen].graph;
@@ -113,7 +124,7 @@ bool bb_program_get_candidate(const bb_program *program, uint32_t index,
   *info = (bb_candidate_info){.name = candidate->name,
                               .once = candidate->once,
                               .copies = only_copies(candidate->graph),
-                              .nodes = operators(candidate->graph),
+                              .nodes = operations_inside(chosen_graph(candidate)),
                               .kernels = bb_api_kernels(chosen_graph(candidate)),
                               .snapshots = candidate->snapshots,
                               .chosen = candidate->chosen};

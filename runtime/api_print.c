@@ -236,7 +236,7 @@ static bool holds_serial(const bb_graph *graph, uint32_t serial) {
   return false;
 }
 
-/* The latest graph that has both nodes: chosen snapshots first, then earlier ones. */
+/* The latest graph that has both nodes: snapshots of a kernel, then the candidate it was part of. */
 static bb_graph *graph_with(const bb_program *program, bb_node_pair pair) {
   if (program->stage == BB_STAGE_BLOCK) return program->root;
   for (uint32_t i = 0; i < program->candidates; i++) {
@@ -246,17 +246,44 @@ static bb_graph *graph_with(const bb_program *program, bb_node_pair pair) {
       if (holds_serial(graph, pair.a) && holds_serial(graph, pair.b)) return graph;
     }
   }
+  for (uint32_t i = 0; i < program->candidates; i++) {
+    bb_graph *graph = program->candidate[i].origin;
+    if (i > 0 && graph == program->candidate[i - 1].origin) continue;
+    if (graph && holds_serial(graph, pair.a) && holds_serial(graph, pair.b)) return graph;
+  }
   return NULL;
+}
+
+static const bb_candidate *candidate_with(const bb_program *program, uint32_t serial) {
+  for (uint32_t i = 0; i < program->candidates; i++) {
+    const bb_candidate *c = &program->candidate[i];
+    for (uint32_t s = c->snapshots + 1; s-- > 0;)
+      if (holds_serial(s ? c->snapshot[s - 1].graph : c->graph, serial)) return c;
+  }
+  return NULL;
+}
+
+/* Nodes that no graph has both of: apart, or gone. */
+static void explain_apart(const bb_program *program, bb_node_pair pair, bb_buffer *out) {
+  const bb_candidate *a = candidate_with(program, pair.a), *b = candidate_with(program, pair.b);
+  if (!a || !b)
+    bb_fail(program->ctx, BB_ERROR_ARGUMENT, "there is no node %u any more",
+            a ? pair.b : pair.a);
+  bb_put(out, "nodes %u and %u are in different candidates (%s and %s): a view, a misc node, a cut "
+              "or data made at load stands between them\n",
+         pair.a, pair.b, a->name, b->name);
 }
 
 static void why_body(bb_context *ctx, void *argument) {
   const print_call *call = argument;
   bb_buffer out = buffer_in(ctx);
+  if (call->program->stage < BB_STAGE_BLOCK)
+    bb_fail(ctx, BB_ERROR_ARGUMENT, "an array program has no block graph yet");
   bb_graph *graph = graph_with(call->program, call->pair);
-  if (!graph)
-    bb_fail(ctx, BB_ERROR_ARGUMENT, "no graph has both node %u and node %u", call->pair.a,
-            call->pair.b);
-  bb_fuse_why(&out, (bb_program *)call->program, graph, call->pair.a, call->pair.b);
+  if (graph)
+    bb_fuse_why(&out, (bb_program *)call->program, graph, call->pair.a, call->pair.b);
+  else
+    explain_apart(call->program, call->pair, &out);
   finish(call, &out);
 }
 

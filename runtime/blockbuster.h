@@ -194,8 +194,9 @@ BB_API bb_status bb_program_write_step(bb_program *program, uint32_t step,
                                        const bb_draw_options *options, bb_write_function *write,
                                        void *user);
 
-/* Why two nodes did not fuse: every rule tried, the condition that failed, a line each.  Errors:
- * ARGUMENT (no graph has both nodes), MEMORY, IO. */
+/* Why two nodes did not fuse: every rule tried, the condition that failed, a line each; or what
+ * keeps them in different candidates.  Errors: ARGUMENT (a node is gone, as after a fusion, or never
+ * was), MEMORY, IO. */
 BB_API bb_status bb_program_write_why(bb_program *program, bb_node_pair pair,
                                       bb_write_function *write, void *user);
 
@@ -223,7 +224,8 @@ typedef struct bb_candidate_info {
   const char *name;
   bool once;             /* runs at load: depends on constants only */
   bool copies;           /* moves data and does nothing else */
-  uint32_t nodes, kernels, snapshots, chosen; /* chosen: BB_SNAPSHOT_CHOSEN before FUSED */
+  uint32_t nodes;        /* functions and reductions of what runs, inside loops too */
+  uint32_t kernels, snapshots, chosen; /* chosen: BB_SNAPSHOT_CHOSEN before FUSED */
 } bb_candidate_info;
 
 /* False if there is no such candidate. */

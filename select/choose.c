@@ -214,7 +214,10 @@ static void choose_candidate(chooser *c, uint32_t index) {
   uint32_t first = c->made.candidates;
   bb_flow_group_kernels(flow);
   bb_flow_carve(flow, &c->made);
-  for (uint32_t k = first; k < c->made.candidates; k++) finish_kernel(c, k, scratch);
+  for (uint32_t k = first; k < c->made.candidates; k++) {
+    c->made.candidate[k].origin = fused;
+    finish_kernel(c, k, scratch);
+  }
   bb_scratch_end(scratch);
 }
 

@@ -16,6 +16,7 @@ typedef struct tracer {
   size_t length;
   uint32_t rule, run;    /* the latest rule, and how often it has come in a row */
   uint32_t rewrites;
+  char both[160], last_a[160], last_b[160]; /* --why: the latest rewrites that took its nodes */
 } tracer;
 
 static void append(tracer *t, const char *text) {
@@ -69,6 +70,22 @@ static void on_begin(void *user, const char *name, const char *same) {
   if (same && t->set->trace) fprintf(t->out, "%s is fused as %s\n", name, same);
 }
 
+/* Of --why: rewrites that took one of its nodes, or both. */
+static void note_pair(tracer *t, const bb_rewrite *rewrite) {
+  char text[160];
+  bool a = false, b = false;
+  for (uint32_t i = 0; i < rewrite->nodes; i++) {
+    a |= rewrite->node[i] == t->set->pair.a;
+    b |= rewrite->node[i] == t->set->pair.b;
+  }
+  if (!a && !b) return;
+  snprintf(text, sizeof text, "step %u, rule %u (%s) at %s", rewrite->step, rewrite->rule,
+           rewrite->rule_name, *rewrite->level ? rewrite->level : "the top");
+  if (a && b) memcpy(t->both, text, sizeof text);
+  if (a) memcpy(t->last_a, text, sizeof text);
+  if (b) memcpy(t->last_b, text, sizeof text);
+}
+
 static void on_rewrite(void *user, const bb_rewrite *rewrite) {
   tracer *t = user;
   if (rewrite->rule == 0) {
@@ -81,6 +98,7 @@ static void on_rewrite(void *user, const bb_rewrite *rewrite) {
   t->rule = rewrite->rule;
   t->run++;
   t->rewrites++;
+  if (t->set->why) note_pair(t, rewrite);
   if (!t->set->trace) return;
   fprintf(t->out, "step %u %s: rule %u", rewrite->step, t->label, rewrite->rule);
   if (rewrite->variant) fputc(rewrite->variant, t->out);
@@ -133,7 +151,8 @@ static void print_table(tool *t, uint32_t rewrites, FILE *out) {
   }
   bb_program_info program;
   bb_program_get_info(t->program, &program);
-  fprintf(out, "%u rewrites, %u kernels\n", rewrites, program.kernels);
+  fprintf(out, "%u rewrites, %u kernel%s\n", rewrites, program.kernels,
+          program.kernels == 1 ? "" : "s");
 }
 
 static void print_json(tool *t, uint32_t rewrites, FILE *out) {
@@ -151,6 +170,22 @@ static void print_json(tool *t, uint32_t rewrites, FILE *out) {
     fprintf(out, "]}");
   }
   fprintf(out, "]}\n");
+}
+
+/* Why two nodes did not fuse; a node that is gone was taken by a rewrite, perhaps with the other. */
+static int print_why(tool *t, const tracer *trace, FILE *out) {
+  bb_node_pair pair = t->set->pair;
+  bb_status status = bb_program_write_why(t->program, pair, write_to_file, out);
+  if (status == BB_ERROR_ARGUMENT && trace->both[0]) {
+    fprintf(out, "nodes %u and %u did fuse: %s\n", pair.a, pair.b, trace->both);
+    return EXIT_GOOD;
+  }
+  int code = report(t, status);
+  if (status == BB_ERROR_ARGUMENT && trace->last_a[0])
+    fprintf(stderr, "node %u was last part of %s\n", pair.a, trace->last_a);
+  if (status == BB_ERROR_ARGUMENT && trace->last_b[0])
+    fprintf(stderr, "node %u was last part of %s\n", pair.b, trace->last_b);
+  return code;
 }
 
 static bool has_one_candidate(tool *t) {
@@ -173,8 +208,7 @@ static int fuse_and_print(tool *t, FILE *out) {
   if (code != EXIT_GOOD) return code;
   if (t->set->json) print_json(t, trace.rewrites, out);
   if (t->set->listing) code = print_listings(t, out);
-  if (code == EXIT_GOOD && t->set->why)
-    code = report(t, bb_program_write_why(t->program, t->set->pair, write_to_file, out));
+  if (code == EXIT_GOOD && t->set->why) code = print_why(t, &trace, out);
   if (!t->set->json && !t->set->listing && !t->set->why && !t->set->trace)
     print_table(t, trace.rewrites, out);
   return code;

@@ -49,7 +49,7 @@ static void print_candidates(const tool *t) {
   bb_candidate_info c;
   for (uint32_t i = 0; bb_program_get_candidate(t->program, i, &c); i++) {
     bb_snapshot_info s;
-    printf("%s: %u nodes", c.name, c.nodes);
+    printf("%s: %u op%s", c.name, c.nodes, c.nodes == 1 ? "" : "s");
     if (bb_program_get_snapshot(t->program, (bb_graph_id){i, BB_SNAPSHOT_CHOSEN}, &s))
       printf(", snapshot %u of %u, %.6g operations, %.6g bytes buffered", c.chosen, c.snapshots,
              s.operations, s.buffered);
@@ -62,8 +62,10 @@ static void print_candidates(const tool *t) {
 static void print_coverage(const bb_program_info *p) {
   printf("%u of %u nodes run as misc", p->misc, p->nodes);
   if (p->stage == BB_STAGE_FUSED) {
-    printf(", %u in %u kernels", p->nodes - p->misc, p->kernels - p->kernels_once);
-    if (p->kernels_once) printf(" and %u that run once at load", p->kernels_once);
+    uint32_t kernels = p->kernels - p->kernels_once;
+    printf(", %u in %u kernel%s", p->nodes - p->misc, kernels, kernels == 1 ? "" : "s");
+    if (p->kernels_once)
+      printf(" and %u that run%s once at load", p->kernels_once, p->kernels_once == 1 ? "s" : "");
   }
   printf("\n");
 }

@@ -1,0 +1,28 @@
+# The calls that are wrong, and the help.
+blockbuster
+blockbuster --help
+blockbuster convert --help
+blockbuster fuse --help
+blockbuster dot --help
+blockbuster run --help
+blockbuster info --help
+blockbuster melt model.onnx
+blockbuster fuse
+blockbuster fuse a.bb b.bb
+blockbuster fuse ../../examples/attention.bb --melt
+blockbuster fuse ../../examples/attention.bb --stop-after
+blockbuster fuse ../../examples/attention.bb --stop-after 0
+blockbuster fuse ../../examples/attention.bb --stop-after 9x
+blockbuster fuse ../../examples/attention.bb --disable-rule 63
+blockbuster fuse ../../examples/attention.bb --cut 3
+blockbuster fuse ../../examples/attention.bb --cut 2,9999
+blockbuster fuse ../../examples/attention.bb --candidate k9 --listing
+blockbuster convert ../../examples/attention.bb --stage cooked
+blockbuster dot ../../examples/attention.bb -o picture.jpg
+blockbuster dot ../../examples/attention.bb --step 99
+blockbuster dot ../../examples/attention.bb --snapshot 9
+blockbuster run ../../examples/attention.bb --device cuda
+blockbuster run ../../models/block_attention.onnx --inputs ../../models/block_attention.npz --block Z=3
+blockbuster run ../../models/block_attention.onnx --inputs nothing.npz
+blockbuster run ../../models/block_attention.onnx
+blockbuster info nothing.onnx

@@ -1,0 +1,15 @@
+# The order of the rules on the examples of the paper, by either engine.
+blockbuster fuse ../../examples/attention.bb --trace
+blockbuster fuse ../../examples/attention.bb --trace --naive | grep summary
+blockbuster fuse ../../examples/layernorm_matmul.bb --trace | grep summary
+blockbuster fuse ../../examples/layernorm_matmul.bb --trace --naive | grep summary
+blockbuster fuse ../../examples/rmsnorm_swiglu.bb --trace | grep summary
+blockbuster fuse ../../examples/rmsnorm_swiglu.bb --trace --naive | grep summary
+blockbuster fuse ../../examples/rmsnorm_swiglu.bb --trace --no-extend | grep summary
+blockbuster fuse ../../examples/rmsnorm_swiglu.bb --trace --disable-rule 8 | grep summary
+blockbuster fuse ../../examples/rmsnorm_swiglu.bb --trace --disable-rule 4 --disable-rule 3 | grep summary
+blockbuster fuse ../../examples/attention.bb --trace --stop-after 8 | tail -2
+blockbuster fuse ../../examples/attention.bb --trace --cut 2,16 | grep -E "summary|snapshot"
+blockbuster fuse ../../models/block_attention.onnx --trace | grep summary
+blockbuster fuse ../../models/block_layernorm_matmul.onnx --trace | grep summary
+blockbuster fuse ../../models/block_rmsnorm_swiglu.onnx --trace | grep summary

@@ -1,0 +1,218 @@
+#!/usr/bin/env python3
+"""What the program writes: runs of the models, phases and resuming, pictures, files that appear
+whole or not at all.
+
+usage: program_test.py PROGRAM TESTS        TESTS is the folder with models/ and examples/
+"""
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+import zipfile
+
+PROGRAM, TESTS = "", pathlib.Path()
+MODELS = ["block_attention", "block_layernorm_matmul", "block_rmsnorm_swiglu", "bert", "gpt2",
+          "llama", "vit"]
+MISC = {"Gather", "GatherElements", "Conv"}
+EXAMPLES = ["attention", "layernorm_matmul", "rmsnorm_swiglu"]
+
+
+def call(*arguments, code=0, cwd=None):
+    """Runs the program; gives its output, after checking its exit code."""
+    done = subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True, cwd=cwd,
+                          timeout=120)
+    if done.returncode != code:
+        raise AssertionError(f"{arguments}: exit {done.returncode}, not {code}\n{done.stderr}")
+    return done.stdout if code == 0 else done.stdout + done.stderr
+
+
+def model(name):
+    return TESTS / "models" / f"{name}.onnx"
+
+
+def arrays(name):
+    return TESTS / "models" / f"{name}.npz"
+
+
+class Folder(unittest.TestCase):
+    def setUp(self):
+        made = tempfile.TemporaryDirectory()
+        self.addCleanup(made.cleanup)
+        self.folder = pathlib.Path(made.name)
+
+    def names(self):
+        return sorted(p.name for p in self.folder.iterdir())
+
+
+class Runs(Folder):
+    def check(self, name, *more):
+        out = call("run", model(name), "--inputs", arrays(name), "--expect", arrays(name),
+                   "--device", "cpu", *more)
+        self.assertTrue(out.startswith("good  y:"), out)
+
+    def test_models(self):
+        for name in MODELS:
+            with self.subTest(name):
+                self.check(name)
+                self.check(name, "--unfused")
+                self.check(name, "--stage", "partition", "--float64")
+
+    def test_blocks_that_do_not_divide(self):
+        for name in ["block_attention", "bert", "llama"]:
+            text = call("convert", model(name), "--stage", "fused")
+            dims = re.findall(r"^dim (\w+) = \d+$", text, re.M)
+            sizes = ",".join(f"{dim}={5 + 2 * i}" for i, dim in enumerate(dims))
+            with self.subTest(name):
+                self.check(name, "--block", sizes)
+
+    def test_without_rules(self):
+        for rule in [1, 2, 3, 4, 5, 6, 8, 9, 10, 11]:
+            with self.subTest(rule=rule):
+                self.check("block_layernorm_matmul", "--disable-rule", rule)
+                self.check("block_rmsnorm_swiglu", "--disable-rule", rule)
+
+    def test_after_every_rewrite(self):
+        for steps in range(1, 24):
+            self.check("block_attention", "--stop-after", steps)
+
+    def test_mismatch(self):
+        other = self.folder / "other.npz"
+        with zipfile.ZipFile(arrays("block_attention")) as old, zipfile.ZipFile(other, "w") as new:
+            for entry in old.namelist():
+                data = bytearray(old.read(entry))
+                if entry == "y.npy":
+                    data[-1] ^= 0x40
+                new.writestr(entry, bytes(data))
+        out = call("run", model("block_attention"), "--inputs", other, "--expect", other, code=1)
+        self.assertIn("WRONG y:", out)
+        out = call("run", model("block_attention"), "--inputs", other, "--expect", other, "--tol",
+                   "1e9")
+        self.assertIn("good  y:", out)
+
+    def test_outputs_are_written(self):
+        out = self.folder / "y.npz"
+        call("run", model("bert"), "--inputs", arrays("bert"), "-o", out)
+        self.assertEqual(self.names(), ["y.npz"])
+        call("run", model("bert"), "--inputs", arrays("bert"), "--expect", out)
+
+    def test_json_and_counts(self):
+        fused, unfused = (json.loads(call("run", model("block_attention"), "--inputs",
+                                          arrays("block_attention"), "--json", *more))
+                          for more in ([], ["--unfused"]))
+        self.assertLess(fused["buffered_read"], unfused["buffered_read"])
+        self.assertLess(fused["buffered_written"], unfused["buffered_written"])
+
+
+class Facts(Folder):
+    def test_misc_and_copies(self):
+        for name in MODELS:
+            info = json.loads(call("info", model(name), "--json"))
+            with self.subTest(name):
+                self.assertLessEqual({m["op"] for m in info["misc"]}, MISC)
+                self.assertEqual(info["copies"], 0)
+                self.assertRegex(info["hash"], "^[0-9a-f]{32}$")
+                if name.startswith("block_"):
+                    self.assertEqual(info["kernels"] - info["kernels_once"], 1)
+
+    def test_engines_agree(self):
+        for path in [TESTS / "examples" / f"{e}.bb" for e in EXAMPLES] + [model(m) for m in MODELS]:
+            with self.subTest(path.name):
+                self.assertEqual(call("fuse", path, "--trace", "--listing"),
+                                 call("fuse", path, "--trace", "--listing", "--naive"))
+
+
+class Phases(Folder):
+    def test_resume(self):
+        """Every dumped phase goes on to the same fused program, byte for byte."""
+        for name in ["bert", "llama", "block_rmsnorm_swiglu"]:
+            with self.subTest(name):
+                phases = self.folder / name
+                whole = call("fuse", model(name), "--listing", "--dump-phases", phases)
+                dumped = sorted(phases.glob("*.bb"))
+                self.assertEqual([p.name for p in dumped],
+                                 ["0-read.bb", "1-simplify.bb", "2-convert.bb", "3-partition.bb",
+                                  "4-choose.bb"])
+                for path in dumped:
+                    self.assertEqual(call("fuse", path, "--listing"), whole, path.name)
+                    out = call("run", path, "--inputs", arrays(name), "--expect", arrays(name))
+                    self.assertIn("good", out)
+
+    def test_print_parse_print(self):
+        for path in [TESTS / "examples" / f"{e}.bb" for e in EXAMPLES] + [model(m) for m in MODELS]:
+            for stage in ["array", "block", "partition", "fused"]:
+                with self.subTest(path.name, stage=stage):
+                    once, twice = self.folder / "once.bb", self.folder / "once" / "once.bb"
+                    twice.parent.mkdir(exist_ok=True)
+                    call("convert", path, "--stage", stage, "-o", once)
+                    call("convert", once, "--stage", stage, "-o", twice)
+                    self.assertEqual(once.read_text(), twice.read_text())
+                    data = [p.with_suffix(".data") for p in (once, twice)]
+                    self.assertEqual(data[0].exists(), data[1].exists())
+                    if data[0].exists():
+                        self.assertEqual(data[0].read_bytes(), data[1].read_bytes())
+
+    def test_a_later_stage_does_not_go_back(self):
+        fused = self.folder / "fused.bb"
+        call("fuse", TESTS / "examples" / "attention.bb", "-o", fused)
+        self.assertIn("beyond", call("convert", fused, "--stage", "block", code=2))
+
+
+class Pictures(Folder):
+    def test_formats(self):
+        example = TESTS / "examples" / "attention.bb"
+        for name in ["a.dot", "a.svg", "a.png"]:
+            call("dot", example, "-o", self.folder / name, "--json", "-q")
+        self.assertEqual(self.names(), ["a.dot", "a.json", "a.png", "a.svg"])
+        self.assertTrue((self.folder / "a.png").read_bytes().startswith(b"\x89PNG"))
+        self.assertIn("<svg", (self.folder / "a.svg").read_text())
+        self.assertIn("cluster", (self.folder / "a.dot").read_text())
+        nodes = json.loads((self.folder / "a.json").read_text())["graph"]["nodes"]
+        self.assertEqual({n["kind"] for n in nodes}, {"input", "map", "output"})
+
+    def test_every_step_of_the_examples(self):
+        """Ids stay: a node that two neighbouring steps have in common is called the same."""
+        for example in EXAMPLES:
+            path = TESTS / "examples" / f"{example}.bb"
+            steps = len(re.findall(r"^step \d+ \w+: rule", call("fuse", path, "--trace"), re.M))
+            self.assertGreater(steps, 10)
+            last = None
+            for step in range(1, steps + 1):
+                text = call("dot", path, "--step", step)
+                self.assertIn(f"step {step}, rule", text)
+                self.assertIn("#e07000", text)
+                self.assertIn("color=red", text)
+                ids = set(re.findall(r"^ *(n\d+) \[", text, re.M))
+                if last:
+                    self.assertGreater(len(ids & last), len(ids) // 2)
+                last = ids
+            call("dot", path, "--step", steps + 1, code=2)
+
+    def test_collapse_and_candidates(self):
+        whole, closed = (call("dot", model("bert"), "--unfused", *more)
+                         for more in ([], ["--collapse", "1"]))
+        self.assertNotIn("cluster", closed)
+        self.assertLess(len(closed), len(whole) // 2)
+        self.assertIn("bert k2", call("dot", model("bert"), "--candidate", "k2"))
+
+    def test_no_file_is_left_behind(self):
+        call("dot", TESTS / "examples" / "attention.bb", "--step", "99", "-o",
+             self.folder / "a.svg", code=2)
+        self.assertEqual(self.names(), [])
+        target = self.folder / "missing" / "a.bb"
+        self.assertIn("missing", call("convert", model("bert"), "-o", target, code=3))
+        environment = dict(os.environ, PATH="/nowhere")
+        done = subprocess.run([PROGRAM, "dot", TESTS / "examples" / "attention.bb", "-o",
+                               self.folder / "a.svg"], capture_output=True, text=True,
+                              env=environment)
+        self.assertEqual(done.returncode, 3)
+        self.assertIn("Graphviz", done.stderr)
+        self.assertEqual(self.names(), [])
+
+
+if __name__ == "__main__":
+    PROGRAM, TESTS = sys.argv[1], pathlib.Path(sys.argv[2]).resolve()
+    unittest.main(argv=sys.argv[:1] + sys.argv[3:], verbosity=1)
