@@ -96,7 +96,7 @@ void *bb_onnx_unpack(bb_arena *arena, const void *bytes, size_t length,
 /* The row for an operator at an opset, or NULL. */
 const bb_onnx_row *bb_onnx_row_find(const char *domain, const char *name, int64_t version);
 
-/* --- scope.c --- */
+/* --- graph.c --- */
 
 /* Converts the model's graph and names the array program's inputs and outputs. */
 void bb_onnx_import_graph(bb_onnx *m);

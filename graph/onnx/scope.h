@@ -16,4 +16,37 @@ struct bb_onnx_frame {
   uint32_t depth;   /* of inlining */
 };
 
+typedef struct bb_onnx_name {
+  const char *name;
+  bb_onnx_value *value; /* NULL: an optional input that was left out */
+  uint32_t node;        /* in a table of producers */
+} bb_onnx_name;
+
+typedef Onnx__NodeProto *const *bb_onnx_nodes;
+
+static inline const char *bb_onnx_text_of(const char *text) {
+  return text ? text : "";
+}
+
+/* --- order.c --- */
+
+/* A table of names, empty. */
+bb_intern *bb_onnx_names(bb_onnx *m);
+/* What a name stands for in a frame, or around it if it is a branch; NULL: nothing. */
+const bb_onnx_name *bb_onnx_lookup(const bb_onnx_frame *frame, const char *name);
+/* Refuses a name that is taken. */
+void bb_onnx_define(bb_onnx *m, const bb_onnx_frame *frame, const char *name, bb_onnx_value *value);
+/* What messages call a node: its name, or its first output's where it has none. */
+const char *bb_onnx_node_label(bb_onnx *m, const Onnx__NodeProto *proto);
+/* The nodes that the wanted values need, producers first; gives their number. */
+uint32_t bb_onnx_sort(bb_onnx *m, const bb_onnx_frame *frame, bb_onnx_nodes node, size_t count,
+                      size_t wanted, const char *const *want, uint32_t **sorted);
+
+/* --- scope.c --- */
+
+void bb_onnx_note_functions(bb_onnx *m);
+/* Converts what the wanted values need; they are then defined in the frame. */
+void bb_onnx_convert_nodes(bb_onnx *m, const bb_onnx_frame *frame, bb_onnx_nodes node, size_t count,
+                           size_t wanted, const char *const *want);
+
 #endif

@@ -1,0 +1,160 @@
+/* graph.c - graphs of the model: initializers, inputs and outputs; branches converted in place. */
+#include "scope.h"
+
+#include <string.h>
+
+enum { BRANCH_DEPTH = 64 };
+
+static const char **output_names(bb_onnx *m, const Onnx__GraphProto *graph) {
+  const char **name = BB_NEW(m->arena, const char *, graph->n_output);
+  for (size_t i = 0; i < graph->n_output; i++) name[i] = bb_onnx_text_of(graph->output[i]->name);
+  return name;
+}
+
+static void define_initializers(bb_onnx *m, const bb_onnx_frame *frame,
+                                const Onnx__GraphProto *graph) {
+  if (graph->n_sparse_initializer)
+    bb_fail(m->ctx, BB_ERROR_INPUT, "initializer %s: sparse tensors are not read",
+            bb_onnx_quote(m->arena, graph->sparse_initializer[0]->values
+                                        ? graph->sparse_initializer[0]->values->name
+                                        : ""));
+  for (size_t i = 0; i < graph->n_initializer; i++) {
+    const Onnx__TensorProto *t = graph->initializer[i];
+    const char *name = bb_onnx_text_of(t->name);
+    const char *where = bb_arena_printf(m->arena, "initializer %s", bb_onnx_quote(m->arena, name));
+    bb_onnx_define(m, frame, name, bb_onnx_value_of_tensor(m, name, t, where));
+  }
+}
+
+void bb_onnx_inline_graph(bb_onnx_node *n, const Onnx__GraphProto *graph) {
+  bb_onnx *m = n->m;
+  if (n->frame->depth >= BRANCH_DEPTH) bb_onnx_refuse(n, "branches are nested too deeply");
+  bb_onnx_frame *frame = BB_NEW(m->arena, bb_onnx_frame, 1);
+  *frame = (bb_onnx_frame){.outer = n->frame,
+                           .imports = n->frame->imports,
+                           .import = n->frame->import,
+                           .names = bb_onnx_names(m),
+                           .depth = n->frame->depth + 1};
+  define_initializers(m, frame, graph);
+  if (graph->n_output != n->nout) bb_onnx_refuse(n, "its branch has %zu outputs", graph->n_output);
+  const char **want = output_names(m, graph);
+  bb_onnx_convert_nodes(m, frame, graph->node, graph->n_node, graph->n_output, want);
+  for (uint32_t i = 0; i < n->nout; i++) {
+    const bb_onnx_name *found = bb_onnx_lookup(frame, want[i]);
+    if (!found || !found->value)
+      bb_onnx_refuse(n, "its branch does not define output %s", bb_onnx_quote(m->arena, want[i]));
+    n->out[i] = found->value;
+  }
+}
+
+/* The element type and shape of a tensor that the model declares. */
+static bb_onnx_value *declared(bb_onnx *m, const Onnx__ValueInfoProto *info, const char *what) {
+  const char *name = bb_onnx_text_of(info->name);
+  const char *where = bb_arena_printf(m->arena, "%s %s", what, bb_onnx_quote(m->arena, name));
+  const Onnx__TypeProto *type = info->type;
+  bb_dtype dtype;
+  if (!type || type->value_case != ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE || !type->tensor_type)
+    bb_fail(m->ctx, BB_ERROR_INPUT, "%s: is not declared as a tensor", where);
+  int32_t data_type = type->tensor_type->elem_type;
+  if (!bb_onnx_dtype(data_type, &dtype) || bb_onnx_dtype_widened(data_type))
+    bb_fail(m->ctx, BB_ERROR_INPUT, "%s: tensors of %s are not read", where,
+            bb_onnx_dtype_name(data_type));
+  const Onnx__TensorShapeProto *shape = type->tensor_type->shape;
+  if (!shape) return NULL;
+  if (shape->n_dim > BB_ONNX_RANK)
+    bb_fail(m->ctx, BB_ERROR_INPUT, "%s: rank %zu; at most %d is read", where, shape->n_dim,
+            BB_ONNX_RANK);
+  const bb_extent *extent[BB_ONNX_RANK];
+  for (size_t i = 0; i < shape->n_dim; i++) {
+    const Onnx__TensorShapeProto__Dimension *d = shape->dim[i];
+    if (d->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE) {
+      if (d->dim_value < 0)
+        bb_fail(m->ctx, BB_ERROR_INPUT, "%s: extent %lld is negative", where,
+                (long long)d->dim_value);
+      extent[i] = bb_onnx_number(m, d->dim_value);
+    } else if (d->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_PARAM &&
+               d->dim_param && d->dim_param[0]) {
+      extent[i] = bb_onnx_param_extent(m, d->dim_param);
+    } else {
+      extent[i] = bb_onnx_fresh(m, "D");
+    }
+  }
+  bb_onnx_check_shape(m, where, dtype, (uint32_t)shape->n_dim, extent);
+  bb_onnx_value *v = bb_onnx_value_new(m, dtype, (uint32_t)shape->n_dim, extent);
+  v->name = bb_arena_text(m->program->arena, name, strlen(name));
+  return v;
+}
+
+static void define_inputs(bb_onnx *m, const bb_onnx_frame *frame, const Onnx__GraphProto *graph) {
+  bb_array *array = m->array;
+  array->input = BB_NEW(m->program->arena, uint32_t, graph->n_input);
+  for (size_t i = 0; i < graph->n_input; i++) {
+    const char *name = bb_onnx_text_of(graph->input[i]->name);
+    if (bb_onnx_lookup(frame, name)) { /* an initializer with a declaration; or twice an input */
+      bool again = bb_onnx_lookup(frame, name)->value->id != BB_NONE;
+      if (!again) continue;
+    }
+    bb_onnx_value *v = declared(m, graph->input[i], "graph input");
+    if (!v)
+      bb_fail(m->ctx, BB_ERROR_INPUT, "graph input %s: has no declared shape",
+              bb_onnx_quote(m->arena, name));
+    v->id = bb_array_value_add(array, v->name, v->dtype, v->rank, v->shape);
+    array->value[v->id].is_input = true;
+    bb_onnx_define(m, frame, name, v);
+    array->input[array->inputs++] = v->id;
+  }
+}
+
+/* What the graph computes must be what it declares, as far as that is said in numbers. */
+static void check_output(bb_onnx *m, const char *where, const bb_onnx_value *v,
+                         const Onnx__ValueInfoProto *info) {
+  const bb_onnx_value *d = info->type ? declared(m, info, "graph output") : NULL;
+  if (!d) return;
+  bool fits = d->dtype == v->dtype && d->rank == v->rank;
+  for (uint32_t a = 0; fits && a < v->rank; a++)
+    fits = bb_extent_value(d->shape[a]) < 0 || bb_extent_value(v->shape[a]) < 0 ||
+           d->shape[a] == v->shape[a];
+  if (!fits)
+    bb_fail(m->ctx, BB_ERROR_INPUT, "%s: is declared %s %s but computed %s %s", where,
+            bb_dtype_name(d->dtype), bb_onnx_shape_text(m, d), bb_dtype_name(v->dtype),
+            bb_onnx_shape_text(m, v));
+}
+
+static void note_outputs(bb_onnx *m, const bb_onnx_frame *frame, const Onnx__GraphProto *graph) {
+  bb_array *array = m->array;
+  bb_arena *arena = m->program->arena;
+  static const Onnx__NodeProto identity = ONNX__NODE_PROTO__INIT;
+  array->output = BB_NEW(arena, uint32_t, graph->n_output);
+  array->output_name = BB_NEW(arena, const char *, graph->n_output);
+  for (size_t i = 0; i < graph->n_output; i++) {
+    const char *name = bb_onnx_text_of(graph->output[i]->name);
+    const char *where = bb_arena_printf(m->arena, "graph output %s", bb_onnx_quote(m->arena, name));
+    const bb_onnx_name *found = bb_onnx_lookup(frame, name);
+    if (!found || !found->value) bb_fail(m->ctx, BB_ERROR_INPUT, "%s: is defined nowhere", where);
+    for (size_t k = 0; k < i; k++)
+      if (strcmp(array->output_name[k], name) == 0)
+        bb_fail(m->ctx, BB_ERROR_INPUT, "%s: stands twice among the outputs", where);
+    array->output_name[array->outputs] = bb_arena_text(arena, name, strlen(name));
+    if (!found->value->unsupported) {
+      bb_onnx_node n = {.m = m, .proto = &identity, .frame = frame, .name = name, .domain = ""};
+      check_output(m, where, found->value, graph->output[i]);
+      array->output[array->outputs] = bb_onnx_id(&n, found->value);
+    }
+    array->outputs++;
+  }
+}
+
+void bb_onnx_import_graph(bb_onnx *m) {
+  const Onnx__GraphProto *graph = m->model->graph;
+  if (!graph->n_output) bb_fail(m->ctx, BB_ERROR_INPUT, "the graph has no outputs");
+  bb_onnx_note_functions(m);
+  bb_onnx_frame *frame = BB_NEW(m->arena, bb_onnx_frame, 1);
+  *frame = (bb_onnx_frame){.imports = m->model->n_opset_import,
+                           .import = m->model->opset_import,
+                           .names = bb_onnx_names(m)};
+  define_initializers(m, frame, graph);
+  define_inputs(m, frame, graph);
+  const char **want = output_names(m, graph);
+  bb_onnx_convert_nodes(m, frame, graph->node, graph->n_node, graph->n_output, want);
+  note_outputs(m, frame, graph);
+}
