@@ -18,7 +18,7 @@ static bb_canon_rule *const rules[] = {
     bb_rule_slice_join,   bb_rule_join_down,   bb_rule_join_contract, bb_rule_slice_up,
     bb_rule_negate,       bb_rule_reciprocal,  bb_rule_moments,      bb_rule_scale,         bb_rule_scale_form,
     bb_rule_weight_scale, bb_rule_weight_shift, bb_rule_merge_shifts, bb_rule_outward,
-    bb_rule_compose,
+    bb_rule_compose,      bb_rule_hide,        bb_rule_guard,
 };
 
 /* --- the work list --- */

@@ -1,0 +1,260 @@
+/* canon_mask.c - rules on masks inside a softmax.
+ *
+ * Hide: exp(x + (p ? 0 : m)) with a large finite negative m is exp(p ? x : -inf) as long as x is far
+ * from -m: both are 0 where p does not hold.  They differ in a row where p holds nowhere, so the
+ * rule wants a proof that every row keeps an element.  The assumption on x is recorded.
+ * Guard: p != p ? 0 : p on shares p = e / sum e goes where no row can be empty.
+ */
+#include "canon.h"
+
+#include <math.h>
+
+enum { TRIES_MAX = 1 << 24 };
+
+static bool is_value(const bb_expr *e, double value) {
+  return e->op == BB_X_CONST && e->number == value;
+}
+
+/* --- every row keeps an element --- */
+
+typedef struct rows {
+  bb_canon *c;
+  const bb_ix_node *node; /* elementwise; its indices are the coordinates */
+  uint64_t reduced;       /* bit set of indices along a row */
+  uint64_t used;          /* indices whose coordinate the condition reads */
+} rows;
+
+static uint64_t coordinates(bb_canon *c, const bb_expr *expr) {
+  uint32_t count;
+  uint64_t used = 0;
+  const bb_expr **e = bb_expr_postorder(c->scratch, expr, &count);
+  for (uint32_t i = 0; i < count; i++)
+    if (e[i]->op == BB_X_COORD && e[i]->index >= BB_COORD_AXIS &&
+        e[i]->index < BB_COORD_AXIS + 64u)
+      used |= UINT64_C(1) << (e[i]->index - BB_COORD_AXIS);
+  return used;
+}
+
+static int64_t extent_of(const rows *r, uint32_t index) {
+  return bb_extent_value(bb_ix_extent(r->c->ix, r->node->dim[index]));
+}
+
+/* Steps through the coordinates in `which`; false after the last. */
+static bool advance(const rows *r, uint64_t which, int64_t *at) {
+  for (uint32_t k = 0; k < r->node->indices && k < 64; k++) {
+    if (!(which >> k & 1)) continue;
+    if (++at[k] < extent_of(r, k)) return true;
+    at[k] = 0;
+  }
+  return false;
+}
+
+static bool needs_run_time(bb_canon *c, const bb_expr *expr) {
+  uint32_t count;
+  const bb_expr **e = bb_expr_postorder(c->scratch, expr, &count);
+  for (uint32_t i = 0; i < count; i++)
+    if (e[i]->op == BB_X_SYMBOL || e[i]->op == BB_X_EXTENT) return true;
+  return false;
+}
+
+/* By trying every coordinate; extents are numbers. */
+static bool proved_by_trying(const rows *r, const bb_expr *condition) {
+  if (needs_run_time(r->c, condition)) return false;
+  int64_t at[64] = {0};
+  bb_expr_env env = {.axis_index = at};
+  double tries = 1;
+  for (uint32_t k = 0; k < 64; k++) {
+    if (!(r->used >> k & 1)) continue;
+    if (extent_of(r, k) < 1) return false;
+    tries *= (double)extent_of(r, k);
+  }
+  if (tries > TRIES_MAX) return false;
+  do {
+    bool any = false;
+    do any |= bb_expr_eval(condition, &env) != 0; /* leaves the row's coordinates at 0 */
+    while (advance(r, r->used & r->reduced, at));
+    if (!any) return false;
+  } while (advance(r, r->used & ~r->reduced, at));
+  return true;
+}
+
+/* The least value of a - b is at least 0, for any coordinates >= 0: a and b are sums. */
+static bool at_least(const bb_expr *a, const bb_expr *b) {
+  if (a == b) return true;
+  if (b->op == BB_X_CONST && b->number <= 0 && a->op == BB_X_COORD) return true;
+  if (a->op == BB_X_CONST && b->op == BB_X_CONST) return a->number >= b->number;
+  if (a->op == BB_X_ADD && a->a[1]->op == BB_X_CONST && a->a[1]->number >= 0)
+    return at_least(a->a[0], b);
+  if (b->op == BB_X_ADD && b->a[1]->op == BB_X_CONST && b->a[1]->number <= 0)
+    return at_least(a, b->a[0]);
+  return false;
+}
+
+static bool always(const bb_expr *e) {
+  switch (e->op) {
+  case BB_X_CONST: return e->number != 0;
+  case BB_X_AND: return always(e->a[0]) && always(e->a[1]);
+  case BB_X_OR: return always(e->a[0]) || always(e->a[1]);
+  case BB_X_LE: return at_least(e->a[1], e->a[0]);
+  case BB_X_EQ: return e->a[0] == e->a[1];
+  default: return false;
+  }
+}
+
+typedef struct witness {
+  uint64_t replaced;
+  const bb_expr *with;
+} witness;
+
+static const bb_expr *place_witness(void *user, const bb_expr *leaf) {
+  const witness *w = user;
+  if (leaf->op != BB_X_COORD || leaf->index < BB_COORD_AXIS || leaf->index >= BB_COORD_AXIS + 64u)
+    return leaf;
+  return w->replaced >> (leaf->index - BB_COORD_AXIS) & 1 ? w->with : leaf;
+}
+
+/* With extents not known: the first element of a row, or the one on the diagonal, is such. */
+static bool proved_by_witness(const rows *r, const bb_expr *condition) {
+  bb_program *p = r->c->program;
+  uint64_t along = r->used & r->reduced;
+  if (!along || along & (along - 1)) return false;
+  uint32_t reduced = (uint32_t)__builtin_ctzll(along);
+  witness w = {along, bb_expr_const(p, BB_I64, 0)};
+  if (always(bb_expr_map_leaves(p, condition, place_witness, &w))) return true;
+  for (uint32_t k = 0; k < r->node->indices && k < 64; k++) {
+    if (k == reduced || bb_ix_find(r->c->ix, r->node->dim[k]) !=
+                            bb_ix_find(r->c->ix, r->node->dim[reduced]))
+      continue;
+    w.with = bb_expr_coord(p, BB_COORD_AXIS + k);
+    if (always(bb_expr_map_leaves(p, condition, place_witness, &w))) return true;
+  }
+  return false;
+}
+
+/* The indices that a reduction of the value sums over, as a bit set; 0: there is none. */
+static uint64_t summed_indices(const bb_canon *c, uint32_t value) {
+  if (c->ix->value[value].uses > 64) return 0;
+  BB_IX_EACH_USE(c->ix, value, user, slot) {
+    const bb_ix_node *node = &c->ix->node[user];
+    if (node->op != BB_IX_REDUCE || node->monoid->id != BB_MONOID_SUM) continue;
+    uint64_t set = 0;
+    uint32_t kept = c->ix->value[node->out[0]].rank;
+    for (uint32_t a = 0; a < c->ix->value[value].rank && a < 64; a++)
+      if (node->in[slot].index[a] >= kept) set |= UINT64_C(1) << a;
+    return set;
+  }
+  return 0;
+}
+
+static bool keeps_an_element(bb_canon *c, uint32_t at, const bb_expr *condition) {
+  rows r = {.c = c, .node = &c->ix->node[at]};
+  if (condition->arg_count || r.node->indices > 64) return false;
+  r.reduced = summed_indices(c, r.node->out[0]);
+  r.used = coordinates(c, condition);
+  if (!r.reduced) return false;
+  return proved_by_witness(&r, condition) || proved_by_trying(&r, condition);
+}
+
+/* --- hide --- */
+
+/* x + select(p, 0, m): gives x, p (through *condition) and m. */
+static const bb_expr *split_sum(bb_canon *c, const bb_expr *sum, const bb_expr **condition,
+                                double *low) {
+  if (sum->op != BB_X_ADD) return NULL;
+  for (int i = 0; i < 2; i++) {
+    const bb_expr *mask = sum->a[i], *x = sum->a[1 - i];
+    if (mask->op != BB_X_SELECT || mask->dtype != x->dtype) continue;
+    bool plain = is_value(mask->a[1], 0);
+    const bb_expr *m = plain ? mask->a[2] : mask->a[1];
+    if ((!plain && !is_value(mask->a[2], 0)) || m->op != BB_X_CONST) continue;
+    *low = m->number;
+    *condition = plain ? mask->a[0]
+                       : bb_expr_make(c->program, BB_X_NOT, mask->a[0], NULL, NULL);
+    return x;
+  }
+  return NULL;
+}
+
+bool bb_rule_hide(bb_canon *c, uint32_t at) {
+  const bb_ix_node *node = &c->ix->node[at];
+  if (node->op != BB_IX_ELEMENTWISE || node->expr->op != BB_X_EXP) return false;
+  const bb_expr *condition;
+  double low;
+  const bb_expr *x = split_sum(c, node->expr->a[0], &condition, &low);
+  if (!x || !(low <= -1e4) || isinf(low) || !keeps_an_element(c, at, condition)) return false;
+  bb_program *p = c->program;
+  const bb_expr *hidden = bb_expr_make(p, BB_X_SELECT, condition, x,
+                                       bb_expr_const(p, x->dtype, -INFINITY));
+  bb_term *in = BB_NEW(c->scratch, bb_term, node->nin);
+  for (uint32_t i = 0; i < node->nin; i++) in[i] = bb_canon_term(c, at, i);
+  bb_log(p->ctx, BB_LOG_INFO,
+         "%s: assumed that scores stay above %g, so that what is masked by %g weighs nothing",
+         node->name ? node->name : "(unnamed)", low / 2, low);
+  bb_canon_set(c, at, bb_expr_make(p, BB_X_EXP, hidden, NULL, NULL), node->nin, in);
+  return true;
+}
+
+/* --- guard --- */
+
+static bool has_infinity(bb_canon *c, const bb_expr *expr) {
+  uint32_t count;
+  const bb_expr **e = bb_expr_postorder(c->scratch, expr, &count);
+  for (uint32_t i = 0; i < count; i++)
+    if (e[i]->op == BB_X_CONST && isinf(e[i]->number)) return true;
+  return false;
+}
+
+/* Is the value a product, perhaps through functions of it?  Anything else may hold an infinity. */
+static bool is_of_product(bb_canon *c, uint32_t value) {
+  for (uint32_t depth = 0; depth < 8; depth++) {
+    const bb_ix_node *maker = bb_ix_node_of(c->ix, value);
+    if (maker->op == BB_IX_CONTRACT) return true;
+    if (maker->op != BB_IX_ELEMENTWISE || maker->nin != 1 || has_infinity(c, maker->expr))
+      return false;
+    value = maker->in[0].value;
+  }
+  return false;
+}
+
+/* e = exp(x) or exp(p ? x : -inf) of a product, every row of it with an element. */
+static bool is_never_empty(bb_canon *c, uint32_t at) {
+  const bb_ix_node *node = &c->ix->node[at];
+  if (node->op != BB_IX_ELEMENTWISE || node->nin != 1 || node->expr->op != BB_X_EXP ||
+      !is_of_product(c, node->in[0].value))
+    return false;
+  const bb_expr *e = node->expr->a[0];
+  if (!has_infinity(c, e)) return true;
+  return e->op == BB_X_SELECT && is_value(e->a[2], -INFINITY) && !has_infinity(c, e->a[1]) &&
+         keeps_an_element(c, at, e->a[0]);
+}
+
+/* Is the node e * (1 / sum e) for an e as above? */
+static bool is_share(bb_canon *c, uint32_t at) {
+  uint32_t i, j;
+  const bb_ix_node *node = &c->ix->node[at];
+  if (node->op != BB_IX_ELEMENTWISE || node->nin != 2 ||
+      !bb_canon_is_binary(node->expr, BB_X_MUL, &i, &j))
+    return false;
+  uint32_t inverse = bb_canon_maker(c, at, j, BB_IX_ELEMENTWISE);
+  if (inverse == BB_NONE || c->ix->node[inverse].nin != 1) return false;
+  const bb_expr *e = c->ix->node[inverse].expr;
+  uint32_t sum = bb_canon_maker(c, inverse, 0, BB_IX_REDUCE);
+  if (e->op != BB_X_DIV || !is_value(e->a[0], 1) || e->a[1]->op != BB_X_ARG || sum == BB_NONE)
+    return false;
+  const bb_ix_node *reduce = &c->ix->node[sum];
+  return reduce->monoid->id == BB_MONOID_SUM && reduce->in[0].value == node->in[i].value &&
+         is_never_empty(c, bb_ix_producer(c->ix, node->in[i].value));
+}
+
+bool bb_rule_guard(bb_canon *c, uint32_t at) {
+  const bb_ix_node *node = &c->ix->node[at];
+  if (node->op != BB_IX_ELEMENTWISE || node->nin != 1) return false;
+  const bb_expr *e = node->expr;
+  if (e->op != BB_X_SELECT || e->a[0]->op != BB_X_ISNAN || e->a[0]->a[0]->op != BB_X_ARG ||
+      e->a[1]->op != BB_X_CONST || e->a[2] != e->a[0]->a[0])
+    return false;
+  if (!is_share(c, bb_ix_producer(c->ix, node->in[0].value))) return false;
+  bb_term in = bb_canon_term(c, at, 0);
+  bb_canon_set(c, at, e->a[2], 1, &in);
+  return true;
+}
