@@ -18,10 +18,12 @@ void bb_text_data(const bb_program *program, bb_text_sink *sink, void *user);
 void bb_text_print_graph(bb_buffer *out, const bb_program *program, const bb_graph *graph);
 
 /* Parses a program; fails the context with "file:line:column: what" on bad input.  The result is
- * owned by the caller (deferred while building).  Data files are looked up beside `path`. */
+ * owned by the caller (deferred while building).  Data files are looked up beside `path`.  What is
+ * read need not obey the laws: that is for verify.h to say. */
 bb_program *bb_text_parse(bb_context *ctx, const char *path, const char *text, size_t length);
 
-/* Equal up to node indices and serials: same structure, same ports, same attributes. */
+/* Equal up to node indices, serials and origins: same structure, same ports, same attributes.  Dims
+ * and tensors of two programs are the same if their names and contents are. */
 bool bb_graph_equal(const bb_graph *a, const bb_graph *b);
 
 #endif

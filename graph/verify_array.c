@@ -264,9 +264,27 @@ static bool check_node(checker *c, uint32_t index, bool *there) {
   return check_count(c) && check_op(c);
 }
 
+/* Once axes are factored: the dims of each. */
+static bool check_factors(bb_verifier *v, const bb_array_value *value) {
+  bb_program *tables = (bb_program *)v->program; /* interns extents: nothing a reader sees */
+  if (!value->factors) return true;
+  for (uint32_t a = 0; a < value->rank; a++) {
+    const bb_extent *all = bb_extent_number(tables, 1);
+    bool known = true;
+    for (uint32_t k = 0; known && k < value->factors[a]; k++) {
+      known = value->factor[a][k] < v->program->dims;
+      if (known) all = bb_extent_multiply(tables, all, v->program->dim[value->factor[a][k]].extent);
+    }
+    if (!known || all != value->shape[a])
+      return bb_law_broken(v, BB_LAW_ARRAY_DIMS, (bb_place){.text = value->name}, "axis %u", a);
+  }
+  return true;
+}
+
 static bool check_sources(bb_verifier *v, const bb_array *array, bool *there) {
   for (uint32_t i = 0; i < array->values; i++) {
     const bb_array_value *value = &array->value[i];
+    if (!check_factors(v, value)) return false;
     there[i] = value->is_input || (value->producer == BB_NONE && value->data);
     if (value->is_input && (value->data || value->producer != BB_NONE))
       return bb_law_broken(v, BB_LAW_ARRAY_OUTPUT, (bb_place){.text = value->name},

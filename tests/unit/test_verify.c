@@ -257,6 +257,8 @@ static const struct {
     {BB_LAW_ARRAY_TYPE, ARRAY "y = slice(X, axis=0, length=3) output y", change_type},
     {BB_LAW_ARRAY_TYPE, ARRAY "y = concat(X, X, axis=0) output y", change_type},
     {BB_LAW_ARRAY_TYPE, ARRAY "y = scan sum(X, axis=0) output y", change_type},
+    {BB_LAW_ARRAY_DIMS,
+     "blockbuster 1 symbol M dim M = M dim H = 4 input X : f32[4*M] dims [H] output X", NULL},
     {BB_LAW_ARRAY_OUTPUT, ARRAY "y = elementwise exp(X) output y", drop_value},
 };
 
@@ -328,7 +330,7 @@ static void test_lawful(void **state) {
                     "step run 1() to () step run 0() to ()",
       FUSED "candidate c0 chosen 0 { graph " COPY("X", "O") "snapshot 0 " COPY(
           "X", "O") "} step run 0() to ()",
-      TABLES "input X : f32[M,N] y = elementwise exp(X) output y",
+      TABLES "input X : f32[4*M,N,1] dims [H*M,N,1] y = elementwise exp(X) output y",
   };
   for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) check(texts[i], NULL, NULL);
 }
