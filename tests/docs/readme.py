@@ -5,7 +5,9 @@ In fenced blocks, a line `$ build/blockbuster ...` is run and what follows, up t
 or the end of the block, must be what it prints; a line `...` stands for any number of lines.  The
 operator table must be the one that the reader's own table gives.
 
-usage: readme.py README BUILD OPERATORS
+usage: readme.py README BUILD OPERATORS [--write]
+
+--write puts in what the commands print now, but where a line `...` stands; read the difference.
 """
 import pathlib
 import re
@@ -35,24 +37,39 @@ def agrees(expected, printed):
     return re.fullmatch(pattern, text) is not None
 
 
+def run(command, readme, build):
+    words = [re.sub(r'^build/', f'{build}/', word) for word in shlex.split(command)]
+    return subprocess.run(words, cwd=readme.parent, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          text=True)
+
+
 def main():
-    readme, build, operators = (pathlib.Path(argument) for argument in sys.argv[1:])
+    readme, build, operators = (pathlib.Path(argument).resolve() for argument in sys.argv[1:4])
+    write = sys.argv[4:] == ['--write']
     text = readme.read_text()
     wrong = ran = 0
     for command, expected in commands(text):
         if not command.startswith('build/'):
             continue
-        words = [re.sub(r'^build/', f'{build}/', word) for word in shlex.split(command)]
-        run = subprocess.run(words, cwd=readme.parent, stdout=subprocess.PIPE,
-                             stderr=subprocess.PIPE, text=True)
+        result = run(command, readme, build)
         ran += 1
-        if run.returncode != 0 or not agrees(expected, run.stdout):
-            wrong += 1
-            print(f'$ {command}\nexit status {run.returncode}\n{run.stdout}{run.stderr}')
+        if result.returncode == 0 and agrees(expected, result.stdout):
+            continue
+        if write and result.returncode == 0 and '...\n' not in expected:
+            old, new = f'$ {command}\n{expected}', f'$ {command}\n{result.stdout}'
+            text = text.replace(old, new)
+            continue
+        wrong += 1
+        print(f'$ {command}\nexit status {result.returncode}\n{result.stdout}{result.stderr}')
     table = subprocess.run([operators], stdout=subprocess.PIPE, text=True, check=True).stdout
     if table not in text:
-        wrong += 1
-        print('the operator table should be:\n' + table)
+        if write:
+            text = re.sub(r'^\| domain \|.*?\n(?=\n)', lambda _: table, text, flags=re.S | re.M)
+        else:
+            wrong += 1
+            print('the operator table should be:\n' + table)
+    if write:
+        readme.write_text(text)
     print(f'{ran} commands, {wrong} differences')
     sys.exit(1 if wrong or not ran else 0)
 
