@@ -20,11 +20,8 @@ uint32_t bb_array_value_add(bb_array *array, const char *name, bb_dtype dtype, u
   BB_GROW(arena, array->value, array->value_capacity, (size_t)array->values + 1);
   const bb_extent **copy = BB_NEW(arena, const bb_extent *, rank ? rank : 1);
   if (rank) memcpy(copy, shape, rank * sizeof *copy);
-  array->value[array->values] = (bb_array_value){.name = name,
-                                                 .dtype = dtype,
-                                                 .rank = rank,
-                                                 .shape = copy,
-                                                 .producer = BB_NONE};
+  array->value[array->values] = (bb_array_value){
+      .name = name, .dtype = dtype, .rank = rank, .shape = copy, .producer = BB_NONE};
   return array->values++;
 }
 
@@ -48,7 +45,9 @@ uint32_t bb_array_node_add(bb_array *array, bb_array_op op, const char *name, ui
 
 /* --- helpers of the builders --- */
 
-static const char *label(const char *name) { return name && *name ? name : "(unnamed)"; }
+static const char *label(const char *name) {
+  return name && *name ? name : "(unnamed)";
+}
 
 /* "[2,S,64]" */
 static const char *shape_text(bb_array *array, uint32_t rank, const bb_extent *const *shape) {
@@ -71,9 +70,13 @@ static const char *value_shape(bb_array *array, uint32_t value) {
   return shape_text(array, array->value[value].rank, array->value[value].shape);
 }
 
-static bool is_one(const bb_extent *extent) { return bb_extent_value(extent) == 1; }
+static bool is_one(const bb_extent *extent) {
+  return bb_extent_value(extent) == 1;
+}
 
-static bb_context *context(bb_array *array) { return array->program->ctx; }
+static bb_context *context(bb_array *array) {
+  return array->program->ctx;
+}
 
 /* The one result of a node; attributes are the caller's to set. */
 static uint32_t result(bb_array *array, bb_array_op op, const char *name, bb_dtype dtype,
@@ -122,8 +125,8 @@ uint32_t bb_array_constant(bb_array *array, const char *name, bb_dtype dtype, ui
                            const int64_t *shape, const void *data, size_t bytes) {
   size_t need = shape_bytes(array, name, dtype, rank, shape);
   if (need != bytes)
-    bb_fail(context(array), BB_ERROR_INPUT, "constant %s: has %zu bytes of data, its shape needs %zu",
-            label(name), bytes, need);
+    bb_fail(context(array), BB_ERROR_INPUT,
+            "constant %s: has %zu bytes of data, its shape needs %zu", label(name), bytes, need);
   bb_arena *scratch = bb_scratch(context(array));
   const bb_extent **extents = BB_NEW(scratch, const bb_extent *, rank ? rank : 1);
   for (uint32_t a = 0; a < rank; a++) extents[a] = bb_extent_number(array->program, shape[a]);
@@ -164,8 +167,7 @@ uint32_t bb_array_elementwise(bb_array *array, const char *name, const bb_expr *
                               uint32_t count, const uint32_t *in) {
   const bb_extent *shape[MAX_RANK];
   uint32_t rank = broadcast_shapes(array, name, count, in, shape, MAX_RANK);
-  uint32_t out =
-      result(array, BB_A_ELEMENTWISE, name, expr->dtype, rank, shape, count, in);
+  uint32_t out = result(array, BB_A_ELEMENTWISE, name, expr->dtype, rank, shape, count, in);
   array->node[array->value[out].producer].expr = expr;
   return out;
 }
@@ -207,7 +209,8 @@ static const bb_extent *label_extent(bb_array *array, int64_t what, uint32_t a, 
   const int64_t *const labels[2] = {la, lb};
   for (int i = 0; i < 2; i++)
     for (uint32_t x = 0; x < array->value[in[i]].rank; x++)
-      if (labels[i][x] == what && (!extent || is_one(extent))) extent = array->value[in[i]].shape[x];
+      if (labels[i][x] == what && (!extent || is_one(extent)))
+        extent = array->value[in[i]].shape[x];
   return extent;
 }
 
@@ -251,11 +254,12 @@ uint32_t bb_array_contract(bb_array *array, const char *name, uint32_t a, uint32
   for (uint32_t x = 0; x < rank; x++) {
     shape[x] = label_extent(array, labels_out[x], a, la, b, lb);
     if (!shape[x])
-      bb_fail(context(array), BB_ERROR_INPUT, "node %s: label %lld of the result stands in no operand",
-              label(name), (long long)labels_out[x]);
+      bb_fail(context(array), BB_ERROR_INPUT,
+              "node %s: label %lld of the result stands in no operand", label(name),
+              (long long)labels_out[x]);
   }
-  uint32_t out = result(array, BB_A_CONTRACT, name, array->value[a].dtype, rank, shape, 2,
-                        (uint32_t[]){a, b});
+  uint32_t out =
+      result(array, BB_A_CONTRACT, name, array->value[a].dtype, rank, shape, 2, (uint32_t[]){a, b});
   int64_t ints[3 + 3 * MAX_RANK] = {ra, rb, rank};
   memcpy(ints + 3, la, ra * sizeof *la);
   memcpy(ints + 3 + ra, lb, rb * sizeof *lb);
@@ -290,8 +294,7 @@ uint32_t bb_array_reduce(bb_array *array, const char *name, const bb_monoid *mon
                          uint32_t count, const int64_t *axes, bool keep) {
   const bb_extent *shape[MAX_RANK];
   uint32_t rank = shape_without(array, name, in, count, axes, keep, shape);
-  uint32_t out =
-      result(array, BB_A_REDUCE, name, array->value[in].dtype, rank, shape, 1, &in);
+  uint32_t out = result(array, BB_A_REDUCE, name, array->value[in].dtype, rank, shape, 1, &in);
   array->node[array->value[out].producer].monoid = monoid;
   int64_t ints[1 + MAX_RANK] = {keep};
   if (count) memcpy(ints + 1, axes, count * sizeof *axes);
@@ -299,8 +302,8 @@ uint32_t bb_array_reduce(bb_array *array, const char *name, const bb_monoid *mon
   return out;
 }
 
-uint32_t bb_array_argreduce(bb_array *array, const char *name, const bb_monoid *monoid,
-                            uint32_t in, uint32_t axis, bool keep) {
+uint32_t bb_array_argreduce(bb_array *array, const char *name, const bb_monoid *monoid, uint32_t in,
+                            uint32_t axis, bool keep) {
   const bb_extent *shape[MAX_RANK];
   int64_t at = axis;
   uint32_t rank = shape_without(array, name, in, 1, &at, keep, shape);
@@ -435,7 +438,11 @@ uint32_t bb_array_concat(bb_array *array, const char *name, uint32_t count, cons
               bb_dtype_name(w->dtype), value_shape(array, in[i]), axis);
   }
   memcpy(shape, v.shape, v.rank * sizeof *shape);
+  bool repeats = bb_extent_value(v.shape[axis]) == 1;
+  for (uint32_t i = 1; i < count; i++) repeats &= in[i] == in[0];
   shape[axis] = joined_extent(array, name, count, in, axis);
+  /* One element again and again, as heads are repeated, moves no data. */
+  if (repeats) return bb_array_broadcast(array, name, in[0], v.rank, shape);
   uint32_t out = result(array, BB_A_CONCAT, name, v.dtype, v.rank, shape, count, in);
   set_ints(array, out, 1, (int64_t[]){axis});
   return out;

@@ -57,10 +57,10 @@ bool bb_rule_tidy(bb_canon *c, uint32_t at) {
   }
   if (!covers(c, node, expr, count, in)) return false; /* an operand gives the result its axes */
   uint32_t x, y;
-  const bb_expr *tidied =
-      bb_canon_expr(p, bb_expr_substitute(p, expr, node->nin, with));
+  const bb_expr *tidied = bb_canon_expr(p, bb_expr_substitute(p, expr, node->nin, with));
   if (count == 2 &&
-      (bb_canon_is_binary(tidied, BB_X_ADD, &x, &y) || bb_canon_is_binary(tidied, BB_X_MUL, &x, &y)) &&
+      (bb_canon_is_binary(tidied, BB_X_ADD, &x, &y) ||
+       bb_canon_is_binary(tidied, BB_X_MUL, &x, &y)) &&
       misplaced(c, &in[0], &in[1])) {
     bb_term first = in[0];
     in[0] = in[1], in[1] = first;
@@ -241,9 +241,8 @@ static void replace_vector(bb_canon *c, uint32_t at, bb_expr_op op, uint32_t x, 
   bb_program *p = c->program;
   bb_term in[2] = {bb_canon_term(c, at, x), bb_canon_term(c, at, v)};
   in[1].value = bb_canon_unary(c, c->ix->node[at].name, of_vector, in[1].value);
-  const bb_expr *expr =
-      bb_expr_make(p, op, bb_expr_arg(p, c->ix->value[in[0].value].dtype, 0),
-                   bb_expr_arg(p, c->ix->value[in[1].value].dtype, 1), NULL);
+  const bb_expr *expr = bb_expr_make(p, op, bb_expr_arg(p, c->ix->value[in[0].value].dtype, 0),
+                                     bb_expr_arg(p, c->ix->value[in[1].value].dtype, 1), NULL);
   bb_canon_set(c, at, expr, 2, in);
 }
 

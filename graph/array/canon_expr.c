@@ -155,11 +155,39 @@ static const bb_expr *canon_pow(bb_program *p, const bb_expr *a, const bb_expr *
   return make(p, BB_X_POW, a, b);
 }
 
+static bool is_integer(const bb_expr *e) {
+  return !bb_dtype_is_float(e->dtype);
+}
+
+/* e - 1, if it is written as 1+x or x+1. */
+static const bb_expr *less_one(const bb_expr *e) {
+  if (e->op != BB_X_ADD) return NULL;
+  return is_value(e->a[0], 1) ? e->a[1] : is_value(e->a[1], 1) ? e->a[0] : NULL;
+}
+
+/* a <= b; of integers, 1+a <= b is a < b. */
+static const bb_expr *canon_le(bb_program *p, const bb_expr *a, const bb_expr *b) {
+  const bb_expr *less = is_integer(a) && is_integer(b) ? less_one(a) : NULL;
+  return less ? make(p, BB_X_LT, less, b) : make(p, BB_X_LE, a, b);
+}
+
+/* Of integers, a < b is not b <= a: one of the two conditions is enough. */
 static const bb_expr *canon_select(bb_program *p, const bb_expr *cond, const bb_expr *a,
                                    const bb_expr *b) {
   if (a == b) return a;
-  if (cond->op == BB_X_NOT) return bb_expr_make(p, BB_X_SELECT, cond->a[0], b, a);
+  if (cond->op == BB_X_NOT) return canon_select(p, cond->a[0], b, a);
+  if (cond->op == BB_X_LT && is_integer(cond->a[0]) && is_integer(cond->a[1]))
+    return bb_expr_make(p, BB_X_SELECT, make(p, BB_X_LE, cond->a[1], cond->a[0]), b, a);
   return bb_expr_make(p, BB_X_SELECT, cond, a, b);
+}
+
+/* A truth value that was written as numbers is itself again. */
+static const bb_expr *canon_cast(bb_program *p, bb_dtype dtype, const bb_expr *a) {
+  if (dtype == BB_BOOL && a->op == BB_X_SELECT && is_const(a->a[1]) && is_const(a->a[2])) {
+    bool yes = a->a[1]->number != 0, no = a->a[2]->number != 0;
+    if (yes != no) return yes ? a->a[0] : make(p, BB_X_NOT, a->a[0], NULL);
+  }
+  return bb_expr_cast(p, dtype, a);
 }
 
 /* -(x/c) is (-x)/c, as -t/n is written. */
@@ -176,7 +204,8 @@ static const bb_expr *rebuild(bb_program *p, const bb_expr *old, const bb_expr *
   case BB_X_POW: return canon_pow(p, a[0], a[1]);
   case BB_X_NEG: return canon_neg(p, a[0]);
   case BB_X_SELECT: return canon_select(p, a[0], a[1], a[2]);
-  case BB_X_CAST: return bb_expr_cast(p, old->dtype, a[0]);
+  case BB_X_LE: return canon_le(p, a[0], a[1]);
+  case BB_X_CAST: return canon_cast(p, old->dtype, a[0]);
   default: return bb_expr_make(p, old->op, a[0], a[1], a[2]);
   }
 }

@@ -54,10 +54,9 @@ bool bb_rule_scale(bb_canon *c, uint32_t at) {
     in[slot] = through(c, in[slot].index, maker, 0);
     uint32_t out = node.out[0], rank = rank_of(c, out);
     bb_dtype dtype = c->ix->value[out].dtype;
-    uint32_t product =
-        bb_canon_contract(c, node.name, dtype, rank, node.indices, node.dim, in);
-    const bb_expr *scaled = bb_expr_make(c->program, BB_X_MUL, bb_expr_arg(c->program, dtype, 0),
-                                         factor, NULL);
+    uint32_t product = bb_canon_contract(c, node.name, dtype, rank, node.indices, node.dim, in);
+    const bb_expr *scaled =
+        bb_expr_make(c->program, BB_X_MUL, bb_expr_arg(c->program, dtype, 0), factor, NULL);
     if (scaled->dtype != dtype) return false;
     bb_canon_replace(c, out, bb_canon_unary(c, node.name, scaled, product), NULL, BB_NONE);
     return true;
@@ -93,8 +92,8 @@ bool bb_rule_scale_form(bb_canon *c, uint32_t at) {
   } else {
     factor = bb_canon_expr(c->program, factor);
   }
-  const bb_expr *expr = bb_expr_make(c->program, BB_X_MUL,
-                                     bb_expr_arg(c->program, old->dtype, 0), factor, NULL);
+  const bb_expr *expr =
+      bb_expr_make(c->program, BB_X_MUL, bb_expr_arg(c->program, old->dtype, 0), factor, NULL);
   if (expr == old || expr->dtype != old->dtype) return false;
   bb_term in = bb_canon_term(c, at, 0);
   bb_canon_set(c, at, expr, 1, &in);
@@ -147,8 +146,8 @@ static void scale_weight(bb_canon *c, uint32_t user, uint32_t slot, const bb_ter
                          const bb_term *g) {
   bb_ix *ix = c->ix;
   uint32_t weight = ix->node[user].in[1 - slot].value;
-  bb_term in[2], product[2] = {{weight, straight(c, rank_of(c, weight))},
-                               beside_weight(c, user, slot, g)};
+  bb_term in[2],
+      product[2] = {{weight, straight(c, rank_of(c, weight))}, beside_weight(c, user, slot, g)};
   const uint32_t *outer = ix->node[user].in[slot].index;
   uint32_t rank = rank_of(c, x->value), *index = BB_NEW(c->scratch, uint32_t, rank);
   for (uint32_t a = 0; a < rank; a++) index[a] = outer[x->index[a]];
@@ -195,7 +194,8 @@ static void shift_product(bb_canon *c, uint32_t at, uint32_t slot, const bb_term
     kept[n] = k, dim[n] = user.dim[k], number[k] = n++;
   }
   uint32_t of_b = rank_of(c, b->value), of_w = rank_of(c, in[1 - slot].value);
-  uint32_t *index_b = BB_NEW(c->scratch, uint32_t, of_b), *index_w = BB_NEW(c->scratch, uint32_t, of_w);
+  uint32_t *index_b = BB_NEW(c->scratch, uint32_t, of_b),
+           *index_w = BB_NEW(c->scratch, uint32_t, of_w);
   for (uint32_t a = 0; a < of_b; a++) index_b[a] = number[outer[b->index[a]]];
   for (uint32_t a = 0; a < of_w; a++) index_w[a] = number[in[1 - slot].index[a]];
   lone[slot] = (bb_term){b->value, index_b};
@@ -255,8 +255,7 @@ static double number_value(bb_canon *c, const bb_expr *expr) {
   int64_t *length = BB_NEW(c->scratch, int64_t, p->symbols),
           *extent = BB_NEW(c->scratch, int64_t, p->dims);
   for (uint32_t s = 0; s < p->symbols; s++) symbol[s] = (double)(length[s] = 11 + 2 * (int64_t)s);
-  for (uint32_t d = 0; d < p->dims; d++)
-    extent[d] = bb_extent_bind(p, p->dim[d].extent, length);
+  for (uint32_t d = 0; d < p->dims; d++) extent[d] = bb_extent_bind(p, p->dim[d].extent, length);
   bb_expr_env env = {.dim_extent = extent, .symbol = symbol};
   return bb_expr_eval(expr, &env);
 }
@@ -346,8 +345,8 @@ bool bb_rule_moments(bb_canon *c, uint32_t at) {
   bb_ix_node_of(c->ix, sum)->monoid = node.monoid;
   bb_ix_use(c->ix, bb_ix_producer(c->ix, sum), 0, squares, x.index);
   const bb_expr *raw = bb_expr_make(p, BB_X_DIV, bb_expr_arg(p, dtype, 0), n, NULL);
-  const bb_expr *mean2 = bb_expr_make(p, BB_X_POW, bb_expr_arg(p, dtype, 1),
-                                      bb_expr_const(p, dtype, 2), NULL);
+  const bb_expr *mean2 =
+      bb_expr_make(p, BB_X_POW, bb_expr_arg(p, dtype, 1), bb_expr_const(p, dtype, 2), NULL);
   const bb_expr *central =
       bb_expr_make(p, BB_X_MUL, bb_expr_make(p, BB_X_SUB, raw, mean2, NULL), n, NULL);
   bb_term in[2] = {{sum, straight(c, kept)}, mean};

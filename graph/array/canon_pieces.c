@@ -116,9 +116,8 @@ static uint32_t copy_on_part(bb_canon *c, uint32_t at, uint32_t k, const part *p
   }
   if (node.op == BB_IX_CONTRACT) {
     if (n == rank) { /* nothing is summed any more */
-      const bb_expr *product =
-          bb_expr_make(c->program, BB_X_MUL, bb_expr_arg(c->program, dtype, 0),
-                       bb_expr_arg(c->program, dtype, 1), NULL);
+      const bb_expr *product = bb_expr_make(c->program, BB_X_MUL, bb_expr_arg(c->program, dtype, 0),
+                                            bb_expr_arg(c->program, dtype, 1), NULL);
       return bb_canon_elementwise(c, node.name, product, n, dim, 2, in);
     }
     return bb_canon_contract(c, node.name, dtype, rank, n, dim, in);
@@ -298,8 +297,7 @@ static uint32_t find_join(const bb_canon *c, uint32_t at, uint32_t *index) {
 static part part_of_piece(const bb_canon *c, uint32_t join, uint32_t slot) {
   uint32_t axis = bb_canon_axis_of(c, join, slot, c->ix->node[join].at);
   part p = {.class = BB_NONE, .step = 1, .length = length_of_piece(c, join, slot)};
-  if (axis != BB_NONE)
-    p.class = bb_ix_axis(c->ix, c->ix->node[join].in[slot].value, axis);
+  if (axis != BB_NONE) p.class = bb_ix_axis(c->ix, c->ix->node[join].in[slot].value, axis);
   p.start = p.length * slot;
   return p;
 }
@@ -315,8 +313,7 @@ static uint32_t copy_on_piece(bb_canon *c, uint32_t at, uint32_t k, uint32_t joi
   for (uint32_t i = 0; i < nin; i++) {
     uint32_t other = bb_canon_maker(c, at, i, BB_IX_JOIN);
     if (other == BB_NONE || ix->node[other].nin != count ||
-        ix->node[at].in[i].index[ix->node[other].at] != k ||
-        regular_length(c, other) != p.length)
+        ix->node[at].in[i].index[ix->node[other].at] != k || regular_length(c, other) != p.length)
       continue;
     bb_term piece = bb_canon_term(c, other, number);
     const uint32_t *outer = ix->node[at].in[i].index;
