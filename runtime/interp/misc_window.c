@@ -277,7 +277,7 @@ typedef struct pool {
   bb_misc_value *y, *index; /* index: NULL when not wanted */
   bool with_padding;        /* averages count it */
   bool column_major;        /* indices are */
-  double p;                 /* of the norm */
+  double p;                 /* the power that is summed */
 } pool;
 
 /* One window of one channel: gives the result's element `place`. */
@@ -354,8 +354,8 @@ void bb_misc_average_pool(const bb_kernel *k) {
   run_pool(&p, average_of);
 }
 
-static void norm_of(const pool *p, const double *x, size_t channel, const int64_t *offset,
-                    size_t place) {
+static void power_sum_of(const pool *p, const double *x, size_t channel, const int64_t *offset,
+                         size_t place) {
   (void)channel;
   double sum = 0;
   for (size_t t = 0; t < p->w.places; t++)
@@ -366,5 +366,5 @@ static void norm_of(const pool *p, const double *x, size_t channel, const int64_
 void bb_misc_lp_pool(const bb_kernel *k) {
   pool p = {.k = k, .p = (double)bb_misc_int(k, "p", 2)};
   if (p.p < 1) refuse(k, "its p is less than 1");
-  run_pool(&p, norm_of);
+  run_pool(&p, power_sum_of);
 }
