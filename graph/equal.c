@@ -1,7 +1,7 @@
 /* equal.c - are two block programs the same, up to node indices and serials?
  *
- * Nodes are paired in lockstep from inputs and outputs backwards; a pair must agree in everything but
- * its index, serial and origin.  The programs may be two: then dims and tensors agree by name and
+ * Nodes are paired in lockstep from inputs and outputs backwards; a pair must agree in everything
+ * but its index, serial and origin.  The programs may be two: then dims and tensors agree by name and
  * content.  Linear in the size of the programs; recursion is as deep as maps nest.
  */
 #include "text.h"

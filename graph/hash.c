@@ -1,8 +1,8 @@
 /* hash.c - the Merkle hash of a block program; see hash.h for what enters it.
  *
  * A node's hash covers its kind, attributes, types and the hashes of its operands; a level's hash
- * those of its inputs and outputs in order and how many nodes it has.  Dims, symbols and tensors are
- * numbered as they are met, in a walk that depends on structure alone: inputs in order, then the
+ * those of its inputs and outputs in order and how many nodes it has.  Dims, symbols and tensors
+ * are numbered as they are met, in a walk that depends on structure alone: inputs in order, then the
  * operands of the outputs, each after its own operands.  One visit for every node and port.
  */
 #include "hash.h"

@@ -1,8 +1,8 @@
 /* verify_graph.c - the laws of levels: structure, types, and which loop binds each axis of an item.
  *
  * An axis of an item is either chunked by a list of its type, or bound: one enclosing map's loop
- * walks its chunks.  Types do not say which loop, so it is derived here: iterating a list that chunks
- * an axis binds it to that map, collecting turns it into a list again.  Operands of one op must
+ * walks its chunks.  Types do not say which loop, so it is derived here: iterating a list that
+ * chunks an axis binds it to that map, collecting turns it into a list again.  Operands of one op must
  * have common axes bound by one loop, else blocks of different places would be combined.
  */
 #include "verify_law.h"
@@ -321,8 +321,8 @@ static bool reads_index(bb_arena *scratch, const bb_expr *expr, uint32_t k) {
   return false;
 }
 
-/* Which outputs of a level change with the loop of the k-th map around it, given which of its inputs
- * do?  Exact to the port: what a map gives may depend on some of its in-ports only. */
+/* Which outputs of a level change with the loop of the k-th map around it, given which of its
+ * inputs do?  Exact to the port: what a map gives may depend on some of its in-ports only. */
 static bool *find_varying(bb_arena *scratch, const bb_graph *graph, const bool *input, uint32_t k) {
   uint32_t *order = BB_NEW(scratch, uint32_t, graph->live);
   uint32_t count = bb_topological_order(graph, scratch, order);
@@ -371,7 +371,7 @@ static bool check_not_collected(level *l, const bb_node *node, uint32_t port, co
   if (node->out[port].type != inner)
     return bb_law_broken(l->v, BB_LAW_MAP_RESULT, bb_at_out(node, port), "it has another type");
   if (b->row == here || b->col == here)
-    return bb_law_broken(l->v, BB_LAW_FOLD_AXIS, bb_at_out(node, port), "the loop binds its %s axis",
+    return bb_law_broken(l->v, BB_LAW_FOLD_AXIS, bb_at_out(node, port), "its %s axis is bound",
                          b->row == here ? "row" : "col");
   return node->out[port].mode != BB_OUT_FOLD || check_components(l, node, port);
 }

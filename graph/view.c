@@ -1,7 +1,7 @@
 /* view.c - levels as graphs of igraph.
  *
- * igraph reports errors by a handler, keeps a stack of cleanups, and calls a fatal handler that must
- * not return; all three are one for the whole process where it is built without thread-local
+ * igraph reports errors by a handler, keeps a stack of cleanups, and calls a fatal handler that
+ * must not return; all three are one for the whole process where it is built without thread-local
  * storage.  So every call goes through guarded(): under a lock, with handlers of ours that neither
  * print nor abort, which are taken back before the lock is given up.
  */
