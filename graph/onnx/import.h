@@ -187,8 +187,8 @@ bb_onnx_value *bb_onnx_scalar(bb_onnx *m, bb_dtype dtype, double number);
 uint32_t bb_onnx_id(const bb_onnx_node *n, bb_onnx_value *v);
 /* The one element of a value, if it is known as an expression; else NULL. */
 const bb_expr *bb_onnx_scalar_expr(const bb_onnx_value *v);
-/* The numbers of a small integer tensor; refuses (or, if `symbols`, returns NULL for) what is not
- * known when the model is read. */
+/* The numbers of a small integer tensor; NULL when one is not known as the model is read.  Refuses
+ * other element types. */
 const int64_t *bb_onnx_known_ints(const bb_onnx_node *n, const bb_onnx_value *v, uint32_t *count);
 bool bb_onnx_known_int(const bb_onnx_value *v, int64_t *value);
 

@@ -25,8 +25,9 @@ def rand(*shape, dtype=np.float32, low=-2.0, high=2.0):
 
 
 class Case:
-    def __init__(self, name, model, inputs, by="reference"):
+    def __init__(self, name, model, inputs, by="reference", external=False):
         self.name, self.model, self.inputs, self.by = name, model, inputs, by
+        self.external = external  # constants in a file beside the model
 
     def answer(self):
         names = [o.name for o in self.model.graph.output]
@@ -65,7 +66,9 @@ class Case:
 
     def write(self, folder, answer=None):
         path = folder / (self.name + ".onnx")
-        onnx.save(self.model, path)
+        model = onnx.ModelProto()
+        model.CopyFrom(self.model)  # saving outside changes the model
+        onnx.save(model, path, save_as_external_data=self.external, location=self.name + ".bin", size_threshold=0)
         arrays = dict(self.inputs)
         for name, value in (answer or self.answer()).items():
             arrays[name] = np.asarray(value)

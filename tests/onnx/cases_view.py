@@ -2,7 +2,8 @@
 
 import numpy as np
 import onnx
-from onnx import TensorProto, helper
+from onnx import TensorProto as T
+from onnx import helper, numpy_helper
 
 from case import K, graph_case, ints, rand, single
 
@@ -52,13 +53,13 @@ def indices():
         for k in (-1, 0, 2):
             yield single(f"Trilu-{upper}{k}", "Trilu", [x, K(np.array(k, np.int64))], upper=upper)
     yield single("Trilu-batch", "Trilu", [rand(2, 3, 3)])
-    yield single("EyeLike", "EyeLike", [x], k=1, dtype=TensorProto.FLOAT)
+    yield single("EyeLike", "EyeLike", [x], k=1, dtype=T.FLOAT)
     yield single("OneHot", "OneHot", [np.array([1, -1, 3], np.int64), K(np.array(4, np.int64)), K(np.array([0.5, 2], np.float32))])
     yield single("OneHot-axis", "OneHot", [np.array([[1, 0], [3, 2]], np.int64), K(np.array(4, np.int64)), K(np.array([0, 1], np.float32))], axis=0)
     yield single("Shape", "Shape", [rand(2, 3, 4)], start=1)
     yield single("Size", "Size", [rand(2, 3, 4)])
     yield single("ConstantOfShape", "ConstantOfShape", [ints(2, 3)],
-                 value=helper.make_tensor("v", TensorProto.FLOAT, [1], [1.5]))
+                 value=helper.make_tensor("v", T.FLOAT, [1], [1.5]))
     yield single("Range", "Range", [K(np.array(a, np.int64)) for a in (3, 20, 4)])
     yield single("Range-float", "Range", [K(np.array(a, np.float32)) for a in (1, 0, -0.25)])
     yield single("Constant", "Constant", [], value_floats=[1.0, 2.0, 3.5])
@@ -99,7 +100,7 @@ def graphs():
     yield graph_case("gather-range", [N("Gather", ["x", "i"], ["y"], axis=1)], {"x": x}, ["y"], {"i": np.array([[3, 2], [1, 0]])})
     yield graph_case("derived-extent", [
         N("Shape", ["x"], ["s"], start=0, end=1), N("Add", ["s", "one"], ["t"]), N("ConstantOfShape", ["t"], ["zeros"]),
-        N("Range", ["nought", "u", "step"], ["r"]), N("Squeeze", ["t"], ["u"]), N("Cast", ["r"], ["f"], to=TensorProto.FLOAT),
+        N("Range", ["nought", "u", "step"], ["r"]), N("Squeeze", ["t"], ["u"]), N("Cast", ["r"], ["f"], to=T.FLOAT),
         N("Add", ["zeros", "f"], ["y"]), N("Exp", ["x"], ["z"])], {"x": rand(7)}, ["y", "z"],
         {"one": np.array([1]), "nought": np.array(0), "step": np.array(1)}, symbols={"x": ["S"]},
         by=lambda f: {"y": np.arange(8, dtype=np.float32), "z": np.exp(f["x"])})
@@ -146,6 +147,29 @@ def functions():
                      by=lambda f: {"y": np.where(f["x"] < 0, f["x"] * np.float32(0.125), f["x"])})
 
 
+def tensors():
+    """Constants in every form that a file may give them."""
+    kinds = [(T.FLOAT, [1.5, -2]), (T.DOUBLE, [1.25, -3]), (T.FLOAT16, [0.5, -4]), (T.BFLOAT16, [0.25, -5]), (T.INT64, [7, -8]),
+             (T.INT32, [9, -10]), (T.INT16, [11, -12]), (T.INT8, [13, -14]), (T.UINT8, [15, 200]), (T.UINT16, [16, 60000]),
+             (T.UINT32, [17, 4000000000]), (T.BOOL, [1, 0])]
+    for raw in (False, True):
+        nodes, constants = [], []
+        for i, (kind, values) in enumerate(kinds):
+            tensor = helper.make_tensor(f"c{i}", kind, [2], values)
+            if raw:
+                tensor = numpy_helper.from_array(numpy_helper.to_array(tensor), f"c{i}")
+            constants.append(tensor)
+            nodes += [N("Cast", [f"c{i}"], [f"f{i}"], to=T.FLOAT), N("Add", [f"f{i}", "x"], [f"y{i}"])]
+        made = graph_case("tensors-" + ("raw" if raw else "typed"), nodes, {"x": rand(3, 2)}, [f"y{i}" for i in range(len(kinds))],
+                          by=lambda f: {f"y{i}": np.array(v, np.float32) + f["x"] for i, (_, v) in enumerate(kinds)})
+        made.model.graph.initializer.extend(constants)
+        yield made
+    outside = graph_case("tensors-external", [N("MatMul", ["x", "w"], ["t"]), N("Add", ["t", "b"], ["y"])], {"x": rand(3, 5)}, ["y"],
+                         {"b": rand(7), "w": rand(5, 7)})
+    outside.external = True
+    yield outside
+
+
 def kernels():
     x = rand(3, 5, 4)
     yield single("Gather", "Gather", [x, np.array([[0, 4], [2, -1]], np.int64)], axis=1)
@@ -169,4 +193,5 @@ def cases():
     yield from views()
     yield from indices()
     yield from graphs()
+    yield from tensors()
     yield from kernels()
