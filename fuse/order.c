@@ -105,12 +105,12 @@ typedef struct walk {
   bb_scope *scope;
   bb_arena *arena;
   bool forward;
-  uint64_t bound;        /* labels beyond it are not entered */
-  uint32_t from, skip;   /* edges between these two do not count; skip BB_NONE: all count */
+  uint64_t bound;      /* labels beyond it are not entered */
+  uint32_t from, skip; /* edges between these two do not count; skip BB_NONE: all count */
   uint32_t count, capacity;
   frame *stack;
   uint32_t found, found_capacity;
-  uint32_t *node;        /* all nodes entered */
+  uint32_t *node; /* all nodes entered */
 } walk;
 
 static uint32_t *mark_of(const walk *w, uint32_t node) {
@@ -195,8 +195,7 @@ bool bb_scope_reaches(bb_scope *scope, uint32_t from, uint32_t to, bool indirect
 /* --- repair --- */
 
 static void move_after(bb_scope *scope, uint32_t node, uint32_t after) {
-  bb_heap *heaps[BB_SCOPE_RULES + 3] = {&scope->children, &scope->extend,
-                                        &scope->extend_children};
+  bb_heap *heaps[BB_SCOPE_RULES + 3] = {&scope->children, &scope->extend, &scope->extend_children};
   bool waits[BB_SCOPE_RULES + 3];
   for (uint32_t i = 0; i < BB_SCOPE_RULES; i++) heaps[i + 3] = &scope->pending[i];
   for (uint32_t i = 0; i < BB_SCOPE_RULES + 3; i++) {

@@ -23,13 +23,13 @@ typedef struct bb_heap {
 
 /* What a scope knows of each node of its level. */
 typedef struct bb_place {
-  uint64_t label;            /* grows along the topological order; 0: has no place */
-  uint32_t next, prev;       /* the order as a list */
+  uint64_t label;             /* grows along the topological order; 0: has no place */
+  uint32_t next, prev;        /* the order as a list */
   uint32_t forward, backward; /* epoch of the last walk that came by */
-  uint32_t peers;            /* maps: in-ports fed by maps over the same dim */
-  uint8_t nest;              /* 1 + the op that a loop nest here stands around; 0: not known */
-  bool constant;             /* root: depends on constants only, so computed once at load */
-  bb_scope *child;           /* maps: the level inside, once it was looked at */
+  uint32_t peers;             /* maps: in-ports fed by maps over the same dim */
+  uint8_t nest;               /* 1 + the op that a loop nest here stands around; 0: not known */
+  bool constant;              /* root: depends on constants only, so computed once at load */
+  bb_scope *child;            /* maps: the level inside, once it was looked at */
 } bb_place;
 
 enum { BB_SCOPE_RULES = 10 };
@@ -73,8 +73,7 @@ static inline bool bb_scope_before(const bb_scope *scope, uint32_t a, uint32_t b
 /* Is there a path from one node to another?  With `indirect`, edges between the two do not count. */
 bool bb_scope_reaches(bb_scope *scope, uint32_t from, uint32_t to, bool indirect);
 /* The last map before `map`, over the same dim, that uses `src` the same way. */
-uint32_t bb_scope_sibling_before(const bb_scope *scope, uint32_t map, bb_value src,
-                                 uint32_t level);
+uint32_t bb_scope_sibling_before(const bb_scope *scope, uint32_t map, bb_value src, uint32_t level);
 uint32_t bb_scope_sibling_after(const bb_scope *scope, uint32_t map, bb_value src, uint32_t level);
 /* Does the node depend on constants only?  False inside maps: there nothing is known. */
 static inline bool bb_scope_constant(const bb_scope *scope, uint32_t node) {

@@ -11,7 +11,7 @@ typedef struct member {
   bb_value src;
   uint32_t level;
   bb_dim dim;
-  uint32_t uses;     /* in-ports of the map that are equal in all this */
+  uint32_t uses; /* in-ports of the map that are equal in all this */
   uint32_t priority;
   uint32_t left, right; /* 0: none */
 } member;
@@ -202,8 +202,7 @@ uint32_t bb_scope_sibling_before(const bb_scope *scope, uint32_t map, bb_value s
   return neighbour(scope, &key, false);
 }
 
-uint32_t bb_scope_sibling_after(const bb_scope *scope, uint32_t map, bb_value src,
-                                uint32_t level) {
+uint32_t bb_scope_sibling_after(const bb_scope *scope, uint32_t map, bb_value src, uint32_t level) {
   member key = key_of(scope, map, src, level);
   return neighbour(scope, &key, true);
 }

@@ -102,7 +102,8 @@ static void place_node(bb_scope *scope, uint32_t node) {
   uint32_t after = BB_NONE;
   for (uint32_t i = 0; i < at->nin; i++) {
     uint32_t src = at->in[i].src.node;
-    if (place[src].label && (after == BB_NONE || place[after].label < place[src].label)) after = src;
+    if (place[src].label && (after == BB_NONE || place[after].label < place[src].label))
+      after = src;
   }
   bb_order_insert_after(scope, node, after);
   bb_scope_learn(scope, node);
@@ -144,8 +145,7 @@ static void settle_edge(bb_scope *scope, const bb_change *change) {
   uint32_t src = change->src.node;
   if (!alive(scope, src) || !alive(scope, change->node)) return;
   if (bb_scope_before(scope, src, change->node)) return;
-  if (is_linked(scope->graph, change->node, change->src))
-    bb_order_edge(scope, src, change->node);
+  if (is_linked(scope->graph, change->node, change->src)) bb_order_edge(scope, src, change->node);
 }
 
 static void settle_removed(bb_scope *scope, uint32_t node) {

@@ -9,7 +9,7 @@ typedef struct bb_picture {
   const bb_program *program;
   const bb_graph *graph;
   const char *title;
-  uint32_t collapse;       /* maps at this depth and below are drawn closed; 0: none */
+  uint32_t collapse; /* maps at this depth and below are drawn closed; 0: none */
   /* Nodes to mark as changed: by serial those of `marked`; and every node with a serial from
    * `new_from` on.  marked may be NULL; new_from is BB_NONE when nothing is new. */
   uint32_t marks;

@@ -9,8 +9,8 @@ static void put_json_level(bb_buffer *out, const bb_picture *picture, const bb_i
                            const bb_graph *graph);
 
 static const char *const kinds[] = {
-    [BB_NODE_INPUT] = "input",   [BB_NODE_OUTPUT] = "output", [BB_NODE_FUNC] = "func",
-    [BB_NODE_MAP] = "map",       [BB_NODE_REDUCE] = "reduce", [BB_NODE_VIEW] = "view",
+    [BB_NODE_INPUT] = "input", [BB_NODE_OUTPUT] = "output", [BB_NODE_FUNC] = "func",
+    [BB_NODE_MAP] = "map",     [BB_NODE_REDUCE] = "reduce", [BB_NODE_VIEW] = "view",
     [BB_NODE_MISC] = "misc",
 };
 
@@ -37,8 +37,7 @@ static void put_in(bb_buffer *out, const bb_ids *ids, const bb_graph *graph, bb_
   bb_put(out, "}");
 }
 
-static void put_out(bb_buffer *out, const bb_picture *picture, const bb_node *node,
-                    uint32_t port) {
+static void put_out(bb_buffer *out, const bb_picture *picture, const bb_node *node, uint32_t port) {
   static const char *const modes[] = {"collected", "folded", "invariant"};
   bb_put(out, "{\"type\": ");
   put_type(out, picture, node->out[port].type);

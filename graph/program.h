@@ -49,11 +49,11 @@ typedef struct bb_attribute {
 /* What a misc node's kernel sees of one operand or result: the shape as the model has it, which
  * block types do not keep (axes of extent 1 have no dim, orders of levels differ). */
 typedef struct bb_misc_port {
-  bool absent;               /* an optional operand (result) left out: no in-port (out-port) */
+  bool absent; /* an optional operand (result) left out: no in-port (out-port) */
   bb_dtype dtype;
-  uint32_t rank;             /* the model's shape */
+  uint32_t rank; /* the model's shape */
   const bb_extent *const *shape;
-  uint32_t axes;             /* its dims in storage order, outer to inner, as bb_tensor.axis */
+  uint32_t axes; /* its dims in storage order, outer to inner, as bb_tensor.axis */
   const bb_dim *axis;
 } bb_misc_port;
 
@@ -115,7 +115,7 @@ struct bb_program {
   bb_candidate *candidate;
   bb_step *step;
   struct bb_intern *types, *exprs, *extents, *accesses, *names, *symbol_names; /* program.c */
-  struct bb_intern *products; /* fuse/algebra.c: derivations by chain; NULL: none yet */
+  struct bb_intern *products;  /* fuse/algebra.c: derivations by chain; NULL: none yet */
   struct bb_mapping *mappings; /* files mapped for external data; unmapped on destroy */
 };
 

@@ -94,7 +94,8 @@ const bb_extent *bb_extent_number(bb_program *program, int64_t value) {
 }
 
 uint32_t bb_symbol_find(const bb_program *program, const char *name) {
-  const table_name key = {name, strlen(name), 0}, *found = bb_intern_find(program->symbol_names, &key);
+  const table_name key = {name, strlen(name), 0},
+                   *found = bb_intern_find(program->symbol_names, &key);
   return found ? found->index : UINT32_MAX;
 }
 

@@ -24,10 +24,10 @@ typedef struct bb_operand {
 } bb_operand;
 
 typedef struct bb_loops {
-  uint32_t node;     /* read: the outermost node of the nest in its level */
-  bb_value result;   /* read: the value it gives there, after a reduction if there is one */
-  uint32_t depth;    /* maps */
-  uint32_t outputs;  /* the first so many collect; the others are summed */
+  uint32_t node;    /* read: the outermost node of the nest in its level */
+  bb_value result;  /* read: the value it gives there, after a reduction if there is one */
+  uint32_t depth;   /* maps */
+  uint32_t outputs; /* the first so many collect; the others are summed */
   bb_dim dim[BB_LOOPS_DEPTH];
   bb_axis axis[BB_LOOPS_DEPTH]; /* of the collected list */
   bool folded[BB_LOOPS_DEPTH];  /* a summed map folds; else it collects and a reduction follows */
@@ -40,7 +40,7 @@ typedef struct bb_loops {
 bb_op bb_loops_op(const bb_graph *graph, uint32_t node);
 /* Reads the nest whose outermost node is `node`, with op `op`; else says what is amiss. */
 bool bb_loops_read(const bb_graph *graph, uint32_t node, bb_op op, bb_loops *nest,
-                  const char **why);
+                   const char **why);
 /* Builds a nest of new nodes; gives its result. */
 bb_value bb_loops_build(bb_graph *graph, const bb_loops *nest);
 /* Removes a nest that was read and whose result has no uses. */
@@ -49,7 +49,7 @@ void bb_loops_remove(bb_graph *graph, const bb_loops *nest);
 /* A nest over the output maps of `like`: op(result, other).  The result is iterated by every
  * map, `other` at its outermost level by the maps whose bit is set. */
 bb_value bb_loops_over_outputs(bb_graph *graph, const bb_loops *like, bb_op op, bb_value result,
-                              bb_value other, uint32_t iterated);
+                               bb_value other, uint32_t iterated);
 
 /* Keeps of the nest's maps those whose bit is set. */
 void bb_loops_keep(bb_loops *nest, uint32_t maps);
@@ -57,14 +57,14 @@ void bb_loops_keep(bb_loops *nest, uint32_t maps);
 uint32_t bb_loops_iterating(const bb_loops *nest, uint32_t operand);
 /* The axis that the list level iterated by each map has in the operand's type. */
 void bb_loops_axes(const bb_graph *graph, const bb_loops *nest, uint32_t operand,
-                  bb_axis axis[BB_LOOPS_DEPTH]);
+                   bb_axis axis[BB_LOOPS_DEPTH]);
 
 /* --- a scale or shift in front of a product --- */
 
 typedef struct bb_scaled_product {
   bb_loops product, scale;
-  uint32_t side;                   /* which operand of the dot is scaled */
-  uint32_t at[BB_LOOPS_DEPTH];      /* for each map of the scale, the product's map that iterates it */
+  uint32_t side;               /* which operand of the dot is scaled */
+  uint32_t at[BB_LOOPS_DEPTH]; /* for each map of the scale, the product's map that iterates it */
 } bb_scaled_product;
 
 /* Is `match->anchor` a product whose operand `side` is a mapped op of the bit set `ops`?  `alone`:

@@ -19,17 +19,17 @@ typedef struct bb_match {
   char variant;     /* 'a'... where the rule has several */
   uint32_t count;   /* nodes of the level that matched */
   uint32_t node[BB_MATCH_NODES];
-  const char *why;  /* no match: the first condition that failed */
+  const char *why; /* no match: the first condition that failed */
 } bb_match;
 
 /* What a change in a level can make a rule match anew: which anchors the engine looks at again. */
 enum {
-  BB_WAKE_USER = 1,        /* the node whose in-port changed */
-  BB_WAKE_SOURCE = 2,      /* the node whose uses changed */
-  BB_WAKE_SOLE_USER = 4,   /* the only use of a value, when the number of its uses changed */
-  BB_WAKE_INSIDE = 8,      /* the map inside which something changed, and its only user */
-  BB_WAKE_OPERANDS = 16,   /* producers of the operands of a node that changed, if it has few */
-  BB_WAKE_SIBLING = 32     /* maps with a new neighbour among the users of a value */
+  BB_WAKE_USER = 1,      /* the node whose in-port changed */
+  BB_WAKE_SOURCE = 2,    /* the node whose uses changed */
+  BB_WAKE_SOLE_USER = 4, /* the only use of a value, when the number of its uses changed */
+  BB_WAKE_INSIDE = 8,    /* the map inside which something changed, and its only user */
+  BB_WAKE_OPERANDS = 16, /* producers of the operands of a node that changed, if it has few */
+  BB_WAKE_SIBLING = 32   /* maps with a new neighbour among the users of a value */
 };
 
 typedef enum bb_exactness {
@@ -38,12 +38,12 @@ typedef enum bb_exactness {
 } bb_exactness;
 
 typedef struct bb_rule {
-  uint32_t number;         /* the paper's; our additions from 10 on */
+  uint32_t number; /* the paper's; our additions from 10 on */
   const char *name;
   bb_exactness exactness;
-  const char *lowers;      /* the measure that every application lowers: why it ends */
-  uint32_t anchors;        /* bit set of bb_kind */
-  uint32_t ops;            /* not 0: the anchor is a loop nest (nest.h) around one of these ops */
+  const char *lowers; /* the measure that every application lowers: why it ends */
+  uint32_t anchors;   /* bit set of bb_kind */
+  uint32_t ops;       /* not 0: the anchor is a loop nest (nest.h) around one of these ops */
   uint32_t wakes;
   bool (*match)(bb_match *match);
   void (*apply)(bb_match *match); /* the scope's level is owned, and so are those around it */

@@ -62,8 +62,7 @@ static void apply(bb_match *match) {
     if (found.scale.operand[1].level[i] != BB_WHOLE) iterated |= (uint32_t)1 << found.at[i];
   bb_value c = turned(graph, &found.scale);
   bb_value result = bb_loops_build(graph, &product);
-  bb_value scaled =
-      bb_loops_over_outputs(graph, &product, BB_OP_COL_SCALE, result, c, iterated);
+  bb_value scaled = bb_loops_over_outputs(graph, &product, BB_OP_COL_SCALE, result, c, iterated);
   bb_scaled_product_replace(graph, &found, scaled);
 }
 

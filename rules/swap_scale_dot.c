@@ -43,7 +43,7 @@ static void apply(bb_match *match) {
   product.operand[0].value = found.scale.operand[0].value;
   bb_value result = bb_loops_build(graph, &product);
   bb_value scaled = bb_loops_over_outputs(graph, &product, BB_OP_ROW_SCALE, result,
-                                         found.scale.operand[1].value, 0);
+                                          found.scale.operand[1].value, 0);
   bb_scaled_product_replace(graph, &found, scaled);
 }
 

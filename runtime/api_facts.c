@@ -117,8 +117,7 @@ static bool only_copies(const bb_graph *graph) {
   return true;
 }
 
-bool bb_program_get_candidate(const bb_program *program, uint32_t index,
-                              bb_candidate_info *info) {
+bool bb_program_get_candidate(const bb_program *program, uint32_t index, bb_candidate_info *info) {
   if (program->stage < BB_STAGE_PARTITION || index >= program->candidates) return false;
   const bb_candidate *candidate = &program->candidate[index];
   *info = (bb_candidate_info){.name = candidate->name,
@@ -248,8 +247,7 @@ static void ops_body(bb_context *ctx, void *argument) {
 }
 
 bb_status bb_program_visit_ops(const bb_program *program,
-                               void (*visit)(void *user, const char *op, uint32_t count,
-                                             bool misc),
+                               void (*visit)(void *user, const char *op, uint32_t count, bool misc),
                                void *user) {
   visit_call call = {.program = program, .op = visit, .user = user};
   return bb_protect(program->ctx, ops_body, &call);

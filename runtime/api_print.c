@@ -125,9 +125,8 @@ static void draw_body(bb_context *ctx, void *argument) {
   bb_graph *graph = bb_graph_copy(graph_or_fail(call->program, call->id));
   bb_picture picture = {.program = call->program, .graph = graph, .new_from = BB_NONE};
   if (call->draw) picture.collapse = call->draw->collapse;
-  picture.title = call->draw && call->draw->title
-                      ? call->draw->title
-                      : graph_title(call->program, call->id, out.arena);
+  picture.title = call->draw && call->draw->title ? call->draw->title
+                                                  : graph_title(call->program, call->id, out.arena);
   bb_draw(&out, &picture, call->draw && call->draw->drawing == BB_DRAW_JSON);
   finish(call, &out);
 }
@@ -150,9 +149,9 @@ typedef struct step_call {
   bb_write_function *write;
   void *user;
   bb_arena *arena;
-  const char *label;    /* the candidate or kernel at hand */
-  uint32_t serial;      /* the next node's number before the rewrite at hand */
-  bb_picture picture;   /* graph NULL: the step did not come yet */
+  const char *label;  /* the candidate or kernel at hand */
+  uint32_t serial;    /* the next node's number before the rewrite at hand */
+  bb_picture picture; /* graph NULL: the step did not come yet */
 } step_call;
 
 static void step_begin(void *user, const bb_candidate *candidate, const bb_candidate *same) {
@@ -171,15 +170,15 @@ static void step_trace(void *user, const bb_trace_event *event, const bb_graph *
     if (event->count) memcpy(marked, event->serial, event->count * sizeof *marked);
     const char *at = event->level && *event->level ? event->level : "the top";
     char variant[2] = {event->variant, 0};
-    call->picture = (bb_picture){
-        .program = call->program,
-        .graph = root,
-        .title = bb_arena_printf(call->arena, "%s %s: step %u, rule %u%s (%s) at %s",
-                                 call->program->name, call->label, event->step, event->rule,
-                                 variant, event->rule_name, at),
-        .marks = event->count,
-        .marked = marked,
-        .new_from = call->serial};
+    call->picture =
+        (bb_picture){.program = call->program,
+                     .graph = root,
+                     .title = bb_arena_printf(call->arena, "%s %s: step %u, rule %u%s (%s) at %s",
+                                              call->program->name, call->label, event->step,
+                                              event->rule, variant, event->rule_name, at),
+                     .marks = event->count,
+                     .marked = marked,
+                     .new_from = call->serial};
   }
   call->serial = call->program->serial;
 }
@@ -201,8 +200,7 @@ static void step_body(bb_context *ctx, void *argument) {
   bb_choose_options choose = {.fuse = &fuse, .begin = step_begin, .user = call};
   bb_drive_options drive = {.choose = &choose};
   if (call->step) bb_drive(call->program, BB_STAGE_FUSED, &drive);
-  if (!call->picture.graph)
-    bb_fail(ctx, BB_ERROR_ARGUMENT, "there is no step %u", call->step);
+  if (!call->picture.graph) bb_fail(ctx, BB_ERROR_ARGUMENT, "there is no step %u", call->step);
   call->picture.graph = bb_graph_copy((bb_graph *)call->picture.graph);
   if (call->draw) call->picture.collapse = call->draw->collapse;
   if (call->draw && call->draw->title) call->picture.title = call->draw->title;
@@ -267,10 +265,10 @@ static const bb_candidate *candidate_with(const bb_program *program, uint32_t se
 static void explain_apart(const bb_program *program, bb_node_pair pair, bb_buffer *out) {
   const bb_candidate *a = candidate_with(program, pair.a), *b = candidate_with(program, pair.b);
   if (!a || !b)
-    bb_fail(program->ctx, BB_ERROR_ARGUMENT, "there is no node %u any more",
-            a ? pair.b : pair.a);
-  bb_put(out, "nodes %u and %u are in different candidates (%s and %s): a view, a misc node, a cut "
-              "or data made at load stands between them\n",
+    bb_fail(program->ctx, BB_ERROR_ARGUMENT, "there is no node %u any more", a ? pair.b : pair.a);
+  bb_put(out,
+         "nodes %u and %u are in different candidates (%s and %s): a view, a misc node, a cut "
+         "or data made at load stands between them\n",
          pair.a, pair.b, a->name, b->name);
 }
 

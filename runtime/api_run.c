@@ -97,14 +97,13 @@ static void add_body(bb_context *ctx, void *argument) {
   for (uint32_t i = 0; i < view->rank; i++) {
     shape[i] = view->shape[i];
     if (shape[i] < 0 || __builtin_mul_overflow(copy.count, (size_t)shape[i], &copy.count))
-      bb_fail(ctx, BB_ERROR_ARGUMENT, "%s: extent %lld of axis %u", view->name,
-              (long long)shape[i], i);
+      bb_fail(ctx, BB_ERROR_ARGUMENT, "%s: extent %lld of axis %u", view->name, (long long)shape[i],
+              i);
   }
   copy.shape = shape;
   if (__builtin_mul_overflow(copy.count, bb_npy_bytes(copy.type), &copy.bytes) ||
       copy.bytes != view->bytes)
-    bb_fail(ctx, BB_ERROR_ARGUMENT, "%s: %zu bytes do not make its shape", view->name,
-            view->bytes);
+    bb_fail(ctx, BB_ERROR_ARGUMENT, "%s: %zu bytes do not make its shape", view->name, view->bytes);
   copy.name = bb_arena_text(arrays->arena, view->name, strlen(view->name));
   void *data = bb_arena_alloc(arrays->arena, copy.bytes);
   if (copy.bytes) memcpy(data, view->data, copy.bytes);
@@ -121,8 +120,8 @@ bb_status bb_arrays_add(bb_arrays *arrays, const bb_array_view *view) {
 bool bb_arrays_get(const bb_arrays *arrays, uint32_t index, bb_array_view *view) {
   if (index >= arrays->npz.count) return false;
   const bb_npz_array *array = &arrays->npz.array[index];
-  *view = (bb_array_view){array->name,  bb_npy_name(array->type), array->rank,
-                          array->shape, array->bytes,             array->data};
+  *view = (bb_array_view){
+      array->name, bb_npy_name(array->type), array->rank, array->shape, array->bytes, array->data};
   return true;
 }
 
@@ -166,8 +165,7 @@ static int64_t *preset_symbols(const bb_program *program, const bb_run_options *
     uint32_t s = 0;
     while (s < program->symbols && strcmp(program->symbol[s], o->symbol[i].name) != 0) s++;
     if (s == program->symbols)
-      bb_fail(program->ctx, BB_ERROR_ARGUMENT, "there is no run-time extent %s",
-              o->symbol[i].name);
+      bb_fail(program->ctx, BB_ERROR_ARGUMENT, "there is no run-time extent %s", o->symbol[i].name);
     if (o->symbol[i].value < 0)
       bb_fail(program->ctx, BB_ERROR_ARGUMENT, "extent %s cannot be negative", o->symbol[i].name);
     symbol[s] = o->symbol[i].value;

@@ -121,8 +121,8 @@ typedef struct bb_node_pair {
 } bb_node_pair;
 
 typedef struct bb_advance_options {
-  uint32_t version;        /* BB_VERSION */
-  uint32_t cuts;           /* top-level nodes that must not share a candidate */
+  uint32_t version; /* BB_VERSION */
+  uint32_t cuts;    /* top-level nodes that must not share a candidate */
   const bb_node_pair *cut;
   bool no_extend;          /* leave out map extension (Rule 6) */
   bool naive;              /* the plain loop of the paper: slower, the same result */
@@ -176,16 +176,16 @@ BB_API bb_status bb_program_write_listing(const bb_program *program, bb_graph_id
 typedef enum bb_drawing { BB_DRAW_DOT, BB_DRAW_JSON } bb_drawing;
 
 typedef struct bb_draw_options {
-  uint32_t version;      /* BB_VERSION */
+  uint32_t version; /* BB_VERSION */
   bb_drawing drawing;
-  uint32_t collapse;     /* maps at this depth and below are drawn closed; 0: none */
-  const char *title;     /* NULL: made from the names */
+  uint32_t collapse; /* maps at this depth and below are drawn closed; 0: none */
+  const char *title; /* NULL: made from the names */
 } bb_draw_options;
 
 /* A graph for Graphviz, or as JSON.  Errors as above.  options may be NULL. */
 BB_API bb_status bb_program_write_drawing(const bb_program *program, bb_graph_id graph,
-                                          const bb_draw_options *options,
-                                          bb_write_function *write, void *user);
+                                          const bb_draw_options *options, bb_write_function *write,
+                                          void *user);
 /* The same of a candidate right after rewrite `step` (1 and up) of the whole program,
  * with the nodes that the rewrite made or changed marked.  The program is at stage PARTITION and
  * goes to FUSED; `advance` as for bb_program_advance().  Errors: ARGUMENT (there is no such step). */
@@ -203,13 +203,13 @@ BB_API bb_status bb_program_write_why(bb_program *program, bb_node_pair pair,
 /* --- facts --- */
 
 typedef struct bb_program_info {
-  const char *name;            /* of the model */
+  const char *name; /* of the model */
   bb_stage stage;
   uint32_t inputs, outputs, constants;
   uint64_t constant_bytes;
-  uint32_t nodes, misc;        /* operators (nodes of the top level); those that run as misc */
+  uint32_t nodes, misc;         /* operators (nodes of the top level); those that run as misc */
   uint32_t candidates, kernels; /* kernels: top-level loops of chosen snapshots, 0 before FUSED */
-  uint32_t kernels_once;       /* of those, the ones that run at load */
+  uint32_t kernels_once;        /* of those, the ones that run at load */
 } bb_program_info;
 
 /* Strings live as long as the program. */
@@ -222,9 +222,9 @@ BB_API bb_status bb_program_get_hash(const bb_program *program, char hash[33]);
 
 typedef struct bb_candidate_info {
   const char *name;
-  bool once;             /* runs at load: depends on constants only */
-  bool copies;           /* moves data and does nothing else */
-  uint32_t nodes;        /* functions and reductions of what runs, inside loops too */
+  bool once;                           /* runs at load: depends on constants only */
+  bool copies;                         /* moves data and does nothing else */
+  uint32_t nodes;                      /* functions and reductions of what runs, inside loops too */
   uint32_t kernels, snapshots, chosen; /* chosen: BB_SNAPSHOT_CHOSEN before FUSED */
 } bb_candidate_info;
 
@@ -233,9 +233,9 @@ BB_API bool bb_program_get_candidate(const bb_program *program, uint32_t index,
                                      bb_candidate_info *info);
 
 typedef struct bb_snapshot_info {
-  uint32_t step;         /* rewrites before it */
-  double operations;     /* counted with every dim in one block; < 0: not counted */
-  double buffered;       /* bytes */
+  uint32_t step;     /* rewrites before it */
+  double operations; /* counted with every dim in one block; < 0: not counted */
+  double buffered;   /* bytes */
 } bb_snapshot_info;
 
 BB_API bool bb_program_get_snapshot(const bb_program *program, bb_graph_id graph,
@@ -249,8 +249,7 @@ BB_API bb_status bb_program_visit_ops(const bb_program *program,
                                       void *user);
 /* Calls visit for every misc node, in order; `node` is the model's name for it.  Errors: MEMORY. */
 BB_API bb_status bb_program_visit_misc(const bb_program *program,
-                                       void (*visit)(void *user, const char *node,
-                                                     const char *op),
+                                       void (*visit)(void *user, const char *node, const char *op),
                                        void *user);
 
 /* --- arrays and running --- */
@@ -260,11 +259,11 @@ typedef struct bb_arrays bb_arrays;
 
 typedef struct bb_array_view {
   const char *name;
-  const char *type;      /* numpy's: "<f4", "<f2", "<i8", "|b1", ...; bf16 is "|V2" */
+  const char *type; /* numpy's: "<f4", "<f2", "<i8", "|b1", ...; bf16 is "|V2" */
   uint32_t rank;
   const int64_t *shape;
   size_t bytes;
-  const void *data;      /* row-major, contiguous, this machine's byte order */
+  const void *data; /* row-major, contiguous, this machine's byte order */
 } bb_array_view;
 
 /* Reads a .npz or .npy file.  *arrays is the caller's.  Errors: IO, INPUT, MEMORY. */
@@ -285,11 +284,11 @@ typedef struct bb_setting {
 } bb_setting;
 
 typedef struct bb_run_options {
-  uint32_t version;      /* BB_VERSION */
-  bool float64;          /* no rounding between operations */
-  uint32_t blocks;       /* block sizes of dims; dims without one have 64 */
+  uint32_t version; /* BB_VERSION */
+  bool float64;     /* no rounding between operations */
+  uint32_t blocks;  /* block sizes of dims; dims without one have 64 */
   const bb_setting *block;
-  uint32_t symbols;      /* run-time extents that no input's shape tells */
+  uint32_t symbols; /* run-time extents that no input's shape tells */
   const bb_setting *symbol;
 } bb_run_options;
 
@@ -313,8 +312,8 @@ BB_API bb_status bb_result_get_arrays(const bb_result *result, bb_arrays **array
 /* Compares every output with the array of its name in `want`: it passes where |a - b| <= tolerance
  * (1 + |b|) everywhere; tolerance < 0: by type, 1e-4 for f32.  A line of report for each output
  * goes to `write` (NULL: none).  Errors: MISMATCH (also where an array is missing), MEMORY, IO. */
-BB_API bb_status bb_result_compare(const bb_result *result, const bb_arrays *want,
-                                   double tolerance, bb_write_function *write, void *user);
+BB_API bb_status bb_result_compare(const bb_result *result, const bb_arrays *want, double tolerance,
+                                   bb_write_function *write, void *user);
 BB_API void bb_result_destroy(bb_result *result);
 
 #ifdef __cplusplus

@@ -103,8 +103,8 @@ void bb_drive(bb_program *program, bb_stage goal, const bb_drive_options *option
   }
 }
 
-void bb_drive_run(const bb_program *program, const bb_interp_options *options,
-                  bb_binding *binding, bb_arena *arena, bb_interp_counts *counts) {
+void bb_drive_run(const bb_program *program, const bb_interp_options *options, bb_binding *binding,
+                  bb_arena *arena, bb_interp_counts *counts) {
   if (program->stage == BB_STAGE_BLOCK)
     bb_interp_graph(program, program->root, options, binding->tensor, arena, counts);
   else

@@ -24,7 +24,7 @@ bb_program *bb_drive_read(bb_context *ctx, const char *path, const void *bytes, 
 void bb_drive(bb_program *program, bb_stage goal, const bb_drive_options *options);
 
 /* Runs the program as its stage has it: the unfused root, or the steps of its plan. */
-void bb_drive_run(const bb_program *program, const bb_interp_options *options,
-                  bb_binding *binding, bb_arena *arena, bb_interp_counts *counts);
+void bb_drive_run(const bb_program *program, const bb_interp_options *options, bb_binding *binding,
+                  bb_arena *arena, bb_interp_counts *counts);
 
 #endif

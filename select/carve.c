@@ -13,10 +13,10 @@
 typedef struct carver {
   bb_flow *flow;
   bb_carving *carving;
-  bool *needed;        /* by node: its group has to hold it */
-  uint32_t *candidate; /* by group */
-  bb_graph *graph;     /* the candidate being made */
-  uint32_t group;      /* its group */
+  bool *needed;                /* by node: its group has to hold it */
+  uint32_t *candidate;         /* by group */
+  bb_graph *graph;             /* the candidate being made */
+  uint32_t group;              /* its group */
   uint32_t *twin, *twin_group; /* by node: its copy in `graph`, if twin_group says so */
   uint32_t *home;              /* by node: its copy in the candidate of its own group */
   bb_intern *inputs;

@@ -23,15 +23,15 @@ typedef struct known {
 typedef struct chooser {
   bb_program *program;
   const bb_choose_options *options;
-  bb_fuse_options fuse;       /* what bb_fuse() gets */
+  bb_fuse_options fuse; /* what bb_fuse() gets */
   const bb_fuse_options *given;
   bb_carving made;
   bb_intern *candidates, *kernels; /* of `known` */
   bb_twin *twin;
-  uint32_t applied;           /* rewrites so far, over all candidates */
-  uint32_t base;              /* rewrites of the candidate before this call of bb_fuse() */
-  uint32_t seen;              /* rewrites of this call */
-  bool fresh_kernel;          /* its first snapshot repeats the candidate's, unless it is rewritten */
+  uint32_t applied;  /* rewrites so far, over all candidates */
+  uint32_t base;     /* rewrites of the candidate before this call of bb_fuse() */
+  uint32_t seen;     /* rewrites of this call */
+  bool fresh_kernel; /* its first snapshot repeats the candidate's, unless it is rewritten */
 } chooser;
 
 static uint64_t known_hash(const void *object) {
@@ -136,7 +136,8 @@ static bool has_two_maps(const bb_graph *graph) {
 /* A kernel without two maps side by side is as fused as can be: extension brings maps together. */
 static uint32_t keep(chooser *c, bb_graph *graph, bb_snapshot **snapshots) {
   *snapshots = BB_NEW(c->program->arena, bb_snapshot, 1);
-  (*snapshots)[0] = (bb_snapshot){.step = c->base, .graph = graph, .operations = -1, .buffered = -1};
+  (*snapshots)[0] =
+      (bb_snapshot){.step = c->base, .graph = graph, .operations = -1, .buffered = -1};
   return 1;
 }
 
@@ -195,8 +196,7 @@ static void finish_kernel(chooser *c, uint32_t index, bb_arena *scratch) {
 static bb_graph *fuse_candidate(chooser *c, uint32_t index, bb_arena *scratch) {
   bb_candidate *candidate = &c->program->candidate[index];
   known *mine;
-  const known *same =
-      find_twin(c, c->candidates, candidate->graph, index, scratch, &mine);
+  const known *same = find_twin(c, c->candidates, candidate->graph, index, scratch, &mine);
   begin(c, candidate, same ? &c->program->candidate[same->index] : NULL);
   c->base = 0;
   if (same) return bb_twin_graph(c->twin, same->after);

@@ -18,8 +18,8 @@ bool bb_is_partial(const bb_program *program, const bb_type *type) {
   return false;
 }
 
-uint32_t *bb_sort_by_key(bb_arena *arena, uint32_t count, const uint32_t *item,
-                             const uint32_t *key, uint32_t keys, uint32_t **start) {
+uint32_t *bb_sort_by_key(bb_arena *arena, uint32_t count, const uint32_t *item, const uint32_t *key,
+                         uint32_t keys, uint32_t **start) {
   uint32_t *sorted = BB_NEW(arena, uint32_t, count), *next = BB_NEW(arena, uint32_t, keys);
   *start = BB_NEW(arena, uint32_t, (size_t)keys + 1);
   for (uint32_t i = 0; i < count; i++) (*start)[key[item[i]] + 1]++;
@@ -53,8 +53,7 @@ static void number_values(bb_flow *flow) {
     BB_GROW(flow->scratch, flow->value, flow->value_capacity, (size_t)flow->values + node->nout);
     for (uint32_t p = 0; p < node->nout; p++) {
       bb_flow_value *value = &flow->value[flow->values];
-      *value = (bb_flow_value){
-          .at = {flow->numbered, p}, .output = BB_NONE, .tensor = BB_NONE};
+      *value = (bb_flow_value){.at = {flow->numbered, p}, .output = BB_NONE, .tensor = BB_NONE};
       if (bb_is_computed(node) || node->kind == BB_NODE_MISC)
         value->access = own_access(flow->scratch, flow->sources + flow->values, node->out[p].type);
       flow->values++;

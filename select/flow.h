@@ -11,16 +11,16 @@ typedef struct bb_flow {
   bb_program *program;
   bb_arena *scratch;
   bb_graph *graph;
-  uint32_t nodes;        /* in `order`: the live ones, topological */
+  uint32_t nodes; /* in `order`: the live ones, topological */
   uint32_t *order;
-  bool *once;            /* by node: depends on constants only */
-  uint32_t *group;       /* by node: ascending in executable order; BB_NONE: in no group */
+  bool *once;      /* by node: depends on constants only */
+  uint32_t *group; /* by node: ascending in executable order; BB_NONE: in no group */
   uint32_t groups;
   uint32_t numbered;     /* nodes whose values have numbers */
   uint32_t *first_value; /* by node: number of its out-port 0 among all values */
   uint32_t node_capacity, values, value_capacity;
   struct bb_flow_value *value;
-  uint32_t sources;      /* tensors before this flow added any */
+  uint32_t sources; /* tensors before this flow added any */
 } bb_flow;
 
 typedef struct bb_flow_value {
@@ -48,8 +48,8 @@ bool bb_is_partial(const bb_program *program, const bb_type *type);
 
 /* Counting sort (stable) of items by key[item] < keys; *start receives keys + 1 offsets into the
  * result. */
-uint32_t *bb_sort_by_key(bb_arena *arena, uint32_t count, const uint32_t *item,
-                         const uint32_t *key, uint32_t keys, uint32_t **start);
+uint32_t *bb_sort_by_key(bb_arena *arena, uint32_t count, const uint32_t *item, const uint32_t *key,
+                         uint32_t keys, uint32_t **start);
 
 /* Everything but the groups. */
 bb_flow *bb_flow_create(bb_program *program, bb_graph *root, bb_arena *scratch);
@@ -66,7 +66,7 @@ typedef struct bb_carving {
   uint32_t candidates, candidate_capacity, steps, step_capacity;
   bb_candidate *candidate;
   bb_step *step;
-  uint32_t locals;    /* the number of the last LOCAL tensor made */
+  uint32_t locals; /* the number of the last LOCAL tensor made */
 } bb_carving;
 
 /* Starts without candidates; LOCAL tensors get names that no tensor of the program has. */

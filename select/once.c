@@ -72,12 +72,10 @@ static void demote_neighbours(demotion *d, uint32_t n) {
   const bb_graph *g = d->flow->graph;
   const bb_node *node = g->node[n];
   for (uint32_t p = 0; p < node->nout; p++)
-    for (bb_use u = node->out[p].first; u.node != BB_NONE; u = bb_next_use(g, u))
-      demote(d, u.node);
+    for (bb_use u = node->out[p].first; u.node != BB_NONE; u = bb_next_use(g, u)) demote(d, u.node);
   for (uint32_t p = 0; p < node->nin; p++) {
     bb_value src = node->in[p].src;
-    if (bb_is_computed(g->node[src.node]) &&
-        bb_is_partial(d->flow->program, bb_type_of(g, src)))
+    if (bb_is_computed(g->node[src.node]) && bb_is_partial(d->flow->program, bb_type_of(g, src)))
       demote(d, src.node);
   }
 }
@@ -89,9 +87,9 @@ void bb_flow_mark_once(bb_flow *flow) {
   for (uint32_t i = 0; i < flow->nodes; i++) {
     uint32_t n = flow->order[i];
     const bb_node *node = g->node[n];
-    bool once = node->kind == BB_NODE_INPUT ? reads_constants(flow->program, node->access)
-                                            : node->kind == BB_NODE_VIEW ||
-                                                  !node_is_symbolic(flow->program, node);
+    bool once = node->kind == BB_NODE_INPUT
+                    ? reads_constants(flow->program, node->access)
+                    : node->kind == BB_NODE_VIEW || !node_is_symbolic(flow->program, node);
     for (uint32_t p = 0; once && p < node->nin; p++) once = flow->once[node->in[p].src.node];
     flow->once[n] = once;
   }

@@ -46,16 +46,14 @@ static reordering canonical(bb_arena *scratch, const bb_type *type) {
 static bool keeps_repeated_dims(const bb_type *type, const reordering *r) {
   for (uint32_t i = 0; i < r->count; i++)
     for (uint32_t j = i + 1; j < r->count; j++)
-      if (r->from[i] > r->from[j] &&
-          type->level[r->from[i]].dim == type->level[r->from[j]].dim)
+      if (r->from[i] > r->from[j] && type->level[r->from[i]].dim == type->level[r->from[j]].dim)
         return false;
   return true;
 }
 
 /* Do the uses leave the order of the lists free?  They do unless a list leaves the map it is in, or
  * is folded to another list. */
-static bool is_free(bb_arena *scratch, const bb_graph *graph, bb_value value,
-                    const reordering *r) {
+static bool is_free(bb_arena *scratch, const bb_graph *graph, bb_value value, const reordering *r) {
   if (is_identity(r)) return true;
   for (bb_use u = bb_first_use(graph, value); u.node != BB_NONE; u = bb_next_use(graph, u)) {
     const bb_node *node = graph->node[u.node];

@@ -18,16 +18,16 @@
 
 typedef struct ranking {
   bb_flow *flow;
-  int32_t *rank;   /* by node; inputs and views of inputs -1 */
+  int32_t *rank; /* by node; inputs and views of inputs -1 */
   int32_t ranks;
-  uint32_t *up;    /* by node: union-find over components, the root is the least node */
-  int32_t *moved;  /* by root of a component: its rank after moving up */
-  int32_t *bound;  /* by view, by root of a component: the greatest rank that what it reads, or it
+  uint32_t *up;   /* by node: union-find over components, the root is the least node */
+  int32_t *moved; /* by root of a component: its rank after moving up */
+  int32_t *bound; /* by view, by root of a component: the greatest rank that what it reads, or it
                     * itself, may have */
   uint32_t cuts;
   struct node_cut {
     uint32_t low, high; /* nodes: the first must rank below the second */
-  } *cut;
+  } * cut;
 } ranking;
 
 enum { NO_BOUND = INT32_MAX };

@@ -29,8 +29,7 @@ static uint64_t coordinates(bb_canon *c, const bb_expr *expr) {
   uint64_t used = 0;
   const bb_expr **e = bb_expr_postorder(c->scratch, expr, &count);
   for (uint32_t i = 0; i < count; i++)
-    if (e[i]->op == BB_X_COORD && e[i]->index >= BB_COORD_AXIS &&
-        e[i]->index < BB_COORD_AXIS + 64u)
+    if (e[i]->op == BB_X_COORD && e[i]->index >= BB_COORD_AXIS && e[i]->index < BB_COORD_AXIS + 64u)
       used |= UINT64_C(1) << (e[i]->index - BB_COORD_AXIS);
   return used;
 }
@@ -122,8 +121,8 @@ static bool proved_by_witness(const rows *r, const bb_expr *condition) {
   witness w = {along, bb_expr_const(p, BB_I64, 0)};
   if (always(bb_expr_map_leaves(p, condition, place_witness, &w))) return true;
   for (uint32_t k = 0; k < r->node->indices && k < 64; k++) {
-    if (k == reduced || bb_ix_find(r->c->ix, r->node->dim[k]) !=
-                            bb_ix_find(r->c->ix, r->node->dim[reduced]))
+    if (k == reduced ||
+        bb_ix_find(r->c->ix, r->node->dim[k]) != bb_ix_find(r->c->ix, r->node->dim[reduced]))
       continue;
     w.with = bb_expr_coord(p, BB_COORD_AXIS + k);
     if (always(bb_expr_map_leaves(p, condition, place_witness, &w))) return true;
@@ -168,8 +167,7 @@ static const bb_expr *split_sum(bb_canon *c, const bb_expr *sum, const bb_expr *
     const bb_expr *m = plain ? mask->a[2] : mask->a[1];
     if ((!plain && !is_value(mask->a[2], 0)) || m->op != BB_X_CONST) continue;
     *low = m->number;
-    *condition = plain ? mask->a[0]
-                       : bb_expr_make(c->program, BB_X_NOT, mask->a[0], NULL, NULL);
+    *condition = plain ? mask->a[0] : bb_expr_make(c->program, BB_X_NOT, mask->a[0], NULL, NULL);
     return x;
   }
   return NULL;
@@ -183,8 +181,8 @@ bool bb_rule_hide(bb_canon *c, uint32_t at) {
   const bb_expr *x = split_sum(c, node->expr->a[0], &condition, &low);
   if (!x || !(low <= -1e4) || isinf(low) || !keeps_an_element(c, at, condition)) return false;
   bb_program *p = c->program;
-  const bb_expr *hidden = bb_expr_make(p, BB_X_SELECT, condition, x,
-                                       bb_expr_const(p, x->dtype, -INFINITY));
+  const bb_expr *hidden =
+      bb_expr_make(p, BB_X_SELECT, condition, x, bb_expr_const(p, x->dtype, -INFINITY));
   bb_term *in = BB_NEW(c->scratch, bb_term, node->nin);
   for (uint32_t i = 0; i < node->nin; i++) in[i] = bb_canon_term(c, at, i);
   bb_log(p->ctx, BB_LOG_INFO,

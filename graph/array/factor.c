@@ -31,7 +31,8 @@ void bb_ix_push(bb_ix_list *list, uint32_t class) {
 void bb_ix_leaves(bb_ix *ix, uint32_t class, bb_ix_list *list) {
   class = bb_ix_find(ix, class);
   /* Not deep: each split divides the extent by a number of at least 2 or by a symbol. */
-  for (uint32_t p = 0; p < ix->dim[class].parts; p++) bb_ix_leaves(ix, ix->dim[class].part[p], list);
+  for (uint32_t p = 0; p < ix->dim[class].parts; p++)
+    bb_ix_leaves(ix, ix->dim[class].part[p], list);
   if (!ix->dim[class].parts) bb_ix_push(list, class);
 }
 
@@ -78,13 +79,12 @@ static void tie_contract(factoring *f, const bb_array_node *node) {
     for (int y = 0; y < x; y++)
       for (int64_t a = 0; a < node->ints[x]; a++)
         for (int64_t b = 0; b < node->ints[y]; b++)
-          if (label[x][a] == label[y][b])
-            tie(f, value[x], (uint32_t)a, value[y], (uint32_t)b);
+          if (label[x][a] == label[y][b]) tie(f, value[x], (uint32_t)a, value[y], (uint32_t)b);
 }
 
 /* Axes of the operand that a reduction keeps meet the result's, in order. */
-static void tie_reduce(factoring *f, const bb_array_node *node, const int64_t *axes,
-                       uint32_t count, bool keep) {
+static void tie_reduce(factoring *f, const bb_array_node *node, const int64_t *axes, uint32_t count,
+                       bool keep) {
   uint32_t in = node->in[0], out = node->out[0], to = 0;
   for (uint32_t a = 0; a < f->array->value[in].rank; a++) {
     bool gone = false;
@@ -127,8 +127,7 @@ static void tie_node(factoring *f, const bb_array_node *node) {
 static bb_ix_list leaves_of_value(factoring *f, uint32_t value) {
   bb_ix_list list = {.arena = f->scratch};
   for (uint32_t a = 0; a < f->array->value[value].rank; a++)
-    if (f->classes.axis[value][a] != BB_NONE)
-      bb_ix_leaves(f->ix, f->classes.axis[value][a], &list);
+    if (f->classes.axis[value][a] != BB_NONE) bb_ix_leaves(f->ix, f->classes.axis[value][a], &list);
   return list;
 }
 

@@ -10,7 +10,7 @@
 #include <string.h>
 
 typedef struct flat {
-  uint32_t value;  /* of the index form; BB_NONE: not made yet */
+  uint32_t value; /* of the index form; BB_NONE: not made yet */
   uint32_t rank;
   uint32_t *first; /* leaf of axis a: first[a] .. first[a + 1] - 1 */
   uint32_t *leaf;  /* classes */
@@ -86,8 +86,7 @@ static flat *flat_of(flattening *f, uint32_t array_value) {
 static const bb_expr *extent_expr(flattening *f, const bb_extent *extent) {
   bb_program *p = f->ix->program;
   const bb_expr *e = NULL;
-  if (extent->factor != 1 || !extent->count)
-    e = bb_expr_const(p, BB_I64, (double)extent->factor);
+  if (extent->factor != 1 || !extent->count) e = bb_expr_const(p, BB_I64, (double)extent->factor);
   for (uint32_t s = 0; s < extent->count; s++) {
     const bb_expr *symbol = bb_expr_symbol(p, extent->symbol[s]);
     e = e ? bb_expr_make(p, BB_X_MUL, e, symbol, NULL) : symbol;
@@ -217,8 +216,7 @@ static void flatten_elementwise(flattening *f, const bb_array_node *node) {
     leaf[i] = leaf_of_axes(f, in, &out);
     for (uint32_t a = 0; a < f->ix->value[value[i]].rank; a++) present[leaf[i][a]] = true;
   }
-  uint32_t count =
-      number_leaves(f, &out, present, node->nin, value, leaf, out.at);
+  uint32_t count = number_leaves(f, &out, present, node->nin, value, leaf, out.at);
   uint32_t *dim = BB_NEW(f->scratch, uint32_t, count);
   for (uint32_t k = 0; k < leaves_of(&out); k++)
     if (out.at[k] != BB_NONE) dim[out.at[k]] = out.leaf[k];
@@ -305,7 +303,8 @@ static void number_terms(contraction *c, uint32_t where, uint32_t *next) {
 static uint32_t sum_over(flattening *f, const char *name, uint32_t value, const bool *gone,
                          uint32_t *kept) {
   bb_ix_value v = f->ix->value[value];
-  uint32_t *dim = BB_NEW(f->scratch, uint32_t, v.rank), *index = BB_NEW(f->scratch, uint32_t, v.rank);
+  uint32_t *dim = BB_NEW(f->scratch, uint32_t, v.rank),
+           *index = BB_NEW(f->scratch, uint32_t, v.rank);
   uint32_t rank = 0, n;
   for (uint32_t a = 0; a < v.rank; a++)
     if (!gone[a]) kept[a] = rank, index[a] = rank, dim[rank++] = v.dim[a];
@@ -352,8 +351,8 @@ static uint32_t add_contract(contraction *c, uint32_t rank, uint32_t indices, co
   bb_program *p = f->ix->program;
   bb_dtype dtype = f->array->value[c->node->out[0]].dtype;
   if (rank == indices) {
-    const bb_expr *product = bb_expr_make(p, BB_X_MUL, bb_expr_arg(p, dtype, 0),
-                                          bb_expr_arg(p, dtype, 1), NULL);
+    const bb_expr *product =
+        bb_expr_make(p, BB_X_MUL, bb_expr_arg(p, dtype, 0), bb_expr_arg(p, dtype, 1), NULL);
     return add_elementwise(f, c->node->name, product, rank, dim, 2, value, index);
   }
   uint32_t out = bb_ix_add(f->ix, BB_IX_CONTRACT, c->node->name, dtype, 2, rank, indices, dim);
@@ -395,8 +394,8 @@ static void flatten_contract(flattening *f, const bb_array_node *node) {
   if (factor) {
     bb_program *p = f->ix->program;
     bb_dtype dtype = f->ix->value[c.out.value].dtype;
-    const bb_expr *e = bb_expr_make(p, BB_X_MUL, bb_expr_arg(p, dtype, 0),
-                                    bb_expr_cast(p, dtype, factor), NULL);
+    const bb_expr *e =
+        bb_expr_make(p, BB_X_MUL, bb_expr_arg(p, dtype, 0), bb_expr_cast(p, dtype, factor), NULL);
     c.out.value = apply(f, node->name, e, c.out.value);
   }
   f->flat[node->out[0]] = c.out;
@@ -585,7 +584,8 @@ static void flatten_broadcast(flattening *f, const bb_array_node *node) {
 
 /* --- misc nodes --- */
 
-static bb_misc_port port_of(flattening *f, uint32_t array_value, uint32_t axes, const uint32_t *axis) {
+static bb_misc_port port_of(flattening *f, uint32_t array_value, uint32_t axes,
+                            const uint32_t *axis) {
   const bb_array_value *v = &f->array->value[array_value];
   bb_dim *copy = BB_NEW(f->ix->arena, bb_dim, axes);
   if (axes) memcpy(copy, axis, axes * sizeof *copy);
@@ -611,8 +611,13 @@ static uint32_t add_copy(flattening *f, const char *name, flat in, uint32_t from
   bb_misc_port *port = BB_NEW(ix->arena, bb_misc_port, 2);
   port[0] = port_of(f, from, leaves_of(&in), in.leaf);
   port[1] = port_of(f, to, rank, dim);
-  *misc = (bb_misc){.domain = "", .op = "Reshape", .version = 13, .nin = 1, .nout = 1,
-                    .in = port, .out = port + 1};
+  *misc = (bb_misc){.domain = "",
+                    .op = "Reshape",
+                    .version = 13,
+                    .nin = 1,
+                    .nout = 1,
+                    .in = port,
+                    .out = port + 1};
   uint32_t node = bb_ix_node_add(ix, BB_IX_MISC, name, 1, 0, NULL);
   ix->node[node].misc = misc;
   uint32_t out = bb_ix_result(ix, node, port->dtype, rank, dim);
@@ -734,13 +739,13 @@ static void flatten_slice(flattening *f, const bb_array_node *node, bool copied)
     x = unsplit_axis(f, node->name, &x, axis, node->in[0]);
   copied = copied && leaves_of_axis(&out, axis) > 1;
   if (copied)
-    out = with_axis(f, &out, axis,
-                    bb_ix_class(f->ix, f->array->value[node->out[0]].shape[axis]));
+    out = with_axis(f, &out, axis, bb_ix_class(f->ix, f->array->value[node->out[0]].shape[axis]));
   bool empty = leaves_of_axis(&x, axis) == 0; /* an axis of extent 1, or none is left of it */
   bool lacks = !empty && x.at[x.first[axis]] == BB_NONE;
-  bool same = !empty && leaves_of_axis(&out, axis) &&
-              bb_ix_find(f->ix, x.leaf[x.first[axis]]) ==
-                  bb_ix_find(f->ix, out.leaf[out.first[axis]]) && node->ints[2] == 1;
+  bool same =
+      !empty && leaves_of_axis(&out, axis) &&
+      bb_ix_find(f->ix, x.leaf[x.first[axis]]) == bb_ix_find(f->ix, out.leaf[out.first[axis]]) &&
+      node->ints[2] == 1;
   for (uint32_t k = 0; k < leaves_of(&out); k++) out.at[k] = BB_NONE;
   if (empty || lacks || same) {
     bool shorter = leaves_of(&out) < leaves_of(&x);
@@ -865,8 +870,8 @@ static void flatten_node(flattening *f, const bb_array_node *node, bool copied) 
 static void flatten_output(flattening *f, uint32_t number) {
   bb_ix *ix = f->ix;
   flat x = *flat_of(f, f->array->output[number]);
-  uint32_t node = bb_ix_node_add(ix, BB_IX_OUTPUT, f->array->output_name[number], 1, leaves_of(&x),
-                                 x.leaf);
+  uint32_t node =
+      bb_ix_node_add(ix, BB_IX_OUTPUT, f->array->output_name[number], 1, leaves_of(&x), x.leaf);
   ix->node[node].at = number;
   ix->output[number] = node;
   use_whole(f, node, 0, &x);

@@ -20,11 +20,11 @@ typedef enum bb_ix_op {
   BB_IX_CONTRACT,
   BB_IX_REDUCE,
   BB_IX_ARGREDUCE,
-  BB_IX_SCAN,        /* inclusive, along index `at` */
-  BB_IX_SLICE,       /* elements start, start + step, ... of the operand's axis behind index `at` */
-  BB_IX_JOIN,        /* operands one after another along index `at`; their own dims there differ */
-  BB_IX_MISC,        /* an operand's index is an axis of its port's storage */
-  BB_IX_OUTPUT       /* a program output; its indices are the output's axes in storage order */
+  BB_IX_SCAN,  /* inclusive, along index `at` */
+  BB_IX_SLICE, /* elements start, start + step, ... of the operand's axis behind index `at` */
+  BB_IX_JOIN,  /* operands one after another along index `at`; their own dims there differ */
+  BB_IX_MISC,  /* an operand's index is an axis of its port's storage */
+  BB_IX_OUTPUT /* a program output; its indices are the output's axes in storage order */
 } bb_ix_op;
 
 /* A use of a value; uses of one value are linked. */
@@ -46,11 +46,11 @@ typedef struct bb_ix_node {
   uint32_t *out; /* values; none for OUTPUT, several only for MISC */
   const bb_expr *expr;
   const bb_monoid *monoid;
-  uint32_t at;              /* SCAN, SLICE, JOIN: an index; OUTPUT: its number */
-  int64_t start, step;      /* SLICE */
-  uint32_t tensor, rank;    /* SOURCE: array value, axes of the tensor */
-  const bb_index *access;   /* SOURCE: for each axis of the tensor; dims are classes */
-  const bb_misc *misc;      /* MISC; axes of its ports are classes until lowering */
+  uint32_t at;            /* SCAN, SLICE, JOIN: an index; OUTPUT: its number */
+  int64_t start, step;    /* SLICE */
+  uint32_t tensor, rank;  /* SOURCE: array value, axes of the tensor */
+  const bb_index *access; /* SOURCE: for each axis of the tensor; dims are classes */
+  const bb_misc *misc;    /* MISC; axes of its ports are classes until lowering */
 } bb_ix_node;
 
 typedef struct bb_ix_value {
@@ -65,11 +65,11 @@ typedef struct bb_ix_value {
 
 /* A class of axes that are split alike. */
 typedef struct bb_ix_dim {
-  uint32_t same;           /* union-find parent */
+  uint32_t same; /* union-find parent */
   const bb_extent *extent;
-  uint32_t parts;          /* split into this many classes, outer to inner; 0: not split */
+  uint32_t parts; /* split into this many classes, outer to inner; 0: not split */
   uint32_t part[2];
-  bb_dim dim;              /* in the program, once it has been named */
+  bb_dim dim; /* in the program, once it has been named */
 } bb_ix_dim;
 
 /* A list of classes that grows. */
@@ -88,7 +88,7 @@ typedef struct bb_ix {
   bb_ix_node *node;
   uint32_t values, value_capacity;
   bb_ix_value *value;
-  uint32_t *output;    /* nodes, one for each output of the array program */
+  uint32_t *output; /* nodes, one for each output of the array program */
   void (*released)(void *user, uint32_t value); /* told of values that a sweep uses no more */
   void *released_user;
   bb_ix_list *storage; /* by array value: the axes of an input's or constant's tensor */
@@ -129,9 +129,9 @@ void bb_ix_replace(bb_ix *ix, uint32_t old, uint32_t with, uint32_t except);
 uint32_t bb_ix_order(bb_ix *ix, bb_arena *arena, uint32_t **order);
 
 #define BB_IX_EACH_USE(ix, v, n, s)                                                                \
-  for (uint32_t n = (ix)->value[v].first_node, s = (ix)->value[v].first_slot, n##_next, s##_next; \
-       n != BB_NONE && (n##_next = (ix)->node[n].in[s].next_node,                                  \
-                        s##_next = (ix)->node[n].in[s].next_slot, true);                           \
+  for (uint32_t n = (ix)->value[v].first_node, s = (ix)->value[v].first_slot, n##_next, s##_next;  \
+       n != BB_NONE &&                                                                             \
+       (n##_next = (ix)->node[n].in[s].next_node, s##_next = (ix)->node[n].in[s].next_slot, true); \
        n = n##_next, s = s##_next)
 
 static inline uint32_t bb_ix_producer(const bb_ix *ix, uint32_t value) {

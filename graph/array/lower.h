@@ -15,9 +15,9 @@ typedef enum bb_role { BB_ROLE_LOOP, BB_ROLE_ROW, BB_ROLE_COL } bb_role;
 typedef struct bb_placed {
   bool made;
   bb_value src;
-  bb_role *role;   /* of each axis */
-  uint32_t *level; /* of each axis, in src's type */
-  bool turned;     /* the item's axes stand the other way round than `role` says */
+  bb_role *role;          /* of each axis */
+  uint32_t *level;        /* of each axis, in src's type */
+  bool turned;            /* the item's axes stand the other way round than `role` says */
   struct bb_placed *next; /* other ways to read the same value */
 } bb_placed;
 
@@ -81,8 +81,8 @@ typedef struct bb_nest {
   bb_lower *lower;
   uint32_t loops;
   const bb_dim *dim;
-  const bb_axis *axis;       /* of the collected level of each loop */
-  const bb_monoid *fold;     /* loops from `first_fold` on are folded as they close; may be NULL */
+  const bb_axis *axis;   /* of the collected level of each loop */
+  const bb_monoid *fold; /* loops from `first_fold` on are folded as they close; may be NULL */
   uint32_t first_fold;
   uint32_t nin, nout;
   bb_nest_operand *in;

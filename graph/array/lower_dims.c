@@ -116,8 +116,7 @@ static const char *name_of(bb_lower *l, const bb_extent *extent, bool blocked) {
   uint32_t n = l->letters[blocked]++;
   const char *pool = letters[blocked];
   if (n < strlen(pool)) return bb_arena_printf(l->scratch, "%c", pool[n]);
-  return bb_arena_printf(l->scratch, "%c%u", pool[n % strlen(pool)],
-                         (unsigned)(n / strlen(pool)));
+  return bb_arena_printf(l->scratch, "%c%u", pool[n % strlen(pool)], (unsigned)(n / strlen(pool)));
 }
 
 /* A dim that the program declares with this name and extent, if no class has it yet. */
@@ -141,6 +140,7 @@ bb_dim bb_lower_dim(bb_lower *l, uint32_t class, bb_role role) {
   }
   if (!blocked || role != BB_ROLE_LOOP) return c->dim;
   if (l->alias[class] == BB_NO_DIM)
-    l->alias[class] = bb_dim_add(l->program, bb_dim_get(l->program, c->dim)->name, c->extent, false);
+    l->alias[class] =
+        bb_dim_add(l->program, bb_dim_get(l->program, c->dim)->name, c->extent, false);
   return l->alias[class];
 }

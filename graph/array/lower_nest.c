@@ -27,8 +27,7 @@ static void close_loop(bb_nest *nest, bb_graph *graph, uint32_t map, uint32_t de
   bool fold = nest->fold && depth >= nest->first_fold;
   for (uint32_t o = 0; o < nest->nout; o++)
     out[o] = bb_map_collect(graph, map, inner[o], fold ? BB_AXIS_NONE : nest->axis[depth]);
-  if (fold)
-    out[0] = bb_reduce_add(graph, nest->fold, BB_REDUCE_FOLD, 0, nest->nout, out);
+  if (fold) out[0] = bb_reduce_add(graph, nest->fold, BB_REDUCE_FOLD, 0, nest->nout, out);
 }
 
 static void build(bb_nest *nest, bb_graph *graph, uint32_t depth, const inside *state,
@@ -38,8 +37,7 @@ static void build(bb_nest *nest, bb_graph *graph, uint32_t depth, const inside *
   if (depth == nest->loops) {
     for (uint32_t i = 0; i < nest->nin; i++) {
       value[i] = state[i].value;
-      if (nest->in[i].turned)
-        value[i] = bb_func_add(graph, BB_OP_TRANSPOSE, NULL, 1, &value[i]);
+      if (nest->in[i].turned) value[i] = bb_func_add(graph, BB_OP_TRANSPOSE, NULL, 1, &value[i]);
     }
     nest->body(nest, graph, value, out);
     return;

@@ -266,15 +266,14 @@ void bb_lower_contract(bb_lower *l, bb_ix_node *node) {
 /* --- reductions --- */
 
 static bb_op row_fold(const bb_monoid *monoid) {
-  static const bb_op op[BB_MONOID_COUNT] = {
-      [BB_MONOID_SUM] = BB_OP_ROW_SUM,
-      [BB_MONOID_MAX] = BB_OP_ROW_MAX,
-      [BB_MONOID_MIN] = BB_OP_ROW_MIN,
-      [BB_MONOID_PROD] = BB_OP_ROW_PROD,
-      [BB_MONOID_ARGMAX] = BB_OP_ROW_ARGMAX,
-      [BB_MONOID_ARGMIN] = BB_OP_ROW_ARGMIN,
-      [BB_MONOID_ARGMAX_LAST] = BB_OP_ROW_ARGMAX_LAST,
-      [BB_MONOID_ARGMIN_LAST] = BB_OP_ROW_ARGMIN_LAST};
+  static const bb_op op[BB_MONOID_COUNT] = {[BB_MONOID_SUM] = BB_OP_ROW_SUM,
+                                            [BB_MONOID_MAX] = BB_OP_ROW_MAX,
+                                            [BB_MONOID_MIN] = BB_OP_ROW_MIN,
+                                            [BB_MONOID_PROD] = BB_OP_ROW_PROD,
+                                            [BB_MONOID_ARGMAX] = BB_OP_ROW_ARGMAX,
+                                            [BB_MONOID_ARGMIN] = BB_OP_ROW_ARGMIN,
+                                            [BB_MONOID_ARGMAX_LAST] = BB_OP_ROW_ARGMAX_LAST,
+                                            [BB_MONOID_ARGMIN_LAST] = BB_OP_ROW_ARGMIN_LAST};
   return op[monoid->id];
 }
 
@@ -351,8 +350,8 @@ static bb_value fold_levels(bb_lower *l, bb_graph *graph, const bb_monoid *monoi
     bb_graph *inside = graph->node[map]->inner;
     bb_value folded = fold_levels(l, inside, monoid, folds - 1, inner, 0);
     for (uint32_t c = 0; c < parts; c++)
-      partial[c] = bb_map_collect(graph, map, (bb_value){folded.node, folded.port + c},
-                                  BB_AXIS_NONE);
+      partial[c] =
+          bb_map_collect(graph, map, (bb_value){folded.node, folded.port + c}, BB_AXIS_NONE);
   }
   bb_value out = bb_reduce_add(graph, monoid, BB_REDUCE_FOLD, 0, parts, partial);
   out.port += port;
@@ -361,10 +360,10 @@ static bb_value fold_levels(bb_lower *l, bb_graph *graph, const bb_monoid *monoi
 
 /* A nest that folds pending values of one shape, and may go on with them. */
 typedef struct folding {
-  bb_ix_node *node;       /* the elementwise op on them, or NULL */
-  uint32_t count;         /* of operands; pending ones among them */
+  bb_ix_node *node; /* the elementwise op on them, or NULL */
+  uint32_t count;   /* of operands; pending ones among them */
   const uint32_t *value;
-  const uint32_t *first;  /* operand i's first port of the nest */
+  const uint32_t *first; /* operand i's first port of the nest */
   const bb_role *role;
   uint32_t results;
   const uint32_t *result; /* operands that are results of the nest too */
@@ -384,8 +383,7 @@ static void folding_body(bb_nest *nest, bb_graph *graph, const bb_value *in, bb_
     item[i] = fold_levels(l, graph, monoid, pending->folds, partial, monoid->components - 1);
   }
   for (uint32_t r = 0; r < f->results; r++) out[made++] = item[f->result[r]];
-  if (f->node)
-    out[made++] = apply(l, graph, f->node->expr, nest->loops, f->role, f->count, item);
+  if (f->node) out[made++] = apply(l, graph, f->node->expr, nest->loops, f->role, f->count, item);
 }
 
 /* The operand of a nest for a value with the nest's loops as its axes, in its own order. */
@@ -500,8 +498,8 @@ static void running_body(bb_nest *nest, bb_graph *graph, const bb_value *in, bb_
     out[0] = bb_func_add(graph, BB_OP_ROW_SHIFT, NULL, 2, (bb_value[]){run, in[1]});
     return;
   }
-  const bb_expr *sum = bb_expr_make(p, BB_X_ADD, bb_expr_arg(p, item.dtype, 0),
-                                    bb_expr_arg(p, item.dtype, 1), NULL);
+  const bb_expr *sum =
+      bb_expr_make(p, BB_X_ADD, bb_expr_arg(p, item.dtype, 0), bb_expr_arg(p, item.dtype, 1), NULL);
   out[0] = bb_func_add(graph, BB_OP_ELEMENTWISE, sum, 2, (bb_value[]){run, in[1]});
 }
 

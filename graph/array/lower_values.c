@@ -93,9 +93,8 @@ static uint32_t tensor_of(bb_lower *l, uint32_t array_value) {
   if (l->tensor[array_value] != BB_NONE) return l->tensor[array_value];
   const bb_array_value *v = &l->ix->array->value[array_value];
   const bb_ix_list *axes = &l->ix->storage[array_value];
-  l->tensor[array_value] =
-      add_tensor(l, v->name, v->data ? BB_TENSOR_CONSTANT : BB_TENSOR_INPUT, v, axes->count,
-                 axes->at);
+  l->tensor[array_value] = add_tensor(l, v->name, v->data ? BB_TENSOR_CONSTANT : BB_TENSOR_INPUT, v,
+                                      axes->count, axes->at);
   return l->tensor[array_value];
 }
 
@@ -178,8 +177,7 @@ static bb_placed *read_through_view(bb_lower *l, uint32_t value, const bb_role *
   const bb_type *type = type_of_roles(l, v->dtype, v->rank, v->dim, role, p->level);
   bb_index *index = BB_NEW(l->scratch, bb_index, v->rank);
   for (uint32_t a = 0; a < v->rank; a++)
-    index[from->level[a]] =
-        (bb_index){BB_INDEX_DIM, bb_lower_dim(l, v->dim[a], role[a]), 0, 1};
+    index[from->level[a]] = (bb_index){BB_INDEX_DIM, bb_lower_dim(l, v->dim[a], role[a]), 0, 1};
   bb_piece piece = {.source = 0, .rank = v->rank, .index = index};
   bb_access access = {.joined = BB_NO_DIM, .count = 1, .piece = &piece};
   p->src = add_view(l, 1, type, bb_access_make(l->program, &access), v->name);
@@ -286,8 +284,7 @@ void bb_lower_view(bb_lower *l, bb_ix_node *node) {
   p->level = BB_NEW(l->scratch, uint32_t, rank);
   const bb_ix_value *v = &l->ix->value[value];
   const bb_type *type = type_of_roles(l, v->dtype, rank, v->dim, role, p->level);
-  p->src = add_view(l, node->nin, type, bb_access_make(l->program, &access),
-                    node->name);
+  p->src = add_view(l, node->nin, type, bb_access_make(l->program, &access), node->name);
   p->made = true;
   for (uint32_t i = 0; i < node->nin; i++) bb_connect(l->root, p->src.node, i, src[i]);
 }

@@ -144,7 +144,8 @@ void bb_onnx_expand(bb_onnx_node *n) {
   const bb_extent **shape = shape_operand(n, n->in[1], &rank, number);
   if (!shape) return;
   for (uint32_t i = 0; i < rank; i++) {
-    bool keeps = !shape[i] && number[i] == -1 && i + v->rank >= rank; /* as some exporters write it */
+    bool keeps =
+        !shape[i] && number[i] == -1 && i + v->rank >= rank; /* as some exporters write it */
     if (keeps) shape[i] = v->shape[i + v->rank - rank];
     if (!shape[i]) bb_onnx_refuse(n, "extent %lld of the shape is negative", (long long)number[i]);
   }

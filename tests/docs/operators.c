@@ -19,8 +19,10 @@ static void print_row(const bb_onnx_operator *all, uint32_t count, const char *d
   for (uint32_t i = 0; i < count; i++) {
     if (strcmp(all[i].domain, domain) != 0 || all[i].misc != misc) continue;
     if (strcmp(all[i].name, last) == 0) continue; /* a later form of the same operator */
-    if (*last) printf(", ");
-    else printf("| %s | %s | ", *domain ? domain : "ai.onnx", misc ? "misc" : "blocks, views");
+    if (*last)
+      printf(", ");
+    else
+      printf("| %s | %s | ", *domain ? domain : "ai.onnx", misc ? "misc" : "blocks, views");
     printf("%s", all[i].name);
     if (!*domain && all[i].since > 13) printf(" (%u)", all[i].since);
     last = all[i].name;

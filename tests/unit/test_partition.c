@@ -43,8 +43,8 @@ static void put_unary(bb_buffer *out, uint32_t i, uint32_t a) {
 static void put_binary(bb_buffer *out, uint32_t i, uint32_t a, uint32_t b) {
   bb_put(out, "%%%u00 = map M (%%%u01 = %%%u00[0], %%%u05 = %%%u00[0]) {\n", i, i, a, i, b);
   bb_put(out, "  %%%u02 = map N (%%%u03 = %%%u01[0], %%%u06 = %%%u05[0]) {\n", i, i, i, i, i);
-  bb_put(out, "    %%%u04 = elementwise %%%u03-%%%u06*0.25 yield %%%u04 } yield %%%u02 }\n", i, i, i,
-         i, i);
+  bb_put(out, "    %%%u04 = elementwise %%%u03-%%%u06*0.25 yield %%%u04 } yield %%%u02 }\n", i, i,
+         i, i, i);
 }
 
 /* Rows of a by the sums of rows of b: the terms of the sums are partial results. */
@@ -52,11 +52,13 @@ static void put_normed(bb_buffer *out, uint32_t i, uint32_t a, uint32_t b) {
   bb_put(out, "%%%u10 = map M (%%%u11 = %%%u00[0]) { %%%u12 = map N (%%%u13 = %%%u11[0]) {\n", i, i,
          b, i, i, i);
   bb_put(out, "  %%%u14 = row_sum(%%%u13) yield %%%u14 } yield %%%u12 }\n", i, i, i, i);
-  bb_put(out, "%%%u20 = map M (%%%u21 = %%%u10[0]) { %%%u22 = reduce sum(%%%u21[0])\n", i, i, i, i, i);
+  bb_put(out, "%%%u20 = map M (%%%u21 = %%%u10[0]) { %%%u22 = reduce sum(%%%u21[0])\n", i, i, i, i,
+         i);
   bb_put(out, "  %%%u23 = elementwise 1/(abs(%%%u22)+1) yield %%%u23 }\n", i, i, i);
   bb_put(out, "%%%u00 = map M (%%%u01 = %%%u00[0], %%%u05 = %%%u20[0]) {\n", i, i, a, i, i);
   bb_put(out, "  %%%u02 = map N (%%%u03 = %%%u01[0], %%%u06 = %%%u05) {\n", i, i, i, i, i);
-  bb_put(out, "    %%%u04 = row_scale(%%%u03, %%%u06) yield %%%u04 } yield %%%u02 }\n", i, i, i, i, i);
+  bb_put(out, "    %%%u04 = row_scale(%%%u03, %%%u06) yield %%%u04 } yield %%%u02 }\n", i, i, i, i,
+         i);
 }
 
 static void put_node(bb_buffer *out, uint32_t *seed, uint32_t i) {
@@ -65,9 +67,7 @@ static void put_node(bb_buffer *out, uint32_t *seed, uint32_t i) {
   case UNARY: put_unary(out, i, a); break;
   case BINARY: put_binary(out, i, a, b); break;
   case NORMED: put_normed(out, i, a, b); break;
-  case REVERSED:
-    bb_put(out, "%%%u00 = view %%%u00[7-M,N] : [M][N]f32(M,N)\n", i, a);
-    break;
+  case REVERSED: bb_put(out, "%%%u00 = view %%%u00[7-M,N] : [M][N]f32(M,N)\n", i, a); break;
   case JOINED:
     bb_put(out, "%%%u00 = view join N (%%%u00[M,2+N] at 0 to 4, %%%u00[M,0+N] at 4 to 6)", i, a, b);
     bb_put(out, " : [M][N]f32(M,N)\n");
@@ -90,7 +90,8 @@ static bb_program *random_program(bb_context *ctx, bb_arena *arena, uint32_t see
   for (uint32_t o = 0; o < outputs; o++)
     bb_put(&out, "output y%u[M,N] = %%%u00\n", o, o ? draw(&seed, count) : count - 1);
   bb_put(&out, "}\n");
-  for (char *zero; (zero = strstr(out.data, "%000")); memcpy(zero, "%999", 4)) {}
+  for (char *zero; (zero = strstr(out.data, "%000")); memcpy(zero, "%999", 4)) {
+  }
   return bb_text_parse(ctx, "random", out.data, out.length);
 }
 
@@ -102,7 +103,7 @@ typedef struct facts {
   uint32_t count;
   uint32_t serial[NODES], member[NODES]; /* the candidate that holds the node; BB_NONE */
   bool computed[NODES];
-  bool path[NODES][NODES];   /* of one edge or more */
+  bool path[NODES][NODES];    /* of one edge or more */
   bool crosses[NODES][NODES]; /* some path has a view or misc node strictly between */
 } facts;
 

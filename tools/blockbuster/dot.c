@@ -20,9 +20,8 @@ static bool memory_open(memory *m) {
 }
 
 static int draw(tool *t, bb_graph_id id, bb_drawing drawing, FILE *to) {
-  bb_draw_options options = {.version = BB_VERSION,
-                             .drawing = drawing,
-                             .collapse = (uint32_t)t->set->collapse};
+  bb_draw_options options = {
+      .version = BB_VERSION, .drawing = drawing, .collapse = (uint32_t)t->set->collapse};
   if (t->set->step < 0)
     return report(t, bb_program_write_drawing(t->program, id, &options, write_to_file, to));
   bb_advance_options advance = advance_options(t->set);

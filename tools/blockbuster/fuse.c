@@ -9,12 +9,12 @@
 typedef struct tracer {
   const settings *set;
   FILE *out;
-  bool several;          /* more than one candidate: summaries say whose they are */
-  char label[64];        /* the candidate or kernel at hand */
-  char candidate[64];    /* the candidate at hand */
-  char *summary;         /* of it */
+  bool several;       /* more than one candidate: summaries say whose they are */
+  char label[64];     /* the candidate or kernel at hand */
+  char candidate[64]; /* the candidate at hand */
+  char *summary;      /* of it */
   size_t length;
-  uint32_t rule, run;    /* the latest rule, and how often it has come in a row */
+  uint32_t rule, run; /* the latest rule, and how often it has come in a row */
   uint32_t rewrites;
   char both[160], last_a[160], last_b[160]; /* --why: the latest rewrites that took its nodes */
 } tracer;
@@ -217,6 +217,7 @@ static int fuse_and_print(tool *t, FILE *out) {
 /* With -o the fused program is written there; what is asked for is printed all the same. */
 int fuse_main(tool *t) {
   int code = fuse_and_print(t, stdout);
-  if (code == EXIT_GOOD && t->set->output) code = report(t, write_program(t->program, t->set->output));
+  if (code == EXIT_GOOD && t->set->output)
+    code = report(t, write_program(t->program, t->set->output));
   return code;
 }

@@ -89,12 +89,13 @@ static void print_candidates_json(const tool *t) {
   for (uint32_t i = 0; bb_program_get_candidate(t->program, i, &c); i++) {
     bb_snapshot_info s = {0, -1, -1};
     bb_program_get_snapshot(t->program, (bb_graph_id){i, BB_SNAPSHOT_CHOSEN}, &s);
-    printf("%s\n  {\"name\": \"%s\", \"nodes\": %u, \"once\": %s, \"copies\": %s, \"snapshots\": %u",
-           i ? "," : "", c.name, c.nodes, c.once ? "true" : "false", c.copies ? "true" : "false",
-           c.snapshots);
+    printf(
+        "%s\n  {\"name\": \"%s\", \"nodes\": %u, \"once\": %s, \"copies\": %s, \"snapshots\": %u",
+        i ? "," : "", c.name, c.nodes, c.once ? "true" : "false", c.copies ? "true" : "false",
+        c.snapshots);
     if (s.operations >= 0)
-      printf(", \"chosen\": %u, \"operations\": %.17g, \"buffered\": %.17g", c.chosen,
-             s.operations, s.buffered);
+      printf(", \"chosen\": %u, \"operations\": %.17g, \"buffered\": %.17g", c.chosen, s.operations,
+             s.buffered);
     printf("}");
   }
 }

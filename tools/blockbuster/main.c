@@ -17,10 +17,8 @@ static void log_message(void *user, bb_log_level level, const char *message) {
 
 static int run_command(settings *set) {
   tool t = {.set = set};
-  bb_context_options options = {.version = BB_VERSION,
-                                .log = log_message,
-                                .log_user = set,
-                                .verify = set->verify};
+  bb_context_options options = {
+      .version = BB_VERSION, .log = log_message, .log_user = set, .verify = set->verify};
   if (bb_context_create(&options, &t.context) != BB_OK) {
     fprintf(stderr, "blockbuster: out of memory\n");
     return EXIT_REFUSED;

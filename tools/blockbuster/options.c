@@ -19,13 +19,42 @@ static const char *const command_does[COMMANDS] = {
 };
 
 typedef enum option_id {
-  O_HELP, O_OUTPUT, O_DUMP, O_QUIET, O_VERIFY, O_STAGE, O_JSON, O_LISTING, O_TRACE, O_WHY,
-  O_STOP, O_DISABLE, O_CUT, O_NAIVE, O_NO_EXTEND, O_CANDIDATE, O_SNAPSHOT, O_STEP, O_UNFUSED,
-  O_COLLAPSE, O_INPUTS, O_EXPECT, O_DEVICE, O_TOLERANCE, O_FLOAT64, O_BLOCK, O_SET, O_COUNTS
+  O_HELP,
+  O_OUTPUT,
+  O_DUMP,
+  O_QUIET,
+  O_VERIFY,
+  O_STAGE,
+  O_JSON,
+  O_LISTING,
+  O_TRACE,
+  O_WHY,
+  O_STOP,
+  O_DISABLE,
+  O_CUT,
+  O_NAIVE,
+  O_NO_EXTEND,
+  O_CANDIDATE,
+  O_SNAPSHOT,
+  O_STEP,
+  O_UNFUSED,
+  O_COLLAPSE,
+  O_INPUTS,
+  O_EXPECT,
+  O_DEVICE,
+  O_TOLERANCE,
+  O_FLOAT64,
+  O_BLOCK,
+  O_SET,
+  O_COUNTS
 } option_id;
 
 enum {
-  C = 1 << CONVERT, F = 1 << FUSE, D = 1 << DOT, R = 1 << RUN, I = 1 << INFO,
+  C = 1 << CONVERT,
+  F = 1 << FUSE,
+  D = 1 << DOT,
+  R = 1 << RUN,
+  I = 1 << INFO,
   ALL = C | F | D | R | I
 };
 
@@ -113,8 +142,7 @@ static bool read_number(const char *text, char end, int64_t most, int64_t *numbe
   return true;
 }
 
-static bool whole_number(const struct row *row, const char *value, int64_t most,
-                         int64_t *number) {
+static bool whole_number(const struct row *row, const char *value, int64_t most, int64_t *number) {
   const char *rest;
   if (read_number(value, 0, most, number, &rest)) return true;
   return wrong(row, value, "a whole number");
@@ -254,8 +282,8 @@ static const struct row *row_of(int found) {
 }
 
 static bool wrong_call(const settings *set, int *code, const char *what, const char *which) {
-  fprintf(stderr, "blockbuster %s: %s%s; see blockbuster %s --help\n",
-          command_name[set->command], what, which, command_name[set->command]);
+  fprintf(stderr, "blockbuster %s: %s%s; see blockbuster %s --help\n", command_name[set->command],
+          what, which, command_name[set->command]);
   *code = EXIT_WRONG_CALL;
   return false;
 }
@@ -281,7 +309,8 @@ bool read_options(settings *set, int argc, char **argv, int *code) {
     if (!apply(set, row, optarg, argc, argv)) return false;
   }
   if (optind == argc) return wrong_call(set, code, "no MODEL was given", "");
-  if (optind + 1 < argc) return wrong_call(set, code, "there is more than one MODEL: ", argv[optind + 1]);
+  if (optind + 1 < argc)
+    return wrong_call(set, code, "there is more than one MODEL: ", argv[optind + 1]);
   set->model = argv[optind];
   return true;
 }
