@@ -8,6 +8,7 @@
  * does; the other one looks only where a rewrite may have changed something, and finds the same.
  * Levels are first in, first out, maps of a level in topological order.  A pass over the levels is
  * repeated while it rewrites anything: a rewrite can make a match in a level around its own.
+ * Where replicated work is unwanted, Rule 7 then makes a sibling of each snapshot.
  */
 #include "engine.h"
 
@@ -188,37 +189,59 @@ static void detach(void *object) {
     if (s->journal.graph->journal == &s->journal) s->journal.graph->journal = NULL;
 }
 
-uint32_t bb_fuse(bb_program *program, bb_graph **root, const bb_fuse_options *options,
-                 bb_snapshot **snapshots) {
-  static const bb_fuse_options none;
-  bb_context *ctx = program->ctx;
-  bb_arena *arena = bb_scratch(ctx);
-  bb_engine *engine = BB_NEW(arena, bb_engine, 1);
-  *engine = (bb_engine){.program = program,
-                        .ctx = ctx,
-                        .arena = arena,
-                        .root = root,
-                        .options = options ? options : &none,
-                        .budget = 1000 + 100 * (uint64_t)program->serial};
-  bb_defer(ctx, detach, engine);
+/* Runs `work` with an engine on *root, and takes the engine off again. */
+static void with_engine(bb_engine *engine, bb_graph **root, void (*work)(bb_engine *)) {
+  engine->arena = bb_scratch(engine->ctx);
+  engine->root = root;
+  engine->newest = NULL;
+  bb_defer(engine->ctx, detach, engine);
   engine->top = bb_engine_enter(engine, NULL, BB_NONE);
+  work(engine);
+  bb_undefer(engine->ctx, engine);
+  detach(engine);
+  bb_scratch_end(engine->arena);
+}
+
+static void fuse(bb_engine *engine) {
   do {
     while (!bb_engine_stopped(engine) && pass(engine)) continue;
     if (bb_engine_stopped(engine)) break;
     take_snapshot(engine);
   } while (!engine->options->no_extend && bb_engine_extend(engine));
-  if (!engine->snapshots || engine->snapshot[engine->snapshots - 1].graph != *root)
+  if (!engine->snapshots || engine->snapshot[engine->snapshots - 1].graph != *engine->root)
     keep_snapshot(engine);
-  bb_undefer(ctx, engine);
-  detach(engine);
+}
+
+/* A sibling of a snapshot. */
+static void peel(bb_engine *engine) {
+  if (!bb_engine_peel(engine)) return;
+  while (!bb_engine_stopped(engine) && pass(engine)) continue;
+  if (!bb_engine_stopped(engine)) take_snapshot(engine);
+}
+
+uint32_t bb_fuse(bb_program *program, bb_graph **root, const bb_fuse_options *options,
+                 bb_snapshot **snapshots) {
+  static const bb_fuse_options none;
+  bb_arena *scratch = bb_scratch(program->ctx);
+  bb_engine *engine = BB_NEW(scratch, bb_engine, 1);
+  *engine = (bb_engine){.program = program,
+                        .ctx = program->ctx,
+                        .options = options ? options : &none,
+                        .budget = 1000 + 100 * (uint64_t)program->serial};
+  with_engine(engine, root, fuse);
+  uint32_t count = engine->options->peel && !bb_engine_stopped(engine) ? engine->snapshots : 0;
+  for (uint32_t i = 0; i < count; i++) {
+    bb_graph *fork = bb_graph_hold(engine->snapshot[i].graph);
+    with_engine(engine, &fork, peel);
+  }
   *snapshots = engine->snapshot;
-  uint32_t count = engine->snapshots;
-  bb_scratch_end(arena);
+  count = engine->snapshots;
+  bb_scratch_end(scratch);
   return count;
 }
 
 const char *bb_rule_name(uint32_t number) {
-  const bb_rule *others[] = {&bb_rule_extend_map};
+  const bb_rule *others[] = {&bb_rule_extend_map, &bb_rule_peel_first_iteration};
   for (uint32_t i = 0; i < bb_rule_count; i++)
     if (bb_rules[i]->number == number) return bb_rules[i]->name;
   for (uint32_t i = 0; i < sizeof others / sizeof *others; i++)

@@ -46,5 +46,7 @@ bool bb_engine_try(bb_engine *engine, const bb_rule *rule, bb_match *match);
 
 /* Applies Rule 6 at the first opportunity, breadth first. */
 bool bb_engine_extend(bb_engine *engine);
+/* The same with Rule 7. */
+bool bb_engine_peel(bb_engine *engine);
 
 #endif

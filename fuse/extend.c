@@ -1,4 +1,6 @@
-/* extend.c - bfs_extend of the paper: the first map, breadth first, that Rule 6 may extend. */
+/* extend.c - bfs_extend of the paper: the first map, breadth first, that Rule 6 may extend; and the
+ * same for Rule 7.
+ */
 #include "engine.h"
 
 static bool try_node(bb_engine *engine, bb_scope *scope, uint32_t node) {
@@ -64,6 +66,36 @@ bool bb_engine_extend(bb_engine *engine) {
     if (!found) append_children(engine, scratch, &q, q.scope[i]);
     /* What was queued and not looked at waits for the next time. */
     for (uint32_t k = i; found && k < q.count; k++) bb_engine_wake_extension(q.scope[k]);
+  }
+  bb_scratch_end(scratch);
+  return found;
+}
+
+/* --- Rule 7 --- */
+
+static bool peel_scope(bb_engine *engine, bb_scope *scope) {
+  for (uint32_t n = scope->first; n != BB_NONE; n = scope->place[n].next) {
+    bb_match match = {.scope = scope, .anchor = n, .partner = BB_NONE, .dim = BB_NO_DIM};
+    if (!(bb_rule_peel_first_iteration.anchors >> bb_node_get(scope->graph, n)->kind & 1)) continue;
+    if (!bb_engine_try(engine, &bb_rule_peel_first_iteration, &match)) continue;
+    bb_engine_apply(engine, &bb_rule_peel_first_iteration, &match);
+    return true;
+  }
+  return false;
+}
+
+bool bb_engine_peel(bb_engine *engine) {
+  if (bb_engine_disabled(engine, &bb_rule_peel_first_iteration)) return false;
+  bb_arena *scratch = bb_scratch(engine->ctx);
+  queue q = {0};
+  bool found = false;
+  append(scratch, &q, engine->top);
+  for (uint32_t i = 0; i < q.count && !found; i++) {
+    bb_scope *scope = q.scope[i];
+    found = peel_scope(engine, scope);
+    for (uint32_t n = scope->first; n != BB_NONE && !found; n = scope->place[n].next)
+      if (bb_node_get(scope->graph, n)->kind == BB_NODE_MAP)
+        append(scratch, &q, bb_engine_enter(engine, scope, n));
   }
   bb_scratch_end(scratch);
   return found;

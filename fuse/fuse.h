@@ -21,6 +21,7 @@ typedef struct bb_trace_event {
 
 typedef struct bb_fuse_options {
   bool no_extend;      /* stop after the first snapshot: rules without extension */
+  bool peel;           /* beside each snapshot one more, where Rule 7 peels instead of Rule 6 */
   bool naive;          /* the plain loop of the paper instead of work lists; same result */
   uint32_t stop_after; /* rewrites; 0: no limit */
   uint64_t disabled;   /* bit set of rule numbers */
@@ -41,7 +42,8 @@ const char *bb_rule_name(uint32_t number);
 
 /* Rewrites *root in place of the candidate (levels that others hold are copied first) and gives
  * the snapshots, oldest first, in the program's arena.  The last one is what *root has become, also
- * when stop_after ended the work early. */
+ * when stop_after ended the work early.  With `peel`, siblings follow it: in each, the first iteration
+ * of a map of an earlier snapshot is peeled off and fused with what stands around it. */
 uint32_t bb_fuse(bb_program *program, bb_graph **root, const bb_fuse_options *options,
                  bb_snapshot **snapshots);
 

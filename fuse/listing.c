@@ -101,10 +101,14 @@ static const char *loop_name(listing *l, bb_dim dim) {
   return name;
 }
 
-static const char *open_loop(listing *l, const char *keyword, bb_dim dim) {
-  const char *name = loop_name(l, dim);
+static const char *open_loop(listing *l, const char *keyword, bb_dim dim, bb_part part) {
+  static const char *const range[] = {"range(%s)", "range(0,1)", "range(1,%s)"};
+  const char *name = loop_name(l, dim), *extent = bb_dim_get(l->program, dim)->name;
   indent(l);
-  bb_put(l->out, "%s %s in range(%s):\n", keyword, name, bb_dim_get(l->program, dim)->name);
+  bb_put(l->out, "%s %s in ", keyword, name);
+  bb_put_bytes(l->out, range[part], strcspn(range[part], "%"));
+  if (part != BB_PART_FIRST) bb_put(l->out, "%s)", extent);
+  bb_put(l->out, ":\n");
   BB_GROW(l->arena, l->loop, l->capacity, (size_t)l->depth + 1);
   l->loop[l->depth++] = name;
   return name;
@@ -230,17 +234,32 @@ static bool folds(const sink *s) {
   return s->out && s->out->mode == BB_OUT_FOLD;
 }
 
+/* The result of the rest of a loop that goes on from a list, a use of which is given. */
+static bb_value resumed_by(const body *b, bb_use use) {
+  const bb_node *node = bb_node_get(b->graph, use.node);
+  for (uint32_t i = 0; i < node->nout && node->kind == BB_NODE_MAP; i++)
+    if (node->out[i].resumes == use.port + 1 && node->out[i].type->rank)
+      return (bb_value){use.node, i};
+  return (bb_value){BB_NONE, 0};
+}
+
+static void add_memory(const body *b, bb_value value, sink *all, uint32_t *capacity) {
+  for (bb_use u = bb_first_use(b->graph, value); u.node != BB_NONE; u = bb_next_use(b->graph, u)) {
+    bb_value rest = resumed_by(b, u);
+    if (rest.node != BB_NONE) add_memory(b, rest, all, capacity);
+    if (!is_output(b, u) || folds(sink_of(b, u))) continue;
+    const sink *s = sink_of(b, u);
+    BB_GROW(b->l->arena, all->to, *capacity, (size_t)all->count + s->count);
+    memcpy(all->to + all->count, s->to, s->count * sizeof *s->to);
+    all->count += s->count;
+  }
+}
+
 /* All the memory that a value goes to as it is. */
 static sink memory_of(const body *b, bb_value value) {
   sink all = {0};
   uint32_t capacity = 0;
-  for (bb_use u = bb_first_use(b->graph, value); u.node != BB_NONE; u = bb_next_use(b->graph, u)) {
-    if (!is_output(b, u) || folds(sink_of(b, u))) continue;
-    const sink *s = sink_of(b, u);
-    BB_GROW(b->l->arena, all.to, capacity, (size_t)all.count + s->count);
-    memcpy(all.to + all.count, s->to, s->count * sizeof *s->to);
-    all.count += s->count;
-  }
+  add_memory(b, value, &all, &capacity);
   return all;
 }
 
@@ -358,7 +377,7 @@ static void print_terms(body *b, uint32_t index, const place *from, uint32_t lev
   bool scan = node->reduce != BB_REDUCE_FOLD, before = node->reduce == BB_REDUCE_SCAN_EXCLUSIVE;
   const char **total = BB_NEW(l->arena, const char *, node->nin);
   const char **term = BB_NEW(l->arena, const char *, node->nin);
-  const char *loop = open_loop(l, "for", type->level[node->in[0].level].dim);
+  const char *loop = open_loop(l, "for", type->level[node->in[0].level].dim, BB_PART_ALL);
   for (uint32_t i = 0; i < node->nin; i++) {
     place at = fixed(l, &from[i], level, loop);
     term[i] = new_temporary(l);
@@ -407,7 +426,7 @@ static void print_reduce(body *b, uint32_t index) {
   uint32_t around = l->depth, level = node->in[0].level;
   for (uint32_t k = 0; k < type->rank; k++) {
     if (k == node->in[0].level) continue;
-    const char *loop = open_loop(l, "forall", type->level[k].dim);
+    const char *loop = open_loop(l, "forall", type->level[k].dim, BB_PART_ALL);
     uint32_t open = k < node->in[0].level ? 0 : 1;
     bool scan = node->reduce != BB_REDUCE_FOLD;
     for (uint32_t i = 0; i < node->nin; i++) {
@@ -446,6 +465,17 @@ static bool is_serial(const bb_node *map) {
   return false;
 }
 
+/* The rest of a loop writes to where its first iteration did. */
+static sink resumed_sink(body *b, uint32_t index, uint32_t port) {
+  const bb_node *node = bb_node_get(b->graph, index);
+  bb_value value = {index, port};
+  place *made = place_of(b, node->in[node->out[port].resumes - 1].src);
+  *place_of(b, value) = *made;
+  if (!node->out[port].type->rank) return (sink){.total = made->name};
+  sink memory = memory_of(b, value);
+  return memory.count ? memory : (sink){.count = 1, .to = made};
+}
+
 /* Where the outputs of a map's body go; lists get their memory here. */
 static sink *map_sinks(body *b, uint32_t index) {
   listing *l = b->l;
@@ -455,7 +485,10 @@ static sink *map_sinks(body *b, uint32_t index) {
   map_loops(l->program, b->graph, index, in, l->depth, loops);
   sink *sinks = BB_NEW(l->arena, sink, node->nout);
   for (uint32_t i = 0; i < node->nout; i++) {
-    if (node->out[i].type->rank) sinks[i] = memory_or_buffer(b, (bb_value){index, i}, loops[i]);
+    if (node->part == BB_PART_REST)
+      sinks[i] = resumed_sink(b, index, i);
+    else if (node->out[i].type->rank)
+      sinks[i] = memory_or_buffer(b, (bb_value){index, i}, loops[i]);
     sinks[i].out = &node->out[i];
     b->value[index][i].loops = loops[i];
   }
@@ -468,7 +501,7 @@ static void print_map(body *b, uint32_t index) {
   for (uint32_t i = 0; i < node->nin; i++)
     if (!bb_type_of(b->graph, node->in[i].src)->rank) as_temporary(b, node->in[i].src);
   sink *sinks = map_sinks(b, index);
-  const char *loop = open_loop(l, is_serial(node) ? "for" : "forall", node->dim);
+  const char *loop = open_loop(l, is_serial(node) ? "for" : "forall", node->dim, node->part);
   place *input = BB_NEW(l->arena, place, node->nin);
   for (uint32_t i = 0; i < node->nin; i++) {
     const place *at = place_of(b, node->in[i].src);

@@ -52,8 +52,9 @@ static void ask(bb_buffer *out, const bb_rule *rule, bb_scope *scope, uint32_t a
 }
 
 static void ask_all(bb_buffer *out, bb_scope *scope, uint32_t a, uint32_t b) {
-  for (uint32_t i = 0; i <= bb_rule_count; i++) {
-    const bb_rule *rule = i < bb_rule_count ? bb_rules[i] : &bb_rule_extend_map;
+  const bb_rule *others[] = {&bb_rule_extend_map, &bb_rule_peel_first_iteration};
+  for (uint32_t i = 0; i < bb_rule_count + sizeof others / sizeof *others; i++) {
+    const bb_rule *rule = i < bb_rule_count ? bb_rules[i] : others[i - bb_rule_count];
     ask(out, rule, scope, a, b);
     ask(out, rule, scope, b, a);
   }

@@ -143,10 +143,11 @@ static void put_expr(bb_buffer *out, const bb_program *program, const bb_node *n
 }
 
 void bb_put_node_label(bb_buffer *out, const bb_program *program, const bb_node *node) {
+  static const char *const part[] = {"", " first", " rest"};
   switch (node->kind) {
   case BB_NODE_INPUT:
   case BB_NODE_OUTPUT: put_terminal(out, program, node); break;
-  case BB_NODE_MAP: bb_put(out, "%s", dim_name(program, node->dim)); break;
+  case BB_NODE_MAP: bb_put(out, "%s%s", dim_name(program, node->dim), part[node->part]); break;
   case BB_NODE_REDUCE:
     bb_put(out, node->reduce == BB_REDUCE_FOLD ? "reduce %s" : "scan %s", node->monoid->name);
     break;

@@ -196,7 +196,7 @@ static bool same_misc(const bb_program *p, const bb_misc *a, const bb_program *q
 
 static bool same_out(const bb_program *p, const bb_out *a, const bb_program *q, const bb_out *b) {
   return same_type(p, a->type, q, b->type) && a->mode == b->mode && a->axis == b->axis &&
-         a->fold == b->fold && a->component == b->component;
+         a->fold == b->fold && a->component == b->component && a->resumes == b->resumes;
 }
 
 /* Everything but operands and what is inside a map. */
@@ -212,7 +212,7 @@ static bool same_node(const bb_program *p, const bb_node *a, const bb_program *q
   case BB_NODE_OUTPUT:
     return same_tensor(p, a->tensor, q, b->tensor) && same_access(p, a->access, q, b->access, true);
   case BB_NODE_FUNC: return a->op == b->op && same_expr(p, a->expr, q, b->expr);
-  case BB_NODE_MAP: return same_dim(p, a->dim, q, b->dim);
+  case BB_NODE_MAP: return same_dim(p, a->dim, q, b->dim) && a->part == b->part;
   case BB_NODE_REDUCE: return a->monoid == b->monoid && a->reduce == b->reduce;
   case BB_NODE_VIEW: return same_access(p, a->access, q, b->access, false);
   case BB_NODE_MISC: return same_misc(p, a->misc, q, b->misc);

@@ -328,6 +328,8 @@ void bb_map_in_remove(bb_graph *graph, uint32_t map, uint32_t port) {
   inner->input[port] = inner->input[--inner->ninputs];
   unlink_use(graph, (bb_use){map, port});
   if (port == last) return;
+  for (uint32_t i = 0; i < node->nout && node->part == BB_PART_REST; i++)
+    if (node->out[i].resumes == last + 1) node->out[i].resumes = port + 1;
   node->in[port] = node->in[last];
   relink_moved(graph, (bb_use){map, port});
 }

@@ -58,12 +58,17 @@ typedef enum bb_out_mode {
   BB_OUT_INVARIANT /* equal in every iteration, stored once */
 } bb_out_mode;
 
+/* Which iterations a map runs.  Rule 7 peels the first one off: a map of its own makes the list with
+ * that element alone, or the fold of one term, and the rest goes on from there. */
+typedef enum bb_part { BB_PART_ALL, BB_PART_FIRST, BB_PART_REST } bb_part;
+
 typedef struct bb_out {
   const bb_type *type;
   bb_out_mode mode;      /* MAP only, as all below */
   bb_axis axis;          /* COLLECT: the axis of the new level */
   const bb_monoid *fold; /* FOLD: components stand in neighbouring ports, */
   uint32_t component;    /*   this one's number from 0 */
+  uint32_t resumes;      /* REST: 1 + the in-port (whole) with the first iteration's result */
   bb_use first;          /* first use; owned by graph.c */
 } bb_out;
 
@@ -85,6 +90,7 @@ typedef struct bb_node {
   const bb_monoid *monoid;        /* REDUCE */
   bb_reduce_mode reduce;          /* REDUCE */
   bb_dim dim;                     /* MAP */
+  bb_part part;                   /* MAP */
   bb_graph *inner;                /* MAP: read it; edit it through bb_map_own() */
   uint32_t tensor;                /* root INPUT, OUTPUT: index into the program's tensors */
   const struct bb_access *access; /* root INPUT, OUTPUT, VIEW */

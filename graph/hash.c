@@ -256,7 +256,10 @@ static void put_node(hasher *h, words *w, const bb_node *node) {
     put(h, w, node->op);
     put_expr(h, w, node->expr);
     break;
-  case BB_NODE_MAP: put_dim(h, w, node->dim); break;
+  case BB_NODE_MAP:
+    put_dim(h, w, node->dim);
+    put(h, w, node->part);
+    break;
   case BB_NODE_REDUCE: put(h, w, (uint64_t)node->monoid->id << 32 | node->reduce); break;
   case BB_NODE_VIEW: put_access(h, w, node->access, false); break;
   case BB_NODE_MISC: put_misc(h, w, node->misc); break;
@@ -267,7 +270,7 @@ static void put_node(hasher *h, words *w, const bb_node *node) {
     put_type(h, w, out->type);
     put(h, w, (uint64_t)out->mode << 32 | out->axis);
     put(h, w, out->fold ? out->fold->id + 1 : 0);
-    put(h, w, out->component);
+    put(h, w, (uint64_t)out->resumes << 32 | out->component);
   }
 }
 

@@ -33,7 +33,7 @@
  *            | V, ... = OP(V, ...) [: type, ...]     OP: of op.def
  *            | V = elementwise [of (V, ...)] expr [: type]
  *            | V, ... = reduce|scan|scan_exclusive MONOID(V[level], ...) [: type, ...]
- *            | V, ... = map dim (V [: type] = V | V[level], ...) { node... yield out, ... }
+ *            | V, ... = map dim [first|rest] (V [: type] = V | V[level], ...) { node... yield out, ... }
  *            | V = view [of (V, ...)] access : type
  *            | V, ... = misc : type, ...
  *              each ends with [@ NAME], where the node came from

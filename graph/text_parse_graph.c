@@ -413,6 +413,15 @@ static const bb_type *port_type(bb_reader *r, const char *place, const bb_out *o
   return bb_type_list(r->program, inner, (bb_level){dim, out->axis});
 }
 
+/* 1 + the number of the input that brings the first iteration's result. */
+static uint32_t read_resumed(level *inner) {
+  const char *place = inner->r->token.start;
+  uint32_t node = read_value(inner).node;
+  for (uint32_t i = 0; i < inner->graph->ninputs; i++)
+    if (inner->graph->input[i] == node) return i + 1;
+  bb_read_fail(inner->r, place, "a result resumes an input of its map");
+}
+
 /* One port behind yield. */
 static void read_port(level *l, level *inner, uint32_t map) {
   bb_reader *r = l->r;
@@ -432,6 +441,7 @@ static void read_port(level *l, level *inner, uint32_t map) {
     if (type) out.axis = bb_level_default_axis(dim, &type->item, 0, NULL);
     if (bb_read_accept(r, "by")) out.axis = bb_read_axis(r);
   }
+  if (bb_read_accept(r, "resumes")) out.resumes = read_resumed(inner);
   out.type = bb_read_accept(r, ":") ? bb_read_type(r) : port_type(r, place, &out, dim, type);
   uint32_t port = bb_out_add(l->graph, map, out.type);
   bb_out *made = &l->graph->node[map]->out[port];
@@ -448,10 +458,14 @@ static uint32_t read_map(level *l) {
   r->depth++;
   bb_read_next(r);
   bb_dim dim = bb_read_dim(r);
+  bb_part part = bb_read_accept(r, "first")  ? BB_PART_FIRST
+                 : bb_read_accept(r, "rest") ? BB_PART_REST
+                                             : BB_PART_ALL;
   level inner = inner_level(l, bb_graph_create(r->program));
   operands list = read_map_inputs(l, &inner);
   uint32_t map = add_node(l, BB_NODE_MAP, &list, 0);
   l->graph->node[map]->dim = dim;
+  l->graph->node[map]->part = part;
   l->graph->node[map]->inner = inner.graph;
   bb_read_expect(r, "{");
   read_nodes(&inner, "yield");

@@ -199,6 +199,8 @@ static void write_out_port(bb_writer *w, const bb_node *map, uint32_t port) {
     if (out->axis != usual) bb_put(w->out, " by %s", axis[out->axis]);
     follows = is_list(out->type, type, (bb_level){map->dim, out->axis});
   }
+  if (out->resumes && out->resumes <= inner->ninputs)
+    bb_put(w->out, " resumes %s", label(w, inner, (bb_value){inner->input[out->resumes - 1], 0}));
   if (follows) return;
   bb_put(w->out, " : ");
   bb_write_type(w, out->type);
@@ -207,10 +209,11 @@ static void write_out_port(bb_writer *w, const bb_node *map, uint32_t port) {
 static void write_body(bb_writer *w, const bb_graph *graph, uint32_t depth);
 
 static void write_map(bb_writer *w, const bb_graph *graph, const bb_node *node, uint32_t depth) {
+  static const char *const part[] = {" ", " first ", " rest "};
   const bb_graph *inner = node->inner;
   bb_put(w->out, "map ");
   bb_put_name(w->out, w->program->dim[node->dim].name);
-  bb_put(w->out, " ");
+  bb_put(w->out, "%s", part[node->part]);
   write_map_inputs(w, graph, node);
   bb_put(w->out, " {\n");
   write_body(w, inner, depth + 1);

@@ -376,6 +376,26 @@ static bool check_not_collected(level *l, const bb_node *node, uint32_t port, co
   return node->out[port].mode != BB_OUT_FOLD || check_components(l, node, port);
 }
 
+/* The rest of a loop goes on from what a map of the first iteration made, port by port. */
+static bool check_peel(level *l, const bb_node *node, uint32_t port) {
+  const bb_out *out = &node->out[port];
+  if (node->part != BB_PART_REST) {
+    if (!out->resumes) return true;
+    return bb_law_broken(l->v, BB_LAW_PEEL, bb_at_out(node, port), "it resumes another result");
+  }
+  uint32_t in = out->resumes - 1;
+  if (!out->resumes || in >= node->nin || node->in[in].level != BB_WHOLE)
+    return bb_law_broken(l->v, BB_LAW_PEEL, bb_at_out(node, port), "it resumes nothing");
+  bb_value src = node->in[in].src;
+  const bb_node *first = l->graph->node[src.node];
+  const bb_out *from = &first->out[src.port];
+  if (first->kind != BB_NODE_MAP || first->part != BB_PART_FIRST || first->dim != node->dim ||
+      from->type != out->type || from->mode != out->mode || from->fold != out->fold ||
+      from->component != out->component)
+    return bb_law_broken(l->v, BB_LAW_PEEL, bb_at_out(node, port), "it resumes something else");
+  return true;
+}
+
 static bool leave_map(level *l, uint32_t at, level *inner) {
   const bb_node *node = l->graph->node[at];
   for (uint32_t i = 0; i < node->nout; i++) {
@@ -385,6 +405,7 @@ static bool leave_map(level *l, uint32_t at, level *inner) {
     bool collect = node->out[i].mode == BB_OUT_COLLECT;
     if (collect ? !check_collect(l, node, i, type, &b) : !check_not_collected(l, node, i, type, &b))
       return false;
+    if (!check_peel(l, node, i)) return false;
     *bound_of(l, (bb_value){at, i}) = b;
   }
   return check_invariants(l, node, inner);

@@ -14,7 +14,7 @@
  *   other at that level: a list that the second takes whole, or a fold, needs the first complete;
  * - no path leads from the first through a third node to the second, or the fused map would have to
  *   come before and after that node;
- * - both are computed at load or both are not.
+ * - both are computed at load or both are not, and both run all their iterations.
  *
  * Exact.  Lowers: maps.
  * Near misses: another dim; a list taken whole; a fold or invariant of the first; an indirect path.
@@ -27,6 +27,8 @@ static bool fusible(bb_match *match, uint32_t first) {
   bb_scope *scope = match->scope;
   if (!bb_same_time(scope, first, match->anchor))
     return bb_miss(match, "one of the maps is computed once, at load");
+  if (!bb_both_whole(scope->graph, first, match->anchor))
+    return bb_miss(match, "the first iteration of one of the maps is peeled off");
   if (!bb_passes_elements(scope->graph, first, match->anchor, &match->why)) return false;
   if (bb_scope_reaches(scope, first, match->anchor, true))
     return bb_miss(match, "a path leads from one map to the other through a third node");

@@ -31,6 +31,8 @@ static bool match(bb_match *match) {
   if (bb_node_get(graph, map)->kind != BB_NODE_MAP)
     return bb_miss(match, "what is reduced is not made by a map");
   if (reduce->reduce != BB_REDUCE_FOLD) return bb_miss(match, "a scan keeps its list");
+  if (bb_node_get(graph, map)->part != BB_PART_ALL)
+    return bb_miss(match, "the first iteration of the map is peeled off");
   if (reduce->nin > 2) return bb_miss(match, "more components than a fold has ports for");
   for (uint32_t i = 0; i < reduce->nin; i++) {
     bb_value src = reduce->in[i].src;

@@ -14,7 +14,7 @@
  * - both run over the same dim and use the shared value the same way: both iterate the same level of
  *   it, or both take it whole;
  * - neither is reachable from the other, or fusing them would make a loop (Rule 1 is for neighbours);
- * - both are computed at load or both are not.
+ * - both are computed at load or both are not, and both run all their iterations.
  *
  * Exact.  Lowers: maps.
  * Near misses: one iterates what the other takes whole; different levels; one reaches the other.
@@ -24,6 +24,8 @@
 static bool fusible(bb_match *match, uint32_t other) {
   if (!bb_same_time(match->scope, other, match->anchor))
     return bb_miss(match, "one of the maps is computed once, at load");
+  if (!bb_both_whole(match->scope->graph, other, match->anchor))
+    return bb_miss(match, "the first iteration of one of the maps is peeled off");
   if (bb_scope_reaches(match->scope, other, match->anchor, false))
     return bb_miss(match, "one map is reachable from the other");
   return true;

@@ -8,6 +8,10 @@
 
 #include <stdlib.h>
 
+bool bb_both_whole(const bb_graph *graph, uint32_t a, uint32_t b) {
+  return bb_node_get(graph, a)->part == BB_PART_ALL && bb_node_get(graph, b)->part == BB_PART_ALL;
+}
+
 bool bb_same_time(const bb_scope *scope, uint32_t a, uint32_t b) {
   return bb_scope_constant(scope, a) == bb_scope_constant(scope, b);
 }

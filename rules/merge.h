@@ -4,6 +4,8 @@
 
 #include "rule.h"
 
+/* Do both maps run all iterations? */
+bool bb_both_whole(const bb_graph *graph, uint32_t a, uint32_t b);
 /* Are both computed at load, or both at each run?  What is computed at load stays apart. */
 bool bb_same_time(const bb_scope *scope, uint32_t a, uint32_t b);
 /* Does the map collect, and does the other iterate, every value that passes from one to the other? */

@@ -77,7 +77,7 @@ static bool read_operand(bb_graph *const *graph, const uint32_t *at, uint32_t de
 bb_op bb_loops_op(const bb_graph *graph, uint32_t node) {
   const bb_node *at = bb_node_get(graph, node);
   /* An op of a nest has two operands at most; so most maps need not be looked into. */
-  while (at->kind == BB_NODE_MAP && at->nout == 1 && at->nin <= 2) {
+  while (at->kind == BB_NODE_MAP && at->nout == 1 && at->nin <= 2 && at->part == BB_PART_ALL) {
     graph = at->inner;
     node = only_node(graph);
     if (node == BB_NONE) return BB_OP_COUNT;

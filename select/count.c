@@ -70,9 +70,15 @@ static void count_reduce(counter *c, const bb_graph *graph, const bb_node *node,
   }
 }
 
+/* How many of a loop's iterations a map runs. */
+static double part_of(bb_part part, double trips) {
+  double first = trips < 1 ? trips : 1;
+  return part == BB_PART_ALL ? trips : part == BB_PART_FIRST ? first : trips - first;
+}
+
 static void count_map(counter *c, const bb_node *node, double times) {
   const bb_graph *inner = node->inner;
-  double inside = times * trips(c, node->dim);
+  double inside = times * part_of(node->part, trips(c, node->dim));
   for (uint32_t p = 0; p < node->nin; p++) {
     bb_value element = {inner->input[p], 0};
     const bb_type *type = bb_type_of(inner, element);

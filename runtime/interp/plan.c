@@ -89,6 +89,18 @@ static void tie_reduce(planner *p, const bb_instance *at, uint32_t index) {
   }
 }
 
+/* The first iteration and the rest of a loop have the same blocks. */
+static void tie_peeled(planner *p, const bb_instance *at, uint32_t index) {
+  const bb_node *node = bb_node_get(at->graph, index);
+  for (uint32_t i = 0; i < node->nout && node->part == BB_PART_REST; i++) {
+    uint32_t in = node->out[i].resumes - 1;
+    if (in >= node->nin) continue;
+    uint32_t first = node->in[in].src.node;
+    if (bb_node_get(at->graph, first)->dim == node->dim)
+      unite(p, at->node[index].loop, at->node[first].loop);
+  }
+}
+
 static void tie_map(planner *p, const bb_instance *at, uint32_t index) {
   const bb_node *node = bb_node_get(at->graph, index);
   const bb_instance *inner = at->node[index].inner;
@@ -197,6 +209,7 @@ static void make_node(planner *p, bb_instance *at, uint32_t index, uint32_t dept
     made->loop = new_tie(p, node->dim);
     made->inner = instantiate(p, node->inner, depth + 1);
     tie_map(p, at, index);
+    tie_peeled(p, at, index);
     break;
   case BB_NODE_REDUCE:
     made->cost = 1;

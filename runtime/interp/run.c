@@ -197,18 +197,36 @@ static void run_ghost(const loop *l) {
   run->silent = silent;
 }
 
+/* The rest of a loop: an out-port begins as what the first iteration made. */
+static void resume(const loop *l, uint32_t port) {
+  uint32_t from = l->node->out[port].resumes;
+  if (!from || from > l->node->nin) refuse(l->run, l->node, "the rest of a loop resumes nothing");
+  const bb_datum *made = l->at->in[from - 1];
+  bb_datum *out = &l->at->out[port];
+  for (uint32_t k = 0; k < made->type->rank; k++) out->level[k] = made->level[k];
+  out->row = made->row;
+  out->col = made->col;
+  out->row_start = made->row_start;
+  out->col_start = made->col_start;
+  bb_datum_alloc(l->run->ctx, out, &l->run->stack[l->depth]);
+  bb_datum_copy(out, made);
+}
+
 static void run_map(bb_run *run, const bb_node *node, bb_instance_node *at, uint32_t depth) {
   loop l = {.run = run, .node = node, .at = at, .inner = at->inner, .depth = depth};
   l.extent = bb_run_extent(run, node->dim);
   l.block = at->block;
   l.count = l.extent / l.block + (l.extent % l.block != 0);
-  for (int64_t i = 0; i < l.count; i++) {
+  bool rest = node->part == BB_PART_REST;
+  for (uint32_t port = 0; rest && port < node->nout; port++) resume(&l, port);
+  int64_t end = node->part == BB_PART_FIRST && l.count ? 1 : l.count;
+  for (int64_t i = rest; i < end; i++) {
     bb_stack_mark mark = bb_stack_save(&run->stack[depth + 1]);
     iterate(&l, i);
     take_results(&l, i);
     bb_stack_restore(&run->stack[depth + 1], mark);
   }
-  if (l.count == 0) run_ghost(&l);
+  if (l.count == 0 && !rest) run_ghost(&l);
 }
 
 /* --- levels --- */

@@ -144,6 +144,7 @@ static bb_fuse_options fuse_options(trial *t, bool naive) {
   random_state random = {t->seed ^ UINT64_C(0x5eed)};
   bb_fuse_options options = {.naive = naive, .trace = observe, .user = t};
   if (random_chance(&random, 35)) options.disabled = random_next(&random) & random_next(&random);
+  options.peel = random_chance(&random, 30);
   return options;
 }
 

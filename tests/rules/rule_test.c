@@ -97,10 +97,12 @@ static run fuse(bb_context *ctx, bb_arena *arena, const char *path, const char *
   bb_verify_or_fail(p, p->root, "parsing", true);
   bb_interp_tensor *before = interpret(p, p->root, arena);
   bb_fuse_options options = {.disabled = ~((uint64_t)1 << rule), .naive = naive};
+  options.peel = rule == 7;
   options.trace = on_event;
   options.user = &r;
   bb_snapshot *snapshots;
-  bb_fuse(p, &p->root, &options, &snapshots);
+  uint32_t count = bb_fuse(p, &p->root, &options, &snapshots);
+  p->root = snapshots[count - 1].graph;
   bb_verify_or_fail(p, p->root, "fusing", true);
   compare(p, before, interpret(p, p->root, arena));
   bb_buffer out = {.arena = arena};
