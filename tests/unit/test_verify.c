@@ -182,6 +182,14 @@ static const struct {
                   "%z, %j = row_argmax(%b) yield fold argmax 1 %z, fold argmax %j } yield %n } "
                   "output R[M] = %o }",
      NULL},
+    {BB_LAW_PEEL, EACH("%z = elementwise exp(%b)", "%z resumes %b"), NULL},
+    {BB_LAW_PEEL,
+     BLOCK X_TO_O "root { " X_IN "%o = map M rest (%a = %x[0]) { yield %a } output O[M,N] = %o }",
+     NULL},
+    {BB_LAW_PEEL,
+     BLOCK X_TO_O "root { " X_IN "%o = map M rest (%a = %x[0], %f = %x) { yield %a resumes %f } "
+                  "output O[M,N] = %o }",
+     NULL},
     {BB_LAW_INVARIANT, ROWS("%z = row_sum(%b)", "invariant %z", "yield %n"), NULL},
     {BB_LAW_INVARIANT,
      BLOCK
