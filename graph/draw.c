@@ -85,7 +85,9 @@ static void draw_node(drawing *d, const bb_node *node, uint32_t depth) {
     break;
   case BB_NODE_REDUCE: bb_put(d->out, "shape=ellipse style=filled fillcolor=\"#fff4d6\""); break;
   case BB_NODE_VIEW: bb_put(d->out, "shape=note style=filled fillcolor=white"); break;
-  case BB_NODE_MISC: bb_put(d->out, "shape=box style=\"filled,dashed\" fillcolor=\"#f8d8d8\""); break;
+  case BB_NODE_MISC:
+    bb_put(d->out, "shape=box style=\"filled,dashed\" fillcolor=\"#f8d8d8\"");
+    break;
   case BB_NODE_MAP: draw_closed_map(d, node); break;
   default: bb_put(d->out, "shape=box style=filled fillcolor=white"); break;
   }
@@ -102,8 +104,10 @@ static void draw_in_port(drawing *d, const bb_node *map, uint32_t port, uint32_t
   bool whole = map->in[port].level == BB_WHOLE;
   if (node->out[0].first.node == BB_NONE) return;
   indent(d, depth);
-  bb_put(d->out, "%s [shape=circle width=0.12 height=0.12 fixedsize=true label=\"\" style=filled fillcolor=%s",
-         bb_id_of(d->ids, node), whole ? "white" : "black");
+  bb_put(
+      d->out,
+      "%s [shape=circle width=0.12 height=0.12 fixedsize=true label=\"\" style=filled fillcolor=%s",
+      bb_id_of(d->ids, node), whole ? "white" : "black");
   put_attribute(d, "tooltip", whole ? "whole" : "iterated");
   bb_put(d->out, "];\n");
 }
@@ -114,14 +118,17 @@ static void draw_out_port(drawing *d, const bb_node *map, uint32_t port, uint32_
   indent(d, depth);
   bb_put(d->out, "%s [", bb_id_of(d->ids, node));
   if (out->mode == BB_OUT_FOLD)
-    bb_put(d->out, "shape=circle width=0.3 height=0.3 fixedsize=true margin=0 fontsize=9 style=filled "
-                   "fillcolor=\"#fff4d6\" label=\"%s\" tooltip=folded",
+    bb_put(d->out,
+           "shape=circle width=0.3 height=0.3 fixedsize=true margin=0 fontsize=9 style=filled "
+           "fillcolor=\"#fff4d6\" label=\"%s\" tooltip=folded",
            out->fold->symbol);
   else
-    bb_put(d->out, "shape=circle width=0.12 height=0.12 fixedsize=true label=\"\" style=filled fillcolor=%s "
-                   "tooltip=%s",
-           out->mode == BB_OUT_COLLECT ? "black" : "white",
-           out->mode == BB_OUT_COLLECT ? "collected" : "invariant");
+    bb_put(
+        d->out,
+        "shape=circle width=0.12 height=0.12 fixedsize=true label=\"\" style=filled fillcolor=%s "
+        "tooltip=%s",
+        out->mode == BB_OUT_COLLECT ? "black" : "white",
+        out->mode == BB_OUT_COLLECT ? "collected" : "invariant");
   bb_put(d->out, "];\n");
 }
 
@@ -145,7 +152,8 @@ static void draw_edge(drawing *d, const bb_graph *graph, bb_use use, uint32_t de
   indent(d, depth);
   bb_put(d->out, "%s -> %s [", tail_of(d, graph, src, depth), bb_id_of(d->ids, head));
   if (bb_edge_is_buffered(graph, use)) bb_put(d->out, "color=red penwidth=2.6 ");
-  if (head != user || (user->kind == BB_NODE_OUTPUT && depth > 0)) bb_put(d->out, "arrowhead=none ");
+  if (head != user || (user->kind == BB_NODE_OUTPUT && depth > 0))
+    bb_put(d->out, "arrowhead=none ");
   bb_put(d->out, "edgetooltip=");
   bb_put_picture_text(d->out, type_of(d, bb_type_of(graph, src)), false);
   bb_put(d->out, "];\n");
@@ -159,8 +167,10 @@ static void draw_open_map(drawing *d, const bb_node *node, uint32_t depth) {
   indent(d, depth);
   bb_put(d->out, "subgraph cluster_%s {\n", bb_id_of(d->ids, node));
   indent(d, depth + 1);
-  bb_put(d->out, "id=cluster_%s style=rounded labeljust=r labelloc=t fontsize=13 fontname=\"Helvetica-Bold\"",
-         bb_id_of(d->ids, node));
+  bb_put(
+      d->out,
+      "id=cluster_%s style=rounded labeljust=r labelloc=t fontsize=13 fontname=\"Helvetica-Bold\"",
+      bb_id_of(d->ids, node));
   put_attribute(d, "label", label_of(d, node));
   if (bb_is_marked(d->picture, node))
     bb_put(d->out, " color=\"#e07000\" penwidth=2.5");
@@ -185,25 +195,24 @@ static void draw_level(drawing *d, const bb_graph *graph, uint32_t depth) {
       draw_node(d, node, depth);
   }
   for (uint32_t i = 0; i < graph->count; i++)
-    for (uint32_t p = 0; p < graph->node[i]->nin; p++)
-      draw_edge(d, graph, (bb_use){i, p}, depth);
+    for (uint32_t p = 0; p < graph->node[i]->nin; p++) draw_edge(d, graph, (bb_use){i, p}, depth);
 }
 
 static void draw_dot(bb_buffer *out, const bb_picture *picture, const bb_ids *ids) {
   drawing d = {out, picture, ids};
   bb_buffer title = {.arena = out->arena};
-  bb_put(&title, "%s\nbuffered edges are red and thick, ports that take a list whole are hollow", picture->title);
+  bb_put(&title, "%s\nbuffered edges are red and thick, ports that take a list whole are hollow",
+         picture->title);
   bb_put(out, "digraph blockbuster {\n");
   bb_put(out, "  graph [fontname=Helvetica labelloc=t fontsize=15 nodesep=0.25 ranksep=0.3");
   put_attribute(&d, "label", title.data);
   bb_put(out, "];\n");
-  bb_put(out, "  node [fontname=Helvetica fontsize=11 height=0.3 width=0.4 margin=\"0.1,0.04\"];\n");
+  bb_put(out,
+         "  node [fontname=Helvetica fontsize=11 height=0.3 width=0.4 margin=\"0.1,0.04\"];\n");
   bb_put(out, "  edge [arrowsize=0.6 color=\"#404040\"];\n");
   draw_level(&d, picture->graph, 0);
   bb_put(out, "}\n");
 }
-
-
 
 void bb_draw(bb_buffer *out, const bb_picture *picture, bool json) {
   const bb_ids *ids = bb_ids_create(out->arena, picture->graph);

@@ -178,9 +178,10 @@ void bb_put_type(bb_buffer *out, const bb_program *program, const bb_type *type)
 /* The length of the UTF-8 sequence at `s`, 0 if there is none. */
 static uint32_t utf8_length(const unsigned char *s) {
   if (s[0] < 0x80) return 1;
-  uint32_t length = s[0] >= 0xF0 && s[0] <= 0xF4 ? 4 : s[0] >= 0xE0 && s[0] < 0xF0 ? 3
-                    : s[0] >= 0xC2 && s[0] < 0xE0                               ? 2
-                                                                                 : 0;
+  uint32_t length = s[0] >= 0xF0 && s[0] <= 0xF4  ? 4
+                    : s[0] >= 0xE0 && s[0] < 0xF0 ? 3
+                    : s[0] >= 0xC2 && s[0] < 0xE0 ? 2
+                                                  : 0;
   for (uint32_t i = 1; i < length; i++)
     if ((s[i] & 0xC0) != 0x80) return 0;
   if (length == 3 && ((s[0] == 0xE0 && s[1] < 0xA0) || (s[0] == 0xED && s[1] > 0x9F))) return 0;

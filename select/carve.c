@@ -14,6 +14,7 @@ typedef struct carver {
   bb_flow *flow;
   bb_carving *carving;
   bool *needed;                /* by node: its group has to hold it */
+  bool *copied;                /* by node: other groups hold copies of it */
   uint32_t *candidate;         /* by group */
   bb_graph *graph;             /* the candidate being made */
   uint32_t group;              /* its group */
@@ -135,16 +136,22 @@ static const bb_access *settled_access(carver *c, bb_value value) {
 
 /* --- what a group has to hold --- */
 
-/* Does the use need the value in memory, outside the group of its node? */
-static bool leaves_group(const carver *c, bb_value value, bb_use use) {
+/* A node is copied into groups that read partial results of it, or of a copy that reads its own; it
+ * is needed in its own group for values that leave the group in memory, also to such copies. */
+static void mark_use(carver *c, uint32_t n, bool partial, bb_use use) {
   const bb_flow *flow = c->flow;
-  const bb_node *user = flow->graph->node[use.node];
-  if (!bb_is_computed(user)) return true;
-  if (flow->group[use.node] == flow->group[value.node]) return false;
-  return !bb_is_partial(flow->program, bb_type_of(flow->graph, value));
+  uint32_t user = use.node;
+  if (!bb_is_computed(flow->graph->node[user])) {
+    c->needed[n] = true;
+    return;
+  }
+  bool inside = flow->group[user] == flow->group[n];
+  if (inside ? c->needed[user] : !partial) c->needed[n] = true;
+  if (partial && (!inside || c->copied[user])) c->copied[n] = true;
+  if (!partial && c->copied[user]) c->needed[n] = true;
 }
 
-/* A node whose only readers compute it themselves is needed by nobody. */
+/* Users come before what they read; what nobody reads is kept. */
 static void mark_needed(carver *c) {
   const bb_flow *flow = c->flow;
   const bb_graph *g = flow->graph;
@@ -152,12 +159,13 @@ static void mark_needed(carver *c) {
     uint32_t n = flow->order[i];
     bool used = false;
     c->needed[n] = g->node[n]->kind == BB_NODE_MISC;
-    for (uint32_t p = 0; p < g->node[n]->nout; p++)
+    for (uint32_t p = 0; p < g->node[n]->nout; p++) {
+      bool partial = bb_is_partial(flow->program, g->node[n]->out[p].type);
       for (bb_use u = g->node[n]->out[p].first; u.node != BB_NONE; u = bb_next_use(g, u)) {
-        bool inside = flow->group[u.node] == flow->group[n];
+        mark_use(c, n, partial, u);
         used = true;
-        c->needed[n] |= inside ? c->needed[u.node] : leaves_group(c, (bb_value){n, p}, u);
       }
+    }
     if (!used) c->needed[n] = true;
   }
 }
@@ -303,6 +311,7 @@ void bb_flow_carve(bb_flow *flow, bb_carving *carving) {
   carver c = {.flow = flow,
               .carving = carving,
               .needed = BB_NEW(scratch, bool, count),
+              .copied = BB_NEW(scratch, bool, count),
               .candidate = BB_NEW(scratch, uint32_t, flow->groups),
               .twin = BB_NEW(scratch, uint32_t, count),
               .twin_group = BB_NEW(scratch, uint32_t, count),

@@ -231,6 +231,12 @@ static void add_cuts(ranking *r, uint32_t cuts, const bb_cut *cut) {
               missing);
     uint32_t first = flow->order[a < b ? a : b], second = flow->order[a < b ? b : a];
     if (!joins(r, first, second)) continue; /* they never share a candidate */
+    const bb_node *node = node_at(r, first);
+    for (uint32_t p = 0; p < node->nout; p++)
+      if (bb_is_partial(flow->program, node->out[p].type))
+        bb_fail(flow->program->ctx, BB_ERROR_ARGUMENT,
+                "cut: node %u gives partial results, which stay with what folds them",
+                node->serial);
     r->cut[r->cuts++] = (struct node_cut){first, second};
   }
 }

@@ -63,8 +63,7 @@ static bool pair_types(bb_twin *t, const bb_type *a, const bb_type *b) {
       !pair_dims(t, a->item.row, b->item.row) || !pair_dims(t, a->item.col, b->item.col))
     return false;
   for (uint32_t i = 0; i < a->rank; i++)
-    if (a->level[i].axis != b->level[i].axis ||
-        !pair_dims(t, a->level[i].dim, b->level[i].dim))
+    if (a->level[i].axis != b->level[i].axis || !pair_dims(t, a->level[i].dim, b->level[i].dim))
       return false;
   return true;
 }
@@ -103,8 +102,7 @@ static bool pair_accesses(bb_twin *t, const bb_access *a, const bb_access *b) {
       return false;
     for (uint32_t i = 0; i < x->rank; i++)
       if (x->index[i].kind != y->index[i].kind || x->index[i].start != y->index[i].start ||
-          x->index[i].step != y->index[i].step ||
-          !pair_dims(t, x->index[i].dim, y->index[i].dim))
+          x->index[i].step != y->index[i].step || !pair_dims(t, x->index[i].dim, y->index[i].dim))
         return false;
   }
   return true;
@@ -132,8 +130,10 @@ static bool pair_nodes(bb_twin *t, const bb_node *a, const bb_node *b, const uin
   switch (a->kind) {
   case BB_NODE_FUNC: return a->op == b->op && pair_exprs(t, a->expr, b->expr);
   case BB_NODE_REDUCE: return a->monoid == b->monoid && a->reduce == b->reduce;
-  case BB_NODE_MAP: return a->part == b->part && pair_dims(t, a->dim, b->dim) && pair_graphs(t, a->inner, b->inner);
-  default: return !a->access == !b->access && (!a->access || pair_accesses(t, a->access, b->access));
+  case BB_NODE_MAP:
+    return a->part == b->part && pair_dims(t, a->dim, b->dim) && pair_graphs(t, a->inner, b->inner);
+  default:
+    return !a->access == !b->access && (!a->access || pair_accesses(t, a->access, b->access));
   }
 }
 
@@ -152,8 +152,7 @@ static bool pair_graphs(bb_twin *t, const bb_graph *a, const bb_graph *b) {
     at[i] = j++;
   }
   for (uint32_t i = 0; i < a->count; i++)
-    if (a->node[i]->kind != BB_NODE_REMOVED &&
-        !pair_nodes(t, a->node[i], b->node[at[i]], at))
+    if (a->node[i]->kind != BB_NODE_REMOVED && !pair_nodes(t, a->node[i], b->node[at[i]], at))
       return false;
   return pair_lists(a->ninputs, a->input, b->input, at) &&
          pair_lists(a->noutputs, a->output, b->output, at);

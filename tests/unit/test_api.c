@@ -144,7 +144,8 @@ typedef struct fixture {
 static fixture open_small(void) {
   fixture f;
   assert_int_equal(bb_context_create(NULL, &f.context), BB_OK);
-  assert_int_equal(bb_program_parse(f.context, "small.bb", text, sizeof text - 1, &f.program), BB_OK);
+  assert_int_equal(bb_program_parse(f.context, "small.bb", text, sizeof text - 1, &f.program),
+                   BB_OK);
   return f;
 }
 
@@ -174,7 +175,8 @@ static void wrong_calls_are_told(void **state) {
   assert_int_equal(bb_program_advance(f.program, BB_STAGE_FUSED, &cut), BB_ERROR_ARGUMENT);
   assert_non_null(strstr(bb_context_message(f.context), "7000"));
   bb_program_destroy(f.program);
-  assert_int_equal(bb_program_parse(f.context, "small.bb", text, sizeof text - 1, &f.program), BB_OK);
+  assert_int_equal(bb_program_parse(f.context, "small.bb", text, sizeof text - 1, &f.program),
+                   BB_OK);
   assert_int_equal(bb_program_advance(f.program, BB_STAGE_FUSED, NULL), BB_OK);
   assert_int_equal(bb_program_advance(f.program, BB_STAGE_BLOCK, NULL), BB_OK); /* beyond it */
   assert_int_equal(bb_program_stage(f.program), BB_STAGE_FUSED);

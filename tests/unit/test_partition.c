@@ -102,7 +102,7 @@ enum { NODES = 6 * MOST };
 typedef struct facts {
   uint32_t count;
   uint32_t serial[NODES], member[NODES]; /* the candidate that holds the node; BB_NONE */
-  bool computed[NODES];
+  bool computed[NODES], partial[NODES];
   bool path[NODES][NODES];    /* of one edge or more */
   bool crosses[NODES][NODES]; /* some path has a view or misc node strictly between */
 } facts;
@@ -136,6 +136,8 @@ static facts *look(bb_arena *arena, const bb_graph *root) {
     if (node->kind == BB_NODE_REMOVED) continue;
     place[n] = f->count;
     f->computed[f->count] = node->kind == BB_NODE_MAP;
+    f->partial[f->count] =
+        node->nout && node->out[0].type->rank == 2 && node->out[0].type->item.col == BB_NO_DIM;
     f->serial[f->count] = node->serial;
     f->member[f->count++] = BB_NONE;
   }
@@ -235,8 +237,27 @@ static void destroy(void *program) {
 }
 
 typedef struct counts {
-  uint32_t candidates, once, misc, missed, fused;
+  uint32_t candidates, once, misc, missed, fused, cut;
 } counts;
+
+/* Two nodes of one candidate, told to stay apart, do; and nothing else changes. */
+static void try_cut(bb_program *program, bb_arena *arena, uint32_t seed, const double *want,
+                    counts *total) {
+  facts *f = look(arena, program->root);
+  note_members(f, program);
+  uint32_t a = draw(&seed, f->count), b = draw(&seed, f->count);
+  if (a == b || f->member[a] == BB_NONE || f->member[a] != f->member[b]) return;
+  if (f->partial[a] || f->partial[b]) return;
+  bb_partition(program, 1, &(bb_cut){f->serial[a], f->serial[b]});
+  const char *broken = bb_verify_program(program, arena);
+  if (broken) fail_msg("seed %u, cut: %s", seed, broken);
+  for (uint32_t i = 0; i < f->count; i++) f->member[i] = BB_NONE;
+  note_members(f, program);
+  check_convex(f);
+  assert_true(f->member[a] != f->member[b] || f->member[a] == BB_NONE);
+  assert_same(run(program, true, arena), want);
+  total->cut++;
+}
 
 static void try_program(bb_context *ctx, uint32_t seed, counts *total) {
   bb_arena *arena = bb_scratch(ctx);
@@ -255,6 +276,8 @@ static void try_program(bb_context *ctx, uint32_t seed, counts *total) {
   for (uint32_t c = 0; c < program->candidates; c++) total->once += program->candidate[c].once;
   for (uint32_t s = 0; s < program->steps; s++)
     total->misc += program->step[s].candidate == BB_NONE;
+  for (uint32_t i = 0; i < 8; i++) try_cut(program, arena, 100 * seed + i, want, total);
+  bb_partition(program, 0, NULL);
   bb_choose(program, NULL);
   broken = bb_verify_program(program, arena);
   if (broken) fail_msg("seed %u, fused: %s", seed, broken);
@@ -279,7 +302,8 @@ static void random_programs(void **state) {
   bb_context_destroy(ctx);
   print_message("%u candidates, %u once, %u misc, %u kernels, %u pairs that could be one\n",
                 total.candidates, total.once, total.misc, total.fused, total.missed);
-  assert_true(total.candidates > PROGRAMS && total.once > 50 && total.misc > 100);
+  assert_true(total.candidates > PROGRAMS && total.once > 50 && total.misc > 100 &&
+              total.cut > 100);
   /* Ranks miss a pair only where a side branch is read on both sides of a view. */
   assert_true(total.missed * 200 <= total.candidates);
 }
