@@ -14,7 +14,6 @@
 
 #include "../graph/verify.h"
 
-
 /* --- one rewrite --- */
 
 bool bb_engine_try(bb_engine *engine, const bb_rule *rule, bb_match *match) {

@@ -8,11 +8,11 @@
 typedef struct bb_engine {
   bb_program *program;
   bb_context *ctx;
-  bb_arena *arena;     /* scopes; dies with the engine */
+  bb_arena *arena; /* scopes; dies with the engine */
   bb_graph **root;
   const bb_fuse_options *options;
-  bb_scope *top;       /* the scope of the root */
-  bb_scope *newest;    /* all scopes ever made, by `older` */
+  bb_scope *top;    /* the scope of the root */
+  bb_scope *newest; /* all scopes ever made, by `older` */
   uint64_t steps, budget;
   uint32_t snapshots, capacity;
   bb_snapshot *snapshot;

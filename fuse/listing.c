@@ -18,19 +18,19 @@
 /* A value as the listing calls it: a temporary, or a place in memory whose indices may be open. */
 typedef struct place {
   bool temporary;
-  const char *name;    /* NULL: not made yet, or a buffer */
-  uint32_t *buffer;    /* number of the buffer; 0 until it is first mentioned */
+  const char *name; /* NULL: not made yet, or a buffer */
+  uint32_t *buffer; /* number of the buffer; 0 until it is first mentioned */
   uint32_t slots;
-  const char **slot;   /* index of each list, outermost first; NULL: open */
-  uint64_t loops;      /* the loops around that it depends on, by depth */
+  const char **slot; /* index of each list, outermost first; NULL: open */
+  uint64_t loops;    /* the loops around that it depends on, by depth */
 } place;
 
 /* Where an output of a body goes. */
 typedef struct sink {
-  const bb_out *out;   /* of the map around; NULL at the root */
+  const bb_out *out; /* of the map around; NULL at the root */
   uint32_t count;
-  place *to;           /* memory */
-  const char *total;   /* FOLD: the temporary that it is folded into, once it has a name */
+  place *to;         /* memory */
+  const char *total; /* FOLD: the temporary that it is folded into, once it has a name */
 } sink;
 
 typedef struct listing {
@@ -46,8 +46,8 @@ typedef struct listing {
 typedef struct body {
   listing *l;
   const bb_graph *graph;
-  place **value; /* by node and port */
-  sink *sink;    /* by output */
+  place **value;       /* by node and port */
+  sink *sink;          /* by output */
   uint32_t *output_of; /* by node: the number of an OUTPUT */
 } body;
 
@@ -273,8 +273,7 @@ static void put_fold(body *b, uint32_t output, const char *const *term) {
   for (uint32_t c = 0; c < monoid->components; c++)
     bb_put(l->out, "%s%s", c ? "," : "", b->sink[output + c].total);
   bb_put(l->out, " %s ", monoid->symbol);
-  for (uint32_t c = 0; c < monoid->components; c++)
-    bb_put(l->out, "%s%s", c ? "," : "", term[c]);
+  for (uint32_t c = 0; c < monoid->components; c++) bb_put(l->out, "%s%s", c ? "," : "", term[c]);
   bb_put(l->out, "\n");
 }
 
@@ -369,8 +368,7 @@ static void print_func(body *b, uint32_t index) {
 
 /* --- reductions: a loop over a list, inside loops over the lists that stay --- */
 
-static void print_terms(body *b, uint32_t index, const place *from, uint32_t level,
-                        sink *results) {
+static void print_terms(body *b, uint32_t index, const place *from, uint32_t level, sink *results) {
   listing *l = b->l;
   const bb_node *node = bb_node_get(b->graph, index);
   const bb_type *type = bb_type_of(b->graph, node->in[0].src);
@@ -401,8 +399,10 @@ static void print_terms(body *b, uint32_t index, const place *from, uint32_t lev
     for (uint32_t i = 0; i < node->nin; i++) store(l, total[i], &results[i]);
   l->depth--;
   for (uint32_t i = 0; i < node->nin && !scan; i++) {
-    if (node->out[i].type->rank) store(l, total[i], &results[i]);
-    else b->value[index][i] = (place){.temporary = true, .name = total[i]};
+    if (node->out[i].type->rank)
+      store(l, total[i], &results[i]);
+    else
+      b->value[index][i] = (place){.temporary = true, .name = total[i]};
   }
 }
 
@@ -480,7 +480,8 @@ static sink resumed_sink(body *b, uint32_t index, uint32_t port) {
 static sink *map_sinks(body *b, uint32_t index) {
   listing *l = b->l;
   const bb_node *node = bb_node_get(b->graph, index);
-  uint64_t *in = BB_NEW(l->arena, uint64_t, node->nin), *loops = BB_NEW(l->arena, uint64_t, node->nout);
+  uint64_t *in = BB_NEW(l->arena, uint64_t, node->nin),
+           *loops = BB_NEW(l->arena, uint64_t, node->nout);
   for (uint32_t i = 0; i < node->nin; i++) in[i] = place_of(b, node->in[i].src)->loops;
   map_loops(l->program, b->graph, index, in, l->depth, loops);
   sink *sinks = BB_NEW(l->arena, sink, node->nout);
@@ -553,8 +554,10 @@ static void pass_through(body *b, uint32_t output) {
   sink *s = &b->sink[output];
   if (!bb_type_of(b->graph, src)->rank) {
     const char *name = as_temporary(b, src);
-    if (folds(s)) fold_value(b, output);
-    else if (s->out && s->out->mode == BB_OUT_INVARIANT) s->total = name;
+    if (folds(s))
+      fold_value(b, output);
+    else if (s->out && s->out->mode == BB_OUT_INVARIANT)
+      s->total = name;
     if (!folds(s)) store(b->l, name, s);
     return;
   }

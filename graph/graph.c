@@ -384,7 +384,8 @@ void bb_graph_splice(bb_graph *dst, bb_graph *src, const bb_value *input, bb_val
   for (uint32_t i = 0; i < src->ninputs; i++) value[src->input[i]] = input[i];
   for (uint32_t i = 0; i < src->count; i++) {
     bb_node *node = src->node[i];
-    if (node->kind == BB_NODE_REMOVED || node->kind == BB_NODE_INPUT || node->kind == BB_NODE_OUTPUT)
+    if (node->kind == BB_NODE_REMOVED || node->kind == BB_NODE_INPUT ||
+        node->kind == BB_NODE_OUTPUT)
       continue;
     if (src->holders > 1) node = copy_node(dst->program->arena, node);
     for (uint32_t p = 0; p < node->nout; p++) node->out[p].first = NO_USE;

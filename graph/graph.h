@@ -122,9 +122,9 @@ typedef struct bb_journal {
 struct bb_graph {
   bb_program *program;
   bb_journal *journal; /* NULL: edits are not written down; goes to the copy on copy on write */
-  uint32_t holders; /* how many maps, snapshots and roots hold this level */
-  uint32_t count;   /* nodes ever added; walk 0..count-1, skipping BB_NODE_REMOVED */
-  uint32_t live;    /* nodes not removed */
+  uint32_t holders;    /* how many maps, snapshots and roots hold this level */
+  uint32_t count;      /* nodes ever added; walk 0..count-1, skipping BB_NODE_REMOVED */
+  uint32_t live;       /* nodes not removed */
   uint32_t capacity;
   bb_node **node;
   uint32_t ninputs, noutputs; /* in port order of the enclosing map, or of the program */

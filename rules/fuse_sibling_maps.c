@@ -34,7 +34,8 @@ static bool fusible(bb_match *match, uint32_t other) {
 static bool shares(const bb_node *a, const bb_node *b) {
   for (uint32_t i = 0; i < a->nin; i++)
     for (uint32_t k = 0; k < b->nin; k++)
-      if (bb_value_equal(a->in[i].src, b->in[k].src) && a->in[i].level == b->in[k].level) return true;
+      if (bb_value_equal(a->in[i].src, b->in[k].src) && a->in[i].level == b->in[k].level)
+        return true;
   return false;
 }
 

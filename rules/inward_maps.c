@@ -78,7 +78,8 @@ static bool would_reach(const bb_inward *v, uint32_t outer, uint32_t inner, bool
   while (count) {
     uint32_t at = stack[--count];
     const bb_node *node = bb_node_get(v->inner, at);
-    if (node->kind == BB_NODE_INPUT && reaches_port(v, outer, input_port(v->inner, at))) return true;
+    if (node->kind == BB_NODE_INPUT && reaches_port(v, outer, input_port(v->inner, at)))
+      return true;
     for (uint32_t i = 0; i < node->nin; i++) {
       uint32_t to = node->in[i].src.node;
       if (consecutive && at == inner && bb_node_get(v->inner, to)->kind == BB_NODE_INPUT) {
@@ -131,8 +132,7 @@ static bool find_pair(bb_match *match, bb_inward *v, char variant) {
          u = bb_next_use(v->inner, u)) {
       if (bb_node_get(v->inner, u.node)->kind != BB_NODE_MAP) continue;
       uint32_t outer = find_outer(match, v, src, u, variant);
-      if (outer != BB_NONE)
-        return bb_hit(match, variant, 2, (uint32_t[]){outer, match->anchor});
+      if (outer != BB_NONE) return bb_hit(match, variant, 2, (uint32_t[]){outer, match->anchor});
     }
   }
   return false;

@@ -103,7 +103,7 @@ typedef struct boundary {
   struct crossing {
     uint32_t node, port; /* of X, or an output of the level */
     bb_value src;
-  } *at;
+  } * at;
 } boundary;
 
 /* Edges from what moves to X and to outputs of the level: cut, and written down. */
@@ -140,8 +140,7 @@ static void reconnect(move *m, boundary *b) {
     for (uint32_t k = 0; k < i && outer.node == BB_NONE; k++)
       if (b->at[k].node != m->x && bb_value_equal(b->at[k].src, b->at[i].src))
         outer = bb_src(m->graph, b->at[k].node, b->at[k].port);
-    if (outer.node == BB_NONE)
-      outer = bb_map_invariant(m->graph, m->x, moved_to(m, b->at[i].src));
+    if (outer.node == BB_NONE) outer = bb_map_invariant(m->graph, m->x, moved_to(m, b->at[i].src));
     bb_connect(m->graph, b->at[i].node, b->at[i].port, outer);
   }
 }

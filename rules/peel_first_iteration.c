@@ -35,7 +35,8 @@ static bool match(bb_match *match) {
   const bb_node *x = bb_node_get(match->scope->graph, match->anchor);
   if (x->kind != BB_NODE_MAP) return bb_miss(match, "not a map");
   if (x->part != BB_PART_ALL) return bb_miss(match, "the map's first iteration is peeled off");
-  if (!has_rest(x)) return bb_miss(match, "all results of the map are those of its first iteration");
+  if (!has_rest(x))
+    return bb_miss(match, "all results of the map are those of its first iteration");
   if (match->dim != BB_NO_DIM && match->dim != x->dim)
     return bb_miss(match, "the map runs over another dim");
   if (bb_scope_constant(match->scope, match->anchor))

@@ -14,11 +14,11 @@
 
 /* The order matters only for speed: what removes nodes comes first. */
 static bb_canon_rule *const rules[] = {
-    bb_rule_tidy,         bb_rule_forward,     bb_rule_slice_source, bb_rule_slice_slice,
-    bb_rule_slice_join,   bb_rule_join_down,   bb_rule_join_contract, bb_rule_slice_up,
-    bb_rule_negate,       bb_rule_reciprocal,  bb_rule_moments,      bb_rule_scale,         bb_rule_scale_form,
-    bb_rule_weight_scale, bb_rule_weight_shift, bb_rule_merge_shifts, bb_rule_outward,
-    bb_rule_compose,      bb_rule_hide,        bb_rule_guard,
+    bb_rule_tidy,       bb_rule_forward,      bb_rule_slice_source,  bb_rule_slice_slice,
+    bb_rule_slice_join, bb_rule_join_down,    bb_rule_join_contract, bb_rule_slice_up,
+    bb_rule_negate,     bb_rule_reciprocal,   bb_rule_moments,       bb_rule_scale,
+    bb_rule_scale_form, bb_rule_weight_scale, bb_rule_weight_shift,  bb_rule_merge_shifts,
+    bb_rule_outward,    bb_rule_compose,      bb_rule_hide,          bb_rule_guard,
 };
 
 /* --- the work list --- */
@@ -116,8 +116,7 @@ void bb_canon_replace(bb_canon *c, uint32_t old, uint32_t with, const uint32_t *
   uint32_t rank = ix->value[with].rank, *index = BB_NEW(c->scratch, uint32_t, rank);
   BB_IX_EACH_USE(ix, old, node, slot) {
     if (node == except) continue;
-    for (uint32_t a = 0; a < rank; a++)
-      index[a] = ix->node[node].in[slot].index[map ? map[a] : a];
+    for (uint32_t a = 0; a < rank; a++) index[a] = ix->node[node].in[slot].index[map ? map[a] : a];
     bb_ix_unuse(ix, node, slot);
     bb_ix_use(ix, node, slot, with, index);
     note_once(c, node);
@@ -148,7 +147,8 @@ uint32_t bb_canon_axis_of(const bb_canon *c, uint32_t node, uint32_t slot, uint3
 
 bool bb_canon_only_user(const bb_canon *c, uint32_t value, uint32_t node) {
   uint32_t own = 0;
-  for (uint32_t i = 0; i < c->ix->node[node].nin; i++) own += c->ix->node[node].in[i].value == value;
+  for (uint32_t i = 0; i < c->ix->node[node].nin; i++)
+    own += c->ix->node[node].in[i].value == value;
   return c->ix->value[value].uses == own;
 }
 

@@ -73,8 +73,8 @@ static void compare(const bb_program *p, const bb_interp_tensor *a, const bb_int
   for (uint32_t t = 0; t < p->tensors; t++)
     for (size_t i = 0; p->tensor[t].role == BB_TENSOR_OUTPUT && i < a[t].count; i++)
       if (!(fabs(a[t].data[i] - b[t].data[i]) <= 1e-10 * (1 + fabs(a[t].data[i]))))
-        bb_fail(p->ctx, BB_ERROR_MISMATCH, "output %s element %zu is %g, not %g",
-                p->tensor[t].name, i, b[t].data[i], a[t].data[i]);
+        bb_fail(p->ctx, BB_ERROR_MISMATCH, "output %s element %zu is %g, not %g", p->tensor[t].name,
+                i, b[t].data[i], a[t].data[i]);
 }
 
 /* --- fusing --- */
@@ -90,8 +90,8 @@ static void on_event(void *user, const bb_trace_event *event, const bb_graph *ro
   ((run *)user)->fired += !event->snapshot;
 }
 
-static run fuse(bb_context *ctx, bb_arena *arena, const char *path, const char *text,
-                uint32_t rule, bool naive) {
+static run fuse(bb_context *ctx, bb_arena *arena, const char *path, const char *text, uint32_t rule,
+                bool naive) {
   run r = {.program = bb_text_parse(ctx, path, text, strlen(text))};
   bb_program *p = r.program;
   bb_verify_or_fail(p, p->root, "parsing", true);
