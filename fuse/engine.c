@@ -228,7 +228,8 @@ uint32_t bb_fuse(bb_program *program, bb_graph **root, const bb_fuse_options *op
                         .options = options ? options : &none,
                         .budget = 1000 + 100 * (uint64_t)program->serial};
   with_engine(engine, root, fuse);
-  uint32_t count = engine->options->peel && !bb_engine_stopped(engine) ? engine->snapshots : 0;
+  bool peels = engine->options->peel && !engine->options->no_extend && !bb_engine_stopped(engine);
+  uint32_t count = peels ? engine->snapshots : 0;
   for (uint32_t i = 0; i < count; i++) {
     bb_graph *fork = bb_graph_hold(engine->snapshot[i].graph);
     with_engine(engine, &fork, peel);

@@ -21,7 +21,7 @@ typedef struct bb_trace_event {
 
 typedef struct bb_fuse_options {
   bool no_extend;      /* stop after the first snapshot: rules without extension */
-  bool peel;           /* beside each snapshot one more, where Rule 7 peels instead of Rule 6 */
+  bool peel;           /* unless no_extend: beside snapshots siblings by Rule 7 */
   bool naive;          /* the plain loop of the paper instead of work lists; same result */
   uint32_t stop_after; /* rewrites; 0: no limit */
   uint64_t disabled;   /* bit set of rule numbers */

@@ -94,6 +94,7 @@ static void advance_body(bb_context *ctx, void *argument) {
   bb_cut *cut = BB_NEW(scratch, bb_cut, o->cuts);
   for (uint32_t i = 0; i < o->cuts; i++) cut[i] = (bb_cut){o->cut[i].a, o->cut[i].b};
   call->fuse = (bb_fuse_options){.no_extend = o->no_extend,
+                                 .peel = o->peel,
                                  .naive = o->naive,
                                  .stop_after = o->stop_after,
                                  .disabled = o->disabled_rules,
@@ -114,8 +115,9 @@ bb_status bb_program_advance(bb_program *program, bb_stage stage,
 }
 
 bool bb_rule_get(uint32_t index, uint32_t *number, const char **name) {
-  if (index > bb_rule_count) return false;
-  const bb_rule *rule = index < bb_rule_count ? bb_rules[index] : &bb_rule_extend_map;
+  static const bb_rule *const others[] = {&bb_rule_extend_map, &bb_rule_peel_first_iteration};
+  if (index >= bb_rule_count + sizeof others / sizeof *others) return false;
+  const bb_rule *rule = index < bb_rule_count ? bb_rules[index] : others[index - bb_rule_count];
   *number = rule->number;
   *name = rule->name;
   return true;

@@ -125,6 +125,7 @@ typedef struct bb_advance_options {
   uint32_t cuts;    /* top-level nodes that must not share a candidate */
   const bb_node_pair *cut;
   bool no_extend;          /* leave out map extension (Rule 6) */
+  bool peel;               /* more snapshots: Rule 7 in the place of map extension */
   bool naive;              /* the plain loop of the paper: slower, the same result */
   uint32_t stop_after;     /* so many rewrites over the whole program; 0: no limit */
   uint64_t disabled_rules; /* bit r set: rule r is not tried */

@@ -35,6 +35,7 @@ bb_advance_options advance_options(const settings *set) {
                               .cuts = set->cuts,
                               .cut = set->cut,
                               .no_extend = set->no_extend,
+                              .peel = set->peel,
                               .naive = set->naive,
                               .stop_after = set->stop_after,
                               .disabled_rules = set->disabled};
