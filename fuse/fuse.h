@@ -35,8 +35,6 @@ typedef struct bb_fuse_options {
   uint64_t *tries, *hits;
 } bb_fuse_options;
 
-enum { BB_RULE_NUMBERS = 64 };
-
 /* The name of the rule with this number; NULL: none has it. */
 const char *bb_rule_name(uint32_t number);
 

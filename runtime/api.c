@@ -95,6 +95,8 @@ static void advance_body(bb_context *ctx, void *argument) {
   for (uint32_t i = 0; i < o->cuts; i++) cut[i] = (bb_cut){o->cut[i].a, o->cut[i].b};
   call->fuse = (bb_fuse_options){.no_extend = o->no_extend,
                                  .peel = o->peel,
+                                 .tries = o->tries,
+                                 .hits = o->hits,
                                  .naive = o->naive,
                                  .stop_after = o->stop_after,
                                  .disabled = o->disabled_rules,

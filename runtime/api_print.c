@@ -192,6 +192,7 @@ static void step_body(bb_context *ctx, void *argument) {
     bb_fail(ctx, BB_ERROR_ARGUMENT, "a step is drawn from a program at stage partition");
   call->arena = out.arena;
   bb_fuse_options fuse = {.no_extend = a->no_extend,
+                          .peel = a->peel,
                           .naive = a->naive,
                           .stop_after = call->step,
                           .disabled = a->disabled_rules,

@@ -129,6 +129,9 @@ typedef struct bb_advance_options {
   bool naive;              /* the plain loop of the paper: slower, the same result */
   uint32_t stop_after;     /* so many rewrites over the whole program; 0: no limit */
   uint64_t disabled_rules; /* bit r set: rule r is not tried */
+  /* How often each rule was tried at a node and how often applied, by its number; BB_RULE_NUMBERS
+   * each, added to.  NULL: not counted. */
+  uint64_t *tries, *hits;
   /* Observers; each may be NULL.  They must not call the library with this context, except where
    * said.  phase: after every phase; it may print the program.  begin: before a candidate, then
    * each of its kernels, is fused; `same` is an earlier one that it equals (then no rewrites
@@ -144,6 +147,8 @@ typedef struct bb_advance_options {
  * Errors: ARGUMENT (a cut names no node), INPUT (sizes that cannot be), MEMORY, INTERNAL. */
 BB_API bb_status bb_program_advance(bb_program *program, bb_stage stage,
                                     const bb_advance_options *options);
+
+#define BB_RULE_NUMBERS 64 /* rules have numbers below it */
 
 /* A rule of the fusion algorithm, index 0 and up in the order of priority; false beyond the last. */
 BB_API bool bb_rule_get(uint32_t index, uint32_t *number, const char **name);

@@ -106,6 +106,7 @@ static uint32_t fuse(chooser *c, bb_graph *graph, bool no_extend, bb_snapshot **
   uint32_t count = 0;
   if (!rewrites_are_spent(c)) {
     c->fuse.user = c;
+    c->fuse.peel = !no_extend && c->given && c->given->peel;
     c->fuse.no_extend = no_extend || (c->given && c->given->no_extend);
     c->fuse.stop_after = c->given && c->given->stop_after ? c->given->stop_after - c->applied : 0;
     c->seen = 0;

@@ -188,6 +188,15 @@ static int print_why(tool *t, const tracer *trace, FILE *out) {
   return code;
 }
 
+static void print_stats(const uint64_t *tries, const uint64_t *hits, FILE *out) {
+  uint32_t number;
+  const char *name;
+  fprintf(out, "%4s %10s %8s  %s\n", "rule", "tried", "applied", "name");
+  for (uint32_t i = 0; bb_rule_get(i, &number, &name); i++)
+    fprintf(out, "%4u %10llu %8llu  %s\n", number, (unsigned long long)tries[number],
+            (unsigned long long)hits[number], name);
+}
+
 static bool has_one_candidate(tool *t) {
   bb_program_info info;
   bb_program_get_info(t->program, &info);
@@ -199,7 +208,10 @@ static int fuse_and_print(tool *t, FILE *out) {
   int code = advance(t, BB_STAGE_PARTITION, NULL);
   if (code != EXIT_GOOD) return code;
   trace.several = !has_one_candidate(t);
+  uint64_t tries[BB_RULE_NUMBERS] = {0}, hits[BB_RULE_NUMBERS] = {0};
   bb_advance_options options = advance_options(t->set);
+  options.tries = tries;
+  options.hits = hits;
   options.begin = on_begin;
   options.rewrite = on_rewrite;
   options.user = &trace;
@@ -207,9 +219,10 @@ static int fuse_and_print(tool *t, FILE *out) {
   finish_candidate(&trace);
   if (code != EXIT_GOOD) return code;
   if (t->set->json) print_json(t, trace.rewrites, out);
+  if (t->set->stats) print_stats(tries, hits, out);
   if (t->set->listing) code = print_listings(t, out);
   if (code == EXIT_GOOD && t->set->why) code = print_why(t, &trace, out);
-  if (!t->set->json && !t->set->listing && !t->set->why && !t->set->trace)
+  if (!t->set->json && !t->set->listing && !t->set->why && !t->set->trace && !t->set->stats)
     print_table(t, trace.rewrites, out);
   return code;
 }

@@ -35,6 +35,7 @@ typedef enum option_id {
   O_NAIVE,
   O_NO_EXTEND,
   O_PEEL,
+  O_STATS,
   O_CANDIDATE,
   O_SNAPSHOT,
   O_STEP,
@@ -77,6 +78,7 @@ static const struct row {
     {O_CUT, "cut", 0, "A,B", F | D | R | I, "keep two top-level nodes apart (repeatable)"},
     {O_NO_EXTEND, "no-extend", 0, NULL, F | D | R | I, "do without map extension"},
     {O_PEEL, "peel", 0, NULL, F | D | R, "also try first iterations peeled off, for less work"},
+    {O_STATS, "stats", 0, NULL, F, "print how often each rule was tried and applied"},
     {O_NAIVE, "naive", 0, NULL, F, "use the plain loop of the paper; the result is the same"},
     {O_CANDIDATE, "candidate", 0, "NAME", F | D, "which candidate or kernel (name or number)"},
     {O_SNAPSHOT, "snapshot", 0, "K", D, "draw snapshot K; without: the chosen one"},
@@ -242,6 +244,7 @@ static bool apply(settings *set, const struct row *row, char *value, int argc, c
   case O_NAIVE: return set->naive = true;
   case O_NO_EXTEND: return set->no_extend = true;
   case O_PEEL: return set->peel = true;
+  case O_STATS: return set->stats = true;
   case O_CANDIDATE: set->candidate = value; return true;
   case O_SNAPSHOT: return whole_number(row, value, UINT32_MAX - 2, &set->snapshot);
   case O_STEP: return whole_number(row, value, UINT32_MAX - 1, &set->step);

@@ -13,3 +13,6 @@ blockbuster fuse ../../examples/attention.bb --trace --cut 2,16 | grep -E "summa
 blockbuster fuse ../../models/block_attention.onnx --trace | grep summary
 blockbuster fuse ../../models/block_layernorm_matmul.onnx --trace | grep summary
 blockbuster fuse ../../models/block_rmsnorm_swiglu.onnx --trace | grep summary
+# Siblings of snapshots, and how often each rule was tried.
+blockbuster fuse ../../examples/rmsnorm_swiglu.bb --trace --peel | grep summary
+blockbuster fuse ../../examples/attention.bb --stats | grep -E "consecutive|peel"
