@@ -1,11 +1,17 @@
-/* scale.c - how the time of conversion and fusion grows with the length of a model.
+/* scale.c - how the cost of conversion and fusion grows with the length of a model.
  *
- * Stacks of n attention and feed-forward blocks go from ONNX bytes to chosen snapshots, each in a
- * process of its own.  Prints processor time, and the peak of memory, and fits time = c n^e by
- * least squares over the logarithms; fails when e exceeds 1.1 or when 1,000 blocks take 5 s or 2
- * GB.
+ * Stacks of n attention and feed-forward blocks go from ONNX bytes to chosen snapshots.  Each
+ * quantity y is fitted as y = c n^e by least squares over the logarithms.
  *
- * usage: scale [LARGEST]
+ * As a test, what is fitted is work that is the same on every machine and at every run: rules
+ * tried and applied, nodes made, bytes asked of the allocator and the most of them held at a time.
+ * From 10 blocks on, when the kinds of blocks have come round (the first has a single head), linear
+ * work has e = 1; the bound leaves room for arrays that double, and for no logarithm.
+ * As a benchmark it is processor time, each stack in a process of its own so that the peak of
+ * memory is its own; e must not exceed 1.1, nor 1,000 blocks take 5 s or 2 GB.
+ *
+ * usage: scale [LARGEST]         times
+ *        scale --count LARGEST   counts
  */
 #include "../support/pipeline.h"
 #include "../support/stack.h"
@@ -15,10 +21,129 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+
+static const uint32_t sizes[] = {1, 3, 10, 30, 100, 300, 1000};
+enum { SIZES = sizeof sizes / sizeof *sizes, FIRST_COUNTED = 2 };
+
+/* --- one conversion --- */
+
+typedef struct conversion {
+  const bb_buffer *bytes;
+  uint64_t tries[BB_RULE_NUMBERS], hits[BB_RULE_NUMBERS];
+  uint32_t candidates, nodes;
+} conversion;
+
+static void destroy(void *program) {
+  bb_program_destroy(program);
+}
+
+static void convert(bb_context *ctx, void *argument) {
+  conversion *c = argument;
+  bb_program *program = bb_program_create(ctx, "stack");
+  bb_defer(ctx, destroy, program);
+  bb_onnx_read_bytes(program, c->bytes->data, c->bytes->length, NULL);
+  pipeline_lower(program);
+  bb_partition(program, 0, NULL);
+  bb_fuse_options fuse = {.tries = c->tries, .hits = c->hits};
+  bb_choose(program, &(bb_choose_options){.fuse = &fuse});
+  c->candidates = program->candidates;
+  c->nodes = program->serial;
+}
+
+static void convert_or_exit(bb_context *ctx, conversion *c, uint32_t blocks) {
+  if (bb_protect(ctx, convert, c) == BB_OK) return;
+  fprintf(stderr, "%u blocks: %s\n", blocks, bb_context_message(ctx));
+  _exit(1);
+}
+
+/* The slope of log(y) over log(blocks); the values of y stand `stride` apart. */
+static double exponent(const uint32_t *blocks, const double *y, uint32_t stride, uint32_t count) {
+  double sx = 0, sy = 0, sxx = 0, sxy = 0;
+  for (uint32_t i = 0; i < count; i++) {
+    double lx = log(blocks[i]), ly = log(y[i * stride]);
+    sx += lx;
+    sy += ly;
+    sxx += lx * lx;
+    sxy += lx * ly;
+  }
+  return (count * sxy - sx * sy) / (count * sxx - sx * sx);
+}
+
+/* --- counted work --- */
+
+typedef enum quantity { TRIES, REWRITES, NODES, BYTES, PEAK, QUANTITIES } quantity;
+
+static const struct {
+  const char *name;
+  double most; /* exponent */
+} quantities[QUANTITIES] = {
+    [TRIES] = {"rule tries", 1.02}, [REWRITES] = {"rewrites", 1.02}, [NODES] = {"nodes", 1.02},
+    [BYTES] = {"bytes", 1.02},      [PEAK] = {"peak bytes", 1.02},
+};
+
+typedef struct ledger {
+  size_t asked, live, peak;
+} ledger;
+
+static void *counted_resize(void *user, void *pointer, size_t old_size, size_t new_size) {
+  ledger *l = user;
+  l->live += new_size - old_size;
+  l->asked += new_size;
+  if (l->live > l->peak) l->peak = l->live;
+  if (new_size) return realloc(pointer, new_size);
+  free(pointer);
+  return NULL;
+}
+
+/* The counts of one stack, in a context whose allocator keeps the ledger. */
+static void count(bb_context *ctx, uint32_t blocks, double *y) {
+  bb_buffer bytes = stack_model(bb_scratch(ctx), blocks);
+  conversion c = {.bytes = &bytes};
+  ledger l = {0};
+  bb_context_options options = {.version = BB_VERSION, .allocator = {counted_resize, &l}};
+  bb_context *counted;
+  if (bb_context_create(&options, &counted) != BB_OK) _exit(1);
+  convert_or_exit(counted, &c, blocks);
+  bb_context_destroy(counted);
+  memset(y, 0, QUANTITIES * sizeof *y);
+  for (uint32_t r = 0; r < BB_RULE_NUMBERS; r++) {
+    y[TRIES] += (double)c.tries[r];
+    y[REWRITES] += (double)c.hits[r];
+  }
+  y[NODES] = c.nodes;
+  y[BYTES] = (double)l.asked;
+  y[PEAK] = (double)l.peak;
+}
+
+/* Gives the exit status. */
+static int test_counts(bb_context *ctx, uint32_t largest) {
+  double y[SIZES][QUANTITIES];
+  uint32_t n = FIRST_COUNTED;
+  int status = 0;
+  printf("%8s", "blocks");
+  for (quantity q = 0; q < QUANTITIES; q++) printf(" %12s", quantities[q].name);
+  for (; n < SIZES && sizes[n] <= largest; n++) {
+    count(ctx, sizes[n], y[n]);
+    printf("\n%8u", sizes[n]);
+    for (quantity q = 0; q < QUANTITIES; q++) printf(" %12.0f", y[n][q]);
+    fflush(stdout);
+  }
+  printf("\n%8s", "exponent");
+  for (quantity q = 0; q < QUANTITIES; q++) {
+    double e = exponent(sizes + FIRST_COUNTED, &y[FIRST_COUNTED][q], QUANTITIES, n - FIRST_COUNTED);
+    printf(" %11.3f%s", e, e > quantities[q].most ? "!" : " ");
+    if (!(e <= quantities[q].most)) status = 1;
+  }
+  printf("\n");
+  return status;
+}
+
+/* --- time --- */
 
 typedef struct measurement {
   uint32_t blocks, candidates;
@@ -31,39 +156,19 @@ static double now(void) {
   return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-static void destroy(void *program) {
-  bb_program_destroy(program);
-}
-
-typedef struct conversion {
-  const bb_buffer *bytes;
-  measurement *result;
-} conversion;
-
-static void convert(bb_context *ctx, void *argument) {
-  conversion *c = argument;
-  bb_program *program = bb_program_create(ctx, "stack");
-  bb_defer(ctx, destroy, program);
-  bb_onnx_read_bytes(program, c->bytes->data, c->bytes->length, NULL);
-  pipeline(program);
-  c->result->candidates = program->candidates;
-}
-
 /* The least of several runs: short ones are repeated. */
 static void measure(bb_context *ctx, void *argument) {
   measurement *m = argument;
   bb_buffer bytes = stack_model(bb_scratch(ctx), m->blocks);
-  conversion c = {&bytes, m};
   m->seconds = INFINITY;
   for (double spent = 0; spent < 0.3;) {
+    conversion c = {.bytes = &bytes};
     double start = now();
-    if (bb_protect(ctx, convert, &c) != BB_OK) {
-      fprintf(stderr, "%u blocks: %s\n", m->blocks, bb_context_message(ctx));
-      _exit(1);
-    }
+    convert_or_exit(ctx, &c, m->blocks);
     double seconds = now() - start;
     spent += seconds;
     m->seconds = fmin(m->seconds, seconds);
+    m->candidates = c.candidates;
   }
 }
 
@@ -86,33 +191,38 @@ static bool run(measurement *m) {
   return waitpid(child, &status, 0) == child && good && status == 0;
 }
 
-/* The slope of log(seconds) over log(blocks). */
-static double exponent(const measurement *m, uint32_t count) {
-  double sx = 0, sy = 0, sxx = 0, sxy = 0;
-  for (uint32_t i = 0; i < count; i++) {
-    double x = log(m[i].blocks), y = log(m[i].seconds);
-    sx += x;
-    sy += y;
-    sxx += x * x;
-    sxy += x * y;
+/* Gives the exit status. */
+static int measure_times(uint32_t largest) {
+  measurement m[SIZES] = {0};
+  double seconds[SIZES];
+  uint32_t n = 0;
+  printf("%8s %12s %10s %12s\n", "blocks", "kernels", "seconds", "peak MB");
+  for (; n < SIZES && sizes[n] <= largest; n++) {
+    m[n].blocks = sizes[n];
+    if (!run(&m[n])) return 1;
+    seconds[n] = m[n].seconds;
+    printf("%8u %12u %10.4f %12.1f\n", sizes[n], m[n].candidates, seconds[n], m[n].megabytes);
+    fflush(stdout);
   }
-  return (count * sxy - sx * sy) / (count * sxx - sx * sx);
+  if (n < 2) return 0;
+  double all = exponent(sizes, seconds, 1, n);
+  double tail =
+      n > 4 ? exponent(sizes + FIRST_COUNTED, seconds + FIRST_COUNTED, 1, n - FIRST_COUNTED) : all;
+  printf("exponent %.3f over all, %.3f from 10 blocks on\n", all, tail);
+  return all > 1.1 || tail > 1.1 || seconds[n - 1] >= 5 || m[n - 1].megabytes >= 2048;
+}
+
+static void test(bb_context *ctx, void *argument) {
+  int *setting = argument;
+  *setting = test_counts(ctx, (uint32_t)*setting);
 }
 
 int main(int argc, char **argv) {
-  static const uint32_t sizes[] = {1, 3, 10, 30, 100, 300, 1000};
-  uint32_t largest = argc > 1 ? (uint32_t)atoi(argv[1]) : 1000, count = 0;
-  measurement m[sizeof sizes / sizeof *sizes] = {0};
-  printf("%8s %12s %10s %12s\n", "blocks", "candidates", "seconds", "peak MB");
-  for (uint32_t i = 0; i < sizeof sizes / sizeof *sizes && sizes[i] <= largest; i++, count++) {
-    m[i].blocks = sizes[i];
-    if (!run(&m[i])) return 1;
-    printf("%8u %12u %10.4f %12.1f\n", m[i].blocks, m[i].candidates, m[i].seconds, m[i].megabytes);
-    fflush(stdout);
-  }
-  if (count < 2) return 0;
-  double all = exponent(m, count), tail = count > 4 ? exponent(m + 2, count - 2) : all;
-  const measurement *last = &m[count - 1];
-  printf("exponent %.3f over all, %.3f from 10 blocks on\n", all, tail);
-  return all > 1.1 || tail > 1.1 || last->seconds >= 5 || last->megabytes >= 2048;
+  bool counts = argc > 2 && strcmp(argv[1], "--count") == 0;
+  int last = argc > 1 ? atoi(argv[argc - 1]) : 1000;
+  if (!counts) return measure_times((uint32_t)last);
+  bb_context *ctx;
+  if (bb_context_create(NULL, &ctx) != BB_OK || bb_protect(ctx, test, &last) != BB_OK) return 1;
+  bb_context_destroy(ctx);
+  return last;
 }
