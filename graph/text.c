@@ -3,7 +3,8 @@
  * A text is a sequence of statements; line ends mean nothing, # starts a comment.  Names are plain
  * ([A-Za-z_][A-Za-z0-9_.]*, no word of this grammar) or "quoted" with \" \\ \n \t \xHH.
  *
- *   text       blockbuster 1  [program NAME]  [stage array|block|partition|fused]  statement...
+ *   text       blockbuster 1  [program NAME]  [stage array|block|partition|fused]  [serial INT]
+ *              statement...                        INT: the next node's creation number (not in arrays)
  *   statement  symbol NAME, ...                     run-time extents; `dim NAME, ...` says the same
  *            | dim NAME = extent [blocked|enumerated]
  *            | tensor | array | root level | candidate | step
@@ -110,6 +111,7 @@ void bb_text_print(bb_buffer *out, const bb_program *program, const char *data_n
     bb_put(out, "\n");
   }
   bb_put(out, "stage %s\n", stage_names[program->stage]);
+  if (program->stage != BB_STAGE_ARRAY) bb_put(out, "serial %u\n", program->serial);
   write_symbols(&w);
   write_dims(&w);
   if (program->stage == BB_STAGE_ARRAY) {
@@ -170,6 +172,7 @@ static void read_header(bb_reader *r) {
     r->program->name = bb_arena_text(r->program->arena, name, strlen(name));
   }
   if (bb_read_accept(r, "stage")) read_stage(r);
+  if (r->program->stage != BB_STAGE_ARRAY && bb_read_accept(r, "serial")) bb_read_serial(r);
 }
 
 static void read_statement(bb_reader *r, bb_array_reader *array) {

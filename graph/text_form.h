@@ -80,6 +80,16 @@ uint32_t bb_table_find(const bb_table *table, const char *name, size_t length); 
 /* False if the name is there already. */
 bool bb_table_add(bb_table *table, const char *name, size_t length, uint32_t value);
 
+typedef struct bb_read_list {
+  uint32_t count, capacity;
+  uint32_t *item;
+} bb_read_list;
+
+typedef struct bb_fresh {
+  bb_node *node;
+  uint32_t graph; /* the root graph that it stands in */
+} bb_fresh;
+
 typedef struct bb_reader {
   bb_context *ctx;
   bb_program *program;
@@ -89,9 +99,12 @@ typedef struct bb_reader {
   bb_token token;
   uint32_t depth;   /* of nested levels */
   bb_table *tensor; /* by name; tensors of one name: only the first */
+  uint32_t graphs;  /* root graphs begun: the program's, candidates' and snapshots' */
   uint32_t fresh_count, fresh_capacity;
-  bb_node **fresh;      /* nodes that wait for a serial */
-  uint32_t next_serial; /* above every serial that the text tells */
+  bb_fresh *fresh;      /* nodes that wait for a serial */
+  bool serial_told;     /* by `serial N` */
+  bb_read_list told;    /* then: the serials of nodes */
+  uint32_t next_serial; /* N, and above every serial that the text tells */
   uint32_t candidate_capacity, step_capacity;
 } bb_reader;
 
@@ -135,10 +148,6 @@ const bb_access *bb_read_index_access(bb_reader *r, bb_read_source *source, void
 uint32_t bb_read_tensor(bb_reader *r);
 uint32_t bb_read_tensor_source(void *user, bb_reader *r);
 /* misc Op version (operands) {attributes}; operands are read by operand(), BB_NONE is absent. */
-typedef struct bb_read_list {
-  uint32_t count, capacity;
-  uint32_t *item;
-} bb_read_list;
 void bb_read_list_add(bb_reader *r, bb_read_list *list, uint32_t item);
 const bb_misc *bb_read_misc(bb_reader *r, bb_read_source *operand, void *user,
                             bb_read_list *operands);
@@ -155,7 +164,12 @@ void bb_read_root(bb_reader *r);             /* with it */
 void bb_read_candidate(bb_reader *r);
 void bb_read_step(bb_reader *r);
 bb_graph *bb_read_graph(bb_reader *r); /* { nodes } */
-/* Nodes whose serial the text does not tell get the serials after all others. */
+
+/* The number that a label such as %17 is; false: it is a name. */
+bool bb_label_serial(const char *label, uint32_t *serial);
+void bb_read_serial(bb_reader *r); /* behind its word */
+/* A node's serial is that of its label, if that is a number; else it waits for one. */
+void bb_read_give_serial(bb_reader *r, bb_node *node, const char *label);
 void bb_read_settle_serials(bb_reader *r);
 
 typedef struct bb_array_reader bb_array_reader;

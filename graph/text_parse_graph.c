@@ -51,40 +51,13 @@ static void read_definition(level *l, definitions *d) {
   bb_read_next(r);
 }
 
-/* %17 tells the serial of its node. */
-static bool serial_of(const char *label, uint32_t *serial) {
-  uint32_t value = 0;
-  for (const char *at = label + 1; *at; at++) {
-    if (*at < '0' || *at > '9' || value > BB_TEXT_SERIALS / 10) return false;
-    value = value * 10 + (uint32_t)(*at - '0');
-  }
-  *serial = value;
-  return value < BB_TEXT_SERIALS;
-}
-
-static void give_serial(bb_reader *r, bb_node *node, const char *label) {
-  uint32_t serial;
-  if (label && serial_of(label, &serial)) {
-    node->serial = serial;
-    if (serial >= r->next_serial) r->next_serial = serial + 1;
-    return;
-  }
-  BB_GROW(r->scratch, r->fresh, r->fresh_capacity, (size_t)r->fresh_count + 1);
-  r->fresh[r->fresh_count++] = node;
-}
-
-void bb_read_settle_serials(bb_reader *r) {
-  for (uint32_t i = 0; i < r->fresh_count; i++) r->fresh[i]->serial = r->next_serial++;
-  r->program->serial = r->next_serial;
-}
-
 /* Names the out-ports of a new node. */
 static void define(level *l, const definitions *d, uint32_t node) {
   bb_reader *r = l->r;
   bb_node *n = l->graph->node[node];
   if (n->nout != d->count)
     bb_read_fail(r, d->place, "%u names for a node with %u results", d->count, n->nout);
-  give_serial(r, n, d->count ? d->label[0] : NULL);
+  bb_read_give_serial(r, n, d->count ? d->label[0] : NULL);
   for (uint32_t i = 0; i < d->count; i++) {
     BB_GROW(r->scratch, l->value, l->capacity, (size_t)l->count + 1);
     if (!bb_table_add(l->names, d->label[i], strlen(d->label[i]), l->count))
@@ -195,7 +168,7 @@ static const bb_expr *look_up(void *user, const char *name, size_t length) {
     char label[16];
     memcpy(label, name, length);
     label[length] = '\0';
-    if (length < 2 || !serial_of(label, &operand)) return NULL;
+    if (length < 2 || !bb_label_serial(label, &operand)) return NULL;
     return operand < names->list.count ? argument(names, operand) : NULL;
   }
   operand = bb_table_find(names->number, name, length);
@@ -367,7 +340,7 @@ static void read_output(level *l) {
   node->tensor = tensor;
   node->access = access;
   node->name = read_origin(r);
-  give_serial(r, node, NULL);
+  bb_read_give_serial(r, node, NULL);
 }
 
 /* --- maps --- */
@@ -447,7 +420,7 @@ static void read_port(level *l, level *inner, uint32_t map) {
   bb_out *made = &l->graph->node[map]->out[port];
   out.first = made->first;
   *made = out;
-  give_serial(r, add_output(inner, value), NULL);
+  bb_read_give_serial(r, add_output(inner, value), NULL);
 }
 
 static uint32_t read_map(level *l) {
@@ -521,6 +494,7 @@ static void read_nodes(level *l, const char *end) {
 bb_graph *bb_read_graph(bb_reader *r) {
   level l = {.r = r, .graph = bb_graph_create(r->program), .root = true};
   l.names = bb_table_create(r->scratch);
+  r->graphs++;
   bb_read_expect(r, "{");
   read_nodes(&l, "}");
   return l.graph;

@@ -126,19 +126,34 @@ class Facts(Folder):
 
 
 class Phases(Folder):
+    def phases(self, path, *more):
+        """The files of a fusion's phases, and what it printed."""
+        folder = self.folder / path.stem
+        printed = call("fuse", path, "--listing", "--dump-phases", folder, *more)
+        dumped = sorted(folder.glob("*.bb"))
+        self.assertEqual([p.name for p in dumped],
+                         ["0-read.bb", "1-simplify.bb", "2-convert.bb", "3-partition.bb",
+                          "4-choose.bb"])
+        return dumped, printed
+
     def test_resume(self):
-        """Every dumped phase goes on to the same fused program, byte for byte."""
+        """Every dumped phase goes on to the same rewrites of the same nodes and to the same fused
+        program, byte for byte."""
+        for path in [TESTS / "examples" / f"{e}.bb" for e in EXAMPLES] + [model(m) for m in MODELS]:
+            dumped, traced = self.phases(path, "--trace", "--peel")
+            listing = call("fuse", path, "--listing", "--peel")
+            for dump in dumped:
+                with self.subTest(path.name, phase=dump.name):
+                    if dump.name.startswith("4"):
+                        self.assertEqual(call("fuse", dump, "--listing"), listing)
+                        continue
+                    self.assertEqual(call("fuse", dump, "--trace", "--listing", "--peel"), traced)
+
+    def test_resume_and_run(self):
         for name in ["bert", "llama", "block_rmsnorm_swiglu"]:
-            with self.subTest(name):
-                phases = self.folder / name
-                whole = call("fuse", model(name), "--listing", "--dump-phases", phases)
-                dumped = sorted(phases.glob("*.bb"))
-                self.assertEqual([p.name for p in dumped],
-                                 ["0-read.bb", "1-simplify.bb", "2-convert.bb", "3-partition.bb",
-                                  "4-choose.bb"])
-                for path in dumped:
-                    self.assertEqual(call("fuse", path, "--listing"), whole, path.name)
-                    out = call("run", path, "--inputs", arrays(name), "--expect", arrays(name))
+            for dump in self.phases(model(name))[0]:
+                with self.subTest(name, phase=dump.name):
+                    out = call("run", dump, "--inputs", arrays(name), "--expect", arrays(name))
                     self.assertIn("good", out)
 
     def test_print_parse_print(self):

@@ -118,6 +118,7 @@ static const char array_text[] =
 static const char block_text[] =
     "blockbuster 1\n"
     "stage block\n"
+    "serial 40\n"
     "symbol M, N, L\n"
     "dim M = M\n"
     "dim N = N\n"
@@ -159,6 +160,7 @@ static const char block_text[] =
 static const char fused_text[] =
     "blockbuster 1\n"
     "stage fused\n"
+    "serial 2\n"
     "symbol M\n"
     "dim M = M\n"
     "input X : f32[M] dims [M]\n"
@@ -198,7 +200,7 @@ static void test_round(void **state) {
   check_round(array_text, true);
   check_round(fused_text, true);
   check_round("blockbuster 1\nstage array\n", true);
-  check_round("blockbuster 1\nstage partition\n", true);
+  check_round("blockbuster 1\nstage partition\nserial 0\n", true);
 }
 
 static void test_round_block(void **state) {
