@@ -1,0 +1,198 @@
+/* tile.h - tile programs: the last device-independent form of a kernel.
+ *
+ * A tile program says what a kernel does with blocks of fixed size: loops over run-time extents,
+ * loads and stores of tiles by affine index, products, elementwise expressions, folds.  Its meaning is
+ * sequential: statement after statement, loop after loop; a tile is storage with a name, and a
+ * statement replaces what it holds.  bb_tile_interpret() is that meaning.
+ *
+ * How a device runs it stands beside the statements as a *schedule*, which never changes the meaning:
+ * where a tile lives (registers, registers laid out as a product's left operand, shared memory in so
+ * many buffers), which warps a loop is spread over, in which pipeline stage a statement runs, whether
+ * neighbouring iterations of the output loop overlap, which warp groups copy and which compute.  An emitter
+ * that does not know a note ignores it: the same statements are the kernels of every target.
+ *
+ * The text form is described in tile_parse.c.  A tile program lives in the arena of its home, a
+ * bb_program that holds the tables of its expressions and symbols.
+ */
+#ifndef BB_LOWER_TILE_H
+#define BB_LOWER_TILE_H
+
+#include "../graph/program.h"
+
+enum { BB_TILE_RANK = 5, BB_TILE_SIZE = 1 << 16, BB_TILE_OPERANDS = 16 };
+
+/* Integer expressions (i64): ARG k is variable k, an extent or the variable of an enclosing loop. */
+typedef const bb_expr *bb_tile_index;
+
+/* An array in memory: an argument of the kernel. */
+typedef struct bb_tile_view {
+  const char *name;
+  bb_dtype dtype;
+  uint32_t rank;
+  bb_tile_index extent[BB_TILE_RANK];
+  bool strided;                       /* else dense, row-major */
+  bb_tile_index stride[BB_TILE_RANK]; /* in elements; the last is 1 where a tile is read along it */
+  bool written;                       /* an output */
+  bool early; /* does not depend on the kernel before: may be read before that one ends */
+} bb_tile_view;
+
+typedef enum bb_tile_place {
+  BB_PLACE_REGISTERS,
+  BB_PLACE_LEFT,  /* registers, as the left operand of a product takes them */
+  BB_PLACE_SHARED /* with the swizzle that the target's products want */
+} bb_tile_place;
+
+/* Storage.  rows or cols 0: it lacks that axis (a vector, a scalar). */
+typedef struct bb_tile {
+  const char *name;
+  bb_dtype dtype;
+  uint32_t rows, cols;
+  bb_tile_place place;
+  uint32_t buffers; /* SHARED: a ring of so many; 1 where nothing overlaps */
+  bool partial;     /* each lane holds its part of a sum; whole once a map copies it elsewhere */
+} bb_tile;
+
+/* What loops that run apart are joined by: any associative combination of a tuple. */
+typedef struct bb_tile_monoid {
+  const char *name;
+  uint32_t components;
+  const double *empty;
+  const bb_expr *const
+      *combine; /* ARG k: component k of the left part; ARG components + k: right */
+} bb_tile_monoid;
+
+typedef enum bb_tile_kind {
+  BB_TILE_LOAD,  /* result = view[...]; beyond the extents it is `pad` */
+  BB_TILE_STORE, /* view[...] = operand 0; what is beyond the extents is left out */
+  BB_TILE_MAP,   /* result = expr, element by element; operands that lack an axis repeat along it */
+  BB_TILE_DOT,   /* result = a b, or += ; either transposed */
+  BB_TILE_TRANSPOSE,
+  BB_TILE_FOLD, /* result = operand 0 folded along an axis by a monoid */
+  BB_TILE_ANY,  /* result (a bool) = does expr hold anywhere? */
+  BB_TILE_IF,   /* where operand 0 holds, body.  A device may ask for a part of the rows at a
+                  * time: the body must be one that rows with a false answer may run too */
+  BB_TILE_LOOP
+} bb_tile_kind;
+
+/* One index of a load or store. */
+typedef struct bb_tile_range {
+  bb_tile_index start;
+  uint32_t size; /* 0: one index; else so many from start, along axis */
+  bb_axis axis;
+} bb_tile_range;
+
+typedef enum bb_tile_spread {
+  BB_SPREAD_NONE,    /* iterations follow each other */
+  BB_SPREAD_GRID,    /* over the blocks of the grid */
+  BB_SPREAD_CLUSTER, /* over the blocks of a cluster, which share their memories */
+  BB_SPREAD_WARPS    /* over the warps of a block */
+} bb_tile_spread;
+
+/* A stretch of a serial loop: the variable takes from, from + step, ... below to, upwards or
+ * downwards.  Statements may be confined to some stretches (a mask where it is not true everywhere). */
+typedef struct bb_tile_stretch {
+  bb_tile_index from, to;
+} bb_tile_stretch;
+
+enum { BB_TILE_STRETCHES = 4 };
+
+typedef struct bb_tile_stmt bb_tile_stmt;
+
+typedef struct bb_tile_body {
+  uint32_t count;
+  bb_tile_stmt **stmt;
+} bb_tile_body;
+
+typedef struct bb_tile_loop {
+  uint32_t variable;
+  bool parallel; /* the iterations may run in any order, or at once */
+  bool down;     /* from the last to the first; of a parallel loop: the better order */
+  bb_tile_index step;
+  uint32_t stretches; /* run in this order, each as `down` says */
+  bb_tile_stretch stretch[BB_TILE_STRETCHES];
+  bb_tile_body body;
+  const bb_tile_monoid *merge; /* parallel: what iterations leave in merged[] is combined */
+  uint32_t merged[BB_TILE_OPERANDS];
+  /* schedule */
+  bb_tile_spread spread;
+  bool persistent; /* GRID: a block takes one iteration after another ... */
+  bool queue;      /* ... from a counter that all blocks share, else every so many-th */
+  bool rotate;     /* the end of one iteration overlaps the begin of the next */
+} bb_tile_loop;
+
+struct bb_tile_stmt {
+  bb_tile_kind kind;
+  uint32_t result; /* a tile; BB_NONE: STORE, IF, LOOP */
+  uint32_t operands, operand[BB_TILE_OPERANDS];
+  uint32_t view;
+  bb_tile_range range[BB_TILE_RANK];
+  double pad;
+  const bb_expr *expr; /* MAP, ANY: ARG k is operand k */
+  bb_tile_index at[2]; /* MAP, ANY: where row 0 and col 0 of the result lie; NULL: not asked */
+  bool transposed[2], accumulate;
+  const bb_monoid *monoid;
+  bb_axis axis; /* FOLD: the axis that goes */
+  bb_tile_body body;
+  bb_tile_loop *loop;
+  uint32_t stretches; /* within a loop of several: bit i, it runs in stretch i; 0: in all */
+  /* schedule */
+  uint32_t stage; /* runs so many iterations behind the statements of stage 0 */
+};
+
+typedef struct bb_tile_program {
+  bb_program *home;
+  const char *name;
+  uint32_t views, view_capacity, tiles, tile_capacity, variables, variable_capacity;
+  uint32_t monoids, monoid_capacity;
+  uint32_t extents; /* run-time arguments: the first variables; symbols of the home by name */
+  bb_tile_view *view;
+  bb_tile *tile;
+  const char **variable;
+  const bb_tile_monoid **monoid;
+  bb_tile_body body;
+  /* schedule: the warp groups of a block */
+  uint32_t groups;                      /* that compute; 0: the emitter's choice */
+  uint32_t copier_registers, registers; /* a thread's; 0: as the compiler likes.  copier: 0: none */
+  bool turns;                           /* computing groups alternate at the product unit */
+} bb_tile_program;
+
+/* Lives as long as its home, and is not registered there. */
+bb_tile_program *bb_tile_create(bb_program *home, const char *name);
+uint32_t bb_tile_add_variable(bb_tile_program *program, const char *name, bool extent);
+uint32_t bb_tile_add_view(bb_tile_program *program, const bb_tile_view *view);
+uint32_t bb_tile_add(bb_tile_program *program, const bb_tile *tile);
+void bb_tile_add_monoid(bb_tile_program *program, const bb_tile_monoid *monoid);
+/* A statement at the end of a body; a LOOP has its loop. */
+bb_tile_stmt *bb_tile_append(bb_tile_program *program, bb_tile_body *body, bb_tile_kind kind);
+/* A name of the text form: plain, and none of its words. */
+bool bb_tile_name_is_good(const char *name);
+
+/* Parses and verifies; fails with BB_ERROR_INPUT and the place.  The caller owns the home that it
+ * makes: bb_program_destroy(program->home). */
+bb_tile_program *bb_tile_parse(bb_context *ctx, const char *path, const char *text, size_t length);
+void bb_tile_print(bb_buffer *out, const bb_tile_program *program);
+/* Same text up to what cannot be seen: two programs of one text are equal. */
+bool bb_tile_equal(const bb_tile_program *a, const bb_tile_program *b);
+
+/* NULL, or the first law that is broken, with the statement, in `scratch`. */
+const char *bb_tile_verify(const bb_tile_program *program, bb_arena *scratch);
+
+/* One statement, as the text has it, without its body. */
+void bb_tile_print_head(bb_buffer *out, const bb_tile_program *program, const bb_tile_stmt *stmt);
+
+/* --- the meaning --- */
+
+/* Arrays are doubles, as the view's strides say.  `exact`: nothing is rounded to its dtype. */
+typedef struct bb_tile_binding {
+  const int64_t *extent; /* by variable below `extents` */
+  double *const *view;
+  bool exact;
+} bb_tile_binding;
+void bb_tile_interpret(const bb_tile_program *program, const bb_tile_binding *binding);
+
+/* An index, given the variables. */
+int64_t bb_tile_index_value(bb_tile_index index, const double *variable);
+/* Elements of a view, or of the storage that it needs when strided. */
+size_t bb_tile_view_count(const bb_tile_program *program, uint32_t view, const int64_t *extent);
+
+#endif

@@ -1,0 +1,283 @@
+/* tile_test.c - tile programs: text to program and back, every law of the verifier, and what programs
+ * mean, against sums written out here.
+ *   tile_test FOLDER: its *.tile files
+ */
+#include "lower/tile.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+static const char *folder;
+
+static char *read_file(const char *name) {
+  char path[1000], *text = calloc(1, 100000);
+  snprintf(path, sizeof path, "%s/%s", folder, name);
+  FILE *f = fopen(path, "rb");
+  if (!f) fail_msg("cannot open %s", path);
+  assert_true(fread(text, 1, 99999, f) < 99999);
+  fclose(f);
+  return text;
+}
+
+/* --- running bodies under protection --- */
+
+typedef struct job {
+  const char *text;
+  void (*check)(bb_tile_program *p, void *user);
+  void *user;
+} job;
+
+static void body(bb_context *ctx, void *argument) {
+  job *j = argument;
+  bb_tile_program *p = bb_tile_parse(ctx, "text", j->text, strlen(j->text));
+  if (j->check) j->check(p, j->user);
+  bb_program_destroy(p->home);
+}
+
+static void with(const char *text, void (*check)(bb_tile_program *p, void *user), void *user) {
+  bb_context *ctx;
+  job j = {text, check, user};
+  assert_int_equal(bb_context_create(NULL, &ctx), BB_OK);
+  if (bb_protect(ctx, body, &j) != BB_OK) fail_msg("%s", bb_context_message(ctx));
+  bb_context_destroy(ctx);
+}
+
+static void refused(const char *text, const char *why) {
+  bb_context *ctx;
+  job j = {.text = text};
+  assert_int_equal(bb_context_create(NULL, &ctx), BB_OK);
+  bb_status status = bb_protect(ctx, body, &j);
+  if (status != BB_ERROR_INPUT || !strstr(bb_context_message(ctx), why))
+    fail_msg("expected \"%s\" but got %d: %s", why, status, bb_context_message(ctx));
+  bb_context_destroy(ctx);
+}
+
+/* --- text --- */
+
+static void same_again(bb_tile_program *p, void *user) {
+  (void)user;
+  bb_context *ctx = p->home->ctx;
+  bb_buffer text = {.arena = bb_scratch(ctx)}, again = {.arena = text.arena};
+  bb_tile_print(&text, p);
+  bb_tile_program *q = bb_tile_parse(ctx, "again", text.data, text.length);
+  bb_tile_print(&again, q);
+  assert_string_equal(text.data, again.data);
+  assert_true(bb_tile_equal(p, q));
+  q->tile[0].rows++;
+  assert_false(bb_tile_equal(p, q));
+  bb_program_destroy(q->home);
+}
+
+static const char *const files[] = {"full.tile", "causal.tile", "decode.tile", "row_norm.tile"};
+
+static void text_and_back(void **state) {
+  (void)state;
+  for (uint32_t i = 0; i < sizeof files / sizeof *files; i++) {
+    char *text = read_file(files[i]);
+    with(text, same_again, NULL);
+    free(text);
+  }
+}
+
+/* A program around a body: views A[M,N], B[N], outputs C[M,N] and tiles of several shapes. */
+static void refused_body(const char *statements, const char *why) {
+  char text[4000];
+  snprintf(
+      text, sizeof text,
+      "tile t 1 extent M, N view A : f32[M,N] view B : f16[N] output C : f32[M,N]\n"
+      "monoid two (0, 0) = ($0 + $2, $1 + $3)\n"
+      "tile a : f32[8,8] tile b : f32[8,8] tile c : f32[8,8] tile h : f16[_,8] tile g : bool[_,_]\n"
+      "tile r : f32[8,_] tile q : f32[_,8] tile w : f32[8,4] tile f : f16[8,8] tile e : f16[8,8]\n"
+      "tile u : f32[8,_] partial tile z : f32[_,_] tile sh : f32[8,8] shared 2\n%s\n",
+      statements);
+  refused(text, why);
+}
+
+static void laws(void **state) {
+  (void)state;
+  refused_body("C = load A[0:8, 0:8]", "C is no tile");
+  refused_body("a = b", "read before");
+  refused_body("a = load A[0:8, 0:4]", "as long as");
+  refused_body("a = load A[0:8, 0]", "has one range");
+  refused_body("a = load A[k:8, 0:8]", "unknown");
+  refused_body("h = load A[0, 0:8]", "same type");
+  refused_body("a = 0 store A[0:8, 0:8] = a", "only outputs");
+  refused_body("a = 0 f = a", "type of its tile");
+  refused_body("a = 0 r = a", "lack");
+  refused_body("q = 0 r = q", "lack");
+  refused_body("a = select(coord(row) < 3, 1, 0)", "where the tile lies");
+  refused_body("a = select(coord(row) < symbol(L), 1, 0) at (0, _)", "unknown symbol");
+  refused_body("a = 0 w = 0 c = dot(a, w)", "shapes fit");
+  refused_body("a = 0 f = f16(0) c = dot(a, f)", "one type");
+  refused_body("e = f16(0) f = dot(e, e)", "summed in f32");
+  refused_body("a = 0 b += dot(a, a)", "added to before");
+  refused_body("r = 0 r = transpose(r)", "other shape");
+  refused_body("a = 0 r = fold sum(a) over row", "axis that stays");
+  refused_body("r = 0 q = fold sum(r) over col", "axis that the tile has");
+  refused_body("a = 0 u = fold max(a) over col", "parts of a sum");
+  refused_body("u = 1", "set to zero");
+  refused_body("u = 0 r = u*2", "copied before");
+  refused_body("u = 0 u = u*u", "set to zero, scaled");
+  refused_body("a = 0 z = any(a < 0)", "any asks");
+  refused_body("z = 0 if z { a = 0 }", "one truth");
+  refused_body("a = 0 g = any(a < 1) if g { b = 0 } c = b", "read before");
+  refused_body("serial i = 0 to N step 8 { a = 0 } b = a", "read before");
+  refused_body("parallel i = 0 to N step 8 { a = 0 } b = a", "read before");
+  refused_body("a = 0 parallel i = 0 to N step 8 { a = a + 1 }", "read before");
+  refused_body("parallel i = 0 to N step 8 merge two (a, b) { a = 0 }", "every iteration");
+  refused_body("parallel i = 0 to N step 8 merge two (sh, b) { sh = 0 b = 0 }", "registers");
+  refused_body("serial i = 0 to N step 8 { in 1: a = 0 }", "no such stretch");
+  refused_body("serial i = 0 to N step 8 { parallel j = 0 to M step 8 @ grid { a = 0 } }", "outer");
+  refused_body("parallel i = 0 to M step 8 @ grid queue { a = 0 }", "persistent");
+  refused_body("a = 0 @ stage 1", "have stages");
+  refused_body("a = 0 serial i = 0 to N step 8 { a = 0 @ stage 1 b = a }", "earlier stage");
+  refused_body("a = 0 serial i = 0 to N step 8 { a = 0 b = a @ stage 2 }", "lags");
+  refused_body("serial i = 0 to i step 8 { a = 0 }", "unknown");
+  refused_body("serial i = 0 to N step 8 { a = 0 } serial j = i to N step 8 { a = 0 }",
+               "depends on what is outside");
+  refused_body("serial N = 0 to 1 step 1 { a = 0 }", "new variable");
+  refused_body("a = 0 b = 0 parallel i = 0 to 1 step 1 merge one (a) { a = 0 }", "no monoid");
+  refused("tile t 1 tile a : f32[8,8] tile a : f32[8,8]", "a second a");
+  refused("tile t 1 tile load : f32[8,8]", "cannot be the name");
+  refused("tile t 2", "version 1");
+  refused("tile t 1 tile a : f32[0,8]", "empty tile");
+  refused("tile t 1 tile a : f32[8,_] left", "left operand");
+  refused("tile t 1 view A : f32[M]", "unknown");
+  refused("tile t 1 monoid m (0) = ($2)", "no such argument");
+}
+
+/* --- meaning --- */
+
+static double random_value(uint32_t *seed) {
+  *seed = *seed * 1664525u + 1013904223u;
+  return (double)(*seed >> 8) / (1 << 23) - 1;
+}
+
+typedef struct attend {
+  int64_t heads, rows, group; /* group: query heads that share keys */
+  int64_t extent[3];
+  bool causal;
+} attend;
+
+static double *filled(size_t count, uint32_t seed) {
+  double *data = malloc(count * sizeof *data);
+  for (size_t i = 0; i < count; i++) data[i] = random_value(&seed);
+  return data;
+}
+
+/* One row, in doubles: weights exp(q k / sqrt 128) over the first n keys. */
+static void expect_row(const double *q, const double *k, const double *v, int64_t n, double *o) {
+  double total = 0;
+  memset(o, 0, 128 * sizeof *o);
+  for (int64_t j = 0; j < n; j++) {
+    double x = 0;
+    for (int d = 0; d < 128; d++) x += q[d] * k[j * 128 + d];
+    x = exp(x / sqrt(128));
+    total += x;
+    for (int d = 0; d < 128; d++) o[d] += x * v[j * 128 + d];
+  }
+  for (int d = 0; d < 128; d++) o[d] /= total;
+}
+
+static void attend_as_expected(bb_tile_program *p, void *user) {
+  const attend *a = user;
+  int64_t queries = a->group ? a->group : a->rows;
+  size_t count = (size_t)(a->heads * queries * 128), keys = (size_t)(a->heads * a->rows * 128);
+  double *q = filled(count, 1), *k = filled(keys, 2), *v = filled(keys, 3), *o = filled(count, 4);
+  double *view[4] = {q, k, v, o}, want[128];
+  for (size_t i = 0; i < count; i++) q[i] *= 8; /* peaked */
+  assert_int_equal(bb_tile_view_count(p, 0, a->extent), count);
+  bb_tile_interpret(p, &(bb_tile_binding){.extent = a->extent, .view = view, .exact = true});
+  for (int64_t h = 0; h < a->heads; h++)
+    for (int64_t i = 0; i < queries; i += 7) {
+      int64_t at = (h * queries + i) * 128;
+      expect_row(q + at, k + h * a->rows * 128, v + h * a->rows * 128, a->causal ? i + 1 : a->rows,
+                 want);
+      for (int d = 0; d < 128; d++)
+        if (!(fabs(o[at + d] - want[d]) <= 1e-6))
+          fail_msg("head %d row %d: %g, not %g", (int)h, (int)i, o[at + d], want[d]);
+    }
+  free(q), free(k), free(v), free(o);
+}
+
+static void meaning(void **state) {
+  (void)state;
+  char *full = read_file("full.tile"), *causal = read_file("causal.tile"),
+       *decode = read_file("decode.tile");
+  with(full, attend_as_expected, &(attend){2, 150, 0, {2, 150}, false});
+  with(full, attend_as_expected, &(attend){1, 128, 0, {1, 128}, false});
+  with(causal, attend_as_expected, &(attend){3, 261, 0, {3, 261, 2}, true});
+  with(causal, attend_as_expected, &(attend){1, 1, 0, {1, 1, 1}, true});
+  with(decode, attend_as_expected, &(attend){2, 75, 8, {2, 75, 1}, false});
+  with(decode, attend_as_expected, &(attend){1, 300, 8, {1, 300, 4}, false});
+  with(decode, attend_as_expected, &(attend){1, 3, 8, {1, 3, 4}, false});
+  free(full), free(causal), free(decode);
+}
+
+static void normed_product(bb_tile_program *p, void *user) {
+  (void)user;
+  enum { K = 512, N = 128 };
+  double *x = filled(16 * K, 5), *w = filled(K * N, 6), *y = filled(16 * N, 7),
+         *view[3] = {x, w, y};
+  for (int i = 0; i < 16 * K; i++) x[i] += 0.25;
+  bb_tile_interpret(p,
+                    &(bb_tile_binding){.extent = (int64_t[]){K, N}, .view = view, .exact = true});
+  for (int i = 0; i < 16; i++) {
+    double mean = 0, square = 0;
+    for (int k = 0; k < K; k++) mean += x[i * K + k] / K;
+    for (int k = 0; k < K; k++) square += pow(x[i * K + k] - mean, 2) / K;
+    for (int j = 0; j < N; j++) {
+      double want = 0;
+      for (int k = 0; k < K; k++)
+        want += (x[i * K + k] - mean) / sqrt(square + 1e-5) * w[k * N + j];
+      if (!(fabs(y[i * N + j] - want) <= 1e-6))
+        fail_msg("%d, %d: %g, not %g", i, j, y[i * N + j], want);
+    }
+  }
+  free(x), free(w), free(y);
+}
+
+static void meaning_of_a_product(void **state) {
+  (void)state;
+  char *text = read_file("row_norm.tile");
+  with(text, normed_product, NULL);
+  free(text);
+}
+
+/* Rounding to the tiles' types, padding, strides, stretches and their order. */
+static void small_programs_run(bb_tile_program *p, void *user) {
+  (void)user;
+  double a[6] = {1, 2, 3, 4, 5, 0.1}, c[12] = {0}, *view[2] = {a, c};
+  bb_tile_interpret(p, &(bb_tile_binding){.extent = (int64_t[]){3}, .view = view});
+  /* c[r][k] = column r of A as rows, one past the end is -1; 0.1 as f16 */
+  const double want[12] = {1, 3, 5, -1, 2, 4, 0.0999755859375, -1, 20, 10, 0, 3};
+  for (int i = 0; i < 12; i++) assert_true(c[i] == want[i]);
+}
+
+static void small_programs(void **state) {
+  (void)state;
+  with("tile t 1 extent N view A : f32[2,N] by [1,2] output C : f32[3,4]\n"
+       "tile a : f32[2,4] tile h : f16[2,4] tile r : f32[_,4] tile z : f32[_,4]\n"
+       "a = load A[0:2, 0:4] else -1\n h = f16(a)\n a = f32(h)\n store C[0:2, 0:4] = a\n"
+       "z = 0\n serial i = 1 to 3 then 0 to 1 step 1 down {\n"
+       "  in 0: z = select(coord(col) == 3 - 3, z*10 + 10*f32(2), z + 0) at (_, 0)\n"
+       "}\n"
+       "r = select(coord(col) < 1, 20, select(coord(col) < 2, 10, select(coord(col) < 3, 0, "
+       "f32(symbol(N))))) at (_, 0)\n"
+       "store C[2, 0:4] = r\n",
+       small_programs_run, NULL);
+}
+
+int main(int argc, char **argv) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(text_and_back), cmocka_unit_test(laws), cmocka_unit_test(meaning),
+      cmocka_unit_test(meaning_of_a_product), cmocka_unit_test(small_programs)};
+  folder = argc > 1 ? argv[1] : ".";
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
