@@ -1,0 +1,236 @@
+/* cover.c - the dynamic program over down-sets.
+ *
+ * A state says which nodes have run, by its first node that has not and a bit for each of the 63
+ * after it, and which cheap values near there were not stored.  A kernel may run next if its home is
+ * free, all that it reads is stored, and all that it computes again has been computed once.  Every
+ * kernel adds a node, so states are followed in the order of how many nodes have run, and each is
+ * final when its turn comes.
+ */
+#include "cover.h"
+#include "../graph/intern.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct state {
+  uint32_t base;    /* the first node that has not run */
+  uint64_t done;    /* bit k: node base + k has run; bit 0 is clear but at the end */
+  bb_near unstored; /* near base: has run, was not stored, and may be asked for */
+  double cost;
+  uint32_t from, via; /* the state before, the choice taken */
+  uint32_t next;      /* among those of its size */
+} state;
+
+typedef struct search {
+  bb_cover_sets sets;
+  bb_arena *scratch;
+  uint32_t states, capacity;
+  state *state;
+  uint32_t slots, *slot; /* open-addressed, by what a state is; EMPTY: free */
+  uint32_t *of_size;     /* by nodes run: the first state, EMPTY: none */
+  bool far, many;        /* the window, or most_states, cut something off */
+} search;
+
+enum { EMPTY = UINT32_MAX };
+
+static uint64_t hash_of(const state *s) {
+  uint64_t words[4] = {s->base, s->done, (uint64_t)s->unstored, (uint64_t)(s->unstored >> 64)};
+  return bb_hash_bytes(words, sizeof words, 0);
+}
+
+static bool same(const state *a, const state *b) {
+  return a->base == b->base && a->done == b->done && a->unstored == b->unstored;
+}
+
+static uint32_t *slot_of(const search *s, const state *wanted) {
+  uint32_t mask = s->slots - 1, at = (uint32_t)hash_of(wanted) & mask;
+  while (s->slot[at] != EMPTY && !same(&s->state[s->slot[at]], wanted)) at = (at + 1) & mask;
+  return &s->slot[at];
+}
+
+static void widen(search *s) {
+  s->slots = s->slots ? 2 * s->slots : 1024;
+  s->slot = BB_NEW(s->scratch, uint32_t, s->slots);
+  memset(s->slot, 0xFF, s->slots * sizeof *s->slot);
+  for (uint32_t i = 0; i < s->states; i++) *slot_of(s, &s->state[i]) = i;
+}
+
+static uint32_t size_of(const state *s) {
+  return s->base + (uint32_t)__builtin_popcountll(s->done);
+}
+
+/* Keeps the cheaper way to a state. */
+static void reach(search *s, const state *reached) {
+  if (2 * (s->states + 1) > s->slots) widen(s);
+  uint32_t *slot = slot_of(s, reached);
+  if (*slot != EMPTY) {
+    state *known = &s->state[*slot];
+    if (reached->cost < known->cost)
+      known->cost = reached->cost, known->from = reached->from, known->via = reached->via;
+    return;
+  }
+  BB_GROW(s->scratch, s->state, s->capacity, (size_t)s->states + 1);
+  uint32_t size = size_of(reached);
+  s->state[s->states] = *reached;
+  s->state[s->states].next = s->of_size[size];
+  s->of_size[size] = *slot = s->states++;
+}
+
+/* A set near `low` as a set near `base`, base <= low < base + 64. */
+static bb_near moved(bb_near set, uint32_t low, uint32_t base) {
+  return set << (low - base);
+}
+
+static bool has_run(const state *s, uint32_t n) {
+  return n < s->base || (n < s->base + BB_COVER_WINDOW && (s->done >> (n - s->base) & 1));
+}
+
+/* May somebody who has not run read node n, itself or to compute something again? */
+static bool is_awaited(const search *s, const state *at, uint32_t n) {
+  uint32_t last = s->sets.last_reader[n];
+  for (uint32_t reader = n + 1; reader <= last; reader++) {
+    const bb_cover_node *node = &s->sets.node[reader];
+    for (uint32_t i = 0; i < node->reads; i++)
+      if (node->read[i] == n &&
+          (!has_run(at, reader) || (s->sets.again[reader] && is_awaited(s, at, reader))))
+        return true;
+  }
+  return false;
+}
+
+/* Moves the base past what has run, and forgets unstored values that nobody waits for. */
+static void settle(const search *s, state *at) {
+  uint32_t run = ~at->done ? (uint32_t)__builtin_ctzll(~at->done) : 64;
+  at->base += run;
+  at->done = run < 64 ? at->done >> run : 0;
+  at->unstored = run < 128 ? at->unstored >> run : 0;
+  for (int k = -64; at->unstored && k < 64; k++)
+    if ((at->unstored & BB_NEAR_BIT(k)) && !is_awaited(s, at, at->base + (uint32_t)k))
+      at->unstored &= ~BB_NEAR_BIT(k);
+}
+
+static void try_choice(search *s, uint32_t index, uint32_t c) {
+  const bb_cover_choice *choice = &s->sets.choice[c];
+  state at = s->state[index];
+  uint32_t shift = choice->low - at.base;
+  if (shift && choice->home >> (64 - shift)) {
+    s->far = true;
+    return;
+  }
+  uint64_t home = choice->home << shift;
+  bb_near run = (bb_near)at.done << 64 | (((bb_near)1 << 64) - 1);
+  bb_near reads = moved(choice->reads, choice->low, at.base);
+  bb_near again = moved(choice->again, choice->low, at.base);
+  if (home & at.done) return;
+  if ((reads & ~run) || (reads & at.unstored) || (again & ~run)) return;
+  at.done |= home;
+  /* Those that nobody will ask for are forgotten below. */
+  at.unstored |= (bb_near)home << 64 & ~moved(choice->stored, choice->low, at.base);
+  at.cost += choice->price;
+  at.from = index;
+  at.via = c;
+  settle(s, &at);
+  reach(s, &at);
+}
+
+/* Has everything run that node n reads? */
+static bool is_ready(const search *s, const state *at, uint32_t n) {
+  const bb_cover_node *node = &s->sets.node[n];
+  for (uint32_t i = 0; i < node->reads; i++)
+    if (!has_run(at, node->read[i])) return false;
+  return true;
+}
+
+static void follow(search *s, uint32_t index) {
+  state at = s->state[index];
+  uint32_t end = at.base + BB_COVER_WINDOW;
+  if (end > s->sets.nodes) end = s->sets.nodes;
+  for (uint32_t low = at.base; low < end; low++) {
+    if (has_run(&at, low) || !is_ready(s, &at, low)) continue;
+    for (uint32_t c = s->sets.first[low]; c < s->sets.first[low + 1]; c++) try_choice(s, index, c);
+  }
+}
+
+typedef struct ranked {
+  double cost;
+  uint32_t state;
+} ranked;
+
+static int by_cost(const void *left, const void *right) {
+  const ranked *a = left, *b = right;
+  if (a->cost != b->cost) return a->cost < b->cost ? -1 : 1;
+  return (a->state > b->state) - (a->state < b->state);
+}
+
+static void follow_size(search *s, uint32_t size) {
+  uint32_t count = 0, at = 0;
+  for (uint32_t i = s->of_size[size]; i != EMPTY; i = s->state[i].next) count++;
+  ranked *list = BB_NEW(s->scratch, ranked, count);
+  for (uint32_t i = s->of_size[size]; i != EMPTY; i = s->state[i].next)
+    list[at++] = (ranked){s->state[i].cost, i};
+  if (count > s->sets.options.most_states) {
+    qsort(list, count, sizeof *list, by_cost);
+    count = s->sets.options.most_states;
+    s->many = true;
+  }
+  for (uint32_t i = 0; i < count; i++) follow(s, list[i].state);
+}
+
+static bb_cover *retrace(const search *s, bb_arena *arena, uint32_t last) {
+  bb_cover *cover = BB_NEW(arena, bb_cover, 1);
+  for (uint32_t i = last; i != 0; i = s->state[i].from) cover->kernels++;
+  bb_cover_kernel *kernel = BB_NEW(arena, bb_cover_kernel, cover->kernels);
+  uint32_t at = cover->kernels;
+  for (uint32_t i = last; i != 0; i = s->state[i].from) {
+    bb_cover_room room;
+    bb_cover_kernel found = bb_cover_describe(&s->sets.choice[s->state[i].via], &room);
+    uint32_t *node = BB_NEW(arena, uint32_t, found.nodes);
+    bool *again = BB_NEW(arena, bool, found.nodes), *stored = BB_NEW(arena, bool, found.nodes);
+    memcpy(node, found.node, found.nodes * sizeof *node);
+    memcpy(again, found.again, found.nodes * sizeof *again);
+    memcpy(stored, found.stored, found.nodes * sizeof *stored);
+    kernel[--at] = (bb_cover_kernel){found.nodes, node, again, stored, found.price};
+  }
+  cover->kernel = kernel;
+  cover->cost = s->state[last].cost;
+  cover->exact = !s->far && !s->many && !s->sets.cut;
+  if (s->sets.cut) cover->why = "more homes begin at one node than are tried";
+  if (s->many) cover->why = "more sets of nodes can have run than are followed";
+  if (s->far) cover->why = "nodes that could run side by side lie too far apart";
+  cover->states = s->states;
+  cover->priced = s->sets.priced;
+  return cover;
+}
+
+static uint32_t or_default(uint32_t given, uint32_t fallback) {
+  return given ? given : fallback;
+}
+
+bb_cover *bb_cover_solve(bb_arena *arena, uint32_t nodes, const bb_cover_node *node,
+                         const bb_cover_options *options, bb_cover_price *price, void *user) {
+  static const bb_cover_options none;
+  bb_context *ctx = bb_arena_context(arena);
+  if (!options) options = &none;
+  search s = {.scratch = bb_scratch(ctx)};
+  s.sets = (bb_cover_sets){.arena = s.scratch,
+                           .nodes = nodes,
+                           .node = node,
+                           .options = {or_default(options->most_nodes, BB_COVER_NODES),
+                                       or_default(options->most_again, BB_COVER_AGAIN),
+                                       or_default(options->most_sets, BB_COVER_SETS),
+                                       or_default(options->most_states, BB_COVER_STATES)},
+                           .price = price,
+                           .user = user};
+  bb_cover_enumerate(&s.sets);
+  s.of_size = BB_NEW(s.scratch, uint32_t, (size_t)nodes + 1);
+  memset(s.of_size, 0xFF, ((size_t)nodes + 1) * sizeof *s.of_size);
+  widen(&s);
+  reach(&s, &(state){.from = EMPTY, .via = EMPTY});
+  for (uint32_t size = 0; size < nodes; size++) follow_size(&s, size);
+  if (s.of_size[nodes] == EMPTY)
+    bb_fail(ctx, BB_ERROR_INTERNAL, "no cover: a node has no kernel of its own");
+  bb_cover *cover = retrace(&s, arena, s.of_size[nodes]);
+  bb_scratch_end(s.scratch);
+  return cover;
+}

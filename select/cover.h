@@ -1,0 +1,111 @@
+/* cover.h - inside select/: the cheapest way to cut a graph into kernels, for any price.
+ *
+ * The graph is abstract: nodes in topological order, what each reads, and a function that prices a
+ * kernel.  A cover gives every node a home: the homes are convex connected sets of nodes, and a node
+ * that is `fixed` has one of its own.  A kernel is a home with, beside it, *cheap* nodes that it
+ * computes again instead of reading them; those have been computed before, by another kernel.  A
+ * value is stored where its home is if it is `kept` or some kernel reads it from memory.  The cost
+ * of a cover is the sum of its kernels' prices; a price must not fall when more is stored.
+ *
+ * The cheapest cover is found by a dynamic program over down-sets of the partial order: a state is the
+ * set of nodes whose homes have run, and which cheap ones of them were not stored.  It is exact
+ * within stated bounds:
+ *   - a kernel's nodes, and the nodes of a down-set beyond its first gap, lie within a window of 64
+ *     in the order given (so the work grows with the graph);
+ *   - a home has at most `most_nodes` nodes, or is a region of up to 64 with one entry and one exit;
+ *   - a kernel computes at most `most_again` nodes again;
+ *   - at most `most_sets` homes begin at one node, and at most `most_states` states of one size are
+ *     followed, the cheapest.
+ * Where one of the last two, or the window, cut something off, `exact` is false and `why` says so.
+ */
+#ifndef BB_SELECT_COVER_H
+#define BB_SELECT_COVER_H
+
+#include "../graph/context.h"
+
+typedef struct bb_cover_node {
+  uint32_t reads; /* earlier nodes whose values it reads, each once */
+  const uint32_t *read;
+  uint32_t group; /* nodes of different groups never share a kernel */
+  bool fixed;     /* runs alone */
+  bool cheap;     /* may be computed again where it is read */
+  bool kept;      /* its value is stored, whoever reads it */
+} bb_cover_node;
+
+typedef struct bb_cover_kernel {
+  uint32_t nodes;
+  const uint32_t *node; /* ascending */
+  const bool *again;    /* by place in node[]: its home is another kernel */
+  const bool *stored;   /* by place in node[] */
+  double price;
+} bb_cover_kernel;
+
+/* The price of a kernel; INFINITY: there is no such kernel.  A single node must have a price. */
+typedef double bb_cover_price(void *user, const bb_cover_kernel *kernel);
+
+typedef struct bb_cover_options {
+  uint32_t most_nodes, most_again, most_sets, most_states; /* 0: the defaults below */
+} bb_cover_options;
+
+enum {
+  BB_COVER_NODES = 8,
+  BB_COVER_AGAIN = 2,
+  BB_COVER_SETS = 4096,
+  BB_COVER_STATES = 4096,
+  BB_COVER_WINDOW = 64
+};
+
+typedef struct bb_cover {
+  double cost;
+  uint32_t kernels; /* in an order in which they can run */
+  const bb_cover_kernel *kernel;
+  bool exact;
+  const char *why;         /* not exact: which bound cut something off */
+  uint32_t states, priced; /* down-sets reached, kernels priced */
+} bb_cover;
+
+/* The cover lives in `arena`.  options may be NULL. */
+bb_cover *bb_cover_solve(bb_arena *arena, uint32_t nodes, const bb_cover_node *node,
+                         const bb_cover_options *options, bb_cover_price *price, void *user);
+
+/* --- between cover.c and cover_sets.c --- */
+
+/* A set of nodes near a node `at`: bit 64 + k is node at + k, for -64 <= k < 64. */
+typedef unsigned __int128 bb_near;
+#define BB_NEAR_BIT(k) ((bb_near)1 << (64 + (k)))
+
+/* A kernel that may be part of a cover; its sets are near `low`, the first node of its home. */
+typedef struct bb_cover_choice {
+  uint32_t low;
+  uint64_t home; /* bit k: node low + k */
+  bb_near again, stored, reads;
+  double price;
+} bb_cover_choice;
+
+typedef struct bb_cover_sets {
+  bb_arena *arena; /* where the choices live */
+  uint32_t nodes;
+  const bb_cover_node *node;
+  bb_cover_options options;
+  uint32_t *last_reader; /* by node, also of what is computed again from it; itself: none */
+  bool *read_by_fixed;   /* by node: a fixed node or one of another group reads it */
+  bool *again;           /* by node: may be computed again */
+  bb_cover_price *price;
+  void *user;
+  uint32_t choices, capacity;
+  bb_cover_choice *choice;
+  uint32_t *first; /* by node, nodes + 1: the choices that begin there */
+  uint32_t priced;
+  bool cut; /* most_sets was reached somewhere */
+} bb_cover_sets;
+
+/* Fills choice[] and first[] with everything that can be a kernel and has a price. */
+void bb_cover_enumerate(bb_cover_sets *sets);
+/* The kernel that a choice is, its arrays in `room`. */
+typedef struct bb_cover_room {
+  uint32_t node[2 * BB_COVER_WINDOW];
+  bool again[2 * BB_COVER_WINDOW], stored[2 * BB_COVER_WINDOW];
+} bb_cover_room;
+bb_cover_kernel bb_cover_describe(const bb_cover_choice *choice, bb_cover_room *room);
+
+#endif

@@ -1,0 +1,266 @@
+/* cover_sets.c - every kernel that a cover may hold: convex connected homes, and for each what it
+ * computes again and what it stores.
+ *
+ * Connected sets are grown from their first node, each met once: a set grows by nodes next to it,
+ * and a node passed over is not taken later on that branch.  A branch dies as soon as the convex
+ * hull of its set is too large or holds a node that was passed over, since every convex set beyond
+ * it would hold the hull.
+ */
+#include "cover.h"
+
+#include <math.h>
+
+/* The nodes low ... low + 63, bit k being node low + k. */
+typedef struct window {
+  bb_cover_sets *sets;
+  uint32_t low, count;
+  uint64_t allowed;                 /* may share a home with the first node */
+  uint64_t before[BB_COVER_WINDOW]; /* what a node depends on, within the window */
+  uint64_t after[BB_COVER_WINDOW];  /* what depends on it */
+  uint64_t beside[BB_COVER_WINDOW]; /* what it reads, and what reads it */
+  uint32_t found;
+} window;
+
+static uint32_t lowest(uint64_t set) {
+  return (uint32_t)__builtin_ctzll(set);
+}
+
+static uint32_t size_of(uint64_t set) {
+  return (uint32_t)__builtin_popcountll(set);
+}
+
+static void look(window *w, bb_cover_sets *sets, uint32_t low) {
+  uint32_t left = sets->nodes - low;
+  *w = (window){.sets = sets, .low = low};
+  w->count = left < BB_COVER_WINDOW ? left : BB_COVER_WINDOW;
+  for (uint32_t k = 0; k < w->count; k++) {
+    const bb_cover_node *node = &sets->node[low + k];
+    if (!node->fixed && node->group == sets->node[low].group) w->allowed |= (uint64_t)1 << k;
+    for (uint32_t i = 0; i < node->reads; i++) {
+      if (node->read[i] < low) continue;
+      uint32_t from = node->read[i] - low;
+      w->beside[k] |= (uint64_t)1 << from;
+      w->beside[from] |= (uint64_t)1 << k;
+      w->before[k] |= (uint64_t)1 << from | w->before[from];
+    }
+    for (uint64_t rest = w->before[k]; rest; rest &= rest - 1)
+      w->after[lowest(rest)] |= (uint64_t)1 << k;
+  }
+}
+
+/* The set and every node on a path between two of its nodes. */
+static uint64_t hull(const window *w, uint64_t set) {
+  uint64_t before = 0, after = 0;
+  for (uint64_t rest = set; rest; rest &= rest - 1) {
+    before |= w->before[lowest(rest)];
+    after |= w->after[lowest(rest)];
+  }
+  return set | (before & after);
+}
+
+/* --- what a kernel computes again and stores --- */
+
+static bool reads_any(const bb_cover_node *node, uint32_t wanted) {
+  for (uint32_t i = 0; i < node->reads; i++)
+    if (node->read[i] == wanted) return true;
+  return false;
+}
+
+/* Does a node outside the home read this one?  deep: or one that is computed again there and reads
+ * it. */
+static bool is_read_outside(const window *w, uint64_t home, uint32_t k, bool deep) {
+  const bb_cover_sets *sets = w->sets;
+  if (sets->last_reader[w->low + k] >= w->low + BB_COVER_WINDOW) return true;
+  for (uint64_t rest = w->beside[k] & w->after[k]; rest; rest &= rest - 1) {
+    uint32_t reader = lowest(rest);
+    if (!reads_any(&sets->node[w->low + reader], w->low + k)) continue;
+    if (!(home >> reader & 1)) return true;
+    if (deep && sets->again[w->low + reader] && is_read_outside(w, home, reader, true)) return true;
+  }
+  return false;
+}
+
+static bool holds(const window *w, bb_near set, uint32_t n) {
+  return n + BB_COVER_WINDOW >= w->low && n < w->low + BB_COVER_WINDOW &&
+         (set & BB_NEAR_BIT((int)(n - w->low)));
+}
+
+bb_cover_kernel bb_cover_describe(const bb_cover_choice *choice, bb_cover_room *room) {
+  bb_near all = choice->again | (bb_near)choice->home << 64;
+  uint32_t at = 0;
+  for (int k = -64; k < 64; k++) {
+    if (!(all & BB_NEAR_BIT(k))) continue;
+    room->node[at] = choice->low + (uint32_t)k;
+    room->again[at] = (choice->again & BB_NEAR_BIT(k)) != 0;
+    room->stored[at++] = (choice->stored & BB_NEAR_BIT(k)) != 0;
+  }
+  return (bb_cover_kernel){at, room->node, room->again, room->stored, choice->price};
+}
+
+static void add_choice(window *w, uint64_t home, bb_near again, bb_near stored) {
+  bb_cover_sets *sets = w->sets;
+  bb_near all = again | (bb_near)home << 64;
+  bb_cover_choice choice = {.low = w->low, .home = home, .again = again, .stored = stored};
+  for (int k = -64; k < 64; k++) {
+    if (!(all & BB_NEAR_BIT(k))) continue;
+    const bb_cover_node *node = &sets->node[w->low + (uint32_t)k];
+    for (uint32_t i = 0; i < node->reads; i++) {
+      uint32_t n = node->read[i];
+      /* Farther back everything has been computed and stored. */
+      if (n + BB_COVER_WINDOW >= w->low && !holds(w, all, n))
+        choice.reads |= BB_NEAR_BIT((int)(n - w->low));
+    }
+  }
+  bb_cover_room room;
+  bb_cover_kernel kernel = bb_cover_describe(&choice, &room);
+  choice.price = sets->price(sets->user, &kernel);
+  sets->priced++;
+  if (choice.price == INFINITY) return;
+  BB_GROW(sets->arena, sets->choice, sets->capacity, (size_t)sets->choices + 1);
+  sets->choice[sets->choices++] = choice;
+}
+
+/* Every way to leave values of the home unstored: those that whoever wants them computes again, or
+ * that nobody wants but to compute something else again. */
+static void choose_stores(window *w, uint64_t home, bb_near again) {
+  const bb_cover_sets *sets = w->sets;
+  uint64_t stored = 0, optional = 0;
+  for (uint64_t rest = home; rest; rest &= rest - 1) {
+    uint32_t k = lowest(rest), n = w->low + k;
+    bool outside = is_read_outside(w, home, k, false);
+    if (sets->node[n].kept || (outside && (!sets->again[n] || sets->read_by_fixed[n])))
+      stored |= (uint64_t)1 << k;
+    else if (outside || is_read_outside(w, home, k, true))
+      optional |= (uint64_t)1 << k;
+  }
+  uint64_t chosen = optional;
+  while (true) {
+    add_choice(w, home, again, (bb_near)(stored | chosen) << 64);
+    if (chosen == 0) break;
+    chosen = (chosen - 1) & optional;
+  }
+}
+
+/* Cheap nodes outside that the home or what it computes again reads, from number `from` down: each is
+ * taken or not. */
+static void choose_again(window *w, uint64_t home, bb_near again, int from, uint32_t left) {
+  const bb_cover_sets *sets = w->sets;
+  bb_near all = again | (bb_near)home << 64, read = 0;
+  for (int k = -64; k < 64; k++) {
+    if (!(all & BB_NEAR_BIT(k))) continue;
+    const bb_cover_node *node = &sets->node[w->low + (uint32_t)k];
+    for (uint32_t i = 0; i < node->reads; i++)
+      if (node->read[i] + BB_COVER_WINDOW >= w->low)
+        read |= BB_NEAR_BIT((int)(node->read[i] - w->low));
+  }
+  choose_stores(w, home, again);
+  if (left == 0) return;
+  read &= ~all;
+  for (int k = from; k >= -64; k--) {
+    if (!(read & BB_NEAR_BIT(k))) continue;
+    const bb_cover_node *node = &sets->node[w->low + (uint32_t)k];
+    if (!sets->again[w->low + (uint32_t)k] || node->group != sets->node[w->low].group) continue;
+    choose_again(w, home, again | BB_NEAR_BIT(k), k - 1, left - 1);
+  }
+}
+
+static void add_home(window *w, uint64_t home) {
+  w->found++;
+  choose_again(w, home, 0, 63, w->sets->node[w->low].fixed ? 0 : w->sets->options.most_again);
+}
+
+/* --- homes --- */
+
+/* `open`: nodes beside the set that may still join it; `met`: all that were ever beside it. */
+static void grow(window *w, uint64_t set, uint64_t open, uint64_t met) {
+  if (hull(w, set) == set) add_home(w, set);
+  while (open) {
+    if (w->found >= w->sets->options.most_sets) {
+      w->sets->cut = true;
+      return;
+    }
+    uint32_t k = lowest(open);
+    open &= open - 1;
+    uint64_t larger = set | (uint64_t)1 << k, whole = hull(w, larger);
+    uint64_t passed_over = met & ~larger & ~open;
+    if (size_of(whole) > w->sets->options.most_nodes || (whole & passed_over) ||
+        (whole & ~w->allowed))
+      continue;
+    grow(w, larger, open | (w->beside[k] & ~met & w->allowed), met | w->beside[k]);
+  }
+}
+
+/* Homes too large to be grown: from the first node to a later one, all nodes between them, if nothing
+ * enters or leaves the region but there. */
+static void add_regions(window *w) {
+  for (uint32_t last = 1; last < w->count; last++) {
+    if (!(w->before[last] & 1)) continue;
+    uint64_t end = (uint64_t)1 << last, set = (w->after[0] & w->before[last]) | 1 | end;
+    if (size_of(set) <= w->sets->options.most_nodes || (set & ~w->allowed)) continue;
+    bool closed = true;
+    for (uint64_t rest = set; rest && closed; rest &= rest - 1) {
+      uint32_t k = lowest(rest);
+      const bb_cover_node *node = &w->sets->node[w->low + k];
+      for (uint32_t i = 0; k > 0 && i < node->reads; i++)
+        closed &= node->read[i] >= w->low && (set >> (node->read[i] - w->low) & 1);
+      closed &= k == last || (!node->kept && !is_read_outside(w, set, k, false));
+    }
+    if (closed) add_home(w, set);
+  }
+}
+
+/* A small graph as one kernel. */
+static void add_all(window *w) {
+  uint64_t all = w->count == 64 ? ~(uint64_t)0 : ((uint64_t)1 << w->count) - 1, reached = 1;
+  if (w->low != 0 || w->count != w->sets->nodes || (all & ~w->allowed) ||
+      w->count <= w->sets->options.most_nodes)
+    return;
+  for (uint64_t rest = 1; rest;) {
+    uint32_t k = lowest(rest);
+    uint64_t fresh = w->beside[k] & ~reached;
+    reached |= fresh;
+    rest = (rest & (rest - 1)) | fresh;
+  }
+  if (reached == all) add_home(w, all);
+}
+
+/* Who reads what last, and what may be computed again: cheap nodes whose operands are still near where
+ * they are wanted. */
+static void look_back(bb_cover_sets *sets) {
+  sets->last_reader = BB_NEW(sets->arena, uint32_t, sets->nodes);
+  sets->read_by_fixed = BB_NEW(sets->arena, bool, sets->nodes);
+  sets->again = BB_NEW(sets->arena, bool, sets->nodes);
+  for (uint32_t n = 0; n < sets->nodes; n++) sets->last_reader[n] = n;
+  for (uint32_t n = sets->nodes; n-- > 0;) {
+    const bb_cover_node *node = &sets->node[n];
+    uint32_t first = n, last = sets->last_reader[n];
+    for (uint32_t i = 0; i < node->reads; i++)
+      if (node->read[i] < first) first = node->read[i];
+    sets->again[n] = node->cheap && !node->fixed && sets->options.most_again > 0 &&
+                     last - first < BB_COVER_WINDOW;
+    for (uint32_t i = 0; i < node->reads; i++) {
+      uint32_t *seen = &sets->last_reader[node->read[i]], mine = sets->again[n] ? last : n;
+      if (mine > *seen) *seen = mine;
+      if (node->fixed || node->group != sets->node[node->read[i]].group)
+        sets->read_by_fixed[node->read[i]] = true;
+    }
+  }
+}
+
+void bb_cover_enumerate(bb_cover_sets *sets) {
+  sets->first = BB_NEW(sets->arena, uint32_t, (size_t)sets->nodes + 1);
+  look_back(sets);
+  for (uint32_t low = 0; low < sets->nodes; low++) {
+    window w;
+    sets->first[low] = sets->choices;
+    look(&w, sets, low);
+    if (sets->node[low].fixed) {
+      add_home(&w, 1);
+      continue;
+    }
+    grow(&w, 1, w.beside[0] & w.allowed, 1 | w.beside[0]);
+    add_regions(&w);
+    add_all(&w);
+  }
+  sets->first[sets->nodes] = sets->choices;
+}

@@ -1,0 +1,266 @@
+/* test_cover.c - the dynamic program over down-sets held against a search that tries every cover.
+ *
+ * The exhaustive side shares nothing with it: it tries every subset of the nodes as a home, tells by
+ * paths whether it is convex and connected, cuts the graph into homes in every way, gives every
+ * kernel every set of values to compute again, and asks whether what comes out can be run.
+ */
+#include "../../select/cover.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <cmocka.h>
+
+enum { GRAPHS = 500, MOST = 12, AGAIN = 2, SETS = 1 << MOST };
+
+typedef struct graph {
+  uint32_t nodes, price_seed;
+  bb_cover_node node[MOST];
+  uint32_t read[MOST][MOST];
+  uint32_t reads[MOST]; /* as sets */
+} graph;
+
+static uint32_t draw(uint32_t *seed, uint32_t below) {
+  *seed = *seed * 1664525u + 1013904223u;
+  return (uint32_t)((uint64_t)(*seed >> 8) * below >> 24);
+}
+
+static void make_graph(graph *g, uint32_t number) {
+  uint32_t seed = number * 2654435761u + 1;
+  *g = (graph){.nodes = 1 + draw(&seed, MOST), .price_seed = number};
+  uint32_t density = draw(&seed, 3), groups = 1 + (draw(&seed, 4) == 0);
+  bool shared = number % 3 == 0; /* a value that many read, such as a mask */
+  for (uint32_t n = 0; n < g->nodes; n++) {
+    bb_cover_node *node = &g->node[n];
+    uint32_t wanted = n ? draw(&seed, 2 + density) : 0;
+    for (uint32_t i = 0; i < wanted; i++) {
+      uint32_t back = 1 + draw(&seed, n < 4 || draw(&seed, 4) == 0 ? n : 4);
+      if (back <= n) g->reads[n] |= 1u << (n - back);
+    }
+    if (shared && n && draw(&seed, 2)) g->reads[n] |= 1;
+    for (uint32_t m = 0; m < n; m++)
+      if (g->reads[n] >> m & 1) g->read[n][node->reads++] = m;
+    node->read = g->read[n];
+    node->fixed = !(shared && n == 0) && draw(&seed, shared ? 3 : 8) == 0;
+    node->cheap = !node->fixed && (draw(&seed, 5) < 2 || (shared && n == 0));
+    node->kept = draw(&seed, 6) == 0;
+    node->group = draw(&seed, groups);
+  }
+}
+
+/* --- prices: noise for what is computed, and more for each value stored --- */
+
+static double noise(uint32_t a, uint32_t b) {
+  uint64_t x = ((uint64_t)a << 32 | b) * 0x9E3779B97F4A7C15u;
+  x ^= x >> 29;
+  x *= 0xBF58476D1CE4E5B9u;
+  x ^= x >> 32;
+  return (double)(x >> 11) / 9007199254740992.0;
+}
+
+/* Joining tends to pay, so that covers are mixed; some kernels cannot be. */
+static double price_of(const graph *g, uint32_t set, uint32_t stored) {
+  uint32_t nodes = (uint32_t)__builtin_popcount(set);
+  if (nodes > 1 && noise(set, g->price_seed + 77) < 0.1) return INFINITY;
+  double price = 1 + 0.2 * nodes + 2 * noise(set, g->price_seed);
+  for (uint32_t n = 0; n < g->nodes; n++)
+    if (stored >> n & 1) price += 1 + 2 * noise(set ^ n << 20, g->price_seed + 1);
+  return price;
+}
+
+static double price(void *user, const bb_cover_kernel *kernel) {
+  uint32_t set = 0, stored = 0;
+  for (uint32_t i = 0; i < kernel->nodes; i++) {
+    set |= 1u << kernel->node[i];
+    if (kernel->stored[i]) stored |= 1u << kernel->node[i];
+  }
+  return price_of(user, set, stored);
+}
+
+/* --- every cover --- */
+
+typedef struct exhaustive {
+  const graph *g;
+  uint32_t most;       /* nodes of a home */
+  uint32_t path[MOST]; /* what a node reaches */
+  bool home[SETS];     /* is the set a home? */
+  uint32_t kernels, own[MOST], again[MOST];
+  double best;
+  uint64_t covers;
+} exhaustive;
+
+static bool connected(const exhaustive *e, uint32_t set) {
+  uint32_t reached = set & -set;
+  for (uint32_t turn = 0; turn < MOST; turn++)
+    for (uint32_t a = 0; a < e->g->nodes; a++)
+      for (uint32_t b = 0; b < e->g->nodes; b++)
+        if ((set >> a & 1) && (set >> b & 1) && (e->g->reads[b] >> a & 1) &&
+            ((reached >> a | reached >> b) & 1))
+          reached |= 1u << a | 1u << b;
+  return reached == set;
+}
+
+static bool is_home(const exhaustive *e, uint32_t set) {
+  if (set == 0 || !connected(e, set)) return false;
+  if ((uint32_t)__builtin_popcount(set) > e->most) return false;
+  for (uint32_t a = 0; a < e->g->nodes; a++) {
+    if (!(set >> a & 1)) continue;
+    if (e->g->node[a].fixed && set != 1u << a) return false;
+    for (uint32_t b = 0; b < e->g->nodes; b++) {
+      if ((set >> b & 1) && e->g->node[a].group != e->g->node[b].group) return false;
+      if (!(set >> b & 1) && (e->path[a] >> b & 1) && (e->path[b] & set)) return false;
+    }
+  }
+  return true;
+}
+
+/* What a set reads from outside itself. */
+static uint32_t outside_reads(const graph *g, uint32_t set) {
+  uint32_t reads = 0;
+  for (uint32_t n = 0; n < g->nodes; n++)
+    if (set >> n & 1) reads |= g->reads[n];
+  return reads & ~set;
+}
+
+/* Prices the cover at hand if its kernels can run one after another. */
+static void judge(exhaustive *e) {
+  const graph *g = e->g;
+  uint32_t memory = 0, run = 0, left = e->kernels;
+  double cost = 0;
+  bool ran[MOST] = {0};
+  e->covers++;
+  for (uint32_t k = 0; k < e->kernels; k++) memory |= outside_reads(g, e->own[k] | e->again[k]);
+  for (uint32_t n = 0; n < g->nodes; n++) memory |= (uint32_t)g->node[n].kept << n;
+  for (bool moved = true; moved && left;) {
+    moved = false;
+    for (uint32_t k = 0; k < e->kernels; k++) {
+      uint32_t all = e->own[k] | e->again[k];
+      if (ran[k] || (outside_reads(g, all) & ~run) || (e->again[k] & ~run)) continue;
+      run |= e->own[k];
+      ran[k] = moved = true;
+      left--;
+      cost += price_of(g, all, memory & e->own[k]);
+    }
+  }
+  if (left == 0 && cost < e->best) e->best = cost;
+}
+
+/* May kernel k compute `again` beside its home?  Each such node is read by another that it holds. */
+static bool may_repeat(const exhaustive *e, uint32_t k, uint32_t again) {
+  const graph *g = e->g;
+  uint32_t read = 0, all = again | e->own[k], first = (uint32_t)__builtin_ctz(e->own[k]);
+  for (uint32_t n = 0; n < g->nodes; n++)
+    if (all >> n & 1) read |= g->reads[n];
+  for (uint32_t n = 0; n < g->nodes; n++)
+    if ((again >> n & 1) && (!g->node[n].cheap || g->node[n].group != g->node[first].group))
+      return false;
+  return !g->node[first].fixed && (again & ~read) == 0 && (again & e->own[k]) == 0;
+}
+
+static void repeat(exhaustive *e, uint32_t k) {
+  if (k == e->kernels) {
+    judge(e);
+    return;
+  }
+  e->again[k] = 0;
+  repeat(e, k + 1);
+  for (uint32_t a = 0; a < e->g->nodes; a++)
+    for (uint32_t b = 0; b <= a; b++) {
+      uint32_t again = 1u << a | 1u << b;
+      if (!may_repeat(e, k, again)) continue;
+      e->again[k] = again;
+      repeat(e, k + 1);
+    }
+}
+
+static void cut_up(exhaustive *e, uint32_t left) {
+  if (left == 0) {
+    repeat(e, 0);
+    return;
+  }
+  uint32_t first = left & -left, rest = left & ~first;
+  for (uint32_t more = rest;; more = (more - 1) & rest) {
+    if (e->home[first | more]) {
+      e->own[e->kernels++] = first | more;
+      cut_up(e, left & ~(first | more));
+      e->kernels--;
+    }
+    if (more == 0) break;
+  }
+}
+
+static void try_everything(exhaustive *e, const graph *g, uint32_t most) {
+  *e = (exhaustive){.g = g, .most = most, .best = INFINITY};
+  for (uint32_t n = g->nodes; n-- > 0;)
+    for (uint32_t m = n + 1; m < g->nodes; m++)
+      if (g->reads[m] >> n & 1) e->path[n] |= 1u << m | e->path[m];
+  for (uint32_t set = 1; set < 1u << g->nodes; set++) e->home[set] = is_home(e, set);
+  cut_up(e, (1u << g->nodes) - 1);
+}
+
+/* --- the cover that was found, judged by the same rules --- */
+
+static void assert_cover(exhaustive *e, const bb_cover *cover) {
+  uint32_t homes = 0;
+  e->kernels = cover->kernels;
+  e->best = INFINITY;
+  for (uint32_t k = 0; k < cover->kernels; k++) {
+    e->own[k] = e->again[k] = 0;
+    for (uint32_t i = 0; i < cover->kernel[k].nodes; i++)
+      *(cover->kernel[k].again[i] ? &e->again[k] : &e->own[k]) |= 1u << cover->kernel[k].node[i];
+    assert_true(e->home[e->own[k]]);
+    assert_true(e->again[k] == 0 || may_repeat(e, k, e->again[k]));
+    assert_true((homes & e->own[k]) == 0);
+    homes |= e->own[k];
+  }
+  assert_int_equal(homes, (1u << e->g->nodes) - 1);
+  judge(e);
+  assert_true(fabs(e->best - cover->cost) < 1e-9);
+}
+
+static void solve_graphs(bb_context *ctx, void *argument) {
+  static exhaustive e;
+  uint64_t covers = 0;
+  uint32_t again = 0, unstored = 0, larger = 0;
+  (void)argument;
+  for (uint32_t number = 0; number < GRAPHS; number++) {
+    bb_arena *scratch = bb_scratch(ctx);
+    graph g;
+    make_graph(&g, number);
+    bb_cover_options options = {.most_nodes = MOST, .most_again = AGAIN};
+    bb_cover *cover = bb_cover_solve(scratch, g.nodes, g.node, &options, price, &g);
+    try_everything(&e, &g, MOST);
+    if (fabs(cover->cost - e.best) > 1e-9)
+      fail_msg("graph %u: %.9g, but %.9g is possible", number, cover->cost, e.best);
+    assert_true(cover->exact);
+    covers += e.covers;
+    assert_cover(&e, cover);
+    for (uint32_t k = 0; k < cover->kernels; k++)
+      for (uint32_t i = 0; i < cover->kernel[k].nodes; i++) {
+        again += cover->kernel[k].again[i];
+        unstored += !cover->kernel[k].stored[i];
+        larger += cover->kernel[k].nodes > 2;
+      }
+    bb_scratch_end(scratch);
+  }
+  print_message("%llu covers of %d graphs; computed again %u, unstored %u, of larger kernels %u\n",
+                (unsigned long long)covers, GRAPHS, again, unstored, larger);
+  /* The graphs must have asked something. */
+  assert_true(covers > 100000 && again > 30 && unstored > 500 && larger > 500);
+}
+
+static void test_equals_exhaustive_search(void **state) {
+  bb_context *ctx;
+  (void)state;
+  assert_int_equal(bb_context_create(NULL, &ctx), BB_OK);
+  assert_int_equal(bb_protect(ctx, solve_graphs, NULL), BB_OK);
+  bb_context_destroy(ctx);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_equals_exhaustive_search)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
