@@ -192,11 +192,31 @@ static bool same_misc(const bb_program *p, const bb_misc *a, const bb_program *q
   return same_ports(p, a->in, q, b->in, a->nin) && same_ports(p, a->out, q, b->out, a->nout);
 }
 
+/* --- monoids --- */
+
+static bool same_component(const bb_program *p, const bb_monoid_component *a, const bb_program *q,
+                           const bb_monoid_component *b) {
+  return a->dtype == b->dtype && a->fold == b->fold && same_double(a->empty, b->empty) &&
+         same_double(a->low, b->low) && same_double(a->high, b->high) &&
+         same_expr(p, a->combine, q, b->combine) && same_expr(p, a->repair, q, b->repair);
+}
+
+static bool same_monoid(const bb_program *p, const bb_monoid *a, const bb_program *q,
+                        const bb_monoid *b) {
+  if (a == b) return true;
+  if (p == q || !a || !b || !a->component || !b->component) return false;
+  if (a->components != b->components) return false;
+  for (uint32_t k = 0; k < a->components; k++)
+    if (!same_component(p, &a->component[k], q, &b->component[k])) return false;
+  return true;
+}
+
 /* --- nodes --- */
 
 static bool same_out(const bb_program *p, const bb_out *a, const bb_program *q, const bb_out *b) {
   return same_type(p, a->type, q, b->type) && a->mode == b->mode && a->axis == b->axis &&
-         a->fold == b->fold && a->component == b->component && a->resumes == b->resumes;
+         same_monoid(p, a->fold, q, b->fold) && a->component == b->component &&
+         a->resumes == b->resumes;
 }
 
 /* Everything but operands and what is inside a map. */
@@ -213,7 +233,7 @@ static bool same_node(const bb_program *p, const bb_node *a, const bb_program *q
     return same_tensor(p, a->tensor, q, b->tensor) && same_access(p, a->access, q, b->access, true);
   case BB_NODE_FUNC: return a->op == b->op && same_expr(p, a->expr, q, b->expr);
   case BB_NODE_MAP: return same_dim(p, a->dim, q, b->dim) && a->part == b->part;
-  case BB_NODE_REDUCE: return a->monoid == b->monoid && a->reduce == b->reduce;
+  case BB_NODE_REDUCE: return same_monoid(p, a->monoid, q, b->monoid) && a->reduce == b->reduce;
   case BB_NODE_VIEW: return same_access(p, a->access, q, b->access, false);
   case BB_NODE_MISC: return same_misc(p, a->misc, q, b->misc);
   case BB_NODE_REMOVED: break;

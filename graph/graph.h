@@ -16,6 +16,7 @@
 #ifndef BB_GRAPH_GRAPH_H
 #define BB_GRAPH_GRAPH_H
 
+#include "monoid.h"
 #include "op.h"
 
 #define BB_NONE UINT32_MAX

@@ -239,6 +239,22 @@ static void put_misc(hasher *h, words *w, const bb_misc *misc) {
   put_ports(h, w, misc->nout, misc->out);
 }
 
+/* What it is, not what it is called. */
+static void put_monoid(hasher *h, words *w, const bb_monoid *monoid) {
+  put(h, w, monoid ? monoid->id + 1u : 0);
+  if (!monoid || !monoid->component) return;
+  put(h, w, monoid->components);
+  for (uint32_t k = 0; k < monoid->components; k++) {
+    const bb_monoid_component *c = &monoid->component[k];
+    put(h, w, (uint64_t)c->dtype << 32 | c->fold);
+    put_double(h, w, c->empty);
+    put_double(h, w, c->low);
+    put_double(h, w, c->high);
+    put_expr(h, w, c->combine);
+    put_expr(h, w, c->repair);
+  }
+}
+
 /* --- levels --- */
 
 static bb_hash hash_level(hasher *h, const bb_graph *graph);
@@ -260,7 +276,10 @@ static void put_node(hasher *h, words *w, const bb_node *node) {
     put_dim(h, w, node->dim);
     put(h, w, node->part);
     break;
-  case BB_NODE_REDUCE: put(h, w, (uint64_t)node->monoid->id << 32 | node->reduce); break;
+  case BB_NODE_REDUCE:
+    put_monoid(h, w, node->monoid);
+    put(h, w, node->reduce);
+    break;
   case BB_NODE_VIEW: put_access(h, w, node->access, false); break;
   case BB_NODE_MISC: put_misc(h, w, node->misc); break;
   case BB_NODE_REMOVED: break;
@@ -269,7 +288,7 @@ static void put_node(hasher *h, words *w, const bb_node *node) {
     const bb_out *out = &node->out[i];
     put_type(h, w, out->type);
     put(h, w, (uint64_t)out->mode << 32 | out->axis);
-    put(h, w, out->fold ? out->fold->id + 1 : 0);
+    put_monoid(h, w, out->fold);
     put(h, w, (uint64_t)out->resumes << 32 | out->component);
   }
 }

@@ -1,7 +1,6 @@
-/* op.c - functional ops and monoids: names, item rules, folding of one element. */
+/* op.c - functional ops: names and item rules. */
 #include "op.h"
 
-#include <math.h>
 #include <string.h>
 
 static const bb_op_info ops[] = {
@@ -123,60 +122,4 @@ const char *bb_op_infer(bb_op op, const bb_expr *expr, uint32_t count, const bb_
   case BB_OP_TRANSPOSE: out[0] = (bb_item){in[0].dtype, in[0].col, in[0].row}; return NULL;
   default: return "unknown op";
   }
-}
-
-/* --- monoids --- */
-
-static const bb_monoid monoids[] = {
-#define BB_MONOID(id, name, components, symbol, commutative)                                       \
-  [BB_MONOID_##id] = {BB_MONOID_##id, name, components, symbol, commutative},
-#include "monoid.def"
-#undef BB_MONOID
-};
-
-const bb_monoid *bb_monoid_get(bb_monoid_id id) {
-  return &monoids[id];
-}
-
-const bb_monoid *bb_monoid_find(const char *name, size_t length) {
-  for (uint32_t i = 0; i < BB_MONOID_COUNT; i++)
-    if (strlen(monoids[i].name) == length && memcmp(monoids[i].name, name, length) == 0)
-      return &monoids[i];
-  return NULL;
-}
-
-void bb_monoid_empty(const bb_monoid *monoid, double *acc) {
-  switch (monoid->id) {
-  case BB_MONOID_SUM: acc[0] = 0; break;
-  case BB_MONOID_PROD: acc[0] = 1; break;
-  case BB_MONOID_MAX: acc[0] = -INFINITY; break;
-  case BB_MONOID_MIN: acc[0] = INFINITY; break;
-  case BB_MONOID_ARGMAX:
-  case BB_MONOID_ARGMAX_LAST: acc[0] = -INFINITY, acc[1] = -1; break;
-  default: acc[0] = INFINITY, acc[1] = -1; break;
-  }
-}
-
-/* Does (b) take the place of (a)?  The empty element has index -1 and always gives way; a NaN beats
- * every number; among equals the first or the last index stays, whatever the order of folding. */
-static bool replaces(bool largest, bool last, const double *a, const double *b) {
-  if (b[1] < 0) return false;
-  if (a[1] < 0) return true;
-  bool nan_a = isnan(a[0]), nan_b = isnan(b[0]);
-  if (nan_a != nan_b) return nan_b;
-  if (nan_a || a[0] == b[0]) return last ? b[1] > a[1] : b[1] < a[1];
-  return largest ? b[0] > a[0] : b[0] < a[0];
-}
-
-void bb_monoid_combine(const bb_monoid *monoid, double *acc, const double *term) {
-  switch (monoid->id) {
-  case BB_MONOID_SUM: acc[0] += term[0]; return;
-  case BB_MONOID_PROD: acc[0] *= term[0]; return;
-  case BB_MONOID_MAX: acc[0] = isnan(acc[0]) || acc[0] > term[0] ? acc[0] : term[0]; return;
-  case BB_MONOID_MIN: acc[0] = isnan(acc[0]) || acc[0] < term[0] ? acc[0] : term[0]; return;
-  default: break;
-  }
-  bool largest = monoid->id == BB_MONOID_ARGMAX || monoid->id == BB_MONOID_ARGMAX_LAST;
-  bool last = monoid->id == BB_MONOID_ARGMAX_LAST || monoid->id == BB_MONOID_ARGMIN_LAST;
-  if (replaces(largest, last, acc, term)) acc[0] = term[0], acc[1] = term[1];
 }

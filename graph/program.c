@@ -32,6 +32,7 @@ bb_program *bb_program_create(bb_context *ctx, const char *name) {
   program->exprs = bb_intern_create(arena, bb_expr_hash, bb_expr_equal);
   program->extents = bb_intern_create(arena, bb_extent_hash, bb_extent_equal);
   program->accesses = bb_intern_create(arena, bb_access_hash, bb_access_equal);
+  program->monoid_set = bb_intern_create(arena, bb_monoid_hash, bb_monoid_equal);
   program->names = bb_intern_create(arena, bb_table_name_hash, bb_table_name_equal);
   program->symbol_names = bb_intern_create(arena, bb_table_name_hash, bb_table_name_equal);
   bb_undefer(ctx, arena);

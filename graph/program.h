@@ -108,13 +108,15 @@ struct bb_program {
   const char **symbol;
   uint32_t tensors, tensor_capacity;
   bb_tensor *tensor;
+  uint32_t monoids, monoid_capacity; /* tuples, in the order made: monoid.h */
+  const bb_monoid **monoid;
   uint32_t serial; /* the next node's creation number */
   struct bb_array *array;
   bb_graph *root;
   uint32_t candidates, steps;
   bb_candidate *candidate;
   bb_step *step;
-  struct bb_intern *types, *exprs, *extents, *accesses, *names, *symbol_names; /* program.c */
+  struct bb_intern *types, *exprs, *extents, *accesses, *names, *symbol_names, *monoid_set;
   struct bb_intern *products;  /* fuse/algebra.c: derivations by chain; NULL: none yet */
   struct bb_mapping *mappings; /* files mapped for external data; unmapped on destroy */
 };

@@ -12,6 +12,8 @@ uint64_t bb_extent_hash(const void *extent);
 bool bb_extent_equal(const void *a, const void *b);
 uint64_t bb_access_hash(const void *access);
 bool bb_access_equal(const void *a, const void *b);
+uint64_t bb_monoid_hash(const void *monoid);
+bool bb_monoid_equal(const void *a, const void *b);
 uint64_t bb_table_name_hash(const void *entry);
 bool bb_table_name_equal(const void *a, const void *b);
 

@@ -114,6 +114,7 @@ void bb_text_print(bb_buffer *out, const bb_program *program, const char *data_n
   if (program->stage != BB_STAGE_ARRAY) bb_put(out, "serial %u\n", program->serial);
   write_symbols(&w);
   write_dims(&w);
+  bb_write_monoids(&w);
   if (program->stage == BB_STAGE_ARRAY) {
     bb_write_array(&w);
   } else {
@@ -181,6 +182,8 @@ static void read_statement(bb_reader *r, bb_array_reader *array) {
     bb_read_symbols(r);
   else if (bb_read_accept(r, "dim"))
     bb_read_dims(r);
+  else if (bb_read_accept(r, "monoid"))
+    bb_read_monoid_statement(r);
   else if (stage == BB_STAGE_ARRAY)
     bb_array_read_statement(array);
   else if (stage == BB_STAGE_BLOCK && bb_read_is(r, "root"))
@@ -202,6 +205,7 @@ bb_program *bb_text_parse(bb_context *ctx, const char *path, const char *text, s
   bb_defer(ctx, destroy_program, program);
   bb_reader r = {.ctx = ctx, .program = program, .path = path, .text = text, .end = text + length};
   r.scratch = bb_scratch(ctx);
+  r.monoid = bb_table_create(r.scratch);
   r.tensor = bb_table_create(r.scratch);
   bb_read_from(&r, text);
   read_header(&r);

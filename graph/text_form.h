@@ -38,6 +38,7 @@ void bb_write_graph(bb_writer *w, const bb_graph *graph, uint32_t depth);
 void bb_write_stages(bb_writer *w); /* candidates and steps */
 enum { BB_TEXT_SERIALS = 1 << 30 }; /* serials in text are below */
 void bb_write_array(bb_writer *w);
+void bb_write_monoids(bb_writer *w); /* the tuples that the program uses */
 /* By value: does the array program use it at all?  In scratch memory; array may be NULL. */
 const bool *bb_array_used(const bb_array *array, bb_arena *scratch);
 
@@ -98,6 +99,7 @@ typedef struct bb_reader {
   const char *at; /* behind the token */
   bb_token token;
   uint32_t depth;   /* of nested levels */
+  bb_table *monoid; /* tuples by the name that the text gives them */
   bb_table *tensor; /* by name; tensors of one name: only the first */
   uint32_t graphs;  /* root graphs begun: the program's, candidates' and snapshots' */
   uint32_t fresh_count, fresh_capacity;
@@ -159,6 +161,7 @@ const bb_monoid *bb_read_monoid(bb_reader *r);
 /* Statements, behind their first word. */
 void bb_read_symbols(bb_reader *r);
 void bb_read_dims(bb_reader *r);
+void bb_read_monoid_statement(bb_reader *r);
 void bb_read_tensor_statement(bb_reader *r); /* with it */
 void bb_read_root(bb_reader *r);             /* with it */
 void bb_read_candidate(bb_reader *r);

@@ -241,7 +241,7 @@ void bb_read_tensor_statement(bb_reader *r) {
   bb_table_add(r->tensor, tensor.name, strlen(tensor.name), index);
 }
 
-/* --- symbols, dims, monoids, expressions --- */
+/* --- symbols, dims, expressions --- */
 
 static void declare_symbol(bb_reader *r, const char *place, const char *name) {
   if (bb_symbol_find(r->program, name) != UINT32_MAX)
@@ -279,14 +279,6 @@ void bb_read_dims(bb_reader *r) {
   }
   declare_symbol(r, place, name);
   if (bb_read_accept(r, ",")) bb_read_symbols(r);
-}
-
-const bb_monoid *bb_read_monoid(bb_reader *r) {
-  const bb_monoid *monoid = NULL;
-  if (r->token.kind == BB_TOKEN_NAME) monoid = bb_monoid_find(r->token.name, r->token.length);
-  if (!monoid) bb_read_fail_expected(r, "a monoid such as sum or max");
-  bb_read_next(r);
-  return monoid;
 }
 
 /* "an unknown name" also says which. */

@@ -225,8 +225,25 @@ static bool check_func(level *l, uint32_t at) {
 
 /* --- reductions --- */
 
+/* Components that combine reads together have their common axes bound by one loop.  `first` is the
+ * value of component 0, the others are its neighbours. */
+static bool check_folded_axes(level *l, const bb_node *node, const bb_monoid *monoid,
+                              bb_value first) {
+  for (uint32_t k = 0; k < monoid->components; k++)
+    for (uint32_t j = 0; j < monoid->components; j++) {
+      bb_value own = {first.node, first.port + k}, read = {first.node, first.port + j};
+      binding a = *bound_of(l, own), b = *bound_of(l, read);
+      if (!bb_monoid_reads(monoid, k, j)) continue;
+      if (!unite(l, node, &a.row, b.row, "row") || !unite(l, node, &a.col, b.col, "col"))
+        return false;
+    }
+  return true;
+}
+
 static bool check_reduce(level *l, uint32_t at) {
   const bb_node *node = l->graph->node[at];
+  bb_folded folded[BB_MONOID_COMPONENTS];
+  if (!bb_verify_monoid(l->v, bb_at_node(node), node->monoid)) return false;
   if (node->nin != node->monoid->components || node->nout != node->nin)
     return bb_law_broken(l->v, BB_LAW_REDUCE_COMPONENTS, bb_at_node(node),
                          "%u operands and %u results for %u components", node->nin, node->nout,
@@ -245,8 +262,10 @@ static bool check_reduce(level *l, uint32_t at) {
     if (!is_element(node->out[i].type, type, fold ? list : BB_WHOLE))
       return bb_law_broken(l->v, BB_LAW_REDUCE_RESULT, bb_at_out(node, i), "it has another type");
     *bound_of(l, (bb_value){at, i}) = *bound_of(l, node->in[i].src);
+    folded[i] = (bb_folded){type, list};
   }
-  return true;
+  return bb_verify_folded(l->v, bb_at_node(node), node->monoid, folded) &&
+         check_folded_axes(l, node, node->monoid, (bb_value){at, 0});
 }
 
 /* --- maps --- */
@@ -302,13 +321,17 @@ static bool check_components(level *l, const bb_node *node, uint32_t port) {
       port - out->component + out->fold->components > node->nout)
     return bb_law_broken(l->v, BB_LAW_FOLD_COMPONENTS, bb_at_out(node, port), "component %u of %s",
                          out->component, out->fold ? out->fold->name : "nothing");
+  bb_folded folded[BB_MONOID_COMPONENTS];
+  if (out->component == 0 && !bb_verify_monoid(l->v, bb_at_out(node, port), out->fold))
+    return false;
   for (uint32_t i = 0; i < out->fold->components; i++) {
     const bb_out *other = &node->out[port - out->component + i];
     if (other->mode != BB_OUT_FOLD || other->fold != out->fold || other->component != i)
       return bb_law_broken(l->v, BB_LAW_FOLD_COMPONENTS, bb_at_out(node, port),
                            "component %u is not beside it", i);
+    folded[i] = (bb_folded){other->type, BB_WHOLE};
   }
-  return true;
+  return out->component || bb_verify_folded(l->v, bb_at_out(node, port), out->fold, folded);
 }
 
 /* Does the expression read the index of the k-th map around it? */
@@ -407,6 +430,12 @@ static bool leave_map(level *l, uint32_t at, level *inner) {
       return false;
     if (!check_peel(l, node, i)) return false;
     *bound_of(l, (bb_value){at, i}) = b;
+  }
+  for (uint32_t i = 0; i < node->nout; i++) {
+    const bb_out *out = &node->out[i];
+    if (out->mode == BB_OUT_FOLD && out->component == 0 &&
+        !check_folded_axes(l, node, out->fold, (bb_value){at, i}))
+      return false;
   }
   return check_invariants(l, node, inner);
 }

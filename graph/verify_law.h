@@ -55,4 +55,15 @@ bool bb_verify_array(bb_verifier *v);
 bool bb_verify_expr(bb_verifier *v, bb_place place, const bb_expr *expr, uint32_t count,
                     const bb_dtype *dtype);
 
+/* Is it a monoid of this program, under the laws of monoids? */
+bool bb_verify_monoid(bb_verifier *v, bb_place place, const bb_monoid *monoid);
+/* One component of what a monoid folds: the value's type, and the list of it that is folded, or
+ * BB_WHOLE. */
+typedef struct bb_folded {
+  const bb_type *type;
+  uint32_t skip;
+} bb_folded;
+bool bb_verify_folded(bb_verifier *v, bb_place place, const bb_monoid *monoid,
+                      const bb_folded *folded);
+
 #endif

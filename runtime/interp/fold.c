@@ -36,7 +36,7 @@ static void combine_row(void *user, double *acc, const double *term, int64_t cou
     for (int64_t i = 0; i < count; i++) acc[i * da] = (double)(float)acc[i * da];
 }
 
-enum { MOST_COMPONENTS = 8 };
+enum { MOST_COMPONENTS = BB_MONOID_COMPONENTS };
 
 /* The elements of a value side by side, in memory to be released by the caller. */
 static const double *densified(bb_run *run, const bb_datum *value, bb_stack *stack) {
@@ -49,8 +49,8 @@ static const double *densified(bb_run *run, const bb_datum *value, bb_stack *sta
 }
 
 /* Accumulators are dense (they were allocated as such). */
-static void combine_tuples(bb_run *run, const bb_monoid *monoid, bb_datum *const *acc,
-                           bb_datum *const *term, bb_stack *stack) {
+static void combine_pairs(bb_run *run, const bb_monoid *monoid, bb_datum *const *acc,
+                          bb_datum *const *term, bb_stack *stack) {
   const double *from[MOST_COMPONENTS];
   bb_stack_mark mark = bb_stack_save(stack);
   for (uint32_t k = 0; k < monoid->components; k++) from[k] = densified(run, term[k], stack);
@@ -72,14 +72,19 @@ void bb_fold_combine(bb_run *run, const bb_monoid *monoid, bb_datum *const *acc,
   if (monoid->components > MOST_COMPONENTS)
     bb_fail(run->ctx, BB_ERROR_INTERNAL, "monoid %s has too many components", monoid->name);
   for (uint32_t k = 0; k < monoid->components; k++)
-    if (!bb_datum_same_shape(acc[k], term[k]) || !bb_datum_same_shape(acc[0], acc[k]))
+    if (!bb_datum_same_shape(acc[k], term[k]) ||
+        (!monoid->component && !bb_datum_same_shape(acc[0], acc[k])))
       bb_fail(run->ctx, BB_ERROR_INTERNAL, "values folded by %s differ in shape", monoid->name);
+  if (monoid->component) {
+    bb_fold_tuple(run, monoid, acc, term, stack);
+    return;
+  }
   if (monoid->components == 1) {
     bb_dtype dtype = acc[0]->type->item.dtype;
     combination c = {monoid, !run->options->float64 && bb_dtype_is_float(dtype) && dtype != BB_F64};
     bb_datum_walk(acc[0], term[0], combine_row, &c);
   } else {
-    combine_tuples(run, monoid, acc, term, stack);
+    combine_pairs(run, monoid, acc, term, stack);
   }
   bb_count_operations(run, (double)bb_datum_count(run->ctx, acc[0]));
 }
@@ -190,11 +195,19 @@ static void run_scan(bb_run *run, const bb_node *node, bb_instance_node *at, con
   bb_stack_restore(stack, mark);
 }
 
+static const bb_level *element_levels(const bb_type *list, uint32_t level, bb_level *kept) {
+  for (uint32_t from = 0, to = 0; from < list->rank; from++)
+    if (from != level) kept[to++] = list->level[from];
+  return kept;
+}
+
 void bb_run_reduce(bb_run *run, const bb_node *node, bb_instance_node *at, uint32_t depth) {
   check_reduce(run, node, at);
-  bb_type type[MOST_COMPONENTS]; /* of elements; their levels are never asked for */
+  bb_type type[MOST_COMPONENTS]; /* of elements */
+  bb_level level[MOST_COMPONENTS][BB_INTERP_LEVELS];
   for (uint32_t k = 0; k < node->nin; k++) {
     type[k] = (bb_type){.item = at->in[k]->type->item, .rank = at->in[k]->type->rank - 1};
+    type[k].level = element_levels(at->in[k]->type, node->in[k].level, level[k]);
     bb_count_read(run, at->in[k]);
   }
   if (node->reduce == BB_REDUCE_FOLD)

@@ -17,6 +17,7 @@ typedef struct step {
 } step;
 
 struct bb_formula {
+  bool accumulator;
   uint32_t steps;
   const step *step;
 };
@@ -56,12 +57,12 @@ static uint32_t compile(compiler *c, const bb_expr *expr) {
   return c->steps++;
 }
 
-const bb_formula *bb_formula_compile(bb_run *run, const bb_expr *expr) {
+const bb_formula *bb_formula_compile(bb_run *run, const bb_expr *expr, bool accumulator) {
   compiler c = {.arena = run->scratch};
   c.seen = bb_intern_create(run->scratch, hash_compiled, same_compiled);
   compile(&c, expr);
   bb_formula *formula = BB_NEW(run->scratch, bb_formula, 1);
-  *formula = (bb_formula){c.steps, c.step};
+  *formula = (bb_formula){accumulator, c.steps, c.step};
   return formula;
 }
 
@@ -150,6 +151,12 @@ static void run_binary(const bb_expr *expr, int n, const double *a, const double
 static void run_select(int n, const double *a, const double *b, const double *c, double *out) {
   EACH(a[i] != 0 ? b[i] : c[i]);
 #undef EACH
+}
+
+/* What a step gives is rounded to. */
+static bb_dtype precision(const bb_formula *formula, const bb_expr *expr) {
+  bool narrow = bb_dtype_is_float(expr->dtype) && expr->dtype != BB_F64;
+  return formula->accumulator && narrow && expr->op != BB_X_CAST ? BB_F32 : expr->dtype;
 }
 
 static void round_stretch(bb_dtype dtype, int n, double *values) {
@@ -241,16 +248,15 @@ static void run_stretch(evaluation *e, int64_t first, int n) {
     case 2: run_binary(expr, n, a, b, out); break;
     default: run_select(n, a, b, c, out);
     }
-    if (!e->run->options->float64) round_stretch(expr->dtype, n, out);
+    if (!e->run->options->float64) round_stretch(precision(e->formula, expr), n, out);
   }
 }
 
-void bb_formula_run(bb_run *run, const bb_formula *formula, const bb_node *node,
-                    bb_datum *const *in, bb_datum *out, uint32_t depth) {
-  bb_stack_mark mark = bb_stack_save(&run->stack[depth]);
+void bb_formula_run_on(bb_run *run, const bb_formula *formula, const bb_node *node,
+                       bb_datum *const *in, bb_datum *out, bb_stack *stack, uint32_t depth) {
+  bb_stack_mark mark = bb_stack_save(stack);
   evaluation e = {run, formula, in, out, depth, NULL};
-  e.value =
-      (double(*)[STRETCH])bb_stack_alloc(&run->stack[depth], (size_t)formula->steps * STRETCH);
+  e.value = (double(*)[STRETCH])bb_stack_alloc(stack, (size_t)formula->steps * STRETCH);
   int64_t count = out->row.length * out->col.length;
   for (uint32_t s = 0; s < formula->steps && count; s++) {
     if (!is_uniform_leaf(formula->step[s].expr)) continue;
@@ -262,5 +268,10 @@ void bb_formula_run(bb_run *run, const bb_formula *formula, const bb_node *node,
     run_stretch(&e, first, n);
     memcpy(out->data + first, e.value[formula->steps - 1], (size_t)n * sizeof *out->data);
   }
-  bb_stack_restore(&run->stack[depth], mark);
+  bb_stack_restore(stack, mark);
+}
+
+void bb_formula_run(bb_run *run, const bb_formula *formula, const bb_node *node,
+                    bb_datum *const *in, bb_datum *out, uint32_t depth) {
+  bb_formula_run_on(run, formula, node, in, out, &run->stack[depth], depth);
 }

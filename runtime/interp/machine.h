@@ -120,6 +120,7 @@ typedef struct bb_run {
   bb_stack *stack;          /* by depth */
   int64_t *index;           /* by depth of the map: its iteration */
   double *zero;             /* what a ghost iteration reads of an empty list; never written */
+  struct bb_tuple *tuples;  /* fold_tuple.c: monoids compiled for this run */
   bool silent;              /* a ghost iteration is running: nothing is counted */
 } bb_run;
 
@@ -149,18 +150,24 @@ void bb_count_operations(bb_run *run, double operations);
 /* func.c: one functional node on its operands; results in the stack of `depth`. */
 void bb_run_func(bb_run *run, const bb_node *node, bb_instance_node *at, uint32_t depth);
 
-/* formula.c */
-const bb_formula *bb_formula_compile(bb_run *run, const bb_expr *expr);
+/* formula.c.  accumulator: what is narrower than f32 is held in f32, but for casts (interp.h). */
+const bb_formula *bb_formula_compile(bb_run *run, const bb_expr *expr, bool accumulator);
 /* Evaluates over the elements of `out` (dense, allocated). in[]: items of rank 0. */
 void bb_formula_run(bb_run *run, const bb_formula *formula, const bb_node *node,
                     bb_datum *const *in, bb_datum *out, uint32_t depth);
+/* The same with another stack for what is released before returning. */
+void bb_formula_run_on(bb_run *run, const bb_formula *formula, const bb_node *node,
+                       bb_datum *const *in, bb_datum *out, bb_stack *stack, uint32_t depth);
 
-/* fold.c: reductions.  acc = acc * term for all components of values of one shape; acc is dense.
+/* fold.c: reductions.  acc = acc * term for all components; acc is dense, term has its shape.
  * `stack` is for what is released before returning. */
 void bb_fold_combine(bb_run *run, const bb_monoid *monoid, bb_datum *const *acc,
                      bb_datum *const *term, bb_stack *stack);
 void bb_fold_empty(const bb_monoid *monoid, bb_datum *const *acc);
 void bb_run_reduce(bb_run *run, const bb_node *node, bb_instance_node *at, uint32_t depth);
+/* fold_tuple.c: the same for a tuple, whose components may differ in axes and lists. */
+void bb_fold_tuple(bb_run *run, const bb_monoid *monoid, bb_datum *const *acc,
+                   bb_datum *const *term, bb_stack *stack);
 /* Rounds to dtype what an accumulating operation gave; see interp.h on f16. */
 void bb_settle(const bb_run *run, bb_dtype dtype, double *data, size_t count, bool accumulator);
 

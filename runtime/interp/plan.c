@@ -24,6 +24,10 @@ typedef struct planner {
   uint32_t depth;
 } planner;
 
+static _Noreturn void refuse(planner *p, const bb_node *node, const char *law) {
+  bb_fail(p->run->ctx, BB_ERROR_INTERNAL, "%s: %s", bb_run_place(p->run, node), law);
+}
+
 /* --- ties --- */
 
 static uint32_t new_tie(planner *p, bb_dim dim) {
@@ -78,15 +82,36 @@ static void unite_loop(planner *p, uint32_t loop, tied_value list, uint32_t leve
   if (list.type->level[level].axis == BB_AXIS_NONE) unite(p, loop, list.first + level);
 }
 
+/* The lists that `part` has of those of `whole`, in order: components of a tuple may lack some. */
+static void unite_common(planner *p, tied_value whole, tied_value part) {
+  for (uint32_t i = 0, j = 0; i < whole.type->rank && j < part.type->rank; i++) {
+    const bb_level *a = &whole.type->level[i], *b = &part.type->level[j];
+    if (a->dim != b->dim || a->axis != b->axis) continue;
+    if (a->axis == BB_AXIS_NONE) unite(p, whole.first + i, part.first + j);
+    j++;
+  }
+}
+
+static void tie_components(planner *p, const bb_monoid *monoid, const tied_value *component) {
+  for (uint32_t k = 0; k < monoid->components; k++)
+    for (uint32_t j = 0; j < monoid->components; j++)
+      if (j != k && bb_monoid_reads(monoid, k, j)) unite_common(p, component[k], component[j]);
+}
+
 static void tie_reduce(planner *p, const bb_instance *at, uint32_t index) {
   const bb_node *node = bb_node_get(at->graph, index);
+  tied_value component[BB_MONOID_COMPONENTS];
+  if (!node->monoid || node->nin != node->monoid->components || node->nin > BB_MONOID_COMPONENTS)
+    refuse(p, node, "a reduction has one operand and one result for each component");
   for (uint32_t i = 0; i < node->nin; i++) {
     tied_value in = out_value(at, node->in[i].src), first = out_value(at, node->in[0].src);
-    unite_values(p, in, first, BB_WHOLE);
+    unite(p, in.first + node->in[i].level, first.first + node->in[0].level);
     uint32_t skip = node->reduce == BB_REDUCE_FOLD ? node->in[i].level : BB_WHOLE;
-    for (uint32_t o = 0; o < node->nout; o++)
-      unite_values(p, (tied_value){node->out[o].type, at->node[index].tie[o]}, in, skip);
+    if (i >= node->nout) continue;
+    component[i] = (tied_value){node->out[i].type, at->node[index].tie[i]};
+    unite_values(p, component[i], in, skip);
   }
+  if (node->nout == node->nin) tie_components(p, node->monoid, component);
 }
 
 /* The first iteration and the rest of a loop have the same blocks. */
@@ -118,6 +143,14 @@ static void tie_map(planner *p, const bb_instance *at, uint32_t index) {
     unite_values(p, inside, outside, collect ? 0 : BB_WHOLE);
     if (collect) unite_loop(p, loop, outside, 0);
   }
+  for (uint32_t o = 0; o < node->nout; o++) {
+    const bb_monoid *fold = node->out[o].mode == BB_OUT_FOLD ? node->out[o].fold : NULL;
+    if (!fold || node->out[o].component || fold->components > node->nout - o) continue;
+    tied_value component[BB_MONOID_COMPONENTS];
+    for (uint32_t k = 0; k < fold->components && k < BB_MONOID_COMPONENTS; k++)
+      component[k] = (tied_value){node->out[o + k].type, at->node[index].tie[o + k]};
+    tie_components(p, fold, component);
+  }
 }
 
 /* A value in memory outside the block program: its lists of partial results have an element for
@@ -129,10 +162,6 @@ static void tie_tensor(planner *p, const bb_program *program, tied_value v) {
 }
 
 /* --- instances --- */
-
-static _Noreturn void refuse(planner *p, const bb_node *node, const char *law) {
-  bb_fail(p->run->ctx, BB_ERROR_INTERNAL, "%s: %s", bb_run_place(p->run, node), law);
-}
 
 static void check_type(planner *p, const bb_node *node, const bb_type *type) {
   if (!type) refuse(p, node, "an out-port has no type");
@@ -200,7 +229,8 @@ static void make_node(planner *p, bb_instance *at, uint32_t index, uint32_t dept
     check_func(p, node);
     made->cost =
         node->op == BB_OP_ELEMENTWISE ? bb_expr_cost(node->expr) : bb_op_get(node->op)->cost;
-    if (node->op == BB_OP_ELEMENTWISE) made->formula = bb_formula_compile(p->run, node->expr);
+    if (node->op == BB_OP_ELEMENTWISE)
+      made->formula = bb_formula_compile(p->run, node->expr, false);
     for (uint32_t i = 0; i < node->nin; i++)
       if (made->in[i]->type->rank) refuse(p, node, "a functional op takes items, not lists");
     break;

@@ -132,15 +132,16 @@ static void collect(const loop *l, uint32_t port, int64_t i) {
 
 static uint32_t fold_ports(const loop *l, uint32_t port) {
   const bb_monoid *monoid = l->node->out[port].fold;
-  if (!monoid || l->node->out[port].component != 0 || monoid->components > l->node->nout - port)
+  if (!monoid || l->node->out[port].component != 0 || monoid->components > l->node->nout - port ||
+      monoid->components > BB_MONOID_COMPONENTS)
     refuse(l->run, l->node, "a folded out-port lacks its monoid or its components");
   return monoid->components;
 }
 
 static void fold(const loop *l, uint32_t port, int64_t i) {
   uint32_t count = fold_ports(l, port);
-  bb_datum *acc[8], *term[8];
-  for (uint32_t k = 0; k < count && k < 8; k++) {
+  bb_datum *acc[BB_MONOID_COMPONENTS], *term[BB_MONOID_COMPONENTS];
+  for (uint32_t k = 0; k < count; k++) {
     acc[k] = &l->at->out[port + k];
     term[k] = result_of(l, port + k);
     bool lists = acc[k]->type->rank > 0;
@@ -188,8 +189,8 @@ static void run_ghost(const loop *l) {
   for (uint32_t port = 0; port < l->node->nout; port++) {
     if (l->node->out[port].mode != BB_OUT_FOLD) continue;
     uint32_t count = fold_ports(l, port);
-    bb_datum *acc[8];
-    for (uint32_t k = 0; k < count && k < 8; k++) acc[k] = &l->at->out[port + k];
+    bb_datum *acc[BB_MONOID_COMPONENTS];
+    for (uint32_t k = 0; k < count; k++) acc[k] = &l->at->out[port + k];
     bb_fold_empty(l->node->out[port].fold, acc);
     port += count - 1;
   }

@@ -101,7 +101,32 @@ static void duplicate_map(bb_program *p) {
   map->inner->ninputs--; /* one inner input fewer than in-ports */
 }
 
+/* An empty element that is not neutral, in a monoid that nobody made. */
+static void spoil_monoid(bb_program *p) {
+  bb_node *fold = find(find(p->root, BB_NODE_MAP)->inner, BB_NODE_MAP);
+  bb_monoid *monoid = BB_NEW(p->arena, bb_monoid, 1);
+  bb_monoid_component *component = BB_NEW(p->arena, bb_monoid_component, 2);
+  *monoid = *fold->out[0].fold;
+  memcpy(component, monoid->component, 2 * sizeof *component);
+  component[1].empty = 1;
+  monoid->component = component;
+  fold->out[0].fold = fold->out[1].fold = monoid;
+}
+
 /* --- the cases --- */
+
+#define PAIR                                                                                       \
+  "monoid pair { top : f32 empty -inf = max(left.top, right.top) "                                 \
+  "total : f32 empty 0 = left.total + right.total } "
+#define WEIGHTED                                                                                   \
+  "monoid pair { top : f32 empty -inf = max(left.top, right.top) "                                 \
+  "total : f32 empty 0 from 0 to inf = left.total * exp(left.top - max(left.top, right.top)) + "   \
+  "right.total * exp(right.top - max(left.top, right.top)) } "
+/* The maximum of rows, and a value `q` made from their block, folded by a tuple. */
+#define PAIRED(monoid, q)                                                                          \
+  BLOCK monoid X_TO_R "root { " X_IN "%o = map M (%a = %x[0]) { %n, %t = map N (%b = %a[0]) { "    \
+                      "%z = row_max(%b) %q = " q " yield fold pair %z, fold pair 1 %q } "          \
+                      "yield %n } output R[M] = %o }"
 
 #define ARRAY "blockbuster 1 dim M, N input X : f32[M,N] "
 
@@ -158,6 +183,9 @@ static const struct {
      ROWS("%z = row_sum(%b)", "%z", "%q = reduce sum(%n[3]) : f32(M,_) yield %q"), NULL},
     {BB_LAW_REDUCE_RESULT,
      ROWS("%z = row_sum(%b)", "%z", "%q = reduce sum(%n[0]) : f32(M,N) yield %q"), NULL},
+    {BB_LAW_MONOID, PAIRED(PAIR, "row_sum(%b)"), spoil_monoid},
+    {BB_LAW_MONOID_TYPE, PAIRED(PAIR, "elementwise i64(%z)"), NULL},
+    {BB_LAW_MONOID_TYPE, PAIRED(WEIGHTED, "transpose(%z)"), NULL},
     {BB_LAW_MAP_LEVEL,
      BLOCK X_TO_O "root { " X_IN "%o = map M (%a = %x[1]) { yield %a : [M][N]f32(M,N) } "
                   "output O[M,N] = %o }",

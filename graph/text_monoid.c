@@ -1,0 +1,240 @@
+/* text_monoid.c - tuples as text: declared in the program's header, used by name.
+ *
+ *   monoid NAME [proved] {
+ *     m : f32 empty -inf = max(left.m,right.m)
+ *     s : f32 empty 0 from 0 to inf = left.s*exp(left.m-max(left.m,right.m))+ ...
+ *       fold sum repair self.s*exp(self.m-new.m)
+ *   }
+ */
+#include "expr_text.h"
+#include "text_form.h"
+#include "text_number.h"
+
+#include <string.h>
+
+/* --- which tuples a program uses --- */
+
+typedef struct search {
+  const bb_program *program;
+  bool *used; /* by number */
+} search;
+
+static void use(search *s, const bb_monoid *monoid) {
+  if (!monoid || !monoid->component) return;
+  for (uint32_t i = 0; i < s->program->monoids; i++) s->used[i] |= s->program->monoid[i] == monoid;
+}
+
+static void search_graph(search *s, const bb_graph *graph) {
+  for (uint32_t i = 0; graph && i < graph->count; i++) {
+    const bb_node *node = graph->node[i];
+    if (node->kind == BB_NODE_REDUCE) use(s, node->monoid);
+    if (node->kind != BB_NODE_MAP) continue;
+    for (uint32_t p = 0; p < node->nout; p++) use(s, node->out[p].fold);
+    search_graph(s, node->inner);
+  }
+}
+
+static void search_program(search *s) {
+  const bb_program *program = s->program;
+  if (program->stage == BB_STAGE_ARRAY) {
+    for (uint32_t i = 0; program->array && i < program->array->nodes; i++)
+      if (!program->array->node[i].removed) use(s, program->array->node[i].monoid);
+  } else if (program->stage == BB_STAGE_BLOCK) {
+    search_graph(s, program->root);
+  } else {
+    for (uint32_t i = 0; i < program->candidates; i++) {
+      const bb_candidate *c = &program->candidate[i];
+      search_graph(s, c->graph);
+      for (uint32_t k = 0; k < c->snapshots; k++) search_graph(s, c->snapshot[k].graph);
+    }
+  }
+}
+
+/* --- printing --- */
+
+static const char *const sides[] = {"left", "right"}, *const ages[] = {"self", "new"};
+
+static void write_expr(bb_writer *w, const bb_monoid *m, const bb_expr *expr,
+                       const char *const prefix[2]) {
+  const char *name[2 * BB_MONOID_COMPONENTS];
+  bb_dtype dtype[2 * BB_MONOID_COMPONENTS];
+  for (uint32_t i = 0; i < 2 * m->components; i++) {
+    const bb_monoid_component *c = &m->component[i % m->components];
+    name[i] = bb_arena_printf(w->scratch, "%s.%s", prefix[i / m->components], c->name);
+    dtype[i] = c->dtype;
+  }
+  bb_expr_print_typed(w->out, w->program, expr, BB_EXPR_TEXT, 2 * m->components, name, dtype);
+}
+
+static void write_monoid(bb_writer *w, const bb_monoid *m) {
+  bb_put(w->out, "monoid %s%s {\n", m->name, m->proved ? " proved" : "");
+  for (uint32_t k = 0; k < m->components; k++) {
+    const bb_monoid_component *c = &m->component[k];
+    bb_put(w->out, "  %s : %s empty ", c->name, bb_dtype_name(c->dtype));
+    bb_put_number(w->out, c->empty, BB_F64);
+    if (c->low != c->high) {
+      bb_put(w->out, " from ");
+      bb_put_number(w->out, c->low, BB_F64);
+      bb_put(w->out, " to ");
+      bb_put_number(w->out, c->high, BB_F64);
+    }
+    bb_put(w->out, " = ");
+    write_expr(w, m, c->combine, sides);
+    if (c->fold != BB_MONOID_TUPLE) bb_put(w->out, " fold %s", bb_monoid_get(c->fold)->name);
+    if (c->repair) {
+      bb_put(w->out, " repair ");
+      write_expr(w, m, c->repair, ages);
+    }
+    bb_put(w->out, "\n");
+  }
+  bb_put(w->out, "}\n");
+}
+
+void bb_write_monoids(bb_writer *w) {
+  if (w->program->monoids == 0) return;
+  search s = {.program = w->program};
+  s.used = BB_NEW(w->scratch, bool, w->program->monoids);
+  search_program(&s);
+  for (uint32_t i = 0; i < w->program->monoids; i++)
+    if (s.used[i]) write_monoid(w, w->program->monoid[i]);
+}
+
+/* --- parsing --- */
+
+/* Components are declared in order, and combine may read all of them: a first pass over the braces
+ * takes names and types, a second one the expressions. */
+typedef struct declaration {
+  bb_reader *r;
+  const char *place, *name;
+  bool proved;
+  uint32_t count;
+  bb_monoid_component component[BB_MONOID_COMPONENTS];
+  const char *const *prefix; /* of the expression being read */
+  const bb_monoid *made;
+} declaration;
+
+static const bb_expr *look_up(void *user, const char *name, size_t length) {
+  const declaration *d = user;
+  for (uint32_t side = 0; side < 2; side++) {
+    size_t prefix = strlen(d->prefix[side]);
+    if (length <= prefix || memcmp(name, d->prefix[side], prefix) != 0 || name[prefix] != '.')
+      continue;
+    for (uint32_t k = 0; k < d->count; k++) {
+      const char *own = d->component[k].name;
+      if (strlen(own) == length - prefix - 1 && memcmp(own, name + prefix + 1, strlen(own)) == 0)
+        return bb_expr_arg(d->r->program, d->component[k].dtype, side * d->count + k);
+    }
+  }
+  return NULL;
+}
+
+static const char *read_plain_name(bb_reader *r, const char *what) {
+  const char *place = r->token.start, *name = bb_read_name(r, what);
+  if (!bb_name_is_plain(name) || strchr(name, '.') || strlen(name) > 64)
+    bb_read_fail(r, place, "%s is a letter and up to 63 letters, digits and _, no word", what);
+  return name;
+}
+
+/* A component starts with its name and a colon; expressions have none. */
+static void scan_components(declaration *d) {
+  bb_reader *r = d->r;
+  while (!bb_read_is(r, "}")) {
+    if (r->token.kind == BB_TOKEN_END) bb_read_fail_expected(r, "}");
+    if (!bb_read_is_name(r)) {
+      bb_read_next(r);
+      continue;
+    }
+    const char *start = r->token.start;
+    bb_read_next(r);
+    if (!bb_read_accept(r, ":")) continue;
+    bb_read_from(r, start);
+    if (d->count == BB_MONOID_COMPONENTS)
+      bb_read_fail(r, start, "more than %d components", BB_MONOID_COMPONENTS);
+    bb_monoid_component *c = &d->component[d->count];
+    *c = (bb_monoid_component){.fold = BB_MONOID_TUPLE};
+    c->name = read_plain_name(r, "the name of a component");
+    for (uint32_t k = 0; k < d->count; k++)
+      if (strcmp(d->component[k].name, c->name) == 0)
+        bb_read_fail(r, start, "component %s is declared twice", c->name);
+    bb_read_expect(r, ":");
+    c->dtype = bb_read_dtype(r);
+    d->count++;
+  }
+}
+
+static const bb_expr *read_expr(declaration *d, const char *const *prefix) {
+  d->prefix = prefix;
+  return bb_read_expr(d->r, look_up, d);
+}
+
+static void read_component(declaration *d, bb_monoid_component *c) {
+  bb_reader *r = d->r;
+  bb_read_expect(r, c->name); /* both, and the type, were read before */
+  bb_read_expect(r, ":");
+  bb_read_dtype(r);
+  bb_read_expect(r, "empty");
+  c->empty = bb_read_double(r);
+  if (bb_read_accept(r, "from")) {
+    const char *place = r->token.start;
+    c->low = bb_read_double(r);
+    bb_read_expect(r, "to");
+    c->high = bb_read_double(r);
+    if (!(c->low < c->high)) bb_read_fail(r, place, "from a smaller number to a larger one");
+  }
+  bb_read_expect(r, "=");
+  c->combine = read_expr(d, sides);
+  if (bb_read_accept(r, "fold")) {
+    const char *place = r->token.start;
+    c->fold = bb_read_monoid(r)->id;
+    if (c->fold == BB_MONOID_TUPLE) bb_read_fail(r, place, "a component folds with a basic monoid");
+  }
+  if (bb_read_accept(r, "repair")) c->repair = read_expr(d, ages);
+}
+
+static void make(bb_context *ctx, void *argument) {
+  (void)ctx;
+  declaration *d = argument;
+  d->made = bb_monoid_make(d->r->program, d->name, d->count, d->component, d->proved);
+}
+
+/* A proof stays where it was made; its claim is tested, on values that the monoid may never fold. */
+static void doubt(const declaration *d) {
+  bb_reader *r = d->r;
+  const char *counterexample = bb_monoid_test(r->program, d->made, r->scratch);
+  if (counterexample)
+    bb_log(r->ctx, BB_LOG_WARNING,
+           "monoid %s is declared as proved; on values it may never meet, %s", d->name,
+           counterexample);
+}
+
+void bb_read_monoid_statement(bb_reader *r) {
+  declaration d = {.r = r, .place = r->token.start};
+  d.name = read_plain_name(r, "the name of a monoid");
+  size_t length = strlen(d.name);
+  if (bb_monoid_find(d.name, length) || bb_table_find(r->monoid, d.name, length) != BB_NONE)
+    bb_read_fail(r, d.place, "monoid %s is declared twice", d.name);
+  d.proved = bb_read_accept(r, "proved");
+  bb_read_expect(r, "{");
+  const char *start = r->token.start;
+  scan_components(&d);
+  bb_read_from(r, start);
+  for (uint32_t k = 0; k < d.count; k++) read_component(&d, &d.component[k]);
+  bb_read_expect(r, "}");
+  bb_read_protected(r, d.place, make, &d);
+  if (d.proved) doubt(&d);
+  uint32_t number = 0;
+  while (r->program->monoid[number] != d.made) number++;
+  bb_table_add(r->monoid, d.name, length, number);
+}
+
+const bb_monoid *bb_read_monoid(bb_reader *r) {
+  const bb_monoid *monoid = NULL;
+  if (r->token.kind == BB_TOKEN_NAME) {
+    monoid = bb_monoid_find(r->token.name, r->token.length);
+    uint32_t number = bb_table_find(r->monoid, r->token.name, r->token.length);
+    if (!monoid && number != BB_NONE) monoid = r->program->monoid[number];
+  }
+  if (!monoid) bb_read_fail_expected(r, "a monoid such as sum or max");
+  bb_read_next(r);
+  return monoid;
+}
