@@ -99,7 +99,7 @@ typedef struct bb_reader {
   const char *at; /* behind the token */
   bb_token token;
   uint32_t depth;   /* of nested levels */
-  bb_table *monoid; /* tuples by the name that the text gives them */
+  bb_table *monoid; /* tuples by their names in the text; NULL: by their own */
   bb_table *tensor; /* by name; tensors of one name: only the first */
   uint32_t graphs;  /* root graphs begun: the program's, candidates' and snapshots' */
   uint32_t fresh_count, fresh_capacity;

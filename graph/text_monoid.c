@@ -209,6 +209,7 @@ static void doubt(const declaration *d) {
 
 void bb_read_monoid_statement(bb_reader *r) {
   declaration d = {.r = r, .place = r->token.start};
+  if (!r->monoid) r->monoid = bb_table_create(r->scratch);
   d.name = read_plain_name(r, "the name of a monoid");
   size_t length = strlen(d.name);
   if (bb_monoid_find(d.name, length) || bb_table_find(r->monoid, d.name, length) != BB_NONE)
@@ -227,12 +228,18 @@ void bb_read_monoid_statement(bb_reader *r) {
   bb_table_add(r->monoid, d.name, length, number);
 }
 
+/* A reader of a part of a program, whose header was read before, finds what the program has. */
+static const bb_monoid *declared(const bb_reader *r, const char *name, size_t length) {
+  if (!r->monoid) return bb_monoid_named(r->program, name, length);
+  uint32_t number = bb_table_find(r->monoid, name, length);
+  return number == BB_NONE ? NULL : r->program->monoid[number];
+}
+
 const bb_monoid *bb_read_monoid(bb_reader *r) {
   const bb_monoid *monoid = NULL;
   if (r->token.kind == BB_TOKEN_NAME) {
     monoid = bb_monoid_find(r->token.name, r->token.length);
-    uint32_t number = bb_table_find(r->monoid, r->token.name, r->token.length);
-    if (!monoid && number != BB_NONE) monoid = r->program->monoid[number];
+    if (!monoid) monoid = declared(r, r->token.name, r->token.length);
   }
   if (!monoid) bb_read_fail_expected(r, "a monoid such as sum or max");
   bb_read_next(r);
