@@ -9,6 +9,7 @@
  * map computes again in every iteration goes to the same place every time.
  */
 #include "fuse.h"
+#include "listing_loops.h"
 
 #include "../graph/text_name.h"
 
@@ -155,71 +156,6 @@ static const char *as_temporary(body *b, bb_value value) {
   return name;
 }
 
-/* --- which loops a value depends on --- */
-
-static uint64_t bit(uint32_t depth) {
-  return (uint64_t)1 << (depth & 63);
-}
-
-static const bb_expr *note_coord(void *user, const bb_expr *leaf) {
-  uint64_t *maps = user;
-  if (leaf->op == BB_X_COORD && leaf->index >= BB_COORD_MAP && leaf->index < BB_COORD_AXIS)
-    *maps |= bit(leaf->index - BB_COORD_MAP);
-  return leaf;
-}
-
-/* The loops that an expression's coordinates name, `depth` loops standing around it. */
-static uint64_t coord_loops(const bb_program *program, const bb_expr *expr, uint32_t depth) {
-  uint64_t inner = 0, loops = 0;
-  if (!expr || !bb_expr_uses_coord(expr)) return 0;
-  bb_expr_map_leaves((bb_program *)program, expr, note_coord, &inner);
-  for (uint32_t k = 0; k < depth; k++)
-    if (inner & bit(k)) loops |= bit(depth - 1 - k);
-  return loops;
-}
-
-static void map_loops(const bb_program *program, const bb_graph *graph, uint32_t map,
-                      const uint64_t *in, uint32_t depth, uint64_t *out);
-
-/* Of every node of a level, given those of its inputs; ports of a node are not told apart but for
- * maps. */
-static void level_loops(const bb_program *program, const bb_graph *graph, uint32_t depth,
-                        uint64_t **loops, bb_arena *scratch) {
-  uint32_t *order = BB_NEW(scratch, uint32_t, (size_t)graph->live + 1);
-  uint32_t count = bb_topological_order(graph, scratch, order);
-  for (uint32_t k = 0; k < count; k++) {
-    const bb_node *node = bb_node_get(graph, order[k]);
-    if (node->kind == BB_NODE_INPUT) continue;
-    uint64_t *own = loops[order[k]] = BB_NEW(scratch, uint64_t, (size_t)node->nout + 1);
-    uint64_t *in = BB_NEW(scratch, uint64_t, (size_t)node->nin + 1), all = 0;
-    for (uint32_t i = 0; i < node->nin; i++) {
-      in[i] = loops[node->in[i].src.node][node->in[i].src.port];
-      all |= in[i];
-    }
-    if (node->kind == BB_NODE_FUNC) all |= coord_loops(program, node->expr, depth);
-    for (uint32_t i = 0; i < node->nout; i++) own[i] = all;
-    if (node->kind == BB_NODE_MAP) map_loops(program, graph, order[k], in, depth, own);
-  }
-}
-
-static void map_loops(const bb_program *program, const bb_graph *graph, uint32_t map,
-                      const uint64_t *in, uint32_t depth, uint64_t *out) {
-  const bb_node *node = bb_node_get(graph, map);
-  const bb_graph *inner = node->inner;
-  bb_arena *scratch = bb_scratch(program->ctx);
-  uint64_t **loops = BB_NEW(scratch, uint64_t *, inner->count);
-  for (uint32_t i = 0; i < inner->ninputs; i++) {
-    uint64_t *own = loops[inner->input[i]] = BB_NEW(scratch, uint64_t, 1);
-    *own = in[i] | (node->in[i].level != BB_WHOLE ? bit(depth) : 0);
-  }
-  level_loops(program, inner, depth + 1, loops, scratch);
-  for (uint32_t i = 0; i < inner->noutputs; i++) {
-    bb_value src = bb_src(inner, inner->output[i], 0);
-    out[i] = loops[src.node][src.port] & ~bit(depth);
-  }
-  bb_scratch_end(scratch);
-}
-
 /* --- what becomes of a value --- */
 
 static const sink *sink_of(const body *b, bb_use use) {
@@ -263,12 +199,24 @@ static sink memory_of(const body *b, bb_value value) {
   return all;
 }
 
+/* A list as it stands in memory, or a temporary. */
+static const char *text_of(listing *l, const place *at) {
+  if (at->temporary) return at->name;
+  bb_buffer text = {.arena = l->arena}, *out = l->out;
+  l->out = &text;
+  put_place(l, at);
+  l->out = out;
+  return text.data;
+}
+
 /* total += text, for one fold; all components of one fold are printed with the first of them. */
 static void put_fold(body *b, uint32_t output, const char *const *term) {
   listing *l = b->l;
   const bb_monoid *monoid = b->sink[output].out->fold;
-  for (uint32_t c = 0; c < monoid->components; c++)
-    if (!b->sink[output + c].total) b->sink[output + c].total = new_temporary(l);
+  for (uint32_t c = 0; c < monoid->components; c++) {
+    sink *s = &b->sink[output + c];
+    if (!s->total) s->total = s->out->type->rank ? text_of(l, &s->to[0]) : new_temporary(l);
+  }
   indent(l);
   for (uint32_t c = 0; c < monoid->components; c++)
     bb_put(l->out, "%s%s", c ? "," : "", b->sink[output + c].total);
@@ -277,17 +225,24 @@ static void put_fold(body *b, uint32_t output, const char *const *term) {
   bb_put(l->out, "\n");
 }
 
-/* Folds a value that has just got its name, where it is the last component of a fold to get one. */
+/* Folds a value that has just been made, where it is the last component of a fold to be. */
 static void fold_value(body *b, uint32_t output) {
   const bb_out *out = b->sink[output].out;
   uint32_t first = output - out->component;
   const char **term = BB_NEW(b->l->arena, const char *, out->fold->components);
   for (uint32_t c = 0; c < out->fold->components; c++) {
     const place *at = place_of(b, bb_src(b->graph, b->graph->output[first + c], 0));
-    if (!at->name || !at->temporary) return;
-    term[c] = at->name;
+    bool list = b->sink[first + c].out->type->rank > 0;
+    if (list ? !at->name && !at->buffer : !at->name || !at->temporary) return;
+    term[c] = text_of(b->l, at);
   }
   put_fold(b, first, term);
+}
+
+/* Folds a value in all the folds it goes to. */
+static void fold_everywhere(body *b, bb_value value) {
+  for (bb_use u = bb_first_use(b->graph, value); u.node != BB_NONE; u = bb_next_use(b->graph, u))
+    if (is_output(b, u) && folds(sink_of(b, u))) fold_value(b, b->output_of[u.node]);
 }
 
 /* A value has become a temporary: stores and folds it. */
@@ -295,8 +250,7 @@ static void deliver(body *b, bb_value value) {
   const char *name = place_of(b, value)->name;
   sink memory = memory_of(b, value);
   store(b->l, name, &memory);
-  for (bb_use u = bb_first_use(b->graph, value); u.node != BB_NONE; u = bb_next_use(b->graph, u))
-    if (is_output(b, u) && folds(sink_of(b, u))) fold_value(b, b->output_of[u.node]);
+  fold_everywhere(b, value);
 }
 
 /* --- functional ops --- */
@@ -483,7 +437,7 @@ static sink *map_sinks(body *b, uint32_t index) {
   uint64_t *in = BB_NEW(l->arena, uint64_t, node->nin),
            *loops = BB_NEW(l->arena, uint64_t, node->nout);
   for (uint32_t i = 0; i < node->nin; i++) in[i] = place_of(b, node->in[i].src)->loops;
-  map_loops(l->program, b->graph, index, in, l->depth, loops);
+  bb_listing_loops(l->program, b->graph, index, in, l->depth, loops);
   sink *sinks = BB_NEW(l->arena, sink, node->nout);
   for (uint32_t i = 0; i < node->nout; i++) {
     if (node->part == BB_PART_REST)
@@ -508,7 +462,7 @@ static void print_map(body *b, uint32_t index) {
     const place *at = place_of(b, node->in[i].src);
     bool whole = node->in[i].level == BB_WHOLE;
     input[i] = whole ? *at : fixed(l, at, node->in[i].level, loop);
-    if (!whole) input[i].loops |= bit(l->depth - 1);
+    if (!whole) input[i].loops |= bb_loop_bit(l->depth - 1);
   }
   for (uint32_t i = 0; i < node->nout; i++) {
     if (node->out[i].mode != BB_OUT_COLLECT) continue;
@@ -519,7 +473,10 @@ static void print_map(body *b, uint32_t index) {
   print_body(l, node->inner, input, sinks);
   l->depth--;
   for (uint32_t i = 0; i < node->nout; i++) {
-    if (node->out[i].type->rank) continue;
+    if (node->out[i].type->rank) {
+      fold_everywhere(b, (bb_value){index, i});
+      continue;
+    }
     place *at = &b->value[index][i];
     at->temporary = true;
     at->name = sinks[i].total;
@@ -561,7 +518,8 @@ static void pass_through(body *b, uint32_t output) {
     if (!folds(s)) store(b->l, name, s);
     return;
   }
-  for (uint32_t i = 0; i < s->count; i++) {
+  if (folds(s)) fold_value(b, output);
+  for (uint32_t i = 0; i < s->count && !folds(s); i++) {
     indent(b->l);
     put_place(b->l, &s->to[i]);
     bb_put(b->l->out, " = ");

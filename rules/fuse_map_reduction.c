@@ -33,7 +33,6 @@ static bool match(bb_match *match) {
   if (reduce->reduce != BB_REDUCE_FOLD) return bb_miss(match, "a scan keeps its list");
   if (bb_node_get(graph, map)->part != BB_PART_ALL)
     return bb_miss(match, "the first iteration of the map is peeled off");
-  if (reduce->nin > 2) return bb_miss(match, "more components than a fold has ports for");
   for (uint32_t i = 0; i < reduce->nin; i++) {
     bb_value src = reduce->in[i].src;
     if (src.node != map) return bb_miss(match, "the operands come from two nodes");
@@ -55,18 +54,19 @@ static void apply(bb_match *match) {
   uint32_t map = match->node[0], at = match->node[1];
   bb_node *reduce = bb_node_get(graph, at);
   bb_graph *inner = bb_map_own(graph, map);
-  uint32_t list[2] = {0, 0}, lists = 0;
+  uint32_t list[BB_MONOID_COMPONENTS], lists = 0;
   for (uint32_t i = 0; i < reduce->nin; i++) {
-    uint32_t port = reduce->in[i].src.port;
+    uint32_t port = reduce->in[i].src.port, to = lists++;
     bb_value term = bb_src(inner, inner->output[port], 0);
     bb_value fold = bb_map_fold(graph, map, term, reduce->monoid, i);
     bb_replace_uses(graph, (bb_value){at, i}, fold);
-    if (lists < 2 && !(lists && list[0] == port)) list[lists++] = port;
+    for (; to && list[to - 1] < port; to--) list[to] = list[to - 1];
+    list[to] = port;
   }
   bb_node_remove(graph, at);
-  /* The later port first: its removal leaves the earlier one in its place. */
-  if (lists == 2) drop_list(graph, map, list[0] > list[1] ? list[0] : list[1]);
-  drop_list(graph, map, lists == 2 && list[1] < list[0] ? list[1] : list[0]);
+  /* Later ports first: their removal leaves earlier ones in their places. */
+  for (uint32_t i = 0; i < lists; i++)
+    if (i == 0 || list[i] != list[i - 1]) drop_list(graph, map, list[i]);
 }
 
 const bb_rule bb_rule_fuse_map_reduction = {

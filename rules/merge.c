@@ -96,7 +96,6 @@ static bool is_used(const bb_graph *graph, uint32_t map, uint32_t port) {
 
 static void move_output(bb_graph *graph, uint32_t stays, uint32_t moves, uint32_t port,
                         bb_value value) {
-  if (!is_used(graph, moves, port)) return;
   const bb_out from = bb_node_get(graph, moves)->out[port];
   uint32_t to = bb_out_add(graph, stays, from.type);
   bb_out *out = &bb_node_get(graph, stays)->out[to];
@@ -106,6 +105,16 @@ static void move_output(bb_graph *graph, uint32_t stays, uint32_t moves, uint32_
   out->component = from.component;
   bb_output_add(bb_node_get(graph, stays)->inner, value);
   bb_replace_uses(graph, (bb_value){moves, port}, (bb_value){stays, to});
+}
+
+/* All that are used; which is told before the first of them moves, for the others of its fold. */
+static void move_outputs(bb_graph *graph, uint32_t stays, uint32_t moves, const bb_value *value,
+                         bb_arena *scratch) {
+  uint32_t count = bb_node_get(graph, moves)->nout;
+  bool *used = BB_NEW(scratch, bool, count);
+  for (uint32_t i = 0; i < count; i++) used[i] = is_used(graph, moves, i);
+  for (uint32_t i = 0; i < count; i++)
+    if (used[i]) move_output(graph, stays, moves, i, value[i]);
 }
 
 static int descending(const void *a, const void *b) {
@@ -133,7 +142,7 @@ static void move_second(bb_graph *graph, uint32_t first, uint32_t second, bb_are
     if (node->in[i].src.node == first) feeding[fed++] = node->in[i].src.port;
   }
   bb_graph_splice(bb_node_get(graph, first)->inner, node->inner, input, output);
-  for (uint32_t i = 0; i < nout; i++) move_output(graph, first, second, i, output[i]);
+  move_outputs(graph, first, second, output, scratch);
   bb_node_remove(graph, second);
   drop_unused_outputs(graph, first, fed, feeding);
 }
@@ -163,7 +172,7 @@ static void move_first(bb_graph *graph, uint32_t first, uint32_t second, bb_aren
   for (uint32_t i = 0; i < nin; i++) input[i] = inside(graph, second, first, i);
   bb_graph_splice(bb_node_get(graph, second)->inner, node->inner, input, output);
   feed_inside(graph, first, second, output, scratch);
-  for (uint32_t i = 0; i < nout; i++) move_output(graph, second, first, i, output[i]);
+  move_outputs(graph, second, first, output, scratch);
   bb_node_remove(graph, first);
 }
 
