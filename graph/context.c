@@ -53,7 +53,7 @@ bb_status bb_context_create(const bb_context_options *options, bb_context **cont
   if (options && options->allocator.resize) allocator = options->allocator;
   bb_context *ctx = allocator.resize(allocator.user, NULL, 0, sizeof *ctx);
   if (!ctx) return BB_ERROR_MEMORY;
-  *ctx = (bb_context){.allocator = allocator};
+  *ctx = (bb_context){.allocator = allocator, .spare_most = 4 << 20};
   if (options) {
     ctx->log = options->log;
     ctx->log_user = options->log_user;
@@ -70,6 +70,7 @@ static void release(bb_context *ctx, void *pointer, size_t size) {
 
 void bb_context_destroy(bb_context *ctx) {
   if (!ctx) return;
+  bb_free_spare_chunks(ctx);
   release(ctx, ctx->message, ctx->message_size);
   release(ctx, ctx->deferred, ctx->deferred_capacity * sizeof(bb_deferred));
   ctx->allocator.resize(ctx->allocator.user, ctx, sizeof *ctx, 0);
@@ -154,6 +155,12 @@ void *bb_resize(bb_context *ctx, void *pointer, size_t old_size, size_t new_size
   char *memory = ctx->allocator.resize(ctx->allocator.user, pointer, old_size, new_size);
   if (!memory) fail_memory(ctx);
   if (new_size > old_size) memset(memory + old_size, 0, new_size - old_size);
+  return memory;
+}
+
+void *bb_allocate(bb_context *ctx, size_t size) {
+  void *memory = ctx->allocator.resize(ctx->allocator.user, NULL, 0, size);
+  if (!memory) fail_memory(ctx);
   return memory;
 }
 

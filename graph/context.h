@@ -42,6 +42,7 @@ void bb_undefer(bb_context *ctx, void *object);
 
 /* Raw memory of the caller's allocator; zeroed; never NULL (unwinds instead).  Prefer arenas. */
 void *bb_resize(bb_context *ctx, void *pointer, size_t old_size, size_t new_size);
+void *bb_allocate(bb_context *ctx, size_t size); /* not zeroed */
 
 /* An arena: memory that is freed all at once.  Not deferred: the caller owns it. */
 bb_arena *bb_arena_create(bb_context *ctx);
@@ -53,6 +54,7 @@ void bb_scratch_end(bb_arena *arena);
 
 bb_context *bb_arena_context(const bb_arena *arena);
 size_t bb_arena_bytes(const bb_arena *arena); /* what the arena holds, for statistics */
+void bb_free_spare_chunks(bb_context *ctx);   /* what arenas that died left for the next ones */
 
 /* Zeroed memory, aligned to 16 bytes. Never NULL. */
 void *bb_arena_alloc(bb_arena *arena, size_t size);
@@ -82,6 +84,8 @@ void bb_put(bb_buffer *buffer, const char *format, ...) __attribute__((format(pr
 void bb_put_bytes(bb_buffer *buffer, const char *bytes, size_t length);
 void bb_put_vprintf(bb_buffer *buffer, const char *format, va_list arguments);
 
+enum { BB_CHUNK_SIZES = 9 }; /* of arenas: 4 KiB, 8 KiB, ... */
+
 struct bb_context {
   bb_allocator allocator;
   bb_log_function *log;
@@ -93,6 +97,9 @@ struct bb_context {
   struct bb_frame *frame;       /* innermost bb_protect() */
   struct bb_deferred *deferred; /* a stack; frames remember their depth */
   size_t deferred_count, deferred_capacity;
+  struct bb_chunk *spare[BB_CHUNK_SIZES]; /* of arenas that died, by size */
+  size_t spare_bytes,
+      spare_most; /* tests set the bound to 0: every arena then asks the allocator */
 };
 
 #endif

@@ -1,4 +1,4 @@
-/* graph.c - levels of block programs: nodes, ports, use lists, ownership. */
+/* graph.c - levels of block programs: nodes, ports, use lists. */
 #include "program.h"
 
 #include <string.h>
@@ -6,8 +6,8 @@
 static const bb_use NO_USE = {BB_NONE, 0};
 
 bb_graph *bb_graph_create(bb_program *program) {
-  bb_graph *graph = BB_NEW(program->arena, bb_graph, 1);
-  *graph = (bb_graph){.program = program, .holders = 1};
+  bb_graph *graph = BB_NEW(program->levels, bb_graph, 1);
+  *graph = (bb_graph){.program = program, .arena = program->levels, .holders = 1};
   return graph;
 }
 
@@ -86,27 +86,47 @@ static bool ports_full(uint32_t count) {
 }
 
 static uint32_t append_node(bb_graph *graph, bb_node *node) {
-  BB_GROW(graph->program->arena, graph->node, graph->capacity, (size_t)graph->count + 1);
+  BB_GROW(graph->arena, graph->node, graph->capacity, (size_t)graph->count + 1);
   graph->node[graph->count] = node;
   graph->live++;
   record_node(graph, BB_CHANGE_ADDED, graph->count);
   return graph->count++;
 }
 
+/* Memory for a node and its ports in one piece. */
+static bb_node *new_node(bb_arena *arena, uint32_t nin, uint32_t nout) {
+  size_t ins = port_room(nin) * sizeof(bb_in), outs = port_room(nout) * sizeof(bb_out);
+  bb_node *node = bb_arena_alloc(arena, sizeof *node + outs + ins);
+  node->nin = nin;
+  node->nout = nout;
+  node->out = (bb_out *)(node + 1);
+  node->in = (bb_in *)((char *)node->out + outs);
+  return node;
+}
+
+_Static_assert(sizeof(bb_node) % _Alignof(bb_out) == 0 && sizeof(bb_out) % _Alignof(bb_in) == 0,
+               "a node's ports stand behind it");
+
 uint32_t bb_node_add(bb_graph *graph, bb_kind kind, uint32_t nin, uint32_t nout) {
-  bb_arena *arena = graph->program->arena;
-  bb_node *node = BB_NEW(arena, bb_node, 1);
-  *node = (bb_node){.kind = kind,
-                    .serial = graph->program->serial++,
-                    .nin = nin,
-                    .nout = nout,
-                    .dim = BB_NO_DIM,
-                    .tensor = BB_NONE,
-                    .in = BB_NEW(arena, bb_in, port_room(nin)),
-                    .out = BB_NEW(arena, bb_out, port_room(nout))};
+  bb_node *node = new_node(graph->arena, nin, nout);
+  node->kind = kind;
+  node->serial = graph->program->serial++;
+  node->dim = BB_NO_DIM;
+  node->tensor = BB_NONE;
   for (uint32_t i = 0; i < nin; i++)
     node->in[i] = (bb_in){.src = {BB_NONE, 0}, .level = BB_WHOLE, .next = NO_USE, .prev = NO_USE};
-  for (uint32_t i = 0; i < nout; i++) node->out[i] = (bb_out){.first = NO_USE};
+  for (uint32_t i = 0; i < nout; i++) node->out[i].first = NO_USE;
+  return append_node(graph, node);
+}
+
+uint32_t bb_node_add_like(bb_graph *graph, const bb_node *like) {
+  graph->program->serial++;
+  bb_node *node = bb_node_copy(graph->arena, like);
+  for (uint32_t i = 0; i < node->nin; i++) {
+    node->in[i].src = (bb_value){BB_NONE, 0};
+    node->in[i].next = node->in[i].prev = NO_USE;
+  }
+  for (uint32_t i = 0; i < node->nout; i++) node->out[i].first = NO_USE;
   return append_node(graph, node);
 }
 
@@ -158,7 +178,7 @@ uint32_t bb_in_add(bb_graph *graph, uint32_t index, bb_value src, uint32_t level
   bb_node *node = graph->node[index];
   uint32_t port = node->nin;
   if (ports_full(port)) {
-    bb_in *grown = BB_NEW(graph->program->arena, bb_in, port_room(port + 1));
+    bb_in *grown = BB_NEW(graph->arena, bb_in, port_room(port + 1));
     if (port) memcpy(grown, node->in, port * sizeof *grown);
     node->in = grown;
   }
@@ -182,7 +202,7 @@ uint32_t bb_out_add(bb_graph *graph, uint32_t index, const bb_type *type) {
   bb_node *node = graph->node[index];
   uint32_t port = node->nout;
   if (ports_full(port)) {
-    bb_out *grown = BB_NEW(graph->program->arena, bb_out, port_room(port + 1));
+    bb_out *grown = BB_NEW(graph->arena, bb_out, port_room(port + 1));
     if (port) memcpy(grown, node->out, port * sizeof *grown);
     node->out = grown;
   }
@@ -214,7 +234,7 @@ void bb_out_remove(bb_graph *graph, uint32_t index, uint32_t port) {
 bb_value bb_input_add(bb_graph *graph, const bb_type *type) {
   uint32_t node = bb_node_add(graph, BB_NODE_INPUT, 0, 1);
   graph->node[node]->out[0].type = type;
-  BB_GROW(graph->program->arena, graph->input, graph->input_capacity, (size_t)graph->ninputs + 1);
+  BB_GROW(graph->arena, graph->input, graph->input_capacity, (size_t)graph->ninputs + 1);
   graph->input[graph->ninputs++] = node;
   return (bb_value){node, 0};
 }
@@ -222,8 +242,7 @@ bb_value bb_input_add(bb_graph *graph, const bb_type *type) {
 uint32_t bb_output_add(bb_graph *graph, bb_value src) {
   uint32_t node = bb_node_add(graph, BB_NODE_OUTPUT, 1, 0);
   bb_connect(graph, node, 0, src);
-  BB_GROW(graph->program->arena, graph->output, graph->output_capacity,
-          (size_t)graph->noutputs + 1);
+  BB_GROW(graph->arena, graph->output, graph->output_capacity, (size_t)graph->noutputs + 1);
   graph->output[graph->noutputs++] = node;
   return node;
 }
@@ -351,16 +370,17 @@ void bb_map_out_remove(bb_graph *graph, uint32_t map, uint32_t port) {
 
 /* --- moving nodes between levels --- */
 
-/* A copy of a node; a level inside gets one more holder. */
-static bb_node *copy_node(bb_arena *arena, const bb_node *node) {
-  bb_node *twin = BB_NEW(arena, bb_node, 1);
-  *twin = *node;
-  twin->in = BB_NEW(arena, bb_in, port_room(node->nin));
-  twin->out = BB_NEW(arena, bb_out, port_room(node->nout));
-  if (node->nin) memcpy(twin->in, node->in, node->nin * sizeof *twin->in);
-  if (node->nout) memcpy(twin->out, node->out, node->nout * sizeof *twin->out);
+bb_node *bb_node_copy(bb_arena *arena, const bb_node *node) {
+  bb_node *copy = new_node(arena, node->nin, node->nout);
+  bb_in *in = copy->in;
+  bb_out *out = copy->out;
+  *copy = *node;
+  copy->in = in;
+  copy->out = out;
+  if (node->nin) memcpy(in, node->in, node->nin * sizeof *in);
+  if (node->nout) memcpy(out, node->out, node->nout * sizeof *out);
   if (node->kind == BB_NODE_MAP) bb_graph_hold(node->inner);
-  return twin;
+  return copy;
 }
 
 /* Connects the in-ports of a node that was just moved, whose sources still are values of the old
@@ -387,7 +407,7 @@ void bb_graph_splice(bb_graph *dst, bb_graph *src, const bb_value *input, bb_val
     if (node->kind == BB_NODE_REMOVED || node->kind == BB_NODE_INPUT ||
         node->kind == BB_NODE_OUTPUT)
       continue;
-    if (src->holders > 1) node = copy_node(dst->program->arena, node);
+    if (src->holders > 1) node = bb_node_copy(dst->arena, node);
     for (uint32_t p = 0; p < node->nout; p++) node->out[p].first = NO_USE;
     value[i] = (bb_value){append_node(dst, node), 0};
   }
@@ -402,68 +422,12 @@ void bb_graph_splice(bb_graph *dst, bb_graph *src, const bb_value *input, bb_val
 
 uint32_t bb_node_move(bb_graph *dst, bb_graph *src, uint32_t index) {
   bb_node *node = src->node[index];
-  bb_node *left = BB_NEW(src->program->arena, bb_node, 1);
+  bb_node *left = BB_NEW(src->arena, bb_node, 1);
   *left = (bb_node){.kind = BB_NODE_REMOVED, .serial = node->serial, .dim = node->dim};
   src->node[index] = left;
   src->live--;
   record_node(src, BB_CHANGE_REMOVED, index);
   return append_node(dst, node);
-}
-
-/* --- ownership --- */
-
-bb_graph *bb_graph_hold(bb_graph *graph) {
-  graph->holders++;
-  return graph;
-}
-
-static uint32_t *copy_list(bb_arena *arena, const uint32_t *list, uint32_t count) {
-  uint32_t *copy = BB_NEW(arena, uint32_t, count);
-  if (count) memcpy(copy, list, count * sizeof *copy);
-  return copy;
-}
-
-/* A copy of one level; the levels inside get one more holder. */
-static bb_graph *copy_level(bb_graph *graph) {
-  bb_arena *arena = graph->program->arena;
-  bb_graph *copy = BB_NEW(arena, bb_graph, 1);
-  *copy = *graph;
-  copy->holders = 1;
-  copy->capacity = graph->count;
-  copy->input_capacity = graph->ninputs;
-  copy->output_capacity = graph->noutputs;
-  copy->input = copy_list(arena, graph->input, graph->ninputs);
-  copy->output = copy_list(arena, graph->output, graph->noutputs);
-  copy->node = BB_NEW(arena, bb_node *, graph->count);
-  for (uint32_t i = 0; i < graph->count; i++) copy->node[i] = copy_node(arena, graph->node[i]);
-  return copy;
-}
-
-bb_graph *bb_graph_own(bb_graph **root) {
-  if ((*root)->holders > 1) {
-    bb_graph *copy = copy_level(*root);
-    (*root)->holders--;
-    (*root)->journal = NULL;
-    if (copy->journal) copy->journal->graph = copy;
-    *root = copy;
-  }
-  return *root;
-}
-
-bb_graph *bb_map_own(bb_graph *graph, uint32_t map) {
-  return bb_graph_own(&graph->node[map]->inner);
-}
-
-bb_graph *bb_graph_copy(bb_graph *graph) {
-  bb_graph *copy = copy_level(graph);
-  copy->journal = NULL;
-  for (uint32_t i = 0; i < copy->count; i++) {
-    bb_node *node = copy->node[i];
-    if (node->kind != BB_NODE_MAP) continue;
-    node->inner->holders--;
-    node->inner = bb_graph_copy(node->inner);
-  }
-  return copy;
 }
 
 /* --- reading --- */

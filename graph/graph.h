@@ -63,14 +63,17 @@ typedef enum bb_out_mode {
  * that element alone, or the fold of one term, and the rest goes on from there. */
 typedef enum bb_part { BB_PART_ALL, BB_PART_FIRST, BB_PART_REST } bb_part;
 
+enum { BB_COMPONENT_BITS = 24 };
+
 typedef struct bb_out {
   const bb_type *type;
-  bb_out_mode mode;      /* MAP only, as all below */
-  bb_axis axis;          /* COLLECT: the axis of the new level */
-  const bb_monoid *fold; /* FOLD: components stand in neighbouring ports, */
-  uint32_t component;    /*   this one's number from 0 */
-  uint32_t resumes;      /* REST: 1 + the in-port (whole) with the first iteration's result */
-  bb_use first;          /* first use; owned by graph.c */
+  const bb_monoid
+      *fold; /* FOLD (MAP only, as all below): components stand in neighbouring ports, */
+  uint32_t component : BB_COMPONENT_BITS; /* this one's number from 0 */
+  bb_out_mode mode : 4;
+  bb_axis axis : 4; /* COLLECT: the axis of the new level */
+  uint32_t resumes; /* REST: 1 + the in-port (whole) with the first iteration's result */
+  bb_use first;     /* first use; owned by graph.c */
 } bb_out;
 
 typedef enum bb_reduce_mode {
@@ -79,23 +82,26 @@ typedef enum bb_reduce_mode {
   BB_REDUCE_SCAN_EXCLUSIVE /* list -> list of exclusive prefixes, first the empty element */
 } bb_reduce_mode;
 
+/* One cache line: a program is mostly nodes. */
 typedef struct bb_node {
-  bb_kind kind;
+  bb_kind kind : 8;
+  bb_op op : 8;              /* FUNC */
+  bb_reduce_mode reduce : 8; /* REDUCE */
+  bb_part part : 8;          /* MAP */
   uint32_t serial;
   uint32_t nin, nout;
   bb_in *in;
   bb_out *out;
   const char *name;               /* where it came from, for messages; not part of the program */
-  bb_op op;                       /* FUNC */
-  const bb_expr *expr;            /* FUNC ELEMENTWISE */
-  const bb_monoid *monoid;        /* REDUCE */
-  bb_reduce_mode reduce;          /* REDUCE */
   bb_dim dim;                     /* MAP */
-  bb_part part;                   /* MAP */
-  bb_graph *inner;                /* MAP: read it; edit it through bb_map_own() */
   uint32_t tensor;                /* root INPUT, OUTPUT: index into the program's tensors */
   const struct bb_access *access; /* root INPUT, OUTPUT, VIEW */
-  const struct bb_misc *misc;     /* MISC */
+  union {                         /* by kind */
+    const bb_expr *expr;          /* FUNC ELEMENTWISE */
+    const bb_monoid *monoid;      /* REDUCE */
+    bb_graph *inner;              /* MAP: read it; edit it through bb_map_own() */
+    const struct bb_misc *misc;   /* MISC */
+  };
 } bb_node;
 
 /* What was done to a level: an engine that keeps indexes of a level has its edits written down. */
@@ -122,6 +128,8 @@ typedef struct bb_journal {
 
 struct bb_graph {
   bb_program *program;
+  bb_arena *arena;     /* its nodes live there */
+  bb_graph *kept;      /* bb_graph_keep(): what it was copied to */
   bb_journal *journal; /* NULL: edits are not written down; goes to the copy on copy on write */
   uint32_t holders;    /* how many maps, snapshots and roots hold this level */
   uint32_t count;      /* nodes ever added; walk 0..count-1, skipping BB_NODE_REMOVED */
@@ -139,6 +147,9 @@ bb_graph *bb_graph_create(bb_program *program);
 
 /* Adds a node; its in-ports are not connected, its out types NULL.  Returns its index. */
 uint32_t bb_node_add(bb_graph *graph, bb_kind kind, uint32_t nin, uint32_t nout);
+/* Adds a node like one of any level, with its serial, its types and a hold of the level inside it;
+ * its in-ports are not connected. */
+uint32_t bb_node_add_like(bb_graph *graph, const bb_node *like);
 /* Removes a node without uses; its in-ports are disconnected. */
 void bb_node_remove(bb_graph *graph, uint32_t node);
 
@@ -186,6 +197,8 @@ void bb_map_out_remove(bb_graph *graph, uint32_t map, uint32_t port);
  * input[i], a value of dst, takes the place of the i-th input of src; output[i] receives the value of
  * dst that fed its i-th output.  The caller gives up its hold of src (others keep theirs). */
 void bb_graph_splice(bb_graph *dst, bb_graph *src, const bb_value *input, bb_value *output);
+/* A copy of a node that stands in no level yet; a level inside gets one more holder. */
+bb_node *bb_node_copy(bb_arena *arena, const bb_node *node);
 /* Moves a node whose in-ports are not connected and which has no uses; gives its new index. */
 uint32_t bb_node_move(bb_graph *dst, bb_graph *src, uint32_t node);
 
@@ -196,6 +209,14 @@ bb_graph *bb_graph_own(bb_graph **root);             /* *root, replaced by a cop
 bb_graph *bb_map_own(bb_graph *graph, uint32_t map); /* the inner level, likewise; graph is owned */
 /* A deep copy that shares nothing with the original. */
 bb_graph *bb_graph_copy(bb_graph *graph);
+
+/* --- where levels live --- */
+
+/* What a pass makes and does not keep need not stay: it sets program->levels to an arena of its own,
+ * then copies what it keeps to the program's arena (levels that are there already stay), and ends
+ * its own.  A level kept twice is copied once.  Removed nodes are left out, so that indices change;
+ * their order does not.  The caller gives up its hold of the level for one of the result. */
+bb_graph *bb_graph_keep(bb_graph *graph);
 
 /* --- reading --- */
 

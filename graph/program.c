@@ -26,7 +26,7 @@ bb_program *bb_program_create(bb_context *ctx, const char *name) {
   bb_defer(ctx, destroy_arena, arena);
   bb_program *program = BB_NEW(arena, bb_program, 1);
   program->ctx = ctx;
-  program->arena = arena;
+  program->arena = program->levels = arena;
   program->name = bb_arena_text(arena, name ? name : "", name ? strlen(name) : 0);
   program->types = bb_intern_create(arena, bb_type_hash, bb_type_equal);
   program->exprs = bb_intern_create(arena, bb_expr_hash, bb_expr_equal);

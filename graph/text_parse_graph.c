@@ -406,7 +406,7 @@ static void read_port(level *l, level *inner, uint32_t map) {
     out.mode = BB_OUT_FOLD;
     if (!bb_read_accept(r, "none")) out.fold = bb_read_monoid(r);
     if (r->token.kind == BB_TOKEN_NUMBER)
-      out.component = bb_read_index(r, UINT32_MAX, "the component");
+      out.component = bb_read_index(r, 1u << BB_COMPONENT_BITS, "the component");
   }
   bb_value value = read_value(inner);
   const bb_type *type = type_of(inner, value);

@@ -162,7 +162,7 @@ static void step_begin(void *user, const bb_candidate *candidate, const bb_candi
   call->serial = call->program->serial;
 }
 
-/* No rewrite follows the step, so its graph stays as it is until it is drawn. */
+/* No rewrite follows the step: its graph may be kept as it is. */
 static void step_trace(void *user, const bb_trace_event *event, const bb_graph *root) {
   step_call *call = user;
   if (!event->snapshot && event->step == call->step) {
@@ -172,7 +172,7 @@ static void step_trace(void *user, const bb_trace_event *event, const bb_graph *
     char variant[2] = {event->variant, 0};
     call->picture =
         (bb_picture){.program = call->program,
-                     .graph = root,
+                     .graph = bb_graph_keep((bb_graph *)root),
                      .title = bb_arena_printf(call->arena, "%s %s: step %u, rule %u%s (%s) at %s",
                                               call->program->name, call->label, event->step,
                                               event->rule, variant, event->rule_name, at),

@@ -195,25 +195,8 @@ static void hold_node(carver *c, uint32_t n) {
   if (c->twin_group[n] == c->group) return;
   bb_value *src = BB_NEW(c->flow->scratch, bb_value, old->nin);
   for (uint32_t p = 0; p < old->nin; p++) src[p] = value_for(c, old->in[p].src);
-  uint32_t twin = bb_node_add(c->graph, old->kind, old->nin, old->nout);
-  bb_node *node = c->graph->node[twin];
-  node->serial = old->serial;
-  node->name = old->name;
-  node->op = old->op;
-  node->expr = old->expr;
-  node->monoid = old->monoid;
-  node->reduce = old->reduce;
-  node->dim = old->dim;
-  node->inner = old->inner ? bb_graph_hold(old->inner) : NULL;
-  for (uint32_t p = 0; p < old->nin; p++) {
-    node->in[p].level = old->in[p].level;
-    bb_connect(c->graph, twin, p, src[p]);
-  }
-  for (uint32_t p = 0; p < old->nout; p++) {
-    bb_use first = node->out[p].first;
-    node->out[p] = old->out[p];
-    node->out[p].first = first;
-  }
+  uint32_t twin = bb_node_add_like(c->graph, old);
+  for (uint32_t p = 0; p < old->nin; p++) bb_connect(c->graph, twin, p, src[p]);
   c->twin[n] = twin;
   c->twin_group[n] = c->group;
   if (c->flow->group[n] == c->group) c->home[n] = twin;

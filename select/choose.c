@@ -13,11 +13,11 @@
 
 enum { SYMBOL_GUESS = 1024 };
 
-/* A graph as it was before fusion, and what became of it: the first of its hash. */
+/* The first candidate, or kernel, of its hash. */
 typedef struct known {
   bb_hash hash;
-  bb_graph *before, *after; /* candidates */
-  uint32_t index;           /* of the candidate, or of the kernel */
+  uint32_t index;
+  bb_graph *fused; /* candidates: what became of it */
 } known;
 
 typedef struct chooser {
@@ -144,14 +144,17 @@ static uint32_t keep(chooser *c, bb_graph *graph, bb_snapshot **snapshots) {
 
 /* --- equal ones --- */
 
-/* The earlier graph that `graph` is a twin of, or NULL; then *mine is what later ones find. */
-static const known *find_twin(chooser *c, bb_intern *set, bb_graph *graph, uint32_t index,
+/* The earlier one of `all` (candidates, or kernels) that all[index] is a twin of, or NULL; then *mine
+ * is what later ones find. */
+static const known *find_twin(chooser *c, bb_intern *set, const bb_candidate *all, uint32_t index,
                               bb_arena *scratch, known **mine) {
+  const bb_graph *graph = all[index].graph;
   *mine = BB_NEW(set->arena, known, 1);
-  **mine = (known){bb_hash_graph(c->program, graph, scratch), graph, graph, index};
+  **mine = (known){.hash = bb_hash_graph(c->program, graph, scratch), .index = index};
   const known *found = bb_intern_find(set, *mine);
   if (!found) bb_intern_add(set, *mine);
-  return found && bb_twin_match(c->twin, found->before, graph, scratch) ? found : NULL;
+  bool same = found && bb_twin_match(c->twin, all[found->index].graph, graph, scratch);
+  return same ? found : NULL;
 }
 
 /* --- kernels --- */
@@ -173,7 +176,7 @@ static void finish_kernel(chooser *c, uint32_t index, bb_arena *scratch) {
   known *mine;
   bool changed = bb_absorb_transposes(c->program, kernel->graph);
   bb_orient_inputs(c->program, kernel->graph);
-  const known *same = find_twin(c, c->kernels, kernel->graph, index, scratch, &mine);
+  const known *same = find_twin(c, c->kernels, c->made.candidate, index, scratch, &mine);
   const bb_candidate *original = same ? &c->made.candidate[same->index] : NULL;
   begin(c, kernel, original);
   if (original) {
@@ -194,31 +197,47 @@ static void finish_kernel(chooser *c, uint32_t index, bb_arena *scratch) {
 
 /* --- candidates --- */
 
-static bb_graph *fuse_candidate(chooser *c, uint32_t index, bb_arena *scratch) {
+/* Gives what became of it. */
+static known *fuse_candidate(chooser *c, uint32_t index, bb_arena *scratch) {
   bb_candidate *candidate = &c->program->candidate[index];
   known *mine;
-  const known *same = find_twin(c, c->candidates, candidate->graph, index, scratch, &mine);
+  const known *same = find_twin(c, c->candidates, c->program->candidate, index, scratch, &mine);
   begin(c, candidate, same ? &c->program->candidate[same->index] : NULL);
   c->base = 0;
-  if (same) return bb_twin_graph(c->twin, same->after);
+  if (same) {
+    mine->fused = bb_twin_graph(c->twin, same->fused);
+    return mine;
+  }
   bb_snapshot *snapshot;
   c->fresh_kernel = false;
   uint32_t count = fuse(c, candidate->graph, true, &snapshot);
-  mine->after = snapshot[count - 1].graph;
-  return mine->after;
+  mine->fused = snapshot[count - 1].graph;
+  return mine;
+}
+
+/* Of all that was made in fusing a candidate, its kernels stay. */
+static void keep_kernels(chooser *c, known *candidate, uint32_t first) {
+  candidate->fused = bb_graph_keep(candidate->fused);
+  for (uint32_t k = first; k < c->made.candidates; k++) {
+    bb_candidate *kernel = &c->made.candidate[k];
+    kernel->origin = candidate->fused;
+    kernel->graph = bb_graph_keep(kernel->graph);
+    for (uint32_t i = 0; i < kernel->snapshots; i++)
+      kernel->snapshot[i].graph = bb_graph_keep(kernel->snapshot[i].graph);
+  }
 }
 
 static void choose_candidate(chooser *c, uint32_t index) {
-  bb_arena *scratch = bb_scratch(c->program->ctx);
-  bb_graph *fused = fuse_candidate(c, index, scratch);
-  bb_flow *flow = bb_flow_create(c->program, fused, scratch);
+  bb_program *program = c->program;
+  bb_arena *scratch = program->levels = bb_scratch(program->ctx);
+  known *candidate = fuse_candidate(c, index, scratch);
+  bb_flow *flow = bb_flow_create(program, candidate->fused, scratch);
   uint32_t first = c->made.candidates;
   bb_flow_group_kernels(flow);
   bb_flow_carve(flow, &c->made);
-  for (uint32_t k = first; k < c->made.candidates; k++) {
-    c->made.candidate[k].origin = fused;
-    finish_kernel(c, k, scratch);
-  }
+  for (uint32_t k = first; k < c->made.candidates; k++) finish_kernel(c, k, scratch);
+  keep_kernels(c, candidate, first);
+  program->levels = program->arena;
   bb_scratch_end(scratch);
 }
 

@@ -81,6 +81,7 @@ static bb_status run(const char *path, counter *c) {
   bb_context *ctx = NULL;
   bb_status status = bb_context_create(&options, &ctx);
   if (status != BB_OK) return status;
+  ctx->spare_most = 0;
   status = bb_protect(ctx, convert, (void *)path);
   if (status != BB_OK && status != BB_ERROR_MEMORY)
     printf("%s: allocation %llu: %s\n", path, (unsigned long long)c->fail_at,

@@ -106,6 +106,7 @@ static bool attempt(bb_body *body, paths *p, counter *c) {
   bb_status status = bb_context_create(&options, &ctx);
   char message[256] = "";
   if (status == BB_OK) {
+    ctx->spare_most = 0;
     status = bb_protect(ctx, body, p);
     snprintf(message, sizeof message, "%s", bb_context_message(ctx));
     bb_context_destroy(ctx);

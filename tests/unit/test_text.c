@@ -563,6 +563,7 @@ static bb_status use_with(supply *s, const char *text) {
   bb_context *ctx = NULL;
   bb_status status = bb_context_create(&options, &ctx);
   if (status != BB_OK) return status;
+  ctx->spare_most = 0;
   status = bb_protect(ctx, use_all, (void *)text);
   snprintf(message, sizeof message, "%s", bb_context_message(ctx));
   bb_context_destroy(ctx);
