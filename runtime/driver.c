@@ -87,6 +87,7 @@ void bb_drive(bb_program *program, bb_stage goal, const bb_drive_options *option
     bb_array_fold(program->array);
     bb_array_structure(program->array);
     after(program, "simplify", options);
+    bb_array_split_strides(program->array);
     bb_array_factor(program->array);
     bb_array_canonicalise(program->array);
     bb_array_lower(program->array);

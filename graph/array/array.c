@@ -161,12 +161,10 @@ static uint32_t broadcast_shapes(bb_array *array, const char *name, uint32_t cou
   return rank;
 }
 
-enum { MAX_RANK = 32 };
-
 uint32_t bb_array_elementwise(bb_array *array, const char *name, const bb_expr *expr,
                               uint32_t count, const uint32_t *in) {
-  const bb_extent *shape[MAX_RANK];
-  uint32_t rank = broadcast_shapes(array, name, count, in, shape, MAX_RANK);
+  const bb_extent *shape[BB_ARRAY_RANK];
+  uint32_t rank = broadcast_shapes(array, name, count, in, shape, BB_ARRAY_RANK);
   uint32_t out = result(array, BB_A_ELEMENTWISE, name, expr->dtype, rank, shape, count, in);
   array->node[array->value[out].producer].expr = expr;
   return out;
@@ -189,7 +187,7 @@ static void check_labels(bb_array *array, const char *name, uint32_t rank, const
 static uint32_t sum_lonely_axes(bb_array *array, const char *name, uint32_t in, int64_t *labels,
                                 uint32_t other_rank, const int64_t *other, uint32_t rank,
                                 const int64_t *labels_out) {
-  int64_t axes[MAX_RANK];
+  int64_t axes[BB_ARRAY_RANK];
   uint32_t count = 0, kept = 0, total = array->value[in].rank;
   for (uint32_t a = 0; a < total; a++) {
     if (has_label(other, other_rank, labels[a]) || has_label(labels_out, rank, labels[a]))
@@ -232,16 +230,16 @@ uint32_t bb_array_contract(bb_array *array, const char *name, uint32_t a, uint32
                            const int64_t *labels_a, const int64_t *labels_b, uint32_t rank,
                            const int64_t *labels_out) {
   uint32_t ra = array->value[a].rank, rb = array->value[b].rank;
-  if (ra > MAX_RANK || rb > MAX_RANK || rank > MAX_RANK)
+  if (ra > BB_ARRAY_RANK || rb > BB_ARRAY_RANK || rank > BB_ARRAY_RANK)
     bb_fail(context(array), BB_ERROR_INPUT, "node %s: a rank is above the limit of %d", label(name),
-            MAX_RANK);
+            BB_ARRAY_RANK);
   check_labels(array, name, ra, labels_a);
   check_labels(array, name, rb, labels_b);
   check_labels(array, name, rank, labels_out);
   if (array->value[a].dtype != array->value[b].dtype)
     bb_fail(context(array), BB_ERROR_INPUT, "node %s: operands of types %s and %s", label(name),
             bb_dtype_name(array->value[a].dtype), bb_dtype_name(array->value[b].dtype));
-  int64_t la[MAX_RANK], lb[MAX_RANK];
+  int64_t la[BB_ARRAY_RANK], lb[BB_ARRAY_RANK];
   memcpy(la, labels_a, ra * sizeof *la);
   memcpy(lb, labels_b, rb * sizeof *lb);
   check_shared(array, name, a, la, b, lb, rank, labels_out);
@@ -250,7 +248,7 @@ uint32_t bb_array_contract(bb_array *array, const char *name, uint32_t a, uint32
   b = sum_lonely_axes(array, name, b, lb, ra, la, rank, labels_out);
   rb = array->value[b].rank;
 
-  const bb_extent *shape[MAX_RANK];
+  const bb_extent *shape[BB_ARRAY_RANK];
   for (uint32_t x = 0; x < rank; x++) {
     shape[x] = label_extent(array, labels_out[x], a, la, b, lb);
     if (!shape[x])
@@ -260,7 +258,7 @@ uint32_t bb_array_contract(bb_array *array, const char *name, uint32_t a, uint32
   }
   uint32_t out =
       result(array, BB_A_CONTRACT, name, array->value[a].dtype, rank, shape, 2, (uint32_t[]){a, b});
-  int64_t ints[3 + 3 * MAX_RANK] = {ra, rb, rank};
+  int64_t ints[3 + 3 * BB_ARRAY_RANK] = {ra, rb, rank};
   memcpy(ints + 3, la, ra * sizeof *la);
   memcpy(ints + 3 + ra, lb, rb * sizeof *lb);
   if (rank) memcpy(ints + 3 + ra + rb, labels_out, rank * sizeof *labels_out);
@@ -273,9 +271,9 @@ static uint32_t shape_without(bb_array *array, const char *name, uint32_t in, ui
                               const int64_t *axes, bool keep, const bb_extent **shape) {
   const bb_array_value *v = &array->value[in];
   uint32_t rank = 0, at = 0;
-  if (v->rank > MAX_RANK)
+  if (v->rank > BB_ARRAY_RANK)
     bb_fail(context(array), BB_ERROR_INPUT, "node %s: a rank is above the limit of %d", label(name),
-            MAX_RANK);
+            BB_ARRAY_RANK);
   for (uint32_t i = 0; i < count; i++) {
     check_axis(array, name, in, axes[i]);
     if (i && axes[i] <= axes[i - 1])
@@ -292,11 +290,11 @@ static uint32_t shape_without(bb_array *array, const char *name, uint32_t in, ui
 
 uint32_t bb_array_reduce(bb_array *array, const char *name, const bb_monoid *monoid, uint32_t in,
                          uint32_t count, const int64_t *axes, bool keep) {
-  const bb_extent *shape[MAX_RANK];
+  const bb_extent *shape[BB_ARRAY_RANK];
   uint32_t rank = shape_without(array, name, in, count, axes, keep, shape);
   uint32_t out = result(array, BB_A_REDUCE, name, array->value[in].dtype, rank, shape, 1, &in);
   array->node[array->value[out].producer].monoid = monoid;
-  int64_t ints[1 + MAX_RANK] = {keep};
+  int64_t ints[1 + BB_ARRAY_RANK] = {keep};
   if (count) memcpy(ints + 1, axes, count * sizeof *axes);
   set_ints(array, out, 1 + count, ints);
   return out;
@@ -304,7 +302,7 @@ uint32_t bb_array_reduce(bb_array *array, const char *name, const bb_monoid *mon
 
 uint32_t bb_array_argreduce(bb_array *array, const char *name, const bb_monoid *monoid, uint32_t in,
                             uint32_t axis, bool keep) {
-  const bb_extent *shape[MAX_RANK];
+  const bb_extent *shape[BB_ARRAY_RANK];
   int64_t at = axis;
   uint32_t rank = shape_without(array, name, in, 1, &at, keep, shape);
   uint32_t out = result(array, BB_A_ARGREDUCE, name, BB_I64, rank, shape, 1, &in);
@@ -340,10 +338,10 @@ uint32_t bb_array_reshape(bb_array *array, const char *name, uint32_t in, uint32
 
 uint32_t bb_array_transpose(bb_array *array, const char *name, uint32_t in, const int64_t *perm) {
   const bb_array_value v = array->value[in];
-  const bb_extent *shape[MAX_RANK];
-  if (v.rank > MAX_RANK)
+  const bb_extent *shape[BB_ARRAY_RANK];
+  if (v.rank > BB_ARRAY_RANK)
     bb_fail(context(array), BB_ERROR_INPUT, "node %s: a rank is above the limit of %d", label(name),
-            MAX_RANK);
+            BB_ARRAY_RANK);
   for (uint32_t a = 0; a < v.rank; a++) {
     check_axis(array, name, in, perm[a]);
     if (has_label(perm, a, perm[a]))
@@ -384,10 +382,10 @@ uint32_t bb_array_slice(bb_array *array, const char *name, uint32_t in, uint32_t
             "node %s: slice from %lld by %lld of length %lld leaves axis %u of shape %s",
             label(name), (long long)start, (long long)step, (long long)length, axis,
             value_shape(array, in));
-  const bb_extent *shape[MAX_RANK];
-  if (v.rank > MAX_RANK)
+  const bb_extent *shape[BB_ARRAY_RANK];
+  if (v.rank > BB_ARRAY_RANK)
     bb_fail(context(array), BB_ERROR_INPUT, "node %s: a rank is above the limit of %d", label(name),
-            MAX_RANK);
+            BB_ARRAY_RANK);
   memcpy(shape, v.shape, v.rank * sizeof *shape);
   shape[axis] = bb_extent_number(array->program, length);
   uint32_t out = result(array, BB_A_SLICE, name, v.dtype, v.rank, shape, 1, &in);
@@ -424,10 +422,10 @@ uint32_t bb_array_concat(bb_array *array, const char *name, uint32_t count, cons
   if (count == 0) bb_fail(context(array), BB_ERROR_INPUT, "node %s: joins nothing", label(name));
   check_axis(array, name, in[0], axis);
   const bb_array_value v = array->value[in[0]];
-  const bb_extent *shape[MAX_RANK];
-  if (v.rank > MAX_RANK)
+  const bb_extent *shape[BB_ARRAY_RANK];
+  if (v.rank > BB_ARRAY_RANK)
     bb_fail(context(array), BB_ERROR_INPUT, "node %s: a rank is above the limit of %d", label(name),
-            MAX_RANK);
+            BB_ARRAY_RANK);
   for (uint32_t i = 1; i < count; i++) {
     const bb_array_value *w = &array->value[in[i]];
     bool fits = w->rank == v.rank && w->dtype == v.dtype;

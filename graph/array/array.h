@@ -17,6 +17,8 @@ typedef enum bb_array_op {
 } bb_array_op;
 
 /* A value of an array program: an input, a constant or a result. */
+enum { BB_ARRAY_RANK = 32 }; /* most axes of a value */
+
 typedef struct bb_array_value {
   const char *name;
   bb_dtype dtype;
@@ -97,6 +99,8 @@ uint32_t bb_array_argreduce(bb_array *array, const char *name, const bb_monoid *
 void bb_array_fold(bb_array *array);
 /* Constant masks and biases that equal a closed form of their coordinates become expressions. */
 void bb_array_structure(bb_array *array);
+/* Slices by a step that divides their axis become a split axis and one of its parts. */
+void bb_array_split_strides(bb_array *array);
 /* Splits axes so that every axis of every value is a product of dims, and reshape, transpose,
  * broadcast and slices are renamings: makes array->index. */
 void bb_array_factor(bb_array *array);

@@ -50,6 +50,12 @@ typedef struct bb_lower {
 
 void bb_lower_find_blocked(bb_lower *l);
 bool bb_lower_blocked(bb_lower *l, uint32_t class);
+/* The indices of a contraction that become axes of its items: rows of the left operand, of the right
+ * one, and what is summed; BB_NONE: it has none (a sum it always has). */
+typedef struct bb_product_axes {
+  uint32_t row, col, sum;
+} bb_product_axes;
+bb_product_axes bb_lower_product_axes(bb_lower *l, const bb_ix_node *node);
 /* The dim of a class in a role. */
 bb_dim bb_lower_dim(bb_lower *l, uint32_t class, bb_role role);
 

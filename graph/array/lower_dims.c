@@ -1,13 +1,16 @@
 /* lower_dims.c - which dims are cut into blocks, and what dims are called.
  *
  * A dim is blocked where a product or a reduction runs along it innermost: the innermost dim of the
- * rows, of the columns and of the sum of a contraction, the innermost dim of a reduction or scan.
+ * rows, of the columns and of the sum of a contraction (one of a few elements only if there is no
+ * other), the innermost dim of a reduction or scan.
  * Beyond these, the last two axes of a value are blocked as long as no value gets a third blocked
  * axis by it: an item has two axes.  All other dims are enumerated: batch, heads.
  */
 #include "lower.h"
 
 #include <string.h>
+
+enum { FEW = 4 };
 
 static void block(bb_lower *l, uint32_t class) {
   l->blocked[bb_ix_find(l->ix, class)] = true;
@@ -24,17 +27,30 @@ static bool operand_has(const bb_ix_node *node, const bb_ix *ix, uint32_t slot, 
   return false;
 }
 
-/* The innermost index of each side of a contraction. */
-static void block_contract(bb_lower *l, const bb_ix_node *node) {
-  uint32_t rank = l->ix->value[node->out[0]].rank, row = BB_NONE, col = BB_NONE;
+/* The index to block: i, or `best`, further out, where i has few elements.  Neighbours such
+ * as the pair that a rotation turns make no block as long as there is more further out. */
+static uint32_t inner_of(bb_lower *l, const bb_ix_node *node, uint32_t best, uint32_t i) {
+  int64_t extent = bb_extent_value(bb_ix_extent(l->ix, node->dim[i]));
+  return best != BB_NONE && extent >= 0 && extent < FEW ? best : i;
+}
+
+bb_product_axes bb_lower_product_axes(bb_lower *l, const bb_ix_node *node) {
+  uint32_t rank = l->ix->value[node->out[0]].rank;
+  bb_product_axes axes = {BB_NONE, BB_NONE, BB_NONE};
   for (uint32_t i = 0; i < rank; i++) {
     bool a = operand_has(node, l->ix, 0, i), b = operand_has(node, l->ix, 1, i);
-    if (a && !b) row = i;
-    if (b && !a) col = i;
+    if (a && !b) axes.row = inner_of(l, node, axes.row, i);
+    if (b && !a) axes.col = inner_of(l, node, axes.col, i);
   }
-  if (row != BB_NONE) block(l, node->dim[row]);
-  if (col != BB_NONE) block(l, node->dim[col]);
-  block(l, node->dim[node->indices - 1]);
+  for (uint32_t i = rank; i < node->indices; i++) axes.sum = inner_of(l, node, axes.sum, i);
+  return axes;
+}
+
+static void block_contract(bb_lower *l, const bb_ix_node *node) {
+  bb_product_axes axes = bb_lower_product_axes(l, node);
+  if (axes.row != BB_NONE) block(l, node->dim[axes.row]);
+  if (axes.col != BB_NONE) block(l, node->dim[axes.col]);
+  block(l, node->dim[axes.sum]);
 }
 
 static void block_by_operators(bb_lower *l) {

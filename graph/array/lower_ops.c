@@ -139,13 +139,10 @@ static bool wanted_roles(bb_lower *l, uint32_t value, bb_role *role, uint32_t de
     return true;
   }
   if (user->op != BB_IX_CONTRACT) return false;
-  uint32_t own = BB_NONE, rank = rank_of(l, user->out[0]);
-  for (uint32_t a = 0; a < v->rank; a++) {
-    role[a] = index[a] == user->indices - 1 ? BB_ROLE_COL : BB_ROLE_LOOP;
-    bool shared = operand_has(l, user, 1 - v->first_slot, index[a]);
-    if (index[a] < rank && !shared && (own == BB_NONE || index[a] > index[own])) own = a;
-  }
-  if (own != BB_NONE) role[own] = BB_ROLE_ROW;
+  bb_product_axes axes = bb_lower_product_axes(l, user);
+  uint32_t own = v->first_slot == 0 ? axes.row : axes.col;
+  for (uint32_t a = 0; a < v->rank; a++)
+    role[a] = index[a] == axes.sum ? BB_ROLE_COL : index[a] == own ? BB_ROLE_ROW : BB_ROLE_LOOP;
   return true;
 }
 
@@ -235,26 +232,21 @@ static void dot_body(bb_nest *nest, bb_graph *graph, const bb_value *in, bb_valu
 
 /* Rows from the left operand, columns from the right one, the sum along both operands' columns. */
 void bb_lower_contract(bb_lower *l, bb_ix_node *node) {
-  uint32_t rank = rank_of(l, node->out[0]), row = BB_NONE, col = BB_NONE;
+  bb_product_axes axes = bb_lower_product_axes(l, node);
   bb_role *role = BB_NEW(l->scratch, bb_role, node->indices);
   bb_role *side[2];
-  for (uint32_t k = 0; k < rank; k++) {
-    bool a = operand_has(l, node, 0, k), b = operand_has(l, node, 1, k);
-    if (a && !b) row = k;
-    if (b && !a) col = k;
-  }
-  if (row != BB_NONE) role[row] = BB_ROLE_ROW;
-  if (col != BB_NONE) role[col] = BB_ROLE_COL;
+  if (axes.row != BB_NONE) role[axes.row] = BB_ROLE_ROW;
+  if (axes.col != BB_NONE) role[axes.col] = BB_ROLE_COL;
   for (int i = 0; i < 2; i++) {
     side[i] = BB_NEW(l->scratch, bb_role, node->indices);
-    uint32_t own = i == 0 ? row : col;
+    uint32_t own = i == 0 ? axes.row : axes.col;
     if (own != BB_NONE) side[i][own] = BB_ROLE_ROW;
-    side[i][node->indices - 1] = BB_ROLE_COL;
+    side[i][axes.sum] = BB_ROLE_COL;
   }
-  role[node->indices - 1] = BB_ROLE_COL; /* the dim itself, not its alias, is looped over */
+  role[axes.sum] = BB_ROLE_COL; /* the dim itself, not its alias, is looped over */
   bb_nest nest = {.lower = l, .nin = 2, .nout = 1, .body = dot_body};
   nest.fold = bb_monoid_get(BB_MONOID_SUM);
-  nest.first_fold = rank;
+  nest.first_fold = rank_of(l, node->out[0]);
   set_loops(&nest, node->indices, node->dim, role);
   nest.in = BB_NEW(l->scratch, bb_nest_operand, 2);
   for (uint32_t i = 0; i < 2; i++) nest.in[i] = bb_nest_operand_of(l, node, i, side[i]);

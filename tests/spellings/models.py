@@ -245,6 +245,26 @@ def gelu(how):
     return g.model(y, [S, E_])
 
 
+def rotary(how):
+    """Neighbouring pairs of each head turned by an angle for each position and pair; scores of it."""
+    g = Graph(opset=23)
+    x = g.input("x", [B, S, H * D])
+    x = g.op("Transpose", g.op("Reshape", x, g.ints(B, S, H, D)), perm=[0, 2, 1, 3])
+    angle = np.arange(S)[:, None] * 10000.0 ** (-np.arange(0, D, 2) / D)
+    cosine, sine = (g.const(f(angle).astype(np.float32)) for f in (np.cos, np.sin))
+    if how == "steps":
+        a, b = (g.op("Slice", x, g.ints(i), g.ints(D), g.ints(-1), g.ints(2)) for i in (0, 1))
+    else:
+        pairs = g.op("Reshape", x, g.ints(B, H, S, D // 2, 2))
+        a, b = (g.op("Squeeze", v, g.ints(-1)) for v in g.op("Split", pairs, axis=-1, num_outputs=2,
+                                                             outputs=2))
+    turned = (g.op("Sub", g.op("Mul", a, cosine), g.op("Mul", b, sine)),
+              g.op("Add", g.op("Mul", b, cosine), g.op("Mul", a, sine)))
+    y = g.op("Concat", *(g.op("Unsqueeze", v, g.ints(-1)) for v in turned), axis=-1)
+    y = g.op("Reshape", y, g.ints(B, H, S, D))
+    return g.model(g.op("MatMul", y, g.op("Transpose", y, perm=[0, 1, 3, 2])), [B, H, S, S])
+
+
 def groups():
     """{group: {spelling: model}}; within a group every model gives one hash."""
     plain = {f"scale {s}": attention(scale=s) for s in
@@ -270,5 +290,6 @@ def groups():
                      ("operator", "simplified", "mul reciprocal", "pow reciprocal", "mul div",
                       "mul one over", "mul reciprocal gamma first")},
         "silu": {h: silu(h) for h in ("operator", "sigmoid", "sigmoid first", "exp")},
+        "rotary": {h: rotary(h) for h in ("steps", "pairs")},
         "gelu": {h: gelu(h) for h in ("operator", "div", "mul")},
     }

@@ -43,7 +43,10 @@ def check(program, folder, group, spellings):
             failures.append(f"{group}: {name}: {(ran.stderr or ran.stdout).strip()[:300]}")
             continue
         info = subprocess.run([program, "info", "--json", path], capture_output=True, text=True)
-        hashes.setdefault(json.loads(info.stdout)["hash"], []).append(name)
+        facts = json.loads(info.stdout)
+        hashes.setdefault(facts["hash"], []).append(name)
+        if facts["misc"] or facts["copies"]:
+            failures.append(f"{group}: {name}: {facts['copies']} copies, misc {facts['misc']}")
         passed += 1
     if len(hashes) > 1:
         parts = "; ".join(f"{h[:8]}: {', '.join(names)}" for h, names in hashes.items())

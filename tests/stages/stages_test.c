@@ -103,6 +103,7 @@ static void run(bb_context *ctx, void *argument) {
   examine(t, program, "folded");
   bb_array_structure(program->array);
   examine(t, program, "structured");
+  bb_array_split_strides(program->array);
   bb_array_factor(program->array);
   examine(t, program, "factored");
   bb_array_canonicalise(program->array);

@@ -11,6 +11,7 @@
 static inline void pipeline_lower(bb_program *program) {
   bb_array_fold(program->array);
   bb_array_structure(program->array);
+  bb_array_split_strides(program->array);
   bb_array_factor(program->array);
   bb_array_canonicalise(program->array);
   bb_array_lower(program->array);

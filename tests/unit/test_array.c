@@ -80,6 +80,7 @@ static void lower(bb_context *ctx, void *argument) {
   bb_array_fold(p->array);
   for (uint32_t i = 0; i < p->array->nodes; i++) j->nodes += !p->array->node[i].removed;
   bb_array_structure(p->array);
+  bb_array_split_strides(p->array);
   bb_array_factor(p->array);
   bb_array_canonicalise(p->array);
   bb_array_lower(p->array);
