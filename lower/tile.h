@@ -89,7 +89,7 @@ typedef enum bb_tile_spread {
 } bb_tile_spread;
 
 /* A stretch of a serial loop: the variable takes from, from + step, ... below to, upwards or
- * downwards.  Statements may be confined to some stretches (a mask where it is not true everywhere). */
+ * downwards; without a `to` it takes `from`, once.  Statements may be confined to some stretches (a mask where it is not true everywhere). */
 typedef struct bb_tile_stretch {
   bb_tile_index from, to;
 } bb_tile_stretch;

@@ -222,7 +222,8 @@ static void run_loop(machine *m, const bb_tile_loop *loop) {
   if (step < 1) bb_fail(m->p->home->ctx, BB_ERROR_INPUT, "kernel %s: a step below one", m->p->name);
   for (uint32_t i = 0; i < loop->stretches; i++) {
     int64_t from = bb_tile_index_value(loop->stretch[i].from, m->variable);
-    int64_t to = bb_tile_index_value(loop->stretch[i].to, m->variable);
+    bb_tile_index end = loop->stretch[i].to;
+    int64_t to = end ? bb_tile_index_value(end, m->variable) : from + 1;
     int64_t trips = to > from ? (to - from - 1) / step + 1 : 0;
     for (int64_t k = 0; k < trips; k++)
       run_iteration(m, loop, i, from + step * (loop->down ? trips - 1 - k : k), left);

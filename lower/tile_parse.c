@@ -16,9 +16,10 @@
  *            | TILE = transpose(TILE)
  *            | TILE = fold MONOID(TILE) over row|col             the axis that goes
  *            | if TILE { statement... }
- *            | serial NAME = index to index [then index to index]... step index [down] { ... }
+ *            | serial NAME = stretch [then stretch]... step index [down] { ... }
  *            | parallel NAME = index to index step index [down] [merge MONOID (TILE, ...)]
  *              [@ [grid|cluster|warps] [persistent] [queue] [rotate]] { statement... }
+ *   stretch    index to index | index                          the latter once
  *   range      index | index:INT [row|col]                      rows come first
  *   index      an integer expression of extents and loop variables
  *
@@ -368,6 +369,7 @@ static void read_loop(parser *t, bb_tile_body *body, bool parallel) {
       bb_read_fail(t->r, t->r->token.start, "too many stretches");
     bb_tile_stretch *stretch = &loop->stretch[loop->stretches++];
     stretch->from = read_index(t);
+    if (!parallel && (bb_read_is(t->r, "then") || bb_read_is(t->r, "step"))) continue;
     bb_read_expect(t->r, "to");
     stretch->to = read_index(t);
   } while (bb_read_accept(t->r, "then"));

@@ -85,6 +85,7 @@ static void put_loop(const printer *w, const bb_tile_loop *loop) {
   for (uint32_t i = 0; i < loop->stretches; i++) {
     bb_put(w->out, i ? " then " : " ");
     put_index(w, loop->stretch[i].from);
+    if (!loop->stretch[i].to) continue;
     bb_put(w->out, " to ");
     put_index(w, loop->stretch[i].to);
   }

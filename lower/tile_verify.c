@@ -221,7 +221,9 @@ static void check_stages(verifier *v, const bb_tile_body *body) {
 static void check_loop(verifier *v, const bb_tile_loop *loop, bool outer_serial) {
   breaks(v, !index_in_scope(v, loop->step), "a step depends on what is outside");
   for (uint32_t i = 0; i < loop->stretches; i++)
-    breaks(v, !index_in_scope(v, loop->stretch[i].from) || !index_in_scope(v, loop->stretch[i].to),
+    breaks(v,
+           !index_in_scope(v, loop->stretch[i].from) ||
+               (loop->stretch[i].to && !index_in_scope(v, loop->stretch[i].to)),
            "a bound depends on what is outside");
   breaks(v, loop->spread && (!loop->parallel || outer_serial),
          "only outer parallel loops are spread");
