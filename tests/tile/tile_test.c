@@ -2,6 +2,7 @@
  * mean, against sums written out here.
  *   tile_test FOLDER: its *.tile files
  */
+#include "lower/emit.h"
 #include "lower/tile.h"
 
 #include <math.h>
@@ -274,10 +275,62 @@ static void small_programs(void **state) {
        small_programs_run, NULL);
 }
 
+/* What the emitter for sm_90a refuses, with the reason. */
+static void emit_body(bb_context *ctx, void *argument) {
+  job *j = argument;
+  bb_tile_program *p = bb_tile_parse(ctx, "text", j->text, strlen(j->text));
+  j->user = p->home;
+  bb_buffer source = {.arena = bb_scratch(ctx)}, launch = {.arena = source.arena};
+  bb_emit_sm90(p, &source, &launch);
+}
+
+static void not_emitted(const char *statements, const char *why) {
+  char text[2000];
+  snprintf(
+      text, sizeof text,
+      "tile t 1 extent N view A : f16[N,N] view F : f32[N,N] output C : f16[N,N]\n"
+      "tile a : f16[64,64] shared 2 tile b : f16[64,64] shared 2 tile x : f32[64,64]\n"
+      "tile r : f32[64,_] tile c : f32[_,64] tile f : f32[64,64] tile y : f16[64,64] shared 1\n"
+      "%s\n",
+      statements);
+  bb_context *ctx;
+  job j = {.text = text};
+  assert_int_equal(bb_context_create(NULL, &ctx), BB_OK);
+  bb_status status = bb_protect(ctx, emit_body, &j);
+  if (status != BB_ERROR_UNSUPPORTED || !strstr(bb_context_message(ctx), why))
+    fail_msg("expected \"%s\" but got %d: %s", why, status, bb_context_message(ctx));
+  if (j.user) bb_program_destroy(j.user);
+  bb_context_destroy(ctx);
+}
+
+static void refusals(void **state) {
+  (void)state;
+  not_emitted("tile n : f32[64,1024] x = 0", "more registers");
+  not_emitted("tile s : f16[256,512] shared 1 x = 0", "shared memory");
+  not_emitted("tile s : f16[64,40] shared 1 x = 0", "a shared tile is");
+  not_emitted("roles groups 2 x = 0", "do not share evenly");
+  not_emitted("f = load F[0:64, 0:64]", "a load to registers");
+  not_emitted("x = 0 c = fold sum(x) over row", "across the rows");
+  not_emitted("x = 0 serial i = 0 to N step 64 { a = load A[i:64, 0:64] x += dot(a, a) @ stage 1 }",
+              "first iteration is not apart");
+  not_emitted(
+      "x = 0 serial i = 0 then 64 to N step 64 { a = load A[i:64, 0:64] x += dot(a, a) @ stage 1 }",
+      "nothing reads in its stage");
+  not_emitted("serial i = 0 to N step 64 { a = load A[i:64, 0:64] }", "nothing reads in its stage");
+  not_emitted("serial i = 0 to N step 64 { a = load A[0:64 col, i:64 row] x = dot(a, a) }",
+              "not the last axis");
+  not_emitted("serial i = 0 to N step 64 { a = load A[i:64, 0:64] else 1 x = dot(a, a) }",
+              "padded with zeros");
+  not_emitted("parallel i = 0 to N step 64 @ grid persistent rotate { x = 0 }", "without stages");
+  not_emitted("parallel i = 0 to N step 64 @ warps { x = 0 }", "warps are counted");
+  not_emitted("x = 0 x = sin(x)", "without a device form");
+}
+
 int main(int argc, char **argv) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(text_and_back), cmocka_unit_test(laws), cmocka_unit_test(meaning),
-      cmocka_unit_test(meaning_of_a_product), cmocka_unit_test(small_programs)};
+      cmocka_unit_test(text_and_back),  cmocka_unit_test(laws),
+      cmocka_unit_test(meaning),        cmocka_unit_test(meaning_of_a_product),
+      cmocka_unit_test(small_programs), cmocka_unit_test(refusals)};
   folder = argc > 1 ? argv[1] : ".";
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

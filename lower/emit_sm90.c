@@ -1,0 +1,207 @@
+/* emit_sm90.c - a tile program as CUDA for sm_90a: the frame of a kernel, and what its launch needs. */
+#include "emit_sm90.h"
+
+#include <string.h>
+
+/* --- arguments --- */
+
+static bool is_pointed_at(const bb_cuda *e, uint32_t view, const bb_tile_body *body) {
+  for (uint32_t i = 0; i < body->count; i++) {
+    const bb_tile_stmt *s = body->stmt[i];
+    uint32_t tile = s->kind == BB_TILE_STORE ? s->operand[0] : s->result;
+    if (s->view == view && e->p->tile[tile].place != BB_PLACE_SHARED) return true;
+    if (is_pointed_at(e, view, &s->body) || (s->loop && is_pointed_at(e, view, &s->loop->body)))
+      return true;
+  }
+  return false;
+}
+
+static bool has_queue(const bb_cuda *e) {
+  return e->grids && e->grid[0]->queue;
+}
+
+static void put_params(bb_cuda *e) {
+  bb_cuda_line(e, "struct Params {");
+  for (uint32_t i = 0; i < e->maps; i++) bb_cuda_line(e, "  tl::tensor_map %s;", e->map[i].name);
+  for (uint32_t i = 0; i < e->p->views; i++) {
+    const bb_tile_view *v = &e->p->view[i];
+    if (is_pointed_at(e, i, &e->p->body))
+      bb_cuda_line(e, "  %s%s *%s;", v->written ? "" : "const ",
+                   v->dtype == BB_F32 ? "float" : "tl::u16", v->name);
+  }
+  if (has_queue(e))
+    bb_cuda_line(e, "  unsigned *counter; // 0 between launches: it wraps by itself");
+  for (uint32_t i = 0; i < e->p->extents; i++) bb_cuda_line(e, "  int %s;", e->p->variable[i]);
+  bb_cuda_line(e, "  int tiles; // iterations of the grid's loops");
+  bb_cuda_line(e, "};");
+}
+
+static void put_launch(bb_cuda *e, bb_buffer *out) {
+  const char **names = BB_NEW(e->arena, const char *, e->p->variables + 1);
+  const char *comma = "";
+  for (uint32_t i = 0; i < e->p->variables; i++) names[i] = e->p->variable[i];
+  bb_put(out, "{\"kernel\": \"%s\", \"threads\": %u, \"shared\": %u, \"persistent\": %s,\n",
+         e->p->name, e->threads, e->shared, e->grids && e->grid[0]->persistent ? "true" : "false");
+  bb_put(out, " \"tiles\": \"%s\", \"cluster\": \"%s\",\n", bb_cuda_tiles(e, names),
+         e->cluster ? bb_arena_printf(e->arena, "((%s) - (%s)) / (%s)",
+                                      bb_cuda_index(e, e->cluster->stretch[0].to, names),
+                                      bb_cuda_index(e, e->cluster->stretch[0].from, names),
+                                      bb_cuda_index(e, e->cluster->step, names))
+                    : "1");
+  bb_put(out, " \"maps\": [");
+  for (uint32_t i = 0; i < e->maps; i++) {
+    const bb_cuda_map *m = &e->map[i];
+    const bb_tile_view *v = &e->p->view[m->view];
+    bb_put(out, "%s\n  {\"view\": \"%s\", \"type\": \"%s\", \"extents\": [", i ? "," : "", v->name,
+           bb_dtype_name(v->dtype));
+    for (uint32_t k = 0; k < v->rank; k++)
+      bb_put(out, "%s\"%s\"", k ? ", " : "", bb_cuda_index(e, v->extent[k], names));
+    bb_put(out, "], \"box\": [");
+    for (uint32_t k = 0; k < v->rank; k++)
+      bb_put(out, "%s%u", k ? ", " : "",
+             m->axis[k] == BB_AXIS_ROW   ? m->rows
+             : m->axis[k] == BB_AXIS_COL ? m->cols
+                                         : 1);
+    bb_put(out, "], \"again\": %s}", m->again ? "true" : "false");
+  }
+  bb_put(out, "],\n \"pointers\": [");
+  for (uint32_t i = 0; i < e->p->views; i++) {
+    if (!is_pointed_at(e, i, &e->p->body)) continue;
+    bb_put(out, "%s\"%s\"", comma, e->p->view[i].name);
+    comma = ", ";
+  }
+  bb_put(out, "], \"counter\": %s, \"ints\": [", has_queue(e) ? "true" : "false");
+  for (uint32_t i = 0; i < e->p->extents; i++)
+    bb_put(out, "%s\"%s\"", i ? ", " : "", e->p->variable[i]);
+  bb_put(out, "]}\n");
+}
+
+/* --- shared memory --- */
+
+static void put_sync(bb_cuda *e) {
+  bb_cuda_line(e, "struct Sync {");
+  for (uint32_t i = 0; i < e->p->tiles; i++) {
+    const bb_cuda_tile *t = &e->tile[i];
+    if (!t->ring) continue;
+    const char *each = e->warps ? bb_arena_printf(e->arena, "[%u]", e->warp_count) : "";
+    bb_cuda_line(e, "  tl::Barriers<%u> %s%s;", e->p->tile[i].buffers, t->name, each);
+  }
+  if (has_queue(e)) bb_cuda_line(e, "  tl::Mailbox mailbox;");
+  if (e->exchange) bb_cuda_line(e, "  float exchange[256];");
+  bb_cuda_line(e, "  int none;");
+  bb_cuda_line(e, "};");
+}
+
+static void put_init(bb_cuda *e) {
+  bb_cuda_line(e, "if (threadIdx.x == 0) {");
+  for (uint32_t i = 0; i < e->p->tiles; i++) {
+    const bb_cuda_tile *t = &e->tile[i];
+    if (!t->ring) continue;
+    if (e->warps)
+      bb_cuda_line(e, "  for (int w = 0; w < %u; w++) tl::ring_init(sync.%s[w], 1);", e->warp_count,
+                   t->name);
+    else
+      bb_cuda_line(e, "  tl::ring_init(sync.%s, %u);", t->name, e->warp_count);
+  }
+  if (has_queue(e)) bb_cuda_line(e, "  tl::mailbox_init(sync.mailbox, %u);", e->warp_count);
+  bb_cuda_line(e, "  tl::barrier_init_done();");
+  bb_cuda_line(e, "}");
+  bb_cuda_line(e, "%s", e->cluster ? "tl::cluster_sync();" : "__syncthreads();");
+}
+
+/* --- the warps that compute --- */
+
+static void put_tiles(bb_cuda *e) {
+  for (uint32_t i = 0; i < e->p->tiles; i++) {
+    const bb_cuda_tile *t = &e->tile[i];
+    bool operand = t->layout == BB_LAYOUT_LEFT || t->layout == BB_LAYOUT_RIGHT;
+    if (t->layout == BB_LAYOUT_SHARED)
+      bb_cuda_line(
+          e, "const tl::u32 %s_at = tl::address(tile_memory) + %u%s;", t->name, t->offset,
+          e->warps && t->ring
+              ? bb_arena_printf(e->arena, " + my_warp * %u",
+                                e->p->tile[i].buffers * e->p->tile[i].rows * e->p->tile[i].cols * 2)
+              : "");
+    else if (e->p->tile[i].dtype == BB_BOOL)
+      bb_cuda_line(e, "bool %s = false;", t->name);
+    else
+      bb_cuda_line(e, "%s %s[%u];", operand ? "tl::u32" : "float", t->name, t->registers);
+  }
+}
+
+static void put_compute(bb_cuda *e) {
+  if (e->warps)
+    bb_cuda_line(e, "const int my_warp = tl::warp(), my_rows = 0;");
+  else
+    bb_cuda_line(e, "const int my_thread = threadIdx.x - 128, group = tl::warp() / 4 - 1, my_rows "
+                    "= (tl::warp() - 4) * 16;");
+  bb_cuda_line(e, "const int my_row = my_rows + tl::lane() / 4, my_col = 2 * (tl::lane() & 3);");
+  if (e->exchange) bb_cuda_line(e, "float *const exchange = sync.exchange;");
+  put_tiles(e);
+  if (e->p->turns) bb_cuda_line(e, "if (group == 1) tl::named_arrive(1, 256);");
+  bb_cuda_role(e, false);
+}
+
+static void put_roles(bb_cuda *e) {
+  if (!e->copier) {
+    put_compute(e);
+    return;
+  }
+  bb_cuda_line(e, "if (tl::warp() < 4) { // the copier");
+  e->depth++;
+  if (e->p->registers) bb_cuda_line(e, "tl::fewer_registers<%u>();", e->p->copier_registers);
+  bb_cuda_line(e, "if (threadIdx.x == 0) {");
+  e->depth++;
+  bb_cuda_role(e, true);
+  e->depth--;
+  bb_cuda_line(e, "}");
+  if (e->cluster) {
+    bb_cuda_line(e, "__syncwarp();");
+    bb_cuda_line(e, "tl::cluster_sync(); // as those who compute");
+    bb_cuda_line(e, "tl::cluster_sync();");
+  }
+  e->depth--;
+  bb_cuda_line(e, "} else {");
+  e->depth++;
+  if (e->p->registers) bb_cuda_line(e, "tl::more_registers<%u>();", e->p->registers);
+  put_compute(e);
+  e->depth--;
+  bb_cuda_line(e, "}");
+}
+
+void bb_emit_sm90(const bb_tile_program *program, bb_buffer *source, bb_buffer *launch) {
+  bb_context *ctx = program->home->ctx;
+  bb_cuda e = {.p = program, .ctx = ctx, .arena = bb_scratch(ctx), .out = source};
+  bb_cuda_plan(&e);
+  if (e.cluster && e.grids && e.grid[0]->persistent)
+    bb_cuda_refuse(&e, NULL, "a cluster that is persistent");
+  if (e.p->turns && e.groups != 2) bb_cuda_refuse(&e, NULL, "turns of other than two groups");
+  bb_put(source, "// %s: emitted from this tile program.\n//\n", program->name);
+  bb_buffer text = {.arena = e.arena};
+  bb_tile_print(&text, program);
+  for (const char *line = text.data, *end; *line; line = end + 1) {
+    end = strchr(line, '\n');
+    bb_put(source, "//   %.*s\n", (int)(end - line), line);
+  }
+  bb_put(source, "#include \"sm90.cuh\"\n\n");
+  put_params(&e);
+  bb_put(source, "\n");
+  bb_cuda_place_function(&e);
+  bb_put(source, "\n");
+  put_sync(&e);
+  bb_put(source, "\n");
+  bb_cuda_products(&e);
+  bb_put(source,
+         "\nextern \"C\" __global__ void __launch_bounds__(%u%s) %s(const __grid_constant__ Params "
+         "p) {\n",
+         e.threads, e.p->registers ? ", 1" : "", program->name);
+  e.depth = 1;
+  bb_cuda_line(&e, "extern __shared__ __align__(1024) unsigned char tile_memory[];");
+  bb_cuda_line(&e, "Sync &sync = *(Sync *)(tile_memory + %u);", e.shared);
+  put_init(&e);
+  put_roles(&e);
+  bb_put(source, "}\n");
+  e.shared += 2048;
+  put_launch(&e, launch);
+  bb_scratch_end(e.arena);
+}

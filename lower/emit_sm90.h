@@ -1,0 +1,136 @@
+/* emit_sm90.h - what the files of the emitter for sm_90a share.
+ *
+ * A kernel here is a nest of parallel loops over the grid, around them optionally a loop spread over a
+ * cluster and one spread over warps, and in the innermost at most one serial loop: the core.  Its
+ * statements are put into lists, each a straight run of code: the first iteration, the others, the last
+ * statements of a later stage; emit_sm90_order.c orders each list.
+ */
+#ifndef BB_LOWER_EMIT_SM90_H
+#define BB_LOWER_EMIT_SM90_H
+
+#include "emit.h"
+
+typedef enum bb_layout {
+  BB_LAYOUT_FRAGMENT, /* the accumulator of a product, and vectors beside it */
+  BB_LAYOUT_LEFT,     /* a left operand: pairs of 16-bit elements */
+  BB_LAYOUT_RIGHT,    /* a right operand of a warp's product */
+  BB_LAYOUT_SPREAD,   /* so many threads a row, 8 neighbouring columns each in turn */
+  BB_LAYOUT_SHARED
+} bb_layout;
+
+typedef struct bb_cuda_tile {
+  bb_layout layout;
+  const char *name;   /* in the source */
+  uint32_t rt, ct;    /* tiles of 16 rows and 8 columns of a thread's warp */
+  uint32_t registers; /* of a thread */
+  bool ring;          /* loaded by the copy engine */
+  uint32_t offset;    /* SHARED: bytes */
+  uint32_t map;       /* ring: the tensor map that loads it */
+} bb_cuda_tile;
+
+typedef struct bb_cuda_map {
+  uint32_t view, rows, cols; /* a box of 64 columns at most */
+  bb_axis axis[BB_TILE_RANK];
+  bool put;
+  bool again; /* other iterations of the grid's loops read the same box: worth a place in the L2 */
+  const char *name;
+} bb_cuda_map;
+
+typedef struct bb_cuda_list {
+  uint32_t count;
+  bb_tile_stmt *const *stmt;
+} bb_cuda_list;
+
+/* A statement of a list; `old` belongs to the iteration before. */
+typedef struct bb_cuda_item {
+  const bb_tile_stmt *stmt;
+  bool old;
+} bb_cuda_item;
+
+/* What is done at one place of a list's code. */
+typedef enum bb_cuda_act_kind {
+  BB_ACT_ARRIVED, /* wait until a ring's tile is there */
+  BB_ACT_RUN,     /* the statement; a product of a group is begun */
+  BB_ACT_WAIT,    /* until at most `count` products are in flight */
+  BB_ACT_PIN,     /* a product is done: its registers */
+  BB_ACT_RELEASE, /* a ring's tile is no more needed */
+  BB_ACT_TAKE,    /* turns at the product unit */
+  BB_ACT_PASS
+} bb_cuda_act_kind;
+
+typedef struct bb_cuda_act {
+  bb_cuda_act_kind kind;
+  uint32_t item, tile, count;
+} bb_cuda_act;
+
+typedef struct bb_cuda {
+  const bb_tile_program *p;
+  bb_context *ctx;
+  bb_arena *arena;
+  bb_buffer *out;
+  uint32_t depth;
+  uint32_t grids;
+  const bb_tile_loop *grid[8], *cluster, *warps, *serial;
+  bb_cuda_list before, after, after_warps, after_cluster; /* of the core; behind the spread loops */
+  bb_cuda_tile *tile;
+  uint32_t maps;
+  bb_cuda_map map[16];
+  uint32_t groups, threads, shared, stages, warp_count;
+  bool copier, puts, exchange;
+  /* while code is written */
+  const char **variable;     /* how each is called here */
+  const char **old_variable; /* ... in statements of the iteration before */
+} bb_cuda;
+
+_Noreturn void bb_cuda_refuse(const bb_cuda *e, const bb_tile_stmt *stmt, const char *why);
+void bb_cuda_line(bb_cuda *e, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* emit_sm90_plan.c: the nest, layouts, shared memory, tensor maps. */
+void bb_cuda_plan(bb_cuda *e);
+bool bb_cuda_is_async(const bb_cuda *e, const bb_tile_stmt *stmt);
+
+/* emit_sm90_expr.c */
+bool bb_cuda_depends(const bb_expr *index, uint32_t variable);
+/* An index; names: of variables, NULL: e->variable. */
+const char *bb_cuda_index(const bb_cuda *e, bb_tile_index index, const char *const *names);
+/* A map's expression at element `element` of a fragment (text). */
+const char *bb_cuda_value(const bb_cuda *e, const bb_tile_stmt *stmt, const bb_expr *expr,
+                          const char *element, bb_layout layout, uint32_t ct);
+/* How an element of a tile is called where the result's element is `element`. */
+const char *bb_cuda_element(const bb_cuda *e, uint32_t tile, const char *element, bb_layout layout,
+                            uint32_t ct, uint32_t rows, uint32_t cols);
+
+/* Component k of what a loop's merge makes of the tiles and of the arrays right_TILE. */
+const char *bb_cuda_combined(const bb_cuda *e, const bb_tile_loop *loop, uint32_t k,
+                             const char *element);
+
+/* emit_sm90_order.c: the code of a list; acts in the arena. */
+bb_cuda_act *bb_cuda_order(bb_cuda *e, uint32_t count, const bb_cuda_item *item, bool turns,
+                           uint32_t *acts);
+
+/* emit_sm90_stmt.c */
+void bb_cuda_stmt(bb_cuda *e, const bb_tile_stmt *stmt);
+void bb_cuda_load(bb_cuda *e, const bb_tile_stmt *stmt, const char *buffer, const char *barrier);
+void bb_cuda_products(bb_cuda *e); /* the wrappers of wgmma that the program uses */
+
+/* emit_sm90_list.c: lists of the core, and their code in the warps that compute or in the copier. */
+typedef enum bb_cuda_place {
+  BB_LIST_BEGIN,
+  BB_LIST_STEADY,
+  BB_LIST_JOIN,
+  BB_LIST_END,
+  BB_LIST_PLAIN
+} bb_cuda_place;
+void bb_cuda_list_code(bb_cuda *e, bb_cuda_place place, uint32_t stretch, bool copier);
+void bb_cuda_run_list(bb_cuda *e, const bb_cuda_list *list); /* without products in flight */
+
+/* emit_sm90_core.c: the loops of a role. */
+void bb_cuda_role(bb_cuda *e, bool copier);
+/* How many iterations the grid's loops have, in extents called as `names` say. */
+const char *bb_cuda_tiles(bb_cuda *e, const char **names);
+void bb_cuda_place_function(bb_cuda *e);
+
+/* emit_sm90_merge.c: behind a loop that is spread over warps or a cluster. */
+void bb_cuda_merge(bb_cuda *e, const bb_tile_loop *loop);
+
+#endif

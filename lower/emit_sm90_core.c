@@ -1,0 +1,317 @@
+/* emit_sm90_core.c - the loops of a role: the grid's, which the copier and the warps that compute go
+ * through alike, and the core's serial loop in its stretches.
+ */
+#include "emit_sm90.h"
+
+/* --- the grid's loops --- */
+
+static const char *trips(const bb_cuda *e, const bb_tile_loop *loop, const char *const *names) {
+  const char *step = bb_cuda_index(e, loop->step, names);
+  return bb_arena_printf(e->arena, "((%s - %s + %s - 1) / %s)",
+                         bb_cuda_index(e, loop->stretch[0].to, names),
+                         bb_cuda_index(e, loop->stretch[0].from, names), step, step);
+}
+
+/* The variable's value in the i-th iteration. */
+static const char *value_at(const bb_cuda *e, const bb_tile_loop *loop, const char *const *names,
+                            const char *i) {
+  const char *from = bb_cuda_index(e, loop->stretch[0].from, names),
+             *step = bb_cuda_index(e, loop->step, names);
+  if (loop->down)
+    return bb_arena_printf(e->arena, "(%s + %s * (%s - 1 - (%s)))", from, step,
+                           trips(e, loop, names), i);
+  return bb_arena_printf(e->arena, "(%s + %s * (%s))", from, step, i);
+}
+
+/* Iterations of the loops from k on. */
+static const char *product_from(const bb_cuda *e, uint32_t k, const char **names) {
+  bb_buffer out = {.arena = e->arena};
+  bb_put(&out, "1");
+  for (; k < e->grids; k++) {
+    bb_put(&out, " * %s", trips(e, e->grid[k], names));
+    names[e->grid[k]->variable] = value_at(e, e->grid[k], names, "0");
+  }
+  return out.data;
+}
+
+/* Loops within may depend on the outermost only: their last round may be shorter. */
+static void check_ragged(const bb_cuda *e) {
+  for (uint32_t k = 1; k < e->grids; k++)
+    for (uint32_t i = 1; i < k; i++) {
+      const bb_tile_loop *loop = e->grid[k];
+      if (bb_cuda_depends(loop->stretch[0].from, e->grid[i]->variable) ||
+          bb_cuda_depends(loop->stretch[0].to, e->grid[i]->variable) ||
+          bb_cuda_depends(loop->step, e->grid[i]->variable))
+        bb_cuda_refuse(e, NULL, "bounds of the grid that depend on an inner loop");
+    }
+}
+
+const char *bb_cuda_tiles(bb_cuda *e, const char **names) {
+  check_ragged(e);
+  if (!e->grids) return "1";
+  const bb_tile_loop *outer = e->grid[0];
+  const char *count = trips(e, outer, names);
+  names[outer->variable] = value_at(e, outer, names, "0");
+  const char *first = product_from(e, 1, names);
+  names[outer->variable] = value_at(e, outer, names, bb_arena_printf(e->arena, "%s - 1", count));
+  const char *last = product_from(e, 1, names);
+  return bb_arena_printf(e->arena, "(%s - 1) * (%s) + %s", count, first, last);
+}
+
+void bb_cuda_place_function(bb_cuda *e) {
+  const char **names = BB_NEW(e->arena, const char *, e->p->variables + 1);
+  for (uint32_t i = 0; i < e->p->extents; i++)
+    names[i] = bb_arena_printf(e->arena, "p.%s", e->p->variable[i]);
+  bb_cuda_line(e, "// Where iteration t of the grid's loops stands.");
+  bb_put(e->out, "struct Place { int %s", e->grids ? e->p->variable[e->grid[0]->variable] : "none");
+  for (uint32_t k = 1; k < e->grids; k++)
+    bb_put(e->out, ", %s", e->p->variable[e->grid[k]->variable]);
+  bb_put(e->out, "; };\n");
+  bb_cuda_line(e, "static __device__ __forceinline__ Place place_of(const Params &p, int t) {");
+  bb_cuda_line(e, "  Place place;");
+  for (uint32_t k = 0; k < e->grids; k++) {
+    const bb_tile_loop *loop = e->grid[k];
+    const char *name = e->p->variable[loop->variable];
+    const char *count = trips(e, loop, names), *i = bb_arena_printf(e->arena, "i%u", k);
+    (void)count;
+    if (k + 1 < e->grids) {
+      const char *value = value_at(e, loop, names, i);
+      names[loop->variable] = value_at(e, loop, names, "0");
+      bb_cuda_line(e, "  const int per%u = %s, i%u = t / per%u;", k, product_from(e, k + 1, names),
+                   k, k);
+      bb_cuda_line(e, "  place.%s = %s, t -= i%u * per%u;", name, value, k, k);
+    } else {
+      bb_cuda_line(e, "  place.%s = %s;", name, value_at(e, loop, names, "t"));
+    }
+    names[loop->variable] = bb_arena_printf(e->arena, "place.%s", name);
+  }
+  bb_cuda_line(e, "  return place;");
+  bb_cuda_line(e, "}");
+}
+
+/* --- roles --- */
+
+static void put_rings(bb_cuda *e) {
+  for (uint32_t i = 0; i < e->p->tiles; i++)
+    if (e->tile[i].ring)
+      bb_cuda_line(e, "tl::Ring<%u> %s_ring;", e->p->tile[i].buffers, e->tile[i].name);
+}
+
+/* next(place): the block's next iteration of the grid's loops, if there is one. */
+static void put_next(bb_cuda *e, bool copier) {
+  const bb_tile_loop *grid = e->grids ? e->grid[0] : NULL;
+  if (grid && grid->queue && !copier) {
+    bb_cuda_line(e, "int round = 0;");
+    bb_cuda_line(e, "auto next = [&](Place &x) {");
+    bb_cuda_line(e, "  const int t = tl::mailbox_get(sync.mailbox, round++);");
+    bb_cuda_line(e, "  if (t >= 0) x = place_of(p, t);");
+    bb_cuda_line(e, "  return t >= 0;");
+  } else if (grid && grid->queue) {
+    bb_cuda_line(e, "int round = 0, t = blockIdx.x;");
+    bb_cuda_line(e, "auto next = [&](Place &x) {");
+    bb_cuda_line(e, "  tl::mailbox_put(sync.mailbox, round++, t < p.tiles ? t : -1);");
+    bb_cuda_line(e, "  if (t < p.tiles) x = place_of(p, t);");
+    bb_cuda_line(e, "  return t < p.tiles;");
+  } else {
+    bb_cuda_line(e, "int t = blockIdx.x%s;", e->cluster ? " / tl::cluster_size()" : "");
+    bb_cuda_line(e, "auto next = [&](Place &x) {");
+    bb_cuda_line(e, "  if (t >= p.tiles) return false;");
+    bb_cuda_line(e, "  x = place_of(p, t), t = %s;",
+                 grid && grid->persistent ? "t + gridDim.x" : "p.tiles");
+    bb_cuda_line(e, "  return true;");
+  }
+  bb_cuda_line(e, "};");
+}
+
+/* How variables are called here: the grid's are members of `place`. */
+static const char **names_in(bb_cuda *e, const char *place, const char *serial) {
+  const char **names = BB_NEW(e->arena, const char *, e->p->variables + 1);
+  for (uint32_t i = 0; i < e->p->variables; i++) names[i] = e->p->variable[i];
+  for (uint32_t i = 0; i < e->p->extents; i++)
+    names[i] = bb_arena_printf(e->arena, "p.%s", e->p->variable[i]);
+  for (uint32_t i = 0; i < e->grids; i++) {
+    uint32_t v = e->grid[i]->variable;
+    names[v] = bb_arena_printf(e->arena, "%s.%s", place, e->p->variable[v]);
+  }
+  if (e->serial) names[e->serial->variable] = serial;
+  return names;
+}
+
+static void open(bb_cuda *e, const char *text) {
+  bb_cuda_line(e, "%s", text);
+  e->depth++;
+}
+
+static void close(bb_cuda *e) {
+  e->depth--;
+  bb_cuda_line(e, "}");
+}
+
+static const char *serial_name(const bb_cuda *e) {
+  return e->p->variable[e->serial->variable];
+}
+
+static void put_first(bb_cuda *e) {
+  bb_cuda_line(e, "%s = %s;", serial_name(e), bb_cuda_index(e, e->serial->stretch[0].from, NULL));
+}
+
+static void put_stretch(bb_cuda *e, uint32_t i, bb_cuda_place list, bool copier) {
+  const bb_tile_stretch *s = &e->serial->stretch[i];
+  const char *n = serial_name(e), *from = bb_cuda_index(e, s->from, NULL);
+  const char *step = bb_cuda_index(e, e->serial->step, NULL);
+  if (!s->to) {
+    put_first(e);
+    open(e, "{");
+  } else if (e->serial->down) {
+    const char *to = bb_cuda_index(e, s->to, NULL);
+    open(e, bb_arena_printf(
+                e->arena, "for (%s = %s + (%s - %s + %s - 1) / %s * %s - %s; %s >= %s; %s -= %s) {",
+                n, from, to, from, step, step, step, step, n, from, n, step));
+  } else {
+    open(e, bb_arena_printf(e->arena, "for (%s = %s; %s < %s; %s += %s) {", n, from, n,
+                            bb_cuda_index(e, s->to, NULL), n, step));
+  }
+  bb_cuda_list_code(e, list, i, copier);
+  if (e->stages) bb_cuda_line(e, "%s_old = %s;", n, n);
+  close(e);
+}
+
+static void put_begin(bb_cuda *e, bool copier) {
+  put_first(e);
+  bb_cuda_list_code(e, BB_LIST_BEGIN, 0, copier);
+  bb_cuda_line(e, "%s_old = %s;", serial_name(e), serial_name(e));
+}
+
+/* The core, once, for loops with stages: begin, the others, end. */
+static void put_staged(bb_cuda *e, bool copier) {
+  put_begin(e, copier);
+  for (uint32_t i = 1; i < e->serial->stretches; i++) put_stretch(e, i, BB_LIST_STEADY, copier);
+  bb_cuda_list_code(e, BB_LIST_END, 0, copier);
+}
+
+static void put_plain(bb_cuda *e, bool copier) {
+  if (!copier) bb_cuda_run_list(e, &e->before);
+  if (!e->serial) return;
+  for (uint32_t i = 0; i < e->serial->stretches; i++) put_stretch(e, i, BB_LIST_PLAIN, copier);
+  if (!copier) bb_cuda_run_list(e, &e->after);
+}
+
+/* The end of an iteration of the grid's loops overlaps the begin of the next. */
+static void put_rotated(bb_cuda *e, bool copier) {
+  bb_cuda_line(e, "bool more = next(place);");
+  open(e, "if (more) {");
+  put_begin(e, copier);
+  close(e);
+  open(e, "while (more) {");
+  for (uint32_t i = 1; i < e->serial->stretches; i++) put_stretch(e, i, BB_LIST_STEADY, copier);
+  bb_cuda_line(e, "const Place old = place;");
+  const char **plain = e->old_variable;
+  e->old_variable = names_in(e, "old", bb_arena_printf(e->arena, "%s_old", serial_name(e)));
+  /* asked for only now: sooner, a block with a long iteration would take as many as others */
+  if (copier && e->grid[0]->queue)
+    bb_cuda_line(e, "t = gridDim.x + atomicInc(p.counter, p.tiles - 1);");
+  bb_cuda_line(e, "more = next(place);");
+  open(e, "if (more) {");
+  put_first(e);
+  bb_cuda_list_code(e, BB_LIST_JOIN, 0, copier);
+  bb_cuda_line(e, "%s_old = %s;", serial_name(e), serial_name(e));
+  e->depth--;
+  open(e, "} else {");
+  bb_cuda_list_code(e, BB_LIST_END, 0, copier);
+  close(e);
+  e->old_variable = plain;
+  close(e);
+}
+
+static void put_tail(bb_cuda *e) {
+  if (e->warps) {
+    bb_cuda_merge(e, e->warps);
+    open(e, "if (my_warp == 0) {");
+    bb_cuda_run_list(e, &e->after_warps);
+    if (!e->cluster) bb_cuda_run_list(e, &e->after_cluster);
+    close(e);
+  }
+  if (e->cluster) {
+    bb_cuda_merge(e, e->cluster);
+    open(e, bb_arena_printf(e->arena, "if (tl::cluster_rank() == 0%s) {",
+                            e->warps ? " && my_warp == 0" : ""));
+    bb_cuda_run_list(e, &e->after_cluster);
+    close(e);
+  }
+}
+
+/* A warp that copies for itself: its first buffers, and a buffer again when it was read. */
+static void put_own_copies(bb_cuda *e) {
+  const bb_tile_stretch *s = &e->serial->stretch[0];
+  const char *step = bb_cuda_index(e, e->serial->step, NULL);
+  if (e->serial->stretches != 1 || !s->to || e->serial->down)
+    bb_cuda_refuse(e, NULL, "a warp's loop of several stretches");
+  bb_cuda_line(e, "const int first = %s, last = %s;", bb_cuda_index(e, s->from, NULL),
+               bb_cuda_index(e, s->to, NULL));
+  const char **now = e->variable;
+  e->variable = names_in(e, "place", "ahead");
+  if (e->cluster) e->variable[e->cluster->variable] = now[e->cluster->variable];
+  e->variable[e->warps->variable] = "my_warp";
+  for (uint32_t i = 0; i < e->serial->body.count; i++) {
+    const bb_tile_stmt *load = e->serial->body.stmt[i];
+    if (load->kind != BB_TILE_LOAD || !e->tile[load->result].ring) continue;
+    const bb_tile *t = &e->p->tile[load->result];
+    const char *name = e->tile[load->result].name;
+    uint32_t bytes = t->rows * t->cols * 2;
+    open(e, bb_arena_printf(e->arena, "auto fetch_%s = [&](int buffer, int ahead) {", name));
+    bb_cuda_line(e, "tl::barrier_expect(&sync.%s[my_warp].full[buffer], %u);", name, bytes);
+    bb_cuda_load(e, load,
+                 bb_arena_printf(e->arena, "tile_memory + %u + (my_warp * %u + buffer) * %u",
+                                 e->tile[load->result].offset, t->buffers, bytes),
+                 bb_arena_printf(e->arena, "&sync.%s[my_warp].full[buffer]", name));
+    e->depth--;
+    bb_cuda_line(e, "};");
+    bb_cuda_line(e, "if (tl::lane() == 0)");
+    bb_cuda_line(e,
+                 "  for (int i = 0, ahead = first; i < %u && ahead < last; i++, ahead += %s) "
+                 "fetch_%s(i, ahead);",
+                 t->buffers, step, name);
+    open(e, bb_arena_printf(e->arena, "auto refill_%s = [&]() {", name));
+    bb_cuda_line(e, "__syncwarp();");
+    bb_cuda_line(e, "const int ahead = %s + %u * %s;", serial_name(e), t->buffers, step);
+    bb_cuda_line(e, "if (tl::lane() == 0 && ahead < last) fetch_%s(%s_ring.at, ahead);", name,
+                 name);
+    bb_cuda_line(e, "%s_ring.next();", name);
+    e->depth--;
+    bb_cuda_line(e, "};");
+  }
+  e->variable = now;
+}
+
+void bb_cuda_role(bb_cuda *e, bool copier) {
+  e->variable = names_in(e, "place", e->serial ? serial_name(e) : "");
+  e->old_variable =
+      names_in(e, "place", e->serial ? bb_arena_printf(e->arena, "%s_old", serial_name(e)) : "");
+  if (e->cluster)
+    e->variable[e->cluster->variable] = e->old_variable[e->cluster->variable] =
+        bb_arena_printf(e->arena, "(%s + tl::cluster_rank() * %s)",
+                        bb_cuda_index(e, e->cluster->stretch[0].from, NULL),
+                        bb_cuda_index(e, e->cluster->step, NULL));
+  if (e->warps) e->variable[e->warps->variable] = "my_warp";
+  put_rings(e);
+  put_next(e, copier);
+  bb_cuda_line(e, "Place place;");
+  if (e->serial)
+    bb_cuda_line(e, e->stages ? "int %s = 0, %s_old = 0;" : "int %s = 0;", serial_name(e),
+                 serial_name(e));
+  if (e->grids && e->grid[0]->rotate) {
+    put_rotated(e, copier);
+  } else {
+    open(e, "while (next(place)) {");
+    if (e->warps && e->serial) put_own_copies(e);
+    if (e->stages)
+      put_staged(e, copier);
+    else
+      put_plain(e, copier);
+    if (!copier) put_tail(e);
+    if (copier && e->grids && e->grid[0]->queue)
+      bb_cuda_line(e, "t = gridDim.x + atomicInc(p.counter, p.tiles - 1);");
+    close(e);
+  }
+  if (!copier && e->puts) bb_cuda_line(e, "if (tl::lane() == 0) tl::put_done();");
+}

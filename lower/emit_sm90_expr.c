@@ -1,0 +1,221 @@
+/* emit_sm90_expr.c - expressions as CUDA: indices, and maps at one element of a fragment. */
+#include "emit_sm90.h"
+
+#include <math.h>
+#include <string.h>
+
+typedef struct writer {
+  const bb_cuda *e;
+  bb_buffer out;
+  const char *const *variable; /* indices */
+  const bb_tile_stmt *stmt;    /* maps: what arguments and coordinates are */
+  const char *element;
+  bb_layout layout;
+  uint32_t ct, rows, cols;
+  uint32_t left; /* of a merge: components; arguments from there on are the right part's */
+} writer;
+
+static void put(writer *w, const bb_expr *x);
+
+static void put_const(writer *w, const bb_expr *x) {
+  if (x->dtype == BB_BOOL)
+    bb_put(&w->out, "%s", x->number != 0 ? "true" : "false");
+  else if (!bb_dtype_is_float(x->dtype))
+    bb_put(&w->out, "%lld", (long long)x->number);
+  else if (isnan(x->number))
+    bb_put(&w->out, "TL_NAN");
+  else if (isinf(x->number))
+    bb_put(&w->out, x->number < 0 ? "-TL_INF" : "TL_INF");
+  else
+    bb_put(&w->out, x->number == (double)(int)x->number ? "%.1ff" : "%.9gf", x->number);
+}
+
+static void put_call(writer *w, const char *name, const bb_expr *x) {
+  bb_put(&w->out, "%s(", name);
+  for (uint32_t i = 0; i < bb_expr_op_arity(x->op); i++) {
+    if (i) bb_put(&w->out, ", ");
+    put(w, x->a[i]);
+  }
+  bb_put(&w->out, ")");
+}
+
+static void put_infix(writer *w, const char *op, const bb_expr *x) {
+  bb_put(&w->out, "(");
+  put(w, x->a[0]);
+  bb_put(&w->out, " %s ", op);
+  put(w, x->a[1]);
+  bb_put(&w->out, ")");
+}
+
+static bool is_number(const bb_expr *x, double value) {
+  return x->op == BB_X_CONST && x->number == value;
+}
+
+static void put_named(writer *w, const char *name, const bb_expr *x) {
+  bb_put(&w->out, "%s(", name);
+  put(w, x);
+  bb_put(&w->out, ")");
+}
+
+static void put_power(writer *w, const bb_expr *x) {
+  if (is_number(x->a[0], 2))
+    put_named(w, "tl::exp2", x->a[1]);
+  else if (is_number(x->a[1], 2))
+    put_named(w, "tl::square", x->a[0]);
+  else if (is_number(x->a[1], -0.5))
+    put_named(w, "rsqrtf", x->a[0]);
+  else if (is_number(x->a[1], 0.5))
+    put_named(w, "sqrtf", x->a[0]);
+  else
+    put_call(w, "powf", x);
+}
+
+static void put_cast(writer *w, const bb_expr *x) {
+  switch (x->dtype) {
+  case BB_F16: put_named(w, "tl::round_f16", x->a[0]); break;
+  case BB_BF16: put_named(w, "tl::round_bf16", x->a[0]); break;
+  case BB_F32:
+  case BB_F64: put_named(w, "float", x->a[0]); break;
+  case BB_BOOL: put_named(w, "bool", x->a[0]); break;
+  default: put_named(w, "int", x->a[0]); break;
+  }
+}
+
+static void put_leaf(writer *w, const bb_expr *x) {
+  const bb_tile_program *p = w->e->p;
+  if (x->op == BB_X_CONST) {
+    put_const(w, x);
+  } else if (x->op == BB_X_ARG) {
+    uint32_t k = w->left && x->index >= w->left ? x->index - w->left : x->index;
+    if (k != x->index) bb_put(&w->out, "right_");
+    if (w->stmt)
+      bb_put(&w->out, "%s",
+             bb_cuda_element(w->e, w->stmt->operand[k], w->element, w->layout, w->ct, w->rows,
+                             w->cols));
+    else
+      bb_put(&w->out, "%s", w->variable[k]);
+  } else if (x->op == BB_X_SYMBOL) {
+    for (uint32_t i = 0; i < p->extents; i++)
+      if (strcmp(p->variable[i], p->home->symbol[x->index]) == 0)
+        bb_put(&w->out, "p.%s", p->variable[i]);
+  } else if (w->layout != BB_LAYOUT_FRAGMENT) {
+    bb_cuda_refuse(w->e, w->stmt, "a coordinate beside what is no fragment");
+  } else if (x->index == BB_COORD_ROW) {
+    if (w->cols)
+      bb_put(&w->out, "(at_row + 8 * tl::row_of<%u>(%s))", w->ct, w->element);
+    else
+      bb_put(&w->out, "(at_row + 8 * (%s))", w->element);
+  } else if (w->rows) {
+    bb_put(&w->out, "(at_col + tl::col_at<%u>(%s))", w->ct, w->element);
+  } else {
+    bb_put(&w->out, "(at_col + 4 * (%s) - 3 * ((%s) & 1))", w->element, w->element);
+  }
+}
+
+static void put(writer *w, const bb_expr *x) {
+  bool integer = !bb_dtype_is_float(x->dtype);
+  switch (x->op) {
+  case BB_X_CONST:
+  case BB_X_ARG:
+  case BB_X_COORD:
+  case BB_X_SYMBOL: put_leaf(w, x); break;
+  case BB_X_ADD:
+  case BB_X_SUB:
+  case BB_X_MUL:
+  case BB_X_DIV:
+  case BB_X_LT:
+  case BB_X_LE:
+  case BB_X_EQ:
+  case BB_X_NE:
+  case BB_X_AND:
+  case BB_X_OR:
+  case BB_X_XOR: put_infix(w, bb_expr_op_name(x->op), x); break;
+  case BB_X_POW: put_power(w, x); break;
+  case BB_X_NEG: put_call(w, "-", x); break;
+  case BB_X_NOT: put_call(w, "!", x); break;
+  case BB_X_MIN: put_call(w, integer ? "min" : "fminf", x); break;
+  case BB_X_MAX: put_call(w, integer ? "max" : "fmaxf", x); break;
+  case BB_X_EXP: put_call(w, "tl::exp", x); break;
+  case BB_X_TANH: put_call(w, "tl::tanh", x); break;
+  case BB_X_SQRT: put_call(w, "sqrtf", x); break;
+  case BB_X_LOG: put_call(w, "logf", x); break;
+  case BB_X_ERF: put_call(w, "erff", x); break;
+  case BB_X_ABS: put_call(w, integer ? "abs" : "fabsf", x); break;
+  case BB_X_ISNAN: put_call(w, "isnan", x); break;
+  case BB_X_ISINF: put_call(w, "isinf", x); break;
+  case BB_X_SELECT:
+    bb_put(&w->out, "(");
+    put(w, x->a[0]);
+    bb_put(&w->out, " ? ");
+    put(w, x->a[1]);
+    bb_put(&w->out, " : ");
+    put(w, x->a[2]);
+    bb_put(&w->out, ")");
+    break;
+  case BB_X_CAST: put_cast(w, x); break;
+  default: bb_cuda_refuse(w->e, w->stmt, "a function without a device form");
+  }
+}
+
+bool bb_cuda_depends(const bb_expr *x, uint32_t variable) {
+  if (x->op == BB_X_ARG) return x->index == variable;
+  for (uint32_t i = 0; i < bb_expr_op_arity(x->op); i++)
+    if (bb_cuda_depends(x->a[i], variable)) return true;
+  return false;
+}
+
+const char *bb_cuda_index(const bb_cuda *e, bb_tile_index index, const char *const *names) {
+  writer w = {.e = e, .out = {.arena = e->arena}, .variable = names ? names : e->variable};
+  put(&w, index);
+  return w.out.data;
+}
+
+const char *bb_cuda_value(const bb_cuda *e, const bb_tile_stmt *stmt, const bb_expr *expr,
+                          const char *element, bb_layout layout, uint32_t ct) {
+  writer w = {
+      .e = e, .out = {.arena = e->arena}, .stmt = stmt, .element = element, .layout = layout};
+  w.ct = ct;
+  const bb_tile *result = &e->p->tile[stmt->result];
+  w.rows = result->rows, w.cols = result->cols;
+  for (uint32_t i = 0; stmt->kind == BB_TILE_ANY && i < stmt->operands; i++) {
+    const bb_tile *t = &e->p->tile[stmt->operand[i]];
+    if (t->rows) w.rows = t->rows;
+    if (t->cols) w.cols = t->cols;
+  }
+  put(&w, expr);
+  return w.out.data;
+}
+
+const char *bb_cuda_combined(const bb_cuda *e, const bb_tile_loop *loop, uint32_t k,
+                             const char *element) {
+  bb_tile_stmt stmt = {.kind = BB_TILE_MAP, .result = loop->merged[k]};
+  const bb_cuda_tile *plan = &e->tile[loop->merged[k]];
+  const bb_tile *t = &e->p->tile[loop->merged[k]];
+  writer w = {.e = e,
+              .out = {.arena = e->arena},
+              .stmt = &stmt,
+              .element = element,
+              .layout = plan->layout};
+  for (uint32_t i = 0; i < loop->merge->components; i++) stmt.operand[i] = loop->merged[i];
+  w.ct = plan->ct ? plan->ct : 1, w.rows = t->rows, w.cols = t->cols,
+  w.left = loop->merge->components;
+  put(&w, loop->merge->combine[k]);
+  return w.out.data;
+}
+
+const char *bb_cuda_element(const bb_cuda *e, uint32_t tile, const char *element, bb_layout layout,
+                            uint32_t ct, uint32_t rows, uint32_t cols) {
+  const bb_tile *t = &e->p->tile[tile];
+  const bb_cuda_tile *plan = &e->tile[tile];
+  if (plan->layout == BB_LAYOUT_SHARED || plan->layout == BB_LAYOUT_LEFT ||
+      plan->layout == BB_LAYOUT_RIGHT)
+    bb_cuda_refuse(e, NULL, "a map over a tile that lies as an operand");
+  if (!t->rows && !t->cols)
+    return t->dtype == BB_BOOL ? plan->name : bb_arena_printf(e->arena, "%s[0]", plan->name);
+  if (plan->layout != layout) bb_cuda_refuse(e, NULL, "a map over tiles of different layouts");
+  if (t->rows == rows && t->cols == cols)
+    return bb_arena_printf(e->arena, "%s[%s]", plan->name, element);
+  if (layout == BB_LAYOUT_SPREAD) return bb_arena_printf(e->arena, "%s[0]", plan->name);
+  return bb_arena_printf(e->arena, "%s[tl::%s_of<%u>(%s)]", plan->name, t->rows ? "row" : "col", ct,
+                         element);
+}

@@ -1,0 +1,249 @@
+/* emit_sm90_plan.c - what is settled before code is written: the nest of loops, how each tile lies in
+ * registers, where in shared memory, which tensor maps load and store, and whether it all fits.
+ */
+#include "emit_sm90.h"
+
+#include <string.h>
+
+enum { SHARED_LIMIT = 227 * 1024, REGISTER_LIMIT = 255, REGISTER_SLACK = 24 };
+
+void bb_cuda_refuse(const bb_cuda *e, const bb_tile_stmt *stmt, const char *why) {
+  bb_buffer text = {.arena = e->arena};
+  if (stmt) bb_tile_print_head(&text, e->p, stmt);
+  bb_fail(e->ctx, BB_ERROR_UNSUPPORTED, "kernel %s for sm_90a: %s%s%s", e->p->name, why,
+          stmt ? ": " : "", stmt ? text.data : "");
+}
+
+/* --- the nest --- */
+
+static bool is_spread(const bb_tile_stmt *s, bb_tile_spread spread) {
+  return s->kind == BB_TILE_LOOP && s->loop->parallel && s->loop->spread == spread;
+}
+
+/* Takes the loop of that spread that a body begins with; what follows it goes to `after`. */
+static const bb_tile_body *enter(const bb_tile_body *body, bb_tile_spread spread,
+                                 const bb_tile_loop **loop, bb_cuda_list *after) {
+  if (!body->count || !is_spread(body->stmt[0], spread)) return body;
+  *loop = body->stmt[0]->loop;
+  *after = (bb_cuda_list){body->count - 1, body->stmt + 1};
+  return &(*loop)->body;
+}
+
+static void find_nest(bb_cuda *e) {
+  const bb_tile_body *body = &e->p->body;
+  while (body->count == 1 && is_spread(body->stmt[0], BB_SPREAD_GRID)) {
+    if (e->grids == 8) bb_cuda_refuse(e, body->stmt[0], "more than 8 loops over the grid");
+    e->grid[e->grids++] = body->stmt[0]->loop;
+    body = &body->stmt[0]->loop->body;
+  }
+  body = enter(body, BB_SPREAD_CLUSTER, &e->cluster, &e->after_cluster);
+  body = enter(body, BB_SPREAD_WARPS, &e->warps, &e->after_warps);
+  uint32_t i = 0;
+  while (i < body->count && body->stmt[i]->kind != BB_TILE_LOOP) i++;
+  e->before = (bb_cuda_list){i, body->stmt};
+  if (i == body->count) return;
+  e->serial = body->stmt[i]->loop;
+  e->after = (bb_cuda_list){body->count - i - 1, body->stmt + i + 1};
+  if (e->serial->parallel) bb_cuda_refuse(e, body->stmt[i], "a parallel loop that is not spread");
+}
+
+static void check_nest(bb_cuda *e) {
+  const bb_cuda_list lists[] = {e->after, e->after_warps, e->after_cluster};
+  for (uint32_t k = 0; k < 3; k++)
+    for (uint32_t i = 0; i < lists[k].count; i++)
+      if (lists[k].stmt[i]->kind == BB_TILE_LOOP)
+        bb_cuda_refuse(e, lists[k].stmt[i], "a second loop");
+  for (uint32_t i = 0; e->serial && i < e->serial->body.count; i++) {
+    const bb_tile_stmt *s = e->serial->body.stmt[i];
+    if (s->kind == BB_TILE_LOOP) bb_cuda_refuse(e, s, "a loop within the serial loop");
+    if (s->stage > e->stages) e->stages = s->stage;
+  }
+  if (e->stages && e->serial->stretch[0].to)
+    bb_cuda_refuse(e, NULL, "a loop with stages whose first iteration is not apart");
+  if (e->grids && e->grid[0]->rotate && !e->stages)
+    bb_cuda_refuse(e, NULL, "a rotated loop without stages");
+}
+
+/* --- layouts --- */
+
+typedef void visit(bb_cuda *e, const bb_tile_stmt *stmt);
+
+static void walk(bb_cuda *e, const bb_tile_body *body, visit *f) {
+  for (uint32_t i = 0; i < body->count; i++) {
+    f(e, body->stmt[i]);
+    walk(e, &body->stmt[i]->body, f);
+    if (body->stmt[i]->loop) walk(e, &body->stmt[i]->loop->body, f);
+  }
+}
+
+bool bb_cuda_is_async(const bb_cuda *e, const bb_tile_stmt *stmt) {
+  return stmt->kind == BB_TILE_DOT && !e->warps;
+}
+
+static bool is_block(const bb_tile *t) {
+  return t->rows && t->cols;
+}
+
+static void lay_by_use(bb_cuda *e, const bb_tile_stmt *s) {
+  const bb_tile *tile = e->p->tile;
+  if (s->kind == BB_TILE_DOT && tile[s->operand[1]].place != BB_PLACE_SHARED)
+    e->tile[s->operand[1]].layout = BB_LAYOUT_RIGHT;
+  if (s->kind != BB_TILE_MAP || tile[s->result].place != BB_PLACE_REGISTERS) return;
+  if (!is_block(&tile[s->result]) || s->operands != 1) return;
+  if (tile[s->operand[0]].place == BB_PLACE_SHARED) e->tile[s->result].layout = BB_LAYOUT_SPREAD;
+}
+
+/* Vectors beside a spread block are spread. */
+static void lay_beside(bb_cuda *e, const bb_tile_stmt *s) {
+  if (s->result == BB_NONE || (s->kind != BB_TILE_MAP && s->kind != BB_TILE_FOLD)) return;
+  if (e->p->tile[s->result].place != BB_PLACE_REGISTERS) return;
+  for (uint32_t i = 0; i < s->operands; i++)
+    if (e->tile[s->operand[i]].layout == BB_LAYOUT_SPREAD)
+      e->tile[s->result].layout = BB_LAYOUT_SPREAD;
+}
+
+static void find_rings(bb_cuda *e, const bb_tile_stmt *s) {
+  if (s->kind == BB_TILE_LOAD && e->p->tile[s->result].place == BB_PLACE_SHARED)
+    e->tile[s->result].ring = true;
+}
+
+static const char *safe_name(bb_cuda *e, const char *name) {
+  static const char *const taken[] = {
+      "auto",   "bool",   "break", "case",  "char",  "const",    "do",     "double",   "else",
+      "enum",   "float",  "for",   "goto",  "if",    "int",      "long",   "new",      "p",
+      "e",      "r",      "c",     "short", "this",  "struct",   "switch", "template", "tl",
+      "true",   "false",  "union", "while", "using", "unsigned", "void",   "rank",     "group",
+      "at_row", "at_col", "old",   "t",     "f",     "round",    "more",   "place",    "shared"};
+  for (uint32_t i = 0; i < sizeof taken / sizeof *taken; i++)
+    if (strcmp(taken[i], name) == 0) return bb_arena_printf(e->arena, "%s_", name);
+  return name;
+}
+
+static void size_tile(bb_cuda *e, uint32_t i) {
+  const bb_tile *t = &e->p->tile[i];
+  bb_cuda_tile *plan = &e->tile[i];
+  uint32_t split = e->warps ? 16 : 64 * e->groups, compute = e->warps ? 32 : 128 * e->groups;
+  plan->name = safe_name(e, t->name);
+  if (t->place == BB_PLACE_SHARED) {
+    plan->layout = BB_LAYOUT_SHARED;
+    if (bb_dtype_bytes(t->dtype) != 2 || t->cols % 64 || t->rows % 8 || t->rows > 256 || !t->rows)
+      bb_cuda_refuse(e, NULL, "a shared tile is of 16-bit elements, 8k rows, 64l columns");
+    return;
+  }
+  if (t->place == BB_PLACE_LEFT) plan->layout = BB_LAYOUT_LEFT;
+  if (plan->layout == BB_LAYOUT_RIGHT) {
+    plan->ct = t->rows * t->cols / 128; /* pairs of registers of a 16 x 8 tile */
+    plan->registers = 2 * plan->ct;
+    return;
+  }
+  if (plan->layout == BB_LAYOUT_SPREAD) {
+    if (t->rows > compute || compute % t->rows || (t->cols && t->cols % (8 * compute / t->rows)))
+      bb_cuda_refuse(e, NULL, "a block that does not spread evenly over the threads");
+    plan->registers = t->cols ? t->rows * t->cols / compute : 1;
+    return;
+  }
+  if (t->rows % split && t->rows)
+    bb_cuda_refuse(e, NULL, "rows that the warps do not share evenly");
+  if (t->cols % 8) bb_cuda_refuse(e, NULL, "columns in other than eights");
+  plan->rt = t->rows / split;
+  plan->ct = t->cols / 8;
+  if (plan->rt > 1 && !e->warps) bb_cuda_refuse(e, NULL, "more than 64 rows for a warp group");
+  plan->registers = plan->rt && plan->ct ? 4 * plan->rt * plan->ct : 2 * (plan->rt + plan->ct);
+  if (!plan->registers) plan->registers = 1;
+  if (plan->layout == BB_LAYOUT_LEFT) plan->registers /= 2;
+}
+
+/* --- shared memory and tensor maps --- */
+
+/* Does a load read the same wherever some loop of the grid stands? */
+static bool is_read_again(const bb_cuda *e, const bb_tile_stmt *s) {
+  bool told[8] = {false};
+  for (uint32_t k = e->grids; k-- > 0;) {
+    uint32_t variable = e->grid[k]->variable;
+    for (uint32_t i = 0; i < e->p->view[s->view].rank; i++)
+      told[k] |= bb_cuda_depends(s->range[i].start, variable);
+    for (uint32_t i = k + 1; i < e->grids; i++)
+      told[k] |= told[i] && bb_cuda_depends(e->grid[i]->stretch[0].from, variable);
+    if (!told[k]) return true;
+  }
+  return false;
+}
+
+static uint32_t add_map(bb_cuda *e, const bb_tile_stmt *s, const bb_tile *tile, bool put) {
+  const bb_tile_view *view = &e->p->view[s->view];
+  bb_cuda_map map = {.view = s->view, .rows = put ? 16 : tile->rows, .cols = 64, .put = put};
+  if (view->rank < 2 || s->range[view->rank - 1].axis != BB_AXIS_COL)
+    bb_cuda_refuse(e, s, "a tile whose columns are not the last axis of its view");
+  if (s->pad != 0) bb_cuda_refuse(e, s, "a copied tile is padded with zeros");
+  for (uint32_t i = 0; i < view->rank; i++)
+    map.axis[i] = s->range[i].size ? s->range[i].axis : BB_AXIS_NONE;
+  map.again = !put && is_read_again(e, s);
+  map.name = bb_arena_printf(e->arena, "%s_%s", view->name, put ? "put" : "box");
+  for (uint32_t i = 0; i < e->maps; i++) {
+    bb_cuda_map *known = &e->map[i];
+    if (known->view != map.view || known->put != put) continue;
+    if (known->rows == map.rows && memcmp(known->axis, map.axis, sizeof map.axis) == 0) return i;
+    map.name = bb_arena_printf(e->arena, "%s%u", map.name, e->maps);
+  }
+  if (e->maps == 16) bb_cuda_refuse(e, s, "more than 16 tensor maps");
+  e->map[e->maps] = map;
+  return e->maps++;
+}
+
+static void map_stmt(bb_cuda *e, const bb_tile_stmt *s) {
+  if (s->kind == BB_TILE_LOAD && e->tile[s->result].ring)
+    e->tile[s->result].map = add_map(e, s, &e->p->tile[s->result], false);
+  if (s->kind == BB_TILE_STORE && e->p->tile[s->operand[0]].place == BB_PLACE_SHARED) {
+    e->tile[s->operand[0]].map = add_map(e, s, &e->p->tile[s->operand[0]], true);
+    e->puts = true;
+  }
+  if (s->kind == BB_TILE_TRANSPOSE) e->exchange = true;
+}
+
+static void place_shared(bb_cuda *e) {
+  for (uint32_t i = 0; i < e->p->tiles; i++) {
+    const bb_tile *t = &e->p->tile[i];
+    if (t->place != BB_PLACE_SHARED) continue;
+    uint32_t bytes = t->rows * t->cols * 2;
+    if (e->warps && e->tile[i].ring) bytes *= e->warp_count;
+    e->tile[i].offset = e->shared;
+    e->shared += (t->buffers * bytes + 1023) & ~1023u;
+  }
+  if (e->shared + 2048 > SHARED_LIMIT)
+    bb_cuda_refuse(e, NULL, "more shared memory than a block has");
+}
+
+static void check_registers(const bb_cuda *e) {
+  uint32_t sum = 0, limit = e->p->registers ? e->p->registers : REGISTER_LIMIT;
+  for (uint32_t i = 0; i < e->p->tiles; i++)
+    if (e->tile[i].layout != BB_LAYOUT_SHARED) sum += e->tile[i].registers;
+  if (sum + REGISTER_SLACK > limit)
+    bb_cuda_refuse(e, NULL, "tiles need more registers than a thread has");
+}
+
+void bb_cuda_plan(bb_cuda *e) {
+  find_nest(e);
+  check_nest(e);
+  e->groups = e->p->groups ? e->p->groups : 1;
+  e->copier = e->warps == NULL;
+  e->tile = BB_NEW(e->arena, bb_cuda_tile, e->p->tiles + 1);
+  if (e->warps) {
+    const bb_tile_stretch *s = &e->warps->stretch[0];
+    bool constant = s->from->op == BB_X_CONST && s->from->number == 0 && s->to->op == BB_X_CONST &&
+                    e->warps->step->op == BB_X_CONST && e->warps->step->number == 1;
+    if (!constant || s->to->number > 16)
+      bb_cuda_refuse(e, NULL, "warps are counted from 0 to at most 16");
+    e->warp_count = (uint32_t)s->to->number;
+    if (e->stages) bb_cuda_refuse(e, NULL, "stages within a warp");
+  } else {
+    e->warp_count = 4 * e->groups;
+  }
+  e->threads = 32 * e->warp_count + (e->copier ? 128 : 0);
+  walk(e, &e->p->body, find_rings);
+  walk(e, &e->p->body, lay_by_use);
+  for (uint32_t i = 0; i < 8; i++) walk(e, &e->p->body, lay_beside);
+  for (uint32_t i = 0; i < e->p->tiles; i++) size_tile(e, i);
+  walk(e, &e->p->body, map_stmt);
+  place_shared(e);
+  check_registers(e);
+}

@@ -1,0 +1,447 @@
+/* emit_sm90_stmt.c - the code of one statement, in the warps that compute. */
+#include "emit_sm90.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static const char *const fold_name[] = {[BB_MONOID_SUM] = "tl::Sum",
+                                        [BB_MONOID_MAX] = "tl::Max",
+                                        [BB_MONOID_MIN] = "tl::Min",
+                                        [BB_MONOID_PROD] = "tl::Prod"};
+
+void bb_cuda_line(bb_cuda *e, const char *format, ...) {
+  bb_put(e->out, "%*s", (int)(2 * e->depth), "");
+  va_list arguments;
+  va_start(arguments, format);
+  bb_put_vprintf(e->out, format, arguments);
+  va_end(arguments);
+  bb_put(e->out, "\n");
+}
+
+static const bb_tile *tile_of(const bb_cuda *e, uint32_t tile) {
+  return &e->p->tile[tile];
+}
+
+static const char *narrow(bb_dtype dtype) {
+  return dtype == BB_BF16 ? "bf16" : "f16";
+}
+
+/* The address of a shared tile's buffer. */
+static const char *buffer_of(const bb_cuda *e, uint32_t tile) {
+  const bb_cuda_tile *plan = &e->tile[tile];
+  if (!plan->ring) return bb_arena_printf(e->arena, "%s_at", plan->name);
+  uint32_t bytes = e->p->tile[tile].rows * e->p->tile[tile].cols * 2;
+  return bb_arena_printf(e->arena, "(%s_at + %s_ring.at * %u)", plan->name, plan->name, bytes);
+}
+
+/* --- products of a warp group --- */
+
+/* Bytes from one step of 16 along the contracted axis to the next, as an expression of k. */
+static const char *step_of(const bb_cuda *e, const bb_tile *t, bool along_cols) {
+  if (!along_cols) return "k * 2048";
+  return t->cols <= 64 ? "k * 32"
+                       : bb_arena_printf(e->arena, "(k / 4 * %u + k %% 4 * 32)", t->rows * 128);
+}
+
+static void product_name(const bb_cuda *e, const bb_tile_stmt *s, char *name, size_t size) {
+  const bb_tile *a = tile_of(e, s->operand[0]), *c = tile_of(e, s->result);
+  snprintf(name, size, "mma_%u_%s_%c%c_%s", c->cols, a->place == BB_PLACE_SHARED ? "ss" : "rs",
+           s->transposed[0] ? 't' : 'n', s->transposed[1] ? 't' : 'n', narrow(a->dtype));
+}
+
+static void put_async_dot(bb_cuda *e, const bb_tile_stmt *s) {
+  const bb_tile *a = tile_of(e, s->operand[0]), *b = tile_of(e, s->operand[1]);
+  const bb_cuda_tile *left = &e->tile[s->operand[0]], *c = &e->tile[s->result];
+  uint32_t depth = s->transposed[0] ? a->rows : a->cols;
+  char name[64];
+  if (b->place != BB_PLACE_SHARED)
+    bb_cuda_refuse(e, s, "a right operand that is not in shared memory");
+  if (a->place == BB_PLACE_REGISTERS) bb_cuda_refuse(e, s, "a left operand in plain registers");
+  if (a->place == BB_PLACE_LEFT && s->transposed[0])
+    bb_cuda_refuse(e, s, "a transposed operand in registers");
+  product_name(e, s, name, sizeof name);
+  bb_cuda_line(e, "tl::pin(%s);", c->name);
+  if (a->place == BB_PLACE_LEFT) bb_cuda_line(e, "tl::pin(%s);", left->name);
+  bb_cuda_line(e, "tl::mma_fence();");
+  bb_cuda_line(e, "TL_UNROLL for (int k = 0; k < %u; k++)", depth / 16);
+  bb_buffer left_text = {.arena = e->arena};
+  if (a->place == BB_PLACE_LEFT)
+    bb_put(&left_text, "%s[4 * k], %s[4 * k + 1], %s[4 * k + 2], %s[4 * k + 3]", left->name,
+           left->name, left->name, left->name);
+  else
+    bb_put(&left_text, "tl::operand(%s + group * %u + %s, %u)", buffer_of(e, s->operand[0]),
+           s->transposed[0] ? a->rows * 128 : 64 * 128, step_of(e, a, !s->transposed[0]),
+           s->transposed[0] ? a->rows * 128 : 16);
+  bb_cuda_line(e, "  %s(%s, %s, tl::operand(%s + %s, %u), %s);", name, c->name, left_text.data,
+               buffer_of(e, s->operand[1]), step_of(e, b, s->transposed[1]),
+               s->transposed[1] ? 16 : b->rows * 128, s->accumulate ? "1" : "k > 0");
+  bb_cuda_line(e, "tl::mma_commit();");
+}
+
+static void put_product(bb_cuda *e, const bb_tile_stmt *s, const char *name) {
+  const bb_tile *a = tile_of(e, s->operand[0]);
+  uint32_t n = tile_of(e, s->result)->cols / 2, shared = a->place == BB_PLACE_SHARED;
+  bb_put(e->out, "// d[64 x %u] (+)= a[64 x 16] b[16 x %u]\n", 2 * n, 2 * n);
+  bb_put(e->out,
+         "static __device__ __forceinline__ void %s(float (&d)[%u], %s, tl::u64 b, int keep) {\n",
+         name, n, shared ? "tl::u64 a" : "tl::u32 a0, tl::u32 a1, tl::u32 a2, tl::u32 a3");
+  bb_put(e->out, "  asm volatile(\"{\\n.reg .pred p;\\nsetp.ne.b32 p, %%%u, 0;\\n\"\n",
+         n + (shared ? 2 : 5));
+  bb_put(e->out, "      \"wgmma.mma_async.sync.aligned.m64n%uk16.f32.%s.%s {", 2 * n,
+         narrow(a->dtype), narrow(a->dtype));
+  for (uint32_t i = 0; i < n; i++) bb_put(e->out, i ? ",%%%u" : "%%%u", i);
+  if (shared)
+    bb_put(e->out, "}, %%%u, %%%u, p, 1, 1, %d, %d;\\n}\"\n      : ", n, n + 1, s->transposed[0],
+           !s->transposed[1]);
+  else
+    bb_put(e->out, "}, {%%%u,%%%u,%%%u,%%%u}, %%%u, p, 1, 1, %d;\\n}\"\n      : ", n, n + 1, n + 2,
+           n + 3, n + 4, !s->transposed[1]);
+  for (uint32_t i = 0; i < n; i++)
+    bb_put(e->out, "%s\"+f\"(d[%u])", i == 0 ? "" : i % 8 ? ", " : ",\n        ", i);
+  bb_put(e->out, "\n      : %s, \"l\"(b), \"r\"(keep) : \"memory\");\n}\n",
+         shared ? "\"l\"(a)" : "\"r\"(a0), \"r\"(a1), \"r\"(a2), \"r\"(a3)");
+}
+
+static void find_products(bb_cuda *e, const bb_tile_body *body, bb_buffer *known) {
+  for (uint32_t i = 0; i < body->count; i++) {
+    const bb_tile_stmt *s = body->stmt[i];
+    if (bb_cuda_is_async(e, s)) {
+      char name[64], word[70];
+      product_name(e, s, name, sizeof name);
+      snprintf(word, sizeof word, " %s ", name);
+      if (!known->data || !strstr(known->data, word)) {
+        put_product(e, s, name);
+        bb_put(known, "%s", word);
+      }
+    }
+    find_products(e, &s->body, known);
+    if (s->loop) find_products(e, &s->loop->body, known);
+  }
+}
+
+void bb_cuda_products(bb_cuda *e) {
+  bb_buffer known = {.arena = e->arena};
+  find_products(e, &e->p->body, &known);
+}
+
+/* --- products of a warp --- */
+
+static void put_warp_dot(bb_cuda *e, const bb_tile_stmt *s) {
+  const bb_tile *a = tile_of(e, s->operand[0]), *b = tile_of(e, s->operand[1]);
+  const bb_cuda_tile *c = &e->tile[s->result];
+  uint32_t depth = s->transposed[0] ? a->rows : a->cols;
+  const char *right = e->tile[s->operand[1]].name, *from = buffer_of(e, s->operand[0]);
+  if (a->place != BB_PLACE_SHARED || b->place == BB_PLACE_SHARED)
+    bb_cuda_refuse(e, s, "a warp's product is of a shared tile and registers");
+  if (!s->accumulate)
+    bb_cuda_line(e, "TL_UNROLL for (int e = 0; e < %u; e++) %s[e] = 0.f;", c->registers, c->name);
+  bb_cuda_line(e, "TL_UNROLL for (int k = 0; k < %u; k++)", depth / 16);
+  bb_cuda_line(e, "  TL_UNROLL for (int r = 0; r < %u; r++) {", c->rt);
+  bb_cuda_line(e, "    tl::u32 a[4];");
+  if (s->transposed[0])
+    bb_cuda_line(e,
+                 "    tl::load_matrix_transposed(%s + tl::piece(%u, 16 * k + (tl::lane() >> 4) * 8 "
+                 "+ (tl::lane() & 7), "
+                 "2 * r + (tl::lane() >> 3 & 1)), a[0], a[1], a[2], a[3]);",
+                 from, a->rows);
+  else
+    bb_cuda_line(e,
+                 "    tl::load_matrix(%s + tl::piece(%u, 16 * r + (tl::lane() & 15), 2 * k + "
+                 "(tl::lane() >> 4)), "
+                 "a[0], a[1], a[2], a[3]);",
+                 from, a->rows);
+  bb_cuda_line(e,
+               "    TL_UNROLL for (int c = 0; c < %u; c++) tl::mma_%s(%s + (r * %u + c) * 4, a[0], "
+               "a[1], a[2], "
+               "a[3], %s[(c * %u + k) * 2], %s[(c * %u + k) * 2 + 1]);",
+               c->ct, narrow(a->dtype), c->name, c->ct, right, depth / 16, right, depth / 16);
+  bb_cuda_line(e, "  }");
+}
+
+/* --- maps --- */
+
+/* The expression below a narrowing that the destination does by itself. */
+static const bb_expr *below_cast(const bb_cuda *e, const bb_tile_stmt *s) {
+  bb_dtype dtype = tile_of(e, s->result)->dtype;
+  return s->expr->op == BB_X_CAST && s->expr->dtype == dtype ? s->expr->a[0] : s->expr;
+}
+
+static void put_places(bb_cuda *e, const bb_tile_stmt *s) {
+  if (s->at[0])
+    bb_cuda_line(e, "const int at_row = %s + my_row;", bb_cuda_index(e, s->at[0], NULL));
+  if (s->at[1])
+    bb_cuda_line(e, "const int at_col = %s + my_col;", bb_cuda_index(e, s->at[1], NULL));
+}
+
+static void put_pairs(bb_cuda *e, const bb_tile_stmt *s, bb_buffer *out, const char *format,
+                      uint32_t pairs, uint32_t ct) {
+  const bb_expr *inner = below_cast(e, s);
+  for (uint32_t i = 0; i < pairs; i++) {
+    const char *lo = bb_arena_printf(e->arena, "%s + %u", format, 2 * i);
+    const char *hi = bb_arena_printf(e->arena, "%s + %u", format, 2 * i + 1);
+    bb_put(out, "%stl::pack_%s(%s, %s)", i ? ", " : "", narrow(tile_of(e, s->result)->dtype),
+           bb_cuda_value(e, s, inner, lo, BB_LAYOUT_FRAGMENT, ct),
+           bb_cuda_value(e, s, inner, hi, BB_LAYOUT_FRAGMENT, ct));
+  }
+}
+
+static void put_map_shared(bb_cuda *e, const bb_tile_stmt *s) {
+  const bb_tile *t = tile_of(e, s->result);
+  bb_buffer pairs = {.arena = e->arena};
+  const char *at = buffer_of(e, s->result);
+  if (s->operands == 0) { /* one value: where it lies does not matter */
+    const char *value = bb_cuda_value(e, s, below_cast(e, s), "0", BB_LAYOUT_FRAGMENT, 1);
+    bb_cuda_line(e, "for (int i = my_thread * 4; i < %u; i += %u)", t->rows * t->cols * 2,
+                 32 * e->warp_count * 4);
+    bb_cuda_line(e, "  *(tl::u32 *)__cvta_shared_to_generic(%s + i) = tl::pack_%s(%s, %s);", at,
+                 narrow(t->dtype), value, value);
+    bb_cuda_line(e, "tl::fence_copies();");
+    bb_cuda_line(e, "tl::named_sync(7, %u);", 32 * e->warp_count);
+    return;
+  }
+  uint32_t split = e->warps ? 16 : 64 * e->groups;
+  if (t->rows != split || e->tile[s->result].ring)
+    bb_cuda_refuse(e, s, "a shared tile that is not the groups' rows");
+  bb_cuda_line(e, "if (tl::lane() == 0) tl::put_read();");
+  bb_cuda_line(e, "__syncwarp();");
+  put_pairs(e, s, &pairs, "8 * k", 4, t->cols / 8);
+  bb_cuda_line(e, "TL_UNROLL for (int k = 0; k < %u; k++)", t->cols / 16);
+  bb_cuda_line(e,
+               "  tl::store_matrix(%s + tl::piece(%u, my_rows + (tl::lane() & 15), 2 * k + "
+               "(tl::lane() >> 4)), %s);",
+               at, t->rows, pairs.data);
+  bb_cuda_line(e, "tl::fence_copies();");
+  bb_cuda_line(e, "__syncwarp();");
+}
+
+static void put_map_registers(bb_cuda *e, const bb_tile_stmt *s) {
+  const bb_tile *t = tile_of(e, s->result), *from = s->operands ? tile_of(e, s->operand[0]) : NULL;
+  const bb_cuda_tile *c = &e->tile[s->result];
+  bb_buffer pairs = {.arena = e->arena};
+  if (c->layout == BB_LAYOUT_LEFT && from && from->place == BB_PLACE_SHARED) {
+    if (s->expr->op != BB_X_ARG) bb_cuda_refuse(e, s, "a left operand is copied as it is");
+    bb_cuda_line(e, "tl::load_left(%s, %s, %u, my_rows);", c->name, buffer_of(e, s->operand[0]),
+                 from->rows);
+    bb_cuda_line(e, "tl::pin(%s);", c->name);
+  } else if (c->layout == BB_LAYOUT_LEFT) {
+    put_pairs(e, s, &pairs, "2 * i", 1, c->ct);
+    bb_cuda_line(e, "TL_UNROLL for (int i = 0; i < %u; i++) %s[i] = %s;", c->registers, c->name,
+                 pairs.data);
+  } else if (c->layout == BB_LAYOUT_RIGHT) {
+    if (t->cols != 8) bb_cuda_refuse(e, s, "a right operand of other than 8 columns");
+    put_pairs(e, s, &pairs, "2 * i", 1, 1);
+    bb_cuda_line(e, "TL_UNROLL for (int i = 0; i < %u; i++) %s[i] = tl::transpose_8x8(%s);",
+                 c->registers, c->name, pairs.data);
+  } else if (c->layout == BB_LAYOUT_SPREAD && from && from->place == BB_PLACE_SHARED) {
+    bb_cuda_line(e, "tl::load_spread_%s<%u, %u, %u>(%s, %s, my_thread);", narrow(from->dtype),
+                 t->rows, t->cols, 32 * e->warp_count, c->name, buffer_of(e, s->operand[0]));
+  } else if (!t->rows && !t->cols && t->dtype == BB_BOOL) {
+    bb_cuda_line(e, "%s = %s;", c->name, bb_cuda_value(e, s, s->expr, "0", c->layout, 1));
+  } else {
+    bb_cuda_line(e, "TL_UNROLL for (int e = 0; e < %u; e++) %s[e] = %s;", c->registers, c->name,
+                 bb_cuda_value(e, s, s->expr, "e", c->layout, c->ct ? c->ct : 1));
+  }
+}
+
+/* Parts of a sum become whole. */
+static void put_settle(bb_cuda *e, const bb_tile_stmt *s) {
+  const bb_cuda_tile *c = &e->tile[s->result], *from = &e->tile[s->operand[0]];
+  const bb_tile *t = tile_of(e, s->result);
+  bb_cuda_line(e, "TL_UNROLL for (int e = 0; e < %u; e++) %s[e] = %s[e];", c->registers, c->name,
+               from->name);
+  if (c->layout == BB_LAYOUT_SPREAD)
+    bb_cuda_line(e, "%s[0] = tl::fold_lanes<tl::Sum, 1, %u>(%s[0]);", c->name,
+                 32 * e->warp_count / t->rows, c->name);
+  else
+    bb_cuda_line(e, "tl::fold_%s<tl::Sum>(%s);", t->rows ? "quads" : "octets", c->name);
+}
+
+static void put_map(bb_cuda *e, const bb_tile_stmt *s) {
+  const bb_tile *t = tile_of(e, s->result);
+  bool block = s->at[0] || s->at[1];
+  if (block) {
+    bb_cuda_line(e, "{");
+    e->depth++;
+    put_places(e, s);
+  }
+  if (s->operands == 1 && tile_of(e, s->operand[0])->partial && !t->partial)
+    put_settle(e, s);
+  else if (t->place == BB_PLACE_SHARED)
+    put_map_shared(e, s);
+  else
+    put_map_registers(e, s);
+  if (!block) return;
+  e->depth--;
+  bb_cuda_line(e, "}");
+}
+
+static void put_any(bb_cuda *e, const bb_tile_stmt *s) {
+  uint32_t rt = 0, ct = 0;
+  for (uint32_t i = 0; i < s->operands; i++) {
+    if (e->tile[s->operand[i]].rt) rt = e->tile[s->operand[i]].rt;
+    if (e->tile[s->operand[i]].ct) ct = e->tile[s->operand[i]].ct;
+  }
+  uint32_t count = rt && ct ? 4 * rt * ct : rt || ct ? 2 * (rt + ct) : 1;
+  const char *name = e->tile[s->result].name;
+  bb_cuda_line(e, "%s = false;", name);
+  bb_cuda_line(e, "TL_UNROLL for (int e = 0; e < %u; e++) %s |= %s;", count, name,
+               bb_cuda_value(e, s, s->expr, "e", BB_LAYOUT_FRAGMENT, ct ? ct : 1));
+  bb_cuda_line(e, "%s = __any_sync(~0u, %s);", name, name);
+}
+
+static void put_fold(bb_cuda *e, const bb_tile_stmt *s) {
+  const bb_cuda_tile *from = &e->tile[s->operand[0]], *c = &e->tile[s->result];
+  const bb_tile *t = tile_of(e, s->operand[0]);
+  if (s->monoid->id > BB_MONOID_PROD) bb_cuda_refuse(e, s, "a fold without a device form");
+  const char *f = fold_name[s->monoid->id];
+  if (from->layout == BB_LAYOUT_SPREAD) {
+    if (s->axis != BB_AXIS_COL) bb_cuda_refuse(e, s, "a fold across threads' rows");
+    bb_cuda_line(e, "%s[0] = %s[0];", c->name, from->name);
+    bb_cuda_line(e, "TL_UNROLL for (int e = 1; e < %u; e++) %s[0] = %s::of(%s[0], %s[e]);",
+                 from->registers, c->name, f, c->name, from->name);
+    if (!tile_of(e, s->result)->partial)
+      bb_cuda_line(e, "%s[0] = tl::fold_lanes<%s, 1, %u>(%s[0]);", c->name, f,
+                   32 * e->warp_count / t->rows, c->name);
+    return;
+  }
+  bool rows = s->axis == BB_AXIS_ROW;
+  if (rows && !e->warps) bb_cuda_refuse(e, s, "a fold across the rows of a warp group");
+  bb_cuda_line(e, "tl::fold_%s<%s, %u, %u>(%s, %s);", rows ? "rows" : "cols", f, from->rt, from->ct,
+               c->name, from->name);
+  if (!tile_of(e, s->result)->partial)
+    bb_cuda_line(e, "tl::fold_%s<%s>(%s);", rows ? "octets" : "quads", f, c->name);
+}
+
+static void put_transpose(bb_cuda *e, const bb_tile_stmt *s) {
+  const bb_tile *t = tile_of(e, s->operand[0]);
+  const bb_cuda_tile *from = &e->tile[s->operand[0]], *c = &e->tile[s->result];
+  if (from->layout != BB_LAYOUT_SPREAD || t->cols || t->rows > 256)
+    bb_cuda_refuse(e, s, "a transposition of this layout");
+  uint32_t threads = 32 * e->warp_count;
+  bb_cuda_line(e, "tl::named_sync(7, %u);", threads);
+  bb_cuda_line(e, "if (my_thread %% %u == 0) exchange[my_thread / %u] = %s[0];", threads / t->rows,
+               threads / t->rows, from->name);
+  bb_cuda_line(e, "tl::named_sync(7, %u);", threads);
+  bb_cuda_line(
+      e, "TL_UNROLL for (int e = 0; e < %u; e++) %s[e] = exchange[my_col + 4 * e - 3 * (e & 1)];",
+      c->registers, c->name);
+}
+
+/* --- memory --- */
+
+/* The coordinates of a box, innermost first; `row` and `col` are added along the tile's axes. */
+static const char *box_at(bb_cuda *e, const bb_tile_stmt *s, const char *row, const char *col) {
+  bb_buffer out = {.arena = e->arena};
+  for (uint32_t i = e->p->view[s->view].rank; i-- > 0;) {
+    const bb_tile_range *r = &s->range[i];
+    bb_put(&out, ", %s", bb_cuda_index(e, r->start, NULL));
+    if (r->size) bb_put(&out, " + %s", r->axis == BB_AXIS_ROW ? row : col);
+  }
+  return out.data;
+}
+
+void bb_cuda_load(bb_cuda *e, const bb_tile_stmt *s, const char *buffer, const char *barrier) {
+  const bb_tile *t = tile_of(e, s->result);
+  const char *map = e->map[e->tile[s->result].map].name;
+  if (t->cols == 64) {
+    bb_cuda_line(e, "tl::copy_box(%s, &p.%s, %s%s);", buffer, map, barrier, box_at(e, s, "0", "0"));
+    return;
+  }
+  bb_cuda_line(e, "TL_UNROLL for (int c = 0; c < %u; c += 64)", t->cols);
+  bb_cuda_line(e, "  tl::copy_box(%s + c * %u, &p.%s, %s%s);", buffer, t->rows * 2, map, barrier,
+               box_at(e, s, "0", "c"));
+}
+
+/* The offset of an element in a view, from the texts of its row and column. */
+static const char *offset_of(bb_cuda *e, const bb_tile_stmt *s, const char *row, const char *col,
+                             const char **inside) {
+  const bb_tile_view *view = &e->p->view[s->view];
+  bb_buffer out = {.arena = e->arena}, limit = {.arena = e->arena};
+  for (uint32_t i = 0; i < view->rank; i++) {
+    const bb_tile_range *r = &s->range[i];
+    const char *extent = bb_cuda_index(e, view->extent[i], NULL);
+    const char *more =
+        r->size ? bb_arena_printf(e->arena, " + %s", r->axis == BB_AXIS_ROW ? row : col) : "";
+    const char *at = bb_arena_printf(e->arena, "(%s%s)", bb_cuda_index(e, r->start, NULL), more);
+    if (r->size) bb_put(&limit, "%s%s < %s", limit.length ? " && " : "", at, extent);
+    if (view->strided)
+      bb_put(&out, "%s(long long)%s * %s", i ? " + " : "", at,
+             bb_cuda_index(e, view->stride[i], NULL));
+    else if (i == 0)
+      bb_put(&out, "(long long)%s", at);
+    else
+      out = (bb_buffer){.arena = e->arena,
+                        .data = bb_arena_printf(e->arena, "(%s) * %s + %s", out.data, extent, at)};
+    out.length = strlen(out.data), out.capacity = out.length + 1;
+  }
+  *inside = limit.length ? limit.data : "true";
+  return out.data;
+}
+
+static void put_load(bb_cuda *e, const bb_tile_stmt *s) {
+  const bb_cuda_tile *c = &e->tile[s->result];
+  const bb_tile *t = tile_of(e, s->result);
+  if (c->ring) return; /* the copier's */
+  if (c->layout != BB_LAYOUT_RIGHT || s->range[e->p->view[s->view].rank - 1].axis != BB_AXIS_COL ||
+      s->pad != 0)
+    bb_cuda_refuse(e, s, "a load to registers that are no right operand");
+  const char *inside, *at = offset_of(e, s, "row", "col", &inside);
+  bb_cuda_line(e, "TL_UNROLL for (int i = 0; i < %u; i++) {", c->registers);
+  bb_cuda_line(e, "  const int row = i / %u * 8 + tl::lane() / 4, col = i %% %u * 8 + my_col;",
+               t->cols / 8, t->cols / 8);
+  bb_cuda_line(e, "  %s[i] = %s ? __ldg((const tl::u32 *)(p.%s + %s)) : 0;", c->name, inside,
+               e->p->view[s->view].name, at);
+  bb_cuda_line(e, "}");
+}
+
+static void put_store(bb_cuda *e, const bb_tile_stmt *s) {
+  const bb_cuda_tile *c = &e->tile[s->operand[0]];
+  const bb_tile *t = tile_of(e, s->operand[0]);
+  if (t->place == BB_PLACE_SHARED) {
+    bb_cuda_line(e, "if (tl::lane() == 0) {");
+    bb_cuda_line(e, "  TL_UNROLL for (int c = 0; c < %u; c += 64)", t->cols);
+    bb_cuda_line(e, "    tl::put_box(&p.%s, tile_memory + %u + c * %u + my_rows * 128%s);",
+                 e->map[c->map].name, c->offset, t->rows * 2, box_at(e, s, "my_rows", "c"));
+    bb_cuda_line(e, "  tl::put_commit();");
+    bb_cuda_line(e, "}");
+    return;
+  }
+  if (c->layout != BB_LAYOUT_FRAGMENT || !t->rows || !t->cols)
+    bb_cuda_refuse(e, s, "a store of this layout");
+  const char *inside, *at = offset_of(e, s, "row", "col", &inside);
+  bool wide = t->dtype == BB_F32;
+  bb_cuda_line(e, "TL_UNROLL for (int e = 0; e < %u; e++) {", c->registers);
+  bb_cuda_line(
+      e, "  const int row = my_row + 8 * tl::row_of<%u>(e), col = my_col + tl::col_at<%u>(e);",
+      c->ct, c->ct);
+  if (wide)
+    bb_cuda_line(e, "  if (%s) p.%s[%s] = %s[e];", inside, e->p->view[s->view].name, at, c->name);
+  else
+    bb_cuda_line(e, "  if (%s) p.%s[%s] = (tl::u16)tl::pack_%s(%s[e], 0.f);", inside,
+                 e->p->view[s->view].name, at, narrow(t->dtype), c->name);
+  bb_cuda_line(e, "}");
+}
+
+void bb_cuda_stmt(bb_cuda *e, const bb_tile_stmt *s) {
+  bb_buffer text = {.arena = e->arena};
+  bb_tile_print_head(&text, e->p, s);
+  if (s->kind != BB_TILE_LOAD || !e->tile[s->result].ring) bb_cuda_line(e, "// %s", text.data);
+  switch (s->kind) {
+  case BB_TILE_LOAD: put_load(e, s); break;
+  case BB_TILE_STORE: put_store(e, s); break;
+  case BB_TILE_MAP: put_map(e, s); break;
+  case BB_TILE_ANY: put_any(e, s); break;
+  case BB_TILE_DOT: bb_cuda_is_async(e, s) ? put_async_dot(e, s) : put_warp_dot(e, s); break;
+  case BB_TILE_TRANSPOSE: put_transpose(e, s); break;
+  case BB_TILE_FOLD: put_fold(e, s); break;
+  case BB_TILE_IF:
+    bb_cuda_line(e, "if (%s) {", e->tile[s->operand[0]].name);
+    e->depth++;
+    for (uint32_t i = 0; i < s->body.count; i++) bb_cuda_stmt(e, s->body.stmt[i]);
+    e->depth--;
+    bb_cuda_line(e, "}");
+    break;
+  case BB_TILE_LOOP: bb_cuda_refuse(e, s, "a loop in this place");
+  }
+}

@@ -1,0 +1,89 @@
+"""Every kernel that is emitted for sm_90a compiles, spills nothing, and its products overlap.
+
+    compile.py EMIT DEVICE-LIBRARY FILE.tile...
+
+NVRTC compiles without a GPU; it comes with the Python package nvidia-cuda-nvrtc (tools/requirements.txt).
+"""
+import ctypes, glob, json, os, re, subprocess, sys, tempfile
+
+SHARED_LIMIT = 227 * 1024
+
+
+def find_nvrtc():
+    import nvidia
+    for folder in nvidia.__path__:
+        found = glob.glob(f"{folder}/**/libnvrtc.so.*", recursive=True)
+        found = [x for x in found if "builtins" not in x and ".alt." not in x]
+        if found: return ctypes.CDLL(found[0])
+    sys.exit("compile.py: no libnvrtc: pip install -r tools/requirements.txt")
+
+
+class Compiler:
+    def __init__(self, library):
+        self.lib, self.library = find_nvrtc(), library
+
+    def must(self, code, what):
+        assert code == 0, f"{what}: NVRTC error {code}"
+
+    def compile(self, path):
+        """Returns whether it compiled, the log, and the cubin's bytes."""
+        options = ["--gpu-architecture=sm_90a", "--std=c++17", f"-I{self.library}", "--ptxas-options=-v"]
+        program = ctypes.c_void_p()
+        source = open(path, "rb").read()
+        self.must(self.lib.nvrtcCreateProgram(ctypes.byref(program), source, path.encode(), 0, None, None), "create")
+        array = (ctypes.c_char_p * len(options))(*[o.encode() for o in options])
+        code = self.lib.nvrtcCompileProgram(program, len(options), array)
+        size = ctypes.c_size_t()
+        self.must(self.lib.nvrtcGetProgramLogSize(program, ctypes.byref(size)), "log")
+        log = ctypes.create_string_buffer(size.value)
+        self.must(self.lib.nvrtcGetProgramLog(program, log), "log")
+        cubin = b""
+        if code == 0:
+            self.must(self.lib.nvrtcGetCUBINSize(program, ctypes.byref(size)), "cubin")
+            image = ctypes.create_string_buffer(size.value)
+            self.must(self.lib.nvrtcGetCUBIN(program, image), "cubin")
+            cubin = image.raw
+        self.lib.nvrtcDestroyProgram(ctypes.byref(program))
+        return code == 0, log.value.decode(errors="replace"), cubin
+
+
+def faults(source, plan, good, log, cubin):
+    """What is wrong with a compiled kernel, in words."""
+    if not good: return ["does not compile:\n" + log]
+    wrong = []
+    spills = re.findall(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads", log)
+    if not spills: wrong.append("the compiler said nothing of spills:\n" + log)
+    if any(int(x) for row in spills for x in row): wrong.append(f"spills: {spills}")
+    wrong += [f"products do not overlap: {x}" for x in re.findall(r".*C75\d\d.*", log)]
+    if plan["shared"] > SHARED_LIMIT: wrong.append(f"{plan['shared']} bytes of shared memory")
+    if cubin[:4] != b"\x7fELF": wrong.append("no cubin")
+    used = [int(x) for x in re.findall(r"Used (\d+) registers", log)]
+    if not used or max(used) * plan["threads"] > 65536: wrong.append(f"registers: {used} of {plan['threads']} threads")
+    if "asm" in source.split("__global__")[1]: wrong.append("inline assembly in the kernel itself")
+    return wrong
+
+
+def main():
+    emit, library, files = sys.argv[1], sys.argv[2], sys.argv[3:]
+    compiler, bad = Compiler(library), 0
+    with tempfile.TemporaryDirectory() as folder:
+        for path in files:
+            source, launch = f"{folder}/kernel.cu", f"{folder}/launch.json"
+            subprocess.run([emit, path, source, launch], check=True)
+            text, plan = open(source).read(), json.load(open(launch))
+            wrong = faults(text, plan, *compiler.compile(source))
+            print(os.path.basename(path), "ok" if not wrong else "FAILED")
+            for w in wrong: print("  " + w)
+            bad += bool(wrong)
+        # the check itself sees a spill
+        with open(f"{folder}/spill.cu", "w") as f:
+            f.write('extern "C" __global__ void __launch_bounds__(1024, 2) spill(float *p) { float x[64];\n'
+                    "  for (int i = 0; i < 64; i++) x[i] = p[i * threadIdx.x];\n"
+                    "  __syncthreads();\n  for (int i = 0; i < 64; i++) p[i * threadIdx.x + 1] = x[63 - i] * x[i]; }\n")
+        if not faults("__global__", dict(shared=0, threads=1), *compiler.compile(f"{folder}/spill.cu")):
+            print("a kernel that spills is not noticed"); bad += 1
+    sys.exit(1 if bad else 0)
+
+
+if __name__ == "__main__":
+    main()
