@@ -1,0 +1,89 @@
+/* nest.h - inside select/: a snapshot as what its price depends on.
+ *
+ * A block program is walked once and turned into flat tables: loops, the block sizes that they have
+ * in common, what is loaded, stored and computed where, and which values are alive together.  A
+ * price for given block sizes is then a few passes over the tables (price.c).
+ *
+ * Block sizes belong to loops: a size is a class of loops that unbuffered edges tie together, since
+ * an item has the size of the loop that took it out of its list.  A buffered edge ties nothing, but
+ * for partial results, of which there is one for each block.
+ */
+#ifndef BB_SELECT_NEST_H
+#define BB_SELECT_NEST_H
+
+#include "../graph/program.h"
+
+/* A snapshot with more is not priced. */
+enum { BB_NEST_LOOPS = 64, BB_NEST_SIZES = 192 };
+
+typedef struct bb_nest_size {
+  bb_dim dim;
+  bool whole; /* no loop cuts it: one block */
+} bb_nest_size;
+
+typedef struct bb_nest_loop {
+  uint32_t parent; /* BB_NONE: at the top */
+  uint32_t phase;  /* which loop at the top it is inside of, counted from 0 */
+  uint32_t map; /* its place among the snapshot's maps, outer before inner; BB_NONE: a reduction */
+  bb_dim dim;
+  uint32_t size; /* BB_NONE: an enumerated dim, one index a turn */
+  bb_part part;
+  bool grid;   /* one of the chain of loops at the top whose turns may run side by side */
+  bool splits; /* right inside the grid, and folds everything that it gives: may be cut in chunks */
+  double fold_cost; /* `splits`: operations an element to combine two parts */
+} bb_nest_loop;
+
+typedef enum bb_nest_kind {
+  BB_NEST_DOT,
+  BB_NEST_VECTOR,
+  BB_NEST_SPECIAL,
+  BB_NEST_LOAD,       /* from a tensor */
+  BB_NEST_STORE,      /* to a tensor */
+  BB_NEST_LIST_LOAD,  /* from a list that the same instance stored */
+  BB_NEST_LIST_STORE, /* to such a list */
+} bb_nest_kind;
+
+/* amount (operations, or bytes) for each element of the item with these axes, once a turn of `loop`. */
+typedef struct bb_nest_term {
+  bb_nest_kind kind;
+  uint32_t loop;    /* the innermost around it; BB_NONE: at the top */
+  uint32_t axis[3]; /* sizes, BB_NONE: no such axis; the third: what a dot contracts */
+  double amount;
+  bb_dtype dtype;
+  uint64_t apart; /* loops around it on which it does not depend: it is repeated in each turn */
+} bb_nest_term;
+
+typedef enum bb_nest_room {
+  BB_NEST_LOADED,   /* an item that was loaded */
+  BB_NEST_STREAMED, /* one that is loaded in turns of a serial loop: in several stages */
+  BB_NEST_COMPUTED,
+  BB_NEST_LISTED /* a list that stays in the instance */
+} bb_nest_room;
+
+/* Items that take equal room. */
+typedef struct bb_nest_class {
+  bb_nest_room room;
+  uint32_t axis[2];
+  double bytes;   /* of an element */
+  uint64_t times; /* LISTED: loops whose turns each add an item */
+} bb_nest_class;
+
+typedef struct bb_nest {
+  uint32_t sizes, loops, terms, classes, phases, moments, maps;
+  bb_nest_size *size;
+  bb_nest_loop *loop;
+  bb_nest_term *term;
+  bb_nest_class *class;
+  uint16_t *moment; /* moments rows of `classes` counts: what is alive together */
+  uint32_t folds;
+  struct bb_nest_fold {
+    uint32_t loop;
+    uint32_t axis[2];
+    double bytes;
+  } * fold; /* accumulators of loops that split */
+} bb_nest;
+
+/* NULL: too many loops or sizes.  The nest lives in `arena`. */
+bb_nest *bb_nest_create(const bb_program *program, const bb_graph *graph, bb_arena *arena);
+
+#endif

@@ -1,0 +1,142 @@
+/* nest_table.c - the tables of a nest as they grow: sizes that are tied, room, terms.
+ */
+#include "nest_walk.h"
+
+#include <string.h>
+
+/* --- sizes --- */
+
+uint32_t bb_nest_find(const bb_nest_walker *w, uint32_t size) {
+  while (w->up[size] != size) size = w->up[size] = w->up[w->up[size]];
+  return size;
+}
+
+uint32_t bb_nest_add_size(bb_nest_walker *w, bb_dim dim, bool whole) {
+  BB_GROW(w->arena, w->nest->size, w->size_capacity, (size_t)w->nest->sizes + 1);
+  BB_GROW(w->scratch, w->up, w->up_capacity, (size_t)w->nest->sizes + 1);
+  w->nest->size[w->nest->sizes] = (bb_nest_size){dim, whole};
+  w->up[w->nest->sizes] = w->nest->sizes;
+  return w->nest->sizes++;
+}
+
+uint32_t bb_nest_unite(bb_nest_walker *w, uint32_t a, uint32_t b) {
+  if (a == BB_NONE || b == BB_NONE) return a == BB_NONE ? b : a;
+  a = bb_nest_find(w, a), b = bb_nest_find(w, b);
+  if (a > b) {
+    uint32_t swap = a;
+    a = b, b = swap;
+  }
+  w->up[b] = a;
+  w->nest->size[a].whole |= w->nest->size[b].whole;
+  return a;
+}
+
+/* The sizes of an item's axes; an axis that no loop cut is whole. */
+void bb_nest_complete_axes(bb_nest_walker *w, const bb_item *item, uint32_t *axis) {
+  if (item->row == BB_NO_DIM)
+    axis[0] = BB_NONE;
+  else if (axis[0] == BB_NONE)
+    axis[0] = bb_nest_add_size(w, item->row, true);
+  if (item->col == BB_NO_DIM)
+    axis[1] = BB_NONE;
+  else if (axis[1] == BB_NONE)
+    axis[1] = bb_nest_add_size(w, item->col, true);
+}
+
+/* --- room --- */
+
+uint32_t bb_nest_class_of(bb_nest_walker *w, bb_nest_room room, const uint32_t *axis, double bytes,
+                          uint64_t times) {
+  bb_nest *nest = w->nest;
+  for (uint32_t i = 0; i < nest->classes; i++) {
+    const bb_nest_class *c = &nest->class[i];
+    if (c->room == room && c->axis[0] == axis[0] && c->axis[1] == axis[1] && c->bytes == bytes &&
+        c->times == times)
+      return i;
+  }
+  BB_GROW(w->arena, nest->class, w->class_capacity, (size_t)nest->classes + 1);
+  BB_GROW(w->scratch, w->alive, w->alive_capacity, (size_t)nest->classes + 1);
+  nest->class[nest->classes] = (bb_nest_class){room, {axis[0], axis[1]}, bytes, times};
+  w->alive[nest->classes] = 0;
+  return nest->classes++;
+}
+
+static bool covers(const uint16_t *a, uint32_t na, const uint16_t *b, uint32_t nb) {
+  for (uint32_t i = 0; i < nb; i++)
+    if (b[i] > (i < na ? a[i] : 0)) return false;
+  return true;
+}
+
+/* Notes what is alive now, unless some other moment is as full everywhere. */
+static void note_moment(bb_nest_walker *w) {
+  bb_nest *nest = w->nest;
+  for (uint32_t i = 0; i < nest->moments; i++)
+    if (covers(w->moment[i].alive, w->moment[i].count, w->alive, nest->classes)) return;
+  for (uint32_t i = 0; i < nest->moments;) {
+    if (covers(w->alive, nest->classes, w->moment[i].alive, w->moment[i].count))
+      w->moment[i] = w->moment[--nest->moments];
+    else
+      i++;
+  }
+  BB_GROW(w->scratch, w->moment, w->moment_capacity, (size_t)nest->moments + 1);
+  uint16_t *alive = BB_NEW(w->scratch, uint16_t, nest->classes);
+  if (nest->classes) memcpy(alive, w->alive, nest->classes * sizeof *alive);
+  w->moment[nest->moments++] = (struct bb_nest_moment){nest->classes, alive};
+}
+
+void bb_nest_take_room(bb_nest_walker *w, uint32_t class) {
+  if (class == BB_NONE) return;
+  w->alive[class]++;
+  note_moment(w);
+}
+
+void bb_nest_leave_room(bb_nest_walker *w, uint32_t class) {
+  if (class != BB_NONE) w->alive[class]--;
+}
+
+/* --- terms --- */
+
+void bb_nest_add_term(bb_nest_walker *w, bb_nest_kind kind, const uint32_t *axis, uint32_t depth,
+                      double amount, bb_dtype dtype, uint64_t depends) {
+  bb_nest *nest = w->nest;
+  if (amount <= 0) return;
+  BB_GROW(w->arena, nest->term, w->term_capacity, (size_t)nest->terms + 1);
+  nest->term[nest->terms++] = (bb_nest_term){.kind = kind,
+                                             .loop = w->around,
+                                             .axis = {axis[0], axis[1], depth},
+                                             .amount = amount,
+                                             .dtype = dtype,
+                                             .apart = w->chain & ~depends};
+}
+
+/* Operations of an expression: plain arithmetic, and special functions. */
+static void count_expr(const bb_expr *expr, double *vector, double *special, uint32_t *budget) {
+  static const double cost[] = {
+#define BB_EXPR(id, name, arity, cost, how) [BB_X_##id] = cost,
+#include "../graph/expr.def"
+#undef BB_EXPR
+  };
+  if (*budget == 0) {
+    *vector += bb_expr_cost(expr);
+    return;
+  }
+  --*budget;
+  bool square = expr->op == BB_X_POW && expr->a[1]->op == BB_X_CONST && expr->a[1]->number == 2;
+  if (square)
+    *vector += 1;
+  else if (cost[expr->op] >= 4)
+    *special += cost[expr->op] > 10 ? 2 : 1;
+  else
+    *vector += cost[expr->op];
+  for (int i = 0; i < 3; i++)
+    if (expr->a[i] && !(square && i == 1)) count_expr(expr->a[i], vector, special, budget);
+}
+
+void bb_nest_add_expr(bb_nest_walker *w, const bb_expr *expr, const uint32_t *axis, bb_dtype dtype,
+                      uint64_t depends) {
+  double vector = 0, special = 0;
+  uint32_t budget = 1000;
+  count_expr(expr, &vector, &special, &budget);
+  bb_nest_add_term(w, BB_NEST_VECTOR, axis, BB_NONE, vector, dtype, depends);
+  bb_nest_add_term(w, BB_NEST_SPECIAL, axis, BB_NONE, special, dtype, depends);
+}

@@ -1,0 +1,50 @@
+/* nest_walk.h - inside nest*.c: the tables of a nest while they are filled.
+ */
+#ifndef BB_SELECT_NEST_WALK_H
+#define BB_SELECT_NEST_WALK_H
+
+#include "nest.h"
+
+typedef struct bb_nest_walker {
+  const bb_program *program;
+  bb_arena *arena, *scratch;
+  bb_nest *nest;
+  uint32_t size_capacity, loop_capacity, term_capacity, class_capacity, moment_capacity,
+      fold_capacity;
+  uint32_t *up; /* by size: union-find */
+  uint32_t up_capacity;
+  uint16_t *alive; /* by class */
+  uint32_t alive_capacity;
+  struct bb_nest_moment {
+    uint32_t count;
+    uint16_t *alive;
+  } * moment;
+  uint32_t around; /* the innermost loop */
+  uint64_t chain;  /* it and those around it */
+  uint32_t phase;
+  bool too_many;
+} bb_nest_walker;
+
+/* A size of its own for a dim; whole: no loop cuts it. */
+uint32_t bb_nest_add_size(bb_nest_walker *w, bb_dim dim, bool whole);
+/* The size that stands for all that were united with this one. */
+uint32_t bb_nest_find(const bb_nest_walker *w, uint32_t size);
+/* Either may be BB_NONE: then the other. */
+uint32_t bb_nest_unite(bb_nest_walker *w, uint32_t a, uint32_t b);
+/* The sizes of an item's axes; an axis that no loop cut is whole. */
+void bb_nest_complete_axes(bb_nest_walker *w, const bb_item *item, uint32_t *axis);
+
+/* The class of items that take room alike; added if new. */
+uint32_t bb_nest_class_of(bb_nest_walker *w, bb_nest_room room, const uint32_t *axis, double bytes,
+                          uint64_t times);
+/* One more item of a class is alive, or one less; BB_NONE: nothing. */
+void bb_nest_take_room(bb_nest_walker *w, uint32_t class);
+void bb_nest_leave_room(bb_nest_walker *w, uint32_t class);
+
+/* Work or traffic where the walk stands. */
+void bb_nest_add_term(bb_nest_walker *w, bb_nest_kind kind, const uint32_t *axis, uint32_t depth,
+                      double amount, bb_dtype dtype, uint64_t depends);
+void bb_nest_add_expr(bb_nest_walker *w, const bb_expr *expr, const uint32_t *axis, bb_dtype dtype,
+                      uint64_t depends);
+
+#endif

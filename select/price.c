@@ -1,0 +1,314 @@
+/* price.c - the price of a nest for given block sizes.
+ */
+#include "price.h"
+
+#include <math.h>
+#include <string.h>
+
+const char *bb_bound_name(bb_bound bound) {
+  static const char *const names[] = {
+      [BB_BOUND_MEMORY] = "memory", [BB_BOUND_CACHE] = "cache",   [BB_BOUND_LOCAL] = "local",
+      [BB_BOUND_DOT] = "dot",       [BB_BOUND_VECTOR] = "vector", [BB_BOUND_SPECIAL] = "special",
+      [BB_BOUND_START] = "start",
+  };
+  return names[bound];
+}
+
+bb_pricing bb_pricing_bind(const bb_nest *nest, const bb_machine *machine, const double *extent,
+                           bb_arena *arena) {
+  bb_pricing p = {nest, machine, BB_NEW(arena, double, nest->sizes),
+                  BB_NEW(arena, double, nest->loops)};
+  for (uint32_t i = 0; i < nest->sizes; i++) p.size_extent[i] = extent[nest->size[i].dim];
+  for (uint32_t i = 0; i < nest->loops; i++) p.loop_extent[i] = extent[nest->loop[i].dim];
+  return p;
+}
+
+/* One point: block sizes, and what follows from them for the loops. */
+typedef struct point {
+  const bb_pricing *pricing;
+  const bb_nest *nest;
+  const bb_machine *machine;
+  const bb_tiling *tiling;
+  double block[BB_NEST_SIZES]; /* by size */
+  double turns[BB_NEST_LOOPS]; /* by loop, of its own */
+  double run[BB_NEST_LOOPS];   /* how often a loop's inside runs in all */
+} point;
+
+/* What one pass over the machine does. */
+typedef struct pass {
+  double instances;
+  double memory, cache;                      /* bytes */
+  double dot, vector, special, local, start; /* seconds, if one unit did all of it */
+  double useful;                             /* of dot, vector and special: done once */
+  bool any;
+} pass;
+
+static void place(point *p) {
+  const bb_nest *nest = p->nest;
+  for (uint32_t i = 0; i < nest->sizes; i++)
+    p->block[i] = fmax(1, fmin(p->tiling->block[i], p->pricing->size_extent[i]));
+  for (uint32_t i = 0; i < nest->loops; i++) {
+    const bb_nest_loop *loop = &nest->loop[i];
+    double turns = p->pricing->loop_extent[i];
+    if (loop->size != BB_NONE) turns = ceil(turns / p->block[loop->size]);
+    if (loop->part == BB_PART_FIRST) turns = fmin(turns, 1);
+    if (loop->part == BB_PART_REST) turns = fmax(turns - 1, 0);
+    p->turns[i] = turns;
+    p->run[i] = turns * (loop->parent == BB_NONE ? 1 : p->run[loop->parent]);
+  }
+}
+
+static double turns_of(const point *p, uint64_t loops) {
+  double turns = 1;
+  for (; loops; loops &= loops - 1) turns *= p->turns[__builtin_ctzll(loops)];
+  return turns;
+}
+
+static double elements(const point *p, const uint32_t *axis, int axes) {
+  double count = 1;
+  for (int i = 0; i < axes; i++)
+    if (axis[i] != BB_NONE) count *= p->block[axis[i]];
+  return count;
+}
+
+/* --- room --- */
+
+static void add_room(const point *p, const uint16_t *alive, bool lists, double *local,
+                     double *registers) {
+  const bb_nest *nest = p->nest;
+  *local = *registers = 0;
+  for (uint32_t c = 0; c < nest->classes; c++) {
+    const bb_nest_class *class = &nest->class[c];
+    if (!alive[c] || (class->room == BB_NEST_LISTED && !lists)) continue;
+    double bytes =
+        alive[c] * class->bytes * elements(p, class->axis, 2) * turns_of(p, class->times);
+    if (class->room == BB_NEST_STREAMED) bytes *= p->machine->stages;
+    if (class->room == BB_NEST_COMPUTED && p->machine->register_bytes > 0)
+      *registers += bytes;
+    else
+      *local += bytes;
+  }
+}
+
+/* The most that is alive at once; *fits: in a unit. */
+static bool find_room(const point *p, bool lists, double *local, double *registers) {
+  *local = *registers = 0;
+  for (uint32_t m = 0; m < p->nest->moments; m++) {
+    double l, r;
+    add_room(p, &p->nest->moment[(size_t)m * p->nest->classes], lists, &l, &r);
+    *local = fmax(*local, l);
+    *registers = fmax(*registers, r);
+  }
+  return *local <= p->machine->local_bytes &&
+         (p->machine->register_bytes == 0 || *registers <= p->machine->register_bytes);
+}
+
+/* --- work --- */
+
+static double grained(double extent, double grain) {
+  return grain * ceil(extent / grain);
+}
+
+/* Multiply-adds of one block product, as many as the machine's least product makes of them. */
+static double dot_operations(const point *p, const bb_nest_term *term) {
+  const bb_machine *m = p->machine;
+  double row = term->axis[0] == BB_NONE ? 1 : p->block[term->axis[0]];
+  double col = term->axis[1] == BB_NONE ? 1 : p->block[term->axis[1]];
+  double depth = term->axis[2] == BB_NONE ? 1 : p->block[term->axis[2]];
+  double area = grained(row, m->grain_row) * grained(col, m->grain_col);
+  if (m->swap > 0) area = fmin(area, grained(row, m->grain_col) * grained(col, m->grain_row));
+  return term->amount * area * grained(depth, m->grain_depth);
+}
+
+static double operand_bytes(const point *p, const bb_nest_term *term) {
+  uint32_t a[2] = {term->axis[0], term->axis[2]}, b[2] = {term->axis[1], term->axis[2]};
+  return (elements(p, a, 2) + elements(p, b, 2)) * bb_dtype_bytes(term->dtype);
+}
+
+static bool is_grid(const point *p, uint32_t loop) {
+  return loop == BB_NONE || p->nest->loop[loop].grid;
+}
+
+/* How often a term is met: an instance meets what stands in the grid's loops once. */
+static double times_of(const point *p, const bb_nest_term *term, double instances) {
+  return is_grid(p, term->loop) ? instances : p->run[term->loop];
+}
+
+static void add_work(const point *p, const bb_nest_term *term, double times, pass *to) {
+  const bb_machine *m = p->machine;
+  double seconds = 0;
+  if (term->kind == BB_NEST_DOT) {
+    seconds = times * dot_operations(p, term) / bb_machine_dot_rate(m, term->dtype);
+    to->dot += seconds;
+    to->local += times * operand_bytes(p, term) / m->local_bandwidth;
+  } else if (term->kind == BB_NEST_VECTOR) {
+    double wide = m->vector_bytes / bb_dtype_bytes(term->dtype), count = 1;
+    int inner = term->axis[1] != BB_NONE;
+    if (term->axis[1 - inner] != BB_NONE) count = p->block[term->axis[1 - inner]];
+    if (term->axis[inner] != BB_NONE) count *= grained(p->block[term->axis[inner]], wide);
+    if (term->axis[2] != BB_NONE) count *= p->block[term->axis[2]];
+    seconds = times * term->amount * count / bb_machine_vector_rate(m, term->dtype);
+    to->vector += seconds;
+  } else {
+    seconds = times * term->amount * elements(p, term->axis, 3) / m->special;
+    to->special += seconds;
+  }
+  to->useful += seconds / turns_of(p, term->apart);
+}
+
+/* Bytes that memory gives for a load that is met so often. */
+static double memory_bytes(const point *p, const bb_nest_term *term, double bytes,
+                           double instances) {
+  const bb_machine *m = p->machine;
+  uint64_t grid = 0;
+  for (uint64_t rest = term->apart; rest; rest &= rest - 1) {
+    uint32_t loop = (uint32_t)__builtin_ctzll(rest);
+    if (p->nest->loop[loop].grid) grid |= (uint64_t)1 << loop;
+  }
+  double again = turns_of(p, term->apart), unique = bytes / again;
+  if (unique <= m->cache_bytes / 2) return unique;
+  double together = fmin(turns_of(p, grid), fmin(instances, m->units));
+  return unique * fmax(1, again / together);
+}
+
+static void add_traffic(const point *p, const bb_nest_term *term, double times, double instances,
+                        bool lists, pass *to) {
+  double bytes = times * term->amount * elements(p, term->axis, 2);
+  switch (term->kind) {
+  case BB_NEST_LOAD: to->memory += memory_bytes(p, term, bytes, instances); break;
+  case BB_NEST_STORE: to->memory += bytes / turns_of(p, term->apart); break;
+  default:
+    if (lists) {
+      to->local += bytes / p->machine->local_bandwidth;
+      return;
+    }
+    to->memory += bytes > p->machine->cache_bytes / 2 ? bytes : 0;
+  }
+  to->cache += bytes;
+}
+
+static bool inside(const point *p, uint32_t loop, uint32_t outer) {
+  for (; loop != BB_NONE; loop = p->nest->loop[loop].parent)
+    if (loop == outer) return true;
+  return false;
+}
+
+static void add_term(const point *p, const bb_nest_term *term, double instances, bool lists,
+                     pass *to) {
+  double times = times_of(p, term, instances);
+  to->any = true;
+  if (term->kind <= BB_NEST_SPECIAL)
+    add_work(p, term, times, to);
+  else
+    add_traffic(p, term, times, instances, lists, to);
+}
+
+/* --- seconds --- */
+
+static double pass_seconds(const point *p, const pass *w, bb_price *price, double *longest) {
+  const bb_machine *m = p->machine;
+  double units = fmin(w->instances, m->units);
+  double waves = ceil(w->instances / m->units), each = waves / w->instances;
+  double memory = w->memory / fmin(m->memory_bandwidth, units * m->memory_unit_bandwidth);
+  double cache = w->cache / fmin(m->cache_bandwidth, units * m->cache_unit_bandwidth);
+  double part[] = {[BB_BOUND_MEMORY] = memory,
+                   [BB_BOUND_CACHE] = cache,
+                   [BB_BOUND_LOCAL] = w->local * each,
+                   [BB_BOUND_DOT] = w->dot * each,
+                   [BB_BOUND_VECTOR] = w->vector * each,
+                   [BB_BOUND_SPECIAL] = w->special * each,
+                   [BB_BOUND_START] = m->launch + m->begin * waves + w->start * each};
+  double work = part[BB_BOUND_DOT] + part[BB_BOUND_VECTOR] + part[BB_BOUND_SPECIAL];
+  if (m->overlap > 0)
+    work = fmax(part[BB_BOUND_DOT], fmax(part[BB_BOUND_VECTOR], part[BB_BOUND_SPECIAL]));
+  work = fmax(work, part[BB_BOUND_LOCAL]);
+  double seconds = part[BB_BOUND_START] + fmax(work, fmax(memory, cache));
+  price->launches++;
+  price->memory += w->memory;
+  price->cache += w->cache;
+  if (seconds <= *longest) return seconds;
+  *longest = seconds;
+  price->instances = w->instances;
+  price->waves = waves;
+  price->bound = BB_BOUND_MEMORY;
+  for (bb_bound b = BB_BOUND_MEMORY; b <= BB_BOUND_START; b++)
+    if (part[b] > part[price->bound]) price->bound = b;
+  return seconds;
+}
+
+static void count_operations(const point *p, const bb_nest_term *term, double times,
+                             bb_price *price) {
+  double count = times * term->amount * elements(p, term->axis, 3);
+  if (term->kind == BB_NEST_DOT) price->dot += count;
+  if (term->kind == BB_NEST_VECTOR) price->vector += count;
+  if (term->kind == BB_NEST_SPECIAL) price->special += count;
+}
+
+/* Both sides of a split: the parts, and what combines them and goes on. */
+static void add_parts(const point *p, double instances, double parts, pass *first, pass *last) {
+  const bb_nest *nest = p->nest;
+  for (uint32_t i = 0; i < nest->folds; i++) {
+    if (nest->fold[i].loop != p->tiling->fold) continue;
+    double count = instances * parts * elements(p, nest->fold[i].axis, 2);
+    double bytes = count * nest->fold[i].bytes;
+    first->memory += bytes > p->machine->cache_bytes / 2 ? bytes : 0;
+    last->memory += bytes > p->machine->cache_bytes / 2 ? bytes : 0;
+    first->cache += bytes;
+    last->cache += bytes;
+    last->vector += 2 * count / p->machine->vector_f32;
+  }
+}
+
+static void add_turns(const point *p, uint32_t phase, double instances, pass *first, pass *last) {
+  for (uint32_t i = 0; i < p->nest->loops; i++) {
+    const bb_nest_loop *loop = &p->nest->loop[i];
+    if (loop->phase != phase || loop->grid) continue;
+    pass *to = p->tiling->split > 1 && !inside(p, i, p->tiling->fold) ? last : first;
+    to->start += p->machine->trip * p->run[i];
+  }
+  (void)instances;
+}
+
+static double phase_seconds(const point *p, uint32_t phase, bool lists, bb_price *price,
+                            double *work, double *useful, double *longest) {
+  const bb_nest *nest = p->nest;
+  double instances = 1, parts = 1;
+  bool splits = p->tiling->split > 1 && nest->loop[p->tiling->fold].phase == phase;
+  for (uint32_t i = 0; i < nest->loops; i++)
+    if (nest->loop[i].phase == phase && nest->loop[i].grid) instances *= p->turns[i];
+  if (splits) parts = fmin(p->tiling->split, p->turns[p->tiling->fold]);
+  pass first = {.instances = fmax(1, instances * parts)}, last = {.instances = fmax(1, instances)};
+  for (uint32_t i = 0; i < nest->terms; i++) {
+    const bb_nest_term *term = &nest->term[i];
+    uint32_t of = term->loop == BB_NONE ? nest->phases - 1 : nest->loop[term->loop].phase;
+    if (of != phase) continue;
+    add_term(p, term, instances, lists,
+             splits && !inside(p, term->loop, p->tiling->fold) ? &last : &first);
+    count_operations(p, term, times_of(p, term, instances), price);
+  }
+  add_turns(p, phase, instances, &first, &last);
+  if (splits) add_parts(p, instances, parts, &first, &last);
+  *work += first.dot + first.vector + first.special + last.dot + last.vector + last.special;
+  *useful += first.useful + last.useful;
+  double seconds = pass_seconds(p, &first, price, longest);
+  return splits ? seconds + pass_seconds(p, &last, price, longest) : seconds;
+}
+
+void bb_price_tiling(const bb_pricing *pricing, const bb_tiling *tiling, bool force,
+                     bb_price *price) {
+  point p = {pricing, pricing->nest, pricing->machine, tiling, {0}, {0}, {0}};
+  double work = 0, useful = 0, longest = 0;
+  *price = (bb_price){.seconds = INFINITY};
+  place(&p);
+  bool lists = find_room(&p, true, &price->local, &price->registers), fits = lists;
+  if (!lists) fits = find_room(&p, false, &price->local, &price->registers);
+  if (!fits && !force) return;
+  price->seconds = 0;
+  for (uint32_t phase = 0; phase < p.nest->phases || phase == 0; phase++)
+    price->seconds += phase_seconds(&p, phase, lists, price, &work, &useful, &longest);
+  price->repeated = work > 0 ? fmax(0, 1 - useful / work) : 0;
+  if (!fits)
+    price->seconds *=
+        fmax(price->local / p.machine->local_bytes,
+             p.machine->register_bytes > 0 ? price->registers / p.machine->register_bytes : 1);
+}

@@ -1,0 +1,76 @@
+/* price.h - inside select/: the seconds that a kernel takes on a machine, and why.
+ *
+ * A kernel is a snapshot with block sizes, a fold and a place for its loops.  The loops of the chain
+ * at its top run side by side, an *instance* for each turn; the rest runs in turn inside an instance.
+ * The fold of a loop right inside an instance is *rolling*, or split into parts: more instances, and
+ * a second pass that combines their results.  For each pass
+ *
+ *   seconds = launch + waves (begin + the work of an instance) , or the time of memory or of the
+ *             shared cache, whichever is longest
+ *
+ * waves are instances over units, rounded up; the work of an instance is that of its products,
+ * arithmetic, special functions and local memory, at once or in turn as the machine has it, and a
+ * little for each turn of a loop.  Memory moves what is loaded once for the whole kernel if it stays in
+ * the shared cache, else once for each time that instances which do not run together want it.  Items
+ * that are alive together must fit the unit.
+ */
+#ifndef BB_SELECT_PRICE_H
+#define BB_SELECT_PRICE_H
+
+#include "machine.h"
+#include "nest.h"
+
+/* What a pass waits for. */
+typedef enum bb_bound {
+  BB_BOUND_MEMORY,
+  BB_BOUND_CACHE,
+  BB_BOUND_LOCAL,
+  BB_BOUND_DOT,
+  BB_BOUND_VECTOR,
+  BB_BOUND_SPECIAL,
+  BB_BOUND_START /* launches, first tiles, turns of loops */
+} bb_bound;
+
+const char *bb_bound_name(bb_bound bound);
+
+typedef struct bb_price {
+  double seconds;              /* INFINITY: its tiles do not fit */
+  double memory, cache;        /* bytes from and to them */
+  double dot, vector, special; /* operations run, those repeated among them */
+  double repeated;             /* of the time of operations, the share that is work done again */
+  double instances, waves, launches;
+  double local, registers; /* bytes of a unit's room */
+  bb_bound bound;          /* of the longest pass */
+} bb_price;
+
+/* A nest with the extents of its dims: what is priced. */
+typedef struct bb_pricing {
+  const bb_nest *nest;
+  const bb_machine *machine;
+  double *size_extent, *loop_extent;
+} bb_pricing;
+
+/* extent: by dim of the program. */
+bb_pricing bb_pricing_bind(const bb_nest *nest, const bb_machine *machine, const double *extent,
+                           bb_arena *arena);
+
+/* block: by size.  split: parts of the fold of loop `fold`; 1: rolling. */
+typedef struct bb_tiling {
+  double *block;
+  uint32_t fold, split;
+} bb_tiling;
+
+/* force: a unit that is too small is no obstacle, but a price. */
+void bb_price_tiling(const bb_pricing *pricing, const bb_tiling *tiling, bool force,
+                     bb_price *price);
+
+/* The cheapest block sizes for a loop's fold (BB_NONE: rolling alone) in parts; *second: the best
+ * price met with other block sizes.  Descends along one size, then pairs of sizes, from several
+ * starts. */
+bb_price bb_price_search(const bb_pricing *pricing, uint32_t fold, uint32_t split, bool force,
+                         bb_arena *arena, bb_tiling *best, bb_price *second);
+/* The same by trying all block sizes, for tests. */
+bb_price bb_price_exhaust(const bb_pricing *pricing, uint32_t fold, uint32_t split, bb_arena *arena,
+                          bb_tiling *best);
+
+#endif

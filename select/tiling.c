@@ -1,0 +1,134 @@
+/* tiling.c - the block sizes that make a nest cheapest.
+ *
+ * Each size has a handful of choices: powers of two up to its extent, and the extent.  All sizes
+ * start as small as they can be (so that the tiles fit if any do), or all near some middle; then one size
+ * at a time takes its best choice until none changes, then two at a time change places, one larger
+ * and one smaller.
+ */
+#include "price.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { CHOICES = 10, STARTS = 2, ROUNDS = 8 };
+
+typedef struct axis {
+  uint32_t choices, at;
+  double choice[CHOICES];
+} axis;
+
+typedef struct search {
+  const bb_pricing *pricing;
+  bool force;
+  uint32_t axes;
+  axis *axis;
+  bb_tiling point, *best;
+  double block_best; /* seconds */
+  bb_price price, second;
+} search;
+
+static void fill_axis(const bb_pricing *pricing, uint32_t size, axis *a) {
+  double extent = pricing->size_extent[size];
+  if (!pricing->nest->size[size].whole)
+    for (double block = 16; block < extent && block <= 1024; block *= 2)
+      a->choice[a->choices++] = block;
+  bool large = a->choices > 0 && extent > 8192;
+  if (!large) a->choice[a->choices++] = fmax(1, extent);
+}
+
+static search search_start(const bb_pricing *pricing, uint32_t fold, uint32_t split, bool force,
+                           bb_arena *arena, bb_tiling *best) {
+  uint32_t axes = pricing->nest->sizes;
+  search s = {.pricing = pricing, .force = force, .axes = axes, .best = best};
+  s.axis = BB_NEW(arena, axis, axes);
+  for (uint32_t i = 0; i < axes; i++) fill_axis(pricing, i, &s.axis[i]);
+  s.point = (bb_tiling){BB_NEW(arena, double, axes), fold, split};
+  *best = (bb_tiling){BB_NEW(arena, double, axes), fold, split};
+  for (uint32_t i = 0; i < axes; i++) best->block[i] = s.axis[i].choice[0];
+  s.price.seconds = s.second.seconds = INFINITY;
+  return s;
+}
+
+static double try_point(search *s) {
+  bb_price price;
+  for (uint32_t i = 0; i < s->axes; i++) s->point.block[i] = s->axis[i].choice[s->axis[i].at];
+  bb_price_tiling(s->pricing, &s->point, s->force, &price);
+  bool same = memcmp(s->best->block, s->point.block, s->axes * sizeof(double)) == 0;
+  if (price.seconds < s->price.seconds) {
+    if (!same) s->second = s->price;
+    s->price = price;
+    memcpy(s->best->block, s->point.block, s->axes * sizeof(double));
+  } else if (!same && price.seconds < s->second.seconds) {
+    s->second = price;
+  }
+  return price.seconds;
+}
+
+/* The best choice of one size, others as they are. */
+static bool improve_one(search *s, uint32_t i, double *seconds) {
+  axis *a = &s->axis[i];
+  uint32_t old = a->at, best = old;
+  for (uint32_t c = 0; c < a->choices; c++) {
+    if (c == old) continue;
+    a->at = c;
+    double price = try_point(s);
+    if (price < *seconds * (1 - 1e-9)) *seconds = price, best = c;
+  }
+  a->at = best;
+  return best != old;
+}
+
+/* One size a step up, another a step or two down. */
+static bool improve_pair(search *s, uint32_t i, uint32_t j, double *seconds) {
+  axis *a = &s->axis[i], *b = &s->axis[j];
+  for (uint32_t down = 1; down <= 2; down++) {
+    if (a->at + 1 >= a->choices || b->at < down) return false;
+    a->at++, b->at -= down;
+    double price = try_point(s);
+    if (price < *seconds * (1 - 1e-9)) {
+      *seconds = price;
+      return true;
+    }
+    a->at--, b->at += down;
+  }
+  return false;
+}
+
+static void descend(search *s) {
+  double seconds = try_point(s);
+  bool moved = true;
+  for (uint32_t round = 0; moved && round < ROUNDS; round++) {
+    moved = false;
+    for (uint32_t i = 0; i < s->axes; i++)
+      if (s->axis[i].choices > 1) moved |= improve_one(s, i, &seconds);
+    for (uint32_t i = 0; !moved && seconds < INFINITY && i < s->axes; i++)
+      for (uint32_t j = 0; j < s->axes; j++)
+        if (i != j) moved |= improve_pair(s, i, j, &seconds);
+  }
+}
+
+bb_price bb_price_search(const bb_pricing *pricing, uint32_t fold, uint32_t split, bool force,
+                         bb_arena *arena, bb_tiling *best, bb_price *second) {
+  static const double start[STARTS] = {0, 64};
+  search s = search_start(pricing, fold, split, force, arena, best);
+  for (uint32_t k = 0; k < STARTS; k++) {
+    for (uint32_t i = 0; i < s.axes; i++) {
+      axis *a = &s.axis[i];
+      for (a->at = 0; a->at + 1 < a->choices && a->choice[a->at] < start[k];) a->at++;
+    }
+    descend(&s);
+  }
+  *second = s.second;
+  return s.price;
+}
+
+bb_price bb_price_exhaust(const bb_pricing *pricing, uint32_t fold, uint32_t split, bb_arena *arena,
+                          bb_tiling *best) {
+  search s = search_start(pricing, fold, split, false, arena, best);
+  while (true) {
+    uint32_t i = 0;
+    try_point(&s);
+    for (; i < s.axes && ++s.axis[i].at == s.axis[i].choices; i++) s.axis[i].at = 0;
+    if (i == s.axes) return s.price;
+  }
+}

@@ -1,0 +1,228 @@
+/* test_price.c - machine descriptions as text, and prices: what can be counted by hand, what must grow
+ * with what, and the search over block sizes held against all of them.
+ *
+ * usage: test_price EXAMPLE.bb ...
+ */
+#include "../../select/price.h"
+#include "../../select/select.h"
+#include "../support/pipeline.h"
+#include "text.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+static int examples;
+static char **example;
+
+static void in_context(bb_body *body) {
+  bb_context *ctx;
+  assert_int_equal(bb_context_create(NULL, &ctx), BB_OK);
+  if (bb_protect(ctx, body, NULL) != BB_OK) fail_msg("%s", bb_context_message(ctx));
+  bb_context_destroy(ctx);
+}
+
+/* --- machines --- */
+
+static void machines_body(bb_context *ctx, void *argument) {
+  bb_arena *scratch = bb_scratch(ctx);
+  (void)argument;
+  for (uint32_t i = 0; bb_machine_get(i); i++) {
+    const bb_machine *machine = bb_machine_get(i), *read;
+    bb_buffer text = {.arena = scratch}, again = {.arena = scratch};
+    bb_machine_print(&text, machine);
+    read = bb_machine_parse(scratch, "text", text.data);
+    bb_machine_print(&again, read);
+    assert_string_equal(text.data, again.data);
+    assert_ptr_equal(bb_machine_find(scratch, machine->name), machine);
+    assert_true(read->units == machine->units && read->trip == machine->trip);
+  }
+}
+
+static void test_machines_print_and_parse(void **state) {
+  (void)state;
+  in_context(machines_body);
+}
+
+static void parse_body(bb_context *ctx, void *argument) {
+  bb_machine_parse(bb_scratch(ctx), "m", argument);
+}
+
+static void test_wrong_machines_are_refused(void **state) {
+  static const struct {
+    const char *text, *message;
+  } cases[] = {
+      {"machine a\nspeed 3\n", "m:2: a machine has no speed"},
+      {"machine a b\n", "m:1: expected a value after machine"},
+      {"machine a\nunits\n", "m:2: expected a value after units"},
+      {"units 3x\n", "m:1: expected a number, 0 or more, and got 3x"},
+      {"units -1\n", "m:1: expected a number, 0 or more, and got -1"},
+      {"units 3 # three\nunits 4\n", "m:2: this is said twice: units"},
+      {"machine a/b\n", "m:1: expected a plain word after machine"},
+      {"machine a\ntarget cpu\n", "m:3: missing: units"},
+      {"units 3\n", "m:2: missing: the machine's name or target"},
+  };
+  bb_context *ctx;
+  (void)state;
+  assert_int_equal(bb_context_create(NULL, &ctx), BB_OK);
+  for (uint32_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    assert_int_equal(bb_protect(ctx, parse_body, (void *)cases[i].text), BB_ERROR_INPUT);
+    assert_string_equal(bb_context_message(ctx), cases[i].message);
+  }
+  bb_context_destroy(ctx);
+}
+
+/* --- a product, counted by hand --- */
+
+enum { M = 512, N = 1024, K = 256 };
+
+static const char product[] =
+    "blockbuster 1\nprogram p\nstage block\ndim M = 512\ndim N = 1024\ndim K = 256\n"
+    "input x : f32[512,256] dims [M,K]\ninput w : f32[1024,256] dims [N,K]\n"
+    "output y : f32[512,1024] dims [M,N]\n"
+    "root {\n  %0 = input x[M,K] : [M][K]f32(M,K) @ \"x\"\n"
+    "  %1 = input w[N,K] : [N][K]f32(N,K) @ \"w\"\n"
+    "  %2 = map M (%3 = %0[0], %4 = %1) {\n    %5 = map N (%6 = %3, %7 = %4[0]) {\n"
+    "      %8 = map K (%9 = %6[0], %10 = %7[0]) {\n        %11 = dot(%9, %10)\n"
+    "        yield fold sum %11\n      }\n      yield %8\n    }\n    yield %5\n  }\n"
+    "  output y[M,N] = %2 @ \"y\"\n}\n";
+
+static double *extents(const bb_program *program, double symbol, bb_arena *arena) {
+  double *extent = BB_NEW(arena, double, program->dims);
+  for (bb_dim d = 0; d < program->dims; d++) {
+    const bb_extent *e = bb_dim_get(program, d)->extent;
+    extent[d] = (double)e->factor;
+    for (uint32_t i = 0; i < e->count; i++) extent[d] *= symbol;
+  }
+  return extent;
+}
+
+static uint32_t size_of_dim(const bb_program *program, const bb_nest *nest, const char *name) {
+  for (uint32_t i = 0; i < nest->sizes; i++)
+    if (strcmp(bb_dim_get(program, nest->size[i].dim)->name, name) == 0) return i;
+  fail_msg("no size for %s", name);
+  return 0;
+}
+
+static void product_body(bb_context *ctx, void *argument) {
+  bb_arena *scratch = bb_scratch(ctx);
+  bb_program *p = bb_text_parse(ctx, "product", product, strlen(product));
+  const bb_machine *h200 = bb_machine_find(scratch, "h200");
+  bb_nest *nest = bb_nest_create(p, p->root, scratch);
+  (void)argument;
+  assert_int_equal(nest->sizes, 3);
+  assert_int_equal(nest->loops, 3);
+  assert_true(nest->loop[0].grid && nest->loop[1].grid && !nest->loop[2].grid);
+  assert_true(nest->loop[2].splits && nest->folds == 1);
+  bb_pricing pricing = bb_pricing_bind(nest, h200, extents(p, 0, scratch), scratch);
+  double block[3];
+  block[size_of_dim(p, nest, "M")] = 128;
+  block[size_of_dim(p, nest, "N")] = 64;
+  block[size_of_dim(p, nest, "K")] = 32;
+  bb_tiling tiling = {block, BB_NONE, 1};
+  bb_price price, split;
+  bb_price_tiling(&pricing, &tiling, false, &price);
+  assert_true(price.dot == 2.0 * M * N * K);
+  assert_true(price.instances == 4 * 16 && price.waves == 1 && price.launches == 1);
+  /* x is loaded for each of 16 columns of blocks, w for each of 4 rows; memory gives them once. */
+  assert_true(price.cache == 4.0 * (16.0 * M * K + 4.0 * N * K + 1.0 * M * N));
+  assert_true(price.memory == 4.0 * (M * K + N * K + M * N));
+  assert_true(price.repeated == 0);
+  /* Two stages of both operands; the sum is in registers. */
+  assert_true(price.local == 2 * 4.0 * (128 * 32 + 64 * 32) && price.registers == 4.0 * 128 * 64);
+  tiling = (bb_tiling){block, 2, 4};
+  bb_price_tiling(&pricing, &tiling, false, &split);
+  assert_true(split.launches == 2 && split.dot == price.dot);
+  assert_true(split.cache == price.cache + 2 * 4.0 * 4 * M * N);
+  block[size_of_dim(p, nest, "K")] = 4096;
+  block[size_of_dim(p, nest, "N")] = 1024;
+  tiling = (bb_tiling){block, BB_NONE, 1};
+  bb_price_tiling(&pricing, &tiling, false, &split);
+  assert_true(split.seconds == INFINITY);
+  bb_price_tiling(&pricing, &tiling, true, &split);
+  assert_true(split.seconds < INFINITY && split.seconds > price.seconds);
+  bb_program_destroy(p);
+}
+
+static void test_a_product_by_hand(void **state) {
+  (void)state;
+  in_context(product_body);
+}
+
+/* --- the examples --- */
+
+static char *read_text(bb_arena *arena, const char *path) {
+  FILE *file = fopen(path, "rb");
+  if (!file) fail_msg("%s cannot be read", path);
+  char *text = bb_arena_alloc(arena, 1 << 16);
+  size_t length = fread(text, 1, (1 << 16) - 1, file);
+  fclose(file);
+  text[length] = 0;
+  return text;
+}
+
+/* Found block sizes against all of them, and prices against larger extents and block sizes. */
+static void check_snapshot(const bb_program *p, const bb_graph *graph, double symbol,
+                           const bb_machine *machine) {
+  bb_arena *scratch = bb_scratch(p->ctx);
+  bb_nest *nest = bb_nest_create(p, graph, scratch);
+  assert_non_null(nest);
+  bb_pricing pricing = bb_pricing_bind(nest, machine, extents(p, symbol, scratch), scratch);
+  bb_tiling best, all;
+  bb_price second, found, least;
+  found = bb_price_search(&pricing, BB_NONE, 1, false, scratch, &best, &second);
+  least = bb_price_exhaust(&pricing, BB_NONE, 1, scratch, &all);
+  if (found.seconds > 1.1 * least.seconds)
+    fail_msg("%s, extents %g: found %g s, but %g s is possible", machine->name, symbol,
+             found.seconds, least.seconds);
+  assert_true(found.seconds >= least.seconds && found.seconds > machine->launch);
+  assert_true(second.seconds >= found.seconds);
+  assert_true(found.repeated >= 0 && found.repeated < 1);
+  assert_true(found.seconds == INFINITY || found.local <= machine->local_bytes);
+  bb_pricing larger = bb_pricing_bind(nest, machine, extents(p, 4 * symbol, scratch), scratch);
+  bb_price more = bb_price_search(&larger, BB_NONE, 1, false, scratch, &best, &second);
+  assert_true(more.seconds > found.seconds && more.dot >= 16 * found.dot * 0.999);
+  bb_scratch_end(scratch);
+}
+
+static void examples_body(bb_context *ctx, void *argument) {
+  static const char *const names[] = {"cpu", "h200", "mi300x"};
+  static const double symbols[] = {64, 300, 1024};
+  bb_arena *scratch = bb_scratch(ctx);
+  uint32_t checked = 0;
+  (void)argument;
+  for (int e = 0; e < examples; e++) {
+    const char *text = read_text(scratch, example[e]);
+    bb_program *p = bb_text_parse(ctx, example[e], text, strlen(text));
+    pipeline(p);
+    for (uint32_t k = 0; k < p->candidates; k++)
+      for (uint32_t s = 0; s < p->candidate[k].snapshots; s++)
+        for (uint32_t i = 0; i < 3; i++, checked++)
+          check_snapshot(p, p->candidate[k].snapshot[s].graph, symbols[i],
+                         bb_machine_find(scratch, names[(i + s) % 3]));
+    bb_program_destroy(p);
+  }
+  assert_true(checked >= 15);
+}
+
+static void test_search_of_block_sizes(void **state) {
+  (void)state;
+  in_context(examples_body);
+}
+
+int main(int argc, char **argv) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_machines_print_and_parse),
+      cmocka_unit_test(test_wrong_machines_are_refused),
+      cmocka_unit_test(test_a_product_by_hand),
+      cmocka_unit_test(test_search_of_block_sizes),
+  };
+  examples = argc - 1;
+  example = argv + 1;
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
