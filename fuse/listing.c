@@ -186,8 +186,7 @@ static void add_memory(const body *b, bb_value value, sink *all, uint32_t *capac
     if (!is_output(b, u) || folds(sink_of(b, u))) continue;
     const sink *s = sink_of(b, u);
     BB_GROW(b->l->arena, all->to, *capacity, (size_t)all->count + s->count);
-    memcpy(all->to + all->count, s->to, s->count * sizeof *s->to);
-    all->count += s->count;
+    for (uint32_t k = 0; k < s->count; k++) all->to[all->count++] = s->to[k];
   }
 }
 

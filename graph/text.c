@@ -7,43 +7,57 @@
  *              statement...                        INT: the next node's creation number (not in arrays)
  *   statement  symbol NAME, ...                     run-time extents; `dim NAME, ...` says the same
  *            | dim NAME = extent [blocked|enumerated]
- *            | tensor | array | root level | candidate | step
+ *            | monoid | tensor | array | root level | candidate | step
  *   extent     INT | NAME | extent*extent           NAME: a symbol
  *   shape      dtype[extent, ...]
  *
  * Array programs (stage array, the default).  A result's type may be left out but for reshape,
- * broadcast and misc; where it stands it is checked.  After axis factoring a type ends with the
- * dims of each axis. array      input DEF : atype | constant DEF : atype = data | DEF, ... = op [:
- * atype]... [@ NAME]   @ names the model's node, if not as its result | output NAME [= op ... | =
- * VAL] atype      shape [dims [1 | dim*dim, ...]] DEF        NAME | %INT [as NAME] VAL: NAME | %INT
- * | none op         elementwise [of (VAL, ...)] expr      operands: as listed ($0, $1), or in the
- * order in | contract(VAL[l, ...], VAL[l, ...] -> [l, ...])           which expr names them |
- * reduce MONOID(VAL, axis=INT | axes=[INT, ...] [, keep])  axes count from the last | argreduce
- * MONOID(VAL, axis=INT [, keep])                 if negative | scan MONOID(VAL, axis=INT [,
- * exclusive] [, reverse]) | reshape(VAL) | broadcast(VAL) | transpose(VAL, perm=[INT, ...]) |
- * slice(VAL, axis=INT, start=INT, by=INT, length=INT) | concat(VAL, ..., axis=INT) | misc(VAL, ...)
- *   misc       misc [NAME:]NAME INT(VAL, ...) [{NAME=attribute, ...}] [of (port, ...) -> (port,
- * ...)] attribute  INT | FLOAT | "text" | [INT, ...] | [FLOAT, ...] | float[] port       absent |
- * shape [dims [dim, ...]] data       [number, ...] | file("name", offset, length)   numbers, nan,
- * inf, or bits as 0x7fc1
+ * broadcast and misc; where it stands it is checked.  After axis factoring a type ends with the dims
+ * of each axis.
+ *   array      input DEF : atype | constant DEF : atype = data
+ *            | DEF, ... = op [: atype]... [@ NAME]  @ names the model's node, if not as its result
+ *            | output NAME [= op ... | = VAL]
+ *   atype      shape [dims [1 | dim*dim, ...]]
+ *   DEF        NAME | %INT [as NAME]
+ *   VAL        NAME | %INT | none
+ *   op         elementwise [of (VAL, ...)] expr     operands: as listed ($0, $1), or in the order
+ *                                                   in which expr names them
+ *            | contract(VAL[l, ...], VAL[l, ...] -> [l, ...])
+ *            | reduce MONOID(VAL, axis=INT | axes=[INT, ...] [, keep])
+ *            | argreduce MONOID(VAL, axis=INT [, keep])       axes count from the last if negative
+ *            | scan MONOID(VAL, axis=INT [, exclusive] [, reverse])
+ *            | reshape(VAL) | broadcast(VAL) | transpose(VAL, perm=[INT, ...])
+ *            | slice(VAL, axis=INT, start=INT, by=INT, length=INT) | concat(VAL, ..., axis=INT)
+ *            | misc(VAL, ...)
+ *   misc       misc [NAME:]NAME INT(VAL, ...) [{NAME=attribute, ...}]
+ *                [of (port, ...) -> (port, ...)]
+ *   attribute  INT | FLOAT | "text" | [INT, ...] | [FLOAT, ...] | float[]
+ *   port       absent | shape [dims [dim, ...]]
+ *   data       [number, ...] | file("name", offset, length)
+ *   number     a number, nan, inf, or bits as 0x7fc1
  *
  * Block programs.  A value is %NAME; %17 is port 0 of the node with serial 17 and %17.1 its port 1.
+ *   monoid     a tuple, in the header: text_monoid.c; MONOID below is its name or a basic one's
  *   tensor     input|output|constant|local NAME [once] : shape [dims [dim, ...]] [= data]
  *   root       root { node... }
  *   node       V = input access : type | output access = V
  *            | V, ... = OP(V, ...) [: type, ...]     OP: of op.def
  *            | V = elementwise [of (V, ...)] expr [: type]
  *            | V, ... = reduce|scan|scan_exclusive MONOID(V[level], ...) [: type, ...]
- *            | V, ... = map dim [first|rest] (V [: type] = V | V[level], ...) { node... yield out, ... }
+ *            | V, ... = map dim [first|rest] (V [: type] = V | V[level], ...)
+ *                { node... yield out, ... }
  *            | V = view [of (V, ...)] access : type
  *            | V, ... = misc : type, ...
  *              each ends with [@ NAME], where the node came from
- *   out        V [by row|col|none] [: type]          collected; `by` where the axis is not the
- * usual | fold MONOID [component] V [: type] | invariant V [: type] type [dim[:row|col|none]]...
- * dtype[(dim|_, dim|_)]    lists, then the item's row and col; a list chunks the first axis of its
- * dim that no list further out does, unless it says otherwise access     [TENSOR of] piece |
- * [TENSOR of] join dim (piece at INT to INT, ...) | TENSOR of none piece      TENSOR[index, ...]
- * TENSOR: NAME | &INT; in a view V | &operand index      dim | INT | INT+[INT*]dim | INT-[INT*]dim
+ *   out        V [by row|col|none] [: type]          collected; `by` where the axis is not the usual
+ *            | fold MONOID [component] V [: type]
+ *            | invariant V [: type]
+ *   type       [dim[:row|col|none]]... dtype[(dim|_, dim|_)]
+ *                lists, then the item's row and col; a list chunks the first axis of its dim that no
+ *                list further out does, unless it says otherwise
+ *   access     [TENSOR of] piece | [TENSOR of] join dim (piece at INT to INT, ...) | TENSOR of none
+ *   piece      TENSOR[index, ...]                    TENSOR: NAME | &INT; in a view V | &operand
+ *   index      dim | INT | INT+[INT*]dim | INT-[INT*]dim
  *   candidate  candidate NAME [once] [chosen INT] { graph {node...} snapshot... }
  *   snapshot   snapshot INT [operations NUMBER] [buffered NUMBER] {node...}
  *   step       step (run INT(access, ...) | misc) to (TENSOR, ...) [@ NAME]
