@@ -320,9 +320,12 @@ typedef struct place {
   uint32_t index; /* in the post-order */
 } place;
 
+/* Most expressions are small: what was seen is searched, and indexed only when it grows. */
+enum { SEARCHED = 24 };
+
 typedef struct walk {
   bb_arena *scratch;
-  bb_intern *seen; /* of place */
+  bb_intern *seen; /* of place; NULL: the nodes are few */
   uint32_t count, capacity;
   const bb_expr **node;
 } walk;
@@ -336,22 +339,37 @@ static bool same_place(const void *a, const void *b) {
 }
 
 static uint32_t place_of(const walk *w, const bb_expr *expr) {
+  for (uint32_t i = 0; !w->seen && i < w->count; i++)
+    if (w->node[i] == expr) return i;
+  if (!w->seen) return UINT32_MAX;
   const place *found = bb_intern_find(w->seen, &(place){.expr = expr});
   return found ? found->index : UINT32_MAX;
+}
+
+static void remember(walk *w, uint32_t index) {
+  place *here = BB_NEW(w->scratch, place, 1);
+  *here = (place){w->node[index], index};
+  bb_intern_add(w->seen, here);
+}
+
+static void index_nodes(walk *w) {
+  w->seen = bb_intern_create(w->scratch, hash_place, same_place);
+  for (uint32_t i = 0; i < w->count; i++) remember(w, i);
 }
 
 static void visit(walk *w, const bb_expr *expr) {
   if (place_of(w, expr) != UINT32_MAX) return;
   for (uint32_t i = 0; i < ops[expr->op].arity; i++) visit(w, expr->a[i]);
-  place *here = BB_NEW(w->scratch, place, 1);
-  *here = (place){expr, w->count};
-  bb_intern_add(w->seen, here);
   BB_GROW(w->scratch, w->node, w->capacity, w->count + 1);
   w->node[w->count++] = expr;
+  if (w->seen)
+    remember(w, w->count - 1);
+  else if (w->count > SEARCHED)
+    index_nodes(w);
 }
 
 static walk walk_start(bb_arena *scratch, const bb_expr *expr) {
-  walk w = {.scratch = scratch, .seen = bb_intern_create(scratch, hash_place, same_place)};
+  walk w = {.scratch = scratch};
   visit(&w, expr);
   return w;
 }

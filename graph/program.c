@@ -43,6 +43,7 @@ void bb_program_destroy(bb_program *program) {
   if (!program) return;
   for (bb_mapping *mapping = program->mappings; mapping; mapping = mapping->next)
     munmap(mapping->address, mapping->length);
+  bb_arena_destroy(program->drafts);
   bb_arena_destroy(program->arena);
 }
 

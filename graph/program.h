@@ -100,6 +100,7 @@ typedef struct bb_step {
 struct bb_program {
   bb_context *ctx;
   bb_arena *arena;
+  bb_arena *drafts; /* of the array program and its index form; NULL once they are dropped */
   bb_arena *levels; /* where new levels are made: `arena`, but see bb_graph_keep() */
   bb_stage stage;
   const char *name; /* of the model */

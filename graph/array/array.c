@@ -9,14 +9,21 @@
 #include <string.h>
 
 bb_array *bb_array_create(bb_program *program) {
-  bb_array *array = BB_NEW(program->arena, bb_array, 1);
+  if (!program->drafts) program->drafts = bb_arena_create(program->ctx);
+  bb_array *array = BB_NEW(program->drafts, bb_array, 1);
   array->program = program;
   return array;
 }
 
+void bb_array_drop(bb_program *program) {
+  bb_arena_destroy(program->drafts);
+  program->drafts = NULL;
+  program->array = NULL;
+}
+
 uint32_t bb_array_value_add(bb_array *array, const char *name, bb_dtype dtype, uint32_t rank,
                             const bb_extent *const *shape) {
-  bb_arena *arena = array->program->arena;
+  bb_arena *arena = array->program->drafts;
   BB_GROW(arena, array->value, array->value_capacity, (size_t)array->values + 1);
   const bb_extent **copy = BB_NEW(arena, const bb_extent *, rank ? rank : 1);
   if (rank) memcpy(copy, shape, rank * sizeof *copy);
@@ -27,7 +34,7 @@ uint32_t bb_array_value_add(bb_array *array, const char *name, bb_dtype dtype, u
 
 uint32_t bb_array_node_add(bb_array *array, bb_array_op op, const char *name, uint32_t nin,
                            const uint32_t *in, uint32_t nout, const uint32_t *out) {
-  bb_arena *arena = array->program->arena;
+  bb_arena *arena = array->program->drafts;
   BB_GROW(arena, array->node, array->node_capacity, (size_t)array->nodes + 1);
   bb_array_node *node = &array->node[array->nodes];
   *node = (bb_array_node){.op = op, .name = name, .nin = nin, .nout = nout};

@@ -108,5 +108,7 @@ void bb_array_factor(bb_array *array);
 void bb_array_canonicalise(bb_array *array);
 /* Makes program->root: every array op's block subgraph, unfused (the paper's Table 2). */
 void bb_array_lower(bb_array *array);
+/* Frees the array program and its index form, which nothing needs once they are lowered. */
+void bb_array_drop(bb_program *program);
 
 #endif

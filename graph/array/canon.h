@@ -13,7 +13,8 @@
 typedef struct bb_canon {
   bb_ix *ix;
   bb_program *program;
-  bb_arena *scratch;
+  bb_arena *queue;                 /* of the work list */
+  bb_arena *scratch;               /* of the rewrite at hand; between rewrites as above */
   uint32_t count, capacity, *work; /* a stack of nodes */
 } bb_canon;
 

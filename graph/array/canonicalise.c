@@ -27,7 +27,7 @@ void bb_canon_queue(bb_canon *c, uint32_t node) {
   bb_ix_node *n = &c->ix->node[node];
   if (n->removed || n->queued) return;
   n->queued = true;
-  BB_GROW(c->scratch, c->work, c->capacity, (size_t)c->count + 1);
+  BB_GROW(c->queue, c->work, c->capacity, (size_t)c->count + 1);
   c->work[c->count++] = node;
 }
 
@@ -186,9 +186,13 @@ bool bb_canon_is_binary(const bb_expr *expr, bb_expr_op op, uint32_t *i, uint32_
 /* --- the pass --- */
 
 static bool rewrite(bb_canon *c, uint32_t node) {
-  for (size_t r = 0; r < sizeof rules / sizeof *rules; r++)
-    if (!c->ix->node[node].removed && rules[r](c, node)) return true;
-  return false;
+  bool done = false;
+  c->scratch = bb_scratch(c->program->ctx);
+  for (size_t r = 0; r < sizeof rules / sizeof *rules && !done; r++)
+    done = !c->ix->node[node].removed && rules[r](c, node);
+  bb_scratch_end(c->scratch);
+  c->scratch = c->queue;
+  return done;
 }
 
 /* A rule that undid another's work would run for ever; none is known to, and a budget makes sure:
@@ -208,7 +212,7 @@ static void run(bb_canon *c) {
 }
 
 static void queue_all(bb_canon *c) {
-  uint32_t *order, count = bb_ix_order(c->ix, c->scratch, &order);
+  uint32_t *order, count = bb_ix_order(c->ix, c->queue, &order);
   while (count) bb_canon_queue(c, order[--count]); /* the first on top */
 }
 
@@ -220,9 +224,9 @@ static void released(void *user, uint32_t value) {
 
 void bb_array_canonicalise(bb_array *array) {
   bb_canon c = {.ix = array->index, .program = array->program};
-  c.scratch = bb_scratch(array->program->ctx);
+  c.queue = c.scratch = bb_scratch(array->program->ctx);
   for (uint32_t i = 0; i < c.ix->nodes; i++) bb_ix_sweep(c.ix, i);
-  uint32_t *order, count = bb_ix_order(c.ix, c.scratch, &order);
+  uint32_t *order, count = bb_ix_order(c.ix, c.queue, &order);
   for (uint32_t i = 0; i < count; i++)
     if (c.ix->node[order[i]].op != BB_IX_SOURCE) note_once(&c, order[i]);
   c.ix->released = released;
@@ -233,5 +237,5 @@ void bb_array_canonicalise(bb_array *array) {
     run(&c);
   } while (bb_canon_share(&c));
   c.ix->released = NULL;
-  bb_scratch_end(c.scratch);
+  bb_scratch_end(c.queue);
 }

@@ -5,9 +5,9 @@
 
 bb_ix *bb_ix_create(bb_array *array) {
   bb_program *program = array->program;
-  bb_ix *ix = BB_NEW(program->arena, bb_ix, 1);
+  bb_ix *ix = BB_NEW(program->drafts, bb_ix, 1);
   ix->program = program;
-  ix->arena = program->arena;
+  ix->arena = program->drafts;
   ix->array = array;
   return ix;
 }

@@ -304,12 +304,21 @@ static bool out_of_order(bb_lower *l, uint32_t value, const uint32_t *index, con
 }
 
 /* The dim of every axis of a port or output, as the value's type has it. */
-static bb_dim *storage_dims(bb_lower *l, const bb_ix_operand *in, const bb_placed *p,
-                            uint32_t axes) {
-  bb_dim *dim = BB_NEW(l->program->arena, bb_dim, axes);
+static bb_dim *storage_dims(bb_lower *l, bb_arena *arena, const bb_ix_operand *in,
+                            const bb_placed *p, uint32_t axes) {
+  bb_dim *dim = BB_NEW(arena, bb_dim, axes);
   for (uint32_t a = 0; a < rank_of(l, in->value); a++)
     dim[in->index[a]] = bb_lower_dim(l, bb_ix_axis(l->ix, in->value, a), p->role[a]);
   return dim;
+}
+
+/* A port that outlives the index form. */
+static bb_misc_port lasting_port(bb_arena *arena, const bb_misc_port *port) {
+  bb_misc_port lasting = *port;
+  const bb_extent **shape = BB_NEW(arena, const bb_extent *, port->rank);
+  for (uint32_t i = 0; i < port->rank; i++) shape[i] = port->shape[i];
+  lasting.shape = shape;
+  return lasting;
 }
 
 void bb_lower_misc(bb_lower *l, bb_ix_node *node) {
@@ -320,17 +329,17 @@ void bb_lower_misc(bb_lower *l, bb_ix_node *node) {
                *out = BB_NEW(arena, bb_misc_port, misc->nout);
   bb_value *src = BB_NEW(l->scratch, bb_value, node->nin);
   for (uint32_t i = 0, slot = 0; i < misc->nin; i++) {
-    in[i] = misc->in[i];
+    in[i] = lasting_port(arena, &misc->in[i]);
     if (in[i].absent) continue;
     const bb_ix_operand *operand = &node->in[slot];
     bb_placed *p = bb_lower_any(l, operand->value);
     if (out_of_order(l, operand->value, operand->index, p)) p = bb_lower_copy(l, node, slot);
     src[slot++] = p->src;
-    in[i].axis = storage_dims(l, operand, p, in[i].axes);
+    in[i].axis = storage_dims(l, arena, operand, p, in[i].axes);
   }
   uint32_t at = bb_node_add(l->root, BB_NODE_MISC, node->nin, node->nout);
   for (uint32_t i = 0, port = 0; i < misc->nout; i++) {
-    out[i] = misc->out[i];
+    out[i] = lasting_port(arena, &misc->out[i]);
     if (out[i].absent) continue;
     uint32_t value = node->out[port];
     const bb_ix_value *v = &l->ix->value[value];
@@ -363,7 +372,7 @@ void bb_lower_output(bb_lower *l, bb_ix_node *node) {
     p = bb_lower_copy(l, node, 0);
   l->stored[in->value] = true;
   bb_index *index = BB_NEW(l->scratch, bb_index, node->indices);
-  const bb_dim *dim = storage_dims(l, in, p, node->indices);
+  const bb_dim *dim = storage_dims(l, l->scratch, in, p, node->indices);
   for (uint32_t a = 0; a < node->indices; a++) index[a] = (bb_index){BB_INDEX_DIM, dim[a], 0, 1};
   bb_piece piece = {.source = l->output[node->at], .rank = node->indices, .index = index};
   bb_access access = {.joined = BB_NO_DIM, .count = 1, .piece = &piece};

@@ -25,6 +25,7 @@ static inline void pipeline_choose(bb_program *program) {
 
 static inline void pipeline(bb_program *program) {
   pipeline_lower(program);
+  bb_array_drop(program);
   pipeline_choose(program);
 }
 
