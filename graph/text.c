@@ -48,6 +48,7 @@
  *                { node... yield out, ... }
  *            | V = view [of (V, ...)] access : type
  *            | V, ... = misc : type, ...
+ *              a map without results may be called by a number all the same: %17 = map ...
  *              each ends with [@ NAME], where the node came from
  *   out        V [by row|col|none] [: type]          collected; `by` where the axis is not the usual
  *            | fold MONOID [component] V [: type]

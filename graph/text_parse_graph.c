@@ -51,14 +51,15 @@ static void read_definition(level *l, definitions *d) {
   bb_read_next(r);
 }
 
-/* Names the out-ports of a new node. */
+/* Names the out-ports of a new node; a map without any may be called all the same, for its serial. */
 static void define(level *l, const definitions *d, uint32_t node) {
   bb_reader *r = l->r;
   bb_node *n = l->graph->node[node];
-  if (n->nout != d->count)
+  bool empty = n->kind == BB_NODE_MAP && n->nout == 0 && d->count == 1;
+  if (n->nout != d->count && !empty)
     bb_read_fail(r, d->place, "%u names for a node with %u results", d->count, n->nout);
   bb_read_give_serial(r, n, d->count ? d->label[0] : NULL);
-  for (uint32_t i = 0; i < d->count; i++) {
+  for (uint32_t i = 0; i < n->nout; i++) {
     BB_GROW(r->scratch, l->value, l->capacity, (size_t)l->count + 1);
     if (!bb_table_add(l->names, d->label[i], strlen(d->label[i]), l->count))
       bb_read_fail(r, d->place, "%s is defined twice", d->label[i]);

@@ -235,7 +235,8 @@ static void write_node(bb_writer *w, const bb_graph *graph, uint32_t index, uint
   bb_write_indent(w, depth);
   for (uint32_t i = 0; i < node->nout; i++)
     bb_put(w->out, "%s%s", i ? ", " : "", label(w, graph, (bb_value){index, i}));
-  bb_put(w->out, node->nout ? " = " : "");
+  if (node->kind == BB_NODE_MAP && !node->nout) bb_put(w->out, "%%%u", node->serial);
+  bb_put(w->out, node->nout || node->kind == BB_NODE_MAP ? " = " : "");
   switch (node->kind) {
   case BB_NODE_INPUT:
     bb_put(w->out, "input ");

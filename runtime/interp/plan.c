@@ -114,7 +114,8 @@ static void tie_reduce(planner *p, const bb_instance *at, uint32_t index) {
   if (node->nout == node->nin) tie_components(p, node->monoid, component);
 }
 
-/* The first iteration and the rest of a loop have the same blocks. */
+/* The first iteration and the rest of a loop have the same blocks, and so do loops in them whose
+ * results stand in one list. */
 static void tie_peeled(planner *p, const bb_instance *at, uint32_t index) {
   const bb_node *node = bb_node_get(at->graph, index);
   for (uint32_t i = 0; i < node->nout && node->part == BB_PART_REST; i++) {
@@ -123,6 +124,8 @@ static void tie_peeled(planner *p, const bb_instance *at, uint32_t index) {
     uint32_t first = node->in[in].src.node;
     if (bb_node_get(at->graph, first)->dim == node->dim)
       unite(p, at->node[index].loop, at->node[first].loop);
+    tied_value result = {node->out[i].type, at->node[index].tie[i]};
+    unite_values(p, result, out_value(at, node->in[in].src), BB_WHOLE);
   }
 }
 

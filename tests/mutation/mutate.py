@@ -1,124 +1,133 @@
 #!/usr/bin/env python3
 """Plants wrong conditions in the rules, one at a time, and shows that the random test catches each.
 
-usage: mutate.py SOURCE WORK [WORD]
+usage: mutate.py SOURCE BUILD [WORD [PROGRAMS]]
 
-SOURCE is the checkout, WORK a folder for a copy of it and its build.  The list is mutations.txt
-beside this file; WORD picks the mutations whose title contains it.  Prints a line for each and
-exits 1 when one survives, or no longer applies.
+SOURCE is the checkout and BUILD a build folder of it.  The list is mutations.txt beside this file;
+WORD picks the mutations whose title contains it ('' all, 'soon' those that are marked so); each meets
+the first PROGRAMS random programs, 2000 unless told.  Nothing in SOURCE or BUILD is changed: the file
+with the mutation is compiled apart and linked in front of the library.
+
+Prints a table and exits 1 when a mutation survives or can no longer be planted.
 """
+import concurrent.futures
+import json
 import os
 import pathlib
-import shutil
+import re
+import shlex
 import subprocess
 import sys
+import tempfile
 
-FOLDERS = ['graph', 'rules', 'fuse', 'select', 'runtime', 'tools', 'tests']
-SEEDS = ['0', '2000']
+TEST = 'tests/random/random_test'
+
+
+class Mutation:
+    """A paragraph: `RULES: what is wrong`, perhaps `soon`, `in FILE`, lines `- old`, lines `+ new`."""
+
+    def __init__(self, lines):
+        self.rules, _, self.title = lines[0].partition(': ')
+        self.soon = 'soon' in lines
+        self.place = next(line[3:] for line in lines if line.startswith('in '))
+        self.old, self.new = ('\n'.join(line[2:] for line in lines[1:] if line.startswith(sign))
+                              for sign in ('- ', '+ '))
+
+    def picked(self, word):
+        return self.soon if word == 'soon' else word in f'{self.rules}: {self.title}'
 
 
 def mutations(path):
-    """Paragraphs of: a title, a line `in FILE`, lines `- old`, lines `+ new`."""
     for paragraph in path.read_text().split('\n\n'):
         lines = [line for line in paragraph.splitlines() if line and not line.startswith('#')]
-        if not lines:
-            continue
-        title, place = lines[0], lines[1].removeprefix('in ')
-        old = '\n'.join(line[2:] for line in lines[2:] if line.startswith('- '))
-        new = '\n'.join(line[2:] for line in lines[2:] if line.startswith('+ '))
-        yield title, place, old, new
-
+        if lines:
+            yield Mutation(lines)
 
 
 def replace(text, old, new):
     """Replaces the one place that equals `old` up to white space; None if there is not just one."""
-    words = old.split()
-    found = []
-    start = text.find(words[0])
-    while start >= 0:
-        end = start
-        for word in words:
-            while text[end:end + 1].isspace():
-                end += 1
-            if not text.startswith(word, end):
-                end = -1
-                break
-            end += len(word)
-        if end >= 0:
-            found.append((start, end))
-        start = text.find(words[0], start + 1)
+    found = list(re.finditer(r'\s+'.join(map(re.escape, old.split())), text))
     if len(found) != 1:
         return None
-    return text[:found[0][0]] + new + text[found[0][1]:]
+    return text[:found[0].start()] + new + text[found[0].end():]
 
 
-def quiet(command):
-    return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+class Build:
+    """Compiles and links as the build folder does."""
+
+    def __init__(self, source, folder):
+        self.source, self.folder = source, folder
+        self.compile = {}
+        for entry in json.loads((folder / 'compile_commands.json').read_text()):
+            file = (pathlib.Path(entry['directory']) / entry['file']).resolve()
+            self.compile.setdefault(file, shlex.split(entry['command']))
+        commands = self.quiet(['ninja', '-C', folder, '-t', 'commands', TEST]).stdout
+        self.link = shlex.split(commands.strip().splitlines()[-1])
+
+    def quiet(self, command, **more):
+        return subprocess.run(list(map(str, command)), cwd=self.folder, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, text=True, errors='replace', **more)
+
+    def test(self, place, text, work):
+        """The random test with `text` in the place of a source file; None: it does not compile."""
+        file = self.source / place
+        mutated, test = work / file.name, work / 'random_test'
+        mutated.write_text(text)
+        command = [word for word in self.compile[file] if word not in ('-c', '-Werror')]
+        for option in ('-o', '-MF', '-MQ'):
+            at = command.index(option)
+            del command[at:at + 2]
+        command[command.index(os.path.relpath(file, self.folder))] = str(mutated)
+        made = self.quiet([*command, '-w', '-iquote', file.parent, '-c', '-o', f'{mutated}.o',
+                           '-MF', work / 'depend', '-MQ', 'mutated'])
+        at = self.link.index('-o')
+        if made.returncode == 0:
+            made = self.quiet([*self.link[:at], '-o', test, f'{mutated}.o', *self.link[at + 2:]])
+        return test if made.returncode == 0 else None
 
 
-def copy(source, work):
-    """A fresh copy of the sources that keeps the times of files, so that a build is kept too."""
-    target = work / 'source'
-    shutil.rmtree(target, ignore_errors=True)
-    target.mkdir(parents=True)
-    for name in ['meson.build', 'meson_options.txt']:
-        shutil.copy2(source / name, target)
-    for name in FOLDERS:
-        if (source / name).exists():
-            shutil.copytree(source / name, target / name)
-    return target
-
-
-def build(work):
-    return quiet(['ninja', '-C', str(work / 'build'), 'tests/random/random_test'])
-
-
-def test(work):
-    try:
-        run = subprocess.run([str(work / 'build/tests/random/random_test'), *SEEDS], timeout=600,
-                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                             errors='replace')
-    except subprocess.TimeoutExpired:
-        return 'ran into the time limit'
+def verdict(build, mutation, programs):
+    """What became of it, and whether that is as it should be."""
+    text = (build.source / mutation.place).read_text()
+    changed = replace(text, mutation.old, mutation.new)
+    if changed is None:
+        return 'DOES NOT APPLY', False
+    with tempfile.TemporaryDirectory() as work:
+        test = build.test(mutation.place, changed, pathlib.Path(work))
+        if test is None:
+            return 'DOES NOT COMPILE', False
+        try:
+            run = build.quiet([test, '--first', '0', programs], timeout=900)
+        except subprocess.TimeoutExpired:
+            return 'by running without end', True
     if run.returncode == 0:
-        return None
-    told = [line for line in run.stdout.splitlines() if line.startswith(('seed ', 'rule '))]
-    told = [line for line in told if 'fail' in line or 'never' in line]
-    return told[0] if told else f'exit status {run.returncode}'
+        return 'SURVIVES', False
+    told = re.findall(r'^(?:seed (\d+) fails|(rule \S+ never fired))', run.stdout, re.M)
+    if not told:
+        return f'by exit status {run.returncode}', True
+    seed, never = told[0]
+    return (f'by program {seed}' if seed else f'as {never}'), True
 
 
 def main():
-    if len(sys.argv) not in (3, 4):
+    if not 3 <= len(sys.argv) <= 5:
         sys.exit(__doc__)
-    source, work = pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2]).resolve()
-    target = copy(source, work)
-    if not (work / 'build/build.ninja').exists():
-        shutil.rmtree(work / 'build', ignore_errors=True)
-        subprocess.run(['meson', 'setup', '-Dwerror=false', str(work / 'build'), str(target)], check=True,
-                       stdout=subprocess.DEVNULL)
-    if build(work).returncode != 0 or test(work) is not None:
-        sys.exit('the unchanged program does not pass')
+    source, folder = (pathlib.Path(word).resolve() for word in sys.argv[1:3])
+    word, programs = (sys.argv[3:] + ['', '2000'][len(sys.argv) - 3:])
+    listed = mutations(source / 'tests/mutation/mutations.txt')
+    picked = [mutation for mutation in listed if mutation.picked(word)]
+    if subprocess.run(['ninja', '-C', folder, TEST], stdout=subprocess.DEVNULL).returncode != 0:
+        sys.exit('the unchanged program does not build')
+    build = Build(source, folder)
+    print(f'{"rule":<12}{"mutation":<76}caught')
     survived = 0
-    for title, place, old, new in mutations(source / 'tests/mutation/mutations.txt'):
-        if len(sys.argv) == 4 and sys.argv[3] not in title:
-            continue
-        file = target / place
-        text = file.read_text() if file.exists() else ''
-        changed = replace(text, old, new)
-        if changed is None:
-            result = 'DOES NOT APPLY'
-        else:
-            file.write_text(changed)
-            made = build(work)
-            result = test(work) if made.returncode == 0 else 'DOES NOT COMPILE'
-            file.write_text(text)
-            os.utime(file)
-        bad = result is None or result.startswith('DOES')
-        survived += bad
-        print(f'{"SURVIVES" if result is None else "wrong   " if bad else "caught  "}  {title}'
-              f'{"" if result is None else "  [" + result + "]"}', flush=True)
-    print(f'{survived} of the mutations were not caught')
-    sys.exit(1 if survived else 0)
+    with concurrent.futures.ThreadPoolExecutor(min(2, os.cpu_count())) as pool:
+        results = pool.map(lambda mutation: verdict(build, mutation, programs), picked)
+        for mutation, (result, good) in zip(picked, results):
+            survived += not good
+            print(f'{mutation.rules:<12}{mutation.title:<76}{result}', flush=True)
+    print(f'{len(picked) - survived} mutations caught, {survived} not')
+    sys.exit(1 if survived or not picked else 0)
 
 
 if __name__ == '__main__':

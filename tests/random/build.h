@@ -78,6 +78,8 @@ uint32_t input_like(generator *g, shape s, bb_dtype dtype);
 uint32_t value_like(generator *g, const shape *s);
 /* A float value with a col axis (and, a block, a row axis), mostly a late one. */
 uint32_t value_any(generator *g, bool block);
+/* A value of any axes, or none, mostly a late one: float, or not. */
+uint32_t value_item(generator *g, bool is_float);
 static inline const bb_expr *argument(generator *g, uint32_t operand, bb_dtype dtype) {
   return bb_expr_arg(g->program, dtype, operand);
 }
@@ -88,6 +90,10 @@ enum fold { SUM, MAX, MIN, PROD, ARGMAX, ARGMIN };
 
 nest nest_over(generator *g, uint32_t value);
 uint32_t map_one(generator *g, uint32_t value, const bb_expr *expr, double bound);
+uint32_t as_dtype(generator *g, uint32_t value, bb_dtype dtype);
+/* The expression of an op in the body of a nest, now and then with a coordinate added. */
+const bb_expr *placed(generator *g, const nest *n, bb_item item, const bb_expr *expr,
+                      double *bound);
 uint32_t unary(generator *g, uint32_t value);
 uint32_t masked(generator *g, uint32_t value);
 uint32_t selected(generator *g, uint32_t value);

@@ -42,6 +42,7 @@ static uint32_t repeated(generator *g, uint32_t value) {
   bb_value whole = nest_bring(&outer, g->pool[value].at, &none);
   nest_open(&inner, nest_body(&outer), type->rank, type->level);
   bb_value in = nest_bring(&inner, whole, NULL);
+  expr = placed(g, &inner, type->item, expr, &bound);
   bb_value out = bb_func_add(nest_body(&inner), BB_OP_ELEMENTWISE, expr, 1, &in);
   out = bb_map_invariant(g->root, outer.map[0], nest_collect(&inner, out));
   return pool_add(g, out, bound, g->pool[value].exact);
@@ -101,8 +102,8 @@ static uint32_t scaled_product(generator *g, uint32_t a) {
 }
 
 void generate_operation(generator *g) {
-  switch (random_below(&g->random, 25)) {
-  case 0:
+  switch (random_below(&g->random, 26)) {
+  case 0: unary(g, value_item(g, true)); break;
   case 1: unary(g, value_any(g, false)); break;
   case 2:
   case 3: binary(g, value_any(g, true)); break;
@@ -124,6 +125,7 @@ void generate_operation(generator *g) {
   case 19: product(g, standardised(g, value_any(g, true), false)); break;
   case 20: gated(g, value_any(g, true)); break;
   case 21: repeated(g, value_any(g, true)); break;
+  case 22: unary(g, as_dtype(g, value_item(g, false), BB_F32)); break;
   default: scaled_product(g, value_any(g, true)); break;
   }
 }

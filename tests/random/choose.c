@@ -67,3 +67,14 @@ uint32_t value_any(generator *g, bool block) {
   }
   return block_new(g);
 }
+
+uint32_t value_item(generator *g, bool floats) {
+  for (uint32_t i = g->count; i-- > 0;)
+    if (is_float(g, i) == floats && random_chance(&g->random, 50)) return i;
+  if (floats) return block_new(g);
+  static const bb_dtype dtype[] = {BB_I32, BB_I64, BB_BOOL};
+  shape s = {.outer = g->enumerated, .row = any_blocked(g), .col = any_blocked(g)};
+  for (uint32_t i = 0; i < s.outer; i++) s.outer_dim[i] = g->enumerated_dim[i];
+  if (random_chance(&g->random, 25)) s.row = BB_NO_DIM;
+  return input_like(g, s, dtype[random_below(&g->random, 3)]);
+}

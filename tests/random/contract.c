@@ -1,77 +1,159 @@
 /* contract.c - products: one nest each, as in the paper's Table 2. */
 #include "build.h"
 
-/* Contracts the dims `over` of two values at hand, one map for each, then the columns.  Now and then
- * the largest of the products of an outer dim is taken, in the place of their sum. */
-static bb_value contract_terms(generator *g, bb_graph *graph, bb_value a, bb_value b,
-                               uint32_t count, const bb_level *over) {
-  if (count == 0) {
+/* What a product contracts, and how: as rules expect it, or nearly so. */
+typedef struct contraction {
+  generator *g;
+  uint32_t depth; /* loops around: what map d iterates of the operands, and the level it collects */
+  bb_level loop[DEPTH_MAX], strip[2][DEPTH_MAX];
+  uint32_t contracted; /* the last one are the columns */
+  bb_level over[DEPTH_MAX];
+  bool running;    /* the sums up to each of the terms, a list, in the place of the sum of all */
+  bool read_again; /* the list of terms has a second reader */
+  bb_value again;
+} contraction;
+
+static bb_value sum_up(bb_graph *graph, uint32_t level, bb_value list) {
+  return bb_reduce_add(graph, bb_monoid_get(BB_MONOID_SUM), BB_REDUCE_FOLD, level, 1, &list);
+}
+
+/* Contracts two values at hand from over[i] on, one map for each, then the columns.  Now and then the
+ * largest of the products of an outer dim is taken, in the place of their sum. */
+static bb_value contract_terms(contraction *c, bb_graph *graph, bb_value a, bb_value b,
+                               uint32_t i) {
+  if (i == c->contracted) {
     bb_value in[2] = {a, b};
     return bb_func_add(graph, BB_OP_DOT, NULL, 2, in);
   }
+  random_state *random = &c->g->random;
   nest n;
-  nest_open(&n, graph, 1, over);
+  nest_open(&n, graph, 1, &c->over[i]);
   a = nest_bring(&n, a, NULL);
   b = nest_bring(&n, b, NULL);
-  bb_value term = contract_terms(g, nest_body(&n), a, b, count - 1, over + 1);
-  bool largest = over->axis == BB_AXIS_NONE && random_chance(&g->random, 15);
+  bb_value term = contract_terms(c, nest_body(&n), a, b, i + 1);
+  bool plain = i > 0 || (!c->running && !c->read_again);
+  bool largest = plain && c->over[i].axis == BB_AXIS_NONE && random_chance(random, 30);
   const bb_monoid *monoid = bb_monoid_get(largest ? BB_MONOID_MAX : BB_MONOID_SUM);
-  if (random_chance(&g->random, 15)) return bb_map_fold(graph, n.map[0], term, monoid, 0);
+  if (plain && random_chance(random, 15)) return bb_map_fold(graph, n.map[0], term, monoid, 0);
   term = bb_map_collect(graph, n.map[0], term, BB_AXIS_NONE);
-  return bb_reduce_add(graph, monoid, BB_REDUCE_FOLD, 0, 1, &term);
+  if (i == 0 && c->read_again) c->again = sum_up(graph, 0, term);
+  bb_reduce_mode mode = i == 0 && c->running ? BB_REDUCE_SCAN : BB_REDUCE_FOLD;
+  return bb_reduce_add(graph, monoid, mode, 0, 1, &term);
+}
+
+/* The last loop with what it holds, the terms being summed behind that loop. */
+static bb_value contract_late(contraction *c, bb_graph *graph, bb_value a, bb_value b) {
+  uint32_t last = c->depth - 1;
+  nest loop, terms;
+  nest_open(&loop, graph, 1, &c->loop[last]);
+  a = nest_bring(&loop, a, &c->strip[0][last]);
+  b = nest_bring(&loop, b, &c->strip[1][last]);
+  nest_open(&terms, nest_body(&loop), 1, c->over);
+  a = nest_bring(&terms, a, NULL);
+  b = nest_bring(&terms, b, NULL);
+  bb_value term = contract_terms(c, nest_body(&terms), a, b, 1);
+  term = bb_map_collect(nest_body(&loop), terms.map[0], term, BB_AXIS_NONE);
+  return sum_up(graph, 1, nest_collect(&loop, term));
+}
+
+/* The last loop inside the map over the terms, which are lists then. */
+static bb_value contract_lists(contraction *c, bb_graph *graph, bb_value a, bb_value b) {
+  uint32_t last = c->depth - 1;
+  nest loop, terms;
+  nest_open(&terms, graph, 1, c->over);
+  a = nest_bring(&terms, a, NULL);
+  b = nest_bring(&terms, b, NULL);
+  nest_open(&loop, nest_body(&terms), 1, &c->loop[last]);
+  a = nest_bring(&loop, a, &c->strip[0][last]);
+  b = nest_bring(&loop, b, &c->strip[1][last]);
+  bb_value list = nest_collect(&loop, contract_terms(c, nest_body(&loop), a, b, 1));
+  return sum_up(graph, 0, bb_map_collect(graph, terms.map[0], list, BB_AXIS_NONE));
+}
+
+/* The nest of a product in a level. */
+static bb_value contract_nest(contraction *c, bb_graph *around, bb_value a, bb_value b) {
+  typedef bb_value body(contraction *, bb_graph *, bb_value, bb_value);
+  bool odd = c->depth && !c->running && !c->read_again && random_chance(&c->g->random, 8);
+  body *inside = random_chance(&c->g->random, 50) ? contract_late : contract_lists;
+  nest n;
+  nest_open(&n, around, c->depth - odd, c->loop);
+  a = nest_bring(&n, a, c->strip[0]);
+  b = nest_bring(&n, b, c->strip[1]);
+  bb_value out = odd ? inside(c, nest_body(&n), a, b) : contract_terms(c, nest_body(&n), a, b, 0);
+  if (c->read_again) c->again = nest_collect(&n, c->again);
+  return nest_collect(&n, out);
+}
+
+/* The same in a map that makes it in each of its iterations anew. */
+static bb_value contract_invariant(contraction *c, bb_value a, bb_value b) {
+  generator *g = c->g;
+  bb_level around = {any_blocked(g), BB_AXIS_NONE}, none = {BB_NO_DIM, BB_AXIS_NONE};
+  nest n;
+  nest_open(&n, g->root, 1, &around);
+  a = nest_bring(&n, a, &none);
+  b = nest_bring(&n, b, &none);
+  bb_value out = contract_nest(c, nest_body(&n), a, b);
+  if (c->read_again) c->again = bb_map_invariant(g->root, n.map[0], c->again);
+  return bb_map_invariant(g->root, n.map[0], out);
+}
+
+static void add_loop(contraction *c, bb_level collected, bb_level of_a, bb_level of_b) {
+  c->loop[c->depth] = collected;
+  c->strip[0][c->depth] = of_a;
+  c->strip[1][c->depth++] = of_b;
 }
 
 /* Splits the outer dims of a and b into loops around (all but shared ones that are contracted) and
  * contracted ones, then the row loops of a and b. */
-static uint32_t contract_loops(generator *g, const shape *a, const shape *b, bb_level *loop,
-                               bb_level *over, uint32_t *contracted) {
-  uint32_t depth = 0;
+static void add_loops(contraction *c, const shape *a, const shape *b) {
   for (uint32_t i = 0; i < a->outer; i++) {
     bb_level level = {a->outer_dim[i], BB_AXIS_NONE};
     bool shared = shape_has_outer(b, a->outer_dim[i]);
-    if (shared && random_chance(&g->random, 30))
-      over[(*contracted)++] = level;
+    if (shared && random_chance(&c->g->random, 40))
+      c->over[c->contracted++] = level;
     else
-      loop[depth++] = level;
+      add_loop(c, level, level, level);
   }
-  for (uint32_t i = 0; i < b->outer; i++)
-    if (!shape_has_outer(a, b->outer_dim[i]))
-      loop[depth++] = (bb_level){b->outer_dim[i], BB_AXIS_NONE};
-  return depth;
+  for (uint32_t i = 0; i < b->outer; i++) {
+    bb_level level = {b->outer_dim[i], BB_AXIS_NONE};
+    if (!shape_has_outer(a, b->outer_dim[i])) add_loop(c, level, level, level);
+  }
+  const bb_level none = {BB_NO_DIM, BB_AXIS_NONE};
+  bb_level row_a = {a->row, BB_AXIS_ROW}, row_b = {b->row, BB_AXIS_ROW};
+  if (a->row != BB_NO_DIM) add_loop(c, row_a, row_a, none);
+  if (b->row != BB_NO_DIM) add_loop(c, (bb_level){b->row, BB_AXIS_COL}, none, row_b);
+  c->over[c->contracted++] = (bb_level){a->col, BB_AXIS_COL};
 }
 
-/* a[.., m, k] and b[.., n, k] give [.., m, n]: one nest, as the paper's Table 2 has it. */
+static void swap_levels(bb_level *level, uint32_t i) {
+  bb_level swap = level[i];
+  level[i] = level[i + 1];
+  level[i + 1] = swap;
+}
+
+static void swap_loops(contraction *c) {
+  if (c->depth < 2 || !random_chance(&c->g->random, 20)) return;
+  uint32_t i = random_below(&c->g->random, c->depth - 1);
+  swap_levels(c->loop, i);
+  for (int k = 0; k < 2; k++) swap_levels(c->strip[k], i);
+}
+
+/* a[.., m, k] and b[.., n, k] give [.., m, n]: mostly one nest, as the paper's Table 2 has it. */
 uint32_t contract(generator *g, uint32_t a, uint32_t b) {
   shape sa = shape_of(g, a), sb = shape_of(g, b);
-  bb_level loop[DEPTH_MAX], over[DEPTH_MAX], strip_a[DEPTH_MAX], strip_b[DEPTH_MAX];
-  uint32_t contracted = 0, depth = contract_loops(g, &sa, &sb, loop, over, &contracted);
-  double bound = g->pool[a].bound * g->pool[b].bound * (double)g->extent[sa.col];
-  for (uint32_t i = 0; i < contracted; i++) bound *= (double)g->extent[over[i].dim];
-  over[contracted++] = (bb_level){sa.col, BB_AXIS_COL};
-  for (uint32_t d = 0; d < depth; d++) strip_a[d] = strip_b[d] = loop[d];
-  const bb_level none = {BB_NO_DIM, BB_AXIS_NONE};
-  if (sa.row != BB_NO_DIM) {
-    loop[depth] = strip_a[depth] = (bb_level){sa.row, BB_AXIS_ROW};
-    strip_b[depth++] = none;
-  }
-  if (sb.row != BB_NO_DIM) {
-    loop[depth] = (bb_level){sb.row, BB_AXIS_COL};
-    strip_b[depth] = (bb_level){sb.row, BB_AXIS_ROW};
-    strip_a[depth++] = none;
-  }
-  nest n;
-  nest_open(&n, g->root, depth, loop);
-  bb_value left = nest_bring(&n, g->pool[a].at, strip_a);
-  bb_value right = nest_bring(&n, g->pool[b].at, strip_b);
-  bb_value out = contract_terms(g, nest_body(&n), left, right, contracted, over);
-  return pool_add(g, nest_collect(&n, out), bound, false);
-}
-
-static uint32_t as_dtype(generator *g, uint32_t value, bb_dtype dtype) {
-  bb_dtype has = pooled_type(g, value)->item.dtype;
-  if (has == dtype) return value;
-  return map_one(g, value, bb_expr_cast(g->program, dtype, argument(g, 0, has)),
-                 g->pool[value].bound);
+  contraction c = {.g = g};
+  add_loops(&c, &sa, &sb);
+  swap_loops(&c);
+  double bound = g->pool[a].bound * g->pool[b].bound;
+  for (uint32_t i = 0; i < c.contracted; i++) bound *= (double)g->extent[c.over[i].dim];
+  c.running = c.contracted > 1 && random_chance(&g->random, 10);
+  c.read_again = !c.running && random_chance(&g->random, 8);
+  bool invariant = random_chance(&g->random, 4);
+  bb_value left = g->pool[a].at, right = g->pool[b].at;
+  bb_value out =
+      invariant ? contract_invariant(&c, left, right) : contract_nest(&c, g->root, left, right);
+  if (c.read_again) pool_add(g, c.again, bound, false);
+  return pool_add(g, out, bound, false);
 }
 
 uint32_t right_operand(generator *g, uint32_t a) {

@@ -26,16 +26,30 @@ nest nest_over(generator *g, uint32_t value) {
   return n;
 }
 
-/* The coordinates that can be named in the body: of the item, and of the enumerated loops right
- * around it. */
-static uint32_t coordinates(generator *g, const nest *n, const bb_item *item,
-                            const bb_expr **coord) {
+/* The coordinates that can be named in the body: of the item, and of every enumerated loop of the
+ * nest, however many loops over blocks stand between. */
+static uint32_t coordinates(generator *g, const nest *n, bb_item item, const bb_expr **coord) {
   uint32_t count = 0;
-  if (item->row != BB_NO_DIM) coord[count++] = bb_expr_coord(g->program, BB_COORD_ROW);
-  if (item->col != BB_NO_DIM) coord[count++] = bb_expr_coord(g->program, BB_COORD_COL);
-  for (uint32_t k = 0; k < n->depth && n->loop[n->depth - 1 - k].axis == BB_AXIS_NONE; k++)
-    coord[count++] = bb_expr_coord(g->program, BB_COORD_MAP + k);
+  if (item.row != BB_NO_DIM) coord[count++] = bb_expr_coord(g->program, BB_COORD_ROW);
+  if (item.col != BB_NO_DIM) coord[count++] = bb_expr_coord(g->program, BB_COORD_COL);
+  for (uint32_t k = 0; k < n->depth; k++)
+    if (!g->program->dim[n->loop[n->depth - 1 - k].dim].blocked)
+      coord[count++] = bb_expr_coord(g->program, BB_COORD_MAP + k);
   return count;
+}
+
+const bb_expr *placed(generator *g, const nest *n, bb_item item, const bb_expr *expr,
+                      double *bound) {
+  const bb_expr *coord[2 + DEPTH_MAX];
+  uint32_t count = coordinates(g, n, item, coord);
+  if (count == 0 || !random_chance(&g->random, 30)) return expr;
+  /* Loops are what rewrites put in another place: they come up as often as axes do. */
+  const bb_expr *place =
+      coord[random_chance(&g->random, 50) ? count - 1 : random_below(&g->random, count)];
+  *bound += 1.25;
+  place = make(g->program, BB_X_MUL, bb_expr_cast(g->program, BB_F32, place),
+               number(g->program, 0.125));
+  return make(g->program, BB_X_ADD, expr, place);
 }
 
 uint32_t map_one(generator *g, uint32_t value, const bb_expr *expr, double bound) {
@@ -46,9 +60,21 @@ uint32_t map_one(generator *g, uint32_t value, const bb_expr *expr, double bound
 }
 
 uint32_t unary(generator *g, uint32_t value) {
+  bb_item item = pooled_type(g, value)->item;
   double bound = g->pool[value].bound;
-  const bb_expr *x = argument(g, 0, pooled_type(g, value)->item.dtype);
-  return map_one(g, value, expr_unary(g->program, &g->random, x, &bound), bound);
+  nest n = nest_over(g, value);
+  const bb_expr *expr = expr_unary(g->program, &g->random, argument(g, 0, item.dtype), &bound);
+  expr = placed(g, &n, item, expr, &bound);
+  bb_value in = nest_bring(&n, g->pool[value].at, NULL);
+  bb_value out = bb_func_add(nest_body(&n), BB_OP_ELEMENTWISE, expr, 1, &in);
+  return pool_add(g, nest_collect(&n, out), bound, g->pool[value].exact);
+}
+
+uint32_t as_dtype(generator *g, uint32_t value, bb_dtype dtype) {
+  bb_dtype has = pooled_type(g, value)->item.dtype;
+  if (has == dtype) return value;
+  return map_one(g, value, bb_expr_cast(g->program, dtype, argument(g, 0, has)),
+                 g->pool[value].bound);
 }
 
 uint32_t masked(generator *g, uint32_t value) {
@@ -56,7 +82,7 @@ uint32_t masked(generator *g, uint32_t value) {
   bb_item item = pooled_type(g, value)->item;
   double bound = g->pool[value].bound;
   const bb_expr *coord[2 + DEPTH_MAX];
-  uint32_t count = coordinates(g, &n, &item, coord);
+  uint32_t count = coordinates(g, &n, item, coord);
   const bb_expr *expr =
       expr_masked(g->program, &g->random, argument(g, 0, item.dtype), count, coord, &bound);
   bb_value in = nest_bring(&n, g->pool[value].at, NULL);
@@ -93,13 +119,14 @@ uint32_t combine(generator *g, uint32_t a, uint32_t b, bool scale, bool named) {
   bb_op op = named ? named_op(&item_a, &item_b, scale) : BB_OP_ELEMENTWISE;
   double bound = g->pool[a].bound, other = g->pool[b].bound;
   const bb_expr *expr = NULL;
+  nest n = nest_over(g, a);
   if (op == BB_OP_ELEMENTWISE) {
     const bb_expr *x = argument(g, 0, item_a.dtype), *y = argument(g, 1, item_b.dtype);
     expr = expr_binary(g->program, &g->random, x, y, &bound, other);
+    expr = placed(g, &n, item_a, expr, &bound);
   } else {
     bound = scale ? bound * other : bound + other;
   }
-  nest n = nest_over(g, a);
   bb_value in[2] = {nest_bring(&n, g->pool[a].at, NULL), nest_bring(&n, g->pool[b].at, NULL)};
   bb_value out = bb_func_add(nest_body(&n), op, expr, 2, in);
   return pool_add(g, nest_collect(&n, out), bound, g->pool[a].exact && g->pool[b].exact);
@@ -133,8 +160,9 @@ uint32_t pair(generator *g, uint32_t value) {
   uint32_t made = 0;
   for (int i = 0; i < 2; i++) {
     double bound = g->pool[value].bound;
-    bb_value out = bb_func_add(nest_body(&n), BB_OP_ELEMENTWISE,
-                               expr_unary(g->program, &g->random, x, &bound), 1, &in);
+    const bb_expr *expr = expr_unary(g->program, &g->random, x, &bound);
+    expr = placed(g, &n, pooled_type(g, value)->item, expr, &bound);
+    bb_value out = bb_func_add(nest_body(&n), BB_OP_ELEMENTWISE, expr, 1, &in);
     made = pool_add(g, nest_collect(&n, out), bound, g->pool[value].exact);
   }
   return made;

@@ -37,9 +37,9 @@ static bb_value partial_results(generator *g, uint32_t value, bb_op op, uint32_t
 }
 
 /* M{ reduce; elementwise }, the expression of the reduced value and perhaps of another one (operand
- * 1) of the same shape.  expr NULL: only reduce. */
-uint32_t fold_partials(generator *g, uint32_t value, enum fold fold, const bb_expr *expr,
-                       uint32_t other, double bound) {
+ * 1) of the same shape.  expr NULL: only reduce.  `may_place`: it may name where it stands. */
+static uint32_t fold_with(generator *g, uint32_t value, enum fold fold, const bb_expr *expr,
+                          uint32_t other, double bound, bool may_place) {
   bb_level loop[DEPTH_MAX];
   uint32_t depth = loops_around_columns(g, value, loop);
   bb_value partials = partial_results(g, value, folds[fold].op, 0);
@@ -55,10 +55,17 @@ uint32_t fold_partials(generator *g, uint32_t value, enum fold fold, const bb_ex
     pool_add(g, nest_collect(&n, again), g->pool[value].bound * terms, false);
   }
   if (other != BB_NONE) in[1] = nest_bring(&n, g->pool[other].at, NULL);
+  bb_item item = {pooled_type(g, value)->item.dtype, pooled_type(g, value)->item.row, BB_NO_DIM};
+  if (may_place) expr = placed(g, &n, item, expr, &bound);
   if (expr)
     in[0] = bb_func_add(nest_body(&n), BB_OP_ELEMENTWISE, expr, other == BB_NONE ? 1 : 2, in);
   return pool_add(g, nest_collect(&n, in[0]), bound,
                   g->pool[value].exact && fold != SUM && fold != PROD);
+}
+
+uint32_t fold_partials(generator *g, uint32_t value, enum fold fold, const bb_expr *expr,
+                       uint32_t other, double bound) {
+  return fold_with(g, value, fold, expr, other, bound, false);
 }
 
 uint32_t reduce_columns(generator *g, uint32_t value) {
@@ -69,30 +76,45 @@ uint32_t reduce_columns(generator *g, uint32_t value) {
   if (fold == SUM) bound *= (double)g->extent[item.col];
   if (random_chance(&g->random, 50)) return fold_partials(g, value, fold, NULL, BB_NONE, bound);
   const bb_expr *expr = expr_unary(g->program, &g->random, argument(g, 0, item.dtype), &bound);
-  return fold_partials(g, value, fold, expr, BB_NONE, bound);
+  return fold_with(g, value, fold, expr, BB_NONE, bound, true);
 }
 
-/* The index of the first extremum of each row: only of values that no rewrite can round anew. */
-uint32_t arg_reduce(generator *g, uint32_t value) {
-  if (!g->pool[value].exact) value = block_new(g);
-  enum fold fold = random_chance(&g->random, 50) ? ARGMAX : ARGMIN;
+/* The extrema of the blocks' rows, and their indices, from one nest. */
+static void partial_extrema(generator *g, uint32_t value, bb_op op, bb_value list[2]) {
   bb_level loop[DEPTH_MAX];
   uint32_t depth = loops_around_columns(g, value, loop);
   nest n;
   nest_open(&n, g->root, depth + 1, loop);
   bb_value in = nest_bring(&n, g->pool[value].at, NULL);
-  bb_value extremum = bb_func_add(nest_body(&n), folds[fold].op, NULL, 1, &in);
-  bb_value index = {extremum.node, 1};
+  bb_value extremum = bb_func_add(nest_body(&n), op, NULL, 1, &in);
   n.loop[depth].axis = BB_AXIS_NONE;
-  bb_value list[2] = {nest_collect(&n, extremum), nest_collect(&n, index)};
+  list[0] = nest_collect(&n, extremum);
+  list[1] = nest_collect(&n, (bb_value){extremum.node, 1});
+}
+
+/* The first extremum of each row and its index: only of values that no rewrite can round anew. */
+uint32_t arg_reduce(generator *g, uint32_t value) {
+  if (!g->pool[value].exact) value = block_new(g);
+  enum fold fold = random_chance(&g->random, 50) ? ARGMAX : ARGMIN;
+  bb_value list[2];
+  if (random_chance(&g->random, 20))
+    for (uint32_t i = 0; i < 2; i++) list[i] = partial_results(g, value, folds[fold].op, i);
+  else
+    partial_extrema(g, value, folds[fold].op, list);
+  bb_level loop[DEPTH_MAX];
+  uint32_t depth = loops_around_columns(g, value, loop);
+  nest n;
   nest_open(&n, g->root, depth, loop);
   for (int i = 0; i < 2; i++) list[i] = nest_bring(&n, list[i], NULL);
   bb_value out =
       bb_reduce_add(nest_body(&n), bb_monoid_get(folds[fold].monoid), BB_REDUCE_FOLD, 0, 2, list);
-  uint32_t first = pool_add(g, nest_collect(&n, out), g->pool[value].bound, true);
-  out.port = 1;
-  pool_add(g, nest_collect(&n, out), (double)g->extent[loop[depth].dim], true);
-  return first;
+  uint32_t first = BB_NONE;
+  for (uint32_t i = 0; i < 2; i++, out.port = i) {
+    if (random_chance(&g->random, 25)) continue; /* one of the two is not wanted */
+    double bound = i ? (double)g->extent[loop[depth].dim] : g->pool[value].bound;
+    first = pool_add(g, nest_collect(&n, out), bound, true);
+  }
+  return first == BB_NONE ? value : first;
 }
 
 /* Folds one of the outer lists, inside maps over all other lists or only the first few of them. */
