@@ -84,6 +84,7 @@ static void wake_link(bb_scope *scope, const bb_change *change) {
 
 /* Something changed inside a map. */
 static void wake_inside(bb_scope *scope, uint32_t map) {
+  if (!alive(scope, map)) return;
   const bb_node *node = bb_node_get(scope->graph, map);
   scope->place[map].nest = 0;
   wake(scope, map, BB_WAKE_INSIDE);
@@ -158,7 +159,8 @@ static void settle_removed(bb_scope *scope, uint32_t node) {
   scope->place[node].child = NULL;
 }
 
-/* Edits inside a map are written in its own scope's journal. */
+/* Edits inside a map are written in its own scope's journal; the level around is told that there may
+ * be some, whether or not a port of the map changes. */
 static void settle_child(bb_engine *engine, bb_scope *scope, uint32_t node) {
   if (!alive(scope, node)) return;
   bb_scope *child = scope->place[node].child;
@@ -196,19 +198,20 @@ void bb_engine_settle(bb_engine *engine, bb_scope *scope) {
     settle_child(engine, scope, change->node);
     if (change->kind != BB_CHANGE_ADDED) settle_child(engine, scope, change->src.node);
   }
+  for (uint32_t i = 0; i < journal->count; i++) {
+    const bb_change *change = &journal->change[i];
+    if (change->kind != BB_CHANGE_INSIDE)
+      scope->stale = true;
+    else if (listed(engine))
+      wake_inside(scope, change->node);
+  }
   journal->count = 0;
-  scope->stale = true;
   lead_to(scope);
   bb_engine_wake_extension(scope);
 }
 
 void bb_engine_settle_around(bb_engine *engine, bb_scope *scope) {
-  for (bb_scope *s = scope; s; s = s->parent) bb_engine_settle(engine, s);
-  if (!listed(engine)) return;
-  for (bb_scope *s = scope; s->parent; s = s->parent) {
-    wake_inside(s->parent, s->map);
-    lead_to(s);
-  }
+  for (; scope; scope = scope->parent) bb_engine_settle(engine, scope);
 }
 
 /* --- entering --- */

@@ -25,7 +25,7 @@ static void record(bb_graph *graph, bb_change_kind kind, uint32_t node, bb_value
   journal->change[journal->count++] = (bb_change){kind, node, src, level};
 }
 
-static void record_node(bb_graph *graph, bb_change_kind kind, uint32_t node) {
+void bb_graph_note(bb_graph *graph, bb_change_kind kind, uint32_t node) {
   record(graph, kind, node, (bb_value){BB_NONE, 0}, BB_WHOLE);
 }
 
@@ -89,7 +89,7 @@ static uint32_t append_node(bb_graph *graph, bb_node *node) {
   BB_GROW(graph->arena, graph->node, graph->capacity, (size_t)graph->count + 1);
   graph->node[graph->count] = node;
   graph->live++;
-  record_node(graph, BB_CHANGE_ADDED, graph->count);
+  bb_graph_note(graph, BB_CHANGE_ADDED, graph->count);
   return graph->count++;
 }
 
@@ -147,7 +147,7 @@ static void discard(bb_graph *graph, uint32_t index) {
   node->nin = node->nout = 0;
   node->inner = NULL;
   graph->live--;
-  record_node(graph, BB_CHANGE_REMOVED, index);
+  bb_graph_note(graph, BB_CHANGE_REMOVED, index);
 }
 
 void bb_node_remove(bb_graph *graph, uint32_t index) {
@@ -426,7 +426,7 @@ uint32_t bb_node_move(bb_graph *dst, bb_graph *src, uint32_t index) {
   *left = (bb_node){.kind = BB_NODE_REMOVED, .serial = node->serial, .dim = node->dim};
   src->node[index] = left;
   src->live--;
-  record_node(src, BB_CHANGE_REMOVED, index);
+  bb_graph_note(src, BB_CHANGE_REMOVED, index);
   return append_node(dst, node);
 }
 

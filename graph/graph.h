@@ -106,10 +106,11 @@ typedef struct bb_node {
 
 /* What was done to a level: an engine that keeps indexes of a level has its edits written down. */
 typedef enum bb_change_kind {
-  BB_CHANGE_ADDED,   /* node */
-  BB_CHANGE_REMOVED, /* node */
-  BB_CHANGE_LINKED,  /* node became a use of src, iterating `level` */
-  BB_CHANGE_UNLINKED /* and is one no more */
+  BB_CHANGE_ADDED,    /* node */
+  BB_CHANGE_REMOVED,  /* node */
+  BB_CHANGE_LINKED,   /* node became a use of src, iterating `level` */
+  BB_CHANGE_UNLINKED, /* and is one no more */
+  BB_CHANGE_INSIDE    /* the level inside node, a map, was given out to be edited */
 } bb_change_kind;
 
 typedef struct bb_change {
@@ -201,6 +202,9 @@ void bb_graph_splice(bb_graph *dst, bb_graph *src, const bb_value *input, bb_val
 bb_node *bb_node_copy(bb_arena *arena, const bb_node *node);
 /* Moves a node whose in-ports are not connected and which has no uses; gives its new index. */
 uint32_t bb_node_move(bb_graph *dst, bb_graph *src, uint32_t node);
+
+/* Writes a change of a node into the level's journal, if it has one. */
+void bb_graph_note(bb_graph *graph, bb_change_kind kind, uint32_t node);
 
 /* --- ownership of levels --- */
 

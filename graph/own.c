@@ -43,6 +43,7 @@ bb_graph *bb_graph_own(bb_graph **root) {
 }
 
 bb_graph *bb_map_own(bb_graph *graph, uint32_t map) {
+  bb_graph_note(graph, BB_CHANGE_INSIDE, map);
   return bb_graph_own(&graph->node[map]->inner);
 }
 
