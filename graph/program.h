@@ -71,6 +71,8 @@ typedef struct bb_misc {
 typedef struct bb_snapshot {
   uint32_t step; /* rewrites applied when it was taken */
   bb_graph *graph;
+  bb_graph *safe;    /* what runs: the same with exps that cannot overflow (fuse/safety.h); NULL: as
+                      * it is */
   double operations; /* counted operations and buffered bytes, once measured; else < 0 */
   double buffered;
 } bb_snapshot;
@@ -115,6 +117,7 @@ struct bb_program {
   uint32_t serial; /* the next node's creation number */
   struct bb_array *array;
   bb_graph *root;
+  bb_graph *safe_root; /* what runs before partition: the root with safe exps; NULL: the root */
   uint32_t candidates, steps;
   bb_candidate *candidate;
   bb_step *step;
@@ -122,6 +125,14 @@ struct bb_program {
   struct bb_intern *products;  /* fuse/algebra.c: derivations by chain; NULL: none yet */
   struct bb_mapping *mappings; /* files mapped for external data; unmapped on destroy */
 };
+
+/* What a candidate runs: its chosen snapshot made safe, or, before one is chosen, its graph. */
+static inline bb_graph *bb_candidate_runs(const bb_candidate *candidate) {
+  if (candidate->chosen == BB_NONE || candidate->chosen >= candidate->snapshots)
+    return candidate->graph;
+  const bb_snapshot *snapshot = &candidate->snapshot[candidate->chosen];
+  return snapshot->safe ? snapshot->safe : snapshot->graph;
+}
 
 /* Not deferred: the caller owns it (register with bb_defer while building). */
 bb_program *bb_program_create(bb_context *ctx, const char *name);

@@ -60,7 +60,7 @@
  *   piece      TENSOR[index, ...]                    TENSOR: NAME | &INT; in a view V | &operand
  *   index      dim | INT | INT+[INT*]dim | INT-[INT*]dim
  *   candidate  candidate NAME [once] [chosen INT] { graph {node...} snapshot... }
- *   snapshot   snapshot INT [operations NUMBER] [buffered NUMBER] {node...}
+ *   snapshot   snapshot INT [operations NUMBER] [buffered NUMBER] {node...} [safe {node...}]
  *   step       step (run INT(access, ...) | misc) to (TENSOR, ...) [@ NAME]
  *
  * Expressions: expr_text.c.

@@ -45,7 +45,10 @@ static void search_program(search *s) {
     for (uint32_t i = 0; i < program->candidates; i++) {
       const bb_candidate *c = &program->candidate[i];
       search_graph(s, c->graph);
-      for (uint32_t k = 0; k < c->snapshots; k++) search_graph(s, c->snapshot[k].graph);
+      for (uint32_t k = 0; k < c->snapshots; k++) {
+        search_graph(s, c->snapshot[k].graph);
+        if (c->snapshot[k].safe) search_graph(s, c->snapshot[k].safe);
+      }
     }
   }
 }

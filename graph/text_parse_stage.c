@@ -21,6 +21,7 @@ static bb_snapshot read_snapshot(bb_reader *r) {
   if (bb_read_accept(r, "operations")) snapshot.operations = bb_read_double(r);
   if (bb_read_accept(r, "buffered")) snapshot.buffered = bb_read_double(r);
   snapshot.graph = bb_read_graph(r);
+  if (bb_read_accept(r, "safe")) snapshot.safe = bb_read_graph(r);
   return snapshot;
 }
 

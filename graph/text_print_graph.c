@@ -313,6 +313,9 @@ static void write_snapshot(bb_writer *w, const bb_snapshot *snapshot) {
     bb_put(w->out, " ");
   }
   bb_write_graph(w, snapshot->graph, 1);
+  if (!snapshot->safe) return;
+  bb_put(w->out, "  safe ");
+  bb_write_graph(w, snapshot->safe, 1);
 }
 
 static void write_candidate(bb_writer *w, const bb_candidate *candidate) {

@@ -161,6 +161,8 @@ static bool check_candidate(bb_verifier *v, const bb_candidate *candidate) {
     if (!graph) return bb_law_broken(v, BB_LAW_STAGE, place, "snapshot %u has no graph", i);
     bool before = graph == candidate->graph || (i && graph == candidate->snapshot[i - 1].graph);
     if (!before && !check_candidate_graph(v, graph)) return false;
+    const bb_graph *safe = candidate->snapshot[i].safe;
+    if (safe && !check_candidate_graph(v, safe)) return false;
   }
   return true;
 }
@@ -194,6 +196,7 @@ static bool check_run(plan *p, bb_place place, const bb_step *step) {
                            "its tensor is not there yet");
   }
   mark_stored(program, graph, p->stored);
+  mark_stored(program, bb_candidate_runs(&program->candidate[step->candidate]), p->stored);
   return true;
 }
 

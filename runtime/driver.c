@@ -11,6 +11,7 @@
  */
 #include "driver.h"
 
+#include "../fuse/safety.h"
 #include "../graph/array/array.h"
 #include "../graph/onnx/onnx.h"
 #include "../graph/text.h"
@@ -82,6 +83,13 @@ static void after(bb_program *program, const char *phase, const bb_drive_options
   if (options->phase) options->phase(options->user, phase, program);
 }
 
+/* For a run without fusion.  It is never printed: its nodes take no numbers from the program's. */
+static void make_root_safe(bb_program *program) {
+  uint32_t serial = program->serial;
+  program->safe_root = bb_safety_alone(program, program->root);
+  program->serial = serial;
+}
+
 void bb_drive(bb_program *program, bb_stage goal, const bb_drive_options *options) {
   if (program->stage == BB_STAGE_ARRAY && goal > BB_STAGE_ARRAY) {
     bb_array_fold(program->array);
@@ -95,6 +103,8 @@ void bb_drive(bb_program *program, bb_stage goal, const bb_drive_options *option
     program->stage = BB_STAGE_BLOCK;
     after(program, "convert", options);
   }
+  if (program->stage == BB_STAGE_BLOCK && goal == BB_STAGE_BLOCK && !program->safe_root)
+    make_root_safe(program);
   if (program->stage == BB_STAGE_BLOCK && goal > BB_STAGE_BLOCK) {
     bb_partition(program, options->cuts, options->cut);
     after(program, "partition", options);
@@ -108,7 +118,8 @@ void bb_drive(bb_program *program, bb_stage goal, const bb_drive_options *option
 void bb_drive_run(const bb_program *program, const bb_interp_options *options, bb_binding *binding,
                   bb_arena *arena, bb_interp_counts *counts) {
   if (program->stage == BB_STAGE_BLOCK)
-    bb_interp_graph(program, program->root, options, binding->tensor, arena, counts);
+    bb_interp_graph(program, program->safe_root ? program->safe_root : program->root, options,
+                    binding->tensor, arena, counts);
   else
     bb_interp_program(program, options, binding->tensor, arena, counts);
 }

@@ -258,5 +258,6 @@ void bb_choose(bb_program *program, const bb_choose_options *options) {
   }
   bb_carving_install(program, &c.made);
   program->stage = BB_STAGE_FUSED;
+  bb_make_kernels_safe(program);
   bb_scratch_end(scratch);
 }

@@ -35,6 +35,11 @@ typedef struct bb_choose_options {
  * (by hash, confirmed) are fused once.  Requires: stage PARTITION.  options may be NULL. */
 void bb_choose(bb_program *program, const bb_choose_options *options);
 
+/* Makes what the kernels run safe (fuse/safety.h), in the order in which they run; those that hand
+ * each other exps beyond what a type holds hand on their exponents in tensors of their own.  Part of
+ * bb_choose(). */
+void bb_make_kernels_safe(bb_program *program);
+
 /* The static cost used above, with every dim in one block: operations and bytes that cross
  * buffered edges.  Extents that are symbols count as `symbol_guess`. */
 void bb_count_graph(const bb_program *program, const bb_graph *graph, int64_t symbol_guess,

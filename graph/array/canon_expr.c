@@ -47,18 +47,20 @@ static const bb_expr *make(bb_program *p, bb_expr_op op, const bb_expr *a, const
 
 static const bb_expr *canon_mul(bb_program *p, const bb_expr *a, const bb_expr *b);
 
-/* A factor is written as a number, as a divisor, or as a product of roots, each rounded to float32:
- * within a few roundings of n**-0.5 it is n**-0.5. */
-static double settled(double factor) {
+/* A factor is written as a number, as a divisor, or as a product of roots, each rounded to float32 (in a
+ * float64 model, to float64): within a few roundings of n**-0.5 it is n**-0.5. */
+static double settled(bb_dtype dtype, double factor) {
+  bool wide = dtype == BB_F64;
   double n = nearbyint(1 / (factor * factor));
   if (!(n >= 2 && n <= 65536)) return factor;
   double root = copysign(1 / sqrt(n), factor);
-  return fabs(factor - root) <= fabs(root) * 0x1p-21 ? (double)(float)root : factor;
+  if (!(fabs(factor - root) <= fabs(root) * (wide ? 0x1p-50 : 0x1p-21))) return factor;
+  return wide ? root : (double)(float)root;
 }
 
 /* x / c is x * (1/c) where 1/c is a settled factor and c is not an integer: t/256 stays. */
-static double factor_of_divisor(double divisor) {
-  double factor = settled(1 / divisor);
+static double factor_of_divisor(bb_dtype dtype, double divisor) {
+  double factor = settled(dtype, 1 / divisor);
   return nearbyint(divisor) != divisor && factor != 1 / divisor ? factor : 0;
 }
 
@@ -67,7 +69,7 @@ static const bb_expr *canon_div(bb_program *p, const bb_expr *a, const bb_expr *
   bool real = bb_dtype_is_float(a->dtype) && a->dtype == b->dtype;
   if (!real) return make(p, BB_X_DIV, a, b);
   if (b->op == BB_X_DIV && is_value(b->a[0], 1)) return canon_mul(p, a, b->a[1]);
-  double factor = is_const(b) && !is_number(a) ? factor_of_divisor(b->number) : 0;
+  double factor = is_const(b) && !is_number(a) ? factor_of_divisor(b->dtype, b->number) : 0;
   if (factor != 0) return canon_mul(p, a, bb_expr_const(p, b->dtype, factor));
   if (is_value(a, 1) && b->op == BB_X_SQRT && args_of(b) != 1)
     return make(p, BB_X_POW, b->a[0], bb_expr_const(p, b->dtype, -0.5));
@@ -88,7 +90,7 @@ static const bb_expr *canon_mul(bb_program *p, const bb_expr *a, const bb_expr *
   bool real = bb_dtype_is_float(a->dtype) && a->dtype == b->dtype;
   if (!real) return make(p, BB_X_MUL, a, b);
   if (a == b && !is_number(a)) return make(p, BB_X_POW, a, bb_expr_const(p, a->dtype, 2));
-  if (is_const(b) && !is_number(a)) b = bb_expr_const(p, b->dtype, settled(b->number));
+  if (is_const(b) && !is_number(a)) b = bb_expr_const(p, b->dtype, settled(b->dtype, b->number));
   /* x**m * x**n, one of them x itself */
   if (b->op == BB_X_POW && b->a[0] == a && is_const(b->a[1]) && b->a[1]->number >= 1)
     return make(p, BB_X_POW, a, bb_expr_const(p, a->dtype, b->a[1]->number + 1));

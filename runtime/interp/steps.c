@@ -240,12 +240,6 @@ void bb_interp_graph(const bb_program *program, const bb_graph *graph,
   bb_scratch_end(run.scratch);
 }
 
-static const bb_graph *graph_to_run(const bb_candidate *candidate) {
-  if (candidate->chosen == BB_NONE || candidate->chosen >= candidate->snapshots)
-    return candidate->graph;
-  return candidate->snapshot[candidate->chosen].graph;
-}
-
 /* Every step in a run of its own, so that its memory is released after it. */
 static void run_step(const bb_program *program, const bb_step *step,
                      const bb_interp_options *options, bb_interp_tensor *tensor, bb_arena *arena,
@@ -258,7 +252,7 @@ static void run_step(const bb_program *program, const bb_step *step,
     run.depths = 1;
     run_misc_step(&run, step);
   } else {
-    bb_run_graph(&run, graph_to_run(&program->candidate[step->candidate]));
+    bb_run_graph(&run, bb_candidate_runs(&program->candidate[step->candidate]));
   }
   bb_scratch_end(run.scratch);
 }

@@ -1,0 +1,148 @@
+/* safety_pair.h - significand-exponent pairs while a program is being rebuilt; internal to safety.
+ *
+ * The old program is only read; the new one is built beside it, level by level.  For each value of the
+ * old level there is a bb_pair of values of the new one.
+ */
+#ifndef BB_FUSE_SAFETY_PAIR_H
+#define BB_FUSE_SAFETY_PAIR_H
+
+#include "safety.h"
+#include "scalar_walk.h"
+
+enum { BB_PAIR_EXPONENTS = 8, BB_PAIR_LISTS = 32 };
+
+/* weight * value, part of an exponent.  Where the pair is a list, `lists` says over which of its lists
+ * (bit i: list i, 0 the outermost) the exponent varies: those are the exponent's own lists, in order. */
+typedef struct bb_exponent {
+  double weight;
+  bb_value value;
+  uint32_t lists;
+} bb_exponent;
+
+/* significand * exp(sum of exponents); a plain value has no exponents.  Or a logarithm of a pair,
+ * significand + sum of exponents: what it is subtracted from is brought near it by the exponents
+ * first, before digits are lost. */
+typedef struct bb_pair {
+  bool ones;      /* the significand is 1 everywhere, and no value */
+  bool logarithm; /* the exponents are added */
+  bb_value significand;
+  uint32_t count;
+  bb_exponent exponent[BB_PAIR_EXPONENTS];
+  struct bb_pair *along_col, *along_row; /* the same value, its exponent constant along that axis */
+  /* What leaves the program: the value multiplied back; its exponent, as wide as the value. */
+  bool has_plain, has_wide;
+  bb_value plain, wide;
+} bb_pair;
+
+/* The maxima of an exponent along an axis, made once in a level. */
+typedef struct bb_safe_top {
+  bb_value exponent, top;
+  uint32_t axis;
+} bb_safe_top;
+
+typedef struct bb_safe_level bb_safe_level;
+struct bb_safe_level {
+  bb_safety *safety;
+  const bb_safe_level *parent;
+  uint32_t map; /* the old node of the parent that this is the inside of */
+  const bb_graph *old;
+  bb_graph *graph;
+  bb_pair **pair; /* by node and port of `old`: arrays */
+  uint32_t tops, top_capacity;
+  bb_safe_top *top;
+};
+
+struct bb_safety {
+  bb_program *program;
+  bb_arena *arena;
+  bb_scalar_walk *walk;
+  uint32_t tensors;
+  uint32_t *wide;      /* by tensor: 1 + the local tensor with its exponent; 0: it is plain */
+  bool *carried;       /* by tensor: a local one that may be stored as a pair */
+  const char *refused; /* why a program could not be made safe */
+};
+
+/* --- safety_need.c: what becomes of a value of the old program --- */
+
+/* The axes of a value along which it is contracted, as it is; and whether anything else is done to it
+ * but to fold it. */
+enum { BB_NEED_ROW = 1, BB_NEED_COL = 2, BB_NEED_OTHER = 4 };
+uint32_t bb_safe_need(const bb_safe_level *level, bb_value value);
+/* How it leaves the program: plain, or with its exponent in a tensor of its own. */
+enum { BB_LEAVE_PLAIN = 1, BB_LEAVE_WIDE = 2 };
+uint32_t bb_safe_leave(const bb_safe_level *level, bb_value value);
+
+/* --- safety.c --- */
+
+/* Is the value of a subexpression (NULL: of the node) to be multiplied back on the spot? */
+bool bb_safe_is_mended(const bb_safety *safety, const bb_node *node, const bb_expr *expr);
+/* Has the node an exp that must become a pair?  Has any node of a graph? */
+bool bb_safe_has_unsafe(const bb_safety *safety, const bb_node *node);
+bool bb_safe_graph_has_unsafe(const bb_safety *safety, const bb_graph *graph);
+
+/* --- safety_expr.c: expressions of pairs --- */
+
+/* An expression of operands given as pairs; `node`: whose exps it has, NULL: none is unsafe. */
+bb_pair *bb_safe_expression(bb_safe_level *level, const bb_node *node, const bb_expr *expr,
+                            uint32_t count, bb_pair *const *operand, const bb_type *type);
+/* The value that a pair of items stands for. */
+bb_value bb_safe_value_of(bb_safe_level *level, const bb_pair *pair, bb_item item);
+/* s * exp(e) with an overflow only where the product does: s * f * f, where f is exp(e / 2). */
+const bb_expr *bb_safe_half_power(bb_program *program, bb_dtype dtype, const bb_expr *exponent);
+const bb_expr *bb_safe_product(bb_program *program, const bb_expr *significand,
+                               const bb_expr *half);
+
+/* --- safety_item.c: pairs of items --- */
+
+bb_pair *bb_safe_plain(bb_safe_level *level, bb_value value);
+/* An elementwise op; an expression that is one operand is that operand. */
+bb_value bb_safe_emit(bb_safe_level *level, const bb_expr *expr, uint32_t count, const bb_value *in,
+                      bb_item item);
+/* The exponents `from` on as one value; they have no lists. */
+bb_value bb_safe_sum(bb_safe_level *level, uint32_t count, const bb_exponent *exponent);
+/* The value itself; `item` is the item of the value. */
+bb_value bb_safe_multiply_back(bb_safe_level *level, bb_pair *pair, bb_item item);
+/* The exponents as an expression of operands `first` on, which it puts there; NULL: there is none. */
+const bb_expr *bb_safe_sum_expr(bb_safe_level *level, uint32_t count, const bb_exponent *exponent,
+                                uint32_t first, bb_value *in);
+/* Its exponent along all axes of the item. */
+bb_value bb_safe_widen(bb_safe_level *level, bb_pair *pair, bb_item item);
+/* The pair with an exponent that is constant along an axis (BB_NEED_ROW, BB_NEED_COL). */
+bb_pair *bb_safe_level_out(bb_safe_level *level, bb_pair *pair, bb_item item, uint32_t axis);
+/* The significand, made if it is ones. */
+bb_value bb_safe_significand(bb_safe_level *level, bb_pair *pair, bb_item item);
+void bb_safe_func(bb_safe_level *level, const bb_node *node, uint32_t index, bb_pair **out);
+
+/* --- safety_fold.c: tuples of an exponent and what it scales --- */
+
+/* One sum (or extremum) of a group that shares an exponent: times exp(weight * exponent). */
+typedef struct bb_safe_member {
+  bb_monoid_id fold;
+  double weight;
+  bb_dtype dtype;
+  bool positive;
+} bb_safe_member;
+
+/* Component 0 is the exponent, of element type `exponent`; NULL: there is no such monoid. */
+const bb_monoid *bb_safe_monoid(bb_safety *safety, bb_dtype exponent, uint32_t count,
+                                const bb_safe_member *member);
+
+/* --- safety_map.c, safety_list.c --- */
+
+void bb_safe_map(bb_safe_level *level, const bb_node *node, uint32_t index, bb_pair **out);
+void bb_safe_reduce(bb_safe_level *level, const bb_node *node, bb_pair **out);
+/* An expression of values that may be lists, element by element, in loops of its own. `type`: of the
+ * result; lists[i]: over which of its lists operand i varies. */
+bb_value bb_safe_in_loops(bb_safe_level *level, const bb_expr *expr, uint32_t count,
+                          const bb_value *in, const uint32_t *lists, const bb_type *type);
+/* A pair of items or of lists of them: multiplied back, its exponent along all axes and lists, its
+ * significand. `type`: of the value. */
+bb_value bb_safe_list_back(bb_safe_level *level, bb_pair *pair, const bb_type *type);
+bb_value bb_safe_list_wide(bb_safe_level *level, bb_pair *pair, const bb_type *type);
+bb_value bb_safe_list_significand(bb_safe_level *level, bb_pair *pair, const bb_type *type);
+
+void bb_safe_level_build(bb_safe_level *level);
+/* Removes what nothing uses. */
+void bb_safe_prune(bb_graph *graph);
+
+#endif

@@ -1,0 +1,78 @@
+/* safe.c - kernels made safe, all of a program together.
+ *
+ * A local tensor may carry pairs if one kernel stores it and only kernels read it, each by itself: a
+ * misc node and a view that joins several tensors read plain values.
+ */
+#include "select.h"
+
+#include "../fuse/safety.h"
+
+typedef struct users {
+  bb_safety *safety;
+  const bb_program *program;
+  uint8_t *writers; /* by tensor, up to 2 */
+  bool *plain;      /* read as plain values */
+} users;
+
+static void note_access(users *u, const bb_access *access, bool plain) {
+  for (uint32_t i = 0; access && i < access->count; i++)
+    if (plain || access->count > 1) u->plain[access->piece[i].source] = true;
+}
+
+static void note_kernel(users *u, const bb_graph *graph) {
+  for (uint32_t i = 0; i < graph->ninputs; i++)
+    note_access(u, graph->node[graph->input[i]]->access, false);
+  for (uint32_t i = 0; i < graph->noutputs; i++) {
+    const bb_node *node = graph->node[graph->output[i]];
+    note_access(u, node->access, false);
+    if (u->writers[node->tensor] < 2) u->writers[node->tensor]++;
+  }
+}
+
+static users find_users(const bb_program *program, bb_arena *scratch) {
+  users u = {.program = program};
+  u.writers = BB_NEW(scratch, uint8_t, program->tensors);
+  u.plain = BB_NEW(scratch, bool, program->tensors);
+  for (uint32_t i = 0; i < program->steps; i++) {
+    const bb_step *step = &program->step[i];
+    if (step->candidate != BB_NONE)
+      note_kernel(&u, bb_candidate_runs(&program->candidate[step->candidate]));
+    for (uint32_t k = 0; step->candidate == BB_NONE && k < step->nin; k++)
+      note_access(&u, step->in[k], true);
+  }
+  return u;
+}
+
+static bool any_exp(bb_program *program) {
+  for (uint32_t i = 0; i < program->candidates; i++)
+    if (bb_graph_has_exp(program, bb_candidate_runs(&program->candidate[i]))) return true;
+  return false;
+}
+
+/* Only the kernel that runs is rebuilt together with its neighbours. */
+static void make_safe(bb_program *program, bb_safety *safety, bb_candidate *kernel) {
+  bb_snapshot *snapshot = &kernel->snapshot[kernel->chosen];
+  bb_arena *scratch = program->levels = bb_scratch(program->ctx);
+  bb_graph *safe = bb_safety_make(safety, snapshot->graph);
+  if (safe && safe != snapshot->graph) snapshot->safe = bb_graph_keep(safe);
+  program->levels = program->arena;
+  bb_scratch_end(scratch);
+}
+
+void bb_make_kernels_safe(bb_program *program) {
+  if (!any_exp(program)) return;
+  bb_arena *scratch = bb_scratch(program->ctx);
+  bb_safety *safety = bb_safety_create(program, scratch);
+  users u = find_users(program, scratch);
+  uint32_t tensors = program->tensors;
+  for (uint32_t t = 0; t < tensors; t++)
+    if (program->tensor[t].role == BB_TENSOR_LOCAL && u.writers[t] == 1 && !u.plain[t])
+      bb_safety_carry(safety, t);
+  for (uint32_t i = 0; i < program->steps; i++)
+    if (program->step[i].candidate != BB_NONE)
+      bb_safety_learn(safety, bb_candidate_runs(&program->candidate[program->step[i].candidate]));
+  for (uint32_t i = 0; i < program->steps; i++)
+    if (program->step[i].candidate != BB_NONE)
+      make_safe(program, safety, &program->candidate[program->step[i].candidate]);
+  bb_scratch_end(scratch);
+}
