@@ -62,7 +62,10 @@ static void put_launch(bb_cuda *e, bb_buffer *out) {
              m->axis[k] == BB_AXIS_ROW   ? m->rows
              : m->axis[k] == BB_AXIS_COL ? m->cols
                                          : 1);
-    bb_put(out, "], \"again\": %s}", m->again ? "true" : "false");
+    if (v->strided) bb_put(out, "], \"strides\": [");
+    for (uint32_t k = 0; v->strided && k < v->rank; k++)
+      bb_put(out, "%s\"%s\"", k ? ", " : "", bb_cuda_index(e, v->stride[k], names));
+    bb_put(out, "], \"fold\": %u, \"again\": %s}", m->fold, m->again ? "true" : "false");
   }
   bb_put(out, "],\n \"pointers\": [");
   for (uint32_t i = 0; i < e->p->views; i++) {
@@ -83,7 +86,9 @@ static void put_sync(bb_cuda *e) {
   for (uint32_t i = 0; i < e->p->tiles; i++) {
     const bb_cuda_tile *t = &e->tile[i];
     if (!t->ring) continue;
-    const char *each = e->warps ? bb_arena_printf(e->arena, "[%u]", e->warp_count) : "";
+    const char *each = e->warps       ? bb_arena_printf(e->arena, "[%u]", e->warp_count)
+                       : t->parts > 1 ? bb_arena_printf(e->arena, "[%u]", t->parts)
+                                      : "";
     bb_cuda_line(e, "  tl::Barriers<%u> %s%s;", e->p->tile[i].buffers, t->name, each);
   }
   if (has_queue(e)) bb_cuda_line(e, "  tl::Mailbox mailbox;");
@@ -92,21 +97,34 @@ static void put_sync(bb_cuda *e) {
   bb_cuda_line(e, "};");
 }
 
+/* Who copies makes the barriers and goes on: a warp that copies for itself its own, the copier all. */
 static void put_init(bb_cuda *e) {
   bb_cuda_line(e, "if (threadIdx.x == 0) {");
+  for (uint32_t i = 0; i < e->maps; i++)
+    bb_cuda_line(e, "  tl::prefetch_map(&p.%s);", e->map[i].name);
+  bb_cuda_line(e, "}");
+  bb_cuda_line(e, e->copier ? "if (tl::warp() == 0) {" : "{");
+  bb_cuda_line(e, "  if (tl::lane() == 0) {");
   for (uint32_t i = 0; i < e->p->tiles; i++) {
     const bb_cuda_tile *t = &e->tile[i];
-    if (!t->ring) continue;
-    if (e->warps)
-      bb_cuda_line(e, "  for (int w = 0; w < %u; w++) tl::ring_init(sync.%s[w], 1);", e->warp_count,
-                   t->name);
-    else
-      bb_cuda_line(e, "  tl::ring_init(sync.%s, %u);", t->name, e->warp_count);
+    if (t->ring && e->warps)
+      bb_cuda_line(e, "    tl::ring_init(sync.%s[threadIdx.x / 32], 1);", t->name);
+    else if (t->ring && t->parts > 1)
+      bb_cuda_line(e, "    for (int i = 0; i < %u; i++) tl::ring_init(sync.%s[i], %u);", t->parts,
+                   t->name, e->warp_count / t->parts);
+    else if (t->ring)
+      bb_cuda_line(e, "    tl::ring_init(sync.%s, %u);", t->name, e->warp_count);
   }
-  if (has_queue(e)) bb_cuda_line(e, "  tl::mailbox_init(sync.mailbox, %u);", e->warp_count);
-  bb_cuda_line(e, "  tl::barrier_init_done();");
+  if (has_queue(e)) bb_cuda_line(e, "    tl::mailbox_init(sync.mailbox, %u);", e->warp_count);
+  bb_cuda_line(e, "    tl::barrier_init_done();");
+  bb_cuda_line(e, "  }");
+  bb_cuda_line(e, "  __syncwarp();");
+  if (e->copier) {
+    bb_cuda_line(e, "  tl::named_arrive(3, %u);", 32 + 32 * e->warp_count);
+    bb_cuda_line(e, "} else if (tl::warp() >= 4) {");
+    bb_cuda_line(e, "  tl::named_sync(3, %u);", 32 + 32 * e->warp_count);
+  }
   bb_cuda_line(e, "}");
-  bb_cuda_line(e, "%s", e->cluster ? "tl::cluster_sync();" : "__syncthreads();");
 }
 
 /* --- the warps that compute --- */
@@ -115,13 +133,15 @@ static void put_tiles(bb_cuda *e) {
   for (uint32_t i = 0; i < e->p->tiles; i++) {
     const bb_cuda_tile *t = &e->tile[i];
     bool operand = t->layout == BB_LAYOUT_LEFT || t->layout == BB_LAYOUT_RIGHT;
+    uint32_t bytes = e->p->tile[i].rows * e->p->tile[i].cols * 2;
+    const char *own = "";
+    if (e->warps && t->ring)
+      own = bb_arena_printf(e->arena, " + my_warp * %u", e->p->tile[i].buffers * bytes);
+    else if (t->ring && t->parts > 1)
+      own = bb_arena_printf(e->arena, " + group * %u", bytes / t->parts);
     if (t->layout == BB_LAYOUT_SHARED)
-      bb_cuda_line(
-          e, "const tl::u32 %s_at = tl::address(tile_memory) + %u%s;", t->name, t->offset,
-          e->warps && t->ring
-              ? bb_arena_printf(e->arena, " + my_warp * %u",
-                                e->p->tile[i].buffers * e->p->tile[i].rows * e->p->tile[i].cols * 2)
-              : "");
+      bb_cuda_line(e, "const tl::u32 %s_at = tl::address(tile_memory) + %u%s;", t->name, t->offset,
+                   own);
     else if (e->p->tile[i].dtype == BB_BOOL)
       bb_cuda_line(e, "bool %s = false;", t->name);
     else

@@ -24,6 +24,7 @@ typedef struct bb_cuda_tile {
   uint32_t rt, ct;    /* tiles of 16 rows and 8 columns of a thread's warp */
   uint32_t registers; /* of a thread */
   bool ring;          /* loaded by the copy engine */
+  uint32_t parts;     /* ring: in so many parts of 64 rows, each for one warp group alone */
   uint32_t offset;    /* SHARED: bytes */
   uint32_t map;       /* ring: the tensor map that loads it */
 } bb_cuda_tile;
@@ -33,6 +34,8 @@ typedef struct bb_cuda_map {
   bb_axis axis[BB_TILE_RANK];
   bool put;
   bool again; /* other iterations of the grid's loops read the same box: worth a place in the L2 */
+  uint32_t
+      fold; /* 64 columns each, which an outermost axis of the map counts: one copy, not several */
   const char *name;
 } bb_cuda_map;
 
@@ -80,6 +83,7 @@ typedef struct bb_cuda {
   /* while code is written */
   const char **variable;     /* how each is called here */
   const char **old_variable; /* ... in statements of the iteration before */
+  uint32_t single; /* not 0: statements are of element e of a block of so many column tiles */
 } bb_cuda;
 
 _Noreturn void bb_cuda_refuse(const bb_cuda *e, const bb_tile_stmt *stmt, const char *why);
@@ -91,7 +95,7 @@ bool bb_cuda_is_async(const bb_cuda *e, const bb_tile_stmt *stmt);
 
 /* emit_sm90_expr.c */
 bool bb_cuda_depends(const bb_expr *index, uint32_t variable);
-/* An index; names: of variables, NULL: e->variable. */
+/* An index, or another expression of arguments with names; NULL: e->variable. */
 const char *bb_cuda_index(const bb_cuda *e, bb_tile_index index, const char *const *names);
 /* A map's expression at element `element` of a fragment (text). */
 const char *bb_cuda_value(const bb_cuda *e, const bb_tile_stmt *stmt, const bb_expr *expr,
@@ -100,17 +104,15 @@ const char *bb_cuda_value(const bb_cuda *e, const bb_tile_stmt *stmt, const bb_e
 const char *bb_cuda_element(const bb_cuda *e, uint32_t tile, const char *element, bb_layout layout,
                             uint32_t ct, uint32_t rows, uint32_t cols);
 
-/* Component k of what a loop's merge makes of the tiles and of the arrays right_TILE. */
-const char *bb_cuda_combined(const bb_cuda *e, const bb_tile_loop *loop, uint32_t k,
-                             const char *element);
-
 /* emit_sm90_order.c: the code of a list; acts in the arena. */
 bb_cuda_act *bb_cuda_order(bb_cuda *e, uint32_t count, const bb_cuda_item *item, bool turns,
                            uint32_t *acts);
 
 /* emit_sm90_stmt.c */
 void bb_cuda_stmt(bb_cuda *e, const bb_tile_stmt *stmt);
-void bb_cuda_load(bb_cuda *e, const bb_tile_stmt *stmt, const char *buffer, const char *barrier);
+/* The copy of a ring's tile, from `row` of it on; as many rows as its map has. */
+void bb_cuda_load(bb_cuda *e, const bb_tile_stmt *stmt, uint32_t row, const char *buffer,
+                  const char *barrier);
 void bb_cuda_products(bb_cuda *e); /* the wrappers of wgmma that the program uses */
 
 /* emit_sm90_list.c: lists of the core, and their code in the warps that compute or in the copier. */
@@ -132,5 +134,10 @@ void bb_cuda_place_function(bb_cuda *e);
 
 /* emit_sm90_merge.c: behind a loop that is spread over warps or a cluster. */
 void bb_cuda_merge(bb_cuda *e, const bb_tile_loop *loop);
+
+/* emit_sm90_share.c: the same and what follows, where all threads can share that. */
+bool bb_cuda_is_shared(const bb_cuda *e);
+void bb_cuda_share(bb_cuda *e);
+uint32_t bb_cuda_shared_bytes(bb_cuda *e); /* that parts take */
 
 #endif

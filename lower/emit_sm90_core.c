@@ -162,14 +162,19 @@ static void put_stretch(bb_cuda *e, uint32_t i, bb_cuda_place list, bool copier)
   if (!s->to) {
     put_first(e);
     open(e, "{");
-  } else if (e->serial->down) {
-    const char *to = bb_cuda_index(e, s->to, NULL);
-    open(e, bb_arena_printf(
-                e->arena, "for (%s = %s + (%s - %s + %s - 1) / %s * %s - %s; %s >= %s; %s -= %s) {",
-                n, from, to, from, step, step, step, step, n, from, n, step));
   } else {
-    open(e, bb_arena_printf(e->arena, "for (%s = %s; %s < %s; %s += %s) {", n, from, n,
-                            bb_cuda_index(e, s->to, NULL), n, step));
+    /* once, however dear: the loop's barriers keep a compiler from moving it out */
+    const char *first = bb_arena_printf(e->arena, "%s_first%u", n, i);
+    const char *end = bb_arena_printf(e->arena, "%s_end%u", n, i);
+    bb_cuda_line(e, "const int %s = %s, %s = %s;", first, from, end, bb_cuda_index(e, s->to, NULL));
+    if (e->serial->down)
+      open(e,
+           bb_arena_printf(
+               e->arena, "for (%s = %s + (%s - %s + %s - 1) / %s * %s - %s; %s >= %s; %s -= %s) {",
+               n, first, end, first, step, step, step, step, n, first, n, step));
+    else
+      open(e, bb_arena_printf(e->arena, "for (%s = %s; %s < %s; %s += %s) {", n, first, n, end, n,
+                              step));
   }
   bb_cuda_list_code(e, list, i, copier);
   if (e->stages) bb_cuda_line(e, "%s_old = %s;", n, n);
@@ -224,6 +229,10 @@ static void put_rotated(bb_cuda *e, bool copier) {
 }
 
 static void put_tail(bb_cuda *e) {
+  if (bb_cuda_is_shared(e)) {
+    bb_cuda_share(e);
+    return;
+  }
   if (e->warps) {
     bb_cuda_merge(e, e->warps);
     open(e, "if (my_warp == 0) {");
@@ -260,7 +269,7 @@ static void put_own_copies(bb_cuda *e) {
     uint32_t bytes = t->rows * t->cols * 2;
     open(e, bb_arena_printf(e->arena, "auto fetch_%s = [&](int buffer, int ahead) {", name));
     bb_cuda_line(e, "tl::barrier_expect(&sync.%s[my_warp].full[buffer], %u);", name, bytes);
-    bb_cuda_load(e, load,
+    bb_cuda_load(e, load, 0,
                  bb_arena_printf(e->arena, "tile_memory + %u + (my_warp * %u + buffer) * %u",
                                  e->tile[load->result].offset, t->buffers, bytes),
                  bb_arena_printf(e->arena, "&sync.%s[my_warp].full[buffer]", name));
@@ -313,5 +322,6 @@ void bb_cuda_role(bb_cuda *e, bool copier) {
       bb_cuda_line(e, "t = gridDim.x + atomicInc(p.counter, p.tiles - 1);");
     close(e);
   }
-  if (!copier && e->puts) bb_cuda_line(e, "if (tl::lane() == 0) tl::put_done();");
+  /* until the memory may go: that writes are there is what the kernel's end means */
+  if (!copier && e->puts) bb_cuda_line(e, "if (tl::lane() == 0) tl::put_read();");
 }

@@ -12,7 +12,6 @@ typedef struct writer {
   const char *element;
   bb_layout layout;
   uint32_t ct, rows, cols;
-  uint32_t left; /* of a merge: components; arguments from there on are the right part's */
 } writer;
 
 static void put(writer *w, const bb_expr *x);
@@ -86,14 +85,12 @@ static void put_leaf(writer *w, const bb_expr *x) {
   if (x->op == BB_X_CONST) {
     put_const(w, x);
   } else if (x->op == BB_X_ARG) {
-    uint32_t k = w->left && x->index >= w->left ? x->index - w->left : x->index;
-    if (k != x->index) bb_put(&w->out, "right_");
     if (w->stmt)
       bb_put(&w->out, "%s",
-             bb_cuda_element(w->e, w->stmt->operand[k], w->element, w->layout, w->ct, w->rows,
-                             w->cols));
+             bb_cuda_element(w->e, w->stmt->operand[x->index], w->element, w->layout, w->ct,
+                             w->rows, w->cols));
     else
-      bb_put(&w->out, "%s", w->variable[k]);
+      bb_put(&w->out, "%s", w->variable[x->index]);
   } else if (x->op == BB_X_SYMBOL) {
     for (uint32_t i = 0; i < p->extents; i++)
       if (strcmp(p->variable[i], p->home->symbol[x->index]) == 0)
@@ -182,24 +179,8 @@ const char *bb_cuda_value(const bb_cuda *e, const bb_tile_stmt *stmt, const bb_e
     if (t->rows) w.rows = t->rows;
     if (t->cols) w.cols = t->cols;
   }
+  if (e->single) w.rows = w.cols = 1, w.ct = e->single; /* coordinates of a block's element */
   put(&w, expr);
-  return w.out.data;
-}
-
-const char *bb_cuda_combined(const bb_cuda *e, const bb_tile_loop *loop, uint32_t k,
-                             const char *element) {
-  bb_tile_stmt stmt = {.kind = BB_TILE_MAP, .result = loop->merged[k]};
-  const bb_cuda_tile *plan = &e->tile[loop->merged[k]];
-  const bb_tile *t = &e->p->tile[loop->merged[k]];
-  writer w = {.e = e,
-              .out = {.arena = e->arena},
-              .stmt = &stmt,
-              .element = element,
-              .layout = plan->layout};
-  for (uint32_t i = 0; i < loop->merge->components; i++) stmt.operand[i] = loop->merged[i];
-  w.ct = plan->ct ? plan->ct : 1, w.rows = t->rows, w.cols = t->cols,
-  w.left = loop->merge->components;
-  put(&w, loop->merge->combine[k]);
   return w.out.data;
 }
 
@@ -210,6 +191,7 @@ const char *bb_cuda_element(const bb_cuda *e, uint32_t tile, const char *element
   if (plan->layout == BB_LAYOUT_SHARED || plan->layout == BB_LAYOUT_LEFT ||
       plan->layout == BB_LAYOUT_RIGHT)
     bb_cuda_refuse(e, NULL, "a map over a tile that lies as an operand");
+  if (e->single) return bb_arena_printf(e->arena, "one_%s", plan->name);
   if (!t->rows && !t->cols)
     return t->dtype == BB_BOOL ? plan->name : bb_arena_printf(e->arena, "%s[0]", plan->name);
   if (plan->layout != layout) bb_cuda_refuse(e, NULL, "a map over tiles of different layouts");

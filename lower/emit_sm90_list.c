@@ -43,7 +43,7 @@ static const bb_cuda_item *items_of(bb_cuda *e, bb_cuda_place place, uint32_t st
 
 static void put_act(bb_cuda *e, const bb_cuda_act *a, const bb_cuda_item *item) {
   const bb_cuda_tile *t = &e->tile[a->tile];
-  const char *at = e->warps ? "[my_warp]" : "";
+  const char *at = e->warps ? "[my_warp]" : t->parts > 1 ? "[group]" : "";
   switch (a->kind) {
   case BB_ACT_ARRIVED:
     bb_cuda_line(e, "tl::ring_wait(sync.%s%s, %s_ring);", t->name, at, t->name);
@@ -61,23 +61,63 @@ static void put_act(bb_cuda *e, const bb_cuda_act *a, const bb_cuda_item *item) 
     if (e->warps)
       bb_cuda_line(e, "refill_%s();", t->name);
     else
-      bb_cuda_line(e, "tl::ring_release(sync.%s, %s_ring);", t->name, t->name);
+      bb_cuda_line(e, "tl::ring_release(sync.%s%s, %s_ring);", t->name, at, t->name);
     break;
   case BB_ACT_TAKE: bb_cuda_line(e, "tl::named_sync(1 + group, 256);"); break;
   case BB_ACT_PASS: bb_cuda_line(e, "tl::named_arrive(2 - group, 256);"); break;
   }
 }
 
-static void put_copy(bb_cuda *e, const bb_tile_stmt *s) {
+/* Parts from..to-1 of the tile's; the ring goes on behind the last. */
+static void put_copy(bb_cuda *e, const bb_tile_stmt *s, uint32_t from, uint32_t to) {
   const bb_tile *t = &e->p->tile[s->result];
-  const char *name = e->tile[s->result].name;
-  uint32_t bytes = t->rows * t->cols * 2;
-  bb_cuda_line(e, "tl::ring_claim(sync.%s, %s_ring, %u);", name, name, bytes);
-  bb_cuda_load(e, s,
-               bb_arena_printf(e->arena, "tile_memory + %u + %s_ring.at * %u",
-                               e->tile[s->result].offset, name, bytes),
-               bb_arena_printf(e->arena, "&sync.%s.full[%s_ring.at]", name, name));
-  bb_cuda_line(e, "%s_ring.next();", name);
+  const bb_cuda_tile *c = &e->tile[s->result];
+  uint32_t bytes = t->rows * t->cols * 2, part = bytes / c->parts;
+  for (uint32_t i = from; i < to; i++) {
+    const char *sync = c->parts > 1 ? bb_arena_printf(e->arena, "sync.%s[%u]", c->name, i)
+                                    : bb_arena_printf(e->arena, "sync.%s", c->name);
+    bb_cuda_line(e, "tl::ring_claim(%s, %s_ring, %u);", sync, c->name, part);
+    bb_cuda_load(e, s, i * t->rows / c->parts,
+                 bb_arena_printf(e->arena, "tile_memory + %u + %s_ring.at * %u",
+                                 c->offset + i * part, c->name, bytes),
+                 bb_arena_printf(e->arena, "&%s.full[%s_ring.at]", sync, c->name));
+  }
+  if (to == c->parts) bb_cuda_line(e, "%s_ring.next();", c->name);
+}
+
+/* Parts of a tile that the copier has yet to load, and how variables are called there. */
+typedef struct late {
+  const bb_tile_stmt *load;
+  const char **names;
+} late;
+
+static void put_late(bb_cuda *e, late *l) {
+  if (!l->load) return;
+  e->variable = l->names;
+  put_copy(e, l->load, 1, e->tile[l->load->result].parts);
+  l->load = NULL;
+}
+
+/* The copier's code: loads in the order in which they are waited for.  But where a tile comes in parts, one for
+ * each group, the first group gets what it waits for next before the others get theirs, if that has
+ * not to be freed by them first. */
+static void put_copies(bb_cuda *e, uint32_t acts, const bb_cuda_act *a, const bb_cuda_item *item) {
+  const char **now = e->variable;
+  bool *begun = BB_NEW(e->arena, bool, e->p->tiles + 1);
+  late before = {NULL, now}, next = before;
+  for (uint32_t i = 0; i < acts; i++) {
+    if (a[i].kind != BB_ACT_ARRIVED) continue;
+    const bb_tile_stmt *load = item[a[i].item].stmt;
+    if (begun[load->result]) put_late(e, &before);
+    next.names = e->variable = item[a[i].item].old ? e->old_variable : now;
+    put_copy(e, load, 0, 1);
+    put_late(e, &before);
+    next.load = e->tile[load->result].parts > 1 ? load : NULL;
+    before = next;
+    begun[load->result] = true;
+  }
+  put_late(e, &before);
+  e->variable = now;
 }
 
 static void put_list(bb_cuda *e, uint32_t count, const bb_cuda_item *item, bool turns,
@@ -85,12 +125,10 @@ static void put_list(bb_cuda *e, uint32_t count, const bb_cuda_item *item, bool 
   uint32_t acts;
   const bb_cuda_act *a = bb_cuda_order(e, count, item, turns, &acts);
   const char **now = e->variable;
-  for (uint32_t i = 0; i < acts; i++) {
+  if (copier) put_copies(e, acts, a, item);
+  for (uint32_t i = 0; !copier && i < acts; i++) {
     e->variable = item[a[i].item].old ? e->old_variable : now;
-    if (!copier)
-      put_act(e, &a[i], item);
-    else if (a[i].kind == BB_ACT_ARRIVED)
-      put_copy(e, item[a[i].item].stmt);
+    put_act(e, &a[i], item);
     e->variable = now;
   }
 }

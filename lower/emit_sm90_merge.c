@@ -22,6 +22,25 @@ static void put_leave(bb_cuda *e, const bb_tile_loop *loop, const char *at, uint
   }
 }
 
+/* How the left parts' values and then the right parts' are called at element e of component k. */
+static const char **arguments_of(const bb_cuda *e, const bb_tile_loop *loop, uint32_t k) {
+  uint32_t n = loop->merge->components;
+  const bb_tile *whole = &e->p->tile[loop->merged[k]];
+  const char **text = BB_NEW(e->arena, const char *, 2 * n);
+  for (uint32_t i = 0; i < n; i++) {
+    const bb_tile *t = &e->p->tile[loop->merged[i]];
+    const char *at = "e", *name = e->tile[loop->merged[i]].name;
+    if (!t->rows && !t->cols)
+      at = "0";
+    else if (t->rows != whole->rows || t->cols != whole->cols)
+      at = bb_arena_printf(e->arena, "tl::%s_of<%u>(e)", t->rows ? "row" : "col",
+                           e->tile[loop->merged[k]].ct);
+    text[i] = bb_arena_printf(e->arena, "%s[%s]", name, at);
+    text[n + i] = bb_arena_printf(e->arena, "right_%s[%s]", name, at);
+  }
+  return text;
+}
+
 static void put_combine(bb_cuda *e, const bb_tile_loop *loop, const char *load, uint32_t threads) {
   uint32_t offset = 0;
   for (uint32_t k = 0; k < loop->merge->components; k++) {
@@ -35,8 +54,9 @@ static void put_combine(bb_cuda *e, const bb_tile_loop *loop, const char *load, 
   }
   for (uint32_t k = 0; k < loop->merge->components; k++) {
     const bb_cuda_tile *t = &e->tile[loop->merged[k]];
+    const char **text = arguments_of(e, loop, k);
     bb_cuda_line(e, "TL_UNROLL for (int e = 0; e < %u; e++) next_%s[e] = %s;", t->registers,
-                 t->name, bb_cuda_combined(e, loop, k, "e"));
+                 t->name, bb_cuda_index(e, loop->merge->combine[k], text));
   }
   for (uint32_t k = 0; k < loop->merge->components; k++) {
     const bb_cuda_tile *t = &e->tile[loop->merged[k]];

@@ -84,6 +84,16 @@ static bool is_block(const bb_tile *t) {
   return t->rows && t->cols;
 }
 
+/* What only some pass through has no part in the order of products and copies. */
+static void check_body(bb_cuda *e, const bb_tile_stmt *s) {
+  for (uint32_t i = 0; i < s->body.count; i++) {
+    const bb_tile_stmt *inner = s->body.stmt[i];
+    if (bb_cuda_is_async(e, inner) || inner->kind == BB_TILE_LOOP ||
+        (inner->kind == BB_TILE_LOAD && e->p->tile[inner->result].place == BB_PLACE_SHARED))
+      bb_cuda_refuse(e, inner, "a product, a copy or a loop under a condition");
+  }
+}
+
 static void lay_by_use(bb_cuda *e, const bb_tile_stmt *s) {
   const bb_tile *tile = e->p->tile;
   if (s->kind == BB_TILE_DOT && tile[s->operand[1]].place != BB_PLACE_SHARED)
@@ -105,6 +115,33 @@ static void lay_beside(bb_cuda *e, const bb_tile_stmt *s) {
 static void find_rings(bb_cuda *e, const bb_tile_stmt *s) {
   if (s->kind == BB_TILE_LOAD && e->p->tile[s->result].place == BB_PLACE_SHARED)
     e->tile[s->result].ring = true;
+}
+
+static bool is_reader(const bb_tile_stmt *s, uint32_t tile) {
+  for (uint32_t i = 0; i < s->operands; i++)
+    if (s->operand[i] == tile) return true;
+  return false;
+}
+
+/* Is a statement that reads the tile other than a group's copy of its own rows to registers? */
+static bool is_shared_by_groups(const bb_cuda *e, const bb_tile_body *body, uint32_t tile) {
+  for (uint32_t i = 0; i < body->count; i++) {
+    const bb_tile_stmt *s = body->stmt[i];
+    bool own = s->kind == BB_TILE_MAP && e->p->tile[s->result].place == BB_PLACE_LEFT;
+    if ((is_reader(s, tile) && !own) || is_shared_by_groups(e, &s->body, tile) ||
+        (s->loop && is_shared_by_groups(e, &s->loop->body, tile)))
+      return true;
+  }
+  return false;
+}
+
+/* A group that has its rows need not wait for those of others: it begins, and they overlap. */
+static void find_parts(bb_cuda *e) {
+  for (uint32_t i = 0; i < e->p->tiles; i++) {
+    bool own = e->tile[i].ring && !e->warps && e->p->tile[i].rows == 64 * e->groups &&
+               !is_shared_by_groups(e, &e->p->body, i);
+    e->tile[i].parts = own ? e->groups : 1;
+  }
 }
 
 static const char *safe_name(bb_cuda *e, const char *name) {
@@ -169,20 +206,36 @@ static bool is_read_again(const bb_cuda *e, const bb_tile_stmt *s) {
   return false;
 }
 
-static uint32_t add_map(bb_cuda *e, const bb_tile_stmt *s, const bb_tile *tile, bool put) {
+/* May all columns of a tile be one box? */
+static bool is_folded(const bb_tile_view *view, const bb_tile_range *last, const bb_tile *tile) {
+  bb_tile_index extent = view->extent[view->rank - 1], start = last->start;
+  return tile->cols > 64 && view->rank < BB_TILE_RANK && extent->op == BB_X_CONST &&
+         (int64_t)extent->number % 64 == 0 && start->op == BB_X_CONST &&
+         (int64_t)start->number % 64 == 0;
+}
+
+static uint32_t add_map(bb_cuda *e, const bb_tile_stmt *s, uint32_t tile_at, bool put) {
   const bb_tile_view *view = &e->p->view[s->view];
-  bb_cuda_map map = {.view = s->view, .rows = put ? 16 : tile->rows, .cols = 64, .put = put};
+  const bb_tile *tile = &e->p->tile[tile_at];
+  bb_cuda_map map = {.view = s->view, .rows = 16, .cols = 64, .put = put, .fold = 1};
+  if (!put) map.rows = tile->rows / e->tile[tile_at].parts;
   if (view->rank < 2 || s->range[view->rank - 1].axis != BB_AXIS_COL)
     bb_cuda_refuse(e, s, "a tile whose columns are not the last axis of its view");
   if (s->pad != 0) bb_cuda_refuse(e, s, "a copied tile is padded with zeros");
+  bb_tile_index last = view->strided ? view->stride[view->rank - 1] : NULL;
+  if (last && (last->op != BB_X_CONST || last->number != 1))
+    bb_cuda_refuse(e, s, "a tile whose columns do not lie side by side");
   for (uint32_t i = 0; i < view->rank; i++)
     map.axis[i] = s->range[i].size ? s->range[i].axis : BB_AXIS_NONE;
   map.again = !put && is_read_again(e, s);
+  if (!put && is_folded(view, &s->range[view->rank - 1], tile)) map.fold = tile->cols / 64;
   map.name = bb_arena_printf(e->arena, "%s_%s", view->name, put ? "put" : "box");
   for (uint32_t i = 0; i < e->maps; i++) {
     bb_cuda_map *known = &e->map[i];
     if (known->view != map.view || known->put != put) continue;
-    if (known->rows == map.rows && memcmp(known->axis, map.axis, sizeof map.axis) == 0) return i;
+    if (known->rows == map.rows && known->fold == map.fold &&
+        memcmp(known->axis, map.axis, sizeof map.axis) == 0)
+      return i;
     map.name = bb_arena_printf(e->arena, "%s%u", map.name, e->maps);
   }
   if (e->maps == 16) bb_cuda_refuse(e, s, "more than 16 tensor maps");
@@ -192,9 +245,9 @@ static uint32_t add_map(bb_cuda *e, const bb_tile_stmt *s, const bb_tile *tile, 
 
 static void map_stmt(bb_cuda *e, const bb_tile_stmt *s) {
   if (s->kind == BB_TILE_LOAD && e->tile[s->result].ring)
-    e->tile[s->result].map = add_map(e, s, &e->p->tile[s->result], false);
+    e->tile[s->result].map = add_map(e, s, s->result, false);
   if (s->kind == BB_TILE_STORE && e->p->tile[s->operand[0]].place == BB_PLACE_SHARED) {
-    e->tile[s->operand[0]].map = add_map(e, s, &e->p->tile[s->operand[0]], true);
+    e->tile[s->operand[0]].map = add_map(e, s, s->operand[0], true);
     e->puts = true;
   }
   if (s->kind == BB_TILE_TRANSPOSE) e->exchange = true;
@@ -209,6 +262,8 @@ static void place_shared(bb_cuda *e) {
     e->tile[i].offset = e->shared;
     e->shared += (t->buffers * bytes + 1023) & ~1023u;
   }
+  uint32_t parts = (bb_cuda_shared_bytes(e) + 1023) & ~1023u;
+  if (e->shared < parts) e->shared = parts;
   if (e->shared + 2048 > SHARED_LIMIT)
     bb_cuda_refuse(e, NULL, "more shared memory than a block has");
 }
@@ -239,7 +294,9 @@ void bb_cuda_plan(bb_cuda *e) {
     e->warp_count = 4 * e->groups;
   }
   e->threads = 32 * e->warp_count + (e->copier ? 128 : 0);
+  walk(e, &e->p->body, check_body);
   walk(e, &e->p->body, find_rings);
+  find_parts(e);
   walk(e, &e->p->body, lay_by_use);
   for (uint32_t i = 0; i < 8; i++) walk(e, &e->p->body, lay_beside);
   for (uint32_t i = 0; i < e->p->tiles; i++) size_tile(e, i);

@@ -134,8 +134,11 @@ static void put_warp_dot(bb_cuda *e, const bb_tile_stmt *s) {
   const char *right = e->tile[s->operand[1]].name, *from = buffer_of(e, s->operand[0]);
   if (a->place != BB_PLACE_SHARED || b->place == BB_PLACE_SHARED)
     bb_cuda_refuse(e, s, "a warp's product is of a shared tile and registers");
+  bool two = c->registers == 4 && depth >= 64; /* one chain would wait for itself */
+  const char *sum = two ? bb_arena_printf(e->arena, "(k & 1 ? odd : %s)", c->name) : c->name;
   if (!s->accumulate)
     bb_cuda_line(e, "TL_UNROLL for (int e = 0; e < %u; e++) %s[e] = 0.f;", c->registers, c->name);
+  if (two) bb_cuda_line(e, "float odd[4] = {0.f, 0.f, 0.f, 0.f};");
   bb_cuda_line(e, "TL_UNROLL for (int k = 0; k < %u; k++)", depth / 16);
   bb_cuda_line(e, "  TL_UNROLL for (int r = 0; r < %u; r++) {", c->rt);
   bb_cuda_line(e, "    tl::u32 a[4];");
@@ -155,8 +158,9 @@ static void put_warp_dot(bb_cuda *e, const bb_tile_stmt *s) {
                "    TL_UNROLL for (int c = 0; c < %u; c++) tl::mma_%s(%s + (r * %u + c) * 4, a[0], "
                "a[1], a[2], "
                "a[3], %s[(c * %u + k) * 2], %s[(c * %u + k) * 2 + 1]);",
-               c->ct, narrow(a->dtype), c->name, c->ct, right, depth / 16, right, depth / 16);
+               c->ct, narrow(a->dtype), sum, c->ct, right, depth / 16, right, depth / 16);
   bb_cuda_line(e, "  }");
+  if (two) bb_cuda_line(e, "TL_UNROLL for (int e = 0; e < 4; e++) %s[e] += odd[e];", c->name);
 }
 
 /* --- maps --- */
@@ -221,8 +225,9 @@ static void put_map_registers(bb_cuda *e, const bb_tile_stmt *s) {
   bb_buffer pairs = {.arena = e->arena};
   if (c->layout == BB_LAYOUT_LEFT && from && from->place == BB_PLACE_SHARED) {
     if (s->expr->op != BB_X_ARG) bb_cuda_refuse(e, s, "a left operand is copied as it is");
-    bb_cuda_line(e, "tl::load_left(%s, %s, %u, my_rows);", c->name, buffer_of(e, s->operand[0]),
-                 from->rows);
+    uint32_t parts = e->tile[s->operand[0]].parts;
+    bb_cuda_line(e, "tl::load_left(%s, %s, %u, my_rows%s);", c->name, buffer_of(e, s->operand[0]),
+                 from->rows / parts, parts > 1 ? " % 64" : "");
     bb_cuda_line(e, "tl::pin(%s);", c->name);
   } else if (c->layout == BB_LAYOUT_LEFT) {
     put_pairs(e, s, &pairs, "2 * i", 1, c->ct);
@@ -265,7 +270,10 @@ static void put_map(bb_cuda *e, const bb_tile_stmt *s) {
     e->depth++;
     put_places(e, s);
   }
-  if (s->operands == 1 && tile_of(e, s->operand[0])->partial && !t->partial)
+  if (e->single)
+    bb_cuda_line(e, "one_%s = %s;", e->tile[s->result].name,
+                 bb_cuda_value(e, s, s->expr, "e", BB_LAYOUT_FRAGMENT, e->single));
+  else if (s->operands == 1 && tile_of(e, s->operand[0])->partial && !t->partial)
     put_settle(e, s);
   else if (t->place == BB_PLACE_SHARED)
     put_map_shared(e, s);
@@ -341,16 +349,23 @@ static const char *box_at(bb_cuda *e, const bb_tile_stmt *s, const char *row, co
   return out.data;
 }
 
-void bb_cuda_load(bb_cuda *e, const bb_tile_stmt *s, const char *buffer, const char *barrier) {
+void bb_cuda_load(bb_cuda *e, const bb_tile_stmt *s, uint32_t row, const char *buffer,
+                  const char *barrier) {
   const bb_tile *t = tile_of(e, s->result);
-  const char *map = e->map[e->tile[s->result].map].name;
-  if (t->cols == 64) {
-    bb_cuda_line(e, "tl::copy_box(%s, &p.%s, %s%s);", buffer, map, barrier, box_at(e, s, "0", "0"));
-    return;
+  const bb_cuda_map *map = &e->map[e->tile[s->result].map];
+  const char *first = bb_arena_printf(e->arena, "%u", row);
+  if (map->fold > 1) {
+    int start = (int)s->range[e->p->view[s->view].rank - 1].start->number;
+    bb_cuda_line(e, "tl::copy_box(%s, &p.%s, %s%s, %d);", buffer, map->name, barrier,
+                 box_at(e, s, first, bb_arena_printf(e->arena, "%d", -start)), start / 64);
+  } else if (t->cols == 64) {
+    bb_cuda_line(e, "tl::copy_box(%s, &p.%s, %s%s);", buffer, map->name, barrier,
+                 box_at(e, s, first, "0"));
+  } else {
+    bb_cuda_line(e, "TL_UNROLL for (int c = 0; c < %u; c += 64)", t->cols);
+    bb_cuda_line(e, "  tl::copy_box(%s + c * %u, &p.%s, %s%s);", buffer, map->rows * 2, map->name,
+                 barrier, box_at(e, s, first, "c"));
   }
-  bb_cuda_line(e, "TL_UNROLL for (int c = 0; c < %u; c += 64)", t->cols);
-  bb_cuda_line(e, "  tl::copy_box(%s + c * %u, &p.%s, %s%s);", buffer, t->rows * 2, map, barrier,
-               box_at(e, s, "0", "c"));
 }
 
 /* The offset of an element in a view, from the texts of its row and column. */
@@ -411,15 +426,19 @@ static void put_store(bb_cuda *e, const bb_tile_stmt *s) {
     bb_cuda_refuse(e, s, "a store of this layout");
   const char *inside, *at = offset_of(e, s, "row", "col", &inside);
   bool wide = t->dtype == BB_F32;
-  bb_cuda_line(e, "TL_UNROLL for (int e = 0; e < %u; e++) {", c->registers);
+  const char *value = bb_arena_printf(e->arena, e->single ? "one_%s" : "%s[e]", c->name);
+  if (e->single)
+    bb_cuda_line(e, "{");
+  else
+    bb_cuda_line(e, "TL_UNROLL for (int e = 0; e < %u; e++) {", c->registers);
   bb_cuda_line(
       e, "  const int row = my_row + 8 * tl::row_of<%u>(e), col = my_col + tl::col_at<%u>(e);",
       c->ct, c->ct);
   if (wide)
-    bb_cuda_line(e, "  if (%s) p.%s[%s] = %s[e];", inside, e->p->view[s->view].name, at, c->name);
+    bb_cuda_line(e, "  if (%s) p.%s[%s] = %s;", inside, e->p->view[s->view].name, at, value);
   else
-    bb_cuda_line(e, "  if (%s) p.%s[%s] = (tl::u16)tl::pack_%s(%s[e], 0.f);", inside,
-                 e->p->view[s->view].name, at, narrow(t->dtype), c->name);
+    bb_cuda_line(e, "  if (%s) p.%s[%s] = (tl::u16)tl::pack_%s(%s, 0.f);", inside,
+                 e->p->view[s->view].name, at, narrow(t->dtype), value);
   bb_cuda_line(e, "}");
 }
 
@@ -436,7 +455,10 @@ void bb_cuda_stmt(bb_cuda *e, const bb_tile_stmt *s) {
   case BB_TILE_TRANSPOSE: put_transpose(e, s); break;
   case BB_TILE_FOLD: put_fold(e, s); break;
   case BB_TILE_IF:
-    bb_cuda_line(e, "if (%s) {", e->tile[s->operand[0]].name);
+  case BB_TILE_WHEN:
+    bb_cuda_line(e, "if (%s) {",
+                 s->kind == BB_TILE_IF ? e->tile[s->operand[0]].name
+                                       : bb_cuda_index(e, s->expr, NULL));
     e->depth++;
     for (uint32_t i = 0; i < s->body.count; i++) bb_cuda_stmt(e, s->body.stmt[i]);
     e->depth--;

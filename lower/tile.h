@@ -71,6 +71,7 @@ typedef enum bb_tile_kind {
   BB_TILE_ANY,  /* result (a bool) = does expr hold anywhere? */
   BB_TILE_IF,   /* where operand 0 holds, body.  A device may ask for a part of the rows at a
                   * time: the body must be one that rows with a false answer may run too */
+  BB_TILE_WHEN, /* if expr, a comparison of indices, holds: body.  One answer for all of the tile */
   BB_TILE_LOOP
 } bb_tile_kind;
 
@@ -127,7 +128,7 @@ struct bb_tile_stmt {
   uint32_t view;
   bb_tile_range range[BB_TILE_RANK];
   double pad;
-  const bb_expr *expr; /* MAP, ANY: ARG k is operand k */
+  const bb_expr *expr; /* MAP, ANY: ARG k is operand k; WHEN: ARG k is variable k */
   bb_tile_index at[2]; /* MAP, ANY: where row 0 and col 0 of the result lie; NULL: not asked */
   bool transposed[2], accumulate;
   const bb_monoid *monoid;

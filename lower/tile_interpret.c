@@ -248,6 +248,10 @@ static void run_body(machine *m, const bb_tile_body *body, uint32_t stretch) {
     case BB_TILE_IF:
       if (m->tile[s->operand[0]][0] != 0) run_body(m, &s->body, stretch);
       break;
+    case BB_TILE_WHEN:
+      if (bb_expr_eval(s->expr, &(bb_expr_env){.arg = m->variable}) != 0)
+        run_body(m, &s->body, stretch);
+      break;
     case BB_TILE_LOOP: run_loop(m, s->loop); break;
     }
   }

@@ -16,6 +16,7 @@
  *            | TILE = transpose(TILE)
  *            | TILE = fold MONOID(TILE) over row|col             the axis that goes
  *            | if TILE { statement... }
+ *            | when condition { statement... }                a comparison of indices
  *            | serial NAME = stretch [then stretch]... step index [down] { ... }
  *            | parallel NAME = index to index step index [down] [merge MONOID (TILE, ...)]
  *              [@ [grid|cluster|warps] [persistent] [queue] [rotate]] { statement... }
@@ -397,6 +398,12 @@ static void read_statement(parser *t, bb_tile_body *body) {
   } else if (bb_read_accept(t->r, "if")) {
     bb_tile_stmt *s = bb_tile_append(t->p, body, BB_TILE_IF);
     s->operand[s->operands++] = read_known(t, t->tile, "tile");
+    read_body(t, &s->body);
+  } else if (bb_read_accept(t->r, "when")) {
+    bb_tile_stmt *s = bb_tile_append(t->p, body, BB_TILE_WHEN);
+    const char *place = t->r->token.start;
+    s->expr = bb_read_expr(t->r, find_variable, t);
+    if (s->expr->dtype != BB_BOOL) bb_read_fail(t->r, place, "a condition that is no comparison");
     read_body(t, &s->body);
   } else if (bb_read_accept(t->r, "store")) {
     read_store(t, body);

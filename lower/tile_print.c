@@ -160,6 +160,10 @@ void bb_tile_print_head(bb_buffer *out, const bb_tile_program *p, const bb_tile_
            s->axis == BB_AXIS_ROW ? "row" : "col");
     break;
   case BB_TILE_IF: bb_put(out, "if %s", p->tile[s->operand[0]].name); break;
+  case BB_TILE_WHEN:
+    bb_put(out, "when ");
+    bb_expr_print(out, p->home, s->expr, BB_EXPR_TEXT, p->variables, p->variable);
+    break;
   case BB_TILE_LOOP: put_loop(&w, s->loop); break;
   }
   if (s->at[0] || s->at[1]) {
@@ -190,9 +194,9 @@ static void put_body(const printer *w, const bb_tile_body *body, uint32_t depth)
       bb_put(w->out, ": ");
     }
     bb_tile_print_head(w->out, w->p, s);
-    if (s->kind == BB_TILE_IF || s->kind == BB_TILE_LOOP) {
+    if (s->kind == BB_TILE_IF || s->kind == BB_TILE_WHEN || s->kind == BB_TILE_LOOP) {
       bb_put(w->out, " {\n");
-      put_body(w, s->kind == BB_TILE_IF ? &s->body : &s->loop->body, depth + 1);
+      put_body(w, s->kind == BB_TILE_LOOP ? &s->loop->body : &s->body, depth + 1);
       bb_put(w->out, "%*s}", (int)(2 * depth), "");
     }
     bb_put(w->out, "\n");

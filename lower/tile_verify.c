@@ -5,13 +5,16 @@
 
 #include <string.h>
 
+enum { EVERYWHERE = 0xff };
+
 typedef struct verifier {
   const bb_tile_program *p;
   bb_arena *scratch;
   const bb_tile_stmt *stmt; /* at which something is wrong */
   const char *wrong;
-  bool *scope;   /* by variable */
-  bool *defined; /* by tile */
+  bool *scope;       /* by variable */
+  uint8_t *defined;  /* by tile: in which stretches of the loop it has been written, a bit each */
+  uint8_t stretches; /* in which the statement runs */
 } verifier;
 
 static bool breaks(verifier *v, bool broken, const char *law) {
@@ -27,6 +30,14 @@ static bool index_in_scope(const verifier *v, bb_tile_index index) {
   if (index->op == BB_X_COORD || index->op == BB_X_EXTENT || index->op == BB_X_SYMBOL) return false;
   for (uint32_t i = 0; i < bb_expr_op_arity(index->op); i++)
     if (!index_in_scope(v, index->a[i])) return false;
+  return true;
+}
+
+static bool condition_in_scope(const verifier *v, const bb_expr *e) {
+  if (e->op == BB_X_CONST) return true;
+  if (e->dtype != BB_BOOL) return index_in_scope(v, e);
+  for (uint32_t i = 0; i < bb_expr_op_arity(e->op); i++)
+    if (!condition_in_scope(v, e->a[i])) return false;
   return true;
 }
 
@@ -57,8 +68,10 @@ static void check_declarations(verifier *v) {
 
 static void check_reads(verifier *v, const bb_tile_stmt *s) {
   for (uint32_t i = 0; i < s->operands; i++)
-    breaks(v, !v->defined[s->operand[i]], "a tile is read before it is sure to be written");
-  if (s->accumulate) breaks(v, !v->defined[s->result], "a sum is added to before it is set");
+    breaks(v, v->stretches & ~v->defined[s->operand[i]],
+           "a tile is read before it is sure to be written");
+  if (s->accumulate)
+    breaks(v, v->stretches & ~v->defined[s->result], "a sum is added to before it is set");
 }
 
 static void check_ranges(verifier *v, const bb_tile_stmt *s, const bb_tile *tile) {
@@ -176,10 +189,10 @@ static void check_transpose(verifier *v, const bb_tile_stmt *s) {
 
 static void check_body(verifier *v, const bb_tile_body *body, const bb_tile_loop *in);
 
-static void forget_written(const verifier *v, const bb_tile_body *body, bool *defined) {
+static void forget_written(const verifier *v, const bb_tile_body *body, uint8_t *defined) {
   for (uint32_t i = 0; i < body->count; i++) {
     const bb_tile_stmt *s = body->stmt[i];
-    if (s->result != BB_NONE) defined[s->result] = false;
+    if (s->result != BB_NONE) defined[s->result] = 0;
     forget_written(v, &s->body, defined);
     if (s->loop) forget_written(v, &s->loop->body, defined);
   }
@@ -237,22 +250,30 @@ static void check_loop(verifier *v, const bb_tile_loop *loop, bool outer_serial)
            v->p->tile[loop->merged[i]].place != BB_PLACE_REGISTERS ||
                v->p->tile[loop->merged[i]].partial,
            "what is merged lies whole in registers");
-  bool *before = BB_NEW(v->scratch, bool, v->p->tiles + 1);
+  uint8_t *before = BB_NEW(v->scratch, uint8_t, v->p->tiles + 1);
   const bb_tile_stmt *stmt = v->stmt;
   memcpy(before, v->defined, v->p->tiles);
+  for (uint32_t i = 0; i < v->p->tiles; i++)
+    if (before[i] != EVERYWHERE) v->defined[i] = 0;
   if (loop->parallel) forget_written(v, &loop->body, v->defined);
   v->scope[loop->variable] = true;
   check_body(v, &loop->body, loop);
   v->scope[loop->variable] = false;
   if (v->wrong) return;
   v->stmt = stmt;
-  bool *after = v->defined;
+  uint8_t *after = v->defined;
   v->defined = before;
   if (loop->parallel) forget_written(v, &loop->body, before);
   for (uint32_t i = 0; loop->merge && i < loop->merge->components; i++) {
-    breaks(v, !after[loop->merged[i]], "what is merged is written by every iteration");
-    before[loop->merged[i]] = true;
+    breaks(v, after[loop->merged[i]] != EVERYWHERE, "what is merged is written by every iteration");
+    before[loop->merged[i]] = EVERYWHERE;
   }
+}
+
+static void define(verifier *v, uint32_t tile, uint32_t stretches) {
+  uint8_t all = (uint8_t)((1u << stretches) - 1);
+  v->defined[tile] |= v->stretches;
+  if (stretches && (v->defined[tile] & all) == all) v->defined[tile] = EVERYWHERE;
 }
 
 static void check_stmt(verifier *v, const bb_tile_stmt *s, const bb_tile_loop *in) {
@@ -261,11 +282,12 @@ static void check_stmt(verifier *v, const bb_tile_stmt *s, const bb_tile_loop *i
   breaks(v, s->stage && (!in || in->parallel), "only statements of a serial loop have stages");
   breaks(v, s->kind == BB_TILE_LOOP && (s->stretches || s->stage),
          "a loop within a loop has no stage");
+  uint8_t around = v->stretches, *before = NULL;
+  if (s->stretches) v->stretches = (uint8_t)s->stretches;
   check_reads(v, s);
   if (v->wrong) return;
-  bool *before = NULL;
-  if (s->stretches || s->kind == BB_TILE_IF) {
-    before = BB_NEW(v->scratch, bool, v->p->tiles + 1);
+  if (s->kind == BB_TILE_IF || s->kind == BB_TILE_WHEN) {
+    before = BB_NEW(v->scratch, uint8_t, v->p->tiles + 1);
     memcpy(before, v->defined, v->p->tiles);
   }
   switch (s->kind) {
@@ -285,12 +307,18 @@ static void check_stmt(verifier *v, const bb_tile_stmt *s, const bb_tile_loop *i
     check_body(v, &s->body, NULL);
     break;
   }
+  case BB_TILE_WHEN:
+    breaks(v, s->expr->dtype != BB_BOOL || !condition_in_scope(v, s->expr),
+           "a condition compares indices");
+    check_body(v, &s->body, NULL);
+    break;
   case BB_TILE_LOOP: check_loop(v, s->loop, in && !in->parallel); break;
   }
   if (before)
     v->defined = before;
   else if (s->result != BB_NONE)
-    v->defined[s->result] = true;
+    define(v, s->result, known);
+  v->stretches = around;
 }
 
 static void check_body(verifier *v, const bb_tile_body *body, const bb_tile_loop *in) {
@@ -304,7 +332,8 @@ static void check_body(verifier *v, const bb_tile_body *body, const bb_tile_loop
 const char *bb_tile_verify(const bb_tile_program *p, bb_arena *scratch) {
   verifier v = {.p = p, .scratch = scratch};
   v.scope = BB_NEW(scratch, bool, p->variables + 1);
-  v.defined = BB_NEW(scratch, bool, p->tiles + 1);
+  v.defined = BB_NEW(scratch, uint8_t, p->tiles + 1);
+  v.stretches = EVERYWHERE;
   memset(v.scope, 1, p->extents);
   check_declarations(&v);
   if (!v.wrong) check_body(&v, &p->body, NULL);

@@ -124,9 +124,9 @@ TL_DEV void put_box(const tensor_map *m, const void *from, int c0, int c1, int c
   asm volatile("cp.async.bulk.tensor.4d.global.shared::cta.tile.bulk_group [%0, {%2, %3, %4, %5}], [%1];"
                ::"l"(m), "r"(address(from)), "r"(c0), "r"(c1), "r"(c2), "r"(c3) : "memory");
 }
+TL_DEV void prefetch_map(const tensor_map *m) { asm volatile("prefetch.tensormap [%0];" ::"l"(m) : "memory"); }
 TL_DEV void put_commit() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
 TL_DEV void put_read() { asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory"); }  // sources may be written again
-TL_DEV void put_done() { asm volatile("cp.async.bulk.wait_group 0;" ::: "memory"); }
 TL_DEV void fence_copies() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }  // ordinary stores before copies, products
 
 // ---- swizzled tiles

@@ -129,6 +129,16 @@ static void laws(void **state) {
   refused_body("z = 0 if z { a = 0 }", "one truth");
   refused_body("a = 0 g = any(a < 1) if g { b = 0 } c = b", "read before");
   refused_body("serial i = 0 to N step 8 { a = 0 } b = a", "read before");
+  refused_body("when N < 8 { a = 0 } b = a", "read before");
+  refused_body("when N + 8 { a = 0 }", "no comparison");
+  refused_body("when k < 8 { a = 0 }", "unknown");
+  refused_body("serial i = 0 to 8 step 8 { a = 0 } when i < 8 { a = 0 }", "compares indices");
+  refused_body("serial i = 0 then 8 to N step 8 { in 0: a = 0 in 1: b = a }", "read before");
+  refused_body("serial i = 0 then 8 to N step 8 { in 0: a = 0 b = a }", "read before");
+  refused_body(
+      "serial i = 0 then 8 to N step 8 { in 0: a = 0 in 0: b = a in 1: a = 1 in 1: b = 0 c = b "
+      "w = 0 c = w }",
+      "lack");
   refused_body("parallel i = 0 to N step 8 { a = 0 } b = a", "read before");
   refused_body("a = 0 parallel i = 0 to N step 8 { a = a + 1 }", "read before");
   refused_body("parallel i = 0 to N step 8 merge two (a, b) { a = 0 }", "every iteration");
@@ -251,13 +261,13 @@ static void meaning_of_a_product(void **state) {
   free(text);
 }
 
-/* Rounding to the tiles' types, padding, strides, stretches and their order. */
+/* Rounding to the tiles' types, padding, strides, stretches and their order, conditions. */
 static void small_programs_run(bb_tile_program *p, void *user) {
   (void)user;
   double a[6] = {1, 2, 3, 4, 5, 0.1}, c[12] = {0}, *view[2] = {a, c};
   bb_tile_interpret(p, &(bb_tile_binding){.extent = (int64_t[]){3}, .view = view});
   /* c[r][k] = column r of A as rows, one past the end is -1; 0.1 as f16 */
-  const double want[12] = {1, 3, 5, -1, 2, 4, 0.0999755859375, -1, 20, 10, 0, 3};
+  const double want[12] = {1, 3, 5, -1, 2, 4, 0.0999755859375, -1, 21, 11, 1, 4};
   for (int i = 0; i < 12; i++) assert_true(c[i] == want[i]);
 }
 
@@ -271,6 +281,7 @@ static void small_programs(void **state) {
        "}\n"
        "r = select(coord(col) < 1, 20, select(coord(col) < 2, 10, select(coord(col) < 3, 0, "
        "f32(symbol(N))))) at (_, 0)\n"
+       "serial j = 0 to N step 1 { when j + 1 == N { r = r + 1 } when N < j & j < 3 { r = 0*r } }\n"
        "store C[2, 0:4] = r\n",
        small_programs_run, NULL);
 }
@@ -324,6 +335,10 @@ static void refusals(void **state) {
   not_emitted("parallel i = 0 to N step 64 @ grid persistent rotate { x = 0 }", "without stages");
   not_emitted("parallel i = 0 to N step 64 @ warps { x = 0 }", "warps are counted");
   not_emitted("x = 0 x = sin(x)", "without a device form");
+  not_emitted("when N < 8 { a = load A[0:64, 0:64] }", "under a condition");
+  not_emitted("view S : f16[N,64] by [64,N] serial i = 0 to N step 64 { a = load S[i:64, 0:64] x = "
+              "dot(a, a) }",
+              "side by side");
 }
 
 int main(int argc, char **argv) {

@@ -45,17 +45,20 @@ class Kernel:
         self.sms = torch.cuda.get_device_properties(0).multi_processor_count
 
     def tensor_map(self, m, tensor, extents):
-        size = [number(x, extents) for x in m["extents"]][::-1]
-        stride, bytes_ = [], 2
+        size, box = [number(x, extents) for x in m["extents"]][::-1], m["box"][::-1]
+        stride, step = [], 2
         for x in size[:-1]:
-            bytes_ *= x
-            stride.append(bytes_)
+            step *= x
+            stride.append(step)
+        if "strides" in m: stride = [2 * number(x, extents) for x in m["strides"]][-2::-1]
+        if m["fold"] > 1:  # 64 columns at a time, counted by an outermost axis
+            size, box, stride = [64] + size[1:] + [size[0] // 64], box + [m["fold"]], stride + [128]
         n = len(size)
         out = torch.empty(256, dtype=torch.uint8)
         at = (out.data_ptr() + 63) // 64 * 64
         must(cuda.cuTensorMapEncodeTiled(
             ctypes.c_void_p(at), {"f16": 6, "bf16": 9}[m["type"]], n, ctypes.c_void_p(tensor.data_ptr()),
-            (ctypes.c_uint64 * n)(*size), (ctypes.c_uint64 * n)(*stride), (ctypes.c_uint32 * n)(*m["box"][::-1]),
+            (ctypes.c_uint64 * n)(*size), (ctypes.c_uint64 * n)(*stride), (ctypes.c_uint32 * n)(*box),
             (ctypes.c_uint32 * n)(*[1] * n), 0, 3, 3 if m["again"] else 0, 0), "tensor map")
         return ctypes.string_at(at, 128)
 

@@ -1,0 +1,330 @@
+/* emit_sm90_share.c - behind loops that are spread over warps and over a cluster: parts of a tuple are
+ * combined, and what follows is computed, by all threads together.
+ *
+ * All parts lie alike over the threads.  What combines them goes element by element, and so does what
+ * follows if it only maps and stores; so each warp of each block takes some elements of the result,
+ * loads what all parts have there, combines in a tree, and stores.  emit_sm90_merge.c does the rest: what
+ * follows looks across elements, and one warp or block must have them all.
+ */
+#include "emit_sm90.h"
+
+enum { BATCH = 8 }; /* parts of a cluster that are loaded at once */
+
+typedef struct sharing {
+  bb_cuda *e;
+  const bb_tile_monoid *monoid;
+  const uint32_t *merged;                   /* tiles */
+  uint32_t offset[BB_TILE_OPERANDS], count; /* of a thread's values, in a part */
+  uint32_t lanes;                           /* threads that hold a part */
+  const char *lane;                         /* this one of them */
+} sharing;
+
+/* --- what can be shared --- */
+
+static bool is_block(const bb_tile *t) {
+  return t->rows && t->cols;
+}
+
+/* The first tile that is stored: its elements are shared. */
+static uint32_t stored(const bb_cuda_list *list) {
+  for (uint32_t i = 0; i < list->count; i++)
+    if (list->stmt[i]->kind == BB_TILE_STORE) return list->stmt[i]->operand[0];
+  return BB_NONE;
+}
+
+/* Does the tile lie as the block `of` does, or as a vector beside it? */
+static bool lies_beside(const bb_cuda *e, uint32_t tile, uint32_t of) {
+  const bb_tile *t = &e->p->tile[tile], *block = &e->p->tile[of];
+  return e->tile[tile].layout == BB_LAYOUT_FRAGMENT && !t->partial &&
+         (!t->rows || t->rows == block->rows) && (!t->cols || t->cols == block->cols);
+}
+
+static bool is_elementwise(const bb_cuda *e, const bb_cuda_list *list) {
+  uint32_t of = stored(list);
+  if (of == BB_NONE || !is_block(&e->p->tile[of])) return false;
+  for (uint32_t i = 0; i < list->count; i++) {
+    const bb_tile_stmt *s = list->stmt[i];
+    if (s->kind != BB_TILE_MAP && s->kind != BB_TILE_STORE) return false;
+    if (s->kind == BB_TILE_STORE && !is_block(&e->p->tile[s->operand[0]])) return false;
+    for (uint32_t k = 0; k < s->operands; k++)
+      if (!lies_beside(e, s->operand[k], of)) return false;
+    if (s->kind == BB_TILE_MAP && !lies_beside(e, s->result, of)) return false;
+  }
+  return true;
+}
+
+static bool is_merged(const bb_tile_loop *loop, uint32_t tile) {
+  for (uint32_t i = 0; i < loop->merge->components; i++)
+    if (loop->merged[i] == tile) return true;
+  return false;
+}
+
+/* Every tile that the list reads is merged or made there. */
+static bool is_closed(const bb_tile_loop *loop, const bb_cuda_list *list) {
+  for (uint32_t i = 0; i < list->count; i++)
+    for (uint32_t k = 0; k < list->stmt[i]->operands; k++) {
+      bool known = is_merged(loop, list->stmt[i]->operand[k]);
+      for (uint32_t j = 0; j < i; j++) known |= list->stmt[j]->result == list->stmt[i]->operand[k];
+      if (!known) return false;
+    }
+  return true;
+}
+
+static bool is_same_merge(const bb_tile_loop *a, const bb_tile_loop *b) {
+  if (a->merge != b->merge) return false;
+  for (uint32_t i = 0; i < a->merge->components; i++)
+    if (a->merged[i] != b->merged[i]) return false;
+  return true;
+}
+
+static const bb_cuda_list *list_behind(const bb_cuda *e) {
+  return e->cluster ? &e->after_cluster : &e->after_warps;
+}
+
+bool bb_cuda_is_shared(const bb_cuda *e) {
+  const bb_tile_loop *loop = e->cluster ? e->cluster : e->warps;
+  const bb_cuda_list *list = list_behind(e);
+  if (!loop || !loop->merge || !is_elementwise(e, list) || !is_closed(loop, list)) return false;
+  if (e->cluster && e->warps &&
+      (e->after_warps.count || !e->warps->merge || !is_same_merge(e->cluster, e->warps)))
+    return false;
+  for (uint32_t i = 0; i < loop->merge->components; i++)
+    if (!lies_beside(e, loop->merged[i], stored(list))) return false;
+  return true;
+}
+
+/* --- the parts --- */
+
+static sharing begin(bb_cuda *e, const bb_tile_loop *loop) {
+  sharing s = {.e = e, .monoid = loop->merge, .merged = loop->merged};
+  s.lanes = e->warps ? 32 : 128 * e->groups;
+  s.lane = e->warps ? "tl::lane()" : "my_thread";
+  for (uint32_t i = 0; i < s.monoid->components; i++) {
+    s.offset[i] = s.count;
+    s.count += e->tile[s.merged[i]].registers;
+  }
+  return s;
+}
+
+uint32_t bb_cuda_shared_bytes(bb_cuda *e) {
+  const bb_tile_loop *loop = e->cluster ? e->cluster : e->warps;
+  if (!loop || !loop->merge) return 0;
+  sharing s = begin(e, loop);
+  return s.count * s.lanes * 4 * (e->warps ? e->warp_count + 1 : 1);
+}
+
+static const char *name_of(const sharing *s, uint32_t component) {
+  return s->e->tile[s->merged[component]].name;
+}
+
+static void put_leave(const sharing *s, const char *to) {
+  for (uint32_t k = 0; k < s->monoid->components; k++)
+    bb_cuda_line(s->e, "TL_UNROLL for (int e = 0; e < %u; e++) %s[%s + (%u + e) * %u] = %s[e];",
+                 s->e->tile[s->merged[k]].registers, to, s->lane, s->offset[k], s->lanes,
+                 name_of(s, k));
+}
+
+/* Which of a thread's values of component i belongs to element e of tile `of`. */
+static const char *value_of(const sharing *s, uint32_t i, uint32_t of) {
+  const bb_tile *t = &s->e->p->tile[s->merged[i]], *whole = &s->e->p->tile[of];
+  if (t->rows == whole->rows && t->cols == whole->cols) return "e";
+  if (!t->rows && !t->cols) return "0";
+  return bb_arena_printf(s->e->arena, "tl::%s_of<%u>(e)", t->rows ? "row" : "col",
+                         s->e->tile[of].ct);
+}
+
+/* Components that combining component k looks at. */
+static void need(const sharing *s, uint32_t k, bool *needed) {
+  uint32_t n = s->monoid->components;
+  if (needed[k]) return;
+  needed[k] = true;
+  for (uint32_t i = 0; i < n; i++)
+    if (bb_cuda_depends(s->monoid->combine[k], i) || bb_cuda_depends(s->monoid->combine[k], n + i))
+      need(s, i, needed);
+}
+
+/* left = left * right, for names made of the components' by two prefixes and suffixes. */
+static void put_combine(const sharing *s, const bool *needed, const char *const left[2],
+                        const char *const right[2]) {
+  uint32_t n = s->monoid->components;
+  const char *text[2 * BB_TILE_OPERANDS] = {NULL};
+  for (uint32_t i = 0; i < n; i++) {
+    text[i] = bb_arena_printf(s->e->arena, "%s%s%s", left[0], name_of(s, i), left[1]);
+    text[n + i] = bb_arena_printf(s->e->arena, "%s%s%s", right[0], name_of(s, i), right[1]);
+  }
+  for (uint32_t k = 0; k < n; k++)
+    if (needed[k])
+      bb_cuda_line(s->e, "const float next_%s = %s;", name_of(s, k),
+                   bb_cuda_index(s->e, s->monoid->combine[k], text));
+  for (uint32_t k = 0; k < n; k++)
+    if (needed[k]) bb_cuda_line(s->e, "%s = next_%s;", text[k], name_of(s, k));
+}
+
+/* part_X[0] = all of part_X[0], part_X[1], ... */
+static void put_tree(const sharing *s, const bool *needed, uint32_t parts) {
+  static const char *const left[2] = {"part_", "[i]"}, *const right[2] = {"part_", "[i + step]"};
+  bb_cuda_line(s->e, "TL_UNROLL for (int step = 1; step < %u; step *= 2)", parts);
+  bb_cuda_line(s->e, "  TL_UNROLL for (int i = 0; i + step < %u; i += 2 * step) {", parts);
+  s->e->depth += 2;
+  put_combine(s, needed, left, right);
+  s->e->depth -= 2;
+  bb_cuda_line(s->e, "  }");
+}
+
+/* Parts i of the warps at element e of tile `of`, combined: part_X[0]. */
+static void put_warps(const sharing *s, const bool *needed, uint32_t of) {
+  bb_cuda *e = s->e;
+  for (uint32_t k = 0; k < s->monoid->components; k++)
+    if (needed[k]) bb_cuda_line(e, "float part_%s[%u];", name_of(s, k), e->warp_count);
+  bb_cuda_line(e, "TL_UNROLL for (int i = 0; i < %u; i++) {", e->warp_count);
+  for (uint32_t k = 0; k < s->monoid->components; k++)
+    if (needed[k])
+      bb_cuda_line(e, "  part_%s[i] = parts[(i * %u + %u + %s) * %u + %s];", name_of(s, k),
+                   s->count, s->offset[k], value_of(s, k, of), s->lanes, s->lane);
+  bb_cuda_line(e, "}");
+  put_tree(s, needed, e->warp_count);
+}
+
+static const char *empty_of(const sharing *s, uint32_t k) {
+  return bb_cuda_index(s->e, bb_expr_const(s->e->p->home, BB_F32, s->monoid->empty[k]), NULL);
+}
+
+/* As put_warps() for what the blocks of the cluster left in `whole`: all_X. */
+static void put_blocks(const sharing *s, const bool *needed, uint32_t of) {
+  static const char *const all[2] = {"all_", ""}, *const part[2] = {"part_", "[0]"};
+  bb_cuda *e = s->e;
+  for (uint32_t k = 0; k < s->monoid->components; k++)
+    if (needed[k]) bb_cuda_line(e, "float all_%s = %s;", name_of(s, k), empty_of(s, k));
+  bb_cuda_line(e, "for (int first = 0; first < tl::cluster_size(); first += %u) {", BATCH);
+  e->depth++;
+  for (uint32_t k = 0; k < s->monoid->components; k++)
+    if (needed[k]) bb_cuda_line(e, "float part_%s[%u];", name_of(s, k), BATCH);
+  bb_cuda_line(e, "TL_UNROLL for (int i = 0; i < %u; i++) {", BATCH);
+  bb_cuda_line(e, "  const bool is = first + i < tl::cluster_size();");
+  bb_cuda_line(e, "  const int from = is ? first + i : 0;");
+  for (uint32_t k = 0; k < s->monoid->components; k++)
+    if (needed[k])
+      bb_cuda_line(e, "  part_%s[i] = tl::peer_load(whole + (%u + %s) * %u + %s, from);",
+                   name_of(s, k), s->offset[k], value_of(s, k, of), s->lanes, s->lane);
+  for (uint32_t k = 0; k < s->monoid->components; k++)
+    if (needed[k])
+      bb_cuda_line(e, "  part_%s[i] = is ? part_%s[i] : %s;", name_of(s, k), name_of(s, k),
+                   empty_of(s, k));
+  bb_cuda_line(e, "}");
+  put_tree(s, needed, BATCH);
+  put_combine(s, needed, all, part);
+  e->depth--;
+  bb_cuda_line(e, "}");
+}
+
+/* Opens a loop over elements e below `count` that this warp takes, beginning with warp `first`.  The
+ * number of rounds is known, so that one's loads do not wait for another's arithmetic. */
+static void open_elements(bb_cuda *e, uint32_t count, uint32_t first) {
+  uint32_t warps = e->warp_count, rounds = (count + warps - 1) / warps;
+  bb_cuda_line(e, "TL_UNROLL for (int round = 0; round < %u; round++) {", rounds);
+  e->depth++;
+  if (first)
+    bb_cuda_line(e, "const int e = round * %u + (my_warp + %u) %% %u;", warps, warps - first,
+                 warps);
+  else
+    bb_cuda_line(e, "const int e = round * %u + my_warp;", warps);
+  if (count % warps) bb_cuda_line(e, "if (e >= %u) continue;", count);
+}
+
+/* What the warps left becomes the block's: whole[], every value by one warp. */
+static void put_whole(const sharing *s) {
+  bb_cuda *e = s->e;
+  uint32_t first = 0;
+  for (uint32_t k = 0; k < s->monoid->components; k++) {
+    bool needed[BB_TILE_OPERANDS] = {false};
+    uint32_t count = e->tile[s->merged[k]].registers;
+    need(s, k, needed);
+    open_elements(e, count, first);
+    put_warps(s, needed, s->merged[k]);
+    bb_cuda_line(e, "whole[(%u + e) * %u + %s] = part_%s[0];", s->offset[k], s->lanes, s->lane,
+                 name_of(s, k));
+    e->depth--;
+    bb_cuda_line(e, "}");
+    first = (first + count) % e->warp_count;
+  }
+}
+
+/* --- what follows, at one element --- */
+
+static void put_following(const sharing *s, const bool *needed, const bb_cuda_list *list) {
+  bb_cuda *e = s->e;
+  bool *declared = BB_NEW(e->arena, bool, e->p->tiles + 1);
+  for (uint32_t k = 0; k < s->monoid->components; k++) {
+    if (!needed[k]) continue;
+    bb_cuda_line(e, e->cluster ? "float one_%s = all_%s;" : "float one_%s = part_%s[0];",
+                 name_of(s, k), name_of(s, k));
+    declared[s->merged[k]] = true;
+  }
+  for (uint32_t i = 0; i < list->count; i++) {
+    uint32_t result = list->stmt[i]->result;
+    if (result == BB_NONE || declared[result]) continue;
+    bb_cuda_line(e, "%s one_%s;", e->p->tile[result].dtype == BB_BOOL ? "bool" : "float",
+                 e->tile[result].name);
+    declared[result] = true;
+  }
+  e->single = e->tile[stored(list)].ct;
+  for (uint32_t i = 0; i < list->count; i++) bb_cuda_stmt(e, list->stmt[i]);
+  e->single = 0;
+}
+
+static void put_elements(const sharing *s, const bb_cuda_list *list) {
+  bb_cuda *e = s->e;
+  uint32_t of = stored(list), each = e->warps ? e->warp_count : 1;
+  bool needed[BB_TILE_OPERANDS] = {false};
+  for (uint32_t i = 0; i < list->count; i++)
+    for (uint32_t k = 0; k < s->monoid->components; k++)
+      for (uint32_t j = 0; j < list->stmt[i]->operands; j++)
+        if (list->stmt[i]->operand[j] == s->merged[k]) need(s, k, needed);
+  const char *mine = e->warps ? "my_warp" : "0";
+  if (e->cluster)
+    bb_cuda_line(
+        e, "for (int e = tl::cluster_rank() * %u + %s; e < %u; e += tl::cluster_size() * %u) {",
+        each, mine, e->tile[of].registers, each);
+  else
+    open_elements(e, e->tile[of].registers, 0);
+  if (e->cluster) e->depth++;
+  if (e->cluster)
+    put_blocks(s, needed, of);
+  else
+    put_warps(s, needed, of);
+  put_following(s, needed, list);
+  e->depth--;
+  bb_cuda_line(e, "}");
+}
+
+void bb_cuda_share(bb_cuda *e) {
+  const bb_tile_loop *loop = e->cluster ? e->cluster : e->warps;
+  sharing s = begin(e, loop);
+  const char *sync = e->copier
+                         ? bb_arena_printf(e->arena, "tl::named_sync(7, %u);", 32 * e->warp_count)
+                         : "__syncthreads();";
+  bb_cuda_line(e, "{ // merge %s; each takes some elements of the result", s.monoid->name);
+  e->depth++;
+  bb_cuda_line(e, "float *const parts = (float *)tile_memory;");
+  if (e->cluster)
+    bb_cuda_line(e, "float *const whole = parts + %u;",
+                 e->warps ? e->warp_count * s.count * s.lanes : 0);
+  bb_cuda_line(e, "%s", sync);
+  if (e->warps) {
+    bb_cuda_line(e, "float *const mine = parts + my_warp * %u;", s.count * s.lanes);
+    put_leave(&s, "mine");
+    bb_cuda_line(e, "%s", sync);
+    if (e->cluster) put_whole(&s);
+  } else {
+    put_leave(&s, "whole");
+  }
+  if (e->cluster) bb_cuda_line(e, "tl::cluster_sync();");
+  put_elements(&s, list_behind(e));
+  if (e->cluster) bb_cuda_line(e, "tl::cluster_sync(); // nobody leaves while others read");
+  if (!e->cluster && e->grids && e->grid[0]->persistent) { /* copies write there again */
+    bb_cuda_line(e, "tl::fence_copies();");
+    bb_cuda_line(e, "%s", sync);
+  }
+  e->depth--;
+  bb_cuda_line(e, "}");
+}
