@@ -78,6 +78,13 @@ static bool find_origin(bb_scope *scope, bb_value value, origin *found) {
   return bb_scope_constant(scope, found->value.node);
 }
 
+/* The axis of the result that a loop chunks, given those of the two operands. */
+static bb_axis result_axis(bb_op op, bb_axis left, bb_axis right) {
+  if (op != BB_OP_DOT) return left == BB_AXIS_NONE ? right : left;
+  if (right == BB_AXIS_ROW) return BB_AXIS_COL;
+  return left == BB_AXIS_ROW ? BB_AXIS_ROW : BB_AXIS_NONE; /* columns are summed: it gives terms */
+}
+
 /* The nest with the loops of the maps around its level in front, where one of them iterates an
  * operand; bit i of *around: map i around the level, innermost first, became a loop. */
 static bool widen(bb_scope *scope, bb_loops *nest, uint32_t *around) {
@@ -108,8 +115,7 @@ static bool widen(bb_scope *scope, bb_loops *nest, uint32_t *around) {
   }
   bb_axis axis[2][BB_LOOPS_DEPTH];
   for (uint32_t k = 0; k < 2; k++) bb_loops_axes(from[0].root->graph, &wide, k, axis[k]);
-  for (uint32_t i = 0; i < loops; i++)
-    wide.axis[i] = wide.operand[1].level[i] == BB_WHOLE ? axis[0][i] : axis[1][i];
+  for (uint32_t i = 0; i < loops; i++) wide.axis[i] = result_axis(nest->op, axis[0][i], axis[1][i]);
   wide.outputs = nest->outputs + loops;
   *nest = wide;
   return true;

@@ -1,12 +1,14 @@
 /* exhaust_run.c - fails the allocations of a run one after another: reading arrays, binding them,
  * interpreting, comparing and writing.  Each must end with BB_ERROR_MEMORY and give back every byte,
- * but for what libzip allocates itself.
+ * but for what libzip allocates itself.  Of a tile program: reading it, printing, reading that, and
+ * emitting source.
  *
- * usage: exhaust_run MODEL.bb   (all of its symbols become 5)
+ * usage: exhaust_run MODEL.bb|KERNEL.tile   (all symbols of a model become 5)
  */
 #include "../support/pipeline.h"
 
 #include "../../graph/text.h"
+#include "../../lower/emit.h"
 #include "../../runtime/bind.h"
 
 #include <stdio.h>
@@ -99,6 +101,26 @@ static void run(bb_context *ctx, void *argument) {
   if (!count || !comparison[0].count) bb_fail(ctx, BB_ERROR_MISMATCH, "nothing was computed");
 }
 
+static bb_tile_program *parse_tile(bb_context *ctx, const char *text, size_t length) {
+  bb_tile_program *program = bb_tile_parse(ctx, "kernel", text, length);
+  bb_defer(ctx, destroy, program->home);
+  return program;
+}
+
+static void emit(bb_context *ctx, void *argument) {
+  const paths *p = argument;
+  bb_program *holder = bb_program_create(ctx, p->model);
+  bb_defer(ctx, destroy, holder);
+  uint64_t length;
+  const char *text = bb_program_map_whole(holder, p->model, &length);
+  bb_tile_program *first = parse_tile(ctx, text, length);
+  bb_buffer again = {.arena = holder->arena}, source = again, launch = again;
+  bb_tile_print(&again, first);
+  if (!bb_tile_equal(first, parse_tile(ctx, again.data, again.length)))
+    bb_fail(ctx, BB_ERROR_MISMATCH, "print, parse is not the identity");
+  bb_emit_sm90(first, &source, &launch);
+}
+
 /* Runs a body with the n-th allocation failing; false after saying what went wrong. */
 static bool attempt(bb_body *body, paths *p, counter *c) {
   bb_context_options options = {.version = BB_VERSION, .allocator = {resize, c}};
@@ -124,10 +146,13 @@ int main(int argc, char **argv) {
   snprintf(p.inputs, sizeof p.inputs, "/tmp/bb_exhaust_in_%d.npz", (int)getpid());
   snprintf(p.outputs, sizeof p.outputs, "/tmp/bb_exhaust_out_%d.npz", (int)getpid());
   counter whole = {0};
-  bool good = attempt(write_inputs, &p, &(counter){0}) && attempt(run, &p, &whole);
+  const char *end = strrchr(argv[1], '.');
+  bool kernel = end && strcmp(end, ".tile") == 0;
+  bb_body *work = kernel ? emit : run;
+  bool good = (kernel || attempt(write_inputs, &p, &(counter){0})) && attempt(work, &p, &whole);
   uint64_t tried = 0;
   for (uint64_t n = 1; good && n <= whole.calls; n++, tried++)
-    good = attempt(run, &p, &(counter){.fail_at = n});
+    good = attempt(work, &p, &(counter){.fail_at = n});
   unlink(p.inputs);
   unlink(p.outputs);
   printf("%llu allocations, each failed in turn\n", (unsigned long long)tried);

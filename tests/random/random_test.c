@@ -34,7 +34,9 @@ typedef struct trial {
   bb_interp_tensor *expected;
   bb_buffer trace;              /* a line for each event */
   uint32_t duplicated, swapped; /* applications of Rule 8, and of the rules that it serves */
-  uint32_t snapshots;           /* what was left */
+  uint32_t extended; /* where Rule 6 or 7 moved maps in, until something is fused there */
+  bool all_rules;
+  uint32_t snapshots; /* what was left */
   bb_snapshot *snapshot;
   bool compare; /* run and print after every event */
   bool dump;
@@ -123,6 +125,15 @@ static void show(trial *t, const bb_graph *root, const char *what) {
   printf("--- %s\n%s", what, text.data);
 }
 
+/* Rules 6 and 7 move maps in to be fused there: some rewrite must come of it before the snapshot. */
+static void follow_extension(trial *t, const bb_trace_event *event) {
+  if (event->snapshot && t->extended && t->all_rules)
+    bb_fail(t->made.program->ctx, BB_ERROR_MISMATCH,
+            "at step %u: a level was moved into a map for nothing", event->step);
+  if (event->depth >= t->extended) t->extended = 0;
+  if (event->rule == 6 || event->rule == 7) t->extended = event->depth + 1;
+}
+
 static void observe(void *user, const bb_trace_event *event, const bb_graph *root) {
   trial *t = user;
   bb_put(&t->trace, "%u rule %u%c at %s depth %u:", event->step, event->rule,
@@ -130,6 +141,7 @@ static void observe(void *user, const bb_trace_event *event, const bb_graph *roo
   for (uint32_t i = 0; i < event->count; i++) bb_put(&t->trace, " %u", event->serial[i]);
   bb_put(&t->trace, event->snapshot ? " snapshot\n" : "\n");
   if (!t->compare) return;
+  follow_extension(t, event);
   char after[160];
   snprintf(after, sizeof after, "step %u, %s (rule %u%c)", event->step,
            event->snapshot ? "snapshot" : event->rule_name, event->rule, event->variant);
@@ -156,6 +168,8 @@ static void fuse(trial *t, bool naive) {
   bb_program *p = t->made.program;
   t->trace.arena = p->arena;
   bb_fuse_options options = fuse_options(t, naive);
+  t->extended = 0;
+  t->all_rules = !options.disabled;
   bb_graph *root = p->root;
   uint32_t count = bb_fuse(p, &root, &options, &t->snapshot);
   if (count == 0) bb_fail(p->ctx, BB_ERROR_MISMATCH, "fusion left no snapshot");
