@@ -39,8 +39,9 @@ typedef struct listing {
   const bb_program *program;
   bb_arena *arena;
   uint32_t temporaries, buffers;
-  uint32_t depth, capacity;
+  uint32_t depth, capacity, dim_capacity;
   const char **loop; /* names of the loop variables around */
+  bb_dim *loop_dim;
 } listing;
 
 /* One level as it is printed. */
@@ -102,15 +103,28 @@ static const char *loop_name(listing *l, bb_dim dim) {
   return name;
 }
 
-static const char *open_loop(listing *l, const char *keyword, bb_dim dim, bb_part part) {
-  static const char *const range[] = {"range(%s)", "range(0,1)", "range(1,%s)"};
+/* The variable of the innermost loop over dim. */
+static const char *loop_over(const listing *l, bb_dim dim) {
+  for (uint32_t i = l->depth; i-- > 0;)
+    if (l->loop_dim[i] == dim) return l->loop[i];
+  return "?"; /* only in a program that breaks the laws */
+}
+
+/* map: whose loop it is; NULL: a reduction's, over all of dim. */
+static const char *open_loop(listing *l, const char *keyword, bb_dim dim, const bb_node *map) {
+  static const char *const range[] = {"range(%s)", "range(0,1)", "range(1,%s)", "chunk(%s)"};
   const char *name = loop_name(l, dim), *extent = bb_dim_get(l->program, dim)->name;
+  bb_part part = map ? map->part : BB_PART_ALL;
   indent(l);
   bb_put(l->out, "%s %s in ", keyword, name);
   bb_put_bytes(l->out, range[part], strcspn(range[part], "%"));
   if (part != BB_PART_FIRST) bb_put(l->out, "%s)", extent);
+  for (uint32_t i = 0; part == BB_PART_CHUNK && i < map->chunks; i++)
+    bb_put(l->out, "[%s]", loop_over(l, map->chunk[i]));
   bb_put(l->out, ":\n");
   BB_GROW(l->arena, l->loop, l->capacity, (size_t)l->depth + 1);
+  BB_GROW(l->arena, l->loop_dim, l->dim_capacity, (size_t)l->depth + 1);
+  l->loop_dim[l->depth] = dim;
   l->loop[l->depth++] = name;
   return name;
 }
@@ -328,7 +342,7 @@ static void print_terms(body *b, uint32_t index, const place *from, uint32_t lev
   bool scan = node->reduce != BB_REDUCE_FOLD, before = node->reduce == BB_REDUCE_SCAN_EXCLUSIVE;
   const char **total = BB_NEW(l->arena, const char *, node->nin);
   const char **term = BB_NEW(l->arena, const char *, node->nin);
-  const char *loop = open_loop(l, "for", type->level[node->in[0].level].dim, BB_PART_ALL);
+  const char *loop = open_loop(l, "for", type->level[node->in[0].level].dim, NULL);
   for (uint32_t i = 0; i < node->nin; i++) {
     place at = fixed(l, &from[i], level, loop);
     term[i] = new_temporary(l);
@@ -379,7 +393,7 @@ static void print_reduce(body *b, uint32_t index) {
   uint32_t around = l->depth, level = node->in[0].level;
   for (uint32_t k = 0; k < type->rank; k++) {
     if (k == node->in[0].level) continue;
-    const char *loop = open_loop(l, "forall", type->level[k].dim, BB_PART_ALL);
+    const char *loop = open_loop(l, "forall", type->level[k].dim, NULL);
     uint32_t open = k < node->in[0].level ? 0 : 1;
     bool scan = node->reduce != BB_REDUCE_FOLD;
     for (uint32_t i = 0; i < node->nin; i++) {
@@ -455,7 +469,7 @@ static void print_map(body *b, uint32_t index) {
   for (uint32_t i = 0; i < node->nin; i++)
     if (!bb_type_of(b->graph, node->in[i].src)->rank) as_temporary(b, node->in[i].src);
   sink *sinks = map_sinks(b, index);
-  const char *loop = open_loop(l, is_serial(node) ? "for" : "forall", node->dim, node->part);
+  const char *loop = open_loop(l, is_serial(node) ? "for" : "forall", node->dim, node);
   place *input = BB_NEW(l->arena, place, node->nin);
   for (uint32_t i = 0; i < node->nin; i++) {
     const place *at = place_of(b, node->in[i].src);

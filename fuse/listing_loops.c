@@ -54,6 +54,7 @@ void bb_listing_loops(const bb_program *program, const bb_graph *graph, uint32_t
   for (uint32_t i = 0; i < inner->noutputs; i++) {
     bb_value src = bb_src(inner, inner->output[i], 0);
     out[i] = loops[src.node][src.port] & ~bb_loop_bit(depth);
+    if (node->part == BB_PART_CHUNK) out[i] |= bb_loop_bit(depth) - 1; /* which chunk it is */
   }
   bb_scratch_end(scratch);
 }

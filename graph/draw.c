@@ -65,7 +65,7 @@ static void put_summary(bb_buffer *out, const bb_graph *graph, uint32_t *count) 
 static void draw_closed_map(drawing *d, const bb_node *node) {
   bb_buffer label = {.arena = d->out->arena};
   uint32_t count = 0;
-  static const char *const part[] = {"", ", first", ", rest"};
+  static const char *const part[] = {"", ", first", ", rest", ", a chunk"};
   bb_put(&label, "map %s%s", bb_dim_get(d->picture->program, node->dim)->name, part[node->part]);
   put_summary(&label, node->inner, &count);
   if (count > 6) bb_put(&label, "\n... %u more", count - 6);

@@ -143,7 +143,7 @@ static void put_expr(bb_buffer *out, const bb_program *program, const bb_node *n
 }
 
 void bb_put_node_label(bb_buffer *out, const bb_program *program, const bb_node *node) {
-  static const char *const part[] = {"", " first", " rest"};
+  static const char *const part[] = {"", " first", " rest", " chunk"};
   switch (node->kind) {
   case BB_NODE_INPUT:
   case BB_NODE_OUTPUT: put_terminal(out, program, node); break;

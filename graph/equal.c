@@ -219,6 +219,14 @@ static bool same_out(const bb_program *p, const bb_out *a, const bb_program *q, 
          a->resumes == b->resumes;
 }
 
+static bool same_map(const bb_program *p, const bb_node *a, const bb_program *q,
+                     const bb_node *b) {
+  if (!same_dim(p, a->dim, q, b->dim) || a->part != b->part || a->chunks != b->chunks) return false;
+  for (uint32_t i = 0; i < a->chunks; i++)
+    if (!same_dim(p, a->chunk[i], q, b->chunk[i])) return false;
+  return true;
+}
+
 /* Everything but operands and what is inside a map. */
 static bool same_node(const bb_program *p, const bb_node *a, const bb_program *q,
                       const bb_node *b) {
@@ -232,7 +240,7 @@ static bool same_node(const bb_program *p, const bb_node *a, const bb_program *q
   case BB_NODE_OUTPUT:
     return same_tensor(p, a->tensor, q, b->tensor) && same_access(p, a->access, q, b->access, true);
   case BB_NODE_FUNC: return a->op == b->op && same_expr(p, a->expr, q, b->expr);
-  case BB_NODE_MAP: return same_dim(p, a->dim, q, b->dim) && a->part == b->part;
+  case BB_NODE_MAP: return same_map(p, a, q, b);
   case BB_NODE_REDUCE: return same_monoid(p, a->monoid, q, b->monoid) && a->reduce == b->reduce;
   case BB_NODE_VIEW: return same_access(p, a->access, q, b->access, false);
   case BB_NODE_MISC: return same_misc(p, a->misc, q, b->misc);

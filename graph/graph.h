@@ -60,8 +60,10 @@ typedef enum bb_out_mode {
 } bb_out_mode;
 
 /* Which iterations a map runs.  Rule 7 peels the first one off: a map of its own makes the list with
- * that element alone, or the fold of one term, and the rest goes on from there. */
-typedef enum bb_part { BB_PART_ALL, BB_PART_FIRST, BB_PART_REST } bb_part;
+ * that element alone, or the fold of one term, and the rest goes on from there.  A chunk: enclosing
+ * maps over small enumerated dims number the chunks, the outermost dim counting most; of C chunks
+ * number c has the iterations from c * count / C up to (c + 1) * count / C (it may have none). */
+typedef enum bb_part { BB_PART_ALL, BB_PART_FIRST, BB_PART_REST, BB_PART_CHUNK } bb_part;
 
 enum { BB_COMPONENT_BITS = 24 };
 
@@ -82,7 +84,7 @@ typedef enum bb_reduce_mode {
   BB_REDUCE_SCAN_EXCLUSIVE /* list -> list of exclusive prefixes, first the empty element */
 } bb_reduce_mode;
 
-/* One cache line: a program is mostly nodes. */
+/* Little more than a cache line: a program is mostly nodes. */
 typedef struct bb_node {
   bb_kind kind : 8;
   bb_op op : 8;              /* FUNC */
@@ -94,6 +96,8 @@ typedef struct bb_node {
   bb_out *out;
   const char *name;               /* where it came from, for messages; not part of the program */
   bb_dim dim;                     /* MAP */
+  uint32_t chunks;                /* MAP, CHUNK: dims of enclosing maps, outermost first */
+  const bb_dim *chunk;
   uint32_t tensor;                /* root INPUT, OUTPUT: index into the program's tensors */
   const struct bb_access *access; /* root INPUT, OUTPUT, VIEW */
   union {                         /* by kind */

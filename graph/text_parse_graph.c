@@ -432,14 +432,19 @@ static uint32_t read_map(level *l) {
   r->depth++;
   bb_read_next(r);
   bb_dim dim = bb_read_dim(r);
-  bb_part part = bb_read_accept(r, "first")  ? BB_PART_FIRST
-                 : bb_read_accept(r, "rest") ? BB_PART_REST
-                                             : BB_PART_ALL;
+  bb_part part = bb_read_accept(r, "first")   ? BB_PART_FIRST
+                 : bb_read_accept(r, "rest")  ? BB_PART_REST
+                 : bb_read_accept(r, "chunk") ? BB_PART_CHUNK
+                                              : BB_PART_ALL;
+  uint32_t chunks = 0;
+  const bb_dim *chunk = part == BB_PART_CHUNK ? bb_read_dim_list(r, &chunks) : NULL;
   level inner = inner_level(l, bb_graph_create(r->program));
   operands list = read_map_inputs(l, &inner);
   uint32_t map = add_node(l, BB_NODE_MAP, &list, 0);
   l->graph->node[map]->dim = dim;
   l->graph->node[map]->part = part;
+  l->graph->node[map]->chunks = chunks;
+  l->graph->node[map]->chunk = chunk;
   l->graph->node[map]->inner = inner.graph;
   bb_read_expect(r, "{");
   read_nodes(&inner, "yield");

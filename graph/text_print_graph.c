@@ -209,11 +209,16 @@ static void write_out_port(bb_writer *w, const bb_node *map, uint32_t port) {
 static void write_body(bb_writer *w, const bb_graph *graph, uint32_t depth);
 
 static void write_map(bb_writer *w, const bb_graph *graph, const bb_node *node, uint32_t depth) {
-  static const char *const part[] = {" ", " first ", " rest "};
+  static const char *const part[] = {" ", " first ", " rest ", " chunk ["};
   const bb_graph *inner = node->inner;
   bb_put(w->out, "map ");
   bb_put_name(w->out, w->program->dim[node->dim].name);
   bb_put(w->out, "%s", part[node->part]);
+  for (uint32_t i = 0; i < node->chunks; i++) {
+    if (i) bb_put(w->out, ",");
+    bb_put_name(w->out, w->program->dim[node->chunk[i]].name);
+  }
+  if (node->part == BB_PART_CHUNK) bb_put(w->out, "] ");
   write_map_inputs(w, graph, node);
   bb_put(w->out, " {\n");
   write_body(w, inner, depth + 1);

@@ -419,8 +419,27 @@ static bool check_peel(level *l, const bb_node *node, uint32_t port) {
   return true;
 }
 
+/* The maps around it that number the chunks, from the innermost on outward. */
+static bool check_chunk(const level *l, const bb_node *node) {
+  if (node->part != BB_PART_CHUNK) return true;
+  const level *around = l;
+  for (uint32_t i = node->chunks; i-- > 0; around = around->outer) {
+    while (around->map && around->map->dim != node->chunk[i]) around = around->outer;
+    if (!around->map || around->map->part != BB_PART_ALL ||
+        l->v->program->dim[node->chunk[i]].blocked)
+      return bb_law_broken(l->v, BB_LAW_CHUNK, bb_at_node(node), "no map around it numbers them");
+  }
+  if (node->chunks == 0)
+    return bb_law_broken(l->v, BB_LAW_CHUNK, bb_at_node(node), "nothing numbers them");
+  for (uint32_t i = 0; i < node->nout; i++)
+    if (node->out[i].mode == BB_OUT_COLLECT)
+      return bb_law_broken(l->v, BB_LAW_CHUNK, bb_at_out(node, i), "a part of a list");
+  return true;
+}
+
 static bool leave_map(level *l, uint32_t at, level *inner) {
   const bb_node *node = l->graph->node[at];
+  if (!check_chunk(l, node)) return false;
   for (uint32_t i = 0; i < node->nout; i++) {
     bb_value value = inner->graph->node[inner->graph->output[i]]->in[0].src;
     const bb_type *type = bb_type_of(inner->graph, value);

@@ -120,6 +120,15 @@ typedef struct bb_node_pair {
   uint32_t a, b;
 } bb_node_pair;
 
+/* How the iterations of a folded loop are bracketed.  The results are equal up to rounding. */
+typedef enum bb_fold_kind {
+  BB_FOLD_ROLLING, /* left to right */
+  BB_FOLD_SPLIT_K, /* a local phase over chunks, a global one over their partial results */
+  BB_FOLD_TREE     /* halves of halves, combined in pairs */
+} bb_fold_kind;
+
+enum { BB_FOLD_CHUNKS = 4096 }; /* at most */
+
 typedef struct bb_advance_options {
   uint32_t version; /* BB_VERSION */
   uint32_t cuts;    /* top-level nodes that must not share a candidate */
@@ -129,6 +138,8 @@ typedef struct bb_advance_options {
   bool naive;              /* the plain loop of the paper: slower, the same result */
   uint32_t stop_after;     /* so many rewrites over the whole program; 0: no limit */
   uint64_t disabled_rules; /* bit r set: rule r is not tried */
+  bb_fold_kind fold;       /* of the kernels chosen */
+  uint32_t chunks;         /* SPLIT_K, TREE: 1 to BB_FOLD_CHUNKS; a tree has a power of two */
   /* How often each rule was tried at a node and how often applied, by its number; BB_RULE_NUMBERS
    * each, added to.  NULL: not counted. */
   uint64_t *tries, *hits;
@@ -144,7 +155,7 @@ typedef struct bb_advance_options {
 
 /* Takes the program to a stage, through all stages before it; does nothing if it is there or beyond.
  * options may be NULL.  After a failure other than ARGUMENT the program can only be destroyed.
- * Errors: ARGUMENT (a cut names no node), INPUT (sizes that cannot be), MEMORY, INTERNAL. */
+ * Errors: ARGUMENT (a cut names no node, chunks), INPUT (sizes that cannot be), MEMORY, INTERNAL. */
 BB_API bb_status bb_program_advance(bb_program *program, bb_stage stage,
                                     const bb_advance_options *options);
 

@@ -15,6 +15,7 @@
 #include "../graph/array/array.h"
 #include "../graph/onnx/onnx.h"
 #include "../graph/text.h"
+#include "../lower/split_k.h"
 #include "../graph/verify.h"
 
 #include <string.h>
@@ -90,6 +91,17 @@ static void make_root_safe(bb_program *program) {
   program->serial = serial;
 }
 
+/* The chosen snapshots with their folds bracketed anew. */
+static void bracket(bb_program *program, const bb_drive_options *options) {
+  for (uint32_t i = 0; i < program->candidates; i++) {
+    bb_candidate *candidate = &program->candidate[i];
+    bb_snapshot *chosen = &candidate->snapshot[candidate->chosen];
+    chosen->graph = bb_split_k(program, chosen->graph, options->fold, options->chunks);
+    if (chosen->safe)
+      chosen->safe = bb_split_k(program, chosen->safe, options->fold, options->chunks);
+  }
+}
+
 void bb_drive(bb_program *program, bb_stage goal, const bb_drive_options *options) {
   if (program->stage == BB_STAGE_ARRAY && goal > BB_STAGE_ARRAY) {
     bb_array_fold(program->array);
@@ -111,6 +123,7 @@ void bb_drive(bb_program *program, bb_stage goal, const bb_drive_options *option
   }
   if (program->stage == BB_STAGE_PARTITION && goal > BB_STAGE_PARTITION) {
     bb_choose(program, options->choose);
+    if (options->fold != BB_FOLD_ROLLING) bracket(program, options);
     after(program, "choose", options);
   }
 }

@@ -11,6 +11,8 @@ typedef struct bb_drive_options {
   uint32_t cuts;
   const bb_cut *cut;
   const bb_choose_options *choose; /* NULL: defaults */
+  bb_fold_kind fold;
+  uint32_t chunks;
   /* After every phase; may be NULL. */
   void (*phase)(void *user, const char *name, const bb_program *program);
   void *user;

@@ -71,14 +71,15 @@ static void count_reduce(counter *c, const bb_graph *graph, const bb_node *node,
 }
 
 /* How many of a loop's iterations a map runs. */
-static double part_of(bb_part part, double trips) {
-  double first = trips < 1 ? trips : 1;
-  return part == BB_PART_ALL ? trips : part == BB_PART_FIRST ? first : trips - first;
+static double iterations(const counter *c, const bb_node *map) {
+  double all = trips(c, map->dim), first = all < 1 ? all : 1;
+  for (uint32_t i = 0; i < map->chunks; i++) all /= trips(c, map->chunk[i]);
+  return map->part == BB_PART_FIRST ? first : map->part == BB_PART_REST ? all - first : all;
 }
 
 static void count_map(counter *c, const bb_node *node, double times) {
   const bb_graph *inner = node->inner;
-  double inside = times * part_of(node->part, trips(c, node->dim));
+  double inside = times * iterations(c, node);
   for (uint32_t p = 0; p < node->nin; p++) {
     bb_value element = {inner->input[p], 0};
     const bb_type *type = bb_type_of(inner, element);

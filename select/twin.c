@@ -131,6 +131,9 @@ static bool pair_nodes(bb_twin *t, const bb_node *a, const bb_node *b, const uin
   case BB_NODE_FUNC: return a->op == b->op && pair_exprs(t, a->expr, b->expr);
   case BB_NODE_REDUCE: return a->monoid == b->monoid && a->reduce == b->reduce;
   case BB_NODE_MAP:
+    if (a->chunks != b->chunks) return false;
+    for (uint32_t i = 0; i < a->chunks; i++)
+      if (!pair_dims(t, a->chunk[i], b->chunk[i])) return false;
     return a->part == b->part && pair_dims(t, a->dim, b->dim) && pair_graphs(t, a->inner, b->inner);
   default:
     return !a->access == !b->access && (!a->access || pair_accesses(t, a->access, b->access));

@@ -93,6 +93,7 @@ typedef struct bb_instance_node {
   bb_instance *inner;        /* MAP */
   uint32_t loop;             /* MAP: its tie variable */
   int64_t block;             /* MAP: elements an iteration takes */
+  const uint32_t *chunk;     /* MAP, CHUNK: depths of the maps that number the chunks */
   const bb_formula *formula; /* FUNC ELEMENTWISE */
   double cost;               /* FUNC: operations for each element; REDUCE: for each combination */
 } bb_instance_node;

@@ -22,6 +22,7 @@ typedef struct planner {
   uint32_t ties, capacity;
   tie *tie;
   uint32_t depth;
+  bb_dim around[DEEPEST + 2]; /* dims of the maps around, outermost first */
 } planner;
 
 static _Noreturn void refuse(planner *p, const bb_node *node, const char *law) {
@@ -220,6 +221,17 @@ static void make_outs(planner *p, bb_instance_node *at, const bb_node *node) {
 
 static bb_instance *instantiate(planner *p, const bb_graph *graph, uint32_t depth);
 
+/* The maps that number the chunks of a map that stands at `depth`. */
+static const uint32_t *find_chunks(planner *p, const bb_node *node, uint32_t depth) {
+  uint32_t *chunk = BB_NEW(p->run->scratch, uint32_t, node->chunks), at = depth;
+  for (uint32_t i = node->chunks; i-- > 0; chunk[i] = at) {
+    do
+      if (at-- == 0) refuse(p, node, "no map numbers its chunks");
+    while (p->around[at] != node->chunk[i]);
+  }
+  return chunk;
+}
+
 static void make_node(planner *p, bb_instance *at, uint32_t index, uint32_t depth) {
   const bb_node *node = bb_node_get(at->graph, index);
   bb_instance_node *made = &at->node[index];
@@ -239,6 +251,8 @@ static void make_node(planner *p, bb_instance *at, uint32_t index, uint32_t dept
     break;
   case BB_NODE_MAP:
     check_map(p, node);
+    made->chunk = find_chunks(p, node, depth);
+    p->around[depth] = node->dim;
     made->loop = new_tie(p, node->dim);
     made->inner = instantiate(p, node->inner, depth + 1);
     tie_map(p, at, index);

@@ -138,7 +138,7 @@ static uint32_t fold_ports(const loop *l, uint32_t port) {
   return monoid->components;
 }
 
-static void fold(const loop *l, uint32_t port, int64_t i) {
+static void fold(const loop *l, uint32_t port, bool begins) {
   uint32_t count = fold_ports(l, port);
   bb_datum *acc[BB_MONOID_COMPONENTS], *term[BB_MONOID_COMPONENTS];
   for (uint32_t k = 0; k < count; k++) {
@@ -146,28 +146,28 @@ static void fold(const loop *l, uint32_t port, int64_t i) {
     term[k] = result_of(l, port + k);
     bool lists = acc[k]->type->rank > 0;
     if (lists) bb_count_read(l->run, term[k]);
-    if (lists && i > 0) bb_count_read(l->run, acc[k]);
+    if (lists && !begins) bb_count_read(l->run, acc[k]);
     if (lists) bb_count_written(l->run, acc[k]);
-    if (i == 0) bb_datum_copy(acc[k], term[k]);
+    if (begins) bb_datum_copy(acc[k], term[k]);
   }
-  if (i > 0)
+  if (!begins)
     bb_fold_combine(l->run, l->node->out[port].fold, acc, term, &l->run->stack[l->depth + 1]);
 }
 
-static void take_results(const loop *l, int64_t i) {
+static void take_results(const loop *l, int64_t i, bool begins) {
   for (uint32_t port = 0; port < l->node->nout; port++) {
-    if (i == 0) make_out(l, port);
+    if (begins) make_out(l, port);
     switch (l->node->out[port].mode) {
     case BB_OUT_COLLECT: collect(l, port, i); break;
     case BB_OUT_INVARIANT:
-      if (i == 0) bb_datum_copy(&l->at->out[port], result_of(l, port));
+      if (begins) bb_datum_copy(&l->at->out[port], result_of(l, port));
       break;
     case BB_OUT_FOLD: break; /* once all components have their memory */
     }
   }
   for (uint32_t port = 0; port < l->node->nout; port++) {
     if (l->node->out[port].mode != BB_OUT_FOLD) continue;
-    fold(l, port, i);
+    fold(l, port, begins);
     port += l->node->out[port].fold->components - 1;
   }
 }
@@ -213,6 +213,24 @@ static void resume(const loop *l, uint32_t port) {
   bb_datum_copy(out, made);
 }
 
+/* The iterations that a map runs: from `first` up to `end`. */
+static void find_iterations(const loop *l, int64_t *first, int64_t *end) {
+  *first = l->node->part == BB_PART_REST;
+  *end = l->node->part == BB_PART_FIRST && l->count ? 1 : l->count;
+  if (l->node->part != BB_PART_CHUNK) return;
+  int64_t chunks = 1, chunk = 0;
+  for (uint32_t i = 0; i < l->node->chunks; i++) {
+    int64_t extent = bb_run_extent(l->run, l->node->chunk[i]);
+    if (__builtin_mul_overflow(chunks, extent, &chunks) || chunks > UINT32_MAX)
+      refuse(l->run, l->node, "too many chunks");
+    chunk = chunk * extent + l->run->index[l->at->chunk[i]];
+  }
+  /* Without overflow: count * chunk / chunks. */
+  int64_t whole = l->count / chunks, over = l->count % chunks;
+  *first = whole * chunk + over * chunk / chunks;
+  *end = whole * (chunk + 1) + over * (chunk + 1) / chunks;
+}
+
 static void run_map(bb_run *run, const bb_node *node, bb_instance_node *at, uint32_t depth) {
   loop l = {.run = run, .node = node, .at = at, .inner = at->inner, .depth = depth};
   l.extent = bb_run_extent(run, node->dim);
@@ -220,14 +238,15 @@ static void run_map(bb_run *run, const bb_node *node, bb_instance_node *at, uint
   l.count = l.extent / l.block + (l.extent % l.block != 0);
   bool rest = node->part == BB_PART_REST;
   for (uint32_t port = 0; rest && port < node->nout; port++) resume(&l, port);
-  int64_t end = node->part == BB_PART_FIRST && l.count ? 1 : l.count;
-  for (int64_t i = rest; i < end; i++) {
+  int64_t first, end;
+  find_iterations(&l, &first, &end);
+  for (int64_t i = first; i < end; i++) {
     bb_stack_mark mark = bb_stack_save(&run->stack[depth + 1]);
     iterate(&l, i);
-    take_results(&l, i);
+    take_results(&l, i, i == first && !rest);
     bb_stack_restore(&run->stack[depth + 1], mark);
   }
-  if (l.count == 0 && !rest) run_ghost(&l);
+  if (first >= end && !rest) run_ghost(&l);
 }
 
 /* --- levels --- */

@@ -218,6 +218,15 @@ static const struct {
      BLOCK X_TO_O "root { " X_IN "%o = map M rest (%a = %x[0], %f = %x) { yield %a resumes %f } "
                   "output O[M,N] = %o }",
      NULL},
+    {BB_LAW_CHUNK,
+     BLOCK X_TO_R "root { " X_IN "%o = map M (%a = %x[0]) { %n = map N chunk [H] (%b = %a[0]) { "
+                  "%z = row_sum(%b) yield fold sum %z } yield %n } output R[M] = %o }",
+     NULL},
+    {BB_LAW_CHUNK,
+     BLOCK X_TO_R "root { " X_IN "%o = map M (%a = %x[0]) { %h = map H (%c = %a) { "
+                  "%n = map N chunk [H] (%b = %c[0]) { %z = row_sum(%b) yield %z } "
+                  "%s = reduce sum(%n[0]) yield fold sum %s } yield %h } output R[M] = %o }",
+     NULL},
     {BB_LAW_INVARIANT, ROWS("%z = row_sum(%b)", "invariant %z", "yield %n"), NULL},
     {BB_LAW_INVARIANT,
      BLOCK

@@ -38,7 +38,9 @@ bb_advance_options advance_options(const settings *set) {
                               .peel = set->peel,
                               .naive = set->naive,
                               .stop_after = set->stop_after,
-                              .disabled_rules = set->disabled};
+                              .disabled_rules = set->disabled,
+                              .fold = set->fold,
+                              .chunks = set->chunks};
 }
 
 /* One call of advance(): who else observes it. */

@@ -35,6 +35,7 @@ typedef enum option_id {
   O_NAIVE,
   O_NO_EXTEND,
   O_PEEL,
+  O_FOLD,
   O_STATS,
   O_CANDIDATE,
   O_SNAPSHOT,
@@ -78,6 +79,7 @@ static const struct row {
     {O_CUT, "cut", 0, "A,B", F | D | R | I, "keep two top-level nodes apart (repeatable)"},
     {O_NO_EXTEND, "no-extend", 0, NULL, F | D | R | I, "do without map extension"},
     {O_PEEL, "peel", 0, NULL, F | D | R, "also try first iterations peeled off, for less work"},
+    {O_FOLD, "fold", 0, "HOW", F | D | R, "fold loops: rolling, split-k=N or tree=N (chunks)"},
     {O_STATS, "stats", 0, NULL, F, "print how often each rule was tried and applied"},
     {O_NAIVE, "naive", 0, NULL, F, "use the plain loop of the paper; the result is the same"},
     {O_CANDIDATE, "candidate", 0, "NAME", F | D, "which candidate or kernel (name or number)"},
@@ -200,6 +202,20 @@ static bool rule_named(const struct row *row, const char *value, uint64_t *disab
   return wrong(row, value, "the number of a rule");
 }
 
+/* rolling, split-k=N, tree or tree=N. */
+static bool fold_named(const struct row *row, const char *value, settings *set) {
+  const char *equals = strchr(value, '='), *rest;
+  size_t length = equals ? (size_t)(equals - value) : strlen(value);
+  bool split = length == 7 && memcmp(value, "split-k", 7) == 0;
+  bool tree = length == 4 && memcmp(value, "tree", 4) == 0;
+  int64_t chunks = 8; /* of a tree without a number */
+  if (equals && !read_number(equals + 1, 0, BB_FOLD_CHUNKS, &chunks, &rest)) chunks = 0;
+  set->fold = split ? BB_FOLD_SPLIT_K : tree ? BB_FOLD_TREE : BB_FOLD_ROLLING;
+  set->chunks = (uint32_t)chunks;
+  if (strcmp(value, "rolling") == 0 || ((tree || (split && equals)) && chunks > 0)) return true;
+  return wrong(row, value, "rolling, split-k=N or tree=N, N from 1 to 4096");
+}
+
 static bool tolerance(const struct row *row, const char *value, double *number) {
   char *stop;
   *number = strtod(value, &stop);
@@ -244,6 +260,7 @@ static bool apply(settings *set, const struct row *row, char *value, int argc, c
   case O_NAIVE: return set->naive = true;
   case O_NO_EXTEND: return set->no_extend = true;
   case O_PEEL: return set->peel = true;
+  case O_FOLD: return fold_named(row, value, set);
   case O_STATS: return set->stats = true;
   case O_CANDIDATE: set->candidate = value; return true;
   case O_SNAPSHOT: return whole_number(row, value, UINT32_MAX - 2, &set->snapshot);

@@ -26,6 +26,8 @@ typedef struct settings {
   bb_node_pair pair; /* of --why */
   uint32_t stop_after, cuts, blocks, symbols;
   uint64_t disabled;
+  bb_fold_kind fold;
+  uint32_t chunks;
   bb_node_pair cut[MOST_CUTS];
   bb_setting block[MOST_SETTINGS], symbol[MOST_SETTINGS];
 } settings;

@@ -1,0 +1,18 @@
+/* split_k.h - how the iterations of a folded loop are bracketed.
+ *
+ * A map that folds is a loop from left to right.  Its monoid is associative: the loop may be cut into
+ * chunks that run apart, and their partial tuples combined in order, in any tree.  What comes out is a
+ * block program like any other.
+ */
+#ifndef BB_LOWER_SPLIT_K_H
+#define BB_LOWER_SPLIT_K_H
+
+#include "../graph/program.h"
+
+/* The program of `graph` with every outermost folded loop cut into `chunks` chunks (TREE: a power of
+ * two, not less).  graph stays as it is.  A loop that also collects a list, or that is peeled, stays
+ * whole: a chunk has no whole list.  Requires: 1 <= chunks <= BB_FOLD_CHUNKS.  Keeps: the function,
+ * up to rounding; serials of what it leaves alone. */
+bb_graph *bb_split_k(bb_program *program, bb_graph *graph, bb_fold_kind kind, uint32_t chunks);
+
+#endif
