@@ -9,160 +9,55 @@
  * map computes again in every iteration goes to the same place every time.
  */
 #include "fuse.h"
+#include "listing_lines.h"
 #include "listing_loops.h"
 
 #include "../graph/text_name.h"
 
-#include <ctype.h>
 #include <string.h>
-
-/* A value as the listing calls it: a temporary, or a place in memory whose indices may be open. */
-typedef struct place {
-  bool temporary;
-  const char *name; /* NULL: not made yet, or a buffer */
-  uint32_t *buffer; /* number of the buffer; 0 until it is first mentioned */
-  uint32_t slots;
-  const char **slot; /* index of each list, outermost first; NULL: open */
-  uint64_t loops;    /* the loops around that it depends on, by depth */
-} place;
 
 /* Where an output of a body goes. */
 typedef struct sink {
   const bb_out *out; /* of the map around; NULL at the root */
   uint32_t count;
-  place *to;         /* memory */
+  bb_listed *to;     /* memory */
   const char *total; /* FOLD: the temporary that it is folded into, once it has a name */
 } sink;
 
-typedef struct listing {
-  bb_buffer *out;
-  const bb_program *program;
-  bb_arena *arena;
-  uint32_t temporaries, buffers;
-  uint32_t depth, capacity, dim_capacity;
-  const char **loop; /* names of the loop variables around */
-  bb_dim *loop_dim;
-} listing;
-
 /* One level as it is printed. */
 typedef struct body {
-  listing *l;
+  bb_listing *l;
   const bb_graph *graph;
-  place **value;       /* by node and port */
+  bb_listed **value;   /* by node and port */
   sink *sink;          /* by output */
   uint32_t *output_of; /* by node: the number of an OUTPUT */
 } body;
 
 /* --- text --- */
 
-static void indent(listing *l) {
-  for (uint32_t i = 0; i < l->depth; i++) bb_put(l->out, "  ");
-}
-
-/* The name of a place in memory, without its indices. */
-static void put_memory(listing *l, const place *at) {
-  if (at->buffer && !*at->buffer) *at->buffer = ++l->buffers;
-  if (at->buffer)
-    bb_put(l->out, "I%u", *at->buffer);
-  else
-    bb_put(l->out, "%s", at->name);
-}
-
-static void put_place(listing *l, const place *at) {
-  put_memory(l, at);
-  for (uint32_t i = 0; i < at->slots; i++)
-    bb_put(l->out, "%s%s", i ? "," : "[", at->slot[i] ? at->slot[i] : ":");
-  if (at->slots) bb_put(l->out, "]");
-}
-
-static const char *new_temporary(listing *l) {
-  return bb_arena_printf(l->arena, "t%u", ++l->temporaries);
-}
-
-static void store(listing *l, const char *name, const sink *to) {
+static void store(bb_listing *l, const char *name, const sink *to) {
   for (uint32_t i = 0; i < to->count; i++) {
-    indent(l);
+    bb_listing_indent(l);
     bb_put(l->out, "store(%s,", name);
-    put_place(l, &to->to[i]);
+    bb_listing_put_place(l, &to->to[i]);
     bb_put(l->out, ")\n");
   }
 }
 
-/* --- loops --- */
-
-static const char *loop_name(listing *l, bb_dim dim) {
-  const char *upper = bb_dim_get(l->program, dim)->name;
-  char *lower = bb_arena_text(l->arena, upper, strlen(upper));
-  for (char *c = lower; *c; c++) *c = (char)tolower((unsigned char)*c);
-  const char *name = lower;
-  for (uint32_t i = 0, number = 2; i < l->depth; i++) {
-    if (strcmp(l->loop[i], name) != 0) continue;
-    name = bb_arena_printf(l->arena, "%s%u", lower, number++);
-    i = UINT32_MAX; /* look at all of them again */
-  }
-  return name;
-}
-
-/* The variable of the innermost loop over dim. */
-static const char *loop_over(const listing *l, bb_dim dim) {
-  for (uint32_t i = l->depth; i-- > 0;)
-    if (l->loop_dim[i] == dim) return l->loop[i];
-  return "?"; /* only in a program that breaks the laws */
-}
-
-/* map: whose loop it is; NULL: a reduction's, over all of dim. */
-static const char *open_loop(listing *l, const char *keyword, bb_dim dim, const bb_node *map) {
-  static const char *const range[] = {"range(%s)", "range(0,1)", "range(1,%s)", "chunk(%s)"};
-  const char *name = loop_name(l, dim), *extent = bb_dim_get(l->program, dim)->name;
-  bb_part part = map ? map->part : BB_PART_ALL;
-  indent(l);
-  bb_put(l->out, "%s %s in ", keyword, name);
-  bb_put_bytes(l->out, range[part], strcspn(range[part], "%"));
-  if (part != BB_PART_FIRST) bb_put(l->out, "%s)", extent);
-  for (uint32_t i = 0; part == BB_PART_CHUNK && i < map->chunks; i++)
-    bb_put(l->out, "[%s]", loop_over(l, map->chunk[i]));
-  bb_put(l->out, ":\n");
-  BB_GROW(l->arena, l->loop, l->capacity, (size_t)l->depth + 1);
-  BB_GROW(l->arena, l->loop_dim, l->dim_capacity, (size_t)l->depth + 1);
-  l->loop_dim[l->depth] = dim;
-  l->loop[l->depth++] = name;
-  return name;
-}
-
 /* --- places --- */
 
-static place *place_of(const body *b, bb_value value) {
+static bb_listed *place_of(const body *b, bb_value value) {
   return &b->value[value.node][value.port];
-}
-
-/* The place with its open index number `level` fixed. */
-static place fixed(listing *l, const place *at, uint32_t level, const char *index) {
-  place to = *at;
-  to.slot = BB_NEW(l->arena, const char *, at->slots);
-  for (uint32_t i = 0, open = 0; i < at->slots; i++) {
-    to.slot[i] = at->slot[i];
-    if (!at->slot[i] && open++ == level) to.slot[i] = index;
-  }
-  return to;
-}
-
-static place new_buffer(listing *l, const bb_type *type, uint64_t loops) {
-  place at = {.buffer = BB_NEW(l->arena, uint32_t, 1), .loops = loops};
-  at.slot = BB_NEW(l->arena, const char *, (size_t)l->depth + type->rank);
-  for (uint32_t i = 0; i < l->depth; i++)
-    if (i == 0 || (loops >> (i & 63) & 1)) at.slot[at.slots++] = l->loop[i];
-  at.slots += type->rank;
-  return at;
 }
 
 /* A value as a temporary: loaded if it lies in memory. */
 static const char *as_temporary(body *b, bb_value value) {
-  place *at = place_of(b, value);
+  bb_listed *at = place_of(b, value);
   if (at->temporary) return at->name;
-  const char *name = new_temporary(b->l);
-  indent(b->l);
+  const char *name = bb_listing_temporary(b->l);
+  bb_listing_indent(b->l);
   bb_put(b->l->out, "%s = load(", name);
-  put_place(b->l, at);
+  bb_listing_put_place(b->l, at);
   bb_put(b->l->out, ")\n");
   at->temporary = true;
   at->name = name;
@@ -213,24 +108,24 @@ static sink memory_of(const body *b, bb_value value) {
 }
 
 /* A list as it stands in memory, or a temporary. */
-static const char *text_of(listing *l, const place *at) {
+static const char *text_of(bb_listing *l, const bb_listed *at) {
   if (at->temporary) return at->name;
   bb_buffer text = {.arena = l->arena}, *out = l->out;
   l->out = &text;
-  put_place(l, at);
+  bb_listing_put_place(l, at);
   l->out = out;
   return text.data;
 }
 
 /* total += text, for one fold; all components of one fold are printed with the first of them. */
 static void put_fold(body *b, uint32_t output, const char *const *term) {
-  listing *l = b->l;
+  bb_listing *l = b->l;
   const bb_monoid *monoid = b->sink[output].out->fold;
   for (uint32_t c = 0; c < monoid->components; c++) {
     sink *s = &b->sink[output + c];
-    if (!s->total) s->total = s->out->type->rank ? text_of(l, &s->to[0]) : new_temporary(l);
+    if (!s->total) s->total = s->out->type->rank ? text_of(l, &s->to[0]) : bb_listing_temporary(l);
   }
-  indent(l);
+  bb_listing_indent(l);
   for (uint32_t c = 0; c < monoid->components; c++)
     bb_put(l->out, "%s%s", c ? "," : "", b->sink[output + c].total);
   bb_put(l->out, " %s ", monoid->symbol);
@@ -244,7 +139,7 @@ static void fold_value(body *b, uint32_t output) {
   uint32_t first = output - out->component;
   const char **term = BB_NEW(b->l->arena, const char *, out->fold->components);
   for (uint32_t c = 0; c < out->fold->components; c++) {
-    const place *at = place_of(b, bb_src(b->graph, b->graph->output[first + c], 0));
+    const bb_listed *at = place_of(b, bb_src(b->graph, b->graph->output[first + c], 0));
     bool list = b->sink[first + c].out->type->rank > 0;
     if (list ? !at->name && !at->buffer : !at->name || !at->temporary) return;
     term[c] = text_of(b->l, at);
@@ -325,8 +220,8 @@ static void print_func(body *b, uint32_t index) {
     return;
   }
   for (uint32_t i = 0; i < node->nout; i++)
-    b->value[index][i] = (place){.temporary = true, .name = new_temporary(b->l)};
-  indent(b->l);
+    b->value[index][i] = (bb_listed){.temporary = true, .name = bb_listing_temporary(b->l)};
+  bb_listing_indent(b->l);
   for (uint32_t i = 0; i < node->nout; i++)
     bb_put(b->l->out, "%s%s", i ? "," : "", b->value[index][i].name);
   bb_put(b->l->out, " = %s\n", text);
@@ -335,29 +230,30 @@ static void print_func(body *b, uint32_t index) {
 
 /* --- reductions: a loop over a list, inside loops over the lists that stay --- */
 
-static void print_terms(body *b, uint32_t index, const place *from, uint32_t level, sink *results) {
-  listing *l = b->l;
+static void print_terms(body *b, uint32_t index, const bb_listed *from, uint32_t level,
+                        sink *results) {
+  bb_listing *l = b->l;
   const bb_node *node = bb_node_get(b->graph, index);
   const bb_type *type = bb_type_of(b->graph, node->in[0].src);
   bool scan = node->reduce != BB_REDUCE_FOLD, before = node->reduce == BB_REDUCE_SCAN_EXCLUSIVE;
   const char **total = BB_NEW(l->arena, const char *, node->nin);
   const char **term = BB_NEW(l->arena, const char *, node->nin);
-  const char *loop = open_loop(l, "for", type->level[node->in[0].level].dim, NULL);
+  const char *loop = bb_listing_open(l, "for", type->level[node->in[0].level].dim, NULL);
   for (uint32_t i = 0; i < node->nin; i++) {
-    place at = fixed(l, &from[i], level, loop);
-    term[i] = new_temporary(l);
-    indent(l);
+    bb_listed at = bb_listing_fix(l, &from[i], level, loop);
+    term[i] = bb_listing_temporary(l);
+    bb_listing_indent(l);
     bb_put(l->out, "%s = load(", term[i]);
-    put_place(l, &at);
+    bb_listing_put_place(l, &at);
     bb_put(l->out, ")\n");
   }
   for (uint32_t i = 0; i < node->nin; i++) {
-    total[i] = new_temporary(l);
+    total[i] = bb_listing_temporary(l);
     for (uint32_t k = 0; scan && k < results[i].count; k++)
-      results[i].to[k] = fixed(l, &results[i].to[k], level, loop);
+      results[i].to[k] = bb_listing_fix(l, &results[i].to[k], level, loop);
     if (before) store(l, total[i], &results[i]);
   }
-  indent(l);
+  bb_listing_indent(l);
   for (uint32_t i = 0; i < node->nin; i++) bb_put(l->out, "%s%s", i ? "," : "", total[i]);
   bb_put(l->out, " %s ", node->monoid->symbol);
   for (uint32_t i = 0; i < node->nin; i++) bb_put(l->out, "%s%s", i ? "," : "", term[i]);
@@ -369,37 +265,37 @@ static void print_terms(body *b, uint32_t index, const place *from, uint32_t lev
     if (node->out[i].type->rank)
       store(l, total[i], &results[i]);
     else
-      b->value[index][i] = (place){.temporary = true, .name = total[i]};
+      b->value[index][i] = (bb_listed){.temporary = true, .name = total[i]};
   }
 }
 
 static sink memory_or_buffer(body *b, bb_value value, uint64_t loops);
 
 static void print_reduce(body *b, uint32_t index) {
-  listing *l = b->l;
+  bb_listing *l = b->l;
   const bb_node *node = bb_node_get(b->graph, index);
   const bb_type *type = bb_type_of(b->graph, node->in[0].src);
-  place *from = BB_NEW(l->arena, place, node->nin);
+  bb_listed *from = BB_NEW(l->arena, bb_listed, node->nin);
   sink *results = BB_NEW(l->arena, sink, node->nin);
   for (uint32_t i = 0; i < node->nin; i++) {
     from[i] = *place_of(b, node->in[i].src);
     if (node->out[i].type->rank) {
       sink memory = memory_or_buffer(b, (bb_value){index, i}, from[i].loops);
       results[i] = memory;
-      results[i].to = BB_NEW(l->arena, place, memory.count);
+      results[i].to = BB_NEW(l->arena, bb_listed, memory.count);
       memcpy(results[i].to, memory.to, memory.count * sizeof *memory.to);
     }
   }
   uint32_t around = l->depth, level = node->in[0].level;
   for (uint32_t k = 0; k < type->rank; k++) {
     if (k == node->in[0].level) continue;
-    const char *loop = open_loop(l, "forall", type->level[k].dim, NULL);
+    const char *loop = bb_listing_open(l, "forall", type->level[k].dim, NULL);
     uint32_t open = k < node->in[0].level ? 0 : 1;
     bool scan = node->reduce != BB_REDUCE_FOLD;
     for (uint32_t i = 0; i < node->nin; i++) {
-      from[i] = fixed(l, &from[i], open, loop);
+      from[i] = bb_listing_fix(l, &from[i], open, loop);
       for (uint32_t s = 0; s < results[i].count; s++)
-        results[i].to[s] = fixed(l, &results[i].to[s], scan ? open : 0, loop);
+        results[i].to[s] = bb_listing_fix(l, &results[i].to[s], scan ? open : 0, loop);
     }
     if (k < node->in[0].level) level--;
   }
@@ -416,15 +312,15 @@ static sink memory_or_buffer(body *b, bb_value value, uint64_t loops) {
   sink memory = memory_of(b, value);
   if (!memory.count) {
     memory.count = 1;
-    memory.to = BB_NEW(b->l->arena, place, 1);
-    memory.to[0] = new_buffer(b->l, bb_type_of(b->graph, value), loops);
+    memory.to = BB_NEW(b->l->arena, bb_listed, 1);
+    memory.to[0] = bb_listing_buffer(b->l, bb_type_of(b->graph, value), loops);
   }
   *place_of(b, value) = memory.to[0];
   place_of(b, value)->loops = loops;
   return memory;
 }
 
-static void print_body(listing *l, const bb_graph *graph, const place *input, sink *sinks);
+static void print_body(bb_listing *l, const bb_graph *graph, const bb_listed *input, sink *sinks);
 
 static bool is_serial(const bb_node *map) {
   for (uint32_t i = 0; i < map->nout; i++)
@@ -436,7 +332,7 @@ static bool is_serial(const bb_node *map) {
 static sink resumed_sink(body *b, uint32_t index, uint32_t port) {
   const bb_node *node = bb_node_get(b->graph, index);
   bb_value value = {index, port};
-  place *made = place_of(b, node->in[node->out[port].resumes - 1].src);
+  bb_listed *made = place_of(b, node->in[node->out[port].resumes - 1].src);
   *place_of(b, value) = *made;
   if (!node->out[port].type->rank) return (sink){.total = made->name};
   sink memory = memory_of(b, value);
@@ -445,7 +341,7 @@ static sink resumed_sink(body *b, uint32_t index, uint32_t port) {
 
 /* Where the outputs of a map's body go; lists get their memory here. */
 static sink *map_sinks(body *b, uint32_t index) {
-  listing *l = b->l;
+  bb_listing *l = b->l;
   const bb_node *node = bb_node_get(b->graph, index);
   uint64_t *in = BB_NEW(l->arena, uint64_t, node->nin),
            *loops = BB_NEW(l->arena, uint64_t, node->nout);
@@ -464,23 +360,24 @@ static sink *map_sinks(body *b, uint32_t index) {
 }
 
 static void print_map(body *b, uint32_t index) {
-  listing *l = b->l;
+  bb_listing *l = b->l;
   const bb_node *node = bb_node_get(b->graph, index);
   for (uint32_t i = 0; i < node->nin; i++)
     if (!bb_type_of(b->graph, node->in[i].src)->rank) as_temporary(b, node->in[i].src);
   sink *sinks = map_sinks(b, index);
-  const char *loop = open_loop(l, is_serial(node) ? "for" : "forall", node->dim, node);
-  place *input = BB_NEW(l->arena, place, node->nin);
+  const char *loop = bb_listing_open(l, is_serial(node) ? "for" : "forall", node->dim, node);
+  bb_listed *input = BB_NEW(l->arena, bb_listed, node->nin);
   for (uint32_t i = 0; i < node->nin; i++) {
-    const place *at = place_of(b, node->in[i].src);
+    const bb_listed *at = place_of(b, node->in[i].src);
     bool whole = node->in[i].level == BB_WHOLE;
-    input[i] = whole ? *at : fixed(l, at, node->in[i].level, loop);
+    input[i] = whole ? *at : bb_listing_fix(l, at, node->in[i].level, loop);
     if (!whole) input[i].loops |= bb_loop_bit(l->depth - 1);
   }
   for (uint32_t i = 0; i < node->nout; i++) {
     if (node->out[i].mode != BB_OUT_COLLECT) continue;
-    place *to = BB_NEW(l->arena, place, sinks[i].count);
-    for (uint32_t k = 0; k < sinks[i].count; k++) to[k] = fixed(l, &sinks[i].to[k], 0, loop);
+    bb_listed *to = BB_NEW(l->arena, bb_listed, sinks[i].count);
+    for (uint32_t k = 0; k < sinks[i].count; k++)
+      to[k] = bb_listing_fix(l, &sinks[i].to[k], 0, loop);
     sinks[i].to = to;
   }
   print_body(l, node->inner, input, sinks);
@@ -490,7 +387,7 @@ static void print_map(body *b, uint32_t index) {
       fold_everywhere(b, (bb_value){index, i});
       continue;
     }
-    place *at = &b->value[index][i];
+    bb_listed *at = &b->value[index][i];
     at->temporary = true;
     at->name = sinks[i].total;
     deliver(b, (bb_value){index, i});
@@ -501,18 +398,18 @@ static void print_map(body *b, uint32_t index) {
 
 /* Views and reference kernels stand at the root and work on whole values. */
 static void print_whole(body *b, uint32_t index) {
-  listing *l = b->l;
+  bb_listing *l = b->l;
   const bb_node *node = bb_node_get(b->graph, index);
   for (uint32_t i = 0; i < node->nout; i++) memory_or_buffer(b, (bb_value){index, i}, 0);
-  indent(l);
+  bb_listing_indent(l);
   for (uint32_t i = 0; i < node->nout; i++) {
     if (i) bb_put(l->out, ",");
-    put_memory(l, &b->value[index][i]);
+    bb_listing_put_memory(l, &b->value[index][i]);
   }
   bb_put(l->out, " = %s(", node->kind == BB_NODE_MISC && node->misc ? node->misc->op : "view");
   for (uint32_t i = 0; i < node->nin; i++) {
     if (i) bb_put(l->out, ",");
-    put_memory(l, place_of(b, node->in[i].src));
+    bb_listing_put_memory(l, place_of(b, node->in[i].src));
   }
   bb_put(l->out, ")\n");
 }
@@ -533,10 +430,10 @@ static void pass_through(body *b, uint32_t output) {
   }
   if (folds(s)) fold_value(b, output);
   for (uint32_t i = 0; i < s->count && !folds(s); i++) {
-    indent(b->l);
-    put_place(b->l, &s->to[i]);
+    bb_listing_indent(b->l);
+    bb_listing_put_place(b->l, &s->to[i]);
     bb_put(b->l->out, " = ");
-    put_place(b->l, place_of(b, src));
+    bb_listing_put_place(b->l, place_of(b, src));
     bb_put(b->l->out, "\n");
   }
 }
@@ -552,12 +449,12 @@ static void print_node(body *b, uint32_t index) {
   }
 }
 
-static body make_body(listing *l, const bb_graph *graph, const place *input, sink *sinks) {
+static body make_body(bb_listing *l, const bb_graph *graph, const bb_listed *input, sink *sinks) {
   body b = {.l = l, .graph = graph, .sink = sinks};
-  b.value = BB_NEW(l->arena, place *, graph->count);
+  b.value = BB_NEW(l->arena, bb_listed *, graph->count);
   b.output_of = BB_NEW(l->arena, uint32_t, graph->count);
   for (uint32_t i = 0; i < graph->count; i++)
-    b.value[i] = BB_NEW(l->arena, place, bb_node_get(graph, i)->nout);
+    b.value[i] = BB_NEW(l->arena, bb_listed, bb_node_get(graph, i)->nout);
   for (uint32_t i = 0; i < graph->ninputs; i++) b.value[graph->input[i]][0] = input[i];
   for (uint32_t i = 0; i < graph->noutputs; i++) b.output_of[graph->output[i]] = i;
   return b;
@@ -568,12 +465,12 @@ static void name_invariants(body *b) {
   for (uint32_t i = 0; i < b->graph->noutputs; i++) {
     sink *s = &b->sink[i];
     if (!s->out || s->out->mode != BB_OUT_INVARIANT) continue;
-    const place *at = place_of(b, bb_src(b->graph, b->graph->output[i], 0));
+    const bb_listed *at = place_of(b, bb_src(b->graph, b->graph->output[i], 0));
     if (at->temporary) s->total = at->name;
   }
 }
 
-static void print_body(listing *l, const bb_graph *graph, const place *input, sink *sinks) {
+static void print_body(bb_listing *l, const bb_graph *graph, const bb_listed *input, sink *sinks) {
   body b = make_body(l, graph, input, sinks);
   uint32_t *order = BB_NEW(l->arena, uint32_t, (size_t)graph->live + 1);
   uint32_t count = bb_topological_order(graph, l->arena, order);
@@ -582,16 +479,17 @@ static void print_body(listing *l, const bb_graph *graph, const place *input, si
   name_invariants(&b);
 }
 
-static place tensor_place(listing *l, uint32_t tensor, uint32_t rank) {
+static bb_listed tensor_place(bb_listing *l, uint32_t tensor, uint32_t rank) {
   bb_buffer name = {.arena = l->arena};
   bb_put_name(&name, l->program->tensor[tensor].name);
-  return (place){.name = name.data, .slots = rank, .slot = BB_NEW(l->arena, const char *, rank)};
+  return (bb_listed){
+      .name = name.data, .slots = rank, .slot = BB_NEW(l->arena, const char *, rank)};
 }
 
 void bb_listing_print(bb_buffer *out, const bb_program *program, const bb_graph *root) {
   bb_arena *scratch = bb_scratch(program->ctx);
-  listing l = {.out = out, .program = program, .arena = scratch};
-  place *input = BB_NEW(scratch, place, root->ninputs);
+  bb_listing l = {.out = out, .program = program, .arena = scratch};
+  bb_listed *input = BB_NEW(scratch, bb_listed, root->ninputs);
   sink *sinks = BB_NEW(scratch, sink, root->noutputs);
   for (uint32_t i = 0; i < root->ninputs; i++) {
     const bb_node *node = bb_node_get(root, root->input[i]);
@@ -600,7 +498,7 @@ void bb_listing_print(bb_buffer *out, const bb_program *program, const bb_graph 
   for (uint32_t i = 0; i < root->noutputs; i++) {
     const bb_node *node = bb_node_get(root, root->output[i]);
     uint32_t rank = bb_type_of(root, node->in[0].src)->rank;
-    sinks[i] = (sink){.count = 1, .to = BB_NEW(scratch, place, 1)};
+    sinks[i] = (sink){.count = 1, .to = BB_NEW(scratch, bb_listed, 1)};
     sinks[i].to[0] = tensor_place(&l, node->tensor, rank);
   }
   print_body(&l, root, input, sinks);

@@ -219,11 +219,12 @@ static bool same_out(const bb_program *p, const bb_out *a, const bb_program *q, 
          a->resumes == b->resumes;
 }
 
-static bool same_map(const bb_program *p, const bb_node *a, const bb_program *q,
-                     const bb_node *b) {
-  if (!same_dim(p, a->dim, q, b->dim) || a->part != b->part || a->chunks != b->chunks) return false;
-  for (uint32_t i = 0; i < a->chunks; i++)
-    if (!same_dim(p, a->chunk[i], q, b->chunk[i])) return false;
+static bool same_map(const bb_program *p, const bb_node *a, const bb_program *q, const bb_node *b) {
+  uint32_t chunks = bb_chunk_depth(a);
+  if (!same_dim(p, a->dim, q, b->dim) || a->part != b->part || chunks != bb_chunk_depth(b))
+    return false;
+  for (uint32_t i = 0; i < chunks; i++)
+    if (!same_dim(p, a->chunk->dim[i], q, b->chunk->dim[i])) return false;
   return true;
 }
 

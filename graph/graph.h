@@ -65,6 +65,12 @@ typedef enum bb_out_mode {
  * number c has the iterations from c * count / C up to (c + 1) * count / C (it may have none). */
 typedef enum bb_part { BB_PART_ALL, BB_PART_FIRST, BB_PART_REST, BB_PART_CHUNK } bb_part;
 
+/* The maps around a chunk that number it: their dims, outermost first. */
+typedef struct bb_numbering {
+  uint32_t count;
+  const bb_dim *dim;
+} bb_numbering;
+
 enum { BB_COMPONENT_BITS = 24 };
 
 typedef struct bb_out {
@@ -94,17 +100,18 @@ typedef struct bb_node {
   uint32_t nin, nout;
   bb_in *in;
   bb_out *out;
-  const char *name;               /* where it came from, for messages; not part of the program */
-  bb_dim dim;                     /* MAP */
-  uint32_t chunks;                /* MAP, CHUNK: dims of enclosing maps, outermost first */
-  const bb_dim *chunk;
-  uint32_t tensor;                /* root INPUT, OUTPUT: index into the program's tensors */
-  const struct bb_access *access; /* root INPUT, OUTPUT, VIEW */
-  union {                         /* by kind */
-    const bb_expr *expr;          /* FUNC ELEMENTWISE */
-    const bb_monoid *monoid;      /* REDUCE */
-    bb_graph *inner;              /* MAP: read it; edit it through bb_map_own() */
-    const struct bb_misc *misc;   /* MISC */
+  const char *name;                 /* where it came from, for messages; not part of the program */
+  bb_dim dim;                       /* MAP */
+  uint32_t tensor;                  /* root INPUT, OUTPUT: index into the program's tensors */
+  union {                           /* by kind */
+    const struct bb_access *access; /* root INPUT, OUTPUT, VIEW */
+    const bb_numbering *chunk;      /* MAP, CHUNK */
+  };
+  union {                       /* by kind */
+    const bb_expr *expr;        /* FUNC ELEMENTWISE */
+    const bb_monoid *monoid;    /* REDUCE */
+    bb_graph *inner;            /* MAP: read it; edit it through bb_map_own() */
+    const struct bb_misc *misc; /* MISC */
   };
 } bb_node;
 
@@ -247,6 +254,10 @@ static inline bb_use bb_first_use(const bb_graph *graph, bb_value value) {
 }
 static inline bb_use bb_next_use(const bb_graph *graph, bb_use use) {
   return graph->node[use.node]->in[use.port].next;
+}
+/* How many maps number the chunk that a map runs: none if it runs no chunk. */
+static inline uint32_t bb_chunk_depth(const bb_node *map) {
+  return map->part == BB_PART_CHUNK ? map->chunk->count : 0;
 }
 uint32_t bb_use_count(const bb_graph *graph, bb_value value);
 bool bb_edge_is_buffered(const bb_graph *graph, bb_use use);

@@ -424,6 +424,12 @@ static void read_port(level *l, level *inner, uint32_t map) {
   bb_read_give_serial(r, add_output(inner, value), NULL);
 }
 
+static const bb_numbering *read_numbering(bb_reader *r) {
+  bb_numbering *numbering = BB_NEW(r->program->arena, bb_numbering, 1);
+  numbering->dim = bb_read_dim_list(r, &numbering->count);
+  return numbering;
+}
+
 static uint32_t read_map(level *l) {
   bb_reader *r = l->r;
   const char *place = r->token.start;
@@ -436,14 +442,12 @@ static uint32_t read_map(level *l) {
                  : bb_read_accept(r, "rest")  ? BB_PART_REST
                  : bb_read_accept(r, "chunk") ? BB_PART_CHUNK
                                               : BB_PART_ALL;
-  uint32_t chunks = 0;
-  const bb_dim *chunk = part == BB_PART_CHUNK ? bb_read_dim_list(r, &chunks) : NULL;
+  const bb_numbering *chunk = part == BB_PART_CHUNK ? read_numbering(r) : NULL;
   level inner = inner_level(l, bb_graph_create(r->program));
   operands list = read_map_inputs(l, &inner);
   uint32_t map = add_node(l, BB_NODE_MAP, &list, 0);
   l->graph->node[map]->dim = dim;
   l->graph->node[map]->part = part;
-  l->graph->node[map]->chunks = chunks;
   l->graph->node[map]->chunk = chunk;
   l->graph->node[map]->inner = inner.graph;
   bb_read_expect(r, "{");

@@ -214,9 +214,9 @@ static void write_map(bb_writer *w, const bb_graph *graph, const bb_node *node, 
   bb_put(w->out, "map ");
   bb_put_name(w->out, w->program->dim[node->dim].name);
   bb_put(w->out, "%s", part[node->part]);
-  for (uint32_t i = 0; i < node->chunks; i++) {
+  for (uint32_t i = 0; i < bb_chunk_depth(node); i++) {
     if (i) bb_put(w->out, ",");
-    bb_put_name(w->out, w->program->dim[node->chunk[i]].name);
+    bb_put_name(w->out, w->program->dim[node->chunk->dim[i]].name);
   }
   if (node->part == BB_PART_CHUNK) bb_put(w->out, "] ");
   write_map_inputs(w, graph, node);

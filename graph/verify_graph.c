@@ -423,13 +423,13 @@ static bool check_peel(level *l, const bb_node *node, uint32_t port) {
 static bool check_chunk(const level *l, const bb_node *node) {
   if (node->part != BB_PART_CHUNK) return true;
   const level *around = l;
-  for (uint32_t i = node->chunks; i-- > 0; around = around->outer) {
-    while (around->map && around->map->dim != node->chunk[i]) around = around->outer;
+  for (uint32_t i = bb_chunk_depth(node); i-- > 0; around = around->outer) {
+    while (around->map && around->map->dim != node->chunk->dim[i]) around = around->outer;
     if (!around->map || around->map->part != BB_PART_ALL ||
-        l->v->program->dim[node->chunk[i]].blocked)
+        l->v->program->dim[node->chunk->dim[i]].blocked)
       return bb_law_broken(l->v, BB_LAW_CHUNK, bb_at_node(node), "no map around it numbers them");
   }
-  if (node->chunks == 0)
+  if (bb_chunk_depth(node) == 0)
     return bb_law_broken(l->v, BB_LAW_CHUNK, bb_at_node(node), "nothing numbers them");
   for (uint32_t i = 0; i < node->nout; i++)
     if (node->out[i].mode == BB_OUT_COLLECT)

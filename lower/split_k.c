@@ -35,16 +35,18 @@ static bb_dim find_dim(bb_program *program, const char *name, uint32_t extent) {
 }
 
 /* Dims for the chunks of a loop over dim, outermost first, in the program's memory. */
-static const bb_dim *chunk_dims(splitter *s, bb_dim dim, uint32_t *count) {
+static const bb_numbering *number_chunks(splitter *s, bb_dim dim) {
   bb_arena *arena = s->program->arena;
-  *count = s->tree ? s->levels : 1;
-  bb_dim *list = BB_NEW(arena, bb_dim, *count);
+  bb_numbering *numbering = BB_NEW(arena, bb_numbering, 1);
+  numbering->count = s->tree ? s->levels : 1;
+  bb_dim *list = BB_NEW(arena, bb_dim, numbering->count);
   if (!s->tree)
     list[0] = find_dim(s->program, bb_arena_printf(arena, "%s_chunks", s->program->dim[dim].name),
                        s->chunks);
   for (uint32_t i = 0; s->tree && i < s->levels; i++)
     list[i] = find_dim(s->program, bb_arena_printf(arena, "half_%u", i), 2);
-  return list;
+  numbering->dim = list;
+  return numbering;
 }
 
 /* --- coordinates of maps further out --- */
@@ -84,13 +86,12 @@ static bool is_folded_loop(const bb_node *node) {
 }
 
 /* The loop over one chunk, at the innermost level. */
-static uint32_t add_chunk(bb_graph *graph, const bb_node *loop, const bb_value *in, uint32_t chunks,
-                          const bb_dim *chunk) {
+static uint32_t add_chunk(bb_graph *graph, const bb_node *loop, const bb_value *in,
+                          const bb_numbering *chunk) {
   uint32_t at = bb_node_add(graph, BB_NODE_MAP, 0, 0);
   bb_node *node = bb_node_get(graph, at);
   node->dim = loop->dim;
   node->part = BB_PART_CHUNK;
-  node->chunks = chunks;
   node->chunk = chunk;
   node->name = loop->name;
   node->inner = bb_graph_hold(loop->inner);
@@ -120,17 +121,17 @@ static void leave(const splitter *s, bb_graph *graph, uint32_t map, const bb_nod
 
 /* Maps over chunks from level `at` of the nest inward; value[] receives the results in graph. */
 static void build(splitter *s, bb_graph *graph, const bb_node *loop, const bb_value *in,
-                  uint32_t chunks, const bb_dim *chunk, uint32_t at, bb_value *value) {
-  if (at == chunks) {
-    uint32_t map = add_chunk(graph, loop, in, chunks, chunk);
+                  const bb_numbering *chunk, uint32_t at, bb_value *value) {
+  if (at == chunk->count) {
+    uint32_t map = add_chunk(graph, loop, in, chunk);
     for (uint32_t i = 0; i < loop->nout; i++) value[i] = (bb_value){map, i};
     return;
   }
   bb_arena *scratch = bb_scratch(s->program->ctx);
   bb_value *inside = BB_NEW(scratch, bb_value, loop->nin);
-  uint32_t map = bb_map_add(graph, chunk[at]);
+  uint32_t map = bb_map_add(graph, chunk->dim[at]);
   for (uint32_t i = 0; i < loop->nin; i++) inside[i] = bb_map_in(graph, map, in[i], BB_WHOLE);
-  build(s, bb_node_get(graph, map)->inner, loop, inside, chunks, chunk, at + 1, value);
+  build(s, bb_node_get(graph, map)->inner, loop, inside, chunk, at + 1, value);
   leave(s, graph, map, loop, value);
   bb_scratch_end(scratch);
 }
@@ -150,13 +151,12 @@ static void combine(bb_graph *graph, const bb_node *loop, bb_value *value) {
 static void split_loop(splitter *s, bb_graph *graph, uint32_t at) {
   bb_arena *scratch = bb_scratch(s->program->ctx);
   bb_node *loop = bb_node_get(graph, at);
-  uint32_t chunks;
-  const bb_dim *chunk = chunk_dims(s, loop->dim, &chunks);
+  const bb_numbering *chunk = number_chunks(s, loop->dim);
   bb_value *in = BB_NEW(scratch, bb_value, loop->nin);
   bb_value *value = BB_NEW(scratch, bb_value, loop->nout);
   for (uint32_t i = 0; i < loop->nin; i++) in[i] = loop->in[i].src;
-  shift_level(bb_map_own(graph, at), (shift){s->program, 1, chunks});
-  build(s, graph, loop, in, chunks, chunk, 0, value);
+  shift_level(bb_map_own(graph, at), (shift){s->program, 1, chunk->count});
+  build(s, graph, loop, in, chunk, 0, value);
   if (!s->tree) combine(graph, loop, value);
   for (uint32_t i = 0; i < loop->nout; i++) bb_replace_uses(graph, (bb_value){at, i}, value[i]);
   bb_node_remove(graph, at);

@@ -73,7 +73,7 @@ static void count_reduce(counter *c, const bb_graph *graph, const bb_node *node,
 /* How many of a loop's iterations a map runs. */
 static double iterations(const counter *c, const bb_node *map) {
   double all = trips(c, map->dim), first = all < 1 ? all : 1;
-  for (uint32_t i = 0; i < map->chunks; i++) all /= trips(c, map->chunk[i]);
+  for (uint32_t i = 0; i < bb_chunk_depth(map); i++) all /= trips(c, map->chunk->dim[i]);
   return map->part == BB_PART_FIRST ? first : map->part == BB_PART_REST ? all - first : all;
 }
 

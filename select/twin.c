@@ -131,10 +131,10 @@ static bool pair_nodes(bb_twin *t, const bb_node *a, const bb_node *b, const uin
   case BB_NODE_FUNC: return a->op == b->op && pair_exprs(t, a->expr, b->expr);
   case BB_NODE_REDUCE: return a->monoid == b->monoid && a->reduce == b->reduce;
   case BB_NODE_MAP:
-    if (a->chunks != b->chunks) return false;
-    for (uint32_t i = 0; i < a->chunks; i++)
-      if (!pair_dims(t, a->chunk[i], b->chunk[i])) return false;
-    return a->part == b->part && pair_dims(t, a->dim, b->dim) && pair_graphs(t, a->inner, b->inner);
+    if (a->part != b->part || bb_chunk_depth(a) != bb_chunk_depth(b)) return false;
+    for (uint32_t i = 0; i < bb_chunk_depth(a); i++)
+      if (!pair_dims(t, a->chunk->dim[i], b->chunk->dim[i])) return false;
+    return pair_dims(t, a->dim, b->dim) && pair_graphs(t, a->inner, b->inner);
   default:
     return !a->access == !b->access && (!a->access || pair_accesses(t, a->access, b->access));
   }
@@ -213,6 +213,14 @@ static const bb_access *twin_access(bb_twin *t, const bb_access *access) {
   return bb_access_make(t->program, &twin);
 }
 
+static const bb_numbering *twin_numbering(bb_twin *t, const bb_numbering *old) {
+  bb_numbering *made = BB_NEW(t->program->arena, bb_numbering, 1);
+  bb_dim *dim = BB_NEW(t->program->arena, bb_dim, old->count);
+  for (uint32_t i = 0; i < old->count; i++) dim[i] = twin_dim(t, old->dim[i]);
+  *made = (bb_numbering){old->count, dim};
+  return made;
+}
+
 static void translate(bb_twin *t, bb_graph *graph) {
   for (uint32_t i = 0; i < graph->count; i++) {
     bb_node *node = graph->node[i];
@@ -221,9 +229,10 @@ static void translate(bb_twin *t, bb_graph *graph) {
       node->expr = bb_expr_map_leaves(t->program, node->expr, twin_leaf, t);
     if (node->kind == BB_NODE_MAP) {
       node->dim = twin_dim(t, node->dim);
+      if (node->part == BB_PART_CHUNK) node->chunk = twin_numbering(t, node->chunk);
       translate(t, node->inner);
-    }
-    if (node->access) node->access = twin_access(t, node->access);
+    } else if (node->access)
+      node->access = twin_access(t, node->access);
     if (node->tensor != BB_NONE) node->tensor = twin_tensor(t, node->tensor);
   }
 }

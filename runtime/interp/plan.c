@@ -223,11 +223,11 @@ static bb_instance *instantiate(planner *p, const bb_graph *graph, uint32_t dept
 
 /* The maps that number the chunks of a map that stands at `depth`. */
 static const uint32_t *find_chunks(planner *p, const bb_node *node, uint32_t depth) {
-  uint32_t *chunk = BB_NEW(p->run->scratch, uint32_t, node->chunks), at = depth;
-  for (uint32_t i = node->chunks; i-- > 0; chunk[i] = at) {
+  uint32_t *chunk = BB_NEW(p->run->scratch, uint32_t, bb_chunk_depth(node)), at = depth;
+  for (uint32_t i = bb_chunk_depth(node); i-- > 0; chunk[i] = at) {
     do
       if (at-- == 0) refuse(p, node, "no map numbers its chunks");
-    while (p->around[at] != node->chunk[i]);
+    while (p->around[at] != node->chunk->dim[i]);
   }
   return chunk;
 }

@@ -219,8 +219,8 @@ static void find_iterations(const loop *l, int64_t *first, int64_t *end) {
   *end = l->node->part == BB_PART_FIRST && l->count ? 1 : l->count;
   if (l->node->part != BB_PART_CHUNK) return;
   int64_t chunks = 1, chunk = 0;
-  for (uint32_t i = 0; i < l->node->chunks; i++) {
-    int64_t extent = bb_run_extent(l->run, l->node->chunk[i]);
+  for (uint32_t i = 0; i < bb_chunk_depth(l->node); i++) {
+    int64_t extent = bb_run_extent(l->run, l->node->chunk->dim[i]);
     if (__builtin_mul_overflow(chunks, extent, &chunks) || chunks > UINT32_MAX)
       refuse(l->run, l->node, "too many chunks");
     chunk = chunk * extent + l->run->index[l->at->chunk[i]];
