@@ -38,16 +38,23 @@ static uint32_t nest_op(bb_scope *scope, uint32_t node) {
   return (uint32_t)1 << (place->nest - 1);
 }
 
-/* Wakes a node for the rules that answer to any of `wakes`. */
-static void wake(bb_scope *scope, uint32_t node, uint32_t wakes) {
-  if (!alive(scope, node)) return;
-  uint32_t kind = (uint32_t)1 << scope->graph->node[node]->kind, op = 0;
+/* The rules, as a bit set of ranks, that may match at a node and answer to any of `wakes`. */
+static uint32_t answering(bb_scope *scope, uint32_t node, uint32_t wakes) {
+  uint32_t kind = (uint32_t)1 << scope->graph->node[node]->kind, op = 0, rules = 0;
   for (uint32_t r = 0; r < bb_rule_count; r++) {
     const bb_rule *rule = bb_rules[r];
     if (!(rule->anchors & kind) || !(rule->wakes & wakes)) continue;
     if (rule->ops && !op) op = nest_op(scope, node);
-    if (!rule->ops || rule->ops & op) bb_heap_push(scope, &scope->pending[r], node);
+    if (!rule->ops || rule->ops & op) rules |= (uint32_t)1 << r;
   }
+  return rules;
+}
+
+/* Wakes a node for the rules that answer to any of `wakes`. */
+static void wake(bb_scope *scope, uint32_t node, uint32_t wakes) {
+  if (!alive(scope, node)) return;
+  for (uint32_t rules = answering(scope, node, wakes); rules; rules &= rules - 1)
+    bb_heap_push(scope, &scope->pending[__builtin_ctz(rules)], node);
 }
 
 _Static_assert(BB_OP_COUNT < 32, "sets of ops are bit sets");
@@ -169,12 +176,15 @@ static void settle_child(bb_engine *engine, bb_scope *scope, uint32_t node) {
   bb_engine_settle(engine, child);
 }
 
+static void wake_children(bb_scope *scope, uint32_t node) {
+  if (!alive(scope, node) || scope->graph->node[node]->kind != BB_NODE_MAP) return;
+  bb_heap_push(scope, &scope->children, node);
+  bb_heap_push(scope, &scope->extend_children, node);
+}
+
 static void wake_added(bb_scope *scope, uint32_t node) {
   wake(scope, node, UINT32_MAX);
-  if (alive(scope, node) && scope->graph->node[node]->kind == BB_NODE_MAP) {
-    bb_heap_push(scope, &scope->children, node);
-    bb_heap_push(scope, &scope->extend_children, node);
-  }
+  wake_children(scope, node);
 }
 
 void bb_engine_settle(bb_engine *engine, bb_scope *scope) {
@@ -222,6 +232,18 @@ static uint32_t sibling_rule(void) {
   return BB_NONE;
 }
 
+/* Tries every rule at a node of a new scope: only where one matches now has the node to wait for it.
+ * All rules while the node and what is around it are at hand: a long level is gone through once. */
+static void look_at(bb_engine *engine, bb_scope *scope, uint32_t node) {
+  uint32_t rules = answering(scope, node, UINT32_MAX);
+  for (uint32_t r = 0; r < bb_rule_count; r++) {
+    bb_match match = {.scope = scope, .anchor = node, .partner = BB_NONE, .dim = BB_NO_DIM};
+    if (!(rules >> r & 1) || bb_engine_disabled(engine, bb_rules[r])) continue;
+    if (bb_engine_try(engine, bb_rules[r], &match))
+      bb_heap_push(scope, &scope->pending[r], node);
+  }
+}
+
 static bb_scope *make_scope(bb_engine *engine, bb_scope *parent, uint32_t map, bb_graph *graph) {
   bb_scope *scope = bb_scope_create(engine->arena, parent, map, graph);
   scope->older = engine->newest;
@@ -229,7 +251,10 @@ static bb_scope *make_scope(bb_engine *engine, bb_scope *parent, uint32_t map, b
   scope->stale = true;
   if (!listed(engine)) return scope;
   scope->sibling_rule = sibling_rule();
-  for (uint32_t n = scope->first; n != BB_NONE; n = scope->place[n].next) wake_added(scope, n);
+  for (uint32_t n = scope->first; n != BB_NONE; n = scope->place[n].next) {
+    look_at(engine, scope, n);
+    wake_children(scope, n);
+  }
   lead_to(scope);
   bb_engine_wake_extension(scope);
   return scope;

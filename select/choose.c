@@ -215,28 +215,40 @@ static known *fuse_candidate(chooser *c, uint32_t index, bb_arena *scratch) {
   return mine;
 }
 
-/* Of all that was made in fusing a candidate, its kernels stay. */
-static void keep_kernels(chooser *c, known *candidate, uint32_t first) {
+/* Of all that is made in fusing, what it comes to stays: a candidate's levels go before it is split,
+ * and a kernel's before the next kernel. */
+static known *fuse_and_keep(chooser *c, uint32_t index) {
+  bb_program *program = c->program;
+  bb_arena *scratch = program->levels = bb_scratch(program->ctx);
+  known *candidate = fuse_candidate(c, index, scratch);
   candidate->fused = bb_graph_keep(candidate->fused);
-  for (uint32_t k = first; k < c->made.candidates; k++) {
-    bb_candidate *kernel = &c->made.candidate[k];
-    kernel->origin = candidate->fused;
-    kernel->graph = bb_graph_keep(kernel->graph);
-    for (uint32_t i = 0; i < kernel->snapshots; i++)
-      kernel->snapshot[i].graph = bb_graph_keep(kernel->snapshot[i].graph);
-  }
+  program->levels = program->arena;
+  bb_scratch_end(scratch);
+  return candidate;
+}
+
+static void finish_and_keep(chooser *c, uint32_t index, bb_graph *origin) {
+  bb_program *program = c->program;
+  bb_arena *outer = program->levels, *scratch = program->levels = bb_scratch(program->ctx);
+  finish_kernel(c, index, scratch);
+  bb_candidate *kernel = &c->made.candidate[index];
+  kernel->origin = origin;
+  kernel->graph = bb_graph_keep(kernel->graph);
+  for (uint32_t i = 0; i < kernel->snapshots; i++)
+    kernel->snapshot[i].graph = bb_graph_keep(kernel->snapshot[i].graph);
+  program->levels = outer;
+  bb_scratch_end(scratch);
 }
 
 static void choose_candidate(chooser *c, uint32_t index) {
   bb_program *program = c->program;
+  known *candidate = fuse_and_keep(c, index);
   bb_arena *scratch = program->levels = bb_scratch(program->ctx);
-  known *candidate = fuse_candidate(c, index, scratch);
   bb_flow *flow = bb_flow_create(program, candidate->fused, scratch);
   uint32_t first = c->made.candidates;
   bb_flow_group_kernels(flow);
   bb_flow_carve(flow, &c->made);
-  for (uint32_t k = first; k < c->made.candidates; k++) finish_kernel(c, k, scratch);
-  keep_kernels(c, candidate, first);
+  for (uint32_t k = first; k < c->made.candidates; k++) finish_and_keep(c, k, candidate->fused);
   program->levels = program->arena;
   bb_scratch_end(scratch);
 }

@@ -63,6 +63,14 @@ static void number_values(bb_flow *flow) {
 
 /* --- copies --- */
 
+/* The level is the caller's until it has to differ. */
+static void own_level(bb_flow *flow) {
+  if (flow->own) return;
+  bb_graph_hold(flow->graph);
+  bb_graph_own(&flow->graph);
+  flow->own = true;
+}
+
 /* Loops over every level of a value around an identity. */
 static bb_value copy_nest(bb_graph *graph, bb_value value) {
   bb_program *program = graph->program;
@@ -80,6 +88,7 @@ static bb_value copy_nest(bb_graph *graph, bb_value value) {
 
 /* Puts a copy between a value and one in-port. */
 static void copy_into(bb_flow *flow, uint32_t node, uint32_t port) {
+  own_level(flow);
   bb_value copy = copy_nest(flow->graph, bb_src(flow->graph, node, port));
   bb_connect(flow->graph, node, port, copy);
   number_values(flow);
@@ -139,7 +148,7 @@ static const bb_dim *output_order(const bb_flow *flow, const bb_node *node) {
 /* A computed value is written to a program output directly; a misc result if the order is its own;
  * anything else through a copy. */
 static void settle_output(bb_flow *flow, uint32_t n) {
-  bb_graph *g = flow->graph;
+  const bb_graph *g = flow->graph;
   bb_value src = bb_src(g, n, 0);
   const bb_dim *order = output_order(flow, g->node[n]);
   bool computed = bb_is_computed(g->node[src.node]);
@@ -216,32 +225,32 @@ static void order_nodes(bb_flow *flow) {
 
 /* Decides how every value is read, putting copies where nothing else will do. */
 static void settle(bb_flow *flow) {
-  bb_graph *g = flow->graph;
+  const bb_graph *root = flow->graph;
   for (uint32_t i = 0; i < flow->nodes; i++) {
     uint32_t n = flow->order[i];
-    if (g->node[n]->kind == BB_NODE_MISC)
-      for (uint32_t p = 0; p < g->node[n]->nout; p++) settle_misc_result(flow, n, p);
-    if (g->node[n]->kind == BB_NODE_INPUT)
-      bb_flow_at(flow, (bb_value){n, 0})->access = g->node[n]->access;
+    const bb_node *node = root->node[n];
+    for (uint32_t p = 0; node->kind == BB_NODE_MISC && p < node->nout; p++)
+      settle_misc_result(flow, n, p);
+    if (node->kind == BB_NODE_INPUT) bb_flow_at(flow, (bb_value){n, 0})->access = node->access;
   }
-  for (uint32_t i = 0; i < g->noutputs; i++) settle_output(flow, g->output[i]);
+  for (uint32_t i = 0; i < root->noutputs; i++) settle_output(flow, root->output[i]);
   for (uint32_t i = 0; i < flow->nodes; i++) {
     uint32_t n = flow->order[i];
-    if (g->node[n]->kind == BB_NODE_VIEW) settle_view(flow, n);
-    for (uint32_t p = 0; g->node[n]->kind == BB_NODE_MISC && p < g->node[n]->nin; p++)
+    const bb_node *node = root->node[n];
+    if (node->kind == BB_NODE_VIEW) settle_view(flow, n);
+    for (uint32_t p = 0; node->kind == BB_NODE_MISC && p < node->nin; p++)
       settle_misc_operand(flow, n, p);
   }
 }
 
 bb_flow *bb_flow_create(bb_program *program, bb_graph *root, bb_arena *scratch) {
   bb_flow *flow = BB_NEW(scratch, bb_flow, 1);
-  bb_graph *graph = bb_graph_hold(root);
-  *flow = (bb_flow){.program = program, .scratch = scratch, .sources = program->tensors};
-  flow->graph = bb_graph_own(&graph);
+  *flow = (bb_flow){
+      .program = program, .scratch = scratch, .graph = root, .sources = program->tensors};
   number_values(flow);
   order_nodes(flow);
   settle(flow);
-  order_nodes(flow);
+  if (flow->own) order_nodes(flow);
   bb_flow_mark_once(flow);
   flow->group = BB_NEW(scratch, uint32_t, flow->graph->count);
   memset(flow->group, 0xFF, flow->graph->count * sizeof *flow->group);

@@ -5,12 +5,13 @@
 
 #include "select.h"
 
-/* A root level with what partition needs to know about its nodes and values.  The level is a copy:
- * copying nests have been put where a view has to exist in memory. */
+/* A root level with what partition needs to know about its nodes and values.  Where a view has to
+ * exist in memory a copying nest is put: then the level is a copy of the root's. */
 typedef struct bb_flow {
   bb_program *program;
   bb_arena *scratch;
   bb_graph *graph;
+  bool own;       /* the level is a copy */
   uint32_t nodes; /* in `order`: the live ones, topological */
   uint32_t *order;
   bool *once;      /* by node: depends on constants only */

@@ -87,10 +87,11 @@ void bb_flow_mark_once(bb_flow *flow) {
   for (uint32_t i = 0; i < flow->nodes; i++) {
     uint32_t n = flow->order[i];
     const bb_node *node = g->node[n];
-    bool once = node->kind == BB_NODE_INPUT
-                    ? reads_constants(flow->program, node->access)
-                    : node->kind == BB_NODE_VIEW || !node_is_symbolic(flow->program, node);
+    bool once = node->kind != BB_NODE_INPUT || reads_constants(flow->program, node->access);
     for (uint32_t p = 0; once && p < node->nin; p++) once = flow->once[node->in[p].src.node];
+    /* Last, for it looks at all that is inside a map. */
+    if (once && node->kind != BB_NODE_INPUT && node->kind != BB_NODE_VIEW)
+      once = !node_is_symbolic(flow->program, node);
     flow->once[n] = once;
   }
   for (uint32_t i = 0; i < flow->nodes; i++) {
