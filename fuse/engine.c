@@ -236,6 +236,7 @@ uint32_t bb_fuse(bb_program *program, bb_graph **root, const bb_fuse_options *op
   }
   *snapshots = engine->snapshot;
   count = engine->snapshots;
+  if (engine->options->applied) *engine->options->applied = (uint32_t)engine->steps;
   bb_scratch_end(scratch);
   return count;
 }

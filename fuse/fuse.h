@@ -33,6 +33,7 @@ typedef struct bb_fuse_options {
   /* By rule number, BB_RULE_NUMBERS each: how often a rule was tried at a node, and how often it
    * was applied. NULL: not counted. */
   uint64_t *tries, *hits;
+  uint32_t *applied; /* how many rewrites there were in all.  NULL: not wanted. */
 } bb_fuse_options;
 
 /* The name of the rule with this number; NULL: none has it. */

@@ -23,7 +23,7 @@ void bb_scope_link(bb_scope *scope, uint32_t node, uint32_t src, bool linked) {
   const bb_graph *graph = scope->graph;
   bb_dim dim = graph->node[node]->dim;
   if (dim == BB_NO_DIM || graph->node[src]->dim != dim) return;
-  scope->place[node].peers += linked ? 1 : UINT32_MAX;
+  scope->place[node].peers += linked ? 1 : -1;
 }
 
 static void add_links(bb_scope *scope) {

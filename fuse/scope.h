@@ -26,9 +26,10 @@ typedef struct bb_place {
   uint64_t label;             /* grows along the topological order; 0: has no place */
   uint32_t next, prev;        /* the order as a list */
   uint32_t forward, backward; /* epoch of the last walk that came by */
-  uint32_t peers;             /* maps: in-ports fed by maps over the same dim */
-  uint8_t nest;               /* 1 + the op that a loop nest here stands around; 0: not known */
-  bool constant;              /* root: depends on constants only, so computed once at load */
+  uint32_t users;             /* the maps that use its values: a treap of siblings.c; 0: none */
+  uint32_t peers : 25;        /* maps: in-ports fed by maps over the same dim */
+  uint32_t nest : 6;          /* 1 + the op that a loop nest here stands around; 0: not known */
+  bool constant : 1;          /* root: depends on constants only, so computed once at load */
   bb_scope *child;            /* maps: the level inside, once it was looked at */
 } bb_place;
 

@@ -1,8 +1,8 @@
 /* siblings.c - which maps over one dim use one value in one way, in topological order.
  *
- * One treap for a whole scope, keyed by (value, list level, dim, place of the map): the users of a
- * mask that a thousand layers share stand side by side in it, and a map finds the user before it
- * in logarithmic time.
+ * A treap for each node, keyed by (port, list level, dim, place of the user): the users of a mask that
+ * a thousand layers share stand side by side in it, and a map finds the user before it in
+ * logarithmic time.
  */
 #include "scope.h"
 
@@ -19,7 +19,7 @@ typedef struct member {
 struct bb_siblings {
   uint32_t count, capacity;
   member *member; /* [0] is not used */
-  uint32_t root, unused;
+  uint32_t unused;
   uint32_t random;
 };
 
@@ -34,10 +34,9 @@ static int compare_number(uint64_t a, uint64_t b) {
   return (a > b) - (a < b);
 }
 
-/* The group of users that two members belong to, then their places. */
+/* The group of users that two members of one treap belong to. */
 static int compare_group(const member *a, const member *b) {
-  int order = compare_number(a->src.node, b->src.node);
-  if (!order) order = compare_number(a->src.port, b->src.port);
+  int order = compare_number(a->src.port, b->src.port);
   if (!order) order = compare_number(a->level, b->level);
   return order ? order : compare_number(a->dim, b->dim);
 }
@@ -51,9 +50,13 @@ static member key_of(const bb_scope *scope, uint32_t map, bb_value src, uint32_t
   return (member){map, src, level, scope->graph->node[map]->dim, 1, 0, 0, 0};
 }
 
+static uint32_t *root_of(const bb_scope *scope, const member *key) {
+  return &scope->place[key->src.node].users;
+}
+
 static uint32_t find(const bb_scope *scope, const member *key) {
   const struct bb_siblings *set = scope->siblings;
-  uint32_t at = set->root;
+  uint32_t at = *root_of(scope, key);
   while (at) {
     int order = compare(scope, key, &set->member[at]);
     if (order == 0) break;
@@ -117,7 +120,7 @@ static uint32_t join(member *all, uint32_t less, uint32_t rest) {
 /* The link to the place where a member of this priority belongs, or to an equal key. */
 static uint32_t *link_to(const bb_scope *scope, const member *key, uint32_t priority) {
   struct bb_siblings *set = scope->siblings;
-  uint32_t *link = &set->root;
+  uint32_t *link = root_of(scope, key);
   while (*link && set->member[*link].priority >= priority) {
     int order = compare(scope, key, &set->member[*link]);
     if (order == 0) break;
@@ -183,7 +186,7 @@ void bb_siblings_drop(bb_scope *scope, uint32_t map) {
 /* The neighbour of a key in its own group. */
 static uint32_t neighbour(const bb_scope *scope, const member *key, bool after) {
   const struct bb_siblings *set = scope->siblings;
-  uint32_t best = 0, at = set->root;
+  uint32_t best = 0, at = *root_of(scope, key);
   while (at) {
     int order = compare(scope, &set->member[at], key);
     if (after ? order > 0 : order < 0) {

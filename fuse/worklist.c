@@ -34,7 +34,7 @@ void bb_engine_wake_extension(bb_scope *scope) {
 /* The op that the node is a loop nest around, as a bit; looking costs a walk through its levels. */
 static uint32_t nest_op(bb_scope *scope, uint32_t node) {
   bb_place *place = &scope->place[node];
-  if (!place->nest) place->nest = (uint8_t)(1 + bb_loops_op(scope->graph, node));
+  if (!place->nest) place->nest = 1 + bb_loops_op(scope->graph, node);
   return (uint32_t)1 << (place->nest - 1);
 }
 
@@ -239,8 +239,7 @@ static void look_at(bb_engine *engine, bb_scope *scope, uint32_t node) {
   for (uint32_t r = 0; r < bb_rule_count; r++) {
     bb_match match = {.scope = scope, .anchor = node, .partner = BB_NONE, .dim = BB_NO_DIM};
     if (!(rules >> r & 1) || bb_engine_disabled(engine, bb_rules[r])) continue;
-    if (bb_engine_try(engine, bb_rules[r], &match))
-      bb_heap_push(scope, &scope->pending[r], node);
+    if (bb_engine_try(engine, bb_rules[r], &match)) bb_heap_push(scope, &scope->pending[r], node);
   }
 }
 

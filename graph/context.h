@@ -69,8 +69,12 @@ void *bb_arena_array(bb_arena *arena, size_t count, size_t size);
 /* Makes room for at least `need` elements in a growing array that lives in an arena; returns the
  * array, perhaps moved (the old one stays readable but is stale), new elements zeroed. */
 void *bb_arena_grow(bb_arena *arena, void *array, uint32_t *capacity, size_t need, size_t size);
+static inline void *bb_arena_room(bb_arena *arena, void *array, uint32_t *capacity, size_t need,
+                                  size_t size) {
+  return need <= *capacity ? array : bb_arena_grow(arena, array, capacity, need, size);
+}
 #define BB_GROW(arena, array, capacity, need)                                                      \
-  ((array) = bb_arena_grow((arena), (array), &(capacity), (need), sizeof *(array)))
+  ((array) = bb_arena_room((arena), (array), &(capacity), (need), sizeof *(array)))
 
 /* --- text being built --- */
 

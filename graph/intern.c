@@ -24,7 +24,7 @@ const void *bb_intern_find(const bb_intern *set, const void *object) {
 
 static void grow(bb_intern *set) {
   bb_intern larger = *set;
-  larger.capacity = set->capacity ? set->capacity * 2 : 64;
+  larger.capacity = set->capacity ? set->capacity * 2 : 8;
   larger.slot = BB_NEW(set->arena, const void *, larger.capacity);
   for (uint32_t i = 0; i < set->capacity; i++)
     if (set->slot[i]) larger.slot[probe(&larger, set->slot[i])] = set->slot[i];

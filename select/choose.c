@@ -13,12 +13,20 @@
 
 enum { SYMBOL_GUESS = 1024 };
 
-/* The first candidate, or kernel, of its hash. */
+/* A candidate or kernel that later ones are held against. */
 typedef struct known {
+  uint64_t shape; /* of its root level alone */
   bb_hash hash;
+  bool hashed;
   uint32_t index;
   bb_graph *fused; /* candidates: what became of it */
 } known;
+
+/* The first of each shape, and the first of each hash among those that share a shape: what is like
+ * nothing else, as the one large candidate of a long model is, need not be hashed. */
+typedef struct repertoire {
+  bb_intern *shapes, *hashes; /* of `known` */
+} repertoire;
 
 typedef struct chooser {
   bb_program *program;
@@ -26,7 +34,7 @@ typedef struct chooser {
   bb_fuse_options fuse; /* what bb_fuse() gets */
   const bb_fuse_options *given;
   bb_carving made;
-  bb_intern *candidates, *kernels; /* of `known` */
+  repertoire candidates, kernels;
   bb_twin *twin;
   uint32_t applied;  /* rewrites so far, over all candidates */
   uint32_t base;     /* rewrites of the candidate before this call of bb_fuse() */
@@ -34,12 +42,25 @@ typedef struct chooser {
   bool fresh_kernel; /* its first snapshot repeats the candidate's, unless it is rewritten */
 } chooser;
 
+static uint64_t known_shape(const void *object) {
+  return ((const known *)object)->shape;
+}
+
+static bool same_shape(const void *a, const void *b) {
+  return ((const known *)a)->shape == ((const known *)b)->shape;
+}
+
 static uint64_t known_hash(const void *object) {
   return ((const known *)object)->hash.low;
 }
 
-static bool known_equal(const void *a, const void *b) {
+static bool same_hash(const void *a, const void *b) {
   return memcmp(&((const known *)a)->hash, &((const known *)b)->hash, sizeof(bb_hash)) == 0;
+}
+
+static repertoire repertoire_start(bb_arena *arena) {
+  return (repertoire){bb_intern_create(arena, known_shape, same_shape),
+                      bb_intern_create(arena, known_hash, same_hash)};
 }
 
 /* --- the policy of map extension --- */
@@ -70,10 +91,9 @@ static bool extension_is_cheap(void *user, const bb_graph *level, uint32_t map) 
 static void forward_trace(void *user, const bb_trace_event *event, const bb_graph *root) {
   chooser *c = user;
   bb_trace_event shifted = *event;
-  if (!event->snapshot) c->seen++;
   shifted.step += c->base;
-  if (event->snapshot && c->fresh_kernel && c->seen == 0) return;
-  if (c->given && c->given->trace) c->given->trace(c->given->user, &shifted, root);
+  if (event->snapshot && c->fresh_kernel && event->step == 0) return;
+  c->given->trace(c->given->user, &shifted, root);
 }
 
 static bool forward_may_extend(void *user, const bb_graph *level, uint32_t map) {
@@ -87,12 +107,12 @@ static chooser chooser_start(bb_program *program, const bb_choose_options *optio
                .options = options,
                .given = options ? options->fuse : NULL,
                .made = bb_carving_start(program, "k"),
-               .candidates = bb_intern_create(scratch, known_hash, known_equal),
-               .kernels = bb_intern_create(scratch, known_hash, known_equal),
+               .candidates = repertoire_start(scratch),
+               .kernels = repertoire_start(scratch),
                .twin = bb_twin_create(program, scratch)};
   if (c.given) c.fuse = *c.given;
   c.fuse.may_extend = c.given && c.given->may_extend ? forward_may_extend : extension_is_cheap;
-  c.fuse.trace = forward_trace;
+  c.fuse.trace = c.given && c.given->trace ? forward_trace : NULL;
   return c;
 }
 
@@ -104,12 +124,13 @@ static bool rewrites_are_spent(const chooser *c) {
 static uint32_t fuse(chooser *c, bb_graph *graph, bool no_extend, bb_snapshot **snapshots) {
   bb_graph *root = bb_graph_hold(graph);
   uint32_t count = 0;
+  c->seen = 0;
   if (!rewrites_are_spent(c)) {
     c->fuse.user = c;
+    c->fuse.applied = &c->seen;
     c->fuse.peel = !no_extend && c->given && c->given->peel;
     c->fuse.no_extend = no_extend || (c->given && c->given->no_extend);
     c->fuse.stop_after = c->given && c->given->stop_after ? c->given->stop_after - c->applied : 0;
-    c->seen = 0;
     count = bb_fuse(c->program, &root, &c->fuse, snapshots);
     c->applied += c->seen;
   }
@@ -144,15 +165,43 @@ static uint32_t keep(chooser *c, bb_graph *graph, bb_snapshot **snapshots) {
 
 /* --- equal ones --- */
 
+/* Equal graphs have equal shapes: their nodes stand in one order. */
+static uint64_t shape_of(const bb_graph *graph) {
+  uint64_t shape = graph->live;
+  for (uint32_t i = 0; i < graph->count; i++) {
+    const bb_node *node = graph->node[i];
+    if (node->kind == BB_NODE_REMOVED) continue;
+    uint64_t word = (uint64_t)node->kind << 40 | (uint64_t)node->op << 32;
+    shape = (shape ^ (word + (node->nin << 8) + node->nout)) * UINT64_C(0x9E3779B97F4A7C15);
+    shape ^= shape >> 29;
+  }
+  return shape;
+}
+
+static void hash_known(chooser *c, known *k, const bb_graph *graph, bb_arena *scratch) {
+  k->hash = bb_hash_graph(c->program, graph, scratch);
+  k->hashed = true;
+}
+
 /* The earlier one of `all` (candidates, or kernels) that all[index] is a twin of, or NULL; then *mine
  * is what later ones find. */
-static const known *find_twin(chooser *c, bb_intern *set, const bb_candidate *all, uint32_t index,
+static const known *find_twin(chooser *c, repertoire *r, const bb_candidate *all, uint32_t index,
                               bb_arena *scratch, known **mine) {
   const bb_graph *graph = all[index].graph;
-  *mine = BB_NEW(set->arena, known, 1);
-  **mine = (known){.hash = bb_hash_graph(c->program, graph, scratch), .index = index};
-  const known *found = bb_intern_find(set, *mine);
-  if (!found) bb_intern_add(set, *mine);
+  known *k = *mine = BB_NEW(r->shapes->arena, known, 1);
+  *k = (known){.shape = shape_of(graph), .index = index};
+  known *alike = (known *)bb_intern_find(r->shapes, k);
+  if (!alike) {
+    bb_intern_add(r->shapes, k);
+    return NULL;
+  }
+  if (!alike->hashed) {
+    hash_known(c, alike, all[alike->index].graph, scratch);
+    bb_intern_add(r->hashes, alike);
+  }
+  hash_known(c, k, graph, scratch);
+  const known *found = bb_intern_find(r->hashes, k);
+  if (!found) bb_intern_add(r->hashes, k);
   bool same = found && bb_twin_match(c->twin, all[found->index].graph, graph, scratch);
   return same ? found : NULL;
 }
@@ -176,7 +225,7 @@ static void finish_kernel(chooser *c, uint32_t index, bb_arena *scratch) {
   known *mine;
   bool changed = bb_absorb_transposes(c->program, kernel->graph);
   bb_orient_inputs(c->program, kernel->graph);
-  const known *same = find_twin(c, c->kernels, c->made.candidate, index, scratch, &mine);
+  const known *same = find_twin(c, &c->kernels, c->made.candidate, index, scratch, &mine);
   const bb_candidate *original = same ? &c->made.candidate[same->index] : NULL;
   begin(c, kernel, original);
   if (original) {
@@ -184,7 +233,9 @@ static void finish_kernel(chooser *c, uint32_t index, bb_arena *scratch) {
     kernel->snapshot = BB_NEW(c->program->arena, bb_snapshot, original->snapshots);
     memcpy(kernel->snapshot, original->snapshot, original->snapshots * sizeof *kernel->snapshot);
     for (uint32_t i = 0; i < kernel->snapshots; i++)
-      kernel->snapshot[i].graph = bb_twin_graph(c->twin, original->snapshot[i].graph);
+      kernel->snapshot[i].graph = original->snapshot[i].graph == original->graph
+                                      ? bb_graph_hold(kernel->graph)
+                                      : bb_twin_graph(c->twin, original->snapshot[i].graph);
     kernel->chosen = original->chosen;
     return;
   }
@@ -201,7 +252,7 @@ static void finish_kernel(chooser *c, uint32_t index, bb_arena *scratch) {
 static known *fuse_candidate(chooser *c, uint32_t index, bb_arena *scratch) {
   bb_candidate *candidate = &c->program->candidate[index];
   known *mine;
-  const known *same = find_twin(c, c->candidates, c->program->candidate, index, scratch, &mine);
+  const known *same = find_twin(c, &c->candidates, c->program->candidate, index, scratch, &mine);
   begin(c, candidate, same ? &c->program->candidate[same->index] : NULL);
   c->base = 0;
   if (same) {
