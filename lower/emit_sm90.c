@@ -89,7 +89,8 @@ static void put_sync(bb_cuda *e) {
     const char *each = e->warps       ? bb_arena_printf(e->arena, "[%u]", e->warp_count)
                        : t->parts > 1 ? bb_arena_printf(e->arena, "[%u]", t->parts)
                                       : "";
-    bb_cuda_line(e, "  tl::Barriers<%u> %s%s;", e->p->tile[i].buffers, t->name, each);
+    bb_cuda_line(e, "  tl::%s<%u> %s%s;", e->warps ? "Arrivals" : "Barriers", e->p->tile[i].buffers,
+                 t->name, each);
   }
   if (has_queue(e)) bb_cuda_line(e, "  tl::Mailbox mailbox;");
   if (e->exchange) bb_cuda_line(e, "  float exchange[256];");
@@ -108,7 +109,7 @@ static void put_init(bb_cuda *e) {
   for (uint32_t i = 0; i < e->p->tiles; i++) {
     const bb_cuda_tile *t = &e->tile[i];
     if (t->ring && e->warps)
-      bb_cuda_line(e, "    tl::ring_init(sync.%s[threadIdx.x / 32], 1);", t->name);
+      bb_cuda_line(e, "    tl::ring_init(sync.%s[threadIdx.x / 32]);", t->name);
     else if (t->ring && t->parts > 1)
       bb_cuda_line(e, "    for (int i = 0; i < %u; i++) tl::ring_init(sync.%s[i], %u);", t->parts,
                    t->name, e->warp_count / t->parts);

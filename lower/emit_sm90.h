@@ -10,6 +10,8 @@
 
 #include "emit.h"
 
+enum { BB_CUDA_OPERANDS = 64 }; /* registers for the left operands of a warp's product */
+
 typedef enum bb_layout {
   BB_LAYOUT_FRAGMENT, /* the accumulator of a product, and vectors beside it */
   BB_LAYOUT_LEFT,     /* a left operand: pairs of 16-bit elements */
@@ -113,6 +115,8 @@ void bb_cuda_stmt(bb_cuda *e, const bb_tile_stmt *stmt);
 /* The copy of a ring's tile, from `row` of it on; as many rows as its map has. */
 void bb_cuda_load(bb_cuda *e, const bb_tile_stmt *stmt, uint32_t row, const char *buffer,
                   const char *barrier);
+/* A warp's product; `then`: a line of code for when it has read the left operand, or NULL. */
+void bb_cuda_warp_dot(bb_cuda *e, const bb_tile_stmt *stmt, const char *then);
 void bb_cuda_products(bb_cuda *e); /* the wrappers of wgmma that the program uses */
 
 /* emit_sm90_list.c: lists of the core, and their code in the warps that compute or in the copier. */

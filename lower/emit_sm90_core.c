@@ -249,6 +249,14 @@ static void put_tail(bb_cuda *e) {
   }
 }
 
+/* What comes to registers is asked for before anything else: it wants no barrier. */
+static void put_first_loads(bb_cuda *e) {
+  while (e->before.count && e->before.stmt[0]->kind == BB_TILE_LOAD) {
+    bb_cuda_stmt(e, e->before.stmt[0]);
+    e->before.stmt++, e->before.count--;
+  }
+}
+
 /* A warp that copies for itself: its first buffers, and a buffer again when it was read. */
 static void put_own_copies(bb_cuda *e) {
   const bb_tile_stretch *s = &e->serial->stretch[0];
@@ -312,7 +320,10 @@ void bb_cuda_role(bb_cuda *e, bool copier) {
     put_rotated(e, copier);
   } else {
     open(e, "while (next(place)) {");
-    if (e->warps && e->serial) put_own_copies(e);
+    if (e->warps && e->serial) {
+      put_first_loads(e);
+      put_own_copies(e);
+    }
     if (e->stages)
       put_staged(e, copier);
     else

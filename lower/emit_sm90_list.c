@@ -41,6 +41,18 @@ static const bb_cuda_item *items_of(bb_cuda *e, bb_cuda_place place, uint32_t st
 
 /* --- code --- */
 
+static const char *refill_of(const bb_cuda *e, uint32_t tile) {
+  return bb_arena_printf(e->arena, "refill_%s();", e->tile[tile].name);
+}
+
+/* Is act i a warp's product, and the next the release of its left operand? */
+static bool is_read_at_once(const bb_cuda *e, uint32_t acts, const bb_cuda_act *a, uint32_t i,
+                            const bb_cuda_item *item) {
+  const bb_tile_stmt *s = item[a[i].item].stmt;
+  return e->warps && a[i].kind == BB_ACT_RUN && s->kind == BB_TILE_DOT && i + 1 < acts &&
+         a[i + 1].kind == BB_ACT_RELEASE && a[i + 1].tile == s->operand[0];
+}
+
 static void put_act(bb_cuda *e, const bb_cuda_act *a, const bb_cuda_item *item) {
   const bb_cuda_tile *t = &e->tile[a->tile];
   const char *at = e->warps ? "[my_warp]" : t->parts > 1 ? "[group]" : "";
@@ -59,7 +71,7 @@ static void put_act(bb_cuda *e, const bb_cuda_act *a, const bb_cuda_item *item) 
   }
   case BB_ACT_RELEASE:
     if (e->warps)
-      bb_cuda_line(e, "refill_%s();", t->name);
+      bb_cuda_line(e, "%s", refill_of(e, a->tile));
     else
       bb_cuda_line(e, "tl::ring_release(sync.%s%s, %s_ring);", t->name, at, t->name);
     break;
@@ -128,7 +140,10 @@ static void put_list(bb_cuda *e, uint32_t count, const bb_cuda_item *item, bool 
   if (copier) put_copies(e, acts, a, item);
   for (uint32_t i = 0; !copier && i < acts; i++) {
     e->variable = item[a[i].item].old ? e->old_variable : now;
-    put_act(e, &a[i], item);
+    if (is_read_at_once(e, acts, a, i, item))
+      bb_cuda_warp_dot(e, item[a[i].item].stmt, refill_of(e, a[i + 1].tile)), i++;
+    else
+      put_act(e, &a[i], item);
     e->variable = now;
   }
 }

@@ -269,7 +269,8 @@ static void place_shared(bb_cuda *e) {
 }
 
 static void check_registers(const bb_cuda *e) {
-  uint32_t sum = 0, limit = e->p->registers ? e->p->registers : REGISTER_LIMIT;
+  uint32_t sum = e->warps ? BB_CUDA_OPERANDS : 0;
+  uint32_t limit = e->p->registers ? e->p->registers : REGISTER_LIMIT;
   for (uint32_t i = 0; i < e->p->tiles; i++)
     if (e->tile[i].layout != BB_LAYOUT_SHARED) sum += e->tile[i].registers;
   if (sum + REGISTER_SLACK > limit)

@@ -194,7 +194,7 @@ static void put_blocks(const sharing *s, const bool *needed, uint32_t of) {
   static const char *const all[2] = {"all_", ""}, *const part[2] = {"part_", "[0]"};
   bb_cuda *e = s->e;
   for (uint32_t k = 0; k < s->monoid->components; k++)
-    if (needed[k]) bb_cuda_line(e, "float all_%s = %s;", name_of(s, k), empty_of(s, k));
+    if (needed[k]) bb_cuda_line(e, "float all_%s;", name_of(s, k));
   bb_cuda_line(e, "for (int first = 0; first < tl::cluster_size(); first += %u) {", BATCH);
   e->depth++;
   for (uint32_t k = 0; k < s->monoid->components; k++)
@@ -212,7 +212,14 @@ static void put_blocks(const sharing *s, const bool *needed, uint32_t of) {
                    empty_of(s, k));
   bb_cuda_line(e, "}");
   put_tree(s, needed, BATCH);
+  bb_cuda_line(e, "if (first > 0) {");
+  e->depth++;
   put_combine(s, needed, all, part);
+  e->depth--;
+  bb_cuda_line(e, "} else {");
+  for (uint32_t k = 0; k < s->monoid->components; k++)
+    if (needed[k]) bb_cuda_line(e, "  all_%s = part_%s[0];", name_of(s, k), name_of(s, k));
+  bb_cuda_line(e, "}");
   e->depth--;
   bb_cuda_line(e, "}");
 }
@@ -320,7 +327,7 @@ void bb_cuda_share(bb_cuda *e) {
   }
   if (e->cluster) bb_cuda_line(e, "tl::cluster_sync();");
   put_elements(&s, list_behind(e));
-  if (e->cluster) bb_cuda_line(e, "tl::cluster_sync(); // nobody leaves while others read");
+  if (e->cluster) bb_cuda_line(e, "tl::cluster_leave();");
   if (!e->cluster && e->grids && e->grid[0]->persistent) { /* copies write there again */
     bb_cuda_line(e, "tl::fence_copies();");
     bb_cuda_line(e, "%s", sync);

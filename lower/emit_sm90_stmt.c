@@ -127,40 +127,60 @@ void bb_cuda_products(bb_cuda *e) {
 
 /* --- products of a warp --- */
 
-static void put_warp_dot(bb_cuda *e, const bb_tile_stmt *s) {
+/* Steps from..to-1 of 16 along the contracted axis. */
+static void put_warp_steps(bb_cuda *e, const bb_tile_stmt *s, uint32_t from, uint32_t to, bool two,
+                           const char *then) {
+  const bb_tile *a = tile_of(e, s->operand[0]);
+  const bb_cuda_tile *c = &e->tile[s->result];
+  uint32_t steps = (s->transposed[0] ? a->rows : a->cols) / 16;
+  const char *right = e->tile[s->operand[1]].name, *left = buffer_of(e, s->operand[0]);
+  const char *sum = two ? bb_arena_printf(e->arena, "(k & 1 ? odd : %s)", c->name) : c->name;
+  const char *into = bb_arena_printf(e->arena, "a[k - %u][r]", from);
+  const char *place = "16 * r + (tl::lane() & 15), 2 * k + (tl::lane() >> 4)";
+  if (s->transposed[0])
+    place = "16 * k + (tl::lane() >> 4) * 8 + (tl::lane() & 7), 2 * r + (tl::lane() >> 3 & 1)";
+  bb_cuda_line(e, "{");
+  e->depth++;
+  bb_cuda_line(e, "tl::u32 a[%u][%u][4];", to - from, c->rt);
+  bb_cuda_line(e, "TL_UNROLL for (int k = %u; k < %u; k++)", from, to);
+  bb_cuda_line(e, "  TL_UNROLL for (int r = 0; r < %u; r++)", c->rt);
+  bb_cuda_line(e, "    tl::load_matrix%s(%s + tl::piece(%u, %s), %s[0], %s[1], %s[2], %s[3]);",
+               s->transposed[0] ? "_transposed" : "", left, a->rows, place, into, into, into, into);
+  if (then && to == steps) bb_cuda_line(e, "%s", then);
+  bb_cuda_line(e, "TL_UNROLL for (int k = %u; k < %u; k++)", from, to);
+  bb_cuda_line(e, "  TL_UNROLL for (int r = 0; r < %u; r++)", c->rt);
+  bb_cuda_line(e, "    TL_UNROLL for (int c = 0; c < %u; c++)", c->ct);
+  bb_cuda_line(e,
+               "      tl::mma_%s(%s + (r * %u + c) * 4, %s[0], %s[1], %s[2], %s[3], "
+               "%s[(c * %u + k) * 2], %s[(c * %u + k) * 2 + 1]);",
+               narrow(a->dtype), sum, c->ct, into, into, into, into, right, steps, right, steps);
+  e->depth--;
+  bb_cuda_line(e, "}");
+}
+
+void bb_cuda_warp_dot(bb_cuda *e, const bb_tile_stmt *s, const char *then) {
   const bb_tile *a = tile_of(e, s->operand[0]), *b = tile_of(e, s->operand[1]);
   const bb_cuda_tile *c = &e->tile[s->result];
   uint32_t depth = s->transposed[0] ? a->rows : a->cols;
-  const char *right = e->tile[s->operand[1]].name, *from = buffer_of(e, s->operand[0]);
   if (a->place != BB_PLACE_SHARED || b->place == BB_PLACE_SHARED)
     bb_cuda_refuse(e, s, "a warp's product is of a shared tile and registers");
-  bool two = c->registers == 4 && depth >= 64; /* one chain would wait for itself */
-  const char *sum = two ? bb_arena_printf(e->arena, "(k & 1 ? odd : %s)", c->name) : c->name;
+  /* all operands first, as many as a thread has room for: loads wait for nobody's arithmetic */
+  uint32_t steps = depth / 16, each = 4 * c->rt,
+           batch = BB_CUDA_OPERANDS / each < 1 ? 1 : BB_CUDA_OPERANDS / each;
+  bool two = c->registers == 4 && steps >= 4; /* sums: one chain would wait for itself */
+  bb_buffer text = {.arena = e->arena};
+  bb_tile_print_head(&text, e->p, s);
+  bb_cuda_line(e, "// %s", text.data);
   if (!s->accumulate)
     bb_cuda_line(e, "TL_UNROLL for (int e = 0; e < %u; e++) %s[e] = 0.f;", c->registers, c->name);
+  bb_cuda_line(e, "{");
+  e->depth++;
   if (two) bb_cuda_line(e, "float odd[4] = {0.f, 0.f, 0.f, 0.f};");
-  bb_cuda_line(e, "TL_UNROLL for (int k = 0; k < %u; k++)", depth / 16);
-  bb_cuda_line(e, "  TL_UNROLL for (int r = 0; r < %u; r++) {", c->rt);
-  bb_cuda_line(e, "    tl::u32 a[4];");
-  if (s->transposed[0])
-    bb_cuda_line(e,
-                 "    tl::load_matrix_transposed(%s + tl::piece(%u, 16 * k + (tl::lane() >> 4) * 8 "
-                 "+ (tl::lane() & 7), "
-                 "2 * r + (tl::lane() >> 3 & 1)), a[0], a[1], a[2], a[3]);",
-                 from, a->rows);
-  else
-    bb_cuda_line(e,
-                 "    tl::load_matrix(%s + tl::piece(%u, 16 * r + (tl::lane() & 15), 2 * k + "
-                 "(tl::lane() >> 4)), "
-                 "a[0], a[1], a[2], a[3]);",
-                 from, a->rows);
-  bb_cuda_line(e,
-               "    TL_UNROLL for (int c = 0; c < %u; c++) tl::mma_%s(%s + (r * %u + c) * 4, a[0], "
-               "a[1], a[2], "
-               "a[3], %s[(c * %u + k) * 2], %s[(c * %u + k) * 2 + 1]);",
-               c->ct, narrow(a->dtype), sum, c->ct, right, depth / 16, right, depth / 16);
-  bb_cuda_line(e, "  }");
+  for (uint32_t first = 0; first < steps; first += batch)
+    put_warp_steps(e, s, first, first + batch < steps ? first + batch : steps, two, then);
   if (two) bb_cuda_line(e, "TL_UNROLL for (int e = 0; e < 4; e++) %s[e] += odd[e];", c->name);
+  e->depth--;
+  bb_cuda_line(e, "}");
 }
 
 /* --- maps --- */
@@ -445,13 +465,17 @@ static void put_store(bb_cuda *e, const bb_tile_stmt *s) {
 void bb_cuda_stmt(bb_cuda *e, const bb_tile_stmt *s) {
   bb_buffer text = {.arena = e->arena};
   bb_tile_print_head(&text, e->p, s);
-  if (s->kind != BB_TILE_LOAD || !e->tile[s->result].ring) bb_cuda_line(e, "// %s", text.data);
+  bool elsewhere = s->kind == BB_TILE_LOAD && e->tile[s->result].ring;
+  if (!elsewhere && (s->kind != BB_TILE_DOT || bb_cuda_is_async(e, s)))
+    bb_cuda_line(e, "// %s", text.data);
   switch (s->kind) {
   case BB_TILE_LOAD: put_load(e, s); break;
   case BB_TILE_STORE: put_store(e, s); break;
   case BB_TILE_MAP: put_map(e, s); break;
   case BB_TILE_ANY: put_any(e, s); break;
-  case BB_TILE_DOT: bb_cuda_is_async(e, s) ? put_async_dot(e, s) : put_warp_dot(e, s); break;
+  case BB_TILE_DOT:
+    bb_cuda_is_async(e, s) ? put_async_dot(e, s) : bb_cuda_warp_dot(e, s, NULL);
+    break;
   case BB_TILE_TRANSPOSE: put_transpose(e, s); break;
   case BB_TILE_FOLD: put_fold(e, s); break;
   case BB_TILE_IF:

@@ -40,6 +40,9 @@ TL_DEV int cluster_rank() { u32 r; asm volatile("mov.u32 %0, %%cluster_ctarank;"
 TL_DEV void cluster_sync() {
   asm volatile("barrier.cluster.arrive.release.aligned;\n barrier.cluster.wait.acquire.aligned;" ::: "memory");
 }
+TL_DEV void cluster_leave() {  // when all are here: they have read what they wanted of each other's memory
+  asm volatile("barrier.cluster.arrive.relaxed.aligned;\n barrier.cluster.wait.aligned;" ::: "memory");
+}
 TL_DEV int cluster_size() { u32 r; asm volatile("mov.u32 %0, %%cluster_nctaid.x;" : "=r"(r)); return r; }
 TL_DEV float peer_load(const float *p, int rank) {
   u32 a; float x;
@@ -65,6 +68,10 @@ template <int Buffers> struct Ring {
   __device__ __forceinline__ void next() { if (++at == Buffers) { at = 0; phase ^= 1; } }
 };
 template <int Buffers> struct Barriers { u64 full[Buffers], empty[Buffers]; };
+template <int Buffers> struct Arrivals { u64 full[Buffers]; };  // of one warp, which knows what it has read
+template <int Buffers> TL_DEV void ring_init(Arrivals<Buffers> &b) {
+  for (int i = 0; i < Buffers; i++) barrier_init(&b.full[i], 1);
+}
 template <int Buffers> TL_DEV void ring_init(Barriers<Buffers> &b, int readers) {
   for (int i = 0; i < Buffers; i++) barrier_init(&b.full[i], 1), barrier_init(&b.empty[i], readers);
 }
@@ -72,7 +79,7 @@ template <int Buffers> TL_DEV void ring_claim(Barriers<Buffers> &b, const Ring<B
   barrier_wait(&b.empty[r.at], r.phase ^ 1);
   barrier_expect(&b.full[r.at], bytes);
 }
-template <int Buffers> TL_DEV void ring_wait(Barriers<Buffers> &b, const Ring<Buffers> &r) { barrier_wait(&b.full[r.at], r.phase); }
+template <class B, int Buffers> TL_DEV void ring_wait(B &b, const Ring<Buffers> &r) { barrier_wait(&b.full[r.at], r.phase); }
 template <int Buffers> TL_DEV void ring_release(Barriers<Buffers> &b, Ring<Buffers> &r) {  // by every reading warp
   if (lane() == 0) barrier_arrive(&b.empty[r.at]);
   r.next();

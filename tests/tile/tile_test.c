@@ -172,7 +172,7 @@ static double random_value(uint32_t *seed) {
 
 typedef struct attend {
   int64_t heads, rows, group; /* group: query heads that share keys */
-  int64_t extent[3];
+  int64_t extent[4];
   bool causal;
 } attend;
 
@@ -225,9 +225,9 @@ static void meaning(void **state) {
   with(full, attend_as_expected, &(attend){1, 128, 0, {1, 128}, false});
   with(causal, attend_as_expected, &(attend){3, 261, 0, {3, 261, 2}, true});
   with(causal, attend_as_expected, &(attend){1, 1, 0, {1, 1, 1}, true});
-  with(decode, attend_as_expected, &(attend){2, 75, 8, {2, 75, 1}, false});
-  with(decode, attend_as_expected, &(attend){1, 300, 8, {1, 300, 4}, false});
-  with(decode, attend_as_expected, &(attend){1, 3, 8, {1, 3, 4}, false});
+  with(decode, attend_as_expected, &(attend){2, 75, 8, {2, 8, 75, 1}, false});
+  with(decode, attend_as_expected, &(attend){3, 300, 1, {3, 1, 300, 4}, false});
+  with(decode, attend_as_expected, &(attend){1, 3, 5, {1, 5, 3, 4}, false});
   free(full), free(causal), free(decode);
 }
 

@@ -164,22 +164,25 @@ def block(kernels, references, causal):
 def decode(kernels, references):
     import decode_sm90a as ref
     k, worst = Kernel(kernels, "decode"), 0
-    def bind(q, kk, v, o, splits): return k.bind(dict(Q=q, K=kk, V=v, O=o), dict(G=kk.shape[1], N=kk.shape[2], SPLITS=splits))
-    for n in (1, 17, 128, 300, 1000, 4096, 8191, 32768):
-        for splits in (1, 2, 4, 8):
-            q, kk, v = ref.inputs("gqa", n, 3.0); o = torch.full_like(q, float("nan"))
-            bind(q, kk, v, o, splits)(); torch.cuda.synchronize()
-            e = error(o, ref.reference(q, kk, v, 0.0))
-            if not e < 1e-3: print("  WRONG decode", n, splits, e)
-            worst = max(worst, e) if e == e else float("nan")
+    def bind(q, kk, v, o, splits): return k.bind(dict(Q=q, K=kk, V=v, O=o), dict(G=kk.shape[1], R=q.shape[1] // kk.shape[1], N=kk.shape[2], SPLITS=splits))
+    for op in ("gqa", "mha"):
+        for n in (1, 17, 128, 300, 1000, 4096, 8191, 32768):
+            for splits in (1, 2, 4, 8):
+                q, kk, v = ref.inputs(op, n, 3.0); o = torch.full_like(q, float("nan"))
+                bind(q, kk, v, o, splits)(); torch.cuda.synchronize()
+                e = error(o, ref.reference(q, kk, v, 0.0))
+                if not e < 1e-3: print("  WRONG decode", op, n, splits, e)
+                worst = max(worst, e) if e == e else float("nan")
     good = report("decode", worst, 1e-3)
     lib = ref.build(); ws = torch.zeros(64 << 20, device=dev, dtype=torch.uint8)
-    for n in (128, 512, 2048, 4096, 8192, 32768):
-        copies = max(2, min(60, -(-160_000_000 // (4 * 8 * n * 128))))
-        sets = [ref.inputs("gqa", n) for _ in range(copies)]; outs = [torch.empty(1, 64, 1, 128, device=dev, dtype=half) for _ in sets]
-        ours, theirs = beside([bind(*s, o, 8) for s, o in zip(sets, outs)],
-                              [lambda s=s, o=o: ref.ours(lib, *s, o, ws, *ref.rule("gqa", n)[:2], 0.0, ref.rule("gqa", n)[2]) for s, o in zip(sets, outs)])
-        print(f"time decode 64/8 heads {n:6d}: {ours:7.2f} us   hand-written {theirs:7.2f} us   {theirs / ours:.3f}", flush=True)
+    for op, heads, groups in (("gqa", 64, 8), ("mha", 32, 32)):
+        for n in (128, 512, 2048, 4096, 8192, 32768):
+            copies = max(2, min(60, -(-160_000_000 // (4 * groups * n * 128))))
+            sets = [ref.inputs(op, n) for _ in range(copies)]; outs = [torch.empty(1, heads, 1, 128, device=dev, dtype=half) for _ in sets]
+            splits, combine, shape = ref.rule(op, n)
+            ours, theirs = beside([bind(*s, o, splits) for s, o in zip(sets, outs)],
+                                  [lambda s=s, o=o: ref.ours(lib, *s, o, ws, splits, combine, 0.0, shape) for s, o in zip(sets, outs)])
+            print(f"time decode {heads}/{groups} heads {n:6d}: {ours:7.2f} us   hand-written {theirs:7.2f} us   {theirs / ours:.3f}", flush=True)
     return good
 
 
