@@ -29,13 +29,27 @@ static const bb_expr *is_at_empty(bb_program *program, const bb_product *p, uint
             bb_expr_const(program, BB_F32, p->component[j].empty));
 }
 
-/* By the count if there is one.  Else a part whose components all have their empty values adds
- * nothing to another: it may pass for empty. */
-static const bb_expr *empty_test(bb_program *program, const bb_product *p, uint32_t base) {
+static const uint64_t all_components = (1ull << BB_PRODUCT_COMPONENTS) - 1;
+
+/* What the combination of component j reads: itself, and so on down to what depends on nothing. */
+static uint64_t read_by(const bb_product *p, uint32_t j) {
+  const bb_component *c = &p->component[j];
+  uint64_t read = 1ull << j;
+  if (c->payload) read |= read_by(p, j - 1);
+  for (uint32_t i = 0; i < j && !c->payload; i++)
+    if (c->uses >> i & 1 || bb_expr_uses_arg(c->update, p->own + i)) read |= read_by(p, i);
+  return read;
+}
+
+/* By the count if there is one among the components `of`.  Else a part whose components all have their
+ * empty values adds nothing to another: it may pass for empty. */
+static const bb_expr *empty_test(bb_program *program, const bb_product *p, uint32_t base,
+                                 uint64_t of) {
   const bb_expr *all = NULL;
   for (uint32_t j = 0; j < p->count; j++)
-    if (is_count(&p->component[j])) return is_at_empty(program, p, j, base);
+    if (of >> j & 1 && is_count(&p->component[j])) return is_at_empty(program, p, j, base);
   for (uint32_t j = 0; j < p->count; j++) {
+    if (!(of >> j & 1)) continue;
     const bb_expr *one = is_at_empty(program, p, j, base);
     all = all ? op(program, BB_X_AND, all, one) : one;
   }
@@ -43,7 +57,7 @@ static const bb_expr *empty_test(bb_program *program, const bb_product *p, uint3
 }
 
 const bb_expr *bb_product_is_empty(bb_program *program, const bb_product *p) {
-  return empty_test(program, p, p->own);
+  return empty_test(program, p, p->own, all_components);
 }
 
 /* --- differences of means ---
@@ -158,8 +172,6 @@ static const bb_expr *payload_of_winner(bb_program *program, bb_monoid_id fold, 
 
 const bb_expr **bb_product_combine(bb_program *program, const bb_product *p) {
   const bb_expr **result = BB_NEW(program->arena, const bb_expr *, p->count);
-  const bb_expr *left_empty = empty_test(program, p, p->own);
-  const bb_expr *right_empty = empty_test(program, p, p->renewed);
   const bb_expr *a = NULL, *b = NULL; /* repaired sides; a payload's value was just before it */
   for (uint32_t j = 0; j < p->count; j++) {
     const bb_component *c = &p->component[j];
@@ -174,6 +186,9 @@ const bb_expr **bb_product_combine(bb_program *program, const bb_product *p) {
     }
     /* Empty values combine by themselves where nothing is repaired. */
     if (!c->uses && !c->payload) continue;
+    uint64_t read = read_by(p, j);
+    const bb_expr *left_empty = empty_test(program, p, p->own, read);
+    const bb_expr *right_empty = empty_test(program, p, p->renewed, read);
     result[j] = bb_expr_make(program, BB_X_SELECT, right_empty, left, result[j]);
     result[j] = bb_expr_make(program, BB_X_SELECT, left_empty, right, result[j]);
   }

@@ -78,10 +78,33 @@ static void wake_operands(bb_scope *scope, uint32_t node) {
     wake(scope, at->in[i].src.node, BB_WAKE_OPERANDS);
 }
 
+static void wake_behind_from(bb_scope *scope, uint32_t node) {
+  if (!alive(scope, node) || scope->place[node].forward == scope->epoch) return;
+  scope->place[node].forward = scope->epoch;
+  const bb_node *at = bb_node_get(scope->graph, node);
+  if (at->kind != BB_NODE_FUNC && at->kind != BB_NODE_MAP) return;
+  for (uint32_t p = 0; p < at->nout; p++) {
+    if (at->kind == BB_NODE_MAP && at->out[p].mode != BB_OUT_FOLD) continue;
+    for (bb_use u = at->out[p].first; u.node != BB_NONE; u = bb_next_use(scope->graph, u)) {
+      if (bb_node_get(scope->graph, u.node)->kind == BB_NODE_FUNC)
+        wake_behind_from(scope, u.node);
+      else
+        wake(scope, u.node, BB_WAKE_BEHIND);
+    }
+  }
+}
+
+/* A fold, or a function of one, changed: maps that wait for it are looked at again. */
+static void wake_behind(bb_scope *scope, uint32_t node) {
+  scope->epoch++;
+  wake_behind_from(scope, node);
+}
+
 static void wake_link(bb_scope *scope, const bb_change *change) {
   bb_value src = change->src;
   wake(scope, change->node, BB_WAKE_USER | BB_WAKE_SIBLING);
   wake_operands(scope, change->node);
+  wake_behind(scope, change->node);
   if (!alive(scope, src.node)) return;
   wake(scope, src.node, BB_WAKE_SOURCE);
   wake_operands(scope, src.node);
@@ -96,6 +119,7 @@ static void wake_inside(bb_scope *scope, uint32_t map) {
   scope->place[map].nest = 0;
   wake(scope, map, BB_WAKE_INSIDE);
   wake_operands(scope, map);
+  wake_behind(scope, map);
   if (node->nout == 1) wake(scope, sole_user(scope->graph, (bb_value){map, 0}), BB_WAKE_INSIDE);
   bb_heap_push(scope, &scope->extend, map);
   bb_engine_wake_extension(scope);
@@ -184,6 +208,7 @@ static void wake_children(bb_scope *scope, uint32_t node) {
 
 static void wake_added(bb_scope *scope, uint32_t node) {
   wake(scope, node, UINT32_MAX);
+  wake_behind(scope, node);
   wake_children(scope, node);
 }
 

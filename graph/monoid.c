@@ -192,16 +192,17 @@ static void guard(bb_program *program, const bb_monoid *m, bb_monoid_component *
   }
 }
 
-const bb_monoid *bb_monoid_make(bb_program *program, const char *name, uint32_t count,
-                                const bb_monoid_component *component, bool proved) {
+const bb_monoid *bb_monoid_try(bb_program *program, const char *name, uint32_t count,
+                               const bb_monoid_component *component, bool proved,
+                               const char **broken) {
   bb_monoid key = {.id = BB_MONOID_TUPLE,
                    .name = name ? name : "tuple",
                    .components = count,
                    .proved = proved,
                    .component = component};
   bb_arena *scratch = bb_scratch(program->ctx);
-  const char *broken = NULL, *still = NULL;
-  const bb_monoid *found = find_or_add(program, name, key, scratch, &broken);
+  *broken = NULL;
+  const bb_monoid *found = find_or_add(program, name, key, scratch, broken);
   bool guardable = !found && count > 0 && count <= BB_MONOID_COMPONENTS;
   for (uint32_t k = 0; guardable && k < count; k++)
     guardable = component[k].combine && component[k].combine->dtype == component[k].dtype;
@@ -209,12 +210,19 @@ const bb_monoid *bb_monoid_make(bb_program *program, const char *name, uint32_t 
     bb_monoid_component guarded[BB_MONOID_COMPONENTS];
     guard(program, &key, guarded);
     key.component = guarded;
-    found = find_or_add(program, name, key, scratch, &still);
+    found = find_or_add(program, name, key, scratch, broken);
   }
-  if (!found)
-    bb_fail(program->ctx, BB_ERROR_INPUT, "monoid %s: %s", key.name, still ? still : broken);
+  if (!found) *broken = bb_arena_printf(program->arena, "%s", *broken);
   bb_scratch_end(scratch);
   return found;
+}
+
+const bb_monoid *bb_monoid_make(bb_program *program, const char *name, uint32_t count,
+                                const bb_monoid_component *component, bool proved) {
+  const char *broken;
+  const bb_monoid *made = bb_monoid_try(program, name, count, component, proved, &broken);
+  if (!made) bb_fail(program->ctx, BB_ERROR_INPUT, "monoid %s: %s", name ? name : "tuple", broken);
+  return made;
 }
 
 static const bb_expr *same_leaf(void *user, const bb_expr *leaf) {

@@ -60,6 +60,10 @@ const bb_monoid *bb_monoid_find(const char *name, size_t length);
  * it.  Fails the context with BB_ERROR_INPUT where a law is broken. */
 const bb_monoid *bb_monoid_make(bb_program *program, const char *name, uint32_t count,
                                 const bb_monoid_component *component, bool proved);
+/* The same, but gives NULL and the law that is broken, in the program's arena, instead of failing. */
+const bb_monoid *bb_monoid_try(bb_program *program, const char *name, uint32_t count,
+                               const bb_monoid_component *component, bool proved,
+                               const char **broken);
 /* The tuple of this name, or NULL. */
 const bb_monoid *bb_monoid_named(const bb_program *program, const char *name, size_t length);
 /* Tuples in the order in which they were made. */

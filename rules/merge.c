@@ -7,6 +7,7 @@
 #include "merge.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 bool bb_both_whole(const bb_graph *graph, uint32_t a, uint32_t b) {
   return bb_node_get(graph, a)->part == BB_PART_ALL && bb_node_get(graph, b)->part == BB_PART_ALL;
@@ -131,11 +132,14 @@ static void drop_unused_outputs(bb_graph *graph, uint32_t map, uint32_t count, u
 
 /* --- the two directions --- */
 
-/* The second map moves into the first. */
-static void move_second(bb_graph *graph, uint32_t first, uint32_t second, bb_arena *scratch) {
+/* The second map moves into the first.  `count` values of it are told where they went. */
+static void move_second(bb_graph *graph, uint32_t first, uint32_t second, uint32_t count,
+                        bb_value *value, bb_arena *scratch) {
   bb_node *node = bb_node_get(graph, second);
   uint32_t nin = node->nin, nout = node->nout, fed = 0;
-  bb_value *input = BB_NEW(scratch, bb_value, nin), *output = BB_NEW(scratch, bb_value, nout);
+  bb_value *input = BB_NEW(scratch, bb_value, nin);
+  bb_value *output = BB_NEW(scratch, bb_value, (size_t)nout + count);
+  for (uint32_t i = 0; i < count; i++) bb_output_add(node->inner, value[i]);
   uint32_t *feeding = BB_NEW(scratch, uint32_t, nin);
   for (uint32_t i = 0; i < nin; i++) {
     input[i] = inside(graph, first, second, i);
@@ -143,6 +147,7 @@ static void move_second(bb_graph *graph, uint32_t first, uint32_t second, bb_are
   }
   bb_graph_splice(bb_node_get(graph, first)->inner, node->inner, input, output);
   move_outputs(graph, first, second, output, scratch);
+  if (count) memcpy(value, output + nout, count * sizeof *value);
   bb_node_remove(graph, second);
   drop_unused_outputs(graph, first, fed, feeding);
 }
@@ -183,7 +188,16 @@ void bb_merge_maps(bb_graph *graph, uint32_t first, uint32_t second) {
     move_first(graph, first, second, scratch);
   } else {
     bb_map_own(graph, first);
-    move_second(graph, first, second, scratch);
+    move_second(graph, first, second, 0, NULL, scratch);
   }
+  bb_scratch_end(scratch);
+}
+
+void bb_merge_into_first(bb_graph *graph, uint32_t first, uint32_t second, uint32_t count,
+                         bb_value *value) {
+  bb_arena *scratch = bb_scratch(graph->program->ctx);
+  bb_map_own(graph, first);
+  bb_map_own(graph, second);
+  move_second(graph, first, second, count, value, scratch);
   bb_scratch_end(scratch);
 }

@@ -12,5 +12,8 @@ bool bb_same_time(const bb_scope *scope, uint32_t a, uint32_t b);
 bool bb_passes_elements(const bb_graph *graph, uint32_t from, uint32_t to, const char **why);
 /* Makes one map of two over the same dim, which may be fused. */
 void bb_merge_maps(bb_graph *graph, uint32_t first, uint32_t second);
+/* The same, the first one staying: where `count` values inside the second are in the first now. */
+void bb_merge_into_first(bb_graph *graph, uint32_t first, uint32_t second, uint32_t count,
+                         bb_value *value);
 
 #endif

@@ -29,7 +29,8 @@ enum {
   BB_WAKE_SOLE_USER = 4, /* the only use of a value, when the number of its uses changed */
   BB_WAKE_INSIDE = 8,    /* the map inside which something changed, and its only user */
   BB_WAKE_OPERANDS = 16, /* producers of the operands of a node that changed, if it has few */
-  BB_WAKE_SIBLING = 32   /* maps with a new neighbour among the users of a value */
+  BB_WAKE_SIBLING = 32,  /* maps with a new neighbour among the users of a value */
+  BB_WAKE_BEHIND = 64    /* maps that take a fold of the map, or a function of it, that changed */
 };
 
 typedef enum bb_exactness {

@@ -1,0 +1,141 @@
+/* repair.h - what the files of the repair rule share: a pair of maps, and the chain of dependent
+ * folds that is read from their bodies.
+ *
+ * U folds r; V, over the same dim, takes r (or elementwise functions of r computed between the two)
+ * whole and folds terms of it.  The terms are traced back through elementwise ops to scalar
+ * expressions of elements (values of the bodies that do not depend on r), fixed values and results of
+ * earlier folds: a bb_chain (algebra.h).  What the algebra derives is lowered again to ops on items.
+ */
+#ifndef BB_FUSE_REPAIR_H
+#define BB_FUSE_REPAIR_H
+
+#include "../rules/rule.h"
+#include "algebra.h"
+
+enum {
+  BB_REPAIR_FOLDS = 12,
+  BB_REPAIR_RESULTS = 20,
+  BB_REPAIR_LEAVES = 40,
+  BB_REPAIR_CONSTANTS = 8
+};
+
+/* How the elements of one block come together in a term. */
+typedef enum bb_term_kind {
+  BB_TERM_ROWS, /* along the columns of an item: row_sum, row_max ... */
+  BB_TERM_DOT,  /* sum of products along the columns of two */
+  BB_TERM_POINT /* not at all: every element of the item is folded by itself */
+} bb_term_kind;
+
+/* What a term reads that is no result of a fold. */
+typedef struct bb_repair_leaf {
+  uint32_t map; /* U or V: a value of its body; BB_NONE: a value of the level, taken whole */
+  bb_value value;
+  bb_value inside; /* the same in the body of both maps */
+  uint32_t coord;  /* a coordinate instead; else BB_NONE */
+  bool other;      /* its rows are those of a product's other operand */
+  bool fixed;      /* the same in every iteration */
+  bb_item item;
+  const bb_expr *expr; /* the value as an expression of leaves that are no ops; NULL: is one */
+  uint32_t arg;        /* in the chain; BB_NONE: not used */
+} bb_repair_leaf;
+
+typedef struct bb_repair_fold {
+  bool second;   /* of V, else of U */
+  uint32_t port; /* of its value; an index follows at the next one */
+  bb_monoid_id fold;
+  bb_term_kind kind;
+  bool swapped;    /* DOT: the second operand is the one whose rows the earlier folds have */
+  uint32_t result; /* ARG while tracing */
+  bb_dtype dtype;
+  bb_dim along;        /* the axis that comes together inside a block; BB_NO_DIM: none */
+  bb_value operand[2]; /* of the body: what comes together */
+  const bb_expr *term, *payload;
+} bb_repair_fold;
+
+typedef struct bb_repair {
+  bb_program *program;
+  bb_scope *scope;
+  bb_graph *graph;
+  bb_arena *arena;
+  uint32_t u, v;
+  const char *why; /* no repair: the reason */
+  uint32_t walked;
+  bool splits;       /* V collects values that depend on the folds: they get a map of their own */
+  uint64_t *mark[2]; /* of U's, V's nodes: out-ports that depend on folds of the chain */
+  uint32_t folds, results;
+  uint32_t elements, fixed; /* of the chain */
+  bb_repair_fold fold[BB_REPAIR_FOLDS];
+  uint32_t leaves;
+  bb_repair_leaf leaf[BB_REPAIR_LEAVES];
+  struct bb_trace *trace; /* values traced so far */
+  bool deep;              /* leaves are no ops; else as large as they can be */
+  const bb_product *product;
+  /* What combine reads beside the product's components: further components of the monoid. */
+  uint32_t constants;
+  const bb_expr *constant[BB_REPAIR_CONSTANTS];
+  const bb_monoid *monoid;
+} bb_repair;
+
+/* `return bb_repair_refuse(r, "...")` */
+static inline bool bb_repair_refuse(bb_repair *r, const char *why) {
+  if (!r->why) r->why = why;
+  return false;
+}
+
+static inline uint32_t bb_repair_map(const bb_repair *r, bool second) {
+  return second ? r->v : r->u;
+}
+static inline bb_graph *bb_repair_body(const bb_repair *r, bool second) {
+  return bb_node_get(r->graph, bb_repair_map(r, second))->inner;
+}
+/* The value of a body that an out-port folds. */
+static inline bb_value bb_repair_folded(const bb_repair *r, bool second, uint32_t port) {
+  const bb_graph *body = bb_repair_body(r, second);
+  return bb_src(body, body->output[port], 0);
+}
+static inline bool bb_repair_marked(const bb_repair *r, bool second, bb_value value) {
+  return r->mark[second] && r->mark[second][value.node] >> (value.port < 63 ? value.port : 63) & 1;
+}
+
+static inline bool bb_repair_elementwise(const bb_node *node) {
+  if (node->kind != BB_NODE_FUNC) return false;
+  return node->op == BB_OP_ELEMENTWISE || node->op == BB_OP_ADD || node->op == BB_OP_MUL ||
+         (node->op >= BB_OP_ROW_SHIFT && node->op <= BB_OP_COL_SCALE);
+}
+
+/* --- repair_match.c --- */
+
+/* Is there a pair for V; which folds make the chain?  Fills all but terms. */
+bool bb_repair_find(bb_repair *r, bb_match *match);
+/* The fold of U's or V's out-port in the chain, or NULL. */
+const bb_repair_fold *bb_repair_fold_of(const bb_repair *r, bool second, uint32_t port);
+
+/* --- repair_split.c --- */
+
+/* Can the values that V collects and that depend on the folds be computed once more, where they are
+ * used?  Refuses or sets `splits`. */
+bool bb_repair_splits(bb_repair *r);
+/* Gives them a map of their own behind V. */
+void bb_repair_split(bb_repair *r);
+
+/* --- repair_term.c --- */
+
+/* Reads the terms and derives the product; false: refused. */
+bool bb_repair_derive(bb_repair *r);
+
+/* --- repair_monoid.c --- */
+
+/* Makes the monoid of the product; false: refused. */
+bool bb_repair_monoid(bb_repair *r);
+
+/* --- repair_lower.c --- */
+
+/* Adds to the body (U's, V's moved into it) what computes the components of a block, in order. */
+bool bb_repair_lowers(bb_repair *r); /* can they be said with ops on items? */
+void bb_repair_lower(bb_repair *r, bb_graph *body, bb_value *component);
+/* The element type that a component gets. */
+bb_dtype bb_repair_dtype(const bb_repair *r, uint32_t component);
+/* A result of the chain from the components of the whole, in the level around. */
+bb_value bb_repair_finish(bb_repair *r, uint32_t fold, const bb_value *component);
+
+#endif
