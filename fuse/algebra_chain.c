@@ -15,7 +15,7 @@ static const bb_expr *settle(bb_derivation *d, const bb_expr *expr) {
   for (uint32_t i = 0; i < p->count; i++)
     with[p->renewed + i] = bb_expr_arg(d->program, BB_F32, p->own + p->count + i);
   expr = bb_expr_substitute(d->program, expr, p->renewed + p->count, with);
-  return bb_derive_unrenamed(d, expr);
+  return bb_derive_ordered(d, bb_derive_unrenamed(d, expr), p->own + p->count);
 }
 
 static const bb_expr *const *settle_row(bb_derivation *d, const bb_expr *const *row) {

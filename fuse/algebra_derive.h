@@ -78,6 +78,12 @@ typedef struct bb_group {
 /* Adds components for the moments of a group and gives its fold as a linear form. */
 bool bb_derive_moments(bb_derivation *d, const bb_group *group, bb_linear *fold);
 
+/* --- algebra_order.c --- */
+
+/* The same value, extrema subtracted before anything else is added.  `renewed`: the first ARG of
+ * renewed components in it. */
+const bb_expr *bb_derive_ordered(bb_derivation *d, const bb_expr *expr, uint32_t renewed);
+
 /* --- algebra_invert.c --- */
 
 /* c from t = g(r, c), c the only sub-expression of elements in g; NULL if there is none. */

@@ -73,7 +73,7 @@ static readers find_readers(const bb_repair *r) {
   readers all = {0};
   for (uint32_t i = 0; i < r->folds; i++) {
     const bb_repair_fold *f = &r->fold[i];
-    uint32_t pair = bb_monoid_get(f->fold)->components;
+    uint32_t pair = f->port == BB_NONE ? 0 : bb_monoid_get(f->fold)->components;
     for (uint32_t k = 0; k < pair; k++) {
       bb_value value = {bb_repair_map(r, f->second), f->port + k};
       for (bb_use u = bb_first_use(r->graph, value); u.node != BB_NONE;

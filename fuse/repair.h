@@ -16,7 +16,8 @@ enum {
   BB_REPAIR_FOLDS = 12,
   BB_REPAIR_RESULTS = 20,
   BB_REPAIR_LEAVES = 40,
-  BB_REPAIR_CONSTANTS = 8
+  BB_REPAIR_CONSTANTS = 8,
+  BB_REPAIR_PIVOTS = 4
 };
 
 /* How the elements of one block come together in a term. */
@@ -41,7 +42,7 @@ typedef struct bb_repair_leaf {
 
 typedef struct bb_repair_fold {
   bool second;   /* of V, else of U */
-  uint32_t port; /* of its value; an index follows at the next one */
+  uint32_t port; /* of its value; an index follows at the next one; BB_NONE: a pivot's maximum */
   bb_monoid_id fold;
   bb_term_kind kind;
   bool swapped;    /* DOT: the second operand is the one whose rows the earlier folds have */
@@ -50,6 +51,8 @@ typedef struct bb_repair_fold {
   bb_dim along;        /* the axis that comes together inside a block; BB_NO_DIM: none */
   bb_value operand[2]; /* of the body: what comes together */
   const bb_expr *term, *payload;
+  bool whole;                   /* of a tuple: its readers know of infinite maxima */
+  int degree[BB_REPAIR_PIVOTS]; /* the program's fold is this one times exp(pivot)**degree */
 } bb_repair_fold;
 
 typedef struct bb_repair {
@@ -70,6 +73,7 @@ typedef struct bb_repair {
   struct bb_trace *trace; /* values traced so far */
   bool deep;              /* leaves are no ops; else as large as they can be */
   const bb_product *product;
+  uint32_t pivots, pivot[BB_REPAIR_PIVOTS]; /* results: the largest exponents */
   /* What combine reads beside the product's components: further components of the monoid. */
   uint32_t constants;
   const bb_expr *constant[BB_REPAIR_CONSTANTS];
@@ -122,6 +126,15 @@ void bb_repair_split(bb_repair *r);
 
 /* Reads the terms and derives the product; false: refused. */
 bool bb_repair_derive(bb_repair *r);
+
+/* --- repair_pivot.c --- */
+
+/* Takes exps that could overflow relative to their largest exponents; false: refused. */
+bool bb_repair_pivot(bb_repair *r);
+/* Is the fold a maximum that the terms were taken relative to by bb_repair_pivot()? */
+bool bb_repair_is_pivot(const bb_repair *r, uint32_t fold);
+/* What a fold of the program is, from the finish of the chain's fold. */
+const bb_expr *bb_repair_scaled(const bb_repair *r, uint32_t fold, const bb_expr *finish);
 
 /* --- repair_monoid.c --- */
 

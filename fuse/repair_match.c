@@ -107,8 +107,13 @@ static bool add_fold(bb_repair *r, bool second, uint32_t port, bb_monoid_id fold
                             "one of the maps folds with a user's function: no law for it is known");
   if (r->folds == BB_REPAIR_FOLDS || r->results + 2 > BB_REPAIR_RESULTS)
     return bb_repair_refuse(r, "the chain has too many folds");
-  r->fold[r->folds++] =
-      (bb_repair_fold){.second = second, .port = port, .fold = fold, .result = r->results};
+  r->fold[r->folds++] = (bb_repair_fold){
+      .second = second,
+      .port = port,
+      .fold = fold,
+      .result = r->results,
+      .whole =
+          bb_node_get(r->graph, bb_repair_map(r, second))->out[port].fold->id == BB_MONOID_TUPLE};
   r->results += pair ? 2 : 1;
   return true;
 }

@@ -463,7 +463,9 @@ static const bb_expr *renumber(bb_repair *r, const bb_expr *expr) {
   const bb_expr *with[BB_REPAIR_RESULTS + BB_REPAIR_LEAVES] = {NULL};
   uint32_t outer = r->elements + r->fixed;
   if (!expr) return NULL;
-  for (uint32_t i = 0; i < r->results; i++) with[i] = bb_expr_arg(r->program, BB_F32, outer + i);
+  for (uint32_t i = 0, at = outer; i < r->folds; i++)
+    for (uint32_t k = 0; k < bb_monoid_get(r->fold[i].fold)->components; k++)
+      with[r->fold[i].result + k] = bb_expr_arg(r->program, BB_F32, at++);
   for (uint32_t i = 0; i < r->leaves; i++)
     if (r->leaf[i].arg != BB_NONE)
       with[BB_REPAIR_RESULTS + i] = bb_expr_arg(r->program, leaf_arg(r, i)->dtype, r->leaf[i].arg);
@@ -519,6 +521,7 @@ bool bb_repair_derive(bb_repair *r) {
     if (r->fold[i].along != r->fold[0].along)
       return bb_repair_refuse(r, "the maps fold along different axes");
   }
+  if (!bb_repair_pivot(r)) return false;
   bb_repair *deep = BB_NEW(r->arena, bb_repair, 1);
   *deep = *r;
   deep->deep = true;
