@@ -29,6 +29,8 @@ static void put_params(bb_cuda *e) {
       bb_cuda_line(e, "  %s%s *%s;", v->written ? "" : "const ",
                    v->dtype == BB_F32 ? "float" : "tl::u16", v->name);
   }
+  if (e->split)
+    bb_cuda_line(e, "  float *parts; unsigned *done; // of blocks; 0 between launches, they wrap");
   if (has_queue(e))
     bb_cuda_line(e, "  unsigned *counter; // 0 between launches: it wraps by itself");
   for (uint32_t i = 0; i < e->p->extents; i++) bb_cuda_line(e, "  int %s;", e->p->variable[i]);
@@ -73,7 +75,12 @@ static void put_launch(bb_cuda *e, bb_buffer *out) {
     bb_put(out, "%s\"%s\"", comma, e->p->view[i].name);
     comma = ", ";
   }
-  bb_put(out, "], \"counter\": %s, \"ints\": [", has_queue(e) ? "true" : "false");
+  bb_put(out, "],");
+  for (uint32_t i = 0; i < e->p->extents; i++) names[i] = e->p->variable[i];
+  if (e->split)
+    bb_put(out, " \"part\": %u, \"splits\": \"%s\",", bb_cuda_part_bytes(e),
+           bb_cuda_trips(e, e->split, names));
+  bb_put(out, " \"counter\": %s, \"ints\": [", has_queue(e) ? "true" : "false");
   for (uint32_t i = 0; i < e->p->extents; i++)
     bb_put(out, "%s\"%s\"", i ? ", " : "", e->p->variable[i]);
   bb_put(out, "]}\n");
@@ -94,6 +101,7 @@ static void put_sync(bb_cuda *e) {
   }
   if (has_queue(e)) bb_cuda_line(e, "  tl::Mailbox mailbox;");
   if (e->exchange) bb_cuda_line(e, "  float exchange[256];");
+  if (e->split) bb_cuda_line(e, "  int last;");
   bb_cuda_line(e, "  int none;");
   bb_cuda_line(e, "};");
 }

@@ -76,7 +76,9 @@ typedef struct bb_cuda {
   uint32_t depth;
   uint32_t grids;
   const bb_tile_loop *grid[8], *cluster, *warps, *serial;
-  bb_cuda_list before, after, after_warps, after_cluster; /* of the core; behind the spread loops */
+  const bb_tile_loop *split; /* the innermost over the grid, if its iterations are merged */
+  bb_cuda_list before, after, after_warps, after_cluster,
+      after_split; /* of the core; behind the spread loops */
   bb_cuda_tile *tile;
   uint32_t maps;
   bb_cuda_map map[16];
@@ -132,6 +134,8 @@ void bb_cuda_run_list(bb_cuda *e, const bb_cuda_list *list); /* without products
 
 /* emit_sm90_core.c: the loops of a role. */
 void bb_cuda_role(bb_cuda *e, bool copier);
+/* How many iterations a loop has. */
+const char *bb_cuda_trips(const bb_cuda *e, const bb_tile_loop *loop, const char *const *names);
 /* How many iterations the grid's loops have, in extents called as `names` say. */
 const char *bb_cuda_tiles(bb_cuda *e, const char **names);
 void bb_cuda_place_function(bb_cuda *e);
@@ -142,6 +146,7 @@ void bb_cuda_merge(bb_cuda *e, const bb_tile_loop *loop);
 /* emit_sm90_share.c: the same and what follows, where all threads can share that. */
 bool bb_cuda_is_shared(const bb_cuda *e);
 void bb_cuda_share(bb_cuda *e);
-uint32_t bb_cuda_shared_bytes(bb_cuda *e); /* that parts take */
+uint32_t bb_cuda_parts_in_memory(const bb_cuda *e); /* that a block holds at once */
+uint32_t bb_cuda_part_bytes(bb_cuda *e);            /* that a part takes; 0: nothing is merged */
 
 #endif

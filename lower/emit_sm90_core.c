@@ -5,7 +5,7 @@
 
 /* --- the grid's loops --- */
 
-static const char *trips(const bb_cuda *e, const bb_tile_loop *loop, const char *const *names) {
+const char *bb_cuda_trips(const bb_cuda *e, const bb_tile_loop *loop, const char *const *names) {
   const char *step = bb_cuda_index(e, loop->step, names);
   return bb_arena_printf(e->arena, "((%s - %s + %s - 1) / %s)",
                          bb_cuda_index(e, loop->stretch[0].to, names),
@@ -19,7 +19,7 @@ static const char *value_at(const bb_cuda *e, const bb_tile_loop *loop, const ch
              *step = bb_cuda_index(e, loop->step, names);
   if (loop->down)
     return bb_arena_printf(e->arena, "(%s + %s * (%s - 1 - (%s)))", from, step,
-                           trips(e, loop, names), i);
+                           bb_cuda_trips(e, loop, names), i);
   return bb_arena_printf(e->arena, "(%s + %s * (%s))", from, step, i);
 }
 
@@ -28,7 +28,7 @@ static const char *product_from(const bb_cuda *e, uint32_t k, const char **names
   bb_buffer out = {.arena = e->arena};
   bb_put(&out, "1");
   for (; k < e->grids; k++) {
-    bb_put(&out, " * %s", trips(e, e->grid[k], names));
+    bb_put(&out, " * %s", bb_cuda_trips(e, e->grid[k], names));
     names[e->grid[k]->variable] = value_at(e, e->grid[k], names, "0");
   }
   return out.data;
@@ -50,7 +50,7 @@ const char *bb_cuda_tiles(bb_cuda *e, const char **names) {
   check_ragged(e);
   if (!e->grids) return "1";
   const bb_tile_loop *outer = e->grid[0];
-  const char *count = trips(e, outer, names);
+  const char *count = bb_cuda_trips(e, outer, names);
   names[outer->variable] = value_at(e, outer, names, "0");
   const char *first = product_from(e, 1, names);
   names[outer->variable] = value_at(e, outer, names, bb_arena_printf(e->arena, "%s - 1", count));
@@ -72,7 +72,7 @@ void bb_cuda_place_function(bb_cuda *e) {
   for (uint32_t k = 0; k < e->grids; k++) {
     const bb_tile_loop *loop = e->grid[k];
     const char *name = e->p->variable[loop->variable];
-    const char *count = trips(e, loop, names), *i = bb_arena_printf(e->arena, "i%u", k);
+    const char *count = bb_cuda_trips(e, loop, names), *i = bb_arena_printf(e->arena, "i%u", k);
     (void)count;
     if (k + 1 < e->grids) {
       const char *value = value_at(e, loop, names, i);

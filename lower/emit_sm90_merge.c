@@ -92,7 +92,7 @@ void bb_cuda_merge(bb_cuda *e, const bb_tile_loop *loop) {
     bb_cuda_line(e, "if (tl::cluster_rank() == 0%s)", e->warps ? " && my_warp == 0" : "");
     bb_cuda_line(e, "  for (int r = 1; r < tl::cluster_size(); r++) {");
     e->depth += 2;
-    put_combine(e, loop, bb_arena_printf(e->arena, "tl::peer_load(parts + %s + %%s, r)", thread),
+    put_combine(e, loop, bb_arena_printf(e->arena, "tl::peer(parts + %s + %%s, r)[0]", thread),
                 threads);
     e->depth -= 2;
     bb_cuda_line(e, "  }");

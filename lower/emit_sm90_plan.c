@@ -31,10 +31,16 @@ static const bb_tile_body *enter(const bb_tile_body *body, bb_tile_spread spread
 
 static void find_nest(bb_cuda *e) {
   const bb_tile_body *body = &e->p->body;
-  while (body->count == 1 && is_spread(body->stmt[0], BB_SPREAD_GRID)) {
+  while (!e->split && body->count && is_spread(body->stmt[0], BB_SPREAD_GRID)) {
+    const bb_tile_loop *loop = body->stmt[0]->loop;
+    if (body->count > 1 && !loop->merge) break;
     if (e->grids == 8) bb_cuda_refuse(e, body->stmt[0], "more than 8 loops over the grid");
-    e->grid[e->grids++] = body->stmt[0]->loop;
-    body = &body->stmt[0]->loop->body;
+    if (loop->merge) {
+      e->split = loop;
+      e->after_split = (bb_cuda_list){body->count - 1, body->stmt + 1};
+    }
+    e->grid[e->grids++] = loop;
+    body = &loop->body;
   }
   body = enter(body, BB_SPREAD_CLUSTER, &e->cluster, &e->after_cluster);
   body = enter(body, BB_SPREAD_WARPS, &e->warps, &e->after_warps);
@@ -48,8 +54,8 @@ static void find_nest(bb_cuda *e) {
 }
 
 static void check_nest(bb_cuda *e) {
-  const bb_cuda_list lists[] = {e->after, e->after_warps, e->after_cluster};
-  for (uint32_t k = 0; k < 3; k++)
+  const bb_cuda_list lists[] = {e->after, e->after_warps, e->after_cluster, e->after_split};
+  for (uint32_t k = 0; k < 4; k++)
     for (uint32_t i = 0; i < lists[k].count; i++)
       if (lists[k].stmt[i]->kind == BB_TILE_LOOP)
         bb_cuda_refuse(e, lists[k].stmt[i], "a second loop");
@@ -62,6 +68,18 @@ static void check_nest(bb_cuda *e) {
     bb_cuda_refuse(e, NULL, "a loop with stages whose first iteration is not apart");
   if (e->grids && e->grid[0]->rotate && !e->stages)
     bb_cuda_refuse(e, NULL, "a rotated loop without stages");
+}
+
+/* Blocks count who is last by where the grid's loops stand: all have as many parts. */
+static void check_split(const bb_cuda *e) {
+  if (!e->split) return;
+  if (e->cluster || e->grid[0]->persistent)
+    bb_cuda_refuse(e, NULL, "parts of a persistent grid, or of clusters");
+  for (uint32_t i = 0; i + 1 < e->grids; i++)
+    if (bb_cuda_depends(e->split->stretch[0].from, e->grid[i]->variable) ||
+        bb_cuda_depends(e->split->stretch[0].to, e->grid[i]->variable) ||
+        bb_cuda_depends(e->split->step, e->grid[i]->variable))
+      bb_cuda_refuse(e, NULL, "as many parts as an outer loop says");
 }
 
 /* --- layouts --- */
@@ -262,8 +280,8 @@ static void place_shared(bb_cuda *e) {
     e->tile[i].offset = e->shared;
     e->shared += (t->buffers * bytes + 1023) & ~1023u;
   }
-  uint32_t parts = (bb_cuda_shared_bytes(e) + 1023) & ~1023u;
-  if (e->shared < parts) e->shared = parts;
+  uint32_t parts = bb_cuda_part_bytes(e) * bb_cuda_parts_in_memory(e);
+  if (e->shared < parts) e->shared = (parts + 1023) & ~1023u;
   if (e->shared + 2048 > SHARED_LIMIT)
     bb_cuda_refuse(e, NULL, "more shared memory than a block has");
 }
@@ -301,6 +319,9 @@ void bb_cuda_plan(bb_cuda *e) {
   walk(e, &e->p->body, lay_by_use);
   for (uint32_t i = 0; i < 8; i++) walk(e, &e->p->body, lay_beside);
   for (uint32_t i = 0; i < e->p->tiles; i++) size_tile(e, i);
+  check_split(e);
+  if (e->split && !bb_cuda_is_shared(e))
+    bb_cuda_refuse(e, NULL, "what follows parts of the grid does more than map and store");
   walk(e, &e->p->body, map_stmt);
   place_shared(e);
   check_registers(e);

@@ -8,7 +8,7 @@
  */
 #include "emit_sm90.h"
 
-enum { BATCH = 8 }; /* parts of a cluster that are loaded at once */
+enum { BATCH = 8 }; /* parts of blocks that are loaded at once */
 
 typedef struct sharing {
   bb_cuda *e;
@@ -77,16 +77,21 @@ static bool is_same_merge(const bb_tile_loop *a, const bb_tile_loop *b) {
   return true;
 }
 
+/* The outermost loop whose iterations leave parts. */
+static const bb_tile_loop *merging(const bb_cuda *e) {
+  return e->split ? e->split : e->cluster ? e->cluster : e->warps;
+}
+
 static const bb_cuda_list *list_behind(const bb_cuda *e) {
-  return e->cluster ? &e->after_cluster : &e->after_warps;
+  return e->split ? &e->after_split : e->cluster ? &e->after_cluster : &e->after_warps;
 }
 
 bool bb_cuda_is_shared(const bb_cuda *e) {
-  const bb_tile_loop *loop = e->cluster ? e->cluster : e->warps;
+  const bb_tile_loop *loop = merging(e);
   const bb_cuda_list *list = list_behind(e);
   if (!loop || !loop->merge || !is_elementwise(e, list) || !is_closed(loop, list)) return false;
-  if (e->cluster && e->warps &&
-      (e->after_warps.count || !e->warps->merge || !is_same_merge(e->cluster, e->warps)))
+  if (loop != e->warps && e->warps &&
+      (e->after_warps.count || !e->warps->merge || !is_same_merge(loop, e->warps)))
     return false;
   for (uint32_t i = 0; i < loop->merge->components; i++)
     if (!lies_beside(e, loop->merged[i], stored(list))) return false;
@@ -106,11 +111,23 @@ static sharing begin(bb_cuda *e, const bb_tile_loop *loop) {
   return s;
 }
 
-uint32_t bb_cuda_shared_bytes(bb_cuda *e) {
-  const bb_tile_loop *loop = e->cluster ? e->cluster : e->warps;
-  if (!loop || !loop->merge) return 0;
-  sharing s = begin(e, loop);
-  return s.count * s.lanes * 4 * (e->warps ? e->warp_count + 1 : 1);
+static uint32_t part_floats(bb_cuda *e) {
+  sharing s = begin(e, merging(e));
+  return s.count * s.lanes;
+}
+
+uint32_t bb_cuda_parts_in_memory(const bb_cuda *e) {
+  uint32_t parts = e->warps ? e->warp_count + 1 : 1;
+  return e->split && parts < BATCH ? BATCH : parts;
+}
+
+uint32_t bb_cuda_part_bytes(bb_cuda *e) {
+  return merging(e) && merging(e)->merge ? 4 * part_floats(e) : 0;
+}
+
+/* Among how many the elements of a block are shared: warps, or all threads as one. */
+static uint32_t workers(const bb_cuda *e) {
+  return e->warps ? e->warp_count : 1;
 }
 
 static const char *name_of(const sharing *s, uint32_t component) {
@@ -189,23 +206,35 @@ static const char *empty_of(const sharing *s, uint32_t k) {
   return bb_cuda_index(s->e, bb_expr_const(s->e->p->home, BB_F32, s->monoid->empty[k]), NULL);
 }
 
-/* As put_warps() for what the blocks of the cluster left in `whole`: all_X. */
-static void put_blocks(const sharing *s, const bool *needed, uint32_t of) {
-  static const char *const all[2] = {"all_", ""}, *const part[2] = {"part_", "[0]"};
+/* Element e of round `round`, if there is one. */
+static void put_element(bb_cuda *e, uint32_t of) {
+  bb_cuda_line(e, "const int e = start + round * %u;", workers(e));
+  if (e->tile[of].registers % workers(e))
+    bb_cuda_line(e, "if (e >= %u) continue;", e->tile[of].registers);
+}
+
+/* As put_warps() for what `blocks` blocks left, at `rounds` elements: all_X[round].  Loads are
+ * unconditional, so that all of a batch are under way together. */
+static void put_blocks(const sharing *s, const bool *needed, uint32_t of, uint32_t rounds) {
+  static const char *const all[2] = {"all_", "[round]"}, *const part[2] = {"part_", "[0]"};
   bb_cuda *e = s->e;
   for (uint32_t k = 0; k < s->monoid->components; k++)
-    if (needed[k]) bb_cuda_line(e, "float all_%s;", name_of(s, k));
-  bb_cuda_line(e, "for (int first = 0; first < tl::cluster_size(); first += %u) {", BATCH);
+    if (needed[k]) bb_cuda_line(e, "float all_%s[%u];", name_of(s, k), rounds);
+  bb_cuda_line(e, "for (int first = 0; first < blocks; first += %u) {", BATCH);
   e->depth++;
+  if (e->split) bb_cuda_line(e, "fetch(first);");
+  bb_cuda_line(e, "TL_UNROLL for (int round = 0; round < %u; round++) {", rounds);
+  e->depth++;
+  put_element(e, of);
   for (uint32_t k = 0; k < s->monoid->components; k++)
     if (needed[k]) bb_cuda_line(e, "float part_%s[%u];", name_of(s, k), BATCH);
   bb_cuda_line(e, "TL_UNROLL for (int i = 0; i < %u; i++) {", BATCH);
-  bb_cuda_line(e, "  const bool is = first + i < tl::cluster_size();");
-  bb_cuda_line(e, "  const int from = is ? first + i : 0;");
+  bb_cuda_line(e, "  const bool is = first + i < blocks;");
+  bb_cuda_line(e, "  const float *const from = block_part(is ? i : 0, first);");
   for (uint32_t k = 0; k < s->monoid->components; k++)
     if (needed[k])
-      bb_cuda_line(e, "  part_%s[i] = tl::peer_load(whole + (%u + %s) * %u + %s, from);",
-                   name_of(s, k), s->offset[k], value_of(s, k, of), s->lanes, s->lane);
+      bb_cuda_line(e, "  part_%s[i] = from[(%u + %s) * %u + %s];", name_of(s, k), s->offset[k],
+                   value_of(s, k, of), s->lanes, s->lane);
   for (uint32_t k = 0; k < s->monoid->components; k++)
     if (needed[k])
       bb_cuda_line(e, "  part_%s[i] = is ? part_%s[i] : %s;", name_of(s, k), name_of(s, k),
@@ -218,10 +247,12 @@ static void put_blocks(const sharing *s, const bool *needed, uint32_t of) {
   e->depth--;
   bb_cuda_line(e, "} else {");
   for (uint32_t k = 0; k < s->monoid->components; k++)
-    if (needed[k]) bb_cuda_line(e, "  all_%s = part_%s[0];", name_of(s, k), name_of(s, k));
+    if (needed[k]) bb_cuda_line(e, "  all_%s[round] = part_%s[0];", name_of(s, k), name_of(s, k));
   bb_cuda_line(e, "}");
-  e->depth--;
-  bb_cuda_line(e, "}");
+  for (uint32_t i = 0; i < 2; i++) {
+    e->depth--;
+    bb_cuda_line(e, "}");
+  }
 }
 
 /* Opens a loop over elements e below `count` that this warp takes, beginning with warp `first`.  The
@@ -258,13 +289,14 @@ static void put_whole(const sharing *s) {
 
 /* --- what follows, at one element --- */
 
-static void put_following(const sharing *s, const bool *needed, const bb_cuda_list *list) {
+static void put_following(const sharing *s, const bool *needed, const bb_cuda_list *list,
+                          bool from_blocks) {
   bb_cuda *e = s->e;
   bool *declared = BB_NEW(e->arena, bool, e->p->tiles + 1);
   for (uint32_t k = 0; k < s->monoid->components; k++) {
     if (!needed[k]) continue;
-    bb_cuda_line(e, e->cluster ? "float one_%s = all_%s;" : "float one_%s = part_%s[0];",
-                 name_of(s, k), name_of(s, k));
+    bb_cuda_line(e, "float one_%s = %s_%s[%s];", name_of(s, k), from_blocks ? "all" : "part",
+                 name_of(s, k), from_blocks ? "round" : "0");
     declared[s->merged[k]] = true;
   }
   for (uint32_t i = 0; i < list->count; i++) {
@@ -279,56 +311,135 @@ static void put_following(const sharing *s, const bool *needed, const bb_cuda_li
   e->single = 0;
 }
 
-static void put_elements(const sharing *s, const bb_cuda_list *list) {
-  bb_cuda *e = s->e;
-  uint32_t of = stored(list), each = e->warps ? e->warp_count : 1;
-  bool needed[BB_TILE_OPERANDS] = {false};
+/* Components that the list reads, and what these need. */
+static void need_for(const sharing *s, const bb_cuda_list *list, bool *needed) {
   for (uint32_t i = 0; i < list->count; i++)
     for (uint32_t k = 0; k < s->monoid->components; k++)
       for (uint32_t j = 0; j < list->stmt[i]->operands; j++)
         if (list->stmt[i]->operand[j] == s->merged[k]) need(s, k, needed);
-  const char *mine = e->warps ? "my_warp" : "0";
-  if (e->cluster)
-    bb_cuda_line(
-        e, "for (int e = tl::cluster_rank() * %u + %s; e < %u; e += tl::cluster_size() * %u) {",
-        each, mine, e->tile[of].registers, each);
-  else
-    open_elements(e, e->tile[of].registers, 0);
-  if (e->cluster) e->depth++;
-  if (e->cluster)
-    put_blocks(s, needed, of);
-  else
-    put_warps(s, needed, of);
-  put_following(s, needed, list);
+}
+
+/* The result from what the warps left, within this block. */
+static void put_from_warps(const sharing *s, const bb_cuda_list *list) {
+  bb_cuda *e = s->e;
+  bool needed[BB_TILE_OPERANDS] = {false};
+  need_for(s, list, needed);
+  open_elements(e, e->tile[stored(list)].registers, 0);
+  put_warps(s, needed, stored(list));
+  put_following(s, needed, list, false);
+  e->depth--;
+  bb_cuda_line(e, "}");
+}
+
+/* The result from what `blocks` blocks left where block_part() says; elements start, start + workers, ... */
+static void put_from_blocks(const sharing *s, const bb_cuda_list *list, uint32_t rounds) {
+  bb_cuda *e = s->e;
+  bool needed[BB_TILE_OPERANDS] = {false};
+  need_for(s, list, needed);
+  put_blocks(s, needed, stored(list), rounds);
+  bb_cuda_line(e, "TL_UNROLL for (int round = 0; round < %u; round++) {", rounds);
+  e->depth++;
+  put_element(e, stored(list));
+  put_following(s, needed, list, true);
+  e->depth--;
+  bb_cuda_line(e, "}");
+}
+
+/* Blocks of a cluster: each takes some elements. */
+static void put_cluster(const sharing *s, const bb_cuda_list *list) {
+  bb_cuda *e = s->e;
+  uint32_t of = stored(list), each = workers(e);
+  bb_cuda_line(e, "tl::cluster_sync();");
+  bb_cuda_line(e, "const int blocks = tl::cluster_size();");
+  bb_cuda_line(e,
+               "auto block_part = [&](int i, int first) { return tl::peer(whole, first + i); };");
+  bb_cuda_line(e,
+               "for (int start = tl::cluster_rank() * %u + %s; start < %u; start += blocks * %u) {",
+               each, e->warps ? "my_warp" : "0", e->tile[of].registers, each);
+  e->depth++;
+  put_from_blocks(s, list, 1);
+  e->depth--;
+  bb_cuda_line(e, "}");
+  bb_cuda_line(e, "tl::cluster_leave();");
+}
+
+/* Blocks of the grid: the last to come takes all elements. */
+static void put_last(const sharing *s, const bb_cuda_list *list, const char *sync) {
+  bb_cuda *e = s->e;
+  uint32_t of = stored(list), each = workers(e);
+  bb_cuda_line(e, "tl::fence_device();");
+  bb_cuda_line(e, "%s", sync);
+  bb_cuda_line(e, "if (%s == 0) sync.last = tl::is_last(p.done + blockIdx.x / blocks, blocks);",
+               e->copier ? "my_thread" : "threadIdx.x");
+  bb_cuda_line(e, "%s", sync);
+  bb_cuda_line(e, "if (sync.last) {");
+  e->depth++;
+  bb_cuda_line(e, "tl::fence_device();");
+  bb_cuda_line(e, "const int start = %s;", e->warps ? "my_warp" : "0");
+  bb_cuda_line(e, "auto fetch = [&](int first) { // what some blocks left, all at once");
+  bb_cuda_line(e, "  %s", sync);
+  bb_cuda_line(
+      e,
+      "  tl::fetch<%u>(parts, p.parts + (long long)(blockIdx.x / blocks * blocks + first) * %u, "
+      "min(blocks - first, %u) * %u, %s);",
+      32 * e->warp_count, s->count * s->lanes, BATCH, s->count * s->lanes,
+      e->copier ? "my_thread" : "threadIdx.x");
+  bb_cuda_line(e, "  %s", sync);
+  bb_cuda_line(e, "};");
+  bb_cuda_line(e, "auto block_part = [&](int i, int) { return parts + i * %u; };",
+               s->count * s->lanes);
+  put_from_blocks(s, list, (e->tile[of].registers + each - 1) / each);
   e->depth--;
   bb_cuda_line(e, "}");
 }
 
 void bb_cuda_share(bb_cuda *e) {
-  const bb_tile_loop *loop = e->cluster ? e->cluster : e->warps;
-  sharing s = begin(e, loop);
+  const bb_cuda_list *list = list_behind(e);
+  sharing s = begin(e, merging(e));
   const char *sync = e->copier
                          ? bb_arena_printf(e->arena, "tl::named_sync(7, %u);", 32 * e->warp_count)
                          : "__syncthreads();";
   bb_cuda_line(e, "{ // merge %s; each takes some elements of the result", s.monoid->name);
   e->depth++;
-  bb_cuda_line(e, "float *const parts = (float *)tile_memory;");
-  if (e->cluster)
-    bb_cuda_line(e, "float *const whole = parts + %u;",
+  if (e->split) {
+    bb_cuda_line(e, "const int blocks = %s;", bb_cuda_trips(e, e->split, e->variable));
+    bb_cuda_line(e, "float *const whole = p.parts + (long long)blockIdx.x * %u;",
+                 s.count * s.lanes);
+  } else if (e->cluster) {
+    bb_cuda_line(e, "float *const whole = (float *)tile_memory + %u;",
                  e->warps ? e->warp_count * s.count * s.lanes : 0);
+  }
   bb_cuda_line(e, "%s", sync);
+  if (e->warps || e->split) bb_cuda_line(e, "float *const parts = (float *)tile_memory;");
   if (e->warps) {
     bb_cuda_line(e, "float *const mine = parts + my_warp * %u;", s.count * s.lanes);
     put_leave(&s, "mine");
     bb_cuda_line(e, "%s", sync);
-    if (e->cluster) put_whole(&s);
+    if (e->split || e->cluster) {
+      bb_cuda_line(e, "if (%s == 1) {", e->split ? "blocks" : "tl::cluster_size()");
+      e->depth++;
+      put_from_warps(&s, list);
+      e->depth--;
+      bb_cuda_line(e, "} else {");
+      e->depth++;
+    }
+    if (e->split || e->cluster)
+      put_whole(&s);
+    else
+      put_from_warps(&s, list);
   } else {
     put_leave(&s, "whole");
   }
-  if (e->cluster) bb_cuda_line(e, "tl::cluster_sync();");
-  put_elements(&s, list_behind(e));
-  if (e->cluster) bb_cuda_line(e, "tl::cluster_leave();");
-  if (!e->cluster && e->grids && e->grid[0]->persistent) { /* copies write there again */
+  if (e->split)
+    put_last(&s, list, sync);
+  else if (e->cluster)
+    put_cluster(&s, list);
+  if ((e->split || e->cluster) && e->warps) {
+    e->depth--;
+    bb_cuda_line(e, "}");
+  }
+  if (!e->split && !e->cluster && e->grids &&
+      e->grid[0]->persistent) { /* copies write there again */
     bb_cuda_line(e, "tl::fence_copies();");
     bb_cuda_line(e, "%s", sync);
   }

@@ -44,12 +44,20 @@ TL_DEV void cluster_leave() {  // when all are here: they have read what they wa
   asm volatile("barrier.cluster.arrive.relaxed.aligned;\n barrier.cluster.wait.aligned;" ::: "memory");
 }
 TL_DEV int cluster_size() { u32 r; asm volatile("mov.u32 %0, %%cluster_nctaid.x;" : "=r"(r)); return r; }
-TL_DEV float peer_load(const float *p, int rank) {
-  u32 a; float x;
-  asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(a) : "r"(address(p)), "r"(rank));
-  asm volatile("ld.shared::cluster.f32 %0, [%1];" : "=f"(x) : "r"(a) : "memory");
-  return x;
+TL_DEV const float *peer(const float *p, int rank) {  // the same place in another block's memory
+  u64 a; asm("mapa.u64 %0, %1, %2;" : "=l"(a) : "l"(p), "r"(rank)); return (const float *)a;
 }
+// Copies from global to shared memory, several loads of a thread at once; count in floats, by fours.
+template <int Threads> TL_DEV void fetch(float *to, const float *from, int count, int thread) {
+  for (int i = thread; i < count / 4; i += 8 * Threads) {
+    float4 v[8];
+    TL_UNROLL for (int k = 0; k < 8; k++) v[k] = ((const float4 *)from)[min(i + k * Threads, count / 4 - 1)];
+    TL_UNROLL for (int k = 0; k < 8; k++)
+      if (i + k * Threads < count / 4) ((float4 *)to)[i + k * Threads] = v[k];
+  }
+}
+TL_DEV void fence_device() { asm volatile("fence.acq_rel.gpu;" ::: "memory"); }
+TL_DEV bool is_last(unsigned *done, int blocks) { return atomicInc(done, blocks - 1) == (unsigned)blocks - 1; }
 
 // ---- barriers in shared memory
 TL_DEV void barrier_init(u64 *b, int count) { asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(address(b)), "r"(count) : "memory"); }

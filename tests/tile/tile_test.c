@@ -75,7 +75,8 @@ static void same_again(bb_tile_program *p, void *user) {
   bb_program_destroy(q->home);
 }
 
-static const char *const files[] = {"full.tile", "causal.tile", "decode.tile", "row_norm.tile"};
+static const char *const files[] = {"full.tile", "causal.tile", "decode.tile", "decode_grid.tile",
+                                    "row_norm.tile"};
 
 static void text_and_back(void **state) {
   (void)state;
@@ -220,7 +221,7 @@ static void attend_as_expected(bb_tile_program *p, void *user) {
 static void meaning(void **state) {
   (void)state;
   char *full = read_file("full.tile"), *causal = read_file("causal.tile"),
-       *decode = read_file("decode.tile");
+       *decode = read_file("decode.tile"), *grid = read_file("decode_grid.tile");
   with(full, attend_as_expected, &(attend){2, 150, 0, {2, 150}, false});
   with(full, attend_as_expected, &(attend){1, 128, 0, {1, 128}, false});
   with(causal, attend_as_expected, &(attend){3, 261, 0, {3, 261, 2}, true});
@@ -228,7 +229,8 @@ static void meaning(void **state) {
   with(decode, attend_as_expected, &(attend){2, 75, 8, {2, 8, 75, 1}, false});
   with(decode, attend_as_expected, &(attend){3, 300, 1, {3, 1, 300, 4}, false});
   with(decode, attend_as_expected, &(attend){1, 3, 5, {1, 5, 3, 4}, false});
-  free(full), free(causal), free(decode);
+  with(grid, attend_as_expected, &(attend){2, 90, 2, {2, 2, 90, 7}, false});
+  free(full), free(causal), free(decode), free(grid);
 }
 
 static void normed_product(bb_tile_program *p, void *user) {
@@ -335,6 +337,16 @@ static void refusals(void **state) {
   not_emitted("parallel i = 0 to N step 64 @ grid persistent rotate { x = 0 }", "without stages");
   not_emitted("parallel i = 0 to N step 64 @ warps { x = 0 }", "warps are counted");
   not_emitted("x = 0 x = sin(x)", "without a device form");
+  not_emitted("monoid m (0) = ($0 + $1) parallel i = 0 to N step 64 merge m (x) @ grid { x = 0 }",
+              "more than map and store");
+  not_emitted("monoid m (0) = ($0 + $1) tile z : f16[64,64] parallel h = 0 to N step 64 @ grid { "
+              "parallel i = h to N step 64 merge m (x) @ grid { x = 0 } z = f16(x) store C[h:64, "
+              "0:64] = z }",
+              "as many parts as");
+  not_emitted(
+      "monoid m (0) = ($0 + $1) tile z : f16[64,64] parallel i = 0 to N step 64 merge m (x) @ grid "
+      "persistent { x = 0 } z = f16(x) store C[0:64, 0:64] = z",
+      "parts of a persistent grid");
   not_emitted("when N < 8 { a = load A[0:64, 0:64] }", "under a condition");
   not_emitted("view S : f16[N,64] by [64,N] serial i = 0 to N step 64 { a = load S[i:64, 0:64] x = "
               "dot(a, a) }",

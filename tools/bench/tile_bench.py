@@ -67,6 +67,11 @@ class Kernel:
         p, tiles = self.plan, number(self.plan["tiles"], extents)
         data = b"".join(self.tensor_map(m, views[m["view"]], extents) for m in p["maps"])
         data += b"".join(struct.pack("Q", views[x].data_ptr()) for x in p["pointers"])
+        keep = [views]
+        if "part" in p:  # what blocks leave for the last of them
+            parts = torch.empty(tiles * p["part"] // 4, device=dev), torch.zeros(tiles // number(p["splits"], extents), device=dev, dtype=torch.int32)
+            data += struct.pack("QQ", *[x.data_ptr() for x in parts])
+            keep.append(parts)
         if p["counter"]: data += struct.pack("Q", self.counter.data_ptr())
         data += b"".join(struct.pack("i", extents[x]) for x in p["ints"]) + struct.pack("i", tiles)
         data += bytes(64)
@@ -78,7 +83,7 @@ class Kernel:
         attribute = LaunchAttribute(4, 0, (ctypes.c_uint * 16)(cluster, 1, 1))
         c = LaunchConfig(min(self.sms, tiles) if p["persistent"] else tiles * cluster, 1, 1, p["threads"], 1, 1, p["shared"])
         c.attributes, c.count = ctypes.pointer(attribute), 1 if cluster > 1 else 0
-        keep = (store, attribute, views)
+        keep += [store, attribute]
 
         def launch(keep=keep):
             c.stream = torch.cuda.current_stream().cuda_stream
