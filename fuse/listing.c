@@ -22,6 +22,7 @@ typedef struct sink {
   uint32_t count;
   bb_listed *to;     /* memory */
   const char *total; /* FOLD: the temporary that it is folded into, once it has a name */
+  bool folded;       /* FOLD, component 0: the line stands */
 } sink;
 
 /* One level as it is printed. */
@@ -137,6 +138,7 @@ static void put_fold(body *b, uint32_t output, const char *const *term) {
 static void fold_value(body *b, uint32_t output) {
   const bb_out *out = b->sink[output].out;
   uint32_t first = output - out->component;
+  if (b->sink[first].folded) return;
   const char **term = BB_NEW(b->l->arena, const char *, out->fold->components);
   for (uint32_t c = 0; c < out->fold->components; c++) {
     const bb_listed *at = place_of(b, bb_src(b->graph, b->graph->output[first + c], 0));
@@ -145,6 +147,7 @@ static void fold_value(body *b, uint32_t output) {
     term[c] = text_of(b->l, at);
   }
   put_fold(b, first, term);
+  b->sink[first].folded = true;
 }
 
 /* Folds a value in all the folds it goes to. */
@@ -196,7 +199,9 @@ static const char *func_text(body *b, uint32_t index) {
     bb_expr_print(&text, b->l->program, node->expr, BB_EXPR_LISTING, node->nin, arg);
     return text.data;
   }
-  bb_put(&text, "%s(", bb_op_get(node->op)->name);
+  bb_put(&text, "%s", bb_op_get(node->op)->name);
+  if (bb_op_has_monoid(node->op)) bb_put(&text, "[%s]", node->rows->name);
+  bb_put(&text, "(");
   for (uint32_t i = 0; i < node->nin; i++) bb_put(&text, "%s%s", i ? "," : "", arg[i]);
   bb_put(&text, ")");
   return text.data;

@@ -211,6 +211,7 @@ static bb_value same_op(bb_safe_level *level, const bb_node *node, const bb_valu
   bb_value made = bb_func_add(level->graph, node->op, node->expr, node->nin, in);
   bb_node_get(level->graph, made.node)->serial = node->serial;
   bb_node_get(level->graph, made.node)->name = node->name;
+  bb_node_get(level->graph, made.node)->rows = node->rows;
   return made;
 }
 

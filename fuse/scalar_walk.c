@@ -352,6 +352,40 @@ static void mean_row_fold(level *l, const bb_node *node, meaning *out) {
   bb_scalar_fold(w->terms, BB_SCALAR_PART, BB_MONOID_ARGMAX, a->col, a->term);
 }
 
+/* The basic monoid that folds a component by itself, or BB_MONOID_TUPLE. */
+static bb_monoid_id plain_fold(const bb_monoid *monoid, uint32_t k) {
+  if (!monoid->component) return monoid->components == 1 ? monoid->id : BB_MONOID_TUPLE;
+  const bb_expr *combine = monoid->component[k].combine;
+  bool own = bb_expr_op_arity(combine->op) == 2 && combine->a[0]->op == BB_X_ARG &&
+             combine->a[1]->op == BB_X_ARG && combine->a[0]->index == k &&
+             combine->a[1]->index == monoid->components + k;
+  switch (own ? combine->op : BB_X_CONST) {
+  case BB_X_ADD: return BB_MONOID_SUM;
+  case BB_X_MUL: return BB_MONOID_PROD;
+  case BB_X_MAX: return BB_MONOID_MAX;
+  case BB_X_MIN: return BB_MONOID_MIN;
+  default: return BB_MONOID_TUPLE;
+  }
+}
+
+/* Components that are folded with others are not known, and wrong where an operand overflows. */
+static void mean_components(level *l, const bb_node *node, meaning *out) {
+  bb_scalar_walk *w = l->walk;
+  bool scan = node->op != BB_OP_ROW_FOLD;
+  for (uint32_t k = 0; k < node->nin; k++) {
+    const meaning *in = &l->value[node->in[k].src.node][node->in[k].src.port];
+    bb_monoid_id fold = plain_fold(node->rows, k);
+    out[k] = *in;
+    if (fold != BB_MONOID_TUPLE) {
+      bb_scalar_kind kind = scan ? BB_SCALAR_SCAN : BB_SCALAR_PART;
+      out[k].term = bb_scalar_fold(w->terms, kind, fold, in->col, in->term);
+      continue;
+    }
+    make_opaque(w, node->out[k].type, in, BB_RANGE_ANY, &out[k]);
+    bb_scalar_fold(w->terms, BB_SCALAR_PART, BB_MONOID_ARGMAX, in->col, in->term);
+  }
+}
+
 static void mean_op(level *l, const bb_node *node, meaning *out) {
   switch (node->op) {
   case BB_OP_ELEMENTWISE:
@@ -368,6 +402,9 @@ static void mean_op(level *l, const bb_node *node, meaning *out) {
     out->row = l->value[node->in[0].src.node][node->in[0].src.port].col;
     out->col = l->value[node->in[0].src.node][node->in[0].src.port].row;
     return;
+  case BB_OP_ROW_FOLD:
+  case BB_OP_ROW_SCAN:
+  case BB_OP_ROW_SCAN_EXCLUSIVE: mean_components(l, node, out); return;
   default: mean_row_fold(l, node, out);
   }
 }
@@ -405,7 +442,10 @@ static void rename_variable(bb_scalars *t, meaning *m, const bb_type *type, uint
 /* The fold over one level of a list, or in a loop over variable `var`. */
 static const bb_scalar *folded(bb_scalar_walk *w, const bb_monoid *monoid, uint32_t component,
                                uint32_t var, const bb_scalar *body) {
-  bb_monoid_id fold = monoid->id;
+  bb_monoid_id fold = monoid->component ? plain_fold(monoid, component) : monoid->id;
+  if (monoid->component)
+    return fold == BB_MONOID_TUPLE ? NULL
+                                   : bb_scalar_fold(w->terms, BB_SCALAR_FOLD, fold, var, body);
   if (fold == BB_MONOID_ARGMAX || fold == BB_MONOID_ARGMAX_LAST) fold = BB_MONOID_MAX;
   if (fold == BB_MONOID_ARGMIN || fold == BB_MONOID_ARGMIN_LAST) fold = BB_MONOID_MIN;
   if (component > 0 || monoid->components > 2) return NULL;
@@ -427,9 +467,14 @@ static void mean_reduce(level *l, const bb_node *node, meaning *out) {
       return;
     }
     out[k] = *in;
+    if (node->reduce != BB_REDUCE_FOLD && plain_fold(node->monoid, k) == BB_MONOID_TUPLE) {
+      make_opaque(w, node->out[k].type, in, BB_RANGE_ANY, &out[k]);
+      bb_scalar_fold(w->terms, BB_SCALAR_PART, BB_MONOID_ARGMAX, in->level[at], in->term);
+      continue;
+    }
     if (node->reduce != BB_REDUCE_FOLD) {
-      out[k].term =
-          bb_scalar_fold(w->terms, BB_SCALAR_SCAN, node->monoid->id, in->level[at], in->term);
+      out[k].term = bb_scalar_fold(w->terms, BB_SCALAR_SCAN, plain_fold(node->monoid, k),
+                                   in->level[at], in->term);
       continue;
     }
     const bb_scalar *term = folded(w, node->monoid, k, in->level[at], in->term);

@@ -157,7 +157,8 @@ void bb_put_node_label(bb_buffer *out, const bb_program *program, const bb_node 
     if (node->op == BB_OP_ELEMENTWISE)
       put_expr(out, program, node);
     else
-      bb_put(out, "%s", bb_op_get(node->op)->name);
+      bb_put(out, "%s%s%s", bb_op_get(node->op)->name, bb_op_has_monoid(node->op) ? " " : "",
+             bb_op_has_monoid(node->op) ? node->rows->name : "");
     break;
   default: break;
   }

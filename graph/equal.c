@@ -240,7 +240,9 @@ static bool same_node(const bb_program *p, const bb_node *a, const bb_program *q
   case BB_NODE_INPUT:
   case BB_NODE_OUTPUT:
     return same_tensor(p, a->tensor, q, b->tensor) && same_access(p, a->access, q, b->access, true);
-  case BB_NODE_FUNC: return a->op == b->op && same_expr(p, a->expr, q, b->expr);
+  case BB_NODE_FUNC:
+    if (bb_op_has_monoid(a->op) && !same_monoid(p, a->rows, q, b->rows)) return false;
+    return a->op == b->op && same_expr(p, a->expr, q, b->expr);
   case BB_NODE_MAP: return same_map(p, a, q, b);
   case BB_NODE_REDUCE: return same_monoid(p, a->monoid, q, b->monoid) && a->reduce == b->reduce;
   case BB_NODE_VIEW: return same_access(p, a->access, q, b->access, false);

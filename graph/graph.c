@@ -251,7 +251,7 @@ bb_value bb_func_add(bb_graph *graph, bb_op op, const bb_expr *expr, uint32_t co
                      const bb_value *in) {
   bb_program *program = graph->program;
   bb_arena *scratch = bb_scratch(program->ctx);
-  bb_item *items = BB_NEW(scratch, bb_item, count), out[2];
+  bb_item *items = BB_NEW(scratch, bb_item, count), out[BB_OP_RESULTS];
   for (uint32_t i = 0; i < count; i++) {
     const bb_type *type = bb_type_of(graph, in[i]);
     if (type->rank)
@@ -261,7 +261,7 @@ bb_value bb_func_add(bb_graph *graph, bb_op op, const bb_expr *expr, uint32_t co
   const char *wrong = bb_op_infer(op, expr, count, items, out);
   if (wrong) bb_fail(program->ctx, BB_ERROR_INTERNAL, "%s: %s", bb_op_get(op)->name, wrong);
   bb_scratch_end(scratch);
-  uint32_t results = bb_op_get(op)->results;
+  uint32_t results = bb_op_results(op, count);
   uint32_t node = bb_node_add(graph, BB_NODE_FUNC, count, results);
   graph->node[node]->op = op;
   graph->node[node]->expr = expr;
@@ -269,6 +269,12 @@ bb_value bb_func_add(bb_graph *graph, bb_op op, const bb_expr *expr, uint32_t co
     graph->node[node]->out[i].type = bb_type_make(program, out[i], 0, NULL);
   for (uint32_t i = 0; i < count; i++) bb_connect(graph, node, i, in[i]);
   return (bb_value){node, 0};
+}
+
+bb_value bb_row_fold_add(bb_graph *graph, bb_op op, const bb_monoid *monoid, const bb_value *in) {
+  bb_value made = bb_func_add(graph, op, NULL, monoid->components, in);
+  graph->node[made.node]->rows = monoid;
+  return made;
 }
 
 bb_value bb_reduce_add(bb_graph *graph, const bb_monoid *monoid, bb_reduce_mode mode,

@@ -106,6 +106,7 @@ typedef struct bb_node {
   union {                           /* by kind */
     const struct bb_access *access; /* root INPUT, OUTPUT, VIEW */
     const bb_numbering *chunk;      /* MAP, CHUNK */
+    const bb_monoid *rows;          /* FUNC ROW_FOLD, ROW_SCAN, ROW_SCAN_EXCLUSIVE */
   };
   union {                       /* by kind */
     const bb_expr *expr;        /* FUNC ELEMENTWISE */
@@ -183,6 +184,8 @@ uint32_t bb_output_add(bb_graph *graph, bb_value src);
  * fit.  Gives port 0. */
 bb_value bb_func_add(bb_graph *graph, bb_op op, const bb_expr *expr, uint32_t count,
                      const bb_value *in);
+/* One of the ops along columns that have a monoid, an operand for each component. */
+bb_value bb_row_fold_add(bb_graph *graph, bb_op op, const bb_monoid *monoid, const bb_value *in);
 /* A reduction of level `level` of `count` lists. Gives port 0. */
 bb_value bb_reduce_add(bb_graph *graph, const bb_monoid *monoid, bb_reduce_mode mode,
                        uint32_t level, uint32_t count, const bb_value *in);

@@ -271,6 +271,7 @@ static void put_node(hasher *h, words *w, const bb_node *node) {
   case BB_NODE_FUNC:
     put(h, w, node->op);
     put_expr(h, w, node->expr);
+    if (bb_op_has_monoid(node->op)) put_monoid(h, w, node->rows);
     break;
   case BB_NODE_MAP:
     put_dim(h, w, node->dim);

@@ -23,6 +23,11 @@ bool bb_op_find(const char *name, size_t length, bb_op *op) {
   return false;
 }
 
+uint32_t bb_op_results(bb_op op, uint32_t count) {
+  uint32_t most = count < BB_OP_RESULTS ? count : BB_OP_RESULTS;
+  return ops[op].results ? ops[op].results : most;
+}
+
 /* --- items --- */
 
 static bool has_row(const bb_item *item) {
@@ -91,8 +96,19 @@ static const char *infer_row_fold(const bb_item *in, bool argument, bb_item *out
   return NULL;
 }
 
+/* An operand for each component of a monoid, all along the same axes. */
+static const char *infer_components(uint32_t count, const bb_item *in, bool scan, bb_item *out) {
+  if (count == 0 || count > BB_OP_RESULTS) return "an operand for each component";
+  for (uint32_t i = 0; i < count; i++) {
+    if (!has_col(&in[i])) return "the operand has no col axis to fold";
+    if (in[i].row != in[0].row || in[i].col != in[0].col) return "operands have different axes";
+    out[i] = (bb_item){in[i].dtype, in[i].row, scan ? in[i].col : BB_NO_DIM};
+  }
+  return NULL;
+}
+
 const char *bb_op_infer(bb_op op, const bb_expr *expr, uint32_t count, const bb_item *in,
-                        bb_item out[2]) {
+                        bb_item out[BB_OP_RESULTS]) {
   if (ops[op].arity >= 0 && count != (uint32_t)ops[op].arity) return "wrong number of operands";
   switch (op) {
   case BB_OP_ELEMENTWISE: return infer_elementwise(expr, count, in, out);
@@ -113,6 +129,9 @@ const char *bb_op_infer(bb_op op, const bb_expr *expr, uint32_t count, const bb_
   case BB_OP_ROW_CUMSUM:
     out[0] = in[0];
     return has_col(&in[0]) ? NULL : "the operand has no col axis";
+  case BB_OP_ROW_FOLD: return infer_components(count, in, false, out);
+  case BB_OP_ROW_SCAN:
+  case BB_OP_ROW_SCAN_EXCLUSIVE: return infer_components(count, in, true, out);
   case BB_OP_DOT: return infer_dot(in, out);
   case BB_OP_OUTER:
     if (!is_rows(&in[0]) || !is_rows(&in[1])) return "operands of outer are not rows";

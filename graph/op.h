@@ -13,8 +13,9 @@ typedef enum bb_op {
 
 typedef struct bb_op_info {
   const char *name;
-  int arity; /* -1: any number */
-  uint32_t results, linear;
+  int arity;        /* -1: any number */
+  uint32_t results; /* 0: as many as operands */
+  uint32_t linear;
   double cost;
   const char *description;
 } bb_op_info;
@@ -22,9 +23,16 @@ typedef struct bb_op_info {
 const bb_op_info *bb_op_get(bb_op op);
 bool bb_op_find(const char *name, size_t length, bb_op *op);
 
+static inline bool bb_op_has_monoid(bb_op op) {
+  return op == BB_OP_ROW_FOLD || op == BB_OP_ROW_SCAN || op == BB_OP_ROW_SCAN_EXCLUSIVE;
+}
+/* How many results an op of `count` operands has; never above BB_OP_RESULTS. */
+enum { BB_OP_RESULTS = 32 };
+uint32_t bb_op_results(bb_op op, uint32_t count);
+
 /* The items an op gives for the items it takes; `expr` for ELEMENTWISE only.  Returns NULL, or a
  * static phrase saying which law the operands break ("operands of add differ"). */
 const char *bb_op_infer(bb_op op, const bb_expr *expr, uint32_t count, const bb_item *in,
-                        bb_item out[2]);
+                        bb_item out[BB_OP_RESULTS]);
 
 #endif

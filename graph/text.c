@@ -23,9 +23,10 @@
  *   op         elementwise [of (VAL, ...)] expr     operands: as listed ($0, $1), or in the order
  *                                                   in which expr names them
  *            | contract(VAL[l, ...], VAL[l, ...] -> [l, ...])
- *            | reduce MONOID(VAL, axis=INT | axes=[INT, ...] [, keep])
+ *            | reduce MONOID(VAL, ..., axis=INT | axes=[INT, ...] [, keep])   an operand and a result
+ *                                                   for each component of MONOID
  *            | argreduce MONOID(VAL, axis=INT [, keep])       axes count from the last if negative
- *            | scan MONOID(VAL, axis=INT [, exclusive] [, reverse])
+ *            | scan MONOID(VAL, ..., axis=INT [, exclusive] [, reverse])
  *            | reshape(VAL) | broadcast(VAL) | transpose(VAL, perm=[INT, ...])
  *            | slice(VAL, axis=INT, start=INT, by=INT, length=INT) | concat(VAL, ..., axis=INT)
  *            | misc(VAL, ...)
@@ -41,10 +42,10 @@
  *   tensor     input|output|constant|local NAME [once] : shape [dims [dim, ...]] [= data]
  *   root       root { node... }
  *   node       V = input access : type | output access = V
- *            | V, ... = OP(V, ...) [: type, ...]     OP: of op.def
+ *            | V, ... = OP [MONOID](V, ...) [: type, ...]   OP: of op.def; MONOID: of row_fold and such
  *            | V = elementwise [of (V, ...)] expr [: type]
  *            | V, ... = reduce|scan|scan_exclusive MONOID(V[level], ...) [: type, ...]
- *            | V, ... = map dim [first|rest] (V [: type] = V | V[level], ...)
+ *            | V, ... = map dim [first|rest|chunk [dim, ...]] (V [: type] = V | V[level], ...)
  *                { node... yield out, ... }
  *            | V = view [of (V, ...)] access : type
  *            | V, ... = misc : type, ...

@@ -32,14 +32,14 @@ typedef struct bb_op_text {
   const bb_misc *misc;
   bool has_shape;
   bb_shape shape;
-  uint32_t result;
+  uint32_t results, result[BB_MONOID_COMPONENTS];
 } bb_op_text;
 
 /* A value by its name in the text. */
 uint32_t bb_array_read_value(bb_array_reader *a);
 /* Reads an op into *t, whose reader is set. */
 void bb_array_read_op(bb_op_text *t);
-/* A bb_body over a bb_op_text: sets its result. Not for misc. */
+/* A bb_body over a bb_op_text: sets its results. Not for misc. */
 void bb_array_build(bb_context *ctx, void *op_text);
 
 #endif

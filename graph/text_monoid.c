@@ -28,6 +28,7 @@ static void search_graph(search *s, const bb_graph *graph) {
   for (uint32_t i = 0; graph && i < graph->count; i++) {
     const bb_node *node = graph->node[i];
     if (node->kind == BB_NODE_REDUCE) use(s, node->monoid);
+    if (node->kind == BB_NODE_FUNC && bb_op_has_monoid(node->op)) use(s, node->rows);
     if (node->kind != BB_NODE_MAP) continue;
     for (uint32_t p = 0; p < node->nout; p++) use(s, node->out[p].fold);
     search_graph(s, node->inner);

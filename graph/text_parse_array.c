@@ -173,10 +173,25 @@ static void add_misc(bb_op_text *t, uint32_t count, const definition *d) {
   finish_node(t, read_node_name(t, d[0].name));
 }
 
-static void add_op(bb_op_text *t, definition d) {
+/* The types that the text gives of further results, and their names. */
+static void define_others(bb_op_text *t, const definition *d) {
+  bb_reader *r = t->a->r;
+  for (uint32_t i = 1; i < t->results; i++) {
+    uint32_t value = t->result[i];
+    if (bb_read_accept(r, ":")) {
+      const char *place = r->token.start;
+      bb_shape shape = bb_read_shape(r);
+      check_type(t->a, place, value, &shape);
+      read_factors(t->a, &t->a->array->value[value]);
+    }
+  }
+  for (uint32_t i = 1; i < t->results; i++) define(t->a, d[i], t->result[i]);
+}
+
+static void add_op(bb_op_text *t, uint32_t count, const definition *d) {
   bb_reader *r = t->a->r;
   const char *place = r->token.start;
-  t->name = d.name;
+  t->name = d[0].name;
   bool needs_shape = t->op == BB_A_RESHAPE || t->op == BB_A_BROADCAST;
   if (needs_shape) bb_read_expect(r, ":");
   t->has_shape = needs_shape || bb_read_accept(r, ":");
@@ -185,10 +200,15 @@ static void add_op(bb_op_text *t, definition d) {
     t->shape = bb_read_shape(r);
   }
   bb_read_protected(r, t->place, bb_array_build, t);
-  if (t->has_shape) check_type(t->a, place, t->result, &t->shape);
-  read_factors(t->a, &t->a->array->value[t->result]);
-  finish_node(t, read_node_name(t, d.name));
-  define(t->a, d, t->result);
+  if (t->results != count)
+    bb_read_fail(r, d[0].place,
+                 t->results == 1 ? "this operator has one result" : "it has %u results",
+                 t->results);
+  if (t->has_shape) check_type(t->a, place, t->result[0], &t->shape);
+  read_factors(t->a, &t->a->array->value[t->result[0]]);
+  define_others(t, d);
+  finish_node(t, read_node_name(t, d[0].name));
+  define(t->a, d[0], t->result[0]);
 }
 
 static void read_results(bb_array_reader *a, uint32_t count, const definition *d) {
@@ -198,8 +218,9 @@ static void read_results(bb_array_reader *a, uint32_t count, const definition *d
     add_misc(&t, count, d);
     return;
   }
-  if (count != 1 || !d[0].label) bb_read_fail(a->r, d[0].place, "this operator has one result");
-  add_op(&t, d[0]);
+  for (uint32_t i = 0; i < count; i++)
+    if (!d[i].label) bb_read_fail(a->r, d[i].place, "a result of this operator has a name");
+  add_op(&t, count, d);
 }
 
 static void read_definitions(bb_array_reader *a) {

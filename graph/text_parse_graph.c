@@ -127,7 +127,7 @@ static bool read_types(level *l, uint32_t node) {
 
 static void infer_func(level *l, const char *place, uint32_t node) {
   bb_node *n = l->graph->node[node];
-  bb_item *in = BB_NEW(l->r->scratch, bb_item, n->nin), out[2];
+  bb_item *in = BB_NEW(l->r->scratch, bb_item, n->nin), out[BB_OP_RESULTS];
   for (uint32_t i = 0; i < n->nin; i++) {
     const bb_type *type = type_of(l, n->in[i].src);
     if (!type || type->rank) bb_read_fail(l->r, place, "operand %u is not an item", i);
@@ -141,9 +141,13 @@ static void infer_func(level *l, const char *place, uint32_t node) {
 
 static uint32_t read_func(level *l, const char *place, bb_op op) {
   bb_read_next(l->r);
+  const bb_monoid *monoid = bb_op_has_monoid(op) ? bb_read_monoid(l->r) : NULL;
   operands list = read_operands(l, false);
-  uint32_t node = add_node(l, BB_NODE_FUNC, &list, bb_op_get(op)->results);
+  if (monoid && list.count != monoid->components)
+    bb_read_fail(l->r, place, "%s has %u components", monoid->name, monoid->components);
+  uint32_t node = add_node(l, BB_NODE_FUNC, &list, bb_op_results(op, list.count));
   l->graph->node[node]->op = op;
+  l->graph->node[node]->rows = monoid;
   if (!read_types(l, node)) infer_func(l, place, node);
   return node;
 }

@@ -9,38 +9,51 @@ void bb_array_build(bb_context *ctx, void *argument) {
   (void)ctx;
   bb_op_text *t = argument;
   bb_array *array = t->a->array;
+  t->results = 1;
   switch (t->op) {
   case BB_A_ELEMENTWISE:
-    t->result = bb_array_elementwise(array, t->name, t->expr, t->nin, t->in);
+    t->result[0] = bb_array_elementwise(array, t->name, t->expr, t->nin, t->in);
     break;
   case BB_A_CONTRACT:
-    t->result = bb_array_contract(array, t->name, t->in[0], t->in[1], t->labels[0], t->labels[1],
-                                  t->rank[2], t->labels[2]);
+    t->result[0] = bb_array_contract(array, t->name, t->in[0], t->in[1], t->labels[0], t->labels[1],
+                                     t->rank[2], t->labels[2]);
     break;
   case BB_A_REDUCE:
-    t->result = bb_array_reduce(array, t->name, t->monoid, t->in[0], t->count, t->ints, t->keep);
+    if (t->monoid->component) {
+      t->results = t->monoid->components;
+      bb_array_reduce_tuple(array, t->name, t->monoid, t->in, t->count, t->ints, t->keep,
+                            t->result);
+      break;
+    }
+    t->result[0] = bb_array_reduce(array, t->name, t->monoid, t->in[0], t->count, t->ints, t->keep);
     break;
   case BB_A_ARGREDUCE:
-    t->result =
+    t->result[0] =
         bb_array_argreduce(array, t->name, t->monoid, t->in[0], (uint32_t)t->ints[0], t->keep);
     break;
   case BB_A_SCAN:
-    t->result = bb_array_scan(array, t->name, t->monoid, t->in[0], (uint32_t)t->ints[0],
-                              t->exclusive, t->reverse);
+    if (t->monoid->component) {
+      t->results = t->monoid->components;
+      bb_array_scan_tuple(array, t->name, t->monoid, t->in, (uint32_t)t->ints[0], t->exclusive,
+                          t->reverse, t->result);
+      break;
+    }
+    t->result[0] = bb_array_scan(array, t->name, t->monoid, t->in[0], (uint32_t)t->ints[0],
+                                 t->exclusive, t->reverse);
     break;
   case BB_A_RESHAPE:
-    t->result = bb_array_reshape(array, t->name, t->in[0], t->shape.rank, t->shape.extent);
+    t->result[0] = bb_array_reshape(array, t->name, t->in[0], t->shape.rank, t->shape.extent);
     break;
   case BB_A_BROADCAST:
-    t->result = bb_array_broadcast(array, t->name, t->in[0], t->shape.rank, t->shape.extent);
+    t->result[0] = bb_array_broadcast(array, t->name, t->in[0], t->shape.rank, t->shape.extent);
     break;
-  case BB_A_TRANSPOSE: t->result = bb_array_transpose(array, t->name, t->in[0], t->ints); break;
+  case BB_A_TRANSPOSE: t->result[0] = bb_array_transpose(array, t->name, t->in[0], t->ints); break;
   case BB_A_SLICE:
-    t->result = bb_array_slice(array, t->name, t->in[0], (uint32_t)t->ints[0], t->start, t->step,
-                               t->length);
+    t->result[0] = bb_array_slice(array, t->name, t->in[0], (uint32_t)t->ints[0], t->start, t->step,
+                                  t->length);
     break;
   case BB_A_CONCAT:
-    t->result = bb_array_concat(array, t->name, t->nin, t->in, (uint32_t)t->ints[0]);
+    t->result[0] = bb_array_concat(array, t->name, t->nin, t->in, (uint32_t)t->ints[0]);
     break;
   default: break;
   }
@@ -121,7 +134,13 @@ static void check_options(bb_op_text *t) {
   if (one_axis && t->count != 1) bb_read_fail(r, t->place, "the axis is missing");
   if (t->op == BB_A_TRANSPOSE && t->count != rank_of(t))
     bb_read_fail(r, t->place, "perm must name all %u axes", rank_of(t));
-  if (t->op != BB_A_CONCAT && t->nin != 1) bb_read_fail(r, t->place, "takes one operand");
+  if (t->monoid &&
+      (t->op == BB_A_ARGREDUCE) != (t->monoid->components == 2 && !t->monoid->component))
+    bb_read_fail(r, t->place, "%s gives %s", t->monoid->name,
+                 t->op == BB_A_ARGREDUCE ? "no index" : "an index: argreduce");
+  uint32_t nin = t->op == BB_A_REDUCE || t->op == BB_A_SCAN ? t->monoid->components : 1;
+  if (t->op != BB_A_CONCAT && t->nin != nin)
+    bb_read_fail(r, t->place, nin == 1 ? "takes one operand" : "takes %u operands", nin);
   if (t->op == BB_A_REDUCE) {
     if (t->count) qsort(t->ints, t->count, sizeof *t->ints, by_value);
     for (uint32_t i = 1; i < t->count; i++)

@@ -151,7 +151,8 @@ static void write_list(writer *a, const char *word, uint32_t count, const int64_
 
 static void write_fold(writer *a, const bb_array_node *node) {
   const int64_t *ints = node->ints;
-  bb_put(a->w->out, "%s(%s", node->monoid->name, label(a, node->in[0]));
+  bb_put(a->w->out, "%s(", node->monoid->name);
+  write_operands(a, node);
   if (node->op == BB_A_REDUCE && node->count != 2)
     write_list(a, "axes", node->count - 1, ints + 1);
   else

@@ -52,14 +52,14 @@ static bool is_list(const bb_type *list, const bb_type *element, bb_level level)
 }
 
 static bool func_types_follow(bb_writer *w, const bb_graph *graph, const bb_node *node) {
-  bb_item *in = BB_NEW(w->scratch, bb_item, node->nin), out[2];
+  bb_item *in = BB_NEW(w->scratch, bb_item, node->nin), out[BB_OP_RESULTS];
   for (uint32_t i = 0; i < node->nin; i++) {
     const bb_type *type = operand_type(graph, node, i);
     if (!type || type->rank) return false;
     in[i] = type->item;
   }
   if (bb_op_infer(node->op, node->expr, node->nin, in, out)) return false;
-  if (node->nout != bb_op_get(node->op)->results) return false;
+  if (node->nout != bb_op_results(node->op, node->nin)) return false;
   for (uint32_t i = 0; i < node->nout; i++) {
     const bb_type *type = node->out[i].type;
     if (!type || type->rank || !same_item(&type->item, &out[i])) return false;
@@ -100,7 +100,9 @@ static void write_func(bb_writer *w, const bb_graph *graph, const bb_node *node)
     }
     bb_write_elementwise(w, node->expr, node->nin, names, dtype);
   } else {
-    bb_put(w->out, "%s(", bb_op_get(node->op)->name);
+    bb_put(w->out, "%s", bb_op_get(node->op)->name);
+    if (bb_op_has_monoid(node->op)) bb_put(w->out, " %s", node->rows ? node->rows->name : "none");
+    bb_put(w->out, "(");
     for (uint32_t i = 0; i < node->nin; i++) bb_put(w->out, "%s%s", i ? ", " : "", names[i]);
     bb_put(w->out, ")");
   }

@@ -112,11 +112,34 @@ static bool check_without(checker *c, uint32_t count, const int64_t *axes, bool 
   return at == out->rank || type_broken(c, "another rank");
 }
 
+static bool same_shape(const bb_array_value *a, const bb_array_value *b) {
+  if (a->rank != b->rank) return false;
+  for (uint32_t i = 0; i < a->rank; i++)
+    if (a->shape[i] != b->shape[i]) return false;
+  return true;
+}
+
+/* Operands and results beyond the first are shaped like it, and all typed as their components. */
+static bool check_components(checker *c) {
+  const bb_array_node *node = c->node;
+  bool index = node->monoid->components == 2 && !node->monoid->component;
+  if (index != (node->op == BB_A_ARGREDUCE)) return node_broken(c, "another kind of monoid");
+  for (uint32_t k = 0; node->monoid->component && k < node->nin; k++) {
+    const bb_array_value *in = operand(c, k), *out = &c->array->value[node->out[k]];
+    bb_dtype dtype = node->monoid->component[k].dtype;
+    if (!same_shape(in, operand(c, 0)) || !same_shape(out, result(c)))
+      return type_broken(c, "components of several shapes");
+    if (in->dtype != dtype || out->dtype != dtype) return type_broken(c, "another element type");
+  }
+  return true;
+}
+
 static bool check_fold(checker *c) {
   const bb_array_node *node = c->node;
   bool argument = node->op == BB_A_ARGREDUCE;
   if (!node->monoid || node->count < (argument ? 2u : 1u))
     return node_broken(c, "a monoid or axes are missing");
+  if (!check_components(c)) return false;
   if (result(c)->dtype != (argument ? BB_I64 : operand(c, 0)->dtype))
     return type_broken(c, "another element type");
   if (argument) return check_without(c, 1, node->ints, node->ints[1] != 0);
@@ -133,7 +156,7 @@ static bool same_type(checker *c) {
 static bool check_scan(checker *c) {
   if (!c->node->monoid || c->node->count != 3 || !is_axis(c->node->ints[0], operand(c, 0)->rank))
     return node_broken(c, "a monoid or the axis is missing");
-  return same_type(c);
+  return check_components(c) && same_type(c);
 }
 
 static const bb_extent *elements(checker *c, const bb_array_value *value) {
@@ -236,11 +259,15 @@ static bool check_op(checker *c) {
 /* --- order --- */
 
 static bool check_count(checker *c) {
-  uint32_t nin = c->node->op == BB_A_CONTRACT ? 2 : 1;
+  bool fold = c->node->op == BB_A_REDUCE || c->node->op == BB_A_SCAN;
+  if (fold && !c->node->monoid) return node_broken(c, "a monoid is missing");
+  uint32_t results = fold ? c->node->monoid->components : 1;
+  uint32_t nin = c->node->op == BB_A_CONTRACT ? 2 : results;
   bool any =
       c->node->op == BB_A_MISC || c->node->op == BB_A_ELEMENTWISE || c->node->op == BB_A_CONCAT;
   if (!any && c->node->nin != nin) return node_broken(c, "another number of operands");
-  if (c->node->op != BB_A_MISC && c->node->nout != 1) return node_broken(c, "it has one result");
+  if (c->node->op != BB_A_MISC && c->node->nout != results)
+    return node_broken(c, "another number of results");
   return true;
 }
 

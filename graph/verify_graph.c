@@ -195,9 +195,16 @@ static bool bind_func(level *l, const bb_node *node, binding *result) {
   return true;
 }
 
+static bool check_row_fold(level *l, const bb_node *node) {
+  bb_folded folded[BB_OP_RESULTS];
+  for (uint32_t i = 0; i < node->nin; i++) folded[i] = (bb_folded){in_type(l, node, i), BB_WHOLE};
+  return bb_verify_monoid(l->v, bb_at_node(node), node->rows) &&
+         bb_verify_folded(l->v, bb_at_node(node), node->rows, folded);
+}
+
 static bool check_func(level *l, uint32_t at) {
   const bb_node *node = l->graph->node[at];
-  bb_item *in = BB_NEW(l->v->scratch, bb_item, node->nin), out[2];
+  bb_item *in = BB_NEW(l->v->scratch, bb_item, node->nin), out[BB_OP_RESULTS];
   for (uint32_t i = 0; i < node->nin; i++) {
     const bb_type *type = in_type(l, node, i);
     if (type->rank)
@@ -217,6 +224,7 @@ static bool check_func(level *l, uint32_t at) {
                            "the rule gives another item");
   }
   if (node->op == BB_OP_ELEMENTWISE && !check_expr(l, node)) return false;
+  if (bb_op_has_monoid(node->op) && !check_row_fold(l, node)) return false;
   binding result;
   if (!bind_func(l, node, &result)) return false;
   for (uint32_t i = 0; i < node->nout; i++) *bound_of(l, (bb_value){at, i}) = result;

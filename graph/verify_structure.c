@@ -12,7 +12,10 @@ static bool check_ports(bb_verifier *v, const bb_node *node) {
   case BB_NODE_INPUT: nin = 0, nout = 1; break;
   case BB_NODE_OUTPUT: nin = 1, nout = 0; break;
   case BB_NODE_FUNC:
-    nout = bb_op_get(node->op)->results;
+    nout = bb_op_results(node->op, nin);
+    if (bb_op_has_monoid(node->op) && (!node->rows || node->rows->components != nin))
+      return bb_law_broken(v, BB_LAW_PORTS, bb_at_node(node), "%s",
+                           node->rows ? "its monoid has other components" : "it has no monoid");
     if (node->op == BB_OP_ELEMENTWISE && !node->expr)
       return bb_law_broken(v, BB_LAW_PORTS, bb_at_node(node), "it has no expression");
     break;

@@ -128,7 +128,7 @@ static bool pair_ports(bb_twin *t, const bb_node *a, const bb_node *b, const uin
 static bool pair_nodes(bb_twin *t, const bb_node *a, const bb_node *b, const uint32_t *at) {
   if (a->kind != b->kind || !pair_ports(t, a, b, at)) return false;
   switch (a->kind) {
-  case BB_NODE_FUNC: return a->op == b->op && pair_exprs(t, a->expr, b->expr);
+  case BB_NODE_FUNC: return a->op == b->op && a->rows == b->rows && pair_exprs(t, a->expr, b->expr);
   case BB_NODE_REDUCE: return a->monoid == b->monoid && a->reduce == b->reduce;
   case BB_NODE_MAP:
     if (a->part != b->part || bb_chunk_depth(a) != bb_chunk_depth(b)) return false;
@@ -231,7 +231,7 @@ static void translate(bb_twin *t, bb_graph *graph) {
       node->dim = twin_dim(t, node->dim);
       if (node->part == BB_PART_CHUNK) node->chunk = twin_numbering(t, node->chunk);
       translate(t, node->inner);
-    } else if (node->access)
+    } else if (node->kind != BB_NODE_FUNC && node->access)
       node->access = twin_access(t, node->access);
     if (node->tensor != BB_NONE) node->tensor = twin_tensor(t, node->tensor);
   }

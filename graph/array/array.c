@@ -318,9 +318,80 @@ uint32_t bb_array_argreduce(bb_array *array, const char *name, const bb_monoid *
   return out;
 }
 
+/* Operands of a tuple have its components' types and one shape. */
+static void check_components(bb_array *array, const char *name, const bb_monoid *monoid,
+                             const uint32_t *in) {
+  const bb_array_value *first = &array->value[in[0]];
+  for (uint32_t k = 0; k < monoid->components; k++) {
+    const bb_array_value *v = &array->value[in[k]];
+    bool same = v->rank == first->rank;
+    for (uint32_t a = 0; same && a < v->rank; a++) same = v->shape[a] == first->shape[a];
+    if (!same)
+      bb_fail(context(array), BB_ERROR_INPUT, "node %s: operands of %s differ in shape: %s and %s",
+              label(name), monoid->name, value_shape(array, in[0]), value_shape(array, in[k]));
+    if (v->dtype != monoid->component[k].dtype)
+      bb_fail(context(array), BB_ERROR_INPUT, "node %s: component %s of %s is %s, its operand %s",
+              label(name), monoid->component[k].name, monoid->name,
+              bb_dtype_name(monoid->component[k].dtype), bb_dtype_name(v->dtype));
+  }
+}
+
+/* A node with a result of this shape for each component. */
+static void add_components(bb_array *array, bb_array_op op, const char *name,
+                           const bb_monoid *monoid, const uint32_t *in, uint32_t rank,
+                           const bb_extent *const *shape, uint32_t *out) {
+  uint32_t n = monoid->components;
+  for (uint32_t k = 0; k < n; k++)
+    out[k] = bb_array_value_add(array, name, monoid->component[k].dtype, rank, shape);
+  uint32_t node = bb_array_node_add(array, op, name, n, in, n, out);
+  array->node[node].monoid = monoid;
+}
+
+void bb_array_reduce_tuple(bb_array *array, const char *name, const bb_monoid *monoid,
+                           const uint32_t *in, uint32_t count, const int64_t *axes, bool keep,
+                           uint32_t *out) {
+  const bb_extent *shape[BB_ARRAY_RANK];
+  check_components(array, name, monoid, in);
+  uint32_t rank = shape_without(array, name, in[0], count, axes, keep, shape);
+  add_components(array, BB_A_REDUCE, name, monoid, in, rank, shape, out);
+  int64_t ints[1 + BB_ARRAY_RANK] = {keep};
+  if (count) memcpy(ints + 1, axes, count * sizeof *axes);
+  set_ints(array, out[0], 1 + count, ints);
+}
+
+/* From the end: the running fold of the elements in the other order. */
+static uint32_t reversed(bb_array *array, const char *name, uint32_t in, uint32_t axis) {
+  int64_t extent = bb_extent_value(array->value[in].shape[axis]);
+  if (extent < 0)
+    bb_fail(context(array), BB_ERROR_UNSUPPORTED,
+            "node %s: a running fold from the end of an axis of unknown extent, other than a sum",
+            label(name));
+  return bb_array_slice(array, name, in, axis, extent ? extent - 1 : 0, -1, extent);
+}
+
+void bb_array_scan_tuple(bb_array *array, const char *name, const bb_monoid *monoid,
+                         const uint32_t *in, uint32_t axis, bool exclusive, bool reverse,
+                         uint32_t *out) {
+  uint32_t from[BB_MONOID_COMPONENTS];
+  check_components(array, name, monoid, in);
+  check_axis(array, name, in[0], axis);
+  for (uint32_t k = 0; k < monoid->components; k++)
+    from[k] = reverse ? reversed(array, name, in[k], axis) : in[k];
+  const bb_array_value v = array->value[from[0]];
+  add_components(array, BB_A_SCAN, name, monoid, from, v.rank, v.shape, out);
+  set_ints(array, out[0], 3, (int64_t[]){axis, exclusive, false});
+  for (uint32_t k = 0; reverse && k < monoid->components; k++)
+    out[k] = reversed(array, name, out[k], axis);
+}
+
 uint32_t bb_array_scan(bb_array *array, const char *name, const bb_monoid *monoid, uint32_t in,
                        uint32_t axis, bool exclusive, bool reverse) {
   check_axis(array, name, in, axis);
+  if (reverse && monoid->id != BB_MONOID_SUM) {
+    uint32_t forward =
+        bb_array_scan(array, name, monoid, reversed(array, name, in, axis), axis, exclusive, false);
+    return reversed(array, name, forward, axis);
+  }
   const bb_array_value v = array->value[in];
   uint32_t out = result(array, BB_A_SCAN, name, v.dtype, v.rank, v.shape, 1, &in);
   array->node[array->value[out].producer].monoid = monoid;

@@ -85,9 +85,18 @@ uint32_t bb_array_slice(bb_array *array, const char *name, uint32_t in, uint32_t
                         int64_t start, int64_t step, int64_t length);
 uint32_t bb_array_concat(bb_array *array, const char *name, uint32_t count, const uint32_t *in,
                          uint32_t axis);
-/* Inclusive scan along an axis with the sum (more monoids later). */
+/* The same with a tuple: an operand of one shape for each component, a result for each in out[]. */
+void bb_array_reduce_tuple(bb_array *array, const char *name, const bb_monoid *monoid,
+                           const uint32_t *in, uint32_t count, const int64_t *axes, bool keep,
+                           uint32_t *out);
+/* The running fold along an axis with a monoid of one component; exclusive: without the element
+ * itself; reverse: from the end. */
 uint32_t bb_array_scan(bb_array *array, const char *name, const bb_monoid *monoid, uint32_t in,
                        uint32_t axis, bool exclusive, bool reverse);
+/* The same with a tuple. */
+void bb_array_scan_tuple(bb_array *array, const char *name, const bb_monoid *monoid,
+                         const uint32_t *in, uint32_t axis, bool exclusive, bool reverse,
+                         uint32_t *out);
 /* Index (i64) of the largest or smallest element along an axis. */
 uint32_t bb_array_argreduce(bb_array *array, const char *name, const bb_monoid *monoid, uint32_t in,
                             uint32_t axis, bool keep);

@@ -77,7 +77,7 @@ uint32_t bb_canon_share(bb_canon *c) {
   uint32_t *order, count = bb_ix_order(c->ix, scratch, &order), gone = 0;
   for (uint32_t i = 0; i < count; i++) {
     bb_ix_node *node = &c->ix->node[order[i]];
-    if (node->op == BB_IX_MISC || node->op == BB_IX_OUTPUT) continue;
+    if (node->op == BB_IX_MISC || node->op == BB_IX_OUTPUT || node->nout != 1) continue;
     entry *e = BB_NEW(scratch, entry, 1);
     *e = (entry){c->ix, order[i]};
     const entry *twin = bb_intern_find(seen, e);

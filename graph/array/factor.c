@@ -94,7 +94,17 @@ static void tie_reduce(factoring *f, const bb_array_node *node, const int64_t *a
   }
 }
 
+/* Components of a tuple have the same axes. */
+static void tie_components(factoring *f, const bb_array_node *node) {
+  bool fold = node->op == BB_A_REDUCE || node->op == BB_A_SCAN;
+  for (uint32_t i = 1; fold && i < node->nin; i++) {
+    tie_all_but(f, node->in[0], node->in[i], -1);
+    tie_all_but(f, node->out[0], node->out[i], -1);
+  }
+}
+
 static void tie_node(factoring *f, const bb_array_node *node) {
+  tie_components(f, node);
   switch (node->op) {
   case BB_A_ELEMENTWISE:
   case BB_A_BROADCAST: tie_broadcast(f, node); break;

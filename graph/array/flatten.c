@@ -1,37 +1,18 @@
 /* flatten.c - from an array program, whose axes have classes, to its index form.
  *
- * A flat value says for every leaf of every axis of an array value which axis of an index-form
- * value it is; a leaf along which the value is constant is none.  Reshape, transpose and broadcast
- * make another flat of the same value.
+ * Reshape, transpose and broadcast make another flat of the same value.
  */
-#include "index.h"
+#include "flatten.h"
 
-#include <math.h>
 #include <string.h>
-
-typedef struct flat {
-  uint32_t value; /* of the index form; BB_NONE: not made yet */
-  uint32_t rank;
-  uint32_t *first; /* leaf of axis a: first[a] .. first[a + 1] - 1 */
-  uint32_t *leaf;  /* classes */
-  uint32_t *at;    /* the value's axis of each leaf, or BB_NONE */
-} flat;
-
-typedef struct flattening {
-  bb_ix *ix;
-  bb_array *array;
-  bb_arena *scratch;
-  const bb_ix_classes *classes;
-  flat *flat; /* by array value */
-} flattening;
 
 /* --- flats --- */
 
 /* The leaves of an array value's axes, none of them placed yet. */
-static flat flat_of_shape(flattening *f, uint32_t array_value) {
+bb_flat bb_flat_of_shape(bb_flattening *f, uint32_t array_value) {
   bb_ix_list leaves = {.arena = f->scratch};
   uint32_t rank = f->array->value[array_value].rank;
-  flat result = {.value = BB_NONE, .rank = rank};
+  bb_flat result = {.value = BB_NONE, .rank = rank};
   result.first = BB_NEW(f->scratch, uint32_t, (size_t)rank + 1);
   for (uint32_t a = 0; a < rank; a++) {
     uint32_t class = f->classes->axis[array_value][a];
@@ -44,22 +25,15 @@ static flat flat_of_shape(flattening *f, uint32_t array_value) {
   return result;
 }
 
-static uint32_t leaves_of(const flat *x) {
-  return x->first[x->rank];
-}
-static uint32_t leaves_of_axis(const flat *x, uint32_t axis) {
-  return x->first[axis + 1] - x->first[axis];
-}
-
 /* Every leaf is an axis of its own. */
-static uint32_t place_all(flat *x) {
-  for (uint32_t k = 0; k < leaves_of(x); k++) x->at[k] = k;
-  return leaves_of(x);
+static uint32_t place_all(bb_flat *x) {
+  for (uint32_t k = 0; k < bb_flat_leaves(x); k++) x->at[k] = k;
+  return bb_flat_leaves(x);
 }
 
-static uint32_t add_source(flattening *f, uint32_t array_value) {
+static uint32_t add_source(bb_flattening *f, uint32_t array_value) {
   bb_ix *ix = f->ix;
-  flat x = flat_of_shape(f, array_value);
+  bb_flat x = bb_flat_of_shape(f, array_value);
   const bb_array_value *v = &f->array->value[array_value];
   uint32_t rank = place_all(&x);
   x.value = bb_ix_add(ix, BB_IX_SOURCE, v->name, v->dtype, 0, rank, rank, x.leaf);
@@ -77,13 +51,13 @@ static uint32_t add_source(flattening *f, uint32_t array_value) {
   return x.value;
 }
 
-static flat *flat_of(flattening *f, uint32_t array_value) {
+bb_flat *bb_flat_of(bb_flattening *f, uint32_t array_value) {
   if (f->flat[array_value].value == BB_NONE) add_source(f, array_value);
   return &f->flat[array_value];
 }
 
 /* The extent as an expression. */
-static const bb_expr *extent_expr(flattening *f, const bb_extent *extent) {
+const bb_expr *bb_flat_extent(bb_flattening *f, const bb_extent *extent) {
   bb_program *p = f->ix->program;
   const bb_expr *e = NULL;
   if (extent->factor != 1 || !extent->count) e = bb_expr_const(p, BB_I64, (double)extent->factor);
@@ -98,9 +72,9 @@ static const bb_expr *extent_expr(flattening *f, const bb_extent *extent) {
 
 /* An elementwise node over `count` leaves, in the order given; operand i's axis a is leaf
  * index[i][a]. */
-static uint32_t add_elementwise(flattening *f, const char *name, const bb_expr *expr,
-                                uint32_t count, const uint32_t *leaf, uint32_t nin,
-                                const uint32_t *value, uint32_t *const *index) {
+uint32_t bb_flat_elementwise(bb_flattening *f, const char *name, const bb_expr *expr,
+                             uint32_t count, const uint32_t *leaf, uint32_t nin,
+                             const uint32_t *value, uint32_t *const *index) {
   uint32_t out = bb_ix_add(f->ix, BB_IX_ELEMENTWISE, name, expr->dtype, nin, count, count, leaf);
   bb_ix_node_of(f->ix, out)->expr = expr;
   for (uint32_t i = 0; i < nin; i++)
@@ -109,39 +83,39 @@ static uint32_t add_elementwise(flattening *f, const char *name, const bb_expr *
 }
 
 /* The same value with every leaf of its flat an axis, in order. */
-static void straighten(flattening *f, flat *x) {
+void bb_flat_straighten(bb_flattening *f, bb_flat *x) {
   bool straight = true;
-  for (uint32_t k = 0; k < leaves_of(x); k++) straight &= x->at[k] == k;
+  for (uint32_t k = 0; k < bb_flat_leaves(x); k++) straight &= x->at[k] == k;
   if (straight) return;
   const bb_ix_value *v = &f->ix->value[x->value];
   uint32_t *index = BB_NEW(f->scratch, uint32_t, v->rank);
-  for (uint32_t k = 0; k < leaves_of(x); k++)
+  for (uint32_t k = 0; k < bb_flat_leaves(x); k++)
     if (x->at[k] != BB_NONE) index[x->at[k]] = k;
-  x->at = BB_NEW(f->scratch, uint32_t, leaves_of(x));
-  x->value = add_elementwise(f, v->name, bb_expr_arg(f->ix->program, v->dtype, 0), leaves_of(x),
-                             x->leaf, 1, &x->value, &index);
+  x->at = BB_NEW(f->scratch, uint32_t, bb_flat_leaves(x));
+  x->value = bb_flat_elementwise(f, v->name, bb_expr_arg(f->ix->program, v->dtype, 0),
+                                 bb_flat_leaves(x), x->leaf, 1, &x->value, &index);
   place_all(x);
 }
 
 /* The same value with every leaf of its flat present. */
-static void materialise(flattening *f, flat *x) {
-  for (uint32_t k = 0; k < leaves_of(x); k++)
+void bb_flat_materialise(bb_flattening *f, bb_flat *x) {
+  for (uint32_t k = 0; k < bb_flat_leaves(x); k++)
     if (x->at[k] == BB_NONE) {
-      straighten(f, x);
+      bb_flat_straighten(f, x);
       return;
     }
 }
 
 /* A value that is a function of one value with the same axes. */
-static uint32_t apply(flattening *f, const char *name, const bb_expr *expr, uint32_t value) {
+uint32_t bb_flat_apply(bb_flattening *f, const char *name, const bb_expr *expr, uint32_t value) {
   uint32_t rank = f->ix->value[value].rank, *index = BB_NEW(f->scratch, uint32_t, rank);
   for (uint32_t a = 0; a < rank; a++) index[a] = a;
-  return add_elementwise(f, name, expr, rank, f->ix->value[value].dim, 1, &value, &index);
+  return bb_flat_elementwise(f, name, expr, rank, f->ix->value[value].dim, 1, &value, &index);
 }
 
 typedef struct coordinates {
-  flattening *f;
-  const flat *out;
+  bb_flattening *f;
+  const bb_flat *out;
   const uint32_t *index; /* of each leaf */
 } coordinates;
 
@@ -156,7 +130,7 @@ static const bb_expr *axis_coordinate(void *user, const bb_expr *leaf) {
   uint32_t axis = c->out->rank - 1 - back;
   for (uint32_t k = c->out->first[axis]; k < c->out->first[axis + 1]; k++) {
     const bb_expr *here = bb_expr_coord(p, BB_COORD_AXIS + c->index[k]);
-    const bb_expr *extent = extent_expr(c->f, bb_ix_extent(c->f->ix, c->out->leaf[k]));
+    const bb_expr *extent = bb_flat_extent(c->f, bb_ix_extent(c->f->ix, c->out->leaf[k]));
     if (sum) sum = bb_expr_make(p, BB_X_MUL, sum, extent, NULL);
     sum = sum ? bb_expr_make(p, BB_X_ADD, sum, here, NULL) : here;
   }
@@ -164,7 +138,8 @@ static const bb_expr *axis_coordinate(void *user, const bb_expr *leaf) {
 }
 
 /* Marks the leaves of the axes whose coordinate `expr` uses. */
-static void mark_coordinates(flattening *f, const flat *out, const bb_expr *expr, bool *present) {
+static void mark_coordinates(bb_flattening *f, const bb_flat *out, const bb_expr *expr,
+                             bool *present) {
   uint32_t count;
   if (!bb_expr_uses_coord(expr)) return;
   const bb_expr **node = bb_expr_postorder(f->scratch, expr, &count);
@@ -177,7 +152,7 @@ static void mark_coordinates(flattening *f, const flat *out, const bb_expr *expr
 }
 
 /* The leaf of `out` for each axis of an operand that broadcasts to it. */
-static uint32_t *leaf_of_axes(flattening *f, const flat *in, const flat *out) {
+static uint32_t *leaf_of_axes(bb_flattening *f, const bb_flat *in, const bb_flat *out) {
   uint32_t *leaf = BB_NEW(f->scratch, uint32_t, f->ix->value[in->value].rank);
   for (uint32_t a = 0; a < in->rank; a++) {
     uint32_t to = out->first[out->rank - in->rank + a];
@@ -189,10 +164,11 @@ static uint32_t *leaf_of_axes(flattening *f, const flat *in, const flat *out) {
 
 /* Numbers the leaves that are present: in the order of an operand that has them all, if there is
  * one (a transposed operand does not turn the loops around), else in the result's order. */
-static uint32_t number_leaves(flattening *f, const flat *out, const bool *present, uint32_t nin,
-                              const uint32_t *value, uint32_t *const *leaf, uint32_t *number) {
+static uint32_t number_leaves(bb_flattening *f, const bb_flat *out, const bool *present,
+                              uint32_t nin, const uint32_t *value, uint32_t *const *leaf,
+                              uint32_t *number) {
   uint32_t count = 0;
-  for (uint32_t k = 0; k < leaves_of(out); k++) {
+  for (uint32_t k = 0; k < bb_flat_leaves(out); k++) {
     number[k] = BB_NONE;
     if (present[k]) number[k] = count++;
   }
@@ -204,21 +180,21 @@ static uint32_t number_leaves(flattening *f, const flat *out, const bool *presen
   return count;
 }
 
-static void flatten_elementwise(flattening *f, const bb_array_node *node) {
-  flat out = flat_of_shape(f, node->out[0]);
-  bool *present = BB_NEW(f->scratch, bool, leaves_of(&out));
+static void flatten_elementwise(bb_flattening *f, const bb_array_node *node) {
+  bb_flat out = bb_flat_of_shape(f, node->out[0]);
+  bool *present = BB_NEW(f->scratch, bool, bb_flat_leaves(&out));
   uint32_t *value = BB_NEW(f->scratch, uint32_t, node->nin);
   uint32_t **leaf = BB_NEW(f->scratch, uint32_t *, node->nin);
   mark_coordinates(f, &out, node->expr, present);
   for (uint32_t i = 0; i < node->nin; i++) {
-    const flat *in = flat_of(f, node->in[i]);
+    const bb_flat *in = bb_flat_of(f, node->in[i]);
     value[i] = in->value;
     leaf[i] = leaf_of_axes(f, in, &out);
     for (uint32_t a = 0; a < f->ix->value[value[i]].rank; a++) present[leaf[i][a]] = true;
   }
   uint32_t count = number_leaves(f, &out, present, node->nin, value, leaf, out.at);
   uint32_t *dim = BB_NEW(f->scratch, uint32_t, count);
-  for (uint32_t k = 0; k < leaves_of(&out); k++)
+  for (uint32_t k = 0; k < bb_flat_leaves(&out); k++)
     if (out.at[k] != BB_NONE) dim[out.at[k]] = out.leaf[k];
   for (uint32_t i = 0; i < node->nin; i++)
     for (uint32_t a = 0; a < f->ix->value[value[i]].rank; a++) leaf[i][a] = out.at[leaf[i][a]];
@@ -226,7 +202,7 @@ static void flatten_elementwise(flattening *f, const bb_array_node *node) {
   const bb_expr *expr = node->expr;
   if (bb_expr_uses_coord(expr))
     expr = bb_expr_map_leaves(f->ix->program, expr, axis_coordinate, &c);
-  out.value = add_elementwise(f, node->name, expr, count, dim, node->nin, value, leaf);
+  out.value = bb_flat_elementwise(f, node->name, expr, count, dim, node->nin, value, leaf);
   f->flat[node->out[0]] = out;
 }
 
@@ -240,10 +216,10 @@ typedef struct term {
 } term;
 
 typedef struct contraction {
-  flattening *f;
+  bb_flattening *f;
   const bb_array_node *node;
-  const flat *a, *b;
-  flat out;
+  const bb_flat *a, *b;
+  bb_flat out;
   uint32_t count;
   term *term;
 } contraction;
@@ -260,16 +236,16 @@ static void add_terms(contraction *c, int64_t label) {
   const int64_t *la = ints + 3, *lb = la + ints[0], *lo = lb + ints[1];
   int64_t a = axis_with_label(la, ints[0], label), b = axis_with_label(lb, ints[1], label),
           o = axis_with_label(lo, ints[2], label);
-  const flat *from = NULL;
+  const bb_flat *from = NULL;
   uint32_t axis = 0;
-  if (a >= 0 && leaves_of_axis(c->a, (uint32_t)a)) from = c->a, axis = (uint32_t)a;
-  if (!from && b >= 0 && leaves_of_axis(c->b, (uint32_t)b)) from = c->b, axis = (uint32_t)b;
+  if (a >= 0 && bb_flat_axis_leaves(c->a, (uint32_t)a)) from = c->a, axis = (uint32_t)a;
+  if (!from && b >= 0 && bb_flat_axis_leaves(c->b, (uint32_t)b)) from = c->b, axis = (uint32_t)b;
   if (!from) return;
-  for (uint32_t k = 0; k < leaves_of_axis(from, axis); k++) {
+  for (uint32_t k = 0; k < bb_flat_axis_leaves(from, axis); k++) {
     term *t = &c->term[c->count++];
     *t = (term){.class = from->leaf[from->first[axis] + k], .axis_a = BB_NONE, .axis_b = BB_NONE};
-    if (a >= 0 && leaves_of_axis(c->a, (uint32_t)a)) t->axis_a = c->a->at[c->a->first[a] + k];
-    if (b >= 0 && leaves_of_axis(c->b, (uint32_t)b)) t->axis_b = c->b->at[c->b->first[b] + k];
+    if (a >= 0 && bb_flat_axis_leaves(c->a, (uint32_t)a)) t->axis_a = c->a->at[c->a->first[a] + k];
+    if (b >= 0 && bb_flat_axis_leaves(c->b, (uint32_t)b)) t->axis_b = c->b->at[c->b->first[b] + k];
     t->leaf_out = o >= 0 ? c->out.first[o] + k : BB_NONE;
     t->where = (t->axis_a != BB_NONE ? IN_A : 0) | (t->axis_b != BB_NONE ? IN_B : 0) |
                (o >= 0 ? IN_OUT : 0);
@@ -278,7 +254,7 @@ static void add_terms(contraction *c, int64_t label) {
 
 static void collect_terms(contraction *c) {
   const int64_t *ints = c->node->ints, *la = ints + 3, *lb = la + ints[0];
-  c->term = BB_NEW(c->f->scratch, term, (size_t)leaves_of(c->a) + leaves_of(c->b));
+  c->term = BB_NEW(c->f->scratch, term, (size_t)bb_flat_leaves(c->a) + bb_flat_leaves(c->b));
   for (int64_t a = 0; a < ints[0]; a++) add_terms(c, la[a]);
   for (int64_t b = 0; b < ints[1]; b++)
     if (axis_with_label(la, ints[0], lb[b]) < 0) add_terms(c, lb[b]);
@@ -300,8 +276,8 @@ static void number_terms(contraction *c, uint32_t where, uint32_t *next) {
 }
 
 /* Sums an operand over axes that the other lacks and the result has not. */
-static uint32_t sum_over(flattening *f, const char *name, uint32_t value, const bool *gone,
-                         uint32_t *kept) {
+uint32_t bb_flat_sum(bb_flattening *f, const char *name, uint32_t value, const bool *gone,
+                     uint32_t *kept) {
   bb_ix_value v = f->ix->value[value];
   uint32_t *dim = BB_NEW(f->scratch, uint32_t, v.rank),
            *index = BB_NEW(f->scratch, uint32_t, v.rank);
@@ -319,13 +295,13 @@ static uint32_t sum_over(flattening *f, const char *name, uint32_t value, const 
 }
 
 static uint32_t sum_lonely(contraction *c, uint32_t side, uint32_t value) {
-  flattening *f = c->f;
+  bb_flattening *f = c->f;
   uint32_t rank = f->ix->value[value].rank;
   bool *gone = BB_NEW(f->scratch, bool, rank);
   uint32_t *kept = BB_NEW(f->scratch, uint32_t, rank);
   for (uint32_t i = 0; i < c->count; i++)
     if (c->term[i].where == side) gone[side == IN_A ? c->term[i].axis_a : c->term[i].axis_b] = true;
-  uint32_t out = sum_over(f, c->node->name, value, gone, kept);
+  uint32_t out = bb_flat_sum(f, c->node->name, value, gone, kept);
   for (uint32_t i = 0; i < c->count; i++) {
     uint32_t *axis = side == IN_A ? &c->term[i].axis_a : &c->term[i].axis_b;
     if (*axis != BB_NONE) *axis = kept[*axis];
@@ -339,7 +315,7 @@ static const bb_expr *lost_extents(contraction *c) {
   const bb_expr *factor = NULL;
   for (uint32_t i = 0; i < c->count; i++) {
     if (c->term[i].where != 0) continue;
-    const bb_expr *e = extent_expr(c->f, bb_ix_extent(c->f->ix, c->term[i].class));
+    const bb_expr *e = bb_flat_extent(c->f, bb_ix_extent(c->f->ix, c->term[i].class));
     factor = factor ? bb_expr_make(p, BB_X_MUL, factor, e, NULL) : e;
   }
   return factor;
@@ -347,13 +323,13 @@ static const bb_expr *lost_extents(contraction *c) {
 
 static uint32_t add_contract(contraction *c, uint32_t rank, uint32_t indices, const uint32_t *value,
                              uint32_t *const *index, const uint32_t *dim) {
-  flattening *f = c->f;
+  bb_flattening *f = c->f;
   bb_program *p = f->ix->program;
   bb_dtype dtype = f->array->value[c->node->out[0]].dtype;
   if (rank == indices) {
     const bb_expr *product =
         bb_expr_make(p, BB_X_MUL, bb_expr_arg(p, dtype, 0), bb_expr_arg(p, dtype, 1), NULL);
-    return add_elementwise(f, c->node->name, product, rank, dim, 2, value, index);
+    return bb_flat_elementwise(f, c->node->name, product, rank, dim, 2, value, index);
   }
   uint32_t out = bb_ix_add(f->ix, BB_IX_CONTRACT, c->node->name, dtype, 2, rank, indices, dim);
   for (uint32_t i = 0; i < 2; i++)
@@ -362,12 +338,12 @@ static uint32_t add_contract(contraction *c, uint32_t rank, uint32_t indices, co
 }
 
 /* Order of the indices: batch, rows, columns, each as in the result; then the sums. */
-static void flatten_contract(flattening *f, const bb_array_node *node) {
+static void flatten_contract(bb_flattening *f, const bb_array_node *node) {
   contraction c = {.f = f, .node = node};
-  flat_of(f, node->in[0]);
-  flat_of(f, node->in[1]); /* both made before either is pointed to */
+  bb_flat_of(f, node->in[0]);
+  bb_flat_of(f, node->in[1]); /* both made before either is pointed to */
   c.a = &f->flat[node->in[0]], c.b = &f->flat[node->in[1]];
-  c.out = flat_of_shape(f, node->out[0]);
+  c.out = bb_flat_of_shape(f, node->out[0]);
   collect_terms(&c);
   uint32_t value[2], next = 0, rank;
   for (uint32_t i = 0; i < c.count; i++) c.term[i].index = BB_NONE;
@@ -396,184 +372,26 @@ static void flatten_contract(flattening *f, const bb_array_node *node) {
     bb_dtype dtype = f->ix->value[c.out.value].dtype;
     const bb_expr *e =
         bb_expr_make(p, BB_X_MUL, bb_expr_arg(p, dtype, 0), bb_expr_cast(p, dtype, factor), NULL);
-    c.out.value = apply(f, node->name, e, c.out.value);
+    c.out.value = bb_flat_apply(f, node->name, e, c.out.value);
   }
   f->flat[node->out[0]] = c.out;
 }
 
-/* --- reductions and scans --- */
-
-/* The flat of a result that keeps the operand's axes without (keep: with 1 for) some of them. */
-static flat flat_of_kept(flattening *f, uint32_t out, const flat *in, const bool *gone, bool keep,
-                         const uint32_t *kept) {
-  flat result = flat_of_shape(f, out);
-  uint32_t to = 0;
-  for (uint32_t a = 0; a < in->rank; a++) {
-    if (gone[a]) {
-      to += keep;
-      continue;
-    }
-    for (uint32_t k = 0; k < leaves_of_axis(in, a); k++) {
-      uint32_t at = in->at[in->first[a] + k];
-      result.at[result.first[to] + k] = at == BB_NONE ? BB_NONE : kept[at];
-    }
-    to++;
-  }
-  return result;
-}
-
-/* A fold over leaves that the operand does not have. */
-static const bb_expr *fold_of_equal(flattening *f, const bb_monoid *monoid, bb_dtype dtype,
-                                    const bb_extent *extent) {
-  bb_program *p = f->ix->program;
-  const bb_expr *x = bb_expr_arg(p, dtype, 0), *n = extent_expr(f, extent);
-  if (monoid->id == BB_MONOID_SUM)
-    return bb_expr_make(p, BB_X_MUL, x, bb_expr_cast(p, dtype, n), NULL);
-  if (monoid->id == BB_MONOID_PROD)
-    return bb_expr_make(p, BB_X_POW, x, bb_expr_cast(p, dtype, n), NULL);
-  return x;
-}
-
-static void flatten_reduce(flattening *f, const bb_array_node *node) {
-  const flat *in = flat_of(f, node->in[0]);
-  bb_ix_value v = f->ix->value[in->value];
-  bool *axis_gone = BB_NEW(f->scratch, bool, in->rank), *gone = BB_NEW(f->scratch, bool, v.rank);
-  uint32_t *kept = BB_NEW(f->scratch, uint32_t, v.rank);
-  const bb_extent *lost = bb_extent_number(f->ix->program, 1);
-  for (uint32_t i = 1; i < node->count; i++) {
-    int64_t a = node->ints[i];
-    axis_gone[a] = true;
-    for (uint32_t k = in->first[a]; k < in->first[a + 1]; k++) {
-      if (in->at[k] != BB_NONE)
-        gone[in->at[k]] = true;
-      else
-        lost = bb_extent_multiply(f->ix->program, lost, bb_ix_extent(f->ix, in->leaf[k]));
-    }
-  }
-  uint32_t out = sum_over(f, node->name, in->value, gone, kept);
-  if (out != in->value) bb_ix_node_of(f->ix, out)->monoid = node->monoid;
-  if (bb_extent_value(lost) != 1)
-    out = apply(f, node->name, fold_of_equal(f, node->monoid, v.dtype, lost), out);
-  flat result = flat_of_kept(f, node->out[0], in, axis_gone, node->ints[0], kept);
-  result.value = out;
-  f->flat[node->out[0]] = result;
-}
-
-static void flatten_argreduce(flattening *f, const bb_array_node *node) {
-  flat in = *flat_of(f, node->in[0]);
-  uint32_t axis = (uint32_t)node->ints[0];
-  if (leaves_of_axis(&in, axis) > 1)
-    straighten(f, &in); /* the index counts along the leaves in their order */
-  else
-    materialise(f, &in);
-  bb_ix_value v = f->ix->value[in.value];
-  bool *axis_gone = BB_NEW(f->scratch, bool, in.rank), *gone = BB_NEW(f->scratch, bool, v.rank);
-  uint32_t *kept = BB_NEW(f->scratch, uint32_t, v.rank);
-  axis_gone[axis] = true;
-  for (uint32_t k = in.first[axis]; k < in.first[axis + 1]; k++) gone[in.at[k]] = true;
-  uint32_t out = sum_over(f, node->name, in.value, gone, kept);
-  if (out == in.value) { /* one element: it is the first */
-    out = apply(f, node->name, bb_expr_const(f->ix->program, BB_I64, 0), in.value);
-  } else {
-    bb_ix_node_of(f->ix, out)->op = BB_IX_ARGREDUCE;
-    bb_ix_node_of(f->ix, out)->monoid = node->monoid;
-    f->ix->value[out].dtype = BB_I64;
-  }
-  flat result = flat_of_kept(f, node->out[0], &in, axis_gone, node->ints[1], kept);
-  result.value = out;
-  f->flat[node->out[0]] = result;
-}
-
-/* out = expr(a, b), where b lacks axes lo..hi-1 of a. */
-static uint32_t combine(flattening *f, const char *name, const bb_expr *expr, uint32_t a,
-                        uint32_t b, uint32_t lo, uint32_t hi) {
-  bb_ix_value v = f->ix->value[a];
-  uint32_t *index[2] = {BB_NEW(f->scratch, uint32_t, v.rank), BB_NEW(f->scratch, uint32_t, v.rank)};
-  uint32_t n = 0;
-  for (uint32_t i = 0; i < v.rank; i++) {
-    index[0][i] = i;
-    if (i < lo || i >= hi) index[1][n++] = i;
-  }
-  return add_elementwise(f, name, expr, v.rank, v.dim, 2, (uint32_t[]){a, b}, index);
-}
-
-static const bb_expr *binary(flattening *f, bb_expr_op op, uint32_t value, bool swapped) {
-  bb_program *p = f->ix->program;
-  bb_dtype dtype = f->ix->value[value].dtype;
-  return bb_expr_make(p, op, bb_expr_arg(p, dtype, swapped), bb_expr_arg(p, dtype, !swapped), NULL);
-}
-
-static uint32_t add_scan(flattening *f, const char *name, uint32_t value, uint32_t axis) {
-  bb_ix_value v = f->ix->value[value];
-  uint32_t *index = BB_NEW(f->scratch, uint32_t, v.rank);
-  for (uint32_t i = 0; i < v.rank; i++) index[i] = i;
-  uint32_t out = bb_ix_add(f->ix, BB_IX_SCAN, name, v.dtype, 1, v.rank, v.rank, v.dim);
-  bb_ix_node_of(f->ix, out)->monoid = bb_monoid_get(BB_MONOID_SUM);
-  bb_ix_node_of(f->ix, out)->at = axis;
-  bb_ix_use(f->ix, bb_ix_producer(f->ix, out), 0, value, index);
-  return out;
-}
-
-static uint32_t sum_axes(flattening *f, const char *name, uint32_t value, uint32_t lo,
-                         uint32_t hi) {
-  uint32_t rank = f->ix->value[value].rank;
-  bool *gone = BB_NEW(f->scratch, bool, rank);
-  for (uint32_t a = lo; a < hi; a++) gone[a] = true;
-  return sum_over(f, name, value, gone, BB_NEW(f->scratch, uint32_t, rank));
-}
-
-/* The inclusive sum along the axes lo..hi-1, which are one axis of the array: along the innermost,
- * plus what all earlier runs of it add up to. */
-static uint32_t scan_axes(flattening *f, const char *name, uint32_t value, uint32_t lo,
-                          uint32_t hi) {
-  uint32_t inner = add_scan(f, name, value, hi - 1);
-  if (hi - lo == 1) return inner;
-  uint32_t total = sum_axes(f, name, value, hi - 1, hi);
-  uint32_t upto = scan_axes(f, name, total, lo, hi - 1);
-  uint32_t before = combine(f, name, binary(f, BB_X_SUB, value, false), upto, total, 0, 0);
-  return combine(f, name, binary(f, BB_X_ADD, value, false), inner, before, hi - 1, hi);
-}
-
-/* exclusive: without the element itself; reverse: what follows instead of what precedes. */
-static void flatten_scan(flattening *f, const bb_array_node *node) {
-  flat x = *flat_of(f, node->in[0]);
-  const char *name = node->name;
-  bool exclusive = node->ints[1], reverse = node->ints[2];
-  if (node->monoid->id != BB_MONOID_SUM)
-    bb_fail(f->ix->program->ctx, BB_ERROR_UNSUPPORTED, "node %s: a running %s is not supported",
-            name ? name : "(unnamed)", node->monoid->name);
-  straighten(f, &x);
-  uint32_t lo = x.first[node->ints[0]], hi = x.first[node->ints[0] + 1];
-  if (lo == hi) { /* one element */
-    bb_dtype dtype = f->ix->value[x.value].dtype;
-    if (exclusive) x.value = apply(f, name, bb_expr_const(f->ix->program, dtype, 0), x.value);
-  } else {
-    const bb_expr *minus = binary(f, BB_X_SUB, x.value, false);
-    uint32_t value = scan_axes(f, name, x.value, lo, hi);
-    if (exclusive != reverse) value = combine(f, name, minus, value, x.value, 0, 0);
-    if (reverse)
-      value = combine(f, name, binary(f, BB_X_SUB, x.value, true), value,
-                      sum_axes(f, name, x.value, lo, hi), lo, hi);
-    x.value = value;
-  }
-  f->flat[node->out[0]] = x;
-}
-
 /* --- renamings --- */
 
-static void flatten_transpose(flattening *f, const bb_array_node *node) {
-  const flat *in = flat_of(f, node->in[0]);
-  flat out = flat_of_shape(f, node->out[0]);
+static void flatten_transpose(bb_flattening *f, const bb_array_node *node) {
+  const bb_flat *in = bb_flat_of(f, node->in[0]);
+  bb_flat out = bb_flat_of_shape(f, node->out[0]);
   out.value = in->value;
   for (uint32_t a = 0; a < out.rank; a++)
-    for (uint32_t k = 0; k < leaves_of_axis(&out, a); k++)
+    for (uint32_t k = 0; k < bb_flat_axis_leaves(&out, a); k++)
       out.at[out.first[a] + k] = in->at[in->first[node->ints[a]] + k];
   f->flat[node->out[0]] = out;
 }
 
-static void flatten_broadcast(flattening *f, const bb_array_node *node) {
-  const flat *in = flat_of(f, node->in[0]);
-  flat out = flat_of_shape(f, node->out[0]);
+static void flatten_broadcast(bb_flattening *f, const bb_array_node *node) {
+  const bb_flat *in = bb_flat_of(f, node->in[0]);
+  bb_flat out = bb_flat_of_shape(f, node->out[0]);
   out.value = in->value;
   for (uint32_t a = 0; a < in->rank; a++) {
     uint32_t to = out.first[out.rank - in->rank + a];
@@ -584,7 +402,7 @@ static void flatten_broadcast(flattening *f, const bb_array_node *node) {
 
 /* --- misc nodes --- */
 
-static bb_misc_port port_of(flattening *f, uint32_t array_value, uint32_t axes,
+static bb_misc_port port_of(bb_flattening *f, uint32_t array_value, uint32_t axes,
                             const uint32_t *axis) {
   const bb_array_value *v = &f->array->value[array_value];
   bb_dim *copy = BB_NEW(f->ix->arena, bb_dim, axes);
@@ -594,22 +412,22 @@ static bb_misc_port port_of(flattening *f, uint32_t array_value, uint32_t axes,
 }
 
 /* The value as operand `slot` of a misc node: whole, its indices the axes of the port. */
-static void use_whole(flattening *f, uint32_t node, uint32_t slot, flat *x) {
-  materialise(f, x);
-  uint32_t *index = BB_NEW(f->scratch, uint32_t, leaves_of(x));
-  for (uint32_t k = 0; k < leaves_of(x); k++) index[x->at[k]] = k;
+static void use_whole(bb_flattening *f, uint32_t node, uint32_t slot, bb_flat *x) {
+  bb_flat_materialise(f, x);
+  uint32_t *index = BB_NEW(f->scratch, uint32_t, bb_flat_leaves(x));
+  for (uint32_t k = 0; k < bb_flat_leaves(x); k++) index[x->at[k]] = k;
   bb_ix_use(f->ix, node, slot, x->value, index);
 }
 
 /* A misc node that moves an operand's elements, in storage order, to the axes `dim`: the only
  * place where conversion copies data.  The operand has the shape of array value `from`, the result
  * that of `to`. */
-static uint32_t add_copy(flattening *f, const char *name, flat in, uint32_t from, uint32_t rank,
-                         const uint32_t *dim, uint32_t to) {
+static uint32_t add_copy(bb_flattening *f, const char *name, bb_flat in, uint32_t from,
+                         uint32_t rank, const uint32_t *dim, uint32_t to) {
   bb_ix *ix = f->ix;
   bb_misc *misc = BB_NEW(ix->arena, bb_misc, 1);
   bb_misc_port *port = BB_NEW(ix->arena, bb_misc_port, 2);
-  port[0] = port_of(f, from, leaves_of(&in), in.leaf);
+  port[0] = port_of(f, from, bb_flat_leaves(&in), in.leaf);
   port[1] = port_of(f, to, rank, dim);
   *misc = (bb_misc){.domain = "",
                     .op = "Reshape",
@@ -625,7 +443,7 @@ static uint32_t add_copy(flattening *f, const char *name, flat in, uint32_t from
   return out;
 }
 
-static void flatten_misc(flattening *f, const bb_array_node *node) {
+static void flatten_misc(bb_flattening *f, const bb_array_node *node) {
   bb_ix *ix = f->ix;
   uint32_t present = 0;
   bb_misc *misc = BB_NEW(ix->arena, bb_misc, 1);
@@ -640,15 +458,15 @@ static void flatten_misc(flattening *f, const bb_array_node *node) {
   for (uint32_t i = 0; i < node->nin; i++) {
     in[i].absent = node->in[i] == BB_NONE;
     if (in[i].absent) continue;
-    flat x = *flat_of(f, node->in[i]);
-    in[i] = port_of(f, node->in[i], leaves_of(&x), x.leaf);
+    bb_flat x = *bb_flat_of(f, node->in[i]);
+    in[i] = port_of(f, node->in[i], bb_flat_leaves(&x), x.leaf);
     use_whole(f, at, slot++, &x);
   }
   for (uint32_t i = 0; i < node->nout; i++) {
     out[i].absent = node->out[i] == BB_NONE;
     if (out[i].absent) continue;
     uint32_t as = f->classes->stored_as[node->out[i]];
-    flat x = flat_of_shape(f, as == BB_NONE ? node->out[i] : as);
+    bb_flat x = bb_flat_of_shape(f, as == BB_NONE ? node->out[i] : as);
     uint32_t rank = place_all(&x);
     out[i] = port_of(f, node->out[i], rank, x.leaf);
     x.value = bb_ix_result(ix, at, out[i].dtype, rank, x.leaf);
@@ -656,15 +474,15 @@ static void flatten_misc(flattening *f, const bb_array_node *node) {
   }
 }
 
-static void flatten_reshape(flattening *f, const bb_array_node *node, bool copied) {
+static void flatten_reshape(bb_flattening *f, const bb_array_node *node, bool copied) {
   if (f->classes->stored_as[node->in[0]] == node->out[0]) return; /* it is there already */
-  flat in = *flat_of(f, node->in[0]), out = flat_of_shape(f, node->out[0]);
+  bb_flat in = *bb_flat_of(f, node->in[0]), out = bb_flat_of_shape(f, node->out[0]);
   if (copied) {
     uint32_t rank = place_all(&out);
     out.value = add_copy(f, node->name, in, node->in[0], rank, out.leaf, node->out[0]);
   } else {
     out.value = in.value;
-    for (uint32_t k = 0; k < leaves_of(&out); k++) out.at[k] = in.at[k];
+    for (uint32_t k = 0; k < bb_flat_leaves(&out); k++) out.at[k] = in.at[k];
   }
   f->flat[node->out[0]] = out;
 }
@@ -672,12 +490,12 @@ static void flatten_reshape(flattening *f, const bb_array_node *node, bool copie
 /* --- slices and joins --- */
 
 /* A flat whose axis `axis` is one leaf of class `class` (BB_NONE: no leaf); the others stay. */
-static flat with_axis(flattening *f, const flat *x, uint32_t axis, uint32_t class) {
-  uint32_t had = leaves_of_axis(x, axis), has = class != BB_NONE, n = 0;
-  flat y = {.value = x->value, .rank = x->rank};
+static bb_flat with_axis(bb_flattening *f, const bb_flat *x, uint32_t axis, uint32_t class) {
+  uint32_t had = bb_flat_axis_leaves(x, axis), has = class != BB_NONE, n = 0;
+  bb_flat y = {.value = x->value, .rank = x->rank};
   y.first = BB_NEW(f->scratch, uint32_t, (size_t)x->rank + 1);
-  y.leaf = BB_NEW(f->scratch, uint32_t, leaves_of(x) - had + has);
-  y.at = BB_NEW(f->scratch, uint32_t, leaves_of(x) - had + has);
+  y.leaf = BB_NEW(f->scratch, uint32_t, bb_flat_leaves(x) - had + has);
+  y.at = BB_NEW(f->scratch, uint32_t, bb_flat_leaves(x) - had + has);
   for (uint32_t a = 0; a < x->rank; a++) {
     y.first[a] = n;
     if (a == axis && has) y.leaf[n++] = class;
@@ -691,21 +509,21 @@ static flat with_axis(flattening *f, const flat *x, uint32_t axis, uint32_t clas
 }
 
 /* A copy of a value whose axis `axis` is not split. */
-static flat unsplit_axis(flattening *f, const char *name, const flat *x, uint32_t axis,
-                         uint32_t array_value) {
-  flat y = with_axis(f, x, axis, bb_ix_class(f->ix, f->array->value[array_value].shape[axis]));
+static bb_flat unsplit_axis(bb_flattening *f, const char *name, const bb_flat *x, uint32_t axis,
+                            uint32_t array_value) {
+  bb_flat y = with_axis(f, x, axis, bb_ix_class(f->ix, f->array->value[array_value].shape[axis]));
   uint32_t rank = place_all(&y);
   y.value = add_copy(f, name, *x, array_value, rank, y.leaf, array_value);
   return y;
 }
 
 /* Elements of the outermost leaf of an axis; inner leaves are whole. */
-static uint32_t add_slice(flattening *f, const char *name, flat *x, uint32_t axis, flat *out,
-                          int64_t start, int64_t step) {
+static uint32_t add_slice(bb_flattening *f, const char *name, bb_flat *x, uint32_t axis,
+                          bb_flat *out, int64_t start, int64_t step) {
   bb_ix *ix = f->ix;
   bb_ix_value v = ix->value[x->value];
   uint32_t source = x->first[axis], result = out->first[axis], cut = x->at[source];
-  bool keeps = leaves_of_axis(out, axis) == leaves_of_axis(x, axis);
+  bool keeps = bb_flat_axis_leaves(out, axis) == bb_flat_axis_leaves(x, axis);
   uint32_t *dim = BB_NEW(f->scratch, uint32_t, (size_t)v.rank + 1),
            *index = BB_NEW(f->scratch, uint32_t, v.rank);
   uint32_t rank = 0;
@@ -719,7 +537,7 @@ static uint32_t add_slice(flattening *f, const char *name, flat *x, uint32_t axi
     index[cut] = rank;
     dim[indices++] = bb_ix_class(ix, bb_extent_number(ix->program, 1));
   }
-  for (uint32_t k = 0; k < leaves_of(x); k++) {
+  for (uint32_t k = 0; k < bb_flat_leaves(x); k++) {
     if (k == source || x->at[k] == BB_NONE) continue;
     uint32_t to = k < source || keeps ? k : k - 1;
     out->at[to] = index[x->at[k]];
@@ -732,26 +550,26 @@ static uint32_t add_slice(flattening *f, const char *name, flat *x, uint32_t axi
   return value;
 }
 
-static void flatten_slice(flattening *f, const bb_array_node *node, bool copied) {
-  flat x = *flat_of(f, node->in[0]), out = flat_of_shape(f, node->out[0]), want = out;
+static void flatten_slice(bb_flattening *f, const bb_array_node *node, bool copied) {
+  bb_flat x = *bb_flat_of(f, node->in[0]), out = bb_flat_of_shape(f, node->out[0]), want = out;
   uint32_t axis = (uint32_t)node->ints[0];
-  if (copied && leaves_of_axis(&x, axis) > 1)
+  if (copied && bb_flat_axis_leaves(&x, axis) > 1)
     x = unsplit_axis(f, node->name, &x, axis, node->in[0]);
-  copied = copied && leaves_of_axis(&out, axis) > 1;
+  copied = copied && bb_flat_axis_leaves(&out, axis) > 1;
   if (copied)
     out = with_axis(f, &out, axis, bb_ix_class(f->ix, f->array->value[node->out[0]].shape[axis]));
-  bool empty = leaves_of_axis(&x, axis) == 0; /* an axis of extent 1, or none is left of it */
+  bool empty = bb_flat_axis_leaves(&x, axis) == 0; /* an axis of extent 1, or none is left of it */
   bool lacks = !empty && x.at[x.first[axis]] == BB_NONE;
   bool same =
-      !empty && leaves_of_axis(&out, axis) &&
+      !empty && bb_flat_axis_leaves(&out, axis) &&
       bb_ix_find(f->ix, x.leaf[x.first[axis]]) == bb_ix_find(f->ix, out.leaf[out.first[axis]]) &&
       node->ints[2] == 1;
-  for (uint32_t k = 0; k < leaves_of(&out); k++) out.at[k] = BB_NONE;
+  for (uint32_t k = 0; k < bb_flat_leaves(&out); k++) out.at[k] = BB_NONE;
   if (empty || lacks || same) {
-    bool shorter = leaves_of(&out) < leaves_of(&x);
+    bool shorter = bb_flat_leaves(&out) < bb_flat_leaves(&x);
     uint32_t cut = x.first[axis];
     out.value = x.value;
-    for (uint32_t k = 0; k < leaves_of(&x); k++)
+    for (uint32_t k = 0; k < bb_flat_leaves(&x); k++)
       if (!shorter || k != cut) out.at[shorter && k > cut ? k - 1 : k] = x.at[k];
   } else {
     int64_t start = node->ints[1];
@@ -770,73 +588,73 @@ static void flatten_slice(flattening *f, const bb_array_node *node, bool copied)
 }
 
 /* Places the leaves of the result that some piece has, and the joined one. */
-static uint32_t place_joined(flattening *f, flat *out, uint32_t joined, uint32_t count,
-                             const flat *piece, uint32_t axis) {
-  bool *present = BB_NEW(f->scratch, bool, leaves_of(out));
+static uint32_t place_joined(bb_flattening *f, bb_flat *out, uint32_t joined, uint32_t count,
+                             const bb_flat *piece, uint32_t axis) {
+  bool *present = BB_NEW(f->scratch, bool, bb_flat_leaves(out));
   present[joined] = true;
   for (uint32_t i = 0; i < count; i++)
-    for (uint32_t k = 0; k < leaves_of(&piece[i]); k++) {
-      uint32_t shift = leaves_of_axis(out, axis) - leaves_of_axis(&piece[i], axis);
+    for (uint32_t k = 0; k < bb_flat_leaves(&piece[i]); k++) {
+      uint32_t shift = bb_flat_axis_leaves(out, axis) - bb_flat_axis_leaves(&piece[i], axis);
       uint32_t to = k < piece[i].first[axis] ? k : k + shift;
       if (piece[i].at[k] != BB_NONE) present[to] = true;
     }
   uint32_t rank = 0;
-  for (uint32_t k = 0; k < leaves_of(out); k++) out->at[k] = present[k] ? rank++ : BB_NONE;
+  for (uint32_t k = 0; k < bb_flat_leaves(out); k++) out->at[k] = present[k] ? rank++ : BB_NONE;
   return rank;
 }
 
 /* Pieces of a join have one kind of list: where one varies along an axis that another is constant
  * along, all are written out. */
-static void match_pieces(flattening *f, uint32_t count, flat *piece, uint32_t axis) {
+static void match_pieces(bb_flattening *f, uint32_t count, bb_flat *piece, uint32_t axis) {
   bool differ = false;
   for (uint32_t i = 1; i < count; i++)
-    for (uint32_t k = 0; k < leaves_of(&piece[i]); k++) {
-      uint32_t shift = leaves_of_axis(&piece[0], axis) - leaves_of_axis(&piece[i], axis);
+    for (uint32_t k = 0; k < bb_flat_leaves(&piece[i]); k++) {
+      uint32_t shift = bb_flat_axis_leaves(&piece[0], axis) - bb_flat_axis_leaves(&piece[i], axis);
       bool along = k >= piece[i].first[axis] && k < piece[i].first[axis + 1];
       uint32_t same = k < piece[i].first[axis] ? k : k + shift;
       differ |= !along && (piece[i].at[k] == BB_NONE) != (piece[0].at[same] == BB_NONE);
     }
-  for (uint32_t i = 0; differ && i < count; i++) materialise(f, &piece[i]);
+  for (uint32_t i = 0; differ && i < count; i++) bb_flat_materialise(f, &piece[i]);
 }
 
-static void flatten_join(flattening *f, const bb_array_node *node, bool copied) {
+static void flatten_join(bb_flattening *f, const bb_array_node *node, bool copied) {
   bb_ix *ix = f->ix;
   uint32_t axis = (uint32_t)node->ints[0];
-  flat out = flat_of_shape(f, node->out[0]), want = out;
-  if (leaves_of_axis(&out, axis) == 0) { /* one element in all: the piece that has it */
+  bb_flat out = bb_flat_of_shape(f, node->out[0]), want = out;
+  if (bb_flat_axis_leaves(&out, axis) == 0) { /* one element in all: the piece that has it */
     for (uint32_t i = 0; i < node->nin; i++)
       if (bb_extent_value(f->array->value[node->in[i]].shape[axis]) == 1)
-        out = *flat_of(f, node->in[i]);
+        out = *bb_flat_of(f, node->in[i]);
     f->flat[node->out[0]] = out;
     return;
   }
-  flat *piece = BB_NEW(f->scratch, flat, node->nin);
+  bb_flat *piece = BB_NEW(f->scratch, bb_flat, node->nin);
   for (uint32_t i = 0; i < node->nin; i++) {
-    piece[i] = *flat_of(f, node->in[i]);
-    if (copied && leaves_of_axis(&piece[i], axis) > 1)
+    piece[i] = *bb_flat_of(f, node->in[i]);
+    if (copied && bb_flat_axis_leaves(&piece[i], axis) > 1)
       piece[i] = unsplit_axis(f, node->name, &piece[i], axis, node->in[i]);
     for (uint32_t k = piece[i].first[axis]; k < piece[i].first[axis + 1]; k++)
       if (piece[i].at[k] == BB_NONE) {
-        straighten(f, &piece[i]);
+        bb_flat_straighten(f, &piece[i]);
         break;
       }
   }
   match_pieces(f, node->nin, piece, axis);
-  copied = copied && leaves_of_axis(&out, axis) > 1;
+  copied = copied && bb_flat_axis_leaves(&out, axis) > 1;
   if (copied)
     out = with_axis(f, &out, axis, bb_ix_class(ix, f->array->value[node->out[0]].shape[axis]));
   uint32_t joined = out.first[axis];
   uint32_t rank = place_joined(f, &out, joined, node->nin, piece, axis);
   uint32_t *dim = BB_NEW(f->scratch, uint32_t, rank);
-  for (uint32_t k = 0; k < leaves_of(&out); k++)
+  for (uint32_t k = 0; k < bb_flat_leaves(&out); k++)
     if (out.at[k] != BB_NONE) dim[out.at[k]] = out.leaf[k];
   bb_dtype dtype = f->array->value[node->out[0]].dtype;
   out.value = bb_ix_add(ix, BB_IX_JOIN, node->name, dtype, node->nin, rank, rank, dim);
   bb_ix_node_of(ix, out.value)->at = out.at[joined];
   for (uint32_t i = 0; i < node->nin; i++) {
     uint32_t *index = BB_NEW(f->scratch, uint32_t, ix->value[piece[i].value].rank);
-    uint32_t shift = leaves_of_axis(&out, axis) - leaves_of_axis(&piece[i], axis);
-    for (uint32_t k = 0; k < leaves_of(&piece[i]); k++)
+    uint32_t shift = bb_flat_axis_leaves(&out, axis) - bb_flat_axis_leaves(&piece[i], axis);
+    for (uint32_t k = 0; k < bb_flat_leaves(&piece[i]); k++)
       if (piece[i].at[k] != BB_NONE)
         index[piece[i].at[k]] = out.at[k < piece[i].first[axis] ? k : k + shift];
     bb_ix_use(ix, ix->value[out.value].node, i, piece[i].value, index);
@@ -851,13 +669,13 @@ static void flatten_join(flattening *f, const bb_array_node *node, bool copied) 
 
 /* --- the whole program --- */
 
-static void flatten_node(flattening *f, const bb_array_node *node, bool copied) {
+static void flatten_node(bb_flattening *f, const bb_array_node *node, bool copied) {
   switch (node->op) {
   case BB_A_ELEMENTWISE: flatten_elementwise(f, node); break;
   case BB_A_CONTRACT: flatten_contract(f, node); break;
-  case BB_A_REDUCE: flatten_reduce(f, node); break;
-  case BB_A_ARGREDUCE: flatten_argreduce(f, node); break;
-  case BB_A_SCAN: flatten_scan(f, node); break;
+  case BB_A_REDUCE: bb_flatten_reduce(f, node); break;
+  case BB_A_ARGREDUCE: bb_flatten_argreduce(f, node); break;
+  case BB_A_SCAN: bb_flatten_scan(f, node); break;
   case BB_A_RESHAPE: flatten_reshape(f, node, copied); break;
   case BB_A_TRANSPOSE: flatten_transpose(f, node); break;
   case BB_A_BROADCAST: flatten_broadcast(f, node); break;
@@ -867,23 +685,23 @@ static void flatten_node(flattening *f, const bb_array_node *node, bool copied) 
   }
 }
 
-static void flatten_output(flattening *f, uint32_t number) {
+static void flatten_output(bb_flattening *f, uint32_t number) {
   bb_ix *ix = f->ix;
-  flat x = *flat_of(f, f->array->output[number]);
-  uint32_t node =
-      bb_ix_node_add(ix, BB_IX_OUTPUT, f->array->output_name[number], 1, leaves_of(&x), x.leaf);
+  bb_flat x = *bb_flat_of(f, f->array->output[number]);
+  uint32_t node = bb_ix_node_add(ix, BB_IX_OUTPUT, f->array->output_name[number], 1,
+                                 bb_flat_leaves(&x), x.leaf);
   ix->node[node].at = number;
   ix->output[number] = node;
   use_whole(f, node, 0, &x);
 }
 
 void bb_ix_flatten(bb_ix *ix, const bb_ix_classes *classes) {
-  flattening f = {.ix = ix, .array = ix->array, .classes = classes};
+  bb_flattening f = {.ix = ix, .array = ix->array, .classes = classes};
   f.scratch = bb_scratch(ix->program->ctx);
-  f.flat = BB_NEW(f.scratch, flat, ix->array->values);
+  f.flat = BB_NEW(f.scratch, bb_flat, ix->array->values);
   ix->storage = BB_NEW(ix->arena, bb_ix_list, ix->array->values);
   for (uint32_t v = 0; v < ix->array->values; v++) f.flat[v].value = BB_NONE;
-  for (uint32_t i = 0; i < ix->array->inputs; i++) flat_of(&f, ix->array->input[i]);
+  for (uint32_t i = 0; i < ix->array->inputs; i++) bb_flat_of(&f, ix->array->input[i]);
   for (uint32_t i = 0; i < ix->array->nodes; i++)
     if (!ix->array->node[i].removed) flatten_node(&f, &ix->array->node[i], classes->copied[i]);
   ix->output = BB_NEW(ix->arena, uint32_t, ix->array->outputs);

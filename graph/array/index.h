@@ -20,7 +20,8 @@ typedef enum bb_ix_op {
   BB_IX_CONTRACT,
   BB_IX_REDUCE,
   BB_IX_ARGREDUCE,
-  BB_IX_SCAN,  /* inclusive, along index `at` */
+  BB_IX_FOLD,  /* with an operand and a result for each component of a monoid */
+  BB_IX_SCAN,  /* along index `at`; exclusive if start is not 0; components as for FOLD */
   BB_IX_SLICE, /* elements start, start + step, ... of the operand's axis behind index `at` */
   BB_IX_JOIN,  /* operands one after another along index `at`; their own dims there differ */
   BB_IX_MISC,  /* an operand's index is an axis of its port's storage */
@@ -43,7 +44,7 @@ typedef struct bb_ix_node {
   uint32_t indices;
   uint32_t *dim; /* class of each index */
   uint32_t nout;
-  uint32_t *out; /* values; none for OUTPUT, several only for MISC */
+  uint32_t *out; /* values; none for OUTPUT, several for FOLD, SCAN, MISC */
   const bb_expr *expr;
   const bb_monoid *monoid;
   uint32_t at;            /* SCAN, SLICE, JOIN: an index; OUTPUT: its number */

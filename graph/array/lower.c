@@ -8,6 +8,7 @@ static void lower_node(bb_lower *l, bb_ix_node *node) {
   case BB_IX_CONTRACT: bb_lower_contract(l, node); break;
   case BB_IX_REDUCE:
   case BB_IX_ARGREDUCE: bb_lower_reduce(l, node); break;
+  case BB_IX_FOLD: bb_lower_fold(l, node); break;
   case BB_IX_SCAN: bb_lower_scan(l, node); break;
   case BB_IX_SLICE:
   case BB_IX_JOIN: bb_lower_view(l, node); break;

@@ -103,16 +103,31 @@ void bb_nest_build(bb_nest *nest, bb_graph *graph, bb_value *out);
 bb_nest_operand bb_nest_operand_of(bb_lower *l, const bb_ix_node *node, uint32_t slot,
                                    const bb_role *role);
 bb_nest_operand *bb_nest_operands(bb_lower *l, const bb_ix_node *node, const bb_role *role);
+/* Sets the dims and collected axes of a nest's loops, by role. */
+void bb_nest_loops(bb_nest *nest, uint32_t count, const uint32_t *class, const bb_role *role);
+/* The operand of a nest for a value with the nest's loops as its axes, in its own order. */
+bb_nest_operand bb_nest_in_order(bb_lower *l, bb_value src, uint32_t loops, const uint32_t *index,
+                                 const uint32_t *level);
 
 /* --- lower_ops.c: the nest of each operator --- */
 
 void bb_lower_elementwise(bb_lower *l, bb_ix_node *node);
 void bb_lower_contract(bb_lower *l, bb_ix_node *node);
 void bb_lower_reduce(bb_lower *l, bb_ix_node *node);
-void bb_lower_scan(bb_lower *l, bb_ix_node *node);
 /* Folds what is still pending of a value, in a nest of its own. */
 void bb_lower_force(bb_lower *l, uint32_t value);
 /* A nest that copies an operand, its axes in the order of the node's indices. */
 bb_placed *bb_lower_copy(bb_lower *l, const bb_ix_node *node, uint32_t slot);
+
+/* The operand's own row stays the row, if the result has it; else the last blocked axis is. */
+bb_role *bb_lower_reduce_roles(bb_lower *l, const bb_ix_node *node);
+/* Folds the lists left of partial results inside the loops over their axes; component `port`. */
+bb_value bb_lower_fold_levels(bb_lower *l, bb_graph *graph, const bb_monoid *monoid, uint32_t folds,
+                              bb_value *partial, uint32_t port);
+
+/* --- lower_scan.c: folds of several components, running folds --- */
+
+void bb_lower_fold(bb_lower *l, bb_ix_node *node);
+void bb_lower_scan(bb_lower *l, bb_ix_node *node);
 
 #endif

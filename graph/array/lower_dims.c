@@ -58,7 +58,7 @@ static void block_by_operators(bb_lower *l) {
     const bb_ix_node *node = &l->ix->node[i];
     if (node->removed) continue;
     if (node->op == BB_IX_CONTRACT) block_contract(l, node);
-    if (node->op == BB_IX_REDUCE || node->op == BB_IX_ARGREDUCE)
+    if (node->op == BB_IX_REDUCE || node->op == BB_IX_ARGREDUCE || node->op == BB_IX_FOLD)
       block(l, node->dim[node->indices - 1]);
     if (node->op == BB_IX_SCAN) block(l, node->dim[node->at]);
   }

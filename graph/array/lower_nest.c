@@ -51,7 +51,8 @@ static void build(bb_nest *nest, bb_graph *graph, uint32_t depth, const inside *
     next[i].value = bb_map_in(graph, map, state[i].value, level);
     next[i].stripped[depth] = level != BB_WHOLE;
   }
-  build(nest, graph->node[map]->inner, depth + 1, next, value = BB_NEW(scratch, bb_value, 2));
+  build(nest, graph->node[map]->inner, depth + 1, next,
+        value = BB_NEW(scratch, bb_value, nest->nout));
   close_loop(nest, graph, map, depth, value, out);
 }
 

@@ -9,8 +9,7 @@ static uint32_t rank_of(const bb_lower *l, uint32_t value) {
   return l->ix->value[value].rank;
 }
 
-/* Dims and collected axes of the loops, by role. */
-static void set_loops(bb_nest *nest, uint32_t count, const uint32_t *class, const bb_role *role) {
+void bb_nest_loops(bb_nest *nest, uint32_t count, const uint32_t *class, const bb_role *role) {
   static const bb_axis axes[] = {BB_AXIS_NONE, BB_AXIS_ROW, BB_AXIS_COL};
   bb_dim *dim = BB_NEW(nest->lower->scratch, bb_dim, count);
   bb_axis *axis = BB_NEW(nest->lower->scratch, bb_axis, count);
@@ -191,7 +190,7 @@ void bb_lower_elementwise(bb_lower *l, bb_ix_node *node) {
   bb_role *role = elementwise_roles(l, node);
   elementwise e = {node->expr, role};
   bb_nest nest = {.lower = l, .nin = node->nin, .nout = 1, .body = elementwise_body, .user = &e};
-  set_loops(&nest, node->indices, node->dim, role);
+  bb_nest_loops(&nest, node->indices, node->dim, role);
   nest.in = bb_nest_operands(l, node, role);
   bb_value out[2];
   bb_nest_build(&nest, l->root, out);
@@ -210,7 +209,7 @@ bb_placed *bb_lower_copy(bb_lower *l, const bb_ix_node *node, uint32_t slot) {
   *copy.in = *in;
   elementwise e = {bb_expr_arg(l->program, v->dtype, 0), role};
   bb_nest nest = {.lower = l, .nin = 1, .nout = 1, .body = elementwise_body, .user = &e};
-  set_loops(&nest, v->rank, dim, role);
+  bb_nest_loops(&nest, v->rank, dim, role);
   nest.in = bb_nest_operands(l, &copy, role);
   bb_value out[2];
   bb_nest_build(&nest, l->root, out);
@@ -247,7 +246,7 @@ void bb_lower_contract(bb_lower *l, bb_ix_node *node) {
   bb_nest nest = {.lower = l, .nin = 2, .nout = 1, .body = dot_body};
   nest.fold = bb_monoid_get(BB_MONOID_SUM);
   nest.first_fold = rank_of(l, node->out[0]);
-  set_loops(&nest, node->indices, node->dim, role);
+  bb_nest_loops(&nest, node->indices, node->dim, role);
   nest.in = BB_NEW(l->scratch, bb_nest_operand, 2);
   for (uint32_t i = 0; i < 2; i++) nest.in[i] = bb_nest_operand_of(l, node, i, side[i]);
   bb_value out[2];
@@ -298,11 +297,10 @@ static void reduce_body(bb_nest *nest, bb_graph *graph, const bb_value *in, bb_v
   if (index->op != BB_X_ARG) out[1] = bb_func_add(graph, BB_OP_ELEMENTWISE, index, 1, &out[1]);
 }
 
-/* The operand's own row stays the row, if the result has it; else the last blocked axis is. */
-static bb_role *reduce_roles(bb_lower *l, const bb_ix_node *node) {
+bb_role *bb_lower_reduce_roles(bb_lower *l, const bb_ix_node *node) {
   uint32_t rank = rank_of(l, node->out[0]), row = BB_NONE;
   bb_role *role = BB_NEW(l->scratch, bb_role, node->indices);
-  bb_lower_force(l, node->in[0].value);
+  for (uint32_t i = 0; i < node->nin; i++) bb_lower_force(l, node->in[i].value);
   const bb_placed *p = &l->placed[node->in[0].value];
   for (uint32_t k = 0; k < rank; k++)
     if (bb_lower_blocked(l, node->dim[k])) row = k;
@@ -316,11 +314,11 @@ static bb_role *reduce_roles(bb_lower *l, const bb_ix_node *node) {
 /* Axes of the loops that will be folded belong to no item: they list partial results. */
 void bb_lower_reduce(bb_lower *l, bb_ix_node *node) {
   uint32_t value = node->out[0], rank = rank_of(l, value);
-  bb_role *role = reduce_roles(l, node);
+  bb_role *role = bb_lower_reduce_roles(l, node);
   reduction r = {node, rank};
   bb_nest nest = {.lower = l, .nin = 1, .body = reduce_body, .user = &r};
   nest.nout = node->monoid->components;
-  set_loops(&nest, node->indices, node->dim, role);
+  bb_nest_loops(&nest, node->indices, node->dim, role);
   for (uint32_t k = rank; k < node->indices; k++) ((bb_axis *)nest.axis)[k] = BB_AXIS_NONE;
   nest.in = bb_nest_operands(l, node, role);
   bb_pending *pending = &l->pending[value];
@@ -330,17 +328,16 @@ void bb_lower_reduce(bb_lower *l, bb_ix_node *node) {
   l->folded[value] = true;
 }
 
-/* Folds the lists left of a pending value inside the loops over its axes. */
-static bb_value fold_levels(bb_lower *l, bb_graph *graph, const bb_monoid *monoid, uint32_t folds,
-                            bb_value *partial, uint32_t port) {
+bb_value bb_lower_fold_levels(bb_lower *l, bb_graph *graph, const bb_monoid *monoid, uint32_t folds,
+                              bb_value *partial, uint32_t port) {
   uint32_t parts = monoid->components;
   if (folds > 1) {
     bb_dim dim = bb_type_of(graph, partial[0])->level[0].dim;
     uint32_t map = bb_map_add(graph, dim);
-    bb_value inner[2];
+    bb_value inner[BB_MONOID_COMPONENTS];
     for (uint32_t c = 0; c < parts; c++) inner[c] = bb_map_in(graph, map, partial[c], 0);
     bb_graph *inside = graph->node[map]->inner;
-    bb_value folded = fold_levels(l, inside, monoid, folds - 1, inner, 0);
+    bb_value folded = bb_lower_fold_levels(l, inside, monoid, folds - 1, inner, 0);
     for (uint32_t c = 0; c < parts; c++)
       partial[c] =
           bb_map_collect(graph, map, (bb_value){folded.node, folded.port + c}, BB_AXIS_NONE);
@@ -372,15 +369,15 @@ static void folding_body(bb_nest *nest, bb_graph *graph, const bb_value *in, bb_
     if (!pending->is) continue;
     const bb_monoid *monoid = bb_ix_node_of(l->ix, f->value[i])->monoid;
     bb_value partial[2] = {in[f->first[i]], in[f->first[i] + monoid->components - 1]};
-    item[i] = fold_levels(l, graph, monoid, pending->folds, partial, monoid->components - 1);
+    item[i] =
+        bb_lower_fold_levels(l, graph, monoid, pending->folds, partial, monoid->components - 1);
   }
   for (uint32_t r = 0; r < f->results; r++) out[made++] = item[f->result[r]];
   if (f->node) out[made++] = apply(l, graph, f->node->expr, nest->loops, f->role, f->count, item);
 }
 
-/* The operand of a nest for a value with the nest's loops as its axes, in its own order. */
-static bb_nest_operand operand_in_order(bb_lower *l, bb_value src, uint32_t loops,
-                                        const uint32_t *index, const uint32_t *level) {
+bb_nest_operand bb_nest_in_order(bb_lower *l, bb_value src, uint32_t loops, const uint32_t *index,
+                                 const uint32_t *level) {
   bb_nest_operand in = {.value = src, .loops = loops};
   in.level = BB_NEW(l->scratch, uint32_t, loops);
   for (uint32_t a = 0; a < loops; a++) in.level[index[a]] = level ? level[a] : a;
@@ -399,18 +396,18 @@ static void build_folding(bb_lower *l, folding *f, uint32_t loops, const uint32_
     if (pending->is) {
       uint32_t parts = bb_ix_node_of(l->ix, f->value[i])->monoid->components;
       for (uint32_t c = 0; c < parts; c++)
-        nest.in[nest.nin++] = operand_in_order(l, pending->partial[c], loops, index[i], NULL);
+        nest.in[nest.nin++] = bb_nest_in_order(l, pending->partial[c], loops, index[i], NULL);
       continue;
     }
     bb_role *want = BB_NEW(l->scratch, bb_role, loops);
     for (uint32_t a = 0; a < loops; a++) want[a] = f->role[index[i][a]];
     const bb_placed *p = bb_lower_fetch(l, f->value[i], want);
-    nest.in[nest.nin] = operand_in_order(l, p->src, loops, index[i], p->level);
+    nest.in[nest.nin] = bb_nest_in_order(l, p->src, loops, index[i], p->level);
     nest.in[nest.nin++].turned = p->turned;
   }
   f->first = first;
   nest.nout = f->results + (f->node != NULL);
-  set_loops(&nest, loops, dim, f->role);
+  bb_nest_loops(&nest, loops, dim, f->role);
   bb_value *out = BB_NEW(l->scratch, bb_value, (size_t)nest.nout + 2);
   bb_nest_build(&nest, l->root, out);
   for (uint32_t r = 0; r < f->results; r++) {
@@ -473,81 +470,4 @@ static bool join_pending(bb_lower *l, bb_ix_node *node) {
   }
   build_folding(l, &f, node->indices, node->dim, index);
   return true;
-}
-
-/* --- running sums --- */
-
-static void sum_of_row_body(bb_nest *nest, bb_graph *graph, const bb_value *in, bb_value *out) {
-  (void)nest;
-  out[0] = bb_func_add(graph, BB_OP_ROW_SUM, NULL, 1, in);
-}
-
-static void running_body(bb_nest *nest, bb_graph *graph, const bb_value *in, bb_value *out) {
-  bb_program *p = nest->lower->program;
-  bb_value run = bb_func_add(graph, BB_OP_ROW_CUMSUM, NULL, 1, in);
-  bb_item item = bb_type_of(graph, run)->item;
-  if (item.row != BB_NO_DIM) {
-    out[0] = bb_func_add(graph, BB_OP_ROW_SHIFT, NULL, 2, (bb_value[]){run, in[1]});
-    return;
-  }
-  const bb_expr *sum =
-      bb_expr_make(p, BB_X_ADD, bb_expr_arg(p, item.dtype, 0), bb_expr_arg(p, item.dtype, 1), NULL);
-  out[0] = bb_func_add(graph, BB_OP_ELEMENTWISE, sum, 2, (bb_value[]){run, in[1]});
-}
-
-/* Inside the loops over the other axes: the sums of the blocks, what precedes each of them. */
-static void offsets_body(bb_nest *nest, bb_graph *graph, const bb_value *in, bb_value *out) {
-  (void)nest;
-  out[0] = bb_reduce_add(graph, bb_monoid_get(BB_MONOID_SUM), BB_REDUCE_SCAN_EXCLUSIVE, 0, 1, in);
-}
-
-/* Three nests: sums of rows of blocks; their exclusive running sum; running sums in the blocks,
- * shifted by it. */
-void bb_lower_scan(bb_lower *l, bb_ix_node *node) {
-  uint32_t rank = node->indices, last = rank - 1, n = 0;
-  uint32_t *order = BB_NEW(l->scratch, uint32_t, rank), *dim = BB_NEW(l->scratch, uint32_t, rank);
-  for (uint32_t k = 0; k < rank; k++)
-    if (k != node->at) order[n++] = k;
-  order[last] = node->at; /* the loop over the running axis is the innermost */
-  bb_role *role = BB_NEW(l->scratch, bb_role, rank), *by_index = BB_NEW(l->scratch, bb_role, rank);
-  uint32_t *place = BB_NEW(l->scratch, uint32_t, rank);
-  for (uint32_t k = 0; k < rank; k++) dim[k] = node->dim[order[k]], place[order[k]] = k;
-  bb_lower_force(l, node->in[0].value);
-  for (uint32_t k = last; k-- > 0;)
-    if (bb_lower_blocked(l, dim[k])) {
-      role[k] = BB_ROLE_ROW;
-      break;
-    }
-  role[last] = BB_ROLE_COL;
-  bb_ix_node inner = *node;
-  inner.dim = dim;
-  inner.in = BB_NEW(l->scratch, bb_ix_operand, 1);
-  inner.in[0] = node->in[0];
-  inner.in[0].index = BB_NEW(l->scratch, uint32_t, rank);
-  for (uint32_t a = 0; a < rank; a++) inner.in[0].index[a] = place[node->in[0].index[a]];
-
-  bb_nest sums = {.lower = l, .nin = 1, .nout = 1, .body = sum_of_row_body};
-  set_loops(&sums, rank, dim, role);
-  ((bb_axis *)sums.axis)[last] = BB_AXIS_NONE;
-  sums.in = bb_nest_operands(l, &inner, role);
-  bb_value total[2], before[2], out[2];
-  bb_nest_build(&sums, l->root, total);
-
-  uint32_t *straight = BB_NEW(l->scratch, uint32_t, rank);
-  for (uint32_t k = 0; k < rank; k++) straight[k] = k;
-  bb_nest offsets = {.lower = l, .nin = 1, .nout = 1, .body = offsets_body};
-  set_loops(&offsets, last, dim, role);
-  bb_nest_operand whole = operand_in_order(l, total[0], last, straight, NULL);
-  offsets.in = &whole;
-  bb_nest_build(&offsets, l->root, before);
-
-  bb_nest running = {.lower = l, .nin = 2, .nout = 1, .body = running_body};
-  set_loops(&running, rank, dim, role);
-  running.in = BB_NEW(l->scratch, bb_nest_operand, 2);
-  running.in[0] = sums.in[0];
-  running.in[1] = operand_in_order(l, before[0], rank, straight, NULL);
-  bb_nest_build(&running, l->root, out);
-  for (uint32_t k = 0; k < rank; k++) by_index[order[k]] = role[k];
-  bb_lower_place(l, node->out[0], out[0], by_index);
-  for (uint32_t k = 0; k < rank; k++) l->placed[node->out[0]].level[order[k]] = k;
 }

@@ -151,6 +151,36 @@ static void run_row_cumsum(bb_run *run, const bb_node *node, bb_instance_node *m
   bb_count_operations(run, made->cost * (double)count);
 }
 
+/* A fold or a running fold of several components: one element at a time, as the monoid is written. */
+static void run_components(bb_run *run, const bb_node *node, bb_instance_node *made,
+                           uint32_t depth) {
+  const bb_datum *in = made->in[0];
+  bool scan = node->op != BB_OP_ROW_FOLD, before = node->op == BB_OP_ROW_SCAN_EXCLUSIVE;
+  double total[BB_OP_RESULTS], term[BB_OP_RESULTS];
+  for (uint32_t k = 0; k < node->nin; k++) {
+    if (scan)
+      bb_datum_shape(&made->out[k], made->in[k]);
+    else
+      shape_of_rows(&made->out[k], made->in[k]);
+    bb_datum_alloc(run->ctx, &made->out[k], &run->stack[depth]);
+  }
+  for (int64_t r = 0; r < in->row.length; r++) {
+    bb_monoid_empty(node->rows, total);
+    for (int64_t c = 0; c < in->col.length; c++) {
+      int64_t to = r * in->col.length + c;
+      for (uint32_t k = 0; k < node->nin; k++) term[k] = at(made->in[k], r, c);
+      for (uint32_t k = 0; before && k < node->nin; k++) made->out[k].data[to] = total[k];
+      bb_monoid_combine(node->rows, total, term);
+      for (uint32_t k = 0; scan && !before && k < node->nin; k++) made->out[k].data[to] = total[k];
+    }
+    for (uint32_t k = 0; !scan && k < node->nin; k++) made->out[k].data[r] = total[k];
+  }
+  size_t count = (size_t)(in->row.length * (scan ? in->col.length : 1));
+  for (uint32_t k = 0; k < node->nin; k++)
+    bb_settle(run, node->out[k].type->item.dtype, made->out[k].data, count, true);
+  bb_count_operations(run, made->cost * node->nin * (double)(in->row.length * in->col.length));
+}
+
 /* --- products --- */
 
 /* The operand with its columns side by side, copied only when they are not. */
@@ -258,6 +288,9 @@ void bb_run_func(bb_run *run, const bb_node *node, bb_instance_node *made, uint3
   case BB_OP_ROW_ARGMAX_LAST:
   case BB_OP_ROW_ARGMIN_LAST: run_row_argument(run, node, made, depth); return;
   case BB_OP_ROW_CUMSUM: run_row_cumsum(run, node, made, depth); return;
+  case BB_OP_ROW_FOLD:
+  case BB_OP_ROW_SCAN:
+  case BB_OP_ROW_SCAN_EXCLUSIVE: run_components(run, node, made, depth); return;
   case BB_OP_DOT: run_dot(run, node, made, depth); return;
   case BB_OP_OUTER: run_outer(run, node, made, depth); return;
   case BB_OP_TRANSPOSE: run_transpose(made); return;

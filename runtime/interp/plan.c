@@ -184,9 +184,11 @@ static void check_map(planner *p, const bb_node *node) {
 static void check_func(planner *p, const bb_node *node) {
   if ((unsigned)node->op >= BB_OP_COUNT) refuse(p, node, "no such op");
   const bb_op_info *info = bb_op_get(node->op);
-  bool fits = node->nout == info->results;
+  bool fits = node->nout == bb_op_results(node->op, node->nin);
   if (info->arity >= 0)
     fits &= node->nin == (uint32_t)info->arity;
+  else if (bb_op_has_monoid(node->op))
+    fits &= node->rows && node->rows->components == node->nin;
   else
     fits &= node->expr && node->expr->arg_count <= node->nin;
   if (!fits) refuse(p, node, "a functional op with operands or results too few or too many");
