@@ -201,6 +201,9 @@ static void put_roles(bb_cuda *e) {
 void bb_emit_sm90(const bb_tile_program *program, bb_buffer *source, bb_buffer *launch) {
   bb_context *ctx = program->home->ctx;
   bb_cuda e = {.p = program, .ctx = ctx, .arena = bb_scratch(ctx), .out = source};
+  for (uint32_t i = 0; i < program->views; i++)
+    if (program->view[i].scratch || program->view[i].rank > 5)
+      bb_cuda_refuse(&e, NULL, program->view[i].scratch ? "scratch memory" : "more than five axes");
   bb_cuda_plan(&e);
   if (e.cluster && e.grids && e.grid[0]->persistent)
     bb_cuda_refuse(&e, NULL, "a cluster that is persistent");

@@ -321,7 +321,8 @@ static void put_any(bb_cuda *e, const bb_tile_stmt *s) {
 static void put_fold(bb_cuda *e, const bb_tile_stmt *s) {
   const bb_cuda_tile *from = &e->tile[s->operand[0]], *c = &e->tile[s->result];
   const bb_tile *t = tile_of(e, s->operand[0]);
-  if (s->monoid->id > BB_MONOID_PROD) bb_cuda_refuse(e, s, "a fold without a device form");
+  if (s->monoid->id > BB_MONOID_PROD || s->second != BB_NONE)
+    bb_cuda_refuse(e, s, "a fold without a device form");
   const char *f = fold_name[s->monoid->id];
   if (from->layout == BB_LAYOUT_SPREAD) {
     if (s->axis != BB_AXIS_COL) bb_cuda_refuse(e, s, "a fold across threads' rows");
@@ -478,6 +479,7 @@ void bb_cuda_stmt(bb_cuda *e, const bb_tile_stmt *s) {
     break;
   case BB_TILE_TRANSPOSE: put_transpose(e, s); break;
   case BB_TILE_FOLD: put_fold(e, s); break;
+  case BB_TILE_SCAN: bb_cuda_refuse(e, s, "a scan");
   case BB_TILE_IF:
   case BB_TILE_WHEN:
     bb_cuda_line(e, "if (%s) {",

@@ -6,11 +6,12 @@
 
 bool bb_tile_name_is_good(const char *name) {
   static const char *const words[] = {
-      "view",    "tile",      "monoid",  "roles",     "parallel", "serial", "load",   "store",
-      "dot",     "any",       "if",      "when",      "merge",    "to",     "then",   "down",
-      "over",    "else",      "by",      "early",     "left",     "shared", "stage",  "grid",
-      "cluster", "warps",     "queue",   "rotate",    "turns",    "groups", "copier", "extent",
-      "output",  "registers", "partial", "persistent"};
+      "view",      "tile",    "monoid",    "roles",  "parallel", "serial",  "load",   "store",
+      "dot",       "any",     "if",        "when",   "merge",    "to",      "then",   "down",
+      "over",      "else",    "by",        "early",  "left",     "shared",  "stage",  "grid",
+      "cluster",   "warps",   "queue",     "rotate", "turns",    "groups",  "copier", "extent",
+      "output",    "fold",    "transpose", "scan",   "in",       "scratch", "below",  "at",
+      "registers", "partial", "persistent"};
   for (uint32_t i = 0; i < sizeof words / sizeof *words; i++)
     if (strcmp(words[i], name) == 0) return false;
   return bb_name_is_plain(name) && !strchr(name, '.');
@@ -27,7 +28,6 @@ uint32_t bb_tile_add_variable(bb_tile_program *p, const char *name, bool extent)
   BB_GROW(p->home->arena, p->variable, p->variable_capacity, p->variables + 1);
   p->variable[p->variables] = bb_arena_text(p->home->arena, name, strlen(name));
   p->extents += extent;
-  if (extent) bb_symbol_index(p->home, name);
   return p->variables++;
 }
 
@@ -54,7 +54,7 @@ bb_tile_stmt *bb_tile_append(bb_tile_program *p, bb_tile_body *body, bb_tile_kin
   bb_arena *arena = p->home->arena;
   bb_tile_stmt *stmt = BB_NEW(arena, bb_tile_stmt, 1);
   stmt->kind = kind;
-  stmt->result = stmt->view = BB_NONE;
+  stmt->result = stmt->second = stmt->view = BB_NONE;
   if (kind == BB_TILE_LOOP) stmt->loop = BB_NEW(arena, bb_tile_loop, 1);
   if ((body->count & (body->count - 1)) == 0) { /* full: 0, 1, 2, 4, ... */
     bb_tile_stmt **more = BB_NEW(arena, bb_tile_stmt *, body->count ? 2 * body->count : 1);

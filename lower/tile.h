@@ -19,12 +19,15 @@
 
 #include "../graph/program.h"
 
-enum { BB_TILE_RANK = 5, BB_TILE_SIZE = 1 << 16, BB_TILE_OPERANDS = 16 };
+enum { BB_TILE_RANK = 8, BB_TILE_SIZE = 1 << 16, BB_TILE_OPERANDS = 16 };
+
+/* In the expression of a MAP or ANY, ARG BB_TILE_VARIABLE + k is variable k. */
+enum { BB_TILE_VARIABLE = BB_TILE_OPERANDS };
 
 /* Integer expressions (i64): ARG k is variable k, an extent or the variable of an enclosing loop. */
 typedef const bb_expr *bb_tile_index;
 
-/* An array in memory: an argument of the kernel. */
+/* An array in memory: an argument of the kernel, or scratch. */
 typedef struct bb_tile_view {
   const char *name;
   bb_dtype dtype;
@@ -33,7 +36,10 @@ typedef struct bb_tile_view {
   bool strided;                       /* else dense, row-major */
   bb_tile_index stride[BB_TILE_RANK]; /* in elements; the last is 1 where a tile is read along it */
   bool written;                       /* an output */
-  bool early; /* does not depend on the kernel before: may be read before that one ends */
+  bool scratch; /* no argument: memory of the kernel itself, for what passes between its loops.  One
+                 * that a single outermost loop uses holds nothing from one iteration of the parallel
+                 * loops around its uses to another: each may have its own */
+  bool early;   /* does not depend on the kernel before: may be read before that one ends */
 } bb_tile_view;
 
 typedef enum bb_tile_place {
@@ -65,9 +71,11 @@ typedef enum bb_tile_kind {
   BB_TILE_LOAD,  /* result = view[...]; beyond the extents it is `pad` */
   BB_TILE_STORE, /* view[...] = operand 0; what is beyond the extents is left out */
   BB_TILE_MAP,   /* result = expr, element by element; operands that lack an axis repeat along it */
-  BB_TILE_DOT,   /* result = a b, or += ; either transposed */
+  BB_TILE_DOT,   /* result = a b, or += ; either transposed; an operand may be a vector */
   BB_TILE_TRANSPOSE,
-  BB_TILE_FOLD, /* result = operand 0 folded along an axis by a monoid */
+  BB_TILE_FOLD, /* result = operand 0 folded along an axis by a monoid; by one of values and their
+                * places, second = the places, -1 where there is none */
+  BB_TILE_SCAN, /* result = inclusive prefixes of operand 0 along an axis by a monoid */
   BB_TILE_ANY,  /* result (a bool) = does expr hold anywhere? */
   BB_TILE_IF,   /* where operand 0 holds, body.  A device may ask for a part of the rows at a
                   * time: the body must be one that rows with a false answer may run too */
@@ -124,15 +132,19 @@ typedef struct bb_tile_loop {
 struct bb_tile_stmt {
   bb_tile_kind kind;
   uint32_t result; /* a tile; BB_NONE: STORE, IF, LOOP */
+  uint32_t second; /* FOLD by a monoid of values and places: the tile of places; else BB_NONE */
   uint32_t operands, operand[BB_TILE_OPERANDS];
   uint32_t view;
   bb_tile_range range[BB_TILE_RANK];
   double pad;
-  const bb_expr *expr; /* MAP, ANY: ARG k is operand k; WHEN: ARG k is variable k */
-  bb_tile_index at[2]; /* MAP, ANY: where row 0 and col 0 of the result lie; NULL: not asked */
+  const bb_expr *expr; /* MAP, ANY: ARG k is operand k, ARG BB_TILE_VARIABLE + k variable k.
+                        * WHEN: ARG k is variable k */
+  bb_tile_index at[2]; /* MAP, ANY: where row 0 and col 0 of the result lie; NULL: not asked.  FOLD
+                        * with `second`: the place of the operand's first row or col */
   bool transposed[2], accumulate;
   const bb_monoid *monoid;
-  bb_axis axis; /* FOLD: the axis that goes */
+  bb_axis axis;        /* FOLD, SCAN: the axis folded along */
+  bb_tile_index limit; /* FOLD with `second`: places from here on are left out */
   bb_tile_body body;
   bb_tile_loop *loop;
   uint32_t stretches; /* within a loop of several: bit i, it runs in stretch i; 0: in all */
@@ -159,6 +171,7 @@ typedef struct bb_tile_program {
 
 /* Lives as long as its home, and is not registered there. */
 bb_tile_program *bb_tile_create(bb_program *home, const char *name);
+/* Expressions may also name an extent as a symbol, once it is one of the home's. */
 uint32_t bb_tile_add_variable(bb_tile_program *program, const char *name, bool extent);
 uint32_t bb_tile_add_view(bb_tile_program *program, const bb_tile_view *view);
 uint32_t bb_tile_add(bb_tile_program *program, const bb_tile *tile);
@@ -186,7 +199,7 @@ void bb_tile_print_head(bb_buffer *out, const bb_tile_program *program, const bb
 /* Arrays are doubles, as the view's strides say.  `exact`: nothing is rounded to its dtype. */
 typedef struct bb_tile_binding {
   const int64_t *extent; /* by variable below `extents` */
-  double *const *view;
+  double *const *view;   /* NULL where it is scratch */
   bool exact;
 } bb_tile_binding;
 void bb_tile_interpret(const bb_tile_program *program, const bb_tile_binding *binding);

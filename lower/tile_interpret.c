@@ -4,6 +4,7 @@
 #include "../runtime/interp/interp.h"
 #include "tile.h"
 
+#include <math.h>
 #include <string.h>
 
 typedef struct machine {
@@ -13,6 +14,7 @@ typedef struct machine {
   double *variable;
   int64_t *symbol;
   double **tile; /* rows * cols each, 1 for an axis it lacks */
+  double **view; /* the binding's, and scratch */
 } machine;
 
 static uint32_t rows_of(const bb_tile *t) {
@@ -73,7 +75,7 @@ static double *element(const machine *m, const bb_tile_stmt *s, const int64_t *e
     if (at < 0 || at >= extent[i]) return NULL;
     offset += at * stride[i];
   }
-  return m->b->view[s->view] + offset;
+  return m->view[s->view] + offset;
 }
 
 static void run_memory(machine *m, const bb_tile_stmt *s) {
@@ -104,8 +106,10 @@ static double value_at(const machine *m, uint32_t tile, uint32_t row, uint32_t c
 
 static void run_map(machine *m, const bb_tile_stmt *s) {
   bb_tile shape = m->p->tile[s->result];
-  double argument[BB_TILE_OPERANDS], base[2] = {0, 0};
+  double base[2] = {0, 0};
+  double *argument = BB_NEW(m->arena, double, BB_TILE_VARIABLE + m->p->variables);
   bool any = false;
+  memcpy(argument + BB_TILE_VARIABLE, m->variable, m->p->variables * sizeof *argument);
   for (uint32_t i = 0; s->kind == BB_TILE_ANY && i < s->operands; i++) {
     const bb_tile *t = &m->p->tile[s->operand[i]];
     if (t->rows) shape.rows = t->rows;
@@ -136,9 +140,9 @@ static void run_map(machine *m, const bb_tile_stmt *s) {
 static void run_dot(machine *m, const bb_tile_stmt *s) {
   const bb_tile *a = &m->p->tile[s->operand[0]], *c = &m->p->tile[s->result];
   uint32_t depth = s->transposed[0] ? a->rows : a->cols;
-  for (uint32_t i = 0; i < c->rows; i++)
-    for (uint32_t j = 0; j < c->cols; j++) {
-      double sum = s->accumulate ? m->tile[s->result][(size_t)i * c->cols + j] : 0;
+  for (uint32_t i = 0; i < rows_of(c); i++)
+    for (uint32_t j = 0; j < cols_of(c); j++) {
+      double sum = s->accumulate ? m->tile[s->result][(size_t)i * cols_of(c) + j] : 0;
       for (uint32_t k = 0; k < depth; k++) {
         double x =
             s->transposed[0] ? value_at(m, s->operand[0], k, i) : value_at(m, s->operand[0], i, k);
@@ -146,7 +150,7 @@ static void run_dot(machine *m, const bb_tile_stmt *s) {
             s->transposed[1] ? value_at(m, s->operand[1], j, k) : value_at(m, s->operand[1], k, j);
         sum += x * y;
       }
-      set(m, s->result, (size_t)i * c->cols + j, sum);
+      set(m, s->result, (size_t)i * cols_of(c) + j, sum);
     }
 }
 
@@ -161,14 +165,35 @@ static void run_fold(machine *m, const bb_tile_stmt *s) {
   const bb_tile *t = &m->p->tile[s->operand[0]];
   bool rows = s->axis == BB_AXIS_ROW;
   uint32_t stay = rows ? cols_of(t) : rows_of(t), go = rows ? rows_of(t) : cols_of(t);
+  bool places = s->second != BB_NONE;
+  int64_t first = places ? bb_tile_index_value(s->at[rows ? 0 : 1], m->variable) : 0;
+  int64_t limit = places ? bb_tile_index_value(s->limit, m->variable) : 0;
+  for (uint32_t i = 0; i < stay; i++) {
+    double sum[2], x[2];
+    bb_monoid_empty(s->monoid, sum);
+    for (uint32_t k = 0; k < go && (!places || first + k < limit); k++) {
+      x[0] = rows ? value_at(m, s->operand[0], k, i) : value_at(m, s->operand[0], i, k);
+      x[1] = (double)(first + k);
+      bb_monoid_combine(s->monoid, sum, x);
+    }
+    set(m, s->result, i, sum[0]);
+    if (places) set(m, s->second, i, sum[1]);
+  }
+}
+
+static void run_scan(machine *m, const bb_tile_stmt *s) {
+  const bb_tile *t = &m->p->tile[s->operand[0]];
+  bool rows = s->axis == BB_AXIS_ROW;
+  uint32_t stay = rows ? cols_of(t) : rows_of(t), go = rows ? rows_of(t) : cols_of(t);
   for (uint32_t i = 0; i < stay; i++) {
     double sum;
     bb_monoid_empty(s->monoid, &sum);
     for (uint32_t k = 0; k < go; k++) {
-      double x = rows ? value_at(m, s->operand[0], k, i) : value_at(m, s->operand[0], i, k);
+      uint32_t r = rows ? k : i, c = rows ? i : k;
+      double x = value_at(m, s->operand[0], r, c);
       bb_monoid_combine(s->monoid, &sum, &x);
+      set(m, s->result, (size_t)r * cols_of(t) + c, sum);
     }
-    set(m, s->result, i, sum);
   }
 }
 
@@ -245,6 +270,7 @@ static void run_body(machine *m, const bb_tile_body *body, uint32_t stretch) {
     case BB_TILE_DOT: run_dot(m, s); break;
     case BB_TILE_TRANSPOSE: run_transpose(m, s); break;
     case BB_TILE_FOLD: run_fold(m, s); break;
+    case BB_TILE_SCAN: run_scan(m, s); break;
     case BB_TILE_IF:
       if (m->tile[s->operand[0]][0] != 0) run_body(m, &s->body, stretch);
       break;
@@ -254,6 +280,20 @@ static void run_body(machine *m, const bb_tile_body *body, uint32_t stretch) {
       break;
     case BB_TILE_LOOP: run_loop(m, s->loop); break;
     }
+  }
+}
+
+/* Scratch begins as NaN: a program that reads what it did not write shows. */
+static void make_scratch(machine *m) {
+  m->view = BB_NEW(m->arena, double *, m->p->views + 1);
+  for (uint32_t i = 0; i < m->p->views; i++) {
+    if (!m->p->view[i].scratch) {
+      m->view[i] = m->b->view[i];
+      continue;
+    }
+    size_t count = bb_tile_view_count(m->p, i, m->b->extent);
+    m->view[i] = BB_NEW(m->arena, double, count + 1);
+    for (size_t k = 0; k < count; k++) m->view[i][k] = NAN;
   }
 }
 
@@ -269,6 +309,7 @@ void bb_tile_interpret(const bb_tile_program *p, const bb_tile_binding *binding)
     if (symbol < p->home->symbols) m.symbol[symbol] = binding->extent[i];
   }
   for (uint32_t i = 0; i < p->tiles; i++) m.tile[i] = BB_NEW(arena, double, count_of(&p->tile[i]));
+  make_scratch(&m);
   run_body(&m, &p->body, 0);
   bb_scratch_end(arena);
 }

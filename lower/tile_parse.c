@@ -2,7 +2,7 @@
  *
  *   program    tile NAME 1  declaration...  statement...        # starts a comment
  *   declaration  extent NAME, ...                               run-time arguments, i64
- *            | view|output NAME : dtype[index, ...] [by [index, ...]] [early]    by: strides
+ *            | view|output|scratch NAME : dtype[index, ...] [by [index, ...]] [early]    by: strides
  *            | monoid NAME (number, ...) = (expr, ...)           the empty part; how parts combine: $k is
  *                                                               component k left, $(n + k) right
  *            | tile NAME : dtype[INT|_, INT|_] [left | shared INT] [partial]
@@ -10,11 +10,13 @@
  *   statement  [in INT, ... :] bare [at (index|_, index|_)] [@ stage INT]
  *   bare       TILE = load VIEW[range, ...] [else number]
  *            | store VIEW[range, ...] = TILE
- *            | TILE = expr                                       over tiles
+ *            | TILE = expr                                       over tiles, extents, loop variables
  *            | TILE = any(expr)
  *            | TILE = dot(TILE['], TILE[']) | TILE += dot(...)   ' transposed
  *            | TILE = transpose(TILE)
  *            | TILE = fold MONOID(TILE) over row|col             the axis that goes
+ *            | TILE, TILE = fold MONOID(TILE) over row|col below index      values and their places
+ *            | TILE = scan MONOID(TILE) over row|col
  *            | if TILE { statement... }
  *            | when condition { statement... }                a comparison of indices
  *            | serial NAME = stretch [then stretch]... step index [down] { ... }
@@ -39,9 +41,15 @@ typedef struct parser {
   bb_tile_stmt *stmt; /* whose expression is read */
 } parser;
 
+/* Expressions name tiles and variables alike. */
+static bool is_taken(const parser *t, const bb_table *table, const char *name) {
+  const bb_table *other = table == t->tile ? t->variable : table == t->variable ? t->tile : NULL;
+  return other && bb_table_find(other, name, strlen(name)) != BB_NONE;
+}
+
 static const char *read_new_name(parser *t, bb_table *table, uint32_t value, const char *what) {
   const char *place = t->r->token.start, *name = bb_read_name(t->r, what);
-  if (!bb_tile_name_is_good(name))
+  if (!bb_tile_name_is_good(name) || is_taken(t, table, name))
     bb_read_fail(t->r, place, "%s cannot be the name of %s", name, what);
   if (!bb_table_add(table, name, strlen(name), value))
     bb_read_fail(t->r, place, "a second %s", name);
@@ -85,8 +93,10 @@ static uint32_t add_operand(parser *t, bb_tile_stmt *s, uint32_t tile) {
 static const bb_expr *find_tile(void *user, const char *name, size_t length) {
   parser *t = user;
   uint32_t found = bb_table_find(t->tile, name, length);
-  if (found == BB_NONE) return NULL;
-  return bb_expr_arg(t->p->home, t->p->tile[found].dtype, add_operand(t, t->stmt, found));
+  if (found != BB_NONE)
+    return bb_expr_arg(t->p->home, t->p->tile[found].dtype, add_operand(t, t->stmt, found));
+  found = bb_table_find(t->variable, name, length);
+  return found == BB_NONE ? NULL : bb_expr_arg(t->p->home, BB_I64, BB_TILE_VARIABLE + found);
 }
 
 static void read_map(parser *t, bb_tile_stmt *s) {
@@ -113,6 +123,7 @@ static void read_extents(parser *t) {
   do {
     const char *name = read_new_name(t, t->variable, t->p->variables, "an extent");
     bb_tile_add_variable(t->p, name, true);
+    bb_symbol_index(t->p->home, name);
   } while (bb_read_accept(t->r, ","));
 }
 
@@ -128,8 +139,8 @@ static uint32_t read_indices(parser *t, bb_tile_index *index) {
   return count;
 }
 
-static void read_view(parser *t, bool written) {
-  bb_tile_view view = {.written = written};
+static void read_view(parser *t, bool written, bool scratch) {
+  bb_tile_view view = {.written = written, .scratch = scratch};
   view.name = read_new_name(t, t->view, t->p->views, "a view");
   bb_read_expect(t->r, ":");
   view.dtype = bb_read_dtype(t->r);
@@ -216,9 +227,11 @@ static bool read_declaration(parser *t) {
   if (bb_read_accept(t->r, "extent"))
     read_extents(t);
   else if (bb_read_accept(t->r, "view"))
-    read_view(t, false);
+    read_view(t, false, false);
   else if (bb_read_accept(t->r, "output"))
-    read_view(t, true);
+    read_view(t, true, false);
+  else if (bb_read_accept(t->r, "scratch"))
+    read_view(t, true, true);
   else if (bb_read_accept(t->r, "monoid"))
     read_monoid(t);
   else if (bb_read_accept(t->r, "tile"))
@@ -290,16 +303,22 @@ static void read_fold(parser *t, bb_tile_stmt *s) {
     bb_read_expect(t->r, "row");
     s->axis = BB_AXIS_ROW;
   }
+  if (s->second == BB_NONE) return;
+  bb_read_expect(t->r, "below");
+  s->limit = read_index(t);
 }
 
 /* TILE = ... */
 static void read_assignment(parser *t, bb_tile_body *body) {
-  uint32_t result = read_known(t, t->tile, "tile");
+  uint32_t result = read_known(t, t->tile, "tile"), second = BB_NONE;
+  if (bb_read_accept(t->r, ",")) second = read_known(t, t->tile, "tile");
   bool accumulate = bb_read_accept(t->r, "+");
   bb_read_expect(t->r, "=");
   bb_tile_stmt *s = bb_tile_append(t->p, body, BB_TILE_MAP);
   s->result = result;
+  s->second = second;
   s->accumulate = accumulate;
+  if (second != BB_NONE && !bb_read_is(t->r, "fold")) bb_read_fail_expected(t->r, "fold");
   if (accumulate && !bb_read_is(t->r, "dot")) bb_read_fail_expected(t->r, "dot");
   if (bb_read_accept(t->r, "dot")) {
     s->kind = BB_TILE_DOT;
@@ -315,6 +334,9 @@ static void read_assignment(parser *t, bb_tile_body *body) {
     if (bb_read_accept(t->r, "else")) s->pad = bb_read_double(t->r);
   } else if (bb_read_accept(t->r, "fold")) {
     s->kind = BB_TILE_FOLD;
+    read_fold(t, s);
+  } else if (bb_read_accept(t->r, "scan")) {
+    s->kind = BB_TILE_SCAN;
     read_fold(t, s);
   } else if (bb_read_accept(t->r, "any")) {
     s->kind = BB_TILE_ANY;
@@ -362,7 +384,8 @@ static void read_loop(parser *t, bb_tile_body *body, bool parallel) {
   loop->parallel = parallel;
   const char *place = t->r->token.start;
   const char *name = bb_read_name(t->r, "a loop variable");
-  if (!bb_tile_name_is_good(name) || bb_table_find(t->variable, name, strlen(name)) != BB_NONE)
+  if (!bb_tile_name_is_good(name) || is_taken(t, t->variable, name) ||
+      bb_table_find(t->variable, name, strlen(name)) != BB_NONE)
     bb_read_fail(t->r, place, "%s cannot be the name of a new variable", name);
   bb_read_expect(t->r, "=");
   do {

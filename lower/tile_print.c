@@ -17,9 +17,13 @@ static void put_index(const printer *w, bb_tile_index index) {
 }
 
 static void put_expr(const printer *w, const bb_tile_stmt *s) {
-  const char *name[BB_TILE_OPERANDS];
+  bb_arena *scratch = bb_scratch(w->p->home->ctx);
+  uint32_t count = BB_TILE_VARIABLE + w->p->variables;
+  const char **name = BB_NEW(scratch, const char *, count);
   for (uint32_t i = 0; i < s->operands; i++) name[i] = w->p->tile[s->operand[i]].name;
-  bb_expr_print(w->out, w->p->home, s->expr, BB_EXPR_TEXT, s->operands, name);
+  for (uint32_t i = 0; i < w->p->variables; i++) name[BB_TILE_VARIABLE + i] = w->p->variable[i];
+  bb_expr_print(w->out, w->p->home, s->expr, BB_EXPR_TEXT, count, name);
+  bb_scratch_end(scratch);
 }
 
 static void put_indices(const printer *w, uint32_t count, const bb_tile_index *index) {
@@ -32,8 +36,8 @@ static void put_indices(const printer *w, uint32_t count, const bb_tile_index *i
 }
 
 static void put_view(const printer *w, const bb_tile_view *view) {
-  bb_put(w->out, "%s %s : %s", view->written ? "output" : "view", view->name,
-         bb_dtype_name(view->dtype));
+  const char *what = view->scratch ? "scratch" : view->written ? "output" : "view";
+  bb_put(w->out, "%s %s : %s", what, view->name, bb_dtype_name(view->dtype));
   put_indices(w, view->rank, view->extent);
   if (view->strided) {
     bb_put(w->out, " by ");
@@ -131,8 +135,9 @@ static void put_dot(const printer *w, const bb_tile_stmt *s) {
 
 void bb_tile_print_head(bb_buffer *out, const bb_tile_program *p, const bb_tile_stmt *s) {
   printer w = {out, p};
-  if (s->result != BB_NONE)
-    bb_put(out, "%s %s ", p->tile[s->result].name, s->accumulate ? "+=" : "=");
+  if (s->result != BB_NONE) bb_put(out, "%s", p->tile[s->result].name);
+  if (s->second != BB_NONE) bb_put(out, ", %s", p->tile[s->second].name);
+  if (s->result != BB_NONE) bb_put(out, " %s ", s->accumulate ? "+=" : "=");
   switch (s->kind) {
   case BB_TILE_LOAD:
     bb_put(out, "load ");
@@ -157,6 +162,13 @@ void bb_tile_print_head(bb_buffer *out, const bb_tile_program *p, const bb_tile_
   case BB_TILE_TRANSPOSE: bb_put(out, "transpose(%s)", p->tile[s->operand[0]].name); break;
   case BB_TILE_FOLD:
     bb_put(out, "fold %s(%s) over %s", s->monoid->name, p->tile[s->operand[0]].name,
+           s->axis == BB_AXIS_ROW ? "row" : "col");
+    if (!s->limit) break;
+    bb_put(out, " below ");
+    put_index(&w, s->limit);
+    break;
+  case BB_TILE_SCAN:
+    bb_put(out, "scan %s(%s) over %s", s->monoid->name, p->tile[s->operand[0]].name,
            s->axis == BB_AXIS_ROW ? "row" : "col");
     break;
   case BB_TILE_IF: bb_put(out, "if %s", p->tile[s->operand[0]].name); break;

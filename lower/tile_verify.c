@@ -51,6 +51,9 @@ static void check_declarations(verifier *v) {
         breaks(v, !index_in_scope(v, p->view[i].stride[k]),
                "a view's stride depends on extents only");
     }
+  for (uint32_t i = 0; i < p->views; i++)
+    breaks(v, p->view[i].scratch && (!p->view[i].written || p->view[i].early),
+           "scratch is written before it is read");
   for (uint32_t i = 0; i < p->tiles; i++) {
     const bb_tile *t = &p->tile[i];
     bool shared = t->place == BB_PLACE_SHARED;
@@ -93,6 +96,7 @@ static void check_ranges(verifier *v, const bb_tile_stmt *s, const bb_tile *tile
 /* Degree of a partial sum in expr: 0 none, 1 linear, 2 anything else. */
 static uint32_t degree(const verifier *v, const bb_tile_stmt *s, const bb_expr *e) {
   uint32_t d[3] = {0, 0, 0};
+  if (e->op == BB_X_ARG && e->index >= BB_TILE_VARIABLE) return 0;
   if (e->op == BB_X_ARG) return v->p->tile[s->operand[e->index]].partial;
   for (uint32_t i = 0; i < bb_expr_op_arity(e->op); i++) d[i] = degree(v, s, e->a[i]);
   if (!d[0] && !d[1] && !d[2]) return 0;
@@ -118,6 +122,10 @@ static void check_partial(verifier *v, const bb_tile_stmt *s) {
 
 static bool leaves_are_known(const verifier *v, const bb_tile_stmt *s, const bb_expr *e) {
   switch (e->op) {
+  case BB_X_ARG:
+    if (e->index < s->operands) return true;
+    return e->index >= BB_TILE_VARIABLE && e->index - BB_TILE_VARIABLE < v->p->variables &&
+           v->scope[e->index - BB_TILE_VARIABLE];
   case BB_X_COORD: return e->index <= BB_COORD_COL && s->at[e->index];
   case BB_X_EXTENT: return false;
   case BB_X_SYMBOL:
@@ -147,7 +155,7 @@ static void check_map(verifier *v, const bb_tile_stmt *s) {
   for (uint32_t i = 0; i < 2; i++)
     breaks(v, s->at[i] && !index_in_scope(v, s->at[i]), "an index uses a variable of another loop");
   breaks(v, !leaves_are_known(v, s, s->expr),
-         "a coordinate says where the tile lies, a symbol is an extent");
+         "a coordinate says where the tile lies, a variable is of an enclosing loop");
   if (s->kind == BB_TILE_ANY)
     breaks(v, s->expr->dtype != BB_BOOL || result->dtype != BB_BOOL || result->rows || result->cols,
            "any asks a truth and gives one");
@@ -160,15 +168,30 @@ static void check_dot(verifier *v, const bb_tile_stmt *s) {
   const bb_tile *c = &v->p->tile[s->result];
   uint32_t m = s->transposed[0] ? a->cols : a->rows, k = s->transposed[0] ? a->rows : a->cols;
   uint32_t n = s->transposed[1] ? b->rows : b->cols, l = s->transposed[1] ? b->cols : b->rows;
-  breaks(v, !m || !n || !k || k != l || c->rows != m || c->cols != n, "a product's shapes fit");
-  breaks(v, a->dtype != b->dtype || !bb_dtype_is_float(a->dtype), "a product is of one type");
-  breaks(v, c->dtype != (a->dtype == BB_F64 ? BB_F64 : BB_F32), "a product is summed in f32");
+  bool narrow = a->dtype == BB_F16 || a->dtype == BB_BF16;
+  breaks(v, !k || k != l || c->rows != m || c->cols != n, "a product's shapes fit");
+  breaks(v, a->dtype != b->dtype, "a product is of one type");
+  breaks(v, c->dtype != (narrow ? BB_F32 : a->dtype), "a narrow product is summed in f32");
+}
+
+/* The tile of places that a fold gives beside the values. */
+static void check_places(verifier *v, const bb_tile_stmt *s, const bb_tile *result) {
+  const bb_tile *place = &v->p->tile[s->second];
+  bb_tile_index at = s->at[s->axis == BB_AXIS_ROW ? 0 : 1];
+  breaks(v, place->dtype != BB_I64 || place->rows != result->rows || place->cols != result->cols,
+         "places are i64 beside the values");
+  breaks(v, s->second == s->result, "values and places are two tiles");
+  breaks(v, !at || !s->limit || !index_in_scope(v, at) || !index_in_scope(v, s->limit),
+         "a place is counted from somewhere, below somewhere");
 }
 
 static void check_fold(verifier *v, const bb_tile_stmt *s) {
   const bb_tile *t = &v->p->tile[s->operand[0]], *result = &v->p->tile[s->result];
   bool rows = s->axis == BB_AXIS_ROW;
-  breaks(v, s->monoid->components != 1, "a fold gives one value");
+  bool places = s->second != BB_NONE;
+  breaks(v, s->monoid->components != (places ? 2 : 1) || s->monoid->id == BB_MONOID_TUPLE,
+         "a fold gives one value, or one and its place");
+  if (places) check_places(v, s, result);
   breaks(v, !(rows ? t->rows : t->cols), "a fold is along an axis that the tile has");
   breaks(v, result->rows != (rows ? 0 : t->rows) || result->cols != (rows ? t->cols : 0),
          "a fold gives the axis that stays");
@@ -185,6 +208,16 @@ static void check_transpose(verifier *v, const bb_tile_stmt *s) {
   breaks(v, t->partial || result->partial, "parts of a sum are copied before they are used");
 }
 
+static void check_scan(verifier *v, const bb_tile_stmt *s) {
+  const bb_tile *t = &v->p->tile[s->operand[0]], *result = &v->p->tile[s->result];
+  breaks(v, s->monoid->components != 1, "a scan gives one value");
+  breaks(v, !(s->axis == BB_AXIS_ROW ? t->rows : t->cols),
+         "a scan is along an axis that the tile has");
+  breaks(v, result->rows != t->rows || result->cols != t->cols || result->dtype != t->dtype,
+         "a scan keeps shape and type");
+  breaks(v, t->partial || result->partial, "parts of a sum are copied before they are used");
+}
+
 /* --- loops --- */
 
 static void check_body(verifier *v, const bb_tile_body *body, const bb_tile_loop *in);
@@ -193,6 +226,7 @@ static void forget_written(const verifier *v, const bb_tile_body *body, uint8_t 
   for (uint32_t i = 0; i < body->count; i++) {
     const bb_tile_stmt *s = body->stmt[i];
     if (s->result != BB_NONE) defined[s->result] = 0;
+    if (s->second != BB_NONE) defined[s->second] = 0;
     forget_written(v, &s->body, defined);
     if (s->loop) forget_written(v, &s->loop->body, defined);
   }
@@ -201,22 +235,29 @@ static void forget_written(const verifier *v, const bb_tile_body *body, uint8_t 
 static bool uses(const bb_tile_stmt *s, uint32_t tile) {
   for (uint32_t i = 0; i < s->operands; i++)
     if (s->operand[i] == tile) return true;
-  if (s->result == tile) return true;
+  if (s->result == tile || s->second == tile) return true;
   for (uint32_t i = 0; i < s->body.count; i++)
     if (uses(s->body.stmt[i], tile)) return true;
+  for (uint32_t i = 0; s->loop && i < s->loop->body.count; i++)
+    if (uses(s->loop->body.stmt[i], tile)) return true;
   return false;
 }
 
 static bool writes(const bb_tile_stmt *s, uint32_t tile) {
-  if (s->result == tile) return true;
+  if (s->result == tile || s->second == tile) return true;
   for (uint32_t i = 0; i < s->body.count; i++)
     if (writes(s->body.stmt[i], tile)) return true;
+  for (uint32_t i = 0; s->loop && i < s->loop->body.count; i++)
+    if (writes(s->loop->body.stmt[i], tile)) return true;
   return false;
 }
 
 /* Statements of a later stage run behind the next iterations' earlier stages: what depends keeps its
  * order only if stages do not fall within an iteration, nor rise by two to the next. */
 static void check_stages(verifier *v, const bb_tile_body *body) {
+  bool staged = false;
+  for (uint32_t i = 0; i < body->count; i++) staged |= body->stmt[i]->stage > 0;
+  if (!staged) return;
   for (uint32_t i = 0; i < body->count && !v->wrong; i++)
     for (uint32_t k = 0; k < body->count; k++) {
       const bb_tile_stmt *a = body->stmt[i], *b = body->stmt[k];
@@ -301,6 +342,7 @@ static void check_stmt(verifier *v, const bb_tile_stmt *s, const bb_tile_loop *i
   case BB_TILE_DOT: check_dot(v, s); break;
   case BB_TILE_TRANSPOSE: check_transpose(v, s); break;
   case BB_TILE_FOLD: check_fold(v, s); break;
+  case BB_TILE_SCAN: check_scan(v, s); break;
   case BB_TILE_IF: {
     const bb_tile *t = &v->p->tile[s->operand[0]];
     breaks(v, t->dtype != BB_BOOL || t->rows || t->cols, "if asks one truth");
@@ -318,6 +360,7 @@ static void check_stmt(verifier *v, const bb_tile_stmt *s, const bb_tile_loop *i
     v->defined = before;
   else if (s->result != BB_NONE)
     define(v, s->result, known);
+  if (!before && s->second != BB_NONE) define(v, s->second, known);
   v->stretches = around;
 }
 

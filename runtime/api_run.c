@@ -1,6 +1,7 @@
 /* api_run.c - the public calls about arrays: files of them, runs on the interpreter, comparison.
  */
 #include "api.h"
+#include "cpu/cpu.h"
 
 #include <string.h>
 
@@ -16,6 +17,7 @@ struct bb_result {
   bb_arena *arena;
   bb_binding binding;
   bb_interp_counts counts;
+  bb_cpu_counts kernels;
 };
 
 static void destroy_arena(void *arena) {
@@ -173,6 +175,22 @@ static int64_t *preset_symbols(const bb_program *program, const bb_run_options *
   return symbol;
 }
 
+static void destroy_plan(void *plan) {
+  bb_cpu_plan_destroy(plan);
+}
+
+static void run_kernels(bb_program *program, const bb_run_options *o, bb_arena *arena,
+                        bb_result *result) {
+  bb_cpu_options options = {
+      .threads = o->threads, .exact = o->float64, .block = block_sizes(program, o, arena)};
+  bb_cpu_plan *plan = bb_cpu_plan_make(program, &options);
+  bb_defer(program->ctx, destroy_plan, plan);
+  bb_cpu_run_binding(plan, &result->binding, arena);
+  bb_cpu_plan_count(plan, &result->kernels);
+  bb_undefer(program->ctx, plan);
+  bb_cpu_plan_destroy(plan);
+}
+
 static void run_body(bb_context *ctx, void *argument) {
   run_call *call = argument;
   const bb_run_options *o = call->options;
@@ -188,7 +206,10 @@ static void run_body(bb_context *ctx, void *argument) {
   bb_interp_options options = {.float64 = o->float64,
                                .symbol = result->binding.symbol,
                                .block = block_sizes(call->program, o, arena)};
-  bb_drive_run(call->program, &options, &result->binding, arena, &result->counts);
+  if (o->kernels && call->program->stage >= BB_STAGE_FUSED)
+    run_kernels(call->program, o, arena, result);
+  else
+    bb_drive_run(call->program, &options, &result->binding, arena, &result->counts);
   bb_undefer(ctx, arena);
   call->result = result;
 }
@@ -207,8 +228,15 @@ void bb_result_destroy(bb_result *result) {
 }
 
 void bb_result_get_counts(const bb_result *result, bb_run_counts *counts) {
-  *counts = (bb_run_counts){result->counts.operations, result->counts.buffered_read,
-                            result->counts.buffered_written};
+  const bb_cpu_counts *k = &result->kernels;
+  *counts = (bb_run_counts){.operations = result->counts.operations,
+                            .buffered_read = result->counts.buffered_read,
+                            .buffered_written = result->counts.buffered_written,
+                            .fused = k->fused,
+                            .misc = k->misc,
+                            .interpreted = k->interpreted,
+                            .kernels = k->kernels,
+                            .sources = k->sources};
 }
 
 /* --- comparison --- */

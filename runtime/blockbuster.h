@@ -307,20 +307,26 @@ typedef struct bb_run_options {
   const bb_setting *block;
   uint32_t symbols; /* run-time extents that no input's shape tells */
   const bb_setting *symbol;
+  bool kernels;     /* from stage FUSED on: compiled for the CPU and run, not interpreted */
+  uint32_t threads; /* of kernels; 0: one for each processor.  The results are the same */
 } bb_run_options;
 
 typedef struct bb_run_counts {
-  double operations, buffered_read, buffered_written; /* the last two in bytes */
+  double operations, buffered_read, buffered_written; /* the last two in bytes; of kernels: 0 */
+  /* Kernels: nodes that ran in them, as misc, or interpreted for lack of a kernel; how many kernels
+   * ran, and how many different ones that is. */
+  uint32_t fused, misc, interpreted, kernels, sources;
 } bb_run_counts;
 
 /* A finished run. */
 typedef struct bb_result bb_result;
 
-/* Runs a program at stage BLOCK or later on the interpreter: at BLOCK the unfused program, after it
- * the candidates, from FUSED on their chosen snapshots.  Inputs are found in `inputs` by name, and
+/* Runs a program at stage BLOCK or later, on the interpreter unless the options ask for kernels: at
+ * BLOCK the unfused program, after it the candidates, from FUSED on their chosen snapshots.  Kernels are
+ * made by the system's C compiler (cc, or what BLOCKBUSTER_CC names) in a temporary folder.  Inputs are found in `inputs` by name, and
  * run-time extents follow from their shapes.  *result is the caller's, to be destroyed before the
  * program.  options may be NULL.  Errors: ARGUMENT (the stage, an unknown name), INPUT (an input is
- * missing or does not fit), MEMORY. */
+ * missing or does not fit), IO (no compiler, no folder), MEMORY. */
 BB_API bb_status bb_program_run(bb_program *program, const bb_arrays *inputs,
                                 const bb_run_options *options, bb_result **result);
 BB_API void bb_result_get_counts(const bb_result *result, bb_run_counts *counts);

@@ -47,6 +47,11 @@ void bb_interp_graph(const bb_program *program, const bb_graph *graph,
 void bb_interp_program(const bb_program *program, const bb_interp_options *options,
                        bb_interp_tensor *tensor, bb_arena *arena, bb_interp_counts *counts);
 
+/* Runs one step; what it reads is bound. */
+void bb_interp_step(const bb_program *program, const bb_step *step,
+                    const bb_interp_options *options, bb_interp_tensor *tensor, bb_arena *arena,
+                    bb_interp_counts *counts);
+
 /* Reference kernels of misc nodes.  Absent operands have no data.  Results come with the shapes that
  * the program gives them and without data; the kernel sets all of it, and what it gives is held
  * against what was expected. */

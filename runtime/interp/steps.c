@@ -241,9 +241,9 @@ void bb_interp_graph(const bb_program *program, const bb_graph *graph,
 }
 
 /* Every step in a run of its own, so that its memory is released after it. */
-static void run_step(const bb_program *program, const bb_step *step,
-                     const bb_interp_options *options, bb_interp_tensor *tensor, bb_arena *arena,
-                     bb_interp_counts *counts) {
+void bb_interp_step(const bb_program *program, const bb_step *step,
+                    const bb_interp_options *options, bb_interp_tensor *tensor, bb_arena *arena,
+                    bb_interp_counts *counts) {
   bb_run run;
   bb_run_begin(&run, program, options, tensor, arena, counts);
   if (step->candidate == BB_NONE) {
@@ -269,5 +269,5 @@ void bb_interp_program(const bb_program *program, const bb_interp_options *optio
     return;
   }
   for (uint32_t i = 0; i < program->steps; i++)
-    run_step(program, &program->step[i], options, tensor, arena, counts);
+    bb_interp_step(program, &program->step[i], options, tensor, arena, counts);
 }

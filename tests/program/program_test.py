@@ -53,6 +53,7 @@ class Runs(Folder):
         out = call("run", model(name), "--inputs", arrays(name), "--expect", arrays(name),
                    "--device", "cpu", *more)
         self.assertTrue(out.startswith("good  y:"), out)
+        return out
 
     def test_models(self):
         for name in MODELS:
@@ -68,6 +69,19 @@ class Runs(Folder):
             sizes = ",".join(f"{dim}={5 + 2 * i}" for i, dim in enumerate(dims))
             with self.subTest(name):
                 self.check(name, "--block", sizes)
+
+    def test_kernels(self):
+        self.check("block_attention", "--kernels", "--block", "M=5,N=64", "--threads", "3")
+        out = self.check("bert", "--kernels", "--counts", "--float64")
+        self.assertRegex(out, r"\n\d+ nodes in \d+ kernels \(\d+ different\), \d+ run as misc, 0 inter")
+        call("run", model("bert"), "--inputs", arrays("bert"), "--kernels", "--unfused", code=2)
+
+    def test_no_compiler(self):
+        done = subprocess.run([PROGRAM, "run", model("block_attention"), "--inputs",
+                               arrays("block_attention"), "--kernels"], capture_output=True, text=True,
+                              env=dict(os.environ, BLOCKBUSTER_CC="/no/compiler"))
+        self.assertEqual(done.returncode, 3)
+        self.assertRegex(done.stderr, "kernels need a C compiler: cannot run \"/no/compiler\"")
 
     def test_without_rules(self):
         for rule in [1, 2, 3, 4, 5, 6, 8, 9, 10, 11]:

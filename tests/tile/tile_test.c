@@ -96,7 +96,8 @@ static void refused_body(const char *statements, const char *why) {
       "monoid two (0, 0) = ($0 + $2, $1 + $3)\n"
       "tile a : f32[8,8] tile b : f32[8,8] tile c : f32[8,8] tile h : f16[_,8] tile g : bool[_,_]\n"
       "tile r : f32[8,_] tile q : f32[_,8] tile w : f32[8,4] tile f : f16[8,8] tile e : f16[8,8]\n"
-      "tile u : f32[8,_] partial tile z : f32[_,_] tile sh : f32[8,8] shared 2\n%s\n",
+      "tile p : i64[8,_] tile u : f32[8,_] partial tile z : f32[_,_] tile sh : f32[8,8] shared "
+      "2\n%s\n",
       statements);
   refused(text, why);
 }
@@ -155,6 +156,20 @@ static void laws(void **state) {
                "depends on what is outside");
   refused_body("serial N = 0 to 1 step 1 { a = 0 }", "new variable");
   refused_body("a = 0 b = 0 parallel i = 0 to 1 step 1 merge one (a) { a = 0 }", "no monoid");
+  refused_body("a = select(i < 3, 1, 0)", "unknown");
+  refused_body("serial i = 0 to N step 8 { a = 0 } a = select(i < 3, 1, 0)", "enclosing loop");
+  refused_body("a = 0 r = scan sum(a) over col", "shape and type");
+  refused_body("z = 0 z = scan sum(z) over col", "axis that the tile has");
+  refused_body("a = 0 r = fold argmax(a) over col", "its place");
+  refused_body("a = 0 r, w = fold argmax(a) over col below N at (_, 0)", "i64 beside");
+  refused_body("a = 0 r, p = fold argmax(a) over col below N", "counted from");
+  refused_body("a = 0 r, p = scan argmax(a) over col", "expected fold");
+  refused_body("b = select(p < 0, 1, 0)", "read before");
+  refused_body("a = 0 r, p = fold argmax(a) over col below N at (_, 0) p = fold sum(p) over row",
+               "axis that stays");
+  refused("tile t 1 extent N tile N : f32[8,8]", "cannot be the name");
+  refused("tile t 1 tile i : f32[8,8] serial i = 0 to 1 step 1 { i = 0 }", "new variable");
+  refused("tile t 1 scratch S : f32[8] early", "written before");
   refused("tile t 1 tile a : f32[8,8] tile a : f32[8,8]", "a second a");
   refused("tile t 1 tile load : f32[8,8]", "cannot be the name");
   refused("tile t 2", "version 1");
@@ -288,6 +303,33 @@ static void small_programs(void **state) {
        small_programs_run, NULL);
 }
 
+/* Places, prefixes, loop variables in expressions, and scratch memory that begins as nothing. */
+static void places_run(bb_tile_program *p, void *user) {
+  (void)user;
+  double a[10] = {3, 7, 7, 1, 9, 5, 5, 5, 5, 5}, c[10], d[5], *view[4] = {a, c, d, NULL};
+  const double sums[10] = {3, 10, 17, 18, 27, 5, 10, 15, 20, 25};
+  bb_tile_interpret(p, &(bb_tile_binding){.extent = (int64_t[]){5}, .view = view});
+  for (int i = 0; i < 10; i++) assert_true(c[i] == sums[i]);
+  assert_true(d[0] == 9 && d[1] == 5);
+  assert_true(d[2] == 4 && d[3] == 0);
+  assert_true(isnan(d[4]));
+}
+
+static void places(void **state) {
+  (void)state;
+  const char *text =
+      "tile t 1 extent N view A : f32[2,N] output C : f32[2,N] output D : f32[5] scratch S : "
+      "f32[N]\n"
+      "tile a : f32[2,8] tile b : f32[2,8] tile v : f32[2,_] tile p : i64[2,_] tile q : f32[2,_]\n"
+      "tile s : f32[_,_] a = load A[0:2, 0:8] else 100\n"
+      "b = scan sum(a) over col store C[0:2, 0:8] = b\n"
+      "v, p = fold argmax(a) over col below N + 1 at (_, 1) store D[0:2 row] = v\n"
+      "q = 0 serial i = 2 to 3 step 1 { q = select(i < N, f32(p) - 1 + f32(i - 2), 0) }\n"
+      "store D[2:2 row] = q s = load S[N - 1] store D[4] = s\n";
+  with(text, same_again, NULL);
+  with(text, places_run, NULL);
+}
+
 /* What the emitter for sm_90a refuses, with the reason. */
 static void emit_body(bb_context *ctx, void *argument) {
   job *j = argument;
@@ -351,13 +393,19 @@ static void refusals(void **state) {
   not_emitted("view S : f16[N,64] by [64,N] serial i = 0 to N step 64 { a = load S[i:64, 0:64] x = "
               "dot(a, a) }",
               "side by side");
+  not_emitted("x = 0 x = scan sum(x) over col", "a scan");
+  not_emitted("scratch S : f32[N] x = 0", "scratch");
+  not_emitted("serial i = 0 to N step 64 { x = select(i < 3, 1, 0) }", "loop's variable");
+  not_emitted("tile p : i64[64,_] x = 0 r, p = fold argmax(x) over col below N at (_, 0)",
+              "without a device form");
 }
 
 int main(int argc, char **argv) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(text_and_back),  cmocka_unit_test(laws),
       cmocka_unit_test(meaning),        cmocka_unit_test(meaning_of_a_product),
-      cmocka_unit_test(small_programs), cmocka_unit_test(refusals)};
+      cmocka_unit_test(small_programs), cmocka_unit_test(places),
+      cmocka_unit_test(refusals)};
   folder = argc > 1 ? argv[1] : ".";
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -49,7 +49,9 @@ typedef enum option_id {
   O_FLOAT64,
   O_BLOCK,
   O_SET,
-  O_COUNTS
+  O_COUNTS,
+  O_KERNELS,
+  O_THREADS
 } option_id;
 
 enum {
@@ -94,7 +96,9 @@ static const struct row {
     {O_FLOAT64, "float64", 0, NULL, R, "compute in double precision throughout"},
     {O_BLOCK, "block", 0, "DIM=N,...", R, "elements in a block; other dims have 64"},
     {O_SET, "set", 0, "NAME=N,...", R, "run-time extents that no input tells"},
-    {O_COUNTS, "counts", 0, NULL, R, "print operations and buffered bytes"},
+    {O_COUNTS, "counts", 0, NULL, R, "print operations and buffered bytes; of kernels: how many"},
+    {O_KERNELS, "kernels", 0, NULL, R, "run as kernels, compiled by cc or $BLOCKBUSTER_CC"},
+    {O_THREADS, "threads", 0, "N", R, "threads of kernels; without: one for each processor"},
     {O_JSON, "json", 0, NULL, F | D | R | I, "print JSON (dot: beside the picture)"},
     {O_DUMP, "dump-phases", 0, "DIR", ALL, "write the program after every phase"},
     {O_VERIFY, "verify", 0, NULL, ALL, "run the verifier after every rewrite too"},
@@ -275,6 +279,11 @@ static bool apply(settings *set, const struct row *row, char *value, int argc, c
   case O_BLOCK: return named_numbers(row, value, set->block, &set->blocks);
   case O_SET: return named_numbers(row, value, set->symbol, &set->symbols);
   case O_COUNTS: return set->counts = true;
+  case O_KERNELS: return set->kernels = true;
+  case O_THREADS:
+    if (!whole_number(row, value, 256, &number)) return false;
+    set->threads = (uint32_t)number;
+    return true;
   case O_HELP: break;
   }
   return true;

@@ -6,7 +6,11 @@
 
 static int check_call(const settings *set) {
   if (set->device && strcmp(set->device, "cpu") != 0) {
-    fprintf(stderr, "blockbuster: there is no device %s: only cpu, the interpreter\n", set->device);
+    fprintf(stderr, "blockbuster: there is no device %s: only cpu\n", set->device);
+    return EXIT_WRONG_CALL;
+  }
+  if (set->kernels && set->unfused) {
+    fprintf(stderr, "blockbuster: --unfused has no kernels\n");
     return EXIT_WRONG_CALL;
   }
   return EXIT_GOOD;
@@ -17,7 +21,12 @@ static int read_arrays(tool *t, const char *path, bb_arrays **arrays) {
                         : bb_arrays_create(t->context, arrays));
 }
 
-static void print_counts(const bb_run_counts *counts) {
+static void print_counts(const settings *set, const bb_run_counts *counts) {
+  if (set->kernels) {
+    printf("%u nodes in %u kernels (%u different), %u run as misc, %u interpreted\n", counts->fused,
+           counts->kernels, counts->sources, counts->misc, counts->interpreted);
+    return;
+  }
   printf("%.6g operations, %.6g bytes read and %.6g written over buffered edges\n",
          counts->operations, counts->buffered_read, counts->buffered_written);
 }
@@ -66,7 +75,7 @@ static int judge(tool *t, const bb_result *result, const bb_arrays *expect) {
   else if (!t->set->output && !t->set->json)
     code = print_shapes(t, result);
   if (t->set->json) print_json(code == EXIT_GOOD, &counts);
-  if (t->set->counts && !t->set->json) print_counts(&counts);
+  if (t->set->counts && !t->set->json) print_counts(t->set, &counts);
   return code;
 }
 
@@ -77,7 +86,9 @@ static int run(tool *t, const bb_arrays *inputs, const bb_arrays *expect) {
                             .blocks = set->blocks,
                             .block = set->block,
                             .symbols = set->symbols,
-                            .symbol = set->symbol};
+                            .symbol = set->symbol,
+                            .kernels = set->kernels,
+                            .threads = set->threads};
   bb_result *result;
   int code = report(t, bb_program_run(t->program, inputs, &options, &result));
   if (code != EXIT_GOOD) return code;

@@ -22,9 +22,9 @@ typedef struct settings {
   int64_t snapshot, step, collapse;
   double tolerance; /* < 0: by type */
   bool json, listing, trace, naive, no_extend, peel, float64, unfused, quiet, verify, counts, stats,
-      why;
+      why, kernels;
   bb_node_pair pair; /* of --why */
-  uint32_t stop_after, cuts, blocks, symbols;
+  uint32_t stop_after, cuts, blocks, symbols, threads;
   uint64_t disabled;
   bb_fold_kind fold;
   uint32_t chunks;

@@ -1,0 +1,226 @@
+/* build.c - the scheduler's builder: indices, loops, tiles, and where statements stand. */
+#include "build.h"
+
+void bb_build_refuse(bb_build *b, const bb_node *node, const char *what) {
+  const char *name = node && node->name ? node->name : "";
+  bb_fail(b->ctx, BB_ERROR_UNSUPPORTED, "no kernel: node %u (%s): %s", node ? node->serial : 0,
+          name, what);
+}
+
+/* --- integer expressions --- */
+
+bb_tile_index bb_index_number(bb_build *b, int64_t value) {
+  return bb_expr_const(b->program, BB_I64, (double)value);
+}
+
+bb_tile_index bb_index_variable(bb_build *b, uint32_t variable) {
+  return bb_expr_arg(b->program, BB_I64, variable);
+}
+
+static bool is_number(bb_tile_index x, double value) {
+  return x->op == BB_X_CONST && x->number == value;
+}
+
+bb_tile_index bb_index_add(bb_build *b, bb_tile_index x, bb_tile_index y) {
+  if (is_number(x, 0)) return y;
+  if (is_number(y, 0)) return x;
+  return bb_expr_make(b->program, BB_X_ADD, x, y, NULL);
+}
+
+bb_tile_index bb_index_times(bb_build *b, bb_tile_index x, bb_tile_index y) {
+  if (is_number(x, 0)) return x;
+  if (is_number(y, 0)) return y;
+  return bb_expr_make(b->program, BB_X_MUL, x, y, NULL);
+}
+
+bb_tile_index bb_index_size(bb_build *b, const bb_extent *extent) {
+  int64_t value = bb_extent_value(extent);
+  if (value >= 0) return bb_index_number(b, value);
+  for (uint32_t i = 0; i < b->extents; i++)
+    if (b->extent[i] == extent) return bb_index_variable(b, i);
+  bb_fail(b->ctx, BB_ERROR_INTERNAL, "an extent that is no argument of the kernel");
+}
+
+bb_tile_index bb_index_extent(bb_build *b, bb_dim dim) {
+  return bb_index_size(b, bb_dim_get(b->program, dim)->extent);
+}
+
+bb_tile_index bb_index_symbol(bb_build *b, uint32_t symbol) {
+  for (uint32_t i = 0; i < b->extents; i++)
+    if (!b->extent[i] && b->symbol[i] == symbol) return bb_index_variable(b, i);
+  bb_fail(b->ctx, BB_ERROR_INTERNAL, "a scalar that is no argument of the kernel");
+}
+
+/* --- statements and where they stand --- */
+
+uint32_t bb_build_place(const bb_build *b, uint32_t depth) {
+  return depth < b->floor ? b->floor : depth;
+}
+
+static void push(bb_build *b, bb_tile_body *body, bb_tile_stmt *stmt) {
+  bb_tile_append(b->tile, body, stmt->kind); /* grows the body */
+  body->stmt[body->count - 1] = stmt;
+}
+
+bb_tile_stmt *bb_build_stmt(bb_build *b, uint32_t depth, bb_tile_kind kind) {
+  return bb_tile_append(b->tile, &b->frame[bb_build_place(b, depth)].body, kind);
+}
+
+static bool depends_on(bb_tile_index index, uint32_t variable) {
+  if (index->op == BB_X_ARG) return index->index == variable;
+  for (uint32_t i = 0; i < bb_expr_op_arity(index->op); i++)
+    if (depends_on(index->a[i], variable)) return true;
+  return false;
+}
+
+uint32_t bb_build_index_depth(const bb_build *b, bb_tile_index index) {
+  for (uint32_t d = b->depth; d > 0; d--)
+    if (depends_on(index, b->frame[d].loop->variable)) return d;
+  return 0;
+}
+
+/* --- loops --- */
+
+bb_build_loop *bb_build_begin(bb_build *b, bb_dim dim, const bb_loop_options *o) {
+  if (b->depth + 1 >= BB_BUILD_DEPTH)
+    bb_fail(b->ctx, BB_ERROR_UNSUPPORTED, "no kernel: loops nested more than %d deep",
+            BB_BUILD_DEPTH);
+  bb_build_loop *loop = BB_NEW(b->arena, bb_build_loop, 1);
+  const bb_dim_info *info = bb_dim_get(b->program, dim);
+  uint32_t variable =
+      bb_tile_add_variable(b->tile, bb_arena_printf(b->arena, "i%u", b->tile->variables), false);
+  bb_tile_index extent = o->length ? o->length : bb_index_extent(b, dim),
+                at = bb_index_variable(b, variable);
+  *loop = (bb_build_loop){.dim = dim,
+                          .blocked = info->blocked,
+                          .block = o->block,
+                          .variable = variable,
+                          .depth = b->depth + 1,
+                          .start = at,
+                          .element = at,
+                          .limit = extent};
+  loop->clean =
+      o->block == 1 || (extent->op == BB_X_CONST && (int64_t)extent->number % o->block == 0);
+  if (o->counts)
+    loop->start = bb_index_times(b, at, bb_index_number(b, o->block));
+  else if (o->block > 1)
+    loop->element = bb_expr_make(b->program, BB_X_DIV, at, bb_index_number(b, o->block), NULL);
+  b->depth++;
+  b->frame[b->depth] = (bb_build_frame){.loop = loop};
+  return loop;
+}
+
+/* How many iterations there are, or where the last ends: a list of partial results has an element for
+ * each block. */
+static bb_tile_index blocks_of(bb_build *b, const bb_build_loop *loop) {
+  bb_tile_index more = bb_index_add(b, loop->limit, bb_index_number(b, loop->block - 1));
+  return bb_expr_make(b->program, BB_X_DIV, more, bb_index_number(b, loop->block), NULL);
+}
+
+void bb_build_end(bb_build *b, const bb_build_loop *loop, const bb_loop_options *o) {
+  bb_tile_body holder = {0};
+  bb_tile_stmt *stmt = bb_tile_append(b->tile, &holder, BB_TILE_LOOP);
+  bb_tile_loop *made = stmt->loop;
+  int64_t step = o->counts ? 1 : loop->block;
+  bb_tile_index first = bb_index_number(b, 0), second = bb_index_number(b, step);
+  bb_tile_index end = o->counts ? blocks_of(b, loop) : loop->limit;
+  made->variable = loop->variable;
+  made->parallel = o->parallel;
+  made->spread = o->spread ? BB_SPREAD_GRID : BB_SPREAD_NONE;
+  made->step = second;
+  made->stretches = 1;
+  made->stretch[0] = (bb_tile_stretch){first, end};
+  if (o->part == BB_PART_REST) made->stretch[0].from = second;
+  if (o->part == BB_PART_FIRST)
+    made->stretch[0].to = bb_expr_make(b->program, BB_X_MIN, second, end, NULL);
+  made->body = b->frame[b->depth].body;
+  b->depth--;
+  push(b, &b->frame[b->depth].body, stmt);
+}
+
+/* --- tiles --- */
+
+void bb_tile_shape(bb_build *b, uint32_t tile, const bb_build_loop *row, const bb_build_loop *col) {
+  int64_t rows = row ? row->block : 0, cols = col ? col->block : 0;
+  int64_t size = (rows ? rows : 1) * (cols ? cols : 1);
+  if (rows > BB_TILE_SIZE || cols > BB_TILE_SIZE || size > BB_TILE_SIZE)
+    bb_fail(b->ctx, BB_ERROR_UNSUPPORTED, "no kernel: a tile of %lld elements", (long long)size);
+  b->tile->tile[tile].rows = (uint32_t)rows;
+  b->tile->tile[tile].cols = (uint32_t)cols;
+  b->fact[tile].row = row;
+  b->fact[tile].col = col;
+}
+
+uint32_t bb_build_tile(bb_build *b, bb_dtype dtype, const bb_build_loop *row,
+                       const bb_build_loop *col, uint32_t depth) {
+  bb_tile tile = {
+      .name = bb_arena_printf(b->arena, "t%u", b->tile->tiles), .dtype = dtype, .buffers = 1};
+  uint32_t made = bb_tile_add(b->tile, &tile);
+  BB_GROW(b->arena, b->fact, b->fact_capacity, made + 1u);
+  b->fact[made] = (bb_tile_fact){.depth = bb_build_place(b, depth)};
+  bb_tile_shape(b, made, row, col);
+  return made;
+}
+
+void bb_build_map_into(bb_build *b, uint32_t result, uint32_t depth, const bb_expr *expr,
+                       uint32_t count, const uint32_t *tile) {
+  if (count > BB_TILE_OPERANDS)
+    bb_fail(b->ctx, BB_ERROR_UNSUPPORTED, "no kernel: an expression of %u operands", count);
+  bb_tile_stmt *stmt = bb_build_stmt(b, depth, BB_TILE_MAP);
+  stmt->result = result;
+  stmt->operands = count;
+  for (uint32_t i = 0; i < count; i++) stmt->operand[i] = tile[i];
+  stmt->expr = expr;
+  const bb_tile_fact *fact = &b->fact[result];
+  if (fact->row) stmt->at[0] = fact->row->start;
+  if (fact->col) stmt->at[1] = fact->col->start;
+  b->fact[result].known[0] = b->fact[result].known[1] = false;
+}
+
+void bb_build_constant(bb_build *b, uint32_t result, uint32_t depth, double value) {
+  const bb_expr *expr = bb_expr_const(b->program, b->tile->tile[result].dtype, value);
+  bb_build_map_into(b, result, depth, expr, 0, NULL);
+  b->fact[result].known[0] = b->fact[result].known[1] = true;
+  b->fact[result].fill[0] = b->fact[result].fill[1] = value;
+}
+
+/* The deepest loop that an expression's coordinates name. */
+static uint32_t coordinates_depth(const bb_build *b, const bb_expr *expr, const bb_build_loop *row,
+                                  const bb_build_loop *col) {
+  if (expr->op == BB_X_COORD) {
+    const bb_build_loop *loop = expr->index == BB_COORD_ROW ? row : col;
+    return loop ? loop->depth : 0;
+  }
+  if (expr->op == BB_X_ARG && expr->index >= BB_TILE_VARIABLE) {
+    for (uint32_t d = b->depth; d > 0; d--)
+      if (b->frame[d].loop->variable == expr->index - BB_TILE_VARIABLE) return d;
+    return 0;
+  }
+  uint32_t deepest = 0;
+  for (uint32_t i = 0; i < bb_expr_op_arity(expr->op); i++) {
+    uint32_t depth = coordinates_depth(b, expr->a[i], row, col);
+    if (depth > deepest) deepest = depth;
+  }
+  return deepest;
+}
+
+static const bb_build_loop *one_loop(bb_build *b, const bb_build_loop *x, const bb_build_loop *y) {
+  if (x && y && x != y) bb_build_refuse(b, NULL, "operands are different blocks of an axis");
+  return x ? x : y;
+}
+
+uint32_t bb_build_map(bb_build *b, const bb_expr *expr, uint32_t count, const uint32_t *tile) {
+  const bb_build_loop *row = NULL, *col = NULL;
+  uint32_t depth = 0;
+  for (uint32_t i = 0; i < count; i++) {
+    const bb_tile_fact *fact = &b->fact[tile[i]];
+    row = one_loop(b, row, fact->row);
+    col = one_loop(b, col, fact->col);
+    if (fact->depth > depth) depth = fact->depth;
+  }
+  uint32_t of_coordinates = coordinates_depth(b, expr, row, col);
+  if (of_coordinates > depth) depth = of_coordinates;
+  uint32_t result = bb_build_tile(b, expr->dtype, row, col, depth);
+  bb_build_map_into(b, result, depth, expr, count, tile);
+  return result;
+}

@@ -1,0 +1,282 @@
+/* build_value.c - values of the scheduler: windows on views, tiles loaded from them and stored, and
+ * what stands in tiles beyond the extents. */
+#include "build.h"
+
+#include <string.h>
+
+/* --- elements of lists --- */
+
+bb_build_value bb_value_element(bb_build *b, const bb_node *node, const bb_build_value *list,
+                                uint32_t level, const bb_build_loop *loop) {
+  bb_build_value made = *list;
+  if (list->kind != BB_BUILD_WINDOW) bb_build_refuse(b, node, "a list that lies nowhere");
+  bb_axis axis = list->type->level[level].axis;
+  made.type = bb_type_element(b->program, list->type, level);
+  if (axis == BB_AXIS_ROW) made.row = loop;
+  if (axis == BB_AXIS_COL) made.col = loop;
+  uint8_t taken = axis == BB_AXIS_ROW   ? BB_SLOT_ROW
+                  : axis == BB_AXIS_COL ? BB_SLOT_COL
+                                        : (uint8_t)level;
+  for (uint32_t i = 0; i < b->tile->view[made.window.view].rank; i++) {
+    uint8_t *slot = &made.window.slot[i];
+    if (*slot == taken) {
+      bb_tile_index by = axis == BB_AXIS_NONE ? loop->element : loop->start;
+      made.window.at[i] = bb_index_add(b, made.window.at[i], by);
+      if (axis == BB_AXIS_NONE) *slot = BB_SLOT_NONE;
+    } else if (*slot<BB_SLOT_COL && * slot> level) {
+      --*slot;
+    }
+  }
+  return made;
+}
+
+/* --- scratch memory --- */
+
+/* The slot of a type's level. */
+static uint8_t slot_of_level(const bb_type *type, uint32_t level) {
+  bb_axis axis = type->level[level].axis;
+  return axis == BB_AXIS_ROW ? BB_SLOT_ROW : axis == BB_AXIS_COL ? BB_SLOT_COL : (uint8_t)level;
+}
+
+bb_build_value bb_value_scratch(bb_build *b, const bb_type *type, const uint32_t *tie) {
+  bb_build_value value = {.type = type, .kind = BB_BUILD_WINDOW, .depth = b->depth};
+  bb_tile_view view = {.name = bb_arena_printf(b->arena, "s%u", b->tile->views),
+                       .dtype = type->item.dtype,
+                       .written = true,
+                       .scratch = true};
+  if (type->rank > BB_TILE_RANK) bb_build_refuse(b, NULL, "a list of more than eight levels");
+  for (uint32_t i = 0; i < type->rank; i++) {
+    bb_dim dim = type->level[i].dim;
+    bb_tile_index extent = bb_index_extent(b, dim);
+    int64_t block = bb_site_block(&b->sites, tie[i]);
+    if (type->level[i].axis == BB_AXIS_NONE && block > 1) {
+      bb_tile_index more = bb_index_add(b, extent, bb_index_number(b, block - 1));
+      extent = bb_expr_make(b->program, BB_X_DIV, more, bb_index_number(b, block), NULL);
+    }
+    view.extent[view.rank] = extent;
+    value.window.slot[view.rank] = slot_of_level(type, i);
+    value.window.at[view.rank++] = bb_index_number(b, 0);
+  }
+  /* An axis of the item that no level cuts is as long as the block of the loop around, which is known
+   * once something is stored: see give_ranges(). */
+  bool row = type->item.row != BB_NO_DIM, col = type->item.col != BB_NO_DIM;
+  for (uint32_t i = 0; i < type->rank; i++) {
+    row &= type->level[i].axis != BB_AXIS_ROW;
+    col &= type->level[i].axis != BB_AXIS_COL;
+  }
+  if (type->rank + row + col > BB_TILE_RANK)
+    bb_build_refuse(b, NULL, "a list of more than eight levels");
+  for (uint32_t i = 0; i < 2; i++) {
+    if (!(i ? col : row)) continue;
+    view.extent[view.rank] = bb_index_number(b, 0);
+    value.window.slot[view.rank] = i ? BB_SLOT_COL : BB_SLOT_ROW;
+    value.window.at[view.rank++] = bb_index_number(b, 0);
+  }
+  if (view.rank == 0) { /* a single element */
+    view.extent[view.rank] = bb_index_number(b, 1);
+    value.window.slot[view.rank] = BB_SLOT_NONE;
+    value.window.at[view.rank++] = bb_index_number(b, 0);
+  }
+  value.window.view = bb_tile_add_view(b->tile, &view);
+  BB_GROW(b->arena, b->argument, b->argument_capacity, b->tile->views);
+  b->argument[value.window.view] = (bb_kernel_argument){BB_NONE, NULL};
+  return value;
+}
+
+/* --- loads and stores --- */
+
+static bool same_window(const bb_build *b, const bb_window *x, const bb_window *y) {
+  if (x->view != y->view) return false;
+  for (uint32_t i = 0; i < b->tile->view[x->view].rank; i++)
+    if (x->at[i] != y->at[i] || x->slot[i] != y->slot[i]) return false;
+  return true;
+}
+
+static void know_extent(bb_build *b, uint32_t view, uint32_t axis, const bb_build_loop *loop) {
+  bb_tile_view *v = &b->tile->view[view];
+  bool unknown = v->scratch && v->extent[axis]->op == BB_X_CONST && v->extent[axis]->number == 0;
+  if (unknown && loop) v->extent[axis] = bb_index_number(b, loop->block);
+}
+
+static void give_ranges(bb_build *b, const bb_build_value *value, bb_tile_stmt *stmt) {
+  stmt->view = value->window.view;
+  for (uint32_t i = 0; i < b->tile->view[stmt->view].rank; i++) {
+    if (value->window.slot[i] == BB_SLOT_ROW) know_extent(b, stmt->view, i, value->row);
+    if (value->window.slot[i] == BB_SLOT_COL) know_extent(b, stmt->view, i, value->col);
+  }
+  for (uint32_t i = 0; i < b->tile->view[stmt->view].rank; i++) {
+    uint8_t slot = value->window.slot[i];
+    bb_tile_range *range = &stmt->range[i];
+    range->start = value->window.at[i];
+    if (slot == BB_SLOT_ROW)
+      *range = (bb_tile_range){range->start, (uint32_t)value->row->block, BB_AXIS_ROW};
+    if (slot == BB_SLOT_COL)
+      *range = (bb_tile_range){range->start, (uint32_t)value->col->block, BB_AXIS_COL};
+  }
+}
+
+static void check_item(bb_build *b, const bb_node *node, const bb_build_value *value) {
+  const bb_item *item = &value->type->item;
+  if (value->type->rank) bb_build_refuse(b, node, "a list where an item is wanted");
+  if ((item->row != BB_NO_DIM && !value->row) || (item->col != BB_NO_DIM && !value->col))
+    bb_build_refuse(b, node, "an item with an axis that no loop cuts");
+}
+
+static bool has_slot(const bb_build *b, const bb_build_value *value, uint8_t slot) {
+  for (uint32_t i = 0; i < b->tile->view[value->window.view].rank; i++)
+    if (value->window.slot[i] == slot) return true;
+  return false;
+}
+
+static uint32_t load(bb_build *b, const bb_build_value *value) {
+  uint32_t depth = value->depth;
+  for (uint32_t i = 0; i < b->tile->view[value->window.view].rank; i++) {
+    uint32_t of_index = bb_build_index_depth(b, value->window.at[i]);
+    if (of_index > depth) depth = of_index;
+  }
+  depth = bb_build_place(b, depth);
+  for (uint32_t d = b->floor; d <= depth; d++) {
+    bb_build_frame *frame = &b->frame[d];
+    for (uint32_t i = 0; i < frame->loads; i++)
+      if (same_window(b, &frame->load[i].window, &value->window)) return frame->load[i].tile;
+  }
+  bool row = has_slot(b, value, BB_SLOT_ROW), col = has_slot(b, value, BB_SLOT_COL);
+  uint32_t tile = bb_build_tile(b, value->type->item.dtype, row ? value->row : NULL,
+                                col ? value->col : NULL, depth);
+  bb_tile_stmt *stmt = bb_build_stmt(b, depth, BB_TILE_LOAD);
+  stmt->result = tile;
+  give_ranges(b, value, stmt);
+  bb_tile_fact *fact = &b->fact[tile];
+  fact->load = stmt;
+  fact->known[0] = fact->known[1] = true;
+  bb_build_frame *frame = &b->frame[depth];
+  BB_GROW(b->arena, frame->load, frame->load_capacity, frame->loads + 1u);
+  frame->load[frame->loads].window = value->window;
+  frame->load[frame->loads++].tile = tile;
+  return tile;
+}
+
+uint32_t bb_value_tile(bb_build *b, const bb_node *node, const bb_build_value *value) {
+  check_item(b, node, value);
+  if (value->kind == BB_BUILD_TILE) return value->tile;
+  if (value->kind != BB_BUILD_WINDOW) bb_build_refuse(b, node, "a value that is not there yet");
+  uint32_t tile = load(b, value);
+  const bb_tile_fact *fact = &b->fact[tile];
+  if (fact->row == value->row && fact->col == value->col) return tile;
+  /* The view repeats along an axis that it lacks. */
+  uint32_t wide = bb_build_tile(b, value->type->item.dtype, value->row, value->col, b->depth);
+  bb_build_map_into(b, wide, b->depth, bb_expr_arg(b->program, value->type->item.dtype, 0), 1,
+                    &tile);
+  return wide;
+}
+
+void bb_value_store(bb_build *b, const bb_build_value *where, uint32_t tile, uint32_t depth) {
+  bb_tile_stmt *stmt = bb_build_stmt(b, depth, BB_TILE_STORE);
+  stmt->operands = 1;
+  stmt->operand[0] = tile;
+  give_ranges(b, where, stmt);
+}
+
+/* --- beyond the extents --- */
+
+/* Is the place inside the extent along an axis? */
+static const bb_expr *inside(bb_build *b, const bb_build_loop *loop, bb_axis axis) {
+  const bb_expr *at = bb_expr_coord(b->program, axis == BB_AXIS_ROW ? BB_COORD_ROW : BB_COORD_COL);
+  const bb_expr *limit =
+      loop->limit->op == BB_X_CONST
+          ? loop->limit
+          : bb_expr_arg(b->program, BB_I64, BB_TILE_VARIABLE + loop->limit->index);
+  return bb_expr_make(b->program, BB_X_LT, at, limit, NULL);
+}
+
+static bool same_number(double x, double y) {
+  return memcmp(&x, &y, sizeof x) == 0 || (x == 0 && y == 0);
+}
+
+static void note_fill(bb_tile_fact *fact, uint32_t axis, double fill) {
+  uint32_t other = 1 - axis;
+  fact->known[axis] = true;
+  fact->fill[axis] = fill;
+  fact->known[other] &= same_number(fact->fill[other], fill);
+}
+
+uint32_t bb_tile_filled(bb_build *b, uint32_t tile, bb_axis axis, double fill) {
+  bb_tile_fact *fact = &b->fact[tile];
+  const bb_build_loop *loop = axis == BB_AXIS_ROW ? fact->row : fact->col;
+  uint32_t which = axis == BB_AXIS_ROW ? 0 : 1;
+  if (!loop || loop->clean) return tile;
+  bool stands = fact->known[which] && same_number(fact->fill[which], fill);
+  bool fresh = !fact->chosen;
+  fact->chosen = true;
+  if (stands) return tile;
+  if (fact->load && fresh) {
+    fact->fill[0] = fact->fill[1] = fact->load->pad = fill;
+    return tile;
+  }
+  bb_dtype dtype = b->tile->tile[tile].dtype;
+  const bb_expr *expr =
+      bb_expr_make(b->program, BB_X_SELECT, inside(b, loop, axis),
+                   bb_expr_arg(b->program, dtype, 0), bb_expr_const(b->program, dtype, fill));
+  /* In place, unless somebody wants another filling, or the tile is a view's. */
+  uint32_t result = tile, depth = fact->depth;
+  if (fact->load || fact->known[which])
+    result = bb_build_tile(b, dtype, fact->row, fact->col, depth);
+  bb_build_map_into(b, result, depth, expr, 1, &tile);
+  b->fact[result].chosen = true;
+  note_fill(&b->fact[result], which, fill);
+  return result;
+}
+
+/* --- every item of some values --- */
+
+typedef struct each {
+  const bb_node *node;
+  bb_item_function *function;
+  void *user;
+  uint32_t count;
+} each;
+
+enum { MOST_VALUES = 66 };
+
+static void each_level(bb_build *b, const each *e, bb_nest nest, const bb_build_value *value) {
+  const bb_type *type = value[0].type;
+  if (type->rank == 0) {
+    e->function(b, e->user, e->count, value);
+    return;
+  }
+  bb_dim dim = type->level[0].dim;
+  bb_loop_options options = {.block = bb_site_block(&b->sites, nest.tie[0])};
+  options.counts = type->level[0].axis == BB_AXIS_NONE && options.block > 1;
+  options.parallel = options.spread = nest.parallel && b->depth == 0;
+  if (dim == nest.joined) {
+    options.length = nest.length;
+    nest.joined = BB_NO_DIM;
+  }
+  bb_build_loop *loop = bb_build_begin(b, dim, &options);
+  uint32_t floor = b->floor;
+  if (options.spread) b->floor = b->depth;
+  bb_build_value element[MOST_VALUES];
+  for (uint32_t i = 0; i < e->count; i++)
+    element[i] = bb_value_element(b, e->node, &value[i], 0, loop);
+  nest.tie++;
+  each_level(b, e, nest, element);
+  bb_build_end(b, loop, &options);
+  b->floor = floor;
+}
+
+void bb_each_item(bb_build *b, const bb_node *node, uint32_t count, const bb_build_value *value,
+                  const bb_nest *nest, bb_item_function *function, void *user) {
+  if (count > MOST_VALUES) bb_build_refuse(b, node, "too many values");
+  each_level(b, &(each){node, function, user, count}, *nest, value);
+}
+
+static void copy_item(bb_build *b, void *user, uint32_t count, const bb_build_value *item) {
+  (void)count;
+  bb_value_store(b, &item[0], bb_value_tile(b, user, &item[1]), b->depth);
+}
+
+void bb_value_copy(bb_build *b, const bb_node *node, const bb_build_value *to,
+                   const bb_build_value *from, const bb_nest *nest) {
+  bb_build_value both[2] = {*to, *from};
+  bb_each_item(b, node, 2, both, nest, copy_item, (void *)node);
+}

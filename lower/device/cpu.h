@@ -1,0 +1,364 @@
+/* cpu.h - the device tile library of the CPU: what emitted kernels call.
+ *
+ * A tile is dense, row after row, in memory of its task; the compiler sees its shape as constants
+ * and makes vector code of the plain loops here.  Only products spell vectors out (cpu_real.h).
+ * Elements beyond an array's extents are filled on load and left out on store.
+ *
+ * Plain C of gcc and clang with their vector extension; no other library is needed to compile or to
+ * run what includes it.  Nothing here depends on how many threads run tasks.
+ */
+#ifndef BB_DEVICE_CPU_H
+#define BB_DEVICE_CPU_H
+
+#include <math.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "bb_cpu_call.h"
+
+#define BB_INLINE static inline __attribute__((always_inline, unused))
+#define BB_FUNCTION static __attribute__((unused))
+/* Iterations of the loop that follows touch no memory in common. */
+#ifdef __clang__
+#define BB_VECTOR _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define BB_VECTOR _Pragma("GCC ivdep")
+#endif
+#define BB_ALIGN(bytes) (((bytes) + 63) & ~(int64_t)63)
+
+#if defined(__AVX512F__)
+#define BB_VECTOR_BYTES 64
+#elif defined(__AVX__)
+#define BB_VECTOR_BYTES 32
+#else
+#define BB_VECTOR_BYTES 16
+#endif
+
+/* How many of `size` indices from `start` on lie below `extent`. */
+BB_INLINE int64_t bb_clip(int64_t start, int64_t size, int64_t extent) {
+  int64_t left = extent - start;
+  return left < 0 ? 0 : left < size ? left : size;
+}
+
+BB_INLINE int64_t bb_min(int64_t a, int64_t b) {
+  return a < b ? a : b;
+}
+BB_INLINE int64_t bb_max(int64_t a, int64_t b) {
+  return a > b ? a : b;
+}
+/* Toward zero; by zero gives zero. */
+BB_INLINE int64_t bb_quotient(int64_t a, int64_t b) {
+  return b == 0 ? 0 : b == -1 ? (int64_t)(0 - (uint64_t)a) : a / b;
+}
+BB_INLINE int64_t bb_remainder(int64_t a, int64_t b) {
+  return b == 0 || b == -1 ? 0 : a % b;
+}
+BB_INLINE int64_t bb_modulo(int64_t a, int64_t b) {
+  int64_t rest = bb_remainder(a, b);
+  return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
+}
+BB_INLINE int64_t bb_sign(int64_t a) {
+  return (a > 0) - (a < 0);
+}
+BB_INLINE int64_t bb_abs(int64_t a) {
+  return a < 0 ? -a : a;
+}
+/* What does not fit saturates, NaN gives 0. */
+BB_INLINE int64_t bb_to_i64(double a) {
+  return isnan(a) ? 0 : a >= 0x1p63 ? INT64_MAX : a < -0x1p63 ? INT64_MIN : (int64_t)a;
+}
+BB_INLINE int64_t bb_to_i32(double a) {
+  return isnan(a) ? 0 : a >= 2147483647.0 ? INT32_MAX : a < -2147483648.0 ? INT32_MIN : (int32_t)a;
+}
+BB_INLINE int64_t bb_narrow(int64_t a) {
+  return a > INT32_MAX ? INT32_MAX : a < INT32_MIN ? INT32_MIN : a;
+}
+BB_INLINE int64_t bb_power(int64_t a, int64_t b) {
+  return bb_to_i64(pow((double)a, (double)b));
+}
+
+/* --- narrow floats --- */
+
+BB_INLINE uint32_t bb_bits(float value) {
+  uint32_t bits;
+  memcpy(&bits, &value, sizeof bits);
+  return bits;
+}
+BB_INLINE float bb_float(uint32_t bits) {
+  float value;
+  memcpy(&value, &bits, sizeof value);
+  return value;
+}
+BB_INLINE float bb_from_bf16(uint16_t bits) {
+  return bb_float((uint32_t)bits << 16);
+}
+BB_INLINE uint16_t bb_to_bf16(float value) {
+  uint32_t bits = bb_bits(value);
+  if (value != value) return (uint16_t)(bits >> 16 | 0x40);
+  return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+BB_INLINE float bb_from_f16(uint16_t bits) {
+  uint32_t exponent = bits >> 10 & 31, fraction = bits & 1023,
+           sign = (uint32_t)(bits & 0x8000) << 16;
+  if (exponent == 31) return bb_float(sign | 0x7f800000 | fraction << 13);
+  if (exponent) return bb_float(sign | (exponent + 112) << 23 | fraction << 13);
+  float value = (float)fraction * 0x1p-24f;
+  return sign ? -value : value;
+}
+BB_INLINE uint16_t bb_to_f16(float value) {
+  uint32_t bits = bb_bits(value), sign = bits >> 16 & 0x8000, rest = bits & 0x7fffffff;
+  if (rest > 0x7f800000) return (uint16_t)(sign | 0x7e00);
+  if (rest >= 0x477ff000) return (uint16_t)(sign | 0x7c00); /* 65520 and more */
+  if (rest < 0x38800000) /* subnormal: adding 0.5 leaves the multiples of 2^-24 */
+    return (uint16_t)(sign | (bb_bits(bb_float(rest) + 0.5f) - 0x3f000000));
+  rest += 0xfff + (rest >> 13 & 1);
+  return (uint16_t)(sign | (rest - 0x38000000) >> 13);
+}
+BB_INLINE float bb_round_f16(float value) {
+  return bb_from_f16(bb_to_f16(value));
+}
+BB_INLINE float bb_round_bf16(float value) {
+  return bb_from_bf16(bb_to_bf16(value));
+}
+
+/* --- vector math: f32 --- */
+
+/* e^x, within 1 ulp: x = n ln 2 + r, a polynomial in r, and 2^n in two factors so that results may
+ * be subnormal.  NaN stays NaN. */
+BB_INLINE float bb_exp_f32(float x) {
+  x = x < -104.0f ? -104.0f : x;
+  x = x > 89.0f ? 89.0f : x;
+  float n = (x * 1.44269504f + 12582912.0f) - 12582912.0f;
+  float r = (x - n * 0.693145752f) - n * 1.42860677e-6f;
+  float p = 0.0013814611f;
+  p = p * r + 0.00836871004f;
+  p = p * r + 0.0416683874f;
+  p = p * r + 0.166665207f;
+  p = p * r + 0.499999935f;
+  p = p * (r * r) + r + 1.0f;
+  int32_t whole = (int32_t)n, half = whole >> 1;
+  return p * bb_float((uint32_t)(half + 127) << 23) *
+         bb_float((uint32_t)(whole - half + 127) << 23);
+}
+
+/* Within 2 ulp. */
+BB_INLINE float bb_tanh_f32(float x) {
+  float a = fabsf(x), z = x * x;
+  float p = -0.00571703655f;
+  p = p * z + 0.020650579f;
+  p = p * z + -0.0537434953f;
+  p = p * z + 0.133314912f;
+  p = p * z + -0.333332839f;
+  float small = x + x * (z * p);
+  float large = 1.0f - 2.0f / (bb_exp_f32(2.0f * a) + 1.0f);
+  large = x < 0 ? -large : large;
+  return a < 0.625f ? small : large;
+}
+
+/* Within 2 ulp. */
+BB_INLINE float bb_erf_f32(float x) {
+  float a = fabsf(x), z = x * x;
+  float p = 8.05462737e-05f;
+  p = p * z + -0.000806510577f;
+  p = p * z + 0.00519393683f;
+  p = p * z + -0.0268564408f;
+  p = p * z + 0.112836406f;
+  p = p * z + -0.376126301f;
+  p = p * z + 0.128379166f;
+  float small = x + x * p;
+  a = a > 4.0f ? 4.0f : a;
+  float q = 2.32073894e-06f;
+  q = q * a + -3.6966716e-05f;
+  q = q * a + 0.000234445174f;
+  q = q * a + -0.000572085683f;
+  q = q * a + -0.00168030692f;
+  q = q * a + 0.0211017618f;
+  q = q * a + -0.10405315f;
+  q = q * a + -0.63614581f;
+  q = q * a + -1.12845572f;
+  float large = 1.0f - bb_exp_f32(q * a);
+  large = x < 0 ? -large : large;
+  return a < 0.9375f ? small : large;
+}
+
+#define BB_MATH(name)                                                                              \
+  BB_INLINE float bb_##name##_f32(float x) {                                                       \
+    return name##f(x);                                                                             \
+  }
+BB_MATH(log)
+BB_MATH(sin)
+BB_MATH(cos)
+BB_MATH(sqrt)
+BB_MATH(floor)
+BB_MATH(ceil)
+BB_MATH(rint)
+BB_MATH(fabs)
+#undef BB_MATH
+#define BB_MATH(name)                                                                              \
+  BB_INLINE double bb_##name##_f64(double x) {                                                     \
+    return name(x);                                                                                \
+  }
+BB_MATH(exp)
+BB_MATH(tanh)
+BB_MATH(erf)
+BB_MATH(log)
+BB_MATH(sin)
+BB_MATH(cos)
+BB_MATH(sqrt)
+BB_MATH(floor)
+BB_MATH(ceil)
+BB_MATH(rint)
+BB_MATH(fabs)
+#undef BB_MATH
+
+/* --- loads and stores of a tile --- */
+
+/* to: rows x cols, dense; from: as its strides say, `r` x `c` of it inside the extents. */
+#define BB_LOAD(suffix, element, tile, convert)                                                    \
+  BB_FUNCTION void bb_load_##suffix(tile *to, int64_t rows, int64_t cols, const element *from,     \
+                                    int64_t row_stride, int64_t col_stride, int64_t r, int64_t c,  \
+                                    tile pad) {                                                    \
+    if (r < rows || c < cols)                                                                      \
+      for (int64_t i = 0; i < rows * cols; i++) to[i] = pad;                                       \
+    if (col_stride == 1) {                                                                         \
+      for (int64_t i = 0; i < r; i++) BB_VECTOR                                                    \
+      for (int64_t j = 0; j < c; j++) to[i * cols + j] = convert(from[i * row_stride + j]);        \
+      return;                                                                                      \
+    }                                                                                              \
+    for (int64_t j0 = 0; j0 < c; j0 += 8)                                                          \
+      for (int64_t i = 0; i < r; i++)                                                              \
+        for (int64_t j = j0; j < j0 + 8 && j < c; j++)                                             \
+          to[i * cols + j] = convert(from[i * row_stride + j * col_stride]);                       \
+  }
+#define BB_STORE(suffix, element, tile, convert)                                                   \
+  BB_FUNCTION void bb_store_##suffix(element *to, int64_t row_stride, int64_t col_stride,          \
+                                     const tile *from, int64_t from_stride, int64_t r,             \
+                                     int64_t c) {                                                  \
+    if (col_stride == 1) {                                                                         \
+      for (int64_t i = 0; i < r; i++) BB_VECTOR                                                    \
+      for (int64_t j = 0; j < c; j++) to[i * row_stride + j] = convert(from[i * from_stride + j]); \
+      return;                                                                                      \
+    }                                                                                              \
+    for (int64_t j0 = 0; j0 < c; j0 += 8)                                                          \
+      for (int64_t i = 0; i < r; i++)                                                              \
+        for (int64_t j = j0; j < j0 + 8 && j < c; j++)                                             \
+          to[i * row_stride + j * col_stride] = convert(from[i * from_stride + j]);                \
+  }
+#define BB_SAME(x) (x)
+#define BB_TRUTH(x) ((x) != 0)
+BB_LOAD(f32, float, float, BB_SAME)
+BB_LOAD(f64, double, double, BB_SAME)
+BB_LOAD(f16, uint16_t, float, bb_from_f16)
+BB_LOAD(bf16, uint16_t, float, bb_from_bf16)
+BB_LOAD(i64, int64_t, int64_t, BB_SAME)
+BB_LOAD(i32, int32_t, int32_t, BB_SAME)
+BB_LOAD(bool, uint8_t, uint8_t, BB_TRUTH)
+BB_STORE(f32, float, float, BB_SAME)
+BB_STORE(f64, double, double, BB_SAME)
+BB_STORE(f16, uint16_t, float, bb_to_f16)
+BB_STORE(bf16, uint16_t, float, bb_to_bf16)
+BB_STORE(i64, int64_t, int64_t, BB_SAME)
+BB_STORE(i32, int32_t, int32_t, BB_SAME)
+BB_STORE(bool, uint8_t, uint8_t, BB_TRUTH)
+
+/* Axes exchanged: to is cols x rows. */
+#define BB_TRANSPOSE(suffix, tile)                                                                 \
+  BB_FUNCTION void bb_transpose_##suffix(tile *to, const tile *from, int64_t from_stride,          \
+                                         int64_t rows, int64_t cols) {                             \
+    for (int64_t j0 = 0; j0 < cols; j0 += 8)                                                       \
+      for (int64_t i = 0; i < rows; i++)                                                           \
+        for (int64_t j = j0; j < j0 + 8 && j < cols; j++)                                          \
+          to[j * rows + i] = from[i * from_stride + j];                                            \
+  }
+BB_TRANSPOSE(f32, float)
+BB_TRANSPOSE(f64, double)
+BB_TRANSPOSE(i64, int64_t)
+BB_TRANSPOSE(i32, int32_t)
+BB_TRANSPOSE(bool, uint8_t)
+
+/* --- folds of integers: plain loops along the columns --- */
+
+#define BB_FOLD(suffix, name, tile, first, next)                                                   \
+  BB_FUNCTION void bb_fold_##name##_##suffix(tile *to, const tile *from, int64_t stride,           \
+                                             int64_t rows, int64_t cols) {                         \
+    for (int64_t i = 0; i < rows; i++) {                                                           \
+      tile held = first;                                                                           \
+      for (int64_t j = 0; j < cols; j++) {                                                         \
+        tile x = from[i * stride + j];                                                             \
+        held = next;                                                                               \
+      }                                                                                            \
+      to[i] = held;                                                                                \
+    }                                                                                              \
+  }
+#define BB_FOLDS(suffix, tile, least, most)                                                        \
+  BB_FOLD(suffix, sum, tile, 0, (tile)(held + x))                                                  \
+  BB_FOLD(suffix, prod, tile, 1, (tile)(held * x))                                                 \
+  BB_FOLD(suffix, max, tile, least, held > x ? held : x)                                           \
+  BB_FOLD(suffix, min, tile, most, held < x ? held : x)
+BB_FOLDS(i64, int64_t, INT64_MIN, INT64_MAX)
+BB_FOLDS(i32, int32_t, INT32_MIN, INT32_MAX)
+BB_FOLDS(bool, uint8_t, 0, 1)
+
+/* The largest (smallest) element of each row and its place: `limit` and beyond are not asked, and a
+ * row without elements has place -1.  A NaN beats every number; among equals the first or last. */
+#define BB_PLACE(suffix, tile, least, most)                                                        \
+  BB_FUNCTION void bb_place_##suffix(tile *to, int64_t *place, const tile *from, int64_t stride,   \
+                                     int64_t rows, int64_t cols, bool largest, bool last,          \
+                                     int64_t start, int64_t limit) {                               \
+    int64_t count = bb_clip(start, cols, limit);                                                   \
+    for (int64_t i = 0; i < rows; i++) {                                                           \
+      tile held = largest ? least : most;                                                          \
+      int64_t at = -1;                                                                             \
+      for (int64_t j = 0; j < count; j++) {                                                        \
+        tile x = from[i * stride + j];                                                             \
+        bool nan_held = held != held, nan_x = x != x;                                              \
+        bool next = at < 0               ? true                                                    \
+                    : nan_held != nan_x  ? nan_x                                                   \
+                    : nan_x || x == held ? last                                                    \
+                    : largest            ? x > held                                                \
+                                         : x < held;                                                          \
+        if (next) held = x, at = start + j;                                                        \
+      }                                                                                            \
+      to[i] = held;                                                                                \
+      place[i] = at;                                                                               \
+    }                                                                                              \
+  }
+BB_PLACE(f32, float, -INFINITY, INFINITY)
+BB_PLACE(f64, double, -INFINITY, INFINITY)
+BB_PLACE(i64, int64_t, INT64_MIN, INT64_MAX)
+BB_PLACE(i32, int32_t, INT32_MIN, INT32_MAX)
+
+/* Products of integers. */
+#define BB_PRODUCT(suffix, tile)                                                                   \
+  BB_FUNCTION void bb_dot_##suffix(tile *to, const tile *a, int64_t a_row, int64_t a_col,          \
+                                   const tile *b, int64_t b_row, int64_t b_col, int64_t m,         \
+                                   int64_t n, int64_t k, bool add) {                               \
+    for (int64_t i = 0; i < m; i++)                                                                \
+      for (int64_t j = 0; j < n; j++) {                                                            \
+        tile sum = add ? to[i * n + j] : 0;                                                        \
+        for (int64_t p = 0; p < k; p++)                                                            \
+          sum = (tile)(sum + a[i * a_row + p * a_col] * b[j * b_row + p * b_col]);                 \
+        to[i * n + j] = sum;                                                                       \
+      }                                                                                            \
+  }
+BB_PRODUCT(i64, int64_t)
+BB_PRODUCT(i32, int32_t)
+BB_PRODUCT(bool, uint8_t)
+
+#define BB_PASTE_(a, b) a##b
+#define BB_PASTE(a, b) BB_PASTE_(a, b)
+#define BB_NAME(name) BB_PASTE(name, BB_SUFFIX)
+
+#define BB_REAL float
+#define BB_SUFFIX _f32
+#include "bb_cpu_real.h"
+#undef BB_REAL
+#undef BB_SUFFIX
+#define BB_REAL double
+#define BB_SUFFIX _f64
+#include "bb_cpu_real.h"
+#undef BB_REAL
+#undef BB_SUFFIX
+
+#endif

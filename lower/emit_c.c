@@ -1,0 +1,316 @@
+/* emit_c.c - kernels in C: nests as functions, their tasks, and where tiles and lists lie in memory. */
+#include "emit_c_parts.h"
+
+#include <inttypes.h>
+
+void bb_c_refuse(const bb_c *c, const char *what) {
+  bb_fail(c->p->home->ctx, BB_ERROR_UNSUPPORTED, "no kernel for the CPU: %s", what);
+}
+
+void bb_c_line(bb_c *c, const char *format, ...) {
+  va_list arguments;
+  bb_put(c->out, "%*s", (int)(2 * c->indent), "");
+  va_start(arguments, format);
+  bb_put_vprintf(c->out, format, arguments);
+  va_end(arguments);
+  bb_put(c->out, "\n");
+}
+
+/* --- nests --- */
+
+/* Neighbouring statements of the program's body that run as one: a loop that is spread, or what
+ * stands between two of them. */
+typedef struct nest {
+  uint32_t first, count;
+  uint32_t loops; /* spread, one inside the other */
+  const bb_tile_loop *loop[BB_TILE_OPERANDS];
+  const bb_tile_body *body; /* what a task runs */
+} nest;
+
+static bool is_spread(const bb_tile_stmt *s) {
+  return s->kind == BB_TILE_LOOP && s->loop->spread != BB_SPREAD_NONE && s->loop->stretches == 1;
+}
+
+static void follow(nest *n, const bb_tile_stmt *s) {
+  while (n->loops < BB_TILE_OPERANDS && is_spread(s)) {
+    n->loop[n->loops++] = s->loop;
+    n->body = &s->loop->body;
+    if (s->loop->body.count != 1) return;
+    s = s->loop->body.stmt[0];
+  }
+}
+
+static uint32_t find_nests(const bb_c *c, nest **nests) {
+  const bb_tile_body *body = &c->p->body;
+  uint32_t count = 0;
+  *nests = BB_NEW(c->out->arena, nest, body->count + 1);
+  for (uint32_t i = 0; i < body->count; i++) {
+    bool spread = is_spread(body->stmt[i]);
+    nest *last = count ? &(*nests)[count - 1] : NULL;
+    if (!spread && last && !last->loops) {
+      last->count++;
+      continue;
+    }
+    nest *made = &(*nests)[count++];
+    *made = (nest){.first = i, .count = 1};
+    if (spread) follow(made, body->stmt[i]);
+  }
+  return count;
+}
+
+/* --- how tiles are held --- */
+
+typedef void visit(bb_c *c, const bb_tile_stmt *s, void *user);
+
+static void walk(bb_c *c, const bb_tile_body *body, visit *function, void *user) {
+  for (uint32_t i = 0; i < body->count; i++) {
+    const bb_tile_stmt *s = body->stmt[i];
+    function(c, s, user);
+    if (s->kind == BB_TILE_LOOP) walk(c, &s->loop->body, function, user);
+    walk(c, &s->body, function, user);
+  }
+}
+
+static void count_writers(bb_c *c, const bb_tile_stmt *s, void *user) {
+  (void)user;
+  if (s->result != BB_NONE) c->tile[s->result].writers++;
+  if (s->second != BB_NONE) c->tile[s->second].writers++;
+  for (uint32_t i = 0; i < s->operands; i++)
+    if (s->kind != BB_TILE_DOT) c->tile[s->operand[i]].turned = false;
+}
+
+static bool unit(const bb_tile_view *view, uint32_t axis) {
+  if (!view->strided) return axis + 1 == view->rank;
+  return view->stride[axis]->op == BB_X_CONST && view->stride[axis]->number == 1;
+}
+
+/* A block that lies in memory as a tile would is used where it lies. */
+static void choose_window(bb_c *c, const bb_tile_stmt *s, void *user) {
+  (void)user;
+  if (s->kind != BB_TILE_LOAD) return;
+  const bb_tile *t = &c->p->tile[s->result];
+  const bb_tile_view *view = &c->p->view[s->view];
+  bb_c_tile *held = &c->tile[s->result];
+  bool converts = !c->exact && (view->dtype == BB_F16 || view->dtype == BB_BF16);
+  bool row_unit = false, col_unit = !t->cols;
+  for (uint32_t i = 0; i < view->rank; i++) {
+    if (!s->range[i].size) continue;
+    if (s->range[i].axis == BB_AXIS_ROW) row_unit = unit(view, i);
+    if (s->range[i].axis == BB_AXIS_COL) col_unit = unit(view, i);
+  }
+  held->turned &= t->rows && t->cols && row_unit && !col_unit;
+  held->window = held->writers == 1 && !converts && (col_unit || held->turned);
+}
+
+static int64_t size_of(const bb_c *c, bb_dtype dtype) {
+  const char *name = bb_c_element(c, dtype);
+  return name[0] == 'f' ? 4 : name[0] == 'u' ? 1 : name[3] == '3' ? 4 : 8;
+}
+
+static void use_tile(bb_c *c, uint32_t tile) {
+  if (tile == BB_NONE || c->tile[tile].used) return;
+  const bb_tile *t = &c->p->tile[tile];
+  int64_t count = (int64_t)(t->rows ? t->rows : 1) * (t->cols ? t->cols : 1);
+  c->tile[tile].used = true;
+  c->tile[tile].offset = c->bytes;
+  c->bytes += (count * size_of(c, t->dtype) + 63) / 64 * 64;
+}
+
+static void use_tiles(bb_c *c, const bb_tile_stmt *s, void *user) {
+  (void)user;
+  use_tile(c, s->result);
+  use_tile(c, s->second);
+  for (uint32_t i = 0; i < s->operands; i++) use_tile(c, s->operand[i]);
+  if (s->view != BB_NONE) c->view[s->view] = true;
+}
+
+static void note_home(bb_c *c, const bb_tile_stmt *s, void *user) {
+  uint32_t at = *(const uint32_t *)user;
+  if (s->view == BB_NONE) return;
+  uint32_t *home = &c->home[s->view];
+  *home = *home == 0 || *home == at + 1 ? at + 1 : BB_NONE;
+}
+
+static bool is_private(const bb_c *c, uint32_t view) {
+  return c->home[view] != BB_NONE;
+}
+
+/* --- memory --- */
+
+/* Bytes of a list of scratch memory, as a C expression of the extents. */
+static const char *bytes_of(bb_c *c, uint32_t view) {
+  const bb_tile_view *v = &c->p->view[view];
+  const char *text = NULL;
+  for (uint32_t i = 0; i < v->rank; i++) {
+    const char *extent = bb_c_index(c, v->extent[i]);
+    text = text ? bb_arena_printf(c->out->arena, "%s * %s", text, extent) : extent;
+  }
+  return bb_arena_printf(c->out->arena, "BB_ALIGN(%s * (int64_t)sizeof(%s))", text ? text : "1",
+                         bb_c_stored(c, v->dtype));
+}
+
+static void put_extents(bb_c *c, const char *from) {
+  for (uint32_t i = 0; i < c->p->extents; i++)
+    if (c->extent[i]) bb_c_line(c, "const int64_t e%u = %s[%u];", i, from, i);
+}
+
+static void forget_uses(bb_c *c) {
+  for (uint32_t i = 0; i < c->p->extents; i++) c->extent[i] = false;
+  for (uint32_t i = 0; i < c->p->views; i++) c->view[i] = false;
+}
+
+/* static int64_t NAME(const int64_t *extent): what `value` says, after its extents. */
+static void put_size(bb_c *c, const char *name, const char *value) {
+  bb_c_line(c, "static int64_t %s(const int64_t *extent) {", name);
+  c->indent++;
+  put_extents(c, "extent");
+  bool any = false;
+  for (uint32_t i = 0; i < c->p->extents; i++) any |= c->extent[i];
+  if (!any) bb_c_line(c, "(void)extent;");
+  bb_c_line(c, "return %s;", value);
+  c->indent--;
+  bb_c_line(c, "}\n");
+}
+
+static const char *sum_of_lists(bb_c *c, bool private, const char *first) {
+  const char *text = first;
+  for (uint32_t i = 0; i < c->p->views; i++) {
+    if (!c->p->view[i].scratch || is_private(c, i) != private) continue;
+    if (private && c->home[i] != c->nest + 1) continue;
+    text = bb_arena_printf(c->out->arena, "%s + %s", text, bytes_of(c, i));
+  }
+  return text;
+}
+
+/* --- a nest's function --- */
+
+static const char *trips(bb_c *c, const bb_tile_loop *l) {
+  const char *from = bb_c_index(c, l->stretch[0].from), *to = bb_c_index(c, l->stretch[0].to);
+  const char *step = bb_c_index(c, l->step);
+  return bb_arena_printf(c->out->arena, "bb_max(0, (%s - %s + %s - 1) / %s)", to, from, step, step);
+}
+
+/* Which iteration of every spread loop a task is: the innermost loop's go first. */
+static void put_task(bb_c *c, const nest *n) {
+  if (!n->loops) bb_c_line(c, "(void)task;");
+  for (uint32_t k = n->loops; k-- > 0;) {
+    const bb_tile_loop *l = n->loop[k];
+    const char *from = bb_c_index(c, l->stretch[0].from), *step = bb_c_index(c, l->step);
+    bb_c_line(c, "const int64_t n%u = %s;", l->variable, trips(c, l));
+    if (l->down)
+      bb_c_line(c, "const int64_t i%u = %s + (n%u - 1 - task %% n%u) * %s;", l->variable, from,
+                l->variable, l->variable, step);
+    else
+      bb_c_line(c, "const int64_t i%u = %s + task %% n%u * %s;", l->variable, from, l->variable,
+                step);
+    if (k) bb_c_line(c, "task /= n%u;", l->variable);
+  }
+}
+
+static void put_views(bb_c *c) {
+  bool shared = false, private = false;
+  for (uint32_t i = 0; i < c->p->views; i++) {
+    const bb_tile_view *v = &c->p->view[i];
+    const char *element = bb_c_stored(c, v->dtype);
+    if (!v->scratch) {
+      if (!c->view[i]) continue;
+      bb_c_line(c, "%s%s *const v%u = call->argument[%u];", v->written ? "" : "const ", element, i,
+                i);
+      continue;
+    }
+    bool own = is_private(c, i);
+    if (own && c->home[i] != c->nest + 1) continue;
+    const char *at = own ? "own" : "shared";
+    if (own && !private) bb_c_line(c, "char *own = local + %" PRId64 ";", c->bytes);
+    if (!own && !shared) bb_c_line(c, "char *shared = call->shared;");
+    (own ? (private = true) : (shared = true));
+    if (c->view[i]) bb_c_line(c, "%s *const v%u = (%s *)%s;", element, i, element, at);
+    bb_c_line(c, "%s += %s;", at, bytes_of(c, i));
+  }
+}
+
+static void put_tiles(bb_c *c) {
+  for (uint32_t i = 0; i < c->p->tiles; i++) {
+    if (!c->tile[i].used) continue;
+    const char *element = bb_c_element(c, c->p->tile[i].dtype);
+    const char *own = c->tile[i].window ? "_own" : "";
+    bb_c_line(c, "%s *const t%u%s = (%s *)(local + %" PRId64 ");", element, i, own, element,
+              c->tile[i].offset);
+    if (!c->tile[i].window) continue;
+    bb_c_line(c, "const %s *t%u = t%u_own;", element, i, i);
+    bb_c_line(c, "int64_t t%u_s = 0;", i);
+  }
+  if (c->panel) bb_c_line(c, "void *const panel = local + %" PRId64 ";", c->bytes - c->panel);
+}
+
+static void put_nest(bb_c *c, const nest *n, uint32_t number) {
+  bb_buffer *out = c->out, inner = {.arena = out->arena};
+  bb_tile_body body = {n->count, c->p->body.stmt + n->first};
+  if (n->loops) body = *n->body;
+  c->nest = number;
+  c->bytes = c->panel = 0;
+  for (uint32_t i = 0; i < c->p->tiles; i++) c->tile[i].used = false;
+  forget_uses(c);
+  walk(c, &body, use_tiles, NULL);
+  c->out = &inner;
+  c->indent = 1;
+  put_task(c, n);
+  for (uint32_t i = 0; i < body.count; i++) bb_c_statement(c, body.stmt[i]);
+  c->bytes += (c->panel + 63) / 64 * 64;
+  c->panel = (c->panel + 63) / 64 * 64;
+  bb_buffer prologue = {.arena = out->arena};
+  c->out = &prologue;
+  put_views(c);
+  put_tiles(c);
+  c->out = out;
+  c->indent = 0;
+  bb_c_line(c, "static void %s_%u(const bb_cpu_call *call, int64_t task, char *local) {", c->name,
+            number);
+  c->indent = 1;
+  put_extents(c, "call->extent");
+  bb_put(out, "%s%s}\n\n", prologue.length ? prologue.data : "", inner.length ? inner.data : "");
+  c->indent = 0;
+  forget_uses(c);
+  const char *bytes = bb_arena_printf(out->arena, "%" PRId64, c->bytes);
+  bytes = sum_of_lists(c, true, bytes);
+  put_size(c, bb_arena_printf(out->arena, "%s_%u_bytes", c->name, number), bytes);
+  forget_uses(c);
+  const char *tasks = "1";
+  for (uint32_t k = 0; k < n->loops; k++)
+    tasks = k ? bb_arena_printf(out->arena, "%s * %s", tasks, trips(c, n->loop[k]))
+              : trips(c, n->loop[k]);
+  put_size(c, bb_arena_printf(out->arena, "%s_%u_tasks", c->name, number), tasks);
+}
+
+void bb_emit_c(bb_buffer *out, const bb_tile_program *program, const char *name,
+               const bb_emit_options *options) {
+  bb_arena *scratch = bb_scratch(program->home->ctx);
+  bb_buffer text = {.arena = scratch};
+  bb_c c = {.out = &text, .p = program, .name = name, .exact = options && options->exact};
+  c.tile = BB_NEW(scratch, bb_c_tile, program->tiles + 1);
+  c.home = BB_NEW(scratch, uint32_t, program->views + 1);
+  c.extent = BB_NEW(scratch, bool, program->extents + 1);
+  c.view = BB_NEW(scratch, bool, program->views + 1);
+  for (uint32_t i = 0; i < program->tiles; i++) c.tile[i].turned = true;
+  nest *nests;
+  uint32_t count = find_nests(&c, &nests);
+  walk(&c, &program->body, count_writers, NULL);
+  walk(&c, &program->body, choose_window, NULL);
+  for (uint32_t i = 0; i < program->tiles; i++) c.tile[i].turned &= c.tile[i].window;
+  for (uint32_t i = 0; i < count; i++) {
+    bb_tile_body body = {nests[i].count, program->body.stmt + nests[i].first};
+    walk(&c, &body, note_home, &i);
+  }
+  for (uint32_t i = 0; i < count; i++) put_nest(&c, &nests[i], i);
+  forget_uses(&c);
+  const char *shared = sum_of_lists(&c, false, "0");
+  put_size(&c, bb_arena_printf(scratch, "%s_shared", name), shared);
+  bb_c_line(&c, "static const bb_cpu_nest %s_nests[] = {", name);
+  for (uint32_t i = 0; i < count; i++)
+    bb_c_line(&c, "  {%s_%u_tasks, %s_%u_bytes, %s_%u},", name, i, name, i, name, i);
+  bb_c_line(&c, "};");
+  bb_c_line(&c, "static const bb_cpu_kernel %s = {%u, %s_nests, %s_shared};\n", name, count, name,
+            name);
+  bb_put_bytes(out, text.data, text.length);
+  bb_scratch_end(scratch);
+}

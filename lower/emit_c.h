@@ -1,0 +1,24 @@
+/* emit_c.h - C source of kernels for the CPU.
+ *
+ * The source is written to be read: a function for each nest, a statement for each statement, loops
+ * with their bounds; names are those of the tile program's numbering, none is a model's.  Extents are
+ * arguments.
+ */
+#ifndef BB_LOWER_EMIT_C_H
+#define BB_LOWER_EMIT_C_H
+
+#include "schedule.h"
+
+typedef struct bb_emit_options {
+  bool exact; /* floats are doubles, and so are the arrays that are bound: for comparisons */
+} bb_emit_options;
+
+/* Appends the functions of a kernel and `const bb_cpu_kernel NAME`, without the include of the device
+ * library.  Fails the context with BB_ERROR_UNSUPPORTED where the CPU has no form of a statement. */
+void bb_emit_c(bb_buffer *out, const bb_tile_program *program, const char *name,
+               const bb_emit_options *options);
+
+/* The device tile library: files, NUL-terminated. */
+extern const char bb_device_cpu[], bb_device_cpu_call[], bb_device_cpu_real[];
+
+#endif

@@ -1,0 +1,284 @@
+/* emit_c_expr.c - expressions in C: element types, indices, and what elementwise statements compute. */
+#include "emit_c_parts.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+static bb_arena *arena(const bb_c *c) {
+  return c->out->arena;
+}
+
+/* --- element types --- */
+
+const char *bb_c_element(const bb_c *c, bb_dtype dtype) {
+  switch (dtype) {
+  case BB_F64: return "double";
+  case BB_I64: return "int64_t";
+  case BB_I32: return "int32_t";
+  case BB_BOOL: return "uint8_t";
+  default: return c->exact ? "double" : "float";
+  }
+}
+
+const char *bb_c_stored(const bb_c *c, bb_dtype dtype) {
+  bool narrow = dtype == BB_F16 || dtype == BB_BF16;
+  return narrow && !c->exact ? "uint16_t" : bb_c_element(c, dtype);
+}
+
+const char *bb_c_suffix(const bb_c *c, bb_dtype dtype) {
+  switch (dtype) {
+  case BB_F64: return "f64";
+  case BB_I64: return "i64";
+  case BB_I32: return "i32";
+  case BB_BOOL: return "bool";
+  default: return c->exact ? "f64" : "f32";
+  }
+}
+
+const char *bb_c_memory_suffix(const bb_c *c, bb_dtype dtype) {
+  if (c->exact || (dtype != BB_F16 && dtype != BB_BF16)) return bb_c_suffix(c, dtype);
+  return dtype == BB_F16 ? "f16" : "bf16";
+}
+
+/* --- indices --- */
+
+const char *bb_c_index(bb_c *c, bb_tile_index index) {
+  const char *a[2] = {NULL, NULL};
+  if (index->op == BB_X_CONST) return bb_arena_printf(arena(c), "%" PRId64, (int64_t)index->number);
+  if (index->op == BB_X_ARG && index->index < c->p->extents) c->extent[index->index] = true;
+  if (index->op == BB_X_ARG)
+    return bb_arena_printf(arena(c), index->index < c->p->extents ? "e%u" : "i%u", index->index);
+  uint32_t arity = bb_expr_op_arity(index->op);
+  if (arity < 1 || arity > 2) bb_c_refuse(c, "an index that is no arithmetic");
+  for (uint32_t i = 0; i < arity; i++) a[i] = bb_c_index(c, index->a[i]);
+  switch (index->op) {
+  case BB_X_ADD: return bb_arena_printf(arena(c), "(%s + %s)", a[0], a[1]);
+  case BB_X_SUB: return bb_arena_printf(arena(c), "(%s - %s)", a[0], a[1]);
+  case BB_X_MUL: return bb_arena_printf(arena(c), "%s * %s", a[0], a[1]);
+  case BB_X_NEG: return bb_arena_printf(arena(c), "(-%s)", a[0]);
+  case BB_X_DIV:
+    if (index->a[1]->op == BB_X_CONST && index->a[1]->number > 0)
+      return bb_arena_printf(arena(c), "(%s / %s)", a[0], a[1]);
+    return bb_arena_printf(arena(c), "bb_quotient(%s, %s)", a[0], a[1]);
+  case BB_X_MOD: return bb_arena_printf(arena(c), "bb_modulo(%s, %s)", a[0], a[1]);
+  case BB_X_MIN: return bb_arena_printf(arena(c), "bb_min(%s, %s)", a[0], a[1]);
+  case BB_X_MAX: return bb_arena_printf(arena(c), "bb_max(%s, %s)", a[0], a[1]);
+  default: bb_c_refuse(c, "an index that is no arithmetic");
+  }
+}
+
+/* --- elements of tiles --- */
+
+const char *bb_c_at(bb_c *c, uint32_t tile, const char *r, const char *col) {
+  const bb_tile *t = &c->p->tile[tile];
+  const bb_c_tile *held = &c->tile[tile];
+  const char *row = held->turned ? col : r, *across = held->turned ? r : col;
+  bool has_row = held->turned ? t->cols : t->rows, has_col = held->turned ? t->rows : t->cols;
+  const char *stride = held->window ? bb_arena_printf(arena(c), "t%u_s", tile)
+                                    : bb_arena_printf(arena(c), "%u", t->cols ? t->cols : 1);
+  if (!has_row && !has_col) return bb_arena_printf(arena(c), "t%u[0]", tile);
+  if (!has_row) return bb_arena_printf(arena(c), "t%u[%s]", tile, across);
+  if (!has_col && !held->window) return bb_arena_printf(arena(c), "t%u[%s]", tile, row);
+  if (!has_col) return bb_arena_printf(arena(c), "t%u[%s * %s]", tile, row, stride);
+  return bb_arena_printf(arena(c), "t%u[%s * %s + %s]", tile, row, stride, across);
+}
+
+/* --- expressions --- */
+
+typedef struct printed {
+  const bb_expr *expr;
+  const char *text;
+} printed;
+
+typedef struct printer {
+  bb_c *c;
+  const char *const *operand;
+  const char *row, *col;
+  uint32_t count;
+  const bb_expr **node; /* children first */
+  uint32_t *uses;
+  const char **text;
+} printer;
+
+static const char *number(const bb_c *c, bb_dtype dtype, double value) {
+  bool single = bb_dtype_is_float(dtype) && dtype != BB_F64 && !c->exact;
+  if (!bb_dtype_is_float(dtype)) {
+    if (value <= -0x1p63) return "INT64_MIN";
+    if (value >= 0x1p63) return "INT64_MAX";
+    return bb_arena_printf(arena(c), value < 0 ? "(%" PRId64 ")" : "%" PRId64, (int64_t)value);
+  }
+  if (isnan(value)) return single ? "NAN" : "(double)NAN";
+  if (isinf(value)) return value > 0 ? "INFINITY" : "(-INFINITY)";
+  if (single && fabs(value) > 3.4028234663852886e38) return value > 0 ? "INFINITY" : "(-INFINITY)";
+  const char *text = bb_arena_printf(arena(c), single ? "%.9g" : "%.17g", value);
+  bool point = false;
+  for (const char *s = text; *s; s++) point |= *s == '.' || *s == 'e';
+  return bb_arena_printf(arena(c), signbit(value) ? "(%s%s%s)" : "%s%s%s", text, point ? "" : ".0",
+                         single ? "f" : "");
+}
+
+static const char *find(const printer *p, const bb_expr *expr) {
+  for (uint32_t i = 0; i < p->count; i++)
+    if (p->node[i] == expr) return p->text[i];
+  return "0";
+}
+
+static const char *call(const printer *p, const char *name, const bb_expr *e) {
+  const char *suffix = bb_c_suffix(p->c, e->dtype);
+  if (bb_expr_op_arity(e->op) == 1)
+    return bb_arena_printf(arena(p->c), "bb_%s_%s(%s)", name, suffix, find(p, e->a[0]));
+  return bb_arena_printf(arena(p->c), "bb_%s_%s(%s, %s)", name, suffix, find(p, e->a[0]),
+                         find(p, e->a[1]));
+}
+
+static const char *whole_call(const printer *p, const char *name, const bb_expr *e) {
+  if (bb_expr_op_arity(e->op) == 1)
+    return bb_arena_printf(arena(p->c), "bb_%s(%s)", name, find(p, e->a[0]));
+  return bb_arena_printf(arena(p->c), "bb_%s(%s, %s)", name, find(p, e->a[0]), find(p, e->a[1]));
+}
+
+static const char *infix(const printer *p, const char *op, const bb_expr *e) {
+  return bb_arena_printf(arena(p->c), "(%s %s %s)", find(p, e->a[0]), op, find(p, e->a[1]));
+}
+
+static const char *truth(const printer *p, const bb_expr *e) {
+  if (e->dtype == BB_BOOL) return find(p, e);
+  return bb_arena_printf(arena(p->c), "(%s != 0)", find(p, e));
+}
+
+static const char *logic(const printer *p, const char *op, const bb_expr *e) {
+  return bb_arena_printf(arena(p->c), "(%s %s %s)", truth(p, e->a[0]), op, truth(p, e->a[1]));
+}
+
+/* Small powers are products; what is left goes to the library. */
+static const char *power(const printer *p, const bb_expr *e) {
+  const char *x = find(p, e->a[0]);
+  bool known = e->a[1]->op == BB_X_CONST;
+  double by = known ? e->a[1]->number : 0;
+  if (!bb_dtype_is_float(e->dtype)) return whole_call(p, "power", e);
+  const char *suffix = bb_c_suffix(p->c, e->dtype);
+  if (known && by == 2) return bb_arena_printf(arena(p->c), "(%s * %s)", x, x);
+  if (known && by == 3) return bb_arena_printf(arena(p->c), "(%s * %s * %s)", x, x, x);
+  if (known && by == -1) return bb_arena_printf(arena(p->c), "(1 / %s)", x);
+  if (known && by == 0.5) return bb_arena_printf(arena(p->c), "bb_sqrt_%s(%s)", suffix, x);
+  if (known && by == -0.5) return bb_arena_printf(arena(p->c), "(1 / bb_sqrt_%s(%s))", suffix, x);
+  return call(p, "power", e);
+}
+
+static const char *cast(const printer *p, const bb_expr *e) {
+  const bb_expr *from = e->a[0];
+  const char *x = find(p, from);
+  bool real = bb_dtype_is_float(from->dtype);
+  switch (e->dtype) {
+  case BB_BOOL: return truth(p, from);
+  case BB_I64: return bb_arena_printf(arena(p->c), real ? "bb_to_i64(%s)" : "(int64_t)%s", x);
+  case BB_I32: return bb_arena_printf(arena(p->c), real ? "bb_to_i32(%s)" : "bb_narrow(%s)", x);
+  case BB_F16:
+    return bb_arena_printf(arena(p->c), p->c->exact ? "(double)%s" : "bb_round_f16((float)%s)", x);
+  case BB_BF16:
+    return bb_arena_printf(arena(p->c), p->c->exact ? "(double)%s" : "bb_round_bf16((float)%s)", x);
+  default: return bb_arena_printf(arena(p->c), "(%s)%s", bb_c_element(p->c, e->dtype), x);
+  }
+}
+
+/* Operands of arithmetic have the type of the result, so that integers divide as integers only where
+ * the result is one. */
+static const char *arithmetic(const printer *p, const bb_expr *e) {
+  bool real = bb_dtype_is_float(e->dtype);
+  switch (e->op) {
+  case BB_X_ADD: return infix(p, "+", e);
+  case BB_X_SUB: return infix(p, "-", e);
+  case BB_X_MUL: return infix(p, "*", e);
+  case BB_X_DIV:
+    if (!real) return whole_call(p, "quotient", e);
+    return bb_arena_printf(arena(p->c), "((%s)%s / %s)", bb_c_element(p->c, e->dtype),
+                           find(p, e->a[0]), find(p, e->a[1]));
+  case BB_X_POW: return power(p, e);
+  case BB_X_NEG: return bb_arena_printf(arena(p->c), "(-%s)", find(p, e->a[0]));
+  case BB_X_ABS: return real ? call(p, "fabs", e) : whole_call(p, "abs", e);
+  case BB_X_SIGN: return real ? call(p, "sign", e) : whole_call(p, "sign", e);
+  case BB_X_MIN: return real ? call(p, "min", e) : whole_call(p, "min", e);
+  case BB_X_MAX: return real ? call(p, "max", e) : whole_call(p, "max", e);
+  case BB_X_MOD: return real ? call(p, "mod", e) : whole_call(p, "modulo", e);
+  case BB_X_FMOD: return real ? call(p, "fmod", e) : whole_call(p, "remainder", e);
+  case BB_X_FLOOR: return real ? call(p, "floor", e) : find(p, e->a[0]);
+  case BB_X_CEIL: return real ? call(p, "ceil", e) : find(p, e->a[0]);
+  case BB_X_ROUND: return real ? call(p, "rint", e) : find(p, e->a[0]);
+  default: return NULL;
+  }
+}
+
+static const char *symbol(bb_c *c, uint32_t symbol) {
+  const char *name = c->p->home->symbol[symbol];
+  for (uint32_t i = 0; i < c->p->extents; i++)
+    if (strcmp(c->p->variable[i], name) == 0)
+      return bb_c_index(c, bb_expr_arg(c->p->home, BB_I64, i));
+  bb_c_refuse(c, "a symbol that is no extent");
+}
+
+static const char *print(const printer *p, const bb_expr *e) {
+  const char *text = arithmetic(p, e);
+  if (text) return text;
+  switch (e->op) {
+  case BB_X_CONST: return number(p->c, e->dtype, e->number);
+  case BB_X_ARG:
+    if (e->index < BB_TILE_VARIABLE) return p->operand[e->index];
+    return bb_c_index(p->c, bb_expr_arg(p->c->p->home, BB_I64, e->index - BB_TILE_VARIABLE));
+  case BB_X_COORD: return e->index == BB_COORD_ROW ? p->row : p->col;
+  case BB_X_SYMBOL: return symbol(p->c, e->index);
+  case BB_X_SQRT: return call(p, "sqrt", e);
+  case BB_X_EXP: return call(p, "exp", e);
+  case BB_X_LOG: return call(p, "log", e);
+  case BB_X_SIN: return call(p, "sin", e);
+  case BB_X_COS: return call(p, "cos", e);
+  case BB_X_TANH: return call(p, "tanh", e);
+  case BB_X_ERF: return call(p, "erf", e);
+  case BB_X_LT: return infix(p, "<", e);
+  case BB_X_LE: return infix(p, "<=", e);
+  case BB_X_EQ: return infix(p, "==", e);
+  case BB_X_NE: return infix(p, "!=", e);
+  case BB_X_AND: return logic(p, "&", e);
+  case BB_X_OR: return logic(p, "|", e);
+  case BB_X_XOR: return logic(p, "!=", e);
+  case BB_X_NOT: return bb_arena_printf(arena(p->c), "!%s", truth(p, e->a[0]));
+  case BB_X_SELECT:
+    return bb_arena_printf(arena(p->c), "(%s ? %s : %s)", truth(p, e->a[0]), find(p, e->a[1]),
+                           find(p, e->a[2]));
+  case BB_X_ISNAN:
+    return bb_arena_printf(arena(p->c), "(%s != %s)", find(p, e->a[0]), find(p, e->a[0]));
+  case BB_X_ISINF:
+    if (!bb_dtype_is_float(e->a[0]->dtype)) return "0";
+    return bb_arena_printf(arena(p->c), "(bb_fabs_%s(%s) == INFINITY)",
+                           bb_c_suffix(p->c, e->a[0]->dtype), find(p, e->a[0]));
+  case BB_X_CAST: return cast(p, e);
+  default: bb_c_refuse(p->c, "an expression that C has no word for");
+  }
+}
+
+/* Is it written more than once where it is used? */
+static uint32_t copies(const bb_expr *user) {
+  return user->op == BB_X_POW || user->op == BB_X_ISNAN ? 2 : 1;
+}
+
+const char *bb_c_expression(bb_c *c, const bb_expr *expr, const char *const *operand,
+                            const char *row, const char *col) {
+  printer p = {.c = c, .operand = operand, .row = row, .col = col};
+  p.node = bb_expr_postorder(arena(c), expr, &p.count);
+  p.uses = BB_NEW(arena(c), uint32_t, p.count);
+  p.text = BB_NEW(arena(c), const char *, p.count);
+  for (uint32_t i = 0; i < p.count; i++)
+    for (uint32_t k = 0; k < bb_expr_op_arity(p.node[i]->op); k++)
+      for (uint32_t j = 0; j < i; j++)
+        if (p.node[j] == p.node[i]->a[k]) p.uses[j] += copies(p.node[i]);
+  for (uint32_t i = 0; i < p.count; i++) {
+    const bb_expr *e = p.node[i];
+    p.text[i] = print(&p, e);
+    if (bb_expr_op_arity(e->op) == 0 || p.uses[i] < 2) continue;
+    uint32_t t = c->temporaries++;
+    bb_c_line(c, "const %s x%u = %s;", e->dtype == BB_BOOL ? "int" : bb_c_element(c, e->dtype), t,
+              p.text[i]);
+    p.text[i] = bb_arena_printf(arena(c), "x%u", t);
+  }
+  return p.text[p.count - 1];
+}

@@ -1,0 +1,52 @@
+/* emit_c_parts.h - what the parts of the C emitter share. */
+#ifndef BB_LOWER_EMIT_C_PARTS_H
+#define BB_LOWER_EMIT_C_PARTS_H
+
+#include "emit_c.h"
+
+/* How a tile is held in C. */
+typedef struct bb_c_tile {
+  bool used;   /* in the nest at hand */
+  bool window; /* a pointer into a view where the block is whole, else into memory of its own */
+  bool turned; /* rows lie side by side: element (r, c) at c * stride + r */
+  uint32_t writers;
+  int64_t offset; /* of its own memory, in that of the task */
+} bb_c_tile;
+
+typedef struct bb_c {
+  bb_buffer *out;
+  const bb_tile_program *p;
+  const char *name;
+  bool exact;
+  bb_c_tile *tile;
+  int64_t bytes;  /* of tiles, in a task's memory */
+  int64_t panel;  /* where products keep a panel of an operand */
+  uint32_t *home; /* by view: the nest that alone uses it, BB_NONE: several */
+  uint32_t nest;  /* the one being emitted */
+  bool *extent;   /* by extent: the nest at hand names it */
+  bool *view;     /* by view: likewise */
+  uint32_t indent;
+  uint32_t temporaries;
+} bb_c;
+
+_Noreturn void bb_c_refuse(const bb_c *c, const char *what);
+void bb_c_line(bb_c *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* "float": of an element in a tile, and in a view; "f32": of functions of the library. */
+const char *bb_c_element(const bb_c *c, bb_dtype dtype);
+const char *bb_c_stored(const bb_c *c, bb_dtype dtype);
+const char *bb_c_suffix(const bb_c *c, bb_dtype dtype);
+/* Of loads and stores, which convert. */
+const char *bb_c_memory_suffix(const bb_c *c, bb_dtype dtype);
+
+/* An index as a C expression. */
+const char *bb_c_index(bb_c *c, bb_tile_index index);
+/* Element (r, c) of a tile: `r` and `col` are C expressions. */
+const char *bb_c_at(bb_c *c, uint32_t tile, const char *r, const char *col);
+/* An expression over operands[] (C expressions); declares temporaries where values are used twice.
+ * row, col: C expressions of the coordinates. */
+const char *bb_c_expression(bb_c *c, const bb_expr *expr, const char *const *operand,
+                            const char *row, const char *col);
+void bb_c_statement(bb_c *c, const bb_tile_stmt *stmt);
+
+#endif

@@ -1,0 +1,298 @@
+/* emit_c_stmt.c - statements of a tile program in C. */
+#include "emit_c_parts.h"
+
+#include <inttypes.h>
+
+static bb_arena *arena(const bb_c *c) {
+  return c->out->arena;
+}
+
+static uint32_t rows_of(const bb_tile *t) {
+  return t->rows ? t->rows : 1;
+}
+static uint32_t cols_of(const bb_tile *t) {
+  return t->cols ? t->cols : 1;
+}
+
+/* Between neighbouring rows of a tile as it is held (of a turned one: neighbouring columns). */
+static const char *stride_of(const bb_c *c, uint32_t tile) {
+  const bb_tile *t = &c->p->tile[tile];
+  if (c->tile[tile].window) return bb_arena_printf(arena(c), "t%u_s", tile);
+  return bb_arena_printf(arena(c), "%u", cols_of(t));
+}
+
+/* --- loads and stores --- */
+
+typedef struct place {
+  const char *offset;      /* of element (0, 0) in the view */
+  const char *row, *col;   /* strides */
+  const char *rows, *cols; /* how many are inside the extents */
+  const char *whole;       /* whether all are, NULL: always */
+  bool row_unit, col_unit; /* strides are 1 whatever the extents */
+} place;
+
+static const char *join(bb_c *c, const char *a, const char *op, const char *b) {
+  return a ? bb_arena_printf(arena(c), "%s%s%s", a, op, b) : b;
+}
+
+static bool is_one(bb_tile_index index) {
+  return index->op == BB_X_CONST && index->number == 1;
+}
+
+static bool is_zero(bb_tile_index index) {
+  return index->op == BB_X_CONST && index->number == 0;
+}
+
+static place place_of(bb_c *c, const bb_tile_stmt *s, const bb_tile *t) {
+  const bb_tile_view *view = &c->p->view[s->view];
+  place p = {.row = "0", .col = "1", .rows = "1", .cols = "1", .col_unit = true};
+  bb_tile_index stride[BB_TILE_RANK], dense = bb_expr_const(c->p->home, BB_I64, 1);
+  for (uint32_t i = view->rank; i-- > 0;) {
+    stride[i] = view->strided ? view->stride[i] : dense;
+    dense = bb_expr_make(c->p->home, BB_X_MUL, dense, view->extent[i], NULL);
+  }
+  for (uint32_t i = 0; i < view->rank; i++) {
+    const bb_tile_range *r = &s->range[i];
+    const char *start = bb_c_index(c, r->start), *by = bb_c_index(c, stride[i]);
+    const char *extent = bb_c_index(c, view->extent[i]);
+    if (!is_zero(r->start))
+      p.offset = join(c, p.offset, " + ",
+                      is_one(stride[i]) ? start : bb_arena_printf(arena(c), "%s * %s", start, by));
+    if (!r->size) continue;
+    const char *inside = bb_arena_printf(arena(c), "bb_clip(%s, %u, %s)", start, r->size, extent);
+    p.whole = join(c, p.whole, " && ",
+                   bb_arena_printf(arena(c), "%s + %u <= %s", start, r->size, extent));
+    if (r->axis == BB_AXIS_ROW)
+      p.row = by, p.rows = inside, p.row_unit = is_one(stride[i]);
+    else
+      p.col = by, p.cols = inside, p.col_unit = is_one(stride[i]);
+  }
+  (void)t;
+  if (!p.offset) p.offset = "0";
+  return p;
+}
+
+static void load(bb_c *c, const bb_tile_stmt *s) {
+  const bb_tile *t = &c->p->tile[s->result];
+  const bb_c_tile *held = &c->tile[s->result];
+  place p = place_of(c, s, t);
+  const char *suffix = bb_c_memory_suffix(c, c->p->view[s->view].dtype);
+  uint32_t rows = rows_of(t), cols = cols_of(t);
+  const char *pad =
+      bb_c_expression(c, bb_expr_const(c->p->home, t->dtype, s->pad), NULL, NULL, NULL);
+  bool turned = held->turned;
+  const char *copy = bb_arena_printf(
+      arena(c), "bb_load_%s(%st%u%s, %u, %u, v%u + %s, %s, %s, %s, %s, %s);", suffix,
+      held->window ? "" : "", s->result, held->window ? "_own" : "", turned ? cols : rows,
+      turned ? rows : cols, s->view, p.offset, turned ? p.col : p.row, turned ? p.row : p.col,
+      turned ? p.cols : p.rows, turned ? p.rows : p.cols, pad);
+  if (!held->window) {
+    bb_c_line(c, "%s", copy);
+    return;
+  }
+  uint32_t own = turned ? rows : cols;
+  bb_c_line(c, "if (%s) {", p.whole ? p.whole : "true");
+  c->indent++;
+  bb_c_line(c, "t%u = v%u + %s;", s->result, s->view, p.offset);
+  bb_c_line(c, "t%u_s = %s;", s->result, turned ? p.col : t->rows ? p.row : "0");
+  c->indent--;
+  bb_c_line(c, "} else {");
+  c->indent++;
+  bb_c_line(c, "%s", copy);
+  bb_c_line(c, "t%u = t%u_own;", s->result, s->result);
+  bb_c_line(c, "t%u_s = %u;", s->result, own);
+  c->indent--;
+  bb_c_line(c, "}");
+}
+
+static void store(bb_c *c, const bb_tile_stmt *s) {
+  const bb_tile *t = &c->p->tile[s->operand[0]];
+  place p = place_of(c, s, t);
+  bb_c_line(c, "bb_store_%s(v%u + %s, %s, %s, t%u, %s, %s, %s);",
+            bb_c_memory_suffix(c, c->p->view[s->view].dtype), s->view, p.offset, p.row, p.col,
+            s->operand[0], stride_of(c, s->operand[0]), p.rows, p.cols);
+}
+
+/* --- elementwise --- */
+
+/* MAP and ANY.  Operands that lack the column axis are read once for each row. */
+static void map(bb_c *c, const bb_tile_stmt *s) {
+  bb_tile shape = c->p->tile[s->result], *t = &shape;
+  const char *operand[BB_TILE_OPERANDS];
+  bool any = s->kind == BB_TILE_ANY;
+  for (uint32_t i = 0; any && i < s->operands; i++) {
+    const bb_tile *o = &c->p->tile[s->operand[i]];
+    if (o->rows) shape.rows = o->rows;
+    if (o->cols) shape.cols = o->cols;
+  }
+  if (any) bb_c_line(c, "t%u[0] = 0;", s->result);
+  if (t->rows) bb_c_line(c, "for (int64_t r = 0; r < %u; r++) {", t->rows);
+  c->indent += t->rows > 0;
+  const char *col = s->at[1] ? bb_arena_printf(arena(c), "(%s + c)", bb_c_index(c, s->at[1])) : "c";
+  const char *row = s->at[0] ? bb_arena_printf(arena(c), "(%s + r)", bb_c_index(c, s->at[0])) : "r";
+  for (uint32_t i = 0; i < s->operands; i++) {
+    const bb_tile *o = &c->p->tile[s->operand[i]];
+    operand[i] = bb_c_at(c, s->operand[i], "r", "c");
+    if (!t->cols || o->cols || !bb_expr_uses_arg(s->expr, i)) continue;
+    uint32_t k = c->temporaries++;
+    bb_c_line(c, "const %s x%u = %s;", bb_c_element(c, o->dtype), k, operand[i]);
+    operand[i] = bb_arena_printf(arena(c), "x%u", k);
+  }
+  if (t->cols) {
+    if (t->cols > 1 && !any) bb_c_line(c, "BB_VECTOR");
+    bb_c_line(c, "for (int64_t c = 0; c < %u; c++) {", t->cols);
+  }
+  c->indent += t->cols > 0;
+  const char *value = bb_c_expression(c, s->expr, operand, row, col);
+  bb_c_line(c, "%s %s %s;", bb_c_at(c, s->result, "r", "c"), any ? "|=" : "=", value);
+  c->indent -= (t->rows > 0) + (t->cols > 0);
+  if (t->cols && t->rows)
+    bb_c_line(c, "}}");
+  else if (t->cols || t->rows)
+    bb_c_line(c, "}");
+}
+
+/* --- products, folds, scans --- */
+
+static const char *row_stride(const bb_c *c, uint32_t tile) {
+  return c->tile[tile].turned ? "1" : stride_of(c, tile);
+}
+static const char *col_stride(const bb_c *c, uint32_t tile) {
+  return c->tile[tile].turned ? stride_of(c, tile) : "1";
+}
+
+static void dot(bb_c *c, const bb_tile_stmt *s) {
+  uint32_t a = s->operand[0], b = s->operand[1];
+  const bb_tile *x = &c->p->tile[a], *y = &c->p->tile[b], *to = &c->p->tile[s->result];
+  bool ta = s->transposed[0], tb = s->transposed[1];
+  uint32_t m = to->rows ? to->rows : 1, n = to->cols ? to->cols : 1;
+  uint32_t k = ta ? rows_of(x) : cols_of(x);
+  const char *a_row = ta ? col_stride(c, a) : row_stride(c, a);
+  const char *a_col = ta ? row_stride(c, a) : col_stride(c, a);
+  const char *b_row = tb ? row_stride(c, b) : col_stride(c, b);
+  const char *b_col = tb ? col_stride(c, b) : row_stride(c, b);
+  (void)y;
+  const char *suffix = bb_c_suffix(c, to->dtype);
+  bool real = bb_dtype_is_float(to->dtype);
+  bb_c_line(c, "bb_dot_%s(t%u, t%u, %s, %s, t%u, %s, %s, %u, %u, %u, %s%s);", suffix, s->result, a,
+            a_row, a_col, b, b_row, b_col, m, n, k, s->accumulate ? "true" : "false",
+            real ? ", panel" : "");
+  if (!real) return;
+  /* Room for a panel and an edge, of the widest vectors there are. */
+  int64_t bytes = (int64_t)(k + 6) * 128;
+  if (bytes > c->panel) c->panel = bytes;
+}
+
+static const char *name_of(const bb_c *c, const bb_monoid *monoid) {
+  switch (monoid->id) {
+  case BB_MONOID_SUM: return "sum";
+  case BB_MONOID_PROD: return "prod";
+  case BB_MONOID_MAX: return "max";
+  case BB_MONOID_MIN: return "min";
+  default: bb_c_refuse(c, "a fold of a tile by this monoid");
+  }
+}
+
+static void fold(bb_c *c, const bb_tile_stmt *s) {
+  uint32_t from = s->operand[0];
+  const bb_tile *t = &c->p->tile[from];
+  const char *suffix = bb_c_suffix(c, t->dtype);
+  if (s->axis != BB_AXIS_COL) bb_c_refuse(c, "a fold along the rows of a tile");
+  if (s->second == BB_NONE) {
+    bb_c_line(c, "bb_fold_%s_%s(t%u, t%u, %s, %u, %u);", name_of(c, s->monoid), suffix, s->result,
+              from, stride_of(c, from), rows_of(t), cols_of(t));
+    return;
+  }
+  bb_monoid_id id = s->monoid->id;
+  bool largest = id == BB_MONOID_ARGMAX || id == BB_MONOID_ARGMAX_LAST;
+  bool last = id == BB_MONOID_ARGMAX_LAST || id == BB_MONOID_ARGMIN_LAST;
+  bb_c_line(c, "bb_place_%s(t%u, t%u, t%u, %s, %u, %u, %s, %s, %s, %s);", suffix, s->result,
+            s->second, from, stride_of(c, from), rows_of(t), cols_of(t), largest ? "true" : "false",
+            last ? "true" : "false", bb_c_index(c, s->at[1]), bb_c_index(c, s->limit));
+}
+
+static void scan(bb_c *c, const bb_tile_stmt *s) {
+  uint32_t from = s->operand[0];
+  const bb_tile *t = &c->p->tile[from];
+  if (s->axis != BB_AXIS_COL || s->monoid->id != BB_MONOID_SUM || !bb_dtype_is_float(t->dtype)) {
+    if (s->axis != BB_AXIS_COL || s->monoid->id != BB_MONOID_SUM)
+      bb_c_refuse(c, "a scan of a tile by this monoid");
+  }
+  bb_c_line(c, "bb_prefix_sum_%s(t%u, t%u, %s, %u, %u);", bb_c_suffix(c, t->dtype), s->result, from,
+            stride_of(c, from), rows_of(t), cols_of(t));
+}
+
+static void transpose(bb_c *c, const bb_tile_stmt *s) {
+  uint32_t from = s->operand[0];
+  const bb_tile *t = &c->p->tile[from];
+  bb_c_line(c, "bb_transpose_%s(t%u, t%u, %s, %u, %u);", bb_c_suffix(c, t->dtype), s->result, from,
+            stride_of(c, from), rows_of(t), cols_of(t));
+}
+
+/* --- loops --- */
+
+static void statement(bb_c *c, const bb_tile_stmt *s, uint32_t stretch);
+
+static void body(bb_c *c, const bb_tile_body *b, uint32_t stretch) {
+  for (uint32_t i = 0; i < b->count; i++) {
+    uint32_t only = b->stmt[i]->stretches;
+    if (only && stretch != BB_NONE && !(only >> stretch & 1)) continue;
+    statement(c, b->stmt[i], stretch);
+  }
+}
+
+static void branch(bb_c *c, const bb_tile_stmt *s, const char *condition, uint32_t stretch) {
+  bb_c_line(c, "if (%s) {", condition);
+  c->indent++;
+  body(c, &s->body, stretch);
+  c->indent--;
+  bb_c_line(c, "}");
+}
+
+static void when(bb_c *c, const bb_tile_stmt *s, uint32_t stretch) {
+  const char **variable = BB_NEW(arena(c), const char *, c->p->variables + 1);
+  for (uint32_t i = 0; i < c->p->variables; i++)
+    if (bb_expr_uses_arg(s->expr, i))
+      variable[i] = bb_c_index(c, bb_expr_arg(c->p->home, BB_I64, i));
+  branch(c, s, bb_c_expression(c, s->expr, variable, "0", "0"), stretch);
+}
+
+static void loop(bb_c *c, const bb_tile_loop *l) {
+  if (l->merge) bb_c_refuse(c, "a loop whose iterations are merged");
+  for (uint32_t k = 0; k < l->stretches; k++) {
+    bb_tile_index end = l->stretch[k].to;
+    const char *from = bb_c_index(c, l->stretch[k].from);
+    const char *to = end ? bb_c_index(c, end) : bb_arena_printf(arena(c), "%s + 1", from);
+    const char *step = bb_c_index(c, l->step);
+    if (l->down)
+      bb_c_line(c, "for (int64_t i%u = %s + (%s - %s - 1) / %s * %s; i%u >= %s; i%u -= %s) {",
+                l->variable, from, to, from, step, step, l->variable, from, l->variable, step);
+    else
+      bb_c_line(c, "for (int64_t i%u = %s; i%u < %s; i%u += %s) {", l->variable, from, l->variable,
+                to, l->variable, step);
+    c->indent++;
+    body(c, &l->body, l->stretches > 1 ? k : BB_NONE);
+    c->indent--;
+    bb_c_line(c, "}");
+  }
+}
+
+static void statement(bb_c *c, const bb_tile_stmt *s, uint32_t stretch) {
+  switch (s->kind) {
+  case BB_TILE_LOAD: load(c, s); return;
+  case BB_TILE_STORE: store(c, s); return;
+  case BB_TILE_MAP:
+  case BB_TILE_ANY: map(c, s); return;
+  case BB_TILE_DOT: dot(c, s); return;
+  case BB_TILE_FOLD: fold(c, s); return;
+  case BB_TILE_SCAN: scan(c, s); return;
+  case BB_TILE_TRANSPOSE: transpose(c, s); return;
+  case BB_TILE_LOOP: loop(c, s->loop); return;
+  case BB_TILE_IF: branch(c, s, bb_c_at(c, s->operand[0], "0", "0"), stretch); return;
+  case BB_TILE_WHEN: when(c, s, stretch); return;
+  }
+}
+
+void bb_c_statement(bb_c *c, const bb_tile_stmt *s) {
+  statement(c, s, BB_NONE);
+}

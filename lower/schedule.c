@@ -1,0 +1,462 @@
+/* schedule.c - levels and maps of a block program as loops of a tile program. */
+#include "build.h"
+
+#include <string.h>
+
+typedef struct level {
+  const bb_site *site;
+  bb_build_value **value; /* by node and port; set beforehand: where it is to lie */
+  uint32_t *into;         /* by node: the accumulator that a product is added to, or BB_NONE */
+} level;
+
+static void lower_nodes(bb_build *b, level *l, bool spread);
+
+static level new_level(bb_build *b, const bb_site *site) {
+  level l = {.site = site};
+  l.value = BB_NEW(b->arena, bb_build_value *, site->graph->count);
+  l.into = BB_NEW(b->arena, uint32_t, site->graph->count);
+  for (uint32_t i = 0; i < site->graph->count; i++) {
+    l.into[i] = BB_NONE;
+    l.value[i] = BB_NEW(b->arena, bb_build_value, bb_node_get(site->graph, i)->nout);
+  }
+  return l;
+}
+
+static bb_build_value *value_of(const level *l, bb_value v) {
+  return &l->value[v.node][v.port];
+}
+
+static bb_nest nest_of(const level *l, bb_value v) {
+  return (bb_nest){l->site->node[v.node].tie[v.port], false, BB_NO_DIM, NULL};
+}
+
+/* --- maps --- */
+
+typedef struct map {
+  const bb_node *node;
+  const bb_site_node *at;
+  level *outer;
+  level inner;
+  uint32_t index; /* of the node in its level */
+  bb_build_loop *loop;
+  bb_loop_options options;
+  uint32_t *acc; /* by out-port: FOLD of items */
+} map;
+
+static bb_value inner_source(const map *m, uint32_t port) {
+  const bb_graph *graph = m->inner.site->graph;
+  return bb_src(graph, graph->output[port], 0);
+}
+
+static bb_build_value *inner_result(const map *m, uint32_t port) {
+  return value_of(&m->inner, inner_source(m, port));
+}
+
+static bb_build_value *result(const map *m, uint32_t port) {
+  return &m->outer->value[m->index][port];
+}
+
+/* Every iteration is on its own. */
+static bool is_parallel(const bb_node *node) {
+  if (node->part != BB_PART_ALL) return false;
+  for (uint32_t o = 0; o < node->nout; o++)
+    if (node->out[o].mode != BB_OUT_COLLECT) return false;
+  return true;
+}
+
+/* A level that is nothing but a map, each of whose results is collected once. */
+static const bb_node *only_map(const bb_graph *graph, uint32_t *index) {
+  const bb_node *only = NULL;
+  for (uint32_t i = 0; i < graph->count; i++) {
+    const bb_node *node = bb_node_get(graph, i);
+    if (node->kind == BB_NODE_REMOVED || node->kind == BB_NODE_INPUT ||
+        node->kind == BB_NODE_OUTPUT)
+      continue;
+    if (node->kind != BB_NODE_MAP || only) return NULL;
+    only = node;
+    *index = i;
+  }
+  for (uint32_t o = 0; only && o < graph->noutputs; o++) {
+    bb_value v = bb_src(graph, graph->output[o], 0);
+    if (v.node != *index || bb_use_count(graph, v) != 1) return NULL;
+  }
+  return only;
+}
+
+/* --- folded out-ports --- */
+
+static void fill_item(bb_build *b, void *user, uint32_t count, const bb_build_value *item) {
+  (void)count;
+  const bb_build_value *value = &item[0];
+  uint32_t tile = bb_build_tile(b, value->type->item.dtype, value->row, value->col, b->depth);
+  bb_build_constant(b, tile, b->depth, *(const double *)user);
+  bb_value_store(b, value, tile, b->depth);
+}
+
+static const bb_build_value *resumed(const map *m, uint32_t port) {
+  if (m->node->part != BB_PART_REST) return NULL;
+  return value_of(m->outer, m->node->in[m->node->out[port].resumes - 1].src);
+}
+
+static bb_nest out_nest(const map *m, uint32_t port) {
+  return (bb_nest){m->at->tie[port], false, BB_NO_DIM, NULL};
+}
+
+/* An accumulator begins empty, or as what the first iteration left.  An item's axes are those of what
+ * is folded into it, which is not known yet. */
+static void begin_fold(bb_build *b, map *m, uint32_t port) {
+  const bb_out *how = &m->node->out[port];
+  bb_build_value *out = result(m, port);
+  const bb_build_value *first = resumed(m, port);
+  double empty = bb_monoid_empty_of(how->fold, how->component);
+  bb_nest nest = out_nest(m, port);
+  for (uint32_t axis = 0; how->type->rank && axis < 2; axis++) {
+    bool cut = (axis ? how->type->item.col : how->type->item.row) == BB_NO_DIM;
+    for (uint32_t i = 0; i < how->type->rank; i++)
+      cut |= how->type->level[i].axis == (axis ? BB_AXIS_COL : BB_AXIS_ROW);
+    if (!cut) bb_build_refuse(b, m->node, "lists of items that an outer loop cuts are folded");
+  }
+  if (how->type->rank == 0) {
+    uint32_t acc = bb_build_tile(b, how->type->item.dtype, NULL, NULL, b->depth);
+    m->acc[port] = acc;
+    if (!first) {
+      bb_build_constant(b, acc, b->depth, empty);
+      return;
+    }
+    uint32_t tile = bb_value_tile(b, m->node, first);
+    bb_build_map_into(b, acc, b->depth, bb_expr_arg(b->program, how->type->item.dtype, 0), 1,
+                      &tile);
+    return;
+  }
+  if (out->kind == BB_BUILD_NOTHING) *out = bb_value_scratch(b, how->type, m->at->tie[port]);
+  out->depth = b->depth;
+  /* Axes of the items that no list of the value cuts are not to be had before the body. */
+  if (first)
+    bb_value_copy(b, m->node, out, first, &nest);
+  else
+    bb_each_item(b, m->node, 1, out, &nest, fill_item, &empty);
+}
+
+static void combine_items(bb_build *b, void *user, uint32_t count, const bb_build_value *item) {
+  const bb_monoid *monoid = user;
+  uint32_t n = count / 2, tile[2 * BB_MONOID_COMPONENTS];
+  for (uint32_t i = 0; i < count; i++) tile[i] = bb_value_tile(b, NULL, &item[i]);
+  /* What was loaded must not be taken for a copy of memory any more. */
+  for (uint32_t k = 0; k < n; k++) {
+    const bb_tile_fact *fact = &b->fact[tile[k]];
+    bb_dtype dtype = b->tile->tile[tile[k]].dtype;
+    uint32_t acc = bb_build_tile(b, dtype, fact->row, fact->col, b->depth);
+    bb_build_map_into(b, acc, b->depth, bb_expr_arg(b->program, dtype, 0), 1, &tile[k]);
+    tile[k] = acc;
+  }
+  bb_schedule_combine(b, monoid, tile, tile + n);
+  for (uint32_t k = 0; k < n; k++) bb_value_store(b, &item[k], tile[k], b->depth);
+}
+
+/* acc = acc * what this iteration made, for all components of a fold; gives how many there are. */
+static uint32_t fold(bb_build *b, map *m, uint32_t port) {
+  const bb_monoid *monoid = m->node->out[port].fold;
+  uint32_t n = monoid->components, term[BB_MONOID_COMPONENTS];
+  if (m->node->out[port].type->rank) {
+    bb_build_value value[2 * BB_MONOID_COMPONENTS];
+    for (uint32_t k = 0; k < n; k++) {
+      value[k] = *result(m, port + k);
+      value[n + k] = *inner_result(m, port + k);
+      if (value[k].type->rank != value[0].type->rank)
+        bb_build_refuse(b, m->node, "components of lists of different shapes");
+    }
+    bb_nest nest = out_nest(m, port);
+    bb_each_item(b, m->node, 2 * n, value, &nest, combine_items, (void *)monoid);
+    return n;
+  }
+  if (m->inner.into[inner_source(m, port).node] == m->acc[port])
+    return n; /* it was added already */
+  for (uint32_t k = 0; k < n; k++) {
+    const bb_build_value *inner = inner_result(m, port + k);
+    term[k] = bb_value_tile(b, m->node, inner);
+    bb_tile_shape(b, m->acc[port + k], inner->row, inner->col);
+  }
+  bb_schedule_combine(b, monoid, &m->acc[port], term);
+  return n;
+}
+
+/* A product that nobody else takes is added to the sum where it is made. */
+static void add_products_in_place(map *m) {
+  for (uint32_t port = 0; port < m->node->nout; port++) {
+    const bb_out *how = &m->node->out[port];
+    if (how->mode != BB_OUT_FOLD || how->type->rank || how->fold->id != BB_MONOID_SUM) continue;
+    const bb_graph *graph = m->inner.site->graph;
+    bb_value v = inner_source(m, port);
+    const bb_node *from = bb_node_get(graph, v.node);
+    if (from->kind == BB_NODE_FUNC && from->op == BB_OP_DOT && bb_use_count(graph, v) == 1 &&
+        from->out[0].type->item.dtype == how->type->item.dtype)
+      m->inner.into[v.node] = m->acc[port];
+  }
+}
+
+/* --- out-ports --- */
+
+static void begin_out(bb_build *b, map *m, uint32_t port) {
+  bb_build_value *out = result(m, port);
+  switch (m->node->out[port].mode) {
+  case BB_OUT_FOLD: begin_fold(b, m, port); return;
+  case BB_OUT_INVARIANT: m->options.parallel = m->options.spread = false; return;
+  case BB_OUT_COLLECT: break;
+  }
+  if (out->kind == BB_BUILD_NOTHING)
+    *out = bb_value_scratch(b, m->node->out[port].type, m->at->tie[port]);
+  out->depth = b->depth;
+  const bb_build_value *first = resumed(m, port);
+  bb_nest nest = out_nest(m, port);
+  if (first) bb_value_copy(b, m->node, out, first, &nest);
+}
+
+/* Where this iteration's element of a collected list lies. */
+static bb_build_value slot_of(bb_build *b, const map *m, uint32_t port) {
+  return bb_value_element(b, m->node, result(m, port), 0, m->loop);
+}
+
+/* Lists made inside go straight to where they are collected. */
+static void pass_places(bb_build *b, map *m) {
+  const bb_graph *graph = m->inner.site->graph;
+  for (uint32_t port = 0; port < m->node->nout; port++) {
+    bb_value v = inner_source(m, port);
+    bb_build_value *inner = value_of(&m->inner, v);
+    bb_kind kind = bb_node_get(graph, v.node)->kind;
+    if (inner->kind != BB_BUILD_NOTHING || bb_type_of(graph, v)->rank == 0) continue;
+    if (kind != BB_NODE_MAP && kind != BB_NODE_REDUCE) continue;
+    if (m->node->out[port].mode == BB_OUT_COLLECT)
+      *inner = slot_of(b, m, port);
+    else if (m->node->out[port].mode == BB_OUT_INVARIANT)
+      *inner = *result(m, port);
+  }
+}
+
+static bool same_place(bb_build *b, const bb_build_value *x, const bb_build_value *y) {
+  if (x->kind != BB_BUILD_WINDOW || y->kind != BB_BUILD_WINDOW) return false;
+  if (x->window.view != y->window.view) return false;
+  for (uint32_t i = 0; i < b->tile->view[x->window.view].rank; i++)
+    if (x->window.at[i] != y->window.at[i] || x->window.slot[i] != y->window.slot[i]) return false;
+  return true;
+}
+
+static void bring(bb_build *b, const bb_node *node, const bb_build_value *to,
+                  const bb_build_value *from, const bb_nest *nest) {
+  if (from->kind == BB_BUILD_NOTHING) bb_build_refuse(b, node, "a value that is not there");
+  if (same_place(b, to, from)) return;
+  if (from->type->rank == 0)
+    bb_value_store(b, to, bb_value_tile(b, node, from), b->depth);
+  else
+    bb_value_copy(b, node, to, from, nest);
+}
+
+static void take_results(bb_build *b, map *m) {
+  for (uint32_t port = 0; port < m->node->nout; port++) {
+    bb_nest nest = nest_of(&m->inner, inner_source(m, port));
+    bb_build_value slot;
+    switch (m->node->out[port].mode) {
+    case BB_OUT_COLLECT:
+      slot = slot_of(b, m, port);
+      slot.row = inner_result(m, port)->row ? inner_result(m, port)->row : slot.row;
+      slot.col = inner_result(m, port)->col ? inner_result(m, port)->col : slot.col;
+      bring(b, m->node, &slot, inner_result(m, port), &nest);
+      break;
+    case BB_OUT_FOLD: port += fold(b, m, port) - 1; break;
+    case BB_OUT_INVARIANT: break;
+    }
+  }
+}
+
+/* After the loop: what the level outside sees. */
+static void settle(bb_build *b, map *m) {
+  for (uint32_t port = 0; port < m->node->nout; port++) {
+    bb_build_value *out = result(m, port), *inner = inner_result(m, port);
+    const bb_out *how = &m->node->out[port];
+    if (how->mode == BB_OUT_INVARIANT) {
+      bb_build_value place = *out;
+      *out = *inner;
+      out->depth = b->depth;
+      b->kernel->ghost = true;
+      bb_nest nest = out_nest(m, port);
+      if (place.kind == BB_BUILD_WINDOW && how->type->rank)
+        bring(b, m->node, &place, inner, &nest), *out = place;
+    }
+    if (how->mode == BB_OUT_FOLD && how->type->rank == 0)
+      *out = (bb_build_value){.kind = BB_BUILD_TILE,
+                              .depth = b->depth,
+                              .tile = m->acc[port],
+                              .row = b->fact[m->acc[port]].row,
+                              .col = b->fact[m->acc[port]].col};
+    out->type = how->type;
+    if (how->mode != BB_OUT_COLLECT || !inner->type) continue;
+    /* Axes of the items that an outer loop cuts. */
+    bb_axis cut = how->type->level[0].axis;
+    if (cut != BB_AXIS_ROW) out->row = inner->row;
+    if (cut != BB_AXIS_COL) out->col = inner->col;
+  }
+}
+
+static void bind(bb_build *b, map *m) {
+  const bb_graph *graph = m->inner.site->graph;
+  for (uint32_t i = 0; i < m->node->nin; i++) {
+    const bb_build_value *outside = value_of(m->outer, m->node->in[i].src);
+    bb_build_value *inside = &m->inner.value[graph->input[i]][0];
+    uint32_t at = m->node->in[i].level;
+    *inside = at == BB_WHOLE ? *outside : bb_value_element(b, m->node, outside, at, m->loop);
+  }
+}
+
+/* spread: iterations of this loop may be tasks of their own. */
+static void lower_map(bb_build *b, level *outer, uint32_t index, bool spread) {
+  const bb_node *node = bb_node_get(outer->site->graph, index);
+  map m = {.node = node, .at = &outer->site->node[index], .outer = outer, .index = index};
+  uint32_t only;
+  if (b->map_depth + 1 >= BB_BUILD_DEPTH) bb_build_refuse(b, node, "maps nested too deep");
+  m.inner = new_level(b, m.at->inner);
+  m.acc = BB_NEW(b->arena, uint32_t, node->nout);
+  m.options = (bb_loop_options){.block = bb_site_block(&b->sites, m.at->loop), .part = node->part};
+  m.options.parallel = is_parallel(node);
+  m.options.spread = spread && m.options.parallel;
+  for (uint32_t port = 0; port < node->nout; port++) begin_out(b, &m, port);
+  uint32_t floor = b->floor;
+  m.loop = bb_build_begin(b, node->dim, &m.options);
+  if (m.options.spread) b->floor = b->depth;
+  if (m.options.spread && b->depth == 1) b->frame[0].loads = 0; /* another task's */
+  b->map[b->map_depth++] = m.loop;
+  bind(b, &m);
+  add_products_in_place(&m);
+  pass_places(b, &m);
+  lower_nodes(b, &m.inner, m.options.spread && only_map(m.at->inner->graph, &only));
+  take_results(b, &m);
+  b->map_depth--;
+  bb_build_end(b, m.loop, &m.options);
+  b->floor = floor;
+  settle(b, &m);
+}
+
+/* --- levels --- */
+
+static void lower_func(bb_build *b, level *l, uint32_t index) {
+  const bb_node *node = bb_node_get(l->site->graph, index);
+  const bb_build_value **in = BB_NEW(b->arena, const bb_build_value *, node->nin);
+  for (uint32_t i = 0; i < node->nin; i++) in[i] = value_of(l, node->in[i].src);
+  b->into = l->into[index];
+  bb_schedule_func(b, node, in, l->value[index]);
+  b->into = BB_NONE;
+}
+
+static void lower_reduce(bb_build *b, level *l, uint32_t index) {
+  const bb_node *node = bb_node_get(l->site->graph, index);
+  const bb_build_value **in = BB_NEW(b->arena, const bb_build_value *, node->nin);
+  const uint32_t **tie = BB_NEW(b->arena, const uint32_t *, node->nin);
+  for (uint32_t i = 0; i < node->nin; i++) {
+    bb_value src = node->in[i].src;
+    in[i] = value_of(l, src);
+    tie[i] = l->site->node[src.node].tie[src.port];
+  }
+  bb_schedule_reduce(b, node, &l->site->node[index], in, tie, l->value[index]);
+}
+
+/* Outside all loops a tile would belong to no task: what stands there goes to memory. */
+static void settle_item(bb_build *b, const bb_node *node, bb_build_value *value,
+                        const bb_build_value *place) {
+  if (value->kind != BB_BUILD_TILE || b->depth) return;
+  bb_build_value to = *place;
+  if (to.kind != BB_BUILD_WINDOW) to = bb_value_scratch(b, value->type, NULL);
+  bb_value_store(b, &to, bb_value_tile(b, node, value), 0);
+  *value = to;
+}
+
+static void lower_node(bb_build *b, level *l, uint32_t index, bool spread) {
+  const bb_node *node = bb_node_get(l->site->graph, index);
+  bb_build_value *place = BB_NEW(b->arena, bb_build_value, node->nout);
+  if (node->nout) memcpy(place, l->value[index], node->nout * sizeof *place);
+  switch (node->kind) {
+  case BB_NODE_FUNC: lower_func(b, l, index); break;
+  case BB_NODE_MAP: lower_map(b, l, index, spread); break;
+  case BB_NODE_REDUCE: lower_reduce(b, l, index); break;
+  case BB_NODE_INPUT:
+    if (!b->depth && !b->map_depth)
+      l->value[index][0] = bb_schedule_input(b, node, l->site->node[index].tie[0]);
+    return;
+  case BB_NODE_VIEW:
+  case BB_NODE_MISC: bb_build_refuse(b, node, "views and misc nodes stand outside kernels");
+  case BB_NODE_OUTPUT:
+  case BB_NODE_REMOVED: return;
+  }
+  for (uint32_t o = 0; o < node->nout; o++) settle_item(b, node, &l->value[index][o], &place[o]);
+}
+
+static void lower_nodes(bb_build *b, level *l, bool spread) {
+  for (uint32_t i = 0; i < l->site->count; i++) lower_node(b, l, l->site->order[i], spread);
+}
+
+/* A root value lies where its output wants it, when one does. */
+static void place_outputs(bb_build *b, level *l) {
+  const bb_graph *graph = l->site->graph;
+  for (uint32_t i = 0; i < graph->noutputs; i++) {
+    const bb_node *node = bb_node_get(graph, graph->output[i]);
+    bb_value v = node->in[0].src;
+    bb_build_value *value = value_of(l, v);
+    bb_kind kind = bb_node_get(graph, v.node)->kind;
+    if (kind == BB_NODE_INPUT || value->kind != BB_BUILD_NOTHING) continue;
+    *value = bb_output_window(b, node, bb_type_of(graph, v));
+    value->type = bb_type_of(graph, v);
+    if (value->kind == BB_BUILD_WINDOW) l->into[graph->output[i]] = 0; /* it is brought */
+  }
+}
+
+static void lower_root(bb_build *b) {
+  level l = new_level(b, b->sites.root);
+  const bb_graph *graph = l.site->graph;
+  place_outputs(b, &l);
+  lower_nodes(b, &l, true);
+  for (uint32_t i = 0; i < graph->noutputs; i++) {
+    const bb_node *node = bb_node_get(graph, graph->output[i]);
+    if (l.into[graph->output[i]] == 0) continue;
+    bb_value v = node->in[0].src;
+    bb_schedule_output(b, node, value_of(&l, v), l.site->node[v.node].tie[v.port]);
+  }
+}
+
+/* --- arguments --- */
+
+static void add_extent(bb_build *b, const bb_extent *extent, uint32_t symbol) {
+  for (uint32_t i = 0; i < b->extents; i++)
+    if (b->extent[i] == extent && (extent || b->symbol[i] == symbol)) return;
+  BB_GROW(b->arena, b->extent, b->extent_capacity, b->extents + 1u);
+  BB_GROW(b->arena, b->symbol, b->symbol_capacity, b->extents + 1u);
+  b->extent[b->extents] = extent;
+  b->symbol[b->extents++] = symbol;
+  bb_tile_add_variable(b->tile, bb_arena_printf(b->arena, "e%u", b->extents - 1), true);
+}
+
+/* Run-time extents of the program's dims and its scalars come before all loops. */
+static void add_extents(bb_build *b) {
+  for (uint32_t d = 0; d < b->program->dims; d++) {
+    const bb_extent *extent = b->program->dim[d].extent;
+    if (bb_extent_value(extent) < 0) add_extent(b, extent, BB_NONE);
+  }
+  for (uint32_t s = 0; s < b->program->symbols; s++) add_extent(b, NULL, s);
+}
+
+const bb_kernel *bb_schedule(bb_program *program, const bb_graph *graph, const char *name,
+                             const bb_schedule_options *options) {
+  bb_build *b = BB_NEW(program->arena, bb_build, 1);
+  b->program = program;
+  b->ctx = program->ctx;
+  b->arena = program->arena;
+  b->tile = bb_tile_create(program, name);
+  b->kernel = BB_NEW(b->arena, bb_kernel, 1);
+  b->into = BB_NONE;
+  b->sites = (bb_sites){.program = program, .arena = b->arena, .options = options};
+  bb_sites_make(&b->sites, graph);
+  add_extents(b);
+  lower_root(b);
+  b->tile->body = b->frame[0].body;
+  b->kernel->tile = b->tile;
+  b->kernel->argument = b->argument;
+  b->kernel->extent = b->extent;
+  b->kernel->symbol = b->symbol;
+  return b->kernel;
+}

@@ -1,0 +1,39 @@
+/* schedule.h - from a block program and block sizes to a tile program.
+ *
+ * A map becomes a loop over the starts of its blocks, an item a tile with the loops' block sizes, a
+ * list that passes between loops a view: of a program tensor where it comes from or goes to one, else
+ * scratch memory of the kernel.  What a block lies beyond its extent is filled, and masked with the
+ * identity before anything is folded over it (bounds.h takes the masks away where they are true
+ * everywhere).  Statements stand in the outermost loop that they depend on.
+ */
+#ifndef BB_LOWER_SCHEDULE_H
+#define BB_LOWER_SCHEDULE_H
+
+#include "tile.h"
+
+typedef struct bb_schedule_options {
+  const int64_t
+      *block; /* per dim of the program: elements in a block; 0, or NULL: by the dim's use */
+  uint32_t loop_seed; /* not 0: draw a block size for every loop that may differ from others */
+} bb_schedule_options;
+
+/* What an argument of the kernel is: a program tensor, from some element on. */
+typedef struct bb_kernel_argument {
+  uint32_t tensor; /* BB_NONE: scratch */
+  bb_tile_index offset;
+} bb_kernel_argument;
+
+typedef struct bb_kernel {
+  bb_tile_program *tile;
+  const bb_kernel_argument *argument; /* for each view */
+  const bb_extent *const *extent;     /* for each of the tile program's extents: what it is ... */
+  const uint32_t *symbol;             /* ... or the run-time scalar, where extent is NULL */
+  bool ghost; /* an iteration must run even where an extent is 0: not for the kernel */
+} bb_kernel;
+
+/* Everything is in the program's arena.  Fails the context with BB_ERROR_UNSUPPORTED, saying why,
+ * where a snapshot has no tile program.  options may be NULL. */
+const bb_kernel *bb_schedule(bb_program *program, const bb_graph *graph, const char *name,
+                             const bb_schedule_options *options);
+
+#endif

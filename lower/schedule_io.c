@@ -1,0 +1,176 @@
+/* schedule_io.c - inputs and outputs of a kernel: windows on program tensors.
+ *
+ * A piece of an access is a view of its tensor from some element on, with strides of its own.  A
+ * joined input is brought together in scratch memory first, a joined output taken apart at the end.
+ */
+#include "build.h"
+
+/* --- the axes of a type --- */
+
+typedef struct slot {
+  bb_dim dim;
+  uint8_t name;
+  bool taken;
+} slot;
+
+typedef struct slots {
+  uint32_t count;
+  slot slot[BB_TILE_RANK + 2];
+} slots;
+
+/* The levels, outermost first, then axes of the item that no level cuts. */
+static void slots_of(bb_build *b, const bb_node *node, const bb_type *type, slots *s) {
+  bool row = type->item.row != BB_NO_DIM, col = type->item.col != BB_NO_DIM;
+  s->count = 0;
+  if (type->rank > BB_TILE_RANK) bb_build_refuse(b, node, "a value of more than eight levels");
+  for (uint32_t i = 0; i < type->rank; i++) {
+    bb_axis axis = type->level[i].axis;
+    uint8_t name = axis == BB_AXIS_ROW   ? BB_SLOT_ROW
+                   : axis == BB_AXIS_COL ? BB_SLOT_COL
+                                         : (uint8_t)i;
+    s->slot[s->count++] = (slot){type->level[i].dim, name, false};
+    row &= axis != BB_AXIS_ROW;
+    col &= axis != BB_AXIS_COL;
+  }
+  if (row || col) bb_build_refuse(b, node, "an item with an axis that no list cuts");
+}
+
+static uint8_t take_slot(slots *s, bb_dim dim) {
+  for (uint32_t i = 0; i < s->count; i++) {
+    if (s->slot[i].dim != dim || s->slot[i].taken) continue;
+    s->slot[i].taken = true;
+    return s->slot[i].name;
+  }
+  return BB_SLOT_NONE;
+}
+
+/* --- pieces --- */
+
+/* The identity, for a node without access. */
+static bb_piece whole_tensor(bb_build *b, uint32_t tensor) {
+  const bb_tensor *t = &b->program->tensor[tensor];
+  bb_index *index = BB_NEW(b->arena, bb_index, t->axes);
+  for (uint32_t i = 0; i < t->axes; i++) index[i] = (bb_index){BB_INDEX_DIM, t->axis[i], 0, 1};
+  return (bb_piece){.source = tensor, .rank = t->axes, .index = index};
+}
+
+/* A window of `type` on a piece.  covered: whether every axis of the type is one of the piece's. */
+static bb_build_value piece_window(bb_build *b, const bb_node *node, const bb_type *type,
+                                   const bb_piece *piece, bb_dim joined, bool written,
+                                   bool *covered) {
+  const bb_tensor *t = &b->program->tensor[piece->source];
+  bb_build_value value = {.type = type, .kind = BB_BUILD_WINDOW};
+  bb_tile_view view = {.name =
+                           bb_arena_printf(b->arena, "%c%u", written ? 'y' : 'x', b->tile->views),
+                       .dtype = t->dtype,
+                       .strided = true,
+                       .written = written};
+  slots s;
+  slots_of(b, node, type, &s);
+  if (piece->rank != t->axes)
+    bb_build_refuse(b, node, "an access with an index too few or too many");
+  bb_tile_index *stride = BB_NEW(b->arena, bb_tile_index, t->axes + 1u);
+  stride[t->axes] = bb_index_number(b, 1);
+  for (uint32_t i = t->axes; i-- > 0;)
+    stride[i] = bb_index_times(b, stride[i + 1], bb_index_extent(b, t->axis[i]));
+  bb_tile_index offset = bb_index_number(b, 0);
+  for (uint32_t i = 0; i < t->axes; i++) {
+    const bb_index *index = &piece->index[i];
+    bool range = index->kind != BB_INDEX_DIM;
+    if (range)
+      offset = bb_index_add(b, offset,
+                            bb_index_times(b, stride[i + 1], bb_index_number(b, index->start)));
+    if (index->kind == BB_INDEX_FIXED) continue;
+    if (view.rank == BB_TILE_RANK) bb_build_refuse(b, node, "a tensor of more than eight axes");
+    uint8_t name = take_slot(&s, index->dim);
+    if (name == BB_SLOT_NONE) bb_build_refuse(b, node, "an index over a dim that the value lacks");
+    view.extent[view.rank] =
+        index->dim == joined ? bb_index_number(b, piece->length) : bb_index_extent(b, index->dim);
+    view.stride[view.rank] = stride[i + 1];
+    if (range)
+      view.stride[view.rank] = bb_index_times(b, stride[i + 1], bb_index_number(b, index->step));
+    value.window.slot[view.rank] = name;
+    value.window.at[view.rank++] = bb_index_number(b, 0);
+  }
+  if (view.rank == 0) { /* one element */
+    view.extent[0] = view.stride[0] = bb_index_number(b, 1);
+    value.window.slot[0] = BB_SLOT_NONE;
+    value.window.at[view.rank++] = bb_index_number(b, 0);
+  }
+  *covered = true;
+  for (uint32_t i = 0; i < s.count; i++) *covered &= s.slot[i].taken || s.slot[i].dim == joined;
+  value.window.view = bb_tile_add_view(b->tile, &view);
+  BB_GROW(b->arena, b->argument, b->argument_capacity, b->tile->views);
+  b->argument[value.window.view] = (bb_kernel_argument){piece->source, offset};
+  return value;
+}
+
+/* The elements of a whole value from `first` on along the joined dim. */
+static bb_build_value moved(bb_build *b, const bb_build_value *whole, bb_dim joined,
+                            int64_t first) {
+  bb_build_value part = *whole;
+  uint32_t level = 0;
+  while (level < whole->type->rank && whole->type->level[level].dim != joined) level++;
+  if (level == whole->type->rank) bb_build_refuse(b, NULL, "a value without the joined dim");
+  bb_axis axis = whole->type->level[level].axis;
+  uint8_t name = axis == BB_AXIS_ROW   ? BB_SLOT_ROW
+                 : axis == BB_AXIS_COL ? BB_SLOT_COL
+                                       : (uint8_t)level;
+  for (uint32_t i = 0; i < b->tile->view[part.window.view].rank; i++)
+    if (part.window.slot[i] == name)
+      part.window.at[i] = bb_index_add(b, part.window.at[i], bb_index_number(b, first));
+  return part;
+}
+
+/* --- inputs --- */
+
+bb_build_value bb_schedule_input(bb_build *b, const bb_node *node, const uint32_t *tie) {
+  const bb_type *type = node->out[0].type;
+  const bb_access *access = node->access;
+  bool covered;
+  if (!access || access->joined == BB_NO_DIM) {
+    bb_piece piece = access ? access->piece[0] : whole_tensor(b, node->tensor);
+    return piece_window(b, node, type, &piece, BB_NO_DIM, false, &covered);
+  }
+  bb_build_value whole = bb_value_scratch(b, type, tie);
+  for (uint32_t p = 0; p < access->count; p++) { /* in order: a block may reach into the next */
+    const bb_piece *piece = &access->piece[p];
+    bb_build_value from = piece_window(b, node, type, piece, access->joined, false, &covered);
+    bb_build_value to = moved(b, &whole, access->joined, piece->first);
+    bb_nest nest = {tie, false, access->joined, bb_index_number(b, piece->length)};
+    bb_value_copy(b, node, &to, &from, &nest);
+  }
+  return whole;
+}
+
+/* --- outputs --- */
+
+bb_build_value bb_output_window(bb_build *b, const bb_node *node, const bb_type *type) {
+  const bb_access *access = node->access;
+  if (access && access->joined != BB_NO_DIM) return (bb_build_value){0};
+  bb_piece piece = access ? access->piece[0] : whole_tensor(b, node->tensor);
+  bool covered;
+  bb_build_value value = piece_window(b, node, type, &piece, BB_NO_DIM, true, &covered);
+  if (!covered) bb_build_refuse(b, node, "an output without a place for every element");
+  return value;
+}
+
+void bb_schedule_output(bb_build *b, const bb_node *node, const bb_build_value *value,
+                        const uint32_t *tie) {
+  const bb_access *access = node->access;
+  if (!access || access->joined == BB_NO_DIM) {
+    bb_build_value to = bb_output_window(b, node, value->type);
+    bb_nest nest = {tie, true, BB_NO_DIM, NULL};
+    bb_value_copy(b, node, &to, value, &nest);
+    return;
+  }
+  for (uint32_t p = 0; p < access->count; p++) {
+    const bb_piece *piece = &access->piece[p];
+    bool covered;
+    bb_build_value to = piece_window(b, node, value->type, piece, access->joined, true, &covered);
+    if (!covered) bb_build_refuse(b, node, "an output without a place for every element");
+    bb_build_value from = moved(b, value, access->joined, piece->first);
+    bb_nest nest = {tie, true, access->joined, bb_index_number(b, piece->length)};
+    bb_value_copy(b, node, &to, &from, &nest);
+  }
+}

@@ -1,0 +1,71 @@
+/* cpu.h - programs as kernels on the CPU: emitted, compiled by the system's compiler, loaded, run.
+ *
+ * A plan has one kernel for each candidate of the program, shared where two come out alike, and the
+ * reference kernels of misc nodes between them.  A candidate that has no tile program is interpreted, and
+ * the log says why.  What comes out is the same bit for bit however many threads run.
+ */
+#ifndef BB_CPU_H
+#define BB_CPU_H
+
+#include "../../lower/schedule.h"
+#include "../bind.h"
+
+typedef struct bb_cpu_options {
+  uint32_t threads;     /* 0: as many as there are processors */
+  bool exact;           /* everything in double, to be held against the interpreter in float64 */
+  const int64_t *block; /* per dim, 0: the scheduler's choice; NULL: all */
+  uint32_t loop_seed;   /* not 0: blocks drawn for each loop */
+  bool meaning;         /* kernels by the tile interpreter: nothing is compiled */
+  const char *folder;   /* sources and binaries stay there; NULL: a temporary one, removed again */
+} bb_cpu_options;
+
+typedef struct bb_cpu_counts {
+  uint32_t fused, misc, interpreted; /* nodes */
+  uint32_t kernels, sources;         /* candidates run as kernels; different ones */
+} bb_cpu_counts;
+
+typedef struct bb_cpu_plan bb_cpu_plan;
+
+/* Requires stage FUSED.  Not deferred: the caller owns it; it dies before the program. */
+bb_cpu_plan *bb_cpu_plan_make(bb_program *program, const bb_cpu_options *options);
+void bb_cpu_plan_destroy(bb_cpu_plan *plan);
+void bb_cpu_plan_count(const bb_cpu_plan *plan, bb_cpu_counts *counts);
+
+/* Other threads from now on: 0 as many as there are processors. */
+void bb_cpu_set_threads(bb_cpu_plan *plan, uint32_t threads);
+
+/* --- a run: bytes in the dtypes of the program's tensors (exact: floats are doubles) --- */
+
+/* Says what the run-time extents are; makes memory for everything but the caller's arrays. */
+void bb_cpu_bind(bb_cpu_plan *plan, const int64_t *symbol);
+/* Where an input is read or an output written; NULL: memory of the plan's own. */
+void bb_cpu_set(bb_cpu_plan *plan, uint32_t tensor, void *data);
+void *bb_cpu_get(const bb_cpu_plan *plan, uint32_t tensor);
+size_t bb_cpu_bytes(const bb_cpu_plan *plan, uint32_t tensor);
+/* Constants' kernels run in the first one. */
+void bb_cpu_run(bb_cpu_plan *plan);
+
+/* A whole run on a binding of the interpreter's: converts both ways. */
+void bb_cpu_run_binding(bb_cpu_plan *plan, bb_binding *binding, bb_arena *arena);
+
+/* --- parts --- */
+
+/* Compiles C into a shared object and loads it.  Fails with BB_ERROR_IO or _UNSUPPORTED (no
+ * compiler), with what the compiler said. */
+typedef struct bb_cpu_module {
+  void *handle;
+  char *folder; /* to be removed; NULL: stays */
+} bb_cpu_module;
+void bb_cpu_compile(bb_context *ctx, const char *source, size_t length, const char *folder,
+                    bb_cpu_module *module);
+void bb_cpu_unload(bb_cpu_module *module);
+
+/* Threads that run tasks 0 .. tasks - 1 of a function, the caller among them. */
+typedef struct bb_pool bb_pool;
+typedef void bb_task(void *user, int64_t task, uint32_t thread);
+bb_pool *bb_pool_create(bb_context *ctx, uint32_t threads);
+uint32_t bb_pool_threads(const bb_pool *pool);
+void bb_pool_run(bb_pool *pool, int64_t tasks, bb_task *function, void *user);
+void bb_pool_destroy(bb_pool *pool);
+
+#endif
