@@ -184,6 +184,20 @@ void bb_build_constant(bb_build *b, uint32_t result, uint32_t depth, double valu
   b->fact[result].fill[0] = b->fact[result].fill[1] = value;
 }
 
+bb_dtype bb_build_sum_dtype(bb_dtype dtype) {
+  return dtype == BB_F16 || dtype == BB_BF16 ? BB_F32 : dtype;
+}
+
+uint32_t bb_tile_as(bb_build *b, uint32_t tile, bb_dtype dtype) {
+  bb_dtype own = b->tile->tile[tile].dtype;
+  if (own == dtype) return tile;
+  bb_tile_fact fact = b->fact[tile];
+  uint32_t result = bb_build_tile(b, dtype, fact.row, fact.col, fact.depth);
+  const bb_expr *expr = bb_expr_cast(b->program, dtype, bb_expr_arg(b->program, own, 0));
+  bb_build_map_into(b, result, fact.depth, expr, 1, &tile);
+  return result;
+}
+
 /* The deepest loop that an expression's coordinates name. */
 static uint32_t coordinates_depth(const bb_build *b, const bb_expr *expr, const bb_build_loop *row,
                                   const bb_build_loop *col) {

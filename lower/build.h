@@ -130,6 +130,10 @@ void bb_value_store(bb_build *b, const bb_build_value *where, uint32_t tile, uin
 /* Makes what stands beyond the extents of a tile's axis `fill`; gives the tile to be used. */
 uint32_t bb_tile_filled(bb_build *b, uint32_t tile, bb_axis axis, double fill);
 
+/* What sums of a type are held in. */
+bb_dtype bb_build_sum_dtype(bb_dtype dtype);
+/* A copy of another type; the tile itself if it has that. */
+uint32_t bb_tile_as(bb_build *b, uint32_t tile, bb_dtype dtype);
 /* result = expr of tiles, where it has to stand; a new tile with the axes of all operands. */
 uint32_t bb_build_map(bb_build *b, const bb_expr *expr, uint32_t count, const uint32_t *tile);
 void bb_build_map_into(bb_build *b, uint32_t result, uint32_t depth, const bb_expr *expr,

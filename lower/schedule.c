@@ -117,15 +117,15 @@ static void begin_fold(bb_build *b, map *m, uint32_t port) {
     if (!cut) bb_build_refuse(b, m->node, "lists of items that an outer loop cuts are folded");
   }
   if (how->type->rank == 0) {
-    uint32_t acc = bb_build_tile(b, how->type->item.dtype, NULL, NULL, b->depth);
+    bb_dtype dtype = bb_build_sum_dtype(how->type->item.dtype);
+    uint32_t acc = bb_build_tile(b, dtype, NULL, NULL, b->depth);
     m->acc[port] = acc;
     if (!first) {
       bb_build_constant(b, acc, b->depth, empty);
       return;
     }
-    uint32_t tile = bb_value_tile(b, m->node, first);
-    bb_build_map_into(b, acc, b->depth, bb_expr_arg(b->program, how->type->item.dtype, 0), 1,
-                      &tile);
+    uint32_t tile = bb_tile_as(b, bb_value_tile(b, m->node, first), dtype);
+    bb_build_map_into(b, acc, b->depth, bb_expr_arg(b->program, dtype, 0), 1, &tile);
     return;
   }
   if (out->kind == BB_BUILD_NOTHING) *out = bb_value_scratch(b, how->type, m->at->tie[port]);
@@ -284,7 +284,7 @@ static void settle(bb_build *b, map *m) {
     if (how->mode == BB_OUT_FOLD && how->type->rank == 0)
       *out = (bb_build_value){.kind = BB_BUILD_TILE,
                               .depth = b->depth,
-                              .tile = m->acc[port],
+                              .tile = bb_tile_as(b, m->acc[port], how->type->item.dtype),
                               .row = b->fact[m->acc[port]].row,
                               .col = b->fact[m->acc[port]].col};
     out->type = how->type;
@@ -311,6 +311,7 @@ static void lower_map(bb_build *b, level *outer, uint32_t index, bool spread) {
   const bb_node *node = bb_node_get(outer->site->graph, index);
   map m = {.node = node, .at = &outer->site->node[index], .outer = outer, .index = index};
   uint32_t only;
+  if (node->part == BB_PART_CHUNK) bb_build_refuse(b, node, "a loop in chunks");
   if (b->map_depth + 1 >= BB_BUILD_DEPTH) bb_build_refuse(b, node, "maps nested too deep");
   m.inner = new_level(b, m.at->inner);
   m.acc = BB_NEW(b->arena, uint32_t, node->nout);

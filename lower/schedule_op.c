@@ -128,7 +128,7 @@ static uint32_t dot(bb_build *b, const bb_node *node, uint32_t x, uint32_t y, ui
     depth = b->depth;
     bb_tile_shape(b, into, row, col);
   } else {
-    into = bb_build_tile(b, node->out[0].type->item.dtype, row, col, depth);
+    into = bb_build_tile(b, bb_build_sum_dtype(node->out[0].type->item.dtype), row, col, depth);
   }
   bb_tile_stmt *stmt = bb_build_stmt(b, depth, BB_TILE_DOT);
   stmt->accumulate = into == b->into;
@@ -138,7 +138,7 @@ static uint32_t dot(bb_build *b, const bb_node *node, uint32_t x, uint32_t y, ui
   stmt->transposed[1] = true;
   stmt->result = into;
   b->fact[into].known[0] = b->fact[into].known[1] = false;
-  return into;
+  return into == b->into ? into : bb_tile_as(b, into, node->out[0].type->item.dtype);
 }
 
 /* rows a and rows b: b's rows lie along the columns of the result. */
