@@ -124,6 +124,7 @@ void bb_build_end(bb_build *b, const bb_build_loop *loop, const bb_loop_options 
   int64_t step = o->counts ? 1 : loop->block;
   bb_tile_index first = bb_index_number(b, 0), second = bb_index_number(b, step);
   bb_tile_index end = o->counts ? blocks_of(b, loop) : loop->limit;
+  if (o->once) end = bb_expr_make(b->program, BB_X_MAX, end, bb_index_number(b, 1), NULL);
   made->variable = loop->variable;
   made->parallel = o->parallel;
   made->spread = o->spread ? BB_SPREAD_GRID : BB_SPREAD_NONE;

@@ -104,6 +104,7 @@ typedef struct bb_loop_options {
   bb_part part;
   bool counts; /* the variable counts elements of a list of partial results */
   bool parallel, spread;
+  bool once;            /* one iteration runs even where the extent is 0 */
   bb_tile_index length; /* NULL: the dim's extent */
 } bb_loop_options;
 bb_build_loop *bb_build_begin(bb_build *b, bb_dim dim, const bb_loop_options *options);

@@ -196,11 +196,29 @@ static void add_products_in_place(map *m) {
 
 /* --- out-ports --- */
 
+/* What is equal in every iteration is there even where there is none: one runs beyond the extent. */
+static void begin_invariant(bb_build *b, map *m) {
+  const bb_dim_info *dim = bb_dim_get(b->program, m->node->dim);
+  int64_t extent = bb_extent_value(dim->extent);
+  m->options.parallel = m->options.spread = false;
+  m->options.once = extent < 1 && m->node->part != BB_PART_REST;
+  if (m->options.once && !dim->blocked)
+    bb_build_refuse(b, m->node, "a loop that may be empty leaves what is equal in every iteration");
+}
+
+/* A tile of the loop's body that is seen after it: the law of tile programs wants it set before. */
+static void keep_invariant(bb_build *b, const bb_build_value *value) {
+  if (value->kind != BB_BUILD_TILE || b->fact[value->tile].depth < b->depth) return;
+  bb_tile_stmt *stmt = bb_build_stmt(b, b->depth - 1, BB_TILE_MAP);
+  stmt->result = value->tile;
+  stmt->expr = bb_expr_const(b->program, b->tile->tile[value->tile].dtype, 0);
+}
+
 static void begin_out(bb_build *b, map *m, uint32_t port) {
   bb_build_value *out = result(m, port);
   switch (m->node->out[port].mode) {
   case BB_OUT_FOLD: begin_fold(b, m, port); return;
-  case BB_OUT_INVARIANT: m->options.parallel = m->options.spread = false; return;
+  case BB_OUT_INVARIANT: begin_invariant(b, m); return;
   case BB_OUT_COLLECT: break;
   }
   if (out->kind == BB_BUILD_NOTHING)
@@ -262,7 +280,7 @@ static void take_results(bb_build *b, map *m) {
       bring(b, m->node, &slot, inner_result(m, port), &nest);
       break;
     case BB_OUT_FOLD: port += fold(b, m, port) - 1; break;
-    case BB_OUT_INVARIANT: break;
+    case BB_OUT_INVARIANT: keep_invariant(b, inner_result(m, port)); break;
     }
   }
 }
@@ -276,7 +294,6 @@ static void settle(bb_build *b, map *m) {
       bb_build_value place = *out;
       *out = *inner;
       out->depth = b->depth;
-      b->kernel->ghost = true;
       bb_nest nest = out_nest(m, port);
       if (place.kind == BB_BUILD_WINDOW && how->type->rank)
         bring(b, m->node, &place, inner, &nest), *out = place;

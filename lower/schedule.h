@@ -28,7 +28,6 @@ typedef struct bb_kernel {
   const bb_kernel_argument *argument; /* for each view */
   const bb_extent *const *extent;     /* for each of the tile program's extents: what it is ... */
   const uint32_t *symbol;             /* ... or the run-time scalar, where extent is NULL */
-  bool ghost; /* an iteration must run even where an extent is 0: not for the kernel */
 } bb_kernel;
 
 /* Everything is in the program's arena.  Fails the context with BB_ERROR_UNSUPPORTED, saying why,

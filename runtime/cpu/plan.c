@@ -28,8 +28,6 @@ static void schedule(bb_context *ctx, void *argument) {
   bb_schedule_options options = {p->options.block, p->options.loop_seed};
   const bb_kernel *kernel =
       bb_schedule(p->program, bb_cpu_graph_of(p->program, s->step->step), "k", &options);
-  if (kernel->ghost)
-    bb_fail(p->ctx, BB_ERROR_UNSUPPORTED, "values that are equal in every iteration leave a loop");
   const char *broken = bb_tile_verify(kernel->tile, p->arena);
   if (broken) bb_fail(p->ctx, BB_ERROR_INTERNAL, "%s", broken);
   bb_emit_c(s->text, kernel->tile, "k", &(bb_emit_options){.exact = p->options.exact});
@@ -65,6 +63,7 @@ static void make_step(bb_cpu_plan *p, bb_cpu_step *made, sources *all) {
   bb_status status = bb_protect(ctx, schedule, &s);
   if (status == BB_ERROR_UNSUPPORTED) {
     bb_log(ctx, BB_LOG_WARNING, "%s is interpreted: %s", candidate->name, ctx->message);
+    ctx->status = BB_OK;
     made->kernel = NULL;
     p->counts.interpreted += made->nodes;
     return;
