@@ -49,6 +49,10 @@ uint32_t bb_fuse(bb_program *program, bb_graph **root, const bb_fuse_options *op
 /* Prints a block program in the paper's notation: forall, for, load, store. */
 void bb_listing_print(bb_buffer *out, const bb_program *program, const bb_graph *root);
 
+/* For someone who knows the Neptune paper: each repaired fold of `root` with g, h, the proofs and the
+ * recurrence, and each chain of dependent folds that was not repaired with the reason. */
+void bb_fuse_explain(bb_buffer *out, bb_program *program, bb_graph *root);
+
 /* Why the nodes with these serials did not fuse in `root`: every rule tried with the condition
  * that failed, one line each. */
 void bb_fuse_why(bb_buffer *out, bb_program *program, bb_graph *root, uint32_t serial_a,

@@ -256,6 +256,7 @@ static void apply(bb_match *match) {
   for (uint32_t i = 0; i < froms; i++) remove_unused(graph, from[i]);
   bb_value component[BB_PRODUCT_COMPONENTS + BB_REPAIR_CONSTANTS];
   fold_components(&r, component);
+  bb_repair_keep_proof(&r);
   connect_readers(&r, &all, component);
   remove_ports(graph, r.u);
   prune(&r, r.u);

@@ -109,6 +109,10 @@ static inline bool bb_repair_elementwise(const bb_node *node) {
 
 /* --- repair_match.c --- */
 
+/* Why a map that waits for no fold, or folds nothing that waits, is no match. */
+extern const char bb_repair_no_pair[], bb_repair_no_fold[];
+extern const bb_rule bb_rule_repair_reduction;
+
 /* Is there a pair for V; which folds make the chain?  Fills all but terms. */
 bool bb_repair_find(bb_repair *r, bb_match *match);
 /* The fold of U's or V's out-port in the chain, or NULL. */
@@ -140,6 +144,11 @@ const bb_expr *bb_repair_scaled(const bb_repair *r, uint32_t fold, const bb_expr
 
 /* Makes the monoid of the product; false: refused. */
 bool bb_repair_monoid(bb_repair *r);
+
+/* --- repair_explain.c --- */
+
+/* Writes the derivation and its proofs down, with the monoid; after the maps have become one. */
+void bb_repair_keep_proof(bb_repair *r);
 
 /* --- repair_lower.c --- */
 

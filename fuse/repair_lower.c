@@ -314,7 +314,9 @@ static bb_value lower_product(lowering *l, const bb_expr *expr, bb_dtype dtype) 
 bb_dtype bb_repair_dtype(const bb_repair *r, uint32_t component) {
   const bb_component *c = &r->product->component[component];
   if (c->payload) return BB_I64;
-  return c->term->op == BB_X_CONST ? c->term->dtype : fold_of(r, component)->dtype;
+  bb_dtype dtype =
+      fold_of(r, component)->dtype; /* a count of elements in f16 would soon be wrong */
+  return c->term->op == BB_X_CONST && dtype != BB_F64 ? c->term->dtype : dtype;
 }
 
 void bb_repair_lower(bb_repair *r, bb_graph *body, bb_value *component) {

@@ -3,6 +3,12 @@
 
 #include "../rules/merge.h"
 
+const char bb_repair_no_pair[] =
+    "the map takes no fold of a map over the same dim, or a function of one";
+
+const char bb_repair_no_fold[] =
+    "nothing that the second map folds depends on the first one's folds";
+
 enum { WALK = 256 }; /* ops looked at between two maps */
 
 /* --- between the maps --- */
@@ -187,9 +193,7 @@ static bool find_second_folds(bb_repair *r, const bool *input) {
   uint32_t before = r->folds;
   for (uint32_t p = 0; p < v->nout; p++)
     if (in_chain[p] && !add_group(r, true, p)) return false;
-  if (r->folds == before)
-    return bb_repair_refuse(r,
-                            "nothing that the second map folds depends on the first one's folds");
+  if (r->folds == before) return bb_repair_refuse(r, bb_repair_no_fold);
   for (uint32_t p = 0; p < v->nout; p++) {
     if (v->out[p].mode == BB_OUT_INVARIANT &&
         bb_repair_marked(r, true, bb_repair_folded(r, true, p)))
@@ -261,6 +265,5 @@ bool bb_repair_find(bb_repair *r, bb_match *match) {
     r->folds = r->results = 0;
     if (pair_fits(r)) return true;
   }
-  return bb_repair_refuse(r,
-                          "the map takes no fold of a map over the same dim, or a function of one");
+  return bb_repair_refuse(r, bb_repair_no_pair);
 }

@@ -129,9 +129,9 @@ static const bb_expr *replace_leaf(void *user, const bb_expr *leaf) {
   return leaf_arg(o->t->r, find_leaf(o->t->r, &key));
 }
 
-/* The empty element stands for the limit of its term where a maximum is -inf; over the reals no
- * maximum is. */
-static const bb_expr *unguarded(const bb_repair *r, const bb_expr *expr) {
+/* What a guard around a value at an infinite maximum leaves: the empty element stands there for the
+ * limit of a term, NaN for a result; over the reals no maximum is infinite. */
+static const bb_expr *without_guard(const bb_repair *r, const bb_expr *expr) {
   if (expr->op != BB_X_SELECT || expr->a[0]->op != BB_X_EQ) return expr;
   const bb_expr *fold = expr->a[0]->a[0], *limit = expr->a[0]->a[1];
   if (fold->op != BB_X_ARG || fold->index >= BB_REPAIR_RESULTS) return expr;
@@ -145,11 +145,33 @@ static const bb_expr *unguarded(const bb_repair *r, const bb_expr *expr) {
   return expr;
 }
 
+static const bb_expr *unguarded(const bb_repair *r, const bb_expr *expr) {
+  uint32_t count;
+  const bb_expr **node = bb_expr_postorder(r->arena, expr, &count);
+  if (count > NODES) return expr;
+  const bb_expr **made = BB_NEW(r->arena, const bb_expr *, count);
+  for (uint32_t i = 0; i < count; i++) {
+    const bb_expr *a[3] = {NULL, NULL, NULL};
+    for (uint32_t k = 0; k < bb_expr_op_arity(node[i]->op); k++)
+      for (uint32_t j = 0; j < i; j++)
+        if (node[j] == node[i]->a[k]) a[k] = made[j];
+    made[i] = !a[0]                      ? node[i]
+              : node[i]->op == BB_X_CAST ? bb_expr_cast(r->program, node[i]->dtype, a[0])
+                                         : bb_expr_make(r->program, node[i]->op, a[0], a[1], a[2]);
+    made[i] = without_guard(r, made[i]);
+  }
+  return made[count - 1];
+}
+
 static const bb_expr *expr_of(tracer *t, const bb_node *node, const bb_expr *const *with,
                               bool other, bool outside) {
   bb_program *program = t->r->program;
-  if (node->op != BB_OP_ELEMENTWISE)
-    return bb_expr_make(program, op_of(node->op), with[0], with[1], NULL);
+  if (node->op != BB_OP_ELEMENTWISE) {
+    bb_expr_op op = op_of(node->op);
+    bool less = op == BB_X_ADD && with[1]->op == BB_X_NEG;
+    return less ? bb_expr_make(program, BB_X_SUB, with[0], with[1]->a[0], NULL)
+                : bb_expr_make(program, op, with[0], with[1], NULL);
+  }
   operands o = {t, with, other, outside};
   return unguarded(t->r, bb_expr_map_leaves(program, node->expr, replace_leaf, &o));
 }

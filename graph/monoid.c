@@ -225,6 +225,12 @@ const bb_monoid *bb_monoid_make(bb_program *program, const char *name, uint32_t 
   return made;
 }
 
+void bb_monoid_keep_proof(bb_program *program, const bb_monoid *monoid, const char *proof) {
+  for (uint32_t i = 0; i < program->monoids; i++)
+    if (program->monoid[i] == monoid && !monoid->proof)
+      program->monoid[i]->proof = bb_arena_printf(program->arena, "%s", proof);
+}
+
 static const bb_expr *same_leaf(void *user, const bb_expr *leaf) {
   bb_program *program = user;
   if (leaf->op == BB_X_ARG) return bb_expr_arg(program, leaf->dtype, leaf->index);
@@ -262,7 +268,10 @@ const bb_monoid *bb_monoid_copy(bb_program *program, const bb_monoid *monoid) {
     component[k].combine = expr_in(program, component[k].combine);
     if (component[k].repair) component[k].repair = expr_in(program, component[k].repair);
   }
-  return bb_monoid_make(program, monoid->name, monoid->components, component, monoid->proved);
+  const bb_monoid *made =
+      bb_monoid_make(program, monoid->name, monoid->components, component, monoid->proved);
+  if (monoid->proof) bb_monoid_keep_proof(program, made, monoid->proof);
+  return made;
 }
 
 /* --- one element --- */

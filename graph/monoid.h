@@ -47,6 +47,9 @@ typedef struct bb_monoid {
   bool commutative;                     /* proved; else false */
   bool proved;                          /* associative by proof, not by test alone */
   const bb_monoid_component *component; /* TUPLE, else NULL */
+  /* A derived product: how it was derived and proved, in lines for a reader; else NULL.  Not part of
+   * what the monoid is. */
+  const char *proof;
 } bb_monoid;
 
 /* Static. */
@@ -64,6 +67,8 @@ const bb_monoid *bb_monoid_make(bb_program *program, const char *name, uint32_t 
 const bb_monoid *bb_monoid_try(bb_program *program, const char *name, uint32_t count,
                                const bb_monoid_component *component, bool proved,
                                const char **broken);
+/* Keeps a proof, in the program's arena, with a tuple that has none. */
+void bb_monoid_keep_proof(bb_program *program, const bb_monoid *monoid, const char *proof);
 /* The tuple of this name, or NULL. */
 const bb_monoid *bb_monoid_named(const bb_program *program, const char *name, size_t length);
 /* Tuples in the order in which they were made. */

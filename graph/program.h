@@ -113,7 +113,7 @@ struct bb_program {
   uint32_t tensors, tensor_capacity;
   bb_tensor *tensor;
   uint32_t monoids, monoid_capacity; /* tuples, in the order made: monoid.h */
-  const bb_monoid **monoid;
+  bb_monoid **monoid;
   uint32_t serial; /* the next node's creation number */
   struct bb_array *array;
   bb_graph *root;

@@ -4,6 +4,7 @@
  *     m : f32 empty -inf = max(left.m,right.m)
  *     s : f32 empty 0 from 0 to inf = left.s*exp(left.m-max(left.m,right.m))+ ...
  *       fold sum repair self.s*exp(self.m-new.m)
+ *     proof "a line for a reader"
  *   }
  */
 #include "expr_text.h"
@@ -70,6 +71,17 @@ static void write_expr(bb_writer *w, const bb_monoid *m, const bb_expr *expr,
   bb_expr_print_typed(w->out, w->program, expr, BB_EXPR_TEXT, 2 * m->components, name, dtype);
 }
 
+static void write_proof(bb_writer *w, const char *proof) {
+  while (proof && *proof) {
+    const char *end = strchr(proof, '\n');
+    size_t length = end ? (size_t)(end - proof) : strlen(proof);
+    bb_put(w->out, "  proof ");
+    bb_put_quoted(w->out, bb_arena_printf(w->scratch, "%.*s", (int)length, proof));
+    bb_put(w->out, "\n");
+    proof += length + (end != NULL);
+  }
+}
+
 static void write_monoid(bb_writer *w, const bb_monoid *m) {
   bb_put(w->out, "monoid %s%s {\n", m->name, m->proved ? " proved" : "");
   for (uint32_t k = 0; k < m->components; k++) {
@@ -91,6 +103,7 @@ static void write_monoid(bb_writer *w, const bb_monoid *m) {
     }
     bb_put(w->out, "\n");
   }
+  write_proof(w, m->proof);
   bb_put(w->out, "}\n");
 }
 
@@ -224,8 +237,11 @@ void bb_read_monoid_statement(bb_reader *r) {
   scan_components(&d);
   bb_read_from(r, start);
   for (uint32_t k = 0; k < d.count; k++) read_component(&d, &d.component[k]);
+  bb_buffer proof = {.arena = r->scratch};
+  while (bb_read_accept(r, "proof")) bb_put(&proof, "%s\n", bb_read_name(r, "a line of a proof"));
   bb_read_expect(r, "}");
   bb_read_protected(r, d.place, make, &d);
+  if (proof.length) bb_monoid_keep_proof(r->program, d.made, proof.data);
   if (d.proved) doubt(&d);
   uint32_t number = 0;
   while (r->program->monoid[number] != d.made) number++;

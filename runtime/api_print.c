@@ -93,6 +93,19 @@ static void listing_body(bb_context *ctx, void *argument) {
   finish(call, &out);
 }
 
+static void repairs_body(bb_context *ctx, void *argument) {
+  const print_call *call = argument;
+  bb_buffer out = buffer_in(ctx);
+  bb_fuse_explain(&out, (bb_program *)call->program, graph_or_fail(call->program, call->id));
+  finish(call, &out);
+}
+
+bb_status bb_program_write_repairs(bb_program *program, bb_graph_id graph, bb_write_function *write,
+                                   void *user) {
+  print_call call = {.program = program, .id = graph, .write = write, .user = user};
+  return bb_protect(program->ctx, repairs_body, &call);
+}
+
 bb_status bb_program_write_listing(const bb_program *program, bb_graph_id graph,
                                    bb_write_function *write, void *user) {
   print_call call = {.program = program, .id = graph, .write = write, .user = user};

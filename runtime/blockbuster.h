@@ -211,6 +211,12 @@ BB_API bb_status bb_program_write_step(bb_program *program, uint32_t step,
                                        const bb_draw_options *options, bb_write_function *write,
                                        void *user);
 
+/* How the dependent reductions of a graph were repaired: for each the chain, g and h, both proofs, the
+ * recurrence and the combination of two parts (Neptune's notation); and the chains that were not
+ * repaired, with the reason.  Errors: ARGUMENT (no such graph), MEMORY, IO. */
+BB_API bb_status bb_program_write_repairs(bb_program *program, bb_graph_id graph,
+                                          bb_write_function *write, void *user);
+
 /* Why two nodes did not fuse: every rule tried, the condition that failed, a line each; or what
  * keeps them in different candidates.  Errors: ARGUMENT (a node is gone, as after a fusion, or never
  * was), MEMORY, IO. */

@@ -125,6 +125,25 @@ static int print_snapshots(tool *t, uint32_t c, const bb_candidate_info *info, F
   return EXIT_GOOD;
 }
 
+static int print_repairs(tool *t, uint32_t c, const bb_candidate_info *info, FILE *out) {
+  fprintf(out, "repairs of %s:\n", info->name);
+  bb_status status = bb_program_write_repairs(t->program, (bb_graph_id){c, BB_SNAPSHOT_CHOSEN},
+                                              write_to_file, out);
+  if (status != BB_OK) return report(t, status);
+  fputc('\n', out);
+  return EXIT_GOOD;
+}
+
+static int print_explanations(tool *t, FILE *out) {
+  bb_candidate_info info;
+  uint32_t wanted = 0;
+  if (t->set->candidate && !find_candidate(t, &wanted)) return EXIT_WRONG_CALL;
+  int code = EXIT_GOOD;
+  for (uint32_t c = 0; code == EXIT_GOOD && bb_program_get_candidate(t->program, c, &info); c++)
+    if (!t->set->candidate || c == wanted) code = print_repairs(t, c, &info, out);
+  return code;
+}
+
 static int print_listings(tool *t, FILE *out) {
   bb_candidate_info info, second;
   bool several = bb_program_get_candidate(t->program, 1, &second);
@@ -221,8 +240,10 @@ static int fuse_and_print(tool *t, FILE *out) {
   if (t->set->json) print_json(t, trace.rewrites, out);
   if (t->set->stats) print_stats(tries, hits, out);
   if (t->set->listing) code = print_listings(t, out);
+  if (code == EXIT_GOOD && t->set->explain) code = print_explanations(t, out);
   if (code == EXIT_GOOD && t->set->why) code = print_why(t, &trace, out);
-  if (!t->set->json && !t->set->listing && !t->set->why && !t->set->trace && !t->set->stats)
+  if (!t->set->json && !t->set->listing && !t->set->why && !t->set->trace && !t->set->stats &&
+      !t->set->explain)
     print_table(t, trace.rewrites, out);
   return code;
 }

@@ -27,6 +27,7 @@ typedef enum option_id {
   O_STAGE,
   O_JSON,
   O_LISTING,
+  O_EXPLAIN,
   O_TRACE,
   O_WHY,
   O_STOP,
@@ -74,6 +75,7 @@ static const struct row {
     {O_OUTPUT, "output", 'o', "FILE", C | F | D | R, "write there instead of standard output"},
     {O_STAGE, "stage", 0, "STAGE", C | D | R | I, "array, block, partition or fused"},
     {O_LISTING, "listing", 0, NULL, F, "print every snapshot as loops, loads and stores"},
+    {O_EXPLAIN, "explain", 0, NULL, F, "derive and prove each repaired reduction, or say why not"},
     {O_TRACE, "trace", 0, NULL, F, "print every rewrite, and a summary of their rules"},
     {O_WHY, "why", 0, "A B", F, "say of two nodes why they did not fuse"},
     {O_STOP, "stop-after", 0, "N", F | D | R, "stop after N rewrites"},
@@ -250,6 +252,7 @@ static bool apply(settings *set, const struct row *row, char *value, int argc, c
   case O_STAGE: return stage_named(row, value, &set->stage);
   case O_JSON: return set->json = true;
   case O_LISTING: return set->listing = true;
+  case O_EXPLAIN: return set->explain = true;
   case O_TRACE: return set->trace = true;
   case O_WHY: return why(row, set, value, argc, argv);
   case O_STOP:

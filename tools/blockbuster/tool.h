@@ -21,8 +21,8 @@ typedef struct settings {
   int stage;
   int64_t snapshot, step, collapse;
   double tolerance; /* < 0: by type */
-  bool json, listing, trace, naive, no_extend, peel, float64, unfused, quiet, verify, counts, stats,
-      why, kernels;
+  bool json, listing, explain, trace, naive, no_extend, peel, float64, unfused, quiet, verify,
+      counts, stats, why, kernels;
   bb_node_pair pair; /* of --why */
   uint32_t stop_after, cuts, blocks, symbols, threads;
   uint64_t disabled;

@@ -1,0 +1,3 @@
+# Chains that are not repaired, each with the reason.
+blockbuster fuse refused.bb --explain
+blockbuster fuse shares.bb --explain
