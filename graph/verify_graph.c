@@ -352,6 +352,15 @@ static bool reads_index(bb_arena *scratch, const bb_expr *expr, uint32_t k) {
   return false;
 }
 
+/* Components of a fold change with those that combine reads for them, and with what those change
+ * with. */
+static void spread_varying(const bb_monoid *monoid, bool *varies) {
+  for (uint32_t round = 0; round < monoid->components; round++)
+    for (uint32_t k = 0; k < monoid->components; k++)
+      for (uint32_t j = 0; j < monoid->components && !varies[k]; j++)
+        varies[k] = varies[j] && bb_monoid_reads(monoid, k, j);
+}
+
 /* Which outputs of a level change with the loop of the k-th map around it, given which of its
  * inputs do?  Exact to the port: what a map gives may depend on some of its in-ports only. */
 static bool *find_varying(bb_arena *scratch, const bb_graph *graph, const bool *input, uint32_t k) {
@@ -367,7 +376,16 @@ static bool *find_varying(bb_arena *scratch, const bb_graph *graph, const bool *
     for (uint32_t p = 0; p < node->nin; p++)
       any |= in[p] = varies[node->in[p].src.node][node->in[p].src.port];
     if (node->kind == BB_NODE_MAP) {
-      varies[order[i]] = find_varying(scratch, node->inner, in, k + 1);
+      bool *out = find_varying(scratch, node->inner, in, k + 1);
+      for (uint32_t p = 0; p < node->nout; p++)
+        if (node->out[p].mode == BB_OUT_FOLD && node->out[p].component == 0)
+          spread_varying(node->out[p].fold, out + p);
+      varies[order[i]] = out;
+      continue;
+    }
+    if (node->kind == BB_NODE_REDUCE) {
+      spread_varying(node->monoid, in);
+      varies[order[i]] = in;
       continue;
     }
     any = any || (node->kind == BB_NODE_FUNC && reads_index(scratch, node->expr, k));

@@ -91,14 +91,15 @@ static void make_root_safe(bb_program *program) {
   program->serial = serial;
 }
 
-/* The chosen snapshots with their folds bracketed anew. */
+/* The snapshots with their folds bracketed anew. */
 static void bracket(bb_program *program, const bb_drive_options *options) {
   for (uint32_t i = 0; i < program->candidates; i++) {
     bb_candidate *candidate = &program->candidate[i];
-    bb_snapshot *chosen = &candidate->snapshot[candidate->chosen];
-    chosen->graph = bb_split_k(program, chosen->graph, options->fold, options->chunks);
-    if (chosen->safe)
-      chosen->safe = bb_split_k(program, chosen->safe, options->fold, options->chunks);
+    for (uint32_t k = 0; k < candidate->snapshots; k++) {
+      bb_snapshot *s = &candidate->snapshot[k];
+      s->graph = bb_split_k(program, s->graph, options->fold, options->chunks);
+      if (s->safe) s->safe = bb_split_k(program, s->safe, options->fold, options->chunks);
+    }
   }
 }
 
