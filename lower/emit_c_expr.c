@@ -31,7 +31,7 @@ const char *bb_c_suffix(const bb_c *c, bb_dtype dtype) {
   case BB_F64: return "f64";
   case BB_I64: return "i64";
   case BB_I32: return "i32";
-  case BB_BOOL: return "bool";
+  case BB_BOOL: return "b8";
   default: return c->exact ? "f64" : "f32";
   }
 }

@@ -253,14 +253,14 @@ BB_LOAD(f16, uint16_t, float, bb_from_f16)
 BB_LOAD(bf16, uint16_t, float, bb_from_bf16)
 BB_LOAD(i64, int64_t, int64_t, BB_SAME)
 BB_LOAD(i32, int32_t, int32_t, BB_SAME)
-BB_LOAD(bool, uint8_t, uint8_t, BB_TRUTH)
+BB_LOAD(b8, uint8_t, uint8_t, BB_TRUTH)
 BB_STORE(f32, float, float, BB_SAME)
 BB_STORE(f64, double, double, BB_SAME)
 BB_STORE(f16, uint16_t, float, bb_to_f16)
 BB_STORE(bf16, uint16_t, float, bb_to_bf16)
 BB_STORE(i64, int64_t, int64_t, BB_SAME)
 BB_STORE(i32, int32_t, int32_t, BB_SAME)
-BB_STORE(bool, uint8_t, uint8_t, BB_TRUTH)
+BB_STORE(b8, uint8_t, uint8_t, BB_TRUTH)
 
 /* Axes exchanged: to is cols x rows. */
 #define BB_TRANSPOSE(suffix, tile)                                                                 \
@@ -275,7 +275,7 @@ BB_TRANSPOSE(f32, float)
 BB_TRANSPOSE(f64, double)
 BB_TRANSPOSE(i64, int64_t)
 BB_TRANSPOSE(i32, int32_t)
-BB_TRANSPOSE(bool, uint8_t)
+BB_TRANSPOSE(b8, uint8_t)
 
 /* --- folds of integers: plain loops along the columns --- */
 
@@ -298,7 +298,7 @@ BB_TRANSPOSE(bool, uint8_t)
   BB_FOLD(suffix, min, tile, most, held < x ? held : x)
 BB_FOLDS(i64, int64_t, INT64_MIN, INT64_MAX)
 BB_FOLDS(i32, int32_t, INT32_MIN, INT32_MAX)
-BB_FOLDS(bool, uint8_t, 0, 1)
+BB_FOLDS(b8, uint8_t, 0, 1)
 
 /* The largest (smallest) element of each row and its place: `limit` and beyond are not asked, and a
  * row without elements has place -1.  A NaN beats every number; among equals the first or last. */
@@ -344,7 +344,7 @@ BB_PLACE(i32, int32_t, INT32_MIN, INT32_MAX)
   }
 BB_PRODUCT(i64, int64_t)
 BB_PRODUCT(i32, int32_t)
-BB_PRODUCT(bool, uint8_t)
+BB_PRODUCT(b8, uint8_t)
 
 #define BB_PASTE_(a, b) a##b
 #define BB_PASTE(a, b) BB_PASTE_(a, b)

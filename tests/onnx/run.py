@@ -1,9 +1,9 @@
 """Writes a tiny model with its answer for every operator, variant and opset, and checks that the given
 program agrees on each.
 
-usage: run.py [--arrays | --blocks] [--opsets] PROGRAM [NAME...]
+usage: run.py [--arrays | --blocks | --kernels] [--opsets] PROGRAM [NAME...]
 --arrays, --blocks: PROGRAM is onnx_test, which evaluates the array program or the unfused block
-program; else it is blockbuster.
+program; else it is blockbuster, which interprets unless --kernels asks for kernels.
 --opsets: each model also at every other opset that has its operators in the same form.
 """
 
@@ -36,7 +36,8 @@ def check(options, case, path):
         command = [options.program, *(["--blocks"] if options.blocks else []), str(path)]
     else:
         data = str(path.with_suffix(".npz"))
-        command = [options.program, "run", str(path), "--inputs", data, "--expect", data, "--device", "cpu", *tolerance(case)]
+        command = [options.program, "run", str(path), "--inputs", data, "--expect", data, "--device", "cpu", *tolerance(case),
+                   *(["--kernels"] if options.kernels else [])]
     ran = subprocess.run(command, capture_output=True, text=True, timeout=120)
     return "" if ran.returncode == 0 else (ran.stderr or ran.stdout).strip()[:400]
 
@@ -56,6 +57,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--arrays", action="store_true")
     parser.add_argument("--blocks", action="store_true")
+    parser.add_argument("--kernels", action="store_true")
     parser.add_argument("--opsets", action="store_true")
     parser.add_argument("program")
     parser.add_argument("names", nargs="*")
