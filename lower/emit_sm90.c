@@ -141,6 +141,7 @@ static void put_init(bb_cuda *e) {
 static void put_tiles(bb_cuda *e) {
   for (uint32_t i = 0; i < e->p->tiles; i++) {
     const bb_cuda_tile *t = &e->tile[i];
+    if (!t->uses) continue;
     bool operand = t->layout == BB_LAYOUT_LEFT || t->layout == BB_LAYOUT_RIGHT;
     uint32_t bytes = e->p->tile[i].rows * e->p->tile[i].cols * 2;
     const char *own = "";

@@ -25,6 +25,7 @@ typedef struct bb_cuda_tile {
   const char *name;   /* in the source */
   uint32_t rt, ct;    /* tiles of 16 rows and 8 columns of a thread's warp */
   uint32_t registers; /* of a thread */
+  uint32_t uses;      /* by statements, but those that are shared element by element */
   bool ring;          /* loaded by the copy engine */
   uint32_t parts;     /* ring: in so many parts of 64 rows, each for one warp group alone */
   uint32_t offset;    /* SHARED: bytes */
@@ -130,7 +131,8 @@ typedef enum bb_cuda_place {
   BB_LIST_PLAIN
 } bb_cuda_place;
 void bb_cuda_list_code(bb_cuda *e, bb_cuda_place place, uint32_t stretch, bool copier);
-void bb_cuda_run_list(bb_cuda *e, const bb_cuda_list *list); /* without products in flight */
+/* A list on its own: no products are in flight before or behind it. */
+void bb_cuda_run_list(bb_cuda *e, const bb_cuda_list *list, bool copier);
 
 /* emit_sm90_core.c: the loops of a role. */
 void bb_cuda_role(bb_cuda *e, bool copier);

@@ -147,8 +147,13 @@ static void close(bb_cuda *e) {
   bb_cuda_line(e, "}");
 }
 
+/* The serial loop's variable, now and in the iteration before; no name of what the code counts with. */
 static const char *serial_name(const bb_cuda *e) {
-  return e->p->variable[e->serial->variable];
+  return bb_arena_printf(e->arena, "%s_now", e->p->variable[e->serial->variable]);
+}
+
+static const char *old_name(const bb_cuda *e) {
+  return bb_arena_printf(e->arena, "%s_old", e->p->variable[e->serial->variable]);
 }
 
 static void put_first(bb_cuda *e) {
@@ -177,14 +182,14 @@ static void put_stretch(bb_cuda *e, uint32_t i, bb_cuda_place list, bool copier)
                               step));
   }
   bb_cuda_list_code(e, list, i, copier);
-  if (e->stages) bb_cuda_line(e, "%s_old = %s;", n, n);
+  if (e->stages) bb_cuda_line(e, "%s = %s;", old_name(e), n);
   close(e);
 }
 
 static void put_begin(bb_cuda *e, bool copier) {
   put_first(e);
   bb_cuda_list_code(e, BB_LIST_BEGIN, 0, copier);
-  bb_cuda_line(e, "%s_old = %s;", serial_name(e), serial_name(e));
+  bb_cuda_line(e, "%s = %s;", old_name(e), serial_name(e));
 }
 
 /* The core, once, for loops with stages: begin, the others, end. */
@@ -195,10 +200,10 @@ static void put_staged(bb_cuda *e, bool copier) {
 }
 
 static void put_plain(bb_cuda *e, bool copier) {
-  if (!copier) bb_cuda_run_list(e, &e->before);
+  bb_cuda_run_list(e, &e->before, copier);
   if (!e->serial) return;
   for (uint32_t i = 0; i < e->serial->stretches; i++) put_stretch(e, i, BB_LIST_PLAIN, copier);
-  if (!copier) bb_cuda_run_list(e, &e->after);
+  bb_cuda_run_list(e, &e->after, copier);
 }
 
 /* The end of an iteration of the grid's loops overlaps the begin of the next. */
@@ -211,7 +216,7 @@ static void put_rotated(bb_cuda *e, bool copier) {
   for (uint32_t i = 1; i < e->serial->stretches; i++) put_stretch(e, i, BB_LIST_STEADY, copier);
   bb_cuda_line(e, "const Place old = place;");
   const char **plain = e->old_variable;
-  e->old_variable = names_in(e, "old", bb_arena_printf(e->arena, "%s_old", serial_name(e)));
+  e->old_variable = names_in(e, "old", old_name(e));
   /* asked for only now: sooner, a block with a long iteration would take as many as others */
   if (copier && e->grid[0]->queue)
     bb_cuda_line(e, "t = gridDim.x + atomicInc(p.counter, p.tiles - 1);");
@@ -219,7 +224,7 @@ static void put_rotated(bb_cuda *e, bool copier) {
   open(e, "if (more) {");
   put_first(e);
   bb_cuda_list_code(e, BB_LIST_JOIN, 0, copier);
-  bb_cuda_line(e, "%s_old = %s;", serial_name(e), serial_name(e));
+  bb_cuda_line(e, "%s = %s;", old_name(e), serial_name(e));
   e->depth--;
   open(e, "} else {");
   bb_cuda_list_code(e, BB_LIST_END, 0, copier);
@@ -236,15 +241,15 @@ static void put_tail(bb_cuda *e) {
   if (e->warps) {
     bb_cuda_merge(e, e->warps);
     open(e, "if (my_warp == 0) {");
-    bb_cuda_run_list(e, &e->after_warps);
-    if (!e->cluster) bb_cuda_run_list(e, &e->after_cluster);
+    bb_cuda_run_list(e, &e->after_warps, false);
+    if (!e->cluster) bb_cuda_run_list(e, &e->after_cluster, false);
     close(e);
   }
   if (e->cluster) {
     bb_cuda_merge(e, e->cluster);
     open(e, bb_arena_printf(e->arena, "if (tl::cluster_rank() == 0%s) {",
                             e->warps ? " && my_warp == 0" : ""));
-    bb_cuda_run_list(e, &e->after_cluster);
+    bb_cuda_run_list(e, &e->after_cluster, false);
     close(e);
   }
 }
@@ -302,8 +307,7 @@ static void put_own_copies(bb_cuda *e) {
 
 void bb_cuda_role(bb_cuda *e, bool copier) {
   e->variable = names_in(e, "place", e->serial ? serial_name(e) : "");
-  e->old_variable =
-      names_in(e, "place", e->serial ? bb_arena_printf(e->arena, "%s_old", serial_name(e)) : "");
+  e->old_variable = names_in(e, "place", e->serial ? old_name(e) : "");
   if (e->cluster)
     e->variable[e->cluster->variable] = e->old_variable[e->cluster->variable] =
         bb_arena_printf(e->arena, "(%s + tl::cluster_rank() * %s)",
@@ -314,8 +318,7 @@ void bb_cuda_role(bb_cuda *e, bool copier) {
   put_next(e, copier);
   bb_cuda_line(e, "Place place;");
   if (e->serial)
-    bb_cuda_line(e, e->stages ? "int %s = 0, %s_old = 0;" : "int %s = 0;", serial_name(e),
-                 serial_name(e));
+    bb_cuda_line(e, e->stages ? "int %s = 0, %s = 0;" : "int %s = 0;", serial_name(e), old_name(e));
   if (e->grids && e->grid[0]->rotate) {
     put_rotated(e, copier);
   } else {

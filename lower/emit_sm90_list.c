@@ -155,9 +155,9 @@ void bb_cuda_list_code(bb_cuda *e, bb_cuda_place place, uint32_t stretch, bool c
   put_list(e, count, item, turns, copier);
 }
 
-void bb_cuda_run_list(bb_cuda *e, const bb_cuda_list *list) {
+void bb_cuda_run_list(bb_cuda *e, const bb_cuda_list *list, bool copier) {
   bb_cuda_item item[96];
   uint32_t count = 0;
   add_list(e, item, &count, list, false);
-  put_list(e, count, item, false, false);
+  put_list(e, count, item, false, copier);
 }

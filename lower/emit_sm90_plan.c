@@ -162,6 +162,18 @@ static void find_parts(bb_cuda *e) {
   }
 }
 
+/* Copies are made by the copier, along with the core; by a warp of its own in its loop only. */
+static void check_copies(const bb_cuda *e) {
+  const bb_cuda_list lists[] = {e->after_warps, e->after_cluster, e->after_split, e->before,
+                                e->after};
+  for (uint32_t k = 0; k < (e->warps ? 5 : 3); k++)
+    for (uint32_t i = 0; i < lists[k].count; i++) {
+      const bb_tile_stmt *s = lists[k].stmt[i];
+      if (s->kind == BB_TILE_LOAD && e->tile[s->result].ring)
+        bb_cuda_refuse(e, s, "a copy to shared memory outside of the core");
+    }
+}
+
 static const char *safe_name(bb_cuda *e, const char *name) {
   static const char *const taken[] = {
       "auto",   "bool",   "break", "case",  "char",  "const",    "do",     "double",   "else",
@@ -286,11 +298,28 @@ static void place_shared(bb_cuda *e) {
     bb_cuda_refuse(e, NULL, "more shared memory than a block has");
 }
 
+static void count_uses(bb_cuda *e, const bb_tile_stmt *s) {
+  if (s->result != BB_NONE) e->tile[s->result].uses++;
+  for (uint32_t i = 0; i < s->operands; i++) e->tile[s->operand[i]].uses++;
+}
+
+/* What only the shared statements use is never whole. */
+static void drop_shared(bb_cuda *e) {
+  const bb_cuda_list lists[] = {e->after_warps, e->after_cluster, e->after_split};
+  walk(e, &e->p->body, count_uses);
+  for (uint32_t k = 0; bb_cuda_is_shared(e) && k < 3; k++)
+    for (uint32_t i = 0; i < lists[k].count; i++) {
+      const bb_tile_stmt *s = lists[k].stmt[i];
+      if (s->result != BB_NONE) e->tile[s->result].uses--;
+      for (uint32_t j = 0; j < s->operands; j++) e->tile[s->operand[j]].uses--;
+    }
+}
+
 static void check_registers(const bb_cuda *e) {
   uint32_t sum = e->warps ? BB_CUDA_OPERANDS : 0;
   uint32_t limit = e->p->registers ? e->p->registers : REGISTER_LIMIT;
   for (uint32_t i = 0; i < e->p->tiles; i++)
-    if (e->tile[i].layout != BB_LAYOUT_SHARED) sum += e->tile[i].registers;
+    if (e->tile[i].layout != BB_LAYOUT_SHARED && e->tile[i].uses) sum += e->tile[i].registers;
   if (sum + REGISTER_SLACK > limit)
     bb_cuda_refuse(e, NULL, "tiles need more registers than a thread has");
 }
@@ -315,6 +344,7 @@ void bb_cuda_plan(bb_cuda *e) {
   e->threads = 32 * e->warp_count + (e->copier ? 128 : 0);
   walk(e, &e->p->body, check_body);
   walk(e, &e->p->body, find_rings);
+  check_copies(e);
   find_parts(e);
   walk(e, &e->p->body, lay_by_use);
   for (uint32_t i = 0; i < 8; i++) walk(e, &e->p->body, lay_beside);
@@ -324,5 +354,6 @@ void bb_cuda_plan(bb_cuda *e) {
     bb_cuda_refuse(e, NULL, "what follows parts of the grid does more than map and store");
   walk(e, &e->p->body, map_stmt);
   place_shared(e);
+  drop_shared(e);
   check_registers(e);
 }

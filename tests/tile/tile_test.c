@@ -75,8 +75,8 @@ static void same_again(bb_tile_program *p, void *user) {
   bb_program_destroy(q->home);
 }
 
-static const char *const files[] = {"full.tile", "causal.tile", "decode.tile", "decode_grid.tile",
-                                    "row_norm.tile"};
+static const char *const files[] = {"full.tile",        "causal.tile",   "decode.tile",
+                                    "decode_grid.tile", "row_norm.tile", "products.tile"};
 
 static void text_and_back(void **state) {
   (void)state;
@@ -360,7 +360,7 @@ static void not_emitted(const char *statements, const char *why) {
 
 static void refusals(void **state) {
   (void)state;
-  not_emitted("tile n : f32[64,1024] x = 0", "more registers");
+  not_emitted("tile n : f32[64,1024] n = 0", "more registers");
   not_emitted("tile s : f16[256,512] shared 1 x = 0", "shared memory");
   not_emitted("tile s : f16[64,40] shared 1 x = 0", "a shared tile is");
   not_emitted("roles groups 2 x = 0", "do not share evenly");
@@ -389,6 +389,8 @@ static void refusals(void **state) {
       "monoid m (0) = ($0 + $1) tile z : f16[64,64] parallel i = 0 to N step 64 merge m (x) @ grid "
       "persistent { x = 0 } z = f16(x) store C[0:64, 0:64] = z",
       "parts of a persistent grid");
+  not_emitted("parallel w = 0 to 4 step 1 @ warps { a = load A[0:64, 0:64] } ",
+              "outside of the core");
   not_emitted("when N < 8 { a = load A[0:64, 0:64] }", "under a condition");
   not_emitted("view S : f16[N,64] by [64,N] serial i = 0 to N step 64 { a = load S[i:64, 0:64] x = "
               "dot(a, a) }",
