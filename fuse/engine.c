@@ -226,6 +226,7 @@ uint32_t bb_fuse(bb_program *program, bb_graph **root, const bb_fuse_options *op
   *engine = (bb_engine){.program = program,
                         .ctx = program->ctx,
                         .options = options ? options : &none,
+                        .answers = bb_engine_answers(),
                         .budget = 1000 + 100 * (uint64_t)program->serial};
   with_engine(engine, root, fuse);
   bool peels = engine->options->peel && !engine->options->no_extend && !bb_engine_stopped(engine);

@@ -13,6 +13,7 @@ typedef struct bb_engine {
   const bb_fuse_options *options;
   bb_scope *top;    /* the scope of the root */
   bb_scope *newest; /* all scopes ever made, by `older` */
+  bb_answers answers;
   uint64_t steps, budget;
   uint32_t snapshots, capacity;
   bb_snapshot *snapshot;
@@ -26,6 +27,9 @@ static inline bool bb_engine_disabled(const bb_engine *engine, const bb_rule *ru
 }
 
 /* --- scopes and what waits in them (worklist.c) --- */
+
+/* What the rules are anchored at and answer to. */
+bb_answers bb_engine_answers(void);
 
 /* The scope inside a map, made if it is not there. */
 bb_scope *bb_engine_enter(bb_engine *engine, bb_scope *parent, uint32_t map);

@@ -261,8 +261,7 @@ static bool reads_any_pair(const bb_safety *s, const bb_graph *root) {
   return false;
 }
 
-bb_graph *bb_safety_make(bb_safety *s, bb_graph *root) {
-  if (!bb_safe_graph_has_unsafe(s, root) && !reads_any_pair(s, root)) return root;
+static bb_graph *make(bb_safety *s, bb_graph *root) {
   bb_safe_level level = {.safety = s, .old = root, .graph = bb_graph_create(s->program)};
   s->refused = NULL;
   level.pair = BB_NEW(s->arena, bb_pair *, root->count);
@@ -273,6 +272,16 @@ bb_graph *bb_safety_make(bb_safety *s, bb_graph *root) {
   }
   bb_safe_prune(level.graph);
   return level.graph;
+}
+
+bb_graph *bb_safety_make(bb_safety *s, bb_graph *root) {
+  if (!bb_safe_graph_has_unsafe(s, root) && !reads_any_pair(s, root)) return root;
+  bb_arena *kept = s->arena;
+  s->arena = bb_scratch(s->program->ctx); /* the pairs of one program are nothing to the next */
+  bb_graph *made = make(s, root);
+  bb_scratch_end(s->arena);
+  s->arena = kept;
+  return made;
 }
 
 bb_graph *bb_safety_alone(bb_program *program, bb_graph *root) {

@@ -13,6 +13,8 @@
 
 typedef struct bb_scope bb_scope;
 
+enum { BB_WAKES = 7 }; /* kinds of change */
+
 /* A binary heap of nodes of one scope, least first in its topological order. */
 typedef struct bb_heap {
   uint32_t count, capacity;
@@ -35,6 +37,14 @@ typedef struct bb_place {
 
 enum { BB_SCOPE_RULES = 10 };
 
+/* Which rules may match where, as bit sets of their ranks in rules.def. */
+typedef struct bb_answers {
+  uint32_t kind[BB_NODE_MISC + 1]; /* anchored at a node of this kind */
+  uint32_t wake[BB_WAKES];         /* answering to this kind of change (rule.h) */
+  uint32_t nests;                  /* anchored at loop nests around one op */
+  uint32_t op[BB_OP_COUNT + 1];    /* of those, the ones that want this op */
+} bb_answers;
+
 struct bb_scope {
   bb_arena *arena;
   bb_scope *older;  /* the scope made before this one, whether it is still of use or not */
@@ -52,6 +62,7 @@ struct bb_scope {
   bb_heap children;                /* maps inside which something is pending */
   bb_heap extend, extend_children; /* the same for map extension */
   bool stale;                      /* the level changed since extension was last tried */
+  const bb_answers *answers;       /* the engine's */
   uint32_t sibling_rule;           /* whose heap takes maps with a new neighbour; BB_NONE */
 };
 

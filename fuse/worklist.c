@@ -31,24 +31,41 @@ void bb_engine_wake_extension(bb_scope *scope) {
     bb_heap_push(scope->parent, &scope->parent->extend_children, scope->map);
 }
 
-/* The op that the node is a loop nest around, as a bit; looking costs a walk through its levels. */
-static uint32_t nest_op(bb_scope *scope, uint32_t node) {
+bb_answers bb_engine_answers(void) {
+  bb_answers a = {0};
+  for (uint32_t r = 0; r < bb_rule_count; r++) {
+    const bb_rule *rule = bb_rules[r];
+    uint32_t bit = (uint32_t)1 << r;
+    for (uint32_t k = 0; k <= BB_NODE_MISC; k++)
+      if (rule->anchors >> k & 1) a.kind[k] |= bit;
+    for (uint32_t w = 0; w < BB_WAKES; w++)
+      if (rule->wakes >> w & 1) a.wake[w] |= bit;
+    if (!rule->ops) continue;
+    a.nests |= bit;
+    for (uint32_t op = 0; op <= BB_OP_COUNT; op++)
+      if (rule->ops >> op & 1) a.op[op] |= bit;
+  }
+  return a;
+}
+
+/* The op that the node is a loop nest around; looking costs a walk through its levels. */
+static bb_op nest_op(bb_scope *scope, uint32_t node) {
   bb_place *place = &scope->place[node];
   if (!place->nest) place->nest = 1 + bb_loops_op(scope->graph, node);
-  return (uint32_t)1 << (place->nest - 1);
+  return place->nest - 1;
 }
 
 /* The rules, as a bit set of ranks, that may match at a node and answer to any of `wakes`. */
 static uint32_t answering(bb_scope *scope, uint32_t node, uint32_t wakes) {
-  uint32_t kind = (uint32_t)1 << scope->graph->node[node]->kind, op = 0, rules = 0;
-  for (uint32_t r = 0; r < bb_rule_count; r++) {
-    const bb_rule *rule = bb_rules[r];
-    if (!(rule->anchors & kind) || !(rule->wakes & wakes)) continue;
-    if (rule->ops && !op) op = nest_op(scope, node);
-    if (!rule->ops || rule->ops & op) rules |= (uint32_t)1 << r;
-  }
+  const bb_answers *a = scope->answers;
+  uint32_t rules = 0;
+  for (; wakes; wakes &= wakes - 1) rules |= a->wake[__builtin_ctz(wakes)];
+  rules &= a->kind[scope->graph->node[node]->kind];
+  if (rules & a->nests) rules &= ~a->nests | a->op[nest_op(scope, node)];
   return rules;
 }
+
+enum { EVERYTHING = (1 << BB_WAKES) - 1 };
 
 /* Wakes a node for the rules that answer to any of `wakes`. */
 static void wake(bb_scope *scope, uint32_t node, uint32_t wakes) {
@@ -207,7 +224,7 @@ static void wake_children(bb_scope *scope, uint32_t node) {
 }
 
 static void wake_added(bb_scope *scope, uint32_t node) {
-  wake(scope, node, UINT32_MAX);
+  wake(scope, node, EVERYTHING);
   wake_behind(scope, node);
   wake_children(scope, node);
 }
@@ -260,7 +277,7 @@ static uint32_t sibling_rule(void) {
 /* Tries every rule at a node of a new scope: only where one matches now has the node to wait for it.
  * All rules while the node and what is around it are at hand: a long level is gone through once. */
 static void look_at(bb_engine *engine, bb_scope *scope, uint32_t node) {
-  uint32_t rules = answering(scope, node, UINT32_MAX);
+  uint32_t rules = answering(scope, node, EVERYTHING);
   for (uint32_t r = 0; r < bb_rule_count; r++) {
     bb_match match = {.scope = scope, .anchor = node, .partner = BB_NONE, .dim = BB_NO_DIM};
     if (!(rules >> r & 1) || bb_engine_disabled(engine, bb_rules[r])) continue;
@@ -273,6 +290,7 @@ static bb_scope *make_scope(bb_engine *engine, bb_scope *parent, uint32_t map, b
   scope->older = engine->newest;
   engine->newest = scope;
   scope->stale = true;
+  scope->answers = &engine->answers;
   if (!listed(engine)) return scope;
   scope->sibling_rule = sibling_rule();
   for (uint32_t n = scope->first; n != BB_NONE; n = scope->place[n].next) {

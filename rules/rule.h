@@ -32,6 +32,7 @@ enum {
   BB_WAKE_SIBLING = 32,  /* maps with a new neighbour among the users of a value */
   BB_WAKE_BEHIND = 64    /* maps that take a fold of the map, or a function of it, that changed */
 };
+_Static_assert(BB_WAKE_BEHIND == 1 << (BB_WAKES - 1), "BB_WAKES counts them");
 
 typedef enum bb_exactness {
   BB_EXACT,        /* every value is computed by the same operations in the same order */
