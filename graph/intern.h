@@ -4,13 +4,20 @@
 
 #include "context.h"
 
+/* The hash stands beside the pointer: growing a set, and passing by an object that is another, do
+ * not touch objects, which lie all over memory. */
+typedef struct bb_intern_slot {
+  uint64_t hash;
+  const void *object; /* NULL: empty */
+} bb_intern_slot;
+
 /* An open-addressed set of pointers to objects of one kind. */
 typedef struct bb_intern {
   bb_arena *arena;
   uint64_t (*hash)(const void *object);
   bool (*equal)(const void *a, const void *b);
   uint32_t count, capacity; /* capacity is 0 or a power of two */
-  const void **slot;
+  bb_intern_slot *slot;
 } bb_intern;
 
 bb_intern *bb_intern_create(bb_arena *arena, uint64_t (*hash)(const void *),
