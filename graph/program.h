@@ -87,6 +87,7 @@ typedef struct bb_candidate {
   uint32_t snapshots;
   bb_snapshot *snapshot;
   uint32_t chosen; /* index of the snapshot that runs; BB_NONE: not yet chosen */
+  const struct bb_bill *bill; /* kernels chosen by price: select/bill.h; else NULL */
 } bb_candidate;
 
 /* What a plan runs, in order: candidates, and misc nodes between them. */
@@ -121,6 +122,7 @@ struct bb_program {
   uint32_t candidates, steps;
   bb_candidate *candidate;
   bb_step *step;
+  const struct bb_selection_report *selection; /* select/select.h; NULL: not chosen by price */
   struct bb_intern *types, *exprs, *extents, *accesses, *names, *symbol_names, *monoid_set;
   struct bb_intern *products;  /* fuse/algebra.c: derivations by chain; NULL: none yet */
   struct bb_mapping *mappings; /* files mapped for external data; unmapped on destroy */

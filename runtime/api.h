@@ -11,6 +11,10 @@ void bb_api_flush(const bb_buffer *buffer, bb_write_function *write, void *user)
 /* The graph of an id; NULL: there is none. */
 bb_graph *bb_api_graph(const bb_program *program, bb_graph_id id);
 
+/* What the options ask of bb_select(), for a program at stage PARTITION; in the program's arena. */
+const bb_selection_options *bb_api_selection(bb_program *program, const bb_advance_options *options,
+                                             const bb_choose_options *choose);
+
 /* Top-level loops of a graph. */
 uint32_t bb_api_kernels(const bb_graph *graph);
 

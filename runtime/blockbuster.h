@@ -115,6 +115,12 @@ typedef struct bb_rewrite {
   const uint32_t *node;
 } bb_rewrite;
 
+/* A number by name: the elements in a block of a dim, or the value of a run-time extent. */
+typedef struct bb_setting {
+  const char *name;
+  int64_t value;
+} bb_setting;
+
 /* Two nodes by stable number. */
 typedef struct bb_node_pair {
   uint32_t a, b;
@@ -140,6 +146,11 @@ typedef struct bb_advance_options {
   uint64_t disabled_rules; /* bit r set: rule r is not tried */
   bb_fold_kind fold;       /* of the kernels chosen */
   uint32_t chunks;         /* SPLIT_K, TREE: 1 to BB_FOLD_CHUNKS; a tree has a power of two */
+  /* Kernels are chosen by price on this machine: a name that bb_machine_get_name() gives, or a file
+   * with a description; "" for what BLOCKBUSTER_MACHINE names, else "cpu".  NULL: by counts. */
+  const char *machine;
+  uint32_t dims; /* what run-time extents count as in prices; others as 1024 */
+  const bb_setting *dim;
   /* How often each rule was tried at a node and how often applied, by its number; BB_RULE_NUMBERS
    * each, added to.  NULL: not counted. */
   uint64_t *tries, *hits;
@@ -155,7 +166,9 @@ typedef struct bb_advance_options {
 
 /* Takes the program to a stage, through all stages before it; does nothing if it is there or beyond.
  * options may be NULL.  After a failure other than ARGUMENT the program can only be destroyed.
- * Errors: ARGUMENT (a cut names no node, chunks), INPUT (sizes that cannot be), MEMORY, INTERNAL. */
+ * Errors: ARGUMENT (a cut names no node, chunks, there is no such machine or extent; with `machine`, the
+ * program is fused already), INPUT (sizes that cannot be, a machine description that is wrong),
+ * MEMORY, INTERNAL. */
 BB_API bb_status bb_program_advance(bb_program *program, bb_stage stage,
                                     const bb_advance_options *options);
 
@@ -174,6 +187,11 @@ typedef bool bb_write_function(void *user, const char *bytes, size_t length);
  * observer. Errors: MEMORY, IO. */
 BB_API bb_status bb_program_write_text(const bb_program *program, const char *data_name,
                                        bb_write_function *write, void *user);
+/* Measures the processor that this process runs on and writes its description, named "measured": what
+ * `machine` may then name as a file.  A few seconds, on all processors that the process may use.
+ * Errors: MEMORY (also: no threads), IO. */
+BB_API bb_status bb_machine_measure_and_write(bb_context *context, bb_write_function *write,
+                                              void *user);
 BB_API bb_status bb_program_write_data(const bb_program *program, bb_write_function *write,
                                        void *user);
 
@@ -264,6 +282,62 @@ typedef struct bb_snapshot_info {
 BB_API bool bb_program_get_snapshot(const bb_program *program, bb_graph_id graph,
                                     bb_snapshot_info *info);
 
+/* How a kernel runs and what that costs on the machine it was chosen for. */
+typedef struct bb_way_info {
+  uint32_t snapshot;
+  uint32_t blocks; /* block sizes, one for each loop or set of loops that is cut alike */
+  const struct bb_block_size {
+    const char *dim;
+    double elements;
+  } * block;
+  const char *fold; /* the loop whose fold is split; NULL: every fold rolls */
+  uint32_t parts;   /* into so many parts; 1 */
+  double seconds;
+  double memory_bytes, cache_bytes; /* moved */
+  double dot, vector, special;      /* operations run: products, arithmetic, exp and the like */
+  double repeated;         /* of the time of operations, the share of work that is done again */
+  double instances, waves; /* of the kernel on the units, in its longest pass */
+  uint32_t launches;
+  double local_bytes, register_bytes; /* of a unit's room */
+  const char *bound; /* what it waits for: memory, cache, local, dot, vector, special or start */
+} bb_way_info;
+
+typedef struct bb_bill_info {
+  bb_way_info chosen;
+  bool has_second;
+  bb_way_info second;   /* the cheapest with another snapshot or fold */
+  uint32_t pieces;      /* what could run apart */
+  uint32_t again;       /* more pieces: another kernel computes them too */
+  double apart_seconds; /* the cheapest kernels for those pieces without this one; 0: one piece */
+} bb_bill_info;
+
+/* False if there is no such kernel, or it was not chosen by price.  What it points to lives as long as
+ * the program. */
+BB_API bool bb_program_get_bill(const bb_program *program, uint32_t candidate, bb_bill_info *info);
+
+typedef struct bb_selection_info {
+  const char *machine, *target;
+  uint32_t units;
+  double seconds;      /* of all kernels that run every time, one after the other */
+  uint32_t pieces;     /* parts that the candidates were cut into */
+  uint32_t considered; /* kernels that a cover could have held */
+  uint32_t priced;     /* those of them that differ in more than names */
+  uint32_t states;     /* sets of pieces that the dynamic program reached */
+  const char *inexact; /* which bound of the search cut something off; NULL: none did */
+} bb_selection_info;
+
+/* False if the program's kernels were not chosen by price. */
+BB_API bool bb_program_get_selection(const bb_program *program, bb_selection_info *info);
+/* What a run-time extent counted as: index 0 and up; false beyond the last. */
+BB_API bool bb_program_get_assumed(const bb_program *program, uint32_t index, bb_setting *extent);
+
+/* The names of the machines that the library knows: index 0 and up; NULL beyond the last. */
+BB_API const char *bb_machine_get_name(uint32_t index);
+/* A machine's description, a field a line, as it is read from a file.  `machine` as in
+ * bb_advance_options.  Errors: ARGUMENT (there is none), INPUT (the file is wrong), MEMORY, IO. */
+BB_API bb_status bb_machine_write(bb_context *context, const char *machine,
+                                  bb_write_function *write, void *user);
+
 /* Calls visit for every kind of operator at the program's stage with how often it occurs, most
  * frequent first; `misc` marks those that run as misc.  Errors: MEMORY. */
 BB_API bb_status bb_program_visit_ops(const bb_program *program,
@@ -299,12 +373,6 @@ BB_API bool bb_arrays_get(const bb_arrays *arrays, uint32_t index, bb_array_view
 /* Writes a .npz under a temporary name, then renames it.  Errors: IO, MEMORY. */
 BB_API bb_status bb_arrays_write(bb_arrays *arrays, const char *path);
 BB_API void bb_arrays_destroy(bb_arrays *arrays);
-
-/* A number by name: the elements in a block of a dim, or the value of a run-time extent. */
-typedef struct bb_setting {
-  const char *name;
-  int64_t value;
-} bb_setting;
 
 typedef struct bb_run_options {
   uint32_t version; /* BB_VERSION */

@@ -123,7 +123,10 @@ void bb_drive(bb_program *program, bb_stage goal, const bb_drive_options *option
     after(program, "partition", options);
   }
   if (program->stage == BB_STAGE_PARTITION && goal > BB_STAGE_PARTITION) {
-    bb_choose(program, options->choose);
+    if (options->select)
+      bb_select(program, options->select);
+    else
+      bb_choose(program, options->choose);
     if (options->fold != BB_FOLD_ROLLING) bracket(program, options);
     after(program, "choose", options);
   }

@@ -10,7 +10,8 @@
 typedef struct bb_drive_options {
   uint32_t cuts;
   const bb_cut *cut;
-  const bb_choose_options *choose; /* NULL: defaults */
+  const bb_choose_options *choose;    /* NULL: defaults */
+  const bb_selection_options *select; /* kernels are chosen by price; NULL: by counts */
   bb_fold_kind fold;
   uint32_t chunks;
   /* After every phase; may be NULL. */

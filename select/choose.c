@@ -5,10 +5,11 @@
  * it, is tried inside each kernel alone.  So a snapshot is as large as one kernel, and their number
  * does not multiply.
  */
-#include "flow.h"
+#include "choose.h"
 #include "../graph/hash.h"
 #include "../graph/intern.h"
 
+#include <math.h>
 #include <string.h>
 
 enum {
@@ -39,10 +40,13 @@ typedef struct chooser {
   bb_carving made;
   repertoire candidates, kernels;
   bb_twin *twin;
+  bb_arena *bills;   /* where prices are kept */
   uint32_t applied;  /* rewrites so far, over all candidates */
   uint32_t base;     /* rewrites of the candidate before this call of bb_fuse() */
   uint32_t seen;     /* rewrites of this call */
   bool fresh_kernel; /* its first snapshot repeats the candidate's, unless it is rewritten */
+  bool dear;         /* extensions that cost a product again are taken too */
+  bool refused;      /* one was not taken */
 } chooser;
 
 static uint64_t known_shape(const void *object) {
@@ -80,12 +84,15 @@ static bool contains_dot(const bb_graph *graph, uint32_t n) {
 /* Extension of a map over rows would run a product around it again for every block of rows. */
 static bool extension_is_cheap(void *user, const bb_graph *level, uint32_t map) {
   const bb_node *node = level->node[map];
+  chooser *c = user;
   bool over_rows = false;
-  (void)user;
   for (uint32_t p = 0; p < node->nout; p++)
     over_rows |= node->out[p].mode == BB_OUT_COLLECT && node->out[p].axis == BB_AXIS_ROW;
-  for (uint32_t i = 0; over_rows && i < level->count; i++)
-    if (i != map && contains_dot(level, i)) return false;
+  for (uint32_t i = 0; over_rows && !c->dear && i < level->count; i++) {
+    if (i == map || !contains_dot(level, i)) continue;
+    c->refused = true;
+    return false;
+  }
   return true;
 }
 
@@ -112,7 +119,8 @@ static chooser chooser_start(bb_program *program, const bb_choose_options *optio
                .made = bb_carving_start(program, "k"),
                .candidates = repertoire_start(scratch),
                .kernels = repertoire_start(scratch),
-               .twin = bb_twin_create(program, scratch)};
+               .twin = bb_twin_create(program, scratch),
+               .bills = program->arena};
   if (c.given) c.fuse = *c.given;
   c.fuse.may_extend = c.given && c.given->may_extend ? forward_may_extend : extension_is_cheap;
   c.fuse.trace = c.given && c.given->trace ? forward_trace : NULL;
@@ -164,6 +172,20 @@ static uint32_t keep(chooser *c, bb_graph *graph, bb_snapshot **snapshots) {
   (*snapshots)[0] =
       (bb_snapshot){.step = c->base, .graph = graph, .operations = -1, .buffered = -1};
   return 1;
+}
+
+/* What is dear by count may be cheap by price: the snapshots with every extension, behind those
+ * without. */
+static void fuse_dearly(chooser *c, bb_candidate *kernel) {
+  bb_snapshot *more;
+  c->dear = true;
+  uint32_t count = fuse(c, kernel->graph, false, &more), cheap = kernel->snapshots;
+  c->dear = false;
+  bb_snapshot *all = BB_NEW(c->program->arena, bb_snapshot, (size_t)cheap + count);
+  memcpy(all, kernel->snapshot, cheap * sizeof *all);
+  memcpy(all + cheap, more + 1, (count - 1) * sizeof *all); /* the first is the same */
+  kernel->snapshot = all;
+  kernel->snapshots = cheap + count - 1;
 }
 
 /* --- equal ones --- */
@@ -223,6 +245,28 @@ static void choose_snapshot(chooser *c, bb_candidate *kernel) {
     bb_count_graph(c->program, s->graph, SYMBOL_GUESS, &s->operations, &s->buffered);
     if (work(s) < work(best)) kernel->chosen = i;
   }
+  if (c->options && c->options->pricer) bb_pricer_choose(c->options->pricer, kernel, c->bills);
+}
+
+static bb_way twin_way(const chooser *c, const bb_way *way) {
+  bb_way twin = *way;
+  twin.fold = bb_twin_dim(c->twin, way->fold);
+  twin.block = BB_NEW(c->bills, struct bb_block_size, way->blocks);
+  twin.block_dim = BB_NEW(c->bills, bb_dim, way->blocks);
+  for (uint32_t i = 0; i < way->blocks; i++) {
+    twin.block_dim[i] = bb_twin_dim(c->twin, way->block_dim[i]);
+    twin.block[i].dim = bb_dim_get(c->program, twin.block_dim[i])->name;
+    twin.block[i].elements = way->block[i].elements;
+  }
+  return twin;
+}
+
+static const bb_bill *twin_bill(const chooser *c, const bb_bill *bill) {
+  bb_bill *twin = BB_NEW(c->bills, bb_bill, 1);
+  *twin = *bill;
+  twin->best = twin_way(c, &bill->best);
+  twin->second = twin_way(c, &bill->second);
+  return twin;
 }
 
 static void finish_kernel(chooser *c, uint32_t index, bb_arena *scratch) {
@@ -242,12 +286,15 @@ static void finish_kernel(chooser *c, uint32_t index, bb_arena *scratch) {
                                       ? bb_graph_hold(kernel->graph)
                                       : bb_twin_graph(c->twin, original->snapshot[i].graph);
     kernel->chosen = original->chosen;
+    if (original->bill) kernel->bill = twin_bill(c, original->bill);
     return;
   }
   c->fresh_kernel = true;
+  c->refused = false;
   kernel->snapshots = changed || has_two_maps(kernel->graph)
                           ? fuse(c, kernel->graph, false, &kernel->snapshot)
                           : keep(c, kernel->graph, &kernel->snapshot);
+  if (c->refused && c->options && c->options->pricer) fuse_dearly(c, kernel);
   choose_snapshot(c, kernel);
 }
 
@@ -313,6 +360,26 @@ static void keep_step(chooser *c, const bb_step *step) {
   bb_carving *made = &c->made;
   BB_GROW(c->program->arena, made->step, made->step_capacity, (size_t)made->steps + 1);
   made->step[made->steps++] = *step;
+}
+
+double bb_choose_probe(bb_program *program, const bb_choose_options *options, bb_graph *graph,
+                       bool alone, bb_arena *scratch) {
+  chooser c = chooser_start(program, options, scratch);
+  bb_snapshot *snapshot;
+  double seconds = 0;
+  c.bills = scratch;
+  uint32_t count = fuse(&c, graph, true, &snapshot), kernels = 0;
+  bb_flow *flow = bb_flow_create(program, snapshot[count - 1].graph, scratch);
+  bb_flow_group_kernels(flow);
+  bb_flow_carve(flow, &c.made);
+  for (uint32_t k = 0; k < c.made.candidates; k++) kernels += !c.made.candidate[k].once;
+  if (kernels > 1 && !alone) return INFINITY;
+  for (uint32_t k = 0; k < c.made.candidates; k++) {
+    if (c.made.candidate[k].once && kernels > 0) continue;
+    finish_kernel(&c, k, scratch);
+    seconds += c.made.candidate[k].bill->best.price.seconds;
+  }
+  return seconds;
 }
 
 void bb_choose(bb_program *program, const bb_choose_options *options) {

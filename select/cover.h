@@ -26,10 +26,11 @@
 typedef struct bb_cover_node {
   uint32_t reads; /* earlier nodes whose values it reads, each once */
   const uint32_t *read;
-  uint32_t group; /* nodes of different groups never share a kernel */
-  bool fixed;     /* runs alone */
-  bool cheap;     /* may be computed again where it is read */
-  bool kept;      /* its value is stored, whoever reads it */
+  const bool *apart; /* by read: the two never share a kernel; NULL: any may */
+  uint32_t group;    /* nodes of different groups never share a kernel */
+  bool fixed;        /* runs alone */
+  bool cheap;        /* may be computed again where it is read */
+  bool kept;         /* its value is stored, whoever reads it */
 } bb_cover_node;
 
 typedef struct bb_cover_kernel {

@@ -18,6 +18,7 @@ typedef struct window {
   uint64_t before[BB_COVER_WINDOW]; /* what a node depends on, within the window */
   uint64_t after[BB_COVER_WINDOW];  /* what depends on it */
   uint64_t beside[BB_COVER_WINDOW]; /* what it reads, and what reads it */
+  uint64_t apart[BB_COVER_WINDOW];  /* of these, what it never shares a kernel with */
   uint32_t found;
 } window;
 
@@ -42,6 +43,10 @@ static void look(window *w, bb_cover_sets *sets, uint32_t low) {
       w->beside[k] |= (uint64_t)1 << from;
       w->beside[from] |= (uint64_t)1 << k;
       w->before[k] |= (uint64_t)1 << from | w->before[from];
+      if (node->apart && node->apart[i]) {
+        w->apart[k] |= (uint64_t)1 << from;
+        w->apart[from] |= (uint64_t)1 << k;
+      }
     }
     for (uint64_t rest = w->before[k]; rest; rest &= rest - 1)
       w->after[lowest(rest)] |= (uint64_t)1 << k;
@@ -56,6 +61,13 @@ static uint64_t hull(const window *w, uint64_t set) {
     after |= w->after[lowest(rest)];
   }
   return set | (before & after);
+}
+
+/* Are there two nodes in the set that never share a kernel? */
+static bool is_divided(const window *w, uint64_t set) {
+  for (uint64_t rest = set; rest; rest &= rest - 1)
+    if (w->apart[lowest(rest)] & set) return true;
+  return false;
 }
 
 /* --- what a kernel computes again and stores --- */
@@ -141,6 +153,19 @@ static void choose_stores(window *w, uint64_t home, bb_near again) {
   }
 }
 
+/* What nodes of a set read and never share a kernel with. */
+static bb_near read_apart(const window *w, bb_near set) {
+  bb_near apart = 0;
+  for (int k = -64; k < 64; k++) {
+    if (!(set & BB_NEAR_BIT(k))) continue;
+    const bb_cover_node *node = &w->sets->node[w->low + (uint32_t)k];
+    for (uint32_t i = 0; node->apart && i < node->reads; i++)
+      if (node->apart[i] && node->read[i] + BB_COVER_WINDOW >= w->low)
+        apart |= BB_NEAR_BIT((int)(node->read[i] - w->low));
+  }
+  return apart;
+}
+
 /* Cheap nodes outside that the home or what it computes again reads, from number `from` down: each is
  * taken or not. */
 static void choose_again(window *w, uint64_t home, bb_near again, int from, uint32_t left) {
@@ -155,7 +180,7 @@ static void choose_again(window *w, uint64_t home, bb_near again, int from, uint
   }
   choose_stores(w, home, again);
   if (left == 0) return;
-  read &= ~all;
+  read &= ~all & ~read_apart(w, all);
   for (int k = from; k >= -64; k--) {
     if (!(read & BB_NEAR_BIT(k))) continue;
     const bb_cover_node *node = &sets->node[w->low + (uint32_t)k];
@@ -184,7 +209,7 @@ static void grow(window *w, uint64_t set, uint64_t open, uint64_t met) {
     uint64_t larger = set | (uint64_t)1 << k, whole = hull(w, larger);
     uint64_t passed_over = met & ~larger & ~open;
     if (size_of(whole) > w->sets->options.most_nodes || (whole & passed_over) ||
-        (whole & ~w->allowed))
+        (whole & ~w->allowed) || is_divided(w, whole))
       continue;
     grow(w, larger, open | (w->beside[k] & ~met & w->allowed), met | w->beside[k]);
   }
@@ -197,7 +222,7 @@ static void add_regions(window *w) {
     if (!(w->before[last] & 1)) continue;
     uint64_t end = (uint64_t)1 << last, set = (w->after[0] & w->before[last]) | 1 | end;
     if (size_of(set) <= w->sets->options.most_nodes || (set & ~w->allowed)) continue;
-    bool closed = true;
+    bool closed = !is_divided(w, set);
     for (uint64_t rest = set; rest && closed; rest &= rest - 1) {
       uint32_t k = lowest(rest);
       const bb_cover_node *node = &w->sets->node[w->low + k];
@@ -213,7 +238,7 @@ static void add_regions(window *w) {
 static void add_all(window *w) {
   uint64_t all = w->count == 64 ? ~(uint64_t)0 : ((uint64_t)1 << w->count) - 1, reached = 1;
   if (w->low != 0 || w->count != w->sets->nodes || (all & ~w->allowed) ||
-      w->count <= w->sets->options.most_nodes)
+      w->count <= w->sets->options.most_nodes || is_divided(w, all))
     return;
   for (uint64_t rest = 1; rest;) {
     uint32_t k = lowest(rest);

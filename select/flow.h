@@ -95,5 +95,6 @@ typedef struct bb_twin bb_twin;
 bb_twin *bb_twin_create(bb_program *program, bb_arena *arena);
 bool bb_twin_match(bb_twin *twin, const bb_graph *a, const bb_graph *b, bb_arena *scratch);
 bb_graph *bb_twin_graph(bb_twin *twin, bb_graph *graph);
+bb_dim bb_twin_dim(const bb_twin *twin, bb_dim dim);
 
 #endif

@@ -157,7 +157,7 @@ static const bb_machine *read_file(bb_arena *arena, const char *path) {
 }
 
 const bb_machine *bb_machine_find(bb_arena *arena, const char *name_or_path) {
-  if (!name_or_path) name_or_path = getenv("BLOCKBUSTER_MACHINE");
+  if (!name_or_path || !*name_or_path) name_or_path = getenv("BLOCKBUSTER_MACHINE");
   if (!name_or_path || !*name_or_path) return &machines[0];
   for (uint32_t i = 0; i < sizeof machines / sizeof *machines; i++)
     if (strcmp(machines[i].name, name_or_path) == 0) return &machines[i];

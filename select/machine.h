@@ -22,7 +22,7 @@ typedef struct bb_machine {
 const bb_machine *bb_machine_get(uint32_t index);
 
 /* By name; or, if there is none and it names a file, from there.  NULL: the file that the environment
- * variable BLOCKBUSTER_MACHINE names, else "cpu".  Fails the context if there is neither or the file
+ * variable BLOCKBUSTER_MACHINE names, else "cpu"; so with "".  Fails the context if there is neither or the file
  * is wrong; the message names the line. */
 const bb_machine *bb_machine_find(bb_arena *arena, const char *name_or_path);
 

@@ -205,6 +205,10 @@ static void add_term(const point *p, const bb_nest_term *term, double instances,
 
 /* --- seconds --- */
 
+/* Work and traffic hide behind one another, but for this share of the shorter one: tiles wait for one
+ * another at both ends of a loop. */
+static const double SHOWS = 0.125;
+
 static double pass_seconds(const point *p, const pass *w, bb_price *price, double *longest) {
   const bb_machine *m = p->machine;
   double units = fmin(w->instances, m->units);
@@ -222,7 +226,8 @@ static double pass_seconds(const point *p, const pass *w, bb_price *price, doubl
   if (m->overlap > 0)
     work = fmax(part[BB_BOUND_DOT], fmax(part[BB_BOUND_VECTOR], part[BB_BOUND_SPECIAL]));
   work = fmax(work, part[BB_BOUND_LOCAL]);
-  double seconds = part[BB_BOUND_START] + fmax(work, fmax(memory, cache));
+  double moving = fmax(memory, cache);
+  double seconds = part[BB_BOUND_START] + fmax(work, moving) + SHOWS * fmin(work, moving);
   price->launches++;
   price->memory += w->memory;
   price->cache += w->cache;
@@ -306,7 +311,7 @@ void bb_price_tiling(const bb_pricing *pricing, const bb_tiling *tiling, bool fo
   price->seconds = 0;
   for (uint32_t phase = 0; phase < p.nest->phases || phase == 0; phase++)
     price->seconds += phase_seconds(&p, phase, lists, price, &work, &useful, &longest);
-  price->repeated = work > 0 ? fmax(0, 1 - useful / work) : 0;
+  price->repeated = work > 0 && useful < work * (1 - 1e-9) ? 1 - useful / work : 0;
   if (!fits)
     price->seconds *=
         fmax(price->local / p.machine->local_bytes,

@@ -6,7 +6,7 @@
  * a second pass that combines their results.  For each pass
  *
  *   seconds = launch + waves (begin + the work of an instance) , or the time of memory or of the
- *             shared cache, whichever is longest
+ *             shared cache, whichever is longest, and a little of what hides behind it
  *
  * waves are instances over units, rounded up; the work of an instance is that of its products,
  * arithmetic, special functions and local memory, at once or in turn as the machine has it, and a
@@ -17,31 +17,9 @@
 #ifndef BB_SELECT_PRICE_H
 #define BB_SELECT_PRICE_H
 
+#include "bill.h"
 #include "machine.h"
 #include "nest.h"
-
-/* What a pass waits for. */
-typedef enum bb_bound {
-  BB_BOUND_MEMORY,
-  BB_BOUND_CACHE,
-  BB_BOUND_LOCAL,
-  BB_BOUND_DOT,
-  BB_BOUND_VECTOR,
-  BB_BOUND_SPECIAL,
-  BB_BOUND_START /* launches, first tiles, turns of loops */
-} bb_bound;
-
-const char *bb_bound_name(bb_bound bound);
-
-typedef struct bb_price {
-  double seconds;              /* INFINITY: its tiles do not fit */
-  double memory, cache;        /* bytes from and to them */
-  double dot, vector, special; /* operations run, those repeated among them */
-  double repeated;             /* of the time of operations, the share that is work done again */
-  double instances, waves, launches;
-  double local, registers; /* bytes of a unit's room */
-  bb_bound bound;          /* of the longest pass */
-} bb_price;
 
 /* A nest with the extents of its dims: what is priced. */
 typedef struct bb_pricing {

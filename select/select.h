@@ -5,6 +5,8 @@
 
 #include "../fuse/fuse.h"
 #include "../graph/program.h"
+#include "bill.h"
+#include "machine.h"
 
 /* Two root nodes, by serial, that must not share a candidate. */
 typedef struct bb_cut {
@@ -25,6 +27,7 @@ typedef struct bb_choose_options {
    * May be NULL. */
   void (*begin)(void *user, const bb_candidate *candidate, const bb_candidate *same);
   void *user;
+  struct bb_pricer *pricer; /* inside select/: snapshots are chosen by price; NULL: by counts */
 } bb_choose_options;
 
 /* Fuses every candidate and chooses what runs.  The rules without extension run on the whole
@@ -39,6 +42,32 @@ void bb_choose(bb_program *program, const bb_choose_options *options);
  * each other exps beyond what a type holds hand on their exponents in tensors of their own.  Part of
  * bb_choose(). */
 void bb_make_kernels_safe(bb_program *program);
+/* Lives as long as the program. */
+typedef struct bb_selection_options {
+  const bb_machine *machine;
+  const double *symbol;            /* by index, for every symbol: what the extents count as */
+  const bb_choose_options *choose; /* as for bb_choose(); NULL: defaults */
+} bb_selection_options;
+
+/* What it took to select. */
+typedef struct bb_selection_report {
+  const bb_machine *machine;
+  uint32_t symbols;     /* of the program, when it was selected */
+  const double *symbol; /* what they counted as */
+  double seconds;       /* of all kernels that run every time, one after the other */
+  uint32_t pieces;      /* parts that the candidates were cut into */
+  uint32_t met;         /* kernels that a cover could have held */
+  uint32_t priced;      /* those of them that differ in more than names */
+  uint32_t searches;    /* for block sizes */
+  uint32_t states;      /* sets of pieces that the dynamic program reached */
+  bool exact;           /* no bound of the cover's search cut anything off */
+  const char *why;      /* not exact: which did */
+} bb_selection_report;
+
+/* The same from stage PARTITION to FUSED by price: cuts every candidate into pieces, finds the
+ * cheapest cover of them by kernels, and of every kernel the cheapest snapshot, fold and block
+ * sizes.  Sets the kernels' bills and program->selection. */
+void bb_select(bb_program *program, const bb_selection_options *options);
 
 /* The static cost used above, with every dim in one block: operations and bytes that cross
  * buffered edges.  Extents that are symbols count as `symbol_guess`. */

@@ -176,7 +176,7 @@ bool bb_twin_match(bb_twin *t, const bb_graph *a, const bb_graph *b, bb_arena *s
 
 /* --- turning what became of `a` into what becomes of `b` --- */
 
-static bb_dim twin_dim(const bb_twin *t, bb_dim dim) {
+bb_dim bb_twin_dim(const bb_twin *t, bb_dim dim) {
   return dim == BB_NO_DIM || t->dims.there[dim] == BB_NONE ? dim : t->dims.there[dim];
 }
 
@@ -187,14 +187,14 @@ static uint32_t twin_tensor(const bb_twin *t, uint32_t tensor) {
 static const bb_type *twin_type(bb_twin *t, const bb_type *type) {
   bb_level *level = BB_NEW(t->scratch, bb_level, type->rank);
   for (uint32_t i = 0; i < type->rank; i++)
-    level[i] = (bb_level){twin_dim(t, type->level[i].dim), type->level[i].axis};
-  bb_item item = {type->item.dtype, twin_dim(t, type->item.row), twin_dim(t, type->item.col)};
+    level[i] = (bb_level){bb_twin_dim(t, type->level[i].dim), type->level[i].axis};
+  bb_item item = {type->item.dtype, bb_twin_dim(t, type->item.row), bb_twin_dim(t, type->item.col)};
   return bb_type_make(t->program, item, type->rank, level);
 }
 
 static const bb_expr *twin_leaf(void *user, const bb_expr *leaf) {
   bb_twin *t = user;
-  return leaf->op == BB_X_EXTENT ? bb_expr_extent(t->program, twin_dim(t, leaf->dim)) : leaf;
+  return leaf->op == BB_X_EXTENT ? bb_expr_extent(t->program, bb_twin_dim(t, leaf->dim)) : leaf;
 }
 
 static const bb_access *twin_access(bb_twin *t, const bb_access *access) {
@@ -205,18 +205,18 @@ static const bb_access *twin_access(bb_twin *t, const bb_access *access) {
     bb_index *index = BB_NEW(t->scratch, bb_index, piece[p].rank);
     for (uint32_t i = 0; i < piece[p].rank; i++) {
       index[i] = piece[p].index[i];
-      index[i].dim = twin_dim(t, index[i].dim);
+      index[i].dim = bb_twin_dim(t, index[i].dim);
     }
     piece[p].index = index;
   }
-  bb_access twin = {twin_dim(t, access->joined), access->count, piece};
+  bb_access twin = {bb_twin_dim(t, access->joined), access->count, piece};
   return bb_access_make(t->program, &twin);
 }
 
 static const bb_numbering *twin_numbering(bb_twin *t, const bb_numbering *old) {
   bb_numbering *made = BB_NEW(t->program->arena, bb_numbering, 1);
   bb_dim *dim = BB_NEW(t->program->arena, bb_dim, old->count);
-  for (uint32_t i = 0; i < old->count; i++) dim[i] = twin_dim(t, old->dim[i]);
+  for (uint32_t i = 0; i < old->count; i++) dim[i] = bb_twin_dim(t, old->dim[i]);
   *made = (bb_numbering){old->count, dim};
   return made;
 }
@@ -228,7 +228,7 @@ static void translate(bb_twin *t, bb_graph *graph) {
     if (node->kind == BB_NODE_FUNC && node->expr)
       node->expr = bb_expr_map_leaves(t->program, node->expr, twin_leaf, t);
     if (node->kind == BB_NODE_MAP) {
-      node->dim = twin_dim(t, node->dim);
+      node->dim = bb_twin_dim(t, node->dim);
       if (node->part == BB_PART_CHUNK) node->chunk = twin_numbering(t, node->chunk);
       translate(t, node->inner);
     } else if (node->kind != BB_NODE_FUNC && node->access)

@@ -48,6 +48,107 @@ class Folder(unittest.TestCase):
         return sorted(p.name for p in self.folder.iterdir())
 
 
+NUMBER, WORDS, FLAG = (int, float), (str,), (bool,)
+WAY = {"seconds": NUMBER, "bound": WORDS, "snapshot": NUMBER, "blocks": (list,),
+       "fold": (str, type(None)), "parts": NUMBER, "memory_bytes": NUMBER, "cache_bytes": NUMBER,
+       "dot": NUMBER, "vector": NUMBER, "special": NUMBER, "repeated": NUMBER, "instances": NUMBER,
+       "waves": NUMBER, "launches": NUMBER, "local_bytes": NUMBER, "register_bytes": NUMBER}
+KERNEL = {"name": WORDS, "once": FLAG, "pieces": NUMBER, "again": NUMBER, "apart_seconds": NUMBER + (type(None),),
+          "chosen": (dict,), "runner_up": (dict, type(None))}
+SELECTION = {"machine": WORDS, "target": WORDS, "units": NUMBER, "extents": (dict,),
+             "seconds": NUMBER, "pieces": NUMBER, "considered": NUMBER, "priced": NUMBER,
+             "states": NUMBER, "exact": FLAG, "kernels": (list,)}
+
+
+class Selections(Folder):
+    def conforms(self, value, schema):
+        self.assertEqual(sorted(value), sorted(schema))
+        for key, types in schema.items():
+            self.assertIsInstance(value[key], types, key)
+
+    def check_way(self, way):
+        self.conforms(way, WAY)
+        self.assertGreater(way["seconds"], 0)
+        self.assertGreater(way["memory_bytes"], 0)
+        self.assertLessEqual(way["memory_bytes"], way["cache_bytes"])
+        self.assertTrue(0 <= way["repeated"] < 1)
+        self.assertEqual(way["fold"] is not None, way["parts"] > 1)
+        for block in way["blocks"]:
+            self.conforms(block, {"dim": WORDS, "elements": NUMBER})
+
+    def check(self, selection):
+        self.conforms(selection, SELECTION)
+        total = 0
+        for kernel in selection["kernels"]:
+            self.conforms(kernel, KERNEL)
+            self.check_way(kernel["chosen"])
+            if kernel["runner_up"]:
+                self.check_way(kernel["runner_up"])
+                self.assertLessEqual(kernel["chosen"]["seconds"], kernel["runner_up"]["seconds"])
+            if kernel["pieces"] > 1 and not kernel["once"]:
+                self.assertLessEqual(kernel["chosen"]["seconds"],
+                                     kernel["apart_seconds"] * (1 + 1e-6))
+            total += 0 if kernel["once"] else kernel["chosen"]["seconds"]
+        self.assertAlmostEqual(total, selection["seconds"], delta=1e-6 * total)
+
+    def test_models(self):
+        for name in MODELS:
+            for machine in ["cpu", "h200"]:
+                with self.subTest(name=name, machine=machine):
+                    selection = json.loads(call("select", model(name), "--machine", machine,
+                                                "--json"))
+                    self.check(selection)
+                    self.assertEqual(selection["machine"], machine)
+
+    def test_written_program_runs(self):
+        for name in MODELS:
+            with self.subTest(name):
+                call("select", model(name), "--machine", "cpu", "-o", self.folder / "m.bb")
+                out = call("run", self.folder / "m.bb", "--inputs", arrays(name), "--expect",
+                           arrays(name))
+                self.assertTrue(out.startswith("good  y:"), out)
+
+    def test_machine_from_file_and_environment(self):
+        described = call("info", "--machine", "h200")
+        self.assertIn("\nunits 132 ", described)
+        (self.folder / "slow").write_text(described.replace("machine h200", "machine slow")
+                                          .replace("units 132 ", "units 1 "))
+        slow = json.loads(call("select", model("gpt2"), "--machine", self.folder / "slow", "--json"))
+        fast = json.loads(call("select", model("gpt2"), "--machine", "h200", "--json"))
+        self.assertEqual((slow["machine"], slow["units"]), ("slow", 1))
+        self.assertGreater(slow["seconds"], fast["seconds"])
+
+    def test_measured_machine(self):
+        call("info", "--measure", "-o", self.folder / "here")
+        text = (self.folder / "here").read_text()
+        self.assertTrue(text.startswith("machine measured\ntarget cpu\nunits "), text)
+        fields = [line.split()[0] for line in text.splitlines()]
+        self.assertEqual(fields, [line.split()[0]
+                                  for line in call("info", "--machine", "cpu").splitlines()])
+        value = {line.split()[0]: line.split()[1] for line in text.splitlines()}
+        self.assertGreaterEqual(float(value["memory_bandwidth"]),
+                                float(value["memory_unit_bandwidth"]))
+        for name in ["memory_bandwidth", "local_bandwidth", "dot_f32", "special", "launch"]:
+            self.assertGreater(float(value[name]), 0)
+            self.assertLessEqual(len(value[name].split("e")[0].strip("0").replace(".", "")), 2)
+        selection = json.loads(call("select", model("gpt2"), "--machine", self.folder / "here",
+                                    "--json"))
+        self.assertEqual(selection["machine"], "measured")
+        self.assertEqual(self.names(), ["here"])
+
+    def test_measuring_is_refused(self):
+        missing = self.folder / "no" / "such" / "folder"
+        self.assertIn("No such file", call("info", "--measure", "-o", missing, code=3))
+        self.assertEqual(self.names(), [])
+        call("info", "--measure", model("gpt2"), code=2)
+        call("info", "--measure", "--machine", "cpu", code=2)
+
+    def test_fused_programs_are_refused(self):
+        call("fuse", model("gpt2"), "-o", self.folder / "f.bb")
+        out = call("select", self.folder / "f.bb", code=2)
+        self.assertIn("fused already", out)
+
+
 class Runs(Folder):
     def check(self, name, *more):
         out = call("run", model(name), "--inputs", arrays(name), "--expect", arrays(name),
@@ -59,6 +160,11 @@ class Runs(Folder):
         for name in MODELS:
             with self.subTest(name):
                 self.check(name)
+
+    def test_models_selected_by_price(self):
+        for name in MODELS:
+            with self.subTest(name):
+                self.check(name, "--machine", "h200")
                 self.check(name, "--unfused")
                 self.check(name, "--stage", "partition", "--float64")
 

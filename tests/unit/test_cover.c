@@ -21,6 +21,8 @@ typedef struct graph {
   bb_cover_node node[MOST];
   uint32_t read[MOST][MOST];
   uint32_t reads[MOST]; /* as sets */
+  bool apart[MOST][MOST];
+  uint32_t never[MOST]; /* by node: operands that it never shares a kernel with */
 } graph;
 
 static uint32_t draw(uint32_t *seed, uint32_t below) {
@@ -41,9 +43,15 @@ static void make_graph(graph *g, uint32_t number) {
       if (back <= n) g->reads[n] |= 1u << (n - back);
     }
     if (shared && n && draw(&seed, 2)) g->reads[n] |= 1;
-    for (uint32_t m = 0; m < n; m++)
-      if (g->reads[n] >> m & 1) g->read[n][node->reads++] = m;
+    for (uint32_t m = 0; m < n; m++) {
+      if (!(g->reads[n] >> m & 1)) continue;
+      g->apart[n][node->reads] = draw(&seed, 10) == 0;
+      if (g->apart[n][node->reads]) g->never[n] |= 1u << m;
+      g->read[n][node->reads++] = m;
+    }
     node->read = g->read[n];
+    node->apart = number % 2 ? g->apart[n] : NULL;
+    if (!node->apart) g->never[n] = 0;
     node->fixed = !(shared && n == 0) && draw(&seed, shared ? 3 : 8) == 0;
     node->cheap = !node->fixed && (draw(&seed, 5) < 2 || (shared && n == 0));
     node->kept = draw(&seed, 6) == 0;
@@ -103,8 +111,14 @@ static bool connected(const exhaustive *e, uint32_t set) {
   return reached == set;
 }
 
+static bool is_divided(const graph *g, uint32_t set) {
+  for (uint32_t n = 0; n < g->nodes; n++)
+    if ((set >> n & 1) && (g->never[n] & set)) return true;
+  return false;
+}
+
 static bool is_home(const exhaustive *e, uint32_t set) {
-  if (set == 0 || !connected(e, set)) return false;
+  if (set == 0 || !connected(e, set) || is_divided(e->g, set)) return false;
   if ((uint32_t)__builtin_popcount(set) > e->most) return false;
   for (uint32_t a = 0; a < e->g->nodes; a++) {
     if (!(set >> a & 1)) continue;
@@ -151,6 +165,7 @@ static void judge(exhaustive *e) {
 /* May kernel k compute `again` beside its home?  Each such node is read by another that it holds. */
 static bool may_repeat(const exhaustive *e, uint32_t k, uint32_t again) {
   const graph *g = e->g;
+  if (is_divided(e->g, again | e->own[k])) return false;
   uint32_t read = 0, all = again | e->own[k], first = (uint32_t)__builtin_ctz(e->own[k]);
   for (uint32_t n = 0; n < g->nodes; n++)
     if (all >> n & 1) read |= g->reads[n];

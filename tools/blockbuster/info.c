@@ -122,8 +122,25 @@ static int print_json(tool *t, const bb_program_info *p) {
   return code;
 }
 
+/* The file is opened before anything is measured: what cannot be written is said at once. */
+static int describe_machine(tool *t) {
+  output out;
+  if (!output_open(&out, t->set->output)) return EXIT_REFUSED;
+  bb_status status = t->set->measure
+                         ? bb_machine_measure_and_write(t->context, write_to_file, out.file)
+                         : bb_machine_write(t->context, t->set->machine, write_to_file, out.file);
+  int code = report(t, status);
+  if (!output_close(&out, status == BB_OK) && code == EXIT_GOOD) code = EXIT_REFUSED;
+  return code;
+}
+
 int info_main(tool *t) {
   bb_program_info info;
+  if (!t->set->model) return describe_machine(t);
+  if (t->set->output) {
+    fprintf(stderr, "blockbuster info: -o is for descriptions of machines\n");
+    return EXIT_WRONG_CALL;
+  }
   bb_stage stage = t->set->stage < 0 ? BB_STAGE_FUSED : (bb_stage)t->set->stage;
   int code = advance(t, stage, NULL);
   if (code != EXIT_GOOD) return code;

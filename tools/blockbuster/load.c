@@ -40,7 +40,10 @@ bb_advance_options advance_options(const settings *set) {
                               .stop_after = set->stop_after,
                               .disabled_rules = set->disabled,
                               .fold = set->fold,
-                              .chunks = set->chunks};
+                              .chunks = set->chunks,
+                              .machine = set->machine,
+                              .dims = set->dims,
+                              .dim = set->dim};
 }
 
 /* One call of advance(): who else observes it. */

@@ -8,11 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *const command_name[COMMANDS] = {"convert", "fuse", "dot", "run", "info"};
+const char *const command_name[COMMANDS] = {"convert", "fuse", "select", "dot", "run", "info"};
 
 static const char *const command_does[COMMANDS] = {
     [CONVERT] = "turn a model into a block program and write it as text",
     [FUSE] = "fuse a model into kernels; print snapshots, rewrites, reasons",
+    [SELECT] = "choose kernels by price on a machine; print what each costs, and why",
     [DOT] = "draw a graph: dot, svg or png",
     [RUN] = "run a model on arrays and compare the outputs",
     [INFO] = "say what a model consists of and what runs unfused",
@@ -52,16 +53,20 @@ typedef enum option_id {
   O_SET,
   O_COUNTS,
   O_KERNELS,
-  O_THREADS
+  O_THREADS,
+  O_MACHINE,
+  O_MEASURE,
+  O_DIMS
 } option_id;
 
 enum {
   C = 1 << CONVERT,
   F = 1 << FUSE,
+  S = 1 << SELECT,
   D = 1 << DOT,
   R = 1 << RUN,
   I = 1 << INFO,
-  ALL = C | F | D | R | I
+  ALL = C | F | S | D | R | I
 };
 
 static const struct row {
@@ -72,18 +77,24 @@ static const struct row {
   unsigned commands;
   const char *help;
 } table[] = {
-    {O_OUTPUT, "output", 'o', "FILE", C | F | D | R, "write there instead of standard output"},
+    {O_OUTPUT, "output", 'o', "FILE", ALL, "write there instead of standard output"},
     {O_STAGE, "stage", 0, "STAGE", C | D | R | I, "array, block, partition or fused"},
+    {O_MACHINE, "machine", 0, "NAME", F | S | D | R | I,
+     "choose kernels by price on this machine, a name or a file (info without MODEL: print it)"},
+    {O_DIMS, "dims", 0, "NAME=N,...", F | S | D | R | I,
+     "with --machine: run-time extents to price for; others count as 1024"},
+    {O_MEASURE, "measure", 0, NULL, I,
+     "without MODEL: measure this processor, print it as a machine"},
     {O_LISTING, "listing", 0, NULL, F, "print every snapshot as loops, loads and stores"},
     {O_EXPLAIN, "explain", 0, NULL, F, "derive and prove each repaired reduction, or say why not"},
     {O_TRACE, "trace", 0, NULL, F, "print every rewrite, and a summary of their rules"},
     {O_WHY, "why", 0, "A B", F, "say of two nodes why they did not fuse"},
     {O_STOP, "stop-after", 0, "N", F | D | R, "stop after N rewrites"},
-    {O_DISABLE, "disable-rule", 0, "R", F | D | R | I, "do without a rule (repeatable)"},
-    {O_CUT, "cut", 0, "A,B", F | D | R | I, "keep two top-level nodes apart (repeatable)"},
-    {O_NO_EXTEND, "no-extend", 0, NULL, F | D | R | I, "do without map extension"},
-    {O_PEEL, "peel", 0, NULL, F | D | R, "also try first iterations peeled off, for less work"},
-    {O_FOLD, "fold", 0, "HOW", F | D | R, "fold loops: rolling, split-k=N or tree=N (chunks)"},
+    {O_DISABLE, "disable-rule", 0, "R", F | S | D | R | I, "do without a rule (repeatable)"},
+    {O_CUT, "cut", 0, "A,B", F | S | D | R | I, "keep two top-level nodes apart (repeatable)"},
+    {O_NO_EXTEND, "no-extend", 0, NULL, F | S | D | R | I, "do without map extension"},
+    {O_PEEL, "peel", 0, NULL, F | S | D | R, "also try first iterations peeled off, for less work"},
+    {O_FOLD, "fold", 0, "HOW", F | S | D | R, "fold loops: rolling, split-k=N or tree=N (chunks)"},
     {O_STATS, "stats", 0, NULL, F, "print how often each rule was tried and applied"},
     {O_NAIVE, "naive", 0, NULL, F, "use the plain loop of the paper; the result is the same"},
     {O_CANDIDATE, "candidate", 0, "NAME", F | D, "which candidate or kernel (name or number)"},
@@ -101,7 +112,7 @@ static const struct row {
     {O_COUNTS, "counts", 0, NULL, R, "print operations and buffered bytes; of kernels: how many"},
     {O_KERNELS, "kernels", 0, NULL, R, "run as kernels, compiled by cc or $BLOCKBUSTER_CC"},
     {O_THREADS, "threads", 0, "N", R, "threads of kernels; without: one for each processor"},
-    {O_JSON, "json", 0, NULL, F | D | R | I, "print JSON (dot: beside the picture)"},
+    {O_JSON, "json", 0, NULL, F | S | D | R | I, "print JSON (dot: beside the picture)"},
     {O_DUMP, "dump-phases", 0, "DIR", ALL, "write the program after every phase"},
     {O_VERIFY, "verify", 0, NULL, ALL, "run the verifier after every rewrite too"},
     {O_QUIET, "quiet", 'q', NULL, ALL, "no progress, no warnings"},
@@ -287,6 +298,9 @@ static bool apply(settings *set, const struct row *row, char *value, int argc, c
     if (!whole_number(row, value, 256, &number)) return false;
     set->threads = (uint32_t)number;
     return true;
+  case O_MEASURE: return set->measure = true;
+  case O_MACHINE: set->machine = value; return true;
+  case O_DIMS: return named_numbers(row, value, set->dim, &set->dims);
   case O_HELP: break;
   }
   return true;
@@ -343,6 +357,9 @@ bool read_options(settings *set, int argc, char **argv, int *code) {
     }
     if (!apply(set, row, optarg, argc, argv)) return false;
   }
+  if (set->measure && (optind < argc || set->machine))
+    return wrong_call(set, code, "--measure goes without MODEL and --machine", "");
+  if (optind == argc && set->command == INFO && (set->machine || set->measure)) return true;
   if (optind == argc) return wrong_call(set, code, "no MODEL was given", "");
   if (optind + 1 < argc)
     return wrong_call(set, code, "there is more than one MODEL: ", argv[optind + 1]);

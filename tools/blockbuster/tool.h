@@ -9,27 +9,28 @@
 /* Exit codes. */
 enum { EXIT_GOOD = 0, EXIT_DIFFERENT = 1, EXIT_WRONG_CALL = 2, EXIT_REFUSED = 3 };
 
-typedef enum command_id { CONVERT, FUSE, DOT, RUN, INFO, COMMANDS } command_id;
+typedef enum command_id { CONVERT, FUSE, SELECT, DOT, RUN, INFO, COMMANDS } command_id;
 
 enum { MOST_CUTS = 64, MOST_SETTINGS = 64 };
 
 /* What the command line says; -1 or NULL where it says nothing. */
 typedef struct settings {
   command_id command;
-  const char *model, *output, *dump;
-  const char *inputs, *expect, *device, *candidate;
+  const char *model; /* NULL: the command is about a machine */
+  const char *output, *dump;
+  const char *inputs, *expect, *device, *candidate, *machine;
   int stage;
   int64_t snapshot, step, collapse;
   double tolerance; /* < 0: by type */
   bool json, listing, explain, trace, naive, no_extend, peel, float64, unfused, quiet, verify,
-      counts, stats, why, kernels;
+      counts, stats, why, kernels, measure;
   bb_node_pair pair; /* of --why */
-  uint32_t stop_after, cuts, blocks, symbols, threads;
+  uint32_t stop_after, cuts, blocks, symbols, dims, threads;
   uint64_t disabled;
   bb_fold_kind fold;
   uint32_t chunks;
   bb_node_pair cut[MOST_CUTS];
-  bb_setting block[MOST_SETTINGS], symbol[MOST_SETTINGS];
+  bb_setting block[MOST_SETTINGS], symbol[MOST_SETTINGS], dim[MOST_SETTINGS];
 } settings;
 
 typedef struct tool {
@@ -87,6 +88,7 @@ void put_json_text(FILE *to, const char *text);
 
 int convert_main(tool *t);
 int fuse_main(tool *t);
+int select_main(tool *t);
 int dot_main(tool *t);
 int run_main(tool *t);
 int info_main(tool *t);

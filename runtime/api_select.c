@@ -1,0 +1,128 @@
+/* api_select.c - the public calls about kernels that were chosen by price.
+ */
+#include "api.h"
+#include "../select/measure.h"
+
+#include <string.h>
+
+enum { SYMBOL_GUESS = 1024 };
+
+/* --- asking --- */
+
+static double *assume(bb_program *program, const bb_advance_options *options) {
+  double *symbol = BB_NEW(program->arena, double, program->symbols);
+  for (uint32_t s = 0; s < program->symbols; s++) symbol[s] = SYMBOL_GUESS;
+  for (uint32_t i = 0; i < options->dims; i++) {
+    const bb_setting *dim = &options->dim[i];
+    uint32_t s = bb_symbol_find(program, dim->name);
+    if (s == UINT32_MAX)
+      bb_fail(program->ctx, BB_ERROR_ARGUMENT, "there is no run-time extent %s", dim->name);
+    if (dim->value < 1)
+      bb_fail(program->ctx, BB_ERROR_ARGUMENT, "extent %s must be 1 or more", dim->name);
+    symbol[s] = (double)dim->value;
+  }
+  return symbol;
+}
+
+const bb_selection_options *bb_api_selection(bb_program *program, const bb_advance_options *options,
+                                             const bb_choose_options *choose) {
+  if (program->stage > BB_STAGE_PARTITION)
+    bb_fail(program->ctx, BB_ERROR_ARGUMENT,
+            "the program is fused already: its kernels cannot be chosen anew");
+  bb_selection_options *selection = BB_NEW(program->arena, bb_selection_options, 1);
+  selection->machine = bb_machine_find(program->arena, options->machine);
+  selection->symbol = assume(program, options);
+  selection->choose = choose;
+  return selection;
+}
+
+const char *bb_machine_get_name(uint32_t index) {
+  const bb_machine *machine = bb_machine_get(index);
+  return machine ? machine->name : NULL;
+}
+
+typedef struct write_call {
+  const char *machine;
+  bool measure;
+  bb_write_function *write;
+  void *user;
+} write_call;
+
+static void write_body(bb_context *ctx, void *argument) {
+  const write_call *call = argument;
+  bb_arena *scratch = bb_scratch(ctx);
+  bb_buffer out = {.arena = scratch};
+  bb_machine_print(&out, call->measure ? bb_machine_measure(scratch)
+                                       : bb_machine_find(scratch, call->machine));
+  bb_api_flush(&out, call->write, call->user);
+  bb_scratch_end(scratch);
+}
+
+bb_status bb_machine_write(bb_context *context, const char *machine, bb_write_function *write,
+                           void *user) {
+  write_call call = {.machine = machine, .write = write, .user = user};
+  return bb_protect(context, write_body, &call);
+}
+
+bb_status bb_machine_measure_and_write(bb_context *context, bb_write_function *write, void *user) {
+  write_call call = {.measure = true, .write = write, .user = user};
+  return bb_protect(context, write_body, &call);
+}
+
+/* --- facts --- */
+
+static bb_way_info way_info(const bb_program *program, const bb_way *way) {
+  const bb_price *price = &way->price;
+  return (bb_way_info){.snapshot = way->snapshot,
+                       .blocks = way->blocks,
+                       .block = way->block,
+                       .fold = way->fold == BB_NO_DIM ? NULL : bb_dim_get(program, way->fold)->name,
+                       .parts = way->parts,
+                       .seconds = price->seconds,
+                       .memory_bytes = price->memory,
+                       .cache_bytes = price->cache,
+                       .dot = price->dot,
+                       .vector = price->vector,
+                       .special = price->special,
+                       .repeated = price->repeated,
+                       .instances = price->instances,
+                       .waves = price->waves,
+                       .launches = (uint32_t)price->launches,
+                       .local_bytes = price->local,
+                       .register_bytes = price->registers,
+                       .bound = bb_bound_name(price->bound)};
+}
+
+bool bb_program_get_bill(const bb_program *program, uint32_t candidate, bb_bill_info *info) {
+  if (candidate >= program->candidates || !program->candidate[candidate].bill) return false;
+  const bb_bill *bill = program->candidate[candidate].bill;
+  *info = (bb_bill_info){.chosen = way_info(program, &bill->best),
+                         .has_second = bill->second.snapshot != BB_NONE,
+                         .pieces = bill->pieces,
+                         .again = bill->again,
+                         .apart_seconds = bill->apart};
+  if (info->has_second) info->second = way_info(program, &bill->second);
+  return true;
+}
+
+bool bb_program_get_selection(const bb_program *program, bb_selection_info *info) {
+  const bb_selection_report *report = program->selection;
+  if (!report) return false;
+  *info = (bb_selection_info){.machine = report->machine->name,
+                              .target = report->machine->target,
+                              .units = (uint32_t)report->machine->units,
+                              .seconds = report->seconds,
+                              .pieces = report->pieces,
+                              .considered = report->met,
+                              .priced = report->priced,
+                              .states = report->states,
+                              .inexact = report->exact ? NULL : report->why};
+  return true;
+}
+
+bool bb_program_get_assumed(const bb_program *program, uint32_t index, bb_setting *extent) {
+  const bb_selection_report *report = program->selection;
+  if (!report || index >= report->symbols) return false;
+  *extent = (bb_setting){program->symbol[index], (int64_t)report->symbol[index]};
+  return true;
+}

@@ -1,0 +1,52 @@
+/* bill.h - what a kernel costs on a machine, and why: the words in which select/ reports.
+ */
+#ifndef BB_SELECT_BILL_H
+#define BB_SELECT_BILL_H
+
+#include "../graph/type.h"
+
+/* What a pass over the machine waits for. */
+typedef enum bb_bound {
+  BB_BOUND_MEMORY,
+  BB_BOUND_CACHE,
+  BB_BOUND_LOCAL,
+  BB_BOUND_DOT,
+  BB_BOUND_VECTOR,
+  BB_BOUND_SPECIAL,
+  BB_BOUND_START /* launches, first tiles, turns of loops */
+} bb_bound;
+
+const char *bb_bound_name(bb_bound bound);
+
+typedef struct bb_price {
+  double seconds;              /* INFINITY: its tiles do not fit */
+  double memory, cache;        /* bytes from and to them */
+  double dot, vector, special; /* operations run, those repeated among them */
+  double repeated;             /* of the time of operations, the share that is work done again */
+  double instances, waves, launches;
+  double local, registers; /* bytes of a unit's room */
+  bb_bound bound;          /* of the longest pass */
+} bb_price;
+
+/* One way to run a kernel. */
+typedef struct bb_way {
+  uint32_t snapshot; /* BB_NONE: there is no such way */
+  uint32_t blocks;   /* block sizes: a dim may have several, for loops that are cut apart */
+  struct bb_block_size *block;
+  bb_dim *block_dim; /* by block size */
+  uint32_t loop,
+      parts;   /* the loop whose fold is split into parts; BB_NONE and 1: all fold rolling */
+  bb_dim fold; /* that loop's dim */
+  bb_price price;
+} bb_way;
+
+/* Of one kernel. */
+typedef struct bb_bill {
+  bb_way best;
+  bb_way second;   /* the cheapest with another snapshot, or another fold */
+  uint32_t pieces; /* what it is made of: parts that could run as kernels of their own */
+  uint32_t again;  /* pieces that it computes beside another kernel that does */
+  double apart;    /* seconds of the cheapest cover without this kernel; 0: there is none */
+} bb_bill;
+
+#endif

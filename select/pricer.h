@@ -1,0 +1,28 @@
+/* pricer.h - inside select/: what the kernels of a program cost on one machine at given extents.
+ */
+#ifndef BB_SELECT_PRICER_H
+#define BB_SELECT_PRICER_H
+
+#include "price.h"
+#include "select.h"
+
+typedef struct bb_pricer {
+  const bb_program *program;
+  const bb_machine *machine;
+  const double *symbol; /* what each symbol of the program counts as */
+  uint32_t symbols;
+  double *extent; /* by dim, as far as they have been worked out */
+  uint32_t dims, dim_capacity;
+  bb_arena *arena;
+  uint32_t searches; /* for block sizes, so far */
+} bb_pricer;
+
+/* symbol: by index, for all symbols that the program has. */
+bb_pricer bb_pricer_create(const bb_program *program, const bb_machine *machine,
+                           const double *symbol, bb_arena *arena);
+
+/* Prices every snapshot of a kernel, sets which is chosen and why: kernel->bill, in `arena`.  Where
+ * no block sizes fit, they are no obstacle but a price. */
+void bb_pricer_choose(bb_pricer *pricer, bb_candidate *kernel, bb_arena *arena);
+
+#endif

@@ -1,0 +1,177 @@
+/* select.c - blockbuster select: which kernels are cheapest on a machine, what each costs, and why.
+ */
+#include "tool.h"
+
+#include <string.h>
+
+/* Room for one number in words; several calls of one printf() need one each. */
+typedef struct words {
+  char text[32];
+} words;
+
+static words in_units(double value, const char *const *unit, uint32_t units, double step) {
+  words w;
+  uint32_t i = 0;
+  while (i + 1 < units && value >= step * 0.9995) value /= step, i++;
+  snprintf(w.text, sizeof w.text, "%.3g %s", value, unit[i]);
+  return w;
+}
+
+static words seconds(double value) {
+  static const char *const unit[] = {"ns", "us", "ms", "s"};
+  return in_units(value * 1e9, unit, 4, 1000);
+}
+
+static words bytes(double value) {
+  static const char *const unit[] = {"B", "kB", "MB", "GB", "TB"};
+  return in_units(value, unit, 5, 1000);
+}
+
+static words operations(double value) {
+  static const char *const unit[] = {"op", "kop", "Mop", "Gop", "Top"};
+  return in_units(value, unit, 5, 1000);
+}
+
+/* --- the table --- */
+
+static void print_way(const bb_way_info *way) {
+  printf("snapshot %u", way->snapshot);
+  for (uint32_t i = 0; i < way->blocks; i++)
+    printf("%s%s=%g", i ? "," : ", blocks ", way->block[i].dim, way->block[i].elements);
+  if (way->parts > 1) printf(", fold over %s in %u parts", way->fold, way->parts);
+}
+
+static void print_kernel(const char *name, bool once, const bb_bill_info *bill, double total) {
+  const bb_way_info *way = &bill->chosen;
+  printf("%-6s %9s", name, seconds(way->seconds).text);
+  if (once)
+    printf("   once");
+  else
+    printf(" %4.0f %%", 100 * way->seconds / total);
+  printf("  %-7s %9s %9s %9s %9s %7.4g %5.4g %3.0f %%\n", way->bound, bytes(way->memory_bytes).text,
+         operations(way->dot).text, operations(way->vector).text, operations(way->special).text,
+         way->instances, way->waves, 100 * way->repeated);
+  printf("       ");
+  print_way(way);
+  printf("\n");
+  if (bill->has_second) {
+    printf("       next: ");
+    print_way(&bill->second);
+    printf(": %s (%s)\n", seconds(bill->second.seconds).text, bill->second.bound);
+  }
+  if (bill->again > 0)
+    printf("       computes again what %u piece%s elsewhere give\n", bill->again,
+           bill->again == 1 ? "" : "s");
+  if (bill->apart_seconds > 0)
+    printf("       apart, its %u pieces cost %s\n", bill->pieces,
+           seconds(bill->apart_seconds).text);
+}
+
+static void print_head(const tool *t, const bb_selection_info *s) {
+  bb_setting extent;
+  printf("%s: %s, %u units", s->machine, s->target, s->units);
+  for (uint32_t i = 0; bb_program_get_assumed(t->program, i, &extent); i++)
+    printf("%s%s=%lld", i ? "," : "; extents ", extent.name, (long long)extent.value);
+  printf("\n%-6s %9s %6s  %-7s %9s %9s %9s %9s %7s %5s %5s\n", "kernel", "time", "share", "bound",
+         "memory", "dot", "vector", "special", "grid", "waves", "again");
+}
+
+static void print_table(tool *t, const bb_selection_info *s) {
+  bb_candidate_info c;
+  bb_bill_info bill;
+  uint32_t kernels = 0;
+  print_head(t, s);
+  for (uint32_t i = 0; bb_program_get_candidate(t->program, i, &c); i++) {
+    if (!bb_program_get_bill(t->program, i, &bill)) continue;
+    kernels += !c.once;
+    print_kernel(c.name, c.once, &bill, s->seconds);
+  }
+  printf("%u kernel%s, %s; of %u pieces, %u kernels considered, %u priced\n", kernels,
+         kernels == 1 ? "" : "s", seconds(s->seconds).text, s->pieces, s->considered, s->priced);
+  if (s->inexact) printf("perhaps not the cheapest cover: %s\n", s->inexact);
+}
+
+/* --- JSON --- */
+
+static void print_way_json(const bb_way_info *way) {
+  printf("{\"seconds\": %.9g, \"bound\": \"%s\", \"snapshot\": %u, \"blocks\": [", way->seconds,
+         way->bound, way->snapshot);
+  for (uint32_t i = 0; i < way->blocks; i++) {
+    printf("%s{\"dim\": ", i ? ", " : "");
+    put_json_text(stdout, way->block[i].dim);
+    printf(", \"elements\": %.17g}", way->block[i].elements);
+  }
+  printf("], \"fold\": ");
+  if (way->fold)
+    put_json_text(stdout, way->fold);
+  else
+    printf("null");
+  printf(", \"parts\": %u,\n    \"memory_bytes\": %.17g, \"cache_bytes\": %.17g, \"dot\": %.17g, "
+         "\"vector\": %.17g, \"special\": %.17g, \"repeated\": %.6g,\n    \"instances\": %.17g, "
+         "\"waves\": %.17g, \"launches\": %u, \"local_bytes\": %.17g, \"register_bytes\": %.17g}",
+         way->parts, way->memory_bytes, way->cache_bytes, way->dot, way->vector, way->special,
+         way->repeated, way->instances, way->waves, way->launches, way->local_bytes,
+         way->register_bytes);
+}
+
+static void print_kernel_json(const bb_candidate_info *c, const bb_bill_info *bill) {
+  printf("{\"name\": ");
+  put_json_text(stdout, c->name);
+  printf(", \"once\": %s, \"pieces\": %u, \"again\": %u, \"apart_seconds\": ",
+         c->once ? "true" : "false", bill->pieces, bill->again);
+  if (bill->apart_seconds > 0)
+    printf("%.9g", bill->apart_seconds);
+  else
+    printf("null");
+  printf(",\n   \"chosen\": ");
+  print_way_json(&bill->chosen);
+  printf(",\n   \"runner_up\": ");
+  if (bill->has_second)
+    print_way_json(&bill->second);
+  else
+    printf("null");
+  printf("}");
+}
+
+static void print_json(tool *t, const bb_selection_info *s) {
+  bb_candidate_info c;
+  bb_bill_info bill;
+  bb_setting extent;
+  const char *before = "\n  ";
+  printf("{\"machine\": ");
+  put_json_text(stdout, s->machine);
+  printf(", \"target\": ");
+  put_json_text(stdout, s->target);
+  printf(", \"units\": %u,\n \"extents\": {", s->units);
+  for (uint32_t i = 0; bb_program_get_assumed(t->program, i, &extent); i++) {
+    printf("%s", i ? ", " : "");
+    put_json_text(stdout, extent.name);
+    printf(": %lld", (long long)extent.value);
+  }
+  printf(
+      "},\n \"seconds\": %.9g, \"pieces\": %u, \"considered\": %u, \"priced\": %u, \"states\": %u, "
+      "\"exact\": %s,\n \"kernels\": [",
+      s->seconds, s->pieces, s->considered, s->priced, s->states, s->inexact ? "false" : "true");
+  for (uint32_t i = 0; bb_program_get_candidate(t->program, i, &c); i++) {
+    if (!bb_program_get_bill(t->program, i, &bill)) continue;
+    printf("%s", before);
+    print_kernel_json(&c, &bill);
+    before = ",\n  ";
+  }
+  printf("]}\n");
+}
+
+int select_main(tool *t) {
+  bb_selection_info s;
+  bb_advance_options options = advance_options(t->set);
+  if (!options.machine) options.machine = "";
+  int code = advance(t, BB_STAGE_FUSED, &options);
+  if (code != EXIT_GOOD) return code;
+  bb_program_get_selection(t->program, &s);
+  if (t->set->json)
+    print_json(t, &s);
+  else
+    print_table(t, &s);
+  if (t->set->output) code = report(t, write_program(t->program, t->set->output));
+  return code;
+}
