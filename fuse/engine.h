@@ -23,6 +23,7 @@ static inline bool bb_engine_stopped(const bb_engine *engine) {
   return engine->options->stop_after && engine->steps >= engine->options->stop_after;
 }
 static inline bool bb_engine_disabled(const bb_engine *engine, const bb_rule *rule) {
+  if (engine->program->strict && !bb_is_strict(rule->exactness)) return true;
   return engine->options->disabled >> rule->number & 1;
 }
 

@@ -106,6 +106,7 @@ struct bb_program {
   bb_arena *drafts; /* of the array program and its index form; NULL once they are dropped */
   bb_arena *levels; /* where new levels are made: `arena`, but see bb_graph_keep() */
   bb_stage stage;
+  bool strict;      /* rewrites that cost more precision than another order of sums are left out */
   const char *name; /* of the model */
   uint32_t dims, dim_capacity;
   bb_dim_info *dim;

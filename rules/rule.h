@@ -8,6 +8,7 @@
 #define BB_RULES_RULE_H
 
 #include "../fuse/scope.h"
+#include "../graph/precision.h"
 
 enum { BB_MATCH_NODES = 8 };
 
@@ -34,18 +35,13 @@ enum {
 };
 _Static_assert(BB_WAKE_BEHIND == 1 << (BB_WAKES - 1), "BB_WAKES counts them");
 
-typedef enum bb_exactness {
-  BB_EXACT,        /* every value is computed by the same operations in the same order */
-  BB_REASSOCIATING /* equal over the reals; rounding differs */
-} bb_exactness;
-
 typedef struct bb_rule {
   uint32_t number; /* the paper's; our additions from 10 on */
   const char *name;
-  bb_exactness exactness;
-  const char *lowers; /* the measure that every application lowers: why it ends */
-  uint32_t anchors;   /* bit set of bb_kind */
-  uint32_t ops;       /* not 0: the anchor is a loop nest (nest.h) around one of these ops */
+  bb_exactness exactness; /* what it assumes of floating point */
+  const char *lowers;     /* the measure that every application lowers: why it ends */
+  uint32_t anchors;       /* bit set of bb_kind */
+  uint32_t ops;           /* not 0: the anchor is a loop nest (nest.h) around one of these ops */
   uint32_t wakes;
   bool (*match)(bb_match *match);
   void (*apply)(bb_match *match); /* the scope's level is owned, and so are those around it */

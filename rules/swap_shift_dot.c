@@ -84,7 +84,7 @@ static void apply(bb_match *match) {
 const bb_rule bb_rule_swap_shift_dot = {
     .number = 5,
     .name = "swap shift and dot",
-    .exactness = BB_REASSOCIATING,
+    .exactness = BB_CANCELLING,
     .lowers = "shifts in front of products",
     .anchors = 1 << BB_NODE_MAP | 1 << BB_NODE_FUNC,
     .ops = 1 << BB_OP_DOT,

@@ -110,6 +110,7 @@ static void advance_body(bb_context *ctx, void *argument) {
                             .choose = &call->choose,
                             .fold = o->fold,
                             .chunks = o->chunks,
+                            .strict = o->strict,
                             .phase = on_phase,
                             .user = call};
   if (o->machine && call->stage == BB_STAGE_FUSED) {
@@ -128,11 +129,12 @@ bb_status bb_program_advance(bb_program *program, bb_stage stage,
   return bb_protect(program->ctx, advance_body, &call);
 }
 
-bool bb_rule_get(uint32_t index, uint32_t *number, const char **name) {
+bool bb_rule_get(uint32_t index, uint32_t *number, const char **name, const char **assumes) {
   static const bb_rule *const others[] = {&bb_rule_extend_map, &bb_rule_peel_first_iteration};
   if (index >= bb_rule_count + sizeof others / sizeof *others) return false;
   const bb_rule *rule = index < bb_rule_count ? bb_rules[index] : others[index - bb_rule_count];
   *number = rule->number;
   *name = rule->name;
+  if (assumes) *assumes = bb_exactness_name(rule->exactness);
   return true;
 }

@@ -212,7 +212,7 @@ static void step_body(bb_context *ctx, void *argument) {
                           .trace = step_trace,
                           .user = call};
   bb_choose_options choose = {.fuse = &fuse, .begin = step_begin, .user = call};
-  bb_drive_options drive = {.choose = &choose};
+  bb_drive_options drive = {.choose = &choose, .strict = a->strict};
   if (call->step) bb_drive(call->program, BB_STAGE_FUSED, &drive);
   if (!call->picture.graph) bb_fail(ctx, BB_ERROR_ARGUMENT, "there is no step %u", call->step);
   call->picture.graph = bb_graph_copy((bb_graph *)call->picture.graph);

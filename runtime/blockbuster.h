@@ -139,9 +139,13 @@ typedef struct bb_advance_options {
   uint32_t version; /* BB_VERSION */
   uint32_t cuts;    /* top-level nodes that must not share a candidate */
   const bb_node_pair *cut;
-  bool no_extend;          /* leave out map extension (Rule 6) */
-  bool peel;               /* more snapshots: Rule 7 in the place of map extension */
-  bool naive;              /* the plain loop of the paper: slower, the same result */
+  bool no_extend; /* leave out map extension (Rule 6) */
+  bool peel;      /* more snapshots: Rule 7 in the place of map extension */
+  bool naive;     /* the plain loop of the paper: slower, the same result */
+  /* Leave out rewrites that may cost more digits than sums in another order do: E[x^2] - mean^2 for a
+   * variance, x W - mean (1 W) for (x - mean) W, narrowing casts moved behind a product.  To be given at
+   * every call for a program. */
+  bool strict;
   uint32_t stop_after;     /* so many rewrites over the whole program; 0: no limit */
   uint64_t disabled_rules; /* bit r set: rule r is not tried */
   bb_fold_kind fold;       /* of the kernels chosen */
@@ -174,8 +178,10 @@ BB_API bb_status bb_program_advance(bb_program *program, bb_stage stage,
 
 #define BB_RULE_NUMBERS 64 /* rules have numbers below it */
 
-/* A rule of the fusion algorithm, index 0 and up in the order of priority; false beyond the last. */
-BB_API bool bb_rule_get(uint32_t index, uint32_t *number, const char **name);
+/* A rule of the fusion algorithm, index 0 and up in the order of priority; false beyond the last.
+ * *assumes (may be NULL) receives what it assumes of floating point: it is "exact", "reassociates",
+ * "widens" or "cancels"; strict programs are rewritten by the first two only. */
+BB_API bool bb_rule_get(uint32_t index, uint32_t *number, const char **name, const char **assumes);
 
 /* --- printing --- */
 

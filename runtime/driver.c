@@ -104,6 +104,7 @@ static void bracket(bb_program *program, const bb_drive_options *options) {
 }
 
 void bb_drive(bb_program *program, bb_stage goal, const bb_drive_options *options) {
+  program->strict = options->strict;
   if (program->stage == BB_STAGE_ARRAY && goal > BB_STAGE_ARRAY) {
     bb_array_fold(program->array);
     bb_array_structure(program->array);

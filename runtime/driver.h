@@ -14,6 +14,7 @@ typedef struct bb_drive_options {
   const bb_selection_options *select; /* kernels are chosen by price; NULL: by counts */
   bb_fold_kind fold;
   uint32_t chunks;
+  bool strict; /* only rewrites that bb_is_strict() */
   /* After every phase; may be NULL. */
   void (*phase)(void *user, const char *name, const bb_program *program);
   void *user;

@@ -8,6 +8,7 @@
 #ifndef BB_GRAPH_ARRAY_CANON_H
 #define BB_GRAPH_ARRAY_CANON_H
 
+#include "../precision.h"
 #include "index.h"
 
 typedef struct bb_canon {

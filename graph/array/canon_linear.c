@@ -1,5 +1,5 @@
 /* canon_linear.c - rules that rest on linearity: constant factors and shifts leave the operands of a
- * product, and central moments become raw ones.  All reassociate (`fast`).
+ * product, and central moments become raw ones.
  */
 #include "canon.h"
 

@@ -13,12 +13,30 @@
 #include <string.h>
 
 /* The order matters only for speed: what removes nodes comes first. */
-static bb_canon_rule *const rules[] = {
-    bb_rule_tidy,       bb_rule_forward,      bb_rule_slice_source,  bb_rule_slice_slice,
-    bb_rule_slice_join, bb_rule_join_down,    bb_rule_join_contract, bb_rule_slice_up,
-    bb_rule_negate,     bb_rule_reciprocal,   bb_rule_moments,       bb_rule_scale,
-    bb_rule_scale_form, bb_rule_weight_scale, bb_rule_weight_shift,  bb_rule_merge_shifts,
-    bb_rule_outward,    bb_rule_compose,      bb_rule_hide,          bb_rule_guard,
+static const struct {
+  bb_canon_rule *apply;
+  bb_exactness exactness; /* what it assumes of floating point */
+} rules[] = {
+    {bb_rule_tidy, BB_REASSOCIATING},
+    {bb_rule_forward, BB_EXACT},
+    {bb_rule_slice_source, BB_EXACT},
+    {bb_rule_slice_slice, BB_EXACT},
+    {bb_rule_slice_join, BB_EXACT},
+    {bb_rule_join_down, BB_EXACT},
+    {bb_rule_join_contract, BB_REASSOCIATING},
+    {bb_rule_slice_up, BB_EXACT},
+    {bb_rule_negate, BB_EXACT},
+    {bb_rule_reciprocal, BB_REASSOCIATING},
+    {bb_rule_moments, BB_CANCELLING},
+    {bb_rule_scale, BB_REASSOCIATING},
+    {bb_rule_scale_form, BB_REASSOCIATING},
+    {bb_rule_weight_scale, BB_REASSOCIATING},
+    {bb_rule_weight_shift, BB_REASSOCIATING},
+    {bb_rule_merge_shifts, BB_REASSOCIATING},
+    {bb_rule_outward, BB_REASSOCIATING},
+    {bb_rule_compose, BB_REASSOCIATING},
+    {bb_rule_hide, BB_EXACT},
+    {bb_rule_guard, BB_EXACT},
 };
 
 /* --- the work list --- */
@@ -189,7 +207,8 @@ static bool rewrite(bb_canon *c, uint32_t node) {
   bool done = false;
   c->scratch = bb_scratch(c->program->ctx);
   for (size_t r = 0; r < sizeof rules / sizeof *rules && !done; r++)
-    done = !c->ix->node[node].removed && rules[r](c, node);
+    done = !c->ix->node[node].removed &&
+           (!c->program->strict || bb_is_strict(rules[r].exactness)) && rules[r].apply(c, node);
   bb_scratch_end(c->scratch);
   c->scratch = c->queue;
   return done;

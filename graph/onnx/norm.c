@@ -22,7 +22,7 @@ typedef struct moments {
   bb_onnx_value *inverse; /* of the deviation */
 } moments;
 
-/* (x - mean) / sqrt(var + eps) over the axes from `first` on, with var = E[x^2] - mean^2. */
+/* (x - mean) / sqrt(E[(x - mean)^2] + eps) over the axes from `first` on. */
 static moments standardise(const bb_onnx_node *n, bb_onnx_value *x, uint32_t first, double eps) {
   bb_program *p = n->m->program;
   bb_dtype dtype = x->dtype;
@@ -32,11 +32,10 @@ static moments standardise(const bb_onnx_node *n, bb_onnx_value *x, uint32_t fir
   const bb_expr *s = bb_onnx_arg(n, 0, sum);
   bb_onnx_value *shift = bb_onnx_map(n, f_div(p, f_neg(p, s), length), 1, &sum);
   bb_onnx_value *centred = bb_onnx_binary_map(n, BB_X_ADD, x, shift);
-  bb_onnx_value *squares = sum_from(n, square(n, x), first);
-  const bb_expr *q = bb_onnx_arg(n, 0, squares), *m = bb_onnx_arg(n, 1, shift);
-  const bb_expr *variance = f_sub(p, f_div(p, q, length), f_pow(p, m, f_num(p, m, 2)));
+  bb_onnx_value *squares = sum_from(n, square(n, centred), first);
+  const bb_expr *q = bb_onnx_arg(n, 0, squares), *variance = f_div(p, q, length);
   const bb_expr *root = f_pow(p, f_add(p, variance, f_num(p, q, eps)), f_num(p, q, -0.5));
-  bb_onnx_value *inverse = bb_onnx_map(n, root, 2, (bb_onnx_value *[]){squares, shift});
+  bb_onnx_value *inverse = bb_onnx_map(n, root, 1, &squares);
   moments result = {.inverse = inverse};
   result.mean = bb_onnx_map(n, f_neg(p, bb_onnx_arg(n, 0, shift)), 1, &shift);
   result.normal = bb_onnx_cast(n, bb_onnx_binary_map(n, BB_X_MUL, centred, inverse), dtype);
@@ -209,12 +208,12 @@ void bb_onnx_mean_variance_norm(bb_onnx_node *n) {
   for (uint32_t i = 0; i < count; i++) folded[i] = x->shape[axes[i]];
   const bb_expr *length = bb_onnx_length(n, x->dtype, count, folded);
   bb_onnx_value *sum = bb_onnx_reduce(n, BB_MONOID_SUM, x, count, axes, true);
-  bb_onnx_value *squares = bb_onnx_reduce(n, BB_MONOID_SUM, square(n, x), count, axes, true);
-  const bb_expr *v = bb_onnx_arg(n, 0, x), *s = bb_onnx_arg(n, 1, sum),
-                *q = bb_onnx_arg(n, 2, squares);
-  const bb_expr *mean = f_div(p, s, length), *two = f_num(p, v, 2);
-  const bb_expr *variance = f_sub(p, f_div(p, q, length), f_pow(p, mean, two));
-  const bb_expr *deviation = f_add(p, f_sqrt(p, variance), f_num(p, v, 1e-9));
-  n->out[0] = bb_onnx_map(n, f_div(p, f_sub(p, v, mean), deviation), 3,
-                          (bb_onnx_value *[]){x, sum, squares});
+  const bb_expr *s = bb_onnx_arg(n, 0, sum);
+  bb_onnx_value *shift = bb_onnx_map(n, f_div(p, f_neg(p, s), length), 1, &sum);
+  bb_onnx_value *centred = bb_onnx_binary_map(n, BB_X_ADD, x, shift);
+  bb_onnx_value *squares = bb_onnx_reduce(n, BB_MONOID_SUM, square(n, centred), count, axes, true);
+  const bb_expr *q = bb_onnx_arg(n, 0, squares);
+  const bb_expr *deviation = f_add(p, f_sqrt(p, f_div(p, q, length)), f_num(p, q, 1e-9));
+  bb_onnx_value *inverse = bb_onnx_map(n, f_div(p, f_num(p, q, 1), deviation), 1, &squares);
+  n->out[0] = bb_onnx_binary_map(n, BB_X_MUL, centred, inverse);
 }

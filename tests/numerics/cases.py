@@ -167,6 +167,41 @@ def roots_of_shares(m):
     m.output(m.over("ReduceSum", m.Sqrt(m.Div(x, m.over("ReduceSum", x)))))
 
 
+# --- moments ---
+
+CENTRED = 1e4 + X * 1e-2 / 3
+
+
+@strict
+def mean_variance(m):
+    x = m.input("x", CENTRED)
+    mean = m.over("ReduceMean", x)
+    c = m.Sub(x, mean)
+    m.output(mean, m.over("ReduceMean", m.Mul(c, c)))
+
+
+@strict
+def layer_norm_product(m):
+    z = m.LayerNormalization(m.input("x", CENTRED), np.ones(COLS), epsilon=1e-9)
+    m.output(m.MatMul(z, m.input("w", normal(COLS, 33))))
+
+
+@strict
+def group_norm(m):
+    r = m.Reshape(m.input("x", normal(2, 32, 9, 9) * .01 + 100), np.array([2, 4, -1]))
+    c = m.Sub(r, m.over("ReduceMean", r))
+    v = m.over("ReduceMean", m.Mul(c, c))
+    m.output(m.Reshape(m.Div(c, m.Sqrt(m.Add(v, np.float64(1e-6)))), np.array([2, 32, 9, 9])))
+
+
+@strict
+def skewness_kurtosis(m):
+    x = m.input("x", X + 5)
+    c = m.Sub(x, m.over("ReduceMean", x))
+    z = m.Div(c, m.Sqrt(m.over("ReduceMean", m.Mul(c, c))))
+    m.output(m.over("ReduceMean", m.Mul(m.Mul(z, z), z)), m.over("ReduceMean", m.Pow(z, np.float64(4))))
+
+
 # --- attention ---
 
 def attention(m, big=1.0, post=None, spelled=False, heads=4, kv_heads=4):

@@ -1,7 +1,7 @@
 """A model under construction: each operator is written as an ONNX node and computed at once, in the
-model's own type and in float64, as a program that is fused with nothing computes it.
+model's own type and in a wider one, as a program that is fused with nothing computes it.
 
-The float64 value is what a kernel has to come near; how far the model's own type is from it is what
+The wide value is what a kernel has to come near; how far the model's own type is from it is what
 a kernel's error is measured by.
 """
 
@@ -77,6 +77,7 @@ class Model:
     def __init__(self, name, dtype="f32"):
         self.name, self.dtype = name, dtype
         self.type, self.proto = TYPES[dtype]
+        self.wide_type = np.longdouble if dtype == "f64" else np.float64
         self.nodes, self.inputs, self.constants, self.outputs = [], [], [], []
         self.own, self.wide = {}, {}
 
@@ -86,7 +87,7 @@ class Model:
             with np.errstate(over="ignore"):  # beyond what the type holds: infinite, as in the model
                 array = array.astype(self.type)
         self.own[name] = array
-        self.wide[name] = array.astype(np.float64) if array.dtype == self.type else array
+        self.wide[name] = array.astype(self.wide_type) if array.dtype == self.type else array
         return name
 
     def input(self, name, array):
@@ -108,7 +109,7 @@ class Model:
             out = f"{operator.lower()}_{len(self.nodes)}"
             self.nodes.append(helper.make_node(operator, names, [out], name=out, **attributes))
             with np.errstate(all="ignore"):
-                for values, kind in ((self.own, self.type), (self.wide, np.float64)):
+                for values, kind in ((self.own, self.type), (self.wide, self.wide_type)):
                     made = OPERATORS[operator](*(values[n] for n in names), **attributes)
                     values[out] = made.astype(kind) if made.dtype not in (bool, np.int64) else made
             return out

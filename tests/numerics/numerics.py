@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """Holds fused programs to the error of unfused ones.
 
-Each case (cases.py) is computed by numpy operator by operator, in float64 and in the model's own type.
-A float64 model passes when the program equals numpy to 1e-12 of a row's maximum; another one when its
-error is at most 4 times that of unfused programs, plus 4 units in the last place of the row's maximum.
+Each case (cases.py) is computed by numpy operator by operator, in the model's own type and in a wider one.
+The program passes when its error is at most 4 times that of unfused programs, plus 4 units in the last
+place of the row's maximum (in float64: 1e-12 of it).
 Unfused programs are numpy's and our own before fusion, which by itself may be 16 times as far off as
 numpy's (both round scores of 1e4 in the fourth digit, in different places).  NaN and infinities must
-stand where they stand in float64.
+stand where they stand in the wider type.
 
 usage: numerics.py PROGRAM [--type f64|f32|f16|bf16] [CASE...]
 """
@@ -42,7 +42,7 @@ def run(program, path, *options):
 
 
 def rows(array):
-    array = np.asarray(array, np.float64)
+    array = np.asarray(array, np.longdouble)
     return array.reshape(-1, array.shape[-1]) if array.ndim else array.reshape(1, 1)
 
 
@@ -76,9 +76,8 @@ def largest_error(got, want):
 def worst_of(m, name, got, unfused):
     """How much of the error allowed an output has used."""
     want, top = rows(m.wide[name]), finite_maximum(rows(m.wide[name]))
-    if m.dtype == "f64":
-        return worst(rows(got), want, EXACT * np.maximum(top, 1e-300))
-    units, by_numpy = UNITS * unit(m.dtype, top), largest_error(m.own[name], want)
+    units = EXACT * np.maximum(top, 1e-300) if m.dtype == "f64" else UNITS * unit(m.dtype, top)
+    by_numpy = largest_error(m.own[name], want)
     before = worst(rows(unfused), want, UNFUSED_FACTOR * by_numpy + units)
     allowed = max(by_numpy, largest_error(unfused, want))
     return max(before, worst(rows(got), want, FACTOR * allowed + units))

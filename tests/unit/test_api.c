@@ -290,7 +290,7 @@ static void statuses_and_stages_have_names(void **state) {
   assert_string_equal(bb_stage_name(BB_STAGE_PARTITION), "partition");
   uint32_t number, count = 0;
   const char *name;
-  for (uint64_t seen = 0; bb_rule_get(count, &number, &name); count++) {
+  for (uint64_t seen = 0; bb_rule_get(count, &number, &name, NULL); count++) {
     assert_true(number < 64 && *name);
     assert_int_equal(seen >> number & 1, 0);
     seen |= (uint64_t)1 << number;

@@ -209,11 +209,11 @@ static int print_why(tool *t, const tracer *trace, FILE *out) {
 
 static void print_stats(const uint64_t *tries, const uint64_t *hits, FILE *out) {
   uint32_t number;
-  const char *name;
-  fprintf(out, "%4s %10s %8s  %s\n", "rule", "tried", "applied", "name");
-  for (uint32_t i = 0; bb_rule_get(i, &number, &name); i++)
-    fprintf(out, "%4u %10llu %8llu  %s\n", number, (unsigned long long)tries[number],
-            (unsigned long long)hits[number], name);
+  const char *name, *assumes;
+  fprintf(out, "%4s %10s %8s  %-12s  %s\n", "rule", "tried", "applied", "assumes", "name");
+  for (uint32_t i = 0; bb_rule_get(i, &number, &name, &assumes); i++)
+    fprintf(out, "%4u %10llu %8llu  %-12s  %s\n", number, (unsigned long long)tries[number],
+            (unsigned long long)hits[number], assumes, name);
 }
 
 static bool has_one_candidate(tool *t) {

@@ -37,6 +37,7 @@ bb_advance_options advance_options(const settings *set) {
                               .no_extend = set->no_extend,
                               .peel = set->peel,
                               .naive = set->naive,
+                              .strict = set->strict,
                               .stop_after = set->stop_after,
                               .disabled_rules = set->disabled,
                               .fold = set->fold,

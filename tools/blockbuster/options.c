@@ -38,6 +38,7 @@ typedef enum option_id {
   O_NO_EXTEND,
   O_PEEL,
   O_FOLD,
+  O_PRECISION,
   O_STATS,
   O_CANDIDATE,
   O_SNAPSHOT,
@@ -95,6 +96,7 @@ static const struct row {
     {O_NO_EXTEND, "no-extend", 0, NULL, F | S | D | R | I, "do without map extension"},
     {O_PEEL, "peel", 0, NULL, F | S | D | R, "also try first iterations peeled off, for less work"},
     {O_FOLD, "fold", 0, "HOW", F | S | D | R, "fold loops: rolling, split-k=N or tree=N (chunks)"},
+    {O_PRECISION, "precision", 0, "fast|strict", ALL, "strict: no rewrite that may lose digits"},
     {O_STATS, "stats", 0, NULL, F, "print how often each rule was tried and applied"},
     {O_NAIVE, "naive", 0, NULL, F, "use the plain loop of the paper; the result is the same"},
     {O_CANDIDATE, "candidate", 0, "NAME", F | D, "which candidate or kernel (name or number)"},
@@ -211,7 +213,7 @@ static bool rule_named(const struct row *row, const char *value, uint64_t *disab
   uint32_t number;
   const char *name;
   if (!whole_number(row, value, 63, &wanted)) return false;
-  for (uint32_t i = 0; bb_rule_get(i, &number, &name); i++) {
+  for (uint32_t i = 0; bb_rule_get(i, &number, &name, NULL); i++) {
     if (number != (uint32_t)wanted) continue;
     *disabled |= (uint64_t)1 << wanted;
     return true;
@@ -231,6 +233,11 @@ static bool fold_named(const struct row *row, const char *value, settings *set) 
   set->chunks = (uint32_t)chunks;
   if (strcmp(value, "rolling") == 0 || ((tree || (split && equals)) && chunks > 0)) return true;
   return wrong(row, value, "rolling, split-k=N or tree=N, N from 1 to 4096");
+}
+
+static bool precision(const struct row *row, const char *value, bool *strict) {
+  *strict = strcmp(value, "strict") == 0;
+  return *strict || strcmp(value, "fast") == 0 || wrong(row, value, "fast or strict");
 }
 
 static bool tolerance(const struct row *row, const char *value, double *number) {
@@ -279,6 +286,7 @@ static bool apply(settings *set, const struct row *row, char *value, int argc, c
   case O_NO_EXTEND: return set->no_extend = true;
   case O_PEEL: return set->peel = true;
   case O_FOLD: return fold_named(row, value, set);
+  case O_PRECISION: return precision(row, value, &set->strict);
   case O_STATS: return set->stats = true;
   case O_CANDIDATE: set->candidate = value; return true;
   case O_SNAPSHOT: return whole_number(row, value, UINT32_MAX - 2, &set->snapshot);

@@ -23,7 +23,7 @@ typedef struct settings {
   int64_t snapshot, step, collapse;
   double tolerance; /* < 0: by type */
   bool json, listing, explain, trace, naive, no_extend, peel, float64, unfused, quiet, verify,
-      counts, stats, why, kernels, measure;
+      counts, stats, why, kernels, measure, strict;
   bb_node_pair pair; /* of --why */
   uint32_t stop_after, cuts, blocks, symbols, dims, threads;
   uint64_t disabled;

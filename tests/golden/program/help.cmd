@@ -14,6 +14,7 @@ blockbuster fuse ../../examples/attention.bb --stop-after
 blockbuster fuse ../../examples/attention.bb --stop-after 0
 blockbuster fuse ../../examples/attention.bb --stop-after 9x
 blockbuster fuse ../../examples/attention.bb --disable-rule 63
+blockbuster fuse ../../examples/attention.bb --precision loose
 blockbuster fuse ../../examples/attention.bb --cut 3
 blockbuster fuse ../../examples/attention.bb --cut 2,9999
 blockbuster fuse ../../examples/attention.bb --candidate k9 --listing
