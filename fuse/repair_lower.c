@@ -311,12 +311,18 @@ static bb_value lower_product(lowering *l, const bb_expr *expr, bb_dtype dtype) 
   return bb_func_add(l->body, BB_OP_ELEMENTWISE, sum, o.count, o.in);
 }
 
+/* Of a count: as wide as the widest fold that divides by it. */
+static bb_dtype widest(const bb_repair *r) {
+  bb_dtype dtype = BB_F32;
+  for (uint32_t i = 0; i < r->folds; i++)
+    if (r->fold[i].dtype == BB_F64) dtype = BB_F64;
+  return dtype;
+}
+
 bb_dtype bb_repair_dtype(const bb_repair *r, uint32_t component) {
   const bb_component *c = &r->product->component[component];
   if (c->payload) return BB_I64;
-  bb_dtype dtype =
-      fold_of(r, component)->dtype; /* a count of elements in f16 would soon be wrong */
-  return c->term->op == BB_X_CONST && dtype != BB_F64 ? c->term->dtype : dtype;
+  return c->term->op == BB_X_CONST ? widest(r) : fold_of(r, component)->dtype;
 }
 
 void bb_repair_lower(bb_repair *r, bb_graph *body, bb_value *component) {

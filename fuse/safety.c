@@ -71,6 +71,28 @@ bool bb_safe_graph_has_unsafe(const bb_safety *safety, const bb_graph *graph) {
   return any_exp_inside(safety->program, graph, is_unsafe, (void *)safety);
 }
 
+typedef struct explaining {
+  const bb_safety *safety;
+  bb_buffer *out;
+} explaining;
+
+static bool explain(void *user, const bb_node *node, const bb_expr *expr) {
+  const explaining *e = user;
+  const bb_exp *exp = bb_scalar_walk_exp(e->safety->walk, node, expr);
+  const char *why = !exp || exp->mended ? "its place in the program is not known"
+                    : exp->unsafe       ? exp->unsafe
+                    : exp->bound        ? exp->bound
+                                        : "its overflow reaches nothing but the right limit";
+  bb_put(e->out, "exp of node %u: %s: %s\n", node->serial,
+         !exp || exp->mended || exp->unsafe ? "a significand and an exponent" : "as it is", why);
+  return false;
+}
+
+void bb_safety_explain(bb_safety *safety, const bb_graph *root, bb_buffer *out) {
+  explaining e = {safety, out};
+  any_exp_inside(safety->program, root, explain, &e);
+}
+
 /* --- levels --- */
 
 static bb_pair *source(const bb_safe_level *level, const bb_node *node) {

@@ -38,6 +38,9 @@ bb_graph *bb_safety_make(bb_safety *safety, bb_graph *root);
 /* The same for one program by itself, which shares no local tensor with others. */
 bb_graph *bb_safety_alone(bb_program *program, bb_graph *root);
 
+/* A line for each exp of a program that was learned: what becomes of it, and why. */
+void bb_safety_explain(bb_safety *safety, const bb_graph *root, bb_buffer *out);
+
 /* Is there an exp, in an expression or anywhere in a program? */
 bool bb_expr_has_exp(bb_program *program, const bb_expr *expr);
 bool bb_graph_has_exp(bb_program *program, const bb_graph *graph);

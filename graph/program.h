@@ -86,7 +86,9 @@ typedef struct bb_candidate {
   bb_graph *origin; /* kernels: the fused candidate that it was split from; NULL: not known */
   uint32_t snapshots;
   bb_snapshot *snapshot;
-  uint32_t chosen; /* index of the snapshot that runs; BB_NONE: not yet chosen */
+  uint32_t chosen;  /* index of the snapshot that runs; BB_NONE: not yet chosen */
+  const char *exps; /* a line for each exp of what is chosen: what became of it; NULL: none yet */
+  bb_graph *safe;   /* what runs while none is chosen: `graph` with safe exps; NULL: `graph` */
   const struct bb_bill *bill; /* kernels chosen by price: select/bill.h; else NULL */
 } bb_candidate;
 
@@ -132,7 +134,7 @@ struct bb_program {
 /* What a candidate runs: its chosen snapshot made safe, or, before one is chosen, its graph. */
 static inline bb_graph *bb_candidate_runs(const bb_candidate *candidate) {
   if (candidate->chosen == BB_NONE || candidate->chosen >= candidate->snapshots)
-    return candidate->graph;
+    return candidate->safe ? candidate->safe : candidate->graph;
   const bb_snapshot *snapshot = &candidate->snapshot[candidate->chosen];
   return snapshot->safe ? snapshot->safe : snapshot->graph;
 }

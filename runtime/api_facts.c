@@ -126,7 +126,9 @@ bool bb_program_get_candidate(const bb_program *program, uint32_t index, bb_cand
                               .nodes = operations_inside(chosen_graph(candidate)),
                               .kernels = bb_api_kernels(chosen_graph(candidate)),
                               .snapshots = candidate->snapshots,
-                              .chosen = candidate->chosen};
+                              .chosen = candidate->chosen,
+                              .safe = bb_candidate_runs(candidate) != chosen_graph(candidate),
+                              .exps = candidate->exps};
   return true;
 }
 

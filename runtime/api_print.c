@@ -28,6 +28,7 @@ bb_graph *bb_api_graph(const bb_program *program, bb_graph_id id) {
   if (program->stage < BB_STAGE_BLOCK || id.candidate >= program->candidates) return NULL;
   const bb_candidate *candidate = &program->candidate[id.candidate];
   if (id.snapshot == BB_SNAPSHOT_UNFUSED) return candidate->graph;
+  if (id.snapshot == BB_SNAPSHOT_RUNS) return bb_candidate_runs(candidate);
   if (id.snapshot == BB_SNAPSHOT_CHOSEN) {
     if (candidate->chosen == BB_NONE) return candidate->graph;
     return candidate->snapshot[candidate->chosen].graph;

@@ -201,6 +201,7 @@ static void run_body(bb_context *ctx, void *argument) {
   bb_arena *arena = owned_arena(ctx);
   bb_result *result = BB_NEW(arena, bb_result, 1);
   *result = (bb_result){.program = call->program, .arena = arena};
+  bb_drive_prepare(call->program);
   int64_t *preset = preset_symbols(call->program, o, arena);
   bb_bind_inputs(call->program, &call->inputs->npz, preset, arena, &result->binding);
   bb_interp_options options = {.float64 = o->float64,

@@ -202,9 +202,11 @@ BB_API bb_status bb_program_write_data(const bb_program *program, bb_write_funct
                                        void *user);
 
 /* Which graph of a program: of a program at stage BLOCK its only one; after it that of a candidate
- * (a kernel at stage FUSED).  snapshot: 0 and up, or one of the two below. */
+ * (a kernel at stage FUSED).  snapshot: 0 and up, or one of those below; RUNS is the
+ * chosen one as it runs, with exps that cannot overflow to a wrong result. */
 #define BB_SNAPSHOT_CHOSEN UINT32_MAX
 #define BB_SNAPSHOT_UNFUSED (UINT32_MAX - 1)
+#define BB_SNAPSHOT_RUNS (UINT32_MAX - 2)
 typedef struct bb_graph_id {
   uint32_t candidate, snapshot;
 } bb_graph_id;
@@ -273,6 +275,10 @@ typedef struct bb_candidate_info {
   bool copies;                         /* moves data and does nothing else */
   uint32_t nodes;                      /* functions and reductions of what runs, inside loops too */
   uint32_t kernels, snapshots, chosen; /* chosen: BB_SNAPSHOT_CHOSEN before FUSED */
+  bool safe; /* what runs differs from the chosen snapshot: BB_SNAPSHOT_RUNS */
+  const char
+      *exps; /* a line for each exp of the chosen snapshot, what became of it and why; NULL: it
+                     * has none, or the program was read at stage FUSED */
 } bb_candidate_info;
 
 /* False if there is no such candidate. */

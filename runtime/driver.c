@@ -84,13 +84,6 @@ static void after(bb_program *program, const char *phase, const bb_drive_options
   if (options->phase) options->phase(options->user, phase, program);
 }
 
-/* For a run without fusion.  It is never printed: its nodes take no numbers from the program's. */
-static void make_root_safe(bb_program *program) {
-  uint32_t serial = program->serial;
-  program->safe_root = bb_safety_alone(program, program->root);
-  program->serial = serial;
-}
-
 /* The snapshots with their folds bracketed anew. */
 static void bracket(bb_program *program, const bb_drive_options *options) {
   for (uint32_t i = 0; i < program->candidates; i++) {
@@ -117,8 +110,6 @@ void bb_drive(bb_program *program, bb_stage goal, const bb_drive_options *option
     program->stage = BB_STAGE_BLOCK;
     after(program, "convert", options);
   }
-  if (program->stage == BB_STAGE_BLOCK && goal == BB_STAGE_BLOCK && !program->safe_root)
-    make_root_safe(program);
   if (program->stage == BB_STAGE_BLOCK && goal > BB_STAGE_BLOCK) {
     bb_partition(program, options->cuts, options->cut);
     after(program, "partition", options);
@@ -131,6 +122,23 @@ void bb_drive(bb_program *program, bb_stage goal, const bb_drive_options *option
     if (options->fold != BB_FOLD_ROLLING) bracket(program, options);
     after(program, "choose", options);
   }
+}
+
+static bool is_prepared(const bb_program *program) {
+  for (uint32_t i = 0; i < program->candidates; i++)
+    if (program->candidate[i].safe) return true;
+  return program->stage == BB_STAGE_FUSED; /* part of choosing */
+}
+
+/* For a run without fusion.  It is never printed: its nodes take no numbers from the program's. */
+void bb_drive_prepare(bb_program *program) {
+  uint32_t serial = program->serial;
+  if (program->stage == BB_STAGE_BLOCK) {
+    if (!program->safe_root) program->safe_root = bb_safety_alone(program, program->root);
+  } else if (!is_prepared(program)) {
+    bb_make_kernels_safe(program);
+  }
+  program->serial = serial;
 }
 
 void bb_drive_run(const bb_program *program, const bb_interp_options *options, bb_binding *binding,

@@ -27,6 +27,10 @@ bb_program *bb_drive_read(bb_context *ctx, const char *path, const void *bytes, 
 /* Takes a program to `goal` through every stage before it, the verifier between them. */
 void bb_drive(bb_program *program, bb_stage goal, const bb_drive_options *options);
 
+/* Makes what the program's stage has to run safe (fuse/safety.h), if that is not done: to be called
+ * before tensors are bound, for it may add some. */
+void bb_drive_prepare(bb_program *program);
+
 /* Runs the program as its stage has it: the unfused root, or the steps of its plan. */
 void bb_drive_run(const bb_program *program, const bb_interp_options *options, bb_binding *binding,
                   bb_arena *arena, bb_interp_counts *counts);

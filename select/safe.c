@@ -49,14 +49,48 @@ static bool any_exp(bb_program *program) {
   return false;
 }
 
-/* Only the kernel that runs is rebuilt together with its neighbours. */
-static void make_safe(bb_program *program, bb_safety *safety, bb_candidate *kernel) {
-  bb_snapshot *snapshot = &kernel->snapshot[kernel->chosen];
+/* The graph made safe; NULL: as it is; *refused: it cannot be. */
+static bb_graph *made_safe(bb_program *program, bb_safety *safety, bb_graph *graph, bool *refused) {
   bb_arena *scratch = program->levels = bb_scratch(program->ctx);
-  bb_graph *safe = bb_safety_make(safety, snapshot->graph);
-  if (safe && safe != snapshot->graph) snapshot->safe = bb_graph_keep(safe);
+  bb_graph *safe = bb_safety_make(safety, graph);
+  *refused = !safe;
+  safe = safe && safe != graph ? bb_graph_keep(safe) : NULL;
   program->levels = program->arena;
   bb_scratch_end(scratch);
+  return safe;
+}
+
+static const char *explained(bb_program *program, bb_safety *safety, const bb_graph *graph) {
+  bb_buffer out = {.arena = bb_scratch(program->ctx)};
+  bb_safety_explain(safety, graph, &out);
+  const char *lines =
+      out.length ? bb_arena_printf(program->arena, "%.*s", (int)out.length, out.data) : NULL;
+  bb_scratch_end(out.arena);
+  return lines;
+}
+
+/* Only what runs is rebuilt together with its neighbours.  A snapshot that cannot be made safe gives way
+ * to one that can: all of them compute the same, the earlier ones by plainer loops. */
+static void make_safe(bb_program *program, bb_safety *safety, bb_candidate *kernel) {
+  bool refused;
+  if (kernel->chosen == BB_NONE || kernel->chosen >= kernel->snapshots) {
+    kernel->safe = made_safe(program, safety, kernel->graph, &refused);
+    return;
+  }
+  bb_snapshot *snapshot = &kernel->snapshot[kernel->chosen];
+  kernel->exps = explained(program, safety, snapshot->graph);
+  snapshot->safe = made_safe(program, safety, snapshot->graph, &refused);
+  for (uint32_t k = kernel->snapshots; refused && k-- > 0;) {
+    if (k == kernel->chosen) continue;
+    bb_safety_learn(safety, kernel->snapshot[k].graph);
+    bb_graph *safe = made_safe(program, safety, kernel->snapshot[k].graph, &refused);
+    if (refused) continue;
+    kernel->snapshot[k].safe = safe;
+    kernel->exps = explained(program, safety, kernel->snapshot[k].graph);
+    kernel->chosen = k;
+    bb_log(program->ctx, BB_LOG_INFO, "%s: snapshot %u runs, being safe", kernel->name, k);
+    return;
+  }
 }
 
 void bb_make_kernels_safe(bb_program *program) {

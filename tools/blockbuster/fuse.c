@@ -144,6 +144,18 @@ static int print_explanations(tool *t, FILE *out) {
   return code;
 }
 
+/* What runs, where it is not the chosen snapshot as that stands above. */
+static int print_safe(tool *t, uint32_t c, const bb_candidate_info *info, FILE *out) {
+  if (!info->safe) return EXIT_GOOD;
+  fprintf(out, "kernel %s: snapshot %u made safe\n%s", info->name, info->chosen,
+          info->exps ? info->exps : "");
+  bb_status status =
+      bb_program_write_listing(t->program, (bb_graph_id){c, BB_SNAPSHOT_RUNS}, write_to_file, out);
+  if (status != BB_OK) return report(t, status);
+  fputc('\n', out);
+  return EXIT_GOOD;
+}
+
 static int print_listings(tool *t, FILE *out) {
   bb_candidate_info info, second;
   bool several = bb_program_get_candidate(t->program, 1, &second);
@@ -153,6 +165,7 @@ static int print_listings(tool *t, FILE *out) {
     if (t->set->candidate && c != wanted) continue;
     if (several) fprintf(out, "kernel %s%s:\n", info.name, info.once ? " (once, at load)" : "");
     int code = print_snapshots(t, c, &info, out);
+    if (code == EXIT_GOOD) code = print_safe(t, c, &info, out);
     if (code != EXIT_GOOD) return code;
   }
   return EXIT_GOOD;
