@@ -28,6 +28,7 @@ typedef struct generator {
   bb_graph *root;
   random_state random;
   uint32_t blocked, enumerated;
+  bool products; /* this program is mostly products, and odd ones among them */
   bb_dim blocked_dim[DIM_MAX], enumerated_dim[OUTER_MAX];
   int64_t extent[EXTENT_MAX]; /* by dim */
   int64_t symbol[SYMBOL_MAX];
@@ -114,6 +115,14 @@ uint32_t right_operand(generator *g, uint32_t a);
 uint32_t contract(generator *g, uint32_t a, uint32_t b);
 uint32_t product(generator *g, uint32_t a);
 uint32_t outer_product(generator *g, uint32_t value);
+
+/* The value in f32 and bounded, as chains want it (chain.c). */
+uint32_t prepared(generator *g, uint32_t value, double limit);
+
+uint32_t recur(generator *g, uint32_t value);
+uint32_t running_maximum(generator *g, uint32_t value);
+uint32_t stable_weights(generator *g, uint32_t value);
+uint32_t central_moment(generator *g, uint32_t value);
 
 /* The next operation of a program, or a chain of them. */
 void generate_operation(generator *g);

@@ -134,6 +134,12 @@ uint32_t input_new(generator *g, bb_dtype dtype, uint32_t outer, const bb_dim *o
   }
   if (row != BB_NO_DIM) level[rank++] = (bb_level){row, BB_AXIS_ROW};
   if (col != BB_NO_DIM) level[rank++] = (bb_level){col, BB_AXIS_COL};
+  if (rank > 1 && random_chance(&g->random, 10)) {
+    uint32_t i = random_below(&g->random, rank - 1);
+    bb_level swap = level[i];
+    level[i] = level[i + 1];
+    level[i + 1] = swap;
+  }
   const bb_type *type = bb_type_make(g->program, (bb_item){dtype, row, col}, rank, level);
   bb_value at = bb_input_add(g->root, type);
   bb_dim axis[DEPTH_MAX + 1];
@@ -200,6 +206,7 @@ random_case random_case_make(bb_context *ctx, uint64_t seed, uint32_t size) {
   p->stage = BB_STAGE_BLOCK;
   p->root = g->root = bb_graph_create(p);
   dims_new(g);
+  g->products = random_chance(&g->random, 30);
   for (uint32_t i = 0; i < size; i++) generate_operation(g);
   random_case result = {.program = p};
   outputs_add(g);

@@ -9,7 +9,7 @@ static uint32_t scale_rows(generator *g, uint32_t value, uint32_t rows) {
 }
 
 /* The value in f32 and bounded, as the chains below want it. */
-static uint32_t prepared(generator *g, uint32_t value, double limit) {
+uint32_t prepared(generator *g, uint32_t value, double limit) {
   const bb_expr *x = argument(g, 0, pooled_type(g, value)->item.dtype);
   double bound = g->pool[value].bound;
   if (bound <= limit && pooled_type(g, value)->item.dtype == BB_F32) return value;
@@ -96,13 +96,17 @@ static uint32_t scaled_product(generator *g, uint32_t a) {
   else
     s.col = BB_NO_DIM;
   uint32_t vector = prepared(g, value_like(g, &s), 4);
-  *operand = combine(g, *operand, vector, random_chance(&g->random, 65), true);
+  *operand = combine(g, *operand, vector, random_chance(&g->random, 50), true);
   if (random_chance(&g->random, 40)) product(g, *operand); /* a second use */
   return contract(g, a, b);
 }
 
 void generate_operation(generator *g) {
-  switch (random_below(&g->random, 26)) {
+  if (g->products && random_chance(&g->random, 75)) {
+    scaled_product(g, value_any(g, true));
+    return;
+  }
+  switch (random_below(&g->random, 31)) {
   case 0: unary(g, value_item(g, true)); break;
   case 1: unary(g, value_any(g, false)); break;
   case 2:
@@ -126,6 +130,10 @@ void generate_operation(generator *g) {
   case 20: gated(g, value_any(g, true)); break;
   case 21: repeated(g, value_any(g, true)); break;
   case 22: unary(g, as_dtype(g, value_item(g, false), BB_F32)); break;
+  case 23: product(g, stable_weights(g, value_any(g, true))); break;
+  case 24: central_moment(g, value_any(g, true)); break;
+  case 25: recur(g, value_any(g, true)); break;
+  case 26: running_maximum(g, value_any(g, true)); break;
   default: scaled_product(g, value_any(g, true)); break;
   }
 }

@@ -13,6 +13,11 @@ typedef struct contraction {
   bb_value again;
 } contraction;
 
+/* A chance in percent, and the one in programs of products. */
+static bool chance(generator *g, uint32_t usual, uint32_t products) {
+  return random_chance(&g->random, g->products ? products : usual);
+}
+
 static bb_value sum_up(bb_graph *graph, uint32_t level, bb_value list) {
   return bb_reduce_add(graph, bb_monoid_get(BB_MONOID_SUM), BB_REDUCE_FOLD, level, 1, &list);
 }
@@ -25,16 +30,15 @@ static bb_value contract_terms(contraction *c, bb_graph *graph, bb_value a, bb_v
     bb_value in[2] = {a, b};
     return bb_func_add(graph, BB_OP_DOT, NULL, 2, in);
   }
-  random_state *random = &c->g->random;
   nest n;
   nest_open(&n, graph, 1, &c->over[i]);
   a = nest_bring(&n, a, NULL);
   b = nest_bring(&n, b, NULL);
   bb_value term = contract_terms(c, nest_body(&n), a, b, i + 1);
   bool plain = i > 0 || (!c->running && !c->read_again);
-  bool largest = plain && c->over[i].axis == BB_AXIS_NONE && random_chance(random, 30);
+  bool largest = plain && c->over[i].axis == BB_AXIS_NONE && chance(c->g, 30, 60);
   const bb_monoid *monoid = bb_monoid_get(largest ? BB_MONOID_MAX : BB_MONOID_SUM);
-  if (plain && random_chance(random, 15)) return bb_map_fold(graph, n.map[0], term, monoid, 0);
+  if (plain && chance(c->g, 15, 25)) return bb_map_fold(graph, n.map[0], term, monoid, 0);
   term = bb_map_collect(graph, n.map[0], term, BB_AXIS_NONE);
   if (i == 0 && c->read_again) c->again = sum_up(graph, 0, term);
   bb_reduce_mode mode = i == 0 && c->running ? BB_REDUCE_SCAN : BB_REDUCE_FOLD;
@@ -67,13 +71,15 @@ static bb_value contract_lists(contraction *c, bb_graph *graph, bb_value a, bb_v
   a = nest_bring(&loop, a, &c->strip[0][last]);
   b = nest_bring(&loop, b, &c->strip[1][last]);
   bb_value list = nest_collect(&loop, contract_terms(c, nest_body(&loop), a, b, 1));
+  if (random_chance(&c->g->random, 30))
+    return bb_map_fold(graph, terms.map[0], list, bb_monoid_get(BB_MONOID_SUM), 0);
   return sum_up(graph, 0, bb_map_collect(graph, terms.map[0], list, BB_AXIS_NONE));
 }
 
 /* The nest of a product in a level. */
 static bb_value contract_nest(contraction *c, bb_graph *around, bb_value a, bb_value b) {
   typedef bb_value body(contraction *, bb_graph *, bb_value, bb_value);
-  bool odd = c->depth && !c->running && !c->read_again && random_chance(&c->g->random, 8);
+  bool odd = c->depth && !c->running && !c->read_again && chance(c->g, 8, 20);
   body *inside = random_chance(&c->g->random, 50) ? contract_late : contract_lists;
   nest n;
   nest_open(&n, around, c->depth - odd, c->loop);
@@ -109,7 +115,7 @@ static void add_loops(contraction *c, const shape *a, const shape *b) {
   for (uint32_t i = 0; i < a->outer; i++) {
     bb_level level = {a->outer_dim[i], BB_AXIS_NONE};
     bool shared = shape_has_outer(b, a->outer_dim[i]);
-    if (shared && random_chance(&c->g->random, 40))
+    if (shared && chance(c->g, 40, 70))
       c->over[c->contracted++] = level;
     else
       add_loop(c, level, level, level);
@@ -146,9 +152,9 @@ uint32_t contract(generator *g, uint32_t a, uint32_t b) {
   swap_loops(&c);
   double bound = g->pool[a].bound * g->pool[b].bound;
   for (uint32_t i = 0; i < c.contracted; i++) bound *= (double)g->extent[c.over[i].dim];
-  c.running = c.contracted > 1 && random_chance(&g->random, 10);
-  c.read_again = !c.running && random_chance(&g->random, 8);
-  bool invariant = random_chance(&g->random, 4);
+  c.running = c.contracted > 1 && chance(g, 10, 15);
+  c.read_again = !c.running && chance(g, 8, 15);
+  bool invariant = chance(g, 4, 8);
   bb_value left = g->pool[a].at, right = g->pool[b].at;
   bb_value out =
       invariant ? contract_invariant(&c, left, right) : contract_nest(&c, g->root, left, right);
