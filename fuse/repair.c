@@ -36,12 +36,25 @@
 
 #include "../rules/merge.h"
 
+/* A result that the algebra found to be a number, as sums of weights are 1, has lost its axes. */
+static bool results_have_axes(bb_repair *r) {
+  const bb_product *p = r->product;
+  for (uint32_t i = 0; i < r->folds; i++) {
+    bool has = false;
+    for (uint32_t j = 0; j < p->count && !has; j++)
+      has = bb_expr_uses_arg(p->result[i].finish, p->own + j);
+    if (!has) return bb_repair_refuse(r, "a fold is the same whatever its terms are");
+  }
+  return true;
+}
+
 static bool find(bb_repair *r, bb_match *match) {
   bb_scope *scope = match->scope;
   r->scope = scope;
   r->graph = scope->graph;
   r->program = scope->graph->program;
-  return bb_repair_find(r, match) && bb_repair_derive(r) && bb_repair_monoid(r);
+  return bb_repair_find(r, match) && bb_repair_derive(r) && results_have_axes(r) &&
+         bb_repair_monoid(r);
 }
 
 static bool match(bb_match *match) {

@@ -15,7 +15,8 @@ typedef struct bb_inward {
 } bb_inward;
 
 /* Inputs, outputs, what is computed at load, what only a root has, what makes a list that X iterates,
- * and what is reachable from X: notes that all this stays.  Nodes that already stay keep so, and what
+ * other loops that are peeled (their two parts stand side by side), and what is reachable from X: notes
+ * that all this stays.  Nodes that already stay keep so, and what
  * is reachable from them. */
 void bb_inward_find_staying(bb_inward *v);
 /* The two Y-maps, one outside the anchor and one inside, that could be fused if both stood inside; as a

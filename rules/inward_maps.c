@@ -42,10 +42,12 @@ void bb_inward_find_staying(bb_inward *v) {
   if (!v->stays) v->stays = BB_NEW(v->scratch, bool, v->graph->count);
   keep_with_users(v, v->x);
   for (uint32_t n = v->scope->first; n != BB_NONE; n = v->scope->place[n].next) {
-    bb_kind kind = bb_node_get(v->graph, n)->kind;
+    const bb_node *node = bb_node_get(v->graph, n);
+    bb_kind kind = node->kind;
     if (kind == BB_NODE_INPUT || kind == BB_NODE_OUTPUT || bb_scope_constant(v->scope, n))
       v->stays[n] = true;
     if (kind == BB_NODE_VIEW || kind == BB_NODE_MISC) keep_with_ancestors(v, n);
+    if (node->part != BB_PART_ALL && !v->stays[n]) keep_with_ancestors(v, n);
   }
   for (uint32_t p = 0; p < x->nin; p++)
     if (x->in[p].level != BB_WHOLE) keep_with_ancestors(v, x->in[p].src.node);
