@@ -31,6 +31,7 @@
 #include "../graph/text_form.h"
 #include "tile.h"
 
+#include <math.h>
 #include <string.h>
 
 typedef struct parser {
@@ -74,8 +75,8 @@ static const bb_expr *find_variable(void *user, const char *name, size_t length)
 static bb_tile_index read_index(parser *t) {
   const char *place = t->r->token.start;
   const bb_expr *index = bb_read_expr(t->r, find_variable, t);
-  if (index->op == BB_X_CONST && index->dtype == BB_F32 &&
-      index->number == (double)(int64_t)index->number)
+  bool number = index->op == BB_X_CONST && index->dtype == BB_F32;
+  if (number && fabs(index->number) <= 0x1p53 && index->number == floor(index->number))
     index = bb_expr_const(t->p->home, BB_I64, index->number);
   if (index->dtype != BB_I64) bb_read_fail(t->r, place, "an index that is no integer");
   return index;

@@ -176,6 +176,8 @@ static void laws(void **state) {
   refused("tile t 1 tile a : f32[0,8]", "empty tile");
   refused("tile t 1 tile a : f32[8,_] left", "left operand");
   refused("tile t 1 view A : f32[M]", "unknown");
+  refused("tile t 1 view A : f32[nan]", "no integer");
+  refused("tile t 1 view A : f32[1e30]", "no integer");
   refused("tile t 1 monoid m (0) = ($2)", "no such argument");
 }
 
