@@ -60,7 +60,7 @@
  *   access     [TENSOR of] piece | [TENSOR of] join dim (piece at INT to INT, ...) | TENSOR of none
  *   piece      TENSOR[index, ...]                    TENSOR: NAME | &INT; in a view V | &operand
  *   index      dim | INT | INT+[INT*]dim | INT-[INT*]dim
- *   candidate  candidate NAME [once] [chosen INT] { graph {node...} snapshot... }
+ *   candidate  candidate NAME [once] [chosen INT] { [graph {node...}] [exps TEXT] snapshot... }
  *   snapshot   snapshot INT [operations NUMBER] [buffered NUMBER] {node...} [safe {node...}]
  *   step       step (run INT(access, ...) | misc) to (TENSOR, ...) [@ NAME]
  *

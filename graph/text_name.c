@@ -23,7 +23,7 @@ static bool is_word(const char *name) {
       "inf",       "as",          "at",          "once",     "chosen",  "array",     "block",
       "partition", "fused",       "elementwise", "contract", "reshape", "transpose", "broadcast",
       "slice",     "concat",      "level",       "row",      "col",     "yield",     "exclusive",
-      "reverse",   "absent",      "monoid",      "safe",
+      "reverse",   "absent",      "monoid",      "safe",     "exps",
 #define BB_EXPR(id, name, arity, cost, text) name,
 #include "expr.def"
 #undef BB_EXPR

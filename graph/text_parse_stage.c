@@ -34,6 +34,7 @@ void bb_read_candidate(bb_reader *r) {
     candidate.chosen = bb_read_index(r, BB_NONE, "the snapshot chosen");
   bb_read_expect(r, "{");
   if (bb_read_accept(r, "graph")) candidate.graph = bb_read_graph(r);
+  if (bb_read_accept(r, "exps")) candidate.exps = keep(r, bb_read_name(r, "what became of exps"));
   uint32_t capacity = 0;
   while (bb_read_accept(r, "snapshot")) {
     bb_snapshot snapshot = read_snapshot(r);

@@ -335,6 +335,11 @@ static void write_candidate(bb_writer *w, const bb_candidate *candidate) {
     bb_put(w->out, "  graph ");
     bb_write_graph(w, candidate->graph, 1);
   }
+  if (candidate->exps) {
+    bb_put(w->out, "  exps ");
+    bb_put_quoted(w->out, candidate->exps);
+    bb_put(w->out, "\n");
+  }
   for (uint32_t i = 0; i < candidate->snapshots; i++) write_snapshot(w, &candidate->snapshot[i]);
   bb_put(w->out, "}\n");
 }

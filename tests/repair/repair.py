@@ -112,10 +112,18 @@ def fuse(program, path, *options):
     return ran.stdout
 
 
+def sections(listing):
+    return re.split(r"^(?=snapshot |repairs of |kernel )", listing, flags=re.M)
+
+
 def chosen(listing):
     """The listings of the snapshots that run, one for each kernel."""
-    snapshots = re.split(r"^(?=snapshot |repairs of )", listing, flags=re.M)
-    return [s for s in snapshots if s.startswith("snapshot ") and s.split("\n")[0].endswith("chosen")]
+    return [s for s in sections(listing) if s.startswith("snapshot ") and s.split("\n")[0].endswith("chosen")]
+
+
+def safe(listing):
+    """What runs in their stead where an exp of theirs might overflow."""
+    return [s for s in sections(listing) if s.startswith("kernel ") and s.split("\n")[0].endswith("made safe")]
 
 
 def loads_of(kernels, names):
@@ -136,6 +144,8 @@ def check(program, name, folder):
     kernels = chosen(fused)
     compare("kernels", len(kernels), 1)
     compare("loads", loads_of(kernels, loads), loads)
+    if safe(fused):
+        compare("loads of what runs", loads_of(safe(fused), loads), loads)
     compare("products", re.findall(r"^repaired: .*folds \((.*)\)", fused, flags=re.M), products)
     refused = re.findall(r"^not repaired: (.*)", fused, flags=re.M)
     compare("refusals", len(refused), len(reasons))
