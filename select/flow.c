@@ -245,8 +245,8 @@ static void settle(bb_flow *flow) {
 
 bb_flow *bb_flow_create(bb_program *program, bb_graph *root, bb_arena *scratch) {
   bb_flow *flow = BB_NEW(scratch, bb_flow, 1);
-  *flow = (bb_flow){
-      .program = program, .scratch = scratch, .graph = root, .sources = program->tensors};
+  *flow =
+      (bb_flow){.program = program, .scratch = scratch, .graph = root, .sources = program->tensors};
   number_values(flow);
   order_nodes(flow);
   settle(flow);

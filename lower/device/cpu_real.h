@@ -112,9 +112,8 @@ BB_FUNCTION void BB_NAME(bb_strips)(BB_REAL *to, int64_t to_stride, const BB_REA
                                     int64_t a_col, const BB_REAL *panel, int64_t m, int64_t k,
                                     bool add) {
   int64_t i = 0;
-  for (; i + BB_ROWS <= m; i += BB_ROWS)
-    BB_NAME(bb_strip)
-    (to + i * to_stride, to_stride, a + i * a_row, a_row, a_col, panel, k, add, BB_ROWS);
+  for (; i + BB_ROWS <= m; i += BB_ROWS) BB_NAME(bb_strip)
+  (to + i * to_stride, to_stride, a + i * a_row, a_row, a_col, panel, k, add, BB_ROWS);
   to += i * to_stride;
   a += i * a_row;
   switch (m - i) {

@@ -168,7 +168,9 @@ uint32_t right_operand(generator *g, uint32_t a) {
   return value_like(g, &s);
 }
 
+/* A value without columns, as a product with a vector is, leaves nothing to contract. */
 uint32_t product(generator *g, uint32_t a) {
+  if (pooled_type(g, a)->item.col == BB_NO_DIM) return a;
   if (g->pool[a].bound > 100) a = unary(g, a);
   uint32_t b = right_operand(g, a);
   if (g->pool[b].bound > 100) b = unary(g, b);
