@@ -155,6 +155,8 @@ def main():
     picked = [mutation for mutation in listed if mutation.picked(word)]
     if subprocess.run(['ninja', '-C', folder, TEST], stdout=subprocess.DEVNULL).returncode != 0:
         sys.exit('the unchanged program does not build')
+    if subprocess.run([folder / TEST, '--first', '0', programs], stdout=subprocess.DEVNULL).returncode != 0:
+        sys.exit('the unchanged program does not pass')
     build = Build(source, folder)
     print(f'{"rule":<18}{"mutation":<76}caught')
     survived = 0
