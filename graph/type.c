@@ -81,7 +81,7 @@ static const bb_extent *intern_extent(bb_program *program, int64_t factor, uint3
   if (found) return found;
   bb_extent *extent = BB_NEW(program->arena, bb_extent, 1);
   uint32_t *copy = BB_NEW(program->arena, uint32_t, key.count);
-  if (key.count) memcpy(copy, symbol, key.count * sizeof *copy);
+  if (symbol && key.count) memcpy(copy, symbol, key.count * sizeof *copy);
   *extent = (bb_extent){.factor = factor, .count = key.count, .symbol = copy};
   bb_intern_add(program->extents, extent);
   return extent;

@@ -416,7 +416,7 @@ uint32_t bb_array_reshape(bb_array *array, const char *name, uint32_t in, uint32
 
 uint32_t bb_array_transpose(bb_array *array, const char *name, uint32_t in, const int64_t *perm) {
   const bb_array_value v = array->value[in];
-  const bb_extent *shape[BB_ARRAY_RANK];
+  const bb_extent *shape[BB_ARRAY_RANK] = {0};
   if (v.rank > BB_ARRAY_RANK)
     bb_fail(context(array), BB_ERROR_INPUT, "node %s: a rank is above the limit of %d", label(name),
             BB_ARRAY_RANK);
