@@ -11,7 +11,7 @@
 enum { PAIRS = 16 };
 
 /* Whose rows an expression has: those of the elements, those of a product's other operand. */
-enum { MAIN = 1, OTHER = 2 };
+enum { MAIN = 1, OTHER = 2, COLS = 4 };
 
 /* left(i,k) * right(j,k); NULL is 1. */
 typedef struct pair {
@@ -33,7 +33,8 @@ typedef struct point {
 
 typedef struct lowering {
   bb_repair *r;
-  uint32_t rows[BB_PRODUCT_COMPONENTS]; /* MAIN, OTHER of each component */
+  uint32_t rows[BB_PRODUCT_COMPONENTS]; /* MAIN, OTHER of what each component's term reads */
+  uint32_t axes[BB_PRODUCT_COMPONENTS]; /* of each component's value */
   bb_graph *body;
   bb_value *component;
   point *made;
@@ -179,18 +180,73 @@ static const bb_repair_leaf *along(const bb_repair *r, bool other) {
   return other ? NULL : along(r, true);
 }
 
+static uint32_t columns_of(const lowering *l, const bb_expr *expr) {
+  const bb_product *p = l->r->product;
+  uint32_t cols = 0;
+  for (uint32_t i = 0; i < p->own; i++) {
+    if (!bb_expr_uses_arg(expr, i)) continue;
+    const bb_repair_leaf *leaf = leaf_of(l->r, i);
+    if (leaf->coord == BB_NONE ? leaf->item.col != BB_NO_DIM : leaf->coord == BB_COORD_COL)
+      cols = COLS;
+  }
+  for (uint32_t j = 0; j < p->count; j++)
+    if (bb_expr_uses_arg(expr, p->own + j)) cols |= l->axes[j] & COLS;
+  return cols;
+}
+
+static uint32_t axes_of_pairs(const lowering *l, const pairs *list) {
+  uint32_t axes = 0;
+  for (uint32_t i = 0; i < list->count; i++) {
+    if (list->pair[i].left) axes |= rows_of(l, list->pair[i].left) & MAIN;
+    if (list->pair[i].right) axes |= rows_of(l, list->pair[i].right) & OTHER;
+  }
+  return axes;
+}
+
 static bool lowers(lowering *l, uint32_t j) {
   const bb_repair *r = l->r;
   const bb_component *c = &r->product->component[j];
   const bb_repair_fold *f = fold_of(r, j);
   if (c->payload && f->kind == BB_TERM_ROWS) return true;
-  l->rows[j] = rows_of(l, c->start);
-  if (f->kind == BB_TERM_POINT) return true;
+  l->rows[j] = l->axes[j] = rows_of(l, c->start);
+  if (f->kind == BB_TERM_POINT) {
+    l->axes[j] |= columns_of(l, c->start);
+    return true;
+  }
   for (uint32_t i = 0; i < j; i++)
     if (bb_expr_uses_arg(c->start, r->product->own + i) && l->rows[i] & OTHER) return false;
   if (!along(r, false)) return false;
   pairs list = {0};
-  return f->kind == BB_TERM_DOT ? split(l, c->start, &list) : !(l->rows[j] & OTHER);
+  if (f->kind != BB_TERM_DOT) return !(l->rows[j] & OTHER);
+  if (!split(l, c->start, &list)) return false;
+  l->axes[j] = axes_of_pairs(l, &list);
+  return true;
+}
+
+/* The axes of what a fold gives. */
+static uint32_t axes_of_fold(const bb_repair *r, const bb_repair_fold *f) {
+  const bb_graph *body = bb_repair_body(r, f->second);
+  const bb_item *item = &bb_type_of(body, f->operand[f->swapped])->item;
+  uint32_t axes = item->row != BB_NO_DIM ? MAIN : 0;
+  if (f->kind == BB_TERM_POINT && item->col != BB_NO_DIM) axes |= COLS;
+  if (f->kind == BB_TERM_DOT && bb_type_of(body, f->operand[!f->swapped])->item.row != BB_NO_DIM)
+    axes |= OTHER;
+  return axes;
+}
+
+/* Does each fold come out with its axes?  What the algebra cancels, as it does weights that are all
+ * alike, may have been all that had one. */
+static bool keeps_axes(const lowering *l) {
+  const bb_repair *r = l->r;
+  const bb_product *p = r->product;
+  for (uint32_t i = 0; i < r->folds; i++) {
+    if (r->fold[i].port == BB_NONE) continue;
+    uint32_t axes = 0;
+    for (uint32_t j = 0; j < p->count; j++)
+      if (bb_expr_uses_arg(p->result[i].finish, p->own + j)) axes |= l->axes[j];
+    if (axes_of_fold(r, &r->fold[i]) & ~axes) return false;
+  }
+  return true;
 }
 
 bool bb_repair_lowers(bb_repair *r) {
@@ -200,7 +256,7 @@ bool bb_repair_lowers(bb_repair *r) {
       return bb_repair_refuse(r, bb_arena_printf(r->program->arena,
                                                  "the component %s has no form in ops on blocks",
                                                  r->product->component[j].name));
-  return true;
+  return keeps_axes(&l) || bb_repair_refuse(r, "a fold no longer depends on what gave it an axis");
 }
 
 /* --- ops --- */
