@@ -51,6 +51,24 @@ uint32_t bb_flat_apply(bb_flattening *f, const char *name, const bb_expr *expr, 
 uint32_t bb_flat_sum(bb_flattening *f, const char *name, uint32_t value, const bool *gone,
                      uint32_t *kept);
 
+/* Every leaf is an axis of its own; their number. */
+uint32_t bb_flat_place_all(bb_flat *x);
+/* The value as operand `slot` of a node: whole, its indices the leaves in order. */
+void bb_flat_use_whole(bb_flattening *f, uint32_t node, uint32_t slot, bb_flat *x);
+
+/* --- flatten_contract.c --- */
+
+void bb_flatten_contract(bb_flattening *f, const bb_array_node *node);
+
+/* --- flatten_move.c: `copied` says that elements have to move --- */
+
+void bb_flatten_transpose(bb_flattening *f, const bb_array_node *node);
+void bb_flatten_broadcast(bb_flattening *f, const bb_array_node *node);
+void bb_flatten_reshape(bb_flattening *f, const bb_array_node *node, bool copied);
+void bb_flatten_slice(bb_flattening *f, const bb_array_node *node, bool copied);
+void bb_flatten_join(bb_flattening *f, const bb_array_node *node, bool copied);
+void bb_flatten_misc(bb_flattening *f, const bb_array_node *node);
+
 /* --- flatten_fold.c --- */
 
 void bb_flatten_reduce(bb_flattening *f, const bb_array_node *node);
