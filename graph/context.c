@@ -100,7 +100,10 @@ bb_status bb_protect(bb_context *ctx, bb_body *body, void *argument) {
   if (!ctx->frame) clear_message(ctx);
   ctx->status = BB_OK;
   ctx->frame = &frame;
-  if (setjmp(frame.target) == 0) body(ctx, argument);
+  if (setjmp(frame.target) == 0) {
+    body(ctx, argument);
+    ctx->status = BB_OK; /* whatever failed under a bb_protect() of its own */
+  }
   /* Read through ctx: locals changed since setjmp are indeterminate after a jump. */
   bb_frame *self = ctx->frame;
   run_deferred(ctx, self->deferred);

@@ -53,16 +53,14 @@ bb_dtype bb_read_dtype(bb_reader *r) {
   return dtype;
 }
 
-enum { MAX_RANK = 32 };
-
 bb_shape bb_read_shape(bb_reader *r) {
-  const char *place = r->token.start;
-  const bb_extent *extent[MAX_RANK];
+  const bb_extent **extent = NULL;
+  uint32_t capacity = 0;
   bb_shape shape = {.dtype = bb_read_dtype(r)};
   bb_read_expect(r, "[");
   while (!bb_read_accept(r, "]")) {
     if (shape.rank) bb_read_expect(r, ",");
-    if (shape.rank == MAX_RANK) bb_read_fail(r, place, "a rank above %d", MAX_RANK);
+    BB_GROW(r->scratch, extent, capacity, shape.rank + 1u);
     extent[shape.rank++] = bb_read_extent(r);
   }
   shape.extent = BB_NEW(r->program->arena, const bb_extent *, shape.rank);
@@ -108,13 +106,13 @@ bb_axis bb_read_axis(bb_reader *r) {
 }
 
 const bb_type *bb_read_type(bb_reader *r) {
-  const char *place = r->token.start;
   if (bb_read_accept(r, "?")) return NULL;
-  bb_level level[MAX_RANK];
-  bool told[MAX_RANK];
-  uint32_t rank = 0;
+  bb_level *level = NULL;
+  bool *told = NULL; /* the axis of a level is written */
+  uint32_t rank = 0, levels = 0, tolds = 0;
   while (bb_read_accept(r, "[")) {
-    if (rank == MAX_RANK) bb_read_fail(r, place, "more than %d lists", MAX_RANK);
+    BB_GROW(r->scratch, level, levels, rank + 1u);
+    BB_GROW(r->scratch, told, tolds, rank + 1u);
     level[rank] = (bb_level){bb_read_dim(r), BB_AXIS_NONE};
     told[rank] = bb_read_accept(r, ":");
     if (told[rank]) level[rank].axis = bb_read_axis(r);
@@ -155,17 +153,15 @@ static bb_index read_index(bb_reader *r) {
 
 static bb_piece read_piece(bb_reader *r, bb_read_source *source, void *user) {
   bb_piece piece = {.source = source(user, r)};
-  const char *place = r->token.start;
-  bb_index index[MAX_RANK];
+  bb_index *index = NULL;
+  uint32_t capacity = 0;
   bb_read_expect(r, "[");
   while (!bb_read_accept(r, "]")) {
     if (piece.rank) bb_read_expect(r, ",");
-    if (piece.rank == MAX_RANK) bb_read_fail(r, place, "more than %d indices", MAX_RANK);
+    BB_GROW(r->scratch, index, capacity, piece.rank + 1u);
     index[piece.rank++] = read_index(r);
   }
-  bb_index *copy = BB_NEW(r->scratch, bb_index, piece.rank);
-  if (piece.rank) memcpy(copy, index, piece.rank * sizeof *copy);
-  piece.index = copy;
+  piece.index = index;
   return piece;
 }
 

@@ -1,12 +1,10 @@
 /* verify_access.c - the laws of accesses: how inputs, outputs and views read and store. */
 #include "verify_law.h"
 
-enum { MAX_RANK = 64 };
-
 /* The axes of a source of an access. */
 typedef struct axes {
   uint32_t count;
-  bb_dim dim[MAX_RANK];
+  bb_dim *dim;
   bb_dtype dtype;
 } axes;
 
@@ -26,8 +24,7 @@ static bool source_axes(bb_verifier *v, const bb_graph *root, const bb_node *nod
   const bb_tensor *tensor = view ? NULL : &v->program->tensor[which];
   source->count = view ? type->rank : tensor->axes;
   source->dtype = view ? type->item.dtype : tensor->dtype;
-  if (source->count > MAX_RANK)
-    return bb_law_broken(v, BB_LAW_ACCESS, at_piece(v, node, at), "more than %d axes", MAX_RANK);
+  source->dim = BB_NEW(v->scratch, bb_dim, source->count);
   for (uint32_t i = 0; i < source->count; i++)
     source->dim[i] = view ? type->level[i].dim : tensor->axis[i];
   return true;
@@ -83,7 +80,7 @@ static bool check_index(bb_verifier *v, const bb_node *node, uint32_t at, uint32
 static bool check_dims(bb_verifier *v, const bb_node *node, uint32_t at, const bb_type *type) {
   const bb_access *access = node->access;
   const bb_piece *piece = &access->piece[at];
-  bb_dim dim[MAX_RANK + 1];
+  bb_dim *dim = BB_NEW(v->scratch, bb_dim, (size_t)piece->rank + 1);
   uint32_t count = 0;
   bool has_joined = access->joined == BB_NO_DIM;
   for (uint32_t i = 0; i < piece->rank; i++) {

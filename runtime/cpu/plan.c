@@ -63,7 +63,6 @@ static void make_step(bb_cpu_plan *p, bb_cpu_step *made, sources *all) {
   bb_status status = bb_protect(ctx, schedule, &s);
   if (status == BB_ERROR_UNSUPPORTED) {
     bb_log(ctx, BB_LOG_WARNING, "%s is interpreted: %s", candidate->name, ctx->message);
-    ctx->status = BB_OK;
     made->kernel = NULL;
     p->counts.interpreted += made->nodes;
     return;
