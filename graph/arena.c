@@ -242,15 +242,19 @@ void bb_put_bytes(bb_buffer *buffer, const char *bytes, size_t length) {
   buffer->data[buffer->length] = '\0';
 }
 
+/* Most texts fit where there is room already: they are formatted once. */
 void bb_put_vprintf(bb_buffer *buffer, const char *format, va_list arguments) {
   va_list again;
   va_copy(again, arguments);
-  int length = vsnprintf(NULL, 0, format, again);
+  reserve(buffer, 32);
+  size_t room = buffer->capacity - buffer->length;
+  int length = vsnprintf(buffer->data + buffer->length, room, format, arguments);
+  if (length > 0 && (size_t)length >= room) {
+    reserve(buffer, (size_t)length);
+    vsnprintf(buffer->data + buffer->length, (size_t)length + 1, format, again);
+  }
   va_end(again);
-  if (length < 0) return;
-  reserve(buffer, (size_t)length);
-  vsnprintf(buffer->data + buffer->length, (size_t)length + 1, format, arguments);
-  buffer->length += (size_t)length;
+  if (length > 0) buffer->length += (size_t)length;
 }
 
 void bb_put(bb_buffer *buffer, const char *format, ...) {

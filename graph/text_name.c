@@ -32,7 +32,7 @@ static bool is_word(const char *name) {
 #undef BB_DTYPE
   };
   for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-    if (strcmp(words[i], name) == 0) return true;
+    if (words[i][0] == name[0] && strcmp(words[i], name) == 0) return true;
   return false;
 }
 
@@ -49,14 +49,14 @@ bool bb_name_is_plain(const char *name) {
 
 void bb_put_name(bb_buffer *out, const char *name) {
   if (bb_name_is_plain(name))
-    bb_put(out, "%s", name);
+    bb_put_bytes(out, name, strlen(name));
   else
     bb_put_quoted(out, name);
 }
 
 void bb_put_label(bb_buffer *out, const char *name) {
   if (has_plain_letters(name))
-    bb_put(out, "%s", name);
+    bb_put_bytes(out, name, strlen(name));
   else
     bb_put_quoted(out, name);
 }
