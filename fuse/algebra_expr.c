@@ -45,23 +45,22 @@ static const bb_normal *opaque(bb_algebra *al, const bb_expr *expr) {
   return bb_normal_atom(al, bb_normal_intern_atom(al, key), plus_one);
 }
 
-/* The fraction p / q, p small, that a constant is the rounded value of (in double or float). */
+/* The fraction p / q, p small, that a constant is the nearest double to. */
 static bool simple_fraction(double value, bb_ratio *fraction) {
   double size = fabs(value);
   for (int64_t p = 1; p <= 16 && size > 0; p++) {
     double q = nearbyint((double)p / size), rounded = (double)p / q;
-    bool fits = q >= 1 &&
-                ((q < 0x1p20 && rounded == size) || (q < 0x1p16 && (double)(float)rounded == size));
+    bool fits = q >= 1 && q < 0x1p20 && rounded == size;
     *fraction = (bb_ratio){value < 0 ? -p : p, fits ? (int64_t)q : 1};
     if (fits) return true;
   }
   return false;
 }
 
-/* A constant is exact if it is a dyadic fraction of moderate size.  The rounded value of a simple
- * fraction (a mean multiplies by 1/768) stands for that fraction: programs mean it so, and it
- * differs by less than the arithmetic's own rounding.  Any other constant is a name for itself, so
- * that no product of such constants can overflow. */
+/* A constant is exact if it is a dyadic fraction of moderate size.  The double nearest to a simple
+ * fraction (a mean multiplies by 1/768) stands for that fraction: it differs by less than any
+ * arithmetic's own rounding.  Any other constant, 1/768 rounded to a float too, is a name for
+ * itself: nothing is rounded, and no product of such constants can overflow. */
 static const bb_normal *constant(bb_algebra *al, const bb_expr *expr) {
   double scaled = expr->number * 0x1p20;
   bb_ratio fraction;

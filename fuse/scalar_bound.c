@@ -101,7 +101,7 @@ static bool take_element(bb_scalars *t, items *list, const bb_scalar *top, doubl
   if (top->kind != BB_SCALAR_FOLD && top->kind != BB_SCALAR_PART) return false;
   if (top->fold != (maximum ? BB_MONOID_MAX : BB_MONOID_MIN)) return false;
   uint64_t free = variables(list);
-  for (uint32_t v = 0; v < BB_VAR_BOUND; v++) {
+  for (uint32_t v = 0; v < BB_VARS; v++) {
     if (!(free >> v & 1) || (top->kind == BB_SCALAR_PART && top->block != v)) continue;
     const bb_scalar *at = bb_scalar_substitute(t, top->a[0], top->var, v);
     if (take_element(t, list, at, weight, maximum, depth - 1)) return true;
@@ -184,7 +184,7 @@ static bool is_at_least(bb_scalars *t, const bb_scalar *top, const bb_scalar *ba
   for (uint32_t i = 0; i < 2 && (add || max); i++)
     if ((max || top->a[1 - i]->range.lo >= 0) && is_at_least(t, top->a[i], base, power, depth - 1))
       return true;
-  for (uint32_t v = 0; v < BB_VAR_BOUND && is_above_its_terms(top); v++) {
+  for (uint32_t v = 0; v < BB_VARS && is_above_its_terms(top); v++) {
     if (!(base->free >> v & 1) || (top->kind == BB_SCALAR_PART && top->block != v)) continue;
     const bb_scalar *at = bb_scalar_substitute(t, top->a[0], top->var, v);
     if (is_at_least(t, at, base, power, depth - 1)) return true;

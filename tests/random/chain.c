@@ -13,8 +13,7 @@ uint32_t prepared(generator *g, uint32_t value, double limit) {
   const bb_expr *x = argument(g, 0, pooled_type(g, value)->item.dtype);
   double bound = g->pool[value].bound;
   if (bound <= limit && pooled_type(g, value)->item.dtype == BB_F32) return value;
-  if (bound > limit)
-    x = make(g->program, BB_X_MUL, x, number(g->program, exp2(floor(log2(limit / bound)))));
+  if (bound > limit) x = make(g->program, BB_X_MUL, x, number(g->program, limit / bound));
   return map_one(g, value, bb_expr_cast(g->program, BB_F32, x), fmin(bound, limit));
 }
 

@@ -22,7 +22,7 @@ static const bb_expr *square_plus_one(bb_program *p, const bb_expr *x) {
 
 static const bb_expr *leaky(bb_program *p, const bb_expr *x) {
   const bb_expr *negative = make(p, BB_X_LT, x, number(p, 0));
-  return bb_expr_make(p, BB_X_SELECT, negative, make(p, BB_X_MUL, x, number(p, 0.125)), x);
+  return bb_expr_make(p, BB_X_SELECT, negative, make(p, BB_X_MUL, x, number(p, 0.1)), x);
 }
 
 /* By the extent of a blocked dim, where there is one. */

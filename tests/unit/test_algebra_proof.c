@@ -71,7 +71,6 @@ static void test_laws(void **state) {
       {"select(x<y,z,0)*select(x<y,z,0)", "select(x<y,z**2,0)"},
       {"select(p*x<p*y,z,1)", "select(x<y,z,1)"},
       {"select(x<y,exp(x-z),0)", "select(x<y,exp(x),0)*exp(-z)"},
-      {"x/1000", "x*0.001"},
       {"x/768", "x*(1/768)"},
       {"sign(p)", "1"},
       {"x/(1+exp(-x))", "x*exp(x)/(1+exp(x))"},
@@ -84,6 +83,8 @@ static void test_laws(void **state) {
 static void test_not_laws(void **state) {
   static const char *const wrong[][2] = {
       {"sqrt(x**2)", "x"},
+      {"3*(x*0.33333334)", "x"}, /* the float nearest to 1/3 is not 1/3 */
+      {"x/1000", "x*0.001"},
       {"abs(x)", "x"},
       {"max(x*z,y*z)", "z*max(x,y)"},
       {"exp(x+y)", "exp(x)+exp(y)"},
