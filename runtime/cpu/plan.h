@@ -35,6 +35,9 @@ struct bb_cpu_plan {
   bool prepared; /* what depends on constants only has run */
 };
 
+/* One step of a bound plan, those before it having run. */
+void bb_cpu_run_step(bb_cpu_plan *plan, uint32_t step);
+
 /* The graph of a step that is a candidate. */
 const bb_graph *bb_cpu_graph_of(const bb_program *program, const bb_step *step);
 size_t bb_cpu_element_bytes(const bb_cpu_plan *plan, bb_dtype dtype);

@@ -73,7 +73,8 @@ static void run_meaning(const bb_cpu_plan *p, const bb_cpu_step *s, bb_arena *sc
   }
 }
 
-static void run_step(bb_cpu_plan *p, const bb_cpu_step *s) {
+void bb_cpu_run_step(bb_cpu_plan *p, uint32_t step) {
+  const bb_cpu_step *s = &p->step[step];
   bb_arena *scratch = bb_scratch(p->ctx);
   if (s->kernel && p->options.meaning)
     run_meaning(p, s, scratch);
@@ -86,7 +87,7 @@ static void run_step(bb_cpu_plan *p, const bb_cpu_step *s) {
 
 void bb_cpu_run(bb_cpu_plan *p) {
   for (uint32_t i = 0; i < p->steps; i++)
-    if (!p->step[i].once || !p->prepared) run_step(p, &p->step[i]);
+    if (!p->step[i].once || !p->prepared) bb_cpu_run_step(p, i);
   p->prepared = true;
 }
 

@@ -1,0 +1,335 @@
+#!/usr/bin/env python3
+"""Kernels of the CPU beside ONNX Runtime: the same models, the same inputs, in turn, in one run.
+
+usage: cpu.py [--threads N] [--rounds N] [--seconds S] [--json FILE] [--kernels PROGRAM] [--machine NAME] [ROW...]
+
+Every row is a model; where it has several spellings (decomposed into primitive operators, or with the operator that ONNX
+or com.microsoft has for it) ONNX Runtime runs each and the fastest is its time; ours runs the first. Rounds alternate: each
+runs one library for a while, sleeps until its threads have stopped looking for work, then the other. A row's time is the
+median over all rounds. `BLAS` rows time one product alone: numpy's OpenBLAS and ONNX Runtime's MatMul, the better
+counts. The packages are those of tools/requirements.txt; PROGRAM is build/tools/bench/time_kernels.
+"""
+import argparse
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+import numpy as np
+import onnx
+import onnxruntime as ort
+from onnx import TensorProto, helper, numpy_helper
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+FLOAT = TensorProto.FLOAT
+rng = np.random.default_rng(1)
+
+
+def tensor(name, shape):
+    return helper.make_tensor_value_info(name, FLOAT, list(shape))
+
+
+def constant(name, array):
+    return numpy_helper.from_array(np.asarray(array), name)
+
+
+def model(nodes, inputs, outputs, constants=(), opset=17):
+    graph = helper.make_graph(nodes, 'bench', [tensor(n, s) for n, s in inputs], [tensor(n, s) for n, s in outputs],
+                              list(constants))
+    made = helper.make_model(graph, ir_version=8 if opset < 23 else 11, opset_imports=[
+        helper.make_opsetid('', opset), helper.make_opsetid('com.microsoft', 1)])
+    return made
+
+
+def node(op, inputs, outputs, **attributes):
+    return helper.make_node(op, inputs.split(), outputs.split(), **attributes)
+
+
+# --- the rows: (models by spelling, inputs, operations) ---
+
+
+def attention(heads, length, size, causal):
+    shape = (1, heads, length, size)
+    inputs = {n: rng.standard_normal(shape, dtype=np.float32) for n in 'qkv'}
+    scale = constant('scale', np.float32(size**-0.5))
+    nodes = [node('Transpose', 'k', 'kt', perm=[0, 1, 3, 2]), node('MatMul', 'q kt', 's'), node('Mul', 's scale', 't')]
+    constants = [scale]
+    if causal:
+        mask = np.triu(np.full((length, length), -np.inf, np.float32), 1)
+        constants.append(constant('mask', mask))
+        nodes.append(node('Add', 't mask', 'u'))
+    nodes += [node('Softmax', 'u' if causal else 't', 'p', axis=-1), node('MatMul', 'p v', 'y')]
+    wires = [(n, shape) for n in 'qkv']
+    spelled = {'decomposed': model(nodes, wires, [('y', shape)], constants)}
+    flat = (1, length, heads * size)
+    spelled['Attention'] = model([node('Attention', 'q k v', 'y', is_causal=int(causal))], wires, [('y', shape)], opset=23)
+    contrib = node('MultiHeadAttention', 'q k v', 'y', num_heads=heads, unidirectional=int(causal), domain='com.microsoft')
+    spelled['MultiHeadAttention'] = model([contrib], [(n, flat) for n in 'qkv'], [('y', flat)])
+    if causal:
+        group = node('GroupQueryAttention', 'q k v   last total', 'y pk pv', num_heads=heads, kv_num_heads=heads,
+                     domain='com.microsoft')
+        group.input[:] = ['q', 'k', 'v', '', '', 'last', 'total']
+        whole = [constant('last', np.array([length - 1], np.int32)), constant('total', np.array(length, np.int32))]
+        spelled['GroupQueryAttention'] = model([group], [(n, flat) for n in 'qkv'],
+                                               [('y', flat), ('pk', shape), ('pv', shape)], whole)
+    share = (length + 1) / (2 * length) if causal else 1
+    return spelled, inputs, 4 * heads * length * length * size * share
+
+
+def layernorm_matmul(rows, width, out):
+    inputs = {'x': rng.standard_normal((rows, width), dtype=np.float32)}
+    weight = constant('w', rng.standard_normal((width, out), dtype=np.float32) * np.float32(width**-0.5))
+    gamma = constant('gamma', np.float32(1) + rng.standard_normal(width, dtype=np.float32) * np.float32(0.1))
+    beta = constant('beta', rng.standard_normal(width, dtype=np.float32) * np.float32(0.1))
+    wires, result = [('x', (rows, width))], [('y', (rows, out))]
+    parts = [node('ReduceMean', 'x', 'm', axes=[-1]), node('Sub', 'x m', 'd'), node('Mul', 'd d', 'dd'),
+             node('ReduceMean', 'dd', 'v', axes=[-1]), node('Add', 'v eps', 'e'), node('Sqrt', 'e', 'r'),
+             node('Div', 'd r', 'n'), node('Mul', 'n gamma', 'g'), node('Add', 'g beta', 'z'), node('MatMul', 'z w', 'y')]
+    eps = constant('eps', np.float32(1e-5))
+    whole = [node('LayerNormalization', 'x gamma beta', 'z', axis=-1, epsilon=1e-5), node('MatMul', 'z w', 'y')]
+    return {'decomposed': model(parts, wires, result, [weight, gamma, beta, eps]),
+            'LayerNormalization': model(whole, wires, result, [weight, gamma, beta])}, inputs, 2 * rows * width * out
+
+
+def rmsnorm_swiglu(rows, width, hidden):
+    inputs = {'x': rng.standard_normal((rows, width), dtype=np.float32)}
+    draw = lambda a, b: rng.standard_normal((a, b), dtype=np.float32) * np.float32(a**-0.5)
+    weights = [constant('w', draw(width, hidden)), constant('v', draw(width, hidden)), constant('u', draw(hidden, width)),
+               constant('gamma', np.float32(1) + rng.standard_normal(width, dtype=np.float32) * np.float32(0.1))]
+    wires, result = [('x', (rows, width))], [('y', (rows, width))]
+    rest = [node('MatMul', 'z w', 'a'), node('Sigmoid', 'a', 'b'), node('Mul', 'a b', 'c'), node('MatMul', 'z v', 'd'),
+            node('Mul', 'c d', 'h'), node('MatMul', 'h u', 'y')]
+    parts = [node('Mul', 'x x', 'xx'), node('ReduceMean', 'xx', 'm', axes=[-1]), node('Add', 'm eps', 'e'),
+             node('Sqrt', 'e', 'r'), node('Div', 'x r', 'n'), node('Mul', 'n gamma', 'z')] + rest
+    whole = [node('SimplifiedLayerNormalization', 'x gamma', 'z', axis=-1, epsilon=1e-5)] + rest
+    return {'decomposed': model(parts, wires, result, weights + [constant('eps', np.float32(1e-5))]),
+            'SimplifiedLayerNormalization': model(whole, wires, result, weights)}, inputs, 6 * rows * width * hidden
+
+
+def file_model(name):
+    loaded = onnx.load(f'{ROOT}/tests/models/{name}.onnx')
+    arrays = np.load(f'{ROOT}/tests/models/{name}.npz')
+    wires = [i.name for i in loaded.graph.input]
+    return {'as it is': loaded}, {n: arrays[n] for n in wires}, 0
+
+
+ROWS = {
+    'attention 1x16x2048x64': lambda: attention(16, 2048, 64, False),
+    'causal attention 1x16x2048x64': lambda: attention(16, 2048, 64, True),
+    'LayerNorm+Matmul 2048x1024x1024': lambda: layernorm_matmul(2048, 1024, 1024),
+    'RMSNorm+SwiGLU 512x1024x2816': lambda: rmsnorm_swiglu(512, 1024, 2816),
+    'bert': lambda: file_model('bert'),
+    'gpt2': lambda: file_model('gpt2'),
+    'llama': lambda: file_model('llama'),
+    'vit': lambda: file_model('vit'),
+}
+PRODUCTS = {  # the product alone, for rows that are held against one
+    'LayerNorm+Matmul 2048x1024x1024': [(2048, 1024, 1024)],
+    'RMSNorm+SwiGLU 512x1024x2816': [(512, 1024, 2816), (512, 1024, 2816), (512, 2816, 1024)],
+}
+
+# --- who runs ---
+
+
+class Ours:
+    def __init__(self, program, made, inputs, options, folder):
+        path, arrays = os.path.join(folder, 'model.onnx'), os.path.join(folder, 'inputs.npz')
+        onnx.save(made, path)
+        np.savez(arrays, **inputs)
+        self.folder = folder
+        call = [program, '--threads', str(options.threads)]
+        if options.machine:
+            call += ['--machine', options.machine]
+        for block in options.block:
+            call += ['--block', block]
+        self.process = subprocess.Popen(call + [path, arrays], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        first = self.process.stdout.readline()
+        if not first:
+            raise RuntimeError('time_kernels ended')
+        self.made = int(first) * 1e-9
+
+    def ask(self, command):
+        self.process.stdin.write(command + '\n')
+        self.process.stdin.flush()
+        return self.process.stdout.readline().split()
+
+    def run(self, count):
+        return [int(t) * 1e-9 for t in self.ask(f'run {count}')]
+
+    def outputs(self):
+        path = os.path.join(self.folder, 'out.npz')
+        self.ask(f'write {path}')
+        return dict(np.load(path))
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait()
+
+
+class Theirs:
+    def __init__(self, made, inputs, options):
+        settings = ort.SessionOptions()
+        settings.intra_op_num_threads = options.threads
+        settings.inter_op_num_threads = 1
+        settings.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_ALL
+        settings.log_severity_level = 3
+        self.session = ort.InferenceSession(made.SerializeToString(), settings, providers=['CPUExecutionProvider'])
+        wanted = {i.name: i for i in self.session.get_inputs()}
+        self.inputs = {}
+        for name, array in inputs.items():  # (1, heads, length, size) as (1, length, heads * size) where that is asked for
+            if len(wanted[name].shape) != array.ndim:
+                array = np.ascontiguousarray(array.transpose(0, 2, 1, 3)).reshape(wanted[name].shape)
+            self.inputs[name] = ort.OrtValue.ortvalue_from_numpy(np.ascontiguousarray(array))
+        self.binding = self.session.io_binding()
+        for name, value in self.inputs.items():
+            self.binding.bind_ortvalue_input(name, value)
+        for out in self.session.get_outputs():
+            self.binding.bind_output(out.name)
+        self.session.run_with_iobinding(self.binding)  # outputs' memory is bound from here on
+        values = self.binding.get_outputs()
+        for out, value in zip(self.session.get_outputs(), values):
+            self.binding.bind_ortvalue_output(out.name, value)
+
+    def run(self, count):
+        taken = []
+        for _ in range(count):
+            start = time.perf_counter()
+            self.session.run_with_iobinding(self.binding)
+            taken.append(time.perf_counter() - start)
+        return taken
+
+    def outputs(self):
+        return {o.name: v.numpy() for o, v in zip(self.session.get_outputs(), self.binding.get_outputs())}
+
+
+class Product:
+    """One product after the other, by numpy's BLAS or by ONNX Runtime's MatMul."""
+
+    def __init__(self, shapes, options, runtime):
+        self.parts = []
+        for m, k, n in shapes:
+            a, b = rng.standard_normal((m, k), dtype=np.float32), rng.standard_normal((k, n), dtype=np.float32)
+            if runtime:
+                made = model([node('MatMul', 'x w', 'y')], [('x', (m, k))], [('y', (m, n))], [constant('w', b)])
+                self.parts.append(Theirs(made, {'x': a}, options))
+            else:
+                self.parts.append((a, b, np.empty((m, n), np.float32)))
+
+    def run(self, count):
+        taken = []
+        for _ in range(count):
+            start = time.perf_counter()
+            for part in self.parts:
+                if isinstance(part, Theirs):
+                    part.session.run_with_iobinding(part.binding)
+                else:
+                    np.matmul(part[0], part[1], out=part[2])
+            taken.append(time.perf_counter() - start)
+        return taken
+
+
+# --- rounds ---
+
+
+def alternate(runners, options):
+    """Medians in seconds of each, by name, and the spread: the quarter and three quarters."""
+    counts, taken = {}, {name: [] for name in runners}
+    for name, runner in runners.items():
+        runner.run(2)
+        once = min(runner.run(3))
+        counts[name] = max(1, int(options.seconds / options.rounds / once))
+    for _ in range(options.rounds):
+        for name, runner in runners.items():
+            time.sleep(0.03)
+            runner.run(1)
+            taken[name] += runner.run(counts[name])
+    quarters = lambda t: statistics.quantiles(t, n=4) if len(t) > 1 else [t[0]] * 3
+    return {name: quarters(t) for name, t in taken.items()}
+
+
+def largest_error(ours, theirs):
+    worst = 0.0
+    for name, array in ours.items():
+        other = theirs[name].reshape(array.shape)
+        worst = max(worst, float(np.max(np.abs(array - other) / (1 + np.abs(other)))))
+    return worst
+
+
+def bench(name, options, folder):
+    spelled, inputs, operations = ROWS[name]()
+    first = next(iter(spelled))
+    runners, refused = {'ours': Ours(options.kernels, spelled[first], inputs, options, folder)}, {}
+    for spelling, made in spelled.items():
+        try:
+            runners[spelling] = Theirs(made, inputs, options)
+        except Exception as error:  # a build of ONNX Runtime without the operator
+            refused[spelling] = str(error).splitlines()[0][:120]
+    error = largest_error(runners['ours'].outputs(), runners[first].outputs())
+    if name in PRODUCTS:
+        runners['BLAS numpy'] = Product(PRODUCTS[name], options, False)
+        runners['BLAS MatMul'] = Product(PRODUCTS[name], options, True)
+    times = alternate(runners, options)
+    best = min((s for s in spelled if s in runners), key=lambda s: times[s][1])
+    peak = float(runners['ours'].ask('peak')[0])
+    row = {'name': name, 'ours': times['ours'][1], 'theirs': times[best][1], 'spelling': best, 'error': error,
+           'ratio': times[best][1] / times['ours'][1], 'rate': operations / times['ours'][1], 'peak': peak,
+           'made': runners['ours'].made, 'all': times, 'refused': refused}
+    if name in PRODUCTS:
+        row['blas'] = operations / min(times['BLAS numpy'][1], times['BLAS MatMul'][1])
+    if options.steps:
+        row['steps'] = runners['ours'].ask('steps 20')
+    runners['ours'].close()
+    return row
+
+
+def put(row, options):
+    rate = f"{row['rate'] / 1e9:.1f}" if row['rate'] else ''
+    share = f"{100 * row['rate'] / row['peak']:.0f} %" if row['rate'] else ''
+    blas = f"{100 * row['rate'] / row['blas']:.0f} %" if 'blas' in row else ''
+    print(f"| {row['name']} | {row['ours'] * 1e3:.3f} | {row['theirs'] * 1e3:.3f} | {row['spelling']} | {row['ratio']:.2f} "
+          f"| {rate} | {share} | {blas} | {row['error']:.1e} |", flush=True)
+    if options.steps:
+        for step in row['steps']:
+            print('   ', step)
+    if options.verbose:
+        for name, (low, middle, high) in row['all'].items():
+            print(f'    {name}: {middle * 1e3:.3f} ms ({low * 1e3:.3f} to {high * 1e3:.3f})')
+        print('    refused:', row['refused'], 'made in', round(row['made'], 2), 's')
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument('rows', nargs='*')
+    parser.add_argument('--threads', type=int, default=2)
+    parser.add_argument('--rounds', type=int, default=7)
+    parser.add_argument('--seconds', type=float, default=3.0, help='that each of a row runs for')
+    parser.add_argument('--json')
+    parser.add_argument('--kernels', default=f'{ROOT}/build/tools/bench/time_kernels')
+    parser.add_argument('--machine')
+    parser.add_argument('--block', action='append', default=[])
+    parser.add_argument('--steps', action='store_true', help='the time of each step of ours')
+    parser.add_argument('--verbose', action='store_true')
+    options = parser.parse_args()
+    os.environ.setdefault('OPENBLAS_NUM_THREADS', str(options.threads))
+    print(f"onnxruntime {ort.__version__}, numpy {np.__version__}, {options.threads} threads, {platform.processor() or platform.machine()}")
+    print('| row | ours, ms | ONNX Runtime, ms | its fastest spelling | ratio | GFLOP/s | of peak | of BLAS | error |')
+    print('|---|---|---|---|---|---|---|---|---|')
+    rows = []
+    for name in ROWS:
+        if options.rows and not any(name.startswith(r) for r in options.rows):
+            continue
+        with tempfile.TemporaryDirectory() as folder:
+            rows.append(bench(name, options, folder))
+        put(rows[-1], options)
+    if options.json:
+        with open(options.json, 'w') as out:
+            json.dump({'onnxruntime': ort.__version__, 'threads': options.threads, 'rows': rows}, out, indent=1)
+
+
+if __name__ == '__main__':
+    sys.exit(main())
