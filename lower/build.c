@@ -81,30 +81,40 @@ uint32_t bb_build_index_depth(const bb_build *b, bb_tile_index index) {
 
 /* --- loops --- */
 
+/* Does one block hold all of the extent?  Outside all loops a loop stays: it is what tasks are made of. */
+static bool is_single(const bb_build *b, bb_tile_index extent, const bb_loop_options *o) {
+  return b->depth > 0 && !o->spread && !o->once && o->part == BB_PART_ALL &&
+         extent->op == BB_X_CONST && extent->number >= 1 && extent->number <= (double)o->block;
+}
+
 bb_build_loop *bb_build_begin(bb_build *b, bb_dim dim, const bb_loop_options *o) {
   if (b->depth + 1 >= BB_BUILD_DEPTH)
     bb_fail(b->ctx, BB_ERROR_UNSUPPORTED, "no kernel: loops nested more than %d deep",
             BB_BUILD_DEPTH);
   bb_build_loop *loop = BB_NEW(b->arena, bb_build_loop, 1);
   const bb_dim_info *info = bb_dim_get(b->program, dim);
-  uint32_t variable =
-      bb_tile_add_variable(b->tile, bb_arena_printf(b->arena, "i%u", b->tile->variables), false);
-  bb_tile_index extent = o->length ? o->length : bb_index_extent(b, dim),
-                at = bb_index_variable(b, variable);
+  bb_tile_index extent = o->length ? o->length : bb_index_extent(b, dim);
   *loop = (bb_build_loop){.dim = dim,
                           .blocked = info->blocked,
                           .block = o->block,
-                          .variable = variable,
-                          .depth = b->depth + 1,
-                          .start = at,
-                          .element = at,
-                          .limit = extent};
+                          .variable = BB_NONE,
+                          .limit = extent,
+                          .single = is_single(b, extent, o)};
   loop->clean =
       o->block == 1 || (extent->op == BB_X_CONST && (int64_t)extent->number % o->block == 0);
+  if (loop->single) {
+    loop->start = loop->element = bb_index_number(b, 0);
+    return loop;
+  }
+  loop->variable =
+      bb_tile_add_variable(b->tile, bb_arena_printf(b->arena, "i%u", b->tile->variables), false);
+  loop->depth = b->depth + 1;
+  loop->start = loop->element = bb_index_variable(b, loop->variable);
   if (o->counts)
-    loop->start = bb_index_times(b, at, bb_index_number(b, o->block));
+    loop->start = bb_index_times(b, loop->start, bb_index_number(b, o->block));
   else if (o->block > 1)
-    loop->element = bb_expr_make(b->program, BB_X_DIV, at, bb_index_number(b, o->block), NULL);
+    loop->element =
+        bb_expr_make(b->program, BB_X_DIV, loop->start, bb_index_number(b, o->block), NULL);
   b->depth++;
   b->frame[b->depth] = (bb_build_frame){.loop = loop};
   return loop;
@@ -118,6 +128,7 @@ static bb_tile_index blocks_of(bb_build *b, const bb_build_loop *loop) {
 }
 
 void bb_build_end(bb_build *b, const bb_build_loop *loop, const bb_loop_options *o) {
+  if (loop->single) return;
   bb_tile_body holder = {0};
   bb_tile_stmt *stmt = bb_tile_append(b->tile, &holder, BB_TILE_LOOP);
   bb_tile_loop *made = stmt->loop;

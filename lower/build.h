@@ -17,6 +17,7 @@ typedef struct bb_build_loop {
   bb_tile_index element; /* number of the iteration: of a list with an element for each */
   bb_tile_index limit;   /* the dim's extent */
   bool clean;            /* blocks divide the extent, whatever it is */
+  bool single;           /* one block holds the extent: there is no loop, and no frame */
 } bb_build_loop;
 
 /* Where a value lies: a window on a view.  Each axis of the view starts somewhere; a slot says

@@ -170,11 +170,23 @@ uint32_t bb_value_tile(bb_build *b, const bb_node *node, const bb_build_value *v
   return wide;
 }
 
+/* What is known of a view's memory holds no more once something is stored there. */
+static void forget_loads(bb_build *b, uint32_t view) {
+  for (uint32_t d = 0; d <= b->depth; d++) {
+    bb_build_frame *frame = &b->frame[d];
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < frame->loads; i++)
+      if (frame->load[i].window.view != view) frame->load[kept++] = frame->load[i];
+    frame->loads = kept;
+  }
+}
+
 void bb_value_store(bb_build *b, const bb_build_value *where, uint32_t tile, uint32_t depth) {
   bb_tile_stmt *stmt = bb_build_stmt(b, depth, BB_TILE_STORE);
   stmt->operands = 1;
   stmt->operand[0] = tile;
   give_ranges(b, where, stmt);
+  forget_loads(b, stmt->view);
 }
 
 /* --- beyond the extents --- */

@@ -207,7 +207,8 @@ static void begin_invariant(bb_build *b, map *m) {
 }
 
 /* A tile of the loop's body that is seen after it: the law of tile programs wants it set before. */
-static void keep_invariant(bb_build *b, const bb_build_value *value) {
+static void keep_invariant(bb_build *b, const map *m, const bb_build_value *value) {
+  if (m->loop->single) return;
   if (value->kind != BB_BUILD_TILE || b->fact[value->tile].depth < b->depth) return;
   bb_tile_stmt *stmt = bb_build_stmt(b, b->depth - 1, BB_TILE_MAP);
   stmt->result = value->tile;
@@ -280,7 +281,7 @@ static void take_results(bb_build *b, map *m) {
       bring(b, m->node, &slot, inner_result(m, port), &nest);
       break;
     case BB_OUT_FOLD: port += fold(b, m, port) - 1; break;
-    case BB_OUT_INVARIANT: keep_invariant(b, inner_result(m, port)); break;
+    case BB_OUT_INVARIANT: keep_invariant(b, m, inner_result(m, port)); break;
     }
   }
 }

@@ -9,9 +9,7 @@
 /* --- making --- */
 
 const bb_graph *bb_cpu_graph_of(const bb_program *program, const bb_step *s) {
-  const bb_candidate *c = &program->candidate[s->candidate];
-  bool chosen = c->chosen != BB_NONE && c->chosen < c->snapshots;
-  return chosen ? c->snapshot[c->chosen].graph : c->graph;
+  return bb_candidate_runs(&program->candidate[s->candidate]);
 }
 
 typedef struct scheduling {
