@@ -174,28 +174,6 @@ uint32_t bb_build_tile(bb_build *b, bb_dtype dtype, const bb_build_loop *row,
   return made;
 }
 
-void bb_build_map_into(bb_build *b, uint32_t result, uint32_t depth, const bb_expr *expr,
-                       uint32_t count, const uint32_t *tile) {
-  if (count > BB_TILE_OPERANDS)
-    bb_fail(b->ctx, BB_ERROR_UNSUPPORTED, "no kernel: an expression of %u operands", count);
-  bb_tile_stmt *stmt = bb_build_stmt(b, depth, BB_TILE_MAP);
-  stmt->result = result;
-  stmt->operands = count;
-  for (uint32_t i = 0; i < count; i++) stmt->operand[i] = tile[i];
-  stmt->expr = expr;
-  const bb_tile_fact *fact = &b->fact[result];
-  if (fact->row) stmt->at[0] = fact->row->start;
-  if (fact->col) stmt->at[1] = fact->col->start;
-  b->fact[result].known[0] = b->fact[result].known[1] = false;
-}
-
-void bb_build_constant(bb_build *b, uint32_t result, uint32_t depth, double value) {
-  const bb_expr *expr = bb_expr_const(b->program, b->tile->tile[result].dtype, value);
-  bb_build_map_into(b, result, depth, expr, 0, NULL);
-  b->fact[result].known[0] = b->fact[result].known[1] = true;
-  b->fact[result].fill[0] = b->fact[result].fill[1] = value;
-}
-
 bb_dtype bb_build_sum_dtype(bb_dtype dtype) {
   return dtype == BB_F16 || dtype == BB_BF16 ? BB_F32 : dtype;
 }
@@ -207,46 +185,5 @@ uint32_t bb_tile_as(bb_build *b, uint32_t tile, bb_dtype dtype) {
   uint32_t result = bb_build_tile(b, dtype, fact.row, fact.col, fact.depth);
   const bb_expr *expr = bb_expr_cast(b->program, dtype, bb_expr_arg(b->program, own, 0));
   bb_build_map_into(b, result, fact.depth, expr, 1, &tile);
-  return result;
-}
-
-/* The deepest loop that an expression's coordinates name. */
-static uint32_t coordinates_depth(const bb_build *b, const bb_expr *expr, const bb_build_loop *row,
-                                  const bb_build_loop *col) {
-  if (expr->op == BB_X_COORD) {
-    const bb_build_loop *loop = expr->index == BB_COORD_ROW ? row : col;
-    return loop ? loop->depth : 0;
-  }
-  if (expr->op == BB_X_ARG && expr->index >= BB_TILE_VARIABLE) {
-    for (uint32_t d = b->depth; d > 0; d--)
-      if (b->frame[d].loop->variable == expr->index - BB_TILE_VARIABLE) return d;
-    return 0;
-  }
-  uint32_t deepest = 0;
-  for (uint32_t i = 0; i < bb_expr_op_arity(expr->op); i++) {
-    uint32_t depth = coordinates_depth(b, expr->a[i], row, col);
-    if (depth > deepest) deepest = depth;
-  }
-  return deepest;
-}
-
-static const bb_build_loop *one_loop(bb_build *b, const bb_build_loop *x, const bb_build_loop *y) {
-  if (x && y && x != y) bb_build_refuse(b, NULL, "operands are different blocks of an axis");
-  return x ? x : y;
-}
-
-uint32_t bb_build_map(bb_build *b, const bb_expr *expr, uint32_t count, const uint32_t *tile) {
-  const bb_build_loop *row = NULL, *col = NULL;
-  uint32_t depth = 0;
-  for (uint32_t i = 0; i < count; i++) {
-    const bb_tile_fact *fact = &b->fact[tile[i]];
-    row = one_loop(b, row, fact->row);
-    col = one_loop(b, col, fact->col);
-    if (fact->depth > depth) depth = fact->depth;
-  }
-  uint32_t of_coordinates = coordinates_depth(b, expr, row, col);
-  if (of_coordinates > depth) depth = of_coordinates;
-  uint32_t result = bb_build_tile(b, expr->dtype, row, col, depth);
-  bb_build_map_into(b, result, depth, expr, count, tile);
   return result;
 }

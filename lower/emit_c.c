@@ -71,37 +71,6 @@ static void walk(bb_c *c, const bb_tile_body *body, visit *function, void *user)
   }
 }
 
-static void count_writers(bb_c *c, const bb_tile_stmt *s, void *user) {
-  (void)user;
-  if (s->result != BB_NONE) c->tile[s->result].writers++;
-  if (s->second != BB_NONE) c->tile[s->second].writers++;
-  for (uint32_t i = 0; i < s->operands; i++)
-    if (s->kind != BB_TILE_DOT) c->tile[s->operand[i]].turned = false;
-}
-
-static bool unit(const bb_tile_view *view, uint32_t axis) {
-  if (!view->strided) return axis + 1 == view->rank;
-  return view->stride[axis]->op == BB_X_CONST && view->stride[axis]->number == 1;
-}
-
-/* A block that lies in memory as a tile would is used where it lies. */
-static void choose_window(bb_c *c, const bb_tile_stmt *s, void *user) {
-  (void)user;
-  if (s->kind != BB_TILE_LOAD) return;
-  const bb_tile *t = &c->p->tile[s->result];
-  const bb_tile_view *view = &c->p->view[s->view];
-  bb_c_tile *held = &c->tile[s->result];
-  bool converts = !c->exact && (view->dtype == BB_F16 || view->dtype == BB_BF16);
-  bool row_unit = false, col_unit = !t->cols;
-  for (uint32_t i = 0; i < view->rank; i++) {
-    if (!s->range[i].size) continue;
-    if (s->range[i].axis == BB_AXIS_ROW) row_unit = unit(view, i);
-    if (s->range[i].axis == BB_AXIS_COL) col_unit = unit(view, i);
-  }
-  held->turned &= t->rows && t->cols && row_unit && !col_unit;
-  held->window = held->writers == 1 && !converts && (col_unit || held->turned);
-}
-
 static int64_t size_of(const bb_c *c, bb_dtype dtype) {
   const char *name = bb_c_element(c, dtype);
   return name[0] == 'f' ? 4 : name[0] == 'u' ? 1 : name[3] == '3' ? 4 : 8;
@@ -110,7 +79,9 @@ static int64_t size_of(const bb_c *c, bb_dtype dtype) {
 static void use_tile(bb_c *c, uint32_t tile) {
   if (tile == BB_NONE || c->tile[tile].used) return;
   const bb_tile *t = &c->p->tile[tile];
-  int64_t count = (int64_t)(t->rows ? t->rows : 1) * (t->cols ? t->cols : 1);
+  const bb_c_tile *held = &c->tile[tile];
+  int64_t count = t->rows + t->cols ? t->rows + t->cols : 1;
+  if (t->rows && t->cols) count = (int64_t)(held->turned ? t->cols : t->rows) * held->pitch;
   c->tile[tile].used = true;
   c->tile[tile].offset = c->bytes;
   c->bytes += (count * size_of(c, t->dtype) + 63) / 64 * 64;
@@ -255,7 +226,7 @@ static void put_nest(bb_c *c, const nest *n, uint32_t number) {
   c->out = &inner;
   c->indent = 1;
   put_task(c, n);
-  for (uint32_t i = 0; i < body.count; i++) bb_c_statement(c, body.stmt[i]);
+  bb_c_body(c, &body);
   c->bytes += (c->panel + 63) / 64 * 64;
   c->panel = (c->panel + 63) / 64 * 64;
   bb_buffer prologue = {.arena = out->arena};
@@ -291,12 +262,9 @@ void bb_emit_c(bb_buffer *out, const bb_tile_program *program, const char *name,
   c.home = BB_NEW(scratch, uint32_t, program->views + 1);
   c.extent = BB_NEW(scratch, bool, program->extents + 1);
   c.view = BB_NEW(scratch, bool, program->views + 1);
-  for (uint32_t i = 0; i < program->tiles; i++) c.tile[i].turned = true;
   nest *nests;
   uint32_t count = find_nests(&c, &nests);
-  walk(&c, &program->body, count_writers, NULL);
-  walk(&c, &program->body, choose_window, NULL);
-  for (uint32_t i = 0; i < program->tiles; i++) c.tile[i].turned &= c.tile[i].window;
+  bb_c_lay_out(&c);
   for (uint32_t i = 0; i < count; i++) {
     bb_tile_body body = {nests[i].count, program->body.stmt + nests[i].first};
     walk(&c, &body, note_home, &i);

@@ -73,15 +73,14 @@ const char *bb_c_index(bb_c *c, bb_tile_index index) {
 const char *bb_c_at(bb_c *c, uint32_t tile, const char *r, const char *col) {
   const bb_tile *t = &c->p->tile[tile];
   const bb_c_tile *held = &c->tile[tile];
-  const char *row = held->turned ? col : r, *across = held->turned ? r : col;
-  bool has_row = held->turned ? t->cols : t->rows, has_col = held->turned ? t->rows : t->cols;
-  const char *stride = held->window ? bb_arena_printf(arena(c), "t%u_s", tile)
-                                    : bb_arena_printf(arena(c), "%u", t->cols ? t->cols : 1);
-  if (!has_row && !has_col) return bb_arena_printf(arena(c), "t%u[0]", tile);
-  if (!has_row) return bb_arena_printf(arena(c), "t%u[%s]", tile, across);
-  if (!has_col && !held->window) return bb_arena_printf(arena(c), "t%u[%s]", tile, row);
-  if (!has_col) return bb_arena_printf(arena(c), "t%u[%s * %s]", tile, row, stride);
-  return bb_arena_printf(arena(c), "t%u[%s * %s + %s]", tile, row, stride, across);
+  const char *pitch = held->window ? bb_arena_printf(arena(c), "t%u_s", tile)
+                                   : bb_arena_printf(arena(c), "%u", held->pitch);
+  if (!t->rows && !t->cols) return bb_arena_printf(arena(c), "t%u[0]", tile);
+  if (!t->rows) return bb_arena_printf(arena(c), "t%u[%s]", tile, col);
+  if (!t->cols && !held->window) return bb_arena_printf(arena(c), "t%u[%s]", tile, r);
+  if (!t->cols) return bb_arena_printf(arena(c), "t%u[%s * %s]", tile, r, pitch);
+  if (held->turned) return bb_arena_printf(arena(c), "t%u[%s * %s + %s]", tile, col, pitch, r);
+  return bb_arena_printf(arena(c), "t%u[%s * %s + %s]", tile, r, pitch, col);
 }
 
 /* --- expressions --- */

@@ -6,9 +6,11 @@
 
 /* How a tile is held in C. */
 typedef struct bb_c_tile {
-  bool used;   /* in the nest at hand */
-  bool window; /* a pointer into a view where the block is whole, else into memory of its own */
-  bool turned; /* rows lie side by side: element (r, c) at c * stride + r */
+  bool used;      /* in the nest at hand */
+  bool window;    /* a pointer into a view where the block is whole, else into memory of its own */
+  bool turned;    /* rows lie side by side: element (r, c) at c * pitch + r, else r * pitch + c */
+  bool reused;    /* a product reads it again for each of several vectors */
+  uint32_t pitch; /* of its own memory */
   uint32_t writers;
   int64_t offset; /* of its own memory, in that of the task */
 } bb_c_tile;
@@ -47,6 +49,11 @@ const char *bb_c_at(bb_c *c, uint32_t tile, const char *r, const char *col);
  * row, col: C expressions of the coordinates. */
 const char *bb_c_expression(bb_c *c, const bb_expr *expr, const char *const *operand,
                             const char *row, const char *col);
-void bb_c_statement(bb_c *c, const bb_tile_stmt *stmt);
+void bb_c_body(bb_c *c, const bb_tile_body *body);
+
+/* Decides how tiles lie in memory: turned, pitch, window of c->tile[].  See emit_c_layout.c. */
+void bb_c_lay_out(bb_c *c);
+/* Elements that each sum of a product runs over. */
+uint32_t bb_c_depth(const bb_tile_program *program, const bb_tile_stmt *dot);
 
 #endif

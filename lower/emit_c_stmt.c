@@ -15,10 +15,9 @@ static uint32_t cols_of(const bb_tile *t) {
 }
 
 /* Between neighbouring rows of a tile as it is held (of a turned one: neighbouring columns). */
-static const char *stride_of(const bb_c *c, uint32_t tile) {
-  const bb_tile *t = &c->p->tile[tile];
+static const char *pitch_of(const bb_c *c, uint32_t tile) {
   if (c->tile[tile].window) return bb_arena_printf(arena(c), "t%u_s", tile);
-  return bb_arena_printf(arena(c), "%u", cols_of(t));
+  return bb_arena_printf(arena(c), "%u", c->tile[tile].pitch);
 }
 
 /* --- loads and stores --- */
@@ -82,15 +81,14 @@ static void load(bb_c *c, const bb_tile_stmt *s) {
       bb_c_expression(c, bb_expr_const(c->p->home, t->dtype, s->pad), NULL, NULL, NULL);
   bool turned = held->turned;
   const char *copy = bb_arena_printf(
-      arena(c), "bb_load_%s(%st%u%s, %u, %u, v%u + %s, %s, %s, %s, %s, %s);", suffix,
-      held->window ? "" : "", s->result, held->window ? "_own" : "", turned ? cols : rows,
-      turned ? rows : cols, s->view, p.offset, turned ? p.col : p.row, turned ? p.row : p.col,
-      turned ? p.cols : p.rows, turned ? p.rows : p.cols, pad);
+      arena(c), "bb_load_%s(t%u%s, %u, %u, %u, v%u + %s, %s, %s, %s, %s, %s);", suffix, s->result,
+      held->window ? "_own" : "", held->pitch, turned ? cols : rows, turned ? rows : cols, s->view,
+      p.offset, turned ? p.col : p.row, turned ? p.row : p.col, turned ? p.cols : p.rows,
+      turned ? p.rows : p.cols, pad);
   if (!held->window) {
     bb_c_line(c, "%s", copy);
     return;
   }
-  uint32_t own = turned ? rows : cols;
   bb_c_line(c, "if (%s) {", p.whole ? p.whole : "true");
   c->indent++;
   bb_c_line(c, "t%u = v%u + %s;", s->result, s->view, p.offset);
@@ -100,83 +98,112 @@ static void load(bb_c *c, const bb_tile_stmt *s) {
   c->indent++;
   bb_c_line(c, "%s", copy);
   bb_c_line(c, "t%u = t%u_own;", s->result, s->result);
-  bb_c_line(c, "t%u_s = %u;", s->result, own);
+  bb_c_line(c, "t%u_s = %u;", s->result, t->cols ? held->pitch : 1);
   c->indent--;
   bb_c_line(c, "}");
 }
 
 static void store(bb_c *c, const bb_tile_stmt *s) {
-  const bb_tile *t = &c->p->tile[s->operand[0]];
+  uint32_t from = s->operand[0];
+  const bb_tile *t = &c->p->tile[from];
   place p = place_of(c, s, t);
+  bool turned = c->tile[from].turned;
+  /* A vector lies as a row does, or, from a view, with a stride. */
+  const char *pitch = t->cols || c->tile[from].window ? pitch_of(c, from) : "1";
   bb_c_line(c, "bb_store_%s(v%u + %s, %s, %s, t%u, %s, %s, %s);",
-            bb_c_memory_suffix(c, c->p->view[s->view].dtype), s->view, p.offset, p.row, p.col,
-            s->operand[0], stride_of(c, s->operand[0]), p.rows, p.cols);
+            bb_c_memory_suffix(c, c->p->view[s->view].dtype), s->view, p.offset,
+            turned ? p.col : p.row, turned ? p.row : p.col, from, pitch, turned ? p.cols : p.rows,
+            turned ? p.rows : p.cols);
 }
 
 /* --- elementwise --- */
 
-/* MAP and ANY.  Operands that lack the column axis are read once for each row. */
-static void map(bb_c *c, const bb_tile_stmt *s) {
-  bb_tile shape = c->p->tile[s->result], *t = &shape;
-  const char *operand[BB_TILE_OPERANDS];
-  bool any = s->kind == BB_TILE_ANY;
-  for (uint32_t i = 0; any && i < s->operands; i++) {
-    const bb_tile *o = &c->p->tile[s->operand[i]];
-    if (o->rows) shape.rows = o->rows;
-    if (o->cols) shape.cols = o->cols;
-  }
-  if (any) bb_c_line(c, "t%u[0] = 0;", s->result);
-  if (t->rows) bb_c_line(c, "for (int64_t r = 0; r < %u; r++) {", t->rows);
-  c->indent += t->rows > 0;
-  const char *col = s->at[1] ? bb_arena_printf(arena(c), "(%s + c)", bb_c_index(c, s->at[1])) : "c";
-  const char *row = s->at[0] ? bb_arena_printf(arena(c), "(%s + r)", bb_c_index(c, s->at[0])) : "r";
+/* Loops over the elements of a statement, the inner one along neighbours in memory. */
+typedef struct sweep {
+  uint32_t lines, along; /* 0: that loop is not there */
+  const char *line, *at;
+  bool turned;
+} sweep;
+
+static sweep sweep_of(const bb_tile *shape, bool turned) {
+  if (turned) return (sweep){shape->cols, shape->rows, "c", "r", true};
+  return (sweep){shape->rows, shape->cols, "r", "c", false};
+}
+
+/* Operands that lack the axis of the inner loop are read once for each line. */
+static void read_once(bb_c *c, const bb_tile_stmt *s, const sweep *w, const char **operand) {
   for (uint32_t i = 0; i < s->operands; i++) {
     const bb_tile *o = &c->p->tile[s->operand[i]];
     operand[i] = bb_c_at(c, s->operand[i], "r", "c");
-    if (!t->cols || o->cols || !bb_expr_uses_arg(s->expr, i)) continue;
+    if (!w->along || (w->turned ? o->rows : o->cols) || !bb_expr_uses_arg(s->expr, i)) continue;
     uint32_t k = c->temporaries++;
     bb_c_line(c, "const %s x%u = %s;", bb_c_element(c, o->dtype), k, operand[i]);
     operand[i] = bb_arena_printf(arena(c), "x%u", k);
   }
-  if (t->cols) {
-    if (t->cols > 1 && !any) bb_c_line(c, "BB_VECTOR");
-    bb_c_line(c, "for (int64_t c = 0; c < %u; c++) {", t->cols);
+}
+
+/* MAP and ANY. */
+static void map(bb_c *c, const bb_tile_stmt *s) {
+  bb_tile shape = c->p->tile[s->result];
+  const char *operand[BB_TILE_OPERANDS];
+  bool any = s->kind == BB_TILE_ANY, turned = c->tile[s->result].turned;
+  for (uint32_t i = 0; any && i < s->operands; i++) {
+    const bb_tile *o = &c->p->tile[s->operand[i]];
+    if (o->rows) shape.rows = o->rows;
+    if (o->cols) shape.cols = o->cols;
+    turned |= c->tile[s->operand[i]].turned;
   }
-  c->indent += t->cols > 0;
+  sweep w = sweep_of(&shape, turned);
+  if (any) bb_c_line(c, "t%u[0] = 0;", s->result);
+  const char *col = s->at[1] ? bb_arena_printf(arena(c), "(%s + c)", bb_c_index(c, s->at[1])) : "c";
+  const char *row = s->at[0] ? bb_arena_printf(arena(c), "(%s + r)", bb_c_index(c, s->at[0])) : "r";
+  if (w.lines)
+    bb_c_line(c, "for (int64_t %s = 0; %s < %u; %s++) {", w.line, w.line, w.lines, w.line);
+  c->indent += w.lines > 0;
+  read_once(c, s, &w, operand);
+  if (w.along > 1 && !any) bb_c_line(c, "BB_VECTOR");
+  if (w.along) bb_c_line(c, "for (int64_t %s = 0; %s < %u; %s++) {", w.at, w.at, w.along, w.at);
+  c->indent += w.along > 0;
   const char *value = bb_c_expression(c, s->expr, operand, row, col);
   bb_c_line(c, "%s %s %s;", bb_c_at(c, s->result, "r", "c"), any ? "|=" : "=", value);
-  c->indent -= (t->rows > 0) + (t->cols > 0);
-  if (t->cols && t->rows)
-    bb_c_line(c, "}}");
-  else if (t->cols || t->rows)
-    bb_c_line(c, "}");
+  c->indent -= (w.lines > 0) + (w.along > 0);
+  if (w.lines || w.along) bb_c_line(c, w.lines && w.along ? "}}" : "}");
 }
 
 /* --- products, folds, scans --- */
 
 static const char *row_stride(const bb_c *c, uint32_t tile) {
-  return c->tile[tile].turned ? "1" : stride_of(c, tile);
+  if (c->tile[tile].turned) return "1";
+  return c->p->tile[tile].cols || c->tile[tile].window ? pitch_of(c, tile) : "1";
 }
 static const char *col_stride(const bb_c *c, uint32_t tile) {
-  return c->tile[tile].turned ? stride_of(c, tile) : "1";
+  return c->tile[tile].turned ? pitch_of(c, tile) : "1";
 }
 
-static void dot(bb_c *c, const bb_tile_stmt *s) {
-  uint32_t a = s->operand[0], b = s->operand[1];
-  const bb_tile *x = &c->p->tile[a], *y = &c->p->tile[b], *to = &c->p->tile[s->result];
-  bool ta = s->transposed[0], tb = s->transposed[1];
-  uint32_t m = to->rows ? to->rows : 1, n = to->cols ? to->cols : 1;
-  uint32_t k = ta ? rows_of(x) : cols_of(x);
-  const char *a_row = ta ? col_stride(c, a) : row_stride(c, a);
-  const char *a_col = ta ? row_stride(c, a) : col_stride(c, a);
-  const char *b_row = tb ? row_stride(c, b) : col_stride(c, b);
-  const char *b_col = tb ? col_stride(c, b) : row_stride(c, b);
-  (void)y;
-  const char *suffix = bb_c_suffix(c, to->dtype);
-  bool real = bb_dtype_is_float(to->dtype);
-  bb_c_line(c, "bb_dot_%s(t%u, t%u, %s, %s, t%u, %s, %s, %u, %u, %u, %s%s);", suffix, s->result, a,
-            a_row, a_col, b, b_row, b_col, m, n, k, s->accumulate ? "true" : "false",
-            real ? ", panel" : "");
+uint32_t bb_c_depth(const bb_tile_program *p, const bb_tile_stmt *s) {
+  const bb_tile *x = &p->tile[s->operand[0]];
+  return s->transposed[0] ? rows_of(x) : cols_of(x);
+}
+
+/* fresh: the result holds nothing yet that is to be added to.  A turned result is the other operand's
+ * product with the one. */
+static void dot(bb_c *c, const bb_tile_stmt *s, bool fresh) {
+  const bb_tile *to = &c->p->tile[s->result];
+  bool turned = c->tile[s->result].turned, real = bb_dtype_is_float(to->dtype);
+  uint32_t k = bb_c_depth(c->p, s);
+  const char *across[2], *along[2];
+  for (int i = 0; i < 2; i++) {
+    uint32_t tile = s->operand[i];
+    bool swapped = s->transposed[i] != (i == 1); /* the contracted axis is its rows */
+    across[i] = swapped ? col_stride(c, tile) : row_stride(c, tile);
+    along[i] = swapped ? row_stride(c, tile) : col_stride(c, tile);
+  }
+  int a = turned ? 1 : 0, b = 1 - a;
+  bb_c_line(c, "bb_dot_%s(t%u, %s, t%u, %s, %s, t%u, %s, %s, %u, %u, %u, %s%s);",
+            bb_c_suffix(c, to->dtype), s->result, to->cols ? pitch_of(c, s->result) : "1",
+            s->operand[a], across[a], along[a], s->operand[b], across[b], along[b],
+            turned ? cols_of(to) : rows_of(to), turned ? rows_of(to) : cols_of(to), k,
+            s->accumulate && !fresh ? "true" : "false", real ? ", panel" : "");
   if (!real) return;
   /* Room for a panel and an edge, of the widest vectors there are. */
   int64_t bytes = (int64_t)(k + 6) * 128;
@@ -199,15 +226,16 @@ static void fold(bb_c *c, const bb_tile_stmt *s) {
   const char *suffix = bb_c_suffix(c, t->dtype);
   if (s->axis != BB_AXIS_COL) bb_c_refuse(c, "a fold along the rows of a tile");
   if (s->second == BB_NONE) {
-    bb_c_line(c, "bb_fold_%s_%s(t%u, t%u, %s, %u, %u);", name_of(c, s->monoid), suffix, s->result,
-              from, stride_of(c, from), rows_of(t), cols_of(t));
+    bb_c_line(c, "bb_fold_%s%s_%s(t%u, t%u, %s, %u, %u);", c->tile[from].turned ? "down_" : "",
+              name_of(c, s->monoid), suffix, s->result, from, pitch_of(c, from), rows_of(t),
+              cols_of(t));
     return;
   }
   bb_monoid_id id = s->monoid->id;
   bool largest = id == BB_MONOID_ARGMAX || id == BB_MONOID_ARGMAX_LAST;
   bool last = id == BB_MONOID_ARGMAX_LAST || id == BB_MONOID_ARGMIN_LAST;
   bb_c_line(c, "bb_place_%s(t%u, t%u, t%u, %s, %u, %u, %s, %s, %s, %s);", suffix, s->result,
-            s->second, from, stride_of(c, from), rows_of(t), cols_of(t), largest ? "true" : "false",
+            s->second, from, pitch_of(c, from), rows_of(t), cols_of(t), largest ? "true" : "false",
             last ? "true" : "false", bb_c_index(c, s->at[1]), bb_c_index(c, s->limit));
 }
 
@@ -218,26 +246,71 @@ static void scan(bb_c *c, const bb_tile_stmt *s) {
     if (s->axis != BB_AXIS_COL || s->monoid->id != BB_MONOID_SUM)
       bb_c_refuse(c, "a scan of a tile by this monoid");
   }
-  bb_c_line(c, "bb_prefix_sum_%s(t%u, t%u, %s, %u, %u);", bb_c_suffix(c, t->dtype), s->result, from,
-            stride_of(c, from), rows_of(t), cols_of(t));
+  bb_c_line(c, "bb_prefix_sum_%s(t%u, %s, t%u, %s, %u, %u);", bb_c_suffix(c, t->dtype), s->result,
+            pitch_of(c, s->result), from, pitch_of(c, from), rows_of(t), cols_of(t));
 }
 
+/* Between a tile and a turned one nothing moves across. */
 static void transpose(bb_c *c, const bb_tile_stmt *s) {
   uint32_t from = s->operand[0];
-  const bb_tile *t = &c->p->tile[from];
-  bb_c_line(c, "bb_transpose_%s(t%u, t%u, %s, %u, %u);", bb_c_suffix(c, t->dtype), s->result, from,
-            stride_of(c, from), rows_of(t), cols_of(t));
+  const bb_tile *t = &c->p->tile[from], *to = &c->p->tile[s->result];
+  bool turned = c->tile[from].turned, across = turned == c->tile[s->result].turned;
+  uint32_t lines = turned ? cols_of(t) : rows_of(t), along = turned ? rows_of(t) : cols_of(t);
+  const char *pitch = to->cols ? pitch_of(c, s->result) : "1";
+  bb_c_line(c, "bb_store_%s(t%u, %s, %s, t%u, %s, %u, %u);", bb_c_suffix(c, t->dtype), s->result,
+            across ? "1" : pitch, across ? pitch : "1", from,
+            t->cols || c->tile[from].window ? pitch_of(c, from) : "1", lines, along);
 }
 
 /* --- loops --- */
 
 static void statement(bb_c *c, const bb_tile_stmt *s, uint32_t stretch);
 
+static bool runs_in(const bb_tile_stmt *s, uint32_t stretch) {
+  return !s->stretches || stretch == BB_NONE || s->stretches >> stretch & 1;
+}
+
+static bool touches(const bb_tile_stmt *s, uint32_t tile) {
+  if (s->body.count || s->kind == BB_TILE_LOOP) return true;
+  for (uint32_t i = 0; i < s->operands; i++)
+    if (s->operand[i] == tile) return true;
+  return s->result == tile || s->second == tile;
+}
+
+static bool is_nothing(const bb_tile_stmt *s) {
+  return s->kind == BB_TILE_MAP && s->expr->op == BB_X_CONST && s->expr->number == 0;
+}
+
+/* A product that is the next to touch a tile set to zero gives it its first value. */
+static const bb_tile_stmt *fills(const bb_tile_body *b, uint32_t at, uint32_t stretch) {
+  const bb_tile_stmt *zero = b->stmt[at];
+  if (!is_nothing(zero)) return NULL;
+  for (uint32_t i = at + 1; i < b->count; i++) {
+    const bb_tile_stmt *s = b->stmt[i];
+    if (!runs_in(s, stretch) || !touches(s, zero->result)) continue;
+    bool first = s->kind == BB_TILE_DOT && s->accumulate && s->result == zero->result &&
+                 s->operand[0] != s->result && s->operand[1] != s->result;
+    return first && s->stretches == zero->stretches ? s : NULL;
+  }
+  return NULL;
+}
+
 static void body(bb_c *c, const bb_tile_body *b, uint32_t stretch) {
+  const bb_tile_stmt **fresh = BB_NEW(arena(c), const bb_tile_stmt *, b->count + 1);
+  uint32_t count = 0;
   for (uint32_t i = 0; i < b->count; i++) {
-    uint32_t only = b->stmt[i]->stretches;
-    if (only && stretch != BB_NONE && !(only >> stretch & 1)) continue;
-    statement(c, b->stmt[i], stretch);
+    const bb_tile_stmt *s = b->stmt[i], *product;
+    bool is_fresh = false;
+    if (!runs_in(s, stretch)) continue;
+    if ((product = fills(b, i, stretch)) != NULL) {
+      fresh[count++] = product;
+      continue;
+    }
+    for (uint32_t k = 0; k < count; k++) is_fresh |= fresh[k] == s;
+    if (s->kind == BB_TILE_DOT)
+      dot(c, s, is_fresh);
+    else
+      statement(c, s, stretch);
   }
 }
 
@@ -283,7 +356,7 @@ static void statement(bb_c *c, const bb_tile_stmt *s, uint32_t stretch) {
   case BB_TILE_STORE: store(c, s); return;
   case BB_TILE_MAP:
   case BB_TILE_ANY: map(c, s); return;
-  case BB_TILE_DOT: dot(c, s); return;
+  case BB_TILE_DOT: dot(c, s, false); return;
   case BB_TILE_FOLD: fold(c, s); return;
   case BB_TILE_SCAN: scan(c, s); return;
   case BB_TILE_TRANSPOSE: transpose(c, s); return;
@@ -293,6 +366,6 @@ static void statement(bb_c *c, const bb_tile_stmt *s, uint32_t stretch) {
   }
 }
 
-void bb_c_statement(bb_c *c, const bb_tile_stmt *s) {
-  statement(c, s, BB_NONE);
+void bb_c_body(bb_c *c, const bb_tile_body *b) {
+  body(c, b, BB_NONE);
 }

@@ -65,66 +65,105 @@ BB_FOLD_ROWS(max, -INFINITY, (held > x) | (held != held) ? held : x)
 BB_FOLD_ROWS(min, INFINITY, (held < x) | (held != held) ? held : x)
 #undef BB_FOLD_ROWS
 
-BB_FUNCTION void BB_NAME(bb_prefix_sum)(BB_REAL *to, const BB_REAL *from, int64_t stride,
-                                        int64_t rows, int64_t cols) {
+/* Along the columns of a turned tile: its lines are folded into one, a few vectors at a time. */
+#define BB_FOLD_DOWN(name, first, next)                                                            \
+  BB_FUNCTION void BB_NAME(bb_fold_down_##name)(BB_REAL * to, const BB_REAL *from, int64_t pitch,  \
+                                                int64_t rows, int64_t cols) {                      \
+    int64_t i = 0;                                                                                 \
+    for (; i + 4 * BB_LANES <= rows; i += 4 * BB_LANES) {                                          \
+      BB_REAL lane[4 * BB_LANES];                                                                  \
+      for (int64_t l = 0; l < 4 * BB_LANES; l++) lane[l] = first;                                  \
+      for (int64_t j = 0; j < cols; j++)                                                           \
+        for (int64_t l = 0; l < 4 * BB_LANES; l++) {                                               \
+          BB_REAL held = lane[l], x = from[j * pitch + i + l];                                     \
+          lane[l] = next;                                                                          \
+        }                                                                                          \
+      for (int64_t l = 0; l < 4 * BB_LANES; l++) to[i + l] = lane[l];                              \
+    }                                                                                              \
+    for (int64_t l = i; l < rows; l++) to[l] = first;                                              \
+    for (int64_t j = 0; j < cols; j++)                                                             \
+      for (int64_t l = i; l < rows; l++) {                                                         \
+        BB_REAL held = to[l], x = from[j * pitch + l];                                             \
+        to[l] = next;                                                                              \
+      }                                                                                            \
+  }
+BB_FOLD_DOWN(sum, 0, held + x)
+BB_FOLD_DOWN(prod, 1, held *x)
+BB_FOLD_DOWN(max, -INFINITY, (held > x) | (held != held) ? held : x)
+BB_FOLD_DOWN(min, INFINITY, (held < x) | (held != held) ? held : x)
+#undef BB_FOLD_DOWN
+
+BB_FUNCTION void BB_NAME(bb_prefix_sum)(BB_REAL *to, int64_t pitch, const BB_REAL *from,
+                                        int64_t stride, int64_t rows, int64_t cols) {
   for (int64_t i = 0; i < rows; i++) {
     BB_REAL sum = 0;
-    for (int64_t j = 0; j < cols; j++) to[i * cols + j] = sum += from[i * stride + j];
+    for (int64_t j = 0; j < cols; j++) to[i * pitch + j] = sum += from[i * stride + j];
   }
 }
 
 /* --- products ---
- * to[m][n] (+)= a b', in panels of two vectors of columns: a panel of b is copied so that its rows lie
- * side by side, then up to six rows of a at a time are held against it, their sums in registers.
- * Every sum runs over k in order. */
+ * to[m][n] (+)= a b', n along vectors, in panels of two vectors: up to six rows of a at a time are held
+ * against a panel of b, their sums in registers.  A panel whose rows do not lie side by side, or lie so that a
+ * cache would not hold them, is copied first.  Every sum runs over k in order. */
 
 enum { BB_NAME(BB_PANEL) = 2 * BB_VECTOR_BYTES / sizeof(BB_REAL) };
 
 #define BB_ROWS 6
 
-/* `rows` rows of the result against one panel; constant, so that the sums stay in registers. */
-BB_INLINE void BB_NAME(bb_strip)(BB_REAL *to, int64_t to_stride, const BB_REAL *a, int64_t a_row,
-                                 int64_t a_col, const BB_REAL *panel, int64_t k, bool add,
-                                 const int rows) {
+/* `rows` rows of the result against a panel of `vectors`; constants, so that the sums stay in registers. */
+BB_INLINE void BB_NAME(bb_strip)(BB_REAL *to, int64_t pitch, const BB_REAL *a, int64_t a_row,
+                                 int64_t a_col, const BB_REAL *b, int64_t b_pitch, int64_t k,
+                                 bool add, const int rows, const int vectors) {
   BB_NAME(bb_vector) sum[BB_ROWS][2];
-  const BB_NAME(bb_loose) * at;
   for (int i = 0; i < rows; i++)
-    for (int v = 0; v < 2; v++) {
-      at = (const BB_NAME(bb_loose) *)(to + i * to_stride + v * BB_LANES);
+    for (int v = 0; v < vectors; v++) {
       sum[i][v] = (BB_NAME(bb_vector)){0};
-      if (add) sum[i][v] = *at;
+      if (add) sum[i][v] = *(const BB_NAME(bb_loose) *)(to + i * pitch + v * BB_LANES);
     }
   for (int64_t p = 0; p < k; p++) {
-    const BB_NAME(bb_vector) *b = (const BB_NAME(bb_vector) *)(panel + p * 2 * BB_LANES);
-    BB_NAME(bb_vector) low = b[0], high = b[1];
+    BB_NAME(bb_vector) with[2];
+    for (int v = 0; v < vectors; v++)
+      with[v] = *(const BB_NAME(bb_loose) *)(b + p * b_pitch + v * BB_LANES);
     for (int i = 0; i < rows; i++) {
       BB_REAL x = a[i * a_row + p * a_col];
-      sum[i][0] += x * low;
-      sum[i][1] += x * high;
+      for (int v = 0; v < vectors; v++) sum[i][v] += x * with[v];
     }
   }
   for (int i = 0; i < rows; i++)
-    for (int v = 0; v < 2; v++)
-      *(BB_NAME(bb_loose) *)(to + i * to_stride + v * BB_LANES) = sum[i][v];
+    for (int v = 0; v < vectors; v++)
+      *(BB_NAME(bb_loose) *)(to + i * pitch + v * BB_LANES) = sum[i][v];
 }
 
-BB_FUNCTION void BB_NAME(bb_strips)(BB_REAL *to, int64_t to_stride, const BB_REAL *a, int64_t a_row,
-                                    int64_t a_col, const BB_REAL *panel, int64_t m, int64_t k,
-                                    bool add) {
-  int64_t i = 0;
-  for (; i + BB_ROWS <= m; i += BB_ROWS) BB_NAME(bb_strip)
-  (to + i * to_stride, to_stride, a + i * a_row, a_row, a_col, panel, k, add, BB_ROWS);
-  to += i * to_stride;
-  a += i * a_row;
-  switch (m - i) {
-  case 5: BB_NAME(bb_strip)(to, to_stride, a, a_row, a_col, panel, k, add, 5); break;
-  case 4: BB_NAME(bb_strip)(to, to_stride, a, a_row, a_col, panel, k, add, 4); break;
-  case 3: BB_NAME(bb_strip)(to, to_stride, a, a_row, a_col, panel, k, add, 3); break;
-  case 2: BB_NAME(bb_strip)(to, to_stride, a, a_row, a_col, panel, k, add, 2); break;
-  case 1: BB_NAME(bb_strip)(to, to_stride, a, a_row, a_col, panel, k, add, 1); break;
-  default: break;
+/* All rows against a panel, six by six; what is left is shared so that no strip has too few sums to hide
+ * the latency of the units, where that can be. */
+#define BB_STRIPS(name, vectors)                                                                   \
+  BB_FUNCTION void BB_NAME(name)(BB_REAL * to, int64_t pitch, const BB_REAL *a, int64_t a_row,     \
+                                 int64_t a_col, const BB_REAL *b, int64_t b_pitch, int64_t m,      \
+                                 int64_t k, bool add) {                                            \
+    while (m > 0) {                                                                                \
+      int64_t rows = m >= 10 || m == 6 ? 6 : m == 9 ? 5 : m >= 7 ? 4 : m;                          \
+      switch (rows) {                                                                              \
+      case 6: BB_NAME(bb_strip)                                                                    \
+      (to, pitch, a, a_row, a_col, b, b_pitch, k, add, 6, vectors); break;                         \
+      case 5: BB_NAME(bb_strip)                                                                    \
+      (to, pitch, a, a_row, a_col, b, b_pitch, k, add, 5, vectors); break;                         \
+      case 4: BB_NAME(bb_strip)                                                                    \
+      (to, pitch, a, a_row, a_col, b, b_pitch, k, add, 4, vectors); break;                         \
+      case 3: BB_NAME(bb_strip)                                                                    \
+      (to, pitch, a, a_row, a_col, b, b_pitch, k, add, 3, vectors); break;                         \
+      case 2: BB_NAME(bb_strip)                                                                    \
+      (to, pitch, a, a_row, a_col, b, b_pitch, k, add, 2, vectors); break;                         \
+      default: BB_NAME(bb_strip)                                                                   \
+      (to, pitch, a, a_row, a_col, b, b_pitch, k, add, 1, vectors); break;                         \
+      }                                                                                            \
+      to += rows * pitch;                                                                          \
+      a += rows * a_row;                                                                           \
+      m -= rows;                                                                                   \
+    }                                                                                              \
   }
-}
+BB_STRIPS(bb_strips, 2)
+BB_STRIPS(bb_narrow_strips, 1)
+#undef BB_STRIPS
 
 /* panel[p][j] = b[j][p] for the `n` columns there are, zero for the rest. */
 BB_FUNCTION void BB_NAME(bb_pack)(BB_REAL *panel, const BB_REAL *b, int64_t b_row, int64_t b_col,
@@ -132,29 +171,46 @@ BB_FUNCTION void BB_NAME(bb_pack)(BB_REAL *panel, const BB_REAL *b, int64_t b_ro
   const int64_t width = 2 * BB_LANES;
   if (n < width)
     for (int64_t i = 0; i < k * width; i++) panel[i] = 0;
-  if (b_row == 1) {
-    for (int64_t p = 0; p < k; p++)
-      for (int64_t j = 0; j < n; j++) panel[p * width + j] = b[p * b_col + j];
+  if (b_row == 1 && n == width) {
+    for (int64_t p = 0; p < k; p++) {
+      const BB_NAME(bb_loose) *from = (const BB_NAME(bb_loose) *)(b + p * b_col);
+      BB_NAME(bb_vector) *to = (BB_NAME(bb_vector) *)(panel + p * width);
+      to[0] = from[0];
+      to[1] = from[1];
+    }
     return;
   }
-  int64_t p = 0;
-  for (; p + 8 <= k; p += 8)
-    for (int64_t j = 0; j < n; j++)
-      for (int64_t q = p; q < p + 8; q++) panel[q * width + j] = b[j * b_row + q * b_col];
-  for (; p < k; p++)
-    for (int64_t j = 0; j < n; j++) panel[p * width + j] = b[j * b_row + p * b_col];
+  BB_NAME(bb_across)(panel, width, 1, b, b_col, b_row, k, n);
+}
+
+/* Do k rows so far apart stay in the first cache?  They share lines of it once their addresses repeat
+ * in their last twelve bits. */
+BB_INLINE bool BB_NAME(bb_stays)(int64_t pitch, int64_t k) {
+  int64_t bytes = pitch * (int64_t)sizeof(BB_REAL), period = 4096 / (bytes & -bytes);
+  return k <= 4 * (period < 1 ? 1 : period > 64 ? 64 : period);
 }
 
 /* `panel` has room for k times BB_PANEL elements, and as many more as six rows of BB_PANEL. */
-BB_FUNCTION void BB_NAME(bb_dot)(BB_REAL *to, const BB_REAL *a, int64_t a_row, int64_t a_col,
-                                 const BB_REAL *b, int64_t b_row, int64_t b_col, int64_t m,
-                                 int64_t n, int64_t k, bool add, BB_REAL *panel) {
+BB_FUNCTION void BB_NAME(bb_dot)(BB_REAL *to, int64_t pitch, const BB_REAL *a, int64_t a_row,
+                                 int64_t a_col, const BB_REAL *b, int64_t b_row, int64_t b_col,
+                                 int64_t m, int64_t n, int64_t k, bool add, BB_REAL *panel) {
   const int64_t width = 2 * BB_LANES;
+  bool lies = b_row == 1 && (m <= BB_ROWS || BB_NAME(bb_stays)(b_col, k));
   for (int64_t j = 0; j < n; j += width) {
     int64_t wide = n - j < width ? n - j : width;
-    BB_NAME(bb_pack)(panel, b + j * b_row, b_row, b_col, wide, k);
+    const BB_REAL *with = b + j * b_row;
+    int64_t with_pitch = b_col;
+    if (!lies || (wide < width && wide != BB_LANES)) {
+      BB_NAME(bb_pack)(panel, with, b_row, b_col, wide, k);
+      with = panel;
+      with_pitch = width;
+    }
     if (wide == width) {
-      BB_NAME(bb_strips)(to + j, n, a, a_row, a_col, panel, m, k, add);
+      BB_NAME(bb_strips)(to + j, pitch, a, a_row, a_col, with, with_pitch, m, k, add);
+      continue;
+    }
+    if (wide == BB_LANES) {
+      BB_NAME(bb_narrow_strips)(to + j, pitch, a, a_row, a_col, with, with_pitch, m, k, add);
       continue;
     }
     BB_REAL *edge = panel + k * width;
@@ -162,10 +218,10 @@ BB_FUNCTION void BB_NAME(bb_dot)(BB_REAL *to, const BB_REAL *a, int64_t a_row, i
       int64_t rows = m - i < BB_ROWS ? m - i : BB_ROWS;
       for (int64_t r = 0; r < rows; r++)
         for (int64_t c = 0; c < width; c++)
-          edge[r * width + c] = add && c < wide ? to[(i + r) * n + j + c] : 0;
-      BB_NAME(bb_strips)(edge, width, a + i * a_row, a_row, a_col, panel, rows, k, add);
+          edge[r * width + c] = add && c < wide ? to[(i + r) * pitch + j + c] : 0;
+      BB_NAME(bb_strips)(edge, width, a + i * a_row, a_row, a_col, with, with_pitch, rows, k, add);
       for (int64_t r = 0; r < rows; r++)
-        for (int64_t c = 0; c < wide; c++) to[(i + r) * n + j + c] = edge[r * width + c];
+        for (int64_t c = 0; c < wide; c++) to[(i + r) * pitch + j + c] = edge[r * width + c];
     }
   }
 }

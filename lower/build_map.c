@@ -1,0 +1,169 @@
+/* build_map.c - elementwise statements: where they stand, and what of them is computed once.
+ *
+ * A part of an expression that reads no tile with all the axes of the result is the same along the
+ * others: exp(m - m') beside a block, m rows.  Where it costs more than a few additions it becomes a
+ * statement on a tile of its own, and the block's statement reads that.
+ */
+#include "build.h"
+
+enum { CHEAP = 4 };
+
+/* --- parts that lack an axis --- */
+
+typedef struct split {
+  bb_build *b;
+  uint32_t result, depth;
+  bool row, col; /* the result's axes */
+  uint32_t count, operand[BB_TILE_OPERANDS + 1];
+  uint32_t taken; /* operands that the statement has in the end */
+  uint32_t take[BB_TILE_OPERANDS + 1];
+} split;
+
+typedef struct axes {
+  bool row, col;
+} axes;
+
+static axes axes_of(const split *s, const bb_expr *e) {
+  if (e->op == BB_X_COORD) return (axes){e->index == BB_COORD_ROW, e->index == BB_COORD_COL};
+  axes all = {false, false};
+  if (e->op == BB_X_ARG && e->index < s->count) {
+    const bb_tile *t = &s->b->tile->tile[s->operand[e->index]];
+    return (axes){t->rows > 0, t->cols > 0};
+  }
+  for (uint32_t i = 0; i < bb_expr_op_arity(e->op); i++) {
+    axes part = axes_of(s, e->a[i]);
+    all.row |= part.row;
+    all.col |= part.col;
+  }
+  return all;
+}
+
+static const bb_expr *take(split *s, uint32_t tile, bb_dtype dtype) {
+  uint32_t at = 0;
+  while (at < s->taken && s->take[at] != tile) at++;
+  if (at == s->taken) s->take[s->taken++] = tile;
+  return bb_expr_arg(s->b->program, dtype, at);
+}
+
+/* A statement of its own for a part, before the one that reads it. */
+static const bb_expr *narrow(split *s, const bb_expr *e, axes has) {
+  bb_build *b = s->b;
+  const bb_tile_fact whole = b->fact[s->result];
+  const bb_expr *with[BB_TILE_OPERANDS + 1] = {0};
+  uint32_t operand[BB_TILE_OPERANDS + 1], count = 0;
+  for (uint32_t i = 0; i < s->count; i++) {
+    if (!bb_expr_uses_arg(e, i)) continue;
+    with[i] = bb_expr_arg(b->program, b->tile->tile[s->operand[i]].dtype, count);
+    operand[count++] = s->operand[i];
+  }
+  uint32_t tile =
+      bb_build_tile(b, e->dtype, has.row ? whole.row : NULL, has.col ? whole.col : NULL, s->depth);
+  const bb_expr *expr = bb_expr_substitute(b->program, e, s->count, with);
+  bb_build_map_into(b, tile, s->depth, expr, count, operand);
+  return take(s, tile, e->dtype);
+}
+
+static const bb_expr *rebuild(split *s, const bb_expr *e) {
+  if (e->op == BB_X_ARG && e->index < s->count) return take(s, s->operand[e->index], e->dtype);
+  uint32_t arity = bb_expr_op_arity(e->op);
+  if (arity == 0) return e;
+  axes has = axes_of(s, e);
+  bool lacks = (s->row && !has.row) || (s->col && !has.col);
+  if (lacks && e->cost >= CHEAP && e->args && s->taken < BB_TILE_OPERANDS) return narrow(s, e, has);
+  if (e->op == BB_X_CAST) return bb_expr_cast(s->b->program, e->dtype, rebuild(s, e->a[0]));
+  const bb_expr *a[3] = {NULL, NULL, NULL};
+  for (uint32_t i = 0; i < arity; i++) a[i] = rebuild(s, e->a[i]);
+  return bb_expr_make(s->b->program, e->op, a[0], a[1], a[2]);
+}
+
+/* Is there such a part? */
+static bool has_narrow(const split *s, const bb_expr *e) {
+  if (e->cost < CHEAP) return false;
+  axes has = axes_of(s, e);
+  if (((s->row && !has.row) || (s->col && !has.col)) && e->args) return true;
+  for (uint32_t i = 0; i < bb_expr_op_arity(e->op); i++)
+    if (has_narrow(s, e->a[i])) return true;
+  return false;
+}
+
+static const bb_expr *split_parts(split *s, const bb_expr *expr, uint32_t count,
+                                  const uint32_t *tile) {
+  const bb_tile *t = &s->b->tile->tile[s->result];
+  s->count = count;
+  s->row = t->rows > 0;
+  s->col = t->cols > 0;
+  for (uint32_t i = 0; i < count; i++) s->operand[i] = tile[i];
+  if (!(s->row && s->col) || !has_narrow(s, expr)) {
+    s->taken = count;
+    for (uint32_t i = 0; i < count; i++) s->take[i] = tile[i];
+    return expr;
+  }
+  return rebuild(s, expr);
+}
+
+/* --- statements --- */
+
+void bb_build_map_into(bb_build *b, uint32_t result, uint32_t depth, const bb_expr *expr,
+                       uint32_t count, const uint32_t *tile) {
+  if (count > BB_TILE_OPERANDS)
+    bb_fail(b->ctx, BB_ERROR_UNSUPPORTED, "no kernel: an expression of %u operands", count);
+  split s = {.b = b, .result = result, .depth = depth};
+  expr = split_parts(&s, expr, count, tile);
+  bb_tile_stmt *stmt = bb_build_stmt(b, depth, BB_TILE_MAP);
+  stmt->result = result;
+  stmt->operands = s.taken;
+  for (uint32_t i = 0; i < s.taken; i++) stmt->operand[i] = s.take[i];
+  stmt->expr = expr;
+  const bb_tile_fact *fact = &b->fact[result];
+  if (fact->row) stmt->at[0] = fact->row->start;
+  if (fact->col) stmt->at[1] = fact->col->start;
+  b->fact[result].known[0] = b->fact[result].known[1] = false;
+}
+
+void bb_build_constant(bb_build *b, uint32_t result, uint32_t depth, double value) {
+  const bb_expr *expr = bb_expr_const(b->program, b->tile->tile[result].dtype, value);
+  bb_build_map_into(b, result, depth, expr, 0, NULL);
+  b->fact[result].known[0] = b->fact[result].known[1] = true;
+  b->fact[result].fill[0] = b->fact[result].fill[1] = value;
+}
+
+/* The deepest loop that an expression's coordinates name. */
+static uint32_t coordinates_depth(const bb_build *b, const bb_expr *expr, const bb_build_loop *row,
+                                  const bb_build_loop *col) {
+  if (expr->op == BB_X_COORD) {
+    const bb_build_loop *loop = expr->index == BB_COORD_ROW ? row : col;
+    return loop ? loop->depth : 0;
+  }
+  if (expr->op == BB_X_ARG && expr->index >= BB_TILE_VARIABLE) {
+    for (uint32_t d = b->depth; d > 0; d--)
+      if (b->frame[d].loop->variable == expr->index - BB_TILE_VARIABLE) return d;
+    return 0;
+  }
+  uint32_t deepest = 0;
+  for (uint32_t i = 0; i < bb_expr_op_arity(expr->op); i++) {
+    uint32_t depth = coordinates_depth(b, expr->a[i], row, col);
+    if (depth > deepest) deepest = depth;
+  }
+  return deepest;
+}
+
+static const bb_build_loop *one_loop(bb_build *b, const bb_build_loop *x, const bb_build_loop *y) {
+  if (x && y && x != y) bb_build_refuse(b, NULL, "operands are different blocks of an axis");
+  return x ? x : y;
+}
+
+uint32_t bb_build_map(bb_build *b, const bb_expr *expr, uint32_t count, const uint32_t *tile) {
+  const bb_build_loop *row = NULL, *col = NULL;
+  uint32_t depth = 0;
+  for (uint32_t i = 0; i < count; i++) {
+    const bb_tile_fact *fact = &b->fact[tile[i]];
+    row = one_loop(b, row, fact->row);
+    col = one_loop(b, col, fact->col);
+    if (fact->depth > depth) depth = fact->depth;
+  }
+  uint32_t of_coordinates = coordinates_depth(b, expr, row, col);
+  if (of_coordinates > depth) depth = of_coordinates;
+  uint32_t result = bb_build_tile(b, expr->dtype, row, col, depth);
+  bb_build_map_into(b, result, depth, expr, count, tile);
+  return result;
+}

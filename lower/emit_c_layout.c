@@ -1,0 +1,275 @@
+/* emit_c_layout.c - how tiles lie in the memory of a task: row after row or *turned*, column after column.
+ *
+ * A product holds vectors of its result in registers; along them lie the elements of one operand, its
+ * *vector side*, while the elements of the other are repeated.  So the vector side has to be contiguous that
+ * way, or is packed in every product anew, and the result comes out so.  Which operand it is decides the
+ * layout of all that is computed from it, element by element.  Tiles that statements need alike form a class;
+ * the layouts of classes are chosen to cost the least, by descent: what is packed, brought in or put
+ * out across, folded across vectors, and how full the vectors of products are.
+ *
+ * A block that lies in memory as its tile would is used where it lies (a window), unless its rows are so far
+ * apart that the caches would hold few of them.
+ */
+#include "emit_c_parts.h"
+
+#include <math.h>
+
+enum {
+  VECTOR = 16,  /* columns that a product holds at once */
+  STRIP = 6,    /* rows */
+  UNKNOWN = 16, /* iterations of a loop over an extent that is not known */
+  FAR = 512,    /* elements between rows that map to few lines of a cache */
+  DESCENTS = 8
+};
+
+typedef struct layout {
+  bb_c *c;
+  uint32_t *parent; /* classes of tiles, united */
+  uint32_t classes;
+  uint32_t *class; /* the tile that stands for each */
+  bool *turned;    /* by tile that stands for its class */
+  bool *row_only;  /* likewise: a statement that knows rows only */
+  double cost;
+  bool marks; /* notes which loaded tiles are to be copied */
+} layout;
+
+/* --- classes --- */
+
+static bool is_block(const bb_tile *t) {
+  return t->rows > 1 && t->cols > 1;
+}
+
+static uint32_t find(layout *l, uint32_t tile) {
+  while (l->parent[tile] != tile) tile = l->parent[tile] = l->parent[l->parent[tile]];
+  return tile;
+}
+
+static bool lies_turned(layout *l, uint32_t tile) {
+  return is_block(&l->c->p->tile[tile]) && l->turned[find(l, tile)];
+}
+
+typedef void visit(layout *l, const bb_tile_stmt *s, double times);
+
+static double trips(const bb_tile_loop *loop) {
+  double all = 0;
+  for (uint32_t i = 0; i < loop->stretches; i++) {
+    bb_tile_index from = loop->stretch[i].from, to = loop->stretch[i].to;
+    bool known =
+        to && from->op == BB_X_CONST && to->op == BB_X_CONST && loop->step->op == BB_X_CONST;
+    if (!to)
+      all += 1;
+    else
+      all += known ? ceil(fmax(0, to->number - from->number) / loop->step->number) : UNKNOWN;
+  }
+  return all;
+}
+
+static void walk(layout *l, const bb_tile_body *body, double times, visit *function) {
+  for (uint32_t i = 0; i < body->count; i++) {
+    const bb_tile_stmt *s = body->stmt[i];
+    function(l, s, times);
+    if (s->kind == BB_TILE_LOOP) walk(l, &s->loop->body, times * trips(s->loop), function);
+    walk(l, &s->body, times, function);
+  }
+}
+
+static void unite(layout *l, const bb_tile_stmt *s, double times) {
+  (void)times;
+  const bb_tile *tile = l->c->p->tile;
+  if (s->kind == BB_TILE_SCAN ||
+      (s->kind == BB_TILE_FOLD &&
+       (s->second != BB_NONE || !bb_dtype_is_float(tile[s->operand[0]].dtype))))
+    l->row_only[s->operand[0]] = true;
+  if (s->kind == BB_TILE_SCAN) l->row_only[s->result] = true;
+  if (s->kind == BB_TILE_DOT && !bb_dtype_is_float(tile[s->result].dtype))
+    l->row_only[s->result] = true;
+  if (s->kind != BB_TILE_MAP && s->kind != BB_TILE_ANY) return;
+  uint32_t with = s->kind == BB_TILE_MAP && is_block(&tile[s->result]) ? s->result : BB_NONE;
+  for (uint32_t i = 0; i < s->operands; i++) {
+    if (!is_block(&tile[s->operand[i]])) continue;
+    if (with != BB_NONE) l->parent[find(l, s->operand[i])] = find(l, with);
+    with = s->operand[i];
+  }
+}
+
+static void find_classes(layout *l) {
+  bb_arena *arena = l->c->out->arena;
+  uint32_t tiles = l->c->p->tiles;
+  l->parent = BB_NEW(arena, uint32_t, tiles + 1);
+  l->class = BB_NEW(arena, uint32_t, tiles + 1);
+  l->turned = BB_NEW(arena, bool, tiles + 1);
+  l->row_only = BB_NEW(arena, bool, tiles + 1);
+  for (uint32_t i = 0; i < tiles; i++) l->parent[i] = i;
+  walk(l, &l->c->p->body, 1, unite);
+  for (uint32_t i = 0; i < tiles; i++)
+    if (l->row_only[i]) l->row_only[find(l, i)] = true;
+  for (uint32_t i = 0; i < tiles; i++)
+    if (find(l, i) == i && !l->row_only[i] && is_block(&l->c->p->tile[i]))
+      l->class[l->classes++] = i;
+}
+
+/* --- costs, in cycles or so --- */
+
+static double count(const bb_tile *t) {
+  return (double)(t->rows ? t->rows : 1) * (t->cols ? t->cols : 1);
+}
+
+typedef struct unit_axes {
+  bool row, col; /* neighbours along that axis are neighbours in memory */
+  double apart;  /* elements between neighbours along the other one; 0: not known */
+} unit_axes;
+
+static bool is_unit(const bb_tile_view *view, uint32_t axis) {
+  if (!view->strided) return axis + 1 == view->rank;
+  return view->stride[axis]->op == BB_X_CONST && view->stride[axis]->number == 1;
+}
+
+static double stride_of(const bb_tile_view *view, uint32_t axis) {
+  double stride = 1;
+  if (view->strided) return view->stride[axis]->op == BB_X_CONST ? view->stride[axis]->number : 0;
+  for (uint32_t i = axis + 1; i < view->rank; i++)
+    stride *= view->extent[i]->op == BB_X_CONST ? view->extent[i]->number : 0;
+  return stride;
+}
+
+static unit_axes units(const bb_c *c, const bb_tile_stmt *s, const bb_tile *t) {
+  const bb_tile_view *view = &c->p->view[s->view];
+  unit_axes u = {.col = !t->cols, .row = !t->rows};
+  double row = 0, col = 0;
+  for (uint32_t i = 0; i < view->rank; i++) {
+    if (!s->range[i].size) continue;
+    bool is_row = s->range[i].axis == BB_AXIS_ROW;
+    *(is_row ? &u.row : &u.col) = is_unit(view, i);
+    *(is_row ? &row : &col) = stride_of(view, i);
+  }
+  u.apart = u.col ? row : col;
+  return u;
+}
+
+static void cost_of_move(layout *l, const bb_tile_stmt *s, double times, uint32_t tile) {
+  const bb_tile *t = &l->c->p->tile[tile];
+  if (!is_block(t)) return;
+  unit_axes u = units(l->c, s, t);
+  bool across = lies_turned(l, tile) ? !u.row : !u.col;
+  bool window = s->kind == BB_TILE_LOAD && !across && l->c->tile[tile].writers == 1;
+  l->cost += times * count(t) * (across ? 1.2 : window ? 0.02 : 0.25);
+}
+
+static double product_cycles(uint32_t along, uint32_t across, uint32_t depth) {
+  double panels = ceil((double)along / VECTOR), strips = across;
+  if (across < 4) strips = 4;
+  return panels * strips * depth;
+}
+
+static void cost_of_dot(layout *l, const bb_tile_stmt *s, double times) {
+  const bb_tile *tile = l->c->p->tile, *to = &tile[s->result];
+  bool turned = lies_turned(l, s->result);
+  uint32_t m = to->rows ? to->rows : 1, n = to->cols ? to->cols : 1;
+  uint32_t k = bb_c_depth(l->c->p, s), side = turned ? 0 : 1;
+  const bb_tile *of = &tile[s->operand[side]];
+  /* Contiguous along the vector: of a left operand its rows, of a right one its columns. */
+  bool by_row = (side == 0) != s->transposed[side];
+  bool ready = !is_block(of) || lies_turned(l, s->operand[side]) == by_row;
+  l->cost += times * product_cycles(turned ? m : n, turned ? n : m, k);
+  if (!ready) l->cost += times * count(of);
+}
+
+static void cost_of(layout *l, const bb_tile_stmt *s, double times) {
+  const bb_tile *tile = l->c->p->tile;
+  switch (s->kind) {
+  case BB_TILE_LOAD: cost_of_move(l, s, times, s->result); return;
+  case BB_TILE_STORE: cost_of_move(l, s, times, s->operand[0]); return;
+  case BB_TILE_DOT: cost_of_dot(l, s, times); return;
+  case BB_TILE_MAP: { /* vectors that are not full */
+    const bb_tile *t = &tile[s->result];
+    uint32_t along = lies_turned(l, s->result) ? t->rows : t->cols;
+    if (is_block(t)) l->cost += times * count(t) / along * ceil(along / 8.0);
+    return;
+  }
+  case BB_TILE_FOLD:
+    if (is_block(&tile[s->operand[0]]) && !lies_turned(l, s->operand[0]))
+      l->cost += times * 8 * tile[s->operand[0]].rows;
+    return;
+  case BB_TILE_TRANSPOSE:
+    if (lies_turned(l, s->result) != lies_turned(l, s->operand[0])) return;
+    l->cost += times * count(&tile[s->result]);
+    return;
+  default: return;
+  }
+}
+
+static double evaluate(layout *l) {
+  l->cost = 0;
+  walk(l, &l->c->p->body, 1, cost_of);
+  return l->cost;
+}
+
+/* Single classes, then pairs: a product's operand and its result often only pay together. */
+static bool descend(layout *l) {
+  double best = evaluate(l), before = best;
+  for (uint32_t i = 0; i < l->classes; i++) {
+    for (uint32_t j = i; j < l->classes; j++) {
+      bool *a = &l->turned[l->class[i]], *b = &l->turned[l->class[j]];
+      *a = !*a;
+      if (b != a) *b = !*b;
+      double now = evaluate(l);
+      if (now < best) {
+        best = now;
+        continue;
+      }
+      *a = !*a;
+      if (b != a) *b = !*b;
+    }
+  }
+  return best < before;
+}
+
+/* --- what follows from it --- */
+
+static void count_writers(layout *l, const bb_tile_stmt *s, double times) {
+  (void)times;
+  if (s->result != BB_NONE) l->c->tile[s->result].writers++;
+  if (s->second != BB_NONE) l->c->tile[s->second].writers++;
+}
+
+/* Elements that are repeated are read row by row, again for every vector of the other side. */
+static void find_far(layout *l, const bb_tile_stmt *s, double times) {
+  (void)times;
+  if (s->kind != BB_TILE_DOT) return;
+  bool turned = lies_turned(l, s->result);
+  const bb_tile *to = &l->c->p->tile[s->result];
+  uint32_t along = turned ? to->rows : to->cols;
+  if (along > 2 * VECTOR) l->c->tile[s->operand[turned ? 1 : 0]].reused = true;
+}
+
+static void choose_window(layout *l, const bb_tile_stmt *s, double times) {
+  (void)times;
+  if (s->kind != BB_TILE_LOAD) return;
+  const bb_tile *t = &l->c->p->tile[s->result];
+  const bb_tile_view *view = &l->c->p->view[s->view];
+  bb_c_tile *held = &l->c->tile[s->result];
+  bool converts = !l->c->exact && (view->dtype == BB_F16 || view->dtype == BB_BF16);
+  unit_axes u = units(l->c, s, t);
+  bool far = held->reused && is_block(t) && (u.apart == 0 || u.apart >= FAR);
+  held->window = held->writers == 1 && !converts && !far && (held->turned ? u.row : u.col);
+}
+
+/* Rows that begin a multiple of 256 bytes apart share few sets of a cache. */
+static uint32_t pitch(const bb_tile *t, bool turned) {
+  uint32_t along = turned ? t->rows : t->cols;
+  if (!is_block(t)) return along ? along : 1;
+  return along >= 64 && along % 64 == 0 ? along + 16 : along;
+}
+
+void bb_c_lay_out(bb_c *c) {
+  layout l = {.c = c};
+  find_classes(&l);
+  walk(&l, &c->p->body, 1, count_writers);
+  for (int i = 0; i < DESCENTS && descend(&l); i++) continue;
+  for (uint32_t i = 0; i < c->p->tiles; i++) {
+    c->tile[i].turned = lies_turned(&l, i);
+    c->tile[i].pitch = pitch(&c->p->tile[i], c->tile[i].turned);
+  }
+  walk(&l, &c->p->body, 1, find_far);
+  walk(&l, &c->p->body, 1, choose_window);
+}
