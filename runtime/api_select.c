@@ -126,3 +126,53 @@ bool bb_program_get_assumed(const bb_program *program, uint32_t index, bb_settin
   *extent = (bb_setting){program->symbol[index], (int64_t)report->symbol[index]};
   return true;
 }
+
+/* --- tables --- */
+
+typedef struct table_call {
+  bb_program *program;
+  const bb_table_options *options;
+  void (*visit)(void *user, const bb_table_info *stretch);
+  void *user;
+} table_call;
+
+static void visit_entry(const table_call *call, const bb_table_entry *entry, bb_arena *scratch) {
+  bb_way_info *kernel = BB_NEW(scratch, bb_way_info, entry->kernels);
+  for (uint32_t k = 0; k < entry->kernels; k++) kernel[k] = way_info(call->program, &entry->way[k]);
+  bb_table_info info = {.from = (int64_t)entry->from,
+                        .to = (int64_t)entry->to,
+                        .seconds_from = entry->first,
+                        .seconds_to = entry->last,
+                        .beyond = entry->beyond,
+                        .next_before = entry->next_before,
+                        .next_beyond = entry->next_beyond,
+                        .kernels = entry->kernels,
+                        .kernel = kernel};
+  call->visit(call->user, &info);
+}
+
+static void table_body(bb_context *ctx, void *argument) {
+  const table_call *call = argument;
+  const bb_table_options *o = call->options;
+  bb_program *program = call->program;
+  uint32_t symbol = bb_symbol_find(program, o->extent);
+  if (o->version != BB_VERSION)
+    bb_fail(ctx, BB_ERROR_ARGUMENT, "bb_table_options.version is not BB_VERSION");
+  if (symbol == UINT32_MAX)
+    bb_fail(ctx, BB_ERROR_ARGUMENT, "there is no run-time extent %s", o->extent);
+  if (o->first < 1 || o->last < o->first || o->last > (int64_t)1 << 40)
+    bb_fail(ctx, BB_ERROR_ARGUMENT, "a table goes from 1 or more to that or more");
+  bb_arena *scratch = bb_scratch(ctx);
+  const bb_selection_options *selection = bb_api_selection(program, o->advance, NULL);
+  bb_table *table = bb_select_table(program, selection, symbol, o->first, o->last, scratch);
+  for (uint32_t i = 0; i < table->entries; i++) visit_entry(call, &table->entry[i], scratch);
+  bb_scratch_end(scratch);
+}
+
+bb_status bb_program_visit_table(bb_program *program, const bb_table_options *options,
+                                 void (*visit)(void *user, const bb_table_info *stretch),
+                                 void *user) {
+  table_call call = {program, options, visit, user};
+  bb_status status = bb_program_advance(program, BB_STAGE_PARTITION, options->advance);
+  return status == BB_OK ? bb_protect(program->ctx, table_body, &call) : status;
+}

@@ -343,6 +343,30 @@ BB_API bool bb_program_get_selection(const bb_program *program, bb_selection_inf
 /* What a run-time extent counted as: index 0 and up; false beyond the last. */
 BB_API bool bb_program_get_assumed(const bb_program *program, uint32_t index, bb_setting *extent);
 
+/* A stretch of values of one run-time extent at which the same kernels are cheapest. */
+typedef struct bb_table_info {
+  int64_t from, to;
+  double seconds_from, seconds_to; /* at both ends */
+  /* At the border to the next stretch: this one at to + 1, the next at `to` and at to + 1; 0: last. */
+  double beyond, next_before, next_beyond;
+  uint32_t kernels;
+  const bb_way_info *kernel; /* those that run every time, in order */
+} bb_table_info;
+
+typedef struct bb_table_options {
+  uint32_t version; /* BB_VERSION */
+  const char *extent;
+  int64_t first, last;               /* 1 <= first <= last */
+  const bb_advance_options *advance; /* its machine must be given; dims for the other extents */
+} bb_table_options;
+
+/* Takes the program to stage PARTITION and calls visit for every stretch, ascending, without gaps: a
+ * stretch ends where other kernels are cheaper by more than 5 % for the first time.  Errors: ARGUMENT (no such extent or
+ * machine, a wrong range, a program that is fused already), and those of bb_program_advance(). */
+BB_API bb_status bb_program_visit_table(bb_program *program, const bb_table_options *options,
+                                        void (*visit)(void *user, const bb_table_info *stretch),
+                                        void *user);
+
 /* The names of the machines that the library knows: index 0 and up; NULL beyond the last. */
 BB_API const char *bb_machine_get_name(uint32_t index);
 /* A machine's description, a field a line, as it is read from a file.  `machine` as in

@@ -363,7 +363,7 @@ static void keep_step(chooser *c, const bb_step *step) {
 }
 
 double bb_choose_probe(bb_program *program, const bb_choose_options *options, bb_graph *graph,
-                       bool alone, bb_arena *scratch) {
+                       bool alone, bb_arena *scratch, bb_plan *plan) {
   chooser c = chooser_start(program, options, scratch);
   bb_snapshot *snapshot;
   double seconds = 0;
@@ -378,6 +378,7 @@ double bb_choose_probe(bb_program *program, const bb_choose_options *options, bb
     if (c.made.candidate[k].once && kernels > 0) continue;
     finish_kernel(&c, k, scratch);
     seconds += c.made.candidate[k].bill->best.price.seconds;
+    if (plan) bb_pricer_plan(options->pricer, &c.made.candidate[k], plan);
   }
   return seconds;
 }

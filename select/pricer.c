@@ -1,6 +1,6 @@
 /* pricer.c - the cheapest way to run a kernel: over its snapshots, folds and block sizes.
  */
-#include "pricer.h"
+#include "choose.h"
 
 #include <math.h>
 #include <string.h>
@@ -14,7 +14,7 @@ bb_pricer bb_pricer_create(const bb_program *program, const bb_machine *machine,
                      .arena = arena};
 }
 
-static const double *extents(bb_pricer *pricer) {
+const double *bb_pricer_extents(bb_pricer *pricer) {
   const bb_program *program = pricer->program;
   BB_GROW(pricer->arena, pricer->extent, pricer->dim_capacity, program->dims);
   for (; pricer->dims < program->dims; pricer->dims++) {
@@ -114,7 +114,7 @@ static void enter_counted(contest *c, uint32_t snapshot, const bb_snapshot *s) {
 
 static void search_snapshot(contest *c, uint32_t index, const bb_snapshot *s) {
   bb_pricer *pricer = c->pricer;
-  const double *extent = extents(pricer);
+  const double *extent = bb_pricer_extents(pricer);
   bb_nest *nest = bb_nest_create(pricer->program, s->graph, c->scratch);
   if (!nest) {
     if (c->force) enter_counted(c, index, s);
@@ -151,4 +151,18 @@ void bb_pricer_choose(bb_pricer *pricer, bb_candidate *kernel, bb_arena *arena) 
   kernel->chosen = c.best.snapshot;
   kernel->bill = bill;
   bb_scratch_end(scratch);
+}
+
+void bb_pricer_plan(const bb_pricer *pricer, const bb_candidate *kernel, bb_plan *plan) {
+  const bb_way *best = &kernel->bill->best;
+  BB_GROW(plan->arena, plan->kernel, plan->capacity, (size_t)plan->kernels + 1);
+  struct bb_planned *planned = &plan->kernel[plan->kernels++];
+  *planned = (struct bb_planned){.way = keep(best, plan->arena)};
+  const bb_nest *nest =
+      bb_nest_create(pricer->program, kernel->snapshot[best->snapshot].graph, plan->arena);
+  if (!nest) return;
+  planned->nest = nest;
+  planned->tiling = (bb_tiling){BB_NEW(plan->arena, double, nest->sizes), best->loop, best->parts};
+  for (uint32_t i = 0, at = 0; i < nest->sizes; i++)
+    planned->tiling.block[i] = nest->size[i].whole ? INFINITY : best->block[at++].elements;
 }

@@ -21,8 +21,15 @@ typedef struct bb_pricer {
 bb_pricer bb_pricer_create(const bb_program *program, const bb_machine *machine,
                            const double *symbol, bb_arena *arena);
 
+/* By dim of the program. */
+const double *bb_pricer_extents(bb_pricer *pricer);
+
 /* Prices every snapshot of a kernel, sets which is chosen and why: kernel->bill, in `arena`.  Where
  * no block sizes fit, they are no obstacle but a price. */
 void bb_pricer_choose(bb_pricer *pricer, bb_candidate *kernel, bb_arena *arena);
+
+/* Adds a kernel in the way chosen. */
+struct bb_plan;
+void bb_pricer_plan(const bb_pricer *pricer, const bb_candidate *kernel, struct bb_plan *plan);
 
 #endif

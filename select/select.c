@@ -4,20 +4,10 @@
  * loop nest is priced (choose.h), equal sets once; the cheapest cover (cover.h) becomes the program's
  * candidates, and each of them goes the way of bb_choose(), by price.
  */
-#include "choose.h"
-#include "pieces.h"
-#include "../graph/intern.h"
+#include "quote.h"
 
 #include <math.h>
 #include <string.h>
-
-/* The price of a set of pieces, by its key. */
-typedef struct priced {
-  uint64_t hash;
-  uint32_t words;
-  const uint64_t *word;
-  double seconds;
-} priced;
 
 /* Of a candidate that was a kernel of a cover. */
 typedef struct origin {
@@ -28,11 +18,7 @@ typedef struct origin {
 typedef struct selector {
   bb_program *program;
   bb_arena *scratch;
-  bb_choose_options probe; /* fuses without anybody watching */
-  bb_fuse_options fuse;
-  bb_pricer pricer;
-  bb_keys *keys;
-  bb_intern *prices; /* of `priced` */
+  bb_quoter *quoter;
   uint32_t origin_capacity;
   origin *origin;               /* by candidate */
   uint32_t candidate, *made_of; /* by kernel: its candidate */
@@ -40,15 +26,6 @@ typedef struct selector {
   const bb_choose_options *given;
   bb_selection_report report;
 } selector;
-
-static uint64_t priced_hash(const void *object) {
-  return ((const priced *)object)->hash;
-}
-
-static bool priced_equal(const void *left, const void *right) {
-  const priced *a = left, *b = right;
-  return a->words == b->words && memcmp(a->word, b->word, a->words * sizeof *a->word) == 0;
-}
 
 static selector selector_start(bb_program *program, const bb_selection_options *options,
                                bb_arena *scratch) {
@@ -59,55 +36,8 @@ static selector selector_start(bb_program *program, const bb_selection_options *
                            .symbols = program->symbols,
                            .symbol = options->symbol,
                            .exact = true}};
-  s.pricer = bb_pricer_create(program, options->machine, options->symbol, scratch);
-  s.keys = bb_keys_create(program, scratch);
-  s.prices = bb_intern_create(scratch, priced_hash, priced_equal);
-  const bb_fuse_options *given = options->choose ? options->choose->fuse : NULL;
-  if (given)
-    s.fuse = (bb_fuse_options){.no_extend = given->no_extend,
-                               .peel = given->peel,
-                               .naive = given->naive,
-                               .disabled = given->disabled};
+  s.quoter = bb_quoter_create(program, options, scratch);
   return s;
-}
-
-/* --- prices of sets of pieces --- */
-
-typedef struct question {
-  selector *s;
-  const bb_pieces *pieces;
-} question;
-
-static double probe(selector *s, const bb_pieces *pieces, const bb_cover_kernel *kernel) {
-  bb_program *program = s->program;
-  bb_arena *scratch = program->levels = bb_scratch(program->ctx);
-  bb_probe before = bb_probe_begin(program);
-  bb_graph *graph = bb_probe_graph(pieces, kernel);
-  s->probe.fuse = &s->fuse;
-  s->probe.pricer = &s->pricer;
-  double seconds = bb_choose_probe(program, &s->probe, graph, kernel->nodes == 1, scratch);
-  bb_probe_end(program, before);
-  program->levels = program->arena;
-  bb_scratch_end(scratch);
-  return seconds;
-}
-
-static double price(void *user, const bb_cover_kernel *kernel) {
-  question *q = user;
-  selector *s = q->s;
-  const bb_piece_key *key = bb_keys_make(s->keys, kernel);
-  priced wanted = {bb_hash_bytes(key->word, key->words * sizeof *key->word, 0), key->words,
-                   key->word, 0};
-  s->report.met++;
-  const priced *found = bb_intern_find(s->prices, &wanted);
-  if (found) return found->seconds;
-  priced *made = BB_NEW(s->scratch, priced, 1);
-  uint64_t *word = BB_NEW(s->scratch, uint64_t, wanted.words);
-  memcpy(word, wanted.word, wanted.words * sizeof *word);
-  *made = (priced){wanted.hash, wanted.words, word, probe(s, q->pieces, kernel)};
-  bb_intern_add(s->prices, made);
-  s->report.priced++;
-  return made->seconds;
 }
 
 /* --- from a cover to candidates --- */
@@ -198,7 +128,7 @@ static void split(bb_program *program, const bb_pieces *pieces, const bb_cover *
 
 /* The nodes of one kernel, its own ones, as a graph. */
 typedef struct part {
-  question whole;
+  bb_quoter *quoter;
   const bb_cover_kernel *kernel;
   uint32_t nodes;
   uint32_t *node; /* by node of the part: the piece */
@@ -211,7 +141,7 @@ static double price_in_part(void *user, const bb_cover_kernel *kernel) {
   for (uint32_t i = 0; i < kernel->nodes; i++) node[i] = p->node[kernel->node[i]];
   bb_cover_kernel same = *kernel;
   same.node = node;
-  return price(&p->whole, &same);
+  return bb_quoter_price(p->quoter, &same);
 }
 
 static uint32_t place_in(const part *p, uint32_t piece) {
@@ -223,7 +153,7 @@ static uint32_t place_in(const part *p, uint32_t piece) {
 /* Seconds of the cheapest cover of a kernel's pieces without it. */
 static double price_apart(selector *s, const bb_pieces *pieces, const bb_cover_kernel *kernel,
                           bb_arena *scratch) {
-  part p = {.whole = {s, pieces}, .kernel = kernel};
+  part p = {.quoter = s->quoter, .kernel = kernel};
   p.node = BB_NEW(scratch, uint32_t, kernel->nodes);
   bb_cover_node *node = BB_NEW(scratch, bb_cover_node, kernel->nodes);
   for (uint32_t i = 0; i < kernel->nodes; i++)
@@ -257,9 +187,9 @@ static void cover_candidate(selector *s, const bb_candidate *candidate, bb_carvi
   bb_arena *scratch = bb_scratch(program->ctx);
   bb_flow *flow = bb_flow_create(program, candidate->graph, scratch);
   bb_pieces *pieces = bb_pieces_create(flow, scratch);
-  question q = {.s = s, .pieces = pieces};
-  bb_keys_begin(s->keys, pieces);
-  bb_cover *cover = bb_cover_solve(scratch, pieces->count, pieces->cover, NULL, price, &q);
+  bb_quoter_begin(s->quoter, pieces);
+  bb_cover *cover =
+      bb_cover_solve(scratch, pieces->count, pieces->cover, NULL, bb_quoter_price, s->quoter);
   s->report.pieces += pieces->count;
   s->report.states += cover->states;
   if (!cover->exact && s->report.exact) s->report.exact = false, s->report.why = cover->why;
@@ -327,12 +257,14 @@ static void finish_bills(selector *s) {
 void bb_select(bb_program *program, const bb_selection_options *options) {
   bb_arena *scratch = bb_scratch(program->ctx);
   selector s = selector_start(program, options, scratch);
-  bb_choose_options choose = {.begin = on_begin, .user = &s, .pricer = &s.pricer};
+  bb_choose_options choose = {.begin = on_begin, .user = &s, .pricer = &s.quoter->pricer};
   if (s.given) choose.fuse = s.given->fuse;
   cut_candidates(&s);
   bb_choose(program, &choose);
   finish_bills(&s);
-  s.report.searches = s.pricer.searches;
+  s.report.searches = s.quoter->pricer.searches;
+  s.report.met = s.quoter->met;
+  s.report.priced = s.quoter->priced;
   bb_selection_report *report = BB_NEW(program->arena, bb_selection_report, 1);
   *report = s.report;
   program->selection = report;

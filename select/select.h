@@ -69,6 +69,30 @@ typedef struct bb_selection_report {
  * sizes.  Sets the kernels' bills and program->selection. */
 void bb_select(bb_program *program, const bb_selection_options *options);
 
+/* A stretch of values of one extent at which the same kernels, in the same ways, are taken. */
+typedef struct bb_table_entry {
+  double from, to;
+  double first, last; /* seconds at both ends */
+  /* At the border to the next entry: its own seconds at to + 1, and the next entry's at `to` and at
+   * to + 1.  The last entry: 0. */
+  double beyond, next_before, next_beyond;
+  uint32_t kernels;
+  bb_way *way; /* by kernel that runs every time, in order */
+} bb_table_entry;
+
+typedef struct bb_table {
+  uint32_t symbol; /* the extent */
+  double slack;    /* an entry holds until another plan is cheaper by more than this share */
+  uint32_t plans;  /* different outcomes that were compared */
+  uint32_t entries;
+  bb_table_entry *entry; /* ascending, without gaps */
+} bb_table;
+
+/* What is cheapest for every value of one symbol from `first` to `last`; the others as options say.
+ * Requires: stage PARTITION.  Keeps: the program.  The table lives in `arena`. */
+bb_table *bb_select_table(bb_program *program, const bb_selection_options *options, uint32_t symbol,
+                          int64_t first, int64_t last, bb_arena *arena);
+
 /* The static cost used above, with every dim in one block: operations and bytes that cross
  * buffered edges.  Extents that are symbols count as `symbol_guess`. */
 void bb_count_graph(const bb_program *program, const bb_graph *graph, int64_t symbol_guess,

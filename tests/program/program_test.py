@@ -118,6 +118,20 @@ class Selections(Folder):
         self.assertEqual((slow["machine"], slow["units"]), ("slow", 1))
         self.assertGreater(slow["seconds"], fast["seconds"])
 
+    def test_tables_have_both_sides_of_their_borders(self):
+        for name, rest, extent, last in [("attention", "N=4096,D=64,L=64", "M", 4096),
+                                         ("rmsnorm_swiglu", "K=512,D=512,N=512", "M", 700)]:
+            out = json.loads(call("select", TESTS / "examples" / f"{name}.bb", "--machine", "h200",
+                                  "--dims", rest, "--table", f"{extent}=1..{last}", "--json"))
+            table = out["table"]
+            self.assertEqual((out["extent"], table[0]["from"], table[-1]["to"]), (extent, 1, last))
+            self.assertGreater(len(table), 2)
+            for left, right in zip(table, table[1:]):
+                self.assertEqual(left["to"] + 1, right["from"])
+                self.assertLessEqual(left["seconds_to"], 1.05001 * left["next_before"])
+                self.assertGreater(left["beyond"], 1.05 * left["next_beyond"])
+                self.assertAlmostEqual(left["next_beyond"], right["seconds_from"], delta=1e-12)
+
     def test_measured_machine(self):
         call("info", "--measure", "-o", self.folder / "here")
         text = (self.folder / "here").read_text()

@@ -57,7 +57,8 @@ typedef enum option_id {
   O_THREADS,
   O_MACHINE,
   O_MEASURE,
-  O_DIMS
+  O_DIMS,
+  O_TABLE
 } option_id;
 
 enum {
@@ -84,6 +85,7 @@ static const struct row {
      "choose kernels by price on this machine, a name or a file (info without MODEL: print it)"},
     {O_DIMS, "dims", 0, "NAME=N,...", F | S | D | R | I,
      "with --machine: run-time extents to price for; others count as 1024"},
+    {O_TABLE, "table", 0, "NAME=A..B", S, "say what is cheapest for every value of an extent"},
     {O_MEASURE, "measure", 0, NULL, I,
      "without MODEL: measure this processor, print it as a machine"},
     {O_LISTING, "listing", 0, NULL, F, "print every snapshot as loops, loads and stores"},
@@ -260,6 +262,19 @@ static bool why(const struct row *row, settings *set, const char *value, int arg
   return true;
 }
 
+/* NAME=A..B */
+static bool extent_range(const struct row *row, settings *set, char *value) {
+  const char *rest;
+  char *equals = strchr(value, '=');
+  if (!equals || equals == value) return wrong(row, value, "NAME=A..B");
+  *equals = 0;
+  set->table = value;
+  if (!read_number(equals + 1, '.', INT64_MAX, &set->table_first, &rest) || *rest != '.' ||
+      !read_number(rest + 1, 0, INT64_MAX, &set->table_last, &rest))
+    return wrong(row, equals + 1, "a range such as 1..4096");
+  return true;
+}
+
 static bool apply(settings *set, const struct row *row, char *value, int argc, char **argv) {
   int64_t number = 0;
   switch (row->id) {
@@ -308,6 +323,7 @@ static bool apply(settings *set, const struct row *row, char *value, int argc, c
     return true;
   case O_MEASURE: return set->measure = true;
   case O_MACHINE: set->machine = value; return true;
+  case O_TABLE: return extent_range(row, set, value);
   case O_DIMS: return named_numbers(row, value, set->dim, &set->dims);
   case O_HELP: break;
   }

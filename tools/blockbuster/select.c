@@ -161,10 +161,65 @@ static void print_json(tool *t, const bb_selection_info *s) {
   printf("]}\n");
 }
 
+/* --- tables over an extent --- */
+
+typedef struct table_printer {
+  const char *before; /* the next stretch */
+} table_printer;
+
+static void print_stretch(void *user, const bb_table_info *s) {
+  char range[48];
+  (void)user;
+  snprintf(range, sizeof range, "%lld..%lld", (long long)s->from, (long long)s->to);
+  printf("%-16s %u kernel%s, %s to %s\n", range, s->kernels, s->kernels == 1 ? "" : "s",
+         seconds(s->seconds_from).text, seconds(s->seconds_to).text);
+  for (uint32_t k = 0; k < s->kernels; k++) {
+    printf("       ");
+    print_way(&s->kernel[k]);
+    printf("\n");
+  }
+  if (s->beyond > 0)
+    printf("       at %lld: %s, the next %s; at %lld: %s, the next %s\n", (long long)s->to,
+           seconds(s->seconds_to).text, seconds(s->next_before).text, (long long)s->to + 1,
+           seconds(s->beyond).text, seconds(s->next_beyond).text);
+}
+
+static void print_stretch_json(void *user, const bb_table_info *s) {
+  table_printer *p = user;
+  printf("%s{\"from\": %lld, \"to\": %lld, \"seconds_from\": %.9g, \"seconds_to\": %.9g,\n   "
+         "\"beyond\": %.9g, \"next_before\": %.9g, \"next_beyond\": %.9g,\n   \"kernels\": [",
+         p->before, (long long)s->from, (long long)s->to, s->seconds_from, s->seconds_to, s->beyond,
+         s->next_before, s->next_beyond);
+  for (uint32_t k = 0; k < s->kernels; k++) {
+    printf("%s", k ? ",\n    " : "");
+    print_way_json(&s->kernel[k]);
+  }
+  printf("]}");
+  p->before = ",\n  ";
+}
+
+static int table_main(tool *t, const bb_advance_options *advance) {
+  bb_table_options options = {.version = BB_VERSION,
+                              .extent = t->set->table,
+                              .first = t->set->table_first,
+                              .last = t->set->table_last,
+                              .advance = advance};
+  table_printer printer = {.before = "\n  "};
+  if (!t->set->json)
+    return report(t, bb_program_visit_table(t->program, &options, print_stretch, &printer));
+  printf("{\"extent\": ");
+  put_json_text(stdout, t->set->table);
+  printf(", \"table\": [");
+  int code = report(t, bb_program_visit_table(t->program, &options, print_stretch_json, &printer));
+  printf("]}\n");
+  return code;
+}
+
 int select_main(tool *t) {
   bb_selection_info s;
   bb_advance_options options = advance_options(t->set);
   if (!options.machine) options.machine = "";
+  if (t->set->table) return table_main(t, &options);
   int code = advance(t, BB_STAGE_FUSED, &options);
   if (code != EXIT_GOOD) return code;
   bb_program_get_selection(t->program, &s);

@@ -20,6 +20,8 @@ typedef struct settings {
   const char *output, *dump;
   const char *inputs, *expect, *device, *candidate, *machine;
   int stage;
+  const char *table; /* the extent of --table */
+  int64_t table_first, table_last;
   int64_t snapshot, step, collapse;
   double tolerance; /* < 0: by type */
   bool json, listing, explain, trace, naive, no_extend, peel, float64, unfused, quiet, verify,

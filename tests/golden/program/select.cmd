@@ -20,3 +20,10 @@ blockbuster select ../../examples/attention.bb --machine abacus
 blockbuster select ../../examples/attention.bb --machine cpu --dims Q=3
 blockbuster select ../../examples/attention.bb --machine cpu --dims M=0
 blockbuster select ../../examples/attention.bb --machine select.cmd
+
+# Tables over an extent; the borders are where the prices cross.
+blockbuster select ../../examples/attention.bb --machine h200 --dims N=4096,D=64,L=64 --table M=1..2048
+blockbuster select ../../examples/rmsnorm_swiglu.bb --machine h200 --dims K=512,D=512,N=512 --table M=1..300 --json
+blockbuster select ../../examples/attention.bb --machine h200 --table Q=1..4
+blockbuster select ../../examples/attention.bb --machine h200 --table M=4..1
+blockbuster select ../../examples/attention.bb --machine h200 --table M=4

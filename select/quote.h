@@ -1,0 +1,30 @@
+/* quote.h - inside select/: the price of a kernel made of any set of pieces, equal sets asked once.
+ */
+#ifndef BB_SELECT_QUOTE_H
+#define BB_SELECT_QUOTE_H
+
+#include "choose.h"
+#include "pieces.h"
+
+typedef struct bb_quoter {
+  bb_program *program;
+  bb_arena *arena;
+  bb_choose_options probe; /* fuses without anybody watching */
+  bb_fuse_options fuse;
+  bb_pricer pricer;
+  bb_keys *keys;
+  struct bb_intern *prices; /* by key */
+  const bb_pieces *pieces;
+  uint32_t met, priced; /* kernels asked for; those that differ in more than names */
+} bb_quoter;
+
+bb_quoter *bb_quoter_create(bb_program *program, const bb_selection_options *options,
+                            bb_arena *arena);
+/* Kernels asked for from here on are of these pieces. */
+void bb_quoter_begin(bb_quoter *quoter, const bb_pieces *pieces);
+/* A bb_cover_price; user: a bb_quoter. */
+double bb_quoter_price(void *user, const bb_cover_kernel *kernel);
+/* Adds the loop nests that the kernel becomes, each in its cheapest way. */
+void bb_quoter_plan(bb_quoter *quoter, const bb_cover_kernel *kernel, bb_plan *plan);
+
+#endif
