@@ -311,6 +311,7 @@ void bb_safe_map(bb_safe_level *level, const bb_node *node, uint32_t index, bb_p
   m.map = bb_map_add(level->graph, node->dim);
   bb_node *made = bb_node_get(level->graph, m.map);
   made->part = node->part;
+  made->block = node->block;
   made->serial = node->serial;
   made->name = node->name;
   in.graph = made->inner;

@@ -112,7 +112,7 @@ uint32_t bb_node_add(bb_graph *graph, bb_kind kind, uint32_t nin, uint32_t nout)
   node->kind = kind;
   node->serial = graph->program->serial++;
   node->dim = BB_NO_DIM;
-  node->tensor = BB_NONE;
+  if (kind != BB_NODE_MAP) node->tensor = BB_NONE;
   for (uint32_t i = 0; i < nin; i++)
     node->in[i] = (bb_in){.src = {BB_NONE, 0}, .level = BB_WHOLE, .next = NO_USE, .prev = NO_USE};
   for (uint32_t i = 0; i < nout; i++) node->out[i].first = NO_USE;
@@ -442,7 +442,7 @@ bool bb_edge_is_buffered(const bb_graph *graph, bb_use use) {
   bb_value src = graph->node[use.node]->in[use.port].src;
   if (bb_type_of(graph, src)->rank) return true;
   /* At the root an input or output node is a tensor in global memory; inside, it is a port. */
-  return graph->node[src.node]->tensor != BB_NONE || graph->node[use.node]->tensor != BB_NONE;
+  return bb_node_has_tensor(graph->node[src.node]) || bb_node_has_tensor(graph->node[use.node]);
 }
 
 /* A binary heap of node indices: inputs, then by serial. */

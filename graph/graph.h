@@ -90,6 +90,10 @@ typedef enum bb_reduce_mode {
   BB_REDUCE_SCAN_EXCLUSIVE /* list -> list of exclusive prefixes, first the empty element */
 } bb_reduce_mode;
 
+/* Elements that an iteration takes, as selection chose them for what runs on one machine; 0: whoever runs
+ * the loop chooses.  Loops that a list of partial results ties together have one. */
+enum { BB_BLOCK_MOST = 1 << 30 };
+
 /* Little more than a cache line: a program is mostly nodes. */
 typedef struct bb_node {
   bb_kind kind : 8;
@@ -100,9 +104,12 @@ typedef struct bb_node {
   uint32_t nin, nout;
   bb_in *in;
   bb_out *out;
-  const char *name;                 /* where it came from, for messages; not part of the program */
-  bb_dim dim;                       /* MAP */
-  uint32_t tensor;                  /* root INPUT, OUTPUT: index into the program's tensors */
+  const char *name;  /* where it came from, for messages; not part of the program */
+  bb_dim dim;        /* MAP */
+  union {            /* by kind */
+    uint32_t tensor; /* root INPUT, OUTPUT: index into the program's tensors */
+    uint32_t block;  /* MAP over a blocked dim: see below */
+  };
   union {                           /* by kind */
     const struct bb_access *access; /* root INPUT, OUTPUT, VIEW */
     const bb_numbering *chunk;      /* MAP, CHUNK */
@@ -240,6 +247,10 @@ bb_graph *bb_graph_keep(bb_graph *graph);
 
 static inline bb_node *bb_node_get(const bb_graph *graph, uint32_t node) {
   return graph->node[node];
+}
+/* A root INPUT or OUTPUT. */
+static inline bool bb_node_has_tensor(const bb_node *node) {
+  return node->kind != BB_NODE_MAP && node->tensor != BB_NONE;
 }
 static inline bb_value bb_src(const bb_graph *graph, uint32_t node, uint32_t port) {
   return graph->node[node]->in[port].src;

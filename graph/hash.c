@@ -276,6 +276,7 @@ static void put_node(hasher *h, words *w, const bb_node *node) {
   case BB_NODE_MAP:
     put_dim(h, w, node->dim);
     put(h, w, (uint64_t)bb_chunk_depth(node) << 32 | node->part);
+    put(h, w, node->block);
     for (uint32_t i = 0; i < bb_chunk_depth(node); i++) put_dim(h, w, node->chunk->dim[i]);
     break;
   case BB_NODE_REDUCE:

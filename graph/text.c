@@ -45,7 +45,7 @@
  *            | V, ... = OP [MONOID](V, ...) [: type, ...]   OP: of op.def; MONOID: of row_fold and such
  *            | V = elementwise [of (V, ...)] expr [: type]
  *            | V, ... = reduce|scan|scan_exclusive MONOID(V[level], ...) [: type, ...]
- *            | V, ... = map dim [first|rest|chunk [dim, ...]] (V [: type] = V | V[level], ...)
+ *            | V, ... = map dim [first|rest|chunk [dim, ...]] [block INT] (V [: type] = V | V[level], ...)
  *                { node... yield out, ... }
  *            | V = view [of (V, ...)] access : type
  *            | V, ... = misc : type, ...

@@ -447,11 +447,13 @@ static uint32_t read_map(level *l) {
                  : bb_read_accept(r, "chunk") ? BB_PART_CHUNK
                                               : BB_PART_ALL;
   const bb_numbering *chunk = part == BB_PART_CHUNK ? read_numbering(r) : NULL;
+  uint32_t block = bb_read_accept(r, "block") ? bb_read_index(r, BB_BLOCK_MOST, "the block") : 0;
   level inner = inner_level(l, bb_graph_create(r->program));
   operands list = read_map_inputs(l, &inner);
   uint32_t map = add_node(l, BB_NODE_MAP, &list, 0);
   l->graph->node[map]->dim = dim;
   l->graph->node[map]->part = part;
+  l->graph->node[map]->block = block;
   l->graph->node[map]->chunk = chunk;
   l->graph->node[map]->inner = inner.graph;
   bb_read_expect(r, "{");

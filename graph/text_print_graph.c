@@ -221,6 +221,7 @@ static void write_map(bb_writer *w, const bb_graph *graph, const bb_node *node, 
     bb_put_name(w->out, w->program->dim[node->chunk->dim[i]].name);
   }
   if (node->part == BB_PART_CHUNK) bb_put(w->out, "] ");
+  if (node->block) bb_put(w->out, "block %u ", node->block);
   write_map_inputs(w, graph, node);
   bb_put(w->out, " {\n");
   write_body(w, inner, depth + 1);

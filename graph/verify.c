@@ -40,7 +40,8 @@ static void put_node(bb_buffer *out, const bb_program *program, const bb_node *n
   case BB_NODE_MISC: bb_put(out, "misc %s", node->misc ? node->misc->op : "?"); break;
   case BB_NODE_REMOVED: bb_put(out, "removed"); break;
   }
-  if (node->tensor < program->tensors) bb_put(out, " %s", program->tensor[node->tensor].name);
+  if (node->kind != BB_NODE_MAP && node->tensor < program->tensors)
+    bb_put(out, " %s", program->tensor[node->tensor].name);
   if (node->name) bb_put(out, ", from %s", node->name);
   bb_put(out, ")");
 }

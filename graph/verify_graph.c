@@ -466,6 +466,9 @@ static bool check_chunk(const level *l, const bb_node *node) {
 static bool leave_map(level *l, uint32_t at, level *inner) {
   const bb_node *node = l->graph->node[at];
   if (!check_chunk(l, node)) return false;
+  if (node->block && !l->v->program->dim[node->dim].blocked)
+    return bb_law_broken(l->v, BB_LAW_MAP_BLOCK, bb_at_node(node), "it has blocks of %u",
+                         node->block);
   for (uint32_t i = 0; i < node->nout; i++) {
     bb_value value = inner->graph->node[inner->graph->output[i]]->in[0].src;
     const bb_type *type = bb_type_of(inner->graph, value);

@@ -335,7 +335,7 @@ static void put_label(labels *l, const bb_node *node, uint32_t place) {
   if (node->kind == BB_NODE_FUNC) bb_put(out, " %d %p", node->op, (const void *)node->expr);
   if (node->kind == BB_NODE_REDUCE) bb_put(out, " %s %d", node->monoid->name, node->reduce);
   if (node->kind == BB_NODE_MAP)
-    bb_put(out, " %u %u %u", node->dim, node->part, class_of(l, node->inner));
+    bb_put(out, " %u %u %u %u", node->dim, node->part, node->block, class_of(l, node->inner));
   for (uint32_t i = 0; i < bb_chunk_depth(node); i++) bb_put(out, " %u", node->chunk->dim[i]);
   for (uint32_t i = 0; i < node->nout; i++)
     bb_put(out, " %p %d %d %s %u", (const void *)node->out[i].type, node->out[i].mode,

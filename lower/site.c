@@ -7,7 +7,8 @@ enum { DEEPEST = 200 };
 typedef struct bb_tie {
   uint32_t parent;
   bb_dim dim;
-  bool unit; /* a list of partial results in a tensor: blocks of one element */
+  bool unit;      /* a list of partial results in a tensor: blocks of one element */
+  int64_t wanted; /* elements, as the program says */
   int64_t block;
 } bb_tie;
 
@@ -31,6 +32,7 @@ static void unite(bb_sites *s, uint32_t a, uint32_t b) {
   uint32_t low = a < b ? a : b, high = a < b ? b : a;
   s->tie[high].parent = low;
   s->tie[low].unit |= s->tie[high].unit;
+  if (!s->tie[low].wanted) s->tie[low].wanted = s->tie[high].wanted;
 }
 
 typedef struct tied {
@@ -128,6 +130,7 @@ static bb_site *instantiate(bb_sites *s, const bb_graph *graph, uint32_t depth) 
     }
     if (node->kind == BB_NODE_MAP) {
       made->loop = bb_site_tie(s, node->dim);
+      s->tie[made->loop].wanted = node->block;
       made->inner = instantiate(s, node->inner, depth + 1);
       tie_map(s, at, index);
     } else if (node->kind == BB_NODE_REDUCE) {
@@ -172,6 +175,7 @@ int64_t bb_site_block(bb_sites *s, uint32_t t) {
   bb_tie *root = &s->tie[at];
   if (root->block) return root->block;
   int64_t given = o && o->block ? o->block[dim] : 0;
+  if (given <= 0) given = root->wanted;
   root->block = given > 0 ? given : clamped(s, dim, DEFAULT_BLOCK);
   if (o && o->loop_seed) root->block = 1 + (int64_t)(mixed(mixed(o->loop_seed) ^ at) % DRAWN_MOST);
   if (root->unit) root->block = 1;

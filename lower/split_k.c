@@ -92,6 +92,7 @@ static uint32_t add_chunk(bb_graph *graph, const bb_node *loop, const bb_value *
   bb_node *node = bb_node_get(graph, at);
   node->dim = loop->dim;
   node->part = BB_PART_CHUNK;
+  node->block = loop->block;
   node->chunk = chunk;
   node->name = loop->name;
   node->inner = bb_graph_hold(loop->inner);

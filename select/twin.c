@@ -233,7 +233,7 @@ static void translate(bb_twin *t, bb_graph *graph) {
       translate(t, node->inner);
     } else if (node->kind != BB_NODE_FUNC && node->access)
       node->access = twin_access(t, node->access);
-    if (node->tensor != BB_NONE) node->tensor = twin_tensor(t, node->tensor);
+    if (bb_node_has_tensor(node)) node->tensor = twin_tensor(t, node->tensor);
   }
 }
 

@@ -13,8 +13,9 @@ enum { DEEPEST = 200, DEFAULT_BLOCK = 64 };
 typedef struct tie {
   uint32_t parent;
   bb_dim dim;
-  bool unit;     /* a list of partial results in a tensor: blocks of one element */
-  int64_t block; /* of a root: elements, once known */
+  bool unit;      /* a list of partial results in a tensor: blocks of one element */
+  int64_t wanted; /* of a root: elements, as the program says */
+  int64_t block;  /* of a root: elements, once known */
 } tie;
 
 typedef struct planner {
@@ -53,6 +54,7 @@ static void unite(planner *p, uint32_t a, uint32_t b) {
   }
   p->tie[b].parent = a;
   p->tie[a].unit |= p->tie[b].unit;
+  if (!p->tie[a].wanted) p->tie[a].wanted = p->tie[b].wanted;
 }
 
 /* One variable for each level; those of levels that chunk an item axis stand alone. */
@@ -256,6 +258,7 @@ static void make_node(planner *p, bb_instance *at, uint32_t index, uint32_t dept
     made->chunk = find_chunks(p, node, depth);
     p->around[depth] = node->dim;
     made->loop = new_tie(p, node->dim);
+    p->tie[made->loop].wanted = node->block;
     made->inner = instantiate(p, node->inner, depth + 1);
     tie_map(p, at, index);
     tie_peeled(p, at, index);
@@ -309,7 +312,7 @@ static int64_t block_of(planner *p, uint32_t loop) {
   if (root->block) return root->block;
   bb_dim dim = p->tie[loop].dim;
   int64_t given = options->block ? options->block[dim] : 0;
-  root->block = given > 0 ? given : DEFAULT_BLOCK;
+  root->block = given > 0 ? given : root->wanted ? root->wanted : DEFAULT_BLOCK;
   if (options->loop_seed)
     root->block =
         drawn_block(options->loop_seed, (uint32_t)(root - p->tie), bb_run_extent(p->run, dim));

@@ -7,19 +7,20 @@
 /* --- scans --- */
 
 /* Running sums along a blocked axis: the sum of what came before is added to each block's own. */
-static void check_cumsum(int64_t block, uint32_t seed) {
+static void check_cumsum(int64_t block, uint32_t seed, bool by_program) {
   enum { R = 4, C = 10 };
   fixture f;
   fixture_begin(&f);
   bb_dim r = fixture_dim(&f, "R", R, true), c = fixture_dim(&f, "C", C, true);
   f.block[r] = 3;
-  f.block[c] = block;
+  f.block[c] = by_program ? 0 : block;
   f.loop_seed = seed;
   uint32_t tensor = fixture_tensor(&f, "x", BB_TENSOR_INPUT, BB_F32, 2, (bb_dim[]){r, c});
   uint32_t rows = bb_map_add(f.root, r);
   bb_graph *in_r = bb_map_own(f.root, rows);
   bb_value x = bb_map_in(f.root, rows, fixture_input(&f, tensor, r, c), 0);
   uint32_t first = bb_map_add(in_r, c);
+  if (by_program) bb_node_get(in_r, first)->block = (uint32_t)block;
   bb_graph *body = bb_map_own(in_r, first);
   bb_value item = bb_map_in(in_r, first, x, 0);
   bb_value own =
@@ -54,8 +55,9 @@ static void check_cumsum(int64_t block, uint32_t seed) {
 
 static void test_scans(void **state) {
   (void)state;
-  for (int64_t block = 1; block <= 11; block++) check_cumsum(block, 0);
-  for (uint32_t seed = 1; seed <= 40; seed++) check_cumsum(4, seed);
+  for (int64_t block = 1; block <= 11; block++)
+    for (int by_program = 0; by_program < 2; by_program++) check_cumsum(block, 0, by_program);
+  for (uint32_t seed = 1; seed <= 40; seed++) check_cumsum(4, seed, false);
 }
 
 /* M{C{row_sum}} gives lists of partial sums; other loops over M and C take them apart again: those

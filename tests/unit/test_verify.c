@@ -227,6 +227,12 @@ static const struct {
                   "%n = map N chunk [H] (%b = %c[0]) { %z = row_sum(%b) yield %z } "
                   "%s = reduce sum(%n[0]) yield fold sum %s } yield %h } output R[M] = %o }",
      NULL},
+    {BB_LAW_MAP_BLOCK,
+     BLOCK "input X : f32[4,M] dims [H,M] output O : f32[4,M] dims [H,M] "
+           "root { %x = input X[H,M] : [H][M]f32(M,_) %o = map H block 2 (%w = %x[0]) { "
+           "%n = map M (%b = %w[0]) { %z = elementwise exp(%b) yield %z } yield %n } "
+           "output O[H,M] = %o }",
+     NULL},
     {BB_LAW_INVARIANT, ROWS("%z = row_sum(%b)", "invariant %z", "yield %n"), NULL},
     {BB_LAW_INVARIANT,
      BLOCK

@@ -9,7 +9,7 @@ output R : f32[M] dims [M]
 root {
   %x = input X[M,N] : [M][N]f32(M,N)
   %rows = map M (%row = %x[0]) {
-    %sums = map N (%block = %row[0]) {
+    %sums = map N block 16 (%block = %row[0]) {
       %e = elementwise exp(%block)
       %s = row_sum(%e)
       yield %s
