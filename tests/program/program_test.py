@@ -361,6 +361,26 @@ class Pictures(Folder):
         self.assertIn("Graphviz", done.stderr)
         self.assertEqual(self.names(), [])
 
+    def test_what_is_no_file_is_not_replaced(self):
+        pipe = self.folder / "pipe.bb"
+        os.mkfifo(pipe)
+        writer = subprocess.Popen([PROGRAM, "convert", TESTS / "examples" / "attention.bb", "-o", pipe])
+        self.assertIn("program attention", pipe.read_text())
+        self.assertEqual(writer.wait(), 0)
+        self.assertTrue(pipe.is_fifo())
+        link, target = self.folder / "link.bb", self.folder / "target.bb"
+        target.touch()
+        link.symlink_to("target.bb")
+        call("convert", TESTS / "examples" / "attention.bb", "-o", link)
+        self.assertTrue(link.is_symlink())
+        self.assertIn("program attention", target.read_text())
+
+    def test_data_of_others_stay(self):
+        (self.folder / "a.data").write_text("mine")
+        call("convert", TESTS / "examples" / "attention.bb", "-o", self.folder / "a.bb")
+        self.assertEqual((self.folder / "a.data").read_text(), "mine")
+        self.assertEqual(self.names(), ["a.bb", "a.data"])
+
 
 if __name__ == "__main__":
     PROGRAM, TESTS = sys.argv[1], pathlib.Path(sys.argv[2]).resolve()

@@ -15,37 +15,54 @@ static bool complain(const char *name) {
   return false;
 }
 
-bool output_open(output *out, const char *name) {
-  *out = (output){.file = stdout, .name = name};
-  if (!name) return true;
-  if (asprintf(&out->temporary, "%s.XXXXXX", name) < 0) {
+/* A file takes the place of what had its name, behind a link too; a device or a pipe, which must not
+ * be replaced, is written to. */
+static bool in_place(const char *name) {
+  struct stat found;
+  return stat(name, &found) == 0 && !S_ISREG(found.st_mode) && !S_ISDIR(found.st_mode);
+}
+
+static bool open_temporary(output *out, const char *name) {
+  out->name = realpath(name, NULL);
+  if (!out->name) out->name = strdup(name); /* there is none yet */
+  if (!out->name || asprintf(&out->temporary, "%s.XXXXXX", out->name) < 0) {
     out->temporary = NULL;
-    return complain(name);
+    return false;
   }
   int descriptor = mkstemp(out->temporary);
-  if (descriptor >= 0) {
-    mode_t mask = umask(0);
-    umask(mask);
-    fchmod(descriptor, 0666 & ~mask);
-    out->file = fdopen(descriptor, "w");
-    if (out->file) return true;
-    close(descriptor);
-    unlink(out->temporary);
+  if (descriptor < 0) return false;
+  mode_t mask = umask(0);
+  umask(mask);
+  fchmod(descriptor, 0666 & ~mask);
+  out->file = fdopen(descriptor, "w");
+  if (out->file) return true;
+  close(descriptor);
+  unlink(out->temporary);
+  return false;
+}
+
+bool output_open(output *out, const char *name) {
+  *out = (output){.file = stdout};
+  if (!name) return true;
+  if (in_place(name)) {
+    out->name = strdup(name);
+    out->file = fopen(name, "w");
   }
+  if (out->name ? out->file != NULL : open_temporary(out, name)) return true;
   complain(name);
   free(out->temporary);
-  out->temporary = NULL;
+  free(out->name);
   return false;
 }
 
 bool output_close(output *out, bool good) {
-  if (!out->name) return fflush(stdout) == 0 && good;
   bool written = !ferror(out->file);
-  written = fclose(out->file) == 0 && written;
-  if (good && written && rename(out->temporary, out->name) != 0) written = false;
-  if (good && !written) complain(out->name);
-  if (!good || !written) unlink(out->temporary);
+  written = (out->name ? fclose(out->file) : fflush(out->file)) == 0 && written;
+  if (good && written && out->temporary && rename(out->temporary, out->name) != 0) written = false;
+  if (!written) complain(out->name ? out->name : "standard output");
+  if (out->temporary && !(good && written)) unlink(out->temporary);
   free(out->temporary);
+  free(out->name);
   return good && written;
 }
 
@@ -70,15 +87,14 @@ static const char *base_name(const char *path) {
   return slash ? slash + 1 : path;
 }
 
-/* The data file first, so that a text never names one that is not there. */
+/* The data file first, so that a text never names one that is not there; none if there are no data. */
 static bb_status write_data(const bb_program *program, const char *name) {
   output out;
   if (!output_open(&out, name)) return BB_ERROR_IO;
   bb_status status = bb_program_write_data(program, write_to_file, out.file);
-  bool empty = ftell(out.file) == 0;
-  if (!output_close(&out, status == BB_OK) && status == BB_OK) return BB_ERROR_IO;
-  if (empty) unlink(name);
-  return status;
+  bool wanted = status == BB_OK && ftell(out.file) > 0;
+  bool kept = output_close(&out, wanted);
+  return wanted && !kept ? BB_ERROR_IO : status;
 }
 
 bb_status write_program(const bb_program *program, const char *name) {

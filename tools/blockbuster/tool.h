@@ -68,9 +68,9 @@ bool find_candidate(tool *t, uint32_t *index);
 
 /* A file that appears under its name only when it is complete. */
 typedef struct output {
-  FILE *file; /* standard output if the name is NULL */
-  const char *name;
-  char *temporary;
+  FILE *file;      /* standard output if the name is NULL */
+  char *name;      /* where it goes in the end */
+  char *temporary; /* where it is written; NULL: at `name` itself, a device or a pipe */
 } output;
 
 bool output_open(output *out, const char *name);
