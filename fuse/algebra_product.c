@@ -69,30 +69,16 @@ const bb_expr *bb_product_is_empty(bb_program *program, const bb_product *p) {
  *   S1/w1 - S'/w' = (S1/w1 - S2/w2) * w2 / w'
  * whose error shrinks with the other part's weight. */
 
-static const bb_expr *replaced(bb_program *program, const bb_expr *expr, const bb_expr *old,
-                               const bb_expr *with, bool *found) {
-  bb_arena *scratch = bb_scratch(program->ctx);
-  uint32_t count;
-  const bb_expr **node = bb_expr_postorder(scratch, expr, &count);
-  const bb_expr **made = BB_NEW(scratch, const bb_expr *, count);
-  for (uint32_t i = 0; i < count; i++) {
-    const bb_expr *a[3] = {NULL, NULL, NULL};
-    for (uint32_t k = 0; k < bb_expr_op_arity(node[i]->op); k++)
-      for (uint32_t j = 0; j < i; j++)
-        if (node[j] == node[i]->a[k]) a[k] = made[j];
-    *found |= node[i] == old;
-    if (node[i] == old)
-      made[i] = with;
-    else if (!a[0])
-      made[i] = node[i];
-    else if (node[i]->op == BB_X_CAST)
-      made[i] = bb_expr_cast(program, node[i]->dtype, a[0]);
-    else
-      made[i] = bb_expr_make(program, node[i]->op, a[0], a[1], a[2]);
-  }
-  const bb_expr *result = made[count - 1];
-  bb_scratch_end(scratch);
-  return result;
+typedef struct replacement {
+  const bb_expr *old, *with;
+  bool found;
+} replacement;
+
+static const bb_expr *replaced(void *user, bb_program *program, const bb_expr *node,
+                               const bb_expr *const a[3]) {
+  replacement *r = user;
+  r->found |= node == r->old;
+  return node == r->old ? r->with : bb_expr_rebuild(program, node, a);
 }
 
 /* repair(S) * w = repair(w) * S */
@@ -132,10 +118,9 @@ static const bb_expr *side(bb_program *program, const bb_product *p, uint32_t j,
       if (!is_sum(&p->component[s]) || !is_sum(&p->component[w])) continue;
       const bb_expr *difference =
           op(program, BB_X_SUB, mean(program, p->own, s, w), mean(program, p->renewed, s, w));
-      bool found = false;
-      const bb_expr *named = bb_expr_arg(program, BB_F32, differences);
-      const bb_expr *without = replaced(program, update, difference, named, &found);
-      if (!found || !keeps_mean(program, p, s, w)) continue;
+      replacement r = {difference, bb_expr_arg(program, BB_F32, differences), false};
+      const bb_expr *without = bb_expr_rewrite(program, update, replaced, &r);
+      if (!r.found || !keeps_mean(program, p, s, w)) continue;
       const bb_expr *share =
           op(program, BB_X_DIV, side(program, p, w, other, mine, renewed), renewed[w]);
       const bb_expr *apart =

@@ -325,22 +325,10 @@ static bb_value lower_point(lowering *l, const bb_expr *expr, bool spread, bool 
   return made->value;
 }
 
-static bb_op row_op(bb_monoid_id fold) {
-  static const bb_op op[] = {[BB_MONOID_SUM] = BB_OP_ROW_SUM,
-                             [BB_MONOID_MAX] = BB_OP_ROW_MAX,
-                             [BB_MONOID_MIN] = BB_OP_ROW_MIN,
-                             [BB_MONOID_PROD] = BB_OP_ROW_PROD,
-                             [BB_MONOID_ARGMAX] = BB_OP_ROW_ARGMAX,
-                             [BB_MONOID_ARGMIN] = BB_OP_ROW_ARGMIN,
-                             [BB_MONOID_ARGMAX_LAST] = BB_OP_ROW_ARGMAX_LAST,
-                             [BB_MONOID_ARGMIN_LAST] = BB_OP_ROW_ARGMIN_LAST};
-  return op[fold];
-}
-
 static bb_value lower_rows(lowering *l, bb_monoid_id fold, const bb_expr *expr, bool other,
                            bb_dtype dtype) {
   bb_value in = lower_point(l, expr, true, other, dtype);
-  return bb_func_add(l->body, row_op(fold), NULL, 1, &in);
+  return bb_func_add(l->body, bb_monoid_row_op(fold), NULL, 1, &in);
 }
 
 static bb_value lower_pair(lowering *l, const pair *p, bb_dtype dtype) {

@@ -305,20 +305,6 @@ static const bb_trace *trace(tracer *t, bool second, bb_value value, bool other)
 
 /* --- terms --- */
 
-static bb_op row_op(bb_monoid_id fold) {
-  switch (fold) {
-  case BB_MONOID_SUM: return BB_OP_ROW_SUM;
-  case BB_MONOID_MAX: return BB_OP_ROW_MAX;
-  case BB_MONOID_MIN: return BB_OP_ROW_MIN;
-  case BB_MONOID_PROD: return BB_OP_ROW_PROD;
-  case BB_MONOID_ARGMAX: return BB_OP_ROW_ARGMAX;
-  case BB_MONOID_ARGMIN: return BB_OP_ROW_ARGMIN;
-  case BB_MONOID_ARGMAX_LAST: return BB_OP_ROW_ARGMAX_LAST;
-  case BB_MONOID_ARGMIN_LAST: return BB_OP_ROW_ARGMIN_LAST;
-  default: return BB_OP_COUNT;
-  }
-}
-
 static const bb_expr *product_term(tracer *t, bb_repair_fold *f, const bb_node *dot) {
   bb_repair *r = t->r;
   f->kind = BB_TERM_DOT;
@@ -346,7 +332,7 @@ static bool read_term(tracer *t, bb_repair_fold *f) {
     f->along = bb_type_of(body, f->operand[0])->item.col;
     return f->term != NULL;
   }
-  bool rows = func && node->op == row_op(f->fold) && value.port == 0;
+  bool rows = func && node->op == bb_monoid_row_op(f->fold) && value.port == 0;
   f->kind = rows ? BB_TERM_ROWS : BB_TERM_POINT;
   f->operand[0] = rows ? node->in[0].src : value;
   const bb_trace *term;

@@ -380,30 +380,43 @@ const bb_expr **bb_expr_postorder(bb_arena *scratch, const bb_expr *expr, uint32
   return w.node;
 }
 
-/* The operator of `old` on new operands. */
-static const bb_expr *rebuild(bb_program *program, const bb_expr *old, const bb_expr *const *a) {
-  if (old->op == BB_X_CAST) return bb_expr_cast(program, old->dtype, a[0]);
-  return bb_expr_make(program, old->op, a[0], a[1], a[2]);
+const bb_expr *bb_expr_rebuild(bb_program *program, const bb_expr *node,
+                               const bb_expr *const a[3]) {
+  if (a[0] == node->a[0] && a[1] == node->a[1] && a[2] == node->a[2]) return node;
+  if (node->op == BB_X_CAST) return bb_expr_cast(program, node->dtype, a[0]);
+  return bb_expr_make(program, node->op, a[0], a[1], a[2]);
 }
 
-const bb_expr *bb_expr_map_leaves(bb_program *program, const bb_expr *expr, bb_expr_leaf *leaf,
-                                  void *user) {
+const bb_expr *bb_expr_rewrite(bb_program *program, const bb_expr *expr, bb_expr_step *step,
+                               void *user) {
   bb_arena *scratch = bb_scratch(program->ctx);
   walk w = walk_start(scratch, expr);
   const bb_expr **result = BB_NEW(scratch, const bb_expr *, w.count);
   for (uint32_t i = 0; i < w.count; i++) {
-    const bb_expr *old = w.node[i], *a[3] = {NULL, NULL, NULL};
-    uint32_t arity = ops[old->op].arity;
-    bool changed = false;
-    for (uint32_t k = 0; k < arity; k++) {
-      a[k] = result[place_of(&w, old->a[k])];
-      changed |= a[k] != old->a[k];
-    }
-    result[i] = arity == 0 ? leaf(user, old) : changed ? rebuild(program, old, a) : old;
+    const bb_expr *a[3] = {NULL, NULL, NULL};
+    for (uint32_t k = 0; k < ops[w.node[i]->op].arity; k++)
+      a[k] = result[place_of(&w, w.node[i]->a[k])];
+    result[i] = step(user, program, w.node[i], a);
   }
   const bb_expr *top = result[w.count - 1];
   bb_scratch_end(scratch);
   return top;
+}
+
+typedef struct leaves {
+  bb_expr_leaf *leaf;
+  void *user;
+} leaves;
+
+static const bb_expr *map_leaf(void *user, bb_program *program, const bb_expr *node,
+                               const bb_expr *const a[3]) {
+  const leaves *l = user;
+  return ops[node->op].arity ? bb_expr_rebuild(program, node, a) : l->leaf(l->user, node);
+}
+
+const bb_expr *bb_expr_map_leaves(bb_program *program, const bb_expr *expr, bb_expr_leaf *leaf,
+                                  void *user) {
+  return bb_expr_rewrite(program, expr, map_leaf, &(leaves){leaf, user});
 }
 
 typedef struct substitution {

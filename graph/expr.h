@@ -76,6 +76,15 @@ double bb_expr_cost(const bb_expr *expr);
  * `scratch`; expr itself is the last. */
 const bb_expr **bb_expr_postorder(bb_arena *scratch, const bb_expr *expr, uint32_t *count);
 
+/* Makes an expression anew, operands first, each distinct node once: `step` says what becomes of a
+ * node whose operands have become `a`. */
+typedef const bb_expr *bb_expr_step(void *user, bb_program *program, const bb_expr *node,
+                                    const bb_expr *const a[3]);
+const bb_expr *bb_expr_rewrite(bb_program *program, const bb_expr *expr, bb_expr_step *step,
+                               void *user);
+/* The operator of `node` on the operands `a`; the node itself if they are its own. */
+const bb_expr *bb_expr_rebuild(bb_program *program, const bb_expr *node, const bb_expr *const a[3]);
+
 /* What evaluation needs besides the arguments. */
 typedef struct bb_expr_env {
   const double *arg;

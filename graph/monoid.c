@@ -8,7 +8,7 @@
 #include <string.h>
 
 static const bb_monoid monoids[] = {
-#define BB_MONOID(id, name, components, symbol, commutative)                                       \
+#define BB_MONOID(id, name, components, symbol, commutative, row)                                  \
   [BB_MONOID_##id] = {BB_MONOID_##id, name, components, symbol, commutative, true, NULL},
 #include "monoid.def"
 #undef BB_MONOID
@@ -23,6 +23,22 @@ const bb_monoid *bb_monoid_find(const char *name, size_t length) {
     if (strlen(monoids[i].name) == length && memcmp(monoids[i].name, name, length) == 0)
       return &monoids[i];
   return NULL;
+}
+
+static const bb_op row_ops[] = {
+#define BB_MONOID(id, name, components, symbol, commutative, row) [BB_MONOID_##id] = BB_OP_##row,
+#include "monoid.def"
+#undef BB_MONOID
+};
+
+bb_op bb_monoid_row_op(bb_monoid_id id) {
+  return id < BB_MONOID_COUNT ? row_ops[id] : BB_OP_COUNT;
+}
+
+bb_monoid_id bb_monoid_of_row_op(bb_op op) {
+  uint32_t id = 0;
+  while (id < BB_MONOID_COUNT && row_ops[id] != op) id++;
+  return (bb_monoid_id)id;
 }
 
 /* --- interning --- */
@@ -231,31 +247,11 @@ void bb_monoid_keep_proof(bb_program *program, const bb_monoid *monoid, const ch
       program->monoid[i]->proof = bb_arena_printf(program->arena, "%s", proof);
 }
 
+/* Of another program. */
 static const bb_expr *same_leaf(void *user, const bb_expr *leaf) {
   bb_program *program = user;
   if (leaf->op == BB_X_ARG) return bb_expr_arg(program, leaf->dtype, leaf->index);
   return bb_expr_const(program, leaf->dtype, leaf->number);
-}
-
-/* The expression in another program, node by node, so that nothing is simplified on the way twice. */
-static const bb_expr *expr_in(bb_program *program, const bb_expr *expr) {
-  bb_arena *scratch = bb_scratch(program->ctx);
-  uint32_t count;
-  const bb_expr **node = bb_expr_postorder(scratch, expr, &count);
-  const bb_expr **made = BB_NEW(scratch, const bb_expr *, count);
-  for (uint32_t i = 0; i < count; i++) {
-    const bb_expr *a[3] = {NULL, NULL, NULL};
-    uint32_t arity = bb_expr_op_arity(node[i]->op);
-    for (uint32_t k = 0; k < arity; k++)
-      for (uint32_t j = 0; j < i; j++)
-        if (node[j] == node[i]->a[k]) a[k] = made[j];
-    made[i] = arity == 0                 ? same_leaf(program, node[i])
-              : node[i]->op == BB_X_CAST ? bb_expr_cast(program, node[i]->dtype, a[0])
-                                         : bb_expr_make(program, node[i]->op, a[0], a[1], a[2]);
-  }
-  const bb_expr *result = made[count - 1];
-  bb_scratch_end(scratch);
-  return result;
 }
 
 const bb_monoid *bb_monoid_copy(bb_program *program, const bb_monoid *monoid) {
@@ -265,8 +261,9 @@ const bb_monoid *bb_monoid_copy(bb_program *program, const bb_monoid *monoid) {
   bb_monoid_component component[BB_MONOID_COMPONENTS];
   for (uint32_t k = 0; k < monoid->components; k++) {
     component[k] = monoid->component[k];
-    component[k].combine = expr_in(program, component[k].combine);
-    if (component[k].repair) component[k].repair = expr_in(program, component[k].repair);
+    component[k].combine = bb_expr_map_leaves(program, component[k].combine, same_leaf, program);
+    if (component[k].repair)
+      component[k].repair = bb_expr_map_leaves(program, component[k].repair, same_leaf, program);
   }
   const bb_monoid *made =
       bb_monoid_make(program, monoid->name, monoid->components, component, monoid->proved);

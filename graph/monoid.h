@@ -12,10 +12,10 @@
 #ifndef BB_GRAPH_MONOID_H
 #define BB_GRAPH_MONOID_H
 
-#include "expr.h"
+#include "op.h"
 
 typedef enum bb_monoid_id {
-#define BB_MONOID(id, name, components, symbol, commutative) BB_MONOID_##id,
+#define BB_MONOID(id, name, components, symbol, commutative, row) BB_MONOID_##id,
 #include "monoid.def"
 #undef BB_MONOID
   BB_MONOID_COUNT,
@@ -55,6 +55,10 @@ typedef struct bb_monoid {
 /* Static. */
 const bb_monoid *bb_monoid_get(bb_monoid_id id);
 const bb_monoid *bb_monoid_find(const char *name, size_t length);
+/* The op that folds along columns with a basic monoid, BB_OP_COUNT if there is none; the monoid of
+ * such an op, BB_MONOID_COUNT for any other. */
+bb_op bb_monoid_row_op(bb_monoid_id id);
+bb_monoid_id bb_monoid_of_row_op(bb_op op);
 
 /* The tuple with these components, made or found.  `name` is a wish: one that is taken gets a
  * number appended.  proved: the caller proved that combine is associative on what it folds (a

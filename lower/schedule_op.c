@@ -49,21 +49,8 @@ static uint32_t elementwise(bb_build *b, const bb_node *node, const uint32_t *ti
 
 /* --- along the columns --- */
 
-static bb_monoid_id monoid_of(bb_op op) {
-  switch (op) {
-  case BB_OP_ROW_MAX: return BB_MONOID_MAX;
-  case BB_OP_ROW_MIN: return BB_MONOID_MIN;
-  case BB_OP_ROW_PROD: return BB_MONOID_PROD;
-  case BB_OP_ROW_ARGMAX: return BB_MONOID_ARGMAX;
-  case BB_OP_ROW_ARGMIN: return BB_MONOID_ARGMIN;
-  case BB_OP_ROW_ARGMAX_LAST: return BB_MONOID_ARGMAX_LAST;
-  case BB_OP_ROW_ARGMIN_LAST: return BB_MONOID_ARGMIN_LAST;
-  default: return BB_MONOID_SUM;
-  }
-}
-
 static void fold_columns(bb_build *b, const bb_node *node, uint32_t tile, bb_build_value *out) {
-  const bb_monoid *monoid = bb_monoid_get(monoid_of(node->op));
+  const bb_monoid *monoid = bb_monoid_get(bb_monoid_of_row_op(node->op));
   const bb_build_loop *col = b->fact[tile].col;
   /* Places beyond the extent are not asked where indices are: the statement is told the limit. */
   tile = bb_tile_filled(b, tile, BB_AXIS_COL, bb_monoid_empty_of(monoid, 0));
@@ -166,6 +153,10 @@ void bb_schedule_func(bb_build *b, const bb_node *node, const bb_build_value *co
   case BB_OP_DOT: out[0].tile = dot(b, node, tile[0], tile[1], b->into); break;
   case BB_OP_OUTER: out[0].tile = outer(b, tile[0], tile[1]); break;
   case BB_OP_TRANSPOSE: out[0].tile = transpose(b, tile[0]); break;
+  case BB_OP_ROW_FOLD:
+  case BB_OP_ROW_SCAN:
+  case BB_OP_ROW_SCAN_EXCLUSIVE:
+    bb_build_refuse(b, node, "columns folded by a function of several components");
   default: fold_columns(b, node, tile[0], out);
   }
   for (uint32_t o = 0; o < node->nout; o++) {

@@ -198,7 +198,10 @@ static const bb_expr *canon_neg(bb_program *p, const bb_expr *a) {
   return make(p, BB_X_DIV, make(p, BB_X_NEG, a->a[0], NULL), a->a[1]);
 }
 
-static const bb_expr *rebuild(bb_program *p, const bb_expr *old, const bb_expr *const *a) {
+static const bb_expr *canon_step(void *user, bb_program *p, const bb_expr *old,
+                                 const bb_expr *const a[3]) {
+  (void)user;
+  if (!a[0]) return old;
   switch (old->op) {
   case BB_X_MUL: return canon_mul(p, a[0], a[1]);
   case BB_X_DIV: return canon_div(p, a[0], a[1]);
@@ -212,25 +215,6 @@ static const bb_expr *rebuild(bb_program *p, const bb_expr *old, const bb_expr *
   }
 }
 
-static uint32_t position(const bb_expr *const *node, uint32_t count, const bb_expr *what) {
-  uint32_t i = 0;
-  while (i < count && node[i] != what) i++;
-  return i;
-}
-
 const bb_expr *bb_canon_expr(bb_program *program, const bb_expr *expr) {
-  if (expr->depth < 2) return expr;
-  bb_arena *scratch = bb_scratch(program->ctx);
-  uint32_t count;
-  const bb_expr **node = bb_expr_postorder(scratch, expr, &count);
-  const bb_expr **done = BB_NEW(scratch, const bb_expr *, count);
-  for (uint32_t i = 0; i < count; i++) {
-    const bb_expr *a[3] = {NULL, NULL, NULL};
-    uint32_t arity = bb_expr_op_arity(node[i]->op);
-    for (uint32_t k = 0; k < arity; k++) a[k] = done[position(node, count, node[i]->a[k])];
-    done[i] = arity ? rebuild(program, node[i], a) : node[i];
-  }
-  const bb_expr *result = done[count - 1];
-  bb_scratch_end(scratch);
-  return result;
+  return expr->depth < 2 ? expr : bb_expr_rewrite(program, expr, canon_step, NULL);
 }

@@ -256,18 +256,6 @@ void bb_lower_contract(bb_lower *l, bb_ix_node *node) {
 
 /* --- reductions --- */
 
-static bb_op row_fold(const bb_monoid *monoid) {
-  static const bb_op op[BB_MONOID_COUNT] = {[BB_MONOID_SUM] = BB_OP_ROW_SUM,
-                                            [BB_MONOID_MAX] = BB_OP_ROW_MAX,
-                                            [BB_MONOID_MIN] = BB_OP_ROW_MIN,
-                                            [BB_MONOID_PROD] = BB_OP_ROW_PROD,
-                                            [BB_MONOID_ARGMAX] = BB_OP_ROW_ARGMAX,
-                                            [BB_MONOID_ARGMIN] = BB_OP_ROW_ARGMIN,
-                                            [BB_MONOID_ARGMAX_LAST] = BB_OP_ROW_ARGMAX_LAST,
-                                            [BB_MONOID_ARGMIN_LAST] = BB_OP_ROW_ARGMIN_LAST};
-  return op[monoid->id];
-}
-
 typedef struct reduction {
   const bb_ix_node *node;
   uint32_t rank;
@@ -290,7 +278,7 @@ static const bb_expr *flat_index(bb_nest *nest, const reduction *r) {
 
 static void reduce_body(bb_nest *nest, bb_graph *graph, const bb_value *in, bb_value *out) {
   const reduction *r = nest->user;
-  out[0] = bb_func_add(graph, row_fold(r->node->monoid), NULL, 1, in);
+  out[0] = bb_func_add(graph, bb_monoid_row_op(r->node->monoid->id), NULL, 1, in);
   if (nest->nout == 1) return;
   out[1] = (bb_value){out[0].node, 1};
   const bb_expr *index = flat_index(nest, r);

@@ -109,17 +109,10 @@ static void run_row_fold(bb_run *run, const bb_node *node, bb_instance_node *mad
   bb_count_operations(run, made->cost * (double)(in->row.length * in->col.length));
 }
 
-static const bb_monoid *argument_monoid(bb_op op) {
-  return bb_monoid_get(op == BB_OP_ROW_ARGMAX        ? BB_MONOID_ARGMAX
-                       : op == BB_OP_ROW_ARGMIN      ? BB_MONOID_ARGMIN
-                       : op == BB_OP_ROW_ARGMAX_LAST ? BB_MONOID_ARGMAX_LAST
-                                                     : BB_MONOID_ARGMIN_LAST);
-}
-
 static void run_row_argument(bb_run *run, const bb_node *node, bb_instance_node *made,
                              uint32_t depth) {
   const bb_datum *in = made->in[0];
-  const bb_monoid *monoid = argument_monoid(node->op);
+  const bb_monoid *monoid = bb_monoid_get(bb_monoid_of_row_op(node->op));
   for (uint32_t o = 0; o < 2; o++) {
     shape_of_rows(&made->out[o], in);
     bb_datum_alloc(run->ctx, &made->out[o], &run->stack[depth]);
