@@ -129,36 +129,31 @@ static bool rewrite(bb_engine *engine, bb_scope *scope) {
 
 /* --- all levels --- */
 
-typedef struct queue {
-  uint32_t count, capacity;
-  bb_scope **scope;
-} queue;
-
-static void append(bb_arena *arena, queue *q, bb_scope *scope) {
-  BB_GROW(arena, q->scope, q->capacity, (size_t)q->count + 1);
-  q->scope[q->count++] = scope;
+void bb_levels_add(bb_levels *levels, bb_scope *scope) {
+  BB_GROW(levels->arena, levels->scope, levels->capacity, (size_t)levels->count + 1);
+  levels->scope[levels->count++] = scope;
 }
 
-static void append_children(bb_engine *engine, bb_arena *arena, queue *q, bb_scope *scope) {
-  if (engine->options->naive) {
+void bb_levels_add_inner(bb_levels *levels, bb_engine *engine, bb_scope *scope, bb_heap *waiting) {
+  if (!waiting || engine->options->naive) {
     for (uint32_t n = scope->first; n != BB_NONE; n = scope->place[n].next)
       if (bb_node_get(scope->graph, n)->kind == BB_NODE_MAP)
-        append(arena, q, bb_engine_enter(engine, scope, n));
+        bb_levels_add(levels, bb_engine_enter(engine, scope, n));
     return;
   }
-  for (uint32_t n; (n = bb_heap_pop(scope, &scope->children)) != BB_NONE;)
-    append(arena, q, bb_engine_enter(engine, scope, n));
+  for (uint32_t n; (n = bb_heap_pop(scope, waiting)) != BB_NONE;)
+    bb_levels_add(levels, bb_engine_enter(engine, scope, n));
 }
 
 /* bfs_fuse_no_extend, once over the levels.  Did it rewrite anything? */
 static bool pass(bb_engine *engine) {
   bb_arena *scratch = bb_scratch(engine->ctx);
-  queue q = {0};
+  bb_levels q = {.arena = scratch};
   uint64_t before = engine->steps;
-  append(scratch, &q, engine->top);
+  bb_levels_add(&q, engine->top);
   for (uint32_t i = 0; i < q.count && !bb_engine_stopped(engine); i++) {
     while (!bb_engine_stopped(engine) && rewrite(engine, q.scope[i])) continue;
-    append_children(engine, scratch, &q, q.scope[i]);
+    bb_levels_add_inner(&q, engine, q.scope[i], &q.scope[i]->children);
   }
   bb_scratch_end(scratch);
   return engine->steps > before;

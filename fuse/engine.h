@@ -41,6 +41,19 @@ void bb_engine_settle_around(bb_engine *engine, bb_scope *scope);
 /* The scope's nodes may have to be looked at for extension. */
 void bb_engine_wake_extension(bb_scope *scope);
 
+/* --- levels, breadth first (engine.c) --- */
+
+typedef struct bb_levels {
+  bb_arena *arena;
+  uint32_t count, capacity;
+  bb_scope **scope;
+} bb_levels;
+
+void bb_levels_add(bb_levels *levels, bb_scope *scope);
+/* The maps of a scope inside which something waits, which `waiting`, a heap of the scope, holds; all
+ * maps if it is NULL, and for the naive engine. */
+void bb_levels_add_inner(bb_levels *levels, bb_engine *engine, bb_scope *scope, bb_heap *waiting);
+
 /* --- rewriting (engine.c) --- */
 
 /* Applies a match that was found. */

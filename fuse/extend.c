@@ -34,36 +34,15 @@ static bool try_scope(bb_engine *engine, bb_scope *scope) {
   return false;
 }
 
-typedef struct queue {
-  uint32_t count, capacity;
-  bb_scope **scope;
-} queue;
-
-static void append(bb_arena *arena, queue *q, bb_scope *scope) {
-  BB_GROW(arena, q->scope, q->capacity, (size_t)q->count + 1);
-  q->scope[q->count++] = scope;
-}
-
-static void append_children(bb_engine *engine, bb_arena *arena, queue *q, bb_scope *scope) {
-  if (engine->options->naive) {
-    for (uint32_t n = scope->first; n != BB_NONE; n = scope->place[n].next)
-      if (bb_node_get(scope->graph, n)->kind == BB_NODE_MAP)
-        append(arena, q, bb_engine_enter(engine, scope, n));
-    return;
-  }
-  for (uint32_t n; (n = bb_heap_pop(scope, &scope->extend_children)) != BB_NONE;)
-    append(arena, q, bb_engine_enter(engine, scope, n));
-}
-
 bool bb_engine_extend(bb_engine *engine) {
   if (bb_engine_disabled(engine, &bb_rule_extend_map)) return false;
   bb_arena *scratch = bb_scratch(engine->ctx);
-  queue q = {0};
+  bb_levels q = {.arena = scratch};
   bool found = false;
-  append(scratch, &q, engine->top);
+  bb_levels_add(&q, engine->top);
   for (uint32_t i = 0; i < q.count && !found; i++) {
     found = try_scope(engine, q.scope[i]);
-    if (!found) append_children(engine, scratch, &q, q.scope[i]);
+    if (!found) bb_levels_add_inner(&q, engine, q.scope[i], &q.scope[i]->extend_children);
     /* What was queued and not looked at waits for the next time. */
     for (uint32_t k = i; found && k < q.count; k++) bb_engine_wake_extension(q.scope[k]);
   }
@@ -87,15 +66,13 @@ static bool peel_scope(bb_engine *engine, bb_scope *scope) {
 bool bb_engine_peel(bb_engine *engine) {
   if (bb_engine_disabled(engine, &bb_rule_peel_first_iteration)) return false;
   bb_arena *scratch = bb_scratch(engine->ctx);
-  queue q = {0};
+  bb_levels q = {.arena = scratch};
   bool found = false;
-  append(scratch, &q, engine->top);
+  bb_levels_add(&q, engine->top);
   for (uint32_t i = 0; i < q.count && !found; i++) {
     bb_scope *scope = q.scope[i];
     found = peel_scope(engine, scope);
-    for (uint32_t n = scope->first; n != BB_NONE && !found; n = scope->place[n].next)
-      if (bb_node_get(scope->graph, n)->kind == BB_NODE_MAP)
-        append(scratch, &q, bb_engine_enter(engine, scope, n));
+    if (!found) bb_levels_add_inner(&q, engine, scope, NULL);
   }
   bb_scratch_end(scratch);
   return found;
