@@ -19,6 +19,8 @@
 
 #include "interval.h"
 
+struct bb_algebra; /* algebra_normal.h */
+
 /* One reduction.  `term` reads ARGs: the chain's elements, then its fixed values, then the results
  * of earlier folds (an argmax or argmin has two: value, payload). */
 typedef struct bb_chain_fold {
@@ -104,6 +106,10 @@ bb_product *bb_product_derive_anew(bb_program *program, const bb_chain *chain);
 /* Proves all that the product claims from its expressions; sets steps.  Returns the first step that
  * fails, or NULL. */
 const bb_proof_step *bb_product_prove(bb_program *program, bb_product *product);
+
+/* Is the value of an expression of own components never above, or never below, 0, whichever elements
+ * they fold? */
+bool bb_product_one_signed(struct bb_algebra *al, const bb_product *product, const bb_expr *expr);
 
 /* Expressions for evaluation, one for each component.
  * lift: of one element; ARGs as in the chain.

@@ -135,6 +135,18 @@ const bb_normal *bb_normal_invert(bb_algebra *al, const bb_normal *a) {
   return bb_normal_power(al, a, minus_one);
 }
 
+/* Factor by factor, so that a power of a sum is not multiplied out before it cancels. */
+const bb_normal *bb_normal_divide(bb_algebra *al, const bb_normal *a, const bb_normal *by) {
+  if (by->count != 1) return bb_normal_multiply(al, a, bb_normal_invert(al, by));
+  const bb_term *t = &by->term[0];
+  a = bb_normal_scale(al, a, bb_ratio_make(al, t->k.den, t->k.num));
+  for (uint32_t i = 0; i < t->count && !al->gave_up; i++) {
+    bb_ratio power = {-t->factor[i].power.num, t->factor[i].power.den};
+    a = bb_normal_multiply_power(al, a, t->factor[i].atom, power);
+  }
+  return a;
+}
+
 const bb_normal *bb_normal_power(bb_algebra *al, const bb_normal *a, bb_ratio e) {
   if (e.num == 0 || al->gave_up) return al->one;
   if (e.num == e.den) return a;
@@ -153,7 +165,7 @@ const bb_normal *bb_normal_power(bb_algebra *al, const bb_normal *a, bb_ratio e)
   content = without_exps(al, e.den == 1 ? content : nonnegative_part(al, content));
   if (content == al->one || al->gave_up)
     return bb_normal_atom(al, unary_atom(al, BB_ATOM_SUM, a, bb_normal_sign(a)), e);
-  const bb_normal *rest = bb_normal_multiply(al, a, bb_normal_invert(al, content));
+  const bb_normal *rest = bb_normal_divide(al, a, content);
   return bb_normal_multiply(al, bb_normal_power(al, content, e), bb_normal_power(al, rest, e));
 }
 
@@ -214,8 +226,7 @@ const bb_normal *bb_normal_log(bb_algebra *al, const bb_normal *a) {
   if (al->gave_up) return al->zero;
   const bb_normal *content = nonnegative_part(al, bb_normal_content(al, a));
   if (al->gave_up || !content->count) return al->zero;
-  const bb_normal *rest =
-      content == al->one ? a : bb_normal_multiply(al, a, bb_normal_invert(al, content));
+  const bb_normal *rest = content == al->one ? a : bb_normal_divide(al, a, content);
   if (al->gave_up) return al->zero;
   return bb_normal_add(al, log_of_term(al, &content->term[0]), log_atom(al, rest));
 }
@@ -225,9 +236,7 @@ const bb_normal *bb_normal_log(bb_algebra *al, const bb_normal *a) {
 /* a / (positive content), with what was taken out; rest's first coefficient is +-1. */
 static const bb_normal *split_content(bb_algebra *al, const bb_normal *a, const bb_normal **rest) {
   const bb_normal *content = bb_normal_content(al, a);
-  *rest = content == al->one || al->gave_up
-              ? a
-              : bb_normal_multiply(al, a, bb_normal_invert(al, content));
+  *rest = content == al->one || al->gave_up ? a : bb_normal_divide(al, a, content);
   return content;
 }
 
@@ -321,7 +330,7 @@ static const bb_normal *same_side(bb_algebra *al, const bb_normal *d) {
   for (uint32_t i = 0; i < t->count; i++)
     if (t->factor[i].atom->sign == BB_SIGN_POS)
       by = bb_normal_multiply(al, by, bb_normal_atom(al, t->factor[i].atom, t->factor[i].power));
-  return by == al->one ? d : bb_normal_multiply(al, d, bb_normal_invert(al, by));
+  return by == al->one ? d : bb_normal_divide(al, d, by);
 }
 
 static const bb_normal *sign_call(bb_algebra *al, const bb_normal *a) {

@@ -91,18 +91,16 @@ static bb_group take_group(bb_derivation *d, uint32_t *count, bb_term_piece *pie
   }
   *count = kept;
   g.exps = has_exp(sig) ? exps_of(d, g.piece[0].coef) : al->one;
-  const bb_normal *inverse = bb_normal_invert(al, g.exps);
   const bb_normal *common = common_psi(d, g.count, g.piece);
-  const bb_normal *less = bb_normal_invert(al, common);
   for (uint32_t i = 0; i < g.count; i++) {
-    g.piece[i].coef = bb_normal_multiply(al, g.piece[i].coef, inverse);
-    g.piece[i].psi = bb_normal_multiply(al, g.piece[i].psi, less);
+    g.piece[i].coef = bb_normal_divide(al, g.piece[i].coef, g.exps);
+    g.piece[i].psi = bb_normal_divide(al, g.piece[i].psi, common);
   }
   g.weight = bb_normal_multiply(al, bb_normal_multiply(al, sig, common), g.exps);
   g.scale = al->one;
   if (g.exps != al->one) {
     const bb_expr *renewed = bb_dx_renewed(d, bb_normal_expr(al, g.exps));
-    g.scale = bb_normal_multiply(al, bb_normal_of(al, renewed), inverse);
+    g.scale = bb_normal_divide(al, bb_normal_of(al, renewed), g.exps);
   }
   return g;
 }
@@ -111,9 +109,9 @@ static bb_group take_group(bb_derivation *d, uint32_t *count, bb_term_piece *pie
  * with these multiples. */
 static const bb_normal *proportional(bb_derivation *d, const bb_group *g) {
   bb_algebra *al = d->al;
-  const bb_normal *sum = al->zero, *inverse = bb_normal_invert(al, g->piece[0].coef);
+  const bb_normal *sum = al->zero;
   for (uint32_t i = 0; i < g->count && !al->gave_up; i++) {
-    const bb_normal *ratio = bb_normal_multiply(al, g->piece[i].coef, inverse);
+    const bb_normal *ratio = bb_normal_divide(al, g->piece[i].coef, g->piece[0].coef);
     if (ratio->deps & BB_DEP_FOLD) return NULL;
     sum = bb_normal_add(al, sum, bb_normal_multiply(al, ratio, g->piece[i].psi));
   }
@@ -351,8 +349,8 @@ static void rename_element(bb_derivation *d, const bb_expr *g, const bb_normal *
   const bb_expr *fresh = bb_expr_arg(d->program, BB_F32, name);
   bb_algebra_arg(al, name, BB_DEP_ELEMENT, bb_derive_range(d, g));
   d->rename[d->renamed++] = g;
-  const bb_normal *value = bb_normal_multiply(
-      al, bb_normal_subtract(al, bb_normal_of(al, fresh), rest), bb_normal_invert(al, by));
+  const bb_normal *value =
+      bb_normal_divide(al, bb_normal_subtract(al, bb_normal_of(al, fresh), rest), by);
   d->value[x->expr->index] = bb_normal_expr(al, value);
   for (uint32_t i = 0; i < d->chain->elements; i++)
     if (d->value[i] && i != x->expr->index)
@@ -379,7 +377,7 @@ static bool check_poles(bb_derivation *d, const bb_expr *finish) {
     const bb_expr *at = node[i]->a[divides ? 1 : 0];
     bb_range r = bb_range_of(&env, d->program, at);
     bool depends = bb_normal_of(d->al, at)->deps & BB_DEP_FOLD;
-    if (depends && !(one_signed(r) || r.nonzero))
+    if (depends && !one_signed(r) && !r.nonzero && !bb_product_one_signed(d->al, d->product, at))
       return bb_derive_refuse(d,
                               "%s may be 0 for a part of the elements: a partial sum of terms of "
                               "both signs may vanish",

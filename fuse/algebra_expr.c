@@ -132,6 +132,19 @@ static const bb_normal *extremum(bb_algebra *al, const bb_expr *expr, const bb_n
   return bb_normal_extremum(al, max, a, b);
 }
 
+static const bb_normal *known(const bb_algebra *al, const bb_expr *expr);
+
+/* a / expr.  A power of a sum stays one below: s**2 multiplied out is no longer seen to be a square. */
+static const bb_normal *quotient(bb_algebra *al, const bb_normal *a, const bb_expr *expr) {
+  bb_ratio e;
+  if (expr->op == BB_X_MUL) return quotient(al, quotient(al, a, expr->a[0]), expr->a[1]);
+  bool power = expr->op == BB_X_POW && bb_normal_is_number(known(al, expr->a[1]), &e);
+  if (!power || e.num <= 0 || e.num >= 65 || e.den > 8)
+    return bb_normal_divide(al, a, known(al, expr));
+  const bb_normal *below = bb_normal_power(al, known(al, expr->a[0]), (bb_ratio){-e.num, e.den});
+  return bb_normal_multiply(al, a, below);
+}
+
 static const bb_normal *operator(bb_algebra *al, const bb_expr *expr, const bb_normal *const *a) {
   bool integer = !bb_dtype_is_float(expr->dtype);
   bool infinite = a[0]->infinite || (a[1] && a[1]->infinite);
@@ -151,7 +164,7 @@ static const bb_normal *operator(bb_algebra *al, const bb_expr *expr, const bb_n
   case BB_X_MUL: return bb_normal_multiply(al, a[0], a[1]);
   case BB_X_DIV:
     if (integer) return bb_normal_call(al, BB_X_DIV, expr->dtype, a[0], a[1], NULL);
-    return bb_normal_multiply(al, a[0], bb_normal_invert(al, a[1]));
+    return quotient(al, a[0], expr->a[1]);
   case BB_X_POW: return power(al, expr, a[0], a[1]);
   case BB_X_NEG: return bb_normal_scale(al, a[0], minus_one);
   case BB_X_ABS: return bb_normal_abs(al, a[0]);

@@ -122,7 +122,7 @@ static void find_centres(moments *m) {
     memcpy(power, m->power[lead], sizeof power);
     power[k]--;
     const bb_normal *by = bb_normal_scale(al, a, ratio(-(int64_t)m->power[lead][k]));
-    m->centre[k] = bb_normal_multiply(al, coefficient(m, power), bb_normal_invert(al, by));
+    m->centre[k] = bb_normal_divide(al, coefficient(m, power), by);
   }
 }
 
@@ -166,8 +166,7 @@ static bool of_part(moments *m, const bb_normal *centre, const bb_normal **part)
       uint32_t n;
       if (!bb_derive_count(d, &n)) return false;
       const bb_normal *count = bb_normal_of(al, bb_dx_own(d, n));
-      const bb_normal *more =
-          bb_normal_multiply(al, bb_normal_of(al, d->chain->length), bb_normal_invert(al, count));
+      const bb_normal *more = bb_normal_divide(al, bb_normal_of(al, d->chain->length), count);
       term = bb_normal_multiply(al, term, bb_normal_power(al, more, g));
     }
     *part = bb_normal_add(al, *part, term);
@@ -192,7 +191,7 @@ static const bb_normal *zero_of_exponent(moments *m, uint32_t k) {
       bb_normal_multiply(al, found->atom->a[0], bb_normal_atom(al, m->base[k], (bb_ratio){-1, 1}));
   if (slope->deps & (BB_DEP_ELEMENT | BB_DEP_FOLD)) return NULL;
   slope = bb_normal_scale(al, slope, (bb_ratio){-found->power.num, found->power.den});
-  return bb_normal_multiply(al, bb_normal_log(al, m->group->exps), bb_normal_invert(al, slope));
+  return bb_normal_divide(al, bb_normal_log(al, m->group->exps), slope);
 }
 
 /* An exp of folds may be far from any element for a part: no pivot to keep digits by. */
@@ -235,10 +234,9 @@ static bool find_multiple(moments *m, const bb_normal *wanted_term, uint32_t *co
                           bb_ratio *by) {
   bb_derivation *d = m->d;
   if (wanted_term->count != 1) return false;
-  const bb_normal *inverse = bb_normal_invert(d->al, wanted_term);
   for (uint32_t i = 0; i < d->product->count; i++) {
     if (d->product->component[i].fold != BB_MONOID_SUM || d->normal[i]->count != 1) continue;
-    const bb_normal *q = bb_normal_multiply(d->al, d->normal[i], inverse);
+    const bb_normal *q = bb_normal_divide(d->al, d->normal[i], wanted_term);
     *component = i;
     if (bb_normal_is_number(q, by) && by->num) return true;
   }

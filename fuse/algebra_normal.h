@@ -113,6 +113,7 @@ bool bb_normal_is_number(const bb_normal *a, bb_ratio *k);
 /* --- functions (algebra_atom.c) --- */
 const bb_normal *bb_normal_power(bb_algebra *al, const bb_normal *a, bb_ratio power);
 const bb_normal *bb_normal_invert(bb_algebra *al, const bb_normal *a);
+const bb_normal *bb_normal_divide(bb_algebra *al, const bb_normal *a, const bb_normal *by);
 const bb_normal *bb_normal_exp(bb_algebra *al, const bb_normal *a);
 const bb_normal *bb_normal_log(bb_algebra *al, const bb_normal *a);
 const bb_normal *bb_normal_abs(bb_algebra *al, const bb_normal *a);

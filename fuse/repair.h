@@ -155,6 +155,9 @@ void bb_repair_keep_proof(bb_repair *r);
 /* Adds to the body (U's, V's moved into it) what computes the components of a block, in order. */
 bool bb_repair_lowers(bb_repair *r); /* can they be said with ops on items? */
 void bb_repair_lower(bb_repair *r, bb_graph *body, bb_value *component);
+/* What the algebra gives as it stands in a program: extents that are numbers as numbers, and those as
+ * wide as the widest fold. */
+const bb_expr *bb_repair_numbers(const bb_repair *r, const bb_expr *expr);
 /* The element type that a component gets. */
 bb_dtype bb_repair_dtype(const bb_repair *r, uint32_t component);
 /* A result of the chain from the components of the whole, in the level around. */

@@ -217,7 +217,11 @@ static bool lowers(lowering *l, uint32_t j) {
     if (bb_expr_uses_arg(c->start, r->product->own + i) && l->rows[i] & OTHER) return false;
   if (!along(r, false)) return false;
   pairs list = {0};
-  if (f->kind != BB_TERM_DOT) return !(l->rows[j] & OTHER);
+  if (f->kind != BB_TERM_DOT) {
+    bool spread = !(columns_of(l, c->start) & COLS); /* over the columns of a block, by its rows */
+    if (spread && along(r, false)->item.row != BB_NO_DIM) l->rows[j] = l->axes[j] |= MAIN;
+    return !(l->rows[j] & OTHER);
+  }
   if (!split(l, c->start, &list)) return false;
   l->axes[j] = axes_of_pairs(l, &list);
   return true;
@@ -284,11 +288,30 @@ static bool has_axis(const operands *o, bool col) {
   return false;
 }
 
+/* Of a count: as wide as the widest fold that divides by it. */
+static bb_dtype widest(const bb_repair *r) {
+  bb_dtype dtype = BB_F32;
+  for (uint32_t i = 0; i < r->folds; i++)
+    if (r->fold[i].dtype == BB_F64) dtype = BB_F64;
+  return dtype;
+}
+
+static const bb_expr *wide_number(void *user, const bb_expr *leaf) {
+  return leaf->op == BB_X_CONST && leaf->dtype == BB_F32 ? bb_expr_const(user, BB_F64, leaf->number)
+                                                         : leaf;
+}
+
+const bb_expr *bb_repair_numbers(const bb_repair *r, const bb_expr *expr) {
+  expr = bb_expr_without_names(r->program, expr);
+  return widest(r) == BB_F64 ? bb_expr_map_leaves(r->program, expr, wide_number, r->program) : expr;
+}
+
 /* To the algebra a narrowing cast is a note on precision; here values get back the type that what
  * stood in their place had. */
 static bb_value elementwise(operands *o, const bb_expr *expr, bb_dtype dtype) {
   const bb_product *p = o->r->product;
   expr = bb_expr_substitute(o->r->program, expr, p->own + p->count, o->with);
+  expr = bb_repair_numbers(o->r, expr);
   if (expr->dtype != dtype && bb_dtype_is_float(expr->dtype) && bb_dtype_is_float(dtype))
     expr = bb_expr_cast(o->r->program, dtype, expr);
   if (expr->op == BB_X_ARG && o->count == 1) return o->in[0];
@@ -353,14 +376,6 @@ static bb_value lower_product(lowering *l, const bb_expr *expr, bb_dtype dtype) 
   }
   if (list.count == 1) return o.in[0];
   return bb_func_add(l->body, BB_OP_ELEMENTWISE, sum, o.count, o.in);
-}
-
-/* Of a count: as wide as the widest fold that divides by it. */
-static bb_dtype widest(const bb_repair *r) {
-  bb_dtype dtype = BB_F32;
-  for (uint32_t i = 0; i < r->folds; i++)
-    if (r->fold[i].dtype == BB_F64) dtype = BB_F64;
-  return dtype;
 }
 
 bb_dtype bb_repair_dtype(const bb_repair *r, uint32_t component) {

@@ -92,8 +92,12 @@ bool bb_repair_monoid(bb_repair *r) {
   const bb_product *p = r->product;
   const bb_expr **combine = bb_product_combine(r->program, p);
   r->constants = 0;
-  for (uint32_t j = 0; j < p->count; j++)
-    if (!find_constants(r, combine[j]) || !find_constants(r, p->component[j].update)) return false;
+  const bb_expr **update = BB_NEW(r->arena, const bb_expr *, p->count);
+  for (uint32_t j = 0; j < p->count; j++) {
+    combine[j] = bb_repair_numbers(r, combine[j]);
+    update[j] = bb_repair_numbers(r, p->component[j].update);
+    if (!find_constants(r, combine[j]) || !find_constants(r, update[j])) return false;
+  }
   shape s = {.r = r, .count = p->count + r->constants};
   for (uint32_t j = 0; j < s.count; j++)
     s.dtype[j] =
@@ -105,7 +109,7 @@ bool bb_repair_monoid(bb_repair *r) {
                                  .empty = p->component[j].empty,
                                  .combine = in_monoid(&s, combine[j]),
                                  .fold = p->component[j].fold,
-                                 .repair = in_monoid(&s, p->component[j].update),
+                                 .repair = in_monoid(&s, update[j]),
                                  .low = p->component[j].range.lo,
                                  .high = p->component[j].range.hi};
   for (uint32_t j = p->count; j < s.count; j++) c[j] = constant_of(&s, j);

@@ -464,7 +464,23 @@ static const bb_expr *length_of(const bb_repair *r) {
   bb_dim dim = bb_node_get(r->graph, r->v)->dim, along = r->fold[0].along;
   bool blocked = bb_dim_get(r->program, dim)->blocked;
   if (along == BB_NO_DIM ? blocked : along != dim) return NULL;
-  return bb_expr_extent(r->program, dim);
+  return bb_expr_extent_name(r->program, dim);
+}
+
+enum { LONG = 64 };
+
+/* The length and its inverse as names: high powers of the number would not fit a fraction. */
+static const bb_expr *name_length(void *user, const bb_expr *leaf) {
+  const bb_repair *r = user;
+  const bb_expr *length = length_of(r);
+  if (!length || leaf->op != BB_X_CONST) return leaf;
+  double value = (double)bb_extent_value(bb_dim_get(r->program, length->dim)->extent);
+  if (value < LONG) return leaf;
+  bool inverse = leaf->number == 1 / value;
+  if (!inverse && leaf->number != value) return leaf;
+  const bb_expr *name = bb_expr_cast(r->program, leaf->dtype, length);
+  const bb_expr *one = bb_expr_const(r->program, leaf->dtype, 1);
+  return inverse ? bb_expr_make(r->program, BB_X_DIV, one, name, NULL) : name;
 }
 
 static const bb_expr *renumber(bb_repair *r, const bb_expr *expr) {
@@ -477,7 +493,8 @@ static const bb_expr *renumber(bb_repair *r, const bb_expr *expr) {
   for (uint32_t i = 0; i < r->leaves; i++)
     if (r->leaf[i].arg != BB_NONE)
       with[BB_REPAIR_RESULTS + i] = bb_expr_arg(r->program, leaf_arg(r, i)->dtype, r->leaf[i].arg);
-  return bb_expr_substitute(r->program, expr, BB_REPAIR_RESULTS + r->leaves, with);
+  expr = bb_expr_substitute(r->program, expr, BB_REPAIR_RESULTS + r->leaves, with);
+  return bb_expr_map_leaves(r->program, expr, name_length, r);
 }
 
 static void number_leaves(bb_repair *r, const char **name, bb_range *range) {

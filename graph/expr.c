@@ -109,6 +109,10 @@ const bb_expr *bb_expr_coord(bb_program *program, uint32_t which) {
 const bb_expr *bb_expr_extent(bb_program *program, bb_dim dim) {
   int64_t value = bb_extent_value(program->dim[dim].extent);
   if (value >= 0) return bb_expr_const(program, BB_I64, (double)value);
+  return bb_expr_extent_name(program, dim);
+}
+
+const bb_expr *bb_expr_extent_name(bb_program *program, bb_dim dim) {
   return intern(program, (bb_expr){.op = BB_X_EXTENT, .dtype = BB_I64, .dim = dim});
 }
 
@@ -434,6 +438,14 @@ const bb_expr *bb_expr_substitute(bb_program *program, const bb_expr *expr, uint
                                   const bb_expr *const *with) {
   substitution s = {count, with};
   return bb_expr_map_leaves(program, expr, substitute_leaf, &s);
+}
+
+static const bb_expr *extent_of(void *user, const bb_expr *leaf) {
+  return leaf->op == BB_X_EXTENT ? bb_expr_extent(user, leaf->dim) : leaf;
+}
+
+const bb_expr *bb_expr_without_names(bb_program *program, const bb_expr *expr) {
+  return bb_expr_map_leaves(program, expr, extent_of, program);
 }
 
 bool bb_expr_uses_arg(const bb_expr *expr, uint32_t operand) {

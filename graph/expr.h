@@ -48,6 +48,8 @@ const bb_expr *bb_expr_const(bb_program *program, bb_dtype dtype, double value);
 const bb_expr *bb_expr_arg(bb_program *program, bb_dtype dtype, uint32_t operand);
 const bb_expr *bb_expr_coord(bb_program *program, uint32_t which);
 const bb_expr *bb_expr_extent(bb_program *program, bb_dim dim);
+/* The same as a name where it is a number too: for algebra, never in a program. */
+const bb_expr *bb_expr_extent_name(bb_program *program, bb_dim dim);
 const bb_expr *bb_expr_symbol(bb_program *program, uint32_t symbol);
 const bb_expr *bb_expr_cast(bb_program *program, bb_dtype dtype, const bb_expr *a);
 
@@ -65,6 +67,8 @@ const bb_expr *bb_expr_substitute(bb_program *program, const bb_expr *expr, uint
 typedef const bb_expr *bb_expr_leaf(void *user, const bb_expr *leaf);
 const bb_expr *bb_expr_map_leaves(bb_program *program, const bb_expr *expr, bb_expr_leaf *leaf,
                                   void *user);
+/* With numbers for the names of extents that are numbers. */
+const bb_expr *bb_expr_without_names(bb_program *program, const bb_expr *expr);
 
 /* Facts. */
 bool bb_expr_uses_arg(const bb_expr *expr, uint32_t operand);
