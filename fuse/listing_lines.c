@@ -60,6 +60,7 @@ const char *bb_listing_open(bb_listing *l, const char *keyword, bb_dim dim, cons
   if (part != BB_PART_FIRST) bb_put(l->out, "%s)", extent);
   for (uint32_t i = 0; map && i < bb_chunk_depth(map); i++)
     bb_put(l->out, "[%s]", loop_over(l, map->chunk->dim[i]));
+  if (map && map->block) bb_put(l->out, " by %u", map->block);
   bb_put(l->out, ":\n");
   BB_GROW(l->arena, l->loop, l->capacity, (size_t)l->depth + 1);
   BB_GROW(l->arena, l->loop_dim, l->dim_capacity, (size_t)l->depth + 1);

@@ -215,48 +215,6 @@ void bb_safe_level_build(bb_safe_level *level) {
   bb_scratch_end(scratch);
 }
 
-/* --- what nothing uses --- */
-
-static bool is_used(const bb_node *node, uint32_t port) {
-  return node->out[port].first.node != BB_NONE;
-}
-
-static void prune_ports(bb_graph *graph, uint32_t map) {
-  bb_node *node = bb_node_get(graph, map);
-  for (uint32_t p = node->nout; p-- > 0;) {
-    bool fold = node->out[p].mode == BB_OUT_FOLD, used = false;
-    uint32_t count = fold ? node->out[p].fold->components : 1;
-    if (fold) p -= node->out[p].component;
-    for (uint32_t k = 0; k < count; k++) used |= is_used(node, p + k);
-    for (uint32_t k = count; k-- > 0 && !used;) bb_map_out_remove(graph, map, p + k);
-  }
-}
-
-static void prune_map(bb_graph *graph, uint32_t map) {
-  if (bb_node_get(graph, map)->inner->holders > 1) return; /* as it was */
-  prune_ports(graph, map);
-  bb_graph *inner = bb_map_own(graph, map);
-  bb_safe_prune(inner);
-  for (uint32_t i = inner->ninputs; i-- > 0;)
-    if (!is_used(bb_node_get(inner, inner->input[i]), 0)) bb_map_in_remove(graph, map, i);
-}
-
-void bb_safe_prune(bb_graph *graph) {
-  bb_arena *scratch = bb_scratch(graph->program->ctx);
-  uint32_t *order = BB_NEW(scratch, uint32_t, (size_t)graph->live + 1);
-  uint32_t count = bb_topological_order(graph, scratch, order);
-  while (count-- > 0) {
-    bb_node *node = bb_node_get(graph, order[count]);
-    bool kept = node->kind == BB_NODE_INPUT || node->kind == BB_NODE_OUTPUT;
-    for (uint32_t p = 0; p < node->nout; p++) kept |= is_used(node, p);
-    if (!kept)
-      bb_node_remove(graph, order[count]);
-    else if (node->kind == BB_NODE_MAP)
-      prune_map(graph, order[count]);
-  }
-  bb_scratch_end(scratch);
-}
-
 /* --- programs --- */
 
 bb_safety *bb_safety_create(bb_program *program, bb_arena *arena) {
@@ -292,7 +250,7 @@ static bb_graph *make(bb_safety *s, bb_graph *root) {
     bb_log(s->program->ctx, BB_LOG_WARNING, "an exp stays as it is: %s", s->refused);
     return NULL;
   }
-  bb_safe_prune(level.graph);
+  bb_graph_prune(level.graph);
   return level.graph;
 }
 

@@ -142,7 +142,5 @@ bb_value bb_safe_list_wide(bb_safe_level *level, bb_pair *pair, const bb_type *t
 bb_value bb_safe_list_significand(bb_safe_level *level, bb_pair *pair, const bb_type *type);
 
 void bb_safe_level_build(bb_safe_level *level);
-/* Removes what nothing uses. */
-void bb_safe_prune(bb_graph *graph);
 
 #endif

@@ -224,6 +224,9 @@ bb_node *bb_node_copy(bb_arena *arena, const bb_node *node);
 /* Moves a node whose in-ports are not connected and which has no uses; gives its new index. */
 uint32_t bb_node_move(bb_graph *dst, bb_graph *src, uint32_t node);
 
+/* Removes nodes and ports that nothing uses, in the levels inside too, but for those that others hold. */
+void bb_graph_prune(bb_graph *graph);
+
 /* Writes a change of a node into the level's journal, if it has one. */
 void bb_graph_note(bb_graph *graph, bb_change_kind kind, uint32_t node);
 

@@ -71,8 +71,8 @@ typedef struct bb_misc {
 typedef struct bb_snapshot {
   uint32_t step; /* rewrites applied when it was taken */
   bb_graph *graph;
-  bb_graph *safe;    /* what runs: the same with exps that cannot overflow (fuse/safety.h); NULL: as
-                      * it is */
+  bb_graph *safe; /* what runs: the same with exps that cannot overflow (fuse/safety.h), its loops
+                      * in blocks and its folds in parts as selection chose them; NULL: as it is */
   double operations; /* counted operations and buffered bytes, once measured; else < 0 */
   double buffered;
 } bb_snapshot;

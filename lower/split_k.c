@@ -9,12 +9,23 @@
  *
  * and as a tree of 2**d chunks d maps over halves, one within the other, each folding the two results
  * of the one inside.
+ *
+ * Maps around the loop that hold it and what follows it may be cut between the two phases, so that chunks
+ * run side by side with those maps' iterations:
+ *
+ *   map M { a; map N { fold }; b }   becomes   map M { a; map N_chunks { map N chunk { fold } } }
+ *                                              map M { a; reduce; b }
+ *
+ * where a is computed in both as far as they need it.
  */
 #include "split_k.h"
 
 #include <string.h>
 
-enum { LEVELS = 12 }; /* of a tree: 2**12 chunks */
+enum {
+  LEVELS = 12, /* of a tree: 2**12 chunks */
+  DEEPEST = 60 /* maps around a loop that is split by itself */
+};
 
 typedef struct splitter {
   bb_program *program;
@@ -149,18 +160,31 @@ static void combine(bb_graph *graph, const bb_node *loop, bb_value *value) {
   }
 }
 
-static void split_loop(splitter *s, bb_graph *graph, uint32_t at) {
+/* The loop as maps over chunks beside it; value[]: what they give, before it is combined. */
+static void add_chunks(splitter *s, bb_graph *graph, uint32_t at, bb_value *value) {
   bb_arena *scratch = bb_scratch(s->program->ctx);
   bb_node *loop = bb_node_get(graph, at);
   const bb_numbering *chunk = number_chunks(s, loop->dim);
   bb_value *in = BB_NEW(scratch, bb_value, loop->nin);
-  bb_value *value = BB_NEW(scratch, bb_value, loop->nout);
   for (uint32_t i = 0; i < loop->nin; i++) in[i] = loop->in[i].src;
   shift_level(bb_map_own(graph, at), (shift){s->program, 1, chunk->count});
   build(s, graph, loop, in, chunk, 0, value);
-  if (!s->tree) combine(graph, loop, value);
+  bb_scratch_end(scratch);
+}
+
+static void replace_loop(bb_graph *graph, uint32_t at, const bb_value *value) {
+  const bb_node *loop = bb_node_get(graph, at);
   for (uint32_t i = 0; i < loop->nout; i++) bb_replace_uses(graph, (bb_value){at, i}, value[i]);
   bb_node_remove(graph, at);
+}
+
+static void split_loop(splitter *s, bb_graph *graph, uint32_t at) {
+  bb_arena *scratch = bb_scratch(s->program->ctx);
+  const bb_node *loop = bb_node_get(graph, at);
+  bb_value *value = BB_NEW(scratch, bb_value, loop->nout);
+  add_chunks(s, graph, at, value);
+  if (!s->tree) combine(graph, loop, value);
+  replace_loop(graph, at, value);
   bb_scratch_end(scratch);
 }
 
@@ -176,10 +200,146 @@ static void split_level(splitter *s, bb_graph *graph) {
 }
 
 bb_graph *bb_split_k(bb_program *program, bb_graph *graph, bb_fold_kind kind, uint32_t chunks) {
-  if (kind == BB_FOLD_ROLLING) return graph;
+  if (kind != BB_FOLD_SPLIT_K && kind != BB_FOLD_TREE) return graph;
   splitter s = {.program = program, .tree = kind == BB_FOLD_TREE, .chunks = chunks};
   while (s.levels < LEVELS && 1u << s.levels < chunks) s.levels++;
   bb_graph *copy = bb_graph_copy(graph);
   if (!s.tree || s.levels) split_level(&s, copy);
+  return copy;
+}
+
+/* --- two phases at the top --- */
+
+/* The maps around a loop, outermost first, and the loop. */
+typedef struct path {
+  uint32_t count; /* maps around it */
+  uint32_t node[DEEPEST + 1];
+} path;
+
+static bool find_loop(const bb_graph *graph, uint32_t serial, path *p) {
+  for (uint32_t i = 0; i < graph->count; i++) {
+    const bb_node *node = bb_node_get(graph, i);
+    if (node->kind != BB_NODE_MAP) continue;
+    p->node[p->count] = i;
+    if (node->serial == serial) return true;
+    if (p->count == DEEPEST) continue;
+    p->count++;
+    if (find_loop(node->inner, serial, p)) return true;
+    p->count--;
+  }
+  return false;
+}
+
+static bb_graph *level_at(bb_graph *graph, const path *p, uint32_t top, uint32_t depth) {
+  for (uint32_t i = 0; i < depth; i++) graph = bb_map_own(graph, i ? p->node[i] : top);
+  return graph;
+}
+
+/* Which axis of an item a map around it cuts: an axis of its dim, if there is just one such map and one
+ * such axis. */
+static bb_axis cut_axis(const bb_item *item, bb_dim dim) {
+  return item->row == dim ? BB_AXIS_ROW : item->col == dim ? BB_AXIS_COL : BB_AXIS_NONE;
+}
+
+/* Can the maps around the loop be cut behind it?  They must be nothing but loops of independent
+ * iterations. */
+static bool is_cut_well(const bb_graph *graph, const path *p) {
+  uint64_t seen = 0;
+  const bb_graph *level = graph;
+  bb_dim dim[DEEPEST];
+  for (uint32_t i = 0; i < p->count; i++) {
+    const bb_node *map = bb_node_get(level, p->node[i]);
+    if (map->part != BB_PART_ALL) return false;
+    for (uint32_t o = 0; o < map->nout; o++)
+      if (map->out[o].mode != BB_OUT_COLLECT) return false;
+    for (uint32_t k = 0; k < i; k++)
+      if (dim[k] == map->dim) seen |= UINT64_C(1) << k;
+    dim[i] = map->dim;
+    level = map->inner;
+  }
+  const bb_node *loop = bb_node_get(level, p->node[p->count]);
+  for (uint32_t o = 0; o < loop->nout; o++) {
+    const bb_item *item = &loop->out[o].type->item;
+    if (loop->out[o].mode != BB_OUT_FOLD || loop->out[o].type->rank) return false;
+    for (uint32_t k = 0; k < p->count; k++) {
+      bool both = item->row == dim[k] && item->col == dim[k];
+      if (both || ((seen >> k & 1) && cut_axis(item, dim[k]) != BB_AXIS_NONE)) return false;
+    }
+  }
+  return true;
+}
+
+static void renumber(bb_graph *graph) {
+  for (uint32_t i = 0; i < graph->count; i++) {
+    bb_node *node = bb_node_get(graph, i);
+    if (node->kind == BB_NODE_REMOVED) continue;
+    node->serial = graph->program->serial++;
+    if (node->kind == BB_NODE_MAP) renumber(bb_map_own(graph, i));
+  }
+}
+
+/* A map like one of the same level, inside it new numbers. */
+static uint32_t twin_map(bb_graph *graph, uint32_t map) {
+  const bb_node *old = bb_node_get(graph, map);
+  uint32_t twin = bb_node_add_like(graph, old);
+  for (uint32_t i = 0; i < old->nin; i++) bb_connect(graph, twin, i, old->in[i].src);
+  bb_node_get(graph, twin)->serial = graph->program->serial++;
+  renumber(bb_map_own(graph, twin));
+  return twin;
+}
+
+/* The maps around the loop give nothing but the partial results of its chunks; value[]: these, at the
+ * top. */
+static void make_local(splitter *s, bb_graph *root, const path *p, uint32_t top, bb_value *value) {
+  for (uint32_t depth = 0; depth < p->count; depth++) {
+    bb_graph *level = level_at(root, p, top, depth);
+    uint32_t map = depth ? p->node[depth] : top;
+    while (bb_node_get(level, map)->nout)
+      bb_map_out_remove(level, map, bb_node_get(level, map)->nout - 1);
+  }
+  bb_graph *level = level_at(root, p, top, p->count);
+  uint32_t at = p->node[p->count], count = bb_node_get(level, at)->nout;
+  add_chunks(s, level, at, value);
+  for (uint32_t depth = p->count; depth-- > 0;) {
+    level = level_at(root, p, top, depth);
+    uint32_t map = depth ? p->node[depth] : top;
+    const bb_node *node = bb_node_get(level, map);
+    for (uint32_t i = 0; i < count; i++) {
+      const bb_item *item = &bb_type_of(node->inner, value[i])->item;
+      value[i] = bb_map_collect(level, map, value[i], cut_axis(item, node->dim));
+    }
+  }
+}
+
+/* The partial results take the loop's place. */
+static void make_global(bb_graph *root, const path *p, bb_value *value) {
+  bb_graph *level = root;
+  uint32_t at = p->node[p->count];
+  uint32_t count = bb_node_get(level_at(root, p, p->node[0], p->count), at)->nout;
+  for (uint32_t depth = 0; depth < p->count; depth++) {
+    for (uint32_t i = 0; i < count; i++) value[i] = bb_map_in(level, p->node[depth], value[i], 0);
+    level = bb_map_own(level, p->node[depth]);
+  }
+  combine(level, bb_node_get(level, at), value);
+  replace_loop(level, at, value);
+}
+
+bb_graph *bb_split_loop(bb_program *program, bb_graph *graph, uint32_t serial, uint32_t chunks) {
+  splitter s = {.program = program, .chunks = chunks};
+  path p = {0};
+  if (chunks <= 1 || !find_loop(graph, serial, &p)) return graph;
+  bb_graph *copy = bb_graph_copy(graph);
+  if (p.count == 0 || !is_cut_well(copy, &p)) {
+    split_loop(&s, level_at(copy, &p, p.node[0], p.count), p.node[p.count]);
+    return copy;
+  }
+  bb_arena *scratch = bb_scratch(program->ctx);
+  const bb_graph *level = level_at(copy, &p, p.node[0], p.count);
+  bb_value *value = BB_NEW(scratch, bb_value, bb_node_get(level, p.node[p.count])->nout);
+  uint32_t local = twin_map(copy, p.node[0]);
+  make_local(&s, copy, &p, local, value);
+  make_global(copy, &p, value);
+  bb_graph_prune(copy);
+  bb_scratch_end(scratch);
   return copy;
 }

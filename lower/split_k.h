@@ -15,4 +15,10 @@
  * up to rounding; serials of what it leaves alone. */
 bb_graph *bb_split_k(bb_program *program, bb_graph *graph, bb_fold_kind kind, uint32_t chunks);
 
+/* The program of `graph` with one folded loop, by its serial, cut into chunks: a local phase, over what
+ * is around the loop and the chunks, and a global phase in loops of their own at the top, where the maps
+ * around the loop can be cut in two; else inside them.  `graph` where there is no such loop.  Requires:
+ * it folds everything that it gives. */
+bb_graph *bb_split_loop(bb_program *program, bb_graph *graph, uint32_t serial, uint32_t chunks);
+
 #endif

@@ -103,7 +103,7 @@ static void advance_body(bb_context *ctx, void *argument) {
                                  .trace = on_rewrite,
                                  .user = call};
   call->choose = (bb_choose_options){.fuse = &call->fuse, .begin = on_begin, .user = call};
-  if (o->fold != BB_FOLD_ROLLING && (o->chunks == 0 || o->chunks > BB_FOLD_CHUNKS))
+  if (o->fold > BB_FOLD_ROLLING && (o->chunks == 0 || o->chunks > BB_FOLD_CHUNKS))
     bb_fail(ctx, BB_ERROR_ARGUMENT, "a fold of %u chunks, not 1 to %d", o->chunks, BB_FOLD_CHUNKS);
   bb_drive_options drive = {.cuts = o->cuts,
                             .cut = cut,

@@ -33,6 +33,7 @@ const bb_selection_options *bb_api_selection(bb_program *program, const bb_advan
   selection->machine = bb_machine_find(program->arena, options->machine);
   selection->symbol = assume(program, options);
   selection->choose = choose;
+  selection->rolling = options->fold != BB_FOLD_CHOSEN;
   return selection;
 }
 
@@ -100,7 +101,8 @@ bool bb_program_get_bill(const bb_program *program, uint32_t candidate, bb_bill_
                          .has_second = bill->second.snapshot != BB_NONE,
                          .pieces = bill->pieces,
                          .again = bill->again,
-                         .apart_seconds = bill->apart};
+                         .apart_seconds = bill->apart,
+                         .joined_seconds = bill->joined};
   if (info->has_second) info->second = way_info(program, &bill->second);
   return true;
 }

@@ -128,6 +128,7 @@ typedef struct bb_node_pair {
 
 /* How the iterations of a folded loop are bracketed.  The results are equal up to rounding. */
 typedef enum bb_fold_kind {
+  BB_FOLD_CHOSEN, /* as its price says, kernel by kernel; ROLLING where kernels are chosen by counts */
   BB_FOLD_ROLLING, /* left to right */
   BB_FOLD_SPLIT_K, /* a local phase over chunks, a global one over their partial results */
   BB_FOLD_TREE     /* halves of halves, combined in pairs */
@@ -321,6 +322,8 @@ typedef struct bb_bill_info {
   uint32_t pieces;      /* what could run apart */
   uint32_t again;       /* more pieces: another kernel computes them too */
   double apart_seconds; /* the cheapest kernels for those pieces without this one; 0: one piece */
+  /* This kernel in the same terms: before exps are made safe, which depends on its neighbours. */
+  double joined_seconds;
 } bb_bill_info;
 
 /* False if there is no such kernel, or it was not chosen by price.  What it points to lives as long as

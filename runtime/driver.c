@@ -16,6 +16,7 @@
 #include "../graph/onnx/onnx.h"
 #include "../graph/text.h"
 #include "../lower/split_k.h"
+#include "../select/bill.h"
 #include "../graph/verify.h"
 
 #include <string.h>
@@ -96,6 +97,17 @@ static void bracket(bb_program *program, const bb_drive_options *options) {
   }
 }
 
+/* What runs with its folds cut as its price said. */
+static void split(bb_program *program) {
+  for (uint32_t i = 0; i < program->candidates; i++) {
+    bb_candidate *kernel = &program->candidate[i];
+    if (!kernel->bill || kernel->bill->best.parts < 2) continue;
+    bb_snapshot *s = &kernel->snapshot[kernel->chosen];
+    const bb_way *way = &kernel->bill->best;
+    s->safe = bb_split_loop(program, s->safe, way->map, way->parts);
+  }
+}
+
 void bb_drive(bb_program *program, bb_stage goal, const bb_drive_options *options) {
   program->strict = options->strict;
   if (program->stage == BB_STAGE_ARRAY && goal > BB_STAGE_ARRAY) {
@@ -119,7 +131,10 @@ void bb_drive(bb_program *program, bb_stage goal, const bb_drive_options *option
       bb_select(program, options->select);
     else
       bb_choose(program, options->choose);
-    if (options->fold != BB_FOLD_ROLLING) bracket(program, options);
+    if (options->fold > BB_FOLD_ROLLING)
+      bracket(program, options);
+    else if (options->fold == BB_FOLD_CHOSEN)
+      split(program);
     after(program, "choose", options);
   }
 }

@@ -135,7 +135,7 @@ static void walk_func(bb_nest_walker *w, const level *l, const bb_node *map, uin
 
 /* --- loops --- */
 
-static uint32_t add_loop(bb_nest_walker *w, bb_dim dim, bb_part part, uint32_t map) {
+static uint32_t add_loop(bb_nest_walker *w, bb_dim dim, bb_part part, uint32_t serial) {
   bb_nest *nest = w->nest;
   bool blocked = bb_dim_get(w->program, dim)->blocked;
   BB_GROW(w->arena, nest->loop, w->loop_capacity, (size_t)nest->loops + 1);
@@ -143,7 +143,7 @@ static uint32_t add_loop(bb_nest_walker *w, bb_dim dim, bb_part part, uint32_t m
   nest->loop[nest->loops] =
       (bb_nest_loop){.parent = w->around,
                      .phase = w->phase,
-                     .map = map,
+                     .serial = serial,
                      .dim = dim,
                      .size = blocked ? bb_nest_add_size(w, dim, false) : BB_NONE,
                      .part = part};
@@ -316,7 +316,7 @@ static void walk_map(bb_nest_walker *w, const level *l, const bb_node *outer, co
   uint32_t around = w->around, loop;
   uint64_t chain = w->chain;
   if (l->top) w->phase = nest->phases++;
-  loop = add_loop(w, map->dim, map->part, nest->maps++);
+  loop = add_loop(w, map->dim, map->part, map->serial);
   if (w->too_many) return;
   nest->loop[loop].grid = in_grid(w, l, n);
   nest->loop[loop].splits = folds_all(map) && (around == BB_NONE || nest->loop[around].grid);

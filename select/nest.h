@@ -24,7 +24,7 @@ typedef struct bb_nest_size {
 typedef struct bb_nest_loop {
   uint32_t parent; /* BB_NONE: at the top */
   uint32_t phase;  /* which loop at the top it is inside of, counted from 0 */
-  uint32_t map; /* its place among the snapshot's maps, outer before inner; BB_NONE: a reduction */
+  uint32_t serial; /* of its map; BB_NONE: a reduction */
   bb_dim dim;
   uint32_t size; /* BB_NONE: an enumerated dim, one index a turn */
   bb_part part;
@@ -69,7 +69,7 @@ typedef struct bb_nest_class {
 } bb_nest_class;
 
 typedef struct bb_nest {
-  uint32_t sizes, loops, terms, classes, phases, moments, maps;
+  uint32_t sizes, loops, terms, classes, phases, moments;
   bb_nest_size *size;
   bb_nest_loop *loop;
   bb_nest_term *term;

@@ -7,7 +7,7 @@
 #include "select.h"
 
 typedef struct bb_pricer {
-  const bb_program *program;
+  bb_program *program;
   const bb_machine *machine;
   const double *symbol; /* what each symbol of the program counts as */
   uint32_t symbols;
@@ -15,21 +15,27 @@ typedef struct bb_pricer {
   uint32_t dims, dim_capacity;
   bb_arena *arena;
   uint32_t searches; /* for block sizes, so far */
+  bool rolling;      /* no fold is split */
+  bool plain;        /* exps count as they stand: what a kernel of a cover is asked for */
 } bb_pricer;
 
 /* symbol: by index, for all symbols that the program has. */
-bb_pricer bb_pricer_create(const bb_program *program, const bb_machine *machine,
-                           const double *symbol, bb_arena *arena);
+bb_pricer bb_pricer_create(bb_program *program, const bb_machine *machine, const double *symbol,
+                           bb_arena *arena);
 
 /* By dim of the program. */
 const double *bb_pricer_extents(bb_pricer *pricer);
 
-/* Prices every snapshot of a kernel, sets which is chosen and why: kernel->bill, in `arena`.  Where
+/* Prices every snapshot of a kernel as it would run, with safe exps; sets which is chosen and why: kernel->bill, in `arena`.  Where
  * no block sizes fit, they are no obstacle but a price. */
 void bb_pricer_choose(bb_pricer *pricer, bb_candidate *kernel, bb_arena *arena);
 
+/* A kernel's chosen snapshot is safe by now, together with its neighbours': prices what runs, and gives
+ * its loops the block sizes that are cheapest. */
+void bb_pricer_settle(bb_pricer *pricer, bb_candidate *kernel);
+
 /* Adds a kernel in the way chosen. */
 struct bb_plan;
-void bb_pricer_plan(const bb_pricer *pricer, const bb_candidate *kernel, struct bb_plan *plan);
+void bb_pricer_plan(bb_pricer *pricer, const bb_candidate *kernel, struct bb_plan *plan);
 
 #endif

@@ -25,6 +25,7 @@ bb_quoter *bb_quoter_create(bb_program *program, const bb_selection_options *opt
   bb_quoter *q = BB_NEW(arena, bb_quoter, 1);
   *q = (bb_quoter){.program = program, .arena = arena};
   q->pricer = bb_pricer_create(program, options->machine, options->symbol, arena);
+  q->pricer.rolling = options->rolling;
   q->keys = bb_keys_create(program, arena);
   q->prices = bb_intern_create(arena, priced_hash, priced_equal);
   const bb_fuse_options *given = options->choose ? options->choose->fuse : NULL;
@@ -47,7 +48,9 @@ static double probe(bb_quoter *q, const bb_cover_kernel *kernel, bb_plan *plan) 
   bb_arena *scratch = program->levels = bb_scratch(program->ctx);
   bb_probe before = bb_probe_begin(program);
   bb_graph *graph = bb_probe_graph(q->pieces, kernel);
+  q->pricer.plain = plan == NULL;
   double seconds = bb_choose_probe(program, &q->probe, graph, kernel->nodes == 1, scratch, plan);
+  q->pricer.plain = false;
   bb_probe_end(program, before);
   program->levels = program->arena;
   bb_scratch_end(scratch);

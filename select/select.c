@@ -12,7 +12,7 @@
 /* Of a candidate that was a kernel of a cover. */
 typedef struct origin {
   uint32_t pieces, again;
-  double apart;
+  double apart, joined;
 } origin;
 
 typedef struct selector {
@@ -175,8 +175,10 @@ static double price_apart(selector *s, const bb_pieces *pieces, const bb_cover_k
   return bb_cover_solve(scratch, p.nodes, node, NULL, price_in_part, &p)->cost;
 }
 
-static origin origin_of(const bb_cover_kernel *kernel, double apart) {
-  origin o = {.pieces = kernel->nodes, .apart = apart};
+static origin origin_of(selector *s, const bb_cover_kernel *kernel, double apart) {
+  double joined = bb_quoter_price(s->quoter, kernel);
+  s->quoter->met--; /* it was met before */
+  origin o = {.pieces = kernel->nodes, .apart = apart, .joined = joined};
   for (uint32_t i = 0; i < kernel->nodes; i++) o.again += kernel->again[i];
   o.pieces -= o.again;
   return o;
@@ -193,15 +195,15 @@ static void cover_candidate(selector *s, const bb_candidate *candidate, bb_carvi
   s->report.pieces += pieces->count;
   s->report.states += cover->states;
   if (!cover->exact && s->report.exact) s->report.exact = false, s->report.why = cover->why;
-  double *apart = BB_NEW(scratch, double, cover->kernels);
+  origin *from = BB_NEW(scratch, origin, cover->kernels);
   bool *live = BB_NEW(scratch, bool, cover->kernels);
   for (uint32_t i = 0; i < cover->kernels; i++)
-    apart[i] = price_apart(s, pieces, &cover->kernel[i], scratch);
+    from[i] = origin_of(s, &cover->kernel[i], price_apart(s, pieces, &cover->kernel[i], scratch));
   uint32_t at = made->candidates;
   split(program, pieces, cover, scratch, made, live);
   BB_GROW(s->scratch, s->origin, s->origin_capacity, made->candidates);
   for (uint32_t i = 0; i < cover->kernels; i++)
-    if (live[i]) s->origin[at++] = origin_of(&cover->kernel[i], apart[i]);
+    if (live[i]) s->origin[at++] = from[i];
   bb_scratch_end(scratch);
 }
 
@@ -249,6 +251,7 @@ static void finish_bills(selector *s) {
     bill->pieces = from->pieces;
     bill->again = from->again;
     bill->apart = from->apart;
+    bill->joined = from->joined;
     kernel->bill = bill;
     if (!kernel->once) s->report.seconds += bill->best.price.seconds;
   }
@@ -261,6 +264,8 @@ void bb_select(bb_program *program, const bb_selection_options *options) {
   if (s.given) choose.fuse = s.given->fuse;
   cut_candidates(&s);
   bb_choose(program, &choose);
+  for (uint32_t i = 0; i < program->candidates; i++)
+    bb_pricer_settle(&s.quoter->pricer, &program->candidate[i]);
   finish_bills(&s);
   s.report.searches = s.quoter->pricer.searches;
   s.report.met = s.quoter->met;

@@ -47,6 +47,7 @@ typedef struct bb_selection_options {
   const bb_machine *machine;
   const double *symbol;            /* by index, for every symbol: what the extents count as */
   const bb_choose_options *choose; /* as for bb_choose(); NULL: defaults */
+  bool rolling;                    /* no fold is split: the caller cuts them all, or none */
 } bb_selection_options;
 
 /* What it took to select. */

@@ -146,9 +146,14 @@ static int print_explanations(tool *t, FILE *out) {
 
 /* What runs, where it is not the chosen snapshot as that stands above. */
 static int print_safe(tool *t, uint32_t c, const bb_candidate_info *info, FILE *out) {
+  bb_selection_info selection;
   if (!info->safe) return EXIT_GOOD;
-  fprintf(out, "kernel %s: snapshot %u made safe\n%s", info->name, info->chosen,
-          info->exps ? info->exps : "");
+  fprintf(out, "kernel %s: snapshot %u ", info->name, info->chosen);
+  if (bb_program_get_selection(t->program, &selection))
+    fprintf(out, "as chosen for %s\n", selection.machine);
+  else
+    fprintf(out, "made safe\n");
+  fprintf(out, "%s", info->exps ? info->exps : "");
   bb_status status =
       bb_program_write_listing(t->program, (bb_graph_id){c, BB_SNAPSHOT_RUNS}, write_to_file, out);
   if (status != BB_OK) return report(t, status);
@@ -199,7 +204,13 @@ static void print_json(tool *t, uint32_t rewrites, FILE *out) {
       fprintf(out, "%s{\"step\": %u, \"operations\": %.17g, \"buffered\": %.17g}", k ? ", " : "",
               s.step, s.operations, s.buffered);
     }
-    fprintf(out, "]}");
+    fprintf(out, "]");
+    bb_bill_info bill;
+    if (bb_program_get_bill(t->program, c, &bill)) {
+      fprintf(out, ", \"runs\": ");
+      put_way_json(out, &bill.chosen);
+    }
+    fprintf(out, "}");
   }
   fprintf(out, "]}\n");
 }

@@ -63,8 +63,8 @@ static void print_kernel(const char *name, bool once, const bb_bill_info *bill, 
     printf("       computes again what %u piece%s elsewhere give\n", bill->again,
            bill->again == 1 ? "" : "s");
   if (bill->apart_seconds > 0)
-    printf("       apart, its %u pieces cost %s\n", bill->pieces,
-           seconds(bill->apart_seconds).text);
+    printf("       its %u pieces cost %s apart, %s joined\n", bill->pieces,
+           seconds(bill->apart_seconds).text, seconds(bill->joined_seconds).text);
 }
 
 static void print_head(const tool *t, const bb_selection_info *s) {
@@ -93,25 +93,26 @@ static void print_table(tool *t, const bb_selection_info *s) {
 
 /* --- JSON --- */
 
-static void print_way_json(const bb_way_info *way) {
-  printf("{\"seconds\": %.9g, \"bound\": \"%s\", \"snapshot\": %u, \"blocks\": [", way->seconds,
-         way->bound, way->snapshot);
+void put_way_json(FILE *to, const bb_way_info *way) {
+  fprintf(to, "{\"seconds\": %.9g, \"bound\": \"%s\", \"snapshot\": %u, \"blocks\": [",
+          way->seconds, way->bound, way->snapshot);
   for (uint32_t i = 0; i < way->blocks; i++) {
-    printf("%s{\"dim\": ", i ? ", " : "");
-    put_json_text(stdout, way->block[i].dim);
-    printf(", \"elements\": %.17g}", way->block[i].elements);
+    fprintf(to, "%s{\"dim\": ", i ? ", " : "");
+    put_json_text(to, way->block[i].dim);
+    fprintf(to, ", \"elements\": %.17g}", way->block[i].elements);
   }
-  printf("], \"fold\": ");
+  fprintf(to, "], \"fold\": ");
   if (way->fold)
-    put_json_text(stdout, way->fold);
+    put_json_text(to, way->fold);
   else
-    printf("null");
-  printf(", \"parts\": %u,\n    \"memory_bytes\": %.17g, \"cache_bytes\": %.17g, \"dot\": %.17g, "
-         "\"vector\": %.17g, \"special\": %.17g, \"repeated\": %.6g,\n    \"instances\": %.17g, "
-         "\"waves\": %.17g, \"launches\": %u, \"local_bytes\": %.17g, \"register_bytes\": %.17g}",
-         way->parts, way->memory_bytes, way->cache_bytes, way->dot, way->vector, way->special,
-         way->repeated, way->instances, way->waves, way->launches, way->local_bytes,
-         way->register_bytes);
+    fprintf(to, "null");
+  fprintf(to,
+          ", \"parts\": %u,\n    \"memory_bytes\": %.17g, \"cache_bytes\": %.17g, \"dot\": %.17g, "
+          "\"vector\": %.17g, \"special\": %.17g, \"repeated\": %.6g,\n    \"instances\": %.17g, "
+          "\"waves\": %.17g, \"launches\": %u, \"local_bytes\": %.17g, \"register_bytes\": %.17g}",
+          way->parts, way->memory_bytes, way->cache_bytes, way->dot, way->vector, way->special,
+          way->repeated, way->instances, way->waves, way->launches, way->local_bytes,
+          way->register_bytes);
 }
 
 static void print_kernel_json(const bb_candidate_info *c, const bb_bill_info *bill) {
@@ -123,11 +124,12 @@ static void print_kernel_json(const bb_candidate_info *c, const bb_bill_info *bi
     printf("%.9g", bill->apart_seconds);
   else
     printf("null");
+  printf(", \"joined_seconds\": %.9g", bill->joined_seconds);
   printf(",\n   \"chosen\": ");
-  print_way_json(&bill->chosen);
+  put_way_json(stdout, &bill->chosen);
   printf(",\n   \"runner_up\": ");
   if (bill->has_second)
-    print_way_json(&bill->second);
+    put_way_json(stdout, &bill->second);
   else
     printf("null");
   printf("}");
@@ -192,7 +194,7 @@ static void print_stretch_json(void *user, const bb_table_info *s) {
          s->next_before, s->next_beyond);
   for (uint32_t k = 0; k < s->kernels; k++) {
     printf("%s", k ? ",\n    " : "");
-    print_way_json(&s->kernel[k]);
+    put_way_json(stdout, &s->kernel[k]);
   }
   printf("]}");
   p->before = ",\n  ";

@@ -86,6 +86,11 @@ bb_status write_program(const bb_program *program, const char *name);
 bool run_graphviz(const char *dot, size_t length, const char *format, const char *name);
 void put_json_text(FILE *to, const char *text);
 
+/* --- select.c --- */
+
+/* How a kernel runs and what that costs, as an object. */
+void put_way_json(FILE *to, const bb_way_info *way);
+
 /* --- the subcommands --- */
 
 int convert_main(tool *t);
