@@ -127,6 +127,15 @@ static bb_tile_index blocks_of(bb_build *b, const bb_build_loop *loop) {
   return bb_expr_make(b->program, BB_X_DIV, more, bb_index_number(b, loop->block), NULL);
 }
 
+/* The first element of chunk number `chunk`: chunks have whole blocks, as equal in number as can be. */
+static bb_tile_index chunk_start(bb_build *b, const bb_build_loop *loop, const bb_loop_options *o,
+                                 bb_tile_index chunk) {
+  bb_tile_index blocks = bb_index_times(b, blocks_of(b, loop), chunk);
+  bb_tile_index first =
+      bb_expr_make(b->program, BB_X_DIV, blocks, bb_index_number(b, o->chunks), NULL);
+  return bb_index_times(b, first, bb_index_number(b, loop->block));
+}
+
 void bb_build_end(bb_build *b, const bb_build_loop *loop, const bb_loop_options *o) {
   if (loop->single) return;
   bb_tile_body holder = {0};
@@ -143,6 +152,11 @@ void bb_build_end(bb_build *b, const bb_build_loop *loop, const bb_loop_options 
   made->stretches = 1;
   made->stretch[0] = (bb_tile_stretch){first, end};
   if (o->part == BB_PART_REST) made->stretch[0].from = second;
+  if (o->part == BB_PART_CHUNK) {
+    bb_tile_index next = bb_index_add(b, o->chunk, bb_index_number(b, 1));
+    made->stretch[0].from = chunk_start(b, loop, o, o->chunk);
+    made->stretch[0].to = chunk_start(b, loop, o, next);
+  }
   if (o->part == BB_PART_FIRST)
     made->stretch[0].to = bb_expr_make(b->program, BB_X_MIN, second, end, NULL);
   made->body = b->frame[b->depth].body;

@@ -107,6 +107,8 @@ typedef struct bb_loop_options {
   bool parallel, spread;
   bool once;            /* one iteration runs even where the extent is 0 */
   bb_tile_index length; /* NULL: the dim's extent */
+  bb_tile_index chunk;  /* part CHUNK: its number, of so many */
+  int64_t chunks;
 } bb_loop_options;
 bb_build_loop *bb_build_begin(bb_build *b, bb_dim dim, const bb_loop_options *options);
 void bb_build_end(bb_build *b, const bb_build_loop *loop, const bb_loop_options *options);

@@ -324,17 +324,42 @@ static void bind(bb_build *b, map *m) {
   }
 }
 
+/* Which chunk of a loop it is: the maps around it that number them, the outermost counting most. */
+static void find_chunk(bb_build *b, map *m) {
+  const bb_numbering *chunk = m->node->chunk;
+  bb_tile_index number = bb_index_number(b, 0);
+  int64_t chunks = 1;
+  uint32_t around = b->map_depth, *place = BB_NEW(b->arena, uint32_t, chunk->count);
+  for (uint32_t i = chunk->count; i-- > 0; place[i] = around)
+    while (around-- > 0 && b->map[around]->dim != chunk->dim[i]) {
+    }
+  for (uint32_t i = 0; i < chunk->count; i++) {
+    int64_t extent = bb_extent_value(bb_dim_get(b->program, chunk->dim[i])->extent);
+    if (extent < 1 || chunks > BB_FOLD_CHUNKS)
+      bb_build_refuse(b, m->node, "a number of chunks that is not known");
+    chunks *= extent;
+    number = bb_index_add(b, bb_index_times(b, number, bb_index_number(b, extent)),
+                          b->map[place[i]]->element);
+  }
+  m->options.chunk = number;
+  m->options.chunks = chunks;
+  for (uint32_t o = 0; o < m->node->nout; o++)
+    if (m->node->out[o].mode == BB_OUT_INVARIANT)
+      bb_build_refuse(b, m->node,
+                      "a chunk, which may be empty, leaves what is equal in every iteration");
+}
+
 /* spread: iterations of this loop may be tasks of their own. */
 static void lower_map(bb_build *b, level *outer, uint32_t index, bool spread) {
   const bb_node *node = bb_node_get(outer->site->graph, index);
   map m = {.node = node, .at = &outer->site->node[index], .outer = outer, .index = index};
   uint32_t only;
-  if (node->part == BB_PART_CHUNK) bb_build_refuse(b, node, "a loop in chunks");
   if (b->map_depth + 1 >= BB_BUILD_DEPTH) bb_build_refuse(b, node, "maps nested too deep");
   m.inner = new_level(b, m.at->inner);
   m.acc = BB_NEW(b->arena, uint32_t, node->nout);
   m.options = (bb_loop_options){.block = bb_site_block(&b->sites, m.at->loop), .part = node->part};
   m.options.parallel = is_parallel(node);
+  if (node->part == BB_PART_CHUNK) find_chunk(b, &m);
   m.options.spread = spread && m.options.parallel;
   for (uint32_t port = 0; port < node->nout; port++) begin_out(b, &m, port);
   uint32_t floor = b->floor;

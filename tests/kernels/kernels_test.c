@@ -2,9 +2,11 @@
  * made of them, against the interpreter of block programs in float64, for several cuts into blocks
  * and numbers of threads.
  *
- * usage: kernels_test [--whole] MODEL [ARRAYS.npz | NAME=EXTENT...]
+ * usage: kernels_test [--whole] [--split-k N | --tree N | --machine NAME] MODEL
+ *                     [ARRAYS.npz | NAME=EXTENT...]
  *   Arrays are drawn where no file gives them.  --whole: one cut into blocks only, and nothing by the
- *   tile programs' meaning, which is slow.
+ *   tile programs' meaning, which is slow.  --split-k, --tree: all folds are cut so; --machine: kernels,
+ *   block sizes and folds are chosen by price, and a fold at least has to be cut.
  */
 #include "../../runtime/cpu/plan.h"
 #include "../../runtime/driver.h"
@@ -18,6 +20,8 @@ typedef struct test {
   int argc;
   char **argv;
   bool whole;
+  bb_drive_options drive;
+  const char *machine;
   bb_program *program;
   bb_arena *arena;
   bb_binding binding;
@@ -185,11 +189,36 @@ static void check_blocks(const test *t) {
   }
 }
 
+/* By price, for the extents given. */
+static const bb_selection_options *selection(test *t) {
+  bb_program *p = t->program;
+  bb_selection_options *made = BB_NEW(p->arena, bb_selection_options, 1);
+  double *symbol = BB_NEW(p->arena, double, p->symbols);
+  t->arena = p->arena;
+  const int64_t *given = given_extents(t);
+  for (uint32_t s = 0; s < p->symbols; s++) symbol[s] = (double)given[s];
+  *made =
+      (bb_selection_options){.machine = bb_machine_find(p->arena, t->machine), .symbol = symbol};
+  return made;
+}
+
+static void check_cut(const test *t) {
+  uint32_t cut = 0;
+  for (uint32_t i = 0; i < t->program->candidates; i++)
+    cut += t->program->candidate[i].bill->best.parts > 1;
+  if (!cut) bb_fail(t->program->ctx, BB_ERROR_MISMATCH, "no fold is cheaper in parts");
+}
+
 static void body(bb_context *ctx, void *argument) {
   test *t = argument;
   t->program = bb_drive_read(ctx, t->argv[0], NULL, 0);
   bb_defer(ctx, destroy_program, t->program);
-  bb_drive(t->program, BB_STAGE_FUSED, &(bb_drive_options){0});
+  if (t->machine) {
+    bb_drive(t->program, BB_STAGE_BLOCK, &t->drive);
+    t->drive.select = selection(t);
+  }
+  bb_drive(t->program, BB_STAGE_FUSED, &t->drive);
+  if (t->machine) check_cut(t);
   t->arena = bb_scratch(ctx);
   bind(t);
   bb_binding all = {t->binding.symbol, BB_NEW(t->arena, bb_interp_tensor, t->program->tensors)};
@@ -212,9 +241,22 @@ static void complain(void *user, bb_log_level level, const char *message) {
 
 int main(int argc, char **argv) {
   test t = {argc - 1, argv + 1, .whole = false};
-  if (argc > 1 && strcmp(argv[1], "--whole") == 0) t = (test){argc - 2, argv + 2, .whole = true};
+  for (; t.argc > 1 && strncmp(t.argv[0], "--", 2) == 0; t.argc--, t.argv++) {
+    if (strcmp(t.argv[0], "--whole") == 0) {
+      t.whole = true;
+      continue;
+    }
+    if (strcmp(t.argv[0], "--machine") == 0) {
+      t.machine = t.argv[1];
+    } else {
+      t.drive.fold = strcmp(t.argv[0], "--tree") == 0 ? BB_FOLD_TREE : BB_FOLD_SPLIT_K;
+      t.drive.chunks = (uint32_t)strtoul(t.argv[1], NULL, 10);
+    }
+    t.argc--, t.argv++;
+  }
   if (t.argc < 1) {
-    fprintf(stderr, "usage: kernels_test [--whole] MODEL [ARRAYS.npz | NAME=EXTENT...]\n");
+    fprintf(stderr, "usage: kernels_test [--whole] [--split-k N | --tree N | --machine NAME] MODEL "
+                    "[ARRAYS.npz | NAME=EXTENT...]\n");
     return 2;
   }
   bb_context *ctx;
