@@ -124,12 +124,10 @@ BB_INLINE float bb_round_bf16(float value) {
 
 /* --- vector math: f32 --- */
 
-/* e^x, within 1 ulp: x = n ln 2 + r, a polynomial in r, and 2^n in two factors so that results may
- * be subnormal.  NaN stays NaN. */
+/* e^x, within 1 ulp; results below 2^-125 are 0.  x = n ln 2 + r, a polynomial in r, and 2^(n-1), whose
+ * bits are in those of a sum that rounds to n; doubled last, so that n may be 128.  NaN stays NaN. */
 BB_INLINE float bb_exp_f32(float x) {
-  x = x < -104.0f ? -104.0f : x;
-  x = x > 89.0f ? 89.0f : x;
-  float n = (x * 1.44269504f + 12582912.0f) - 12582912.0f;
+  float sum = x * 1.44269504f + 12582912.0f, n = sum - 12582912.0f;
   float r = (x - n * 0.693145752f) - n * 1.42860677e-6f;
   float p = 0.0013814611f;
   p = p * r + 0.00836871004f;
@@ -137,9 +135,9 @@ BB_INLINE float bb_exp_f32(float x) {
   p = p * r + 0.166665207f;
   p = p * r + 0.499999935f;
   p = p * (r * r) + r + 1.0f;
-  int32_t whole = (int32_t)n, half = whole >> 1;
-  return p * bb_float((uint32_t)(half + 127) << 23) *
-         bb_float((uint32_t)(whole - half + 127) << 23);
+  p = p * bb_float((bb_bits(sum) << 23) + 0x3f000000u);
+  p = x < -86.6433868f ? 0 : p + p;
+  return x > 88.7228317f ? INFINITY : p;
 }
 
 /* Within 2 ulp. */

@@ -110,16 +110,19 @@ enum { BB_NAME(BB_PANEL) = 2 * BB_VECTOR_BYTES / sizeof(BB_REAL) };
 
 #define BB_ROWS 6
 
-/* `rows` rows of the result against a panel of `vectors`; constants, so that the sums stay in registers. */
+/* `rows` rows of the result against a panel of `vectors`; constants, so that the sums stay in registers.
+ * What they are added to is wanted last; it and the begin of the rows that follow are asked for first. */
 BB_INLINE void BB_NAME(bb_strip)(BB_REAL *to, int64_t pitch, const BB_REAL *a, int64_t a_row,
                                  int64_t a_col, const BB_REAL *b, int64_t b_pitch, int64_t k,
                                  bool add, const int rows, const int vectors) {
   BB_NAME(bb_vector) sum[BB_ROWS][2];
-  for (int i = 0; i < rows; i++)
-    for (int v = 0; v < vectors; v++) {
-      sum[i][v] = (BB_NAME(bb_vector)){0};
-      if (add) sum[i][v] = *(const BB_NAME(bb_loose) *)(to + i * pitch + v * BB_LANES);
-    }
+  for (int i = 0; i < rows; i++) {
+    sum[i][0] = sum[i][1] = (BB_NAME(bb_vector)){0};
+    __builtin_prefetch(to + i * pitch);
+  }
+  for (int i = 0; i < rows && a_col == 1; i++)
+    for (int line = 0; line < 4; line++)
+      __builtin_prefetch((const char *)(a + (rows + i) * a_row) + 64 * line);
   for (int64_t p = 0; p < k; p++) {
     BB_NAME(bb_vector) with[2];
     for (int v = 0; v < vectors; v++)
@@ -130,8 +133,11 @@ BB_INLINE void BB_NAME(bb_strip)(BB_REAL *to, int64_t pitch, const BB_REAL *a, i
     }
   }
   for (int i = 0; i < rows; i++)
-    for (int v = 0; v < vectors; v++)
-      *(BB_NAME(bb_loose) *)(to + i * pitch + v * BB_LANES) = sum[i][v];
+    for (int v = 0; v < vectors; v++) {
+      BB_NAME(bb_loose) *at = (BB_NAME(bb_loose) *)(to + i * pitch + v * BB_LANES);
+      if (add) sum[i][v] += *at;
+      *at = sum[i][v];
+    }
 }
 
 /* All rows against a panel, six by six; what is left is shared so that no strip has too few sums to hide
