@@ -1,0 +1,16 @@
+/* bounds.h - loops of a tile program bounded by the masks in them.
+ *
+ * Where a mask compares places affinely (causal, window, band, what lies beyond an extent, and their unions
+ * and intersections), the blocks of a loop in which it holds everywhere are run without it, in a stretch of
+ * their own; and the blocks in which it holds nowhere are left out, where a proof shows that such a
+ * block leaves everything as it was.
+ */
+#ifndef BB_LOWER_BOUNDS_H
+#define BB_LOWER_BOUNDS_H
+
+#include "tile.h"
+
+/* skip: blocks may be left out although NaNs or infinities in them would have been seen. */
+void bb_tile_bound(bb_tile_program *program, bool skip);
+
+#endif
