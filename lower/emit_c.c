@@ -78,12 +78,15 @@ static int64_t size_of(const bb_c *c, bb_dtype dtype) {
 
 static void use_tile(bb_c *c, uint32_t tile) {
   if (tile == BB_NONE || c->tile[tile].used) return;
+  uint32_t over = c->tile[tile].over;
+  use_tile(c, over);
   const bb_tile *t = &c->p->tile[tile];
   const bb_c_tile *held = &c->tile[tile];
   int64_t count = t->rows + t->cols ? t->rows + t->cols : 1;
   if (t->rows && t->cols) count = (int64_t)(held->turned ? t->cols : t->rows) * held->pitch;
   c->tile[tile].used = true;
-  c->tile[tile].offset = c->bytes;
+  c->tile[tile].offset = over == BB_NONE ? c->bytes : c->tile[over].offset;
+  if (over != BB_NONE) return;
   c->bytes += (count * size_of(c, t->dtype) + 63) / 64 * 64;
 }
 
@@ -265,6 +268,7 @@ void bb_emit_c(bb_buffer *out, const bb_tile_program *program, const char *name,
   nest *nests;
   uint32_t count = find_nests(&c, &nests);
   bb_c_lay_out(&c);
+  bb_c_share(&c);
   for (uint32_t i = 0; i < count; i++) {
     bb_tile_body body = {nests[i].count, program->body.stmt + nests[i].first};
     walk(&c, &body, note_home, &i);

@@ -10,6 +10,8 @@ typedef struct bb_c_tile {
   bool window;    /* a pointer into a view where the block is whole, else into memory of its own */
   bool turned;    /* rows lie side by side: element (r, c) at c * pitch + r, else r * pitch + c */
   bool reused;    /* a product reads it again for each of several vectors */
+  bool taken;     /* another tile takes its memory over */
+  uint32_t over;  /* it lies in the memory of that tile; BB_NONE: in its own */
   uint32_t pitch; /* of its own memory */
   uint32_t writers;
   int64_t offset; /* of its own memory, in that of the task */
@@ -53,6 +55,8 @@ void bb_c_body(bb_c *c, const bb_tile_body *body);
 
 /* Decides how tiles lie in memory: turned, pitch, window of c->tile[].  See emit_c_layout.c. */
 void bb_c_lay_out(bb_c *c);
+/* Decides whose memory tiles take over. */
+void bb_c_share(bb_c *c);
 /* Elements that each sum of a product runs over. */
 uint32_t bb_c_depth(const bb_tile_program *program, const bb_tile_stmt *dot);
 
