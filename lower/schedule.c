@@ -1,6 +1,7 @@
 /* schedule.c - levels and maps of a block program as loops of a tile program. */
 #include "bounds.h"
 #include "build.h"
+#include "inline.h"
 
 #include <string.h>
 
@@ -499,6 +500,7 @@ const bb_kernel *bb_schedule(bb_program *program, const bb_graph *graph, const c
   add_extents(b);
   lower_root(b);
   b->tile->body = b->frame[0].body;
+  bb_tile_inline(b->tile);
   bb_tile_bound(b->tile, !program->strict);
   b->kernel->tile = b->tile;
   b->kernel->argument = b->argument;

@@ -149,18 +149,30 @@ BB_INLINE void BB_NAME(bb_strip)(BB_REAL *to, int64_t pitch, const BB_REAL *a, i
     while (m > 0) {                                                                                \
       int64_t rows = m >= 10 || m == 6 ? 6 : m == 9 ? 5 : m >= 7 ? 4 : m;                          \
       switch (rows) {                                                                              \
-      case 6: BB_NAME(bb_strip)                                                                    \
-      (to, pitch, a, a_row, a_col, b, b_pitch, k, add, 6, vectors); break;                         \
-      case 5: BB_NAME(bb_strip)                                                                    \
-      (to, pitch, a, a_row, a_col, b, b_pitch, k, add, 5, vectors); break;                         \
-      case 4: BB_NAME(bb_strip)                                                                    \
-      (to, pitch, a, a_row, a_col, b, b_pitch, k, add, 4, vectors); break;                         \
-      case 3: BB_NAME(bb_strip)                                                                    \
-      (to, pitch, a, a_row, a_col, b, b_pitch, k, add, 3, vectors); break;                         \
-      case 2: BB_NAME(bb_strip)                                                                    \
-      (to, pitch, a, a_row, a_col, b, b_pitch, k, add, 2, vectors); break;                         \
-      default: BB_NAME(bb_strip)                                                                   \
-      (to, pitch, a, a_row, a_col, b, b_pitch, k, add, 1, vectors); break;                         \
+      case 6:                                                                                      \
+        BB_NAME(bb_strip)                                                                          \
+        (to, pitch, a, a_row, a_col, b, b_pitch, k, add, 6, vectors);                              \
+        break;                                                                                     \
+      case 5:                                                                                      \
+        BB_NAME(bb_strip)                                                                          \
+        (to, pitch, a, a_row, a_col, b, b_pitch, k, add, 5, vectors);                              \
+        break;                                                                                     \
+      case 4:                                                                                      \
+        BB_NAME(bb_strip)                                                                          \
+        (to, pitch, a, a_row, a_col, b, b_pitch, k, add, 4, vectors);                              \
+        break;                                                                                     \
+      case 3:                                                                                      \
+        BB_NAME(bb_strip)                                                                          \
+        (to, pitch, a, a_row, a_col, b, b_pitch, k, add, 3, vectors);                              \
+        break;                                                                                     \
+      case 2:                                                                                      \
+        BB_NAME(bb_strip)                                                                          \
+        (to, pitch, a, a_row, a_col, b, b_pitch, k, add, 2, vectors);                              \
+        break;                                                                                     \
+      default:                                                                                     \
+        BB_NAME(bb_strip)                                                                          \
+        (to, pitch, a, a_row, a_col, b, b_pitch, k, add, 1, vectors);                              \
+        break;                                                                                     \
       }                                                                                            \
       to += rows * pitch;                                                                          \
       a += rows * a_row;                                                                           \
