@@ -123,12 +123,11 @@ BB_INLINE void BB_NAME(bb_strip)(BB_REAL *to, int64_t pitch, const BB_REAL *a, i
   for (int i = 0; i < rows && a_col == 1; i++)
     for (int line = 0; line < 4; line++)
       __builtin_prefetch((const char *)(a + (rows + i) * a_row) + 64 * line);
-  for (int64_t p = 0; p < k; p++) {
+  for (; k > 0; k--, a += a_col, b += b_pitch) {
     BB_NAME(bb_vector) with[2];
-    for (int v = 0; v < vectors; v++)
-      with[v] = *(const BB_NAME(bb_loose) *)(b + p * b_pitch + v * BB_LANES);
+    for (int v = 0; v < vectors; v++) with[v] = *(const BB_NAME(bb_loose) *)(b + v * BB_LANES);
     for (int i = 0; i < rows; i++) {
-      BB_REAL x = a[i * a_row + p * a_col];
+      BB_REAL x = a[i * a_row];
       for (int v = 0; v < vectors; v++) sum[i][v] += x * with[v];
     }
   }
@@ -142,7 +141,7 @@ BB_INLINE void BB_NAME(bb_strip)(BB_REAL *to, int64_t pitch, const BB_REAL *a, i
 
 /* All rows against a panel, six by six; what is left is shared so that no strip has too few sums to hide
  * the latency of the units, where that can be. */
-#define BB_STRIPS(name, vectors)                                                                   \
+#define BB_STRIPS(name, vectors, row, col)                                                         \
   BB_FUNCTION void BB_NAME(name)(BB_REAL * to, int64_t pitch, const BB_REAL *a, int64_t a_row,     \
                                  int64_t a_col, const BB_REAL *b, int64_t b_pitch, int64_t m,      \
                                  int64_t k, bool add) {                                            \
@@ -151,27 +150,27 @@ BB_INLINE void BB_NAME(bb_strip)(BB_REAL *to, int64_t pitch, const BB_REAL *a, i
       switch (rows) {                                                                              \
       case 6:                                                                                      \
         BB_NAME(bb_strip)                                                                          \
-        (to, pitch, a, a_row, a_col, b, b_pitch, k, add, 6, vectors);                              \
+        (to, pitch, a, row, col, b, b_pitch, k, add, 6, vectors);                                  \
         break;                                                                                     \
       case 5:                                                                                      \
         BB_NAME(bb_strip)                                                                          \
-        (to, pitch, a, a_row, a_col, b, b_pitch, k, add, 5, vectors);                              \
+        (to, pitch, a, row, col, b, b_pitch, k, add, 5, vectors);                                  \
         break;                                                                                     \
       case 4:                                                                                      \
         BB_NAME(bb_strip)                                                                          \
-        (to, pitch, a, a_row, a_col, b, b_pitch, k, add, 4, vectors);                              \
+        (to, pitch, a, row, col, b, b_pitch, k, add, 4, vectors);                                  \
         break;                                                                                     \
       case 3:                                                                                      \
         BB_NAME(bb_strip)                                                                          \
-        (to, pitch, a, a_row, a_col, b, b_pitch, k, add, 3, vectors);                              \
+        (to, pitch, a, row, col, b, b_pitch, k, add, 3, vectors);                                  \
         break;                                                                                     \
       case 2:                                                                                      \
         BB_NAME(bb_strip)                                                                          \
-        (to, pitch, a, a_row, a_col, b, b_pitch, k, add, 2, vectors);                              \
+        (to, pitch, a, row, col, b, b_pitch, k, add, 2, vectors);                                  \
         break;                                                                                     \
       default:                                                                                     \
         BB_NAME(bb_strip)                                                                          \
-        (to, pitch, a, a_row, a_col, b, b_pitch, k, add, 1, vectors);                              \
+        (to, pitch, a, row, col, b, b_pitch, k, add, 1, vectors);                                  \
         break;                                                                                     \
       }                                                                                            \
       to += rows * pitch;                                                                          \
@@ -179,9 +178,29 @@ BB_INLINE void BB_NAME(bb_strip)(BB_REAL *to, int64_t pitch, const BB_REAL *a, i
       m -= rows;                                                                                   \
     }                                                                                              \
   }
-BB_STRIPS(bb_strips, 2)
-BB_STRIPS(bb_narrow_strips, 1)
+BB_STRIPS(bb_wide_strips, 2, a_row, a_col)
+BB_STRIPS(bb_narrow_strips, 1, a_row, a_col)
+/* Where a stride is known to be 1 gcc makes better addresses, and clang does not. */
+#ifdef __clang__
+#define BB_UNIT(stride) stride
+#else
+#define BB_UNIT(stride) 1
+#endif
+BB_STRIPS(bb_row_strips, 2, a_row, BB_UNIT(a_col))
+BB_STRIPS(bb_col_strips, 2, BB_UNIT(a_row), a_col)
 #undef BB_STRIPS
+#undef BB_UNIT
+
+BB_FUNCTION void BB_NAME(bb_strips)(BB_REAL *to, int64_t pitch, const BB_REAL *a, int64_t a_row,
+                                    int64_t a_col, const BB_REAL *b, int64_t b_pitch, int64_t m,
+                                    int64_t k, bool add) {
+  if (a_col == 1)
+    BB_NAME(bb_row_strips)(to, pitch, a, a_row, a_col, b, b_pitch, m, k, add);
+  else if (a_row == 1)
+    BB_NAME(bb_col_strips)(to, pitch, a, a_row, a_col, b, b_pitch, m, k, add);
+  else
+    BB_NAME(bb_wide_strips)(to, pitch, a, a_row, a_col, b, b_pitch, m, k, add);
+}
 
 /* panel[p][j] = b[j][p] for the `n` columns there are, zero for the rest. */
 BB_FUNCTION void BB_NAME(bb_pack)(BB_REAL *panel, const BB_REAL *b, int64_t b_row, int64_t b_col,
