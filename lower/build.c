@@ -147,6 +147,7 @@ void bb_build_end(bb_build *b, const bb_build_loop *loop, const bb_loop_options 
   if (o->once) end = bb_expr_make(b->program, BB_X_MAX, end, bb_index_number(b, 1), NULL);
   made->variable = loop->variable;
   made->parallel = o->parallel;
+  made->commutes = o->commutes && !o->parallel;
   made->spread = o->spread ? BB_SPREAD_GRID : BB_SPREAD_NONE;
   made->step = second;
   made->stretches = 1;

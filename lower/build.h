@@ -105,6 +105,7 @@ typedef struct bb_loop_options {
   bb_part part;
   bool counts; /* the variable counts elements of a list of partial results */
   bool parallel, spread;
+  bool commutes;        /* what the iterations fold may be folded in another order */
   bool once;            /* one iteration runs even where the extent is 0 */
   bb_tile_index length; /* NULL: the dim's extent */
   bb_tile_index chunk;  /* part CHUNK: its number, of so many */
@@ -165,6 +166,20 @@ void bb_schedule_func(bb_build *b, const bb_node *node, const bb_build_value *co
 void bb_schedule_combine(bb_build *b, const bb_monoid *monoid, const uint32_t *acc,
                          const uint32_t *term);
 double bb_monoid_empty_of(const bb_monoid *monoid, uint32_t component);
+
+/* A product of dependent folds, rolling: what an iteration adds is computed with the earlier
+ * components as they are after it, not with its own, and the accumulators are repaired to them first. */
+typedef struct bb_renewal {
+  const bb_monoid *monoid;
+  const uint32_t *acc; /* tiles, by component */
+  uint32_t *fresh;     /* what each is after this iteration, once known */
+} bb_renewal;
+bool bb_monoid_is_renewable(const bb_monoid *monoid);
+/* Lowers the node that makes the term of a component: its value, which others read (`used`) or not, is
+ * then the renewed component. */
+void bb_schedule_renewed(bb_build *b, const bb_renewal *renewal, uint32_t component, bool used,
+                         const bb_node *node, const bb_build_value *const *in, bb_build_value *out);
+void bb_renewal_settle(bb_build *b, const bb_renewal *renewal);
 void bb_schedule_reduce(bb_build *b, const bb_node *node, const bb_site_node *at,
                         const bb_build_value *const *in, const uint32_t *const *in_tie,
                         bb_build_value *out);

@@ -86,8 +86,7 @@ static void put_leaf(writer *w, const bb_expr *x) {
     put_const(w, x);
   } else if (x->op == BB_X_ARG && w->stmt && x->index >= BB_TILE_VARIABLE) {
     uint32_t variable = x->index - BB_TILE_VARIABLE;
-    if (variable >= p->extents) bb_cuda_refuse(w->e, w->stmt, "a loop's variable in a map");
-    bb_put(&w->out, "p.%s", p->variable[variable]);
+    bb_put(&w->out, "%s", w->e->variable[variable]);
   } else if (x->op == BB_X_ARG) {
     if (w->stmt)
       bb_put(&w->out, "%s",

@@ -7,8 +7,10 @@
 
 typedef struct level {
   const bb_site *site;
-  bb_build_value **value; /* by node and port; set beforehand: where it is to lie */
-  uint32_t *into;         /* by node: the accumulator that a product is added to, or BB_NONE */
+  bb_build_value **value;    /* by node and port; set beforehand: where it is to lie */
+  uint32_t *into;            /* by node: the accumulator that a product is added to, or BB_NONE */
+  const bb_renewal *renewal; /* of the fold around, or NULL */
+  uint32_t *component;       /* by node: whose term it makes, or BB_NONE */
 } level;
 
 static void lower_nodes(bb_build *b, level *l, bool spread);
@@ -17,8 +19,9 @@ static level new_level(bb_build *b, const bb_site *site) {
   level l = {.site = site};
   l.value = BB_NEW(b->arena, bb_build_value *, site->graph->count);
   l.into = BB_NEW(b->arena, uint32_t, site->graph->count);
+  l.component = BB_NEW(b->arena, uint32_t, site->graph->count);
   for (uint32_t i = 0; i < site->graph->count; i++) {
-    l.into[i] = BB_NONE;
+    l.into[i] = l.component[i] = BB_NONE;
     l.value[i] = BB_NEW(b->arena, bb_build_value, bb_node_get(site->graph, i)->nout);
   }
   return l;
@@ -64,6 +67,13 @@ static bool is_parallel(const bb_node *node) {
   for (uint32_t o = 0; o < node->nout; o++)
     if (node->out[o].mode != BB_OUT_COLLECT) return false;
   return true;
+}
+
+/* Iterations hand on nothing but what they fold, in any order. */
+static bool commutes(const bb_node *node) {
+  for (uint32_t o = 0; o < node->nout; o++)
+    if (node->out[o].mode == BB_OUT_FOLD && !node->out[o].fold->commutative) return false;
+  return node->part == BB_PART_ALL;
 }
 
 /* A level that is nothing but a map, each of whose results is collected once. */
@@ -159,6 +169,10 @@ static void combine_items(bb_build *b, void *user, uint32_t count, const bb_buil
 static uint32_t fold(bb_build *b, map *m, uint32_t port) {
   const bb_monoid *monoid = m->node->out[port].fold;
   uint32_t n = monoid->components, term[BB_MONOID_COMPONENTS];
+  if (m->inner.renewal) {
+    bb_renewal_settle(b, m->inner.renewal);
+    return n;
+  }
   if (m->node->out[port].type->rank) {
     bb_build_value value[2 * BB_MONOID_COMPONENTS];
     for (uint32_t k = 0; k < n; k++) {
@@ -194,6 +208,35 @@ static void add_products_in_place(map *m) {
         from->out[0].type->item.dtype == how->type->item.dtype)
       m->inner.into[v.node] = m->acc[port];
   }
+}
+
+/* Is a map nothing but one product of dependent folds, whose terms are made by a node each? */
+static bool is_renewable(const bb_build *b, const map *m) {
+  const bb_node *node = m->node;
+  const bb_schedule_options *o = b->sites.options;
+  const bb_graph *graph = m->inner.site->graph;
+  if (!o || !o->renew || node->nout == 0 || node->out[0].mode != BB_OUT_FOLD) return false;
+  if (node->nout != node->out[0].fold->components || !bb_monoid_is_renewable(node->out[0].fold))
+    return false;
+  for (uint32_t k = 0; k < node->nout; k++) {
+    bb_value v = inner_source(m, k);
+    const bb_node *from = bb_node_get(graph, v.node);
+    if (node->out[k].type->rank || from->kind != BB_NODE_FUNC || from->nout != 1) return false;
+    for (uint32_t i = 0; i < k; i++)
+      if (inner_source(m, i).node == v.node) return false;
+  }
+  return true;
+}
+
+static void renew_terms(bb_build *b, map *m) {
+  if (!is_renewable(b, m)) return;
+  bb_renewal *renewal = BB_NEW(b->arena, bb_renewal, 1);
+  *renewal = (bb_renewal){m->node->out[0].fold, m->acc, BB_NEW(b->arena, uint32_t, m->node->nout)};
+  for (uint32_t k = 0; k < m->node->nout; k++) {
+    renewal->fresh[k] = BB_NONE;
+    m->inner.component[inner_source(m, k).node] = k;
+  }
+  m->inner.renewal = renewal;
 }
 
 /* --- out-ports --- */
@@ -363,6 +406,7 @@ static void lower_map(bb_build *b, level *outer, uint32_t index, bool spread) {
   m.options.parallel = is_parallel(node);
   if (node->part == BB_PART_CHUNK) find_chunk(b, &m);
   m.options.spread = spread && m.options.parallel;
+  m.options.commutes = commutes(node);
   for (uint32_t port = 0; port < node->nout; port++) begin_out(b, &m, port);
   uint32_t floor = b->floor;
   m.loop = bb_build_begin(b, node->dim, &m.options);
@@ -371,6 +415,7 @@ static void lower_map(bb_build *b, level *outer, uint32_t index, bool spread) {
   b->map[b->map_depth++] = m.loop;
   bind(b, &m);
   add_products_in_place(&m);
+  renew_terms(b, &m);
   pass_places(b, &m);
   lower_nodes(b, &m.inner, m.options.spread && only_map(m.at->inner->graph, &only));
   take_results(b, &m);
@@ -386,6 +431,11 @@ static void lower_func(bb_build *b, level *l, uint32_t index) {
   const bb_node *node = bb_node_get(l->site->graph, index);
   const bb_build_value **in = BB_NEW(b->arena, const bb_build_value *, node->nin);
   for (uint32_t i = 0; i < node->nin; i++) in[i] = value_of(l, node->in[i].src);
+  if (l->component[index] != BB_NONE) {
+    bool used = bb_use_count(l->site->graph, (bb_value){index, 0}) > 1;
+    bb_schedule_renewed(b, l->renewal, l->component[index], used, node, in, l->value[index]);
+    return;
+  }
   b->into = l->into[index];
   bb_schedule_func(b, node, in, l->value[index]);
   b->into = BB_NONE;

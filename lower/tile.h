@@ -116,6 +116,7 @@ typedef struct bb_tile_loop {
   uint32_t variable;
   bool parallel; /* the iterations may run in any order, or at once */
   bool down;     /* from the last to the first; of a parallel loop: the better order */
+  bool commutes; /* serial: its iterations may follow each other in another order */
   bb_tile_index step;
   uint32_t stretches; /* run in this order, each as `down` says */
   bb_tile_stretch stretch[BB_TILE_STRETCHES];

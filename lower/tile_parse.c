@@ -19,7 +19,7 @@
  *            | TILE = scan MONOID(TILE) over row|col
  *            | if TILE { statement... }
  *            | when condition { statement... }                a comparison of indices
- *            | serial NAME = stretch [then stretch]... step index [down] { ... }
+ *            | serial NAME = stretch [then stretch]... step index [down] [commutes] { ... }
  *            | parallel NAME = index to index step index [down] [merge MONOID (TILE, ...)]
  *              [@ [grid|cluster|warps] [persistent] [queue] [rotate]] { statement... }
  *   stretch    index to index | index                          the latter once
@@ -403,6 +403,7 @@ static void read_loop(parser *t, bb_tile_body *body, bool parallel) {
   loop->variable = bb_tile_add_variable(t->p, name, false);
   bb_table_add(t->variable, name, strlen(name), loop->variable);
   loop->down = bb_read_accept(t->r, "down");
+  if (!parallel) loop->commutes = bb_read_accept(t->r, "commutes");
   if (parallel && bb_read_accept(t->r, "merge")) read_merge(t, loop);
   if (parallel && bb_read_accept(t->r, "@")) read_spread(t, loop);
   read_body(t, &loop->body);

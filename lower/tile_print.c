@@ -96,6 +96,7 @@ static void put_loop(const printer *w, const bb_tile_loop *loop) {
   bb_put(w->out, " step ");
   put_index(w, loop->step);
   if (loop->down) bb_put(w->out, " down");
+  if (loop->commutes) bb_put(w->out, " commutes");
   if (loop->merge) {
     bb_put(w->out, " merge %s (", loop->merge->name);
     for (uint32_t i = 0; i < loop->merge->components; i++)

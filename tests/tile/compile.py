@@ -1,6 +1,6 @@
 """Every kernel that is emitted for sm_90a compiles, spills nothing, and its products overlap.
 
-    compile.py EMIT DEVICE-LIBRARY FILE.tile...
+    compile.py EMIT DEVICE-LIBRARY FILE.tile... [--generate GENERATE MODEL.bb...]
 
 NVRTC compiles without a GPU; it comes with the Python package nvidia-cuda-nvrtc (tools/requirements.txt).
 """
@@ -63,18 +63,30 @@ def faults(source, plan, good, log, cubin):
     return wrong
 
 
+def judge(compiler, folder, name, title):
+    """1 if something is wrong with the kernel NAME.cu, NAME.json of a folder."""
+    source = f"{folder}/{name}.cu"
+    wrong = faults(open(source).read(), json.load(open(f"{folder}/{name}.json")), *compiler.compile(source))
+    print(title, "ok" if not wrong else "FAILED")
+    for w in wrong: print("  " + w)
+    return int(bool(wrong))
+
+
 def main():
     emit, library, files = sys.argv[1], sys.argv[2], sys.argv[3:]
+    generate, models = None, []
+    if "--generate" in files:
+        at = files.index("--generate")
+        generate, files, models = files[at + 1], files[:at], files[at + 2:]
     compiler, bad = Compiler(library), 0
     with tempfile.TemporaryDirectory() as folder:
         for path in files:
-            source, launch = f"{folder}/kernel.cu", f"{folder}/launch.json"
-            subprocess.run([emit, path, source, launch], check=True)
-            text, plan = open(source).read(), json.load(open(launch))
-            wrong = faults(text, plan, *compiler.compile(source))
-            print(os.path.basename(path), "ok" if not wrong else "FAILED")
-            for w in wrong: print("  " + w)
-            bad += bool(wrong)
+            subprocess.run([emit, path, f"{folder}/kernel.cu", f"{folder}/kernel.json"], check=True)
+            bad += judge(compiler, folder, "kernel", os.path.basename(path))
+        for path in models:
+            made = subprocess.run([generate, path, folder], check=True, capture_output=True, text=True).stdout
+            if not made.split(): print(path, "has no kernel"); bad += 1
+            for name in made.split(): bad += judge(compiler, folder, name, f"{os.path.basename(path)} {name}")
         # the check itself sees a spill
         with open(f"{folder}/spill.cu", "w") as f:
             f.write('extern "C" __global__ void __launch_bounds__(1024, 2) spill(float *p) { float x[64];\n'

@@ -399,7 +399,6 @@ static void refusals(void **state) {
               "side by side");
   not_emitted("x = 0 x = scan sum(x) over col", "a scan");
   not_emitted("scratch S : f32[N] x = 0", "scratch");
-  not_emitted("serial i = 0 to N step 64 { x = select(i < 3, 1, 0) }", "loop's variable");
   not_emitted("tile p : i64[64,_] x = 0 r, p = fold argmax(x) over col below N at (_, 0)",
               "without a device form");
 }

@@ -1,0 +1,45 @@
+/* gpu.h - what the passes share that turn a plain tile program, as bb_schedule() makes it, into one for
+ * a GPU.  Each pass keeps the meaning (bb_tile_interpret()) up to rounding, and can be run alone.
+ */
+#ifndef BB_LOWER_GPU_H
+#define BB_LOWER_GPU_H
+
+#include "tile_edit.h"
+
+typedef struct bb_gpu {
+  bb_tile_program *p;
+  bb_context *ctx;
+  bool strict; /* narrowings are kept where the program has them */
+} bb_gpu;
+
+_Noreturn void bb_gpu_refuse(const bb_gpu *g, const char *why);
+
+/* gpu_simplify.c */
+void bb_gpu_dissolve(bb_gpu *g); /* loops of one iteration */
+void bb_gpu_widen(bb_gpu *g);    /* registers hold f32: narrow only for products and memory */
+void bb_gpu_clean(bb_gpu *g);    /* copies, chains of maps, what nobody reads */
+
+/* gpu_algebra.c */
+void bb_gpu_masks(bb_gpu *g); /* x = select(where, f, constant): x = f, and then the selection */
+void bb_gpu_guards(
+    bb_gpu *g); /* selections against an infinite bound, of the bound instead of the block */
+void bb_gpu_scales(bb_gpu *g); /* constant factors of values that are only compared and folded */
+void bb_gpu_powers(
+    bb_gpu *g); /* exp as a power of two, factors of its argument with the constant */
+
+/* gpu_fold.c */
+void bb_gpu_factors(bb_gpu *g);  /* repairs that scale: the factor once, for all components */
+void bb_gpu_lazy(bb_gpu *g);     /* repairs only where the pivot moved far */
+void bb_gpu_partials(bb_gpu *g); /* sums in lanes' parts until they are read */
+
+/* gpu_stretch.c */
+void bb_gpu_fills(bb_gpu *g);     /* fillings of what is that already */
+void bb_gpu_stretches(bb_gpu *g); /* loops by where masks are true */
+
+/* gpu_place.c */
+void bb_gpu_place(bb_gpu *g); /* memories, orientation, roles, stages, under the budgets */
+
+/* gpu_simplify.c */
+void bb_gpu_prune(bb_gpu *g); /* tiles that no statement uses */
+
+#endif

@@ -1,0 +1,421 @@
+/* gpu_place.c - where tiles live and which warps do what, for a target whose products are made by warp
+ * groups from shared memory and whose copies run by themselves.
+ *
+ * Loaded operands of products lie in shared memory, in as many buffers as fit; a left operand that is
+ * computed, or that a loop reads again and again, in registers.  A product that waits for another of its
+ * iteration runs a stage behind.  Registers and memory are counted before anything is emitted.
+ */
+#include "gpu.h"
+
+#include "affine.h"
+
+#include <math.h>
+
+enum {
+  SHARED_BYTES = 225 * 1024,
+  REGISTERS = 65536, /* of a processor */
+  SLACK = 24,        /* registers of a thread for what is no tile */
+  GROUP_ROWS = 64,
+  MOST_BUFFERS = 6,
+  L2_BYTES = 32 << 20
+};
+
+typedef struct placer {
+  bb_gpu *g;
+  bb_tile_program *p;
+  bb_tile_body *core; /* around the serial loop, or all there is */
+  uint32_t at;        /* of the serial loop in it; count: none */
+  bb_tile_loop *serial;
+  uint32_t groups;
+  bool staged;
+  bool *loaded;
+} placer;
+
+/* --- the nest --- */
+
+static void find_core(placer *w) {
+  bb_tile_body *body = &w->p->body;
+  for (;;) {
+    bb_tile_loop *inner = NULL;
+    for (uint32_t i = 0; i < body->count; i++)
+      if (body->stmt[i]->loop && body->stmt[i]->loop->parallel) inner = body->stmt[i]->loop;
+    if (!inner) break;
+    if (body->count != 1) bb_gpu_refuse(w->g, "statements beside a loop over the grid");
+    body = &inner->body;
+  }
+  w->core = body;
+  for (w->at = 0; w->at < body->count && !body->stmt[w->at]->loop; w->at++) continue;
+  w->serial = w->at < body->count ? body->stmt[w->at]->loop : NULL;
+  for (uint32_t i = w->at + 1; i < body->count; i++)
+    if (body->stmt[i]->loop) bb_gpu_refuse(w->g, "a loop behind another");
+  for (uint32_t i = 0; w->serial && i < w->serial->body.count; i++)
+    if (w->serial->body.stmt[i]->loop) bb_gpu_refuse(w->g, "a loop within a serial one");
+}
+
+static bool depends(bb_tile_index x, uint32_t variable) {
+  return bb_expr_uses_arg(x, variable);
+}
+
+/* Loads that are the same in every iteration go before the loop. */
+static void hoist_loads(placer *w) {
+  bb_tile_body *body = w->serial ? &w->serial->body : NULL;
+  for (uint32_t i = 0; body && i < body->count; i++) {
+    bb_tile_stmt *s = body->stmt[i];
+    bool varies = s->kind != BB_TILE_LOAD || s->stretches;
+    for (uint32_t k = 0; !varies && k < w->p->view[s->view].rank; k++)
+      varies = depends(s->range[k].start, w->serial->variable);
+    if (varies || bb_tile_writers(&w->p->body, s->result) != 1) continue;
+    bb_tile_remove(body, i--);
+    bb_tile_insert(w->p, w->core, w->at++, s);
+  }
+}
+
+/* --- orientation --- */
+
+typedef struct reading {
+  uint32_t tile;
+  bool other; /* than by a product */
+} reading;
+
+static void find_other(void *user, bb_tile_body *body, uint32_t at) {
+  reading *r = user;
+  const bb_tile_stmt *s = body->stmt[at];
+  for (uint32_t i = 0; i < s->operands; i++)
+    r->other |= s->operand[i] == r->tile && s->kind != BB_TILE_DOT;
+}
+
+static void turn_operand(void *user, bb_tile_body *body, uint32_t at) {
+  const reading *r = user;
+  bb_tile_stmt *s = body->stmt[at];
+  for (uint32_t i = 0; s->kind == BB_TILE_DOT && i < 2; i++)
+    if (s->operand[i] == r->tile) s->transposed[i] = !s->transposed[i];
+}
+
+/* A tile is copied along the last axis of its view: that becomes its columns. */
+static void orient(void *user, bb_tile_body *body, uint32_t at) {
+  placer *w = user;
+  bb_tile_stmt *s = body->stmt[at];
+  if (s->kind != BB_TILE_LOAD) return;
+  w->loaded[s->result] = true;
+  const bb_tile_view *view = &w->p->view[s->view];
+  bb_tile *t = &w->p->tile[s->result];
+  bb_tile_range *last = &s->range[view->rank - 1];
+  reading r = {.tile = s->result};
+  bb_tile_walk(&w->p->body, find_other, &r);
+  if (!last->size || last->axis != BB_AXIS_ROW || r.other) return;
+  for (uint32_t i = 0; i < view->rank; i++)
+    if (s->range[i].size)
+      s->range[i].axis = s->range[i].axis == BB_AXIS_ROW ? BB_AXIS_COL : BB_AXIS_ROW;
+  uint32_t rows = t->rows;
+  t->rows = t->cols;
+  t->cols = rows;
+  bb_tile_walk(&w->p->body, turn_operand, &r);
+}
+
+/* --- stages --- */
+
+/* Marks what depends on a product of the same iteration. */
+static void find_stages(placer *w) {
+  bb_tile_body *body = &w->serial->body;
+  bool *after = BB_NEW(w->p->home->arena, bool, w->p->tiles + 1);
+  uint32_t products = 0, late = 0;
+  for (uint32_t i = 0; i < body->count; i++) {
+    bb_tile_stmt *s = body->stmt[i];
+    bool reads = false;
+    for (uint32_t t = 0; t < w->p->tiles; t++) reads |= after[t] && bb_tile_reads(s, t);
+    if (s->kind == BB_TILE_DOT) {
+      reads = after[s->operand[0]] || after[s->operand[1]];
+      products++;
+      if (reads) s->stage = 1, late++;
+      if (!s->accumulate) after[s->result] = true;
+      continue;
+    }
+    for (uint32_t t = 0; reads && t < w->p->tiles; t++) after[t] |= bb_tile_writes(s, t);
+  }
+  w->staged = late > 0 && products > late && w->serial->stretches > 1 && !w->serial->stretch[0].to;
+  for (uint32_t i = 0; i < body->count; i++) {
+    bb_tile_stmt *s = body->stmt[i];
+    if (!w->staged) s->stage = 0;
+    if (!w->staged || s->kind != BB_TILE_LOAD) continue;
+    bool early = false;
+    for (uint32_t k = 0; k < body->count; k++)
+      early |= bb_tile_reads(body->stmt[k], s->result) && body->stmt[k]->stage == 0;
+    s->stage = early ? 0 : 1;
+  }
+}
+
+/* --- places --- */
+
+static void place_operands(void *user, bb_tile_body *body, uint32_t at) {
+  placer *w = user;
+  const bb_tile_stmt *s = body->stmt[at];
+  if (s->kind != BB_TILE_DOT) return;
+  for (uint32_t i = 0; i < 2; i++) {
+    bb_tile *t = &w->p->tile[s->operand[i]];
+    if (w->loaded[s->operand[i]])
+      t->place = BB_PLACE_SHARED;
+    else if (i == 0 && !s->transposed[0])
+      t->place = BB_PLACE_LEFT;
+    else
+      bb_gpu_refuse(w->g, "a right operand that is computed");
+  }
+  const bb_tile *c = &w->p->tile[s->result];
+  if (c->rows % GROUP_ROWS) bb_gpu_refuse(w->g, "a product of other than 64 rows for a group");
+  if (w->groups && w->groups != c->rows / GROUP_ROWS)
+    bb_gpu_refuse(w->g, "products of different numbers of rows");
+  w->groups = c->rows / GROUP_ROWS;
+  if (c->cols % 8 || c->cols > 256) bb_gpu_refuse(w->g, "a product of so many columns");
+}
+
+static uint32_t registers_of(const placer *w, uint32_t tile) {
+  const bb_tile *t = &w->p->tile[tile];
+  uint32_t threads = 128 * w->groups, size = t->rows * t->cols;
+  if (t->place == BB_PLACE_SHARED) return 0;
+  if (t->rows && t->cols)
+    return (size + threads - 1) / threads / (t->place == BB_PLACE_LEFT ? 2 : 1);
+  return t->cols ? t->cols / 4 : t->rows ? 2 : 1;
+}
+
+static uint32_t registers_needed(const placer *w) {
+  uint32_t sum = SLACK;
+  for (uint32_t t = 0; t < w->p->tiles; t++)
+    if (bb_tile_writers(&w->p->body, t)) sum += registers_of(w, t);
+  return sum;
+}
+
+/* How many registers a thread that computes may have, and one that copies. */
+static void give_registers(placer *w) {
+  static const uint32_t computing[] = {0, 240, 232, 160}, copying[] = {0, 40, 40, 32};
+  if (w->groups > 3) bb_gpu_refuse(w->g, "more than three warp groups");
+  w->p->groups = w->groups;
+  w->p->registers = computing[w->groups];
+  w->p->copier_registers = copying[w->groups];
+}
+
+/* Is the tile made anew in every run of the body, by its first statement to touch it?  That one. */
+static uint32_t made_at(const bb_tile_body *body, uint32_t tile) {
+  for (uint32_t j = 0; j < body->count; j++) {
+    const bb_tile_stmt *s = body->stmt[j];
+    bool reads = bb_tile_reads(s, tile);
+    if (!reads && !bb_tile_writes(s, tile)) continue;
+    return !reads && s->result == tile && !s->stretches ? j : BB_NONE;
+  }
+  return BB_NONE;
+}
+
+static uint32_t last_use(const bb_tile_body *body, uint32_t tile) {
+  uint32_t last = 0;
+  for (uint32_t j = 0; j < body->count; j++)
+    if (bb_tile_reads(body->stmt[j], tile) || bb_tile_writes(body->stmt[j], tile)) last = j;
+  return last;
+}
+
+static bool only_in(const placer *w, bb_tile_body *body, uint32_t tile) {
+  bb_tile_body *all = &w->p->body;
+  return bb_tile_readers(body, tile) == bb_tile_readers(all, tile) &&
+         bb_tile_writers(body, tile) == bb_tile_writers(all, tile);
+}
+
+static bool is_alike(const bb_tile *a, const bb_tile *b) {
+  return a->rows == b->rows && a->cols == b->cols && a->dtype == b->dtype &&
+         a->place == BB_PLACE_REGISTERS && b->place == BB_PLACE_REGISTERS &&
+         a->partial == b->partial;
+}
+
+/* A tile made where another of its form was needed last takes its place: blocks element by element. */
+static void reuse_in(placer *w, bb_tile_body *body) {
+  for (uint32_t i = 0; i < body->count; i++) {
+    bb_tile_stmt *s = body->stmt[i];
+    uint32_t t = s->result;
+    if (t == BB_NONE || s->kind == BB_TILE_LOAD || s->kind == BB_TILE_DOT) continue;
+    if (made_at(body, t) != i || !only_in(w, body, t)) continue;
+    bool block = w->p->tile[t].rows && w->p->tile[t].cols;
+    for (uint32_t x = 0; x < w->p->tiles; x++) {
+      uint32_t made = x == t || w->loaded[x] ? BB_NONE : made_at(body, x);
+      if (made == BB_NONE || made >= i || last_use(body, x) > i || !only_in(w, body, x)) continue;
+      if (!is_alike(&w->p->tile[t], &w->p->tile[x])) continue;
+      if (block && s->kind != BB_TILE_MAP) continue;
+      /* the end of an iteration of the grid may run beside the begin of the next */
+      bool crosses = body == w->core && w->serial &&
+                     (bb_tile_reads(body->stmt[w->at], x) || bb_tile_writes(body->stmt[w->at], x));
+      if (crosses) continue;
+      bb_tile_rename(&w->p->body, t, x);
+      break;
+    }
+  }
+}
+
+/* A left operand that the loop reads in every iteration is held in registers, where there is room. */
+static void hold_left(placer *w) {
+  for (uint32_t i = 0; w->serial && i < w->serial->body.count; i++) {
+    bb_tile_stmt *s = w->serial->body.stmt[i];
+    if (s->kind != BB_TILE_DOT || s->transposed[0] || !w->loaded[s->operand[0]]) continue;
+    uint32_t t = s->operand[0];
+    if (bb_tile_writers(&w->serial->body, t)) continue;
+    bool other = bb_tile_readers(&w->serial->body, t) != bb_tile_readers(&w->p->body, t);
+    uint32_t size = w->p->tile[t].rows * w->p->tile[t].cols / (256 * w->groups);
+    if (other || registers_needed(w) + size > w->p->registers) continue;
+    bb_tile_stmt *copy = bb_tile_stmt_new(w->p, BB_TILE_MAP);
+    copy->result = bb_tile_like(w->p, t, w->p->tile[t].dtype);
+    w->p->tile[copy->result].place = BB_PLACE_LEFT;
+    bb_tile_rename(&w->serial->body, t, copy->result);
+    bb_tile_set(w->p, copy, bb_tile_name(w->p, t));
+    bb_tile_insert(w->p, w->core, w->at++, copy);
+  }
+}
+
+/* --- shared memory --- */
+
+static uint32_t bytes_of(const bb_tile *t) {
+  return (t->rows * t->cols * 2 + 1023) & ~1023u;
+}
+
+/* Results leave through shared memory, if that leaves two buffers for everything that is loaded. */
+static void place_stores(placer *w) {
+  for (uint32_t i = 0; i < w->core->count; i++) {
+    const bb_tile_stmt *s = w->core->stmt[i];
+    if (s->kind != BB_TILE_STORE) continue;
+    bb_tile *t = &w->p->tile[s->operand[0]];
+    const bb_tile_view *view = &w->p->view[s->view];
+    bb_tile_index stride = view->strided ? view->stride[view->rank - 1] : NULL;
+    bool fits = bb_dtype_bytes(t->dtype) == 2 && t->rows == GROUP_ROWS * w->groups && t->cols &&
+                t->cols % 64 == 0 && s->range[view->rank - 1].axis == BB_AXIS_COL &&
+                s->range[view->rank - 1].size && view->rank >= 2 && i > w->at &&
+                (!stride || (stride->op == BB_X_CONST && stride->number == 1));
+    if (fits && bb_tile_readers(&w->p->body, s->operand[0]) == 1) t->place = BB_PLACE_SHARED;
+  }
+}
+
+static bool give_buffers(placer *w) {
+  uint32_t fixed = 0, turning = 0;
+  for (uint32_t t = 0; t < w->p->tiles; t++) {
+    bb_tile *tile = &w->p->tile[t];
+    tile->buffers = 1;
+    if (tile->place != BB_PLACE_SHARED || !bb_tile_writers(&w->p->body, t)) continue;
+    if (w->serial && bb_tile_writers(&w->serial->body, t))
+      turning += bytes_of(tile);
+    else
+      fixed += bytes_of(tile);
+  }
+  if (fixed > SHARED_BYTES || (turning && (SHARED_BYTES - fixed) / turning < 2)) return false;
+  uint32_t buffers = turning ? (SHARED_BYTES - fixed) / turning : 1;
+  if (buffers > (w->staged ? 2 : MOST_BUFFERS)) buffers = w->staged ? 2 : MOST_BUFFERS;
+  for (uint32_t t = 0; w->serial && t < w->p->tiles; t++)
+    if (w->p->tile[t].place == BB_PLACE_SHARED && bb_tile_writers(&w->serial->body, t))
+      w->p->tile[t].buffers = buffers;
+  return true;
+}
+
+static void keep_stores(placer *w) {
+  for (uint32_t i = 0; i < w->core->count; i++)
+    if (w->core->stmt[i]->kind == BB_TILE_STORE)
+      w->p->tile[w->core->stmt[i]->operand[0]].place = BB_PLACE_REGISTERS;
+}
+
+/* --- the grid --- */
+
+static bool varies_with(const placer *w, uint32_t variable) {
+  for (uint32_t i = 0; w->serial && i < w->serial->stretches; i++) {
+    const bb_tile_stretch *s = &w->serial->stretch[i];
+    if (depends(s->from, variable) || (s->to && depends(s->to, variable))) return true;
+  }
+  return false;
+}
+
+/* What one iteration of an outer loop reads again and again in the serial loop, in bytes. */
+static bb_tile_index bytes_read(const placer *w, uint32_t variable) {
+  bb_program *home = w->p->home;
+  bb_tile_index sum = bb_expr_const(home, BB_I64, 0);
+  for (uint32_t i = 0; i < w->serial->body.count; i++) {
+    const bb_tile_stmt *s = w->serial->body.stmt[i];
+    if (s->kind != BB_TILE_LOAD) continue;
+    const bb_tile_view *view = &w->p->view[s->view];
+    bb_tile_index bytes = bb_expr_const(home, BB_I64, (double)bb_dtype_bytes(view->dtype));
+    for (uint32_t k = 0; k < view->rank; k++)
+      if (!depends(s->range[k].start, variable))
+        bytes = bb_expr_make(home, BB_X_MUL, bytes, view->extent[k], NULL);
+    sum = bb_expr_make(home, BB_X_ADD, sum, bytes, NULL);
+  }
+  return bb_expr_make(home, BB_X_MAX, sum, bb_expr_const(home, BB_I64, 1), NULL);
+}
+
+static bb_tile_stmt *loop_over(placer *w, const char *name, bb_tile_index from, bb_tile_index to,
+                               bb_tile_index step) {
+  bb_tile_stmt *s = bb_tile_stmt_new(w->p, BB_TILE_LOOP);
+  *s->loop = (bb_tile_loop){.parallel = true, .spread = BB_SPREAD_GRID, .stretches = 1};
+  s->loop->variable = bb_tile_add_variable(w->p, name, false);
+  s->loop->step = step;
+  s->loop->stretch[0] = (bb_tile_stretch){from, to};
+  return s;
+}
+
+/* Iterations of unequal length: the longest first, taken from a queue, but in sections of the outermost
+ * loop of which the cache holds what they read again.
+ *   outer { ... unequal { core } }  becomes  section { unequal { outer { ... core } } } */
+static void cut_in_sections(placer *w, uint32_t unequal) {
+  bb_program *home = w->p->home;
+  bb_tile_stmt *outer = w->p->body.stmt[0], *before = outer;
+  bb_tile_loop *outermost = outer->loop;
+  while (before->loop->body.stmt[0]->loop->variable != unequal) before = before->loop->body.stmt[0];
+  bb_tile_stmt *inner = before->loop->body.stmt[0];
+  bb_tile_stretch whole = outermost->stretch[0];
+  if (outermost->step->op != BB_X_CONST || outermost->step->number != 1) return;
+  bb_tile_index one = bb_expr_const(home, BB_I64, 1);
+  bb_tile_index many = bb_expr_make(home, BB_X_DIV, bb_expr_const(home, BB_I64, L2_BYTES),
+                                    bytes_read(w, outermost->variable), NULL);
+  bb_tile_stmt *section =
+      loop_over(w, bb_arena_printf(home->arena, "i%u", w->p->variables), whole.from, whole.to,
+                bb_expr_make(home, BB_X_MAX, many, one, NULL));
+  bb_tile_index from = bb_expr_arg(home, BB_I64, section->loop->variable);
+  bb_tile_index end = bb_expr_make(home, BB_X_ADD, from, section->loop->step, NULL);
+  outermost->stretch[0] =
+      (bb_tile_stretch){from, bb_expr_make(home, BB_X_MIN, end, whole.to, NULL)};
+  bb_tile_body core = inner->loop->body;
+  before->loop->body = core;
+  inner->loop->body = (bb_tile_body){0};
+  bb_tile_push(w->p, &inner->loop->body, outer);
+  bb_tile_push(w->p, &section->loop->body, inner);
+  w->p->body.stmt[0] = section;
+  w->core = &before->loop->body;
+}
+
+static void schedule_grid(placer *w) {
+  uint32_t unequal = BB_NONE;
+  for (bb_tile_body *body = &w->p->body; body != w->core; body = &body->stmt[0]->loop->body) {
+    bb_tile_loop *loop = body->stmt[0]->loop;
+    loop->spread = BB_SPREAD_GRID;
+    if (!varies_with(w, loop->variable)) continue;
+    unequal = loop->variable;
+    loop->down = true;
+  }
+  if (w->p->body.count == 0 || &w->p->body == w->core || !w->staged) return;
+  if (unequal != BB_NONE && unequal != w->p->body.stmt[0]->loop->variable)
+    cut_in_sections(w, unequal);
+  bb_tile_loop *outermost = w->p->body.stmt[0]->loop;
+  outermost->persistent = outermost->rotate = true;
+  outermost->queue = unequal != BB_NONE;
+}
+
+void bb_gpu_place(bb_gpu *g) {
+  placer w = {.g = g, .p = g->p};
+  w.loaded = BB_NEW(g->p->home->arena, bool, g->p->tiles + 1);
+  find_core(&w);
+  hoist_loads(&w);
+  bb_tile_walk(&g->p->body, orient, &w);
+  if (w.serial) find_stages(&w);
+  bb_tile_walk(&g->p->body, place_operands, &w);
+  if (!w.groups) bb_gpu_refuse(g, "no product");
+  give_registers(&w);
+  reuse_in(&w, w.core);
+  if (w.serial) reuse_in(&w, &w.serial->body);
+  place_stores(&w);
+  if (!give_buffers(&w)) {
+    keep_stores(&w);
+    if (!give_buffers(&w)) bb_gpu_refuse(g, "tiles need more shared memory than a block has");
+  }
+  if (registers_needed(&w) > g->p->registers)
+    bb_gpu_refuse(g, "tiles need more registers than a thread has");
+  hold_left(&w);
+  g->p->turns = w.staged && w.groups == 2;
+  schedule_grid(&w);
+}

@@ -1,0 +1,298 @@
+/* gpu_simplify.c - what the plain tile program leaves to be tidied: loops of one iteration, narrow
+ * values between statements, copies, chains of maps.
+ */
+#include "gpu.h"
+
+void bb_gpu_refuse(const bb_gpu *g, const char *why) {
+  bb_fail(g->ctx, BB_ERROR_UNSUPPORTED, "kernel %s has no schedule for a GPU: %s", g->p->name, why);
+}
+
+/* --- loops of one iteration --- */
+
+static bool runs_once(const bb_tile_loop *loop) {
+  if (loop->merge || loop->stretches != 1 || loop->stretch[0].from->op != BB_X_CONST) return false;
+  if (!loop->stretch[0].to) return true;
+  if (loop->stretch[0].to->op != BB_X_CONST || loop->step->op != BB_X_CONST) return false;
+  double length = loop->stretch[0].to->number - loop->stretch[0].from->number;
+  return length > 0 && length <= loop->step->number;
+}
+
+static void dissolve_body(bb_gpu *g, bb_tile_body *body) {
+  bb_tile_body made = {0};
+  for (uint32_t i = 0; i < body->count; i++) {
+    bb_tile_stmt *s = body->stmt[i];
+    dissolve_body(g, &s->body);
+    if (s->loop) dissolve_body(g, &s->loop->body);
+    if (!s->loop || !runs_once(s->loop)) {
+      bb_tile_push(g->p, &made, s);
+      continue;
+    }
+    bb_tile_fix(g->p, &s->loop->body, s->loop->variable, s->loop->stretch[0].from);
+    for (uint32_t k = 0; k < s->loop->body.count; k++)
+      bb_tile_push(g->p, &made, s->loop->body.stmt[k]);
+  }
+  *body = made;
+}
+
+void bb_gpu_dissolve(bb_gpu *g) {
+  dissolve_body(g, &g->p->body);
+}
+
+/* --- narrow values --- */
+
+static bool is_narrow(bb_dtype dtype) {
+  return dtype == BB_F16 || dtype == BB_BF16;
+}
+
+typedef struct widening {
+  bb_gpu *g;
+  bool *loaded;    /* by tile */
+  bb_dtype *dtype; /* what it was */
+} widening;
+
+static void find_loaded(void *user, bb_tile_body *body, uint32_t at) {
+  const bb_tile_stmt *s = body->stmt[at];
+  if (s->kind == BB_TILE_LOAD) ((widening *)user)->loaded[s->result] = true;
+}
+
+static const bb_expr *widened(const widening *w, const bb_expr *x) {
+  bb_program *home = w->g->p->home;
+  const bb_expr *a[3] = {NULL, NULL, NULL};
+  if (x->op == BB_X_ARG && x->index >= BB_TILE_NAMED) {
+    const bb_expr *named = bb_tile_name(w->g->p, x->index - BB_TILE_NAMED);
+    return is_narrow(named->dtype) ? bb_expr_cast(home, BB_F32, named) : named;
+  }
+  if (x->op == BB_X_CONST && is_narrow(x->dtype)) return bb_expr_const(home, BB_F32, x->number);
+  for (uint32_t i = 0; i < bb_expr_op_arity(x->op); i++) a[i] = widened(w, x->a[i]);
+  if (x->op == BB_X_CAST && is_narrow(x->dtype)) {
+    const bb_expr *inner = w->g->strict ? bb_expr_cast(home, x->dtype, a[0]) : a[0];
+    return inner->dtype == BB_F32 ? inner : bb_expr_cast(home, BB_F32, inner);
+  }
+  if (x->op == BB_X_CAST)
+    return a[0]->dtype == x->dtype ? a[0] : bb_expr_cast(home, x->dtype, a[0]);
+  return bb_expr_op_arity(x->op) ? bb_expr_make(home, x->op, a[0], a[1], a[2]) : x;
+}
+
+static void widen_map(const widening *w, bb_tile_stmt *s) {
+  bb_dtype was = w->dtype[s->result], is = w->g->p->tile[s->result].dtype;
+  const bb_expr *x = widened(w, bb_tile_named(w->g->p, s));
+  if (w->g->strict && is != was)
+    x = bb_expr_cast(w->g->p->home, was, x); /* the rounding that the program has */
+  if (s->kind == BB_TILE_MAP && x->dtype != is) x = bb_expr_cast(w->g->p->home, is, x);
+  bb_tile_set(w->g->p, s, x);
+}
+
+/* The operand in another type, made before statement `at`. */
+static void convert(const widening *w, bb_tile_body *body, uint32_t *at, uint32_t operand,
+                    bb_dtype dtype) {
+  bb_tile_program *p = w->g->p;
+  bb_tile_stmt *s = body->stmt[*at], *map = bb_tile_stmt_new(p, BB_TILE_MAP);
+  uint32_t from = s->operand[operand];
+  map->result = bb_tile_like(p, from, dtype);
+  bb_tile_set(p, map, bb_expr_cast(p->home, dtype, bb_tile_name(p, from)));
+  for (uint32_t i = 0; i < s->operands; i++)
+    if (s->operand[i] == from) s->operand[i] = map->result;
+  bb_tile_insert(p, body, (*at)++, map);
+}
+
+static void widen_body(const widening *w, bb_tile_body *body) {
+  bb_tile_program *p = w->g->p;
+  for (uint32_t at = 0; at < body->count; at++) {
+    bb_tile_stmt *s = body->stmt[at];
+    bb_dtype now = s->operands ? p->tile[s->operand[0]].dtype : BB_F32, want = now;
+    switch (s->kind) {
+    case BB_TILE_MAP:
+    case BB_TILE_ANY: widen_map(w, s); break;
+    case BB_TILE_STORE: want = p->view[s->view].dtype; break;
+    case BB_TILE_FOLD:
+    case BB_TILE_SCAN:
+    case BB_TILE_TRANSPOSE: want = p->tile[s->result].dtype; break;
+    case BB_TILE_DOT:
+      for (uint32_t i = 0; i < 2; i++) {
+        bb_dtype was = w->dtype[s->operand[i]];
+        if (p->tile[s->operand[i]].dtype != was) convert(w, body, &at, i, was);
+      }
+      continue;
+    default: break;
+    }
+    if (want != now) convert(w, body, &at, 0, want);
+    widen_body(w, &s->body);
+    if (s->loop) widen_body(w, &s->loop->body);
+  }
+}
+
+void bb_gpu_widen(bb_gpu *g) {
+  bb_tile_program *p = g->p;
+  widening w = {.g = g};
+  w.loaded = BB_NEW(p->home->arena, bool, p->tiles + 1);
+  w.dtype = BB_NEW(p->home->arena, bb_dtype, p->tiles + 1);
+  bb_tile_walk(&p->body, find_loaded, &w);
+  for (uint32_t t = 0; t < p->tiles; t++) {
+    w.dtype[t] = p->tile[t].dtype;
+    if (is_narrow(p->tile[t].dtype) && !w.loaded[t]) p->tile[t].dtype = BB_F32;
+  }
+  widen_body(&w, &p->body);
+}
+
+/* --- copies and chains --- */
+
+static bool same_shape(const bb_tile_program *p, uint32_t a, uint32_t b) {
+  const bb_tile *x = &p->tile[a], *y = &p->tile[b];
+  return x->rows == y->rows && x->cols == y->cols && x->dtype == y->dtype &&
+         x->partial == y->partial && x->place == y->place;
+}
+
+static bool written_between(const bb_tile_body *body, uint32_t from, uint32_t to, uint32_t tile) {
+  for (uint32_t i = from; i < to; i++)
+    if (bb_tile_writes(body->stmt[i], tile)) return true;
+  return false;
+}
+
+static bool read_between(const bb_tile_body *body, uint32_t from, uint32_t to, uint32_t tile) {
+  for (uint32_t i = from; i < to; i++)
+    if (bb_tile_reads(body->stmt[i], tile)) return true;
+  return false;
+}
+
+static uint32_t readers_in(bb_tile_body *body, uint32_t from, uint32_t to, uint32_t tile) {
+  bb_tile_body part = {.count = to - from, .stmt = body->stmt + from};
+  return bb_tile_readers(&part, tile);
+}
+
+/* 1 + the last statement that reads the tile. */
+static uint32_t end_of_reads(const bb_tile_body *body, uint32_t tile) {
+  uint32_t end = 0;
+  for (uint32_t i = 0; i < body->count; i++)
+    if (bb_tile_reads(body->stmt[i], tile)) end = i + 1;
+  return end;
+}
+
+/* t = u, never written again, while u stays as it is: u. */
+static bool forward_copy(bb_gpu *g, bb_tile_body *body, uint32_t at) {
+  bb_tile_stmt *s = body->stmt[at];
+  uint32_t t = s->result, u = s->operand[0];
+  bb_tile_body *all = &g->p->body;
+  if (!same_shape(g->p, t, u) || bb_tile_writers(all, t) != 1) return false;
+  if (readers_in(body, at + 1, body->count, t) != bb_tile_readers(all, t)) return false;
+  if (written_between(body, at + 1, end_of_reads(body, t), u)) return false;
+  bb_tile_remove(body, at);
+  bb_tile_rename(body, t, u);
+  return true;
+}
+
+/* u made for nothing but t = u: made as t. */
+static bool backward_copy(bb_gpu *g, bb_tile_body *body, uint32_t at) {
+  bb_tile_stmt *s = body->stmt[at];
+  uint32_t t = s->result, u = s->operand[0], made = at;
+  bb_tile_body *all = &g->p->body;
+  if (!same_shape(g->p, t, u) || bb_tile_readers(all, u) != 1 || bb_tile_writers(all, u) != 1)
+    return false;
+  while (made > 0 && body->stmt[made - 1]->result != u) made--;
+  if (made-- == 0 || body->stmt[made]->stretches != s->stretches) return false;
+  if (written_between(body, made + 1, at, t) || read_between(body, made + 1, at, t)) return false;
+  body->stmt[made]->result = t;
+  bb_tile_remove(body, at);
+  return true;
+}
+
+/* A map's only reader, a map of the same shape in the same body, takes its expression. */
+static bool compose(bb_gpu *g, bb_tile_body *body, uint32_t at) {
+  bb_tile_stmt *s = body->stmt[at];
+  bb_tile_body *all = &g->p->body;
+  uint32_t t = s->result, reader = at + 1;
+  if (s->kind != BB_TILE_MAP || bb_expr_uses_coord(s->expr) || bb_tile_writers(all, t) != 1)
+    return false;
+  if (bb_tile_readers(all, t) != 1 || s->stretches) return false;
+  while (reader < body->count && !bb_tile_reads(body->stmt[reader], t)) reader++;
+  if (reader == body->count) return false;
+  bb_tile_stmt *into = body->stmt[reader];
+  bool map = into->kind == BB_TILE_MAP && !bb_expr_uses_coord(into->expr) && !into->stretches;
+  const bb_tile *a = &g->p->tile[t], *b = map ? &g->p->tile[into->result] : NULL;
+  if (!map || a->rows != b->rows || a->cols != b->cols) return false;
+  for (uint32_t i = 0; i < s->operands; i++)
+    if (written_between(body, at + 1, reader, s->operand[i])) return false;
+  const bb_expr *x = bb_tile_replace(g->p, bb_tile_named(g->p, into), t, bb_tile_named(g->p, s));
+  if (x->dtype != b->dtype) return false;
+  bb_tile_set(g->p, into, x);
+  bb_tile_remove(body, at);
+  return true;
+}
+
+/* t = 0; t += a b: t = a b. */
+static bool begin_with_product(bb_gpu *g, bb_tile_body *body, uint32_t at) {
+  double value;
+  uint32_t t = body->stmt[at]->result, next = at + 1;
+  (void)g;
+  if (!bb_tile_is_constant(body->stmt[at], &value) || value != 0) return false;
+  while (next < body->count && !bb_tile_reads(body->stmt[next], t)) {
+    if (bb_tile_writes(body->stmt[next], t)) return false;
+    next++;
+  }
+  if (next == body->count) return false;
+  bb_tile_stmt *s = body->stmt[next];
+  if (s->kind != BB_TILE_DOT || s->result != t || !s->accumulate || s->stretches) return false;
+  s->accumulate = false;
+  bb_tile_remove(body, at);
+  return true;
+}
+
+static bool is_dead(bb_gpu *g, const bb_tile_stmt *s) {
+  if (s->result == BB_NONE || s->second != BB_NONE) return false;
+  uint32_t own = s->accumulate ? 1 : 0;
+  for (uint32_t i = 0; i < s->operands && !own; i++) own = s->operand[i] == s->result;
+  return bb_tile_readers(&g->p->body, s->result) == own &&
+         (!own || bb_tile_writers(&g->p->body, s->result) == 1);
+}
+
+static bool clean_at(bb_gpu *g, bb_tile_body *body, uint32_t at) {
+  bb_tile_stmt *s = body->stmt[at];
+  if (is_dead(g, s)) {
+    bb_tile_remove(body, at);
+    return true;
+  }
+  if (bb_tile_is_copy(s) && (forward_copy(g, body, at) || backward_copy(g, body, at))) return true;
+  return compose(g, body, at) || begin_with_product(g, body, at);
+}
+
+static bool clean_body(bb_gpu *g, bb_tile_body *body) {
+  bool changed = false;
+  for (uint32_t at = 0; at < body->count;) {
+    bb_tile_stmt *s = body->stmt[at];
+    if (clean_at(g, body, at)) {
+      changed = true;
+      continue;
+    }
+    changed |= clean_body(g, &s->body);
+    if (s->loop) changed |= clean_body(g, &s->loop->body);
+    at++;
+  }
+  return changed;
+}
+
+void bb_gpu_clean(bb_gpu *g) {
+  while (clean_body(g, &g->p->body)) continue;
+}
+
+/* --- tiles --- */
+
+static void renumber(void *user, bb_tile_body *body, uint32_t at) {
+  const uint32_t *now = user;
+  bb_tile_stmt *s = body->stmt[at];
+  for (uint32_t i = 0; i < s->operands; i++) s->operand[i] = now[s->operand[i]];
+  if (s->result != BB_NONE) s->result = now[s->result];
+  if (s->second != BB_NONE) s->second = now[s->second];
+  for (uint32_t i = 0; s->loop && s->loop->merge && i < s->loop->merge->components; i++)
+    s->loop->merged[i] = now[s->loop->merged[i]];
+}
+
+void bb_gpu_prune(bb_gpu *g) {
+  bb_tile_program *p = g->p;
+  uint32_t *now = BB_NEW(p->home->arena, uint32_t, p->tiles + 1), kept = 0;
+  for (uint32_t t = 0; t < p->tiles; t++) {
+    if (!bb_tile_writers(&p->body, t) && !bb_tile_readers(&p->body, t)) continue;
+    now[t] = kept;
+    p->tile[kept++] = p->tile[t];
+  }
+  bb_tile_walk(&p->body, renumber, now);
+  p->tiles = kept;
+}

@@ -1,0 +1,108 @@
+/* schedule_gpu.c - the road from a block program to a tile program for a GPU, and the block sizes on it.
+ *
+ * Each pass is a rewriting of the tile program that keeps its meaning; the order matters where one makes
+ * what another looks for:
+ *
+ *   dissolve, widen, clean   plain statements in f32, one for each value
+ *   masks, guards, fills     selections by coordinates apart from values, and no more of them than needed
+ *   scales, powers           constant factors where they cost nothing
+ *   factors, stretches       what repairs scale by; loops split by where masks hold
+ *   lazy, partials           folds as the loop's stretches let them be
+ *   place                    memories, stages, roles, the grid
+ */
+#include "schedule_gpu.h"
+
+#include "gpu.h"
+
+#include <string.h>
+
+static void rewrite(bb_tile_program *tile) {
+  bb_gpu g = {.p = tile, .ctx = tile->home->ctx, .strict = tile->home->strict};
+  bb_gpu_dissolve(&g);
+  bb_gpu_widen(&g);
+  bb_gpu_clean(&g);
+  bb_gpu_masks(&g);
+  bb_gpu_guards(&g);
+  bb_gpu_fills(&g);
+  bb_gpu_scales(&g);
+  bb_gpu_powers(&g);
+  bb_gpu_clean(&g);
+  bb_gpu_factors(&g);
+  bb_gpu_stretches(&g);
+  bb_gpu_lazy(&g);
+  bb_gpu_partials(&g);
+  bb_gpu_place(&g);
+  bb_gpu_prune(&g);
+}
+
+/* --- block sizes --- */
+
+enum { WHOLE = 256 }; /* dims up to this extent are one block */
+
+typedef struct sizes {
+  int64_t rows, folded;
+} sizes;
+
+/* In order of preference. */
+static const sizes tried[] = {{128, 128}, {128, 64}, {64, 128}, {64, 64}};
+
+static void find_folded(const bb_graph *graph, bool *folded) {
+  for (uint32_t i = 0; i < graph->count; i++) {
+    const bb_node *node = bb_node_get(graph, i);
+    if (node->kind != BB_NODE_MAP) continue;
+    for (uint32_t o = 0; o < node->nout; o++) folded[node->dim] |= node->out[o].mode == BB_OUT_FOLD;
+    find_folded(node->inner, folded);
+  }
+}
+
+static void size_blocks(const bb_program *program, const bool *folded, const sizes *s,
+                        const int64_t *given, int64_t *block) {
+  for (uint32_t d = 0; d < program->dims; d++) {
+    int64_t extent = bb_extent_value(program->dim[d].extent);
+    block[d] = folded[d] ? s->folded : s->rows;
+    if (extent > 0 && extent <= WHOLE) block[d] = (extent + 63) / 64 * 64;
+    if (given && given[d] > 0) block[d] = given[d];
+  }
+}
+
+/* --- */
+
+typedef struct attempt {
+  bb_program *program;
+  const bb_graph *graph;
+  const char *name;
+  const int64_t *block;
+  const bb_kernel *kernel;
+} attempt;
+
+static void try_blocks(bb_context *ctx, void *argument) {
+  attempt *a = argument;
+  (void)ctx;
+  bb_schedule_options options = {.block = a->block, .renew = true};
+  const bb_kernel *kernel = bb_schedule(a->program, a->graph, a->name, &options);
+  rewrite(kernel->tile);
+  a->kernel = kernel;
+}
+
+const bb_kernel *bb_schedule_gpu(bb_program *program, const bb_graph *graph, const char *name,
+                                 const int64_t *block) {
+  bb_context *ctx = program->ctx;
+  bool *folded = BB_NEW(program->arena, bool, program->dims + 1);
+  int64_t *size = BB_NEW(program->arena, int64_t, program->dims + 1);
+  attempt a = {program, graph, name, size, NULL};
+  const char *why = "";
+  bb_status status = BB_ERROR_UNSUPPORTED;
+  find_folded(graph, folded);
+  for (uint32_t given = block ? 1 : 0;; given--) {
+    for (uint32_t i = 0; i < sizeof tried / sizeof *tried; i++) {
+      size_blocks(program, folded, &tried[i], given ? block : NULL, size);
+      status = bb_protect(ctx, try_blocks, &a);
+      if (status == BB_OK) return a.kernel;
+      why = bb_arena_text(program->arena, ctx->message, strlen(ctx->message));
+      ctx->status = BB_OK;
+      if (status != BB_ERROR_UNSUPPORTED) bb_fail(ctx, status, "%s", why);
+    }
+    if (!given) break;
+  }
+  bb_fail(ctx, status, "%s", why);
+}

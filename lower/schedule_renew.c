@@ -1,0 +1,100 @@
+/* schedule_renew.c - products of dependent folds, rolling from one block to the next.
+ *
+ * A tuple's combine takes what a block is by itself: its terms under its own earlier components r.  By the
+ * repair h of each component, h(t, r, r') = what t would have been under r', the block's terms may as well
+ * be made under r', the earlier components after this block:
+ *
+ *     r' = r f term             for what depends on nothing
+ *     t' = h(t, r, r') f term'  where term' reads r' in place of the block's own
+ *
+ * which repairs one side in place of two, and lets a product be added to its accumulator.
+ */
+#include "build.h"
+
+bool bb_monoid_is_renewable(const bb_monoid *monoid) {
+  if (monoid->id != BB_MONOID_TUPLE) return false;
+  for (uint32_t k = 0; k < monoid->components; k++) {
+    const bb_monoid_component *c = &monoid->component[k];
+    /* an index beside an extremum follows that, by no fold of its own */
+    if (!c->repair || c->fold >= BB_MONOID_TUPLE || !bb_dtype_is_float(c->dtype)) return false;
+    if (bb_monoid_get(c->fold)->components != 1) return false;
+    for (uint32_t j = k; j < monoid->components; j++)
+      if (bb_expr_uses_arg(c->repair, monoid->components + j)) return false;
+  }
+  return true;
+}
+
+/* Does the repair of another component read what component k was? */
+static bool is_read(const bb_monoid *monoid, uint32_t k) {
+  for (uint32_t j = 0; j < monoid->components; j++)
+    if (j != k && bb_expr_uses_arg(monoid->component[j].repair, k)) return true;
+  return false;
+}
+
+/* result = expr, of the operands in the list that it reads. */
+static void map_read(bb_build *b, uint32_t result, const bb_expr *expr, uint32_t count,
+                     const uint32_t *tile) {
+  const bb_expr *with[2 * BB_MONOID_COMPONENTS + 1] = {0};
+  uint32_t operand[2 * BB_MONOID_COMPONENTS + 1], operands = 0;
+  for (uint32_t i = 0; i < count; i++) {
+    if (!bb_expr_uses_arg(expr, i)) continue;
+    with[i] = bb_expr_arg(b->program, b->tile->tile[tile[i]].dtype, operands);
+    operand[operands++] = tile[i];
+  }
+  expr = bb_expr_substitute(b->program, expr, count, with);
+  bb_dtype dtype = b->tile->tile[result].dtype;
+  if (expr->dtype != dtype) expr = bb_expr_cast(b->program, dtype, expr);
+  bb_build_map_into(b, result, b->depth, expr, operands, operand);
+}
+
+/* The statement appended last comes to stand before the one before it. */
+static void swap_last(bb_build *b) {
+  bb_tile_body *body = &b->frame[bb_build_place(b, b->depth)].body;
+  bb_tile_stmt *last = body->stmt[body->count - 1];
+  body->stmt[body->count - 1] = body->stmt[body->count - 2];
+  body->stmt[body->count - 2] = last;
+}
+
+void bb_schedule_renewed(bb_build *b, const bb_renewal *r, uint32_t k, bool used,
+                         const bb_node *node, const bb_build_value *const *in,
+                         bb_build_value *out) {
+  uint32_t n = r->monoid->components, tile[2 * BB_MONOID_COMPONENTS + 1] = {0};
+  const bb_monoid_component *c = &r->monoid->component[k];
+  bool kept = used || is_read(r->monoid, k),
+       product = node->op == BB_OP_DOT && c->fold == BB_MONOID_SUM;
+  if (product && !kept) b->into = r->acc[k];
+  bb_schedule_func(b, node, in, out);
+  product = product && b->into == r->acc[k];
+  b->into = BB_NONE;
+  for (uint32_t i = 0; i < n; i++) {
+    tile[i] = r->acc[i];
+    tile[n + i] = r->fresh[i];
+  }
+  bb_tile_shape(b, r->acc[k], out->row, out->col);
+  const bb_expr *repaired = c->repair;
+  if (product) {
+    bool same = repaired->op == BB_X_ARG && repaired->index == k;
+    if (!same) map_read(b, r->acc[k], repaired, 2 * n, tile);
+    if (!same) swap_last(b);
+    r->fresh[k] = r->acc[k];
+    return;
+  }
+  bb_dtype dtype = b->tile->tile[r->acc[k]].dtype, both[2] = {dtype, dtype};
+  uint32_t term = bb_tile_as(b, bb_value_tile(b, node, out), dtype);
+  const bb_monoid *fold = bb_monoid_get(c->fold);
+  const bb_expr *with[2] = {repaired, bb_expr_arg(b->program, dtype, 2 * n)};
+  const bb_expr *expr = bb_monoid_expr(b->program, fold, 0, both);
+  expr = bb_expr_substitute(b->program, expr, 2, with);
+  tile[2 * n] = term;
+  r->fresh[k] = kept ? bb_build_tile(b, dtype, out->row, out->col, b->depth) : r->acc[k];
+  map_read(b, r->fresh[k], expr, 2 * n + 1, tile);
+  if (kept) out->tile = bb_tile_as(b, r->fresh[k], node->out[0].type->item.dtype);
+}
+
+void bb_renewal_settle(bb_build *b, const bb_renewal *r) {
+  for (uint32_t k = 0; k < r->monoid->components; k++)
+    if (r->fresh[k] != r->acc[k])
+      bb_build_map_into(b, r->acc[k], b->depth,
+                        bb_expr_arg(b->program, b->tile->tile[r->acc[k]].dtype, 0), 1,
+                        &r->fresh[k]);
+}

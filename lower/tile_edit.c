@@ -1,0 +1,249 @@
+/* tile_edit.c - changing tile programs in place. */
+#include "tile_edit.h"
+
+#include <string.h>
+
+void bb_tile_walk(bb_tile_body *body, bb_tile_visit *visit, void *user) {
+  for (uint32_t i = 0; i < body->count; i++) {
+    visit(user, body, i);
+    bb_tile_walk(&body->stmt[i]->body, visit, user);
+    if (body->stmt[i]->loop) bb_tile_walk(&body->stmt[i]->loop->body, visit, user);
+  }
+}
+
+/* --- statements --- */
+
+bb_tile_stmt *bb_tile_stmt_new(bb_tile_program *p, bb_tile_kind kind) {
+  bb_tile_body holder = {0};
+  return bb_tile_append(p, &holder, kind);
+}
+
+bb_tile_stmt *bb_tile_copy(bb_tile_program *p, const bb_tile_stmt *stmt) {
+  bb_tile_stmt *copy = bb_tile_stmt_new(p, stmt->kind);
+  bb_tile_loop *loop = copy->loop;
+  *copy = *stmt;
+  copy->loop = loop;
+  copy->body = (bb_tile_body){0};
+  for (uint32_t i = 0; i < stmt->body.count; i++)
+    bb_tile_push(p, &copy->body, bb_tile_copy(p, stmt->body.stmt[i]));
+  if (!stmt->loop) return copy;
+  *loop = *stmt->loop;
+  loop->body = (bb_tile_body){0};
+  for (uint32_t i = 0; i < stmt->loop->body.count; i++)
+    bb_tile_push(p, &loop->body, bb_tile_copy(p, stmt->loop->body.stmt[i]));
+  return copy;
+}
+
+void bb_tile_push(bb_tile_program *p, bb_tile_body *body, bb_tile_stmt *stmt) {
+  bb_tile_append(p, body, BB_TILE_MAP); /* grows the body */
+  body->stmt[body->count - 1] = stmt;
+}
+
+void bb_tile_insert(bb_tile_program *p, bb_tile_body *body, uint32_t at, bb_tile_stmt *stmt) {
+  bb_tile_push(p, body, stmt);
+  memmove(body->stmt + at + 1, body->stmt + at, (body->count - 1 - at) * sizeof *body->stmt);
+  body->stmt[at] = stmt;
+}
+
+void bb_tile_remove(bb_tile_body *body, uint32_t at) {
+  body->count--;
+  memmove(body->stmt + at, body->stmt + at + 1, (body->count - at) * sizeof *body->stmt);
+}
+
+/* --- uses --- */
+
+bool bb_tile_reads(const bb_tile_stmt *s, uint32_t tile) {
+  for (uint32_t i = 0; i < s->operands; i++)
+    if (s->operand[i] == tile) return true;
+  if (s->accumulate && s->result == tile) return true;
+  for (uint32_t i = 0; i < s->body.count; i++)
+    if (bb_tile_reads(s->body.stmt[i], tile)) return true;
+  if (!s->loop) return false;
+  for (uint32_t i = 0; s->loop->merge && i < s->loop->merge->components; i++)
+    if (s->loop->merged[i] == tile) return true;
+  for (uint32_t i = 0; i < s->loop->body.count; i++)
+    if (bb_tile_reads(s->loop->body.stmt[i], tile)) return true;
+  return false;
+}
+
+bool bb_tile_writes(const bb_tile_stmt *s, uint32_t tile) {
+  if (s->result == tile || s->second == tile) return true;
+  for (uint32_t i = 0; i < s->body.count; i++)
+    if (bb_tile_writes(s->body.stmt[i], tile)) return true;
+  for (uint32_t i = 0; s->loop && i < s->loop->body.count; i++)
+    if (bb_tile_writes(s->loop->body.stmt[i], tile)) return true;
+  return false;
+}
+
+typedef struct counting {
+  uint32_t tile, readers, writers;
+} counting;
+
+static void count(void *user, bb_tile_body *body, uint32_t at) {
+  counting *c = user;
+  const bb_tile_stmt *s = body->stmt[at];
+  bool reads = s->accumulate && s->result == c->tile;
+  for (uint32_t i = 0; i < s->operands; i++) reads |= s->operand[i] == c->tile;
+  for (uint32_t i = 0; s->loop && s->loop->merge && i < s->loop->merge->components; i++)
+    reads |= s->loop->merged[i] == c->tile;
+  c->readers += reads;
+  c->writers += s->result == c->tile || s->second == c->tile;
+}
+
+uint32_t bb_tile_writers(bb_tile_body *body, uint32_t tile) {
+  counting c = {.tile = tile};
+  bb_tile_walk(body, count, &c);
+  return c.writers;
+}
+
+uint32_t bb_tile_readers(bb_tile_body *body, uint32_t tile) {
+  counting c = {.tile = tile};
+  bb_tile_walk(body, count, &c);
+  return c.readers;
+}
+
+typedef struct renaming {
+  uint32_t from, to;
+} renaming;
+
+static void rename_one(void *user, bb_tile_body *body, uint32_t at) {
+  const renaming *r = user;
+  bb_tile_stmt *s = body->stmt[at];
+  for (uint32_t i = 0; i < s->operands; i++)
+    if (s->operand[i] == r->from) s->operand[i] = r->to;
+  if (s->result == r->from) s->result = r->to;
+  if (s->second == r->from) s->second = r->to;
+  for (uint32_t i = 0; s->loop && s->loop->merge && i < s->loop->merge->components; i++)
+    if (s->loop->merged[i] == r->from) s->loop->merged[i] = r->to;
+}
+
+void bb_tile_rename(bb_tile_body *body, uint32_t from, uint32_t to) {
+  bb_tile_walk(body, rename_one, &(renaming){from, to});
+}
+
+/* --- expressions --- */
+
+typedef struct editing {
+  bb_tile_program *p;
+  const bb_tile_stmt *from;
+  bb_tile_stmt *to;
+  uint32_t tile; /* replaced ... */
+  const bb_expr *with;
+} editing;
+
+const bb_expr *bb_tile_name(bb_tile_program *p, uint32_t tile) {
+  return bb_expr_arg(p->home, p->tile[tile].dtype, BB_TILE_NAMED + tile);
+}
+
+static const bb_expr *name_leaf(void *user, const bb_expr *leaf) {
+  const editing *e = user;
+  bool operand = leaf->op == BB_X_ARG && leaf->index < BB_TILE_VARIABLE;
+  return operand ? bb_tile_name(e->p, e->from->operand[leaf->index]) : leaf;
+}
+
+const bb_expr *bb_tile_named(bb_tile_program *p, const bb_tile_stmt *stmt) {
+  return bb_expr_map_leaves(p->home, stmt->expr, name_leaf, &(editing){.p = p, .from = stmt});
+}
+
+static const bb_expr *number_leaf(void *user, const bb_expr *leaf) {
+  const editing *e = user;
+  bb_tile_stmt *s = e->to;
+  if (leaf->op != BB_X_ARG || leaf->index < BB_TILE_NAMED) return leaf;
+  uint32_t tile = leaf->index - BB_TILE_NAMED, i = 0;
+  while (i < s->operands && s->operand[i] != tile) i++;
+  if (i == BB_TILE_OPERANDS)
+    bb_fail(e->p->home->ctx, BB_ERROR_UNSUPPORTED, "no kernel: an expression of more than %d tiles",
+            BB_TILE_OPERANDS);
+  if (i == s->operands) s->operand[s->operands++] = tile;
+  return bb_expr_arg(e->p->home, e->p->tile[tile].dtype, i);
+}
+
+void bb_tile_set(bb_tile_program *p, bb_tile_stmt *stmt, const bb_expr *named) {
+  stmt->operands = 0;
+  stmt->expr = bb_expr_map_leaves(p->home, named, number_leaf, &(editing){.p = p, .to = stmt});
+}
+
+static const bb_expr *replace_leaf(void *user, const bb_expr *leaf) {
+  const editing *e = user;
+  return leaf->op == BB_X_ARG && leaf->index == BB_TILE_NAMED + e->tile ? e->with : leaf;
+}
+
+const bb_expr *bb_tile_replace(bb_tile_program *p, const bb_expr *named, uint32_t tile,
+                               const bb_expr *with) {
+  editing e = {.p = p, .tile = tile, .with = with};
+  return bb_expr_map_leaves(p->home, named, replace_leaf, &e);
+}
+
+bool bb_tile_names(const bb_expr *named, uint32_t tile) {
+  return bb_expr_uses_arg(named, BB_TILE_NAMED + tile);
+}
+
+bool bb_tile_is_copy(const bb_tile_stmt *s) {
+  return s->kind == BB_TILE_MAP && s->expr->op == BB_X_ARG && s->expr->index < s->operands;
+}
+
+bool bb_tile_is_constant(const bb_tile_stmt *s, double *value) {
+  if (s->kind != BB_TILE_MAP || s->expr->op != BB_X_CONST) return false;
+  *value = s->expr->number;
+  return true;
+}
+
+uint32_t bb_tile_like(bb_tile_program *p, uint32_t tile, bb_dtype dtype) {
+  bb_tile t = p->tile[tile];
+  t.name = bb_arena_printf(p->home->arena, "t%u", p->tiles);
+  t.dtype = dtype;
+  t.place = BB_PLACE_REGISTERS;
+  t.buffers = 1;
+  t.partial = false;
+  return bb_tile_add(p, &t);
+}
+
+/* --- indices --- */
+
+typedef struct fixing {
+  bb_tile_program *p;
+  uint32_t variable;
+  bb_tile_index value;
+} fixing;
+
+static const bb_expr *fix_index_leaf(void *user, const bb_expr *leaf) {
+  const fixing *f = user;
+  return leaf->op == BB_X_ARG && leaf->index == f->variable ? f->value : leaf;
+}
+
+static const bb_expr *fix_map_leaf(void *user, const bb_expr *leaf) {
+  const fixing *f = user;
+  bool is = leaf->op == BB_X_ARG && leaf->index == BB_TILE_VARIABLE + f->variable;
+  return is ? f->value : leaf;
+}
+
+bb_tile_index bb_tile_index_replace(bb_tile_program *p, bb_tile_index index, uint32_t variable,
+                                    bb_tile_index value) {
+  return bb_expr_map_leaves(p->home, index, fix_index_leaf, &(fixing){p, variable, value});
+}
+
+static void fix_one(void *user, bb_tile_body *body, uint32_t at) {
+  fixing *f = user;
+  bb_tile_stmt *s = body->stmt[at];
+  bb_program *home = f->p->home;
+  bool memory = s->kind == BB_TILE_LOAD || s->kind == BB_TILE_STORE;
+  for (uint32_t i = 0; memory && i < f->p->view[s->view].rank; i++)
+    s->range[i].start = bb_expr_map_leaves(home, s->range[i].start, fix_index_leaf, f);
+  for (uint32_t i = 0; i < 2; i++)
+    if (s->at[i]) s->at[i] = bb_expr_map_leaves(home, s->at[i], fix_index_leaf, f);
+  if (s->limit) s->limit = bb_expr_map_leaves(home, s->limit, fix_index_leaf, f);
+  if (s->kind == BB_TILE_WHEN) s->expr = bb_expr_map_leaves(home, s->expr, fix_index_leaf, f);
+  if (s->kind == BB_TILE_MAP || s->kind == BB_TILE_ANY)
+    s->expr = bb_expr_map_leaves(home, s->expr, fix_map_leaf, f);
+  if (!s->loop) return;
+  s->loop->step = bb_expr_map_leaves(home, s->loop->step, fix_index_leaf, f);
+  for (uint32_t i = 0; i < s->loop->stretches; i++) {
+    bb_tile_stretch *t = &s->loop->stretch[i];
+    t->from = bb_expr_map_leaves(home, t->from, fix_index_leaf, f);
+    if (t->to) t->to = bb_expr_map_leaves(home, t->to, fix_index_leaf, f);
+  }
+}
+
+void bb_tile_fix(bb_tile_program *p, bb_tile_body *body, uint32_t variable, bb_tile_index value) {
+  bb_tile_walk(body, fix_one, &(fixing){p, variable, value});
+}

@@ -1,0 +1,53 @@
+/* tile_edit.h - changing tile programs in place: walks, uses, and expressions that name tiles.
+ *
+ * A statement's expression counts its operands; to move expressions between statements they are
+ * `named`: ARG BB_TILE_NAMED + t is tile t, the rest as in the statement.
+ */
+#ifndef BB_LOWER_TILE_EDIT_H
+#define BB_LOWER_TILE_EDIT_H
+
+#include "tile.h"
+
+enum { BB_TILE_NAMED = 4096 };
+
+typedef void bb_tile_visit(void *user, bb_tile_body *body, uint32_t at);
+/* Every statement, those inside of one after it. */
+void bb_tile_walk(bb_tile_body *body, bb_tile_visit *visit, void *user);
+
+bb_tile_stmt *bb_tile_stmt_new(bb_tile_program *program, bb_tile_kind kind);
+bb_tile_stmt *bb_tile_copy(bb_tile_program *program, const bb_tile_stmt *stmt);
+void bb_tile_push(bb_tile_program *program, bb_tile_body *body, bb_tile_stmt *stmt);
+void bb_tile_insert(bb_tile_program *program, bb_tile_body *body, uint32_t at, bb_tile_stmt *stmt);
+void bb_tile_remove(bb_tile_body *body, uint32_t at);
+
+/* Of the statement and all inside it.  An accumulating product reads its result. */
+bool bb_tile_reads(const bb_tile_stmt *stmt, uint32_t tile);
+bool bb_tile_writes(const bb_tile_stmt *stmt, uint32_t tile);
+/* Statements of a body and all inside that write or read a tile; a LOOP reads what it merges. */
+uint32_t bb_tile_writers(bb_tile_body *body, uint32_t tile);
+uint32_t bb_tile_readers(bb_tile_body *body, uint32_t tile);
+/* Everywhere in the body. */
+void bb_tile_rename(bb_tile_body *body, uint32_t from, uint32_t to);
+
+const bb_expr *bb_tile_named(bb_tile_program *program, const bb_tile_stmt *stmt);
+const bb_expr *bb_tile_name(bb_tile_program *program, uint32_t tile);
+/* Gives a MAP or ANY a named expression. */
+void bb_tile_set(bb_tile_program *program, bb_tile_stmt *stmt, const bb_expr *named);
+const bb_expr *bb_tile_replace(bb_tile_program *program, const bb_expr *named, uint32_t tile,
+                               const bb_expr *with);
+bool bb_tile_names(const bb_expr *named, uint32_t tile);
+
+/* A MAP that gives its operand as it is; the operand. */
+bool bb_tile_is_copy(const bb_tile_stmt *stmt);
+/* A MAP to a constant; the number. */
+bool bb_tile_is_constant(const bb_tile_stmt *stmt, double *value);
+
+/* A new tile like another, of a type. */
+uint32_t bb_tile_like(bb_tile_program *program, uint32_t tile, bb_dtype dtype);
+/* A variable's value in all indices of a body. */
+void bb_tile_fix(bb_tile_program *program, bb_tile_body *body, uint32_t variable,
+                 bb_tile_index value);
+bb_tile_index bb_tile_index_replace(bb_tile_program *program, bb_tile_index index,
+                                    uint32_t variable, bb_tile_index value);
+
+#endif

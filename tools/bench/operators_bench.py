@@ -1,0 +1,139 @@
+"""Generated kernels of tests/operators on a GPU: right against float64, then timed beside the best that PyTorch has.
+
+    operators_bench.py KERNELS [--hand FOLDER] [OPERATOR...]
+
+KERNELS/OPERATOR holds what `tests/tile/generate OPERATOR.bb KERNELS/OPERATOR` writes, and k0.cubin compiled from it.  Peers in the same
+run: cuDNN's SDPA where it has the operator, FlexAttention compiled; --hand FOLDER: kernels written by hand (attention_sm90a.py).
+LENS=512,... FLEX=4096,... ROUNDS=3 in the environment.
+"""
+import json, os, sys
+import torch, torch.nn.functional as F
+from torch.nn.attention import sdpa_kernel, SDPBackend
+import tile_bench as tb
+
+dev, half = "cuda", torch.float16
+
+
+class Generated(tb.Kernel):
+    def __init__(self, folder):
+        super().__init__(folder, "k0")
+        self.arguments = json.load(open(f"{folder}/k0.arguments.json"))
+
+    def on(self, tensors, symbols):
+        views = {view: tensors[name] for view, name in self.arguments["views"].items()}
+        return self.bind(views, {e: symbols[s] for e, s in self.arguments["extents"].items()})
+
+
+def scores_of(op, s, rows, cols, heads):
+    """The operator's scores from scaled products, in the type that they have."""
+    if op == "global_prefill": return s
+    keep = cols <= rows
+    if op == "alibi": s = s + (2 ** (-0.25 * (heads + 1))) * (cols - rows)
+    if op == "softcap": s = 50 * torch.tanh(s / 50)
+    if op == "window": keep = keep & (rows < cols + 4096)
+    return torch.where(keep, s, -float("inf"))
+
+
+HEADS = dict(global_prefill=(32, 32), causal=(32, 32), alibi=(32, 32), gqa=(64, 8), softcap=(32, 16), window=(32, 8))
+
+
+def is_grouped(op): return HEADS[op][0] != HEADS[op][1]
+
+
+def inputs(op, n, heads, groups, kind="normal"):
+    q = torch.randn(heads, n, 128, device=dev, dtype=half)
+    k, v = (torch.randn(groups, n, 128, device=dev, dtype=half) for _ in range(2))
+    if kind == "peaked": q *= 8
+    if kind == "growing": k = (k * torch.linspace(6, 0.1, n, device=dev)[:, None]).half()
+    return q, k, v
+
+
+def bind(op, kernel, q, k, v, o):
+    h, n, d = q.shape
+    g = k.shape[0]
+    if is_grouped(op): q, o = q.view(g, h // g, n, d), o.view(g, h // g, n, d)
+    return kernel.on(dict(Q=q, K=k, V=v, O=o), dict(H=h, G=g, R=h // g, M=n, N=n))
+
+
+def reference(op, q, k, v):
+    out, r = torch.empty(q.shape, device=dev, dtype=torch.double), q.shape[0] // k.shape[0]
+    rows, cols = torch.arange(q.shape[1], device=dev)[:, None], torch.arange(k.shape[1], device=dev)[None]
+    for h in range(q.shape[0]):
+        s = q[h].double() @ k[h // r].double().T * 128 ** -0.5
+        out[h] = torch.softmax(scores_of(op, s, rows, cols, h), -1) @ v[h // r].double()
+    return out
+
+
+def check(op, kernel):
+    worst = 0
+    for n, groups in ((1, 2), (17, 1), (128, 2), (129, 3), (512, 20), (1000, 2), (4097, 2)) + (((9001, 1),) if op == "window" else ()):
+        for kind in ("normal", "peaked", "growing"):
+            heads = groups * HEADS[op][0] // HEADS[op][1]
+            q, k, v = inputs(op, n, heads, groups, kind)
+            o = torch.full_like(q, float("nan"))
+            run = bind(op, kernel, q, k, v, o)
+            for _ in range(2): run()
+            torch.cuda.synchronize()
+            e = tb.error(o, reference(op, q, k, v))
+            if not e < 1e-3: print("  WRONG", op, n, heads, kind, e)
+            worst = max(worst, e) if e == e else float("nan")
+    return tb.report(op, worst, 1e-3)
+
+
+def cudnn(op, q, k, v):
+    def run():
+        with sdpa_kernel(SDPBackend.CUDNN_ATTENTION):
+            return F.scaled_dot_product_attention(q[None], k[None], v[None], is_causal=op != "global_prefill", enable_gqa=is_grouped(op))
+    return run if op in ("global_prefill", "causal", "gqa") else None
+
+
+def flex(op, q, k, v):
+    from torch.nn.attention.flex_attention import flex_attention, create_block_mask
+    torch._dynamo.reset()
+    n, r, mask = q.shape[1], q.shape[0] // k.shape[0], None
+    if op != "global_prefill":
+        near = (lambda i, j: i < j + 4096) if op == "window" else (lambda i, j: i >= j)
+        mask = create_block_mask(lambda b, h, i, j: (j <= i) & near(i, j), None, None, n, n, device=dev)
+    mods = dict(alibi=lambda s, b, h, i, j: s + torch.exp2(-0.25 * (h + 1)) * (j - i), softcap=lambda s, b, h, i, j: 50 * torch.tanh(s / 50))
+    f = torch.compile(flex_attention, dynamic=False)
+    return lambda: f(q[None], k[None], v[None], score_mod=mods.get(op), block_mask=mask, enable_gqa=r > 1)
+
+
+def hand(op, folder, q, k, v, o):
+    if not folder or op not in ("global_prefill", "causal"): return None
+    sys.path.insert(0, folder)
+    import attention_sm90a as ref
+    f = ref.build()
+    return lambda: ref.attention(f, q[None], k[None], v[None], o[None], op == "causal")
+
+
+def main():
+    arguments, folder = sys.argv[1:], None
+    if "--hand" in arguments:
+        at = arguments.index("--hand")
+        folder = arguments[at + 1]
+        del arguments[at:at + 2]
+    kernels, names = arguments[0], arguments[1:] or list(HEADS)
+    lens = [int(x) for x in os.environ.get("LENS", "512,2048,8192").split(",")]
+    flexed = [int(x) for x in os.environ.get("FLEX", "2048,8192").split(",") if x]
+    print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}, CUDA {torch.version.cuda}, cuDNN {torch.backends.cudnn.version()}", flush=True)
+    good = True
+    for op in names:
+        kernel = Generated(f"{kernels}/{op}")
+        good = check(op, kernel) and good
+        for n in lens:
+            q, k, v = inputs(op, n, *HEADS[op])
+            o = torch.empty_like(q)
+            ours = bind(op, kernel, q, k, v, o)
+            line = f"time {op} {HEADS[op][0]}/{HEADS[op][1]} heads {n:6d}:"
+            peers = dict(cudnn=cudnn(op, q, k, v), flex=flex(op, q, k, v) if n in flexed else None, hand=hand(op, folder, q, k, v, o))
+            for name, peer in peers.items():
+                if not peer: continue
+                a, b = tb.beside([ours], [peer])
+                line += f"  {name} {b:8.1f} us, ours {a:8.1f}, {b / a:.3f}"
+            print(line, flush=True)
+    sys.exit(0 if good else 1)
+
+
+if __name__ == "__main__":
+    with torch.no_grad(): main()
