@@ -1,6 +1,7 @@
 /* generate.c - tile programs for a GPU from models.
  *
  *   generate MODEL             every kernel's program, on standard output
+ *   generate MODEL --plain     what they were made from, with the blocks of a processor
  *   generate MODEL FOLDER      NAME.cu and NAME.json of each as emitted for sm_90a, NAME the kernel's name
  *   generate MODEL --check NAME=EXTENT...
  *                              runs each by its meaning, beside the plain program it was made from, on drawn
@@ -121,10 +122,12 @@ static void put_arguments(bb_program *p, const bb_kernel *kernel, bb_buffer *out
 static void generate(job *j, const bb_candidate *c) {
   bb_program *p = j->program;
   const bb_graph *graph = bb_candidate_runs(c);
-  const bb_kernel *kernel = bb_schedule_gpu(p, graph, c->name, NULL);
+  bool plain = j->argc == 3 && strcmp(j->argv[2], "--plain") == 0;
+  const bb_kernel *kernel = plain ? bb_schedule(p, graph, c->name, NULL)
+                                  : bb_schedule_gpu(p, graph, c->name, NULL);
   check_laws(p, kernel->tile);
   bb_buffer text = {.arena = p->arena}, launch = {.arena = p->arena}, names = {.arena = p->arena};
-  if (j->argc == 2) {
+  if (j->argc == 2 || plain) {
     bb_tile_print(&text, kernel->tile);
     fwrite(text.data, 1, text.length, stdout);
   } else if (strcmp(j->argv[2], "--check") == 0) {
@@ -157,7 +160,7 @@ int main(int argc, char **argv) {
   bb_context *ctx;
   job j = {argc, argv, NULL};
   if (argc < 2) {
-    fprintf(stderr, "usage: generate MODEL [FOLDER | --check NAME=EXTENT...]\n");
+    fprintf(stderr, "usage: generate MODEL [FOLDER | --plain | --check NAME=EXTENT...]\n");
     return 2;
   }
   if (bb_context_create(NULL, &ctx) != BB_OK) return 2;
