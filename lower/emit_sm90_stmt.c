@@ -415,10 +415,36 @@ static const char *offset_of(bb_cuda *e, const bb_tile_stmt *s, const char *row,
   return out.data;
 }
 
+/* Each thread its own elements. */
+static void put_fragment_load(bb_cuda *e, const bb_tile_stmt *s) {
+  const bb_cuda_tile *c = &e->tile[s->result];
+  const bb_tile *t = tile_of(e, s->result);
+  const char *inside, *at = offset_of(e, s, "row", "col", &inside);
+  bb_cuda_line(e, "TL_UNROLL for (int e = 0; e < %u; e++) {", c->registers);
+  if (t->rows && t->cols)
+    bb_cuda_line(
+        e, "  const int row = my_row + 8 * tl::row_of<%u>(e), col = my_col + tl::col_at<%u>(e);",
+        c->ct, c->ct);
+  else if (t->rows)
+    bb_cuda_line(e, "  const int row = my_row + 8 * e;");
+  else if (t->cols)
+    bb_cuda_line(e, "  const int col = my_col + 4 * e - 3 * (e & 1);");
+  const char *value = bb_arena_printf(e->arena, "__ldg(p.%s + %s)", e->p->view[s->view].name, at);
+  if (t->dtype != BB_F32) value = bb_arena_printf(e->arena, "tl::float_%s(%s)", narrow(t->dtype), value);
+  const char *pad = bb_cuda_index(e, bb_expr_const(e->p->home, BB_F32, s->pad), NULL);
+  bb_cuda_line(e, "  %s[e] = %s ? %s : %s;", c->name, inside, value, pad);
+  bb_cuda_line(e, "}");
+}
+
 static void put_load(bb_cuda *e, const bb_tile_stmt *s) {
   const bb_cuda_tile *c = &e->tile[s->result];
   const bb_tile *t = tile_of(e, s->result);
   if (c->ring) return; /* the copier's */
+  bool narrow_float = t->dtype == BB_F16 || t->dtype == BB_BF16;
+  if (c->layout == BB_LAYOUT_FRAGMENT && (narrow_float || t->dtype == BB_F32)) {
+    put_fragment_load(e, s);
+    return;
+  }
   if (c->layout != BB_LAYOUT_RIGHT || s->range[e->p->view[s->view].rank - 1].axis != BB_AXIS_COL ||
       s->pad != 0)
     bb_cuda_refuse(e, s, "a load to registers that are no right operand");

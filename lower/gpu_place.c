@@ -176,8 +176,31 @@ static uint32_t registers_of(const placer *w, uint32_t tile) {
   return t->cols ? t->cols / 4 : t->rows ? 2 : 1;
 }
 
+static bool is_long(const bb_expr *x) {
+  if (x->op == BB_X_ERF || x->op == BB_X_LOG || x->op == BB_X_SIN || x->op == BB_X_COS) return true;
+  if (x->op == BB_X_POW && x->a[0]->op != BB_X_CONST && x->a[1]->op != BB_X_CONST) return true;
+  for (uint32_t i = 0; i < bb_expr_op_arity(x->op); i++)
+    if (is_long(x->a[i])) return true;
+  return false;
+}
+
+typedef struct longest {
+  const bb_tile_program *p;
+  bool is;
+} longest;
+
+/* Functions that are computed by many operations want registers of their own, beside a block's. */
+static void find_long(void *user, bb_tile_body *body, uint32_t at) {
+  longest *l = user;
+  const bb_tile_stmt *s = body->stmt[at];
+  bool block = s->kind == BB_TILE_MAP && l->p->tile[s->result].rows && l->p->tile[s->result].cols;
+  l->is |= block && is_long(s->expr);
+}
+
 static uint32_t registers_needed(const placer *w) {
-  uint32_t sum = SLACK;
+  longest l = {w->p, false};
+  bb_tile_walk(&w->p->body, find_long, &l);
+  uint32_t sum = SLACK + (l.is ? SLACK : 0);
   for (uint32_t t = 0; t < w->p->tiles; t++)
     if (bb_tile_writers(&w->p->body, t)) sum += registers_of(w, t);
   return sum;

@@ -40,27 +40,53 @@ static void rewrite(bb_tile_program *tile) {
 enum { WHOLE = 256 }; /* dims up to this extent are one block */
 
 typedef struct sizes {
-  int64_t rows, folded;
+  int64_t rows, cols, folded;
 } sizes;
 
-/* In order of preference. */
-static const sizes tried[] = {{128, 128}, {128, 64}, {64, 128}, {64, 64}};
+/* In order of preference: for results whose columns are cut into blocks, and for others, where each block
+ * of what is folded has to bring enough work. */
+static const sizes wide[] = {{128, 256, 64}, {128, 128, 64}, {64, 128, 64}, {64, 64, 64}};
+static const sizes narrow[] = {{128, 128, 128}, {128, 64, 64}, {64, 64, 128}, {64, 64, 64}};
+enum { TRIED = 4 };
 
-static void find_folded(const bb_graph *graph, bool *folded) {
+/* What a kernel does with each dim. */
+typedef struct uses {
+  bool *folded, *cols; /* by dim: folded over; columns of results */
+} uses;
+
+static bool is_whole(const bb_program *program, bb_dim dim) {
+  int64_t extent = bb_extent_value(program->dim[dim].extent);
+  return extent > 0 && extent <= WHOLE;
+}
+
+static void find_folded(const bb_graph *graph, const uses *u) {
   for (uint32_t i = 0; i < graph->count; i++) {
     const bb_node *node = bb_node_get(graph, i);
     if (node->kind != BB_NODE_MAP) continue;
-    for (uint32_t o = 0; o < node->nout; o++) folded[node->dim] |= node->out[o].mode == BB_OUT_FOLD;
-    find_folded(node->inner, folded);
+    for (uint32_t o = 0; o < node->nout; o++)
+      u->folded[node->dim] |= node->out[o].mode == BB_OUT_FOLD;
+    find_folded(node->inner, u);
   }
 }
 
-static void size_blocks(const bb_program *program, const bool *folded, const sizes *s,
+/* Are the columns of some result cut into blocks? */
+static bool find_columns(const bb_program *program, const bb_graph *graph, const uses *u) {
+  bool cut = false;
+  for (uint32_t i = 0; i < graph->noutputs; i++) {
+    const bb_type *type = bb_type_of(graph, bb_src(graph, graph->output[i], 0));
+    if (type->item.col == BB_NO_DIM) continue;
+    u->cols[type->item.col] = true;
+    cut |= !is_whole(program, type->item.col);
+  }
+  return cut;
+}
+
+static void size_blocks(const bb_program *program, const uses *u, const sizes *s,
                         const int64_t *given, int64_t *block) {
   for (uint32_t d = 0; d < program->dims; d++) {
     int64_t extent = bb_extent_value(program->dim[d].extent);
-    block[d] = folded[d] ? s->folded : s->rows;
-    if (extent > 0 && extent <= WHOLE) block[d] = (extent + 63) / 64 * 64;
+    block[d] = u->folded[d] ? s->folded : u->cols[d] ? s->cols : s->rows;
+    if (is_whole(program, d)) block[d] = (extent + 63) / 64 * 64;
     if (given && given[d] > 0) block[d] = given[d];
   }
 }
@@ -87,15 +113,17 @@ static void try_blocks(bb_context *ctx, void *argument) {
 const bb_kernel *bb_schedule_gpu(bb_program *program, const bb_graph *graph, const char *name,
                                  const int64_t *block) {
   bb_context *ctx = program->ctx;
-  bool *folded = BB_NEW(program->arena, bool, program->dims + 1);
+  uses u = {BB_NEW(program->arena, bool, program->dims + 1),
+            BB_NEW(program->arena, bool, program->dims + 1)};
   int64_t *size = BB_NEW(program->arena, int64_t, program->dims + 1);
   attempt a = {program, graph, name, size, NULL};
   const char *why = "";
   bb_status status = BB_ERROR_UNSUPPORTED;
-  find_folded(graph, folded);
+  find_folded(graph, &u);
+  const sizes *tried = find_columns(program, graph, &u) ? wide : narrow;
   for (uint32_t given = block ? 1 : 0;; given--) {
-    for (uint32_t i = 0; i < sizeof tried / sizeof *tried; i++) {
-      size_blocks(program, folded, &tried[i], given ? block : NULL, size);
+    for (uint32_t i = 0; i < TRIED; i++) {
+      size_blocks(program, &u, &tried[i], given ? block : NULL, size);
       status = bb_protect(ctx, try_blocks, &a);
       if (status == BB_OK) return a.kernel;
       why = bb_arena_text(program->arena, ctx->message, strlen(ctx->message));
