@@ -430,7 +430,8 @@ static void put_fragment_load(bb_cuda *e, const bb_tile_stmt *s) {
   else if (t->cols)
     bb_cuda_line(e, "  const int col = my_col + 4 * e - 3 * (e & 1);");
   const char *value = bb_arena_printf(e->arena, "__ldg(p.%s + %s)", e->p->view[s->view].name, at);
-  if (t->dtype != BB_F32) value = bb_arena_printf(e->arena, "tl::float_%s(%s)", narrow(t->dtype), value);
+  if (t->dtype != BB_F32)
+    value = bb_arena_printf(e->arena, "tl::float_%s(%s)", narrow(t->dtype), value);
   const char *pad = bb_cuda_index(e, bb_expr_const(e->p->home, BB_F32, s->pad), NULL);
   bb_cuda_line(e, "  %s[e] = %s ? %s : %s;", c->name, inside, value, pad);
   bb_cuda_line(e, "}");

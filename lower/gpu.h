@@ -37,7 +37,12 @@ void bb_gpu_fills(bb_gpu *g);     /* fillings of what is that already */
 void bb_gpu_stretches(bb_gpu *g); /* loops by where masks are true */
 
 /* gpu_place.c */
+void bb_gpu_orient(bb_gpu *g); /* operands of products lie as memory does */
+void bb_gpu_hoist(bb_gpu *g, bb_tile_body *core, uint32_t *loop); /* loads out of the loop there */
 void bb_gpu_place(bb_gpu *g); /* memories, orientation, roles, stages, under the budgets */
+
+/* gpu_few.c */
+void bb_gpu_few(bb_gpu *g); /* all of that for results of few rows */
 
 /* gpu_simplify.c */
 void bb_gpu_prune(bb_gpu *g); /* tiles that no statement uses */

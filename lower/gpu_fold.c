@@ -6,9 +6,10 @@
  *             only where some row grew by more than 2**8: terms stay below that bound till then
  *   partials  a sum's terms are added in the parts that lanes hold, and made whole after the loop
  */
-#include "gpu.h"
+#include "gpu_rolling.h"
 
 #include <math.h>
+#include <string.h>
 
 enum { FAR = 8 }; /* a pivot lags by a power of two up to this one */
 
@@ -127,7 +128,7 @@ typedef struct pivot {
   uint32_t r, fresh, term, a; /* r' = max(r, term) is fresh, a scales by it */
   uint32_t of_fresh, of_a, of_r;
   const bb_expr *exponent; /* a = 2**exponent where r moved */
-  uint32_t scaled[16], scales;
+  uint32_t scaled[BB_ROLLING_SUMS], scales;
   double *degree; /* by tile: in a; NAN: depends on it otherwise */
 } pivot;
 
@@ -168,10 +169,20 @@ static bool find_factor(pivot *v) {
     const bb_tile_stmt *s = v->body->stmt[i];
     if (i != v->of_a && i != v->of_fresh && bb_tile_reads(s, v->r)) return false;
     if (i == v->of_a || !bb_tile_reads(s, v->a)) continue;
-    if (s->kind != BB_TILE_MAP || !bb_tile_reads(s, s->result) || v->scales == 16) return false;
+    if (s->kind != BB_TILE_MAP || !bb_tile_reads(s, s->result) || v->scales == BB_ROLLING_SUMS)
+      return false;
     v->scaled[v->scales++] = s->result;
   }
   return v->scales > 0;
+}
+
+bool bb_gpu_find_rolling(bb_gpu *g, bb_tile_body *outer, uint32_t loop, bb_rolling *rolling) {
+  pivot v = {.g = g, .outer = outer, .body = &outer->stmt[loop]->loop->body, .loop = loop};
+  if (!find_pivot(&v) || !find_factor(&v)) return false;
+  *rolling = (bb_rolling){.r = v.r, .fresh = v.fresh, .term = v.term, .scales = v.scales};
+  rolling->factor = bb_tile_named(g->p, v.body->stmt[v.of_a]);
+  memcpy(rolling->scaled, v.scaled, sizeof v.scaled);
+  return true;
 }
 
 /* Sums that were scaled are read by nothing but their own updates. */

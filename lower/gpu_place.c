@@ -112,6 +112,18 @@ static void orient(void *user, bb_tile_body *body, uint32_t at) {
   bb_tile_walk(&w->p->body, turn_operand, &r);
 }
 
+void bb_gpu_orient(bb_gpu *g) {
+  placer w = {.g = g, .p = g->p};
+  w.loaded = BB_NEW(g->p->home->arena, bool, g->p->tiles + 1);
+  bb_tile_walk(&g->p->body, orient, &w);
+}
+
+void bb_gpu_hoist(bb_gpu *g, bb_tile_body *core, uint32_t *loop) {
+  placer w = {.g = g, .p = g->p, .core = core, .at = *loop, .serial = core->stmt[*loop]->loop};
+  hoist_loads(&w);
+  *loop = w.at;
+}
+
 /* --- stages --- */
 
 /* Marks what depends on a product of the same iteration. */

@@ -16,7 +16,7 @@
 
 #include <string.h>
 
-static void rewrite(bb_tile_program *tile) {
+static void rewrite(bb_tile_program *tile, bool few) {
   bb_gpu g = {.p = tile, .ctx = tile->home->ctx, .strict = tile->home->strict};
   bb_gpu_dissolve(&g);
   bb_gpu_widen(&g);
@@ -28,10 +28,14 @@ static void rewrite(bb_tile_program *tile) {
   bb_gpu_powers(&g);
   bb_gpu_clean(&g);
   bb_gpu_factors(&g);
-  bb_gpu_stretches(&g);
-  bb_gpu_lazy(&g);
-  bb_gpu_partials(&g);
-  bb_gpu_place(&g);
+  if (few) {
+    bb_gpu_few(&g);
+  } else {
+    bb_gpu_stretches(&g);
+    bb_gpu_lazy(&g);
+    bb_gpu_partials(&g);
+    bb_gpu_place(&g);
+  }
   bb_gpu_prune(&g);
 }
 
@@ -47,7 +51,10 @@ typedef struct sizes {
  * of what is folded has to bring enough work. */
 static const sizes wide[] = {{128, 256, 64}, {128, 128, 64}, {64, 128, 64}, {64, 64, 64}};
 static const sizes narrow[] = {{128, 128, 128}, {128, 64, 64}, {64, 64, 128}, {64, 64, 64}};
-enum { TRIED = 4 };
+enum { TRIED = 4, FEW = 8 };
+
+/* Results of at most FEW rows, whose products are a warp's. */
+static const sizes thin = {FEW, 64, 16};
 
 /* What a kernel does with each dim. */
 typedef struct uses {
@@ -81,12 +88,25 @@ static bool find_columns(const bb_program *program, const bb_graph *graph, const
   return cut;
 }
 
+/* Have all results few rows? */
+static bool has_few_rows(const bb_program *program, const bb_graph *graph, const int64_t *given) {
+  for (uint32_t i = 0; i < graph->noutputs; i++) {
+    bb_dim row = bb_type_of(graph, bb_src(graph, graph->output[i], 0))->item.row;
+    if (row == BB_NO_DIM) return false;
+    int64_t extent = bb_extent_value(program->dim[row].extent);
+    bool few = (extent > 0 && extent <= FEW) || (given && given[row] > 0 && given[row] <= FEW);
+    if (!few) return false;
+  }
+  return graph->noutputs > 0;
+}
+
 static void size_blocks(const bb_program *program, const uses *u, const sizes *s,
                         const int64_t *given, int64_t *block) {
   for (uint32_t d = 0; d < program->dims; d++) {
     int64_t extent = bb_extent_value(program->dim[d].extent);
     block[d] = u->folded[d] ? s->folded : u->cols[d] ? s->cols : s->rows;
-    if (is_whole(program, d)) block[d] = (extent + 63) / 64 * 64;
+    if (is_whole(program, d) && !(s->rows == FEW && extent <= FEW))
+      block[d] = (extent + 63) / 64 * 64;
     if (given && given[d] > 0) block[d] = given[d];
   }
 }
@@ -98,6 +118,7 @@ typedef struct attempt {
   const bb_graph *graph;
   const char *name;
   const int64_t *block;
+  bool few;
   const bb_kernel *kernel;
 } attempt;
 
@@ -106,7 +127,7 @@ static void try_blocks(bb_context *ctx, void *argument) {
   (void)ctx;
   bb_schedule_options options = {.block = a->block, .renew = true};
   const bb_kernel *kernel = bb_schedule(a->program, a->graph, a->name, &options);
-  rewrite(kernel->tile);
+  rewrite(kernel->tile, a->few);
   a->kernel = kernel;
 }
 
@@ -116,11 +137,19 @@ const bb_kernel *bb_schedule_gpu(bb_program *program, const bb_graph *graph, con
   uses u = {BB_NEW(program->arena, bool, program->dims + 1),
             BB_NEW(program->arena, bool, program->dims + 1)};
   int64_t *size = BB_NEW(program->arena, int64_t, program->dims + 1);
-  attempt a = {program, graph, name, size, NULL};
+  attempt a = {program, graph, name, size, false, NULL};
   const char *why = "";
   bb_status status = BB_ERROR_UNSUPPORTED;
   find_folded(graph, &u);
   const sizes *tried = find_columns(program, graph, &u) ? wide : narrow;
+  if (has_few_rows(program, graph, block)) {
+    size_blocks(program, &u, &thin, NULL, size);
+    a.few = true;
+    status = bb_protect(ctx, try_blocks, &a);
+    if (status == BB_OK) return a.kernel;
+    a.few = false;
+    ctx->status = BB_OK;
+  }
   for (uint32_t given = block ? 1 : 0;; given--) {
     for (uint32_t i = 0; i < TRIED; i++) {
       size_blocks(program, &u, &tried[i], given ? block : NULL, size);

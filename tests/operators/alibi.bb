@@ -1,3 +1,4 @@
+# Queries of a sequence against its keys: keys up to the query, with a bias by distance.
 blockbuster 1
 program alibi
 dim H, N

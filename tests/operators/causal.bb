@@ -1,3 +1,4 @@
+# Queries of a sequence against its keys: keys up to the query.
 blockbuster 1
 program causal
 dim H, N

@@ -1,3 +1,4 @@
+# Queries of a sequence against its keys: all keys.
 blockbuster 1
 program global_prefill
 dim H, M, N

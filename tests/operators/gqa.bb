@@ -1,3 +1,4 @@
+# Queries of a sequence against its keys: R heads share keys and values.
 blockbuster 1
 program gqa
 dim G, R, N

@@ -1,5 +1,6 @@
+# A product with what follows it.
 blockbuster 1
-program matmul
+program product_gelu
 dim M, K, N
 
 input A : f16[M,K]

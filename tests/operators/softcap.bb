@@ -1,3 +1,4 @@
+# Queries of a sequence against its keys: with capped scores.
 blockbuster 1
 program softcap
 dim G, R, N

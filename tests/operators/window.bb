@@ -1,3 +1,4 @@
+# Queries of a sequence against its keys: of the last 4096 keys.
 blockbuster 1
 program window
 dim G, R, N

@@ -2,7 +2,7 @@
  *
  *   generate MODEL             every kernel's program, on standard output
  *   generate MODEL --plain     what they were made from, with the blocks of a processor
- *   generate MODEL FOLDER      NAME.cu and NAME.json of each as emitted for sm_90a, NAME the kernel's name
+ *   generate MODEL FOLDER [DIM=SIZE...]      NAME.cu and NAME.json of each as emitted for sm_90a, NAME the kernel's name
  *   generate MODEL --check NAME=EXTENT...
  *                              runs each by its meaning, beside the plain program it was made from, on drawn
  *                              inputs: they agree but for rounding
@@ -119,12 +119,25 @@ static void put_arguments(bb_program *p, const bb_kernel *kernel, bb_buffer *out
   bb_put(out, "}}\n");
 }
 
+/* Block sizes that are asked for. */
+static int64_t *blocks_of(const job *j) {
+  bb_program *p = j->program;
+  int64_t *block = BB_NEW(p->arena, int64_t, p->dims + 1);
+  for (int i = 3; i < j->argc && strcmp(j->argv[2], "--check") != 0; i++)
+    for (uint32_t d = 0; d < p->dims; d++) {
+      size_t length = strlen(p->dim[d].name);
+      if (strncmp(j->argv[i], p->dim[d].name, length) == 0 && j->argv[i][length] == '=')
+        block[d] = strtoll(j->argv[i] + length + 1, NULL, 10);
+    }
+  return block;
+}
+
 static void generate(job *j, const bb_candidate *c) {
   bb_program *p = j->program;
   const bb_graph *graph = bb_candidate_runs(c);
   bool plain = j->argc == 3 && strcmp(j->argv[2], "--plain") == 0;
   const bb_kernel *kernel = plain ? bb_schedule(p, graph, c->name, NULL)
-                                  : bb_schedule_gpu(p, graph, c->name, NULL);
+                                  : bb_schedule_gpu(p, graph, c->name, blocks_of(j));
   check_laws(p, kernel->tile);
   bb_buffer text = {.arena = p->arena}, launch = {.arena = p->arena}, names = {.arena = p->arena};
   if (j->argc == 2 || plain) {
@@ -160,7 +173,8 @@ int main(int argc, char **argv) {
   bb_context *ctx;
   job j = {argc, argv, NULL};
   if (argc < 2) {
-    fprintf(stderr, "usage: generate MODEL [FOLDER | --plain | --check NAME=EXTENT...]\n");
+    fprintf(stderr,
+            "usage: generate MODEL [FOLDER [DIM=SIZE...] | --plain | --check NAME=EXTENT...]\n");
     return 2;
   }
   if (bb_context_create(NULL, &ctx) != BB_OK) return 2;

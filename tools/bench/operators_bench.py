@@ -107,18 +107,118 @@ def hand(op, folder, q, k, v, o):
     return lambda: ref.attention(f, q[None], k[None], v[None], o[None], op == "causal")
 
 
+# ---- one row of queries
+DECODE = dict(decode=(64, 8), decode_softcap=(32, 16), decode_alibi=(32, 16), decode_group=(32, 32))
+
+
+def decode_inputs(op, n, groups):
+    heads = groups * DECODE[op][0] // DECODE[op][1]
+    q = torch.randn(groups, heads // groups, 128, device=dev, dtype=half)
+    return (q,) + tuple(torch.randn(groups, n, 128, device=dev, dtype=half) for _ in range(2))
+
+
+def bind_decode(kernel, q, k, v, o):
+    return kernel.on(dict(Q=q, K=k, V=v, O=o), dict(G=k.shape[0], R=q.shape[1], N=k.shape[1]))
+
+
+def decode_scores(op, s, heads):
+    if op == "decode_softcap": return 50 * torch.tanh(s / 50)
+    if op != "decode_alibi": return s
+    return s + 2 ** (-0.25 * (heads + 1)) * (torch.arange(s.shape[-1], device=dev) - s.shape[-1] + 1)
+
+
+def check_decode(op, kernel):
+    worst = 0
+    for n in (1, 17, 129, 300, 1000, 4097, 32768):
+        for groups in (1, 3, DECODE[op][1]):
+            q, k, v = decode_inputs(op, n, groups)
+            o = torch.full_like(q, float("nan"))
+            run = bind_decode(kernel, q, k, v, o)
+            for _ in range(2): run()
+            torch.cuda.synchronize()
+            heads = torch.arange(q.shape[0] * q.shape[1], device=dev).view(*q.shape[:2], 1)
+            p = torch.softmax(decode_scores(op, q.double() @ k.double().transpose(1, 2) * 128 ** -0.5, heads), -1)
+            e = tb.error(o, p @ v.double())
+            if not e < 1e-3: print("  WRONG", op, n, groups, e)
+            worst = max(worst, e) if e == e else float("nan")
+    return tb.report(op, worst, 1e-3)
+
+
+def decode_peers(op, sets, folder):
+    """Calls of each peer, one for each set of inputs."""
+    q4 = lambda q: q.reshape(1, -1, 1, 128)
+    peers = {}
+    if op in ("decode", "decode_group"):
+        def sdpa(q, k, v):
+            with sdpa_kernel(SDPBackend.CUDNN_ATTENTION): F.scaled_dot_product_attention(q4(q), k[None], v[None], enable_gqa=True)
+        peers["cudnn"] = [lambda x=x: sdpa(*x) for x in sets]
+    if folder and op != "decode_alibi":
+        sys.path.insert(0, folder)
+        import decode_sm90a as ref
+        lib, ws = ref.build(), torch.zeros(64 << 20, device=dev, dtype=torch.uint8)
+        kind = dict(decode="gqa", decode_group="mha", decode_softcap="softcap")[op]
+        splits, combine, shape = ref.rule(kind, sets[0][1].shape[1])
+        out = torch.empty_like(q4(sets[0][0]))
+        peers["hand"] = [lambda x=x: ref.ours(lib, q4(x[0]), x[1][None], x[2][None], out, ws, splits, combine, 50.0 if op == "decode_softcap" else 0.0, shape) for x in sets]
+    return peers
+
+
+def decode(op, kernels, folder):
+    kernel = Generated(f"{kernels}/{op}")
+    good = check_decode(op, kernel)
+    heads, groups = DECODE[op]
+    for n in [int(x) for x in os.environ.get("DECODE", "128,512,2048,8192,32768").split(",")]:
+        sets = [decode_inputs(op, n, groups) for _ in range(max(2, min(60, -(-160_000_000 // (4 * groups * n * 128)))))]
+        ours = [bind_decode(kernel, *x, torch.empty_like(x[0])) for x in sets]
+        line = f"time {op} {heads}/{groups} heads {n:6d}: ours {tb.timed(ours):7.2f} us"
+        for name, calls in decode_peers(op, sets, folder).items():
+            try:
+                a, b = tb.beside(ours, calls)
+                line += f"  {name} {b:7.2f}, ours {a:7.2f}, {b / a:.3f}"
+            except Exception as e: line += f"  {name}: {type(e).__name__} {str(e)[:60]}"
+        print(line, flush=True)
+    return good
+
+
+# ---- products
+def product(op, kernels):
+    kernel, worst = Generated(f"{kernels}/{op}"), 0
+    after = F.gelu if op == "product_gelu" else lambda x: x
+    def tensors(m, n, k):
+        t = dict(A=torch.randn(m, k, device=dev, dtype=half), W=torch.randn(n, k, device=dev, dtype=half) / k ** .5,
+                 C=torch.full((m, n), float("nan"), device=dev, dtype=half))
+        if op == "product_gelu": t["b"] = torch.randn(n, device=dev, dtype=half)
+        return t, kernel.on(t, dict(M=m, N=n, K=k))
+    for m, n, k in ((1, 64, 64), (17, 128, 64), (129, 264, 200), (1000, 1000, 1000), (4097, 512, 1024)):
+        t, run = tensors(m, n, k)
+        run(); torch.cuda.synchronize()
+        e = tb.error(t["C"], after(t["A"].double() @ t["W"].double().T + t.get("b", torch.zeros(1, device=dev)).double()))
+        if not e < 1e-3: print("  WRONG", op, m, n, k, e)
+        worst = max(worst, e) if e == e else float("nan")
+    good = tb.report(op, worst, 1e-3)
+    for size in (1024, 4096, 8192):
+        t, run = tensors(size, size, size)
+        peer = (lambda: F.linear(t["A"], t["W"])) if op == "product" else (lambda: F.gelu(F.linear(t["A"], t["W"], t["b"])))
+        ours, theirs = tb.beside([run], [peer])
+        print(f"time {op} {size}: ours {ours:8.1f} us {2e-6 * size ** 3 / ours:6.1f} TFLOP/s  cuBLAS{'' if op == 'product' else ' and GELU'} {theirs:8.1f} us {theirs / ours:.3f}", flush=True)
+    return good
+
+
 def main():
     arguments, folder = sys.argv[1:], None
     if "--hand" in arguments:
         at = arguments.index("--hand")
         folder = arguments[at + 1]
         del arguments[at:at + 2]
-    kernels, names = arguments[0], arguments[1:] or list(HEADS)
+    kernels, names = arguments[0], arguments[1:] or [*HEADS, *DECODE, "product", "product_gelu"]
     lens = [int(x) for x in os.environ.get("LENS", "512,2048,8192").split(",")]
     flexed = [int(x) for x in os.environ.get("FLEX", "2048,8192").split(",") if x]
     print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}, CUDA {torch.version.cuda}, cuDNN {torch.backends.cudnn.version()}", flush=True)
     good = True
     for op in names:
+        if op in DECODE or op.startswith("product"):
+            good = (decode(op, kernels, folder) if op in DECODE else product(op, kernels)) and good
+            continue
         kernel = Generated(f"{kernels}/{op}")
         good = check(op, kernel) and good
         for n in lens:
