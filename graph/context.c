@@ -26,6 +26,7 @@ static const char *const status_text[] = {
     [BB_ERROR_IO] = "input or output failed",
     [BB_ERROR_MISMATCH] = "results differ",
     [BB_ERROR_INTERNAL] = "internal error",
+    [BB_ERROR_STOPPED] = "stopped by an observer",
 };
 
 uint32_t bb_version(void) {

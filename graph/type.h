@@ -15,13 +15,14 @@
 
 #include "context.h"
 
-typedef enum bb_dtype {
-#define BB_DTYPE(id, name, bytes, is_float) BB_##id,
+enum {
+#define BB_DTYPE(id, name, bytes, is_float) +1
+  BB_DTYPE_COUNT = 0
 #include "dtype.def"
 #undef BB_DTYPE
-  BB_DTYPE_COUNT
-} bb_dtype;
+};
 
+/* bb_dtype: blockbuster_rt.h */
 const char *bb_dtype_name(bb_dtype dtype);
 uint32_t bb_dtype_bytes(bb_dtype dtype);
 bool bb_dtype_is_float(bb_dtype dtype);

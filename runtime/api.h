@@ -3,6 +3,7 @@
 #ifndef BB_API_H
 #define BB_API_H
 
+#include "cpu/cpu.h"
 #include "driver.h"
 
 /* Passes what a buffer holds on to the caller's function; fails with BB_ERROR_IO if it gives up. */
@@ -14,6 +15,11 @@ bb_graph *bb_api_graph(const bb_program *program, bb_graph_id id);
 /* What the options ask of bb_select(), for a program at stage PARTITION; in the program's arena. */
 const bb_selection_options *bb_api_selection(bb_program *program, const bb_advance_options *options,
                                              const bb_choose_options *choose);
+
+/* A run by kernels, compiled for the CPU; candidates that have none are interpreted.  Binding: as
+ * bb_drive_run() has it. */
+void bb_run_kernels(bb_program *program, const bb_run_options *options, const int64_t *block,
+                    bb_binding *binding, bb_arena *arena, bb_cpu_counts *counts);
 
 /* Top-level loops of a graph. */
 uint32_t bb_api_kernels(const bb_graph *graph);

@@ -1,7 +1,6 @@
 /* api_run.c - the public calls about arrays: files of them, runs on the interpreter, comparison.
  */
 #include "api.h"
-#include "cpu/cpu.h"
 
 #include <string.h>
 
@@ -175,22 +174,6 @@ static int64_t *preset_symbols(const bb_program *program, const bb_run_options *
   return symbol;
 }
 
-static void destroy_plan(void *plan) {
-  bb_cpu_plan_destroy(plan);
-}
-
-static void run_kernels(bb_program *program, const bb_run_options *o, bb_arena *arena,
-                        bb_result *result) {
-  bb_cpu_options options = {
-      .threads = o->threads, .exact = o->float64, .block = block_sizes(program, o, arena)};
-  bb_cpu_plan *plan = bb_cpu_plan_make(program, &options);
-  bb_defer(program->ctx, destroy_plan, plan);
-  bb_cpu_run_binding(plan, &result->binding, arena);
-  bb_cpu_plan_count(plan, &result->kernels);
-  bb_undefer(program->ctx, plan);
-  bb_cpu_plan_destroy(plan);
-}
-
 static void run_body(bb_context *ctx, void *argument) {
   run_call *call = argument;
   const bb_run_options *o = call->options;
@@ -208,7 +191,7 @@ static void run_body(bb_context *ctx, void *argument) {
                                .symbol = result->binding.symbol,
                                .block = block_sizes(call->program, o, arena)};
   if (o->kernels && call->program->stage >= BB_STAGE_FUSED)
-    run_kernels(call->program, o, arena, result);
+    bb_run_kernels(call->program, o, options.block, &result->binding, arena, &result->kernels);
   else
     bb_drive_run(call->program, &options, &result->binding, arena, &result->counts);
   bb_undefer(ctx, arena);

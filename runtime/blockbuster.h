@@ -4,6 +4,8 @@
  * block program, fuses it by rewriting, and runs it.  The stages a program passes are the values
  * of bb_stage, in order.
  *
+ * This header has what makes programs; running compiled models stands in blockbuster_rt.h.
+ *
  * Ownership: every `create`, `read` or `open` call gives the caller an object that the matching
  * `destroy` releases.  Objects made from a context die before it.
  * Errors: every call that can fail returns a bb_status; bb_context_message() then gives one or
@@ -15,64 +17,11 @@
 #ifndef BLOCKBUSTER_H
 #define BLOCKBUSTER_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "blockbuster_rt.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-#if defined(__GNUC__)
-#define BB_API __attribute__((visibility("default")))
-#else
-#define BB_API
-#endif
-
-/* Bytes of version: major * 10000 + minor * 100 + patch. */
-#define BB_VERSION 100
-BB_API uint32_t bb_version(void);
-
-typedef enum bb_status {
-  BB_OK = 0,
-  BB_ERROR_MEMORY,      /* the allocator returned NULL */
-  BB_ERROR_ARGUMENT,    /* the call itself was wrong */
-  BB_ERROR_INPUT,       /* a file or model was refused */
-  BB_ERROR_UNSUPPORTED, /* a model uses operators that have no rule and no reference kernel */
-  BB_ERROR_IO,          /* the operating system refused to read or write */
-  BB_ERROR_MISMATCH,    /* a comparison failed */
-  BB_ERROR_INTERNAL     /* a verifier law was broken: a defect of the library */
-} bb_status;
-
-/* A static, lower-case phrase for a status. */
-BB_API const char *bb_status_text(bb_status status);
-
-/* Memory: `resize(user, NULL, 0, n)` allocates, `resize(user, p, old, 0)` frees and returns NULL,
- * otherwise it reallocates.  It may return NULL for n > 0; the library then fails cleanly. */
-typedef struct bb_allocator {
-  void *(*resize)(void *user, void *pointer, size_t old_size, size_t new_size);
-  void *user;
-} bb_allocator;
-
-typedef enum bb_log_level { BB_LOG_ERROR, BB_LOG_WARNING, BB_LOG_INFO, BB_LOG_DEBUG } bb_log_level;
-typedef void bb_log_function(void *user, bb_log_level level, const char *message);
-
-typedef struct bb_context bb_context;
-
-typedef struct bb_context_options {
-  uint32_t version;       /* BB_VERSION */
-  bb_allocator allocator; /* resize == NULL: the C library's */
-  bb_log_function *log;   /* NULL: silent */
-  void *log_user;
-  bool verify; /* run the verifier after every stage and every rewrite */
-} bb_context_options;
-
-/* options may be NULL. */
-BB_API bb_status bb_context_create(const bb_context_options *options, bb_context **context);
-BB_API void bb_context_destroy(bb_context *context);
-
-/* The message of the last failed call; "" if none.  Dies with the next call on the context. */
-BB_API const char *bb_context_message(const bb_context *context);
 
 /* --- programs --- */
 
@@ -114,12 +63,6 @@ typedef struct bb_rewrite {
   uint32_t nodes;        /* what matched, by stable number */
   const uint32_t *node;
 } bb_rewrite;
-
-/* A number by name: the elements in a block of a dim, or the value of a run-time extent. */
-typedef struct bb_setting {
-  const char *name;
-  int64_t value;
-} bb_setting;
 
 /* Two nodes by stable number. */
 typedef struct bb_node_pair {
@@ -412,6 +355,36 @@ BB_API bool bb_arrays_get(const bb_arrays *arrays, uint32_t index, bb_array_view
 /* Writes a .npz under a temporary name, then renames it.  Errors: IO, MEMORY. */
 BB_API bb_status bb_arrays_write(bb_arrays *arrays, const char *path);
 BB_API void bb_arrays_destroy(bb_arrays *arrays);
+
+/* --- compiled models; blockbuster_rt.h says how they are run --- */
+
+typedef struct bb_compile_options {
+  uint32_t version; /* BB_VERSION */
+  /* The folder of kernels that were compiled before: only its owner can write it.  NULL:
+   * $BLOCKBUSTER_CACHE, $XDG_CACHE_HOME/blockbuster or ~/.cache/blockbuster, the first that is set;
+   * "": nothing is kept.  It is held under BLOCKBUSTER_CACHE_MB (512): what was used least lately goes. */
+  const char *cache;
+  uint32_t blocks; /* block sizes of dims; others as the scheduler likes */
+  const bb_setting *block;
+} bb_compile_options;
+
+/* Compiles a program for this machine's processor, taking it to stage FUSED first if it is not there.  The
+ * system's C compiler (cc, or what BLOCKBUSTER_CC names) does it, or the cache has it.  Constants are copied: the program may be
+ * destroyed.  options may be NULL.  *model is the caller's, to be released.  Errors: UNSUPPORTED (a kernel that cannot be
+ * lowered; all of them in one message: bb_program_run() interprets those), IO (no compiler, no folder
+ * to work in), MEMORY. */
+BB_API bb_status bb_program_compile(bb_program *program, const bb_compile_options *options,
+                                    bb_model **model);
+/* The same into a folder, to be loaded by bb_model_load() where there is no compiler: plan.json,
+ * kernels.so, data.bin (constants), and kernels.c with what it includes, to be read.  The
+ * folder appears when it is complete; one that is there is replaced if it is empty or a compiled model.
+ * Errors: as above, ARGUMENT (the folder holds something else). */
+BB_API bb_status bb_program_compile_to(bb_program *program, const bb_compile_options *options,
+                                       const char *folder);
+/* Everything at once: a model file (.onnx), a program (.bb) or a compiled folder; options as above, for files.
+ * Errors: those of bb_program_read(), bb_program_compile(), bb_model_load(). */
+BB_API bb_status bb_model_open(bb_context *context, const char *path,
+                               const bb_compile_options *options, bb_model **model);
 
 typedef struct bb_run_options {
   uint32_t version; /* BB_VERSION */

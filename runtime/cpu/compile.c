@@ -3,6 +3,9 @@
 
 #include "../../lower/emit_c.h"
 
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -11,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/utsname.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -30,7 +34,7 @@ static void write_file(bb_context *ctx, const char *path, const char *bytes, siz
   if (!good) bb_fail(ctx, BB_ERROR_IO, "%s: %s", path, strerror(errno));
 }
 
-static void remove_folder(char *folder) {
+void bb_cpu_remove_folder(const char *folder) {
   for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
     char path[4096];
     int length = snprintf(path, sizeof path, "%s/%s", folder, files[i]);
@@ -39,7 +43,7 @@ static void remove_folder(char *folder) {
   rmdir(folder);
 }
 
-static char *temporary_folder(bb_context *ctx) {
+char *bb_cpu_temporary_folder(bb_context *ctx) {
   const char *base = getenv("TMPDIR");
   char path[4096];
   int length = snprintf(path, sizeof path, "%s/blockbuster-XXXXXX", base && *base ? base : "/tmp");
@@ -63,24 +67,34 @@ static const char *what_it_said(bb_arena *arena, const char *path) {
   return bb_arena_text(arena, text, length);
 }
 
-static void run_compiler(bb_context *ctx, bb_arena *arena, const char *folder) {
+static const char *const flags[] = {
+    "-std=gnu17",         "-O3",   "-march=native", "-fno-math-errno",
+    "-fno-trapping-math", "-fPIC", "-shared",       "-w",
+};
+enum { FLAGS = sizeof flags / sizeof *flags };
+
+static const char *compiler(void) {
   const char *cc = getenv("BLOCKBUSTER_CC");
-  if (!cc || !*cc) cc = "cc";
+  return cc && *cc ? cc : "cc";
+}
+
+static _Noreturn void refuse_compiler(bb_context *ctx, const char *cc, int error) {
+  bb_fail(ctx, BB_ERROR_IO,
+          "kernels need a C compiler: cannot run \"%s\" (%s); install one, name it in "
+          "BLOCKBUSTER_CC, or interpret",
+          cc, strerror(error));
+}
+
+static void run_compiler(bb_context *ctx, bb_arena *arena, const char *folder) {
+  const char *cc = compiler();
   const char *log = in_folder(arena, folder, "compiler.txt");
-  const char *arguments[] = {cc,
-                             "-std=gnu17",
-                             "-O3",
-                             "-march=native",
-                             "-fno-math-errno",
-                             "-fno-trapping-math",
-                             "-fPIC",
-                             "-shared",
-                             "-w",
-                             "-o",
-                             in_folder(arena, folder, "kernels.so"),
-                             in_folder(arena, folder, "kernels.c"),
-                             "-lm",
-                             NULL};
+  const char *arguments[FLAGS + 6] = {cc};
+  memcpy(arguments + 1, flags, sizeof flags);
+  const char **more = arguments + 1 + FLAGS;
+  *more++ = "-o";
+  *more++ = in_folder(arena, folder, "kernels.so");
+  *more++ = in_folder(arena, folder, "kernels.c");
+  *more = "-lm";
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_addopen(&actions, 2, log, O_WRONLY | O_CREAT | O_TRUNC, 0600);
@@ -91,33 +105,72 @@ static void run_compiler(bb_context *ctx, bb_arena *arena, const char *folder) {
   if (error == 0)
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR) continue;
   if (error || (WIFEXITED(status) && WEXITSTATUS(status) == 127))
-    bb_fail(ctx, BB_ERROR_IO,
-            "kernels need a C compiler: cannot run \"%s\" (%s); install one, name it in "
-            "BLOCKBUSTER_CC, or interpret",
-            cc, strerror(error ? error : ENOENT));
+    refuse_compiler(ctx, cc, error ? error : ENOENT);
   if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
     bb_fail(ctx, BB_ERROR_INTERNAL, "the compiler \"%s\" refuses the kernels in %s:\n%s", cc,
             folder, what_it_said(arena, log));
 }
 
-typedef struct job {
-  const char *source, *folder;
-  size_t length;
-  bb_cpu_module *module;
-} job;
+/* --- what decides what is built --- */
 
-static void compile(bb_context *ctx, void *argument) {
-  job *j = argument;
+/* The compiler's file: by its path, or found as the shell would. */
+static bool find_compiler(const char *cc, char *path, size_t size, struct stat *file) {
+  const char *at = getenv("PATH");
+  if (strchr(cc, '/')) return snprintf(path, size, "%s", cc) > 0 && stat(path, file) == 0;
+  for (at = at ? at : "/usr/bin:/bin"; *at;) {
+    size_t length = strcspn(at, ":");
+    int written = snprintf(path, size, "%.*s/%s", (int)length, at, cc);
+    if (written > 0 && (size_t)written < size && access(path, X_OK) == 0 && stat(path, file) == 0 &&
+        S_ISREG(file->st_mode))
+      return true;
+    at += length + (at[length] == ':');
+  }
+  return false;
+}
+
+/* Every word that says what instructions there are, but not which core this is. */
+static void put_processor(bb_buffer *out) {
+#if defined(__x86_64__)
+  static const unsigned leaf[][2] = {{1, 0}, {7, 0}, {7, 1}, {13, 1}, {0x80000001, 0}};
+  for (size_t i = 0; i < sizeof leaf / sizeof *leaf; i++) {
+    unsigned a = 0, b = 0, c = 0, d = 0;
+    __get_cpuid_count(leaf[i][0], leaf[i][1], &a, &b, &c, &d);
+    /* Leaf 1 names the core in b and says in a bit of c what the kernel has switched on. */
+    bb_put(out, "cpuid %x.%x %x %x %x %x\n", leaf[i][0], leaf[i][1], a, leaf[i][0] == 1 ? 0 : b, c,
+           d);
+  }
+#endif
+  struct utsname name;
+  if (uname(&name) == 0) bb_put(out, "machine %s\n", name.machine);
+}
+
+const char *bb_cpu_identity(bb_context *ctx, bb_arena *arena) {
+  bb_buffer out = {.arena = arena};
+  struct stat file;
+  char path[4096];
+  const char *cc = compiler();
+  if (!find_compiler(cc, path, sizeof path, &file)) refuse_compiler(ctx, cc, ENOENT);
+  bb_put(&out, "blockbuster %u\ncompiler %s %lld %lld.%09ld\nflags", bb_version(), path,
+         (long long)file.st_size, (long long)file.st_mtim.tv_sec, file.st_mtim.tv_nsec);
+  for (size_t i = 0; i < FLAGS; i++) bb_put(&out, " %s", flags[i]);
+  bb_put(&out, "\n");
+  put_processor(&out);
+  bb_put(&out, "%s%s%s", bb_device_cpu, bb_device_cpu_call, bb_device_cpu_real);
+  return out.data;
+}
+
+/* --- building and loading --- */
+
+void bb_cpu_build(bb_context *ctx, const char *source, size_t length, const char *folder) {
   bb_arena *arena = bb_scratch(ctx);
-  write_file(ctx, in_folder(arena, j->folder, "bb_cpu.h"), bb_device_cpu, strlen(bb_device_cpu));
-  write_file(ctx, in_folder(arena, j->folder, "bb_cpu_call.h"), bb_device_cpu_call,
+  write_file(ctx, in_folder(arena, folder, "bb_cpu.h"), bb_device_cpu, strlen(bb_device_cpu));
+  write_file(ctx, in_folder(arena, folder, "bb_cpu_call.h"), bb_device_cpu_call,
              strlen(bb_device_cpu_call));
-  write_file(ctx, in_folder(arena, j->folder, "bb_cpu_real.h"), bb_device_cpu_real,
+  write_file(ctx, in_folder(arena, folder, "bb_cpu_real.h"), bb_device_cpu_real,
              strlen(bb_device_cpu_real));
-  write_file(ctx, in_folder(arena, j->folder, "kernels.c"), j->source, j->length);
-  run_compiler(ctx, arena, j->folder);
-  j->module->handle = dlopen(in_folder(arena, j->folder, "kernels.so"), RTLD_NOW | RTLD_LOCAL);
-  if (!j->module->handle) bb_fail(ctx, BB_ERROR_IO, "kernels do not load: %s", dlerror());
+  write_file(ctx, in_folder(arena, folder, "kernels.c"), source, length);
+  run_compiler(ctx, arena, folder);
+  bb_scratch_end(arena);
 }
 
 static void unload(void *module) {
@@ -131,15 +184,20 @@ void bb_cpu_compile(bb_context *ctx, const char *source, size_t length, const ch
     if (mkdir(folder, 0700) != 0 && errno != EEXIST)
       bb_fail(ctx, BB_ERROR_IO, "%s: %s", folder, strerror(errno));
   } else {
-    module->folder = temporary_folder(ctx);
+    module->folder = bb_cpu_temporary_folder(ctx);
   }
-  compile(ctx, &(job){source, folder ? folder : module->folder, length, module});
+  if (!folder) folder = module->folder;
+  bb_cpu_build(ctx, source, length, folder);
+  bb_arena *arena = bb_scratch(ctx);
+  module->handle = dlopen(in_folder(arena, folder, "kernels.so"), RTLD_NOW | RTLD_LOCAL);
+  if (!module->handle) bb_fail(ctx, BB_ERROR_IO, "kernels do not load: %s", dlerror());
+  bb_scratch_end(arena);
   bb_undefer(ctx, module);
 }
 
 void bb_cpu_unload(bb_cpu_module *module) {
   if (module->handle) dlclose(module->handle);
-  if (module->folder) remove_folder(module->folder);
+  if (module->folder) bb_cpu_remove_folder(module->folder);
   free(module->folder);
   *module = (bb_cpu_module){0};
 }

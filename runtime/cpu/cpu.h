@@ -9,6 +9,7 @@
 
 #include "../../lower/schedule.h"
 #include "../bind.h"
+#include "pool.h"
 
 typedef struct bb_cpu_options {
   uint32_t threads;     /* 0: as many as there are processors */
@@ -50,8 +51,18 @@ void bb_cpu_run_binding(bb_cpu_plan *plan, bb_binding *binding, bb_arena *arena)
 
 /* --- parts --- */
 
-/* Compiles C into a shared object and loads it.  Fails with BB_ERROR_IO or _UNSUPPORTED (no
- * compiler), with what the compiler said. */
+/* What beside the source decides what is built: the compiler and its state on disk, its flags, the
+ * device library, the processor.  Text in `arena`; fails with BB_ERROR_IO where there is no compiler. */
+const char *bb_cpu_identity(bb_context *ctx, bb_arena *arena);
+/* Compiles C into FOLDER/kernels.so, the source and what it includes beside it.  The folder is there.
+ * Fails with BB_ERROR_IO, or _INTERNAL with what the compiler said. */
+void bb_cpu_build(bb_context *ctx, const char *source, size_t length, const char *folder);
+/* A new folder in $TMPDIR or /tmp; the caller frees the name. */
+char *bb_cpu_temporary_folder(bb_context *ctx);
+/* Takes away what bb_cpu_build() left in a folder, and the folder. */
+void bb_cpu_remove_folder(const char *folder);
+
+/* Builds in `folder`, or in a temporary one (NULL), and loads. */
 typedef struct bb_cpu_module {
   void *handle;
   char *folder; /* to be removed; NULL: stays */
@@ -59,13 +70,5 @@ typedef struct bb_cpu_module {
 void bb_cpu_compile(bb_context *ctx, const char *source, size_t length, const char *folder,
                     bb_cpu_module *module);
 void bb_cpu_unload(bb_cpu_module *module);
-
-/* Threads that run tasks 0 .. tasks - 1 of a function, the caller among them. */
-typedef struct bb_pool bb_pool;
-typedef void bb_task(void *user, int64_t task, uint32_t thread);
-bb_pool *bb_pool_create(bb_context *ctx, uint32_t threads);
-uint32_t bb_pool_threads(const bb_pool *pool);
-void bb_pool_run(bb_pool *pool, int64_t tasks, bb_task *function, void *user);
-void bb_pool_destroy(bb_pool *pool);
 
 #endif

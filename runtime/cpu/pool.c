@@ -3,7 +3,7 @@
  * A thread that has nothing to do looks for work for some microseconds, since nests follow each
  * other closely, and then sleeps.
  */
-#include "cpu.h"
+#include "pool.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -70,7 +70,7 @@ static void *work(void *argument) {
   }
 }
 
-static uint32_t processors(void) {
+uint32_t bb_pool_processors(void) {
   long count = sysconf(_SC_NPROCESSORS_ONLN);
   return count < 1 ? 1 : count > MOST_THREADS ? MOST_THREADS : (uint32_t)count;
 }
@@ -79,7 +79,7 @@ static uint32_t processors(void) {
 bb_pool *bb_pool_create(bb_context *ctx, uint32_t threads) {
   bb_pool *p = bb_resize(ctx, NULL, 0, sizeof *p);
   p->ctx = ctx;
-  p->threads = threads ? threads : processors();
+  p->threads = threads ? threads : bb_pool_processors();
   if (p->threads > MOST_THREADS) p->threads = MOST_THREADS;
   pthread_mutex_init(&p->lock, NULL);
   pthread_cond_init(&p->work, NULL);
@@ -128,4 +128,32 @@ void bb_pool_destroy(bb_pool *p) {
   pthread_cond_destroy(&p->work);
   pthread_mutex_destroy(&p->lock);
   bb_resize(p->ctx, p, sizeof *p, 0);
+}
+
+/* --- threads of the caller's --- */
+
+typedef struct borrowed {
+  atomic_llong next;
+  int64_t tasks;
+  bb_task *function;
+  void *user;
+} borrowed;
+
+static void take_borrowed(void *argument, uint32_t number) {
+  borrowed *b = argument;
+  for (;;) {
+    long long task = atomic_fetch_add(&b->next, 1);
+    if (task >= b->tasks) return;
+    b->function(b->user, task, number);
+  }
+}
+
+void bb_pool_borrow(bb_parallel_function *parallel, void *parallel_user, uint32_t threads,
+                    int64_t tasks, bb_task *function, void *user) {
+  borrowed b = {.tasks = tasks, .function = function, .user = user};
+  atomic_init(&b.next, 0);
+  if (tasks <= 1 || threads <= 1)
+    take_borrowed(&b, 0);
+  else
+    parallel(parallel_user, tasks < threads ? (uint32_t)tasks : threads, take_borrowed, &b);
 }

@@ -94,7 +94,7 @@ void bb_interp_load(bb_dtype dtype, const void *bytes, size_t count, double *out
   case BB_I64: LOAD(int64_t, (double));
   case BB_I32: LOAD(int32_t, (double));
   case BB_BOOL: LOAD(uint8_t, 0 !=);
-  case BB_DTYPE_COUNT: break;
+  default: break;
   }
 #undef LOAD
 }
@@ -115,7 +115,7 @@ void bb_interp_store(bb_dtype dtype, const double *in, size_t count, void *bytes
   case BB_I64: STORE(int64_t, (int64_t));
   case BB_I32: STORE(int32_t, (int32_t));
   case BB_BOOL: STORE(uint8_t, (uint8_t));
-  case BB_DTYPE_COUNT: break;
+  default: break;
   }
 #undef STORE
 }

@@ -1,0 +1,107 @@
+/* compile.c - programs become compiled models: in memory, or as a folder.
+ */
+#include "compile.h"
+
+#include "../api.h"
+#include "../cpu/cpu.h"
+#include "../model/folder.h"
+#include "../model/model.h"
+#include "cache.h"
+#include "plan_make.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* --- a program's draft, and its code --- */
+
+static int64_t *block_sizes(bb_program *program, const bb_compile_options *o, bb_arena *arena) {
+  int64_t *block = BB_NEW(arena, int64_t, program->dims + 1);
+  for (uint32_t i = 0; i < o->blocks; i++) {
+    const char *name = o->block[i].name;
+    bb_dim dim = bb_dim_find(program, name, strlen(name));
+    if (dim == BB_NO_DIM) bb_fail(program->ctx, BB_ERROR_ARGUMENT, "there is no dim %s", name);
+    if (o->block[i].value < 1)
+      bb_fail(program->ctx, BB_ERROR_ARGUMENT, "dim %s: a block has one element at least", name);
+    block[dim] = o->block[i].value;
+  }
+  return block;
+}
+
+static bb_draft *draft_of(bb_program *program, const bb_compile_options *o, bb_arena *arena) {
+  bb_context *ctx = program->ctx;
+  if (o->version != BB_VERSION)
+    bb_fail(ctx, BB_ERROR_ARGUMENT, "bb_compile_options.version is not BB_VERSION");
+  bb_drive(program, BB_STAGE_FUSED, &(bb_drive_options){0});
+  bb_draft_options options = {.block = block_sizes(program, o, arena)};
+  bb_draft *draft = bb_draft_make(program, &options, arena);
+  if (draft->refused)
+    bb_fail(ctx, BB_ERROR_UNSUPPORTED, "what has no kernel for the CPU:\n%s", draft->refused);
+  const bb_device_class *device = &bb_cpu_device;
+  bb_device *cpu = device->open(ctx);
+  draft->plan->features = device->features(cpu, arena);
+  device->close(cpu);
+  return draft;
+}
+
+bb_model *bb_compile(bb_program *program, const bb_compile_options *options, bool *hit) {
+  bb_context *ctx = program->ctx;
+  bb_arena *arena = bb_scratch(ctx);
+  bb_draft *draft = draft_of(program, options, arena);
+  bb_buffer text = {.arena = arena};
+  bb_cached code = {.hit = true};
+  if (draft->plan->kernels)
+    bb_cache_get(ctx, arena, options->cache, draft->source, draft->length, &code);
+  bb_plan_write(&text, draft->plan);
+  bb_model_parts parts = {.text = text.data,
+                          .length = text.length,
+                          .code = code.path,
+                          .place = draft->plan->name,
+                          .data_file = -1,
+                          .data = draft->data};
+  bb_model *model = bb_model_make(ctx, &parts);
+  bb_cached_end(ctx, &code);
+  if (hit) *hit = code.hit;
+  bb_scratch_end(arena);
+  return model;
+}
+
+/* --- the public calls --- */
+
+static const bb_compile_options defaults = {.version = BB_VERSION};
+
+typedef struct compile_call {
+  bb_program *program;
+  const bb_compile_options *options;
+  const char *folder;
+  bb_model *model;
+} compile_call;
+
+static void compile_body(bb_context *ctx, void *argument) {
+  compile_call *call = argument;
+  (void)ctx;
+  call->model = bb_compile(call->program, call->options, NULL);
+}
+
+bb_status bb_program_compile(bb_program *program, const bb_compile_options *options,
+                             bb_model **model) {
+  compile_call call = {.program = program, .options = options ? options : &defaults};
+  bb_status status = bb_protect(program->ctx, compile_body, &call);
+  if (status == BB_OK) *model = call.model;
+  return status;
+}
+
+bb_status bb_model_open(bb_context *ctx, const char *path, const bb_compile_options *options,
+                        bb_model **model) {
+  struct stat status;
+  if (stat(path, &status) == 0 && S_ISDIR(status.st_mode)) return bb_model_load(ctx, path, model);
+  bb_program *program;
+  bb_status result = bb_program_read(ctx, path, &program);
+  if (result != BB_OK) return result;
+  result = bb_program_advance(program, BB_STAGE_FUSED, NULL);
+  if (result == BB_OK) result = bb_program_compile(program, options, model);
+  bb_program_destroy(program);
+  return result;
+}

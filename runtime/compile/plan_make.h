@@ -1,0 +1,34 @@
+/* plan_make.h - from a fused program to a plan and the source of its kernels.
+ */
+#ifndef BB_COMPILE_PLAN_MAKE_H
+#define BB_COMPILE_PLAN_MAKE_H
+
+#include "../../lower/schedule.h"
+#include "../model/plan.h"
+
+typedef struct bb_draft {
+  bb_plan *plan;           /* without features and code */
+  const void *const *data; /* by tensor: the bytes of each constant, of the program */
+  const char *source;      /* of all kernels */
+  size_t length;
+  const char *refused; /* lines: candidates that have no kernel, and why; NULL: all have one */
+} bb_draft;
+
+typedef struct bb_draft_options {
+  const int64_t *block; /* per dim, 0: the scheduler's choice; NULL: all */
+} bb_draft_options;
+
+/* Requires stage FUSED.  Everything is in `arena` or in the program's. */
+bb_draft *bb_draft_make(bb_program *program, const bb_draft_options *options, bb_arena *arena);
+
+/* Appends plan.json. */
+void bb_plan_write(bb_buffer *out, const bb_plan *plan);
+
+/* An integer expression as a formula: ARG k is variable k, or SYMBOL k, whichever occurs.  Fails with
+ * BB_ERROR_UNSUPPORTED. */
+bb_formula bb_formula_of(bb_program *program, bb_arena *arena, const bb_expr *expr);
+/* The operations of one run of a tile program, of its extents; what stands in blocks beyond an
+ * extent is not counted. */
+bb_formula bb_operations_of(const bb_tile_program *tile, bb_arena *arena);
+
+#endif

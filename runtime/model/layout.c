@@ -1,0 +1,300 @@
+/* layout.c - what a session works out when shapes change: run-time extents, the memory that passes
+ * between steps, and the numbers that kernels are called with.
+ *
+ * Arrays of the workspace are placed from the largest to the smallest, each at the lowest place that
+ * no array alive at the same steps has: neighbours in time share memory.
+ */
+#include "session.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { LINE = 64 };
+
+/* --- run-time extents --- */
+
+static const char *shape_text(bb_session *s, const bb_plan_tensor *t) {
+  bb_buffer text = {.arena = bb_scratch(s->ctx)};
+  for (uint32_t i = 0; i < t->rank; i++) {
+    const bb_extent *e = t->shape[i];
+    bb_put(&text, i ? ", " : "");
+    if (e->factor != 1 || !e->count) bb_put(&text, "%lld", (long long)e->factor);
+    for (uint32_t k = 0; k < e->count; k++)
+      bb_put(&text, "%s%s", k || e->factor != 1 ? "*" : "", s->model->plan->symbol[e->symbol[k]]);
+  }
+  return text.data ? text.data : "";
+}
+
+static _Noreturn void refuse_shape(bb_session *s, uint32_t tensor) {
+  const bb_plan *p = s->model->plan;
+  const bb_plan_tensor *t = &p->tensor[tensor];
+  bb_buffer have = {.arena = bb_scratch(s->ctx)};
+  for (uint32_t i = 0; i < t->rank; i++)
+    bb_put(&have, "%s%lld", i ? ", " : "", (long long)s->bound[tensor].shape[i]);
+  bb_buffer known = {.arena = have.arena};
+  for (uint32_t i = 0; i < p->symbols; i++)
+    if (s->symbol[i] >= 0)
+      bb_put(&known, "%s%s = %lld", known.length ? ", " : " where ", p->symbol[i],
+             (long long)s->symbol[i]);
+  bb_fail(s->ctx, BB_ERROR_INPUT, "%s \"%s\": shape [%s] does not fit [%s]%s",
+          t->role == BB_TENSOR_INPUT ? "input" : "output", t->name, have.data ? have.data : "",
+          shape_text(s, t), known.length ? known.data : "");
+}
+
+/* The number whose power is value, or -1. */
+static int64_t exact_root(int64_t value, uint32_t power) {
+  if (power == 1 || value < 2) return value;
+  int64_t root = llround(pow((double)value, 1.0 / power)), product = 1;
+  for (uint32_t i = 0; i < power; i++)
+    if (__builtin_mul_overflow(product, root, &product)) return -1;
+  return product == value ? root : -1;
+}
+
+/* Finds the only unknown symbol of an extent; false: it cannot be what the array has. */
+static bool solve(bb_session *s, const bb_extent *extent, int64_t have, bool *progress) {
+  int64_t known = extent->factor;
+  uint32_t unknown = BB_NONE, power = 0;
+  for (uint32_t k = 0; k < extent->count; k++) {
+    uint32_t symbol = extent->symbol[k];
+    if (s->symbol[symbol] >= 0) {
+      if (__builtin_mul_overflow(known, s->symbol[symbol], &known)) return false;
+      continue;
+    }
+    if (power && symbol != unknown) return true; /* two unknowns: another axis may tell one */
+    unknown = symbol;
+    power++;
+  }
+  if (power == 0) return known == have;
+  if (known == 0) return have == 0;
+  int64_t root = have % known ? -1 : exact_root(have / known, power);
+  if (root < 0) return false;
+  s->symbol[unknown] = root;
+  *progress = true;
+  return true;
+}
+
+static void derive(bb_session *s, bool *progress) {
+  const bb_plan *p = s->model->plan;
+  for (uint32_t i = 0; i < p->symbols; i++) {
+    if (s->symbol[i] >= 0 || bb_formula_is_open(&p->derived[i], s->symbol)) continue;
+    int64_t value;
+    if (!bb_formula_value(&p->derived[i], s->symbol, &value) || value < 0)
+      bb_fail(s->ctx, BB_ERROR_INPUT, "extent %s is not a size", p->symbol[i]);
+    s->symbol[i] = value;
+    *progress = true;
+  }
+}
+
+static void find_extents(bb_session *s) {
+  const bb_plan *p = s->model->plan;
+  if (p->symbols) memcpy(s->symbol, s->preset, p->symbols * sizeof *s->symbol);
+  for (bool progress = true; progress;) {
+    progress = false;
+    for (uint32_t t = 0; t < p->tensors; t++) {
+      const bb_plan_tensor *tensor = &p->tensor[t];
+      if (tensor->role != BB_TENSOR_INPUT) continue;
+      if (!s->bound[t].given)
+        bb_fail(s->ctx, BB_ERROR_ARGUMENT, "input \"%s\" is not bound", tensor->name);
+      for (uint32_t i = 0; i < tensor->rank; i++)
+        if (!solve(s, tensor->shape[i], s->bound[t].shape[i], &progress)) refuse_shape(s, t);
+    }
+    derive(s, &progress);
+  }
+}
+
+/* --- arrays --- */
+
+static void check_output(bb_session *s, uint32_t tensor) {
+  const bb_plan_tensor *t = &s->model->plan->tensor[tensor];
+  bb_bound *bound = &s->bound[tensor];
+  for (uint32_t i = 0; i < t->rank; i++) {
+    int64_t extent;
+    if (!bb_plan_extent(t->shape[i], s->symbol, &extent))
+      bb_fail(s->ctx, BB_ERROR_ARGUMENT, "output \"%s\": the extent of axis %u is not known",
+              t->name, i);
+    if (bound->given && bound->shape[i] != extent) refuse_shape(s, tensor);
+    if (!bound->given) bound->shape[i] = extent;
+  }
+}
+
+static bb_home home_of(const bb_session *s, uint32_t tensor) {
+  const bb_plan_tensor *t = &s->model->plan->tensor[tensor];
+  const bb_bound *bound = &s->bound[tensor];
+  if (!bb_session_has(s, tensor)) return BB_HOME_MODEL;
+  if (s->once) return BB_HOME_NONE;
+  if (t->role == BB_TENSOR_LOCAL || bound->strided) return BB_HOME_WORKSPACE;
+  return bound->given ? BB_HOME_CALLER : BB_HOME_OWN;
+}
+
+static void grow(bb_session *s, void **memory, size_t *have, size_t need) {
+  const bb_model *m = s->model;
+  if (need <= *have) return;
+  if (*memory) m->class->release(m->device, *memory, *have);
+  *memory = NULL;
+  *have = 0;
+  *memory = m->class->allocate(m->device, s->ctx, need);
+  *have = need;
+}
+
+static void size_arrays(bb_session *s) {
+  const bb_plan *p = s->model->plan;
+  for (uint32_t i = 0; i < p->tensors; i++) {
+    const bb_plan_tensor *t = &p->tensor[i];
+    bb_place *place = &s->place[i];
+    size_t count;
+    place->home = home_of(s, i);
+    if (place->home == BB_HOME_MODEL || place->home == BB_HOME_NONE) continue;
+    if (t->role == BB_TENSOR_OUTPUT) check_output(s, i);
+    if (t->role == BB_TENSOR_LOCAL && place->first > place->last) {
+      place->home = BB_HOME_NONE;
+      continue;
+    }
+    for (uint32_t a = 0; a < t->rank; a++)
+      for (uint32_t k = 0; k < t->shape[a]->count; k++)
+        if (s->symbol[t->shape[a]->symbol[k]] < 0)
+          bb_fail(s->ctx, BB_ERROR_ARGUMENT, "the run-time extent %s is not known",
+                  p->symbol[t->shape[a]->symbol[k]]);
+    if (!bb_plan_count(t->rank, t->shape, s->symbol, &count))
+      bb_fail(s->ctx, BB_ERROR_MEMORY, "array \"%s\" is too large to hold", t->name ? t->name : "");
+    place->bytes = count * bb_dtype_bytes(t->dtype);
+    if (place->home == BB_HOME_OWN)
+      grow(s, &place->own, &place->own_bytes, place->bytes ? place->bytes : 1);
+  }
+}
+
+/* --- kernels --- */
+
+static void size_kernel(bb_session *s, uint32_t number) {
+  const bb_plan_step *step = &s->model->plan->step[number];
+  const bb_model *m = s->model;
+  bb_ready *ready = &s->ready[number];
+  int64_t value;
+  for (uint32_t i = 0; i < step->extents; i++)
+    if (!bb_plan_extent(step->extent[i], s->symbol, &ready->extent[i]))
+      bb_fail(s->ctx, BB_ERROR_ARGUMENT, "%s: a run-time extent is not known", step->name);
+  ready->bytes = 0;
+  for (uint32_t i = 0; i < step->arguments; i++) {
+    const bb_plan_argument *a = &step->argument[i];
+    if (a->tensor == BB_NONE) continue;
+    if (!bb_formula_value(&a->offset, ready->extent, &value))
+      bb_fail(s->ctx, BB_ERROR_INPUT, "%s: an array is too large to address", step->name);
+    const bb_plan_tensor *t = &m->plan->tensor[a->tensor];
+    ready->offset[i] = value * bb_dtype_bytes(t->dtype);
+    bool again = false;
+    for (uint32_t k = 0; k < i && !again; k++) again = step->argument[k].tensor == a->tensor;
+    size_t count = 0;
+    if (!again && bb_plan_count(t->rank, t->shape, s->symbol, &count))
+      ready->bytes += (double)count * bb_dtype_bytes(t->dtype);
+  }
+  ready->operations =
+      bb_formula_value(&step->operations, ready->extent, &value) ? (double)value : 0;
+  size_t scratch = m->class->scratch(m->module, s->queue, step->kernel, ready->extent);
+  if (scratch > s->scratch) s->scratch = scratch;
+}
+
+/* --- the workspace --- */
+
+static size_t line(size_t bytes) {
+  return (bytes + LINE - 1) / LINE * LINE;
+}
+
+/* Larger ones first, then by number. */
+static void sort_by_size(uint32_t count, uint32_t *order, const bb_place *place) {
+  for (uint32_t gap = count / 2; gap; gap /= 2)
+    for (uint32_t i = gap; i < count; i++) {
+      uint32_t moving = order[i], at = i;
+      while (at >= gap &&
+             (place[order[at - gap]].bytes < place[moving].bytes ||
+              (place[order[at - gap]].bytes == place[moving].bytes && order[at - gap] > moving))) {
+        order[at] = order[at - gap];
+        at -= gap;
+      }
+      order[at] = moving;
+    }
+}
+
+static bool meet(const bb_place *a, const bb_place *b) {
+  return a->first <= b->last && b->first <= a->last;
+}
+
+/* The lowest offset at which a tensor lies beside all that are placed and alive with it.  Each
+ * round moves it beyond one of them, so it ends. */
+static size_t lowest(const bb_session *s, uint32_t placed, const bb_place *it) {
+  size_t at = s->scratch;
+  for (bool moved = true; moved;) {
+    moved = false;
+    for (uint32_t i = 0; i < placed; i++) {
+      const bb_place *other = &s->place[s->order[i]];
+      if (!meet(it, other) || other->offset >= at + line(it->bytes) ||
+          at >= other->offset + line(other->bytes))
+        continue;
+      at = other->offset + line(other->bytes);
+      moved = true;
+    }
+  }
+  return at;
+}
+
+static void plan_workspace(bb_session *s) {
+  const bb_plan *p = s->model->plan;
+  uint32_t count = 0;
+  for (uint32_t t = 0; t < p->tensors; t++)
+    if (s->place[t].home == BB_HOME_WORKSPACE && s->place[t].bytes) s->order[count++] = t;
+  sort_by_size(count, s->order, s->place);
+  s->scratch = line(s->scratch ? s->scratch : 1);
+  s->workspace = s->scratch;
+  for (uint32_t i = 0; i < count; i++) {
+    bb_place *it = &s->place[s->order[i]];
+    it->offset = lowest(s, i, it);
+    if (it->offset + line(it->bytes) > s->workspace) s->workspace = it->offset + line(it->bytes);
+  }
+}
+
+void bb_session_lay_out(bb_session *s) {
+  const bb_plan *p = s->model->plan;
+  s->prepared = s->placed = false;
+  s->scratch = 0;
+  if (!s->once) find_extents(s);
+  size_arrays(s);
+  for (uint32_t i = 0; i < p->steps; i++)
+    if (p->step[i].kernel != BB_NONE && p->step[i].once == s->once) size_kernel(s, i);
+  plan_workspace(s);
+  s->prepared = true;
+}
+
+/* --- pointers --- */
+
+static char *workspace(bb_session *s) {
+  if (!s->lent) {
+    grow(s, &s->own, &s->own_bytes, s->workspace);
+    return s->own;
+  }
+  char *begin = (char *)(((uintptr_t)s->lent + LINE - 1) & ~(uintptr_t)(LINE - 1));
+  if ((size_t)(begin - (char *)s->lent) + s->workspace > s->lent_bytes)
+    bb_fail(s->ctx, BB_ERROR_ARGUMENT, "the workspace has %zu bytes, a run needs %zu aligned to %d",
+            s->lent_bytes, s->workspace, LINE);
+  return begin;
+}
+
+void bb_session_place(bb_session *s) {
+  const bb_plan *p = s->model->plan;
+  char *base = workspace(s);
+  for (uint32_t t = 0; t < p->tensors; t++) {
+    bb_place *place = &s->place[t];
+    switch (place->home) {
+    case BB_HOME_MODEL: s->data[t] = s->model->once[t]; break;
+    case BB_HOME_CALLER: s->data[t] = s->bound[t].data; break;
+    case BB_HOME_OWN: s->data[t] = place->own; break;
+    case BB_HOME_WORKSPACE: s->data[t] = base + place->offset; break;
+    case BB_HOME_NONE: s->data[t] = NULL; break;
+    }
+  }
+  for (uint32_t i = 0; i < p->steps; i++)
+    for (uint32_t k = 0; k < p->step[i].arguments; k++) {
+      uint32_t tensor = p->step[i].argument[k].tensor;
+      if (tensor != BB_NONE && p->step[i].once == s->once)
+        s->ready[i].argument[k] = (char *)s->data[tensor] + s->ready[i].offset[k];
+    }
+  s->placed = true;
+}

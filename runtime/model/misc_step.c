@@ -1,0 +1,269 @@
+/* misc_step.c - a step that is a reference kernel: operands gathered as doubles, the kernel, results
+ * rounded and stored.
+ *
+ * Such kernels take memory as they go.  The lab gives it to them from a context of its own, whose
+ * allocator keeps what is freed and hands it out again: runs with one shape ask for the same blocks in
+ * the same order, so that all but the first find them.  Gathers of whole slices, which begin most language
+ * models, move bytes and need none of that.
+ */
+#include "model.h"
+
+#include "../interp/interp.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct block {
+  struct block *next;
+  size_t size;
+} block;
+
+struct bb_lab {
+  bb_context *outer, *inner;
+  block *spare;
+};
+
+/* --- memory that is kept --- */
+
+enum { HEAD = 64 };
+_Static_assert(sizeof(block) <= HEAD, "a block's head stands in the line before it");
+
+static void *take_block(bb_lab *lab, size_t size) {
+  for (block **link = &lab->spare; *link; link = &(*link)->next) {
+    if ((*link)->size != size) continue;
+    block *found = *link;
+    *link = found->next;
+    return (char *)found + HEAD;
+  }
+  block *made = lab->outer->allocator.resize(lab->outer->allocator.user, NULL, 0, size + HEAD);
+  if (!made) return NULL;
+  made->size = size;
+  return (char *)made + HEAD;
+}
+
+static void *resize_kept(void *user, void *pointer, size_t old_size, size_t new_size) {
+  bb_lab *lab = user;
+  void *memory = NULL;
+  if (new_size) {
+    memory = take_block(lab, new_size);
+    if (!memory) return NULL;
+    if (pointer) memcpy(memory, pointer, old_size < new_size ? old_size : new_size);
+  }
+  if (pointer) {
+    block *freed = (block *)((char *)pointer - HEAD);
+    freed->next = lab->spare;
+    lab->spare = freed;
+  }
+  return memory;
+}
+
+static void destroy_cleanup(void *lab) {
+  bb_lab_destroy(lab);
+}
+
+bb_lab *bb_lab_create(bb_context *ctx) {
+  bb_lab *lab = bb_resize(ctx, NULL, 0, sizeof *lab);
+  lab->outer = ctx;
+  bb_defer(ctx, destroy_cleanup, lab);
+  bb_context_options options = {.version = BB_VERSION, .allocator = {resize_kept, lab}};
+  if (bb_context_create(&options, &lab->inner) != BB_OK)
+    bb_fail(ctx, BB_ERROR_MEMORY, "out of memory");
+  bb_undefer(ctx, lab);
+  return lab;
+}
+
+void bb_lab_destroy(bb_lab *lab) {
+  if (!lab) return;
+  bb_context *ctx = lab->outer;
+  if (lab->inner) bb_context_destroy(lab->inner);
+  while (lab->spare) {
+    block *gone = lab->spare;
+    lab->spare = gone->next;
+    ctx->allocator.resize(ctx->allocator.user, gone, gone->size + HEAD, 0);
+  }
+  bb_resize(ctx, lab, sizeof *lab, 0);
+}
+
+/* --- operands --- */
+
+typedef struct call {
+  bb_lab *lab;
+  bb_arena *arena;
+  const bb_plan *plan;
+  const bb_plan_step *step;
+  const int64_t *symbol;
+  void *const *data;
+  bb_misc_value *in, *out;
+} call;
+
+static void shape_of(const call *c, const bb_plan_operand *o, bb_misc_value *value) {
+  value->dtype = o->dtype;
+  value->rank = o->rank;
+  for (uint32_t i = 0; i < o->rank; i++)
+    if (!bb_plan_extent(o->shape[i], c->symbol, &value->shape[i]))
+      bb_fail(c->lab->inner, BB_ERROR_ARGUMENT, "an extent is not known");
+}
+
+static size_t count_of(const call *c, uint32_t rank, const bb_extent *const *shape) {
+  size_t count;
+  if (!bb_plan_count(rank, shape, c->symbol, &count))
+    bb_fail(c->lab->inner, BB_ERROR_MEMORY, "an operand is too large to hold");
+  return count;
+}
+
+static int64_t number(const call *c, const bb_formula *formula) {
+  int64_t value;
+  if (bb_formula_is_open(formula, c->symbol) || !bb_formula_value(formula, c->symbol, &value))
+    bb_fail(c->lab->inner, BB_ERROR_INPUT, "an operand is too large to address");
+  return value;
+}
+
+typedef struct walk {
+  uint32_t axes;
+  int64_t extent[BB_PLAN_RANK], stride[BB_PLAN_RANK], to[BB_PLAN_RANK];
+  bb_dtype dtype;
+} walk;
+
+static void load_axis(const walk *w, uint32_t axis, const char *from, double *to) {
+  size_t element = bb_dtype_bytes(w->dtype);
+  if (axis + 1 >= w->axes && (w->axes == 0 || w->stride[axis] == 1)) {
+    bb_interp_load(w->dtype, from, w->axes ? (size_t)w->extent[axis] : 1, to);
+    return;
+  }
+  for (int64_t i = 0; i < w->extent[axis]; i++) {
+    const char *at = from + i * w->stride[axis] * (int64_t)element;
+    if (axis + 1 == w->axes)
+      bb_interp_load(w->dtype, at, 1, to + i);
+    else
+      load_axis(w, axis + 1, at, to + i * w->to[axis]);
+  }
+}
+
+/* One piece of an operand: its share of the joined axis, or all. */
+static void load_piece(const call *c, const bb_plan_operand *o, const bb_plan_piece *piece,
+                       double *to) {
+  walk w = {.axes = o->axes, .dtype = o->dtype};
+  int64_t step = 1;
+  for (uint32_t i = o->axes; i-- > 0;) {
+    if (!bb_plan_extent(o->extent[i], c->symbol, &w.extent[i]))
+      bb_fail(c->lab->inner, BB_ERROR_ARGUMENT, "an extent is not known");
+    w.stride[i] = number(c, &piece->stride[i]);
+    w.to[i] = step;
+    step *= w.extent[i];
+  }
+  if (o->joined != BB_NONE) {
+    if (piece->first > w.extent[o->joined] - piece->length)
+      bb_fail(c->lab->inner, BB_ERROR_INTERNAL, "a part lies beyond its operand");
+    w.extent[o->joined] = piece->length;
+    to += piece->first * w.to[o->joined];
+  }
+  for (uint32_t i = 0; i < o->axes; i++)
+    if (w.extent[i] == 0) return;
+  size_t element = bb_dtype_bytes(o->dtype);
+  const char *from =
+      (const char *)c->data[piece->tensor] + number(c, &piece->offset) * (int64_t)element;
+  load_axis(&w, 0, from, to);
+}
+
+static void give_operand(const call *c, uint32_t i) {
+  const bb_plan_operand *o = &c->step->in[i];
+  if (o->absent) return;
+  bb_misc_value *value = &c->in[i];
+  shape_of(c, o, value);
+  size_t count = count_of(c, o->axes, o->extent);
+  if (count != count_of(c, o->rank, o->shape))
+    bb_fail(c->lab->inner, BB_ERROR_INTERNAL, "operand %u has other elements than its shape", i);
+  value->data = BB_NEW(c->arena, double, count + 1);
+  if (o->whole) {
+    bb_interp_load(o->dtype, c->data[o->piece[0].tensor], count, value->data);
+    return;
+  }
+  for (uint32_t k = 0; k < o->pieces; k++) load_piece(c, o, &o->piece[k], value->data);
+}
+
+static void store_result(const call *c, uint32_t i) {
+  const bb_plan_operand *o = &c->step->out[i];
+  if (o->absent) return;
+  bb_misc_value want = {0};
+  const bb_misc_value *got = &c->out[i];
+  shape_of(c, o, &want);
+  bool same = got->data && got->rank == want.rank;
+  for (uint32_t k = 0; same && k < want.rank; k++) same = got->shape[k] == want.shape[k];
+  if (!same)
+    bb_fail(c->lab->inner, BB_ERROR_INPUT, "result %u has another shape than the model says", i);
+  bb_interp_store(o->dtype, got->data, count_of(c, o->rank, o->shape), c->data[o->piece[0].tensor]);
+}
+
+/* --- slices by index, as bytes --- */
+
+static int64_t index_at(bb_dtype dtype, const void *data, size_t i) {
+  if (dtype == BB_I64) return ((const int64_t *)data)[i];
+  return ((const int32_t *)data)[i];
+}
+
+/* Gather of whole arrays along an axis; false: it is something else, or an operand is a view. */
+static bool gather(const call *c) {
+  const bb_plan_step *s = c->step;
+  if (*s->misc->domain || strcmp(s->misc->op, "Gather") != 0 || s->nin != 2 || s->nout != 1 ||
+      s->in[0].absent || s->in[1].absent || !s->in[0].whole || !s->in[1].whole)
+    return false;
+  if (s->in[1].dtype != BB_I64 && s->in[1].dtype != BB_I32) return false;
+  bb_misc_value data = {0}, index = {0};
+  shape_of(c, &s->in[0], &data);
+  shape_of(c, &s->in[1], &index);
+  int64_t axis = 0;
+  for (uint32_t i = 0; i < s->misc->count; i++)
+    if (strcmp(s->misc->attribute[i].name, "axis") == 0) axis = s->misc->attribute[i].i;
+  axis += axis < 0 ? data.rank : 0;
+  if (axis < 0 || axis >= (int64_t)data.rank || s->in[0].dtype != s->out[0].dtype) return false;
+  size_t outer = 1, slice = bb_dtype_bytes(data.dtype), count = 1;
+  for (int64_t i = 0; i < axis; i++) outer *= (size_t)data.shape[i];
+  for (uint32_t i = (uint32_t)axis + 1; i < data.rank; i++) slice *= (size_t)data.shape[i];
+  for (uint32_t i = 0; i < index.rank; i++) count *= (size_t)index.shape[i];
+  if (count_of(c, s->out[0].rank, s->out[0].shape) * bb_dtype_bytes(data.dtype) !=
+      outer * count * slice)
+    return false;
+  int64_t extent = data.shape[axis];
+  char *to = c->data[s->out[0].piece[0].tensor];
+  const char *from = c->data[s->in[0].piece[0].tensor];
+  const void *indices = c->data[s->in[1].piece[0].tensor];
+  for (size_t o = 0; o < outer; o++, from += (size_t)extent * slice)
+    for (size_t i = 0; i < count; i++, to += slice) {
+      int64_t at = index_at(index.dtype, indices, i);
+      if (at < -extent || at >= extent)
+        bb_fail(c->lab->inner, BB_ERROR_INPUT,
+                "index %lld (element %zu of the indices) is out of range for an axis of %lld",
+                (long long)at, i, (long long)extent);
+      memcpy(to, from + (size_t)(at < 0 ? at + extent : at) * slice, slice);
+    }
+  return true;
+}
+
+/* --- a step --- */
+
+static void run_body(bb_context *inner, void *argument) {
+  call *c = argument;
+  const bb_plan_step *s = c->step;
+  if (gather(c)) return;
+  c->arena = bb_scratch(inner);
+  c->in = BB_NEW(c->arena, bb_misc_value, s->nin + 1);
+  c->out = BB_NEW(c->arena, bb_misc_value, s->nout + 1);
+  bb_misc_kernel *kernel = bb_misc_find(s->misc);
+  if (!kernel) bb_fail(inner, BB_ERROR_UNSUPPORTED, "no reference kernel");
+  for (uint32_t i = 0; i < s->nin; i++) give_operand(c, i);
+  for (uint32_t i = 0; i < s->nout; i++)
+    if (!s->out[i].absent) shape_of(c, &s->out[i], &c->out[i]);
+  kernel(inner, c->arena, s->misc, s->nin, c->in, s->nout, c->out);
+  for (uint32_t i = 0; i < s->nout; i++) store_result(c, i);
+  bb_scratch_end(c->arena);
+}
+
+void bb_lab_run(bb_lab *lab, bb_context *ctx, const bb_plan *plan, const bb_plan_step *step,
+                const int64_t *symbol, void *const *data) {
+  call c = {.lab = lab, .plan = plan, .step = step, .symbol = symbol, .data = data};
+  bb_status status = bb_protect(lab->inner, run_body, &c);
+  if (status == BB_ERROR_MEMORY) bb_fail(ctx, status, "%s: out of memory", step->name);
+  if (status != BB_OK)
+    bb_fail(ctx, status, "misc node \"%s\": %s: %s", step->name, step->misc->op,
+            bb_context_message(lab->inner));
+}

@@ -1,0 +1,239 @@
+/* model.c - compiled models: made of a plan, kernels and constants; shared by counting holders. */
+#include "model.h"
+
+#include "plan_text.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+
+/* --- describing --- */
+
+static const char *extent_text(bb_plan *p, const bb_extent *e) {
+  bb_buffer text = {.arena = p->arena};
+  if (e->factor != 1) bb_put(&text, "%lld*", (long long)e->factor);
+  for (uint32_t i = 0; i < e->count; i++)
+    bb_put(&text, "%s%s", i ? "*" : "", p->symbol[e->symbol[i]]);
+  return text.data;
+}
+
+static void describe(bb_model *m) {
+  bb_plan *p = m->plan;
+  m->info = BB_NEW(p->arena, bb_tensor_info, p->tensors + 1);
+  for (uint32_t side = 0; side < 2; side++)
+    m->side[side] = BB_NEW(p->arena, uint32_t, p->tensors + 1);
+  for (uint32_t t = 0; t < p->tensors; t++) {
+    const bb_plan_tensor *tensor = &p->tensor[t];
+    bool input = tensor->role == BB_TENSOR_INPUT;
+    if (!input && tensor->role != BB_TENSOR_OUTPUT) continue;
+    bb_side side = input ? BB_INPUT : BB_OUTPUT;
+    m->side[side][m->sides[side]++] = t;
+    int64_t *shape = BB_NEW(p->arena, int64_t, tensor->rank + 1);
+    const char **extent = BB_NEW(p->arena, const char *, tensor->rank + 1);
+    for (uint32_t i = 0; i < tensor->rank; i++) {
+      bool known = tensor->shape[i]->count == 0;
+      shape[i] = known ? tensor->shape[i]->factor : -1;
+      if (!known) extent[i] = extent_text(p, tensor->shape[i]);
+    }
+    m->info[t] = (bb_tensor_info){tensor->name, tensor->dtype, tensor->rank, shape, extent};
+  }
+}
+
+/* --- constants --- */
+
+static void map_data(bb_model *m, bb_context *ctx, const bb_model_parts *parts) {
+  void *data = mmap(NULL, m->data_bytes, PROT_READ, MAP_PRIVATE, parts->data_file, 0);
+  if (data == MAP_FAILED)
+    bb_fail(ctx, BB_ERROR_IO, "%s: the constants do not map: %s", parts->place, strerror(errno));
+  m->data = data;
+  m->mapped = true;
+}
+
+static void copy_data(bb_model *m, bb_context *ctx, const bb_model_parts *parts) {
+  m->data = m->class->allocate(m->device, m->home, m->data_bytes);
+  for (uint32_t t = 0; t < m->plan->tensors; t++) {
+    const bb_plan_tensor *tensor = &m->plan->tensor[t];
+    if (tensor->role == BB_TENSOR_CONSTANT && tensor->bytes)
+      memcpy((char *)m->data + tensor->offset, parts->data[t], tensor->bytes);
+  }
+  (void)ctx;
+}
+
+static void place_data(bb_model *m, bb_context *ctx, const bb_model_parts *parts) {
+  bb_plan *p = m->plan;
+  m->data_bytes = p->data_bytes;
+  if (m->data_bytes && parts->data)
+    copy_data(m, ctx, parts);
+  else if (m->data_bytes)
+    map_data(m, ctx, parts);
+  m->once = BB_NEW(p->arena, void *, p->tensors + 1);
+  for (uint32_t t = 0; t < p->tensors; t++) {
+    const bb_plan_tensor *tensor = &p->tensor[t];
+    size_t count;
+    if (tensor->role == BB_TENSOR_CONSTANT) m->once[t] = (char *)m->data + tensor->offset;
+    if (!tensor->once) continue;
+    if (!bb_plan_count(tensor->rank, tensor->shape, NULL, &count))
+      bb_fail(ctx, BB_ERROR_MEMORY, "%s: an array is too large to hold", parts->place);
+    m->once[t] = m->class->allocate(m->device, m->home, count * bb_dtype_bytes(tensor->dtype));
+  }
+}
+
+/* --- the machine --- */
+
+/* Words of `need` that `have` lacks. */
+static const char *lacks(bb_arena *arena, const char *need, const char *have) {
+  bb_buffer missing = {.arena = arena};
+  while (*need) {
+    size_t length = strcspn(need, " ");
+    const char *at = have;
+    while (*at && (strcspn(at, " ") != length || memcmp(at, need, length) != 0)) {
+      at += strcspn(at, " ");
+      at += *at == ' ';
+    }
+    if (!*at) bb_put(&missing, "%s%.*s", missing.length ? " " : "", (int)length, need);
+    need += length;
+    need += *need == ' ';
+  }
+  return missing.data;
+}
+
+static void open_device(bb_model *m, bb_context *ctx, const bb_model_parts *parts) {
+  m->class = bb_device_find(m->plan->device);
+  if (!m->class)
+    bb_fail(ctx, BB_ERROR_UNSUPPORTED, "%s: compiled for %s, which this library does not run",
+            parts->place, m->plan->device);
+  m->device = m->class->open(m->home);
+  const char *missing =
+      lacks(m->plan->arena, m->plan->features, m->class->features(m->device, m->plan->arena));
+  if (missing)
+    bb_fail(ctx, BB_ERROR_UNSUPPORTED, "%s: compiled for a machine with %s, which this one lacks",
+            parts->place, missing);
+  if (m->plan->kernels)
+    m->module = m->class->load(m->device, m->home, parts->code, m->plan->kernels);
+}
+
+/* --- making --- */
+
+static void destroy(bb_model *m) {
+  bb_context *home = m->home;
+  for (uint32_t t = 0; m->plan && m->once && t < m->plan->tensors; t++) {
+    const bb_plan_tensor *tensor = &m->plan->tensor[t];
+    size_t count;
+    if (!tensor->once || !m->once[t]) continue;
+    bb_plan_count(tensor->rank, tensor->shape, NULL, &count);
+    m->class->release(m->device, m->once[t], count * bb_dtype_bytes(tensor->dtype));
+  }
+  if (m->module) m->class->unload(m->module);
+  if (m->mapped)
+    munmap(m->data, m->data_bytes);
+  else if (m->data)
+    m->class->release(m->device, m->data, m->data_bytes);
+  if (m->device) m->class->close(m->device);
+  if (m->plan) bb_arena_destroy(m->plan->arena);
+  bb_resize(home, m, sizeof *m, 0);
+  bb_context_destroy(home);
+}
+
+typedef struct making {
+  const bb_model_parts *parts;
+  bb_context *home;
+  bb_model *model;
+} making;
+
+static void destroy_arena(void *arena) {
+  bb_arena_destroy(arena);
+}
+
+/* On the model's own context, which nobody else uses. */
+static void make_body(bb_context *home, void *argument) {
+  making *call = argument;
+  bb_model *m = call->model = bb_resize(home, NULL, 0, sizeof *m);
+  atomic_init(&m->holders, 1);
+  m->home = home;
+  bb_arena *arena = bb_arena_create(home);
+  bb_defer(home, destroy_arena, arena);
+  m->plan = bb_plan_read(arena, call->parts->text, call->parts->length);
+  bb_undefer(home, arena);
+  open_device(m, home, call->parts);
+  place_data(m, home, call->parts);
+  describe(m);
+  bb_session_run_once(home, m);
+}
+
+bb_model *bb_model_make(bb_context *ctx, const bb_model_parts *parts) {
+  making call = {.parts = parts};
+  bb_context_options options = {.version = BB_VERSION, .allocator = ctx->allocator};
+  if (bb_context_create(&options, &call.home) != BB_OK)
+    bb_fail(ctx, BB_ERROR_MEMORY, "out of memory");
+  bb_status status = bb_protect(call.home, make_body, &call);
+  if (status == BB_OK) return call.model;
+  bb_arena *scratch = bb_scratch(ctx);
+  const char *message = bb_context_message(call.home);
+  message = bb_arena_text(scratch, message, strlen(message));
+  if (call.model)
+    destroy(call.model);
+  else
+    bb_context_destroy(call.home);
+  bb_fail(ctx, status, "%s", message);
+}
+
+bb_model *bb_model_hold(bb_model *m) {
+  atomic_fetch_add(&m->holders, 1);
+  return m;
+}
+
+void bb_model_release(bb_model *m) {
+  if (m && atomic_fetch_sub(&m->holders, 1) == 1) destroy(m);
+}
+
+/* --- facts --- */
+
+bool bb_model_get_tensor(const bb_model *m, bb_side side, uint32_t index, bb_tensor_info *info) {
+  if ((unsigned)side > BB_OUTPUT || index >= m->sides[side]) return false;
+  *info = m->info[m->side[side][index]];
+  return true;
+}
+
+bool bb_model_find_tensor(const bb_model *m, bb_side side, const char *name, uint32_t *index) {
+  for (uint32_t i = 0; (unsigned)side <= BB_OUTPUT && i < m->sides[side]; i++) {
+    if (strcmp(m->info[m->side[side][i]].name, name) != 0) continue;
+    *index = i;
+    return true;
+  }
+  return false;
+}
+
+const char *bb_model_get_extent(const bb_model *m, uint32_t index) {
+  return index < m->plan->symbols ? m->plan->symbol[index] : NULL;
+}
+
+void bb_model_get_info(const bb_model *m, bb_model_info *info) {
+  const bb_plan *p = m->plan;
+  *info = (bb_model_info){.name = p->name,
+                          .device = p->device,
+                          .features = p->features,
+                          .inputs = m->sides[BB_INPUT],
+                          .outputs = m->sides[BB_OUTPUT],
+                          .extents = p->symbols,
+                          .steps = p->steps,
+                          .sources = p->kernels};
+  for (uint32_t t = 0; t < p->tensors; t++)
+    if (p->tensor[t].role == BB_TENSOR_CONSTANT) info->constant_bytes += p->tensor[t].bytes;
+  for (uint32_t i = 0; i < p->steps; i++) {
+    bool kernel = p->step[i].kernel != BB_NONE;
+    info->kernels += kernel;
+    *(kernel ? &info->fused : &info->misc) += p->step[i].nodes;
+  }
+}
+
+bool bb_model_get_step(const bb_model *m, uint32_t index, bb_step_info *info) {
+  if (index >= m->plan->steps) return false;
+  const bb_plan_step *s = &m->plan->step[index];
+  *info = (bb_step_info){.name = s->name,
+                         .listing = s->listing,
+                         .op = s->misc ? s->misc->op : NULL,
+                         .once = s->once,
+                         .nodes = s->nodes,
+                         .source = s->kernel};
+  return true;
+}

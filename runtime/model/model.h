@@ -1,0 +1,51 @@
+/* model.h - a compiled model in memory, and what sessions see of it.
+ */
+#ifndef BB_MODEL_MODEL_H
+#define BB_MODEL_MODEL_H
+
+#include "../device.h"
+#include "plan.h"
+
+#include <stdatomic.h>
+
+struct bb_model {
+  atomic_uint holders;
+  bb_context *home; /* memory only: its allocator is that of the context the model was made in */
+  bb_plan *plan;
+  const bb_device_class *class;
+  bb_device *device;
+  bb_module *module;
+  void *data; /* constants: mapped, or memory of the device */
+  size_t data_bytes;
+  bool mapped;
+  void **once;       /* by tensor: constants, and what was computed at load */
+  uint32_t *side[2]; /* tensors that are inputs, outputs */
+  uint32_t sides[2];
+  bb_tensor_info *info; /* by tensor */
+};
+
+/* Where a model's parts lie. */
+typedef struct bb_model_parts {
+  const char *text; /* the plan */
+  size_t length;
+  const char *code;        /* the file with the kernels; NULL: none */
+  const char *place;       /* for messages */
+  int data_file;           /* with the constants, or -1: */
+  const void *const *data; /* by tensor of the plan: bytes of each constant */
+} bb_model_parts;
+
+/* Fails the context.  Runs what depends on constants only. */
+bb_model *bb_model_make(bb_context *context, const bb_model_parts *parts);
+
+/* A session that runs the steps of load time, by model.c alone. */
+void bb_session_run_once(bb_context *context, bb_model *model);
+
+/* Operands of reference kernels, and such a kernel (misc_step.c). */
+typedef struct bb_lab bb_lab;
+bb_lab *bb_lab_create(bb_context *context);
+void bb_lab_destroy(bb_lab *lab);
+/* Fails the context; keeps what memory it took for the next run. */
+void bb_lab_run(bb_lab *lab, bb_context *context, const bb_plan *plan, const bb_plan_step *step,
+                const int64_t *symbol, void *const *data);
+
+#endif

@@ -1,0 +1,98 @@
+/* plan.c - what holds of every plan, and the extents of its arrays. */
+#include "plan_text.h"
+
+const char *const bb_plan_role_name[BB_PLAN_ROLES] = {[BB_TENSOR_INPUT] = "input",
+                                                      [BB_TENSOR_OUTPUT] = "output",
+                                                      [BB_TENSOR_CONSTANT] = "constant",
+                                                      [BB_TENSOR_LOCAL] = "local"};
+
+bool bb_plan_extent(const bb_extent *extent, const int64_t *symbol, int64_t *value) {
+  *value = extent->factor;
+  for (uint32_t i = 0; i < extent->count; i++)
+    if (symbol[extent->symbol[i]] < 0 ||
+        __builtin_mul_overflow(*value, symbol[extent->symbol[i]], value))
+      return false;
+  return true;
+}
+
+bool bb_plan_count(uint32_t rank, const bb_extent *const *shape, const int64_t *symbol,
+                   size_t *count) {
+  size_t product = 1;
+  bool empty = false, fits = true;
+  for (uint32_t i = 0; i < rank; i++) {
+    int64_t value;
+    if (!bb_plan_extent(shape[i], symbol, &value)) return false;
+    empty |= value == 0;
+    fits &= value == 0 || !__builtin_mul_overflow(product, (size_t)value, &product);
+  }
+  *count = empty ? 0 : product;
+  return empty || (fits && product <= SIZE_MAX / 16);
+}
+
+/* --- laws --- */
+
+static bool is_known(uint32_t rank, const bb_extent *const *shape) {
+  for (uint32_t i = 0; i < rank; i++)
+    if (shape[i]->count) return false;
+  return true;
+}
+
+static const char *tensor_broken(const bb_plan *p, const bb_plan_tensor *t) {
+  size_t count;
+  if (t->once && (t->role != BB_TENSOR_LOCAL || !is_known(t->rank, t->shape)))
+    return "an array that is computed at load has to be local and of known size";
+  if (t->role != BB_TENSOR_CONSTANT) return NULL;
+  if (!is_known(t->rank, t->shape) || !bb_plan_count(t->rank, t->shape, NULL, &count) ||
+      t->bytes != (uint64_t)count * bb_dtype_bytes(t->dtype))
+    return "a constant has other bytes than its shape says";
+  if (t->offset % 64 || t->offset > p->data_bytes || t->bytes > p->data_bytes - t->offset)
+    return "a constant does not lie within the data";
+  return NULL;
+}
+
+/* What is written is an output or local; a step that runs at load reads and writes what is there. */
+static const char *access_broken(const bb_plan *p, const bb_plan_step *s, uint32_t tensor,
+                                 bool written) {
+  const bb_plan_tensor *t = &p->tensor[tensor];
+  bool writable = t->role == BB_TENSOR_OUTPUT || t->role == BB_TENSOR_LOCAL;
+  if (written && (!writable || t->once != s->once)) return "a step writes what is not its to write";
+  if (s->once && !t->once && t->role != BB_TENSOR_CONSTANT)
+    return "a step that runs at load depends on an input";
+  return NULL;
+}
+
+static const char *operand_broken(const bb_plan *p, const bb_plan_step *s, const bb_plan_operand *o,
+                                  bool written) {
+  if (o->absent) return NULL;
+  if (s->once && (!is_known(o->rank, o->shape) || !is_known(o->axes, o->extent)))
+    return "a step that runs at load has extents of run time";
+  if (o->pieces == 0 || (o->pieces > 1 && (o->joined == BB_NONE || o->whole)))
+    return "an operand of no arrays, or of several that are not joined";
+  if (written && !o->whole) return "a result is not a whole array";
+  for (uint32_t i = 0; i < o->pieces; i++) {
+    const bb_plan_piece *piece = &o->piece[i];
+    if (p->tensor[piece->tensor].dtype != o->dtype) return "an operand of another type";
+    const char *broken = access_broken(p, s, piece->tensor, written);
+    if (broken) return broken;
+  }
+  return NULL;
+}
+
+static const char *step_broken(const bb_plan *p, const bb_plan_step *s) {
+  const char *broken = NULL;
+  if (s->kernel != BB_NONE && s->once && !is_known(s->extents, s->extent))
+    broken = "a kernel that runs at load has extents of run time";
+  for (uint32_t i = 0; i < s->arguments && !broken; i++)
+    if (s->argument[i].tensor != BB_NONE)
+      broken = access_broken(p, s, s->argument[i].tensor, s->argument[i].written);
+  for (uint32_t i = 0; i < s->nin && !broken; i++) broken = operand_broken(p, s, &s->in[i], false);
+  for (uint32_t i = 0; i < s->nout && !broken; i++) broken = operand_broken(p, s, &s->out[i], true);
+  return broken;
+}
+
+const char *bb_plan_verify(const bb_plan *p) {
+  const char *broken = NULL;
+  for (uint32_t i = 0; i < p->tensors && !broken; i++) broken = tensor_broken(p, &p->tensor[i]);
+  for (uint32_t i = 0; i < p->steps && !broken; i++) broken = step_broken(p, &p->step[i]);
+  return broken;
+}

@@ -1,0 +1,95 @@
+/* plan.h - a compiled model as data: what runs, in which order, on which arrays.
+ *
+ * Flat, and free of programs: it is made from a program (compile/plan_make.c), written to a folder and
+ * read again (plan_write.c, plan_read.c) and executed (session.c).  Run-time extents have numbers; what
+ * depends on them is a product (bb_extent) or a formula.  Everything lives in one arena.
+ */
+#ifndef BB_MODEL_PLAN_H
+#define BB_MODEL_PLAN_H
+
+#include "../../graph/program.h"
+#include "formula.h"
+
+enum { BB_PLAN_RANK = 16, BB_PLAN_VERSION = 1 };
+
+typedef struct bb_plan_tensor {
+  const char *name; /* inputs and outputs: the model's, any bytes; else NULL */
+  bb_dtype dtype;
+  bb_tensor_role role;
+  bool once; /* LOCAL: depends on constants only, of known size */
+  uint32_t rank;
+  const bb_extent *const *shape;
+  uint64_t offset, bytes; /* CONSTANT: where in the data */
+} bb_plan_tensor;
+
+/* What a kernel works on: an array from some element on.  The formula is of the kernel's extents. */
+typedef struct bb_plan_argument {
+  uint32_t tensor; /* BB_NONE: scratch, which is the kernel's own business */
+  bb_formula offset;
+  bool written;
+} bb_plan_argument;
+
+/* A part of an array that a reference kernel takes as an operand, or all of it. */
+typedef struct bb_plan_piece {
+  uint32_t tensor;
+  bb_formula offset;        /* all of the model's extents */
+  const bb_formula *stride; /* for each axis of the operand, in elements; 0: the piece lacks it */
+  int64_t first, length;    /* of the joined axis */
+} bb_plan_piece;
+
+typedef struct bb_plan_operand {
+  bool absent; /* an optional one, left out */
+  bool whole;  /* the tensor of the only piece, as it is */
+  bb_dtype dtype;
+  uint32_t rank; /* the shape that the operator sees */
+  const bb_extent *const *shape;
+  uint32_t axes; /* the same elements, as the pieces count them */
+  const bb_extent *const *extent;
+  uint32_t joined; /* an axis, or BB_NONE */
+  uint32_t pieces;
+  const bb_plan_piece *piece;
+} bb_plan_operand;
+
+typedef struct bb_plan_step {
+  const char *name; /* "k0", or of a misc node the model's */
+  bool once;        /* depends on constants only: runs when the model is loaded */
+  uint32_t nodes;   /* operators that it stands for */
+  /* A kernel: */
+  uint32_t kernel;     /* its number in the module; BB_NONE: a reference kernel */
+  const char *listing; /* what it computes, in the paper's notation */
+  uint32_t extents;
+  const bb_extent *const *extent;
+  uint32_t arguments;
+  const bb_plan_argument *argument;
+  bb_formula operations; /* of its extents: what a run of it counts */
+  /* A reference kernel: */
+  const bb_misc *misc; /* without ports */
+  uint32_t nin, nout;
+  const bb_plan_operand *in, *out; /* results: whole tensors */
+} bb_plan_step;
+
+typedef struct bb_plan {
+  bb_arena *arena;
+  const char *name, *device, *features; /* features: what the machine must have */
+  const char *code;    /* the hash of the file with the kernels; "": there is none */
+  uint64_t data_bytes; /* of all constants */
+  uint32_t symbols;
+  const char **symbol;
+  const bb_formula
+      *derived; /* by symbol, of the others; without terms: an input or the caller tells */
+  uint32_t tensors;
+  bb_plan_tensor *tensor;
+  uint32_t steps;
+  bb_plan_step *step;
+  uint32_t kernels; /* different ones */
+} bb_plan;
+
+/* A product of extents; false: not known, or too large. */
+bool bb_plan_extent(const bb_extent *extent, const int64_t *symbol, int64_t *value);
+/* The elements of a shape; false likewise. */
+bool bb_plan_count(uint32_t rank, const bb_extent *const *shape, const int64_t *symbol,
+                   size_t *count);
+/* Whether every number, index and formula is within its bounds: NULL, or what is wrong. */
+const char *bb_plan_verify(const bb_plan *plan);
+
+#endif

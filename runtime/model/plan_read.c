@@ -1,0 +1,283 @@
+/* plan_read.c - a plan from its text, plan.json.
+ *
+ * The text may come from a file: every number is held against its bounds before it is used, here as
+ * far as it is about the text, in bb_plan_verify() as far as it is about the plan.
+ */
+#include "plan_text.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct reader {
+  bb_context *ctx;
+  bb_arena *arena;
+  bb_plan *plan;
+} reader;
+
+/* --- members of an object; each fails if it is missing or of another kind --- */
+
+static _Noreturn void refuse(const reader *r, const char *name) {
+  bb_fail(r->ctx, BB_ERROR_INPUT, "plan: \"%s\" is missing or wrong", name);
+}
+
+static const bb_json *member(const reader *r, const bb_json *object, const char *name,
+                             bb_json_kind kind) {
+  const bb_json *found = bb_json_get(object, name);
+  if (!found || found->kind != kind) refuse(r, name);
+  return found;
+}
+
+static const char *text_of(const reader *r, const bb_json *object, const char *name) {
+  return member(r, object, name, BB_JSON_TEXT)->text;
+}
+
+static const char *optional_text(const bb_json *object, const char *name) {
+  const bb_json *found = bb_json_get(object, name);
+  return found && found->kind == BB_JSON_TEXT ? found->text : NULL;
+}
+
+static bool flag(const bb_json *object, const char *name) {
+  const bb_json *found = bb_json_get(object, name);
+  return found && found->kind == BB_JSON_BOOL && found->number != 0;
+}
+
+static int64_t whole(const reader *r, const bb_json *number, const char *name, int64_t least,
+                     int64_t most) {
+  if (number && number->kind == BB_JSON_NUMBER) {
+    char *end;
+    long long value = strtoll(number->text, &end, 10);
+    if (!*end && value >= least && value <= most) return value;
+  }
+  refuse(r, name);
+}
+
+static uint32_t index_of(const reader *r, const bb_json *object, const char *name, uint32_t count) {
+  return (uint32_t)whole(r, bb_json_get(object, name), name, 0, (int64_t)count - 1);
+}
+
+/* --- parts --- */
+
+/* 5, or [5, 0, 1] for 5 times symbols 0 and 1. */
+static const bb_extent *read_extent(const reader *r, const bb_json *json) {
+  bb_extent *extent = BB_NEW(r->arena, bb_extent, 1);
+  const bb_json *first = json->kind == BB_JSON_LIST ? json->first : json;
+  extent->factor = whole(r, first, "extent", 0, INT64_MAX);
+  if (json->kind != BB_JSON_LIST) return extent;
+  uint32_t *symbol = BB_NEW(r->arena, uint32_t, json->count);
+  for (const bb_json *s = first->next; s; s = s->next)
+    symbol[extent->count++] = (uint32_t)whole(r, s, "extent", 0, (int64_t)r->plan->symbols - 1);
+  extent->symbol = symbol;
+  return extent;
+}
+
+static const bb_extent *const *read_shape(const reader *r, const bb_json *object, const char *name,
+                                          uint32_t most, uint32_t *rank) {
+  const bb_json *list = member(r, object, name, BB_JSON_LIST);
+  if (list->count > most) refuse(r, name);
+  const bb_extent **shape = BB_NEW(r->arena, const bb_extent *, list->count);
+  uint32_t i = 0;
+  for (const bb_json *e = list->first; e; e = e->next) shape[i++] = read_extent(r, e);
+  *rank = list->count;
+  return shape;
+}
+
+static bb_formula read_formula(const reader *r, const bb_json *json, uint32_t variables) {
+  bb_formula formula = {0};
+  if (!json || json->kind != BB_JSON_TEXT ||
+      !bb_formula_parse(r->arena, json->text, variables, &formula))
+    refuse(r, "formula");
+  return formula;
+}
+
+static bb_dtype read_dtype(const reader *r, const bb_json *object) {
+  bb_dtype dtype;
+  const char *name = text_of(r, object, "type");
+  if (!bb_dtype_parse(name, strlen(name), &dtype)) refuse(r, "type");
+  return dtype;
+}
+
+static void read_symbols(reader *r, const bb_json *top) {
+  bb_plan *p = r->plan;
+  const bb_json *list = member(r, top, "symbols", BB_JSON_LIST);
+  p->symbol = BB_NEW(r->arena, const char *, list->count + 1);
+  bb_formula *derived = BB_NEW(r->arena, bb_formula, list->count + 1);
+  for (const bb_json *s = list->first; s; s = s->next)
+    p->symbol[p->symbols++] = text_of(r, s, "name");
+  uint32_t i = 0;
+  for (const bb_json *s = list->first; s; s = s->next, i++)
+    if (bb_json_get(s, "is")) derived[i] = read_formula(r, bb_json_get(s, "is"), p->symbols);
+  p->derived = derived;
+}
+
+static void read_tensor(const reader *r, const bb_json *json, bb_plan_tensor *tensor) {
+  const char *role = text_of(r, json, "role");
+  uint32_t k = 0;
+  while (k < BB_PLAN_ROLES && strcmp(role, bb_plan_role_name[k]) != 0) k++;
+  if (k == BB_PLAN_ROLES) refuse(r, "role");
+  *tensor = (bb_plan_tensor){.name = optional_text(json, "name"),
+                             .dtype = read_dtype(r, json),
+                             .role = (bb_tensor_role)k,
+                             .once = flag(json, "once")};
+  tensor->shape = read_shape(r, json, "shape", BB_PLAN_RANK, &tensor->rank);
+  bool named = tensor->role == BB_TENSOR_INPUT || tensor->role == BB_TENSOR_OUTPUT;
+  if (named && !tensor->name) refuse(r, "name");
+  if (tensor->role != BB_TENSOR_CONSTANT) return;
+  tensor->offset = (uint64_t)whole(r, bb_json_get(json, "offset"), "offset", 0, INT64_MAX);
+  tensor->bytes = (uint64_t)whole(r, bb_json_get(json, "bytes"), "bytes", 0, INT64_MAX);
+}
+
+/* --- kernels --- */
+
+static void read_kernel(const reader *r, const bb_json *json, bb_plan_step *step) {
+  const bb_json *list = member(r, json, "arguments", BB_JSON_LIST);
+  step->kernel = index_of(r, json, "kernel", r->plan->kernels);
+  step->extent = read_shape(r, json, "extents", UINT32_MAX, &step->extents);
+  step->operations = read_formula(r, bb_json_get(json, "operations"), step->extents);
+  step->listing = optional_text(json, "listing");
+  bb_plan_argument *argument = BB_NEW(r->arena, bb_plan_argument, list->count + 1);
+  for (const bb_json *a = list->first; a; a = a->next) {
+    bb_plan_argument *made = &argument[step->arguments++];
+    *made = (bb_plan_argument){.tensor = BB_NONE};
+    if (a->kind == BB_JSON_NULL) continue;
+    made->tensor = index_of(r, a, "tensor", r->plan->tensors);
+    made->offset = read_formula(r, bb_json_get(a, "offset"), step->extents);
+    made->written = flag(a, "written");
+  }
+  step->argument = argument;
+}
+
+/* --- reference kernels --- */
+
+static void read_numbers(const reader *r, const bb_json *list, bb_attribute *a) {
+  int64_t *ints = BB_NEW(r->arena, int64_t, list->count + 1);
+  double *floats = BB_NEW(r->arena, double, list->count + 1);
+  for (const bb_json *n = list->first; n; n = n->next) {
+    if (a->kind == BB_ATTR_INTS)
+      ints[a->count++] = whole(r, n, a->name, INT64_MIN, INT64_MAX);
+    else if (n->kind == BB_JSON_NUMBER)
+      floats[a->count++] = n->number;
+    else
+      refuse(r, a->name);
+  }
+  a->ints = ints;
+  a->floats = floats;
+}
+
+static void read_attribute(const reader *r, const bb_json *json, bb_attribute *a) {
+  const bb_json *value;
+  a->name = text_of(r, json, "name");
+  if ((value = bb_json_get(json, "int"))) {
+    a->kind = BB_ATTR_INT;
+    a->i = whole(r, value, "int", INT64_MIN, INT64_MAX);
+  } else if ((value = bb_json_get(json, "float"))) {
+    a->kind = BB_ATTR_FLOAT;
+    if (value->kind != BB_JSON_NUMBER) refuse(r, a->name);
+    a->f = value->number;
+  } else if ((value = bb_json_get(json, "text"))) {
+    a->kind = BB_ATTR_TEXT;
+    a->text = text_of(r, json, "text");
+  } else if ((value = bb_json_get(json, "ints"))) {
+    a->kind = BB_ATTR_INTS;
+    read_numbers(r, value, a);
+  } else {
+    a->kind = BB_ATTR_FLOATS;
+    read_numbers(r, member(r, json, "floats", BB_JSON_LIST), a);
+  }
+}
+
+static void read_piece(const reader *r, const bb_json *json, uint32_t axes, bb_plan_piece *piece) {
+  const bb_json *strides = member(r, json, "strides", BB_JSON_LIST);
+  if (strides->count != axes) refuse(r, "strides");
+  piece->tensor = index_of(r, json, "tensor", r->plan->tensors);
+  piece->offset = read_formula(r, bb_json_get(json, "offset"), r->plan->symbols);
+  piece->first = whole(r, bb_json_get(json, "first"), "first", 0, INT64_MAX);
+  piece->length = whole(r, bb_json_get(json, "length"), "length", 0, INT64_MAX);
+  bb_formula *stride = BB_NEW(r->arena, bb_formula, axes + 1);
+  uint32_t i = 0;
+  for (const bb_json *s = strides->first; s; s = s->next)
+    stride[i++] = read_formula(r, s, r->plan->symbols);
+  piece->stride = stride;
+}
+
+static void read_operand(const reader *r, const bb_json *json, bb_plan_operand *operand) {
+  *operand = (bb_plan_operand){.joined = BB_NONE, .absent = json->kind == BB_JSON_NULL};
+  if (operand->absent) return;
+  operand->dtype = read_dtype(r, json);
+  operand->whole = flag(json, "whole");
+  operand->shape = read_shape(r, json, "shape", 8, &operand->rank);
+  operand->extent = read_shape(r, json, "axes", BB_PLAN_RANK, &operand->axes);
+  if (bb_json_get(json, "joined")) operand->joined = index_of(r, json, "joined", operand->axes);
+  const bb_json *list = member(r, json, "pieces", BB_JSON_LIST);
+  bb_plan_piece *piece = BB_NEW(r->arena, bb_plan_piece, list->count + 1);
+  for (const bb_json *p = list->first; p; p = p->next)
+    read_piece(r, p, operand->axes, &piece[operand->pieces++]);
+  operand->piece = piece;
+}
+
+static const bb_plan_operand *read_operands(const reader *r, const bb_json *json, const char *name,
+                                            uint32_t *count) {
+  const bb_json *list = member(r, json, name, BB_JSON_LIST);
+  bb_plan_operand *operand = BB_NEW(r->arena, bb_plan_operand, list->count + 1);
+  for (const bb_json *o = list->first; o; o = o->next) read_operand(r, o, &operand[(*count)++]);
+  return operand;
+}
+
+static void read_misc(const reader *r, const bb_json *json, bb_plan_step *step) {
+  bb_misc *misc = BB_NEW(r->arena, bb_misc, 1);
+  const bb_json *list = member(r, json, "attributes", BB_JSON_LIST);
+  misc->domain = text_of(r, json, "domain");
+  misc->op = text_of(r, json, "op");
+  misc->version = (uint32_t)whole(r, bb_json_get(json, "version"), "version", 0, UINT32_MAX);
+  bb_attribute *attribute = BB_NEW(r->arena, bb_attribute, list->count + 1);
+  for (const bb_json *a = list->first; a; a = a->next)
+    read_attribute(r, a, &attribute[misc->count++]);
+  misc->attribute = attribute;
+  step->misc = misc;
+  step->kernel = BB_NONE;
+  step->in = read_operands(r, json, "in", &step->nin);
+  step->out = read_operands(r, json, "out", &step->nout);
+}
+
+/* --- the plan --- */
+
+static void read_steps(reader *r, const bb_json *top) {
+  const bb_json *list = member(r, top, "steps", BB_JSON_LIST);
+  r->plan->step = BB_NEW(r->arena, bb_plan_step, list->count + 1);
+  for (const bb_json *s = list->first; s; s = s->next) {
+    bb_plan_step *step = &r->plan->step[r->plan->steps++];
+    step->name = text_of(r, s, "name");
+    step->once = flag(s, "once");
+    step->nodes = (uint32_t)whole(r, bb_json_get(s, "nodes"), "nodes", 0, UINT32_MAX);
+    if (bb_json_get(s, "op"))
+      read_misc(r, s, step);
+    else
+      read_kernel(r, s, step);
+  }
+}
+
+bb_plan *bb_plan_read(bb_arena *arena, const char *text, size_t length) {
+  reader r = {bb_arena_context(arena), arena, BB_NEW(arena, bb_plan, 1)};
+  const char *error;
+  size_t at;
+  const bb_json *top = bb_json_parse(arena, text, length, &error, &at);
+  if (!top) bb_fail(r.ctx, BB_ERROR_INPUT, "plan: %s at byte %zu", error, at);
+  bb_plan *p = r.plan;
+  p->arena = arena;
+  if (whole(&r, bb_json_get(top, "version"), "version", 0, INT64_MAX) != BB_PLAN_VERSION)
+    bb_fail(r.ctx, BB_ERROR_INPUT, "plan: version %s is not read, only %d",
+            bb_json_get(top, "version")->text, BB_PLAN_VERSION);
+  p->name = text_of(&r, top, "name");
+  p->device = text_of(&r, top, "device");
+  p->features = text_of(&r, top, "features");
+  p->code = text_of(&r, top, "code");
+  p->kernels = (uint32_t)whole(&r, bb_json_get(top, "kernels"), "kernels", 0, 1 << 24);
+  p->data_bytes = (uint64_t)whole(&r, bb_json_get(top, "data"), "data", 0, INT64_MAX);
+  read_symbols(&r, top);
+  const bb_json *list = member(&r, top, "tensors", BB_JSON_LIST);
+  p->tensor = BB_NEW(arena, bb_plan_tensor, list->count + 1);
+  for (const bb_json *t = list->first; t; t = t->next) read_tensor(&r, t, &p->tensor[p->tensors++]);
+  read_steps(&r, top);
+  const char *broken = bb_plan_verify(p);
+  if (broken) bb_fail(r.ctx, BB_ERROR_INPUT, "plan: %s", broken);
+  return p;
+}

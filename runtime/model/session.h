@@ -1,0 +1,77 @@
+/* session.h - what the files of a session share.
+ */
+#ifndef BB_MODEL_SESSION_H
+#define BB_MODEL_SESSION_H
+
+#include "model.h"
+
+/* Where the array of a tensor lies in a run. */
+typedef enum bb_home {
+  BB_HOME_NONE,     /* nobody uses it */
+  BB_HOME_MODEL,    /* constants, and what was computed at load */
+  BB_HOME_CALLER,   /* bound, and dense */
+  BB_HOME_OWN,      /* an output that is not bound */
+  BB_HOME_WORKSPACE /* passes between steps; or bound with strides, and copied */
+} bb_home;
+
+typedef struct bb_bound {
+  bool given, strided;
+  void *data; /* NULL: an output that lies in the session's memory */
+  int64_t shape[BB_PLAN_RANK], stride[BB_PLAN_RANK];
+} bb_bound;
+
+typedef struct bb_place {
+  bb_home home;
+  uint32_t first, last; /* steps that use it; no step: first > last */
+  size_t bytes, offset; /* offset: in the workspace */
+  void *own;            /* OWN: its memory, of so many bytes */
+  size_t own_bytes;
+} bb_place;
+
+/* A kernel's step, ready to be launched. */
+typedef struct bb_ready {
+  int64_t *extent, *offset; /* offset: by argument, in bytes */
+  void **argument;
+  double bytes, operations;
+} bb_ready;
+
+struct bb_session {
+  bb_context *ctx;
+  bb_arena *arena;
+  bb_model *model;
+  bb_session_options options;
+  bb_queue *queue;
+  bb_lab *lab;
+  bool once; /* runs the steps of load time, and only them */
+  int64_t *preset, *symbol;
+  bb_bound *bound; /* by tensor, as all below */
+  bb_place *place;
+  void **data;
+  bb_ready *ready; /* by step */
+  uint32_t *order; /* tensors, for the layout */
+  bool prepared;   /* shapes are as they were laid out */
+  bool placed;     /* and pointers are where arrays are */
+  size_t scratch;  /* bytes of the workspace that kernels use, at its begin */
+  size_t workspace;
+  void *own, *lent; /* the workspace: the session's, or the caller's */
+  size_t own_bytes, lent_bytes;
+};
+
+/* Whether a tensor's array is the session's business. */
+static inline bool bb_session_has(const bb_session *s, uint32_t tensor) {
+  bb_tensor_role role = s->model->plan->tensor[tensor].role;
+  return role != BB_TENSOR_CONSTANT && !s->model->plan->tensor[tensor].once;
+}
+
+/* Extents, memory, and what kernels are called with; fails the context. */
+void bb_session_lay_out(bb_session *session);
+/* Pointers, after bindings moved. */
+void bb_session_place(bb_session *session);
+/* Runs all steps, once it is prepared and placed. */
+void bb_session_steps(bb_session *session);
+
+/* Copies rank axes of elements between layouts; strides in elements. */
+void bb_copy_strided(uint32_t rank, const int64_t *shape, size_t element, char *to,
+                     const int64_t *to_stride, const char *from, const int64_t *from_stride);
+
+#endif
