@@ -16,10 +16,23 @@ bb_graph *bb_api_graph(const bb_program *program, bb_graph_id id);
 const bb_selection_options *bb_api_selection(bb_program *program, const bb_advance_options *options,
                                              const bb_choose_options *choose);
 
-/* A run by kernels, compiled for the CPU; candidates that have none are interpreted.  Binding: as
- * bb_drive_run() has it. */
-void bb_run_kernels(bb_program *program, const bb_run_options *options, const int64_t *block,
-                    bb_binding *binding, bb_arena *arena, bb_cpu_counts *counts);
+/* A run by kernels.  Binding: as bb_drive_run() has it. */
+typedef struct bb_kernel_run {
+  bb_program *program;
+  const bb_run_options *options;
+  const int64_t *block;
+  bb_binding *binding;
+  bb_arena *arena;
+  bb_cpu_counts *counts;
+} bb_kernel_run;
+
+/* Compiled for the CPU; candidates that have none are interpreted.  False: there is no compiler, and
+ * the options let it be interpreted. */
+bool bb_run_kernels(const bb_kernel_run *run);
+void bb_run_model(const bb_kernel_run *run, bb_model *model);
+/* The inputs, outputs and run-time extents of a model as a program that has nothing else; not
+ * deferred. */
+bb_program *bb_model_arrays(bb_context *ctx, const bb_model *model);
 
 /* Top-level loops of a graph. */
 uint32_t bb_api_kernels(const bb_graph *graph);

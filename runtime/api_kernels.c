@@ -1,138 +1,159 @@
-/* api_kernels.c - a run of a program by its kernels: compiled (or from the cache), bound to arrays of the
- * interpreter's form, run once. */
+/* api_kernels.c - a run by kernels of arrays that are held as the interpreter holds them: a program's,
+ * compiled or from the cache, or a compiled model's.
+ */
 #include "api.h"
+
 #include "compile/compile.h"
 #include "cpu/cpu.h"
 #include "interp/interp.h"
+#include "model/model.h"
 
 #include <string.h>
 
-typedef struct run_call {
-  bb_context *ctx;
-  bb_program *program;
-  const bb_run_options *options;
-  bb_binding *binding;
-  bb_arena *arena;
-  bb_model *model;
-  bb_session *session;
-  bb_cpu_counts *counts;
-} run_call;
-
-/* --- as a compiled model --- */
-
-static void check(const run_call *call, bb_status status) {
+static void check(const bb_kernel_run *run, bb_status status) {
+  bb_context *ctx = run->program->ctx;
   if (status == BB_OK) return;
-  const char *message = bb_context_message(call->ctx);
-  bb_fail(call->ctx, status, "%s", bb_arena_text(call->arena, message, strlen(message)));
+  const char *message = bb_context_message(ctx);
+  bb_fail(ctx, status, "%s", bb_arena_text(run->arena, message, strlen(message)));
 }
 
-static void release_model(void *model) {
-  bb_model_release(model);
+/* --- a compiled model --- */
+
+static uint32_t tensor_named(const bb_kernel_run *run, bb_tensor_role role, uint32_t index) {
+  uint32_t t = 0;
+  for (;; t++)
+    if (run->program->tensor[t].role == role && index-- == 0) return t;
+}
+
+static void bind_inputs(const bb_kernel_run *run, const bb_model *model, bb_session *session) {
+  bb_tensor_info info;
+  for (uint32_t i = 0; bb_model_get_tensor(model, BB_INPUT, i, &info); i++) {
+    uint32_t t = tensor_named(run, BB_TENSOR_INPUT, i);
+    const bb_interp_tensor *held = &run->binding->tensor[t];
+    const bb_tensor *tensor = &run->program->tensor[t];
+    int64_t *shape = BB_NEW(run->arena, int64_t, info.rank + 1);
+    for (uint32_t a = 0; a < info.rank; a++)
+      shape[a] = bb_extent_bind(run->program, tensor->shape[a], run->binding->symbol);
+    void *bytes = bb_arena_alloc(run->arena, held->count * bb_dtype_bytes(info.dtype) + 1);
+    bb_interp_store(info.dtype, held->data, held->count, bytes);
+    bb_tensor_view view = {.dtype = info.dtype, .rank = info.rank, .shape = shape, .data = bytes};
+    check(run, bb_session_bind(session, BB_INPUT, i, &view));
+  }
+  for (uint32_t s = 0; s < run->options->symbols; s++)
+    check(run,
+          bb_session_set(session, run->options->symbol[s].name, run->options->symbol[s].value));
+}
+
+static void take_outputs(const bb_kernel_run *run, uint32_t outputs, bb_session *session) {
+  for (uint32_t i = 0; i < outputs; i++) {
+    bb_tensor_view view;
+    check(run, bb_session_get(session, BB_OUTPUT, i, &view));
+    size_t count = 1;
+    for (uint32_t a = 0; a < view.rank; a++) count *= (size_t)view.shape[a];
+    double *data = BB_NEW(run->arena, double, count + 1);
+    bb_interp_load(view.dtype, view.data, count, data);
+    run->binding->tensor[tensor_named(run, BB_TENSOR_OUTPUT, i)] = (bb_interp_tensor){data, count};
+  }
 }
 
 static void destroy_session(void *session) {
   bb_session_destroy(session);
 }
 
-static void compile_body(bb_context *ctx, void *argument) {
-  run_call *call = argument;
-  (void)ctx;
-  bb_compile_options options = {
-      .version = BB_VERSION, .blocks = call->options->blocks, .block = call->options->block};
-  call->model = bb_compile(call->program, &options, NULL);
-}
-
-static uint32_t tensor_named(const run_call *call, bb_tensor_role role, uint32_t index) {
-  uint32_t t = 0;
-  for (;; t++)
-    if (call->program->tensor[t].role == role && index-- == 0) return t;
-}
-
-static void bind_inputs(const run_call *call) {
-  bb_tensor_info info;
-  for (uint32_t i = 0; bb_model_get_tensor(call->model, BB_INPUT, i, &info); i++) {
-    uint32_t t = tensor_named(call, BB_TENSOR_INPUT, i);
-    const bb_interp_tensor *held = &call->binding->tensor[t];
-    const bb_tensor *tensor = &call->program->tensor[t];
-    int64_t *shape = BB_NEW(call->arena, int64_t, info.rank + 1);
-    for (uint32_t a = 0; a < info.rank; a++)
-      shape[a] = bb_extent_bind(call->program, tensor->shape[a], call->binding->symbol);
-    void *bytes = bb_arena_alloc(call->arena, held->count * bb_dtype_bytes(info.dtype) + 1);
-    bb_interp_store(info.dtype, held->data, held->count, bytes);
-    bb_tensor_view view = {.dtype = info.dtype, .rank = info.rank, .shape = shape, .data = bytes};
-    check(call, bb_session_bind(call->session, BB_INPUT, i, &view));
-  }
-  for (uint32_t s = 0; s < call->options->symbols; s++) {
-    const bb_setting *set = &call->options->symbol[s];
-    check(call, bb_session_set(call->session, set->name, set->value));
-  }
-}
-
-static void take_outputs(const run_call *call) {
-  bb_tensor_view view;
+void bb_run_model(const bb_kernel_run *run, bb_model *model) {
+  bb_context *ctx = run->program->ctx;
+  bb_session_options options = {.version = BB_VERSION, .threads = run->options->threads};
+  bb_session *session;
   bb_model_info info;
-  bb_model_get_info(call->model, &info);
-  for (uint32_t i = 0; i < info.outputs; i++) {
-    check(call, bb_session_get(call->session, BB_OUTPUT, i, &view));
-    size_t count = 1;
-    for (uint32_t a = 0; a < view.rank; a++) count *= (size_t)view.shape[a];
-    double *data = BB_NEW(call->arena, double, count + 1);
-    bb_interp_load(view.dtype, view.data, count, data);
-    call->binding->tensor[tensor_named(call, BB_TENSOR_OUTPUT, i)] =
-        (bb_interp_tensor){data, count};
-  }
-}
-
-static void run_model(run_call *call) {
-  bb_context *ctx = call->ctx;
-  bb_session_options options = {.version = BB_VERSION, .threads = call->options->threads};
-  bb_defer(ctx, release_model, call->model);
-  check(call, bb_session_create(ctx, call->model, &options, &call->session));
-  bb_defer(ctx, destroy_session, call->session);
-  bind_inputs(call);
-  check(call, bb_session_run(call->session, NULL));
-  take_outputs(call);
-  bb_model_info info;
-  bb_model_get_info(call->model, &info);
-  *call->counts = (bb_cpu_counts){
+  check(run, bb_session_create(ctx, model, &options, &session));
+  bb_defer(ctx, destroy_session, session);
+  bind_inputs(run, model, session);
+  check(run, bb_session_run(session, NULL));
+  bb_model_get_info(model, &info);
+  take_outputs(run, info.outputs, session);
+  *run->counts = (bb_cpu_counts){
       .fused = info.fused, .misc = info.misc, .kernels = info.kernels, .sources = info.sources};
-  bb_undefer(ctx, call->session);
-  bb_session_destroy(call->session);
-  bb_undefer(ctx, call->model);
-  bb_model_release(call->model);
+  bb_undefer(ctx, session);
+  bb_session_destroy(session);
 }
 
-/* --- with steps that are interpreted, or everything in double --- */
+static void destroy_program(void *program) {
+  bb_program_destroy(program);
+}
+
+/* Tensors of one side are in the order of the model. */
+bb_program *bb_model_arrays(bb_context *ctx, const bb_model *model) {
+  const bb_plan *plan = model->plan;
+  bb_program *program = bb_program_create(ctx, plan->name);
+  bb_defer(ctx, destroy_program, program);
+  for (uint32_t i = 0; i < plan->symbols; i++) bb_symbol_index(program, plan->symbol[i]);
+  for (uint32_t t = 0; t < plan->tensors; t++) {
+    const bb_plan_tensor *from = &plan->tensor[t];
+    if (from->role != BB_TENSOR_INPUT && from->role != BB_TENSOR_OUTPUT) continue;
+    bb_tensor tensor = {.name = from->name,
+                        .dtype = from->dtype,
+                        .role = from->role,
+                        .rank = from->rank,
+                        .shape = from->shape};
+    bb_tensor_add(program, &tensor);
+  }
+  bb_undefer(ctx, program);
+  return program;
+}
+
+/* --- a program --- */
+
+typedef struct compiling {
+  const bb_kernel_run *run;
+  bb_model *model;
+} compiling;
+
+static void compile_body(bb_context *ctx, void *argument) {
+  compiling *call = argument;
+  const bb_run_options *o = call->run->options;
+  bb_compile_options options = {.version = BB_VERSION, .blocks = o->blocks, .block = o->block};
+  (void)ctx;
+  call->model = bb_compile(call->run->program, &options, NULL);
+}
 
 static void destroy_plan(void *plan) {
   bb_cpu_plan_destroy(plan);
 }
 
-static void run_plan(const run_call *call, const int64_t *block) {
+/* With steps that are interpreted, or everything in double. */
+static void run_plan(bb_context *ctx, void *argument) {
+  const bb_kernel_run *run = ((compiling *)argument)->run;
   bb_cpu_options options = {
-      .threads = call->options->threads, .exact = call->options->float64, .block = block};
-  bb_cpu_plan *plan = bb_cpu_plan_make(call->program, &options);
-  bb_defer(call->ctx, destroy_plan, plan);
-  bb_cpu_run_binding(plan, call->binding, call->arena);
-  bb_cpu_plan_count(plan, call->counts);
-  bb_undefer(call->ctx, plan);
+      .threads = run->options->threads, .exact = run->options->float64, .block = run->block};
+  bb_cpu_plan *plan = bb_cpu_plan_make(run->program, &options);
+  bb_defer(ctx, destroy_plan, plan);
+  bb_cpu_run_binding(plan, run->binding, run->arena);
+  bb_cpu_plan_count(plan, run->counts);
+  bb_undefer(ctx, plan);
   bb_cpu_plan_destroy(plan);
 }
 
-void bb_run_kernels(bb_program *program, const bb_run_options *options, const int64_t *block,
-                    bb_binding *binding, bb_arena *arena, bb_cpu_counts *counts) {
-  run_call call = {.ctx = program->ctx,
-                   .program = program,
-                   .options = options,
-                   .binding = binding,
-                   .arena = arena,
-                   .counts = counts};
+static void release_model(void *model) {
+  bb_model_release(model);
+}
+
+bool bb_run_kernels(const bb_kernel_run *run) {
+  bb_context *ctx = run->program->ctx;
+  compiling call = {.run = run};
   bb_status status = BB_ERROR_UNSUPPORTED;
-  if (!options->float64) status = bb_protect(call.ctx, compile_body, &call);
-  if (status == BB_OK)
-    run_model(&call);
-  else if (status == BB_ERROR_UNSUPPORTED)
-    run_plan(&call, block);
-  else
-    check(&call, status);
+  if (!run->options->float64) status = bb_protect(ctx, compile_body, &call);
+  bool refused = status == BB_ERROR_UNSUPPORTED;
+  if (refused) status = bb_protect(ctx, run_plan, &call);
+  if (status == BB_ERROR_IO && run->options->mode == BB_RUN_BEST) {
+    bb_log(ctx, BB_LOG_WARNING, "interpreted: %s", bb_context_message(ctx));
+    ctx->status = BB_OK;
+    return false;
+  }
+  check(run, status);
+  if (refused) return true;
+  bb_defer(ctx, release_model, call.model);
+  bb_run_model(run, call.model);
+  bb_undefer(ctx, call.model);
+  bb_model_release(call.model);
+  return true;
 }

@@ -13,6 +13,8 @@ struct bb_arrays {
 
 struct bb_result {
   const bb_program *program;
+  bb_program *own; /* of a model's run: its arrays, and nothing else */
+  bool by_kernels;
   bb_arena *arena;
   bb_binding binding;
   bb_interp_counts counts;
@@ -140,6 +142,7 @@ bb_status bb_arrays_write(bb_arrays *arrays, const char *path) {
 
 typedef struct run_call {
   bb_program *program;
+  bb_model *model;
   const bb_arrays *inputs;
   const bb_run_options *options;
   bb_result *result;
@@ -174,6 +177,11 @@ static int64_t *preset_symbols(const bb_program *program, const bb_run_options *
   return symbol;
 }
 
+static bool wants_kernels(const bb_program *program, const bb_run_options *o) {
+  if (o->mode == BB_RUN_INTERPRET || program->stage < BB_STAGE_FUSED) return false;
+  return o->mode == BB_RUN_KERNELS || !o->float64;
+}
+
 static void run_body(bb_context *ctx, void *argument) {
   run_call *call = argument;
   const bb_run_options *o = call->options;
@@ -190,9 +198,10 @@ static void run_body(bb_context *ctx, void *argument) {
   bb_interp_options options = {.float64 = o->float64,
                                .symbol = result->binding.symbol,
                                .block = block_sizes(call->program, o, arena)};
-  if (o->kernels && call->program->stage >= BB_STAGE_FUSED)
-    bb_run_kernels(call->program, o, options.block, &result->binding, arena, &result->kernels);
-  else
+  bb_kernel_run kernels = {call->program,    o,     options.block,
+                           &result->binding, arena, &result->kernels};
+  result->by_kernels = wants_kernels(call->program, o) && bb_run_kernels(&kernels);
+  if (!result->by_kernels)
     bb_drive_run(call->program, &options, &result->binding, arena, &result->counts);
   bb_undefer(ctx, arena);
   call->result = result;
@@ -201,14 +210,52 @@ static void run_body(bb_context *ctx, void *argument) {
 bb_status bb_program_run(bb_program *program, const bb_arrays *inputs,
                          const bb_run_options *options, bb_result **result) {
   static const bb_run_options defaults = {.version = BB_VERSION};
-  run_call call = {program, inputs, options ? options : &defaults, NULL};
+  run_call call = {.program = program, .inputs = inputs, .options = options ? options : &defaults};
   bb_status status = bb_protect(program->ctx, run_body, &call);
   if (status == BB_OK) *result = call.result;
   return status;
 }
 
+static void destroy_program(void *program) {
+  bb_program_destroy(program);
+}
+
+static void run_model_body(bb_context *ctx, void *argument) {
+  static const bb_run_options defaults = {.version = BB_VERSION};
+  run_call *call = argument;
+  const bb_run_options *o = call->options ? call->options : &defaults;
+  if (o->version != BB_VERSION)
+    bb_fail(ctx, BB_ERROR_ARGUMENT, "bb_run_options.version is not BB_VERSION");
+  bb_arena *arena = owned_arena(ctx);
+  bb_result *result = BB_NEW(arena, bb_result, 1);
+  bb_program *program = bb_model_arrays(ctx, call->model);
+  bb_defer(ctx, destroy_program, program);
+  *result = (bb_result){.program = program, .own = program, .arena = arena, .by_kernels = true};
+  int64_t *preset = preset_symbols(program, o, arena);
+  bb_bind_inputs(program, &call->inputs->npz, preset, arena, &result->binding);
+  bb_kernel_run kernels = {program, o, NULL, &result->binding, arena, &result->kernels};
+  bb_run_model(&kernels, call->model);
+  bb_undefer(ctx, program);
+  bb_undefer(ctx, arena);
+  call->result = result;
+}
+
+bb_status bb_model_run(bb_context *ctx, bb_model *model, const bb_arrays *inputs,
+                       const bb_run_options *options, bb_result **result) {
+  run_call call = {.model = model, .inputs = inputs, .options = options};
+  bb_status status = bb_protect(ctx, run_model_body, &call);
+  if (status == BB_OK) *result = call.result;
+  return status;
+}
+
 void bb_result_destroy(bb_result *result) {
-  if (result) bb_arena_destroy(result->arena);
+  if (!result) return;
+  bb_program_destroy(result->own);
+  bb_arena_destroy(result->arena);
+}
+
+bool bb_result_by_kernels(const bb_result *result) {
+  return result->by_kernels;
 }
 
 void bb_result_get_counts(const bb_result *result, bb_run_counts *counts) {

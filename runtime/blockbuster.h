@@ -386,6 +386,14 @@ BB_API bb_status bb_program_compile_to(bb_program *program, const bb_compile_opt
 BB_API bb_status bb_model_open(bb_context *context, const char *path,
                                const bb_compile_options *options, bb_model **model);
 
+typedef enum bb_run_mode {
+  /* Kernels where the stage is FUSED and the run not float64; what has none, or everything where there
+   * is no compiler, is interpreted, and the log says so. */
+  BB_RUN_BEST,
+  BB_RUN_INTERPRET, /* the yardstick: slow, exact about results and counts */
+  BB_RUN_KERNELS /* a missing compiler is an error; a candidate without a kernel is interpreted */
+} bb_run_mode;
+
 typedef struct bb_run_options {
   uint32_t version; /* BB_VERSION */
   bool float64;     /* no rounding between operations */
@@ -393,7 +401,7 @@ typedef struct bb_run_options {
   const bb_setting *block;
   uint32_t symbols; /* run-time extents that no input's shape tells */
   const bb_setting *symbol;
-  bool kernels;     /* from stage FUSED on: compiled for the CPU and run, not interpreted */
+  bb_run_mode mode;
   uint32_t threads; /* of kernels; 0: one for each processor.  The results are the same */
 } bb_run_options;
 
@@ -407,14 +415,18 @@ typedef struct bb_run_counts {
 /* A finished run. */
 typedef struct bb_result bb_result;
 
-/* Runs a program at stage BLOCK or later, on the interpreter unless the options ask for kernels: at
- * BLOCK the unfused program, after it the candidates, from FUSED on their chosen snapshots.  Kernels are
- * made by the system's C compiler (cc, or what BLOCKBUSTER_CC names) in a temporary folder.  Inputs are found in `inputs` by name, and
- * run-time extents follow from their shapes.  *result is the caller's, to be destroyed before the
+/* Runs a program at stage BLOCK or later: at BLOCK the unfused program, after it the candidates, from
+ * FUSED on their chosen snapshots, as kernels or interpreted as `mode` says.  Inputs are found in `inputs` by
+ * name, and run-time extents follow from their shapes.  *result is the caller's, to be destroyed before the
  * program.  options may be NULL.  Errors: ARGUMENT (the stage, an unknown name), INPUT (an input is
  * missing or does not fit), IO (no compiler, no folder), MEMORY. */
 BB_API bb_status bb_program_run(bb_program *program, const bb_arrays *inputs,
                                 const bb_run_options *options, bb_result **result);
+/* The same for a compiled model, which it holds; of the options, version, symbols and threads. */
+BB_API bb_status bb_model_run(bb_context *context, bb_model *model, const bb_arrays *inputs,
+                              const bb_run_options *options, bb_result **result);
+/* What ran: kernels, or the interpreter. */
+BB_API bool bb_result_by_kernels(const bb_result *result);
 BB_API void bb_result_get_counts(const bb_result *result, bb_run_counts *counts);
 /* The outputs; *arrays is the caller's.  Errors: MEMORY. */
 BB_API bb_status bb_result_get_arrays(const bb_result *result, bb_arrays **arrays);

@@ -3,15 +3,10 @@
 #include "compile.h"
 
 #include "../api.h"
-#include "../cpu/cpu.h"
-#include "../model/folder.h"
 #include "../model/model.h"
 #include "cache.h"
 #include "plan_make.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -91,6 +86,20 @@ bb_status bb_program_compile(bb_program *program, const bb_compile_options *opti
   bb_status status = bb_protect(program->ctx, compile_body, &call);
   if (status == BB_OK) *model = call.model;
   return status;
+}
+
+static void folder_body(bb_context *ctx, void *argument) {
+  compile_call *call = argument;
+  bb_arena *arena = bb_scratch(ctx);
+  bb_folder_write(ctx, draft_of(call->program, call->options, arena), call->folder);
+  bb_scratch_end(arena);
+}
+
+bb_status bb_program_compile_to(bb_program *program, const bb_compile_options *options,
+                                const char *folder) {
+  compile_call call = {
+      .program = program, .options = options ? options : &defaults, .folder = folder};
+  return bb_protect(program->ctx, folder_body, &call);
 }
 
 bb_status bb_model_open(bb_context *ctx, const char *path, const bb_compile_options *options,

@@ -21,6 +21,9 @@ typedef struct bb_draft_options {
 /* Requires stage FUSED.  Everything is in `arena` or in the program's. */
 bb_draft *bb_draft_make(bb_program *program, const bb_draft_options *options, bb_arena *arena);
 
+/* Writes a draft as a compiled folder, which appears whole or not at all. */
+void bb_folder_write(bb_context *ctx, bb_draft *draft, const char *folder);
+
 /* Appends plan.json. */
 void bb_plan_write(bb_buffer *out, const bb_plan *plan);
 

@@ -20,8 +20,14 @@
 
 extern char **environ;
 
-static const char *const files[] = {"kernels.c",     "bb_cpu.h",   "bb_cpu_call.h",
-                                    "bb_cpu_real.h", "kernels.so", "compiler.txt"};
+static const char *const files[] = {"kernels.c",  "bb_cpu.h",     "bb_cpu_call.h", "bb_cpu_real.h",
+                                    "kernels.so", "compiler.txt", "plan.json",     "data.bin"};
+
+bool bb_cpu_folder_has(const char *name) {
+  for (size_t i = 0; i < sizeof files / sizeof *files; i++)
+    if (strcmp(files[i], name) == 0) return true;
+  return false;
+}
 
 static const char *in_folder(bb_arena *arena, const char *folder, const char *name) {
   return bb_arena_printf(arena, "%s/%s", folder, name);

@@ -59,7 +59,9 @@ const char *bb_cpu_identity(bb_context *ctx, bb_arena *arena);
 void bb_cpu_build(bb_context *ctx, const char *source, size_t length, const char *folder);
 /* A new folder in $TMPDIR or /tmp; the caller frees the name. */
 char *bb_cpu_temporary_folder(bb_context *ctx);
-/* Takes away what bb_cpu_build() left in a folder, and the folder. */
+/* Whether a file of this name belongs to a folder of compiled kernels. */
+bool bb_cpu_folder_has(const char *name);
+/* Takes away such files, and the folder. */
 void bb_cpu_remove_folder(const char *folder);
 
 /* Builds in `folder`, or in a temporary one (NULL), and loads. */
