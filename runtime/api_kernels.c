@@ -113,7 +113,7 @@ static void compile_body(bb_context *ctx, void *argument) {
   const bb_run_options *o = call->run->options;
   bb_compile_options options = {.version = BB_VERSION, .blocks = o->blocks, .block = o->block};
   (void)ctx;
-  call->model = bb_compile(call->run->program, &options, NULL);
+  call->model = bb_compile(call->run->program, &options);
 }
 
 static void destroy_plan(void *plan) {

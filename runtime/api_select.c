@@ -70,6 +70,36 @@ bb_status bb_machine_measure_and_write(bb_context *context, bb_write_function *w
   return bb_protect(context, write_body, &call);
 }
 
+typedef struct ceiling_call {
+  const char *machine;
+  bb_ceiling *ceiling;
+} ceiling_call;
+
+static const char *known_name(const char *name) {
+  for (uint32_t i = 0; bb_machine_get(i); i++)
+    if (strcmp(bb_machine_get(i)->name, name) == 0) return bb_machine_get(i)->name;
+  return "measured";
+}
+
+static void ceiling_body(bb_context *ctx, void *argument) {
+  const ceiling_call *call = argument;
+  bb_arena *scratch = bb_scratch(ctx);
+  const bb_machine *m = bb_machine_find(scratch, call->machine);
+  double dot = bb_machine_dot_rate(m, BB_F32), vector = bb_machine_vector_rate(m, BB_F32);
+  *call->ceiling = (bb_ceiling){.machine = known_name(m->name),
+                                .units = (uint32_t)m->units,
+                                .bytes_per_second = m->memory_bandwidth,
+                                .cache_bytes = m->cache_bytes,
+                                .cache_per_second = m->cache_bandwidth,
+                                .operations_per_second = m->units * (dot > vector ? dot : vector)};
+  bb_scratch_end(scratch);
+}
+
+bb_status bb_machine_get_ceiling(bb_context *context, const char *machine, bb_ceiling *ceiling) {
+  ceiling_call call = {machine, ceiling};
+  return bb_protect(context, ceiling_body, &call);
+}
+
 /* --- facts --- */
 
 static bb_way_info way_info(const bb_program *program, const bb_way *way) {

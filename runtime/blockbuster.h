@@ -313,6 +313,20 @@ BB_API bb_status bb_program_visit_table(bb_program *program, const bb_table_opti
                                         void (*visit)(void *user, const bb_table_info *stretch),
                                         void *user);
 
+/* What a machine can do at most: bounds for what is measured on it. */
+typedef struct bb_ceiling {
+  const char *machine;
+  uint32_t units;               /* that work at once */
+  double bytes_per_second;      /* of its memory */
+  double cache_bytes;           /* what fits into the cache that all units share ... */
+  double cache_per_second;      /* ... moves at this rate */
+  double operations_per_second; /* of all units, f32: the faster of products and arithmetic */
+} bb_ceiling;
+/* `machine` as in bb_advance_options.  Errors: those of
+ * bb_machine_write(). */
+BB_API bb_status bb_machine_get_ceiling(bb_context *context, const char *machine,
+                                        bb_ceiling *ceiling);
+
 /* The names of the machines that the library knows: index 0 and up; NULL beyond the last. */
 BB_API const char *bb_machine_get_name(uint32_t index);
 /* A machine's description, a field a line, as it is read from a file.  `machine` as in

@@ -137,8 +137,20 @@ BB_API bool bb_model_get_tensor(const bb_model *model, bb_side side, uint32_t in
 /* The index of an input or output by name; false if there is none. */
 BB_API bool bb_model_find_tensor(const bb_model *model, bb_side side, const char *name,
                                  uint32_t *index);
-/* The names of the run-time extents: index 0 and up; NULL beyond the last. */
-BB_API const char *bb_model_get_extent(const bb_model *model, uint32_t index);
+/* Where the run-time extents have these values (those that follow from others may be left out), the
+ * shape of an input or output, rank numbers.  Errors: ARGUMENT (no such tensor or extent, one that is
+ * missing), INPUT (sizes that cannot be). */
+BB_API bb_status bb_model_get_shape(bb_context *context, const bb_model *model, bb_side side,
+                                    uint32_t index, uint32_t count, const bb_setting *extent,
+                                    int64_t *shape);
+
+typedef struct bb_extent_info {
+  const char *name;
+  bool follows; /* from the others: "symbol(P)+symbol(S)" */
+} bb_extent_info;
+
+/* A run-time extent: index 0 and up; false beyond the last. */
+BB_API bool bb_model_get_extent(const bb_model *model, uint32_t index, bb_extent_info *info);
 
 typedef struct bb_model_info {
   const char *name;     /* of the model */
@@ -148,6 +160,7 @@ typedef struct bb_model_info {
   uint32_t fused, misc;      /* operators that run in kernels; as reference kernels */
   uint32_t kernels, sources; /* steps that are kernels; different ones */
   uint64_t constant_bytes;
+  bool cached; /* the kernels were there already: nothing was compiled */
 } bb_model_info;
 
 BB_API void bb_model_get_info(const bb_model *model, bb_model_info *info);

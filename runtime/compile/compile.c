@@ -41,7 +41,7 @@ static bb_draft *draft_of(bb_program *program, const bb_compile_options *o, bb_a
   return draft;
 }
 
-bb_model *bb_compile(bb_program *program, const bb_compile_options *options, bool *hit) {
+bb_model *bb_compile(bb_program *program, const bb_compile_options *options) {
   bb_context *ctx = program->ctx;
   bb_arena *arena = bb_scratch(ctx);
   bb_draft *draft = draft_of(program, options, arena);
@@ -54,11 +54,11 @@ bb_model *bb_compile(bb_program *program, const bb_compile_options *options, boo
                           .length = text.length,
                           .code = code.path,
                           .place = draft->plan->name,
+                          .cached = code.hit,
                           .data_file = -1,
                           .data = draft->data};
   bb_model *model = bb_model_make(ctx, &parts);
   bb_cached_end(ctx, &code);
-  if (hit) *hit = code.hit;
   bb_scratch_end(arena);
   return model;
 }
@@ -77,7 +77,7 @@ typedef struct compile_call {
 static void compile_body(bb_context *ctx, void *argument) {
   compile_call *call = argument;
   (void)ctx;
-  call->model = bb_compile(call->program, call->options, NULL);
+  call->model = bb_compile(call->program, call->options);
 }
 
 bb_status bb_program_compile(bb_program *program, const bb_compile_options *options,

@@ -5,7 +5,7 @@
 
 #include "../../graph/program.h"
 
-/* Fails the program's context.  *hit (may be NULL): the kernels came from the cache. */
-bb_model *bb_compile(bb_program *program, const bb_compile_options *options, bool *hit);
+/* Fails the program's context. */
+bb_model *bb_compile(bb_program *program, const bb_compile_options *options);
 
 #endif

@@ -89,6 +89,7 @@ static void load_body(bb_context *ctx, void *argument) {
                           .length = files->plan.size,
                           .code = code,
                           .place = call->folder,
+                          .cached = true,
                           .data_file = files->data};
   call->model = bb_model_make(ctx, &parts);
   bb_undefer(ctx, files);

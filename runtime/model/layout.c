@@ -74,18 +74,6 @@ static bool solve(bb_session *s, const bb_extent *extent, int64_t have, bool *pr
   return true;
 }
 
-static void derive(bb_session *s, bool *progress) {
-  const bb_plan *p = s->model->plan;
-  for (uint32_t i = 0; i < p->symbols; i++) {
-    if (s->symbol[i] >= 0 || bb_formula_is_open(&p->derived[i], s->symbol)) continue;
-    int64_t value;
-    if (!bb_formula_value(&p->derived[i], s->symbol, &value) || value < 0)
-      bb_fail(s->ctx, BB_ERROR_INPUT, "extent %s is not a size", p->symbol[i]);
-    s->symbol[i] = value;
-    *progress = true;
-  }
-}
-
 static void find_extents(bb_session *s) {
   const bb_plan *p = s->model->plan;
   if (p->symbols) memcpy(s->symbol, s->preset, p->symbols * sizeof *s->symbol);
@@ -99,7 +87,7 @@ static void find_extents(bb_session *s) {
       for (uint32_t i = 0; i < tensor->rank; i++)
         if (!solve(s, tensor->shape[i], s->bound[t].shape[i], &progress)) refuse_shape(s, t);
     }
-    derive(s, &progress);
+    progress |= bb_plan_derive(s->ctx, p, s->symbol);
   }
 }
 

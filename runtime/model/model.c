@@ -150,6 +150,7 @@ static void make_body(bb_context *home, void *argument) {
   bb_model *m = call->model = bb_resize(home, NULL, 0, sizeof *m);
   atomic_init(&m->holders, 1);
   m->home = home;
+  m->cached = call->parts->cached;
   bb_arena *arena = bb_arena_create(home);
   bb_defer(home, destroy_arena, arena);
   m->plan = bb_plan_read(arena, call->parts->text, call->parts->length);
@@ -203,8 +204,53 @@ bool bb_model_find_tensor(const bb_model *m, bb_side side, const char *name, uin
   return false;
 }
 
-const char *bb_model_get_extent(const bb_model *m, uint32_t index) {
-  return index < m->plan->symbols ? m->plan->symbol[index] : NULL;
+bool bb_model_get_extent(const bb_model *m, uint32_t index, bb_extent_info *info) {
+  if (index >= m->plan->symbols) return false;
+  *info = (bb_extent_info){m->plan->symbol[index], m->plan->derived[index].count > 0};
+  return true;
+}
+
+typedef struct shape_call {
+  const bb_model *model;
+  bb_side side;
+  uint32_t index, count;
+  const bb_setting *extent;
+  int64_t *shape;
+} shape_call;
+
+static int64_t *values_of(bb_context *ctx, const shape_call *call, bb_arena *arena) {
+  const bb_plan *p = call->model->plan;
+  int64_t *value = BB_NEW(arena, int64_t, p->symbols + 1);
+  for (uint32_t i = 0; i < p->symbols; i++) value[i] = -1;
+  for (uint32_t k = 0; k < call->count; k++) {
+    uint32_t i = 0;
+    while (i < p->symbols && strcmp(p->symbol[i], call->extent[k].name) != 0) i++;
+    if (i == p->symbols)
+      bb_fail(ctx, BB_ERROR_ARGUMENT, "there is no run-time extent %s", call->extent[k].name);
+    value[i] = call->extent[k].value;
+  }
+  bb_plan_derive(ctx, p, value);
+  return value;
+}
+
+static void shape_body(bb_context *ctx, void *argument) {
+  const shape_call *call = argument;
+  const bb_model *m = call->model;
+  bb_arena *arena = bb_scratch(ctx);
+  if ((unsigned)call->side > BB_OUTPUT || call->index >= m->sides[call->side])
+    bb_fail(ctx, BB_ERROR_ARGUMENT, "there is no such input or output");
+  const int64_t *value = values_of(ctx, call, arena);
+  const bb_plan_tensor *t = &m->plan->tensor[m->side[call->side][call->index]];
+  for (uint32_t i = 0; i < t->rank; i++)
+    if (!bb_plan_extent(t->shape[i], value, &call->shape[i]))
+      bb_fail(ctx, BB_ERROR_ARGUMENT, "\"%s\": the extent of axis %u is not known", t->name, i);
+  bb_scratch_end(arena);
+}
+
+bb_status bb_model_get_shape(bb_context *ctx, const bb_model *model, bb_side side, uint32_t index,
+                             uint32_t count, const bb_setting *extent, int64_t *shape) {
+  shape_call call = {model, side, index, count, extent, shape};
+  return bb_protect(ctx, shape_body, &call);
 }
 
 void bb_model_get_info(const bb_model *m, bb_model_info *info) {
@@ -216,7 +262,8 @@ void bb_model_get_info(const bb_model *m, bb_model_info *info) {
                           .outputs = m->sides[BB_OUTPUT],
                           .extents = p->symbols,
                           .steps = p->steps,
-                          .sources = p->kernels};
+                          .sources = p->kernels,
+                          .cached = m->cached};
   for (uint32_t t = 0; t < p->tensors; t++)
     if (p->tensor[t].role == BB_TENSOR_CONSTANT) info->constant_bytes += p->tensor[t].bytes;
   for (uint32_t i = 0; i < p->steps; i++) {

@@ -17,7 +17,7 @@ struct bb_model {
   bb_module *module;
   void *data; /* constants: mapped, or memory of the device */
   size_t data_bytes;
-  bool mapped;
+  bool mapped, cached;
   void **once;       /* by tensor: constants, and what was computed at load */
   uint32_t *side[2]; /* tensors that are inputs, outputs */
   uint32_t sides[2];
@@ -29,6 +29,7 @@ typedef struct bb_model_parts {
   const char *text; /* the plan */
   size_t length;
   const char *code;        /* the file with the kernels; NULL: none */
+  bool cached;             /* bb_model_info */
   const char *place;       /* for messages */
   int data_file;           /* with the constants, or -1: */
   const void *const *data; /* by tensor of the plan: bytes of each constant */

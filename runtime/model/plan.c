@@ -29,6 +29,22 @@ bool bb_plan_count(uint32_t rank, const bb_extent *const *shape, const int64_t *
   return empty || (fits && product <= SIZE_MAX / 16);
 }
 
+bool bb_plan_derive(bb_context *ctx, const bb_plan *p, int64_t *symbol) {
+  bool found = false;
+  for (bool progress = true; progress;) {
+    progress = false;
+    for (uint32_t i = 0; i < p->symbols; i++) {
+      int64_t value;
+      if (symbol[i] >= 0 || bb_formula_is_open(&p->derived[i], symbol)) continue;
+      if (!bb_formula_value(&p->derived[i], symbol, &value) || value < 0)
+        bb_fail(ctx, BB_ERROR_INPUT, "extent %s is not a size", p->symbol[i]);
+      symbol[i] = value;
+      found = progress = true;
+    }
+  }
+  return found;
+}
+
 /* --- laws --- */
 
 static bool is_known(uint32_t rank, const bb_extent *const *shape) {

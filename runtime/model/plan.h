@@ -89,6 +89,9 @@ bool bb_plan_extent(const bb_extent *extent, const int64_t *symbol, int64_t *val
 /* The elements of a shape; false likewise. */
 bool bb_plan_count(uint32_t rank, const bb_extent *const *shape, const int64_t *symbol,
                    size_t *count);
+/* Fills in, again and again, extents (-1: not known) that follow from others.  True: one was found;
+ * fails with BB_ERROR_INPUT where one is no size. */
+bool bb_plan_derive(bb_context *ctx, const bb_plan *plan, int64_t *symbol);
 /* Whether every number, index and formula is within its bounds: NULL, or what is wrong. */
 const char *bb_plan_verify(const bb_plan *plan);
 

@@ -26,8 +26,27 @@ int report(tool *t, bb_status status) {
   }
 }
 
+static double now(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
 int load(tool *t) {
-  return report(t, bb_program_read(t->context, t->set->model, &t->program));
+  const settings *set = t->set;
+  struct stat status;
+  double began = now();
+  int code;
+  if (stat(set->model, &status) != 0 || !S_ISDIR(status.st_mode)) {
+    code = report(t, bb_program_read(t->context, set->model, &t->program));
+  } else if (set->command == RUN || set->command == BENCH) {
+    code = report(t, bb_model_load(t->context, set->model, &t->model));
+  } else {
+    fprintf(stderr, "blockbuster: %s is a folder: run and bench take a compiled one\n", set->model);
+    code = EXIT_REFUSED;
+  }
+  t->seconds = now() - began;
+  return code;
 }
 
 bb_advance_options advance_options(const settings *set) {

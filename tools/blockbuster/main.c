@@ -6,8 +6,8 @@
 #include <unistd.h>
 
 static int (*const command_main[COMMANDS])(tool *) = {
-    [CONVERT] = convert_main, [FUSE] = fuse_main, [SELECT] = select_main,
-    [DOT] = dot_main,         [RUN] = run_main,   [INFO] = info_main,
+    [CONVERT] = convert_main, [FUSE] = fuse_main, [SELECT] = select_main, [DOT] = dot_main,
+    [COMPILE] = compile_main, [RUN] = run_main,   [BENCH] = bench_main,   [INFO] = info_main,
 };
 
 static void log_message(void *user, bb_log_level level, const char *message) {
@@ -25,6 +25,7 @@ static int run_command(settings *set) {
   }
   int code = set->model ? load(&t) : EXIT_GOOD;
   if (code == EXIT_GOOD) code = command_main[set->command](&t);
+  bb_model_release(t.model);
   bb_program_destroy(t.program);
   bb_context_destroy(t.context);
   if (fflush(stdout) != 0 || ferror(stdout)) {

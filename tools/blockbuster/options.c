@@ -8,20 +8,24 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *const command_name[COMMANDS] = {"convert", "fuse", "select", "dot", "run", "info"};
+const char *const command_name[COMMANDS] = {"convert", "fuse", "select", "dot",
+                                            "compile", "run",  "bench",  "info"};
 
 static const char *const command_does[COMMANDS] = {
     [CONVERT] = "turn a model into a block program and write it as text",
     [FUSE] = "fuse a model into kernels; print snapshots, rewrites, reasons",
     [SELECT] = "choose kernels by price on a machine; print what each costs, and why",
     [DOT] = "draw a graph: dot, svg or png",
+    [COMPILE] = "compile a model into a folder that runs without a compiler",
     [RUN] = "run a model on arrays and compare the outputs",
+    [BENCH] = "time a model's kernels, beside what the machine can do at most",
     [INFO] = "say what a model consists of and what runs unfused",
 };
 
 typedef enum option_id {
   O_HELP,
   O_OUTPUT,
+  O_FOLDER,
   O_DUMP,
   O_QUIET,
   O_VERIFY,
@@ -54,6 +58,10 @@ typedef enum option_id {
   O_SET,
   O_COUNTS,
   O_KERNELS,
+  O_INTERPRET,
+  O_TARGET,
+  O_RUNS,
+  O_NO_CACHE,
   O_THREADS,
   O_MACHINE,
   O_MEASURE,
@@ -66,9 +74,11 @@ enum {
   F = 1 << FUSE,
   S = 1 << SELECT,
   D = 1 << DOT,
+  K = 1 << COMPILE,
   R = 1 << RUN,
+  B = 1 << BENCH,
   I = 1 << INFO,
-  ALL = C | F | S | D | R | I
+  ALL = C | F | S | D | K | R | B | I
 };
 
 static const struct row {
@@ -79,12 +89,14 @@ static const struct row {
   unsigned commands;
   const char *help;
 } table[] = {
-    {O_OUTPUT, "output", 'o', "FILE", ALL, "write there instead of standard output"},
+    {O_OUTPUT, "output", 'o', "FILE", C | F | S | D | R | I,
+     "write there instead of standard output"},
+    {O_FOLDER, "output", 'o', "DIR", K, "the folder to make"},
     {O_STAGE, "stage", 0, "STAGE", C | D | R | I, "array, block, partition or fused"},
-    {O_MACHINE, "machine", 0, "NAME", F | S | D | R | I,
+    {O_MACHINE, "machine", 0, "NAME", F | S | D | K | R | B | I,
      "choose kernels by price on this machine, a name or a file (info without MODEL: print it)"},
-    {O_DIMS, "dims", 0, "NAME=N,...", F | S | D | R | I,
-     "with --machine: run-time extents to price for; others count as 1024"},
+    {O_DIMS, "dims", 0, "NAME=N,...", F | S | D | K | R | B | I,
+     "run-time extents: to price for (with --machine), of bench; others count as 1024"},
     {O_TABLE, "table", 0, "NAME=A..B", S, "say what is cheapest for every value of an extent"},
     {O_MEASURE, "measure", 0, NULL, I,
      "without MODEL: measure this processor, print it as a machine"},
@@ -92,12 +104,15 @@ static const struct row {
     {O_EXPLAIN, "explain", 0, NULL, F, "derive and prove each repaired reduction, or say why not"},
     {O_TRACE, "trace", 0, NULL, F, "print every rewrite, and a summary of their rules"},
     {O_WHY, "why", 0, "A B", F, "say of two nodes why they did not fuse"},
-    {O_STOP, "stop-after", 0, "N", F | D | R, "stop after N rewrites"},
-    {O_DISABLE, "disable-rule", 0, "R", F | S | D | R | I, "do without a rule (repeatable)"},
-    {O_CUT, "cut", 0, "A,B", F | S | D | R | I, "keep two top-level nodes apart (repeatable)"},
-    {O_NO_EXTEND, "no-extend", 0, NULL, F | S | D | R | I, "do without map extension"},
-    {O_PEEL, "peel", 0, NULL, F | S | D | R, "also try first iterations peeled off, for less work"},
-    {O_FOLD, "fold", 0, "HOW", F | S | D | R,
+    {O_STOP, "stop-after", 0, "N", F | D | K | R | B, "stop after N rewrites"},
+    {O_DISABLE, "disable-rule", 0, "R", F | S | D | K | R | B | I,
+     "do without a rule (repeatable)"},
+    {O_CUT, "cut", 0, "A,B", F | S | D | K | R | B | I,
+     "keep two top-level nodes apart (repeatable)"},
+    {O_NO_EXTEND, "no-extend", 0, NULL, F | S | D | K | R | B | I, "do without map extension"},
+    {O_PEEL, "peel", 0, NULL, F | S | D | K | R | B,
+     "also try first iterations peeled off, for less work"},
+    {O_FOLD, "fold", 0, "HOW", F | S | D | K | R | B,
      "fold all loops rolling, split-k=N or tree=N (chunks)"},
     {O_PRECISION, "precision", 0, "fast|strict", ALL, "strict: no rewrite that may lose digits"},
     {O_STATS, "stats", 0, NULL, F, "print how often each rule was tried and applied"},
@@ -107,17 +122,22 @@ static const struct row {
     {O_STEP, "step", 0, "K", D, "draw what rewrite K left, its nodes marked"},
     {O_UNFUSED, "unfused", 0, NULL, D | R, "take the program before fusion"},
     {O_COLLAPSE, "collapse", 0, "DEPTH", D, "draw maps at this depth closed (1: the outermost)"},
-    {O_INPUTS, "inputs", 0, "FILE", R, "arrays to run on (.npz, .npy)"},
+    {O_INPUTS, "inputs", 0, "FILE", R | B, "arrays to run on (.npz, .npy); bench: else drawn"},
     {O_EXPECT, "expect", 0, "FILE", R, "arrays to compare the outputs with"},
     {O_DEVICE, "device", 0, "NAME", R, "cpu"},
     {O_TOLERANCE, "tol", 0, "X", R, "|a - b| <= X (1 + |b|); without: by type, 1e-4 for f32"},
     {O_FLOAT64, "float64", 0, NULL, R, "compute in double precision throughout"},
     {O_BLOCK, "block", 0, "DIM=N,...", R, "elements in a block; other dims have 64"},
     {O_SET, "set", 0, "NAME=N,...", R, "run-time extents that no input tells"},
-    {O_COUNTS, "counts", 0, NULL, R, "print operations and buffered bytes; of kernels: how many"},
-    {O_KERNELS, "kernels", 0, NULL, R, "run as kernels, compiled by cc or $BLOCKBUSTER_CC"},
-    {O_THREADS, "threads", 0, "N", R, "threads of kernels; without: one for each processor"},
-    {O_JSON, "json", 0, NULL, F | S | D | R | I, "print JSON (dot: beside the picture)"},
+    {O_COUNTS, "counts", 0, NULL, R,
+     "print how many kernels ran; interpreted: operations and bytes"},
+    {O_KERNELS, "kernels", 0, NULL, R, "kernels or nothing: a missing compiler is an error"},
+    {O_INTERPRET, "interpret", 0, NULL, R, "no kernels: the interpreter, slow and exact"},
+    {O_TARGET, "target", 0, "NAME", K, "what to compile for: cpu"},
+    {O_RUNS, "runs", 0, "N", B, "time N runs; without: as many as give a steady figure"},
+    {O_NO_CACHE, "no-cache", 0, NULL, B, "compile anew, and keep nothing"},
+    {O_THREADS, "threads", 0, "N", R | B, "threads of kernels; without: one for each processor"},
+    {O_JSON, "json", 0, NULL, F | S | D | R | B | I, "print JSON (dot: beside the picture)"},
     {O_DUMP, "dump-phases", 0, "DIR", ALL, "write the program after every phase"},
     {O_VERIFY, "verify", 0, NULL, ALL, "run the verifier after every rewrite too"},
     {O_QUIET, "quiet", 'q', NULL, ALL, "no progress, no warnings"},
@@ -279,7 +299,8 @@ static bool extent_range(const struct row *row, settings *set, char *value) {
 static bool apply(settings *set, const struct row *row, char *value, int argc, char **argv) {
   int64_t number = 0;
   switch (row->id) {
-  case O_OUTPUT: set->output = value; return true;
+  case O_OUTPUT:
+  case O_FOLDER: set->output = value; return true;
   case O_DUMP: set->dump = value; return true;
   case O_QUIET: return set->quiet = true;
   case O_VERIFY: return set->verify = true;
@@ -318,6 +339,14 @@ static bool apply(settings *set, const struct row *row, char *value, int argc, c
   case O_SET: return named_numbers(row, value, set->symbol, &set->symbols);
   case O_COUNTS: return set->counts = true;
   case O_KERNELS: return set->kernels = true;
+  case O_INTERPRET: return set->interpret = true;
+  case O_TARGET: set->target = value; return true;
+  case O_NO_CACHE: return set->no_cache = true;
+  case O_RUNS:
+    if (!whole_number(row, value, 2000, &number)) return false;
+    if (number == 0) return wrong(row, value, "1 to 2000");
+    set->runs = (uint32_t)number;
+    return true;
   case O_THREADS:
     if (!whole_number(row, value, 256, &number)) return false;
     set->threads = (uint32_t)number;
@@ -348,10 +377,10 @@ static void make_tables(command_id command, struct option *options, char *letter
   *letters = 0;
 }
 
-static const struct row *row_of(int found) {
+static const struct row *row_of(command_id command, int found) {
   if (found >= 256) return &table[found - 256];
   for (const struct row *row = table; row < table + ROWS; row++)
-    if (row->letter == found) return row;
+    if (row->letter == found && row->commands & (1u << command)) return row;
   return NULL;
 }
 
@@ -374,7 +403,7 @@ bool read_options(settings *set, int argc, char **argv, int *code) {
   for (int found; (found = getopt_long(argc, argv, letters, options, NULL)) != -1;) {
     if (found == '?') return wrong_call(set, code, "there is no option ", argv[optind - 1]);
     if (found == ':') return wrong_call(set, code, "a value is missing after ", argv[optind - 1]);
-    const struct row *row = row_of(found);
+    const struct row *row = row_of(set->command, found);
     if (row->id == O_HELP) {
       print_help(set->command);
       *code = EXIT_GOOD;

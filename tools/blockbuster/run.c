@@ -4,13 +4,19 @@
 
 #include <string.h>
 
-static int check_call(const settings *set) {
+static int check_call(const tool *t) {
+  const settings *set = t->set;
   if (set->device && strcmp(set->device, "cpu") != 0) {
     fprintf(stderr, "blockbuster: there is no device %s: only cpu\n", set->device);
     return EXIT_WRONG_CALL;
   }
-  if (set->kernels && set->unfused) {
-    fprintf(stderr, "blockbuster: --unfused has no kernels\n");
+  if (set->kernels && (set->unfused || set->interpret)) {
+    fprintf(stderr, "blockbuster: %s has no kernels\n",
+            set->interpret ? "--interpret" : "--unfused");
+    return EXIT_WRONG_CALL;
+  }
+  if (t->model && (set->interpret || set->unfused || set->float64)) {
+    fprintf(stderr, "blockbuster: %s is compiled: it runs by its kernels\n", set->model);
     return EXIT_WRONG_CALL;
   }
   return EXIT_GOOD;
@@ -21,8 +27,8 @@ static int read_arrays(tool *t, const char *path, bb_arrays **arrays) {
                         : bb_arrays_create(t->context, arrays));
 }
 
-static void print_counts(const settings *set, const bb_run_counts *counts) {
-  if (set->kernels) {
+static void print_counts(bool kernels, const bb_run_counts *counts) {
+  if (kernels) {
     printf("%u nodes in %u kernels (%u different), %u run as misc, %u interpreted\n", counts->fused,
            counts->kernels, counts->sources, counts->misc, counts->interpreted);
     return;
@@ -55,11 +61,15 @@ static int write_outputs(tool *t, const bb_result *result) {
   return code;
 }
 
-static void print_json(bool good, const bb_run_counts *counts) {
-  printf("{\"good\": %s, \"operations\": %.17g, \"buffered_read\": %.17g, "
-         "\"buffered_written\": %.17g}\n",
-         good ? "true" : "false", counts->operations, counts->buffered_read,
-         counts->buffered_written);
+static void print_json(bool good, bool kernels, const bb_run_counts *counts) {
+  printf("{\"good\": %s, ", good ? "true" : "false");
+  if (kernels)
+    printf("\"nodes\": {\"fused\": %u, \"misc\": %u, \"interpreted\": %u, \"kernels\": %u, "
+           "\"different\": %u}}\n",
+           counts->fused, counts->misc, counts->interpreted, counts->kernels, counts->sources);
+  else
+    printf("\"operations\": %.17g, \"buffered_read\": %.17g, \"buffered_written\": %.17g}\n",
+           counts->operations, counts->buffered_read, counts->buffered_written);
 }
 
 /* What is to be done with a finished run. */
@@ -74,8 +84,8 @@ static int judge(tool *t, const bb_result *result, const bb_arrays *expect) {
                                        t->set->json ? NULL : write_to_file, stdout));
   else if (!t->set->output && !t->set->json)
     code = print_shapes(t, result);
-  if (t->set->json) print_json(code == EXIT_GOOD, &counts);
-  if (t->set->counts && !t->set->json) print_counts(t->set, &counts);
+  if (t->set->json) print_json(code == EXIT_GOOD, bb_result_by_kernels(result), &counts);
+  if (t->set->counts && !t->set->json) print_counts(bb_result_by_kernels(result), &counts);
   return code;
 }
 
@@ -87,10 +97,13 @@ static int run(tool *t, const bb_arrays *inputs, const bb_arrays *expect) {
                             .block = set->block,
                             .symbols = set->symbols,
                             .symbol = set->symbol,
-                            .kernels = set->kernels,
+                            .mode = set->kernels     ? BB_RUN_KERNELS
+                                    : set->interpret ? BB_RUN_INTERPRET
+                                                     : BB_RUN_BEST,
                             .threads = set->threads};
   bb_result *result;
-  int code = report(t, bb_program_run(t->program, inputs, &options, &result));
+  int code = report(t, t->model ? bb_model_run(t->context, t->model, inputs, &options, &result)
+                                : bb_program_run(t->program, inputs, &options, &result));
   if (code != EXIT_GOOD) return code;
   code = judge(t, result, expect);
   bb_result_destroy(result);
@@ -102,10 +115,10 @@ int run_main(tool *t) {
   bb_arrays *inputs = NULL, *expect = NULL;
   bb_stage stage = set->unfused ? BB_STAGE_BLOCK : BB_STAGE_FUSED;
   if (set->stage > BB_STAGE_ARRAY) stage = (bb_stage)set->stage;
-  int code = check_call(set);
+  int code = check_call(t);
   if (code == EXIT_GOOD) code = read_arrays(t, set->inputs, &inputs);
   if (code == EXIT_GOOD && set->expect) code = read_arrays(t, set->expect, &expect);
-  if (code == EXIT_GOOD) code = advance(t, stage, NULL);
+  if (code == EXIT_GOOD && t->program) code = advance(t, stage, NULL);
   if (code == EXIT_GOOD) code = run(t, inputs, expect);
   bb_arrays_destroy(expect);
   bb_arrays_destroy(inputs);

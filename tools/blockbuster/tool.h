@@ -9,7 +9,17 @@
 /* Exit codes. */
 enum { EXIT_GOOD = 0, EXIT_DIFFERENT = 1, EXIT_WRONG_CALL = 2, EXIT_REFUSED = 3 };
 
-typedef enum command_id { CONVERT, FUSE, SELECT, DOT, RUN, INFO, COMMANDS } command_id;
+typedef enum command_id {
+  CONVERT,
+  FUSE,
+  SELECT,
+  DOT,
+  COMPILE,
+  RUN,
+  BENCH,
+  INFO,
+  COMMANDS
+} command_id;
 
 enum { MOST_CUTS = 64, MOST_SETTINGS = 64 };
 
@@ -18,16 +28,16 @@ typedef struct settings {
   command_id command;
   const char *model; /* NULL: the command is about a machine */
   const char *output, *dump;
-  const char *inputs, *expect, *device, *candidate, *machine;
+  const char *inputs, *expect, *device, *candidate, *machine, *target;
   int stage;
   const char *table; /* the extent of --table */
   int64_t table_first, table_last;
   int64_t snapshot, step, collapse;
   double tolerance; /* < 0: by type */
   bool json, listing, explain, trace, naive, no_extend, peel, float64, unfused, quiet, verify,
-      counts, stats, why, kernels, measure, strict;
+      counts, stats, why, kernels, interpret, measure, strict, no_cache;
   bb_node_pair pair; /* of --why */
-  uint32_t stop_after, cuts, blocks, symbols, dims, threads;
+  uint32_t stop_after, cuts, blocks, symbols, dims, threads, runs;
   uint64_t disabled;
   bb_fold_kind fold;
   uint32_t chunks;
@@ -38,8 +48,10 @@ typedef struct settings {
 typedef struct tool {
   const settings *set;
   bb_context *context;
-  bb_program *program;
-  bool progress; /* a line of progress stands on the terminal */
+  bb_program *program; /* NULL: the model is */
+  bb_model *model;     /* a compiled folder */
+  double seconds;      /* to read it */
+  bool progress;       /* a line of progress stands on the terminal */
 } tool;
 
 /* --- options.c --- */
@@ -61,6 +73,8 @@ int load(tool *t);
 int advance(tool *t, bb_stage stage, const bb_advance_options *more);
 /* What the command line asks of the fusion. */
 bb_advance_options advance_options(const settings *set);
+/* The compiled model: the folder's, or the fused program's, compiled now.  To be released. */
+int take_model(tool *t, bb_model **model);
 /* The candidate that --candidate names, or the first that runs every time. */
 bool find_candidate(tool *t, uint32_t *index);
 
@@ -97,7 +111,9 @@ int convert_main(tool *t);
 int fuse_main(tool *t);
 int select_main(tool *t);
 int dot_main(tool *t);
+int compile_main(tool *t);
 int run_main(tool *t);
+int bench_main(tool *t);
 int info_main(tool *t);
 
 #endif

@@ -1,0 +1,37 @@
+/* bench.h - what a measurement of a model found, and how it is said.
+ */
+#ifndef BLOCKBUSTER_BENCH_H
+#define BLOCKBUSTER_BENCH_H
+
+#include "tool.h"
+
+/* Seconds of repeated runs. */
+typedef struct spread {
+  uint32_t runs;
+  double least, tenth, median, ninetieth; /* tenth: a tenth of the runs took less */
+} spread;
+
+typedef struct step_figures {
+  bb_step_info info;
+  spread time;
+  double bytes, operations;
+  double ceiling; /* the share of what the machine can do at most; 0: not known */
+} step_figures;
+
+typedef struct figures {
+  bb_model_info model;
+  uint32_t threads;            /* 0: one for each processor */
+  double read, compile, first; /* seconds: the model read and fused, compiled or loaded, run once */
+  spread run;
+  bb_ceiling ceiling;
+  uint32_t extents;
+  const bb_setting *extent;
+  uint32_t steps;
+  step_figures *step;
+} figures;
+
+void print_figures(const figures *f);
+void print_figures_json(const figures *f);
+void print_nodes(const bb_model_info *model); /* one line: what runs as what */
+
+#endif

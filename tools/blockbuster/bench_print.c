@@ -1,0 +1,121 @@
+/* bench_print.c - the figures of a measurement as a table, and as JSON. */
+#include "bench.h"
+
+static void print_seconds(double seconds) {
+  if (seconds < 1e-3)
+    printf("%.3g us", seconds * 1e6);
+  else if (seconds < 1)
+    printf("%.3g ms", seconds * 1e3);
+  else
+    printf("%.3g s", seconds);
+}
+
+/* 1.5 M and the like, nine wide. */
+static void print_count(double value, const char *unit) {
+  static const char prefix[] = " kMGT";
+  uint32_t k = 0;
+  while (value >= 999.5 && k < 4) {
+    value /= 1000;
+    k++;
+  }
+  printf("  %6.3g %c%s", value, prefix[k], unit);
+}
+
+void print_nodes(const bb_model_info *m) {
+  printf("%u node%s in %u kernel%s (%u different), %u run as misc\n", m->fused,
+         m->fused == 1 ? "" : "s", m->kernels, m->kernels == 1 ? "" : "s", m->sources, m->misc);
+}
+
+static void print_step(const figures *f, const step_figures *s) {
+  printf("%-12.12s %9.2f us %4.0f %%", s->info.name, s->time.median * 1e6,
+         f->run.median > 0 ? 100 * s->time.median / f->run.median : 0);
+  if (s->info.op) {
+    printf("  reference kernel: %.40s\n", s->info.op);
+    return;
+  }
+  print_count(s->bytes, "B");
+  print_count(s->operations, "op");
+  print_count(s->bytes / s->time.median, "B/s");
+  print_count(s->operations / s->time.median, "op/s");
+  printf("  %4.0f %%\n", 100 * s->ceiling);
+}
+
+void print_figures(const figures *f) {
+  printf("%s on %s", f->model.name, f->model.device);
+  for (uint32_t i = 0; i < f->extents; i++)
+    printf("%s%s=%lld", i ? "," : ", ", f->extent[i].name, (long long)f->extent[i].value);
+  printf("\nread and fused in ");
+  print_seconds(f->read);
+  printf(f->model.cached ? ", kernels loaded in " : ", compiled in ");
+  print_seconds(f->compile);
+  printf(", first run in ");
+  print_seconds(f->first);
+  printf("\nmedian of %u runs ", f->run.runs);
+  print_seconds(f->run.median);
+  printf(", 80 %% of them within ");
+  print_seconds(f->run.tenth);
+  printf(" to ");
+  print_seconds(f->run.ninetieth);
+  printf(
+      "\nstep              time  share     bytes  operations       rate        rate  of ceiling\n");
+  for (uint32_t i = 0; i < f->steps; i++)
+    if (!f->step[i].info.once) print_step(f, &f->step[i]);
+  printf("ceiling: %s with %u units, %.3g byte/s (cache %.3g), %.3g op/s\n", f->ceiling.machine,
+         f->ceiling.units, f->ceiling.bytes_per_second, f->ceiling.cache_per_second,
+         f->ceiling.operations_per_second);
+  print_nodes(&f->model);
+}
+
+static void print_spread_json(const spread *s) {
+  printf("{\"runs\": %u, \"median\": %.9g, \"least\": %.9g, \"p10\": %.9g, \"p90\": %.9g}", s->runs,
+         s->median, s->least, s->tenth, s->ninetieth);
+}
+
+static void print_step_json(const step_figures *s) {
+  printf("{\"name\": ");
+  put_json_text(stdout, s->info.name);
+  printf(", \"nodes\": %u, \"once\": %s", s->info.nodes, s->info.once ? "true" : "false");
+  if (s->info.op) {
+    printf(", \"op\": ");
+    put_json_text(stdout, s->info.op);
+  } else {
+    printf(", \"source\": %u", s->info.source);
+  }
+  if (!s->info.once) {
+    printf(", \"seconds\": ");
+    print_spread_json(&s->time);
+  }
+  if (!s->info.once && !s->info.op)
+    printf(", \"bytes\": %.17g, \"operations\": %.17g, \"ceiling\": %.6g", s->bytes, s->operations,
+           s->ceiling);
+  printf("}");
+}
+
+void print_figures_json(const figures *f) {
+  printf("{\"model\": ");
+  put_json_text(stdout, f->model.name);
+  printf(", \"device\": \"%s\", \"threads\": %u, \"cached\": %s,\n \"extents\": {", f->model.device,
+         f->threads, f->model.cached ? "true" : "false");
+  for (uint32_t i = 0; i < f->extents; i++) {
+    printf("%s", i ? ", " : "");
+    put_json_text(stdout, f->extent[i].name);
+    printf(": %lld", (long long)f->extent[i].value);
+  }
+  printf("},\n \"read_seconds\": %.9g, \"compile_seconds\": %.9g, \"first_run_seconds\": %.9g,\n"
+         " \"seconds\": ",
+         f->read, f->compile, f->first);
+  print_spread_json(&f->run);
+  printf(",\n \"nodes\": {\"fused\": %u, \"misc\": %u, \"kernels\": %u, \"different\": %u},\n"
+         " \"ceiling\": {\"machine\": ",
+         f->model.fused, f->model.misc, f->model.kernels, f->model.sources);
+  put_json_text(stdout, f->ceiling.machine);
+  printf(", \"bytes_per_second\": %.9g, \"cache_bytes\": %.9g, \"cache_per_second\": %.9g, "
+         "\"operations_per_second\": %.9g},\n \"steps\": [",
+         f->ceiling.bytes_per_second, f->ceiling.cache_bytes, f->ceiling.cache_per_second,
+         f->ceiling.operations_per_second);
+  for (uint32_t i = 0; i < f->steps; i++) {
+    printf("%s\n  ", i ? "," : "");
+    print_step_json(&f->step[i]);
+  }
+  printf("]}\n");
+}

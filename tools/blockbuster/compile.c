@@ -1,0 +1,47 @@
+/* compile.c - blockbuster compile: a model as a folder that runs where there is no compiler.
+ */
+#include "tool.h"
+
+#include "bench.h"
+
+#include <string.h>
+
+/* What a model is compiled with, in memory or to a folder. */
+static bb_compile_options compile_options(const settings *set) {
+  return (bb_compile_options){.version = BB_VERSION, .blocks = set->blocks, .block = set->block};
+}
+
+int take_model(tool *t, bb_model **model) {
+  if (t->model) {
+    *model = bb_model_hold(t->model);
+    return EXIT_GOOD;
+  }
+  bb_compile_options options = compile_options(t->set);
+  if (t->set->no_cache) options.cache = "";
+  return report(t, bb_program_compile(t->program, &options, model));
+}
+
+int compile_main(tool *t) {
+  const settings *set = t->set;
+  bb_compile_options options = compile_options(set);
+  bb_model *model;
+  bb_model_info info;
+  if (!set->output) {
+    fprintf(stderr, "blockbuster compile: -o DIR is missing\n");
+    return EXIT_WRONG_CALL;
+  }
+  if (set->target && strcmp(set->target, "cpu") != 0) {
+    fprintf(stderr, "blockbuster compile: there is no target %s: only cpu\n", set->target);
+    return EXIT_WRONG_CALL;
+  }
+  int code = advance(t, BB_STAGE_FUSED, NULL);
+  if (code == EXIT_GOOD) code = report(t, bb_program_compile_to(t->program, &options, set->output));
+  if (code == EXIT_GOOD) code = report(t, bb_model_load(t->context, set->output, &model));
+  if (code != EXIT_GOOD) return code;
+  bb_model_get_info(model, &info);
+  printf("%s: for %s, %llu bytes of constants\n", set->output, info.device,
+         (unsigned long long)info.constant_bytes);
+  print_nodes(&info);
+  bb_model_release(model);
+  return EXIT_GOOD;
+}
