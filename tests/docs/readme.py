@@ -2,8 +2,8 @@
 """Holds README.md against the program.
 
 In fenced blocks, a line `$ build/blockbuster ...` is run and what follows, up to the next such line
-or the end of the block, must be what it prints; a line `...` stands for any number of lines.  The
-operator table must be the one that the reader's own table gives.
+or the end of the block, must be what it prints; a line `...` stands for any number of lines, `...`
+within a line for any text (figures that differ between machines).  The operator table must be the one that the reader's own table gives.
 
 usage: readme.py README BUILD OPERATORS [--write]
 
@@ -29,10 +29,11 @@ def commands(text):
 
 
 def agrees(expected, printed):
-    """Line by line; `...` matches any lines."""
+    """Line by line; `...` matches any lines, or any text within a line."""
     pattern = ''
     for line in expected.rstrip().split('\n'):
-        pattern += r'(?:.*\n)*?' if line == '...' else re.escape(line.rstrip()) + r'\n'
+        words = '.*'.join(re.escape(part) for part in line.rstrip().split('...'))
+        pattern += r'(?:.*\n)*?' if line == '...' else words + r'\n'
     text = ''.join(line.rstrip() + '\n' for line in printed.rstrip().split('\n'))
     return re.fullmatch(pattern, text) is not None
 
@@ -55,7 +56,7 @@ def main():
         ran += 1
         if result.returncode == 0 and agrees(expected, result.stdout):
             continue
-        if write and result.returncode == 0 and '...\n' not in expected:
+        if write and result.returncode == 0 and '...' not in expected:
             old, new = f'$ {command}\n{expected}', f'$ {command}\n{result.stdout}'
             text = text.replace(old, new)
             continue

@@ -78,7 +78,7 @@ def main():
             copy = halved(path, *TYPES[arguments.type], pathlib.Path(folder))
             data = str(copy.with_suffix(".npz"))
             command = [arguments.program, "run", str(copy), "--inputs", data, "--expect", data,
-                       "--precision", arguments.precision, *(["--tol", arguments.tol] if arguments.tol else [])]
+                       "--interpret", "--precision", arguments.precision, *(["--tol", arguments.tol] if arguments.tol else [])]
             ran = subprocess.run(command, capture_output=True, text=True, timeout=120)
             print(path.stem, (ran.stdout + ran.stderr).strip()[:300])
             failed += ran.returncode != 0

@@ -34,7 +34,7 @@ UNFUSED_FACTOR = 16
 
 def run(program, path, *options):
     out = path.with_name("out.npz")
-    command = [program, "run", str(path), "--inputs", str(path.with_suffix(".npz")), "-o", str(out), *options]
+    command = [program, "run", str(path), "--interpret", "--inputs", str(path.with_suffix(".npz")), "-o", str(out), *options]
     ran = subprocess.run(command, capture_output=True, text=True, timeout=120)
     if ran.returncode != 0:
         raise RuntimeError((ran.stderr or ran.stdout).strip()[:300])

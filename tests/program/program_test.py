@@ -105,7 +105,7 @@ class Selections(Folder):
             with self.subTest(name):
                 call("select", model(name), "--machine", "cpu", "-o", self.folder / "m.bb")
                 out = call("run", self.folder / "m.bb", "--inputs", arrays(name), "--expect",
-                           arrays(name))
+                           arrays(name), "--interpret")
                 self.assertTrue(out.startswith("good  y:"), out)
 
     def test_machine_from_file_and_environment(self):
@@ -165,8 +165,9 @@ class Selections(Folder):
 
 class Runs(Folder):
     def check(self, name, *more):
+        how = [] if "--kernels" in more else ["--interpret"]
         out = call("run", model(name), "--inputs", arrays(name), "--expect", arrays(name),
-                   "--device", "cpu", *more)
+                   "--device", "cpu", *how, *more)
         self.assertTrue(out.startswith("good  y:"), out)
         return out
 
@@ -202,6 +203,7 @@ class Runs(Folder):
                               env=dict(os.environ, BLOCKBUSTER_CC="/no/compiler"))
         self.assertEqual(done.returncode, 3)
         self.assertRegex(done.stderr, "kernels need a C compiler: cannot run \"/no/compiler\"")
+        self.assertEqual(done.stdout, "")
 
     def test_without_rules(self):
         for rule in [1, 2, 3, 4, 5, 6, 8, 9, 10, 11]:
@@ -221,21 +223,21 @@ class Runs(Folder):
                 if entry == "y.npy":
                     data[-1] ^= 0x40
                 new.writestr(entry, bytes(data))
-        out = call("run", model("block_attention"), "--inputs", other, "--expect", other, code=1)
+        out = call("run", model("block_attention"), "--inputs", other, "--expect", other, "--interpret", code=1)
         self.assertIn("WRONG y:", out)
         out = call("run", model("block_attention"), "--inputs", other, "--expect", other, "--tol",
-                   "1e9")
+                   "1e9", "--interpret")
         self.assertIn("good  y:", out)
 
     def test_outputs_are_written(self):
         out = self.folder / "y.npz"
-        call("run", model("bert"), "--inputs", arrays("bert"), "-o", out)
+        call("run", model("bert"), "--inputs", arrays("bert"), "--interpret", "-o", out)
         self.assertEqual(self.names(), ["y.npz"])
-        call("run", model("bert"), "--inputs", arrays("bert"), "--expect", out)
+        call("run", model("bert"), "--inputs", arrays("bert"), "--expect", out, "--interpret")
 
     def test_json_and_counts(self):
         fused, unfused = (json.loads(call("run", model("block_attention"), "--inputs",
-                                          arrays("block_attention"), "--json", *more))
+                                          arrays("block_attention"), "--interpret", "--json", *more))
                           for more in ([], ["--unfused"]))
         self.assertLess(fused["buffered_read"], unfused["buffered_read"])
         self.assertLess(fused["buffered_written"], unfused["buffered_written"])
@@ -287,7 +289,7 @@ class Phases(Folder):
         for name in ["bert", "llama", "block_rmsnorm_swiglu"]:
             for dump in self.phases(model(name))[0]:
                 with self.subTest(name, phase=dump.name):
-                    out = call("run", dump, "--inputs", arrays(name), "--expect", arrays(name))
+                    out = call("run", dump, "--inputs", arrays(name), "--expect", arrays(name), "--interpret")
                     self.assertIn("good", out)
 
     def test_print_parse_print(self):

@@ -84,13 +84,14 @@ static bb_status run_all(bb_context *context, bb_program *program, size_t *print
   static const float want[2][3] = {{10, 10, 5}, {0, 36, 0}};
   bb_array_view in = {"x", "<f4", 2, (int64_t[]){2, 4}, sizeof x, x};
   bb_array_view out = {"y", "<f4", 2, (int64_t[]){2, 3}, sizeof want, want};
+  bb_run_options interpret = {.version = BB_VERSION, .mode = BB_RUN_INTERPRET};
   bb_arrays *inputs = NULL, *expect = NULL, *outputs = NULL;
   bb_result *result = NULL;
   bb_status status = bb_arrays_create(context, &inputs);
   if (!status) status = bb_arrays_add(inputs, &in);
   if (!status) status = bb_arrays_create(context, &expect);
   if (!status) status = bb_arrays_add(expect, &out);
-  if (!status) status = bb_program_run(program, inputs, NULL, &result);
+  if (!status) status = bb_program_run(program, inputs, &interpret, &result);
   if (!status) status = bb_result_get_arrays(result, &outputs);
   if (!status) status = bb_result_compare(result, expect, -1, swallow, printed);
   bb_result_destroy(result);

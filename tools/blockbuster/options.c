@@ -127,7 +127,7 @@ static const struct row {
     {O_DEVICE, "device", 0, "NAME", R, "cpu"},
     {O_TOLERANCE, "tol", 0, "X", R, "|a - b| <= X (1 + |b|); without: by type, 1e-4 for f32"},
     {O_FLOAT64, "float64", 0, NULL, R, "compute in double precision throughout"},
-    {O_BLOCK, "block", 0, "DIM=N,...", R, "elements in a block; other dims have 64"},
+    {O_BLOCK, "block", 0, "DIM=N,...", K | R | B, "elements in a block"},
     {O_SET, "set", 0, "NAME=N,...", R, "run-time extents that no input tells"},
     {O_COUNTS, "counts", 0, NULL, R,
      "print how many kernels ran; interpreted: operations and bytes"},
@@ -147,7 +147,8 @@ enum { ROWS = sizeof table / sizeof *table };
 
 void print_usage(FILE *to) {
   fprintf(to, "usage: blockbuster SUBCOMMAND MODEL [option...]\n\n"
-              "MODEL is an ONNX model or a program in text form (.bb) at any stage.\n\n");
+              "MODEL is an ONNX model or a program in text form (.bb) at any stage;\n"
+              "for run and bench also a folder that compile made.\n\n");
   for (command_id c = 0; c < COMMANDS; c++)
     fprintf(to, "  %-8s %s\n", command_name[c], command_does[c]);
   fprintf(to, "\nblockbuster SUBCOMMAND --help tells its options; blockbuster --version.\n"

@@ -4,7 +4,9 @@ blockbuster --help
 blockbuster convert --help
 blockbuster fuse --help
 blockbuster dot --help
+blockbuster compile --help
 blockbuster run --help
+blockbuster bench --help
 blockbuster info --help
 blockbuster melt model.onnx
 blockbuster fuse
@@ -26,4 +28,10 @@ blockbuster run ../../examples/attention.bb --device cuda
 blockbuster run ../../models/block_attention.onnx --inputs ../../models/block_attention.npz --block Z=3
 blockbuster run ../../models/block_attention.onnx --inputs nothing.npz
 blockbuster run ../../models/block_attention.onnx
+blockbuster run ../../models/block_attention.onnx --interpret --kernels
+blockbuster compile ../../models/block_attention.onnx
+blockbuster compile ../../models/block_attention.onnx -o x --target pdp11
+blockbuster bench ../../models/block_attention.onnx --dims Z=3
+blockbuster bench ../../models
+blockbuster fuse ../../models
 blockbuster info nothing.onnx
