@@ -10,11 +10,13 @@ SHARED_LIMIT = 227 * 1024
 
 
 def find_nvrtc():
+    """NVRTC opens its builtins by name alone: where the system has no CUDA they must be there already."""
     import nvidia
     for folder in nvidia.__path__:
-        found = glob.glob(f"{folder}/**/libnvrtc.so.*", recursive=True)
-        found = [x for x in found if "builtins" not in x and ".alt." not in x]
-        if found: return ctypes.CDLL(found[0])
+        found = sorted(glob.glob(f"{folder}/**/libnvrtc*.so.*", recursive=True))
+        found = [x for x in found if ".alt." not in x]
+        loaded = [ctypes.CDLL(x) for x in found]  # libnvrtc-builtins comes before libnvrtc.so
+        if loaded: return loaded[-1]
     sys.exit("compile.py: no libnvrtc: pip install -r tools/requirements.txt")
 
 
