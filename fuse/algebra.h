@@ -113,9 +113,7 @@ bool bb_product_one_signed(struct bb_algebra *al, const bb_product *product, con
 
 /* Expressions for evaluation, one for each component.
  * lift: of one element; ARGs as in the chain.
- * combine: of two parts, left at ARG own + j, right at ARG renewed + j; parts may be empty.  It
- * writes the difference of a part's mean from the new one by the two parts' means: a rolling update
- * keeps its digits if each block is folded by itself and then combined. */
+ * combine: of two parts, left at ARG own + j, right at ARG renewed + j; parts may be empty. */
 const bb_expr **bb_product_lift(bb_program *program, const bb_product *product);
 const bb_expr **bb_product_combine(bb_program *program, const bb_product *product);
 /* True (a bool expression of ARG own + j) for the empty part. */

@@ -252,7 +252,9 @@ static void add_multiple(bb_derivation *d, bb_linear *to, const bb_expr *by,
 }
 
 /* The first moment about a mean is 0: the fold of weight * u is there, and the pivot is its
- * quotient by the fold of the weight. */
+ * quotient by the fold of the weight.  Where higher moments are wanted it is kept all the same: in
+ * floating point it is what rounding took from the mean, and higher moments about the rounded mean
+ * of one part are moved to that of another only with it. */
 static bool first_moment_is_zero(moments *m, uint32_t j) {
   bb_derivation *d = m->d;
   bb_algebra *al = d->al;
@@ -300,7 +302,8 @@ static bool add_moment(moments *m, uint32_t j, const bb_expr *const *difference)
     m->fold[j].value = bb_dx_mul(d, bb_dx_own(d, made), m->fold[j].row[made]);
     return true;
   }
-  if (of == 1 && first_moment_is_zero(m, j)) return true;
+  bool highest = degree(m->index[m->count - 1]) == 1;
+  if (of == 1 && highest && first_moment_is_zero(m, j)) return true;
   uint32_t at = d->product->count;
   m->fold[j].value = bb_dx_own(d, at);
   m->fold[j].row[at] = bb_dx_number(d, 1);

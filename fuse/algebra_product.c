@@ -1,6 +1,5 @@
 /* algebra_product.c - a product monoid as expressions: one element, two parts, the empty part. */
 #include "algebra.h"
-#include "algebra_normal.h"
 
 enum { MOST = 3 * BB_PRODUCT_COMPONENTS + 200 };
 
@@ -60,76 +59,15 @@ const bb_expr *bb_product_is_empty(bb_program *program, const bb_product *p) {
   return empty_test(program, p, p->own, all_components);
 }
 
-/* --- differences of means ---
- *
- * A repair about a mean reads S/w - S'/w'.  Taken as it stands that is a difference of two rounded
- * numbers which may be large and near each other, multiplied by a count: it loses every digit.  If a
- * repair keeps the mean (S and w scale alike) then S'/w' is the mean of both parts' means weighted by
- * their repaired w, and for the part with mean S1/w1 beside one with S2/w2
- *   S1/w1 - S'/w' = (S1/w1 - S2/w2) * w2 / w'
- * whose error shrinks with the other part's weight. */
-
-typedef struct replacement {
-  const bb_expr *old, *with;
-  bool found;
-} replacement;
-
-static const bb_expr *replaced(void *user, bb_program *program, const bb_expr *node,
-                               const bb_expr *const a[3]) {
-  replacement *r = user;
-  r->found |= node == r->old;
-  return node == r->old ? r->with : bb_expr_rebuild(program, node, a);
-}
-
-/* repair(S) * w = repair(w) * S */
-static bool keeps_mean(bb_program *program, const bb_product *p, uint32_t s, uint32_t w) {
-  bb_arena *scratch = bb_scratch(program->ctx);
-  bb_algebra *al = bb_algebra_begin(program, scratch, p->chain.strict);
-  bool keeps = bb_algebra_equal(
-      al, op(program, BB_X_MUL, p->component[s].repair, bb_expr_arg(program, BB_F32, p->own + w)),
-      op(program, BB_X_MUL, p->component[w].repair, bb_expr_arg(program, BB_F32, p->own + s)));
-  bb_scratch_end(scratch);
-  return keeps;
-}
-
-static const bb_expr *mean(bb_program *program, uint32_t base, uint32_t s, uint32_t w) {
-  return op(program, BB_X_DIV, bb_expr_arg(program, BB_F32, base + s),
-            bb_expr_arg(program, BB_F32, base + w));
-}
-
-static bool is_sum(const bb_component *c) {
-  return c->fold == BB_MONOID_SUM && !c->payload;
-}
-
-/* The repair of one side: its own components at `mine`, the other side's at `other`, the renewed
- * ones as given. */
+/* The repair of one side: its own components at `mine`, the renewed ones as given. */
 static const bb_expr *side(bb_program *program, const bb_product *p, uint32_t j, uint32_t mine,
-                           uint32_t other, const bb_expr *const *renewed) {
-  const bb_component *c = &p->component[j];
-  const bb_expr *update = c->update, *with[MOST] = {NULL};
-  uint32_t differences = p->renewed + p->count; /* ARGs that stand for them */
+                           const bb_expr *const *renewed) {
+  const bb_expr *with[MOST] = {NULL};
   for (uint32_t i = 0; i < p->count; i++) {
     with[p->own + i] = bb_expr_arg(program, BB_F32, mine + i);
     with[p->renewed + i] = renewed[i];
   }
-  for (uint32_t s = 0; s < j; s++) {
-    for (uint32_t w = 0; w < j; w++) {
-      if (s == w || !(c->uses >> s & 1) || !(c->uses >> w & 1)) continue;
-      if (!is_sum(&p->component[s]) || !is_sum(&p->component[w])) continue;
-      const bb_expr *difference =
-          op(program, BB_X_SUB, mean(program, p->own, s, w), mean(program, p->renewed, s, w));
-      replacement r = {difference, bb_expr_arg(program, BB_F32, differences), false};
-      const bb_expr *without = bb_expr_rewrite(program, update, replaced, &r);
-      if (!r.found || !keeps_mean(program, p, s, w)) continue;
-      const bb_expr *share =
-          op(program, BB_X_DIV, side(program, p, w, other, mine, renewed), renewed[w]);
-      const bb_expr *apart =
-          op(program, BB_X_SUB, mean(program, mine, s, w), mean(program, other, s, w));
-      with[differences++] = op(program, BB_X_MUL, apart, share);
-      update = without;
-    }
-  }
-  return bb_expr_substitute(program, update, differences, with);
+  return bb_expr_substitute(program, p->component[j].update, p->renewed + p->count, with);
 }
 
 static bool greatest(bb_monoid_id fold) {
@@ -165,8 +103,8 @@ const bb_expr **bb_product_combine(bb_program *program, const bb_product *p) {
     if (c->payload) {
       result[j] = payload_of_winner(program, c->fold, a, b, left, right);
     } else {
-      a = side(program, p, j, p->own, p->renewed, result);
-      b = side(program, p, j, p->renewed, p->own, result);
+      a = side(program, p, j, p->own, result);
+      b = side(program, p, j, p->renewed, result);
       result[j] = fold_two(program, c->fold, a, b);
     }
     /* Empty values combine by themselves where nothing is repaired. */

@@ -48,13 +48,14 @@ static bool results_have_axes(bb_repair *r) {
   return true;
 }
 
-static bool find(bb_repair *r, bb_match *match) {
+bool bb_repair_read(bb_repair *r, bb_match *match) {
   bb_scope *scope = match->scope;
   r->scope = scope;
   r->graph = scope->graph;
   r->program = scope->graph->program;
-  return bb_repair_find(r, match) && bb_repair_derive(r) && results_have_axes(r) &&
-         bb_repair_monoid(r);
+  if (!bb_repair_find(r, match)) return false;
+  if (bb_repair_is_nest(r)) return r->owned ? bb_repair_enter(r) : bb_repair_try_nest(r);
+  return bb_repair_derive(r) && results_have_axes(r) && bb_repair_monoid(r);
 }
 
 static bool match(bb_match *match) {
@@ -63,7 +64,7 @@ static bool match(bb_match *match) {
   if (match->dim != BB_NO_DIM && match->dim != node->dim)
     return bb_miss(match, "the map runs over another dim");
   bb_repair r = {.arena = bb_scratch(match->scope->graph->program->ctx)};
-  bool found = find(&r, match);
+  bool found = bb_repair_read(&r, match);
   uint32_t pair[2] = {r.u, r.v};
   bb_scratch_end(r.arena);
   return found ? bb_hit(match, r.splits ? 'b' : 'a', 2, pair) : bb_miss(match, r.why);
@@ -132,8 +133,7 @@ static bb_value copy_inside(bb_repair *r, bb_value value, copied **made) {
   return to;
 }
 
-/* V reads folds of U only, no functions of them. */
-static void copy_functions(bb_repair *r) {
+void bb_repair_copy_functions(bb_repair *r) {
   bb_graph *body = bb_repair_body(r, true);
   copied *made = NULL;
   uint32_t count = bb_node_get(r->graph, r->v)->nin;
@@ -160,7 +160,7 @@ static void remove_unused(bb_graph *graph, uint32_t node) {
 static void merge(bb_repair *r) {
   bb_value value[BB_REPAIR_LEAVES];
   uint32_t count = 0, leaf[BB_REPAIR_LEAVES];
-  copy_functions(r);
+  bb_repair_copy_functions(r);
   for (uint32_t i = 0; i < r->leaves; i++) {
     r->leaf[i].inside = r->leaf[i].value;
     if (r->leaf[i].arg == BB_NONE || r->leaf[i].map != r->v) continue;
@@ -196,19 +196,35 @@ static void fold_components(bb_repair *r, bb_value *component) {
     component[j] = bb_map_fold(r->graph, r->u, component[j], r->monoid, j);
 }
 
-static bb_value result(bb_repair *r, uint32_t fold, uint32_t which, const bb_value *component) {
-  if (which) return component[r->product->result[fold].component + 1];
-  return bb_repair_finish(r, fold, component);
+/* The components of the innermost pair, folded by the loops around it too. */
+static void fold_nest(bb_repair *r, bb_value *component) {
+  const bb_repair *leaf = bb_repair_innermost(r);
+  if (!r->inner) {
+    merge(r);
+    fold_components(r, component);
+    return;
+  }
+  fold_nest(r->inner, component);
+  for (uint32_t j = 0; j < leaf->product->count + leaf->constants; j++)
+    component[j] = bb_map_fold(r->graph, r->u, component[j], leaf->monoid, j);
+}
+
+static bb_value result(bb_repair *leaf, uint32_t fold, uint32_t which, const bb_value *component) {
+  if (which) return component[leaf->product->result[fold].component + 1];
+  return bb_repair_finish(leaf, fold, component);
 }
 
 static void connect_readers(bb_repair *r, const readers *all, const bb_value *component) {
   bb_value made[BB_REPAIR_FOLDS][2];
   bool is_made[BB_REPAIR_FOLDS][2] = {{false}};
+  bb_repair leaf = *bb_repair_innermost(r);
+  leaf.graph = r->graph;
   for (uint32_t i = 0; i < all->count; i++) {
     const reader *at = &all->at[i];
+    uint32_t fold = r->inner ? r->place[at->fold] : at->fold;
     if (bb_node_get(r->graph, at->use.node)->kind == BB_NODE_REMOVED) continue;
     if (!is_made[at->fold][at->which])
-      made[at->fold][at->which] = result(r, at->fold, at->which, component);
+      made[at->fold][at->which] = result(&leaf, fold, at->which, component);
     is_made[at->fold][at->which] = true;
     bb_connect(r->graph, at->use.node, at->use.port, made[at->fold][at->which]);
   }
@@ -228,25 +244,34 @@ static void remove_ports(bb_graph *graph, uint32_t map) {
 }
 
 /* What nothing in a body reads any more goes, and so do in-ports that nothing reads. */
-static void prune(bb_repair *r, uint32_t map) {
-  bb_graph *body = bb_node_get(r->graph, map)->inner;
+static void prune_body(bb_repair *r, bb_graph *graph, uint32_t map) {
+  bb_graph *body = bb_node_get(graph, map)->inner;
   uint32_t *order = BB_NEW(r->arena, uint32_t, body->live);
   uint32_t count = bb_topological_order(body, r->arena, order);
   while (count-- > 0) {
     const bb_node *node = bb_node_get(body, order[count]);
     bool used = node->kind == BB_NODE_OUTPUT || node->kind == BB_NODE_INPUT;
     for (uint32_t p = 0; p < node->nout; p++) used |= node->out[p].first.node != BB_NONE;
-    if (!used) bb_node_remove(body, order[count]);
+    if (!used)
+      bb_node_remove(body, order[count]);
+    else if (node->kind == BB_NODE_MAP && body->holders == 1)
+      bb_repair_prune(r, body, order[count]);
   }
   for (uint32_t i = body->ninputs; i-- > 0;)
     if (bb_node_get(body, body->input[i])->out[0].first.node == BB_NONE)
-      bb_map_in_remove(r->graph, map, i);
+      bb_map_in_remove(graph, map, i);
+}
+
+void bb_repair_prune(bb_repair *r, bb_graph *graph, uint32_t map) {
+  if (bb_node_get(graph, map)->inner->holders > 1) return; /* as it was */
+  remove_ports(graph, map);
+  prune_body(r, graph, map);
 }
 
 static void find_again(bb_repair *r, const bb_match *match) {
   bb_match again = *match;
   again.partner = match->node[0];
-  if (!find(r, &again))
+  if (!bb_repair_read(r, &again))
     bb_fail(r->program->ctx, BB_ERROR_INTERNAL, "a repair was lost: %s", r->why);
 }
 
@@ -257,7 +282,9 @@ static void apply(bb_match *match) {
   bb_map_own(graph, match->node[1]);
   find_again(&r, match);
   if (r.splits) {
+    bool nest = bb_repair_is_nest(&r);
     bb_repair_split(&r);
+    if (nest) bb_repair_prune(&r, graph, r.v);
     r = (bb_repair){.arena = r.arena};
     find_again(&r, match);
   }
@@ -265,14 +292,15 @@ static void apply(bb_match *match) {
   uint32_t from[64], froms = 0;
   const bb_node *v = bb_node_get(graph, r.v);
   for (uint32_t i = 0; i < v->nin && froms < 64; i++) from[froms++] = v->in[i].src.node;
-  merge(&r);
-  for (uint32_t i = 0; i < froms; i++) remove_unused(graph, from[i]);
+  if (bb_repair_is_nest(&r) && !bb_repair_enter(&r))
+    bb_fail(graph->program->ctx, BB_ERROR_INTERNAL, "a repair was lost: %s", r.why);
   bb_value component[BB_PRODUCT_COMPONENTS + BB_REPAIR_CONSTANTS];
-  fold_components(&r, component);
-  bb_repair_keep_proof(&r);
+  fold_nest(&r, component);
+  bb_repair_lift(&r);
+  for (uint32_t i = 0; i < froms; i++) remove_unused(graph, from[i]);
+  bb_repair_keep_proof(bb_repair_innermost(&r));
   connect_readers(&r, &all, component);
-  remove_ports(graph, r.u);
-  prune(&r, r.u);
+  bb_repair_prune(&r, graph, r.u);
   bb_scratch_end(r.arena);
 }
 

@@ -55,7 +55,8 @@ typedef struct bb_repair_fold {
   int degree[BB_REPAIR_PIVOTS]; /* the program's fold is this one times exp(pivot)**degree */
 } bb_repair_fold;
 
-typedef struct bb_repair {
+typedef struct bb_repair bb_repair;
+struct bb_repair {
   bb_program *program;
   bb_scope *scope;
   bb_graph *graph;
@@ -78,7 +79,12 @@ typedef struct bb_repair {
   uint32_t constants;
   const bb_expr *constant[BB_REPAIR_CONSTANTS];
   const bb_monoid *monoid;
-} bb_repair;
+  /* Of loops inside loops (repair_nest.c). */
+  bool owned;                      /* the level may be edited while it is read */
+  const bb_expr *around;           /* iterations of the loops around, all together; NULL: one */
+  struct bb_repair *inner;         /* the pair inside; NULL: none */
+  uint32_t place[BB_REPAIR_FOLDS]; /* of each fold in the innermost chain */
+};
 
 /* `return bb_repair_refuse(r, "...")` */
 static inline bool bb_repair_refuse(bb_repair *r, const char *why) {
@@ -106,6 +112,27 @@ static inline bool bb_repair_elementwise(const bb_node *node) {
   return node->op == BB_OP_ELEMENTWISE || node->op == BB_OP_ADD || node->op == BB_OP_MUL ||
          (node->op >= BB_OP_ROW_SHIFT && node->op <= BB_OP_COL_SCALE);
 }
+
+/* --- repair.c --- */
+
+/* Finds the pair, reads its chain and derives its monoid. */
+bool bb_repair_read(bb_repair *r, bb_match *match);
+/* V reads folds of U only, no functions of them. */
+void bb_repair_copy_functions(bb_repair *r);
+/* Takes out of a map what nothing reads any more, at every level inside too. */
+void bb_repair_prune(bb_repair *r, bb_graph *graph, uint32_t map);
+
+/* --- repair_nest.c --- */
+
+/* Are the folds of the chain those of a map inside U and of one inside V, over the same dim? */
+bool bb_repair_is_nest(const bb_repair *r);
+/* Can the maps inside be repaired?  Edits nothing that stays. */
+bool bb_repair_try_nest(bb_repair *r);
+/* Makes one map of U and V, of the maps inside them, and so on down; reads the innermost chain. */
+bool bb_repair_enter(bb_repair *r);
+bb_repair *bb_repair_innermost(bb_repair *r);
+/* The fixed values that finish the innermost chain, as values of this level. */
+bool bb_repair_lift(bb_repair *r);
 
 /* --- repair_match.c --- */
 

@@ -24,23 +24,46 @@ static bool is_iterated(const bb_repair *r, uint32_t port) {
   return true;
 }
 
-static bool is_cheap(const bb_graph *body, bb_value value, uint32_t *ops) {
-  const bb_node *node = bb_node_get(body, value.node);
-  if (node->kind == BB_NODE_INPUT) return true;
-  if (!bb_repair_elementwise(node) || ++*ops > MOST) return false;
+/* A loop that is written again as `to`, and the one around it. */
+typedef struct loop {
+  const struct loop *around;
+  const bb_node *from;
+  bb_graph *level; /* that holds `to` */
+  uint32_t to;
+} loop;
+
+static bb_in source(const loop *l, uint32_t input) {
+  uint32_t port = 0;
+  while (l->from->inner->input[port] != input) port++;
+  return l->from->in[port];
+}
+
+/* Elementwise ops alone, in loops that collect what they make. */
+static bool is_cheap(const loop *l, bb_value value, uint32_t *ops) {
+  const bb_node *node = bb_node_get(l->from->inner, value.node);
+  if (node->kind == BB_NODE_INPUT)
+    return !l->around || is_cheap(l->around, source(l, value.node).src, ops);
+  if (++*ops > MOST) return false;
+  if (node->kind == BB_NODE_MAP) {
+    loop inner = {.around = l, .from = node};
+    bool whole = node->out[value.port].mode == BB_OUT_COLLECT && node->part == BB_PART_ALL;
+    return whole && is_cheap(&inner, bb_src(node->inner, node->inner->output[value.port], 0), ops);
+  }
+  if (!bb_repair_elementwise(node)) return false;
   for (uint32_t i = 0; i < node->nin; i++)
-    if (!is_cheap(body, node->in[i].src, ops)) return false;
+    if (!is_cheap(l, node->in[i].src, ops)) return false;
   return true;
 }
 
 bool bb_repair_splits(bb_repair *r) {
   const bb_node *v = bb_node_get(r->graph, r->v);
+  loop whole = {.from = v};
   for (uint32_t p = 0; p < v->nout; p++) {
     uint32_t ops = 0;
     if (!is_dependent_list(r, p)) continue;
     if (!is_iterated(r, p))
       return bb_repair_refuse(r, "an output that depends on the fold is collected");
-    if (!is_cheap(v->inner, bb_repair_folded(r, true, p), &ops))
+    if (!is_cheap(&whole, bb_repair_folded(r, true, p), &ops))
       return bb_repair_refuse(r, "an output that depends on the fold is collected, and more than "
                                  "elementwise ops would be computed twice");
     r->splits = true;
@@ -50,27 +73,42 @@ bool bb_repair_splits(bb_repair *r) {
 
 typedef struct copied {
   struct copied *next;
+  const bb_node *loop;
   bb_value from, to;
 } copied;
 
-static bb_value copy(bb_repair *r, uint32_t map, bb_value value, copied **made) {
+static bb_value copy(bb_repair *r, const loop *l, bb_value value, copied **made);
+
+static bb_value copy_input(bb_repair *r, const loop *l, uint32_t input, copied **made) {
+  bb_in in = source(l, input);
+  bb_value src = l->around ? copy(r, l->around, in.src, made) : in.src;
+  return bb_map_in(l->level, l->to, src, in.level);
+}
+
+static bb_value copy_loop(bb_repair *r, const loop *l, const bb_node *node, uint32_t port,
+                          copied **made) {
+  bb_graph *level = bb_node_get(l->level, l->to)->inner;
+  loop inner = {l, node, level, bb_map_add(level, node->dim)};
+  bb_value value = copy(r, &inner, bb_src(node->inner, node->inner->output[port], 0), made);
+  return bb_map_collect(level, inner.to, value, node->out[port].axis);
+}
+
+static bb_value copy(bb_repair *r, const loop *l, bb_value value, copied **made) {
   for (copied *at = *made; at; at = at->next)
-    if (bb_value_equal(at->from, value)) return at->to;
-  const bb_graph *body = bb_repair_body(r, true);
-  const bb_node *node = bb_node_get(body, value.node);
+    if (at->loop == l->from && bb_value_equal(at->from, value)) return at->to;
+  const bb_node *node = bb_node_get(l->from->inner, value.node);
   bb_value to;
   if (node->kind == BB_NODE_INPUT) {
-    uint32_t port = 0;
-    while (body->input[port] != value.node) port++;
-    const bb_in in = bb_node_get(r->graph, r->v)->in[port];
-    to = bb_map_in(r->graph, map, in.src, in.level);
+    to = copy_input(r, l, value.node, made);
+  } else if (node->kind == BB_NODE_MAP) {
+    to = copy_loop(r, l, node, value.port, made);
   } else {
     bb_value *in = BB_NEW(r->arena, bb_value, node->nin);
-    for (uint32_t i = 0; i < node->nin; i++) in[i] = copy(r, map, node->in[i].src, made);
-    to = bb_func_add(bb_node_get(r->graph, map)->inner, node->op, node->expr, node->nin, in);
+    for (uint32_t i = 0; i < node->nin; i++) in[i] = copy(r, l, node->in[i].src, made);
+    to = bb_func_add(bb_node_get(l->level, l->to)->inner, node->op, node->expr, node->nin, in);
   }
   copied *entry = BB_NEW(r->arena, copied, 1);
-  *entry = (copied){*made, value, to};
+  *entry = (copied){*made, l->from, value, to};
   *made = entry;
   return to;
 }
@@ -78,9 +116,10 @@ static bb_value copy(bb_repair *r, uint32_t map, bb_value value, copied **made) 
 void bb_repair_split(bb_repair *r) {
   copied *made = NULL;
   uint32_t map = bb_map_add(r->graph, bb_node_get(r->graph, r->v)->dim);
+  loop whole = {NULL, bb_node_get(r->graph, r->v), r->graph, map};
   for (uint32_t p = bb_node_get(r->graph, r->v)->nout; p-- > 0;) {
     if (!is_dependent_list(r, p)) continue;
-    bb_value value = copy(r, map, bb_repair_folded(r, true, p), &made);
+    bb_value value = copy(r, &whole, bb_repair_folded(r, true, p), &made);
     bb_value list = bb_map_collect(r->graph, map, value, bb_node_get(r->graph, r->v)->out[p].axis);
     bb_replace_uses(r->graph, (bb_value){r->v, p}, list);
     bb_map_out_remove(r->graph, r->v, p);

@@ -464,7 +464,8 @@ static const bb_expr *length_of(const bb_repair *r) {
   bb_dim dim = bb_node_get(r->graph, r->v)->dim, along = r->fold[0].along;
   bool blocked = bb_dim_get(r->program, dim)->blocked;
   if (along == BB_NO_DIM ? blocked : along != dim) return NULL;
-  return bb_expr_extent_name(r->program, dim);
+  const bb_expr *here = bb_expr_extent_name(r->program, dim);
+  return r->around ? bb_expr_make(r->program, BB_X_MUL, r->around, here, NULL) : here;
 }
 
 enum { LONG = 64 };
@@ -474,7 +475,8 @@ static const bb_expr *name_length(void *user, const bb_expr *leaf) {
   const bb_repair *r = user;
   const bb_expr *length = length_of(r);
   if (!length || leaf->op != BB_X_CONST) return leaf;
-  double value = (double)bb_extent_value(bb_dim_get(r->program, length->dim)->extent);
+  const bb_expr *number = bb_expr_without_names(r->program, length);
+  double value = number->op == BB_X_CONST ? number->number : 0;
   if (value < LONG) return leaf;
   bool inverse = leaf->number == 1 / value;
   if (!inverse && leaf->number != value) return leaf;

@@ -4,7 +4,8 @@
  * rows, of the columns and of the sum of a contraction (one of a few elements only if there is no
  * other), the innermost dim of a reduction or scan.
  * Beyond these, the last two axes of a value are blocked as long as no value gets a third blocked
- * axis by it: an item has two axes.  All other dims are enumerated: batch, heads.
+ * axis by it: an item has two axes.  All other dims are enumerated: batch, heads, the outer ones of a
+ * reduction over several.
  */
 #include "lower.h"
 
@@ -108,6 +109,20 @@ static void try_block(weak *w, uint32_t class) {
   for (uint32_t c = w->first[class]; c; c = w->cell[c - 1].next) w->count[w->cell[c - 1].value]++;
 }
 
+/* A reduction runs along its innermost dim within items, along its others from item to item: cut into
+ * blocks, they would be read through a view. */
+static void keep_reduced(weak *w) {
+  bb_ix *ix = w->l->ix;
+  for (uint32_t i = 0; i < ix->nodes; i++) {
+    const bb_ix_node *node = &ix->node[i];
+    bool reduces =
+        node->op == BB_IX_REDUCE || node->op == BB_IX_ARGREDUCE || node->op == BB_IX_FOLD;
+    if (node->removed || !reduces) continue;
+    for (uint32_t k = ix->value[node->out[0]].rank; k + 1 < node->indices; k++)
+      w->refused[bb_ix_find(ix, node->dim[k])] = true;
+  }
+}
+
 void bb_lower_find_blocked(bb_lower *l) {
   bb_ix *ix = l->ix;
   weak w = {.l = l};
@@ -116,6 +131,7 @@ void bb_lower_find_blocked(bb_lower *l) {
   w.refused = BB_NEW(l->scratch, bool, ix->dims);
   w.count = BB_NEW(l->scratch, uint32_t, ix->values);
   index_values(&w);
+  keep_reduced(&w);
   for (uint32_t v = 0; v < ix->values; v++) {
     if (!is_live(ix, v)) continue;
     for (uint32_t back = 1; back <= 2 && back <= ix->value[v].rank; back++)

@@ -113,19 +113,20 @@ static void test_shapes(void **state) {
   assert_expr(p, c, product->result[2].finish, "o/s");
   c = find("variance");
   product = derive(p, c);
-  assert_int_equal(product->count, 3);
-  assert_ptr_equal(product->component[2].repair, repair_text(p, c, product, "M+(S/n-a1/b1)**2*n"));
-  assert_true(product->component[2].range.lo == 0);
+  assert_int_equal(product->count, 4);
+  assert_ptr_equal(product->component[3].repair,
+                   repair_text(p, c, product, "M+2*(S/n-a1/b1)*M_1+(S/n-a1/b1)**2*n"));
+  assert_true(product->component[3].range.lo == 0);
   product = derive(p, find("variance of a sum of two"));
-  assert_int_equal(product->count, 3);
+  assert_int_equal(product->count, 4);
   product = derive(p, find("skewness and kurtosis"));
-  assert_int_equal(product->count, 5);
+  assert_int_equal(product->count, 6);
   c = find("entropy of a softmax");
   product = derive(p, c);
   assert_int_equal(product->count, 3);
   assert_ptr_equal(product->component[2].repair,
                    repair_text(p, c, product, "exp(m-a1)*(H+(m-a1)*s)"));
-  assert_int_equal(derive(p, find("expectation and variance under a softmax"))->count, 4);
+  assert_int_equal(derive(p, find("expectation and variance under a softmax"))->count, 5);
 }
 
 static void test_remembered(void **state) {
@@ -303,7 +304,7 @@ static void test_cancellation(void **state) {
     in_trees = fmax(in_trees, fabs(got[1] - want[1]) / want[1]);
     as_written = fmax(as_written, fabs(variance_in_float(&s) - want[1]) / want[1]);
   }
-  if (in_order > 4 * as_written || in_trees > 0.05)
+  if (in_order > 4 * as_written || in_trees > 4 * as_written)
     fail_msg("in order %g, in trees %g, as written %g", in_order, in_trees, as_written);
 }
 
