@@ -109,6 +109,15 @@ void bb_nest_loops(bb_nest *nest, uint32_t count, const uint32_t *class, const b
 bb_nest_operand bb_nest_in_order(bb_lower *l, bb_value src, uint32_t loops, const uint32_t *index,
                                  const uint32_t *level);
 
+/* --- lower_order.c: the order of loops --- */
+
+/* A fold over some of its indices? */
+bool bb_lower_reduces(const bb_ix_node *node);
+/* The loop that each index of an elementwise node gets. */
+uint32_t *bb_lower_loop_order(bb_lower *l, const bb_ix_node *node);
+/* The node with its indices in that order. */
+bb_ix_node bb_lower_reordered(bb_lower *l, const bb_ix_node *node, const uint32_t *at);
+
 /* --- lower_ops.c: the nest of each operator --- */
 
 void bb_lower_elementwise(bb_lower *l, bb_ix_node *node);

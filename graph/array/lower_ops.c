@@ -57,6 +57,7 @@ typedef struct places {
   bb_lower *l;
   uint32_t loops;
   const bb_role *role;
+  const uint32_t *at; /* the loop of each index; NULL: in their order */
 } places;
 
 static const bb_expr *place_leaf(void *user, const bb_expr *leaf) {
@@ -72,13 +73,13 @@ static const bb_expr *place_leaf(void *user, const bb_expr *leaf) {
   uint32_t index = leaf->index - BB_COORD_AXIS;
   if (at->role[index] == BB_ROLE_ROW) return bb_expr_coord(p, BB_COORD_ROW);
   if (at->role[index] == BB_ROLE_COL) return bb_expr_coord(p, BB_COORD_COL);
-  return bb_expr_coord(p, BB_COORD_MAP + at->loops - 1 - index);
+  return bb_expr_coord(p, BB_COORD_MAP + at->loops - 1 - (at->at ? at->at[index] : index));
 }
 
-static bb_value apply(bb_lower *l, bb_graph *graph, const bb_expr *expr, uint32_t loops,
-                      const bb_role *role, uint32_t count, const bb_value *in) {
-  places at = {l, loops, role};
-  expr = bb_expr_map_leaves(l->program, expr, place_leaf, &at);
+static bb_value apply(bb_graph *graph, const bb_expr *expr, const places *at, uint32_t count,
+                      const bb_value *in) {
+  bb_lower *l = at->l;
+  expr = bb_expr_map_leaves(l->program, expr, place_leaf, (void *)at);
   bool swapped = false;
   bb_op op = named_op(expr, graph, count, in, &swapped);
   bb_value turned[2];
@@ -89,11 +90,13 @@ static bb_value apply(bb_lower *l, bb_graph *graph, const bb_expr *expr, uint32_
 typedef struct elementwise {
   const bb_expr *expr;
   const bb_role *role;
+  const uint32_t *at;
 } elementwise;
 
 static void elementwise_body(bb_nest *nest, bb_graph *graph, const bb_value *in, bb_value *out) {
   const elementwise *e = nest->user;
-  out[0] = apply(nest->lower, graph, e->expr, nest->loops, e->role, nest->nin, in);
+  places at = {nest->lower, nest->loops, e->role, e->at};
+  out[0] = apply(graph, e->expr, &at, nest->nin, in);
 }
 
 /* Row and column as the widest computed operand has them; the others follow. */
@@ -124,8 +127,8 @@ static uint32_t item_indices(bb_lower *l, const bb_ix_node *node, bool *can) {
   return count;
 }
 
-/* The roles in which the first product that a value ends in reads it, through elementwise nodes.
- * Only what is made of inputs alone may choose its item's axes. */
+/* The roles in which the first product or reduction that a value ends in reads it, through
+ * elementwise nodes.  Only what is made of inputs alone may choose its item's axes. */
 static bool wanted_roles(bb_lower *l, uint32_t value, bb_role *role, uint32_t depth) {
   const bb_ix_value *v = &l->ix->value[value];
   if (v->first_node == BB_NONE || depth == 8) return false;
@@ -135,6 +138,16 @@ static bool wanted_roles(bb_lower *l, uint32_t value, bb_role *role, uint32_t de
     bb_role *outer = BB_NEW(l->scratch, bb_role, user->indices);
     if (!wanted_roles(l, user->out[0], outer, depth + 1)) return false;
     for (uint32_t a = 0; a < v->rank; a++) role[a] = outer[index[a]];
+    return true;
+  }
+  if (bb_lower_reduces(user)) {
+    uint32_t row = BB_NONE, rank = rank_of(l, user->out[0]);
+    for (uint32_t k = 0; k < rank; k++)
+      if (bb_lower_blocked(l, user->dim[k])) row = k;
+    for (uint32_t a = 0; a < v->rank; a++)
+      role[a] = index[a] == user->indices - 1 ? BB_ROLE_COL
+                : index[a] == row             ? BB_ROLE_ROW
+                                              : BB_ROLE_LOOP;
     return true;
   }
   if (user->op != BB_IX_CONTRACT) return false;
@@ -187,14 +200,19 @@ static bool join_pending(bb_lower *l, bb_ix_node *node);
 void bb_lower_elementwise(bb_lower *l, bb_ix_node *node) {
   if (join_pending(l, node)) return;
   for (uint32_t i = 0; i < node->nin; i++) bb_lower_force(l, node->in[i].value);
-  bb_role *role = elementwise_roles(l, node);
-  elementwise e = {node->expr, role};
+  const bb_role *role = elementwise_roles(l, node);
+  const uint32_t *at = bb_lower_loop_order(l, node);
+  bb_role *of_loop = BB_NEW(l->scratch, bb_role, node->indices);
+  for (uint32_t k = 0; k < node->indices; k++) of_loop[at[k]] = role[k];
+  bb_ix_node made = bb_lower_reordered(l, node, at);
+  elementwise e = {node->expr, role, at};
   bb_nest nest = {.lower = l, .nin = node->nin, .nout = 1, .body = elementwise_body, .user = &e};
-  bb_nest_loops(&nest, node->indices, node->dim, role);
-  nest.in = bb_nest_operands(l, node, role);
+  bb_nest_loops(&nest, node->indices, made.dim, of_loop);
+  nest.in = bb_nest_operands(l, &made, of_loop);
   bb_value out[2];
   bb_nest_build(&nest, l->root, out);
   bb_lower_place(l, node->out[0], out[0], role);
+  for (uint32_t a = 0; a < node->indices; a++) l->placed[node->out[0]].level[a] = at[a];
 }
 
 bb_placed *bb_lower_copy(bb_lower *l, const bb_ix_node *node, uint32_t slot) {
@@ -207,7 +225,7 @@ bb_placed *bb_lower_copy(bb_lower *l, const bb_ix_node *node, uint32_t slot) {
   bb_ix_node copy = {.op = BB_IX_ELEMENTWISE, .nin = 1, .indices = v->rank, .dim = dim};
   copy.in = BB_NEW(l->scratch, bb_ix_operand, 1);
   *copy.in = *in;
-  elementwise e = {bb_expr_arg(l->program, v->dtype, 0), role};
+  elementwise e = {bb_expr_arg(l->program, v->dtype, 0), role, NULL};
   bb_nest nest = {.lower = l, .nin = 1, .nout = 1, .body = elementwise_body, .user = &e};
   bb_nest_loops(&nest, v->rank, dim, role);
   nest.in = bb_nest_operands(l, &copy, role);
@@ -361,7 +379,8 @@ static void folding_body(bb_nest *nest, bb_graph *graph, const bb_value *in, bb_
         bb_lower_fold_levels(l, graph, monoid, pending->folds, partial, monoid->components - 1);
   }
   for (uint32_t r = 0; r < f->results; r++) out[made++] = item[f->result[r]];
-  if (f->node) out[made++] = apply(l, graph, f->node->expr, nest->loops, f->role, f->count, item);
+  places at = {l, nest->loops, f->role, NULL};
+  if (f->node) out[made++] = apply(graph, f->node->expr, &at, f->count, item);
 }
 
 bb_nest_operand bb_nest_in_order(bb_lower *l, bb_value src, uint32_t loops, const uint32_t *index,

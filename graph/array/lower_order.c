@@ -1,0 +1,93 @@
+/* lower_order.c - the order of the loops of an elementwise nest.
+ *
+ * A reduction loops over what it keeps, then over what it folds.  Elementwise nests before and behind
+ * it are to become one with it, so that they take its order, whichever axis it folds along; the others
+ * run over their axes as they are stored.
+ */
+#include "lower.h"
+
+#include <string.h>
+
+static uint32_t rank_of(const bb_lower *l, uint32_t value) {
+  return l->ix->value[value].rank;
+}
+
+bool bb_lower_reduces(const bb_ix_node *node) {
+  return node->op == BB_IX_REDUCE || node->op == BB_IX_ARGREDUCE || node->op == BB_IX_FOLD;
+}
+
+static bool operand_has(const bb_lower *l, const bb_ix_node *node, uint32_t slot, uint32_t index) {
+  for (uint32_t a = 0; a < rank_of(l, node->in[slot].value); a++)
+    if (node->in[slot].index[a] == index) return true;
+  return false;
+}
+
+/* The order in which the loops of a reduction that a value ends in, through elementwise nodes, run over
+ * its axes: a key for each, by which they are sorted. */
+static bool wanted_order(bb_lower *l, uint32_t value, uint32_t *key, uint32_t depth) {
+  uint32_t rank = rank_of(l, value);
+  BB_IX_EACH_USE(l->ix, value, n, slot) {
+    if (!bb_lower_reduces(&l->ix->node[n])) continue;
+    memcpy(key, l->ix->node[n].in[slot].index, rank * sizeof *key);
+    return true;
+  }
+  BB_IX_EACH_USE(l->ix, value, n, slot) {
+    const bb_ix_node *user = &l->ix->node[n];
+    if (user->op != BB_IX_ELEMENTWISE || depth == 8) continue;
+    uint32_t *outer = BB_NEW(l->scratch, uint32_t, user->indices);
+    if (!wanted_order(l, user->out[0], outer, depth + 1)) continue;
+    for (uint32_t a = 0; a < rank; a++) key[a] = outer[user->in[slot].index[a]];
+    return true;
+  }
+  return false;
+}
+
+/* As an operand with all the indices was computed, element by element. */
+static bool adopted_order(bb_lower *l, const bb_ix_node *node, uint32_t *key) {
+  for (uint32_t i = 0; i < node->nin; i++) {
+    const bb_placed *p = &l->placed[node->in[i].value];
+    bool computed = p->made && bb_ix_node_of(l->ix, node->in[i].value)->op == BB_IX_ELEMENTWISE;
+    if (!computed || rank_of(l, node->in[i].value) != node->indices) continue;
+    for (uint32_t a = 0; a < node->indices; a++) key[node->in[i].index[a]] = p->level[a];
+    return true;
+  }
+  return false;
+}
+
+/* The axes that a fold among the operands has, then those that it was folded along. */
+static bool order_of_fold(bb_lower *l, const bb_ix_node *node, uint32_t *key) {
+  uint32_t i = 0;
+  while (i < node->nin && !l->folded[node->in[i].value]) i++;
+  if (i == node->nin) return false;
+  for (uint32_t k = 0; k < node->indices; k++) key[k] = !operand_has(l, node, i, k);
+  return true;
+}
+
+/* The loop of each index, so that the nests around a reduction can become one. */
+uint32_t *bb_lower_loop_order(bb_lower *l, const bb_ix_node *node) {
+  uint32_t *key = BB_NEW(l->scratch, uint32_t, node->indices);
+  uint32_t *at = BB_NEW(l->scratch, uint32_t, node->indices);
+  bool any = adopted_order(l, node, key) || wanted_order(l, node->out[0], key, 0) ||
+             order_of_fold(l, node, key);
+  for (uint32_t k = 0; k < node->indices; k++)
+    for (uint32_t j = 0; j < node->indices; j++)
+      at[k] += any ? key[j] < key[k] || (key[j] == key[k] && j < k) : j < k;
+  return at;
+}
+
+/* The node with its loops in another order. */
+bb_ix_node bb_lower_reordered(bb_lower *l, const bb_ix_node *node, const uint32_t *at) {
+  bb_ix_node made = *node;
+  uint32_t *dim = BB_NEW(l->scratch, uint32_t, node->indices);
+  for (uint32_t k = 0; k < node->indices; k++) dim[at[k]] = node->dim[k];
+  made.dim = dim;
+  made.in = BB_NEW(l->scratch, bb_ix_operand, node->nin);
+  for (uint32_t i = 0; i < node->nin; i++) {
+    uint32_t rank = rank_of(l, node->in[i].value);
+    uint32_t *index = BB_NEW(l->scratch, uint32_t, rank);
+    for (uint32_t a = 0; a < rank; a++) index[a] = at[node->in[i].index[a]];
+    made.in[i] = node->in[i];
+    made.in[i].index = index;
+  }
+  return made;
+}
