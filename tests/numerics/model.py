@@ -66,6 +66,9 @@ OPERATORS = {
     "ReduceMean": lambda x, a, keepdims=1: x.mean(tuple(a), keepdims=bool(keepdims), dtype=x.dtype),
     "ReduceMax": lambda x, a, keepdims=1: x.max(tuple(a), keepdims=bool(keepdims)),
     "ReduceMin": lambda x, a, keepdims=1: x.min(tuple(a), keepdims=bool(keepdims)),
+    "ReduceSumSquare": lambda x, a, keepdims=1: (x * x).sum(tuple(a), keepdims=bool(keepdims), dtype=x.dtype),
+    "Unsqueeze": lambda x, a: np.expand_dims(x, tuple(a)),
+    "Squeeze": lambda x, a: np.squeeze(x, tuple(a)),
     "ReduceL2": lambda x, a, keepdims=1: np.sqrt((x * x).sum(tuple(a), keepdims=bool(keepdims), dtype=x.dtype)),
     "ArgMax": lambda x, axis, keepdims=1: np.argmax(np.expand_dims(x, 0), axis % x.ndim + 1)[0][..., None],
 }

@@ -1,0 +1,352 @@
+#!/usr/bin/env python3
+"""Dependent reductions as exporters spell them: over any axis, with and without kept dims, in pieces.
+
+Each has to become one kernel that loads each input as often as stated, equal to the unfused
+program: in float64 to 1e-12 of the row's maximum, in float32 within 4 times the error of unfused
+programs and 4 units in the last place (numerics.py).
+
+usage: spellings.py PROGRAM [CASE...]
+"""
+
+import argparse
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+SKIP = 77
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "numerics"))
+try:
+    import numpy as np
+    import numerics
+    from cases import CAUSAL, CASES, COLS, HEAD, HUGE, KEYS, OFFSET, ROWS, X, normal, parts
+    from model import Model
+    from repair import chosen, compare, fuse, loads_of, safe
+except ImportError as error:
+    print(error)
+    sys.exit(SKIP)
+
+PLANES = normal(3, 37, 70, scale=5)
+LABELS = np.eye(COLS)[np.random.default_rng(4).integers(0, COLS, ROWS)]
+TESTS = {}
+
+
+def spelling(loads, kernels=1):
+    """A model and how often what runs may load each input."""
+    def add(build):
+        TESTS[build.__name__] = (build, loads, kernels)
+        return build
+    return add
+
+
+def number(x):
+    return np.float64(x)
+
+
+def summed(m, x, axis=-1):
+    return m.over("ReduceSum", x, axis)
+
+
+def mean(m, x, *axes):
+    return m.over("ReduceMean", x, *(axes or [-1]))
+
+
+def centred(m, x, *axes):
+    c = m.Sub(x, mean(m, x, *axes))
+    return c, mean(m, m.Mul(c, c), *axes)
+
+
+# --- softmax and its kin, along any axis ---
+
+@spelling({"x": 2})
+def softmax_of_columns(m):
+    e, s, _ = parts(m, m.input("x", X), 0)
+    m.output(m.Div(e, s))
+
+
+@spelling({"x": 2})
+def softmax_of_inner_axis(m):
+    e, s, _ = parts(m, m.input("x", PLANES), 1)
+    m.output(m.Div(e, s))
+
+
+@spelling({"x": 2})
+def softmax_without_kept_dims(m):
+    x, at = m.input("x", PLANES), np.array([1])
+    e = m.Exp(m.Sub(x, m.Unsqueeze(m.over("ReduceMax", x, 1, keepdims=0), at)))
+    m.output(m.Div(e, m.Unsqueeze(m.over("ReduceSum", e, 1, keepdims=0), at)))
+
+
+@spelling({"x": 1})
+def lse_of_columns(m):
+    e, s, top = parts(m, m.input("x", X), 0)
+    m.output(m.Add(m.Log(s), top))
+
+
+@spelling({"x": 1})
+def lse_without_kept_dims(m):
+    x = m.input("x", PLANES)
+    top = m.over("ReduceMax", x, 1)
+    s = m.over("ReduceSum", m.Exp(m.Sub(x, top)), 1, keepdims=0)
+    m.output(m.Add(m.Log(s), m.Squeeze(top, np.array([1]))))
+
+
+@spelling({"x": 2})
+def log_softmax_by_lse(m):
+    x = m.input("x", OFFSET)
+    m.output(m.Sub(x, m.over("ReduceLogSumExp", x)))
+
+
+@spelling({"x": 2})
+def log_softmax_of_columns(m):
+    m.output(m.LogSoftmax(m.input("x", OFFSET), axis=0))
+
+
+@spelling({"x": 1, "t": 1})
+def cross_entropy_mean(m):
+    loss = summed(m, m.Mul(m.LogSoftmax(m.input("x", OFFSET)), m.input("t", LABELS)))
+    m.output(m.Neg(mean(m, loss, 0)))
+
+
+@spelling({"x": 1, "t": 1})
+def cross_entropy_spelled(m):
+    x, t = m.input("x", OFFSET), m.input("t", LABELS)
+    _, s, top = parts(m, x)
+    m.output(m.Sub(m.Add(m.Log(s), top), summed(m, m.Mul(x, t))))
+
+
+@spelling({"x": 1})
+def entropy_by_lse(m):
+    x = m.input("x", X)
+    m.output(m.Sub(m.over("ReduceLogSumExp", x), summed(m, m.Mul(m.Softmax(x), x))))
+
+
+@spelling({"x": 1})
+def entropy_of_columns(m):
+    p = m.Softmax(m.input("x", X), axis=0)
+    m.output(m.Neg(summed(m, m.Mul(p, m.Log(p)), 0)))
+
+
+@spelling({"x": 1, "g": 1})
+def sinkhorn_of_columns(m):
+    z = m.Add(m.input("x", X), m.input("g", normal(ROWS, 1)))
+    m.output(m.Neg(m.over("ReduceLogSumExp", z, 0)))
+
+
+@spelling({"x": 1, "g": 1})
+def sinkhorn_at_temperature(m):
+    z = m.Div(m.Sub(m.input("g", normal(1, COLS)), m.input("x", HUGE)), number(.1))
+    m.output(m.Mul(m.over("ReduceLogSumExp", z), number(-.1)))
+
+
+# --- under a softmax ---
+
+@spelling({"x": 1})
+def index_expected(m):
+    x, at = m.input("x", OFFSET), m.constant(np.arange(COLS)[None] * 1.)
+    p = m.Softmax(x)
+    e = summed(m, m.Mul(p, at))
+    d = m.Sub(at, e)
+    m.output(e, summed(m, m.Mul(p, m.Mul(d, d))))
+
+
+@spelling({"x": 1})
+def logit_expected(m):
+    x = m.input("x", X)
+    p = m.Softmax(x)
+    e = summed(m, m.Mul(p, x))
+    c = m.Sub(x, e)
+    m.output(e, summed(m, m.Mul(p, m.Mul(c, c))))
+
+
+@spelling({"x": 1, "y": 1})
+def moments_raw(m):
+    p, y = m.Softmax(m.input("x", OFFSET)), m.input("y", X[::-1])
+    e = summed(m, m.Mul(p, y))
+    m.output(e, m.Sub(summed(m, m.Mul(p, m.Mul(y, y))), m.Mul(e, e)))
+
+
+@spelling({"x": 1})
+def top_of_shares(m):
+    p = m.Softmax(m.input("x", OFFSET))
+    m.output(m.ArgMax(p, axis=-1, keepdims=1), m.over("ReduceMax", p))
+
+
+@spelling({"x": 1})
+def top_with_lse(m):
+    x = m.input("x", OFFSET)
+    _, s, top = parts(m, x)
+    m.output(m.ArgMax(x, axis=-1, keepdims=1), m.Add(m.Log(s), top))
+
+
+@spelling({"x": 1, "w": 1})
+def top_weighted(m):
+    share = m.Mul(m.Softmax(m.input("x", X)), m.input("w", normal(ROWS, COLS, seed=9)))
+    m.output(m.ArgMax(share, axis=-1, keepdims=1))
+
+
+# --- statistics ---
+
+@spelling({"x": 1})
+def variance_unbiased(m):
+    x = m.input("x", X + 5)
+    c = m.Sub(x, mean(m, x))
+    m.output(m.Div(summed(m, m.Mul(c, c)), number(COLS - 1)))
+
+
+@spelling({"x": 1})
+def deviation_by_squares(m):
+    x = m.input("x", X + 5)
+    m.output(m.Sqrt(m.Div(m.over("ReduceSumSquare", m.Sub(x, mean(m, x))), number(COLS))))
+
+
+@spelling({"x": 1})
+def variance_by_factors(m):
+    """The factor is no exact inverse of the length."""
+    x, by = m.input("x", X + 5), number(1 / COLS)
+    c = m.Sub(x, m.Mul(summed(m, x), by))
+    m.output(m.Mul(summed(m, m.Mul(c, c)), by))
+
+
+@spelling({"x": 1})
+def variance_of_columns(m):
+    m.output(centred(m, m.input("x", X + 5), 0)[1])
+
+
+@spelling({"x": 1})
+def channels(m):
+    x = m.input("x", normal(5, 7, 9, 11) + 5)
+    c, v = centred(m, x, 0, 2, 3)
+    m.output(mean(m, x, 0, 2, 3), v)
+
+
+@spelling({"x": 1})
+def skewness_of_columns(m):
+    c, v = centred(m, m.input("x", X + 5), 0)
+    m.output(m.Div(mean(m, m.Pow(c, number(3)), 0), m.Pow(v, number(1.5))))
+
+
+@spelling({"x": 1})
+def kurtosis_by_squares(m):
+    x = m.input("x", X + 5)
+    c = m.Sub(x, mean(m, x))
+    q = m.Mul(c, c)
+    v = mean(m, q)
+    m.output(m.Sub(m.Div(mean(m, m.Mul(q, q)), m.Mul(v, v)), number(3)))
+
+
+@spelling({"x": 1})
+def skewness_guarded(m):
+    c, v = centred(m, m.input("x", X + 5))
+    z = m.Div(c, m.Sqrt(m.Add(v, number(1e-5))))
+    m.output(mean(m, m.Pow(z, number(3))))
+
+
+@spelling({"x": 2})
+def groups_by_axes(m):
+    r = m.Reshape(m.input("x", normal(2, 32, 9, 9) + 5), np.array([2, 4, 8, 9, 9]))
+    c, v = centred(m, r, 2, 3, 4)
+    m.output(m.Reshape(m.Div(c, m.Sqrt(m.Add(v, number(1e-5)))), np.array([2, 32, 9, 9])))
+
+
+@spelling({"x": 1, "w": 1})
+def absmax_of_extrema(m):
+    x = m.input("x", X)
+    top = m.Max(m.over("ReduceMax", x), m.Neg(m.over("ReduceMin", x)))
+    m.output(m.MatMul(m.Div(x, top), m.input("w", normal(COLS, 33))))
+
+
+# --- attention ---
+
+ATTENTION = {"q": 1, "k": 1, "v": 1}
+
+
+def scores(m, big=1.0):
+    q, k, v = (m.input(n, normal(2, 4, KEYS, HEAD, seed=s) * (big if n == "q" else 1))
+               for n, s in (("q", 11), ("k", 12), ("v", 13)))
+    return m.MatMul(q, m.Transpose(k, perm=[0, 1, 3, 2])), v
+
+
+@spelling(ATTENTION)
+def attention_divided_last(m):
+    s, v = scores(m)
+    e, total, _ = parts(m, m.Div(s, number(HEAD ** .5)))
+    m.output(m.Div(m.MatMul(e, v), total))
+
+
+@spelling({**ATTENTION, "b": 1})
+def attention_with_mask_as_input(m):
+    s, v = scores(m)
+    e, total, _ = parts(m, m.Add(s, m.input("b", np.where(CAUSAL, 0, -np.inf)[None, None])))
+    m.output(m.MatMul(m.Div(e, total), v))
+
+
+@spelling(ATTENTION)
+def attention_with_lse_operator(m):
+    s, v = scores(m, 100)
+    m.output(m.MatMul(m.Softmax(s), v), m.over("ReduceLogSumExp", s))
+
+
+@spelling({**ATTENTION, "t": 1})
+def attention_with_temperature_of_heads(m):
+    s, v = scores(m)
+    m.output(m.MatMul(m.Softmax(m.Mul(s, m.input("t", np.abs(normal(4, 1, 1)) + .1))), v))
+
+
+@spelling(ATTENTION)
+def attention_guarded_total(m):
+    s, v = scores(m)
+    e, total, _ = parts(m, s)
+    m.output(m.MatMul(m.Div(e, m.Add(total, number(1e-6))), v))
+
+
+@spelling(ATTENTION)
+def attention_capped_and_masked(m):
+    s, v = scores(m, 30)
+    s = m.Mul(m.Tanh(m.Mul(s, number(1 / 30))), number(30))
+    e, total, _ = parts(m, m.Where(m.constant(CAUSAL), s, number(-1e9)))
+    m.output(m.MatMul(m.Div(e, total), v))
+
+
+@spelling(ATTENTION)
+def attention_without_batch(m):
+    q, k, v = (m.input(n, normal(*shape, seed=s))
+               for n, shape, s in (("q", (37, 19), 11), ("k", (41, 19), 12), ("v", (41, 23), 13)))
+    e, total, _ = parts(m, m.MatMul(q, m.Transpose(k, perm=[1, 0])))
+    m.output(m.MatMul(m.Div(e, total), v))
+
+
+def check(program, name, folder):
+    build, loads, kernels = TESTS[name]
+    CASES[name] = build
+    used = {}
+    for dtype in ["f32", "f64"]:
+        used[dtype] = numerics.check(program, name, dtype, folder)
+        if not used[dtype] <= 1:
+            raise RuntimeError(f"{used[dtype]:.3g} of the error allowed in {dtype}")
+    listing = fuse(program, folder / f"{name}.onnx", "--listing")
+    compare("kernels", len(chosen(listing)), kernels)
+    compare("loads", loads_of(safe(listing) or chosen(listing), loads), loads)
+    return used
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("program")
+    parser.add_argument("case", nargs="*")
+    arguments = parser.parse_args()
+    names, failed = arguments.case or list(TESTS), 0
+    with tempfile.TemporaryDirectory() as folder:
+        for name in names:
+            try:
+                used = check(arguments.program, name, pathlib.Path(folder))
+                print(f"good   {name}: of the error allowed {used['f32']:.3g} in f32, {used['f64']:.3g} in f64")
+            except (RuntimeError, subprocess.TimeoutExpired) as error:
+                print(f"FAILED {name}: {error}")
+                failed += 1
+    print(f"{len(names) - failed} passed, {failed} failed")
+    return 1 if failed or not names else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
