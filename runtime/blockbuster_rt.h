@@ -231,9 +231,9 @@ typedef struct bb_tensor_view {
 
 /* Binds an input, or where an output goes.  Every input is bound before the first run; an output that
  * is not (or whose view is NULL) lies in memory of the session.  Inputs with other shapes are bound one by one: what does not
- * fit together is found by bb_session_prepare().  An output may share storage with an input: where both have the
- * same strides, elements that it hands on unchanged stay where they are, and the others are written
- * after all of the input was read.  Errors: ARGUMENT (the index, type or rank). */
+ * fit together is found by bb_session_prepare().  An output may share storage with an input (a cache that grows in place: what is there
+ * as input, what is there and more as output, with the strides of the whole): it is
+ * then written after the last step has read the input.  Errors: ARGUMENT (the index, type or rank). */
 BB_API bb_status bb_session_bind(bb_session *session, bb_side side, uint32_t index,
                                  const bb_tensor_view *view);
 /* Says what a run-time extent is that no input's shape tells.  Errors: ARGUMENT. */

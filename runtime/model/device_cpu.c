@@ -76,27 +76,30 @@ static const char *features(bb_device *device, bb_arena *arena) {
   return text.data;
 }
 
-/* --- memory: aligned to a cache line; where it began stands before it --- */
+/* --- memory: aligned to a cache line; what gives it back stands before it --- */
 
 enum { LINE = 64 };
+
+typedef struct head {
+  void *whole;
+  bb_allocator allocator; /* not the context, which memory may outlive */
+} head;
+_Static_assert(sizeof(head) <= LINE, "a line before the memory holds it");
 
 static void *allocate(bb_device *device, bb_context *ctx, size_t bytes) {
   (void)device;
   if (bytes > SIZE_MAX - 2 * LINE) bb_fail(ctx, BB_ERROR_MEMORY, "out of memory");
-  char *whole = bb_allocate(ctx, bytes + 2 * LINE);
-  char *memory = whole + 2 * LINE - (uintptr_t)whole % LINE;
-  memcpy(memory - sizeof whole, &whole, sizeof whole);
-  memcpy(memory - sizeof whole - sizeof ctx, &ctx, sizeof ctx);
+  head h = {bb_allocate(ctx, bytes + 2 * LINE), ctx->allocator};
+  char *memory = (char *)h.whole + 2 * LINE - (uintptr_t)h.whole % LINE;
+  memcpy(memory - LINE, &h, sizeof h);
   return memory;
 }
 
 static void release(bb_device *device, void *memory, size_t bytes) {
-  char *whole;
-  bb_context *ctx;
+  head h;
   (void)device;
-  memcpy(&whole, (char *)memory - sizeof whole, sizeof whole);
-  memcpy(&ctx, (char *)memory - sizeof whole - sizeof ctx, sizeof ctx);
-  bb_resize(ctx, whole, bytes + 2 * LINE, 0);
+  memcpy(&h, (char *)memory - LINE, sizeof h);
+  h.allocator.resize(h.allocator.user, h.whole, bytes + 2 * LINE, 0);
 }
 
 static void copy(bb_queue *queue, bb_context *ctx, void *to, const void *from, size_t bytes) {
@@ -133,6 +136,15 @@ static bb_module *load(bb_device *device, bb_context *ctx, const char *path, uin
 
 /* --- launches --- */
 
+static void queue_close(bb_queue *queue) {
+  bb_pool_destroy(queue->pool);
+  bb_resize(queue->ctx, queue, sizeof *queue, 0);
+}
+
+static void close_cleanup(void *queue) {
+  queue_close(queue);
+}
+
 static bb_queue *queue_open(bb_device *device, bb_context *ctx, const bb_queue_options *options) {
   (void)device;
   bb_queue *queue = bb_resize(ctx, NULL, 0, sizeof *queue);
@@ -142,14 +154,11 @@ static bb_queue *queue_open(bb_device *device, bb_context *ctx, const bb_queue_o
     queue->threads = options->threads ? options->threads : bb_pool_processors();
     return queue;
   }
+  bb_defer(ctx, close_cleanup, queue);
   queue->pool = bb_pool_create(ctx, options->threads);
+  bb_undefer(ctx, queue);
   queue->threads = bb_pool_threads(queue->pool);
   return queue;
-}
-
-static void queue_close(bb_queue *queue) {
-  bb_pool_destroy(queue->pool);
-  bb_resize(queue->ctx, queue, sizeof *queue, 0);
 }
 
 static void queue_use(bb_queue *queue, bb_context *ctx, void *stream) {

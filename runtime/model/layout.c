@@ -93,6 +93,38 @@ static void find_extents(bb_session *s) {
 
 /* --- arrays --- */
 
+/* The bytes that a bound array spans; false: none. */
+static bool span_of(const bb_session *s, uint32_t tensor, uintptr_t *from, uintptr_t *to) {
+  const bb_plan_tensor *t = &s->model->plan->tensor[tensor];
+  const bb_bound *b = &s->bound[tensor];
+  int64_t low = 0, high = 0, element = bb_dtype_bytes(t->dtype);
+  if (!b->given || !b->data) return false;
+  for (uint32_t i = 0; i < t->rank; i++) {
+    if (b->shape[i] == 0) return false;
+    int64_t reach = (b->shape[i] - 1) * b->stride[i];
+    *(reach < 0 ? &low : &high) += reach;
+  }
+  *from = (uintptr_t)b->data + (uintptr_t)(low * element);
+  *to = (uintptr_t)b->data + (uintptr_t)((high + 1) * element);
+  return true;
+}
+
+bool bb_session_note_sharing(bb_session *s) {
+  const bb_model *m = s->model;
+  bool changed = false;
+  for (uint32_t o = 0; o < m->sides[BB_OUTPUT]; o++) {
+    uint32_t out = m->side[BB_OUTPUT][o];
+    uintptr_t from, to, first, last;
+    bool shares = false;
+    for (uint32_t i = 0; i < m->sides[BB_INPUT] && !shares; i++)
+      shares = span_of(s, out, &from, &to) && span_of(s, m->side[BB_INPUT][i], &first, &last) &&
+               from < last && first < to;
+    changed |= shares != s->bound[out].shares;
+    s->bound[out].shares = shares;
+  }
+  return changed;
+}
+
 static void check_output(bb_session *s, uint32_t tensor) {
   const bb_plan_tensor *t = &s->model->plan->tensor[tensor];
   bb_bound *bound = &s->bound[tensor];
@@ -111,7 +143,7 @@ static bb_home home_of(const bb_session *s, uint32_t tensor) {
   const bb_bound *bound = &s->bound[tensor];
   if (!bb_session_has(s, tensor)) return BB_HOME_MODEL;
   if (s->once) return BB_HOME_NONE;
-  if (t->role == BB_TENSOR_LOCAL || bound->strided) return BB_HOME_WORKSPACE;
+  if (t->role == BB_TENSOR_LOCAL || bb_bound_is_staged(bound)) return BB_HOME_WORKSPACE;
   return bound->given ? BB_HOME_CALLER : BB_HOME_OWN;
 }
 

@@ -215,6 +215,7 @@ static void bind_body(bb_context *ctx, void *argument) {
     same = made.shape[i] == bound->shape[i];
   s->prepared &= same;
   s->placed = false;
+  made.shares = bound->shares;
   *bound = made;
 }
 
@@ -244,12 +245,14 @@ bb_status bb_session_set(bb_session *s, const char *extent, int64_t value) {
 /* --- asking --- */
 
 static void prepare_body(bb_context *ctx, void *argument) {
+  bb_session *s = argument;
   (void)ctx;
-  bb_session_lay_out(argument);
+  if (bb_session_note_sharing(s)) s->prepared = false;
+  if (!s->prepared) bb_session_lay_out(s);
 }
 
 bb_status bb_session_prepare(bb_session *s) {
-  return s->prepared ? BB_OK : bb_protect(s->ctx, prepare_body, s);
+  return bb_protect(s->ctx, prepare_body, s);
 }
 
 typedef struct get_call {
@@ -315,7 +318,7 @@ static void copy_bound(bb_session *s, bb_tensor_role role) {
   for (uint32_t t = 0; t < p->tensors; t++) {
     const bb_plan_tensor *tensor = &p->tensor[t];
     const bb_bound *b = &s->bound[t];
-    if (tensor->role != role || !b->strided || !s->place[t].bytes) continue;
+    if (tensor->role != role || !bb_bound_is_staged(b) || !s->place[t].bytes) continue;
     size_t element = bb_dtype_bytes(tensor->dtype);
     dense_strides(tensor->rank, b->shape, dense);
     if (role == BB_TENSOR_INPUT)
@@ -375,6 +378,7 @@ static void run_body(bb_context *ctx, void *argument) {
   const bind_call *call = argument;
   bb_session *s = call->session;
   s->model->class->queue_use(s->queue, ctx, call->stream);
+  if (!s->placed && bb_session_note_sharing(s)) s->prepared = false;
   if (!s->prepared) bb_session_lay_out(s);
   if (!s->placed) bb_session_place(s);
   bb_session_steps(s);

@@ -16,7 +16,8 @@ typedef enum bb_home {
 
 typedef struct bb_bound {
   bool given, strided;
-  void *data; /* NULL: an output that lies in the session's memory */
+  bool shares; /* an output over memory of an input: it is written after the last step */
+  void *data;  /* NULL: an output that lies in the session's memory */
   int64_t shape[BB_PLAN_RANK], stride[BB_PLAN_RANK];
 } bb_bound;
 
@@ -57,12 +58,19 @@ struct bb_session {
   size_t own_bytes, lent_bytes;
 };
 
+/* Whether a bound array is copied: into the workspace before the first step, or out of it at the end. */
+static inline bool bb_bound_is_staged(const bb_bound *bound) {
+  return bound->strided || bound->shares;
+}
+
 /* Whether a tensor's array is the session's business. */
 static inline bool bb_session_has(const bb_session *s, uint32_t tensor) {
   bb_tensor_role role = s->model->plan->tensor[tensor].role;
   return role != BB_TENSOR_CONSTANT && !s->model->plan->tensor[tensor].once;
 }
 
+/* Marks outputs that share memory with an input; true: one of them did not before, or no longer does. */
+bool bb_session_note_sharing(bb_session *session);
 /* Extents, memory, and what kernels are called with; fails the context. */
 void bb_session_lay_out(bb_session *session);
 /* Pointers, after bindings moved. */
