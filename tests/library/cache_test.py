@@ -1,0 +1,323 @@
+#!/usr/bin/env python3
+"""The cache of kernels and compiled folders when things go wrong: damage, other users, no room, no
+compiler, many at once, killed in the middle; and models whose names are hostile.
+
+usage: cache_test.py PROGRAM TESTS [TEST...]
+
+Every case ends with the right outputs or with a message and exit code 3, and leaves nothing half
+written.
+"""
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+PROGRAM = TESTS = None
+ENTRY = re.compile(r"^[0-9a-f]{32}\.so$")
+
+
+class Folder(unittest.TestCase):
+    def setUp(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="bb-cache-"))
+        self.cache = self.folder / "cache"
+        self.model = TESTS / "models/block_layernorm_matmul.onnx"
+        self.arrays = self.model.with_suffix(".npz")
+
+    def tearDown(self):
+        subprocess.run(["chmod", "-R", "u+rwx", self.folder])
+        shutil.rmtree(self.folder)
+
+    def environment(self, **more):
+        return {**os.environ, "BLOCKBUSTER_CACHE": str(self.cache), **{k: str(v) for k, v in more.items()}}
+
+    def run_model(self, model=None, code=0, how=("--kernels",), limit=(), **more):
+        done = subprocess.run([*limit, PROGRAM, "run", model or self.model, "--inputs", self.arrays, "--expect",
+                               self.arrays, *how], capture_output=True, text=True, errors="replace",
+                              env=self.environment(**more), timeout=120)
+        self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+        if code == 0:
+            self.assertTrue(done.stdout.startswith("good "), done.stdout)
+        return done.stderr
+
+    def compile(self, code=0, model=None, **more):
+        out = self.folder / "compiled"
+        done = subprocess.run([PROGRAM, "compile", model or self.model, "-o", out], capture_output=True, text=True,
+                              errors="replace", env=self.environment(**more), timeout=120)
+        self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+        return out, done.stderr
+
+    def entries(self):
+        """The entries; nothing else may be there."""
+        names = sorted(os.listdir(self.cache)) if self.cache.exists() else []
+        self.assertEqual([n for n in names if not ENTRY.match(n)], [])
+        return [self.cache / n for n in names]
+
+
+class Cache(Folder):
+    def test_second_run_compiles_nothing(self):
+        self.run_model()
+        entry, = self.entries()
+        self.assertEqual(self.cache.stat().st_mode & 0o777, 0o700)
+        self.assertEqual(entry.stat().st_mode & 0o777, 0o600)
+        before = entry.stat()
+        counted = self.folder / "cc"
+        counted.write_text("#!/bin/sh\necho called >> %s\nexec cc \"$@\"\n" % (self.folder / "calls"))
+        counted.chmod(0o755)
+        self.run_model()
+        self.assertEqual(entry.stat().st_ino, before.st_ino)
+        self.run_model(BLOCKBUSTER_CC=counted)  # another compiler: another entry
+        self.run_model(BLOCKBUSTER_CC=counted)
+        self.assertEqual((self.folder / "calls").read_text(), "called\n")
+        self.assertEqual(len(self.entries()), 2)
+
+    def test_a_umask_that_lets_everybody_write(self):
+        self.run_model(limit=["sh", "-c", 'umask 000; exec "$@"', "sh"])
+        self.assertEqual(self.run_model(), "")
+        self.assertEqual(len(self.entries()), 1)
+
+    def test_damaged_entries(self):
+        self.run_model()
+        entry, = self.entries()
+        whole = entry.read_bytes()
+        flipped = bytearray(whole)
+        flipped[len(whole) // 3] ^= 1
+        for name, data in [("empty", b""), ("short", whole[:1000]), ("cut", whole[:-1]), ("flipped", bytes(flipped)),
+                           ("longer", whole + b"x"), ("text", b"not a library at all" * 50)]:
+            with self.subTest(name):
+                entry.write_bytes(data)
+                self.assertIn("was damaged", self.run_model())
+                self.assertEqual(self.entries(), [entry])
+                self.assertEqual(self.run_model(), "")
+
+    def test_entry_that_others_could_write(self):
+        self.run_model()
+        entry, = self.entries()
+        entry.chmod(0o666)
+        self.assertIn("other users could write it", self.run_model())
+        entry.unlink()
+        entry.symlink_to(self.folder / "elsewhere.so")
+        self.assertIn("cache entry", self.run_model())
+
+    def test_folder_that_others_could_write(self):
+        self.cache.mkdir()
+        self.cache.chmod(0o777)
+        self.assertIn("is refused: other users could write it", self.run_model())
+        self.assertEqual(list(self.cache.iterdir()), [])
+        self.cache.chmod(0o770)
+        self.assertIn("is refused", self.run_model())
+
+    @unittest.skipIf(os.geteuid() != 0, "only root gives folders away")
+    def test_folder_of_somebody_else(self):
+        self.cache.mkdir()
+        os.chown(self.cache, 1234, 1234)
+        self.assertIn("is refused: it belongs to another user", self.run_model())
+        self.assertEqual(list(self.cache.iterdir()), [])
+
+    def test_folder_that_cannot_be_made(self):
+        for where in ["/proc/nowhere/cache", "/dev/null/cache", "/sys/cache"]:
+            with self.subTest(where):
+                self.assertIn("is not used", self.run_model(BLOCKBUSTER_CACHE=where))
+
+    def test_none(self):
+        self.assertEqual(self.run_model(BLOCKBUSTER_CACHE=""), "")
+        self.assertEqual(self.entries(), [])
+
+    def test_no_room(self):
+        """Files may not grow: neither the cache nor a temporary folder has room."""
+        limit = ["sh", "-c", 'trap "" XFSZ; ulimit -f 8; exec "$@"', "sh"]
+        message = self.run_model(code=3, limit=limit, TMPDIR=self.folder)
+        self.assertRegex(message, r"blockbuster: .*(File too large|refuses the kernels)")
+        self.assertEqual(self.entries(), [])
+        self.assertEqual(os.listdir(self.folder), ["cache"])
+        self.run_model()
+        self.assertEqual(len(self.entries()), 1)
+
+    def test_size_is_bounded(self):
+        for name in ["block_layernorm_matmul", "block_attention", "block_rmsnorm_swiglu"]:
+            model = TESTS / f"models/{name}.onnx"
+            done = subprocess.run([PROGRAM, "run", model, "--kernels", "--inputs", model.with_suffix(".npz")],
+                                  env=self.environment(BLOCKBUSTER_CACHE_MB=0), capture_output=True)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual(len(self.entries()), 1)
+
+    def test_least_lately_used_goes_first(self):
+        self.run_model()
+        old, = self.entries()
+        for i, age in [(1, 5000), (2, 3000)]:  # entries of a megabyte, used some time ago
+            path = self.cache / (f"{i}" * 32 + ".so")
+            path.write_bytes(bytes(1 << 20))
+            os.utime(path, (time.time() - age,) * 2)
+        os.utime(old, (time.time() - 9000,) * 2)
+        self.run_model()  # used: now the latest
+        model = TESTS / "models/block_attention.onnx"
+        subprocess.run([PROGRAM, "run", model, "--kernels", "--inputs", model.with_suffix(".npz")],
+                       env=self.environment(BLOCKBUSTER_CACHE_MB=2), capture_output=True, check=True)
+        names = {p.name for p in self.entries()}
+        self.assertIn(old.name, names)
+        self.assertNotIn("1" * 32 + ".so", names)
+        self.assertIn("2" * 32 + ".so", names)
+
+    def test_stale_leftovers_are_removed(self):
+        stale = self.cache / "making-abcdef"
+        stale.mkdir(parents=True)
+        self.cache.chmod(0o700)
+        (stale / "kernels.c").write_text("x")
+        os.utime(stale, (time.time() - 9000,) * 2)
+        self.run_model()
+        self.assertEqual(len(self.entries()), 1)
+
+    def test_two_hundred_at_once(self):
+        """One compiles, the others wait for it."""
+        counted = self.folder / "cc"
+        counted.write_text("#!/bin/sh\necho called >> %s\nexec cc \"$@\"\n" % (self.folder / "calls"))
+        counted.chmod(0o755)
+        command = [PROGRAM, "run", self.model, "--inputs", self.arrays, "--expect", self.arrays, "--kernels",
+                   "--threads", "1"]
+        started = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                                    env=self.environment(BLOCKBUSTER_CC=counted)) for _ in range(200)]
+        said = [p.communicate(timeout=300)[0] for p in started]
+        self.assertEqual([p.returncode for p in started], [0] * 200)
+        self.assertTrue(all(out.startswith("good ") for out in said), said)
+        self.assertEqual((self.folder / "calls").read_text(), "called\n")
+        self.assertEqual(len(self.entries()), 1)
+
+    def test_killed_compilation(self):
+        slow = self.folder / "cc"
+        slow.write_text("#!/bin/sh\ntouch %s\nsleep 30\n" % (self.folder / "started"))
+        slow.chmod(0o755)
+        child = subprocess.Popen([PROGRAM, "run", self.model, "--inputs", self.arrays, "--kernels"],
+                                 env=self.environment(BLOCKBUSTER_CC=slow), stdout=subprocess.DEVNULL,
+                                 stderr=subprocess.DEVNULL, start_new_session=True)
+        while not (self.folder / "started").exists():
+            time.sleep(0.01)
+        os.killpg(child.pid, signal.SIGKILL)
+        child.wait()
+        self.assertFalse([p for p in self.cache.iterdir() if ENTRY.match(p.name)])
+        slow.write_text("#!/bin/sh\nexec cc \"$@\"\n")
+        self.run_model(BLOCKBUSTER_CC=slow)  # its lock died with it
+        self.assertEqual(len([p for p in self.cache.iterdir() if ENTRY.match(p.name)]), 1)
+
+    def test_compiler_that_fails(self):
+        bad = self.folder / "cc"
+        bad.write_text("#!/bin/sh\necho 'no idea' >&2\nexit 1\n")
+        bad.chmod(0o755)
+        self.assertIn("no idea", self.run_model(code=3, BLOCKBUSTER_CC=bad))
+        self.assertEqual(self.entries(), [])
+        bad.write_text("#!/bin/sh\nexit 0\n")  # says it is done, and has made nothing
+        self.assertIn("kernels", self.run_model(code=3, BLOCKBUSTER_CC=bad))
+        self.assertEqual(self.entries(), [])
+
+    def test_no_compiler(self):
+        message = self.run_model(code=3, BLOCKBUSTER_CC="/no/compiler")
+        self.assertIn('kernels need a C compiler: cannot run "/no/compiler"', message)
+        message = self.run_model(how=(), BLOCKBUSTER_CC="/no/compiler")
+        self.assertIn("interpreted: kernels need a C compiler", message)
+
+
+class Compiled(Folder):
+    def test_needs_no_compiler(self):
+        out, _ = self.compile()
+        self.assertEqual(self.run_model(out, how=(), PATH="/nowhere", BLOCKBUSTER_CC="/no/compiler"), "")
+        self.assertEqual(os.listdir(self.folder), ["compiled"])
+
+    def test_replaces_what_was_compiled_and_nothing_else(self):
+        out, _ = self.compile()
+        self.compile()
+        self.assertEqual(os.listdir(self.folder), ["compiled"])
+        (out / "thesis.tex").write_text("years of work")
+        _, message = self.compile(code=2)
+        self.assertIn("is there and is no compiled model", message)
+        self.assertEqual((out / "thesis.tex").read_text(), "years of work")
+        self.run_model(out, how=())
+
+    def test_failure_leaves_nothing(self):
+        _, message = self.compile(code=3, BLOCKBUSTER_CC="/no/compiler")
+        self.assertIn("kernels need a C compiler", message)
+        self.assertEqual(os.listdir(self.folder), [])
+
+    def test_who_could_write_it(self):
+        out, _ = self.compile(model=TESTS / "models/bert.onnx")
+        for path in [out, out / "plan.json", out / "kernels.so", out / "data.bin"]:
+            with self.subTest(path.name):
+                mode = path.stat().st_mode
+                path.chmod(mode | 0o002)
+                self.assertIn("is refused: other users could write it", self.run_model(out, code=3, how=()))
+                path.chmod(mode)
+
+    def test_files_that_do_not_belong_together(self):
+        out, _ = self.compile(model=TESTS / "models/bert.onnx")
+        for name in ["plan.json", "kernels.so", "data.bin"]:
+            whole = (out / name).read_bytes()
+            changed = bytearray(whole)
+            changed[len(whole) // 2] ^= 1
+            for what, data in [("cut", whole[:-1]), ("empty", b""), ("gone", None), ("changed", bytes(changed))]:
+                if (name, what) == ("data.bin", "changed"):
+                    continue  # other constants, as far as anybody can tell
+                with self.subTest(name, what=what):
+                    (out / name).unlink()
+                    if data is not None:
+                        (out / name).write_bytes(data)
+                    done = subprocess.run([PROGRAM, "run", out], capture_output=True, text=True, errors="replace",
+                                          env=self.environment())
+                    # A plan with another byte may still be one; it is never a crash.
+                    self.assertIn(done.returncode, (0, 3) if (name, what) == ("plan.json", "changed") else (3,))
+                    (out / name).write_bytes(whole)
+
+    def test_another_machine(self):
+        out, _ = self.compile()
+        plan = (out / "plan.json").read_text()
+        (out / "plan.json").write_text(re.sub(r'"features": "', '"features": "warp9 ', plan))
+        self.assertIn("compiled for a machine with warp9", self.run_model(out, code=3, how=()))
+        (out / "plan.json").write_text(plan.replace('"device": "cpu"', '"device": "abacus"'))
+        self.assertIn("abacus", self.run_model(out, code=3, how=()))
+
+
+class Names(Folder):
+    NAMES = ['"', "a\nb", "*/ int main(", "/* x", "%s%n%99999d", "\\", "'; rm -rf /; '", "#include </etc/passwd>\n",
+             "\t\x01", "ünï\u2028", "a" * (1 << 20), "??/", "${x}`id`", "</script>"]
+
+    def model_of(self, name):
+        from onnx import TensorProto, helper
+        value = lambda of: helper.make_tensor_value_info(of, TensorProto.FLOAT, ["rows" + name[:20], 8])
+        nodes = [helper.make_node("Exp", [name], ["m" + name], name="n" + name),
+                 helper.make_node("ReduceSum", ["m" + name, "axes" + name], ["s" + name], keepdims=1),
+                 helper.make_node("Div", ["m" + name, "s" + name], ["o" + name])]
+        axes = helper.make_tensor("axes" + name, TensorProto.INT64, [1], [1])
+        graph = helper.make_graph(nodes, "g" + name, [value(name)], [value("o" + name)], [axes])
+        return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+
+    def source_with(self, name):
+        import onnx
+        path = self.folder / "m.onnx"
+        onnx.save(self.model_of(name), path)
+        out, _ = self.compile(model=path)
+        done = subprocess.run([PROGRAM, "bench", out, "--runs", "1", "--json"], capture_output=True,
+                              env=self.environment(), timeout=60)
+        self.assertEqual(done.returncode, 0, done.stderr[:300])
+        json.loads(done.stdout)
+        return (out / "kernels.c").read_bytes(), json.loads((out / "plan.json").read_bytes())
+
+    def test_hostile_names(self):
+        """Arrays named like that run, and the source of their kernels is that of any other name."""
+        try:
+            import onnx
+        except ImportError as error:
+            self.skipTest(str(error))
+        plain = [self.source_with(name)[0] for name in ["x", "x y"]]  # an extent's name: a word or none
+        for name in self.NAMES:
+            with self.subTest(name[:30]):
+                source, plan = self.source_with(name)
+                self.assertIn(source, plain)
+                self.assertIn("o" + name, [t.get("name") for t in plan["tensors"]])
+
+
+if __name__ == "__main__":
+    PROGRAM, TESTS = sys.argv[1], pathlib.Path(sys.argv[2]).resolve()
+    unittest.main(argv=[sys.argv[0]] + sys.argv[3:])
