@@ -51,6 +51,11 @@ typedef struct bb_device_class {
   void (*queue_use)(bb_queue *queue, bb_context *context, void *stream);
   void (*queue_wait)(bb_queue *queue, bb_context *context);
 
+  /* A device whose memory is the processor's: runs tasks 0 .. tasks - 1 of a function on the queue's
+   * threads, numbered from 0. */
+  void (*spread)(bb_queue *queue, int64_t tasks,
+                 void (*task)(void *user, int64_t task, uint32_t thread), void *user);
+
   size_t (*scratch)(bb_module *module, const bb_queue *queue, uint32_t kernel,
                     const int64_t *extent);
   void (*launch)(bb_module *module, bb_queue *queue, bb_context *context, const bb_launch *launch);

@@ -191,6 +191,14 @@ static size_t scratch(bb_module *module, const bb_queue *queue, uint32_t kernel,
   return line((size_t)k->shared_bytes(extent)) + queue->threads * local_bytes(k, extent);
 }
 
+static void spread(bb_queue *queue, int64_t tasks, bb_task *task, void *user) {
+  if (queue->pool)
+    bb_pool_run(queue->pool, tasks, task, user);
+  else
+    bb_pool_borrow(queue->options.parallel, queue->options.parallel_user, queue->threads, tasks,
+                   task, user);
+}
+
 typedef struct call {
   const bb_cpu_nest *nest;
   const bb_cpu_call *call;
@@ -211,12 +219,7 @@ static void launch(bb_module *module, bb_queue *queue, bb_context *ctx, const bb
   c.local = (char *)l->scratch + line((size_t)k->shared_bytes(l->extent));
   for (uint32_t n = 0; n < k->nests; n++) {
     c.nest = &k->nest[n];
-    int64_t tasks = c.nest->tasks(l->extent);
-    if (queue->pool)
-      bb_pool_run(queue->pool, tasks, run_task, &c);
-    else
-      bb_pool_borrow(queue->options.parallel, queue->options.parallel_user, queue->threads, tasks,
-                     run_task, &c);
+    spread(queue, c.nest->tasks(l->extent), run_task, &c);
   }
 }
 
@@ -235,5 +238,6 @@ const bb_device_class bb_cpu_device = {.name = "cpu",
                                        .queue_close = queue_close,
                                        .queue_use = queue_use,
                                        .queue_wait = queue_wait,
+                                       .spread = spread,
                                        .scratch = scratch,
                                        .launch = launch};

@@ -3,10 +3,11 @@
  *
  * Such kernels take memory as they go.  The lab gives it to them from a context of its own, whose
  * allocator keeps what is freed and hands it out again: runs with one shape ask for the same blocks in
- * the same order, so that all but the first find them.  Gathers of whole slices, which begin most language
- * models, move bytes and need none of that.
+ * the same order, so that all but the first find them.  Some operators have a kernel that works on
+ * elements as they lie (native.h), and need none of that.
  */
 #include "model.h"
+#include "native.h"
 
 #include "../interp/interp.h"
 
@@ -89,10 +90,11 @@ void bb_lab_destroy(bb_lab *lab) {
 typedef struct call {
   bb_lab *lab;
   bb_arena *arena;
-  const bb_plan *plan;
   const bb_plan_step *step;
   const int64_t *symbol;
   void *const *data;
+  const bb_device_class *class;
+  bb_queue *queue;
   bb_misc_value *in, *out;
 } call;
 
@@ -194,73 +196,72 @@ static void store_result(const call *c, uint32_t i) {
   bb_interp_store(o->dtype, got->data, count_of(c, o->rank, o->shape), c->data[o->piece[0].tensor]);
 }
 
-/* --- slices by index, as bytes --- */
+/* --- native kernels --- */
 
-static int64_t index_at(bb_dtype dtype, const void *data, size_t i) {
-  if (dtype == BB_I64) return ((const int64_t *)data)[i];
-  return ((const int32_t *)data)[i];
+/* Operands and results as they lie; false: one is a part of an array, or several. */
+static bool lay(const call *c, uint32_t count, const bb_plan_operand *operand,
+                bb_native_array *array) {
+  for (uint32_t i = 0; i < count; i++) {
+    bb_misc_value value = {0};
+    array[i].absent = operand[i].absent;
+    if (operand[i].absent) continue;
+    if (!operand[i].whole) return false;
+    shape_of(c, &operand[i], &value);
+    array[i] = (bb_native_array){
+        .dtype = value.dtype, .rank = value.rank, .data = c->data[operand[i].piece[0].tensor]};
+    memcpy(array[i].shape, value.shape, sizeof array[i].shape);
+  }
+  return true;
 }
 
-/* Gather of whole arrays along an axis; false: it is something else, or an operand is a view. */
-static bool gather(const call *c) {
+static bool run_native(const call *c) {
   const bb_plan_step *s = c->step;
-  if (*s->misc->domain || strcmp(s->misc->op, "Gather") != 0 || s->nin != 2 || s->nout != 1 ||
-      s->in[0].absent || s->in[1].absent || !s->in[0].whole || !s->in[1].whole)
-    return false;
-  if (s->in[1].dtype != BB_I64 && s->in[1].dtype != BB_I32) return false;
-  bb_misc_value data = {0}, index = {0};
-  shape_of(c, &s->in[0], &data);
-  shape_of(c, &s->in[1], &index);
-  int64_t axis = 0;
-  for (uint32_t i = 0; i < s->misc->count; i++)
-    if (strcmp(s->misc->attribute[i].name, "axis") == 0) axis = s->misc->attribute[i].i;
-  axis += axis < 0 ? data.rank : 0;
-  if (axis < 0 || axis >= (int64_t)data.rank || s->in[0].dtype != s->out[0].dtype) return false;
-  size_t outer = 1, slice = bb_dtype_bytes(data.dtype), count = 1;
-  for (int64_t i = 0; i < axis; i++) outer *= (size_t)data.shape[i];
-  for (uint32_t i = (uint32_t)axis + 1; i < data.rank; i++) slice *= (size_t)data.shape[i];
-  for (uint32_t i = 0; i < index.rank; i++) count *= (size_t)index.shape[i];
-  if (count_of(c, s->out[0].rank, s->out[0].shape) * bb_dtype_bytes(data.dtype) !=
-      outer * count * slice)
-    return false;
-  int64_t extent = data.shape[axis];
-  char *to = c->data[s->out[0].piece[0].tensor];
-  const char *from = c->data[s->in[0].piece[0].tensor];
-  const void *indices = c->data[s->in[1].piece[0].tensor];
-  for (size_t o = 0; o < outer; o++, from += (size_t)extent * slice)
-    for (size_t i = 0; i < count; i++, to += slice) {
-      int64_t at = index_at(index.dtype, indices, i);
-      if (at < -extent || at >= extent)
-        bb_fail(c->lab->inner, BB_ERROR_INPUT,
-                "index %lld (element %zu of the indices) is out of range for an axis of %lld",
-                (long long)at, i, (long long)extent);
-      memcpy(to, from + (size_t)(at < 0 ? at + extent : at) * slice, slice);
-    }
-  return true;
+  bb_native_kernel *kernel = bb_native_find(s->misc);
+  if (!kernel) return false;
+  bb_native_array *in = BB_NEW(c->arena, bb_native_array, s->nin + 1);
+  bb_native_array *out = BB_NEW(c->arena, bb_native_array, s->nout + 1);
+  if (!lay(c, s->nin, s->in, in) || !lay(c, s->nout, s->out, out)) return false;
+  return kernel(&(bb_native_call){.ctx = c->lab->inner,
+                                  .arena = c->arena,
+                                  .misc = s->misc,
+                                  .nin = s->nin,
+                                  .nout = s->nout,
+                                  .in = in,
+                                  .out = out,
+                                  .class = c->class,
+                                  .queue = c->queue});
 }
 
 /* --- a step --- */
 
-static void run_body(bb_context *inner, void *argument) {
-  call *c = argument;
+static void run_reference(call *c) {
   const bb_plan_step *s = c->step;
-  if (gather(c)) return;
-  c->arena = bb_scratch(inner);
   c->in = BB_NEW(c->arena, bb_misc_value, s->nin + 1);
   c->out = BB_NEW(c->arena, bb_misc_value, s->nout + 1);
   bb_misc_kernel *kernel = bb_misc_find(s->misc);
-  if (!kernel) bb_fail(inner, BB_ERROR_UNSUPPORTED, "no reference kernel");
+  if (!kernel) bb_fail(c->lab->inner, BB_ERROR_UNSUPPORTED, "no reference kernel");
   for (uint32_t i = 0; i < s->nin; i++) give_operand(c, i);
   for (uint32_t i = 0; i < s->nout; i++)
     if (!s->out[i].absent) shape_of(c, &s->out[i], &c->out[i]);
-  kernel(inner, c->arena, s->misc, s->nin, c->in, s->nout, c->out);
+  kernel(c->lab->inner, c->arena, s->misc, s->nin, c->in, s->nout, c->out);
   for (uint32_t i = 0; i < s->nout; i++) store_result(c, i);
+}
+
+static void run_body(bb_context *inner, void *argument) {
+  call *c = argument;
+  c->arena = bb_scratch(inner);
+  if (!run_native(c)) run_reference(c);
   bb_scratch_end(c->arena);
 }
 
-void bb_lab_run(bb_lab *lab, bb_context *ctx, const bb_plan *plan, const bb_plan_step *step,
-                const int64_t *symbol, void *const *data) {
-  call c = {.lab = lab, .plan = plan, .step = step, .symbol = symbol, .data = data};
+void bb_lab_run(bb_lab *lab, bb_context *ctx, const bb_lab_call *what) {
+  const bb_plan_step *step = what->step;
+  call c = {.lab = lab,
+            .step = step,
+            .symbol = what->symbol,
+            .data = what->data,
+            .class = what->class,
+            .queue = what->queue};
   bb_status status = bb_protect(lab->inner, run_body, &c);
   if (status == BB_ERROR_MEMORY) bb_fail(ctx, status, "%s: out of memory", step->name);
   if (status != BB_OK)

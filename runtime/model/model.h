@@ -45,8 +45,14 @@ void bb_session_run_once(bb_context *context, bb_model *model);
 typedef struct bb_lab bb_lab;
 bb_lab *bb_lab_create(bb_context *context);
 void bb_lab_destroy(bb_lab *lab);
+typedef struct bb_lab_call {
+  const bb_plan_step *step;
+  const int64_t *symbol;
+  void *const *data; /* by tensor */
+  const bb_device_class *class;
+  bb_queue *queue;
+} bb_lab_call;
 /* Fails the context; keeps what memory it took for the next run. */
-void bb_lab_run(bb_lab *lab, bb_context *context, const bb_plan *plan, const bb_plan_step *step,
-                const int64_t *symbol, void *const *data);
+void bb_lab_run(bb_lab *lab, bb_context *context, const bb_lab_call *call);
 
 #endif

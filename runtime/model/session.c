@@ -342,7 +342,8 @@ static void run_step(bb_session *s, uint32_t number) {
   const bb_model *m = s->model;
   const bb_plan_step *step = &m->plan->step[number];
   if (step->kernel == BB_NONE) {
-    bb_lab_run(s->lab, s->ctx, m->plan, step, s->symbol, s->data);
+    bb_lab_call call = {step, s->symbol, s->data, m->class, s->queue};
+    bb_lab_run(s->lab, s->ctx, &call);
     return;
   }
   const bb_ready *ready = &s->ready[number];

@@ -1,0 +1,40 @@
+/* native.h - reference kernels on elements as they lie in memory, without the way through doubles.
+ *
+ * Optional: one that does not know the case at hand says so, and the reference kernel runs
+ * (interp/misc.h), which is also what it is held against.
+ */
+#ifndef BB_MODEL_NATIVE_H
+#define BB_MODEL_NATIVE_H
+
+#include "../device.h"
+#include "plan.h"
+
+typedef struct bb_native_array {
+  bool absent;
+  bb_dtype dtype;
+  uint32_t rank;
+  int64_t shape[8];
+  void *data; /* dense, row-major; aligned to the element */
+} bb_native_array;
+
+typedef struct bb_native_call {
+  bb_context *ctx; /* to fail: a message without the node's name */
+  bb_arena *arena; /* memory that the next run finds again */
+  const bb_misc *misc;
+  uint32_t nin, nout;
+  const bb_native_array *in, *out; /* results have their shapes */
+  const bb_device_class *class;    /* class->spread(queue, ...) shares work among threads */
+  bb_queue *queue;
+} bb_native_call;
+
+/* False: not this case; nothing was written. */
+typedef bool bb_native_kernel(const bb_native_call *call);
+
+#define BB_NATIVE(domain, op, body) bb_native_kernel body;
+#include "native.def"
+#undef BB_NATIVE
+
+bb_native_kernel *bb_native_find(const bb_misc *misc); /* NULL: there is none */
+int64_t bb_native_int(const bb_native_call *call, const char *name, int64_t otherwise);
+
+#endif
