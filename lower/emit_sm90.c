@@ -86,6 +86,41 @@ static void put_launch(bb_cuda *e, bb_buffer *out) {
   bb_put(out, "]}\n");
 }
 
+static void fill_plan(bb_cuda *e, bb_sm90_launch *plan) {
+  bb_arena *arena = e->p->home->arena;
+  const char **names = BB_NEW(e->arena, const char *, e->p->variables + 1);
+  for (uint32_t i = 0; i < e->p->variables; i++) names[i] = e->p->variable[i];
+  *plan = (bb_sm90_launch){.kernel = e->p->name, .threads = e->threads, .shared = e->shared};
+  plan->persistent = e->grids && e->grid[0]->persistent;
+  plan->counter = has_queue(e);
+  plan->tiles = bb_arena_printf(arena, "%s", bb_cuda_tiles(e, names));
+  for (uint32_t i = 0; i < e->p->variables; i++) names[i] = e->p->variable[i];
+  plan->cluster = "1";
+  if (e->cluster) plan->cluster = bb_arena_printf(arena, "%s", bb_cuda_trips(e, e->cluster, names));
+  if (e->split) {
+    plan->splits = bb_arena_printf(arena, "%s", bb_cuda_trips(e, e->split, names));
+    plan->part = bb_cuda_part_bytes(e);
+  }
+  plan->maps = e->maps;
+  for (uint32_t i = 0; i < e->maps; i++) {
+    const bb_cuda_map *m = &e->map[i];
+    const bb_tile_view *v = &e->p->view[m->view];
+    bb_sm90_map *to = &plan->map[i];
+    *to = (bb_sm90_map){.view = m->view, .rank = v->rank, .fold = m->fold, .again = m->again};
+    bb_tile_index stride = bb_expr_const(e->p->home, BB_I64, 1);
+    for (uint32_t k = v->rank; k-- > 0;) {
+      to->extent[k] = v->extent[k];
+      to->stride[k] = v->strided ? v->stride[k] : stride;
+      stride = bb_expr_make(e->p->home, BB_X_MUL, stride, v->extent[k], NULL);
+      to->box[k] = m->axis[k] == BB_AXIS_ROW ? m->rows : m->axis[k] == BB_AXIS_COL ? m->cols : 1;
+    }
+  }
+  uint32_t *pointer = BB_NEW(arena, uint32_t, e->p->views + 1);
+  for (uint32_t i = 0; i < e->p->views; i++)
+    if (is_pointed_at(e, i, &e->p->body)) pointer[plan->pointers++] = i;
+  plan->pointer = pointer;
+}
+
 /* --- shared memory --- */
 
 static void put_sync(bb_cuda *e) {
@@ -199,7 +234,8 @@ static void put_roles(bb_cuda *e) {
   bb_cuda_line(e, "}");
 }
 
-void bb_emit_sm90(const bb_tile_program *program, bb_buffer *source, bb_buffer *launch) {
+void bb_emit_sm90(const bb_tile_program *program, bb_buffer *source, bb_buffer *launch,
+                  bb_sm90_launch *plan) {
   bb_context *ctx = program->home->ctx;
   bb_cuda e = {.p = program, .ctx = ctx, .arena = bb_scratch(ctx), .out = source};
   for (uint32_t i = 0; i < program->views; i++)
@@ -236,5 +272,6 @@ void bb_emit_sm90(const bb_tile_program *program, bb_buffer *source, bb_buffer *
   bb_put(source, "}\n");
   e.shared += 2048;
   put_launch(&e, launch);
+  if (plan) fill_plan(&e, plan);
   bb_scratch_end(e.arena);
 }

@@ -20,7 +20,7 @@ static void body(bb_context *ctx, void *argument) {
   bb_tile_print(&text, first);
   bb_tile_program *second = parse(ctx, text.data, text.length);
   if (!bb_tile_equal(first, second)) __builtin_trap();
-  bb_emit_sm90(first, &source, &launch);
+  bb_emit_sm90(first, &source, &launch, NULL);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length) {

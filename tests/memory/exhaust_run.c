@@ -118,7 +118,7 @@ static void emit(bb_context *ctx, void *argument) {
   bb_tile_print(&again, first);
   if (!bb_tile_equal(first, parse_tile(ctx, again.data, again.length)))
     bb_fail(ctx, BB_ERROR_MISMATCH, "print, parse is not the identity");
-  bb_emit_sm90(first, &source, &launch);
+  bb_emit_sm90(first, &source, &launch, NULL);
 }
 
 /* Runs a body with the n-th allocation failing; false after saying what went wrong. */

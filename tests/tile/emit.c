@@ -23,7 +23,7 @@ static void emit(bb_context *ctx, void *argument) {
   const job *j = argument;
   bb_buffer source = {.arena = bb_scratch(ctx)}, launch = {.arena = source.arena};
   bb_tile_program *p = bb_tile_parse(ctx, j->path, j->text, strlen(j->text));
-  bb_emit_sm90(p, &source, &launch);
+  bb_emit_sm90(p, &source, &launch, NULL);
   if (j->source) {
     write_file(j->source, source.data, source.length);
     write_file(j->launch, launch.data, launch.length);

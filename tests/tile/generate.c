@@ -146,7 +146,7 @@ static void generate(job *j, const bb_candidate *c) {
   } else if (strcmp(j->argv[2], "--check") == 0) {
     compare(j, kernel, bb_schedule(p, graph, c->name, NULL));
   } else {
-    bb_emit_sm90(kernel->tile, &text, &launch);
+    bb_emit_sm90(kernel->tile, &text, &launch, NULL);
     write_file(p, j->argv[2], c->name, ".cu", &text);
     write_file(p, j->argv[2], c->name, ".json", &launch);
     put_arguments(p, kernel, &names);

@@ -338,7 +338,7 @@ static void emit_body(bb_context *ctx, void *argument) {
   bb_tile_program *p = bb_tile_parse(ctx, "text", j->text, strlen(j->text));
   j->user = p->home;
   bb_buffer source = {.arena = bb_scratch(ctx)}, launch = {.arena = source.arena};
-  bb_emit_sm90(p, &source, &launch);
+  bb_emit_sm90(p, &source, &launch, NULL);
 }
 
 static void not_emitted(const char *statements, const char *why) {

@@ -1,0 +1,33 @@
+/* cuda.h - block programs on a GPU of NVIDIA's: kernels made for it, compiled at run time, launched.
+ *
+ * The driver and the compiler (NVRTC) are loaded when the first plan is made, so a program linked with
+ * this runs on machines without either; there a plan fails with BB_ERROR_UNSUPPORTED and says what is
+ * missing.  Steps that have no kernel for the GPU are interpreted on the processor, their arrays
+ * copied back and forth.
+ */
+#ifndef BB_CUDA_CUDA_H
+#define BB_CUDA_CUDA_H
+
+#include "../bind.h"
+
+typedef struct bb_cuda_plan bb_cuda_plan;
+
+typedef struct bb_cuda_options {
+  uint32_t device;      /* number */
+  const int64_t *block; /* per dim: elements in a block; NULL: the scheduler's choice */
+} bb_cuda_options;
+
+typedef struct bb_cuda_counts {
+  uint32_t fused, misc, interpreted; /* nodes */
+  uint32_t kernels, sources;         /* kernels, and different ones among them */
+} bb_cuda_counts;
+
+/* Schedules, compiles and loads the kernels of a fused program, which has to outlive the plan.  options may be
+ * NULL.  The caller owns the plan. */
+bb_cuda_plan *bb_cuda_plan_make(bb_program *program, const bb_cuda_options *options);
+void bb_cuda_plan_destroy(bb_cuda_plan *plan);
+void bb_cuda_plan_count(const bb_cuda_plan *plan, bb_cuda_counts *counts);
+/* Runs on arrays that are held as the interpreter's; outputs are in `arena`. */
+void bb_cuda_run_binding(bb_cuda_plan *plan, bb_binding *binding, bb_arena *arena);
+
+#endif

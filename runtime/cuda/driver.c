@@ -1,0 +1,105 @@
+/* driver.c - the CUDA driver and NVRTC: found, loaded, and asked. */
+#include "driver.h"
+
+#include "../../lower/emit.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { NO_DEVICE = 100, OUT_OF_MEMORY = 2 };
+
+void bb_cuda_library_close(void *library) {
+  if (library) dlclose(library);
+}
+
+static void find(bb_context *ctx, void *library, const char *what, const char *name, void *to) {
+  void *symbol = dlsym(library, name);
+  if (!symbol) {
+    dlclose(library);
+    bb_fail(ctx, BB_ERROR_UNSUPPORTED, "%s is too old: it has no %s", what, name);
+  }
+  memcpy(to, &symbol, sizeof symbol);
+}
+
+static void *open_first(const char *variable, const char *const *names) {
+  const char *own = getenv(variable);
+  if (own && *own) return dlopen(own, RTLD_NOW | RTLD_LOCAL);
+  void *library = NULL;
+  for (; *names && !library; names++) library = dlopen(*names, RTLD_NOW | RTLD_LOCAL);
+  return library;
+}
+
+void bb_cuda_driver_open(bb_context *ctx, bb_cuda_driver *d) {
+  static const char *const names[] = {"libcuda.so.1", "libcuda.so", NULL};
+  *d = (bb_cuda_driver){.library = open_first("BLOCKBUSTER_CUDA", names)};
+  if (!d->library)
+    bb_fail(ctx, BB_ERROR_UNSUPPORTED, "no CUDA driver: libcuda.so.1 does not load (%s)",
+            dlerror());
+#define X(name, symbol, arguments) find(ctx, d->library, "the CUDA driver", #symbol, &d->name);
+  BB_CUDA_DRIVER(X)
+#undef X
+  int code = d->init(0), count = 0;
+  if (code == 0) code = d->count(&count);
+  if (code == 0 && count > 0) return;
+  const char *text = NULL;
+  if (code) d->error(code, &text);
+  char why[160];
+  snprintf(why, sizeof why, "%s", text ? text : "it sees none");
+  dlclose(d->library);
+  d->library = NULL;
+  bb_fail(ctx, BB_ERROR_UNSUPPORTED, "no CUDA device: %s", why);
+}
+
+void bb_cuda_compiler_open(bb_context *ctx, bb_cuda_compiler *c) {
+  static const char *const names[] = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so", NULL};
+  *c = (bb_cuda_compiler){.library = open_first("BLOCKBUSTER_NVRTC", names)};
+  if (!c->library)
+    bb_fail(ctx, BB_ERROR_UNSUPPORTED,
+            "no compiler for CUDA: libnvrtc does not load (%s); BLOCKBUSTER_NVRTC may name it",
+            dlerror());
+#define X(name, symbol, arguments) find(ctx, c->library, "NVRTC", #symbol, &c->name);
+  BB_CUDA_COMPILER(X)
+#undef X
+}
+
+void bb_cuda_must(bb_context *ctx, const bb_cuda_driver *d, int code, const char *what) {
+  const char *text = NULL;
+  if (code == 0) return;
+  d->error(code, &text);
+  bb_fail(ctx, code == OUT_OF_MEMORY ? BB_ERROR_MEMORY : BB_ERROR_IO, "CUDA, %s: %s (%d)", what,
+          text ? text : "unknown error", code);
+}
+
+/* --- compilation --- */
+
+static const char *log_of(const bb_cuda_compiler *c, void *program, bb_arena *arena) {
+  size_t size = 0;
+  if (c->log_size(program, &size) != 0) return "";
+  char *log = bb_arena_alloc(arena, size + 1);
+  log[0] = '\0';
+  c->log(program, log);
+  return log;
+}
+
+const void *bb_cuda_compile(bb_context *ctx, const bb_cuda_compiler *c, const char *source,
+                            bb_arena *arena) {
+  static const char *const name[] = {"sm90.cuh"};
+  static const char *const options[] = {"--gpu-architecture=sm_90a", "--std=c++17"};
+  const char *header[] = {bb_device_sm90};
+  void *program = NULL;
+  size_t size = 0;
+  if (c->create(&program, source, "kernel.cu", 1, header, name) != 0)
+    bb_fail(ctx, BB_ERROR_IO, "NVRTC makes no program");
+  int code = c->compile(program, sizeof options / sizeof *options, options);
+  const char *log = code ? log_of(c, program, arena) : "";
+  char *image = NULL;
+  if (code == 0 && c->cubin_size(program, &size) == 0) {
+    image = bb_arena_alloc(arena, size + 1);
+    if (c->cubin(program, image) != 0) image = NULL;
+  }
+  c->destroy(&program);
+  if (!image) bb_fail(ctx, BB_ERROR_INTERNAL, "a kernel does not compile for sm_90a:\n%s", log);
+  return image;
+}

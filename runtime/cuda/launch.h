@@ -1,0 +1,36 @@
+/* launch.h - one kernel on the device: what its launch description says, for extents and memory. */
+#ifndef BB_CUDA_LAUNCH_H
+#define BB_CUDA_LAUNCH_H
+
+#include "../../lower/emit.h"
+#include "../../lower/schedule.h"
+#include "driver.h"
+
+typedef struct bb_cuda_kernel {
+  const bb_kernel *kernel;
+  bb_sm90_launch plan;
+  void *module, *function;
+} bb_cuda_kernel;
+
+typedef struct bb_cuda_machine {
+  bb_context *ctx;
+  const bb_cuda_driver *driver;
+  int processors;
+  bb_cuda_pointer scratch; /* zeroed where a kernel counts, and left so */
+  size_t scratch_bytes;
+} bb_cuda_machine;
+
+/* An expression of a launch description.  Fails with BB_ERROR_INTERNAL where it is none. */
+int64_t bb_cuda_evaluate(bb_context *ctx, const char *text, const bb_tile_program *tile,
+                         const int64_t *extent);
+/* Bytes of scratch that a launch needs. */
+size_t bb_cuda_scratch(const bb_cuda_machine *machine, const bb_cuda_kernel *kernel,
+                       const int64_t *extent);
+/* NULL, or why the arrays do not lie as the copy engine wants them. */
+const char *bb_cuda_refusal(const bb_cuda_kernel *kernel, const int64_t *extent,
+                            const bb_cuda_pointer *view);
+/* view[]: where each begins. */
+void bb_cuda_launch(const bb_cuda_machine *machine, const bb_cuda_kernel *kernel,
+                    const int64_t *extent, const bb_cuda_pointer *view);
+
+#endif

@@ -1,0 +1,106 @@
+/* cuda_test.c - plans for a GPU where there is none: what is said of it, by way of a driver of the tests' own.
+ *
+ *   cuda_test FAKE-DRIVER MODEL NVRTC    NVRTC "": kernels are not compiled
+ */
+#include "../../runtime/cuda/cuda.h"
+#include "../../runtime/cuda/launch.h"
+#include "../../runtime/driver.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct job {
+  const char *model;
+  int64_t extent;
+} job;
+
+static void destroy_program(void *program) {
+  bb_program_destroy(program);
+}
+
+static void destroy_plan(void *plan) {
+  bb_cuda_plan_destroy(plan);
+}
+
+/* All of a run, on arrays of ones. */
+static void run(bb_context *ctx, void *argument) {
+  job *j = argument;
+  bb_program *p = bb_drive_read(ctx, j->model, NULL, 0);
+  bb_defer(ctx, destroy_program, p);
+  bb_drive(p, BB_STAGE_FUSED, &(bb_drive_options){0});
+  bb_cuda_plan *plan = bb_cuda_plan_make(p, NULL);
+  bb_defer(ctx, destroy_plan, plan);
+  bb_binding binding = {BB_NEW(p->arena, int64_t, p->symbols + 1),
+                        BB_NEW(p->arena, bb_interp_tensor, p->tensors + 1)};
+  for (uint32_t s = 0; s < p->symbols; s++) ((int64_t *)binding.symbol)[s] = j->extent;
+  for (uint32_t t = 0; t < p->tensors; t++) {
+    if (p->tensor[t].role != BB_TENSOR_INPUT) continue;
+    size_t count = 1;
+    for (uint32_t a = 0; a < p->tensor[t].axes; a++)
+      count *= (size_t)bb_extent_bind(p, p->dim[p->tensor[t].axis[a]].extent, binding.symbol);
+    binding.tensor[t] = (bb_interp_tensor){BB_NEW(p->arena, double, count + 1), count};
+    for (size_t i = 0; i < count; i++) binding.tensor[t].data[i] = 1;
+  }
+  for (int twice = 0; twice < 2; twice++) bb_cuda_run_binding(plan, &binding, p->arena);
+  bb_cuda_counts counts;
+  bb_cuda_plan_count(plan, &counts);
+  if (!counts.kernels || counts.interpreted)
+    bb_fail(ctx, BB_ERROR_MISMATCH, "%u kernels, %u nodes interpreted", counts.kernels,
+            counts.interpreted);
+  bb_undefer(ctx, plan);
+  bb_cuda_plan_destroy(plan);
+  bb_undefer(ctx, p);
+  bb_program_destroy(p);
+}
+
+static int wrong(const char *model, const char *fault, bb_status want, const char *says) {
+  bb_context *ctx;
+  job j = {model, 136};
+  setenv("FAKE_CUDA", fault, 1);
+  if (bb_context_create(NULL, &ctx) != BB_OK) return 1;
+  bb_status status = bb_protect(ctx, run, &j);
+  const char *message = status == BB_OK ? "" : bb_context_message(ctx);
+  int bad = status != want || !strstr(message, says);
+  printf("%s: %s%s\n", *fault ? fault : "nothing wrong", status == BB_OK ? "runs" : message,
+         bad ? "   WRONG" : "");
+  bb_context_destroy(ctx);
+  return bad;
+}
+
+static void evaluate(bb_context *ctx, void *argument) {
+  static const char *name[] = {"e0", "e1"};
+  static const int64_t extent[] = {7, 100};
+  bb_tile_program tile = {.extents = 2, .variables = 2, .variable = name};
+  int64_t *value = argument;
+  value[0] = bb_cuda_evaluate(ctx, "((e1 - 0 + 128 - 1) / 128) * max(e0, 3) - -2", &tile, extent);
+  value[1] =
+      bb_cuda_evaluate(ctx, "min(8, (1 + (7 * ((e1 - 1) / max((8 * e0), 8)))))", &tile, extent);
+  bb_cuda_evaluate(ctx, "e0 + e2", &tile, extent);
+}
+
+static int check_expressions(void) {
+  bb_context *ctx;
+  int64_t value[2] = {0, 0};
+  if (bb_context_create(NULL, &ctx) != BB_OK) return 1;
+  bb_status status = bb_protect(ctx, evaluate, value);
+  bb_context_destroy(ctx);
+  return value[0] != 9 || value[1] != 8 || status != BB_ERROR_INTERNAL;
+}
+
+int main(int argc, char **argv) {
+  if (argc < 4) return 2;
+  int bad = check_expressions();
+  setenv("BLOCKBUSTER_CUDA", "/nowhere/libcuda.so", 1);
+  bad += wrong(argv[2], "", BB_ERROR_UNSUPPORTED, "no CUDA driver");
+  setenv("BLOCKBUSTER_CUDA", argv[1], 1);
+  bad += wrong(argv[2], "none", BB_ERROR_UNSUPPORTED, "no CUDA device: no CUDA-capable device");
+  bad += wrong(argv[2], "old", BB_ERROR_UNSUPPORTED, "capability 8.0: kernels are made for 9.0");
+  setenv("BLOCKBUSTER_NVRTC", "/nowhere/libnvrtc.so", 1);
+  bad += wrong(argv[2], "", BB_ERROR_UNSUPPORTED, "no compiler for CUDA");
+  if (!*argv[3]) return bad != 0;
+  setenv("BLOCKBUSTER_NVRTC", argv[3], 1);
+  bad += wrong(argv[2], "full", BB_ERROR_MEMORY, "out of memory");
+  bad += wrong(argv[2], "", BB_OK, "");
+  return bad != 0;
+}

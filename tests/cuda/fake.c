@@ -1,0 +1,142 @@
+/* fake.c - a CUDA driver without a GPU: what FAKE_CUDA says is wrong with it, so that a plan's errors can be
+ * tested anywhere.  none: no device; old: an older device; full: no memory.  Kernels load, and do
+ * nothing.
+ */
+#include "../../runtime/cuda/driver.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static int is(const char *what) {
+  const char *fault = getenv("FAKE_CUDA");
+  return fault && strcmp(fault, what) == 0;
+}
+
+#define CALL __attribute__((visibility("default"))) int
+
+CALL cuInit(unsigned flags);
+CALL cuInit(unsigned flags) {
+  (void)flags;
+  return is("none") ? 100 : 0;
+}
+CALL cuDeviceGetCount(int *count);
+CALL cuDeviceGetCount(int *count) {
+  *count = 1;
+  return 0;
+}
+CALL cuDeviceGet(int *device, int number);
+CALL cuDeviceGet(int *device, int number) {
+  *device = number;
+  return 0;
+}
+CALL cuDeviceGetName(char *name, int length, int device);
+CALL cuDeviceGetName(char *name, int length, int device) {
+  (void)device;
+  strncpy(name, "a card of tests", (size_t)length);
+  return 0;
+}
+CALL cuDeviceGetAttribute(int *value, int which, int device);
+CALL cuDeviceGetAttribute(int *value, int which, int device) {
+  (void)device;
+  *value = which == 75 ? (is("old") ? 8 : 9) : which == 76 ? 0 : 132;
+  return 0;
+}
+CALL cuDevicePrimaryCtxRetain(void **context, int device);
+CALL cuDevicePrimaryCtxRetain(void **context, int device) {
+  (void)device;
+  *context = &is;
+  return 0;
+}
+CALL cuDevicePrimaryCtxRelease_v2(int device);
+CALL cuDevicePrimaryCtxRelease_v2(int device) {
+  return device;
+}
+CALL cuCtxPushCurrent_v2(void *context);
+CALL cuCtxPushCurrent_v2(void *context) {
+  (void)context;
+  return 0;
+}
+CALL cuCtxPopCurrent_v2(void **context);
+CALL cuCtxPopCurrent_v2(void **context) {
+  *context = NULL;
+  return 0;
+}
+CALL cuMemAlloc_v2(bb_cuda_pointer *memory, size_t bytes);
+CALL cuMemAlloc_v2(bb_cuda_pointer *memory, size_t bytes) {
+  if (is("full")) return 2;
+  *memory = (bb_cuda_pointer)(uintptr_t)aligned_alloc(256, (bytes + 255) / 256 * 256);
+  return *memory ? 0 : 2;
+}
+CALL cuMemFree_v2(bb_cuda_pointer memory);
+CALL cuMemFree_v2(bb_cuda_pointer memory) {
+  free((void *)(uintptr_t)memory);
+  return 0;
+}
+CALL cuMemcpyHtoD_v2(bb_cuda_pointer to, const void *from, size_t bytes);
+CALL cuMemcpyHtoD_v2(bb_cuda_pointer to, const void *from, size_t bytes) {
+  memcpy((void *)(uintptr_t)to, from, bytes);
+  return 0;
+}
+CALL cuMemcpyDtoH_v2(void *to, bb_cuda_pointer from, size_t bytes);
+CALL cuMemcpyDtoH_v2(void *to, bb_cuda_pointer from, size_t bytes) {
+  memcpy(to, (const void *)(uintptr_t)from, bytes);
+  return 0;
+}
+CALL cuMemsetD8_v2(bb_cuda_pointer to, unsigned char value, size_t bytes);
+CALL cuMemsetD8_v2(bb_cuda_pointer to, unsigned char value, size_t bytes) {
+  memset((void *)(uintptr_t)to, value, bytes);
+  return 0;
+}
+CALL cuCtxSynchronize(void);
+CALL cuCtxSynchronize(void) {
+  return 0;
+}
+CALL cuModuleLoadData(void **module, const void *image);
+CALL cuModuleLoadData(void **module, const void *image) {
+  *module = &is;
+  return memcmp(image, "\177ELF", 4) == 0 ? 0 : 200;
+}
+CALL cuModuleUnload(void *module);
+CALL cuModuleUnload(void *module) {
+  (void)module;
+  return 0;
+}
+CALL cuModuleGetFunction(void **function, void *module, const char *name);
+CALL cuModuleGetFunction(void **function, void *module, const char *name) {
+  *function = module;
+  return name[0] == '\0';
+}
+CALL cuFuncSetAttribute(void *function, int which, int value);
+CALL cuFuncSetAttribute(void *function, int which, int value) {
+  (void)function;
+  return which == 8 && value > 232448;
+}
+/* The arguments are there, and a grid. */
+CALL cuLaunchKernelEx(const bb_cuda_launch_config *config, void *function, void **arguments,
+                      void **extra);
+CALL cuLaunchKernelEx(const bb_cuda_launch_config *config, void *function, void **arguments,
+                      void **extra) {
+  bool good = function && arguments && arguments[0] && !extra && config->grid[0] &&
+              config->block[0] % 32 == 0 && (uintptr_t)arguments[0] % 64 == 0;
+  return good ? 0 : 1;
+}
+CALL cuGetErrorString(int code, const char **text);
+CALL cuGetErrorString(int code, const char **text) {
+  *text = code == 2     ? "out of memory"
+          : code == 100 ? "no CUDA-capable device is detected"
+                        : "other";
+  return 0;
+}
+CALL cuTensorMapEncodeTiled(bb_cuda_tensor_map *map, int type, uint32_t rank, void *data,
+                            const uint64_t *size, const uint64_t *step, const uint32_t *box,
+                            const uint32_t *steps, int a, int b, int c, int d);
+CALL cuTensorMapEncodeTiled(bb_cuda_tensor_map *map, int type, uint32_t rank, void *data,
+                            const uint64_t *size, const uint64_t *step, const uint32_t *box,
+                            const uint32_t *steps, int a, int b, int c, int d) {
+  (void)a, (void)b, (void)c, (void)d;
+  bool good = (type == 6 || type == 9) && rank >= 1 && rank <= 5 && (uintptr_t)data % 16 == 0;
+  for (uint32_t i = 0; good && i < rank; i++)
+    good = size[i] && box[i] && box[i] <= 256 && steps[i] == 1 && (i == 0 || step[i - 1] % 16 == 0);
+  memset(map, 0, sizeof *map);
+  return good ? 0 : 1;
+}
