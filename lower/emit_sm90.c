@@ -27,7 +27,7 @@ static void put_params(bb_cuda *e) {
     const bb_tile_view *v = &e->p->view[i];
     if (is_pointed_at(e, i, &e->p->body))
       bb_cuda_line(e, "  %s%s *%s;", v->written ? "" : "const ",
-                   v->dtype == BB_F32 ? "float" : "tl::u16", v->name);
+                   v->dtype == BB_F32 ? "float" : "tl::u16", bb_cuda_view_name(e, i));
   }
   if (e->split)
     bb_cuda_line(e, "  float *parts; unsigned *done; // of blocks; 0 between launches, they wrap");

@@ -102,6 +102,8 @@ bool bb_cuda_is_async(const bb_cuda *e, const bb_tile_stmt *stmt);
 bool bb_cuda_depends(const bb_expr *index, uint32_t variable);
 /* An index, or another expression of arguments with names; NULL: e->variable. */
 const char *bb_cuda_index(const bb_cuda *e, bb_tile_index index, const char *const *names);
+/* How a view's pointer is called in the kernel's argument. */
+const char *bb_cuda_view_name(const bb_cuda *e, uint32_t view);
 /* A map's expression at element `element` of a fragment (text). */
 const char *bb_cuda_value(const bb_cuda *e, const bb_tile_stmt *stmt, const bb_expr *expr,
                           const char *element, bb_layout layout, uint32_t ct);

@@ -204,3 +204,14 @@ const char *bb_cuda_element(const bb_cuda *e, uint32_t tile, const char *element
   return bb_arena_printf(e->arena, "%s[tl::%s_of<%u>(%s)]", plan->name, t->rows ? "row" : "col", ct,
                          element);
 }
+
+/* The members of the kernel's argument: views that are called as another member get a name of their own. */
+const char *bb_cuda_view_name(const bb_cuda *e, uint32_t view) {
+  static const char *const taken[] = {"parts", "done", "counter", "tiles"};
+  const char *name = e->p->view[view].name;
+  bool clash = false;
+  for (uint32_t i = 0; i < sizeof taken / sizeof *taken; i++) clash |= strcmp(taken[i], name) == 0;
+  for (uint32_t i = 0; i < e->p->extents; i++) clash |= strcmp(e->p->variable[i], name) == 0;
+  for (uint32_t i = 0; i < e->maps; i++) clash |= strcmp(e->map[i].name, name) == 0;
+  return clash ? bb_arena_printf(e->arena, "view%u_%s", view, name) : name;
+}

@@ -429,7 +429,7 @@ static void put_fragment_load(bb_cuda *e, const bb_tile_stmt *s) {
     bb_cuda_line(e, "  const int row = my_row + 8 * e;");
   else if (t->cols)
     bb_cuda_line(e, "  const int col = my_col + 4 * e - 3 * (e & 1);");
-  const char *value = bb_arena_printf(e->arena, "__ldg(p.%s + %s)", e->p->view[s->view].name, at);
+  const char *value = bb_arena_printf(e->arena, "__ldg(p.%s + %s)", bb_cuda_view_name(e, s->view), at);
   if (t->dtype != BB_F32)
     value = bb_arena_printf(e->arena, "tl::float_%s(%s)", narrow(t->dtype), value);
   const char *pad = bb_cuda_index(e, bb_expr_const(e->p->home, BB_F32, s->pad), NULL);
@@ -454,7 +454,7 @@ static void put_load(bb_cuda *e, const bb_tile_stmt *s) {
   bb_cuda_line(e, "  const int row = i / %u * 8 + tl::lane() / 4, col = i %% %u * 8 + my_col;",
                t->cols / 8, t->cols / 8);
   bb_cuda_line(e, "  %s[i] = %s ? __ldg((const tl::u32 *)(p.%s + %s)) : 0;", c->name, inside,
-               e->p->view[s->view].name, at);
+               bb_cuda_view_name(e, s->view), at);
   bb_cuda_line(e, "}");
 }
 
@@ -483,10 +483,10 @@ static void put_store(bb_cuda *e, const bb_tile_stmt *s) {
       e, "  const int row = my_row + 8 * tl::row_of<%u>(e), col = my_col + tl::col_at<%u>(e);",
       c->ct, c->ct);
   if (wide)
-    bb_cuda_line(e, "  if (%s) p.%s[%s] = %s;", inside, e->p->view[s->view].name, at, value);
+    bb_cuda_line(e, "  if (%s) p.%s[%s] = %s;", inside, bb_cuda_view_name(e, s->view), at, value);
   else
     bb_cuda_line(e, "  if (%s) p.%s[%s] = (tl::u16)tl::pack_%s(%s, 0.f);", inside,
-                 e->p->view[s->view].name, at, narrow(t->dtype), value);
+                 bb_cuda_view_name(e, s->view), at, narrow(t->dtype), value);
   bb_cuda_line(e, "}");
 }
 
