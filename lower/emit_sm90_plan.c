@@ -118,7 +118,10 @@ static void lay_by_use(bb_cuda *e, const bb_tile_stmt *s) {
     e->tile[s->operand[1]].layout = BB_LAYOUT_RIGHT;
   if (s->kind != BB_TILE_MAP || tile[s->result].place != BB_PLACE_REGISTERS) return;
   if (!is_block(&tile[s->result]) || s->operands != 1) return;
-  if (tile[s->operand[0]].place == BB_PLACE_SHARED) e->tile[s->result].layout = BB_LAYOUT_SPREAD;
+  /* the groups' own rows lie as a product has them, others are spread */
+  bool own = !e->warps && tile[s->operand[0]].rows == 64 * e->groups;
+  if (tile[s->operand[0]].place == BB_PLACE_SHARED && !own)
+    e->tile[s->result].layout = BB_LAYOUT_SPREAD;
 }
 
 /* Vectors beside a spread block are spread. */

@@ -261,6 +261,16 @@ static void put_map_registers(bb_cuda *e, const bb_tile_stmt *s) {
   } else if (c->layout == BB_LAYOUT_SPREAD && from && from->place == BB_PLACE_SHARED) {
     bb_cuda_line(e, "tl::load_spread_%s<%u, %u, %u>(%s, %s, my_thread);", narrow(from->dtype),
                  t->rows, t->cols, 32 * e->warp_count, c->name, buffer_of(e, s->operand[0]));
+  } else if (from && from->place == BB_PLACE_SHARED) {
+    bb_cuda_line(e, "{");
+    bb_cuda_line(e, "  tl::u32 raw[%u];", from->cols / 4);
+    bb_cuda_line(e, "  tl::load_left(raw, %s, %u, my_rows);", buffer_of(e, s->operand[0]),
+                 from->rows);
+    e->raw = s->operand[0] + 1;
+    bb_cuda_line(e, "  TL_UNROLL for (int e = 0; e < %u; e++) %s[e] = %s;", c->registers, c->name,
+                 bb_cuda_value(e, s, s->expr, "e", c->layout, c->ct));
+    e->raw = 0;
+    bb_cuda_line(e, "}");
   } else if (!t->rows && !t->cols && t->dtype == BB_BOOL) {
     bb_cuda_line(e, "%s = %s;", c->name, bb_cuda_value(e, s, s->expr, "0", c->layout, 1));
   } else {
@@ -345,12 +355,20 @@ static void put_fold(bb_cuda *e, const bb_tile_stmt *s) {
 static void put_transpose(bb_cuda *e, const bb_tile_stmt *s) {
   const bb_tile *t = tile_of(e, s->operand[0]);
   const bb_cuda_tile *from = &e->tile[s->operand[0]], *c = &e->tile[s->result];
-  if (from->layout != BB_LAYOUT_SPREAD || t->cols || t->rows > 256)
+  bool fragment = from->layout == BB_LAYOUT_FRAGMENT && !e->warps;
+  if ((from->layout != BB_LAYOUT_SPREAD && !fragment) || t->cols || t->rows > 256)
     bb_cuda_refuse(e, s, "a transposition of this layout");
   uint32_t threads = 32 * e->warp_count;
   bb_cuda_line(e, "tl::named_sync(7, %u);", threads);
-  bb_cuda_line(e, "if (my_thread %% %u == 0) exchange[my_thread / %u] = %s[0];", threads / t->rows,
-               threads / t->rows, from->name);
+  if (fragment)
+    bb_cuda_line(
+        e,
+        "if ((tl::lane() & 3) == 0) TL_UNROLL for (int e = 0; e < %u; e++) exchange[my_row + "
+        "8 * e] = %s[e];",
+        from->registers, from->name);
+  else
+    bb_cuda_line(e, "if (my_thread %% %u == 0) exchange[my_thread / %u] = %s[0];",
+                 threads / t->rows, threads / t->rows, from->name);
   bb_cuda_line(e, "tl::named_sync(7, %u);", threads);
   bb_cuda_line(
       e, "TL_UNROLL for (int e = 0; e < %u; e++) %s[e] = exchange[my_col + 4 * e - 3 * (e & 1)];",
@@ -429,7 +447,8 @@ static void put_fragment_load(bb_cuda *e, const bb_tile_stmt *s) {
     bb_cuda_line(e, "  const int row = my_row + 8 * e;");
   else if (t->cols)
     bb_cuda_line(e, "  const int col = my_col + 4 * e - 3 * (e & 1);");
-  const char *value = bb_arena_printf(e->arena, "__ldg(p.%s + %s)", bb_cuda_view_name(e, s->view), at);
+  const char *value =
+      bb_arena_printf(e->arena, "__ldg(p.%s + %s)", bb_cuda_view_name(e, s->view), at);
   if (t->dtype != BB_F32)
     value = bb_arena_printf(e->arena, "tl::float_%s(%s)", narrow(t->dtype), value);
   const char *pad = bb_cuda_index(e, bb_expr_const(e->p->home, BB_F32, s->pad), NULL);

@@ -188,6 +188,14 @@ static uint32_t registers_of(const placer *w, uint32_t tile) {
   return t->cols ? t->cols / 4 : t->rows ? 2 : 1;
 }
 
+/* Without products the rows of what is stored say how many groups there are. */
+static void group_by_rows(void *user, bb_tile_body *body, uint32_t at) {
+  placer *w = user;
+  const bb_tile_stmt *s = body->stmt[at];
+  uint32_t rows = s->kind == BB_TILE_STORE ? w->p->tile[s->operand[0]].rows : 0;
+  if (rows && rows % GROUP_ROWS == 0) w->groups = rows / GROUP_ROWS;
+}
+
 static bool is_long(const bb_expr *x) {
   if (x->op == BB_X_ERF || x->op == BB_X_LOG || x->op == BB_X_SIN || x->op == BB_X_COS) return true;
   if (x->op == BB_X_POW && x->a[0]->op != BB_X_CONST && x->a[1]->op != BB_X_CONST) return true;
@@ -439,7 +447,8 @@ void bb_gpu_place(bb_gpu *g) {
   bb_tile_walk(&g->p->body, orient, &w);
   if (w.serial) find_stages(&w);
   bb_tile_walk(&g->p->body, place_operands, &w);
-  if (!w.groups) bb_gpu_refuse(g, "no product");
+  if (!w.groups) bb_tile_walk(&g->p->body, group_by_rows, &w);
+  if (!w.groups) bb_gpu_refuse(g, "neither products nor rows");
   give_registers(&w);
   reuse_in(&w, w.core);
   if (w.serial) reuse_in(&w, &w.serial->body);

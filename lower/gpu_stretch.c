@@ -71,6 +71,27 @@ static bool always_is(const bb_gpu *g, const bb_expr *e, double value) {
   return true;
 }
 
+/* Does a load give `fill` where a condition, that the column is below the extent of what is loaded,
+ * does not hold? */
+static bool fills_beyond(const bb_gpu *g, const bb_tile_stmt *load, const bb_tile_stmt *mask_stmt,
+                         const bb_expr *condition, double *fill) {
+  if (load->kind != BB_TILE_LOAD || condition->op != BB_X_LT) return false;
+  const bb_expr *col = condition->a[0], *limit = condition->a[1];
+  if (col->op != BB_X_COORD || col->index != BB_COORD_COL) return false;
+  const bb_tile_view *view = &g->p->view[load->view];
+  *fill = load->pad;
+  for (uint32_t i = 0; i < view->rank; i++) {
+    const bb_tile_range *r = &load->range[i];
+    if (!r->size || r->axis != BB_AXIS_COL) continue;
+    bb_tile_index extent = view->extent[i];
+    bool same = extent->op == BB_X_CONST ? limit == extent
+                                         : extent->op == BB_X_ARG && limit->op == BB_X_ARG &&
+                                               limit->index == BB_TILE_VARIABLE + extent->index;
+    return same && r->start == mask_stmt->at[1];
+  }
+  return false;
+}
+
 /* Is what the statement before made of a tile that the same condition filled already the filling? */
 static bool is_filled(const bb_gpu *g, const bb_tile_body *body, uint32_t at) {
   mask m, earlier;
@@ -83,6 +104,11 @@ static bool is_filled(const bb_gpu *g, const bb_tile_body *body, uint32_t at) {
   for (uint32_t i = 0; i < map->operands; i++) {
     uint32_t k = made, x = map->operand[i];
     while (k > 0 && !bb_tile_writes(body->stmt[k - 1], x)) k--;
+    if (k > 0 && fills_beyond(g, body->stmt[k - 1], body->stmt[at], m.condition, &earlier.fill)) {
+      const bb_expr *pad = bb_expr_const(g->p->home, g->p->tile[x].dtype, earlier.fill);
+      const bb_expr *e = expanded(g, body, made, bb_tile_named(g->p, map), x);
+      if (always_is(g, bb_tile_replace(g->p, e, x, pad), m.fill)) return true;
+    }
     if (k == 0 || !is_filling(g, body->stmt[k - 1], &earlier)) continue;
     if (earlier.condition != m.condition || body->stmt[k - 1]->at[0] != body->stmt[at]->at[0] ||
         body->stmt[k - 1]->at[1] != body->stmt[at]->at[1])

@@ -41,29 +41,39 @@ static void rewrite(bb_tile_program *tile, bool few) {
 
 /* --- block sizes --- */
 
-enum { WHOLE = 256 }; /* dims up to this extent are one block */
-
 typedef struct sizes {
-  int64_t rows, cols, folded;
+  int64_t rows, cols, folded, whole; /* whole: dims up to this extent are one block */
 } sizes;
 
 /* In order of preference: for results whose columns are cut into blocks, and for others, where each block
  * of what is folded has to bring enough work. */
-static const sizes wide[] = {{128, 256, 64}, {128, 128, 64}, {64, 128, 64}, {64, 64, 64}};
-static const sizes narrow[] = {{128, 128, 128}, {128, 64, 64}, {64, 64, 128}, {64, 64, 64}};
-enum { TRIED = 4, FEW = 8 };
+static const sizes wide[] = {{128, 256, 64, 256},
+                             {128, 128, 64, 256},
+                             {128, 128, 64, 128},
+                             {64, 128, 64, 128},
+                             {64, 64, 64, 64}};
+static const sizes narrow[] = {{128, 128, 128, 256},
+                               {128, 64, 64, 256},
+                               {128, 128, 128, 128},
+                               {64, 64, 64, 256},
+                               {64, 64, 64, 64}};
+enum { TRIED = 5, FEW = 8 };
 
 /* Results of at most FEW rows, whose products are a warp's. */
-static const sizes thin = {FEW, 64, 16};
+static const sizes thin = {FEW, 64, 16, 256};
 
 /* What a kernel does with each dim. */
 typedef struct uses {
   bool *folded, *cols; /* by dim: folded over; columns of results */
 } uses;
 
-static bool is_whole(const bb_program *program, bb_dim dim) {
+static bool is_whole(const bb_program *program, bb_dim dim, int64_t most) {
   int64_t extent = bb_extent_value(program->dim[dim].extent);
-  return extent > 0 && extent <= WHOLE;
+  return extent > 0 && extent <= most;
+}
+
+static int64_t padded(int64_t extent) {
+  return (extent + 63) / 64 * 64;
 }
 
 static void find_folded(const bb_graph *graph, const uses *u) {
@@ -83,7 +93,7 @@ static bool find_columns(const bb_program *program, const bb_graph *graph, const
     const bb_type *type = bb_type_of(graph, bb_src(graph, graph->output[i], 0));
     if (type->item.col == BB_NO_DIM) continue;
     u->cols[type->item.col] = true;
-    cut |= !is_whole(program, type->item.col);
+    cut |= !is_whole(program, type->item.col, wide[0].whole);
   }
   return cut;
 }
@@ -104,9 +114,10 @@ static void size_blocks(const bb_program *program, const uses *u, const sizes *s
                         const int64_t *given, int64_t *block) {
   for (uint32_t d = 0; d < program->dims; d++) {
     int64_t extent = bb_extent_value(program->dim[d].extent);
+    bool row = !u->folded[d] && !u->cols[d];
     block[d] = u->folded[d] ? s->folded : u->cols[d] ? s->cols : s->rows;
-    if (is_whole(program, d) && !(s->rows == FEW && extent <= FEW))
-      block[d] = (extent + 63) / 64 * 64;
+    if (row && is_whole(program, d, s->rows) && s->rows != FEW) block[d] = padded(extent);
+    if (!row && is_whole(program, d, s->whole)) block[d] = padded(extent);
     if (given && given[d] > 0) block[d] = given[d];
   }
 }
@@ -138,7 +149,7 @@ const bb_kernel *bb_schedule_gpu(bb_program *program, const bb_graph *graph, con
             BB_NEW(program->arena, bool, program->dims + 1)};
   int64_t *size = BB_NEW(program->arena, int64_t, program->dims + 1);
   attempt a = {program, graph, name, size, false, NULL};
-  const char *why = "";
+  const char *why = NULL; /* of the sizes that would be best */
   bb_status status = BB_ERROR_UNSUPPORTED;
   find_folded(graph, &u);
   const sizes *tried = find_columns(program, graph, &u) ? wide : narrow;
@@ -155,7 +166,8 @@ const bb_kernel *bb_schedule_gpu(bb_program *program, const bb_graph *graph, con
       size_blocks(program, &u, &tried[i], given ? block : NULL, size);
       status = bb_protect(ctx, try_blocks, &a);
       if (status == BB_OK) return a.kernel;
-      why = bb_arena_text(program->arena, ctx->message, strlen(ctx->message));
+      if (!why || status != BB_ERROR_UNSUPPORTED)
+        why = bb_arena_text(program->arena, ctx->message, strlen(ctx->message));
       ctx->status = BB_OK;
       if (status != BB_ERROR_UNSUPPORTED) bb_fail(ctx, status, "%s", why);
     }

@@ -211,6 +211,8 @@ TL_DEV u32 pack_f16(float lo, float hi) { u32 r; asm("cvt.rn.f16x2.f32 %0, %1, %
 TL_DEV u32 pack_bf16(float lo, float hi) { u32 r; asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(hi), "f"(lo)); return r; }
 TL_DEV float float_f16(u16 x) { float y; asm("cvt.f32.f16 %0, %1;" : "=f"(y) : "h"(x)); return y; }
 TL_DEV float float_bf16(u16 x) { return __uint_as_float((u32)x << 16); }
+TL_DEV float half_f16(u32 pair, int high) { return float_f16((u16)(high ? pair >> 16 : pair)); }
+TL_DEV float half_bf16(u32 pair, int high) { return float_bf16((u16)(high ? pair >> 16 : pair)); }
 TL_DEV float round_f16(float x) { return float_f16((u16)pack_f16(x, 0.f)); }
 TL_DEV float round_bf16(float x) { return float_bf16((u16)pack_bf16(x, 0.f)); }
 

@@ -204,20 +204,42 @@ def product(op, kernels):
     return good
 
 
+def norm_product(op, kernels):
+    kernel, worst = Generated(f"{kernels}/{op}"), 0
+    def tensors(m, n, k):
+        t = dict(X=torch.randn(m, k, device=dev, dtype=half) + .25, YT=torch.randn(n, k, device=dev, dtype=half) / k ** .5,
+                 Z=torch.full((m, n), float("nan"), device=dev, dtype=half))
+        return t, kernel.on(t, dict(M=m, N=n, K=k))
+    for m, n, k in ((1, 64, 64), (17, 128, 64), (129, 264, 200), (1000, 1000, 1000), (4097, 512, 1024)):
+        t, run = tensors(m, n, k)
+        run(); torch.cuda.synchronize()
+        e = tb.error(t["Z"], F.layer_norm(t["X"].double(), (k,), eps=0) @ t["YT"].double().T)
+        if not e < 1e-3: print("  WRONG", op, m, n, k, e)
+        worst = max(worst, e) if e == e else float("nan")
+    good = tb.report(op, worst, 1e-3)
+    compiled = torch.compile(lambda x, y: F.layer_norm(x, (x.shape[1],), eps=1e-5) @ y.T, dynamic=False)
+    for m in (64, 512, 4096):
+        t, run = tensors(m, 4096, 4096)
+        ours, theirs = tb.beside([run], [lambda: compiled(t["X"], t["YT"])])
+        print(f"time {op} {m} x 4096 x 4096: ours {ours:8.1f} us  torch.compile {theirs:8.1f} us {theirs / ours:.3f}", flush=True)
+    return good
+
+
 def main():
     arguments, folder = sys.argv[1:], None
     if "--hand" in arguments:
         at = arguments.index("--hand")
         folder = arguments[at + 1]
         del arguments[at:at + 2]
-    kernels, names = arguments[0], arguments[1:] or [*HEADS, *DECODE, "product", "product_gelu"]
+    kernels, names = arguments[0], arguments[1:] or [*HEADS, *DECODE, "product", "product_gelu", "norm_product"]
     lens = [int(x) for x in os.environ.get("LENS", "512,2048,8192").split(",")]
     flexed = [int(x) for x in os.environ.get("FLEX", "2048,8192").split(",") if x]
     print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}, CUDA {torch.version.cuda}, cuDNN {torch.backends.cudnn.version()}", flush=True)
     good = True
     for op in names:
-        if op in DECODE or op.startswith("product"):
-            good = (decode(op, kernels, folder) if op in DECODE else product(op, kernels)) and good
+        if op not in HEADS:
+            run = lambda: decode(op, kernels, folder) if op in DECODE else (norm_product if op == "norm_product" else product)(op, kernels)
+            good = run() and good
             continue
         kernel = Generated(f"{kernels}/{op}")
         good = check(op, kernel) and good

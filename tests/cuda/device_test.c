@@ -1,0 +1,113 @@
+/* device_test.c - models on a GPU, against the interpreter in float64; skipped (77) where there is no GPU.
+ *
+ *   device_test TOLERANCE MODEL NAME=EXTENT...
+ */
+#include "../../runtime/cuda/cuda.h"
+#include "../../runtime/driver.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct job {
+  int argc;
+  char **argv;
+} job;
+
+static void destroy_program(void *program) {
+  bb_program_destroy(program);
+}
+
+static void destroy_plan(void *plan) {
+  bb_cuda_plan_destroy(plan);
+}
+
+static int64_t *extents(const job *j, bb_program *p) {
+  int64_t *symbol = BB_NEW(p->arena, int64_t, p->symbols + 1);
+  for (uint32_t s = 0; s < p->symbols; s++) {
+    size_t length = strlen(p->symbol[s]);
+    symbol[s] = 1;
+    for (int i = 3; i < j->argc; i++)
+      if (strncmp(j->argv[i], p->symbol[s], length) == 0 && j->argv[i][length] == '=')
+        symbol[s] = strtoll(j->argv[i] + length + 1, NULL, 10);
+  }
+  return symbol;
+}
+
+static void draw(bb_program *p, bb_binding *binding) {
+  uint64_t state = 1;
+  for (uint32_t t = 0; t < p->tensors; t++) {
+    if (p->tensor[t].role != BB_TENSOR_INPUT) continue;
+    size_t count = 1;
+    for (uint32_t a = 0; a < p->tensor[t].axes; a++)
+      count *= (size_t)bb_extent_bind(p, p->dim[p->tensor[t].axis[a]].extent, binding->symbol);
+    binding->tensor[t] = (bb_interp_tensor){BB_NEW(p->arena, double, count + 1), count};
+    for (size_t i = 0; i < count; i++) {
+      state = state * 6364136223846793005u + 1442695040888963407u;
+      double drawn = (double)(int64_t)(state >> 11) / (double)(1ll << 52) - 1;
+      binding->tensor[t].data[i] = bb_round_to(p->tensor[t].dtype, drawn);
+    }
+  }
+}
+
+static double compare(const bb_program *p, const bb_binding *got, const bb_binding *want) {
+  double worst = 0;
+  for (uint32_t t = 0; t < p->tensors; t++) {
+    if (p->tensor[t].role != BB_TENSOR_OUTPUT) continue;
+    double sum = 0, off = 0;
+    for (size_t i = 0; i < want->tensor[t].count; i++) {
+      double b = want->tensor[t].data[i], d = got->tensor[t].data[i] - b;
+      sum += b * b;
+      off += d * d;
+    }
+    double error = sqrt(off / (sum > 0 ? sum : 1));
+    if (!(error <= worst)) worst = error;
+  }
+  return worst;
+}
+
+static void body(bb_context *ctx, void *argument) {
+  job *j = argument;
+  bb_program *p = bb_drive_read(ctx, j->argv[2], NULL, 0);
+  bb_defer(ctx, destroy_program, p);
+  bb_drive(p, BB_STAGE_FUSED, &(bb_drive_options){0});
+  bb_cuda_plan *plan = bb_cuda_plan_make(p, NULL);
+  bb_defer(ctx, destroy_plan, plan);
+  bb_binding got = {extents(j, p), BB_NEW(p->arena, bb_interp_tensor, p->tensors + 1)};
+  bb_binding want = {got.symbol, BB_NEW(p->arena, bb_interp_tensor, p->tensors + 1)};
+  draw(p, &got);
+  memcpy(want.tensor, got.tensor, p->tensors * sizeof *want.tensor);
+  bb_interp_options interpret = {.float64 = true, .symbol = want.symbol};
+  bb_drive_run(p, &interpret, &want, p->arena, NULL);
+  for (int twice = 0; twice < 2; twice++) bb_cuda_run_binding(plan, &got, p->arena);
+  bb_cuda_counts counts;
+  bb_cuda_plan_count(plan, &counts);
+  double error = compare(p, &got, &want), limit = strtod(j->argv[1], NULL);
+  printf("%s: %u kernels (%u different), %u nodes in them, %u interpreted, %u misc; error %.2g\n",
+         j->argv[2], counts.kernels, counts.sources, counts.fused, counts.interpreted, counts.misc,
+         error);
+  if (!(error <= limit)) bb_fail(ctx, BB_ERROR_MISMATCH, "error %.3g, not %.3g", error, limit);
+  bb_undefer(ctx, plan);
+  bb_cuda_plan_destroy(plan);
+  bb_undefer(ctx, p);
+  bb_program_destroy(p);
+}
+
+static void complain(void *user, bb_log_level level, const char *message) {
+  (void)user;
+  if (level <= BB_LOG_WARNING) fprintf(stderr, "%s\n", message);
+}
+
+int main(int argc, char **argv) {
+  job j = {argc, argv};
+  bb_context *ctx;
+  if (argc < 3) return 2;
+  if (bb_context_create(&(bb_context_options){.version = BB_VERSION, .log = complain}, &ctx) !=
+      BB_OK)
+    return 1;
+  bb_status status = bb_protect(ctx, body, &j);
+  if (status != BB_OK) fprintf(stderr, "%s: %s\n", argv[2], bb_context_message(ctx));
+  bb_context_destroy(ctx);
+  return status == BB_ERROR_UNSUPPORTED ? 77 : status != BB_OK;
+}
