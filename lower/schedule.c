@@ -550,8 +550,10 @@ const bb_kernel *bb_schedule(bb_program *program, const bb_graph *graph, const c
   add_extents(b);
   lower_root(b);
   b->tile->body = b->frame[0].body;
-  bb_tile_inline(b->tile);
-  bb_tile_bound(b->tile, !program->strict);
+  if (!options || !options->renew) { /* else the passes behind this one do both in their own way */
+    bb_tile_inline(b->tile);
+    bb_tile_bound(b->tile, !program->strict);
+  }
   b->kernel->tile = b->tile;
   b->kernel->argument = b->argument;
   b->kernel->extent = b->extent;

@@ -417,6 +417,9 @@ typedef struct bb_run_options {
   const bb_setting *symbol;
   bb_run_mode mode;
   uint32_t threads; /* of kernels; 0: one for each processor.  The results are the same */
+  const char
+      *device; /* what kernels run on: NULL, "cpu" or "cuda" (BB_ERROR_UNSUPPORTED, with the reason,
+                       * where there is no driver, no compiler or no fit GPU) */
 } bb_run_options;
 
 typedef struct bb_run_counts {

@@ -6,8 +6,15 @@
 
 static int check_call(const tool *t) {
   const settings *set = t->set;
-  if (set->device && strcmp(set->device, "cpu") != 0) {
-    fprintf(stderr, "blockbuster: there is no device %s: only cpu\n", set->device);
+  bool gpu = set->device && strcmp(set->device, "cuda") == 0;
+  if (set->device && !gpu && strcmp(set->device, "cpu") != 0) {
+    fprintf(stderr, "blockbuster: there is no device %s: only cpu and cuda\n", set->device);
+    return EXIT_WRONG_CALL;
+  }
+  if (gpu && (set->unfused || set->interpret || set->float64 || t->model)) {
+    fprintf(
+        stderr,
+        "blockbuster: a GPU runs kernels, of a model that is fused, in the model's precision\n");
     return EXIT_WRONG_CALL;
   }
   if (set->kernels && (set->unfused || set->interpret)) {
@@ -100,7 +107,8 @@ static int run(tool *t, const bb_arrays *inputs, const bb_arrays *expect) {
                             .mode = set->kernels     ? BB_RUN_KERNELS
                                     : set->interpret ? BB_RUN_INTERPRET
                                                      : BB_RUN_BEST,
-                            .threads = set->threads};
+                            .threads = set->threads,
+                            .device = set->device};
   bb_result *result;
   int code = report(t, t->model ? bb_model_run(t->context, t->model, inputs, &options, &result)
                                 : bb_program_run(t->program, inputs, &options, &result));
