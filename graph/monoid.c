@@ -208,15 +208,27 @@ static void guard(bb_program *program, const bb_monoid *m, bb_monoid_component *
   }
 }
 
+/* The components, "any value" said in one way: bounds that are equal, 0 and -0 among them, say it. */
+static const bb_monoid_component *plain_bounds(bb_arena *scratch, uint32_t count,
+                                               const bb_monoid_component *component) {
+  bb_monoid_component *plain = BB_NEW(scratch, bb_monoid_component, count);
+  for (uint32_t k = 0; k < count; k++) {
+    plain[k] = component[k];
+    if (plain[k].low == plain[k].high) plain[k].low = plain[k].high = 0;
+  }
+  return plain;
+}
+
 const bb_monoid *bb_monoid_try(bb_program *program, const char *name, uint32_t count,
                                const bb_monoid_component *component, bool proved,
                                const char **broken) {
+  bb_arena *scratch = bb_scratch(program->ctx);
+  component = plain_bounds(scratch, count, component);
   bb_monoid key = {.id = BB_MONOID_TUPLE,
                    .name = name ? name : "tuple",
                    .components = count,
                    .proved = proved,
                    .component = component};
-  bb_arena *scratch = bb_scratch(program->ctx);
   *broken = NULL;
   const bb_monoid *found = find_or_add(program, name, key, scratch, broken);
   bool guardable = !found && count > 0 && count <= BB_MONOID_COMPONENTS;

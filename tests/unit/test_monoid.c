@@ -148,6 +148,11 @@ static void intern_tuples(bb_context *ctx, void *argument) {
   const bb_monoid *second = bb_monoid_make(program, "softmax", 2, changed, false);
   assert_ptr_not_equal(second, softmax);
   assert_string_equal(second->name, "softmax_2");
+  changed[1].low = changed[1].high = 9; /* equal bounds, like none at all, are any value */
+  const bb_monoid *any = bb_monoid_make(program, "any", 2, changed, false);
+  changed[1].low = 0;
+  changed[1].high = -0.0;
+  assert_ptr_equal(bb_monoid_make(program, "any", 2, changed, false), any);
   const bb_monoid *clash =
       bb_monoid_make(program, "sum", 1, &bb_monoid_at(program, 1)->component[0], true);
   (void)clash;
