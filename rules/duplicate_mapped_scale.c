@@ -84,7 +84,7 @@ const bb_rule bb_rule_duplicate_mapped_scale = {
     .anchors = 1 << BB_NODE_MAP | 1 << BB_NODE_FUNC,
     .ops =
         1 << BB_OP_ROW_SCALE | 1 << BB_OP_ROW_SHIFT | 1 << BB_OP_COL_SCALE | 1 << BB_OP_COL_SHIFT,
-    .wakes = BB_WAKE_SOURCE | BB_WAKE_INSIDE | BB_WAKE_OPERANDS,
+    .wakes = BB_WAKE_OPERANDS,
     .match = match,
     .apply = apply,
 };

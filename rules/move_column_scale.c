@@ -35,8 +35,6 @@ bool bb_move_column_scale_reads(bb_match *match, bool alone, bb_scaled_product *
   uint32_t right = bb_loops_iterating(&found->product, 1);
   for (uint32_t i = 0; i < scale->depth; i++) {
     if (scale->operand[1].level[i] == BB_WHOLE) continue;
-    if (scale->operand[1].level[i] != 0)
-      return bb_miss(match, "the columns are iterated in another order");
     if (!(right >> found->at[i] & 1))
       return bb_miss(match, "the columns change where the right operand does not");
   }
@@ -192,7 +190,7 @@ const bb_rule bb_rule_move_column_scale = {
     .lowers = "column scales and shifts of left operands",
     .anchors = 1 << BB_NODE_MAP | 1 << BB_NODE_FUNC,
     .ops = 1 << BB_OP_DOT,
-    .wakes = BB_WAKE_USER | BB_WAKE_SOURCE | BB_WAKE_SOLE_USER | BB_WAKE_INSIDE,
+    .wakes = BB_WAKE_SOURCE | BB_WAKE_SOLE_USER | BB_WAKE_INSIDE,
     .match = match,
     .apply = apply,
 };
