@@ -21,6 +21,7 @@ typedef struct pooled {
   bb_value at;
   double bound; /* of its magnitude */
   bool exact;   /* made without sums: equal in every order of evaluation */
+  bool taken;   /* has all the uses that it is to have */
 } pooled;
 
 typedef struct generator {
@@ -28,7 +29,9 @@ typedef struct generator {
   bb_graph *root;
   random_state random;
   uint32_t blocked, enumerated;
-  bool products; /* this program is mostly products, and odd ones among them */
+  bool products;   /* this program is mostly products, and odd ones among them */
+  bool rows_first; /* loops over rows stand around those over outer dims */
+  bool peeled;     /* some of its loops are in two parts */
   bb_dim blocked_dim[DIM_MAX], enumerated_dim[OUTER_MAX];
   int64_t extent[EXTENT_MAX]; /* by dim */
   int64_t symbol[SYMBOL_MAX];
@@ -46,6 +49,7 @@ uint32_t input_new(generator *g, bb_dtype dtype, uint32_t outer, const bb_dim *o
 /* Maps in one another.  loop[d] is the level that the d-th map collects. */
 typedef struct nest {
   uint32_t depth;
+  bool apart; /* every value that is brought gets in-ports of its own, equal ones or not */
   bb_level loop[DEPTH_MAX];
   bb_graph *graph[DEPTH_MAX + 1]; /* graph[0] is the level around the nest */
   uint32_t map[DEPTH_MAX];
@@ -113,6 +117,7 @@ uint32_t scan(generator *g, uint32_t value);
 
 uint32_t right_operand(generator *g, uint32_t a);
 uint32_t contract(generator *g, uint32_t a, uint32_t b);
+uint32_t contract_all(generator *g, uint32_t a, uint32_t b);
 uint32_t product(generator *g, uint32_t a);
 uint32_t outer_product(generator *g, uint32_t value);
 
@@ -123,6 +128,9 @@ uint32_t recur(generator *g, uint32_t value);
 uint32_t running_maximum(generator *g, uint32_t value);
 uint32_t stable_weights(generator *g, uint32_t value);
 uint32_t central_moment(generator *g, uint32_t value);
+
+/* Takes the first iteration of one of the loops apart (peel.c). */
+void peel_a_map(generator *g);
 
 /* The next operation of a program, or a chain of them. */
 void generate_operation(generator *g);

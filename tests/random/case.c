@@ -46,6 +46,7 @@ static void dims_new(generator *g) {
   static const char *const blocked[] = {"M", "N", "K", "L"}, *const enumerated[] = {"B", "H"};
   g->blocked = 1 + random_below(&g->random, DIM_MAX);
   g->enumerated = random_below(&g->random, OUTER_MAX + 1);
+  if (g->products && g->enumerated == 0) g->enumerated = random_below(&g->random, OUTER_MAX + 1);
   for (uint32_t i = 0; i < g->blocked; i++)
     g->blocked_dim[i] = dim_new(g, blocked[i], 1 + random_below(&g->random, 9), true);
   for (uint32_t i = 0; i < g->enumerated; i++)
@@ -128,13 +129,11 @@ uint32_t input_new(generator *g, bb_dtype dtype, uint32_t outer, const bb_dim *o
                    bb_dim row, bb_dim col) {
   bb_level level[DEPTH_MAX];
   uint32_t rank = 0;
-  while (rank < outer) {
-    level[rank] = (bb_level){outer_dim[rank], BB_AXIS_NONE};
-    rank++;
-  }
-  if (row != BB_NO_DIM) level[rank++] = (bb_level){row, BB_AXIS_ROW};
+  if (row != BB_NO_DIM && g->rows_first) level[rank++] = (bb_level){row, BB_AXIS_ROW};
+  for (uint32_t i = 0; i < outer; i++) level[rank++] = (bb_level){outer_dim[i], BB_AXIS_NONE};
+  if (row != BB_NO_DIM && !g->rows_first) level[rank++] = (bb_level){row, BB_AXIS_ROW};
   if (col != BB_NO_DIM) level[rank++] = (bb_level){col, BB_AXIS_COL};
-  if (rank > 1 && random_chance(&g->random, 10)) {
+  if (rank > 1 && random_chance(&g->random, g->products ? 18 : 10)) {
     uint32_t i = random_below(&g->random, rank - 1);
     bb_level swap = level[i];
     level[i] = level[i + 1];
@@ -205,8 +204,10 @@ random_case random_case_make(bb_context *ctx, uint64_t seed, uint32_t size) {
   g->random.state = seed;
   p->stage = BB_STAGE_BLOCK;
   p->root = g->root = bb_graph_create(p);
+  g->products = random_chance(&g->random, 50);
   dims_new(g);
-  g->products = random_chance(&g->random, 30);
+  g->rows_first = random_chance(&g->random, g->products ? 50 : 20);
+  g->peeled = random_chance(&g->random, 14);
   for (uint32_t i = 0; i < size; i++) generate_operation(g);
   random_case result = {.program = p};
   outputs_add(g);

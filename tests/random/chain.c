@@ -89,21 +89,45 @@ static uint32_t gated(generator *g, uint32_t value) {
 static uint32_t scaled_product(generator *g, uint32_t a) {
   a = prepared(g, a, 4);
   uint32_t b = prepared(g, right_operand(g, a), 4);
-  uint32_t *operand = random_chance(&g->random, 60) ? &a : &b;
+  bool right = random_chance(&g->random, 35);
+  uint32_t *operand = right ? &b : &a;
   shape s = shape_of(g, *operand);
-  if (random_chance(&g->random, 50))
+  if (random_chance(&g->random, right ? 25 : 50))
     s.row = BB_NO_DIM;
   else
     s.col = BB_NO_DIM;
+  if (random_chance(&g->random, 40)) s.outer = 0; /* the same for all of them */
   uint32_t vector = prepared(g, value_like(g, &s), 4);
-  *operand = combine(g, *operand, vector, random_chance(&g->random, 50), true);
-  if (random_chance(&g->random, 40)) product(g, *operand); /* a second use */
+  *operand = combine(g, *operand, vector, random_chance(&g->random, right ? 75 : 50), true);
+  uint32_t scaled = *operand;
+  if (random_chance(&g->random, 35)) product(g, scaled); /* a second use */
+  g->pool[scaled].taken = random_chance(&g->random, 70);
   return contract(g, a, b);
 }
 
-void generate_operation(generator *g) {
+/* A new block with all outer dims, or a vector of its rows or columns. */
+static uint32_t per_head(generator *g, bb_dim row, bb_dim col) {
+  return input_new(g, BB_F32, g->enumerated, g->enumerated_dim, row, col);
+}
+
+/* The same where the outer dims are summed over, and the scale or shift is another one for each. */
+static uint32_t scaled_per_head(generator *g) {
+  bb_dim row = any_blocked(g), col = any_blocked(g), other = any_blocked(g);
+  uint32_t a = per_head(g, row, col), b = per_head(g, other, col);
+  bool right = random_chance(&g->random, 50), rows = random_chance(&g->random, right ? 80 : 50);
+  uint32_t *operand = right ? &b : &a;
+  uint32_t vector = per_head(g, rows ? right ? other : row : BB_NO_DIM, rows ? BB_NO_DIM : col);
+  *operand = combine(g, *operand, vector, random_chance(&g->random, right ? 80 : 50), true);
+  g->pool[*operand].taken = true;
+  return contract_all(g, a, b);
+}
+
+static void generate_one(generator *g) {
   if (g->products && random_chance(&g->random, 75)) {
-    scaled_product(g, value_any(g, true));
+    if (g->enumerated && random_chance(&g->random, 15))
+      scaled_per_head(g);
+    else
+      scaled_product(g, value_any(g, true));
     return;
   }
   switch (random_below(&g->random, 31)) {
@@ -136,4 +160,9 @@ void generate_operation(generator *g) {
   case 26: running_maximum(g, value_any(g, true)); break;
   default: scaled_product(g, value_any(g, true)); break;
   }
+}
+
+void generate_operation(generator *g) {
+  generate_one(g);
+  if (g->peeled && random_chance(&g->random, 50)) peel_a_map(g);
 }

@@ -38,7 +38,7 @@ static bool is_float(const generator *g, uint32_t value) {
 uint32_t input_like(generator *g, shape s, bb_dtype dtype) {
   uint32_t kept = 0;
   for (uint32_t i = 0; i < s.outer; i++)
-    if (random_chance(&g->random, 70)) s.outer_dim[kept++] = s.outer_dim[i];
+    if (random_chance(&g->random, g->products ? 80 : 70)) s.outer_dim[kept++] = s.outer_dim[i];
   return input_new(g, dtype, kept, s.outer_dim, s.row, s.col);
 }
 
@@ -53,7 +53,7 @@ uint32_t value_like(generator *g, const shape *s) {
   for (uint32_t i = g->count; i-- > 0;) {
     shape t = shape_of(g, i);
     bool fits = t.row == s->row && t.col == s->col && outer_within(&t, s) && is_float(g, i);
-    if (fits && random_chance(&g->random, 50)) return i;
+    if (fits && !g->pool[i].taken && random_chance(&g->random, 50)) return i;
   }
   return input_like(g, *s, any_float(g));
 }
@@ -63,7 +63,7 @@ uint32_t value_any(generator *g, bool block) {
   for (uint32_t i = g->count; i-- > 0;) {
     const bb_type *type = pooled_type(g, i);
     bool fits = type->item.col != BB_NO_DIM && (!block || type->item.row != BB_NO_DIM);
-    if (fits && is_float(g, i) && random_chance(&g->random, 60)) return i;
+    if (fits && is_float(g, i) && !g->pool[i].taken && random_chance(&g->random, 60)) return i;
   }
   return block_new(g);
 }

@@ -10,6 +10,8 @@ typedef struct contraction {
   bb_level over[DEPTH_MAX];
   bool running;    /* the sums up to each of the terms, a list, in the place of the sum of all */
   bool read_again; /* the list of terms has a second reader */
+  bool apart;      /* the terms in one nest, their sum in another */
+  bool plain;      /* nothing odd: every shared outer dim is contracted, by sums */
   bb_value again;
 } contraction;
 
@@ -35,11 +37,15 @@ static bb_value contract_terms(contraction *c, bb_graph *graph, bb_value a, bb_v
   a = nest_bring(&n, a, NULL);
   b = nest_bring(&n, b, NULL);
   bb_value term = contract_terms(c, nest_body(&n), a, b, i + 1);
-  bool plain = i > 0 || (!c->running && !c->read_again);
-  bool largest = plain && c->over[i].axis == BB_AXIS_NONE && chance(c->g, 30, 60);
+  bool plain = i > 0 || (!c->running && !c->read_again && !c->apart);
+  /* Inside the loop over columns it would be the largest of a block's, whatever the block. */
+  bool last = c->over[c->contracted - 1].axis == BB_AXIS_COL;
+  bool largest =
+      plain && last && !c->plain && c->over[i].axis == BB_AXIS_NONE && chance(c->g, 30, 60);
   const bb_monoid *monoid = bb_monoid_get(largest ? BB_MONOID_MAX : BB_MONOID_SUM);
   if (plain && chance(c->g, 15, 25)) return bb_map_fold(graph, n.map[0], term, monoid, 0);
   term = bb_map_collect(graph, n.map[0], term, BB_AXIS_NONE);
+  if (i == 0 && c->apart) return term;
   if (i == 0 && c->read_again) c->again = sum_up(graph, 0, term);
   bb_reduce_mode mode = i == 0 && c->running ? BB_REDUCE_SCAN : BB_REDUCE_FOLD;
   return bb_reduce_add(graph, monoid, mode, 0, 1, &term);
@@ -79,7 +85,8 @@ static bb_value contract_lists(contraction *c, bb_graph *graph, bb_value a, bb_v
 /* The nest of a product in a level. */
 static bb_value contract_nest(contraction *c, bb_graph *around, bb_value a, bb_value b) {
   typedef bb_value body(contraction *, bb_graph *, bb_value, bb_value);
-  bool odd = c->depth && !c->running && !c->read_again && chance(c->g, 8, 20);
+  bool odd = c->depth && !c->running && !c->read_again && !c->apart && !c->plain;
+  odd = odd && chance(c->g, 8, 20);
   body *inside = random_chance(&c->g->random, 50) ? contract_late : contract_lists;
   nest n;
   nest_open(&n, around, c->depth - odd, c->loop);
@@ -87,7 +94,10 @@ static bb_value contract_nest(contraction *c, bb_graph *around, bb_value a, bb_v
   b = nest_bring(&n, b, c->strip[1]);
   bb_value out = odd ? inside(c, nest_body(&n), a, b) : contract_terms(c, nest_body(&n), a, b, 0);
   if (c->read_again) c->again = nest_collect(&n, c->again);
-  return nest_collect(&n, out);
+  out = nest_collect(&n, out);
+  if (!c->apart) return out;
+  nest_open(&n, around, c->depth, c->loop);
+  return nest_collect(&n, sum_up(nest_body(&n), 0, nest_bring(&n, out, NULL)));
 }
 
 /* The same in a map that makes it in each of its iterations anew. */
@@ -109,13 +119,27 @@ static void add_loop(contraction *c, bb_level collected, bb_level of_a, bb_level
   c->strip[1][c->depth++] = of_b;
 }
 
+static void swap_levels(bb_level *level, uint32_t i, uint32_t j) {
+  bb_level swap = level[i];
+  level[i] = level[j];
+  level[j] = swap;
+}
+
+static void add_row_loops(contraction *c, const shape *a, const shape *b) {
+  const bb_level none = {BB_NO_DIM, BB_AXIS_NONE};
+  bb_level row_a = {a->row, BB_AXIS_ROW}, row_b = {b->row, BB_AXIS_ROW};
+  if (a->row != BB_NO_DIM) add_loop(c, row_a, row_a, none);
+  if (b->row != BB_NO_DIM) add_loop(c, (bb_level){b->row, BB_AXIS_COL}, none, row_b);
+}
+
 /* Splits the outer dims of a and b into loops around (all but shared ones that are contracted) and
- * contracted ones, then the row loops of a and b. */
+ * contracted ones; beside those the row loops of a and b; the columns are contracted last. */
 static void add_loops(contraction *c, const shape *a, const shape *b) {
+  if (c->g->rows_first) add_row_loops(c, a, b);
   for (uint32_t i = 0; i < a->outer; i++) {
     bb_level level = {a->outer_dim[i], BB_AXIS_NONE};
     bool shared = shape_has_outer(b, a->outer_dim[i]);
-    if (shared && chance(c->g, 40, 70))
+    if (shared && (c->plain || chance(c->g, 40, 70)))
       c->over[c->contracted++] = level;
     else
       add_loop(c, level, level, level);
@@ -124,42 +148,45 @@ static void add_loops(contraction *c, const shape *a, const shape *b) {
     bb_level level = {b->outer_dim[i], BB_AXIS_NONE};
     if (!shape_has_outer(a, b->outer_dim[i])) add_loop(c, level, level, level);
   }
-  const bb_level none = {BB_NO_DIM, BB_AXIS_NONE};
-  bb_level row_a = {a->row, BB_AXIS_ROW}, row_b = {b->row, BB_AXIS_ROW};
-  if (a->row != BB_NO_DIM) add_loop(c, row_a, row_a, none);
-  if (b->row != BB_NO_DIM) add_loop(c, (bb_level){b->row, BB_AXIS_COL}, none, row_b);
+  if (!c->g->rows_first) add_row_loops(c, a, b);
   c->over[c->contracted++] = (bb_level){a->col, BB_AXIS_COL};
 }
 
-static void swap_levels(bb_level *level, uint32_t i) {
-  bb_level swap = level[i];
-  level[i] = level[i + 1];
-  level[i + 1] = swap;
-}
-
 static void swap_loops(contraction *c) {
-  if (c->depth < 2 || !random_chance(&c->g->random, 20)) return;
-  uint32_t i = random_below(&c->g->random, c->depth - 1);
-  swap_levels(c->loop, i);
-  for (int k = 0; k < 2; k++) swap_levels(c->strip[k], i);
+  if (c->depth < 2 || !random_chance(&c->g->random, 25)) return;
+  uint32_t i = random_below(&c->g->random, c->depth), j = random_below(&c->g->random, c->depth);
+  swap_levels(c->loop, i, j);
+  for (int k = 0; k < 2; k++) swap_levels(c->strip[k], i, j);
 }
 
-/* a[.., m, k] and b[.., n, k] give [.., m, n]: mostly one nest, as the paper's Table 2 has it. */
-uint32_t contract(generator *g, uint32_t a, uint32_t b) {
+static uint32_t contract_values(generator *g, uint32_t a, uint32_t b, bool plain) {
   shape sa = shape_of(g, a), sb = shape_of(g, b);
-  contraction c = {.g = g};
+  contraction c = {.g = g, .plain = plain};
   add_loops(&c, &sa, &sb);
-  swap_loops(&c);
+  if (!plain) swap_loops(&c);
   double bound = g->pool[a].bound * g->pool[b].bound;
   for (uint32_t i = 0; i < c.contracted; i++) bound *= (double)g->extent[c.over[i].dim];
-  c.running = c.contracted > 1 && chance(g, 10, 15);
-  c.read_again = !c.running && chance(g, 8, 15);
-  bool invariant = chance(g, 4, 8);
+  c.apart = chance(g, 10, 20);
+  c.running = !plain && !c.apart && c.contracted > 1 && chance(g, 10, 15);
+  c.read_again = !plain && !c.apart && !c.running && chance(g, 8, 15);
+  /* Sums up to each block of columns would depend on the blocks. */
+  if (c.contracted > 1 && !c.running && chance(g, 15, 25)) swap_levels(c.over, 0, c.contracted - 1);
+  bool invariant = !plain && chance(g, 4, 8);
   bb_value left = g->pool[a].at, right = g->pool[b].at;
   bb_value out =
       invariant ? contract_invariant(&c, left, right) : contract_nest(&c, g->root, left, right);
   if (c.read_again) pool_add(g, c.again, bound, false);
   return pool_add(g, out, bound, false);
+}
+
+/* a[.., m, k] and b[.., n, k] give [.., m, n]: mostly one nest, as the paper's Table 2 has it. */
+uint32_t contract(generator *g, uint32_t a, uint32_t b) {
+  return contract_values(g, a, b, false);
+}
+
+/* The same, summed over every outer dim that the two share. */
+uint32_t contract_all(generator *g, uint32_t a, uint32_t b) {
+  return contract_values(g, a, b, true);
 }
 
 uint32_t right_operand(generator *g, uint32_t a) {

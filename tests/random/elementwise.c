@@ -120,6 +120,7 @@ uint32_t combine(generator *g, uint32_t a, uint32_t b, bool scale, bool named) {
   double bound = g->pool[a].bound, other = g->pool[b].bound;
   const bb_expr *expr = NULL;
   nest n = nest_over(g, a);
+  n.apart = a == b;
   if (op == BB_OP_ELEMENTWISE) {
     const bb_expr *x = argument(g, 0, item_a.dtype), *y = argument(g, 1, item_b.dtype);
     expr = expr_binary(g->program, &g->random, x, y, &bound, other);
@@ -147,7 +148,7 @@ static uint32_t partner(generator *g, uint32_t a) {
 
 uint32_t binary(generator *g, uint32_t a) {
   if (g->pool[a].bound > 16) a = unary(g, a);
-  uint32_t b = partner(g, a);
+  uint32_t b = random_chance(&g->random, 12) ? a : partner(g, a);
   if (g->pool[b].bound > 16) b = unary(g, b);
   return combine(g, a, b, random_chance(&g->random, 50), random_chance(&g->random, 75));
 }

@@ -3,6 +3,7 @@
 
 void nest_open(nest *n, bb_graph *around, uint32_t depth, const bb_level *loop) {
   n->depth = depth;
+  n->apart = false;
   n->graph[0] = around;
   for (uint32_t d = 0; d < depth; d++) {
     n->loop[d] = loop[d];
@@ -17,11 +18,20 @@ static uint32_t level_find(const bb_type *type, bb_level level) {
   return BB_WHOLE;
 }
 
+static bb_value bring_in(nest *n, uint32_t d, bb_value value, uint32_t level) {
+  bb_graph *graph = n->graph[d];
+  if (!n->apart) return bb_map_in(graph, n->map[d], value, level);
+  const bb_type *type = bb_type_of(graph, value);
+  if (level != BB_WHOLE) type = bb_type_element(graph->program, type, level);
+  bb_in_add(graph, n->map[d], value, level);
+  return bb_input_add(n->graph[d + 1], type);
+}
+
 bb_value nest_bring(nest *n, bb_value value, const bb_level *strip) {
   if (!strip) strip = n->loop;
   for (uint32_t d = 0; d < n->depth; d++) {
     uint32_t level = level_find(bb_type_of(n->graph[d], value), strip[d]);
-    value = bb_map_in(n->graph[d], n->map[d], value, level);
+    value = bring_in(n, d, value, level);
   }
   return value;
 }
