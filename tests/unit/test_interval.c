@@ -46,6 +46,33 @@ static void test_facts(void **state) {
   assert_true(range(p, "exp(1/x)").nan);
 }
 
+/* What holds for one operand need not for the result. */
+static void test_not_facts(void **state) {
+  bb_program *p = *state;
+  assert_false(range(p, "x+p").nonzero || range(p, "p-x").nonzero);
+  assert_false(range(p, "x*p").nonzero || range(p, "u*p").nonzero);
+  assert_false(range(p, "sqrt(q)").nonzero || range(p, "abs(x)").nonzero);
+  assert_false(range(p, "max(x,-p)").nonzero || range(p, "min(x,p)").nonzero);
+  assert_false(range(p, "select(x<y,p,q)").nonzero);
+}
+
+/* Bounds are on the far side of the exact value, which no double is. */
+static void test_rounded_outwards(void **state) {
+  bb_program *p = *state;
+  bb_range value[5] = {{.lo = 0.1, .hi = 0.1}, {.lo = 0.2, .hi = 0.2}};
+  bb_range_env env = {.real = true, .args = 5, .arg = value};
+  bb_range sum = bb_range_of(&env, p, case_expr(p, &names, "x+y"));
+  long double exact = (long double)0.1 + (long double)0.2;
+  assert_true(sum.lo < exact && exact < sum.hi && sum.hi - sum.lo < 1e-15);
+  value[0] = (bb_range){.lo = 1, .hi = 1};
+  value[1] = (bb_range){.lo = 2, .hi = 2};
+  bb_range e = bb_range_of(&env, p, case_expr(p, &names, "exp(x)"));
+  bb_range log2 = bb_range_of(&env, p, case_expr(p, &names, "log(y)"));
+  assert_true(e.lo < 2.718281828459045235360L && 2.718281828459045235360L < e.hi);
+  assert_true(log2.lo < 0.693147180559945309417L && 0.693147180559945309417L < log2.hi);
+  assert_true(e.hi - e.lo < 1e-14 && log2.hi - log2.lo < 1e-14);
+}
+
 static void test_folds(void **state) {
   bb_program *p = *state;
   bb_range s = bb_range_fold(BB_MONOID_SUM, range(p, "exp(x)"));
@@ -55,6 +82,11 @@ static void test_folds(void **state) {
   assert_true(bb_range_fold(BB_MONOID_MAX, range(p, "u")).hi == 1);
   assert_true(bb_range_fold(BB_MONOID_PROD, range(p, "p")).nonzero);
   assert_true(bb_range_fold(BB_MONOID_PROD, range(p, "1/(1+p)")).hi <= 1);
+  assert_true(range(p, "1/x").nonzero && !bb_range_fold(BB_MONOID_SUM, range(p, "1/x")).nonzero);
+  assert_true(bb_range_fold(BB_MONOID_SUM, range(p, "u")).hi == INFINITY);
+  assert_true(bb_range_fold(BB_MONOID_SUM, range(p, "-q")).hi == 0);
+  assert_true(range(p, "q+0.5").lo == 0.5);
+  assert_true(bb_range_fold(BB_MONOID_PROD, range(p, "q+0.5")).lo == 0);
 }
 
 static void test_slopes(void **state) {
@@ -187,9 +219,14 @@ static int tear_down(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_facts),       cmocka_unit_test(test_folds),
-      cmocka_unit_test(test_slopes),      cmocka_unit_test(test_exp_overflow),
-      cmocka_unit_test(test_sound_reals), cmocka_unit_test(test_sound_floats),
+      cmocka_unit_test(test_facts),
+      cmocka_unit_test(test_not_facts),
+      cmocka_unit_test(test_rounded_outwards),
+      cmocka_unit_test(test_folds),
+      cmocka_unit_test(test_slopes),
+      cmocka_unit_test(test_exp_overflow),
+      cmocka_unit_test(test_sound_reals),
+      cmocka_unit_test(test_sound_floats),
   };
   return cmocka_run_group_tests(tests, set_up, tear_down);
 }
