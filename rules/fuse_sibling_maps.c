@@ -60,13 +60,15 @@ static bool match(bb_match *match) {
   if (node->kind != BB_NODE_MAP) return bb_miss(match, "not a map");
   if (match->dim != BB_NO_DIM && match->dim != node->dim)
     return bb_miss(match, "the map runs over another dim");
+  bool looked = false;
   for (uint32_t i = 0; i < node->nin; i++) {
     uint32_t other =
         bb_scope_sibling_before(match->scope, match->anchor, node->in[i].src, node->in[i].level);
     if (other == BB_NONE || (match->partner != BB_NONE && other != match->partner)) continue;
     if (fusible(match, other)) return bb_hit(match, 0, 2, (uint32_t[]){other, match->anchor});
+    looked = true;
   }
-  if (!match->why || match->partner != BB_NONE) match->why = not_the_sibling(match);
+  if (!looked) match->why = not_the_sibling(match);
   return false;
 }
 
