@@ -190,7 +190,7 @@ const bb_rule bb_rule_move_column_scale = {
     .lowers = "column scales and shifts of left operands",
     .anchors = 1 << BB_NODE_MAP | 1 << BB_NODE_FUNC,
     .ops = 1 << BB_OP_DOT,
-    .wakes = BB_WAKE_SOURCE | BB_WAKE_SOLE_USER | BB_WAKE_INSIDE,
+    .wakes = BB_WAKE_SOLE_USER,
     .match = match,
     .apply = apply,
 };

@@ -67,7 +67,10 @@ typedef struct bb_scaled_product {
   uint32_t at[BB_LOOPS_DEPTH]; /* for each map of the scale, the product's map that iterates it */
 } bb_scaled_product;
 
-/* Is `match->anchor` a product whose operand `side` is a mapped op of the bit set `ops`?  `alone`:
+/* Rules 4, 5, 10 and 11 wait for one thing: that the product is left as the only user of the scaled
+ * value (BB_WAKE_SOLE_USER).  Neither becomes a nest later than it is made: fusion puts ops together.
+ *
+ * Is `match->anchor` a product whose operand `side` is a mapped op of the bit set `ops`?  `alone`:
  * and the scaled value has no other use. */
 bool bb_scaled_product_read(bb_match *match, uint32_t side, uint32_t ops, bool alone,
                             bb_scaled_product *found);

@@ -88,7 +88,7 @@ const bb_rule bb_rule_swap_shift_dot = {
     .lowers = "shifts in front of products",
     .anchors = 1 << BB_NODE_MAP | 1 << BB_NODE_FUNC,
     .ops = 1 << BB_OP_DOT,
-    .wakes = BB_WAKE_SOURCE | BB_WAKE_SOLE_USER | BB_WAKE_INSIDE,
+    .wakes = BB_WAKE_SOLE_USER,
     .match = match,
     .apply = apply,
 };
