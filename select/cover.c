@@ -7,7 +7,6 @@
  * final when its turn comes.
  */
 #include "cover.h"
-#include "../graph/intern.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -27,33 +26,45 @@ typedef struct search {
   bb_arena *scratch;
   uint32_t states, capacity;
   state *state;
-  uint32_t slots, *slot; /* open-addressed, by what a state is; EMPTY: free */
-  uint32_t *of_size;     /* by nodes run: the first state, EMPTY: none */
-  bool far, many;        /* the window, or most_states, cut something off */
+  /* By nodes run: the states, open-addressed by what they are.  A table for each size, since only those
+   * a kernel ahead are asked for at a time. */
+  struct table {
+    uint32_t slots, states, *slot; /* EMPTY: free */
+    uint32_t first;                /* state; EMPTY: none */
+  } * of_size;
+  bool far, many; /* the window, or most_states, cut something off */
 } search;
 
 enum { EMPTY = UINT32_MAX };
 
+static uint64_t mixed(uint64_t x) {
+  x = (x ^ x >> 32) * UINT64_C(0xD6E8FEB86659FD93);
+  return x ^ x >> 32;
+}
+
 static uint64_t hash_of(const state *s) {
-  uint64_t words[4] = {s->base, s->done, (uint64_t)s->unstored, (uint64_t)(s->unstored >> 64)};
-  return bb_hash_bytes(words, sizeof words, 0);
+  uint64_t unstored = (uint64_t)s->unstored ^ mixed((uint64_t)(s->unstored >> 64));
+  return mixed(mixed(s->done ^ (uint64_t)s->base << 32) ^ mixed(unstored));
 }
 
 static bool same(const state *a, const state *b) {
   return a->base == b->base && a->done == b->done && a->unstored == b->unstored;
 }
 
-static uint32_t *slot_of(const search *s, const state *wanted) {
-  uint32_t mask = s->slots - 1, at = (uint32_t)hash_of(wanted) & mask;
-  while (s->slot[at] != EMPTY && !same(&s->state[s->slot[at]], wanted)) at = (at + 1) & mask;
-  return &s->slot[at];
+static uint32_t *slot_of(const search *s, const struct table *table, const state *wanted) {
+  uint32_t mask = table->slots - 1, at = (uint32_t)hash_of(wanted) & mask;
+  while (table->slot[at] != EMPTY && !same(&s->state[table->slot[at]], wanted))
+    at = (at + 1) & mask;
+  return &table->slot[at];
 }
 
-static void widen(search *s) {
-  s->slots = s->slots ? 2 * s->slots : 1024;
-  s->slot = BB_NEW(s->scratch, uint32_t, s->slots);
-  memset(s->slot, 0xFF, s->slots * sizeof *s->slot);
-  for (uint32_t i = 0; i < s->states; i++) *slot_of(s, &s->state[i]) = i;
+static void widen(search *s, struct table *table) {
+  if (table->slots == 0) table->first = EMPTY;
+  table->slots = table->slots ? 2 * table->slots : 16;
+  table->slot = BB_NEW(s->scratch, uint32_t, table->slots);
+  memset(table->slot, 0xFF, table->slots * sizeof *table->slot);
+  for (uint32_t i = table->first; i != EMPTY; i = s->state[i].next)
+    *slot_of(s, table, &s->state[i]) = i;
 }
 
 static uint32_t size_of(const state *s) {
@@ -62,8 +73,9 @@ static uint32_t size_of(const state *s) {
 
 /* Keeps the cheaper way to a state. */
 static void reach(search *s, const state *reached) {
-  if (2 * (s->states + 1) > s->slots) widen(s);
-  uint32_t *slot = slot_of(s, reached);
+  struct table *table = &s->of_size[size_of(reached)];
+  if (2 * (table->states + 1) > table->slots) widen(s, table);
+  uint32_t *slot = slot_of(s, table, reached);
   if (*slot != EMPTY) {
     state *known = &s->state[*slot];
     if (reached->cost < known->cost)
@@ -71,10 +83,10 @@ static void reach(search *s, const state *reached) {
     return;
   }
   BB_GROW(s->scratch, s->state, s->capacity, (size_t)s->states + 1);
-  uint32_t size = size_of(reached);
   s->state[s->states] = *reached;
-  s->state[s->states].next = s->of_size[size];
-  s->of_size[size] = *slot = s->states++;
+  s->state[s->states].next = table->first;
+  table->first = *slot = s->states++;
+  table->states++;
 }
 
 /* A set near `low` as a set near `base`, base <= low < base + 64. */
@@ -110,23 +122,34 @@ static void settle(const search *s, state *at) {
       at->unstored &= ~BB_NEAR_BIT(k);
 }
 
+typedef enum answer { READY, WAITS, FAR } answer;
+
+/* May the kernel run next? */
+static answer can_run(const state *at, const bb_cover_choice *choice) {
+  uint32_t shift = choice->low - at->base;
+  if (shift && choice->home >> (64 - shift)) return FAR;
+  if (choice->home << shift & at->done) return WAITS;
+  bb_near run = (bb_near)at->done << 64 | (((bb_near)1 << 64) - 1);
+  bb_near reads = moved(choice->reads, choice->low, at->base);
+  bb_near again = moved(choice->again, choice->low, at->base);
+  return ((reads | again) & ~run) || (reads & at->unstored) ? WAITS : READY;
+}
+
 static void try_choice(search *s, uint32_t index, uint32_t c) {
   const bb_cover_choice *choice = &s->sets.choice[c];
   state at = s->state[index];
-  uint32_t shift = choice->low - at.base;
-  if (shift && choice->home >> (64 - shift)) {
-    s->far = true;
+  answer can = can_run(&at, choice);
+  s->far |= can == FAR;
+  if (can != READY) return;
+  /* Two kernels that do not need one another run in the order of their first nodes: the other order
+   * reaches the same state at the same cost. */
+  if (at.from != EMPTY && choice->low < s->sets.choice[at.via].low &&
+      can_run(&s->state[at.from], choice) == READY)
     return;
-  }
-  uint64_t home = choice->home << shift;
-  bb_near run = (bb_near)at.done << 64 | (((bb_near)1 << 64) - 1);
-  bb_near reads = moved(choice->reads, choice->low, at.base);
-  bb_near again = moved(choice->again, choice->low, at.base);
-  if (home & at.done) return;
-  if ((reads & ~run) || (reads & at.unstored) || (again & ~run)) return;
-  at.done |= home;
+  at.done |= choice->home << (choice->low - at.base);
   /* Those that nobody will ask for are forgotten below. */
-  at.unstored |= (bb_near)home << 64 & ~moved(choice->stored, choice->low, at.base);
+  at.unstored |= (bb_near)choice->home << (64 + choice->low - at.base) &
+                 ~moved(choice->stored, choice->low, at.base);
   at.cost += choice->price;
   at.from = index;
   at.via = c;
@@ -164,10 +187,10 @@ static int by_cost(const void *left, const void *right) {
 }
 
 static void follow_size(search *s, uint32_t size) {
-  uint32_t count = 0, at = 0;
-  for (uint32_t i = s->of_size[size]; i != EMPTY; i = s->state[i].next) count++;
+  uint32_t count = s->of_size[size].states, at = 0;
+  if (count == 0) return;
   ranked *list = BB_NEW(s->scratch, ranked, count);
-  for (uint32_t i = s->of_size[size]; i != EMPTY; i = s->state[i].next)
+  for (uint32_t i = s->of_size[size].first; i != EMPTY; i = s->state[i].next)
     list[at++] = (ranked){s->state[i].cost, i};
   if (count > s->sets.options.most_states) {
     qsort(list, count, sizeof *list, by_cost);
@@ -223,14 +246,12 @@ bb_cover *bb_cover_solve(bb_arena *arena, uint32_t nodes, const bb_cover_node *n
                            .price = price,
                            .user = user};
   bb_cover_enumerate(&s.sets);
-  s.of_size = BB_NEW(s.scratch, uint32_t, (size_t)nodes + 1);
-  memset(s.of_size, 0xFF, ((size_t)nodes + 1) * sizeof *s.of_size);
-  widen(&s);
+  s.of_size = BB_NEW(s.scratch, struct table, (size_t)nodes + 1);
   reach(&s, &(state){.from = EMPTY, .via = EMPTY});
   for (uint32_t size = 0; size < nodes; size++) follow_size(&s, size);
-  if (s.of_size[nodes] == EMPTY)
+  if (s.of_size[nodes].states == 0)
     bb_fail(ctx, BB_ERROR_INTERNAL, "no cover: a node has no kernel of its own");
-  bb_cover *cover = retrace(&s, arena, s.of_size[nodes]);
+  bb_cover *cover = retrace(&s, arena, s.of_size[nodes].first);
   bb_scratch_end(s.scratch);
   return cover;
 }

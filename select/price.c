@@ -14,10 +14,19 @@ const char *bb_bound_name(bb_bound bound) {
   return names[bound];
 }
 
+/* Of numbers that are none of them NaN: without calls. */
+static inline double most(double a, double b) {
+  return a > b ? a : b;
+}
+
+static inline double least(double a, double b) {
+  return a < b ? a : b;
+}
+
 bb_pricing bb_pricing_bind(const bb_nest *nest, const bb_machine *machine, const double *extent,
                            bb_arena *arena) {
   bb_pricing p = {nest, machine, BB_NEW(arena, double, nest->sizes),
-                  BB_NEW(arena, double, nest->loops)};
+                  BB_NEW(arena, double, nest->loops), BB_NEW(arena, double, nest->classes)};
   for (uint32_t i = 0; i < nest->sizes; i++) p.size_extent[i] = extent[nest->size[i].dim];
   for (uint32_t i = 0; i < nest->loops; i++) p.loop_extent[i] = extent[nest->loop[i].dim];
   return p;
@@ -46,13 +55,13 @@ typedef struct pass {
 static void place(point *p) {
   const bb_nest *nest = p->nest;
   for (uint32_t i = 0; i < nest->sizes; i++)
-    p->block[i] = fmax(1, fmin(p->tiling->block[i], p->pricing->size_extent[i]));
+    p->block[i] = most(1, least(p->tiling->block[i], p->pricing->size_extent[i]));
   for (uint32_t i = 0; i < nest->loops; i++) {
     const bb_nest_loop *loop = &nest->loop[i];
     double turns = p->pricing->loop_extent[i];
     if (loop->size != BB_NONE) turns = ceil(turns / p->block[loop->size]);
-    if (loop->part == BB_PART_FIRST) turns = fmin(turns, 1);
-    if (loop->part == BB_PART_REST) turns = fmax(turns - 1, 0);
+    if (loop->part == BB_PART_FIRST) turns = least(turns, 1);
+    if (loop->part == BB_PART_REST) turns = most(turns - 1, 0);
     p->turns[i] = turns;
     p->run[i] = turns * (loop->parent == BB_NONE ? 1 : p->run[loop->parent]);
   }
@@ -73,34 +82,44 @@ static double elements(const point *p, const uint32_t *axis, int axes) {
 
 /* --- room --- */
 
-static void add_room(const point *p, const uint16_t *alive, bool lists, double *local,
-                     double *registers) {
-  const bb_nest *nest = p->nest;
-  *local = *registers = 0;
-  for (uint32_t c = 0; c < nest->classes; c++) {
-    const bb_nest_class *class = &nest->class[c];
-    if (!alive[c] || (class->room == BB_NEST_LISTED && !lists)) continue;
-    double bytes =
-        alive[c] * class->bytes * elements(p, class->axis, 2) * turns_of(p, class->times);
-    if (class->room == BB_NEST_STREAMED) bytes *= p->machine->stages;
-    if (class->room == BB_NEST_COMPUTED && p->machine->register_bytes > 0)
-      *registers += bytes;
-    else
-      *local += bytes;
+/* The room of one item of each class. */
+static void measure_items(const point *p, double *room) {
+  for (uint32_t c = 0; c < p->nest->classes; c++) {
+    const bb_nest_class *class = &p->nest->class[c];
+    room[c] = class->bytes * elements(p, class->axis, 2) * turns_of(p, class->times);
+    if (class->room == BB_NEST_STREAMED) room[c] *= p->machine->stages;
   }
 }
 
-/* The most that is alive at once; *fits: in a unit. */
-static bool find_room(const point *p, bool lists, double *local, double *registers) {
-  *local = *registers = 0;
-  for (uint32_t m = 0; m < p->nest->moments; m++) {
-    double l, r;
-    add_room(p, &p->nest->moment[(size_t)m * p->nest->classes], lists, &l, &r);
-    *local = fmax(*local, l);
-    *registers = fmax(*registers, r);
+static bool fits(const point *p, double local, double registers) {
+  return local <= p->machine->local_bytes &&
+         (p->machine->register_bytes == 0 || registers <= p->machine->register_bytes);
+}
+
+/* The most that is alive at once, in *price; does it fit in a unit?  *lists: with the lists that pass
+ * between its loops. */
+static bool find_room(const point *p, bool *lists, bb_price *price) {
+  const bb_nest *nest = p->nest;
+  bool apart = p->machine->register_bytes > 0;
+  double *room = p->pricing->room, local = 0, listed = 0, registers = 0;
+  measure_items(p, room);
+  for (uint32_t m = 0; m < nest->moments; m++) {
+    const uint16_t *alive = &nest->moment[(size_t)m * nest->classes];
+    double use[3] = {0};
+    for (uint32_t c = 0; c < nest->classes; c++) {
+      bb_nest_room kind = nest->class[c].room;
+      use[kind == BB_NEST_LISTED              ? 1
+          : kind == BB_NEST_COMPUTED && apart ? 2
+                                              : 0] += alive[c] * room[c];
+    }
+    local = most(local, use[0]);
+    listed = most(listed, use[0] + use[1]);
+    registers = most(registers, use[2]);
   }
-  return *local <= p->machine->local_bytes &&
-         (p->machine->register_bytes == 0 || *registers <= p->machine->register_bytes);
+  *lists = fits(p, listed, registers);
+  price->local = *lists ? listed : local;
+  price->registers = registers;
+  return *lists || fits(p, local, registers);
 }
 
 /* --- work --- */
@@ -116,7 +135,7 @@ static double dot_operations(const point *p, const bb_nest_term *term) {
   double col = term->axis[1] == BB_NONE ? 1 : p->block[term->axis[1]];
   double depth = term->axis[2] == BB_NONE ? 1 : p->block[term->axis[2]];
   double area = grained(row, m->grain_row) * grained(col, m->grain_col);
-  if (m->swap > 0) area = fmin(area, grained(row, m->grain_col) * grained(col, m->grain_row));
+  if (m->swap > 0) area = least(area, grained(row, m->grain_col) * grained(col, m->grain_row));
   return term->amount * area * grained(depth, m->grain_depth);
 }
 
@@ -167,8 +186,8 @@ static double memory_bytes(const point *p, const bb_nest_term *term, double byte
   }
   double again = turns_of(p, term->apart), unique = bytes / again;
   if (unique <= m->cache_bytes / 2) return unique;
-  double together = fmin(turns_of(p, grid), fmin(instances, m->units));
-  return unique * fmax(1, again / together);
+  double together = least(turns_of(p, grid), least(instances, m->units));
+  return unique * most(1, again / together);
 }
 
 static void add_traffic(const point *p, const bb_nest_term *term, double times, double instances,
@@ -211,10 +230,10 @@ static const double SHOWS = 0.125;
 
 static double pass_seconds(const point *p, const pass *w, bb_price *price, double *longest) {
   const bb_machine *m = p->machine;
-  double units = fmin(w->instances, m->units);
+  double units = least(w->instances, m->units);
   double waves = ceil(w->instances / m->units), each = waves / w->instances;
-  double memory = w->memory / fmin(m->memory_bandwidth, units * m->memory_unit_bandwidth);
-  double cache = w->cache / fmin(m->cache_bandwidth, units * m->cache_unit_bandwidth);
+  double memory = w->memory / least(m->memory_bandwidth, units * m->memory_unit_bandwidth);
+  double cache = w->cache / least(m->cache_bandwidth, units * m->cache_unit_bandwidth);
   double part[] = {[BB_BOUND_MEMORY] = memory,
                    [BB_BOUND_CACHE] = cache,
                    [BB_BOUND_LOCAL] = w->local * each,
@@ -224,10 +243,10 @@ static double pass_seconds(const point *p, const pass *w, bb_price *price, doubl
                    [BB_BOUND_START] = m->launch + m->begin * waves + w->start * each};
   double work = part[BB_BOUND_DOT] + part[BB_BOUND_VECTOR] + part[BB_BOUND_SPECIAL];
   if (m->overlap > 0)
-    work = fmax(part[BB_BOUND_DOT], fmax(part[BB_BOUND_VECTOR], part[BB_BOUND_SPECIAL]));
-  work = fmax(work, part[BB_BOUND_LOCAL]);
-  double moving = fmax(memory, cache);
-  double seconds = part[BB_BOUND_START] + fmax(work, moving) + SHOWS * fmin(work, moving);
+    work = most(part[BB_BOUND_DOT], most(part[BB_BOUND_VECTOR], part[BB_BOUND_SPECIAL]));
+  work = most(work, part[BB_BOUND_LOCAL]);
+  double moving = most(memory, cache);
+  double seconds = part[BB_BOUND_START] + most(work, moving) + SHOWS * least(work, moving);
   price->launches++;
   price->memory += w->memory;
   price->cache += w->cache;
@@ -281,8 +300,8 @@ static double phase_seconds(const point *p, uint32_t phase, bool lists, bb_price
   bool splits = p->tiling->split > 1 && nest->loop[p->tiling->fold].phase == phase;
   for (uint32_t i = 0; i < nest->loops; i++)
     if (nest->loop[i].phase == phase && nest->loop[i].grid) instances *= p->turns[i];
-  if (splits) parts = fmin(p->tiling->split, p->turns[p->tiling->fold]);
-  pass first = {.instances = fmax(1, instances * parts)}, last = {.instances = fmax(1, instances)};
+  if (splits) parts = least(p->tiling->split, p->turns[p->tiling->fold]);
+  pass first = {.instances = most(1, instances * parts)}, last = {.instances = most(1, instances)};
   for (uint32_t i = 0; i < nest->terms; i++) {
     const bb_nest_term *term = &nest->term[i];
     uint32_t of = term->loop == BB_NONE ? nest->phases - 1 : nest->loop[term->loop].phase;
@@ -301,19 +320,22 @@ static double phase_seconds(const point *p, uint32_t phase, bool lists, bb_price
 
 void bb_price_tiling(const bb_pricing *pricing, const bb_tiling *tiling, bool force,
                      bb_price *price) {
-  point p = {pricing, pricing->nest, pricing->machine, tiling, {0}, {0}, {0}};
+  point p;
+  p.pricing = pricing;
+  p.nest = pricing->nest;
+  p.machine = pricing->machine;
+  p.tiling = tiling;
   double work = 0, useful = 0, longest = 0;
   *price = (bb_price){.seconds = INFINITY};
   place(&p);
-  bool lists = find_room(&p, true, &price->local, &price->registers), fits = lists;
-  if (!lists) fits = find_room(&p, false, &price->local, &price->registers);
-  if (!fits && !force) return;
+  bool lists, good = find_room(&p, &lists, price);
+  if (!good && !force) return;
   price->seconds = 0;
   for (uint32_t phase = 0; phase < p.nest->phases || phase == 0; phase++)
     price->seconds += phase_seconds(&p, phase, lists, price, &work, &useful, &longest);
   price->repeated = work > 0 && useful < work * (1 - 1e-9) ? 1 - useful / work : 0;
-  if (!fits)
+  if (!good)
     price->seconds *=
-        fmax(price->local / p.machine->local_bytes,
+        most(price->local / p.machine->local_bytes,
              p.machine->register_bytes > 0 ? price->registers / p.machine->register_bytes : 1);
 }

@@ -26,6 +26,7 @@ typedef struct bb_pricing {
   const bb_nest *nest;
   const bb_machine *machine;
   double *size_extent, *loop_extent;
+  double *room; /* by class of items: scratch of the pricing at hand */
 } bb_pricing;
 
 /* extent: by dim of the program. */

@@ -11,6 +11,8 @@
 #include <string.h>
 
 enum { CHOICES = 10, STARTS = 2, ROUNDS = 8 };
+/* Of the points that were priced: how many are kept, and the bits of a choice in a packed one. */
+enum { SEEN = 1 << 10, BITS = 4, PACKED = 64 / BITS };
 
 typedef struct axis {
   uint32_t choices, at;
@@ -25,6 +27,10 @@ typedef struct search {
   bb_tiling point, *best;
   double block_best; /* seconds */
   bb_price price, second;
+  struct seen {     /* points that were priced, hashed; where another one lies, it is forgotten */
+    uint64_t point; /* 1 + its choices, packed; 0: none */
+    double seconds;
+  } * seen;
 } search;
 
 static void fill_axis(const bb_pricing *pricing, uint32_t size, axis *a) {
@@ -46,11 +52,21 @@ static search search_start(const bb_pricing *pricing, uint32_t fold, uint32_t sp
   *best = (bb_tiling){BB_NEW(arena, double, axes), fold, split};
   for (uint32_t i = 0; i < axes; i++) best->block[i] = s.axis[i].choice[0];
   s.price.seconds = s.second.seconds = INFINITY;
+  if (axes <= PACKED) s.seen = BB_NEW(arena, struct seen, SEEN);
   return s;
+}
+
+static struct seen *find_seen(const search *s, uint64_t *point) {
+  *point = 1;
+  for (uint32_t i = 0; i < s->axes; i++) *point += (uint64_t)s->axis[i].at << i * BITS;
+  return &s->seen[*point * UINT64_C(0x9E3779B97F4A7C15) >> 54];
 }
 
 static double try_point(search *s) {
   bb_price price;
+  uint64_t key = 0;
+  struct seen *seen = s->seen ? find_seen(s, &key) : NULL;
+  if (seen && seen->point == key) return seen->seconds;
   for (uint32_t i = 0; i < s->axes; i++) s->point.block[i] = s->axis[i].choice[s->axis[i].at];
   bb_price_tiling(s->pricing, &s->point, s->force, &price);
   bool same = memcmp(s->best->block, s->point.block, s->axes * sizeof(double)) == 0;
@@ -61,6 +77,7 @@ static double try_point(search *s) {
   } else if (!same && price.seconds < s->second.seconds) {
     s->second = price;
   }
+  if (seen) *seen = (struct seen){key, price.seconds};
   return price.seconds;
 }
 
