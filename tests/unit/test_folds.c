@@ -327,6 +327,36 @@ static const struct {
     {"scaled by its largest", ARRAY("input W : f32[L,N] a = elementwise abs(X) "
                                     "m = reduce max(a, axis=-1, keep) q = elementwise X/m "
                                     "v = contract(q[m,n], W[l,n] -> [m,l]) output v")},
+    {"kurtosis", ARRAY("t = reduce sum(X, axis=-1, keep) o = elementwise X*0+1 "
+                       "n = reduce sum(o, axis=-1, keep) d = elementwise (X-t/n)**2 "
+                       "q = elementwise (X-t/n)**4 w = reduce sum(d, axis=-1) "
+                       "k = reduce sum(q, axis=-1) output w output k")},
+    {"entropy", ARRAY("m = reduce max(X, axis=-1, keep) e = elementwise exp(X-m) "
+                      "s = reduce sum(e, axis=-1, keep) p = elementwise e/s "
+                      "h = elementwise p*log(p) k = reduce sum(h, axis=-1) output k")},
+    {"tempered", ARRAY("input T : f32[M,1] u = elementwise T*0.1+1 y = elementwise X/u "
+                       "m = reduce max(y, axis=-1, keep) e = elementwise exp(y-m) "
+                       "s = reduce sum(e, axis=-1, keep) w = elementwise e/s*X "
+                       "k = reduce sum(w, axis=-1) output k")},
+    {"of rows, then of columns", ARRAY("m = reduce max(X, axis=-1, keep) e = elementwise exp(X-m) "
+                                       "s = reduce sum(e, axis=-1, keep) p = elementwise e/s "
+                                       "a = reduce max(p, axis=0, keep) f = elementwise exp(p-a) "
+                                       "b = reduce sum(f, axis=0, keep) l = elementwise a+log(b) "
+                                       "output l")},
+    /* No repair exists for these. */
+    {"what is above the mean", ARRAY("t = reduce sum(X, axis=-1, keep) o = elementwise X*0+1 "
+                                     "n = reduce sum(o, axis=-1, keep) "
+                                     "r = elementwise max(X-t/n,0) k = reduce sum(r, axis=-1) "
+                                     "output k")},
+    {"rounded", ARRAY("a = elementwise abs(X) m = reduce max(a, axis=-1, keep) "
+                      "r = elementwise round(X/m) k = reduce sum(r, axis=-1) output k")},
+    {"shares", ARRAY("y = elementwise X+8 t = reduce sum(y, axis=-1, keep) "
+                     "r = elementwise exp(y/t) k = reduce sum(r, axis=-1) output k")},
+    {"a softmax of a softmax", ARRAY("m = reduce max(X, axis=-1, keep) e = elementwise exp(X-m) "
+                                     "s = reduce sum(e, axis=-1, keep) p = elementwise e/s "
+                                     "a = reduce max(p, axis=-1, keep) f = elementwise exp(p-a) "
+                                     "b = reduce sum(f, axis=-1, keep) l = elementwise f/b "
+                                     "output l")},
 };
 
 typedef struct example {
@@ -355,43 +385,55 @@ static void draw_inputs(bb_program *p, const int64_t *symbol, bb_interp_tensor *
   }
 }
 
-/* One of a kernel's snapshots, as it is and cut. */
+static void compare_outputs(const bb_program *p, const char *what, const bb_interp_tensor *got,
+                            const bb_interp_tensor *want) {
+  for (uint32_t i = 0; i < p->tensors; i++)
+    for (size_t k = 0; p->tensor[i].role == BB_TENSOR_OUTPUT && k < want[i].count; k++) {
+      double a = got[i].data[k], b = want[i].data[k];
+      if (isnan(b) || !(fabs(a - b) <= 1e-12 * (1 + fabs(b))))
+        fail_msg("%s: element %zu of %s: %.17g, not %.17g", what, k, p->tensor[i].name, a, b);
+    }
+}
+
+/* Unfused, one of each kernel's snapshots, and that cut. */
 static void play_example(bb_context *ctx, void *argument) {
   example *e = argument;
   const char *name = programs[e->which].name;
   static char text[1 << 14];
   if (!programs[e->which].text) read_example(name, text, sizeof text);
   bb_program *p = e->program = parse(ctx, programs[e->which].text ? programs[e->which].text : text);
-  pipeline(p);
-  for (uint32_t i = 0; i < p->candidates; i++)
-    if (below(2)) p->candidate[i].chosen = below(p->candidate[i].snapshots);
+  pipeline_lower(p);
+  p->stage = BB_STAGE_BLOCK;
+  bb_array_drop(p);
   int64_t symbol[16], block[MOST_DIMS];
   for (uint32_t i = 0; i < p->symbols; i++) symbol[i] = 1 + below(24);
   for (uint32_t d = 0; d < MOST_DIMS; d++) block[d] = 1 + below(4);
   bb_interp_options options = {.float64 = true, .symbol = symbol, .block = block};
-  bb_interp_tensor tensor[MOST_TENSORS] = {{0}}, want[MOST_TENSORS];
+  bb_interp_tensor tensor[MOST_TENSORS] = {{0}}, want[MOST_TENSORS], rolling[MOST_TENSORS];
   draw_inputs(p, symbol, tensor);
   memcpy(want, tensor, sizeof want);
-  bb_interp_program(p, &options, want, p->arena, NULL);
+  bb_interp_graph(p, p->root, &options, want, p->arena, NULL);
+  pipeline_choose(p);
+  for (uint32_t i = 0; i < p->candidates; i++)
+    if (below(2)) p->candidate[i].chosen = below(p->candidate[i].snapshots);
+  memcpy(rolling, tensor, sizeof rolling);
+  bb_interp_program(p, &options, rolling, p->arena, NULL);
+  compare_outputs(p, name, rolling, want);
   bb_fold_kind kind;
   uint32_t chunks;
   draw_cut(&kind, &chunks);
   cut(p, kind, chunks);
   bb_interp_program(p, &options, tensor, p->arena, NULL);
-  for (uint32_t i = 0; i < p->tensors; i++)
-    for (size_t k = 0; p->tensor[i].role == BB_TENSOR_OUTPUT && k < want[i].count; k++) {
-      double got = tensor[i].data[k], rolling = want[i].data[k];
-      if (isnan(rolling) || !(fabs(got - rolling) <= 1e-12 * (1 + fabs(rolling))))
-        fail_msg("%s in %u chunks (kind %d): element %zu of %s: %.17g, not %.17g", name, chunks,
-                 kind, k, p->tensor[i].name, got, rolling);
-    }
+  char what[128];
+  snprintf(what, sizeof what, "%s in %u chunks (kind %d)", name, chunks, kind);
+  compare_outputs(p, what, tensor, want);
 }
 
 static void test_programs(void **unused) {
   (void)unused;
   enum { COUNT = sizeof programs / sizeof *programs };
   state = 2;
-  for (uint32_t i = 0; i < 30 * COUNT; i++) {
+  for (uint32_t i = 0; i < TREES; i++) {
     example e = {.which = i % COUNT};
     protect(play_example, &e, &e.program);
   }
