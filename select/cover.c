@@ -32,6 +32,7 @@ typedef struct search {
     uint32_t slots, states, *slot; /* EMPTY: free */
     uint32_t first;                /* state; EMPTY: none */
   } * of_size;
+  bool *free;     /* by node: of a group that reads no other group */
   bool far, many; /* the window, or most_states, cut something off */
 } search;
 
@@ -141,11 +142,14 @@ static void try_choice(search *s, uint32_t index, uint32_t c) {
   answer can = can_run(&at, choice);
   s->far |= can == FAR;
   if (can != READY) return;
-  /* Two kernels that do not need one another run in the order of their first nodes: the other order
-   * reaches the same state at the same cost. */
-  if (at.from != EMPTY && choice->low < s->sets.choice[at.via].low &&
-      can_run(&s->state[at.from], choice) == READY)
-    return;
+  /* Two kernels of a group that do not need one another run in the order of their first nodes: the other
+   * order reaches the same state at the same cost. */
+  if (at.from != EMPTY) {
+    uint32_t before = s->sets.choice[at.via].low;
+    if (choice->low < before && s->sets.node[choice->low].group == s->sets.node[before].group &&
+        can_run(&s->state[at.from], choice) == READY)
+      return;
+  }
   at.done |= choice->home << (choice->low - at.base);
   /* Those that nobody will ask for are forgotten below. */
   at.unstored |= (bb_near)choice->home << (64 + choice->low - at.base) &
@@ -169,8 +173,14 @@ static void follow(search *s, uint32_t index) {
   state at = s->state[index];
   uint32_t end = at.base + BB_COVER_WINDOW;
   if (end > s->sets.nodes) end = s->sets.nodes;
+  /* A group that reads no other one goes first, as far as it is near: whatever else runs, it need not
+   * wait, and its states do not multiply with those of the rest. */
+  uint32_t only = end;
+  for (uint32_t low = at.base; low < end && only == end; low++)
+    if (s->free[low] && !has_run(&at, low) && is_ready(s, &at, low)) only = low;
   for (uint32_t low = at.base; low < end; low++) {
     if (has_run(&at, low) || !is_ready(s, &at, low)) continue;
+    if (only < end && s->sets.node[low].group != s->sets.node[only].group) continue;
     for (uint32_t c = s->sets.first[low]; c < s->sets.first[low + 1]; c++) try_choice(s, index, c);
   }
 }
@@ -198,6 +208,19 @@ static void follow_size(search *s, uint32_t size) {
     s->many = true;
   }
   for (uint32_t i = 0; i < count; i++) follow(s, list[i].state);
+}
+
+static void find_free(search *s) {
+  const bb_cover_node *node = s->sets.node;
+  uint32_t groups = 0;
+  for (uint32_t n = 0; n < s->sets.nodes; n++)
+    if (node[n].group >= groups) groups = node[n].group + 1;
+  bool *reads = BB_NEW(s->scratch, bool, (size_t)groups + 1);
+  s->free = BB_NEW(s->scratch, bool, (size_t)s->sets.nodes + 1);
+  for (uint32_t n = 0; n < s->sets.nodes; n++)
+    for (uint32_t i = 0; i < node[n].reads; i++)
+      reads[node[n].group] |= node[node[n].read[i]].group != node[n].group;
+  for (uint32_t n = 0; n < s->sets.nodes; n++) s->free[n] = !reads[node[n].group];
 }
 
 static bb_cover *retrace(const search *s, bb_arena *arena, uint32_t last) {
@@ -246,6 +269,7 @@ bb_cover *bb_cover_solve(bb_arena *arena, uint32_t nodes, const bb_cover_node *n
                            .price = price,
                            .user = user};
   bb_cover_enumerate(&s.sets);
+  find_free(&s);
   s.of_size = BB_NEW(s.scratch, struct table, (size_t)nodes + 1);
   reach(&s, &(state){.from = EMPTY, .via = EMPTY});
   for (uint32_t size = 0; size < nodes; size++) follow_size(&s, size);
