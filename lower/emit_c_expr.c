@@ -260,6 +260,21 @@ static uint32_t copies(const bb_expr *user) {
   return user->op == BB_X_POW || user->op == BB_X_ISNAN ? 2 : 1;
 }
 
+/* Both sides of a selection are computed, and what they read is read, whatever is chosen: then a
+ * compiler needs no branches, nor gathers, to make vector code of it. */
+static bool is_chosen(const printer *p, const bb_expr *e) {
+  for (uint32_t i = 0; i < p->count; i++)
+    if (p->node[i]->op == BB_X_SELECT && (p->node[i]->a[1] == e || p->node[i]->a[2] == e))
+      return true;
+  return false;
+}
+
+static bool has_selection(const printer *p) {
+  for (uint32_t i = 0; i < p->count; i++)
+    if (p->node[i]->op == BB_X_SELECT) return true;
+  return false;
+}
+
 const char *bb_c_expression(bb_c *c, const bb_expr *expr, const char *const *operand,
                             const char *row, const char *col) {
   printer p = {.c = c, .operand = operand, .row = row, .col = col};
@@ -270,10 +285,12 @@ const char *bb_c_expression(bb_c *c, const bb_expr *expr, const char *const *ope
     for (uint32_t k = 0; k < bb_expr_op_arity(p.node[i]->op); k++)
       for (uint32_t j = 0; j < i; j++)
         if (p.node[j] == p.node[i]->a[k]) p.uses[j] += copies(p.node[i]);
+  bool selects = has_selection(&p);
   for (uint32_t i = 0; i < p.count; i++) {
     const bb_expr *e = p.node[i];
     p.text[i] = print(&p, e);
-    if (bb_expr_op_arity(e->op) == 0 || p.uses[i] < 2) continue;
+    bool read = selects && e->op == BB_X_ARG && e->index < BB_TILE_VARIABLE;
+    if (!read && (bb_expr_op_arity(e->op) == 0 || (p.uses[i] < 2 && !is_chosen(&p, e)))) continue;
     uint32_t t = c->temporaries++;
     bb_c_line(c, "const %s x%u = %s;", e->dtype == BB_BOOL ? "int" : bb_c_element(c, e->dtype), t,
               p.text[i]);

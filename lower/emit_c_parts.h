@@ -52,6 +52,12 @@ const char *bb_c_at(bb_c *c, uint32_t tile, const char *r, const char *col);
 const char *bb_c_expression(bb_c *c, const bb_expr *expr, const char *const *operand,
                             const char *row, const char *col);
 void bb_c_body(bb_c *c, const bb_tile_body *body);
+/* MAP and ANY. */
+void bb_c_map(bb_c *c, const bb_tile_stmt *stmt);
+/* A MAP and the fold of its result, which is the next statement, in one; false: they are no such pair. */
+bool bb_c_map_and_fold(bb_c *c, const bb_tile_stmt *stmt, const bb_tile_stmt *fold);
+/* "sum": of functions of the library. */
+const char *bb_c_monoid(const bb_c *c, const bb_monoid *monoid);
 
 /* Decides how tiles lie in memory: turned, pitch, window of c->tile[].  See emit_c_layout.c. */
 void bb_c_lay_out(bb_c *c);

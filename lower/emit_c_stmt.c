@@ -116,60 +116,6 @@ static void store(bb_c *c, const bb_tile_stmt *s) {
             turned ? p.rows : p.cols);
 }
 
-/* --- elementwise --- */
-
-/* Loops over the elements of a statement, the inner one along neighbours in memory. */
-typedef struct sweep {
-  uint32_t lines, along; /* 0: that loop is not there */
-  const char *line, *at;
-  bool turned;
-} sweep;
-
-static sweep sweep_of(const bb_tile *shape, bool turned) {
-  if (turned) return (sweep){shape->cols, shape->rows, "c", "r", true};
-  return (sweep){shape->rows, shape->cols, "r", "c", false};
-}
-
-/* Operands that lack the axis of the inner loop are read once for each line. */
-static void read_once(bb_c *c, const bb_tile_stmt *s, const sweep *w, const char **operand) {
-  for (uint32_t i = 0; i < s->operands; i++) {
-    const bb_tile *o = &c->p->tile[s->operand[i]];
-    operand[i] = bb_c_at(c, s->operand[i], "r", "c");
-    if (!w->along || (w->turned ? o->rows : o->cols) || !bb_expr_uses_arg(s->expr, i)) continue;
-    uint32_t k = c->temporaries++;
-    bb_c_line(c, "const %s x%u = %s;", bb_c_element(c, o->dtype), k, operand[i]);
-    operand[i] = bb_arena_printf(arena(c), "x%u", k);
-  }
-}
-
-/* MAP and ANY. */
-static void map(bb_c *c, const bb_tile_stmt *s) {
-  bb_tile shape = c->p->tile[s->result];
-  const char *operand[BB_TILE_OPERANDS];
-  bool any = s->kind == BB_TILE_ANY, turned = c->tile[s->result].turned;
-  for (uint32_t i = 0; any && i < s->operands; i++) {
-    const bb_tile *o = &c->p->tile[s->operand[i]];
-    if (o->rows) shape.rows = o->rows;
-    if (o->cols) shape.cols = o->cols;
-    turned |= c->tile[s->operand[i]].turned;
-  }
-  sweep w = sweep_of(&shape, turned);
-  if (any) bb_c_line(c, "t%u[0] = 0;", s->result);
-  const char *col = s->at[1] ? bb_arena_printf(arena(c), "(%s + c)", bb_c_index(c, s->at[1])) : "c";
-  const char *row = s->at[0] ? bb_arena_printf(arena(c), "(%s + r)", bb_c_index(c, s->at[0])) : "r";
-  if (w.lines)
-    bb_c_line(c, "for (int64_t %s = 0; %s < %u; %s++) {", w.line, w.line, w.lines, w.line);
-  c->indent += w.lines > 0;
-  read_once(c, s, &w, operand);
-  if (w.along > 1 && !any) bb_c_line(c, "BB_VECTOR");
-  if (w.along) bb_c_line(c, "for (int64_t %s = 0; %s < %u; %s++) {", w.at, w.at, w.along, w.at);
-  c->indent += w.along > 0;
-  const char *value = bb_c_expression(c, s->expr, operand, row, col);
-  bb_c_line(c, "%s %s %s;", bb_c_at(c, s->result, "r", "c"), any ? "|=" : "=", value);
-  c->indent -= (w.lines > 0) + (w.along > 0);
-  if (w.lines || w.along) bb_c_line(c, w.lines && w.along ? "}}" : "}");
-}
-
 /* --- products, folds, scans --- */
 
 static const char *row_stride(const bb_c *c, uint32_t tile) {
@@ -210,16 +156,6 @@ static void dot(bb_c *c, const bb_tile_stmt *s, bool fresh) {
   if (bytes > c->panel) c->panel = bytes;
 }
 
-static const char *name_of(const bb_c *c, const bb_monoid *monoid) {
-  switch (monoid->id) {
-  case BB_MONOID_SUM: return "sum";
-  case BB_MONOID_PROD: return "prod";
-  case BB_MONOID_MAX: return "max";
-  case BB_MONOID_MIN: return "min";
-  default: bb_c_refuse(c, "a fold of a tile by this monoid");
-  }
-}
-
 static void fold(bb_c *c, const bb_tile_stmt *s) {
   uint32_t from = s->operand[0];
   const bb_tile *t = &c->p->tile[from];
@@ -227,7 +163,7 @@ static void fold(bb_c *c, const bb_tile_stmt *s) {
   if (s->axis != BB_AXIS_COL) bb_c_refuse(c, "a fold along the rows of a tile");
   if (s->second == BB_NONE) {
     bb_c_line(c, "bb_fold_%s%s_%s(t%u, t%u, %s, %u, %u);", c->tile[from].turned ? "down_" : "",
-              name_of(c, s->monoid), suffix, s->result, from, pitch_of(c, from), rows_of(t),
+              bb_c_monoid(c, s->monoid), suffix, s->result, from, pitch_of(c, from), rows_of(t),
               cols_of(t));
     return;
   }
@@ -307,6 +243,12 @@ static void body(bb_c *c, const bb_tile_body *b, uint32_t stretch) {
       continue;
     }
     for (uint32_t k = 0; k < count; k++) is_fresh |= fresh[k] == s;
+    uint32_t next = i + 1;
+    while (next < b->count && !runs_in(b->stmt[next], stretch)) next++;
+    if (next < b->count && bb_c_map_and_fold(c, s, b->stmt[next])) {
+      i = next;
+      continue;
+    }
     if (s->kind == BB_TILE_DOT)
       dot(c, s, is_fresh);
     else
@@ -355,7 +297,7 @@ static void statement(bb_c *c, const bb_tile_stmt *s, uint32_t stretch) {
   case BB_TILE_LOAD: load(c, s); return;
   case BB_TILE_STORE: store(c, s); return;
   case BB_TILE_MAP:
-  case BB_TILE_ANY: map(c, s); return;
+  case BB_TILE_ANY: bb_c_map(c, s); return;
   case BB_TILE_DOT: dot(c, s, false); return;
   case BB_TILE_FOLD: fold(c, s); return;
   case BB_TILE_SCAN: scan(c, s); return;

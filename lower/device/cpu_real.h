@@ -30,67 +30,80 @@ BB_INLINE BB_REAL BB_NAME(bb_mod)(BB_REAL a, BB_REAL b) {
   return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
 }
 
-/* --- folds along the columns ---
- * Lanes take every so many-th column; they are folded in halves at the end.  The order depends on the
+/* --- folds --- */
+
+/* What a fold begins with, and the next element. */
+#define BB_STEP(name, start, next)                                                                 \
+  static const BB_REAL BB_NAME(bb_first_##name) __attribute__((unused)) = start;                   \
+  BB_INLINE BB_REAL BB_NAME(bb_next_##name)(BB_REAL held, BB_REAL x) {                             \
+    return next;                                                                                   \
+  }
+BB_STEP(sum, 0, held + x)
+BB_STEP(prod, 1, held *x)
+BB_STEP(max, -INFINITY, (held > x) | (held != held) ? held : x)
+BB_STEP(min, INFINITY, (held < x) | (held != held) ? held : x)
+#undef BB_STEP
+
+/* Along the columns: lanes take every so many-th column; they are folded in halves at the end.  The order depends on the
  * width of vectors alone. */
 
-#define BB_FOLD_ROWS(name, first, next)                                                            \
+#define BB_FOLD_ROWS(name)                                                                         \
   BB_FUNCTION void BB_NAME(bb_fold_##name)(BB_REAL * to, const BB_REAL *from, int64_t stride,      \
                                            int64_t rows, int64_t cols) {                           \
     for (int64_t i = 0; i < rows; i++) {                                                           \
       const BB_REAL *row = from + i * stride;                                                      \
       BB_REAL lane[2 * BB_LANES];                                                                  \
-      for (int64_t l = 0; l < 2 * BB_LANES; l++) lane[l] = first;                                  \
+      for (int64_t l = 0; l < 2 * BB_LANES; l++) lane[l] = BB_NAME(bb_first_##name);               \
       int64_t j = 0;                                                                               \
       for (; j + 2 * BB_LANES <= cols; j += 2 * BB_LANES)                                          \
         for (int64_t l = 0; l < 2 * BB_LANES; l++) {                                               \
           BB_REAL held = lane[l], x = row[j + l];                                                  \
-          lane[l] = next;                                                                          \
+          lane[l] = BB_NAME(bb_next_##name)(held, x);                                              \
         }                                                                                          \
       for (int64_t l = 0; j < cols; j++, l++) {                                                    \
         BB_REAL held = lane[l], x = row[j];                                                        \
-        lane[l] = next;                                                                            \
+        lane[l] = BB_NAME(bb_next_##name)(held, x);                                                \
       }                                                                                            \
       for (int64_t half = BB_LANES; half > 0; half /= 2)                                           \
         for (int64_t l = 0; l < half; l++) {                                                       \
           BB_REAL held = lane[l], x = lane[l + half];                                              \
-          lane[l] = next;                                                                          \
+          lane[l] = BB_NAME(bb_next_##name)(held, x);                                              \
         }                                                                                          \
       to[i] = lane[0];                                                                             \
     }                                                                                              \
   }
-BB_FOLD_ROWS(sum, 0, held + x)
-BB_FOLD_ROWS(prod, 1, held *x)
-BB_FOLD_ROWS(max, -INFINITY, (held > x) | (held != held) ? held : x)
-BB_FOLD_ROWS(min, INFINITY, (held < x) | (held != held) ? held : x)
+BB_FOLD_ROWS(sum)
+BB_FOLD_ROWS(prod)
+BB_FOLD_ROWS(max)
+BB_FOLD_ROWS(min)
 #undef BB_FOLD_ROWS
 
 /* Along the columns of a turned tile: its lines are folded into one, a few vectors at a time. */
-#define BB_FOLD_DOWN(name, first, next)                                                            \
+#define BB_FOLD_DOWN(name)                                                                         \
   BB_FUNCTION void BB_NAME(bb_fold_down_##name)(BB_REAL * to, const BB_REAL *from, int64_t pitch,  \
                                                 int64_t rows, int64_t cols) {                      \
     int64_t i = 0;                                                                                 \
     for (; i + 4 * BB_LANES <= rows; i += 4 * BB_LANES) {                                          \
       BB_REAL lane[4 * BB_LANES];                                                                  \
-      for (int64_t l = 0; l < 4 * BB_LANES; l++) lane[l] = first;                                  \
+      for (int64_t l = 0; l < 4 * BB_LANES; l++) lane[l] = BB_NAME(bb_first_##name);               \
       for (int64_t j = 0; j < cols; j++)                                                           \
         for (int64_t l = 0; l < 4 * BB_LANES; l++) {                                               \
           BB_REAL held = lane[l], x = from[j * pitch + i + l];                                     \
-          lane[l] = next;                                                                          \
+          lane[l] = BB_NAME(bb_next_##name)(held, x);                                              \
         }                                                                                          \
       for (int64_t l = 0; l < 4 * BB_LANES; l++) to[i + l] = lane[l];                              \
     }                                                                                              \
-    for (int64_t l = i; l < rows; l++) to[l] = first;                                              \
+    for (int64_t l = i; l < rows; l++) to[l] = BB_NAME(bb_first_##name);                           \
     for (int64_t j = 0; j < cols; j++)                                                             \
       for (int64_t l = i; l < rows; l++) {                                                         \
         BB_REAL held = to[l], x = from[j * pitch + l];                                             \
-        to[l] = next;                                                                              \
+        to[l] = BB_NAME(bb_next_##name)(held, x);                                                  \
       }                                                                                            \
   }
-BB_FOLD_DOWN(sum, 0, held + x)
-BB_FOLD_DOWN(prod, 1, held *x)
-BB_FOLD_DOWN(max, -INFINITY, (held > x) | (held != held) ? held : x)
-BB_FOLD_DOWN(min, INFINITY, (held < x) | (held != held) ? held : x)
+BB_FOLD_DOWN(sum)
+BB_FOLD_DOWN(prod)
+BB_FOLD_DOWN(max)
+BB_FOLD_DOWN(min)
 #undef BB_FOLD_DOWN
 
 BB_FUNCTION void BB_NAME(bb_prefix_sum)(BB_REAL *to, int64_t pitch, const BB_REAL *from,

@@ -1,0 +1,161 @@
+/* emit_c_sweep.c - elementwise statements in C: loops over the elements of tiles, and the fold of what one
+ * of them makes in the same loops.
+ */
+#include "emit_c_parts.h"
+
+static bb_arena *arena(const bb_c *c) {
+  return c->out->arena;
+}
+
+/* Loops over the elements of a statement, the inner one along neighbours in memory. */
+typedef struct sweep {
+  uint32_t lines, along; /* 0: that loop is not there */
+  const char *line, *at;
+  bool turned;
+} sweep;
+
+static sweep sweep_of(const bb_tile *shape, bool turned) {
+  if (turned) return (sweep){shape->cols, shape->rows, "c", "r", true};
+  return (sweep){shape->rows, shape->cols, "r", "c", false};
+}
+
+/* Operands that lack the axis of the inner loop are read once for each line. */
+static void read_once(bb_c *c, const bb_tile_stmt *s, const sweep *w, const char **operand) {
+  for (uint32_t i = 0; i < s->operands; i++) {
+    const bb_tile *o = &c->p->tile[s->operand[i]];
+    operand[i] = bb_c_at(c, s->operand[i], "r", "c");
+    if (!w->along || (w->turned ? o->rows : o->cols) || !bb_expr_uses_arg(s->expr, i)) continue;
+    uint32_t k = c->temporaries++;
+    bb_c_line(c, "const %s x%u = %s;", bb_c_element(c, o->dtype), k, operand[i]);
+    operand[i] = bb_arena_printf(arena(c), "x%u", k);
+  }
+}
+
+static const char *place(bb_c *c, const bb_tile_stmt *s, uint32_t axis) {
+  const char *name = axis ? "c" : "r";
+  return s->at[axis] ? bb_arena_printf(arena(c), "(%s + %s)", bb_c_index(c, s->at[axis]), name)
+                     : name;
+}
+
+/* MAP and ANY. */
+void bb_c_map(bb_c *c, const bb_tile_stmt *s) {
+  bb_tile shape = c->p->tile[s->result];
+  const char *operand[BB_TILE_OPERANDS];
+  bool any = s->kind == BB_TILE_ANY, turned = c->tile[s->result].turned;
+  for (uint32_t i = 0; any && i < s->operands; i++) {
+    const bb_tile *o = &c->p->tile[s->operand[i]];
+    if (o->rows) shape.rows = o->rows;
+    if (o->cols) shape.cols = o->cols;
+    turned |= c->tile[s->operand[i]].turned;
+  }
+  sweep w = sweep_of(&shape, turned);
+  if (any) bb_c_line(c, "t%u[0] = 0;", s->result);
+  if (w.lines)
+    bb_c_line(c, "for (int64_t %s = 0; %s < %u; %s++) {", w.line, w.line, w.lines, w.line);
+  c->indent += w.lines > 0;
+  read_once(c, s, &w, operand);
+  if (w.along > 1 && !any) bb_c_line(c, "BB_VECTOR");
+  if (w.along) bb_c_line(c, "for (int64_t %s = 0; %s < %u; %s++) {", w.at, w.at, w.along, w.at);
+  c->indent += w.along > 0;
+  const char *value = bb_c_expression(c, s->expr, operand, place(c, s, 0), place(c, s, 1));
+  bb_c_line(c, "%s %s %s;", bb_c_at(c, s->result, "r", "c"), any ? "|=" : "=", value);
+  c->indent -= (w.lines > 0) + (w.along > 0);
+  if (w.lines || w.along) bb_c_line(c, w.lines && w.along ? "}}" : "}");
+}
+
+/* --- with a fold --- */
+
+const char *bb_c_monoid(const bb_c *c, const bb_monoid *monoid) {
+  switch (monoid->id) {
+  case BB_MONOID_SUM: return "sum";
+  case BB_MONOID_PROD: return "prod";
+  case BB_MONOID_MAX: return "max";
+  case BB_MONOID_MIN: return "min";
+  default: bb_c_refuse(c, "a fold of a tile by this monoid");
+  }
+}
+
+/* Elements that are folded side by side, each into its own; the tile's vectors must make whole ones. */
+enum { LANES = 32, FEW_LANES = 16 };
+
+static uint32_t lanes_for(uint32_t along) {
+  return along % LANES == 0 ? LANES : along % FEW_LANES == 0 ? FEW_LANES : 0;
+}
+
+/* Lane l of the line at hand: the element, where it is kept, and where it is folded into. */
+static void put_lanes(bb_c *c, const bb_tile_stmt *s, const bb_tile_stmt *fold, const sweep *w,
+                      uint32_t lanes, const char *const *operand) {
+  const bb_tile *t = &c->p->tile[s->result];
+  bb_c_line(c, "BB_VECTOR");
+  bb_c_line(c, "for (int64_t l = 0; l < %u; l++) {", lanes);
+  c->indent++;
+  bb_c_line(c, "const int64_t %s = first + l;", w->at);
+  const char *value = bb_c_expression(c, s->expr, operand, place(c, s, 0), place(c, s, 1));
+  bb_c_line(c, "const %s made = %s;", bb_c_element(c, t->dtype), value);
+  bb_c_line(c, "%s = made;", bb_c_at(c, s->result, "r", "c"));
+  bb_c_line(c, "lane[l] = bb_next_%s_%s(lane[l], made);", bb_c_monoid(c, fold->monoid),
+            bb_c_suffix(c, t->dtype));
+  c->indent--;
+  bb_c_line(c, "}");
+}
+
+static void put_empty_lanes(bb_c *c, const bb_tile_stmt *fold, const bb_tile *t, uint32_t lanes) {
+  bb_c_line(c, "%s lane[%u];", bb_c_element(c, t->dtype), lanes);
+  bb_c_line(c, "for (int64_t l = 0; l < %u; l++) lane[l] = bb_first_%s_%s;", lanes,
+            bb_c_monoid(c, fold->monoid), bb_c_suffix(c, t->dtype));
+}
+
+/* A turned tile: lanes are rows, and stay apart. */
+static void sweep_down(bb_c *c, const bb_tile_stmt *s, const bb_tile_stmt *fold, uint32_t lanes) {
+  const bb_tile *t = &c->p->tile[s->result];
+  const char *operand[BB_TILE_OPERANDS];
+  sweep w = sweep_of(t, true);
+  bb_c_line(c, "for (int64_t first = 0; first < %u; first += %u) {", t->rows, lanes);
+  c->indent++;
+  put_empty_lanes(c, fold, t, lanes);
+  bb_c_line(c, "for (int64_t c = 0; c < %u; c++) {", t->cols);
+  c->indent++;
+  read_once(c, s, &w, operand);
+  put_lanes(c, s, fold, &w, lanes, operand);
+  c->indent--;
+  bb_c_line(c, "}");
+  bb_c_line(c, "for (int64_t l = 0; l < %u; l++) t%u[first + l] = lane[l];", lanes, fold->result);
+  c->indent--;
+  bb_c_line(c, "}");
+}
+
+/* Lanes are columns, folded in halves in the end. */
+static void sweep_along(bb_c *c, const bb_tile_stmt *s, const bb_tile_stmt *fold, uint32_t lanes) {
+  const bb_tile *t = &c->p->tile[s->result];
+  const char *operand[BB_TILE_OPERANDS], *name = bb_c_monoid(c, fold->monoid);
+  sweep w = sweep_of(t, false);
+  bb_c_line(c, "for (int64_t r = 0; r < %u; r++) {", t->rows);
+  c->indent++;
+  put_empty_lanes(c, fold, t, lanes);
+  read_once(c, s, &w, operand);
+  bb_c_line(c, "for (int64_t first = 0; first < %u; first += %u) {", t->cols, lanes);
+  c->indent++;
+  put_lanes(c, s, fold, &w, lanes, operand);
+  c->indent--;
+  bb_c_line(c, "}");
+  bb_c_line(c, "for (int64_t half = %u; half > 0; half /= 2)", lanes / 2);
+  bb_c_line(c, "  for (int64_t l = 0; l < half; l++)");
+  bb_c_line(c, "    lane[l] = bb_next_%s_%s(lane[l], lane[l + half]);", name,
+            bb_c_suffix(c, t->dtype));
+  bb_c_line(c, "t%u[r] = lane[0];", fold->result);
+  c->indent--;
+  bb_c_line(c, "}");
+}
+
+bool bb_c_map_and_fold(bb_c *c, const bb_tile_stmt *s, const bb_tile_stmt *fold) {
+  if (s->kind != BB_TILE_MAP || fold->kind != BB_TILE_FOLD || fold->operand[0] != s->result)
+    return false;
+  const bb_tile *t = &c->p->tile[s->result];
+  bool turned = c->tile[s->result].turned;
+  uint32_t lanes = lanes_for(turned ? t->rows : t->cols);
+  if (!t->rows || !t->cols || !lanes || fold->second != BB_NONE || fold->axis != BB_AXIS_COL ||
+      !bb_dtype_is_float(t->dtype))
+    return false;
+  (turned ? sweep_down : sweep_along)(c, s, fold, lanes);
+  return true;
+}
