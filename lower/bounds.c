@@ -15,10 +15,37 @@ static bb_tile_index number(const bb_bounds *b, int64_t value) {
   return bb_expr_const(b->p->home, BB_I64, (double)value);
 }
 
+static bool is_number(bb_tile_index x, double value) {
+  return x->op == BB_X_CONST && x->number == value;
+}
+
+/* x y, x a number. */
+static bb_tile_index times(const bb_bounds *b, int64_t x, bb_tile_index y) {
+  if (x == 0) return number(b, 0);
+  if (x == 1) return y;
+  if (y->op == BB_X_ADD)
+    return bb_expr_make(b->p->home, BB_X_ADD, times(b, x, y->a[0]), times(b, x, y->a[1]), NULL);
+  if (y->op == BB_X_MUL && y->a[0]->op == BB_X_CONST)
+    return times(b, x * (int64_t)y->a[0]->number, y->a[1]);
+  return bb_expr_make(b->p->home, BB_X_MUL, number(b, x), y, NULL);
+}
+
+/* Numbers gather at the end. */
+static bb_tile_index add(const bb_bounds *b, bb_tile_index x, bb_tile_index y) {
+  if (x->op == BB_X_CONST && y->op != BB_X_CONST) return add(b, y, x);
+  if (is_number(y, 0)) return x;
+  if (y->op == BB_X_ADD && y->a[1]->op == BB_X_CONST) return add(b, add(b, x, y->a[0]), y->a[1]);
+  if (x->op == BB_X_ADD && x->a[1]->op == BB_X_CONST) {
+    bb_tile_index all = bb_expr_make(b->p->home, BB_X_ADD, x->a[1], y, NULL);
+    if (y->op == BB_X_CONST) return add(b, x->a[0], all);
+    return add(b, add(b, x->a[0], y), x->a[1]);
+  }
+  return bb_expr_make(b->p->home, BB_X_ADD, x, y, NULL);
+}
+
 static bb_tile_index make(const bb_bounds *b, bb_expr_op op, bb_tile_index x, bb_tile_index y) {
-  if (op == BB_X_ADD && x->op == BB_X_CONST && x->number == 0) return y;
-  if ((op == BB_X_ADD || op == BB_X_SUB) && y->op == BB_X_CONST && y->number == 0) return x;
-  if (op == BB_X_MUL && x->op == BB_X_CONST && x->number == 0) return x;
+  if (op == BB_X_ADD) return add(b, x, y);
+  if (op == BB_X_SUB) return add(b, x, times(b, -1, y));
   if ((op == BB_X_MIN || op == BB_X_MAX) && x == y) return x;
   return bb_expr_make(b->p->home, op, x, y, NULL);
 }
@@ -31,11 +58,10 @@ typedef struct affine {
   bb_tile_index rest;
 } affine;
 
-static affine plus(const bb_bounds *b, affine x, affine y, int64_t times) {
-  bb_tile_index rest = y.rest;
-  if (times != 1) rest = make(b, BB_X_MUL, number(b, times), rest);
-  return (affine){x.row + times * y.row, x.col + times * y.col, x.loop + times * y.loop,
-                  make(b, BB_X_ADD, x.rest, rest)};
+/* x + k y */
+static affine plus(const bb_bounds *b, affine x, affine y, int64_t k) {
+  return (affine){x.row + k * y.row, x.col + k * y.col, x.loop + k * y.loop,
+                  add(b, x.rest, times(b, k, y.rest))};
 }
 
 static bool is_whole(const bb_expr *e) {
@@ -116,11 +142,11 @@ static bool half_line(const bb_bounds *b, affine x, bb_interval *out) {
   return false;
 }
 
-static int64_t least(int64_t times, uint32_t size) {
-  return times < 0 ? times * ((int64_t)size - 1) : 0;
+static int64_t least(int64_t k, uint32_t size) {
+  return k < 0 ? k * ((int64_t)size - 1) : 0;
 }
-static int64_t most(int64_t times, uint32_t size) {
-  return times > 0 ? times * ((int64_t)size - 1) : 0;
+static int64_t most(int64_t k, uint32_t size) {
+  return k > 0 ? k * ((int64_t)size - 1) : 0;
 }
 
 /* left - right + extra <= 0 */
@@ -217,7 +243,7 @@ static bb_tile_index on_grid(const bb_bounds *b, bb_tile_index x) {
   bb_tile_index past = make(b, BB_X_MAX, make(b, BB_X_SUB, x, from), number(b, 0));
   past = make(b, BB_X_ADD, past, make(b, BB_X_SUB, step, number(b, 1)));
   bb_tile_index blocks = make(b, BB_X_DIV, past, step);
-  return make(b, BB_X_ADD, from, make(b, BB_X_MUL, blocks, step));
+  return add(b, from, times(b, (int64_t)step->number, blocks));
 }
 
 /* The expression where a mask holds everywhere. */
