@@ -2,9 +2,9 @@
  * made of them, against the interpreter of block programs in float64, for several cuts into blocks
  * and numbers of threads.
  *
- * usage: kernels_test [--whole] [--split-k N | --tree N | --machine NAME] MODEL
+ * usage: kernels_test [--whole] [--bounded] [--bounded] [--split-k N | --tree N | --machine NAME] MODEL
  *                     [ARRAYS.npz | NAME=EXTENT...]
- *   Arrays are drawn where no file gives them.  --whole: one cut into blocks only, and nothing by the
+ *   Arrays are drawn where no file gives them.  --bounded: a mask has to cut a loop.  --whole: one cut into blocks only, and nothing by the
  *   tile programs' meaning, which is slow.  --split-k, --tree: all folds are cut so; --machine: kernels,
  *   block sizes and folds are chosen by price, and a fold at least has to be cut.
  */
@@ -19,7 +19,7 @@
 typedef struct test {
   int argc;
   char **argv;
-  bool whole;
+  bool whole, bounded;
   bb_drive_options drive;
   const char *machine;
   bb_program *program;
@@ -148,11 +148,29 @@ static void compare(const test *t, const way *w, const bb_interp_tensor *got,
   }
 }
 
+static bool has_stretches(const bb_tile_body *body) {
+  for (uint32_t i = 0; i < body->count; i++) {
+    const bb_tile_stmt *s = body->stmt[i];
+    if (has_stretches(&s->body)) return true;
+    if (s->loop && (s->loop->stretches > 1 || has_stretches(&s->loop->body))) return true;
+  }
+  return false;
+}
+
+/* Masks are left off where they hold everywhere. */
+static void check_bounded(const test *t, const bb_cpu_plan *plan) {
+  bool some = false;
+  for (uint32_t i = 0; i < plan->steps; i++)
+    some |= plan->step[i].kernel && has_stretches(&plan->step[i].kernel->tile->body);
+  if (!some) bb_fail(t->program->ctx, BB_ERROR_MISMATCH, "no loop is cut where a mask holds");
+}
+
 /* However many threads run, the same bits come out. */
 static void check_threads(const test *t, way w, double tolerance) {
   const uint32_t count[] = {1, 2, 7};
   bb_interp_tensor *one = NULL;
   bb_cpu_plan *plan = make(t, &w);
+  if (t->bounded) check_bounded(t, plan);
   for (uint32_t i = 0; i < 3; i++) {
     bb_cpu_set_threads(plan, count[i]);
     bb_interp_tensor *got = run(t, plan);
@@ -246,6 +264,10 @@ int main(int argc, char **argv) {
       t.whole = true;
       continue;
     }
+    if (strcmp(t.argv[0], "--bounded") == 0) {
+      t.bounded = true;
+      continue;
+    }
     if (strcmp(t.argv[0], "--machine") == 0) {
       t.machine = t.argv[1];
     } else {
@@ -255,8 +277,10 @@ int main(int argc, char **argv) {
     t.argc--, t.argv++;
   }
   if (t.argc < 1) {
-    fprintf(stderr, "usage: kernels_test [--whole] [--split-k N | --tree N | --machine NAME] MODEL "
-                    "[ARRAYS.npz | NAME=EXTENT...]\n");
+    fprintf(
+        stderr,
+        "usage: kernels_test [--whole] [--bounded] [--split-k N | --tree N | --machine NAME] MODEL "
+        "[ARRAYS.npz | NAME=EXTENT...]\n");
     return 2;
   }
   bb_context *ctx;
