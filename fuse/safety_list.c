@@ -160,6 +160,20 @@ static uint32_t without_list(uint32_t lists, uint32_t at) {
   return low | (lists >> (at + 1) << at);
 }
 
+/* Are the lists of a part, all but the one that is folded, lists of the whole?  Those that chunk an
+ * axis which the part lacks are not: they are marked otherwise. */
+static bool has_lists(const bb_type *whole, uint32_t at, const bb_type *part, uint32_t skip) {
+  uint32_t i = 0;
+  for (uint32_t k = 0; k < part->rank; k++) {
+    if (k == skip) continue;
+    while (i < whole->rank && (i == at || whole->level[i].dim != part->level[k].dim ||
+                               whole->level[i].axis != part->level[k].axis))
+      i++;
+    if (i++ == whole->rank) return false;
+  }
+  return true;
+}
+
 /* A fold, or a scan, of pairs whose exponent varies along the list that is folded. */
 static void reduce_pairs(bb_safe_level *level, const bb_node *node, bb_pair *pair, uint32_t count,
                          const bb_exponent *varying, bb_pair *out) {
@@ -174,13 +188,16 @@ static void reduce_pairs(bb_safe_level *level, const bb_node *node, bb_pair *pai
     level->safety->refused = "a reduction and its exponent make no monoid";
     monoid = node->monoid;
   }
+  uint32_t at_top = lists_before(top.lists, at);
+  if (!has_lists(type, at, bb_type_of(level->graph, top.value), at_top))
+    level->safety->refused = "the exponents of a reduction are lists along an axis that they lack";
   uint32_t made = bb_node_add(level->graph, BB_NODE_REDUCE, 2, 2);
   bb_node *reduce = bb_node_get(level->graph, made);
   reduce->monoid = monoid;
   reduce->reduce = node->reduce;
   reduce->serial = node->serial;
   for (uint32_t i = 0; i < 2; i++) bb_connect(level->graph, made, i, in[i]);
-  set_reduced(level, reduce, 0, lists_before(top.lists, at));
+  set_reduced(level, reduce, 0, at_top);
   set_reduced(level, reduce, 1, at);
   bool fold = node->reduce == BB_REDUCE_FOLD;
   out->significand = (bb_value){made, 1};

@@ -268,8 +268,12 @@ static void make_outs(mapping *m) {
     }
     split_exponents(m, at);
     at->renewed = at->varying && is_scaled_by_exponents(m->node->out[p].fold->id);
-    if (at->renewed && bb_type_of(m->node->inner, at->inner)->rank)
-      refuse(m, "a fold of lists of pairs");
+    const bb_type *type = bb_type_of(m->node->inner, at->inner);
+    if (!at->renewed || !type->rank) continue;
+    refuse(m, "a fold of lists of pairs");
+    at->pair = bb_safe_plain(m->in, bb_safe_list_back(m->in, at->pair, type));
+    at->varying = at->fixed = 0;
+    at->renewed = false;
   }
   for (uint32_t p = 0; p < m->node->nout; p++) {
     if (m->node->out[p].mode != BB_OUT_FOLD) {

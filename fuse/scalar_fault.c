@@ -247,6 +247,13 @@ static void mend(bb_scalars *t, bb_scalar *term) {
   term->fault = BB_FAULT_ZERO;
 }
 
+/* Divided by an infinity, or a power below 0 of one: 0, however far from it the real number is. */
+static bool is_lost_in_zero(const bb_scalar *term) {
+  if (term->kind != BB_SCALAR_APPLY) return false;
+  if (term->op == BB_X_DIV) return term->a[1]->fault & infinite;
+  return term->op == BB_X_POW && !term->exp && term->a[0]->fault & infinite;
+}
+
 void bb_scalar_find_faults(bb_scalars *t, bb_scalar *term) {
   if (term->kind == BB_SCALAR_LEAF || term->kind == BB_SCALAR_NUMBER ||
       term->kind == BB_SCALAR_INDEX)
@@ -256,6 +263,7 @@ void bb_scalar_find_faults(bb_scalars *t, bb_scalar *term) {
   term->fault = fold ? fold_fault(t, term) : apply_fault(t, term);
   term->risks = 0;
   term->risk = NULL;
+  if (is_lost_in_zero(term)) term->range.nonzero = false;
   if (t->blamed && !term->fault) mend(t, term);
   if (!term->fault) return;
   if (term->exp) {

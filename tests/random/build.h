@@ -22,6 +22,7 @@ typedef struct pooled {
   double bound; /* of its magnitude */
   bool exact;   /* made without sums: equal in every order of evaluation */
   bool taken;   /* has all the uses that it is to have */
+  bool inner;   /* part of a chain that alone has the bound that is said */
 } pooled;
 
 typedef struct generator {
@@ -32,6 +33,8 @@ typedef struct generator {
   bool products;   /* this program is mostly products, and odd ones among them */
   bool rows_first; /* loops over rows stand around those over outer dims */
   bool peeled;     /* some of its loops are in two parts */
+  bool lifts;      /* weights have `lift` in their exponents, and are used once normalised only */
+  double lift;
   bb_dim blocked_dim[DIM_MAX], enumerated_dim[OUTER_MAX];
   int64_t extent[EXTENT_MAX]; /* by dim */
   int64_t symbol[SYMBOL_MAX];

@@ -164,6 +164,7 @@ static void outputs_add(generator *g) {
     bb_value at = g->pool[i].at;
     if (bb_node_get(g->root, at.node)->kind == BB_NODE_INPUT) continue;
     bool used = bb_use_count(g->root, at) > 0;
+    if (g->pool[i].inner) continue;
     if (used && !random_chance(&g->random, 12)) continue;
     const bb_type *type = bb_type_of(g->root, at);
     bb_dim axis[DEPTH_MAX + 1];
@@ -196,18 +197,21 @@ static void destroy(void *program) {
   bb_program_destroy(program);
 }
 
-random_case random_case_make(bb_context *ctx, uint64_t seed, uint32_t size) {
+static random_case make_case(bb_context *ctx, uint64_t seed, uint32_t size, bool lifts,
+                             double lift) {
   bb_program *p = bb_program_create(ctx, "random");
   bb_defer(ctx, destroy, p);
   generator *g = BB_NEW(p->arena, generator, 1);
   g->program = p;
   g->random.state = seed;
+  g->lifts = lifts;
+  g->lift = lift;
   p->stage = BB_STAGE_BLOCK;
   p->root = g->root = bb_graph_create(p);
   g->products = random_chance(&g->random, 50);
   dims_new(g);
   g->rows_first = random_chance(&g->random, g->products ? 50 : 20);
-  g->peeled = random_chance(&g->random, 14);
+  g->peeled = random_chance(&g->random, 14) && !lifts;
   for (uint32_t i = 0; i < size; i++) generate_operation(g);
   random_case result = {.program = p};
   outputs_add(g);
@@ -219,4 +223,12 @@ random_case random_case_make(bb_context *ctx, uint64_t seed, uint32_t size) {
   result.block = BB_NEW(p->arena, int64_t, p->dims);
   for (uint32_t d = 0; d < p->dims; d++) result.block[d] = 1 + random_below(&g->random, 5);
   return result;
+}
+
+random_case random_case_make(bb_context *ctx, uint64_t seed, uint32_t size) {
+  return make_case(ctx, seed, size, false, 0);
+}
+
+random_case random_case_lifted(bb_context *ctx, uint64_t seed, uint32_t size, double lift) {
+  return make_case(ctx, seed, size, true, lift);
 }

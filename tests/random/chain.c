@@ -20,11 +20,15 @@ uint32_t prepared(generator *g, uint32_t value, double limit) {
 /* exp(x), its row sums, their reciprocals, a scale of the rows: weights that sum to one */
 static uint32_t weights(generator *g, uint32_t value) {
   value = prepared(g, value, 3);
-  uint32_t e = map_one(g, value, make(g->program, BB_X_EXP, argument(g, 0, BB_F32), NULL), exp(3));
+  uint32_t first = g->count;
+  const bb_expr *x = argument(g, 0, BB_F32);
+  if (g->lifts) x = make(g->program, BB_X_ADD, x, number(g->program, g->lift));
+  uint32_t e = map_one(g, value, make(g->program, BB_X_EXP, x, NULL), exp(3));
   const bb_expr *inverse =
       make(g->program, BB_X_DIV, number(g->program, 1), argument(g, 0, BB_F32));
   uint32_t scaled = scale_rows(g, e, fold_partials(g, e, SUM, inverse, BB_NONE, exp(3)));
   g->pool[scaled].bound = 1;
+  for (uint32_t i = first; i < scaled; i++) g->pool[i].inner = g->lifts;
   return scaled;
 }
 
@@ -128,6 +132,10 @@ static void generate_one(generator *g) {
       scaled_per_head(g);
     else
       scaled_product(g, value_any(g, true));
+    return;
+  }
+  if (g->lifts && random_chance(&g->random, 40)) {
+    product(g, weights(g, value_any(g, true)));
     return;
   }
   switch (random_below(&g->random, 31)) {

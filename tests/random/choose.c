@@ -53,6 +53,7 @@ uint32_t value_like(generator *g, const shape *s) {
   for (uint32_t i = g->count; i-- > 0;) {
     shape t = shape_of(g, i);
     bool fits = t.row == s->row && t.col == s->col && outer_within(&t, s) && is_float(g, i);
+    fits &= !g->pool[i].inner;
     if (fits && !g->pool[i].taken && random_chance(&g->random, 50)) return i;
   }
   return input_like(g, *s, any_float(g));
@@ -63,14 +64,16 @@ uint32_t value_any(generator *g, bool block) {
   for (uint32_t i = g->count; i-- > 0;) {
     const bb_type *type = pooled_type(g, i);
     bool fits = type->item.col != BB_NO_DIM && (!block || type->item.row != BB_NO_DIM);
-    if (fits && is_float(g, i) && !g->pool[i].taken && random_chance(&g->random, 60)) return i;
+    if (fits && is_float(g, i) && !g->pool[i].taken && !g->pool[i].inner &&
+        random_chance(&g->random, 60))
+      return i;
   }
   return block_new(g);
 }
 
 uint32_t value_item(generator *g, bool floats) {
   for (uint32_t i = g->count; i-- > 0;)
-    if (is_float(g, i) == floats && random_chance(&g->random, 50)) return i;
+    if (is_float(g, i) == floats && !g->pool[i].inner && random_chance(&g->random, 50)) return i;
   if (floats) return block_new(g);
   static const bb_dtype dtype[] = {BB_I32, BB_I64, BB_BOOL};
   shape s = {.outer = g->enumerated, .row = any_blocked(g), .col = any_blocked(g)};

@@ -29,4 +29,8 @@ typedef struct random_case {
 /* The case of a seed with `size` operations, deferred in the innermost bb_protect(). */
 random_case random_case_make(bb_context *ctx, uint64_t seed, uint32_t size);
 
+/* The same with `lift` added to the exponents of weights that are divided by their sums, so that
+ * outputs are what they are without it.  Programs with one lift differ in nothing else. */
+random_case random_case_lifted(bb_context *ctx, uint64_t seed, uint32_t size, double lift);
+
 #endif
