@@ -5,7 +5,7 @@ usage: mutate.py SOURCE BUILD [WORD [PROGRAMS [JOBS]]]
 
 SOURCE is the checkout and BUILD a build folder of it.  The lists are beside this file: rules.txt has
 wrong conditions in the rules, which the random test has to catch; derivation.txt wrong steps in what
-repair derives, which its proofs have to refuse; proof.txt and interval.txt faults in what proves.  WORD picks the mutations whose title contains
+repair derives, which its proofs have to refuse; proof.txt, interval.txt and sign.txt faults in what proves.  WORD picks the mutations whose title contains
 it ('' all, 'rules.txt' those of that list, 'equivalent' those that are marked so, 'sample' one of
 eight); a random test meets the first PROGRAMS programs, 2000 unless told; JOBS run at once, 1 unless told.  Nothing in SOURCE or
 BUILD is changed: the file with the mutation is compiled apart and linked in front of the library.
@@ -29,7 +29,7 @@ import tempfile
 RANDOM = 'tests/random/random_test'
 DERIVATION = 'tests/mutation/derivation_test'
 LISTS = {'rules.txt': RANDOM, 'derivation.txt': DERIVATION, 'proof.txt': 'tests/test_algebra_proof',
-         'interval.txt': 'tests/test_interval'}
+         'interval.txt': 'tests/test_interval', 'sign.txt': 'tests/test_algebra'}
 SAMPLE = 8
 def seconds(programs):
     """Of processor time: more than twice what that many programs take."""

@@ -120,7 +120,7 @@ uint32_t scan(generator *g, uint32_t value);
 
 uint32_t right_operand(generator *g, uint32_t a);
 uint32_t contract(generator *g, uint32_t a, uint32_t b);
-uint32_t contract_all(generator *g, uint32_t a, uint32_t b);
+uint32_t contract_all(generator *g, uint32_t a, uint32_t b, bool greatest);
 uint32_t product(generator *g, uint32_t a);
 uint32_t outer_product(generator *g, uint32_t value);
 

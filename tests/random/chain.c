@@ -109,21 +109,21 @@ static uint32_t scaled_product(generator *g, uint32_t a) {
   return contract(g, a, b);
 }
 
-/* A new block with all outer dims, or a vector of its rows or columns. */
-static uint32_t per_head(generator *g, bb_dim row, bb_dim col) {
-  return input_new(g, BB_F32, g->enumerated, g->enumerated_dim, row, col);
-}
-
-/* The same where the outer dims are summed over, and the scale or shift is another one for each. */
+/* Blocks with all outer dims, which are folded too: their sum with another scale or shift for each, or the
+ * greatest of products that are scaled or shifted alike. */
 static uint32_t scaled_per_head(generator *g) {
-  bb_dim row = any_blocked(g), col = any_blocked(g), other = any_blocked(g);
-  uint32_t a = per_head(g, row, col), b = per_head(g, other, col);
+  bb_dim row = any_blocked(g), col = any_blocked(g), other = any_blocked(g),
+         *dims = g->enumerated_dim;
+  uint32_t a = input_new(g, BB_F32, g->enumerated, dims, row, col);
+  uint32_t b = input_new(g, BB_F32, g->enumerated, dims, other, col);
+  bool greatest = random_chance(&g->random, 35);
   bool right = random_chance(&g->random, 50), rows = random_chance(&g->random, right ? 80 : 50);
   uint32_t *operand = right ? &b : &a;
-  uint32_t vector = per_head(g, rows ? right ? other : row : BB_NO_DIM, rows ? BB_NO_DIM : col);
+  uint32_t vector = input_new(g, BB_F32, greatest ? 0 : g->enumerated, dims,
+                              rows ? right ? other : row : BB_NO_DIM, rows ? BB_NO_DIM : col);
   *operand = combine(g, *operand, vector, random_chance(&g->random, right ? 80 : 50), true);
   g->pool[*operand].taken = true;
-  return contract_all(g, a, b);
+  return contract_all(g, a, b, greatest);
 }
 
 static void generate_one(generator *g) {

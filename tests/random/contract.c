@@ -11,7 +11,8 @@ typedef struct contraction {
   bool running;    /* the sums up to each of the terms, a list, in the place of the sum of all */
   bool read_again; /* the list of terms has a second reader */
   bool apart;      /* the terms in one nest, their sum in another */
-  bool plain;      /* nothing odd: every shared outer dim is contracted, by sums */
+  bool plain;      /* nothing odd: every shared outer dim is contracted */
+  bool greatest;   /* and the greatest of their sums taken */
   bb_value again;
 } contraction;
 
@@ -40,8 +41,8 @@ static bb_value contract_terms(contraction *c, bb_graph *graph, bb_value a, bb_v
   bool plain = i > 0 || (!c->running && !c->read_again && !c->apart);
   /* Inside the loop over columns it would be the largest of a block's, whatever the block. */
   bool last = c->over[c->contracted - 1].axis == BB_AXIS_COL;
-  bool largest =
-      plain && last && !c->plain && c->over[i].axis == BB_AXIS_NONE && chance(c->g, 30, 60);
+  bool largest = plain && last && c->over[i].axis == BB_AXIS_NONE;
+  largest = largest && (c->plain ? c->greatest : chance(c->g, 30, 60));
   const bb_monoid *monoid = bb_monoid_get(largest ? BB_MONOID_MAX : BB_MONOID_SUM);
   if (plain && chance(c->g, 15, 25)) return bb_map_fold(graph, n.map[0], term, monoid, 0);
   term = bb_map_collect(graph, n.map[0], term, BB_AXIS_NONE);
@@ -159,9 +160,9 @@ static void swap_loops(contraction *c) {
   for (int k = 0; k < 2; k++) swap_levels(c->strip[k], i, j);
 }
 
-static uint32_t contract_values(generator *g, uint32_t a, uint32_t b, bool plain) {
+static uint32_t contract_values(generator *g, uint32_t a, uint32_t b, bool plain, bool greatest) {
   shape sa = shape_of(g, a), sb = shape_of(g, b);
-  contraction c = {.g = g, .plain = plain};
+  contraction c = {.g = g, .plain = plain, .greatest = greatest};
   add_loops(&c, &sa, &sb);
   if (!plain) swap_loops(&c);
   double bound = g->pool[a].bound * g->pool[b].bound;
@@ -181,12 +182,12 @@ static uint32_t contract_values(generator *g, uint32_t a, uint32_t b, bool plain
 
 /* a[.., m, k] and b[.., n, k] give [.., m, n]: mostly one nest, as the paper's Table 2 has it. */
 uint32_t contract(generator *g, uint32_t a, uint32_t b) {
-  return contract_values(g, a, b, false);
+  return contract_values(g, a, b, false, false);
 }
 
-/* The same, summed over every outer dim that the two share. */
-uint32_t contract_all(generator *g, uint32_t a, uint32_t b) {
-  return contract_values(g, a, b, true);
+/* The same over every outer dim that the two share: the sum, or the greatest of the sums. */
+uint32_t contract_all(generator *g, uint32_t a, uint32_t b, bool greatest) {
+  return contract_values(g, a, b, true, greatest);
 }
 
 uint32_t right_operand(generator *g, uint32_t a) {
