@@ -390,7 +390,7 @@ typedef struct bb_compile_options {
 BB_API bb_status bb_program_compile(bb_program *program, const bb_compile_options *options,
                                     bb_model **model);
 /* The same into a folder, to be loaded by bb_model_load() where there is no compiler: plan.json,
- * kernels.so, data.bin (constants), and kernels.c with what it includes, to be read.  The
+ * kernels.so, data.bin (constants), and kernels.c, to be read.  The
  * folder appears when it is complete; one that is there is replaced if it is empty or a compiled model.
  * Errors: as above, ARGUMENT (the folder holds something else). */
 BB_API bb_status bb_program_compile_to(bb_program *program, const bb_compile_options *options,

@@ -83,7 +83,8 @@ static void fill(const target *t, bb_draft *draft) {
   if (draft->plan->kernels) {
     const char *code = inside(t, bb_cpu_device.binary);
     bb_cpu_build(t->ctx, draft->source, draft->length, t->making);
-    if (chmod(code, 0644) != 0) fail_io(t, code);
+    if (chmod(code, 0644) != 0 || chmod(inside(t, "kernels.c"), 0644) != 0) fail_io(t, code);
+    bb_cpu_tidy_folder(t->making);
     draft->plan->code = hash_of(t, code);
   }
   if (draft->plan->data_bytes) write_file(t, BB_FOLDER_DATA, NULL, draft);

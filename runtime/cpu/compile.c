@@ -40,12 +40,20 @@ static void write_file(bb_context *ctx, const char *path, const char *bytes, siz
   if (!good) bb_fail(ctx, BB_ERROR_IO, "%s: %s", path, strerror(errno));
 }
 
+static void remove_file(const char *folder, const char *name) {
+  char path[4096];
+  int length = snprintf(path, sizeof path, "%s/%s", folder, name);
+  if (length > 0 && (size_t)length < sizeof path) unlink(path);
+}
+
+void bb_cpu_tidy_folder(const char *folder) {
+  static const char *const passing[] = {"bb_cpu.h", "bb_cpu_call.h", "bb_cpu_real.h",
+                                        "compiler.txt"};
+  for (size_t i = 0; i < sizeof passing / sizeof *passing; i++) remove_file(folder, passing[i]);
+}
+
 void bb_cpu_remove_folder(const char *folder) {
-  for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
-    char path[4096];
-    int length = snprintf(path, sizeof path, "%s/%s", folder, files[i]);
-    if (length > 0 && (size_t)length < sizeof path) unlink(path);
-  }
+  for (size_t i = 0; i < sizeof files / sizeof *files; i++) remove_file(folder, files[i]);
   rmdir(folder);
 }
 

@@ -61,7 +61,9 @@ void bb_cpu_build(bb_context *ctx, const char *source, size_t length, const char
 char *bb_cpu_temporary_folder(bb_context *ctx);
 /* Whether a file of this name belongs to a folder of compiled kernels. */
 bool bb_cpu_folder_has(const char *name);
-/* Takes away such files, and the folder. */
+/* Takes away what was there only to be compiled. */
+void bb_cpu_tidy_folder(const char *folder);
+/* Takes away all such files, and the folder. */
 void bb_cpu_remove_folder(const char *folder);
 
 /* Builds in `folder`, or in a temporary one (NULL), and loads. */

@@ -40,30 +40,6 @@ static int out_of_memory(void) {
 
 /* --- inputs --- */
 
-static size_t element_bytes(bb_dtype dtype) {
-  static const size_t bytes[] = {[BB_F64] = 8, [BB_F32] = 4, [BB_F16] = 2, [BB_BF16] = 2,
-                                 [BB_I64] = 8, [BB_I32] = 4, [BB_BOOL] = 1};
-  return bytes[dtype];
-}
-
-/* Floats between -1 and 1; of the narrow ones only the upper half of such a float's bits is kept. */
-static void draw(bb_dtype dtype, size_t count, void *data) {
-  uint64_t state = 1;
-  memset(data, 0, count * element_bytes(dtype));
-  for (size_t i = 0; i < count; i++) {
-    state = state * 6364136223846793005u + 1442695040888963407u;
-    double value = (double)(int64_t)(state >> 11) / (double)(1ll << 52) - 1;
-    float narrow = (float)value;
-    uint32_t bits;
-    memcpy(&bits, &narrow, sizeof bits);
-    if (dtype == BB_F64) ((double *)data)[i] = value;
-    if (dtype == BB_F32) ((float *)data)[i] = narrow;
-    if (dtype == BB_BF16) ((uint16_t *)data)[i] = (uint16_t)(bits >> 16);
-    if (dtype == BB_F16)
-      ((uint16_t *)data)[i] = (uint16_t)((bits >> 31 << 15) | 0x3800 | (bits & 1023));
-  }
-}
-
 /* Extents that the command line does not name count as 1024, unless they follow from others. */
 static void settle_extents(bench *b) {
   const settings *set = b->t->set;
@@ -105,10 +81,9 @@ static int bind_drawn(bench *b, uint32_t index, const bb_tensor_info *info) {
   size_t count = 1;
   for (uint32_t i = 0; i < info->rank; i++)
     if (__builtin_mul_overflow(count, (size_t)shape[i], &count)) return out_of_memory();
-  void *data = count <= SIZE_MAX / 16 ? malloc(count * element_bytes(info->dtype) + 1) : NULL;
+  void *data = draw_elements(info->dtype, count);
   if (!data) return out_of_memory();
   b->memory[b->arrays++] = data;
-  draw(info->dtype, count, data);
   bb_tensor_view view = {.dtype = info->dtype, .rank = info->rank, .shape = shape, .data = data};
   return report(b->t, bb_session_bind(b->session, BB_INPUT, index, &view));
 }

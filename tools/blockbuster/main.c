@@ -6,8 +6,9 @@
 #include <unistd.h>
 
 static int (*const command_main[COMMANDS])(tool *) = {
-    [CONVERT] = convert_main, [FUSE] = fuse_main, [SELECT] = select_main, [DOT] = dot_main,
-    [COMPILE] = compile_main, [RUN] = run_main,   [BENCH] = bench_main,   [INFO] = info_main,
+    [CONVERT] = convert_main, [FUSE] = fuse_main,       [SELECT] = select_main,
+    [DOT] = dot_main,         [COMPILE] = compile_main, [RUN] = run_main,
+    [BENCH] = bench_main,     [REDUCE] = reduce_main,   [INFO] = info_main,
 };
 
 static void log_message(void *user, bb_log_level level, const char *message) {

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *const command_name[COMMANDS] = {"convert", "fuse", "select", "dot",
-                                            "compile", "run",  "bench",  "info"};
+const char *const command_name[COMMANDS] = {"convert", "fuse",  "select", "dot", "compile",
+                                            "run",     "bench", "reduce", "info"};
 
 static const char *const command_does[COMMANDS] = {
     [CONVERT] = "turn a model into a block program and write it as text",
@@ -19,6 +19,7 @@ static const char *const command_does[COMMANDS] = {
     [COMPILE] = "compile a model into a folder that runs without a compiler",
     [RUN] = "run a model on arrays and compare the outputs",
     [BENCH] = "time a model's kernels, beside what the machine can do at most",
+    [REDUCE] = "find a small program that still fails, in a large one",
     [INFO] = "say what a model consists of and what runs unfused",
 };
 
@@ -62,6 +63,7 @@ typedef enum option_id {
   O_TARGET,
   O_RUNS,
   O_NO_CACHE,
+  O_COMMAND,
   O_THREADS,
   O_MACHINE,
   O_MEASURE,
@@ -77,8 +79,9 @@ enum {
   K = 1 << COMPILE,
   R = 1 << RUN,
   B = 1 << BENCH,
+  X = 1 << REDUCE,
   I = 1 << INFO,
-  ALL = C | F | S | D | K | R | B | I
+  ALL = C | F | S | D | K | R | B | X | I
 };
 
 static const struct row {
@@ -89,7 +92,7 @@ static const struct row {
   unsigned commands;
   const char *help;
 } table[] = {
-    {O_OUTPUT, "output", 'o', "FILE", C | F | S | D | R | I,
+    {O_OUTPUT, "output", 'o', "FILE", C | F | S | D | R | X | I,
      "write there instead of standard output"},
     {O_FOLDER, "output", 'o', "DIR", K, "the folder to make"},
     {O_STAGE, "stage", 0, "STAGE", C | D | R | I, "array, block, partition or fused"},
@@ -137,6 +140,8 @@ static const struct row {
     {O_TARGET, "target", 0, "NAME", K, "what to compile for: cpu"},
     {O_RUNS, "runs", 0, "N", B, "time N runs; without: as many as give a steady figure"},
     {O_NO_CACHE, "no-cache", 0, NULL, B, "compile anew, and keep nothing"},
+    {O_COMMAND, "command", 0, "CMD", X,
+     "a program fails if `sh -c CMD`, $1 its file, gives 0; without: if its kernels are wrong"},
     {O_THREADS, "threads", 0, "N", R | B, "threads of kernels; without: one for each processor"},
     {O_JSON, "json", 0, NULL, F | S | D | R | B | I, "print JSON (dot: beside the picture)"},
     {O_DUMP, "dump-phases", 0, "DIR", ALL, "write the program after every phase"},
@@ -344,6 +349,7 @@ static bool apply(settings *set, const struct row *row, char *value, int argc, c
   case O_INTERPRET: return set->interpret = true;
   case O_TARGET: set->target = value; return true;
   case O_NO_CACHE: return set->no_cache = true;
+  case O_COMMAND: set->run_command = value; return true;
   case O_RUNS:
     if (!whole_number(row, value, 2000, &number)) return false;
     if (number == 0) return wrong(row, value, "1 to 2000");

@@ -17,6 +17,7 @@ typedef enum command_id {
   COMPILE,
   RUN,
   BENCH,
+  REDUCE,
   INFO,
   COMMANDS
 } command_id;
@@ -28,7 +29,7 @@ typedef struct settings {
   command_id command;
   const char *model; /* NULL: the command is about a machine */
   const char *output, *dump;
-  const char *inputs, *expect, *device, *candidate, *machine, *target;
+  const char *inputs, *expect, *device, *candidate, *machine, *target, *run_command;
   int stage;
   const char *table; /* the extent of --table */
   int64_t table_first, table_last;
@@ -105,6 +106,10 @@ void put_json_text(FILE *to, const char *text);
 /* How a kernel runs and what that costs, as an object. */
 void put_way_json(FILE *to, const bb_way_info *way);
 
+/* Elements drawn for a run, the same every time: floats between -1 and 1, integers 0, an index that
+ * every axis has.  The caller frees them; NULL: out of memory. */
+void *draw_elements(bb_dtype dtype, size_t count);
+
 /* --- the subcommands --- */
 
 int convert_main(tool *t);
@@ -114,6 +119,7 @@ int dot_main(tool *t);
 int compile_main(tool *t);
 int run_main(tool *t);
 int bench_main(tool *t);
+int reduce_main(tool *t);
 int info_main(tool *t);
 
 #endif

@@ -1,0 +1,36 @@
+/* draw.c - elements for runs that nobody gave inputs for.
+ */
+#include "tool.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static size_t element_bytes(bb_dtype dtype) {
+  static const size_t bytes[] = {[BB_F64] = 8, [BB_F32] = 4, [BB_F16] = 2, [BB_BF16] = 2,
+                                 [BB_I64] = 8, [BB_I32] = 4, [BB_BOOL] = 1};
+  return bytes[dtype];
+}
+
+/* Floats between -1 and 1; of the narrow ones only the upper half of such a float's bits is kept. */
+static void fill(bb_dtype dtype, size_t count, void *data) {
+  uint64_t state = 1;
+  memset(data, 0, count * element_bytes(dtype));
+  for (size_t i = 0; i < count; i++) {
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    double value = (double)(int64_t)(state >> 11) / (double)(1ll << 52) - 1;
+    float narrow = (float)value;
+    uint32_t bits;
+    memcpy(&bits, &narrow, sizeof bits);
+    if (dtype == BB_F64) ((double *)data)[i] = value;
+    if (dtype == BB_F32) ((float *)data)[i] = narrow;
+    if (dtype == BB_BF16) ((uint16_t *)data)[i] = (uint16_t)(bits >> 16);
+    if (dtype == BB_F16)
+      ((uint16_t *)data)[i] = (uint16_t)((bits >> 31 << 15) | 0x3800 | (bits & 1023));
+  }
+}
+
+void *draw_elements(bb_dtype dtype, size_t count) {
+  void *data = count <= SIZE_MAX / 16 ? malloc(count * element_bytes(dtype) + 1) : NULL;
+  if (data) fill(dtype, count, data);
+  return data;
+}
