@@ -243,6 +243,25 @@ class Runs(Folder):
         self.assertLess(fused["buffered_written"], unfused["buffered_written"])
 
 
+class Reduces(Folder):
+    def reduce(self, name, command, code=0):
+        out = self.folder / "small.bb"
+        call("reduce", model(name), "-o", out, "--command", command, code=code)
+        return out
+
+    def test_to_the_one_that_fails(self):
+        """What fails here is every program with a sum in it that can be read."""
+        small = self.reduce("block_attention", f'grep -q "= reduce sum" $1 && "{PROGRAM}" info -q $1 >/dev/null 2>&1')
+        text = small.read_text()
+        self.assertEqual(len(re.findall(r" = ", text)), 1, text)
+        self.assertIn("= reduce sum", text)
+        call("fuse", small)
+
+    def test_what_does_not_fail(self):
+        self.reduce("block_attention", "false", code=1)
+        self.assertEqual(self.names(), [])
+
+
 class Facts(Folder):
     def test_misc_and_copies(self):
         for name in MODELS:

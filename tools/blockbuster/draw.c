@@ -21,6 +21,7 @@ static void fill(bb_dtype dtype, size_t count, void *data) {
     float narrow = (float)value;
     uint32_t bits;
     memcpy(&bits, &narrow, sizeof bits);
+    if (dtype == BB_BOOL) ((char *)data)[i] = value < 0;
     if (dtype == BB_F64) ((double *)data)[i] = value;
     if (dtype == BB_F32) ((float *)data)[i] = narrow;
     if (dtype == BB_BF16) ((uint16_t *)data)[i] = (uint16_t)(bits >> 16);

@@ -157,8 +157,31 @@ bool lines_cut(lines *all, uint32_t index) {
   return true;
 }
 
+/* Outputs have names of their own: a value that is only numbered gets one, which nothing else that is
+ * left will mention. */
+static bool give_name(line *l) {
+  const char *equals = strstr(l->text, " = ");
+  if (l->name[0] != '%') return true;
+  if (!equals) return false;
+  size_t size = strlen(l->name) + strlen(equals) + 8;
+  char *text = malloc(size), *name = malloc(size);
+  if (!text || !name) {
+    free(text);
+    free(name);
+    return false;
+  }
+  snprintf(name, size, "end_%s", l->name + 1);
+  snprintf(text, size, "%s%s", name, equals);
+  free(l->text);
+  free(l->name);
+  l->text = text;
+  l->name = name;
+  return true;
+}
+
 /* `output NAME` in the place of all outputs. */
 bool lines_end_at(lines *all, uint32_t index) {
+  if (!give_name(&all->line[index])) return false;
   char *name = copy_of(all->line[index].name, strlen(all->line[index].name));
   if (!name) return false;
   uint32_t kept = 0;

@@ -106,8 +106,8 @@ void put_json_text(FILE *to, const char *text);
 /* How a kernel runs and what that costs, as an object. */
 void put_way_json(FILE *to, const bb_way_info *way);
 
-/* Elements drawn for a run, the same every time: floats between -1 and 1, integers 0, an index that
- * every axis has.  The caller frees them; NULL: out of memory. */
+/* Elements drawn for a run, the same every time: floats between -1 and 1, either truth,
+ * integers 0, an index that every axis has.  The caller frees them; NULL: out of memory. */
 void *draw_elements(bb_dtype dtype, size_t count);
 
 /* --- the subcommands --- */

@@ -7,6 +7,7 @@ blockbuster dot --help
 blockbuster compile --help
 blockbuster run --help
 blockbuster bench --help
+blockbuster reduce --help
 blockbuster info --help
 blockbuster melt model.onnx
 blockbuster fuse
