@@ -31,12 +31,12 @@ DERIVATION = 'tests/mutation/derivation_test'
 LISTS = {'rules.txt': RANDOM, 'derivation.txt': DERIVATION, 'proof.txt': 'tests/test_algebra_proof',
          'interval.txt': 'tests/test_interval', 'sign.txt': 'tests/test_algebra'}
 SAMPLE = 8
+FEW = 200  # programs that an equivalent mutation meets
+
+
 def seconds(programs):
     """Of processor time: more than twice what that many programs take."""
     return 30 + programs // 10
-
-
-FEW = 200  # programs that an equivalent mutation meets
 
 
 class Mutation:
