@@ -10,10 +10,10 @@ typedef BB_REAL BB_NAME(bb_loose)
 
 /* NaN wins. */
 BB_INLINE BB_REAL BB_NAME(bb_max)(BB_REAL a, BB_REAL b) {
-  return (a > b) | (a != a) ? a : b;
+  return ((a > b) | (a != a)) ? a : b;
 }
 BB_INLINE BB_REAL BB_NAME(bb_min)(BB_REAL a, BB_REAL b) {
-  return (a < b) | (a != a) ? a : b;
+  return ((a < b) | (a != a)) ? a : b;
 }
 BB_INLINE BB_REAL BB_NAME(bb_sign)(BB_REAL a) {
   return a != a ? a : (BB_REAL)((a > 0) - (a < 0));
@@ -40,8 +40,8 @@ BB_INLINE BB_REAL BB_NAME(bb_mod)(BB_REAL a, BB_REAL b) {
   }
 BB_STEP(sum, 0, held + x)
 BB_STEP(prod, 1, held *x)
-BB_STEP(max, -INFINITY, (held > x) | (held != held) ? held : x)
-BB_STEP(min, INFINITY, (held < x) | (held != held) ? held : x)
+BB_STEP(max, -INFINITY, ((held > x) | (held != held)) ? held : x)
+BB_STEP(min, INFINITY, ((held < x) | (held != held)) ? held : x)
 #undef BB_STEP
 
 /* Along the columns: lanes take every so many-th column; they are folded in halves at the end.  The order depends on the
