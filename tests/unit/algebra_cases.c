@@ -263,6 +263,12 @@ const algebra_case good_cases[] = {
      ".+",
      {{"s", "sum", "p"}, {"o", "max", "-x*s"}},
      NULL},
+    {"sum about a maximum beside sum and count",
+     "x",
+     "",
+     ".",
+     {{"m", "max", "x"}, {"n", "sum", "1"}, {"S", "sum", "x"}, {"o", "sum", "x+m"}},
+     NULL},
 };
 const unsigned good_count = sizeof good_cases / sizeof *good_cases;
 
@@ -354,6 +360,24 @@ const algebra_case bad_cases[] = {
      ".",
      {{"m", "max", "x"}, {"p", "prod", "x*m"}},
      "not known to be positive"},
+    {"a share of a variance by weights of either sign",
+     "x y w",
+     "",
+     "...",
+     {{"S", "sum", "w"}, {"T", "sum", "w*x"}, {"Q", "sum", "w*x*x"}, {"o", "sum", "y/(S*Q-T*T)"}},
+     "may be 0 for a part"},
+    {"a share of a variance less something",
+     "x y w",
+     "",
+     "..+",
+     {{"S", "sum", "w"}, {"T", "sum", "w*x"}, {"Q", "sum", "w*x*x"}, {"o", "sum", "y/(S*Q-T*T-S)"}},
+     "may be 0 for a part"},
+    {"a share of a variance of two elements",
+     "x y w",
+     "",
+     "..+",
+     {{"S", "sum", "w"}, {"T", "sum", "w*x"}, {"Q", "sum", "w*y*y"}, {"o", "sum", "y/(S*Q-T*T)"}},
+     "may be 0 for a part"},
 };
 const unsigned bad_count = sizeof bad_cases / sizeof *bad_cases;
 
