@@ -26,7 +26,8 @@ static void put_const(writer *w, const bb_expr *x) {
   else if (isinf(x->number))
     bb_put(&w->out, x->number < 0 ? "-TL_INF" : "TL_INF");
   else
-    bb_put(&w->out, x->number == (double)(int)x->number ? "%.1ff" : "%.9gf", x->number);
+    bb_put(&w->out, fabs(x->number) < 1e9 && x->number == rint(x->number) ? "%.1ff" : "%.9gf",
+           x->number);
 }
 
 static void put_call(writer *w, const char *name, const bb_expr *x) {

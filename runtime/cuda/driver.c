@@ -23,11 +23,14 @@ static void find(bb_context *ctx, void *library, const char *what, const char *n
   memcpy(to, &symbol, sizeof symbol);
 }
 
+/* A driver or a compiler that was loaded stays: what it allocates once for the process would be lost
+ * with it, and again with the next. */
 static void *open_first(const char *variable, const char *const *names) {
+  const int how = RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE;
   const char *own = getenv(variable);
-  if (own && *own) return dlopen(own, RTLD_NOW | RTLD_LOCAL);
+  if (own && *own) return dlopen(own, how);
   void *library = NULL;
-  for (; *names && !library; names++) library = dlopen(*names, RTLD_NOW | RTLD_LOCAL);
+  for (; *names && !library; names++) library = dlopen(*names, how);
   return library;
 }
 
