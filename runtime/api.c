@@ -138,3 +138,17 @@ bool bb_rule_get(uint32_t index, uint32_t *number, const char **name, const char
   if (assumes) *assumes = bb_exactness_name(rule->exactness);
   return true;
 }
+
+int64_t *bb_api_blocks(const bb_program *program, uint32_t count, const bb_setting *setting,
+                       bb_arena *arena) {
+  int64_t *block = BB_NEW(arena, int64_t, program->dims + 1u);
+  for (uint32_t i = 0; i < count; i++) {
+    const char *name = setting[i].name;
+    bb_dim dim = bb_dim_find(program, name, strlen(name));
+    if (dim == BB_NO_DIM) bb_fail(program->ctx, BB_ERROR_ARGUMENT, "there is no dim %s", name);
+    if (setting[i].value < 1)
+      bb_fail(program->ctx, BB_ERROR_ARGUMENT, "dim %s: a block has one element at least", name);
+    block[dim] = setting[i].value;
+  }
+  return block;
+}

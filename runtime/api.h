@@ -34,6 +34,10 @@ void bb_run_model(const bb_kernel_run *run, bb_model *model);
  * deferred. */
 bb_program *bb_model_arrays(bb_context *ctx, const bb_model *model);
 
+/* Block sizes by dim, 0 where none is set, from a caller's settings, which are checked. */
+int64_t *bb_api_blocks(const bb_program *program, uint32_t count, const bb_setting *setting,
+                       bb_arena *arena);
+
 /* Top-level loops of a graph. */
 uint32_t bb_api_kernels(const bb_graph *graph);
 

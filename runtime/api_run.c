@@ -148,19 +148,6 @@ typedef struct run_call {
   bb_result *result;
 } run_call;
 
-static int64_t *block_sizes(const bb_program *program, const bb_run_options *o, bb_arena *arena) {
-  int64_t *block = BB_NEW(arena, int64_t, program->dims);
-  for (uint32_t i = 0; i < o->blocks; i++) {
-    const char *name = o->block[i].name;
-    bb_dim dim = bb_dim_find(program, name, strlen(name));
-    if (dim == BB_NO_DIM) bb_fail(program->ctx, BB_ERROR_ARGUMENT, "there is no dim %s", name);
-    if (o->block[i].value < 1)
-      bb_fail(program->ctx, BB_ERROR_ARGUMENT, "dim %s: a block has one element at least", name);
-    block[dim] = o->block[i].value;
-  }
-  return block;
-}
-
 static int64_t *preset_symbols(const bb_program *program, const bb_run_options *o,
                                bb_arena *arena) {
   int64_t *symbol = BB_NEW(arena, int64_t, program->symbols);
@@ -197,7 +184,7 @@ static void run_body(bb_context *ctx, void *argument) {
   bb_bind_inputs(call->program, &call->inputs->npz, preset, arena, &result->binding);
   bb_interp_options options = {.float64 = o->float64,
                                .symbol = result->binding.symbol,
-                               .block = block_sizes(call->program, o, arena)};
+                               .block = bb_api_blocks(call->program, o->blocks, o->block, arena)};
   bb_kernel_run kernels = {call->program,    o,     options.block,
                            &result->binding, arena, &result->kernels};
   result->by_kernels = wants_kernels(call->program, o) && bb_run_kernels(&kernels);

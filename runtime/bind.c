@@ -1,8 +1,8 @@
 /* bind.c - binds arrays of a file to the inputs of a program, and finds the symbols' values.
  */
 #include "bind.h"
+#include "model/solve.h"
 
-#include <math.h>
 #include <string.h>
 
 /* --- messages --- */
@@ -46,39 +46,6 @@ static _Noreturn void refuse_shape(const binder *b, uint32_t tensor) {
           known.length ? known.data : "");
 }
 
-/* The number whose power is value, or -1. */
-static int64_t exact_root(int64_t value, uint32_t power) {
-  if (power == 1 || value < 2) return value;
-  int64_t root = llround(pow((double)value, 1.0 / power)), product = 1;
-  for (uint32_t i = 0; i < power; i++)
-    if (__builtin_mul_overflow(product, root, &product)) return -1;
-  return product == value ? root : -1;
-}
-
-/* Holds one extent against what the array has: finds a symbol when only one is unknown.  False:
- * they cannot agree. */
-static bool solve(binder *b, const bb_extent *extent, int64_t have, bool *progress) {
-  int64_t known = extent->factor;
-  uint32_t unknown = UINT32_MAX, power = 0;
-  for (uint32_t k = 0; k < extent->count; k++) {
-    uint32_t s = extent->symbol[k];
-    if (b->symbol[s] < 0) {
-      if (power && s != unknown) return true; /* two unknowns: another axis may tell one */
-      unknown = s;
-      power++;
-    } else if (__builtin_mul_overflow(known, b->symbol[s], &known)) {
-      return false;
-    }
-  }
-  if (power == 0) return known == have;
-  if (known == 0) return have == 0;
-  int64_t root = have % known ? -1 : exact_root(have / known, power);
-  if (root < 0) return false;
-  b->symbol[unknown] = root;
-  *progress = true;
-  return true;
-}
-
 static void solve_all(binder *b) {
   bool progress = true;
   while (progress) {
@@ -88,7 +55,8 @@ static void solve_all(binder *b) {
       const bb_tensor *tensor = &b->program->tensor[t];
       if (tensor->rank != b->array[t]->rank) refuse_shape(b, t);
       for (uint32_t i = 0; i < tensor->rank; i++)
-        if (!solve(b, tensor->shape[i], b->array[t]->shape[i], &progress)) refuse_shape(b, t);
+        if (!bb_extent_solve(tensor->shape[i], b->array[t]->shape[i], b->symbol, &progress))
+          refuse_shape(b, t);
     }
   }
 }

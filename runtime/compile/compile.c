@@ -12,25 +12,12 @@
 
 /* --- a program's draft, and its code --- */
 
-static int64_t *block_sizes(bb_program *program, const bb_compile_options *o, bb_arena *arena) {
-  int64_t *block = BB_NEW(arena, int64_t, program->dims + 1);
-  for (uint32_t i = 0; i < o->blocks; i++) {
-    const char *name = o->block[i].name;
-    bb_dim dim = bb_dim_find(program, name, strlen(name));
-    if (dim == BB_NO_DIM) bb_fail(program->ctx, BB_ERROR_ARGUMENT, "there is no dim %s", name);
-    if (o->block[i].value < 1)
-      bb_fail(program->ctx, BB_ERROR_ARGUMENT, "dim %s: a block has one element at least", name);
-    block[dim] = o->block[i].value;
-  }
-  return block;
-}
-
 static bb_draft *draft_of(bb_program *program, const bb_compile_options *o, bb_arena *arena) {
   bb_context *ctx = program->ctx;
   if (o->version != BB_VERSION)
     bb_fail(ctx, BB_ERROR_ARGUMENT, "bb_compile_options.version is not BB_VERSION");
   bb_drive(program, BB_STAGE_FUSED, &(bb_drive_options){0});
-  bb_draft_options options = {.block = block_sizes(program, o, arena)};
+  bb_draft_options options = {.block = bb_api_blocks(program, o->blocks, o->block, arena)};
   bb_draft *draft = bb_draft_make(program, &options, arena);
   if (draft->refused)
     bb_fail(ctx, BB_ERROR_UNSUPPORTED, "what has no kernel for the CPU:\n%s", draft->refused);

@@ -5,8 +5,8 @@
  * no array alive at the same steps has: neighbours in time share memory.
  */
 #include "session.h"
+#include "solve.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -42,38 +42,6 @@ static _Noreturn void refuse_shape(bb_session *s, uint32_t tensor) {
           shape_text(s, t), known.length ? known.data : "");
 }
 
-/* The number whose power is value, or -1. */
-static int64_t exact_root(int64_t value, uint32_t power) {
-  if (power == 1 || value < 2) return value;
-  int64_t root = llround(pow((double)value, 1.0 / power)), product = 1;
-  for (uint32_t i = 0; i < power; i++)
-    if (__builtin_mul_overflow(product, root, &product)) return -1;
-  return product == value ? root : -1;
-}
-
-/* Finds the only unknown symbol of an extent; false: it cannot be what the array has. */
-static bool solve(bb_session *s, const bb_extent *extent, int64_t have, bool *progress) {
-  int64_t known = extent->factor;
-  uint32_t unknown = BB_NONE, power = 0;
-  for (uint32_t k = 0; k < extent->count; k++) {
-    uint32_t symbol = extent->symbol[k];
-    if (s->symbol[symbol] >= 0) {
-      if (__builtin_mul_overflow(known, s->symbol[symbol], &known)) return false;
-      continue;
-    }
-    if (power && symbol != unknown) return true; /* two unknowns: another axis may tell one */
-    unknown = symbol;
-    power++;
-  }
-  if (power == 0) return known == have;
-  if (known == 0) return have == 0;
-  int64_t root = have % known ? -1 : exact_root(have / known, power);
-  if (root < 0) return false;
-  s->symbol[unknown] = root;
-  *progress = true;
-  return true;
-}
-
 static void find_extents(bb_session *s) {
   const bb_plan *p = s->model->plan;
   if (p->symbols) memcpy(s->symbol, s->preset, p->symbols * sizeof *s->symbol);
@@ -85,7 +53,8 @@ static void find_extents(bb_session *s) {
       if (!s->bound[t].given)
         bb_fail(s->ctx, BB_ERROR_ARGUMENT, "input \"%s\" is not bound", tensor->name);
       for (uint32_t i = 0; i < tensor->rank; i++)
-        if (!solve(s, tensor->shape[i], s->bound[t].shape[i], &progress)) refuse_shape(s, t);
+        if (!bb_extent_solve(tensor->shape[i], s->bound[t].shape[i], s->symbol, &progress))
+          refuse_shape(s, t);
     }
     progress |= bb_plan_derive(s->ctx, p, s->symbol);
   }

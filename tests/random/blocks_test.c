@@ -24,24 +24,12 @@ static bb_interp_tensor *interpret(const random_case *c, uint32_t way) {
   return tensor;
 }
 
-static void compare(const bb_program *p, uint32_t way, const bb_interp_tensor *got,
-                    const bb_interp_tensor *want) {
-  for (uint32_t t = 0; t < p->tensors; t++) {
-    if (p->tensor[t].role != BB_TENSOR_OUTPUT) continue;
-    double scale = 1e-3;
-    for (size_t i = 0; i < want[t].count; i++) scale = fmax(scale, fabs(want[t].data[i]));
-    for (size_t i = 0; i < want[t].count; i++)
-      if (!(fabs(got[t].data[i] - want[t].data[i]) <= 1e-9 * scale))
-        bb_fail(p->ctx, BB_ERROR_MISMATCH, "blocks %u: output %s element %zu is %.17g, not %.17g",
-                way, p->tensor[t].name, i, got[t].data[i], want[t].data[i]);
-  }
-}
-
 static void body(bb_context *ctx, void *argument) {
   uint64_t seed = *(const uint64_t *)argument;
   random_case c = random_case_make(ctx, seed, 1 + (uint32_t)(seed % 9));
   bb_interp_tensor *whole = interpret(&c, 0);
-  for (uint32_t way = 1; way < WAYS; way++) compare(c.program, way, interpret(&c, way), whole);
+  for (uint32_t way = 1; way < WAYS; way++)
+    random_compare(c.program, interpret(&c, way), whole, "blocks", way);
 }
 
 int main(int argc, char **argv) {

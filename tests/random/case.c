@@ -1,6 +1,7 @@
 /* case.c - one random case: dims and symbols, program inputs and their data, outputs. */
 #include "build.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -231,4 +232,17 @@ random_case random_case_make(bb_context *ctx, uint64_t seed, uint32_t size) {
 
 random_case random_case_lifted(bb_context *ctx, uint64_t seed, uint32_t size, double lift) {
   return make_case(ctx, seed, size, true, lift);
+}
+
+void random_compare(const bb_program *program, const bb_interp_tensor *got,
+                    const bb_interp_tensor *want, const char *what, double number) {
+  for (uint32_t t = 0; t < program->tensors; t++) {
+    if (program->tensor[t].role != BB_TENSOR_OUTPUT) continue;
+    double scale = 1e-3;
+    for (size_t i = 0; i < want[t].count; i++) scale = fmax(scale, fabs(want[t].data[i]));
+    for (size_t i = 0; i < want[t].count; i++)
+      if (!(fabs(got[t].data[i] - want[t].data[i]) <= 1e-9 * scale))
+        bb_fail(program->ctx, BB_ERROR_MISMATCH, "%s %g: output %s element %zu is %.17g, not %.17g",
+                what, number, program->tensor[t].name, i, got[t].data[i], want[t].data[i]);
+  }
 }

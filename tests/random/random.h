@@ -33,4 +33,9 @@ random_case random_case_make(bb_context *ctx, uint64_t seed, uint32_t size);
  * outputs are what they are without it.  Programs with one lift differ in nothing else. */
 random_case random_case_lifted(bb_context *ctx, uint64_t seed, uint32_t size, double lift);
 
+/* Fails where an output is off by more than 1e-9 of its largest element; `what` and `number` say in
+ * which of several runs. */
+void random_compare(const bb_program *program, const bb_interp_tensor *got,
+                    const bb_interp_tensor *want, const char *what, double number);
+
 #endif
