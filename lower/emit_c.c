@@ -4,7 +4,8 @@
 #include <inttypes.h>
 
 void bb_c_refuse(const bb_c *c, const char *what) {
-  bb_fail(c->p->home->ctx, BB_ERROR_UNSUPPORTED, "no kernel for the CPU: %s", what);
+  bb_fail(c->p->home->ctx, BB_ERROR_UNSUPPORTED, "no kernel for %s: %s",
+          c->target ? c->target : "the CPU", what);
 }
 
 void bb_c_line(bb_c *c, const char *format, ...) {
@@ -18,20 +19,11 @@ void bb_c_line(bb_c *c, const char *format, ...) {
 
 /* --- nests --- */
 
-/* Neighbouring statements of the program's body that run as one: a loop that is spread, or what
- * stands between two of them. */
-typedef struct nest {
-  uint32_t first, count;
-  uint32_t loops; /* spread, one inside the other */
-  const bb_tile_loop *loop[BB_TILE_OPERANDS];
-  const bb_tile_body *body; /* what a task runs */
-} nest;
-
 static bool is_spread(const bb_tile_stmt *s) {
   return s->kind == BB_TILE_LOOP && s->loop->spread != BB_SPREAD_NONE && s->loop->stretches == 1;
 }
 
-static void follow(nest *n, const bb_tile_stmt *s) {
+static void follow(bb_c_nest *n, const bb_tile_stmt *s) {
   while (n->loops < BB_TILE_OPERANDS && is_spread(s)) {
     n->loop[n->loops++] = s->loop;
     n->body = &s->loop->body;
@@ -40,19 +32,19 @@ static void follow(nest *n, const bb_tile_stmt *s) {
   }
 }
 
-static uint32_t find_nests(const bb_c *c, nest **nests) {
+uint32_t bb_c_nests(const bb_c *c, bb_c_nest **nests) {
   const bb_tile_body *body = &c->p->body;
   uint32_t count = 0;
-  *nests = BB_NEW(c->out->arena, nest, body->count + 1);
+  *nests = BB_NEW(c->out->arena, bb_c_nest, body->count + 1);
   for (uint32_t i = 0; i < body->count; i++) {
     bool spread = is_spread(body->stmt[i]);
-    nest *last = count ? &(*nests)[count - 1] : NULL;
+    bb_c_nest *last = count ? &(*nests)[count - 1] : NULL;
     if (!spread && last && !last->loops) {
       last->count++;
       continue;
     }
-    nest *made = &(*nests)[count++];
-    *made = (nest){.first = i, .count = 1};
+    bb_c_nest *made = &(*nests)[count++];
+    *made = (bb_c_nest){.first = i, .count = 1};
     if (spread) follow(made, body->stmt[i]);
   }
   return count;
@@ -165,7 +157,7 @@ static const char *trips(bb_c *c, const bb_tile_loop *l) {
 }
 
 /* Which iteration of every spread loop a task is: the innermost loop's go first. */
-static void put_task(bb_c *c, const nest *n) {
+static void put_task(bb_c *c, const bb_c_nest *n) {
   if (!n->loops) bb_c_line(c, "(void)task;");
   for (uint32_t k = n->loops; k-- > 0;) {
     const bb_tile_loop *l = n->loop[k];
@@ -217,7 +209,7 @@ static void put_tiles(bb_c *c) {
   if (c->panel) bb_c_line(c, "void *const panel = local + %" PRId64 ";", c->bytes - c->panel);
 }
 
-static void put_nest(bb_c *c, const nest *n, uint32_t number) {
+static void put_nest(bb_c *c, const bb_c_nest *n, uint32_t number) {
   bb_buffer *out = c->out, inner = {.arena = out->arena};
   bb_tile_body body = {n->count, c->p->body.stmt + n->first};
   if (n->loops) body = *n->body;
@@ -265,8 +257,8 @@ void bb_emit_c(bb_buffer *out, const bb_tile_program *program, const char *name,
   c.home = BB_NEW(scratch, uint32_t, program->views + 1);
   c.extent = BB_NEW(scratch, bool, program->extents + 1);
   c.view = BB_NEW(scratch, bool, program->views + 1);
-  nest *nests;
-  uint32_t count = find_nests(&c, &nests);
+  bb_c_nest *nests;
+  uint32_t count = bb_c_nests(&c, &nests);
   bb_c_lay_out(&c);
   bb_c_share(&c);
   for (uint32_t i = 0; i < count; i++) {

@@ -21,6 +21,7 @@ typedef struct bb_c {
   bb_buffer *out;
   const bb_tile_program *p;
   const char *name;
+  const char *target; /* what refusals name; NULL: the CPU */
   bool exact;
   bb_c_tile *tile;
   int64_t bytes;  /* of tiles, in a task's memory */
@@ -32,6 +33,16 @@ typedef struct bb_c {
   uint32_t indent;
   uint32_t temporaries;
 } bb_c;
+
+/* Neighbouring statements of the program's body that run as one: a loop that is spread, or what
+ * stands between two of them. */
+typedef struct bb_c_nest {
+  uint32_t first, count;
+  uint32_t loops; /* spread, one inside the other */
+  const bb_tile_loop *loop[BB_TILE_OPERANDS];
+  const bb_tile_body *body; /* what a task runs */
+} bb_c_nest;
+uint32_t bb_c_nests(const bb_c *c, bb_c_nest **nests);
 
 _Noreturn void bb_c_refuse(const bb_c *c, const char *what);
 void bb_c_line(bb_c *c, const char *format, ...) __attribute__((format(printf, 2, 3)));

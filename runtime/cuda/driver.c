@@ -2,6 +2,7 @@
 #include "driver.h"
 
 #include "../../lower/emit.h"
+#include "../../lower/emit_simt.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
@@ -86,14 +87,14 @@ static const char *log_of(const bb_cuda_compiler *c, void *program, bb_arena *ar
   return log;
 }
 
-const void *bb_cuda_compile(bb_context *ctx, const bb_cuda_compiler *c, const char *source,
-                            bb_arena *arena) {
-  static const char *const name[] = {"sm90.cuh"};
-  static const char *const options[] = {"--gpu-architecture=sm_90a", "--std=c++17"};
-  const char *header[] = {bb_device_sm90};
+const void *bb_cuda_compile(bb_context *ctx, const bb_cuda_compiler *c, const char *target,
+                            const char *source, bb_arena *arena) {
+  static const char *const name[] = {"sm90.cuh", "simt.cuh"};
+  const char *header[] = {bb_device_sm90, bb_device_simt};
+  const char *options[] = {bb_arena_printf(arena, "--gpu-architecture=%s", target), "--std=c++17"};
   void *program = NULL;
   size_t size = 0;
-  if (c->create(&program, source, "kernel.cu", 1, header, name) != 0)
+  if (c->create(&program, source, "kernel.cu", 2, header, name) != 0)
     bb_fail(ctx, BB_ERROR_IO, "NVRTC makes no program");
   int code = c->compile(program, sizeof options / sizeof *options, options);
   const char *log = code ? log_of(c, program, arena) : "";
@@ -103,6 +104,6 @@ const void *bb_cuda_compile(bb_context *ctx, const bb_cuda_compiler *c, const ch
     if (c->cubin(program, image) != 0) image = NULL;
   }
   c->destroy(&program);
-  if (!image) bb_fail(ctx, BB_ERROR_INTERNAL, "a kernel does not compile for sm_90a:\n%s", log);
+  if (!image) bb_fail(ctx, BB_ERROR_INTERNAL, "a kernel does not compile for %s:\n%s", target, log);
   return image;
 }

@@ -84,8 +84,8 @@ void bb_cuda_library_close(void *library);
 /* Fails the context with what the driver calls the error, BB_ERROR_MEMORY if that is what it is. */
 void bb_cuda_must(bb_context *ctx, const bb_cuda_driver *driver, int code, const char *what);
 
-/* A kernel's source, over the device library, as a loadable image in `arena`. */
-const void *bb_cuda_compile(bb_context *ctx, const bb_cuda_compiler *compiler, const char *source,
-                            bb_arena *arena);
+/* Source over a device library as a loadable image in `arena`; `target`: "sm_90a". */
+const void *bb_cuda_compile(bb_context *ctx, const bb_cuda_compiler *compiler, const char *target,
+                            const char *source, bb_arena *arena);
 
 #endif

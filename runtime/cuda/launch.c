@@ -192,6 +192,27 @@ const char *bb_cuda_refusal(const bb_cuda_kernel *k, const int64_t *extent,
   return why;
 }
 
+/* Is it a multiple of `by`, whatever the extents are? */
+static bool divides(int64_t by, bb_tile_index x) {
+  switch (x->op) {
+  case BB_X_CONST: return (int64_t)x->number % by == 0;
+  case BB_X_MUL: return divides(by, x->a[0]) || divides(by, x->a[1]);
+  case BB_X_ADD:
+  case BB_X_SUB: return divides(by, x->a[0]) && divides(by, x->a[1]);
+  default: return false;
+  }
+}
+
+bool bb_cuda_may_refuse(const bb_cuda_kernel *k) {
+  bool good = true;
+  for (uint32_t i = 0; i < k->plan.maps; i++) {
+    const bb_sm90_map *map = &k->plan.map[i];
+    good &= divides(STEP / 2, k->kernel->argument[map->view].offset);
+    for (uint32_t a = 0; a + 1 < map->rank; a++) good &= divides(STEP / 2, map->stride[a]);
+  }
+  return !good;
+}
+
 static void encode(const bb_cuda_machine *m, const bb_cuda_kernel *k, const bb_sm90_map *map,
                    const int64_t *extent, bb_cuda_pointer data, bb_arena *arena, char *to) {
   enum { F16 = 6, BF16 = 9, SWIZZLE_128 = 3, PROMOTE_256 = 3 };

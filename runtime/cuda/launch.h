@@ -3,6 +3,7 @@
 #define BB_CUDA_LAUNCH_H
 
 #include "../../lower/emit.h"
+#include "../../lower/emit_simt.h"
 #include "../../lower/schedule.h"
 #include "driver.h"
 
@@ -11,6 +12,13 @@ typedef struct bb_cuda_kernel {
   bb_sm90_launch plan;
   void *module, *function;
 } bb_cuda_kernel;
+
+/* A kernel of plain threads: a launch for each nest. */
+typedef struct bb_cuda_plain {
+  const bb_kernel *kernel;
+  bb_simt_launch plan;
+  void **function; /* by nest */
+} bb_cuda_plain;
 
 typedef struct bb_cuda_machine {
   bb_context *ctx;
@@ -29,8 +37,16 @@ size_t bb_cuda_scratch(const bb_cuda_machine *machine, const bb_cuda_kernel *ker
 /* NULL, or why the arrays do not lie as the copy engine wants them. */
 const char *bb_cuda_refusal(const bb_cuda_kernel *kernel, const int64_t *extent,
                             const bb_cuda_pointer *view);
+/* Whether it may ever refuse arrays that begin at multiples of 16 bytes. */
+bool bb_cuda_may_refuse(const bb_cuda_kernel *kernel);
 /* view[]: where each begins. */
 void bb_cuda_launch(const bb_cuda_machine *machine, const bb_cuda_kernel *kernel,
                     const int64_t *extent, const bb_cuda_pointer *view);
+
+/* launch_plain.c */
+size_t bb_cuda_plain_scratch(const bb_cuda_machine *machine, const bb_cuda_plain *kernel,
+                             const int64_t *extent);
+void bb_cuda_launch_plain(const bb_cuda_machine *machine, const bb_cuda_plain *kernel,
+                          const int64_t *extent, const bb_cuda_pointer *view);
 
 #endif

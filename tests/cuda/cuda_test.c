@@ -95,7 +95,7 @@ int main(int argc, char **argv) {
   bad += wrong(argv[2], "", BB_ERROR_UNSUPPORTED, "no CUDA driver");
   setenv("BLOCKBUSTER_CUDA", argv[1], 1);
   bad += wrong(argv[2], "none", BB_ERROR_UNSUPPORTED, "no CUDA device: no CUDA-capable device");
-  bad += wrong(argv[2], "old", BB_ERROR_UNSUPPORTED, "capability 8.0: kernels are made for 9.0");
+  bad += wrong(argv[2], "old", BB_ERROR_UNSUPPORTED, "capability 6.0: kernels are made for 7.0");
   setenv("BLOCKBUSTER_NVRTC", "/nowhere/libnvrtc.so", 1);
   bad += wrong(argv[2], "", BB_ERROR_UNSUPPORTED, "no compiler for CUDA");
   if (!*argv[3]) return bad != 0;

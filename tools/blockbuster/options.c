@@ -128,7 +128,7 @@ static const struct row {
     {O_INPUTS, "inputs", 0, "FILE", R | B, "arrays to run on (.npz, .npy); bench: else drawn"},
     {O_EXPECT, "expect", 0, "FILE", R, "arrays to compare the outputs with"},
     {O_DEVICE, "device", 0, "NAME", R,
-     "what runs the kernels: cpu or cuda (a GPU of compute capability 9.0)"},
+     "what runs the kernels: cpu or cuda (a GPU of NVIDIA's)"},
     {O_TOLERANCE, "tol", 0, "X", R, "|a - b| <= X (1 + |b|); without: by type, 1e-4 for f32"},
     {O_FLOAT64, "float64", 0, NULL, R, "compute in double precision throughout"},
     {O_BLOCK, "block", 0, "DIM=N,...", K | R | B, "elements in a block"},

@@ -1,0 +1,464 @@
+/* simt.cuh - the plain device tile library: what kernels call that use no unit of their own for products.
+ *
+ * The threads of a block stand in TY rows of TX.  A tile lies in their registers: thread (ty, tx) holds
+ * elements (ty + TY i, tx + TX j).  What lacks an axis is held by all threads along it, bit for bit the
+ * same.  So elementwise statements and folds along the columns need no barrier; products, prefixes and
+ * transpositions go by shared memory.
+ *
+ * Nothing here is one vendor's: CUDA and HIP compile it, and so does a C++ compiler of the host where
+ * BB_HOST_DEVICE names a header that says what threads are.
+ */
+#pragma once
+
+#ifdef BB_HOST_DEVICE
+#include BB_HOST_DEVICE
+#else
+#ifdef __CUDACC_RTC__
+using int64_t = long long;
+using uint64_t = unsigned long long;
+using int32_t = int;
+using uint32_t = unsigned;
+using uint16_t = unsigned short;
+using uint8_t = unsigned char;
+#define INT64_MIN (-9223372036854775807ll - 1)
+#define INT64_MAX 9223372036854775807ll
+#define INT32_MIN (-2147483647 - 1)
+#define INT32_MAX 2147483647
+#define INFINITY __int_as_float(0x7f800000)
+#define NAN __int_as_float(0x7fffffff)
+#else
+#include <math.h>
+#include <stdint.h>
+#endif
+#define BB_DEVICE __device__ __forceinline__
+#define BB_KERNEL(name, call_type, threads)                                                        \
+  extern "C" __global__ void __launch_bounds__(threads) name(const call_type call)
+extern __shared__ __align__(16) unsigned char bb_shared[];
+BB_DEVICE int bb_thread() {
+  return (int)threadIdx.x;
+}
+BB_DEVICE int64_t bb_block() {
+  return blockIdx.x;
+}
+BB_DEVICE int64_t bb_blocks() {
+  return gridDim.x;
+}
+BB_DEVICE void bb_sync() {
+  __syncthreads();
+}
+BB_DEVICE bool bb_any(bool mine) {
+  return __syncthreads_or(mine);
+}
+template <class T> BB_DEVICE T bb_shuffle(T value, int across) {
+#ifdef __HIPCC__
+  return __shfl_xor(value, across, 32);
+#else
+  return __shfl_xor_sync(~0u, value, across);
+#endif
+}
+BB_DEVICE uint8_t bb_shuffle(uint8_t value, int across) {
+  return (uint8_t)bb_shuffle((int)value, across);
+}
+BB_DEVICE float bb_float(uint32_t bits) {
+  return __uint_as_float(bits);
+}
+BB_DEVICE uint32_t bb_bits(float value) {
+  return __float_as_uint(value);
+}
+#endif
+
+#ifdef BB_HOST_DEVICE
+#define BB_UNROLL
+#else
+#define BB_UNROLL _Pragma("unroll")
+#endif
+#define BB_EACH(i, count) BB_UNROLL for (int i = 0; i < (count); i++)
+
+/* --- integers --- */
+
+BB_DEVICE int64_t bb_min(int64_t a, int64_t b) {
+  return a < b ? a : b;
+}
+BB_DEVICE int64_t bb_max(int64_t a, int64_t b) {
+  return a > b ? a : b;
+}
+/* How many of `size` indices from `start` on lie below `extent`. */
+BB_DEVICE int64_t bb_clip(int64_t start, int64_t size, int64_t extent) {
+  return bb_max(0, bb_min(size, extent - start));
+}
+/* Toward zero; by zero gives zero. */
+BB_DEVICE int64_t bb_quotient(int64_t a, int64_t b) {
+  return b == 0 ? 0 : b == -1 ? (int64_t)(0 - (uint64_t)a) : a / b;
+}
+BB_DEVICE int64_t bb_remainder(int64_t a, int64_t b) {
+  return b == 0 || b == -1 ? 0 : a % b;
+}
+BB_DEVICE int64_t bb_modulo(int64_t a, int64_t b) {
+  int64_t rest = bb_remainder(a, b);
+  return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
+}
+BB_DEVICE int64_t bb_sign(int64_t a) {
+  return (a > 0) - (a < 0);
+}
+BB_DEVICE int64_t bb_abs(int64_t a) {
+  return a < 0 ? -a : a;
+}
+/* What does not fit saturates, NaN gives 0. */
+BB_DEVICE int64_t bb_to_i64(double a) {
+  return a != a ? 0 : a >= 0x1p63 ? INT64_MAX : a < -0x1p63 ? INT64_MIN : (int64_t)a;
+}
+BB_DEVICE int64_t bb_to_i32(double a) {
+  return a != a ? 0 : a >= 2147483647.0 ? INT32_MAX : a < -2147483648.0 ? INT32_MIN : (int32_t)a;
+}
+BB_DEVICE int64_t bb_narrow(int64_t a) {
+  return a > INT32_MAX ? INT32_MAX : a < INT32_MIN ? INT32_MIN : a;
+}
+BB_DEVICE int64_t bb_power(int64_t a, int64_t b) {
+  return bb_to_i64(pow((double)a, (double)b));
+}
+
+/* --- reals --- */
+
+#define BB_UNARY(name)                                                                             \
+  BB_DEVICE float bb_##name##_f32(float x) {                                                       \
+    return name##f(x);                                                                             \
+  }                                                                                                \
+  BB_DEVICE double bb_##name##_f64(double x) {                                                     \
+    return name(x);                                                                                \
+  }
+BB_UNARY(exp)
+BB_UNARY(tanh)
+BB_UNARY(erf)
+BB_UNARY(log)
+BB_UNARY(sin)
+BB_UNARY(cos)
+BB_UNARY(sqrt)
+BB_UNARY(floor)
+BB_UNARY(ceil)
+BB_UNARY(rint)
+BB_UNARY(fabs)
+#undef BB_UNARY
+
+/* NaN wins; a remainder has the sign of the divisor (mod) or of the dividend (fmod). */
+#define BB_REAL(suffix, real, power, remainder)                                                    \
+  BB_DEVICE real bb_max_##suffix(real a, real b) {                                                 \
+    return ((a > b) | (a != a)) ? a : b;                                                           \
+  }                                                                                                \
+  BB_DEVICE real bb_min_##suffix(real a, real b) {                                                 \
+    return ((a < b) | (a != a)) ? a : b;                                                           \
+  }                                                                                                \
+  BB_DEVICE real bb_sign_##suffix(real a) {                                                        \
+    return a != a ? a : (real)((a > 0) - (a < 0));                                                 \
+  }                                                                                                \
+  BB_DEVICE real bb_power_##suffix(real a, real b) {                                               \
+    return power(a, b);                                                                            \
+  }                                                                                                \
+  BB_DEVICE real bb_fmod_##suffix(real a, real b) {                                                \
+    return remainder(a, b);                                                                        \
+  }                                                                                                \
+  BB_DEVICE real bb_mod_##suffix(real a, real b) {                                                 \
+    real rest = remainder(a, b);                                                                   \
+    return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;                                   \
+  }
+BB_REAL(f32, float, powf, fmodf)
+BB_REAL(f64, double, pow, fmod)
+#undef BB_REAL
+
+/* --- elements in memory --- */
+
+struct bb_f16 {
+  uint16_t bits;
+};
+struct bb_bf16 {
+  uint16_t bits;
+};
+
+BB_DEVICE float bb_from_f16(uint16_t bits) {
+  uint32_t exponent = bits >> 10 & 31, fraction = bits & 1023;
+  uint32_t sign = (uint32_t)(bits & 0x8000) << 16;
+  if (exponent == 31) return bb_float(sign | 0x7f800000 | fraction << 13);
+  if (exponent) return bb_float(sign | (exponent + 112) << 23 | fraction << 13);
+  float value = (float)fraction * 0x1p-24f;
+  return sign ? -value : value;
+}
+BB_DEVICE uint16_t bb_to_f16(float value) {
+  uint32_t bits = bb_bits(value), sign = bits >> 16 & 0x8000, rest = bits & 0x7fffffff;
+  if (rest > 0x7f800000) return (uint16_t)(sign | 0x7e00);
+  if (rest >= 0x477ff000) return (uint16_t)(sign | 0x7c00); /* 65520 and more */
+  if (rest < 0x38800000) /* subnormal: adding 0.5 leaves the multiples of 2^-24 */
+    return (uint16_t)(sign | (bb_bits(bb_float(rest) + 0.5f) - 0x3f000000));
+  rest += 0xfff + (rest >> 13 & 1);
+  return (uint16_t)(sign | (rest - 0x38000000) >> 13);
+}
+BB_DEVICE uint16_t bb_to_bf16(float value) {
+  uint32_t bits = bb_bits(value);
+  if (value != value) return (uint16_t)(bits >> 16 | 0x40);
+  return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+BB_DEVICE float bb_from_bf16(uint16_t bits) {
+  return bb_float((uint32_t)bits << 16);
+}
+BB_DEVICE float bb_round_f16(float value) {
+  return bb_from_f16(bb_to_f16(value));
+}
+BB_DEVICE float bb_round_bf16(float value) {
+  return bb_from_bf16(bb_to_bf16(value));
+}
+
+template <class T, class S> BB_DEVICE T bb_get(const S *from) {
+  return (T)*from;
+}
+template <class T> BB_DEVICE T bb_get(const bb_f16 *from) {
+  return (T)bb_from_f16(from->bits);
+}
+template <class T> BB_DEVICE T bb_get(const bb_bf16 *from) {
+  return (T)bb_from_bf16(from->bits);
+}
+template <class S, class T> BB_DEVICE void bb_put(S *to, T value) {
+  *to = (S)value;
+}
+template <class T> BB_DEVICE void bb_put(bb_f16 *to, T value) {
+  to->bits = bb_to_f16((float)value);
+}
+template <class T> BB_DEVICE void bb_put(bb_bf16 *to, T value) {
+  to->bits = bb_to_bf16((float)value);
+}
+
+/* --- tiles: R rows and C columns, 0 for an axis that is not there --- */
+
+#ifdef BB_HOST_DEVICE
+#define BB_CONSTANT constexpr
+#else
+#define BB_CONSTANT __host__ __device__ constexpr
+#endif
+BB_CONSTANT int bb_parts(int size, int threads) {
+  return size ? (size + threads - 1) / threads : 1;
+}
+BB_CONSTANT int bb_whole(int size) {
+  return size ? size : 1;
+}
+
+template <int TY, int TX, int R, int C> struct bb_tile {
+  static constexpr int rt = bb_parts(R, TY), ct = bb_parts(C, TX), rows = bb_whole(R),
+                       cols = bb_whole(C);
+  static BB_DEVICE int row(int i) {
+    return R ? bb_thread() / TX + TY * i : 0;
+  }
+  static BB_DEVICE int col(int j) {
+    return C ? bb_thread() % TX + TX * j : 0;
+  }
+  /* Of the threads that hold the same elements, one. */
+  static BB_DEVICE bool owner() {
+    return (R || bb_thread() / TX == 0) && (C || bb_thread() % TX == 0);
+  }
+  static BB_DEVICE bool inside(int i, int j) {
+    return (R % TY == 0 || row(i) < rows) && (C % TX == 0 || col(j) < cols);
+  }
+};
+
+template <int TY, int TX, int R, int C, class T, int N, class S>
+BB_DEVICE void bb_load(T (&to)[N], const S *from, int64_t row_step, int64_t col_step, int64_t rows,
+                       int64_t cols, T pad) {
+  using tile = bb_tile<TY, TX, R, C>;
+  BB_EACH(i, tile::rt) BB_EACH(j, tile::ct) {
+    int r = tile::row(i), c = tile::col(j);
+    bool there = r < rows && c < cols;
+    to[i * tile::ct + j] = there ? bb_get<T>(from + r * row_step + c * col_step) : pad;
+  }
+}
+
+template <int TY, int TX, int R, int C, class T, int N, class S>
+BB_DEVICE void bb_store(S *to, int64_t row_step, int64_t col_step, const T (&from)[N], int64_t rows,
+                        int64_t cols) {
+  using tile = bb_tile<TY, TX, R, C>;
+  BB_EACH(i, tile::rt) BB_EACH(j, tile::ct) {
+    int r = tile::row(i), c = tile::col(j);
+    if (tile::owner() && r < rows && c < cols)
+      bb_put(to + r * row_step + c * col_step, from[i * tile::ct + j]);
+  }
+}
+
+/* --- folds along the columns --- */
+
+template <class T> struct bb_least {
+  static BB_DEVICE T value() {
+    return (T)-INFINITY;
+  }
+  static BB_DEVICE T most() {
+    return (T)INFINITY;
+  }
+};
+#define BB_LEAST(type, low, high)                                                                  \
+  template <> struct bb_least<type> {                                                              \
+    static BB_DEVICE type value() {                                                                \
+      return low;                                                                                  \
+    }                                                                                              \
+    static BB_DEVICE type most() {                                                                 \
+      return high;                                                                                 \
+    }                                                                                              \
+  };
+BB_LEAST(int64_t, INT64_MIN, INT64_MAX)
+BB_LEAST(int32_t, INT32_MIN, INT32_MAX)
+BB_LEAST(uint8_t, 0, 1)
+#undef BB_LEAST
+
+/* What a fold begins with, and how two parts are one.  NaN wins. */
+#define BB_MONOID(name, start, both)                                                               \
+  template <class T> struct bb_##name {                                                            \
+    static BB_DEVICE T empty() {                                                                   \
+      return start;                                                                                \
+    }                                                                                              \
+    BB_DEVICE T operator()(T a, T b) const {                                                       \
+      return both;                                                                                 \
+    }                                                                                              \
+  };
+BB_MONOID(sum, 0, (T)(a + b))
+BB_MONOID(prod, 1, (T)(a *b))
+BB_MONOID(most, bb_least<T>::value(), ((a > b) | (a != a)) ? a : b)
+BB_MONOID(least_of, bb_least<T>::most(), ((a < b) | (a != a)) ? a : b)
+#undef BB_MONOID
+
+/* One value of each thread of a row of threads, in halves: all get the same bits. */
+template <int TY, int TX, class V, class F> BB_DEVICE V bb_across(V value, F both) {
+  constexpr int lanes = TX < 32 ? TX : 32, warps = TX / lanes;
+  for (int half = lanes / 2; half > 0; half /= 2) value = both(value, bb_shuffle(value, half));
+  if (warps == 1) return value;
+  V *part = (V *)bb_shared + bb_thread() / TX * warps;
+  bb_sync();
+  if (bb_thread() % lanes == 0) part[bb_thread() % TX / lanes] = value;
+  bb_sync();
+  value = part[0];
+  for (int w = 1; w < warps; w++) value = both(value, part[w]);
+  return value;
+}
+
+template <int TY, int TX, int R, int C, class F, class T, int N, int M>
+BB_DEVICE void bb_fold(T (&to)[N], const T (&from)[M], F both) {
+  using tile = bb_tile<TY, TX, R, C>;
+  BB_EACH(i, tile::rt) {
+    T held = F::empty();
+    BB_EACH(j, tile::ct)
+    if (C % TX == 0 || tile::col(j) < tile::cols) held = both(held, from[i * tile::ct + j]);
+    to[i] = C ? bb_across<TY, TX>(held, both) : held;
+  }
+}
+
+template <class T> struct bb_placed {
+  T value;
+  int64_t place; /* -1: none */
+};
+template <class T> BB_DEVICE bb_placed<T> bb_shuffle(bb_placed<T> from, int across) {
+  return {bb_shuffle(from.value, across), bb_shuffle(from.place, across)};
+}
+
+/* A NaN beats every number; among equals the first or last. */
+template <bool LARGEST, bool LAST, class T> struct bb_better {
+  BB_DEVICE bb_placed<T> operator()(bb_placed<T> a, bb_placed<T> b) const {
+    if (a.place < 0 || b.place < 0) return a.place < 0 ? b : a;
+    bool nan_a = a.value != a.value, nan_b = b.value != b.value;
+    bool second = nan_a != nan_b                        ? nan_b
+                  : (nan_a || a.value == b.value)       ? (b.place > a.place) == LAST
+                  : LARGEST                             ? b.value > a.value
+                                                        : b.value < a.value;
+    return second ? b : a;
+  }
+};
+
+/* The largest (smallest) element of each row and its place: `limit` and beyond are not asked. */
+template <int TY, int TX, int R, int C, bool LARGEST, bool LAST, class T, class P, int N, int M>
+BB_DEVICE void bb_place(T (&to)[N], P (&place)[N], const T (&from)[M], int64_t start,
+                        int64_t limit) {
+  using tile = bb_tile<TY, TX, R, C>;
+  bb_better<LARGEST, LAST, T> better;
+  BB_EACH(i, tile::rt) {
+    bb_placed<T> held = {LARGEST ? bb_least<T>::value() : bb_least<T>::most(), -1};
+    BB_EACH(j, tile::ct)
+    if (tile::col(j) < tile::cols && start + tile::col(j) < limit)
+      held = better(held, bb_placed<T>{from[i * tile::ct + j], start + tile::col(j)});
+    if (C) held = bb_across<TY, TX>(held, better);
+    to[i] = held.value;
+    place[i] = (P)held.place;
+  }
+}
+
+/* --- by shared memory --- */
+
+/* Where a tile's row begins there: columns of neighbouring rows lie in different banks. */
+template <int TY, int TX, int R, int C, class T, int N>
+BB_DEVICE void bb_lay_down(T *shared, const T (&from)[N]) {
+  using tile = bb_tile<TY, TX, R, C>;
+  bb_sync();
+  BB_EACH(i, tile::rt) BB_EACH(j, tile::ct)
+  if (tile::owner() && tile::inside(i, j))
+    shared[tile::row(i) * (tile::cols + 1) + tile::col(j)] = from[i * tile::ct + j];
+  bb_sync();
+}
+
+/* to[c][r] = from[r][c]: R and C are those of `from`. */
+template <int TY, int TX, int R, int C, class T, int N, int M>
+BB_DEVICE void bb_transpose(T (&to)[N], const T (&from)[M]) {
+  using tile = bb_tile<TY, TX, C, R>;
+  T *shared = (T *)bb_shared;
+  bb_lay_down<TY, TX, R, C>(shared, from);
+  BB_EACH(i, tile::rt) BB_EACH(j, tile::ct)
+  if (tile::inside(i, j))
+    to[i * tile::ct + j] = shared[tile::col(j) * (bb_whole(C) + 1) + tile::row(i)];
+}
+
+/* Prefixes along the columns. */
+template <int TY, int TX, int R, int C, class F, class T, int N>
+BB_DEVICE void bb_scan(T (&to)[N], const T (&from)[N], F both) {
+  using tile = bb_tile<TY, TX, R, C>;
+  T *shared = (T *)bb_shared;
+  bb_lay_down<TY, TX, R, C>(shared, from);
+  for (int r = bb_thread(); r < tile::rows; r += TY * TX) {
+    T held = F::empty(), *row = shared + r * (tile::cols + 1);
+    for (int c = 0; c < tile::cols; c++) row[c] = held = both(held, row[c]);
+  }
+  bb_sync();
+  BB_EACH(i, tile::rt) BB_EACH(j, tile::ct)
+  if (tile::inside(i, j))
+    to[i * tile::ct + j] = shared[tile::row(i) * (tile::cols + 1) + tile::col(j)];
+}
+
+/* --- products --- */
+
+enum { BB_DEPTH = 32 }; /* of the parts in which operands pass through shared memory */
+
+/* shared[k - first][x] = from: k runs along its rows (DOWN) or columns. */
+template <int TY, int TX, int R, int C, bool DOWN, class T, class S, int N>
+BB_DEVICE void bb_stage(T *shared, int pitch, const S (&from)[N], int first) {
+  using tile = bb_tile<TY, TX, R, C>;
+  BB_EACH(i, tile::rt) BB_EACH(j, tile::ct) {
+    int k = (DOWN ? tile::row(i) : tile::col(j)) - first, x = DOWN ? tile::col(j) : tile::row(i);
+    if (tile::owner() && tile::inside(i, j) && k >= 0 && k < BB_DEPTH)
+      shared[k * pitch + x] = (T)from[i * tile::ct + j];
+  }
+}
+
+/* to[M][N] (+)= a b.  AR, AC, BR, BC: the operands' shapes; A_DOWN, B_DOWN: what is summed over runs along
+ * the operand's rows. */
+template <int TY, int TX, int M, int N, int AR, int AC, bool A_DOWN, int BR, int BC, bool B_DOWN,
+          class T, int NT, class A, int NA, class B, int NB>
+BB_DEVICE void bb_dot(T (&to)[NT], const A (&a)[NA], const B (&b)[NB], bool add) {
+  using tile = bb_tile<TY, TX, M, N>;
+  constexpr int depth = bb_whole(A_DOWN ? AR : AC), part = depth < BB_DEPTH ? depth : BB_DEPTH;
+  constexpr int a_pitch = TY * tile::rt + 1, b_pitch = TX * tile::ct + 1;
+  T *left = (T *)bb_shared, *right = left + part * a_pitch;
+  if (!add) {
+    BB_EACH(i, tile::rt *tile::ct) to[i] = 0;
+  }
+  BB_EACH(step, (depth + part - 1) / part) {
+    bb_sync();
+    bb_stage<TY, TX, AR, AC, A_DOWN>(left, a_pitch, a, step * part);
+    bb_stage<TY, TX, BR, BC, B_DOWN>(right, b_pitch, b, step * part);
+    bb_sync();
+    int count = depth - step * part < part ? depth - step * part : part;
+    for (int k = 0; k < count; k++) {
+      T x[tile::rt], y[tile::ct];
+      BB_EACH(i, tile::rt) x[i] = left[k * a_pitch + tile::row(i)];
+      BB_EACH(j, tile::ct) y[j] = right[k * b_pitch + tile::col(j)];
+      BB_EACH(i, tile::rt) BB_EACH(j, tile::ct) to[i * tile::ct + j] += x[i] * y[j];
+    }
+  }
+}

@@ -1,0 +1,229 @@
+/* emit_simt.c - any tile program in CUDA C++: nests as functions, what their threads and lists are. */
+#include "emit_simt_parts.h"
+
+#include <inttypes.h>
+
+/* --- walks --- */
+
+typedef void visit(bb_simt *s, const bb_tile_stmt *stmt);
+
+static void walk(bb_simt *s, const bb_tile_body *body, visit *function) {
+  for (uint32_t i = 0; i < body->count; i++) {
+    const bb_tile_stmt *stmt = body->stmt[i];
+    function(s, stmt);
+    if (stmt->kind == BB_TILE_LOOP) walk(s, &stmt->loop->body, function);
+    walk(s, &stmt->body, function);
+  }
+}
+
+static void note_home(bb_simt *s, const bb_tile_stmt *stmt) {
+  if (stmt->view == BB_NONE) return;
+  uint32_t *home = &s->c.home[stmt->view];
+  *home = *home == 0 || *home == s->c.nest + 1 ? s->c.nest + 1 : BB_NONE;
+}
+
+static void use_tile(bb_simt *s, uint32_t tile) {
+  if (tile == BB_NONE) return;
+  const bb_tile *t = &s->c.p->tile[tile];
+  s->c.tile[tile].used = true;
+  if (t->rows > s->most_rows) s->most_rows = t->rows;
+  if (t->cols > s->most_cols) s->most_cols = t->cols;
+}
+
+static void note_uses(bb_simt *s, const bb_tile_stmt *stmt) {
+  use_tile(s, stmt->result);
+  use_tile(s, stmt->second);
+  for (uint32_t i = 0; i < stmt->operands; i++) use_tile(s, stmt->operand[i]);
+  if (stmt->view == BB_NONE) return;
+  s->c.view[stmt->view] = true;
+  s->touches[stmt->view]++;
+}
+
+/* --- threads --- */
+
+enum { THREADS = 256, ROWS = 16, LANES = 32 };
+
+static uint32_t power_from(uint32_t size, uint32_t most) {
+  uint32_t power = 1;
+  while (power < size && power < most) power *= 2;
+  return power;
+}
+
+/* Rows of threads as the tallest tile has, and threads of a row as the widest: warps at least. */
+static void choose_threads(bb_simt *s) {
+  s->ty = power_from(s->most_rows, ROWS);
+  s->tx = power_from(s->most_cols, THREADS / s->ty);
+  while (s->ty * s->tx < LANES) s->tx *= 2;
+}
+
+/* --- memory --- */
+
+static bool is_own(const bb_simt *s, uint32_t view) {
+  return s->c.p->view[view].scratch && s->c.home[view] != BB_NONE;
+}
+
+static uint32_t bytes_of(const bb_c *c, bb_dtype dtype) {
+  return c->exact && bb_dtype_is_float(dtype) ? 8 : (uint32_t)bb_dtype_bytes(dtype);
+}
+
+static bb_tile_index number(const bb_simt *s, int64_t value) {
+  return bb_expr_const(s->c.p->home, BB_I64, (double)value);
+}
+
+static bb_tile_index make(const bb_simt *s, bb_expr_op op, bb_tile_index a, bb_tile_index b) {
+  return bb_expr_make(s->c.p->home, op, a, b, NULL);
+}
+
+/* A list's, in lines of 256. */
+static bb_tile_index list_bytes(const bb_simt *s, uint32_t view) {
+  const bb_tile_view *v = &s->c.p->view[view];
+  enum { LINE = 256 };
+  bb_tile_index bytes = number(s, bytes_of(&s->c, v->dtype));
+  for (uint32_t i = 0; i < v->rank; i++) bytes = make(s, BB_X_MUL, bytes, v->extent[i]);
+  bytes = make(s, BB_X_DIV, make(s, BB_X_ADD, bytes, number(s, LINE - 1)), number(s, LINE));
+  return make(s, BB_X_MUL, bytes, number(s, LINE));
+}
+
+/* --- a nest's function --- */
+
+static bb_tile_index trips(const bb_simt *s, const bb_tile_loop *l) {
+  bb_tile_index span = make(s, BB_X_SUB, l->stretch[0].to, l->stretch[0].from);
+  span = make(s, BB_X_ADD, span, make(s, BB_X_SUB, l->step, number(s, 1)));
+  return make(s, BB_X_MAX, number(s, 0), make(s, BB_X_DIV, span, l->step));
+}
+
+/* Which iteration of every spread loop a task is: the innermost loop's go first. */
+static void put_task(bb_simt *s, const bb_c_nest *n) {
+  bb_c *c = &s->c;
+  if (n->loops) bb_c_line(c, "int64_t rest = task;");
+  for (uint32_t k = n->loops; k-- > 0;) {
+    const bb_tile_loop *l = n->loop[k];
+    const char *from = bb_c_index(c, l->stretch[0].from), *step = bb_c_index(c, l->step);
+    const char *many = bb_c_index(c, trips(s, l));
+    bb_c_line(c, "const int64_t n%u = %s;", l->variable, many);
+    if (l->down)
+      bb_c_line(c, "const int64_t i%u = %s + (n%u - 1 - rest %% n%u) * %s;", l->variable, from,
+                l->variable, l->variable, step);
+    else
+      bb_c_line(c, "const int64_t i%u = %s + rest %% n%u * %s;", l->variable, from, l->variable,
+                step);
+    if (k) bb_c_line(c, "rest /= n%u;", l->variable);
+  }
+}
+
+static const char *stored(const bb_simt *s, bb_dtype dtype) {
+  if (s->c.exact || (dtype != BB_F16 && dtype != BB_BF16)) return bb_c_stored(&s->c, dtype);
+  return dtype == BB_F16 ? "bb_f16" : "bb_bf16";
+}
+
+static bb_tile_index put_views(bb_simt *s) {
+  bb_c *c = &s->c;
+  bb_tile_index own = number(s, 0);
+  for (uint32_t i = 0; i < c->p->views; i++) {
+    const bb_tile_view *v = &c->p->view[i];
+    const char *element = stored(s, v->dtype);
+    if (!c->view[i]) continue;
+    if (!is_own(s, i)) {
+      bb_c_line(c, "%s%s *const v%u = (%s%s *)call.view[%u];",
+                v->written || v->scratch ? "" : "const ", element, i,
+                v->written || v->scratch ? "" : "const ", element, i);
+      continue;
+    }
+    bb_c_line(c, "%s *const v%u = (%s *)(call.own + bb_block() * call.each + %s);", element, i,
+              element, bb_c_index(c, own));
+    own = make(s, BB_X_ADD, own, list_bytes(s, i));
+  }
+  return own;
+}
+
+static void put_tiles(bb_simt *s) {
+  bb_c *c = &s->c;
+  for (uint32_t i = 0; i < c->p->tiles; i++) {
+    const bb_tile *t = &c->p->tile[i];
+    if (!c->tile[i].used) continue;
+    bb_c_line(c, "%s t%u[%u]; // %u x %u", bb_c_element(c, t->dtype), i,
+              bb_simt_parts(t->rows, s->ty) * bb_simt_parts(t->cols, s->tx), t->rows, t->cols);
+  }
+}
+
+static void forget_uses(bb_simt *s) {
+  const bb_tile_program *p = s->c.p;
+  for (uint32_t i = 0; i < p->tiles; i++) s->c.tile[i].used = false;
+  for (uint32_t i = 0; i < p->extents; i++) s->c.extent[i] = false;
+  for (uint32_t i = 0; i < p->views; i++) s->c.view[i] = false, s->touches[i] = 0;
+  s->most_rows = s->most_cols = 1;
+  s->shared = 0;
+}
+
+static void put_nest(bb_simt *s, const bb_c_nest *n, bb_simt_nest *made) {
+  bb_c *c = &s->c;
+  bb_buffer *out = c->out, inner = {.arena = out->arena}, prologue = {.arena = out->arena};
+  bb_tile_body body = {n->count, c->p->body.stmt + n->first};
+  if (n->loops) body = *n->body;
+  forget_uses(s);
+  walk(s, &body, note_uses);
+  choose_threads(s);
+  c->out = &inner;
+  c->indent = 2;
+  put_task(s, n);
+  put_tiles(s);
+  bb_simt_body(s, &body);
+  c->out = &prologue;
+  c->indent = 1;
+  made->own = put_views(s);
+  c->out = out;
+  c->indent = 0;
+  bb_c_line(c, "BB_KERNEL(%s_%u, %s_call, %u) {", c->name, c->nest, c->name, s->ty * s->tx);
+  c->indent = 1;
+  bb_c_line(c, "enum { TY = %u, TX = %u };", s->ty, s->tx);
+  bb_c_line(c, "const int ty = bb_thread() / TX, tx = bb_thread() %% TX;");
+  for (uint32_t i = 0; i < c->p->extents; i++)
+    if (c->extent[i]) bb_c_line(c, "const int64_t e%u = call.extent[%u];", i, i);
+  bb_put(out, "%s", prologue.length ? prologue.data : "");
+  bb_c_line(c, "for (int64_t task = bb_block(); task < call.tasks; task += bb_blocks()) {");
+  bb_put(out, "%s  }\n}\n\n", inner.length ? inner.data : "");
+  c->indent = 0;
+  made->threads = s->ty * s->tx;
+  made->shared = s->shared;
+  made->tasks = number(s, 1);
+  for (uint32_t k = 0; k < n->loops; k++)
+    made->tasks = make(s, BB_X_MUL, made->tasks, trips(s, n->loop[k]));
+}
+
+static void put_call(bb_simt *s) {
+  bb_c *c = &s->c;
+  bb_c_line(c, "struct %s_call {", c->name);
+  bb_c_line(c, "  int64_t extent[%u];", c->p->extents + 1);
+  bb_c_line(c, "  char *view[%u];", c->p->views + 1);
+  bb_c_line(c, "  char *own;");
+  bb_c_line(c, "  int64_t each, tasks;");
+  bb_c_line(c, "};\n");
+}
+
+/* Tiles lie as the statements say: no memory is shared, no rows and columns are exchanged. */
+void bb_emit_simt(bb_buffer *out, const bb_tile_program *p, const char *name,
+                  const bb_emit_options *options, bb_simt_launch *launch) {
+  bb_arena *keep = p->home->arena;
+  bb_buffer text = {.arena = keep};
+  bb_simt s = {.c = {.out = &text, .p = p, .name = name, .target = "a GPU"}};
+  s.c.exact = options && options->exact;
+  s.c.tile = BB_NEW(keep, bb_c_tile, p->tiles + 1);
+  s.c.home = BB_NEW(keep, uint32_t, p->views + 1);
+  s.c.extent = BB_NEW(keep, bool, p->extents + 1);
+  s.c.view = BB_NEW(keep, bool, p->views + 1);
+  s.touches = BB_NEW(keep, uint32_t, p->views + 1);
+  bb_c_nest *nests;
+  uint32_t count = bb_c_nests(&s.c, &nests);
+  bb_simt_nest *made = BB_NEW(keep, bb_simt_nest, count + 1);
+  bb_tile_index *list = BB_NEW(keep, bb_tile_index, p->views + 1);
+  for (s.c.nest = 0; s.c.nest < count; s.c.nest++) {
+    bb_tile_body body = {nests[s.c.nest].count, p->body.stmt + nests[s.c.nest].first};
+    walk(&s, &body, note_home);
+  }
+  for (uint32_t i = 0; i < p->views; i++)
+    if (p->view[i].scratch && !is_own(&s, i)) list[i] = list_bytes(&s, i);
+  put_call(&s);
+  for (s.c.nest = 0; s.c.nest < count; s.c.nest++) put_nest(&s, &nests[s.c.nest], &made[s.c.nest]);
+  *launch = (bb_simt_launch){count, made, list};
+  bb_put_bytes(out, text.data, text.length);
+}

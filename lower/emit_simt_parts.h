@@ -1,0 +1,24 @@
+/* emit_simt_parts.h - what the two parts of the plain emitter share. */
+#ifndef BB_LOWER_EMIT_SIMT_PARTS_H
+#define BB_LOWER_EMIT_SIMT_PARTS_H
+
+#include "emit_c_parts.h"
+#include "emit_simt.h"
+
+typedef struct bb_simt {
+  bb_c c; /* names, indices and expressions are those of C */
+  uint32_t ty, tx;
+  uint32_t most_rows, most_cols; /* of the tiles in the nest at hand */
+  uint32_t shared;               /* bytes, so far */
+  uint32_t *touches;             /* by view: statements of the nest that touch it */
+} bb_simt;
+
+/* So many of an axis's elements has a thread. */
+static inline uint32_t bb_simt_parts(uint32_t size, uint32_t threads) {
+  return size ? (size + threads - 1) / threads : 1;
+}
+
+/* emit_simt_stmt.c */
+void bb_simt_body(bb_simt *s, const bb_tile_body *body);
+
+#endif

@@ -1,0 +1,271 @@
+/* emit_simt_stmt.c - statements of a tile program as calls of the plain device library. */
+#include "emit_simt_parts.h"
+
+#include <inttypes.h>
+
+enum { MOST_SHARED = 227 * 1024, DEPTH = 32 };
+
+static bb_arena *arena(const bb_simt *s) {
+  return s->c.out->arena;
+}
+
+static const bb_tile *tile_of(const bb_simt *s, uint32_t tile) {
+  return &s->c.p->tile[tile];
+}
+
+static uint32_t size_of(const bb_simt *s, bb_dtype dtype) {
+  if (bb_dtype_is_float(dtype)) return s->c.exact || dtype == BB_F64 ? 8 : 4;
+  return (uint32_t)bb_dtype_bytes(dtype);
+}
+
+static void want_shared(bb_simt *s, uint64_t bytes) {
+  if (bytes > MOST_SHARED) bb_c_refuse(&s->c, "a tile is larger than shared memory");
+  if (bytes > s->shared) s->shared = (uint32_t)bytes;
+}
+
+/* "TY, TX, rows, cols" */
+static const char *shape(const bb_simt *s, const bb_tile *t) {
+  return bb_arena_printf(arena(s), "TY, TX, %u, %u", t->rows, t->cols);
+}
+
+/* --- elementwise --- */
+
+/* Element (i, j) of a thread's part of `of`, in a tile that may lack an axis. */
+static const char *element(const bb_simt *s, uint32_t tile) {
+  const bb_tile *t = tile_of(s, tile);
+  uint32_t ct = bb_simt_parts(t->cols, s->tx);
+  if (t->rows && t->cols) return bb_arena_printf(arena(s), "t%u[i * %u + j]", tile, ct);
+  if (!t->rows && !t->cols) return bb_arena_printf(arena(s), "t%u[0]", tile);
+  return bb_arena_printf(arena(s), "t%u[%s]", tile, t->rows ? "i" : "j");
+}
+
+static const char *place(bb_simt *s, const bb_tile_stmt *stmt, uint32_t axis) {
+  const char *name = axis ? "(tx + TX * j)" : "(ty + TY * i)";
+  if (!stmt->at[axis]) return name;
+  return bb_arena_printf(arena(s), "(%s + %s)", bb_c_index(&s->c, stmt->at[axis]), name);
+}
+
+/* ANY asks what is inside the tile alone. */
+static const char *inside(const bb_simt *s, const bb_tile *t) {
+  const char *text = "";
+  if (t->rows % s->ty) text = bb_arena_printf(arena(s), "ty + TY * i < %u && ", t->rows);
+  if (t->cols % s->tx) text = bb_arena_printf(arena(s), "%stx + TX * j < %u && ", text, t->cols);
+  return text;
+}
+
+static void map(bb_simt *s, const bb_tile_stmt *stmt) {
+  bb_c *c = &s->c;
+  bb_tile t = *tile_of(s, stmt->result);
+  const char *operand[BB_TILE_OPERANDS];
+  bool any = stmt->kind == BB_TILE_ANY;
+  for (uint32_t i = 0; i < stmt->operands; i++) {
+    const bb_tile *o = tile_of(s, stmt->operand[i]);
+    operand[i] = element(s, stmt->operand[i]);
+    if (any && o->rows) t.rows = o->rows;
+    if (any && o->cols) t.cols = o->cols;
+  }
+  uint32_t rt = bb_simt_parts(t.rows, s->ty), ct = bb_simt_parts(t.cols, s->tx);
+  if (any) bb_c_line(c, "{ bool any%u = false;", stmt->result);
+  bb_c_line(c, "BB_EACH(i, %u) BB_EACH(j, %u) {", rt, ct);
+  c->indent++;
+  const char *value = bb_c_expression(c, stmt->expr, operand, place(s, stmt, 0), place(s, stmt, 1));
+  if (any)
+    bb_c_line(c, "any%u |= %s(%s) != 0;", stmt->result, inside(s, &t), value);
+  else
+    bb_c_line(c, "%s = %s;", element(s, stmt->result), value);
+  c->indent--;
+  bb_c_line(c, "}");
+  if (any) bb_c_line(c, "t%u[0] = bb_any(any%u); }", stmt->result, stmt->result);
+}
+
+/* --- memory --- */
+
+typedef struct window {
+  const char *from, *row, *col, *rows, *cols;
+} window;
+
+/* Of what runs along an axis: its stride, and how many indices are inside the extent. */
+static window window_of(bb_simt *s, const bb_tile_stmt *stmt) {
+  bb_c *c = &s->c;
+  const bb_tile_view *view = &c->p->view[stmt->view];
+  window w = {bb_arena_printf(arena(s), "v%u", stmt->view), "0", "0", "1", "1"};
+  bb_tile_index stride[BB_TILE_RANK], dense = bb_expr_const(c->p->home, BB_I64, 1);
+  for (uint32_t i = view->rank; i-- > 0;) {
+    stride[i] = view->strided ? view->stride[i] : dense;
+    dense = bb_expr_make(c->p->home, BB_X_MUL, dense, view->extent[i], NULL);
+  }
+  for (uint32_t i = 0; i < view->rank; i++) {
+    const bb_tile_range *r = &stmt->range[i];
+    bb_tile_index at = bb_expr_make(c->p->home, BB_X_MUL, r->start, stride[i], NULL);
+    const char *by = bb_c_index(c, stride[i]);
+    if (at->op != BB_X_CONST || at->number != 0)
+      w.from = bb_arena_printf(arena(s), "%s + %s", w.from, bb_c_index(c, at));
+    if (!r->size) continue;
+    const char *count = bb_arena_printf(arena(s), "bb_clip(%s, %u, %s)", bb_c_index(c, r->start),
+                                        r->size, bb_c_index(c, view->extent[i]));
+    if (r->axis == BB_AXIS_ROW)
+      w.row = by, w.rows = count;
+    else
+      w.col = by, w.cols = count;
+  }
+  return w;
+}
+
+static void load(bb_simt *s, const bb_tile_stmt *stmt) {
+  bb_c *c = &s->c;
+  const bb_tile *t = tile_of(s, stmt->result);
+  window w = window_of(s, stmt);
+  const char *pad =
+      bb_c_expression(c, bb_expr_const(c->p->home, t->dtype, stmt->pad), NULL, NULL, NULL);
+  bb_c_line(c, "bb_load<%s, %s>(t%u, %s, %s, %s, %s, %s, %s);", shape(s, t),
+            bb_c_element(c, t->dtype), stmt->result, w.from, w.row, w.col, w.rows, w.cols, pad);
+}
+
+/* What other statements of the nest touch, other threads of the block may. */
+static void store(bb_simt *s, const bb_tile_stmt *stmt) {
+  const bb_tile *t = tile_of(s, stmt->operand[0]);
+  window w = window_of(s, stmt);
+  bool back = s->touches[stmt->view] > 1;
+  if (back) bb_c_line(&s->c, "bb_sync();");
+  bb_c_line(&s->c, "bb_store<%s>(%s, %s, %s, t%u, %s, %s);", shape(s, t), w.from, w.row, w.col,
+            stmt->operand[0], w.rows, w.cols);
+  if (back) bb_c_line(&s->c, "bb_sync();");
+}
+
+/* --- by several threads --- */
+
+static void dot(bb_simt *s, const bb_tile_stmt *stmt) {
+  const bb_tile *to = tile_of(s, stmt->result), *a = tile_of(s, stmt->operand[0]),
+                *b = tile_of(s, stmt->operand[1]);
+  uint64_t left = (uint64_t)s->ty * bb_simt_parts(to->rows, s->ty) + 1,
+           right = (uint64_t)s->tx * bb_simt_parts(to->cols, s->tx) + 1;
+  uint32_t depth = bb_c_depth(s->c.p, stmt);
+  want_shared(s, (left + right) * (depth < DEPTH ? depth : DEPTH) * size_of(s, to->dtype));
+  bb_c_line(&s->c, "bb_dot<%s, %u, %u, %s, %u, %u, %s>(t%u, t%u, t%u, %s);", shape(s, to), a->rows,
+            a->cols, stmt->transposed[0] ? "true" : "false", b->rows, b->cols,
+            stmt->transposed[1] ? "false" : "true", stmt->result, stmt->operand[0],
+            stmt->operand[1], stmt->accumulate ? "true" : "false");
+}
+
+static const char *monoid_of(const bb_simt *s, const bb_tile_stmt *stmt) {
+  const char *type = bb_c_element(&s->c, tile_of(s, stmt->operand[0])->dtype), *name = NULL;
+  switch (stmt->monoid->id) {
+  case BB_MONOID_SUM: name = "sum"; break;
+  case BB_MONOID_PROD: name = "prod"; break;
+  case BB_MONOID_MAX: name = "most"; break;
+  case BB_MONOID_MIN: name = "least_of"; break;
+  default: bb_c_refuse(&s->c, "a fold of a tile by this monoid");
+  }
+  return bb_arena_printf(arena(s), "bb_%s<%s>", name, type);
+}
+
+/* Folds of rows of more threads than a warp has meet in shared memory. */
+static void fold(bb_simt *s, const bb_tile_stmt *stmt) {
+  const bb_tile *t = tile_of(s, stmt->operand[0]);
+  if (stmt->axis != BB_AXIS_COL) bb_c_refuse(&s->c, "a fold along the rows of a tile");
+  want_shared(s, 16 * 16);
+  if (stmt->second == BB_NONE) {
+    const char *monoid = monoid_of(s, stmt);
+    bb_c_line(&s->c, "bb_fold<%s, %s>(t%u, t%u, %s());", shape(s, t), monoid, stmt->result,
+              stmt->operand[0], monoid);
+    return;
+  }
+  bb_monoid_id id = stmt->monoid->id;
+  bool largest = id == BB_MONOID_ARGMAX || id == BB_MONOID_ARGMAX_LAST;
+  bool last = id == BB_MONOID_ARGMAX_LAST || id == BB_MONOID_ARGMIN_LAST;
+  bb_c_line(&s->c, "bb_place<%s, %s, %s>(t%u, t%u, t%u, %s, %s);", shape(s, t),
+            largest ? "true" : "false", last ? "true" : "false", stmt->result, stmt->second,
+            stmt->operand[0], bb_c_index(&s->c, stmt->at[1]), bb_c_index(&s->c, stmt->limit));
+}
+
+static void lay_down(bb_simt *s, const bb_tile *t) {
+  want_shared(s, (uint64_t)(t->rows ? t->rows : 1) * ((t->cols ? t->cols : 1) + 1u) *
+                     size_of(s, t->dtype));
+}
+
+static void scan(bb_simt *s, const bb_tile_stmt *stmt) {
+  const bb_tile *t = tile_of(s, stmt->operand[0]);
+  if (stmt->axis != BB_AXIS_COL) bb_c_refuse(&s->c, "a scan along the rows of a tile");
+  const char *monoid = monoid_of(s, stmt);
+  lay_down(s, t);
+  bb_c_line(&s->c, "bb_scan<%s, %s>(t%u, t%u, %s());", shape(s, t), monoid, stmt->result,
+            stmt->operand[0], monoid);
+}
+
+static void transpose(bb_simt *s, const bb_tile_stmt *stmt) {
+  const bb_tile *t = tile_of(s, stmt->operand[0]);
+  lay_down(s, t);
+  bb_c_line(&s->c, "bb_transpose<%s>(t%u, t%u);", shape(s, t), stmt->result, stmt->operand[0]);
+}
+
+/* --- control --- */
+
+static void body(bb_simt *s, const bb_tile_body *b, uint32_t stretch);
+
+static void loop(bb_simt *s, const bb_tile_loop *l) {
+  bb_c *c = &s->c;
+  if (l->merge) bb_c_refuse(c, "a loop whose iterations are merged");
+  for (uint32_t k = 0; k < l->stretches; k++) {
+    bb_tile_index end = l->stretch[k].to;
+    const char *from = bb_c_index(c, l->stretch[k].from);
+    const char *to = end ? bb_c_index(c, end) : bb_arena_printf(arena(s), "%s + 1", from);
+    const char *step = bb_c_index(c, l->step);
+    if (l->down)
+      bb_c_line(c, "for (int64_t i%u = %s + (%s - %s - 1) / %s * %s; i%u >= %s; i%u -= %s) {",
+                l->variable, from, to, from, step, step, l->variable, from, l->variable, step);
+    else
+      bb_c_line(c, "for (int64_t i%u = %s; i%u < %s; i%u += %s) {", l->variable, from, l->variable,
+                to, l->variable, step);
+    c->indent++;
+    body(s, &l->body, l->stretches > 1 ? k : BB_NONE);
+    c->indent--;
+    bb_c_line(c, "}");
+  }
+}
+
+static void branch(bb_simt *s, const bb_tile_stmt *stmt, const char *condition, uint32_t stretch) {
+  bb_c_line(&s->c, "if (%s) {", condition);
+  s->c.indent++;
+  body(s, &stmt->body, stretch);
+  s->c.indent--;
+  bb_c_line(&s->c, "}");
+}
+
+static void when(bb_simt *s, const bb_tile_stmt *stmt, uint32_t stretch) {
+  bb_c *c = &s->c;
+  const char **variable = BB_NEW(arena(s), const char *, c->p->variables + 1);
+  for (uint32_t i = 0; i < c->p->variables; i++)
+    if (bb_expr_uses_arg(stmt->expr, i))
+      variable[i] = bb_c_index(c, bb_expr_arg(c->p->home, BB_I64, i));
+  branch(s, stmt, bb_c_expression(c, stmt->expr, variable, "0", "0"), stretch);
+}
+
+static void statement(bb_simt *s, const bb_tile_stmt *stmt, uint32_t stretch) {
+  switch (stmt->kind) {
+  case BB_TILE_LOAD: load(s, stmt); return;
+  case BB_TILE_STORE: store(s, stmt); return;
+  case BB_TILE_MAP:
+  case BB_TILE_ANY: map(s, stmt); return;
+  case BB_TILE_DOT: dot(s, stmt); return;
+  case BB_TILE_FOLD: fold(s, stmt); return;
+  case BB_TILE_SCAN: scan(s, stmt); return;
+  case BB_TILE_TRANSPOSE: transpose(s, stmt); return;
+  case BB_TILE_LOOP: loop(s, stmt->loop); return;
+  case BB_TILE_IF:
+    branch(s, stmt, bb_arena_printf(arena(s), "t%u[0]", stmt->operand[0]), stretch);
+    return;
+  case BB_TILE_WHEN: when(s, stmt, stretch); return;
+  }
+}
+
+static void body(bb_simt *s, const bb_tile_body *b, uint32_t stretch) {
+  for (uint32_t i = 0; i < b->count; i++) {
+    const bb_tile_stmt *stmt = b->stmt[i];
+    bool runs = !stmt->stretches || stretch == BB_NONE || stmt->stretches >> stretch & 1;
+    if (runs) statement(s, stmt, stretch);
+  }
+}
+
+void bb_simt_body(bb_simt *s, const bb_tile_body *b) {
+  body(s, b, BB_NONE);
+}

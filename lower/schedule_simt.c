@@ -1,0 +1,130 @@
+/* schedule_simt.c - block sizes for kernels whose tiles lie in the registers of plain threads. */
+#include "schedule_simt.h"
+
+#include "emit_c_parts.h"
+
+#include <string.h>
+
+/* Dims up to WHOLE are one block where they are not rows; sums run over FOLDED elements at a time. */
+enum { WHOLE = 128, FOLDED = 32, LEAST = 16, REGISTERS = 96, THREADS = 256 };
+
+static int64_t padded(int64_t extent) {
+  return (extent + LEAST - 1) / LEAST * LEAST;
+}
+
+static void find_folded(const bb_graph *graph, bool *folded) {
+  for (uint32_t i = 0; i < graph->count; i++) {
+    const bb_node *node = bb_node_get(graph, i);
+    if (node->kind != BB_NODE_MAP) continue;
+    for (uint32_t o = 0; o < node->nout; o++) folded[node->dim] |= node->out[o].mode == BB_OUT_FOLD;
+    find_folded(node->inner, folded);
+  }
+}
+
+static void size_blocks(const bb_program *program, const bool *folded, const int64_t *given,
+                        int64_t size, int64_t whole, int64_t *block) {
+  for (uint32_t d = 0; d < program->dims; d++) {
+    int64_t extent = bb_extent_value(program->dim[d].extent);
+    block[d] = folded[d] ? FOLDED : size;
+    if (extent > 0 && (folded[d] ? extent <= whole : extent < block[d])) block[d] = padded(extent);
+    if (given && given[d] > 0 && given[d] < block[d]) block[d] = given[d];
+  }
+}
+
+/* --- what came of it --- */
+
+typedef struct tally {
+  const bb_tile_program *p;
+  uint64_t elements; /* of tiles */
+  bool dot;
+} tally;
+
+static void count(tally *t, const bb_tile_body *body) {
+  for (uint32_t i = 0; i < body->count; i++) {
+    const bb_tile_stmt *s = body->stmt[i];
+    t->dot |= s->kind == BB_TILE_DOT;
+    if (s->result != BB_NONE) {
+      const bb_tile *tile = &t->p->tile[s->result];
+      t->elements += (uint64_t)(tile->rows ? tile->rows : 1) * (tile->cols ? tile->cols : 1);
+    }
+    count(t, &s->body);
+    if (s->loop) count(t, &s->loop->body);
+  }
+}
+
+/* Iterations of a loop, 0 where they are not known. */
+static int64_t trips_of(const bb_tile_loop *l) {
+  bb_tile_index from = l->stretch[0].from, to = l->stretch[0].to, step = l->step;
+  if (!to || from->op != BB_X_CONST || to->op != BB_X_CONST || step->op != BB_X_CONST) return 0;
+  double trips = (to->number - from->number + step->number - 1) / step->number;
+  return trips < 1 ? 1 : (int64_t)trips;
+}
+
+/* Tasks of the nest that has fewest, of those with a product where there are any; 0: not known. */
+static int64_t least_tasks(const bb_tile_program *p, bb_arena *arena) {
+  bb_buffer none = {.arena = arena};
+  bb_c c = {.out = &none, .p = p};
+  bb_c_nest *nest;
+  uint32_t nests = bb_c_nests(&c, &nest);
+  int64_t least[2] = {0, 0};
+  for (uint32_t i = 0; i < nests; i++) {
+    bb_tile_body body = {nest[i].count, p->body.stmt + nest[i].first};
+    tally t = {p, 0, false};
+    int64_t tasks = 1;
+    count(&t, &body);
+    for (uint32_t k = 0; k < nest[i].loops; k++) {
+      int64_t trips = trips_of(nest[i].loop[k]);
+      if (!trips) return 0;
+      tasks *= trips;
+    }
+    if (!least[t.dot] || tasks < least[t.dot]) least[t.dot] = tasks;
+  }
+  return least[1] ? least[1] : least[0];
+}
+
+static bool fits(const bb_tile_program *p) {
+  tally t = {p, 0, false};
+  count(&t, &p->body);
+  for (uint32_t i = 0; i < p->tiles; i++)
+    if ((uint64_t)p->tile[i].rows * p->tile[i].cols > REGISTERS * THREADS / 2) return false;
+  return t.elements <= (uint64_t)4 * REGISTERS * THREADS;
+}
+
+typedef struct attempt {
+  bb_program *program;
+  const bb_graph *graph;
+  const char *name;
+  const int64_t *block;
+  const bb_kernel *kernel;
+} attempt;
+
+static void try_blocks(bb_context *ctx, void *argument) {
+  attempt *a = argument;
+  (void)ctx;
+  a->kernel = bb_schedule(a->program, a->graph, a->name, &(bb_schedule_options){.block = a->block});
+}
+
+const bb_kernel *bb_schedule_simt(bb_program *program, const bb_graph *graph, const char *name,
+                                  const int64_t *given, uint32_t processors) {
+  static const int64_t sizes[] = {64, 32, 16};
+  bb_context *ctx = program->ctx;
+  bool *folded = BB_NEW(program->arena, bool, program->dims + 1);
+  int64_t *block = BB_NEW(program->arena, int64_t, program->dims + 1);
+  attempt a = {program, graph, name, block, NULL};
+  const bb_kernel *best = NULL;
+  find_folded(graph, folded);
+  for (uint32_t i = 0; i < 3; i++) {
+    size_blocks(program, folded, given, sizes[i], i == 2 ? FOLDED : WHOLE, block);
+    bb_status status = bb_protect(ctx, try_blocks, &a);
+    if (status == BB_ERROR_UNSUPPORTED && (best || i < 2)) {
+      ctx->status = BB_OK;
+      continue;
+    }
+    if (status != BB_OK)
+      bb_fail(ctx, status, "%s", bb_arena_text(program->arena, ctx->message, strlen(ctx->message)));
+    best = a.kernel;
+    int64_t tasks = least_tasks(best->tile, program->arena);
+    if (fits(best->tile) && (!tasks || tasks >= processors)) break;
+  }
+  return best;
+}

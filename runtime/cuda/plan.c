@@ -1,0 +1,278 @@
+/* plan.c - a fused program's kernels for a GPU: made once, compiled, loaded.
+ *
+ * A device of compute capability 9.0 gets kernels with its own units where the scheduler has one; whatever
+ * it refuses, and everything on other devices, is a kernel of plain threads.  Those are compiled together.
+ */
+#include "plan.h"
+
+#include "../../lower/schedule_gpu.h"
+#include "../../lower/schedule_simt.h"
+
+#include <string.h>
+
+void bb_cuda_plan_must(const bb_cuda_plan *p, int code, const char *what) {
+  bb_cuda_must(p->ctx, &p->driver, code, what);
+}
+
+/* --- the device --- */
+
+static int attribute(const bb_cuda_plan *p, int which) {
+  int value = 0;
+  bb_cuda_plan_must(p, p->driver.attribute(&value, which, p->device), "a device's properties");
+  return value;
+}
+
+static void open_device(bb_cuda_plan *p, uint32_t number) {
+  enum { PROCESSORS = 16, MAJOR = 75, MINOR = 76, OLDEST = 7 };
+  int count = 0;
+  char name[128] = "";
+  bb_cuda_driver_open(p->ctx, &p->driver);
+  bb_cuda_plan_must(p, p->driver.count(&count), "the number of devices");
+  if (number >= (uint32_t)count)
+    bb_fail(p->ctx, BB_ERROR_ARGUMENT, "there is no CUDA device %u: there are %d", number, count);
+  bb_cuda_plan_must(p, p->driver.device(&p->device, (int)number), "a device");
+  bb_cuda_plan_must(p, p->driver.name(name, sizeof name, p->device), "a device's name");
+  p->major = attribute(p, MAJOR), p->minor = attribute(p, MINOR);
+  if (p->major < OLDEST)
+    bb_fail(p->ctx, BB_ERROR_UNSUPPORTED,
+            "%s has compute capability %d.%d: kernels are made for %d.0 and later", name, p->major,
+            p->minor, OLDEST);
+  bb_cuda_plan_must(p, p->driver.retain(&p->context, p->device), "a device's context");
+  bb_cuda_plan_must(p, p->driver.push(p->context), "a device's context");
+  p->machine = (bb_cuda_machine){
+      .ctx = p->ctx, .driver = &p->driver, .processors = attribute(p, PROCESSORS)};
+}
+
+/* --- kernels --- */
+
+typedef struct text {
+  bb_buffer source;
+  void *made; /* bb_cuda_kernel, or bb_cuda_plain */
+} text;
+
+typedef struct texts {
+  uint32_t count, capacity;
+  text *text;
+} texts;
+
+typedef struct making {
+  bb_cuda_plan *plan;
+  const bb_cuda_compiler *compiler;
+  const int64_t *block;
+  const bb_candidate *candidate;
+  texts own, plain; /* different ones so far */
+  /* of the step at hand */
+  bb_cuda_kernel *kernel;
+  bb_cuda_plain *simple;
+  bb_buffer source;
+} making;
+
+static void must_verify(bb_context *ctx, const bb_kernel *kernel, bb_arena *arena) {
+  const char *broken = bb_tile_verify(kernel->tile, arena);
+  if (broken) bb_fail(ctx, BB_ERROR_INTERNAL, "%s", broken);
+}
+
+static void make_kernel(bb_context *ctx, void *argument) {
+  making *m = argument;
+  bb_cuda_plan *p = m->plan;
+  bb_cuda_kernel *k = m->kernel;
+  bb_buffer launch = {.arena = p->arena};
+  k->kernel = bb_schedule_gpu(p->program, bb_candidate_runs(m->candidate), "kernel", m->block);
+  must_verify(ctx, k->kernel, p->arena);
+  bb_emit_sm90(k->kernel->tile, &m->source, &launch, &k->plan);
+}
+
+static void make_plain(bb_context *ctx, void *argument) {
+  making *m = argument;
+  bb_cuda_plan *p = m->plan;
+  bb_cuda_plain *k = m->simple;
+  k->kernel = bb_schedule_simt(p->program, bb_candidate_runs(m->candidate), "kernel", m->block,
+                               (uint32_t)p->machine.processors);
+  must_verify(ctx, k->kernel, p->arena);
+  bb_emit_simt(&m->source, k->kernel->tile, "k", NULL, &k->plan);
+}
+
+/* The number of an equal one, or of a new one at the end. */
+static uint32_t place_of(bb_arena *arena, texts *all, const bb_buffer *source) {
+  for (uint32_t i = 0; i < all->count; i++) {
+    const bb_buffer *other = &all->text[i].source;
+    if (other->length == source->length && memcmp(other->data, source->data, source->length) == 0)
+      return i;
+  }
+  BB_GROW(arena, all->text, all->capacity, all->count + 1u);
+  all->text[all->count] = (text){*source, NULL};
+  return all->count++;
+}
+
+static void load_kernel(const making *m) {
+  enum { SHARED = 8, ANY_CLUSTER = 14 };
+  bb_cuda_plan *p = m->plan;
+  bb_cuda_kernel *k = m->kernel;
+  const void *image = bb_cuda_compile(p->ctx, m->compiler, "sm_90a", m->source.data, p->arena);
+  bb_cuda_plan_must(p, p->driver.load(&k->module, image), "loading a kernel");
+  bb_cuda_plan_must(p, p->driver.function(&k->function, k->module, k->plan.kernel),
+                    "finding a kernel");
+  bb_cuda_plan_must(p, p->driver.function_set(k->function, SHARED, (int)k->plan.shared),
+                    "a kernel's shared memory");
+  bb_cuda_plan_must(p, p->driver.function_set(k->function, ANY_CLUSTER, 1), "a kernel's clusters");
+}
+
+static uint32_t count_nodes(const bb_graph *graph) {
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < graph->count; i++) {
+    const bb_node *node = bb_node_get(graph, i);
+    count += node->kind == BB_NODE_FUNC || node->kind == BB_NODE_REDUCE;
+    if (node->kind == BB_NODE_MAP) count += count_nodes(node->inner);
+  }
+  return count;
+}
+
+/* Equal kernels, those of equal layers, are compiled once. */
+static void share_code(making *m) {
+  uint32_t at = place_of(m->plan->arena, &m->own, &m->source);
+  const bb_cuda_kernel *other = m->own.text[at].made;
+  if (other) {
+    m->kernel->function = other->function;
+    return;
+  }
+  m->own.text[at].made = m->kernel;
+  load_kernel(m);
+}
+
+static bool is_made(making *m, bb_cuda_step *s, void (*make)(bb_context *, void *)) {
+  bb_context *ctx = m->plan->ctx;
+  m->source = (bb_buffer){.arena = m->plan->arena};
+  bb_status status = bb_protect(ctx, make, m);
+  if (status == BB_OK) return true;
+  if (status != BB_ERROR_UNSUPPORTED)
+    bb_fail(ctx, status, "%s: %s", m->candidate->name,
+            bb_arena_text(m->plan->arena, ctx->message, strlen(ctx->message)));
+  ctx->status = BB_OK;
+  (void)s;
+  return false;
+}
+
+static void make_step(making *m, bb_cuda_step *s) {
+  bb_cuda_plan *p = m->plan;
+  if (s->step->candidate == BB_NONE) {
+    p->counts.misc++;
+    return;
+  }
+  m->candidate = &p->program->candidate[s->step->candidate];
+  m->kernel = BB_NEW(p->arena, bb_cuda_kernel, 1);
+  m->simple = BB_NEW(p->arena, bb_cuda_plain, 1);
+  uint32_t nodes = count_nodes(bb_candidate_runs(m->candidate));
+  if (p->major == 9 && p->minor == 0 && is_made(m, s, make_kernel)) {
+    s->kernel = m->kernel;
+    share_code(m);
+  }
+  if ((!s->kernel || bb_cuda_may_refuse(s->kernel)) && is_made(m, s, make_plain)) {
+    s->plain = m->simple;
+    s->source = place_of(p->arena, &m->plain, &m->source);
+  }
+  if (!s->kernel && !s->plain) {
+    bb_log(p->ctx, BB_LOG_WARNING, "%s is interpreted: %s", m->candidate->name, p->ctx->message);
+    p->counts.interpreted += nodes;
+    return;
+  }
+  p->counts.fused += nodes;
+  p->counts.kernels++;
+}
+
+/* --- plain kernels: one source, one module --- */
+
+static const char *name_of(bb_arena *arena, uint32_t source) {
+  return bb_arena_printf(arena, "k%u", source);
+}
+
+static void find_functions(bb_cuda_plan *p, bb_cuda_step *s) {
+  enum { SHARED = 8 };
+  bb_cuda_plain *k = s->plain;
+  k->function = BB_NEW(p->arena, void *, k->plan.nests + 1);
+  for (uint32_t n = 0; n < k->plan.nests; n++) {
+    const char *name = bb_arena_printf(p->arena, "%s_%u", name_of(p->arena, s->source), n);
+    bb_cuda_plan_must(p, p->driver.function(&k->function[n], p->module, name), "finding a kernel");
+    bb_cuda_plan_must(p,
+                      p->driver.function_set(k->function[n], SHARED, (int)k->plan.nest[n].shared),
+                      "a kernel's shared memory");
+  }
+}
+
+static void load_plain(making *m) {
+  bb_cuda_plan *p = m->plan;
+  bb_buffer source = {.arena = p->arena};
+  bool *done = BB_NEW(p->arena, bool, m->plain.count + 1);
+  if (!m->plain.count) return;
+  bb_put(&source, "#include \"simt.cuh\"\n\n");
+  for (uint32_t i = 0; i < p->steps; i++) {
+    bb_cuda_step *s = &p->step[i];
+    if (!s->plain || done[s->source]) continue;
+    done[s->source] = true;
+    bb_emit_simt(&source, s->plain->kernel->tile, name_of(p->arena, s->source), NULL,
+                 &s->plain->plan);
+  }
+  bool own = p->major == 9 && p->minor == 0;
+  const char *target = bb_arena_printf(p->arena, "sm_%d%d%s", p->major, p->minor, own ? "a" : "");
+  const void *image = bb_cuda_compile(p->ctx, m->compiler, target, source.data, p->arena);
+  bb_cuda_plan_must(p, p->driver.load(&p->module, image), "loading kernels");
+  for (uint32_t i = 0; i < p->steps; i++)
+    if (p->step[i].plain) find_functions(p, &p->step[i]);
+}
+
+/* --- plans --- */
+
+static void destroy(void *plan) {
+  bb_cuda_plan_destroy(plan);
+}
+
+static void close_library(void *library) {
+  bb_cuda_library_close(library);
+}
+
+bb_cuda_plan *bb_cuda_plan_make(bb_program *program, const bb_cuda_options *options) {
+  bb_context *ctx = program->ctx;
+  bb_cuda_plan *p = bb_resize(ctx, NULL, 0, sizeof *p);
+  p->program = program;
+  p->ctx = ctx;
+  bb_defer(ctx, destroy, p);
+  p->arena = bb_arena_create(ctx);
+  p->array = BB_NEW(p->arena, bb_cuda_array, program->tensors + 1);
+  open_device(p, options ? options->device : 0);
+  bb_cuda_compiler compiler;
+  bb_cuda_compiler_open(ctx, &compiler);
+  bb_defer(ctx, close_library, compiler.library);
+  p->steps = program->steps;
+  p->step = BB_NEW(p->arena, bb_cuda_step, p->steps + 1);
+  making m = {.plan = p, .compiler = &compiler, .block = options ? options->block : NULL};
+  for (uint32_t i = 0; i < p->steps; i++) {
+    p->step[i].step = &program->step[i];
+    make_step(&m, &p->step[i]);
+  }
+  load_plain(&m);
+  p->counts.sources = m.own.count + m.plain.count;
+  bb_undefer(ctx, compiler.library);
+  bb_cuda_library_close(compiler.library);
+  bb_undefer(ctx, p);
+  return p;
+}
+
+void bb_cuda_plan_count(const bb_cuda_plan *p, bb_cuda_counts *counts) {
+  *counts = p->counts;
+}
+
+void bb_cuda_plan_destroy(bb_cuda_plan *p) {
+  if (!p) return;
+  bb_cuda_free_arrays(p);
+  if (p->machine.scratch) p->driver.free(p->machine.scratch);
+  for (uint32_t i = 0; p->step && i < p->steps; i++)
+    if (p->step[i].kernel && p->step[i].kernel->module) p->driver.unload(p->step[i].kernel->module);
+  if (p->module) p->driver.unload(p->module);
+  void *popped;
+  if (p->context) {
+    p->driver.pop(&popped);
+    p->driver.release(p->device);
+  }
+  bb_cuda_library_close(p->driver.library);
+  if (p->arena) bb_arena_destroy(p->arena);
+  bb_resize(p->ctx, p, sizeof *p, 0);
+}

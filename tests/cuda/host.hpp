@@ -1,0 +1,127 @@
+/* host.hpp - what threads of a GPU are, on the processor: for kernels over simt.cuh, in tests.
+ *
+ * The threads of a block are fibers that take turns from barrier to barrier.  Where some are at a barrier and
+ * others have ended the kernel is wrong, and says so.
+ */
+#include <math.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <ucontext.h>
+
+#define BB_DEVICE inline __attribute__((always_inline, unused))
+
+enum { BB_FIBERS = 1024, BB_STACK = 256 << 10, BB_SHARED = 227 << 10 };
+
+struct bb_host {
+  int thread, threads;
+  int64_t block, blocks;
+  jmp_buf fiber[BB_FIBERS], turn;
+  bool begun[BB_FIBERS], ended[BB_FIBERS];
+  bool flag[BB_FIBERS];
+  alignas(16) unsigned char slot[BB_FIBERS][16];
+  ucontext_t first, back;
+  char *stack;
+  void (*body)(const void *call);
+  const void *call;
+};
+static bb_host bb_here;
+alignas(16) static unsigned char bb_shared[BB_SHARED];
+
+BB_DEVICE int bb_thread() {
+  return bb_here.thread;
+}
+BB_DEVICE int64_t bb_block() {
+  return bb_here.block;
+}
+BB_DEVICE int64_t bb_blocks() {
+  return bb_here.blocks;
+}
+static __attribute__((noinline)) void bb_sync() {
+  if (_setjmp(bb_here.fiber[bb_here.thread]) == 0) _longjmp(bb_here.turn, 1);
+}
+BB_DEVICE bool bb_any(bool mine) {
+  bool any = false;
+  bb_here.flag[bb_here.thread] = mine;
+  bb_sync();
+  for (int i = 0; i < bb_here.threads; i++) any |= bb_here.flag[i];
+  bb_sync();
+  return any;
+}
+template <class T> BB_DEVICE T bb_shuffle(T value, int across) {
+  memcpy(bb_here.slot[bb_here.thread], &value, sizeof value);
+  bb_sync();
+  memcpy(&value, bb_here.slot[bb_here.thread ^ across], sizeof value);
+  bb_sync();
+  return value;
+}
+BB_DEVICE float bb_float(uint32_t bits) {
+  float value;
+  memcpy(&value, &bits, sizeof value);
+  return value;
+}
+BB_DEVICE uint32_t bb_bits(float value) {
+  uint32_t bits;
+  memcpy(&bits, &value, sizeof bits);
+  return bits;
+}
+
+static void bb_fiber() {
+  bb_here.body(bb_here.call);
+  bb_here.ended[bb_here.thread] = true;
+  _longjmp(bb_here.turn, 1);
+}
+
+/* Until the next barrier, or the end. */
+static void bb_go_on(int thread) {
+  bb_here.thread = thread;
+  if (_setjmp(bb_here.turn)) return;
+  if (bb_here.begun[thread]) _longjmp(bb_here.fiber[thread], 1);
+  bb_here.begun[thread] = true;
+  getcontext(&bb_here.first);
+  bb_here.first.uc_stack.ss_sp = bb_here.stack + (size_t)thread * BB_STACK;
+  bb_here.first.uc_stack.ss_size = BB_STACK;
+  bb_here.first.uc_link = NULL;
+  makecontext(&bb_here.first, bb_fiber, 0);
+  setcontext(&bb_here.first);
+}
+
+static int bb_run_block() {
+  memset(bb_here.begun, 0, sizeof bb_here.begun);
+  memset(bb_here.ended, 0, sizeof bb_here.ended);
+  memset(bb_shared, 0xff, sizeof bb_shared); /* whoever reads what nobody wrote gets NaN */
+  for (;;) {
+    int ended = 0;
+    for (int i = 0; i < bb_here.threads; i++) {
+      bb_go_on(i);
+      ended += bb_here.ended[i];
+    }
+    if (ended == bb_here.threads) return 0;
+    if (ended) {
+      fprintf(stderr, "host.hpp: %d of %d threads do not reach a barrier\n", ended,
+              bb_here.threads);
+      return 1;
+    }
+  }
+}
+
+static int bb_run(void (*body)(const void *), const void *call, int64_t blocks, int threads) {
+  int bad = 0;
+  if (!bb_here.stack) bb_here.stack = (char *)malloc((size_t)BB_FIBERS * BB_STACK);
+  bb_here.body = body, bb_here.call = call, bb_here.blocks = blocks, bb_here.threads = threads;
+  for (bb_here.block = 0; bb_here.block < blocks && !bad; bb_here.block++) bad = bb_run_block();
+  return bad;
+}
+
+#define BB_KERNEL(name, call_type, most)                                                           \
+  static void name##_of(const call_type &call);                                                    \
+  static void name##_body(const void *call) {                                                      \
+    name##_of(*(const call_type *)call);                                                           \
+  }                                                                                                \
+  extern "C" __attribute__((visibility("default"))) int name(const void *call, int64_t blocks,     \
+                                                             int threads) {                        \
+    return threads > most ? 1 : bb_run(name##_body, call, blocks, threads);                        \
+  }                                                                                                \
+  static void name##_of(const call_type &call)
