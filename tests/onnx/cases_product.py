@@ -27,7 +27,11 @@ def products():
             ("ellipsis", "...ij,...jk->...ik", [(2, 3, 4), (2, 4, 5)]),
             ("ellipsis-broadcast", "...ij,jk->...ik", [(2, 3, 3, 4), (4, 5)]),
             ("lonely", "ij,k->ik", [(3, 4), (5,)]), ("spaces", "b i j , b j -> b i", [(2, 3, 4), (2, 4)]),
-            ("implicit-ellipsis", "...ij", [(2, 3, 4)]), ("hadamard", "ij,ij->ij", [(3, 4), (3, 4)])]:
+            ("implicit-ellipsis", "...ij", [(2, 3, 4)]), ("hadamard", "ij,ij->ij", [(3, 4), (3, 4)]),
+            ("three", "bhsd,bhde,bhs->bhse", [(2, 3, 4, 5), (2, 3, 5, 6), (2, 3, 4)]),
+            ("chain", "ij,jk,kl,lm", [(2, 3), (3, 4), (4, 5), (5, 2)]),
+            ("three-ellipsis", "...i,...ij,j->...", [(2, 3, 4), (3, 4, 5), (5,)]),
+            ("experts", "bsh,ehd,bse->bsd", [(2, 3, 4), (3, 4, 5), (2, 3, 3)])]:
         yield single("Einsum-" + name, "Einsum", [rand(*s) for s in shapes], equation=equation)
 
 
