@@ -62,6 +62,8 @@ const bb_expr *bb_onnx_length(const bb_onnx_node *n, bb_dtype dtype, uint32_t co
 bb_dtype bb_onnx_fold_dtype(bb_dtype dtype);
 /* exp(x) / sum exp(x) along an axis, in the type of x. */
 bb_onnx_value *bb_onnx_softmax_of(const bb_onnx_node *n, bb_onnx_value *x, uint32_t axis);
+/* x - log sum exp(x) along an axis, in the type of x. */
+bb_onnx_value *bb_onnx_log_softmax_of(const bb_onnx_node *n, bb_onnx_value *x, uint32_t axis);
 
 /* a times b by numpy's matmul rule, transposed first as asked. */
 bb_onnx_value *bb_onnx_product_of(const bb_onnx_node *n, bb_onnx_value *a, bool transpose_a,

@@ -132,8 +132,7 @@ bb_onnx_value *bb_onnx_softmax_of(const bb_onnx_node *n, bb_onnx_value *x, uint3
   return bb_onnx_cast(n, bb_onnx_binary_map(n, BB_X_MUL, e, scale), dtype);
 }
 
-/* x - log sum exp x */
-static bb_onnx_value *log_softmax(const bb_onnx_node *n, bb_onnx_value *x, uint32_t axis) {
+bb_onnx_value *bb_onnx_log_softmax_of(const bb_onnx_node *n, bb_onnx_value *x, uint32_t axis) {
   bb_program *p = n->m->program;
   bb_dtype dtype = x->dtype;
   int64_t along = axis;
@@ -148,7 +147,7 @@ void bb_onnx_softmax(bb_onnx_node *n) {
   bb_onnx_value *x = n->in[0];
   bb_onnx_want_float(n, x);
   uint32_t axis = bb_onnx_axis(n, bb_onnx_int(n, "axis", -1), x->rank);
-  n->out[0] = n->row->detail ? log_softmax(n, x, axis) : bb_onnx_softmax_of(n, x, axis);
+  n->out[0] = n->row->detail ? bb_onnx_log_softmax_of(n, x, axis) : bb_onnx_softmax_of(n, x, axis);
 }
 
 /* --- the rest --- */

@@ -39,6 +39,22 @@ def reductions():
     yield single("CumSum-last", "CumSum", [rand(2, 70), K(np.array(-1, np.int32))])
 
 
+def losses():
+    for op in ["NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss"]:
+        x, y = rand(6, 5), np.array([0, 4, 2, 2, 1, 3])
+        deep, label = rand(2, 5, 3, 4), np.arange(24).reshape(2, 3, 4) % 5
+        for reduction in ("none", "sum", "mean"):
+            yield single(f"{op}-{reduction}", op, [x, y], reduction=reduction)
+            yield single(f"{op}-deep-{reduction}", op, [deep, label], reduction=reduction)
+            yield single(f"{op}-weights-{reduction}", op, [deep, label, rand(5, low=0.5)], reduction=reduction)
+            yield single(f"{op}-ignored-{reduction}", op, [x, y, rand(5, low=0.5)], reduction=reduction, ignore_index=2)
+        yield single(f"{op}-outside", op, [x, np.where(y == 2, -100, y)], ignore_index=-100)
+        yield single(f"{op}-i32", op, [x, y.astype(np.int32)])
+        yield single(f"{op}-one-class", op, [rand(3, 1), np.zeros(3, np.int64)])
+        yield single(f"{op}-symbol", op, [x, y], symbols=[["N", 5], ["N"]])
+    yield single("SoftmaxCrossEntropyLoss-2", "SoftmaxCrossEntropyLoss", [rand(6, 5), np.array([0, 4, 2, 2, 1, 3])], outputs=2)
+
+
 def norms():
     x, g, b = rand(2, 6, 8), rand(8), rand(8)
     yield single("LayerNormalization", "LayerNormalization", [x, g, b], opset=17)
@@ -81,4 +97,5 @@ def group_norm_18(feeds):
 
 def cases():
     yield from reductions()
+    yield from losses()
     yield from norms()
