@@ -19,8 +19,17 @@ const bb_expr *bb_dx_make(bb_derivation *d, bb_expr_op op, const bb_expr *a, con
 const bb_expr *bb_dx_add(bb_derivation *d, const bb_expr *a, const bb_expr *b) {
   return !a ? b : !b ? a : bb_dx_make(d, BB_X_ADD, a, b);
 }
+static bool selects_or_0(const bb_expr *a) {
+  return a->op == BB_X_SELECT && a->a[2]->op == BB_X_CONST && a->a[2]->number == 0;
+}
+
+/* A selection with 0 takes the factor in: left outside, an infinite factor would make the 0 NaN. */
 const bb_expr *bb_dx_mul(bb_derivation *d, const bb_expr *a, const bb_expr *b) {
-  return !a || !b ? NULL : bb_dx_make(d, BB_X_MUL, a, b);
+  if (!a || !b) return NULL;
+  const bb_expr *selection = selects_or_0(a) ? a : b, *factor = selection == a ? b : a;
+  if (!selects_or_0(selection)) return bb_dx_make(d, BB_X_MUL, a, b);
+  return bb_expr_make(d->program, BB_X_SELECT, selection->a[0],
+                      bb_dx_mul(d, selection->a[1], factor), selection->a[2]);
 }
 const bb_expr *bb_dx_sub(bb_derivation *d, const bb_expr *a, const bb_expr *b) {
   return !b ? a : !a ? bb_dx_make(d, BB_X_NEG, b, NULL) : bb_dx_make(d, BB_X_SUB, a, b);

@@ -224,10 +224,28 @@ static const bb_expr *op1(bb_algebra *al, bb_expr_op op, const bb_expr *a) {
   return bb_expr_make(al->program, op, a, NULL, NULL);
 }
 
+static const bb_expr *atom_expr(bb_algebra *al, const bb_atom *atom);
+
+/* What a selection asks, as a truth value: a product of predicates is all of them. */
+static const bb_expr *condition_expr(bb_algebra *al, const bb_normal *a) {
+  const bb_expr *all = NULL;
+  bool predicates = a->count == 1 && a->term[0].k.num == a->term[0].k.den;
+  for (uint32_t i = 0; predicates && i < a->term[0].count; i++) {
+    const bb_atom *atom = a->term[0].factor[i].atom;
+    if (!(predicates = atom->predicate)) break;
+    const bb_expr *one = atom_expr(al, atom);
+    all = all ? op2(al, BB_X_AND, all, one) : one;
+  }
+  return predicates && all ? all : bb_expr_cast(al->program, BB_BOOL, bb_normal_expr(al, a));
+}
+
 static const bb_expr *atom_expr(bb_algebra *al, const bb_atom *atom) {
   if (atom->expr) return atom->expr;
   const bb_expr *a[3] = {NULL, NULL, NULL};
-  for (int i = 0; i < 3; i++) a[i] = atom->a[i] ? bb_normal_expr(al, atom->a[i]) : NULL;
+  for (int i = 0; i < 3; i++)
+    if (atom->a[i])
+      a[i] = i == 0 && atom->op == BB_X_SELECT ? condition_expr(al, atom->a[i])
+                                               : bb_normal_expr(al, atom->a[i]);
   switch (atom->kind) {
   case BB_ATOM_EXP: return op1(al, BB_X_EXP, a[0]);
   case BB_ATOM_ABS: return op1(al, BB_X_ABS, a[0]);
@@ -253,12 +271,14 @@ static const bb_expr *times(bb_algebra *al, const bb_expr *product, const bb_exp
   return product ? op2(al, BB_X_MUL, product, factor) : factor;
 }
 
-/* A term without the sign of its coefficient. */
+/* A term without the sign of its coefficient.  Predicates among its factors select: what they leave
+ * out may be infinite, and times 0 it would be no number. */
 static const bb_expr *term_expr(bb_algebra *al, const bb_term *t) {
   const bb_expr *num = NULL, *den = NULL;
   const bb_normal *exponent = al->zero;
   for (uint32_t i = 0; i < t->count; i++) {
     bb_factor f = t->factor[i];
+    if (f.atom->predicate && f.power.num > 0) continue;
     if (f.atom->kind == BB_ATOM_EXP)
       exponent = bb_normal_add(al, exponent, bb_normal_scale(al, f.atom->a[0], f.power));
     else if (f.power.num > 0)
@@ -273,7 +293,13 @@ static const bb_expr *term_expr(bb_algebra *al, const bb_term *t) {
   else if (k != 1)
     num = op2(al, BB_X_MUL, number(al, k), num);
   if (t->k.den != 1) den = times(al, den, number(al, (double)t->k.den));
-  return den ? op2(al, BB_X_DIV, num, den) : num;
+  const bb_expr *value = den ? op2(al, BB_X_DIV, num, den) : num;
+  for (uint32_t i = t->count; i-- > 0;) {
+    bb_factor f = t->factor[i];
+    if (!f.atom->predicate || f.power.num <= 0) continue;
+    value = bb_expr_make(al->program, BB_X_SELECT, atom_expr(al, f.atom), value, number(al, 0));
+  }
+  return value;
 }
 
 /* a = rest + size * max(p, q), with fewer terms than a, if some |p - q| in it came that way. */

@@ -124,17 +124,20 @@ static bool split_quotient(const lowering *l, const bb_expr *expr, pairs *list) 
 
 /* select(c, t, f) = select(c, 1, 0) * t + select(c, 0, 1) * f, c of one side. */
 static bool split_select(const lowering *l, const bb_expr *expr, pairs *list) {
-  if (rows_of(l, expr->a[0]) & OTHER) return false;
+  uint32_t whose = rows_of(l, expr->a[0]);
+  if (whose == (MAIN | OTHER)) return false;
   for (uint32_t k = 1; k < 3; k++) {
     pairs part = {0};
     bool zero = expr->a[k]->op == BB_X_CONST && expr->a[k]->number == 0;
     if (zero) continue;
     if (!split(l, expr->a[k], &part)) return false;
     for (uint32_t i = 0; i < part.count; i++) {
-      const bb_expr *left = part.pair[i].left ? part.pair[i].left : number(l, 1);
-      const bb_expr *yes = k == 1 ? left : number(l, 0), *no = k == 1 ? number(l, 0) : left;
-      left = bb_expr_make(l->r->program, BB_X_SELECT, expr->a[0], yes, no);
-      if (!add_pair(list, left, part.pair[i].right)) return false;
+      pair p = part.pair[i];
+      const bb_expr **side = whose == OTHER ? &p.right : &p.left;
+      const bb_expr *kept = *side ? *side : number(l, 1), *none = number(l, 0);
+      *side = bb_expr_make(l->r->program, BB_X_SELECT, expr->a[0], k == 1 ? kept : none,
+                           k == 1 ? none : kept);
+      if (!add_pair(list, p.left, p.right)) return false;
     }
   }
   return true;
