@@ -1,9 +1,11 @@
 /* driver.c - the CUDA driver and NVRTC: found, loaded, and asked. */
+#define _GNU_SOURCE /* dladdr */
 #include "driver.h"
 
 #include "../../lower/emit.h"
 #include "../../lower/emit_simt.h"
 
+#include <dirent.h>
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -56,6 +58,26 @@ void bb_cuda_driver_open(bb_context *ctx, bb_cuda_driver *d) {
   bb_fail(ctx, BB_ERROR_UNSUPPORTED, "no CUDA device: %s", why);
 }
 
+/* NVRTC opens its builtins by name alone, which finds them only where CUDA is installed system-wide;
+ * those that lie beside it (as in Python's packages) are loaded here, and then found by that name.
+ * Where there are none NVRTC says so itself. */
+static void open_builtins(void *symbol) {
+  static const char stem[] = "libnvrtc-builtins.so";
+  Dl_info at;
+  const char *slash = dladdr(symbol, &at) ? strrchr(at.dli_fname, '/') : NULL;
+  if (!slash) return;
+  char path[4096];
+  int folder = (int)(slash - at.dli_fname);
+  if (snprintf(path, sizeof path, "%.*s", folder, at.dli_fname) >= (int)sizeof path) return;
+  DIR *list = opendir(path);
+  for (struct dirent *file; list && (file = readdir(list));) {
+    if (strncmp(file->d_name, stem, sizeof stem - 1) != 0) continue;
+    int length = snprintf(path, sizeof path, "%.*s/%s", folder, at.dli_fname, file->d_name);
+    if (length < (int)sizeof path) dlopen(path, RTLD_NOW | RTLD_GLOBAL | RTLD_NODELETE);
+  }
+  if (list) closedir(list);
+}
+
 void bb_cuda_compiler_open(bb_context *ctx, bb_cuda_compiler *c) {
   static const char *const names[] = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so", NULL};
   *c = (bb_cuda_compiler){.library = open_first("BLOCKBUSTER_NVRTC", names)};
@@ -66,6 +88,9 @@ void bb_cuda_compiler_open(bb_context *ctx, bb_cuda_compiler *c) {
 #define X(name, symbol, arguments) find(ctx, c->library, "NVRTC", #symbol, &c->name);
   BB_CUDA_COMPILER(X)
 #undef X
+  void *symbol;
+  memcpy(&symbol, &c->create, sizeof symbol);
+  open_builtins(symbol);
 }
 
 void bb_cuda_must(bb_context *ctx, const bb_cuda_driver *d, int code, const char *what) {
