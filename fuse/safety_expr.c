@@ -25,9 +25,10 @@ typedef struct form {
 } form;
 
 typedef struct builder {
-  bb_safe_level *level;
+  bb_safe_level *level; /* NULL: of an expression by itself, whose ARGs are `arg` */
   bb_program *program;
   const bb_node *node;
+  const form *arg;
   bb_item item;   /* of the result */
   uint32_t count; /* new operands */
   bb_value in[OPERANDS];
@@ -141,6 +142,7 @@ static const bb_expr *operand(builder *b, bb_value value) {
 
 /* An expression that lacks an axis of the result, computed once for all along that axis. */
 static const bb_expr *apart(builder *b, const bb_expr *expr) {
+  if (!b->level) return expr;
   bb_item own = axes_of(b, expr);
   bool narrow = (own.row == BB_NO_DIM && b->item.row != BB_NO_DIM) ||
                 (own.col == BB_NO_DIM && b->item.col != BB_NO_DIM);
@@ -394,13 +396,39 @@ static form form_of(builder *b, const bb_expr *expr, bb_pair *const *pair) {
       a[k] = &made[at];
     }
     if (node[i]->op == BB_X_ARG)
-      made[i] = of_operand(b, pair[node[i]->index], node[i]->dtype);
+      made[i] =
+          b->arg ? b->arg[node[i]->index] : of_operand(b, pair[node[i]->index], node[i]->dtype);
     else
       made[i] = arity ? apply(b, node[i], a) : of_expr(node[i]);
   }
   form result = made[count - 1];
   bb_scratch_end(scratch);
   return result;
+}
+
+/* --- expressions by themselves --- */
+
+bb_safe_form bb_safe_form_of(bb_program *program, const bb_expr *expr, uint32_t count,
+                             const bb_safe_form *arg) {
+  bb_arena *scratch = bb_scratch(program->ctx);
+  form *own = BB_NEW(scratch, form, (size_t)count + 1);
+  for (uint32_t i = 0; i < count; i++) {
+    own[i] = of_expr(arg[i].significand);
+    if (arg[i].exponent) add_part(&own[i], 1, arg[i].exponent);
+  }
+  builder b = {.program = program, .arg = own};
+  form made = form_of(&b, expr, NULL);
+  bool pair = made.count && !made.logarithm;
+  bb_safe_form result = {.significand = pair ? made.significand : plain(&b, &made),
+                         .exponent = pair ? sum_of(&b, made.count, made.part) : NULL};
+  bb_scratch_end(scratch);
+  return result;
+}
+
+const bb_expr *bb_safe_moved(bb_program *program, const bb_safe_form *from, const bb_expr *to) {
+  builder b = {.program = program};
+  const bb_expr *own = from->exponent ? from->exponent : number(&b, to->dtype, 0);
+  return own == to ? from->significand : moved(&b, from->significand, own, to);
 }
 
 /* --- results --- */

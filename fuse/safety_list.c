@@ -23,7 +23,7 @@ bb_value bb_safe_in_loops(bb_safe_level *level, const bb_expr *expr, uint32_t co
   return bb_map_collect(level->graph, map, value, type->level[0].axis);
 }
 
-static uint32_t all_lists(const bb_type *type) {
+uint32_t bb_safe_all_lists(const bb_type *type) {
   return type->rank < 32 ? (1u << type->rank) - 1 : UINT32_MAX;
 }
 
@@ -40,7 +40,7 @@ static const bb_type *typed(const bb_safe_level *level, const bb_type *type, bb_
 
 /* Operand 0 is the significand, those behind it the exponents. */
 static void operands(const bb_pair *pair, uint32_t *lists, const bb_type *type) {
-  lists[0] = all_lists(type);
+  lists[0] = bb_safe_all_lists(type);
   for (uint32_t i = 0; i < pair->count; i++) lists[i + 1] = pair->exponent[i].lists;
 }
 
@@ -136,8 +136,8 @@ static uint32_t within(uint32_t lists, uint32_t all) {
   return bits;
 }
 
-static bb_exponent sum_of_lists(bb_safe_level *level, uint32_t count, const bb_exponent *e,
-                                const bb_type *type) {
+bb_exponent bb_safe_list_sum(bb_safe_level *level, uint32_t count, const bb_exponent *e,
+                             const bb_type *type) {
   if (count == 1 && e[0].weight > 0) return e[0];
   uint32_t all, lists[OPERANDS];
   bb_value in[OPERANDS];
@@ -160,9 +160,7 @@ static uint32_t without_list(uint32_t lists, uint32_t at) {
   return low | (lists >> (at + 1) << at);
 }
 
-/* Are the lists of a part, all but the one that is folded, lists of the whole?  Those that chunk an
- * axis which the part lacks are not: they are marked otherwise. */
-static bool has_lists(const bb_type *whole, uint32_t at, const bb_type *part, uint32_t skip) {
+bool bb_safe_has_lists(const bb_type *whole, uint32_t at, const bb_type *part, uint32_t skip) {
   uint32_t i = 0;
   for (uint32_t k = 0; k < part->rank; k++) {
     if (k == skip) continue;
@@ -175,11 +173,10 @@ static bool has_lists(const bb_type *whole, uint32_t at, const bb_type *part, ui
 }
 
 /* A fold, or a scan, of pairs whose exponent varies along the list that is folded. */
-static void reduce_pairs(bb_safe_level *level, const bb_node *node, bb_pair *pair, uint32_t count,
-                         const bb_exponent *varying, bb_pair *out) {
+static void reduce_pairs(bb_safe_level *level, const bb_node *node, bb_pair *pair, bb_exponent top,
+                         bb_pair *out) {
   const bb_type *type = bb_type_of(level->old, node->in[0].src);
   uint32_t at = node->in[0].level;
-  bb_exponent top = sum_of_lists(level, count, varying, type);
   bb_value in[2] = {top.value, bb_safe_list_significand(level, pair, type)};
   bb_safe_member member = {node->monoid->id, top.weight, type->item.dtype, false};
   bb_dtype dtype = bb_type_of(level->graph, top.value)->item.dtype;
@@ -189,8 +186,6 @@ static void reduce_pairs(bb_safe_level *level, const bb_node *node, bb_pair *pai
     monoid = node->monoid;
   }
   uint32_t at_top = lists_before(top.lists, at);
-  if (!has_lists(type, at, bb_type_of(level->graph, top.value), at_top))
-    level->safety->refused = "the exponents of a reduction are lists along an axis that they lack";
   uint32_t made = bb_node_add(level->graph, BB_NODE_REDUCE, 2, 2);
   bb_node *reduce = bb_node_get(level->graph, made);
   reduce->monoid = monoid;
@@ -234,7 +229,14 @@ void bb_safe_reduce(bb_safe_level *level, const bb_node *node, bb_pair **out) {
       fixed[fixes++] = pair->exponent[i];
   if (count) {
     out[0] = bb_safe_plain(level, pair->significand);
-    reduce_pairs(level, node, pair, count, varying, out[0]);
+    const bb_type *type = bb_type_of(level->old, node->in[0].src);
+    bb_exponent top = bb_safe_list_sum(level, count, varying, type);
+    if (!bb_safe_has_lists(type, at, bb_type_of(level->graph, top.value),
+                           lists_before(top.lists, at))) {
+      top = (bb_exponent){1, bb_safe_list_wide(level, pair, type), bb_safe_all_lists(type)};
+      fixes = 0;
+    }
+    reduce_pairs(level, node, pair, top, out[0]);
   } else {
     for (uint32_t p = 0; p < node->nin; p++) {
       bb_pair *a = &level->pair[node->in[p].src.node][node->in[p].src.port];

@@ -167,14 +167,11 @@ static bool is_positive(const mapping *m, bb_value significand) {
   return node->kind == BB_NODE_FUNC && node->op == BB_OP_ROW_SUM;
 }
 
-/* The exponent that a group shares, inside the map, and how often port p has it. */
-static bb_value group_exponent(mapping *m, const port *at, double *weight) {
-  *weight = 1;
-  if (at->varying == 1 && at->vary[0].weight > 0) {
-    *weight = at->vary[0].weight;
-    return at->vary[0].value;
-  }
-  return bb_safe_sum(m->in, at->varying, at->vary);
+/* Over which of a port's lists its exponent varies. */
+static uint32_t lists_of(const port *at) {
+  uint32_t lists = 0;
+  for (uint32_t i = 0; i < at->varying; i++) lists |= at->vary[i].lists;
+  return lists;
 }
 
 static bool is_scaled_by_exponents(bb_monoid_id fold) {
@@ -185,26 +182,47 @@ static void refuse(mapping *m, const char *why) {
   if (!m->level->safety->refused) m->level->safety->refused = why;
 }
 
+/* The exponent that a group shares, inside the map; or, alone: that of the port by itself, as wide as the
+ * port. */
+static bb_exponent group_exponent(mapping *m, port *at, bool *alone) {
+  const bb_type *type = bb_type_of(m->node->inner, at->inner);
+  bb_exponent e = bb_safe_list_sum(m->in, at->varying, at->vary, type);
+  *alone = !bb_safe_has_lists(type, BB_NONE, bb_type_of(m->in->graph, e.value), BB_NONE);
+  if (!*alone) return e;
+  at->fixed = 0;
+  return (bb_exponent){1, bb_safe_list_wide(m->in, at->pair, type), bb_safe_all_lists(type)};
+}
+
+/* Has port p the exponent e, that of another port `first`, *by times? */
+static bool shares_exponent(const mapping *m, uint32_t first, uint32_t p, bb_exponent e,
+                            double *by) {
+  const port *at = &m->port[p];
+  const bb_type *type = bb_type_of(m->node->inner, at->inner);
+  if (!at->renewed || at->grouped) return false;
+  return is_multiple(&m->port[first], at, by) &&
+         bb_safe_has_lists(type, BB_NONE, bb_type_of(m->in->graph, e.value), BB_NONE);
+}
+
 /* Folds port `first` and all that share its exponent. */
 static void fold_group(mapping *m, uint32_t first) {
   bb_safe_member member[BB_MONOID_COMPONENTS];
   uint32_t of[BB_MONOID_COMPONENTS], count = 0;
-  double weight;
-  bb_value exponent = group_exponent(m, &m->port[first], &weight), value[BB_MONOID_COMPONENTS];
-  for (uint32_t p = first; p < m->node->nout; p++) {
+  bb_value value[BB_MONOID_COMPONENTS];
+  bool alone;
+  bb_exponent e = group_exponent(m, &m->port[first], &alone);
+  for (uint32_t p = first; p < m->node->nout && count + 4 <= BB_MONOID_COMPONENTS; p++) {
     port *at = &m->port[p];
     double by = 1;
-    if (!at->renewed || at->grouped || count + 4 > BB_MONOID_COMPONENTS) continue;
-    if (p != first && !is_multiple(&m->port[first], at, &by)) continue;
+    if (p != first && (alone || !shares_exponent(m, first, p, e, &by))) continue;
+    bb_monoid_id fold = m->node->out[p].fold->id;
     const bb_type *type = bb_type_of(m->node->inner, at->inner);
-    value[count] = bb_safe_significand(m->in, at->pair, type->item);
-    member[count] =
-        (bb_safe_member){m->node->out[p].fold->id, weight * by, type->item.dtype,
-                         m->node->out[p].fold->id == BB_MONOID_SUM && is_positive(m, value[count])};
+    value[count] = bb_safe_list_significand(m->in, at->pair, type);
+    bool positive = fold == BB_MONOID_SUM && is_positive(m, value[count]);
+    member[count] = (bb_safe_member){fold, e.weight * by, type->item.dtype, positive};
     of[count++] = p;
     at->grouped = true;
   }
-  bb_dtype dtype = bb_type_of(m->in->graph, exponent)->item.dtype;
+  bb_dtype dtype = bb_type_of(m->in->graph, e.value)->item.dtype;
   const bb_monoid *monoid = bb_safe_monoid(m->level->safety, dtype, count, member);
   if (!monoid) {
     refuse(m, "its folds and their exponents make no monoid");
@@ -212,15 +230,80 @@ static void fold_group(mapping *m, uint32_t first) {
   }
   if (m->node->part != BB_PART_ALL) refuse(m, "a peeled loop folds a pair");
   bb_graph *graph = m->level->graph;
-  bb_value top = bb_map_fold(graph, m->map, exponent, monoid, 0);
+  bb_value top = bb_map_fold(graph, m->map, e.value, monoid, 0);
   for (uint32_t k = 0; k < count; k++) {
     port *at = &m->port[of[k]];
     bb_pair *out = &m->out[of[k]];
     out->significand = bb_map_fold(graph, m->map, value[k], monoid, k + 1);
     for (uint32_t i = 0; i < at->fixed; i++) out->exponent[out->count++] = at->fix[i];
-    out->exponent[out->count++] = (bb_exponent){member[k].weight, top, 0};
+    out->exponent[out->count++] =
+        (bb_exponent){member[k].weight, top, of[k] == first ? e.lists : lists_of(at)};
   }
 }
+
+/* --- derived products --- */
+
+static bool is_product(const bb_monoid *monoid) {
+  bool derived = monoid->component != NULL;
+  for (uint32_t k = 0; derived && k < monoid->components; k++)
+    derived = monoid->component[k].repair != NULL;
+  return derived;
+}
+
+/* The exponents of component k as one value. */
+static bb_exponent component_exponent(mapping *m, const port *at, bool wide) {
+  const bb_type *type = bb_type_of(m->node->inner, at->inner);
+  if (!wide) return bb_safe_list_sum(m->in, at->pair->count, at->pair->exponent, type);
+  return (bb_exponent){1, bb_safe_list_wide(m->in, at->pair, type), bb_safe_all_lists(type)};
+}
+
+/* A weight that is no part of the exponent's value goes into it. */
+static bb_exponent weightless(mapping *m, const port *at, bb_exponent e) {
+  if (e.weight == 1) return e;
+  return component_exponent(m, at, true);
+}
+
+/* Folds the components of a derived product from port `first` on, of which some are pairs. */
+static void fold_product(mapping *m, uint32_t first) {
+  const bb_monoid *product = m->node->out[first].fold;
+  bb_safe_scaled scaled = {.count = product->components};
+  bb_exponent e[BB_MONOID_COMPONENTS];
+  for (uint32_t k = 0; k < scaled.count; k++) {
+    port *at = &m->port[first + k];
+    at->grouped = true;
+    scaled.pair[k] = at->pair->count > 0;
+    if (!scaled.pair[k]) continue;
+    e[k] = weightless(m, at, component_exponent(m, at, false));
+    scaled.dtype[k] = bb_type_of(m->in->graph, e[k].value)->item.dtype;
+  }
+  if (m->node->part != BB_PART_ALL) refuse(m, "a peeled loop folds a pair");
+  bool made = bb_safe_scale_product(m->level->safety->program, product, &scaled);
+  if (!made) refuse(m, "a product of folds has no form of pairs");
+  bb_graph *graph = m->level->graph;
+  for (uint32_t k = 0; k < scaled.count; k++) {
+    port *at = &m->port[first + k];
+    bb_pair *out = &m->out[first + k];
+    const bb_type *type = bb_type_of(m->node->inner, at->inner);
+    bb_value s = bb_safe_list_significand(m->in, at->pair, type);
+    if (made && scaled.pair[k]) {
+      if (scaled.wide[k]) e[k] = component_exponent(m, at, true);
+      bb_value top = bb_map_fold(graph, m->map, e[k].value, scaled.monoid, scaled.exponent[k]);
+      out->exponent[out->count++] = (bb_exponent){1, top, e[k].lists};
+    }
+    const bb_monoid *monoid = made ? scaled.monoid : product;
+    out->significand = bb_map_fold(graph, m->map, s, monoid, made ? scaled.significand[k] : k);
+  }
+}
+
+static bool folds_product_of_pairs(const mapping *m, uint32_t first) {
+  const bb_out *out = &m->node->out[first];
+  if (out->component || !is_product(out->fold)) return false;
+  bool any = false;
+  for (uint32_t k = 0; k < out->fold->components; k++) any |= m->port[first + k].pair->count > 0;
+  return any;
+}
+
+/* --- any fold --- */
 
 /* A fold whose exponent, if any, is the same in every iteration. */
 static void fold_alone(mapping *m, uint32_t p) {
@@ -268,21 +351,19 @@ static void make_outs(mapping *m) {
     }
     split_exponents(m, at);
     at->renewed = at->varying && is_scaled_by_exponents(m->node->out[p].fold->id);
-    const bb_type *type = bb_type_of(m->node->inner, at->inner);
-    if (!at->renewed || !type->rank) continue;
-    refuse(m, "a fold of lists of pairs");
-    at->pair = bb_safe_plain(m->in, bb_safe_list_back(m->in, at->pair, type));
-    at->varying = at->fixed = 0;
-    at->renewed = false;
   }
   for (uint32_t p = 0; p < m->node->nout; p++) {
     if (m->node->out[p].mode != BB_OUT_FOLD) {
       leave(m, p);
       pass_out(m, p);
-    } else if (!m->port[p].renewed) {
-      fold_alone(m, p);
-    } else if (!m->port[p].grouped) {
+    } else if (m->port[p].grouped) {
+      continue;
+    } else if (folds_product_of_pairs(m, p)) {
+      fold_product(m, p);
+    } else if (m->port[p].renewed) {
       fold_group(m, p);
+    } else {
+      fold_alone(m, p);
     }
   }
 }

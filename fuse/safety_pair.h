@@ -92,6 +92,17 @@ const bb_expr *bb_safe_half_power(bb_program *program, bb_dtype dtype, const bb_
 const bb_expr *bb_safe_product(bb_program *program, const bb_expr *significand,
                                const bb_expr *half);
 
+/* An expression by itself: significand * exp(exponent), both of the same ARGs; NULL: it is plain. */
+typedef struct bb_safe_form {
+  const bb_expr *significand, *exponent;
+} bb_safe_form;
+
+/* `expr`, whose ARG i is arg[i]; no exp of it is unsafe. */
+bb_safe_form bb_safe_form_of(bb_program *program, const bb_expr *expr, uint32_t count,
+                             const bb_safe_form *arg);
+/* Its significand for the exponent `to` in the place of its own. */
+const bb_expr *bb_safe_moved(bb_program *program, const bb_safe_form *from, const bb_expr *to);
+
 /* --- safety_item.c: pairs of items --- */
 
 bb_pair *bb_safe_plain(bb_safe_level *level, bb_value value);
@@ -127,6 +138,22 @@ typedef struct bb_safe_member {
 const bb_monoid *bb_safe_monoid(bb_safety *safety, bb_dtype exponent, uint32_t count,
                                 const bb_safe_member *member);
 
+/* --- safety_product.c: derived products, some of whose components are pairs --- */
+
+typedef struct bb_safe_scaled {
+  uint32_t count;                          /* components of the product before */
+  bool pair[BB_MONOID_COMPONENTS];         /* is the component a pair? */
+  bb_dtype dtype[BB_MONOID_COMPONENTS];    /* of its exponent */
+  bool wide[BB_MONOID_COMPONENTS];         /* its exponent needs all axes that the component has */
+  uint32_t exponent[BB_MONOID_COMPONENTS]; /* where it stands in the new monoid */
+  uint32_t significand[BB_MONOID_COMPONENTS];
+  const bb_monoid *monoid;
+} bb_safe_scaled;
+
+/* The product with exponents beside those of its components that are pairs (`pair`, `dtype` are
+ * given); false: there is none. */
+bool bb_safe_scale_product(bb_program *program, const bb_monoid *product, bb_safe_scaled *scaled);
+
 /* --- safety_map.c, safety_list.c --- */
 
 void bb_safe_map(bb_safe_level *level, const bb_node *node, uint32_t index, bb_pair **out);
@@ -135,6 +162,13 @@ void bb_safe_reduce(bb_safe_level *level, const bb_node *node, bb_pair **out);
  * result; lists[i]: over which of its lists operand i varies. */
 bb_value bb_safe_in_loops(bb_safe_level *level, const bb_expr *expr, uint32_t count,
                           const bb_value *in, const uint32_t *lists, const bb_type *type);
+uint32_t bb_safe_all_lists(const bb_type *type);
+/* Are the lists of a part, but for list `skip`, lists of the whole other than list `at`?  Those that
+ * chunk an axis which the part lacks are not: they are marked otherwise. */
+bool bb_safe_has_lists(const bb_type *whole, uint32_t at, const bb_type *part, uint32_t skip);
+/* Exponents of a value of that type as one. */
+bb_exponent bb_safe_list_sum(bb_safe_level *level, uint32_t count, const bb_exponent *exponent,
+                             const bb_type *type);
 /* A pair of items or of lists of them: multiplied back, its exponent along all axes and lists, its
  * significand. `type`: of the value. */
 bb_value bb_safe_list_back(bb_safe_level *level, bb_pair *pair, const bb_type *type);
