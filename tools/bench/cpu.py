@@ -1,20 +1,19 @@
 #!/usr/bin/env python3
 """Kernels of the CPU beside ONNX Runtime: the same models, the same inputs, in turn, in one run.
 
-usage: cpu.py [--threads N] [--rounds N] [--seconds S] [--json FILE] [--kernels PROGRAM] [--machine NAME] [ROW...]
+usage: cpu.py [--threads N] [--rounds N] [--seconds S] [--json FILE] [--library FILE] [--machine NAME] [ROW...]
 
 Every row is a model; where it has several spellings (decomposed into primitive operators, or with the operator that ONNX
-or com.microsoft has for it) ONNX Runtime runs each and the fastest is its time; ours runs the first. Rounds alternate: each
-runs one library for a while, sleeps until its threads have stopped looking for work, then the other. A row's time is the
-median over all rounds. `BLAS` rows time one product alone: numpy's OpenBLAS and ONNX Runtime's MatMul, the better
-counts. The packages are those of tools/requirements.txt; PROGRAM is build/tools/bench/time_kernels.
+or com.microsoft has for it) ONNX Runtime runs each and the fastest is its time; ours runs the first, in a session of
+libblockbuster. Rounds alternate: each runs one library for a while, sleeps until its threads have stopped looking for work, then the
+other. A row's time is the median over all rounds. "Of BLAS" is beside the same products alone, one after the other: numpy's OpenBLAS
+and ONNX Runtime's MatMul, the better counts. The packages are those of tools/requirements.txt; FILE is
+build/libblockbuster.so. A run of all rows takes less than three minutes.
 """
 import argparse
 import json
 import os
-import platform
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
@@ -23,6 +22,8 @@ import numpy as np
 import onnx
 import onnxruntime as ort
 from onnx import TensorProto, helper, numpy_helper
+
+from library import Library, Model, Session
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
@@ -136,39 +137,49 @@ PRODUCTS = {  # the product alone, for rows that are held against one
 # --- who runs ---
 
 
-class Ours:
-    def __init__(self, program, made, inputs, options, folder):
-        path, arrays = os.path.join(folder, 'model.onnx'), os.path.join(folder, 'inputs.npz')
-        onnx.save(made, path)
-        np.savez(arrays, **inputs)
-        self.folder = folder
-        call = [program, '--threads', str(options.threads)]
-        if options.machine:
-            call += ['--machine', options.machine]
-        for block in options.block:
-            call += ['--block', block]
-        self.process = subprocess.Popen(call + [path, arrays], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        first = self.process.stdout.readline()
-        if not first:
-            raise RuntimeError('time_kernels ended')
-        self.made = int(first) * 1e-9
+def timed(call, count):
+    taken = []
+    for _ in range(count):
+        start = time.perf_counter()
+        call()
+        taken.append(time.perf_counter() - start)
+    return taken
 
-    def ask(self, command):
-        self.process.stdin.write(command + '\n')
-        self.process.stdin.flush()
-        return self.process.stdout.readline().split()
+
+class Ours:
+    def __init__(self, library, made, inputs, options, folder):
+        path = os.path.join(folder, 'model.onnx')
+        onnx.save(made, path)
+        start = time.perf_counter()
+        block = {name: int(size) for name, size in (pair.split('=') for pair in options.block)}
+        self.model = Model(library, path, options.machine, block)
+        self.inputs = {name: np.ascontiguousarray(array) for name, array in inputs.items()}
+        self.session = Session(self.model, self.inputs, options.threads)
+        self.session.run()
+        self.made = time.perf_counter() - start
 
     def run(self, count):
-        return [int(t) * 1e-9 for t in self.ask(f'run {count}')]
+        return timed(self.session.run, count)
 
     def outputs(self):
-        path = os.path.join(self.folder, 'out.npz')
-        self.ask(f'write {path}')
-        return dict(np.load(path))
+        return self.session.outputs()
+
+    def steps(self, threads):
+        """Medians by step, in microseconds."""
+        taken = {}
+
+        def note(user, event):
+            taken.setdefault(event.contents.name.decode(), []).append(event.contents.seconds * 1e6)
+            return True
+
+        session = Session(self.model, self.inputs, threads, note)
+        timed(session.run, 20)
+        session.close()
+        return {name: statistics.median(times) for name, times in taken.items()}
 
     def close(self):
-        self.process.stdin.close()
-        self.process.wait()
+        self.session.close()
+        self.model.close()
 
 
 class Theirs:
@@ -196,12 +207,7 @@ class Theirs:
             self.binding.bind_ortvalue_output(out.name, value)
 
     def run(self, count):
-        taken = []
-        for _ in range(count):
-            start = time.perf_counter()
-            self.session.run_with_iobinding(self.binding)
-            taken.append(time.perf_counter() - start)
-        return taken
+        return timed(lambda: self.session.run_with_iobinding(self.binding), count)
 
     def outputs(self):
         return {o.name: v.numpy() for o, v in zip(self.session.get_outputs(), self.binding.get_outputs())}
@@ -220,17 +226,15 @@ class Product:
             else:
                 self.parts.append((a, b, np.empty((m, n), np.float32)))
 
+    def all(self):
+        for part in self.parts:
+            if isinstance(part, Theirs):
+                part.session.run_with_iobinding(part.binding)
+            else:
+                np.matmul(part[0], part[1], out=part[2])
+
     def run(self, count):
-        taken = []
-        for _ in range(count):
-            start = time.perf_counter()
-            for part in self.parts:
-                if isinstance(part, Theirs):
-                    part.session.run_with_iobinding(part.binding)
-                else:
-                    np.matmul(part[0], part[1], out=part[2])
-            taken.append(time.perf_counter() - start)
-        return taken
+        return timed(self.all, count)
 
 
 # --- rounds ---
@@ -260,10 +264,10 @@ def largest_error(ours, theirs):
     return worst
 
 
-def bench(name, options, folder):
+def bench(name, options, library, folder):
     spelled, inputs, operations = ROWS[name]()
     first = next(iter(spelled))
-    runners, refused = {'ours': Ours(options.kernels, spelled[first], inputs, options, folder)}, {}
+    runners, refused = {'ours': Ours(library, spelled[first], inputs, options, folder)}, {}
     for spelling, made in spelled.items():
         try:
             runners[spelling] = Theirs(made, inputs, options)
@@ -275,56 +279,62 @@ def bench(name, options, folder):
         runners['BLAS MatMul'] = Product(PRODUCTS[name], options, True)
     times = alternate(runners, options)
     best = min((s for s in spelled if s in runners), key=lambda s: times[s][1])
-    peak = float(runners['ours'].ask('peak')[0])
     row = {'name': name, 'ours': times['ours'][1], 'theirs': times[best][1], 'spelling': best, 'error': error,
-           'ratio': times[best][1] / times['ours'][1], 'rate': operations / times['ours'][1], 'peak': peak,
+           'ratio': times[best][1] / times['ours'][1], 'rate': operations / times['ours'][1],
            'made': runners['ours'].made, 'all': times, 'refused': refused}
     if name in PRODUCTS:
         row['blas'] = operations / min(times['BLAS numpy'][1], times['BLAS MatMul'][1])
     if options.steps:
-        row['steps'] = runners['ours'].ask('steps 20')
+        row['steps'] = runners['ours'].steps(options.threads)
     runners['ours'].close()
     return row
 
 
 def put(row, options):
     rate = f"{row['rate'] / 1e9:.1f}" if row['rate'] else ''
-    share = f"{100 * row['rate'] / row['peak']:.0f} %" if row['rate'] else ''
     blas = f"{100 * row['rate'] / row['blas']:.0f} %" if 'blas' in row else ''
     print(f"| {row['name']} | {row['ours'] * 1e3:.3f} | {row['theirs'] * 1e3:.3f} | {row['spelling']} | {row['ratio']:.2f} "
-          f"| {rate} | {share} | {blas} | {row['error']:.1e} |", flush=True)
+          f"| {rate} | {blas} | {row['error']:.1e} |", flush=True)
     if options.steps:
-        for step in row['steps']:
-            print('   ', step)
+        for step, taken in row['steps'].items():
+            print(f'    {step}: {taken:.1f} us')
     if options.verbose:
         for name, (low, middle, high) in row['all'].items():
             print(f'    {name}: {middle * 1e3:.3f} ms ({low * 1e3:.3f} to {high * 1e3:.3f})')
         print('    refused:', row['refused'], 'made in', round(row['made'], 2), 's')
 
 
+def processor():
+    with open('/proc/cpuinfo') as info:
+        names = [line.split(':')[1].strip() for line in info if line.startswith('model name')]
+    return f'{len(names)} x {names[0]}' if names else 'a processor'
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument('rows', nargs='*')
     parser.add_argument('--threads', type=int, default=2)
-    parser.add_argument('--rounds', type=int, default=7)
+    parser.add_argument('--rounds', type=int, default=5)
     parser.add_argument('--seconds', type=float, default=3.0, help='that each of a row runs for')
     parser.add_argument('--json')
-    parser.add_argument('--kernels', default=f'{ROOT}/build/tools/bench/time_kernels')
-    parser.add_argument('--machine')
-    parser.add_argument('--block', action='append', default=[])
+    parser.add_argument('--library', default=f'{ROOT}/build/libblockbuster.so')
+    parser.add_argument('--machine', default='cpu', help='whose prices choose the kernels')
+    parser.add_argument('--block', action='append', default=[], help='DIM=N: elements in a block')
     parser.add_argument('--steps', action='store_true', help='the time of each step of ours')
     parser.add_argument('--verbose', action='store_true')
     options = parser.parse_args()
     os.environ.setdefault('OPENBLAS_NUM_THREADS', str(options.threads))
-    print(f"onnxruntime {ort.__version__}, numpy {np.__version__}, {options.threads} threads, {platform.processor() or platform.machine()}")
-    print('| row | ours, ms | ONNX Runtime, ms | its fastest spelling | ratio | GFLOP/s | of peak | of BLAS | error |')
-    print('|---|---|---|---|---|---|---|---|---|')
+    library = Library(options.library)
+    print(f"{processor()}, load {os.getloadavg()[0]:.1f}; onnxruntime {ort.__version__}, numpy {np.__version__}, {options.threads} threads, "
+          f"{time.strftime('%Y-%m-%d')}\n")
+    print('| row | ours, ms | ONNX Runtime, ms | its fastest spelling | ratio | GFLOP/s | of BLAS | error |')
+    print('|---|---|---|---|---|---|---|---|')
     rows = []
     for name in ROWS:
         if options.rows and not any(name.startswith(r) for r in options.rows):
             continue
         with tempfile.TemporaryDirectory() as folder:
-            rows.append(bench(name, options, folder))
+            rows.append(bench(name, options, library, folder))
         put(rows[-1], options)
     if options.json:
         with open(options.json, 'w') as out:
