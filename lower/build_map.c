@@ -94,7 +94,7 @@ static const bb_expr *split_parts(split *s, const bb_expr *expr, uint32_t count,
   s->col = t->cols > 0;
   for (uint32_t i = 0; i < count; i++) s->operand[i] = tile[i];
   const bb_schedule_options *o = s->b->sites.options;
-  bool whole = o && o->renew; /* the passes behind this one look for whole expressions */
+  bool whole = o && o->raw; /* the passes behind this one look for whole expressions */
   if (!(s->row && s->col) || whole || !has_narrow(s, expr)) {
     s->taken = count;
     for (uint32_t i = 0; i < count; i++) s->take[i] = tile[i];

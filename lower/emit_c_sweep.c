@@ -50,6 +50,7 @@ void bb_c_map(bb_c *c, const bb_tile_stmt *s) {
   }
   sweep w = sweep_of(&shape, turned);
   if (any) bb_c_line(c, "t%u[0] = 0;", s->result);
+  if (w.lines > 1 && !w.along && !any) bb_c_line(c, "BB_VECTOR");
   if (w.lines)
     bb_c_line(c, "for (int64_t %s = 0; %s < %u; %s++) {", w.line, w.line, w.lines, w.line);
   c->indent += w.lines > 0;

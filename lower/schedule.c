@@ -211,11 +211,10 @@ static void add_products_in_place(map *m) {
 }
 
 /* Is a map nothing but one product of dependent folds, whose terms are made by a node each? */
-static bool is_renewable(const bb_build *b, const map *m) {
+static bool is_renewable(const map *m) {
   const bb_node *node = m->node;
-  const bb_schedule_options *o = b->sites.options;
   const bb_graph *graph = m->inner.site->graph;
-  if (!o || !o->renew || node->nout == 0 || node->out[0].mode != BB_OUT_FOLD) return false;
+  if (node->nout == 0 || node->out[0].mode != BB_OUT_FOLD) return false;
   if (node->nout != node->out[0].fold->components || !bb_monoid_is_renewable(node->out[0].fold))
     return false;
   for (uint32_t k = 0; k < node->nout; k++) {
@@ -229,7 +228,7 @@ static bool is_renewable(const bb_build *b, const map *m) {
 }
 
 static void renew_terms(bb_build *b, map *m) {
-  if (!is_renewable(b, m)) return;
+  if (!is_renewable(m)) return;
   bb_renewal *renewal = BB_NEW(b->arena, bb_renewal, 1);
   *renewal = (bb_renewal){m->node->out[0].fold, m->acc, BB_NEW(b->arena, uint32_t, m->node->nout)};
   for (uint32_t k = 0; k < m->node->nout; k++) {
@@ -550,7 +549,7 @@ const bb_kernel *bb_schedule(bb_program *program, const bb_graph *graph, const c
   add_extents(b);
   lower_root(b);
   b->tile->body = b->frame[0].body;
-  if (!options || !options->renew) { /* else the passes behind this one do both in their own way */
+  if (!options || !options->raw) { /* else the passes behind this one do both in their own way */
     bb_tile_inline(b->tile);
     bb_tile_bound(b->tile, !program->strict);
   }

@@ -15,8 +15,7 @@ typedef struct bb_schedule_options {
   const int64_t
       *block; /* per dim of the program: elements in a block; 0, or NULL: by the dim's use */
   uint32_t loop_seed; /* not 0: draw a block size for every loop that may differ from others */
-  bool renew; /* terms of a product of dependent folds are computed under the renewed folds, and
-               * expressions stay whole */
+  bool raw; /* for passes behind this one: expressions stay whole, and masks cut no loop */
 } bb_schedule_options;
 
 /* What an argument of the kernel is: a program tensor, from some element on. */

@@ -136,7 +136,7 @@ typedef struct attempt {
 static void try_blocks(bb_context *ctx, void *argument) {
   attempt *a = argument;
   (void)ctx;
-  bb_schedule_options options = {.block = a->block, .renew = true};
+  bb_schedule_options options = {.block = a->block, .raw = true};
   const bb_kernel *kernel = bb_schedule(a->program, a->graph, a->name, &options);
   rewrite(kernel->tile, a->few);
   a->kernel = kernel;

@@ -47,12 +47,15 @@ static void map_read(bb_build *b, uint32_t result, const bb_expr *expr, uint32_t
   bb_build_map_into(b, result, b->depth, expr, operands, operand);
 }
 
-/* The statement appended last comes to stand before the one before it. */
-static void swap_last(bb_build *b) {
-  bb_tile_body *body = &b->frame[bb_build_place(b, b->depth)].body;
-  bb_tile_stmt *last = body->stmt[body->count - 1];
-  body->stmt[body->count - 1] = body->stmt[body->count - 2];
-  body->stmt[body->count - 2] = last;
+static bb_tile_body *body_of(bb_build *b) {
+  return &b->frame[bb_build_place(b, b->depth)].body;
+}
+
+/* What was appended since there were `count` statements comes to stand before the last of those. */
+static void move_before(bb_tile_body *body, uint32_t count) {
+  bb_tile_stmt *moved = body->stmt[count - 1];
+  for (uint32_t i = count; i < body->count; i++) body->stmt[i - 1] = body->stmt[i];
+  body->stmt[body->count - 1] = moved;
 }
 
 void bb_schedule_renewed(bb_build *b, const bb_renewal *r, uint32_t k, bool used,
@@ -74,8 +77,9 @@ void bb_schedule_renewed(bb_build *b, const bb_renewal *r, uint32_t k, bool used
   const bb_expr *repaired = c->repair;
   if (product) {
     bool same = repaired->op == BB_X_ARG && repaired->index == k;
+    uint32_t made = body_of(b)->count;
     if (!same) map_read(b, r->acc[k], repaired, 2 * n, tile);
-    if (!same) swap_last(b);
+    if (!same) move_before(body_of(b), made);
     r->fresh[k] = r->acc[k];
     return;
   }

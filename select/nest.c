@@ -241,9 +241,21 @@ static known collected(bb_nest_walker *w, const bb_node *map, uint32_t port, con
   return list;
 }
 
+/* Of what reads component k of either part: the rest has the axes of others, which are fewer. */
+static double own_cost(const bb_expr *e, uint32_t k, uint32_t n) {
+  if (!bb_expr_uses_arg(e, k) && !bb_expr_uses_arg(e, n + k)) return 0;
+  double cost = bb_expr_cost(e);
+  for (int i = 0; i < 3; i++)
+    if (e->a[i]) cost += own_cost(e->a[i], k, n) - bb_expr_cost(e->a[i]);
+  return cost;
+}
+
+/* A component that has a repair is renewed and then added to; of others both sides are combined. */
 static double fold_cost(const bb_monoid *monoid, uint32_t component) {
   if (!monoid->component) return 1;
-  return bb_expr_cost(monoid->component[component].combine);
+  const bb_monoid_component *c = &monoid->component[component];
+  uint32_t n = monoid->components;
+  return c->repair ? own_cost(c->repair, component, n) + 1 : own_cost(c->combine, component, n);
 }
 
 static void add_fold(bb_nest_walker *w, uint32_t loop, const known *value, bb_dtype dtype) {
