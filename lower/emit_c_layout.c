@@ -226,8 +226,9 @@ static bool descend(layout *l) {
 
 /* --- what follows from it --- */
 
-static void count_writers(layout *l, const bb_tile_stmt *s, double times) {
+static void count_uses(layout *l, const bb_tile_stmt *s, double times) {
   (void)times;
+  for (uint32_t i = 0; i < s->operands; i++) l->c->tile[s->operand[i]].readers++;
   if (s->result != BB_NONE) l->c->tile[s->result].writers++;
   if (s->second != BB_NONE) l->c->tile[s->second].writers++;
 }
@@ -264,7 +265,7 @@ static uint32_t pitch(const bb_tile *t, bool turned) {
 void bb_c_lay_out(bb_c *c) {
   layout l = {.c = c};
   find_classes(&l);
-  walk(&l, &c->p->body, 1, count_writers);
+  walk(&l, &c->p->body, 1, count_uses);
   for (int i = 0; i < DESCENTS && descend(&l); i++) continue;
   for (uint32_t i = 0; i < c->p->tiles; i++) {
     c->tile[i].turned = lies_turned(&l, i);

@@ -83,19 +83,27 @@ static uint32_t lanes_for(uint32_t along) {
   return along % LANES == 0 ? LANES : along % FEW_LANES == 0 ? FEW_LANES : 0;
 }
 
-/* Lane l of the line at hand: the element, where it is kept, and where it is folded into. */
+/* gcc makes one instruction of a comparison that is false for NaN, and four of one that is not: which lanes
+ * have met a NaN is noted beside such a fold. */
+static bool is_extremum(const bb_tile_stmt *fold) {
+  return fold->monoid->id == BB_MONOID_MAX || fold->monoid->id == BB_MONOID_MIN;
+}
+
+/* Lane l of the line at hand: the element, where it is kept if others read it, and where it is folded into.
+ * Short loops of constant length are made straight before they can become vectors, unless told not to. */
 static void put_lanes(bb_c *c, const bb_tile_stmt *s, const bb_tile_stmt *fold, const sweep *w,
                       uint32_t lanes, const char *const *operand) {
   const bb_tile *t = &c->p->tile[s->result];
-  bb_c_line(c, "BB_VECTOR");
+  bb_c_line(c, lanes > FEW_LANES ? "BB_VECTOR" : "BB_SHORT_VECTOR");
   bb_c_line(c, "for (int64_t l = 0; l < %u; l++) {", lanes);
   c->indent++;
   bb_c_line(c, "const int64_t %s = first + l;", w->at);
   const char *value = bb_c_expression(c, s->expr, operand, place(c, s, 0), place(c, s, 1));
   bb_c_line(c, "const %s made = %s;", bb_c_element(c, t->dtype), value);
-  bb_c_line(c, "%s = made;", bb_c_at(c, s->result, "r", "c"));
-  bb_c_line(c, "lane[l] = bb_next_%s_%s(lane[l], made);", bb_c_monoid(c, fold->monoid),
-            bb_c_suffix(c, t->dtype));
+  if (c->tile[s->result].readers > 1) bb_c_line(c, "%s = made;", bb_c_at(c, s->result, "r", "c"));
+  bb_c_line(c, "lane[l] = bb_%s_%s_%s(lane[l], made);", is_extremum(fold) ? "over" : "next",
+            bb_c_monoid(c, fold->monoid), bb_c_suffix(c, t->dtype));
+  if (is_extremum(fold)) bb_c_line(c, "odd[l] |= made != made;");
   c->indent--;
   bb_c_line(c, "}");
 }
@@ -104,6 +112,14 @@ static void put_empty_lanes(bb_c *c, const bb_tile_stmt *fold, const bb_tile *t,
   bb_c_line(c, "%s lane[%u];", bb_c_element(c, t->dtype), lanes);
   bb_c_line(c, "for (int64_t l = 0; l < %u; l++) lane[l] = bb_first_%s_%s;", lanes,
             bb_c_monoid(c, fold->monoid), bb_c_suffix(c, t->dtype));
+  if (!is_extremum(fold)) return;
+  bb_c_line(c, "int%d_t odd[%u];", c->exact ? 64 : 32, lanes);
+  bb_c_line(c, "for (int64_t l = 0; l < %u; l++) odd[l] = 0;", lanes);
+}
+
+static void put_odd_lanes(bb_c *c, const bb_tile_stmt *fold, uint32_t lanes) {
+  if (is_extremum(fold))
+    bb_c_line(c, "for (int64_t l = 0; l < %u; l++) lane[l] = odd[l] ? NAN : lane[l];", lanes);
 }
 
 /* A turned tile: lanes are rows, and stay apart. */
@@ -120,6 +136,7 @@ static void sweep_down(bb_c *c, const bb_tile_stmt *s, const bb_tile_stmt *fold,
   put_lanes(c, s, fold, &w, lanes, operand);
   c->indent--;
   bb_c_line(c, "}");
+  put_odd_lanes(c, fold, lanes);
   bb_c_line(c, "for (int64_t l = 0; l < %u; l++) t%u[first + l] = lane[l];", lanes, fold->result);
   c->indent--;
   bb_c_line(c, "}");
@@ -139,6 +156,7 @@ static void sweep_along(bb_c *c, const bb_tile_stmt *s, const bb_tile_stmt *fold
   put_lanes(c, s, fold, &w, lanes, operand);
   c->indent--;
   bb_c_line(c, "}");
+  put_odd_lanes(c, fold, lanes);
   bb_c_line(c, "for (int64_t half = %u; half > 0; half /= 2)", lanes / 2);
   bb_c_line(c, "  for (int64_t l = 0; l < half; l++)");
   bb_c_line(c, "    lane[l] = bb_next_%s_%s(lane[l], lane[l + half]);", name,

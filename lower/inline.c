@@ -2,9 +2,12 @@
  *
  * A statement whose result is read once, by an elementwise statement of the same shape further down the same
  * body, becomes a part of that one's expression.  What lacks an axis of the reader stays apart: there it is
- * computed once for each row or column (build_map.c).
+ * computed once for each row or column (build_map.c).  A scaling by a power of two is done again by each
+ * reader: that takes less than to keep what it gives, and no rounding can tell the readers apart.
  */
 #include "inline.h"
+
+#include <math.h>
 
 typedef struct uses {
   uint32_t writes, reads;
@@ -45,11 +48,18 @@ static bool reads(const bb_tile_stmt *s, uint32_t tile) {
   return false;
 }
 
+static bool is_scaling(const bb_expr *e) {
+  int exponent;
+  return e->op == BB_X_MUL && e->a[0]->op == BB_X_ARG && e->a[1]->op == BB_X_CONST &&
+         fabs(frexp(e->a[1]->number, &exponent)) == 0.5;
+}
+
 /* Narrow results are rounded where they are kept. */
 static bool may_go(const inliner *n, const bb_tile_stmt *from) {
   if (from->kind != BB_TILE_MAP || from->stretches || from->stage) return false;
   const bb_tile *t = &n->p->tile[from->result];
-  return n->tile[from->result].writes == 1 && n->tile[from->result].reads == 1 &&
+  return n->tile[from->result].writes == 1 &&
+         (n->tile[from->result].reads == 1 || is_scaling(from->expr)) &&
          t->place == BB_PLACE_REGISTERS && !t->partial && from->expr->dtype == t->dtype &&
          t->dtype != BB_F16 && t->dtype != BB_BF16 && !reads(from, from->result);
 }
@@ -70,18 +80,6 @@ static bool fits(const inliner *n, const bb_tile_stmt *from, const bb_tile_stmt 
   return together <= BB_TILE_OPERANDS;
 }
 
-/* The statement that `from` becomes a part of, or NULL. */
-static bb_tile_stmt *reader(const inliner *n, const bb_tile_body *body, uint32_t at) {
-  const bb_tile_stmt *from = body->stmt[at];
-  for (uint32_t i = at + 1; i < body->count; i++) {
-    bb_tile_stmt *s = body->stmt[i];
-    if (reads(s, from->result)) return fits(n, from, s) ? s : NULL;
-    for (uint32_t k = 0; k < from->operands; k++)
-      if (writes(s, from->operand[k])) return NULL;
-  }
-  return NULL;
-}
-
 static const bb_expr *operand(inliner *n, bb_tile_stmt *s, uint32_t tile) {
   uint32_t k = 0;
   while (k < s->operands && s->operand[k] != tile) k++;
@@ -89,6 +87,7 @@ static const bb_expr *operand(inliner *n, bb_tile_stmt *s, uint32_t tile) {
   return bb_expr_arg(n->p->home, n->p->tile[tile].dtype, k);
 }
 
+/* `from` becomes a part of `into`, and is done there too. */
 static void merge(inliner *n, const bb_tile_stmt *from, bb_tile_stmt *into) {
   bb_tile_stmt made = *into;
   const bb_expr *inner[BB_TILE_OPERANDS] = {0}, *outer[BB_TILE_OPERANDS] = {0};
@@ -100,22 +99,34 @@ static void merge(inliner *n, const bb_tile_stmt *from, bb_tile_stmt *into) {
   for (uint32_t k = 0; k < into->operands; k++)
     if (into->operand[k] == from->result) outer[k] = part;
   made.expr = bb_expr_substitute(n->p->home, into->expr, into->operands, outer);
-  for (uint32_t k = 0; k < from->operands; k++) n->tile[from->operand[k]].reads--;
   for (uint32_t k = 0; k < into->operands; k++) n->tile[into->operand[k]].reads--;
   for (uint32_t k = 0; k < made.operands; k++) n->tile[made.operand[k]].reads++;
   *into = made;
 }
 
+/* The statement goes into those that read its result; does none need it any more? */
+static bool leaves(inliner *n, const bb_tile_body *body, uint32_t at) {
+  const bb_tile_stmt *from = body->stmt[at];
+  if (!may_go(n, from)) return false;
+  bool same = true;
+  for (uint32_t i = at + 1; same && n->tile[from->result].reads && i < body->count; i++) {
+    bb_tile_stmt *s = body->stmt[i];
+    if (reads(s, from->result) && fits(n, from, s)) merge(n, from, s);
+    for (uint32_t k = 0; k < from->operands; k++) same &= !writes(s, from->operand[k]);
+  }
+  if (n->tile[from->result].reads) return false;
+  for (uint32_t k = 0; k < from->operands; k++) n->tile[from->operand[k]].reads--;
+  return true;
+}
+
 static void go(inliner *n, bb_tile_body *body) {
   uint32_t kept = 0;
   for (uint32_t i = 0; i < body->count; i++) {
-    bb_tile_stmt *s = body->stmt[i], *into = may_go(n, s) ? reader(n, body, i) : NULL;
+    bb_tile_stmt *s = body->stmt[i];
+    bool gone = leaves(n, body, i);
     go(n, &s->body);
     if (s->loop) go(n, &s->loop->body);
-    if (into)
-      merge(n, s, into);
-    else
-      body->stmt[kept++] = s;
+    if (!gone) body->stmt[kept++] = s;
   }
   body->count = kept;
 }

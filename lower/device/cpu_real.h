@@ -44,6 +44,14 @@ BB_STEP(max, -INFINITY, ((held > x) | (held != held)) ? held : x)
 BB_STEP(min, INFINITY, ((held < x) | (held != held)) ? held : x)
 #undef BB_STEP
 
+/* The same of what is no NaN. */
+BB_INLINE BB_REAL BB_NAME(bb_over_max)(BB_REAL held, BB_REAL x) {
+  return held < x ? x : held;
+}
+BB_INLINE BB_REAL BB_NAME(bb_over_min)(BB_REAL held, BB_REAL x) {
+  return held > x ? x : held;
+}
+
 /* Along the columns: lanes take every so many-th column; they are folded in halves at the end.  The order depends on the
  * width of vectors alone. */
 
@@ -124,7 +132,7 @@ enum { BB_NAME(BB_PANEL) = 2 * BB_VECTOR_BYTES / sizeof(BB_REAL) };
 #define BB_ROWS 6
 
 /* `rows` rows of the result against a panel of `vectors`; constants, so that the sums stay in registers.
- * What they are added to is wanted last; it and the begin of the rows that follow are asked for first. */
+ * What they are added to is wanted last, and asked for first. */
 BB_INLINE void BB_NAME(bb_strip)(BB_REAL *to, int64_t pitch, const BB_REAL *a, int64_t a_row,
                                  int64_t a_col, const BB_REAL *b, int64_t b_pitch, int64_t k,
                                  bool add, const int rows, const int vectors) {
@@ -133,9 +141,6 @@ BB_INLINE void BB_NAME(bb_strip)(BB_REAL *to, int64_t pitch, const BB_REAL *a, i
     sum[i][0] = sum[i][1] = (BB_NAME(bb_vector)){0};
     __builtin_prefetch(to + i * pitch);
   }
-  for (int i = 0; i < rows && a_col == 1; i++)
-    for (int line = 0; line < 4; line++)
-      __builtin_prefetch((const char *)(a + (rows + i) * a_row) + 64 * line);
   for (; k > 0; k--, a += a_col, b += b_pitch) {
     BB_NAME(bb_vector) with[2];
     for (int v = 0; v < vectors; v++) with[v] = *(const BB_NAME(bb_loose) *)(b + v * BB_LANES);
