@@ -14,7 +14,7 @@ typedef struct bb_c_tile {
   uint32_t over;  /* it lies in the memory of that tile; BB_NONE: in its own */
   uint32_t pitch; /* of its own memory */
   uint32_t writers, readers; /* statements */
-  int64_t offset; /* of its own memory, in that of the task */
+  int64_t offset;            /* of its own memory, in that of the task */
 } bb_c_tile;
 
 typedef struct bb_c {
