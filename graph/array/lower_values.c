@@ -361,13 +361,14 @@ void bb_lower_misc(bb_lower *l, bb_ix_node *node) {
   for (uint32_t i = 0; i < node->nin; i++) bb_connect(l->root, at, i, src[i]);
 }
 
-/* An output is stored by the nest that computes it; what has no nest of its own, or is stored
- * already, is copied. */
+/* An output is stored by the nest or the reference kernel that computes it; what has none of its own, or is
+ * stored already, is copied. */
 void bb_lower_output(bb_lower *l, bb_ix_node *node) {
   const bb_ix_operand *in = &node->in[0];
   bb_placed *p = bb_lower_any(l, in->value);
   bb_kind kind = bb_node_get(l->root, p->src.node)->kind;
-  bool direct = kind == BB_NODE_MAP || kind == BB_NODE_FUNC || kind == BB_NODE_REDUCE;
+  bool direct = kind == BB_NODE_MAP || kind == BB_NODE_FUNC || kind == BB_NODE_REDUCE ||
+                kind == BB_NODE_MISC;
   if (!direct || l->stored[in->value] || out_of_order(l, in->value, in->index, p))
     p = bb_lower_copy(l, node, 0);
   l->stored[in->value] = true;

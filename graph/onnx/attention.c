@@ -192,17 +192,11 @@ static double default_scale(const bb_onnx_node *n, const bb_onnx_value *q) {
   return bb_onnx_float(n, "scale", 1 / sqrt((double)size));
 }
 
-/* past joined with what is new, along the sequence; false, and the node noted, if that cannot be. */
-static bool join_past(bb_onnx_node *n, bb_onnx_value *past, bb_onnx_value **v) {
+/* past joined with what is new, along the sequence. */
+static bb_onnx_value *join_past(bb_onnx_node *n, bb_onnx_value *past, bb_onnx_value *v) {
   if (past->rank != 4)
     bb_onnx_refuse(n, "a cache of shape %s has not 4 axes", bb_onnx_shape_text(n->m, past));
-  bool numbers = bb_extent_value(past->shape[2]) >= 0 && bb_extent_value((*v)->shape[2]) >= 0;
-  if (!numbers) {
-    bb_onnx_unsupported(n, "a cache whose length is known only at run time");
-    return false;
-  }
-  *v = bb_onnx_concat(n, 2, (bb_onnx_value *[]){past, *v}, 2);
-  return true;
+  return bb_onnx_concat(n, 2, (bb_onnx_value *[]){past, v}, 2);
 }
 
 static void give_outputs(bb_onnx_node *n, bb_onnx_scores *s, bool flat) {
@@ -232,7 +226,8 @@ void bb_onnx_attention(bb_onnx_node *n) {
   if (!in[4] != !in[5]) bb_onnx_refuse(n, "past_key and past_value come together");
   if (in[4]) {
     if (s.length) bb_onnx_refuse(n, "nonpad_kv_seqlen does not go with a past");
-    if (!join_past(n, in[4], &s.k) || !join_past(n, in[5], &s.v)) return;
+    s.k = join_past(n, in[4], s.k);
+    s.v = join_past(n, in[5], s.v);
     s.offset = bb_onnx_extent_expr(n->m, in[4]->shape[2]);
   }
   int64_t precision = bb_onnx_int(n, "softmax_precision", 0);

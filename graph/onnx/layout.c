@@ -1,4 +1,5 @@
 /* layout.c - views of values: what moves no data keeps closed forms and known elements. */
+#include "convert.h"
 #include "formula.h"
 
 #include <string.h>
@@ -228,6 +229,32 @@ static void check_parts(const bb_onnx_node *n, uint32_t count, bb_onnx_value *co
   }
 }
 
+static bool same_lengths(uint32_t count, bb_onnx_value *const *v, uint32_t axis) {
+  for (uint32_t i = 1; i < count; i++)
+    if (v[i]->shape[axis] != v[0]->shape[axis]) return false;
+  return true;
+}
+
+/* Lengths that only the run tells: where a part begins is no number, so the parts are brought together
+ * by a reference kernel (which leaves the first where it is if it lies there already). */
+static bb_onnx_value *join_at_run_time(const bb_onnx_node *n, uint32_t count, bb_onnx_value **v,
+                                       uint32_t axis) {
+  bb_onnx *m = n->m;
+  const bb_extent *shape[BB_ONNX_RANK];
+  const bb_expr *sum = bb_onnx_extent_expr(m, v[0]->shape[axis]);
+  for (uint32_t i = 1; i < count; i++)
+    sum = bb_onnx_tidy(m, f_add(m->program, sum, bb_onnx_extent_expr(m, v[i]->shape[axis])));
+  memcpy(shape, v[0]->shape, v[0]->rank * sizeof *shape);
+  shape[axis] = bb_onnx_expr_extent(m, sum);
+  bb_attribute *attribute = BB_NEW(m->program->arena, bb_attribute, 1);
+  *attribute = (bb_attribute){.name = "axis", .kind = BB_ATTR_INT, .i = axis};
+  bb_misc kernel = {
+      .domain = "", .op = "Concat", .version = 13, .count = 1, .attribute = attribute};
+  bb_onnx_value *out = bb_onnx_value_new(m, v[0]->dtype, v[0]->rank, shape);
+  bb_onnx_misc_node(n, &kernel, count, v, 1, &out);
+  return out;
+}
+
 bb_onnx_value *bb_onnx_concat(const bb_onnx_node *n, uint32_t count, bb_onnx_value **v,
                               uint32_t axis) {
   bb_onnx *m = n->m;
@@ -245,6 +272,7 @@ bb_onnx_value *bb_onnx_concat(const bb_onnx_node *n, uint32_t count, bb_onnx_val
     shape[axis] = extent;
     return bb_onnx_value_of_elements(m, v[0]->dtype, v[0]->rank, shape, total, element);
   }
+  if (!extent && !same_lengths(filled, v, axis)) return join_at_run_time(n, filled, v, axis);
   uint32_t *id = BB_NEW(m->arena, uint32_t, filled);
   for (uint32_t i = 0; i < filled; i++) id[i] = bb_onnx_id(n, v[i]);
   return bb_onnx_value_of_id(m, bb_array_concat(m->array, n->name, filled, id, axis));

@@ -197,17 +197,9 @@ void bb_onnx_join(bb_onnx_node *n) {
   }
   if (!v[0]->rank) bb_onnx_refuse(n, "an operand is a scalar");
   uint32_t axis = bb_onnx_axis(n, bb_onnx_int(n, "axis", 0), v[0]->rank);
-  bool numbers = true, same = true;
-  for (uint32_t i = 0; i < n->nin; i++) {
+  for (uint32_t i = 0; i < n->nin; i++)
     if (v[i]->rank != v[0]->rank)
       bb_onnx_refuse(n, "operands of rank %u and %u", v[0]->rank, v[i]->rank);
-    numbers &= bb_extent_value(v[i]->shape[axis]) >= 0;
-    same &= v[i]->shape[axis] == v[0]->shape[axis];
-  }
-  if (!numbers && !same) {
-    bb_onnx_unsupported(n, "joins axes of different lengths that are known only at run time");
-    return;
-  }
   n->out[0] = bb_onnx_concat(n, n->nin, v, axis);
 }
 

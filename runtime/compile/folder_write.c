@@ -87,7 +87,10 @@ static void fill(const target *t, bb_draft *draft) {
     bb_cpu_tidy_folder(t->making);
     draft->plan->code = hash_of(t, code);
   }
-  if (draft->plan->data_bytes) write_file(t, BB_FOLDER_DATA, NULL, draft);
+  if (draft->plan->data_bytes) {
+    write_file(t, BB_FOLDER_DATA, NULL, draft);
+    draft->plan->sum = hash_of(t, inside(t, BB_FOLDER_DATA));
+  }
   bb_plan_write(&plan, draft->plan);
   write_file(t, BB_FOLDER_PLAN, &plan, NULL);
 }

@@ -395,7 +395,7 @@ bb_draft *bb_draft_make(bb_program *program, const bb_draft_options *options, bb
   m.refused.arena = arena;
   m.plan = BB_NEW(arena, bb_plan, 1);
   *m.plan = (bb_plan){.arena = arena, .name = program->name, .device = "cpu"};
-  m.plan->features = m.plan->code = "";
+  m.plan->features = m.plan->code = m.plan->sum = "";
   bb_draft *draft = BB_NEW(arena, bb_draft, 1);
   draft->plan = m.plan;
   make_symbols(&m);

@@ -203,6 +203,8 @@ void bb_plan_write(bb_buffer *out, const bb_plan *p) {
   put_text(out, "features", p->features);
   bb_put(out, ",\n \"kernels\": %u, ", p->kernels);
   put_text(out, "code", p->code);
+  bb_put(out, ", ");
+  put_text(out, "sum", p->sum);
   bb_put(out, ", \"data\": %" PRIu64 ",\n", p->data_bytes);
   put_symbols(out, p);
   bb_put(out, " \"tensors\": [");

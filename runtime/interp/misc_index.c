@@ -23,6 +23,32 @@ void bb_misc_reshape(const bb_kernel *k) {
   k->out[0].data = data->data;
 }
 
+/* --- one after the other --- */
+
+/* Parts whose lengths along the axis only the run tells. */
+void bb_misc_concat(const bb_kernel *k) {
+  const bb_misc_value *first = bb_misc_in(k, 0);
+  uint32_t axis = bb_misc_axis(k, bb_misc_int(k, "axis", 0), first->rank);
+  int64_t shape[8];
+  for (uint32_t i = 0; i < first->rank; i++) shape[i] = i == axis ? 0 : first->shape[i];
+  for (uint32_t p = 0; p < k->nin; p++) {
+    const bb_misc_value *part = bb_misc_in(k, p);
+    if (part->rank != first->rank) refuse_shapes(k);
+    for (uint32_t i = 0; i < first->rank; i++)
+      if (i != axis && part->shape[i] != shape[i]) refuse_shapes(k);
+    if (__builtin_add_overflow(shape[axis], part->shape[axis], &shape[axis])) refuse_shapes(k);
+  }
+  double *to = bb_misc_out(k, 0, first->dtype, first->rank, shape)->data;
+  size_t outer = bb_misc_product(k, axis, shape);
+  size_t inner = bb_misc_product(k, first->rank - axis - 1, shape + axis + 1);
+  for (size_t o = 0; o < outer; o++)
+    for (uint32_t p = 0; p < k->nin; p++) {
+      size_t run = (size_t)k->in[p].shape[axis] * inner;
+      if (run) memcpy(to, k->in[p].data + o * run, run * sizeof *to);
+      to += run;
+    }
+}
+
 /* --- gathers --- */
 
 /* data[..., index, ...]: the axis is replaced by the axes of the indices. */

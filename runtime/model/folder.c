@@ -45,15 +45,15 @@ static void check_folder(bb_context *ctx, const char *folder) {
   if (problem) refuse(ctx, folder, problem);
 }
 
-/* The kernels are those that the plan was written with. */
-static void check_code(bb_context *ctx, const char *path, const char *hash) {
-  bb_file code;
+/* Kernels and constants are those that the plan was written with: to the bit. */
+static void check_sum(bb_context *ctx, const char *path, const char *hash) {
+  bb_file file;
   char text[33];
-  const char *problem = bb_file_map(path, &code);
+  const char *problem = bb_file_map(path, &file);
   if (problem) refuse(ctx, path, problem);
   XXH128_canonical_t sum;
-  XXH128_canonicalFromHash(&sum, XXH3_128bits(code.bytes, code.size));
-  bb_file_unmap(&code);
+  XXH128_canonicalFromHash(&sum, XXH3_128bits(file.bytes, file.size));
+  bb_file_unmap(&file);
   for (size_t i = 0; i < sizeof sum.digest; i++)
     for (size_t k = 0; k < 2; k++)
       text[2 * i + k] = "0123456789abcdef"[k ? sum.digest[i] & 15 : sum.digest[i] >> 4];
@@ -76,7 +76,7 @@ static void load_body(bb_context *ctx, void *argument) {
   const bb_device_class *device = bb_device_find(plan->device);
   const char *code =
       plan->kernels && device ? in_folder(arena, call->folder, device->binary) : NULL;
-  if (code) check_code(ctx, code, plan->code);
+  if (code) check_sum(ctx, code, plan->code);
   if (plan->data_bytes) {
     struct stat status;
     path = in_folder(arena, call->folder, BB_FOLDER_DATA);
@@ -84,6 +84,7 @@ static void load_body(bb_context *ctx, void *argument) {
     if (files->data < 0) refuse(ctx, path, problem);
     if ((uint64_t)status.st_size != plan->data_bytes)
       refuse(ctx, path, "it has another size than the plan says");
+    check_sum(ctx, path, plan->sum);
   }
   bb_model_parts parts = {.text = files->plan.bytes,
                           .length = files->plan.size,

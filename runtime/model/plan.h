@@ -10,7 +10,7 @@
 #include "../../graph/program.h"
 #include "formula.h"
 
-enum { BB_PLAN_RANK = 16, BB_PLAN_VERSION = 1 };
+enum { BB_PLAN_RANK = 16, BB_PLAN_VERSION = 2 };
 
 typedef struct bb_plan_tensor {
   const char *name; /* inputs and outputs: the model's, any bytes; else NULL */
@@ -72,6 +72,7 @@ typedef struct bb_plan {
   bb_arena *arena;
   const char *name, *device, *features; /* features: what the machine must have */
   const char *code;    /* the hash of the file with the kernels; "": there is none */
+  const char *sum;     /* of the file with the constants, likewise */
   uint64_t data_bytes; /* of all constants */
   uint32_t symbols;
   const char **symbol;

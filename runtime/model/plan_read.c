@@ -270,6 +270,7 @@ bb_plan *bb_plan_read(bb_arena *arena, const char *text, size_t length) {
   p->device = text_of(&r, top, "device");
   p->features = text_of(&r, top, "features");
   p->code = text_of(&r, top, "code");
+  p->sum = text_of(&r, top, "sum");
   p->kernels = (uint32_t)whole(&r, bb_json_get(top, "kernels"), "kernels", 0, 1 << 24);
   p->data_bytes = (uint64_t)whole(&r, bb_json_get(top, "data"), "data", 0, INT64_MAX);
   read_symbols(&r, top);
