@@ -526,13 +526,27 @@ static void add_extent(bb_build *b, const bb_extent *extent, uint32_t symbol) {
   bb_tile_add_variable(b->tile, bb_arena_printf(b->arena, "e%u", b->extents - 1), true);
 }
 
-/* Run-time extents of the program's dims and its scalars come before all loops. */
-static void add_extents(bb_build *b) {
+/* Of the arrays of one input or output, in the order in which they are met: equal kernels stay equal. */
+static void add_rooms(bb_build *b, const bb_node *node) {
+  const bb_schedule_options *options = b->sites.options;
+  uint32_t count = node->access ? node->access->count : 1;
+  for (uint32_t i = 0; options && options->room && i < count; i++) {
+    const bb_room *room =
+        &options->room[node->access ? node->access->piece[i].source : node->tensor];
+    if (room->given) add_extent(b, NULL, BB_ROOM + room->number);
+  }
+}
+
+/* Run-time extents of the program's dims, its scalars, and how much room arrays have come before all
+ * loops. */
+static void add_extents(bb_build *b, const bb_graph *graph) {
   for (uint32_t d = 0; d < b->program->dims; d++) {
     const bb_extent *extent = b->program->dim[d].extent;
     if (bb_extent_value(extent) < 0) add_extent(b, extent, BB_NONE);
   }
   for (uint32_t s = 0; s < b->program->symbols; s++) add_extent(b, NULL, s);
+  for (uint32_t i = 0; i < graph->ninputs; i++) add_rooms(b, bb_node_get(graph, graph->input[i]));
+  for (uint32_t i = 0; i < graph->noutputs; i++) add_rooms(b, bb_node_get(graph, graph->output[i]));
 }
 
 const bb_kernel *bb_schedule(bb_program *program, const bb_graph *graph, const char *name,
@@ -546,7 +560,7 @@ const bb_kernel *bb_schedule(bb_program *program, const bb_graph *graph, const c
   b->into = BB_NONE;
   b->sites = (bb_sites){.program = program, .arena = b->arena, .options = options};
   bb_sites_make(&b->sites, graph);
-  add_extents(b);
+  add_extents(b, graph);
   lower_root(b);
   b->tile->body = b->frame[0].body;
   if (!options || !options->raw) { /* else the passes behind this one do both in their own way */

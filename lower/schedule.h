@@ -11,11 +11,22 @@
 
 #include "tile.h"
 
+/* An axis of a program tensor that may have room for more elements in memory than its extent: the
+ * axes outside it are so much further apart. */
+typedef struct bb_room {
+  bool given;
+  uint32_t axis;   /* of the tensor's, as factored */
+  uint32_t number; /* whose value the kernel takes as an argument */
+} bb_room;
+
+enum { BB_ROOM = 1 << 24 }; /* bb_kernel.symbol from here on: a room by its number */
+
 typedef struct bb_schedule_options {
   const int64_t
       *block; /* per dim of the program: elements in a block; 0, or NULL: by the dim's use */
   uint32_t loop_seed; /* not 0: draw a block size for every loop that may differ from others */
   bool raw; /* for passes behind this one: expressions stay whole, and masks cut no loop */
+  const bb_room *room; /* by tensor; NULL: none has any */
 } bb_schedule_options;
 
 /* What an argument of the kernel is: a program tensor, from some element on. */
@@ -28,7 +39,7 @@ typedef struct bb_kernel {
   bb_tile_program *tile;
   const bb_kernel_argument *argument; /* for each view */
   const bb_extent *const *extent;     /* for each of the tile program's extents: what it is ... */
-  const uint32_t *symbol;             /* ... or the run-time scalar, where extent is NULL */
+  const uint32_t *symbol; /* ... or, where extent is NULL, the run-time scalar, or a room */
 } bb_kernel;
 
 /* Everything is in the program's arena.  Fails the context with BB_ERROR_UNSUPPORTED, saying why,

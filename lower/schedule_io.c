@@ -54,6 +54,14 @@ static bb_piece whole_tensor(bb_build *b, uint32_t tensor) {
   return (bb_piece){.source = tensor, .rank = t->axes, .index = index};
 }
 
+/* What an axis of a tensor counts in memory. */
+static bb_tile_index held(bb_build *b, uint32_t tensor, uint32_t axis) {
+  const bb_schedule_options *options = b->sites.options;
+  const bb_room *room = options && options->room ? &options->room[tensor] : NULL;
+  if (room && room->given && room->axis == axis) return bb_index_symbol(b, BB_ROOM + room->number);
+  return bb_index_extent(b, b->program->tensor[tensor].axis[axis]);
+}
+
 /* A window of `type` on a piece.  covered: whether every axis of the type is one of the piece's. */
 static bb_build_value piece_window(bb_build *b, const bb_node *node, const bb_type *type,
                                    const bb_piece *piece, bb_dim joined, bool written,
@@ -72,7 +80,7 @@ static bb_build_value piece_window(bb_build *b, const bb_node *node, const bb_ty
   bb_tile_index *stride = BB_NEW(b->arena, bb_tile_index, t->axes + 1u);
   stride[t->axes] = bb_index_number(b, 1);
   for (uint32_t i = t->axes; i-- > 0;)
-    stride[i] = bb_index_times(b, stride[i + 1], bb_index_extent(b, t->axis[i]));
+    stride[i] = bb_index_times(b, stride[i + 1], held(b, piece->source, i));
   bb_tile_index offset = bb_index_number(b, 0);
   for (uint32_t i = 0; i < t->axes; i++) {
     const bb_index *index = &piece->index[i];

@@ -87,7 +87,7 @@ bb_program *bb_model_arrays(bb_context *ctx, const bb_model *model) {
   const bb_plan *plan = model->plan;
   bb_program *program = bb_program_create(ctx, plan->name);
   bb_defer(ctx, destroy_program, program);
-  for (uint32_t i = 0; i < plan->symbols; i++) bb_symbol_index(program, plan->symbol[i]);
+  for (uint32_t i = 0; i < plan->extents; i++) bb_symbol_index(program, plan->symbol[i]);
   for (uint32_t t = 0; t < plan->tensors; t++) {
     const bb_plan_tensor *from = &plan->tensor[t];
     if (from->role != BB_TENSOR_INPUT && from->role != BB_TENSOR_OUTPUT) continue;

@@ -236,6 +236,36 @@ typedef struct bb_tensor_view {
  * then written after the last step has read the input.  Errors: ARGUMENT (the index, type or rank). */
 BB_API bb_status bb_session_bind(bb_session *session, bb_side side, uint32_t index,
                                  const bb_tensor_view *view);
+/* --- caches --- */
+
+/* A cache: an output that is an input with more behind it along an axis ("past" and "present" of a
+ * decoder's keys and values).  Both may lie in one array with room to grow: a run then writes what is
+ * new behind what is there, and moves nothing. */
+typedef struct bb_cache_info {
+  uint32_t input, output; /* by index */
+  uint32_t axis;
+} bb_cache_info;
+
+/* False beyond the last.  Any thread. */
+BB_API bool bb_model_get_cache(const bb_model *model, uint32_t index, bb_cache_info *info);
+
+/* Binds both ends of a cache to one array: `room` is all of it, of which the first `used` elements along
+ * the cache's axis are there (0: none yet).  The output is as long as it comes out; after a run,
+ * bb_session_get() says how long, which is what the next call gives as `used`.  The array stays the
+ * caller's, who must keep it until the session dies or both ends are bound to something else.  Strides may be any, but others than
+ * those of a row-major array (whose axes outside the cache's may be further apart) cost a copy of
+ * what is there in each run.  Where the room does not reach, bb_session_prepare() and bb_session_run()
+ * fail with INPUT and nothing is written.  Errors: ARGUMENT (there is no such cache, type, rank, `used`). */
+BB_API bb_status bb_session_bind_cache(bb_session *session, uint32_t index,
+                                       const bb_tensor_view *room, int64_t used);
+
+/* Takes the memory that a run with these extents needs (those that follow from others left out), and keeps
+ * it: runs with the same or smaller extents, arrays being bound likewise, then allocate nothing, the
+ * first one included; reference kernels but gathers and joins excepted.  Call it after inputs and outputs are bound, in any shape.
+ * Errors: ARGUMENT (an extent that there is not, or one that is missing), INPUT (sizes that cannot be),
+ * MEMORY. */
+BB_API bb_status bb_session_reserve(bb_session *session, uint32_t count, const bb_setting *extent);
+
 /* Says what a run-time extent is that no input's shape tells.  Errors: ARGUMENT. */
 BB_API bb_status bb_session_set(bb_session *session, const char *extent, int64_t value);
 

@@ -367,8 +367,8 @@ void bb_lower_output(bb_lower *l, bb_ix_node *node) {
   const bb_ix_operand *in = &node->in[0];
   bb_placed *p = bb_lower_any(l, in->value);
   bb_kind kind = bb_node_get(l->root, p->src.node)->kind;
-  bool direct = kind == BB_NODE_MAP || kind == BB_NODE_FUNC || kind == BB_NODE_REDUCE ||
-                kind == BB_NODE_MISC;
+  bool direct =
+      kind == BB_NODE_MAP || kind == BB_NODE_FUNC || kind == BB_NODE_REDUCE || kind == BB_NODE_MISC;
   if (!direct || l->stored[in->value] || out_of_order(l, in->value, in->index, p))
     p = bb_lower_copy(l, node, 0);
   l->stored[in->value] = true;

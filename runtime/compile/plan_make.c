@@ -20,6 +20,7 @@ typedef struct maker {
   bb_buffer *source;            /* by kernel, under one name for all, so that equal ones are seen */
   const bb_tile_program **tile; /* by kernel */
   bool *used;                   /* by tensor */
+  bb_room *room;                /* by tensor */
 } maker;
 
 /* --- run-time extents --- */
@@ -32,17 +33,22 @@ static bb_formula derived(maker *m, const char *name) {
   return bb_formula_of(m->program, m->arena, e);
 }
 
-/* Parsing a name may add a symbol: only those that the program had are the plan's. */
+/* Parsing a name may add a symbol: only those that the program had are the plan's, and then the rooms
+ * of its caches. */
 static void make_symbols(maker *m) {
   bb_plan *plan = m->plan;
-  plan->symbols = m->program->symbols;
+  bb_plan_cache *cache = BB_NEW(m->arena, bb_plan_cache, m->program->steps + 1);
+  plan->caches = bb_caches_find(m->program, m->arena, cache, &m->room);
+  plan->cache = cache;
+  plan->extents = m->program->symbols;
+  plan->symbols = plan->extents + 2 * plan->caches;
   plan->symbol = BB_NEW(m->arena, const char *, plan->symbols + 1);
   bb_formula *formula = BB_NEW(m->arena, bb_formula, plan->symbols + 1);
-  for (uint32_t i = 0; i < plan->symbols; i++) {
+  for (uint32_t i = 0; i < plan->extents; i++) {
     plan->symbol[i] = m->program->symbol[i];
     formula[i] = derived(m, plan->symbol[i]);
     for (uint32_t k = 0; k < formula[i].count; k++)
-      if (formula[i].term[k].op == BB_T_VARIABLE && formula[i].term[k].number >= plan->symbols)
+      if (formula[i].term[k].op == BB_T_VARIABLE && formula[i].term[k].number >= plan->extents)
         formula[i] = (bb_formula){0};
   }
   plan->derived = formula;
@@ -118,7 +124,7 @@ typedef struct lowering {
 static void lower(bb_context *ctx, void *argument) {
   lowering *l = argument;
   maker *m = l->m;
-  bb_schedule_options options = {.block = m->options->block};
+  bb_schedule_options options = {.block = m->options->block, .room = m->room};
   l->kernel = bb_schedule(m->program, l->graph, "k", &options);
   const bb_tile_program *tile = l->kernel->tile;
   const char *broken = bb_tile_verify(tile, m->arena);
@@ -153,6 +159,7 @@ static void make_extents(maker *m, const bb_kernel *kernel, bb_plan_step *step) 
     if (extent[i]) continue;
     uint32_t *symbol = BB_NEW(m->arena, uint32_t, 1);
     *symbol = kernel->symbol[i];
+    if (*symbol >= BB_ROOM) *symbol += m->plan->extents - BB_ROOM;
     bb_extent *own = BB_NEW(m->arena, bb_extent, 1);
     *own = (bb_extent){.factor = 1, .count = 1, .symbol = symbol};
     extent[i] = own;
@@ -211,10 +218,17 @@ static void make_kernel(maker *m, const bb_candidate *candidate, bb_plan_step *s
 
 /* --- reference kernels --- */
 
-static const bb_expr *stride_expr(maker *m, const bb_tensor *t, uint32_t axis) {
+static const bb_expr *stride_expr(maker *m, uint32_t tensor, uint32_t axis) {
+  const bb_tensor *t = &m->program->tensor[tensor];
+  const bb_room *room = &m->room[tensor];
   const bb_expr *product = bb_expr_const(m->program, BB_I64, 1);
   for (uint32_t i = axis + 1; i < t->axes; i++) {
     const bb_extent *e = m->program->dim[t->axis[i]].extent;
+    if (room->given && room->axis == i) {
+      const bb_expr *held = bb_expr_arg(m->program, BB_I64, m->plan->extents + room->number);
+      product = bb_expr_make(m->program, BB_X_MUL, product, held, NULL);
+      continue;
+    }
     product = bb_expr_make(m->program, BB_X_MUL, product,
                            bb_expr_const(m->program, BB_I64, (double)e->factor), NULL);
     for (uint32_t k = 0; k < e->count; k++)
@@ -231,7 +245,6 @@ static const bb_expr *scaled(maker *m, const bb_expr *e, int64_t by) {
 /* The k-th index over a dim belongs to the k-th axis over it. */
 static void make_piece(maker *m, const bb_misc_port *port, const bb_piece *from,
                        bb_plan_piece *piece) {
-  const bb_tensor *t = &m->program->tensor[from->source];
   const bb_expr *offset = bb_expr_const(m->program, BB_I64, 0);
   bb_formula *stride = BB_NEW(m->arena, bb_formula, port->axes + 1);
   bb_formula none = bb_formula_of(m->program, m->arena, offset);
@@ -239,7 +252,7 @@ static void make_piece(maker *m, const bb_misc_port *port, const bb_piece *from,
   for (uint32_t i = 0; i < port->axes; i++) stride[i] = none;
   for (uint32_t i = 0; i < from->rank; i++) {
     const bb_index *index = &from->index[i];
-    const bb_expr *step = stride_expr(m, t, i);
+    const bb_expr *step = stride_expr(m, from->source, i);
     bool whole = index->kind == BB_INDEX_DIM;
     if (!whole)
       offset = bb_expr_make(m->program, BB_X_ADD, offset, scaled(m, step, index->start), NULL);
@@ -259,9 +272,10 @@ static void make_piece(maker *m, const bb_misc_port *port, const bb_piece *from,
                            .length = from->length};
 }
 
-static bool is_whole(const maker *m, const bb_misc_port *port, const bb_access *access) {
+bool bb_operand_is_whole(const bb_program *program, const bb_misc_port *port,
+                         const bb_access *access) {
   const bb_piece *piece = &access->piece[0];
-  const bb_tensor *t = &m->program->tensor[piece->source];
+  const bb_tensor *t = &program->tensor[piece->source];
   if (access->count != 1 || access->joined != BB_NO_DIM || port->axes != t->axes) return false;
   for (uint32_t i = 0; i < t->axes; i++)
     if (piece->index[i].kind != BB_INDEX_DIM || piece->index[i].dim != port->axis[i] ||
@@ -278,7 +292,7 @@ static bb_misc_port port_of(const maker *m, uint32_t tensor) {
 
 static void make_operand(maker *m, const bb_misc_port *port, const bb_access *access,
                          bb_plan_operand *o) {
-  *o = (bb_plan_operand){.whole = is_whole(m, port, access),
+  *o = (bb_plan_operand){.whole = bb_operand_is_whole(m->program, port, access),
                          .dtype = port->dtype,
                          .rank = port->rank,
                          .shape = port->shape,

@@ -21,6 +21,13 @@ typedef struct bb_draft_options {
 /* Requires stage FUSED.  Everything is in `arena` or in the program's. */
 bb_draft *bb_draft_make(bb_program *program, const bb_draft_options *options, bb_arena *arena);
 
+/* Finds a program's caches: `cache` gets at most one for each step; by tensor, where its axes are, in
+ * *room (of cache c: numbers 2c for the input, 2c + 1 for the output). */
+uint32_t bb_caches_find(bb_program *program, bb_arena *arena, bb_plan_cache *cache, bb_room **room);
+/* Whether an operand is all of a tensor, in the tensor's order. */
+bool bb_operand_is_whole(const bb_program *program, const bb_misc_port *port,
+                         const bb_access *access);
+
 /* Writes a draft as a compiled folder, which appears whole or not at all. */
 void bb_folder_write(bb_context *ctx, bb_draft *draft, const char *folder);
 

@@ -181,7 +181,7 @@ static void put_misc(bb_buffer *out, const bb_plan_step *s) {
 static void put_symbols(bb_buffer *out, const bb_plan *p) {
   bool first = true;
   bb_put(out, " \"symbols\": [");
-  for (uint32_t i = 0; i < p->symbols; i++) {
+  for (uint32_t i = 0; i < p->extents; i++) {
     next(out, &first);
     bb_put(out, "{");
     put_text(out, "name", p->symbol[i]);
@@ -212,6 +212,10 @@ void bb_plan_write(bb_buffer *out, const bb_plan *p) {
     bb_put(out, "%s", i ? ",\n  " : "\n  ");
     put_tensor(out, &p->tensor[i]);
   }
+  bb_put(out, "],\n \"caches\": [");
+  for (uint32_t i = 0; i < p->caches; i++)
+    bb_put(out, "%s[%u, %u, %u]", i ? ", " : "", p->cache[i].input, p->cache[i].output,
+           p->cache[i].axis);
   bb_put(out, "],\n \"steps\": [");
   for (uint32_t i = 0; i < p->steps; i++) {
     const bb_plan_step *s = &p->step[i];

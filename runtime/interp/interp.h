@@ -64,6 +64,8 @@ typedef struct bb_misc_value {
 typedef void bb_misc_kernel(bb_context *ctx, bb_arena *arena, const bb_misc *misc, uint32_t nin,
                             const bb_misc_value *in, uint32_t nout, bb_misc_value *out);
 bb_misc_kernel *bb_misc_find(const bb_misc *misc); /* NULL: there is none for this op */
+/* Whether the result is the operands one after the other along an axis. */
+bool bb_misc_joins(const bb_misc *misc, uint32_t *axis);
 
 /* Constants to doubles and back, by dtype. */
 void bb_interp_load(bb_dtype dtype, const void *bytes, size_t count, double *out);

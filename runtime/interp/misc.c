@@ -29,6 +29,16 @@ bb_misc_kernel *bb_misc_find(const bb_misc *misc) {
   return NULL;
 }
 
+bool bb_misc_joins(const bb_misc *misc, uint32_t *axis) {
+  if (strcmp(misc->domain, "") != 0 || strcmp(misc->op, "Concat") != 0 || !misc->in) return false;
+  int64_t along = 0;
+  for (uint32_t i = 0; i < misc->count; i++)
+    if (strcmp(misc->attribute[i].name, "axis") == 0) along = misc->attribute[i].i;
+  if (along < 0) along += misc->in[0].rank;
+  *axis = (uint32_t)along;
+  return along >= 0 && along < (int64_t)misc->in[0].rank;
+}
+
 /* --- attributes --- */
 
 static const bb_attribute *find(const bb_kernel *k, const char *name) {

@@ -87,7 +87,7 @@ bool bb_session_note_sharing(bb_session *s) {
     bool shares = false;
     for (uint32_t i = 0; i < m->sides[BB_INPUT] && !shares; i++)
       shares = span_of(s, out, &from, &to) && span_of(s, m->side[BB_INPUT][i], &first, &last) &&
-               from < last && first < to;
+               from < last && first < to && !bb_session_grows(s, out, m->side[BB_INPUT][i]);
     changed |= shares != s->bound[out].shares;
     s->bound[out].shares = shares;
   }
@@ -102,8 +102,12 @@ static void check_output(bb_session *s, uint32_t tensor) {
     if (!bb_plan_extent(t->shape[i], s->symbol, &extent))
       bb_fail(s->ctx, BB_ERROR_ARGUMENT, "output \"%s\": the extent of axis %u is not known",
               t->name, i);
-    if (bound->given && bound->shape[i] != extent) refuse_shape(s, tensor);
-    if (!bound->given) bound->shape[i] = extent;
+    bool open = !bound->given || (bound->open && i == t->room_axis);
+    if (bound->open && open && extent > bound->most)
+      bb_fail(s->ctx, BB_ERROR_INPUT, "cache \"%s\" has room for %lld along axis %u, not for %lld",
+              t->name, (long long)bound->most, i, (long long)extent);
+    if (!open && bound->shape[i] != extent) refuse_shape(s, tensor);
+    if (open) bound->shape[i] = extent;
   }
 }
 
@@ -126,7 +130,8 @@ static void grow(bb_session *s, void **memory, size_t *have, size_t need) {
   *have = need;
 }
 
-static void size_arrays(bb_session *s) {
+/* to_come: of a run whose arrays may not be bound yet. */
+static void size_arrays(bb_session *s, bool to_come) {
   const bb_plan *p = s->model->plan;
   for (uint32_t i = 0; i < p->tensors; i++) {
     const bb_plan_tensor *t = &p->tensor[i];
@@ -134,7 +139,7 @@ static void size_arrays(bb_session *s) {
     size_t count;
     place->home = home_of(s, i);
     if (place->home == BB_HOME_MODEL || place->home == BB_HOME_NONE) continue;
-    if (t->role == BB_TENSOR_OUTPUT) check_output(s, i);
+    if (t->role == BB_TENSOR_OUTPUT && !to_come) check_output(s, i);
     if (t->role == BB_TENSOR_LOCAL && place->first > place->last) {
       place->home = BB_HOME_NONE;
       continue;
@@ -147,7 +152,7 @@ static void size_arrays(bb_session *s) {
     if (!bb_plan_count(t->rank, t->shape, s->symbol, &count))
       bb_fail(s->ctx, BB_ERROR_MEMORY, "array \"%s\" is too large to hold", t->name ? t->name : "");
     place->bytes = count * bb_dtype_bytes(t->dtype);
-    if (place->home == BB_HOME_OWN)
+    if (place->home == BB_HOME_OWN && t->role == BB_TENSOR_OUTPUT)
       grow(s, &place->own, &place->own_bytes, place->bytes ? place->bytes : 1);
   }
 }
@@ -240,20 +245,6 @@ static void plan_workspace(bb_session *s) {
   }
 }
 
-void bb_session_lay_out(bb_session *s) {
-  const bb_plan *p = s->model->plan;
-  s->prepared = s->placed = false;
-  s->scratch = 0;
-  if (!s->once) find_extents(s);
-  size_arrays(s);
-  for (uint32_t i = 0; i < p->steps; i++)
-    if (p->step[i].kernel != BB_NONE && p->step[i].once == s->once) size_kernel(s, i);
-  plan_workspace(s);
-  s->prepared = true;
-}
-
-/* --- pointers --- */
-
 static char *workspace(bb_session *s) {
   if (!s->lent) {
     grow(s, &s->own, &s->own_bytes, s->workspace);
@@ -265,6 +256,56 @@ static char *workspace(bb_session *s) {
             s->lent_bytes, s->workspace, LINE);
   return begin;
 }
+
+static void size_kernels(bb_session *s) {
+  const bb_plan *p = s->model->plan;
+  s->scratch = 0;
+  for (uint32_t i = 0; i < p->steps; i++)
+    if (p->step[i].kernel != BB_NONE && p->step[i].once == s->once) size_kernel(s, i);
+}
+
+/* Whether everything fits where the reserved layout has it. */
+static bool fits_reserve(const bb_session *s) {
+  bool fits = s->held_workspace && s->scratch <= s->held_scratch;
+  for (uint32_t t = 0; t < s->model->plan->tensors && fits; t++)
+    if (s->place[t].home == BB_HOME_WORKSPACE) fits = s->place[t].bytes <= s->place[t].held;
+  return fits;
+}
+
+void bb_session_lay_out(bb_session *s) {
+  s->prepared = s->placed = false;
+  if (!s->once) {
+    find_extents(s);
+    bb_session_find_rooms(s);
+  }
+  size_arrays(s, false);
+  size_kernels(s);
+  if (fits_reserve(s)) {
+    s->scratch = s->held_scratch;
+    s->workspace = s->held_workspace;
+  } else {
+    s->held_workspace = 0;
+    plan_workspace(s);
+  }
+  s->prepared = true;
+}
+
+void bb_session_hold(bb_session *s) {
+  const bb_plan *p = s->model->plan;
+  s->prepared = s->placed = false;
+  while (bb_plan_derive(s->ctx, p, s->symbol)) continue;
+  bb_session_find_rooms(s);
+  size_arrays(s, true);
+  size_kernels(s);
+  plan_workspace(s);
+  for (uint32_t t = 0; t < p->tensors; t++)
+    s->place[t].held = s->place[t].home == BB_HOME_WORKSPACE ? s->place[t].bytes : 0;
+  s->held_scratch = s->scratch;
+  s->held_workspace = s->workspace;
+  (void)workspace(s);
+}
+
+/* --- pointers --- */
 
 void bb_session_place(bb_session *s) {
   const bb_plan *p = s->model->plan;

@@ -91,6 +91,7 @@ typedef struct call {
   bb_lab *lab;
   bb_arena *arena;
   const bb_plan_step *step;
+  const bb_plan_tensor *tensor;
   const int64_t *symbol;
   void *const *data;
   const bb_device_class *class;
@@ -104,6 +105,12 @@ static void shape_of(const call *c, const bb_plan_operand *o, bb_misc_value *val
   for (uint32_t i = 0; i < o->rank; i++)
     if (!bb_plan_extent(o->shape[i], c->symbol, &value->shape[i]))
       bb_fail(c->lab->inner, BB_ERROR_ARGUMENT, "an extent is not known");
+}
+
+/* How much room the array has along the axis of its cache; 0: it is dense. */
+static int64_t room_of(const call *c, uint32_t tensor) {
+  uint32_t symbol = c->tensor[tensor].room;
+  return symbol == BB_NONE ? 0 : c->symbol[symbol];
 }
 
 static size_t count_of(const call *c, uint32_t rank, const bb_extent *const *shape) {
@@ -176,7 +183,7 @@ static void give_operand(const call *c, uint32_t i) {
   if (count != count_of(c, o->rank, o->shape))
     bb_fail(c->lab->inner, BB_ERROR_INTERNAL, "operand %u has other elements than its shape", i);
   value->data = BB_NEW(c->arena, double, count + 1);
-  if (o->whole) {
+  if (o->whole && !room_of(c, o->piece[0].tensor)) {
     bb_interp_load(o->dtype, c->data[o->piece[0].tensor], count, value->data);
     return;
   }
@@ -193,7 +200,17 @@ static void store_result(const call *c, uint32_t i) {
   for (uint32_t k = 0; same && k < want.rank; k++) same = got->shape[k] == want.shape[k];
   if (!same)
     bb_fail(c->lab->inner, BB_ERROR_INPUT, "result %u has another shape than the model says", i);
-  bb_interp_store(o->dtype, got->data, count_of(c, o->rank, o->shape), c->data[o->piece[0].tensor]);
+  uint32_t tensor = o->piece[0].tensor, axis = c->tensor[tensor].room_axis;
+  int64_t room = room_of(c, tensor);
+  size_t count = count_of(c, o->rank, o->shape), run = count, pitch = count;
+  for (uint32_t k = 0; room && k <= axis && count; k++) {
+    run /= (size_t)want.shape[k];
+    pitch = run * (size_t)room;
+  }
+  if (room && count) run *= (size_t)want.shape[axis];
+  char *to = c->data[tensor];
+  for (size_t at = 0; at < count; at += run, to += pitch * bb_dtype_bytes(o->dtype))
+    bb_interp_store(o->dtype, got->data + at, run, to);
 }
 
 /* --- native kernels --- */
@@ -207,8 +224,14 @@ static bool lay(const call *c, uint32_t count, const bb_plan_operand *operand,
     if (operand[i].absent) continue;
     if (!operand[i].whole) return false;
     shape_of(c, &operand[i], &value);
-    array[i] = (bb_native_array){
-        .dtype = value.dtype, .rank = value.rank, .data = c->data[operand[i].piece[0].tensor]};
+    uint32_t tensor = operand[i].piece[0].tensor;
+    const bb_plan_tensor *t = &c->tensor[tensor];
+    array[i] = (bb_native_array){.dtype = value.dtype,
+                                 .rank = value.rank,
+                                 .data = c->data[tensor],
+                                 .room = room_of(c, tensor),
+                                 .room_axis = t->room_axis};
+    if (array[i].room && t->rank != value.rank) return false;
     memcpy(array[i].shape, value.shape, sizeof array[i].shape);
   }
   return true;
@@ -258,6 +281,7 @@ void bb_lab_run(bb_lab *lab, bb_context *ctx, const bb_lab_call *what) {
   const bb_plan_step *step = what->step;
   call c = {.lab = lab,
             .step = step,
+            .tensor = what->tensor,
             .symbol = what->symbol,
             .data = what->data,
             .class = what->class,

@@ -205,7 +205,7 @@ bool bb_model_find_tensor(const bb_model *m, bb_side side, const char *name, uin
 }
 
 bool bb_model_get_extent(const bb_model *m, uint32_t index, bb_extent_info *info) {
-  if (index >= m->plan->symbols) return false;
+  if (index >= m->plan->extents) return false;
   *info = (bb_extent_info){m->plan->symbol[index], m->plan->derived[index].count > 0};
   return true;
 }
@@ -224,8 +224,8 @@ static int64_t *values_of(bb_context *ctx, const shape_call *call, bb_arena *are
   for (uint32_t i = 0; i < p->symbols; i++) value[i] = -1;
   for (uint32_t k = 0; k < call->count; k++) {
     uint32_t i = 0;
-    while (i < p->symbols && strcmp(p->symbol[i], call->extent[k].name) != 0) i++;
-    if (i == p->symbols)
+    while (i < p->extents && strcmp(p->symbol[i], call->extent[k].name) != 0) i++;
+    if (i == p->extents)
       bb_fail(ctx, BB_ERROR_ARGUMENT, "there is no run-time extent %s", call->extent[k].name);
     value[i] = call->extent[k].value;
   }
@@ -260,7 +260,7 @@ void bb_model_get_info(const bb_model *m, bb_model_info *info) {
                           .features = p->features,
                           .inputs = m->sides[BB_INPUT],
                           .outputs = m->sides[BB_OUTPUT],
-                          .extents = p->symbols,
+                          .extents = p->extents,
                           .steps = p->steps,
                           .sources = p->kernels,
                           .cached = m->cached};

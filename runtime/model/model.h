@@ -47,6 +47,7 @@ bb_lab *bb_lab_create(bb_context *context);
 void bb_lab_destroy(bb_lab *lab);
 typedef struct bb_lab_call {
   const bb_plan_step *step;
+  const bb_plan_tensor *tensor; /* of the plan */
   const int64_t *symbol;
   void *const *data; /* by tensor */
   const bb_device_class *class;

@@ -1,4 +1,4 @@
-/* native.c - finds native kernels; gathers, which move bytes. */
+/* native.c - finds native kernels; gathers and joins, which move bytes. */
 #include "native.h"
 
 #include <string.h>
@@ -54,6 +54,7 @@ bool bb_native_gather(const bb_native_call *call) {
   const bb_native_array *data = &call->in[0], *index = &call->in[1], *out = &call->out[0];
   if (data->absent || index->absent || data->dtype != out->dtype) return false;
   if (index->dtype != BB_I64 && index->dtype != BB_I32) return false;
+  if (data->room || index->room || out->room) return false;
   int64_t axis = bb_native_int(call, "axis", 0);
   if (axis < 0) axis += data->rank;
   if (axis < 0 || axis >= (int64_t)data->rank) return false;
@@ -67,5 +68,48 @@ bool bb_native_gather(const bb_native_call *call) {
   for (size_t o = 0; o < outer; o++, from += (size_t)data->shape[along] * slice)
     for (size_t i = 0; i < count; i++, to += slice)
       memcpy(to, from + checked(call, i, data->shape[along]) * slice, slice);
+  return true;
+}
+
+/* --- one after the other --- */
+
+/* Rows outside the axis, and how many bytes from one to the next. */
+static bool rows_of(const bb_native_array *a, uint32_t axis, size_t inner, size_t *pitch) {
+  if (a->room && a->room_axis != axis) return false;
+  *pitch = (size_t)(a->room ? a->room : a->shape[axis]) * inner;
+  return true;
+}
+
+/* What a part and the result have in one place stays there: a cache that grows. */
+bool bb_native_concat(const bb_native_call *call) {
+  const bb_native_array *out = &call->out[0];
+  if (call->nout != 1 || out->absent) return false;
+  int64_t along = bb_native_int(call, "axis", 0);
+  if (along < 0) along += out->rank;
+  if (along < 0 || along >= (int64_t)out->rank) return false;
+  uint32_t axis = (uint32_t)along;
+  size_t outer = product(0, axis, out->shape), to_pitch, from_pitch;
+  size_t inner = product(axis + 1, out->rank, out->shape) * bb_dtype_bytes(out->dtype);
+  int64_t sum = 0;
+  if (!rows_of(out, axis, inner, &to_pitch)) return false;
+  for (uint32_t i = 0; i < call->nin; i++) {
+    const bb_native_array *in = &call->in[i];
+    if (in->absent || in->dtype != out->dtype || in->rank != out->rank) return false;
+    if (!rows_of(in, axis, inner, &from_pitch)) return false;
+    for (uint32_t a = 0; a < in->rank; a++)
+      if (a != axis && in->shape[a] != out->shape[a]) return false;
+    sum += in->shape[axis];
+  }
+  if (sum != out->shape[axis]) return false;
+  char *to = out->data;
+  for (uint32_t i = 0; i < call->nin; i++) {
+    const bb_native_array *in = &call->in[i];
+    rows_of(in, axis, inner, &from_pitch);
+    size_t run = (size_t)in->shape[axis] * inner;
+    bool there = in->data == to && (outer == 1 || from_pitch == to_pitch);
+    for (size_t o = 0; o < outer && run && !there; o++)
+      memcpy(to + o * to_pitch, (const char *)in->data + o * from_pitch, run);
+    to += run;
+  }
   return true;
 }

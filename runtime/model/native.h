@@ -14,7 +14,9 @@ typedef struct bb_native_array {
   bb_dtype dtype;
   uint32_t rank;
   int64_t shape[8];
-  void *data; /* dense, row-major; aligned to the element */
+  void *data;   /* row-major; aligned to the element; dense, but for: */
+  int64_t room; /* elements of `room_axis` that there is room for; 0: its extent */
+  uint32_t room_axis;
 } bb_native_array;
 
 typedef struct bb_native_call {
@@ -22,7 +24,7 @@ typedef struct bb_native_call {
   bb_arena *arena; /* memory that the next run finds again */
   const bb_misc *misc;
   uint32_t nin, nout;
-  const bb_native_array *in, *out; /* results have their shapes */
+  const bb_native_array *in, *out; /* results have their shapes; a result may lie over an operand */
   const bb_device_class *class;    /* class->spread(queue, ...) shares work among threads */
   bb_queue *queue;
 } bb_native_call;

@@ -106,8 +106,18 @@ static const char *step_broken(const bb_plan *p, const bb_plan_step *s) {
   return broken;
 }
 
+static const char *cache_broken(const bb_plan *p, const bb_plan_cache *c) {
+  const bb_plan_tensor *in = &p->tensor[c->input], *out = &p->tensor[c->output];
+  bool fits = in->role == BB_TENSOR_INPUT && out->role == BB_TENSOR_OUTPUT &&
+              in->dtype == out->dtype && in->rank == out->rank && c->axis < in->rank;
+  for (uint32_t i = 0; fits && i < p->caches; i++)
+    fits = &p->cache[i] == c || (p->cache[i].input != c->input && p->cache[i].output != c->output);
+  return fits ? NULL : "a cache's two ends do not fit";
+}
+
 const char *bb_plan_verify(const bb_plan *p) {
   const char *broken = NULL;
+  for (uint32_t i = 0; i < p->caches && !broken; i++) broken = cache_broken(p, &p->cache[i]);
   for (uint32_t i = 0; i < p->tensors && !broken; i++) broken = tensor_broken(p, &p->tensor[i]);
   for (uint32_t i = 0; i < p->steps && !broken; i++) broken = step_broken(p, &p->step[i]);
   return broken;

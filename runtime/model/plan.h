@@ -20,7 +20,15 @@ typedef struct bb_plan_tensor {
   uint32_t rank;
   const bb_extent *const *shape;
   uint64_t offset, bytes; /* CONSTANT: where in the data */
+  /* An end of a cache: `room_axis` has room in memory for as many elements as this symbol says.
+   * BB_NONE: dense. */
+  uint32_t room, room_axis;
 } bb_plan_tensor;
+
+/* An output that is an input with more behind it along an axis, brought together by a step. */
+typedef struct bb_plan_cache {
+  uint32_t input, output, axis;
+} bb_plan_cache;
 
 /* What a kernel works on: an array from some element on.  The formula is of the kernel's extents. */
 typedef struct bb_plan_argument {
@@ -74,12 +82,15 @@ typedef struct bb_plan {
   const char *code;    /* the hash of the file with the kernels; "": there is none */
   const char *sum;     /* of the file with the constants, likewise */
   uint64_t data_bytes; /* of all constants */
+  uint32_t extents;    /* symbols that are run-time extents; then come rooms, two for each cache */
   uint32_t symbols;
   const char **symbol;
   const bb_formula
       *derived; /* by symbol, of the others; without terms: an input or the caller tells */
   uint32_t tensors;
   bb_plan_tensor *tensor;
+  uint32_t caches;
+  const bb_plan_cache *cache;
   uint32_t steps;
   bb_plan_step *step;
   uint32_t kernels; /* different ones */

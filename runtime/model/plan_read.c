@@ -99,10 +99,13 @@ static bb_dtype read_dtype(const reader *r, const bb_json *object) {
 static void read_symbols(reader *r, const bb_json *top) {
   bb_plan *p = r->plan;
   const bb_json *list = member(r, top, "symbols", BB_JSON_LIST);
-  p->symbol = BB_NEW(r->arena, const char *, list->count + 1);
-  bb_formula *derived = BB_NEW(r->arena, bb_formula, list->count + 1);
+  uint32_t caches = member(r, top, "caches", BB_JSON_LIST)->count;
+  p->extents = list->count;
+  p->symbol = BB_NEW(r->arena, const char *, list->count + 2 * (size_t)caches + 1);
+  bb_formula *derived = BB_NEW(r->arena, bb_formula, list->count + 2 * (size_t)caches + 1);
   for (const bb_json *s = list->first; s; s = s->next)
     p->symbol[p->symbols++] = text_of(r, s, "name");
+  for (uint32_t i = 0; i < 2 * caches; i++) p->symbol[p->symbols++] = "room";
   uint32_t i = 0;
   for (const bb_json *s = list->first; s; s = s->next, i++)
     if (bb_json_get(s, "is")) derived[i] = read_formula(r, bb_json_get(s, "is"), p->symbols);
@@ -117,6 +120,7 @@ static void read_tensor(const reader *r, const bb_json *json, bb_plan_tensor *te
   *tensor = (bb_plan_tensor){.name = optional_text(json, "name"),
                              .dtype = read_dtype(r, json),
                              .role = (bb_tensor_role)k,
+                             .room = BB_NONE,
                              .once = flag(json, "once")};
   tensor->shape = read_shape(r, json, "shape", BB_PLAN_RANK, &tensor->rank);
   bool named = tensor->role == BB_TENSOR_INPUT || tensor->role == BB_TENSOR_OUTPUT;
@@ -124,6 +128,28 @@ static void read_tensor(const reader *r, const bb_json *json, bb_plan_tensor *te
   if (tensor->role != BB_TENSOR_CONSTANT) return;
   tensor->offset = (uint64_t)whole(r, bb_json_get(json, "offset"), "offset", 0, INT64_MAX);
   tensor->bytes = (uint64_t)whole(r, bb_json_get(json, "bytes"), "bytes", 0, INT64_MAX);
+}
+
+/* [input, output, axis] each. */
+static void read_caches(reader *r, const bb_json *top) {
+  bb_plan *p = r->plan;
+  const bb_json *list = member(r, top, "caches", BB_JSON_LIST);
+  bb_plan_cache *cache = BB_NEW(r->arena, bb_plan_cache, list->count + 1);
+  for (const bb_json *c = list->first; c; c = c->next) {
+    if (c->kind != BB_JSON_LIST || c->count != 3) refuse(r, "caches");
+    const bb_json *output = c->first->next;
+    bb_plan_cache *made = &cache[p->caches];
+    made->input = (uint32_t)whole(r, c->first, "caches", 0, (int64_t)p->tensors - 1);
+    made->output = (uint32_t)whole(r, output, "caches", 0, (int64_t)p->tensors - 1);
+    made->axis = (uint32_t)whole(r, output->next, "caches", 0, BB_PLAN_RANK);
+    bb_plan_tensor *end[2] = {&p->tensor[made->input], &p->tensor[made->output]};
+    for (uint32_t i = 0; i < 2; i++) {
+      end[i]->room = p->extents + 2 * p->caches + i;
+      end[i]->room_axis = made->axis;
+    }
+    p->caches++;
+  }
+  p->cache = cache;
 }
 
 /* --- kernels --- */
@@ -277,6 +303,7 @@ bb_plan *bb_plan_read(bb_arena *arena, const char *text, size_t length) {
   const bb_json *list = member(&r, top, "tensors", BB_JSON_LIST);
   p->tensor = BB_NEW(arena, bb_plan_tensor, list->count + 1);
   for (const bb_json *t = list->first; t; t = t->next) read_tensor(&r, t, &p->tensor[p->tensors++]);
+  read_caches(&r, top);
   read_steps(&r, top);
   const char *broken = bb_plan_verify(p);
   if (broken) bb_fail(r.ctx, BB_ERROR_INPUT, "plan: %s", broken);

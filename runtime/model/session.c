@@ -164,10 +164,8 @@ static bool is_dense(const bb_bound *bound, uint32_t rank) {
   return true;
 }
 
-static void check_view(const bind_call *call, const bb_plan_tensor *t) {
-  const bb_tensor_view *v = call->view;
-  bb_context *ctx = call->session->ctx;
-  const char *side = call->side == BB_INPUT ? "input" : "output";
+static void check_view(bb_context *ctx, const bb_tensor_view *v, const bb_plan_tensor *t) {
+  const char *side = t->role == BB_TENSOR_INPUT ? "input" : "output";
   if ((unsigned)v->dtype >= BB_DTYPE_COUNT || v->dtype != t->dtype)
     bb_fail(ctx, BB_ERROR_ARGUMENT, "%s \"%s\": elements are %s, the model wants %s", side, t->name,
             (unsigned)v->dtype < BB_DTYPE_COUNT ? bb_dtype_name(v->dtype) : "of no type",
@@ -190,33 +188,43 @@ static void check_view(const bind_call *call, const bb_plan_tensor *t) {
             t->name);
 }
 
-static void bind_body(bb_context *ctx, void *argument) {
-  const bind_call *call = argument;
-  bb_session *s = call->session;
-  uint32_t tensor = tensor_of(call);
+static bb_bound bound_of(const bb_plan_tensor *t, const bb_tensor_view *view) {
+  bb_bound made = {.given = true, .data = view->data};
+  int64_t stride = 1;
+  for (uint32_t i = t->rank; i-- > 0;) {
+    made.shape[i] = view->shape[i];
+    made.stride[i] = view->stride ? view->stride[i] : stride;
+    stride *= made.shape[i] ? made.shape[i] : 1;
+  }
+  made.strided = !is_dense(&made, t->rank);
+  if (made.strided && t->room != BB_NONE) made.room = bb_room_of(&made, t->rank, t->room_axis);
+  made.strided &= !made.room;
+  return made;
+}
+
+void bb_session_bind_tensor(bb_session *s, uint32_t tensor, const bb_tensor_view *view) {
   const bb_plan_tensor *t = &s->model->plan->tensor[tensor];
   bb_bound *bound = &s->bound[tensor], made = {0};
-  if (!call->view && call->side == BB_INPUT)
-    bb_fail(ctx, BB_ERROR_ARGUMENT, "input \"%s\": no array", t->name);
-  if (call->view) {
-    check_view(call, t);
-    made.given = true;
-    made.data = call->view->data;
-    int64_t stride = 1;
-    for (uint32_t i = t->rank; i-- > 0;) {
-      made.shape[i] = call->view->shape[i];
-      made.stride[i] = call->view->stride ? call->view->stride[i] : stride;
-      stride *= made.shape[i] ? made.shape[i] : 1;
-    }
-    made.strided = !is_dense(&made, t->rank);
+  if (!view && t->role == BB_TENSOR_INPUT)
+    bb_fail(s->ctx, BB_ERROR_ARGUMENT, "input \"%s\": no array", t->name);
+  if (view) {
+    check_view(s->ctx, view, t);
+    made = bound_of(t, view);
   }
-  bool same = made.given == bound->given && made.strided == bound->strided;
+  bool same = made.given == bound->given && made.strided == bound->strided &&
+              made.room == bound->room && !bound->open;
   for (uint32_t i = 0; i < t->rank && same && made.given; i++)
     same = made.shape[i] == bound->shape[i];
   s->prepared &= same;
   s->placed = false;
   made.shares = bound->shares;
   *bound = made;
+}
+
+static void bind_body(bb_context *ctx, void *argument) {
+  const bind_call *call = argument;
+  (void)ctx;
+  bb_session_bind_tensor(call->session, tensor_of(call), call->view);
 }
 
 bb_status bb_session_bind(bb_session *s, bb_side side, uint32_t index, const bb_tensor_view *view) {
@@ -228,8 +236,8 @@ static void set_body(bb_context *ctx, void *argument) {
   const bind_call *call = argument;
   const bb_plan *p = call->session->model->plan;
   uint32_t i = 0;
-  while (i < p->symbols && strcmp(p->symbol[i], call->extent) != 0) i++;
-  if (i == p->symbols)
+  while (i < p->extents && strcmp(p->symbol[i], call->extent) != 0) i++;
+  if (i == p->extents)
     bb_fail(ctx, BB_ERROR_ARGUMENT, "there is no run-time extent %s", call->extent);
   if (call->value < 0)
     bb_fail(ctx, BB_ERROR_ARGUMENT, "extent %s cannot be negative", call->extent);
@@ -270,7 +278,7 @@ static void get_body(bb_context *ctx, void *argument) {
   bb_bound *bound = &s->bound[tensor];
   *call->view = (bb_tensor_view){
       .dtype = t->dtype, .rank = t->rank, .shape = bound->shape, .data = bound->data};
-  if (bound->strided) call->view->stride = bound->stride;
+  if (bound->strided || bound->room) call->view->stride = bound->stride;
   if (!bound->given) call->view->data = s->place[tensor].own;
 }
 
@@ -280,7 +288,7 @@ bb_status bb_session_get(bb_session *s, bb_side side, uint32_t index, bb_tensor_
 }
 
 size_t bb_session_workspace(const bb_session *s) {
-  return s->prepared ? s->workspace : 0;
+  return s->prepared ? s->workspace : s->held_workspace;
 }
 
 void bb_session_use_workspace(bb_session *s, void *memory, size_t bytes) {
@@ -342,7 +350,7 @@ static void run_step(bb_session *s, uint32_t number) {
   const bb_model *m = s->model;
   const bb_plan_step *step = &m->plan->step[number];
   if (step->kernel == BB_NONE) {
-    bb_lab_call call = {step, s->symbol, s->data, m->class, s->queue};
+    bb_lab_call call = {step, m->plan->tensor, s->symbol, s->data, m->class, s->queue};
     bb_lab_run(s->lab, s->ctx, &call);
     return;
   }

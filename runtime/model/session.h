@@ -16,8 +16,13 @@ typedef enum bb_home {
 
 typedef struct bb_bound {
   bool given, strided;
-  bool shares; /* an output over memory of an input: it is written after the last step */
-  void *data;  /* NULL: an output that lies in the session's memory */
+  bool shares;  /* an output over memory of an input: it is written after the last step */
+  bool open;    /* an output of a cache: its length along the cache's axis is what comes out ... */
+  int64_t most; /* ... and may be so much */
+  int64_t
+      room;   /* an end of a cache: elements along its axis from one row outside it to the next; 0:
+                 * dense */
+  void *data; /* NULL: an output that lies in the session's memory */
   int64_t shape[BB_PLAN_RANK], stride[BB_PLAN_RANK];
 } bb_bound;
 
@@ -25,6 +30,7 @@ typedef struct bb_place {
   bb_home home;
   uint32_t first, last; /* steps that use it; no step: first > last */
   size_t bytes, offset; /* offset: in the workspace */
+  size_t held;          /* bytes that the reserved layout has there */
   void *own;            /* OWN: its memory, of so many bytes */
   size_t own_bytes;
 } bb_place;
@@ -54,7 +60,8 @@ struct bb_session {
   bool placed;     /* and pointers are where arrays are */
   size_t scratch;  /* bytes of the workspace that kernels use, at its begin */
   size_t workspace;
-  void *own, *lent; /* the workspace: the session's, or the caller's */
+  size_t held_scratch, held_workspace; /* of the reserved layout; 0: none */
+  void *own, *lent;                    /* the workspace: the session's, or the caller's */
   size_t own_bytes, lent_bytes;
 };
 
@@ -69,10 +76,23 @@ static inline bool bb_session_has(const bb_session *s, uint32_t tensor) {
   return role != BB_TENSOR_CONSTANT && !s->model->plan->tensor[tensor].once;
 }
 
+/* --- room.c --- */
+/* How much room an array's strides leave along an axis: 0 where they are no row-major ones. */
+int64_t bb_room_of(const bb_bound *bound, uint32_t rank, uint32_t axis);
+/* Whether an output's array begins with an input's, both ends of a cache: it grows in place. */
+bool bb_session_grows(const bb_session *session, uint32_t output, uint32_t input);
+/* The rooms among the symbols, once the extents are known. */
+void bb_session_find_rooms(bb_session *session);
+
+/* Binds an input or output, or frees an output (NULL); fails the context. */
+void bb_session_bind_tensor(bb_session *session, uint32_t tensor, const bb_tensor_view *view);
+
 /* Marks outputs that share memory with an input; true: one of them did not before, or no longer does. */
 bool bb_session_note_sharing(bb_session *session);
 /* Extents, memory, and what kernels are called with; fails the context. */
 void bb_session_lay_out(bb_session *session);
+/* Memory for a run with the extents that `symbol` has, which smaller ones then use as well. */
+void bb_session_hold(bb_session *session);
 /* Pointers, after bindings moved. */
 void bb_session_place(bb_session *session);
 /* Runs all steps, once it is prepared and placed. */

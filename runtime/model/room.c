@@ -1,0 +1,137 @@
+/* room.c - caches that grow in place: outputs that are an input with more behind it, both in one array of the
+ * caller's that has room along the cache's axis.  Kernels get the room as an argument, so nothing is
+ * moved, and the step that brings both together finds the first part in its place.
+ */
+#include "session.h"
+
+#include <string.h>
+
+int64_t bb_room_of(const bb_bound *b, uint32_t rank, uint32_t axis) {
+  int64_t step = 1, room = 0;
+  for (uint32_t i = rank; i-- > axis;) {
+    if (b->shape[i] > 1 && b->stride[i] != step) return 0;
+    if (i > axis) step *= b->shape[i];
+  }
+  for (uint32_t i = axis; i-- > 0;) {
+    if (b->shape[i] == 1) continue;
+    if (!room) {
+      if (step <= 0 || b->stride[i] % step) return 0;
+      room = b->stride[i] / step;
+      if (room < b->shape[axis] || room == 0) return 0;
+      step *= room;
+    }
+    if (b->stride[i] != step) return 0;
+    step *= b->shape[i];
+  }
+  return room;
+}
+
+static const bb_plan_cache *cache_of(const bb_session *s, uint32_t output) {
+  const bb_plan *p = s->model->plan;
+  for (uint32_t i = 0; i < p->caches; i++)
+    if (p->cache[i].output == output) return &p->cache[i];
+  return NULL;
+}
+
+bool bb_session_grows(const bb_session *s, uint32_t output, uint32_t input) {
+  const bb_bound *in = &s->bound[input], *out = &s->bound[output];
+  const bb_plan_cache *cache = cache_of(s, output);
+  if (!cache || cache->input != input || in->data != out->data || in->strided || out->strided)
+    return false;
+  for (uint32_t i = 0; i <= cache->axis; i++)
+    if (in->shape[i] > 1 && in->stride[i] != out->stride[i]) return false;
+  return true;
+}
+
+void bb_session_find_rooms(bb_session *s) {
+  const bb_plan *p = s->model->plan;
+  for (uint32_t i = 0; i < 2 * p->caches; i++) {
+    uint32_t tensor = i % 2 ? p->cache[i / 2].output : p->cache[i / 2].input;
+    const bb_plan_tensor *t = &p->tensor[tensor];
+    const bb_bound *bound = &s->bound[tensor];
+    int64_t extent;
+    if (!bb_plan_extent(t->shape[t->room_axis], s->symbol, &extent))
+      bb_fail(s->ctx, BB_ERROR_ARGUMENT, "\"%s\": the extent of axis %u is not known", t->name,
+              t->room_axis);
+    bool apart = bound->given && bound->room && !bb_bound_is_staged(bound);
+    s->symbol[t->room] = apart ? bound->room : extent;
+  }
+}
+
+/* --- the public calls --- */
+
+bool bb_model_get_cache(const bb_model *m, uint32_t index, bb_cache_info *info) {
+  const bb_plan *p = m->plan;
+  if (index >= p->caches) return false;
+  const bb_plan_cache *cache = &p->cache[index];
+  *info = (bb_cache_info){.axis = cache->axis};
+  while (m->side[BB_INPUT][info->input] != cache->input) info->input++;
+  while (m->side[BB_OUTPUT][info->output] != cache->output) info->output++;
+  return true;
+}
+
+typedef struct cache_call {
+  bb_session *session;
+  uint32_t index;
+  const bb_tensor_view *view;
+  int64_t used;
+  const bb_setting *extent;
+} cache_call;
+
+/* The input is what is there, the output open: as long as it comes out. */
+static void bind_body(bb_context *ctx, void *argument) {
+  const cache_call *call = argument;
+  bb_session *s = call->session;
+  const bb_plan *p = s->model->plan;
+  if (call->index >= p->caches)
+    bb_fail(ctx, BB_ERROR_ARGUMENT, "there is no cache %u", call->index);
+  const bb_plan_cache *cache = &p->cache[call->index];
+  const bb_plan_tensor *t = &p->tensor[cache->output];
+  if (!call->view) bb_fail(ctx, BB_ERROR_ARGUMENT, "cache \"%s\": no array", t->name);
+  if (call->view->rank != t->rank || call->used < 0 || call->used > call->view->shape[cache->axis])
+    bb_fail(ctx, BB_ERROR_ARGUMENT,
+            "cache \"%s\": %lld elements along axis %u of an array of %u axes", t->name,
+            (long long)call->used, cache->axis, call->view->rank);
+  bb_session_bind_tensor(s, cache->output, call->view);
+  bb_bound *out = &s->bound[cache->output], *in = &s->bound[cache->input];
+  bb_tensor_view used = *call->view;
+  int64_t shape[BB_PLAN_RANK];
+  for (uint32_t i = 0; i < t->rank; i++) shape[i] = used.shape[i];
+  shape[cache->axis] = call->used;
+  used.shape = shape;
+  used.stride = out->stride;
+  bb_session_bind_tensor(s, cache->input, &used);
+  out->open = true;
+  out->most = call->view->shape[cache->axis];
+  if (!out->room) out->room = out->most;
+  if (!in->strided) in->room = out->room;
+  s->prepared = false;
+}
+
+bb_status bb_session_bind_cache(bb_session *s, uint32_t index, const bb_tensor_view *view,
+                                int64_t used) {
+  cache_call call = {.session = s, .index = index, .view = view, .used = used};
+  return bb_protect(s->ctx, bind_body, &call);
+}
+
+static void reserve_body(bb_context *ctx, void *argument) {
+  const cache_call *call = argument;
+  bb_session *s = call->session;
+  const bb_plan *p = s->model->plan;
+  for (uint32_t i = 0; i < p->symbols; i++) s->symbol[i] = i < p->extents ? s->preset[i] : -1;
+  for (uint32_t k = 0; k < call->index; k++) {
+    uint32_t i = 0;
+    while (i < p->extents && strcmp(p->symbol[i], call->extent[k].name) != 0) i++;
+    if (i == p->extents)
+      bb_fail(ctx, BB_ERROR_ARGUMENT, "there is no run-time extent %s", call->extent[k].name);
+    if (call->extent[k].value < 0)
+      bb_fail(ctx, BB_ERROR_ARGUMENT, "extent %s cannot be negative", call->extent[k].name);
+    s->symbol[i] = call->extent[k].value;
+  }
+  bb_session_hold(s);
+}
+
+bb_status bb_session_reserve(bb_session *s, uint32_t count, const bb_setting *extent) {
+  cache_call call = {.session = s, .index = count, .extent = extent};
+  return bb_protect(s->ctx, reserve_body, &call);
+}
