@@ -23,6 +23,19 @@ static bool is_read(const combination *c, uint32_t k) {
   return false;
 }
 
+static bool is_narrow(const bb_expr *e) {
+  return e->dtype == BB_F16 || e->dtype == BB_BF16;
+}
+
+/* What rounds to a narrow float inside a formula of wide accumulators does not. */
+static const bb_expr *widen(void *user, bb_program *p, const bb_expr *node,
+                            const bb_expr *const a[3]) {
+  bb_dtype dtype = *(const bb_dtype *)user;
+  if (is_narrow(node) && node->op == BB_X_CONST) return bb_expr_const(p, dtype, node->number);
+  if (is_narrow(node) && node->op == BB_X_CAST) return bb_expr_cast(p, dtype, a[0]);
+  return bb_expr_rebuild(p, node, a);
+}
+
 /* A map takes the operands that its expression reads, and no more. */
 static void combine_one(bb_build *b, const combination *c, uint32_t k, uint32_t result) {
   const bb_expr *with[2 * BB_MONOID_COMPONENTS] = {0};
@@ -33,6 +46,9 @@ static void combine_one(bb_build *b, const combination *c, uint32_t k, uint32_t 
     operand[count++] = c->operand[i];
   }
   const bb_expr *expr = bb_expr_substitute(b->program, c->expr[k], 2 * c->count, with);
+  bb_dtype dtype = b->tile->tile[result].dtype;
+  if (expr->dtype != dtype)
+    expr = bb_expr_cast(b->program, dtype, bb_expr_rewrite(b->program, expr, widen, &dtype));
   bb_build_map_into(b, result, b->depth, expr, count, operand);
 }
 

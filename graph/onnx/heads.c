@@ -84,7 +84,8 @@ void bb_onnx_multi_head_attention(bb_onnx_node *n) {
   bb_onnx_value *q = operand(n, 0), *padding = operand(n, 4), *bias = operand(n, 3);
   int64_t heads = bb_onnx_int(n, "num_heads", 0);
   bb_onnx_scores s = {.mask = operand(n, 5), .left = -1, .right = -1, .precision = q->dtype};
-  if (refuse_operands(n, 6, 9, "a cache of keys and values")) return;
+  bb_onnx_value *past[2] = {operand(n, 6), operand(n, 7)};
+  if (refuse_operands(n, 8, 9, "a cache that is shared by its two ends")) return;
   if (q->rank == 5) {
     if (operand(n, 1) || operand(n, 2) || bias) bb_onnx_refuse(n, "packed queries come alone");
     s.q = packed_part(n, q, 0);
@@ -107,6 +108,13 @@ void bb_onnx_multi_head_attention(bb_onnx_node *n) {
     if (!added) return;
     s.mask = s.mask ? bb_onnx_binary_map(n, BB_X_ADD, s.mask, added) : added;
   }
+  if (!past[0] != !past[1]) bb_onnx_refuse(n, "past keys come with past values");
+  if (past[0]) {
+    if (past[0]->rank != 4 || past[1]->rank != 4) bb_onnx_refuse(n, "a cache has not 4 axes");
+    s.offset = bb_onnx_extent_expr(n->m, past[0]->shape[2]);
+    s.k = bb_onnx_concat(n, 2, (bb_onnx_value *[]){past[0], s.k}, 2);
+    s.v = bb_onnx_concat(n, 2, (bb_onnx_value *[]){past[1], s.v}, 2);
+  }
   s.scale = scale_of(n, s.q);
   s.causal = bb_onnx_int(n, "unidirectional", 0);
   bb_onnx_attend(n, &s);
@@ -117,6 +125,54 @@ void bb_onnx_multi_head_attention(bb_onnx_node *n) {
 }
 
 /* --- GroupQueryAttention --- */
+
+/* Keys that are there, with the new ones, for each batch. */
+static bb_onnx_value *lengths_of(const bb_onnx_node *n, const bb_onnx_value *q) {
+  bb_program *p = n->m->program;
+  bb_onnx_value *last = operand(n, 5);
+  int64_t count = last ? bb_onnx_count(last->rank, last->shape) : 0;
+  const bb_extent *batch = q->shape[0];
+  if (!last || (last->rank != 1 && count < 0)) bb_onnx_refuse(n, "a cache without lengths");
+  if (last->rank != 1) last = bb_onnx_reshape(n, last, 1, &batch);
+  if (last->shape[0] != batch)
+    bb_onnx_refuse(n, "lengths %s do not fit", bb_onnx_shape_text(n->m, last));
+  last = bb_onnx_cast(n, last, BB_I64);
+  return bb_onnx_map(n, f_add(p, bb_onnx_arg(n, 0, last), bb_expr_const(p, BB_I64, 1)), 1, &last);
+}
+
+/* The new rows behind those that are there, wherever these end in each batch. */
+static bb_onnx_value *append(const bb_onnx_node *n, bb_onnx_value *past, bb_onnx_value *rows,
+                             bb_onnx_value *length) {
+  bb_onnx *m = n->m;
+  bool fits = past->rank == 4 && past->dtype == rows->dtype;
+  for (uint32_t a = 0; fits && a < 4; a++) fits = a == 2 || past->shape[a] == rows->shape[a];
+  if (!fits)
+    bb_onnx_refuse(n, "a cache %s %s does not go with %s %s", bb_dtype_name(past->dtype),
+                   bb_onnx_shape_text(m, past), bb_dtype_name(rows->dtype),
+                   bb_onnx_shape_text(m, rows));
+  if (bb_onnx_is_number(past->shape[2], 0)) return rows;
+  const bb_expr *sum = f_add(m->program, bb_onnx_extent_expr(m, past->shape[2]),
+                             bb_onnx_extent_expr(m, rows->shape[2]));
+  const bb_extent *shape[4] = {rows->shape[0], rows->shape[1],
+                               bb_onnx_expr_extent(m, bb_onnx_tidy(m, sum)), rows->shape[3]};
+  bb_misc kernel = {.domain = "blockbuster", .op = "Append", .version = 1};
+  bb_onnx_value *out = bb_onnx_value_new(m, rows->dtype, 4, shape);
+  bb_onnx_misc_node(n, &kernel, 3, (bb_onnx_value *[]){past, rows, length}, 1, &out);
+  return out;
+}
+
+/* The places of new rows, [B, S]: the last of those that are there. */
+static bb_onnx_value *places(const bb_onnx_node *n, bb_onnx_value *length,
+                             const bb_extent *sequence) {
+  bb_program *p = n->m->program;
+  const bb_extent *one = bb_onnx_number(n->m, 1);
+  bb_onnx_value *column =
+      bb_onnx_reshape(n, length, 2, (const bb_extent *[]){length->shape[0], one});
+  const bb_expr *first = f_sub(p, bb_onnx_arg(n, 0, column), bb_onnx_extent_expr(n->m, sequence));
+  bb_onnx_value *start = bb_onnx_map(n, first, 1, &column);
+  bb_onnx_value *range = bb_onnx_value_of_form(n->m, bb_expr_coord(p, BB_COORD_AXIS), 1, &sequence);
+  return bb_onnx_binary_map(n, BB_X_ADD, start, range);
+}
 
 /* Queries, keys and values beside each other in the last axis of one operand. */
 static void unpack(bb_onnx_node *n, bb_onnx_value *packed, int64_t heads, int64_t kv_heads,
@@ -157,7 +213,6 @@ static bb_onnx_value *angles(const bb_onnx_node *n, bb_onnx_value *table, bb_onn
 
 /* Attributes and operands whose meaning is not converted. */
 static bool beyond_group_query(bb_onnx_node *n) {
-  if (refuse_operands(n, 3, 4, "a cache of keys and values")) return true;
   if (refuse_operands(n, 11, 13, "a head sink or quantized keys")) return true;
   bool smooth = bb_onnx_int(n, "smooth_softmax", 0) > 0 || bb_onnx_int(n, "qk_output", 0) > 0;
   if (smooth) bb_onnx_unsupported(n, "a smooth softmax or an output of scores");
@@ -177,18 +232,25 @@ void bb_onnx_group_query_attention(bb_onnx_node *n) {
   if (!part[1]) unpack(n, part[0], heads, kv_heads, part);
   for (int i = 0; i < 3; i++)
     part[i] = bb_onnx_swap_heads(n, bb_onnx_split_heads(n, part[i], i ? kv_heads : heads));
+  if (!operand(n, 3) != !operand(n, 4)) bb_onnx_refuse(n, "past keys come with past values");
+  bb_onnx_value *length = operand(n, 3) ? lengths_of(n, part[0]) : NULL;
   if (bb_onnx_int(n, "do_rotary", 0)) {
+    bb_onnx_value *position = operand(n, 9);
+    if (!position && length) position = places(n, length, part[0]->shape[2]);
     bool interleaved = bb_onnx_int(n, "rotary_interleaved", 0);
     if (!cosine || !sine) bb_onnx_refuse(n, "do_rotary needs both caches");
-    bb_onnx_value *c = angles(n, cosine, operand(n, 9), part[0]->shape[2]);
-    bb_onnx_value *s = angles(n, sine, operand(n, 9), part[0]->shape[2]);
+    bb_onnx_value *c = angles(n, cosine, position, part[0]->shape[2]);
+    bb_onnx_value *s = angles(n, sine, position, part[0]->shape[2]);
     int64_t rotary = 2 * bb_extent_value(c->shape[3]);
     for (int i = 0; i < 2; i++) part[i] = bb_onnx_rotate(n, part[i], c, s, rotary, interleaved);
   }
+  for (int i = 1; i < 3 && length; i++) part[i] = append(n, operand(n, 2 + i), part[i], length);
   bb_onnx_scores s = {.q = part[0],
                       .k = part[1],
                       .v = part[2],
                       .causal = true,
+                      .length = length,
+                      .from_length = length != NULL,
                       .precision = part[0]->dtype,
                       .mask = operand(n, 10)};
   s.scale = scale_of(n, s.q);

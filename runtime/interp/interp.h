@@ -64,7 +64,9 @@ typedef struct bb_misc_value {
 typedef void bb_misc_kernel(bb_context *ctx, bb_arena *arena, const bb_misc *misc, uint32_t nin,
                             const bb_misc_value *in, uint32_t nout, bb_misc_value *out);
 bb_misc_kernel *bb_misc_find(const bb_misc *misc); /* NULL: there is none for this op */
-/* Whether the result is the operands one after the other along an axis. */
+/* The first of `rows` new rows behind at most `past`, so that `length` are there; fails. */
+int64_t bb_misc_row_of(bb_context *ctx, double length, int64_t past, int64_t rows);
+/* Whether the result is the first operand with more behind it along an axis. */
 bool bb_misc_joins(const bb_misc *misc, uint32_t *axis);
 
 /* Constants to doubles and back, by dtype. */

@@ -29,7 +29,17 @@ bb_misc_kernel *bb_misc_find(const bb_misc *misc) {
   return NULL;
 }
 
+int64_t bb_misc_row_of(bb_context *ctx, double length, int64_t past, int64_t rows) {
+  if (!(length >= (double)rows && length <= (double)past + (double)rows) || length != floor(length))
+    bb_fail(ctx, BB_ERROR_INPUT, "%g rows after %lld are appended to %lld", length, (long long)rows,
+            (long long)past);
+  return (int64_t)length - rows;
+}
+
 bool bb_misc_joins(const bb_misc *misc, uint32_t *axis) {
+  *axis = 2;
+  if (strcmp(misc->domain, "blockbuster") == 0 && strcmp(misc->op, "Append") == 0)
+    return misc->in && misc->in[0].rank == 4;
   if (strcmp(misc->domain, "") != 0 || strcmp(misc->op, "Concat") != 0 || !misc->in) return false;
   int64_t along = 0;
   for (uint32_t i = 0; i < misc->count; i++)

@@ -49,6 +49,29 @@ void bb_misc_concat(const bb_kernel *k) {
     }
 }
 
+/* Rows behind those that are there: of [B, heads, P, D], [B, heads, S, D] and how many there are with
+ * the new ones, by batch.  Beyond these stand zeros. */
+void bb_misc_append(const bb_kernel *k) {
+  const bb_misc_value *past = bb_misc_in(k, 0), *rows = bb_misc_in(k, 1),
+                      *length = bb_misc_in(k, 2);
+  bool fits = past->rank == 4 && rows->rank == 4 && length->rank == 1;
+  for (uint32_t a = 0; fits && a < 4; a++) fits = a == 2 || past->shape[a] == rows->shape[a];
+  if (!fits || length->shape[0] != past->shape[0]) refuse_shapes(k);
+  int64_t shape[4] = {past->shape[0], past->shape[1], past->shape[2] + rows->shape[2],
+                      past->shape[3]};
+  double *to = bb_misc_out(k, 0, past->dtype, 4, shape)->data;
+  size_t width = (size_t)shape[3], old = (size_t)past->shape[2] * width,
+         fresh = (size_t)rows->shape[2] * width;
+  for (int64_t b = 0; b < shape[0]; b++) {
+    int64_t at = bb_misc_row_of(k->ctx, length->data[b], past->shape[2], rows->shape[2]);
+    for (int64_t h = 0; h < shape[1]; h++, to += old + fresh) {
+      size_t head = (size_t)(b * shape[1] + h);
+      if (at) memcpy(to, past->data + head * old, (size_t)at * width * sizeof *to);
+      if (fresh) memcpy(to + (size_t)at * width, rows->data + head * fresh, fresh * sizeof *to);
+    }
+  }
+}
+
 /* --- gathers --- */
 
 /* data[..., index, ...]: the axis is replaced by the axes of the indices. */

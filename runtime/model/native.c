@@ -1,6 +1,8 @@
 /* native.c - finds native kernels; gathers and joins, which move bytes. */
 #include "native.h"
 
+#include "../interp/interp.h"
+
 #include <string.h>
 
 static const struct {
@@ -110,6 +112,33 @@ bool bb_native_concat(const bb_native_call *call) {
     for (size_t o = 0; o < outer && run && !there; o++)
       memcpy(to + o * to_pitch, (const char *)in->data + o * from_pitch, run);
     to += run;
+  }
+  return true;
+}
+
+/* The result may be the first operand's array, grown: then only what is new is written. */
+bool bb_native_append(const bb_native_call *call) {
+  const bb_native_array *past = &call->in[0], *rows = &call->in[1], *length = &call->in[2];
+  const bb_native_array *out = &call->out[0];
+  if (call->nin != 3 || call->nout != 1 || past->rank != 4 || rows->rank != 4) return false;
+  if (length->rank != 1 || length->dtype != BB_I64 || length->room || rows->room) return false;
+  if (past->dtype != out->dtype || rows->dtype != out->dtype) return false;
+  size_t width = (size_t)out->shape[3] * bb_dtype_bytes(out->dtype), from_pitch, to_pitch;
+  if (!rows_of(past, 2, width, &from_pitch) || !rows_of(out, 2, width, &to_pitch)) return false;
+  size_t heads = (size_t)out->shape[1], all = heads * (size_t)out->shape[0];
+  bool there = past->data == out->data && (all == 1 || from_pitch == to_pitch);
+  size_t fresh = (size_t)rows->shape[2] * width, most = (size_t)out->shape[2] * width;
+  if (length->shape[0] != out->shape[0] || past->shape[2] + rows->shape[2] != out->shape[2])
+    return false;
+  for (int64_t b = 0; b < out->shape[0]; b++) /* all of them, before anything is written */
+    bb_misc_row_of(call->ctx, (double)((const int64_t *)length->data)[b], past->shape[2],
+                   rows->shape[2]);
+  for (size_t h = 0; h < all; h++) {
+    char *to = (char *)out->data + h * to_pitch;
+    size_t kept = (size_t)(((const int64_t *)length->data)[h / heads] - rows->shape[2]) * width;
+    if (!there && kept) memcpy(to, (const char *)past->data + h * from_pitch, kept);
+    if (fresh) memcpy(to + kept, (const char *)rows->data + h * fresh, fresh);
+    if (kept + fresh < most) memset(to + kept + fresh, 0, most - kept - fresh);
   }
   return true;
 }

@@ -69,6 +69,11 @@ def attention(opset):
     half = [a.astype(np.float16) for a in (q, k, v)]
     yield one("f16", half)
     yield one("f16-precision", half, softmax_precision=1)
+    past, cache = [rand(2, 3, 5, 8), rand(2, 3, 5, 5)], [["B", 3, "P", 8], ["B", 3, "P", 5]]
+    new = [["B", 3, "S", 8], ["B", 3, "S", 8], ["B", 3, "S", 5]]
+    tokens = [rand(2, 3, 4, 8), rand(2, 3, 4, 8), rand(2, 3, 4, 5)]
+    yield one("past-symbol", [*tokens, None, *past], outputs=3, is_causal=1, symbols=[*new, None, *cache])
+    yield one("past-mask-symbol", [*tokens, rand(4, 9), *past], outputs=3, symbols=[*new, ["S", "P + S"], *cache])
     yield one("symbol", [q, k, v], symbols=[["B", 3, "S", 8], ["B", 3, "T", 8], ["B", 3, "T", 5]], is_causal=1)
 
 
@@ -95,6 +100,11 @@ def contrib_attention():
     yield mha("unidirectional", [k, k, v], unidirectional=1)
     yield mha("heads", [q, rand(2, 3, 6, 8), rand(2, 3, 6, 8)])
 
+    one, cache = [rand(2, 1, 24), rand(2, 1, 24), rand(2, 1, 24)], [rand(2, 3, 5, 8), rand(2, 3, 5, 8)]
+    shapes = [["B", "S", 24]] * 3 + [None] * 3 + [["B", 3, "P", 8]] * 2
+    yield mha("past", [*one, None, None, None, *cache], outputs=3)
+    yield mha("past-symbol", [*one, None, None, None, *cache], outputs=3, symbols=shapes, unidirectional=1)
+
     def gqa(name, heads, kv, operands, **kw):
         return single("GroupQueryAttention-" + name, "GroupQueryAttention", operands, domain=MS, num_heads=heads,
                       kv_num_heads=kv, **kw)
@@ -110,6 +120,21 @@ def contrib_attention():
     yield gqa("rotary", 6, 2, [q, k, v, None, None, lengths, total, cos, sin], outputs=3, do_rotary=1)
     yield gqa("rotary-interleaved", 6, 2, [q, k, v, None, None, lengths, total, cos, sin], outputs=3, do_rotary=1,
               rotary_interleaved=1)
+
+    def decode(name, lengths, past, new=1, **kw):
+        """New rows behind a cache; position and order of rows are not to be mixed up."""
+        rows = [rand(2, new, 6 * 16), rand(2, new, 2 * 16), rand(2, new, 2 * 16)]
+        cache = [rand(2, 2, past, 16), rand(2, 2, past, 16)]
+        shapes = [["B", "S", 96], ["B", "S", 32], ["B", "S", 32], *[["B", 2, "P", 16]] * 2, ["B"]]
+        after = np.array(lengths, np.int32) - 1
+        operands = [*rows, *cache, after, K(np.array(past + new, np.int32))]
+        rotary = [cos, sin] if kw.get("do_rotary") else []
+        yield gqa("past-" + name, 6, 2, operands + rotary, outputs=3, **kw)
+        yield gqa("past-" + name + "-symbol", 6, 2, operands + rotary, outputs=3, symbols=shapes, **kw)
+    yield from decode("one", [6, 6], 5)
+    yield from decode("rotary", [6, 6], 5, do_rotary=1)
+    yield from decode("window", [6, 6], 5, local_window_size=3)
+    yield from decode("ragged", [6, 4], 5, do_rotary=1)
 
 
 def rotary():

@@ -112,6 +112,14 @@ def graphs():
         N("Add", ["x", "m"], ["a"]), N("Softmax", ["a"], ["s"]), N("IsNaN", ["s"], ["bad"]),
         N("Where", ["bad", "zero", "s"], ["y"])], {"x": rand(3, 4), "m": np.where(np.arange(12).reshape(3, 4) < 4, -np.inf, 0).astype(np.float32)},
         ["y"], {"zero": np.array(0, np.float32)})
+    cache = {"past": rand(2, 3, 4), "new": rand(2, 5, 4), "more": rand(2, 1, 4)}
+    named = {"past": ["B", "P", 4], "new": ["B", "S", 4], "more": ["B", 1, 4]}
+    yield graph_case("join-at-run-time", [
+        N("Exp", ["new"], ["e"]), N("Concat", ["past", "e", "more"], ["y"], axis=1), N("ReduceMax", ["y", "axis"], ["z"]),
+        N("Transpose", ["y"], ["t"], perm=[2, 0, 1])], cache, ["t", "y", "z"], {"axis": np.array([1])}, symbols=named)
+    yield graph_case("join-what-is-computed", [
+        N("Exp", ["past"], ["e"]), N("Transpose", ["e"], ["t"], perm=[0, 2, 1]), N("Transpose", ["new"], ["u"], perm=[0, 2, 1]),
+        N("Concat", ["t", "u"], ["y"], axis=-1)], {k: cache[k] for k in ("past", "new")}, ["y"], symbols=named)
     yield from branches()
     yield from functions()
 

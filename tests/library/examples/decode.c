@@ -1,11 +1,11 @@
-/* decode.c - builds a model in memory, compiles it, and runs it step by step on a cache that grows in place.
+/* decode.c - builds a model in memory, compiles it, and decodes on caches that grow in place.
  *
  *   cc decode.c $(pkg-config --cflags --libs blockbuster) -lm -o decode && ./decode
  *
- * One head of a decoder: each step appends a row to the caches of keys and values and weighs all rows
- * that are there.  Keys and values lie in buffers with room for all steps; a step's caches are both
- * input and output, in the same place, so that nothing is moved.  How many rows are valid is a number
- * in an input, so that one compiled model serves every step.
+ * One head of a decoder: a run appends rows to the caches of keys and values (a prompt of several, then one at a
+ * time) and weighs all rows that are there.  Keys and values lie in buffers with room for all steps; each is
+ * bound once as a cache, input and output in one, so that nothing is moved.  How many rows there are is an
+ * extent of run time, so that one compiled model serves every step; memory is reserved for the last.
  */
 #include <blockbuster.h>
 
@@ -14,27 +14,31 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROOM = 48, WIDTH = 16, STEPS = 40 };
+enum { ROOM = 48, WIDTH = 16, PROMPT = 8, STEPS = 40 };
 
-/* at: the row that is written, as a number in a tensor, so that no shape depends on it. */
+/* P rows are there, S are new: new ones see those before them and themselves. */
+#define GROWN "\"symbol(P)+symbol(S)\""
+#define APPEND(past, new)                                                                          \
+  "misc \"Concat\" 13(" past ", " new ") {axis=0} of (f32[P,16], f32[S,16]) -> (f32[" GROWN        \
+                                      ",16]) : f32[" GROWN ",16]\n"
 static const char program_text[] =
     "blockbuster 1\n"
     "program decode\n"
-    "input at : i64[1,1]\n"
-    "input q : f32[1,16]\n"
-    "input k : f32[1,16]\n"
-    "input v : f32[16,1]\n"
-    "input keys : f32[48,16]\n"
-    "input values : f32[16,48]\n" /* transposed: a product contracts last axes */
-    "output new_keys = elementwise select(coord(axis 1)==at,k,keys)\n"
-    "output new_values = elementwise select(coord(axis 0)==at,v,values)\n"
-    "scores = contract(q[m,d], new_keys[n,d] -> [m,n])\n"
-    "masked = elementwise select(coord(axis 0)<=at,scores*0.25,-inf)\n"
-    "top = reduce max(masked, axis=-1, keep)\n"
-    "weights = elementwise exp(masked-top)\n"
-    "sum = reduce sum(weights, axis=-1, keep)\n"
-    "shares = elementwise weights/sum\n"
-    "output y = contract(shares[m,n], new_values[l,n] -> [m,l])\n";
+    "symbol P, S, " GROWN "\n"
+    "input q : f32[S,16]\n"
+    "input k : f32[S,16]\n"
+    "input v : f32[S,16]\n"
+    "input keys : f32[P,16]\n"
+    "input values : f32[P,16]\n"
+    "output new_keys = " APPEND("keys", "k") "output new_values = " APPEND(
+        "values", "v") "scores = contract(q[s,d], new_keys[t,d] -> [s,t])\n"
+                       "masked = elementwise select(coord(axis 0)<=coord(axis "
+                       "1)+symbol(P),scores*0.25,-inf)\n"
+                       "top = reduce max(masked, axis=-1, keep)\n"
+                       "weights = elementwise exp(masked-top)\n"
+                       "sum = reduce sum(weights, axis=-1, keep)\n"
+                       "shares = elementwise weights/sum\n"
+                       "output y = contract(shares[s,t], new_values[t,d] -> [s,d])\n";
 
 static float drawn(uint32_t i) {
   return (float)((i * 2654435761u >> 8) % 1000) / 500 - 1;
@@ -44,9 +48,8 @@ typedef struct decoder {
   bb_context *context;
   bb_model *model;
   bb_session *session;
-  int64_t at;
-  float q[WIDTH], k[WIDTH], v[WIDTH], y[WIDTH];
-  float keys[ROOM * WIDTH], values[WIDTH * ROOM];
+  float q[PROMPT * WIDTH], k[PROMPT * WIDTH], v[PROMPT * WIDTH], y[PROMPT * WIDTH];
+  float cache[2][ROOM * WIDTH];
 } decoder;
 
 static int report(const decoder *d, const char *what) {
@@ -54,59 +57,70 @@ static int report(const decoder *d, const char *what) {
   return 1;
 }
 
-static bb_status bind(decoder *d, bb_side side, const char *name, bb_dtype dtype, int64_t rows,
-                      int64_t cols, void *data) {
+static bb_status bind(decoder *d, bb_side side, const char *name, int64_t rows, void *data) {
   uint32_t index;
   if (!bb_model_find_tensor(d->model, side, name, &index)) return BB_ERROR_ARGUMENT;
-  bb_tensor_view view = {.dtype = dtype, .rank = 2, .shape = (int64_t[]){rows, cols}, .data = data};
+  bb_tensor_view view = {
+      .dtype = BB_F32, .rank = 2, .shape = (int64_t[]){rows, WIDTH}, .data = data};
   return bb_session_bind(d->session, side, index, &view);
 }
 
-static bb_status bind_all(decoder *d) {
-  bb_status status = bind(d, BB_INPUT, "at", BB_I64, 1, 1, &d->at);
-  if (!status) status = bind(d, BB_INPUT, "q", BB_F32, 1, WIDTH, d->q);
-  if (!status) status = bind(d, BB_INPUT, "k", BB_F32, 1, WIDTH, d->k);
-  if (!status) status = bind(d, BB_INPUT, "v", BB_F32, WIDTH, 1, d->v);
-  if (!status) status = bind(d, BB_OUTPUT, "y", BB_F32, 1, WIDTH, d->y);
-  /* In place: the same memory on both sides. */
-  if (!status) status = bind(d, BB_INPUT, "keys", BB_F32, ROOM, WIDTH, d->keys);
-  if (!status) status = bind(d, BB_OUTPUT, "new_keys", BB_F32, ROOM, WIDTH, d->keys);
-  if (!status) status = bind(d, BB_INPUT, "values", BB_F32, WIDTH, ROOM, d->values);
-  if (!status) status = bind(d, BB_OUTPUT, "new_values", BB_F32, WIDTH, ROOM, d->values);
+/* What a run over `rows` new rows works on, `used` being there already. */
+static bb_status bind_all(decoder *d, int64_t used, int64_t rows) {
+  bb_status status = bind(d, BB_INPUT, "q", rows, d->q);
+  if (!status) status = bind(d, BB_INPUT, "k", rows, d->k);
+  if (!status) status = bind(d, BB_INPUT, "v", rows, d->v);
+  if (!status) status = bind(d, BB_OUTPUT, "y", rows, d->y);
+  for (uint32_t c = 0; c < 2 && !status; c++) {
+    bb_tensor_view room = {
+        .dtype = BB_F32, .rank = 2, .shape = (int64_t[]){ROOM, WIDTH}, .data = d->cache[c]};
+    status = bb_session_bind_cache(d->session, c, &room, used);
+  }
   return status;
 }
 
-/* What a step should give, by the definition; false: it did not. */
-static int check(const decoder *d) {
+/* Memory for the longest run, so that none of those that follow allocates. */
+static bb_status reserve(decoder *d) {
+  bb_setting most[] = {{"P", STEPS}, {"S", PROMPT}};
+  bb_status status = bind_all(d, 0, PROMPT);
+  return status ? status : bb_session_reserve(d->session, 2, most);
+}
+
+/* What row `row` of a step that began at `at` should give, by the definition; 0: it did not. */
+static int check(const decoder *d, int64_t at, int64_t row) {
   double weight[ROOM], sum = 0;
-  for (int64_t r = 0; r <= d->at; r++) {
+  for (int64_t r = 0; r <= at + row; r++) {
     double dot = 0;
-    for (int c = 0; c < WIDTH; c++) dot += (double)d->q[c] * drawn((uint32_t)(r * 100 + c + 16));
+    for (int c = 0; c < WIDTH; c++)
+      dot += (double)d->q[row * WIDTH + c] * drawn((uint32_t)(r * 100 + c + 16));
     weight[r] = exp(dot / 4);
     sum += weight[r];
   }
   for (int c = 0; c < WIDTH; c++) {
     double want = 0;
-    for (int64_t r = 0; r <= d->at; r++)
+    for (int64_t r = 0; r <= at + row; r++)
       want += weight[r] / sum * drawn((uint32_t)(r * 100 + c + 32));
-    if (!(fabs(d->y[c] - want) < 1e-5)) return 0;
+    if (!(fabs(d->y[row * WIDTH + c] - want) < 1e-5)) return 0;
   }
   return 1;
 }
 
 static int decode(decoder *d) {
-  for (d->at = 0; d->at < STEPS; d->at++) {
-    for (uint32_t c = 0; c < WIDTH; c++) {
-      uint32_t i = (uint32_t)d->at * 100 + c;
-      d->q[c] = drawn(i);
-      d->k[c] = drawn(i + 16);
-      d->v[c] = drawn(i + 32);
-    }
+  for (int64_t at = 0, rows = PROMPT; at < STEPS; at += rows, rows = 1) {
+    for (int64_t r = 0; r < rows; r++)
+      for (int64_t c = 0; c < WIDTH; c++) {
+        uint32_t i = (uint32_t)((at + r) * 100 + c);
+        d->q[r * WIDTH + c] = drawn(i);
+        d->k[r * WIDTH + c] = drawn(i + 16);
+        d->v[r * WIDTH + c] = drawn(i + 32);
+      }
+    if (bind_all(d, at, rows) != BB_OK) return report(d, "bind");
     if (bb_session_run(d->session, NULL) != BB_OK) return report(d, "run");
-    if (!check(d)) {
-      fprintf(stderr, "step %lld is wrong\n", (long long)d->at);
-      return 1;
-    }
+    for (int64_t r = 0; r < rows; r++)
+      if (!check(d, at, r)) {
+        fprintf(stderr, "row %lld is wrong\n", (long long)(at + r));
+        return 1;
+      }
   }
   printf("%d steps, the cache in place\n", STEPS);
   return 0;
@@ -125,7 +139,7 @@ int main(void) {
   bb_program_destroy(program); /* the model needs it no more */
   if (!code && bb_session_create(d.context, d.model, NULL, &d.session) != BB_OK)
     code = report(&d, "session");
-  if (!code && bind_all(&d) != BB_OK) code = report(&d, "bind");
+  if (!code && reserve(&d) != BB_OK) code = report(&d, "reserve");
   if (!code) code = decode(&d);
   bb_session_destroy(d.session);
   bb_model_release(d.model);
