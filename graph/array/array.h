@@ -108,6 +108,9 @@ uint32_t bb_array_argreduce(bb_array *array, const char *name, const bb_monoid *
 void bb_array_fold(bb_array *array);
 /* Constant masks and biases that equal a closed form of their coordinates become expressions. */
 void bb_array_structure(bb_array *array);
+/* A gather of one element of each row, out of what loops pass over anyway, becomes a sum that leaves
+ * out all others. */
+void bb_array_pick(bb_array *array);
 /* Slices by a step that divides their axis become a split axis and one of its parts. */
 void bb_array_split_strides(bb_array *array);
 /* Splits axes so that every axis of every value is a product of dims, and reshape, transpose,

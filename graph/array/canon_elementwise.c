@@ -199,13 +199,26 @@ static uint32_t function_of_one(bb_canon *c, uint32_t at) {
   return BB_NONE;
 }
 
+/* Has a node an index that only its coordinates say, as a label compared with each class has? */
+static bool spreads(const bb_canon *c, uint32_t at) {
+  const bb_ix_node *node = &c->ix->node[at];
+  bool any = false;
+  for (uint32_t k = 0; k < node->indices && !any; k++) {
+    any = true;
+    for (uint32_t i = 0; i < node->nin && any; i++) any = bb_canon_axis_of(c, at, i, k) == BB_NONE;
+  }
+  return any;
+}
+
 bool bb_rule_compose(bb_canon *c, uint32_t at) {
   if (!is_elementwise(c, at)) return false;
   const bb_ix_node *node = &c->ix->node[at];
-  /* What has no operand is a function of coordinates alone: computed where it is used. */
+  /* What has no operand, or none along some index, is a function of coordinates: computed where it is
+   * used, with something that is there along every index. */
   for (uint32_t i = 0; i < node->nin; i++) {
     uint32_t maker = bb_canon_maker(c, at, i, BB_IX_ELEMENTWISE);
-    if (maker == BB_NONE || c->ix->node[maker].nin || node->nin == 1) continue;
+    if (maker == BB_NONE || !spreads(c, maker)) continue;
+    if (!c->ix->node[maker].nin && node->nin == 1) continue;
     inline_operand(c, at, i);
     return true;
   }

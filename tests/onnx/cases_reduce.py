@@ -1,8 +1,9 @@
 """Reductions, softmax, normalisations, scans."""
 
 import numpy as np
+from onnx.helper import make_node as N
 
-from case import MS, K, ints, rand, single
+from case import MS, K, graph_case, ints, rand, single
 
 
 def reductions():
@@ -95,7 +96,35 @@ def group_norm_18(feeds):
     return {"y0": y.reshape(x.shape).astype(np.float32)}
 
 
+def gathers():
+    """One element of each row, of what is computed anyway: no gather is left."""
+    x, t = rand(5, 7), np.array([3, 0, 6, 6, 2])
+    for axis, at in ((1, t[:, None] - 7), (1, t[:, None]), (0, np.array([[4, 0, -1, 2, 3, -5, 1]]))):
+        made = [N("LogSoftmax", ["x"], ["l"]), N("GatherElements", ["l", "t"], ["y"], axis=axis)]
+        yield graph_case(f"GatherElements-of-shares-{axis}-{at[0, 0]}", made, {"x": x, "t": at}, ["y"])
+    made = [N("GatherElements", ["x", "t"], ["l"], axis=1), N("ReduceMax", ["x"], ["m"], keepdims=0), N("Sub", ["l", "m"], ["y"])]
+    yield graph_case("GatherElements-beside-a-fold", made, {"x": x, "t": t[:, None]}, ["y"])
+
+
+def joins():
+    """A column beside the scores that is dropped behind the softmax, in the ways that it is written."""
+    x, z = rand(2, 4, 7), rand(2, 4, 1)
+    for first in (True, False):
+        parts, cut = (["z", "x"], [1, 8]) if first else (["x", "z"], [0, 7])
+        made = [N("Concat", parts, ["c"], axis=-1), N("Softmax", ["c"], ["p"]), N("Slice", ["p", "b", "e", "a"], ["y"])]
+        made = [N("Exp", ["x0"], ["x"]), *made]
+        yield graph_case(f"Concat-and-dropped-{first}", made, {"x0": x, "z": z}, ["y"],
+                         {"b": np.array(cut[:1]), "e": np.array(cut[1:]), "a": np.array([-1])})
+    made = [N("Neg", ["x0"], ["x"]), N("Concat", ["x", "z", "x"], ["c"], axis=-1), N("Mul", ["c", "m"], ["w"])]
+    for op, keep in (("ReduceSum", 0), ("ReduceMax", 1), ("ReduceMin", 0), ("ReduceProd", 1)):
+        fold = N(op, ["w", "a"], ["y"], keepdims=keep)
+        yield graph_case(f"Concat-folded-{op}", [*made, fold], {"x0": x, "z": z}, ["y"],
+                         {"a": np.array([2]), "m": rand(15)})
+
+
 def cases():
-    yield from reductions()
     yield from losses()
+    yield from reductions()
     yield from norms()
+    yield from gathers()
+    yield from joins()
