@@ -112,6 +112,7 @@ void bb_drive(bb_program *program, bb_stage goal, const bb_drive_options *option
   program->strict = options->strict;
   if (program->stage == BB_STAGE_ARRAY && goal > BB_STAGE_ARRAY) {
     bb_array_fold(program->array);
+    bb_array_part(program->array);
     bb_array_pick(program->array);
     bb_array_structure(program->array);
     after(program, "simplify", options);

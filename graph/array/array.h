@@ -108,6 +108,8 @@ uint32_t bb_array_argreduce(bb_array *array, const char *name, const bb_monoid *
 void bb_array_fold(bb_array *array);
 /* Constant masks and biases that equal a closed form of their coordinates become expressions. */
 void bb_array_structure(bb_array *array);
+/* Values joined only to be folded or taken apart again stay apart. */
+void bb_array_part(bb_array *array);
 /* A gather of one element of each row, out of what loops pass over anyway, becomes a sum that leaves
  * out all others. */
 void bb_array_pick(bb_array *array);
