@@ -12,12 +12,22 @@ static bool try_node(bb_engine *engine, bb_scope *scope, uint32_t node) {
   return true;
 }
 
-/* Only outputs may follow an extended map: the sources of outputs are all there is to try. */
+enum { FINISHES = 1024 }; /* operands looked at between a map and an output */
+
+static void list_maps(bb_scope *scope, uint32_t from, uint32_t *left) {
+  const bb_node *node = bb_node_get(scope->graph, from);
+  if (node->kind == BB_NODE_MAP) bb_heap_push(scope, &scope->extend, from);
+  for (uint32_t i = 0; node->kind == BB_NODE_FUNC && *left && i < node->nin; i++, --*left)
+    list_maps(scope, node->in[i].src.node, left);
+}
+
+/* Only outputs may follow an extended map, behind ops that finish its folds: what they come from is
+ * all there is to try. */
 static void list_candidates(bb_scope *scope) {
   const bb_graph *graph = scope->graph;
   for (uint32_t i = 0; i < graph->noutputs; i++) {
-    uint32_t src = bb_src(graph, graph->output[i], 0).node;
-    if (bb_node_get(graph, src)->kind == BB_NODE_MAP) bb_heap_push(scope, &scope->extend, src);
+    uint32_t left = FINISHES;
+    list_maps(scope, bb_src(graph, graph->output[i], 0).node, &left);
   }
   scope->stale = false;
 }

@@ -18,7 +18,8 @@
  * (Rule 1 for (a), Rule 2 for (b) and (c)) then joins the two Y-maps.
  *
  * Conditions:
- * - only outputs of the level are reachable from the X-map, or what it pulls in would depend on it;
+ * - only outputs of the level are reachable from the X-map, through ops that finish what it folds, or
+ *   what it pulls in would depend on it;
  * - an outer and an inner map over the same dim which Rule 1 or Rule 2 could fuse once they stand side
  *   by side, the values between them passing through the X-map whole;
  * - what makes a list that the X-map iterates cannot move in, nor what is computed at load: it stays,
@@ -30,12 +31,18 @@
  */
 #include "inward.h"
 
-static bool only_outputs_follow(const bb_graph *graph, const bb_node *x) {
+enum { FINISHES = 64 }; /* uses looked at behind a map */
+
+/* Ops on items, as those that finish a fold, may stand between. */
+static bool only_outputs_follow(const bb_graph *graph, const bb_node *x, uint32_t *left) {
   bool any = false;
   for (uint32_t i = 0; i < x->nout; i++)
     for (bb_use u = x->out[i].first; u.node != BB_NONE; u = bb_next_use(graph, u)) {
-      if (bb_node_get(graph, u.node)->kind != BB_NODE_OUTPUT) return false;
+      const bb_node *user = bb_node_get(graph, u.node);
       any = true;
+      if (user->kind == BB_NODE_OUTPUT) continue;
+      bool looks = user->kind == BB_NODE_FUNC && *left && (*left)--;
+      if (!looks || !only_outputs_follow(graph, user, left)) return false;
     }
   return any;
 }
@@ -49,7 +56,8 @@ static bool match(bb_match *match) {
     return bb_miss(match, "the map runs over another dim");
   if (bb_scope_constant(scope, match->anchor))
     return bb_miss(match, "the map is computed once, at load");
-  if (!only_outputs_follow(scope->graph, x))
+  uint32_t left = FINISHES;
+  if (!only_outputs_follow(scope->graph, x, &left))
     return bb_miss(match, "more than outputs is reachable from the map");
   return bb_inward_find_maps(match);
 }

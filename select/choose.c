@@ -3,7 +3,7 @@
  * The rules without extension see a whole candidate.  What they leave apart stays apart: the
  * candidate is split there into kernels, and map extension, which pulls everything around a map into
  * it, is tried inside each kernel alone.  So a snapshot is as large as one kernel, and their number
- * does not multiply.
+ * does not multiply.  A candidate of a few small kernels is tried as one first.
  */
 #include "choose.h"
 #include "../graph/hash.h"
@@ -14,7 +14,9 @@
 
 enum {
   SYMBOL_GUESS = 1024,
-  BALANCE = 16 /* operations that a machine does in the time in which it moves a byte: 10 to 40 */
+  BALANCE = 16, /* operations that a machine does in the time in which it moves a byte: 10 to 40 */
+  LAUNCH = 1 << 25, /* and in the time between two kernels */
+  JOINED = 6        /* kernels that are tried as one, at most */
 };
 
 /* A candidate or kernel that later ones are held against. */
@@ -47,6 +49,8 @@ typedef struct chooser {
   bool fresh_kernel; /* its first snapshot repeats the candidate's, unless it is rewritten */
   bool dear;         /* extensions that cost a product again are taken too */
   bool refused;      /* one was not taken */
+  bool apart;        /* no extension at the top */
+  bool one_map;      /* of a kernel's snapshots only those with one map at the top are chosen */
 } chooser;
 
 static uint64_t known_shape(const void *object) {
@@ -85,7 +89,8 @@ static bool contains_dot(const bb_graph *graph, uint32_t n) {
 static bool extension_is_cheap(void *user, const bb_graph *level, uint32_t map) {
   const bb_node *node = level->node[map];
   chooser *c = user;
-  bool over_rows = false;
+  bool over_rows = false, top = level->noutputs && level->node[level->output[0]]->access;
+  if (c->apart && top) return false;
   for (uint32_t p = 0; p < node->nout; p++)
     over_rows |= node->out[p].mode == BB_OUT_COLLECT && node->out[p].axis == BB_AXIS_ROW;
   for (uint32_t i = 0; over_rows && !c->dear && i < level->count; i++) {
@@ -238,13 +243,27 @@ static double work(const bb_snapshot *s) {
   return s->operations + BALANCE * s->buffered;
 }
 
-static void choose_snapshot(chooser *c, bb_candidate *kernel) {
-  kernel->chosen = 0;
-  for (uint32_t i = 0; i < kernel->snapshots; i++) {
-    bb_snapshot *s = &kernel->snapshot[i], *best = &kernel->snapshot[kernel->chosen];
+static uint32_t maps_at_top(const bb_graph *graph) {
+  uint32_t maps = 0;
+  for (uint32_t i = 0; i < graph->count; i++) maps += graph->node[i]->kind == BB_NODE_MAP;
+  return maps;
+}
+
+/* The snapshot with the least work; with `one_map`, of those with one map at the top if there are
+ * any. */
+static uint32_t least_work(const chooser *c, uint32_t count, bb_snapshot *snapshot, bool one_map) {
+  uint32_t best = BB_NONE;
+  for (uint32_t i = 0; i < count; i++) {
+    bb_snapshot *s = &snapshot[i];
     bb_count_graph(c->program, s->graph, SYMBOL_GUESS, &s->operations, &s->buffered);
-    if (work(s) < work(best)) kernel->chosen = i;
+    if (one_map && maps_at_top(s->graph) != 1) continue;
+    if (best == BB_NONE || work(s) < work(&snapshot[best])) best = i;
   }
+  return best != BB_NONE || !one_map ? best : least_work(c, count, snapshot, false);
+}
+
+static void choose_snapshot(chooser *c, bb_candidate *kernel) {
+  kernel->chosen = least_work(c, kernel->snapshots, kernel->snapshot, c->one_map);
   if (c->options && c->options->pricer) bb_pricer_choose(c->options->pricer, kernel, c->bills);
 }
 
@@ -343,6 +362,47 @@ static void finish_and_keep(chooser *c, uint32_t index, bb_graph *origin) {
   bb_scratch_end(scratch);
 }
 
+/* --- kernels that are cheaper as one --- */
+
+/* The least work of a fused candidate with extension, nothing of it seen or counted. */
+static bb_snapshot try_extended(const chooser *c, bb_graph *fused, bool apart) {
+  chooser trial = *c;
+  bb_fuse_options unseen = c->given ? *c->given : (bb_fuse_options){0};
+  bb_snapshot *snapshot;
+  unseen.stop_after = 0;
+  trial.given = &unseen;
+  trial.fuse.trace = NULL;
+  trial.fuse.tries = trial.fuse.hits = NULL;
+  trial.apart = apart;
+  uint32_t count = fuse(&trial, fused, false, &snapshot);
+  return snapshot[least_work(c, count, snapshot, !apart)];
+}
+
+/* Is a candidate with several maps at the top better off as one kernel?  Either extension at the top
+ * makes one map of them, for no more work than the launches that are saved, as it does where a map
+ * around them all hides that they are several.  Or all of it is done sooner than they are launched: then
+ * the kernel is one map after the other. */
+static bool is_one_kernel(const chooser *c, const bb_flow *flow, bb_graph *fused) {
+  bool asked = c->given && (c->given->no_extend || c->given->may_extend || c->given->stop_after);
+  bool priced = c->options && c->options->pricer;
+  if (asked || priced || flow->groups < 2 || flow->groups > JOINED) return false;
+  for (uint32_t i = 0; i < flow->nodes; i++) {
+    uint32_t n = flow->order[i];
+    if (flow->group[n] != BB_NONE && (flow->once[n] || !bb_is_computed(fused->node[n])))
+      return false;
+  }
+  bb_snapshot joined = try_extended(c, fused, false), apart = try_extended(c, fused, true);
+  double saved = (double)LAUNCH * (flow->groups - 1);
+  if (maps_at_top(joined.graph) == 1) return work(&joined) <= work(&apart) + saved;
+  return apart.operations <= saved;
+}
+
+static void join_groups(bb_flow *flow) {
+  for (uint32_t i = 0; i < flow->nodes; i++)
+    if (flow->group[flow->order[i]] != BB_NONE) flow->group[flow->order[i]] = 0;
+  flow->groups = 1;
+}
+
 static void choose_candidate(chooser *c, uint32_t index) {
   bb_program *program = c->program;
   known *candidate = fuse_and_keep(c, index);
@@ -350,8 +410,11 @@ static void choose_candidate(chooser *c, uint32_t index) {
   bb_flow *flow = bb_flow_create(program, candidate->fused, scratch);
   uint32_t first = c->made.candidates;
   bb_flow_group_kernels(flow);
+  c->one_map = is_one_kernel(c, flow, candidate->fused);
+  if (c->one_map) join_groups(flow);
   bb_flow_carve(flow, &c->made);
   for (uint32_t k = first; k < c->made.candidates; k++) finish_and_keep(c, k, candidate->fused);
+  c->one_map = false;
   program->levels = program->arena;
   bb_scratch_end(scratch);
 }
