@@ -106,8 +106,9 @@ bb_build_loop *bb_build_begin(bb_build *b, bb_dim dim, const bb_loop_options *o)
     loop->start = loop->element = bb_index_number(b, 0);
     return loop;
   }
-  loop->variable =
-      bb_tile_add_variable(b->tile, bb_arena_printf(b->arena, "i%u", b->tile->variables), false);
+  const char *name = bb_arena_printf(b->arena, "i%u", b->tile->variables);
+  if (!bb_tile_name_is_good(name)) name = bb_arena_printf(b->arena, "%s_", name); /* i32, i64 */
+  loop->variable = bb_tile_add_variable(b->tile, name, false);
   loop->depth = b->depth + 1;
   loop->start = loop->element = bb_index_variable(b, loop->variable);
   if (o->counts)

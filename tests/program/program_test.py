@@ -366,7 +366,7 @@ class Pictures(Folder):
                          for more in ([], ["--collapse", "1"]))
         self.assertNotIn("cluster", closed)
         self.assertLess(len(closed), len(whole) // 2)
-        self.assertIn("bert k2", call("dot", model("bert"), "--candidate", "k2"))
+        self.assertIn("bert k1", call("dot", model("bert"), "--candidate", "k1"))
 
     def test_no_file_is_left_behind(self):
         call("dot", TESTS / "examples" / "attention.bb", "--step", "99", "-o",
