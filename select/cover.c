@@ -1,12 +1,20 @@
 /* cover.c - the dynamic program over down-sets.
  *
  * A state says which nodes have run, by its first node that has not and a bit for each of the 63
- * after it, and which cheap values near there were not stored.  A kernel may run next if its home is
- * free, all that it reads is stored, and all that it computes again has been computed once.  Every
- * kernel adds a node, so states are followed in the order of how many nodes have run, and each is
- * final when its turn comes.
+ * after it, and which cheap values near there were not stored.  A kernel can run if its home is
+ * free, all that it reads is stored, and all that it computes again has been computed once.
+ *
+ * The kernels of a cover can run in many orders, and one is enough: the next is the home of the first
+ * node that has not run, or, where that has to wait, of the first node that it waits for; and so
+ * on, for the home of that may wait in turn.  Kernels that wait are part of the state, innermost first.
+ * So two chains side by side run one after the other but where a kernel holds both, and the states
+ * are those that kernels leave behind, not all down-sets.
+ *
+ * Every kernel adds a node, so states are followed in the order of how many nodes have run, and each
+ * is final when its turn comes.
  */
 #include "cover.h"
+#include "../graph/intern.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -17,9 +25,15 @@ typedef struct state {
   uint64_t done;    /* bit k: node base + k has run; bit 0 is clear but at the end */
   bb_near unstored; /* near base: has run, was not stored, and may be asked for */
   double cost;
+  uint32_t waiting;   /* kernels whose operands are being made; NONE: none is */
   uint32_t from, via; /* the state before, the choice taken */
   uint32_t next;      /* among those of its size */
 } state;
+
+/* A kernel that waits for its operands, and the one that waits for it. */
+typedef struct wait {
+  uint32_t choice, outer, number;
+} wait;
 
 typedef struct search {
   bb_cover_sets sets;
@@ -32,11 +46,13 @@ typedef struct search {
     uint32_t slots, states, *slot; /* EMPTY: free */
     uint32_t first;                /* state; EMPTY: none */
   } * of_size;
-  bool *free;     /* by node: of a group that reads no other group */
-  bool far, many; /* the window, or most_states, cut something off */
+  bb_intern *waiting; /* of `wait` */
+  uint32_t waits, wait_capacity;
+  const wait **wait; /* by number */
+  bool far, many;    /* the window, or most_states, cut something off */
 } search;
 
-enum { EMPTY = UINT32_MAX };
+enum { EMPTY = UINT32_MAX, NONE = UINT32_MAX };
 
 static uint64_t mixed(uint64_t x) {
   x = (x ^ x >> 32) * UINT64_C(0xD6E8FEB86659FD93);
@@ -45,11 +61,22 @@ static uint64_t mixed(uint64_t x) {
 
 static uint64_t hash_of(const state *s) {
   uint64_t unstored = (uint64_t)s->unstored ^ mixed((uint64_t)(s->unstored >> 64));
-  return mixed(mixed(s->done ^ (uint64_t)s->base << 32) ^ mixed(unstored));
+  return mixed(mixed(s->done ^ (uint64_t)s->base << 32) ^ mixed(unstored ^ s->waiting));
 }
 
 static bool same(const state *a, const state *b) {
-  return a->base == b->base && a->done == b->done && a->unstored == b->unstored;
+  return a->base == b->base && a->done == b->done && a->unstored == b->unstored &&
+         a->waiting == b->waiting;
+}
+
+static uint64_t hash_of_waiting(const void *object) {
+  const wait *w = object;
+  return mixed((uint64_t)w->choice << 32 | w->outer);
+}
+
+static bool same_waiting(const void *left, const void *right) {
+  const wait *a = left, *b = right;
+  return a->choice == b->choice && a->outer == b->outer;
 }
 
 static uint32_t *slot_of(const search *s, const struct table *table, const state *wanted) {
@@ -123,66 +150,107 @@ static void settle(const search *s, state *at) {
       at->unstored &= ~BB_NEAR_BIT(k);
 }
 
-typedef enum answer { READY, WAITS, FAR } answer;
-
-/* May the kernel run next? */
-static answer can_run(const state *at, const bb_cover_choice *choice) {
-  uint32_t shift = choice->low - at->base;
-  if (shift && choice->home >> (64 - shift)) return FAR;
-  if (choice->home << shift & at->done) return WAITS;
-  bb_near run = (bb_near)at->done << 64 | (((bb_near)1 << 64) - 1);
-  bb_near reads = moved(choice->reads, choice->low, at->base);
-  bb_near again = moved(choice->again, choice->low, at->base);
-  return ((reads | again) & ~run) || (reads & at->unstored) ? WAITS : READY;
-}
-
-static void try_choice(search *s, uint32_t index, uint32_t c) {
+/* Runs a kernel; those that wait after it are `waiting`. */
+static void run(search *s, uint32_t index, uint32_t c, uint32_t waiting) {
   const bb_cover_choice *choice = &s->sets.choice[c];
   state at = s->state[index];
-  answer can = can_run(&at, choice);
-  s->far |= can == FAR;
-  if (can != READY) return;
-  /* Two kernels of a group that do not need one another run in the order of their first nodes: the other
-   * order reaches the same state at the same cost. */
-  if (at.from != EMPTY) {
-    uint32_t before = s->sets.choice[at.via].low;
-    if (choice->low < before && s->sets.node[choice->low].group == s->sets.node[before].group &&
-        can_run(&s->state[at.from], choice) == READY)
-      return;
-  }
-  at.done |= choice->home << (choice->low - at.base);
+  uint32_t shift = choice->low - at.base;
+  at.done |= choice->home << shift;
   /* Those that nobody will ask for are forgotten below. */
-  at.unstored |= (bb_near)choice->home << (64 + choice->low - at.base) &
-                 ~moved(choice->stored, choice->low, at.base);
+  at.unstored |=
+      (bb_near)choice->home << (64 + shift) & ~moved(choice->stored, choice->low, at.base);
   at.cost += choice->price;
   at.from = index;
   at.via = c;
+  at.waiting = waiting;
   settle(s, &at);
   reach(s, &at);
 }
 
-/* Has everything run that node n reads? */
-static bool is_ready(const search *s, const state *at, uint32_t n) {
-  const bb_cover_node *node = &s->sets.node[n];
-  for (uint32_t i = 0; i < node->reads; i++)
-    if (!has_run(at, node->read[i])) return false;
-  return true;
+/* The kernels that wait, innermost first, as one number. */
+static uint32_t wait_for_operands(search *s, uint32_t choice, uint32_t outer) {
+  wait wanted = {choice, outer, s->waits};
+  const wait *found = bb_intern_find(s->waiting, &wanted);
+  if (found) return found->number;
+  wait *made = BB_NEW(s->scratch, wait, 1);
+  *made = wanted;
+  bb_intern_add(s->waiting, made);
+  BB_GROW(s->scratch, s->wait, s->wait_capacity, (size_t)s->waits + 1);
+  s->wait[s->waits] = made;
+  return s->waits++;
+}
+
+/* What stands in the way of a kernel: near base, what has to run before. */
+static bb_near missing(const state *at, const bb_cover_choice *choice) {
+  bb_near run = (bb_near)at->done << 64 | (((bb_near)1 << 64) - 1);
+  return moved(choice->reads | choice->again, choice->low, at->base) & ~run;
+}
+
+typedef struct turn {
+  uint32_t index;   /* of the state */
+  uint32_t waiting; /* the kernels whose operands are being made */
+  uint64_t taken;   /* near base: what has run, and the homes of those that wait */
+  bb_near wanted;   /* near base: what those that wait will read from memory */
+} turn;
+
+static void make(search *s, const turn *t, uint32_t n);
+
+/* A kernel that is to run: at once, or as soon as its operands are made. */
+static void try_choice(search *s, const turn *t, uint32_t c) {
+  const bb_cover_choice *choice = &s->sets.choice[c];
+  const state *at = &s->state[t->index];
+  uint32_t base = at->base, shift = choice->low - base;
+  if (shift && choice->home >> (64 - shift)) {
+    s->far = true;
+    return;
+  }
+  bb_near home = (bb_near)(choice->home << shift) << 64;
+  bb_near reads = moved(choice->reads, choice->low, base), lacks = missing(at, choice);
+  if ((uint64_t)(home >> 64) & t->taken) return;
+  if (reads & at->unstored) return;
+  if (t->wanted & home & ~moved(choice->stored, choice->low, base)) return;
+  if (!lacks) {
+    run(s, t->index, c, t->waiting);
+    return;
+  }
+  if ((uint64_t)(lacks >> 64) & t->taken) return; /* it waits for what waits for it */
+  turn before = {t->index, wait_for_operands(s, c, t->waiting), t->taken | (uint64_t)(home >> 64),
+                 t->wanted | reads};
+  make(s, &before, base + (uint32_t)__builtin_ctzll((uint64_t)(lacks >> 64)));
+}
+
+/* Every kernel whose home node n may be. */
+static void make(search *s, const turn *t, uint32_t n) {
+  uint32_t base = s->state[t->index].base;
+  if (n == base) {
+    for (uint32_t c = s->sets.first[n]; c < s->sets.first[n + 1]; c++) try_choice(s, t, c);
+    return;
+  }
+  for (uint32_t low = base; low <= n; low++) {
+    if (t->taken >> (low - base) & 1) continue;
+    for (uint32_t c = s->sets.first[low]; c < s->sets.first[low + 1]; c++)
+      if (s->sets.choice[c].home >> (n - low) & 1) try_choice(s, t, c);
+  }
 }
 
 static void follow(search *s, uint32_t index) {
-  state at = s->state[index];
-  uint32_t end = at.base + BB_COVER_WINDOW;
-  if (end > s->sets.nodes) end = s->sets.nodes;
-  /* A group that reads no other one goes first, as far as it is near: whatever else runs, it need not
-   * wait, and its states do not multiply with those of the rest. */
-  uint32_t only = end;
-  for (uint32_t low = at.base; low < end && only == end; low++)
-    if (s->free[low] && !has_run(&at, low) && is_ready(s, &at, low)) only = low;
-  for (uint32_t low = at.base; low < end; low++) {
-    if (has_run(&at, low) || !is_ready(s, &at, low)) continue;
-    if (only < end && s->sets.node[low].group != s->sets.node[only].group) continue;
-    for (uint32_t c = s->sets.first[low]; c < s->sets.first[low + 1]; c++) try_choice(s, index, c);
+  const state at = s->state[index];
+  turn t = {.index = index, .waiting = at.waiting, .taken = at.done};
+  if (at.waiting == NONE) {
+    make(s, &t, at.base);
+    return;
   }
+  for (uint32_t i = at.waiting; i != NONE; i = s->wait[i]->outer) {
+    const bb_cover_choice *choice = &s->sets.choice[s->wait[i]->choice];
+    t.taken |= choice->home << (choice->low - at.base);
+    t.wanted |= moved(choice->reads, choice->low, at.base);
+  }
+  const wait *inner = s->wait[at.waiting];
+  bb_near lacks = missing(&at, &s->sets.choice[inner->choice]);
+  if (lacks)
+    make(s, &t, at.base + (uint32_t)__builtin_ctzll((uint64_t)(lacks >> 64)));
+  else
+    run(s, index, inner->choice, inner->outer);
 }
 
 typedef struct ranked {
@@ -208,19 +276,6 @@ static void follow_size(search *s, uint32_t size) {
     s->many = true;
   }
   for (uint32_t i = 0; i < count; i++) follow(s, list[i].state);
-}
-
-static void find_free(search *s) {
-  const bb_cover_node *node = s->sets.node;
-  uint32_t groups = 0;
-  for (uint32_t n = 0; n < s->sets.nodes; n++)
-    if (node[n].group >= groups) groups = node[n].group + 1;
-  bool *reads = BB_NEW(s->scratch, bool, (size_t)groups + 1);
-  s->free = BB_NEW(s->scratch, bool, (size_t)s->sets.nodes + 1);
-  for (uint32_t n = 0; n < s->sets.nodes; n++)
-    for (uint32_t i = 0; i < node[n].reads; i++)
-      reads[node[n].group] |= node[node[n].read[i]].group != node[n].group;
-  for (uint32_t n = 0; n < s->sets.nodes; n++) s->free[n] = !reads[node[n].group];
 }
 
 static bb_cover *retrace(const search *s, bb_arena *arena, uint32_t last) {
@@ -269,9 +324,9 @@ bb_cover *bb_cover_solve(bb_arena *arena, uint32_t nodes, const bb_cover_node *n
                            .price = price,
                            .user = user};
   bb_cover_enumerate(&s.sets);
-  find_free(&s);
+  s.waiting = bb_intern_create(s.scratch, hash_of_waiting, same_waiting);
   s.of_size = BB_NEW(s.scratch, struct table, (size_t)nodes + 1);
-  reach(&s, &(state){.from = EMPTY, .via = EMPTY});
+  reach(&s, &(state){.waiting = NONE, .from = EMPTY, .via = EMPTY});
   for (uint32_t size = 0; size < nodes; size++) follow_size(&s, size);
   if (s.of_size[nodes].states == 0)
     bb_fail(ctx, BB_ERROR_INTERNAL, "no cover: a node has no kernel of its own");

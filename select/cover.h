@@ -3,9 +3,15 @@
  * The graph is abstract: nodes in topological order, what each reads, and a function that prices a
  * kernel.  A cover gives every node a home: the homes are convex connected sets of nodes, and a node
  * that is `fixed` has one of its own.  A kernel is a home with, beside it, *cheap* nodes that it
- * computes again instead of reading them; those have been computed before, by another kernel.  A
- * value is stored where its home is if it is `kept` or some kernel reads it from memory.  The cost
+ * computes again instead of reading them; those have been computed before, by another kernel, and two nodes
+ * that could share a kernel with them read them.  A value is stored where its home is if it is `kept` or some kernel reads it from memory.  The cost
  * of a cover is the sum of its kernels' prices; a price must not fall when more is stored.
+ *
+ * A home is *loose* if only values that its nodes could compute again, each for itself, hold it
+ * together: it is several kernels that could share a load.  There may be very many, one for each set of
+ * neighbours.  So a loose home is grown by a part at a time, and only as long as that saves something
+ * against a kernel of its own for the part.  Parts that run the same loops are not loose: there the
+ * value is loaded once for all of them.
  *
  * The cheapest cover is found by a dynamic program over down-sets of the partial order: a state is the
  * set of nodes whose homes have run, and which cheap ones of them were not stored.  It is exact
@@ -28,6 +34,7 @@ typedef struct bb_cover_node {
   const uint32_t *read;
   const bool *apart; /* by read: the two never share a kernel; NULL: any may */
   uint32_t group;    /* nodes of different groups never share a kernel */
+  uint32_t loops;    /* nodes that run the same loops have the same number */
   bool fixed;        /* runs alone */
   bool cheap;        /* may be computed again where it is read */
   bool kept;         /* its value is stored, whoever reads it */
@@ -55,6 +62,8 @@ enum {
   BB_COVER_STATES = 4096,
   BB_COVER_WINDOW = 64
 };
+/* A part joins a loose home that is cheaper than the two apart by this share of their price. */
+#define BB_COVER_SAVING (1.0 / 256)
 
 typedef struct bb_cover {
   double cost;
@@ -69,7 +78,7 @@ typedef struct bb_cover {
 bb_cover *bb_cover_solve(bb_arena *arena, uint32_t nodes, const bb_cover_node *node,
                          const bb_cover_options *options, bb_cover_price *price, void *user);
 
-/* --- between cover.c and cover_sets.c --- */
+/* --- between cover.c, cover_sets.c and cover_loose.c --- */
 
 /* A set of nodes near a node `at`: bit 64 + k is node at + k, for -64 <= k < 64. */
 typedef unsigned __int128 bb_near;
@@ -90,7 +99,7 @@ typedef struct bb_cover_sets {
   bb_cover_options options;
   uint32_t *last_reader; /* by node, also of what is computed again from it; itself: none */
   bool *read_by_fixed;   /* by node: a fixed node or one of another group reads it */
-  bool *again;           /* by node: may be computed again */
+  bool *again;           /* by node: may be computed again: cheap, with two readers */
   bb_cover_price *price;
   void *user;
   uint32_t choices, capacity;
@@ -99,6 +108,27 @@ typedef struct bb_cover_sets {
   uint32_t priced;
   bool cut; /* most_sets was reached somewhere */
 } bb_cover_sets;
+
+/* The nodes low ... low + 63, bit k being node low + k. */
+typedef struct bb_cover_window {
+  bb_cover_sets *sets;
+  uint32_t low, count;
+  uint64_t allowed;                 /* may share a home with the first node */
+  uint64_t before[BB_COVER_WINDOW]; /* what a node depends on, within the window */
+  uint64_t after[BB_COVER_WINDOW];  /* what depends on it */
+  uint64_t beside[BB_COVER_WINDOW]; /* what it reads, and what reads it */
+  uint64_t apart[BB_COVER_WINDOW];  /* of these, what it never shares a kernel with */
+  uint32_t homes, capacity;         /* connected and convex */
+  struct bb_cover_home {
+    uint64_t set;
+    double
+        price; /* with as little stored as can be, nothing computed again; INFINITY: no candidate */
+  } * home;    /* smaller ones first */
+} bb_cover_window;
+
+/* Is the home loose?  Then *part is the part that it was grown by last, *copy the values that a kernel of
+ * the part's own computes again; a home without such a part is none (*part: 0). */
+bool bb_cover_is_loose(const bb_cover_window *w, uint64_t home, uint64_t *part, uint64_t *copy);
 
 /* Fills choice[] and first[] with everything that can be a kernel and has a price. */
 void bb_cover_enumerate(bb_cover_sets *sets);

@@ -9,18 +9,7 @@
 #include "cover.h"
 
 #include <math.h>
-
-/* The nodes low ... low + 63, bit k being node low + k. */
-typedef struct window {
-  bb_cover_sets *sets;
-  uint32_t low, count;
-  uint64_t allowed;                 /* may share a home with the first node */
-  uint64_t before[BB_COVER_WINDOW]; /* what a node depends on, within the window */
-  uint64_t after[BB_COVER_WINDOW];  /* what depends on it */
-  uint64_t beside[BB_COVER_WINDOW]; /* what it reads, and what reads it */
-  uint64_t apart[BB_COVER_WINDOW];  /* of these, what it never shares a kernel with */
-  uint32_t found;
-} window;
+#include <stdlib.h>
 
 static uint32_t lowest(uint64_t set) {
   return (uint32_t)__builtin_ctzll(set);
@@ -30,9 +19,9 @@ static uint32_t size_of(uint64_t set) {
   return (uint32_t)__builtin_popcountll(set);
 }
 
-static void look(window *w, bb_cover_sets *sets, uint32_t low) {
+static void look(bb_cover_window *w, bb_cover_sets *sets, uint32_t low) {
   uint32_t left = sets->nodes - low;
-  *w = (window){.sets = sets, .low = low};
+  *w = (bb_cover_window){.sets = sets, .low = low, .home = w->home, .capacity = w->capacity};
   w->count = left < BB_COVER_WINDOW ? left : BB_COVER_WINDOW;
   for (uint32_t k = 0; k < w->count; k++) {
     const bb_cover_node *node = &sets->node[low + k];
@@ -54,7 +43,7 @@ static void look(window *w, bb_cover_sets *sets, uint32_t low) {
 }
 
 /* The set and every node on a path between two of its nodes. */
-static uint64_t hull(const window *w, uint64_t set) {
+static uint64_t hull(const bb_cover_window *w, uint64_t set) {
   uint64_t before = 0, after = 0;
   for (uint64_t rest = set; rest; rest &= rest - 1) {
     before |= w->before[lowest(rest)];
@@ -64,7 +53,7 @@ static uint64_t hull(const window *w, uint64_t set) {
 }
 
 /* Are there two nodes in the set that never share a kernel? */
-static bool is_divided(const window *w, uint64_t set) {
+static bool is_divided(const bb_cover_window *w, uint64_t set) {
   for (uint64_t rest = set; rest; rest &= rest - 1)
     if (w->apart[lowest(rest)] & set) return true;
   return false;
@@ -72,27 +61,20 @@ static bool is_divided(const window *w, uint64_t set) {
 
 /* --- what a kernel computes again and stores --- */
 
-static bool reads_any(const bb_cover_node *node, uint32_t wanted) {
-  for (uint32_t i = 0; i < node->reads; i++)
-    if (node->read[i] == wanted) return true;
-  return false;
-}
-
 /* Does a node outside the home read this one?  deep: or one that is computed again there and reads
  * it. */
-static bool is_read_outside(const window *w, uint64_t home, uint32_t k, bool deep) {
+static bool is_read_outside(const bb_cover_window *w, uint64_t home, uint32_t k, bool deep) {
   const bb_cover_sets *sets = w->sets;
   if (sets->last_reader[w->low + k] >= w->low + BB_COVER_WINDOW) return true;
   for (uint64_t rest = w->beside[k] & w->after[k]; rest; rest &= rest - 1) {
     uint32_t reader = lowest(rest);
-    if (!reads_any(&sets->node[w->low + reader], w->low + k)) continue;
     if (!(home >> reader & 1)) return true;
     if (deep && sets->again[w->low + reader] && is_read_outside(w, home, reader, true)) return true;
   }
   return false;
 }
 
-static bool holds(const window *w, bb_near set, uint32_t n) {
+static bool holds(const bb_cover_window *w, bb_near set, uint32_t n) {
   return n + BB_COVER_WINDOW >= w->low && n < w->low + BB_COVER_WINDOW &&
          (set & BB_NEAR_BIT((int)(n - w->low)));
 }
@@ -109,7 +91,8 @@ bb_cover_kernel bb_cover_describe(const bb_cover_choice *choice, bb_cover_room *
   return (bb_cover_kernel){at, room->node, room->again, room->stored, choice->price};
 }
 
-static void add_choice(window *w, uint64_t home, bb_near again, bb_near stored) {
+static bb_cover_choice priced(const bb_cover_window *w, uint64_t home, bb_near again,
+                              bb_near stored) {
   bb_cover_sets *sets = w->sets;
   bb_near all = again | (bb_near)home << 64;
   bb_cover_choice choice = {.low = w->low, .home = home, .again = again, .stored = stored};
@@ -127,25 +110,37 @@ static void add_choice(window *w, uint64_t home, bb_near again, bb_near stored) 
   bb_cover_kernel kernel = bb_cover_describe(&choice, &room);
   choice.price = sets->price(sets->user, &kernel);
   sets->priced++;
+  return choice;
+}
+
+static void add_choice(bb_cover_window *w, uint64_t home, bb_near again, bb_near stored) {
+  bb_cover_sets *sets = w->sets;
+  bb_cover_choice choice = priced(w, home, again, stored);
   if (choice.price == INFINITY) return;
   BB_GROW(sets->arena, sets->choice, sets->capacity, (size_t)sets->choices + 1);
   sets->choice[sets->choices++] = choice;
 }
 
-/* Every way to leave values of the home unstored: those that whoever wants them computes again, or
- * that nobody wants but to compute something else again. */
-static void choose_stores(window *w, uint64_t home, bb_near again) {
+/* The values of the home that must be stored; those that whoever wants them could compute again, or that
+ * nobody wants but to compute something else again, are optional. */
+static uint64_t must_store(const bb_cover_window *w, uint64_t home, uint64_t *optional) {
   const bb_cover_sets *sets = w->sets;
-  uint64_t stored = 0, optional = 0;
+  uint64_t stored = 0;
+  *optional = 0;
   for (uint64_t rest = home; rest; rest &= rest - 1) {
     uint32_t k = lowest(rest), n = w->low + k;
     bool outside = is_read_outside(w, home, k, false);
     if (sets->node[n].kept || (outside && (!sets->again[n] || sets->read_by_fixed[n])))
       stored |= (uint64_t)1 << k;
     else if (outside || is_read_outside(w, home, k, true))
-      optional |= (uint64_t)1 << k;
+      *optional |= (uint64_t)1 << k;
   }
-  uint64_t chosen = optional;
+  return stored;
+}
+
+/* Every way to leave values of the home unstored. */
+static void choose_stores(bb_cover_window *w, uint64_t home, bb_near again) {
+  uint64_t optional, stored = must_store(w, home, &optional), chosen = optional;
   while (true) {
     add_choice(w, home, again, (bb_near)(stored | chosen) << 64);
     if (chosen == 0) break;
@@ -154,7 +149,7 @@ static void choose_stores(window *w, uint64_t home, bb_near again) {
 }
 
 /* What nodes of a set read and never share a kernel with. */
-static bb_near read_apart(const window *w, bb_near set) {
+static bb_near read_apart(const bb_cover_window *w, bb_near set) {
   bb_near apart = 0;
   for (int k = -64; k < 64; k++) {
     if (!(set & BB_NEAR_BIT(k))) continue;
@@ -168,7 +163,8 @@ static bb_near read_apart(const window *w, bb_near set) {
 
 /* Cheap nodes outside that the home or what it computes again reads, from number `from` down: each is
  * taken or not. */
-static void choose_again(window *w, uint64_t home, bb_near again, int from, uint32_t left) {
+static void choose_again(bb_cover_window *w, uint64_t home, bb_near again, int from,
+                         uint32_t left) {
   const bb_cover_sets *sets = w->sets;
   bb_near all = again | (bb_near)home << 64, read = 0;
   for (int k = -64; k < 64; k++) {
@@ -189,18 +185,52 @@ static void choose_again(window *w, uint64_t home, bb_near again, int from, uint
   }
 }
 
-static void add_home(window *w, uint64_t home) {
-  w->found++;
-  choose_again(w, home, 0, 63, w->sets->node[w->low].fixed ? 0 : w->sets->options.most_again);
-}
-
 /* --- homes --- */
 
+static void add_home(bb_cover_window *w, uint64_t home) {
+  BB_GROW(w->sets->arena, w->home, w->capacity, (size_t)w->homes + 1);
+  w->home[w->homes++] = (struct bb_cover_home){home, INFINITY};
+}
+
+static int smaller_first(const void *left, const void *right) {
+  uint64_t a = ((const struct bb_cover_home *)left)->set;
+  uint64_t b = ((const struct bb_cover_home *)right)->set;
+  if (size_of(a) != size_of(b)) return size_of(a) < size_of(b) ? -1 : 1;
+  return (a > b) - (a < b);
+}
+
+static double price_of(const bb_cover_window *w, uint64_t home, uint64_t again) {
+  uint64_t optional, stored = must_store(w, home, &optional);
+  return priced(w, home, (bb_near)again << 64, (bb_near)stored << 64).price;
+}
+
+/* A loose home is one if the home without its last part is, and the part had better join it. */
+static bool is_worthwhile(const bb_cover_window *w, const struct bb_cover_home *home) {
+  uint64_t part, copy;
+  if (!bb_cover_is_loose(w, home->set, &part, &copy)) return true;
+  struct bb_cover_home rest = {home->set & ~part, 0};
+  const struct bb_cover_home *known = bsearch(&rest, w->home, w->homes, sizeof rest, smaller_first);
+  if (part == 0 || !known || known->price == INFINITY) return false;
+  double apart = known->price + price_of(w, part, copy);
+  return price_of(w, home->set, 0) < apart * (1 - BB_COVER_SAVING);
+}
+
+static void choose_homes(bb_cover_window *w) {
+  const bb_cover_sets *sets = w->sets;
+  uint32_t most = sets->node[w->low].fixed ? 0 : sets->options.most_again;
+  qsort(w->home, w->homes, sizeof *w->home, smaller_first);
+  for (uint32_t i = 0; i < w->homes; i++) {
+    if (!is_worthwhile(w, &w->home[i])) continue;
+    w->home[i].price = price_of(w, w->home[i].set, 0);
+    choose_again(w, w->home[i].set, 0, 63, most);
+  }
+}
+
 /* `open`: nodes beside the set that may still join it; `met`: all that were ever beside it. */
-static void grow(window *w, uint64_t set, uint64_t open, uint64_t met) {
+static void grow(bb_cover_window *w, uint64_t set, uint64_t open, uint64_t met) {
   if (hull(w, set) == set) add_home(w, set);
   while (open) {
-    if (w->found >= w->sets->options.most_sets) {
+    if (w->homes >= w->sets->options.most_sets) {
       w->sets->cut = true;
       return;
     }
@@ -217,7 +247,7 @@ static void grow(window *w, uint64_t set, uint64_t open, uint64_t met) {
 
 /* Homes too large to be grown: from the first node to a later one, all nodes between them, if nothing
  * enters or leaves the region but there. */
-static void add_regions(window *w) {
+static void add_regions(bb_cover_window *w) {
   for (uint32_t last = 1; last < w->count; last++) {
     if (!(w->before[last] & 1)) continue;
     uint64_t end = (uint64_t)1 << last, set = (w->after[0] & w->before[last]) | 1 | end;
@@ -235,7 +265,7 @@ static void add_regions(window *w) {
 }
 
 /* A small graph as one kernel. */
-static void add_all(window *w) {
+static void add_all(bb_cover_window *w) {
   uint64_t all = w->count == 64 ? ~(uint64_t)0 : ((uint64_t)1 << w->count) - 1, reached = 1;
   if (w->low != 0 || w->count != w->sets->nodes || (all & ~w->allowed) ||
       w->count <= w->sets->options.most_nodes || is_divided(w, all))
@@ -249,20 +279,24 @@ static void add_all(window *w) {
   if (reached == all) add_home(w, all);
 }
 
-/* Who reads what last, and what may be computed again: cheap nodes whose operands are still near where
- * they are wanted. */
+/* Who reads what last, and what may be computed again: cheap nodes of which two others could have a
+ * copy, with operands that are still near where they are wanted. */
 static void look_back(bb_cover_sets *sets) {
   sets->last_reader = BB_NEW(sets->arena, uint32_t, sets->nodes);
   sets->read_by_fixed = BB_NEW(sets->arena, bool, sets->nodes);
   sets->again = BB_NEW(sets->arena, bool, sets->nodes);
   for (uint32_t n = 0; n < sets->nodes; n++) sets->last_reader[n] = n;
+  uint32_t *readers = BB_NEW(sets->arena, uint32_t, sets->nodes);
+  for (uint32_t n = 0; n < sets->nodes; n++)
+    for (uint32_t i = 0; i < sets->node[n].reads; i++)
+      if (!sets->node[n].apart || !sets->node[n].apart[i]) readers[sets->node[n].read[i]]++;
   for (uint32_t n = sets->nodes; n-- > 0;) {
     const bb_cover_node *node = &sets->node[n];
     uint32_t first = n, last = sets->last_reader[n];
     for (uint32_t i = 0; i < node->reads; i++)
       if (node->read[i] < first) first = node->read[i];
     sets->again[n] = node->cheap && !node->fixed && sets->options.most_again > 0 &&
-                     last - first < BB_COVER_WINDOW;
+                     readers[n] > 1 && last - first < BB_COVER_WINDOW;
     for (uint32_t i = 0; i < node->reads; i++) {
       uint32_t *seen = &sets->last_reader[node->read[i]], mine = sets->again[n] ? last : n;
       if (mine > *seen) *seen = mine;
@@ -274,18 +308,19 @@ static void look_back(bb_cover_sets *sets) {
 
 void bb_cover_enumerate(bb_cover_sets *sets) {
   sets->first = BB_NEW(sets->arena, uint32_t, (size_t)sets->nodes + 1);
+  bb_cover_window w = {0};
   look_back(sets);
   for (uint32_t low = 0; low < sets->nodes; low++) {
-    window w;
     sets->first[low] = sets->choices;
     look(&w, sets, low);
     if (sets->node[low].fixed) {
       add_home(&w, 1);
-      continue;
+    } else {
+      grow(&w, 1, w.beside[0] & w.allowed, 1 | w.beside[0]);
+      add_regions(&w);
+      add_all(&w);
     }
-    grow(&w, 1, w.beside[0] & w.allowed, 1 | w.beside[0]);
-    add_regions(&w);
-    add_all(&w);
+    choose_homes(&w);
   }
   sets->first[sets->nodes] = sets->choices;
 }

@@ -255,6 +255,14 @@ static void add_read(bb_cover_node *cover, reading *r, uint32_t from, bool apart
   r->apart[cover->reads++] = apart;
 }
 
+/* The dims that a node loops over, in order, as a number that goes on from `loops`. */
+static uint32_t loops_of(uint32_t loops, const bb_node *node) {
+  if (node->kind != BB_NODE_MAP) return loops;
+  loops = (loops ^ (node->dim + 1)) * UINT32_C(2654435761);
+  for (uint32_t i = 0; i < node->inner->count; i++) loops = loops_of(loops, node->inner->node[i]);
+  return loops;
+}
+
 static void describe(bb_pieces *pieces, builder *b, bb_arena *arena) {
   const bb_graph *g = b->graph;
   pieces->cover = BB_NEW(arena, bb_cover_node, pieces->count);
@@ -267,6 +275,7 @@ static void describe(bb_pieces *pieces, builder *b, bb_arena *arena) {
     for (uint32_t i = first; i < last; i++) {
       const bb_node *node = g->node[pieces->node[i]];
       cover->cheap &= is_pointwise(node);
+      cover->loops = loops_of(cover->loops, node);
       for (uint32_t p = 0; p < node->nin; p++) {
         uint32_t from = pieces->of[node->in[p].src.node];
         if (from != BB_NONE && from != k)

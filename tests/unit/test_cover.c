@@ -23,11 +23,23 @@ typedef struct graph {
   uint32_t reads[MOST]; /* as sets */
   bool apart[MOST][MOST];
   uint32_t never[MOST]; /* by node: operands that it never shares a kernel with */
+  uint32_t again;       /* nodes that may be computed again */
 } graph;
 
 static uint32_t draw(uint32_t *seed, uint32_t below) {
   *seed = *seed * 1664525u + 1013904223u;
   return (uint32_t)((uint64_t)(*seed >> 8) * below >> 24);
+}
+
+/* Cheap nodes of which two others could have a copy. */
+static uint32_t may_be_copied(const graph *g) {
+  uint32_t set = 0;
+  for (uint32_t n = 0; n < g->nodes; n++) {
+    uint32_t readers = 0;
+    for (uint32_t r = 0; r < g->nodes; r++) readers += g->reads[r] & ~g->never[r] & 1u << n ? 1 : 0;
+    if (readers > 1 && g->node[n].cheap && !g->node[n].fixed) set |= 1u << n;
+  }
+  return set;
 }
 
 static void make_graph(graph *g, uint32_t number) {
@@ -56,7 +68,9 @@ static void make_graph(graph *g, uint32_t number) {
     node->cheap = !node->fixed && (draw(&seed, 5) < 2 || (shared && n == 0));
     node->kept = draw(&seed, 6) == 0;
     node->group = draw(&seed, groups);
+    node->loops = draw(&seed, 3);
   }
+  g->again = may_be_copied(g);
 }
 
 /* --- prices: noise for what is computed, and more for each value stored --- */
@@ -117,6 +131,119 @@ static bool is_divided(const graph *g, uint32_t set) {
   return false;
 }
 
+/* --- loose homes --- */
+
+/* Nodes of a set in touch with one another, as numbers. */
+typedef struct touch {
+  uint32_t number[MOST];
+} touch;
+
+static bool spread(touch *t, uint32_t a, uint32_t b) {
+  uint32_t least = t->number[a] < t->number[b] ? t->number[a] : t->number[b];
+  bool moved = t->number[a] != t->number[b];
+  t->number[a] = t->number[b] = least;
+  return moved;
+}
+
+/* By reads within `set`, and, of those in `users`, by equal loops. */
+static touch touch_of(const graph *g, uint32_t set, uint32_t users) {
+  touch t;
+  for (uint32_t n = 0; n < g->nodes; n++) t.number[n] = n;
+  for (bool moved = true; moved;) {
+    moved = false;
+    for (uint32_t a = 0; a < g->nodes; a++)
+      for (uint32_t b = 0; b < g->nodes; b++) {
+        bool reads = (set >> a & 1) && (set >> b & 1) && (g->reads[b] >> a & 1);
+        bool alike = (users >> a & 1) && (users >> b & 1) && g->node[a].loops == g->node[b].loops;
+        if (reads || alike) moved |= spread(&t, a, b);
+      }
+  }
+  return t;
+}
+
+/* Who reads node c in the set, also by way of the shared ones. */
+static uint32_t users_of(const graph *g, uint32_t set, uint32_t shared, uint32_t c) {
+  uint32_t users = 0, passed = 1u << c;
+  for (uint32_t r = c + 1; r < g->nodes; r++) {
+    if (!(set >> r & 1) || !(g->reads[r] & passed)) continue;
+    *(shared >> r & 1 ? &passed : &users) |= 1u << r;
+  }
+  return users;
+}
+
+/* What holds a set together although each reader could have its own copy. */
+static uint32_t shared_in(const graph *g, uint32_t set) {
+  uint32_t shared = 0;
+  for (uint32_t n = 0; n < g->nodes; n++) {
+    uint32_t readers = 0;
+    for (uint32_t r = 0; r < g->nodes; r++) readers += (set >> r & 1) && (g->reads[r] >> n & 1);
+    if (((set & g->again) >> n & 1) && readers > 1) shared |= 1u << n;
+  }
+  for (uint32_t before = 0; before != shared;) {
+    before = shared;
+    for (uint32_t c = 0; c < g->nodes; c++) {
+      if (!(shared >> c & 1)) continue;
+      uint32_t users = users_of(g, set, shared, c), numbers = 0;
+      touch t = touch_of(g, set & ~shared, users);
+      for (uint32_t n = 0; n < g->nodes; n++)
+        if (users >> n & 1) numbers |= 1u << t.number[n];
+      if ((numbers & (numbers - 1)) == 0) shared &= ~(1u << c);
+    }
+  }
+  return shared;
+}
+
+/* The part that a loose set has last. */
+static uint32_t last_part(const graph *g, uint32_t set, uint32_t shared) {
+  touch t = touch_of(g, set & ~shared, 0);
+  for (uint32_t n = g->nodes; n-- > 0;) {
+    uint32_t part = 0;
+    bool feeds = false;
+    if (!((set & ~shared) >> n & 1)) continue;
+    for (uint32_t m = 0; m < g->nodes; m++)
+      if (((set & ~shared) >> m & 1) && t.number[m] == t.number[n]) part |= 1u << m;
+    for (uint32_t r = 0; r < g->nodes; r++) feeds |= (shared >> r & 1) && (g->reads[r] & part);
+    if (!feeds && !(part & set & -set)) return part;
+  }
+  return 0;
+}
+
+static uint32_t copies_for(const graph *g, uint32_t part, uint32_t shared) {
+  uint32_t copies = 0;
+  for (uint32_t turn = 0; turn < g->nodes; turn++)
+    for (uint32_t n = 0; n < g->nodes; n++)
+      if ((part | copies) >> n & 1) copies |= g->reads[n] & shared;
+  return copies;
+}
+
+/* Of a home, alone and computing others again, what no other kernel could do without. */
+static uint32_t least_stored(const graph *g, uint32_t set) {
+  uint32_t stored = 0;
+  for (uint32_t n = 0; n < g->nodes; n++) {
+    bool read = false, foreign = false;
+    for (uint32_t r = 0; r < g->nodes; r++) {
+      if (!(g->reads[r] >> n & 1)) continue;
+      read |= !(set >> r & 1);
+      foreign |= g->node[r].fixed || g->node[r].group != g->node[n].group;
+    }
+    if ((set >> n & 1) && (g->node[n].kept || (read && (!(g->again >> n & 1) || foreign))))
+      stored |= 1u << n;
+  }
+  return stored;
+}
+
+static bool is_worthwhile(const exhaustive *e, uint32_t set) {
+  const graph *g = e->g;
+  uint32_t shared = shared_in(g, set);
+  if (shared == 0) return true;
+  uint32_t part = last_part(g, set, shared), rest = set & ~part;
+  if (part == 0 || !e->home[rest]) return false;
+  double joined = price_of(g, set, least_stored(g, set));
+  double without = price_of(g, rest, least_stored(g, rest));
+  double alone = price_of(g, part | copies_for(g, part, shared), least_stored(g, part));
+  return without < INFINITY && joined < (without + alone) * (1 - BB_COVER_SAVING);
+}
+
 static bool is_home(const exhaustive *e, uint32_t set) {
   if (set == 0 || !connected(e, set) || is_divided(e->g, set)) return false;
   if ((uint32_t)__builtin_popcount(set) > e->most) return false;
@@ -170,7 +297,7 @@ static bool may_repeat(const exhaustive *e, uint32_t k, uint32_t again) {
   for (uint32_t n = 0; n < g->nodes; n++)
     if (all >> n & 1) read |= g->reads[n];
   for (uint32_t n = 0; n < g->nodes; n++)
-    if ((again >> n & 1) && (!g->node[n].cheap || g->node[n].group != g->node[first].group))
+    if ((again >> n & 1) && (!(g->again >> n & 1) || g->node[n].group != g->node[first].group))
       return false;
   return !g->node[first].fixed && (again & ~read) == 0 && (again & e->own[k]) == 0;
 }
@@ -212,7 +339,8 @@ static void try_everything(exhaustive *e, const graph *g, uint32_t most) {
   for (uint32_t n = g->nodes; n-- > 0;)
     for (uint32_t m = n + 1; m < g->nodes; m++)
       if (g->reads[m] >> n & 1) e->path[n] |= 1u << m | e->path[m];
-  for (uint32_t set = 1; set < 1u << g->nodes; set++) e->home[set] = is_home(e, set);
+  for (uint32_t set = 1; set < 1u << g->nodes; set++)
+    e->home[set] = is_home(e, set) && is_worthwhile(e, set);
   cut_up(e, (1u << g->nodes) - 1);
 }
 
