@@ -3,9 +3,10 @@
  * The graph is abstract: nodes in topological order, what each reads, and a function that prices a
  * kernel.  A cover gives every node a home: the homes are convex connected sets of nodes, and a node
  * that is `fixed` has one of its own.  A kernel is a home with, beside it, *cheap* nodes that it
- * computes again instead of reading them; those have been computed before, by another kernel, and two nodes
- * that could share a kernel with them read them.  A value is stored where its home is if it is `kept` or some kernel reads it from memory.  The cost
- * of a cover is the sum of its kernels' prices; a price must not fall when more is stored.
+ * computes again instead of reading them; those are wanted in two places, and have been computed
+ * before, by another kernel.  A value is stored where its home is if it is `kept` or some kernel reads
+ * it from memory.  The cost of a cover is the sum of its kernels' prices; a price must not fall when
+ * more is stored.
  *
  * A home is *loose* if only values that its nodes could compute again, each for itself, hold it
  * together: it is several kernels that could share a load.  There may be very many, one for each set of
@@ -56,14 +57,14 @@ typedef struct bb_cover_options {
 } bb_cover_options;
 
 enum {
-  BB_COVER_NODES = 8,
+  BB_COVER_NODES = 9,
   BB_COVER_AGAIN = 2,
   BB_COVER_SETS = 4096,
   BB_COVER_STATES = 4096,
   BB_COVER_WINDOW = 64
 };
 /* A part joins a loose home that is cheaper than the two apart by this share of their price. */
-#define BB_COVER_SAVING (1.0 / 256)
+#define BB_COVER_SAVING (1.0 / 1024)
 
 typedef struct bb_cover {
   double cost;
@@ -99,7 +100,7 @@ typedef struct bb_cover_sets {
   bb_cover_options options;
   uint32_t *last_reader; /* by node, also of what is computed again from it; itself: none */
   bool *read_by_fixed;   /* by node: a fixed node or one of another group reads it */
-  bool *again;           /* by node: may be computed again: cheap, with two readers */
+  bool *again;           /* by node: may be computed again: cheap, and wanted twice */
   bb_cover_price *price;
   void *user;
   uint32_t choices, capacity;

@@ -279,24 +279,24 @@ static void add_all(bb_cover_window *w) {
   if (reached == all) add_home(w, all);
 }
 
-/* Who reads what last, and what may be computed again: cheap nodes of which two others could have a
- * copy, with operands that are still near where they are wanted. */
+/* Who reads what last, and what may be computed again: cheap nodes that are wanted in two places, with operands that are still near where they are wanted. */
 static void look_back(bb_cover_sets *sets) {
   sets->last_reader = BB_NEW(sets->arena, uint32_t, sets->nodes);
   sets->read_by_fixed = BB_NEW(sets->arena, bool, sets->nodes);
   sets->again = BB_NEW(sets->arena, bool, sets->nodes);
   for (uint32_t n = 0; n < sets->nodes; n++) sets->last_reader[n] = n;
-  uint32_t *readers = BB_NEW(sets->arena, uint32_t, sets->nodes);
-  for (uint32_t n = 0; n < sets->nodes; n++)
-    for (uint32_t i = 0; i < sets->node[n].reads; i++)
-      if (!sets->node[n].apart || !sets->node[n].apart[i]) readers[sets->node[n].read[i]]++;
+  uint32_t *wanted = BB_NEW(sets->arena, uint32_t, sets->nodes);
+  for (uint32_t n = 0; n < sets->nodes; n++) {
+    wanted[n] += sets->node[n].kept;
+    for (uint32_t i = 0; i < sets->node[n].reads; i++) wanted[sets->node[n].read[i]]++;
+  }
   for (uint32_t n = sets->nodes; n-- > 0;) {
     const bb_cover_node *node = &sets->node[n];
     uint32_t first = n, last = sets->last_reader[n];
     for (uint32_t i = 0; i < node->reads; i++)
       if (node->read[i] < first) first = node->read[i];
-    sets->again[n] = node->cheap && !node->fixed && sets->options.most_again > 0 &&
-                     readers[n] > 1 && last - first < BB_COVER_WINDOW;
+    sets->again[n] = node->cheap && !node->fixed && sets->options.most_again > 0 && wanted[n] > 1 &&
+                     last - first < BB_COVER_WINDOW;
     for (uint32_t i = 0; i < node->reads; i++) {
       uint32_t *seen = &sets->last_reader[node->read[i]], mine = sets->again[n] ? last : n;
       if (mine > *seen) *seen = mine;

@@ -31,13 +31,13 @@ static uint32_t draw(uint32_t *seed, uint32_t below) {
   return (uint32_t)((uint64_t)(*seed >> 8) * below >> 24);
 }
 
-/* Cheap nodes of which two others could have a copy. */
+/* Cheap nodes that are wanted in two places. */
 static uint32_t may_be_copied(const graph *g) {
   uint32_t set = 0;
   for (uint32_t n = 0; n < g->nodes; n++) {
-    uint32_t readers = 0;
-    for (uint32_t r = 0; r < g->nodes; r++) readers += g->reads[r] & ~g->never[r] & 1u << n ? 1 : 0;
-    if (readers > 1 && g->node[n].cheap && !g->node[n].fixed) set |= 1u << n;
+    uint32_t wanted = g->node[n].kept;
+    for (uint32_t r = 0; r < g->nodes; r++) wanted += g->reads[r] >> n & 1;
+    if (wanted > 1 && g->node[n].cheap && !g->node[n].fixed) set |= 1u << n;
   }
   return set;
 }
