@@ -63,6 +63,12 @@ typedef struct bb_build_frame {
 
 enum { BB_BUILD_DEPTH = 64 };
 
+/* All iterations of a spread loop would store the same into a view: the first one does. */
+typedef struct bb_build_guard {
+  uint32_t view;
+  const bb_build_loop *loop;
+} bb_build_guard;
+
 struct bb_build {
   bb_program *program;
   bb_context *ctx;
@@ -81,6 +87,8 @@ struct bb_build {
   uint32_t facts, fact_capacity;
   bb_tile_fact *fact; /* by tile */
   uint32_t into;      /* the tile that the product at hand is added to; BB_NONE: it has its own */
+  uint32_t guards, guard_capacity;
+  bb_build_guard *guard;
   uint32_t map_depth; /* enclosing maps */
   const bb_build_loop *map[BB_BUILD_DEPTH];
 };

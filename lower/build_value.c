@@ -181,8 +181,22 @@ static void forget_loads(bb_build *b, uint32_t view) {
   }
 }
 
+static bb_tile_stmt *store_stmt(bb_build *b, uint32_t view, uint32_t depth) {
+  bb_tile_body *body = NULL;
+  for (uint32_t i = 0; i < b->guards; i++) {
+    if (b->guard[i].view != view) continue;
+    bb_tile_stmt *when =
+        body ? bb_tile_append(b->tile, body, BB_TILE_WHEN) : bb_build_stmt(b, depth, BB_TILE_WHEN);
+    const bb_expr *at = bb_expr_arg(b->program, BB_I64, b->guard[i].loop->variable);
+    when->expr = bb_expr_make(b->program, BB_X_EQ, at, bb_index_number(b, 0), NULL);
+    body = &when->body;
+  }
+  return body ? bb_tile_append(b->tile, body, BB_TILE_STORE)
+              : bb_build_stmt(b, depth, BB_TILE_STORE);
+}
+
 void bb_value_store(bb_build *b, const bb_build_value *where, uint32_t tile, uint32_t depth) {
-  bb_tile_stmt *stmt = bb_build_stmt(b, depth, BB_TILE_STORE);
+  bb_tile_stmt *stmt = store_stmt(b, where->window.view, depth);
   stmt->operands = 1;
   stmt->operand[0] = tile;
   give_ranges(b, where, stmt);

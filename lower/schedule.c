@@ -61,11 +61,11 @@ static bb_build_value *result(const map *m, uint32_t port) {
   return &m->outer->value[m->index][port];
 }
 
-/* Every iteration is on its own. */
+/* Every iteration is on its own, but for what all of them make alike. */
 static bool is_parallel(const bb_node *node) {
   if (node->part != BB_PART_ALL) return false;
   for (uint32_t o = 0; o < node->nout; o++)
-    if (node->out[o].mode != BB_OUT_COLLECT) return false;
+    if (node->out[o].mode == BB_OUT_FOLD) return false;
   return true;
 }
 
@@ -240,11 +240,23 @@ static void renew_terms(bb_build *b, map *m) {
 
 /* --- out-ports --- */
 
+/* Does a spread loop's first iteration suffice to store what all make alike?  It goes to memory outside the
+ * kernel, and no iteration reads it there. */
+static bool is_stored_once(const bb_build *b, const map *m, uint32_t port) {
+  const bb_schedule_options *o = b->sites.options;
+  const bb_build_value *out = &m->outer->value[m->index][port];
+  const bb_graph *graph = m->inner.site->graph;
+  bb_value v = inner_source(m, port);
+  return m->options.spread && !(o && o->raw) && m->node->out[port].type->rank > 0 &&
+         out->kind == BB_BUILD_WINDOW && !b->tile->view[out->window.view].scratch &&
+         bb_node_get(graph, v.node)->kind == BB_NODE_MAP && bb_use_count(graph, v) == 1;
+}
+
 /* What is equal in every iteration is there even where there is none: one runs beyond the extent. */
-static void begin_invariant(bb_build *b, map *m) {
+static void begin_invariant(bb_build *b, map *m, uint32_t port) {
   const bb_dim_info *dim = bb_dim_get(b->program, m->node->dim);
   int64_t extent = bb_extent_value(dim->extent);
-  m->options.parallel = m->options.spread = false;
+  if (!is_stored_once(b, m, port)) m->options.parallel = m->options.spread = false;
   m->options.once = extent < 1 && m->node->part != BB_PART_REST;
   if (m->options.once && !dim->blocked)
     bb_build_refuse(b, m->node, "a loop that may be empty leaves what is equal in every iteration");
@@ -263,7 +275,7 @@ static void begin_out(bb_build *b, map *m, uint32_t port) {
   bb_build_value *out = result(m, port);
   switch (m->node->out[port].mode) {
   case BB_OUT_FOLD: begin_fold(b, m, port); return;
-  case BB_OUT_INVARIANT: begin_invariant(b, m); return;
+  case BB_OUT_INVARIANT: begin_invariant(b, m, port); return;
   case BB_OUT_COLLECT: break;
   }
   if (out->kind == BB_BUILD_NOTHING)
@@ -393,6 +405,15 @@ static void find_chunk(bb_build *b, map *m) {
                       "a chunk, which may be empty, leaves what is equal in every iteration");
 }
 
+static void guard_invariants(bb_build *b, const map *m) {
+  for (uint32_t port = 0; m->options.spread && port < m->node->nout; port++) {
+    if (m->node->out[port].mode != BB_OUT_INVARIANT) continue;
+    BB_GROW(b->arena, b->guard, b->guard_capacity, b->guards + 1u);
+    uint32_t view = m->outer->value[m->index][port].window.view;
+    b->guard[b->guards++] = (bb_build_guard){view, m->loop};
+  }
+}
+
 /* spread: iterations of this loop may be tasks of their own. */
 static void lower_map(bb_build *b, level *outer, uint32_t index, bool spread) {
   const bb_node *node = bb_node_get(outer->site->graph, index);
@@ -409,6 +430,8 @@ static void lower_map(bb_build *b, level *outer, uint32_t index, bool spread) {
   for (uint32_t port = 0; port < node->nout; port++) begin_out(b, &m, port);
   uint32_t floor = b->floor;
   m.loop = bb_build_begin(b, node->dim, &m.options);
+  uint32_t guards = b->guards;
+  guard_invariants(b, &m);
   if (m.options.spread) b->floor = b->depth;
   if (m.options.spread && b->depth == 1) b->frame[0].loads = 0; /* another task's */
   b->map[b->map_depth++] = m.loop;
@@ -419,6 +442,7 @@ static void lower_map(bb_build *b, level *outer, uint32_t index, bool spread) {
   lower_nodes(b, &m.inner, m.options.spread && only_map(m.at->inner->graph, &only));
   take_results(b, &m);
   b->map_depth--;
+  b->guards = guards;
   bb_build_end(b, m.loop, &m.options);
   b->floor = floor;
   settle(b, &m);
