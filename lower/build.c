@@ -87,6 +87,19 @@ static bool is_single(const bb_build *b, bb_tile_index extent, const bb_loop_opt
          extent->op == BB_X_CONST && extent->number >= 1 && extent->number <= (double)o->block;
 }
 
+static bb_build_loop *single_loop(bb_build *b, const bb_build_loop *like) {
+  for (uint32_t i = 0; i < b->singles; i++) {
+    const bb_build_loop *l = b->single[i];
+    if (l->dim == like->dim && l->block == like->block && l->limit == like->limit)
+      return b->single[i];
+  }
+  BB_GROW(b->arena, b->single, b->single_capacity, b->singles + 1u);
+  bb_build_loop *made = BB_NEW(b->arena, bb_build_loop, 1);
+  *made = *like;
+  made->start = made->element = bb_index_number(b, 0);
+  return b->single[b->singles++] = made;
+}
+
 bb_build_loop *bb_build_begin(bb_build *b, bb_dim dim, const bb_loop_options *o) {
   if (b->depth + 1 >= BB_BUILD_DEPTH)
     bb_fail(b->ctx, BB_ERROR_UNSUPPORTED, "no kernel: loops nested more than %d deep",
@@ -102,10 +115,7 @@ bb_build_loop *bb_build_begin(bb_build *b, bb_dim dim, const bb_loop_options *o)
                           .single = is_single(b, extent, o)};
   loop->clean =
       o->block == 1 || (extent->op == BB_X_CONST && (int64_t)extent->number % o->block == 0);
-  if (loop->single) {
-    loop->start = loop->element = bb_index_number(b, 0);
-    return loop;
-  }
+  if (loop->single) return single_loop(b, loop);
   const char *name = bb_arena_printf(b->arena, "i%u", b->tile->variables);
   if (!bb_tile_name_is_good(name)) name = bb_arena_printf(b->arena, "%s_", name); /* i32, i64 */
   loop->variable = bb_tile_add_variable(b->tile, name, false);

@@ -87,6 +87,9 @@ struct bb_build {
   uint32_t facts, fact_capacity;
   bb_tile_fact *fact; /* by tile */
   uint32_t into;      /* the tile that the product at hand is added to; BB_NONE: it has its own */
+  uint32_t singles, single_capacity;
+  bb_build_loop *
+      *single; /* loops that are none; equal ones are one, and cut what is loaded alike */
   uint32_t guards, guard_capacity;
   bb_build_guard *guard;
   uint32_t map_depth; /* enclosing maps */
