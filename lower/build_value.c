@@ -38,6 +38,16 @@ static uint8_t slot_of_level(const bb_type *type, uint32_t level) {
   return axis == BB_AXIS_ROW ? BB_SLOT_ROW : axis == BB_AXIS_COL ? BB_SLOT_COL : (uint8_t)level;
 }
 
+/* Items lie whole, side by side: levels that cut them come last. */
+static void order_levels(const bb_build *b, const bb_type *type, uint32_t *order) {
+  const bb_schedule_options *o = b->sites.options;
+  uint32_t count = 0;
+  for (int cuts = 0; cuts < 2; cuts++)
+    for (uint32_t i = 0; i < type->rank; i++)
+      if ((type->level[i].axis != BB_AXIS_NONE) == cuts) order[count++] = i;
+  for (uint32_t i = 0; o && o->raw && i < type->rank; i++) order[i] = i;
+}
+
 bb_build_value bb_value_scratch(bb_build *b, const bb_type *type, const uint32_t *tie) {
   bb_build_value value = {.type = type, .kind = BB_BUILD_WINDOW, .depth = b->depth};
   bb_tile_view view = {.name = bb_arena_printf(b->arena, "s%u", b->tile->views),
@@ -45,7 +55,10 @@ bb_build_value bb_value_scratch(bb_build *b, const bb_type *type, const uint32_t
                        .written = true,
                        .scratch = true};
   if (type->rank > BB_TILE_RANK) bb_build_refuse(b, NULL, "a list of more than eight levels");
-  for (uint32_t i = 0; i < type->rank; i++) {
+  uint32_t order[BB_TILE_RANK];
+  order_levels(b, type, order);
+  for (uint32_t k = 0; k < type->rank; k++) {
+    uint32_t i = order[k];
     bb_dim dim = type->level[i].dim;
     bb_tile_index extent = bb_index_extent(b, dim);
     int64_t block = bb_site_block(&b->sites, tie[i]);

@@ -2,6 +2,8 @@
 #include "emit_c_parts.h"
 
 #include <inttypes.h>
+#include <math.h>
+#include <string.h>
 
 void bb_c_refuse(const bb_c *c, const char *what) {
   bb_fail(c->p->home->ctx, BB_ERROR_UNSUPPORTED, "no kernel for %s: %s",
@@ -23,12 +25,66 @@ static bool is_spread(const bb_tile_stmt *s) {
   return s->kind == BB_TILE_LOOP && s->loop->spread != BB_SPREAD_NONE && s->loop->stretches == 1;
 }
 
-static void follow(bb_c_nest *n, const bb_tile_stmt *s) {
+/* Fewer tasks than this leave threads idle. */
+enum { FEW_TASKS = 8 };
+
+static double known_trips(const bb_tile_loop *l) {
+  bb_tile_index from = l->stretch[0].from, to = l->stretch[0].to;
+  bool known = from->op == BB_X_CONST && to->op == BB_X_CONST && l->step->op == BB_X_CONST;
+  return known ? ceil((to->number - from->number) / l->step->number) : FEW_TASKS;
+}
+
+static bool has(const bb_tile_body *body, bb_tile_kind kind) {
+  for (uint32_t i = 0; i < body->count; i++) {
+    const bb_tile_stmt *s = body->stmt[i];
+    if (s->kind == kind || has(&s->body, kind) || (s->loop && has(&s->loop->body, kind)))
+      return true;
+  }
+  return false;
+}
+
+static bool depends_on_loops(const bb_c_nest *n, bb_tile_index index) {
+  for (uint32_t k = 0; index && k < n->loops; k++)
+    if (bb_expr_uses_arg(index, n->loop[k]->variable)) return true;
+  return false;
+}
+
+/* A loop that ends a body, whose products are worth tasks of their own though each of them has to do anew
+ * what stands before the loop. */
+static bool is_worth_repeating(const bb_c_nest *n, const bb_tile_body *body) {
+  double tasks = 1;
+  for (uint32_t k = 0; k < n->loops; k++) tasks *= known_trips(n->loop[k]);
+  const bb_tile_stmt *last = body->stmt[body->count - 1];
+  const bb_tile_body before = {body->count - 1, body->stmt};
+  if (tasks >= FEW_TASKS || last->kind != BB_TILE_LOOP) return false;
+  const bb_tile_loop *l = last->loop;
+  return l->parallel && l->stretches == 1 && l->stretch[0].to && known_trips(l) > 1 &&
+         !depends_on_loops(n, l->stretch[0].from) && !depends_on_loops(n, l->stretch[0].to) &&
+         has(&l->body, BB_TILE_DOT) && !has(&before, BB_TILE_DOT) && !has(&before, BB_TILE_STORE);
+}
+
+static const bb_tile_body *joined(const bb_c *c, const bb_tile_body *before, uint32_t count,
+                                  const bb_tile_body *after) {
+  bb_tile_body *made = BB_NEW(c->out->arena, bb_tile_body, 1);
+  made->count = count + after->count;
+  made->stmt = BB_NEW(c->out->arena, bb_tile_stmt *, made->count + 1);
+  memcpy(made->stmt, before->stmt, count * sizeof *made->stmt);
+  memcpy(made->stmt + count, after->stmt, after->count * sizeof *made->stmt);
+  return made;
+}
+
+static void follow(const bb_c *c, bb_c_nest *n, const bb_tile_stmt *s) {
   while (n->loops < BB_TILE_OPERANDS && is_spread(s)) {
     n->loop[n->loops++] = s->loop;
     n->body = &s->loop->body;
-    if (s->loop->body.count != 1) return;
+    if (s->loop->body.count != 1) break;
     s = s->loop->body.stmt[0];
+  }
+  while (!c->target && n->loops < BB_TILE_OPERANDS && n->body->count &&
+         is_worth_repeating(n, n->body)) {
+    const bb_tile_loop *last = n->body->stmt[n->body->count - 1]->loop;
+    n->loop[n->loops++] = last;
+    n->body = joined(c, n->body, n->body->count - 1, &last->body);
   }
 }
 
@@ -45,7 +101,7 @@ uint32_t bb_c_nests(const bb_c *c, bb_c_nest **nests) {
     }
     bb_c_nest *made = &(*nests)[count++];
     *made = (bb_c_nest){.first = i, .count = 1};
-    if (spread) follow(made, body->stmt[i]);
+    if (spread) follow(c, made, body->stmt[i]);
   }
   return count;
 }
