@@ -8,6 +8,7 @@
  */
 #include "model.h"
 #include "native.h"
+#include "session.h"
 
 #include "../interp/interp.h"
 
@@ -131,6 +132,8 @@ typedef struct walk {
   uint32_t axes;
   int64_t extent[BB_PLAN_RANK], stride[BB_PLAN_RANK], to[BB_PLAN_RANK];
   bb_dtype dtype;
+  const char *from;
+  int64_t first; /* element of the operand that this piece begins with */
 } walk;
 
 static void load_axis(const walk *w, uint32_t axis, const char *from, double *to) {
@@ -148,9 +151,9 @@ static void load_axis(const walk *w, uint32_t axis, const char *from, double *to
   }
 }
 
-/* One piece of an operand: its share of the joined axis, or all. */
-static void load_piece(const call *c, const bb_plan_operand *o, const bb_plan_piece *piece,
-                       double *to) {
+/* One piece of an operand: its share of the joined axis, or all; false: it has no elements. */
+static bool walk_piece(const call *c, const bb_plan_operand *o, const bb_plan_piece *piece,
+                       walk *made) {
   walk w = {.axes = o->axes, .dtype = o->dtype};
   int64_t step = 1;
   for (uint32_t i = o->axes; i-- > 0;) {
@@ -164,14 +167,14 @@ static void load_piece(const call *c, const bb_plan_operand *o, const bb_plan_pi
     if (piece->first > w.extent[o->joined] - piece->length)
       bb_fail(c->lab->inner, BB_ERROR_INTERNAL, "a part lies beyond its operand");
     w.extent[o->joined] = piece->length;
-    to += piece->first * w.to[o->joined];
+    w.first = piece->first * w.to[o->joined];
   }
   for (uint32_t i = 0; i < o->axes; i++)
-    if (w.extent[i] == 0) return;
-  size_t element = bb_dtype_bytes(o->dtype);
-  const char *from =
-      (const char *)c->data[piece->tensor] + number(c, &piece->offset) * (int64_t)element;
-  load_axis(&w, 0, from, to);
+    if (w.extent[i] == 0) return false;
+  w.from = (const char *)c->data[piece->tensor] +
+           number(c, &piece->offset) * (int64_t)bb_dtype_bytes(o->dtype);
+  *made = w;
+  return true;
 }
 
 static void give_operand(const call *c, uint32_t i) {
@@ -187,7 +190,9 @@ static void give_operand(const call *c, uint32_t i) {
     bb_interp_load(o->dtype, c->data[o->piece[0].tensor], count, value->data);
     return;
   }
-  for (uint32_t k = 0; k < o->pieces; k++) load_piece(c, o, &o->piece[k], value->data);
+  walk w;
+  for (uint32_t k = 0; k < o->pieces; k++)
+    if (walk_piece(c, o, &o->piece[k], &w)) load_axis(&w, 0, w.from, value->data + w.first);
 }
 
 static void store_result(const call *c, uint32_t i) {
@@ -237,8 +242,31 @@ static bool lay(const call *c, uint32_t count, const bb_plan_operand *operand,
   return true;
 }
 
+/* Elements that only move, from wherever they lie; false: not this case. */
+static bool run_move(const call *c) {
+  const bb_plan_step *s = c->step;
+  const bb_plan_operand *in = &s->in[0], *out = &s->out[0];
+  if (strcmp(s->misc->op, "Reshape") != 0 || s->misc->domain[0] || s->nin < 1 || s->nout != 1)
+    return false;
+  if (in->absent || out->absent || in->dtype != out->dtype) return false;
+  size_t element = bb_dtype_bytes(in->dtype), count = count_of(c, in->axes, in->extent);
+  if (count != count_of(c, out->rank, out->shape)) return false;
+  char *to = c->data[out->piece[0].tensor];
+  if (in->whole) {
+    if (count) memcpy(to, c->data[in->piece[0].tensor], count * element);
+    return true;
+  }
+  walk w;
+  for (uint32_t k = 0; k < in->pieces; k++)
+    if (walk_piece(c, in, &in->piece[k], &w))
+      bb_copy_strided(w.axes, w.extent, element, to + w.first * (int64_t)element, w.to, w.from,
+                      w.stride);
+  return true;
+}
+
 static bool run_native(const call *c) {
   const bb_plan_step *s = c->step;
+  if (run_move(c)) return true;
   bb_native_kernel *kernel = bb_native_find(s->misc);
   if (!kernel) return false;
   bb_native_array *in = BB_NEW(c->arena, bb_native_array, s->nin + 1);
