@@ -63,7 +63,7 @@ static int64_t trips_of(const bb_tile_loop *l) {
 /* Tasks of the nest that has fewest, of those with a product where there are any; 0: not known. */
 static int64_t least_tasks(const bb_tile_program *p, bb_arena *arena) {
   bb_buffer none = {.arena = arena};
-  bb_c c = {.out = &none, .p = p};
+  bb_c c = {.out = &none, .p = p, .target = "a GPU"};
   bb_c_nest *nest;
   uint32_t nests = bb_c_nests(&c, &nest);
   int64_t least[2] = {0, 0};
