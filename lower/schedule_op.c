@@ -73,6 +73,32 @@ static void fold_columns(bb_build *b, const bb_node *node, uint32_t tile, bb_bui
   out[1].tile = second;
 }
 
+/* By a function of several components: tiles have one column (site.h), which is the fold of itself.  A
+ * fold drops the axis; before an exclusive scan's only column stands nothing. */
+static void step_columns(bb_build *b, const bb_node *node, const uint32_t *tile,
+                         bb_build_value *out) {
+  for (uint32_t k = 0; k < node->nin; k++) {
+    const bb_tile_fact fact = b->fact[tile[k]];
+    if (fact.col && fact.col->block != 1)
+      bb_build_refuse(b, node, "columns that no loop takes one by one are folded");
+    out[k].tile = tile[k];
+    if (node->op == BB_OP_ROW_SCAN || !fact.col) continue;
+    bool fold = node->op == BB_OP_ROW_FOLD;
+    bb_dtype dtype = b->tile->tile[tile[k]].dtype;
+    out[k].tile = bb_build_tile(b, dtype, fact.row, fold ? NULL : fact.col, fact.depth);
+    if (!fold) {
+      bb_build_constant(b, out[k].tile, fact.depth, bb_monoid_empty_of(node->rows, k));
+      continue;
+    }
+    bb_tile_stmt *stmt = bb_build_stmt(b, fact.depth, BB_TILE_FOLD);
+    stmt->operands = 1;
+    stmt->operand[0] = tile[k];
+    stmt->result = out[k].tile;
+    stmt->monoid = bb_monoid_get(BB_MONOID_MAX);
+    stmt->axis = BB_AXIS_COL;
+  }
+}
+
 static uint32_t scan_columns(bb_build *b, uint32_t tile) {
   const bb_tile_fact *fact = &b->fact[tile];
   uint32_t depth = fact->depth;
@@ -155,8 +181,7 @@ void bb_schedule_func(bb_build *b, const bb_node *node, const bb_build_value *co
   case BB_OP_TRANSPOSE: out[0].tile = transpose(b, tile[0]); break;
   case BB_OP_ROW_FOLD:
   case BB_OP_ROW_SCAN:
-  case BB_OP_ROW_SCAN_EXCLUSIVE:
-    bb_build_refuse(b, node, "columns folded by a function of several components");
+  case BB_OP_ROW_SCAN_EXCLUSIVE: step_columns(b, node, tile, out); break;
   default: fold_columns(b, node, tile[0], out);
   }
   for (uint32_t o = 0; o < node->nout; o++) {

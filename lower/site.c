@@ -7,7 +7,9 @@ enum { DEEPEST = 200 };
 typedef struct bb_tie {
   uint32_t parent;
   bb_dim dim;
-  bool unit;      /* a list of partial results in a tensor: blocks of one element */
+  bool
+      unit; /* blocks of one element: a list of partial results in a tensor, or columns that are folded
+              * by a function of several components */
   int64_t wanted; /* elements, as the program says */
   int64_t block;
 } bb_tie;
@@ -106,9 +108,28 @@ static void tie_tensor(bb_sites *s, tied v) {
     if (v.type->level[i].axis == BB_AXIS_NONE) s->tie[find(s, v.tie[i])].unit = true;
 }
 
+/* The loops around a level, innermost first. */
+typedef struct around {
+  const struct around *outer;
+  bb_dim dim;
+  uint32_t loop;
+} around;
+
+/* A tile has no step for such a fold: the loop that cuts the columns folds them one by one. */
+static void tie_columns(bb_sites *s, const bb_graph *graph, const bb_node *node,
+                        const around *loops) {
+  bool steps = node->op == BB_OP_ROW_FOLD || node->op == BB_OP_ROW_SCAN ||
+               node->op == BB_OP_ROW_SCAN_EXCLUSIVE;
+  for (uint32_t i = 0; steps && i < node->nin; i++)
+    for (const around *l = loops; l; l = l->outer)
+      if (l->dim == bb_type_of(graph, node->in[i].src)->item.col)
+        s->tie[find(s, l->loop)].unit = true;
+}
+
 /* --- sites --- */
 
-static bb_site *instantiate(bb_sites *s, const bb_graph *graph, uint32_t depth) {
+static bb_site *instantiate(bb_sites *s, const bb_graph *graph, uint32_t depth,
+                            const around *loops) {
   bb_context *ctx = s->program->ctx;
   if (depth > DEEPEST) bb_fail(ctx, BB_ERROR_UNSUPPORTED, "maps nested more than 200 deep");
   bb_site *at = BB_NEW(s->arena, bb_site, 1);
@@ -131,11 +152,14 @@ static bb_site *instantiate(bb_sites *s, const bb_graph *graph, uint32_t depth) 
     if (node->kind == BB_NODE_MAP) {
       made->loop = bb_site_tie(s, node->dim);
       s->tie[made->loop].wanted = node->block;
-      made->inner = instantiate(s, node->inner, depth + 1);
+      around inside = {loops, node->dim, made->loop};
+      made->inner = instantiate(s, node->inner, depth + 1, &inside);
       tie_map(s, at, index);
     } else if (node->kind == BB_NODE_REDUCE) {
       tie_reduce(s, at, index);
-    } else if (depth == 0 && node->kind != BB_NODE_FUNC) {
+    } else if (node->kind == BB_NODE_FUNC) {
+      tie_columns(s, graph, node, loops);
+    } else if (depth == 0) {
       for (uint32_t i = 0; i < node->nin; i++) tie_tensor(s, tied_value(at, node->in[i].src));
       for (uint32_t o = 0; o < node->nout; o++)
         tie_tensor(s, (tied){node->out[o].type, made->tie[o]});
@@ -145,7 +169,7 @@ static bb_site *instantiate(bb_sites *s, const bb_graph *graph, uint32_t depth) 
 }
 
 void bb_sites_make(bb_sites *s, const bb_graph *root) {
-  s->root = instantiate(s, root, 0);
+  s->root = instantiate(s, root, 0, NULL);
 }
 
 /* --- block sizes --- */
