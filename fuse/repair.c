@@ -36,11 +36,21 @@
 
 #include "../rules/merge.h"
 
+bool bb_repair_is_read(const bb_repair *r, const bb_repair_fold *fold) {
+  bool read = false;
+  uint32_t count = fold->port == BB_NONE ? 0 : bb_monoid_get(fold->fold)->components;
+  for (uint32_t k = 0; k < count; k++) {
+    bb_use u = bb_first_use(r->graph, (bb_value){bb_repair_map(r, fold->second), fold->port + k});
+    for (; u.node != BB_NONE; u = bb_next_use(r->graph, u)) read |= u.node != r->v;
+  }
+  return read;
+}
+
 /* A result that the algebra found to be a number, as sums of weights are 1, has lost its axes. */
 static bool results_have_axes(bb_repair *r) {
   const bb_product *p = r->product;
   for (uint32_t i = 0; i < r->folds; i++) {
-    bool has = false;
+    bool has = !bb_repair_is_read(r, &r->fold[i]);
     for (uint32_t j = 0; j < p->count && !has; j++)
       has = bb_expr_uses_arg(p->result[i].finish, p->own + j);
     if (!has) return bb_repair_refuse(r, "a fold is the same whatever its terms are");

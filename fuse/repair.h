@@ -117,6 +117,8 @@ static inline bool bb_repair_elementwise(const bb_node *node) {
 
 /* Finds the pair, reads its chain and derives its monoid. */
 bool bb_repair_read(bb_repair *r, bb_match *match);
+/* Is a fold of the program read by another node than V? */
+bool bb_repair_is_read(const bb_repair *r, const bb_repair_fold *fold);
 /* V reads folds of U only, no functions of them. */
 void bb_repair_copy_functions(bb_repair *r);
 /* Takes out of a map what nothing reads any more, at every level inside too. */

@@ -247,7 +247,7 @@ static bool keeps_axes(const lowering *l) {
   const bb_repair *r = l->r;
   const bb_product *p = r->product;
   for (uint32_t i = 0; i < r->folds; i++) {
-    if (r->fold[i].port == BB_NONE) continue;
+    if (!bb_repair_is_read(r, &r->fold[i])) continue;
     uint32_t axes = 0;
     for (uint32_t j = 0; j < p->count; j++)
       if (bb_expr_uses_arg(p->result[i].finish, p->own + j)) axes |= l->axes[j];

@@ -294,6 +294,24 @@ static bool sums_same_axes(const bb_canon *c, uint32_t sum, uint32_t at, const b
   return true;
 }
 
+enum { USES = 64 }; /* looked at behind a centred value */
+
+/* Does a product take the value, perhaps through functions of it? */
+static bool meets_product(const bb_canon *c, uint32_t value, uint32_t *left) {
+  uint32_t node = c->ix->value[value].first_node, slot = c->ix->value[value].first_slot;
+  while (node != BB_NONE && *left) {
+    const bb_ix_node *user = &c->ix->node[node];
+    (*left)--;
+    if (user->op == BB_IX_CONTRACT) return true;
+    if (user->op == BB_IX_ELEMENTWISE && meets_product(c, user->out[0], left)) return true;
+    node = user->in[slot].next_node;
+    slot = user->in[slot].next_slot;
+  }
+  return false;
+}
+
+/* Raw moments let the mean leave a product (Rule 5).  Without one, central moments cost no pass more,
+ * and keep their digits: they stay. */
 bool bb_rule_moments(bb_canon *c, uint32_t at) {
   const bb_ix_node node = c->ix->node[at];
   if (node.op != BB_IX_REDUCE || node.monoid->id != BB_MONOID_SUM) return false;
@@ -313,7 +331,8 @@ bool bb_rule_moments(bb_canon *c, uint32_t at) {
   }
   bb_term y = bb_canon_term(c, at, 0), centred = through(c, y.index, square, 0);
   bb_term x = through(c, centred.index, shift, i), mean = through(c, centred.index, shift, j);
-  uint32_t maker = bb_ix_producer(c->ix, mean.value);
+  uint32_t maker = bb_ix_producer(c->ix, mean.value), left = USES;
+  if (!meets_product(c, centred.value, &left)) return false;
   if (c->ix->node[maker].op != BB_IX_ELEMENTWISE || c->ix->node[maker].nin != 1 ||
       rank_of(c, mean.value) != kept || rank_of(c, x.value) != node.indices)
     return false;
