@@ -8,23 +8,10 @@ programs and 4 units in the last place (numerics.py).
 usage: spellings.py PROGRAM [CASE...]
 """
 
-import argparse
-import pathlib
-import subprocess
 import sys
-import tempfile
 
-SKIP = 77
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "numerics"))
-try:
-    import numpy as np
-    import numerics
-    from cases import CAUSAL, CASES, COLS, HEAD, HUGE, KEYS, OFFSET, ROWS, X, normal, parts
-    from model import Model
-    from repair import chosen, compare, fuse, loads_of, safe
-except ImportError as error:
-    print(error)
-    sys.exit(SKIP)
+from harness import check_loads, fuse, main, np, numerics, row
+from cases import CAUSAL, CASES, COLS, HEAD, HUGE, KEYS, OFFSET, ROWS, X, normal, parts
 
 PLANES = normal(3, 37, 70, scale=5)
 LABELS = np.eye(COLS)[np.random.default_rng(4).integers(0, COLS, ROWS)]
@@ -316,37 +303,129 @@ def attention_without_batch(m):
     m.output(m.MatMul(m.Div(e, total), v))
 
 
+@spelling(ATTENTION)
+def attention_cosine_of_norms(m):
+    q, k, v = (m.input(n, normal(37, d, seed=s)) for n, d, s in (("q", 19), ("k", 19), ("v", 23)))
+    q, k = (m.Div(x, m.Max(m.over("ReduceL2", x), number(1e-12))) for x in (q, k))
+    m.output(m.MatMul(m.Softmax(m.Mul(m.MatMul(q, m.Transpose(k, perm=[1, 0])), number(10))), v))
+
+
+# --- a column beside the scores, dropped behind the softmax ---
+
+def with_sink(name, made, build):
+    """build(m, joined scores) gives what the softmax takes, and how its shares are made."""
+    for batch in ((), (3,), (2, 4)):
+        def sink(m, batch=batch):
+            rank = len(batch) + 2
+            shapes = {"q": (*batch, 37, 19), "k": (*batch, 41, 19), "v": (*batch, 41, 23)}
+            q, k, v = (m.input(n, normal(*s, seed=i)) for i, (n, s) in enumerate(shapes.items(), 11))
+            z = m.input("z", normal(*[1] * (rank - 3), *batch[-1:], 1, 1))
+            s = m.MatMul(q, m.Transpose(k, perm=[*range(rank - 2), rank - 1, rank - 2]))
+            parts_of = [s, m.Expand(z, np.array([*batch, 37, 1]))]
+            first = made == "first"
+            joined = m.Concat(*(parts_of[::-1] if first else parts_of), axis=-1)
+            ends = [np.array([x]) for x in ((1, 42) if first else (0, 41))]
+            m.output(m.MatMul(m.Slice(build(m, joined), *ends, np.array([-1]), np.array([1])), v))
+        sink.__name__ = f"{name}_{len(batch) + 2}d"
+        spelling({"z": 1, **ATTENTION})(sink)
+
+
+def spelled_shares(m, x):
+    e, total, _ = parts(m, x)
+    return m.Div(e, total)
+
+
+with_sink("sink_joined", "last", lambda m, x: m.Softmax(x))
+with_sink("sink_joined_in_front", "first", lambda m, x: m.Softmax(x))
+with_sink("sink_joined_less_maximum", "last", lambda m, x: m.Softmax(m.Sub(x, m.over("ReduceMax", x))))
+with_sink("sink_joined_spelled", "last", spelled_shares)
+
+# --- classes that labels name ---
+
+CLASSES = np.random.default_rng(4).integers(0, COLS, ROWS)
+
+
+def labelled(build):
+    def made(m):
+        m.output(m.Neg(build(m, m.input("x", OFFSET), m.input("t", CLASSES[:, None]))))
+    made.__name__ = build.__name__
+    return spelling({"x": 1, "t": 1})(made)
+
+
+@labelled
+def cross_entropy_gathered(m, x, t):
+    return m.GatherElements(m.LogSoftmax(x), t, axis=1)
+
+
+@labelled
+def cross_entropy_gathered_spelled(m, x, t):
+    _, s, top = parts(m, x)
+    return m.GatherElements(m.Sub(m.Sub(x, top), m.Log(s)), t, axis=1)
+
+
+@labelled
+def cross_entropy_of_logit(m, x, t):
+    return m.Sub(m.GatherElements(x, t, axis=1), m.over("ReduceLogSumExp", x))
+
+
+@labelled
+def cross_entropy_selected(m, x, t):
+    return summed(m, m.Where(m.Equal(m.constant(np.arange(COLS)[None]), t), m.LogSoftmax(x), number(0)))
+
+
+@labelled
+def cross_entropy_one_hot(m, x, t):
+    hot = m.OneHot(m.Squeeze(t, np.array([1])), np.array([COLS]), np.array([0, 1], m.type))
+    return summed(m, m.Mul(m.LogSoftmax(x), hot))
+
+
+# --- two inputs, two axes, one axis ---
+
+@spelling({"x": 1, "y": 1})
+def covariance(m):
+    x, y = m.input("x", X + 5), m.input("y", X[::-1] - 3)
+    m.output(mean(m, m.Mul(m.Sub(x, mean(m, x)), m.Sub(y, mean(m, y)))))
+
+
+@spelling({"x": 1, "y": 1})
+def correlation(m):
+    x, y = ((m.Sub(v, mean(m, v))) for v in (m.input("x", X + 5), m.input("y", X[::-1] * X - 3)))
+    xx, yy, xy = (summed(m, m.Mul(a, b)) for a, b in ((x, x), (y, y), (x, y)))
+    m.output(m.Div(xy, m.Sqrt(m.Mul(xx, yy))))
+
+
+@spelling({"x": 2})
+def softmax_inner_and_outer(m):
+    inner, s, _ = parts(m, m.input("x", X))
+    outer, t, _ = parts(m, m.Div(inner, s), 0)
+    m.output(m.Div(outer, t))
+
+
+@spelling({"x": 2})
+def softmax_of_a_vector(m):
+    e, s, _ = parts(m, m.input("x", OFFSET[0]))
+    m.output(m.Div(e, s))
+
+
+@spelling({"x": 2})
+def layer_norm_of_a_vector(m):
+    c, v = centred(m, m.input("x", X[0] + 5))
+    m.output(m.Div(c, m.Sqrt(m.Add(v, number(1e-5)))))
+
+
 def check(program, name, folder):
     build, loads, kernels = TESTS[name]
     CASES[name] = build
-    used = {}
-    for dtype in ["f32", "f64"]:
-        used[dtype] = numerics.check(program, name, dtype, folder)
+    used = {t: numerics.check(program, name, t, folder) for t in ("f32", "f64")}
+    listing = fuse(program, folder / f"{name}.onnx", "--listing")
+    for dtype in used:
         if not used[dtype] <= 1:
             raise RuntimeError(f"{used[dtype]:.3g} of the error allowed in {dtype}")
-    listing = fuse(program, folder / f"{name}.onnx", "--listing")
-    compare("kernels", len(chosen(listing)), kernels)
-    compare("loads", loads_of(safe(listing) or chosen(listing), loads), loads)
-    return used
+    check_loads(listing, kernels, loads)
+    return row(listing, loads, used)
 
 
-def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("program")
-    parser.add_argument("case", nargs="*")
-    arguments = parser.parse_args()
-    names, failed = arguments.case or list(TESTS), 0
-    with tempfile.TemporaryDirectory() as folder:
-        for name in names:
-            try:
-                used = check(arguments.program, name, pathlib.Path(folder))
-                print(f"good   {name}: of the error allowed {used['f32']:.3g} in f32, {used['f64']:.3g} in f64")
-            except (RuntimeError, subprocess.TimeoutExpired) as error:
-                print(f"FAILED {name}: {error}")
-                failed += 1
-    print(f"{len(names) - failed} passed, {failed} failed")
-    return 1 if failed or not names else 0
-
+ALL = [(n, check) for n in TESTS]
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(ALL))

@@ -1,0 +1,204 @@
+#!/usr/bin/env python3
+"""Dependent reductions as programs in text, with 1 to 4 axes and extents that are known at run time.
+
+Each has to become one kernel that loads each input as often as stated, equal to itself unfused: in
+float64 to 1e-12 of the row's maximum, in float32 within 4 times the error of the unfused program and 4
+units in the last place.  Those not to be repaired give the reason.
+
+usage: programs.py PROGRAM [CASE...]
+"""
+
+import re
+import sys
+
+from harness import check_loads, compare, fuse, main, np, numerics, refusals, row
+
+EXTENT = {"B": 2, "H": 3, "M": 37, "N": 65, "K": 9, "D": 19, "L": 24}
+TESTS = {}
+BATCH = {1: "", 2: "", 3: "B,", 4: "B,H,"}
+
+
+def program(name, text, loads, reason=None, shifted=0.0):
+    """shifted: added to every input."""
+    TESTS[name] = (text, loads, reason, shifted)
+
+
+def rows(name, body, loads, ranks=(2, 3, 4), **options):
+    """Over the rows of x; [C] and [E] in the text are its axes, without its last one and with another."""
+    for rank in ranks:
+        dims = "N" if rank == 1 else BATCH[rank] + "M,N"
+        axes = dims.lower()
+        text = body.replace("[C]", f"[{axes}]").replace("[E]", f"[{axes[:-1]}l]").replace("[X]", f"[{dims}]")
+        program(f"{name} {rank}-D", f"dim {dims}\ninput x : f32[{dims}]\n{text}", loads, **options)
+
+
+def soft(x, axis=-1, mark=""):
+    """The maximum, exps and their sum of a softmax."""
+    return (f"m{mark} = reduce max({x}, axis={axis}, keep)\ne{mark} = elementwise exp({x}-m{mark})\n"
+            f"s{mark} = reduce sum(e{mark}, axis={axis}, keep)\n")
+
+
+def total(name, x, axis=-1):
+    return f"{name} = reduce sum({x}, axis={axis}, keep)\n"
+
+
+MEAN = total("sx", "x") + "mu = elementwise sx/N\nc = elementwise x-mu\n"
+VARIANCE = MEAN + "q = elementwise c*c\n" + total("sq", "q")
+
+# --- softmax and its kin ---
+
+rows("softmax", soft("x") + "output o = elementwise e/s\n", {"x": 2}, (1, 2, 3, 4))
+rows("softmax by a factor", soft("x") + "r = elementwise 1/s\noutput o = elementwise e*r\n", {"x": 2})
+rows("softmax without its maximum", "e = elementwise exp(x)\n" + total("s", "e") + "output o = elementwise e/s\n", {"x": 1})
+rows("softmax of columns", soft("x", -2) + "output o = elementwise e/s\n", {"x": 2})
+rows("log-softmax", soft("x") + "output o = elementwise x-m-log(s)\n", {"x": 2})
+rows("log-sum-exp", soft("x") + "output o = elementwise m+log(s)\n", {"x": 1}, (1, 2, 3, 4))
+rows("log-sum-exp of log-sum-exps", soft("x") + "l = elementwise m+log(s)\n" + soft("l", -2, "2") + "output o = elementwise m2+log(s2)\n", {"x": 1})
+rows("softmax inner, then outer", soft("x") + "p = elementwise e/s\n" + soft("p", -2, "2") + "output o = elementwise e2/s2\n", {"x": 2})
+rows("cross-entropy", "input t : f32[X]\n" + soft("x") + "l = elementwise (x-m-log(s))*t\n" + total("z", "l") + "output o = elementwise -z\n", {"x": 1, "t": 1})
+rows("cross-entropy by lse", "input t : f32[X]\n" + soft("x") + "l = elementwise x*t\n" + total("z", "l") + "output o = elementwise m+log(s)-z\n", {"x": 1, "t": 1})
+rows("entropy", soft("x") + "p = elementwise e/s\nq = elementwise p*log(p)\noutput o = reduce sum(q, axis=-1, keep)\n", {"x": 1})
+rows("entropy by logits", soft("x") + "q = elementwise e/s*(x-m-log(s))\noutput o = reduce sum(q, axis=-1, keep)\n", {"x": 1})
+UNDER = soft("x") + "p = elementwise e/s\na = elementwise p*y\n" + total("mu", "a")
+rows("expectation and variance", "input y : f32[X]\n" + UNDER + "d = elementwise p*(y-mu)**2\noutput v = reduce sum(d, axis=-1, keep)\noutput mean = mu\n", {"x": 1, "y": 1})
+rows("expectation and raw variance", "input y : f32[X]\n" + UNDER + "d = elementwise p*y**2\n" + total("v2", "d") + "output v = elementwise v2-mu**2\noutput mean = mu\n", {"x": 1, "y": 1})
+rows("sinkhorn", "input g : f32[N]\nz = elementwise x+g\n" + soft("z") + "output o = elementwise -(m+log(s))\n", {"x": 1, "g": 1})
+rows("top with its share", soft("x") + "i = argreduce argmax(x, axis=-1, keep)\noutput o = i\noutput p = elementwise 1/s\n", {"x": 1})
+rows("top with lse", soft("x") + "i = argreduce argmax(x, axis=-1, keep)\noutput o = i\noutput l = elementwise m+log(s)\n", {"x": 1})
+rows("weighted argmax", "input w : f32[X]\n" + soft("x") + "p = elementwise e/s*w\ni = argreduce argmax(p, axis=-1, keep)\noutput o = i\n", {"x": 1, "w": 1})
+MAX_SUM = """monoid max_sum {
+  m : f32 empty -inf = max(left.m,right.m)
+  s : f32 empty 0 from 0 to inf = left.s*exp(left.m-max(left.m,right.m))+right.s*exp(right.m-max(left.m,right.m))
+}
+"""
+for _rank in (2, 3, 4):
+    _dims = BATCH[_rank] + "M,N"
+    program(f"a user's maximum and sum {_rank}-D", f"dim {_dims}\n{MAX_SUM}input x : f32[{_dims}]\none = elementwise x*0+1\n"
+            "top, sum = reduce max_sum(x, one, axis=-1, keep)\noutput o = elementwise top+log(sum)\n", {"x": 1})
+
+# --- statistics ---
+
+rows("mean and variance", VARIANCE + "output v = elementwise sq/N\noutput mean = mu\n", {"x": 1}, shifted=5)
+rows("layer norm", VARIANCE + "output o = elementwise c/sqrt(sq/N+0.00001)\n", {"x": 2}, (1, 2, 3, 4))
+rows("layer norm and product", "dim L\ninput w : f32[L,N]\n" + VARIANCE + "z = elementwise c/sqrt(sq/N+0.00001)\noutput o = contract(z[C], w[l,n] -> [E])\n", {"x": 1, "w": 1})
+rows("skewness", VARIANCE + "k = elementwise c**3\n" + total("sk", "k") + "output o = elementwise sk/N/(sq/N)**1.5\n", {"x": 1})
+rows("kurtosis", VARIANCE + "k = elementwise c**4\n" + total("sk", "k") + "output o = elementwise sk/N/(sq/N)**2\n", {"x": 1})
+rows("covariance", "input y : f32[X]\n" + MEAN + total("sy", "y") + "d = elementwise c*(y-sy/N)\n" + total("sd", "d") + "output o = elementwise sd/N\n", {"x": 1, "y": 1})
+ABSMAX = "dim L\ninput w : f32[L,N]\na = elementwise abs(x)\nm = reduce max(a, axis=-1, keep)\n"
+rows("scaled by absmax", ABSMAX + "z = elementwise x/m\noutput o = contract(z[C], w[l,n] -> [E])\n", {"x": 1, "w": 1})
+rows("scaled by absmax and back", ABSMAX + "f = elementwise m/127\nz = elementwise x/f\np = contract(z[C], w[l,n] -> [E])\noutput o = elementwise p*f\n", {"x": 1, "w": 1})
+
+# --- attention ---
+
+
+def attention(name, middle, loads=None, more="", ranks=(2, 3, 4), norm=("q", "k")):
+    """middle: from the scores t to the shares p; {b}, {c}: batch dims, their axes."""
+    for rank in ranks:
+        b, c = BATCH[rank], BATCH[rank].lower()
+        text = (f"dim {b}M,N,D,L\ninput q : f32[{b}M,D]\ninput k : f32[{b}N,D]\ninput v : f32[{b}N,L]\n" + more +
+                f"t = contract({norm[0]}[{{c}}m,d], {norm[1]}[{{c}}n,d] -> [{{c}}m,n])\n" + middle +
+                "output o = contract(p[{c}m,n], v[{c}n,l] -> [{c}m,l])\n")
+        for old, new in (("{b}", b), ("{c}", c), ("ROW", "coord(axis 1)"), ("COL", "coord(axis 0)")):
+            text = text.replace(old, new)
+        program(f"attention {name} {rank}-D", text, {"q": 1, "k": 1, "v": 1, **(loads or {})})
+
+
+SHARES = soft("x") + "p = elementwise e/s\n"
+attention("plain", "x = elementwise t*(D**-0.5)\n" + SHARES)
+attention("causal", "x = elementwise select(COL<=ROW,t,-inf)\n" + SHARES)
+attention("windowed", "x = elementwise select((COL<=ROW)&(ROW-COL<9),t,-inf)\n" + SHARES)
+attention("ALiBi", "x = elementwise t+0.5*(COL-ROW)\n" + SHARES)
+attention("ALiBi of a slope", "x = elementwise t+z*(COL-ROW)\n" + SHARES, {"z": 1}, "input z : f32[1]\n")
+attention("soft-capped", "x = elementwise 5*tanh(t/5)\n" + SHARES)
+attention("with a sink", "m0 = reduce max(t, axis=-1, keep)\nm = elementwise max(m0,z)\ne = elementwise exp(t-m)\n" +
+          total("s", "e") + "p = elementwise e/(s+exp(z-m))\n", {"z": 1}, "input z : f32[1]\n")
+attention("with a sink behind the maximum",
+          "m0 = reduce max(t, axis=-1, keep)\ne = elementwise exp(t-m0)\n" + total("s", "e") +
+          "p = elementwise e/(s+exp(z-m0))\n", {"z": 1}, "input z : f32[1]\n")
+attention("at temperature", "x = elementwise t/z\n" + SHARES, {"z": 1}, "input z : f32[{b}M,1]\n")
+attention("at one temperature", "x = elementwise t*z\n" + SHARES, {"z": 1}, "input z : f32[1]\n")
+attention("and lse", "x = elementwise t*(D**-0.5)\n" + SHARES + "output l = elementwise m+log(s)\n")
+attention("by sigmoid", "p = elementwise 1/(1+exp(-t))\n")
+NORMS = "q2 = elementwise q**2\nk2 = elementwise k**2\n" + total("qs", "q2") + total("ks", "k2")
+for _how, _norm in (("", "{x}/sqrt({x}s)"), (" with a least", "{x}/max(sqrt({x}s),0.000001)"), (" by roots", "{x}*(1/sqrt({x}s+0.000001))")):
+    attention("cosine" + _how, "x = elementwise t*10\n" + SHARES, {},
+              NORMS + "".join(f"{x}n = elementwise {_norm.format(x=x)}\n" for x in "qk"), norm=("qn", "kn"))
+for _rank in (3, 4):
+    _b, _c = ("", "") if _rank == 3 else ("B,", "b,")
+    program(f"attention grouped {_rank}-D", f"dim {_b}H,K,M,N,D,L\ninput q : f32[{_b}H,K,M,D]\ninput k : f32[{_b}H,N,D]\ninput v : f32[{_b}H,N,L]\n"
+            f"x = contract(q[{_c}h,g,m,d], k[{_c}h,n,d] -> [{_c}h,g,m,n])\n{SHARES}output o = contract(p[{_c}h,g,m,n], v[{_c}h,n,l] -> [{_c}h,g,m,l])\n",
+            {"q": 1, "k": 1, "v": 1})
+program("attention of one query 1-D", "dim N,D,L\ninput q : f32[D]\ninput k : f32[N,D]\ninput v : f32[N,L]\n"
+        "x = contract(q[d], k[n,d] -> [n])\n" + SHARES + "output o = contract(p[n], v[n,l] -> [l])\n", {"q": 1, "k": 1, "v": 1})
+
+# --- not to be repaired ---
+
+CHANGES = "changes its slope where an element crosses a fold"
+rows("relu of what is centred", MEAN + "r = elementwise max(c,0)\noutput o = reduce sum(r, axis=-1, keep)\n", {"x": 2}, reason=CHANGES)
+rows("relu under a maximum", "m = reduce max(x, axis=-1, keep)\nr = elementwise max(x-m/2,0)\noutput o = reduce sum(r, axis=-1, keep)\n", {"x": 2}, reason=CHANGES)
+rows("rounded", "a = elementwise abs(x)\nm = reduce max(a, axis=-1, keep)\nr = elementwise round(x/m)\noutput o = reduce sum(r, axis=-1, keep)\n",
+     {"x": 2}, reason="rounds to integers")
+rows("greatest share of a sum", total("s", "x") + "r = elementwise x/s\noutput o = reduce max(r, axis=-1, keep)\n", {"x": 2},
+     reason="the sign of the factor 1/s is not known", shifted=9)
+rows("softmax of a softmax", soft("x") + "p = elementwise e/s\n" + soft("p", -1, "2") + "a = elementwise e2/s2*x\noutput o = reduce sum(a, axis=-1, keep)\n",
+     {"x": 2}, reason="the exponent is no sum of a function of the elements and one of the folds")
+
+
+def feeds(text, shifted):
+    arrays = {}
+    for name, shape in re.findall(r"^input (\w+) : f32\[(.*)\]", text, flags=re.M):
+        extents = [EXTENT.get(d) or int(d) for d in shape.split(",")]
+        arrays[name] = np.random.default_rng([len(arrays), *extents]).standard_normal(extents) + shifted
+        if name == "z":
+            arrays[name] = np.abs(arrays[name]) + .3
+    return arrays
+
+
+def outputs(command, path, arrays, *options):
+    np.savez(path.with_suffix(".npz"), **arrays)
+    return numerics.run(command, path, *options)
+
+
+def used_of(command, text, folder, shifted):
+    """How much of the error allowed the fused program uses, by type."""
+    wide, narrow = folder / "wide.bb", folder / "narrow.bb"
+    narrow.write_text(text)
+    wide.write_text(text.replace("f32", "f64"))
+    arrays = feeds(text, shifted)
+    single = {n: a.astype(np.float32) for n, a in arrays.items()}
+    double = {n: a.astype(np.float64) for n, a in single.items()}
+    true = outputs(command, wide, double, "--unfused")
+    got64, got32 = outputs(command, wide, double), outputs(command, narrow, single)
+    before = outputs(command, narrow, single, "--unfused")
+    used = {"f64": 0.0, "f32": 0.0}
+    for n, array in true.items():
+        want = numerics.rows(array)
+        top = numerics.finite_maximum(want)
+        exact = numerics.EXACT * np.maximum(top, 1e-300)
+        allowed = numerics.FACTOR * numerics.largest_error(before[n], want) + numerics.UNITS * numerics.unit("f32", top)
+        used["f64"] = max(used["f64"], numerics.worst(numerics.rows(got64[n]), want, exact))
+        used["f32"] = max(used["f32"], numerics.worst(numerics.rows(got32[n]), want, allowed))
+    return used
+
+
+def check(command, name, folder):
+    body, loads, reason, shifted = TESTS[name]
+    path = folder / "case.bb"
+    text = f"blockbuster 1\nprogram p\n{body}"
+    path.write_text(text)
+    listing = fuse(command, path, "--listing", "--explain")
+    check_loads(listing, 1, loads)
+    refused = [r for r in refusals(listing) if reason and reason in r]
+    compare("refused with the reason", bool(refused), reason is not None)
+    made = row(listing, loads)
+    made["used"] = used_of(command, text, folder, shifted)
+    for dtype, used in made["used"].items():
+        if not used <= 1:
+            raise RuntimeError(f"{used:.3g} of the error allowed in {dtype}")
+    return made
+
+
+ALL = [(n, check) for n in TESTS]
+
+if __name__ == "__main__":
+    sys.exit(main(ALL))
