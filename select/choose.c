@@ -378,10 +378,9 @@ static bb_snapshot try_extended(const chooser *c, bb_graph *fused, bool apart) {
   return snapshot[least_work(c, count, snapshot, !apart)];
 }
 
-/* Is a candidate with several maps at the top better off as one kernel?  Either extension at the top
- * makes one map of them, for no more work than the launches that are saved, as it does where a map
- * around them all hides that they are several.  Or all of it is done sooner than they are launched: then
- * the kernel is one map after the other. */
+/* Is a candidate with several maps at the top better off as one kernel?  It is where extension at the
+ * top makes one map of them, for no more work than the launches that are saved, as it does where a map
+ * around them all hides that they are several. */
 static bool is_one_kernel(const chooser *c, const bb_flow *flow, bb_graph *fused) {
   bool asked = c->given && (c->given->no_extend || c->given->may_extend || c->given->stop_after);
   bool priced = c->options && c->options->pricer;
@@ -393,8 +392,7 @@ static bool is_one_kernel(const chooser *c, const bb_flow *flow, bb_graph *fused
   }
   bb_snapshot joined = try_extended(c, fused, false), apart = try_extended(c, fused, true);
   double saved = (double)LAUNCH * (flow->groups - 1);
-  if (maps_at_top(joined.graph) == 1) return work(&joined) <= work(&apart) + saved;
-  return apart.operations <= saved;
+  return maps_at_top(joined.graph) == 1 && work(&joined) <= work(&apart) + saved;
 }
 
 static void join_groups(bb_flow *flow) {

@@ -47,14 +47,14 @@ VARIANCE = MEAN + "q = elementwise c*c\n" + total("sq", "q")
 
 # --- softmax and its kin ---
 
-rows("softmax", soft("x") + "output o = elementwise e/s\n", {"x": 2}, (1, 2, 3, 4))
+rows("softmax", soft("x") + "output o = elementwise e/s\n", {"x": 2})
 rows("softmax by a factor", soft("x") + "r = elementwise 1/s\noutput o = elementwise e*r\n", {"x": 2})
 rows("softmax without its maximum", "e = elementwise exp(x)\n" + total("s", "e") + "output o = elementwise e/s\n", {"x": 1})
 rows("softmax of columns", soft("x", -2) + "output o = elementwise e/s\n", {"x": 2})
 rows("log-softmax", soft("x") + "output o = elementwise x-m-log(s)\n", {"x": 2})
 rows("log-sum-exp", soft("x") + "output o = elementwise m+log(s)\n", {"x": 1}, (1, 2, 3, 4))
 rows("log-sum-exp of log-sum-exps", soft("x") + "l = elementwise m+log(s)\n" + soft("l", -2, "2") + "output o = elementwise m2+log(s2)\n", {"x": 1})
-rows("softmax inner, then outer", soft("x") + "p = elementwise e/s\n" + soft("p", -2, "2") + "output o = elementwise e2/s2\n", {"x": 2})
+rows("softmax inner, then outer", soft("x") + "p = elementwise e/s\n" + soft("p", -2, "2") + "output o = elementwise e2/s2\n", {"x": 2}, (3, 4))
 rows("cross-entropy", "input t : f32[X]\n" + soft("x") + "l = elementwise (x-m-log(s))*t\n" + total("z", "l") + "output o = elementwise -z\n", {"x": 1, "t": 1})
 rows("cross-entropy by lse", "input t : f32[X]\n" + soft("x") + "l = elementwise x*t\n" + total("z", "l") + "output o = elementwise m+log(s)-z\n", {"x": 1, "t": 1})
 rows("entropy", soft("x") + "p = elementwise e/s\nq = elementwise p*log(p)\noutput o = reduce sum(q, axis=-1, keep)\n", {"x": 1})
@@ -79,7 +79,7 @@ for _rank in (2, 3, 4):
 # --- statistics ---
 
 rows("mean and variance", VARIANCE + "output v = elementwise sq/N\noutput mean = mu\n", {"x": 1}, shifted=5)
-rows("layer norm", VARIANCE + "output o = elementwise c/sqrt(sq/N+0.00001)\n", {"x": 2}, (1, 2, 3, 4))
+rows("layer norm", VARIANCE + "output o = elementwise c/sqrt(sq/N+0.00001)\n", {"x": 2})
 rows("layer norm and product", "dim L\ninput w : f32[L,N]\n" + VARIANCE + "z = elementwise c/sqrt(sq/N+0.00001)\noutput o = contract(z[C], w[l,n] -> [E])\n", {"x": 1, "w": 1})
 rows("skewness", VARIANCE + "k = elementwise c**3\n" + total("sk", "k") + "output o = elementwise sk/N/(sq/N)**1.5\n", {"x": 1})
 rows("kurtosis", VARIANCE + "k = elementwise c**4\n" + total("sk", "k") + "output o = elementwise sk/N/(sq/N)**2\n", {"x": 1})

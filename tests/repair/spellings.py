@@ -305,7 +305,7 @@ def attention_without_batch(m):
 
 @spelling(ATTENTION)
 def attention_cosine_of_norms(m):
-    q, k, v = (m.input(n, normal(37, d, seed=s)) for n, d, s in (("q", 19), ("k", 19), ("v", 23)))
+    q, k, v = (m.input(n, normal(37, d, seed=d)) for n, d in (("q", 19), ("k", 19), ("v", 23)))
     q, k = (m.Div(x, m.Max(m.over("ReduceL2", x), number(1e-12))) for x in (q, k))
     m.output(m.MatMul(m.Softmax(m.Mul(m.MatMul(q, m.Transpose(k, perm=[1, 0])), number(10))), v))
 
@@ -396,21 +396,9 @@ def correlation(m):
 
 @spelling({"x": 2})
 def softmax_inner_and_outer(m):
-    inner, s, _ = parts(m, m.input("x", X))
-    outer, t, _ = parts(m, m.Div(inner, s), 0)
+    inner, s, _ = parts(m, m.input("x", PLANES))
+    outer, t, _ = parts(m, m.Div(inner, s), 1)
     m.output(m.Div(outer, t))
-
-
-@spelling({"x": 2})
-def softmax_of_a_vector(m):
-    e, s, _ = parts(m, m.input("x", OFFSET[0]))
-    m.output(m.Div(e, s))
-
-
-@spelling({"x": 2})
-def layer_norm_of_a_vector(m):
-    c, v = centred(m, m.input("x", X[0] + 5))
-    m.output(m.Div(c, m.Sqrt(m.Add(v, number(1e-5)))))
 
 
 def check(program, name, folder):
