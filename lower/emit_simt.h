@@ -30,6 +30,6 @@ typedef struct bb_simt_launch {
 void bb_emit_simt(bb_buffer *out, const bb_tile_program *program, const char *name,
                   const bb_emit_options *options, bb_simt_launch *launch);
 
-extern const char bb_device_simt[]; /* simt.cuh */
+extern const char bb_device_simt[], bb_device_misc[]; /* simt.cuh, misc.cuh */
 
 #endif

@@ -78,13 +78,17 @@ static bool folder_is_good(cache *c) {
 
 /* --- entries --- */
 
-static void make_key(cache *c) {
-  bb_put(&c->key, "%s", bb_cpu_identity(c->ctx, c->arena));
-  bb_put_bytes(&c->key, c->source, c->length);
+static void name_by_key(cache *c) {
   XXH128_canonical_t canonical;
   XXH128_canonicalFromHash(&canonical, XXH3_128bits(c->key.data, c->key.length));
   for (size_t i = 0; i < sizeof canonical.digest; i++)
     snprintf(c->name + 2 * i, 3, "%02x", canonical.digest[i]);
+}
+
+static void make_key(cache *c) {
+  bb_put(&c->key, "%s", bb_cpu_identity(c->ctx, c->arena));
+  bb_put_bytes(&c->key, c->source, c->length);
+  name_by_key(c);
 }
 
 static bool is_entry(const cache *c, const char *bytes, size_t size) {
@@ -101,22 +105,30 @@ static bool is_entry(const cache *c, const char *bytes, size_t size) {
          memcmp(bytes + before - c->key.length, c->key.data, c->key.length) == 0;
 }
 
-/* A good entry is marked as used now; a bad one is removed. */
-static bool find_entry(cache *c) {
-  const char *path = path_of(c, c->name, ".so");
-  bb_file file;
-  const char *problem = bb_file_map(path, &file);
+/* Maps a good entry and marks it as used now; a bad one is removed. */
+static bool open_entry(cache *c, const char *ending, bb_file *file) {
+  const char *path = path_of(c, c->name, ending);
+  const char *problem = bb_file_map(path, file);
   if (problem) {
     if (errno != ENOENT) bb_log(c->ctx, BB_LOG_WARNING, "cache entry %s: %s", path, problem);
     return false;
   }
-  bool good = is_entry(c, file.bytes, file.size);
-  bb_file_unmap(&file);
-  if (good)
+  bool good = is_entry(c, file->bytes, file->size);
+  if (good) {
     utimensat(AT_FDCWD, path, NULL, 0);
-  else if (unlink(path) == 0)
+    return true;
+  }
+  bb_file_unmap(file);
+  if (unlink(path) == 0)
     bb_log(c->ctx, BB_LOG_WARNING, "cache entry %s was damaged: it is made anew", path);
-  return good;
+  return false;
+}
+
+static bool find_entry(cache *c) {
+  bb_file file;
+  if (!open_entry(c, ".so", &file)) return false;
+  bb_file_unmap(&file);
+  return true;
 }
 
 /* Appends the key and the checksum to the shared object, then gives it its name. */
@@ -146,7 +158,7 @@ static bool keep_entry(cache *c, const char *folder) {
 /* --- the bound on its size --- */
 
 typedef struct entry {
-  char name[NAME + 3];
+  char name[NAME + 4];
   off_t size;
   struct timespec used;
 } entry;
@@ -169,12 +181,15 @@ static bool ends_with(const char *name, const char *ending) {
   return length >= tail && strcmp(name + length - tail, ending) == 0;
 }
 
-/* What a killed compilation left. */
+/* What a killed compilation left: a folder, or the file of an image. */
 static void remove_stale(cache *c, const char *name) {
   struct stat status;
   const char *path = path_of(c, name, "");
-  if (stat(path, &status) == 0 && time(NULL) - status.st_mtime > STALE_SECONDS)
+  if (lstat(path, &status) != 0 || time(NULL) - status.st_mtime <= STALE_SECONDS) return;
+  if (S_ISDIR(status.st_mode))
     bb_cpu_remove_folder(path);
+  else
+    unlink(path);
 }
 
 /* Removes the entries that were used least lately until the rest is within the bound; the one that
@@ -187,7 +202,8 @@ static void limit_size(cache *c) {
   for (struct dirent *d; dir && (d = readdir(dir));) {
     struct stat status;
     if (strncmp(d->d_name, "making-", 7) == 0) remove_stale(c, d->d_name);
-    if (!ends_with(d->d_name, ".so") || strlen(d->d_name) >= sizeof list->name ||
+    if (!(ends_with(d->d_name, ".so") || ends_with(d->d_name, ".bin")) ||
+        strlen(d->d_name) >= sizeof list->name ||
         fstatat(dirfd(dir), d->d_name, &status, AT_SYMLINK_NOFOLLOW) != 0)
       continue;
     BB_GROW(c->arena, list, capacity, count + 1u);
@@ -310,6 +326,52 @@ void bb_cache_get(bb_context *ctx, bb_arena *arena, const char *folder, const ch
   bb_defer(ctx, remove_cleanup, cached->temporary);
   bb_cpu_build(ctx, source, length, cached->temporary);
   cached->path = bb_arena_printf(arena, "%s/kernels.so", cached->temporary);
+}
+
+/* --- images: bytes that need no file to be loaded from --- */
+
+static bool begin_image(cache *c, bb_context *ctx, bb_arena *arena, const bb_cache_key *key) {
+  *c = (cache){.ctx = ctx, .arena = arena, .key = {.arena = arena}};
+  bb_put_bytes(&c->key, key->text, key->length);
+  c->folder = default_folder(arena);
+  name_by_key(c);
+  return folder_is_good(c);
+}
+
+const void *bb_cache_image(bb_context *ctx, bb_arena *arena, const bb_cache_key *key) {
+  cache c;
+  bb_file file;
+  if (!begin_image(&c, ctx, arena, key) || !open_entry(&c, ".bin", &file)) return NULL;
+  char *image = bb_arena_alloc(arena, file.size + 1);
+  memcpy(image, file.bytes, file.size);
+  bb_file_unmap(&file);
+  return image;
+}
+
+/* Under a name of its own first, so that nobody sees a part. */
+void bb_cache_keep_image(bb_context *ctx, bb_arena *arena, const bb_cache_key *key,
+                         const void *image, size_t size) {
+  cache c;
+  if (!begin_image(&c, ctx, arena, key)) return;
+  bb_buffer all = {.arena = arena};
+  trailer end = {.key_bytes = c.key.length};
+  bb_put_bytes(&all, image, size);
+  bb_put_bytes(&all, c.key.data, c.key.length);
+  memcpy(end.magic, magic, sizeof magic);
+  XXH128_canonicalFromHash(&end.sum, XXH3_128bits(all.data, all.length));
+  bb_put_bytes(&all, (const char *)&end, sizeof end);
+  char *path = bb_arena_printf(arena, "%s/making-XXXXXX", c.folder);
+  int file = mkstemp(path);
+  FILE *out = file < 0 ? NULL : fdopen(file, "wb");
+  if (file >= 0 && !out) close(file);
+  bool good = out && fwrite(all.data, 1, all.length, out) == all.length;
+  if (out) good &= fclose(out) == 0;
+  if (!good || rename(path, path_of(&c, c.name, ".bin")) != 0) {
+    bb_log(ctx, BB_LOG_WARNING, "cache %s is not used: %s", c.folder, strerror(errno));
+    if (file >= 0) unlink(path);
+    return;
+  }
+  limit_size(&c);
 }
 
 void bb_cached_end(bb_context *ctx, bb_cached *cached) {

@@ -24,4 +24,17 @@ void bb_cache_get(bb_context *ctx, bb_arena *arena, const char *folder, const ch
                   size_t length, bb_cached *cached);
 void bb_cached_end(bb_context *ctx, bb_cached *cached);
 
+/* --- what a device's driver loads from memory, in the same folder --- */
+
+/* All that decides what the image is. */
+typedef struct bb_cache_key {
+  const char *text;
+  size_t length;
+} bb_cache_key;
+
+/* NULL: it is not there. */
+const void *bb_cache_image(bb_context *ctx, bb_arena *arena, const bb_cache_key *key);
+void bb_cache_keep_image(bb_context *ctx, bb_arena *arena, const bb_cache_key *key,
+                         const void *image, size_t size);
+
 #endif

@@ -4,6 +4,7 @@
 
 #include "../../lower/emit.h"
 #include "../../lower/emit_simt.h"
+#include "../compile/cache.h"
 
 #include <dirent.h>
 #include <dlfcn.h>
@@ -112,23 +113,47 @@ static const char *log_of(const bb_cuda_compiler *c, void *program, bb_arena *ar
   return log;
 }
 
-const void *bb_cuda_compile(bb_context *ctx, const bb_cuda_compiler *c, const char *target,
-                            const char *source, bb_arena *arena) {
-  static const char *const name[] = {"sm90.cuh", "simt.cuh"};
-  const char *header[] = {bb_device_sm90, bb_device_simt};
-  const char *options[] = {bb_arena_printf(arena, "--gpu-architecture=%s", target), "--std=c++17"};
+static const char *const header_name[] = {"sm90.cuh", "simt.cuh", "misc.cuh"};
+static const char *const header[] = {bb_device_sm90, bb_device_simt, bb_device_misc};
+static const char standard[] = "--std=c++17";
+enum { HEADERS = 3 };
+
+static const char *compile(bb_context *ctx, const bb_cuda_compiler *c, const char *target,
+                           const char *source, bb_arena *arena, size_t *size) {
+  const char *options[] = {bb_arena_printf(arena, "--gpu-architecture=%s", target), standard};
   void *program = NULL;
-  size_t size = 0;
-  if (c->create(&program, source, "kernel.cu", 2, header, name) != 0)
+  if (c->create(&program, source, "kernel.cu", HEADERS, header, header_name) != 0)
     bb_fail(ctx, BB_ERROR_IO, "NVRTC makes no program");
   int code = c->compile(program, sizeof options / sizeof *options, options);
   const char *log = code ? log_of(c, program, arena) : "";
   char *image = NULL;
-  if (code == 0 && c->cubin_size(program, &size) == 0) {
-    image = bb_arena_alloc(arena, size + 1);
+  if (code == 0 && c->cubin_size(program, size) == 0) {
+    image = bb_arena_alloc(arena, *size + 1);
     if (c->cubin(program, image) != 0) image = NULL;
   }
   c->destroy(&program);
   if (!image) bb_fail(ctx, BB_ERROR_INTERNAL, "a kernel does not compile for %s:\n%s", target, log);
+  return image;
+}
+
+/* The compiler's version is no part of it: to ask for it takes longer than to load what there is. */
+static bb_cache_key key_of(const char *target, const char *source, bb_arena *arena) {
+  bb_buffer key = {.arena = arena};
+  const char *own = getenv("BLOCKBUSTER_NVRTC");
+  bb_put(&key, "blockbuster %u\n%s %s\n%s\n", bb_version(), target, standard, own ? own : "");
+  for (uint32_t i = 0; i < HEADERS; i++) bb_put_bytes(&key, header[i], strlen(header[i]));
+  bb_put_bytes(&key, source, strlen(source));
+  return (bb_cache_key){key.data, key.length};
+}
+
+const void *bb_cuda_compile(bb_context *ctx, bb_cuda_compiler *c, const char *target,
+                            const char *source, bb_arena *arena) {
+  bb_cache_key key = key_of(target, source, arena);
+  const void *image = bb_cache_image(ctx, arena, &key);
+  size_t size = 0;
+  if (image) return image;
+  if (!c->library) bb_cuda_compiler_open(ctx, c);
+  image = compile(ctx, c, target, source, arena, &size);
+  bb_cache_keep_image(ctx, arena, &key, image, size);
   return image;
 }

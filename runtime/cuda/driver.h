@@ -41,8 +41,18 @@ typedef struct bb_cuda_tensor_map {
   X(free, cuMemFree_v2, (bb_cuda_pointer))                                                         \
   X(to_device, cuMemcpyHtoD_v2, (bb_cuda_pointer, const void *, size_t))                           \
   X(to_host, cuMemcpyDtoH_v2, (void *, bb_cuda_pointer, size_t))                                   \
+  X(to_device_async, cuMemcpyHtoDAsync_v2, (bb_cuda_pointer, const void *, size_t, void *))        \
+  X(to_host_async, cuMemcpyDtoHAsync_v2, (void *, bb_cuda_pointer, size_t, void *))                \
   X(set, cuMemsetD8_v2, (bb_cuda_pointer, unsigned char, size_t))                                  \
-  X(synchronize, cuCtxSynchronize, (void))                                                         \
+  X(stream_create, cuStreamCreate, (void **, unsigned))                                            \
+  X(stream_destroy, cuStreamDestroy_v2, (void *))                                                  \
+  X(stream_wait, cuStreamSynchronize, (void *))                                                    \
+  X(capture_begin, cuStreamBeginCapture_v2, (void *, int))                                         \
+  X(capture_end, cuStreamEndCapture, (void *, void **))                                            \
+  X(graph_make, cuGraphInstantiateWithFlags, (void **, void *, unsigned long long))                \
+  X(graph_launch, cuGraphLaunch, (void *, void *))                                                 \
+  X(graph_destroy, cuGraphDestroy, (void *))                                                       \
+  X(graph_end, cuGraphExecDestroy, (void *))                                                       \
   X(load, cuModuleLoadData, (void **, const void *))                                               \
   X(unload, cuModuleUnload, (void *))                                                              \
   X(function, cuModuleGetFunction, (void **, void *, const char *))                                \
@@ -84,8 +94,9 @@ void bb_cuda_library_close(void *library);
 /* Fails the context with what the driver calls the error, BB_ERROR_MEMORY if that is what it is. */
 void bb_cuda_must(bb_context *ctx, const bb_cuda_driver *driver, int code, const char *what);
 
-/* Source over a device library as a loadable image in `arena`; `target`: "sm_90a". */
-const void *bb_cuda_compile(bb_context *ctx, const bb_cuda_compiler *compiler, const char *target,
+/* Source over a device library as a loadable image in `arena`, from the disk cache if it is there;
+ * `target`: "sm_90a".  Opens the compiler when it is first needed (library NULL: it was not yet). */
+const void *bb_cuda_compile(bb_context *ctx, bb_cuda_compiler *compiler, const char *target,
                             const char *source, bb_arena *arena);
 
 #endif

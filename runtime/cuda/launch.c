@@ -122,7 +122,7 @@ static int64_t index_of(bb_arena *arena, const bb_cuda_kernel *k, bb_tile_index 
 
 /* --- arguments --- */
 
-/* Parts of blocks, then counters. */
+/* Parts of blocks, and counters. */
 typedef struct room {
   int64_t tiles, splits;
   size_t parts, counters;
@@ -137,14 +137,15 @@ static room room_of(const bb_cuda_machine *m, const bb_cuda_kernel *k, const int
     r.parts = (size_t)r.tiles * k->plan.part;
     r.counters = (size_t)(r.tiles / r.splits) * sizeof(uint32_t);
   }
-  r.parts = (r.parts + ALIGN - 1) / ALIGN * ALIGN;
   if (k->plan.counter) r.counters += sizeof(uint32_t);
   return r;
 }
 
-size_t bb_cuda_scratch(const bb_cuda_machine *m, const bb_cuda_kernel *k, const int64_t *extent) {
+size_t bb_cuda_scratch(const bb_cuda_machine *m, const bb_cuda_kernel *k, const int64_t *extent,
+                       size_t *counters) {
   room r = room_of(m, k, extent);
-  return r.parts + r.counters;
+  *counters = r.counters;
+  return r.parts;
 }
 
 /* Sizes, steps and box of a tensor map, innermost axis first. */
@@ -247,7 +248,7 @@ static arguments arguments_of(const bb_cuda_machine *m, const bb_cuda_kernel *k,
   for (uint32_t i = 0; i < p->maps; i++, a.length += MAP_BYTES)
     encode(m, k, &p->map[i], extent, view[p->map[i].view], arena, a.data + a.length);
   for (uint32_t i = 0; i < p->pointers; i++) put(&a, &view[p->pointer[i]], 8);
-  bb_cuda_pointer parts = m->scratch, counters = m->scratch + r->parts;
+  bb_cuda_pointer parts = m->scratch, counters = m->counters;
   if (p->splits) {
     put(&a, &parts, 8);
     put(&a, &counters, 8);
@@ -279,6 +280,7 @@ void bb_cuda_launch(const bb_cuda_machine *m, const bb_cuda_kernel *k, const int
   bb_cuda_launch_config config = {.grid = {(uint32_t)blocks, 1, 1},
                                   .block = {p->threads, 1, 1},
                                   .shared = p->shared,
+                                  .stream = m->stream,
                                   .attribute = &attribute,
                                   .attributes = cluster > 1};
   void *pointers[] = {a.data};

@@ -24,16 +24,17 @@ typedef struct bb_cuda_machine {
   bb_context *ctx;
   const bb_cuda_driver *driver;
   int processors;
-  bb_cuda_pointer scratch; /* zeroed where a kernel counts, and left so */
-  size_t scratch_bytes;
+  void *stream;
+  bb_cuda_pointer scratch;
+  bb_cuda_pointer counters; /* zero between launches: kernels leave them so */
 } bb_cuda_machine;
 
 /* An expression of a launch description.  Fails with BB_ERROR_INTERNAL where it is none. */
 int64_t bb_cuda_evaluate(bb_context *ctx, const char *text, const bb_tile_program *tile,
                          const int64_t *extent);
-/* Bytes of scratch that a launch needs. */
+/* Bytes of scratch, and of counters, that a launch needs. */
 size_t bb_cuda_scratch(const bb_cuda_machine *machine, const bb_cuda_kernel *kernel,
-                       const int64_t *extent);
+                       const int64_t *extent, size_t *counters);
 /* NULL, or why the arrays do not lie as the copy engine wants them. */
 const char *bb_cuda_refusal(const bb_cuda_kernel *kernel, const int64_t *extent,
                             const bb_cuda_pointer *view);

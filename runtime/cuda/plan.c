@@ -23,7 +23,7 @@ static int attribute(const bb_cuda_plan *p, int which) {
 }
 
 static void open_device(bb_cuda_plan *p, uint32_t number) {
-  enum { PROCESSORS = 16, MAJOR = 75, MINOR = 76, OLDEST = 7 };
+  enum { PROCESSORS = 16, MAJOR = 75, MINOR = 76, OLDEST = 7, NOT_BLOCKING = 1 };
   int count = 0;
   char name[128] = "";
   bb_cuda_driver_open(p->ctx, &p->driver);
@@ -39,8 +39,11 @@ static void open_device(bb_cuda_plan *p, uint32_t number) {
             p->minor, OLDEST);
   bb_cuda_plan_must(p, p->driver.retain(&p->context, p->device), "a device's context");
   bb_cuda_plan_must(p, p->driver.push(p->context), "a device's context");
+  bb_cuda_plan_must(p, p->driver.allocate(&p->fault, sizeof(int64_t)), "memory");
+  bb_cuda_plan_must(p, p->driver.set(p->fault, 0, sizeof(int64_t)), "memory");
   p->machine = (bb_cuda_machine){
       .ctx = p->ctx, .driver = &p->driver, .processors = attribute(p, PROCESSORS)};
+  bb_cuda_plan_must(p, p->driver.stream_create(&p->machine.stream, NOT_BLOCKING), "a stream");
 }
 
 /* --- kernels --- */
@@ -57,10 +60,11 @@ typedef struct texts {
 
 typedef struct making {
   bb_cuda_plan *plan;
-  const bb_cuda_compiler *compiler;
   const int64_t *block;
   const bb_candidate *candidate;
   texts own, plain; /* different ones so far */
+  bb_cuda_names names;
+  bb_buffer misc; /* kernels of misc nodes */
   /* of the step at hand */
   bb_cuda_kernel *kernel;
   bb_cuda_plain *simple;
@@ -104,11 +108,11 @@ static uint32_t place_of(bb_arena *arena, texts *all, const bb_buffer *source) {
   return all->count++;
 }
 
-static void load_kernel(const making *m) {
+static void load_kernel(making *m) {
   enum { SHARED = 8, ANY_CLUSTER = 14 };
   bb_cuda_plan *p = m->plan;
   bb_cuda_kernel *k = m->kernel;
-  const void *image = bb_cuda_compile(p->ctx, m->compiler, "sm_90a", m->source.data, p->arena);
+  const void *image = bb_cuda_compile(p->ctx, &p->compiler, "sm_90a", m->source.data, p->arena);
   bb_cuda_plan_must(p, p->driver.load(&k->module, image), "loading a kernel");
   bb_cuda_plan_must(p, p->driver.function(&k->function, k->module, k->plan.kernel),
                     "finding a kernel");
@@ -156,6 +160,10 @@ static void make_step(making *m, bb_cuda_step *s) {
   bb_cuda_plan *p = m->plan;
   if (s->step->candidate == BB_NONE) {
     p->counts.misc++;
+    s->misc = bb_cuda_misc_make(p->program, s->step, &m->names, &m->misc);
+    if (!s->misc)
+      bb_log(p->ctx, BB_LOG_WARNING, "%s is interpreted: there is no %s on a GPU", s->step->name,
+             s->step->misc->op);
     return;
   }
   m->candidate = &p->program->candidate[s->step->candidate];
@@ -202,8 +210,8 @@ static void load_plain(making *m) {
   bb_cuda_plan *p = m->plan;
   bb_buffer source = {.arena = p->arena};
   bool *done = BB_NEW(p->arena, bool, m->plain.count + 1);
-  if (!m->plain.count) return;
-  bb_put(&source, "#include \"simt.cuh\"\n\n");
+  if (!m->plain.count && !m->names.count) return;
+  bb_put(&source, "#include \"misc.cuh\"\n\n%s", m->misc.length ? m->misc.data : "");
   for (uint32_t i = 0; i < p->steps; i++) {
     bb_cuda_step *s = &p->step[i];
     if (!s->plain || done[s->source]) continue;
@@ -213,10 +221,12 @@ static void load_plain(making *m) {
   }
   bool own = p->major == 9 && p->minor == 0;
   const char *target = bb_arena_printf(p->arena, "sm_%d%d%s", p->major, p->minor, own ? "a" : "");
-  const void *image = bb_cuda_compile(p->ctx, m->compiler, target, source.data, p->arena);
+  const void *image = bb_cuda_compile(p->ctx, &p->compiler, target, source.data, p->arena);
   bb_cuda_plan_must(p, p->driver.load(&p->module, image), "loading kernels");
-  for (uint32_t i = 0; i < p->steps; i++)
+  for (uint32_t i = 0; i < p->steps; i++) {
     if (p->step[i].plain) find_functions(p, &p->step[i]);
+    if (p->step[i].misc) bb_cuda_misc_find(&p->machine, p->step[i].misc, p->module);
+  }
 }
 
 /* --- plans --- */
@@ -225,8 +235,9 @@ static void destroy(void *plan) {
   bb_cuda_plan_destroy(plan);
 }
 
-static void close_library(void *library) {
-  bb_cuda_library_close(library);
+static void close_compiler(bb_cuda_plan *p) {
+  bb_cuda_library_close(p->compiler.library);
+  p->compiler.library = NULL;
 }
 
 bb_cuda_plan *bb_cuda_plan_make(bb_program *program, const bb_cuda_options *options) {
@@ -236,22 +247,20 @@ bb_cuda_plan *bb_cuda_plan_make(bb_program *program, const bb_cuda_options *opti
   p->ctx = ctx;
   bb_defer(ctx, destroy, p);
   p->arena = bb_arena_create(ctx);
-  p->array = BB_NEW(p->arena, bb_cuda_array, program->tensors + 1);
+  p->constant = BB_NEW(p->arena, bb_cuda_pointer, program->tensors + 1);
+  p->captures = true;
   open_device(p, options ? options->device : 0);
-  bb_cuda_compiler compiler;
-  bb_cuda_compiler_open(ctx, &compiler);
-  bb_defer(ctx, close_library, compiler.library);
   p->steps = program->steps;
   p->step = BB_NEW(p->arena, bb_cuda_step, p->steps + 1);
-  making m = {.plan = p, .compiler = &compiler, .block = options ? options->block : NULL};
+  making m = {.plan = p, .block = options ? options->block : NULL};
+  m.misc.arena = p->arena;
   for (uint32_t i = 0; i < p->steps; i++) {
     p->step[i].step = &program->step[i];
     make_step(&m, &p->step[i]);
   }
   load_plain(&m);
   p->counts.sources = m.own.count + m.plain.count;
-  bb_undefer(ctx, compiler.library);
-  bb_cuda_library_close(compiler.library);
+  close_compiler(p);
   bb_undefer(ctx, p);
   return p;
 }
@@ -262,8 +271,11 @@ void bb_cuda_plan_count(const bb_cuda_plan *p, bb_cuda_counts *counts) {
 
 void bb_cuda_plan_destroy(bb_cuda_plan *p) {
   if (!p) return;
-  bb_cuda_free_arrays(p);
-  if (p->machine.scratch) p->driver.free(p->machine.scratch);
+  bb_cuda_unbind(p);
+  for (uint32_t t = 0; p->constant && t < p->program->tensors; t++)
+    if (p->constant[t]) p->driver.free(p->constant[t]);
+  if (p->fault) p->driver.free(p->fault);
+  if (p->machine.stream) p->driver.stream_destroy(p->machine.stream);
   for (uint32_t i = 0; p->step && i < p->steps; i++)
     if (p->step[i].kernel && p->step[i].kernel->module) p->driver.unload(p->step[i].kernel->module);
   if (p->module) p->driver.unload(p->module);
@@ -272,6 +284,7 @@ void bb_cuda_plan_destroy(bb_cuda_plan *p) {
     p->driver.pop(&popped);
     p->driver.release(p->device);
   }
+  close_compiler(p);
   bb_cuda_library_close(p->driver.library);
   if (p->arena) bb_arena_destroy(p->arena);
   bb_resize(p->ctx, p, sizeof *p, 0);

@@ -92,10 +92,44 @@ CALL cuMemsetD8_v2(bb_cuda_pointer to, unsigned char value, size_t bytes) {
   memset((void *)(uintptr_t)to, value, bytes);
   return 0;
 }
-CALL cuCtxSynchronize(void);
-CALL cuCtxSynchronize(void) {
+CALL cuMemcpyHtoDAsync_v2(bb_cuda_pointer to, const void *from, size_t bytes, void *stream);
+CALL cuMemcpyHtoDAsync_v2(bb_cuda_pointer to, const void *from, size_t bytes, void *stream) {
+  return stream ? cuMemcpyHtoD_v2(to, from, bytes) : 1;
+}
+CALL cuMemcpyDtoHAsync_v2(void *to, bb_cuda_pointer from, size_t bytes, void *stream);
+CALL cuMemcpyDtoHAsync_v2(void *to, bb_cuda_pointer from, size_t bytes, void *stream) {
+  return stream ? cuMemcpyDtoH_v2(to, from, bytes) : 1;
+}
+CALL cuStreamCreate(void **stream, unsigned flags);
+CALL cuStreamCreate(void **stream, unsigned flags) {
+  *stream = calloc(1, 1 + flags);
+  return *stream ? 0 : 2;
+}
+CALL cuStreamDestroy_v2(void *stream);
+CALL cuStreamDestroy_v2(void *stream) {
+  free(stream);
   return 0;
 }
+CALL cuStreamSynchronize(void *stream);
+CALL cuStreamSynchronize(void *stream) {
+  return stream ? 0 : 1;
+}
+/* Nothing is captured. */
+CALL cuStreamBeginCapture_v2(void *stream, int mode);
+CALL cuStreamBeginCapture_v2(void *stream, int mode) {
+  (void)stream, (void)mode;
+  return 801;
+}
+#define NEVER(name, arguments)                                                                     \
+  CALL name arguments;                                                                             \
+  CALL name arguments {                                                                            \
+    return 801;                                                                                    \
+  }
+NEVER(cuStreamEndCapture, (void))
+NEVER(cuGraphInstantiateWithFlags, (void))
+NEVER(cuGraphLaunch, (void))
+NEVER(cuGraphDestroy, (void))
+NEVER(cuGraphExecDestroy, (void))
 /* The file is as long as its table of sections says, which stands at the end. */
 static void *load_object(const Elf64_Ehdr *head) {
   char path[] = "/tmp/fake-cuda-XXXXXX";

@@ -1,0 +1,134 @@
+/* misc.cuh - operators that no block program has, on arrays as they lie: gathers and convolutions, an element
+ * of the result to a thread at a time.
+ *
+ * An index from data that is out of range is counted from the other end; one that is none either way gives
+ * its place, counted from 1, to `fault`, and reads element 0.
+ */
+#pragma once
+#include "simt.cuh"
+
+enum { BB_MISC_AXES = 8, BB_MISC_SPATIAL = 6 };
+
+struct bb_misc_gather_call {
+  const void *data, *index;
+  void *out;
+  int64_t *fault;
+  int64_t total, count, extent, inner; /* of the result; indices; of the axis; elements at one */
+};
+
+struct bb_misc_along_call {
+  const void *data, *index;
+  void *out;
+  int64_t *fault;
+  int64_t total, rank, axis;
+  int64_t shape[BB_MISC_AXES], data_shape[BB_MISC_AXES]; /* of the indices; of the data */
+};
+
+struct bb_misc_copy_call {
+  const void *data;
+  void *out;
+  int64_t total, rank;
+  int64_t extent[BB_MISC_AXES], from[BB_MISC_AXES], to[BB_MISC_AXES]; /* strides */
+};
+
+struct bb_misc_window_call {
+  const void *data, *weight, *bias; /* bias: null: none */
+  void *out;
+  int64_t total, groups, channels, maps, axes; /* channels, maps: of a group */
+  int64_t in[BB_MISC_SPATIAL], places[BB_MISC_SPATIAL], kernel[BB_MISC_SPATIAL];
+  int64_t stride[BB_MISC_SPATIAL], dilation[BB_MISC_SPATIAL], before[BB_MISC_SPATIAL];
+};
+
+#define BB_MISC_EACH(call)                                                                         \
+  for (int64_t at = bb_block() * 256 + bb_thread(); at < (call).total; at += bb_blocks() * 256)
+
+template <class I>
+BB_DEVICE int64_t bb_misc_index(I held, int64_t extent, int64_t place, int64_t *fault) {
+  int64_t index = (int64_t)held;
+  if (index < 0) index += extent;
+  if (index >= 0 && index < extent) return index;
+  *fault = place + 1;
+  return 0;
+}
+
+/* Elements are moved as words of their size. */
+template <class T, class I> BB_DEVICE void bb_misc_gather(const bb_misc_gather_call &call) {
+  const T *data = (const T *)call.data;
+  const I *index = (const I *)call.index;
+  T *out = (T *)call.out;
+  if (call.extent == 0) return;
+  BB_MISC_EACH(call) {
+    int64_t inner = at % call.inner, row = at / call.inner;
+    int64_t place = row % call.count, outer = row / call.count;
+    int64_t from = bb_misc_index(index[place], call.extent, place, call.fault);
+    out[at] = data[(outer * call.extent + from) * call.inner + inner];
+  }
+}
+
+template <class T, class I> BB_DEVICE void bb_misc_along(const bb_misc_along_call &call) {
+  const T *data = (const T *)call.data;
+  const I *index = (const I *)call.index;
+  T *out = (T *)call.out;
+  BB_MISC_EACH(call) {
+    int64_t rest = at, offset = 0, step = 1;
+    for (int64_t axis = call.rank - 1; axis >= 0; axis--) {
+      int64_t here = rest % call.shape[axis];
+      rest /= call.shape[axis];
+      if (axis == call.axis) here = bb_misc_index(index[at], call.data_shape[axis], at, call.fault);
+      offset += here * step;
+      step *= call.data_shape[axis];
+    }
+    out[at] = data[offset];
+  }
+}
+
+template <class T> BB_DEVICE void bb_misc_copy(const bb_misc_copy_call &call) {
+  const T *data = (const T *)call.data;
+  T *out = (T *)call.out;
+  BB_MISC_EACH(call) {
+    int64_t rest = at, from = 0, to = 0;
+    for (int64_t axis = call.rank - 1; axis >= 0; axis--) {
+      int64_t here = rest % call.extent[axis];
+      rest /= call.extent[axis];
+      from += here * call.from[axis];
+      to += here * call.to[axis];
+    }
+    out[to] = data[from];
+  }
+}
+
+/* T: elements in memory; R: sums. */
+template <class T, class R> BB_DEVICE void bb_misc_convolve(const bb_misc_window_call &call) {
+  const T *data = (const T *)call.data, *weight = (const T *)call.weight;
+  const T *bias = (const T *)call.bias;
+  T *out = (T *)call.out;
+  BB_MISC_EACH(call) {
+    int64_t rest = at, place[BB_MISC_SPATIAL], taps = 1, inputs = 1;
+    for (int64_t i = call.axes - 1; i >= 0; i--) {
+      place[i] = rest % call.places[i];
+      rest /= call.places[i];
+      taps *= call.kernel[i];
+      inputs *= call.in[i];
+    }
+    int64_t map = rest % (call.groups * call.maps), sample = rest / (call.groups * call.maps);
+    int64_t first = (sample * call.groups + map / call.maps) * call.channels;
+    R sum = 0;
+    for (int64_t tap = 0; tap < taps; tap++) {
+      int64_t left = tap, offset = 0, step = 1;
+      bool inside = true;
+      for (int64_t i = call.axes - 1; i >= 0; i--) {
+        int64_t x = place[i] * call.stride[i] - call.before[i] +
+                    left % call.kernel[i] * call.dilation[i];
+        left /= call.kernel[i];
+        inside = inside && x >= 0 && x < call.in[i];
+        offset += x * step;
+        step *= call.in[i];
+      }
+      for (int64_t c = 0; inside && c < call.channels; c++)
+        sum += bb_get<R>(data + (first + c) * inputs + offset) *
+               bb_get<R>(weight + (map * call.channels + c) * taps + tap);
+    }
+    if (bias) sum += bb_get<R>(bias + map);
+    bb_put(out + at, sum);
+  }
+}

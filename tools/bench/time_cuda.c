@@ -1,0 +1,119 @@
+/* time_cuda.c - how long a model's plan for a GPU takes to make, and to run.
+ *
+ *   time_cuda MODEL [NAME=EXTENT...]
+ *
+ * Prints one line of JSON: milliseconds to read and fuse, to make the plan (kernels from the disk cache where
+ * they are there), and microseconds of a run, inputs and outputs on the device: alone, until it has
+ * ended, and as one of twenty that follow each other; medians.
+ */
+#include "../../runtime/cuda/cuda.h"
+#include "../../runtime/driver.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { ROUNDS = 101, ROW = 20 };
+
+typedef struct job {
+  int argc;
+  char **argv;
+} job;
+
+static double now(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec * 1e6 + (double)t.tv_nsec / 1e3;
+}
+
+static void destroy_program(void *program) {
+  bb_program_destroy(program);
+}
+
+static void destroy_plan(void *plan) {
+  bb_cuda_plan_destroy(plan);
+}
+
+static int64_t *extents(const job *j, bb_program *p) {
+  int64_t *symbol = BB_NEW(p->arena, int64_t, p->symbols + 1);
+  for (uint32_t s = 0; s < p->symbols; s++) {
+    size_t length = strlen(p->symbol[s]);
+    symbol[s] = 1;
+    for (int i = 2; i < j->argc; i++)
+      if (strncmp(j->argv[i], p->symbol[s], length) == 0 && j->argv[i][length] == '=')
+        symbol[s] = strtoll(j->argv[i] + length + 1, NULL, 10);
+  }
+  return symbol;
+}
+
+/* Reals of both signs; integers that every table has. */
+static void draw(bb_program *p, bb_binding *binding) {
+  uint64_t state = 1;
+  for (uint32_t t = 0; t < p->tensors; t++) {
+    if (p->tensor[t].role != BB_TENSOR_INPUT) continue;
+    size_t count = 1;
+    for (uint32_t a = 0; a < p->tensor[t].axes; a++)
+      count *= (size_t)bb_extent_bind(p, p->dim[p->tensor[t].axis[a]].extent, binding->symbol);
+    binding->tensor[t] = (bb_interp_tensor){BB_NEW(p->arena, double, count + 1), count};
+    for (size_t i = 0; i < count; i++) {
+      state = state * 6364136223846793005u + 1442695040888963407u;
+      double drawn = (double)(int64_t)(state >> 11) / (double)(1ll << 52) - 1;
+      binding->tensor[t].data[i] =
+          bb_dtype_is_float(p->tensor[t].dtype) ? drawn : (double)(state >> 62);
+    }
+  }
+}
+
+static int by_size(const void *a, const void *b) {
+  double x = *(const double *)a, y = *(const double *)b;
+  return (x > y) - (x < y);
+}
+
+static double run(bb_cuda_plan *plan, int runs) {
+  double took[ROUNDS];
+  for (int i = 0; i < ROUNDS; i++) {
+    double begin = now();
+    for (int k = 0; k < runs; k++) bb_cuda_execute(plan);
+    bb_cuda_wait(plan);
+    took[i] = (now() - begin) / runs;
+  }
+  qsort(took, ROUNDS, sizeof *took, by_size);
+  return took[ROUNDS / 2];
+}
+
+static void body(bb_context *ctx, void *argument) {
+  job *j = argument;
+  double begin = now();
+  bb_program *p = bb_drive_read(ctx, j->argv[1], NULL, 0);
+  bb_defer(ctx, destroy_program, p);
+  bb_drive(p, BB_STAGE_FUSED, &(bb_drive_options){0});
+  double fused = now();
+  bb_cuda_plan *plan = bb_cuda_plan_make(p, NULL);
+  bb_defer(ctx, destroy_plan, plan);
+  double made = now();
+  bb_binding binding = {extents(j, p), BB_NEW(p->arena, bb_interp_tensor, p->tensors + 1)};
+  draw(p, &binding);
+  for (int i = 0; i < 3; i++) bb_cuda_run_binding(plan, &binding, p->arena);
+  bb_cuda_counts counts;
+  bb_cuda_plan_count(plan, &counts);
+  printf("{\"model\": \"%s\", \"kernels\": %u, \"interpreted\": %u, \"fuse_ms\": %.1f, "
+         "\"plan_ms\": %.1f, ",
+         j->argv[1], counts.kernels, counts.interpreted, (fused - begin) / 1e3,
+         (made - fused) / 1e3);
+  printf("\"run_us\": %.1f, \"in_a_row_us\": %.1f}\n", run(plan, 1), run(plan, ROW));
+  bb_undefer(ctx, plan);
+  bb_cuda_plan_destroy(plan);
+  bb_undefer(ctx, p);
+  bb_program_destroy(p);
+}
+
+int main(int argc, char **argv) {
+  job j = {argc, argv};
+  bb_context *ctx;
+  if (argc < 2 || bb_context_create(NULL, &ctx) != BB_OK) return 2;
+  bb_status status = bb_protect(ctx, body, &j);
+  if (status != BB_OK) fprintf(stderr, "%s: %s\n", argv[1], bb_context_message(ctx));
+  bb_context_destroy(ctx);
+  return status != BB_OK;
+}
