@@ -70,7 +70,10 @@ static void want(bb_cuda_plan *p, uint32_t tensor) {
   p->constant[tensor] = allocate(p, p->bytes[tensor] + 16, "a constant");
   p->tensor[tensor] = p->constant[tensor];
   if (p->bytes[tensor] && t->data)
-    must(p, p->driver.to_device(p->constant[tensor], t->data, p->bytes[tensor]), "a copy");
+    must(p,
+         p->driver.to_device_async(p->constant[tensor], t->data, p->bytes[tensor],
+                                   p->machine.stream),
+         "a copy");
 }
 
 /* --- steps --- */
@@ -137,7 +140,8 @@ static void make_scratch(bb_cuda_plan *p) {
   }
   if (scratch) p->machine.scratch = allocate(p, scratch, "kernels");
   p->machine.counters = allocate(p, counters, "counters");
-  must(p, p->driver.set(p->machine.counters, 0, counters), "memory of a kernel's own");
+  must(p, p->driver.set(p->machine.counters, 0, counters, p->machine.stream),
+       "memory of a kernel's own");
 }
 
 static bool is_bound_to(const bb_cuda_plan *p, const int64_t *symbol) {

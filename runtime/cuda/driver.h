@@ -39,11 +39,9 @@ typedef struct bb_cuda_tensor_map {
   X(pop, cuCtxPopCurrent_v2, (void **))                                                            \
   X(allocate, cuMemAlloc_v2, (bb_cuda_pointer *, size_t))                                          \
   X(free, cuMemFree_v2, (bb_cuda_pointer))                                                         \
-  X(to_device, cuMemcpyHtoD_v2, (bb_cuda_pointer, const void *, size_t))                           \
-  X(to_host, cuMemcpyDtoH_v2, (void *, bb_cuda_pointer, size_t))                                   \
   X(to_device_async, cuMemcpyHtoDAsync_v2, (bb_cuda_pointer, const void *, size_t, void *))        \
   X(to_host_async, cuMemcpyDtoHAsync_v2, (void *, bb_cuda_pointer, size_t, void *))                \
-  X(set, cuMemsetD8_v2, (bb_cuda_pointer, unsigned char, size_t))                                  \
+  X(set, cuMemsetD8Async, (bb_cuda_pointer, unsigned char, size_t, void *))                        \
   X(stream_create, cuStreamCreate, (void **, unsigned))                                            \
   X(stream_destroy, cuStreamDestroy_v2, (void *))                                                  \
   X(stream_wait, cuStreamSynchronize, (void *))                                                    \

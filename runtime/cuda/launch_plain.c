@@ -73,8 +73,10 @@ void bb_cuda_launch_plain(const bb_cuda_machine *m, const bb_cuda_plain *k, cons
     if (r.blocks < 1) continue;
     last[1] = (uint64_t)r.each;
     last[2] = (uint64_t)r.tasks;
-    bb_cuda_launch_config config = {
-        .grid = {(uint32_t)r.blocks, 1, 1}, .block = {nest->threads, 1, 1}, .shared = nest->shared};
+    bb_cuda_launch_config config = {.grid = {(uint32_t)r.blocks, 1, 1},
+                                    .block = {nest->threads, 1, 1},
+                                    .shared = nest->shared,
+                                    .stream = m->stream};
     void *pointers[] = {word};
     bb_cuda_must(m->ctx, m->driver, m->driver->launch(&config, k->function[n], pointers, NULL),
                  "a launch");

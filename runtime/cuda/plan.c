@@ -39,11 +39,11 @@ static void open_device(bb_cuda_plan *p, uint32_t number) {
             p->minor, OLDEST);
   bb_cuda_plan_must(p, p->driver.retain(&p->context, p->device), "a device's context");
   bb_cuda_plan_must(p, p->driver.push(p->context), "a device's context");
-  bb_cuda_plan_must(p, p->driver.allocate(&p->fault, sizeof(int64_t)), "memory");
-  bb_cuda_plan_must(p, p->driver.set(p->fault, 0, sizeof(int64_t)), "memory");
   p->machine = (bb_cuda_machine){
       .ctx = p->ctx, .driver = &p->driver, .processors = attribute(p, PROCESSORS)};
   bb_cuda_plan_must(p, p->driver.stream_create(&p->machine.stream, NOT_BLOCKING), "a stream");
+  bb_cuda_plan_must(p, p->driver.allocate(&p->fault, sizeof(int64_t)), "memory");
+  bb_cuda_plan_must(p, p->driver.set(p->fault, 0, sizeof(int64_t), p->machine.stream), "memory");
 }
 
 /* --- kernels --- */

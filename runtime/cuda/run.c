@@ -124,7 +124,7 @@ void bb_cuda_wait(bb_cuda_plan *p) {
   must(p, p->driver.to_host_async(&fault, p->fault, sizeof fault, p->machine.stream), "a copy");
   must(p, p->driver.stream_wait(p->machine.stream), "the end of a run");
   if (!fault) return;
-  must(p, p->driver.set(p->fault, 0, sizeof fault), "a copy");
+  must(p, p->driver.set(p->fault, 0, sizeof fault, p->machine.stream), "a copy");
   bb_fail(p->ctx, BB_ERROR_INPUT, "an index (element %lld of the indices) is out of range",
           (long long)(fault - 1));
 }

@@ -77,29 +77,22 @@ CALL cuMemFree_v2(bb_cuda_pointer memory) {
   free((void *)(uintptr_t)memory);
   return 0;
 }
-CALL cuMemcpyHtoD_v2(bb_cuda_pointer to, const void *from, size_t bytes);
-CALL cuMemcpyHtoD_v2(bb_cuda_pointer to, const void *from, size_t bytes) {
-  memcpy((void *)(uintptr_t)to, from, bytes);
-  return 0;
-}
-CALL cuMemcpyDtoH_v2(void *to, bb_cuda_pointer from, size_t bytes);
-CALL cuMemcpyDtoH_v2(void *to, bb_cuda_pointer from, size_t bytes) {
-  memcpy(to, (const void *)(uintptr_t)from, bytes);
-  return 0;
-}
-CALL cuMemsetD8_v2(bb_cuda_pointer to, unsigned char value, size_t bytes);
-CALL cuMemsetD8_v2(bb_cuda_pointer to, unsigned char value, size_t bytes) {
-  memset((void *)(uintptr_t)to, value, bytes);
-  return 0;
-}
 CALL cuMemcpyHtoDAsync_v2(bb_cuda_pointer to, const void *from, size_t bytes, void *stream);
 CALL cuMemcpyHtoDAsync_v2(bb_cuda_pointer to, const void *from, size_t bytes, void *stream) {
-  return stream ? cuMemcpyHtoD_v2(to, from, bytes) : 1;
+  memcpy((void *)(uintptr_t)to, from, bytes);
+  return stream ? 0 : 1;
 }
 CALL cuMemcpyDtoHAsync_v2(void *to, bb_cuda_pointer from, size_t bytes, void *stream);
 CALL cuMemcpyDtoHAsync_v2(void *to, bb_cuda_pointer from, size_t bytes, void *stream) {
-  return stream ? cuMemcpyDtoH_v2(to, from, bytes) : 1;
+  memcpy(to, (const void *)(uintptr_t)from, bytes);
+  return stream ? 0 : 1;
 }
+CALL cuMemsetD8Async(bb_cuda_pointer to, unsigned char value, size_t bytes, void *stream);
+CALL cuMemsetD8Async(bb_cuda_pointer to, unsigned char value, size_t bytes, void *stream) {
+  memset((void *)(uintptr_t)to, value, bytes);
+  return stream ? 0 : 1;
+}
+/* Everything is asked to be in some stream: launches outside of it would not wait for copies in it. */
 CALL cuStreamCreate(void **stream, unsigned flags);
 CALL cuStreamCreate(void **stream, unsigned flags) {
   *stream = calloc(1, 1 + flags);
@@ -170,7 +163,7 @@ CALL cuLaunchKernelEx(const bb_cuda_launch_config *config, void *function, void 
 CALL cuLaunchKernelEx(const bb_cuda_launch_config *config, void *function, void **arguments,
                       void **extra) {
   bool good = function && arguments && arguments[0] && !extra && config->grid[0] &&
-              config->block[0] % 32 == 0 && (uintptr_t)arguments[0] % 8 == 0;
+              config->stream && config->block[0] % 32 == 0 && (uintptr_t)arguments[0] % 8 == 0;
   if (!good || !is("host")) return good ? 0 : 1;
   int (*kernel)(const void *call, int64_t blocks, int threads);
   memcpy(&kernel, &function, sizeof kernel);
