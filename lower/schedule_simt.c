@@ -5,8 +5,13 @@
 
 #include <string.h>
 
-/* Dims up to WHOLE are one block where they are not rows; sums run over FOLDED elements at a time. */
-enum { WHOLE = 128, FOLDED = 32, LEAST = 16, REGISTERS = 96, THREADS = 256 };
+/* Dims up to WHOLE are one block where they are not rows.  The smaller a block, the longer the part of a sum that is
+ * loaded at once: what a block waits for memory counts more, and room there is. */
+enum { WHOLE = 128, LEAST = 16, REGISTERS = 96, THREADS = 256, SIZES = 3 };
+typedef struct sizes {
+  int64_t size, folded;
+} sizes;
+static const sizes tried[SIZES] = {{64, 32}, {32, 64}, {16, 128}};
 
 static int64_t padded(int64_t extent) {
   return (extent + LEAST - 1) / LEAST * LEAST;
@@ -22,11 +27,11 @@ static void find_folded(const bb_graph *graph, bool *folded) {
 }
 
 static void size_blocks(const bb_program *program, const bool *folded, const int64_t *given,
-                        int64_t size, int64_t whole, int64_t *block) {
+                        const sizes *s, int64_t *block) {
   for (uint32_t d = 0; d < program->dims; d++) {
     int64_t extent = bb_extent_value(program->dim[d].extent);
-    block[d] = folded[d] ? FOLDED : size;
-    if (extent > 0 && (folded[d] ? extent <= whole : extent < block[d])) block[d] = padded(extent);
+    block[d] = folded[d] ? s->folded : s->size;
+    if (extent > 0 && extent <= (folded[d] ? WHOLE : block[d])) block[d] = padded(extent);
     if (given && given[d] > 0 && given[d] < block[d]) block[d] = given[d];
   }
 }
@@ -106,17 +111,16 @@ static void try_blocks(bb_context *ctx, void *argument) {
 
 const bb_kernel *bb_schedule_simt(bb_program *program, const bb_graph *graph, const char *name,
                                   const int64_t *given, uint32_t processors) {
-  static const int64_t sizes[] = {64, 32, 16};
   bb_context *ctx = program->ctx;
   bool *folded = BB_NEW(program->arena, bool, program->dims + 1);
   int64_t *block = BB_NEW(program->arena, int64_t, program->dims + 1);
   attempt a = {program, graph, name, block, NULL};
   const bb_kernel *best = NULL;
   find_folded(graph, folded);
-  for (uint32_t i = 0; i < 3; i++) {
-    size_blocks(program, folded, given, sizes[i], i == 2 ? FOLDED : WHOLE, block);
+  for (uint32_t i = 0; i < SIZES; i++) {
+    size_blocks(program, folded, given, &tried[i], block);
     bb_status status = bb_protect(ctx, try_blocks, &a);
-    if (status == BB_ERROR_UNSUPPORTED && (best || i < 2)) {
+    if (status == BB_ERROR_UNSUPPORTED && (best || i + 1 < SIZES)) {
       ctx->status = BB_OK;
       continue;
     }

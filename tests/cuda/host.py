@@ -1,26 +1,45 @@
 """Models on a device that is the processor: kernels of plain threads, compiled by a C++ compiler (host.hpp).
 
-    host.py PROGRAM FAKE-DRIVER FAKE-NVRTC HOST.HPP [--tol X] MODEL ARRAYS.npz [MODEL ARRAYS.npz...]
+    host.py PROGRAM FAKE-DRIVER FAKE-NVRTC HOST.HPP [--cache] MODEL ARRAYS.npz
 
-Outputs must be the expected ones, and no node of a kernel may be interpreted.
+Outputs must be the expected ones, and nothing may be interpreted.  --cache: again, from images in the disk cache.
 """
-import os, re, shutil, subprocess, sys
+import os, re, shutil, subprocess, sys, tempfile
 
 program, driver, compiler, host, *rest = sys.argv[1:]
 cxx = os.environ.get("FAKE_CXX", "c++")
 if not shutil.which(cxx):
     print(f"there is no {cxx}")
     sys.exit(77)
-tol = []
-if rest[0] == "--tol": tol, rest = rest[:2], rest[2:]
-environment = {**os.environ, "BLOCKBUSTER_CUDA": driver, "BLOCKBUSTER_NVRTC": compiler, "FAKE_CUDA": "host", "FAKE_HOST": host,
-               "BLOCKBUSTER_CACHE": ""}
+environment = {**os.environ, "BLOCKBUSTER_CUDA": driver, "BLOCKBUSTER_NVRTC": compiler, "FAKE_CUDA": "host", "FAKE_HOST": host}
+cached = rest[0] == "--cache"
+model, arrays = rest[cached:]
 bad = 0
-for model, arrays in zip(rest[::2], rest[1::2]):
-    ran = subprocess.run([program, "run", model, "--inputs", arrays, "--expect", arrays, "--device", "cuda", "--counts", *tol],
-                         capture_output=True, text=True, env=environment, timeout=600)
+
+
+def run(what, cache, works=True, says="", **more):
+    global bad
+    ran = subprocess.run([program, "run", model, "--inputs", arrays, "--expect", arrays, "--device", "cuda", "--counts"],
+                         capture_output=True, text=True, env={**environment, "BLOCKBUSTER_CACHE": cache, **more}, timeout=600)
     said = ran.stdout + ran.stderr
     good = ran.returncode == 0 and re.search(r"\b0 interpreted", said) and "is interpreted" not in said
-    print("ok   " if good else "WRONG", os.path.basename(model), said.strip().replace("\n", "; ")[-400:])
+    good = bool(good) == works and says in said
+    print("ok   " if good else "WRONG", what, os.path.basename(model), said.strip().replace("\n", "; ")[-400:])
     bad += not good
+
+
+run("compiled", "")
+if cached:
+    with tempfile.TemporaryDirectory() as cache:
+        run("kept", cache)
+        run("from the cache", cache, FAKE_CXX="false")
+        image, = [os.path.join(cache, f) for f in os.listdir(cache)]
+        with open(image, "r+b") as file:
+            file.seek(os.path.getsize(image) // 2)
+            byte = file.read(1)
+            file.seek(-1, os.SEEK_CUR)
+            file.write(bytes([byte[0] ^ 1]))
+        run("damaged", cache, works=False, says="was damaged", FAKE_CXX="false")
+        run("made anew", cache)
+        run("from the cache", cache, FAKE_CXX="false")
 sys.exit(1 if bad else 0)

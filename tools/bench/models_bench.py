@@ -1,6 +1,6 @@
 """Whole models on a GPU: ours beside PyTorch, the same graph and weights, float32 (no TF32 in either).
 
-    models_bench.py TIME_CUDA MODEL.onnx... [--json FILE] [--mode reduce-overhead]
+    models_bench.py TIME_CUDA MODEL.onnx... [--json FILE] [--mode reduce-overhead] [--machine h200]
 
 The PyTorch module is the ONNX graph node by node (class Graph), its constants buffers; torch.compile sees the same
 operators that an exporter saw. Eager, torch.compile in the given mode (reduce-overhead and max-autotune replay CUDA graphs),
@@ -125,7 +125,7 @@ def bench(path, options):
         row["torch_compile_s"] = time.perf_counter() - begin
         row["compile_us"] = measure(lambda: compiled(*inputs))
     for cold in (True, False):
-        ran = subprocess.run([options.program, path], capture_output=True, text=True)
+        ran = subprocess.run([options.program, path, *(["--machine", options.machine] if options.machine else [])], capture_output=True, text=True)
         if ran.returncode: sys.exit(ran.stderr)
         ours = json.loads(ran.stdout)
         row["cold_plan_ms" if cold else "warm_plan_ms"] = ours["plan_ms"]
@@ -138,7 +138,7 @@ def bench(path, options):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("program"), parser.add_argument("models", nargs="+")
-    parser.add_argument("--json"), parser.add_argument("--mode", default="reduce-overhead")
+    parser.add_argument("--json"), parser.add_argument("--machine", help="choose kernels by price on it"), parser.add_argument("--mode", default="reduce-overhead")
     options, rows = parser.parse_args(), []
     print(f"torch {torch.__version__}, {torch.cuda.get_device_name()}, torch.compile mode {options.mode}; microseconds")
     print("model | eager | compiled | ours | compiled / ours | kernels | plan cold, warm, where the device is open, ms")

@@ -1,6 +1,6 @@
 /* time_cuda.c - how long a model's plan for a GPU takes to make, and to run.
  *
- *   time_cuda MODEL [NAME=EXTENT...]
+ *   time_cuda MODEL [--machine NAME] [NAME=EXTENT...]
  *
  * Prints one line of JSON: milliseconds to read and fuse, to make the plan (kernels from the disk cache where
  * they are there) and again in a process that has used the device, and microseconds of a run, inputs and outputs on the device: alone, until it has
@@ -47,6 +47,24 @@ static int64_t *extents(const job *j, bb_program *p) {
   return symbol;
 }
 
+/* --machine: kernels are chosen by price, for the extents that are told. */
+static void fuse(const job *j, bb_program *p) {
+  const char *machine = NULL;
+  for (int i = 2; i + 1 < j->argc; i++)
+    if (strcmp(j->argv[i], "--machine") == 0) machine = j->argv[i + 1];
+  bb_drive_options options = {0};
+  bb_selection_options select = {0};
+  if (machine) {
+    double *symbol = BB_NEW(p->arena, double, p->symbols + 1);
+    const int64_t *extent = extents(j, p);
+    for (uint32_t s = 0; s < p->symbols; s++) symbol[s] = (double)extent[s];
+    select.machine = bb_machine_find(p->arena, machine);
+    select.symbol = symbol;
+    options.select = &select;
+  }
+  bb_drive(p, BB_STAGE_FUSED, &options);
+}
+
 /* Reals of both signs; integers that every table has. */
 static void draw(bb_program *p, bb_binding *binding) {
   uint64_t state = 1;
@@ -87,7 +105,7 @@ static void body(bb_context *ctx, void *argument) {
   double begin = now();
   bb_program *p = bb_drive_read(ctx, j->argv[1], NULL, 0);
   bb_defer(ctx, destroy_program, p);
-  bb_drive(p, BB_STAGE_FUSED, &(bb_drive_options){0});
+  fuse(j, p);
   double fused = now();
   bb_cuda_plan *plan = bb_cuda_plan_make(p, NULL);
   bb_defer(ctx, destroy_plan, plan);
