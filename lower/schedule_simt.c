@@ -5,13 +5,13 @@
 
 #include <string.h>
 
-/* Dims up to WHOLE are one block where they are not rows.  The smaller a block, the longer the part of a sum that is
+/* Dims that two blocks hold are one where sums run over them.  The smaller a block, the longer the part of a sum that is
  * loaded at once: what a block waits for memory counts more, and room there is. */
-enum { WHOLE = 128, LEAST = 16, REGISTERS = 96, THREADS = 256, SIZES = 3 };
+enum { LEAST = 16, REGISTERS = 96, THREADS = 256, SIZES = 3 };
 typedef struct sizes {
   int64_t size, folded;
 } sizes;
-static const sizes tried[SIZES] = {{64, 32}, {32, 64}, {16, 128}};
+static const sizes tried[SIZES] = {{64, 32}, {32, 64}, {16, 64}};
 
 static int64_t padded(int64_t extent) {
   return (extent + LEAST - 1) / LEAST * LEAST;
@@ -31,7 +31,7 @@ static void size_blocks(const bb_program *program, const bool *folded, const int
   for (uint32_t d = 0; d < program->dims; d++) {
     int64_t extent = bb_extent_value(program->dim[d].extent);
     block[d] = folded[d] ? s->folded : s->size;
-    if (extent > 0 && extent <= (folded[d] ? WHOLE : block[d])) block[d] = padded(extent);
+    if (extent > 0 && extent <= (folded[d] ? s->folded * 2 : block[d])) block[d] = padded(extent);
     if (given && given[d] > 0 && given[d] < block[d]) block[d] = given[d];
   }
 }

@@ -69,8 +69,12 @@ BB_DEVICE uint32_t bb_bits(float value) {
 
 #ifdef BB_HOST_DEVICE
 #define BB_UNROLL
+#define BB_ROLLED
+#define BB_SOME
 #else
 #define BB_UNROLL _Pragma("unroll")
+#define BB_ROLLED _Pragma("unroll 1")
+#define BB_SOME _Pragma("unroll 8")
 #endif
 #define BB_EACH(i, count) BB_UNROLL for (int i = 0; i < (count); i++)
 
@@ -448,13 +452,13 @@ BB_DEVICE void bb_dot(T (&to)[NT], const A (&a)[NA], const B (&b)[NB], bool add)
   if (!add) {
     BB_EACH(i, tile::rt *tile::ct) to[i] = 0;
   }
-  BB_EACH(step, (depth + part - 1) / part) {
+  BB_ROLLED for (int step = 0; step < (depth + part - 1) / part; step++) {
     bb_sync();
     bb_stage<TY, TX, AR, AC, A_DOWN>(left, a_pitch, a, step * part);
     bb_stage<TY, TX, BR, BC, B_DOWN>(right, b_pitch, b, step * part);
     bb_sync();
     int count = depth - step * part < part ? depth - step * part : part;
-    for (int k = 0; k < count; k++) {
+    BB_SOME for (int k = 0; k < count; k++) {
       T x[tile::rt], y[tile::ct];
       BB_EACH(i, tile::rt) x[i] = left[k * a_pitch + tile::row(i)];
       BB_EACH(j, tile::ct) y[j] = right[k * b_pitch + tile::col(j)];
