@@ -240,44 +240,6 @@ static void connect_readers(bb_repair *r, const readers *all, const bb_value *co
   }
 }
 
-/* Out-ports without uses; components of one fold go together. */
-static void remove_ports(bb_graph *graph, uint32_t map) {
-  const bb_node *node = bb_node_get(graph, map);
-  for (uint32_t p = node->nout; p-- > 0;) {
-    bool used = false;
-    const bb_out *out = &node->out[p];
-    uint32_t count = out->mode == BB_OUT_FOLD ? out->fold->components : 1;
-    p -= out->mode == BB_OUT_FOLD ? out->component : 0;
-    for (uint32_t k = 0; k < count; k++) used |= node->out[p + k].first.node != BB_NONE;
-    for (uint32_t k = count; k-- > 0 && !used;) bb_map_out_remove(graph, map, p + k);
-  }
-}
-
-/* What nothing in a body reads any more goes, and so do in-ports that nothing reads. */
-static void prune_body(bb_repair *r, bb_graph *graph, uint32_t map) {
-  bb_graph *body = bb_node_get(graph, map)->inner;
-  uint32_t *order = BB_NEW(r->arena, uint32_t, body->live);
-  uint32_t count = bb_topological_order(body, r->arena, order);
-  while (count-- > 0) {
-    const bb_node *node = bb_node_get(body, order[count]);
-    bool used = node->kind == BB_NODE_OUTPUT || node->kind == BB_NODE_INPUT;
-    for (uint32_t p = 0; p < node->nout; p++) used |= node->out[p].first.node != BB_NONE;
-    if (!used)
-      bb_node_remove(body, order[count]);
-    else if (node->kind == BB_NODE_MAP && body->holders == 1)
-      bb_repair_prune(r, body, order[count]);
-  }
-  for (uint32_t i = body->ninputs; i-- > 0;)
-    if (bb_node_get(body, body->input[i])->out[0].first.node == BB_NONE)
-      bb_map_in_remove(graph, map, i);
-}
-
-void bb_repair_prune(bb_repair *r, bb_graph *graph, uint32_t map) {
-  if (bb_node_get(graph, map)->inner->holders > 1) return; /* as it was */
-  remove_ports(graph, map);
-  prune_body(r, graph, map);
-}
-
 static void find_again(bb_repair *r, const bb_match *match) {
   bb_match again = *match;
   again.partner = match->node[0];
@@ -294,7 +256,7 @@ static void apply(bb_match *match) {
   if (r.splits) {
     bool nest = bb_repair_is_nest(&r);
     bb_repair_split(&r);
-    if (nest) bb_repair_prune(&r, graph, r.v);
+    if (nest) bb_map_prune(graph, r.v);
     r = (bb_repair){.arena = r.arena};
     find_again(&r, match);
   }
@@ -310,7 +272,7 @@ static void apply(bb_match *match) {
   for (uint32_t i = 0; i < froms; i++) remove_unused(graph, from[i]);
   bb_repair_keep_proof(bb_repair_innermost(&r));
   connect_readers(&r, &all, component);
-  bb_repair_prune(&r, graph, r.u);
+  bb_map_prune(graph, r.u);
   bb_scratch_end(r.arena);
 }
 

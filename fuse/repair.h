@@ -121,8 +121,6 @@ bool bb_repair_read(bb_repair *r, bb_match *match);
 bool bb_repair_is_read(const bb_repair *r, const bb_repair_fold *fold);
 /* V reads folds of U only, no functions of them. */
 void bb_repair_copy_functions(bb_repair *r);
-/* Takes out of a map what nothing reads any more, at every level inside too. */
-void bb_repair_prune(bb_repair *r, bb_graph *graph, uint32_t map);
 
 /* --- repair_nest.c --- */
 

@@ -142,7 +142,7 @@ static bool try_copy(bb_repair *r) {
   trial.graph = bb_graph_copy(r->graph);
   if (r->splits) {
     bb_repair_split(&trial);
-    bb_repair_prune(&trial, trial.graph, r->v);
+    bb_map_prune(trial.graph, r->v);
   }
   bb_match match = {.anchor = r->v, .partner = r->u, .dim = BB_NO_DIM};
   match.scope = bb_scope_create(r->arena, r->scope->parent, r->scope->map, trial.graph);

@@ -16,13 +16,22 @@ static void prune_ports(bb_graph *graph, uint32_t map) {
   }
 }
 
-static void prune_map(bb_graph *graph, uint32_t map) {
-  if (bb_node_get(graph, map)->inner->holders > 1) return;
+/* Does a result of the map go on from what comes in at this port?  Nothing reads it inside. */
+static bool is_begun(const bb_node *map, uint32_t port) {
+  for (uint32_t i = 0; i < map->nout && map->part == BB_PART_REST; i++)
+    if (map->out[i].resumes == port + 1) return true;
+  return false;
+}
+
+void bb_map_prune(bb_graph *graph, uint32_t map) {
+  const bb_node *node = bb_node_get(graph, map);
+  bb_graph *inner = node->inner;
+  if (inner->holders > 1) return;
   prune_ports(graph, map);
-  bb_graph *inner = bb_map_own(graph, map);
   bb_graph_prune(inner);
   for (uint32_t i = inner->ninputs; i-- > 0;)
-    if (!is_used(bb_node_get(inner, inner->input[i]), 0)) bb_map_in_remove(graph, map, i);
+    if (!is_used(bb_node_get(inner, inner->input[i]), 0) && !is_begun(node, i))
+      bb_map_in_remove(graph, map, i);
 }
 
 void bb_graph_prune(bb_graph *graph) {
@@ -36,7 +45,7 @@ void bb_graph_prune(bb_graph *graph) {
     if (!kept)
       bb_node_remove(graph, order[count]);
     else if (node->kind == BB_NODE_MAP)
-      prune_map(graph, order[count]);
+      bb_map_prune(graph, order[count]);
   }
   bb_scratch_end(scratch);
 }

@@ -72,7 +72,8 @@ static bool reaches_port(const bb_inward *v, uint32_t from, uint32_t port) {
 }
 
 /* Would the outer map reach the inner one, were they side by side?  Edges between them that one
- * collects and the other iterates do not count in variant (a). */
+ * collects and the other iterates do not count in variant (a); X takes what passes there whole, or the
+ * outer map would stay. */
 static bool would_reach(const bb_inward *v, uint32_t outer, uint32_t inner, bool consecutive) {
   uint32_t *stack = BB_NEW(v->scratch, uint32_t, (size_t)v->inner->live + 1), count = 0;
   bool *seen = BB_NEW(v->scratch, bool, v->inner->count);
@@ -87,7 +88,7 @@ static bool would_reach(const bb_inward *v, uint32_t outer, uint32_t inner, bool
       if (consecutive && at == inner && bb_node_get(v->inner, to)->kind == BB_NODE_INPUT) {
         uint32_t port = input_port(v->inner, to);
         bb_value src = x_of(v)->in[port].src;
-        if (src.node == outer && x_of(v)->in[port].level == BB_WHOLE && node->in[i].level == 0 &&
+        if (src.node == outer && node->in[i].level == 0 &&
             bb_node_get(v->graph, outer)->out[src.port].mode == BB_OUT_COLLECT)
           continue;
       }
@@ -116,8 +117,7 @@ static bool meets(bb_match *match, bb_inward *v, uint32_t outer, uint32_t inner,
 /* The outer map that the inner map `use` could be fused with, given that `src` feeds both. */
 static uint32_t find_outer(bb_match *match, bb_inward *v, bb_value src, bb_use use, char variant) {
   uint32_t level = bb_node_get(v->inner, use.node)->in[use.port].level;
-  if (variant == 'a')
-    return level == 0 && meets(match, v, src.node, use.node, true) ? src.node : BB_NONE;
+  if (variant == 'a') return meets(match, v, src.node, use.node, true) ? src.node : BB_NONE;
   if ((variant == 'b') != (bb_node_get(v->graph, src.node)->kind == BB_NODE_INPUT)) return BB_NONE;
   for (bb_use u = bb_first_use(v->graph, src); u.node != BB_NONE; u = bb_next_use(v->graph, u))
     if (bb_node_get(v->graph, u.node)->in[u.port].level == level &&

@@ -13,8 +13,7 @@ typedef struct deeper {
 } deeper;
 
 static bool is_outside(const bb_expr *leaf, uint32_t depth) {
-  return leaf->op == BB_X_COORD && leaf->index >= BB_COORD_MAP + depth &&
-         leaf->index < BB_COORD_AXIS;
+  return leaf->op == BB_X_COORD && leaf->index >= BB_COORD_MAP + depth;
 }
 
 static const bb_expr *one_deeper(void *user, const bb_expr *leaf) {

@@ -8,9 +8,10 @@ static bool fail(const char **why, const char *what) {
 
 /* --- reading --- */
 
+/* The level need not be looked at: behind a map inside which all are summed there is but one. */
 static bool sums(const bb_node *node) {
   return node->kind == BB_NODE_REDUCE && node->reduce == BB_REDUCE_FOLD && node->nin == 1 &&
-         node->in[0].level == 0 && node->monoid == bb_monoid_get(BB_MONOID_SUM);
+         node->monoid == bb_monoid_get(BB_MONOID_SUM);
 }
 
 /* The sum over what a map collects, if that is the only use; else BB_NONE. */
@@ -42,9 +43,8 @@ static bool read_result(const bb_graph *graph, uint32_t at, bb_loops *nest, uint
   return true;
 }
 
-/* Does the map hold inputs, one output and one chain of one or two nodes?  The first of them. */
+/* Does a map of one result hold inputs and one chain of one or two nodes?  The first of them. */
 static uint32_t only_node(const bb_graph *inner) {
-  if (inner->noutputs != 1) return BB_NONE;
   uint32_t others = inner->live - inner->ninputs - 1;
   uint32_t at = bb_src(inner, inner->output[0], 0).node;
   const bb_node *node = bb_node_get(inner, at);
@@ -60,18 +60,16 @@ static uint32_t input_port(const bb_graph *inner, uint32_t input) {
   return BB_NONE;
 }
 
-/* Follows an operand of the op outwards through the maps of the nest. */
-static bool read_operand(bb_graph *const *graph, const uint32_t *at, uint32_t depth, uint32_t port,
+/* Follows an operand of the op outwards through the maps of the nest, where nothing else can make it. */
+static void read_operand(bb_graph *const *graph, const uint32_t *at, uint32_t depth, uint32_t port,
                          bb_operand *operand) {
   bb_value value = bb_src(graph[depth], at[depth], port);
   for (uint32_t i = depth; i-- > 0;) {
     uint32_t in = input_port(graph[i + 1], value.node);
-    if (in == BB_NONE) return false;
     operand->level[i] = bb_node_get(graph[i], at[i])->in[in].level;
     value = bb_src(graph[i], at[i], in);
   }
   operand->value = value;
-  return true;
 }
 
 bb_op bb_loops_op(const bb_graph *graph, uint32_t node) {
@@ -106,8 +104,7 @@ bool bb_loops_read(const bb_graph *level, uint32_t node, bb_op op, bb_loops *nes
   nest->result = (bb_value){tail, 0};
   nest->operands = func->nin;
   for (uint32_t i = 0; i < func->nin; i++)
-    if (!read_operand(graph, at, nest->depth, i, &nest->operand[i]))
-      return fail(why, "an operand is computed inside the nest");
+    read_operand(graph, at, nest->depth, i, &nest->operand[i]);
   return true;
 }
 
@@ -195,7 +192,8 @@ void bb_loops_axes(const bb_graph *graph, const bb_loops *nest, uint32_t operand
 
 /* --- a scale or shift in front of a product --- */
 
-/* Pairs the maps of the scale with the product's maps that iterate what it collects. */
+/* Pairs the maps of the scale with the product's maps that iterate what it collects.  Where one of the
+ * scale's maps sums, it collects fewer lists than it has maps, and they do not pair. */
 static bool pair_maps(bb_scaled_product *found) {
   const bb_operand *operand = &found->product.operand[found->side];
   uint32_t paired = 0;
@@ -235,14 +233,12 @@ bool bb_scaled_product_read(bb_match *match, uint32_t side, uint32_t ops, bool a
   if (!(ops >> op & 1)) return bb_miss(match, not_this_op(ops));
   if (!bb_loops_read(graph, scaled.node, op, &found->scale, &match->why)) return false;
   const bb_loops *scale = &found->scale;
-  if (scale->outputs != scale->depth) return bb_miss(match, "the operand is summed");
   if (bb_value_equal(scaled, product->operand[!side].value))
     return bb_miss(match, "both operands of the product are this value");
   bb_use use = bb_first_use(graph, scaled);
   if (alone && bb_next_use(graph, use).node != BB_NONE)
     return bb_miss(match, "the operand has other uses");
-  if (!iterates_as_it_collects(scale) ||
-      bb_type_of(graph, scale->operand[0].value) != bb_type_of(graph, scaled))
+  if (!iterates_as_it_collects(scale))
     return bb_miss(match, "the operand is not collected as it is iterated");
   if (!pair_maps(found)) return bb_miss(match, "the product iterates its operand in another order");
   if (bb_scope_constant(match->scope, scaled.node))

@@ -74,7 +74,8 @@ static uint32_t copy_first(bb_graph *graph, uint32_t x) {
   return copy;
 }
 
-/* The map runs the other iterations, and its results go on from those of the first. */
+/* The map runs the other iterations, and its results go on from those of the first.  An invariant
+ * result is that of the first, and is computed in no other. */
 static void keep_rest(bb_graph *graph, uint32_t x, uint32_t first) {
   bb_node *rest = bb_node_get(graph, x);
   rest->part = BB_PART_REST;
@@ -90,6 +91,7 @@ static void keep_rest(bb_graph *graph, uint32_t x, uint32_t first) {
       if (bb_value_equal(rest->in[p].src, from) && rest->in[p].level == BB_WHOLE)
         rest->out[i].resumes = p + 1;
   }
+  bb_map_prune(graph, x);
 }
 
 static void apply(bb_match *match) {

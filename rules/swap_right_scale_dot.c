@@ -23,11 +23,9 @@ static bool reads(bb_match *match, bb_scaled_product *found) {
   if (!bb_scaled_product_read(match, 1, 1 << BB_OP_ROW_SCALE, true, found)) return false;
   const bb_loops *scale = &found->scale;
   for (uint32_t i = 0; i < scale->depth; i++) {
-    uint32_t level = scale->operand[1].level[i];
-    if (level == BB_WHOLE) continue;
+    if (scale->operand[1].level[i] == BB_WHOLE) continue;
     if (found->at[i] >= found->product.outputs)
       return bb_miss(match, "the scale changes along the contraction");
-    if (level != 0) return bb_miss(match, "the scale is iterated in another order");
   }
   return true;
 }
@@ -38,7 +36,7 @@ static bool match(bb_match *match) {
   return bb_hit(match, 0, 2, (uint32_t[]){found.scale.node, found.product.node});
 }
 
-/* c as columns: its lists with every vector of rows turned. */
+/* c as columns, its lists in the order of the loops that iterate them. */
 static bb_value turned(bb_graph *graph, const bb_loops *scale) {
   bb_loops nest = *scale;
   nest.op = BB_OP_TRANSPOSE;

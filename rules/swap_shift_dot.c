@@ -12,8 +12,9 @@
  * row sums here.
  *
  * Conditions: those of Rule 4, and
- * - the right operand is a block, for outer takes two vectors of rows;
- * - a map that iterates the right operand chunks its rows or nothing: the row sums have no other axis.
+ * - the right operand is a block, for outer takes two vectors of rows.
+ * A map that iterates the right operand chunks its rows or nothing, as it must for the row sums: one that
+ * chunks rows of the product chunks c, which has one number for each, and is refused as in Rule 4.
  *
  * Reassociating: c times the sums of I2 is taken from I1 I2 afterwards, which cancels digits when
  * c is large beside I1.  Lowers: shifts in front of products.
@@ -23,14 +24,10 @@
 
 bool bb_swap_shift_dot_reads(bb_match *match, bool alone, bb_scaled_product *found) {
   if (!bb_scaled_product_read(match, 0, 1 << BB_OP_ROW_SHIFT, alone, found)) return false;
-  const bb_loops *product = &found->product;
   if (bb_loops_iterating(&found->scale, 1))
     return bb_miss(match, "the shift changes along the loops of the product");
-  bb_item right = bb_type_of(match->scope->graph, product->operand[1].value)->item;
+  bb_item right = bb_type_of(match->scope->graph, found->product.operand[1].value)->item;
   if (right.row == BB_NO_DIM) return bb_miss(match, "the right operand is not a block");
-  for (uint32_t i = 0; i < product->outputs; i++)
-    if (product->operand[1].level[i] != BB_WHOLE && product->axis[i] == BB_AXIS_ROW)
-      return bb_miss(match, "a map over the right operand chunks rows of the product");
   return true;
 }
 

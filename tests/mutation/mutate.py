@@ -1,19 +1,27 @@
 #!/usr/bin/env python3
 """Plants faults one at a time, and shows that a test catches each.
 
-usage: mutate.py SOURCE BUILD [WORD [PROGRAMS [JOBS]]]
+usage: mutate.py [--find] [--jobs N] [--programs N] SOURCE BUILD [WORD]
 
 SOURCE is the checkout and BUILD a build folder of it.  The lists are beside this file: rules.txt has
 wrong conditions in the rules, which the random test has to catch; derivation.txt wrong steps in what
-repair derives, which its proofs have to refuse; proof.txt, interval.txt and sign.txt faults in what proves.  WORD picks the mutations whose title contains
-it ('' all, 'rules.txt' those of that list, 'equivalent' those that are marked so, 'sample' one of
-eight); a random test meets the first PROGRAMS programs, 2000 unless told; JOBS run at once, 1 unless told.  Nothing in SOURCE or
-BUILD is changed: the file with the mutation is compiled apart and linked in front of the library.
+repair derives, which its proofs have to refuse; proof.txt, interval.txt and sign.txt faults in what
+proves.  WORD picks the mutations whose title contains it ('rules.txt' those of that list, 'equivalent'
+those that are marked so).
+
+A mutation of a rule says which of the 2,000 random programs catches it, and only that one runs.
+--find runs all of them (or the first N) for each mutation whose program does not catch it, or that
+names none, and writes the one that does into the list: after a change of the programs, or with a new
+mutation.
+
+Nothing in BUILD is changed: the file with the mutation is compiled apart and linked in front of the
+library.  N jobs run at once, one for each processor unless told.
 
 Prints a table and exits 1 when a mutation survives that is not marked as equivalent (or one that is
 does not), when one can no longer be planted, or when a rule refuses a match for a reason that no
 mutation of the list takes away.
 """
+import argparse
 import concurrent.futures
 import json
 import os
@@ -30,31 +38,38 @@ RANDOM = 'tests/random/random_test'
 DERIVATION = 'tests/mutation/derivation_test'
 LISTS = {'rules.txt': RANDOM, 'derivation.txt': DERIVATION, 'proof.txt': 'tests/test_algebra_proof',
          'interval.txt': 'tests/test_interval', 'sign.txt': 'tests/test_algebra'}
-SAMPLE = 8
-FEW = 200  # programs that an equivalent mutation meets
+FEW = 100  # programs that an equivalent mutation meets
 
 
 def seconds(programs):
-    """Of processor time: more than twice what that many programs take."""
-    return 30 + programs // 10
+    """Of processor time: many times what that many programs take."""
+    return 3 + programs // 25
 
 
 class Mutation:
-    """A paragraph: `RULES: what is wrong`, perhaps `equivalent: REASON`, `in FILE`, lines `- old`,
-    lines `+ new`."""
+    """A paragraph: `RULES: what is wrong`, `caught by FIRST COUNT` (random programs) or `equivalent:
+    REASON`, `in FILE`, lines `- old`, lines `+ new`."""
 
     def __init__(self, lines, name):
         self.rules, _, self.title = lines[0].partition(': ')
         self.list, self.test = name, LISTS[name]
         self.equivalent = any(line.startswith('equivalent: ') for line in lines)
+        caught = [line.split()[2:] for line in lines if line.startswith('caught by ')]
+        self.programs = caught[0] if caught else None
+        self.found = None
         self.place = next(line[3:] for line in lines if line.startswith('in '))
         self.old, self.new = ('\n'.join(line[2:] for line in lines[1:] if line.startswith(sign))
                               for sign in ('- ', '+ '))
 
-    def picked(self, word, number):
-        flags = {'equivalent': self.equivalent, 'sample': number % SAMPLE == 0,
+    def picked(self, word):
+        flags = {'equivalent': self.equivalent,
+                 'new': self.test == RANDOM and not self.equivalent and not self.programs,
                  **{name: self.list == name for name in LISTS}}
         return flags.get(word, word in f'{self.rules}: {self.title}')
+
+    def to_meet(self):
+        """The random programs that it meets: the first and how many."""
+        return ['0', str(FEW)] if self.equivalent else self.programs
 
 
 def mutations(folder):
@@ -115,12 +130,12 @@ class Build:
         file, link = self.source / place, self.link[name]
         mutated, test = work / file.name, work / pathlib.Path(name).name
         mutated.write_text(text)
-        command = [word for word in self.compile[file] if word not in ('-c', '-Werror')]
+        command = [word for word in self.compile[file] if word not in ('-c', '-g', '-Werror')]
         for option in ('-o', '-MF', '-MQ'):
             at = command.index(option)
             del command[at:at + 2]
         command[command.index(os.path.relpath(file, self.folder))] = str(mutated)
-        made = self.quiet([*command, '-w', '-iquote', file.parent, '-c', '-o', f'{mutated}.o',
+        made = self.quiet([*command, '-w', '-O1', '-iquote', file.parent, '-c', '-o', f'{mutated}.o',
                            '-MF', work / 'depend', '-MQ', 'mutated'])
         at = link.index('-o')
         if made.returncode == 0:
@@ -128,13 +143,16 @@ class Build:
         return test if made.returncode == 0 else None
 
 
-def limit(programs):
-    resource.setrlimit(resource.RLIMIT_CPU, (seconds(programs), seconds(programs) + 1))
-    resource.setrlimit(resource.RLIMIT_AS, (1 << 32, 1 << 32))
+def run(build, mutation, test, programs):
+    """Runs a test with a mutation, a random one on these programs."""
+    random = mutation.test == RANDOM
+    most = seconds(int(programs[1])) if random else 60
 
+    def limit():
+        resource.setrlimit(resource.RLIMIT_CPU, (most, most + 1))
+        resource.setrlimit(resource.RLIMIT_AS, (1 << 32, 1 << 32))
 
-def arguments(test, programs):
-    return ['--first', '0', programs] if test == RANDOM else []
+    return build.quiet([test, *(['--first', *programs] if random else [])], preexec_fn=limit)
 
 
 def how_caught(test, run):
@@ -156,49 +174,101 @@ def how_caught(test, run):
     return (f'by program {seed}' if seed else f'as {never}'), True
 
 
+def found_by(told, programs):
+    """What to note of a run that has caught a mutation: one program, or all up to a rule that never
+    fired."""
+    met = re.findall(r'^program (\d+)', told.stdout, re.M)
+    return programs if 'never fired' in told.stdout else [met[-1], '1']
+
+
+def search(build, mutation, test, programs):
+    """The run that catches a mutation, and what it ran: ever more programs, as most need few."""
+    first = 0
+    for count in sorted({min(count, programs) for count in (200, 600, programs)}):
+        met = [str(first), str(count - first)]
+        told = run(build, mutation, test, met)
+        if told.returncode != 0:
+            return told, met
+        first = count
+    return told, met
+
+
 def verdict(build, mutation, programs):
-    """What became of it, and whether that is as it should be."""
+    """What became of it, and whether that is as it should be.  `programs`: how many to search for
+    one that catches it, if the one that is noted does not."""
     text = (build.source / mutation.place).read_text()
     place = place_of(text, mutation.old)
     if place is None:
         return 'DOES NOT APPLY', False
     changed = text[:place[0]] + mutation.new + text[place[1]:]
-    if mutation.equivalent:
-        programs = str(min(int(programs), FEW))
     with tempfile.TemporaryDirectory(prefix='mutation') as work:
         test = build.test(mutation.test, mutation.place, changed, pathlib.Path(work))
         if test is None:
             return 'DOES NOT COMPILE', False
-        run = build.quiet([test, *arguments(mutation.test, programs)], preexec_fn=lambda: limit(int(programs)))
-    if run.returncode == 0:
+        met = mutation.to_meet() if mutation.test == RANDOM else ['0', '0']
+        told = run(build, mutation, test, met) if met else None
+        if programs and not mutation.equivalent and (not told or told.returncode == 0):
+            told, met = search(build, mutation, test, programs)
+            mutation.found = found_by(told, met) if told.returncode else None
+    if told is None:
+        return 'NO PROGRAM NOTED', False
+    if told.returncode == 0:
         return ('equivalent', True) if mutation.equivalent else ('SURVIVES', False)
-    how, good = how_caught(mutation.test, run)
+    how, good = how_caught(mutation.test, told)
     return how, good and not mutation.equivalent
 
 
+def note(folder, mutation):
+    """Writes the programs that catch a mutation under its title."""
+    path = folder / mutation.list
+    lines = path.read_text().splitlines()
+    title = lines.index(f'{mutation.rules}: {mutation.title}')
+    if lines[title + 1].startswith('caught by '):
+        del lines[title + 1]
+    lines.insert(title + 1, f'caught by {" ".join(mutation.found)}')
+    path.write_text('\n'.join(lines) + '\n')
+
+
+def unchanged_passes(build, picked):
+    """Does every test pass on the program as it is, on all that the mutations meet?"""
+    for test in sorted({mutation.test for mutation in picked}):
+        if subprocess.run(['ninja', '-C', build.folder, test], stdout=subprocess.DEVNULL).returncode:
+            return False
+        meets = {tuple(mutation.to_meet() or ()) for mutation in picked if mutation.test == test}
+        for programs in meets if test == RANDOM else {()}:
+            words = ['--first', *programs] if programs else []
+            if (words or test != RANDOM) and build.quiet([build.folder / test, *words]).returncode:
+                return False
+    return True
+
+
 def main():
-    if not 3 <= len(sys.argv) <= 6:
-        sys.exit(__doc__)
-    source, folder = (pathlib.Path(word).resolve() for word in sys.argv[1:3])
-    word, programs, jobs = sys.argv[3:] + ['', '2000', '1'][len(sys.argv) - 3:]
-    listed = list(mutations(source / 'tests/mutation'))
+    parser = argparse.ArgumentParser(usage=__doc__)
+    parser.add_argument('source', type=pathlib.Path)
+    parser.add_argument('build', type=pathlib.Path)
+    parser.add_argument('word', nargs='?', default='')
+    parser.add_argument('--find', action='store_true')
+    parser.add_argument('--jobs', type=int, default=os.cpu_count())
+    parser.add_argument('--programs', type=int, default=2000)
+    told = parser.parse_args()
+    source, folder = told.source.resolve(), told.source.resolve() / 'tests/mutation'
+    listed = list(mutations(folder))
     forgotten = list(unplanted(source, listed))
     for statement in forgotten:
         print(f'NOT PLANTED: {statement}')
-    picked = [mutation for i, mutation in enumerate(listed) if mutation.picked(word, i)]
-    for test in {mutation.test for mutation in picked}:
-        unchanged = [folder / test, *arguments(test, programs)]
-        for command in ['ninja', '-C', folder, test], unchanged:
-            if subprocess.run(command, stdout=subprocess.DEVNULL).returncode != 0:
-                sys.exit(f'{test}: the unchanged program does not build and pass')
-    build = Build(source, folder)
+    picked = [mutation for mutation in listed if mutation.picked(told.word)]
+    build = Build(source, told.build.resolve())
+    if not unchanged_passes(build, picked):
+        sys.exit('the unchanged program does not build and pass')
     print(f'{"rule":<18}{"mutation":<76}caught')
     survived = 0
-    with concurrent.futures.ThreadPoolExecutor(int(jobs)) as pool:
-        results = pool.map(lambda mutation: verdict(build, mutation, programs), picked)
+    with concurrent.futures.ThreadPoolExecutor(told.jobs) as pool:
+        results = pool.map(lambda m: verdict(build, m, told.find and told.programs), picked)
         for mutation, (result, good) in zip(picked, results):
             survived += not good
             print(f'{mutation.rules + " ":<18}{mutation.title:<76}{result}', flush=True)
+            if mutation.found:
+                note(folder, mutation)
     same = sum(mutation.equivalent for mutation in picked)
     print(f'{len(picked)} mutations, {same} of them equivalent: {survived} not as it should be')
     sys.exit(1 if survived or forgotten or not picked else 0)

@@ -7,12 +7,13 @@
 #include "expr.h"
 
 enum {
-  POOL_MAX = 96,
+  POOL_MAX = 128,
   DEPTH_MAX = 8,
   OUTER_MAX = 2,
   DIM_MAX = 4,
   SYMBOL_MAX = 8,
-  EXTENT_MAX = 1024
+  EXTENT_MAX = 1024,
+  BLOCKS_MAX = 3
 };
 
 /* A value at the root, and what the generator knows of it.  Its lists are its levels in any order:
@@ -22,6 +23,7 @@ typedef struct pooled {
   double bound; /* of its magnitude */
   bool exact;   /* made without sums: equal in every order of evaluation */
   bool taken;   /* has all the uses that it is to have */
+  bool unread;  /* is no output though nothing uses it */
   bool inner;   /* part of a chain that alone has the bound that is said */
 } pooled;
 
@@ -35,6 +37,11 @@ typedef struct generator {
   bool peeled;     /* some of its loops are in two parts */
   bool lifts;      /* weights have `lift` in their exponents, and are used once normalised only */
   double lift;
+  enum {
+    PERHAPS,
+    ALWAYS,
+    NEVER
+  } constants; /* are new inputs constants, where their extents are known? */
   bb_dim blocked_dim[DIM_MAX], enumerated_dim[OUTER_MAX];
   int64_t extent[EXTENT_MAX]; /* by dim */
   int64_t symbol[SYMBOL_MAX];
@@ -48,6 +55,9 @@ uint32_t pool_add(generator *g, bb_value at, double bound, bool exact);
 /* A new program input or constant of this shape.  BB_NO_DIM: the axis is missing. */
 uint32_t input_new(generator *g, bb_dtype dtype, uint32_t outer, const bb_dim *outer_dim,
                    bb_dim row, bb_dim col);
+
+/* The same with lists in the order of these levels. */
+uint32_t input_of(generator *g, bb_item item, uint32_t rank, const bb_level *level);
 
 /* Maps in one another.  loop[d] is the level that the d-th map collects. */
 typedef struct nest {
@@ -120,7 +130,9 @@ uint32_t scan(generator *g, uint32_t value);
 
 uint32_t right_operand(generator *g, uint32_t a);
 uint32_t contract(generator *g, uint32_t a, uint32_t b);
-uint32_t contract_all(generator *g, uint32_t a, uint32_t b, bool greatest);
+/* What becomes of the terms of the outermost dim that is contracted; begun: only the first is made. */
+enum terms { SUMMED, GREATEST, RUNNING, BEGUN };
+uint32_t contract_all(generator *g, uint32_t a, uint32_t b, enum terms how);
 uint32_t product(generator *g, uint32_t a);
 uint32_t outer_product(generator *g, uint32_t value);
 
@@ -135,7 +147,12 @@ uint32_t central_moment(generator *g, uint32_t value);
 /* Takes the first iteration of one of the loops apart (peel.c). */
 void peel_a_map(generator *g);
 
+/* A product of blocks with all outer dims, one operand of which is scaled or shifted (chain.c). */
+uint32_t scaled_per_head(generator *g, enum terms how);
+
 /* The next operation of a program, or a chain of them. */
 void generate_operation(generator *g);
+/* Now and then what is odd behind all of them (odd.c). */
+void generate_odd(generator *g);
 
 #endif

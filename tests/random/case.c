@@ -126,6 +126,24 @@ static double datum(random_state *random, bb_dtype dtype) {
   return bb_round_to(dtype, random_real(random, -1, 1));
 }
 
+uint32_t input_of(generator *g, bb_item item, uint32_t rank, const bb_level *level) {
+  const bb_type *type = bb_type_make(g->program, item, rank, level);
+  bb_value at = bb_input_add(g->root, type);
+  bb_dim axis[DEPTH_MAX + 1];
+  uint32_t axes = dims_of(type, axis);
+  if (random_chance(&g->random, 30)) shuffle(g, axes, axis);
+  char name[24];
+  snprintf(name, sizeof name, "in%u", g->program->tensors);
+  bool constant = random_chance(&g->random, 35);
+  if (g->constants != PERHAPS) constant = g->constants == ALWAYS;
+  for (uint32_t i = 0; i < axes; i++)
+    constant &= bb_dim_get(g->program, axis[i])->extent->count == 0;
+  bb_tensor tensor = {.name = name, .dtype = item.dtype};
+  tensor.role = constant ? BB_TENSOR_CONSTANT : BB_TENSOR_INPUT;
+  tensor_bind(g, at.node, tensor, axes, axis);
+  return pool_add(g, at, bb_dtype_is_float(item.dtype) ? 1 : 2, true);
+}
+
 uint32_t input_new(generator *g, bb_dtype dtype, uint32_t outer, const bb_dim *outer_dim,
                    bb_dim row, bb_dim col) {
   bb_level level[DEPTH_MAX];
@@ -140,20 +158,7 @@ uint32_t input_new(generator *g, bb_dtype dtype, uint32_t outer, const bb_dim *o
     level[i] = level[i + 1];
     level[i + 1] = swap;
   }
-  const bb_type *type = bb_type_make(g->program, (bb_item){dtype, row, col}, rank, level);
-  bb_value at = bb_input_add(g->root, type);
-  bb_dim axis[DEPTH_MAX + 1];
-  uint32_t axes = dims_of(type, axis);
-  if (random_chance(&g->random, 30)) shuffle(g, axes, axis);
-  char name[24];
-  snprintf(name, sizeof name, "in%u", g->program->tensors);
-  bool constant = random_chance(&g->random, 35);
-  for (uint32_t i = 0; i < axes; i++)
-    constant &= bb_dim_get(g->program, axis[i])->extent->count == 0;
-  bb_tensor tensor = {.name = name, .dtype = dtype};
-  tensor.role = constant ? BB_TENSOR_CONSTANT : BB_TENSOR_INPUT;
-  tensor_bind(g, at.node, tensor, axes, axis);
-  return pool_add(g, at, bb_dtype_is_float(dtype) ? 1 : 2, true);
+  return input_of(g, (bb_item){dtype, row, col}, rank, level);
 }
 
 /* --- the case --- */
@@ -165,7 +170,7 @@ static void outputs_add(generator *g) {
     bb_value at = g->pool[i].at;
     if (bb_node_get(g->root, at.node)->kind == BB_NODE_INPUT) continue;
     bool used = bb_use_count(g->root, at) > 0;
-    if (g->pool[i].inner) continue;
+    if (g->pool[i].inner || g->pool[i].unread) continue;
     if (used && !random_chance(&g->random, 12)) continue;
     const bb_type *type = bb_type_of(g->root, at);
     bb_dim axis[DEPTH_MAX + 1];
@@ -194,6 +199,12 @@ static void tensor_fill(generator *g, uint64_t seed, uint32_t number, bb_interp_
   tensor->data = bytes;
 }
 
+/* Blocks of one size, mostly with a shorter one at the end: three of them show what more would. */
+static int64_t block_of(generator *g, int64_t extent) {
+  int64_t block = 1 + random_below(&g->random, 5), least = (extent + BLOCKS_MAX - 1) / BLOCKS_MAX;
+  return block < least ? least : block;
+}
+
 static void destroy(void *program) {
   bb_program_destroy(program);
 }
@@ -214,6 +225,7 @@ static random_case make_case(bb_context *ctx, uint64_t seed, uint32_t size, bool
   g->rows_first = random_chance(&g->random, g->products ? 50 : 20);
   g->peeled = random_chance(&g->random, 14) && !lifts;
   for (uint32_t i = 0; i < size; i++) generate_operation(g);
+  if (!lifts) generate_odd(g);
   random_case result = {.program = p};
   outputs_add(g);
   result.tensor = BB_NEW(p->arena, bb_interp_tensor, p->tensors);
@@ -222,7 +234,7 @@ static random_case make_case(bb_context *ctx, uint64_t seed, uint32_t size, bool
   result.symbol = BB_NEW(p->arena, int64_t, SYMBOL_MAX);
   memcpy(result.symbol, g->symbol, sizeof g->symbol);
   result.block = BB_NEW(p->arena, int64_t, p->dims);
-  for (uint32_t d = 0; d < p->dims; d++) result.block[d] = 1 + random_below(&g->random, 5);
+  for (uint32_t d = 0; d < p->dims; d++) result.block[d] = block_of(g, g->extent[d]);
   return result;
 }
 

@@ -110,26 +110,25 @@ static uint32_t scaled_product(generator *g, uint32_t a) {
 }
 
 /* Blocks with all outer dims, which are folded too: their sum with another scale or shift for each, or the
- * greatest of products that are scaled or shifted alike. */
-static uint32_t scaled_per_head(generator *g) {
+ * greatest of products that are scaled or shifted alike, their running sums, or the first of them. */
+uint32_t scaled_per_head(generator *g, enum terms how) {
   bb_dim row = any_blocked(g), col = any_blocked(g), other = any_blocked(g),
          *dims = g->enumerated_dim;
   uint32_t a = input_new(g, BB_F32, g->enumerated, dims, row, col);
   uint32_t b = input_new(g, BB_F32, g->enumerated, dims, other, col);
-  bool greatest = random_chance(&g->random, 35);
   bool right = random_chance(&g->random, 50), rows = random_chance(&g->random, right ? 80 : 50);
   uint32_t *operand = right ? &b : &a;
-  uint32_t vector = input_new(g, BB_F32, greatest ? 0 : g->enumerated, dims,
+  uint32_t vector = input_new(g, BB_F32, how == SUMMED ? g->enumerated : 0, dims,
                               rows ? right ? other : row : BB_NO_DIM, rows ? BB_NO_DIM : col);
   *operand = combine(g, *operand, vector, random_chance(&g->random, right ? 80 : 50), true);
   g->pool[*operand].taken = true;
-  return contract_all(g, a, b, greatest);
+  return contract_all(g, a, b, how);
 }
 
 static void generate_one(generator *g) {
   if (g->products && random_chance(&g->random, 75)) {
     if (g->enumerated && random_chance(&g->random, 15))
-      scaled_per_head(g);
+      scaled_per_head(g, random_chance(&g->random, 35) ? GREATEST : SUMMED);
     else
       scaled_product(g, value_any(g, true));
     return;

@@ -13,6 +13,7 @@ typedef struct contraction {
   bool apart;      /* the terms in one nest, their sum in another */
   bool plain;      /* nothing odd: every shared outer dim is contracted */
   bool greatest;   /* and the greatest of their sums taken */
+  bool begun;      /* the first of the terms alone */
   bb_value again;
 } contraction;
 
@@ -38,6 +39,10 @@ static bb_value contract_terms(contraction *c, bb_graph *graph, bb_value a, bb_v
   a = nest_bring(&n, a, NULL);
   b = nest_bring(&n, b, NULL);
   bb_value term = contract_terms(c, nest_body(&n), a, b, i + 1);
+  if (i == 0 && c->begun) {
+    bb_node_get(graph, n.map[0])->part = BB_PART_FIRST;
+    return bb_map_fold(graph, n.map[0], term, bb_monoid_get(BB_MONOID_SUM), 0);
+  }
   bool plain = i > 0 || (!c->running && !c->read_again && !c->apart);
   /* Inside the loop over columns it would be the largest of a block's, whatever the block. */
   bool last = c->over[c->contracted - 1].axis == BB_AXIS_COL;
@@ -160,18 +165,22 @@ static void swap_loops(contraction *c) {
   for (int k = 0; k < 2; k++) swap_levels(c->strip[k], i, j);
 }
 
-static uint32_t contract_values(generator *g, uint32_t a, uint32_t b, bool plain, bool greatest) {
+static uint32_t contract_values(generator *g, uint32_t a, uint32_t b, bool plain, enum terms how) {
   shape sa = shape_of(g, a), sb = shape_of(g, b);
-  contraction c = {.g = g, .plain = plain, .greatest = greatest};
+  contraction c = {.g = g, .plain = plain, .greatest = how == GREATEST};
   add_loops(&c, &sa, &sb);
   if (!plain) swap_loops(&c);
   double bound = g->pool[a].bound * g->pool[b].bound;
   for (uint32_t i = 0; i < c.contracted; i++) bound *= (double)g->extent[c.over[i].dim];
   c.apart = chance(g, 10, 20);
   c.running = !plain && !c.apart && c.contracted > 1 && chance(g, 10, 15);
+  c.running |= how == RUNNING && c.contracted > 1;
+  c.begun = how == BEGUN && c.contracted > 1;
+  c.apart &= !c.running && !c.begun;
   c.read_again = !plain && !c.apart && !c.running && chance(g, 8, 15);
   /* Sums up to each block of columns would depend on the blocks. */
-  if (c.contracted > 1 && !c.running && chance(g, 15, 25)) swap_levels(c.over, 0, c.contracted - 1);
+  if (c.contracted > 1 && !c.running && !c.begun && chance(g, 15, 25))
+    swap_levels(c.over, 0, c.contracted - 1);
   bool invariant = !plain && chance(g, 4, 8);
   bb_value left = g->pool[a].at, right = g->pool[b].at;
   bb_value out =
@@ -182,12 +191,12 @@ static uint32_t contract_values(generator *g, uint32_t a, uint32_t b, bool plain
 
 /* a[.., m, k] and b[.., n, k] give [.., m, n]: mostly one nest, as the paper's Table 2 has it. */
 uint32_t contract(generator *g, uint32_t a, uint32_t b) {
-  return contract_values(g, a, b, false, false);
+  return contract_values(g, a, b, false, SUMMED);
 }
 
-/* The same over every outer dim that the two share: the sum, or the greatest of the sums. */
-uint32_t contract_all(generator *g, uint32_t a, uint32_t b, bool greatest) {
-  return contract_values(g, a, b, true, greatest);
+/* The same over every outer dim that the two share. */
+uint32_t contract_all(generator *g, uint32_t a, uint32_t b, enum terms how) {
+  return contract_values(g, a, b, true, how);
 }
 
 uint32_t right_operand(generator *g, uint32_t a) {

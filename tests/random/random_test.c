@@ -7,8 +7,8 @@
  *
  * usage: random_test [--dump] [--first] FIRST COUNT   (seeds FIRST ... FIRST + COUNT - 1)
  *
- * --first: stop at the first program that fails, which is not made smaller; the text form is looked at
- * before fusion and after it only, which halves the time.
+ * --first: stop at the first program that fails, which is not made smaller; the number of each is told
+ * before it is made, and no text form is looked at, which is most of the time.
  */
 #include "random.h"
 
@@ -121,13 +121,13 @@ static void check_serials(const bb_graph *graph, bool *seen, const char *after) 
   }
 }
 
-static void examine(trial *t, const bb_graph *root, const char *after, bool rewrite) {
+static void examine(trial *t, const bb_graph *root, const char *after) {
   bb_program *p = t->made.program;
   bb_arena *scratch = bb_scratch(p->ctx);
   const char *broken = bb_verify_graph(p, root, scratch);
   if (broken) bb_fail(p->ctx, BB_ERROR_MISMATCH, "after %s: %s", after, broken);
   check_serials(root, BB_NEW(scratch, bool, p->serial), after);
-  if (!t->first || !rewrite) print_and_parse(t, (bb_graph *)root, scratch, after);
+  if (!t->first) print_and_parse(t, (bb_graph *)root, scratch, after);
   compare(t, interpret(t, root, scratch), after);
   bb_scratch_end(scratch);
 }
@@ -161,7 +161,7 @@ static void observe(void *user, const bb_trace_event *event, const bb_graph *roo
   snprintf(after, sizeof after, "step %u, %s (rule %u%c)", event->step,
            event->snapshot ? "snapshot" : event->rule_name, event->rule, event->variant);
   if (t->dump) show(t, root, after);
-  examine(t, root, after, true);
+  examine(t, root, after);
   if (event->snapshot || event->rule >= RULE_MAX) return;
   t->duplicated += event->rule == 8;
   t->swapped += event->rule == 4 || event->rule == 5 || event->rule == 10;
@@ -191,8 +191,7 @@ static void fuse_graph(trial *t, bb_graph *root, bb_fuse_options options) {
   if (count == 0) bb_fail(p->ctx, BB_ERROR_MISMATCH, "fusion left no snapshot");
   if (t->duplicated && !options.disabled && t->swapped <= t->duplicated)
     bb_fail(p->ctx, BB_ERROR_MISMATCH, "a scale was duplicated for a product that did not take it");
-  for (uint32_t i = 0; t->compare && i < count; i++)
-    examine(t, t->snapshot[i].graph, "fusion", false);
+  for (uint32_t i = 0; t->compare && i < count; i++) examine(t, t->snapshot[i].graph, "fusion");
   t->snapshots = count;
 }
 
@@ -246,7 +245,7 @@ static void run_job(bb_context *ctx, void *argument) {
   const char *broken = bb_verify_graph(p, p->root, p->arena);
   if (broken) bb_fail(ctx, BB_ERROR_MISMATCH, "the generated program is wrong: %s", broken);
   fast.expected = interpret(&fast, p->root, p->arena);
-  examine(&fast, p->root, "printing", false);
+  examine(&fast, p->root, "printing");
   fuse(&fast, false);
   start(&naive, ctx, j);
   fuse(&naive, true);
@@ -317,6 +316,7 @@ static int missing_rules(uint64_t count) {
 static int check(uint64_t first, uint64_t count, bool dump, bool stop) {
   int failed = 0;
   for (uint64_t seed = first; seed < first + count && failed < (stop ? 1 : 5); seed++) {
+    if (stop) printf("program %llu\n", (unsigned long long)seed), fflush(stdout);
     char *message = failure(seed, size_of(seed), dump, stop);
     if (!message) continue;
     if (stop)

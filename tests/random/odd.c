@@ -1,0 +1,213 @@
+/* odd.c - shapes that no model is likely to have and that rules must get right all the same.
+ *
+ * They are drawn apart from the operations of a program, and come after them.
+ */
+#include "build.h"
+
+#include <math.h>
+
+/* The sum twice, of which one may not be wanted: both components fold one list. */
+static void summed_twice(generator *g, uint32_t value) {
+  bb_program *p = g->program;
+  value = prepared(g, value, 4);
+  bb_monoid_component component[2] = {{.name = "a"}, {.name = "b"}};
+  for (uint32_t i = 0; i < 2; i++) {
+    component[i].dtype = BB_F32;
+    component[i].fold = BB_MONOID_TUPLE;
+    component[i].combine = make(p, BB_X_ADD, argument(g, i, BB_F32), argument(g, 2 + i, BB_F32));
+  }
+  bb_level loop[DEPTH_MAX];
+  uint32_t depth = loops_around_columns(g, value, loop);
+  nest n;
+  nest_open(&n, g->root, depth + 1, loop);
+  bb_value in = nest_bring(&n, g->pool[value].at, NULL);
+  bb_value sums = bb_func_add(nest_body(&n), BB_OP_ROW_SUM, NULL, 1, &in);
+  n.loop[depth].axis = BB_AXIS_NONE;
+  sums = nest_collect(&n, sums);
+  nest_open(&n, g->root, depth, loop);
+  bb_value list[2] = {nest_bring(&n, sums, NULL)};
+  list[1] = list[0];
+  bb_value out = bb_reduce_add(nest_body(&n), bb_monoid_make(p, "sums", 2, component, false),
+                               BB_REDUCE_FOLD, 0, 2, list);
+  uint32_t wanted = 1 + random_below(&g->random, 3);
+  double bound = 4 * (double)g->extent[loop[depth].dim];
+  for (uint32_t i = 0; i < 2; i++)
+    if (wanted >> i & 1) pool_add(g, nest_collect(&n, (bb_value){out.node, i}), bound, false);
+}
+
+/* The weights exp(y - max y) summed, times what x differs from its mean, and the square of that: folds
+ * of one loop, some of which depend on one fold before it, some on another, some on both. */
+static void weighted(generator *g, uint32_t value) {
+  bb_program *p = g->program;
+  value = prepared(g, value, 2);
+  const bb_expr *x = argument(g, 0, BB_F32), *less = make(p, BB_X_NEG, x, NULL);
+  const bb_expr *extent = bb_expr_extent(p, pooled_type(g, value)->item.col);
+  uint32_t other = input_like(g, shape_of(g, value), BB_F32);
+  uint32_t first = random_below(&g->random, 2), mean = 0, most = 0;
+  for (uint32_t i = 0; i < 2; i++)
+    if (i == first)
+      mean = fold_partials(g, value, SUM, make(p, BB_X_DIV, less, extent), BB_NONE, 2);
+    else
+      most = fold_partials(g, other, MAX, less, BB_NONE, 1);
+  uint32_t from = combine(g, value, mean, false, true);
+  uint32_t weight = map_one(g, combine(g, other, most, false, true), make(p, BB_X_EXP, x, NULL), 1);
+  uint32_t terms[] = {map_one(g, from, make(p, BB_X_POW, x, number(p, 2)), 16),
+                      combine(g, from, weight, true, true), weight};
+  uint32_t wanted = 1 + random_below(&g->random, 7);
+  for (uint32_t i = 0; i < 3; i++)
+    if (wanted >> i & 1) fold_partials(g, terms[i], SUM, NULL, BB_NONE, 16 * 9);
+}
+
+/* What takes a value at two ports, and is not read itself. */
+static void unread(generator *g, uint32_t value) {
+  if (g->pool[value].bound > 16) value = unary(g, value);
+  if (random_chance(&g->random, 50)) value = unary(g, value);
+  g->pool[combine(g, value, value, false, true)].unread = true;
+}
+
+/* A fold around the very list that a map makes all the same in each of its iterations. */
+static void repeated_sum(generator *g) {
+  bb_level over = {any_blocked(g), BB_AXIS_COL}, around = {any_blocked(g), BB_AXIS_NONE};
+  uint32_t value = input_new(g, BB_F32, 0, NULL, BB_NO_DIM, over.dim);
+  const bb_level none = {BB_NO_DIM, BB_AXIS_NONE};
+  nest outer, inner;
+  nest_open(&outer, g->root, 1, &around);
+  bb_value whole = nest_bring(&outer, g->pool[value].at, &none);
+  nest_open(&inner, nest_body(&outer), 1, &over);
+  bb_value in = nest_bring(&inner, whole, NULL);
+  bb_value sums = bb_func_add(nest_body(&inner), BB_OP_ROW_SUM, NULL, 1, &in);
+  inner.loop[0].axis = BB_AXIS_NONE;
+  bb_value list = bb_map_invariant(g->root, outer.map[0], nest_collect(&inner, sums));
+  bb_value out = bb_reduce_add(g->root, bb_monoid_get(BB_MONOID_SUM), BB_REDUCE_FOLD, 0, 1, &list);
+  pool_add(g, out, (double)g->extent[over.dim], false);
+}
+
+/* --- scales of another shape than what they scale --- */
+
+enum shapes { SPREAD, TURNED, FOLDED };
+
+typedef struct odd_scale {
+  uint32_t rank;
+  bb_level level[DEPTH_MAX]; /* of what is scaled */
+  uint32_t depth, outputs;
+  bb_level loop[DEPTH_MAX];
+  uint32_t strip[DEPTH_MAX]; /* the level that each loop iterates */
+} odd_scale;
+
+/* A block for each head from one; two lists over heads in turned order; a sum over heads. */
+static odd_scale scale_of(enum shapes kind, bb_level head, bb_level row, bb_level col) {
+  switch (kind) {
+  case SPREAD: return (odd_scale){2, {row, col}, 3, 3, {head, row, col}, {BB_WHOLE, 0, 0}};
+  case TURNED:
+    return (odd_scale){4, {head, head, row, col}, 4, 4, {head, head, row, col}, {1, 0, 0, 0}};
+  default: return (odd_scale){3, {row, col, head}, 3, 2, {row, col, head}, {0, 0, 0}};
+  }
+}
+
+static void scaled_oddly(generator *g, enum shapes kind) {
+  bb_level head = {g->enumerated_dim[0], BB_AXIS_NONE}, row = {any_blocked(g), BB_AXIS_ROW},
+           col = {any_blocked(g), BB_AXIS_COL};
+  odd_scale scale = scale_of(kind, head, row, col);
+  bool rows = random_chance(&g->random, 50), shift = random_chance(&g->random, 30);
+  uint32_t value = input_of(g, (bb_item){BB_F32, row.dim, col.dim}, scale.rank, scale.level);
+  uint32_t vector = input_new(g, BB_F32, kind == SPREAD, &head.dim, rows ? row.dim : BB_NO_DIM,
+                              rows ? BB_NO_DIM : col.dim);
+  nest n;
+  nest_open(&n, g->root, scale.depth, scale.loop);
+  bb_value in[2] = {g->pool[value].at};
+  for (uint32_t d = 0; d < scale.depth; d++)
+    in[0] = bb_map_in(n.graph[d], n.map[d], in[0], scale.strip[d]);
+  in[1] = nest_bring(&n, g->pool[vector].at, NULL);
+  bb_op op = shift  ? rows ? BB_OP_ROW_SHIFT : BB_OP_COL_SHIFT
+             : rows ? BB_OP_ROW_SCALE
+                    : BB_OP_COL_SCALE;
+  bb_value out = bb_func_add(nest_body(&n), op, NULL, 2, in);
+  if (kind == FOLDED) out = bb_map_fold(n.graph[2], n.map[2], out, bb_monoid_get(BB_MONOID_SUM), 0);
+  n.depth = scale.outputs;
+  uint32_t scaled = pool_add(g, nest_collect(&n, out), 6, false);
+  g->pool[scaled].taken = true;
+  uint32_t heads = kind == TURNED ? 0 : random_below(&g->random, 2);
+  uint32_t other = input_new(g, BB_F32, heads, &head.dim, any_blocked(g), col.dim);
+  if (random_chance(&g->random, 65))
+    contract_all(g, scaled, other, SUMMED);
+  else
+    contract_all(g, other, scaled, SUMMED);
+}
+
+/* A list that a map over its own rows makes in each of its iterations, as an operand whose rows are
+ * iterated inside the loop over those of the other. */
+static void repeated_rows(generator *g) {
+  bb_level level[2] = {{any_blocked(g), BB_AXIS_ROW}, {any_blocked(g), BB_AXIS_COL}},
+           none = {BB_NO_DIM, BB_AXIS_NONE};
+  bb_level around = {level[0].dim, BB_AXIS_NONE};
+  uint32_t value = input_of(g, (bb_item){BB_F32, level[0].dim, level[1].dim}, 2, level);
+  nest outer, inner;
+  nest_open(&outer, g->root, 1, &around);
+  bb_value whole = nest_bring(&outer, g->pool[value].at, &none);
+  nest_open(&inner, nest_body(&outer), 2, level);
+  bb_value in = nest_bring(&inner, whole, NULL);
+  const bb_expr *expr = make(g->program, BB_X_TANH, argument(g, 0, BB_F32), NULL);
+  bb_value out = bb_func_add(nest_body(&inner), BB_OP_ELEMENTWISE, expr, 1, &in);
+  out = bb_map_invariant(g->root, outer.map[0], nest_collect(&inner, out));
+  uint32_t made = pool_add(g, out, 1, true);
+  contract_all(g, input_new(g, BB_F32, 0, NULL, any_blocked(g), level[1].dim), made, SUMMED);
+}
+
+/* A scale or shift of columns inside a map over heads, whose other factor is constant as it is: they are
+ * multiplied at load, where the loops of that map stand in front. */
+static void columns_at_load(generator *g) {
+  bb_level head = {g->enumerated_dim[0], BB_AXIS_NONE};
+  bb_dim row = any_blocked(g), col = any_blocked(g), other = any_blocked(g);
+  g->constants = NEVER;
+  uint32_t a = input_new(g, BB_F32, 1, &head.dim, row, col);
+  g->constants = ALWAYS;
+  uint32_t vector = input_new(g, BB_F32, random_below(&g->random, 2), &head.dim, BB_NO_DIM, col);
+  uint32_t b = input_new(g, BB_F32, random_below(&g->random, 2), &head.dim, other, col);
+  g->constants = PERHAPS;
+  bb_level rows[2] = {{row, BB_AXIS_ROW}, {col, BB_AXIS_COL}};
+  bb_level loop[3] = {{row, BB_AXIS_ROW}, {other, BB_AXIS_COL}, {col, BB_AXIS_COL}};
+  bb_level strip[3] = {{BB_NO_DIM, BB_AXIS_NONE}, {other, BB_AXIS_ROW}, loop[2]};
+  nest heads, scale, product;
+  nest_open(&heads, g->root, 1, &head);
+  bb_value in[2] = {nest_bring(&heads, g->pool[a].at, NULL),
+                    nest_bring(&heads, g->pool[vector].at, NULL)};
+  bb_value right = nest_bring(&heads, g->pool[b].at, NULL);
+  nest_open(&scale, nest_body(&heads), 2, rows);
+  for (uint32_t i = 0; i < 2; i++) in[i] = nest_bring(&scale, in[i], NULL);
+  bb_op op = random_chance(&g->random, 50) ? BB_OP_COL_SCALE : BB_OP_COL_SHIFT;
+  in[0] = nest_collect(&scale, bb_func_add(nest_body(&scale), op, NULL, 2, in));
+  nest_open(&product, nest_body(&heads), 3, loop);
+  in[0] = nest_bring(&product, in[0], (bb_level[]){loop[0], strip[0], loop[2]});
+  in[1] = nest_bring(&product, right, strip);
+  bb_value out = bb_func_add(nest_body(&product), BB_OP_DOT, NULL, 2, in);
+  out = bb_map_fold(product.graph[2], product.map[2], out, bb_monoid_get(BB_MONOID_SUM), 0);
+  product.depth = 2;
+  out = nest_collect(&heads, nest_collect(&product, out));
+  pool_add(g, out, 2 * (double)g->extent[col], false);
+}
+
+void generate_odd(generator *g) {
+  random_state usual = g->random;
+  g->random.state = ~usual.state;
+  switch (random_below(&g->random, 16)) {
+  case 0: summed_twice(g, value_any(g, true)); break;
+  case 1: weighted(g, value_any(g, true)); break;
+  case 2: unread(g, value_any(g, true)); break;
+  case 3: repeated_sum(g); break;
+  case 4:
+  case 5:
+  case 6:
+    if (g->enumerated) scaled_per_head(g, random_chance(&g->random, 65) ? RUNNING : BEGUN);
+    break;
+  case 7:
+  case 8:
+    if (g->enumerated) scaled_oddly(g, (enum shapes)random_below(&g->random, 3));
+    break;
+  case 9: repeated_rows(g); break;
+  case 10:
+    if (g->enumerated) columns_at_load(g);
+    break;
+  default: break;
+  }
+  g->random = usual;
+}
