@@ -96,7 +96,7 @@ const bb_rule bb_rule_fuse_elementwise = {
     .exactness = BB_EXACT,
     .lowers = "functional ops",
     .anchors = 1 << BB_NODE_FUNC,
-    .wakes = BB_WAKE_USER | BB_WAKE_SOLE_USER,
+    .wakes = BB_WAKE_SOLE_USER,
     .match = match,
     .apply = apply,
 };

@@ -37,12 +37,13 @@ static void summed_twice(generator *g, uint32_t value) {
 
 /* The weights exp(y - max y) summed, times what x differs from its mean, and the square of that: folds
  * of one loop, some of which depend on one fold before it, some on another, some on both. */
-static void weighted(generator *g, uint32_t value) {
+static void weighted(generator *g) {
   bb_program *p = g->program;
-  value = prepared(g, value, 2);
+  bb_level level[2] = {{any_blocked(g), BB_AXIS_ROW}, {any_blocked(g), BB_AXIS_COL}};
+  bb_item item = {BB_F32, level[0].dim, level[1].dim};
+  uint32_t value = input_of(g, item, 2, level), other = input_of(g, item, 2, level);
   const bb_expr *x = argument(g, 0, BB_F32), *less = make(p, BB_X_NEG, x, NULL);
   const bb_expr *extent = bb_expr_extent(p, pooled_type(g, value)->item.col);
-  uint32_t other = input_like(g, shape_of(g, value), BB_F32);
   uint32_t first = random_below(&g->random, 2), mean = 0, most = 0;
   for (uint32_t i = 0; i < 2; i++)
     if (i == first)
@@ -53,7 +54,7 @@ static void weighted(generator *g, uint32_t value) {
   uint32_t weight = map_one(g, combine(g, other, most, false, true), make(p, BB_X_EXP, x, NULL), 1);
   uint32_t terms[] = {map_one(g, from, make(p, BB_X_POW, x, number(p, 2)), 16),
                       combine(g, from, weight, true, true), weight};
-  uint32_t wanted = 1 + random_below(&g->random, 7);
+  uint32_t wanted = random_chance(&g->random, 50) ? 7 : 1 + random_below(&g->random, 7);
   for (uint32_t i = 0; i < 3; i++)
     if (wanted >> i & 1) fold_partials(g, terms[i], SUM, NULL, BB_NONE, 16 * 9);
 }
@@ -110,8 +111,8 @@ static void scaled_oddly(generator *g, enum shapes kind) {
   odd_scale scale = scale_of(kind, head, row, col);
   bool rows = random_chance(&g->random, 50), shift = random_chance(&g->random, 30);
   uint32_t value = input_of(g, (bb_item){BB_F32, row.dim, col.dim}, scale.rank, scale.level);
-  uint32_t vector = input_new(g, BB_F32, kind == SPREAD, &head.dim, rows ? row.dim : BB_NO_DIM,
-                              rows ? BB_NO_DIM : col.dim);
+  uint32_t vector = input_new(g, BB_F32, kind == SPREAD && random_chance(&g->random, 50), &head.dim,
+                              rows ? row.dim : BB_NO_DIM, rows ? BB_NO_DIM : col.dim);
   nest n;
   nest_open(&n, g->root, scale.depth, scale.loop);
   bb_value in[2] = {g->pool[value].at};
@@ -126,7 +127,7 @@ static void scaled_oddly(generator *g, enum shapes kind) {
   n.depth = scale.outputs;
   uint32_t scaled = pool_add(g, nest_collect(&n, out), 6, false);
   g->pool[scaled].taken = true;
-  uint32_t heads = kind == TURNED ? 0 : random_below(&g->random, 2);
+  uint32_t heads = kind == FOLDED && random_chance(&g->random, 50);
   uint32_t other = input_new(g, BB_F32, heads, &head.dim, any_blocked(g), col.dim);
   if (random_chance(&g->random, 65))
     contract_all(g, scaled, other, SUMMED);
@@ -186,12 +187,127 @@ static void columns_at_load(generator *g) {
   pool_add(g, out, 2 * (double)g->extent[col], false);
 }
 
+/* --- folds that depend on folds --- */
+
+enum waiting { TAKES_LIST, GIVES_INVARIANT, FIRST_ALONE, THEN_FIRST, WAITINGS };
+
+/* Over heads the greatest of what a second map over them subtracts, which it sums the exps of; and
+ * something that keeps the two apart: it takes a list of the first whole, gives what is equal for all of
+ * them, or only the first of its iterations runs. */
+static void waiting(generator *g) {
+  enum waiting how = (enum waiting)random_below(&g->random, WAITINGS);
+  bb_dim head = g->enumerated_dim[0];
+  bb_level loop[2] = {{any_blocked(g), BB_AXIS_ROW}, {any_blocked(g), BB_AXIS_COL}};
+  uint32_t value = input_new(g, BB_F32, 1, &head, loop[0].dim, loop[1].dim);
+  const bb_expr *x = argument(g, 0, BB_F32), *m = argument(g, 1, BB_F32);
+  const bb_expr *grown = make(g->program, BB_X_EXP, make(g->program, BB_X_SUB, x, m), NULL);
+  nest n;
+  nest_open(&n, g->root, 2, loop);
+  bb_graph *level = nest_body(&n);
+  bb_value list = nest_bring(&n, g->pool[value].at, NULL);
+  uint32_t u = bb_map_add(level, head), v = bb_map_add(level, head);
+  bb_node *first = bb_node_get(level, u), *second = bb_node_get(level, v);
+  bb_value in[3] = {bb_map_in(level, u, list, 0)};
+  bb_value most = bb_map_fold(level, u, in[0], bb_monoid_get(BB_MONOID_MAX), 0);
+  in[0] = bb_map_in(level, v, list, 0);
+  in[1] = bb_map_in(level, v, most, BB_WHOLE);
+  bb_value term = bb_func_add(second->inner, BB_OP_ELEMENTWISE, grown, 2, in), again = {BB_NONE, 0};
+  if (how == TAKES_LIST) {
+    const bb_expr *half = make(g->program, BB_X_MUL, x, number(g->program, 0.5));
+    bb_value made = bb_func_add(first->inner, BB_OP_ELEMENTWISE, half, 1,
+                                &(bb_value){first->inner->input[0], 0});
+    bb_value whole = bb_map_in(level, v, bb_map_collect(level, u, made, BB_AXIS_NONE), BB_WHOLE);
+    uint32_t inside = bb_map_add(second->inner, head);
+    bb_value item = bb_map_in(second->inner, inside, whole, 0);
+    in[0] = bb_map_fold(second->inner, inside, item, bb_monoid_get(BB_MONOID_SUM), 0);
+    in[1] = term;
+    term = bb_func_add(second->inner, BB_OP_MUL, NULL, 2, in);
+  }
+  bb_value sum = bb_map_fold(level, v, term, bb_monoid_get(BB_MONOID_SUM), 0);
+  if (how == GIVES_INVARIANT) {
+    const bb_expr *less = make(g->program, BB_X_TANH, x, NULL);
+    bb_value made = bb_func_add(second->inner, BB_OP_ELEMENTWISE, less, 1, &in[1]);
+    again = bb_map_invariant(level, v, made);
+  }
+  if (how == FIRST_ALONE) first->part = BB_PART_FIRST;
+  if (how == THEN_FIRST) second->part = BB_PART_FIRST;
+  double bound = 24 * (double)g->extent[head];
+  if (again.node != BB_NONE) pool_add(g, nest_collect(&n, again), 1, false);
+  pool_add(g, nest_collect(&n, sum), bound, false);
+}
+
+/* The same, but that the first or the second map folds lists: blocks along the columns. */
+static void lists_waiting(generator *g) {
+  bool both = random_chance(&g->random, 50); /* or the first one's are rows already */
+  bb_dim head = g->enumerated_dim[0];
+  bb_level row = {any_blocked(g), BB_AXIS_ROW}, col = {any_blocked(g), BB_AXIS_COL};
+  uint32_t value = input_new(g, BB_F32, 1, &head, row.dim, col.dim);
+  const bb_expr *x = argument(g, 0, BB_F32), *m = argument(g, 1, BB_F32);
+  const bb_expr *grown = make(g->program, BB_X_EXP, make(g->program, BB_X_SUB, x, m), NULL);
+  const bb_monoid *max = bb_monoid_get(BB_MONOID_MAX), *sum = bb_monoid_get(BB_MONOID_SUM);
+  bb_level heads = {head, BB_AXIS_NONE};
+  nest rows, first, second, cols;
+  nest_open(&rows, g->root, 1, &row);
+  bb_value list = nest_bring(&rows, g->pool[value].at, NULL);
+  nest_open(&first, nest_body(&rows), 1, &heads);
+  bb_value most = nest_bring(&first, list, NULL);
+  if (!both) {
+    nest_open(&cols, nest_body(&first), 1, &col);
+    most = nest_bring(&cols, most, NULL);
+    most = bb_func_add(nest_body(&cols), BB_OP_ROW_MAX, NULL, 1, &most);
+    most = bb_map_fold(nest_body(&first), cols.map[0], most, max, 0);
+  }
+  most = bb_map_fold(nest_body(&rows), first.map[0], most, max, 0);
+  nest_open(&second, nest_body(&rows), 1, &heads);
+  const bb_level none = {BB_NO_DIM, BB_AXIS_NONE};
+  bb_value in[2] = {nest_bring(&second, list, NULL), nest_bring(&second, most, &none)};
+  nest_open(&cols, nest_body(&second), 1, &col);
+  for (uint32_t i = 0; i < 2; i++) in[i] = nest_bring(&cols, in[i], NULL);
+  bb_value out = bb_func_add(nest_body(&cols), BB_OP_ELEMENTWISE, grown, 2, in);
+  out = bb_map_fold(nest_body(&rows), second.map[0], nest_collect(&cols, out), sum, 0);
+  pool_add(g, nest_collect(&rows, out), 8 * (double)g->extent[head], false);
+}
+
+static uint32_t of_both(generator *g, uint32_t a, uint32_t b, const bb_expr *expr, double bound) {
+  nest n = nest_over(g, a);
+  bb_value in[2] = {nest_bring(&n, g->pool[a].at, NULL), nest_bring(&n, g->pool[b].at, NULL)};
+  bb_value out = bb_func_add(nest_body(&n), BB_OP_ELEMENTWISE, expr, 2, in);
+  return pool_add(g, nest_collect(&n, out), bound, false);
+}
+
+/* Weights that sum to one, whatever they are of: the sum is 1, or that of what all are alike. */
+static void sum_of_weights(generator *g) {
+  bb_program *p = g->program;
+  bb_level level[2] = {{any_blocked(g), BB_AXIS_ROW}, {any_blocked(g), BB_AXIS_COL}};
+  uint32_t rows = random_below(&g->random, 2); /* or a vector of columns */
+  bb_item item = {BB_F32, rows ? level[0].dim : BB_NO_DIM, level[1].dim};
+  uint32_t value = input_of(g, item, 1 + rows, level + 1 - rows);
+  const bb_expr *x = argument(g, 0, BB_F32), *y = argument(g, 1, BB_F32);
+  uint32_t most = fold_partials(g, value, MAX, NULL, BB_NONE, 1);
+  uint32_t grown = of_both(g, value, most, make(p, BB_X_EXP, make(p, BB_X_SUB, x, y), NULL), 1);
+  uint32_t sums = fold_partials(g, grown, SUM, NULL, BB_NONE, (double)g->extent[item.col]);
+  uint32_t weight = of_both(g, grown, sums, make(p, BB_X_DIV, x, y), 1);
+  fold_partials(g, weight, SUM, NULL, BB_NONE, 1);
+}
+
+/* The log of a sum of exps: what it adds back it has subtracted before, from the same op. */
+static void log_of_sum(generator *g) {
+  bb_program *p = g->program;
+  bb_level level[2] = {{any_blocked(g), BB_AXIS_ROW}, {any_blocked(g), BB_AXIS_COL}};
+  uint32_t value = input_of(g, (bb_item){BB_F32, level[0].dim, level[1].dim}, 2, level);
+  const bb_expr *x = argument(g, 0, BB_F32), *less = make(p, BB_X_NEG, x, NULL);
+  uint32_t most = fold_partials(g, value, MAX, less, BB_NONE, 4);
+  uint32_t grown = map_one(g, combine(g, value, most, false, true), make(p, BB_X_EXP, x, NULL), 1);
+  const bb_expr *back = make(p, BB_X_SUB, make(p, BB_X_LOG, x, NULL), argument(g, 1, BB_F32));
+  fold_partials(g, grown, SUM, back, most, 8);
+}
+
 void generate_odd(generator *g) {
   random_state usual = g->random;
   g->random.state = ~usual.state;
-  switch (random_below(&g->random, 16)) {
+  switch (random_below(&g->random, 20)) {
   case 0: summed_twice(g, value_any(g, true)); break;
-  case 1: weighted(g, value_any(g, true)); break;
+  case 1: weighted(g); break;
   case 2: unread(g, value_any(g, true)); break;
   case 3: repeated_sum(g); break;
   case 4:
@@ -206,6 +322,15 @@ void generate_odd(generator *g) {
   case 9: repeated_rows(g); break;
   case 10:
     if (g->enumerated) columns_at_load(g);
+    break;
+  case 11:
+  case 12:
+    if (g->enumerated) waiting(g);
+    break;
+  case 13: log_of_sum(g); break;
+  case 14: sum_of_weights(g); break;
+  case 15:
+    if (g->enumerated) lists_waiting(g);
     break;
   default: break;
   }
