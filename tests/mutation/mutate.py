@@ -68,7 +68,9 @@ class Mutation:
         return flags.get(word, word in f'{self.rules}: {self.title}')
 
     def to_meet(self):
-        """The random programs that it meets: the first and how many."""
+        """The random programs that it meets: the first and how many; None for other tests."""
+        if self.test != RANDOM:
+            return None
         return ['0', str(FEW)] if self.equivalent else self.programs
 
 
@@ -205,9 +207,9 @@ def verdict(build, mutation, programs):
         test = build.test(mutation.test, mutation.place, changed, pathlib.Path(work))
         if test is None:
             return 'DOES NOT COMPILE', False
-        met = mutation.to_meet() if mutation.test == RANDOM else ['0', '0']
-        told = run(build, mutation, test, met) if met else None
-        if programs and not mutation.equivalent and (not told or told.returncode == 0):
+        random, met = mutation.test == RANDOM, mutation.to_meet()
+        told = run(build, mutation, test, met) if met or not random else None
+        if programs and random and not mutation.equivalent and (not told or told.returncode == 0):
             told, met = search(build, mutation, test, programs)
             mutation.found = found_by(told, met) if told.returncode else None
     if told is None:
@@ -229,17 +231,20 @@ def note(folder, mutation):
     path.write_text('\n'.join(lines) + '\n')
 
 
-def unchanged_passes(build, picked):
+def unchanged_passes(build, picked, pool):
     """Does every test pass on the program as it is, on all that the mutations meet?"""
-    for test in sorted({mutation.test for mutation in picked}):
-        if subprocess.run(['ninja', '-C', build.folder, test], stdout=subprocess.DEVNULL).returncode:
-            return False
-        meets = {tuple(mutation.to_meet() or ()) for mutation in picked if mutation.test == test}
-        for programs in meets if test == RANDOM else {()}:
-            words = ['--first', *programs] if programs else []
-            if (words or test != RANDOM) and build.quiet([build.folder / test, *words]).returncode:
-                return False
-    return True
+    tests = sorted({mutation.test for mutation in picked})
+    if build.quiet(['ninja', '-C', build.folder, *tests]).returncode:
+        return False
+    runs = {(mutation.test, *(mutation.to_meet() or ())) for mutation in picked}
+    return all(pool.map(lambda words: passes(build, *words), sorted(runs)))
+
+
+def passes(build, test, *programs):
+    if test == RANDOM and not programs:
+        return True
+    words = ['--first', *programs] if programs else []
+    return build.quiet([build.folder / test, *words]).returncode == 0
 
 
 def main():
@@ -258,11 +263,11 @@ def main():
         print(f'NOT PLANTED: {statement}')
     picked = [mutation for mutation in listed if mutation.picked(told.word)]
     build = Build(source, told.build.resolve())
-    if not unchanged_passes(build, picked):
-        sys.exit('the unchanged program does not build and pass')
-    print(f'{"rule":<18}{"mutation":<76}caught')
     survived = 0
     with concurrent.futures.ThreadPoolExecutor(told.jobs) as pool:
+        if not unchanged_passes(build, picked, pool):
+            sys.exit('the unchanged program does not build and pass')
+        print(f'{"rule":<18}{"mutation":<76}caught')
         results = pool.map(lambda m: verdict(build, m, told.find and told.programs), picked)
         for mutation, (result, good) in zip(picked, results):
             survived += not good

@@ -161,8 +161,8 @@ static void observe(void *user, const bb_trace_event *event, const bb_graph *roo
   snprintf(after, sizeof after, "step %u, %s (rule %u%c)", event->step,
            event->snapshot ? "snapshot" : event->rule_name, event->rule, event->variant);
   if (t->dump) show(t, root, after);
+  if (event->snapshot || event->rule >= RULE_MAX) return; /* snapshots are examined in the end */
   examine(t, root, after);
-  if (event->snapshot || event->rule >= RULE_MAX) return;
   t->duplicated += event->rule == 8;
   t->swapped += event->rule == 4 || event->rule == 5 || event->rule == 10;
   rewrites++;
