@@ -34,6 +34,7 @@
  */
 #include "repair.h"
 
+#include "../graph/prune.h"
 #include "../rules/merge.h"
 
 bool bb_repair_is_read(const bb_repair *r, const bb_repair_fold *fold) {

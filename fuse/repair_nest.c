@@ -13,6 +13,7 @@
  */
 #include "repair.h"
 
+#include "../graph/prune.h"
 #include "../rules/merge.h"
 
 /* --- which folds are folds of an inner map --- */

@@ -226,8 +226,6 @@ uint32_t bb_node_move(bb_graph *dst, bb_graph *src, uint32_t node);
 
 /* Removes nodes and ports that nothing uses, in the levels inside too, but for those that others hold. */
 void bb_graph_prune(bb_graph *graph);
-/* The same of a map's ports and in the level inside it, unless others hold that level. */
-void bb_map_prune(bb_graph *graph, uint32_t map);
 
 /* Writes a change of a node into the level's journal, if it has one. */
 void bb_graph_note(bb_graph *graph, bb_change_kind kind, uint32_t node);

@@ -1,4 +1,6 @@
 /* prune.c - removes from a level, and from the levels inside it, what nothing uses. */
+#include "prune.h"
+
 #include "program.h"
 
 static bool is_used(const bb_node *node, uint32_t port) {

@@ -24,6 +24,8 @@
  */
 #include "inward.h"
 
+#include "../graph/prune.h"
+
 /* Does any result change from one iteration to the next? */
 static bool has_rest(const bb_node *x) {
   for (uint32_t i = 0; i < x->nout; i++)
