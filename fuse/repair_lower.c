@@ -242,7 +242,8 @@ static uint32_t axes_of_fold(const bb_repair *r, const bb_repair_fold *f) {
 }
 
 /* Does each fold come out with its axes?  What the algebra cancels, as it does weights that are all
- * alike, may have been all that had one. */
+ * alike, may have been all that had one; and what it finds to be a number, as sums of weights are 1, has
+ * none. */
 static bool keeps_axes(const lowering *l) {
   const bb_repair *r = l->r;
   const bb_product *p = r->product;

@@ -198,9 +198,6 @@ static bool find_second_folds(bb_repair *r, const bool *input) {
     if (v->out[p].mode == BB_OUT_INVARIANT &&
         bb_repair_marked(r, true, bb_repair_folded(r, true, p)))
       return bb_repair_refuse(r, "an output that is equal in every iteration depends on the fold");
-    bool list = v->out[p].mode == BB_OUT_FOLD && v->out[p].type->rank;
-    if (list && bb_repair_marked(r, true, bb_repair_folded(r, true, p)))
-      return bb_repair_refuse(r, "the second map folds lists");
   }
   return true;
 }

@@ -189,11 +189,11 @@ static void columns_at_load(generator *g) {
 
 /* --- folds that depend on folds --- */
 
-enum waiting { TAKES_LIST, GIVES_INVARIANT, FIRST_ALONE, THEN_FIRST, WAITINGS };
+enum waiting { TAKES_LIST, GIVES_INVARIANT, FIRST_ALONE, THEN_FIRST, BY_MAP, BY_OP, WAITINGS };
 
 /* Over heads the greatest of what a second map over them subtracts, which it sums the exps of; and
  * something that keeps the two apart: it takes a list of the first whole, gives what is equal for all of
- * them, or only the first of its iterations runs. */
+ * them, only the first of its iterations runs, or it takes of the first what is no fold, by another way. */
 static void waiting(generator *g) {
   enum waiting how = (enum waiting)random_below(&g->random, WAITINGS);
   bb_dim head = g->enumerated_dim[0];
@@ -212,6 +212,20 @@ static void waiting(generator *g) {
   in[0] = bb_map_in(level, v, list, 0);
   in[1] = bb_map_in(level, v, most, BB_WHOLE);
   bb_value term = bb_func_add(second->inner, BB_OP_ELEMENTWISE, grown, 2, in), again = {BB_NONE, 0};
+  if (how == BY_MAP || how == BY_OP) {
+    const bb_expr *tanh = make(g->program, BB_X_TANH, x, NULL);
+    uint32_t by = how == BY_MAP ? bb_map_add(level, head) : u;
+    bb_value from = most;
+    if (how == BY_OP)
+      from =
+          nest_bring(&n, g->pool[input_new(g, BB_F32, 0, NULL, loop[0].dim, loop[1].dim)].at, NULL);
+    from = bb_map_in(level, by, from, BB_WHOLE);
+    from = bb_func_add(bb_node_get(level, by)->inner, BB_OP_ELEMENTWISE, tanh, 1, &from);
+    from = bb_map_invariant(level, by, from);
+    if (how == BY_OP) from = bb_func_add(level, BB_OP_ELEMENTWISE, tanh, 1, &from);
+    bb_value factor[2] = {term, bb_map_in(level, v, from, BB_WHOLE)};
+    term = bb_func_add(second->inner, BB_OP_MUL, NULL, 2, factor);
+  }
   if (how == TAKES_LIST) {
     const bb_expr *half = make(g->program, BB_X_MUL, x, number(g->program, 0.5));
     bb_value made = bb_func_add(first->inner, BB_OP_ELEMENTWISE, half, 1,
@@ -266,6 +280,36 @@ static void lists_waiting(generator *g) {
   bb_value out = bb_func_add(nest_body(&cols), BB_OP_ELEMENTWISE, grown, 2, in);
   out = bb_map_fold(nest_body(&rows), second.map[0], nest_collect(&cols, out), sum, 0);
   pool_add(g, nest_collect(&rows, out), 8 * (double)g->extent[head], false);
+}
+
+/* The first map folds lists over its own dim, of which the second iterates one beside the blocks whose
+ * greatest it takes whole. */
+static void list_iterated(generator *g) {
+  bb_dim head = g->enumerated_dim[0];
+  bb_level heads = {head, BB_AXIS_NONE}, row = {any_blocked(g), BB_AXIS_ROW},
+           col = {any_blocked(g), BB_AXIS_COL};
+  bb_item item = {BB_F32, row.dim, col.dim};
+  uint32_t lists = input_of(g, item, 4, (bb_level[]){heads, heads, row, col});
+  uint32_t blocks = input_of(g, item, 3, (bb_level[]){heads, row, col});
+  const bb_monoid *max = bb_monoid_get(BB_MONOID_MAX);
+  nest items, first, second;
+  nest_open(&items, g->root, 2, (bb_level[]){row, col});
+  bb_value list = nest_bring(&items, g->pool[lists].at, NULL);
+  bb_value block = nest_bring(&items, g->pool[blocks].at, NULL);
+  nest_open(&first, nest_body(&items), 1, &heads);
+  bb_value in[3] = {nest_bring(&first, block, NULL), nest_bring(&first, list, NULL)};
+  in[1] = bb_map_fold(nest_body(&items), first.map[0], in[1], max, 0);
+  in[2] = bb_map_fold(nest_body(&items), first.map[0], in[0], max, 0);
+  nest_open(&second, nest_body(&items), 1, &heads);
+  in[0] = block;
+  for (uint32_t i = 0; i < 3; i++) in[i] = nest_bring(&second, in[i], NULL);
+  const bb_expr *x[3];
+  for (uint32_t i = 0; i < 3; i++) x[i] = argument(g, i, BB_F32);
+  const bb_expr *grown = make(g->program, BB_X_EXP, make(g->program, BB_X_SUB, x[0], x[2]), NULL);
+  grown = make(g->program, BB_X_MUL, grown, x[1]);
+  bb_value out = bb_func_add(nest_body(&second), BB_OP_ELEMENTWISE, grown, 3, in);
+  out = bb_map_fold(nest_body(&items), second.map[0], out, bb_monoid_get(BB_MONOID_SUM), 0);
+  pool_add(g, nest_collect(&items, out), 8 * (double)g->extent[head], false);
 }
 
 static uint32_t of_both(generator *g, uint32_t a, uint32_t b, const bb_expr *expr, double bound) {
@@ -325,12 +369,16 @@ void generate_odd(generator *g) {
     break;
   case 11:
   case 12:
+  case 17:
     if (g->enumerated) waiting(g);
     break;
   case 13: log_of_sum(g); break;
   case 14: sum_of_weights(g); break;
   case 15:
     if (g->enumerated) lists_waiting(g);
+    break;
+  case 16:
+    if (g->enumerated) list_iterated(g);
     break;
   default: break;
   }

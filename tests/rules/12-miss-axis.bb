@@ -1,0 +1,27 @@
+# Weights sum to one: what the repair would give is a number, and no vector of rows.
+#! rule 12
+#! misses 2 7: a fold no longer depends on what gave it an axis
+blockbuster 1
+program case
+stage block
+dim M = 7
+dim K = 6
+input X : f32[7,6] dims [M,K]
+output Z : f32[7] dims [M]
+root {
+  %X = input X[M,K] : [M][K]f32(M,K)
+  %1 = map M (%x = %X[0]) {
+    %2 = map K (%3 = %x[0]) {
+      %4 = elementwise %3**2+1
+      %5 = row_sum(%4)
+      yield fold sum %5
+    }
+    %7 = map K (%8 = %x[0], %9 = %2) {
+      %10 = elementwise (%8**2+1)/%9
+      %11 = row_sum(%10)
+      yield fold sum %11
+    }
+    yield %7
+  }
+  output Z[M] = %1
+}
