@@ -247,7 +247,7 @@ static bb_graph *make(bb_safety *s, bb_graph *root) {
   level.pair = BB_NEW(s->arena, bb_pair *, root->count);
   bb_safe_level_build(&level);
   if (s->refused) {
-    bb_log(s->program->ctx, BB_LOG_WARNING, "an exp stays as it is: %s", s->refused);
+    bb_log(s->program->ctx, BB_LOG_INFO, "no safe form: %s", s->refused);
     return NULL;
   }
   bb_graph_prune(level.graph);

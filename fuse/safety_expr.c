@@ -204,6 +204,7 @@ static form sum(builder *b, bb_expr_op op, form x, form y) {
 
 static form product(const builder *b, bb_expr_op op, form x, const form *y) {
   add_parts(b, &x, y, op == BB_X_DIV ? -1 : 1);
+  if (is_number(x.significand, 0) || (op == BB_X_MUL && is_number(y->significand, 0))) x.count = 0;
   x.significand = make(b, op, x.significand, y->significand);
   return x;
 }

@@ -113,10 +113,17 @@ bb_range bb_scalar_bounds(bb_scalars *t, const bb_scalar *term);
 bool bb_scalar_is_below_maximum(bb_scalars *t, const bb_scalar *term);
 /* The largest size of a term, by shares and cosines in it too; infinite: not known. */
 double bb_scalar_size(bb_scalars *t, const bb_scalar *term);
+/* Is it no larger than `most`, or than an element of a tensor?  Those are held by their type, and so is
+ * what they are averaged to. */
+bool bb_scalar_is_moderate(bb_scalars *t, const bb_scalar *term, double most);
 
 /* --- scalar_fault.c: what overflow and underflow of an exp do to the values behind it --- */
 
 /* Sets the faults of a term from its operands', and marks exps whose fault would be a wrong result. */
 void bb_scalar_find_faults(bb_scalars *t, bb_scalar *term);
+/* The exps behind a term's faults come to be those behind another's. */
+void bb_scalar_inherit(bb_scalars *t, bb_scalar *term, const bb_scalar *from);
+/* Marks the exps behind a term that has one of the faults. */
+void bb_scalar_blame(bb_scalars *t, const bb_scalar *term, uint32_t faults, const char *reason);
 
 #endif

@@ -267,23 +267,74 @@ static bool take_share(bb_scalars *t, items *factors, uint32_t at) {
   return false;
 }
 
-double bb_scalar_size(bb_scalars *t, const bb_scalar *term) {
+/* The fold over everything of a positive factor inside a sum, of a block or of everything. */
+static const bb_scalar *whole_sum(bb_scalars *t, const bb_scalar *sum, const bb_scalar *factor) {
+  uint32_t var = sum->kind == BB_SCALAR_PART ? sum->block : sum->var;
+  factor = bb_scalar_substitute(t, factor, sum->var, var);
+  return bb_scalar_fold(t, BB_SCALAR_FOLD, BB_MONOID_SUM, var, factor);
+}
+
+/* A sum of values, each times its share of what is divided by: no larger than they are.  Takes it and what
+ * is divided by out of the list, and puts the values there. */
+static bool take_average(bb_scalars *t, items *factors, uint32_t at) {
+  const bb_scalar *sum = factors->item[at].term;
+  bool is_sum = sum->kind == BB_SCALAR_FOLD || sum->kind == BB_SCALAR_PART;
+  if (!is_sum || sum->fold != BB_MONOID_SUM || factors->item[at].weight != 1) return false;
+  items inside = {.constant = 1};
+  flatten_product(&inside, sum->a[0], 1, 0);
+  if (inside.full) return false;
+  for (uint32_t i = 0; i < inside.count; i++) {
+    struct item *share = &inside.item[i];
+    if (share->weight != 1 || !(share->term->range.lo >= 0)) continue;
+    const bb_scalar *whole = whole_sum(t, sum, share->term);
+    for (uint32_t k = 0; k < factors->count; k++) {
+      if (factors->item[k].weight != -1 || !is_at_least(t, factors->item[k].term, whole, 1, 6))
+        continue;
+      share->weight = factors->item[k].weight = factors->item[at].weight = 0;
+      factors->constant *= inside.constant;
+      for (uint32_t j = 0; j < inside.count; j++)
+        if (inside.item[j].weight != 0) put(factors, inside.item[j].term, inside.item[j].weight);
+      return !factors->full;
+    }
+  }
+  return false;
+}
+
+/* `given`: how large elements of tensors count where they are averaged. */
+static double size_of(bb_scalars *t, const bb_scalar *term, double given) {
   items factors = {.constant = 1};
-  bool any = false;
+  bool any = false, average = false;
   double own = fmax(fabs(term->range.lo), fabs(term->range.hi));
   if (own < INFINITY) return own;
   flatten_product(&factors, term, 1, 0);
   for (uint32_t i = 0; i < factors.count && !factors.full; i++)
-    any |= take_cosine(t, &factors, i) || take_share(t, &factors, i);
-  if (!any || factors.full) return INFINITY;
+    if (take_cosine(t, &factors, i) || take_share(t, &factors, i))
+      any = true;
+    else
+      average |= take_average(t, &factors, i);
+  if (!(any || average) || factors.full) return INFINITY;
   double size = fabs(factors.constant);
   for (uint32_t i = 0; i < factors.count; i++) {
     if (factors.item[i].weight == 0) continue;
-    bb_range r = power_range(factors.item[i].term, factors.item[i].weight);
+    const bb_scalar *factor = factors.item[i].term;
+    bb_range r = power_range(factor, factors.item[i].weight);
     double most = fmax(fabs(r.lo), fabs(r.hi));
+    if (average && factors.item[i].weight == 1 && factor->kind == BB_SCALAR_LEAF &&
+        !factor->fault) {
+      most = fmin(most, given);
+      average = false;
+    }
     if (!(size == 0)) size *= most;
   }
   return isnan(size) ? INFINITY : size;
+}
+
+double bb_scalar_size(bb_scalars *t, const bb_scalar *term) {
+  return size_of(t, term, INFINITY);
+}
+
+bool bb_scalar_is_moderate(bb_scalars *t, const bb_scalar *term, double most) {
+  return size_of(t, term, 1) <= most;
 }
 
 /* --- both --- */

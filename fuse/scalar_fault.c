@@ -25,7 +25,7 @@ static bool holds(const uint32_t *risk, uint32_t count, uint32_t exp) {
 
 /* The exps of an operand are added to the term's; beyond RISKS they are all unsafe at once, so that
  * nothing has to be remembered. */
-static void inherit(bb_scalars *t, bb_scalar *term, const bb_scalar *from) {
+void bb_scalar_inherit(bb_scalars *t, bb_scalar *term, const bb_scalar *from) {
   if (!from || !from->fault || !from->risks || term->risk == from->risk) return;
   if (!term->risks) {
     term->risks = from->risks;
@@ -55,6 +55,10 @@ static void blame(bb_scalars *t, const bb_scalar *operand, const char *reason) {
     bb_exp *exp = bb_exp_of(t, operand->risk[i]);
     if (!exp->unsafe) exp->unsafe = reason;
   }
+}
+
+void bb_scalar_blame(bb_scalars *t, const bb_scalar *term, uint32_t faults, const char *reason) {
+  if (term->fault & faults) blame(t, term, reason);
 }
 
 /* --- exps --- */
@@ -239,7 +243,7 @@ static uint32_t fold_fault(bb_scalars *t, const bb_scalar *term) {
  * a number again, of which no more is left than that it can underflow. */
 static void mend(bb_scalars *t, bb_scalar *term) {
   if (!bb_dtype_is_float(term->dtype)) return;
-  if (!(bb_scalar_size(t, term) <= margin * bb_range_largest(term->dtype))) return;
+  if (!bb_scalar_is_moderate(t, term, margin * bb_range_largest(term->dtype))) return;
   if (!term->exp) {
     term->exp = bb_exp_add(t);
     bb_exp_of(t, term->exp)->mended = true;
@@ -273,5 +277,5 @@ void bb_scalar_find_faults(bb_scalars *t, bb_scalar *term) {
     term->risks = 1;
     if (bb_exp_of(t, term->exp)->mended || !(term->a[0]->fault & infinite)) return;
   }
-  for (uint32_t i = 0; i < 3 && term->a[i]; i++) inherit(t, term, term->a[i]);
+  for (uint32_t i = 0; i < 3 && term->a[i]; i++) bb_scalar_inherit(t, term, term->a[i]);
 }

@@ -89,11 +89,43 @@ static void shift_level(bb_graph *graph, shift s) {
 static bool is_folded_loop(const bb_node *node) {
   bool folds = false;
   if (node->kind != BB_NODE_MAP || node->part != BB_PART_ALL) return false;
-  for (uint32_t i = 0; i < node->nout; i++) {
-    folds |= node->out[i].mode == BB_OUT_FOLD;
-    if (node->out[i].mode == BB_OUT_COLLECT) return false;
-  }
+  for (uint32_t i = 0; i < node->nout; i++) folds |= node->out[i].mode == BB_OUT_FOLD;
   return folds;
+}
+
+static void renumber(bb_graph *graph) {
+  for (uint32_t i = 0; i < graph->count; i++) {
+    bb_node *node = bb_node_get(graph, i);
+    if (node->kind == BB_NODE_REMOVED) continue;
+    node->serial = graph->program->serial++;
+    if (node->kind == BB_NODE_MAP) renumber(bb_map_own(graph, i));
+  }
+}
+
+/* A map like one of the same level, inside it new numbers. */
+static uint32_t twin_map(bb_graph *graph, uint32_t map) {
+  const bb_node *old = bb_node_get(graph, map);
+  uint32_t twin = bb_node_add_like(graph, old);
+  for (uint32_t i = 0; i < old->nin; i++) bb_connect(graph, twin, i, old->in[i].src);
+  bb_node_get(graph, twin)->serial = graph->program->serial++;
+  renumber(bb_map_own(graph, twin));
+  return twin;
+}
+
+/* What a loop collects beside its folds is collected by a loop of its own: no chunk has the whole list. */
+static void collect_apart(bb_graph *graph, uint32_t at) {
+  uint32_t count = bb_node_get(graph, at)->nout, collects = 0;
+  for (uint32_t i = 0; i < count; i++)
+    collects += bb_node_get(graph, at)->out[i].mode == BB_OUT_COLLECT;
+  if (!collects) return;
+  uint32_t twin = twin_map(graph, at);
+  for (uint32_t i = 0; i < count; i++)
+    if (bb_node_get(graph, at)->out[i].mode == BB_OUT_COLLECT)
+      bb_replace_uses(graph, (bb_value){at, i}, (bb_value){twin, i});
+  for (uint32_t i = count; i-- > 0;) {
+    bool collect = bb_node_get(graph, at)->out[i].mode == BB_OUT_COLLECT;
+    bb_map_out_remove(graph, collect ? at : twin, i);
+  }
 }
 
 /* The loop over one chunk, at the innermost level. */
@@ -192,9 +224,10 @@ static void split_level(splitter *s, bb_graph *graph) {
   uint32_t count = graph->count;
   for (uint32_t i = 0; i < count; i++) {
     const bb_node *node = bb_node_get(graph, i);
-    if (is_folded_loop(node))
+    if (is_folded_loop(node)) {
+      collect_apart(graph, i);
       split_loop(s, graph, i);
-    else if (node->kind == BB_NODE_MAP)
+    } else if (node->kind == BB_NODE_MAP)
       split_level(s, bb_map_own(graph, i));
   }
 }
@@ -205,6 +238,7 @@ bb_graph *bb_split_k(bb_program *program, bb_graph *graph, bb_fold_kind kind, ui
   while (s.levels < LEVELS && 1u << s.levels < chunks) s.levels++;
   bb_graph *copy = bb_graph_copy(graph);
   if (!s.tree || s.levels) split_level(&s, copy);
+  bb_graph_prune(copy);
   return copy;
 }
 
@@ -267,25 +301,6 @@ static bool is_cut_well(const bb_graph *graph, const path *p) {
     }
   }
   return true;
-}
-
-static void renumber(bb_graph *graph) {
-  for (uint32_t i = 0; i < graph->count; i++) {
-    bb_node *node = bb_node_get(graph, i);
-    if (node->kind == BB_NODE_REMOVED) continue;
-    node->serial = graph->program->serial++;
-    if (node->kind == BB_NODE_MAP) renumber(bb_map_own(graph, i));
-  }
-}
-
-/* A map like one of the same level, inside it new numbers. */
-static uint32_t twin_map(bb_graph *graph, uint32_t map) {
-  const bb_node *old = bb_node_get(graph, map);
-  uint32_t twin = bb_node_add_like(graph, old);
-  for (uint32_t i = 0; i < old->nin; i++) bb_connect(graph, twin, i, old->in[i].src);
-  bb_node_get(graph, twin)->serial = graph->program->serial++;
-  renumber(bb_map_own(graph, twin));
-  return twin;
 }
 
 /* The maps around the loop give nothing but the partial results of its chunks; value[]: these, at the

@@ -10,9 +10,9 @@
 #include "../graph/program.h"
 
 /* The program of `graph` with every outermost folded loop cut into `chunks` chunks (TREE: a power of
- * two, not less).  graph stays as it is.  A loop that also collects a list, or that is peeled, stays
- * whole: a chunk has no whole list.  Requires: 1 <= chunks <= BB_FOLD_CHUNKS.  Keeps: the function,
- * up to rounding; serials of what it leaves alone. */
+ * two, not less).  graph stays as it is.  A list that such a loop also collects gets a loop of its own, no
+ * chunk having the whole of it; a loop that is peeled stays whole.  Requires: 1 <= chunks <=
+ * BB_FOLD_CHUNKS.  Keeps: the function, up to rounding; serials of what it leaves alone. */
 bb_graph *bb_split_k(bb_program *program, bb_graph *graph, bb_fold_kind kind, uint32_t chunks);
 
 /* The program of `graph` with one folded loop, by its serial, cut into chunks: a local phase, over what

@@ -14,6 +14,7 @@
 
 enum {
   SYMBOL_GUESS = 1024,
+  REPAIR = 12,  /* the rule that makes products of dependent folds */
   BALANCE = 16, /* operations that a machine does in the time in which it moves a byte: 10 to 40 */
   LAUNCH = 1 << 25, /* and in the time between two kernels */
   JOINED = 6        /* kernels that are tried as one, at most */
@@ -444,9 +445,10 @@ double bb_choose_probe(bb_program *program, const bb_choose_options *options, bb
   return seconds;
 }
 
-void bb_choose(bb_program *program, const bb_choose_options *options) {
+static void choose_all(bb_program *program, const bb_choose_options *options, bool repair) {
   bb_arena *scratch = bb_scratch(program->ctx);
   chooser c = chooser_start(program, options, scratch);
+  if (!repair) c.fuse.disabled |= UINT64_C(1) << REPAIR;
   for (uint32_t i = 0; i < program->steps; i++) {
     if (program->step[i].candidate == BB_NONE)
       keep_step(&c, &program->step[i]);
@@ -454,7 +456,24 @@ void bb_choose(bb_program *program, const bb_choose_options *options) {
       choose_candidate(&c, program->step[i].candidate);
   }
   bb_carving_install(program, &c.made);
-  program->stage = BB_STAGE_FUSED;
-  bb_make_kernels_safe(program);
   bb_scratch_end(scratch);
+}
+
+/* Folds that Rule 12 has joined may meet exps that are no part of what it derived: apart, they can be made
+ * safe as the program can that was given. */
+void bb_choose(bb_program *program, const bb_choose_options *options) {
+  bb_carving given = {.candidates = program->candidates,
+                      .candidate = program->candidate,
+                      .steps = program->steps,
+                      .step = program->step};
+  choose_all(program, options, true);
+  if (!bb_make_kernels_safe(program)) {
+    bb_log(program->ctx, BB_LOG_INFO, "fused once more, without Rule %d: exps could overflow",
+           REPAIR);
+    bb_carving_install(program, &given);
+    choose_all(program, options, false);
+    if (!bb_make_kernels_safe(program))
+      bb_log(program->ctx, BB_LOG_WARNING, "a kernel has exps that could overflow");
+  }
+  program->stage = BB_STAGE_FUSED;
 }

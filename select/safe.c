@@ -70,12 +70,12 @@ static const char *explained(bb_program *program, bb_safety *safety, const bb_gr
 }
 
 /* Only what runs is rebuilt together with its neighbours.  A snapshot that cannot be made safe gives way
- * to one that can: all of them compute the same, the earlier ones by plainer loops. */
-static void make_safe(bb_program *program, bb_safety *safety, bb_candidate *kernel) {
+ * to one that can: all of them compute the same, the earlier ones by plainer loops.  False: none can. */
+static bool make_safe(bb_program *program, bb_safety *safety, bb_candidate *kernel) {
   bool refused;
   if (kernel->chosen == BB_NONE || kernel->chosen >= kernel->snapshots) {
     kernel->safe = made_safe(program, safety, kernel->graph, &refused);
-    return;
+    return !refused;
   }
   bb_snapshot *snapshot = &kernel->snapshot[kernel->chosen];
   kernel->exps = explained(program, safety, snapshot->graph);
@@ -89,12 +89,12 @@ static void make_safe(bb_program *program, bb_safety *safety, bb_candidate *kern
     kernel->exps = explained(program, safety, kernel->snapshot[k].graph);
     kernel->chosen = k;
     bb_log(program->ctx, BB_LOG_INFO, "%s: snapshot %u runs, being safe", kernel->name, k);
-    return;
   }
+  return !refused;
 }
 
-void bb_make_kernels_safe(bb_program *program) {
-  if (!any_exp(program)) return;
+bool bb_make_kernels_safe(bb_program *program) {
+  if (!any_exp(program)) return true;
   bb_arena *scratch = bb_scratch(program->ctx);
   bb_safety *safety = bb_safety_create(program, scratch);
   users u = find_users(program, scratch);
@@ -105,8 +105,10 @@ void bb_make_kernels_safe(bb_program *program) {
   for (uint32_t i = 0; i < program->steps; i++)
     if (program->step[i].candidate != BB_NONE)
       bb_safety_learn(safety, bb_candidate_runs(&program->candidate[program->step[i].candidate]));
+  bool safe = true;
   for (uint32_t i = 0; i < program->steps; i++)
     if (program->step[i].candidate != BB_NONE)
-      make_safe(program, safety, &program->candidate[program->step[i].candidate]);
+      safe &= make_safe(program, safety, &program->candidate[program->step[i].candidate]);
   bb_scratch_end(scratch);
+  return safe;
 }

@@ -23,6 +23,7 @@ typedef struct selector {
   origin *origin;               /* by candidate */
   uint32_t candidate, *made_of; /* by kernel: its candidate */
   uint32_t kernel_capacity, kernels;
+  const bb_candidate *first; /* that was begun */
   const bb_choose_options *given;
   bb_selection_report report;
 } selector;
@@ -228,12 +229,15 @@ static void cut_candidates(selector *s) {
   }
 }
 
-/* Candidates come before the kernels that they become. */
+/* Candidates come before the kernels that they become.  Choosing may start over, with the candidate that
+ * came first. */
 static void on_begin(void *user, const bb_candidate *candidate, const bb_candidate *same) {
   selector *s = user;
   const bb_program *program = s->program;
   if (candidate >= program->candidate && candidate < program->candidate + program->candidates) {
     s->candidate = (uint32_t)(candidate - program->candidate);
+    if (!s->first) s->first = candidate;
+    if (s->first == candidate) s->kernels = 0;
   } else {
     BB_GROW(s->scratch, s->made_of, s->kernel_capacity, (size_t)s->kernels + 1);
     s->made_of[s->kernels++] = s->candidate;

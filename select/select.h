@@ -39,9 +39,9 @@ typedef struct bb_choose_options {
 void bb_choose(bb_program *program, const bb_choose_options *options);
 
 /* Makes what the kernels run safe (fuse/safety.h), in the order in which they run; those that hand
- * each other exps beyond what a type holds hand on their exponents in tensors of their own.  Part of
- * bb_choose(). */
-void bb_make_kernels_safe(bb_program *program);
+ * each other exps beyond what a type holds hand on their exponents in tensors of their own.  False: a
+ * kernel runs as it is, none of its snapshots having a form of pairs.  Part of bb_choose(). */
+bool bb_make_kernels_safe(bb_program *program);
 /* Lives as long as the program. */
 typedef struct bb_selection_options {
   const bb_machine *machine;

@@ -8,7 +8,10 @@ Unfused programs are numpy's and our own before fusion, which by itself may be 1
 numpy's (both round scores of 1e4 in the fourth digit, in different places).  NaN and infinities must
 stand where they stand in the wider type.
 
-usage: numerics.py PROGRAM [--type f64|f32|f16|bf16] [CASE...]
+With --fold, the fused program has its folds cut into chunks; it is verified, written, read again and run.
+With --kernels it is run by kernels.
+
+usage: numerics.py PROGRAM [--type f64|f32|f16|bf16] [--fold split-k=N|tree=N] [--kernels] [CASE...]
 """
 
 import argparse
@@ -32,12 +35,15 @@ EXACT_MOMENTS = 1e-10  # of rows whose mean is 10^6 deviations away: it rounds t
 UNFUSED_FACTOR = 16
 
 
-def run(program, path, *options):
-    out = path.with_name("out.npz")
-    command = [program, "run", str(path), "--interpret", "--inputs", str(path.with_suffix(".npz")), "-o", str(out), *options]
-    ran = subprocess.run(command, capture_output=True, text=True, timeout=120)
+def call(program, *arguments):
+    ran = subprocess.run([program, *map(str, arguments)], capture_output=True, text=True, timeout=120)
     if ran.returncode != 0:
         raise RuntimeError((ran.stderr or ran.stdout).strip()[:300])
+
+
+def run(program, path, *options):
+    out = path.with_name("out.npz")
+    call(program, "run", path, "--inputs", path.with_suffix(".npz"), "-o", out, *options)
     arrays = dict(np.load(out, allow_pickle=False))
     return {n: a.view(bfloat16) if a.dtype.kind == "V" else a for n, a in arrays.items()}  # npz has no bf16
 
@@ -85,12 +91,24 @@ def worst_of(m, name, got, unfused):
     return max(before, worst(rows(got), want, FACTOR * allowed + units))
 
 
-def check(program, name, dtype, folder):
+def written_in_chunks(program, path, fold, options):
+    """The fused program as text, its folds cut."""
+    text = path.with_suffix(".bb")
+    call(program, "fuse", path, "--fold", fold, "--verify", "-o", text, *options)
+    if "chunk" not in text.read_text() and "fold" in text.read_text():
+        raise RuntimeError("no fold is cut")
+    return text
+
+
+def check(program, name, dtype, folder, fold=None, kernels=False):
     m = Model(name, dtype)
     CASES[name](m)
     options = ["--precision", "strict"] if name in STATISTICS else []
     path = m.write(folder)
-    got, unfused = run(program, path, *options), run(program, path, "--unfused", *options)
+    unfused = run(program, path, "--interpret", "--unfused", *options)
+    if fold:
+        path, options = written_in_chunks(program, path, fold, options), []
+    got = run(program, path, "--kernels" if kernels else "--interpret", *options)
     return max(worst_of(m, n, got[n], unfused[n]) for n in m.outputs)
 
 
@@ -98,6 +116,8 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("program")
     parser.add_argument("--type", default="f32", choices=["f64", "f32", "f16", "bf16"])
+    parser.add_argument("--fold")
+    parser.add_argument("--kernels", action="store_true")
     parser.add_argument("case", nargs="*")
     arguments = parser.parse_args()
     failed = 0
@@ -105,7 +125,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         for name in names:
             try:
-                used = check(arguments.program, name, arguments.type, pathlib.Path(folder))
+                used = check(arguments.program, name, arguments.type, pathlib.Path(folder), arguments.fold, arguments.kernels)
             except (RuntimeError, subprocess.TimeoutExpired) as error:
                 print(f"FAILED {name}: {error}")
                 failed += 1

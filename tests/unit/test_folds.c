@@ -439,8 +439,69 @@ static void test_programs(void **unused) {
   }
 }
 
+/* Folds of what has no form of pairs once Rule 12 has joined them: moments of sums of exps.  Where every
+ * exp is beyond what a double holds, they are what they are where none is: no moment has a size. */
+typedef struct lifted {
+  double lift;
+  const double *x, *u;
+  double result[4];
+  bb_program *program;
+} lifted;
+
+static void play_lifted(bb_context *ctx, void *argument) {
+  lifted *t = argument;
+  char text[1024];
+  snprintf(text, sizeof text,
+           "blockbuster 1 program p input X : f32[4,6] input U : f32[9,6] "
+           "w = elementwise exp(U+%g) e = contract(X[m,k], w[n,k] -> [m,n]) "
+           "t = reduce sum(e, axis=-1, keep) d = elementwise (e-t/9)**2 "
+           "v = reduce sum(d, axis=-1, keep) r = elementwise v/(t*t) output r",
+           t->lift);
+  bb_program *p = t->program = parse(ctx, text);
+  pipeline(p);
+  int64_t symbol[1] = {0}, block[MOST_DIMS];
+  for (uint32_t d = 0; d < MOST_DIMS; d++) block[d] = 1 + below(4);
+  bb_interp_options options = {.float64 = true, .symbol = symbol, .block = block};
+  for (int cuts = 0; cuts < 2; cuts++) {
+    bb_interp_tensor tensor[MOST_TENSORS] = {{0}};
+    uint32_t out = 0;
+    for (uint32_t i = 0; i < p->tensors; i++) {
+      const bb_tensor *at = &p->tensor[i];
+      if (at->role == BB_TENSOR_OUTPUT) out = i;
+      if (at->role == BB_TENSOR_INPUT)
+        tensor[i] = at->name[0] == 'X' ? (bb_interp_tensor){(double *)t->x, 24}
+                                       : (bb_interp_tensor){(double *)t->u, 54};
+    }
+    bb_interp_program(p, &options, tensor, p->arena, NULL);
+    for (uint32_t i = 0; i < 4; i++) {
+      double got = tensor[out].data[i];
+      if (cuts && !(fabs(got - t->result[i]) <= 1e-11)) fail_msg("in chunks %.17g", got);
+      t->result[i] = got;
+    }
+    if (!cuts) cut(p, below(2) ? BB_FOLD_SPLIT_K : BB_FOLD_TREE, 3);
+  }
+}
+
+static void test_beyond_range(void **unused) {
+  (void)unused;
+  double x[24], u[54];
+  static const double lifts[] = {0, 900, -900};
+  lifted t[3];
+  state = 3;
+  for (uint32_t i = 0; i < 24; i++) x[i] = 1 + uniform();
+  for (uint32_t i = 0; i < 54; i++) u[i] = 2 * uniform();
+  for (uint32_t i = 0; i < 3; i++) {
+    t[i] = (lifted){.lift = lifts[i], .x = x, .u = u};
+    protect(play_lifted, &t[i], &t[i].program);
+    for (uint32_t k = 0; k < 4; k++)
+      if (!(fabs(t[i].result[k] - t[0].result[k]) <= 1e-11 && t[0].result[k] > 1e-6))
+        fail_msg("exponents + %g: %.17g, not %.17g", lifts[i], t[i].result[k], t[0].result[k]);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_beyond_range),
       cmocka_unit_test(test_random_trees),
       cmocka_unit_test(test_programs),
   };
