@@ -272,6 +272,31 @@ static bb_pair *row_fold(bb_safe_level *level, const bb_node *node) {
   return result;
 }
 
+static bool varies_along_columns(const bb_safe_level *level, const bb_pair *pair) {
+  for (uint32_t i = 0; i < pair->count; i++)
+    if (varies(level, &pair->exponent[i], BB_NEED_COL)) return true;
+  return false;
+}
+
+/* Running sums: each has the greatest exponent so far, since what comes later may be beyond all of them. */
+static bb_pair *row_scan(bb_safe_level *level, const bb_node *node) {
+  bb_item item = old_item(level, node, 0);
+  bb_pair *a = factor(level, node, 0);
+  if (!varies_along_columns(level, a)) return row_fold(level, node);
+  bb_value in[2] = {bb_safe_widen(level, a, item), bb_safe_significand(level, a, item)};
+  bb_safe_member member = {BB_MONOID_SUM, 1, item.dtype, false};
+  const bb_monoid *monoid = bb_safe_monoid(level->safety, item_of(level, in[0]).dtype, 1, &member);
+  if (!monoid) {
+    level->safety->refused = "a running sum and its exponent make no monoid";
+    return row_fold(level, node);
+  }
+  bb_value made = bb_row_fold_add(level->graph, BB_OP_ROW_SCAN, monoid, in);
+  bb_node_get(level->graph, made.node)->serial = node->serial;
+  bb_pair *result = bb_safe_plain(level, (bb_value){made.node, 1});
+  result->exponent[result->count++] = (bb_exponent){1, {made.node, 0}, 0};
+  return result;
+}
+
 static bb_pair *transposed(bb_safe_level *level, const bb_node *node) {
   bb_pair *a = factor(level, node, 0), *result = new_pair(level);
   bb_value in = bb_safe_significand(level, a, old_item(level, node, 0));
@@ -332,8 +357,8 @@ void bb_safe_func(bb_safe_level *level, const bb_node *node, uint32_t index, bb_
   case BB_OP_DOT: out[0] = product(level, node); return;
   case BB_OP_ROW_SUM:
   case BB_OP_ROW_MAX:
-  case BB_OP_ROW_MIN:
-  case BB_OP_ROW_CUMSUM: out[0] = row_fold(level, node); return;
+  case BB_OP_ROW_MIN: out[0] = row_fold(level, node); return;
+  case BB_OP_ROW_CUMSUM: out[0] = row_scan(level, node); return;
   case BB_OP_TRANSPOSE: out[0] = transposed(level, node); return;
   default: on_plain_values(level, node, out);
   }

@@ -33,7 +33,6 @@ static uint32_t need_func(walk *w, const nest *at, bb_use use) {
   case BB_OP_ROW_SUM:
   case BB_OP_ROW_MAX:
   case BB_OP_ROW_MIN:
-  case BB_OP_ROW_CUMSUM:
   case BB_OP_DOT: return BB_NEED_COL;
   case BB_OP_TRANSPOSE: return swapped(need(w, at, (bb_value){use.node, 0}));
   default: return BB_NEED_OTHER;
