@@ -4,7 +4,6 @@
  * others have ended the kernel is wrong, and says so.
  */
 #include <math.h>
-#include <setjmp.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +17,7 @@ enum { BB_FIBERS = 1024, BB_STACK = 256 << 10, BB_SHARED = 227 << 10 };
 struct bb_host {
   int thread, threads;
   int64_t block, blocks;
-  jmp_buf fiber[BB_FIBERS], turn;
+  void *fiber[BB_FIBERS][5], *turn[5]; /* the compiler's own, which sanitizers leave alone */
   bool begun[BB_FIBERS], ended[BB_FIBERS];
   bool flag[BB_FIBERS];
   alignas(16) unsigned char slot[BB_FIBERS][16];
@@ -39,8 +38,11 @@ BB_DEVICE int64_t bb_block() {
 BB_DEVICE int64_t bb_blocks() {
   return bb_here.blocks;
 }
+static __attribute__((noinline)) void bb_take_turn() {
+  __builtin_longjmp(bb_here.turn, 1);
+}
 static __attribute__((noinline)) void bb_sync() {
-  if (_setjmp(bb_here.fiber[bb_here.thread]) == 0) _longjmp(bb_here.turn, 1);
+  if (__builtin_setjmp(bb_here.fiber[bb_here.thread]) == 0) bb_take_turn();
 }
 BB_DEVICE bool bb_any(bool mine) {
   bool any = false;
@@ -71,14 +73,11 @@ BB_DEVICE uint32_t bb_bits(float value) {
 static void bb_fiber() {
   bb_here.body(bb_here.call);
   bb_here.ended[bb_here.thread] = true;
-  _longjmp(bb_here.turn, 1);
+  bb_take_turn();
 }
 
-/* Until the next barrier, or the end. */
-static void bb_go_on(int thread) {
-  bb_here.thread = thread;
-  if (_setjmp(bb_here.turn)) return;
-  if (bb_here.begun[thread]) _longjmp(bb_here.fiber[thread], 1);
+static __attribute__((noinline)) void bb_resume(int thread) {
+  if (bb_here.begun[thread]) __builtin_longjmp(bb_here.fiber[thread], 1);
   bb_here.begun[thread] = true;
   getcontext(&bb_here.first);
   bb_here.first.uc_stack.ss_sp = bb_here.stack + (size_t)thread * BB_STACK;
@@ -86,6 +85,12 @@ static void bb_go_on(int thread) {
   bb_here.first.uc_link = NULL;
   makecontext(&bb_here.first, bb_fiber, 0);
   setcontext(&bb_here.first);
+}
+
+/* Until the next barrier, or the end. */
+static __attribute__((noinline)) void bb_go_on(int thread) {
+  bb_here.thread = thread;
+  if (__builtin_setjmp(bb_here.turn) == 0) bb_resume(thread);
 }
 
 static int bb_run_block() {
