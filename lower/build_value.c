@@ -141,7 +141,16 @@ static bool has_slot(const bb_build *b, const bb_build_value *value, uint8_t slo
   return false;
 }
 
+/* One block may hold the extent in two loops, and be larger in one of them. */
+static bool same_size(const bb_build *b, uint32_t tile, const bb_build_loop *row,
+                      const bb_build_loop *col) {
+  const bb_tile *t = &b->tile->tile[tile];
+  return t->rows == (row ? row->block : 0) && t->cols == (col ? col->block : 0);
+}
+
 static uint32_t load(bb_build *b, const bb_build_value *value) {
+  bool has_row = has_slot(b, value, BB_SLOT_ROW), has_col = has_slot(b, value, BB_SLOT_COL);
+  const bb_build_loop *row = has_row ? value->row : NULL, *col = has_col ? value->col : NULL;
   uint32_t depth = value->depth;
   for (uint32_t i = 0; i < b->tile->view[value->window.view].rank; i++) {
     uint32_t of_index = bb_build_index_depth(b, value->window.at[i]);
@@ -151,11 +160,11 @@ static uint32_t load(bb_build *b, const bb_build_value *value) {
   for (uint32_t d = b->floor; d <= depth; d++) {
     bb_build_frame *frame = &b->frame[d];
     for (uint32_t i = 0; i < frame->loads; i++)
-      if (same_window(b, &frame->load[i].window, &value->window)) return frame->load[i].tile;
+      if (same_window(b, &frame->load[i].window, &value->window) &&
+          same_size(b, frame->load[i].tile, row, col))
+        return frame->load[i].tile;
   }
-  bool row = has_slot(b, value, BB_SLOT_ROW), col = has_slot(b, value, BB_SLOT_COL);
-  uint32_t tile = bb_build_tile(b, value->type->item.dtype, row ? value->row : NULL,
-                                col ? value->col : NULL, depth);
+  uint32_t tile = bb_build_tile(b, value->type->item.dtype, row, col, depth);
   bb_tile_stmt *stmt = bb_build_stmt(b, depth, BB_TILE_LOAD);
   stmt->result = tile;
   give_ranges(b, value, stmt);

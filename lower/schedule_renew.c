@@ -11,6 +11,8 @@
  */
 #include "build.h"
 
+#include <math.h>
+
 bool bb_monoid_is_renewable(const bb_monoid *monoid) {
   if (monoid->id != BB_MONOID_TUPLE) return false;
   for (uint32_t k = 0; k < monoid->components; k++) {
@@ -29,6 +31,43 @@ static bool is_read(const bb_monoid *monoid, uint32_t k) {
   for (uint32_t j = 0; j < monoid->components; j++)
     if (j != k && bb_expr_uses_arg(monoid->component[j].repair, k)) return true;
   return false;
+}
+
+/* Is what a repair makes of nothing, whatever came after it, nothing again? */
+static bool keeps_nothing(const bb_monoid *monoid, uint32_t k) {
+  static const double later[] = {-0.75, 1.5};
+  double argument[2 * BB_MONOID_COMPONENTS], empty = bb_monoid_empty_of(monoid, k);
+  for (size_t s = 0; s < sizeof later / sizeof *later; s++) {
+    for (uint32_t i = 0; i < monoid->components; i++) {
+      argument[i] = bb_monoid_empty_of(monoid, i);
+      argument[monoid->components + i] = later[s] * (i + 1);
+    }
+    double made = bb_expr_eval(monoid->component[k].repair, &(bb_expr_env){.arg = argument});
+    if (made != empty && !(isnan(made) && isnan(empty))) return false;
+  }
+  return true;
+}
+
+/* The repair of component k; before the first block, where arithmetic would spoil it (a mean of no elements),
+ * by selection. */
+static const bb_expr *repair_of(bb_build *b, const bb_monoid *monoid, uint32_t k) {
+  bb_program *p = b->program;
+  const bb_expr *repair = monoid->component[k].repair, *nothing = NULL;
+  if (keeps_nothing(monoid, k)) return repair;
+  for (uint32_t i = 0; i < monoid->components; i++) {
+    double empty = bb_monoid_empty_of(monoid, i);
+    bb_dtype dtype = monoid->component[i].dtype;
+    if (i == k || !bb_expr_uses_arg(repair, i)) continue;
+    const bb_expr *was = bb_expr_arg(p, dtype, i);
+    const bb_expr *is = isnan(empty)
+                            ? bb_expr_make(p, BB_X_ISNAN, was, NULL, NULL)
+                            : bb_expr_make(p, BB_X_EQ, was, bb_expr_const(p, dtype, empty), NULL);
+    nothing = nothing ? bb_expr_make(p, BB_X_AND, nothing, is, NULL) : is;
+  }
+  if (!nothing) return repair;
+  const bb_expr *own =
+      bb_expr_cast(p, repair->dtype, bb_expr_arg(p, monoid->component[k].dtype, k));
+  return bb_expr_make(p, BB_X_SELECT, nothing, own, repair);
 }
 
 /* result = expr, of the operands in the list that it reads. */
@@ -74,7 +113,7 @@ void bb_schedule_renewed(bb_build *b, const bb_renewal *r, uint32_t k, bool used
     tile[n + i] = r->fresh[i];
   }
   bb_tile_shape(b, r->acc[k], out->row, out->col);
-  const bb_expr *repaired = c->repair;
+  const bb_expr *repaired = repair_of(b, r->monoid, k);
   if (product) {
     bool same = repaired->op == BB_X_ARG && repaired->index == k;
     uint32_t made = body_of(b)->count;

@@ -1,0 +1,231 @@
+/* generated_test.c - kernels of random programs: the C that is made of them computes what the programs mean.
+ *
+ * For every seed the unfused program and each of its snapshots, made safe, become a tile program, whose loops have
+ * blocks of one element, of sizes that divide nothing, larger than any extent or drawn loop by loop, and
+ * then C.  Many seeds are compiled in one go: what takes time is starting the compiler.  With
+ * --meaning nothing is compiled, and the tile programs are interpreted.
+ *
+ * usage: generated_test [--meaning] FIRST COUNT   (seeds FIRST ... FIRST + COUNT - 1)
+ */
+#include "random.h"
+
+#include "../../fuse/fuse.h"
+#include "../../fuse/safety.h"
+#include "../../lower/emit_c.h"
+#include "../../runtime/cpu/launch.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { BATCH = 20, THREADS = 2 };
+
+typedef struct made {
+  const random_case *c;
+  const bb_kernel *kernel;
+  const bb_interp_tensor *want;
+  double seed;
+  const char *what;
+} made;
+
+typedef struct batch {
+  bb_context *ctx;
+  bb_arena *arena;
+  bool meaning;
+  uint64_t first, count, refused;
+  uint32_t kernels, capacity;
+  made *kernel;
+  bb_buffer source;
+} batch;
+
+static const bb_interp_tensor *interpret(const random_case *c) {
+  bb_program *p = c->program;
+  bb_interp_options run = {.float64 = true, .symbol = c->symbol, .block = c->block};
+  bb_interp_tensor *tensor = BB_NEW(p->arena, bb_interp_tensor, p->tensors);
+  memcpy(tensor, c->tensor, p->tensors * sizeof *tensor);
+  bb_interp_graph(p, p->root, &run, tensor, p->arena, NULL);
+  return tensor;
+}
+
+/* --- kernels --- */
+
+typedef struct scheduling {
+  batch *b;
+  const random_case *c;
+  const bb_graph *graph;
+  uint64_t way;
+  const bb_kernel *kernel;
+} scheduling;
+
+/* The ways take turns: the case's own blocks, of 1, of 3, of 200, drawn for each loop. */
+static bb_schedule_options way_of(const scheduling *s) {
+  bb_program *p = s->c->program;
+  static const int64_t size[] = {1, 3, 200};
+  if (s->way % 5 == 0) return (bb_schedule_options){.block = s->c->block};
+  if (s->way % 5 == 4) return (bb_schedule_options){.loop_seed = (uint32_t)s->way + 1};
+  int64_t *block = BB_NEW(p->arena, int64_t, p->dims + 1);
+  for (uint32_t d = 0; d < p->dims; d++) block[d] = size[s->way % 5 - 1];
+  return (bb_schedule_options){.block = block};
+}
+
+static void schedule(bb_context *ctx, void *argument) {
+  scheduling *s = argument;
+  bb_program *p = s->c->program;
+  bb_schedule_options options = way_of(s);
+  const bb_kernel *kernel = bb_schedule(p, s->graph, "k", &options);
+  const char *broken = bb_tile_verify(kernel->tile, p->arena);
+  if (broken) bb_fail(ctx, BB_ERROR_MISMATCH, "%s", broken);
+  const char *name = bb_arena_printf(s->b->arena, "k%u", s->b->kernels);
+  bb_buffer text = {.arena = s->b->arena};
+  bb_emit_c(&text, kernel->tile, name, &(bb_emit_options){.exact = true});
+  bb_put_bytes(&s->b->source, text.data, text.length);
+  s->kernel = kernel;
+}
+
+/* What runs is safe; a snapshot that cannot be made so does not run. */
+static void add(batch *b, const random_case *c, bb_graph *graph, uint64_t seed, uint64_t at,
+                const bb_interp_tensor *want) {
+  graph = bb_safety_alone(c->program, graph);
+  if (!graph) return;
+  scheduling s = {.b = b, .c = c, .graph = graph, .way = seed + at};
+  bb_status status = bb_protect(b->ctx, schedule, &s);
+  if (status == BB_ERROR_UNSUPPORTED) {
+    printf("seed %llu: %s\n", (unsigned long long)seed, bb_context_message(b->ctx));
+    b->ctx->status = BB_OK;
+    b->refused++;
+    return;
+  }
+  if (status != BB_OK) {
+    const char *why = bb_context_message(b->ctx);
+    why = bb_arena_text(b->arena, why, strlen(why));
+    bb_fail(b->ctx, status, "seed %llu: %s", (unsigned long long)seed, why);
+  }
+  BB_GROW(b->arena, b->kernel, b->capacity, b->kernels + 1u);
+  b->kernel[b->kernels++] = (made){c, s.kernel, want, (double)seed, at ? "snapshot" : "unfused"};
+}
+
+static void add_seed(batch *b, uint64_t seed) {
+  random_case *c = BB_NEW(b->arena, random_case, 1);
+  *c = random_case_make(b->ctx, seed, 1 + (uint32_t)(seed % 7));
+  const bb_interp_tensor *want = interpret(c);
+  bb_snapshot *snapshot;
+  add(b, c, c->program->root, seed, 0, want);
+  uint32_t count = bb_fuse(c->program, &c->program->root, &(bb_fuse_options){0}, &snapshot);
+  for (uint32_t i = 0; i < count; i++) add(b, c, snapshot[i].graph, seed, i + 1, want);
+}
+
+/* --- runs --- */
+
+static bb_interp_tensor *fresh_tensors(batch *b, const made *m) {
+  const bb_program *p = m->c->program;
+  bb_interp_tensor *tensor = BB_NEW(b->arena, bb_interp_tensor, p->tensors);
+  for (uint32_t t = 0; t < p->tensors; t++) {
+    tensor[t] = m->c->tensor[t];
+    if (p->tensor[t].role != BB_TENSOR_OUTPUT) continue;
+    tensor[t].count = m->want[t].count;
+    tensor[t].data = BB_NEW(b->arena, double, tensor[t].count + 1);
+  }
+  return tensor;
+}
+
+/* Floats are doubles; whole numbers lie as their type says. */
+static void run_code(batch *b, const made *m, const bb_cpu_kernel *code, bb_pool *pool,
+                     const int64_t *extent, bb_interp_tensor *tensor) {
+  const bb_program *p = m->c->program;
+  void **data = BB_NEW(b->arena, void *, p->tensors + 1);
+  bb_launch_memory memory;
+  size_t local, shared;
+  for (uint32_t t = 0; t < p->tensors; t++) {
+    data[t] = tensor[t].data;
+    if (!tensor[t].data || bb_dtype_is_float(p->tensor[t].dtype)) continue;
+    data[t] = BB_NEW(b->arena, double, tensor[t].count + 1);
+    bb_interp_store(p->tensor[t].dtype, tensor[t].data, tensor[t].count, data[t]);
+  }
+  bb_launch_need(code, extent, &local, &shared);
+  memory.each = (local + 127) / 64 * 64;
+  char *room = bb_arena_alloc(b->arena, memory.each * THREADS + shared + 128);
+  memory.local = (char *)(((uintptr_t)room + 63) & ~(uintptr_t)63);
+  memory.shared = memory.local + memory.each * THREADS;
+  bb_launch(pool, p, m->kernel, code, extent, data, true, &memory);
+  for (uint32_t t = 0; t < p->tensors; t++)
+    if (p->tensor[t].role == BB_TENSOR_OUTPUT && data[t] != tensor[t].data)
+      bb_interp_load(p->tensor[t].dtype, data[t], tensor[t].count, tensor[t].data);
+}
+
+static void check(batch *b, const bb_cpu_kernel *const *code, bb_pool *pool) {
+  for (uint32_t i = 0; i < b->kernels; i++) {
+    const made *m = &b->kernel[i];
+    bb_program *p = m->c->program;
+    const int64_t *extent = bb_launch_extents(p, m->kernel, m->c->symbol, p->arena);
+    bb_interp_tensor *got = fresh_tensors(b, m);
+    if (code)
+      run_code(b, m, code[i], pool, extent, got);
+    else
+      bb_launch_meaning(p, m->kernel, extent, got, true);
+    random_compare(p, got, m->want, m->what, m->seed);
+  }
+}
+
+static void unload(void *module) {
+  bb_cpu_unload(module);
+}
+
+static void destroy_pool(void *pool) {
+  bb_pool_destroy(pool);
+}
+
+static void compile(batch *b) {
+  bb_cpu_module module = {0};
+  bb_put(&b->source,
+         "__attribute__((visibility(\"default\"))) const bb_cpu_kernel *const bb_kernels[] = {");
+  for (uint32_t i = 0; i < b->kernels; i++) bb_put(&b->source, "&k%u, ", i);
+  bb_put(&b->source, "0};\n");
+  bb_cpu_compile(b->ctx, b->source.data, b->source.length, NULL, &module);
+  bb_defer(b->ctx, unload, &module);
+  bb_pool *pool = bb_pool_create(b->ctx, THREADS);
+  bb_defer(b->ctx, destroy_pool, pool);
+  check(b, dlsym(module.handle, "bb_kernels"), pool);
+  bb_undefer(b->ctx, pool);
+  bb_pool_destroy(pool);
+  bb_undefer(b->ctx, &module);
+  bb_cpu_unload(&module);
+}
+
+static void body(bb_context *ctx, void *argument) {
+  batch *b = argument;
+  b->ctx = ctx;
+  b->arena = b->source.arena = bb_scratch(ctx);
+  bb_put(&b->source, "#include \"bb_cpu.h\"\n\n");
+  for (uint64_t i = 0; i < b->count; i++) add_seed(b, b->first + i);
+  if (b->meaning)
+    check(b, NULL, NULL);
+  else
+    compile(b);
+}
+
+int main(int argc, char **argv) {
+  bool meaning = argc == 4 && strcmp(argv[1], "--meaning") == 0;
+  if (argc != 3 + meaning) {
+    fprintf(stderr, "usage: generated_test [--meaning] FIRST COUNT\n");
+    return 2;
+  }
+  uint64_t first = strtoull(argv[1 + meaning], NULL, 10), kernels = 0, refused = 0;
+  uint64_t end = first + strtoull(argv[2 + meaning], NULL, 10);
+  int failed = 0;
+  for (; first < end && failed < 5; first += BATCH) {
+    batch b = {
+        .meaning = meaning, .first = first, .count = end - first < BATCH ? end - first : BATCH};
+    bb_context *ctx;
+    if (bb_context_create(NULL, &ctx) != BB_OK) return 1;
+    if (bb_protect(ctx, body, &b) != BB_OK) {
+      printf("seeds from %llu: %s\n", (unsigned long long)first, bb_context_message(ctx));
+      failed++;
+    }
+    kernels += b.kernels;
+    refused += b.refused;
+    bb_context_destroy(ctx);
+  }
+  printf("%llu kernels, %llu refused\n", (unsigned long long)kernels, (unsigned long long)refused);
+  return failed != 0 || refused * 100 > kernels;
+}
