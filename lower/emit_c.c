@@ -25,13 +25,32 @@ static bool is_spread(const bb_tile_stmt *s) {
   return s->kind == BB_TILE_LOOP && s->loop->spread != BB_SPREAD_NONE && s->loop->stretches == 1;
 }
 
-/* Fewer tasks than this leave threads idle. */
-enum { FEW_TASKS = 8 };
+/* Fewer tasks than FEW leave threads idle; fewer than MANY leave some idle in the end. */
+enum { FEW_TASKS = 8, MANY_TASKS = 32, UNKNOWN_TRIPS = 16 };
 
 static double known_trips(const bb_tile_loop *l) {
   bb_tile_index from = l->stretch[0].from, to = l->stretch[0].to;
-  bool known = from->op == BB_X_CONST && to->op == BB_X_CONST && l->step->op == BB_X_CONST;
-  return known ? ceil((to->number - from->number) / l->step->number) : FEW_TASKS;
+  bool known = to && from->op == BB_X_CONST && to->op == BB_X_CONST && l->step->op == BB_X_CONST;
+  return known ? ceil((to->number - from->number) / l->step->number) : UNKNOWN_TRIPS;
+}
+
+static double count(const bb_tile *t) {
+  return (double)(t->rows ? t->rows : 1) * (t->cols ? t->cols : 1);
+}
+
+/* About how many vector operations a body takes. */
+static double work_of(const bb_c *c, const bb_tile_body *body) {
+  double work = 0;
+  for (uint32_t i = 0; i < body->count; i++) {
+    const bb_tile_stmt *s = body->stmt[i];
+    work += work_of(c, &s->body);
+    if (s->loop) work += known_trips(s->loop) * work_of(c, &s->loop->body);
+    uint32_t tile = s->result != BB_NONE ? s->result : s->operands ? s->operand[0] : BB_NONE;
+    if (tile != BB_NONE)
+      work += count(&c->p->tile[tile]) * (s->kind == BB_TILE_DOT ? bb_c_depth(c->p, s) : 2) / 8;
+    if (s->kind == BB_TILE_FOLD) work += count(&c->p->tile[s->operand[0]]) / 8;
+  }
+  return work;
 }
 
 static bool has(const bb_tile_body *body, bb_tile_kind kind) {
@@ -51,16 +70,18 @@ static bool depends_on_loops(const bb_c_nest *n, bb_tile_index index) {
 
 /* A loop that ends a body, whose products are worth tasks of their own though each of them has to do anew
  * what stands before the loop. */
-static bool is_worth_repeating(const bb_c_nest *n, const bb_tile_body *body) {
+static bool is_worth_repeating(const bb_c *c, const bb_c_nest *n, const bb_tile_body *body) {
   double tasks = 1;
   for (uint32_t k = 0; k < n->loops; k++) tasks *= known_trips(n->loop[k]);
   const bb_tile_stmt *last = body->stmt[body->count - 1];
   const bb_tile_body before = {body->count - 1, body->stmt};
-  if (tasks >= FEW_TASKS || last->kind != BB_TILE_LOOP) return false;
+  if (tasks >= MANY_TASKS || last->kind != BB_TILE_LOOP) return false;
   const bb_tile_loop *l = last->loop;
-  return l->parallel && l->stretches == 1 && l->stretch[0].to && known_trips(l) > 1 &&
-         !depends_on_loops(n, l->stretch[0].from) && !depends_on_loops(n, l->stretch[0].to) &&
-         has(&l->body, BB_TILE_DOT) && !has(&before, BB_TILE_DOT) && !has(&before, BB_TILE_STORE);
+  double times = tasks < FEW_TASKS ? 2 : 8;
+  return times * work_of(c, &before) <= work_of(c, &l->body) && l->parallel && l->stretches == 1 &&
+         l->stretch[0].to && known_trips(l) > 1 && !depends_on_loops(n, l->stretch[0].from) &&
+         !depends_on_loops(n, l->stretch[0].to) && has(&l->body, BB_TILE_DOT) &&
+         !has(&before, BB_TILE_DOT) && !has(&before, BB_TILE_STORE);
 }
 
 static const bb_tile_body *joined(const bb_c *c, const bb_tile_body *before, uint32_t count,
@@ -81,7 +102,7 @@ static void follow(const bb_c *c, bb_c_nest *n, const bb_tile_stmt *s) {
     s = s->loop->body.stmt[0];
   }
   while (!c->target && n->loops < BB_TILE_OPERANDS && n->body->count &&
-         is_worth_repeating(n, n->body)) {
+         is_worth_repeating(c, n, n->body)) {
     const bb_tile_loop *last = n->body->stmt[n->body->count - 1]->loop;
     n->loop[n->loops++] = last;
     n->body = joined(c, n->body, n->body->count - 1, &last->body);
