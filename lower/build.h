@@ -170,7 +170,10 @@ void bb_each_item(bb_build *b, const bb_node *node, uint32_t count, const bb_bui
 void bb_value_copy(bb_build *b, const bb_node *node, const bb_build_value *to,
                    const bb_build_value *from, const bb_nest *nest);
 
-/* --- schedule_op.c, schedule_fold.c, schedule_io.c --- */
+/* --- schedule.c, schedule_op.c, schedule_fold.c, schedule_io.c --- */
+/* A kernel at the block sizes that are given, or were chosen. */
+const bb_kernel *bb_schedule_blocks(bb_program *program, const bb_graph *graph, const char *name,
+                                    const bb_schedule_options *options);
 void bb_schedule_func(bb_build *b, const bb_node *node, const bb_build_value *const *in,
                       bb_build_value *out);
 /* acc = acc * term, tiles of a monoid's components; acc was made at `depth`. */

@@ -573,8 +573,8 @@ static void add_extents(bb_build *b, const bb_graph *graph) {
   for (uint32_t i = 0; i < graph->noutputs; i++) add_rooms(b, bb_node_get(graph, graph->output[i]));
 }
 
-const bb_kernel *bb_schedule(bb_program *program, const bb_graph *graph, const char *name,
-                             const bb_schedule_options *options) {
+const bb_kernel *bb_schedule_blocks(bb_program *program, const bb_graph *graph, const char *name,
+                                    const bb_schedule_options *options) {
   bb_build *b = BB_NEW(program->arena, bb_build, 1);
   b->program = program;
   b->ctx = program->ctx;

@@ -199,7 +199,7 @@ int64_t bb_site_block(bb_sites *s, uint32_t t) {
   bb_tie *root = &s->tie[at];
   if (root->block) return root->block;
   int64_t given = o && o->block ? o->block[dim] : 0;
-  if (given <= 0) given = root->wanted;
+  if (given <= 0) given = o && o->most && root->wanted > o->most ? o->most : root->wanted;
   root->block = given > 0 ? given : clamped(s, dim, DEFAULT_BLOCK);
   if (o && o->loop_seed) root->block = 1 + (int64_t)(mixed(mixed(o->loop_seed) ^ at) % DRAWN_MOST);
   if (root->unit) root->block = 1;
