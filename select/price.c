@@ -242,9 +242,12 @@ static double pass_seconds(const point *p, const pass *w, bb_price *price, doubl
                    [BB_BOUND_SPECIAL] = w->special * each,
                    [BB_BOUND_START] = m->launch + m->begin * waves + w->start * each};
   double work = part[BB_BOUND_DOT] + part[BB_BOUND_VECTOR] + part[BB_BOUND_SPECIAL];
-  if (m->overlap > 0)
-    work = most(part[BB_BOUND_DOT], most(part[BB_BOUND_VECTOR], part[BB_BOUND_SPECIAL]));
-  work = most(work, part[BB_BOUND_LOCAL]);
+  if (m->overlap >
+      0) /* else operands are brought together for a product, and nothing runs meanwhile */
+    work = most(most(part[BB_BOUND_DOT], part[BB_BOUND_LOCAL]),
+                most(part[BB_BOUND_VECTOR], part[BB_BOUND_SPECIAL]));
+  else
+    work += part[BB_BOUND_LOCAL];
   double moving = most(memory, cache);
   double seconds = part[BB_BOUND_START] + most(work, moving) + SHOWS * least(work, moving);
   price->launches++;
