@@ -18,6 +18,8 @@ import sys
 import tempfile
 import time
 
+os.environ.setdefault('OPENBLAS_NUM_THREADS', '2')  # is read when numpy loads; --threads N wants N here
+
 import numpy as np
 import onnx
 import onnxruntime as ort
@@ -323,7 +325,6 @@ def main():
     parser.add_argument('--steps', action='store_true', help='the time of each step of ours')
     parser.add_argument('--verbose', action='store_true')
     options = parser.parse_args()
-    os.environ.setdefault('OPENBLAS_NUM_THREADS', str(options.threads))
     library = Library(options.library)
     print(f"{processor()}, load {os.getloadavg()[0]:.1f}; onnxruntime {ort.__version__}, numpy {np.__version__}, {options.threads} threads, "
           f"{time.strftime('%Y-%m-%d')}\n")
