@@ -265,11 +265,13 @@ static void branch(bb_c *c, const bb_tile_stmt *s, const char *condition, uint32
 }
 
 static void when(bb_c *c, const bb_tile_stmt *s, uint32_t stretch) {
-  const char **variable = BB_NEW(arena(c), const char *, c->p->variables + 1);
+  /* Its ARGs are variables, as those of a map from BB_TILE_VARIABLE on. */
+  bb_program *home = c->p->home;
+  const bb_expr **variable = BB_NEW(arena(c), const bb_expr *, c->p->variables + 1);
   for (uint32_t i = 0; i < c->p->variables; i++)
-    if (bb_expr_uses_arg(s->expr, i))
-      variable[i] = bb_c_index(c, bb_expr_arg(c->p->home, BB_I64, i));
-  branch(c, s, bb_c_expression(c, s->expr, variable, "0", "0"), stretch);
+    variable[i] = bb_expr_arg(home, BB_I64, BB_TILE_VARIABLE + i);
+  const bb_expr *expr = bb_expr_substitute(home, s->expr, c->p->variables, variable);
+  branch(c, s, bb_c_expression(c, expr, NULL, "0", "0"), stretch);
 }
 
 static void loop(bb_c *c, const bb_tile_loop *l) {
