@@ -121,6 +121,8 @@ static void give_ranges(bb_build *b, const bb_build_value *value, bb_tile_stmt *
     uint8_t slot = value->window.slot[i];
     bb_tile_range *range = &stmt->range[i];
     range->start = value->window.at[i];
+    if ((slot == BB_SLOT_ROW && !value->row) || (slot == BB_SLOT_COL && !value->col))
+      bb_build_refuse(b, NULL, "an item with an axis that no loop cuts");
     if (slot == BB_SLOT_ROW)
       *range = (bb_tile_range){range->start, (uint32_t)value->row->block, BB_AXIS_ROW};
     if (slot == BB_SLOT_COL)

@@ -210,7 +210,16 @@ static void add_products_in_place(map *m) {
   }
 }
 
-/* Is a map nothing but one product of dependent folds, whose terms are made by a node each? */
+/* Is the term of component i made before that of k? */
+static bool is_made_before(const map *m, uint32_t i, uint32_t k) {
+  uint32_t first = inner_source(m, i).node, second = inner_source(m, k).node, at = 0;
+  const uint32_t *order = m->inner.site->order;
+  while (order[at] != first && order[at] != second) at++;
+  return order[at] == first;
+}
+
+/* Is a map nothing but one product of dependent folds, whose terms are made by a node each, what a
+ * repair reads renewed before what it repairs? */
 static bool is_renewable(const map *m) {
   const bb_node *node = m->node;
   const bb_graph *graph = m->inner.site->graph;
@@ -221,8 +230,11 @@ static bool is_renewable(const map *m) {
     bb_value v = inner_source(m, k);
     const bb_node *from = bb_node_get(graph, v.node);
     if (node->out[k].type->rank || from->kind != BB_NODE_FUNC || from->nout != 1) return false;
-    for (uint32_t i = 0; i < k; i++)
+    const bb_expr *repair = node->out[0].fold->component[k].repair;
+    for (uint32_t i = 0; i < k; i++) {
       if (inner_source(m, i).node == v.node) return false;
+      if (bb_expr_uses_arg(repair, node->nout + i) && !is_made_before(m, i, k)) return false;
+    }
   }
   return true;
 }
