@@ -118,8 +118,8 @@ static const bb_scalar *make(bb_scalars *t, bb_scalar key, uint32_t exp) {
     key.exp = exp ? exp : bb_exp_add(t);
   bb_scalar *made = BB_NEW(t->arena, bb_scalar, 1);
   *made = key;
+  bb_intern_add(t->set, made); /* first: a sum of squares is asked for its own norm */
   bb_scalar_find_faults(t, made);
-  bb_intern_add(t->set, made);
   return made;
 }
 

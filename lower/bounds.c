@@ -250,7 +250,8 @@ static bb_tile_index on_grid(const bb_bounds *b, bb_tile_index x) {
 static const bb_expr *unmasked(bb_bounds *b, const bb_tile_stmt *s, const bb_expr *e) {
   bb_program *home = b->p->home;
   uint32_t arity = bb_expr_op_arity(e->op);
-  if (e->op == BB_X_SELECT && bb_bounds_find(b, s, e->a[0])) return unmasked(b, s, e->a[1]);
+  if (e->op == BB_X_SELECT && bb_bounds_find(b, s, e->a[0]))
+    return bb_expr_cast(home, e->dtype, unmasked(b, s, e->a[1])); /* of the wider arm's type */
   if (arity == 0 || !e->coord) return e;
   if (e->op == BB_X_CAST) return bb_expr_cast(home, e->dtype, unmasked(b, s, e->a[0]));
   const bb_expr *a[3] = {NULL, NULL, NULL};

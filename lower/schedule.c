@@ -285,6 +285,8 @@ static void keep_invariant(bb_build *b, const map *m, const bb_build_value *valu
 
 static void begin_out(bb_build *b, map *m, uint32_t port) {
   bb_build_value *out = result(m, port);
+  out->depth =
+      b->depth; /* a place that is given lies further out than what is put there is known */
   switch (m->node->out[port].mode) {
   case BB_OUT_FOLD: begin_fold(b, m, port); return;
   case BB_OUT_INVARIANT: begin_invariant(b, m, port); return;
@@ -292,7 +294,6 @@ static void begin_out(bb_build *b, map *m, uint32_t port) {
   }
   if (out->kind == BB_BUILD_NOTHING)
     *out = bb_value_scratch(b, m->node->out[port].type, m->at->tie[port]);
-  out->depth = b->depth;
   const bb_build_value *first = resumed(m, port);
   bb_nest nest = out_nest(m, port);
   if (first) bb_value_copy(b, m->node, out, first, &nest);
@@ -485,6 +486,8 @@ static void lower_reduce(bb_build *b, level *l, uint32_t index) {
     in[i] = value_of(l, src);
     tie[i] = l->site->node[src.node].tie[src.port];
   }
+  for (uint32_t o = 0; o < node->nout; o++)
+    l->value[index][o].depth = b->depth; /* as begin_out() */
   bb_schedule_reduce(b, node, &l->site->node[index], in, tie, l->value[index]);
 }
 
