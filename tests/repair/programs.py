@@ -156,7 +156,7 @@ def feeds(text, shifted):
 
 def outputs(command, path, arrays, *options):
     np.savez(path.with_suffix(".npz"), **arrays)
-    return numerics.run(command, path, *options)
+    return numerics.run(command, path, "--interpret", *options)
 
 
 def used_of(command, text, folder, shifted):
