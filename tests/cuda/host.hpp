@@ -27,6 +27,9 @@ struct bb_host {
   const void *call;
 };
 static bb_host bb_here;
+static struct bb_farewell {
+  ~bb_farewell() { free(bb_here.stack); }
+} bb_when_unloaded;
 alignas(16) static unsigned char bb_shared[BB_SHARED];
 
 BB_DEVICE int bb_thread() {
