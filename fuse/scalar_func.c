@@ -202,14 +202,11 @@ static void mean_components(bb_mean_level *l, const bb_node *node, bb_meaning *o
 }
 
 static void mean_op(bb_mean_level *l, const bb_node *node, bb_meaning *out) {
+  if (bb_op_is_pointwise(node->op)) {
+    mean_pointwise(l, node, out);
+    return;
+  }
   switch (node->op) {
-  case BB_OP_ELEMENTWISE:
-  case BB_OP_ADD:
-  case BB_OP_MUL:
-  case BB_OP_ROW_SHIFT:
-  case BB_OP_ROW_SCALE:
-  case BB_OP_COL_SHIFT:
-  case BB_OP_COL_SCALE: mean_pointwise(l, node, out); return;
   case BB_OP_DOT:
   case BB_OP_OUTER: mean_product(l, node, out); return;
   case BB_OP_TRANSPOSE:

@@ -26,6 +26,11 @@ bool bb_op_find(const char *name, size_t length, bb_op *op);
 static inline bool bb_op_has_monoid(bb_op op) {
   return op == BB_OP_ROW_FOLD || op == BB_OP_ROW_SCAN || op == BB_OP_ROW_SCAN_EXCLUSIVE;
 }
+/* Each element of the result is one function of the operands' elements that stand at its place. */
+static inline bool bb_op_is_pointwise(bb_op op) {
+  return op == BB_OP_ELEMENTWISE || op == BB_OP_ADD || op == BB_OP_MUL || op == BB_OP_ROW_SHIFT ||
+         op == BB_OP_ROW_SCALE || op == BB_OP_COL_SHIFT || op == BB_OP_COL_SCALE;
+}
 /* How many results an op of `count` operands has; never above BB_OP_RESULTS. */
 enum { BB_OP_RESULTS = 32 };
 uint32_t bb_op_results(bb_op op, uint32_t count);

@@ -213,3 +213,22 @@ uint32_t bb_tile_as(bb_build *b, uint32_t tile, bb_dtype dtype) {
   bb_build_map_into(b, result, fact.depth, expr, 1, &tile);
   return result;
 }
+
+bb_tile_index bb_build_chunk(bb_build *b, const bb_node *node, int64_t *chunks) {
+  const bb_numbering *chunk = node->chunk;
+  bb_tile_index number = bb_index_number(b, 0);
+  uint32_t around = b->map_depth, *place = BB_NEW(b->arena, uint32_t, chunk->count);
+  *chunks = 1;
+  for (uint32_t i = chunk->count; i-- > 0; place[i] = around)
+    while (around-- > 0 && b->map[around]->dim != chunk->dim[i]) {
+    }
+  for (uint32_t i = 0; i < chunk->count; i++) {
+    int64_t extent = bb_extent_value(bb_dim_get(b->program, chunk->dim[i])->extent);
+    if (extent < 1 || *chunks > BB_FOLD_CHUNKS)
+      bb_build_refuse(b, node, "a number of chunks that is not known");
+    *chunks *= extent;
+    number = bb_index_add(b, bb_index_times(b, number, bb_index_number(b, extent)),
+                          b->map[place[i]]->element);
+  }
+  return number;
+}

@@ -124,6 +124,9 @@ typedef struct bb_loop_options {
 } bb_loop_options;
 bb_build_loop *bb_build_begin(bb_build *b, bb_dim dim, const bb_loop_options *options);
 void bb_build_end(bb_build *b, const bb_build_loop *loop, const bb_loop_options *options);
+/* Which chunk of its loop a map of a chunk runs, and of how many: the maps around it that number them,
+ * the outermost counting most. */
+bb_tile_index bb_build_chunk(bb_build *b, const bb_node *node, int64_t *chunks);
 /* The body at a depth, but never further out than a spread nest allows. */
 uint32_t bb_build_place(const bb_build *b, uint32_t depth);
 bb_tile_stmt *bb_build_stmt(bb_build *b, uint32_t depth, bb_tile_kind kind);
@@ -142,6 +145,8 @@ bb_build_value bb_value_element(bb_build *b, const bb_node *node, const bb_build
 bb_build_value bb_value_scratch(bb_build *b, const bb_type *type, const uint32_t *tie);
 /* The tile of an item: loaded if it lies in a view. */
 uint32_t bb_value_tile(bb_build *b, const bb_node *node, const bb_build_value *value);
+/* Do two values lie in the same memory? */
+bool bb_value_same_place(const bb_build *b, const bb_build_value *x, const bb_build_value *y);
 void bb_value_store(bb_build *b, const bb_build_value *where, uint32_t tile, uint32_t depth);
 /* Makes what stands beyond the extents of a tile's axis `fill`; gives the tile to be used. */
 uint32_t bb_tile_filled(bb_build *b, uint32_t tile, bb_axis axis, double fill);

@@ -105,6 +105,11 @@ static bool same_window(const bb_build *b, const bb_window *x, const bb_window *
   return true;
 }
 
+bool bb_value_same_place(const bb_build *b, const bb_build_value *x, const bb_build_value *y) {
+  return x->kind == BB_BUILD_WINDOW && y->kind == BB_BUILD_WINDOW &&
+         same_window(b, &x->window, &y->window);
+}
+
 static void know_extent(bb_build *b, uint32_t view, uint32_t axis, const bb_build_loop *loop) {
   bb_tile_view *v = &b->tile->view[view];
   bool unknown = v->scratch && v->extent[axis]->op == BB_X_CONST && v->extent[axis]->number == 0;

@@ -63,6 +63,8 @@ const char *bb_c_at(bb_c *c, uint32_t tile, const char *r, const char *col);
 const char *bb_c_expression(bb_c *c, const bb_expr *expr, const char *const *operand,
                             const char *row, const char *col);
 void bb_c_body(bb_c *c, const bb_tile_body *body);
+/* The line that opens one stretch of a loop. */
+void bb_c_loop_head(bb_c *c, const bb_tile_loop *loop, uint32_t stretch);
 /* MAP and ANY. */
 void bb_c_map(bb_c *c, const bb_tile_stmt *stmt);
 /* A MAP and the fold of its result, which is the next statement, in one; false: they are no such pair. */

@@ -274,19 +274,23 @@ static void when(bb_c *c, const bb_tile_stmt *s, uint32_t stretch) {
   branch(c, s, bb_c_expression(c, expr, NULL, "0", "0"), stretch);
 }
 
+void bb_c_loop_head(bb_c *c, const bb_tile_loop *l, uint32_t stretch) {
+  bb_tile_index end = l->stretch[stretch].to;
+  const char *from = bb_c_index(c, l->stretch[stretch].from);
+  const char *to = end ? bb_c_index(c, end) : bb_arena_printf(arena(c), "%s + 1", from);
+  const char *step = bb_c_index(c, l->step);
+  if (l->down)
+    bb_c_line(c, "for (int64_t i%u = %s + (%s - %s - 1) / %s * %s; i%u >= %s; i%u -= %s) {",
+              l->variable, from, to, from, step, step, l->variable, from, l->variable, step);
+  else
+    bb_c_line(c, "for (int64_t i%u = %s; i%u < %s; i%u += %s) {", l->variable, from, l->variable,
+              to, l->variable, step);
+}
+
 static void loop(bb_c *c, const bb_tile_loop *l) {
   if (l->merge) bb_c_refuse(c, "a loop whose iterations are merged");
   for (uint32_t k = 0; k < l->stretches; k++) {
-    bb_tile_index end = l->stretch[k].to;
-    const char *from = bb_c_index(c, l->stretch[k].from);
-    const char *to = end ? bb_c_index(c, end) : bb_arena_printf(arena(c), "%s + 1", from);
-    const char *step = bb_c_index(c, l->step);
-    if (l->down)
-      bb_c_line(c, "for (int64_t i%u = %s + (%s - %s - 1) / %s * %s; i%u >= %s; i%u -= %s) {",
-                l->variable, from, to, from, step, step, l->variable, from, l->variable, step);
-    else
-      bb_c_line(c, "for (int64_t i%u = %s; i%u < %s; i%u += %s) {", l->variable, from, l->variable,
-                to, l->variable, step);
+    bb_c_loop_head(c, l, k);
     c->indent++;
     body(c, &l->body, l->stretches > 1 ? k : BB_NONE);
     c->indent--;

@@ -320,18 +320,10 @@ static void pass_places(bb_build *b, map *m) {
   }
 }
 
-static bool same_place(bb_build *b, const bb_build_value *x, const bb_build_value *y) {
-  if (x->kind != BB_BUILD_WINDOW || y->kind != BB_BUILD_WINDOW) return false;
-  if (x->window.view != y->window.view) return false;
-  for (uint32_t i = 0; i < b->tile->view[x->window.view].rank; i++)
-    if (x->window.at[i] != y->window.at[i] || x->window.slot[i] != y->window.slot[i]) return false;
-  return true;
-}
-
 static void bring(bb_build *b, const bb_node *node, const bb_build_value *to,
                   const bb_build_value *from, const bb_nest *nest) {
   if (from->kind == BB_BUILD_NOTHING) bb_build_refuse(b, node, "a value that is not there");
-  if (same_place(b, to, from)) return;
+  if (bb_value_same_place(b, to, from)) return;
   if (from->type->rank == 0)
     bb_value_store(b, to, bb_value_tile(b, node, from), b->depth);
   else
@@ -393,25 +385,8 @@ static void bind(bb_build *b, map *m) {
   }
 }
 
-/* Which chunk of a loop it is: the maps around it that number them, the outermost counting most. */
 static void find_chunk(bb_build *b, map *m) {
-  const bb_numbering *chunk = m->node->chunk;
-  bb_tile_index number = bb_index_number(b, 0);
-  int64_t chunks = 1;
-  uint32_t around = b->map_depth, *place = BB_NEW(b->arena, uint32_t, chunk->count);
-  for (uint32_t i = chunk->count; i-- > 0; place[i] = around)
-    while (around-- > 0 && b->map[around]->dim != chunk->dim[i]) {
-    }
-  for (uint32_t i = 0; i < chunk->count; i++) {
-    int64_t extent = bb_extent_value(bb_dim_get(b->program, chunk->dim[i])->extent);
-    if (extent < 1 || chunks > BB_FOLD_CHUNKS)
-      bb_build_refuse(b, m->node, "a number of chunks that is not known");
-    chunks *= extent;
-    number = bb_index_add(b, bb_index_times(b, number, bb_index_number(b, extent)),
-                          b->map[place[i]]->element);
-  }
-  m->options.chunk = number;
-  m->options.chunks = chunks;
+  m->options.chunk = bb_build_chunk(b, m->node, &m->options.chunks);
   for (uint32_t o = 0; o < m->node->nout; o++)
     if (m->node->out[o].mode == BB_OUT_INVARIANT)
       bb_build_refuse(b, m->node,

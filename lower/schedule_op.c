@@ -168,13 +168,6 @@ void bb_schedule_func(bb_build *b, const bb_node *node, const bb_build_value *co
   uint32_t *tile = BB_NEW(b->arena, uint32_t, node->nin + 1);
   for (uint32_t i = 0; i < node->nin; i++) tile[i] = bb_value_tile(b, node, in[i]);
   switch (node->op) {
-  case BB_OP_ELEMENTWISE:
-  case BB_OP_ADD:
-  case BB_OP_MUL:
-  case BB_OP_ROW_SHIFT:
-  case BB_OP_ROW_SCALE:
-  case BB_OP_COL_SHIFT:
-  case BB_OP_COL_SCALE: out[0].tile = elementwise(b, node, tile); break;
   case BB_OP_ROW_CUMSUM: out[0].tile = scan_columns(b, tile[0]); break;
   case BB_OP_DOT: out[0].tile = dot(b, node, tile[0], tile[1], b->into); break;
   case BB_OP_OUTER: out[0].tile = outer(b, tile[0], tile[1]); break;
@@ -182,7 +175,11 @@ void bb_schedule_func(bb_build *b, const bb_node *node, const bb_build_value *co
   case BB_OP_ROW_FOLD:
   case BB_OP_ROW_SCAN:
   case BB_OP_ROW_SCAN_EXCLUSIVE: step_columns(b, node, tile, out); break;
-  default: fold_columns(b, node, tile[0], out);
+  default:
+    if (bb_op_is_pointwise(node->op))
+      out[0].tile = elementwise(b, node, tile);
+    else
+      fold_columns(b, node, tile[0], out);
   }
   for (uint32_t o = 0; o < node->nout; o++) {
     const bb_tile_fact *fact = &b->fact[out[o].tile];

@@ -47,12 +47,8 @@ static void join_partials(builder *b) {
 
 /* Loops without a fold or a product around functions of one element each. */
 static bool is_pointwise(const bb_node *node) {
-  if (node->kind == BB_NODE_FUNC) {
-    const bb_op op = node->op;
-    return op == BB_OP_ELEMENTWISE || op == BB_OP_ADD || op == BB_OP_MUL || op == BB_OP_ROW_SHIFT ||
-           op == BB_OP_ROW_SCALE || op == BB_OP_COL_SHIFT || op == BB_OP_COL_SCALE ||
-           op == BB_OP_TRANSPOSE;
-  }
+  if (node->kind == BB_NODE_FUNC)
+    return bb_op_is_pointwise(node->op) || node->op == BB_OP_TRANSPOSE;
   if (node->kind != BB_NODE_MAP || node->part != BB_PART_ALL) return false;
   for (uint32_t p = 0; p < node->nout; p++)
     if (node->out[p].mode != BB_OUT_COLLECT) return false;

@@ -4,7 +4,7 @@
 
 #include "../api.h"
 #include "../model/model.h"
-#include "cache.h"
+#include "kernel_cache.h"
 #include "plan_make.h"
 
 #include <string.h>

@@ -4,7 +4,7 @@
 
 #include "../../lower/emit.h"
 #include "../../lower/emit_simt.h"
-#include "../compile/cache.h"
+#include "../compile/kernel_cache.h"
 
 #include <dirent.h>
 #include <dlfcn.h>

@@ -1,5 +1,5 @@
-/* cache.c - the disk cache of compiled kernels. */
-#include "cache.h"
+/* kernel_cache.c - the disk cache of compiled kernels. */
+#include "kernel_cache.h"
 
 #include "../cpu/cpu.h"
 #include "../model/safe_file.h"

@@ -1,4 +1,4 @@
-/* cache.h - compiled kernels on disk, found by what they were made of.
+/* kernel_cache.h - compiled kernels on disk, found by what they were made of.
  *
  * An entry is one file: the shared object, behind it the text of its key (what was compiled, by what,
  * for what) and a checksum.  It is written under another name and renamed, so it is whole or not there;
@@ -6,8 +6,8 @@
  * The folder is its owner's alone.  What goes wrong with the cache never stops a compilation: it then
  * goes to a temporary folder, and the log says why.
  */
-#ifndef BB_COMPILE_CACHE_H
-#define BB_COMPILE_CACHE_H
+#ifndef BB_KERNEL_CACHE_H
+#define BB_KERNEL_CACHE_H
 
 #include "../../graph/context.h"
 
