@@ -17,9 +17,11 @@
 
 #include "bb_cpu_call.h"
 
-/* Not done by default on x86: products gain a twentieth. */
+/* What kernels gain beyond -O2, in a third of -O3's time to compile: small loops unrolled whole, so that
+ * what they add up stays in registers, and vectors wherever they may pay; instructions ordered before
+ * registers are given out, which x86 leaves out by default, is a twentieth of a product. */
 #ifndef __clang__
-#pragma GCC optimize("schedule-insns", "sched-pressure")
+#pragma GCC optimize("peel-loops", "vect-cost-model=dynamic", "schedule-insns", "sched-pressure")
 #endif
 
 #define BB_INLINE static inline __attribute__((always_inline, unused))

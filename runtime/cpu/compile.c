@@ -82,7 +82,7 @@ static const char *what_it_said(bb_arena *arena, const char *path) {
 }
 
 static const char *const flags[] = {
-    "-std=gnu17",         "-O3",   "-march=native", "-fno-math-errno",
+    "-std=gnu17",         "-O2",   "-march=native", "-fno-math-errno",
     "-fno-trapping-math", "-fPIC", "-shared",       "-w",
 };
 enum { FLAGS = sizeof flags / sizeof *flags };
