@@ -28,6 +28,14 @@ bb_program *bb_program_create(bb_context *ctx, const char *name) {
   program->ctx = ctx;
   program->arena = program->levels = arena;
   program->name = bb_arena_text(arena, name ? name : "", name ? strlen(name) : 0);
+  bb_program_clear(program);
+  bb_undefer(ctx, arena);
+  return program;
+}
+
+void bb_program_clear(bb_program *program) {
+  bb_arena *arena = program->arena;
+  program->dims = program->symbols = program->tensors = program->monoids = 0;
   program->types = bb_intern_create(arena, bb_type_hash, bb_type_equal);
   program->exprs = bb_intern_create(arena, bb_expr_hash, bb_expr_equal);
   program->extents = bb_intern_create(arena, bb_extent_hash, bb_extent_equal);
@@ -35,8 +43,6 @@ bb_program *bb_program_create(bb_context *ctx, const char *name) {
   program->monoid_set = bb_intern_create(arena, bb_monoid_hash, bb_monoid_equal);
   program->names = bb_intern_create(arena, bb_table_name_hash, bb_table_name_equal);
   program->symbol_names = bb_intern_create(arena, bb_table_name_hash, bb_table_name_equal);
-  bb_undefer(ctx, arena);
-  return program;
 }
 
 void bb_program_destroy(bb_program *program) {

@@ -142,6 +142,10 @@ static inline bb_graph *bb_candidate_runs(const bb_candidate *candidate) {
 /* Not deferred: the caller owns it (register with bb_defer while building). */
 bb_program *bb_program_create(bb_context *ctx, const char *name);
 
+/* Empties the tables, as they are in a new program; what was made before must not be used any more.
+ * Files stay mapped. */
+void bb_program_clear(bb_program *program);
+
 uint32_t bb_tensor_add(bb_program *program, const bb_tensor *tensor); /* copied, not its data */
 /* Maps [offset, offset + length) of a file read-only for as long as the program lives. */
 const void *bb_program_map_file(bb_program *program, const char *path, uint64_t offset,

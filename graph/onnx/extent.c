@@ -41,7 +41,7 @@ int64_t bb_onnx_count(uint32_t rank, const bb_extent *const *shape) {
 
 const bb_extent *bb_onnx_fresh(bb_onnx *m, const char *stem) {
   const char *name = bb_arena_printf(m->arena, "%s_%u", stem, m->symbols++);
-  return bb_extent_symbol(m->program, name);
+  return bb_onnx_tied(m, name);
 }
 
 void bb_onnx_check_shape(bb_onnx *m, const char *what, bb_dtype dtype, uint32_t rank,
@@ -206,7 +206,7 @@ static const bb_extent *broadcast_axis(const bb_onnx_node *n, uint32_t count,
     const bb_extent *own = v[i]->shape[axis + v[i]->rank - rank];
     if (!extent || bb_onnx_is_one(extent)) {
       extent = own;
-    } else if (own != extent && !bb_onnx_is_one(own)) {
+    } else if (!bb_onnx_is_one(own) && !bb_onnx_same_extent(n, extent, own)) {
       bb_buffer shapes = {.arena = n->m->arena};
       for (uint32_t k = 0; k < count; k++) {
         bb_put(&shapes, k ? " and " : "");
@@ -272,8 +272,7 @@ static const bb_expr *read_atom(reader *r) {
   if (!letter(*r->p)) return NULL;
   while (letter(*r->p) || digit(*r->p) || *r->p == '.') r->p++;
   const char *name = bb_arena_text(m->arena, start, (size_t)(r->p - start));
-  const bb_extent *symbol = bb_extent_symbol(m->program, name);
-  return bb_onnx_extent_expr(m, symbol);
+  return bb_onnx_extent_expr(m, bb_onnx_tied(m, name));
 }
 
 static const bb_expr *read_product(reader *r) {
@@ -314,8 +313,8 @@ const bb_extent *bb_onnx_param_extent(bb_onnx *m, const char *param) {
   reader r = {.m = m, .p = param};
   bool word = letter(param[0]);
   for (const char *p = param; word && *p; p++) word = letter(*p) || digit(*p);
-  if (word) return bb_extent_symbol(m->program, param);
+  if (word) return bb_onnx_tied(m, param);
   const bb_expr *e = strlen(param) < 256 ? read_sum(&r) : NULL;
   const bb_extent *extent = e && !*r.p ? bb_onnx_expr_extent(m, e) : NULL;
-  return extent ? extent : bb_extent_symbol(m->program, plain_name(m, param));
+  return extent ? extent : bb_onnx_tied(m, plain_name(m, param));
 }

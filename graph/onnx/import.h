@@ -52,8 +52,10 @@ typedef struct bb_onnx {
   bb_intern *functions; /* scope.c */
   uint32_t unsupported; /* operators refused so far */
   bb_buffer refusals;
-  uint32_t symbols; /* made for extents without a name */
-  uint32_t nodes;   /* converted so far, inlined bodies included */
+  uint32_t symbols;         /* made for extents without a name */
+  struct bb_onnx_tie *ties; /* tie.c: names that stand for another extent, the latest first */
+  bool again;               /* a tie was found: the import begins anew */
+  uint32_t nodes;           /* converted so far, inlined bodies included */
 } bb_onnx;
 
 struct bb_onnx_row;
@@ -171,6 +173,14 @@ void bb_onnx_check_shape(bb_onnx *m, const char *what, bb_dtype dtype, uint32_t 
                          const bb_extent *const *shape);
 /* Elements of the shape if it is a number, else -1. */
 int64_t bb_onnx_count(uint32_t rank, const bb_extent *const *shape);
+
+/* --- tie.c --- */
+
+/* Are two extents the same?  Where one is a name that an input declares, they are made so: then the
+ * import begins again with that name bound, and this does not return. */
+bool bb_onnx_same_extent(const bb_onnx_node *n, const bb_extent *a, const bb_extent *b);
+/* The extent of a name: its own symbol, or what it is bound to. */
+const bb_extent *bb_onnx_tied(bb_onnx *m, const char *name);
 
 /* --- value.c: values and the operators of array programs on them --- */
 

@@ -221,7 +221,7 @@ static void check_parts(const bb_onnx_node *n, uint32_t count, bb_onnx_value *co
   for (uint32_t i = 1; i < count; i++) {
     bool fits = v[i]->rank == v[0]->rank && v[i]->dtype == v[0]->dtype;
     for (uint32_t a = 0; fits && a < v[0]->rank; a++)
-      fits = a == axis || v[i]->shape[a] == v[0]->shape[a];
+      fits = a == axis || bb_onnx_same_extent(n, v[0]->shape[a], v[i]->shape[a]);
     if (!fits)
       bb_onnx_refuse(n, "%s %s and %s %s do not join along axis %u", bb_dtype_name(v[0]->dtype),
                      bb_onnx_shape_text(n->m, v[0]), bb_dtype_name(v[i]->dtype),

@@ -23,7 +23,7 @@ static labels labels_of(const bb_onnx_node *n, const bb_onnx_value *x, bb_onnx_v
     bb_onnx_refuse(n, "the labels are not integers");
   for (uint32_t a = 0; a < x->rank; a++) {
     shape[a] = a == 1 ? bb_onnx_number(n->m, 1) : label->shape[a - (a > 1)];
-    if (a != 1 && shape[a] != x->shape[a])
+    if (a != 1 && !bb_onnx_same_extent(n, x->shape[a], shape[a]))
       bb_onnx_refuse(n, "axis %u of the labels is not that of input 0", a - (a > 1));
   }
   return (labels){.label = bb_onnx_reshape(n, label, x->rank, shape),
@@ -72,7 +72,7 @@ static bb_onnx_value *weights(const bb_onnx_node *n, const labels *l, const bb_o
   const bb_extent *shape[BB_ONNX_RANK];
   if (given) {
     bb_onnx_same_dtype(n, 2, (bb_onnx_value *[]){(bb_onnx_value *)x, given});
-    if (given->rank != 1 || given->shape[0] != x->shape[1])
+    if (given->rank != 1 || !bb_onnx_same_extent(n, x->shape[1], given->shape[0]))
       bb_onnx_refuse(n, "input 2 is not one weight for each class");
     for (uint32_t a = 0; a < x->rank; a++)
       shape[a] = a == 1 ? x->shape[1] : bb_onnx_number(n->m, 1);

@@ -19,6 +19,28 @@ static void check_versions(bb_context *ctx, const Onnx__ModelProto *model) {
   if (!model->graph) bb_fail(ctx, BB_ERROR_INPUT, "the model has no graph");
 }
 
+static void import(bb_context *ctx, void *argument) {
+  (void)ctx;
+  bb_onnx *m = argument;
+  m->array = bb_array_create(m->program);
+  bb_onnx_import_graph(m);
+}
+
+/* Again for every extent that turns out to be another one. */
+static void import_until_tied(bb_onnx *m) {
+  bb_context *ctx = m->ctx;
+  while (bb_protect(ctx, import, m) != BB_OK) {
+    if (!m->again) bb_fail(ctx, ctx->status, "%s", bb_context_message(ctx));
+    bb_onnx fresh = {.program = m->program, .ctx = ctx, .arena = m->arena, .folder = m->folder};
+    fresh.model = m->model;
+    fresh.ties = m->ties;
+    fresh.refusals.arena = m->arena;
+    *m = fresh;
+    bb_array_drop(m->program);
+    bb_program_clear(m->program);
+  }
+}
+
 bb_array *bb_onnx_read_bytes(bb_program *program, const void *bytes, size_t length,
                              const char *folder) {
   bb_context *ctx = program->ctx;
@@ -28,8 +50,7 @@ bb_array *bb_onnx_read_bytes(bb_program *program, const void *bytes, size_t leng
   /* Names and weights of the message are used by the program. */
   m.model = bb_onnx_unpack(program->arena, bytes, length, &onnx__model_proto__descriptor);
   check_versions(ctx, m.model);
-  m.array = bb_array_create(program);
-  bb_onnx_import_graph(&m);
+  import_until_tied(&m);
   if (m.unsupported)
     bb_fail(ctx, BB_ERROR_UNSUPPORTED, "%u node%s of the model cannot be converted:%s",
             m.unsupported, m.unsupported == 1 ? "" : "s", m.refusals.data);

@@ -316,6 +316,10 @@ bb_onnx_value *bb_onnx_contract(const bb_onnx_node *n, bb_onnx_value *a, bb_onnx
   number_labels(a->rank, labels_a, known, &count, la);
   number_labels(b->rank, labels_b, known, &count, lb);
   number_labels(rank, labels_out, known, &count, lo);
+  for (uint32_t i = 0; i < a->rank; i++) /* what does not fit is refused below */
+    for (uint32_t k = 0; k < b->rank; k++)
+      if (la[i] == lb[k] && !bb_onnx_is_one(a->shape[i]) && !bb_onnx_is_one(b->shape[k]))
+        bb_onnx_same_extent(n, a->shape[i], b->shape[k]);
   return bb_onnx_value_of_id(n->m,
                              bb_array_contract(n->m->array, n->name, ida, idb, la, lb, rank, lo));
 }

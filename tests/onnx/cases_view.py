@@ -65,6 +65,24 @@ def indices():
     yield single("Constant", "Constant", [], value_floats=[1.0, 2.0, 3.5])
 
 
+def ties():
+    """Extents that the model names apart and an operator makes one."""
+    x, y, w = rand(6, 4), rand(6, 4), rand(5, 4)
+    yield single("Tie-number", "Add", [x, y], symbols=[["N", 4], [6, "C"]])
+    yield single("Tie-names", "Mul", [x, y], symbols=[["N", "C"], ["M", "D"]])
+    yield single("Tie-open", "Mul", [x, y], symbols=[[None, None], [None, None]])
+    yield single("Tie-product", "MatMul", [x, w.T.copy()], symbols=[["N", "C"], ["D", 5]])
+    yield single("Tie-batch", "MatMul", [rand(3, 6, 4), rand(3, 4, 5)], symbols=[["B", 6, "C"], [3, "D", 5]])
+    yield single("Tie-Concat", "Concat", [x, w], symbols=[["N", "C"], [5, "D"]], axis=0)
+    label = np.array([0, 3, 1, 2, 2, 0], np.int64)
+    yield single("Tie-labels", "SoftmaxCrossEntropyLoss", [x, label], symbols=[["N", 4], [6]])
+    # One name meets several, and is a factor of what an expression says.
+    yield graph_case("Tie-chain", [
+        N("Add", ["x", "y"], ["a"]), N("Mul", ["a", "z"], ["b"]), N("Concat", ["b", "x"], ["c"], axis=0),
+        N("Sub", ["c", "u"], ["r"])], {"x": x, "y": y, "z": rand(6, 4), "u": rand(12, 1)}, ["r"],
+        symbols={"x": ["N", "C"], "y": ["M", "D"], "z": [6, "E"], "u": ["2*M", 1]})
+
+
 def graphs():
     x = rand(2, 5, 8)
     yield graph_case("shape-arithmetic", [
@@ -198,6 +216,7 @@ def kernels():
 
 
 def cases():
+    yield from ties()
     yield from views()
     yield from indices()
     yield from graphs()

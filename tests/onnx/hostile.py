@@ -104,7 +104,9 @@ def shapes():
     yield "split", model([N("Split", ["x", "s"], ["y", "z"], name="parts", axis=1)], constants=[numpy_helper.from_array(np.array([1, 1]), "s")]), ["parts", "3"]
     yield "gather-range", model([N("Gather", ["x", "i"], ["y"], name="pick")], constants=[numpy_helper.from_array(np.array(2), "i")]), ["pick", "2"]
     yield "rank", model([exp("x", "y")], [info("x", T.FLOAT, [1] * 40)]), ["x", "rank 40"]
-    yield "symbols", model([N("Add", ["x", "z"], ["y"], name="sum")], [info("x", T.FLOAT, ["A"]), info("z", T.FLOAT, ["B"])]), ["sum", "[A]", "[B]"]
+    yield "symbols", model([N("Add", ["x", "z"], ["t"], name="first"), N("Mul", ["t", "w"], ["y"], name="second")],
+                           [info("x", T.FLOAT, ["A"]), info("z", T.FLOAT, [5]), info("w", T.FLOAT, [6])]), ["second", "[5]", "[6]"]
+    yield "products", model([N("Add", ["x", "z"], ["y"], name="sum")], [info("x", T.FLOAT, ["2*A"]), info("z", T.FLOAT, ["3*B"])]), ["sum", "2*A", "3*B"]
     yield "einsum", model([N("Einsum", ["x", "x"], ["y"], name="sum", equation="ij,j>k")]), ["sum", "equation"]
     yield "conv-weights", model([N("Conv", ["x", "w"], ["y"], name="conv")], [info("x", T.FLOAT, [1, 3, 8, 8]), info("w", T.FLOAT, [4, 2, 3, 3])]), ["conv", "weights"]
     yield "groups", model([N("GroupNormalization", ["x", "x", "x"], ["y"], name="norm", num_groups=2)], opsets=[("", 21)]), ["norm", "num_groups"]
