@@ -202,6 +202,7 @@ void bb_renewal_settle(bb_build *b, const bb_renewal *renewal);
 void bb_schedule_reduce(bb_build *b, const bb_node *node, const bb_site_node *at,
                         const bb_build_value *const *in, const uint32_t *const *in_tie,
                         bb_build_value *out);
+void bb_schedule_extents(bb_build *b, const bb_graph *graph);
 bb_build_value bb_schedule_input(bb_build *b, const bb_node *node, const uint32_t *tie);
 /* Where an output lies, if one window says it; else kind NOTHING, and bb_schedule_output() brings
  * the value there. */

@@ -3,7 +3,7 @@
 
 #include <inttypes.h>
 
-enum { MOST_SHARED = 227 * 1024, DEPTH = 32 };
+enum { MOST_SHARED = 227 * 1024, DEPTH = 64, PIECE = 4 };
 
 static bb_arena *arena(const bb_simt *s) {
   return s->c.out->arena;
@@ -134,13 +134,26 @@ static void store(bb_simt *s, const bb_tile_stmt *stmt) {
 
 /* --- by several threads --- */
 
+/* Elements that a product lays down in shared memory, as the device library does: parts of both operands, then
+ * what each group of threads has summed. */
+static uint64_t product_room(const bb_simt *s, const bb_tile *to, uint32_t depth) {
+  uint32_t rows = to->rows ? to->rows : 1, cols = to->cols ? to->cols : 1, rm = PIECE, rn = PIECE;
+  uint32_t threads = s->ty * s->tx;
+  while ((uint64_t)bb_simt_parts(rows, rm) * bb_simt_parts(cols, rn) > threads)
+    if (rn > rm)
+      rm *= 2;
+    else
+      rn *= 2;
+  uint64_t down = bb_simt_parts(rows, rm), across = bb_simt_parts(cols, rn);
+  uint64_t sums = threads / (down * across) * down * rm * across * rn;
+  uint64_t operands = (down * rm + across * rn + 2 * PIECE) * (depth < DEPTH ? depth : DEPTH);
+  return operands > sums ? operands : sums;
+}
+
 static void dot(bb_simt *s, const bb_tile_stmt *stmt) {
   const bb_tile *to = tile_of(s, stmt->result), *a = tile_of(s, stmt->operand[0]),
                 *b = tile_of(s, stmt->operand[1]);
-  uint64_t left = (uint64_t)s->ty * bb_simt_parts(to->rows, s->ty) + 1,
-           right = (uint64_t)s->tx * bb_simt_parts(to->cols, s->tx) + 1;
-  uint32_t depth = bb_c_depth(s->c.p, stmt);
-  want_shared(s, (left + right) * (depth < DEPTH ? depth : DEPTH) * size_of(s, to->dtype));
+  want_shared(s, product_room(s, to, bb_c_depth(s->c.p, stmt)) * size_of(s, to->dtype));
   bb_c_line(&s->c, "bb_dot<%s, %u, %u, %s, %u, %u, %s>(t%u, t%u, t%u, %s);", shape(s, to), a->rows,
             a->cols, stmt->transposed[0] ? "true" : "false", b->rows, b->cols,
             stmt->transposed[1] ? "false" : "true", stmt->result, stmt->operand[0],

@@ -255,20 +255,32 @@ static void renew_terms(bb_build *b, map *m) {
 /* Does a spread loop's first iteration suffice to store what all make alike?  It goes to memory outside the
  * kernel, and no iteration reads it there. */
 static bool is_stored_once(const bb_build *b, const map *m, uint32_t port) {
-  const bb_schedule_options *o = b->sites.options;
-  const bb_build_value *out = &m->outer->value[m->index][port];
+  const bb_build_value *out = result(m, port);
   const bb_graph *graph = m->inner.site->graph;
   bb_value v = inner_source(m, port);
-  return m->options.spread && !(o && o->raw) && m->node->out[port].type->rank > 0 &&
-         out->kind == BB_BUILD_WINDOW && !b->tile->view[out->window.view].scratch &&
+  return m->node->out[port].type->rank > 0 && out->kind == BB_BUILD_WINDOW &&
+         !b->tile->view[out->window.view].scratch &&
          bb_node_get(graph, v.node)->kind == BB_NODE_MAP && bb_use_count(graph, v) == 1;
+}
+
+/* Gives what all iterations of a spread loop make alike a place that the first one stores into; the others
+ * make it for themselves alone. */
+static bool place_alike(bb_build *b, const map *m, uint32_t port) {
+  const bb_schedule_options *o = b->sites.options;
+  bb_build_value *out = result(m, port);
+  if (!m->options.spread || (o && o->raw)) return false;
+  if (is_stored_once(b, m, port)) return true;
+  if (!o || !o->alike) return false;
+  if (out->kind == BB_BUILD_NOTHING)
+    *out = bb_value_scratch(b, m->node->out[port].type, m->at->tie[port]);
+  return out->kind == BB_BUILD_WINDOW;
 }
 
 /* What is equal in every iteration is there even where there is none: one runs beyond the extent. */
 static void begin_invariant(bb_build *b, map *m, uint32_t port) {
   const bb_dim_info *dim = bb_dim_get(b->program, m->node->dim);
   int64_t extent = bb_extent_value(dim->extent);
-  if (!is_stored_once(b, m, port)) m->options.parallel = m->options.spread = false;
+  if (!place_alike(b, m, port)) m->options.parallel = m->options.spread = false;
   m->options.once = extent < 1 && m->node->part != BB_PART_REST;
   if (m->options.once && !dim->blocked)
     bb_build_refuse(b, m->node, "a loop that may be empty leaves what is equal in every iteration");
@@ -304,19 +316,35 @@ static bb_build_value slot_of(bb_build *b, const map *m, uint32_t port) {
   return bb_value_element(b, m->node, result(m, port), 0, m->loop);
 }
 
+/* Only some iteration stores into a view: none may read what it made there. */
+static bool is_guarded(const bb_build *b, const bb_build_value *place) {
+  for (uint32_t i = 0; i < b->guards; i++)
+    if (b->guard[i].view == place->window.view) return true;
+  return false;
+}
+
+/* Is it made by iterations that are all alike, of a map that may be spread? */
+static bool is_alike(const bb_graph *graph, bb_value v) {
+  const bb_node *node = bb_node_get(graph, v.node);
+  return node->kind == BB_NODE_MAP && node->out[v.port].mode == BB_OUT_INVARIANT;
+}
+
 /* Lists made inside go straight to where they are collected. */
 static void pass_places(bb_build *b, map *m) {
   const bb_graph *graph = m->inner.site->graph;
   for (uint32_t port = 0; port < m->node->nout; port++) {
     bb_value v = inner_source(m, port);
-    bb_build_value *inner = value_of(&m->inner, v);
+    bb_build_value *inner = value_of(&m->inner, v), place = {.kind = BB_BUILD_NOTHING};
     bb_kind kind = bb_node_get(graph, v.node)->kind;
-    if (inner->kind != BB_BUILD_NOTHING || bb_type_of(graph, v)->rank == 0) continue;
+    bool list = bb_type_of(graph, v)->rank > 0;
+    if (inner->kind != BB_BUILD_NOTHING || !(list || is_alike(graph, v))) continue;
     if (kind != BB_NODE_MAP && kind != BB_NODE_REDUCE) continue;
     if (m->node->out[port].mode == BB_OUT_COLLECT)
-      *inner = slot_of(b, m, port);
+      place = slot_of(b, m, port);
     else if (m->node->out[port].mode == BB_OUT_INVARIANT)
-      *inner = *result(m, port);
+      place = *result(m, port);
+    if (place.kind != BB_BUILD_WINDOW) continue;
+    if (!is_guarded(b, &place) || bb_use_count(graph, v) == 1) *inner = place;
   }
 }
 
@@ -328,6 +356,15 @@ static void bring(bb_build *b, const bb_node *node, const bb_build_value *to,
     bb_value_store(b, to, bb_value_tile(b, node, from), b->depth);
   else
     bb_value_copy(b, node, to, from, nest);
+}
+
+/* From a task to where the first one leaves it; the places on either side lack the same axes. */
+static void bring_alike(bb_build *b, const map *m, uint32_t port, const bb_nest *nest) {
+  bb_build_value *place = result(m, port);
+  const bb_build_value *inner = inner_result(m, port);
+  place->row = inner->row;
+  place->col = inner->col;
+  bring(b, m->node, place, inner, nest);
 }
 
 static void take_results(bb_build *b, map *m) {
@@ -342,7 +379,12 @@ static void take_results(bb_build *b, map *m) {
       bring(b, m->node, &slot, inner_result(m, port), &nest);
       break;
     case BB_OUT_FOLD: port += fold(b, m, port) - 1; break;
-    case BB_OUT_INVARIANT: keep_invariant(b, m, inner_result(m, port)); break;
+    case BB_OUT_INVARIANT:
+      if (m->options.spread)
+        bring_alike(b, m, port, &nest);
+      else
+        keep_invariant(b, m, inner_result(m, port));
+      break;
     }
   }
 }
@@ -352,7 +394,7 @@ static void settle(bb_build *b, map *m) {
   for (uint32_t port = 0; port < m->node->nout; port++) {
     bb_build_value *out = result(m, port), *inner = inner_result(m, port);
     const bb_out *how = &m->node->out[port];
-    if (how->mode == BB_OUT_INVARIANT) {
+    if (how->mode == BB_OUT_INVARIANT && !m->options.spread) {
       bb_build_value place = *out;
       *out = *inner;
       out->depth = b->depth;
@@ -528,41 +570,6 @@ static void lower_root(bb_build *b) {
   }
 }
 
-/* --- arguments --- */
-
-static void add_extent(bb_build *b, const bb_extent *extent, uint32_t symbol) {
-  for (uint32_t i = 0; i < b->extents; i++)
-    if (b->extent[i] == extent && (extent || b->symbol[i] == symbol)) return;
-  BB_GROW(b->arena, b->extent, b->extent_capacity, b->extents + 1u);
-  BB_GROW(b->arena, b->symbol, b->symbol_capacity, b->extents + 1u);
-  b->extent[b->extents] = extent;
-  b->symbol[b->extents++] = symbol;
-  bb_tile_add_variable(b->tile, bb_arena_printf(b->arena, "e%u", b->extents - 1), true);
-}
-
-/* Of the arrays of one input or output, in the order in which they are met: equal kernels stay equal. */
-static void add_rooms(bb_build *b, const bb_node *node) {
-  const bb_schedule_options *options = b->sites.options;
-  uint32_t count = node->access ? node->access->count : 1;
-  for (uint32_t i = 0; options && options->room && i < count; i++) {
-    const bb_room *room =
-        &options->room[node->access ? node->access->piece[i].source : node->tensor];
-    if (room->given) add_extent(b, NULL, BB_ROOM + room->number);
-  }
-}
-
-/* Run-time extents of the program's dims, its scalars, and how much room arrays have come before all
- * loops. */
-static void add_extents(bb_build *b, const bb_graph *graph) {
-  for (uint32_t d = 0; d < b->program->dims; d++) {
-    const bb_extent *extent = b->program->dim[d].extent;
-    if (bb_extent_value(extent) < 0) add_extent(b, extent, BB_NONE);
-  }
-  for (uint32_t s = 0; s < b->program->symbols; s++) add_extent(b, NULL, s);
-  for (uint32_t i = 0; i < graph->ninputs; i++) add_rooms(b, bb_node_get(graph, graph->input[i]));
-  for (uint32_t i = 0; i < graph->noutputs; i++) add_rooms(b, bb_node_get(graph, graph->output[i]));
-}
-
 const bb_kernel *bb_schedule_blocks(bb_program *program, const bb_graph *graph, const char *name,
                                     const bb_schedule_options *options) {
   bb_build *b = BB_NEW(program->arena, bb_build, 1);
@@ -574,7 +581,7 @@ const bb_kernel *bb_schedule_blocks(bb_program *program, const bb_graph *graph, 
   b->into = BB_NONE;
   b->sites = (bb_sites){.program = program, .arena = b->arena, .options = options};
   bb_sites_make(&b->sites, graph);
-  add_extents(b, graph);
+  bb_schedule_extents(b, graph);
   lower_root(b);
   b->tile->body = b->frame[0].body;
   if (!options || !options->raw) { /* else the passes behind this one do both in their own way */

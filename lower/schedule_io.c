@@ -182,3 +182,38 @@ void bb_schedule_output(bb_build *b, const bb_node *node, const bb_build_value *
     bb_value_copy(b, node, &to, &from, &nest);
   }
 }
+
+/* --- run-time extents --- */
+
+static void add_extent(bb_build *b, const bb_extent *extent, uint32_t symbol) {
+  for (uint32_t i = 0; i < b->extents; i++)
+    if (b->extent[i] == extent && (extent || b->symbol[i] == symbol)) return;
+  BB_GROW(b->arena, b->extent, b->extent_capacity, b->extents + 1u);
+  BB_GROW(b->arena, b->symbol, b->symbol_capacity, b->extents + 1u);
+  b->extent[b->extents] = extent;
+  b->symbol[b->extents++] = symbol;
+  bb_tile_add_variable(b->tile, bb_arena_printf(b->arena, "e%u", b->extents - 1), true);
+}
+
+/* Of the arrays of one input or output, in the order in which they are met: equal kernels stay equal. */
+static void add_rooms(bb_build *b, const bb_node *node) {
+  const bb_schedule_options *options = b->sites.options;
+  uint32_t count = node->access ? node->access->count : 1;
+  for (uint32_t i = 0; options && options->room && i < count; i++) {
+    const bb_room *room =
+        &options->room[node->access ? node->access->piece[i].source : node->tensor];
+    if (room->given) add_extent(b, NULL, BB_ROOM + room->number);
+  }
+}
+
+/* Run-time extents of the program's dims, its scalars, and how much room arrays have come before all
+ * loops. */
+void bb_schedule_extents(bb_build *b, const bb_graph *graph) {
+  for (uint32_t d = 0; d < b->program->dims; d++) {
+    const bb_extent *extent = b->program->dim[d].extent;
+    if (bb_extent_value(extent) < 0) add_extent(b, extent, BB_NONE);
+  }
+  for (uint32_t s = 0; s < b->program->symbols; s++) add_extent(b, NULL, s);
+  for (uint32_t i = 0; i < graph->ninputs; i++) add_rooms(b, bb_node_get(graph, graph->input[i]));
+  for (uint32_t i = 0; i < graph->noutputs; i++) add_rooms(b, bb_node_get(graph, graph->output[i]));
+}

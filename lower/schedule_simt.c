@@ -106,7 +106,8 @@ typedef struct attempt {
 static void try_blocks(bb_context *ctx, void *argument) {
   attempt *a = argument;
   (void)ctx;
-  a->kernel = bb_schedule(a->program, a->graph, a->name, &(bb_schedule_options){.block = a->block});
+  bb_schedule_options options = {.block = a->block, .alike = true};
+  a->kernel = bb_schedule(a->program, a->graph, a->name, &options);
 }
 
 const bb_kernel *bb_schedule_simt(bb_program *program, const bb_graph *graph, const char *name,

@@ -1,8 +1,9 @@
 """Models on a device that is the processor: kernels of plain threads, compiled by a C++ compiler (host.hpp).
 
-    host.py PROGRAM FAKE-DRIVER FAKE-NVRTC HOST.HPP [--cache] MODEL ARRAYS.npz
+    host.py PROGRAM FAKE-DRIVER FAKE-NVRTC HOST.HPP [--cache] MODEL ARRAYS.npz [OPTION...]
 
 Outputs must be the expected ones, and nothing may be interpreted.  --cache: again, from images in the disk cache.
+The program gets the options, too.
 """
 import os, re, shutil, subprocess, sys, tempfile
 
@@ -13,13 +14,13 @@ if not shutil.which(cxx):
     sys.exit(77)
 environment = {**os.environ, "BLOCKBUSTER_CUDA": driver, "BLOCKBUSTER_NVRTC": compiler, "FAKE_CUDA": "host", "FAKE_HOST": host}
 cached = rest[0] == "--cache"
-model, arrays = rest[cached:]
+model, arrays, *options = rest[cached:]
 bad = 0
 
 
 def run(what, cache, works=True, says="", **more):
     global bad
-    ran = subprocess.run([program, "run", model, "--inputs", arrays, "--expect", arrays, "--device", "cuda", "--counts"],
+    ran = subprocess.run([program, "run", model, "--inputs", arrays, "--expect", arrays, "--device", "cuda", "--counts", *options],
                          capture_output=True, text=True, env={**environment, "BLOCKBUSTER_CACHE": cache, **more}, timeout=600)
     said = ran.stdout + ran.stderr
     good = ran.returncode == 0 and re.search(r"\b0 interpreted", said) and "is interpreted" not in said

@@ -58,7 +58,8 @@ typedef struct scheduling {
   const bb_kernel *kernel;
 } scheduling;
 
-/* The ways take turns: the case's own blocks, of 1, of 3, of 200, drawn for each loop. */
+/* The ways take turns: the case's own blocks, of 1, of 3, of 200, drawn for each loop; every other one with
+ * loops spread that make some values alike. */
 static bb_schedule_options way_of(const scheduling *s) {
   bb_program *p = s->c->program;
   static const int64_t size[] = {1, 3, 200};
@@ -73,6 +74,7 @@ static void schedule(bb_context *ctx, void *argument) {
   scheduling *s = argument;
   bb_program *p = s->c->program;
   bb_schedule_options options = way_of(s);
+  options.alike = s->way % 2;
   const bb_kernel *kernel = bb_schedule(p, s->graph, "k", &options);
   const char *broken = bb_tile_verify(kernel->tile, p->arena);
   if (broken) bb_fail(ctx, BB_ERROR_MISMATCH, "%s", broken);
