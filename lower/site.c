@@ -58,18 +58,44 @@ static void unite_loop(bb_sites *s, uint32_t loop, tied list, uint32_t level) {
   if (list.type->level[level].axis == BB_AXIS_NONE) unite(s, loop, list.tie[level]);
 }
 
-static void tie_reduce(bb_sites *s, const bb_site *at, uint32_t index) {
-  const bb_node *node = bb_node_get(at->graph, index);
-  for (uint32_t i = 0; i < node->nin; i++) {
-    tied in = tied_value(at, node->in[i].src);
-    unite_values(s, in, tied_value(at, node->in[0].src), BB_WHOLE);
-    uint32_t skip = node->reduce == BB_REDUCE_FOLD ? node->in[i].level : BB_WHOLE;
-    for (uint32_t o = 0; o < node->nout; o++)
-      unite_values(s, (tied){node->out[o].type, at->node[index].tie[o]}, in, skip);
+/* The lists that `part` has of those of `whole`, in order: components of a tuple may lack some. */
+static void unite_common(bb_sites *s, tied whole, tied part) {
+  for (uint32_t i = 0, j = 0; i < whole.type->rank && j < part.type->rank; i++) {
+    const bb_level *a = &whole.type->level[i], *b = &part.type->level[j];
+    if (a->dim != b->dim || a->axis != b->axis) continue;
+    if (a->axis == BB_AXIS_NONE) unite(s, whole.tie[i], part.tie[j]);
+    j++;
   }
 }
 
-/* The first iteration and the rest of a loop have the same blocks. */
+/* The components of a fold whose first one is out-port `first`: what one reads of another is cut alike. */
+static void tie_components(bb_sites *s, const bb_site *at, uint32_t index, uint32_t first,
+                           const bb_monoid *monoid) {
+  const bb_node *node = bb_node_get(at->graph, index);
+  for (uint32_t k = 0; k < monoid->components; k++)
+    for (uint32_t j = 0; j < monoid->components; j++) {
+      if (j == k || !bb_monoid_reads(monoid, k, j)) continue;
+      tied whole = {node->out[first + k].type, at->node[index].tie[first + k]};
+      tied part = {node->out[first + j].type, at->node[index].tie[first + j]};
+      unite_common(s, whole, part);
+    }
+}
+
+static void tie_reduce(bb_sites *s, const bb_site *at, uint32_t index) {
+  const bb_node *node = bb_node_get(at->graph, index);
+  tied first = tied_value(at, node->in[0].src);
+  for (uint32_t i = 0; i < node->nin; i++) {
+    tied in = tied_value(at, node->in[i].src);
+    unite(s, in.tie[node->in[i].level], first.tie[node->in[0].level]);
+    uint32_t skip = node->reduce == BB_REDUCE_FOLD ? node->in[i].level : BB_WHOLE;
+    if (i < node->nout)
+      unite_values(s, (tied){node->out[i].type, at->node[index].tie[i]}, in, skip);
+  }
+  tie_components(s, at, index, 0, node->monoid);
+}
+
+/* The first iteration and the rest of a loop have the same blocks, and so do loops in them whose results
+ * stand in one list. */
 static void tie_peeled(bb_sites *s, const bb_site *at, uint32_t index) {
   const bb_node *node = bb_node_get(at->graph, index);
   for (uint32_t o = 0; node->part == BB_PART_REST && o < node->nout; o++) {
@@ -79,6 +105,8 @@ static void tie_peeled(bb_sites *s, const bb_site *at, uint32_t index) {
     if (bb_node_get(at->graph, first)->kind == BB_NODE_MAP &&
         bb_node_get(at->graph, first)->dim == node->dim)
       unite(s, at->node[index].loop, at->node[first].loop);
+    tied result = {node->out[o].type, at->node[index].tie[o]};
+    unite_values(s, result, tied_value(at, node->in[in].src), BB_WHOLE);
   }
 }
 
@@ -98,6 +126,8 @@ static void tie_map(bb_sites *s, const bb_site *at, uint32_t index) {
     bool collect = node->out[o].mode == BB_OUT_COLLECT;
     unite_values(s, inside, outside, collect ? 0 : BB_WHOLE);
     if (collect) unite_loop(s, loop, outside, 0);
+    if (node->out[o].mode == BB_OUT_FOLD && node->out[o].component == 0)
+      tie_components(s, at, index, o, node->out[o].fold);
   }
   tie_peeled(s, at, index);
 }
