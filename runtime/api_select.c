@@ -37,6 +37,15 @@ const bb_selection_options *bb_api_selection(bb_program *program, const bb_advan
   return selection;
 }
 
+void bb_api_choose(bb_program *program) {
+  static const bb_advance_options options = {.version = BB_VERSION, .machine = ""};
+  bb_drive_options drive = {.strict = program->strict};
+  if (program->stage == BB_STAGE_FUSED) return;
+  bb_drive(program, BB_STAGE_PARTITION, &drive);
+  drive.select = bb_api_selection(program, &options, NULL);
+  bb_drive(program, BB_STAGE_FUSED, &drive);
+}
+
 const char *bb_machine_get_name(uint32_t index) {
   const bb_machine *machine = bb_machine_get(index);
   return machine ? machine->name : NULL;
@@ -78,7 +87,7 @@ typedef struct ceiling_call {
 static const char *known_name(const char *name) {
   for (uint32_t i = 0; bb_machine_get(i); i++)
     if (strcmp(bb_machine_get(i)->name, name) == 0) return bb_machine_get(i)->name;
-  return "measured";
+  return strcmp(name, "host") == 0 ? "host" : "measured";
 }
 
 static void ceiling_body(bb_context *ctx, void *argument) {

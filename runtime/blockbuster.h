@@ -95,7 +95,8 @@ typedef struct bb_advance_options {
   bb_fold_kind fold;       /* of the kernels chosen */
   uint32_t chunks;         /* SPLIT_K, TREE: 1 to BB_FOLD_CHUNKS; a tree has a power of two */
   /* Kernels are chosen by price on this machine: a name that bb_machine_get_name() gives, or a file
-   * with a description; "" for what BLOCKBUSTER_MACHINE names, else "cpu".  NULL: by counts. */
+   * with a description; "host" is the one that this process runs on, as far as the system tells; "" for what
+   * BLOCKBUSTER_MACHINE names, else "host".  NULL: by counts. */
   const char *machine;
   uint32_t dims; /* what run-time extents count as in prices; others as 1024 */
   const bb_setting *dim;
@@ -382,8 +383,8 @@ typedef struct bb_compile_options {
   const bb_setting *block;
 } bb_compile_options;
 
-/* Compiles a program for this machine's processor, taking it to stage FUSED first if it is not there.  The
- * system's C compiler (cc, or what BLOCKBUSTER_CC names) does it, or the cache has it.  Constants are copied: the program may be
+/* Compiles a program for this machine's processor.  One that is not at stage FUSED is taken there first, its kernels
+ * chosen by price, as bb_program_advance() with the machine "" does.  The system's C compiler (cc, or what BLOCKBUSTER_CC names) does it, or the cache has it.  Constants are copied: the program may be
  * destroyed.  options may be NULL.  *model is the caller's, to be released.  Errors: UNSUPPORTED (a kernel that cannot be
  * lowered; all of them in one message: bb_program_run() interprets those), IO (no compiler, no folder
  * to work in), MEMORY. */

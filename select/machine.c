@@ -158,7 +158,8 @@ static const bb_machine *read_file(bb_arena *arena, const char *path) {
 
 const bb_machine *bb_machine_find(bb_arena *arena, const char *name_or_path) {
   if (!name_or_path || !*name_or_path) name_or_path = getenv("BLOCKBUSTER_MACHINE");
-  if (!name_or_path || !*name_or_path) return &machines[0];
+  if (!name_or_path || !*name_or_path || strcmp(name_or_path, "host") == 0)
+    return bb_machine_host(arena);
   for (uint32_t i = 0; i < sizeof machines / sizeof *machines; i++)
     if (strcmp(machines[i].name, name_or_path) == 0) return &machines[i];
   return read_file(arena, name_or_path);

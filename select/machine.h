@@ -21,8 +21,16 @@ typedef struct bb_machine {
 /* A description that comes with the library: 0 and up; NULL beyond the last. */
 const bb_machine *bb_machine_get(uint32_t index);
 
-/* By name; or, if there is none and it names a file, from there.  NULL: the file that the environment
- * variable BLOCKBUSTER_MACHINE names, else "cpu"; so with "".  Fails the context if there is neither or the file
+/* The machine that this process runs on, named "host": what the system tells (processors that the process
+ * may use, sizes of caches), else as "cpu" has it. */
+const bb_machine *bb_machine_host(bb_arena *arena);
+enum { BB_HOST_UNITS = 256 }; /* at most */
+uint32_t bb_host_units(void); /* processors that the process may use */
+/* Bytes of the cache of level 2 or 3. */
+double bb_host_cache(int level, double otherwise);
+
+/* By name, "host" among them; or, if there is none and it names a file, from there.  NULL: what the environment
+ * variable BLOCKBUSTER_MACHINE names, else "host"; so with "".  Fails the context if there is neither or the file
  * is wrong; the message names the line. */
 const bb_machine *bb_machine_find(bb_arena *arena, const char *name_or_path);
 

@@ -5,12 +5,10 @@
 
 #include <math.h>
 #include <pthread.h>
-#include <sched.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
-enum { REPEATS = 5, MOST_UNITS = 256 };
+enum { REPEATS = 5 };
 
 static double read_clock(clockid_t clock) {
   struct timespec t;
@@ -88,7 +86,7 @@ struct crowd {
   size_t count; /* floats that each reads */
   uint32_t passes, readers;
   pthread_barrier_t start, end;
-  reader reader[MOST_UNITS];
+  reader reader[BB_HOST_UNITS];
 };
 
 static void *read_passes(void *argument) {
@@ -161,24 +159,13 @@ static double time_start(const measurement *m, uint32_t units) {
 
 /* --- caches --- */
 
-static size_t cache_size(int name, size_t otherwise) {
-  long size = sysconf(name);
-  return size > 0 ? (size_t)size : otherwise;
-}
-
-static uint32_t units_of_process(void) {
-  cpu_set_t set;
-  int count = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
-  return count < 1 ? 1 : count > MOST_UNITS ? MOST_UNITS : (uint32_t)count;
-}
-
 static double two_digits(double value) {
   double unit = pow(10, floor(log10(value)) - 1);
   return unit >= 1 ? round(value / unit) * unit : round(value / unit) / round(1 / unit);
 }
 
 static void measure_caches(const measurement *m, bb_machine *machine, uint32_t units, size_t last) {
-  size_t local = cache_size(_SC_LEVEL2_CACHE_SIZE, (size_t)1 << 20);
+  size_t local = (size_t)bb_host_cache(2, 1 << 20);
   size_t share = last / 2 / units, all = m->room / units / 4096 * 4096;
   machine->cache_bytes = (double)last;
   machine->local_bytes = (double)local;
@@ -209,8 +196,8 @@ static void measure_work(const bb_measure_loops *loops, bb_machine *machine) {
 
 const bb_machine *bb_machine_measure(bb_arena *arena) {
   bb_machine *machine = BB_NEW(arena, bb_machine, 1);
-  uint32_t units = units_of_process();
-  size_t last = cache_size(_SC_LEVEL3_CACHE_SIZE, (size_t)8 << 20);
+  uint32_t units = bb_host_units();
+  size_t last = (size_t)bb_host_cache(3, 8 << 20);
   measurement m = {.ctx = bb_arena_context(arena)};
   bb_arena *scratch = bb_scratch(m.ctx);
   *machine = *bb_machine_get(0);

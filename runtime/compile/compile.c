@@ -16,7 +16,7 @@ static bb_draft *draft_of(bb_program *program, const bb_compile_options *o, bb_a
   bb_context *ctx = program->ctx;
   if (o->version != BB_VERSION)
     bb_fail(ctx, BB_ERROR_ARGUMENT, "bb_compile_options.version is not BB_VERSION");
-  bb_drive(program, BB_STAGE_FUSED, &(bb_drive_options){0});
+  bb_api_choose(program);
   bb_draft_options options = {.block = bb_api_blocks(program, o->blocks, o->block, arena)};
   bb_draft *draft = bb_draft_make(program, &options, arena);
   if (draft->refused)
@@ -96,8 +96,7 @@ bb_status bb_model_open(bb_context *ctx, const char *path, const bb_compile_opti
   bb_program *program;
   bb_status result = bb_program_read(ctx, path, &program);
   if (result != BB_OK) return result;
-  result = bb_program_advance(program, BB_STAGE_FUSED, NULL);
-  if (result == BB_OK) result = bb_program_compile(program, options, model);
+  result = bb_program_compile(program, options, model);
   bb_program_destroy(program);
   return result;
 }

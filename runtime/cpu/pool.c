@@ -1,16 +1,22 @@
 /* pool.c - a few threads that take tasks from a counter.
  *
- * A thread that has nothing to do looks for work for some microseconds, since nests follow each
- * other closely, and then sleeps.
+ * The counter, a ticket, says in its upper half which round of work it counts and in its lower half which task is next.
+ * A thread takes a task by raising the ticket that it has looked at: if that succeeds, the round is the one whose
+ * function it has read, and the round cannot end before the task is done.  Nobody waits for a thread that took none:
+ * one that wakes up late finds the round over.  Between rounds, while the function changes, the round is odd.
+ *
+ * A thread that has nothing to do looks for work for some time, since nests follow each other closely, and then sleeps.
  */
 #include "pool.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { MOST_THREADS = 256, LOOKS = 4000 };
+enum { MOST_THREADS = 256, LOOKS = 16000, PATIENCE = 2000 };
+static const int64_t most_tasks = INT32_MAX; /* of a round */
 
 struct bb_pool {
   bb_context *ctx;
@@ -18,13 +24,13 @@ struct bb_pool {
   pthread_t thread[MOST_THREADS];
   pthread_mutex_t lock;
   pthread_cond_t work;
-  atomic_uint round; /* of work; odd numbers are not used */
-  atomic_uint busy;  /* threads that have not seen the end of this round */
+  atomic_uint asleep;
   atomic_bool ends;
-  atomic_llong next;
-  int64_t tasks;
-  bb_task *function;
-  void *user;
+  _Alignas(64) _Atomic uint64_t ticket;
+  _Atomic int64_t first, tasks; /* of this round */
+  _Atomic(bb_task *) function;
+  _Atomic(void *) user;
+  _Alignas(64) _Atomic int64_t left; /* tasks of this round that are not done */
 };
 
 typedef struct worker {
@@ -32,12 +38,26 @@ typedef struct worker {
   uint32_t number;
 } worker;
 
+static uint32_t round_of(uint64_t ticket) {
+  return (uint32_t)(ticket >> 32);
+}
+
+/* Until the round that was looked at has no more. */
 static void take_tasks(bb_pool *p, uint32_t number) {
-  for (;;) {
-    long long task = atomic_fetch_add(&p->next, 1);
-    if (task >= p->tasks) return;
-    p->function(p->user, task, number);
+  int64_t done = 0;
+  uint64_t ticket = atomic_load(&p->ticket);
+  while (round_of(ticket) % 2 == 0) {
+    int64_t task = (uint32_t)ticket;
+    if (task >= atomic_load(&p->tasks)) break;
+    bb_task *function = atomic_load_explicit(&p->function, memory_order_relaxed);
+    void *user = atomic_load_explicit(&p->user, memory_order_relaxed);
+    int64_t first = atomic_load_explicit(&p->first, memory_order_relaxed);
+    if (!atomic_compare_exchange_weak(&p->ticket, &ticket, ticket + 1)) continue;
+    function(user, first + task, number);
+    done++;
+    ticket = atomic_load(&p->ticket);
   }
+  if (done) atomic_fetch_sub(&p->left, done);
 }
 
 static inline void breathe(void) {
@@ -46,14 +66,21 @@ static inline void breathe(void) {
 #endif
 }
 
+/* Is there a round that this thread has not seen the end of? */
+static bool is_news(bb_pool *p, uint32_t seen) {
+  uint32_t round = round_of(atomic_load(&p->ticket));
+  return (round % 2 == 0 && round != seen) || atomic_load(&p->ends);
+}
+
 static void await(bb_pool *p, uint32_t seen) {
   for (int i = 0; i < LOOKS; i++) {
-    if (atomic_load(&p->round) != seen || atomic_load(&p->ends)) return;
+    if (is_news(p, seen)) return;
     breathe();
   }
   pthread_mutex_lock(&p->lock);
-  while (atomic_load(&p->round) == seen && !atomic_load(&p->ends))
-    pthread_cond_wait(&p->work, &p->lock);
+  atomic_fetch_add(&p->asleep, 1);
+  while (!is_news(p, seen)) pthread_cond_wait(&p->work, &p->lock);
+  atomic_fetch_sub(&p->asleep, 1);
   pthread_mutex_unlock(&p->lock);
 }
 
@@ -64,9 +91,8 @@ static void *work(void *argument) {
   for (;;) {
     await(w.pool, seen);
     if (atomic_load(&w.pool->ends)) return NULL;
-    seen++;
+    seen = round_of(atomic_load(&w.pool->ticket)) & ~1u;
     take_tasks(w.pool, w.number);
-    atomic_fetch_sub(&w.pool->busy, 1);
   }
 }
 
@@ -100,22 +126,48 @@ uint32_t bb_pool_threads(const bb_pool *p) {
   return p->threads;
 }
 
+static void wake(bb_pool *p, int64_t tasks) {
+  uint32_t asleep = atomic_load(&p->asleep);
+  if (!asleep) return;
+  pthread_mutex_lock(&p->lock);
+  if (tasks - 1 >= asleep)
+    pthread_cond_broadcast(&p->work);
+  else
+    for (int64_t i = 1; i < tasks; i++) pthread_cond_signal(&p->work);
+  pthread_mutex_unlock(&p->lock);
+}
+
+/* Begins a round while nobody has a task. */
+static void begin(bb_pool *p, int64_t first, int64_t tasks, bb_task *function, void *user) {
+  uint64_t round = round_of(atomic_load(&p->ticket)) + 1u;
+  atomic_store(&p->ticket, round << 32);
+  atomic_store(&p->tasks, tasks); /* seen only after the odd ticket */
+  atomic_store_explicit(&p->first, first, memory_order_relaxed);
+  atomic_store_explicit(&p->function, function, memory_order_relaxed);
+  atomic_store_explicit(&p->user, user, memory_order_relaxed);
+  atomic_store_explicit(&p->left, tasks, memory_order_relaxed);
+  atomic_store(&p->ticket, (round + 1) << 32);
+  wake(p, tasks);
+}
+
+/* Whoever has the last tasks may have lost its processor: it may have this one. */
+static void await_end(bb_pool *p) {
+  for (int i = 0; atomic_load(&p->left); i++) {
+    breathe();
+    if (i > PATIENCE) sched_yield();
+  }
+}
+
 void bb_pool_run(bb_pool *p, int64_t tasks, bb_task *function, void *user) {
   if (tasks <= 1 || p->started == 0) {
     for (int64_t i = 0; i < tasks; i++) function(user, i, 0);
     return;
   }
-  p->tasks = tasks;
-  p->function = function;
-  p->user = user;
-  atomic_store(&p->next, 0);
-  atomic_store(&p->busy, p->started);
-  pthread_mutex_lock(&p->lock);
-  atomic_fetch_add(&p->round, 1);
-  pthread_cond_broadcast(&p->work);
-  pthread_mutex_unlock(&p->lock);
-  take_tasks(p, 0);
-  while (atomic_load(&p->busy)) breathe();
+  for (int64_t first = 0; first < tasks; first += most_tasks) {
+    begin(p, first, tasks - first < most_tasks ? tasks - first : most_tasks, function, user);
+    take_tasks(p, 0);
+    await_end(p);
+  }
 }
 
 void bb_pool_destroy(bb_pool *p) {

@@ -132,6 +132,23 @@ class Selections(Folder):
                 self.assertGreater(left["beyond"], 1.05 * left["next_beyond"])
                 self.assertAlmostEqual(left["next_beyond"], right["seconds_from"], delta=1e-12)
 
+    def test_kernels_are_chosen_by_price_without_being_asked(self):
+        self.assertRegex(call("info", "--machine", "host"), r"^machine host\ntarget cpu\nunits \d+ ")
+        by_counts = call("fuse", model("gpt2"), "--listing")
+        self.assertEqual(by_counts, call("fuse", model("gpt2"), "--listing", "--machine", "counts"))
+        dump = self.folder / "dump"
+
+        def chosen(*command):
+            call(*command, "--dump-phases", dump)
+            return (dump / "4-choose.bb").read_text()
+
+        priced = chosen("fuse", model("gpt2"), "--machine", "host")
+        for command, *more in [("run", "--inputs", arrays("gpt2")), ("compile", "-o", self.folder / "c"),
+                               ("bench", "--runs", "1")]:
+            self.assertEqual(priced, chosen(command, model("gpt2"), *more))
+            self.assertNotEqual(priced, chosen(command, model("gpt2"), *more, "--machine", "counts"))
+        self.assertIn("no prices", call("select", model("gpt2"), "--machine", "counts", code=2))
+
     def test_measured_machine(self):
         call("info", "--measure", "-o", self.folder / "here")
         text = (self.folder / "here").read_text()

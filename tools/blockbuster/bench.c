@@ -225,7 +225,8 @@ static int measure(bench *b, const bb_arrays *arrays) {
   if (!b->whole || !b->part || !b->bytes || !b->operations || !b->f.step) return out_of_memory();
   int code = unknown_extent(b);
   if (code == EXIT_GOOD)
-    code = report(b->t, bb_machine_get_ceiling(b->t->context, b->t->set->machine, &b->f.ceiling));
+    code = report(b->t,
+                  bb_machine_get_ceiling(b->t->context, priced_machine(b->t->set), &b->f.ceiling));
   if (!arrays) settle_extents(b);
   if (code == EXIT_GOOD) code = open_session(b, false, arrays);
   if (code == EXIT_GOOD) code = measure_whole(b);

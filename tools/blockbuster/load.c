@@ -49,6 +49,29 @@ int load(tool *t) {
   return code;
 }
 
+static bool is_named(const char *option, const char *name) {
+  return option && strcmp(option, name) == 0;
+}
+
+/* Does the call end in kernels of this processor?  Rewrites are numbered as those by counts are. */
+static bool wants_fast_kernels(const tool *t) {
+  const settings *set = t->set;
+  if (set->stop_after || bb_program_stage(t->program) == BB_STAGE_FUSED) return false;
+  if (set->command == BENCH || set->command == COMPILE) return true;
+  return set->command == RUN && !set->interpret && (set->kernels || !set->float64) &&
+         !is_named(set->device, "cuda");
+}
+
+const char *priced_machine(const settings *set) {
+  return is_named(set->machine, "counts") ? NULL : set->machine;
+}
+
+/* Whose prices choose kernels: NULL, nobody's. */
+static const char *machine_of(const tool *t, const char *machine) {
+  if (is_named(machine, "counts")) return NULL;
+  return machine || !wants_fast_kernels(t) ? machine : "";
+}
+
 bb_advance_options advance_options(const settings *set) {
   return (bb_advance_options){.version = BB_VERSION,
                               .cuts = set->cuts,
@@ -119,6 +142,7 @@ int advance(tool *t, bb_stage stage, const bb_advance_options *more) {
   if (t->set->dump && bb_program_stage(t->program) == BB_STAGE_ARRAY &&
       !dump(t->set->dump, "read", t->program))
     return report(t, BB_ERROR_IO);
+  options.machine = machine_of(t, options.machine);
   options.phase = on_phase;
   options.begin = on_begin;
   options.rewrite = on_rewrite;

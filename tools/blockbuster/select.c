@@ -221,6 +221,10 @@ int select_main(tool *t) {
   bb_selection_info s;
   bb_advance_options options = advance_options(t->set);
   if (!options.machine) options.machine = "";
+  if (strcmp(options.machine, "counts") == 0) {
+    fprintf(stderr, "blockbuster select: counts are no prices\n");
+    return EXIT_WRONG_CALL;
+  }
   if (t->set->table) return table_main(t, &options);
   int code = advance(t, BB_STAGE_FUSED, &options);
   if (code != EXIT_GOOD) return code;

@@ -74,6 +74,8 @@ int load(tool *t);
 int advance(tool *t, bb_stage stage, const bb_advance_options *more);
 /* What the command line asks of the fusion. */
 bb_advance_options advance_options(const settings *set);
+/* That --machine names; NULL where it says nothing, or "counts": no prices. */
+const char *priced_machine(const settings *set);
 /* The compiled model: the folder's, or the fused program's, compiled now.  To be released. */
 int take_model(tool *t, bb_model **model);
 /* The candidate that --candidate names, or the first that runs every time. */

@@ -1,0 +1,29 @@
+/* host.c - the machine that this process runs on, as far as the system tells: nothing is timed.
+ */
+#define _GNU_SOURCE
+#include "machine.h"
+
+#include <sched.h>
+#include <unistd.h>
+
+uint32_t bb_host_units(void) {
+  cpu_set_t set;
+  int count = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+  return count < 1 ? 1 : count > BB_HOST_UNITS ? BB_HOST_UNITS : (uint32_t)count;
+}
+
+double bb_host_cache(int level, double otherwise) {
+  long size = sysconf(level == 2 ? _SC_LEVEL2_CACHE_SIZE : _SC_LEVEL3_CACHE_SIZE);
+  return size > 0 ? (double)size : otherwise;
+}
+
+const bb_machine *bb_machine_host(bb_arena *arena) {
+  const bb_machine *assumed = bb_machine_get(0);
+  bb_machine *machine = BB_NEW(arena, bb_machine, 1);
+  *machine = *assumed;
+  machine->name = "host";
+  machine->units = bb_host_units();
+  machine->cache_bytes = bb_host_cache(3, assumed->cache_bytes);
+  machine->local_bytes = bb_host_cache(2, assumed->local_bytes);
+  return machine;
+}
