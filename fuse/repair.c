@@ -47,18 +47,6 @@ bool bb_repair_is_read(const bb_repair *r, const bb_repair_fold *fold) {
   return read;
 }
 
-/* A result that the algebra found to be a number, as sums of weights are 1, has lost its axes. */
-static bool results_have_axes(bb_repair *r) {
-  const bb_product *p = r->product;
-  for (uint32_t i = 0; i < r->folds; i++) {
-    bool has = !bb_repair_is_read(r, &r->fold[i]);
-    for (uint32_t j = 0; j < p->count && !has; j++)
-      has = bb_expr_uses_arg(p->result[i].finish, p->own + j);
-    if (!has) return bb_repair_refuse(r, "a fold is the same whatever its terms are");
-  }
-  return true;
-}
-
 bool bb_repair_read(bb_repair *r, bb_match *match) {
   bb_scope *scope = match->scope;
   r->scope = scope;
@@ -66,7 +54,7 @@ bool bb_repair_read(bb_repair *r, bb_match *match) {
   r->program = scope->graph->program;
   if (!bb_repair_find(r, match)) return false;
   if (bb_repair_is_nest(r)) return r->owned ? bb_repair_enter(r) : bb_repair_try_nest(r);
-  return bb_repair_derive(r) && results_have_axes(r) && bb_repair_monoid(r);
+  return bb_repair_derive(r) && bb_repair_monoid(r);
 }
 
 static bool match(bb_match *match) {
@@ -283,7 +271,7 @@ const bb_rule bb_rule_repair_reduction = {
     .exactness = BB_REASSOCIATING,
     .lowers = "maps that fold and wait for a fold over the same dim",
     .anchors = 1 << BB_NODE_MAP,
-    .wakes = BB_WAKE_USER | BB_WAKE_SOURCE | BB_WAKE_INSIDE | BB_WAKE_BEHIND,
+    .wakes = BB_WAKE_SOURCE | BB_WAKE_INSIDE | BB_WAKE_BEHIND,
     .match = match,
     .apply = apply,
 };

@@ -211,7 +211,9 @@ static void waiting(generator *g) {
   bb_value most = bb_map_fold(level, u, in[0], bb_monoid_get(BB_MONOID_MAX), 0);
   in[0] = bb_map_in(level, v, list, 0);
   in[1] = bb_map_in(level, v, most, BB_WHOLE);
-  bb_value term = bb_func_add(second->inner, BB_OP_ELEMENTWISE, grown, 2, in), again = {BB_NONE, 0};
+  bb_value term = {BB_NONE, 0}, again = term;
+  if (how != BY_MAP && how != BY_OP)
+    term = bb_func_add(second->inner, BB_OP_ELEMENTWISE, grown, 2, in);
   if (how == BY_MAP || how == BY_OP) {
     const bb_expr *tanh = make(g->program, BB_X_TANH, x, NULL);
     uint32_t by = how == BY_MAP ? bb_map_add(level, head) : u;
@@ -223,8 +225,10 @@ static void waiting(generator *g) {
     from = bb_func_add(bb_node_get(level, by)->inner, BB_OP_ELEMENTWISE, tanh, 1, &from);
     from = bb_map_invariant(level, by, from);
     if (how == BY_OP) from = bb_func_add(level, BB_OP_ELEMENTWISE, tanh, 1, &from);
-    bb_value factor[2] = {term, bb_map_in(level, v, from, BB_WHOLE)};
-    term = bb_func_add(second->inner, BB_OP_MUL, NULL, 2, factor);
+    in[2] = bb_map_in(level, v, from, BB_WHOLE); /* a temperature: both parts of a sum need it */
+    grown = make(g->program, BB_X_MUL, grown->a[0], argument(g, 2, BB_F32));
+    grown = make(g->program, BB_X_EXP, grown, NULL);
+    term = bb_func_add(second->inner, BB_OP_ELEMENTWISE, grown, 3, in);
   }
   if (how == TAKES_LIST) {
     const bb_expr *half = make(g->program, BB_X_MUL, x, number(g->program, 0.5));
@@ -312,6 +316,93 @@ static void list_iterated(generator *g) {
   pool_add(g, nest_collect(&items, out), 8 * (double)g->extent[head], false);
 }
 
+/* Over heads and columns what `expr` gives of the value (and `other`, whole), rows of blocks by an op:
+ * all of a head folded by the map over columns, or `late` behind it. */
+static bb_value fold_heads(const nest *rows, bb_value value, bb_value other, const bb_expr *expr,
+                           bool max, bool late, const bb_level *loop) {
+  const bb_monoid *monoid = bb_monoid_get(max ? BB_MONOID_MAX : BB_MONOID_SUM);
+  const bb_level none[2] = {{BB_NO_DIM, BB_AXIS_NONE}, {BB_NO_DIM, BB_AXIS_NONE}};
+  nest heads, cols;
+  nest_open(&heads, nest_body(rows), 1, &loop[0]);
+  nest_open(&cols, nest_body(&heads), 1, &loop[1]);
+  bb_value in[2] = {nest_bring(&heads, value, NULL)};
+  in[0] = nest_bring(&cols, in[0], NULL);
+  if (other.node != BB_NONE) in[1] = nest_bring(&cols, nest_bring(&heads, other, none), none);
+  if (expr) in[0] = bb_func_add(nest_body(&cols), BB_OP_ELEMENTWISE, expr, 2, in);
+  in[0] = bb_func_add(nest_body(&cols), max ? BB_OP_ROW_MAX : BB_OP_ROW_SUM, NULL, 1, in);
+  if (late) {
+    in[0] = bb_map_collect(nest_body(&heads), cols.map[0], in[0], BB_AXIS_NONE);
+    in[0] = bb_reduce_add(nest_body(&heads), monoid, BB_REDUCE_FOLD, 0, 1, in);
+  } else {
+    in[0] = bb_map_fold(nest_body(&heads), cols.map[0], in[0], monoid, 0);
+  }
+  return bb_map_fold(nest_body(rows), heads.map[0], in[0], monoid, 0);
+}
+
+/* Weights over heads and columns, the maximum or the sum not being one of folds of folds until a
+ * rewrite inside a map has made it so. */
+static void nests_waiting(generator *g) {
+  bb_dim head = g->enumerated_dim[0];
+  bb_level row = {any_blocked(g), BB_AXIS_ROW}, col = {any_blocked(g), BB_AXIS_COL};
+  bb_level loop[2] = {{head, BB_AXIS_NONE}, col};
+  uint32_t late = 1 + random_below(&g->random, 3); /* the first, the second, both */
+  uint32_t value =
+      input_of(g, (bb_item){BB_F32, row.dim, col.dim}, 3, (bb_level[]){row, loop[0], col});
+  const bb_expr *x = argument(g, 0, BB_F32), *m = argument(g, 1, BB_F32);
+  const bb_expr *grown = make(g->program, BB_X_EXP, make(g->program, BB_X_SUB, x, m), NULL);
+  nest rows;
+  nest_open(&rows, g->root, 1, &row);
+  bb_value list = nest_bring(&rows, g->pool[value].at, NULL), none = {BB_NONE, 0};
+  bb_value most = fold_heads(&rows, list, none, NULL, true, late & 1, loop), from = most;
+  if (random_chance(&g->random, 50)) { /* the second waits for a function of the fold */
+    const bb_expr *more = make(g->program, BB_X_ADD, x, number(g->program, 1));
+    from = bb_func_add(nest_body(&rows), BB_OP_ELEMENTWISE, more, 1, &most);
+  }
+  bb_value sum = fold_heads(&rows, list, from, grown, false, late & 2, loop);
+  if (random_chance(&g->random, 50)) pool_add(g, nest_collect(&rows, most), 1, true);
+  pool_add(g, nest_collect(&rows, sum), 8 * (double)g->extent[head] * (double)g->extent[col.dim],
+           false);
+}
+
+/* Exponentials, their sum, and a product whose left operand's columns they scale: a map over rows
+ * takes them whole, until they scale a right operand that has columns alone and waits for the sum. */
+static void reader_turned(generator *g) {
+  bb_level row = {any_blocked(g), BB_AXIS_ROW}, col = {any_blocked(g), BB_AXIS_COL},
+           none = {BB_NO_DIM, BB_AXIS_NONE};
+  bb_item item = {BB_F32, BB_NO_DIM, col.dim};
+  uint32_t value = input_of(g, item, 1, &col), right = input_of(g, item, 1, &col);
+  uint32_t left = input_of(g, (bb_item){BB_F32, row.dim, col.dim}, 2, (bb_level[]){row, col});
+  const bb_monoid *max = bb_monoid_get(BB_MONOID_MAX), *sum = bb_monoid_get(BB_MONOID_SUM);
+  const bb_expr *x = argument(g, 0, BB_F32), *m = argument(g, 1, BB_F32);
+  const bb_expr *grown = make(g->program, BB_X_EXP, make(g->program, BB_X_SUB, x, m), NULL);
+  nest first, second, third, product;
+  nest_open(&first, g->root, 1, &col);
+  bb_value in[2] = {nest_bring(&first, g->pool[value].at, NULL)};
+  in[0] = bb_func_add(nest_body(&first), BB_OP_ROW_MAX, NULL, 1, in);
+  bb_value most = bb_map_fold(g->root, first.map[0], in[0], max, 0);
+  nest_open(&second, g->root, 1, &col);
+  in[0] = nest_bring(&second, g->pool[value].at, NULL);
+  in[1] = nest_bring(&second, most, &none);
+  in[0] = bb_func_add(nest_body(&second), BB_OP_ELEMENTWISE, grown, 2, in);
+  uint32_t weight = pool_add(g, nest_collect(&second, in[0]), 1, false);
+  in[0] = bb_func_add(nest_body(&second), BB_OP_ROW_SUM, NULL, 1, in);
+  bb_value total = bb_map_fold(g->root, second.map[0], in[0], sum, 0);
+  nest_open(&third, g->root, 1, &col);
+  in[0] = nest_bring(&third, g->pool[right].at, NULL);
+  in[1] = nest_bring(&third, total, &none);
+  in[0] =
+      bb_func_add(nest_body(&third), BB_OP_ELEMENTWISE, make(g->program, BB_X_MUL, x, m), 2, in);
+  uint32_t later = pool_add(g, nest_collect(&third, in[0]), 9, false);
+  uint32_t scaled = combine(g, left, weight, true, true);
+  nest_open(&product, g->root, 2, (bb_level[]){row, col});
+  in[0] = nest_bring(&product, g->pool[scaled].at, NULL);
+  in[1] = nest_bring(&product, g->pool[later].at, NULL);
+  in[0] = bb_func_add(nest_body(&product), BB_OP_DOT, NULL, 2, in);
+  in[0] = bb_map_fold(product.graph[1], product.map[1], in[0], sum, 0);
+  product.depth = 1;
+  pool_add(g, nest_collect(&product, in[0]), 9 * (double)g->extent[col.dim], false);
+}
+
 static uint32_t of_both(generator *g, uint32_t a, uint32_t b, const bb_expr *expr, double bound) {
   nest n = nest_over(g, a);
   bb_value in[2] = {nest_bring(&n, g->pool[a].at, NULL), nest_bring(&n, g->pool[b].at, NULL)};
@@ -380,7 +471,10 @@ void generate_odd(generator *g) {
   case 16:
     if (g->enumerated) list_iterated(g);
     break;
-  default: break;
+  case 18:
+    if (g->enumerated) nests_waiting(g);
+    break;
+  default: reader_turned(g); break;
   }
   g->random = usual;
 }
