@@ -18,14 +18,19 @@
 #include "bb_cpu_call.h"
 
 /* What kernels gain beyond -O2, in a third of -O3's time to compile: small loops unrolled whole, so that
- * what they add up stays in registers, and vectors wherever they may pay; instructions ordered before
- * registers are given out, which x86 leaves out by default, is a twentieth of a product. */
+ * what they add up stays in registers, and vectors wherever they may pay. */
 #ifndef __clang__
-#pragma GCC optimize("peel-loops", "vect-cost-model=dynamic", "schedule-insns", "sched-pressure")
+#pragma GCC optimize("peel-loops", "vect-cost-model=dynamic")
 #endif
 
 #define BB_INLINE static inline __attribute__((always_inline, unused))
 #define BB_FUNCTION static __attribute__((unused))
+/* Compiled once, whatever it is called with. */
+#ifdef __clang__
+#define BB_ALONE BB_FUNCTION __attribute__((noinline))
+#else
+#define BB_ALONE BB_FUNCTION __attribute__((noinline, noclone))
+#endif
 /* Iterations of the loop that follows touch no memory in common. */
 #ifdef __clang__
 #define BB_VECTOR _Pragma("clang loop vectorize(assume_safety)")
@@ -133,16 +138,19 @@ BB_INLINE float bb_round_bf16(float value) {
 
 /* --- vector math: f32 --- */
 
-/* e^x, within 1.5 ulp; results below 2^-125 are 0.  x = n ln 2 + r, twice a polynomial in r, summed so that
- * little of it waits for the rest, and 2^(n-1), whose bits are in those of a sum that rounds to n.  NaN
- * stays NaN. */
+/* e^x, within 1 ulp; results below 2^-125 are 0.  x = n ln 2 + r, twice a polynomial in r, and 2^(n-1), whose
+ * bits are in those of a sum that rounds to n.  NaN stays NaN. */
 BB_INLINE float bb_exp_f32(float x) {
-  float sum = x * 1.44269504f + 12582912.0f, n = sum - 12582912.0f;
-  float r = (x - n * 0.693145752f) - n * 1.42860677e-6f, square = r * r;
-  float high = 0.0013814611f * square + (0.00836871004f * r + 0.0416683874f);
-  float p = high * square + (0.166665207f * r + 0.499999935f);
-  p = p * (square + square) + (2.0f * r + 2.0f);
-  p = p * bb_float((bb_bits(sum) << 23) + 0x3f000000u);
+  float sum = x * 1.44269504f + 12583038.0f, n = sum - 12583038.0f;
+  float r = (x - n * 0.693145752f) - n * 1.42860677e-6f;
+  float p = 0.0027629222f;
+  p = p * r + 0.01673742008f;
+  p = p * r + 0.0833367748f;
+  p = p * r + 0.333330414f;
+  p = p * r + 0.99999987f;
+  p = p * r + 2.0f;
+  p = p * r + 2.0f;
+  p = p * bb_float(bb_bits(sum) << 23);
   p = x < -86.6433868f ? 0 : p;
   return x > 88.7228317f ? INFINITY : p;
 }

@@ -124,30 +124,71 @@ BB_FUNCTION void BB_NAME(bb_prefix_sum)(BB_REAL *to, int64_t pitch, const BB_REA
 
 /* --- products ---
  * to[m][n] (+)= a b', n along vectors, in panels of two vectors: up to six rows of a at a time are held
- * against a panel of b, their sums in registers.  A panel whose rows do not lie side by side, or lie so that a
- * cache would not hold them, is copied first.  Every sum runs over k in order. */
+ * against a panel of b, their sums in registers.  A panel is copied first, side by side, unless few rows
+ * make use of it.  Every sum runs over k in order. */
 
 enum { BB_NAME(BB_PANEL) = 2 * BB_VECTOR_BYTES / sizeof(BB_REAL) };
 
 #define BB_ROWS 6
 
+/* sum += x * with, where the compiler moves no sums between registers. */
+#if defined(__FMA__) && BB_VECTOR_BYTES == 32
+#define BB_FMA(sum, x, with)                                                                       \
+  do {                                                                                             \
+    if (sizeof(BB_REAL) == 4)                                                                      \
+      __asm__("vfmadd231ps %2, %1, %0" : "+x"(sum) : "x"(with), "x"(x));                           \
+    else                                                                                           \
+      __asm__("vfmadd231pd %2, %1, %0" : "+x"(sum) : "x"(with), "x"(x));                           \
+  } while (0)
+#else
+#define BB_FMA(sum, x, with) (sum) += (x) * (with)
+#endif
+/* Nothing is known of the pointer from here on: what lies near it is addressed from it. */
+#define BB_HIDE(pointer) __asm__("" : "+r"(pointer))
+
+typedef BB_NAME(bb_vector) BB_NAME(bb_sums)[BB_ROWS][2];
+
+/* One k: row i of a lies at row[i], of a turned one at row[0] + i. */
+BB_INLINE void BB_NAME(bb_add)(BB_NAME(bb_sums) sum, const BB_REAL *const *row, int64_t at,
+                               const BB_REAL *b, const int rows, const int vectors,
+                               const bool turned) {
+  BB_NAME(bb_vector) with[2];
+  for (int v = 0; v < vectors; v++) with[v] = *(const BB_NAME(bb_loose) *)(b + v * BB_LANES);
+  for (int i = 0; i < rows; i++) {
+    BB_NAME(bb_vector) x = (turned ? row[0][i] : row[i][at]) - (BB_NAME(bb_vector)){0};
+    for (int v = 0; v < vectors; v++) BB_FMA(sum[i][v], x, with[v]);
+  }
+}
+
 /* `rows` rows of the result against a panel of `vectors`; constants, so that the sums stay in registers.
- * What they are added to is wanted last, and asked for first. */
+ * What they are added to is wanted last, and asked for first.  A core that runs two threads gives each of
+ * them three instructions in a cycle; one k takes 20 for 12 sums, which six cycles could add: so a `turn`
+ * of several k shares those that count and move on. */
 BB_INLINE void BB_NAME(bb_strip)(BB_REAL *to, int64_t pitch, const BB_REAL *a, int64_t a_row,
                                  int64_t a_col, const BB_REAL *b, int64_t b_pitch, int64_t k,
-                                 bool add, const int rows, const int vectors) {
-  BB_NAME(bb_vector) sum[BB_ROWS][2];
+                                 bool add, const int rows, const int vectors, const int turn,
+                                 const bool turned) {
+  BB_NAME(bb_sums) sum;
+  const BB_REAL *row[BB_ROWS];
   for (int i = 0; i < rows; i++) {
     sum[i][0] = sum[i][1] = (BB_NAME(bb_vector)){0};
     __builtin_prefetch(to + i * pitch);
+    row[i] = a + i * a_row;
   }
-  for (; k > 0; k--, a += a_col, b += b_pitch) {
-    BB_NAME(bb_vector) with[2];
-    for (int v = 0; v < vectors; v++) with[v] = *(const BB_NAME(bb_loose) *)(b + v * BB_LANES);
-    for (int i = 0; i < rows; i++) {
-      BB_REAL x = a[i * a_row];
-      for (int v = 0; v < vectors; v++) sum[i][v] += x * with[v];
+  for (; turn > 1 && k >= turn; k -= turn, b += turn * b_pitch) {
+    BB_HIDE(b);
+    for (int i = 0; i < rows && !turned; i++) BB_HIDE(row[i]);
+    for (int t = 0; t < turn; t++) {
+      BB_NAME(bb_add)(sum, row, t, b + t * b_pitch, rows, vectors, turned);
+      if (!turned) continue;
+      row[0] += a_col;
+      BB_HIDE(row[0]);
     }
+    for (int i = 0; i < rows && !turned; i++) row[i] += turn;
+  }
+  for (; k > 0; k--, b += b_pitch) {
+    BB_NAME(bb_add)(sum, row, 0, b, rows, vectors, turned);
+    for (int i = 0; i < (turned ? 1 : rows); i++) row[i] += a_col;
   }
   for (int i = 0; i < rows; i++)
     for (int v = 0; v < vectors; v++) {
@@ -159,36 +200,32 @@ BB_INLINE void BB_NAME(bb_strip)(BB_REAL *to, int64_t pitch, const BB_REAL *a, i
 
 /* All rows against a panel, six by six; what is left is shared so that no strip has too few sums to hide
  * the latency of the units, where that can be. */
-#define BB_STRIPS(name, vectors, row, col)                                                         \
-  BB_FUNCTION void BB_NAME(name)(BB_REAL * to, int64_t pitch, const BB_REAL *a, int64_t a_row,     \
-                                 int64_t a_col, const BB_REAL *b, int64_t b_pitch, int64_t m,      \
-                                 int64_t k, bool add) {                                            \
+#define BB_STRIPS(name, vectors, row, col, b_step, turn, turned)                                   \
+  BB_ALONE void BB_NAME(name)(BB_REAL * to, int64_t pitch, const BB_REAL *a, int64_t a_row,        \
+                              int64_t a_col, const BB_REAL *b, int64_t b_pitch, int64_t m,         \
+                              int64_t k, bool add) {                                               \
     while (m > 0) {                                                                                \
-      int64_t rows = m >= 10 || m == 6 ? 6 : m == 9 ? 5 : m >= 7 ? 4 : m;                          \
+      int64_t rows = m >= 9 || m == 6 ? 6 : m >= 7 || m == 4 ? 4 : m == 5 ? 3 : m;                 \
       switch (rows) {                                                                              \
       case 6:                                                                                      \
         BB_NAME(bb_strip)                                                                          \
-        (to, pitch, a, row, col, b, b_pitch, k, add, 6, vectors);                                  \
-        break;                                                                                     \
-      case 5:                                                                                      \
-        BB_NAME(bb_strip)                                                                          \
-        (to, pitch, a, row, col, b, b_pitch, k, add, 5, vectors);                                  \
+        (to, pitch, a, row, col, b, b_step, k, add, 6, vectors, turn, turned);                     \
         break;                                                                                     \
       case 4:                                                                                      \
         BB_NAME(bb_strip)                                                                          \
-        (to, pitch, a, row, col, b, b_pitch, k, add, 4, vectors);                                  \
+        (to, pitch, a, row, col, b, b_step, k, add, 4, vectors, turn, turned);                     \
         break;                                                                                     \
       case 3:                                                                                      \
         BB_NAME(bb_strip)                                                                          \
-        (to, pitch, a, row, col, b, b_pitch, k, add, 3, vectors);                                  \
+        (to, pitch, a, row, col, b, b_step, k, add, 3, vectors, 1, turned);                        \
         break;                                                                                     \
       case 2:                                                                                      \
         BB_NAME(bb_strip)                                                                          \
-        (to, pitch, a, row, col, b, b_pitch, k, add, 2, vectors);                                  \
+        (to, pitch, a, row, col, b, b_step, k, add, 2, vectors, 1, turned);                        \
         break;                                                                                     \
       default:                                                                                     \
         BB_NAME(bb_strip)                                                                          \
-        (to, pitch, a, row, col, b, b_pitch, k, add, 1, vectors);                                  \
+        (to, pitch, a, row, col, b, b_step, k, add, 1, vectors, 1, turned);                        \
         break;                                                                                     \
       }                                                                                            \
       to += rows * pitch;                                                                          \
@@ -196,31 +233,26 @@ BB_INLINE void BB_NAME(bb_strip)(BB_REAL *to, int64_t pitch, const BB_REAL *a, i
       m -= rows;                                                                                   \
     }                                                                                              \
   }
-BB_STRIPS(bb_wide_strips, 2, a_row, a_col)
-BB_STRIPS(bb_narrow_strips, 1, a_row, a_col)
-/* Where a stride is known to be 1 gcc makes better addresses, and clang does not. */
-#ifdef __clang__
-#define BB_UNIT(stride) stride
-#else
-#define BB_UNIT(stride) 1
-#endif
-BB_STRIPS(bb_row_strips, 2, a_row, BB_UNIT(a_col))
-BB_STRIPS(bb_col_strips, 2, BB_UNIT(a_row), a_col)
+/* What is constant here is addressed better. */
+BB_STRIPS(bb_wide_strips, 2, a_row, a_col, b_pitch, 1, false)
+BB_STRIPS(bb_narrow_strips, 1, a_row, a_col, b_pitch, 1, false)
+BB_STRIPS(bb_row_strips, 2, a_row, 1, 2 * BB_LANES, 4, false)
+BB_STRIPS(bb_col_strips, 2, 1, a_col, 2 * BB_LANES, 4, true)
 #undef BB_STRIPS
-#undef BB_UNIT
 
 BB_FUNCTION void BB_NAME(bb_strips)(BB_REAL *to, int64_t pitch, const BB_REAL *a, int64_t a_row,
                                     int64_t a_col, const BB_REAL *b, int64_t b_pitch, int64_t m,
                                     int64_t k, bool add) {
-  if (a_col == 1)
+  if (a_col == 1 && b_pitch == 2 * BB_LANES)
     BB_NAME(bb_row_strips)(to, pitch, a, a_row, a_col, b, b_pitch, m, k, add);
-  else if (a_row == 1)
+  else if (a_row == 1 && b_pitch == 2 * BB_LANES)
     BB_NAME(bb_col_strips)(to, pitch, a, a_row, a_col, b, b_pitch, m, k, add);
   else
     BB_NAME(bb_wide_strips)(to, pitch, a, a_row, a_col, b, b_pitch, m, k, add);
 }
 
-/* panel[p][j] = b[j][p] for the `n` columns there are, zero for the rest. */
+/* panel[p][j] = b[j][p] for the `n` columns there are, zero for the rest.  The next panel's lines lie beside
+ * this one's, far from each other: they are asked for while this one is made use of. */
 BB_FUNCTION void BB_NAME(bb_pack)(BB_REAL *panel, const BB_REAL *b, int64_t b_row, int64_t b_col,
                                   int64_t n, int64_t k) {
   const int64_t width = 2 * BB_LANES;
@@ -230,6 +262,7 @@ BB_FUNCTION void BB_NAME(bb_pack)(BB_REAL *panel, const BB_REAL *b, int64_t b_ro
     for (int64_t p = 0; p < k; p++) {
       const BB_NAME(bb_loose) *from = (const BB_NAME(bb_loose) *)(b + p * b_col);
       BB_NAME(bb_vector) *to = (BB_NAME(bb_vector) *)(panel + p * width);
+      __builtin_prefetch(from + 2);
       to[0] = from[0];
       to[1] = from[1];
     }
@@ -238,19 +271,12 @@ BB_FUNCTION void BB_NAME(bb_pack)(BB_REAL *panel, const BB_REAL *b, int64_t b_ro
   BB_NAME(bb_across)(panel, width, 1, b, b_col, b_row, k, n);
 }
 
-/* Do k rows so far apart stay in the first cache?  They share lines of it once their addresses repeat
- * in their last twelve bits. */
-BB_INLINE bool BB_NAME(bb_stays)(int64_t pitch, int64_t k) {
-  int64_t bytes = pitch * (int64_t)sizeof(BB_REAL), period = 4096 / (bytes & -bytes);
-  return k <= 4 * (period < 1 ? 1 : period > 64 ? 64 : period);
-}
-
 /* `panel` has room for k times BB_PANEL elements, and as many more as six rows of BB_PANEL. */
 BB_FUNCTION void BB_NAME(bb_dot)(BB_REAL *to, int64_t pitch, const BB_REAL *a, int64_t a_row,
                                  int64_t a_col, const BB_REAL *b, int64_t b_row, int64_t b_col,
                                  int64_t m, int64_t n, int64_t k, bool add, BB_REAL *panel) {
   const int64_t width = 2 * BB_LANES;
-  bool lies = b_row == 1 && (m <= BB_ROWS || BB_NAME(bb_stays)(b_col, k));
+  bool lies = b_row == 1 && m <= BB_ROWS;
   for (int64_t j = 0; j < n; j += width) {
     int64_t wide = n - j < width ? n - j : width;
     const BB_REAL *with = b + j * b_row;
@@ -283,3 +309,5 @@ BB_FUNCTION void BB_NAME(bb_dot)(BB_REAL *to, int64_t pitch, const BB_REAL *a, i
 
 #undef BB_LANES
 #undef BB_ROWS
+#undef BB_FMA
+#undef BB_HIDE
