@@ -131,6 +131,11 @@ enum { BB_NAME(BB_PANEL) = 2 * BB_VECTOR_BYTES / sizeof(BB_REAL) };
 
 #define BB_ROWS 6
 
+#ifndef __clang__
+#pragma GCC push_options
+#pragma GCC optimize("O3")
+#endif
+
 /* sum += x * with, where the compiler moves no sums between registers. */
 #if defined(__FMA__) && BB_VECTOR_BYTES == 32
 #define BB_FMA(sum, x, with)                                                                       \
@@ -239,6 +244,10 @@ BB_STRIPS(bb_narrow_strips, 1, a_row, a_col, b_pitch, 1, false)
 BB_STRIPS(bb_row_strips, 2, a_row, 1, 2 * BB_LANES, 4, false)
 BB_STRIPS(bb_col_strips, 2, 1, a_col, 2 * BB_LANES, 4, true)
 #undef BB_STRIPS
+
+#ifndef __clang__
+#pragma GCC pop_options
+#endif
 
 BB_FUNCTION void BB_NAME(bb_strips)(BB_REAL *to, int64_t pitch, const BB_REAL *a, int64_t a_row,
                                     int64_t a_col, const BB_REAL *b, int64_t b_pitch, int64_t m,
