@@ -19,114 +19,6 @@ void bb_c_line(bb_c *c, const char *format, ...) {
   bb_put(c->out, "\n");
 }
 
-/* --- nests --- */
-
-static bool is_spread(const bb_tile_stmt *s) {
-  return s->kind == BB_TILE_LOOP && s->loop->spread != BB_SPREAD_NONE && s->loop->stretches == 1;
-}
-
-/* Fewer tasks than FEW leave threads idle; fewer than MANY leave some idle in the end. */
-enum { FEW_TASKS = 8, MANY_TASKS = 32, UNKNOWN_TRIPS = 16 };
-
-static double known_trips(const bb_tile_loop *l) {
-  bb_tile_index from = l->stretch[0].from, to = l->stretch[0].to;
-  bool known = to && from->op == BB_X_CONST && to->op == BB_X_CONST && l->step->op == BB_X_CONST;
-  return known ? ceil((to->number - from->number) / l->step->number) : UNKNOWN_TRIPS;
-}
-
-static double count(const bb_tile *t) {
-  return (double)(t->rows ? t->rows : 1) * (t->cols ? t->cols : 1);
-}
-
-/* About how many vector operations a body takes. */
-static double work_of(const bb_c *c, const bb_tile_body *body) {
-  double work = 0;
-  for (uint32_t i = 0; i < body->count; i++) {
-    const bb_tile_stmt *s = body->stmt[i];
-    work += work_of(c, &s->body);
-    if (s->loop) work += known_trips(s->loop) * work_of(c, &s->loop->body);
-    uint32_t tile = s->result != BB_NONE ? s->result : s->operands ? s->operand[0] : BB_NONE;
-    if (tile != BB_NONE)
-      work += count(&c->p->tile[tile]) * (s->kind == BB_TILE_DOT ? bb_c_depth(c->p, s) : 2) / 8;
-    if (s->kind == BB_TILE_FOLD) work += count(&c->p->tile[s->operand[0]]) / 8;
-  }
-  return work;
-}
-
-static bool has(const bb_tile_body *body, bb_tile_kind kind) {
-  for (uint32_t i = 0; i < body->count; i++) {
-    const bb_tile_stmt *s = body->stmt[i];
-    if (s->kind == kind || has(&s->body, kind) || (s->loop && has(&s->loop->body, kind)))
-      return true;
-  }
-  return false;
-}
-
-static bool depends_on_loops(const bb_c_nest *n, bb_tile_index index) {
-  for (uint32_t k = 0; index && k < n->loops; k++)
-    if (bb_expr_uses_arg(index, n->loop[k]->variable)) return true;
-  return false;
-}
-
-/* A loop that ends a body, whose products are worth tasks of their own though each of them has to do anew
- * what stands before the loop. */
-static bool is_worth_repeating(const bb_c *c, const bb_c_nest *n, const bb_tile_body *body) {
-  double tasks = 1;
-  for (uint32_t k = 0; k < n->loops; k++) tasks *= known_trips(n->loop[k]);
-  const bb_tile_stmt *last = body->stmt[body->count - 1];
-  const bb_tile_body before = {body->count - 1, body->stmt};
-  if (tasks >= MANY_TASKS || last->kind != BB_TILE_LOOP) return false;
-  const bb_tile_loop *l = last->loop;
-  double times = tasks < FEW_TASKS ? 2 : 8;
-  return times * work_of(c, &before) <= work_of(c, &l->body) && l->parallel && l->stretches == 1 &&
-         l->stretch[0].to && known_trips(l) > 1 && !depends_on_loops(n, l->stretch[0].from) &&
-         !depends_on_loops(n, l->stretch[0].to) && has(&l->body, BB_TILE_DOT) &&
-         !has(&before, BB_TILE_DOT) && !has(&before, BB_TILE_STORE);
-}
-
-static const bb_tile_body *joined(const bb_c *c, const bb_tile_body *before, uint32_t count,
-                                  const bb_tile_body *after) {
-  bb_tile_body *made = BB_NEW(c->out->arena, bb_tile_body, 1);
-  made->count = count + after->count;
-  made->stmt = BB_NEW(c->out->arena, bb_tile_stmt *, made->count + 1);
-  memcpy(made->stmt, before->stmt, count * sizeof *made->stmt);
-  memcpy(made->stmt + count, after->stmt, after->count * sizeof *made->stmt);
-  return made;
-}
-
-static void follow(const bb_c *c, bb_c_nest *n, const bb_tile_stmt *s) {
-  while (n->loops < BB_TILE_OPERANDS && is_spread(s)) {
-    n->loop[n->loops++] = s->loop;
-    n->body = &s->loop->body;
-    if (s->loop->body.count != 1) break;
-    s = s->loop->body.stmt[0];
-  }
-  while (!c->target && n->loops < BB_TILE_OPERANDS && n->body->count &&
-         is_worth_repeating(c, n, n->body)) {
-    const bb_tile_loop *last = n->body->stmt[n->body->count - 1]->loop;
-    n->loop[n->loops++] = last;
-    n->body = joined(c, n->body, n->body->count - 1, &last->body);
-  }
-}
-
-uint32_t bb_c_nests(const bb_c *c, bb_c_nest **nests) {
-  const bb_tile_body *body = &c->p->body;
-  uint32_t count = 0;
-  *nests = BB_NEW(c->out->arena, bb_c_nest, body->count + 1);
-  for (uint32_t i = 0; i < body->count; i++) {
-    bool spread = is_spread(body->stmt[i]);
-    bb_c_nest *last = count ? &(*nests)[count - 1] : NULL;
-    if (!spread && last && !last->loops) {
-      last->count++;
-      continue;
-    }
-    bb_c_nest *made = &(*nests)[count++];
-    *made = (bb_c_nest){.first = i, .count = 1};
-    if (spread) follow(c, made, body->stmt[i]);
-  }
-  return count;
-}
-
 /* --- how tiles are held --- */
 
 typedef void visit(bb_c *c, const bb_tile_stmt *s, void *user);
@@ -145,18 +37,33 @@ static int64_t size_of(const bb_c *c, bb_dtype dtype) {
   return name[0] == 'f' ? 4 : name[0] == 'u' ? 1 : name[3] == '3' ? 4 : 8;
 }
 
-static void use_tile(bb_c *c, uint32_t tile) {
-  if (tile == BB_NONE || c->tile[tile].used) return;
-  uint32_t over = c->tile[tile].over;
-  use_tile(c, over);
+/* Of a tile, whole lines of a cache. */
+static int64_t tile_bytes(const bb_c *c, uint32_t tile) {
   const bb_tile *t = &c->p->tile[tile];
   const bb_c_tile *held = &c->tile[tile];
   int64_t count = t->rows + t->cols ? t->rows + t->cols : 1;
   if (t->rows && t->cols) count = (int64_t)(held->turned ? t->cols : t->rows) * held->pitch;
+  return (count * size_of(c, t->dtype) + 63) / 64 * 64;
+}
+
+static void use_tile(bb_c *c, uint32_t tile) {
+  if (tile == BB_NONE || c->tile[tile].used) return;
+  uint32_t over = c->tile[tile].over;
+  use_tile(c, over);
   c->tile[tile].used = true;
   c->tile[tile].offset = over == BB_NONE ? c->bytes : c->tile[over].offset;
-  if (over != BB_NONE) return;
-  c->bytes += (count * size_of(c, t->dtype) + 63) / 64 * 64;
+  if (over == BB_NONE) c->bytes += tile_bytes(c, tile);
+}
+
+static void place_carried(bb_c *c, const bb_c_nest *n) {
+  int64_t bytes = 0;
+  for (uint32_t i = 0; i < c->p->tiles; i++) c->tile[i].used = c->tile[i].carried = false;
+  for (uint32_t i = 0; i < n->carried; i++) {
+    bb_c_tile *held = &c->tile[n->carry[i]];
+    held->carried = held->used = true;
+    held->offset = bytes;
+    bytes += tile_bytes(c, n->carry[i]);
+  }
 }
 
 static void use_tiles(bb_c *c, const bb_tile_stmt *s, void *user) {
@@ -233,6 +140,13 @@ static const char *trips(bb_c *c, const bb_tile_loop *l) {
   return bb_arena_printf(c->out->arena, "bb_max(0, (%s - %s + %s - 1) / %s)", to, from, step, step);
 }
 
+static const char *tasks_of(bb_c *c, const bb_c_nest *n, uint32_t loops) {
+  const char *tasks = loops ? trips(c, n->loop[0]) : "1";
+  for (uint32_t k = 1; k < loops; k++)
+    tasks = bb_arena_printf(c->out->arena, "%s * %s", tasks, trips(c, n->loop[k]));
+  return tasks;
+}
+
 /* Which iteration of every spread loop a task is: the innermost loop's go first. */
 static void put_task(bb_c *c, const bb_c_nest *n) {
   if (!n->loops) bb_c_line(c, "(void)task;");
@@ -277,8 +191,8 @@ static void put_tiles(bb_c *c) {
     if (!c->tile[i].used) continue;
     const char *element = bb_c_element(c, c->p->tile[i].dtype);
     const char *own = c->tile[i].window ? "_own" : "";
-    bb_c_line(c, "%s *const t%u%s = (%s *)(local + %" PRId64 ");", element, i, own, element,
-              c->tile[i].offset);
+    bb_c_line(c, "%s *const t%u%s = (%s *)(%s + %" PRId64 ");", element, i, own, element,
+              c->tile[i].carried ? "carried" : "local", c->tile[i].offset);
     if (!c->tile[i].window) continue;
     bb_c_line(c, "const %s *t%u = t%u_own;", element, i, i);
     bb_c_line(c, "int64_t t%u_s = 0;", i);
@@ -286,13 +200,41 @@ static void put_tiles(bb_c *c) {
   if (c->panel) bb_c_line(c, "void *const panel = local + %" PRId64 ";", c->bytes - c->panel);
 }
 
-static void put_nest(bb_c *c, const bb_c_nest *n, uint32_t number) {
+static int64_t carried_bytes(const bb_c *c, const bb_c_nest *n) {
+  int64_t bytes = 0;
+  for (uint32_t i = 0; i < n->carried; i++) bytes += tile_bytes(c, n->carry[i]);
+  return bytes;
+}
+
+/* Memory that all tasks share: lists, then what the first `count` nests hand on, for each task. */
+static const char *shared_by(bb_c *c, const bb_c_nest *nest, uint32_t count, const char *first) {
+  const char *text = sum_of_lists(c, false, first);
+  for (uint32_t i = 0; i < count; i++) {
+    if (!nest[i].carried || nest[i].takes) continue;
+    text = bb_arena_printf(c->out->arena, "%s + %s * %" PRId64, text,
+                           tasks_of(c, &nest[i], nest[i].loops), carried_bytes(c, &nest[i]));
+  }
+  return text;
+}
+
+/* Where tiles lie that pass from one nest to the next: one after the other, for each task of the first. */
+static void put_carried(bb_c *c, const bb_c_nest *nest, uint32_t number) {
+  const bb_c_nest *n = &nest[number];
+  if (!n->carried) return;
+  const char *at = shared_by(c, nest, n->takes ? number - 1 : number, "call->shared");
+  const char *task = "task";
+  if (n->takes) task = bb_arena_printf(c->out->arena, "task / %s", trips(c, n->loop[n->loops - 1]));
+  bb_c_line(c, "char *const carried = %s + %s * %" PRId64 ";", at, task, carried_bytes(c, n));
+}
+
+static void put_nest(bb_c *c, const bb_c_nest *nest, uint32_t number) {
+  const bb_c_nest *n = &nest[number];
   bb_buffer *out = c->out, inner = {.arena = out->arena};
   bb_tile_body body = {n->count, c->p->body.stmt + n->first};
   if (n->loops) body = *n->body;
   c->nest = number;
   c->bytes = c->panel = 0;
-  for (uint32_t i = 0; i < c->p->tiles; i++) c->tile[i].used = false;
+  place_carried(c, n);
   forget_uses(c);
   walk(c, &body, use_tiles, NULL);
   c->out = &inner;
@@ -304,6 +246,7 @@ static void put_nest(bb_c *c, const bb_c_nest *n, uint32_t number) {
   bb_buffer prologue = {.arena = out->arena};
   c->out = &prologue;
   put_views(c);
+  put_carried(c, nest, number);
   put_tiles(c);
   c->out = out;
   c->indent = 0;
@@ -318,11 +261,8 @@ static void put_nest(bb_c *c, const bb_c_nest *n, uint32_t number) {
   bytes = sum_of_lists(c, true, bytes);
   put_size(c, bb_arena_printf(out->arena, "%s_%u_bytes", c->name, number), bytes);
   forget_uses(c);
-  const char *tasks = "1";
-  for (uint32_t k = 0; k < n->loops; k++)
-    tasks = k ? bb_arena_printf(out->arena, "%s * %s", tasks, trips(c, n->loop[k]))
-              : trips(c, n->loop[k]);
-  put_size(c, bb_arena_printf(out->arena, "%s_%u_tasks", c->name, number), tasks);
+  put_size(c, bb_arena_printf(out->arena, "%s_%u_tasks", c->name, number),
+           tasks_of(c, n, n->loops));
 }
 
 void bb_emit_c(bb_buffer *out, const bb_tile_program *program, const char *name,
@@ -334,17 +274,17 @@ void bb_emit_c(bb_buffer *out, const bb_tile_program *program, const char *name,
   c.home = BB_NEW(scratch, uint32_t, program->views + 1);
   c.extent = BB_NEW(scratch, bool, program->extents + 1);
   c.view = BB_NEW(scratch, bool, program->views + 1);
-  bb_c_nest *nests;
-  uint32_t count = bb_c_nests(&c, &nests);
   bb_c_lay_out(&c);
   bb_c_share(&c);
+  bb_c_nest *nests;
+  uint32_t count = bb_c_nests(&c, &nests);
   for (uint32_t i = 0; i < count; i++) {
     bb_tile_body body = {nests[i].count, program->body.stmt + nests[i].first};
     walk(&c, &body, note_home, &i);
   }
-  for (uint32_t i = 0; i < count; i++) put_nest(&c, &nests[i], i);
+  for (uint32_t i = 0; i < count; i++) put_nest(&c, nests, i);
   forget_uses(&c);
-  const char *shared = sum_of_lists(&c, false, "0");
+  const char *shared = shared_by(&c, nests, count, "0");
   put_size(&c, bb_arena_printf(scratch, "%s_shared", name), shared);
   bb_c_line(&c, "static const bb_cpu_nest %s_nests[] = {", name);
   for (uint32_t i = 0; i < count; i++)

@@ -11,6 +11,7 @@ typedef struct bb_c_tile {
   bool turned;    /* rows lie side by side: element (r, c) at c * pitch + r, else r * pitch + c */
   bool reused;    /* a product reads it again for each of several vectors */
   bool taken;     /* another tile takes its memory over */
+  bool carried;   /* in the nest at hand it comes from the nest before, or is for the next */
   uint32_t over;  /* it lies in the memory of that tile; BB_NONE: in its own */
   uint32_t pitch; /* of its own memory */
   uint32_t writers, readers; /* statements */
@@ -35,12 +36,15 @@ typedef struct bb_c {
 } bb_c;
 
 /* Neighbouring statements of the program's body that run as one: a loop that is spread, or what
- * stands between two of them. */
+ * stands between two of them.  A loop may become two nests. */
 typedef struct bb_c_nest {
   uint32_t first, count;
   uint32_t loops; /* spread, one inside the other */
   const bb_tile_loop *loop[BB_TILE_OPERANDS];
   const bb_tile_body *body; /* what a task runs */
+  uint32_t carried;         /* tiles that pass from a nest to the next, which has one loop more */
+  const uint32_t *carry;
+  bool takes; /* it is that next one */
 } bb_c_nest;
 uint32_t bb_c_nests(const bb_c *c, bb_c_nest **nests);
 
