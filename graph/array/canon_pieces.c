@@ -249,6 +249,20 @@ static bool only_sliced(const bb_canon *c, uint32_t value, uint32_t axis) {
   return extent < 0 || total <= extent;
 }
 
+/* Are all uses of a value slices that one join puts together again?  It is better made at once. */
+static bool joined_again(const bb_canon *c, uint32_t value) {
+  uint32_t join = BB_NONE;
+  if (c->ix->value[value].uses < 2) return false;
+  BB_IX_EACH_USE(c->ix, value, user, slot) {
+    if (c->ix->node[user].op != BB_IX_SLICE) return false;
+    BB_IX_EACH_USE(c->ix, c->ix->node[user].out[0], other, place) {
+      if (c->ix->node[other].op != BB_IX_JOIN || (join != BB_NONE && other != join)) return false;
+      join = other;
+    }
+  }
+  return join != BB_NONE;
+}
+
 /* slice(f(x, y)) -> f(slice x, slice y), where no element is computed twice. */
 bool bb_rule_slice_up(bb_canon *c, uint32_t at) {
   bb_ix *ix = c->ix;
@@ -258,7 +272,7 @@ bool bb_rule_slice_up(bb_canon *c, uint32_t at) {
   bb_ix_op op = ix->node[maker].op;
   if (op != BB_IX_ELEMENTWISE && op != BB_IX_CONTRACT && op != BB_IX_REDUCE) return false;
   uint32_t axis = bb_canon_axis_of(c, at, 0, node.at);
-  if (!only_sliced(c, value, axis)) return false;
+  if (!only_sliced(c, value, axis) || joined_again(c, value)) return false;
   part p = part_of_slice(c, at);
   uint32_t out = copy_on_part(c, maker, axis, &p, NULL), rank = rank_of(c, value), n = 0;
   uint32_t *map = BB_NEW(c->scratch, uint32_t, rank);

@@ -137,6 +137,20 @@ static bb_flat unsplit_axis(bb_flattening *f, const char *name, const bb_flat *x
   return y;
 }
 
+/* The same flat, nothing placed, without one leaf of an axis. */
+static bb_flat without_leaf(bb_flattening *f, const bb_flat *x, uint32_t axis, uint32_t leaf) {
+  bb_flat y = {.value = BB_NONE, .rank = x->rank};
+  y.first = BB_NEW(f->scratch, uint32_t, (size_t)x->rank + 1);
+  y.leaf = BB_NEW(f->scratch, uint32_t, bb_flat_leaves(x));
+  y.at = BB_NEW(f->scratch, uint32_t, bb_flat_leaves(x));
+  for (uint32_t a = 0; a <= x->rank; a++) y.first[a] = x->first[a] - (a > axis);
+  for (uint32_t k = 0; k < bb_flat_leaves(&y); k++) {
+    y.leaf[k] = x->leaf[k < leaf ? k : k + 1];
+    y.at[k] = BB_NONE;
+  }
+  return y;
+}
+
 /* Elements of the outermost leaf of an axis; inner leaves are whole. */
 static uint32_t add_slice(bb_flattening *f, const char *name, bb_flat *x, uint32_t axis,
                           bb_flat *out, int64_t start, int64_t step) {
@@ -237,6 +251,54 @@ static void match_pieces(bb_flattening *f, uint32_t count, bb_flat *piece, uint3
   for (uint32_t i = 0; differ && i < count; i++) bb_flat_materialise(f, &piece[i]);
 }
 
+enum { MOST_RUNS = 64 }; /* that one operand of a join becomes */
+
+/* How many runs of the innermost leaf an axis of several leaves is; 0: too many, or not known. */
+static uint32_t count_runs(bb_flattening *f, const bb_flat *x, uint32_t axis) {
+  int64_t count = 1;
+  for (uint32_t k = x->first[axis]; k + 1 < x->first[axis + 1]; k++) {
+    int64_t extent = bb_extent_value(bb_ix_extent(f->ix, x->leaf[k]));
+    if (x->at[k] == BB_NONE || extent < 1 || extent > MOST_RUNS / count) return 0;
+    count *= extent;
+  }
+  return (uint32_t)count;
+}
+
+/* Run `number` of an axis: all its leaves but the innermost at one place. */
+static bb_flat run_of(bb_flattening *f, const char *name, const bb_flat *x, uint32_t axis,
+                      uint32_t number) {
+  bb_flat run = *x;
+  while (bb_flat_axis_leaves(&run, axis) > 1) {
+    uint32_t first = run.first[axis], inner = 1;
+    for (uint32_t k = first + 1; k + 1 < run.first[axis + 1]; k++)
+      inner *= (uint32_t)bb_extent_value(bb_ix_extent(f->ix, run.leaf[k]));
+    bb_flat rest = without_leaf(f, &run, axis, first);
+    rest.value = add_slice(f, name, &run, axis, &rest, number / inner, 1);
+    number %= inner;
+    run = rest;
+  }
+  return run;
+}
+
+/* The operands of a join.  One whose axis is several leaves, where the joined axis cannot be split so, stands for its runs, one after the
+ * other; or for a copy, if they are too many. */
+static uint32_t take_pieces(bb_flattening *f, const bb_array_node *node, uint32_t axis, bool copied,
+                            bb_flat **pieces) {
+  uint32_t count = 0, capacity = 0;
+  *pieces = NULL;
+  for (uint32_t i = 0; i < node->nin; i++) {
+    bb_flat piece = *bb_flat_of(f, node->in[i]);
+    bool apart = copied && bb_flat_axis_leaves(&piece, axis) > 1;
+    uint32_t runs = apart ? count_runs(f, &piece, axis) : 1;
+    if (!runs) piece = unsplit_axis(f, node->name, &piece, axis, node->in[i]);
+    if (!runs) runs = 1, apart = false;
+    BB_GROW(f->scratch, *pieces, capacity, (size_t)count + runs);
+    for (uint32_t r = 0; r < runs; r++)
+      (*pieces)[count++] = apart ? run_of(f, node->name, &piece, axis, r) : piece;
+  }
+  return count;
+}
+
 void bb_flatten_join(bb_flattening *f, const bb_array_node *node, bool copied) {
   bb_ix *ix = f->ix;
   uint32_t axis = (uint32_t)node->ints[0];
@@ -248,30 +310,28 @@ void bb_flatten_join(bb_flattening *f, const bb_array_node *node, bool copied) {
     f->flat[node->out[0]] = out;
     return;
   }
-  bb_flat *piece = BB_NEW(f->scratch, bb_flat, node->nin);
-  for (uint32_t i = 0; i < node->nin; i++) {
-    piece[i] = *bb_flat_of(f, node->in[i]);
-    if (copied && bb_flat_axis_leaves(&piece[i], axis) > 1)
-      piece[i] = unsplit_axis(f, node->name, &piece[i], axis, node->in[i]);
+  bb_flat *piece;
+  uint32_t pieces = take_pieces(f, node, axis, copied, &piece);
+  for (uint32_t i = 0; i < pieces; i++) {
     for (uint32_t k = piece[i].first[axis]; k < piece[i].first[axis + 1]; k++)
       if (piece[i].at[k] == BB_NONE) {
         bb_flat_straighten(f, &piece[i]);
         break;
       }
   }
-  match_pieces(f, node->nin, piece, axis);
+  match_pieces(f, pieces, piece, axis);
   copied = copied && bb_flat_axis_leaves(&out, axis) > 1;
   if (copied)
     out = with_axis(f, &out, axis, bb_ix_class(ix, f->array->value[node->out[0]].shape[axis]));
   uint32_t joined = out.first[axis];
-  uint32_t rank = place_joined(f, &out, joined, node->nin, piece, axis);
+  uint32_t rank = place_joined(f, &out, joined, pieces, piece, axis);
   uint32_t *dim = BB_NEW(f->scratch, uint32_t, rank);
   for (uint32_t k = 0; k < bb_flat_leaves(&out); k++)
     if (out.at[k] != BB_NONE) dim[out.at[k]] = out.leaf[k];
   bb_dtype dtype = f->array->value[node->out[0]].dtype;
-  out.value = bb_ix_add(ix, BB_IX_JOIN, node->name, dtype, node->nin, rank, rank, dim);
+  out.value = bb_ix_add(ix, BB_IX_JOIN, node->name, dtype, pieces, rank, rank, dim);
   bb_ix_node_of(ix, out.value)->at = out.at[joined];
-  for (uint32_t i = 0; i < node->nin; i++) {
+  for (uint32_t i = 0; i < pieces; i++) {
     uint32_t *index = BB_NEW(f->scratch, uint32_t, ix->value[piece[i].value].rank);
     uint32_t shift = bb_flat_axis_leaves(&out, axis) - bb_flat_axis_leaves(&piece[i], axis);
     for (uint32_t k = 0; k < bb_flat_leaves(&piece[i]); k++)

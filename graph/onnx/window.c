@@ -1,5 +1,6 @@
 /* window.c - windows that slide over the spatial axes of [N, C, ...]: the shapes of convolutions and
- * pools, which run as reference kernels, and pools over everything, which are folds.
+ * pools, which run as reference kernels, convolutions whose windows stand side by side, which are
+ * contractions, and pools over everything, which are folds.
  */
 #include "convert.h"
 #include "formula.h"
@@ -100,6 +101,80 @@ static void check_convolution(bb_onnx_node *n, uint32_t in_axis, int64_t *kernel
   }
 }
 
+/* --- windows side by side: a product of what each sees with the weights --- */
+
+/* Does no element stand in two windows, and none in the padding? */
+static bool is_apart(const bb_onnx_node *n, const int64_t *kernel) {
+  automatic automatic_pad = automatic_padding(n);
+  uint32_t spatial = n->in[0]->rank - 2;
+  for (uint32_t i = 0; i < spatial; i++) {
+    window w = read_window(n, i, kernel[i]);
+    bool padded = automatic_pad == NOTSET  ? w.before || w.after
+                  : automatic_pad == VALID ? false
+                                           : w.kernel > 1 && w.extent % w.stride != 0;
+    if (padded || (w.kernel > 1 && (w.kernel != w.stride || w.dilation > 1))) return false;
+  }
+  return 3 + 2 * spatial <= BB_ONNX_RANK;
+}
+
+enum { LABEL_SAMPLE, LABEL_GROUP, LABEL_CHANNEL, LABEL_MAP, LABEL_PLACE, LABEL_TAP = 100 };
+
+typedef struct apart {
+  const int64_t *kernel;
+  const bb_extent *const *shape; /* of the result */
+  const bb_extent *group, *channels, *maps;
+} apart;
+
+/* What windows see: [N, groups, channels, place, tap, place, tap ...]. */
+static bb_onnx_value *seen(const bb_onnx_node *n, const apart *a, int64_t *label) {
+  bb_onnx_value *v = n->in[0];
+  const bb_extent *split[BB_ONNX_RANK] = {v->shape[0], a->group, a->channels};
+  uint32_t rank = 3, spatial = v->rank - 2;
+  label[0] = LABEL_SAMPLE, label[1] = LABEL_GROUP, label[2] = LABEL_CHANNEL;
+  for (uint32_t i = 0; i < spatial; i++) {
+    window w = read_window(n, i, a->kernel[i]);
+    int64_t count = bb_extent_value(a->shape[i + 2]);
+    if (w.kernel == 1 || w.extent != count * w.kernel)
+      v = bb_onnx_slice(n, v, i + 2, 0, w.kernel == 1 ? w.stride : 1, count * w.kernel);
+    label[rank] = LABEL_PLACE + i;
+    split[rank++] = a->shape[i + 2];
+    label[rank] = LABEL_TAP + i;
+    split[rank++] = bb_onnx_number(n->m, w.kernel);
+  }
+  return bb_onnx_reshape(n, v, rank, split);
+}
+
+static bb_onnx_value *weights_of(const bb_onnx_node *n, const apart *a, int64_t *label) {
+  const bb_extent *split[BB_ONNX_RANK] = {a->group, a->maps, a->channels};
+  uint32_t spatial = n->in[0]->rank - 2;
+  label[0] = LABEL_GROUP, label[1] = LABEL_MAP, label[2] = LABEL_CHANNEL;
+  for (uint32_t i = 0; i < spatial; i++) {
+    label[3 + i] = LABEL_TAP + i;
+    split[3 + i] = n->in[1]->shape[2 + i];
+  }
+  return bb_onnx_reshape(n, n->in[1], 3 + spatial, split);
+}
+
+static bb_onnx_value *product(const bb_onnx_node *n, const int64_t *kernel,
+                              const bb_extent *const *shape) {
+  uint32_t rank = n->in[0]->rank, spatial = rank - 2;
+  int64_t group = bb_onnx_int(n, "group", 1), maps = bb_extent_value(n->in[1]->shape[0]);
+  apart a = {kernel, shape, bb_onnx_number(n->m, group), n->in[1]->shape[1],
+             bb_onnx_number(n->m, maps / group)};
+  int64_t left[BB_ONNX_RANK], right[BB_ONNX_RANK];
+  int64_t out[BB_ONNX_RANK] = {LABEL_SAMPLE, LABEL_GROUP, LABEL_MAP};
+  bb_onnx_value *v = seen(n, &a, left), *w = weights_of(n, &a, right);
+  for (uint32_t i = 0; i < spatial; i++) out[3 + i] = LABEL_PLACE + i;
+  bb_onnx_value *y = bb_onnx_contract(n, v, w, left, right, 3 + spatial, out);
+  y = bb_onnx_reshape(n, y, rank, shape);
+  if (n->nin < 3 || !n->in[2]) return y;
+  const bb_extent *one[BB_ONNX_RANK] = {n->in[1]->shape[0]};
+  for (uint32_t i = 0; i < spatial; i++) one[i + 1] = bb_onnx_number(n->m, 1);
+  if (n->in[2]->rank != 1 || n->in[2]->shape[0] != n->in[1]->shape[0])
+    bb_onnx_refuse(n, "its bias does not fit its weights");
+  return bb_onnx_binary_map(n, BB_X_ADD, y, bb_onnx_reshape(n, n->in[2], rank - 1, one));
+}
+
 void bb_onnx_convolution(bb_onnx_node *n) {
   const bb_extent *shape[BB_ONNX_RANK];
   int64_t kernel[BB_ONNX_RANK];
@@ -108,7 +183,10 @@ void bb_onnx_convolution(bb_onnx_node *n) {
   shape[0] = n->in[0]->shape[0];
   shape[1] = n->in[1]->shape[0];
   slide(n, kernel, shape);
-  bb_onnx_misc_result(n, n->in[0]->dtype, n->in[0]->rank, shape);
+  if (is_apart(n, kernel))
+    n->out[0] = product(n, kernel, shape);
+  else
+    bb_onnx_misc_result(n, n->in[0]->dtype, n->in[0]->rank, shape);
 }
 
 /* What a transposed convolution makes of one axis. */

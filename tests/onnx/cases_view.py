@@ -173,6 +173,18 @@ def functions():
                      by=lambda f: {"y": np.where(f["x"] < 0, f["x"] * np.float32(0.125), f["x"])})
 
 
+def windows():
+    """Products of windows that stand side by side, their places one axis behind a token of its own."""
+    for name, image, kernel in [("tokens", (2, 3, 6, 8), (2, 2)), ("tokens-3d", (1, 2, 4, 6, 2), (2, 3, 1)),
+                                ("tokens-many", (1, 1, 70, 4), (1, 2))]:
+        places = int(np.prod(image[2:])) // int(np.prod(kernel))
+        yield graph_case(name, [N("Conv", ["x", "w", "b"], ["c"], strides=kernel), N("Reshape", ["c", "shape"], ["r"]),
+                                N("Transpose", ["r"], ["t"], perm=[0, 2, 1]), N("Concat", ["cls", "t"], ["j"], axis=1),
+                                N("Add", ["j", "at"], ["y"])], {"x": rand(*image), "cls": rand(image[0], 1, 5)}, ["y"],
+                         {"w": rand(5, image[1], *kernel), "b": rand(5), "shape": np.array([image[0], 5, places], np.int64),
+                          "at": rand(places + 1, 5)})
+
+
 def tensors():
     """Constants in every form that a file may give them."""
     kinds = [(T.FLOAT, [1.5, -2]), (T.DOUBLE, [1.25, -3]), (T.FLOAT16, [0.5, -4]), (T.BFLOAT16, [0.25, -5]), (T.INT64, [7, -8]),
@@ -210,6 +222,12 @@ def kernels():
     yield single("Conv", "Conv", [image, rand(3, 4, 3, 3), rand(3)])
     yield single("Conv-all", "Conv", [image, rand(6, 2, 3, 2)], group=2, strides=[2, 1], pads=[1, 0, 2, 1], dilations=[1, 2])
     yield single("Conv-same", "Conv", [image, rand(3, 4, 3, 3)], auto_pad="SAME_UPPER", strides=[2, 2])
+    yield single("Conv-apart", "Conv", [image, rand(5, 4, 2, 3), rand(5)], strides=[2, 3])
+    yield single("Conv-apart-groups", "Conv", [image, rand(6, 2, 3, 1)], group=2, strides=[3, 2], auto_pad="VALID")
+    yield single("Conv-points", "Conv", [image, rand(3, 4, 1, 1), rand(3)])
+    yield single("Conv-points-far", "Conv", [image, rand(3, 4, 1, 1)], strides=[3, 2], auto_pad="SAME_LOWER")
+    yield single("Conv-line", "Conv", [rand(2, 3, 12), rand(4, 3, 4)], strides=[4], auto_pad="SAME_UPPER")
+    yield single("Conv-stripes", "Conv", [image, rand(3, 4, 1, 3), rand(3)], strides=[1, 3], auto_pad="SAME_UPPER")
     yield single("MaxPool", "MaxPool", [image], kernel_shape=[2, 3], strides=[2, 1], pads=[0, 1, 0, 1])
     yield single("MaxPool-ceil", "MaxPool", [image], kernel_shape=[3, 3], strides=[2, 2], ceil_mode=1)
     yield single("AveragePool", "AveragePool", [image], kernel_shape=[2, 2], pads=[1, 1, 0, 0], count_include_pad=1)
@@ -221,4 +239,5 @@ def cases():
     yield from indices()
     yield from graphs()
     yield from tensors()
+    yield from windows()
     yield from kernels()

@@ -1,5 +1,5 @@
 # Kernels by price: the paper's examples on two machines, at extents where the choices differ.
-blockbuster select ../../examples/attention.bb
+blockbuster select ../../examples/attention.bb --machine cpu
 blockbuster select ../../examples/attention.bb --machine h200 --dims M=4096,N=4096,D=64,L=64
 blockbuster select ../../examples/attention.bb --machine h200 --dims M=1,N=65536,D=64,L=64
 blockbuster select ../../examples/layernorm_matmul.bb --machine h200 --dims M=2048
@@ -7,13 +7,13 @@ blockbuster select ../../examples/rmsnorm_swiglu.bb --machine h200 --dims M=512,
 blockbuster select ../../models/block_attention.onnx --machine mi300x --json
 
 # Every model: selected, run, and compared.
-blockbuster select ../../models/block_attention.onnx | tail -n 1
-blockbuster select ../../models/block_layernorm_matmul.onnx | tail -n 1
-blockbuster select ../../models/block_rmsnorm_swiglu.onnx | tail -n 1
-blockbuster select ../../models/bert.onnx | tail -n 1
-blockbuster select ../../models/gpt2.onnx | tail -n 1
-blockbuster select ../../models/llama.onnx | tail -n 1
-blockbuster select ../../models/vit.onnx | tail -n 1
+blockbuster select ../../models/block_attention.onnx --machine cpu | tail -n 1
+blockbuster select ../../models/block_layernorm_matmul.onnx --machine cpu | tail -n 1
+blockbuster select ../../models/block_rmsnorm_swiglu.onnx --machine cpu | tail -n 1
+blockbuster select ../../models/bert.onnx --machine cpu | tail -n 1
+blockbuster select ../../models/gpt2.onnx --machine cpu | tail -n 1
+blockbuster select ../../models/llama.onnx --machine cpu | tail -n 1
+blockbuster select ../../models/vit.onnx --machine cpu | tail -n 1
 
 # Wrong calls.
 blockbuster select ../../examples/attention.bb --machine abacus
