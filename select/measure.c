@@ -10,15 +10,11 @@
 
 enum { REPEATS = 5 };
 
-static double read_clock(clockid_t clock) {
-  struct timespec t;
-  clock_gettime(clock, &t);
-  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 /* What this thread has used: others that run meanwhile do not count. */
 static double now(void) {
-  return read_clock(CLOCK_THREAD_CPUTIME_ID);
+  struct timespec t;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
 /* --- one unit --- */
@@ -99,8 +95,8 @@ static void *read_passes(void *argument) {
   return NULL;
 }
 
-/* Seconds that the slowest of `units` threads takes to read `bytes`, `passes` times; 0 passes: until
- * all have begun and ended together.  0: there were no threads. */
+/* Seconds that the slowest of `units` threads takes to read `bytes`, `passes` times.  0: there were no
+ * threads. */
 static double time_crowd(crowd *c, uint32_t units, size_t bytes, uint32_t passes,
                          const float *data) {
   c->count = bytes / sizeof(float);
@@ -118,9 +114,8 @@ static double time_crowd(crowd *c, uint32_t units, size_t bytes, uint32_t passes
     return 0;
   }
   pthread_barrier_wait(&c->start);
-  double from = read_clock(CLOCK_MONOTONIC), seconds = 0;
+  double seconds = 0;
   pthread_barrier_wait(&c->end);
-  if (passes == 0) seconds = read_clock(CLOCK_MONOTONIC) - from;
   for (uint32_t i = 0; i < units; i++) {
     pthread_join(c->reader[i].thread, NULL);
     seconds = fmax(seconds, c->reader[i].seconds);
@@ -147,14 +142,6 @@ static double bandwidth(const measurement *m, uint32_t units, size_t each, doubl
     most = fmax(most, (double)each * units * passes / seconds);
   }
   return most;
-}
-
-/* Seconds from asking all units to work until the last is done, without work. */
-static double time_start(const measurement *m, uint32_t units) {
-  double least = INFINITY;
-  for (int i = 0; i < 4 * REPEATS; i++)
-    least = fmin(least, time_crowd(m->crowd, units, 0, 0, m->data));
-  return least;
 }
 
 /* --- caches --- */
@@ -211,20 +198,12 @@ const bb_machine *bb_machine_measure(bb_arena *arena) {
   for (size_t i = 0; i < m.room / sizeof(float); i += 1024) m.data[i] = 1; /* a page at a time */
   measure_work(m.crowd->loops, machine);
   measure_caches(&m, machine, units, last);
-  machine->launch = time_start(&m, units);
-  double *number[] = {&machine->memory_bandwidth,
-                      &machine->memory_unit_bandwidth,
-                      &machine->cache_bandwidth,
-                      &machine->cache_unit_bandwidth,
-                      &machine->local_bandwidth,
-                      &machine->dot_f64,
-                      &machine->dot_f32,
-                      &machine->dot_f16,
-                      &machine->vector_f64,
-                      &machine->vector_f32,
-                      &machine->vector_f16,
-                      &machine->special,
-                      &machine->launch};
+  double *number[] = {&machine->memory_bandwidth, &machine->memory_unit_bandwidth,
+                      &machine->cache_bandwidth,  &machine->cache_unit_bandwidth,
+                      &machine->local_bandwidth,  &machine->dot_f64,
+                      &machine->dot_f32,          &machine->dot_f16,
+                      &machine->vector_f64,       &machine->vector_f32,
+                      &machine->vector_f16,       &machine->special};
   for (uint32_t i = 0; i < sizeof number / sizeof *number; i++) *number[i] = two_digits(*number[i]);
   bb_scratch_end(scratch);
   return machine;

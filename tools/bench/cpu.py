@@ -320,7 +320,7 @@ def main():
     parser.add_argument('--seconds', type=float, default=3.0, help='that each of a row runs for')
     parser.add_argument('--json')
     parser.add_argument('--library', default=f'{ROOT}/build/libblockbuster.so')
-    parser.add_argument('--machine', default='cpu', help='whose prices choose the kernels')
+    parser.add_argument('--machine', default='host', help='whose prices choose the kernels')
     parser.add_argument('--block', action='append', default=[], help='DIM=N: elements in a block')
     parser.add_argument('--steps', action='store_true', help='the time of each step of ours')
     parser.add_argument('--verbose', action='store_true')

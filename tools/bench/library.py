@@ -78,7 +78,7 @@ class Library:
 class Model:
     """A model file, compiled by what `machine` costs; block sizes may be given by dim."""
 
-    def __init__(self, library, path, machine='cpu', block=None):
+    def __init__(self, library, path, machine='host', block=None):
         self.lib, self.context, self.model = library.call, pointer(), pointer()
         options, program = ContextOptions(VERSION), pointer()
         if self.lib.bb_context_create(ctypes.byref(options), ctypes.byref(self.context)):
