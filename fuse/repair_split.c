@@ -38,7 +38,7 @@ static bb_in source(const loop *l, uint32_t input) {
   return l->from->in[port];
 }
 
-/* Elementwise ops alone, in loops that collect what they make. */
+/* Elementwise ops and transposes alone, in loops that collect what they make. */
 static bool is_cheap(const loop *l, bb_value value, uint32_t *ops) {
   const bb_node *node = bb_node_get(l->from->inner, value.node);
   if (node->kind == BB_NODE_INPUT)
@@ -49,7 +49,8 @@ static bool is_cheap(const loop *l, bb_value value, uint32_t *ops) {
     bool whole = node->out[value.port].mode == BB_OUT_COLLECT && node->part == BB_PART_ALL;
     return whole && is_cheap(&inner, bb_src(node->inner, node->inner->output[value.port], 0), ops);
   }
-  if (!bb_repair_elementwise(node)) return false;
+  bool turns = node->kind == BB_NODE_FUNC && node->op == BB_OP_TRANSPOSE;
+  if (!bb_repair_elementwise(node) && !turns) return false;
   for (uint32_t i = 0; i < node->nin; i++)
     if (!is_cheap(l, node->in[i].src, ops)) return false;
   return true;

@@ -548,8 +548,9 @@ bool bb_repair_derive(bb_repair *r) {
     if (r->fold[i].along != r->fold[0].along)
       return bb_repair_refuse(r, "the maps fold along different axes");
   }
-  if (!bb_repair_pivot(r)) return false;
   bb_repair *deep = BB_NEW(r->arena, bb_repair, 1);
+  *deep = *r;
+  if (!bb_repair_pivot(r)) *r = *deep; /* as they stand: they are elements, or are made safe later */
   *deep = *r;
   deep->deep = true;
   if (derive(r) && bb_repair_lowers(r)) return true;

@@ -64,6 +64,11 @@ bool bb_canon_is_binary(const bb_expr *expr, bb_expr_op op, uint32_t *i, uint32_
 /* The canonical form of an expression by itself. */
 const bb_expr *bb_canon_expr(bb_program *program, const bb_expr *expr);
 
+/* --- canon_elementwise.c --- */
+
+/* Replaces operand `slot` of `at` by the operands of the elementwise node that makes it. */
+void bb_canon_inline(bb_canon *c, uint32_t at, uint32_t slot);
+
 /* --- the rules; each gives true if it changed something --- */
 
 typedef bool bb_canon_rule(bb_canon *c, uint32_t node);
@@ -75,6 +80,7 @@ bb_canon_rule bb_rule_scale, bb_rule_scale_form, bb_rule_weight_scale, bb_rule_w
 bb_canon_rule bb_rule_hide, bb_rule_guard; /* canon_mask.c */
 bb_canon_rule bb_rule_slice_source, bb_rule_slice_slice, bb_rule_slice_join, bb_rule_slice_up,
     bb_rule_join_down, bb_rule_join_contract; /* canon_pieces.c */
+bb_canon_rule bb_rule_turn;                   /* canon_turn.c */
 
 /* Makes one node of nodes that compute the same; returns how many went. */
 uint32_t bb_canon_share(bb_canon *c); /* canon_share.c */

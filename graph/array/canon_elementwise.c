@@ -136,8 +136,7 @@ static bool may_chain(const bb_canon *c, uint32_t at, uint32_t from) {
   return c->ix->node[at].indices == node->indices;
 }
 
-/* Replaces operand `slot` of `at` by the operands of the elementwise node that makes it. */
-static void inline_operand(bb_canon *c, uint32_t at, uint32_t slot) {
+void bb_canon_inline(bb_canon *c, uint32_t at, uint32_t slot) {
   bb_ix *ix = c->ix;
   const bb_ix_node *node = &ix->node[at], *from = bb_ix_node_of(ix, node->in[slot].value);
   uint32_t count = node->nin - 1 + from->nin;
@@ -219,7 +218,7 @@ bool bb_rule_compose(bb_canon *c, uint32_t at) {
     uint32_t maker = bb_canon_maker(c, at, i, BB_IX_ELEMENTWISE);
     if (maker == BB_NONE || !spreads(c, maker)) continue;
     if (!c->ix->node[maker].nin && node->nin == 1) continue;
-    inline_operand(c, at, i);
+    bb_canon_inline(c, at, i);
     return true;
   }
   if (node->nin == 1) {
@@ -227,12 +226,12 @@ bool bb_rule_compose(bb_canon *c, uint32_t at) {
     if (maker == BB_NONE || !bb_canon_only_user(c, node->in[0].value, at) || !is_even(c, at) ||
         !may_chain(c, at, maker))
       return false;
-    inline_operand(c, at, 0);
+    bb_canon_inline(c, at, 0);
     return true;
   }
   uint32_t slot = function_of_one(c, at);
   if (slot == BB_NONE) return false;
-  inline_operand(c, at, slot);
+  bb_canon_inline(c, at, slot);
   return true;
 }
 

@@ -6,7 +6,7 @@
  * forward, compose, merge shifts and the slice rules remove a node; negate and reciprocal remove a
  * subtraction or division; scale, weight scale and outward move a factor towards the outputs or into
  * a constant; slice up moves a slice towards the inputs, join down and join contract a join towards
- * the outputs.
+ * the outputs; turn brings a node closer to the inputs.
  */
 #include "canon.h"
 
@@ -37,7 +37,9 @@ static const struct {
     {bb_rule_compose, BB_REASSOCIATING},
     {bb_rule_hide, BB_EXACT},
     {bb_rule_guard, BB_EXACT},
+    {bb_rule_turn, BB_EXACT}, /* once the others are through: they look for nodes that it joins */
 };
+enum { RULES = sizeof rules / sizeof *rules };
 
 /* --- the work list --- */
 
@@ -203,10 +205,10 @@ bool bb_canon_is_binary(const bb_expr *expr, bb_expr_op op, uint32_t *i, uint32_
 
 /* --- the pass --- */
 
-static bool rewrite(bb_canon *c, uint32_t node) {
+static bool rewrite(bb_canon *c, uint32_t node, size_t count) {
   bool done = false;
   c->scratch = bb_scratch(c->program->ctx);
-  for (size_t r = 0; r < sizeof rules / sizeof *rules && !done; r++)
+  for (size_t r = 0; r < count && !done; r++)
     done = !c->ix->node[node].removed &&
            (!c->program->strict || bb_is_strict(rules[r].exactness)) && rules[r].apply(c, node);
   bb_scratch_end(c->scratch);
@@ -216,13 +218,13 @@ static bool rewrite(bb_canon *c, uint32_t node) {
 
 /* A rule that undid another's work would run for ever; none is known to, and a budget makes sure:
  * what is reached by then is right, if not canonical. */
-static void run(bb_canon *c) {
+static void run(bb_canon *c, size_t rules_tried) {
   uint64_t budget = 1000 + 200 * (uint64_t)c->ix->nodes;
   while (c->count && budget) {
     uint32_t node = c->work[--c->count];
     c->ix->node[node].queued = false;
     if (c->ix->node[node].removed) continue;
-    while (budget && rewrite(c, node)) {
+    while (budget && rewrite(c, node, rules_tried)) {
       budget--;
       bb_canon_queue_around(c, node);
     }
@@ -251,10 +253,12 @@ void bb_array_canonicalise(bb_array *array) {
   c.ix->released = released;
   c.ix->released_user = &c;
   bb_canon_share(&c);
-  do {
-    queue_all(&c);
-    run(&c);
-  } while (bb_canon_share(&c));
+  for (size_t tried = RULES - 1; tried <= RULES; tried++) {
+    do {
+      queue_all(&c);
+      run(&c, tried);
+    } while (bb_canon_share(&c));
+  }
   c.ix->released = NULL;
   bb_scratch_end(c.queue);
 }

@@ -146,6 +146,16 @@ static inline uint32_t bb_ix_axis(bb_ix *ix, uint32_t value, uint32_t axis) {
   return bb_ix_find(ix, ix->value[value].dim[axis]);
 }
 
+/* --- canon_turn.c: loops around reductions --- */
+
+/* A fold over some of its indices? */
+static inline bool bb_ix_reduces(const bb_ix_node *node) {
+  return node->op == BB_IX_REDUCE || node->op == BB_IX_ARGREDUCE || node->op == BB_IX_FOLD;
+}
+/* The order in which the loops of a reduction that a value ends in, through elementwise nodes, run
+ * over its axes: a key for each, by which they are sorted.  False: it ends in none. */
+bool bb_ix_reduction_order(bb_ix *ix, uint32_t value, bb_arena *arena, uint32_t *key);
+
 /* --- factor.c: the classes of an array program's axes --- */
 
 void bb_ix_push(bb_ix_list *list, uint32_t class);

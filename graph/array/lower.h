@@ -111,8 +111,6 @@ bb_nest_operand bb_nest_in_order(bb_lower *l, bb_value src, uint32_t loops, cons
 
 /* --- lower_order.c: the order of loops --- */
 
-/* A fold over some of its indices? */
-bool bb_lower_reduces(const bb_ix_node *node);
 /* The loop that each index of an elementwise node gets. */
 uint32_t *bb_lower_loop_order(bb_lower *l, const bb_ix_node *node);
 /* The node with its indices in that order. */

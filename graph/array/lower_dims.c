@@ -59,7 +59,7 @@ static void block_by_operators(bb_lower *l) {
     const bb_ix_node *node = &l->ix->node[i];
     if (node->removed) continue;
     if (node->op == BB_IX_CONTRACT) block_contract(l, node);
-    if (bb_lower_reduces(node)) block(l, node->dim[node->indices - 1]);
+    if (bb_ix_reduces(node)) block(l, node->dim[node->indices - 1]);
     if (node->op == BB_IX_SCAN) block(l, node->dim[node->at]);
   }
 }
@@ -114,7 +114,7 @@ static void keep_reduced(weak *w) {
   bb_ix *ix = w->l->ix;
   for (uint32_t i = 0; i < ix->nodes; i++) {
     const bb_ix_node *node = &ix->node[i];
-    if (node->removed || !bb_lower_reduces(node)) continue;
+    if (node->removed || !bb_ix_reduces(node)) continue;
     for (uint32_t k = ix->value[node->out[0]].rank; k + 1 < node->indices; k++)
       w->refused[bb_ix_find(ix, node->dim[k])] = true;
   }

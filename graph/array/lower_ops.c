@@ -99,10 +99,10 @@ static void elementwise_body(bb_nest *nest, bb_graph *graph, const bb_value *in,
   out[0] = apply(graph, e->expr, &at, nest->nin, in);
 }
 
-/* Row and column as the widest computed operand has them; the others follow. */
-static bool adopt_roles(bb_lower *l, const bb_ix_node *node, bb_role *role) {
+/* Row and column as the widest computed operand has them, if it has `least` of them; the others follow. */
+static bool adopt_roles(bb_lower *l, const bb_ix_node *node, uint32_t least, bb_role *role) {
   const bb_placed *widest = NULL;
-  uint32_t most = 0, from = 0;
+  uint32_t most = least - 1, from = 0;
   for (uint32_t i = 0; i < node->nin; i++) {
     const bb_placed *p = &l->placed[node->in[i].value];
     uint32_t axes = 0;
@@ -127,20 +127,21 @@ static uint32_t item_indices(bb_lower *l, const bb_ix_node *node, bool *can) {
   return count;
 }
 
-/* The roles in which the first product or reduction that a value ends in reads it, through
- * elementwise nodes.  Only what is made of inputs alone may choose its item's axes. */
-static bool wanted_roles(bb_lower *l, uint32_t value, bb_role *role, uint32_t depth) {
-  const bb_ix_value *v = &l->ix->value[value];
-  if (v->first_node == BB_NONE || depth == 8) return false;
-  const bb_ix_node *user = &l->ix->node[v->first_node];
-  const uint32_t *index = user->in[v->first_slot].index;
+static bool wanted_roles(bb_lower *l, uint32_t value, bb_role *role, uint32_t depth);
+
+/* The roles in which operand `slot` of a node is read: by a product or reduction, or through
+ * elementwise nodes by a later one. */
+static bool roles_of_use(bb_lower *l, const bb_ix_node *user, uint32_t slot, bb_role *role,
+                         uint32_t depth) {
+  const bb_ix_value *v = &l->ix->value[user->in[slot].value];
+  const uint32_t *index = user->in[slot].index;
   if (user->op == BB_IX_ELEMENTWISE) {
     bb_role *outer = BB_NEW(l->scratch, bb_role, user->indices);
     if (!wanted_roles(l, user->out[0], outer, depth + 1)) return false;
     for (uint32_t a = 0; a < v->rank; a++) role[a] = outer[index[a]];
     return true;
   }
-  if (bb_lower_reduces(user)) {
+  if (bb_ix_reduces(user)) {
     uint32_t row = BB_NONE, rank = rank_of(l, user->out[0]);
     for (uint32_t k = 0; k < rank; k++)
       if (bb_lower_blocked(l, user->dim[k])) row = k;
@@ -152,10 +153,20 @@ static bool wanted_roles(bb_lower *l, uint32_t value, bb_role *role, uint32_t de
   }
   if (user->op != BB_IX_CONTRACT) return false;
   bb_product_axes axes = bb_lower_product_axes(l, user);
-  uint32_t own = v->first_slot == 0 ? axes.row : axes.col;
+  uint32_t own = slot == 0 ? axes.row : axes.col;
   for (uint32_t a = 0; a < v->rank; a++)
     role[a] = index[a] == axes.sum ? BB_ROLE_COL : index[a] == own ? BB_ROLE_ROW : BB_ROLE_LOOP;
   return true;
+}
+
+/* The roles of the first use that has any.  Only what no computed operand settles may choose its
+ * item's axes. */
+static bool wanted_roles(bb_lower *l, uint32_t value, bb_role *role, uint32_t depth) {
+  if (depth == 8) return false;
+  BB_IX_EACH_USE(l->ix, value, n, slot) {
+    if (roles_of_use(l, &l->ix->node[n], slot, role, depth)) return true;
+  }
+  return false;
 }
 
 /* A vector of inputs alone: which axis would its first user want? */
@@ -174,9 +185,12 @@ static bb_role *elementwise_roles(bb_lower *l, const bb_ix_node *node) {
   bb_role *role = BB_NEW(l->scratch, bb_role, node->indices);
   bool *can = BB_NEW(l->scratch, bool, node->indices);
   uint32_t possible = item_indices(l, node, can), row = BB_NONE, col = BB_NONE;
-  if (!adopt_roles(l, node, role) && wanted_roles(l, node->out[0], role, 0)) {
+  /* A block turned around costs more than a vector. */
+  if (!adopt_roles(l, node, possible < 2 ? 1 : 2, role)) {
+    bool wanted = wanted_roles(l, node->out[0], role, 0);
     for (uint32_t k = 0; k < node->indices; k++)
       if (!can[k]) role[k] = BB_ROLE_LOOP;
+    if (!wanted) adopt_roles(l, node, 1, role);
   }
   for (uint32_t k = 0; k < node->indices; k++) {
     if (role[k] == BB_ROLE_ROW) row = k;

@@ -6,39 +6,13 @@
  */
 #include "lower.h"
 
-#include <string.h>
-
 static uint32_t rank_of(const bb_lower *l, uint32_t value) {
   return l->ix->value[value].rank;
-}
-
-bool bb_lower_reduces(const bb_ix_node *node) {
-  return node->op == BB_IX_REDUCE || node->op == BB_IX_ARGREDUCE || node->op == BB_IX_FOLD;
 }
 
 static bool operand_has(const bb_lower *l, const bb_ix_node *node, uint32_t slot, uint32_t index) {
   for (uint32_t a = 0; a < rank_of(l, node->in[slot].value); a++)
     if (node->in[slot].index[a] == index) return true;
-  return false;
-}
-
-/* The order in which the loops of a reduction that a value ends in, through elementwise nodes, run over
- * its axes: a key for each, by which they are sorted. */
-static bool wanted_order(bb_lower *l, uint32_t value, uint32_t *key, uint32_t depth) {
-  uint32_t rank = rank_of(l, value);
-  BB_IX_EACH_USE(l->ix, value, n, slot) {
-    if (!bb_lower_reduces(&l->ix->node[n])) continue;
-    memcpy(key, l->ix->node[n].in[slot].index, rank * sizeof *key);
-    return true;
-  }
-  BB_IX_EACH_USE(l->ix, value, n, slot) {
-    const bb_ix_node *user = &l->ix->node[n];
-    if (user->op != BB_IX_ELEMENTWISE || depth == 8) continue;
-    uint32_t *outer = BB_NEW(l->scratch, uint32_t, user->indices);
-    if (!wanted_order(l, user->out[0], outer, depth + 1)) continue;
-    for (uint32_t a = 0; a < rank; a++) key[a] = outer[user->in[slot].index[a]];
-    return true;
-  }
   return false;
 }
 
@@ -67,7 +41,8 @@ static bool order_of_fold(bb_lower *l, const bb_ix_node *node, uint32_t *key) {
 uint32_t *bb_lower_loop_order(bb_lower *l, const bb_ix_node *node) {
   uint32_t *key = BB_NEW(l->scratch, uint32_t, node->indices);
   uint32_t *at = BB_NEW(l->scratch, uint32_t, node->indices);
-  bool any = adopted_order(l, node, key) || wanted_order(l, node->out[0], key, 0) ||
+  bool any = adopted_order(l, node, key) ||
+             bb_ix_reduction_order(l->ix, node->out[0], l->scratch, key) ||
              order_of_fold(l, node, key);
   for (uint32_t k = 0; k < node->indices; k++)
     for (uint32_t j = 0; j < node->indices; j++)

@@ -138,8 +138,9 @@ BB_INLINE float bb_round_bf16(float value) {
 
 /* --- vector math: f32 --- */
 
-/* e^x, within 1 ulp; results below 2^-125 are 0.  x = n ln 2 + r, twice a polynomial in r, and 2^(n-1), whose
- * bits are in those of a sum that rounds to n.  NaN stays NaN. */
+/* e^x, within 1 ulp, below 2^-126 as near as numbers are there.  x = n ln 2 + r, twice a polynomial in r, and
+ * 2^(n-1), whose bits are in those of a sum that rounds to n; 2^64 times that where it would be no normal
+ * number.  NaN stays NaN. */
 BB_INLINE float bb_exp_f32(float x) {
   float sum = x * 1.44269504f + 12583038.0f, n = sum - 12583038.0f;
   float r = (x - n * 0.693145752f) - n * 1.42860677e-6f;
@@ -150,8 +151,9 @@ BB_INLINE float bb_exp_f32(float x) {
   p = p * r + 0.99999987f;
   p = p * r + 2.0f;
   p = p * r + 2.0f;
-  p = p * bb_float(bb_bits(sum) << 23);
-  p = x < -86.6433868f ? 0 : p;
+  p = p * bb_float((bb_bits(sum) << 23) + (x < -86.6433868f ? 0x20000000u : 0u));
+  p = p * (x < -86.6433868f ? 0x1p-64f : 1.0f);
+  p = x < -104.0f ? 0 : p;
   return x > 88.7228317f ? INFINITY : p;
 }
 

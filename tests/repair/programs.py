@@ -54,7 +54,10 @@ rows("softmax of columns", soft("x", -2) + "output o = elementwise e/s\n", {"x":
 rows("log-softmax", soft("x") + "output o = elementwise x-m-log(s)\n", {"x": 2})
 rows("log-sum-exp", soft("x") + "output o = elementwise m+log(s)\n", {"x": 1}, (1, 2, 3, 4))
 rows("log-sum-exp of log-sum-exps", soft("x") + "l = elementwise m+log(s)\n" + soft("l", -2, "2") + "output o = elementwise m2+log(s2)\n", {"x": 1}, (3, 4))
-rows("softmax inner, then outer", soft("x") + "p = elementwise e/s\n" + soft("p", -2, "2") + "output o = elementwise e2/s2\n", {"x": 2}, (3, 4))
+TWICE = (soft("x") + "p = elementwise e/s\n" + soft("p", -2, "2") + "output o = elementwise e2/s2\n",
+         soft("x", -2) + "p = elementwise e/s\n" + soft("p", -1, "2") + "output o = elementwise e2/s2\n")
+rows("softmax inner, then outer", TWICE[0], {"x": 2})
+rows("softmax outer, then inner", TWICE[1], {"x": 2})
 rows("cross-entropy", "input t : f32[X]\n" + soft("x") + "l = elementwise (x-m-log(s))*t\n" + total("z", "l") + "output o = elementwise -z\n", {"x": 1, "t": 1})
 rows("cross-entropy by lse", "input t : f32[X]\n" + soft("x") + "l = elementwise x*t\n" + total("z", "l") + "output o = elementwise m+log(s)-z\n", {"x": 1, "t": 1})
 rows("entropy", soft("x") + "p = elementwise e/s\nq = elementwise p*log(p)\noutput o = reduce sum(q, axis=-1, keep)\n", {"x": 1})

@@ -1,0 +1,84 @@
+/* canon_turn.c - values that one reduction wants in rows and another in columns.
+ *
+ *     e = f(x)                      e = f(x)
+ *     s = sum of e's rows           s = sum of e's rows
+ *     y = g(e, s)            ==>    y = g(f(x), s)
+ *     t = sum of y's columns        t = sum of y's columns
+ *
+ * Nests before and behind a reduction take the order of its loops, to become one with it.  A value that
+ * is made for the rows and read on the way to the columns would hold both back: it is computed again
+ * there, from inputs, so that nothing more is stored than the folds of the rows.
+ */
+#include "canon.h"
+
+#include <string.h>
+
+enum { DEPTH = 8 }; /* elementwise nodes looked through */
+
+static bool reduction_order(bb_ix *ix, uint32_t value, bb_arena *arena, uint32_t *key,
+                            uint32_t depth) {
+  uint32_t rank = ix->value[value].rank;
+  BB_IX_EACH_USE(ix, value, n, slot) {
+    if (!bb_ix_reduces(&ix->node[n])) continue;
+    memcpy(key, ix->node[n].in[slot].index, rank * sizeof *key);
+    return true;
+  }
+  BB_IX_EACH_USE(ix, value, n, slot) {
+    const bb_ix_node *user = &ix->node[n];
+    if (user->op != BB_IX_ELEMENTWISE || depth == DEPTH) continue;
+    uint32_t *outer = BB_NEW(arena, uint32_t, user->indices);
+    if (!reduction_order(ix, user->out[0], arena, outer, depth + 1)) continue;
+    for (uint32_t a = 0; a < rank; a++) key[a] = outer[user->in[slot].index[a]];
+    return true;
+  }
+  return false;
+}
+
+bool bb_ix_reduction_order(bb_ix *ix, uint32_t value, bb_arena *arena, uint32_t *key) {
+  return reduction_order(ix, value, arena, key, 0);
+}
+
+/* Is what a value is made of along all its axes read from the program's inputs? */
+static bool is_made_of_inputs(const bb_ix *ix, uint32_t value, uint32_t depth) {
+  const bb_ix_node *maker = bb_ix_node_of(ix, value);
+  if (maker->op == BB_IX_SOURCE) return true;
+  if (maker->op != BB_IX_ELEMENTWISE || depth == DEPTH) return false;
+  for (uint32_t i = 0; i < maker->nin; i++) {
+    uint32_t in = maker->in[i].value;
+    if (ix->value[in].rank == maker->indices && !is_made_of_inputs(ix, in, depth + 1)) return false;
+  }
+  return true;
+}
+
+static bool same_order(uint32_t count, const uint32_t *a, const uint32_t *b) {
+  for (uint32_t i = 0; i < count; i++)
+    for (uint32_t j = 0; j < count; j++)
+      if ((a[i] < a[j]) != (b[i] < b[j])) return false;
+  return true;
+}
+
+/* Would an operand be computed in another order than the node's result is wanted in? */
+static bool holds_back(bb_canon *c, uint32_t at, uint32_t slot, const uint32_t *wanted) {
+  bb_ix *ix = c->ix;
+  bb_term in = bb_canon_term(c, at, slot);
+  uint32_t rank = ix->node[at].indices;
+  if (bb_canon_maker(c, at, slot, BB_IX_ELEMENTWISE) == BB_NONE || ix->value[in.value].rank != rank)
+    return false;
+  uint32_t *own = BB_NEW(c->scratch, uint32_t, rank), *key = BB_NEW(c->scratch, uint32_t, rank);
+  if (!bb_ix_reduction_order(ix, in.value, c->scratch, key)) return false;
+  for (uint32_t a = 0; a < rank; a++) own[in.index[a]] = key[a];
+  return !same_order(rank, own, wanted) && is_made_of_inputs(ix, in.value, 0);
+}
+
+bool bb_rule_turn(bb_canon *c, uint32_t at) {
+  const bb_ix_node *node = &c->ix->node[at];
+  if (node->op != BB_IX_ELEMENTWISE || node->indices < 2) return false;
+  uint32_t *wanted = BB_NEW(c->scratch, uint32_t, node->indices);
+  if (!bb_ix_reduction_order(c->ix, node->out[0], c->scratch, wanted)) return false;
+  for (uint32_t i = 0; i < node->nin; i++) {
+    if (!holds_back(c, at, i, wanted)) continue;
+    bb_canon_inline(c, at, i);
+    return true;
+  }
+  return false;
+}
