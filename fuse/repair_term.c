@@ -550,7 +550,8 @@ bool bb_repair_derive(bb_repair *r) {
   }
   bb_repair *deep = BB_NEW(r->arena, bb_repair, 1);
   *deep = *r;
-  if (!bb_repair_pivot(r)) *r = *deep; /* as they stand: they are elements, or are made safe later */
+  if (!bb_repair_pivot(r))
+    *r = *deep; /* as they stand: they are elements, or are made safe later */
   *deep = *r;
   deep->deep = true;
   if (derive(r) && bb_repair_lowers(r)) return true;
