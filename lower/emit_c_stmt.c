@@ -131,6 +131,8 @@ uint32_t bb_c_depth(const bb_tile_program *p, const bb_tile_stmt *s) {
   return s->transposed[0] ? rows_of(x) : cols_of(x);
 }
 
+enum { PANELS = 8 }; /* BB_PANELS of cpu_real.h */
+
 /* fresh: the result holds nothing yet that is to be added to.  A turned result is the other operand's
  * product with the one. */
 static void dot(bb_c *c, const bb_tile_stmt *s, bool fresh) {
@@ -151,8 +153,8 @@ static void dot(bb_c *c, const bb_tile_stmt *s, bool fresh) {
             turned ? cols_of(to) : rows_of(to), turned ? rows_of(to) : cols_of(to), k,
             s->accumulate && !fresh ? "true" : "false", real ? ", panel" : "");
   if (!real) return;
-  /* Room for a panel and an edge, of the widest vectors there are. */
-  int64_t bytes = (int64_t)(k + 6) * 128;
+  /* Room for panels and an edge, of the widest vectors there are. */
+  int64_t bytes = (int64_t)(k * PANELS + 6) * 128;
   if (bytes > c->panel) c->panel = bytes;
 }
 

@@ -130,6 +130,8 @@ BB_FUNCTION void BB_NAME(bb_prefix_sum)(BB_REAL *to, int64_t pitch, const BB_REA
 enum { BB_NAME(BB_PANEL) = 2 * BB_VECTOR_BYTES / sizeof(BB_REAL) };
 
 #define BB_ROWS 6
+#define BB_PANELS 8 /* that are packed at once */
+#define BB_AHEAD 4  /* lines */
 
 #ifndef __clang__
 #pragma GCC push_options
@@ -260,63 +262,81 @@ BB_FUNCTION void BB_NAME(bb_strips)(BB_REAL *to, int64_t pitch, const BB_REAL *a
     BB_NAME(bb_wide_strips)(to, pitch, a, a_row, a_col, b, b_pitch, m, k, add);
 }
 
-/* panel[p][j] = b[j][p] for the `n` columns there are, zero for the rest.  The next panel's lines lie beside
- * this one's, far from each other: they are asked for while this one is made use of. */
+/* panel[p][j] = b[j][p] for the `n` columns there are, zero for the rest. */
 BB_FUNCTION void BB_NAME(bb_pack)(BB_REAL *panel, const BB_REAL *b, int64_t b_row, int64_t b_col,
                                   int64_t n, int64_t k) {
   const int64_t width = 2 * BB_LANES;
   if (n < width)
     for (int64_t i = 0; i < k * width; i++) panel[i] = 0;
-  if (b_row == 1 && n == width) {
-    for (int64_t p = 0; p < k; p++) {
-      const BB_NAME(bb_loose) *from = (const BB_NAME(bb_loose) *)(b + p * b_col);
-      BB_NAME(bb_vector) *to = (BB_NAME(bb_vector) *)(panel + p * width);
-      __builtin_prefetch(from + 2);
-      to[0] = from[0];
-      to[1] = from[1];
-    }
-    return;
-  }
   BB_NAME(bb_across)(panel, width, 1, b, b_col, b_row, k, n);
 }
 
-/* `panel` has room for k times BB_PANEL elements, and as many more as six rows of BB_PANEL. */
+/* As many whole panels, one behind the other, from columns that lie side by side: line by line, since
+ * lines lie far from each other, and those that come soon are asked for. */
+BB_ALONE void BB_NAME(bb_pack_lines)(BB_REAL *panel, const BB_REAL *b, int64_t b_col,
+                                     int64_t panels, int64_t k) {
+  const int64_t width = 2 * BB_LANES;
+  for (int64_t p = 0; p < k; p++)
+    for (int64_t j = 0; j < panels; j++) {
+      const BB_REAL *at = b + p * b_col + j * width;
+      const BB_NAME(bb_loose) *from = (const BB_NAME(bb_loose) *)at;
+      BB_NAME(bb_vector) *to = (BB_NAME(bb_vector) *)(panel + (j * k + p) * width);
+      __builtin_prefetch(at + BB_AHEAD * b_col);
+      to[0] = from[0];
+      to[1] = from[1];
+    }
+}
+
+/* What is left of the columns, fewer than a panel has; `edge` has room for six rows of one. */
+BB_FUNCTION void BB_NAME(bb_dot_edge)(BB_REAL *to, int64_t pitch, const BB_REAL *a, int64_t a_row,
+                                      int64_t a_col, const BB_REAL *panel, int64_t m, int64_t n,
+                                      int64_t k, bool add, BB_REAL *edge) {
+  const int64_t width = 2 * BB_LANES;
+  for (int64_t i = 0; i < m; i += BB_ROWS) {
+    int64_t rows = m - i < BB_ROWS ? m - i : BB_ROWS;
+    for (int64_t r = 0; r < rows; r++)
+      for (int64_t c = 0; c < width; c++)
+        edge[r * width + c] = add && c < n ? to[(i + r) * pitch + c] : 0;
+    BB_NAME(bb_strips)(edge, width, a + i * a_row, a_row, a_col, panel, width, rows, k, add);
+    for (int64_t r = 0; r < rows; r++)
+      for (int64_t c = 0; c < n; c++) to[(i + r) * pitch + c] = edge[r * width + c];
+  }
+}
+
+/* `panel` has room for BB_PANELS times k times BB_PANEL elements, and as many more as six rows of
+ * BB_PANEL. */
 BB_FUNCTION void BB_NAME(bb_dot)(BB_REAL *to, int64_t pitch, const BB_REAL *a, int64_t a_row,
                                  int64_t a_col, const BB_REAL *b, int64_t b_row, int64_t b_col,
                                  int64_t m, int64_t n, int64_t k, bool add, BB_REAL *panel) {
   const int64_t width = 2 * BB_LANES;
-  bool lies = b_row == 1 && m <= BB_ROWS;
+  bool beside = b_row == 1, lies = beside && m <= BB_ROWS;
   for (int64_t j = 0; j < n; j += width) {
     int64_t wide = n - j < width ? n - j : width;
     const BB_REAL *with = b + j * b_row;
     int64_t with_pitch = b_col;
     if (!lies || (wide < width && wide != BB_LANES)) {
-      BB_NAME(bb_pack)(panel, with, b_row, b_col, wide, k);
-      with = panel;
+      int64_t at = j / width % BB_PANELS;
       with_pitch = width;
+      if (beside && wide == width && at == 0) {
+        int64_t whole = (n - j) / width;
+        BB_NAME(bb_pack_lines)(panel, with, b_col, whole < BB_PANELS ? whole : BB_PANELS, k);
+      } else if (!beside || wide < width)
+        BB_NAME(bb_pack)(panel + at * k * width, with, b_row, b_col, wide, k);
+      with = panel + at * k * width;
     }
-    if (wide == width) {
+    if (wide == width)
       BB_NAME(bb_strips)(to + j, pitch, a, a_row, a_col, with, with_pitch, m, k, add);
-      continue;
-    }
-    if (wide == BB_LANES) {
+    else if (wide == BB_LANES)
       BB_NAME(bb_narrow_strips)(to + j, pitch, a, a_row, a_col, with, with_pitch, m, k, add);
-      continue;
-    }
-    BB_REAL *edge = panel + k * width;
-    for (int64_t i = 0; i < m; i += BB_ROWS) {
-      int64_t rows = m - i < BB_ROWS ? m - i : BB_ROWS;
-      for (int64_t r = 0; r < rows; r++)
-        for (int64_t c = 0; c < width; c++)
-          edge[r * width + c] = add && c < wide ? to[(i + r) * pitch + j + c] : 0;
-      BB_NAME(bb_strips)(edge, width, a + i * a_row, a_row, a_col, with, with_pitch, rows, k, add);
-      for (int64_t r = 0; r < rows; r++)
-        for (int64_t c = 0; c < wide; c++) to[(i + r) * pitch + j + c] = edge[r * width + c];
-    }
+    else
+      BB_NAME(bb_dot_edge)
+      (to + j, pitch, a, a_row, a_col, with, m, wide, k, add, panel + BB_PANELS * k * width);
   }
 }
 
 #undef BB_LANES
 #undef BB_ROWS
+#undef BB_PANELS
+#undef BB_AHEAD
 #undef BB_FMA
 #undef BB_HIDE

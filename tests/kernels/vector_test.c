@@ -62,7 +62,7 @@ static float my_erf(float x) {
 
 enum { MOST = 40 };
 static float a[MOST * MOST * 2], b[MOST * MOST * 2], to[MOST * MOST * 2];
-static float panel[(MOST + 6) * 32 + 64] __attribute__((aligned(64)));
+static float panel[(8 * MOST + 6) * 32] __attribute__((aligned(64)));
 
 /* turned: the axis contracted is the slow one. */
 static void check_product(int m, int n, int k, bool turned_a, bool turned_b, bool add) {
