@@ -253,8 +253,12 @@ BB_MATH(fabs)
       across(to, pitch, 1, from, row_stride, col_stride, r, c);                                    \
       return;                                                                                      \
     }                                                                                              \
-    for (int64_t i = 0; i < r; i++) BB_VECTOR                                                      \
-    for (int64_t j = 0; j < c; j++) to[i * pitch + j] = convert(from[i * row_stride + j]);         \
+    for (int64_t i = 0; i < r; i++) {                                                              \
+      for (int64_t j = 0; j < c; j += 64 / (int64_t)sizeof(element))                               \
+        __builtin_prefetch(from + (i + 4) * row_stride + j);                                       \
+      BB_VECTOR                                                                                    \
+      for (int64_t j = 0; j < c; j++) to[i * pitch + j] = convert(from[i * row_stride + j]);       \
+    }                                                                                              \
   }
 #define BB_STORE(suffix, element, tile, convert, across)                                           \
   BB_FUNCTION void bb_store_##suffix(element *to, int64_t row_stride, int64_t col_stride,          \

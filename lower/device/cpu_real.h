@@ -94,11 +94,14 @@ BB_FOLD_ROWS(min)
     for (; i + 4 * BB_LANES <= rows; i += 4 * BB_LANES) {                                          \
       BB_REAL lane[4 * BB_LANES];                                                                  \
       for (int64_t l = 0; l < 4 * BB_LANES; l++) lane[l] = BB_NAME(bb_first_##name);               \
-      for (int64_t j = 0; j < cols; j++)                                                           \
+      for (int64_t j = 0; j < cols; j++) {                                                         \
+        __builtin_prefetch(from + (j + 8) * pitch + i);                                            \
+        __builtin_prefetch(from + (j + 8) * pitch + i + 2 * BB_LANES);                             \
         for (int64_t l = 0; l < 4 * BB_LANES; l++) {                                               \
           BB_REAL held = lane[l], x = from[j * pitch + i + l];                                     \
           lane[l] = BB_NAME(bb_next_##name)(held, x);                                              \
         }                                                                                          \
+      }                                                                                            \
       for (int64_t l = 0; l < 4 * BB_LANES; l++) to[i + l] = lane[l];                              \
     }                                                                                              \
     for (int64_t l = i; l < rows; l++) to[l] = BB_NAME(bb_first_##name);                           \
@@ -330,7 +333,7 @@ BB_FUNCTION void BB_NAME(bb_dot)(BB_REAL *to, int64_t pitch, const BB_REAL *a, i
       BB_NAME(bb_narrow_strips)(to + j, pitch, a, a_row, a_col, with, with_pitch, m, k, add);
     else
       BB_NAME(bb_dot_edge)
-      (to + j, pitch, a, a_row, a_col, with, m, wide, k, add, panel + BB_PANELS * k * width);
+    (to + j, pitch, a, a_row, a_col, with, m, wide, k, add, panel + BB_PANELS * k * width);
   }
 }
 
