@@ -141,6 +141,8 @@ void bb_tile_shape(bb_build *b, uint32_t tile, const bb_build_loop *row, const b
 /* Element of a list, by the loop that iterates over `level`. */
 bb_build_value bb_value_element(bb_build *b, const bb_node *node, const bb_build_value *list,
                                 uint32_t level, const bb_build_loop *loop);
+/* The loops further out that cut the items of a list are those of what is put there. */
+void bb_value_know_cuts(bb_build_value *list, const bb_build_value *from);
 /* Scratch memory for a value of a type. */
 bb_build_value bb_value_scratch(bb_build *b, const bb_type *type, const uint32_t *tie);
 /* The tile of an item: loaded if it lies in a view. */

@@ -32,6 +32,16 @@ bb_build_value bb_value_element(bb_build *b, const bb_node *node, const bb_build
 
 /* --- scratch memory --- */
 
+void bb_value_know_cuts(bb_build_value *list, const bb_build_value *from) {
+  bool row = true, col = true;
+  for (uint32_t i = 0; i < list->type->rank; i++) {
+    row &= list->type->level[i].axis != BB_AXIS_ROW;
+    col &= list->type->level[i].axis != BB_AXIS_COL;
+  }
+  if (row) list->row = from->row;
+  if (col) list->col = from->col;
+}
+
 /* The slot of a type's level. */
 static uint8_t slot_of_level(const bb_type *type, uint32_t level) {
   bb_axis axis = type->level[level].axis;

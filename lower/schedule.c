@@ -45,7 +45,8 @@ typedef struct map {
   uint32_t index; /* of the node in its level */
   bb_build_loop *loop;
   bb_loop_options options;
-  uint32_t *acc; /* by out-port: FOLD of items */
+  uint32_t *acc;  /* by out-port: FOLD of items */
+  uint32_t start; /* what stands in the body around before the loop */
 } map;
 
 static bb_value inner_source(const map *m, uint32_t port) {
@@ -114,20 +115,25 @@ static bb_nest out_nest(const map *m, uint32_t port) {
   return (bb_nest){m->at->tie[port], false, BB_NO_DIM, NULL};
 }
 
+/* Has a value's item an axis that a loop further out cuts, and that none of its lists do? */
+static bool is_cut_outside(const bb_type *type) {
+  bool row = type->item.row != BB_NO_DIM, col = type->item.col != BB_NO_DIM;
+  for (uint32_t i = 0; i < type->rank; i++) {
+    row &= type->level[i].axis != BB_AXIS_ROW;
+    col &= type->level[i].axis != BB_AXIS_COL;
+  }
+  return type->rank && (row || col);
+}
+
 /* An accumulator begins empty, or as what the first iteration left.  An item's axes are those of what
- * is folded into it, which is not known yet. */
+ * is folded into it, which is not known yet: lists of items that loops further out cut begin in
+ * begin_late(). */
 static void begin_fold(bb_build *b, map *m, uint32_t port) {
   const bb_out *how = &m->node->out[port];
   bb_build_value *out = result(m, port);
   const bb_build_value *first = resumed(m, port);
   double empty = bb_monoid_empty_of(how->fold, how->component);
   bb_nest nest = out_nest(m, port);
-  for (uint32_t axis = 0; how->type->rank && axis < 2; axis++) {
-    bool cut = (axis ? how->type->item.col : how->type->item.row) == BB_NO_DIM;
-    for (uint32_t i = 0; i < how->type->rank; i++)
-      cut |= how->type->level[i].axis == (axis ? BB_AXIS_COL : BB_AXIS_ROW);
-    if (!cut) bb_build_refuse(b, m->node, "lists of items that an outer loop cuts are folded");
-  }
   if (how->type->rank == 0) {
     bb_dtype dtype = bb_build_sum_dtype(how->type->item.dtype);
     uint32_t acc = bb_build_tile(b, dtype, NULL, NULL, b->depth);
@@ -142,11 +148,27 @@ static void begin_fold(bb_build *b, map *m, uint32_t port) {
   }
   if (out->kind == BB_BUILD_NOTHING) *out = bb_value_scratch(b, how->type, m->at->tie[port]);
   out->depth = b->depth;
-  /* Axes of the items that no list of the value cuts are not to be had before the body. */
+  out->type = how->type;
   if (first)
-    bb_value_copy(b, m->node, out, first, &nest);
-  else
+    bb_value_know_cuts(out, first), bb_value_copy(b, m->node, out, first, &nest);
+  else if (!is_cut_outside(how->type))
     bb_each_item(b, m->node, 1, out, &nest, fill_item, &empty);
+}
+
+/* Fills lists whose items' axes are known now that the loop has been lowered, in front of it. */
+static void begin_late(bb_build *b, const map *m, uint32_t port) {
+  const bb_out *how = &m->node->out[port];
+  if (how->mode != BB_OUT_FOLD || !is_cut_outside(how->type) || resumed(m, port)) return;
+  double empty = bb_monoid_empty_of(how->fold, how->component);
+  bb_nest nest = out_nest(m, port);
+  bb_tile_body *body = &b->frame[b->depth].body;
+  uint32_t before = body->count;
+  bb_each_item(b, m->node, 1, result(m, port), &nest, fill_item, &empty);
+  uint32_t made = body->count - before;
+  bb_tile_stmt **moved = BB_NEW(b->arena, bb_tile_stmt *, made);
+  memcpy(moved, body->stmt + before, made * sizeof *moved);
+  memmove(body->stmt + m->start + made, body->stmt + m->start, (before - m->start) * sizeof *moved);
+  memcpy(body->stmt + m->start, moved, made * sizeof *moved);
 }
 
 static void combine_items(bb_build *b, void *user, uint32_t count, const bb_build_value *item) {
@@ -178,6 +200,8 @@ static uint32_t fold(bb_build *b, map *m, uint32_t port) {
     for (uint32_t k = 0; k < n; k++) {
       value[k] = *result(m, port + k);
       value[n + k] = *inner_result(m, port + k);
+      bb_value_know_cuts(&value[k], &value[n + k]);
+      value[k].depth = b->depth; /* as this iteration finds it */
       if (value[k].type->rank != value[0].type->rank)
         bb_build_refuse(b, m->node, "components of lists of different shapes");
     }
@@ -308,7 +332,8 @@ static void begin_out(bb_build *b, map *m, uint32_t port) {
     *out = bb_value_scratch(b, m->node->out[port].type, m->at->tie[port]);
   const bb_build_value *first = resumed(m, port);
   bb_nest nest = out_nest(m, port);
-  if (first) bb_value_copy(b, m->node, out, first, &nest);
+  out->type = m->node->out[port].type;
+  if (first) bb_value_know_cuts(out, first), bb_value_copy(b, m->node, out, first, &nest);
 }
 
 /* Where this iteration's element of a collected list lies. */
@@ -409,6 +434,10 @@ static void settle(bb_build *b, map *m) {
                               .row = b->fact[m->acc[port]].row,
                               .col = b->fact[m->acc[port]].col};
     out->type = how->type;
+    if (how->mode == BB_OUT_FOLD && how->type->rank) {
+      bb_value_know_cuts(out, inner);
+      begin_late(b, m, port);
+    }
     if (how->mode != BB_OUT_COLLECT || !inner->type) continue;
     /* Axes of the items that an outer loop cuts. */
     bb_axis cut = how->type->level[0].axis;
@@ -458,6 +487,7 @@ static void lower_map(bb_build *b, level *outer, uint32_t index, bool spread) {
   m.options.spread = spread && m.options.parallel;
   m.options.commutes = commutes(node);
   for (uint32_t port = 0; port < node->nout; port++) begin_out(b, &m, port);
+  m.start = b->frame[b->depth].body.count;
   uint32_t floor = b->floor;
   m.loop = bb_build_begin(b, node->dim, &m.options);
   uint32_t guards = b->guards;

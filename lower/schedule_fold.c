@@ -187,11 +187,10 @@ void bb_schedule_reduce(bb_build *b, const bb_node *node, const bb_site_node *at
     return;
   }
   for (uint32_t k = 0; k < n; k++) {
-    if (out[k].kind == BB_BUILD_NOTHING) {
+    if (out[k].kind == BB_BUILD_NOTHING)
       out[k] = bb_value_scratch(b, node->out[k].type, at->tie[k]);
-      out[k].row = list[k].row;
-      out[k].col = list[k].col;
-    }
+    out[k].type = node->out[k].type;
+    bb_value_know_cuts(&out[k], &list[k]);
   }
   reduce_levels(b, &r, in_tie[0], level, list, out);
 }
