@@ -424,8 +424,12 @@ static void settle(bb_build *b, map *m) {
       *out = *inner;
       out->depth = b->depth;
       bb_nest nest = out_nest(m, port);
-      if (place.kind == BB_BUILD_WINDOW && how->type->rank)
-        bring(b, m->node, &place, inner, &nest), *out = place;
+      if (place.kind == BB_BUILD_WINDOW && how->type->rank) {
+        place.type = how->type;
+        bb_value_know_cuts(&place, inner);
+        bring(b, m->node, &place, inner, &nest);
+        *out = place;
+      }
     }
     if (how->mode == BB_OUT_FOLD && how->type->rank == 0)
       *out = (bb_build_value){.kind = BB_BUILD_TILE,
