@@ -79,6 +79,18 @@ uint32_t bb_build_index_depth(const bb_build *b, bb_tile_index index) {
   return 0;
 }
 
+const bb_expr *bb_build_element_is_there(bb_build *b, bb_tile_index index) {
+  const bb_expr *there = NULL;
+  for (uint32_t d = b->depth; d > 0; d--) {
+    const bb_build_loop *loop = b->frame[d].loop;
+    if (!loop->ghost || !depends_on(index, loop->variable)) continue;
+    const bb_expr *any =
+        bb_expr_make(b->program, BB_X_LT, bb_index_number(b, 0), loop->limit, NULL);
+    there = there ? bb_expr_make(b->program, BB_X_AND, there, any, NULL) : any;
+  }
+  return there;
+}
+
 /* --- loops --- */
 
 /* Does one block hold all of the extent?  Outside all loops a loop stays: it is what tasks are made of. */
@@ -112,6 +124,7 @@ bb_build_loop *bb_build_begin(bb_build *b, bb_dim dim, const bb_loop_options *o)
                           .block = o->block,
                           .variable = BB_NONE,
                           .limit = extent,
+                          .ghost = o->once && !info->blocked,
                           .single = is_single(b, extent, o)};
   loop->clean =
       o->block == 1 || (extent->op == BB_X_CONST && (int64_t)extent->number % o->block == 0);

@@ -18,6 +18,7 @@ typedef struct bb_build_loop {
   bb_tile_index limit;   /* the dim's extent */
   bool clean;            /* blocks divide the extent, whatever it is */
   bool single;           /* one block holds the extent: there is no loop, and no frame */
+  bool ghost;            /* an iteration runs even where there is none, on no element */
 } bb_build_loop;
 
 /* Where a value lies: a window on a view.  Each axis of the view starts somewhere; a slot says
@@ -130,6 +131,8 @@ bb_tile_index bb_build_chunk(bb_build *b, const bb_node *node, int64_t *chunks);
 /* The body at a depth, but never further out than a spread nest allows. */
 uint32_t bb_build_place(const bb_build *b, uint32_t depth);
 bb_tile_stmt *bb_build_stmt(bb_build *b, uint32_t depth, bb_tile_kind kind);
+/* A condition that holds where the loops that an index depends on have that element; NULL: always. */
+const bb_expr *bb_build_element_is_there(bb_build *b, bb_tile_index index);
 /* The deepest loop that an index depends on. */
 uint32_t bb_build_index_depth(const bb_build *b, bb_tile_index index);
 

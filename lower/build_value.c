@@ -145,6 +145,18 @@ static void give_ranges(bb_build *b, const bb_build_value *value, bb_tile_stmt *
   }
 }
 
+static const bb_expr *both(const bb_build *b, const bb_expr *x, const bb_expr *y) {
+  return x && y && x != y ? bb_expr_make(b->program, BB_X_AND, x, y, NULL) : x ? x : y;
+}
+
+/* A condition that holds where the loops around a value's window are not empty; NULL: always. */
+static const bb_expr *is_there(bb_build *b, const bb_build_value *value) {
+  const bb_expr *there = NULL;
+  for (uint32_t i = 0; i < b->tile->view[value->window.view].rank; i++)
+    there = both(b, there, bb_build_element_is_there(b, value->window.at[i]));
+  return there;
+}
+
 static void check_item(bb_build *b, const bb_node *node, const bb_build_value *value) {
   const bb_item *item = &value->type->item;
   if (value->type->rank) bb_build_refuse(b, node, "a list where an item is wanted");
@@ -165,6 +177,17 @@ static bool same_size(const bb_build *b, uint32_t tile, const bb_build_loop *row
   return t->rows == (row ? row->block : 0) && t->cols == (col ? col->block : 0);
 }
 
+/* What a loop that is empty has no element of is not read: zeros stand there. */
+static bb_tile_stmt *load_stmt(bb_build *b, const bb_build_value *value, uint32_t tile,
+                               uint32_t depth) {
+  const bb_expr *there = is_there(b, value);
+  if (!there) return bb_build_stmt(b, depth, BB_TILE_LOAD);
+  bb_build_constant(b, tile, depth, 0);
+  bb_tile_stmt *when = bb_build_stmt(b, depth, BB_TILE_WHEN);
+  when->expr = there;
+  return bb_tile_append(b->tile, &when->body, BB_TILE_LOAD);
+}
+
 static uint32_t load(bb_build *b, const bb_build_value *value) {
   bool has_row = has_slot(b, value, BB_SLOT_ROW), has_col = has_slot(b, value, BB_SLOT_COL);
   const bb_build_loop *row = has_row ? value->row : NULL, *col = has_col ? value->col : NULL;
@@ -182,7 +205,7 @@ static uint32_t load(bb_build *b, const bb_build_value *value) {
         return frame->load[i].tile;
   }
   uint32_t tile = bb_build_tile(b, value->type->item.dtype, row, col, depth);
-  bb_tile_stmt *stmt = bb_build_stmt(b, depth, BB_TILE_LOAD);
+  bb_tile_stmt *stmt = load_stmt(b, value, tile, depth);
   stmt->result = tile;
   give_ranges(b, value, stmt);
   bb_tile_fact *fact = &b->fact[tile];
@@ -220,22 +243,22 @@ static void forget_loads(bb_build *b, uint32_t view) {
   }
 }
 
-static bb_tile_stmt *store_stmt(bb_build *b, uint32_t view, uint32_t depth) {
-  bb_tile_body *body = NULL;
+/* By the first of the iterations that all store alike, and not where a loop is empty. */
+static bb_tile_stmt *store_stmt(bb_build *b, const bb_build_value *where, uint32_t depth) {
+  const bb_expr *when = is_there(b, where);
   for (uint32_t i = 0; i < b->guards; i++) {
-    if (b->guard[i].view != view) continue;
-    bb_tile_stmt *when =
-        body ? bb_tile_append(b->tile, body, BB_TILE_WHEN) : bb_build_stmt(b, depth, BB_TILE_WHEN);
+    if (b->guard[i].view != where->window.view) continue;
     const bb_expr *at = bb_expr_arg(b->program, BB_I64, b->guard[i].loop->variable);
-    when->expr = bb_expr_make(b->program, BB_X_EQ, at, bb_index_number(b, 0), NULL);
-    body = &when->body;
+    when = both(b, when, bb_expr_make(b->program, BB_X_EQ, at, bb_index_number(b, 0), NULL));
   }
-  return body ? bb_tile_append(b->tile, body, BB_TILE_STORE)
-              : bb_build_stmt(b, depth, BB_TILE_STORE);
+  if (!when) return bb_build_stmt(b, depth, BB_TILE_STORE);
+  bb_tile_stmt *stmt = bb_build_stmt(b, depth, BB_TILE_WHEN);
+  stmt->expr = when;
+  return bb_tile_append(b->tile, &stmt->body, BB_TILE_STORE);
 }
 
 void bb_value_store(bb_build *b, const bb_build_value *where, uint32_t tile, uint32_t depth) {
-  bb_tile_stmt *stmt = store_stmt(b, where->window.view, depth);
+  bb_tile_stmt *stmt = store_stmt(b, where, depth);
   stmt->operands = 1;
   stmt->operand[0] = tile;
   give_ranges(b, where, stmt);

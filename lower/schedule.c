@@ -1,17 +1,9 @@
 /* schedule.c - levels and maps of a block program as loops of a tile program. */
 #include "bounds.h"
-#include "build.h"
 #include "inline.h"
+#include "schedule_parts.h"
 
 #include <string.h>
-
-typedef struct level {
-  const bb_site *site;
-  bb_build_value **value;    /* by node and port; set beforehand: where it is to lie */
-  uint32_t *into;            /* by node: the accumulator that a product is added to, or BB_NONE */
-  const bb_renewal *renewal; /* of the fold around, or NULL */
-  uint32_t *component;       /* by node: whose term it makes, or BB_NONE */
-} level;
 
 static void lower_nodes(bb_build *b, level *l, bool spread);
 
@@ -27,40 +19,11 @@ static level new_level(bb_build *b, const bb_site *site) {
   return l;
 }
 
-static bb_build_value *value_of(const level *l, bb_value v) {
-  return &l->value[v.node][v.port];
-}
-
 static bb_nest nest_of(const level *l, bb_value v) {
   return (bb_nest){l->site->node[v.node].tie[v.port], false, BB_NO_DIM, NULL};
 }
 
 /* --- maps --- */
-
-typedef struct map {
-  const bb_node *node;
-  const bb_site_node *at;
-  level *outer;
-  level inner;
-  uint32_t index; /* of the node in its level */
-  bb_build_loop *loop;
-  bb_loop_options options;
-  uint32_t *acc;  /* by out-port: FOLD of items */
-  uint32_t start; /* what stands in the body around before the loop */
-} map;
-
-static bb_value inner_source(const map *m, uint32_t port) {
-  const bb_graph *graph = m->inner.site->graph;
-  return bb_src(graph, graph->output[port], 0);
-}
-
-static bb_build_value *inner_result(const map *m, uint32_t port) {
-  return value_of(&m->inner, inner_source(m, port));
-}
-
-static bb_build_value *result(const map *m, uint32_t port) {
-  return &m->outer->value[m->index][port];
-}
 
 /* Every iteration is on its own, but for what all of them make alike. */
 static bool is_parallel(const bb_node *node) {
@@ -96,184 +59,6 @@ static const bb_node *only_map(const bb_graph *graph, uint32_t *index) {
   return only;
 }
 
-/* --- folded out-ports --- */
-
-static void fill_item(bb_build *b, void *user, uint32_t count, const bb_build_value *item) {
-  (void)count;
-  const bb_build_value *value = &item[0];
-  uint32_t tile = bb_build_tile(b, value->type->item.dtype, value->row, value->col, b->depth);
-  bb_build_constant(b, tile, b->depth, *(const double *)user);
-  bb_value_store(b, value, tile, b->depth);
-}
-
-static const bb_build_value *resumed(const map *m, uint32_t port) {
-  if (m->node->part != BB_PART_REST) return NULL;
-  return value_of(m->outer, m->node->in[m->node->out[port].resumes - 1].src);
-}
-
-static bb_nest out_nest(const map *m, uint32_t port) {
-  return (bb_nest){m->at->tie[port], false, BB_NO_DIM, NULL};
-}
-
-/* Has a value's item an axis that a loop further out cuts, and that none of its lists do? */
-static bool is_cut_outside(const bb_type *type) {
-  bool row = type->item.row != BB_NO_DIM, col = type->item.col != BB_NO_DIM;
-  for (uint32_t i = 0; i < type->rank; i++) {
-    row &= type->level[i].axis != BB_AXIS_ROW;
-    col &= type->level[i].axis != BB_AXIS_COL;
-  }
-  return type->rank && (row || col);
-}
-
-/* An accumulator begins empty, or as what the first iteration left.  An item's axes are those of what
- * is folded into it, which is not known yet: lists of items that loops further out cut begin in
- * begin_late(). */
-static void begin_fold(bb_build *b, map *m, uint32_t port) {
-  const bb_out *how = &m->node->out[port];
-  bb_build_value *out = result(m, port);
-  const bb_build_value *first = resumed(m, port);
-  double empty = bb_monoid_empty_of(how->fold, how->component);
-  bb_nest nest = out_nest(m, port);
-  if (how->type->rank == 0) {
-    bb_dtype dtype = bb_build_sum_dtype(how->type->item.dtype);
-    uint32_t acc = bb_build_tile(b, dtype, NULL, NULL, b->depth);
-    m->acc[port] = acc;
-    if (!first) {
-      bb_build_constant(b, acc, b->depth, empty);
-      return;
-    }
-    uint32_t tile = bb_tile_as(b, bb_value_tile(b, m->node, first), dtype);
-    bb_build_map_into(b, acc, b->depth, bb_expr_arg(b->program, dtype, 0), 1, &tile);
-    return;
-  }
-  if (out->kind == BB_BUILD_NOTHING) *out = bb_value_scratch(b, how->type, m->at->tie[port]);
-  out->depth = b->depth;
-  out->type = how->type;
-  if (first)
-    bb_value_know_cuts(out, first), bb_value_copy(b, m->node, out, first, &nest);
-  else if (!is_cut_outside(how->type))
-    bb_each_item(b, m->node, 1, out, &nest, fill_item, &empty);
-}
-
-/* Fills lists whose items' axes are known now that the loop has been lowered, in front of it. */
-static void begin_late(bb_build *b, const map *m, uint32_t port) {
-  const bb_out *how = &m->node->out[port];
-  if (how->mode != BB_OUT_FOLD || !is_cut_outside(how->type) || resumed(m, port)) return;
-  double empty = bb_monoid_empty_of(how->fold, how->component);
-  bb_nest nest = out_nest(m, port);
-  bb_tile_body *body = &b->frame[b->depth].body;
-  uint32_t before = body->count;
-  bb_each_item(b, m->node, 1, result(m, port), &nest, fill_item, &empty);
-  uint32_t made = body->count - before;
-  bb_tile_stmt **moved = BB_NEW(b->arena, bb_tile_stmt *, made);
-  memcpy(moved, body->stmt + before, made * sizeof *moved);
-  memmove(body->stmt + m->start + made, body->stmt + m->start, (before - m->start) * sizeof *moved);
-  memcpy(body->stmt + m->start, moved, made * sizeof *moved);
-}
-
-static void combine_items(bb_build *b, void *user, uint32_t count, const bb_build_value *item) {
-  const bb_monoid *monoid = user;
-  uint32_t n = count / 2, tile[2 * BB_MONOID_COMPONENTS];
-  for (uint32_t i = 0; i < count; i++) tile[i] = bb_value_tile(b, NULL, &item[i]);
-  /* What was loaded must not be taken for a copy of memory any more. */
-  for (uint32_t k = 0; k < n; k++) {
-    const bb_tile_fact *fact = &b->fact[tile[k]];
-    bb_dtype dtype = b->tile->tile[tile[k]].dtype;
-    uint32_t acc = bb_build_tile(b, dtype, fact->row, fact->col, b->depth);
-    bb_build_map_into(b, acc, b->depth, bb_expr_arg(b->program, dtype, 0), 1, &tile[k]);
-    tile[k] = acc;
-  }
-  bb_schedule_combine(b, monoid, tile, tile + n);
-  for (uint32_t k = 0; k < n; k++) bb_value_store(b, &item[k], tile[k], b->depth);
-}
-
-/* acc = acc * what this iteration made, for all components of a fold; gives how many there are. */
-static uint32_t fold(bb_build *b, map *m, uint32_t port) {
-  const bb_monoid *monoid = m->node->out[port].fold;
-  uint32_t n = monoid->components, term[BB_MONOID_COMPONENTS];
-  if (m->inner.renewal) {
-    bb_renewal_settle(b, m->inner.renewal);
-    return n;
-  }
-  if (m->node->out[port].type->rank) {
-    bb_build_value value[2 * BB_MONOID_COMPONENTS];
-    for (uint32_t k = 0; k < n; k++) {
-      value[k] = *result(m, port + k);
-      value[n + k] = *inner_result(m, port + k);
-      bb_value_know_cuts(&value[k], &value[n + k]);
-      value[k].depth = b->depth; /* as this iteration finds it */
-      if (value[k].type->rank != value[0].type->rank)
-        bb_build_refuse(b, m->node, "components of lists of different shapes");
-    }
-    bb_nest nest = out_nest(m, port);
-    bb_each_item(b, m->node, 2 * n, value, &nest, combine_items, (void *)monoid);
-    return n;
-  }
-  if (m->inner.into[inner_source(m, port).node] == m->acc[port])
-    return n; /* it was added already */
-  for (uint32_t k = 0; k < n; k++) {
-    const bb_build_value *inner = inner_result(m, port + k);
-    term[k] = bb_value_tile(b, m->node, inner);
-    bb_tile_shape(b, m->acc[port + k], inner->row, inner->col);
-  }
-  bb_schedule_combine(b, monoid, &m->acc[port], term);
-  return n;
-}
-
-/* A product that nobody else takes is added to the sum where it is made. */
-static void add_products_in_place(map *m) {
-  for (uint32_t port = 0; port < m->node->nout; port++) {
-    const bb_out *how = &m->node->out[port];
-    if (how->mode != BB_OUT_FOLD || how->type->rank || how->fold->id != BB_MONOID_SUM) continue;
-    const bb_graph *graph = m->inner.site->graph;
-    bb_value v = inner_source(m, port);
-    const bb_node *from = bb_node_get(graph, v.node);
-    if (from->kind == BB_NODE_FUNC && from->op == BB_OP_DOT && bb_use_count(graph, v) == 1 &&
-        from->out[0].type->item.dtype == how->type->item.dtype)
-      m->inner.into[v.node] = m->acc[port];
-  }
-}
-
-/* Is the term of component i made before that of k? */
-static bool is_made_before(const map *m, uint32_t i, uint32_t k) {
-  uint32_t first = inner_source(m, i).node, second = inner_source(m, k).node, at = 0;
-  const uint32_t *order = m->inner.site->order;
-  while (order[at] != first && order[at] != second) at++;
-  return order[at] == first;
-}
-
-/* Is a map nothing but one product of dependent folds, whose terms are made by a node each, what a
- * repair reads renewed before what it repairs? */
-static bool is_renewable(const map *m) {
-  const bb_node *node = m->node;
-  const bb_graph *graph = m->inner.site->graph;
-  if (node->nout == 0 || node->out[0].mode != BB_OUT_FOLD) return false;
-  if (node->nout != node->out[0].fold->components || !bb_monoid_is_renewable(node->out[0].fold))
-    return false;
-  for (uint32_t k = 0; k < node->nout; k++) {
-    bb_value v = inner_source(m, k);
-    const bb_node *from = bb_node_get(graph, v.node);
-    if (node->out[k].type->rank || from->kind != BB_NODE_FUNC || from->nout != 1) return false;
-    const bb_expr *repair = node->out[0].fold->component[k].repair;
-    for (uint32_t i = 0; i < k; i++) {
-      if (inner_source(m, i).node == v.node) return false;
-      if (bb_expr_uses_arg(repair, node->nout + i) && !is_made_before(m, i, k)) return false;
-    }
-  }
-  return true;
-}
-
-static void renew_terms(bb_build *b, map *m) {
-  if (!is_renewable(m)) return;
-  bb_renewal *renewal = BB_NEW(b->arena, bb_renewal, 1);
-  *renewal = (bb_renewal){m->node->out[0].fold, m->acc, BB_NEW(b->arena, uint32_t, m->node->nout)};
-  for (uint32_t k = 0; k < m->node->nout; k++) {
-    renewal->fresh[k] = BB_NONE;
-    m->inner.component[inner_source(m, k).node] = k;
-  }
-  m->inner.renewal = renewal;
-}
-
 /* --- out-ports --- */
 
 /* Does a spread loop's first iteration suffice to store what all make alike?  It goes to memory outside the
@@ -306,8 +91,6 @@ static void begin_invariant(bb_build *b, map *m, uint32_t port) {
   int64_t extent = bb_extent_value(dim->extent);
   if (!place_alike(b, m, port)) m->options.parallel = m->options.spread = false;
   m->options.once = extent < 1 && m->node->part != BB_PART_REST;
-  if (m->options.once && !dim->blocked)
-    bb_build_refuse(b, m->node, "a loop that may be empty leaves what is equal in every iteration");
 }
 
 /* A tile of the loop's body that is seen after it: the law of tile programs wants it set before. */
@@ -324,7 +107,7 @@ static void begin_out(bb_build *b, map *m, uint32_t port) {
   out->depth =
       b->depth; /* a place that is given lies further out than what is put there is known */
   switch (m->node->out[port].mode) {
-  case BB_OUT_FOLD: begin_fold(b, m, port); return;
+  case BB_OUT_FOLD: bb_schedule_begin_fold(b, m, port); return;
   case BB_OUT_INVARIANT: begin_invariant(b, m, port); return;
   case BB_OUT_COLLECT: break;
   }
@@ -403,7 +186,7 @@ static void take_results(bb_build *b, map *m) {
       slot.col = inner_result(m, port)->col ? inner_result(m, port)->col : slot.col;
       bring(b, m->node, &slot, inner_result(m, port), &nest);
       break;
-    case BB_OUT_FOLD: port += fold(b, m, port) - 1; break;
+    case BB_OUT_FOLD: port += bb_schedule_fold(b, m, port) - 1; break;
     case BB_OUT_INVARIANT:
       if (m->options.spread)
         bring_alike(b, m, port, &nest);
@@ -440,7 +223,7 @@ static void settle(bb_build *b, map *m) {
     out->type = how->type;
     if (how->mode == BB_OUT_FOLD && how->type->rank) {
       bb_value_know_cuts(out, inner);
-      begin_late(b, m, port);
+      bb_schedule_begin_late(b, m, port);
     }
     if (how->mode != BB_OUT_COLLECT || !inner->type) continue;
     /* Axes of the items that an outer loop cuts. */
@@ -500,8 +283,8 @@ static void lower_map(bb_build *b, level *outer, uint32_t index, bool spread) {
   if (m.options.spread && b->depth == 1) b->frame[0].loads = 0; /* another task's */
   b->map[b->map_depth++] = m.loop;
   bind(b, &m);
-  add_products_in_place(&m);
-  renew_terms(b, &m);
+  bb_schedule_add_products(&m);
+  bb_schedule_renew_terms(b, &m);
   pass_places(b, &m);
   lower_nodes(b, &m.inner, m.options.spread && only_map(m.at->inner->graph, &only));
   take_results(b, &m);
