@@ -24,8 +24,9 @@ enum { BB_ROOM = 1 << 24 }; /* bb_kernel.symbol from here on: a room by its numb
 typedef struct bb_schedule_options {
   const int64_t
       *block; /* per dim of the program: elements in a block; 0, or NULL: by the dim's use */
-  uint32_t loop_seed; /* not 0: draw a block size for every loop that may differ from others */
-  int64_t most;       /* not 0: no block that selection chose is larger */
+  uint32_t loop_seed;   /* not 0: draw a block size for every loop that may differ from others */
+  int64_t most;         /* not 0: no block that selection chose is larger */
+  const int64_t *limit; /* per dim: the same; 0, or NULL: any size */
   bool raw;   /* for passes behind this one: expressions stay whole, and masks cut no loop */
   bool alike; /* loops are spread whose iterations make some values alike: each makes them again */
   const bb_room *room; /* by tensor; NULL: none has any */

@@ -7,7 +7,7 @@
 
 /* Dims that two blocks hold are one where sums run over them.  The smaller a block, the longer the part of a sum that is
  * loaded at once: what a block waits for memory counts more, and room there is. */
-enum { LEAST = 16, REGISTERS = 96, THREADS = 256, SIZES = 3 };
+enum { LEAST = 16, REGISTERS = 96, THREADS = 256, SIZES = 3, LONGEST = 128 };
 typedef struct sizes {
   int64_t size, folded;
 } sizes;
@@ -15,6 +15,15 @@ static const sizes tried[SIZES] = {{64, 32}, {32, 64}, {16, 64}};
 
 static int64_t padded(int64_t extent) {
   return (extent + LEAST - 1) / LEAST * LEAST;
+}
+
+/* Has selection chosen sizes? */
+static bool has_sizes(const bb_graph *graph) {
+  for (uint32_t i = 0; i < graph->count; i++) {
+    const bb_node *node = bb_node_get(graph, i);
+    if (node->kind == BB_NODE_MAP && (node->block > 0 || has_sizes(node->inner))) return true;
+  }
+  return false;
 }
 
 static void find_folded(const bb_graph *graph, bool *folded) {
@@ -99,15 +108,38 @@ typedef struct attempt {
   bb_program *program;
   const bb_graph *graph;
   const char *name;
-  const int64_t *block;
+  const int64_t *block, *limit;
   const bb_kernel *kernel;
 } attempt;
 
 static void try_blocks(bb_context *ctx, void *argument) {
   attempt *a = argument;
   (void)ctx;
-  bb_schedule_options options = {.block = a->block, .alike = true};
+  bb_schedule_options options = {.block = a->block, .limit = a->limit, .alike = true};
   a->kernel = bb_schedule(a->program, a->graph, a->name, &options);
+}
+
+static bool schedules(bb_context *ctx, attempt *a, bool last) {
+  bb_status status = bb_protect(ctx, try_blocks, a);
+  if (status == BB_OK) return true;
+  if (status != BB_ERROR_UNSUPPORTED || last)
+    bb_fail(ctx, status, "%s",
+            bb_arena_text(a->program->arena, ctx->message, strlen(ctx->message)));
+  ctx->status = BB_OK;
+  return false;
+}
+
+/* Sizes as selection chose them, but parts of sums no longer than can be loaded at once. */
+static const bb_kernel *with_chosen(bb_context *ctx, attempt a, const bool *folded) {
+  if (!has_sizes(a.graph)) return NULL;
+  int64_t *limit = BB_NEW(a.program->arena, int64_t, a.program->dims + 1);
+  a.block = NULL;
+  a.limit = limit;
+  for (int64_t longest = LONGEST; longest >= LEAST; longest /= 2) {
+    for (uint32_t d = 0; d < a.program->dims; d++) limit[d] = folded[d] ? longest : 0;
+    if (schedules(ctx, &a, false) && fits(a.kernel->tile)) return a.kernel;
+  }
+  return NULL;
 }
 
 const bb_kernel *bb_schedule_simt(bb_program *program, const bb_graph *graph, const char *name,
@@ -115,18 +147,14 @@ const bb_kernel *bb_schedule_simt(bb_program *program, const bb_graph *graph, co
   bb_context *ctx = program->ctx;
   bool *folded = BB_NEW(program->arena, bool, program->dims + 1);
   int64_t *block = BB_NEW(program->arena, int64_t, program->dims + 1);
-  attempt a = {program, graph, name, block, NULL};
+  attempt a = {program, graph, name, block, NULL, NULL};
   const bb_kernel *best = NULL;
   find_folded(graph, folded);
+  if (!given) best = with_chosen(ctx, a, folded);
+  if (best) return best;
   for (uint32_t i = 0; i < SIZES; i++) {
     size_blocks(program, folded, given, &tried[i], block);
-    bb_status status = bb_protect(ctx, try_blocks, &a);
-    if (status == BB_ERROR_UNSUPPORTED && (best || i + 1 < SIZES)) {
-      ctx->status = BB_OK;
-      continue;
-    }
-    if (status != BB_OK)
-      bb_fail(ctx, status, "%s", bb_arena_text(program->arena, ctx->message, strlen(ctx->message)));
+    if (!schedules(ctx, &a, !best && i + 1 == SIZES)) continue;
     best = a.kernel;
     int64_t tasks = least_tasks(best->tile, program->arena);
     if (fits(best->tile) && (!tasks || tasks >= processors)) break;

@@ -221,6 +221,12 @@ static int64_t clamped(const bb_sites *s, bb_dim dim, int64_t block) {
   return padded < 8 ? 8 : padded > block ? block : padded;
 }
 
+static int64_t limited(const bb_schedule_options *o, bb_dim dim, int64_t wanted) {
+  int64_t limit = o && o->limit ? o->limit[dim] : 0;
+  if (o && o->most && wanted > o->most) wanted = o->most;
+  return limit && wanted > limit ? limit : wanted;
+}
+
 int64_t bb_site_block(bb_sites *s, uint32_t t) {
   const bb_schedule_options *o = s->options;
   bb_dim dim = s->tie[t].dim;
@@ -229,7 +235,7 @@ int64_t bb_site_block(bb_sites *s, uint32_t t) {
   bb_tie *root = &s->tie[at];
   if (root->block) return root->block;
   int64_t given = o && o->block ? o->block[dim] : 0;
-  if (given <= 0) given = o && o->most && root->wanted > o->most ? o->most : root->wanted;
+  if (given <= 0) given = limited(o, dim, root->wanted);
   root->block = given > 0 ? given : clamped(s, dim, DEFAULT_BLOCK);
   if (o && o->loop_seed) root->block = 1 + (int64_t)(mixed(mixed(o->loop_seed) ^ at) % DRAWN_MOST);
   if (root->unit) root->block = 1;

@@ -128,12 +128,24 @@ static double grained(double extent, double grain) {
   return grain * ceil(extent / grain);
 }
 
+static bool is_wide(const bb_nest_term *term) {
+  return term->dtype != BB_F16 && term->dtype != BB_BF16;
+}
+
+/* A wide product without a unit of its own loads only so much of what it contracts at once. */
+static double turns_of_dot(const point *p, const bb_nest_term *term) {
+  enum { DEPTH = 128 };
+  return term->axis[2] == BB_NONE ? 1 : ceil(p->block[term->axis[2]] / DEPTH);
+}
+
 /* Multiply-adds of one block product, as many as the machine's least product makes of them. */
 static double dot_operations(const point *p, const bb_nest_term *term) {
   const bb_machine *m = p->machine;
   double row = term->axis[0] == BB_NONE ? 1 : p->block[term->axis[0]];
   double col = term->axis[1] == BB_NONE ? 1 : p->block[term->axis[1]];
   double depth = term->axis[2] == BB_NONE ? 1 : p->block[term->axis[2]];
+  if (is_wide(term) && m->grain_wide > 0)
+    return term->amount * grained(row, m->grain_wide) * grained(col, m->grain_wide) * depth;
   double area = grained(row, m->grain_row) * grained(col, m->grain_col);
   if (m->swap > 0) area = least(area, grained(row, m->grain_col) * grained(col, m->grain_row));
   return term->amount * area * grained(depth, m->grain_depth);
@@ -159,6 +171,7 @@ static void add_work(const point *p, const bb_nest_term *term, double times, pas
   if (term->kind == BB_NEST_DOT) {
     seconds = times * dot_operations(p, term) / bb_machine_dot_rate(m, term->dtype);
     to->dot += seconds;
+    if (is_wide(term)) to->start += times * m->wait * turns_of_dot(p, term);
     to->local += times * operand_bytes(p, term) / m->local_bandwidth;
   } else if (term->kind == BB_NEST_VECTOR) {
     double wide = m->vector_bytes / bb_dtype_bytes(term->dtype), count = 1;

@@ -1,5 +1,5 @@
 /* misc.cuh - operators that no block program has, on arrays as they lie: gathers and convolutions, an element
- * of the result to a thread at a time.
+ * of the result to a thread at a time, or, where it is a sum, to a warp.
  *
  * An index from data that is out of range is counted from the other end; one that is none either way gives
  * its place, counted from 1, to `fault`, and reads element 0.
@@ -7,7 +7,7 @@
 #pragma once
 #include "simt.cuh"
 
-enum { BB_MISC_AXES = 8, BB_MISC_SPATIAL = 6 };
+enum { BB_MISC_AXES = 8, BB_MISC_SPATIAL = 6, BB_MISC_LANES = 32 };
 
 struct bb_misc_gather_call {
   const void *data, *index;
@@ -97,13 +97,35 @@ template <class T> BB_DEVICE void bb_misc_copy(const bb_misc_copy_call &call) {
   }
 }
 
-/* T: elements in memory; R: sums. */
+/* What lane `lane` adds to an element of a convolution: every 32nd product.  `place`: of the element. */
+template <class T, class R>
+BB_DEVICE R bb_misc_taps(const bb_misc_window_call &call, const int64_t *place, int64_t taps,
+                         const T *data, const T *weight, int64_t inputs, int lane) {
+  R sum = 0;
+  for (int64_t term = lane; term < taps * call.channels; term += BB_MISC_LANES) {
+    int64_t left = term % taps, offset = 0, step = 1;
+    bool inside = true;
+    for (int64_t i = call.axes - 1; i >= 0; i--) {
+      int64_t x =
+          place[i] * call.stride[i] - call.before[i] + left % call.kernel[i] * call.dilation[i];
+      left /= call.kernel[i];
+      inside = inside && x >= 0 && x < call.in[i];
+      offset += x * step;
+      step *= call.in[i];
+    }
+    if (inside) sum += bb_get<R>(data + term / taps * inputs + offset) * bb_get<R>(weight + term);
+  }
+  return sum;
+}
+
+/* T: elements in memory; R: sums.  An element to the 32 threads of a warp. */
 template <class T, class R> BB_DEVICE void bb_misc_convolve(const bb_misc_window_call &call) {
   const T *data = (const T *)call.data, *weight = (const T *)call.weight;
   const T *bias = (const T *)call.bias;
-  T *out = (T *)call.out;
-  BB_MISC_EACH(call) {
-    int64_t rest = at, place[BB_MISC_SPATIAL], taps = 1, inputs = 1;
+  const int warp = bb_thread() / BB_MISC_LANES, lane = bb_thread() % BB_MISC_LANES;
+  const int64_t step = bb_blocks() * (256 / BB_MISC_LANES);
+  for (int64_t first = bb_block() * (256 / BB_MISC_LANES); first < call.total; first += step) {
+    int64_t at = first + warp, rest = at, place[BB_MISC_SPATIAL], taps = 1, inputs = 1;
     for (int64_t i = call.axes - 1; i >= 0; i--) {
       place[i] = rest % call.places[i];
       rest /= call.places[i];
@@ -111,24 +133,13 @@ template <class T, class R> BB_DEVICE void bb_misc_convolve(const bb_misc_window
       inputs *= call.in[i];
     }
     int64_t map = rest % (call.groups * call.maps), sample = rest / (call.groups * call.maps);
-    int64_t first = (sample * call.groups + map / call.maps) * call.channels;
+    int64_t channel = (sample * call.groups + map / call.maps) * call.channels;
     R sum = 0;
-    for (int64_t tap = 0; tap < taps; tap++) {
-      int64_t left = tap, offset = 0, step = 1;
-      bool inside = true;
-      for (int64_t i = call.axes - 1; i >= 0; i--) {
-        int64_t x = place[i] * call.stride[i] - call.before[i] +
-                    left % call.kernel[i] * call.dilation[i];
-        left /= call.kernel[i];
-        inside = inside && x >= 0 && x < call.in[i];
-        offset += x * step;
-        step *= call.in[i];
-      }
-      for (int64_t c = 0; inside && c < call.channels; c++)
-        sum += bb_get<R>(data + (first + c) * inputs + offset) *
-               bb_get<R>(weight + (map * call.channels + c) * taps + tap);
-    }
-    if (bias) sum += bb_get<R>(bias + map);
-    bb_put(out + at, sum);
+    if (at < call.total)
+      sum = bb_misc_taps<T, R>(call, place, taps, data + channel * inputs,
+                               weight + map * call.channels * taps, inputs, lane);
+    for (int half = BB_MISC_LANES / 2; half > 0; half /= 2) sum += bb_shuffle(sum, half);
+    if (at >= call.total || lane) continue;
+    bb_put(((T *)call.out) + at, bias ? sum + bb_get<R>(bias + map) : sum);
   }
 }

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-enum { AXES = 8, SPATIAL = 6, THREADS = 256, OPERANDS = 3 };
+enum { AXES = 8, SPATIAL = 6, THREADS = 256, OPERANDS = 3, LANES = 32 };
 
 typedef enum kind { GATHER, ALONG, CONVOLUTION } kind;
 
@@ -425,5 +425,7 @@ void bb_cuda_misc_launch(const bb_cuda_machine *machine, const bb_cuda_misc *m,
     with.call.window.bias = in[2], with.call.window.out = out;
     break;
   }
-  launch(machine, m->function, m->total, &with.call);
+  /* An element of a convolution is a warp's. */
+  int64_t threads = m->total * (m->kind == CONVOLUTION ? LANES : 1);
+  launch(machine, m->function, threads, &with.call);
 }
