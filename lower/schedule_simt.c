@@ -2,6 +2,7 @@
 #include "schedule_simt.h"
 
 #include "emit_c_parts.h"
+#include "gpu.h"
 
 #include <string.h>
 
@@ -112,11 +113,21 @@ typedef struct attempt {
   const bb_kernel *kernel;
 } attempt;
 
+/* Registers hold f32: what is computed from f16 is rounded where it goes to memory or into a product. */
+static void widen(bb_program *program, bb_tile_program *tile) {
+  bb_gpu g = {.p = tile, .ctx = program->ctx, .strict = program->strict};
+  bool narrow = false;
+  for (uint32_t t = 0; t < tile->tiles; t++)
+    narrow |= tile->tile[t].dtype == BB_F16 || tile->tile[t].dtype == BB_BF16;
+  if (narrow) bb_gpu_widen(&g);
+}
+
 static void try_blocks(bb_context *ctx, void *argument) {
   attempt *a = argument;
   (void)ctx;
   bb_schedule_options options = {.block = a->block, .limit = a->limit, .alike = true};
   a->kernel = bb_schedule(a->program, a->graph, a->name, &options);
+  widen(a->program, a->kernel->tile);
 }
 
 static bool schedules(bb_context *ctx, attempt *a, bool last) {

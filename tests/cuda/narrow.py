@@ -1,0 +1,47 @@
+"""Float16 programs by kernels of plain threads on the processor (host.hpp): sums and what stands between are float32.
+
+    narrow.py PROGRAM FAKE-DRIVER FAKE-NVRTC HOST.HPP
+"""
+import os, shutil, subprocess, sys, tempfile
+import numpy as np
+
+program, driver, compiler, host = sys.argv[1:]
+if not shutil.which(os.environ.get("FAKE_CXX", "c++")): sys.exit(77)
+environment = {**os.environ, "BLOCKBUSTER_CUDA": driver, "BLOCKBUSTER_NVRTC": compiler, "FAKE_CUDA": "host", "FAKE_HOST": host,
+               "BLOCKBUSTER_CACHE": ""}
+TEXT = """blockbuster 1
+program narrow
+dim M, N
+
+input Q : f16[M,256]
+input K : f16[N,256]
+input V : f16[N,256]
+
+scores = contract(Q[m,d], K[n,d] -> [m,n])
+scaled = elementwise scores*0.0625
+weights = elementwise exp(scaled)
+sum = reduce sum(weights, axis=-1, keep)
+inverse = elementwise 1/sum
+shares = elementwise weights*inverse
+output O = contract(shares[m,n], V[n,l] -> [m,l])
+"""
+generator, bad = np.random.default_rng(1), 0
+q, k, v = (generator.standard_normal((rows, 256)).astype(np.float16) for rows in (37, 70, 70))
+scores = q.astype(float) @ k.astype(float).T / 16
+weights = np.exp(scores - scores.max(-1, keepdims=True))
+want = weights / weights.sum(-1, keepdims=True) @ v.astype(float)
+
+with tempfile.TemporaryDirectory() as folder:
+    text, arrays, out = (os.path.join(folder, x) for x in ("p.bb", "in.npz", "out.npz"))
+    with open(text, "w") as file: file.write(TEXT)
+    np.savez(arrays, Q=q, K=k, V=v)
+    # Where every value is rounded to float16 the error is twice the first bound.
+    for bound, *options in ((3.3e-4,), (1e-3, "--precision", "strict")):
+        ran = subprocess.run([program, "run", text, "--inputs", arrays, "-o", out, "--device", "cuda", *options],
+                             capture_output=True, text=True, env=environment, timeout=300)
+        off = np.inf
+        if ran.returncode == 0: off = np.linalg.norm(np.load(out)["O"].astype(float) - want) / np.linalg.norm(want)
+        good = off <= bound and "interpreted" not in ran.stderr
+        print("ok   " if good else "WRONG", options, f"relative error {off:.2e}, at most {bound}", ran.stderr.strip()[-300:])
+        bad += not good
+sys.exit(bad > 0)
