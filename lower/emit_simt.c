@@ -31,6 +31,7 @@ static void use_tile(bb_simt *s, uint32_t tile) {
 }
 
 static void note_uses(bb_simt *s, const bb_tile_stmt *stmt) {
+  s->products |= stmt->kind == BB_TILE_DOT;
   use_tile(s, stmt->result);
   use_tile(s, stmt->second);
   for (uint32_t i = 0; i < stmt->operands; i++) use_tile(s, stmt->operand[i]);
@@ -41,7 +42,7 @@ static void note_uses(bb_simt *s, const bb_tile_stmt *stmt) {
 
 /* --- threads --- */
 
-enum { THREADS = 256, ROWS = 16, LANES = 32 };
+enum { THREADS = 256, ROWS = 16, FEWER_ROWS = 8, LANES = 32 };
 
 static uint32_t power_from(uint32_t size, uint32_t most) {
   uint32_t power = 1;
@@ -49,9 +50,10 @@ static uint32_t power_from(uint32_t size, uint32_t most) {
   return power;
 }
 
-/* Rows of threads as the tallest tile has, and threads of a row as the widest: warps at least. */
+/* Rows of threads as the tallest tile has, and threads of a row as the widest: warps at least.  Where nothing
+ * goes by shared memory a warp has one row, whose elements lie side by side. */
 static void choose_threads(bb_simt *s) {
-  s->ty = power_from(s->most_rows, ROWS);
+  s->ty = power_from(s->most_rows, s->products ? ROWS : FEWER_ROWS);
   s->tx = power_from(s->most_cols, THREADS / s->ty);
   while (s->ty * s->tx < LANES) s->tx *= 2;
 }
@@ -152,6 +154,7 @@ static void forget_uses(bb_simt *s) {
   for (uint32_t i = 0; i < p->extents; i++) s->c.extent[i] = false;
   for (uint32_t i = 0; i < p->views; i++) s->c.view[i] = false, s->touches[i] = 0;
   s->most_rows = s->most_cols = 1;
+  s->products = false;
   s->shared = 0;
 }
 

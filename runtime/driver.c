@@ -97,13 +97,31 @@ static void bracket(bb_program *program, const bb_drive_options *options) {
   }
 }
 
+static bool has_narrow_product(const bb_graph *graph) {
+  for (uint32_t i = 0; i < graph->count; i++) {
+    const bb_node *node = bb_node_get(graph, i);
+    if (node->kind == BB_NODE_MAP && has_narrow_product(node->inner)) return true;
+    if (node->kind != BB_NODE_FUNC || node->op != BB_OP_DOT) continue;
+    bb_dtype dtype = bb_type_of(graph, node->in[0].src)->item.dtype;
+    if (dtype == BB_F16 || dtype == BB_BF16) return true;
+  }
+  return false;
+}
+
+/* Does the scheduler of a machine's own units cut folds as they run, by their extents, in one launch? */
+static bool cuts_folds(const bb_drive_options *options, const bb_graph *graph) {
+  const bb_machine *machine = options->select ? options->select->machine : NULL;
+  return machine && strcmp(machine->target, "sm_90a") == 0 && has_narrow_product(graph);
+}
+
 /* What runs with its folds cut as its price said. */
-static void split(bb_program *program) {
+static void split(bb_program *program, const bb_drive_options *options) {
   for (uint32_t i = 0; i < program->candidates; i++) {
     bb_candidate *kernel = &program->candidate[i];
     if (!kernel->bill || kernel->bill->best.parts < 2) continue;
     bb_snapshot *s = &kernel->snapshot[kernel->chosen];
     const bb_way *way = &kernel->bill->best;
+    if (cuts_folds(options, s->safe)) continue;
     s->safe = bb_split_loop(program, s->safe, way->map, way->parts);
   }
 }
@@ -136,7 +154,7 @@ void bb_drive(bb_program *program, bb_stage goal, const bb_drive_options *option
     if (options->fold > BB_FOLD_ROLLING)
       bracket(program, options);
     else if (options->fold == BB_FOLD_CHOSEN)
-      split(program);
+      split(program, options);
     after(program, "choose", options);
   }
 }
