@@ -210,7 +210,7 @@ static void settle(bb_build *b, map *m) {
       if (place.kind == BB_BUILD_WINDOW && how->type->rank) {
         place.type = how->type;
         bb_value_know_cuts(&place, inner);
-        bring(b, m->node, &place, inner, &nest);
+        bring(b, m->node, &place, out, &nest);
         *out = place;
       }
     }
