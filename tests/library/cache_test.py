@@ -125,6 +125,29 @@ class Cache(Folder):
             with self.subTest(where):
                 self.assertIn("is not used", self.run_model(BLOCKBUSTER_CACHE=where))
 
+    def read_only(self):
+        """A prefix of commands that see the cache so, whoever runs them."""
+        if os.geteuid() != 0:
+            for path in [*self.cache.iterdir(), self.cache]:
+                path.chmod(path.stat().st_mode & 0o500)
+            return []
+        prefix = ["unshare", "-m", "sh", "-c", 'mount --bind "$0" "$0" && mount -o remount,bind,ro "$0" && exec "$@"',
+                  str(self.cache)]
+        if subprocess.run([*prefix, "true"], capture_output=True).returncode != 0:
+            self.skipTest("nothing can be mounted here")
+        return prefix
+
+    def test_read_only_with_entries(self):
+        """What is in it is taken; what is not is made elsewhere, and not kept."""
+        self.run_model()
+        before = [(entry.name, entry.stat().st_ino, entry.read_bytes()) for entry in self.entries()]
+        prefix = self.read_only()
+        self.assertEqual(self.run_model(limit=prefix, TMPDIR="/no/folder"), "")
+        message = self.run_model(limit=prefix, how=("--kernels", "--block", "M=8"), TMPDIR=self.folder)
+        self.assertRegex(message, "cache .* is not used: (Read-only file system|Permission denied)")
+        self.assertEqual(before, [(entry.name, entry.stat().st_ino, entry.read_bytes()) for entry in self.entries()])
+        self.assertEqual(os.listdir(self.folder), ["cache"])
+
     def test_none(self):
         self.assertEqual(self.run_model(BLOCKBUSTER_CACHE=""), "")
         self.assertEqual(self.entries(), [])
