@@ -113,11 +113,10 @@ static void advance_body(bb_context *ctx, void *argument) {
                             .strict = o->strict,
                             .phase = on_phase,
                             .user = call};
-  if (o->machine && call->stage == BB_STAGE_FUSED) {
-    bb_drive(call->program, BB_STAGE_PARTITION, &drive);
-    drive.select = bb_api_selection(call->program, o, &call->choose);
-  }
-  bb_drive(call->program, call->stage, &drive);
+  if (o->machine && call->stage == BB_STAGE_FUSED)
+    bb_api_drive_priced(call->program, o, &drive);
+  else
+    bb_drive(call->program, call->stage, &drive);
   bb_scratch_end(scratch);
 }
 

@@ -15,6 +15,9 @@ bb_graph *bb_api_graph(const bb_program *program, bb_graph_id id);
 /* What the options ask of bb_select(), for a program at stage PARTITION; in the program's arena. */
 const bb_selection_options *bb_api_selection(bb_program *program, const bb_advance_options *options,
                                              const bb_choose_options *choose);
+/* Takes a program to stage FUSED by prices of the options' machine, which are kept on disk. */
+void bb_api_drive_priced(bb_program *program, const bb_advance_options *options,
+                         bb_drive_options *drive);
 /* Takes a program to stage FUSED by what its kernels cost on the machine that BLOCKBUSTER_MACHINE names,
  * else this one. */
 void bb_api_choose(bb_program *program);

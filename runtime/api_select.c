@@ -2,6 +2,7 @@
  */
 #include "api.h"
 #include "../select/measure.h"
+#include "compile/price_cache.h"
 
 #include <string.h>
 
@@ -37,13 +38,24 @@ const bb_selection_options *bb_api_selection(bb_program *program, const bb_advan
   return selection;
 }
 
+void bb_api_drive_priced(bb_program *program, const bb_advance_options *options,
+                         bb_drive_options *drive) {
+  bb_context *ctx = program->ctx;
+  bb_drive(program, BB_STAGE_PARTITION, drive);
+  bb_selection_options selection = *bb_api_selection(program, options, drive->choose);
+  bb_arena *scratch = bb_scratch(ctx);
+  bb_price_key key = bb_price_key_of(program, &selection, scratch);
+  selection.known = bb_prices_recall(ctx, scratch, &key);
+  drive->select = &selection;
+  bb_drive(program, BB_STAGE_FUSED, drive);
+  if (!selection.known) bb_prices_keep(ctx, scratch, &key, &program->selection->prices);
+  bb_scratch_end(scratch);
+}
+
 void bb_api_choose(bb_program *program) {
   static const bb_advance_options options = {.version = BB_VERSION, .machine = ""};
   bb_drive_options drive = {.strict = program->strict};
-  if (program->stage == BB_STAGE_FUSED) return;
-  bb_drive(program, BB_STAGE_PARTITION, &drive);
-  drive.select = bb_api_selection(program, &options, NULL);
-  bb_drive(program, BB_STAGE_FUSED, &drive);
+  if (program->stage != BB_STAGE_FUSED) bb_api_drive_priced(program, &options, &drive);
 }
 
 const char *bb_machine_get_name(uint32_t index) {

@@ -26,6 +26,7 @@ bb_quoter *bb_quoter_create(bb_program *program, const bb_selection_options *opt
   *q = (bb_quoter){.program = program, .arena = arena};
   q->pricer = bb_pricer_create(program, options->machine, options->symbol, arena);
   q->pricer.rolling = options->rolling;
+  q->known = options->known;
   q->keys = bb_keys_create(program, arena);
   q->prices = bb_intern_create(arena, priced_hash, priced_equal);
   const bb_fuse_options *given = options->choose ? options->choose->fuse : NULL;
@@ -65,12 +66,15 @@ double bb_quoter_price(void *user, const bb_cover_kernel *kernel) {
   q->met++;
   const priced *found = bb_intern_find(q->prices, &wanted);
   if (found) return found->seconds;
+  bool known = q->known && q->priced < q->known->count;
+  double seconds = known ? q->known->seconds[q->priced] : probe(q, kernel, NULL);
   priced *made = BB_NEW(q->arena, priced, 1);
   uint64_t *word = BB_NEW(q->arena, uint64_t, wanted.words);
   memcpy(word, wanted.word, wanted.words * sizeof *word);
-  *made = (priced){wanted.hash, wanted.words, word, probe(q, kernel, NULL)};
+  *made = (priced){wanted.hash, wanted.words, word, seconds};
   bb_intern_add(q->prices, made);
-  q->priced++;
+  BB_GROW(q->arena, q->asked, q->asked_capacity, (size_t)q->priced + 1);
+  q->asked[q->priced++] = seconds;
   return made->seconds;
 }
 

@@ -15,7 +15,10 @@ typedef struct bb_quoter {
   bb_keys *keys;
   struct bb_intern *prices; /* by key */
   const bb_pieces *pieces;
-  uint32_t met, priced; /* kernels asked for; those that differ in more than names */
+  uint32_t met, priced;   /* kernels asked for; those that differ in more than names */
+  const bb_prices *known; /* what they were found to cost before, in this order; NULL: nothing */
+  uint32_t asked_capacity;
+  double *asked; /* what they cost */
 } bb_quoter;
 
 bb_quoter *bb_quoter_create(bb_program *program, const bb_selection_options *options,

@@ -275,7 +275,10 @@ void bb_select(bb_program *program, const bb_selection_options *options) {
   s.report.met = s.quoter->met;
   s.report.priced = s.quoter->priced;
   bb_selection_report *report = BB_NEW(program->arena, bb_selection_report, 1);
+  double *asked = BB_NEW(program->arena, double, s.quoter->priced + 1u);
+  if (s.quoter->priced) memcpy(asked, s.quoter->asked, s.quoter->priced * sizeof *asked);
   *report = s.report;
+  report->prices = (bb_prices){s.quoter->priced, asked};
   program->selection = report;
   bb_scratch_end(scratch);
 }

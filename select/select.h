@@ -42,12 +42,22 @@ void bb_choose(bb_program *program, const bb_choose_options *options);
  * each other exps beyond what a type holds hand on their exponents in tensors of their own.  False: a
  * kernel runs as it is, none of its snapshots having a form of pairs.  Part of bb_choose(). */
 bool bb_make_kernels_safe(bb_program *program);
+
+/* The prices of kernels, in the order in which a selection asked for them. */
+typedef struct bb_prices {
+  uint32_t count;
+  const double *seconds;
+} bb_prices;
+
 /* Lives as long as the program. */
 typedef struct bb_selection_options {
   const bb_machine *machine;
   const double *symbol;            /* by index, for every symbol: what the extents count as */
   const bb_choose_options *choose; /* as for bb_choose(); NULL: defaults */
   bool rolling;                    /* no fold is split: the caller cuts them all, or none */
+  /* Of an earlier selection of an equal program by equal options: it asks for the same ones, and takes a
+   * small part of the time.  NULL: none. */
+  const bb_prices *known;
 } bb_selection_options;
 
 /* What it took to select. */
@@ -63,6 +73,7 @@ typedef struct bb_selection_report {
   uint32_t states;      /* sets of pieces that the dynamic program reached */
   bool exact;           /* no bound of the cover's search cut anything off */
   const char *why;      /* not exact: which did */
+  bb_prices prices;     /* as bb_selection_options.known */
 } bb_selection_report;
 
 /* The same from stage PARTITION to FUSED by price: cuts every candidate into pieces, finds the

@@ -37,6 +37,7 @@ typedef struct cache {
   char name[NAME];
   const char *source;
   size_t length;
+  bool quiet;
 } cache;
 
 static const char *path_of(cache *c, const char *name, const char *ending) {
@@ -68,11 +69,13 @@ static bool folder_is_good(cache *c) {
   struct stat status;
   if (!*c->folder) return false;
   if (!make_folders(c->arena, c->folder) || stat(c->folder, &status) != 0) {
-    bb_log(c->ctx, BB_LOG_WARNING, "cache %s is not used: %s", c->folder, strerror(errno));
+    if (!c->quiet)
+      bb_log(c->ctx, BB_LOG_WARNING, "cache %s is not used: %s", c->folder, strerror(errno));
     return false;
   }
   const char *problem = S_ISDIR(status.st_mode) ? bb_unsafe(&status) : "it is no folder";
-  if (problem) bb_log(c->ctx, BB_LOG_WARNING, "cache %s is refused: %s", c->folder, problem);
+  if (problem && !c->quiet)
+    bb_log(c->ctx, BB_LOG_WARNING, "cache %s is refused: %s", c->folder, problem);
   return !problem;
 }
 
@@ -331,7 +334,7 @@ void bb_cache_get(bb_context *ctx, bb_arena *arena, const char *folder, const ch
 /* --- images: bytes that need no file to be loaded from --- */
 
 static bool begin_image(cache *c, bb_context *ctx, bb_arena *arena, const bb_cache_key *key) {
-  *c = (cache){.ctx = ctx, .arena = arena, .key = {.arena = arena}};
+  *c = (cache){.ctx = ctx, .arena = arena, .key = {.arena = arena}, .quiet = key->quiet};
   bb_put_bytes(&c->key, key->text, key->length);
   c->folder = default_folder(arena);
   name_by_key(c);
@@ -367,7 +370,8 @@ void bb_cache_keep_image(bb_context *ctx, bb_arena *arena, const bb_cache_key *k
   bool good = out && fwrite(all.data, 1, all.length, out) == all.length;
   if (out) good &= fclose(out) == 0;
   if (!good || rename(path, path_of(&c, c.name, ".bin")) != 0) {
-    bb_log(ctx, BB_LOG_WARNING, "cache %s is not used: %s", c.folder, strerror(errno));
+    if (!c.quiet)
+      bb_log(ctx, BB_LOG_WARNING, "cache %s is not used: %s", c.folder, strerror(errno));
     if (file >= 0) unlink(path);
     return;
   }

@@ -30,6 +30,7 @@ void bb_cached_end(bb_context *ctx, bb_cached *cached);
 typedef struct bb_cache_key {
   const char *text;
   size_t length;
+  bool quiet; /* a folder that cannot be used is another's to report */
 } bb_cache_key;
 
 /* NULL: it is not there. */

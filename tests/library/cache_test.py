@@ -20,7 +20,7 @@ import time
 import unittest
 
 PROGRAM = TESTS = None
-ENTRY = re.compile(r"^[0-9a-f]{32}\.so$")
+ENTRY = re.compile(r"^[0-9a-f]{32}\.(so|bin)$")
 
 
 class Folder(unittest.TestCase):
@@ -54,10 +54,13 @@ class Folder(unittest.TestCase):
         return out, done.stderr
 
     def entries(self):
-        """The entries; nothing else may be there."""
+        """The entries with kernels; nothing but prices may be there beside them."""
         names = sorted(os.listdir(self.cache)) if self.cache.exists() else []
         self.assertEqual([n for n in names if not ENTRY.match(n)], [])
-        return [self.cache / n for n in names]
+        return [self.cache / n for n in names if n.endswith(".so")]
+
+    def prices(self):
+        return sorted(self.cache.glob("*.bin"))
 
 
 class Cache(Folder):
@@ -76,6 +79,20 @@ class Cache(Folder):
         self.run_model(BLOCKBUSTER_CC=counted)
         self.assertEqual((self.folder / "calls").read_text(), "called\n")
         self.assertEqual(len(self.entries()), 2)
+
+    def test_prices_are_asked_for_once(self):
+        self.run_model()
+        prices, = self.prices()
+        self.assertEqual(prices.stat().st_mode & 0o777, 0o600)
+        before, whole = prices.stat().st_ino, prices.read_bytes()
+        self.run_model()
+        self.assertEqual((prices.stat().st_ino, prices.read_bytes()), (before, whole))
+        prices.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))  # damaged: made anew, the same
+        self.assertIn("was damaged", self.run_model())
+        self.assertEqual(self.prices(), [prices])
+        self.assertEqual(prices.read_bytes(), whole)
+        self.run_model(how=("--kernels", "--no-extend"))  # another question
+        self.assertEqual(len(self.prices()), 2)
 
     def test_a_umask_that_lets_everybody_write(self):
         self.run_model(limit=["sh", "-c", 'umask 000; exec "$@"', "sh"])
@@ -222,10 +239,10 @@ class Cache(Folder):
             time.sleep(0.01)
         os.killpg(child.pid, signal.SIGKILL)
         child.wait()
-        self.assertFalse([p for p in self.cache.iterdir() if ENTRY.match(p.name)])
+        self.assertEqual(list(self.cache.glob("*.so")), [])
         slow.write_text("#!/bin/sh\nexec cc \"$@\"\n")
         self.run_model(BLOCKBUSTER_CC=slow)  # its lock died with it
-        self.assertEqual(len([p for p in self.cache.iterdir() if ENTRY.match(p.name)]), 1)
+        self.assertEqual(len(list(self.cache.glob("*.so"))), 1)
 
     def test_compiler_that_fails(self):
         bad = self.folder / "cc"

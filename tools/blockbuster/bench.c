@@ -242,6 +242,7 @@ int bench_main(tool *t) {
   bb_arrays *arrays = NULL;
   int code = EXIT_GOOD;
   b.f.read = t->seconds;
+  if (t->set->no_cache) setenv("BLOCKBUSTER_CACHE", "", 1);
   if (t->set->inputs) code = report(t, bb_arrays_read(t->context, t->set->inputs, &arrays));
   double began = now();
   if (code == EXIT_GOOD && t->program) code = advance(t, BB_STAGE_FUSED, NULL);
