@@ -134,6 +134,11 @@ static int print_repairs(tool *t, uint32_t c, const bb_candidate_info *info, FIL
   return EXIT_GOOD;
 }
 
+static void explain_misc(void *user, const char *node, const char *op) {
+  fprintf(user, "not repaired: %s (%s) takes its operand whole: no fold of its parts is known\n",
+          node, op);
+}
+
 static int print_explanations(tool *t, FILE *out) {
   bb_candidate_info info;
   uint32_t wanted = 0;
@@ -141,7 +146,8 @@ static int print_explanations(tool *t, FILE *out) {
   int code = EXIT_GOOD;
   for (uint32_t c = 0; code == EXIT_GOOD && bb_program_get_candidate(t->program, c, &info); c++)
     if (!t->set->candidate || c == wanted) code = print_repairs(t, c, &info, out);
-  return code;
+  if (code != EXIT_GOOD || t->set->candidate) return code;
+  return report(t, bb_program_visit_misc(t->program, explain_misc, out));
 }
 
 /* What runs, where it is not the chosen snapshot as that stands above. */

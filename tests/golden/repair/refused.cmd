@@ -1,3 +1,4 @@
 # Chains that are not repaired, each with the reason.
 blockbuster fuse refused.bb --explain
 blockbuster fuse shares.bb --explain
+blockbuster fuse median.bb --explain
