@@ -26,11 +26,13 @@ struct bb_pool {
   pthread_cond_t work;
   atomic_uint asleep;
   atomic_bool ends;
-  _Alignas(64) _Atomic uint64_t ticket;
+  char apart[64]; /* what all threads write, on lines of its own */
+  _Atomic uint64_t ticket;
   _Atomic int64_t first, tasks; /* of this round */
   _Atomic(bb_task *) function;
   _Atomic(void *) user;
-  _Alignas(64) _Atomic int64_t left; /* tasks of this round that are not done */
+  char apart_too[64];
+  _Atomic int64_t left; /* tasks of this round that are not done */
 };
 
 typedef struct worker {
