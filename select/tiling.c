@@ -1,16 +1,16 @@
 /* tiling.c - the block sizes that make a nest cheapest.
  *
  * Each size has a handful of choices: powers of two up to its extent, and the extent.  All sizes
- * start as small as they can be (so that the tiles fit if any do), or all near some middle; then one size
- * at a time takes its best choice until none changes, then two at a time change places, one larger
- * and one smaller.
+ * start as small as they can be (so that the tiles fit if any do), or all near some middle, the largest
+ * made smaller until they fit; then one size at a time takes its best choice until none changes, then two
+ * at a time change places, one larger and one smaller.
  */
 #include "price.h"
 
 #include <math.h>
 #include <string.h>
 
-enum { CHOICES = 10, STARTS = 2, ROUNDS = 8 };
+enum { CHOICES = 10, STARTS = 3, ROUNDS = 8 };
 /* Of the points that were priced: how many are kept, and the bits of a choice in a packed one. */
 enum { SEEN = 1 << 10, BITS = 4, PACKED = 64 / BITS };
 
@@ -111,8 +111,24 @@ static bool improve_pair(search *s, uint32_t i, uint32_t j, double *seconds) {
   return false;
 }
 
-static void descend(search *s) {
+/* Starts where the tiles fit: the largest block is halved as long as they do not. */
+static double fit(search *s) {
   double seconds = try_point(s);
+  while (seconds == INFINITY) {
+    axis *largest = NULL;
+    for (uint32_t i = 0; i < s->axes; i++) {
+      axis *a = &s->axis[i];
+      if (a->at && (!largest || a->choice[a->at] > largest->choice[largest->at])) largest = a;
+    }
+    if (!largest) break;
+    largest->at--;
+    seconds = try_point(s);
+  }
+  return seconds;
+}
+
+static void descend(search *s) {
+  double seconds = fit(s);
   bool moved = true;
   for (uint32_t round = 0; moved && round < ROUNDS; round++) {
     moved = false;
@@ -126,7 +142,7 @@ static void descend(search *s) {
 
 bb_price bb_price_search(const bb_pricing *pricing, uint32_t fold, uint32_t split, bool force,
                          bb_arena *arena, bb_tiling *best, bb_price *second) {
-  static const double start[STARTS] = {0, 64};
+  static const double start[STARTS] = {0, 64, 256};
   search s = search_start(pricing, fold, split, force, arena, best);
   for (uint32_t k = 0; k < STARTS; k++) {
     for (uint32_t i = 0; i < s.axes; i++) {
