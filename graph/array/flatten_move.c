@@ -280,8 +280,8 @@ static bb_flat run_of(bb_flattening *f, const char *name, const bb_flat *x, uint
   return run;
 }
 
-/* The operands of a join.  One whose axis is several leaves, where the joined axis cannot be split so, stands for its runs, one after the
- * other; or for a copy, if they are too many. */
+/* The operands of a join.  One whose axis is several leaves, where the joined axis cannot be split so,
+ * stands for its runs, one after the other; or for a copy, if they are too many. */
 static uint32_t take_pieces(bb_flattening *f, const bb_array_node *node, uint32_t axis, bool copied,
                             bb_flat **pieces) {
   uint32_t count = 0, capacity = 0;

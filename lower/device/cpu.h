@@ -17,8 +17,8 @@
 
 #include "bb_cpu_call.h"
 
-/* What kernels gain beyond -O2, in a third of -O3's time to compile: small loops unrolled whole, so that
- * what they add up stays in registers, and vectors wherever they may pay. */
+/* What most of a kernel gains beyond -O2, in less time to compile than -O3 takes: small loops unrolled whole, so
+ * that what they add up stays in registers, and vectors wherever they may pay. */
 #ifndef __clang__
 #pragma GCC optimize("peel-loops", "vect-cost-model=dynamic")
 #endif
