@@ -128,18 +128,33 @@ static bb_onnx_value *apply_coordinates(const bb_onnx_node *n, bb_onnx_value *t,
   return kept ? keep(n, kept, s->length ? 2 : 1, v) : t;
 }
 
+/* sum + exp(sink), one sink for each head or for all. */
+static bb_onnx_value *add_sink(const bb_onnx_node *n, bb_onnx_value *sum, bb_onnx_value *sink) {
+  const bb_extent *one = bb_onnx_number(n->m, 1);
+  if (sink->rank == 1 && sink->shape[0] == sum->shape[1])
+    sink = bb_onnx_reshape(n, sink, 4, (const bb_extent *[]){one, sink->shape[0], one, one});
+  else if (sink->rank)
+    bb_onnx_refuse(n, "the sink %s is not one for each head", bb_onnx_shape_text(n->m, sink));
+  bb_onnx_value *v[2] = {sum, bb_onnx_cast(n, sink, sum->dtype)};
+  bb_program *p = n->m->program;
+  return bb_onnx_map(n, f_add(p, bb_onnx_arg(n, 0, sum), f_exp(p, bb_onnx_arg(n, 1, v[1]))), 2, v);
+}
+
 /* exp / sum exp along the last axis.  Where a mask may leave a row empty, its weights are 0: the
- * scale of the row is selected, since 0 / 0 would be NaN. */
-static bb_onnx_value *softmax(const bb_onnx_node *n, bb_onnx_value *x, bool may_be_empty) {
+ * scale of the row is selected, since 0 / 0 would be NaN.  A sink leaves no row empty. */
+static bb_onnx_value *softmax(const bb_onnx_node *n, bb_onnx_value *x, bool may_be_empty,
+                              bb_onnx_value *sink) {
   bb_program *p = n->m->program;
   const int64_t axis = x->rank - 1;
-  if (!may_be_empty) return bb_onnx_softmax_of(n, x, x->rank - 1);
+  if (!may_be_empty && !sink) return bb_onnx_softmax_of(n, x, x->rank - 1);
   bb_dtype dtype = x->dtype;
   x = bb_onnx_cast(n, x, bb_onnx_fold_dtype(dtype));
   bb_onnx_value *e = bb_onnx_map(n, f_exp(p, bb_onnx_arg(n, 0, x)), 1, &x);
   bb_onnx_value *sum = bb_onnx_reduce(n, BB_MONOID_SUM, e, 1, &axis, true);
+  if (sink) sum = add_sink(n, sum, sink);
   const bb_expr *t = bb_onnx_arg(n, 0, sum), *zero = f_num(p, t, 0);
-  const bb_expr *scale = f_select(p, f_eq(p, t, zero), zero, f_div(p, f_num(p, t, 1), t));
+  const bb_expr *scale = f_div(p, f_num(p, t, 1), t);
+  if (!sink) scale = f_select(p, f_eq(p, t, zero), zero, scale);
   bb_onnx_value *scaled = bb_onnx_map(n, scale, 1, &sum);
   return bb_onnx_cast(n, bb_onnx_binary_map(n, BB_X_MUL, e, scaled), dtype);
 }
@@ -180,7 +195,7 @@ void bb_onnx_attend(const bb_onnx_node *n, bb_onnx_scores *s) {
   /* A window lies beyond the keys for queries further on than these. */
   bool square = s->q->shape[2] == s->k->shape[2] && !s->offset;
   bool may_be_empty = s->mask || s->length || (s->left >= 0 && !square);
-  s->weights = bb_onnx_cast(n, softmax(n, t, may_be_empty), dtype);
+  s->weights = bb_onnx_cast(n, softmax(n, t, may_be_empty, s->sink), dtype);
   s->out = weigh(n, s->weights, s->v);
 }
 

@@ -106,6 +106,8 @@ typedef struct bb_onnx_scores {
   bb_onnx_value *length;    /* keys that are there, per batch ([B]); NULL: all */
   bool from_length;         /* offset is length - S */
   int64_t left, right;      /* keys seen before and after the query's own; -1: all */
+  bb_onnx_value *sink;      /* a score in each row's sum that weighs nothing: [heads] or a scalar;
+                               NULL: none */
   bb_dtype precision;       /* of the softmax */
   /* results */
   bb_onnx_value *raw, *capped, *masked, *weights, *out; /* out: [B, heads, S, E] */

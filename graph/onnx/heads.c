@@ -1,5 +1,6 @@
-/* heads.c - MultiHeadAttention and GroupQueryAttention of com.microsoft: their ways of packing queries,
- * keys and values, their biases, masks and rotary embedding; the rest is attention.c.
+/* heads.c - Attention, MultiHeadAttention and GroupQueryAttention of com.microsoft: their ways of
+ * packing queries, keys and values, their biases, masks, caches and rotary embedding; the rest is
+ * attention.c.
  */
 #include "convert.h"
 #include "formula.h"
@@ -80,6 +81,28 @@ static bb_onnx_value *padding_bias(bb_onnx_node *n, bb_onnx_value *mask, bb_dtyp
   return bb_onnx_map(n, f_select(p, kept, zero, f_num(p, zero, hidden)), 1, &v);
 }
 
+/* Which keys are padding: how many are not, for each batch ([B]), or one flag for each key.  False:
+ * reported as unsupported. */
+static bool hide_padding(bb_onnx_node *n, bb_onnx_scores *s, bb_onnx_value *padding) {
+  if (!padding) return true;
+  if (padding->rank == 1 && padding->shape[0] == s->q->shape[0]) {
+    s->length = padding;
+    return true;
+  }
+  bb_onnx_value *added = padding_bias(n, padding, s->q->dtype);
+  if (added) s->mask = s->mask ? bb_onnx_binary_map(n, BB_X_ADD, s->mask, added) : added;
+  return added != NULL;
+}
+
+/* Keys and values behind those of a cache, both [B, heads, P, D]. */
+static void join_past(bb_onnx_node *n, bb_onnx_scores *s, bb_onnx_value *keys,
+                      bb_onnx_value *values) {
+  if (keys->rank != 4 || values->rank != 4) bb_onnx_refuse(n, "a cache has not 4 axes");
+  s->offset = bb_onnx_extent_expr(n->m, keys->shape[2]);
+  s->k = bb_onnx_concat(n, 2, (bb_onnx_value *[]){keys, s->k}, 2);
+  s->v = bb_onnx_concat(n, 2, (bb_onnx_value *[]){values, s->v}, 2);
+}
+
 void bb_onnx_multi_head_attention(bb_onnx_node *n) {
   bb_onnx_value *q = operand(n, 0), *padding = operand(n, 4), *bias = operand(n, 3);
   int64_t heads = bb_onnx_int(n, "num_heads", 0);
@@ -101,20 +124,9 @@ void bb_onnx_multi_head_attention(bb_onnx_node *n) {
       bb_onnx_refuse(n, "queries, keys or values are missing");
     split_operands(n, &s, heads, bias);
   }
-  if (padding && padding->rank == 1 && padding->shape[0] == q->shape[0]) {
-    s.length = padding;
-  } else if (padding) {
-    bb_onnx_value *added = padding_bias(n, padding, q->dtype);
-    if (!added) return;
-    s.mask = s.mask ? bb_onnx_binary_map(n, BB_X_ADD, s.mask, added) : added;
-  }
+  if (!hide_padding(n, &s, padding)) return;
   if (!past[0] != !past[1]) bb_onnx_refuse(n, "past keys come with past values");
-  if (past[0]) {
-    if (past[0]->rank != 4 || past[1]->rank != 4) bb_onnx_refuse(n, "a cache has not 4 axes");
-    s.offset = bb_onnx_extent_expr(n->m, past[0]->shape[2]);
-    s.k = bb_onnx_concat(n, 2, (bb_onnx_value *[]){past[0], s.k}, 2);
-    s.v = bb_onnx_concat(n, 2, (bb_onnx_value *[]){past[1], s.v}, 2);
-  }
+  if (past[0]) join_past(n, &s, past[0], past[1]);
   s.scale = scale_of(n, s.q);
   s.causal = bb_onnx_int(n, "unidirectional", 0);
   bb_onnx_attend(n, &s);
@@ -122,6 +134,73 @@ void bb_onnx_multi_head_attention(bb_onnx_node *n) {
   if (n->nout > 1) n->out[1] = s.k;
   if (n->nout > 2) n->out[2] = s.v;
   if (n->nout > 3) n->out[3] = s.masked;
+}
+
+/* --- Attention: its operand is what queries, keys and values are computed from --- */
+
+/* Where queries, keys and values end in the last axis of the product. */
+static void part_widths(const bb_onnx_node *n, int64_t all, int64_t width[3]) {
+  uint32_t count;
+  const int64_t *given = bb_onnx_ints(n, "qkv_hidden_sizes", &count);
+  int64_t left = all;
+  if (given && count != 3) bb_onnx_refuse(n, "qkv_hidden_sizes has %u elements", count);
+  for (int i = 0; i < 3; i++) {
+    width[i] = given ? given[i] : all / 3;
+    if (width[i] < 1 || width[i] > left)
+      bb_onnx_refuse(n, "qkv_hidden_sizes does not fit the weights");
+    left -= width[i];
+  }
+  if (left) bb_onnx_refuse(n, "queries, keys and values do not fill the weights");
+}
+
+/* Keys (0) or values (1) of a cache [2, B, heads, P, D]. */
+static bb_onnx_value *half_of_cache(const bb_onnx_node *n, bb_onnx_value *cache, int64_t which) {
+  if (cache->rank != 5 || !bb_onnx_is_number(cache->shape[0], 2))
+    bb_onnx_refuse(n, "a cache %s is not keys and values", bb_onnx_shape_text(n->m, cache));
+  return bb_onnx_reshape(n, bb_onnx_slice(n, cache, 0, which, 1, 1), 4, cache->shape + 1);
+}
+
+static bb_onnx_value *whole_cache(const bb_onnx_node *n, const bb_onnx_scores *s) {
+  bb_onnx_value *half[2] = {bb_onnx_lead(n, s->k, 5), bb_onnx_lead(n, s->v, 5)};
+  return bb_onnx_concat(n, 2, half, 0);
+}
+
+void bb_onnx_projected_attention(bb_onnx_node *n) {
+  bb_onnx_value *x = n->in[0], *weights = n->in[1], *bias = operand(n, 2), *past = operand(n, 4);
+  int64_t heads = bb_onnx_int(n, "num_heads", 0), start = 0, width[3];
+  bb_onnx_value *part[3];
+  bool shared = bb_onnx_int(n, "past_present_share_buffer", 0) || operand(n, 6);
+  if (shared || bb_onnx_int(n, "do_rotary", 0)) {
+    bb_onnx_unsupported(n, shared ? "a cache that is shared by its two ends" : "do_rotary");
+    return;
+  }
+  int64_t all = weights->rank == 2 ? bb_extent_value(weights->shape[1]) : -1;
+  if (x->rank != 3 || all < 0)
+    bb_onnx_refuse(n, "operands %s and %s are not [B, S, D] and a matrix of known width",
+                   bb_onnx_shape_text(n->m, x), bb_onnx_shape_text(n->m, weights));
+  part_widths(n, all, width);
+  bb_onnx_value *product = bb_onnx_product_of(n, x, false, weights, false);
+  if (bias) product = biased(n, product, bias, &start);
+  start = 0;
+  for (int i = 0; i < 3; i++) {
+    part[i] = bb_onnx_slice(n, product, 2, start, 1, width[i]);
+    part[i] = bb_onnx_swap_heads(n, bb_onnx_split_heads(n, part[i], heads));
+    start += width[i];
+  }
+  bb_onnx_scores s = {.q = part[0],
+                      .k = part[1],
+                      .v = part[2],
+                      .mask = operand(n, 5),
+                      .left = -1,
+                      .right = -1,
+                      .precision = x->dtype};
+  if (!hide_padding(n, &s, operand(n, 3))) return;
+  if (past) join_past(n, &s, half_of_cache(n, past, 0), half_of_cache(n, past, 1));
+  s.scale = scale_of(n, s.q);
+  s.causal = bb_onnx_int(n, "unidirectional", 0);
+  bb_onnx_attend(n, &s);
+  n->out[0] = bb_onnx_merge_heads(n, bb_onnx_swap_heads(n, s.out));
+  if (n->nout > 1) n->out[1] = whole_cache(n, &s);
 }
 
 /* --- GroupQueryAttention --- */
@@ -213,10 +292,12 @@ static bb_onnx_value *angles(const bb_onnx_node *n, bb_onnx_value *table, bb_onn
 
 /* Attributes and operands whose meaning is not converted. */
 static bool beyond_group_query(bb_onnx_node *n) {
-  if (refuse_operands(n, 11, 13, "a head sink or quantized keys")) return true;
-  bool smooth = bb_onnx_int(n, "smooth_softmax", 0) > 0 || bb_onnx_int(n, "qk_output", 0) > 0;
-  if (smooth) bb_onnx_unsupported(n, "a smooth softmax or an output of scores");
-  return smooth;
+  if (refuse_operands(n, 12, 13, "quantized keys")) return true;
+  const char *what = NULL;
+  if (bb_onnx_int(n, "qk_output", 0) > 0) what = "an output of scores";
+  if (bb_onnx_int(n, "sliding_window_cache", 0)) what = "a cache that drops keys";
+  if (what) bb_onnx_unsupported(n, "%s", what);
+  return what != NULL;
 }
 
 void bb_onnx_group_query_attention(bb_onnx_node *n) {
@@ -248,11 +329,14 @@ void bb_onnx_group_query_attention(bb_onnx_node *n) {
   bb_onnx_scores s = {.q = part[0],
                       .k = part[1],
                       .v = part[2],
-                      .causal = true,
+                      .causal = bb_onnx_int(n, "causal", 1) != 0,
                       .length = length,
                       .from_length = length != NULL,
                       .precision = part[0]->dtype,
-                      .mask = operand(n, 10)};
+                      .mask = operand(n, 10),
+                      .sink = operand(n, 11)};
+  if (!s.sink && bb_onnx_int(n, "smooth_softmax", 0) > 0)
+    s.sink = bb_onnx_scalar(n->m, part[0]->dtype, 0);
   s.scale = scale_of(n, s.q);
   s.softcap = bb_onnx_float(n, "softcap", 0);
   s.left = window > 0 ? window - 1 : -1;

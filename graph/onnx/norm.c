@@ -105,6 +105,33 @@ void bb_onnx_skip_norm(bb_onnx_node *n) {
   if (n->nout > 3) n->out[3] = sum;
 }
 
+/* Rows of tables for words, positions and segments, their sum and its norm. */
+void bb_onnx_embed_norm(bb_onnx_node *n) {
+  bb_onnx_value *ids = n->in[0], *segments = operand(n, 1), *positions = operand(n, 8);
+  bb_onnx_value *mask = operand(n, 7), *table = operand(n, 3);
+  if (!operand(n, 2) || !table || !operand(n, 5) || !operand(n, 6))
+    bb_onnx_refuse(n, "a table, gamma or beta is missing");
+  if (ids->rank != 2 || n->in[2]->rank != 2 || table->rank != 2)
+    bb_onnx_refuse(n, "words or a table have not 2 axes");
+  if (!segments != !operand(n, 4)) bb_onnx_refuse(n, "segments come with their table");
+  bb_onnx_value *sum = bb_onnx_gather_along(n, n->in[2], 0, ids);
+  if (!positions) {
+    const bb_expr *place = bb_expr_coord(n->m->program, BB_COORD_AXIS);
+    positions = bb_onnx_value_of_form(n->m, place, 1, &ids->shape[1]);
+  }
+  sum = bb_onnx_binary_map(n, BB_X_ADD, sum, bb_onnx_gather_along(n, table, 0, positions));
+  if (segments)
+    sum = bb_onnx_binary_map(n, BB_X_ADD, sum, bb_onnx_gather_along(n, n->in[4], 0, segments));
+  moments m = standardise(n, sum, 2, bb_onnx_float(n, "epsilon", 1e-12));
+  n->out[0] = affine(n, m.normal, n->in[5], n->in[6]);
+  if (n->nout > 1) {
+    const int64_t axis = 1;
+    n->out[1] = mask ? bb_onnx_reduce(n, BB_MONOID_SUM, mask, 1, &axis, false)
+                     : bb_onnx_broadcast(n, bb_onnx_scalar(n->m, BB_I32, 0), 1, ids->shape);
+  }
+  if (n->nout > 2) n->out[2] = sum;
+}
+
 /* A vector of one value per channel in a shape that broadcasts against [N, C, ...]. */
 static bb_onnx_value *per_channel(const bb_onnx_node *n, bb_onnx_value *v, uint32_t rank) {
   const bb_extent *shape[BB_ONNX_RANK];

@@ -1,4 +1,6 @@
-/* product.c - operators that are products of matrices: MatMul, Gemm. */
+/* product.c - operators that are products of matrices: MatMul, Gemm, and those of com.microsoft with a
+ * transposition, a factor or an activation of their own.
+ */
 #include "convert.h"
 #include "formula.h"
 
@@ -12,6 +14,16 @@ static void label_matrix(int64_t *labels, uint32_t rank, int64_t row, int64_t co
   for (uint32_t a = 0; a + 2 < rank; a++) labels[a] = rank - 3 - a;
   if (rank >= 2) labels[rank - 2] = row;
   if (rank >= 1) labels[rank - 1] = col;
+}
+
+/* Axis 0 behind the others but the last: [M, ..., K] to [..., M, K]. */
+static bb_onnx_value *batch_last(const bb_onnx_node *n, bb_onnx_value *v) {
+  int64_t perm[BB_ONNX_RANK];
+  if (v->rank < 3) return v;
+  for (uint32_t a = 0; a + 2 < v->rank; a++) perm[a] = a + 1;
+  perm[v->rank - 2] = 0;
+  perm[v->rank - 1] = v->rank - 1;
+  return bb_onnx_transpose(n, v, perm);
 }
 
 bb_onnx_value *bb_onnx_product_of(const bb_onnx_node *n, bb_onnx_value *a, bool transpose_a,
@@ -43,12 +55,11 @@ void bb_onnx_matmul(bb_onnx_node *n) {
 }
 
 void bb_onnx_fused_matmul(bb_onnx_node *n) {
-  if (bb_onnx_int(n, "transBatchA", 0) || bb_onnx_int(n, "transBatchB", 0)) {
-    bb_onnx_unsupported(n, "transBatchA and transBatchB");
-    return;
-  }
-  bb_onnx_value *product = bb_onnx_product_of(n, n->in[0], bb_onnx_int(n, "transA", 0), n->in[1],
-                                              bb_onnx_int(n, "transB", 0));
+  bb_onnx_value *a = n->in[0], *b = n->in[1];
+  if (bb_onnx_int(n, "transBatchA", 0)) a = batch_last(n, a);
+  if (bb_onnx_int(n, "transBatchB", 0)) b = batch_last(n, b);
+  bb_onnx_value *product =
+      bb_onnx_product_of(n, a, bb_onnx_int(n, "transA", 0), b, bb_onnx_int(n, "transB", 0));
   n->out[0] = scaled(n, product, bb_onnx_float(n, "alpha", 1));
 }
 
@@ -66,4 +77,34 @@ void bb_onnx_gemm(bb_onnx_node *n) {
       bb_onnx_refuse(n, "input 2 does not broadcast to the product");
   }
   n->out[0] = y;
+}
+
+/* FusedGemm's activation of x; NULL: none that is known. */
+static const bb_expr *activation(const bb_onnx_node *n, const char *name, const bb_expr *x) {
+  static const struct {
+    const char *name;
+    int formula;
+  } plain[] = {
+      {"Relu", F_RELU}, {"Sigmoid", F_SIGMOID}, {"Softplus", F_SOFTPLUS}, {"Softsign", F_SOFTSIGN}};
+  bb_program *p = n->m->program;
+  if (!*name) return x;
+  if (strcmp(name, "Tanh") == 0) return f_tanh(p, x);
+  if (strcmp(name, "LeakyRelu") == 0) {
+    const bb_expr *slope = f_num(p, x, bb_onnx_float(n, "activation_alpha", 0.01));
+    return f_select(p, f_lt(p, x, f_num(p, x, 0)), f_mul(p, slope, x), x);
+  }
+  for (size_t i = 0; i < sizeof plain / sizeof *plain; i++)
+    if (strcmp(plain[i].name, name) == 0) return bb_onnx_formula_of(n, plain[i].formula, x);
+  return NULL;
+}
+
+void bb_onnx_fused_gemm(bb_onnx_node *n) {
+  const char *name = bb_onnx_text(n, "activation", "");
+  bb_onnx_gemm(n);
+  bb_onnx_want_float(n, n->out[0]);
+  const bb_expr *x = bb_onnx_arg(n, 0, n->out[0]), *y = activation(n, name, x);
+  if (!y)
+    bb_onnx_unsupported(n, "activation %s", bb_onnx_quote(n->m->arena, name));
+  else if (y != x)
+    n->out[0] = bb_onnx_map(n, y, 1, n->out);
 }

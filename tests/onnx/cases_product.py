@@ -19,6 +19,17 @@ def products():
     yield single("Gemm-no-c", "Gemm", [rand(3, 4), rand(4, 5)], alpha=1.5)
     yield single("Gemm-scalar-c", "Gemm", [rand(3, 4), rand(4, 5), K(np.float32(0.5))], beta=3.0)
     yield single("FusedMatMul", "FusedMatMul", [rand(2, 4, 3), rand(2, 5, 4)], domain=MS, transA=1, transB=1, alpha=0.5)
+    for name, shapes, batch in [
+            ("a", [(4, 2, 5), (2, 5, 3)], (1, 0)), ("b", [(2, 4, 5), (5, 2, 3)], (0, 1)),
+            ("both", [(4, 2, 3, 5), (5, 2, 3, 6)], (1, 1))]:
+        yield single("FusedMatMul-batch-" + name, "FusedMatMul", [rand(*s) for s in shapes], domain=MS,
+                     transBatchA=batch[0], transBatchB=batch[1], alpha=0.5)
+    yield single("FusedMatMul-batch-trans", "FusedMatMul", [rand(5, 2, 4), rand(3, 2, 5)], domain=MS,
+                 transBatchA=1, transA=1, transBatchB=1, transB=1)
+    for name in ("Relu", "LeakyRelu", "Sigmoid", "Tanh", "Softplus", "Softsign"):
+        alpha = {"activation_alpha": 0.2} if name == "LeakyRelu" else {}
+        yield single("FusedGemm-" + name, "FusedGemm", [rand(3, 4), rand(5, 4), rand(5)], domain=MS, transB=1,
+                     activation=name, **alpha)
     for name, equation, shapes in [
             ("matmul", "ij,jk->ik", [(3, 4), (4, 5)]), ("implicit", "ij,jk", [(3, 4), (4, 5)]),
             ("attention", "bhqd,bhkd->bhqk", [(2, 3, 4, 5), (2, 3, 6, 5)]),
@@ -105,6 +116,21 @@ def contrib_attention():
     yield mha("past", [*one, None, None, None, *cache], outputs=3)
     yield mha("past-symbol", [*one, None, None, None, *cache], outputs=3, symbols=shapes, unidirectional=1)
 
+    x, w, b = rand(2, 4, 12), K(rand(12, 72)), K(rand(72))
+
+    def projected(name, operands, **kw):
+        return single("MsAttention-" + name, "Attention", operands, domain=MS, num_heads=3, **kw)
+    flags = np.array([[1, 1, 1, 0], [1, 1, 1, 1]], np.int32)
+    yield projected("plain", [x, w, b])
+    yield projected("causal", [x, w, b], unidirectional=1)
+    yield projected("scale", [x, w, b], scale=0.2)
+    yield projected("symbol", [x, w, b], symbols=[["B", "S", 12], None, None])
+    yield projected("flags", [x, w, b, flags])
+    yield projected("lengths", [x, w, b, np.array([3, 4], np.int32)])
+    yield projected("bias", [x, w, b, None, None, rand(2, 3, 4, 4)])
+    yield projected("sizes", [x, K(rand(12, 63)), K(rand(63))], qkv_hidden_sizes=[24, 24, 15])
+    yield projected("past", [x, w, b, None, rand(2, 2, 3, 5, 8)], outputs=2, unidirectional=1)
+
     def gqa(name, heads, kv, operands, **kw):
         return single("GroupQueryAttention-" + name, "GroupQueryAttention", operands, domain=MS, num_heads=heads,
                       kv_num_heads=kv, **kw)
@@ -120,6 +146,13 @@ def contrib_attention():
     yield gqa("rotary", 6, 2, [q, k, v, None, None, lengths, total, cos, sin], outputs=3, do_rotary=1)
     yield gqa("rotary-interleaved", 6, 2, [q, k, v, None, None, lengths, total, cos, sin], outputs=3, do_rotary=1,
               rotary_interleaved=1)
+
+    sink = rand(6)
+    none = [None] * 4
+    yield gqa("smooth", 6, 2, [q, k, v, None, None, lengths, total], outputs=3, smooth_softmax=1)
+    yield gqa("sink", 6, 2, [q, k, v, None, None, lengths, total, *none, sink], outputs=3)
+    yield gqa("sink-window", 6, 2, [q, k, v, None, None, lengths, total, *none, sink], outputs=3, local_window_size=2)
+    yield gqa("not-causal", 6, 2, [q, k, v, None, None, lengths, total], outputs=3, causal=0)
 
     def decode(name, lengths, past, new=1, **kw):
         """New rows behind a cache; position and order of rows are not to be mixed up."""

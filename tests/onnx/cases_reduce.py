@@ -71,6 +71,14 @@ def norms():
     skip = rand(2, 6, 8)
     yield single("SkipLayerNormalization", "SkipLayerNormalization", [x, skip, g, b, rand(8)], domain=MS,
                  outputs=[0, 3], epsilon=1e-5)
+    words, places, kinds = rand(9, 8), rand(6, 8), rand(2, 8)
+    ids, kind = np.array([[1, 8, 0], [5, 5, 2]], np.int32), np.array([[0, 1, 1], [0, 0, 1]], np.int32)
+    flags, order = np.array([[1, 1, 0], [1, 1, 1]], np.int32), np.array([[2, 0, 5], [0, 1, 2]], np.int32)
+    for name, operands in [("plain", [ids, kind, words, places, kinds, g, b]),
+                           ("words", [ids, None, words, places, None, g, b]),
+                           ("mask", [ids, kind, words, places, kinds, g, b, flags]),
+                           ("places", [ids, kind, words, places, kinds, g, b, None, order])]:
+        yield single("EmbedLayerNormalization-" + name, "EmbedLayerNormalization", operands, domain=MS, outputs=3)
     yield single("SkipLayerNormalization-plain", "SkipLayerNormalization", [x, skip, g], domain=MS)
     yield single("SkipSimplifiedLayerNormalization", "SkipSimplifiedLayerNormalization", [x, skip, g, rand(8)],
                  domain=MS, outputs=[0, 3], epsilon=1e-5)
