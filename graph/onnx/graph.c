@@ -105,19 +105,21 @@ static void define_inputs(bb_onnx *m, const bb_onnx_frame *frame, const Onnx__Gr
   }
 }
 
-/* What the graph computes must be what it declares, as far as that is said in numbers. */
+/* What the graph computes is what its nodes say; some exporters declare another shape. */
 static void check_output(bb_onnx *m, const char *where, const bb_onnx_value *v,
                          const Onnx__ValueInfoProto *info) {
   const bb_onnx_value *d = info->type ? declared(m, info, "graph output") : NULL;
   if (!d) return;
-  bool fits = d->dtype == v->dtype && d->rank == v->rank;
+  if (d->dtype != v->dtype)
+    bb_fail(m->ctx, BB_ERROR_INPUT, "%s: is declared %s but computed %s", where,
+            bb_dtype_name(d->dtype), bb_dtype_name(v->dtype));
+  bool fits = d->rank == v->rank;
   for (uint32_t a = 0; fits && a < v->rank; a++)
     fits = bb_extent_value(d->shape[a]) < 0 || bb_extent_value(v->shape[a]) < 0 ||
            d->shape[a] == v->shape[a];
   if (!fits)
-    bb_fail(m->ctx, BB_ERROR_INPUT, "%s: is declared %s %s but computed %s %s", where,
-            bb_dtype_name(d->dtype), bb_onnx_shape_text(m, d), bb_dtype_name(v->dtype),
-            bb_onnx_shape_text(m, v));
+    bb_log(m->ctx, BB_LOG_WARNING, "%s: is declared %s but computed %s, which it is taken for",
+           where, bb_onnx_shape_text(m, d), bb_onnx_shape_text(m, v));
 }
 
 static void note_outputs(bb_onnx *m, const bb_onnx_frame *frame, const Onnx__GraphProto *graph) {

@@ -341,12 +341,14 @@ static bool begin_image(cache *c, bb_context *ctx, bb_arena *arena, const bb_cac
   return folder_is_good(c);
 }
 
-const void *bb_cache_image(bb_context *ctx, bb_arena *arena, const bb_cache_key *key) {
+const void *bb_cache_image(bb_context *ctx, bb_arena *arena, const bb_cache_key *key,
+                           size_t *size) {
   cache c;
   bb_file file;
   if (!begin_image(&c, ctx, arena, key) || !open_entry(&c, ".bin", &file)) return NULL;
-  char *image = bb_arena_alloc(arena, file.size + 1);
-  memcpy(image, file.bytes, file.size);
+  *size = file.size - sizeof(trailer) - c.key.length;
+  char *image = bb_arena_alloc(arena, *size + 1);
+  memcpy(image, file.bytes, *size);
   bb_file_unmap(&file);
   return image;
 }

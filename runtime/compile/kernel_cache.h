@@ -33,8 +33,8 @@ typedef struct bb_cache_key {
   bool quiet; /* a folder that cannot be used is another's to report */
 } bb_cache_key;
 
-/* NULL: it is not there. */
-const void *bb_cache_image(bb_context *ctx, bb_arena *arena, const bb_cache_key *key);
+/* An image and its bytes; NULL: it is not there. */
+const void *bb_cache_image(bb_context *ctx, bb_arena *arena, const bb_cache_key *key, size_t *size);
 void bb_cache_keep_image(bb_context *ctx, bb_arena *arena, const bb_cache_key *key,
                          const void *image, size_t size);
 

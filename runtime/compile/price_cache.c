@@ -20,7 +20,7 @@ static const size_t analysed = 1 << 20; /* bytes of a constant: more are not loo
 static void put_build(bb_buffer *out) {
   Dl_info info;
   struct stat file;
-  bb_put(out, "prices %u", bb_version());
+  bb_put(out, "prices 2 %u", bb_version());
   if (dladdr((void *)bb_price_key_of, &info) && info.dli_fname && stat(info.dli_fname, &file) == 0)
     bb_put(out, " %lld %lld.%09ld", (long long)file.st_size, (long long)file.st_mtim.tv_sec,
            file.st_mtim.tv_nsec);
@@ -60,15 +60,16 @@ bb_price_key bb_price_key_of(const bb_program *program, const bb_selection_optio
   return (bb_price_key){out.data, out.length};
 }
 
-/* An image: how many, and then the prices. */
+/* An image: the prices, one after the other. */
 const bb_prices *bb_prices_recall(bb_context *ctx, bb_arena *arena, const bb_price_key *key) {
   const bb_cache_key by = {key->text, key->length, .quiet = true};
-  const char *image = bb_cache_image(ctx, arena, &by);
+  size_t size;
+  const void *image = bb_cache_image(ctx, arena, &by, &size);
   if (!image) return NULL;
   bb_prices *prices = BB_NEW(arena, bb_prices, 1);
-  memcpy(&prices->count, image, sizeof prices->count);
+  prices->count = (uint32_t)(size / sizeof *prices->seconds);
   double *seconds = BB_NEW(arena, double, prices->count + 1u);
-  memcpy(seconds, image + sizeof prices->count, prices->count * sizeof *seconds);
+  memcpy(seconds, image, prices->count * sizeof *seconds);
   prices->seconds = seconds;
   return prices;
 }
@@ -76,9 +77,6 @@ const bb_prices *bb_prices_recall(bb_context *ctx, bb_arena *arena, const bb_pri
 void bb_prices_keep(bb_context *ctx, bb_arena *arena, const bb_price_key *key,
                     const bb_prices *prices) {
   const bb_cache_key by = {key->text, key->length, .quiet = true};
-  bb_buffer image = {.arena = arena};
   if (prices->count < FEW) return;
-  bb_put_bytes(&image, (const char *)&prices->count, sizeof prices->count);
-  bb_put_bytes(&image, (const char *)prices->seconds, prices->count * sizeof *prices->seconds);
-  bb_cache_keep_image(ctx, arena, &by, image.data, image.length);
+  bb_cache_keep_image(ctx, arena, &by, prices->seconds, prices->count * sizeof *prices->seconds);
 }

@@ -149,8 +149,8 @@ static bb_cache_key key_of(const char *target, const char *source, bb_arena *are
 const void *bb_cuda_compile(bb_context *ctx, bb_cuda_compiler *c, const char *target,
                             const char *source, bb_arena *arena) {
   bb_cache_key key = key_of(target, source, arena);
-  const void *image = bb_cache_image(ctx, arena, &key);
-  size_t size = 0;
+  size_t size;
+  const void *image = bb_cache_image(ctx, arena, &key, &size);
   if (image) return image;
   if (!c->library) bb_cuda_compiler_open(ctx, c);
   image = compile(ctx, c, target, source, arena, &size);

@@ -208,6 +208,17 @@ def tensors():
     yield outside
 
 
+def declarations():
+    """Shapes that a model says are not what it computes: what it computes counts."""
+    for name, shape in [("scalar", []), ("rank", [3, 2, 1]), ("extent", [2, 4]), ("named", ["N"]), ("transposed", [3, 2])]:
+        made = graph_case("declares-" + name, [N("Exp", ["x"], ["t"]), N("Neg", ["t"], ["y"])], {"x": rand(2, 3)}, ["y"],
+                          by=lambda inputs: {"y": -np.exp(inputs["x"])})
+        del made.model.graph.output[:]
+        made.model.graph.output.append(helper.make_tensor_value_info("y", T.FLOAT, shape))
+        made.model.graph.value_info.append(helper.make_tensor_value_info("t", T.FLOAT, shape))
+        yield made
+
+
 def kernels():
     x = rand(3, 5, 4)
     yield single("Gather", "Gather", [x, np.array([[0, 4], [2, -1]], np.int64)], axis=1)
@@ -240,4 +251,5 @@ def cases():
     yield from graphs()
     yield from tensors()
     yield from windows()
+    yield from declarations()
     yield from kernels()

@@ -69,7 +69,6 @@ def types():
     yield "bool-condition", model([N("Where", ["x", "x", "x"], ["y"], name="choice")], two), ["choice", "bool"]
     yield "mixed-matmul", model([N("MatMul", ["x", "z"], ["y"], name="product")], two), ["product", "i64"]
     yield "declared", model([exp("x", "y")], outputs=[info("y", T.INT64, [2, 3])]), ["y", "i64", "f32"]
-    yield "declared-shape", model([exp("x", "y")], outputs=[info("y", T.FLOAT, [2, 4])]), ["y", "[2,4]", "[2,3]"]
     yield "text", model([exp("x", "y")], [info("x", T.STRING, [2])]), ["x", "string"]
     yield "complex", model([exp("x", "y")], [info("x", T.COMPLEX64, [2])]), ["x", "complex64"]
     yield "narrow-input", model([exp("x", "y")], [info("x", T.INT8, [2])]), ["x", "int8"]
