@@ -29,8 +29,9 @@ static void put_leaf(bb_buffer *out, const bb_repair *r, const bb_repair_leaf *l
     bb_put(out, "a block of %s x %s", dim_name(r, row), dim_name(r, col));
   else
     bb_put(out, "a vector of %s", dim_name(r, row != BB_NO_DIM ? row : col));
-  const bb_graph *graph = l->map == BB_NONE ? r->graph : bb_node_get(r->graph, r->u)->inner;
-  const bb_node *node = bb_node_get(graph, l->inside.node);
+  const bb_node *node = l->map == BB_NONE
+                            ? bb_node_get(r->graph, l->value.node)
+                            : bb_node_get(bb_node_get(r->graph, r->u)->inner, l->inside.node);
   if (node->kind == BB_NODE_FUNC)
     bb_put(out, ", made by %s (node %u)", bb_op_get(node->op)->name, node->serial);
   bb_put(out, "\n");

@@ -64,7 +64,7 @@ bb_build_value bb_value_scratch(bb_build *b, const bb_type *type, const uint32_t
                        .dtype = type->item.dtype,
                        .written = true,
                        .scratch = true};
-  if (type->rank > BB_TILE_RANK) bb_build_refuse(b, NULL, "a list of more than eight levels");
+  if (type->rank > BB_TILE_RANK) bb_build_refuse(b, NULL, "a list of too many levels");
   uint32_t order[BB_TILE_RANK];
   order_levels(b, type, order);
   for (uint32_t k = 0; k < type->rank; k++) {
@@ -88,7 +88,7 @@ bb_build_value bb_value_scratch(bb_build *b, const bb_type *type, const uint32_t
     col &= type->level[i].axis != BB_AXIS_COL;
   }
   if (type->rank + row + col > BB_TILE_RANK)
-    bb_build_refuse(b, NULL, "a list of more than eight levels");
+    bb_build_refuse(b, NULL, "a list of too many levels");
   for (uint32_t i = 0; i < 2; i++) {
     if (!(i ? col : row)) continue;
     view.extent[view.rank] = bb_index_number(b, 0);

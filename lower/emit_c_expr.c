@@ -100,13 +100,19 @@ typedef struct printer {
   const char **text;
 } printer;
 
+/* The infinities, where folds begin, are the least and the greatest number. */
+static const char *whole_number(const bb_c *c, bb_dtype dtype, double value) {
+  if (dtype == BB_I32 && value <= INT32_MIN) return "INT32_MIN";
+  if (dtype == BB_I32 && value >= INT32_MAX) return "INT32_MAX";
+  if (dtype == BB_BOOL) return value > 0 ? "1" : "0";
+  if (value <= -0x1p63) return "INT64_MIN";
+  if (value >= 0x1p63) return "INT64_MAX";
+  return bb_arena_printf(arena(c), value < 0 ? "(%" PRId64 ")" : "%" PRId64, (int64_t)value);
+}
+
 static const char *number(const bb_c *c, bb_dtype dtype, double value) {
   bool single = bb_dtype_is_float(dtype) && dtype != BB_F64 && !c->exact;
-  if (!bb_dtype_is_float(dtype)) {
-    if (value <= -0x1p63) return "INT64_MIN";
-    if (value >= 0x1p63) return "INT64_MAX";
-    return bb_arena_printf(arena(c), value < 0 ? "(%" PRId64 ")" : "%" PRId64, (int64_t)value);
-  }
+  if (!bb_dtype_is_float(dtype)) return whole_number(c, dtype, value);
   if (isnan(value)) return single ? "NAN" : "(double)NAN";
   if (isinf(value)) return value > 0 ? "INFINITY" : "(-INFINITY)";
   if (single && fabs(value) > 3.4028234663852886e38) return value > 0 ? "INFINITY" : "(-INFINITY)";

@@ -22,7 +22,7 @@ typedef struct slots {
 static void slots_of(bb_build *b, const bb_node *node, const bb_type *type, slots *s) {
   bool row = type->item.row != BB_NO_DIM, col = type->item.col != BB_NO_DIM;
   s->count = 0;
-  if (type->rank > BB_TILE_RANK) bb_build_refuse(b, node, "a value of more than eight levels");
+  if (type->rank > BB_TILE_RANK) bb_build_refuse(b, node, "a value of too many levels");
   for (uint32_t i = 0; i < type->rank; i++) {
     bb_axis axis = type->level[i].axis;
     uint8_t name = axis == BB_AXIS_ROW   ? BB_SLOT_ROW
@@ -89,7 +89,7 @@ static bb_build_value piece_window(bb_build *b, const bb_node *node, const bb_ty
       offset = bb_index_add(b, offset,
                             bb_index_times(b, stride[i + 1], bb_index_number(b, index->start)));
     if (index->kind == BB_INDEX_FIXED) continue;
-    if (view.rank == BB_TILE_RANK) bb_build_refuse(b, node, "a tensor of more than eight axes");
+    if (view.rank == BB_TILE_RANK) bb_build_refuse(b, node, "a tensor of too many axes");
     uint8_t name = take_slot(&s, index->dim);
     if (name == BB_SLOT_NONE) bb_build_refuse(b, node, "an index over a dim that the value lacks");
     view.extent[view.rank] =

@@ -19,7 +19,7 @@
 
 #include "../graph/program.h"
 
-enum { BB_TILE_RANK = 8, BB_TILE_SIZE = 1 << 18, BB_TILE_OPERANDS = 16 };
+enum { BB_TILE_RANK = 32, BB_TILE_SIZE = 1 << 18, BB_TILE_OPERANDS = 16 };
 
 /* In the expression of a MAP or ANY, ARG BB_TILE_VARIABLE + k is variable k. */
 enum { BB_TILE_VARIABLE = BB_TILE_OPERANDS };

@@ -363,6 +363,18 @@ BB_FOLDS(i64, int64_t, INT64_MIN, INT64_MAX)
 BB_FOLDS(i32, int32_t, INT32_MIN, INT32_MAX)
 BB_FOLDS(b8, uint8_t, 0, 1)
 
+#define BB_PREFIX_SUM(suffix, tile)                                                                \
+  BB_FUNCTION void bb_prefix_sum_##suffix(tile *to, int64_t pitch, const tile *from,               \
+                                          int64_t stride, int64_t rows, int64_t cols) {            \
+    for (int64_t i = 0; i < rows; i++) {                                                           \
+      tile sum = 0;                                                                                \
+      for (int64_t j = 0; j < cols; j++)                                                           \
+        to[i * pitch + j] = sum = (tile)(sum + from[i * stride + j]);                              \
+    }                                                                                              \
+  }
+BB_PREFIX_SUM(i64, int64_t)
+BB_PREFIX_SUM(i32, int32_t)
+
 /* The largest (smallest) element of each row and its place: `limit` and beyond are not asked, and a
  * row without elements has place -1.  A NaN beats every number; among equals the first or last. */
 #define BB_PLACE(suffix, tile, least, most)                                                        \

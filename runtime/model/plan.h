@@ -10,7 +10,7 @@
 #include "../../graph/program.h"
 #include "formula.h"
 
-enum { BB_PLAN_RANK = 16, BB_PLAN_VERSION = 2 };
+enum { BB_PLAN_RANK = 32, BB_PLAN_VERSION = 2 };
 
 typedef struct bb_plan_tensor {
   const char *name; /* inputs and outputs: the model's, any bytes; else NULL */

@@ -40,6 +40,27 @@ def reductions():
     yield single("CumSum-last", "CumSum", [rand(2, 70), K(np.array(-1, np.int32))])
 
 
+def whole_numbers():
+    """Integers fold from the least and the greatest of their type; scans, along any axis."""
+    for name, dtype in (("i32", np.int32), ("i64", np.int64)):
+        low = np.arange(1, 106, dtype=dtype).reshape(3, 5, 7)
+        nodes, outputs, want = [], [], []
+        for sign, x in (("above", low), ("below", -low)):
+            for op, fold in (("ReduceMax", np.max), ("ReduceMin", np.min), ("ReduceSum", np.sum)):
+                for axis in range(3):
+                    outputs.append(f"{op}{axis}{sign}")
+                    nodes.append(N(op, [sign, f"a{axis}"], outputs[-1:], keepdims=0))
+                    want.append((fold, sign, axis))
+            for axis in range(3):
+                outputs.append(f"CumSum{axis}{sign}")
+                nodes.append(N("CumSum", [sign, f"c{axis}"], outputs[-1:]))
+                want.append((np.cumsum, sign, axis))
+        def answer(inputs, outputs=outputs, want=want, dtype=dtype):
+            return {o: f(inputs[sign], axis=axis).astype(dtype) for o, (f, sign, axis) in zip(outputs, want)}
+        yield graph_case(f"Whole-{name}", nodes, {"above": low, "below": -low}, outputs,
+                         {f"a{i}": np.array([i]) for i in range(3)} | {f"c{i}": np.array(i) for i in range(3)}, by=answer)
+
+
 def losses():
     for op in ["NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss"]:
         x, y = rand(6, 5), np.array([0, 4, 2, 2, 1, 3])
@@ -132,6 +153,7 @@ def joins():
 
 def cases():
     yield from losses()
+    yield from whole_numbers()
     yield from reductions()
     yield from norms()
     yield from gathers()

@@ -16,6 +16,8 @@ def views():
         yield single("Reshape-" + name, "Reshape", [x, ints(*shape)])
     yield single("Transpose", "Transpose", [x])
     yield single("Transpose-perm", "Transpose", [x, ], perm=[1, 0, 2])
+    yield graph_case("Axes-12", [N("Transpose", ["x"], ["t"], perm=[*range(11, -1, -1)]), N("Softmax", ["t"], ["y"], axis=2),
+                                 N("ReduceSum", ["t"], ["z"])], {"x": rand(2, 3, *[2] * 8, 1, 1)}, ["y", "z"])
     one = rand(1, 3, 1, 4)
     yield single("Squeeze", "Squeeze", [one])
     yield single("Squeeze-axes", "Squeeze", [one, ints(-2)])
