@@ -47,19 +47,24 @@ void bb_onnx_inline_graph(bb_onnx_node *n, const Onnx__GraphProto *graph) {
   }
 }
 
-/* The element type and shape of a tensor that the model declares. */
-static bb_onnx_value *declared(bb_onnx *m, const Onnx__ValueInfoProto *info, const char *what) {
-  const char *name = bb_onnx_text_of(info->name);
-  const char *where = bb_arena_printf(m->arena, "%s %s", what, bb_onnx_quote(m->arena, name));
+static const Onnx__TypeProto__Tensor *declared_type(bb_onnx *m, const Onnx__ValueInfoProto *info,
+                                                    const char *where, bb_dtype *dtype) {
   const Onnx__TypeProto *type = info->type;
-  bb_dtype dtype;
   if (!type || type->value_case != ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE || !type->tensor_type)
     bb_fail(m->ctx, BB_ERROR_INPUT, "%s: is not declared as a tensor", where);
   int32_t data_type = type->tensor_type->elem_type;
-  if (!bb_onnx_dtype(data_type, &dtype) || bb_onnx_dtype_widened(data_type))
+  if (!bb_onnx_dtype(data_type, dtype) || bb_onnx_dtype_widened(data_type))
     bb_fail(m->ctx, BB_ERROR_INPUT, "%s: tensors of %s are not read", where,
             bb_onnx_dtype_name(data_type));
-  const Onnx__TensorShapeProto *shape = type->tensor_type->shape;
+  return type->tensor_type;
+}
+
+/* The element type and shape of an input that the model declares; NULL: no shape. */
+static bb_onnx_value *declared(bb_onnx *m, const Onnx__ValueInfoProto *info) {
+  const char *name = bb_onnx_text_of(info->name);
+  const char *where = bb_arena_printf(m->arena, "graph input %s", bb_onnx_quote(m->arena, name));
+  bb_dtype dtype;
+  const Onnx__TensorShapeProto *shape = declared_type(m, info, where, &dtype)->shape;
   if (!shape) return NULL;
   if (shape->n_dim > BB_ONNX_RANK)
     bb_fail(m->ctx, BB_ERROR_INPUT, "%s: rank %zu; at most %d is read", where, shape->n_dim,
@@ -94,7 +99,7 @@ static void define_inputs(bb_onnx *m, const bb_onnx_frame *frame, const Onnx__Gr
       bool again = bb_onnx_lookup(frame, name)->value->id != BB_NONE;
       if (!again) continue;
     }
-    bb_onnx_value *v = declared(m, graph->input[i], "graph input");
+    bb_onnx_value *v = declared(m, graph->input[i]);
     if (!v)
       bb_fail(m->ctx, BB_ERROR_INPUT, "graph input %s: has no declared shape",
               bb_onnx_quote(m->arena, name));
@@ -105,21 +110,47 @@ static void define_inputs(bb_onnx *m, const bb_onnx_frame *frame, const Onnx__Gr
   }
 }
 
-/* What the graph computes is what its nodes say; some exporters declare another shape. */
+/* Whether a shape is one that the model declares, as far as that is said in numbers. */
+static bool shape_fits(const Onnx__TensorShapeProto *shape, const bb_onnx_value *v) {
+  bool fits = shape->n_dim == v->rank;
+  for (size_t a = 0; fits && a < shape->n_dim; a++) {
+    bool number = shape->dim[a]->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE;
+    int64_t value = bb_extent_value(v->shape[a]);
+    fits = !number || value < 0 || value == shape->dim[a]->dim_value;
+  }
+  return fits;
+}
+
+static const char *shape_text(bb_onnx *m, const Onnx__TensorShapeProto *shape) {
+  bb_buffer out = {.arena = m->arena};
+  bb_put(&out, "[");
+  for (size_t a = 0; a < shape->n_dim && a < BB_ONNX_RANK; a++) {
+    const Onnx__TensorShapeProto__Dimension *d = shape->dim[a];
+    const char *name = d->dim_param && d->dim_param[0] ? d->dim_param : "?";
+    bb_put(&out, "%s", a ? "," : "");
+    if (d->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE)
+      bb_put(&out, "%lld", (long long)d->dim_value);
+    else
+      bb_put(&out, "%s",
+             d->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_PARAM ? name : "?");
+  }
+  bb_put(&out, "%s]", shape->n_dim > BB_ONNX_RANK ? ",..." : "");
+  return out.data;
+}
+
+/* What the graph computes is what its nodes say; some exporters declare another shape.  Names that
+ * only an output has say nothing: no input and no caller would tell what they are. */
 static void check_output(bb_onnx *m, const char *where, const bb_onnx_value *v,
                          const Onnx__ValueInfoProto *info) {
-  const bb_onnx_value *d = info->type ? declared(m, info, "graph output") : NULL;
-  if (!d) return;
-  if (d->dtype != v->dtype)
+  bb_dtype dtype;
+  if (!info->type) return;
+  const Onnx__TypeProto__Tensor *tensor = declared_type(m, info, where, &dtype);
+  if (dtype != v->dtype)
     bb_fail(m->ctx, BB_ERROR_INPUT, "%s: is declared %s but computed %s", where,
-            bb_dtype_name(d->dtype), bb_dtype_name(v->dtype));
-  bool fits = d->rank == v->rank;
-  for (uint32_t a = 0; fits && a < v->rank; a++)
-    fits = bb_extent_value(d->shape[a]) < 0 || bb_extent_value(v->shape[a]) < 0 ||
-           d->shape[a] == v->shape[a];
-  if (!fits)
+            bb_dtype_name(dtype), bb_dtype_name(v->dtype));
+  if (tensor->shape && !shape_fits(tensor->shape, v))
     bb_log(m->ctx, BB_LOG_WARNING, "%s: is declared %s but computed %s, which it is taken for",
-           where, bb_onnx_shape_text(m, d), bb_onnx_shape_text(m, v));
+           where, shape_text(m, tensor->shape), bb_onnx_shape_text(m, v));
 }
 
 static void note_outputs(bb_onnx *m, const bb_onnx_frame *frame, const Onnx__GraphProto *graph) {

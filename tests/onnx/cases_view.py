@@ -219,6 +219,10 @@ def declarations():
         made.model.graph.output.append(helper.make_tensor_value_info("y", T.FLOAT, shape))
         made.model.graph.value_info.append(helper.make_tensor_value_info("t", T.FLOAT, shape))
         yield made
+    made = graph_case("declares-own-names", [N("Exp", ["x"], ["y"])], {"x": rand(2, 3)}, ["y"], symbols={"x": ["B", "S"]})
+    del made.model.graph.output[:]
+    made.model.graph.output.append(helper.make_tensor_value_info("y", T.FLOAT, ["B_out", "S_out"]))
+    yield made
 
 
 def kernels():
