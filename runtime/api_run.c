@@ -138,6 +138,34 @@ bb_status bb_arrays_write(bb_arrays *arrays, const char *path) {
   return bb_protect(arrays->ctx, write_body, &call);
 }
 
+/* --- extents --- */
+
+typedef struct extents_call {
+  bb_program *program;
+  const bb_arrays *inputs;
+  void (*visit)(void *user, const bb_setting *extent);
+  void *user;
+} extents_call;
+
+static void extents_body(bb_context *ctx, void *argument) {
+  const extents_call *call = argument;
+  bb_program *program = call->program;
+  if (program->stage < BB_STAGE_BLOCK)
+    bb_fail(ctx, BB_ERROR_ARGUMENT, "an array program has no arrays yet: take it to a later stage");
+  bb_arena *scratch = bb_scratch(ctx);
+  const int64_t *value = bb_bind_symbols(program, &call->inputs->npz, scratch);
+  for (uint32_t i = 0; i < program->symbols; i++)
+    if (value[i] >= 0) call->visit(call->user, &(bb_setting){program->symbol[i], value[i]});
+  bb_scratch_end(scratch);
+}
+
+bb_status bb_program_visit_extents(bb_program *program, const bb_arrays *inputs,
+                                   void (*visit)(void *user, const bb_setting *extent),
+                                   void *user) {
+  extents_call call = {program, inputs, visit, user};
+  return bb_protect(program->ctx, extents_body, &call);
+}
+
 /* --- runs --- */
 
 typedef struct run_call {

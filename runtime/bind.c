@@ -93,10 +93,8 @@ static void derive_all(binder *b, bb_program *program) {
 
 /* --- data --- */
 
-static void find_array(binder *b, const bb_npz *npz, uint32_t tensor) {
+static _Noreturn void refuse_absence(const binder *b, const bb_npz *npz, uint32_t tensor) {
   const bb_tensor *t = &b->program->tensor[tensor];
-  b->array[tensor] = bb_npz_find(npz, t->name);
-  if (b->array[tensor]) return;
   bb_buffer names = {.arena = b->arena};
   for (uint32_t i = 0; i < npz->count && i < 20; i++)
     bb_put(&names, "%s\"%s\"", i ? ", " : "", npz->array[i].name);
@@ -137,17 +135,31 @@ static bb_interp_tensor load_constant(const binder *b, const bb_tensor *t) {
   return held;
 }
 
-void bb_bind_inputs(bb_program *program, const bb_npz *npz, const int64_t *preset, bb_arena *arena,
-                    bb_binding *binding) {
+/* The extents that the shapes of inputs tell, and what follows from them. */
+static binder solve(bb_program *program, const bb_npz *npz, const int64_t *preset,
+                    bb_arena *arena) {
   binder b = {.program = program, .ctx = program->ctx, .arena = arena};
   b.array = BB_NEW(arena, const bb_npz_array *, program->tensors);
   b.symbols = program->symbols;
   b.symbol = BB_NEW(arena, int64_t, program->symbols);
   for (uint32_t i = 0; i < program->symbols; i++) b.symbol[i] = preset ? preset[i] : -1;
   for (uint32_t t = 0; t < program->tensors; t++)
-    if (program->tensor[t].role == BB_TENSOR_INPUT) find_array(&b, npz, t);
+    if (program->tensor[t].role == BB_TENSOR_INPUT)
+      b.array[t] = bb_npz_find(npz, program->tensor[t].name);
   solve_all(&b);
   derive_all(&b, program);
+  return b;
+}
+
+const int64_t *bb_bind_symbols(bb_program *program, const bb_npz *npz, bb_arena *arena) {
+  return solve(program, npz, NULL, arena).symbol;
+}
+
+void bb_bind_inputs(bb_program *program, const bb_npz *npz, const int64_t *preset, bb_arena *arena,
+                    bb_binding *binding) {
+  binder b = solve(program, npz, preset, arena);
+  for (uint32_t t = 0; t < program->tensors; t++)
+    if (program->tensor[t].role == BB_TENSOR_INPUT && !b.array[t]) refuse_absence(&b, npz, t);
   bb_interp_tensor *tensor = BB_NEW(arena, bb_interp_tensor, program->tensors);
   for (uint32_t t = 0; t < program->tensors; t++) {
     const bb_tensor *of = &program->tensor[t];

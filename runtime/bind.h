@@ -18,6 +18,8 @@ typedef struct bb_binding {
  * BB_ERROR_INPUT naming the input. Everything is in `arena`. */
 void bb_bind_inputs(bb_program *program, const bb_npz *npz, const int64_t *preset, bb_arena *arena,
                     bb_binding *binding);
+/* Only what the shapes of those inputs that are there tell of the symbols; -1: nothing. */
+const int64_t *bb_bind_symbols(bb_program *program, const bb_npz *npz, bb_arena *arena);
 
 typedef struct bb_comparison {
   const char *name;

@@ -434,6 +434,14 @@ typedef struct bb_run_counts {
 /* A finished run. */
 typedef struct bb_result bb_result;
 
+/* The run-time extents that the shapes of inputs tell, and those that follow from them: what the extents of
+ * bb_advance_options.dim are, for kernels that are chosen for such inputs.  The program is at stage BLOCK or
+ * later; inputs that are not there tell nothing.  Errors: ARGUMENT (the stage), INPUT (a shape that does not
+ * fit), MEMORY. */
+BB_API bb_status bb_program_visit_extents(bb_program *program, const bb_arrays *inputs,
+                                          void (*visit)(void *user, const bb_setting *extent),
+                                          void *user);
+
 /* Runs a program at stage BLOCK or later: at BLOCK the unfused program, after it the candidates, from
  * FUSED on their chosen snapshots, as kernels or interpreted as `mode` says.  Inputs are found in `inputs` by
  * name, and run-time extents follow from their shapes.  *result is the caller's, to be destroyed before the

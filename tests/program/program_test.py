@@ -149,6 +149,27 @@ class Selections(Folder):
             self.assertNotEqual(priced, chosen(command, model("gpt2"), *more, "--machine", "counts"))
         self.assertIn("no prices", call("select", model("gpt2"), "--machine", "counts", code=2))
 
+    def test_kernels_are_chosen_for_the_extents_of_inputs(self):
+        data, dump = self.folder / "data.npz", self.folder / "dump"
+        with zipfile.ZipFile(data, "w") as archive:
+            for name, *shape in [("Q", 1, 64), ("KT", 9000, 64), ("VT", 64, 9000)]:
+                head = str({"descr": "<f4", "fortran_order": False, "shape": tuple(shape)}).ljust(117) + "\n"
+                array = b"\x93NUMPY\1\0" + len(head).to_bytes(2, "little") + head.encode()
+                archive.writestr(name + ".npy", array + bytes(4 * shape[0] * shape[1]))
+
+        def chosen(*command):
+            call(*command, "--dump-phases", dump)
+            return (dump / "4-choose.bb").read_text()
+
+        program = TESTS / "examples" / "attention.bb"
+        fuse = ["fuse", program, "--machine", "host"]
+        wanted = chosen(*fuse, "--dims", "M=1,N=16384,D=64,L=64")
+        self.assertNotEqual(wanted, chosen(*fuse))
+        for command in (["run"], ["bench", "--runs", "1"]):
+            self.assertEqual(wanted, chosen(*command, program, "--inputs", data))
+            given = chosen(*command, program, "--inputs", data, "--dims", "M=1024")
+            self.assertEqual(given, chosen(*fuse, "--dims", "M=1024,N=16384,D=64,L=64"))
+
     def test_measured_machine(self):
         call("info", "--measure", "-o", self.folder / "here")
         text = (self.folder / "here").read_text()

@@ -245,6 +245,7 @@ int bench_main(tool *t) {
   if (t->set->no_cache) setenv("BLOCKBUSTER_CACHE", "", 1);
   if (t->set->inputs) code = report(t, bb_arrays_read(t->context, t->set->inputs, &arrays));
   double began = now();
+  if (code == EXIT_GOOD && t->program && arrays) code = expect_inputs(t, arrays);
   if (code == EXIT_GOOD && t->program) code = advance(t, BB_STAGE_FUSED, NULL);
   b.f.read += now() - began;
   began = now();

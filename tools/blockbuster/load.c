@@ -143,6 +143,10 @@ int advance(tool *t, bb_stage stage, const bb_advance_options *more) {
       !dump(t->set->dump, "read", t->program))
     return report(t, BB_ERROR_IO);
   options.machine = machine_of(t, options.machine);
+  if (t->extents) {
+    options.dims = t->extents;
+    options.dim = t->extent;
+  }
   options.phase = on_phase;
   options.begin = on_begin;
   options.rewrite = on_rewrite;
@@ -153,6 +157,35 @@ int advance(tool *t, bb_stage stage, const bb_advance_options *more) {
     code = EXIT_REFUSED;
   }
   return code;
+}
+
+/* --- extents that inputs bring --- */
+
+/* Of 17 and more the next power of two: what was found cheapest for a length is found again for the next. */
+static int64_t rounded(int64_t value) {
+  int64_t power = 32;
+  if (value <= 16) return value > 0 ? value : 1;
+  while (power < value && power < (int64_t)1 << 40) power *= 2;
+  return power;
+}
+
+/* What the command line says stands. */
+static void add_extent(void *user, const bb_setting *extent) {
+  tool *t = user;
+  for (uint32_t i = 0; i < t->extents; i++)
+    if (strcmp(t->extent[i].name, extent->name) == 0) return;
+  if (t->extents < MOST_SETTINGS)
+    t->extent[t->extents++] = (bb_setting){extent->name, rounded(extent->value)};
+}
+
+/* Kernels are from now on chosen for the extents that these inputs have. */
+int expect_inputs(tool *t, const bb_arrays *inputs) {
+  if (!wants_fast_kernels(t) || is_named(t->set->machine, "counts")) return EXIT_GOOD;
+  int code = advance(t, BB_STAGE_PARTITION, NULL);
+  if (code != EXIT_GOOD) return code;
+  t->extents = t->set->dims;
+  memcpy(t->extent, t->set->dim, sizeof t->extent);
+  return report(t, bb_program_visit_extents(t->program, inputs, add_extent, t));
 }
 
 bool find_candidate(tool *t, uint32_t *index) {

@@ -100,7 +100,7 @@ static const struct row {
      "choose kernels by price on this machine, a name or a file, or by \"counts\"; info alone: "
      "print it"},
     {O_DIMS, "dims", 0, "NAME=N,...", F | S | D | K | R | B | I,
-     "run-time extents: to price for, of bench; others count as 1024"},
+     "run-time extents: to price for, of bench; others count as those of --inputs, else 1024"},
     {O_TABLE, "table", 0, "NAME=A..B", S, "say what is cheapest for every value of an extent"},
     {O_MEASURE, "measure", 0, NULL, I,
      "without MODEL: measure this processor, print it as a machine"},

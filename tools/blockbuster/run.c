@@ -126,6 +126,7 @@ int run_main(tool *t) {
   int code = check_call(t);
   if (code == EXIT_GOOD) code = read_arrays(t, set->inputs, &inputs);
   if (code == EXIT_GOOD && set->expect) code = read_arrays(t, set->expect, &expect);
+  if (code == EXIT_GOOD && t->program && set->inputs) code = expect_inputs(t, inputs);
   if (code == EXIT_GOOD && t->program) code = advance(t, stage, NULL);
   if (code == EXIT_GOOD) code = run(t, inputs, expect);
   bb_arrays_destroy(expect);

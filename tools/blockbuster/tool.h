@@ -53,6 +53,8 @@ typedef struct tool {
   bb_model *model;     /* a compiled folder */
   double seconds;      /* to read it */
   bool progress;       /* a line of progress stands on the terminal */
+  uint32_t extents;    /* that kernels are chosen for */
+  bb_setting extent[MOST_SETTINGS];
 } tool;
 
 /* --- options.c --- */
@@ -72,6 +74,8 @@ int load(tool *t);
 /* Takes the program to a stage, dumping phases and showing progress; observers of `more` (may be
  * NULL) are called too. */
 int advance(tool *t, bb_stage stage, const bb_advance_options *more);
+/* Kernels are from now on chosen for the extents that these inputs have. */
+int expect_inputs(tool *t, const bb_arrays *inputs);
 /* What the command line asks of the fusion. */
 bb_advance_options advance_options(const settings *set);
 /* That --machine names; NULL where it says nothing, or "counts": no prices. */
