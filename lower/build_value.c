@@ -87,8 +87,7 @@ bb_build_value bb_value_scratch(bb_build *b, const bb_type *type, const uint32_t
     row &= type->level[i].axis != BB_AXIS_ROW;
     col &= type->level[i].axis != BB_AXIS_COL;
   }
-  if (type->rank + row + col > BB_TILE_RANK)
-    bb_build_refuse(b, NULL, "a list of too many levels");
+  if (type->rank + row + col > BB_TILE_RANK) bb_build_refuse(b, NULL, "a list of too many levels");
   for (uint32_t i = 0; i < 2; i++) {
     if (!(i ? col : row)) continue;
     view.extent[view.rank] = bb_index_number(b, 0);
