@@ -137,20 +137,30 @@ static void run_map(machine *m, const bb_tile_stmt *s) {
   for (size_t i = 0; i < count_of(&shape); i++) set(m, s->result, i, result[i]);
 }
 
+/* A tile as an operand: from one row and from one column to the next. */
+typedef struct operand {
+  const double *at;
+  size_t row, col;
+} operand;
+
+static operand operand_of(const machine *m, uint32_t tile, bool transposed) {
+  const bb_tile *t = &m->p->tile[tile];
+  size_t row = t->rows ? cols_of(t) : 0, col = t->cols ? 1 : 0;
+  return transposed ? (operand){m->tile[tile], col, row} : (operand){m->tile[tile], row, col};
+}
+
 static void run_dot(machine *m, const bb_tile_stmt *s) {
   const bb_tile *a = &m->p->tile[s->operand[0]], *c = &m->p->tile[s->result];
+  operand left = operand_of(m, s->operand[0], s->transposed[0]);
+  operand right = operand_of(m, s->operand[1], s->transposed[1]);
   uint32_t depth = s->transposed[0] ? a->rows : a->cols;
   for (uint32_t i = 0; i < rows_of(c); i++)
     for (uint32_t j = 0; j < cols_of(c); j++) {
-      double sum = s->accumulate ? m->tile[s->result][(size_t)i * cols_of(c) + j] : 0;
-      for (uint32_t k = 0; k < depth; k++) {
-        double x =
-            s->transposed[0] ? value_at(m, s->operand[0], k, i) : value_at(m, s->operand[0], i, k);
-        double y =
-            s->transposed[1] ? value_at(m, s->operand[1], j, k) : value_at(m, s->operand[1], k, j);
-        sum += x * y;
-      }
-      set(m, s->result, (size_t)i * cols_of(c) + j, sum);
+      size_t at = (size_t)i * cols_of(c) + j;
+      const double *x = left.at + i * left.row, *y = right.at + j * right.col;
+      double sum = s->accumulate ? m->tile[s->result][at] : 0;
+      for (uint32_t k = 0; k < depth; k++) sum += x[k * left.col] * y[k * right.row];
+      set(m, s->result, at, sum);
     }
 }
 

@@ -2,6 +2,7 @@
 #include "cpu.h"
 
 #include "../../lower/emit_c.h"
+#include "../compile/kernel_cache.h"
 
 #if defined(__x86_64__)
 #include <cpuid.h>
@@ -193,25 +194,25 @@ static void unload(void *module) {
 
 void bb_cpu_compile(bb_context *ctx, const char *source, size_t length, const char *folder,
                     bb_cpu_module *module) {
+  bb_arena *arena = bb_scratch(ctx);
+  bb_cached code = {0};
   bb_defer(ctx, unload, module);
   if (folder) {
     if (mkdir(folder, 0700) != 0 && errno != EEXIST)
       bb_fail(ctx, BB_ERROR_IO, "%s: %s", folder, strerror(errno));
+    bb_cpu_build(ctx, source, length, folder);
+    code.path = in_folder(arena, folder, "kernels.so");
   } else {
-    module->folder = bb_cpu_temporary_folder(ctx);
+    bb_cache_get(ctx, arena, NULL, source, length, &code);
   }
-  if (!folder) folder = module->folder;
-  bb_cpu_build(ctx, source, length, folder);
-  bb_arena *arena = bb_scratch(ctx);
-  module->handle = dlopen(in_folder(arena, folder, "kernels.so"), RTLD_NOW | RTLD_LOCAL);
+  module->handle = dlopen(code.path, RTLD_NOW | RTLD_LOCAL);
   if (!module->handle) bb_fail(ctx, BB_ERROR_IO, "kernels do not load: %s", dlerror());
-  bb_scratch_end(arena);
+  bb_cached_end(ctx, &code);
   bb_undefer(ctx, module);
+  bb_scratch_end(arena);
 }
 
 void bb_cpu_unload(bb_cpu_module *module) {
   if (module->handle) dlclose(module->handle);
-  if (module->folder) bb_cpu_remove_folder(module->folder);
-  free(module->folder);
   *module = (bb_cpu_module){0};
 }

@@ -17,7 +17,7 @@ typedef struct bb_cpu_options {
   const int64_t *block; /* per dim, 0: the scheduler's choice; NULL: all */
   uint32_t loop_seed;   /* not 0: blocks drawn for each loop */
   bool meaning;         /* kernels by the tile interpreter: nothing is compiled */
-  const char *folder;   /* sources and binaries stay there; NULL: a temporary one, removed again */
+  const char *folder;   /* sources and binaries stay there; NULL: the disk cache */
 } bb_cpu_options;
 
 typedef struct bb_cpu_counts {
@@ -66,10 +66,9 @@ void bb_cpu_tidy_folder(const char *folder);
 /* Takes away all such files, and the folder. */
 void bb_cpu_remove_folder(const char *folder);
 
-/* Builds in `folder`, or in a temporary one (NULL), and loads. */
+/* Builds in `folder`, or takes it from the disk cache (NULL), and loads. */
 typedef struct bb_cpu_module {
   void *handle;
-  char *folder; /* to be removed; NULL: stays */
 } bb_cpu_module;
 void bb_cpu_compile(bb_context *ctx, const char *source, size_t length, const char *folder,
                     bb_cpu_module *module);

@@ -60,29 +60,36 @@ static void elementwise(evaluator *e) {
   } while (advance(out->rank, out->shape, index));
 }
 
-/* Sums over every assignment of the labels. */
+/* Sums over every assignment of the labels, the last in a loop of its own: products are what takes long. */
 static void contract(evaluator *e) {
   const int64_t *ints = e->node->ints;
   uint32_t rank[3] = {(uint32_t)ints[0], (uint32_t)ints[1], (uint32_t)ints[2]};
   const int64_t *label[3] = {ints + 3, ints + 3 + rank[0], ints + 3 + rank[0] + rank[1]};
   const whole *array[3] = {e->in[0], e->in[1], e->out};
-  int64_t shape[2 * RANK_MAX], index[2 * RANK_MAX] = {0};
-  uint32_t labels = 0;
-  for (uint32_t k = 0; k < 2; k++)
-    for (uint32_t i = 0; i < rank[k]; i++) {
+  int64_t shape[2 * RANK_MAX] = {1}, index[2 * RANK_MAX] = {0};
+  size_t step[3][2 * RANK_MAX] = {{0}}; /* from one element to the next along a label */
+  uint32_t labels = 1;
+  for (uint32_t k = 0; k < 3; k++) {
+    size_t stride = 1;
+    for (uint32_t i = rank[k]; i-- > 0;) {
       uint32_t l = (uint32_t)label[k][i];
       while (labels <= l) shape[labels++] = 1;
-      if (array[k]->shape[i] != 1) shape[l] = array[k]->shape[i];
+      if (array[k]->shape[i] == 1) continue;
+      shape[l] = array[k]->shape[i];
+      step[k][l] += stride;
+      stride *= (size_t)array[k]->shape[i];
     }
+  }
+  uint32_t last = labels - 1;
   do {
     size_t at[3] = {0, 0, 0};
     for (uint32_t k = 0; k < 3; k++)
-      for (uint32_t i = 0; i < rank[k]; i++) {
-        int64_t here = array[k]->shape[i] == 1 ? 0 : index[label[k][i]];
-        at[k] = at[k] * (size_t)array[k]->shape[i] + (size_t)here;
-      }
-    e->out->data[at[2]] += e->in[0]->data[at[0]] * e->in[1]->data[at[1]];
-  } while (advance(labels, shape, index));
+      for (uint32_t l = 0; l < last; l++) at[k] += (size_t)index[l] * step[k][l];
+    const double *a = e->in[0]->data + at[0], *b = e->in[1]->data + at[1];
+    double *out = e->out->data + at[2];
+    for (size_t i = 0; i < (size_t)shape[last]; i++)
+      out[i * step[2][last]] += a[i * step[0][last]] * b[i * step[1][last]];
+  } while (advance(last, shape, index));
 }
 
 /* Folds along the axes that are marked; the others keep their place. */
