@@ -107,9 +107,8 @@ bb_product *bb_product_derive_anew(bb_program *program, const bb_chain *chain);
  * fails, or NULL. */
 const bb_proof_step *bb_product_prove(bb_program *program, bb_product *product);
 
-/* Is the value of an expression of own components never above, or never below, 0, whichever elements
- * they fold? */
-bool bb_product_one_signed(struct bb_algebra *al, const bb_product *product, const bb_expr *expr);
+/* Is an expression of own components 0 nowhere, or only where all terms of a fold of one sign are 0? */
+bool bb_product_fades(struct bb_algebra *al, const bb_product *product, const bb_expr *expr);
 
 /* Expressions for evaluation, one for each component.
  * lift: of one element; ARGs as in the chain.

@@ -118,11 +118,13 @@ static const bb_normal *proportional(bb_derivation *d, const bb_group *g) {
   return al->gave_up ? NULL : sum;
 }
 
-/* a * K_j, as a quotient if a is one. */
+/* a * K_j, as a quotient if a is one.  Where all folds cancel, as in sum(c / sum(c)), what is left would
+ * be a number without the folds' axes, and without their poles. */
 static const bb_expr *scaled(bb_derivation *d, const bb_normal *a, uint32_t j) {
   const bb_expr *own = bb_dx_own(d, j);
-  if (a->count != 1) return bb_dx_mul(d, bb_dx_normal(d, a), own);
-  return bb_dx_normal(d, bb_normal_multiply(d->al, a, bb_normal_of(d->al, own)));
+  const bb_normal *value = bb_normal_multiply(d->al, a, bb_normal_of(d->al, own));
+  if (a->count != 1 || !(value->deps & BB_DEP_FOLD)) return bb_dx_mul(d, bb_dx_normal(d, a), own);
+  return bb_dx_normal(d, value);
 }
 
 /* --- sums --- */
@@ -363,21 +365,14 @@ static void rename_element(bb_derivation *d, const bb_expr *g, const bb_normal *
 
 /* A pole of what is left for the end: only where a fold of terms of one sign is 0 (all of them are
  * 0 then, and the chain as written has no value there either). */
-static bool one_signed(bb_range r) {
-  return r.lo >= 0 || r.hi <= 0;
-}
-
 static bool check_poles(bb_derivation *d, const bb_expr *finish) {
-  bb_range_env env = {.real = true, .args = d->al->args, .arg = d->al->range};
   uint32_t count;
   const bb_expr **node = bb_expr_postorder(d->al->arena, finish, &count);
   for (uint32_t i = 0; i < count; i++) {
     bool divides = node[i]->op == BB_X_DIV, takes_log = node[i]->op == BB_X_LOG;
     if (!divides && !takes_log) continue;
     const bb_expr *at = node[i]->a[divides ? 1 : 0];
-    bb_range r = bb_range_of(&env, d->program, at);
-    bool depends = bb_normal_of(d->al, at)->deps & BB_DEP_FOLD;
-    if (depends && !one_signed(r) && !r.nonzero && !bb_product_one_signed(d->al, d->product, at))
+    if (!bb_product_fades(d->al, d->product, at))
       return bb_derive_refuse(d,
                               "%s may be 0 for a part of the elements: a partial sum of terms of "
                               "both signs may vanish",

@@ -83,7 +83,8 @@ static void put_step(writer *w, const bb_proof_step *s) {
                                 [BB_PROOF_FINISHES] = "finishes g",
                                 [BB_PROOF_DEFINED] = "has a value at every partial r"};
   bb_monoid_id fold = s->result ? w->p->chain.fold[s->index].fold : w->p->component[s->index].fold;
-  bb_put(w->out, "    %s", title[s->kind]);
+  bool at_end = s->result && s->kind == BB_PROOF_DEFINED;
+  bb_put(w->out, "    %s", at_end ? "has a value at the r of the whole" : title[s->kind]);
   if (s->kind == BB_PROOF_DISTRIBUTES) bb_put(w->out, " %s", fold_name(fold));
   bb_put(w->out, ": ");
   put(w, s->left);

@@ -133,9 +133,7 @@ static void defined(prover *v, bb_proof_step step, const bb_expr *expr, bool at_
     if (!bb_range_apply(&env, node[i], a[0], a[1], a[2]).nan) continue;
     /* At the end a fold of terms of one sign may be 0: then all of them are. */
     uint32_t in = node[i]->op == BB_X_DIV;
-    bool one_signed = a[in].lo >= 0 || a[in].hi <= 0;
-    step.holds =
-        at_end && (one_signed || bb_product_one_signed(v->al, v->p, of_whole(v, node[i]->a[in])));
+    step.holds = at_end && bb_product_fades(v->al, v->p, of_whole(v, node[i]->a[in]));
     if (!step.holds) step.left = step.right = node[i];
   }
   add_step(v, step);

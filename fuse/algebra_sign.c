@@ -67,7 +67,8 @@ static bool among_folds(const signs *s, const bb_normal *a, const bb_normal *wei
   return false;
 }
 
-bool bb_product_one_signed(bb_algebra *al, const bb_product *p, const bb_expr *expr) {
+/* Is the value never above, or never below, 0, whichever elements the components fold? */
+static bool one_signed(bb_algebra *al, const bb_product *p, const bb_expr *expr) {
   signs s = {al, p};
   const bb_normal *a = bb_normal_of(al, expr);
   if (p->chain.length && among_folds(&s, a, al->one, bb_normal_of(al, p->chain.length)))
@@ -77,4 +78,41 @@ bool bb_product_one_signed(bb_algebra *al, const bb_product *p, const bb_expr *e
         among_folds(&s, a, term(&s, w), own(&s, w)))
       return true;
   return false;
+}
+
+static bool of_one_sign(bb_range r) {
+  return r.lo >= 0 || r.hi <= 0;
+}
+
+/* A square of a sum of terms of both signs has one sign, but is 0 where they cancel: what a value is made
+ * of decides. */
+static bool fades(const signs *s, const bb_range_env *env, const bb_expr *expr) {
+  bb_range r = bb_range_of(env, s->al->program, expr);
+  bool each = false;
+  if (r.nonzero || !(bb_normal_of(s->al, expr)->deps & BB_DEP_FOLD)) return true;
+  switch (expr->op) {
+  case BB_X_ARG: return of_one_sign(r);
+  case BB_X_DIV:
+  case BB_X_POW:
+  case BB_X_NEG:
+  case BB_X_ABS:
+  case BB_X_SQRT:
+  case BB_X_CAST: return fades(s, env, expr->a[0]);
+  case BB_X_MUL: return fades(s, env, expr->a[0]) && fades(s, env, expr->a[1]);
+  case BB_X_ADD:
+  case BB_X_MAX:
+  case BB_X_MIN: /* of two of one sign */
+    each = of_one_sign(r);
+    for (uint32_t i = 0; i < 2 && each; i++)
+      each = of_one_sign(bb_range_of(env, s->al->program, expr->a[i])) && fades(s, env, expr->a[i]);
+    break;
+  default: break;
+  }
+  return each || one_signed(s->al, s->p, expr);
+}
+
+bool bb_product_fades(bb_algebra *al, const bb_product *p, const bb_expr *expr) {
+  bb_range_env env = {.real = true, .args = al->args, .arg = al->range};
+  signs s = {al, p};
+  return fades(&s, &env, expr);
 }

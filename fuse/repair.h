@@ -62,7 +62,9 @@ struct bb_repair {
   bb_graph *graph;
   bb_arena *arena;
   uint32_t u, v;
-  const char *why; /* no repair: the reason */
+  const char *why;   /* no repair: the reason */
+  uint32_t refused;  /* with it: the fold that it is about; BB_NONE: the pair */
+  uint64_t left_out; /* V's out-ports whose folds are passed over, to ask what else is refused */
   uint32_t walked;
   bool splits;       /* V collects values that depend on the folds: they get a map of their own */
   uint64_t *mark[2]; /* of U's, V's nodes: out-ports that depend on folds of the chain */

@@ -95,14 +95,26 @@ static void tell_folds(teller *t, const bb_node *map) {
   }
 }
 
-static void tell_refusal(teller *t, bb_scope *scope, uint32_t n) {
+/* Why a map is not repaired: for each of its folds that stands in the way, the others left out. */
+static void tell_refusals(teller *t, bb_scope *scope, uint32_t n) {
   bb_match match = {.scope = scope, .anchor = n, .partner = BB_NONE, .dim = BB_NO_DIM};
   const bb_node *node = bb_node_get(scope->graph, n);
-  if (bb_rule_repair_reduction.match(&match)) return;
-  if (match.why == bb_repair_no_pair || match.why == bb_repair_no_fold) return;
-  bb_put(t->out, "not repaired: node %u, a loop over %s, takes folds over the same dim: %s\n",
-         node->serial, bb_dim_get(t->program, node->dim)->name, match.why);
-  t->refused++;
+  uint64_t left_out = 0;
+  const char *before = NULL;
+  for (bool more = true; more;) {
+    bb_repair r = {.arena = bb_scratch(t->program->ctx), .left_out = left_out};
+    more = !bb_repair_read(&r, &match) && r.why != bb_repair_no_pair && r.why != bb_repair_no_fold;
+    if (more && (!before || strcmp(before, r.why))) {
+      bb_put(t->out, "not repaired: node %u, a loop over %s, takes folds over the same dim: %s\n",
+             node->serial, bb_dim_get(t->program, node->dim)->name, r.why);
+      before = bb_arena_printf(t->scratch, "%s", r.why);
+      t->refused++;
+    }
+    const bb_repair_fold *f = more && r.refused != BB_NONE ? &r.fold[r.refused] : NULL;
+    more = f && f->second && f->port < 64;
+    if (more) left_out |= UINT64_C(1) << f->port;
+    bb_scratch_end(r.arena);
+  }
 }
 
 static void tell_level(teller *t, bb_scope *scope) {
@@ -110,7 +122,7 @@ static void tell_level(teller *t, bb_scope *scope) {
     const bb_node *node = bb_node_get(scope->graph, n);
     if (node->kind != BB_NODE_MAP) continue;
     tell_folds(t, node);
-    tell_refusal(t, scope, n);
+    tell_refusals(t, scope, n);
     tell_level(t, bb_scope_create(t->scratch, scope, n, node->inner));
   }
   scope->graph->journal = NULL;

@@ -178,6 +178,11 @@ static bool find_first_folds(bb_repair *r, uint64_t used) {
   return true;
 }
 
+static bool is_left_out(const bb_repair *r, uint32_t port) {
+  uint32_t parts = bb_node_get(r->graph, r->v)->out[port].fold->components;
+  return port + parts <= 64 && r->left_out >> port & ((UINT64_C(2) << (parts - 1)) - 1);
+}
+
 static bool find_second_folds(bb_repair *r, const bool *input) {
   const bb_node *v = bb_node_get(r->graph, r->v);
   bool *in_chain = BB_NEW(r->arena, bool, v->nout), more = true;
@@ -192,7 +197,7 @@ static bool find_second_folds(bb_repair *r, const bool *input) {
   }
   uint32_t before = r->folds;
   for (uint32_t p = 0; p < v->nout; p++)
-    if (in_chain[p] && !add_group(r, true, p)) return false;
+    if (in_chain[p] && !is_left_out(r, p) && !add_group(r, true, p)) return false;
   if (r->folds == before) return bb_repair_refuse(r, bb_repair_no_fold);
   for (uint32_t p = 0; p < v->nout; p++) {
     if (v->out[p].mode == BB_OUT_INVARIANT &&
@@ -259,6 +264,7 @@ bool bb_repair_find(bb_repair *r, bb_match *match) {
     limit = r->scope->place[r->u].label;
     if (match->partner != BB_NONE && match->partner != r->u) continue;
     r->why = NULL;
+    r->refused = BB_NONE;
     r->folds = r->results = 0;
     if (pair_fits(r)) return true;
   }

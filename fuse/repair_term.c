@@ -537,14 +537,18 @@ static bool derive(bb_repair *r) {
                     .fold = fold,
                     .length = length_of(r)};
   r->product = bb_product_derive(r->program, &chain);
-  return r->product->refused ? bb_repair_refuse(r, r->product->refused) : true;
+  if (!r->product->refused) return true;
+  if (!r->why) r->refused = r->product->refused_fold;
+  return bb_repair_refuse(r, r->product->refused);
 }
 
 bool bb_repair_derive(bb_repair *r) {
   tracer t = {.r = r};
   for (uint32_t i = 0; i < r->folds; i++) {
     t.fold = i;
+    r->refused = i;
     if (!read_term(&t, &r->fold[i])) return false;
+    r->refused = BB_NONE;
     if (r->fold[i].along != r->fold[0].along)
       return bb_repair_refuse(r, "the maps fold along different axes");
   }

@@ -47,11 +47,11 @@ VARIANCE = MEAN + "q = elementwise c*c\n" + total("sq", "q")
 
 # --- softmax and its kin ---
 
-rows("softmax", soft("x") + "output o = elementwise e/s\n", {"x": 2})
+rows("softmax", soft("x") + "output o = elementwise e/s\n", {"x": 2}, (1, 2, 3, 4))
 rows("softmax by a factor", soft("x") + "r = elementwise 1/s\noutput o = elementwise e*r\n", {"x": 2})
 rows("softmax without its maximum", "e = elementwise exp(x)\n" + total("s", "e") + "output o = elementwise e/s\n", {"x": 1})
 rows("softmax of columns", soft("x", -2) + "output o = elementwise e/s\n", {"x": 2})
-rows("log-softmax", soft("x") + "output o = elementwise x-m-log(s)\n", {"x": 2})
+rows("log-softmax", soft("x") + "output o = elementwise x-m-log(s)\n", {"x": 2}, (1, 2, 3, 4))
 rows("log-sum-exp", soft("x") + "output o = elementwise m+log(s)\n", {"x": 1}, (1, 2, 3, 4))
 rows("log-sum-exp of log-sum-exps", soft("x") + "l = elementwise m+log(s)\n" + soft("l", -2, "2") + "output o = elementwise m2+log(s2)\n", {"x": 1}, (3, 4))
 TWICE = (soft("x") + "p = elementwise e/s\n" + soft("p", -2, "2") + "output o = elementwise e2/s2\n",
@@ -61,6 +61,7 @@ rows("softmax outer, then inner", TWICE[1], {"x": 2})
 rows("cross-entropy", "input t : f32[X]\n" + soft("x") + "l = elementwise (x-m-log(s))*t\n" + total("z", "l") + "output o = elementwise -z\n", {"x": 1, "t": 1})
 rows("cross-entropy by lse", "input t : f32[X]\n" + soft("x") + "l = elementwise x*t\n" + total("z", "l") + "output o = elementwise m+log(s)-z\n", {"x": 1, "t": 1})
 rows("entropy", soft("x") + "p = elementwise e/s\nq = elementwise p*log(p)\noutput o = reduce sum(q, axis=-1, keep)\n", {"x": 1})
+rows("sum of shares", soft("x") + "p = elementwise e/s\noutput o = reduce sum(p, axis=-1, keep)\n", {"x": 1})
 rows("entropy by logits", soft("x") + "q = elementwise e/s*(x-m-log(s))\noutput o = reduce sum(q, axis=-1, keep)\n", {"x": 1})
 UNDER = soft("x") + "p = elementwise e/s\na = elementwise p*y\n" + total("mu", "a")
 rows("expectation and variance", "input y : f32[X]\n" + UNDER + "d = elementwise p*(y-mu)**2\noutput v = reduce sum(d, axis=-1, keep)\noutput mean = mu\n", {"x": 1, "y": 1})
@@ -82,7 +83,7 @@ for _rank in (2, 3, 4):
 # --- statistics ---
 
 rows("mean and variance", VARIANCE + "output v = elementwise sq/N\noutput mean = mu\n", {"x": 1}, shifted=5)
-rows("layer norm", VARIANCE + "output o = elementwise c/sqrt(sq/N+0.00001)\n", {"x": 2})
+rows("layer norm", VARIANCE + "output o = elementwise c/sqrt(sq/N+0.00001)\n", {"x": 2}, (1, 2, 3, 4))
 rows("layer norm and product", "dim L\ninput w : f32[L,N]\n" + VARIANCE + "z = elementwise c/sqrt(sq/N+0.00001)\noutput o = contract(z[C], w[l,n] -> [E])\n", {"x": 1, "w": 1})
 rows("skewness", VARIANCE + "k = elementwise c**3\n" + total("sk", "k") + "output o = elementwise sk/N/(sq/N)**1.5\n", {"x": 1})
 rows("kurtosis", VARIANCE + "k = elementwise c**4\n" + total("sk", "k") + "output o = elementwise sk/N/(sq/N)**2\n", {"x": 1})
@@ -141,6 +142,9 @@ rows("relu of what is centred", MEAN + "r = elementwise max(c,0)\noutput o = red
 rows("relu under a maximum", "m = reduce max(x, axis=-1, keep)\nr = elementwise max(x-m/2,0)\noutput o = reduce sum(r, axis=-1, keep)\n", {"x": 2}, reason=CHANGES)
 rows("rounded", "a = elementwise abs(x)\nm = reduce max(a, axis=-1, keep)\nr = elementwise round(x/m)\noutput o = reduce sum(r, axis=-1, keep)\n",
      {"x": 2}, reason="rounds to integers")
+SHARE, VANISHES = total("s", "x") + "r = elementwise x/s\n", "may be 0 for a part of the elements"
+rows("shares of a sum", SHARE + "output o = reduce sum(r, axis=-1, keep)\n", {"x": 2}, reason=VANISHES, shifted=9)
+rows("squares of shares of a sum", SHARE + "q = elementwise r**2\noutput o = reduce sum(q, axis=-1, keep)\n", {"x": 2}, reason=VANISHES, shifted=9)
 rows("greatest share of a sum", total("s", "x") + "r = elementwise x/s\noutput o = reduce max(r, axis=-1, keep)\n", {"x": 2},
      reason="the sign of the factor 1/s is not known", shifted=9)
 rows("softmax of a softmax", soft("x") + "p = elementwise e/s\n" + soft("p", -1, "2") + "a = elementwise e2/s2*x\noutput o = reduce sum(a, axis=-1, keep)\n",
