@@ -52,7 +52,7 @@ static void use_tile(bb_c *c, uint32_t tile) {
   use_tile(c, over);
   c->tile[tile].used = true;
   c->tile[tile].offset = over == BB_NONE ? c->bytes : c->tile[over].offset;
-  if (over == BB_NONE) c->bytes += tile_bytes(c, tile);
+  if (over == BB_NONE && !c->tile[tile].panels) c->bytes += tile_bytes(c, tile);
 }
 
 static void place_carried(bb_c *c, const bb_c_nest *n) {
@@ -191,6 +191,10 @@ static void put_tiles(bb_c *c) {
     if (!c->tile[i].used) continue;
     const char *element = bb_c_element(c, c->p->tile[i].dtype);
     const char *own = c->tile[i].window ? "_own" : "";
+    if (c->tile[i].panels) {
+      bb_c_line(c, "const %s *t%u;", element, i);
+      continue;
+    }
     bb_c_line(c, "%s *const t%u%s = (%s *)(%s + %" PRId64 ");", element, i, own, element,
               c->tile[i].carried ? "carried" : "local", c->tile[i].offset);
     if (!c->tile[i].window) continue;

@@ -22,6 +22,9 @@ enum {
   DESCENTS = 8
 };
 
+/* A block of panels on the side of a product that does not take one. */
+static const double NEVER = 1e30;
+
 typedef struct layout {
   bb_c *c;
   uint32_t *parent; /* classes of tiles, united */
@@ -148,7 +151,7 @@ static unit_axes units(const bb_c *c, const bb_tile_stmt *s, const bb_tile *t) {
 
 static void cost_of_move(layout *l, const bb_tile_stmt *s, double times, uint32_t tile) {
   const bb_tile *t = &l->c->p->tile[tile];
-  if (!is_block(t)) return;
+  if (!is_block(t) || l->c->tile[tile].panels) return;
   unit_axes u = units(l->c, s, t);
   bool across = lies_turned(l, tile) ? !u.row : !u.col;
   bool window = s->kind == BB_TILE_LOAD && !across && l->c->tile[tile].writers == 1;
@@ -169,9 +172,11 @@ static void cost_of_dot(layout *l, const bb_tile_stmt *s, double times) {
   const bb_tile *of = &tile[s->operand[side]];
   /* Contiguous along the vector: of a left operand its rows, of a right one its columns. */
   bool by_row = (side == 0) != s->transposed[side];
-  bool ready = !is_block(of) || lies_turned(l, s->operand[side]) == by_row;
+  bool ready = !is_block(of) || l->c->tile[s->operand[side]].panels ||
+               lies_turned(l, s->operand[side]) == by_row;
   l->cost += times * product_cycles(turned ? m : n, turned ? n : m, k);
   if (!ready) l->cost += times * count(of);
+  if (l->c->tile[s->operand[1 - side]].panels) l->cost += NEVER;
 }
 
 static void cost_of(layout *l, const bb_tile_stmt *s, double times) {
@@ -229,6 +234,7 @@ static bool descend(layout *l) {
 static void count_uses(layout *l, const bb_tile_stmt *s, double times) {
   (void)times;
   for (uint32_t i = 0; i < s->operands; i++) l->c->tile[s->operand[i]].readers++;
+  if (s->kind == BB_TILE_LOAD && l->c->p->view[s->view].panels) l->c->tile[s->result].panels = true;
   if (s->result != BB_NONE) l->c->tile[s->result].writers++;
   if (s->second != BB_NONE) l->c->tile[s->second].writers++;
 }
@@ -245,7 +251,7 @@ static void find_far(layout *l, const bb_tile_stmt *s, double times) {
 
 static void choose_window(layout *l, const bb_tile_stmt *s, double times) {
   (void)times;
-  if (s->kind != BB_TILE_LOAD) return;
+  if (s->kind != BB_TILE_LOAD || l->c->tile[s->result].panels) return;
   const bb_tile *t = &l->c->p->tile[s->result];
   const bb_tile_view *view = &l->c->p->view[s->view];
   bb_c_tile *held = &l->c->tile[s->result];

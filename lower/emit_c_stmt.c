@@ -75,6 +75,10 @@ static void load(bb_c *c, const bb_tile_stmt *s) {
   const bb_tile *t = &c->p->tile[s->result];
   const bb_c_tile *held = &c->tile[s->result];
   place p = place_of(c, s, t);
+  if (held->panels) {
+    bb_c_line(c, "t%u = v%u + %s;", s->result, s->view, p.offset);
+    return;
+  }
   const char *suffix = bb_c_memory_suffix(c, c->p->view[s->view].dtype);
   uint32_t rows = rows_of(t), cols = cols_of(t);
   const char *pad =
@@ -103,11 +107,28 @@ static void load(bb_c *c, const bb_tile_stmt *s) {
   bb_c_line(c, "}");
 }
 
+static const char *row_stride(const bb_c *c, uint32_t tile) {
+  if (c->tile[tile].turned) return "1";
+  return c->p->tile[tile].cols || c->tile[tile].window ? pitch_of(c, tile) : "1";
+}
+static const char *col_stride(const bb_c *c, uint32_t tile) {
+  return c->tile[tile].turned ? pitch_of(c, tile) : "1";
+}
+
 static void store(bb_c *c, const bb_tile_stmt *s) {
   uint32_t from = s->operand[0];
   const bb_tile *t = &c->p->tile[from];
   place p = place_of(c, s, t);
   bool turned = c->tile[from].turned;
+  if (c->p->view[s->view].panels) {
+    const bb_tile_range *depth = &s->range[c->p->view[s->view].rank - 2];
+    bool by_row = depth->axis == BB_AXIS_COL;
+    const char *row = row_stride(c, from), *col = col_stride(c, from);
+    bb_c_line(c, "bb_pack_block_%s(v%u + %s, t%u, %s, %s, %u, %u);", bb_c_suffix(c, t->dtype),
+              s->view, p.offset, from, by_row ? row : col, by_row ? col : row,
+              by_row ? rows_of(t) : cols_of(t), depth->size);
+    return;
+  }
   /* A vector lies as a row does, or, from a view, with a stride. */
   const char *pitch = t->cols || c->tile[from].window ? pitch_of(c, from) : "1";
   bb_c_line(c, "bb_store_%s(v%u + %s, %s, %s, t%u, %s, %s, %s);",
@@ -118,20 +139,15 @@ static void store(bb_c *c, const bb_tile_stmt *s) {
 
 /* --- products, folds, scans --- */
 
-static const char *row_stride(const bb_c *c, uint32_t tile) {
-  if (c->tile[tile].turned) return "1";
-  return c->p->tile[tile].cols || c->tile[tile].window ? pitch_of(c, tile) : "1";
-}
-static const char *col_stride(const bb_c *c, uint32_t tile) {
-  return c->tile[tile].turned ? pitch_of(c, tile) : "1";
-}
-
 uint32_t bb_c_depth(const bb_tile_program *p, const bb_tile_stmt *s) {
   const bb_tile *x = &p->tile[s->operand[0]];
   return s->transposed[0] ? rows_of(x) : cols_of(x);
 }
 
-enum { PANELS = 8 }; /* BB_PANELS of cpu_real.h */
+enum {
+  PANELS = 8,    /* BB_PANELS of cpu_real.h */
+  EDGE = 6 * 128 /* bytes of BB_ROWS rows of a panel, of the widest vectors there are */
+};
 
 /* fresh: the result holds nothing yet that is to be added to.  A turned result is the other operand's
  * product with the one. */
@@ -147,14 +163,21 @@ static void dot(bb_c *c, const bb_tile_stmt *s, bool fresh) {
     along[i] = swapped ? row_stride(c, tile) : col_stride(c, tile);
   }
   int a = turned ? 1 : 0, b = 1 - a;
+  if (c->tile[s->operand[b]].panels) {
+    bb_c_line(c, "bb_dot_panels_%s(t%u, %s, t%u, %s, %s, t%u, %u, %u, %u, %s, panel);",
+              bb_c_suffix(c, to->dtype), s->result, to->cols ? pitch_of(c, s->result) : "1",
+              s->operand[a], across[a], along[a], s->operand[b], turned ? cols_of(to) : rows_of(to),
+              turned ? rows_of(to) : cols_of(to), k, s->accumulate && !fresh ? "true" : "false");
+    if (c->panel < EDGE) c->panel = EDGE;
+    return;
+  }
   bb_c_line(c, "bb_dot_%s(t%u, %s, t%u, %s, %s, t%u, %s, %s, %u, %u, %u, %s%s);",
             bb_c_suffix(c, to->dtype), s->result, to->cols ? pitch_of(c, s->result) : "1",
             s->operand[a], across[a], along[a], s->operand[b], across[b], along[b],
             turned ? cols_of(to) : rows_of(to), turned ? rows_of(to) : cols_of(to), k,
             s->accumulate && !fresh ? "true" : "false", real ? ", panel" : "");
   if (!real) return;
-  /* Room for panels and an edge, of the widest vectors there are. */
-  int64_t bytes = (int64_t)(k * PANELS + 6) * 128;
+  int64_t bytes = (int64_t)k * PANELS * 128 + EDGE; /* and so the panels */
   if (bytes > c->panel) c->panel = bytes;
 }
 

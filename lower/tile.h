@@ -19,7 +19,7 @@
 
 #include "../graph/program.h"
 
-enum { BB_TILE_RANK = 32, BB_TILE_SIZE = 1 << 18, BB_TILE_OPERANDS = 16 };
+enum { BB_TILE_RANK = 32, BB_TILE_SIZE = 1 << 18, BB_TILE_OPERANDS = 16, BB_TILE_PANEL = 32 };
 
 /* In the expression of a MAP or ANY, ARG BB_TILE_VARIABLE + k is variable k. */
 enum { BB_TILE_VARIABLE = BB_TILE_OPERANDS };
@@ -40,6 +40,10 @@ typedef struct bb_tile_view {
                  * that a single outermost loop uses holds nothing from one iteration of the parallel
                  * loops around its uses to another: each may have its own */
   bool early;   /* does not depend on the kernel before: may be read before that one ends */
+  bool
+      panels; /* the last two axes are those of a block, and a load or store takes one from its begin; how
+                 * its elements lie in memory is the device's to say.  The last extent is a multiple of
+                 * BB_TILE_PANEL */
 } bb_tile_view;
 
 typedef enum bb_tile_place {

@@ -54,6 +54,14 @@ static void check_declarations(verifier *v) {
   for (uint32_t i = 0; i < p->views; i++)
     breaks(v, p->view[i].scratch && (!p->view[i].written || p->view[i].early),
            "scratch is written before it is read");
+  for (uint32_t i = 0; i < p->views; i++) {
+    const bb_tile_view *view = &p->view[i];
+    if (!view->panels || breaks(v, view->rank < 2 || view->strided, "panels are dense blocks"))
+      continue;
+    bb_tile_index along = view->extent[view->rank - 1];
+    breaks(v, along->op != BB_X_CONST || (int64_t)along->number % BB_TILE_PANEL != 0,
+           "a block of panels has whole ones");
+  }
   for (uint32_t i = 0; i < p->tiles; i++) {
     const bb_tile *t = &p->tile[i];
     bool shared = t->place == BB_PLACE_SHARED;
@@ -91,6 +99,12 @@ static void check_ranges(verifier *v, const bb_tile_stmt *s, const bb_tile *tile
   breaks(v, axes[BB_AXIS_ROW] != (tile->rows > 0) || axes[BB_AXIS_COL] != (tile->cols > 0),
          "every axis of the tile has one range");
   breaks(v, view->dtype != tile->dtype, "view and tile hold the same type");
+  for (uint32_t i = view->panels && view->rank >= 2 ? view->rank - 2 : view->rank; i < view->rank;
+       i++)
+    breaks(v,
+           !s->range[i].size || s->range[i].start->op != BB_X_CONST ||
+               s->range[i].start->number != 0,
+           "a block of panels is taken from its begin");
 }
 
 /* Degree of a partial sum in expr: 0 none, 1 linear, 2 anything else. */

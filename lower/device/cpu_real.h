@@ -306,6 +306,34 @@ BB_FUNCTION void BB_NAME(bb_dot_edge)(BB_REAL *to, int64_t pitch, const BB_REAL 
   }
 }
 
+/* One panel of `wide` columns, which may be fewer than it has room for. */
+BB_INLINE void BB_NAME(bb_dot_panel)(BB_REAL *to, int64_t pitch, const BB_REAL *a, int64_t a_row,
+                                     int64_t a_col, const BB_REAL *b, int64_t b_pitch, int64_t m,
+                                     int64_t wide, int64_t k, bool add, BB_REAL *edge) {
+  if (wide == 2 * BB_LANES)
+    BB_NAME(bb_strips)(to, pitch, a, a_row, a_col, b, b_pitch, m, k, add);
+  else if (wide == BB_LANES)
+    BB_NAME(bb_narrow_strips)(to, pitch, a, a_row, a_col, b, b_pitch, m, k, add);
+  else
+    BB_NAME(bb_dot_edge)(to, pitch, a, a_row, a_col, b, m, wide, k, add, edge);
+}
+
+/* b: panels, one behind the other, as bb_pack_block() leaves them.  `edge`: six rows of one. */
+BB_FUNCTION void BB_NAME(bb_dot_panels)(BB_REAL *to, int64_t pitch, const BB_REAL *a, int64_t a_row,
+                                        int64_t a_col, const BB_REAL *b, int64_t m, int64_t n,
+                                        int64_t k, bool add, BB_REAL *edge) {
+  const int64_t width = 2 * BB_LANES;
+  for (int64_t j = 0; j < n; j += width, b += k * width) BB_NAME(bb_dot_panel)
+  (to + j, pitch, a, a_row, a_col, b, width, m, n - j < width ? n - j : width, k, add, edge);
+}
+
+BB_FUNCTION void BB_NAME(bb_pack_block)(BB_REAL *panel, const BB_REAL *b, int64_t b_row,
+                                        int64_t b_col, int64_t n, int64_t k) {
+  const int64_t width = 2 * BB_LANES;
+  for (int64_t j = 0; j < n; j += width, panel += k * width)
+    BB_NAME(bb_pack)(panel, b + j * b_row, b_row, b_col, n - j < width ? n - j : width, k);
+}
+
 /* `panel` has room for BB_PANELS times k times BB_PANEL elements, and as many more as six rows of
  * BB_PANEL. */
 BB_FUNCTION void BB_NAME(bb_dot)(BB_REAL *to, int64_t pitch, const BB_REAL *a, int64_t a_row,
@@ -327,13 +355,9 @@ BB_FUNCTION void BB_NAME(bb_dot)(BB_REAL *to, int64_t pitch, const BB_REAL *a, i
         BB_NAME(bb_pack)(panel + at * k * width, with, b_row, b_col, wide, k);
       with = panel + at * k * width;
     }
-    if (wide == width)
-      BB_NAME(bb_strips)(to + j, pitch, a, a_row, a_col, with, with_pitch, m, k, add);
-    else if (wide == BB_LANES)
-      BB_NAME(bb_narrow_strips)(to + j, pitch, a, a_row, a_col, with, with_pitch, m, k, add);
-    else
-      BB_NAME(bb_dot_edge)
-    (to + j, pitch, a, a_row, a_col, with, m, wide, k, add, panel + BB_PANELS * k * width);
+    BB_NAME(bb_dot_panel)
+    (to + j, pitch, a, a_row, a_col, with, with_pitch, m, wide, k, add,
+     panel + BB_PANELS * k * width);
   }
 }
 

@@ -5,6 +5,7 @@
 #include "plan_make.h"
 
 #include "../../fuse/fuse.h"
+#include "../../lower/constant.h"
 #include "../../lower/emit_c.h"
 
 #include <string.h>
@@ -16,7 +17,7 @@ typedef struct maker {
   const bb_draft_options *options;
   bb_plan *plan;
   bb_buffer refused;
-  uint32_t capacity;
+  uint32_t capacity, step_capacity, tensor_capacity;
   bb_buffer *source;            /* by kernel, under one name for all, so that equal ones are seen */
   const bb_tile_program **tile; /* by kernel */
   bool *used;                   /* by tensor */
@@ -72,7 +73,8 @@ static const bb_extent *const *extents_of(maker *m, uint32_t axes, const bb_dim 
 static void make_tensors(maker *m) {
   bb_plan *plan = m->plan;
   plan->tensors = m->program->tensors;
-  plan->tensor = BB_NEW(m->arena, bb_plan_tensor, plan->tensors + 1);
+  m->tensor_capacity = plan->tensors + 1;
+  plan->tensor = BB_NEW(m->arena, bb_plan_tensor, m->tensor_capacity);
   m->used = BB_NEW(m->arena, bool, plan->tensors + 1);
   for (uint32_t i = 0; i < plan->tensors; i++) {
     const bb_tensor *from = &m->program->tensor[i];
@@ -92,7 +94,7 @@ static void make_tensors(maker *m) {
 static void place_constants(maker *m, bb_draft *draft) {
   const void **data = BB_NEW(m->arena, const void *, m->plan->tensors + 1);
   uint64_t at = 0;
-  for (uint32_t i = 0; i < m->plan->tensors; i++) {
+  for (uint32_t i = 0; i < m->program->tensors; i++) {
     bb_plan_tensor *t = &m->plan->tensor[i];
     const bb_tensor *from = &m->program->tensor[i];
     if (t->role != BB_TENSOR_CONSTANT) continue;
@@ -111,15 +113,52 @@ static void place_constants(maker *m, bb_draft *draft) {
   draft->data = data;
 }
 
+/* It is there when the model is loaded, or may be made then. */
+static bool is_fixed(const bb_plan *plan, uint32_t tensor, bool written) {
+  const bb_plan_tensor *t = &plan->tensor[tensor];
+  if (!is_known(t->rank, t->shape)) return false;
+  return written ? t->role == BB_TENSOR_LOCAL : t->role == BB_TENSOR_CONSTANT || t->once;
+}
+
 /* --- kernels --- */
 
 typedef struct lowering {
   maker *m;
   const bb_graph *graph;
+  bool once;
   const bb_kernel *kernel;
   bb_buffer text;
   bb_formula *offset, operations;
+  bb_constant_parts parts;
+  bb_buffer *part_text;
+  uint32_t *tensor; /* by view */
 } lowering;
+
+static void check(bb_context *ctx, const maker *m, const bb_tile_program *tile) {
+  const char *broken = bb_tile_verify(tile, m->arena);
+  if (broken) bb_fail(ctx, BB_ERROR_INTERNAL, "%s", broken);
+}
+
+/* What the kernel makes of arrays that are there at load, as kernels of their own. */
+static void take_constants(lowering *l) {
+  maker *m = l->m;
+  bb_tile_program *tile = l->kernel->tile;
+  bool *constant = BB_NEW(m->arena, bool, tile->views + 1);
+  for (uint32_t i = 0; i < tile->views; i++) {
+    uint32_t tensor = l->kernel->argument[i].tensor;
+    constant[i] =
+        !l->once && tensor != BB_NONE && !tile->view[i].written && is_fixed(m->plan, tensor, false);
+  }
+  l->parts = (bb_constant_parts){.arena = m->arena, .constant = constant, .views = tile->views};
+  bb_part_constants(tile, &l->parts);
+  bb_panel_constants(tile, &l->parts);
+  l->part_text = BB_NEW(m->arena, bb_buffer, l->parts.count + 1);
+  for (uint32_t i = 0; i < l->parts.count; i++) {
+    check(m->ctx, m, l->parts.part[i].tile);
+    l->part_text[i].arena = m->arena;
+    bb_emit_c(&l->part_text[i], l->parts.part[i].tile, "k", NULL);
+  }
+}
 
 static void lower(bb_context *ctx, void *argument) {
   lowering *l = argument;
@@ -127,28 +166,39 @@ static void lower(bb_context *ctx, void *argument) {
   bb_schedule_options options = {.block = m->options->block, .room = m->room};
   l->kernel = bb_schedule(m->program, l->graph, "k", &options);
   const bb_tile_program *tile = l->kernel->tile;
-  const char *broken = bb_tile_verify(tile, m->arena);
-  if (broken) bb_fail(ctx, BB_ERROR_INTERNAL, "%s", broken);
+  check(ctx, m, tile);
+  take_constants(l);
+  check(ctx, m, tile);
   bb_emit_c(&l->text, tile, "k", NULL);
   l->offset = BB_NEW(m->arena, bb_formula, tile->views + 1);
-  for (uint32_t i = 0; i < tile->views; i++)
-    if (l->kernel->argument[i].tensor != BB_NONE)
+  l->tensor = BB_NEW(m->arena, uint32_t, tile->views + 1);
+  for (uint32_t i = 0; i < l->parts.views; i++) {
+    l->tensor[i] = l->kernel->argument[i].tensor;
+    if (l->tensor[i] != BB_NONE)
       l->offset[i] = bb_formula_of(m->program, m->arena, l->kernel->argument[i].offset);
+  }
+  for (uint32_t i = l->parts.views; i < tile->views; i++)
+    l->offset[i] = bb_formula_of(m->program, m->arena, bb_expr_const(m->program, BB_I64, 0));
   l->operations = bb_operations_of(tile, m->arena);
 }
 
-static uint32_t kernel_number(maker *m, const lowering *l) {
+static uint32_t kernel_number(maker *m, const bb_buffer *text, const bb_tile_program *tile) {
   bb_plan *plan = m->plan;
   for (uint32_t i = 0; i < plan->kernels; i++)
-    if (m->source[i].length == l->text.length &&
-        memcmp(m->source[i].data, l->text.data, l->text.length) == 0)
+    if (m->source[i].length == text->length &&
+        memcmp(m->source[i].data, text->data, text->length) == 0)
       return i;
   uint32_t capacity = m->capacity;
   BB_GROW(m->arena, m->source, capacity, plan->kernels + 1u);
   BB_GROW(m->arena, m->tile, m->capacity, plan->kernels + 1u);
-  m->source[plan->kernels] = l->text;
-  m->tile[plan->kernels] = l->kernel->tile;
+  m->source[plan->kernels] = *text;
+  m->tile[plan->kernels] = tile;
   return plan->kernels++;
+}
+
+static bb_plan_step *add_step(maker *m) {
+  BB_GROW(m->arena, m->plan->step, m->step_capacity, m->plan->steps + 1u);
+  return &m->plan->step[m->plan->steps++];
 }
 
 static void make_extents(maker *m, const bb_kernel *kernel, bb_plan_step *step) {
@@ -167,16 +217,79 @@ static void make_extents(maker *m, const bb_kernel *kernel, bb_plan_step *step) 
   step->extent = extent;
 }
 
+static void note_used(maker *m, uint32_t tensor) {
+  if (tensor < m->program->tensors) m->used[tensor] = true;
+}
+
 static void make_arguments(maker *m, const lowering *l, bb_plan_step *step) {
   const bb_kernel *kernel = l->kernel;
   step->arguments = kernel->tile->views;
   bb_plan_argument *argument = BB_NEW(m->arena, bb_plan_argument, step->arguments + 1);
   for (uint32_t i = 0; i < step->arguments; i++) {
-    argument[i] =
-        (bb_plan_argument){kernel->argument[i].tensor, l->offset[i], kernel->tile->view[i].written};
-    if (argument[i].tensor != BB_NONE) m->used[argument[i].tensor] = true;
+    argument[i] = (bb_plan_argument){l->tensor[i], l->offset[i], kernel->tile->view[i].written};
+    note_used(m, l->tensor[i]);
   }
   step->argument = argument;
+}
+
+/* --- parts of kernels that run at load --- */
+
+static bool same_formula(const bb_formula *a, const bb_formula *b) {
+  bool same = a->count == b->count;
+  for (uint32_t i = 0; same && i < a->count; i++)
+    same = a->term[i].op == b->term[i].op && a->term[i].number == b->term[i].number;
+  return same;
+}
+
+/* A step before this one that makes the same; BB_NONE: there is none. */
+static uint32_t made_before(const maker *m, const bb_plan_step *like) {
+  for (uint32_t i = 0; i < m->plan->steps; i++) {
+    const bb_plan_step *s = &m->plan->step[i];
+    bool same = s->once && s->kernel == like->kernel && s->arguments == like->arguments;
+    for (uint32_t k = 0; same && k + 1 < like->arguments; k++)
+      same = s->argument[k].tensor == like->argument[k].tensor &&
+             same_formula(&s->argument[k].offset, &like->argument[k].offset);
+    if (same && like->kernel != BB_NONE) return i;
+  }
+  return BB_NONE;
+}
+
+static uint32_t add_tensor(maker *m, const bb_tile_view *view) {
+  bb_plan *plan = m->plan;
+  BB_GROW(m->arena, plan->tensor, m->tensor_capacity, plan->tensors + 1u);
+  const bb_extent **shape = BB_NEW(m->arena, const bb_extent *, view->rank + 1);
+  for (uint32_t i = 0; i < view->rank; i++)
+    shape[i] = bb_extent_number(m->program, (int64_t)view->extent[i]->number);
+  plan->tensor[plan->tensors] = (bb_plan_tensor){.dtype = view->dtype,
+                                                 .role = BB_TENSOR_LOCAL,
+                                                 .once = true,
+                                                 .rank = view->rank,
+                                                 .shape = shape};
+  return plan->tensors++;
+}
+
+static void make_part(maker *m, lowering *l, uint32_t number, const char *name) {
+  const bb_constant_part *part = &l->parts.part[number];
+  bb_plan_step step = {.once = true, .listing = "", .arguments = part->tile->views};
+  step.name = bb_arena_printf(m->arena, "%s.%u", name, number);
+  step.kernel = kernel_number(m, &l->part_text[number], part->tile);
+  step.operations = bb_operations_of(part->tile, m->arena);
+  bb_plan_argument *argument = BB_NEW(m->arena, bb_plan_argument, step.arguments + 1);
+  uint32_t last = step.arguments - 1;
+  for (uint32_t i = 0; i < last; i++) {
+    argument[i] = (bb_plan_argument){l->tensor[part->view[i]], l->offset[part->view[i]], false};
+    note_used(m, argument[i].tensor);
+  }
+  step.argument = argument;
+  uint32_t before = made_before(m, &step);
+  if (before == BB_NONE) {
+    argument[last] =
+        (bb_plan_argument){add_tensor(m, &part->tile->view[last]), l->offset[part->made], true};
+    *add_step(m) = step;
+  } else {
+    argument[last] = m->plan->step[before].argument[last];
+  }
+  l->tensor[part->made] = argument[last].tensor;
 }
 
 static uint32_t count_nodes(const bb_graph *graph) {
@@ -189,9 +302,13 @@ static uint32_t count_nodes(const bb_graph *graph) {
   return count;
 }
 
-static void make_kernel(maker *m, const bb_candidate *candidate, bb_plan_step *step) {
+static void make_kernel(maker *m, const bb_candidate *candidate) {
   bb_context *ctx = m->ctx;
-  lowering l = {.m = m, .graph = bb_candidate_runs(candidate), .text = {.arena = m->arena}};
+  lowering l = {.m = m,
+                .graph = bb_candidate_runs(candidate),
+                .once = candidate->once,
+                .text = {.arena = m->arena}};
+  bb_plan_step made = {0}, *step = &made;
   step->name = candidate->name;
   step->once = candidate->once;
   step->nodes = count_nodes(l.graph);
@@ -201,6 +318,7 @@ static void make_kernel(maker *m, const bb_candidate *candidate, bb_plan_step *s
            bb_context_message(ctx));
     ctx->status = BB_OK;
     step->kernel = BB_NONE;
+    *add_step(m) = made;
     return;
   }
   if (status != BB_OK) {
@@ -210,10 +328,12 @@ static void make_kernel(maker *m, const bb_candidate *candidate, bb_plan_step *s
   bb_buffer listing = {.arena = m->arena};
   bb_listing_print(&listing, m->program, l.graph);
   step->listing = listing.data ? listing.data : "";
-  step->kernel = kernel_number(m, &l);
+  for (uint32_t i = 0; i < l.parts.count; i++) make_part(m, &l, i, candidate->name);
+  step->kernel = kernel_number(m, &l.text, l.kernel->tile);
   step->operations = l.operations;
   make_extents(m, l.kernel, step);
   make_arguments(m, &l, step);
+  *add_step(m) = made;
 }
 
 /* --- reference kernels --- */
@@ -358,12 +478,6 @@ static void make_misc(maker *m, const bb_step *from, bb_plan_step *step) {
 
 /* --- what runs at load --- */
 
-static bool is_fixed(const bb_plan *plan, uint32_t tensor, bool written) {
-  const bb_plan_tensor *t = &plan->tensor[tensor];
-  if (!is_known(t->rank, t->shape)) return false;
-  return written ? t->role == BB_TENSOR_LOCAL : t->role == BB_TENSOR_CONSTANT || t->once;
-}
-
 static bool operand_is_fixed(const bb_plan *plan, const bb_plan_operand *o, bool written) {
   if (o->absent) return true;
   bool fixed = is_known(o->rank, o->shape) && is_known(o->axes, o->extent);
@@ -414,15 +528,13 @@ bb_draft *bb_draft_make(bb_program *program, const bb_draft_options *options, bb
   draft->plan = m.plan;
   make_symbols(&m);
   make_tensors(&m);
-  m.plan->steps = program->steps;
-  m.plan->step = BB_NEW(arena, bb_plan_step, m.plan->steps + 1);
   for (uint32_t i = 0; i < program->steps; i++) {
     const bb_step *from = &program->step[i];
     if (from->candidate == BB_NONE)
-      make_misc(&m, from, &m.plan->step[i]);
+      make_misc(&m, from, add_step(&m));
     else
-      make_kernel(&m, &program->candidate[from->candidate], &m.plan->step[i]);
-    mark_once(m.plan, &m.plan->step[i]);
+      make_kernel(&m, &program->candidate[from->candidate]);
+    mark_once(m.plan, &m.plan->step[m.plan->steps - 1]);
   }
   place_constants(&m, draft);
   put_source(&m, draft);
