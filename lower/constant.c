@@ -359,23 +359,24 @@ static bool is_plain(bb_dtype dtype) {
   return dtype != BB_F16 && dtype != BB_BF16;
 }
 
-/* Others read it than what it goes into for good. */
-static bool is_wanted(const parting *w, uint32_t tile) {
+/* First what goes into something that is not fixed: what it is made of goes with it. */
+static bool is_wanted(const parting *w, uint32_t tile, bool any) {
   for (uint32_t i = 0; i < w->count; i++) {
     const bb_tile_stmt *s = w->place[i].stmt;
-    if (reads(s, tile) && (s->result == BB_NONE || !w->fixed[s->result])) return true;
+    if (!reads(s, tile) || s->result == tile) continue;
+    if (any || s->result == BB_NONE || !w->fixed[s->result]) return true;
   }
   return false;
 }
 
-static bool part_one(parting *w) {
+static bool part_one(parting *w, bool any) {
   w->count = 0;
   list(w, &w->p->body, BB_NONE);
   find_fixed(w);
   for (uint32_t t = 0; t < w->p->tiles; t++) {
     const bb_tile *tile = &w->p->tile[t];
     bb_part_loops loops;
-    if (!w->fixed[t] || !is_plain(tile->dtype) || !is_wanted(w, t)) continue;
+    if (!w->fixed[t] || !is_plain(tile->dtype) || !is_wanted(w, t, any)) continue;
     find_slice(w, t);
     uint32_t home = home_of(w), end;
     uint32_t rank = tile->rows && tile->cols ? 2 : 1;
@@ -396,5 +397,5 @@ void bb_part_constants(bb_tile_program *p, bb_constant_parts *parts) {
   parting w = {.p = p, .parts = parts};
   w.fixed = BB_NEW(p->home->arena, bool, p->tiles + 1);
   w.member = BB_NEW(p->home->arena, bool, p->tiles + 1);
-  while (part_one(&w)) continue;
+  while (part_one(&w, false) || part_one(&w, true)) continue;
 }

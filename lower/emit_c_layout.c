@@ -151,7 +151,7 @@ static unit_axes units(const bb_c *c, const bb_tile_stmt *s, const bb_tile *t) {
 
 static void cost_of_move(layout *l, const bb_tile_stmt *s, double times, uint32_t tile) {
   const bb_tile *t = &l->c->p->tile[tile];
-  if (!is_block(t) || l->c->tile[tile].panels) return;
+  if (!is_block(t) || l->c->tile[tile].panels || l->c->tile[tile].packable) return;
   unit_axes u = units(l->c, s, t);
   bool across = lies_turned(l, tile) ? !u.row : !u.col;
   bool window = s->kind == BB_TILE_LOAD && !across && l->c->tile[tile].writers == 1;
@@ -172,8 +172,9 @@ static void cost_of_dot(layout *l, const bb_tile_stmt *s, double times) {
   const bb_tile *of = &tile[s->operand[side]];
   /* Contiguous along the vector: of a left operand its rows, of a right one its columns. */
   bool by_row = (side == 0) != s->transposed[side];
-  bool ready = !is_block(of) || l->c->tile[s->operand[side]].panels ||
-               lies_turned(l, s->operand[side]) == by_row;
+  const bb_c_tile *held = &l->c->tile[s->operand[side]];
+  bool ready =
+      !is_block(of) || held->panels || held->packable || lies_turned(l, s->operand[side]) == by_row;
   l->cost += times * product_cycles(turned ? m : n, turned ? n : m, k);
   if (!ready) l->cost += times * count(of);
   if (l->c->tile[s->operand[1 - side]].panels) l->cost += NEVER;

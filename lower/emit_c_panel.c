@@ -18,22 +18,27 @@ typedef struct finding {
   const bb_c *c;
   uint32_t tile;
   bb_tile_stmt *load;
-  uint32_t users; /* statements that read it */
-  bool by_row;    /* vectors lie along its rows */
+  uint32_t writers, users; /* statements that write it, that read it */
+  bool by_row;             /* vectors lie along its rows */
   bool fits;
 } finding;
 
-/* Every reader is a product that has it on its vector side, always the same way. */
-static void note_use(void *user, bb_tile_body *body, uint32_t at) {
+/* Every reader is a product. */
+static void note_product(void *user, bb_tile_body *body, uint32_t at) {
   finding *f = user;
   bb_tile_stmt *s = body->stmt[at];
+  if (s->result == f->tile) f->writers++;
   if (s->kind == BB_TILE_LOAD && s->result == f->tile) f->load = s;
+  for (uint32_t i = 0; i < s->operands; i++)
+    if (s->operand[i] == f->tile) f->fits &= s->kind == BB_TILE_DOT;
+}
+
+/* Every product has it on its vector side, always the same way. */
+static void note_use(void *user, bb_tile_body *body, uint32_t at) {
+  finding *f = user;
+  const bb_tile_stmt *s = body->stmt[at];
   for (uint32_t i = 0; i < s->operands; i++) {
     if (s->operand[i] != f->tile) continue;
-    if (s->kind != BB_TILE_DOT) {
-      f->fits = false;
-      continue;
-    }
     uint32_t side = f->c->tile[s->result].turned ? 0 : 1;
     bool by_row = (side == 0) != s->transposed[side];
     f->fits &= i == side && (!f->users || by_row == f->by_row) && s->operand[0] != s->operand[1];
@@ -134,9 +139,10 @@ static void lay_out(bb_tile_program *p, bb_constant_parts *parts, const finding 
 
 static bool may_lie(const bb_tile_program *p, const bb_constant_parts *parts, const finding *f) {
   const bb_tile *t = &p->tile[f->tile];
-  if (!f->load || !f->fits || !f->users || f->load->stretches || f->load->view >= parts->views ||
-      !parts->constant[f->load->view] || !is_number_view(&p->view[f->load->view]) ||
-      (t->dtype != BB_F32 && t->dtype != BB_F64) || t->rows < 2 || t->cols < 2)
+  if (!f->load || !f->fits || f->writers != 1 || f->load->stretches ||
+      f->load->view >= parts->views || !parts->constant[f->load->view] ||
+      !is_number_view(&p->view[f->load->view]) || (t->dtype != BB_F32 && t->dtype != BB_F64) ||
+      t->rows < 2 || t->cols < 2)
     return false;
   for (uint32_t i = 0; i < p->view[f->load->view].rank; i++)
     if (!bb_index_is_known(p, f->load->range[i].start)) return false;
@@ -150,13 +156,19 @@ void bb_panel_constants(bb_tile_program *p, bb_constant_parts *parts) {
   for (uint32_t i = 0; i < parts->views; i++) any |= parts->constant[i];
   if (!any) return;
   c.tile = BB_NEW(out.arena, bb_c_tile, p->tiles + 1);
+  finding *all = BB_NEW(out.arena, finding, p->tiles + 1);
+  for (uint32_t i = 0; i < p->tiles; i++) {
+    all[i] = (finding){.c = &c, .tile = i, .fits = true};
+    bb_tile_walk(&p->body, note_product, &all[i]);
+    c.tile[i].packable = may_lie(p, parts, &all[i]);
+  }
   bb_c_lay_out(&c);
   for (uint32_t i = 0; i < p->tiles; i++) {
-    finding f = {.c = &c, .tile = i, .fits = c.tile[i].writers == 1};
     bb_part_loops loops = {0};
     bool found = false;
-    bb_tile_walk(&p->body, note_use, &f);
-    if (may_lie(p, parts, &f) && find_loops(p, &p->body, f.load, &loops, &found))
-      lay_out(p, parts, &f, &loops);
+    if (!c.tile[i].packable) continue;
+    bb_tile_walk(&p->body, note_use, &all[i]);
+    if (all[i].fits && all[i].users && find_loops(p, &p->body, all[i].load, &loops, &found))
+      lay_out(p, parts, &all[i], &loops);
   }
 }

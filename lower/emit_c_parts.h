@@ -9,6 +9,7 @@ typedef struct bb_c_tile {
   bool used;      /* in the nest at hand */
   bool window;    /* a pointer into a view where the block is whole, else into memory of its own */
   bool panels;    /* a pointer to a block of panels, always */
+  bool packable;  /* it may become that, if the layout wants it so */
   bool turned;    /* rows lie side by side: element (r, c) at c * pitch + r, else r * pitch + c */
   bool reused;    /* a product reads it again for each of several vectors */
   bool taken;     /* another tile takes its memory over */
