@@ -37,8 +37,20 @@ static int64_t size_of(const bb_c *c, bb_dtype dtype) {
   return name[0] == 'f' ? 4 : name[0] == 'u' ? 1 : name[3] == '3' ? 4 : 8;
 }
 
+bool bb_c_passes(const bb_c *c, uint32_t tile) {
+  return c->strips.passes && c->strips.passes[tile];
+}
+
+int64_t bb_c_tile_elements(const bb_c *c, uint32_t tile) {
+  return bb_c_tile_bytes(c, tile) / size_of(c, c->p->tile[tile].dtype);
+}
+
+static int64_t all_bytes(const bb_c *c, uint32_t tile) {
+  return bb_c_tile_bytes(c, tile) * (bb_c_passes(c, tile) ? c->strips.count : 1);
+}
+
 /* Of a tile, whole lines of a cache. */
-static int64_t tile_bytes(const bb_c *c, uint32_t tile) {
+int64_t bb_c_tile_bytes(const bb_c *c, uint32_t tile) {
   const bb_tile *t = &c->p->tile[tile];
   const bb_c_tile *held = &c->tile[tile];
   int64_t count = t->rows + t->cols ? t->rows + t->cols : 1;
@@ -52,7 +64,7 @@ static void use_tile(bb_c *c, uint32_t tile) {
   use_tile(c, over);
   c->tile[tile].used = true;
   c->tile[tile].offset = over == BB_NONE ? c->bytes : c->tile[over].offset;
-  if (over == BB_NONE && !c->tile[tile].panels) c->bytes += tile_bytes(c, tile);
+  if (over == BB_NONE && !c->tile[tile].panels) c->bytes += all_bytes(c, tile);
 }
 
 static void place_carried(bb_c *c, const bb_c_nest *n) {
@@ -62,7 +74,7 @@ static void place_carried(bb_c *c, const bb_c_nest *n) {
     bb_c_tile *held = &c->tile[n->carry[i]];
     held->carried = held->used = true;
     held->offset = bytes;
-    bytes += tile_bytes(c, n->carry[i]);
+    bytes += all_bytes(c, n->carry[i]);
   }
 }
 
@@ -190,7 +202,7 @@ static void put_tiles(bb_c *c) {
   for (uint32_t i = 0; i < c->p->tiles; i++) {
     if (!c->tile[i].used) continue;
     const char *element = bb_c_element(c, c->p->tile[i].dtype);
-    const char *own = c->tile[i].window ? "_own" : "";
+    const char *own = c->tile[i].window ? "_own" : bb_c_passes(c, i) ? "_all" : "";
     if (c->tile[i].panels) {
       bb_c_line(c, "const %s *t%u;", element, i);
       continue;
@@ -206,7 +218,7 @@ static void put_tiles(bb_c *c) {
 
 static int64_t carried_bytes(const bb_c *c, const bb_c_nest *n) {
   int64_t bytes = 0;
-  for (uint32_t i = 0; i < n->carried; i++) bytes += tile_bytes(c, n->carry[i]);
+  for (uint32_t i = 0; i < n->carried; i++) bytes += all_bytes(c, n->carry[i]);
   return bytes;
 }
 
@@ -273,7 +285,8 @@ void bb_emit_c(bb_buffer *out, const bb_tile_program *program, const char *name,
                const bb_emit_options *options) {
   bb_arena *scratch = bb_scratch(program->home->ctx);
   bb_buffer text = {.arena = scratch};
-  bb_c c = {.out = &text, .p = program, .name = name, .exact = options && options->exact};
+  bb_c c = {.out = &text, .name = name, .exact = options && options->exact};
+  c.p = program = bb_c_strip(scratch, program, &c.strips);
   c.tile = BB_NEW(scratch, bb_c_tile, program->tiles + 1);
   c.home = BB_NEW(scratch, uint32_t, program->views + 1);
   c.extent = BB_NEW(scratch, bool, program->extents + 1);

@@ -176,7 +176,9 @@ static void cost_of_dot(layout *l, const bb_tile_stmt *s, double times) {
   bool ready =
       !is_block(of) || held->panels || held->packable || lies_turned(l, s->operand[side]) == by_row;
   l->cost += times * product_cycles(turned ? m : n, turned ? n : m, k);
-  if (!ready) l->cost += times * count(of);
+  uint32_t across = turned ? n : m, lies_along = by_row ? of->rows : of->cols;
+  bool packs = !held->panels && !held->packable && across > STRIP && lies_along != VECTOR;
+  if (is_block(of)) l->cost += times * count(of) * (!ready ? 1 : packs ? 0.25 : 0);
   if (l->c->tile[s->operand[1 - side]].panels) l->cost += NEVER;
 }
 
@@ -259,7 +261,8 @@ static void choose_window(layout *l, const bb_tile_stmt *s, double times) {
   bool converts = !l->c->exact && (view->dtype == BB_F16 || view->dtype == BB_BF16);
   unit_axes u = units(l->c, s, t);
   bool far = held->reused && is_block(t) && (u.apart == 0 || u.apart >= FAR);
-  held->window = held->writers == 1 && !converts && !far && (held->turned ? u.row : u.col);
+  held->window = held->writers == 1 && !bb_c_passes(l->c, s->result) && !converts && !far &&
+                 (held->turned ? u.row : u.col);
 }
 
 /* Rows that begin a multiple of 256 bytes apart share few sets of a cache. */

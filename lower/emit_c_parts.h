@@ -20,6 +20,15 @@ typedef struct bb_c_tile {
   int64_t offset;            /* of its own memory, in that of the task */
 } bb_c_tile;
 
+/* A loop's body runs for one strip of some blocks after the other.  variable: where it begins; BB_NONE: no
+ * block is cut. */
+typedef struct bb_c_strips {
+  uint32_t variable, size, count;
+  bool *passes; /* by tile: there is one for each strip, since several loops over strips have it */
+} bb_c_strips;
+const bb_tile_program *bb_c_strip(bb_arena *arena, const bb_tile_program *program,
+                                  bb_c_strips *strips);
+
 typedef struct bb_c {
   bb_buffer *out;
   const bb_tile_program *p;
@@ -27,6 +36,7 @@ typedef struct bb_c {
   const char *target; /* what refusals name; NULL: the CPU */
   bool exact;
   bb_c_tile *tile;
+  bb_c_strips strips;
   int64_t bytes;  /* of tiles, in a task's memory */
   int64_t panel;  /* where products keep a panel of an operand */
   uint32_t *home; /* by view: the nest that alone uses it, BB_NONE: several */
@@ -68,6 +78,10 @@ const char *bb_c_at(bb_c *c, uint32_t tile, const char *r, const char *col);
  * row, col: C expressions of the coordinates. */
 const char *bb_c_expression(bb_c *c, const bb_expr *expr, const char *const *operand,
                             const char *row, const char *col);
+/* Is there one of a tile for each strip?  And what one takes in memory, in bytes and in elements. */
+bool bb_c_passes(const bb_c *c, uint32_t tile);
+int64_t bb_c_tile_bytes(const bb_c *c, uint32_t tile);
+int64_t bb_c_tile_elements(const bb_c *c, uint32_t tile);
 void bb_c_body(bb_c *c, const bb_tile_body *body);
 /* The line that opens one stretch of a loop. */
 void bb_c_loop_head(bb_c *c, const bb_tile_loop *loop, uint32_t stretch);

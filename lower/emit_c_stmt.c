@@ -1,5 +1,6 @@
 /* emit_c_stmt.c - statements of a tile program in C. */
 #include "emit_c_parts.h"
+#include "tile_edit.h"
 
 #include <inttypes.h>
 
@@ -312,6 +313,26 @@ void bb_c_loop_head(bb_c *c, const bb_tile_loop *l, uint32_t stretch) {
               to, l->variable, step);
 }
 
+static bool has(const bb_tile_body *b, uint32_t tile) {
+  for (uint32_t i = 0; i < b->count; i++)
+    if (bb_tile_reads(b->stmt[i], tile) || bb_tile_writes(b->stmt[i], tile)) return true;
+  return false;
+}
+
+/* All statements in it run in the stretch that it stands in, or in their own. */
+static void loop_over_strips(bb_c *c, const bb_tile_loop *l, uint32_t stretch) {
+  bb_c_loop_head(c, l, 0);
+  c->indent++;
+  for (uint32_t i = 0; i < c->p->tiles; i++)
+    if (bb_c_passes(c, i) && has(&l->body, i))
+      bb_c_line(c, "%s *const t%u = t%u_all + i%u / %u * %" PRId64 ";",
+                bb_c_element(c, c->p->tile[i].dtype), i, i, l->variable, c->strips.size,
+                bb_c_tile_elements(c, i));
+  body(c, &l->body, stretch);
+  c->indent--;
+  bb_c_line(c, "}");
+}
+
 static void loop(bb_c *c, const bb_tile_loop *l) {
   if (l->merge) bb_c_refuse(c, "a loop whose iterations are merged");
   for (uint32_t k = 0; k < l->stretches; k++) {
@@ -333,7 +354,12 @@ static void statement(bb_c *c, const bb_tile_stmt *s, uint32_t stretch) {
   case BB_TILE_FOLD: fold(c, s); return;
   case BB_TILE_SCAN: scan(c, s); return;
   case BB_TILE_TRANSPOSE: transpose(c, s); return;
-  case BB_TILE_LOOP: loop(c, s->loop); return;
+  case BB_TILE_LOOP:
+    if (s->loop->variable == c->strips.variable)
+      loop_over_strips(c, s->loop, stretch);
+    else
+      loop(c, s->loop);
+    return;
   case BB_TILE_IF: branch(c, s, bb_c_at(c, s->operand[0], "0", "0"), stretch); return;
   case BB_TILE_WHEN: when(c, s, stretch); return;
   }

@@ -340,7 +340,7 @@ BB_FUNCTION void BB_NAME(bb_dot)(BB_REAL *to, int64_t pitch, const BB_REAL *a, i
                                  int64_t a_col, const BB_REAL *b, int64_t b_row, int64_t b_col,
                                  int64_t m, int64_t n, int64_t k, bool add, BB_REAL *panel) {
   const int64_t width = 2 * BB_LANES;
-  bool beside = b_row == 1, lies = beside && m <= BB_ROWS;
+  bool beside = b_row == 1, lies = beside && (m <= BB_ROWS || b_col == width);
   for (int64_t j = 0; j < n; j += width) {
     int64_t wide = n - j < width ? n - j : width;
     const BB_REAL *with = b + j * b_row;
