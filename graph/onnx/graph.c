@@ -126,13 +126,13 @@ static const char *shape_text(bb_onnx *m, const Onnx__TensorShapeProto *shape) {
   bb_put(&out, "[");
   for (size_t a = 0; a < shape->n_dim && a < BB_ONNX_RANK; a++) {
     const Onnx__TensorShapeProto__Dimension *d = shape->dim[a];
-    const char *name = d->dim_param && d->dim_param[0] ? d->dim_param : "?";
     bb_put(&out, "%s", a ? "," : "");
     if (d->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE)
       bb_put(&out, "%lld", (long long)d->dim_value);
+    else if (d->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_PARAM)
+      bb_put(&out, "%s", bb_onnx_quote(m->arena, bb_onnx_text_of(d->dim_param)));
     else
-      bb_put(&out, "%s",
-             d->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_PARAM ? name : "?");
+      bb_put(&out, "?");
   }
   bb_put(&out, "%s]", shape->n_dim > BB_ONNX_RANK ? ",..." : "");
   return out.data;
