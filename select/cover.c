@@ -48,8 +48,10 @@ typedef struct search {
   } * of_size;
   bb_intern *waiting; /* of `wait` */
   uint32_t waits, wait_capacity;
-  const wait **wait; /* by number */
-  bool far, many;    /* the window, or most_states, cut something off */
+  const wait **wait;    /* by number */
+  uint64_t work, began; /* kernels tried: in all, and before the state at hand */
+  uint64_t enough;      /* much work for the nodes that have run */
+  bool far, many;       /* the window, or bounds on states and on work, cut something off */
 } search;
 
 enum { EMPTY = UINT32_MAX, NONE = UINT32_MAX };
@@ -195,10 +197,20 @@ typedef struct turn {
 
 static void make(search *s, const turn *t, uint32_t n);
 
+/* Kernels wait for one another in as many ways as there are: so many are tried from one state, and few
+ * once there was much work in all. */
+static bool is_patient(search *s) {
+  uint64_t most = s->work < s->enough ? BB_COVER_WORK / 4 : BB_COVER_WORK / 2048;
+  if (s->work - s->began < most) return true;
+  s->many = true;
+  return false;
+}
+
 /* A kernel that is to run: at once, or as soon as its operands are made. */
 static void try_choice(search *s, const turn *t, uint32_t c) {
   const bb_cover_choice *choice = &s->sets.choice[c];
   const state *at = &s->state[t->index];
+  s->work++;
   uint32_t base = at->base, shift = choice->low - base;
   if (shift && choice->home >> (64 - shift)) {
     s->far = true;
@@ -214,6 +226,7 @@ static void try_choice(search *s, const turn *t, uint32_t c) {
     return;
   }
   if ((uint64_t)(lacks >> 64) & t->taken) return; /* it waits for what waits for it */
+  if (!is_patient(s)) return;
   turn before = {t->index, wait_for_operands(s, c, t->waiting), t->taken | (uint64_t)(home >> 64),
                  t->wanted | reads};
   make(s, &before, base + (uint32_t)__builtin_ctzll((uint64_t)(lacks >> 64)));
@@ -235,6 +248,7 @@ static void make(search *s, const turn *t, uint32_t n) {
 
 static void follow(search *s, uint32_t index) {
   const state at = s->state[index];
+  s->began = s->work;
   turn t = {.index = index, .waiting = at.waiting, .taken = at.done};
   if (at.waiting == NONE) {
     make(s, &t, at.base);
@@ -264,18 +278,26 @@ static int by_cost(const void *left, const void *right) {
   return (a->state > b->state) - (a->state < b->state);
 }
 
+/* Each node a kernel of its own and everything stored: from there it can always go on. */
+static bool is_plain(const state *s) {
+  return s->waiting == NONE && s->done == 0 && s->unstored == 0;
+}
+
 static void follow_size(search *s, uint32_t size) {
+  uint32_t most = s->sets.options.most_states, few = BB_COVER_STATES / 64;
   uint32_t count = s->of_size[size].states, at = 0;
   if (count == 0) return;
   ranked *list = BB_NEW(s->scratch, ranked, count);
   for (uint32_t i = s->of_size[size].first; i != EMPTY; i = s->state[i].next)
     list[at++] = (ranked){s->state[i].cost, i};
-  if (count > s->sets.options.most_states) {
+  s->enough = BB_COVER_WORK + (uint64_t)size * (BB_COVER_WORK / 256);
+  if (s->work >= s->enough && most > few) most = few;
+  if (count > most) {
     qsort(list, count, sizeof *list, by_cost);
-    count = s->sets.options.most_states;
     s->many = true;
   }
-  for (uint32_t i = 0; i < count; i++) follow(s, list[i].state);
+  for (uint32_t i = 0; i < count; i++)
+    if (i < most || is_plain(&s->state[list[i].state])) follow(s, list[i].state);
 }
 
 static bb_cover *retrace(const search *s, bb_arena *arena, uint32_t last) {

@@ -21,8 +21,10 @@
  *     in the order given (so the work grows with the graph);
  *   - a home has at most `most_nodes` nodes, or is a region of up to 64 with one entry and one exit;
  *   - a kernel computes at most `most_again` nodes again;
- *   - at most `most_sets` homes begin at one node, and at most `most_states` states of one size are
- *     followed, the cheapest.
+ *   - at most `most_sets` homes begin at one node, few where the nodes before had very many kernels
+ *     (BB_COVER_PRICED), and at most `most_states` states of one size are followed, the cheapest;
+ *   - kernels wait for one another in very many ways: beyond BB_COVER_WORK tries, and a share of it for
+ *     each node, few states are followed, and few ways from each.
  * Where one of the last two, or the window, cut something off, `exact` is false and `why` says so.
  */
 #ifndef BB_SELECT_COVER_H
@@ -60,7 +62,9 @@ enum {
   BB_COVER_NODES = 9,
   BB_COVER_AGAIN = 2,
   BB_COVER_SETS = 4096,
+  BB_COVER_PRICED = 1 << 13, /* and a share of it for each node */
   BB_COVER_STATES = 4096,
+  BB_COVER_WORK = 1 << 21, /* kernels tried, a second or so */
   BB_COVER_WINDOW = 64
 };
 /* A part joins a loose home that is cheaper than the two apart by this share of their price. */

@@ -227,10 +227,17 @@ static void choose_homes(bb_cover_window *w) {
 }
 
 /* `open`: nodes beside the set that may still join it; `met`: all that were ever beside it. */
+/* Fewer where the nodes so far had very many kernels: each is priced. */
+static uint32_t most_homes(const bb_cover_window *w) {
+  uint32_t most = w->sets->options.most_sets, few = BB_COVER_SETS / 32;
+  uint64_t enough = BB_COVER_PRICED + (uint64_t)w->low * (BB_COVER_PRICED / 32);
+  return w->sets->priced < enough || most < few ? most : few;
+}
+
 static void grow(bb_cover_window *w, uint64_t set, uint64_t open, uint64_t met) {
   if (hull(w, set) == set) add_home(w, set);
   while (open) {
-    if (w->homes >= w->sets->options.most_sets) {
+    if (w->homes >= most_homes(w)) {
       w->sets->cut = true;
       return;
     }

@@ -403,7 +403,58 @@ static void test_equals_exhaustive_search(void **state) {
   bb_context_destroy(ctx);
 }
 
+/* --- graphs that are too wide to be searched --- */
+
+enum { WIDE = 64, APART = 12 };
+
+static double flat_price(void *user, const bb_cover_kernel *kernel) {
+  (void)user;
+  double sum = 1;
+  for (uint32_t i = 0; i < kernel->nodes; i++) sum += noise(kernel->node[i], 7) / 8;
+  return sum;
+}
+
+/* Each node reads two of the dozen before it: kernels wait for one another in countless ways. */
+static void solve_wide(bb_context *ctx, void *argument) {
+  bb_arena *scratch = bb_scratch(ctx);
+  bb_cover_node node[WIDE] = {0};
+  uint32_t read[WIDE][2], seed = 5, homes[WIDE] = {0};
+  (void)argument;
+  for (uint32_t n = 1; n < WIDE; n++) {
+    uint32_t before = n < APART ? n : APART;
+    read[n][0] = n - 1 - draw(&seed, before);
+    read[n][1] = n - 1 - draw(&seed, before);
+    node[n].read = read[n];
+    node[n].reads = read[n][0] == read[n][1] ? 1 : 2;
+    node[n].cheap = n % 2;
+    node[n].kept = n + 1 == WIDE;
+  }
+  bb_cover *cover = bb_cover_solve(scratch, WIDE, node, NULL, flat_price, NULL);
+  double cost = 0;
+  for (uint32_t k = 0; k < cover->kernels; k++) {
+    cost += flat_price(NULL, &cover->kernel[k]);
+    for (uint32_t i = 0; i < cover->kernel[k].nodes; i++)
+      homes[cover->kernel[k].node[i]] += !cover->kernel[k].again[i];
+  }
+  for (uint32_t n = 0; n < WIDE; n++) assert_int_equal(homes[n], 1);
+  assert_true(fabs(cost - cover->cost) < 1e-9);
+  assert_false(cover->exact);
+  assert_non_null(cover->why);
+  print_message("%u kernels of %d nodes, %u states\n", cover->kernels, WIDE, cover->states);
+  assert_true(cover->kernels < WIDE / 4);
+  bb_scratch_end(scratch);
+}
+
+static void test_wide_graphs_end(void **state) {
+  bb_context *ctx;
+  (void)state;
+  assert_int_equal(bb_context_create(NULL, &ctx), BB_OK);
+  assert_int_equal(bb_protect(ctx, solve_wide, NULL), BB_OK);
+  bb_context_destroy(ctx);
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_equals_exhaustive_search)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_equals_exhaustive_search),
+                                     cmocka_unit_test(test_wide_graphs_end)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
