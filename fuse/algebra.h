@@ -120,5 +120,8 @@ const bb_expr *bb_product_is_empty(bb_program *program, const bb_product *produc
 
 /* For someone who knows the Neptune paper: g, h, both proofs, the recurrence, split-k. */
 void bb_product_explain(bb_buffer *out, bb_program *program, const bb_product *product);
+/* Why a product is refused one of whose steps fails. */
+const char *bb_product_why_not(bb_program *program, const bb_product *product,
+                               const bb_proof_step *step);
 
 #endif

@@ -340,18 +340,20 @@ static const bb_normal *sign_call(bb_algebra *al, const bb_normal *a) {
   return odd_call(al, BB_X_SIGN, a->count ? same_side(al, a) : a);
 }
 
-/* a < b, a <= b, a == b by the sign of b - a. */
+/* a < b, a <= b, a == b by the sign of b - a.  A fold of positive terms may be 0 where they underflow or
+ * are left out, as under a maximum of -inf: a program that asks knows why. */
 static const bb_normal *comparison(bb_algebra *al, bb_expr_op op, const bb_normal *a,
                                    const bb_normal *b) {
   const bb_normal *d = bb_normal_subtract(al, b, a);
-  uint32_t sign = bb_normal_sign(d);
+  uint32_t sign = d->deps & BB_DEP_FOLD ? (uint32_t)BB_SIGN_ANY : bb_normal_sign(d);
   if (op == BB_X_LT && sign == BB_SIGN_POS) return al->one;
   if (op == BB_X_LT && !(sign & BB_SIGN_POS)) return al->zero;
   if (op == BB_X_LE && !(sign & BB_SIGN_NEG)) return al->one;
   if (op == BB_X_LE && sign == BB_SIGN_NEG) return al->zero;
   if (op == BB_X_EQ && !(sign & BB_SIGN_ZERO)) return al->zero;
   if (op == BB_X_EQ && sign == BB_SIGN_ZERO) return al->one;
-  d = same_side(al, d);
+  const bb_normal *side = same_side(al, d);
+  if (side->deps & BB_DEP_FOLD || !(d->deps & BB_DEP_FOLD)) d = side;
   if (op == BB_X_EQ && d->count && d->term[0].k.num < 0) d = bb_normal_scale(al, d, minus_one);
   return call_atom(al, (bb_atom){.op = op, .a = {d}, .predicate = true}, 0);
 }

@@ -48,8 +48,15 @@ static const bb_expr *guarded_update(bb_derivation *d, uint32_t j) {
   return bb_expr_make(d->program, BB_X_SELECT, same, bb_dx_own(d, j), c->repair);
 }
 
-/* Is the term exp(q * (term_i - K_i)) * ..., q > 0, for an extremum i?  Then an element at the
- * extremum's empty value adds nothing to any part that has another element. */
+/* Of a factor free of elements and folds; numbers such as log(2) are worked out. */
+static uint32_t sign_of_rate(bb_derivation *d, const bb_normal *q) {
+  const bb_expr *value = q->deps ? NULL : bb_normal_expr(d->al, q);
+  if (!value || value->op != BB_X_CONST) return bb_normal_sign(q);
+  return value->number > 0 ? BB_SIGN_POS : value->number < 0 ? BB_SIGN_NEG : BB_SIGN_ZERO;
+}
+
+/* Is the term exp(q * (term_i - K_i)) * ..., q > 0, for an extremum i?  Then it is 0 for an element at
+ * the extremum's empty value in any part that has another element. */
 static bool fades_with(bb_derivation *d, const bb_normal *term, uint32_t i) {
   bb_algebra *al = d->al;
   const bb_normal *exponent = al->zero;
@@ -70,10 +77,14 @@ static bool fades_with(bb_derivation *d, const bb_normal *term, uint32_t i) {
                  bb_derive_dual(d->product->component[i].fold) == BB_MONOID_ARGMAX_LAST;
   for (uint32_t k = 0; k < exponent->count; k++) {
     const bb_term *t = &exponent->term[k];
-    if (t->count != 1 || t->factor[0].atom != own->term[0].factor[0].atom) continue;
-    bb_ratio q = {-t->k.num, t->k.den};
-    const bb_normal *rest = bb_normal_subtract(al, exponent, bb_normal_scale(al, gap, q));
-    return (q.num > 0) != minimum && !(rest->deps & BB_DEP_ELEMENT);
+    uint32_t f = 0;
+    while (f < t->count && t->factor[f].atom != own->term[0].factor[0].atom) f++;
+    if (f == t->count || t->factor[f].power.num != 1 || t->factor[f].power.den != 1) continue;
+    const bb_normal *q = bb_normal_scale(al, bb_normal_without(al, t, f), (bb_ratio){-1, 1});
+    if (q->deps & (BB_DEP_ELEMENT | BB_DEP_FOLD)) continue;
+    const bb_normal *rest = bb_normal_subtract(al, exponent, bb_normal_multiply(al, gap, q));
+    return sign_of_rate(d, q) == (minimum ? BB_SIGN_NEG : BB_SIGN_POS) &&
+           !(rest->deps & BB_DEP_ELEMENT);
   }
   return false;
 }
@@ -86,7 +97,7 @@ static const bb_expr *guarded_start(bb_derivation *d, uint32_t j) {
     if (c->payload || !is_extremum(r) || !bb_expr_uses_arg(c->term, d->product->own + i)) continue;
     if (!fades_with(d, d->normal[j], i)) continue;
     const bb_expr *at_limit = bb_dx_make(d, BB_X_EQ, bb_dx_own(d, i), bb_dx_number(d, r->empty));
-    start = bb_expr_make(d->program, BB_X_SELECT, at_limit, bb_dx_number(d, c->empty), start);
+    start = bb_expr_make(d->program, BB_X_SELECT, at_limit, bb_dx_number(d, 0), start);
   }
   return start;
 }
@@ -165,9 +176,7 @@ bb_product *bb_product_derive_anew(bb_program *program, const bb_chain *chain) {
   const bb_proof_step *failed = good ? bb_product_prove(program, p) : NULL;
   if (failed) {
     p->refused_fold = failed->result ? failed->index : p->component[failed->index].of;
-    p->refused = failed->kind == BB_PROOF_DEFINED
-                     ? "a repair has no value at some partial fold of a non-empty part"
-                     : "a derived repair could not be proved";
+    p->refused = bb_product_why_not(program, p, failed);
   }
   return p;
 }

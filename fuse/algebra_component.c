@@ -19,8 +19,12 @@ const bb_expr *bb_dx_make(bb_derivation *d, bb_expr_op op, const bb_expr *a, con
 const bb_expr *bb_dx_add(bb_derivation *d, const bb_expr *a, const bb_expr *b) {
   return !a ? b : !b ? a : bb_dx_make(d, BB_X_ADD, a, b);
 }
+static bool is_0(const bb_expr *a) {
+  return a->op == BB_X_CONST && a->number == 0;
+}
+
 static bool selects_or_0(const bb_expr *a) {
-  return a->op == BB_X_SELECT && a->a[2]->op == BB_X_CONST && a->a[2]->number == 0;
+  return a->op == BB_X_SELECT && (is_0(a->a[1]) || is_0(a->a[2]));
 }
 
 /* A selection with 0 takes the factor in: left outside, an infinite factor would make the 0 NaN. */
@@ -28,8 +32,12 @@ const bb_expr *bb_dx_mul(bb_derivation *d, const bb_expr *a, const bb_expr *b) {
   if (!a || !b) return NULL;
   const bb_expr *selection = selects_or_0(a) ? a : b, *factor = selection == a ? b : a;
   if (!selects_or_0(selection)) return bb_dx_make(d, BB_X_MUL, a, b);
-  return bb_expr_make(d->program, BB_X_SELECT, selection->a[0],
-                      bb_dx_mul(d, selection->a[1], factor), selection->a[2]);
+  const bb_expr *arm[2];
+  for (uint32_t k = 0; k < 2; k++) {
+    const bb_expr *from = selection->a[k + 1];
+    arm[k] = is_0(from) ? from : bb_dx_mul(d, from, factor);
+  }
+  return bb_expr_make(d->program, BB_X_SELECT, selection->a[0], arm[0], arm[1]);
 }
 const bb_expr *bb_dx_sub(bb_derivation *d, const bb_expr *a, const bb_expr *b) {
   return !b ? a : !a ? bb_dx_make(d, BB_X_NEG, b, NULL) : bb_dx_make(d, BB_X_SUB, a, b);
@@ -194,7 +202,7 @@ bool bb_derive_component(bb_derivation *d, bb_monoid_id fold, const bb_expr *ter
       bb_normal_of(d->al, bb_expr_substitute(d->program, term, d->chain->elements, d->value));
   if (d->al->gave_up) return false;
   bool paired = bb_monoid_get(fold)->components == 2;
-  for (uint32_t i = 0; i < p->count && !paired; i++) {
+  for (uint32_t i = 0; i < p->count && !paired && !d->apart; i++) {
     if (p->component[i].fold == fold && !p->component[i].payload && d->normal[i] == normal) {
       *component = i;
       return true;

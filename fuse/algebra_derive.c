@@ -259,9 +259,12 @@ static bool derive_extremum(bb_derivation *d, const bb_expr *g, const bb_normal 
   if (group.scale != d->al->one)
     repair = bb_dx_mul(d, bb_dx_own(d, j), bb_normal_expr(d->al, group.scale));
   bb_monoid_id fold = d->chain->fold[d->fold].fold;
-  if (!bb_derive_component(d, up ? fold : bb_derive_dual(fold), term, repair, NULL,
-                           &result->component))
-    return false;
+  d->apart =
+      a->deps & BB_DEP_FOLD || shift->deps & BB_DEP_FOLD; /* max(x - max x): one of them moves */
+  bool made = bb_derive_component(d, up ? fold : bb_derive_dual(fold), term, repair, NULL,
+                                  &result->component);
+  d->apart = false;
+  if (!made) return false;
   const bb_normal *own = bb_normal_of(d->al, bb_dx_own(d, result->component));
   result->finish =
       bb_normal_expr(d->al, bb_normal_add(d->al, bb_normal_multiply(d->al, a, own), shift));
@@ -374,8 +377,8 @@ static bool check_poles(bb_derivation *d, const bb_expr *finish) {
     const bb_expr *at = node[i]->a[divides ? 1 : 0];
     if (!bb_product_fades(d->al, d->product, at))
       return bb_derive_refuse(d,
-                              "%s may be 0 for a part of the elements: a partial sum of terms of "
-                              "both signs may vanish",
+                              "%s may be 0 for a part of the elements: terms of both signs may "
+                              "cancel",
                               bb_derive_print(d, at));
   }
   return true;

@@ -210,3 +210,19 @@ void bb_product_explain(bb_buffer *out, bb_program *program, const bb_product *p
   put_rolling(&w);
   put_split(&w);
 }
+
+const char *bb_product_why_not(bb_program *program, const bb_product *product,
+                               const bb_proof_step *step) {
+  bb_buffer out = {.arena = program->arena};
+  writer w = {.out = &out, .program = program, .p = product};
+  name_arguments(&w);
+  if (step->kind != BB_PROOF_DEFINED) bb_put(&out, "a derived repair could not be proved: ");
+  put(&w, step->left);
+  if (step->kind == BB_PROOF_DEFINED) {
+    bb_put(&out, " has no value at some partial fold of a non-empty part");
+    return out.data;
+  }
+  bb_put(&out, " = ");
+  put(&w, step->right);
+  return out.data;
+}

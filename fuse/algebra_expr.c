@@ -271,6 +271,32 @@ static const bb_expr *times(bb_algebra *al, const bb_expr *product, const bb_exp
   return product ? op2(al, BB_X_MUL, product, factor) : factor;
 }
 
+/* log(c) for a number c, a factor of all terms of an exponent: what is raised is c itself. */
+static const bb_atom *log_of_base(const bb_normal *exponent, bb_ratio *base) {
+  for (uint32_t f = 0; f < exponent->term[0].count; f++) {
+    const bb_atom *log = exponent->term[0].factor[f].atom;
+    if (log->kind != BB_ATOM_CALL || log->op != BB_X_LOG || !bb_normal_is_number(log->a[0], base))
+      continue;
+    uint32_t terms = 0;
+    for (uint32_t i = 0; i < exponent->count; i++)
+      for (uint32_t k = 0; k < exponent->term[i].count; k++) {
+        bb_factor at = exponent->term[i].factor[k];
+        terms += at.atom == log && at.power.num == 1 && at.power.den == 1;
+      }
+    if (terms == exponent->count) return log;
+  }
+  return NULL;
+}
+
+static const bb_expr *exp_expr(bb_algebra *al, const bb_normal *exponent) {
+  bb_ratio base;
+  const bb_atom *log = log_of_base(exponent, &base);
+  if (!log) return op1(al, BB_X_EXP, bb_normal_expr(al, exponent));
+  const bb_normal *power = bb_normal_multiply_power(al, exponent, log, minus_one);
+  return op2(al, BB_X_POW, number(al, (double)base.num / (double)base.den),
+             bb_normal_expr(al, power));
+}
+
 /* A term without the sign of its coefficient.  Predicates among its factors select: what they leave
  * out may be infinite, and times 0 it would be no number. */
 static const bb_expr *term_expr(bb_algebra *al, const bb_term *t) {
@@ -286,7 +312,7 @@ static const bb_expr *term_expr(bb_algebra *al, const bb_term *t) {
     else
       den = times(al, den, power_expr(al, f.atom, f.power));
   }
-  if (exponent->count) num = times(al, num, op1(al, BB_X_EXP, bb_normal_expr(al, exponent)));
+  if (exponent->count) num = times(al, num, exp_expr(al, exponent));
   double k = fabs((double)t->k.num);
   if (!num)
     num = number(al, k);
@@ -327,6 +353,29 @@ static const bb_expr *join(bb_algebra *al, const bb_expr *sum, bool minus, const
   return op2(al, minus ? BB_X_SUB : BB_X_ADD, sum, term);
 }
 
+/* a = x - p*x for a predicate p: x; it was select(p, 0, x), and x may be no number where p holds. */
+static const bb_normal *left_out(bb_algebra *al, const bb_normal *a, const bb_atom **predicate) {
+  for (uint32_t i = 0; i < a->count; i++) {
+    const bb_term *t = &a->term[i];
+    for (uint32_t f = 0; f < t->count; f++) {
+      const bb_normal *with = al->zero, *without = al->zero;
+      *predicate = t->factor[f].atom;
+      if (!(*predicate)->predicate) continue;
+      for (uint32_t k = 0; k < a->count; k++) {
+        const bb_term *other = &a->term[k];
+        uint32_t at = 0;
+        while (at < other->count && other->factor[at].atom != *predicate) at++;
+        if (at < other->count)
+          with = bb_normal_add(al, with, bb_normal_without(al, other, at));
+        else
+          without = bb_normal_add(al, without, bb_normal_of_term(al, other));
+      }
+      if (without->count && !bb_normal_add(al, with, without)->count) return without;
+    }
+  }
+  return NULL;
+}
+
 const bb_expr *bb_normal_expr(bb_algebra *al, const bb_normal *a) {
   const bb_expr *sum = NULL;
   const bb_normal *rest, *size;
@@ -340,6 +389,10 @@ const bb_expr *bb_normal_expr(bb_algebra *al, const bb_normal *a) {
     if (size != al->one) value = op2(al, BB_X_MUL, bb_normal_expr(al, size), value);
     return join(al, rest->count ? bb_normal_expr(al, rest) : NULL, minus, value);
   }
+  const bb_normal *kept = left_out(al, a, &atom);
+  if (kept)
+    return bb_expr_make(al->program, BB_X_SELECT, atom_expr(al, atom), number(al, 0),
+                        bb_normal_expr(al, kept));
   for (int minus = 0; minus < 2; minus++)
     for (uint32_t i = 0; i < a->count; i++)
       if ((a->term[i].k.num < 0) == (minus == 1))

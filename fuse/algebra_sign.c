@@ -3,7 +3,8 @@
  * Folds of w >= 0, of w u and of w u**2 over the same elements have, by Cauchy and Schwarz,
  *   fold(w) * fold(w u**2) - fold(w u)**2 >= 0
  * which is why a variance written as a mean of squares less a squared mean can be divided by or have
- * its root taken: it is 0 only where all u are equal, and the program has no value there either.
+ * its root taken: it is 0 only where all u are equal, and the program has no value there either.  So is
+ * the greatest u less the least.
  */
 #include "algebra.h"
 #include "algebra_normal.h"
@@ -67,10 +68,28 @@ static bool among_folds(const signs *s, const bb_normal *a, const bb_normal *wei
   return false;
 }
 
+static bool is_extremum(const signs *s, uint32_t j, bb_monoid_id fold) {
+  return s->p->component[j].fold == fold && !s->p->component[j].payload;
+}
+
+/* The greatest less the least of the same values, or the reverse? */
+static bool is_span(const signs *s, const bb_normal *a) {
+  bb_algebra *al = s->al;
+  for (uint32_t i = 0; i < s->p->count; i++) {
+    for (uint32_t j = 0; j < s->p->count && is_extremum(s, i, BB_MONOID_MAX); j++) {
+      if (!is_extremum(s, j, BB_MONOID_MIN) || term(s, i) != term(s, j)) continue;
+      const bb_normal *span = bb_normal_subtract(al, own(s, i), own(s, j));
+      if (a == span || a == bb_normal_scale(al, span, (bb_ratio){-1, 1})) return true;
+    }
+  }
+  return false;
+}
+
 /* Is the value never above, or never below, 0, whichever elements the components fold? */
 static bool one_signed(bb_algebra *al, const bb_product *p, const bb_expr *expr) {
   signs s = {al, p};
   const bb_normal *a = bb_normal_of(al, expr);
+  if (is_span(&s, a)) return true;
   if (p->chain.length && among_folds(&s, a, al->one, bb_normal_of(al, p->chain.length)))
     return true;
   for (uint32_t w = 0; w < p->count && !al->gave_up; w++)

@@ -51,7 +51,7 @@ typedef struct bb_repair_fold {
   bb_dim along;        /* the axis that comes together inside a block; BB_NO_DIM: none */
   bb_value operand[2]; /* of the body: what comes together */
   const bb_expr *term, *payload;
-  bool whole;                   /* of a tuple: its readers know of infinite maxima */
+  bool whole; /* it is right, or its readers see to it, where a maximum is infinite */
   int degree[BB_REPAIR_PIVOTS]; /* the program's fold is this one times exp(pivot)**degree */
 } bb_repair_fold;
 

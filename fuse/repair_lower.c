@@ -305,9 +305,21 @@ static const bb_expr *wide_number(void *user, const bb_expr *leaf) {
                                                          : leaf;
 }
 
+/* A function of a count, as sqrt(N) is, would be taken in f32. */
+static const bb_expr *wide_operator(void *user, bb_program *program, const bb_expr *node,
+                                    const bb_expr *const a[3]) {
+  (void)user;
+  bool widens = bb_dtype_is_float(node->dtype) && node->op != BB_X_CAST && a[0] && !a[1] &&
+                !bb_dtype_is_float(a[0]->dtype);
+  const bb_expr *wide[3] = {widens ? bb_expr_cast(program, BB_F64, a[0]) : a[0], a[1], a[2]};
+  return bb_expr_rebuild(program, node, wide);
+}
+
 const bb_expr *bb_repair_numbers(const bb_repair *r, const bb_expr *expr) {
   expr = bb_expr_without_names(r->program, expr);
-  return widest(r) == BB_F64 ? bb_expr_map_leaves(r->program, expr, wide_number, r->program) : expr;
+  if (widest(r) != BB_F64) return expr;
+  expr = bb_expr_map_leaves(r->program, expr, wide_number, r->program);
+  return bb_expr_rewrite(r->program, expr, wide_operator, NULL);
 }
 
 /* To the algebra a narrowing cast is a note on precision; here values get back the type that what

@@ -19,6 +19,7 @@ typedef struct bb_trace {
   bool other;
   const bb_expr *expr; /* ARGs: results, then leaves */
   bool reads;          /* a result of the chain */
+  bool guarded;        /* the program says what it is at an infinite maximum */
 } bb_trace;
 
 enum { VALUES = 200, NODES = 400 };
@@ -27,6 +28,7 @@ typedef struct tracer {
   bb_repair *r;
   uint32_t fold; /* at work */
   uint32_t values;
+  bool guarded; /* a guard was left out of the expression at work */
 } tracer;
 
 static const bb_trace *trace(tracer *t, bool second, bb_value value, bool other);
@@ -70,7 +72,8 @@ static uint32_t find_leaf(bb_repair *r, const bb_repair_leaf *key) {
 static const bb_trace *keep(tracer *t, uint32_t map, bb_value value, bool other,
                             const bb_expr *expr) {
   bb_trace *made = BB_NEW(t->r->arena, bb_trace, 1);
-  *made = (bb_trace){t->r->trace, map, value, other, expr, reads_results(expr)};
+  *made = (bb_trace){t->r->trace, map, value, other, expr, reads_results(expr), t->guarded};
+  t->guarded = false;
   t->r->trace = made;
   return made;
 }
@@ -131,7 +134,8 @@ static const bb_expr *replace_leaf(void *user, const bb_expr *leaf) {
 
 /* What a guard around a value at an infinite maximum leaves: the empty element stands there for the
  * limit of a term, NaN for a result; over the reals no maximum is infinite. */
-static const bb_expr *without_guard(const bb_repair *r, const bb_expr *expr) {
+static const bb_expr *without_guard(tracer *t, const bb_expr *expr) {
+  const bb_repair *r = t->r;
   if (expr->op != BB_X_SELECT || expr->a[0]->op != BB_X_EQ) return expr;
   const bb_expr *fold = expr->a[0]->a[0], *limit = expr->a[0]->a[1];
   if (fold->op != BB_X_ARG || fold->index >= BB_REPAIR_RESULTS) return expr;
@@ -140,12 +144,15 @@ static const bb_expr *without_guard(const bb_repair *r, const bb_expr *expr) {
     double empty[2];
     if (r->fold[i].result != fold->index) continue;
     bb_monoid_empty(bb_monoid_get(r->fold[i].fold), empty);
-    return empty[0] == limit->number ? expr->a[2] : expr;
+    if (empty[0] != limit->number) return expr;
+    t->guarded |= !isnan(expr->a[1]->number);
+    return expr->a[2];
   }
   return expr;
 }
 
-static const bb_expr *unguarded(const bb_repair *r, const bb_expr *expr) {
+static const bb_expr *unguarded(tracer *t, const bb_expr *expr) {
+  const bb_repair *r = t->r;
   uint32_t count;
   const bb_expr **node = bb_expr_postorder(r->arena, expr, &count);
   if (count > NODES) return expr;
@@ -158,13 +165,14 @@ static const bb_expr *unguarded(const bb_repair *r, const bb_expr *expr) {
     made[i] = !a[0]                      ? node[i]
               : node[i]->op == BB_X_CAST ? bb_expr_cast(r->program, node[i]->dtype, a[0])
                                          : bb_expr_make(r->program, node[i]->op, a[0], a[1], a[2]);
-    made[i] = without_guard(r, made[i]);
+    made[i] = without_guard(t, made[i]);
   }
   return made[count - 1];
 }
 
 static const bb_expr *expr_of(tracer *t, const bb_node *node, const bb_expr *const *with,
-                              bool other, bool outside) {
+                              bool guarded, bool other, bool outside) {
+  t->guarded = guarded;
   bb_program *program = t->r->program;
   if (node->op != BB_OP_ELEMENTWISE) {
     bb_expr_op op = op_of(node->op);
@@ -173,7 +181,7 @@ static const bb_expr *expr_of(tracer *t, const bb_node *node, const bb_expr *con
                 : bb_expr_make(program, op, with[0], with[1], NULL);
   }
   operands o = {t, with, other, outside};
-  return unguarded(t->r, bb_expr_map_leaves(program, node->expr, replace_leaf, &o));
+  return unguarded(t, bb_expr_map_leaves(program, node->expr, replace_leaf, &o));
 }
 
 /* --- values --- */
@@ -207,19 +215,20 @@ static const bb_trace *trace_level(tracer *t, bb_value value, bool other) {
   if (node->kind != BB_NODE_FUNC || type->rank)
     return leaf_value(t, BB_NONE, value, type, other, true);
   const bb_expr **with = BB_NEW(r->arena, const bb_expr *, node->nin);
-  bool reads = false;
+  bool reads = false, guarded = false;
   for (uint32_t i = 0; i < node->nin; i++) {
     const bb_trace *in = trace_level(t, node->in[i].src, other);
     if (!in) return NULL;
     with[i] = in->expr;
     reads |= in->reads;
+    guarded |= in->guarded;
   }
   if (!reads) return leaf_value(t, BB_NONE, value, type, other, true);
   if (!bb_repair_elementwise(node))
     return refuse(t,
                   bb_arena_printf(r->program->arena, "the fold passes through %s before it is used",
                                   bb_op_get(node->op)->name));
-  const bb_expr *expr = expr_of(t, node, with, other, true);
+  const bb_expr *expr = expr_of(t, node, with, guarded, other, true);
   return r->why ? NULL : keep(t, BB_NONE, value, other, expr);
 }
 
@@ -294,12 +303,14 @@ static const bb_trace *trace(tracer *t, bool second, bb_value value, bool other)
     return leaf_value(t, map, value, node->out[value.port].type, other, false);
   }
   const bb_expr **with = BB_NEW(r->arena, const bb_expr *, node->nin);
+  bool guarded = false;
   for (uint32_t i = 0; i < node->nin; i++) {
     const bb_trace *in = trace(t, second, node->in[i].src, other);
     if (!in) return NULL;
     with[i] = in->expr;
+    guarded |= in->guarded;
   }
-  const bb_expr *expr = expr_of(t, node, with, other, false);
+  const bb_expr *expr = expr_of(t, node, with, guarded, other, false);
   return r->why ? NULL : keep(t, map, value, other, expr);
 }
 
@@ -316,7 +327,9 @@ static const bb_expr *product_term(tracer *t, bb_repair_fold *f, const bb_node *
   f->swapped = marked[1] && !marked[0];
   const bb_trace *main = trace(t, f->second, f->operand[f->swapped], false);
   const bb_trace *side = main ? trace(t, f->second, f->operand[!f->swapped], true) : NULL;
-  return side ? bb_expr_make(r->program, BB_X_MUL, main->expr, side->expr, NULL) : NULL;
+  if (!side) return NULL;
+  f->whole |= main->guarded || side->guarded;
+  return bb_expr_make(r->program, BB_X_MUL, main->expr, side->expr, NULL);
 }
 
 static bool read_term(tracer *t, bb_repair_fold *f) {
@@ -340,6 +353,7 @@ static bool read_term(tracer *t, bb_repair_fold *f) {
   term = trace(t, f->second, f->operand[0], false);
   if (!term) return false;
   f->term = term->expr;
+  f->whole |= term->guarded;
   if (!pair) return true;
   bb_value index = bb_repair_folded(r, f->second, f->port + 1);
   if (rows && index.node == value.node && index.port == 1) {

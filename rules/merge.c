@@ -123,11 +123,23 @@ static int descending(const void *a, const void *b) {
   return (x < y) - (x > y);
 }
 
-static void drop_unused_outputs(bb_graph *graph, uint32_t map, uint32_t count, uint32_t *port) {
-  qsort(port, count, sizeof *port, descending);
-  for (uint32_t i = 0; i < count; i++)
-    if ((i == 0 || port[i] != port[i - 1]) && !is_used(graph, map, port[i]))
-      bb_map_out_remove(graph, map, port[i]);
+/* Those of the ports that nobody uses any more.  A fold goes as a whole: which ones go is told before the
+ * first does. */
+static void drop_unused_outputs(bb_graph *graph, uint32_t map, uint32_t count, const uint32_t *port,
+                                bb_arena *scratch) {
+  const bb_node *node = bb_node_get(graph, map);
+  uint32_t nout = node->nout;
+  bool *drop = BB_NEW(scratch, bool, (size_t)nout + 1);
+  for (uint32_t i = 0; i < count; i++) {
+    const bb_out *out = &node->out[port[i]];
+    bool fold = out->mode == BB_OUT_FOLD;
+    uint32_t first = fold ? port[i] - out->component : port[i];
+    uint32_t parts = fold ? out->fold->components : 1;
+    for (uint32_t k = first; k < first + parts && k < nout; k++)
+      drop[k] = !is_used(graph, map, port[i]);
+  }
+  for (uint32_t p = nout; p-- > 0;)
+    if (drop[p]) bb_map_out_remove(graph, map, p);
 }
 
 /* --- the two directions --- */
@@ -149,7 +161,7 @@ static void move_second(bb_graph *graph, uint32_t first, uint32_t second, uint32
   move_outputs(graph, first, second, output, scratch);
   if (count) memcpy(value, output + nout, count * sizeof *value);
   bb_node_remove(graph, second);
-  drop_unused_outputs(graph, first, fed, feeding);
+  drop_unused_outputs(graph, first, fed, feeding, scratch);
 }
 
 /* In-ports of the second map that the first one fed get their values from inside. */
