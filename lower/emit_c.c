@@ -87,10 +87,18 @@ static void use_tiles(bb_c *c, const bb_tile_stmt *s, void *user) {
 }
 
 static void note_home(bb_c *c, const bb_tile_stmt *s, void *user) {
-  uint32_t at = *(const uint32_t *)user;
+  const bb_c_nest *nest = user;
+  uint32_t at = c->nest;
   if (s->view == BB_NONE) return;
   uint32_t *home = &c->home[s->view];
-  *home = *home == 0 || *home == at + 1 ? at + 1 : BB_NONE;
+  if (*home != 0 && *home != at + 1) {
+    bool pair = at && *home == at && nest[at].shared && nest[at].first == nest[at - 1].first;
+    c->apart[s->view] =
+        pair || (*home == BB_NONE && c->apart[s->view] == &nest[at - 1]) ? &nest[at - 1] : NULL;
+    *home = BB_NONE;
+    return;
+  }
+  *home = at + 1;
 }
 
 static bool is_private(const bb_c *c, uint32_t view) {
@@ -134,18 +142,6 @@ static void put_size(bb_c *c, const char *name, const char *value) {
   bb_c_line(c, "}\n");
 }
 
-static const char *sum_of_lists(bb_c *c, bool private, const char *first) {
-  const char *text = first;
-  for (uint32_t i = 0; i < c->p->views; i++) {
-    if (!c->p->view[i].scratch || is_private(c, i) != private) continue;
-    if (private && c->home[i] != c->nest + 1) continue;
-    text = bb_arena_printf(c->out->arena, "%s + %s", text, bytes_of(c, i));
-  }
-  return text;
-}
-
-/* --- a nest's function --- */
-
 static const char *trips(bb_c *c, const bb_tile_loop *l) {
   const char *from = bb_c_index(c, l->stretch[0].from), *to = bb_c_index(c, l->stretch[0].to);
   const char *step = bb_c_index(c, l->step);
@@ -158,6 +154,27 @@ static const char *tasks_of(bb_c *c, const bb_c_nest *n, uint32_t loops) {
     tasks = bb_arena_printf(c->out->arena, "%s * %s", tasks, trips(c, n->loop[k]));
   return tasks;
 }
+
+/* Of all there are of a list that tasks share. */
+static const char *shared_bytes_of(bb_c *c, uint32_t view) {
+  const char *one = bytes_of(c, view);
+  if (!c->apart[view]) return one;
+  return bb_arena_printf(c->out->arena, "%s * %s",
+                         tasks_of(c, c->apart[view], c->apart[view]->shared), one);
+}
+
+static const char *sum_of_lists(bb_c *c, bool private, const char *first) {
+  const char *text = first;
+  for (uint32_t i = 0; i < c->p->views; i++) {
+    if (!c->p->view[i].scratch || is_private(c, i) != private) continue;
+    if (private && c->home[i] != c->nest + 1) continue;
+    const char *bytes = private ? bytes_of(c, i) : shared_bytes_of(c, i);
+    text = bb_arena_printf(c->out->arena, "%s + %s", text, bytes);
+  }
+  return text;
+}
+
+/* --- a nest's function --- */
 
 /* Which iteration of every spread loop a task is: the innermost loop's go first. */
 static void put_task(bb_c *c, const bb_c_nest *n) {
@@ -176,7 +193,15 @@ static void put_task(bb_c *c, const bb_c_nest *n) {
   }
 }
 
-static void put_views(bb_c *c) {
+/* How many tasks each iteration of the loops has that two nests share. */
+static const char *tasks_apart(bb_c *c, const bb_c_nest *n) {
+  const char *tasks = "1";
+  for (uint32_t k = n->shared; k < n->loops; k++)
+    tasks = bb_arena_printf(c->out->arena, "%s * %s", tasks, trips(c, n->loop[k]));
+  return tasks;
+}
+
+static void put_views(bb_c *c, const bb_c_nest *n) {
   bool shared = false, private = false;
   for (uint32_t i = 0; i < c->p->views; i++) {
     const bb_tile_view *v = &c->p->view[i];
@@ -190,11 +215,14 @@ static void put_views(bb_c *c) {
     bool own = is_private(c, i);
     if (own && c->home[i] != c->nest + 1) continue;
     const char *at = own ? "own" : "shared";
+    if (c->apart[i] && c->view[i])
+      at = bb_arena_printf(c->out->arena, "(shared + task / (%s) * %s)", tasks_apart(c, n),
+                           bytes_of(c, i));
     if (own && !private) bb_c_line(c, "char *own = local + %" PRId64 ";", c->bytes);
     if (!own && !shared) bb_c_line(c, "char *shared = call->shared;");
     (own ? (private = true) : (shared = true));
     if (c->view[i]) bb_c_line(c, "%s *const v%u = (%s *)%s;", element, i, element, at);
-    bb_c_line(c, "%s += %s;", at, bytes_of(c, i));
+    bb_c_line(c, "%s += %s;", own ? "own" : "shared", own ? bytes_of(c, i) : shared_bytes_of(c, i));
   }
 }
 
@@ -261,7 +289,7 @@ static void put_nest(bb_c *c, const bb_c_nest *nest, uint32_t number) {
   c->panel = (c->panel + 63) / 64 * 64;
   bb_buffer prologue = {.arena = out->arena};
   c->out = &prologue;
-  put_views(c);
+  put_views(c, n);
   put_carried(c, nest, number);
   put_tiles(c);
   c->out = out;
@@ -289,15 +317,17 @@ void bb_emit_c(bb_buffer *out, const bb_tile_program *program, const char *name,
   c.p = program = bb_c_strip(scratch, program, &c.strips);
   c.tile = BB_NEW(scratch, bb_c_tile, program->tiles + 1);
   c.home = BB_NEW(scratch, uint32_t, program->views + 1);
+  c.apart = BB_NEW(scratch, const bb_c_nest *, program->views + 1);
   c.extent = BB_NEW(scratch, bool, program->extents + 1);
   c.view = BB_NEW(scratch, bool, program->views + 1);
   bb_c_lay_out(&c);
   bb_c_share(&c);
   bb_c_nest *nests;
   uint32_t count = bb_c_nests(&c, &nests);
-  for (uint32_t i = 0; i < count; i++) {
-    bb_tile_body body = {nests[i].count, program->body.stmt + nests[i].first};
-    walk(&c, &body, note_home, &i);
+  for (c.nest = 0; c.nest < count; c.nest++) {
+    const bb_c_nest *n = &nests[c.nest];
+    bb_tile_body body = {n->count, program->body.stmt + n->first};
+    walk(&c, n->loops ? n->body : &body, note_home, nests);
   }
   for (uint32_t i = 0; i < count; i++) put_nest(&c, nests, i);
   forget_uses(&c);

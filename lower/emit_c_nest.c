@@ -2,7 +2,7 @@
  *
  * Where the outer loops alone make too few tasks, a loop that ends their body makes more of them.  What stands
  * before it is then either done by each task anew, or by a nest of its own, once, which hands on what
- * the tasks of the next one read: vectors in memory that all share.
+ * the tasks of the next one read: vectors in memory that all share, and lists.
  */
 #include "emit_c_parts.h"
 
@@ -66,8 +66,9 @@ static bb_tile_body all_but_last(const bb_tile_body *body) {
   return (bb_tile_body){body->count - 1, body->stmt};
 }
 
-/* A loop that ends a body, whose iterations may be tasks. */
-static const bb_tile_loop *ending_loop(const bb_c_nest *n) {
+/* A loop that ends a body, whose iterations may be tasks; `again`: even if each does anew what stands
+ * before it. */
+static const bb_tile_loop *ending_loop(const bb_c_nest *n, bool again) {
   if (!n->body->count || n->loops == BB_TILE_OPERANDS || tasks_of(n) >= MANY_TASKS) return NULL;
   const bb_tile_stmt *last = n->body->stmt[n->body->count - 1];
   const bb_tile_body before = all_but_last(n->body);
@@ -75,8 +76,8 @@ static const bb_tile_loop *ending_loop(const bb_c_nest *n) {
   const bb_tile_loop *l = last->loop;
   bool may = l->parallel && l->stretches == 1 && l->stretch[0].to && known_trips(l) > 1 &&
              !depends_on_loops(n, l->stretch[0].from) && !depends_on_loops(n, l->stretch[0].to) &&
-             has(&l->body, BB_TILE_DOT) && !has(&before, BB_TILE_DOT) &&
-             !has(&before, BB_TILE_STORE);
+             has(&l->body, BB_TILE_DOT);
+  if (again) may &= !has(&before, BB_TILE_DOT) && !has(&before, BB_TILE_STORE);
   return may ? l : NULL;
 }
 
@@ -98,7 +99,7 @@ static const bb_tile_body *joined(const bb_c *c, const bb_tile_body *before, uin
 
 /* --- in two --- */
 
-/* What a nest of its own has to save, in vector operations of all tasks. */
+/* What a nest of its own has to save, or to spread over more tasks, in vector operations of all tasks. */
 enum { WORTH_A_NEST = 1 << 17 };
 
 typedef struct touched {
@@ -137,13 +138,28 @@ static bool may_pass(const bb_c *c, const bb_tile_body *before, uint32_t tile, b
   return false;
 }
 
+static bool knows_tasks(const bb_c_nest *n) {
+  for (uint32_t k = 0; k < n->loops; k++) {
+    const bb_tile_stretch *s = &n->loop[k]->stretch[0];
+    if (!s->to || s->from->op != BB_X_CONST || s->to->op != BB_X_CONST) return false;
+  }
+  return true;
+}
+
+/* A few tasks become more, of work that nothing would have to do anew. */
+static bool spreads(const bb_c *c, const bb_c_nest *n, const bb_tile_loop *l) {
+  return tasks_of(n) < FEW_TASKS && knows_tasks(n) &&
+         known_trips(l) * tasks_of(n) * work_of(c, &l->body) >= WORTH_A_NEST;
+}
+
 /* The nest without the loop that ends its body, and `next` with it; false: they are better one. */
 static bool divide(const bb_c *c, bb_c_nest *n, const bb_tile_loop *l, bb_c_nest *next) {
   const bb_tile_body before = all_but_last(n->body);
   touched first = touched_by(c, &before), second = touched_by(c, &l->body);
   uint32_t *carry = BB_NEW(c->out->arena, uint32_t, c->p->tiles + 1), carried = 0;
   bb_tile_body again = {0, BB_NEW(c->out->arena, bb_tile_stmt *, before.count + 1)};
-  if (first.scratch || second.scratch) return false;
+  bool kept = has(&before, BB_TILE_DOT) || has(&before, BB_TILE_STORE); /* never done anew */
+  if ((first.scratch || second.scratch || kept) && !spreads(c, n, l)) return false;
   for (uint32_t i = 0; i < c->p->tiles; i++) {
     bool loads;
     if (!first.written[i] || !(second.read[i] || second.written[i])) continue;
@@ -153,7 +169,7 @@ static bool divide(const bb_c *c, bb_c_nest *n, const bb_tile_loop *l, bb_c_nest
       if (before.stmt[k]->result == i) again.stmt[again.count++] = before.stmt[k];
   }
   double saved = (known_trips(l) - 1) * tasks_of(n) * (work_of(c, &before) - work_of(c, &again));
-  if (!carried || saved < WORTH_A_NEST) return false;
+  if (!kept && (!carried || saved < WORTH_A_NEST)) return false;
   n->carried = carried;
   n->carry = carry;
   *next = *n;
@@ -162,6 +178,15 @@ static bool divide(const bb_c *c, bb_c_nest *n, const bb_tile_loop *l, bb_c_nest
   next->loop[next->loops++] = l;
   next->body = joined(c, &again, again.count, &l->body);
   return true;
+}
+
+/* Loops that end the body become tasks as long as that is worth it. */
+static void spread_more(const bb_c *c, bb_c_nest *n) {
+  const bb_tile_loop *l;
+  while ((l = ending_loop(n, true)) != NULL && is_worth_repeating(c, n, l)) {
+    n->loop[n->loops++] = l;
+    n->body = joined(c, n->body, n->body->count - 1, &l->body);
+  }
 }
 
 /* How many nests a loop makes. */
@@ -174,11 +199,12 @@ static uint32_t follow(const bb_c *c, bb_c_nest *n, const bb_tile_stmt *s) {
     s = s->loop->body.stmt[0];
   }
   if (c->target) return 1;
-  if ((l = ending_loop(n)) != NULL && divide(c, n, l, n + 1)) return 2;
-  while ((l = ending_loop(n)) != NULL && is_worth_repeating(c, n, l)) {
-    n->loop[n->loops++] = l;
-    n->body = joined(c, n->body, n->body->count - 1, &l->body);
+  if ((l = ending_loop(n, false)) != NULL && divide(c, n, l, n + 1)) {
+    n[0].shared = n[1].shared = n->loops;
+    if (!n->carried) spread_more(c, n);
+    return 2;
   }
+  spread_more(c, n);
   return 1;
 }
 

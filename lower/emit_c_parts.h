@@ -29,24 +29,6 @@ typedef struct bb_c_strips {
 const bb_tile_program *bb_c_strip(bb_arena *arena, const bb_tile_program *program,
                                   bb_c_strips *strips);
 
-typedef struct bb_c {
-  bb_buffer *out;
-  const bb_tile_program *p;
-  const char *name;
-  const char *target; /* what refusals name; NULL: the CPU */
-  bool exact;
-  bb_c_tile *tile;
-  bb_c_strips strips;
-  int64_t bytes;  /* of tiles, in a task's memory */
-  int64_t panel;  /* where products keep a panel of an operand */
-  uint32_t *home; /* by view: the nest that alone uses it, BB_NONE: several */
-  uint32_t nest;  /* the one being emitted */
-  bool *extent;   /* by extent: the nest at hand names it */
-  bool *view;     /* by view: likewise */
-  uint32_t indent;
-  uint32_t temporaries;
-} bb_c;
-
 /* Neighbouring statements of the program's body that run as one: a loop that is spread, or what
  * stands between two of them.  A loop may become two nests. */
 typedef struct bb_c_nest {
@@ -56,8 +38,30 @@ typedef struct bb_c_nest {
   const bb_tile_body *body; /* what a task runs */
   uint32_t carried;         /* tiles that pass from a nest to the next, which has one loop more */
   const uint32_t *carry;
-  bool takes; /* it is that next one */
+  bool takes;      /* it is that next one */
+  uint32_t shared; /* of two nests of one loop: the loops that both have, 0 of others.  Lists that
+                    * pass between them are there for each iteration of those */
 } bb_c_nest;
+
+typedef struct bb_c {
+  bb_buffer *out;
+  const bb_tile_program *p;
+  const char *name;
+  const char *target; /* what refusals name; NULL: the CPU */
+  bool exact;
+  bb_c_tile *tile;
+  bb_c_strips strips;
+  int64_t bytes;           /* of tiles, in a task's memory */
+  int64_t panel;           /* where products keep a panel of an operand */
+  uint32_t *home;          /* by view: the nest that alone uses it, BB_NONE: several */
+  const bb_c_nest **apart; /* by view: the first of two nests that alone use it, NULL: others */
+  uint32_t nest;           /* the one being emitted */
+  bool *extent;            /* by extent: the nest at hand names it */
+  bool *view;              /* by view: likewise */
+  uint32_t indent;
+  uint32_t temporaries;
+} bb_c;
+
 uint32_t bb_c_nests(const bb_c *c, bb_c_nest **nests);
 
 _Noreturn void bb_c_refuse(const bb_c *c, const char *what);

@@ -122,17 +122,34 @@ static void put_odd_lanes(bb_c *c, const bb_tile_stmt *fold, uint32_t lanes) {
     bb_c_line(c, "for (int64_t l = 0; l < %u; l++) lane[l] = odd[l] ? NAN : lane[l];", lanes);
 }
 
+/* Operands of the lanes alone are read once for all columns. */
+static void hold_lanes(bb_c *c, const bb_tile_stmt *s, uint32_t lanes, const char **held) {
+  for (uint32_t i = 0; i < s->operands; i++) {
+    const bb_tile *o = &c->p->tile[s->operand[i]];
+    held[i] = NULL;
+    if (!o->rows || o->cols || !bb_expr_uses_arg(s->expr, i)) continue;
+    uint32_t k = c->temporaries++;
+    bb_c_line(c, "%s x%u[%u];", bb_c_element(c, o->dtype), k, lanes);
+    bb_c_line(c, "for (int64_t l = 0; l < %u; l++) x%u[l] = %s;", lanes, k,
+              bb_c_at(c, s->operand[i], "(first + l)", "0"));
+    held[i] = bb_arena_printf(arena(c), "x%u[l]", k);
+  }
+}
+
 /* A turned tile: lanes are rows, and stay apart. */
 static void sweep_down(bb_c *c, const bb_tile_stmt *s, const bb_tile_stmt *fold, uint32_t lanes) {
   const bb_tile *t = &c->p->tile[s->result];
-  const char *operand[BB_TILE_OPERANDS];
+  const char *operand[BB_TILE_OPERANDS], *held[BB_TILE_OPERANDS];
   sweep w = sweep_of(t, true);
   bb_c_line(c, "for (int64_t first = 0; first < %u; first += %u) {", t->rows, lanes);
   c->indent++;
   put_empty_lanes(c, fold, t, lanes);
+  hold_lanes(c, s, lanes, held);
   bb_c_line(c, "for (int64_t c = 0; c < %u; c++) {", t->cols);
   c->indent++;
   read_once(c, s, &w, operand);
+  for (uint32_t i = 0; i < s->operands; i++)
+    if (held[i]) operand[i] = held[i];
   put_lanes(c, s, fold, &w, lanes, operand);
   c->indent--;
   bb_c_line(c, "}");

@@ -140,8 +140,10 @@ BB_INLINE float bb_round_bf16(float value) {
 
 /* e^x, within 1 ulp, below 2^-126 as near as numbers are there.  x = n ln 2 + r, twice a polynomial in r, and
  * 2^(n-1), whose bits are in those of a sum that rounds to n; 2^64 times that where it would be no normal
- * number.  NaN stays NaN. */
+ * number.  Beyond -104 and 89 all is 0 and infinite.  NaN stays NaN. */
 BB_INLINE float bb_exp_f32(float x) {
+  x = -104.0f > x ? -104.0f : x;
+  x = 89.0f < x ? 89.0f : x;
   float sum = x * 1.44269504f + 12583038.0f, n = sum - 12583038.0f;
   float r = (x - n * 0.693145752f) - n * 1.42860677e-6f;
   float p = 0.0027629222f;
@@ -152,9 +154,7 @@ BB_INLINE float bb_exp_f32(float x) {
   p = p * r + 2.0f;
   p = p * r + 2.0f;
   p = p * bb_float((bb_bits(sum) << 23) + (x < -86.6433868f ? 0x20000000u : 0u));
-  p = p * (x < -86.6433868f ? 0x1p-64f : 1.0f);
-  p = x < -104.0f ? 0 : p;
-  return x > 88.7228317f ? INFINITY : p;
+  return p * (x < -86.6433868f ? 0x1p-64f : 1.0f);
 }
 
 /* Within 2 ulp. */
