@@ -269,7 +269,7 @@ static void choose_window(layout *l, const bb_tile_stmt *s, double times) {
 static uint32_t pitch(const bb_tile *t, bool turned) {
   uint32_t along = turned ? t->rows : t->cols;
   if (!is_block(t)) return along ? along : 1;
-  return along >= 64 && along % 64 == 0 ? along + 16 : along;
+  return along >= 64 && along % 64 == 0 ? along + 16 : bb_c_whole(along);
 }
 
 void bb_c_lay_out(bb_c *c) {

@@ -74,6 +74,9 @@ const char *bb_c_suffix(const bb_c *c, bb_dtype dtype);
 /* Of loads and stores, which convert. */
 const char *bb_c_memory_suffix(const bb_c *c, bb_dtype dtype);
 
+/* Elements along a line that elementwise loops may work on: whole vectors, of which the end is not asked for. */
+uint32_t bb_c_whole(uint32_t along);
+
 /* An index as a C expression. */
 const char *bb_c_index(bb_c *c, bb_tile_index index);
 /* Element (r, c) of a tile: `r` and `col` are C expressions. */

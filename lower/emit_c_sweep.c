@@ -37,6 +37,27 @@ static const char *place(bb_c *c, const bb_tile_stmt *s, uint32_t axis) {
                      : name;
 }
 
+uint32_t bb_c_whole(uint32_t along) {
+  return along > 2 ? (along + 7) / 8 * 8 : along;
+}
+
+/* Have all tiles of a statement room for whole vectors along the inner loop? */
+static bool has_room(const bb_c *c, const bb_tile_stmt *s, bool rows) {
+  for (uint32_t i = 0; i < s->operands; i++) {
+    const bb_tile *o = &c->p->tile[s->operand[i]];
+    const bb_c_tile *held = &c->tile[s->operand[i]];
+    if ((rows ? o->rows : o->cols) && (held->window || held->panels)) return false;
+  }
+  return true;
+}
+
+/* A loop longer than its tile ends in whole vectors. */
+static void make_whole(const bb_c *c, const bb_tile_stmt *s, sweep *w) {
+  uint32_t *size = w->along ? &w->along : &w->lines;
+  bool rows = w->along ? w->turned : true;
+  if (has_room(c, s, rows)) *size = bb_c_whole(*size);
+}
+
 /* MAP and ANY. */
 void bb_c_map(bb_c *c, const bb_tile_stmt *s) {
   bb_tile shape = c->p->tile[s->result];
@@ -49,6 +70,7 @@ void bb_c_map(bb_c *c, const bb_tile_stmt *s) {
     turned |= c->tile[s->operand[i]].turned;
   }
   sweep w = sweep_of(&shape, turned);
+  if (!any) make_whole(c, s, &w);
   if (any) bb_c_line(c, "t%u[0] = 0;", s->result);
   if (w.lines > 1 && !w.along && !any) bb_c_line(c, "BB_VECTOR");
   if (w.lines)
@@ -80,7 +102,9 @@ const char *bb_c_monoid(const bb_c *c, const bb_monoid *monoid) {
 enum { LANES = 32, FEW_LANES = 16 };
 
 static uint32_t lanes_for(uint32_t along) {
-  return along % LANES == 0 ? LANES : along % FEW_LANES == 0 ? FEW_LANES : 0;
+  for (uint32_t lanes = LANES; lanes; lanes -= 8)
+    if (along % lanes == 0) return lanes;
+  return 0;
 }
 
 /* gcc makes one instruction of a comparison that is false for NaN, and four of one that is not: which lanes
@@ -141,7 +165,7 @@ static void sweep_down(bb_c *c, const bb_tile_stmt *s, const bb_tile_stmt *fold,
   const bb_tile *t = &c->p->tile[s->result];
   const char *operand[BB_TILE_OPERANDS], *held[BB_TILE_OPERANDS];
   sweep w = sweep_of(t, true);
-  bb_c_line(c, "for (int64_t first = 0; first < %u; first += %u) {", t->rows, lanes);
+  bb_c_line(c, "for (int64_t first = 0; first < %u; first += %u) {", bb_c_whole(t->rows), lanes);
   c->indent++;
   put_empty_lanes(c, fold, t, lanes);
   hold_lanes(c, s, lanes, held);
@@ -188,7 +212,10 @@ bool bb_c_map_and_fold(bb_c *c, const bb_tile_stmt *s, const bb_tile_stmt *fold)
     return false;
   const bb_tile *t = &c->p->tile[s->result];
   bool turned = c->tile[s->result].turned;
-  uint32_t lanes = lanes_for(turned ? t->rows : t->cols);
+  uint32_t lanes = lanes_for(!turned                ? t->cols
+                             : has_room(c, s, true) ? bb_c_whole(t->rows)
+                             : t->rows % 8          ? 1
+                                                    : t->rows);
   if (!t->rows || !t->cols || !lanes || fold->second != BB_NONE || fold->axis != BB_AXIS_COL ||
       !bb_dtype_is_float(t->dtype))
     return false;

@@ -300,7 +300,9 @@ BB_FUNCTION void BB_NAME(bb_dot_edge)(BB_REAL *to, int64_t pitch, const BB_REAL 
     for (int64_t r = 0; r < rows; r++)
       for (int64_t c = 0; c < width; c++)
         edge[r * width + c] = add && c < n ? to[(i + r) * pitch + c] : 0;
-    BB_NAME(bb_strips)(edge, width, a + i * a_row, a_row, a_col, panel, width, rows, k, add);
+    if (n <= BB_LANES) BB_NAME(bb_narrow_strips)
+    (edge, width, a + i * a_row, a_row, a_col, panel, width, rows, k, add);
+    else BB_NAME(bb_strips)(edge, width, a + i * a_row, a_row, a_col, panel, width, rows, k, add);
     for (int64_t r = 0; r < rows; r++)
       for (int64_t c = 0; c < n; c++) to[(i + r) * pitch + c] = edge[r * width + c];
   }
