@@ -308,13 +308,15 @@ BB_FUNCTION void BB_NAME(bb_dot_edge)(BB_REAL *to, int64_t pitch, const BB_REAL 
   }
 }
 
-/* One panel of `wide` columns, which may be fewer than it has room for. */
+/* One panel of `wide` columns, which may be fewer than it has room for.  A row of the result has room for
+ * `room` more elements: what lies there beyond the columns is nobody's. */
 BB_INLINE void BB_NAME(bb_dot_panel)(BB_REAL *to, int64_t pitch, const BB_REAL *a, int64_t a_row,
                                      int64_t a_col, const BB_REAL *b, int64_t b_pitch, int64_t m,
-                                     int64_t wide, int64_t k, bool add, BB_REAL *edge) {
-  if (wide == 2 * BB_LANES)
+                                     int64_t wide, int64_t room, int64_t k, bool add,
+                                     BB_REAL *edge) {
+  if (wide == 2 * BB_LANES || (wide > BB_LANES && room >= 2 * BB_LANES))
     BB_NAME(bb_strips)(to, pitch, a, a_row, a_col, b, b_pitch, m, k, add);
-  else if (wide == BB_LANES)
+  else if (wide <= BB_LANES && room >= BB_LANES)
     BB_NAME(bb_narrow_strips)(to, pitch, a, a_row, a_col, b, b_pitch, m, k, add);
   else
     BB_NAME(bb_dot_edge)(to, pitch, a, a_row, a_col, b, m, wide, k, add, edge);
@@ -326,7 +328,8 @@ BB_FUNCTION void BB_NAME(bb_dot_panels)(BB_REAL *to, int64_t pitch, const BB_REA
                                         int64_t k, bool add, BB_REAL *edge) {
   const int64_t width = 2 * BB_LANES;
   for (int64_t j = 0; j < n; j += width, b += k * width) BB_NAME(bb_dot_panel)
-  (to + j, pitch, a, a_row, a_col, b, width, m, n - j < width ? n - j : width, k, add, edge);
+  (to + j, pitch, a, a_row, a_col, b, width, m, n - j < width ? n - j : width, bb_max(n, pitch) - j,
+   k, add, edge);
 }
 
 BB_FUNCTION void BB_NAME(bb_pack_block)(BB_REAL *panel, const BB_REAL *b, int64_t b_row,
@@ -358,7 +361,7 @@ BB_FUNCTION void BB_NAME(bb_dot)(BB_REAL *to, int64_t pitch, const BB_REAL *a, i
       with = panel + at * k * width;
     }
     BB_NAME(bb_dot_panel)
-    (to + j, pitch, a, a_row, a_col, with, with_pitch, m, wide, k, add,
+    (to + j, pitch, a, a_row, a_col, with, with_pitch, m, wide, bb_max(n, pitch) - j, k, add,
      panel + BB_PANELS * k * width);
   }
 }

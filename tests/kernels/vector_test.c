@@ -83,10 +83,13 @@ static void check_product(int m, int n, int k, bool turned_a, bool turned_b, boo
   for (int i = 0; i < MOST * MOST * 2; i++) to[i] = (float)(i % 7);
   bb_dot_f32(to, pitch, a, a_row, a_col, b, b_row, b_col, m, n, k, add, panel);
   check_packed(a, a_row, a_col, b_row, b_col, m, n, k, add);
+  for (int64_t i = m * pitch; i < MOST * MOST * 2; i++)
+    if (to[i] != (float)(i % 7) && wrong++ < 10)
+      fprintf(stderr, "product %d x %d x %d writes behind its rows\n", m, n, k);
   for (int i = 0; i < m; i++)
-    for (int j = 0; j < pitch; j++) {
-      double want = add || j >= n ? (double)((i * pitch + j) % 7) : 0;
-      for (int p = 0; j < n && p < k; p++)
+    for (int j = 0; j < n; j++) {
+      double want = add ? (double)((i * pitch + j) % 7) : 0;
+      for (int p = 0; p < k; p++)
         want += (double)a[i * a_row + p * a_col] * (double)b[j * b_row + p * b_col];
       double got = (double)to[i * pitch + j];
       if (fabs(got - want) <= 1e-5 * (1 + fabs(want))) continue;
