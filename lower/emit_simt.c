@@ -22,6 +22,10 @@ static void note_home(bb_simt *s, const bb_tile_stmt *stmt) {
   *home = *home == 0 || *home == s->c.nest + 1 ? s->c.nest + 1 : BB_NONE;
 }
 
+static uint32_t bytes_of(const bb_c *c, bb_dtype dtype) {
+  return c->exact && bb_dtype_is_float(dtype) ? 8 : (uint32_t)bb_dtype_bytes(dtype);
+}
+
 static void use_tile(bb_simt *s, uint32_t tile) {
   if (tile == BB_NONE) return;
   const bb_tile *t = &s->c.p->tile[tile];
@@ -32,17 +36,20 @@ static void use_tile(bb_simt *s, uint32_t tile) {
 
 static void note_uses(bb_simt *s, const bb_tile_stmt *stmt) {
   s->products |= stmt->kind == BB_TILE_DOT;
+  s->shares |= stmt->kind == BB_TILE_SCAN || stmt->kind == BB_TILE_TRANSPOSE;
   use_tile(s, stmt->result);
   use_tile(s, stmt->second);
   for (uint32_t i = 0; i < stmt->operands; i++) use_tile(s, stmt->operand[i]);
   if (stmt->view == BB_NONE) return;
+  uint32_t bytes = bytes_of(&s->c, s->c.p->view[stmt->view].dtype);
   s->c.view[stmt->view] = true;
   s->touches[stmt->view]++;
+  if (bytes < s->least_bytes) s->least_bytes = bytes;
 }
 
 /* --- threads --- */
 
-enum { THREADS = 256, ROWS = 16, FEWER_ROWS = 8, LANES = 32 };
+enum { THREADS = 256, ROWS = 16, FEWER_ROWS = 8, LANES = 32, VECTOR = 16, WIDE = 256 };
 
 static uint32_t power_from(uint32_t size, uint32_t most) {
   uint32_t power = 1;
@@ -51,9 +58,12 @@ static uint32_t power_from(uint32_t size, uint32_t most) {
 }
 
 /* Rows of threads as the tallest tile has, and threads of a row as the widest: warps at least.  Where nothing
- * goes by shared memory a warp has one row, whose elements lie side by side. */
+ * goes by shared memory a warp has one row, and a thread as many neighbours in it as come by one load,
+ * if it is long. */
 static void choose_threads(bb_simt *s) {
+  bool streams = !s->products && !s->shares && s->least_bytes < VECTOR && s->most_cols >= WIDE;
   s->ty = power_from(s->most_rows, s->products ? ROWS : FEWER_ROWS);
+  s->tv = streams ? VECTOR / (s->least_bytes < 2 ? 2 : s->least_bytes) : 1;
   s->tx = power_from(s->most_cols, THREADS / s->ty);
   while (s->ty * s->tx < LANES) s->tx *= 2;
 }
@@ -62,10 +72,6 @@ static void choose_threads(bb_simt *s) {
 
 static bool is_own(const bb_simt *s, uint32_t view) {
   return s->c.p->view[view].scratch && s->c.home[view] != BB_NONE;
-}
-
-static uint32_t bytes_of(const bb_c *c, bb_dtype dtype) {
-  return c->exact && bb_dtype_is_float(dtype) ? 8 : (uint32_t)bb_dtype_bytes(dtype);
 }
 
 static bb_tile_index number(const bb_simt *s, int64_t value) {
@@ -154,7 +160,8 @@ static void forget_uses(bb_simt *s) {
   for (uint32_t i = 0; i < p->extents; i++) s->c.extent[i] = false;
   for (uint32_t i = 0; i < p->views; i++) s->c.view[i] = false, s->touches[i] = 0;
   s->most_rows = s->most_cols = 1;
-  s->products = false;
+  s->products = s->shares = false;
+  s->least_bytes = VECTOR;
   s->shared = 0;
 }
 
@@ -178,7 +185,7 @@ static void put_nest(bb_simt *s, const bb_c_nest *n, bb_simt_nest *made) {
   c->indent = 0;
   bb_c_line(c, "BB_KERNEL(%s_%u, %s_call, %u) {", c->name, c->nest, c->name, s->ty * s->tx);
   c->indent = 1;
-  bb_c_line(c, "enum { TY = %u, TX = %u };", s->ty, s->tx);
+  bb_c_line(c, "enum { TY = %u, TX = %u, TV = %u };", s->ty, s->tx, s->tv);
   bb_c_line(c, "const int ty = bb_thread() / TX, tx = bb_thread() %% TX;");
   for (uint32_t i = 0; i < c->p->extents; i++)
     if (c->extent[i]) bb_c_line(c, "const int64_t e%u = call.extent[%u];", i, i);

@@ -23,9 +23,9 @@ static void want_shared(bb_simt *s, uint64_t bytes) {
   if (bytes > s->shared) s->shared = (uint32_t)bytes;
 }
 
-/* "TY, TX, rows, cols" */
+/* "TY, TX, TV, rows, cols" */
 static const char *shape(const bb_simt *s, const bb_tile *t) {
-  return bb_arena_printf(arena(s), "TY, TX, %u, %u", t->rows, t->cols);
+  return bb_arena_printf(arena(s), "TY, TX, TV, %u, %u", t->rows, t->cols);
 }
 
 /* --- elementwise --- */
@@ -39,8 +39,12 @@ static const char *element(const bb_simt *s, uint32_t tile) {
   return bb_arena_printf(arena(s), "t%u[%s]", tile, t->rows ? "i" : "j");
 }
 
-static const char *place(bb_simt *s, const bb_tile_stmt *stmt, uint32_t axis) {
-  const char *name = axis ? "(tx + TX * j)" : "(ty + TY * i)";
+static const char *column(const bb_simt *s, uint32_t cols) {
+  return bb_arena_printf(arena(s), "bb_col<TX, TV, %u>(tx, j)", cols);
+}
+
+static const char *place(bb_simt *s, const bb_tile_stmt *stmt, uint32_t cols, uint32_t axis) {
+  const char *name = axis ? column(s, cols) : "(ty + TY * i)";
   if (!stmt->at[axis]) return name;
   return bb_arena_printf(arena(s), "(%s + %s)", bb_c_index(&s->c, stmt->at[axis]), name);
 }
@@ -49,7 +53,8 @@ static const char *place(bb_simt *s, const bb_tile_stmt *stmt, uint32_t axis) {
 static const char *inside(const bb_simt *s, const bb_tile *t) {
   const char *text = "";
   if (t->rows % s->ty) text = bb_arena_printf(arena(s), "ty + TY * i < %u && ", t->rows);
-  if (t->cols % s->tx) text = bb_arena_printf(arena(s), "%stx + TX * j < %u && ", text, t->cols);
+  if (t->cols % s->tx)
+    text = bb_arena_printf(arena(s), "%s%s < %u && ", text, column(s, t->cols), t->cols);
   return text;
 }
 
@@ -68,7 +73,8 @@ static void map(bb_simt *s, const bb_tile_stmt *stmt) {
   if (any) bb_c_line(c, "{ bool any%u = false;", stmt->result);
   bb_c_line(c, "BB_EACH(i, %u) BB_EACH(j, %u) {", rt, ct);
   c->indent++;
-  const char *value = bb_c_expression(c, stmt->expr, operand, place(s, stmt, 0), place(s, stmt, 1));
+  const char *value =
+      bb_c_expression(c, stmt->expr, operand, place(s, stmt, t.cols, 0), place(s, stmt, t.cols, 1));
   if (any)
     bb_c_line(c, "any%u |= %s(%s) != 0;", stmt->result, inside(s, &t), value);
   else

@@ -207,7 +207,8 @@ static void size_tile(bb_cuda *e, uint32_t i) {
     return;
   }
   if (plan->layout == BB_LAYOUT_SPREAD) {
-    if (t->rows > compute || compute % t->rows || (t->cols && t->cols % (8 * compute / t->rows)))
+    if (!t->rows || t->rows > compute || compute % t->rows ||
+        (t->cols && t->cols % (8 * compute / t->rows)))
       bb_cuda_refuse(e, NULL, "a block that does not spread evenly over the threads");
     plan->registers = t->cols ? t->rows * t->cols / compute : 1;
     return;

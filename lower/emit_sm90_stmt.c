@@ -259,6 +259,8 @@ static void put_map_registers(bb_cuda *e, const bb_tile_stmt *s) {
     bb_cuda_line(e, "TL_UNROLL for (int i = 0; i < %u; i++) %s[i] = tl::transpose_8x8(%s);",
                  c->registers, c->name, pairs.data);
   } else if (c->layout == BB_LAYOUT_SPREAD && from && from->place == BB_PLACE_SHARED) {
+    if (s->expr->op != BB_X_CAST || s->expr->a[0]->op != BB_X_ARG)
+      bb_cuda_refuse(e, s, "a block that is spread over the threads is only widened");
     bb_cuda_line(e, "tl::load_spread_%s<%u, %u, %u>(%s, %s, my_thread);", narrow(from->dtype),
                  t->rows, t->cols, 32 * e->warp_count, c->name, buffer_of(e, s->operand[0]));
   } else if (from && from->place == BB_PLACE_SHARED) {

@@ -42,7 +42,8 @@ void bb_gpu_hoist(bb_gpu *g, bb_tile_body *core, uint32_t *loop); /* loads out o
 void bb_gpu_place(bb_gpu *g); /* memories, orientation, roles, stages, under the budgets */
 
 /* gpu_few.c */
-void bb_gpu_few(bb_gpu *g); /* all of that for results of few rows */
+/* All of that for results of few rows, with products by warps or, of what is loaded, by a warp group. */
+void bb_gpu_few(bb_gpu *g, bool by_group);
 
 /* gpu_simplify.c */
 void bb_gpu_prune(bb_gpu *g); /* tiles that no statement uses */

@@ -16,7 +16,7 @@
 
 #include <string.h>
 
-static void rewrite(bb_tile_program *tile, bool few) {
+static void rewrite(bb_tile_program *tile, bool few, bool by_group) {
   bb_gpu g = {.p = tile, .ctx = tile->home->ctx, .strict = tile->home->strict};
   bb_gpu_dissolve(&g);
   bb_gpu_widen(&g);
@@ -29,7 +29,7 @@ static void rewrite(bb_tile_program *tile, bool few) {
   bb_gpu_clean(&g);
   bb_gpu_factors(&g);
   if (few) {
-    bb_gpu_few(&g);
+    bb_gpu_few(&g, by_group);
   } else {
     bb_gpu_stretches(&g);
     bb_gpu_lazy(&g);
@@ -59,8 +59,15 @@ static const sizes narrow[] = {{128, 128, 128, 256},
                                {64, 64, 64, 64}};
 enum { TRIED = 5, FEW = 8 };
 
-/* Results of at most FEW rows, whose products are a warp's. */
-static const sizes thin = {FEW, 64, 16, 256};
+/* Results of at most so many rows, whose products are a warp's. */
+static const sizes thin[] = {
+    {FEW, 64, 16, 256}, {16, 64, 16, 256}, {32, 64, 16, 256}, {64, 64, 16, 256}};
+enum { THIN = sizeof thin / sizeof *thin, GROUP_FOLDED = 128 };
+
+/* Other ways for results whose columns are cut, where tiles of the first choice would leave processors idle. */
+static const sizes small[] = {{128, 128, 64, 128}, {64, 128, 64, 128}, {64, 64, 64, 64}};
+enum { SMALL = sizeof small / sizeof *small };
+_Static_assert(BB_GPU_WAYS == 1 + SMALL + THIN, "every way has its number");
 
 /* What a kernel does with each dim. */
 typedef struct uses {
@@ -98,25 +105,27 @@ static bool find_columns(const bb_program *program, const bb_graph *graph, const
   return cut;
 }
 
-/* Have all results few rows? */
-static bool has_few_rows(const bb_program *program, const bb_graph *graph, const int64_t *given) {
+/* Have all results few rows, as far as that is known? */
+static bool has_few_rows(const bb_program *program, const bb_graph *graph, const int64_t *given,
+                         int64_t most, bool unknown) {
   for (uint32_t i = 0; i < graph->noutputs; i++) {
     bb_dim row = bb_type_of(graph, bb_src(graph, graph->output[i], 0))->item.row;
     if (row == BB_NO_DIM) return false;
     int64_t extent = bb_extent_value(program->dim[row].extent);
-    bool few = (extent > 0 && extent <= FEW) || (given && given[row] > 0 && given[row] <= FEW);
+    bool few = (extent > 0 && extent <= most) || (given && given[row] > 0 && given[row] <= most) ||
+               (unknown && extent <= 0);
     if (!few) return false;
   }
   return graph->noutputs > 0;
 }
 
 static void size_blocks(const bb_program *program, const uses *u, const sizes *s,
-                        const int64_t *given, int64_t *block) {
+                        const int64_t *given, bool few, int64_t *block) {
   for (uint32_t d = 0; d < program->dims; d++) {
     int64_t extent = bb_extent_value(program->dim[d].extent);
     bool row = !u->folded[d] && !u->cols[d];
     block[d] = u->folded[d] ? s->folded : u->cols[d] ? s->cols : s->rows;
-    if (row && is_whole(program, d, s->rows) && s->rows != FEW) block[d] = padded(extent);
+    if (row && is_whole(program, d, s->rows) && !few) block[d] = padded(extent);
     if (!row && is_whole(program, d, s->whole)) block[d] = padded(extent);
     if (given && given[d] > 0) block[d] = given[d];
   }
@@ -129,7 +138,7 @@ typedef struct attempt {
   const bb_graph *graph;
   const char *name;
   const int64_t *block;
-  bool few;
+  bool few, by_group;
   const bb_kernel *kernel;
 } attempt;
 
@@ -138,8 +147,25 @@ static void try_blocks(bb_context *ctx, void *argument) {
   (void)ctx;
   bb_schedule_options options = {.block = a->block, .raw = true};
   const bb_kernel *kernel = bb_schedule(a->program, a->graph, a->name, &options);
-  rewrite(kernel->tile, a->few);
+  rewrite(kernel->tile, a->few, a->by_group);
   a->kernel = kernel;
+}
+
+/* For results of few rows: by a warp group where that is possible, else by warps. */
+static bb_status try_few(bb_context *ctx, attempt *a, const uses *u, const sizes *s,
+                         int64_t *size) {
+  sizes cut = *s;
+  bb_status status = BB_ERROR_UNSUPPORTED;
+  a->few = true;
+  for (int by_group = 1; by_group >= 0 && status == BB_ERROR_UNSUPPORTED; by_group--) {
+    cut.folded = by_group ? GROUP_FOLDED : s->folded;
+    a->by_group = by_group;
+    size_blocks(a->program, u, &cut, NULL, true, size);
+    ctx->status = BB_OK;
+    status = bb_protect(ctx, try_blocks, a);
+  }
+  a->few = false;
+  return status;
 }
 
 const bb_kernel *bb_schedule_gpu(bb_program *program, const bb_graph *graph, const char *name,
@@ -148,22 +174,18 @@ const bb_kernel *bb_schedule_gpu(bb_program *program, const bb_graph *graph, con
   uses u = {BB_NEW(program->arena, bool, program->dims + 1),
             BB_NEW(program->arena, bool, program->dims + 1)};
   int64_t *size = BB_NEW(program->arena, int64_t, program->dims + 1);
-  attempt a = {program, graph, name, size, false, NULL};
+  attempt a = {program, graph, name, size, false, false, NULL};
   const char *why = NULL; /* of the sizes that would be best */
   bb_status status = BB_ERROR_UNSUPPORTED;
   find_folded(graph, &u);
   const sizes *tried = find_columns(program, graph, &u) ? wide : narrow;
-  if (has_few_rows(program, graph, block)) {
-    size_blocks(program, &u, &thin, NULL, size);
-    a.few = true;
-    status = bb_protect(ctx, try_blocks, &a);
-    if (status == BB_OK) return a.kernel;
-    a.few = false;
+  if (has_few_rows(program, graph, block, FEW, false)) {
+    if (try_few(ctx, &a, &u, &thin[0], size) == BB_OK) return a.kernel;
     ctx->status = BB_OK;
   }
   for (uint32_t given = block ? 1 : 0;; given--) {
     for (uint32_t i = 0; i < TRIED; i++) {
-      size_blocks(program, &u, &tried[i], given ? block : NULL, size);
+      size_blocks(program, &u, &tried[i], given ? block : NULL, false, size);
       status = bb_protect(ctx, try_blocks, &a);
       if (status == BB_OK) return a.kernel;
       if (!why || status != BB_ERROR_UNSUPPORTED)
@@ -174,4 +196,40 @@ const bb_kernel *bb_schedule_gpu(bb_program *program, const bb_graph *graph, con
     if (!given) break;
   }
   bb_fail(ctx, status, "%s", why);
+}
+
+static bool has_narrow_product(const bb_graph *graph) {
+  for (uint32_t i = 0; i < graph->count; i++) {
+    const bb_node *node = bb_node_get(graph, i);
+    if (node->kind == BB_NODE_MAP && has_narrow_product(node->inner)) return true;
+    if (node->kind != BB_NODE_FUNC || node->op != BB_OP_DOT) continue;
+    bb_dtype dtype = bb_type_of(graph, node->in[0].src)->item.dtype;
+    if (dtype == BB_F16 || dtype == BB_BF16) return true;
+  }
+  return false;
+}
+
+const bb_kernel *bb_schedule_gpu_way(bb_program *program, const bb_graph *graph, const char *name,
+                                     uint32_t way) {
+  bb_context *ctx = program->ctx;
+  uses u = {BB_NEW(program->arena, bool, program->dims + 1),
+            BB_NEW(program->arena, bool, program->dims + 1)};
+  int64_t *size = BB_NEW(program->arena, int64_t, program->dims + 1);
+  attempt a = {program, graph, name, size, way > SMALL, false, NULL};
+  if (!has_narrow_product(graph)) bb_fail(ctx, BB_ERROR_UNSUPPORTED, "no product of f16 or bf16");
+  if (way == 0) return bb_schedule_gpu(program, graph, name, NULL);
+  find_folded(graph, &u);
+  bool cut = find_columns(program, graph, &u);
+  if (!a.few && !cut) bb_fail(ctx, BB_ERROR_UNSUPPORTED, "columns that are one block");
+  const sizes *s = a.few ? &thin[way - SMALL - 1] : &small[way - 1];
+  if (a.few && !has_few_rows(program, graph, NULL, s->rows, true))
+    bb_fail(ctx, BB_ERROR_UNSUPPORTED, "many rows");
+  if (a.few) {
+    bb_status status = try_few(ctx, &a, &u, s, size);
+    if (status == BB_OK) return a.kernel;
+    bb_fail(ctx, status, "%s", bb_arena_text(program->arena, ctx->message, strlen(ctx->message)));
+  }
+  size_blocks(program, &u, s, NULL, false, size);
+  try_blocks(ctx, &a);
+  return a.kernel;
 }

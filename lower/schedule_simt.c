@@ -9,6 +9,8 @@
 /* Dims that two blocks hold are one where sums run over them.  The smaller a block, the longer the part of a sum that is
  * loaded at once: what a block waits for memory counts more, and room there is. */
 enum { LEAST = 16, REGISTERS = 96, THREADS = 256, SIZES = 3, LONGEST = 128 };
+/* Elements of a tile where rows stream, and its columns. */
+enum { ELEMENTS = 8192, WIDEST = 2048, NARROWEST = 128, MOST_ROWS = 64, FEW_ELEMENTS = 1 << 20 };
 typedef struct sizes {
   int64_t size, folded;
 } sizes;
@@ -153,6 +155,83 @@ static const bb_kernel *with_chosen(bb_context *ctx, attempt a, const bool *fold
   return NULL;
 }
 
+/* --- kernels without products: they stream --- */
+
+typedef struct streams {
+  bool *row, *col; /* by dim: an axis of items */
+  bool products;
+} streams;
+
+static void note_item(streams *s, const bb_item *item) {
+  if (item->row != BB_NO_DIM) s->row[item->row] = true;
+  if (item->col != BB_NO_DIM) s->col[item->col] = true;
+}
+
+static void find_axes(const bb_graph *graph, streams *s) {
+  for (uint32_t i = 0; i < graph->count; i++) {
+    const bb_node *node = bb_node_get(graph, i);
+    s->products |= node->kind == BB_NODE_FUNC && node->op == BB_OP_DOT;
+    for (uint32_t o = 0; o < node->nout; o++) note_item(s, &node->out[o].type->item);
+    if (node->kind == BB_NODE_MAP) find_axes(node->inner, s);
+  }
+}
+
+/* Long pieces of a few rows: `wide` columns, and so many rows that each thread has a few loads on their way. */
+static void size_rows(const bb_program *program, const streams *s, int64_t wide, int64_t rows,
+                      int64_t *block) {
+  int64_t widest = 0;
+  for (uint32_t d = 0; d < program->dims; d++) {
+    int64_t extent = bb_extent_value(program->dim[d].extent);
+    block[d] = 0;
+    if (!s->col[d]) continue;
+    block[d] = extent > 0 && extent <= wide ? padded(extent) : wide;
+    if (block[d] > widest) widest = block[d];
+  }
+  for (uint32_t d = 0; d < program->dims; d++) {
+    int64_t extent = bb_extent_value(program->dim[d].extent), most = ELEMENTS / (widest + !widest);
+    if (!s->row[d]) continue;
+    if (most > rows) most = rows;
+    block[d] = most < 1 ? 1 : most;
+    while (extent > 0 && block[d] / 2 >= extent) block[d] /= 2;
+  }
+}
+
+/* So few elements that what counts is how many blocks there are: the sizes that selection chose. */
+static bool is_small(const bb_program *program, const streams *s) {
+  int64_t elements = 1;
+  for (uint32_t d = 0; d < program->dims; d++) {
+    int64_t extent = bb_extent_value(program->dim[d].extent);
+    if (!s->row[d] && !s->col[d]) continue;
+    if (extent <= 0 || elements > FEW_ELEMENTS) return false;
+    elements *= extent;
+  }
+  return elements <= FEW_ELEMENTS;
+}
+
+/* Rows in pieces that fill the lines of memory; fewer rows in a piece where there are not enough of them.  NULL: a
+ * product, or an axis that runs both ways. */
+static const bb_kernel *by_rows(bb_context *ctx, attempt a, uint32_t processors) {
+  bb_program *p = a.program;
+  streams s = {BB_NEW(p->arena, bool, p->dims + 1), BB_NEW(p->arena, bool, p->dims + 1), false};
+  int64_t *block = BB_NEW(p->arena, int64_t, p->dims + 1);
+  const bb_kernel *best = NULL;
+  find_axes(a.graph, &s);
+  for (uint32_t d = 0; d < p->dims; d++)
+    if (s.row[d] && s.col[d]) return NULL;
+  if (s.products || is_small(p, &s)) return NULL;
+  a.block = block;
+  for (int64_t wide = WIDEST; wide >= NARROWEST; wide /= 2)
+    for (int64_t rows = MOST_ROWS; rows >= 1; rows /= 2) {
+      size_rows(p, &s, wide, rows, block);
+      if (!schedules(ctx, &a, false)) return NULL;
+      if (!fits(a.kernel->tile)) continue;
+      best = a.kernel;
+      int64_t tasks = least_tasks(best->tile, p->arena);
+      if (!tasks || tasks >= 2 * (int64_t)processors || rows == 1) return best;
+    }
+  return best;
+}
+
 const bb_kernel *bb_schedule_simt(bb_program *program, const bb_graph *graph, const char *name,
                                   const int64_t *given, uint32_t processors) {
   bb_context *ctx = program->ctx;
@@ -161,6 +240,8 @@ const bb_kernel *bb_schedule_simt(bb_program *program, const bb_graph *graph, co
   attempt a = {program, graph, name, block, NULL, NULL};
   const bb_kernel *best = NULL;
   find_folded(graph, folded);
+  if (!given) best = by_rows(ctx, a, processors);
+  if (best) return best;
   if (!given) best = with_chosen(ctx, a, folded);
   if (best) return best;
   for (uint32_t i = 0; i < SIZES; i++) {

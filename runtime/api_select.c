@@ -3,12 +3,18 @@
 #include "api.h"
 #include "../select/measure.h"
 #include "compile/price_cache.h"
+#include "cuda/cuda.h"
 
 #include <string.h>
 
 enum { SYMBOL_GUESS = 1024 };
 
 /* --- asking --- */
+
+static const bb_machine *find_machine(bb_arena *arena, const char *name) {
+  if (name && strcmp(name, "cuda") == 0) return bb_cuda_describe(arena, 0);
+  return bb_machine_find(arena, name);
+}
 
 static double *assume(bb_program *program, const bb_advance_options *options) {
   double *symbol = BB_NEW(program->arena, double, program->symbols);
@@ -31,7 +37,7 @@ const bb_selection_options *bb_api_selection(bb_program *program, const bb_advan
     bb_fail(program->ctx, BB_ERROR_ARGUMENT,
             "the program is fused already: its kernels cannot be chosen anew");
   bb_selection_options *selection = BB_NEW(program->arena, bb_selection_options, 1);
-  selection->machine = bb_machine_find(program->arena, options->machine);
+  selection->machine = find_machine(program->arena, options->machine);
   selection->symbol = assume(program, options);
   selection->choose = choose;
   selection->rolling = options->fold != BB_FOLD_CHOSEN;
@@ -75,7 +81,7 @@ static void write_body(bb_context *ctx, void *argument) {
   bb_arena *scratch = bb_scratch(ctx);
   bb_buffer out = {.arena = scratch};
   bb_machine_print(&out, call->measure ? bb_machine_measure(scratch)
-                                       : bb_machine_find(scratch, call->machine));
+                                       : find_machine(scratch, call->machine));
   bb_api_flush(&out, call->write, call->user);
   bb_scratch_end(scratch);
 }
@@ -105,7 +111,7 @@ static const char *known_name(const char *name) {
 static void ceiling_body(bb_context *ctx, void *argument) {
   const ceiling_call *call = argument;
   bb_arena *scratch = bb_scratch(ctx);
-  const bb_machine *m = bb_machine_find(scratch, call->machine);
+  const bb_machine *m = find_machine(scratch, call->machine);
   double dot = bb_machine_dot_rate(m, BB_F32), vector = bb_machine_vector_rate(m, BB_F32);
   *call->ceiling = (bb_ceiling){.machine = known_name(m->name),
                                 .units = (uint32_t)m->units,

@@ -1,8 +1,8 @@
 /* simt.cuh - the plain device tile library: what kernels call that use no unit of their own for products.
  *
  * The threads of a block stand in TY rows of TX.  A tile lies in their registers: thread (ty, tx) holds
- * elements (ty + TY i, tx + TX j).  What lacks an axis is held by all threads along it, bit for bit the
- * same.  So elementwise statements and folds along the columns need no barrier; products, prefixes and
+ * elements (ty + TY i, tx + TX j); or, where kernels stream what lies side by side, TV neighbours at a time, which
+ * come and go by 16 bytes.  What lacks an axis is held by all threads along it, bit for bit the same.  So elementwise statements and folds along the columns need no barrier; products, prefixes and
  * transpositions go by shared memory.
  *
  * Nothing here is one vendor's: CUDA and HIP compile it, and so does a C++ compiler of the host where
@@ -177,6 +177,18 @@ struct bb_bf16 {
   uint16_t bits;
 };
 
+#ifdef __CUDA_ARCH__
+BB_DEVICE float bb_from_f16(uint16_t bits) {
+  float value;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(bits));
+  return value;
+}
+BB_DEVICE uint16_t bb_to_f16(float value) {
+  uint16_t bits;
+  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(value));
+  return bits;
+}
+#else
 BB_DEVICE float bb_from_f16(uint16_t bits) {
   uint32_t exponent = bits >> 10 & 31, fraction = bits & 1023;
   uint32_t sign = (uint32_t)(bits & 0x8000) << 16;
@@ -194,6 +206,7 @@ BB_DEVICE uint16_t bb_to_f16(float value) {
   rest += 0xfff + (rest >> 13 & 1);
   return (uint16_t)(sign | (rest - 0x38000000) >> 13);
 }
+#endif
 BB_DEVICE uint16_t bb_to_bf16(float value) {
   uint32_t bits = bb_bits(value);
   if (value != value) return (uint16_t)(bits >> 16 | 0x40);
@@ -242,14 +255,25 @@ BB_CONSTANT int bb_whole(int size) {
   return size ? size : 1;
 }
 
-template <int TY, int TX, int R, int C> struct bb_tile {
+/* Neighbours that a thread holds of C columns: TV, or what divides them evenly. */
+BB_CONSTANT int bb_neighbours(int size, int threads, int most) {
+  while (most > 1 && (size == 0 || size % (threads * most))) most /= 2;
+  return most;
+}
+/* The column of a thread's j-th. */
+template <int TX, int TV, int C> BB_DEVICE int bb_col(int thread, int j) {
+  constexpr int v = bb_neighbours(C, TX, TV);
+  return TX * v * (j / v) + thread * v + j % v;
+}
+
+template <int TY, int TX, int TV, int R, int C> struct bb_tile {
   static constexpr int rt = bb_parts(R, TY), ct = bb_parts(C, TX), rows = bb_whole(R),
-                       cols = bb_whole(C);
+                       cols = bb_whole(C), v = bb_neighbours(C, TX, TV);
   static BB_DEVICE int row(int i) {
     return R ? bb_thread() / TX + TY * i : 0;
   }
   static BB_DEVICE int col(int j) {
-    return C ? bb_thread() % TX + TX * j : 0;
+    return C ? bb_col<TX, TV, C>(bb_thread() % TX, j) : 0;
   }
   /* Of the threads that hold the same elements, one. */
   static BB_DEVICE bool owner() {
@@ -260,10 +284,44 @@ template <int TY, int TX, int R, int C> struct bb_tile {
   }
 };
 
-template <int TY, int TX, int R, int C, class T, int N, class S>
+/* Some neighbours, as they come and go: by 16 bytes, or all there are where that is less. */
+template <class S, int V> union bb_line {
+  static constexpr int bytes = V * (int)sizeof(S), lines = bytes >= 16 ? bytes / 16 : 0;
+  uint4 whole[lines ? lines : 1];
+  uint2 half;
+  S element[V];
+  BB_DEVICE bb_line() {
+  }
+  BB_DEVICE void load(const S *from) {
+    if (bytes == 8) half = *(const uint2 *)from;
+    BB_EACH(i, lines) whole[i] = ((const uint4 *)from)[i];
+  }
+  BB_DEVICE void store(S *to) const {
+    if (bytes == 8) *(uint2 *)to = half;
+    BB_EACH(i, lines) ((uint4 *)to)[i] = whole[i];
+  }
+  /* Do rows so far apart lie so? */
+  static BB_DEVICE bool fits(const S *from, int64_t row_step, int64_t col_step) {
+    uint64_t places = (uint64_t)from | (uint64_t)row_step * sizeof(S);
+    return col_step == 1 && bytes >= 8 && places % (bytes >= 16 ? 16 : 8) == 0;
+  }
+};
+
+template <int TY, int TX, int TV, int R, int C, class T, int N, class S>
 BB_DEVICE void bb_load(T (&to)[N], const S *from, int64_t row_step, int64_t col_step, int64_t rows,
                        int64_t cols, T pad) {
-  using tile = bb_tile<TY, TX, R, C>;
+  using tile = bb_tile<TY, TX, TV, R, C>;
+  using line = bb_line<S, tile::v>;
+  if (tile::v > 1 && cols == C && line::fits(from, row_step, col_step)) {
+    BB_EACH(i, tile::rt) BB_EACH(j, tile::ct / tile::v) {
+      line some;
+      int r = tile::row(i);
+      if (r < rows) some.load(from + r * row_step + tile::col(j * tile::v));
+      BB_EACH(k, tile::v)
+      to[i * tile::ct + j * tile::v + k] = r < rows ? bb_get<T>(&some.element[k]) : pad;
+    }
+    return;
+  }
   BB_EACH(i, tile::rt) BB_EACH(j, tile::ct) {
     int r = tile::row(i), c = tile::col(j);
     bool there = r < rows && c < cols;
@@ -271,10 +329,20 @@ BB_DEVICE void bb_load(T (&to)[N], const S *from, int64_t row_step, int64_t col_
   }
 }
 
-template <int TY, int TX, int R, int C, class T, int N, class S>
+template <int TY, int TX, int TV, int R, int C, class T, int N, class S>
 BB_DEVICE void bb_store(S *to, int64_t row_step, int64_t col_step, const T (&from)[N], int64_t rows,
                         int64_t cols) {
-  using tile = bb_tile<TY, TX, R, C>;
+  using tile = bb_tile<TY, TX, TV, R, C>;
+  using line = bb_line<S, tile::v>;
+  if (tile::v > 1 && cols == C && line::fits(to, row_step, col_step)) {
+    BB_EACH(i, tile::rt) BB_EACH(j, tile::ct / tile::v) {
+      line some;
+      int r = tile::row(i);
+      BB_EACH(k, tile::v) bb_put(&some.element[k], from[i * tile::ct + j * tile::v + k]);
+      if (tile::owner() && r < rows) some.store(to + r * row_step + tile::col(j * tile::v));
+    }
+    return;
+  }
   BB_EACH(i, tile::rt) BB_EACH(j, tile::ct) {
     int r = tile::row(i), c = tile::col(j);
     if (tile::owner() && r < rows && c < cols)
@@ -336,9 +404,9 @@ template <int TY, int TX, class V, class F> BB_DEVICE V bb_across(V value, F bot
   return value;
 }
 
-template <int TY, int TX, int R, int C, class F, class T, int N, int M>
+template <int TY, int TX, int TV, int R, int C, class F, class T, int N, int M>
 BB_DEVICE void bb_fold(T (&to)[N], const T (&from)[M], F both) {
-  using tile = bb_tile<TY, TX, R, C>;
+  using tile = bb_tile<TY, TX, TV, R, C>;
   BB_EACH(i, tile::rt) {
     T held = F::empty();
     BB_EACH(j, tile::ct)
@@ -369,10 +437,10 @@ template <bool LARGEST, bool LAST, class T> struct bb_better {
 };
 
 /* The largest (smallest) element of each row and its place: `limit` and beyond are not asked. */
-template <int TY, int TX, int R, int C, bool LARGEST, bool LAST, class T, class P, int N, int M>
+template <int TY, int TX, int TV, int R, int C, bool LARGEST, bool LAST, class T, class P, int N, int M>
 BB_DEVICE void bb_place(T (&to)[N], P (&place)[N], const T (&from)[M], int64_t start,
                         int64_t limit) {
-  using tile = bb_tile<TY, TX, R, C>;
+  using tile = bb_tile<TY, TX, TV, R, C>;
   bb_better<LARGEST, LAST, T> better;
   BB_EACH(i, tile::rt) {
     bb_placed<T> held = {LARGEST ? bb_least<T>::value() : bb_least<T>::most(), -1};
@@ -388,9 +456,9 @@ BB_DEVICE void bb_place(T (&to)[N], P (&place)[N], const T (&from)[M], int64_t s
 /* --- by shared memory --- */
 
 /* Where a tile's row begins there: columns of neighbouring rows lie in different banks. */
-template <int TY, int TX, int R, int C, class T, int N>
+template <int TY, int TX, int TV, int R, int C, class T, int N>
 BB_DEVICE void bb_lay_down(T *shared, const T (&from)[N]) {
-  using tile = bb_tile<TY, TX, R, C>;
+  using tile = bb_tile<TY, TX, TV, R, C>;
   bb_sync();
   BB_EACH(i, tile::rt) BB_EACH(j, tile::ct)
   if (tile::owner() && tile::inside(i, j))
@@ -399,22 +467,22 @@ BB_DEVICE void bb_lay_down(T *shared, const T (&from)[N]) {
 }
 
 /* to[c][r] = from[r][c]: R and C are those of `from`. */
-template <int TY, int TX, int R, int C, class T, int N, int M>
+template <int TY, int TX, int TV, int R, int C, class T, int N, int M>
 BB_DEVICE void bb_transpose(T (&to)[N], const T (&from)[M]) {
-  using tile = bb_tile<TY, TX, C, R>;
+  using tile = bb_tile<TY, TX, TV, C, R>;
   T *shared = (T *)bb_shared;
-  bb_lay_down<TY, TX, R, C>(shared, from);
+  bb_lay_down<TY, TX, TV, R, C>(shared, from);
   BB_EACH(i, tile::rt) BB_EACH(j, tile::ct)
   if (tile::inside(i, j))
     to[i * tile::ct + j] = shared[tile::col(j) * (bb_whole(C) + 1) + tile::row(i)];
 }
 
 /* Prefixes along the columns. */
-template <int TY, int TX, int R, int C, class F, class T, int N>
+template <int TY, int TX, int TV, int R, int C, class F, class T, int N>
 BB_DEVICE void bb_scan(T (&to)[N], const T (&from)[N], F both) {
-  using tile = bb_tile<TY, TX, R, C>;
+  using tile = bb_tile<TY, TX, TV, R, C>;
   T *shared = (T *)bb_shared;
-  bb_lay_down<TY, TX, R, C>(shared, from);
+  bb_lay_down<TY, TX, TV, R, C>(shared, from);
   for (int r = bb_thread(); r < tile::rows; r += TY * TX) {
     T held = F::empty(), *row = shared + r * (tile::cols + 1);
     for (int c = 0; c < tile::cols; c++) row[c] = held = both(held, row[c]);
@@ -446,9 +514,9 @@ template <int THREADS, int ROWS, int COLS> struct bb_pieces {
 };
 
 /* shared[k - first][x] = from: k runs along its rows (DOWN) or columns. */
-template <int TY, int TX, int R, int C, bool DOWN, class T, class S, int N>
+template <int TY, int TX, int TV, int R, int C, bool DOWN, class T, class S, int N>
 BB_DEVICE void bb_stage(T *shared, int pitch, const S (&from)[N], int first) {
-  using tile = bb_tile<TY, TX, R, C>;
+  using tile = bb_tile<TY, TX, TV, R, C>;
   BB_EACH(i, tile::rt) BB_EACH(j, tile::ct) {
     int k = (DOWN ? tile::row(i) : tile::col(j)) - first, x = DOWN ? tile::col(j) : tile::row(i);
     if (tile::owner() && tile::inside(i, j) && k >= 0 && k < BB_DEPTH)
@@ -457,9 +525,9 @@ BB_DEVICE void bb_stage(T *shared, int pitch, const S (&from)[N], int first) {
 }
 
 /* What groups of threads have summed, to where the tile's elements lie. */
-template <class P, int TY, int TX, int M, int N, class T, int NT>
+template <class P, int TY, int TX, int TV, int M, int N, class T, int NT>
 BB_DEVICE void bb_gather(T (&to)[NT], const T (&sum)[P::rm][P::rn], int group, int row, int col) {
-  using tile = bb_tile<TY, TX, M, N>;
+  using tile = bb_tile<TY, TX, TV, M, N>;
   constexpr int pitch = P::cols * P::rn, size = P::rows * P::rm * pitch;
   T *shared = (T *)bb_shared;
   bb_sync();
@@ -478,10 +546,10 @@ BB_DEVICE void bb_gather(T (&to)[NT], const T (&sum)[P::rm][P::rn], int group, i
 
 /* to[M][N] (+)= a b.  AR, AC, BR, BC: the operands' shapes; A_DOWN, B_DOWN: what is summed over runs along
  * the operand's rows. */
-template <int TY, int TX, int M, int N, int AR, int AC, bool A_DOWN, int BR, int BC, bool B_DOWN,
+template <int TY, int TX, int TV, int M, int N, int AR, int AC, bool A_DOWN, int BR, int BC, bool B_DOWN,
           class T, int NT, class A, int NA, class B, int NB>
 BB_DEVICE void bb_dot(T (&to)[NT], const A (&a)[NA], const B (&b)[NB], bool add) {
-  using tile = bb_tile<TY, TX, M, N>;
+  using tile = bb_tile<TY, TX, TV, M, N>;
   using P = bb_pieces<TY * TX, tile::rows, tile::cols>;
   constexpr int depth = bb_whole(A_DOWN ? AR : AC), part = depth < BB_DEPTH ? depth : BB_DEPTH;
   constexpr int pieces = P::rows * P::cols;
@@ -494,8 +562,8 @@ BB_DEVICE void bb_dot(T (&to)[NT], const A (&a)[NA], const B (&b)[NB], bool add)
   }
   BB_ROLLED for (int step = 0; step < (depth + part - 1) / part; step++) {
     bb_sync();
-    bb_stage<TY, TX, AR, AC, A_DOWN>(left, P::a_pitch, a, step * part);
-    bb_stage<TY, TX, BR, BC, B_DOWN>(right, P::b_pitch, b, step * part);
+    bb_stage<TY, TX, TV, AR, AC, A_DOWN>(left, P::a_pitch, a, step * part);
+    bb_stage<TY, TX, TV, BR, BC, B_DOWN>(right, P::b_pitch, b, step * part);
     bb_sync();
     int count = depth - step * part < part ? depth - step * part : part;
     BB_SOME for (int k = group; k < count; k += P::groups) {
@@ -505,5 +573,5 @@ BB_DEVICE void bb_dot(T (&to)[NT], const A (&a)[NA], const B (&b)[NB], bool add)
       BB_EACH(i, P::rm) BB_EACH(j, P::rn) sum[i][j] += x[i] * y[j];
     }
   }
-  bb_gather<P, TY, TX, M, N>(to, sum, group, row, col);
+  bb_gather<P, TY, TX, TV, M, N>(to, sum, group, row, col);
 }

@@ -2,6 +2,7 @@
  */
 #include "plan.h"
 
+#include <math.h>
 #include <string.h>
 
 enum { LINE = 256 };
@@ -100,12 +101,28 @@ static void find_views(bb_cuda_plan *p, bb_cuda_step *s, const bb_kernel *kernel
   }
 }
 
+/* The cheapest way of those that take the arrays as they lie. */
 static void bind_kernel(bb_cuda_plan *p, bb_cuda_step *s) {
-  find_extents(p, s, s->kernel->kernel);
-  find_views(p, s, s->kernel->kernel);
-  const char *why = bb_cuda_refusal(s->kernel, s->extent, s->view);
-  if (!why) s->how = BB_CUDA_OWN;
-  if (why && !s->plain)
+  const char *why = NULL;
+  double least = INFINITY;
+  bb_cuda_step best = *s;
+  for (uint32_t w = 0; w < s->ways; w++) {
+    find_extents(p, s, s->way[w]->kernel);
+    find_views(p, s, s->way[w]->kernel);
+    const char *refused = bb_cuda_refusal(s->way[w], s->extent, s->view);
+    if (refused) {
+      why = refused;
+      continue;
+    }
+    double seconds = s->ways > 1 ? bb_cuda_weigh(&p->machine, s->way[w], s->extent) : 0;
+    if (seconds >= least) continue;
+    least = seconds;
+    best = *s;
+    best.kernel = s->way[w];
+    best.how = BB_CUDA_OWN;
+  }
+  *s = best;
+  if (s->how != BB_CUDA_OWN && !s->plain)
     bb_log(p->ctx, BB_LOG_WARNING, "%s is interpreted at these extents: %s",
            p->program->candidate[s->step->candidate].name, why);
 }
@@ -119,7 +136,7 @@ static void bind_misc(bb_cuda_plan *p, bb_cuda_step *s) {
 
 static void bind_step(bb_cuda_plan *p, bb_cuda_step *s) {
   s->how = BB_CUDA_INTERPRET;
-  if (s->kernel) bind_kernel(p, s);
+  if (s->ways) bind_kernel(p, s);
   if (s->misc) bind_misc(p, s);
   if (s->how != BB_CUDA_INTERPRET || !s->plain) return;
   s->how = BB_CUDA_PLAIN;

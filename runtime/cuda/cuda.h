@@ -8,7 +8,11 @@
 #ifndef BB_CUDA_CUDA_H
 #define BB_CUDA_CUDA_H
 
+#include "../../select/machine.h"
 #include "../bind.h"
+
+/* A device as prices see it.  Fails as a plan does where there is none. */
+const bb_machine *bb_cuda_describe(bb_arena *arena, uint32_t device);
 
 typedef struct bb_cuda_plan bb_cuda_plan;
 

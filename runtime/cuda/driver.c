@@ -4,10 +4,13 @@
 
 #include "../../lower/emit.h"
 #include "../../lower/emit_simt.h"
+#include "../../select/machine.h"
 #include "../compile/kernel_cache.h"
 
 #include <dirent.h>
 #include <dlfcn.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -116,23 +119,55 @@ static const char *log_of(const bb_cuda_compiler *c, void *program, bb_arena *ar
 static const char *const header_name[] = {"sm90.cuh", "simt.cuh", "misc.cuh"};
 static const char *const header[] = {bb_device_sm90, bb_device_simt, bb_device_misc};
 static const char standard[] = "--std=c++17";
-enum { HEADERS = 3 };
+enum { HEADERS = 3, OPTIONS = 2 };
 
-static const char *compile(bb_context *ctx, const bb_cuda_compiler *c, const char *target,
-                           const char *source, bb_arena *arena, size_t *size) {
-  const char *options[] = {bb_arena_printf(arena, "--gpu-architecture=%s", target), standard};
-  void *program = NULL;
-  if (c->create(&program, source, "kernel.cu", HEADERS, header, header_name) != 0)
-    bb_fail(ctx, BB_ERROR_IO, "NVRTC makes no program");
-  int code = c->compile(program, sizeof options / sizeof *options, options);
-  const char *log = code ? log_of(c, program, arena) : "";
-  char *image = NULL;
-  if (code == 0 && c->cubin_size(program, size) == 0) {
-    image = bb_arena_alloc(arena, *size + 1);
-    if (c->cubin(program, image) != 0) image = NULL;
+typedef struct job {
+  const char *source;
+  void *program;
+  int code;
+} job;
+
+/* What threads share: they call the compiler, and nothing of the context's. */
+typedef struct jobs {
+  const bb_cuda_compiler *compiler;
+  const char *const *option;
+  uint32_t count;
+  _Atomic uint32_t next;
+  job *job;
+} jobs;
+
+static void *run_jobs(void *argument) {
+  jobs *all = argument;
+  for (uint32_t i; (i = atomic_fetch_add(&all->next, 1)) < all->count;) {
+    job *j = &all->job[i];
+    j->code =
+        all->compiler->create(&j->program, j->source, "kernel.cu", HEADERS, header, header_name);
+    if (j->code == 0) j->code = all->compiler->compile(j->program, OPTIONS, all->option);
   }
-  c->destroy(&program);
-  if (!image) bb_fail(ctx, BB_ERROR_INTERNAL, "a kernel does not compile for %s:\n%s", target, log);
+  return NULL;
+}
+
+static void run_all(jobs *all) {
+  enum { THREADS = 16 };
+  pthread_t thread[THREADS];
+  uint32_t wanted = all->count < bb_host_units() ? all->count : bb_host_units(), started = 0;
+  while (started + 1 < wanted && started < THREADS &&
+         pthread_create(&thread[started], NULL, run_jobs, all) == 0)
+    started++;
+  run_jobs(all);
+  for (uint32_t i = 0; i < started; i++) pthread_join(thread[i], NULL);
+}
+
+/* Ends the job; NULL: *why says why there is no image. */
+static const char *image_of(const bb_cuda_compiler *c, job *j, bb_arena *arena, size_t *size,
+                            const char **why) {
+  char *image = NULL;
+  if (j->code) *why = j->program ? log_of(c, j->program, arena) : "NVRTC makes no program";
+  if (j->code == 0 && c->cubin_size(j->program, size) == 0) {
+    image = bb_arena_alloc(arena, *size + 1);
+    if (c->cubin(j->program, image) != 0) image = NULL;
+  }
+  if (j->program) c->destroy(&j->program);
   return image;
 }
 
@@ -146,14 +181,35 @@ static bb_cache_key key_of(const char *target, const char *source, bb_arena *are
   return (bb_cache_key){key.data, key.length};
 }
 
+const void **bb_cuda_compile_all(bb_context *ctx, bb_cuda_compiler *c, const char *target,
+                                 uint32_t count, const char *const *source, bb_arena *arena) {
+  const char *option[OPTIONS] = {bb_arena_printf(arena, "--gpu-architecture=%s", target), standard};
+  const void **image = BB_NEW(arena, const void *, count + 1);
+  uint32_t *of = BB_NEW(arena, uint32_t, count + 1);
+  jobs all = {.compiler = c, .option = option, .job = BB_NEW(arena, job, count + 1)};
+  const char *bad = NULL, *why = "";
+  for (uint32_t i = 0; i < count; i++) {
+    bb_cache_key key = key_of(target, source[i], arena);
+    size_t size;
+    image[i] = bb_cache_image(ctx, arena, &key, &size);
+    of[all.count] = i;
+    if (!image[i]) all.job[all.count++].source = source[i];
+  }
+  if (all.count && !c->library) bb_cuda_compiler_open(ctx, c);
+  if (all.count) run_all(&all);
+  for (uint32_t k = 0; k < all.count; k++) {
+    size_t size = 0;
+    const char *made = image_of(c, &all.job[k], arena, &size, &why);
+    bb_cache_key key = key_of(target, source[of[k]], arena);
+    image[of[k]] = made;
+    if (!made) bad = why;
+    if (made) bb_cache_keep_image(ctx, arena, &key, made, size);
+  }
+  if (bad) bb_fail(ctx, BB_ERROR_INTERNAL, "a kernel does not compile for %s:\n%s", target, bad);
+  return image;
+}
+
 const void *bb_cuda_compile(bb_context *ctx, bb_cuda_compiler *c, const char *target,
                             const char *source, bb_arena *arena) {
-  bb_cache_key key = key_of(target, source, arena);
-  size_t size;
-  const void *image = bb_cache_image(ctx, arena, &key, &size);
-  if (image) return image;
-  if (!c->library) bb_cuda_compiler_open(ctx, c);
-  image = compile(ctx, c, target, source, arena, &size);
-  bb_cache_keep_image(ctx, arena, &key, image, size);
-  return image;
+  return bb_cuda_compile_all(ctx, c, target, 1, &source, arena)[0];
 }

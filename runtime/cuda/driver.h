@@ -96,5 +96,8 @@ void bb_cuda_must(bb_context *ctx, const bb_cuda_driver *driver, int code, const
  * `target`: "sm_90a".  Opens the compiler when it is first needed (library NULL: it was not yet). */
 const void *bb_cuda_compile(bb_context *ctx, bb_cuda_compiler *compiler, const char *target,
                             const char *source, bb_arena *arena);
+/* The same for several, by several threads; images are by source. */
+const void **bb_cuda_compile_all(bb_context *ctx, bb_cuda_compiler *compiler, const char *target,
+                                 uint32_t count, const char *const *source, bb_arena *arena);
 
 #endif

@@ -10,7 +10,9 @@
 typedef struct bb_cuda_kernel {
   const bb_kernel *kernel;
   bb_sm90_launch plan;
-  void *module, *function;
+  const bb_buffer *text;
+  uint32_t source; /* its number among the different ones of a plan */
+  void *function;
 } bb_cuda_kernel;
 
 /* A kernel of plain threads: a launch for each nest. */
@@ -40,6 +42,9 @@ const char *bb_cuda_refusal(const bb_cuda_kernel *kernel, const int64_t *extent,
                             const bb_cuda_pointer *view);
 /* Whether it may ever refuse arrays that begin at multiples of 16 bytes. */
 bool bb_cuda_may_refuse(const bb_cuda_kernel *kernel);
+/* weigh.c: seconds for these extents, to be compared with those of another way to run the same. */
+double bb_cuda_weigh(const bb_cuda_machine *machine, const bb_cuda_kernel *kernel,
+                     const int64_t *extent);
 /* view[]: where each begins. */
 void bb_cuda_launch(const bb_cuda_machine *machine, const bb_cuda_kernel *kernel,
                     const int64_t *extent, const bb_cuda_pointer *view);

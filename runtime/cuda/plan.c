@@ -8,6 +8,7 @@
 #include "../../lower/schedule_gpu.h"
 #include "../../lower/schedule_simt.h"
 
+#include <math.h>
 #include <string.h>
 
 void bb_cuda_plan_must(const bb_cuda_plan *p, int code, const char *what) {
@@ -48,14 +49,9 @@ static void open_device(bb_cuda_plan *p, uint32_t number) {
 
 /* --- kernels --- */
 
-typedef struct text {
-  bb_buffer source;
-  void *made; /* bb_cuda_kernel, or bb_cuda_plain */
-} text;
-
 typedef struct texts {
   uint32_t count, capacity;
-  text *text;
+  bb_buffer *source;
 } texts;
 
 typedef struct making {
@@ -66,6 +62,7 @@ typedef struct making {
   bb_cuda_names names;
   bb_buffer misc; /* kernels of misc nodes */
   /* of the step at hand */
+  uint32_t way;
   bb_cuda_kernel *kernel;
   bb_cuda_plain *simple;
   bb_buffer source;
@@ -81,7 +78,9 @@ static void make_kernel(bb_context *ctx, void *argument) {
   bb_cuda_plan *p = m->plan;
   bb_cuda_kernel *k = m->kernel;
   bb_buffer launch = {.arena = p->arena};
-  k->kernel = bb_schedule_gpu(p->program, bb_candidate_runs(m->candidate), "kernel", m->block);
+  const bb_graph *graph = bb_candidate_runs(m->candidate);
+  k->kernel = m->block ? bb_schedule_gpu(p->program, graph, "kernel", m->block)
+                       : bb_schedule_gpu_way(p->program, graph, "kernel", m->way);
   must_verify(ctx, k->kernel, p->arena);
   bb_emit_sm90(k->kernel->tile, &m->source, &launch, &k->plan);
 }
@@ -99,26 +98,13 @@ static void make_plain(bb_context *ctx, void *argument) {
 /* The number of an equal one, or of a new one at the end. */
 static uint32_t place_of(bb_arena *arena, texts *all, const bb_buffer *source) {
   for (uint32_t i = 0; i < all->count; i++) {
-    const bb_buffer *other = &all->text[i].source;
+    const bb_buffer *other = &all->source[i];
     if (other->length == source->length && memcmp(other->data, source->data, source->length) == 0)
       return i;
   }
-  BB_GROW(arena, all->text, all->capacity, all->count + 1u);
-  all->text[all->count] = (text){*source, NULL};
+  BB_GROW(arena, all->source, all->capacity, all->count + 1u);
+  all->source[all->count] = *source;
   return all->count++;
-}
-
-static void load_kernel(making *m) {
-  enum { SHARED = 8, ANY_CLUSTER = 14 };
-  bb_cuda_plan *p = m->plan;
-  bb_cuda_kernel *k = m->kernel;
-  const void *image = bb_cuda_compile(p->ctx, &p->compiler, "sm_90a", m->source.data, p->arena);
-  bb_cuda_plan_must(p, p->driver.load(&k->module, image), "loading a kernel");
-  bb_cuda_plan_must(p, p->driver.function(&k->function, k->module, k->plan.kernel),
-                    "finding a kernel");
-  bb_cuda_plan_must(p, p->driver.function_set(k->function, SHARED, (int)k->plan.shared),
-                    "a kernel's shared memory");
-  bb_cuda_plan_must(p, p->driver.function_set(k->function, ANY_CLUSTER, 1), "a kernel's clusters");
 }
 
 static uint32_t count_nodes(const bb_graph *graph) {
@@ -131,19 +117,7 @@ static uint32_t count_nodes(const bb_graph *graph) {
   return count;
 }
 
-/* Equal kernels, those of equal layers, are compiled once. */
-static void share_code(making *m) {
-  uint32_t at = place_of(m->plan->arena, &m->own, &m->source);
-  const bb_cuda_kernel *other = m->own.text[at].made;
-  if (other) {
-    m->kernel->function = other->function;
-    return;
-  }
-  m->own.text[at].made = m->kernel;
-  load_kernel(m);
-}
-
-static bool is_made(making *m, bb_cuda_step *s, void (*make)(bb_context *, void *)) {
+static bool is_made(making *m, void (*make)(bb_context *, void *)) {
   bb_context *ctx = m->plan->ctx;
   m->source = (bb_buffer){.arena = m->plan->arena};
   bb_status status = bb_protect(ctx, make, m);
@@ -152,8 +126,72 @@ static bool is_made(making *m, bb_cuda_step *s, void (*make)(bb_context *, void 
     bb_fail(ctx, status, "%s: %s", m->candidate->name,
             bb_arena_text(m->plan->arena, ctx->message, strlen(ctx->message)));
   ctx->status = BB_OK;
-  (void)s;
   return false;
+}
+
+/* --- ways --- */
+
+/* Extents that are numbers; NULL: not all of them are. */
+static const int64_t *known_extents(const bb_cuda_plan *p, const bb_kernel *kernel) {
+  int64_t *extent = BB_NEW(p->arena, int64_t, kernel->tile->extents + 1);
+  for (uint32_t i = 0; i < kernel->tile->extents; i++) {
+    extent[i] = kernel->extent[i] ? bb_extent_value(kernel->extent[i]) : -1;
+    if (extent[i] < 0) return NULL;
+  }
+  return extent;
+}
+
+/* A kernel for each way to cut the results, or the one that is cheapest where extents are known.  Equal kernels,
+ * those of equal layers, are compiled once. */
+static void make_ways(making *m, bb_cuda_step *s) {
+  bb_cuda_plan *p = m->plan;
+  double least = INFINITY;
+  s->way = BB_NEW(p->arena, bb_cuda_kernel *, BB_GPU_WAYS + 1);
+  for (m->way = 0; m->way < (m->block ? 1 : BB_GPU_WAYS); m->way++) {
+    m->kernel = BB_NEW(p->arena, bb_cuda_kernel, 1);
+    if (!is_made(m, make_kernel)) continue;
+    const int64_t *known = known_extents(p, m->kernel->kernel);
+    if (known) {
+      double seconds = bb_cuda_weigh(&p->machine, m->kernel, known);
+      if (seconds >= least) continue;
+      least = seconds;
+      s->ways = 0;
+    }
+    bb_buffer *kept = BB_NEW(p->arena, bb_buffer, 1);
+    *kept = m->source;
+    m->kernel->text = kept;
+    s->way[s->ways++] = m->kernel;
+  }
+  for (uint32_t k = 0; k < s->ways; k++)
+    s->way[k]->source = place_of(p->arena, &m->own, s->way[k]->text);
+}
+
+static void load_own(making *m) {
+  enum { SHARED = 8, ANY_CLUSTER = 14 };
+  bb_cuda_plan *p = m->plan;
+  uint32_t count = m->own.count;
+  const char **source = BB_NEW(p->arena, const char *, count + 1);
+  void **function = BB_NEW(p->arena, void *, count + 1);
+  p->own = BB_NEW(p->arena, void *, count + 1);
+  for (uint32_t i = 0; i < count; i++) source[i] = m->own.source[i].data;
+  const void **image = bb_cuda_compile_all(p->ctx, &p->compiler, "sm_90a", count, source, p->arena);
+  for (p->modules = 0; p->modules < count; p->modules++)
+    bb_cuda_plan_must(p, p->driver.load(&p->own[p->modules], image[p->modules]),
+                      "loading a kernel");
+  for (uint32_t i = 0; i < p->steps; i++) {
+    for (uint32_t w = 0; w < p->step[i].ways; w++) {
+      bb_cuda_kernel *k = p->step[i].way[w];
+      void **made = &function[k->source];
+      k->function = *made;
+      if (*made) continue;
+      bb_cuda_plan_must(p, p->driver.function(made, p->own[k->source], k->plan.kernel),
+                        "finding a kernel");
+      bb_cuda_plan_must(p, p->driver.function_set(*made, SHARED, (int)k->plan.shared),
+                        "a kernel's shared memory");
+      bb_cuda_plan_must(p, p->driver.function_set(*made, ANY_CLUSTER, 1), "a kernel's clusters");
+      k->function = *made;
+    }
+  }
 }
 
 static void make_step(making *m, bb_cuda_step *s) {
@@ -167,18 +205,14 @@ static void make_step(making *m, bb_cuda_step *s) {
     return;
   }
   m->candidate = &p->program->candidate[s->step->candidate];
-  m->kernel = BB_NEW(p->arena, bb_cuda_kernel, 1);
   m->simple = BB_NEW(p->arena, bb_cuda_plain, 1);
   uint32_t nodes = count_nodes(bb_candidate_runs(m->candidate));
-  if (p->major == 9 && p->minor == 0 && is_made(m, s, make_kernel)) {
-    s->kernel = m->kernel;
-    share_code(m);
-  }
-  if ((!s->kernel || bb_cuda_may_refuse(s->kernel)) && is_made(m, s, make_plain)) {
+  if (p->major == 9 && p->minor == 0) make_ways(m, s);
+  if ((!s->ways || bb_cuda_may_refuse(s->way[0])) && is_made(m, make_plain)) {
     s->plain = m->simple;
     s->source = place_of(p->arena, &m->plain, &m->source);
   }
-  if (!s->kernel && !s->plain) {
+  if (!s->ways && !s->plain) {
     bb_log(p->ctx, BB_LOG_WARNING, "%s is interpreted: %s", m->candidate->name, p->ctx->message);
     p->counts.interpreted += nodes;
     return;
@@ -258,6 +292,7 @@ bb_cuda_plan *bb_cuda_plan_make(bb_program *program, const bb_cuda_options *opti
     p->step[i].step = &program->step[i];
     make_step(&m, &p->step[i]);
   }
+  load_own(&m);
   load_plain(&m);
   p->counts.sources = m.own.count + m.plain.count;
   close_compiler(p);
@@ -276,8 +311,7 @@ void bb_cuda_plan_destroy(bb_cuda_plan *p) {
     if (p->constant[t]) p->driver.free(p->constant[t]);
   if (p->fault) p->driver.free(p->fault);
   if (p->machine.stream) p->driver.stream_destroy(p->machine.stream);
-  for (uint32_t i = 0; p->step && i < p->steps; i++)
-    if (p->step[i].kernel && p->step[i].kernel->module) p->driver.unload(p->step[i].kernel->module);
+  for (uint32_t i = 0; i < p->modules; i++) p->driver.unload(p->own[i]);
   if (p->module) p->driver.unload(p->module);
   void *popped;
   if (p->context) {

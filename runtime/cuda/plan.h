@@ -14,15 +14,17 @@ typedef enum bb_cuda_how {
 
 typedef struct bb_cuda_step {
   const bb_step *step;
-  bb_cuda_kernel *kernel; /* with the units of this device's own; NULL: none */
+  uint32_t ways; /* kernels with the units of this device's own, for different extents */
+  bb_cuda_kernel **way;
   bb_cuda_plain *plain; /* for arrays that the other refuses, and where there is none; NULL: none */
   bb_cuda_misc *misc;
   uint32_t source; /* plain: its number among the different ones */
   /* bound */
   bb_cuda_how how;
-  int64_t *extent;       /* of its kernel */
-  bb_cuda_pointer *view; /* where each begins */
-  size_t scratch;        /* misc: bytes */
+  bb_cuda_kernel *kernel; /* the way that is cheapest */
+  int64_t *extent;        /* of its kernel */
+  bb_cuda_pointer *view;  /* where each begins */
+  size_t scratch;         /* misc: bytes */
 } bb_cuda_step;
 
 struct bb_cuda_plan {
@@ -37,6 +39,8 @@ struct bb_cuda_plan {
   uint32_t steps;
   bb_cuda_step *step;
   void *module; /* of all plain kernels */
+  uint32_t modules;
+  void **own; /* of the others, one each */
   bb_cuda_counts counts;
   bb_cuda_machine machine;
   bb_cuda_pointer fault;     /* a word of the device's: what misc nodes complain of */

@@ -43,8 +43,14 @@ CALL cuDeviceGetName(char *name, int length, int device) {
 CALL cuDeviceGetAttribute(int *value, int which, int device);
 CALL cuDeviceGetAttribute(int *value, int which, int device) {
   (void)device;
-  *value = which == 75 ? (is("old") ? 6 : is("host") ? 8 : 9) : which == 76 ? 0 : 132;
-  return 0;
+  switch (which) {
+  case 36: *value = 3201000; return 0; /* memory: kHz, bits */
+  case 37: *value = 6144; return 0;
+  case 38: *value = 60 << 20; return 0; /* cache */
+  case 75: *value = is("old") ? 6 : is("host") ? 8 : 9; return 0;
+  case 76: *value = 0; return 0;
+  default: *value = 132; return 0;
+  }
 }
 CALL cuDevicePrimaryCtxRetain(void **context, int device);
 CALL cuDevicePrimaryCtxRetain(void **context, int device) {

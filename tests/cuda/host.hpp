@@ -14,6 +14,13 @@
 
 enum { BB_FIBERS = 1024, BB_STACK = 256 << 10, BB_SHARED = 227 << 10 };
 
+struct uint2 {
+  uint32_t x, y;
+};
+struct alignas(16) uint4 {
+  uint32_t x, y, z, w;
+};
+
 struct bb_host {
   int thread, threads;
   int64_t block, blocks;

@@ -58,7 +58,8 @@ static void fuse(const job *j, bb_program *p) {
     double *symbol = BB_NEW(p->arena, double, p->symbols + 1);
     const int64_t *extent = extents(j, p);
     for (uint32_t s = 0; s < p->symbols; s++) symbol[s] = (double)extent[s];
-    select.machine = bb_machine_find(p->arena, machine);
+    select.machine = strcmp(machine, "cuda") == 0 ? bb_cuda_describe(p->arena, 0)
+                                                  : bb_machine_find(p->arena, machine);
     select.symbol = symbol;
     options.select = &select;
   }

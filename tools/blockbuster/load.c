@@ -53,13 +53,12 @@ static bool is_named(const char *option, const char *name) {
   return option && strcmp(option, name) == 0;
 }
 
-/* Does the call end in kernels of this processor?  Rewrites are numbered as those by counts are. */
+/* Does the call end in kernels?  Rewrites are numbered as those by counts are. */
 static bool wants_fast_kernels(const tool *t) {
   const settings *set = t->set;
   if (set->stop_after || bb_program_stage(t->program) == BB_STAGE_FUSED) return false;
   if (set->command == BENCH || set->command == COMPILE) return true;
-  return set->command == RUN && !set->interpret && (set->kernels || !set->float64) &&
-         !is_named(set->device, "cuda");
+  return set->command == RUN && !set->interpret && (set->kernels || !set->float64);
 }
 
 const char *priced_machine(const settings *set) {
@@ -69,7 +68,8 @@ const char *priced_machine(const settings *set) {
 /* Whose prices choose kernels: NULL, nobody's. */
 static const char *machine_of(const tool *t, const char *machine) {
   if (is_named(machine, "counts")) return NULL;
-  return machine || !wants_fast_kernels(t) ? machine : "";
+  if (machine || !wants_fast_kernels(t)) return machine;
+  return is_named(t->set->device, "cuda") ? "cuda" : "";
 }
 
 bb_advance_options advance_options(const settings *set) {

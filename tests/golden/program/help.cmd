@@ -25,7 +25,7 @@ blockbuster convert ../../examples/attention.bb --stage cooked
 blockbuster dot ../../examples/attention.bb -o picture.jpg
 blockbuster dot ../../examples/attention.bb --step 99
 blockbuster dot ../../examples/attention.bb --snapshot 9
-blockbuster run ../../examples/attention.bb --device cuda
+blockbuster run ../../examples/attention.bb --device cuda --machine counts
 blockbuster run ../../models/block_attention.onnx --inputs ../../models/block_attention.npz --block Z=3
 blockbuster run ../../models/block_attention.onnx --inputs nothing.npz
 blockbuster run ../../models/block_attention.onnx
