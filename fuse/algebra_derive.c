@@ -366,24 +366,6 @@ static void rename_element(bb_derivation *d, const bb_expr *g, const bb_normal *
                                                          d->chain->elements, d->value));
 }
 
-/* A pole of what is left for the end: only where a fold of terms of one sign is 0 (all of them are
- * 0 then, and the chain as written has no value there either). */
-static bool check_poles(bb_derivation *d, const bb_expr *finish) {
-  uint32_t count;
-  const bb_expr **node = bb_expr_postorder(d->al->arena, finish, &count);
-  for (uint32_t i = 0; i < count; i++) {
-    bool divides = node[i]->op == BB_X_DIV, takes_log = node[i]->op == BB_X_LOG;
-    if (!divides && !takes_log) continue;
-    const bb_expr *at = node[i]->a[divides ? 1 : 0];
-    if (!bb_product_fades(d->al, d->product, at))
-      return bb_derive_refuse(d,
-                              "%s may be 0 for a part of the elements: terms of both signs may "
-                              "cancel",
-                              bb_derive_print(d, at));
-  }
-  return true;
-}
-
 /* A fold's term with earlier results finished, its elements by their own names. */
 static const bb_expr *as_written(bb_derivation *d, const bb_expr *term) {
   const bb_expr *with[BB_CHAIN_ARGS] = {NULL};
@@ -421,7 +403,7 @@ bool bb_derive_fold(bb_derivation *d) {
       if (!done) d->product->refused = refused;
     }
   }
-  if (!done || d->al->gave_up || !check_poles(d, result->finish)) return false;
+  if (!done || d->al->gave_up) return false;
   uint32_t at = d->chain->elements + d->chain->fixed + d->results++;
   d->value[at] = result->finish;
   if (f->payload) {

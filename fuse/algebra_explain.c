@@ -216,13 +216,18 @@ const char *bb_product_why_not(bb_program *program, const bb_product *product,
   bb_buffer out = {.arena = program->arena};
   writer w = {.out = &out, .program = program, .p = product};
   name_arguments(&w);
-  if (step->kind != BB_PROOF_DEFINED) bb_put(&out, "a derived repair could not be proved: ");
-  put(&w, step->left);
-  if (step->kind == BB_PROOF_DEFINED) {
+  bool defined = step->kind == BB_PROOF_DEFINED;
+  if (defined && step->result && (step->left->op == BB_X_DIV || step->left->op == BB_X_LOG)) {
+    put(&w, step->left->a[step->left->op == BB_X_DIV]);
+    bb_put(&out, " may be 0 for a part of the elements: terms of both signs may cancel");
+  } else if (defined) {
+    put(&w, step->left);
     bb_put(&out, " has no value at some partial fold of a non-empty part");
-    return out.data;
+  } else {
+    bb_put(&out, "a derived repair could not be proved: ");
+    put(&w, step->left);
+    bb_put(&out, " = ");
+    put(&w, step->right);
   }
-  bb_put(&out, " = ");
-  put(&w, step->right);
   return out.data;
 }
