@@ -92,8 +92,8 @@ static const bb_tile_body *joined(const bb_c *c, const bb_tile_body *before, uin
   bb_tile_body *made = BB_NEW(c->out->arena, bb_tile_body, 1);
   made->count = count + after->count;
   made->stmt = BB_NEW(c->out->arena, bb_tile_stmt *, made->count + 1);
-  memcpy(made->stmt, before->stmt, count * sizeof *made->stmt);
-  memcpy(made->stmt + count, after->stmt, after->count * sizeof *made->stmt);
+  if (count) memcpy(made->stmt, before->stmt, count * sizeof *made->stmt);
+  if (after->count) memcpy(made->stmt + count, after->stmt, after->count * sizeof *made->stmt);
   return made;
 }
 
