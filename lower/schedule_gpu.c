@@ -198,10 +198,10 @@ const bb_kernel *bb_schedule_gpu(bb_program *program, const bb_graph *graph, con
   bb_fail(ctx, status, "%s", why);
 }
 
-static bool has_narrow_product(const bb_graph *graph) {
+bool bb_gpu_has_narrow_product(const bb_graph *graph) {
   for (uint32_t i = 0; i < graph->count; i++) {
     const bb_node *node = bb_node_get(graph, i);
-    if (node->kind == BB_NODE_MAP && has_narrow_product(node->inner)) return true;
+    if (node->kind == BB_NODE_MAP && bb_gpu_has_narrow_product(node->inner)) return true;
     if (node->kind != BB_NODE_FUNC || node->op != BB_OP_DOT) continue;
     bb_dtype dtype = bb_type_of(graph, node->in[0].src)->item.dtype;
     if (dtype == BB_F16 || dtype == BB_BF16) return true;
@@ -216,7 +216,8 @@ const bb_kernel *bb_schedule_gpu_way(bb_program *program, const bb_graph *graph,
             BB_NEW(program->arena, bool, program->dims + 1)};
   int64_t *size = BB_NEW(program->arena, int64_t, program->dims + 1);
   attempt a = {program, graph, name, size, way > SMALL, false, NULL};
-  if (!has_narrow_product(graph)) bb_fail(ctx, BB_ERROR_UNSUPPORTED, "no product of f16 or bf16");
+  if (!bb_gpu_has_narrow_product(graph))
+    bb_fail(ctx, BB_ERROR_UNSUPPORTED, "no product of f16 or bf16");
   if (way == 0) return bb_schedule_gpu(program, graph, name, NULL);
   find_folded(graph, &u);
   bool cut = find_columns(program, graph, &u);

@@ -18,4 +18,7 @@ enum { BB_GPU_WAYS = 8 };
 const bb_kernel *bb_schedule_gpu_way(bb_program *program, const bb_graph *graph, const char *name,
                                      uint32_t way);
 
+/* Has a graph a product of f16 or bf16 operands, which is what these schedules are for? */
+bool bb_gpu_has_narrow_product(const bb_graph *graph);
+
 #endif

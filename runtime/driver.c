@@ -15,6 +15,7 @@
 #include "../graph/array/array.h"
 #include "../graph/onnx/onnx.h"
 #include "../graph/text.h"
+#include "../lower/schedule_gpu.h"
 #include "../lower/split_k.h"
 #include "../select/bill.h"
 #include "../graph/verify.h"
@@ -97,21 +98,10 @@ static void bracket(bb_program *program, const bb_drive_options *options) {
   }
 }
 
-static bool has_narrow_product(const bb_graph *graph) {
-  for (uint32_t i = 0; i < graph->count; i++) {
-    const bb_node *node = bb_node_get(graph, i);
-    if (node->kind == BB_NODE_MAP && has_narrow_product(node->inner)) return true;
-    if (node->kind != BB_NODE_FUNC || node->op != BB_OP_DOT) continue;
-    bb_dtype dtype = bb_type_of(graph, node->in[0].src)->item.dtype;
-    if (dtype == BB_F16 || dtype == BB_BF16) return true;
-  }
-  return false;
-}
-
 /* Does the scheduler of a machine's own units cut folds as they run, by their extents, in one launch? */
 static bool cuts_folds(const bb_drive_options *options, const bb_graph *graph) {
   const bb_machine *machine = options->select ? options->select->machine : NULL;
-  return machine && strcmp(machine->target, "sm_90a") == 0 && has_narrow_product(graph);
+  return machine && strcmp(machine->target, "sm_90a") == 0 && bb_gpu_has_narrow_product(graph);
 }
 
 /* What runs with its folds cut as its price said. */

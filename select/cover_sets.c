@@ -226,7 +226,6 @@ static void choose_homes(bb_cover_window *w) {
   }
 }
 
-/* `open`: nodes beside the set that may still join it; `met`: all that were ever beside it. */
 /* Fewer where the nodes so far had very many kernels: each is priced. */
 static uint32_t most_homes(const bb_cover_window *w) {
   uint32_t most = w->sets->options.most_sets, few = BB_COVER_SETS / 32;
@@ -234,6 +233,7 @@ static uint32_t most_homes(const bb_cover_window *w) {
   return w->sets->priced < enough || most < few ? most : few;
 }
 
+/* `open`: nodes beside the set that may still join it; `met`: all that were ever beside it. */
 static void grow(bb_cover_window *w, uint64_t set, uint64_t open, uint64_t met) {
   if (hull(w, set) == set) add_home(w, set);
   while (open) {

@@ -199,19 +199,23 @@ void bb_onnx_attend(const bb_onnx_node *n, bb_onnx_scores *s) {
   s->out = weigh(n, s->weights, s->v);
 }
 
+void bb_onnx_join_past(const bb_onnx_node *n, bb_onnx_scores *s, bb_onnx_value *keys,
+                       bb_onnx_value *values) {
+  const bb_onnx_value *past[2] = {keys, values};
+  for (int i = 0; i < 2; i++)
+    if (past[i]->rank != 4)
+      bb_onnx_refuse(n, "a cache of shape %s has not 4 axes", bb_onnx_shape_text(n->m, past[i]));
+  s->offset = bb_onnx_extent_expr(n->m, keys->shape[2]);
+  s->k = bb_onnx_concat(n, 2, (bb_onnx_value *[]){keys, s->k}, 2);
+  s->v = bb_onnx_concat(n, 2, (bb_onnx_value *[]){values, s->v}, 2);
+}
+
 /* --- Attention --- */
 
 static double default_scale(const bb_onnx_node *n, const bb_onnx_value *q) {
   int64_t size = bb_extent_value(q->shape[3]);
   if (size <= 0) bb_onnx_refuse(n, "the head size is known only at run time");
   return bb_onnx_float(n, "scale", 1 / sqrt((double)size));
-}
-
-/* past joined with what is new, along the sequence. */
-static bb_onnx_value *join_past(bb_onnx_node *n, bb_onnx_value *past, bb_onnx_value *v) {
-  if (past->rank != 4)
-    bb_onnx_refuse(n, "a cache of shape %s has not 4 axes", bb_onnx_shape_text(n->m, past));
-  return bb_onnx_concat(n, 2, (bb_onnx_value *[]){past, v}, 2);
 }
 
 static void give_outputs(bb_onnx_node *n, bb_onnx_scores *s, bool flat) {
@@ -239,12 +243,8 @@ void bb_onnx_attention(bb_onnx_node *n) {
   }
   if (s.q->rank != 4) bb_onnx_refuse(n, "input 0 has rank %u", s.q->rank);
   if (!in[4] != !in[5]) bb_onnx_refuse(n, "past_key and past_value come together");
-  if (in[4]) {
-    if (s.length) bb_onnx_refuse(n, "nonpad_kv_seqlen does not go with a past");
-    s.k = join_past(n, in[4], s.k);
-    s.v = join_past(n, in[5], s.v);
-    s.offset = bb_onnx_extent_expr(n->m, in[4]->shape[2]);
-  }
+  if (in[4] && s.length) bb_onnx_refuse(n, "nonpad_kv_seqlen does not go with a past");
+  if (in[4]) bb_onnx_join_past(n, &s, in[4], in[5]);
   int64_t precision = bb_onnx_int(n, "softmax_precision", 0);
   if (precision && (precision > 64 || !bb_onnx_dtype((int32_t)precision, &s.precision)))
     bb_onnx_refuse(n, "softmax_precision is %s", bb_onnx_dtype_name((int32_t)precision));

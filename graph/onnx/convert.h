@@ -112,6 +112,9 @@ typedef struct bb_onnx_scores {
   /* results */
   bb_onnx_value *raw, *capped, *masked, *weights, *out; /* out: [B, heads, S, E] */
 } bb_onnx_scores;
+/* Puts a cache's keys and values, both [B, kv_heads, P, D], before the new ones. */
+void bb_onnx_join_past(const bb_onnx_node *n, bb_onnx_scores *s, bb_onnx_value *keys,
+                       bb_onnx_value *values);
 void bb_onnx_attend(const bb_onnx_node *n, bb_onnx_scores *s);
 
 #endif

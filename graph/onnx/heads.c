@@ -94,15 +94,6 @@ static bool hide_padding(bb_onnx_node *n, bb_onnx_scores *s, bb_onnx_value *padd
   return added != NULL;
 }
 
-/* Keys and values behind those of a cache, both [B, heads, P, D]. */
-static void join_past(bb_onnx_node *n, bb_onnx_scores *s, bb_onnx_value *keys,
-                      bb_onnx_value *values) {
-  if (keys->rank != 4 || values->rank != 4) bb_onnx_refuse(n, "a cache has not 4 axes");
-  s->offset = bb_onnx_extent_expr(n->m, keys->shape[2]);
-  s->k = bb_onnx_concat(n, 2, (bb_onnx_value *[]){keys, s->k}, 2);
-  s->v = bb_onnx_concat(n, 2, (bb_onnx_value *[]){values, s->v}, 2);
-}
-
 void bb_onnx_multi_head_attention(bb_onnx_node *n) {
   bb_onnx_value *q = operand(n, 0), *padding = operand(n, 4), *bias = operand(n, 3);
   int64_t heads = bb_onnx_int(n, "num_heads", 0);
@@ -126,7 +117,7 @@ void bb_onnx_multi_head_attention(bb_onnx_node *n) {
   }
   if (!hide_padding(n, &s, padding)) return;
   if (!past[0] != !past[1]) bb_onnx_refuse(n, "past keys come with past values");
-  if (past[0]) join_past(n, &s, past[0], past[1]);
+  if (past[0]) bb_onnx_join_past(n, &s, past[0], past[1]);
   s.scale = scale_of(n, s.q);
   s.causal = bb_onnx_int(n, "unidirectional", 0);
   bb_onnx_attend(n, &s);
@@ -195,7 +186,7 @@ void bb_onnx_projected_attention(bb_onnx_node *n) {
                       .right = -1,
                       .precision = x->dtype};
   if (!hide_padding(n, &s, operand(n, 3))) return;
-  if (past) join_past(n, &s, half_of_cache(n, past, 0), half_of_cache(n, past, 1));
+  if (past) bb_onnx_join_past(n, &s, half_of_cache(n, past, 0), half_of_cache(n, past, 1));
   s.scale = scale_of(n, s.q);
   s.causal = bb_onnx_int(n, "unidirectional", 0);
   bb_onnx_attend(n, &s);
