@@ -257,9 +257,38 @@ void bb_put_vprintf(bb_buffer *buffer, const char *format, va_list arguments) {
   if (length > 0) buffer->length += (size_t)length;
 }
 
+static void put_unsigned(bb_buffer *buffer, uint64_t value) {
+  char digits[20], *first = digits + sizeof digits;
+  do *--first = (char)('0' + value % 10);
+  while (value /= 10);
+  bb_put_bytes(buffer, first, (size_t)(digits + sizeof digits - first));
+}
+
+void bb_put_integer(bb_buffer *buffer, int64_t value) {
+  if (value < 0) bb_put_bytes(buffer, "-", 1);
+  put_unsigned(buffer, value < 0 ? 0 - (uint64_t)value : (uint64_t)value);
+}
+
+/* Nearly all that is printed is texts and whole numbers, which need no vsnprintf(); from the first
+ * other conversion on it does the rest. */
 void bb_put(bb_buffer *buffer, const char *format, ...) {
   va_list arguments;
   va_start(arguments, format);
-  bb_put_vprintf(buffer, format, arguments);
+  for (bool simple = true; simple;) {
+    const char *percent = strchr(format, '%');
+    size_t plain = percent ? (size_t)(percent - format) : strlen(format);
+    bb_put_bytes(buffer, format, plain);
+    format += plain;
+    if (!percent) break;
+    const char *text = format[1] == 's' ? va_arg(arguments, const char *) : NULL;
+    switch (format[1]) {
+    case 's': bb_put_bytes(buffer, text, strlen(text)); break;
+    case 'u': put_unsigned(buffer, va_arg(arguments, unsigned)); break;
+    case 'd': bb_put_integer(buffer, va_arg(arguments, int)); break;
+    default: simple = false; continue;
+    }
+    format += 2;
+  }
+  if (*format) bb_put_vprintf(buffer, format, arguments);
   va_end(arguments);
 }

@@ -85,6 +85,7 @@ typedef struct bb_buffer {
 } bb_buffer;
 
 void bb_put(bb_buffer *buffer, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void bb_put_integer(bb_buffer *buffer, int64_t value);
 void bb_put_bytes(bb_buffer *buffer, const char *bytes, size_t length);
 void bb_put_vprintf(bb_buffer *buffer, const char *format, va_list arguments);
 

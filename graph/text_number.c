@@ -46,7 +46,8 @@ void bb_put_number(bb_buffer *out, double value, bb_dtype dtype) {
     return;
   }
   if (value == trunc(value) && fabs(value) < 1e15) {
-    bb_put(out, "%s%.0f", value == 0 && signbit(value) ? "-" : "", fabs(value) == 0 ? 0.0 : value);
+    if (value == 0 && signbit(value)) bb_put(out, "-");
+    bb_put_integer(out, (int64_t)value);
     return;
   }
   /* A decimal of 6 (15) digits survives a normal float (double), so %g itself finds fewer. */

@@ -13,22 +13,42 @@ import pathlib
 import re
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
 import time
 import unittest
+import zipfile
 
 PROGRAM = TESTS = None
+# The smallest model there is: what is tested is not what its kernel computes, and it is compiled often.
+SMALL = """blockbuster 1
+program small
+dim M, N
+input X : f32[M,N]
+output Y = elementwise X*2+1
+"""
 ENTRY = re.compile(r"^[0-9a-f]{32}\.(so|bin)$")
+
+
+def npy(rows, cols, values):
+    """A float32 array as a file of numpy's."""
+    header = f"{{'descr': '<f4', 'fortran_order': False, 'shape': ({rows}, {cols}), }}".ljust(117) + "\n"
+    return b"\x93NUMPY\1\0" + struct.pack("<H", len(header)) + header.encode() + struct.pack(f"<{rows * cols}f", *values)
 
 
 class Folder(unittest.TestCase):
     def setUp(self):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="bb-cache-"))
+        given = pathlib.Path(tempfile.mkdtemp(prefix="bb-given-"))
+        self.addCleanup(shutil.rmtree, given)
         self.cache = self.folder / "cache"
-        self.model = TESTS / "models/block_layernorm_matmul.onnx"
-        self.arrays = self.model.with_suffix(".npz")
+        self.model, self.arrays = given / "small.bb", given / "small.npz"
+        self.model.write_text(SMALL)
+        with zipfile.ZipFile(self.arrays, "w") as arrays:
+            arrays.writestr("X.npy", npy(5, 7, range(35)))
+            arrays.writestr("Y.npy", npy(5, 7, range(1, 71, 2)))
 
     def tearDown(self):
         subprocess.run(["chmod", "-R", "u+rwx", self.folder])
@@ -81,6 +101,8 @@ class Cache(Folder):
         self.assertEqual(len(self.entries()), 2)
 
     def test_prices_are_asked_for_once(self):
+        self.model = TESTS / "models/block_layernorm_matmul.onnx"  # with extents that are numbers
+        self.arrays = self.model.with_suffix(".npz")
         self.run_model()
         prices, = self.prices()
         self.assertEqual(prices.stat().st_mode & 0o777, 0o600)
