@@ -194,10 +194,12 @@ enum { TILE = 4 };
 /* TILE x TILE products at once; every sum runs over k in order, so tiling changes no result. */
 static void dot_tile(const double *a, int64_t da, const double *b, int64_t db, int64_t inner,
                      double *out, int64_t dout) {
+  const double *x[TILE], *y[TILE];
   double sum[TILE][TILE] = {{0}};
+  for (int i = 0; i < TILE; i++) x[i] = a + i * da, y[i] = b + i * db;
   for (int64_t k = 0; k < inner; k++)
     for (int i = 0; i < TILE; i++)
-      for (int j = 0; j < TILE; j++) sum[i][j] += a[i * da + k] * b[j * db + k];
+      for (int j = 0; j < TILE; j++) sum[i][j] += x[i][k] * y[j][k];
   for (int i = 0; i < TILE; i++)
     for (int j = 0; j < TILE; j++) out[i * dout + j] = sum[i][j];
 }
