@@ -96,6 +96,13 @@ static int judge(tool *t, const bb_result *result, const bb_arrays *expect) {
   return code;
 }
 
+static bool has_inputs(const tool *t) {
+  bb_program_info info;
+  if (!t->program) return false;
+  bb_program_get_info(t->program, &info);
+  return info.inputs > 0;
+}
+
 static int run(tool *t, const bb_arrays *inputs, const bb_arrays *expect) {
   const settings *set = t->set;
   bb_run_options options = {.version = BB_VERSION,
@@ -112,6 +119,8 @@ static int run(tool *t, const bb_arrays *inputs, const bb_arrays *expect) {
   bb_result *result;
   int code = report(t, t->model ? bb_model_run(t->context, t->model, inputs, &options, &result)
                                 : bb_program_run(t->program, inputs, &options, &result));
+  if (code == EXIT_REFUSED && !set->inputs && has_inputs(t))
+    fprintf(stderr, "blockbuster: --inputs FILE (.npz) gives the inputs\n");
   if (code != EXIT_GOOD) return code;
   code = judge(t, result, expect);
   bb_result_destroy(result);
