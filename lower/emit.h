@@ -38,6 +38,7 @@ typedef struct bb_sm90_launch {
 void bb_emit_sm90(const bb_tile_program *program, bb_buffer *source, bb_buffer *launch,
                   bb_sm90_launch *plan);
 
-extern const char bb_device_sm90[]; /* sm90.cuh */
+extern const char bb_device_sm90[];    /* sm90.cuh */
+extern const char bb_device_integer[]; /* integer.h, which the libraries of all devices include */
 
 #endif

@@ -78,48 +78,8 @@ BB_DEVICE uint32_t bb_bits(float value) {
 #endif
 #define BB_EACH(i, count) BB_UNROLL for (int i = 0; i < (count); i++)
 
-/* --- integers --- */
-
-BB_DEVICE int64_t bb_min(int64_t a, int64_t b) {
-  return a < b ? a : b;
-}
-BB_DEVICE int64_t bb_max(int64_t a, int64_t b) {
-  return a > b ? a : b;
-}
-/* How many of `size` indices from `start` on lie below `extent`. */
-BB_DEVICE int64_t bb_clip(int64_t start, int64_t size, int64_t extent) {
-  return bb_max(0, bb_min(size, extent - start));
-}
-/* Toward zero; by zero gives zero. */
-BB_DEVICE int64_t bb_quotient(int64_t a, int64_t b) {
-  return b == 0 ? 0 : b == -1 ? (int64_t)(0 - (uint64_t)a) : a / b;
-}
-BB_DEVICE int64_t bb_remainder(int64_t a, int64_t b) {
-  return b == 0 || b == -1 ? 0 : a % b;
-}
-BB_DEVICE int64_t bb_modulo(int64_t a, int64_t b) {
-  int64_t rest = bb_remainder(a, b);
-  return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
-}
-BB_DEVICE int64_t bb_sign(int64_t a) {
-  return (a > 0) - (a < 0);
-}
-BB_DEVICE int64_t bb_abs(int64_t a) {
-  return a < 0 ? -a : a;
-}
-/* What does not fit saturates, NaN gives 0. */
-BB_DEVICE int64_t bb_to_i64(double a) {
-  return a != a ? 0 : a >= 0x1p63 ? INT64_MAX : a < -0x1p63 ? INT64_MIN : (int64_t)a;
-}
-BB_DEVICE int64_t bb_to_i32(double a) {
-  return a != a ? 0 : a >= 2147483647.0 ? INT32_MAX : a < -2147483648.0 ? INT32_MIN : (int32_t)a;
-}
-BB_DEVICE int64_t bb_narrow(int64_t a) {
-  return a > INT32_MAX ? INT32_MAX : a < INT32_MIN ? INT32_MIN : a;
-}
-BB_DEVICE int64_t bb_power(int64_t a, int64_t b) {
-  return bb_to_i64(pow((double)a, (double)b));
-}
+#define BB_INTEGER BB_DEVICE
+#include "integer.h"
 
 /* --- reals --- */
 

@@ -1,6 +1,7 @@
 /* compile.c - C source to a loaded shared object, by the system's compiler. */
 #include "cpu.h"
 
+#include "../../lower/emit.h"
 #include "../../lower/emit_c.h"
 #include "../compile/kernel_cache.h"
 
@@ -21,10 +22,21 @@
 
 extern char **environ;
 
-static const char *const files[] = {"kernels.c",  "bb_cpu.h",     "bb_cpu_call.h", "bb_cpu_real.h",
-                                    "kernels.so", "compiler.txt", "plan.json",     "data.bin"};
+/* The device tile library, as a kernel's source includes it. */
+static const struct {
+  const char *name, *text;
+} header[] = {{"bb_cpu.h", bb_device_cpu},
+              {"bb_cpu_call.h", bb_device_cpu_call},
+              {"bb_cpu_real.h", bb_device_cpu_real},
+              {"integer.h", bb_device_integer}};
+enum { HEADERS = sizeof header / sizeof *header };
+
+static const char *const files[] = {"kernels.c", "kernels.so", "compiler.txt", "plan.json",
+                                    "data.bin"};
 
 bool bb_cpu_folder_has(const char *name) {
+  for (size_t i = 0; i < HEADERS; i++)
+    if (strcmp(header[i].name, name) == 0) return true;
   for (size_t i = 0; i < sizeof files / sizeof *files; i++)
     if (strcmp(files[i], name) == 0) return true;
   return false;
@@ -48,12 +60,12 @@ static void remove_file(const char *folder, const char *name) {
 }
 
 void bb_cpu_tidy_folder(const char *folder) {
-  static const char *const passing[] = {"bb_cpu.h", "bb_cpu_call.h", "bb_cpu_real.h",
-                                        "compiler.txt"};
-  for (size_t i = 0; i < sizeof passing / sizeof *passing; i++) remove_file(folder, passing[i]);
+  for (size_t i = 0; i < HEADERS; i++) remove_file(folder, header[i].name);
+  remove_file(folder, "compiler.txt");
 }
 
 void bb_cpu_remove_folder(const char *folder) {
+  for (size_t i = 0; i < HEADERS; i++) remove_file(folder, header[i].name);
   for (size_t i = 0; i < sizeof files / sizeof *files; i++) remove_file(folder, files[i]);
   rmdir(folder);
 }
@@ -170,7 +182,7 @@ const char *bb_cpu_identity(bb_context *ctx, bb_arena *arena) {
   for (size_t i = 0; i < FLAGS; i++) bb_put(&out, " %s", flags[i]);
   bb_put(&out, "\n");
   put_processor(&out);
-  bb_put(&out, "%s%s%s", bb_device_cpu, bb_device_cpu_call, bb_device_cpu_real);
+  for (size_t i = 0; i < HEADERS; i++) bb_put(&out, "%s", header[i].text);
   return out.data;
 }
 
@@ -178,11 +190,9 @@ const char *bb_cpu_identity(bb_context *ctx, bb_arena *arena) {
 
 void bb_cpu_build(bb_context *ctx, const char *source, size_t length, const char *folder) {
   bb_arena *arena = bb_scratch(ctx);
-  write_file(ctx, in_folder(arena, folder, "bb_cpu.h"), bb_device_cpu, strlen(bb_device_cpu));
-  write_file(ctx, in_folder(arena, folder, "bb_cpu_call.h"), bb_device_cpu_call,
-             strlen(bb_device_cpu_call));
-  write_file(ctx, in_folder(arena, folder, "bb_cpu_real.h"), bb_device_cpu_real,
-             strlen(bb_device_cpu_real));
+  for (size_t i = 0; i < HEADERS; i++)
+    write_file(ctx, in_folder(arena, folder, header[i].name), header[i].text,
+               strlen(header[i].text));
   write_file(ctx, in_folder(arena, folder, "kernels.c"), source, length);
   run_compiler(ctx, arena, folder);
   bb_scratch_end(arena);

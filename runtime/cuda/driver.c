@@ -116,10 +116,11 @@ static const char *log_of(const bb_cuda_compiler *c, void *program, bb_arena *ar
   return log;
 }
 
-static const char *const header_name[] = {"sm90.cuh", "simt.cuh", "misc.cuh"};
-static const char *const header[] = {bb_device_sm90, bb_device_simt, bb_device_misc};
+static const char *const header_name[] = {"sm90.cuh", "simt.cuh", "misc.cuh", "integer.h"};
+static const char *const header[] = {bb_device_sm90, bb_device_simt, bb_device_misc,
+                                     bb_device_integer};
 static const char standard[] = "--std=c++17";
-enum { HEADERS = 3, OPTIONS = 2 };
+enum { HEADERS = 4, OPTIONS = 2 };
 
 typedef struct job {
   const char *source;

@@ -1,0 +1,48 @@
+/* integer.h - the arithmetic of whole numbers in kernels, the same on every device.
+ *
+ * Nothing is undefined: what does not fit saturates or wraps, a quotient by zero is zero.  BB_INTEGER is what a
+ * device writes before a function that is always inlined.  C and C++.
+ */
+
+/* How many of `size` indices from `start` on lie below `extent`. */
+BB_INTEGER int64_t bb_clip(int64_t start, int64_t size, int64_t extent) {
+  int64_t left = extent - start;
+  return left < 0 ? 0 : left < size ? left : size;
+}
+
+BB_INTEGER int64_t bb_min(int64_t a, int64_t b) {
+  return a < b ? a : b;
+}
+BB_INTEGER int64_t bb_max(int64_t a, int64_t b) {
+  return a > b ? a : b;
+}
+/* Toward zero; by zero gives zero. */
+BB_INTEGER int64_t bb_quotient(int64_t a, int64_t b) {
+  return b == 0 ? 0 : b == -1 ? (int64_t)(0 - (uint64_t)a) : a / b;
+}
+BB_INTEGER int64_t bb_remainder(int64_t a, int64_t b) {
+  return b == 0 || b == -1 ? 0 : a % b;
+}
+BB_INTEGER int64_t bb_modulo(int64_t a, int64_t b) {
+  int64_t rest = bb_remainder(a, b);
+  return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
+}
+BB_INTEGER int64_t bb_sign(int64_t a) {
+  return (a > 0) - (a < 0);
+}
+BB_INTEGER int64_t bb_abs(int64_t a) {
+  return a < 0 ? (int64_t)(0 - (uint64_t)a) : a;
+}
+/* What does not fit saturates, NaN gives 0. */
+BB_INTEGER int64_t bb_to_i64(double a) {
+  return a != a ? 0 : a >= 0x1p63 ? INT64_MAX : a < -0x1p63 ? INT64_MIN : (int64_t)a;
+}
+BB_INTEGER int64_t bb_to_i32(double a) {
+  return a != a ? 0 : a >= 2147483647.0 ? INT32_MAX : a < -2147483648.0 ? INT32_MIN : (int32_t)a;
+}
+BB_INTEGER int64_t bb_narrow(int64_t a) {
+  return a > INT32_MAX ? INT32_MAX : a < INT32_MIN ? INT32_MIN : a;
+}
+BB_INTEGER int64_t bb_power(int64_t a, int64_t b) {
+  return bb_to_i64(pow((double)a, (double)b));
+}
