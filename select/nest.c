@@ -481,14 +481,6 @@ static void compact_sizes(bb_nest_walker *w) {
   w->too_many = count > BB_NEST_SIZES;
 }
 
-static void copy_moments(bb_nest_walker *w) {
-  bb_nest *nest = w->nest;
-  nest->moment = BB_NEW(w->arena, uint16_t, (size_t)nest->moments * nest->classes);
-  for (uint32_t i = 0; i < nest->moments; i++)
-    memcpy(&nest->moment[(size_t)i * nest->classes], w->moment[i].alive,
-           w->moment[i].count * sizeof *nest->moment);
-}
-
 /* Items that are inputs or outputs of the program as they are: a load or a store each. */
 static void walk_terminals(bb_nest_walker *w, const level *l) {
   const bb_graph *g = l->graph;
@@ -515,7 +507,7 @@ bb_nest *bb_nest_create(const bb_program *program, const bb_graph *graph, bb_are
   walk_terminals(&w, &top);
   walk_level(&w, &top, NULL, NULL);
   if (!w.too_many) compact_sizes(&w);
-  if (!w.too_many) copy_moments(&w);
+  if (!w.too_many) bb_nest_keep_moments(&w);
   bb_scratch_end(w.scratch);
   return w.too_many ? NULL : w.nest;
 }

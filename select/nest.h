@@ -57,7 +57,8 @@ typedef enum bb_nest_room {
   BB_NEST_LOADED,   /* an item that was loaded */
   BB_NEST_STREAMED, /* one that is loaded in turns of a serial loop: in several stages */
   BB_NEST_COMPUTED,
-  BB_NEST_LISTED /* a list that stays in the instance */
+  BB_NEST_LISTED, /* a list that stays in the instance */
+  BB_NEST_ROOMS
 } bb_nest_room;
 
 /* Items that take equal room. */
@@ -68,13 +69,24 @@ typedef struct bb_nest_class {
   uint64_t times; /* LISTED: loops whose turns each add an item */
 } bb_nest_class;
 
+typedef struct bb_nest_alive {
+  uint32_t class;
+  double count;
+} bb_nest_alive;
+
+/* What is alive together: the items of each kind of room, one kind after the other. */
+typedef struct bb_nest_moment {
+  const bb_nest_alive *alive;
+  uint32_t until[BB_NEST_ROOMS]; /* where in `alive` a kind ends */
+} bb_nest_moment;
+
 typedef struct bb_nest {
   uint32_t sizes, loops, terms, classes, phases, moments;
   bb_nest_size *size;
   bb_nest_loop *loop;
   bb_nest_term *term;
   bb_nest_class *class;
-  uint16_t *moment; /* moments rows of `classes` counts: what is alive together */
+  bb_nest_moment *moment; /* none has as much of everything as another */
   uint32_t folds;
   struct bb_nest_fold {
     uint32_t loop;

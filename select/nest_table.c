@@ -81,17 +81,63 @@ static void note_moment(bb_nest_walker *w) {
   BB_GROW(w->scratch, w->moment, w->moment_capacity, (size_t)nest->moments + 1);
   uint16_t *alive = BB_NEW(w->scratch, uint16_t, nest->classes);
   if (nest->classes) memcpy(alive, w->alive, nest->classes * sizeof *alive);
-  w->moment[nest->moments++] = (struct bb_nest_moment){nest->classes, alive};
+  w->moment[nest->moments++] = (struct bb_nest_fill){nest->classes, alive};
 }
 
 void bb_nest_take_room(bb_nest_walker *w, uint32_t class) {
   if (class == BB_NONE) return;
   w->alive[class]++;
-  note_moment(w);
+  w->risen = true;
 }
 
 void bb_nest_leave_room(bb_nest_walker *w, uint32_t class) {
-  if (class != BB_NONE) w->alive[class]--;
+  if (class == BB_NONE) return;
+  if (w->risen) note_moment(w);
+  w->risen = false;
+  w->alive[class]--;
+}
+
+/* Classes that have become equal as sizes were tied are one. */
+static uint32_t *join_classes(bb_nest_walker *w) {
+  bb_nest *nest = w->nest;
+  uint32_t *into = BB_NEW(w->scratch, uint32_t, nest->classes + 1), count = nest->classes;
+  nest->classes = 0;
+  for (uint32_t i = 0; i < count; i++) {
+    const bb_nest_class c = nest->class[i];
+    into[i] = bb_nest_class_of(w, c.room, c.axis, c.bytes, c.times);
+  }
+  return into;
+}
+
+static bb_nest_moment moment_of(const bb_nest_walker *w, const struct bb_nest_fill *fill) {
+  bb_nest_moment moment = {0};
+  bb_nest_alive *alive = BB_NEW(w->arena, bb_nest_alive, w->nest->classes + 1);
+  uint32_t count = 0;
+  for (bb_nest_room room = 0; room < BB_NEST_ROOMS; room++) {
+    for (uint32_t c = 0; c < fill->count; c++)
+      if (fill->alive[c] && w->nest->class[c].room == room)
+        alive[count++] = (bb_nest_alive){c, fill->alive[c]};
+    moment.until[room] = count;
+  }
+  moment.alive = alive;
+  return moment;
+}
+
+void bb_nest_keep_moments(bb_nest_walker *w) {
+  bb_nest *nest = w->nest;
+  if (w->risen) note_moment(w);
+  struct bb_nest_fill *before = w->moment;
+  uint32_t moments = nest->moments, classes = nest->classes, *into = join_classes(w);
+  w->moment = NULL;
+  w->moment_capacity = nest->moments = 0;
+  for (uint32_t i = 0; i < moments; i++) {
+    memset(w->alive, 0, classes * sizeof *w->alive);
+    for (uint32_t c = 0; c < before[i].count; c++)
+      w->alive[into[c]] = (uint16_t)(w->alive[into[c]] + before[i].alive[c]);
+    note_moment(w);
+  }
+  nest->moment = BB_NEW(w->arena, bb_nest_moment, nest->moments + 1);
+  for (uint32_t i = 0; i < nest->moments; i++) nest->moment[i] = moment_of(w, &w->moment[i]);
 }
 
 /* --- terms --- */

@@ -14,10 +14,11 @@ typedef struct bb_nest_walker {
   uint32_t *up; /* by size: union-find */
   uint32_t up_capacity;
   uint16_t *alive; /* by class */
+  bool risen;      /* more is alive than at any moment since something left */
   uint32_t alive_capacity;
-  struct bb_nest_moment {
+  struct bb_nest_fill {
     uint32_t count;
-    uint16_t *alive;
+    const uint16_t *alive; /* by class */
   } * moment;
   uint32_t around; /* the innermost loop */
   uint64_t chain;  /* it and those around it */
@@ -40,6 +41,8 @@ uint32_t bb_nest_class_of(bb_nest_walker *w, bb_nest_room room, const uint32_t *
 /* One more item of a class is alive, or one less; BB_NONE: nothing. */
 void bb_nest_take_room(bb_nest_walker *w, uint32_t class);
 void bb_nest_leave_room(bb_nest_walker *w, uint32_t class);
+/* The nest's moments, at the end of the walk, when sizes stay. */
+void bb_nest_keep_moments(bb_nest_walker *w);
 
 /* Work or traffic where the walk stands. */
 void bb_nest_add_term(bb_nest_walker *w, bb_nest_kind kind, const uint32_t *axis, uint32_t depth,

@@ -104,17 +104,22 @@ static bool find_room(const point *p, bool *lists, bb_price *price) {
   double *room = p->pricing->room, local = 0, listed = 0, registers = 0;
   measure_items(p, room);
   for (uint32_t m = 0; m < nest->moments; m++) {
-    const uint16_t *alive = &nest->moment[(size_t)m * nest->classes];
-    double use[3] = {0};
-    for (uint32_t c = 0; c < nest->classes; c++) {
-      bb_nest_room kind = nest->class[c].room;
-      use[kind == BB_NEST_LISTED              ? 1
-          : kind == BB_NEST_COMPUTED && apart ? 2
-                                              : 0] += alive[c] * room[c];
+    const bb_nest_moment *moment = &nest->moment[m];
+    double use[BB_NEST_ROOMS];
+    uint32_t i = 0;
+    for (bb_nest_room kind = 0; kind < BB_NEST_ROOMS; kind++) {
+      double bytes = 0;
+      for (; i < moment->until[kind]; i++)
+        bytes += moment->alive[i].count * room[moment->alive[i].class];
+      use[kind] = bytes;
     }
-    local = most(local, use[0]);
-    listed = most(listed, use[0] + use[1]);
-    registers = most(registers, use[2]);
+    double own = use[BB_NEST_LOADED] + use[BB_NEST_STREAMED];
+    if (apart)
+      registers = most(registers, use[BB_NEST_COMPUTED]);
+    else
+      own += use[BB_NEST_COMPUTED];
+    local = most(local, own);
+    listed = most(listed, own + use[BB_NEST_LISTED]);
   }
   *lists = fits(p, listed, registers);
   price->local = *lists ? listed : local;
