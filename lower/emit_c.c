@@ -65,6 +65,10 @@ static void use_tile(bb_c *c, uint32_t tile) {
   c->tile[tile].used = true;
   c->tile[tile].offset = over == BB_NONE ? c->bytes : c->tile[over].offset;
   if (over == BB_NONE && !c->tile[tile].panels) c->bytes += all_bytes(c, tile);
+  if (!c->tile[tile].bundled) return;
+  const bb_tile *t = &c->p->tile[tile];
+  c->tile[tile].bundles = c->bytes;
+  c->bytes += ((int64_t)t->rows * t->cols * size_of(c, t->dtype) + 63) / 64 * 64;
 }
 
 static void place_carried(bb_c *c, const bb_c_nest *n) {
@@ -237,6 +241,9 @@ static void put_tiles(bb_c *c) {
     }
     bb_c_line(c, "%s *const t%u%s = (%s *)(%s + %" PRId64 ");", element, i, own, element,
               c->tile[i].carried ? "carried" : "local", c->tile[i].offset);
+    if (c->tile[i].bundled)
+      bb_c_line(c, "%s *const t%u_in = (%s *)(local + %" PRId64 ");", element, i, element,
+                c->tile[i].bundles);
     if (!c->tile[i].window) continue;
     bb_c_line(c, "const %s *t%u = t%u_own;", element, i, i);
     bb_c_line(c, "int64_t t%u_s = 0;", i);

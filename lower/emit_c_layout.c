@@ -265,6 +265,60 @@ static void choose_window(layout *l, const bb_tile_stmt *s, double times) {
                  (held->turned ? u.row : u.col);
 }
 
+/* --- bundles --- */
+
+/* A block on the repeated side of products in a loop over strips, loaded right before it: each strip reads all
+ * of it. */
+typedef struct bundling {
+  layout *l;
+  const bb_tile_body **loaded; /* by tile: where a load of it stands */
+  bool *wanted, *other;        /* such products read it; something else does */
+} bundling;
+
+/* Neighbours in memory are those that a strip of the product repeats side by side. */
+static bool reads_down(const bb_c *c, const bb_tile_stmt *dot, uint32_t side) {
+  bool swapped = dot->transposed[side] != (side == 1);
+  return c->tile[dot->operand[side]].turned != swapped;
+}
+
+/* before: the body that the loop over strips around the statement stands in; NULL: there is none. */
+static void note_bundle(bundling *b, const bb_tile_stmt *s, const bb_tile_body *before) {
+  const bb_c *c = b->l->c;
+  for (uint32_t i = 0; i < s->operands; i++) {
+    uint32_t tile = s->operand[i];
+    const bb_tile *t = &c->p->tile[tile];
+    bool fits = before && b->loaded[tile] == before && s->kind == BB_TILE_DOT &&
+                s->operand[0] != s->operand[1] && !c->tile[s->operand[1 - i]].panels &&
+                bb_dtype_is_float(t->dtype) && is_block(t) &&
+                i == (c->tile[s->result].turned ? 1 : 0) && reads_down(c, s, i);
+    *(fits ? &b->wanted[tile] : &b->other[tile]) = true;
+  }
+}
+
+static void find_bundles(bundling *b, const bb_tile_body *body, const bb_tile_body *before) {
+  for (uint32_t i = 0; i < body->count; i++) {
+    const bb_tile_stmt *s = body->stmt[i];
+    if (s->kind == BB_TILE_LOAD) b->loaded[s->result] = body;
+    note_bundle(b, s, before);
+    find_bundles(b, &s->body, before);
+    if (!s->loop) continue;
+    bool strips = s->loop->variable == b->l->c->strips.variable;
+    find_bundles(b, &s->loop->body, strips ? body : before);
+  }
+}
+
+static void choose_bundles(layout *l) {
+  bb_c *c = l->c;
+  bb_arena *arena = c->out->arena;
+  if (c->strips.variable == BB_NONE) return;
+  bundling b = {l, BB_NEW(arena, const bb_tile_body *, c->p->tiles + 1),
+                BB_NEW(arena, bool, c->p->tiles + 1), BB_NEW(arena, bool, c->p->tiles + 1)};
+  find_bundles(&b, &c->p->body, NULL);
+  for (uint32_t t = 0; t < c->p->tiles; t++)
+    c->tile[t].bundled =
+        b.wanted[t] && !b.other[t] && c->tile[t].writers == 1 && !c->tile[t].panels;
+}
+
 /* Rows that begin a multiple of 256 bytes apart share few sets of a cache. */
 static uint32_t pitch(const bb_tile *t, bool turned) {
   uint32_t along = turned ? t->rows : t->cols;
@@ -283,4 +337,5 @@ void bb_c_lay_out(bb_c *c) {
   }
   walk(&l, &c->p->body, 1, find_far);
   walk(&l, &c->p->body, 1, choose_window);
+  choose_bundles(&l);
 }

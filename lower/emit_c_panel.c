@@ -151,7 +151,7 @@ static bool may_lie(const bb_tile_program *p, const bb_constant_parts *parts, co
 
 void bb_panel_constants(bb_tile_program *p, bb_constant_parts *parts) {
   bb_buffer out = {.arena = p->home->arena};
-  bb_c c = {.out = &out, .p = p};
+  bb_c c = {.out = &out, .p = p, .strips.variable = BB_NONE};
   bool any = false;
   for (uint32_t i = 0; i < parts->views; i++) any |= parts->constant[i];
   if (!any) return;

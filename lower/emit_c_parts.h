@@ -12,12 +12,14 @@ typedef struct bb_c_tile {
   bool packable;  /* it may become that, if the layout wants it so */
   bool turned;    /* rows lie side by side: element (r, c) at c * pitch + r, else r * pitch + c */
   bool reused;    /* a product reads it again for each of several vectors */
+  bool bundled;   /* products take it from a copy, its bundles (device/cpu_real.h) */
   bool taken;     /* another tile takes its memory over */
   bool carried;   /* in the nest at hand it comes from the nest before, or is for the next */
   uint32_t over;  /* it lies in the memory of that tile; BB_NONE: in its own */
   uint32_t pitch; /* of its own memory */
   uint32_t writers, readers; /* statements */
   int64_t offset;            /* of its own memory, in that of the task */
+  int64_t bundles;           /* likewise of its bundles */
 } bb_c_tile;
 
 /* A loop's body runs for one strip of some blocks after the other.  variable: where it begins; BB_NONE: no

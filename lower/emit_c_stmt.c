@@ -72,7 +72,7 @@ static place place_of(bb_c *c, const bb_tile_stmt *s, const bb_tile *t) {
   return p;
 }
 
-static void load(bb_c *c, const bb_tile_stmt *s) {
+static void copy_in(bb_c *c, const bb_tile_stmt *s) {
   const bb_tile *t = &c->p->tile[s->result];
   const bb_c_tile *held = &c->tile[s->result];
   place p = place_of(c, s, t);
@@ -106,6 +106,16 @@ static void load(bb_c *c, const bb_tile_stmt *s) {
   bb_c_line(c, "t%u_s = %u;", s->result, t->cols ? held->pitch : 1);
   c->indent--;
   bb_c_line(c, "}");
+}
+
+static void load(bb_c *c, const bb_tile_stmt *s) {
+  const bb_tile *t = &c->p->tile[s->result];
+  bool turned = c->tile[s->result].turned;
+  copy_in(c, s);
+  if (c->tile[s->result].bundled)
+    bb_c_line(c, "bb_bundle_%s(t%u_in, t%u, %s, %u, %u);", bb_c_suffix(c, t->dtype), s->result,
+              s->result, pitch_of(c, s->result), turned ? t->rows : t->cols,
+              turned ? t->cols : t->rows);
 }
 
 static const char *row_stride(const bb_c *c, uint32_t tile) {
@@ -164,17 +174,21 @@ static void dot(bb_c *c, const bb_tile_stmt *s, bool fresh) {
     along[i] = swapped ? row_stride(c, tile) : col_stride(c, tile);
   }
   int a = turned ? 1 : 0, b = 1 - a;
+  bool bundled = c->tile[s->operand[a]].bundled;
+  const char *with =
+      bundled ? bb_arena_printf(arena(c), "t%u_in", s->operand[a])
+              : bb_arena_printf(arena(c), "t%u, %s, %s", s->operand[a], across[a], along[a]);
   if (c->tile[s->operand[b]].panels) {
-    bb_c_line(c, "bb_dot_panels_%s(t%u, %s, t%u, %s, %s, t%u, %u, %u, %u, %s, panel);",
-              bb_c_suffix(c, to->dtype), s->result, to->cols ? pitch_of(c, s->result) : "1",
-              s->operand[a], across[a], along[a], s->operand[b], turned ? cols_of(to) : rows_of(to),
-              turned ? rows_of(to) : cols_of(to), k, s->accumulate && !fresh ? "true" : "false");
+    bb_c_line(c, "bb_dot_panels_%s(t%u, %s, %s, t%u, %u, %u, %u, %s, panel);",
+              bb_c_suffix(c, to->dtype), s->result, to->cols ? pitch_of(c, s->result) : "1", with,
+              s->operand[b], turned ? cols_of(to) : rows_of(to), turned ? rows_of(to) : cols_of(to),
+              k, s->accumulate && !fresh ? "true" : "false");
     if (c->panel < EDGE) c->panel = EDGE;
     return;
   }
-  bb_c_line(c, "bb_dot_%s(t%u, %s, t%u, %s, %s, t%u, %s, %s, %u, %u, %u, %s%s);",
-            bb_c_suffix(c, to->dtype), s->result, to->cols ? pitch_of(c, s->result) : "1",
-            s->operand[a], across[a], along[a], s->operand[b], across[b], along[b],
+  bb_c_line(c, "bb_dot_%s%s(t%u, %s, %s, t%u, %s, %s, %u, %u, %u, %s%s);",
+            bundled ? "bundles_" : "", bb_c_suffix(c, to->dtype), s->result,
+            to->cols ? pitch_of(c, s->result) : "1", with, s->operand[b], across[b], along[b],
             turned ? cols_of(to) : rows_of(to), turned ? rows_of(to) : cols_of(to), k,
             s->accumulate && !fresh ? "true" : "false", real ? ", panel" : "");
   if (!real) return;

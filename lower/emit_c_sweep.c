@@ -127,7 +127,7 @@ static void put_lanes(bb_c *c, const bb_tile_stmt *s, const bb_tile_stmt *fold, 
   if (c->tile[s->result].readers > 1) bb_c_line(c, "%s = made;", bb_c_at(c, s->result, "r", "c"));
   bb_c_line(c, "lane[l] = bb_%s_%s_%s(lane[l], made);", is_extremum(fold) ? "over" : "next",
             bb_c_monoid(c, fold->monoid), bb_c_suffix(c, t->dtype));
-  if (is_extremum(fold)) bb_c_line(c, "odd[l] |= made != made;");
+  if (is_extremum(fold)) bb_c_line(c, "odd[l] |= -(made != made);");
   c->indent--;
   bb_c_line(c, "}");
 }

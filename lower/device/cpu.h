@@ -98,23 +98,26 @@ BB_INLINE float bb_round_bf16(float value) {
 
 /* --- vector math: f32 --- */
 
-/* e^x, within 1 ulp, below 2^-126 as near as numbers are there.  x = n ln 2 + r, twice a polynomial in r, and
- * 2^(n-1), whose bits are in those of a sum that rounds to n; 2^64 times that where it would be no normal
- * number.  Beyond -104 and 89 all is 0 and infinite.  NaN stays NaN. */
+/* e^x, within 1 ulp, below 2^-126 as near as numbers are there.  x = n ln 2 + r, a polynomial in r, and 2^n as
+ * two powers of half the exponent, which lie in the low bits of a sum that rounds to n + 254.  Beyond -104 all
+ * is 0, beyond 89 infinite.  NaN stays NaN.  There is one comparison of floats, at the end: paths that a bound on
+ * x divides are compiled apart before they become vectors, and joined by many instructions. */
 BB_INLINE float bb_exp_f32(float x) {
-  x = -104.0f > x ? -104.0f : x;
-  x = 89.0f < x ? 89.0f : x;
-  float sum = x * 1.44269504f + 12583038.0f, n = sum - 12583038.0f;
+  float sum = x * 1.44269504f + 12583166.0f;
+  int32_t bits = (int32_t)bb_bits(sum), most = 0x4B400000 + 382;
+  bits = bits < most ? bits : most;
+  float n = bb_float((uint32_t)bits) - 12583166.0f;
   float r = (x - n * 0.693145752f) - n * 1.42860677e-6f;
-  float p = 0.0027629222f;
-  p = p * r + 0.01673742008f;
-  p = p * r + 0.0833367748f;
-  p = p * r + 0.333330414f;
-  p = p * r + 0.99999987f;
-  p = p * r + 2.0f;
-  p = p * r + 2.0f;
-  p = p * bb_float((bb_bits(sum) << 23) + (x < -86.6433868f ? 0x20000000u : 0u));
-  return p * (x < -86.6433868f ? 0x1p-64f : 1.0f);
+  float p = 0.0013814611f;
+  p = p * r + 0.00836871004f;
+  p = p * r + 0.0416683874f;
+  p = p * r + 0.166665207f;
+  p = p * r + 0.499999935f;
+  p = p * r + 1.0f;
+  p = p * r + 1.0f;
+  int32_t half = bits >> 1;
+  p = p * bb_float((uint32_t)half << 23) * bb_float((uint32_t)(bits - half) << 23);
+  return x < -104.0f ? 0.0f : p;
 }
 
 /* Within 2 ulp. */

@@ -133,6 +133,9 @@ BB_FUNCTION void BB_NAME(bb_prefix_sum)(BB_REAL *to, int64_t pitch, const BB_REA
 enum { BB_NAME(BB_PANEL) = 2 * BB_VECTOR_BYTES / sizeof(BB_REAL) };
 
 #define BB_ROWS 6
+/* How many of m rows go next: what is left is shared so that no strip has too few sums to hide the latency of
+ * the units, where that can be. */
+#define BB_NEXT_ROWS(m) ((m) >= 9 || (m) == 6 ? 6 : (m) >= 7 || (m) == 4 ? 4 : (m) == 5 ? 3 : (m))
 #define BB_PANELS 8 /* that are packed at once */
 #define BB_AHEAD 4  /* lines */
 
@@ -208,14 +211,13 @@ BB_INLINE void BB_NAME(bb_strip)(BB_REAL *to, int64_t pitch, const BB_REAL *a, i
     }
 }
 
-/* All rows against a panel, six by six; what is left is shared so that no strip has too few sums to hide
- * the latency of the units, where that can be. */
+/* All rows against a panel, six by six. */
 #define BB_STRIPS(name, vectors, row, col, b_step, turn, turned)                                   \
   BB_ALONE void BB_NAME(name)(BB_REAL * to, int64_t pitch, const BB_REAL *a, int64_t a_row,        \
                               int64_t a_col, const BB_REAL *b, int64_t b_pitch, int64_t m,         \
                               int64_t k, bool add) {                                               \
     while (m > 0) {                                                                                \
-      int64_t rows = m >= 9 || m == 6 ? 6 : m >= 7 || m == 4 ? 4 : m == 5 ? 3 : m;                 \
+      const int64_t rows = BB_NEXT_ROWS(m);                                                        \
       switch (rows) {                                                                              \
       case 6:                                                                                      \
         BB_NAME(bb_strip)                                                                          \
@@ -248,6 +250,8 @@ BB_STRIPS(bb_wide_strips, 2, a_row, a_col, b_pitch, 1, false)
 BB_STRIPS(bb_narrow_strips, 1, a_row, a_col, b_pitch, 1, false)
 BB_STRIPS(bb_row_strips, 2, a_row, 1, 2 * BB_LANES, 4, false)
 BB_STRIPS(bb_col_strips, 2, 1, a_col, 2 * BB_LANES, 4, true)
+BB_STRIPS(bb_bundle_strips, 2, 1, rows, 2 * BB_LANES, 4, true)
+BB_STRIPS(bb_bundle_half_strips, 1, 1, rows, 2 * BB_LANES, 4, true)
 #undef BB_STRIPS
 
 #ifndef __clang__
@@ -272,6 +276,22 @@ BB_FUNCTION void BB_NAME(bb_pack)(BB_REAL *panel, const BB_REAL *b, int64_t b_ro
   if (n < width)
     for (int64_t i = 0; i < k * width; i++) panel[i] = 0;
   BB_NAME(bb_across)(panel, width, 1, b, b_col, b_row, k, n);
+}
+
+/* Rows of a turned `a` that strips take together, column by column: what a strip reads then lies side by side,
+ * and does not push a panel out of the first cache.  Six are moved with what lies behind them, which the next
+ * column's overwrite. */
+BB_ALONE void BB_NAME(bb_bundle)(BB_REAL *to, const BB_REAL *from, int64_t pitch, int64_t m,
+                                 int64_t k) {
+  enum { SPAN = 8 };
+  for (int64_t p = 0; p < k; p++, from += pitch)
+    for (int64_t i = 0, rows; i < m; i += rows) {
+      BB_REAL *at = to + i * k + p * (rows = BB_NEXT_ROWS(m - i));
+      if (rows == BB_ROWS && p + 1 < k && pitch > 0)
+        memcpy(at, from + i, SPAN * sizeof *at);
+      else
+        for (int64_t r = 0; r < rows; r++) at[r] = from[i + r];
+    }
 }
 
 /* As many whole panels, one behind the other, from columns that lie side by side: line by line, since
@@ -366,8 +386,39 @@ BB_FUNCTION void BB_NAME(bb_dot)(BB_REAL *to, int64_t pitch, const BB_REAL *a, i
   }
 }
 
+/* The same of bundles: `a` as bb_bundle() leaves it. */
+BB_FUNCTION void BB_NAME(bb_dot_bundles)(BB_REAL *to, int64_t pitch, const BB_REAL *a,
+                                         const BB_REAL *b, int64_t b_row, int64_t b_col, int64_t m,
+                                         int64_t n, int64_t k, bool add, BB_REAL *panel) {
+  const int64_t width = 2 * BB_LANES;
+  BB_REAL *edge = panel + k * width;
+  for (int64_t j = 0; j < n; j += width) {
+    int64_t wide = n - j < width ? n - j : width, room = bb_max(n, pitch) - j;
+    const BB_REAL *with = b + j * b_row;
+    if (b_row != 1 || b_col != width || wide < width) {
+      BB_NAME(bb_pack)(panel, with, b_row, b_col, wide, k);
+      with = panel;
+    }
+    for (int64_t i = 0, rows; i < m; i += rows) {
+      BB_REAL *at = to + i * pitch + j;
+      rows = BB_NEXT_ROWS(m - i);
+      if (room >= width || (wide <= BB_LANES && room >= BB_LANES)) {
+        (room >= width ? BB_NAME(bb_bundle_strips) : BB_NAME(bb_bundle_half_strips))(
+            at, pitch, a + i * k, k, rows, with, width, rows, k, add);
+        continue;
+      }
+      for (int64_t r = 0; r < rows * width; r++)
+        edge[r] = add && r % width < wide ? at[r / width * pitch + r % width] : 0;
+      BB_NAME(bb_bundle_strips)(edge, width, a + i * k, k, rows, with, width, rows, k, add);
+      for (int64_t r = 0; r < rows; r++)
+        for (int64_t c = 0; c < wide; c++) at[r * pitch + c] = edge[r * width + c];
+    }
+  }
+}
+
 #undef BB_LANES
 #undef BB_ROWS
+#undef BB_NEXT_ROWS
 #undef BB_PANELS
 #undef BB_AHEAD
 #undef BB_FMA

@@ -76,6 +76,18 @@ static void check_packed(const float *left, int64_t a_row, int64_t a_col, int64_
     fprintf(stderr, "product %d x %d x %d of packed panels differs\n", m, n, k);
 }
 
+/* Bundled before, too. */
+static void check_bundled(int64_t a_col, int64_t b_row, int64_t b_col, int m, int n, int k,
+                          bool add) {
+  static float bundles[MOST * MOST], other[MOST * MOST * 2];
+  int64_t pitch = n + 4;
+  for (int i = 0; i < MOST * MOST * 2; i++) other[i] = (float)(i % 7);
+  bb_bundle_f32(bundles, a, a_col, m, k);
+  bb_dot_bundles_f32(other, pitch, bundles, b, b_row, b_col, m, n, k, add, panel);
+  if (memcmp(other, to, (size_t)(m * pitch) * sizeof *to) != 0 && wrong++ < 10)
+    fprintf(stderr, "product %d x %d x %d of bundles differs\n", m, n, k);
+}
+
 /* turned: the axis contracted is the slow one. */
 static void check_product(int m, int n, int k, bool turned_a, bool turned_b, bool add) {
   int64_t a_row = turned_a ? 1 : k + 3, a_col = turned_a ? m + 1 : 1;
@@ -83,6 +95,7 @@ static void check_product(int m, int n, int k, bool turned_a, bool turned_b, boo
   for (int i = 0; i < MOST * MOST * 2; i++) to[i] = (float)(i % 7);
   bb_dot_f32(to, pitch, a, a_row, a_col, b, b_row, b_col, m, n, k, add, panel);
   check_packed(a, a_row, a_col, b_row, b_col, m, n, k, add);
+  if (turned_a) check_bundled(a_col, b_row, b_col, m, n, k, add);
   for (int64_t i = m * pitch; i < MOST * MOST * 2; i++)
     if (to[i] != (float)(i % 7) && wrong++ < 10)
       fprintf(stderr, "product %d x %d x %d writes behind its rows\n", m, n, k);
