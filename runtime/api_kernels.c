@@ -74,6 +74,8 @@ void bb_run_model(const bb_kernel_run *run, bb_model *model) {
   take_outputs(run, info.outputs, session);
   *run->counts = (bb_cpu_counts){
       .fused = info.fused, .misc = info.misc, .kernels = info.kernels, .sources = info.sources};
+  for (uint32_t i = 0; i < model->plan->steps; i++)
+    if (model->plan->step[i].program) run->counts->interpreted += model->plan->step[i].nodes;
   bb_undefer(ctx, session);
   bb_session_destroy(session);
 }
@@ -121,7 +123,7 @@ static void destroy_plan(void *plan) {
   bb_cpu_plan_destroy(plan);
 }
 
-/* With steps that are interpreted, or everything in double. */
+/* Everything in double. */
 static void run_plan(bb_context *ctx, void *argument) {
   const bb_kernel_run *run = ((compiling *)argument)->run;
   bb_cpu_options options = {
@@ -169,17 +171,16 @@ bool bb_run_kernels(const bb_kernel_run *run) {
   if (device && strcmp(device, "cpu") != 0)
     bb_fail(ctx, BB_ERROR_ARGUMENT, "there is no device %s: only cpu and cuda", device);
   compiling call = {.run = run};
-  bb_status status = BB_ERROR_UNSUPPORTED;
-  if (!run->options->float64) status = bb_protect(ctx, compile_body, &call);
-  bool refused = status == BB_ERROR_UNSUPPORTED;
-  if (refused) status = bb_protect(ctx, run_plan, &call);
-  if (status == BB_ERROR_IO && run->options->mode == BB_RUN_BEST) {
+  bool exact = run->options->float64;
+  bb_status status = bb_protect(ctx, exact ? run_plan : compile_body, &call);
+  bool lacking = status == BB_ERROR_IO || status == BB_ERROR_UNSUPPORTED;
+  if (lacking && run->options->mode == BB_RUN_BEST) {
     bb_log(ctx, BB_LOG_WARNING, "interpreted: %s", bb_context_message(ctx));
     ctx->status = BB_OK;
     return false;
   }
   check(run, status);
-  if (refused) return true;
+  if (exact) return true;
   bb_defer(ctx, release_model, call.model);
   bb_run_model(run, call.model);
   bb_undefer(ctx, call.model);

@@ -386,14 +386,15 @@ typedef struct bb_compile_options {
 
 /* Compiles a program for this machine's processor.  One that is not at stage FUSED is taken there first, its kernels
  * chosen by price, as bb_program_advance() with the machine "" does.  The system's C compiler (cc, or what BLOCKBUSTER_CC names) does it, or the cache has it.  Constants are copied: the program may be
- * destroyed.  options may be NULL.  *model is the caller's, to be released.  Errors: UNSUPPORTED (a kernel that cannot be
- * lowered; all of them in one message: bb_program_run() interprets those), IO (no compiler, no folder
- * to work in), MEMORY. */
+ * destroyed.  What has no kernel becomes a step that sessions interpret; a warning says which and why.  options may be NULL.
+ * *model is the caller's, to be released.  Errors: UNSUPPORTED (arrays of more axes than a plan has), IO (no compiler,
+ * no folder to work in), MEMORY. */
 BB_API bb_status bb_program_compile(bb_program *program, const bb_compile_options *options,
                                     bb_model **model);
 /* The same into a folder, to be loaded by bb_model_load() where there is no compiler: plan.json,
  * kernels.so, data.bin (constants), and kernels.c, to be read.  The
- * folder appears when it is complete; one that is there is replaced if it is empty or a compiled model.
+ * folder appears when it is complete; one that is there is replaced if it is empty or a compiled model.  Nothing
+ * interprets there: UNSUPPORTED where something has no kernel, all of it in one message.
  * Errors: as above, ARGUMENT (the folder holds something else). */
 BB_API bb_status bb_program_compile_to(bb_program *program, const bb_compile_options *options,
                                        const char *folder);

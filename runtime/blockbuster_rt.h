@@ -165,14 +165,15 @@ typedef struct bb_model_info {
 
 BB_API void bb_model_get_info(const bb_model *model, bb_model_info *info);
 
-/* A step: a kernel, or a reference kernel for an operator that has no other form. */
+/* A step: a kernel, a reference kernel for an operator that has no other form, or, in models that
+ * bb_program_compile() made, what has no kernel and is interpreted. */
 typedef struct bb_step_info {
   const char *name;    /* "k0"; the model's name for a reference kernel */
   const char *listing; /* what was fused, as loops, loads and stores; NULL: a reference kernel */
-  const char *op;      /* the operator of a reference kernel; NULL: a kernel */
+  const char *op;      /* the operator of a reference kernel; else NULL */
   bool once;           /* ran when the model was loaded */
   uint32_t nodes;      /* operators that it stands for */
-  uint32_t source;     /* steps with one number share their code */
+  uint32_t source;     /* steps with one number share their code; UINT32_MAX: no kernel */
 } bb_step_info;
 
 /* False beyond the last; in the order in which they run. */
@@ -261,7 +262,7 @@ BB_API bb_status bb_session_bind_cache(bb_session *session, uint32_t index,
 
 /* Takes the memory that a run with these extents needs (those that follow from others left out), and keeps
  * it: runs with the same or smaller extents, arrays being bound likewise, then allocate nothing, the
- * first one included; reference kernels but gathers and joins excepted.  Call it after inputs and outputs are bound, in any shape.
+ * first one included; reference kernels but gathers and joins, and what is interpreted, excepted.  Call it after inputs and outputs are bound, in any shape.
  * Errors: ARGUMENT (an extent that there is not, or one that is missing), INPUT (sizes that cannot be),
  * MEMORY. */
 BB_API bb_status bb_session_reserve(bb_session *session, uint32_t count, const bb_setting *extent);

@@ -12,6 +12,17 @@
 
 /* --- a program's draft, and its code --- */
 
+/* A line for each candidate that will be interpreted. */
+static void tell_refused(bb_context *ctx, const char *line) {
+  for (const char *end; line && *line; line = end + (*end == '\n')) {
+    end = line + strcspn(line, "\n");
+    const char *why = memchr(line, ':', (size_t)(end - line));
+    int name = why ? (int)(why - line) : 0;
+    bb_log(ctx, BB_LOG_WARNING, "%.*s is interpreted%.*s", name, line, (int)(end - line) - name,
+           line + name);
+  }
+}
+
 static bb_draft *draft_of(bb_program *program, const bb_compile_options *o, bb_arena *arena) {
   bb_context *ctx = program->ctx;
   if (o->version != BB_VERSION)
@@ -19,8 +30,6 @@ static bb_draft *draft_of(bb_program *program, const bb_compile_options *o, bb_a
   bb_api_choose(program);
   bb_draft_options options = {.block = bb_api_blocks(program, o->blocks, o->block, arena)};
   bb_draft *draft = bb_draft_make(program, &options, arena);
-  if (draft->refused)
-    bb_fail(ctx, BB_ERROR_UNSUPPORTED, "what has no kernel for the CPU:\n%s", draft->refused);
   const bb_device_class *device = &bb_cpu_device;
   bb_device *cpu = device->open(ctx);
   draft->plan->features = device->features(cpu, arena);
@@ -32,6 +41,7 @@ bb_model *bb_compile(bb_program *program, const bb_compile_options *options) {
   bb_context *ctx = program->ctx;
   bb_arena *arena = bb_scratch(ctx);
   bb_draft *draft = draft_of(program, options, arena);
+  tell_refused(ctx, draft->refused);
   bb_buffer text = {.arena = arena};
   bb_cached code = {.hit = true};
   if (draft->plan->kernels)
@@ -42,6 +52,7 @@ bb_model *bb_compile(bb_program *program, const bb_compile_options *options) {
                           .code = code.path,
                           .place = draft->plan->name,
                           .cached = code.hit,
+                          .interpreter = &bb_interpreter_of_steps,
                           .data_file = -1,
                           .data = draft->data};
   bb_model *model = bb_model_make(ctx, &parts);
@@ -78,7 +89,13 @@ bb_status bb_program_compile(bb_program *program, const bb_compile_options *opti
 static void folder_body(bb_context *ctx, void *argument) {
   compile_call *call = argument;
   bb_arena *arena = bb_scratch(ctx);
-  bb_folder_write(ctx, draft_of(call->program, call->options, arena), call->folder);
+  bb_draft *draft = draft_of(call->program, call->options, arena);
+  if (draft->refused)
+    bb_fail(
+        ctx, BB_ERROR_UNSUPPORTED,
+        "what has no kernel for the CPU cannot go into a folder, where nothing interprets it:\n%s",
+        draft->refused);
+  bb_folder_write(ctx, draft, call->folder);
   bb_scratch_end(arena);
 }
 

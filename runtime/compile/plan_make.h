@@ -4,14 +4,14 @@
 #define BB_COMPILE_PLAN_MAKE_H
 
 #include "../../lower/schedule.h"
-#include "../model/plan.h"
+#include "../model/model.h"
 
 typedef struct bb_draft {
   bb_plan *plan;           /* without features and code */
   const void *const *data; /* by tensor: the bytes of each constant, of the program */
   const char *source;      /* of all kernels */
   size_t length;
-  const char *refused; /* lines: candidates that have no kernel, and why; NULL: all have one */
+  const char *refused; /* lines: candidates that are interpreted for want of a kernel, and why */
 } bb_draft;
 
 typedef struct bb_draft_options {
@@ -27,6 +27,9 @@ uint32_t bb_caches_find(bb_program *program, bb_arena *arena, bb_plan_cache *cac
 /* Whether an operand is all of a tensor, in the tensor's order. */
 bool bb_operand_is_whole(const bb_program *program, const bb_misc_port *port,
                          const bb_access *access);
+
+/* Runs the steps of plans that are interpreted. */
+extern const bb_interpreter bb_interpreter_of_steps;
 
 /* Writes a draft as a compiled folder, which appears whole or not at all. */
 void bb_folder_write(bb_context *ctx, bb_draft *draft, const char *folder);

@@ -172,8 +172,13 @@ static void put_misc(bb_buffer *out, const bb_plan_step *s) {
     put_attribute(out, &s->misc->attribute[i]);
   }
   bb_put(out, "]");
-  put_operands(out, "in", s->nin, s->in);
-  put_operands(out, "out", s->nout, s->out);
+}
+
+static void put_interpreted(bb_buffer *out, const bb_plan_step *s) {
+  bb_put(out, ", ");
+  put_text(out, "listing", s->listing);
+  bb_put(out, ",\n   ");
+  put_text(out, "program", s->program);
 }
 
 /* --- the plan --- */
@@ -224,8 +229,14 @@ void bb_plan_write(bb_buffer *out, const bb_plan *p) {
     bb_put(out, "%s, \"nodes\": %u", s->once ? ", \"once\": true" : "", s->nodes);
     if (s->misc)
       put_misc(out, s);
+    else if (s->program)
+      put_interpreted(out, s);
     else
       put_kernel(out, s);
+    if (s->kernel == BB_NONE) {
+      put_operands(out, "in", s->nin, s->in);
+      put_operands(out, "out", s->nout, s->out);
+    }
     bb_put(out, "}");
   }
   bb_put(out, "]}\n");

@@ -1,7 +1,7 @@
-/* misc_step.c - a step that is a reference kernel: operands gathered as doubles, the kernel, results
- * rounded and stored.
+/* misc_step.c - a step that is no kernel of the device, but a reference kernel or interpreted: operands
+ * gathered as doubles, the kernel, results rounded and stored.
  *
- * Such kernels take memory as they go.  The lab gives it to them from a context of its own, whose
+ * They take memory as they go.  The lab gives it to them from a context of its own, whose
  * allocator keeps what is freed and hands it out again: runs with one shape ask for the same blocks in
  * the same order, so that all but the first find them.  Some operators have a kernel that works on
  * elements as they lie (native.h), and need none of that.
@@ -23,6 +23,8 @@ typedef struct block {
 struct bb_lab {
   bb_context *outer, *inner;
   block *spare;
+  const bb_model *model;
+  bb_interpreted **program; /* by step; NULL: not read yet, or there is none */
 };
 
 /* --- memory that is kept --- */
@@ -63,13 +65,15 @@ static void destroy_cleanup(void *lab) {
   bb_lab_destroy(lab);
 }
 
-bb_lab *bb_lab_create(bb_context *ctx) {
+bb_lab *bb_lab_create(bb_context *ctx, const bb_model *model) {
   bb_lab *lab = bb_resize(ctx, NULL, 0, sizeof *lab);
   lab->outer = ctx;
+  lab->model = model;
   bb_defer(ctx, destroy_cleanup, lab);
   bb_context_options options = {.version = BB_VERSION, .allocator = {resize_kept, lab}};
   if (bb_context_create(&options, &lab->inner) != BB_OK)
     bb_fail(ctx, BB_ERROR_MEMORY, "out of memory");
+  lab->program = bb_resize(ctx, NULL, 0, model->plan->steps * sizeof *lab->program);
   bb_undefer(ctx, lab);
   return lab;
 }
@@ -77,6 +81,10 @@ bb_lab *bb_lab_create(bb_context *ctx) {
 void bb_lab_destroy(bb_lab *lab) {
   if (!lab) return;
   bb_context *ctx = lab->outer;
+  uint32_t steps = lab->model->plan->steps;
+  for (uint32_t i = 0; lab->program && i < steps; i++)
+    if (lab->program[i]) lab->model->interpreter->close(lab->program[i]);
+  if (lab->program) bb_resize(ctx, lab->program, steps * sizeof *lab->program, 0);
   if (lab->inner) bb_context_destroy(lab->inner);
   while (lab->spare) {
     block *gone = lab->spare;
@@ -285,38 +293,65 @@ static bool run_native(const call *c) {
 
 /* --- a step --- */
 
-static void run_reference(call *c) {
+static void give_operands(call *c) {
   const bb_plan_step *s = c->step;
   c->in = BB_NEW(c->arena, bb_misc_value, s->nin + 1);
   c->out = BB_NEW(c->arena, bb_misc_value, s->nout + 1);
-  bb_misc_kernel *kernel = bb_misc_find(s->misc);
-  if (!kernel) bb_fail(c->lab->inner, BB_ERROR_UNSUPPORTED, "no reference kernel");
   for (uint32_t i = 0; i < s->nin; i++) give_operand(c, i);
   for (uint32_t i = 0; i < s->nout; i++)
     if (!s->out[i].absent) shape_of(c, &s->out[i], &c->out[i]);
+}
+
+static void run_reference(call *c) {
+  const bb_plan_step *s = c->step;
+  bb_misc_kernel *kernel = bb_misc_find(s->misc);
+  if (!kernel) bb_fail(c->lab->inner, BB_ERROR_UNSUPPORTED, "no reference kernel");
+  give_operands(c);
   kernel(c->lab->inner, c->arena, s->misc, s->nin, c->in, s->nout, c->out);
   for (uint32_t i = 0; i < s->nout; i++) store_result(c, i);
 }
 
+/* Its program is read in the first run: the lab's context is the only one that may use it. */
+static void run_interpreted(call *c, bb_context *inner) {
+  const bb_interpreter *interpreter = c->lab->model->interpreter;
+  const bb_plan_step *s = c->step;
+  bb_interpreted **program = &c->lab->program[s - c->lab->model->plan->step];
+  if (!*program) *program = interpreter->open(inner, s->program);
+  c->arena = bb_scratch(inner);
+  give_operands(c);
+  interpreter->run(*program, c->arena, c->symbol, c->in, c->out);
+  for (uint32_t i = 0; i < s->nout; i++) store_result(c, i);
+  bb_scratch_end(c->arena);
+}
+
 static void run_body(bb_context *inner, void *argument) {
   call *c = argument;
+  if (c->step->program) {
+    run_interpreted(c, inner);
+    return;
+  }
   c->arena = bb_scratch(inner);
   if (!run_native(c)) run_reference(c);
   bb_scratch_end(c->arena);
 }
 
+static _Noreturn void refuse(const call *c, bb_context *ctx, bb_status status) {
+  const bb_plan_step *step = c->step;
+  const char *why = bb_context_message(c->lab->inner);
+  if (status == BB_ERROR_MEMORY) bb_fail(ctx, status, "%s: out of memory", step->name);
+  if (step->program) bb_fail(ctx, status, "%s: %s", step->name, why);
+  bb_fail(ctx, status, "misc node \"%s\": %s: %s", step->name, step->misc->op, why);
+}
+
 void bb_lab_run(bb_lab *lab, bb_context *ctx, const bb_lab_call *what) {
-  const bb_plan_step *step = what->step;
+  const bb_model *m = lab->model;
   call c = {.lab = lab,
-            .step = step,
-            .tensor = what->tensor,
+            .step = &m->plan->step[what->step],
+            .tensor = m->plan->tensor,
             .symbol = what->symbol,
             .data = what->data,
-            .class = what->class,
+            .class = m->class,
             .queue = what->queue};
   bb_status status = bb_protect(lab->inner, run_body, &c);
-  if (status == BB_ERROR_MEMORY) bb_fail(ctx, status, "%s: out of memory", step->name);
-  if (status != BB_OK)
-    bb_fail(ctx, status, "misc node \"%s\": %s: %s", step->name, step->misc->op,
-            bb_context_message(lab->inner));
+  if (status != BB_OK) refuse(&c, ctx, status);
 }

@@ -114,6 +114,13 @@ static void open_device(bb_model *m, bb_context *ctx, const bb_model_parts *part
 
 /* --- making --- */
 
+static void check_steps(const bb_model *m, bb_context *ctx, const bb_model_parts *parts) {
+  for (uint32_t i = 0; i < m->plan->steps && !m->interpreter; i++)
+    if (m->plan->step[i].program)
+      bb_fail(ctx, BB_ERROR_UNSUPPORTED, "%s: %s has no kernel, and there is no interpreter here",
+              parts->place, m->plan->step[i].name);
+}
+
 static void destroy(bb_model *m) {
   bb_context *home = m->home;
   for (uint32_t t = 0; m->plan && m->once && t < m->plan->tensors; t++) {
@@ -151,10 +158,12 @@ static void make_body(bb_context *home, void *argument) {
   atomic_init(&m->holders, 1);
   m->home = home;
   m->cached = call->parts->cached;
+  m->interpreter = call->parts->interpreter;
   bb_arena *arena = bb_arena_create(home);
   bb_defer(home, destroy_arena, arena);
   m->plan = bb_plan_read(arena, call->parts->text, call->parts->length);
   bb_undefer(home, arena);
+  check_steps(m, home, call->parts);
   open_device(m, home, call->parts);
   place_data(m, home, call->parts);
   describe(m);
@@ -267,9 +276,9 @@ void bb_model_get_info(const bb_model *m, bb_model_info *info) {
   for (uint32_t t = 0; t < p->tensors; t++)
     if (p->tensor[t].role == BB_TENSOR_CONSTANT) info->constant_bytes += p->tensor[t].bytes;
   for (uint32_t i = 0; i < p->steps; i++) {
-    bool kernel = p->step[i].kernel != BB_NONE;
-    info->kernels += kernel;
-    *(kernel ? &info->fused : &info->misc) += p->step[i].nodes;
+    const bb_plan_step *s = &p->step[i];
+    info->kernels += s->kernel != BB_NONE;
+    if (!s->program) *(s->misc ? &info->misc : &info->fused) += s->nodes;
   }
 }
 

@@ -4,15 +4,28 @@
 #define BB_MODEL_MODEL_H
 
 #include "../device.h"
+#include "../interp/interp.h"
 #include "plan.h"
 
 #include <stdatomic.h>
+
+/* What runs steps that have no kernel: a hook, for the small library has no interpreter.  Each fails the
+ * context of `open`. */
+typedef struct bb_interpreted bb_interpreted;
+typedef struct bb_interpreter {
+  bb_interpreted *(*open)(bb_context *context, const char *program);
+  /* symbol: the plan's first.  Values: of the operands and results of the step; results get their data in `arena`. */
+  void (*run)(bb_interpreted *step, bb_arena *arena, const int64_t *symbol, const bb_misc_value *in,
+              bb_misc_value *out);
+  void (*close)(bb_interpreted *step);
+} bb_interpreter;
 
 struct bb_model {
   atomic_uint holders;
   bb_context *home; /* memory only: its allocator is that of the context the model was made in */
   bb_plan *plan;
   const bb_device_class *class;
+  const bb_interpreter *interpreter; /* NULL: there is none */
   bb_device *device;
   bb_module *module;
   void *data; /* constants: mapped, or memory of the device */
@@ -28,8 +41,9 @@ struct bb_model {
 typedef struct bb_model_parts {
   const char *text; /* the plan */
   size_t length;
-  const char *code;        /* the file with the kernels; NULL: none */
-  bool cached;             /* bb_model_info */
+  const char *code; /* the file with the kernels; NULL: none */
+  bool cached;      /* bb_model_info */
+  const bb_interpreter *interpreter;
   const char *place;       /* for messages */
   int data_file;           /* with the constants, or -1: */
   const void *const *data; /* by tensor of the plan: bytes of each constant */
@@ -41,16 +55,14 @@ bb_model *bb_model_make(bb_context *context, const bb_model_parts *parts);
 /* A session that runs the steps of load time, by model.c alone. */
 void bb_session_run_once(bb_context *context, bb_model *model);
 
-/* Operands of reference kernels, and such a kernel (misc_step.c). */
+/* Operands of steps that are no kernels of the device, and how such run (misc_step.c). */
 typedef struct bb_lab bb_lab;
-bb_lab *bb_lab_create(bb_context *context);
+bb_lab *bb_lab_create(bb_context *context, const bb_model *model);
 void bb_lab_destroy(bb_lab *lab);
 typedef struct bb_lab_call {
-  const bb_plan_step *step;
-  const bb_plan_tensor *tensor; /* of the plan */
+  uint32_t step; /* its number */
   const int64_t *symbol;
   void *const *data; /* by tensor */
-  const bb_device_class *class;
   bb_queue *queue;
 } bb_lab_call;
 /* Fails the context; keeps what memory it took for the next run. */

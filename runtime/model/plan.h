@@ -72,7 +72,10 @@ typedef struct bb_plan_step {
   bb_formula operations; /* of its extents: what a run of it counts */
   /* A reference kernel: */
   const bb_misc *misc; /* without ports */
-  uint32_t nin, nout;
+  /* A candidate without a kernel: a block program as text, its inputs the operands below in order, its
+   * outputs the results, its symbols the first of the plan's.  Only plans that stay in memory have such steps. */
+  const char *program;
+  uint32_t nin, nout;              /* of both */
   const bb_plan_operand *in, *out; /* results: whole tensors */
 } bb_plan_step;
 

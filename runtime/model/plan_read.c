@@ -248,6 +248,12 @@ static const bb_plan_operand *read_operands(const reader *r, const bb_json *json
   return operand;
 }
 
+static void read_sides(const reader *r, const bb_json *json, bb_plan_step *step) {
+  step->kernel = BB_NONE;
+  step->in = read_operands(r, json, "in", &step->nin);
+  step->out = read_operands(r, json, "out", &step->nout);
+}
+
 static void read_misc(const reader *r, const bb_json *json, bb_plan_step *step) {
   bb_misc *misc = BB_NEW(r->arena, bb_misc, 1);
   const bb_json *list = member(r, json, "attributes", BB_JSON_LIST);
@@ -259,9 +265,13 @@ static void read_misc(const reader *r, const bb_json *json, bb_plan_step *step) 
     read_attribute(r, a, &attribute[misc->count++]);
   misc->attribute = attribute;
   step->misc = misc;
-  step->kernel = BB_NONE;
-  step->in = read_operands(r, json, "in", &step->nin);
-  step->out = read_operands(r, json, "out", &step->nout);
+  read_sides(r, json, step);
+}
+
+static void read_interpreted(const reader *r, const bb_json *json, bb_plan_step *step) {
+  step->listing = text_of(r, json, "listing");
+  step->program = text_of(r, json, "program");
+  read_sides(r, json, step);
 }
 
 /* --- the plan --- */
@@ -276,6 +286,8 @@ static void read_steps(reader *r, const bb_json *top) {
     step->nodes = (uint32_t)whole(r, bb_json_get(s, "nodes"), "nodes", 0, UINT32_MAX);
     if (bb_json_get(s, "op"))
       read_misc(r, s, step);
+    else if (bb_json_get(s, "program"))
+      read_interpreted(r, s, step);
     else
       read_kernel(r, s, step);
   }

@@ -90,7 +90,7 @@ static bb_session *make(bb_context *ctx, bb_model *model, const bb_session_optio
                             .parallel_user = options->parallel_user};
   s->queue = model->class->queue_open(model->device, ctx, &queue);
   for (uint32_t i = 0; i < model->plan->steps && !s->lab; i++)
-    if (model->plan->step[i].kernel == BB_NONE) s->lab = bb_lab_create(ctx);
+    if (model->plan->step[i].kernel == BB_NONE) s->lab = bb_lab_create(ctx, model);
   return s;
 }
 
@@ -350,7 +350,7 @@ static void run_step(bb_session *s, uint32_t number) {
   const bb_model *m = s->model;
   const bb_plan_step *step = &m->plan->step[number];
   if (step->kernel == BB_NONE) {
-    bb_lab_call call = {step, m->plan->tensor, s->symbol, s->data, m->class, s->queue};
+    bb_lab_call call = {number, s->symbol, s->data, s->queue};
     bb_lab_run(s->lab, s->ctx, &call);
     return;
   }

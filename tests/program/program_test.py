@@ -21,6 +21,15 @@ MISC = {"Gather", "GatherElements", "Conv"}
 EXAMPLES = ["attention", "layernorm_matmul", "rmsnorm_swiglu"]
 
 
+def write_zeros(path, arrays):
+    """A .npz of zeros, each (name, rows, columns)."""
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, *shape in arrays:
+            head = str({"descr": "<f4", "fortran_order": False, "shape": tuple(shape)}).ljust(117) + "\n"
+            array = b"\x93NUMPY\1\0" + len(head).to_bytes(2, "little") + head.encode()
+            archive.writestr(name + ".npy", array + bytes(4 * shape[0] * shape[1]))
+
+
 def call(*arguments, code=0, cwd=None):
     """Runs the program; gives its output, after checking its exit code."""
     done = subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True, cwd=cwd,
@@ -151,11 +160,7 @@ class Selections(Folder):
 
     def test_kernels_are_chosen_for_the_extents_of_inputs(self):
         data, dump = self.folder / "data.npz", self.folder / "dump"
-        with zipfile.ZipFile(data, "w") as archive:
-            for name, *shape in [("Q", 1, 64), ("KT", 9000, 64), ("VT", 64, 9000)]:
-                head = str({"descr": "<f4", "fortran_order": False, "shape": tuple(shape)}).ljust(117) + "\n"
-                array = b"\x93NUMPY\1\0" + len(head).to_bytes(2, "little") + head.encode()
-                archive.writestr(name + ".npy", array + bytes(4 * shape[0] * shape[1]))
+        write_zeros(data, [("Q", 1, 64), ("KT", 9000, 64), ("VT", 64, 9000)])
 
         def chosen(*command):
             call(*command, "--dump-phases", dump)
@@ -234,6 +239,28 @@ class Runs(Folder):
         out = self.check("bert", "--kernels", "--counts", "--float64")
         self.assertRegex(out, r"\n\d+ nodes in \d+ kernels \(\d+ different\), \d+ run as misc, 0 inter")
         call("run", model("bert"), "--inputs", arrays("bert"), "--kernels", "--unfused", code=2)
+
+    def test_without_a_kernel(self):
+        """An expression of more operands than a kernel's statement takes is interpreted; a folder does not take it."""
+        names = [f"X{i}" for i in range(60)]
+        path, data, out, made = (self.folder / name for name in ("many.bb", "many.npz", "many_out.npz", "made"))
+        path.write_text("blockbuster 1\ndim M\n" + "".join(f"input {n} : f32[M,4]\n" for n in names) +
+                        "output Y = elementwise " + "+".join(f"cos({n})" for n in names) + "\n")
+        write_zeros(data, [(n, 3, 4) for n in names])
+        call("run", path, "--inputs", data, "--interpret", "-o", out)
+        for mode in [], ["--kernels"]:
+            done = subprocess.run([PROGRAM, "run", path, "--inputs", data, "--expect", out, "--counts", *mode],
+                                  capture_output=True, text=True)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn("k0 is interpreted: no kernel: an expression of 60 operands", done.stderr)
+            self.assertIn("good  Y: 12 elements, largest error 0 at [0, 0] (got 60, want 60)\n"
+                          "0 nodes in 0 kernels (0 different), 0 run as misc, 1 interpreted\n", done.stdout)
+        told = call("bench", path, "--runs", "1", "--dims", "M=3", "--quiet")
+        self.assertRegex(told, r"\nk0 .* interpreted\n(.*\n)*.* 1 interpreted\n")
+        done = subprocess.run([PROGRAM, "compile", path, "-o", made], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 3)
+        self.assertIn("nothing interprets it:\nk0: no kernel", done.stderr)
+        self.assertEqual(list(self.folder.glob("made*")), [])
 
     def test_no_compiler(self):
         done = subprocess.run([PROGRAM, "run", model("block_attention"), "--inputs",

@@ -21,8 +21,7 @@ typedef struct bench {
   double *whole;              /* by run */
   double *part;               /* by step, then by run */
   double *bytes, *operations; /* by step */
-  void *memory[64];
-  uint32_t arrays;
+  void **drawn;               /* by input */
   bb_setting extent[MOST_SETTINGS];
   figures f;
 } bench;
@@ -81,9 +80,9 @@ static int bind_drawn(bench *b, uint32_t index, const bb_tensor_info *info) {
   size_t count = 1;
   for (uint32_t i = 0; i < info->rank; i++)
     if (__builtin_mul_overflow(count, (size_t)shape[i], &count)) return out_of_memory();
-  void *data = draw_elements(info->dtype, count);
+  void *data = b->drawn[index] ? b->drawn[index] : draw_elements(info->dtype, count);
   if (!data) return out_of_memory();
-  b->memory[b->arrays++] = data;
+  b->drawn[index] = data;
   bb_tensor_view view = {.dtype = info->dtype, .rank = info->rank, .shape = shape, .data = data};
   return report(b->t, bb_session_bind(b->session, BB_INPUT, index, &view));
 }
@@ -112,14 +111,8 @@ static int bind_given(bench *b, const bb_arrays *arrays, uint32_t index,
 static int bind_inputs(bench *b, const bb_arrays *arrays) {
   bb_tensor_info info;
   int code = EXIT_GOOD;
-  for (uint32_t i = 0; code == EXIT_GOOD && bb_model_get_tensor(b->model, BB_INPUT, i, &info);
-       i++) {
-    if (i == sizeof b->memory / sizeof *b->memory) {
-      fprintf(stderr, "blockbuster bench: more than %u inputs\n", i);
-      return EXIT_REFUSED;
-    }
+  for (uint32_t i = 0; code == EXIT_GOOD && bb_model_get_tensor(b->model, BB_INPUT, i, &info); i++)
     code = arrays ? bind_given(b, arrays, i, &info) : bind_drawn(b, i, &info);
-  }
   for (uint32_t i = 0; code == EXIT_GOOD && !arrays && i < b->f.extents; i++)
     code = report(b->t, bb_session_set(b->session, b->extent[i].name, b->extent[i].value));
   return code;
@@ -214,6 +207,7 @@ static int open_session(bench *b, bool observed, const bb_arrays *arrays) {
 
 static int measure(bench *b, const bb_arrays *arrays) {
   bb_model_get_info(b->model, &b->f.model);
+  b->f.interpreted = interpreted_nodes(b->model);
   b->f.steps = b->f.model.steps;
   b->f.threads = b->t->set->threads;
   uint32_t steps = b->f.steps + 1;
@@ -222,7 +216,9 @@ static int measure(bench *b, const bb_arrays *arrays) {
   b->bytes = calloc(steps, sizeof *b->bytes);
   b->operations = calloc(steps, sizeof *b->operations);
   b->f.step = calloc(steps, sizeof *b->f.step);
-  if (!b->whole || !b->part || !b->bytes || !b->operations || !b->f.step) return out_of_memory();
+  b->drawn = calloc(b->f.model.inputs + 1, sizeof *b->drawn);
+  if (!b->whole || !b->part || !b->bytes || !b->operations || !b->f.step || !b->drawn)
+    return out_of_memory();
   int code = unknown_extent(b);
   if (code == EXIT_GOOD)
     code = report(b->t,
@@ -255,7 +251,8 @@ int bench_main(tool *t) {
   if (code == EXIT_GOOD) (t->set->json ? print_figures_json : print_figures)(&b.f);
   bb_session_destroy(b.session);
   bb_model_release(b.model);
-  for (uint32_t i = 0; i < b.arrays; i++) free(b.memory[i]);
+  for (uint32_t i = 0; b.drawn && i < b.f.model.inputs; i++) free(b.drawn[i]);
+  free(b.drawn);
   free(b.whole);
   free(b.part);
   free(b.bytes);

@@ -20,6 +20,7 @@ typedef struct step_figures {
 
 typedef struct figures {
   bb_model_info model;
+  uint32_t interpreted;        /* nodes */
   uint32_t threads;            /* 0: one for each processor */
   double read, compile, first; /* seconds: the model read and fused, compiled or loaded, run once */
   spread run;
@@ -32,6 +33,8 @@ typedef struct figures {
 
 void print_figures(const figures *f);
 void print_figures_json(const figures *f);
-void print_nodes(const bb_model_info *model); /* one line: what runs as what */
+uint32_t interpreted_nodes(const bb_model *model);
+void print_nodes(const bb_model_info *model,
+                 uint32_t interpreted); /* one line: what runs as what */
 
 #endif

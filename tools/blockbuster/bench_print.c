@@ -21,9 +21,18 @@ static void print_count(double value, const char *unit) {
   printf("  %6.3g %c%s", value, prefix[k], unit);
 }
 
-void print_nodes(const bb_model_info *m) {
-  printf("%u node%s in %u kernel%s (%u different), %u run as misc\n", m->fused,
-         m->fused == 1 ? "" : "s", m->kernels, m->kernels == 1 ? "" : "s", m->sources, m->misc);
+uint32_t interpreted_nodes(const bb_model *model) {
+  uint32_t count = 0;
+  bb_step_info step;
+  for (uint32_t i = 0; bb_model_get_step(model, i, &step); i++)
+    if (!step.op && step.source == UINT32_MAX) count += step.nodes;
+  return count;
+}
+
+void print_nodes(const bb_model_info *m, uint32_t interpreted) {
+  printf("%u node%s in %u kernel%s (%u different), %u run as misc, %u interpreted\n", m->fused,
+         m->fused == 1 ? "" : "s", m->kernels, m->kernels == 1 ? "" : "s", m->sources, m->misc,
+         interpreted);
 }
 
 static void print_step(const figures *f, const step_figures *s) {
@@ -31,6 +40,10 @@ static void print_step(const figures *f, const step_figures *s) {
          f->run.median > 0 ? 100 * s->time.median / f->run.median : 0);
   if (s->info.op) {
     printf("  reference kernel: %.40s\n", s->info.op);
+    return;
+  }
+  if (s->info.source == UINT32_MAX) {
+    printf("  interpreted\n");
     return;
   }
   print_count(s->bytes, "B");
@@ -63,7 +76,7 @@ void print_figures(const figures *f) {
   printf("ceiling: %s with %u units, %.3g byte/s (cache %.3g), %.3g op/s\n", f->ceiling.machine,
          f->ceiling.units, f->ceiling.bytes_per_second, f->ceiling.cache_per_second,
          f->ceiling.operations_per_second);
-  print_nodes(&f->model);
+  print_nodes(&f->model, f->interpreted);
 }
 
 static void print_spread_json(const spread *s) {
@@ -78,14 +91,14 @@ static void print_step_json(const step_figures *s) {
   if (s->info.op) {
     printf(", \"op\": ");
     put_json_text(stdout, s->info.op);
-  } else {
+  } else if (s->info.source != UINT32_MAX) {
     printf(", \"source\": %u", s->info.source);
   }
   if (!s->info.once) {
     printf(", \"seconds\": ");
     print_spread_json(&s->time);
   }
-  if (!s->info.once && !s->info.op)
+  if (!s->info.once && !s->info.op && s->info.source != UINT32_MAX)
     printf(", \"bytes\": %.17g, \"operations\": %.17g, \"ceiling\": %.6g", s->bytes, s->operations,
            s->ceiling);
   printf("}");
@@ -105,9 +118,10 @@ void print_figures_json(const figures *f) {
          " \"seconds\": ",
          f->read, f->compile, f->first);
   print_spread_json(&f->run);
-  printf(",\n \"nodes\": {\"fused\": %u, \"misc\": %u, \"kernels\": %u, \"different\": %u},\n"
+  printf(",\n \"nodes\": {\"fused\": %u, \"misc\": %u, \"interpreted\": %u, \"kernels\": %u, "
+         "\"different\": %u},\n"
          " \"ceiling\": {\"machine\": ",
-         f->model.fused, f->model.misc, f->model.kernels, f->model.sources);
+         f->model.fused, f->model.misc, f->interpreted, f->model.kernels, f->model.sources);
   put_json_text(stdout, f->ceiling.machine);
   printf(", \"bytes_per_second\": %.9g, \"cache_bytes\": %.9g, \"cache_per_second\": %.9g, "
          "\"operations_per_second\": %.9g},\n \"steps\": [",

@@ -41,7 +41,7 @@ int compile_main(tool *t) {
   bb_model_get_info(model, &info);
   printf("%s: for %s, %llu bytes of constants\n", set->output, info.device,
          (unsigned long long)info.constant_bytes);
-  print_nodes(&info);
+  print_nodes(&info, interpreted_nodes(model));
   bb_model_release(model);
   return EXIT_GOOD;
 }

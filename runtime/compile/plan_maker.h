@@ -1,0 +1,44 @@
+/* plan_maker.h - what the parts of making a plan share.
+ */
+#ifndef BB_COMPILE_PLAN_MAKER_H
+#define BB_COMPILE_PLAN_MAKER_H
+
+#include "plan_make.h"
+
+typedef struct bb_maker {
+  bb_program *program;
+  bb_context *ctx;
+  bb_arena *arena;
+  const bb_draft_options *options;
+  bb_plan *plan;
+  bb_buffer refused;
+  uint32_t capacity, step_capacity, tensor_capacity;
+  bb_buffer *source;            /* by kernel, under one name for all, so that equal ones are seen */
+  const bb_tile_program **tile; /* by kernel */
+  bool *used;                   /* by tensor */
+  bb_room *room;                /* by tensor */
+} bb_maker;
+
+/* --- plan_make.c --- */
+bool bb_plan_is_known(uint32_t rank, const bb_extent *const *shape);
+/* Whether an array is there when the model is loaded, or may be made then. */
+bool bb_plan_is_fixed(const bb_plan *plan, uint32_t tensor, bool written);
+const bb_extent *const *bb_maker_extents(bb_maker *m, uint32_t axes, const bb_dim *axis);
+/* The next step of the plan, to be filled. */
+bb_plan_step *bb_maker_step(bb_maker *m);
+
+/* --- plan_kernel.c --- */
+/* Adds the steps of a candidate. */
+void bb_maker_kernel(bb_maker *m, const bb_candidate *candidate);
+
+/* --- plan_operand.c --- */
+/* Fills the step of a misc node. */
+void bb_maker_misc(bb_maker *m, const bb_step *from, bb_plan_step *step);
+/* All of a tensor as an operand, and as a result: elements in a row. */
+void bb_maker_whole(bb_maker *m, uint32_t tensor, bb_plan_operand *operand);
+
+/* --- interpreted.c --- */
+/* Fills the step of a candidate that has no kernel. */
+void bb_maker_interpreted(bb_maker *m, const bb_candidate *candidate, bb_plan_step *step);
+
+#endif
