@@ -1,4 +1,8 @@
-/* folder_write.c - a compiled program as a folder: made beside its place, then moved there whole. */
+/* folder_write.c - a compiled program as a folder: made beside its place, then moved there whole.
+ *
+ * Who makes one holds a lock on it, which dies with the process: one without is what a killed process left,
+ * and goes when the next is made.
+ */
 #define _GNU_SOURCE /* renameat2 */
 #include "../cpu/cpu.h"
 #include "../device.h"
@@ -11,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -22,7 +27,10 @@ typedef struct target {
   bb_arena *arena;
   const char *folder; /* without slashes at its end */
   char *making;       /* beside it; its name is the caller's to free */
+  int lock;           /* of `making`; -1: there are none here */
 } target;
+
+static const char making_name[] = ".making-XXXXXX";
 
 static _Noreturn void fail_io(const target *t, const char *path) {
   bb_fail(t->ctx, BB_ERROR_IO, "%s: %s", path, strerror(errno));
@@ -97,14 +105,20 @@ static void fill(const target *t, bb_draft *draft) {
 
 /* --- its place --- */
 
-/* Nothing there, an empty folder, or one that was written before: nothing of anybody else's. */
-static bool may_be_replaced(const target *t, bool *exists) {
-  DIR *dir = opendir(t->folder);
-  bool good = dir || errno == ENOENT;
-  *exists = dir != NULL;
-  for (struct dirent *d; dir && good && (d = readdir(dir));)
+/* Every entry of an open folder is of a compiled one: nothing of anybody else's. */
+static bool has_only_ours(DIR *dir) {
+  bool good = true;
+  for (struct dirent *d; good && (d = readdir(dir));)
     good =
         strcmp(d->d_name, ".") == 0 || strcmp(d->d_name, "..") == 0 || bb_cpu_folder_has(d->d_name);
+  return good;
+}
+
+/* Nothing there, an empty folder, or one that was written before. */
+static bool may_be_replaced(const target *t, bool *exists) {
+  DIR *dir = opendir(t->folder);
+  bool good = dir ? has_only_ours(dir) : errno == ENOENT;
+  *exists = dir != NULL;
   if (dir) closedir(dir);
   return good;
 }
@@ -121,29 +135,82 @@ static void move(const target *t, bool exists) {
   bb_cpu_remove_folder(t->making);
 }
 
-static void remove_making(void *folder) {
-  bb_cpu_remove_folder(folder);
-  free(folder);
+/* --- what is being made --- */
+
+static bool is_there(int folder, const char *path) {
+  struct stat held, named;
+  return fstat(folder, &held) == 0 && lstat(path, &named) == 0 && held.st_ino == named.st_ino &&
+         held.st_dev == named.st_dev;
+}
+
+static void remove_stale(const target *t, const char *path) {
+  int folder = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  DIR *dir = folder < 0 ? NULL : fdopendir(folder);
+  struct stat status;
+  if (dir && fstat(folder, &status) == 0 && status.st_uid == geteuid() &&
+      flock(folder, LOCK_EX | LOCK_NB) == 0 && is_there(folder, path) && has_only_ours(dir)) {
+    bb_log(t->ctx, BB_LOG_INFO, "%s is removed: who made it is gone", path);
+    bb_cpu_remove_folder(path);
+  }
+  if (dir)
+    closedir(dir);
+  else if (folder >= 0)
+    close(folder);
+}
+
+static void sweep(const target *t) {
+  const char *slash = strrchr(t->folder, '/'), *base = slash ? slash + 1 : t->folder;
+  int length = slash ? (int)(slash - t->folder) + 1 : 0;
+  const char *parent = length ? bb_arena_text(t->arena, t->folder, (size_t)length) : "";
+  size_t prefix = strlen(base), marked = sizeof making_name - sizeof "XXXXXX";
+  DIR *dir = opendir(length ? parent : ".");
+  for (struct dirent *d; dir && (d = readdir(dir));)
+    if (strncmp(d->d_name, base, prefix) == 0 &&
+        strncmp(d->d_name + prefix, making_name, marked) == 0 &&
+        strlen(d->d_name) == prefix + sizeof making_name - 1)
+      remove_stale(t, bb_arena_printf(t->arena, "%s%s", parent, d->d_name));
+  if (dir) closedir(dir);
+}
+
+/* One that is not locked yet may be swept away: then another. */
+static void begin(target *t) {
+  do {
+    free(t->making);
+    t->making = strdup(bb_arena_printf(t->arena, "%s%s", t->folder, making_name));
+    if (!t->making) bb_fail(t->ctx, BB_ERROR_MEMORY, "out of memory");
+    if (!mkdtemp(t->making)) {
+      int error = errno;
+      free(t->making);
+      errno = error;
+      fail_io(t, t->folder);
+    }
+    if (t->lock >= 0) close(t->lock);
+    t->lock = open(t->making, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  } while (t->lock >= 0 && flock(t->lock, LOCK_EX) == 0 && !is_there(t->lock, t->making));
+}
+
+static void end(void *argument) {
+  target *t = argument;
+  bb_cpu_remove_folder(t->making);
+  free(t->making);
+  if (t->lock >= 0) close(t->lock);
 }
 
 void bb_folder_write(bb_context *ctx, bb_draft *draft, const char *folder) {
-  target t = {.ctx = ctx, .arena = bb_scratch(ctx)};
+  target t = {.ctx = ctx, .arena = bb_scratch(ctx), .lock = -1};
   size_t length = strlen(folder);
   while (length > 1 && folder[length - 1] == '/') length--;
   t.folder = bb_arena_text(t.arena, folder, length);
   bool exists;
   if (!may_be_replaced(&t, &exists))
     bb_fail(ctx, BB_ERROR_ARGUMENT, "%s is there and is no compiled model", folder);
-  t.making = strdup(bb_arena_printf(t.arena, "%s.making-XXXXXX", t.folder));
-  if (!t.making) bb_fail(ctx, BB_ERROR_MEMORY, "out of memory");
-  if (!mkdtemp(t.making)) {
-    free(t.making);
-    fail_io(&t, folder);
-  }
-  bb_defer(ctx, remove_making, t.making);
+  sweep(&t);
+  begin(&t);
+  bb_defer(ctx, end, &t);
   fill(&t, draft);
   move(&t, exists);
-  bb_undefer(ctx, t.making);
+  bb_undefer(ctx, &t);
   free(t.making);
+  if (t.lock >= 0) close(t.lock);
   bb_scratch_end(t.arena);
 }

@@ -11,10 +11,12 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
 #include <sys/wait.h>
@@ -112,6 +114,30 @@ static _Noreturn void refuse_compiler(bb_context *ctx, const char *cc, int error
           cc, strerror(error));
 }
 
+/* Its output had no room: the reason as the system words it; NULL: something else. */
+static const char *lacking_room(const char *said) {
+  static const int error[] = {ENOSPC, EFBIG, EDQUOT};
+  for (size_t i = 0; i < sizeof error / sizeof *error; i++)
+    if (strstr(said, strerror(error[i]))) return strerror(error[i]);
+  return strstr(said, strsignal(SIGXFSZ)) ? strerror(EFBIG) : NULL;
+}
+
+static _Noreturn void refuse_kernels(bb_context *ctx, const char *folder, const char *said) {
+  struct rlimit limit;
+  const char *room = lacking_room(said), *cc = compiler();
+  if (room && getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
+    bb_fail(ctx, BB_ERROR_IO,
+            "the compiler \"%s\" could not write the kernels in %s: %s (files that this process "
+            "makes are "
+            "limited to %llu bytes: ulimit -f)",
+            cc, folder, room, (unsigned long long)limit.rlim_cur);
+  if (room)
+    bb_fail(ctx, BB_ERROR_IO, "the compiler \"%s\" could not write the kernels in %s: %s", cc,
+            folder, room);
+  bb_fail(ctx, BB_ERROR_INTERNAL, "the compiler \"%s\" refuses the kernels in %s:\n%s", cc, folder,
+          said);
+}
+
 static void run_compiler(bb_context *ctx, bb_arena *arena, const char *folder) {
   const char *cc = compiler();
   const char *log = in_folder(arena, folder, "compiler.txt");
@@ -134,8 +160,7 @@ static void run_compiler(bb_context *ctx, bb_arena *arena, const char *folder) {
   if (error || (WIFEXITED(status) && WEXITSTATUS(status) == 127))
     refuse_compiler(ctx, cc, error ? error : ENOENT);
   if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
-    bb_fail(ctx, BB_ERROR_INTERNAL, "the compiler \"%s\" refuses the kernels in %s:\n%s", cc,
-            folder, what_it_said(arena, log));
+    refuse_kernels(ctx, folder, what_it_said(arena, log));
 }
 
 /* --- what decides what is built --- */

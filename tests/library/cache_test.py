@@ -66,9 +66,9 @@ class Folder(unittest.TestCase):
             self.assertTrue(done.stdout.startswith("good "), done.stdout)
         return done.stderr
 
-    def compile(self, code=0, model=None, **more):
+    def compile(self, code=0, model=None, limit=(), **more):
         out = self.folder / "compiled"
-        done = subprocess.run([PROGRAM, "compile", model or self.model, "-o", out], capture_output=True, text=True,
+        done = subprocess.run([*limit, PROGRAM, "compile", model or self.model, "-o", out], capture_output=True, text=True,
                               errors="replace", env=self.environment(**more), timeout=120)
         self.assertEqual(done.returncode, code, done.stdout + done.stderr)
         return out, done.stderr
@@ -308,6 +308,41 @@ class Compiled(Folder):
         _, message = self.compile(code=3, BLOCKBUSTER_CC="/no/compiler")
         self.assertIn("kernels need a C compiler", message)
         self.assertEqual(self.left(), [])
+
+    def test_killed_compilation(self):
+        """What it left goes with the next one; what is being made, and what is another's, stays."""
+        slow = self.folder / "cc"
+        slow.write_text("#!/bin/sh\ntouch %s.$PPID\nsleep 100\n" % (self.folder / "started"))
+        slow.chmod(0o755)
+        children = [subprocess.Popen([PROGRAM, "compile", self.model, "-o", self.folder / "compiled"],
+                                     env=self.environment(BLOCKBUSTER_CC=slow), stdout=subprocess.DEVNULL,
+                                     stderr=subprocess.DEVNULL, start_new_session=True) for _ in range(2)]
+        making = lambda: sorted(self.folder.glob("compiled.making-*"))
+        try:
+            while not all((self.folder / f"started.{child.pid}").exists() for child in children):
+                time.sleep(0.01)
+            (self.folder / "compiled.making-theirs").mkdir()
+            (self.folder / "compiled.making-theirs" / "thesis.tex").write_text("years of work")
+            self.assertEqual(len(making()), 3)
+            os.killpg(children[0].pid, signal.SIGKILL)
+            children[0].wait()
+            self.compile()
+            self.assertEqual(len(making()), 2)
+        finally:
+            for child in children:
+                if child.poll() is None:
+                    os.killpg(child.pid, signal.SIGKILL)
+                    child.wait()
+        self.compile()
+        self.assertEqual([path.name for path in making()], ["compiled.making-theirs"])
+        self.run_model(self.folder / "compiled", how=())
+
+    def test_files_that_may_not_grow(self):
+        for kilobytes, wanted in (1, "bb_cpu.h: File too large"), (60, "could not write the kernels in .*ulimit -f"):
+            limit = ("bash", "-c", f'ulimit -f {kilobytes}; exec "$@"', "bash")
+            _, message = self.compile(code=3, limit=limit)
+            self.assertRegex(message, wanted)
+            self.assertEqual(self.left(), [])
 
     def test_who_could_write_it(self):
         out, _ = self.compile(model=TESTS / "models/bert.onnx")

@@ -2,6 +2,7 @@
  */
 #include "tool.h"
 
+#include <signal.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -37,6 +38,7 @@ static int run_command(settings *set) {
 }
 
 int main(int argc, char **argv) {
+  signal(SIGXFSZ, SIG_IGN); /* a file that grows too large is an error of the write, not the end */
   if (argc < 2) {
     print_usage(stderr);
     return EXIT_WRONG_CALL;
