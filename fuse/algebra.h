@@ -50,9 +50,11 @@ typedef struct bb_component {
   double empty;          /* of a part without elements */
   const bb_expr *term;   /* b: elements, fixed, own components before this one */
   const bb_expr *repair; /* h: fixed, own components, renewed components before this one */
-  /* The same for arithmetic with infinities: `start` is empty where an element of -inf meets a
-   * maximum of -inf; `update` is the component itself where nothing it depends on changed. */
+  /* The same for arithmetic with infinities (algebra_guard.c): `start` has a value where an element of
+   * -inf meets a maximum of -inf, `update` where a part has nothing but such elements.  `limits`:
+   * the extrema for which `start` stands in for the term. */
   const bb_expr *start, *update;
+  uint64_t limits;
   const bb_expr *inverse; /* c from a value t (ARG own + this) of the term, if it was inverted */
   uint64_t uses;          /* components whose change it follows */
   bb_range range;         /* over non-empty parts, in reals */
@@ -73,6 +75,7 @@ typedef enum bb_proof_kind {
   BB_PROOF_DISTRIBUTES, /* h over the fold: condition (ii) */
   BB_PROOF_LINEAR,      /* the repair is the linear form that (i) was shown for */
   BB_PROOF_FINISHES,    /* the result's term from the components' terms */
+  BB_PROOF_GUARDED,     /* start and update are the term and the repair over the reals */
   BB_PROOF_DEFINED      /* a value at every reachable partial fold */
 } bb_proof_kind;
 

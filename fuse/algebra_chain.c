@@ -25,83 +25,6 @@ static const bb_expr *const *settle_row(bb_derivation *d, const bb_expr *const *
   return settled;
 }
 
-static const bb_expr *conjunction(bb_derivation *d, const bb_expr *all, const bb_expr *one) {
-  return all ? bb_dx_make(d, BB_X_AND, all, one) : one;
-}
-
-static bool is_extremum(const bb_component *c) {
-  return !c->payload && c->fold != BB_MONOID_SUM && c->fold != BB_MONOID_PROD;
-}
-
-/* Where nothing changed the component stays, so that exp(-inf + inf) is never formed. */
-static const bb_expr *guarded_update(bb_derivation *d, uint32_t j) {
-  const bb_component *c = &d->product->component[j];
-  const bb_expr *same = NULL;
-  bool limits = false;
-  for (uint32_t i = 0; i < j; i++) {
-    if (!(c->uses >> i & 1)) continue;
-    limits |= is_extremum(&d->product->component[i]);
-    const bb_expr *own = bb_dx_own(d, i);
-    same = conjunction(d, same, bb_dx_make(d, BB_X_EQ, own, bb_dx_renewed(d, own)));
-  }
-  if (!limits) return c->repair;
-  return bb_expr_make(d->program, BB_X_SELECT, same, bb_dx_own(d, j), c->repair);
-}
-
-/* Of a factor free of elements and folds; numbers such as log(2) are worked out. */
-static uint32_t sign_of_rate(bb_derivation *d, const bb_normal *q) {
-  const bb_expr *value = q->deps ? NULL : bb_normal_expr(d->al, q);
-  if (!value || value->op != BB_X_CONST) return bb_normal_sign(q);
-  return value->number > 0 ? BB_SIGN_POS : value->number < 0 ? BB_SIGN_NEG : BB_SIGN_ZERO;
-}
-
-/* Is the term exp(q * (term_i - K_i)) * ..., q > 0, for an extremum i?  Then it is 0 for an element at
- * the extremum's empty value in any part that has another element. */
-static bool fades_with(bb_derivation *d, const bb_normal *term, uint32_t i) {
-  bb_algebra *al = d->al;
-  const bb_normal *exponent = al->zero;
-  for (uint32_t k = 0; k < term->count; k++) { /* the exp of all terms must be one */
-    const bb_normal *here = al->zero;
-    for (uint32_t f = 0; f < term->term[k].count; f++) {
-      bb_factor at = term->term[k].factor[f];
-      if (at.atom->kind == BB_ATOM_EXP)
-        here = bb_normal_add(al, here, bb_normal_scale(al, at.atom->a[0], at.power));
-    }
-    if (k && here != exponent) return false;
-    exponent = here;
-  }
-  const bb_normal *own = bb_normal_of(al, bb_dx_own(d, i));
-  const bb_normal *gap = bb_normal_subtract(al, d->normal[i], own);
-  bool minimum = bb_derive_dual(d->product->component[i].fold) == BB_MONOID_MAX ||
-                 bb_derive_dual(d->product->component[i].fold) == BB_MONOID_ARGMAX ||
-                 bb_derive_dual(d->product->component[i].fold) == BB_MONOID_ARGMAX_LAST;
-  for (uint32_t k = 0; k < exponent->count; k++) {
-    const bb_term *t = &exponent->term[k];
-    uint32_t f = 0;
-    while (f < t->count && t->factor[f].atom != own->term[0].factor[0].atom) f++;
-    if (f == t->count || t->factor[f].power.num != 1 || t->factor[f].power.den != 1) continue;
-    const bb_normal *q = bb_normal_scale(al, bb_normal_without(al, t, f), (bb_ratio){-1, 1});
-    if (q->deps & (BB_DEP_ELEMENT | BB_DEP_FOLD)) continue;
-    const bb_normal *rest = bb_normal_subtract(al, exponent, bb_normal_multiply(al, gap, q));
-    return sign_of_rate(d, q) == (minimum ? BB_SIGN_NEG : BB_SIGN_POS) &&
-           !(rest->deps & BB_DEP_ELEMENT);
-  }
-  return false;
-}
-
-static const bb_expr *guarded_start(bb_derivation *d, uint32_t j) {
-  const bb_component *c = &d->product->component[j];
-  const bb_expr *start = c->term;
-  for (uint32_t i = 0; i < j; i++) {
-    const bb_component *r = &d->product->component[i];
-    if (c->payload || !is_extremum(r) || !bb_expr_uses_arg(c->term, d->product->own + i)) continue;
-    if (!fades_with(d, d->normal[j], i)) continue;
-    const bb_expr *at_limit = bb_dx_make(d, BB_X_EQ, bb_dx_own(d, i), bb_dx_number(d, r->empty));
-    start = bb_expr_make(d->program, BB_X_SELECT, at_limit, bb_dx_number(d, 0), start);
-  }
-  return start;
-}
-
 static void settle_product(bb_derivation *d) {
   bb_product *p = d->product;
   const bb_expr *element;
@@ -111,8 +34,9 @@ static void settle_product(bb_derivation *d) {
     p->commutative &= bb_monoid_get(c->fold)->commutative;
     if (!c->payload && c->uses && !c->inverse)
       c->inverse = bb_invert(d, c->term, bb_dx_own(d, j), &element);
-    c->update = settle(d, guarded_update(d, j));
-    c->start = settle(d, guarded_start(d, j));
+    bb_derive_guards(d, j);
+    c->update = settle(d, c->update);
+    c->start = settle(d, c->start);
     c->repair = settle(d, c->repair);
     c->inverse = settle(d, c->inverse);
   }

@@ -227,6 +227,7 @@ bool bb_derive_component(bb_derivation *d, bb_monoid_id fold, const bb_expr *ter
                                    .row = kept};
   p->component[j].uses = renewed_in(d, p->component[j].repair);
   d->normal[j] = normal;
+  d->without_pivots[j] = d->bare ? d->bare : term;
   p->count++;
   declare(d, j);
   *component = j;

@@ -28,10 +28,12 @@ typedef struct bb_derivation {
   uint32_t results;                        /* ARGs of results so far */
   const bb_expr *value[2 * BB_CHAIN_ARGS]; /* replaces ARG i: renamed elements, results */
   const char *label;                       /* of helping components: s_0, s_1; or NULL */
+  const bb_expr *bare; /* the term of the component about to be made, without pivots; or NULL */
   bool apart; /* an equal component is made once more: the repair of one reads the other */
   uint32_t renamed;
   const bb_expr *rename[BB_CHAIN_ARGS];           /* what ARG BB_CHAIN_RENAMED + i stands for */
   const bb_normal *normal[BB_PRODUCT_COMPONENTS]; /* of the components' terms */
+  const bb_expr *without_pivots[BB_PRODUCT_COMPONENTS];
 } bb_derivation;
 
 /* Small makers; all but the first know zero (NULL). */
@@ -84,6 +86,11 @@ bool bb_derive_moments(bb_derivation *d, const bb_group *group, bb_linear *fold)
 /* The same value, extrema subtracted before anything else is added.  `renewed`: the first ARG of
  * renewed components in it. */
 const bb_expr *bb_derive_ordered(bb_derivation *d, const bb_expr *expr, uint32_t renewed);
+
+/* --- algebra_guard.c --- */
+
+/* Makes `start`, `update` and `limits` of a component from its term and repair. */
+void bb_derive_guards(bb_derivation *d, uint32_t component);
 
 /* --- algebra_invert.c --- */
 

@@ -81,6 +81,7 @@ static void put_step(writer *w, const bb_proof_step *s) {
                                 [BB_PROOF_DISTRIBUTES] = "(ii) h over",
                                 [BB_PROOF_LINEAR] = "h is that linear form",
                                 [BB_PROOF_FINISHES] = "finishes g",
+                                [BB_PROOF_GUARDED] = "guarded, over the reals",
                                 [BB_PROOF_DEFINED] = "has a value at every partial r"};
   bb_monoid_id fold = s->result ? w->p->chain.fold[s->index].fold : w->p->component[s->index].fold;
   bool at_end = s->result && s->kind == BB_PROOF_DEFINED;

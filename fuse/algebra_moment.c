@@ -202,6 +202,38 @@ static bool has_exp(const bb_normal *a) {
   return false;
 }
 
+static bool is_log(const bb_term *t) {
+  for (uint32_t f = 0; f < t->count; f++)
+    if (t->factor[f].atom->kind == BB_ATOM_CALL && t->factor[f].atom->op == BB_X_LOG) return true;
+  return false;
+}
+
+static bool is_extremum(const moments *m, const bb_term *t) {
+  bool any = false;
+  for (uint32_t f = 0; f < t->count; f++) {
+    const bb_atom *atom = t->factor[f].atom;
+    if (!(atom->deps & BB_DEP_FOLD)) continue;
+    if (any || atom->kind != BB_ATOM_LEAF || atom->expr->op != BB_X_ARG) return false;
+    bb_monoid_id fold = m->d->product->component[atom->expr->index - m->d->product->own].fold;
+    any = fold == BB_MONOID_MAX || fold == BB_MONOID_MIN;
+  }
+  return any;
+}
+
+/* A log-sum-exp is no nearer to the elements than their maximum alone, which takes no log in each step
+ * and has a value for a part that all exps are 0 of. */
+static const bb_normal *without_logs(moments *m, const bb_normal *centre) {
+  bb_algebra *al = m->d->al;
+  const bb_normal *rest = al->zero;
+  bool any = false;
+  for (uint32_t i = 0; i < centre->count; i++) {
+    any |= is_extremum(m, &centre->term[i]);
+    if (!is_log(&centre->term[i]))
+      rest = bb_normal_add(al, rest, bb_normal_of_term(al, &centre->term[i]));
+  }
+  return any ? rest : centre;
+}
+
 static bool choose_pivots(moments *m) {
   for (uint32_t k = 0; k < m->bases; k++) {
     const bb_normal *zero = zero_of_exponent(m, k), *pivot;
@@ -209,7 +241,7 @@ static bool choose_pivots(moments *m) {
       pivot = zero;
     else if (has_exp(m->centre[k]))
       pivot = m->d->al->zero;
-    else if (!of_part(m, m->centre[k], &pivot))
+    else if (!of_part(m, without_logs(m, m->centre[k]), &pivot))
       return false;
     m->pivot[k] = bb_dx_normal(m->d, pivot);
   }
@@ -218,13 +250,14 @@ static bool choose_pivots(moments *m) {
 
 /* --- components --- */
 
-static const bb_expr *moment_term(moments *m, const uint32_t *index) {
+static const bb_expr *moment_term(moments *m, const uint32_t *index, bool pivots) {
   bb_derivation *d = m->d;
   const bb_expr *term = bb_normal_expr(d->al, m->group->weight);
   for (uint32_t k = 0; k < m->bases; k++) {
     if (!index[k]) continue;
     const bb_expr *base = bb_normal_expr(d->al, bb_normal_atom(d->al, m->base[k], ratio(1)));
-    term = bb_dx_mul(d, term, bb_dx_power(d, bb_dx_sub(d, base, m->pivot[k]), index[k]));
+    if (pivots) base = bb_dx_sub(d, base, m->pivot[k]);
+    term = bb_dx_mul(d, term, bb_dx_power(d, base, index[k]));
   }
   return term;
 }
@@ -313,9 +346,11 @@ static bool add_moment(moments *m, uint32_t j, const bb_expr *const *difference)
   bb_linear scaled = {NULL};
   add_multiple(d, &scaled, bb_normal_expr(d->al, m->group->scale), &repair);
   bool changes = scaled.value != m->fold[j].value;
-  if (!bb_derive_component(d, BB_MONOID_SUM, moment_term(m, m->index[j]),
-                           changes ? scaled.value : NULL, scaled.row, &made))
-    return false;
+  d->bare = moment_term(m, m->index[j], false);
+  bool good = bb_derive_component(d, BB_MONOID_SUM, moment_term(m, m->index[j], true),
+                                  changes ? scaled.value : NULL, scaled.row, &made);
+  d->bare = NULL;
+  if (!good) return false;
   if (made != at) { /* it was there already */
     m->fold[j] = (bb_linear){.value = bb_dx_own(d, made)};
     m->fold[j].row[made] = bb_dx_number(d, 1);

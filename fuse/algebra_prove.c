@@ -11,6 +11,7 @@
 #include "algebra.h"
 #include "algebra_normal.h"
 
+#include <math.h>
 #include <string.h>
 
 enum { MOST = 4 * BB_PRODUCT_COMPONENTS + 100 };
@@ -259,6 +260,48 @@ static void prove_other(prover *v, uint32_t j) {
   distributes(v, step, c->repair, j, c->fold, c->fold);
 }
 
+/* --- guards --- */
+
+/* Over the reals nothing is infinite: selections that ask whether it is take their other side. */
+static const bb_expr *real_step(void *user, bb_program *program, const bb_expr *node,
+                                const bb_expr *const a[3]) {
+  (void)user;
+  if (node->op == BB_X_EQ && a[1]->op == BB_X_CONST && isinf(a[1]->number))
+    return bb_expr_const(program, BB_BOOL, 0);
+  if (node->op == BB_X_SELECT && a[0]->op == BB_X_CONST) return a[a[0]->number != 0 ? 1 : 2];
+  return bb_expr_rebuild(program, node, a);
+}
+
+static const bb_expr *real(prover *v, const bb_expr *expr) {
+  return bb_expr_rewrite(v->program, expr, real_step, NULL);
+}
+
+/* with[renewed i] = own i for each `own i == renewed i` of a conjunction; false: it says something else. */
+static bool unchanged(prover *v, const bb_expr *all, const bb_expr **with) {
+  if (all->op == BB_X_AND) return unchanged(v, all->a[0], with) && unchanged(v, all->a[1], with);
+  for (uint32_t i = 0; i < v->p->count && all->op == BB_X_EQ; i++) {
+    if (all->a[0] != own(v, i) || all->a[1] != renewed(v, i)) continue;
+    with[v->p->renewed + i] = own(v, i);
+    return true;
+  }
+  return false;
+}
+
+/* What runs is the term and its repair, but for what is infinite; and but for folds that did not change. */
+static void prove_guards(prover *v, uint32_t j) {
+  const bb_component *c = &v->p->component[j];
+  bb_proof_step step = {.kind = BB_PROOF_GUARDED, .index = j};
+  const bb_expr *update = real(v, c->update), *with[MOST] = {NULL};
+  if (c->start != c->term) equal(v, step, real(v, c->start), c->term);
+  if (update->op == BB_X_SELECT && unchanged(v, update->a[0], with)) {
+    const bb_expr *same =
+        bb_expr_substitute(v->program, c->repair, v->p->renewed + v->p->count, with);
+    equal(v, step, update->a[1], same);
+    update = update->a[2];
+  }
+  if (update != c->repair) equal(v, step, update, c->repair);
+}
+
 /* Components only look back: at elements and earlier components. */
 static void check_order(prover *v, uint32_t j) {
   const bb_component *c = &v->p->component[j];
@@ -282,6 +325,7 @@ static void prove_component(prover *v, uint32_t j) {
     prove_sum(v, j);
   else
     prove_other(v, j);
+  prove_guards(v, j);
   bb_proof_step step = {.index = j};
   defined(v, step, c->term, false);
   defined(v, step, c->repair, false);

@@ -51,7 +51,9 @@ typedef struct bb_repair_fold {
   bb_dim along;        /* the axis that comes together inside a block; BB_NO_DIM: none */
   bb_value operand[2]; /* of the body: what comes together */
   const bb_expr *term, *payload;
-  bool whole; /* it is right, or its readers see to it, where a maximum is infinite */
+  /* Results at whose infinities the program says what a term is, or the fold's readers see to it; and
+   * those at which all terms are 0. */
+  uint32_t guards, zeros;
   int degree[BB_REPAIR_PIVOTS]; /* the program's fold is this one times exp(pivot)**degree */
 } bb_repair_fold;
 
@@ -159,6 +161,16 @@ void bb_repair_split(bb_repair *r);
 
 /* Reads the terms and derives the product; false: refused. */
 bool bb_repair_derive(bb_repair *r);
+
+/* --- repair_guard.c --- */
+
+/* A value without what the program says of infinite extrema; adds the results of those to `guards`. */
+const bb_expr *bb_repair_unguarded(const bb_repair *r, const bb_expr *expr, uint32_t *guards);
+/* Notes what the program says of a fold's term, which is `guarded` there. */
+void bb_repair_note_guards(const bb_repair *r, bb_repair_fold *fold, const bb_expr *guarded,
+                           uint32_t guards);
+/* What a fold is from the components of the whole, infinite extrema included. */
+const bb_expr *bb_repair_limited(const bb_repair *r, uint32_t fold, const bb_expr *finish);
 
 /* --- repair_pivot.c --- */
 

@@ -6,8 +6,6 @@
  */
 #include "repair.h"
 
-#include <math.h>
-
 enum { PAIRS = 16 };
 
 /* Whose rows an expression has: those of the elements, those of a product's other operand. */
@@ -122,14 +120,20 @@ static bool split_quotient(const lowering *l, const bb_expr *expr, pairs *list) 
   return true;
 }
 
+/* 0, or 0 times factors that the other arm of a selection has too (algebra_guard.c). */
+static bool is_zero(const bb_expr *arm) {
+  if (arm->op == BB_X_MUL) return is_zero(arm->a[0]) || is_zero(arm->a[1]);
+  if (arm->op == BB_X_SELECT) return is_zero(arm->a[1]) && is_zero(arm->a[2]);
+  return arm->op == BB_X_CONST && arm->number == 0;
+}
+
 /* select(c, t, f) = select(c, 1, 0) * t + select(c, 0, 1) * f, c of one side. */
 static bool split_select(const lowering *l, const bb_expr *expr, pairs *list) {
   uint32_t whose = rows_of(l, expr->a[0]);
   if (whose == (MAIN | OTHER)) return false;
   for (uint32_t k = 1; k < 3; k++) {
     pairs part = {0};
-    bool zero = expr->a[k]->op == BB_X_CONST && expr->a[k]->number == 0;
-    if (zero) continue;
+    if (is_zero(expr->a[k])) continue;
     if (!split(l, expr->a[k], &part)) return false;
     for (uint32_t i = 0; i < part.count; i++) {
       pair p = part.pair[i];
@@ -418,30 +422,10 @@ void bb_repair_lower(bb_repair *r, bb_graph *body, bb_value *component) {
   }
 }
 
-/* Where a maximum is -inf over the whole, the terms taken relative to it were left out as if there
- * were none, so that blocks without a number count nothing.  The program has no number there. */
-static const bb_expr *without_numbers(const bb_repair *r, uint32_t fold, const bb_expr *finish) {
-  const bb_product *p = r->product;
-  const bb_expr *result = finish, *nan = bb_expr_const(r->program, finish->dtype, NAN);
-  uint64_t asked = 0;
-  if (r->fold[fold].whole) return finish;
-  for (uint32_t j = 0; j < p->count; j++) {
-    const bb_component *c = &p->component[j];
-    if (!bb_expr_uses_arg(finish, p->own + j) || c->payload) continue;
-    for (const bb_expr *at = c->start; at != c->term && at->op == BB_X_SELECT; at = at->a[2]) {
-      uint32_t maximum = at->a[0]->a[0]->index - p->own;
-      if (bb_repair_is_pivot(r, p->component[maximum].of) || asked >> maximum & 1) continue;
-      asked |= 1ull << maximum;
-      result = bb_expr_make(r->program, BB_X_SELECT, at->a[0], nan, result);
-    }
-  }
-  return result;
-}
-
 bb_value bb_repair_finish(bb_repair *r, uint32_t fold, const bb_value *component) {
   const bb_product *p = r->product;
-  const bb_expr *finish = without_numbers(r, fold, p->result[fold].finish);
-  finish = bb_repair_scaled(r, fold, finish);
+  const bb_expr *finish = bb_repair_scaled(r, fold, p->result[fold].finish);
+  finish = bb_repair_limited(r, fold, finish);
   operands o = {.r = r, .graph = r->graph};
   for (uint32_t i = r->elements; i < p->own; i++)
     if (bb_expr_uses_arg(finish, i)) o.with[i] = operand(&o, leaf_of(r, i)->value);

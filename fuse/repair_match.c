@@ -118,8 +118,10 @@ static bool add_fold(bb_repair *r, bool second, uint32_t port, bb_monoid_id fold
       .port = port,
       .fold = fold,
       .result = r->results,
-      .whole =
-          bb_node_get(r->graph, bb_repair_map(r, second))->out[port].fold->id == BB_MONOID_TUPLE};
+      .guards =
+          bb_node_get(r->graph, bb_repair_map(r, second))->out[port].fold->id == BB_MONOID_TUPLE
+              ? UINT32_MAX
+              : 0};
   r->results += pair ? 2 : 1;
   return true;
 }

@@ -17,9 +17,10 @@ typedef struct bb_trace {
   uint32_t map; /* U, V, or BB_NONE: the level around */
   bb_value value;
   bool other;
-  const bb_expr *expr; /* ARGs: results, then leaves */
-  bool reads;          /* a result of the chain */
-  bool guarded;        /* the program says what it is at an infinite maximum */
+  const bb_expr *expr;    /* ARGs: results, then leaves */
+  const bb_expr *guarded; /* the same with what the program says of infinite maxima */
+  bool reads;             /* a result of the chain */
+  uint32_t guards;        /* results whose infinities it says something of */
 } bb_trace;
 
 enum { VALUES = 200, NODES = 400 };
@@ -28,7 +29,6 @@ typedef struct tracer {
   bb_repair *r;
   uint32_t fold; /* at work */
   uint32_t values;
-  bool guarded; /* a guard was left out of the expression at work */
 } tracer;
 
 static const bb_trace *trace(tracer *t, bool second, bb_value value, bool other);
@@ -69,11 +69,9 @@ static uint32_t find_leaf(bb_repair *r, const bb_repair_leaf *key) {
   return r->leaves++;
 }
 
-static const bb_trace *keep(tracer *t, uint32_t map, bb_value value, bool other,
-                            const bb_expr *expr) {
+static bb_trace *keep(tracer *t, uint32_t map, bb_value value, bool other, const bb_expr *expr) {
   bb_trace *made = BB_NEW(t->r->arena, bb_trace, 1);
-  *made = (bb_trace){t->r->trace, map, value, other, expr, reads_results(expr), t->guarded};
-  t->guarded = false;
+  *made = (bb_trace){t->r->trace, map, value, other, expr, expr, reads_results(expr), 0};
   t->r->trace = made;
   return made;
 }
@@ -132,56 +130,35 @@ static const bb_expr *replace_leaf(void *user, const bb_expr *leaf) {
   return leaf_arg(o->t->r, find_leaf(o->t->r, &key));
 }
 
-/* What a guard around a value at an infinite maximum leaves: the empty element stands there for the
- * limit of a term, NaN for a result; over the reals no maximum is infinite. */
-static const bb_expr *without_guard(tracer *t, const bb_expr *expr) {
-  const bb_repair *r = t->r;
-  if (expr->op != BB_X_SELECT || expr->a[0]->op != BB_X_EQ) return expr;
-  const bb_expr *fold = expr->a[0]->a[0], *limit = expr->a[0]->a[1];
-  if (fold->op != BB_X_ARG || fold->index >= BB_REPAIR_RESULTS) return expr;
-  if (limit->op != BB_X_CONST || !isinf(limit->number) || expr->a[1]->op != BB_X_CONST) return expr;
-  for (uint32_t i = 0; i < r->folds; i++) {
-    double empty[2];
-    if (r->fold[i].result != fold->index) continue;
-    bb_monoid_empty(bb_monoid_get(r->fold[i].fold), empty);
-    if (empty[0] != limit->number) return expr;
-    t->guarded |= !isnan(expr->a[1]->number);
-    return expr->a[2];
-  }
-  return expr;
-}
-
-static const bb_expr *unguarded(tracer *t, const bb_expr *expr) {
-  const bb_repair *r = t->r;
-  uint32_t count;
-  const bb_expr **node = bb_expr_postorder(r->arena, expr, &count);
-  if (count > NODES) return expr;
-  const bb_expr **made = BB_NEW(r->arena, const bb_expr *, count);
-  for (uint32_t i = 0; i < count; i++) {
-    const bb_expr *a[3] = {NULL, NULL, NULL};
-    for (uint32_t k = 0; k < bb_expr_op_arity(node[i]->op); k++)
-      for (uint32_t j = 0; j < i; j++)
-        if (node[j] == node[i]->a[k]) a[k] = made[j];
-    made[i] = !a[0]                      ? node[i]
-              : node[i]->op == BB_X_CAST ? bb_expr_cast(r->program, node[i]->dtype, a[0])
-                                         : bb_expr_make(r->program, node[i]->op, a[0], a[1], a[2]);
-    made[i] = without_guard(t, made[i]);
-  }
-  return made[count - 1];
-}
-
 static const bb_expr *expr_of(tracer *t, const bb_node *node, const bb_expr *const *with,
-                              bool guarded, bool other, bool outside) {
-  t->guarded = guarded;
+                              bool other, bool outside) {
   bb_program *program = t->r->program;
-  if (node->op != BB_OP_ELEMENTWISE) {
-    bb_expr_op op = op_of(node->op);
-    bool less = op == BB_X_ADD && with[1]->op == BB_X_NEG;
-    return less ? bb_expr_make(program, BB_X_SUB, with[0], with[1]->a[0], NULL)
-                : bb_expr_make(program, op, with[0], with[1], NULL);
-  }
   operands o = {t, with, other, outside};
-  return unguarded(t, bb_expr_map_leaves(program, node->expr, replace_leaf, &o));
+  if (node->op == BB_OP_ELEMENTWISE)
+    return bb_expr_map_leaves(program, node->expr, replace_leaf, &o);
+  bb_expr_op op = op_of(node->op);
+  bool less = op == BB_X_ADD && with[1]->op == BB_X_NEG;
+  return less ? bb_expr_make(program, BB_X_SUB, with[0], with[1]->a[0], NULL)
+              : bb_expr_make(program, op, with[0], with[1], NULL);
+}
+
+/* The value of an elementwise op on what was traced. */
+static const bb_trace *keep_op(tracer *t, uint32_t map, bb_value value, const bb_node *node,
+                               const bb_trace *const *in, bool other) {
+  bb_repair *r = t->r;
+  const bb_expr **with = BB_NEW(r->arena, const bb_expr *, node->nin);
+  const bb_expr **guarded = BB_NEW(r->arena, const bb_expr *, node->nin);
+  uint32_t guards = 0;
+  for (uint32_t i = 0; i < node->nin; i++) {
+    with[i] = in[i]->expr;
+    guarded[i] = in[i]->guarded;
+    guards |= in[i]->guards;
+  }
+  const bb_expr *expr = expr_of(t, node, with, other, map == BB_NONE);
+  bb_trace *made = keep(t, map, value, other, bb_repair_unguarded(r, expr, &guards));
+  made->guarded = expr_of(t, node, guarded, other, map == BB_NONE);
+  made->guards = guards;
+  return r->why ? NULL : made;
 }
 
 /* --- values --- */
@@ -214,22 +191,19 @@ static const bb_trace *trace_level(tracer *t, bb_value value, bool other) {
   if (++t->values > VALUES) return refuse(t, "the terms are too large");
   if (node->kind != BB_NODE_FUNC || type->rank)
     return leaf_value(t, BB_NONE, value, type, other, true);
-  const bb_expr **with = BB_NEW(r->arena, const bb_expr *, node->nin);
-  bool reads = false, guarded = false;
+  const bb_trace **in = BB_NEW(r->arena, const bb_trace *, node->nin);
+  bool reads = false;
   for (uint32_t i = 0; i < node->nin; i++) {
-    const bb_trace *in = trace_level(t, node->in[i].src, other);
-    if (!in) return NULL;
-    with[i] = in->expr;
-    reads |= in->reads;
-    guarded |= in->guarded;
+    in[i] = trace_level(t, node->in[i].src, other);
+    if (!in[i]) return NULL;
+    reads |= in[i]->reads;
   }
   if (!reads) return leaf_value(t, BB_NONE, value, type, other, true);
   if (!bb_repair_elementwise(node))
     return refuse(t,
                   bb_arena_printf(r->program->arena, "the fold passes through %s before it is used",
                                   bb_op_get(node->op)->name));
-  const bb_expr *expr = expr_of(t, node, with, guarded, other, true);
-  return r->why ? NULL : keep(t, BB_NONE, value, other, expr);
+  return keep_op(t, BB_NONE, value, node, in, other);
 }
 
 /* The in-port that feeds an input of a body. */
@@ -302,21 +276,17 @@ static const bb_trace *trace(tracer *t, bool second, bb_value value, bool other)
                              node->kind == BB_NODE_FUNC ? bb_op_get(node->op)->name : "a loop"));
     return leaf_value(t, map, value, node->out[value.port].type, other, false);
   }
-  const bb_expr **with = BB_NEW(r->arena, const bb_expr *, node->nin);
-  bool guarded = false;
+  const bb_trace **in = BB_NEW(r->arena, const bb_trace *, node->nin);
   for (uint32_t i = 0; i < node->nin; i++) {
-    const bb_trace *in = trace(t, second, node->in[i].src, other);
-    if (!in) return NULL;
-    with[i] = in->expr;
-    guarded |= in->guarded;
+    in[i] = trace(t, second, node->in[i].src, other);
+    if (!in[i]) return NULL;
   }
-  const bb_expr *expr = expr_of(t, node, with, guarded, other, false);
-  return r->why ? NULL : keep(t, map, value, other, expr);
+  return keep_op(t, map, value, node, in, other);
 }
 
 /* --- terms --- */
 
-static const bb_expr *product_term(tracer *t, bb_repair_fold *f, const bb_node *dot) {
+static bool product_term(tracer *t, bb_repair_fold *f, const bb_node *dot) {
   bb_repair *r = t->r;
   f->kind = BB_TERM_DOT;
   bool marked[2];
@@ -327,9 +297,12 @@ static const bb_expr *product_term(tracer *t, bb_repair_fold *f, const bb_node *
   f->swapped = marked[1] && !marked[0];
   const bb_trace *main = trace(t, f->second, f->operand[f->swapped], false);
   const bb_trace *side = main ? trace(t, f->second, f->operand[!f->swapped], true) : NULL;
-  if (!side) return NULL;
-  f->whole |= main->guarded || side->guarded;
-  return bb_expr_make(r->program, BB_X_MUL, main->expr, side->expr, NULL);
+  if (!side) return false;
+  f->term = bb_expr_make(r->program, BB_X_MUL, main->expr, side->expr, NULL);
+  bb_repair_note_guards(r, f,
+                        bb_expr_make(r->program, BB_X_MUL, main->guarded, side->guarded, NULL),
+                        main->guards | side->guards);
+  return true;
 }
 
 static bool read_term(tracer *t, bb_repair_fold *f) {
@@ -341,9 +314,8 @@ static bool read_term(tracer *t, bb_repair_fold *f) {
   f->along = BB_NO_DIM;
   f->dtype = bb_type_of(body, value)->item.dtype;
   if (func && node->op == BB_OP_DOT && f->fold == BB_MONOID_SUM) {
-    f->term = product_term(t, f, node);
-    f->along = bb_type_of(body, f->operand[0])->item.col;
-    return f->term != NULL;
+    f->along = bb_type_of(body, node->in[0].src)->item.col;
+    return product_term(t, f, node);
   }
   bool rows = func && node->op == bb_monoid_row_op(f->fold) && value.port == 0;
   f->kind = rows ? BB_TERM_ROWS : BB_TERM_POINT;
@@ -353,7 +325,7 @@ static bool read_term(tracer *t, bb_repair_fold *f) {
   term = trace(t, f->second, f->operand[0], false);
   if (!term) return false;
   f->term = term->expr;
-  f->whole |= term->guarded;
+  bb_repair_note_guards(r, f, term->guarded, term->guards);
   if (!pair) return true;
   bb_value index = bb_repair_folded(r, f->second, f->port + 1);
   if (rows && index.node == value.node && index.port == 1) {

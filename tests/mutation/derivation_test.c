@@ -16,10 +16,12 @@
 
 enum { RESULTS = 16, SAMPLES = 6 };
 
-static const char *const kinds[] = {
-    "a term at r becomes the term at r'", "the repair distributes over the fold",
-    "the repair is the linear form shown", "the result comes from the components",
-    "the repair has a value"};
+static const char *const kinds[] = {"a term at r becomes the term at r'",
+                                    "the repair distributes over the fold",
+                                    "the repair is the linear form shown",
+                                    "the result comes from the components",
+                                    "guards leave the term and the repair as they are",
+                                    "the repair has a value"};
 
 static void tell_proof(bb_program *p, const char *name, const bb_product *product) {
   for (uint32_t i = 0; i < product->steps; i++) {

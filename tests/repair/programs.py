@@ -18,9 +18,9 @@ TESTS = {}
 BATCH = {1: "", 2: "", 3: "B,", 4: "B,H,"}
 
 
-def program(name, text, loads, reason=None, shifted=0.0):
-    """shifted: added to every input."""
-    TESTS[name] = (text, loads, reason, shifted)
+def program(name, text, loads, reason=None, shifted=0.0, kernels=1):
+    """shifted: added to every input, whose rows are plain numbers then."""
+    TESTS[name] = (text, loads, reason, shifted, kernels)
 
 
 def rows(name, body, loads, ranks=(2, 3, 4), **options):
@@ -60,11 +60,18 @@ rows("softmax inner, then outer", TWICE[0], {"x": 2})
 rows("softmax outer, then inner", TWICE[1], {"x": 2})
 rows("cross-entropy", "input t : f32[X]\n" + soft("x") + "l = elementwise (x-m-log(s))*t\n" + total("z", "l") + "output o = elementwise -z\n", {"x": 1, "t": 1})
 rows("cross-entropy by lse", "input t : f32[X]\n" + soft("x") + "l = elementwise x*t\n" + total("z", "l") + "output o = elementwise m+log(s)-z\n", {"x": 1, "t": 1})
+NLL = "input t : i64[M,1]\n" + soft("x") + "l = elementwise x-m-log(s)\nq = elementwise select(t==coord(axis 0),l,0)\n" + total("a", "q")
+rows("log-softmax of a class", NLL + "output o = elementwise -a\n", {"x": 1, "t": 1})
+rows("label smoothing", NLL + total("b", "l") + "output o = elementwise -(0.9*a+0.1*b/N)\n", {"x": 1, "t": 1})
+rows("focal loss", NLL + "output o = elementwise -(1-exp(a))**2*a\n", {"x": 1, "t": 1})
+rows("squares of shares alike where all are masked", soft("x") + "p = elementwise select(m==-inf,1/N,e/s)\nq = elementwise p*p\noutput o = reduce sum(q, axis=-1, keep)\n", {"x": 1})
 rows("entropy", soft("x") + "p = elementwise e/s\nq = elementwise p*log(p)\noutput o = reduce sum(q, axis=-1, keep)\n", {"x": 1})
 rows("sum of shares", soft("x") + "p = elementwise e/s\noutput o = reduce sum(p, axis=-1, keep)\n", {"x": 1})
 rows("entropy by logits", soft("x") + "q = elementwise e/s*(x-m-log(s))\noutput o = reduce sum(q, axis=-1, keep)\n", {"x": 1})
 UNDER = soft("x") + "p = elementwise e/s\na = elementwise p*y\n" + total("mu", "a")
 rows("expectation and variance", "input y : f32[X]\n" + UNDER + "d = elementwise p*(y-mu)**2\noutput v = reduce sum(d, axis=-1, keep)\noutput mean = mu\n", {"x": 1, "y": 1})
+rows("expectation of the logits", UNDER.replace("p*y", "p*x") + "output o = mu\n", {"x": 1})
+rows("expectation under squares", "z = elementwise -(x**2)\n" + soft("z") + "p = elementwise e/s*x\noutput o = reduce sum(p, axis=-1, keep)\n", {"x": 1})
 rows("expectation and raw variance", "input y : f32[X]\n" + UNDER + "d = elementwise p*y**2\n" + total("v2", "d") + "output v = elementwise v2-mu**2\noutput mean = mu\n", {"x": 1, "y": 1})
 rows("sinkhorn", "input g : f32[N]\nz = elementwise x+g\n" + soft("z") + "output o = elementwise -(m+log(s))\n", {"x": 1, "g": 1})
 rows("top with its share", soft("x") + "i = argreduce argmax(x, axis=-1, keep)\noutput o = i\noutput p = elementwise 1/s\n", {"x": 1})
@@ -122,6 +129,15 @@ attention("with a sink behind the maximum",
 attention("at temperature", "x = elementwise t/z\n" + SHARES, {"z": 1}, "input z : f32[{b}M,1]\n")
 attention("at one temperature", "x = elementwise t*z\n" + SHARES, {"z": 1}, "input z : f32[1]\n")
 attention("and lse", "x = elementwise t*(D**-0.5)\n" + SHARES + "output l = elementwise m+log(s)\n")
+MASK = "input b : f32[{b}M,N]\n"
+MASKED = "r = reduce max(b, axis=-1, keep)\nx = elementwise t+b\n" + soft("x")
+attention("of nothing where all is masked", MASKED + "p = elementwise select(r==-inf,0,e/s)\n", {"b": 1}, MASK)
+attention("of nothing where all scores are infinite", MASKED + "p = elementwise select(m==-inf,0,e/s)\n", {"b": 1}, MASK)
+attention("of nothing where no exp is left", MASKED.replace("exp(x-m)", "select(m==-inf,0,exp(x-m))") + "p = elementwise select(s==0,0,e/s)\n", {"b": 1}, MASK)
+attention("relative to a number where all is masked", MASKED.replace("exp(x-m)", "exp(x-select(m==-inf,-9,m))") + "p = elementwise select(m==-inf,0,e/s)\n", {"b": 1}, MASK)
+attention("masked", "x = elementwise t+b\n" + SHARES, {"b": 1}, MASK)
+attention("of all alike where all is masked", MASKED + "p = elementwise select(r==-inf,1/N,e/s)\n", {"b": 1}, MASK)
+attention("of a number where all is masked", MASKED + "p = elementwise select(r==-inf,0.25,e/s)\n", {"b": 1}, MASK)
 attention("by sigmoid", "p = elementwise 1/(1+exp(-t))\n")
 NORMS = "q2 = elementwise q**2\nk2 = elementwise k**2\n" + total("qs", "q2") + total("ks", "k2")
 for _how, _norm in (("", "{x}/sqrt({x}s)"), (" with a least", "{x}/max(sqrt({x}s),0.000001)"), (" by roots", "{x}*(1/sqrt({x}s+0.000001))")):
@@ -151,11 +167,26 @@ rows("softmax of a softmax", soft("x") + "p = elementwise e/s\n" + soft("p", -1,
      {"x": 2}, reason="the exponent is no sum of a function of the elements and one of the folds")
 
 
+def mask(array):
+    """A row of nothing, of its last element alone, without its first blocks, with holes; one with a NaN."""
+    rows = array.reshape(-1, array.shape[-1])
+    rows[1] = rows[3, :-1] = rows[5, :40] = rows[6, 5:9] = -np.inf
+    rows[2, 7] = np.nan
+
+
 def feeds(text, shifted):
     arrays = {}
-    for name, shape in re.findall(r"^input (\w+) : f32\[(.*)\]", text, flags=re.M):
+    for name, dtype, shape in re.findall(r"^input (\w+) : (\w+)\[(.*)\]", text, flags=re.M):
         extents = [EXTENT.get(d) or int(d) for d in shape.split(",")]
-        arrays[name] = np.random.default_rng([len(arrays), *extents]).standard_normal(extents) + shifted
+        random = np.random.default_rng([len(arrays), *extents])
+        if dtype == "i64":
+            arrays[name] = random.integers(0, EXTENT["N"], extents)
+            continue
+        arrays[name] = random.standard_normal(extents) + shifted
+        if name == "b":
+            arrays[name][:] = 0
+        if name in ("x", "b") and len(extents) > 1 and not shifted:
+            mask(arrays[name])
         if name == "z":
             arrays[name] = np.abs(arrays[name]) + .3
     return arrays
@@ -172,8 +203,8 @@ def used_of(command, text, folder, shifted):
     narrow.write_text(text)
     wide.write_text(text.replace("f32", "f64"))
     arrays = feeds(text, shifted)
-    single = {n: a.astype(np.float32) for n, a in arrays.items()}
-    double = {n: a.astype(np.float64) for n, a in single.items()}
+    single = {n: a.astype(np.float32) if a.dtype.kind == "f" else a for n, a in arrays.items()}
+    double = {n: a.astype(np.float64) if a.dtype.kind == "f" else a for n, a in single.items()}
     true = outputs(command, wide, double, "--unfused")
     got64, got32 = outputs(command, wide, double), outputs(command, narrow, single)
     before = outputs(command, narrow, single, "--unfused")
@@ -189,12 +220,12 @@ def used_of(command, text, folder, shifted):
 
 
 def check(command, name, folder):
-    body, loads, reason, shifted = TESTS[name]
+    body, loads, reason, shifted, kernels = TESTS[name]
     path = folder / "case.bb"
     text = f"blockbuster 1\nprogram p\n{body}"
     path.write_text(text)
     listing = fuse(command, path, "--listing", "--explain")
-    check_loads(listing, 1, loads)
+    check_loads(listing, kernels, loads)
     refused = [r for r in refusals(listing) if reason and reason in r]
     compare("refused with the reason", bool(refused), reason is not None)
     made = row(listing, loads)

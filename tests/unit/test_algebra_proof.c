@@ -239,7 +239,15 @@ static void expect_caught(bb_program *p, bb_product *product, const char *name,
   fail_msg("%s: not caught: %s", name, out.data);
 }
 
-/* Each node of each term, repair and finish of each case, changed alone. */
+/* Puts an expression where a component has its term, repair, start or update; what runs in the place of a
+ * term or repair without its guards is changed with it, so that no proof about guards finds it. */
+static void put_wrong(bb_component *c, uint32_t which, const bb_expr *wrong) {
+  const bb_expr **place[4] = {&c->term, &c->repair, &c->start, &c->update};
+  *place[which % 4] = wrong;
+  if (which % 4 < 2) *place[which % 4 + 2] = wrong;
+}
+
+/* Each node of each term, repair, start, update and finish of each case, changed alone. */
 static void test_mutations(void **state) {
   bb_program *p = *state;
   uint64_t seed = 17;
@@ -251,14 +259,15 @@ static void test_mutations(void **state) {
     for (uint32_t j = 0; j < product->count; j++) {
       bb_component *c = &product->component[j];
       if (c->payload) continue;
-      for (uint32_t which = 0; which < 40; which++) {
-        const bb_expr **place = which % 2 ? &c->repair : &c->term;
-        const bb_expr *right = *place, *wrong = mutate(p, product, right, which / 2);
+      for (uint32_t which = 0; which < 80; which++) {
+        const bb_expr *const place[4] = {c->term, c->repair, c->start, c->update};
+        const bb_expr *right = place[which % 4], *wrong = mutate(p, product, right, which / 4);
         if (!differs(p, right, wrong, &seed)) continue;
-        *place = wrong;
+        const bb_component kept = *c;
+        put_wrong(c, which, wrong);
         /* A changed term may make a product of another chain: the results then show it. */
         expect_caught(p, product, good_cases[i].name, wrong);
-        *place = right;
+        *c = kept;
         caught++;
       }
     }
@@ -303,6 +312,7 @@ static void test_swapped(void **state) {
       with[product->own + j] = t;
       c->repair = bb_expr_substitute(p, c->repair, product->renewed + product->count, with);
       with[product->own + j] = saved;
+      c->update = c->repair;
       c->row = row;
       expect_caught(p, product, good_cases[i].name, c->repair);
       *c = kept;
@@ -310,6 +320,27 @@ static void test_swapped(void **state) {
     }
   }
   assert_true(caught > 20);
+}
+
+/* A component that does not stay as it is where nothing it follows changed: no random value meets that. */
+static void test_unchanged(void **state) {
+  bb_program *p = *state;
+  uint32_t caught = 0;
+  for (unsigned i = 0; i < good_count; i++) {
+    bb_chain chain = case_chain(p, &good_cases[i]);
+    bb_product *product = bb_product_derive_anew(p, &chain);
+    for (uint32_t j = 0; j < product->count; j++) {
+      bb_component *c = &product->component[j];
+      const bb_expr *right = c->update;
+      if (right == c->repair || right->op != BB_X_SELECT) continue;
+      const bb_expr *more = bb_expr_make(p, BB_X_ADD, right->a[1], right->a[1], NULL);
+      c->update = bb_expr_make(p, BB_X_SELECT, right->a[0], more, right->a[2]);
+      if (right->a[0]->a[1]->op == BB_X_ARG) expect_caught(p, product, good_cases[i].name, more);
+      caught += right->a[0]->a[1]->op == BB_X_ARG;
+      c->update = right;
+    }
+  }
+  assert_true(caught > 5);
 }
 
 /* --- by hand --- */
@@ -334,8 +365,8 @@ static const bb_proof_step *prove_by_hand(bb_program *p, const by_hand *hand) {
   fold[1].term = case_expr(p, &text, hand->written);
   product->chain.fold = fold;
   bb_component *b = &product->component[1];
-  b->term = case_expr(p, &text, hand->term);
-  b->repair = case_expr(p, &text, hand->repair);
+  b->term = b->start = case_expr(p, &text, hand->term);
+  b->repair = b->update = case_expr(p, &text, hand->repair);
   b->range = BB_RANGE_ANY;
   b->uses = bb_expr_uses_arg(b->repair, product->renewed);
   product->result[1].finish = case_expr(p, &text, hand->finish);
@@ -388,10 +419,10 @@ static int tear_down(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_laws),        cmocka_unit_test(test_not_laws),
-      cmocka_unit_test(test_overflow),    cmocka_unit_test(test_round_trip),
-      cmocka_unit_test(test_mutations),   cmocka_unit_test(test_swapped),
-      cmocka_unit_test(test_distributes),
+      cmocka_unit_test(test_laws),      cmocka_unit_test(test_not_laws),
+      cmocka_unit_test(test_overflow),  cmocka_unit_test(test_round_trip),
+      cmocka_unit_test(test_mutations), cmocka_unit_test(test_swapped),
+      cmocka_unit_test(test_unchanged), cmocka_unit_test(test_distributes),
   };
   return cmocka_run_group_tests(tests, set_up, tear_down);
 }
