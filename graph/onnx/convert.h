@@ -55,6 +55,8 @@ bb_onnx_value *bb_onnx_binary_map(const bb_onnx_node *n, bb_expr_op op, bb_onnx_
 /* The formula F_... of x, with the node's attributes. */
 const bb_expr *bb_onnx_formula_of(const bb_onnx_node *n, int formula, const bb_expr *x);
 
+/* The index along an axis of a result of the shape of v; 0 along an axis of extent 1. */
+const bb_expr *bb_onnx_index_along(bb_onnx *m, const bb_onnx_value *v, uint32_t axis);
 /* The number of elements along `count` axes as a number of type `dtype`. */
 const bb_expr *bb_onnx_length(const bb_onnx_node *n, bb_dtype dtype, uint32_t count,
                               const bb_extent *const *extent);

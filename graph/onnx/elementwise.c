@@ -246,9 +246,18 @@ void bb_onnx_modulo(bb_onnx_node *n) {
   bool sign_of_dividend = bb_onnx_int(n, "fmod", 0);
   bb_onnx_same_dtype(n, 2, n->in);
   want_number(n, n->in[0]);
-  if (!sign_of_dividend && bb_dtype_is_float(n->in[0]->dtype))
+  if (!sign_of_dividend && n->version < 28 && bb_dtype_is_float(n->in[0]->dtype))
     bb_onnx_refuse(n, "fmod must be 1 for floating point");
   n->out[0] = bb_onnx_binary_map(n, sign_of_dividend ? BB_X_FMOD : BB_X_MOD, n->in[0], n->in[1]);
+}
+
+/* A formula of the first operand times the second. */
+void bb_onnx_gated(bb_onnx_node *n) {
+  bb_onnx_same_dtype(n, 2, n->in);
+  bb_onnx_want_float(n, n->in[0]);
+  const bb_expr *gate = bb_onnx_formula_of(n, n->row->detail, bb_onnx_arg(n, 0, n->in[0]));
+  bb_onnx_value *v[2] = {bb_onnx_map(n, gate, 1, n->in), n->in[1]};
+  n->out[0] = bb_onnx_binary_map(n, BB_X_MUL, v[0], v[1]);
 }
 
 void bb_onnx_prelu(bb_onnx_node *n) {

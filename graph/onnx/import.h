@@ -19,7 +19,7 @@
 
 enum {
   BB_ONNX_OPSET_FIRST = 13,
-  BB_ONNX_OPSET_LAST = 25,
+  BB_ONNX_OPSET_LAST = 28,
   BB_ONNX_IR_FIRST = 3,
   BB_ONNX_IR_LAST = 14,
   BB_ONNX_RANK = 16,     /* most axes of a tensor of the model */

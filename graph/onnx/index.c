@@ -122,12 +122,16 @@ static const bb_extent *range_extent(bb_onnx_node *n, const bb_expr *start, cons
       m, bb_onnx_tidy(m, bb_expr_make(m->program, BB_X_SUB, limit, start, NULL)));
 }
 
-/* start + coordinate * delta */
+/* start + coordinate * delta, of 16-bit floats in f32 */
 static const bb_expr *range_form(bb_onnx *m, const bb_expr *start, const bb_expr *delta,
                                  const bb_expr *at) {
   bb_program *p = m->program;
-  const bb_expr *x = f_mul(p, bb_expr_cast(p, start->dtype, at), delta);
+  bb_dtype dtype = start->dtype, work = bb_onnx_fold_dtype(dtype);
+  const bb_expr *x =
+      f_mul(p, bb_expr_cast(p, work, at), dtype == work ? delta : bb_expr_cast(p, work, delta));
   bool from_zero = start->op == BB_X_CONST && start->number == 0;
+  if (dtype != work)
+    return bb_expr_cast(p, dtype, from_zero ? x : f_add(p, x, bb_expr_cast(p, work, start)));
   return from_zero ? x : bb_onnx_tidy(m, f_add(p, x, start));
 }
 
@@ -158,8 +162,7 @@ void bb_onnx_range(bb_onnx_node *n) {
 
 /* --- functions of coordinates --- */
 
-/* The index along an axis of a result of this shape; 0 along an axis of extent 1. */
-static const bb_expr *index_along(bb_onnx *m, const bb_onnx_value *v, uint32_t axis) {
+const bb_expr *bb_onnx_index_along(bb_onnx *m, const bb_onnx_value *v, uint32_t axis) {
   if (bb_onnx_is_one(v->shape[axis])) return bb_expr_const(m->program, BB_I64, 0);
   return bb_expr_coord(m->program, BB_COORD_AXIS + v->rank - 1 - axis);
 }
@@ -175,7 +178,8 @@ void bb_onnx_trilu(bb_onnx_node *n) {
     bb_onnx_unsupported(n, "a diagonal that is computed at run time");
     return;
   }
-  const bb_expr *row = index_along(m, v, v->rank - 2), *col = index_along(m, v, v->rank - 1);
+  const bb_expr *row = bb_onnx_index_along(m, v, v->rank - 2),
+                *col = bb_onnx_index_along(m, v, v->rank - 1);
   const bb_expr *diagonal = k->op == BB_X_CONST && k->number == 0 ? row : f_add(p, row, k);
   bool upper = bb_onnx_int(n, "upper", 1);
   const bb_expr *kept = upper ? f_le(p, diagonal, col) : f_le(p, col, diagonal);
@@ -194,7 +198,7 @@ void bb_onnx_eye_like(bb_onnx_node *n) {
     bb_onnx_unsupported(n, "a result of %s", bb_onnx_dtype_name((int32_t)data_type));
     return;
   }
-  const bb_expr *row = index_along(m, v, 0), *col = index_along(m, v, 1);
+  const bb_expr *row = bb_onnx_index_along(m, v, 0), *col = bb_onnx_index_along(m, v, 1);
   const bb_expr *k = bb_expr_const(p, BB_I64, (double)bb_onnx_int(n, "k", 0));
   const bb_expr *on = f_eq(p, col, f_add(p, row, k));
   n->out[0] = bb_onnx_value_of_form(m, bb_expr_cast(p, dtype, on), 2, v->shape);
@@ -220,7 +224,7 @@ void bb_onnx_one_hot(bb_onnx_node *n) {
   bb_onnx_value *v[2] = {bb_onnx_reshape(n, index, rank, shape)};
   shape[axis] = bb_onnx_number(m, depth);
   v[1] = bb_onnx_value_new(m, BB_I64, rank, shape);
-  v[1]->form = index_along(m, v[1], axis);
+  v[1]->form = bb_onnx_index_along(m, v[1], axis);
   const bb_expr *i = bb_onnx_arg(n, 0, v[0]), *at = bb_onnx_arg(n, 1, v[1]);
   const bb_expr *wrapped = f_add(p, i, f_num(p, i, (double)depth));
   i = f_select(p, f_lt(p, i, f_num(p, i, 0)), wrapped, i);

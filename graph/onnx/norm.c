@@ -177,18 +177,54 @@ void bb_onnx_instance_norm(bb_onnx_node *n) {
       affine(n, m.normal, per_channel(n, n->in[1], x->rank), per_channel(n, n->in[2], x->rank));
 }
 
-/* Inference: one scale and one shift per channel, from the statistics of training. */
+/* Of every channel of [N, C, ...], over all other axes. */
+static bb_onnx_value *channel_mean(const bb_onnx_node *n, bb_onnx_value *v) {
+  int64_t axes[BB_ONNX_RANK];
+  const bb_extent *folded[BB_ONNX_RANK];
+  uint32_t count = 0;
+  for (uint32_t a = 0; a < v->rank; a++)
+    if (a != 1) axes[count] = a, folded[count++] = v->shape[a];
+  bb_onnx_value *sum = bb_onnx_reduce(n, BB_MONOID_SUM, v, count, axes, false);
+  const bb_expr *s = bb_onnx_arg(n, 0, sum);
+  const bb_expr *mean = f_div(n->m->program, s, bb_onnx_length(n, v->dtype, count, folded));
+  return bb_onnx_map(n, mean, 1, &sum);
+}
+
+/* What was there times the momentum, and what is new times the rest. */
+static bb_onnx_value *running(const bb_onnx_node *n, bb_onnx_value *old, bb_onnx_value *fresh) {
+  bb_program *p = n->m->program;
+  double keep = bb_onnx_float(n, "momentum", 0.9f);
+  bb_onnx_value *pair[2] = {bb_onnx_cast(n, old, fresh->dtype), fresh};
+  const bb_expr *a = bb_onnx_arg(n, 0, pair[0]), *b = bb_onnx_arg(n, 1, pair[1]);
+  const bb_expr *sum = f_add(p, f_mul(p, a, f_num(p, a, keep)), f_mul(p, b, f_num(p, b, 1 - keep)));
+  return bb_onnx_cast(n, bb_onnx_map(n, sum, 2, pair), old->dtype);
+}
+
+/* One scale and one shift per channel, of the statistics of training; in training of x itself, which then
+ * go into those. */
 void bb_onnx_batch_norm(bb_onnx_node *n) {
   bb_program *p = n->m->program;
   bb_onnx_value *x = n->in[0], *scale = n->in[1], *bias = n->in[2], *mean = n->in[3],
                 *var = n->in[4];
   double eps = bb_onnx_float(n, "epsilon", 1e-5);
-  if (bb_onnx_int(n, "training_mode", 0) || n->nout > 1) {
-    bb_onnx_unsupported(n, "training mode");
+  bool training = bb_onnx_int(n, "training_mode", 0);
+  if (!training && n->nout > 1) {
+    bb_onnx_unsupported(n, "results of training, which opset 14 has under training_mode");
     return;
   }
   bb_onnx_want_float(n, x);
   if (x->rank < 2) bb_onnx_refuse(n, "input 0 has rank %u", x->rank);
+  if (training) {
+    bb_onnx_value *wide = bb_onnx_cast(n, x, bb_onnx_fold_dtype(x->dtype));
+    bb_onnx_value *first = channel_mean(n, wide), *negative = first;
+    negative = bb_onnx_map(n, f_neg(p, bb_onnx_arg(n, 0, first)), 1, &negative);
+    bb_onnx_value *apart = bb_onnx_binary_map(n, BB_X_ADD, wide, per_channel(n, negative, x->rank));
+    bb_onnx_value *second = channel_mean(n, square(n, apart));
+    if (n->nout > 1) n->out[1] = running(n, mean, first);
+    if (n->nout > 2) n->out[2] = running(n, var, second);
+    mean = bb_onnx_cast(n, first, mean->dtype);
+    var = bb_onnx_cast(n, second, var->dtype);
+  }
   const bb_expr *v = bb_onnx_arg(n, 0, var), *s = bb_onnx_arg(n, 1, scale);
   const bb_expr *root = f_sqrt(p, f_add(p, v, f_num(p, v, eps)));
   bb_onnx_value *factor = bb_onnx_map(n, f_div(p, s, root), 2, (bb_onnx_value *[]){var, scale});

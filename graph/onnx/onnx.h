@@ -1,6 +1,6 @@
 /* onnx.h - reads an ONNX model into an array program.
  *
- * Opsets 13 to 25 of the default domain, com.microsoft where exports use it, model-local functions,
+ * Opsets 13 to 28 of the default domain, com.microsoft where exports use it, model-local functions,
  * weights inside the file or beside it.  Every operator has one row in operator.def; those without
  * a row or a reference kernel are refused, all of them in one message.
  */

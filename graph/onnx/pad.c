@@ -75,6 +75,34 @@ void bb_onnx_pad(bb_onnx_node *n) {
   n->out[0] = v;
 }
 
+/* Axes cut or padded with zeros to the lengths that the second operand lists, on both sides alike. */
+void bb_onnx_center(bb_onnx_node *n) {
+  bb_onnx_value *v = n->in[0];
+  uint32_t count, axes = 0;
+  const int64_t *length = bb_onnx_known_ints(n, n->in[1], &count);
+  const int64_t *axis_of = bb_onnx_ints(n, "axes", &axes);
+  const bb_expr *fill = bb_expr_const(n->m->program, v->dtype, 0);
+  if (!length) {
+    bb_onnx_unsupported(n, "a shape that is computed at run time");
+    return;
+  }
+  if (count != (axis_of ? axes : v->rank)) bb_onnx_refuse(n, "the shape has %u numbers", count);
+  for (uint32_t i = 0; i < count; i++) {
+    uint32_t axis = bb_onnx_axis(n, axis_of ? axis_of[i] : i, v->rank);
+    int64_t extent = bb_extent_value(v->shape[axis]);
+    if (extent < 0) {
+      bb_onnx_unsupported(n, "an axis whose length is known only at run time");
+      return;
+    }
+    if (length[i] < 1 || length[i] > (int64_t)1 << 40)
+      bb_onnx_refuse(n, "axis %u gets a length of %lld", axis, (long long)length[i]);
+    int64_t more = length[i] - extent;
+    int64_t before = more < 0 ? -(-more / 2) : more / 2;
+    if (more) v = pad_axis(n, v, axis, CONSTANT, before, more - before, fill);
+  }
+  n->out[0] = v;
+}
+
 /* Splits axes of [N, C, H, W] into factors, permutes the factors and joins them again. */
 static bb_onnx_value *shuffle(const bb_onnx_node *n, bb_onnx_value *v,
                               const bb_extent *const split[6], const int64_t perm[6],
@@ -96,15 +124,21 @@ static const bb_extent *block_size(const bb_onnx_node *n) {
   return bb_onnx_number(n->m, size);
 }
 
+/* Depth outside of columns and rows (DCR), or inside (CRD). */
+static bool has_columns_first(const bb_onnx_node *n) {
+  const char *order = bb_onnx_text(n, "mode", "DCR");
+  bool columns = strcmp(order, "CRD") == 0;
+  if (!columns && strcmp(order, "DCR") != 0)
+    bb_onnx_refuse(n, "mode is %s", bb_onnx_quote(n->m->arena, order));
+  return columns;
+}
+
 void bb_onnx_depth_to_space(bb_onnx_node *n) {
   bb_program *p = n->m->program;
   bb_onnx_value *v = n->in[0];
   const bb_extent *b = block_size(n), *const *s = v->shape;
   const bb_extent *c = divided(n, s[1], bb_extent_multiply(p, b, b));
-  const char *order = bb_onnx_text(n, "mode", "DCR");
-  bool columns = strcmp(order, "CRD") == 0;
-  if (!columns && strcmp(order, "DCR") != 0)
-    bb_onnx_refuse(n, "mode is %s", bb_onnx_quote(n->m->arena, order));
+  bool columns = has_columns_first(n);
   const bb_extent *joined[4] = {s[0], c, bb_extent_multiply(p, s[2], b),
                                 bb_extent_multiply(p, s[3], b)};
   if (columns)
@@ -115,13 +149,16 @@ void bb_onnx_depth_to_space(bb_onnx_node *n) {
                         (const int64_t[]){0, 3, 4, 1, 5, 2}, joined);
 }
 
+/* Until opset 27 always depth-column-row, as without `mode` from then on. */
 void bb_onnx_space_to_depth(bb_onnx_node *n) {
+  static const int64_t depth_first[] = {0, 3, 5, 1, 2, 4}, depth_last[] = {0, 1, 3, 5, 2, 4};
   bb_program *p = n->m->program;
+  bool last = has_columns_first(n);
   bb_onnx_value *v = n->in[0];
   const bb_extent *b = block_size(n), *const *s = v->shape;
   const bb_extent *h = divided(n, s[2], b), *w = divided(n, s[3], b);
   const bb_extent *joined[4] = {s[0], bb_extent_multiply(p, s[1], bb_extent_multiply(p, b, b)), h,
                                 w};
   n->out[0] = shuffle(n, v, (const bb_extent *[]){s[0], s[1], h, b, w, b},
-                      (const int64_t[]){0, 3, 5, 1, 2, 4}, joined);
+                      last ? depth_last : depth_first, joined);
 }

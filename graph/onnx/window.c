@@ -259,3 +259,48 @@ void bb_onnx_global_pool(bb_onnx_node *n) {
   if (mean) y = bb_onnx_map(n, f_div(p, bb_onnx_arg(n, 0, y), length), 1, &y);
   n->out[0] = bb_onnx_cast(n, y, dtype);
 }
+
+/* --- a convolution that carries what it has seen --- */
+
+/* Each channel with its own kernel of k elements, over its last k - 1 elements and the new ones: a sum of k
+ * shifted pieces. */
+void bb_onnx_causal_convolution(bb_onnx_node *n) {
+  bb_onnx *m = n->m;
+  bb_onnx_value *x = n->in[0], *weight = n->in[1], *past = n->nin > 3 ? n->in[3] : NULL;
+  bb_onnx_value *bias = n->nin > 2 ? n->in[2] : NULL;
+  bb_dtype dtype = x->dtype, work = bb_onnx_fold_dtype(dtype);
+  const char *activation = bb_onnx_text(n, "activation", "none");
+  bool swish = strcmp(activation, "silu") == 0 || strcmp(activation, "swish") == 0;
+  bb_onnx_want_float(n, x);
+  if (!swish && strcmp(activation, "none") != 0)
+    bb_onnx_refuse(n, "activation is %s", bb_onnx_quote(m->arena, activation));
+  if (x->rank != 3 || weight->rank != 3 || !bb_onnx_is_one(weight->shape[1]) ||
+      !bb_onnx_same_extent(n, x->shape[1], weight->shape[0]))
+    bb_onnx_refuse(n, "a weight of shape %s for input 0 of shape %s", bb_onnx_shape_text(m, weight),
+                   bb_onnx_shape_text(m, x));
+  int64_t length = bb_extent_value(x->shape[2]), k = bb_extent_value(weight->shape[2]);
+  if (length < 0 || k < 1 || k > BB_ONNX_ELEMENTS) {
+    bb_onnx_unsupported(n, "a length or kernel that is known only at run time, or a long kernel");
+    return;
+  }
+  if (k == 1 && n->nout > 1) {
+    bb_onnx_unsupported(n, "a state without elements");
+    return;
+  }
+  const bb_extent *before[3] = {x->shape[0], x->shape[1], bb_onnx_number(m, k - 1)};
+  const bb_extent *channel[3] = {bb_onnx_number(m, 1), x->shape[1], bb_onnx_number(m, 1)};
+  if (!past) past = bb_onnx_value_of_form(m, bb_expr_const(m->program, dtype, 0), 3, before);
+  bb_onnx_value *all = k == 1 ? x : bb_onnx_concat(n, 2, (bb_onnx_value *[]){past, x}, 2);
+  if (n->nout > 1) n->out[1] = bb_onnx_slice(n, all, 2, length, 1, k - 1);
+  all = bb_onnx_cast(n, all, work);
+  weight = bb_onnx_cast(n, weight, work);
+  bb_onnx_value *sum = bias ? bb_onnx_cast(n, bb_onnx_reshape(n, bias, 3, channel), work) : NULL;
+  for (int64_t i = 0; i < k; i++) {
+    bb_onnx_value *tap = bb_onnx_reshape(n, bb_onnx_slice(n, weight, 2, i, 1, 1), 3, channel);
+    bb_onnx_value *term =
+        bb_onnx_binary_map(n, BB_X_MUL, bb_onnx_slice(n, all, 2, i, 1, length), tap);
+    sum = sum ? bb_onnx_binary_map(n, BB_X_ADD, sum, term) : term;
+  }
+  if (swish) sum = bb_onnx_map(n, bb_onnx_formula_of(n, F_SWISH, bb_onnx_arg(n, 0, sum)), 1, &sum);
+  n->out[0] = bb_onnx_cast(n, sum, dtype);
+}

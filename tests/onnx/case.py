@@ -5,7 +5,7 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 MS = "com.microsoft"
-IR = {v: 10 if v < 23 else v - 12 for v in range(13, 26)}
+IR = {v: 10 if v < 23 else min(v - 12, 14) for v in range(13, 29)}
 RNG = np.random.default_rng(7)
 
 

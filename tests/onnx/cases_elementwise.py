@@ -19,6 +19,7 @@ def unary():
     yield single("Atanh", "Atanh", [x / 3])
     yield single("Gelu-tanh", "Gelu", [x], approximate="tanh")
     yield single("Swish", "Swish", [x], opset=24, alpha=1.3)
+    yield single("SwiGLU", "SwiGLU", [x, x[::-1].copy()], opset=28, alpha=1.3)
     yield single("Round-halves", "Round", [np.array([0.5, 1.5, -0.5, -2.5, 2.4], np.float32)])
     yield single("Softplus-large", "Softplus", [np.array([200, -200, 0], np.float32)])
     for op, attributes in [("LeakyRelu", {"alpha": 0.3}), ("Elu", {"alpha": 0.7}), ("Celu", {"alpha": 0.7}),
@@ -67,6 +68,7 @@ def several():
     yield single("Mod", "Mod", [i, j])
     yield single("Mod-fmod", "Mod", [i, j], fmod=1)
     yield single("Mod-float", "Mod", [a, b], fmod=1)
+    yield single("Mod-float-floor", "Mod", [a, b], opset=28)
     yield single("Equal-bool", "Equal", [a > 0, b > 0])
     yield single("Equal-int", "Equal", [i, K(np.array([7], np.int64))])
     yield single("Where", "Where", [a > 0, a, row])

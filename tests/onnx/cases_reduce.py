@@ -110,6 +110,8 @@ def norms():
     yield single("InstanceNormalization", "InstanceNormalization", [image, *c6])
     yield single("BatchNormalization", "BatchNormalization",
                  [image, *c6, rand(6), rand(6, low=0.5)], opset=15)
+    yield single("BatchNormalization-training", "BatchNormalization",
+                 [image, *c6, rand(6), rand(6, low=0.5)], opset=15, outputs=3, training_mode=1, momentum=0.7)
     yield single("LpNormalization-1", "LpNormalization", [x], axis=1, p=1, by="runtime")
     yield single("LpNormalization-2", "LpNormalization", [x])
     yield single("GlobalAveragePool", "GlobalAveragePool", [image])

@@ -47,6 +47,9 @@ def views():
     yield single("DepthToSpace", "DepthToSpace", [rand(1, 8, 2, 3)], blocksize=2)
     yield single("DepthToSpace-crd", "DepthToSpace", [rand(1, 8, 2, 3)], blocksize=2, mode="CRD")
     yield single("SpaceToDepth", "SpaceToDepth", [rand(1, 2, 4, 6)], blocksize=2)
+    yield single("SpaceToDepth-crd", "SpaceToDepth", [rand(1, 2, 4, 6)], opset=28, blocksize=2, mode="CRD")
+    yield single("CenterCropPad", "CenterCropPad", [rand(5, 8, 3), ints(8, 5, 3)], opset=18)
+    yield single("CenterCropPad-axes", "CenterCropPad", [rand(5, 8, 3), ints(4, 2)], opset=18, axes=[-2, 0])
 
 
 def indices():
@@ -64,6 +67,15 @@ def indices():
                  value=helper.make_tensor("v", T.FLOAT, [1], [1.5]))
     yield single("Range", "Range", [K(np.array(a, np.int64)) for a in (3, 20, 4)])
     yield single("Range-float", "Range", [K(np.array(a, np.float32)) for a in (1, 0, -0.25)])
+    yield single("Range-f16", "Range", [K(np.array(a, np.float16)) for a in (1, 40, 0.75)], opset=27)
+    for name in ("HannWindow", "HammingWindow", "BlackmanWindow"):
+        yield single(name, name, [K(np.array(10))], opset=17)
+        yield single(name + "-symmetric", name, [K(np.array(7))], opset=17, periodic=0, output_datatype=11)
+    for corners in (0, 1):
+        yield single(f"AffineGrid-{corners}", "AffineGrid", [rand(2, 2, 3), ints(2, 1, 3, 4)], opset=20,
+                     align_corners=corners)
+        yield single(f"AffineGrid-3-{corners}", "AffineGrid", [rand(1, 3, 4), ints(1, 2, 2, 3, 5)], opset=20,
+                     align_corners=corners)
     yield single("Constant", "Constant", [], value_floats=[1.0, 2.0, 3.5])
 
 
@@ -237,6 +249,10 @@ def kernels():
     yield single("ScatterElements", "ScatterElements", [rand(4, 3), np.array([[1, 0, 2]], np.int64), rand(1, 3)])
     image = rand(2, 4, 7, 6)
     yield single("Conv", "Conv", [image, rand(3, 4, 3, 3), rand(3)])
+    for act in ("none", "silu"):
+        yield single("CausalConvWithState-" + act, "CausalConvWithState",
+                     [rand(2, 3, 5), rand(3, 1, 4), rand(3), rand(2, 3, 3)], opset=27, outputs=2, activation=act)
+    yield single("CausalConvWithState-short", "CausalConvWithState", [rand(2, 3, 2), rand(3, 1, 4)], opset=27, outputs=2)
     yield single("Conv-all", "Conv", [image, rand(6, 2, 3, 2)], group=2, strides=[2, 1], pads=[1, 0, 2, 1], dilations=[1, 2])
     yield single("Conv-same", "Conv", [image, rand(3, 4, 3, 3)], auto_pad="SAME_UPPER", strides=[2, 2])
     yield single("Conv-apart", "Conv", [image, rand(5, 4, 2, 3), rand(5)], strides=[2, 3])

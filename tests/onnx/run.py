@@ -47,7 +47,7 @@ def variants(case, opsets):
     answer = case.answer()
     yield case, answer
     own = next(o.version for o in case.model.opset_import if o.domain == "")
-    for opset in range(13, 26):
+    for opset in range(13, 29):
         other = case.at(opset) if opsets and opset != own and not case.model.functions else None
         if other:
             yield other, answer
