@@ -29,7 +29,7 @@ typedef struct bb_derivation {
   const bb_expr *value[2 * BB_CHAIN_ARGS]; /* replaces ARG i: renamed elements, results */
   const char *label;                       /* of helping components: s_0, s_1; or NULL */
   const bb_expr *bare; /* the term of the component about to be made, without pivots; or NULL */
-  bool apart; /* an equal component is made once more: the repair of one reads the other */
+  bool apart;          /* an equal component is made once more: the repair of one reads the other */
   uint32_t renamed;
   const bb_expr *rename[BB_CHAIN_ARGS];           /* what ARG BB_CHAIN_RENAMED + i stands for */
   const bb_normal *normal[BB_PRODUCT_COMPONENTS]; /* of the components' terms */
