@@ -218,10 +218,14 @@ static void note_mask(bb_bounds *b, const bb_tile_stmt *s, const bb_expr *condit
     b->mask[b->masks++] = m;
 }
 
+bool bb_bounds_runs(const bb_bounds *b, const bb_tile_stmt *s) {
+  return !s->stretches || (b->stretch != BB_NONE && s->stretches >> b->stretch & 1);
+}
+
 static void find_masks(bb_bounds *b) {
   for (uint32_t i = 0; i < b->loop->body.count; i++) {
     const bb_tile_stmt *s = b->loop->body.stmt[i];
-    if (s->kind != BB_TILE_MAP || s->stretches) continue;
+    if (s->kind != BB_TILE_MAP || !bb_bounds_runs(b, s)) continue;
     uint32_t count;
     const bb_expr **node = bb_expr_postorder(b->scratch, s->expr, &count);
     for (uint32_t k = 0; k < count; k++)
@@ -318,18 +322,23 @@ static bool is_plain(const bb_tile_loop *l) {
   return true;
 }
 
+/* Outside of which iterations change nothing. */
+static bb_interval find_idle(bb_bounds *b) {
+  bb_interval some = all_of_it();
+  for (uint32_t i = 0; i < b->masks && b->skip; i++) {
+    bool bounded = b->mask[i].somewhere.from || b->mask[i].somewhere.to;
+    if (bounded && bb_bounds_idle(b, &b->mask[i])) some = meet(b, some, b->mask[i].somewhere);
+  }
+  return some;
+}
+
 static void bound_loop(bb_bounds *b, bb_tile_loop *loop) {
   b->loop = loop;
   b->masks = 0;
   find_masks(b);
   if (!b->masks) return;
-  bb_interval some = all_of_it(), clean = all_of_it();
-  for (uint32_t i = 0; i < b->masks; i++) {
-    clean = meet(b, clean, b->mask[i].everywhere);
-    bool bounded = b->mask[i].somewhere.from || b->mask[i].somewhere.to;
-    if (b->skip && bounded && bb_bounds_idle(b, &b->mask[i]))
-      some = meet(b, some, b->mask[i].somewhere);
-  }
+  bb_interval some = find_idle(b), clean = all_of_it();
+  for (uint32_t i = 0; i < b->masks; i++) clean = meet(b, clean, b->mask[i].everywhere);
   if (some.from || some.to || clean.from || clean.to) cut(b, some, clean);
 }
 
@@ -377,8 +386,40 @@ static void order(bb_tile_body *body) {
 }
 
 void bb_tile_bound(bb_tile_program *program, bool skip) {
-  bb_bounds b = {.p = program, .skip = skip, .scratch = bb_scratch(program->home->ctx)};
+  bb_bounds b = {.p = program, .skip = skip, .stretch = BB_NONE};
+  b.scratch = bb_scratch(program->home->ctx);
   walk(&b, &program->body);
   order(&program->body);
+  bb_scratch_end(b.scratch);
+}
+
+/* --- within a stretch of another loop --- */
+
+/* The stretches that masked statements are confined to: BB_NONE where those of one differ from those of
+ * another. */
+static uint32_t confined(const bb_tile_body *body) {
+  uint32_t all = 0;
+  for (uint32_t i = 0; i < body->count; i++) {
+    const bb_tile_stmt *s = body->stmt[i];
+    if (s->kind != BB_TILE_MAP || !s->stretches || !s->expr->coord) continue;
+    if (all && all != s->stretches) return BB_NONE;
+    all = s->stretches;
+  }
+  for (uint32_t i = 0; i < body->count; i++) {
+    uint32_t with = body->stmt[i]->stretches & all;
+    if (with && body->stmt[i]->stretches != all) return BB_NONE;
+  }
+  return all;
+}
+
+void bb_tile_bound_inner(bb_tile_program *program, bb_tile_loop *loop) {
+  bb_bounds b = {.p = program, .skip = !program->home->strict, .loop = loop, .stretch = BB_NONE};
+  uint32_t stretches = confined(&loop->body);
+  if (stretches == BB_NONE) return;
+  if (stretches) b.stretch = (uint32_t)__builtin_ctz(stretches);
+  b.scratch = bb_scratch(program->home->ctx);
+  find_masks(&b);
+  bb_interval some = find_idle(&b);
+  if (some.from || some.to) cut(&b, some, all_of_it());
   bb_scratch_end(b.scratch);
 }

@@ -13,4 +13,8 @@
 /* skip: blocks may be left out although NaNs or infinities in them would have been seen. */
 void bb_tile_bound(bb_tile_program *program, bool skip);
 
+/* Leaves iterations out of a loop that stands within one which was bounded, where they change nothing in the
+ * stretches with masks: in the others they hold everywhere.  The loop has one stretch and a constant step. */
+void bb_tile_bound_inner(bb_tile_program *program, bb_tile_loop *loop);
+
 #endif

@@ -153,8 +153,9 @@ static void step(trial *t, const bb_tile_stmt *s) {
 
 typedef struct reads {
   const bb_tile_loop *loop;
-  bool *seen;    /* by tile: read where the iteration's value may arrive */
-  bool *written; /* in this iteration already */
+  uint32_t stretch; /* what is read while the loop runs in it; BB_NONE: there are none */
+  bool *seen;       /* by tile: read where the iteration's value may arrive */
+  bool *written;    /* in this iteration already */
 } reads;
 
 static void note_reads(reads *r, const bb_tile_stmt *s, bool inside) {
@@ -169,6 +170,8 @@ static void find_reads(const trial *t, reads *r, const bb_tile_body *body, bool 
   size_t bytes = t->b->p->tiles;
   for (uint32_t i = 0; i < body->count; i++) {
     const bb_tile_stmt *s = body->stmt[i];
+    bool other = r->stretch != BB_NONE && s->stretches && !(s->stretches >> r->stretch & 1);
+    if (other && body == &r->loop->body) continue;
     note_reads(r, s, inside);
     if (s->loop || s->body.count) {
       bool *before = BB_NEW(t->b->scratch, bool, bytes + 1);
@@ -192,10 +195,19 @@ bool bb_bounds_idle(const bb_bounds *b, const bb_mask *mask) {
   const bb_expr **before = BB_NEW(b->scratch, const bb_expr *, tiles + 1);
   for (uint32_t i = 0; i < tiles; i++)
     t.value[i] = before[i] = bb_expr_arg(b->p->home, b->p->tile[i].dtype, i);
-  for (uint32_t i = 0; i < b->loop->body.count; i++) step(&t, b->loop->body.stmt[i]);
+  for (uint32_t i = 0; i < b->loop->body.count; i++)
+    if (bb_bounds_runs(b, b->loop->body.stmt[i])) step(&t, b->loop->body.stmt[i]);
   if (t.stores) return false;
-  reads r = {b->loop, BB_NEW(b->scratch, bool, tiles + 1), BB_NEW(b->scratch, bool, tiles + 1)};
-  find_reads(&t, &r, &b->p->body, false);
+  reads r = {b->loop, b->stretch, BB_NEW(b->scratch, bool, tiles + 1), NULL};
+  uint32_t stretches = b->stretch == BB_NONE ? 1 : 0;
+  for (uint32_t i = 0; i < b->loop->body.count && b->stretch != BB_NONE; i++)
+    stretches |= b->loop->body.stmt[i]->stretches;
+  for (uint32_t k = 0; k < BB_TILE_STRETCHES; k++) {
+    if (!(stretches >> k & 1)) continue;
+    r.written = BB_NEW(b->scratch, bool, tiles + 1);
+    if (b->stretch != BB_NONE) r.stretch = k;
+    find_reads(&t, &r, &b->p->body, false);
+  }
   for (uint32_t i = 0; i < tiles; i++)
     if (r.seen[i] && t.value[i] != before[i]) return false;
   return true;

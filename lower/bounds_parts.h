@@ -26,9 +26,14 @@ typedef struct bb_bounds {
   bb_arena *scratch;
   bool skip;
   bb_tile_loop *loop;
+  uint32_t
+      stretch; /* of the loop around it: statements that do not run in it are passed over; BB_NONE: none are */
   uint32_t masks;
   bb_mask mask[BB_BOUNDS_MASKS];
 } bb_bounds;
+
+/* Does a statement of the loop's body run in the stretch that is looked at? */
+bool bb_bounds_runs(const bb_bounds *b, const bb_tile_stmt *s);
 
 /* The mask that a selection in a statement is, or NULL. */
 const bb_mask *bb_bounds_find(const bb_bounds *b, const bb_tile_stmt *s, const bb_expr *condition);

@@ -18,6 +18,9 @@ typedef struct bb_emit_options {
 void bb_emit_c(bb_buffer *out, const bb_tile_program *program, const char *name,
                const bb_emit_options *options);
 
+/* Are there blocks that it works off in strips of rows?  Those that a mask rules out are left out. */
+bool bb_c_has_strips(const bb_tile_program *program);
+
 /* The device tile library: files, NUL-terminated. */
 extern const char bb_device_cpu[], bb_device_cpu_call[], bb_device_cpu_real[];
 

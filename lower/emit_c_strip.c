@@ -8,6 +8,7 @@
  * The program is copied; its blocks along that axis become strips, and what passes from one loop over
  * strips to another is there for each strip (bb_c_strips.passes).
  */
+#include "bounds.h"
 #include "emit_c_parts.h"
 #include "tile_edit.h"
 
@@ -238,6 +239,19 @@ static void resize(stripping *w, uint32_t tile) {
     t->cols = STRIP;
 }
 
+/* Where a mask confines the blocks of a loop, it confines the strips of those on its edge. */
+static void bound_strips(stripping *w, bb_tile_body *body) {
+  for (uint32_t i = 0; i < body->count; i++) {
+    bb_tile_stmt *s = body->stmt[i];
+    bound_strips(w, &s->body);
+    if (!s->loop) continue;
+    if (s->loop->variable == w->variable)
+      bb_tile_bound_inner(w->p, s->loop);
+    else
+      bound_strips(w, &s->loop->body);
+  }
+}
+
 const bb_tile_program *bb_c_strip(bb_arena *arena, const bb_tile_program *program,
                                   bb_c_strips *strips) {
   bb_tile_program *p = BB_NEW(arena, bb_tile_program, 1);
@@ -258,5 +272,14 @@ const bb_tile_program *bb_c_strip(bb_arena *arena, const bb_tile_program *progra
   *strips = (bb_c_strips){w.variable, STRIP, size / STRIP, BB_NEW(arena, bool, p->tiles + 1)};
   for (uint32_t t = 0; t < p->tiles; t++) strips->passes[t] = w.seen[t] == BB_NONE;
   for (uint32_t t = 0; t < p->tiles; t++) resize(&w, t);
+  bound_strips(&w, &p->body);
   return p;
+}
+
+bool bb_c_has_strips(const bb_tile_program *program) {
+  bb_c_strips strips;
+  bb_arena *scratch = bb_scratch(program->home->ctx);
+  bb_c_strip(scratch, program, &strips);
+  bb_scratch_end(scratch);
+  return strips.variable != BB_NONE;
 }

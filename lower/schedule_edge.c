@@ -1,6 +1,7 @@
 /* schedule_edge.c - a kernel at block sizes that suit the masks in it.
  */
 #include "build.h"
+#include "emit_c.h"
 #include "schedule.h"
 
 /* Is a loop cut where a mask begins to hold, or ceases to? */
@@ -14,14 +15,34 @@ static bool is_cut(const bb_tile_body *body) {
 }
 
 /* Blocks on the edge of a mask are computed whole: where there are such, large ones, whose price knows
- * nothing of masks, do more than small ones save. */
-enum { MOST_AT_EDGES = 64 };
+ * nothing of masks, do more than small ones save.  Strips of large ones are left out where they lie beyond the
+ * edge: then what a loop folds decides how much is computed in vain. */
+enum { MOST_AT_EDGES = 64, MOST_IN_STRIPS = 256, MOST_FOLDED = 128 };
+
+static void limit_folded(const bb_graph *graph, int64_t *limit) {
+  for (uint32_t i = 0; i < graph->count; i++) {
+    const bb_node *node = bb_node_get(graph, i);
+    if (node->kind != BB_NODE_MAP) continue;
+    for (uint32_t o = 0; o < node->nout; o++)
+      if (node->out[o].mode == BB_OUT_FOLD) limit[node->dim] = MOST_FOLDED;
+    limit_folded(node->inner, limit);
+  }
+}
 
 const bb_kernel *bb_schedule(bb_program *program, const bb_graph *graph, const char *name,
                              const bb_schedule_options *options) {
   const bb_kernel *made = bb_schedule_blocks(program, graph, name, options);
   if ((options && (options->raw || options->most)) || !is_cut(&made->tile->body)) return made;
   bb_schedule_options smaller = options ? *options : (bb_schedule_options){0};
+  if (smaller.strips) {
+    int64_t *limit = BB_NEW(program->arena, int64_t, program->dims + 1);
+    limit_folded(graph, limit);
+    bb_schedule_options large = smaller;
+    large.most = MOST_IN_STRIPS;
+    large.limit = limit;
+    made = bb_schedule_blocks(program, graph, name, &large);
+    if (bb_c_has_strips(made->tile)) return made;
+  }
   smaller.most = MOST_AT_EDGES;
   return bb_schedule_blocks(program, graph, name, &smaller);
 }
