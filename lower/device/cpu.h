@@ -120,6 +120,20 @@ BB_INLINE float bb_exp_f32(float x) {
   return x < -104.0f ? 0.0f : p;
 }
 
+/* e^x of what is between -87 and 88: 2^n is one number. */
+BB_INLINE float bb_exp_near_f32(float x) {
+  float sum = x * 1.44269504f + 12583039.0f, n = sum - 12583039.0f;
+  float r = (x - n * 0.693145752f) - n * 1.42860677e-6f;
+  float p = 0.0013814611f;
+  p = p * r + 0.00836871004f;
+  p = p * r + 0.0416683874f;
+  p = p * r + 0.166665207f;
+  p = p * r + 0.499999935f;
+  p = p * r + 1.0f;
+  p = p * r + 1.0f;
+  return p * bb_float(bb_bits(sum) << 23);
+}
+
 /* Within 2 ulp. */
 BB_INLINE float bb_tanh_f32(float x) {
   float a = fabsf(x), z = x * x;
@@ -129,8 +143,8 @@ BB_INLINE float bb_tanh_f32(float x) {
   p = p * z + 0.133314912f;
   p = p * z + -0.333332839f;
   float small = x + x * (z * p);
-  float large = 1.0f - 2.0f / (bb_exp_f32(2.0f * a) + 1.0f);
-  large = x < 0 ? -large : large;
+  float large = 1.0f - 2.0f / (bb_exp_near_f32(2.0f * a) + 1.0f);
+  large = copysignf(a > 10.0f ? 1.0f : large, x);
   return a < 0.625f ? small : large;
 }
 
@@ -145,7 +159,6 @@ BB_INLINE float bb_erf_f32(float x) {
   p = p * z + -0.376126301f;
   p = p * z + 0.128379166f;
   float small = x + x * p;
-  a = a > 4.0f ? 4.0f : a;
   float q = 2.32073894e-06f;
   q = q * a + -3.6966716e-05f;
   q = q * a + 0.000234445174f;
@@ -155,8 +168,8 @@ BB_INLINE float bb_erf_f32(float x) {
   q = q * a + -0.10405315f;
   q = q * a + -0.63614581f;
   q = q * a + -1.12845572f;
-  float large = 1.0f - bb_exp_f32(q * a);
-  large = x < 0 ? -large : large;
+  float large = 1.0f - bb_exp_near_f32(q * a);
+  large = copysignf(a > 4.0f ? 1.0f : large, x);
   return a < 0.9375f ? small : large;
 }
 
