@@ -29,7 +29,11 @@ typedef struct bb_cuda_tile {
   bool ring;          /* loaded by the copy engine */
   uint32_t parts;     /* ring: in so many parts of 64 rows, each for one warp group alone */
   uint32_t offset;    /* SHARED: bytes */
-  uint32_t map;       /* ring: the tensor map that loads it */
+  uint32_t stride;    /* ring: bytes from one buffer to the next */
+  uint32_t beside; /* ring: 1 + the tile whose buffers each lie right behind this one's; 0: none */
+  bool behind;     /* it is such a one */
+  bool late;       /* SHARED: made behind the serial loop, where what that loaded lay */
+  uint32_t map;    /* ring: the tensor map that loads it */
 } bb_cuda_tile;
 
 typedef struct bb_cuda_map {
@@ -60,6 +64,7 @@ typedef enum bb_cuda_act_kind {
   BB_ACT_WAIT,    /* until at most `count` products are in flight */
   BB_ACT_PIN,     /* a product is done: its registers */
   BB_ACT_RELEASE, /* a ring's tile is no more needed */
+  BB_ACT_BEHIND,  /* a tile of the iteration before is not, whose products have ended */
   BB_ACT_TAKE,    /* turns at the product unit */
   BB_ACT_PASS
 } bb_cuda_act_kind;
@@ -85,6 +90,7 @@ typedef struct bb_cuda {
   bb_cuda_map map[16];
   uint32_t groups, threads, shared, stages, warp_count;
   bool copier, puts, exchange;
+  bool lags; /* products of the serial loop end while the next iteration's run */
   /* while code is written */
   const char **variable;     /* how each is called here */
   const char **old_variable; /* ... in statements of the iteration before */
@@ -112,18 +118,26 @@ const char *bb_cuda_value(const bb_cuda *e, const bb_tile_stmt *stmt, const bb_e
 const char *bb_cuda_element(const bb_cuda *e, uint32_t tile, const char *element, bb_layout layout,
                             uint32_t ct, uint32_t rows, uint32_t cols);
 
-/* emit_sm90_order.c: the code of a list; acts in the arena. */
+/* emit_sm90_order.c: the code of a list; acts in the arena.  `lags`: the list's products are left in flight, and those
+ * of the list before are waited for. */
 bb_cuda_act *bb_cuda_order(bb_cuda *e, uint32_t count, const bb_cuda_item *item, bool turns,
-                           uint32_t *acts);
+                           bool lags, uint32_t *acts);
 
 /* emit_sm90_stmt.c */
 void bb_cuda_stmt(bb_cuda *e, const bb_tile_stmt *stmt);
 /* The copy of a ring's tile, from `row` of it on; as many rows as its map has. */
 void bb_cuda_load(bb_cuda *e, const bb_tile_stmt *stmt, uint32_t row, const char *buffer,
                   const char *barrier);
+/* Two products of a group, of one left operand, as one. */
+void bb_cuda_both_dots(bb_cuda *e, const bb_tile_stmt *stmt, const bb_tile_stmt *second);
 /* A warp's product; `then`: a line of code for when it has read the left operand, or NULL. */
 void bb_cuda_warp_dot(bb_cuda *e, const bb_tile_stmt *stmt, const char *then);
 void bb_cuda_products(bb_cuda *e); /* the wrappers of wgmma that the program uses */
+
+/* emit_sm90_beside.c: products of one left operand with two right ones, as one. */
+void bb_cuda_find_beside(bb_cuda *e);
+/* The product that one instruction may make together with `stmt`, a product; or NULL. */
+const bb_tile_stmt *bb_cuda_second(const bb_cuda *e, const bb_tile_stmt *stmt);
 
 /* emit_sm90_list.c: lists of the core, and their code in the warps that compute or in the copier. */
 typedef enum bb_cuda_place {
@@ -134,6 +148,8 @@ typedef enum bb_cuda_place {
   BB_LIST_PLAIN
 } bb_cuda_place;
 void bb_cuda_list_code(bb_cuda *e, bb_cuda_place place, uint32_t stretch, bool copier);
+/* Behind a loop whose products lag: until they have ended, and what they read is released. */
+void bb_cuda_end_lag(bb_cuda *e);
 /* A list on its own: no products are in flight before or behind it. */
 void bb_cuda_run_list(bb_cuda *e, const bb_cuda_list *list, bool copier);
 

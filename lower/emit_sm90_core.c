@@ -53,7 +53,8 @@ const char *bb_cuda_tiles(bb_cuda *e, const char **names) {
   const char *count = bb_cuda_trips(e, outer, names);
   names[outer->variable] = value_at(e, outer, names, "0");
   const char *first = product_from(e, 1, names);
-  names[outer->variable] = value_at(e, outer, names, bb_arena_printf(e->arena, "%s - 1", count));
+  names[outer->variable] =
+      value_at(e, outer, names, bb_arena_printf(e->arena, "max(%s - 1, 0)", count));
   const char *last = product_from(e, 1, names);
   return bb_arena_printf(e->arena, "(%s - 1) * (%s) + %s", count, first, last);
 }
@@ -202,7 +203,10 @@ static void put_staged(bb_cuda *e, bool copier) {
 static void put_plain(bb_cuda *e, bool copier) {
   bb_cuda_run_list(e, &e->before, copier);
   if (!e->serial) return;
+  if (e->lags && !copier)
+    bb_cuda_line(e, "bool behind = false; // an iteration whose products run");
   for (uint32_t i = 0; i < e->serial->stretches; i++) put_stretch(e, i, BB_LIST_PLAIN, copier);
+  if (e->lags && !copier) bb_cuda_end_lag(e);
   bb_cuda_run_list(e, &e->after, copier);
 }
 

@@ -75,6 +75,10 @@ static void put_act(bb_cuda *e, const bb_cuda_act *a, const bb_cuda_item *item) 
     else
       bb_cuda_line(e, "tl::ring_release(sync.%s%s, %s_ring);", t->name, at, t->name);
     break;
+  case BB_ACT_BEHIND:
+    bb_cuda_line(e, "tl::ring_release_before(sync.%s%s, %s_ring, behind);", t->name, at, t->name);
+    bb_cuda_line(e, "%s_ring.next();", t->name);
+    break;
   case BB_ACT_TAKE: bb_cuda_line(e, "tl::named_sync(1 + group, 256);"); break;
   case BB_ACT_PASS: bb_cuda_line(e, "tl::named_arrive(2 - group, 256);"); break;
   }
@@ -91,7 +95,7 @@ static void put_copy(bb_cuda *e, const bb_tile_stmt *s, uint32_t from, uint32_t 
     bb_cuda_line(e, "tl::ring_claim(%s, %s_ring, %u);", sync, c->name, part);
     bb_cuda_load(e, s, i * t->rows / c->parts,
                  bb_arena_printf(e->arena, "tile_memory + %u + %s_ring.at * %u",
-                                 c->offset + i * part, c->name, bytes),
+                                 c->offset + i * part, c->name, c->stride),
                  bb_arena_printf(e->arena, "&%s.full[%s_ring.at]", sync, c->name));
   }
   if (to == c->parts) bb_cuda_line(e, "%s_ring.next();", c->name);
@@ -132,18 +136,43 @@ static void put_copies(bb_cuda *e, uint32_t acts, const bb_cuda_act *a, const bb
   e->variable = now;
 }
 
-static void put_list(bb_cuda *e, uint32_t count, const bb_cuda_item *item, bool turns,
+/* Does an act only wait for a copy? */
+static bool is_arrival(const bb_cuda *e, const bb_cuda_act *a, const bb_cuda_item *item) {
+  const bb_tile_stmt *s = item[a->item].stmt;
+  bool copied = a->kind == BB_ACT_RUN && s->kind == BB_TILE_LOAD && e->tile[s->result].ring;
+  return copied || a->kind == BB_ACT_ARRIVED;
+}
+
+/* The place of the product that is made together with act i's, with nothing but arrivals between them; 0: none. */
+static uint32_t second_at(const bb_cuda *e, uint32_t acts, const bb_cuda_act *a, uint32_t i,
+                          const bb_cuda_item *item) {
+  const bb_tile_stmt *second = NULL;
+  if (a[i].kind == BB_ACT_RUN) second = bb_cuda_second(e, item[a[i].item].stmt);
+  uint32_t k = i + 1;
+  while (second && k < acts && is_arrival(e, &a[k], item)) k++;
+  bool is = second && k < acts && a[k].kind == BB_ACT_RUN && item[a[k].item].stmt == second &&
+            item[a[k].item].old == item[a[i].item].old;
+  return is ? k : 0;
+}
+
+static void put_list(bb_cuda *e, uint32_t count, const bb_cuda_item *item, bool turns, bool lags,
                      bool copier) {
   uint32_t acts;
-  const bb_cuda_act *a = bb_cuda_order(e, count, item, turns, &acts);
+  const bb_cuda_act *a = bb_cuda_order(e, count, item, turns, lags, &acts);
   const char **now = e->variable;
   if (copier) put_copies(e, acts, a, item);
   for (uint32_t i = 0; !copier && i < acts; i++) {
     e->variable = item[a[i].item].old ? e->old_variable : now;
-    if (is_read_at_once(e, acts, a, i, item))
+    uint32_t second = second_at(e, acts, a, i, item);
+    if (is_read_at_once(e, acts, a, i, item)) {
       bb_cuda_warp_dot(e, item[a[i].item].stmt, refill_of(e, a[i + 1].tile)), i++;
-    else
+    } else if (second) {
+      const bb_tile_stmt *first = item[a[i].item].stmt;
+      while (++i < second) put_act(e, &a[i], item);
+      bb_cuda_both_dots(e, first, item[a[second].item].stmt);
+    } else {
       put_act(e, &a[i], item);
+    }
     e->variable = now;
   }
 }
@@ -152,12 +181,31 @@ void bb_cuda_list_code(bb_cuda *e, bb_cuda_place place, uint32_t stretch, bool c
   uint32_t count;
   const bb_cuda_item *item = items_of(e, place, stretch, &count);
   bool turns = e->p->turns && (place == BB_LIST_STEADY || place == BB_LIST_JOIN);
-  put_list(e, count, item, turns, copier);
+  bool lags = e->lags && place == BB_LIST_PLAIN;
+  put_list(e, count, item, turns, lags, copier);
+  if (lags && !copier) bb_cuda_line(e, "behind = true;");
+}
+
+void bb_cuda_end_lag(bb_cuda *e) {
+  bool *done = BB_NEW(e->arena, bool, e->p->tiles + 1);
+  bb_cuda_line(e, "tl::mma_wait<0>();");
+  for (uint32_t i = 0; i < e->serial->body.count; i++) {
+    const bb_tile_stmt *s = e->serial->body.stmt[i];
+    if (s->kind != BB_TILE_DOT) continue;
+    if (!done[s->result]) bb_cuda_line(e, "tl::pin(%s);", e->tile[s->result].name);
+    done[s->result] = true;
+    for (uint32_t k = 0; k < 2; k++) {
+      const char *name = e->tile[s->operand[k]].name;
+      if (done[s->operand[k]]) continue;
+      done[s->operand[k]] = true;
+      bb_cuda_line(e, "tl::ring_release_before(sync.%s, %s_ring, behind);", name, name);
+    }
+  }
 }
 
 void bb_cuda_run_list(bb_cuda *e, const bb_cuda_list *list, bool copier) {
   bb_cuda_item item[96];
   uint32_t count = 0;
   add_list(e, item, &count, list, false);
-  put_list(e, count, item, false, copier);
+  put_list(e, count, item, false, false, copier);
 }

@@ -5,7 +5,8 @@
  * that, products of the warp groups are begun as early as they can, those of early stages first and with
  * them what they wait for; then what needs no product in flight; and last what does, the oldest product first.
  * So the product of the next iteration stands before the vector work of this one by nothing but its
- * stage.  A ring's tile is waited for before its first reader and released after its last.
+ * stage.  A ring's tile is waited for before its first reader and released after its last.  Where products are only
+ * summed, those of an iteration are waited for behind the next one's, and their tiles released there.
  */
 #include "emit_sm90.h"
 
@@ -173,8 +174,20 @@ static void arrive(list *l, uint32_t i) {
   }
 }
 
+/* The iteration before has ended when as many products are in flight as this one began; what these read is released
+ * by the next. */
+static void leave_in_flight(list *l) {
+  act(l, BB_ACT_WAIT, 0, 0, l->flights);
+  for (uint32_t k = 0; k < l->flights; k++)
+    for (uint32_t t = 0; t < l->e->p->tiles; t++) {
+      if (!l->e->tile[t].ring || !reads_tile(l->item[l->flight[k]].stmt, t)) continue;
+      uint32_t load = load_of(l, l->flight[k], t);
+      if (--l->readers[load] == 0) act(l, BB_ACT_BEHIND, load, t, 0);
+    }
+}
+
 bb_cuda_act *bb_cuda_order(bb_cuda *e, uint32_t count, const bb_cuda_item *item, bool turns,
-                           uint32_t *acts) {
+                           bool lags, uint32_t *acts) {
   list l = {.e = e, .count = count, .item = item};
   uint32_t products = 0, begun = 0;
   if (count > MOST) bb_cuda_refuse(e, item[0].stmt, "a list too long");
@@ -196,7 +209,10 @@ bb_cuda_act *bb_cuda_order(bb_cuda *e, uint32_t count, const bb_cuda_item *item,
       finish_reader(&l, i);
     l.done[i] = true;
   }
-  if (l.flights) wait_until(&l, l.flights);
+  if (l.flights && lags)
+    leave_in_flight(&l);
+  else if (l.flights)
+    wait_until(&l, l.flights);
   *acts = l.acts;
   return l.act;
 }

@@ -3,6 +3,8 @@
  */
 #include "emit_sm90.h"
 
+#include "tile_edit.h"
+
 #include <string.h>
 
 enum { SHARED_LIMIT = 227 * 1024, REGISTER_LIMIT = 255, REGISTER_SLACK = 24 };
@@ -177,13 +179,42 @@ static void check_copies(const bb_cuda *e) {
     }
 }
 
+static bool is_copied_in(const bb_cuda *e, const bb_tile_body *body, uint32_t tile) {
+  for (uint32_t i = 0; i < body->count; i++)
+    if (body->stmt[i]->result == tile)
+      return e->tile[tile].ring && e->tile[tile].parts == 1 && !body->stmt[i]->stretches;
+  return false;
+}
+
+/* Are all products of the serial loop sums of what is copied in the same iteration, and looked at by nobody there?  Then
+ * they need not end before the next ones begin. */
+static bool may_lag(const bb_cuda *e) {
+  uint32_t products = 0;
+  const bb_tile_body *body = e->serial ? &e->serial->body : NULL;
+  if (!body || e->warps || e->stages) return false;
+  for (uint32_t i = 0; i < body->count; i++) {
+    const bb_tile_stmt *s = body->stmt[i];
+    if (s->kind != BB_TILE_DOT) continue;
+    if (!s->accumulate || s->stretches) return false;
+    for (uint32_t k = 0; k < 2; k++)
+      if (!is_copied_in(e, body, s->operand[k])) return false;
+    for (uint32_t j = 0; j < body->count; j++)
+      if (body->stmt[j]->kind != BB_TILE_DOT &&
+          (bb_tile_reads(body->stmt[j], s->result) || bb_tile_writes(body->stmt[j], s->result)))
+        return false;
+    products++;
+  }
+  return products > 0;
+}
+
 static const char *safe_name(bb_cuda *e, const char *name) {
   static const char *const taken[] = {
-      "auto",   "bool",   "break", "case",  "char",  "const",    "do",     "double",   "else",
-      "enum",   "float",  "for",   "goto",  "if",    "int",      "long",   "new",      "p",
-      "e",      "r",      "c",     "short", "this",  "struct",   "switch", "template", "tl",
-      "true",   "false",  "union", "while", "using", "unsigned", "void",   "rank",     "group",
-      "at_row", "at_col", "old",   "t",     "f",     "round",    "more",   "place",    "shared"};
+      "auto",     "bool",     "break", "case",  "char",   "const",  "do",    "double",
+      "else",     "enum",     "float", "for",   "goto",   "if",     "int",   "long",
+      "new",      "p",        "e",     "r",     "c",      "short",  "this",  "struct",
+      "switch",   "template", "tl",    "true",  "false",  "union",  "while", "using",
+      "unsigned", "void",     "rank",  "group", "at_row", "at_col", "old",   "t",
+      "f",        "round",    "more",  "place", "shared", "behind"};
   for (uint32_t i = 0; i < sizeof taken / sizeof *taken; i++)
     if (strcmp(taken[i], name) == 0) return bb_arena_printf(e->arena, "%s_", name);
   return name;
@@ -287,14 +318,52 @@ static void map_stmt(bb_cuda *e, const bb_tile_stmt *s) {
   if (s->kind == BB_TILE_TRANSPOSE) e->exchange = true;
 }
 
+static void place_tile(bb_cuda *e, uint32_t i) {
+  const bb_tile *t = &e->p->tile[i];
+  uint32_t bytes = t->rows * t->cols * 2;
+  if (e->tile[i].behind) return; /* lies with the other */
+  e->tile[i].stride = e->tile[i].beside ? 2 * bytes : bytes;
+  if (e->warps && e->tile[i].ring) bytes *= e->warp_count;
+  e->tile[i].offset = e->shared;
+  if (e->tile[i].beside) {
+    bb_cuda_tile *behind = &e->tile[e->tile[i].beside - 1];
+    behind->offset = e->shared + bytes;
+    behind->stride = 2 * bytes;
+    bytes *= 2;
+  }
+  e->shared += (t->buffers * bytes + 1023) & ~1023u;
+}
+
+static bool uses(const bb_cuda_list *list, uint32_t tile) {
+  for (uint32_t i = 0; i < list->count; i++)
+    if (bb_tile_reads(list->stmt[i], tile) || bb_tile_writes(list->stmt[i], tile)) return true;
+  return false;
+}
+
+/* Does a tile live behind the serial loop only, which no other iteration of the grid overlaps? */
+static bool is_late(const bb_cuda *e, uint32_t tile) {
+  if (!e->copier || !e->serial || e->stages || (e->grids && e->grid[0]->persistent)) return false;
+  const bb_cuda_list body = {e->serial->body.count, e->serial->body.stmt};
+  return !e->tile[tile].ring && !uses(&e->before, tile) && !uses(&body, tile);
+}
+
+/* What the loop loads comes first; late tiles lie there again, as far as that is enough. */
 static void place_shared(bb_cuda *e) {
-  for (uint32_t i = 0; i < e->p->tiles; i++) {
-    const bb_tile *t = &e->p->tile[i];
-    if (t->place != BB_PLACE_SHARED) continue;
-    uint32_t bytes = t->rows * t->cols * 2;
-    if (e->warps && e->tile[i].ring) bytes *= e->warp_count;
-    e->tile[i].offset = e->shared;
-    e->shared += (t->buffers * bytes + 1023) & ~1023u;
+  uint32_t turning = 0, late = 0;
+  for (uint32_t pass = 0; pass < 2; pass++) {
+    for (uint32_t i = 0; i < e->p->tiles; i++) {
+      if (e->p->tile[i].place != BB_PLACE_SHARED) continue;
+      bool turns = e->serial && is_copied_in(e, &e->serial->body, i);
+      uint32_t bytes = (e->p->tile[i].rows * e->p->tile[i].cols * 2 + 1023) & ~1023u;
+      if (pass && !turns && is_late(e, i) && late + bytes <= turning) {
+        e->tile[i].late = true;
+        e->tile[i].offset = late;
+        late += bytes;
+      } else if (turns != (pass > 0)) {
+        place_tile(e, i);
+      }
+    }
+    if (!pass) turning = e->shared;
   }
   uint32_t parts = bb_cuda_part_bytes(e) * bb_cuda_parts_in_memory(e);
   if (e->shared < parts) e->shared = (parts + 1023) & ~1023u;
@@ -350,6 +419,8 @@ void bb_cuda_plan(bb_cuda *e) {
   walk(e, &e->p->body, find_rings);
   check_copies(e);
   find_parts(e);
+  e->lags = may_lag(e);
+  bb_cuda_find_beside(e);
   walk(e, &e->p->body, lay_by_use);
   for (uint32_t i = 0; i < 8; i++) walk(e, &e->p->body, lay_beside);
   for (uint32_t i = 0; i < e->p->tiles; i++) size_tile(e, i);

@@ -8,7 +8,7 @@
  */
 #include "emit_sm90.h"
 
-enum { BATCH = 8 }; /* parts of blocks that are loaded at once */
+enum { BATCH = 8, AT_ONCE = 64 }; /* parts of blocks that are loaded at once; values, of a thread */
 
 typedef struct sharing {
   bb_cuda *e;
@@ -16,6 +16,7 @@ typedef struct sharing {
   const uint32_t *merged;                   /* tiles */
   uint32_t offset[BB_TILE_OPERANDS], count; /* of a thread's values, in a part */
   uint32_t lanes;                           /* threads that hold a part */
+  uint32_t batch;                           /* parts of blocks that are loaded at once */
   const char *lane;                         /* this one of them */
 } sharing;
 
@@ -100,9 +101,18 @@ bool bb_cuda_is_shared(const bb_cuda *e) {
 
 /* --- the parts --- */
 
+/* As many parts as there are, where a number of them is said. */
+static uint32_t batch_of(const bb_cuda *e) {
+  bb_tile_index to = e->cluster && !e->split ? e->cluster->stretch[0].to : NULL;
+  for (uint32_t i = 0; to && to->op == BB_X_MIN && i < 2; i++)
+    if (to->a[i]->op == BB_X_CONST) to = to->a[i];
+  return to && to->op == BB_X_CONST && to->number < BATCH ? (uint32_t)to->number : BATCH;
+}
+
 static sharing begin(bb_cuda *e, const bb_tile_loop *loop) {
   sharing s = {.e = e, .monoid = loop->merge, .merged = loop->merged};
   s.lanes = e->warps ? 32 : 128 * e->groups;
+  s.batch = batch_of(e);
   s.lane = e->warps ? "tl::lane()" : "my_thread";
   for (uint32_t i = 0; i < s.monoid->components; i++) {
     s.offset[i] = s.count;
@@ -220,27 +230,29 @@ static void put_blocks(const sharing *s, const bool *needed, uint32_t of, uint32
   bb_cuda *e = s->e;
   for (uint32_t k = 0; k < s->monoid->components; k++)
     if (needed[k]) bb_cuda_line(e, "float all_%s[%u];", name_of(s, k), rounds);
-  bb_cuda_line(e, "for (int first = 0; first < blocks; first += %u) {", BATCH);
+  bb_cuda_line(e, "for (int first = 0; first < blocks; first += %u) {", s->batch);
   e->depth++;
   if (e->split) bb_cuda_line(e, "fetch(first);");
   bb_cuda_line(e, "TL_UNROLL for (int round = 0; round < %u; round++) {", rounds);
   e->depth++;
   put_element(e, of);
   for (uint32_t k = 0; k < s->monoid->components; k++)
-    if (needed[k]) bb_cuda_line(e, "float part_%s[%u];", name_of(s, k), BATCH);
-  bb_cuda_line(e, "TL_UNROLL for (int i = 0; i < %u; i++) {", BATCH);
+    if (needed[k]) bb_cuda_line(e, "float part_%s[%u];", name_of(s, k), s->batch);
+  bb_cuda_line(e, "TL_UNROLL for (int i = 0; i < %u; i++) {", s->batch);
   bb_cuda_line(e, "  const bool is = first + i < blocks;");
   bb_cuda_line(e, "  const float *const from = block_part(is ? i : 0, first);");
+  /* a thread that takes many elements asks for no more than there is */
+  const char *only = e->warps ? "" : "if (is) ";
   for (uint32_t k = 0; k < s->monoid->components; k++)
     if (needed[k])
-      bb_cuda_line(e, "  part_%s[i] = from[(%u + %s) * %u + %s];", name_of(s, k), s->offset[k],
-                   value_of(s, k, of), s->lanes, s->lane);
+      bb_cuda_line(e, "  %spart_%s[i] = from[(%u + %s) * %u + %s];", only, name_of(s, k),
+                   s->offset[k], value_of(s, k, of), s->lanes, s->lane);
   for (uint32_t k = 0; k < s->monoid->components; k++)
     if (needed[k])
       bb_cuda_line(e, "  part_%s[i] = is ? part_%s[i] : %s;", name_of(s, k), name_of(s, k),
                    empty_of(s, k));
   bb_cuda_line(e, "}");
-  put_tree(s, needed, BATCH);
+  put_tree(s, needed, s->batch);
   bb_cuda_line(e, "if (first > 0) {");
   e->depth++;
   put_combine(s, needed, all, part);
@@ -345,6 +357,16 @@ static void put_from_blocks(const sharing *s, const bb_cuda_list *list, uint32_t
   bb_cuda_line(e, "}");
 }
 
+/* How many elements a thread takes at once: their loads are under way together. */
+static uint32_t rounds_of(const sharing *s, const bb_cuda_list *list) {
+  bool needed[BB_TILE_OPERANDS] = {false};
+  uint32_t values = 0, rounds = 1, all = s->e->tile[stored(list)].registers;
+  need_for(s, list, needed);
+  for (uint32_t k = 0; k < s->monoid->components; k++) values += needed[k] ? s->batch : 0;
+  while (2 * rounds * values <= AT_ONCE && all % (2 * rounds * s->batch) == 0) rounds *= 2;
+  return rounds;
+}
+
 /* Blocks of a cluster: each takes some elements. */
 static void put_cluster(const sharing *s, const bb_cuda_list *list) {
   bb_cuda *e = s->e;
@@ -353,11 +375,12 @@ static void put_cluster(const sharing *s, const bb_cuda_list *list) {
   bb_cuda_line(e, "const int blocks = tl::cluster_size();");
   bb_cuda_line(e,
                "auto block_part = [&](int i, int first) { return tl::peer(whole, first + i); };");
+  uint32_t rounds = e->warps ? 1 : rounds_of(s, list);
   bb_cuda_line(e,
                "for (int start = tl::cluster_rank() * %u + %s; start < %u; start += blocks * %u) {",
-               each, e->warps ? "my_warp" : "0", e->tile[of].registers, each);
+               each * rounds, e->warps ? "my_warp" : "0", e->tile[of].registers, each * rounds);
   e->depth++;
-  put_from_blocks(s, list, 1);
+  put_from_blocks(s, list, rounds);
   e->depth--;
   bb_cuda_line(e, "}");
   bb_cuda_line(e, "tl::cluster_leave();");

@@ -31,8 +31,8 @@ static const char *narrow(bb_dtype dtype) {
 static const char *buffer_of(const bb_cuda *e, uint32_t tile) {
   const bb_cuda_tile *plan = &e->tile[tile];
   if (!plan->ring) return bb_arena_printf(e->arena, "%s_at", plan->name);
-  uint32_t bytes = e->p->tile[tile].rows * e->p->tile[tile].cols * 2;
-  return bb_arena_printf(e->arena, "(%s_at + %s_ring.at * %u)", plan->name, plan->name, bytes);
+  return bb_arena_printf(e->arena, "(%s_at + %s_ring.at * %u)", plan->name, plan->name,
+                         plan->stride);
 }
 
 /* --- products of a warp group --- */
@@ -44,25 +44,20 @@ static const char *step_of(const bb_cuda *e, const bb_tile *t, bool along_cols) 
                        : bb_arena_printf(e->arena, "(k / 4 * %u + k %% 4 * 32)", t->rows * 128);
 }
 
-static void product_name(const bb_cuda *e, const bb_tile_stmt *s, char *name, size_t size) {
+/* A product's wrapper; `two`: of one that makes two. */
+static const char *product_name(const bb_cuda *e, const bb_tile_stmt *s, bool two) {
   const bb_tile *a = tile_of(e, s->operand[0]), *c = tile_of(e, s->result);
-  snprintf(name, size, "mma_%u_%s_%c%c_%s", c->cols, a->place == BB_PLACE_SHARED ? "ss" : "rs",
-           s->transposed[0] ? 't' : 'n', s->transposed[1] ? 't' : 'n', narrow(a->dtype));
+  return bb_arena_printf(e->arena, "mma_%s%u_%s_%c%c_%s", two ? "2x" : "", c->cols,
+                         a->place == BB_PLACE_SHARED ? "ss" : "rs", s->transposed[0] ? 't' : 'n',
+                         s->transposed[1] ? 't' : 'n', narrow(a->dtype));
 }
 
-static void put_async_dot(bb_cuda *e, const bb_tile_stmt *s) {
+/* `into`: the results, as arguments; `right`: the bytes to the next 64 columns of the right operand. */
+static void put_steps(bb_cuda *e, const bb_tile_stmt *s, const char *name, const char *into,
+                      uint32_t right) {
   const bb_tile *a = tile_of(e, s->operand[0]), *b = tile_of(e, s->operand[1]);
-  const bb_cuda_tile *left = &e->tile[s->operand[0]], *c = &e->tile[s->result];
+  const bb_cuda_tile *left = &e->tile[s->operand[0]];
   uint32_t depth = s->transposed[0] ? a->rows : a->cols;
-  char name[64];
-  if (b->place != BB_PLACE_SHARED)
-    bb_cuda_refuse(e, s, "a right operand that is not in shared memory");
-  if (a->place == BB_PLACE_REGISTERS) bb_cuda_refuse(e, s, "a left operand in plain registers");
-  if (a->place == BB_PLACE_LEFT && s->transposed[0])
-    bb_cuda_refuse(e, s, "a transposed operand in registers");
-  product_name(e, s, name, sizeof name);
-  bb_cuda_line(e, "tl::pin(%s);", c->name);
-  if (a->place == BB_PLACE_LEFT) bb_cuda_line(e, "tl::pin(%s);", left->name);
   bb_cuda_line(e, "tl::mma_fence();");
   bb_cuda_line(e, "TL_UNROLL for (int k = 0; k < %u; k++)", depth / 16);
   bb_buffer left_text = {.arena = e->arena};
@@ -73,19 +68,53 @@ static void put_async_dot(bb_cuda *e, const bb_tile_stmt *s) {
     bb_put(&left_text, "tl::operand(%s + group * %u + %s, %u)", buffer_of(e, s->operand[0]),
            s->transposed[0] ? a->rows * 128 : 64 * 128, step_of(e, a, !s->transposed[0]),
            s->transposed[0] ? a->rows * 128 : 16);
-  bb_cuda_line(e, "  %s(%s, %s, tl::operand(%s + %s, %u), %s);", name, c->name, left_text.data,
-               buffer_of(e, s->operand[1]), step_of(e, b, s->transposed[1]),
-               s->transposed[1] ? 16 : b->rows * 128, s->accumulate ? "1" : "k > 0");
+  bb_cuda_line(e, "  %s(%s, %s, tl::operand(%s + %s, %u), %s);", name, into, left_text.data,
+               buffer_of(e, s->operand[1]), step_of(e, b, s->transposed[1]), right,
+               s->accumulate ? "1" : "k > 0");
   bb_cuda_line(e, "tl::mma_commit();");
 }
 
-static void put_product(bb_cuda *e, const bb_tile_stmt *s, const char *name) {
+static uint32_t next_columns(const bb_cuda *e, const bb_tile_stmt *s) {
+  return s->transposed[1] ? 16 : tile_of(e, s->operand[1])->rows * 128;
+}
+
+static void put_async_dot(bb_cuda *e, const bb_tile_stmt *s) {
+  const bb_tile *a = tile_of(e, s->operand[0]), *b = tile_of(e, s->operand[1]);
+  const char *c = e->tile[s->result].name;
+  if (b->place != BB_PLACE_SHARED)
+    bb_cuda_refuse(e, s, "a right operand that is not in shared memory");
+  if (a->place == BB_PLACE_REGISTERS) bb_cuda_refuse(e, s, "a left operand in plain registers");
+  if (a->place == BB_PLACE_LEFT && s->transposed[0])
+    bb_cuda_refuse(e, s, "a transposed operand in registers");
+  bb_cuda_line(e, "tl::pin(%s);", c);
+  if (a->place == BB_PLACE_LEFT) bb_cuda_line(e, "tl::pin(%s);", e->tile[s->operand[0]].name);
+  put_steps(e, s, product_name(e, s, false), c, next_columns(e, s));
+}
+
+void bb_cuda_both_dots(bb_cuda *e, const bb_tile_stmt *s, const bb_tile_stmt *second) {
+  const char *c = e->tile[s->result].name, *d = e->tile[second->result].name;
+  bb_buffer text = {.arena = e->arena}, with = {.arena = e->arena};
+  bb_tile_print_head(&text, e->p, s);
+  bb_tile_print_head(&with, e->p, second);
+  bb_cuda_line(e, "// %s, and %s", text.data, with.data);
+  bb_cuda_line(e, "tl::pin(%s);", c);
+  bb_cuda_line(e, "tl::pin(%s);", d);
+  put_steps(e, s, product_name(e, s, true), bb_arena_printf(e->arena, "%s, %s", c, d),
+            next_columns(e, s));
+  bb_cuda_line(e, "tl::mma_commit(); // as many as products");
+}
+
+static void put_product(bb_cuda *e, const bb_tile_stmt *s, bool two) {
   const bb_tile *a = tile_of(e, s->operand[0]);
-  uint32_t n = tile_of(e, s->result)->cols / 2, shared = a->place == BB_PLACE_SHARED;
-  bb_put(e->out, "// d[64 x %u] (+)= a[64 x 16] b[16 x %u]\n", 2 * n, 2 * n);
-  bb_put(e->out,
-         "static __device__ __forceinline__ void %s(float (&d)[%u], %s, tl::u64 b, int keep) {\n",
-         name, n, shared ? "tl::u64 a" : "tl::u32 a0, tl::u32 a1, tl::u32 a2, tl::u32 a3");
+  uint32_t half = tile_of(e, s->result)->cols / 2, shared = a->place == BB_PLACE_SHARED;
+  uint32_t n = two ? 2 * half : half;
+  bb_put(e->out, "// d[64 x %u]%s (+)= a[64 x 16] b[16 x %u]\n", 2 * half,
+         two ? " and f, side by side," : "", 2 * n);
+  bb_put(e->out, "static __device__ __forceinline__ void %s(float (&d)[%u], ",
+         product_name(e, s, two), half);
+  if (two) bb_put(e->out, "float (&f)[%u], ", half);
+  bb_put(e->out, "%s, tl::u64 b, int keep) {\n",
+         shared ? "tl::u64 a" : "tl::u32 a0, tl::u32 a1, tl::u32 a2, tl::u32 a3");
   bb_put(e->out, "  asm volatile(\"{\\n.reg .pred p;\\nsetp.ne.b32 p, %%%u, 0;\\n\"\n",
          n + (shared ? 2 : 5));
   bb_put(e->out, "      \"wgmma.mma_async.sync.aligned.m64n%uk16.f32.%s.%s {", 2 * n,
@@ -98,23 +127,27 @@ static void put_product(bb_cuda *e, const bb_tile_stmt *s, const char *name) {
     bb_put(e->out, "}, {%%%u,%%%u,%%%u,%%%u}, %%%u, p, 1, 1, %d;\\n}\"\n      : ", n, n + 1, n + 2,
            n + 3, n + 4, !s->transposed[1]);
   for (uint32_t i = 0; i < n; i++)
-    bb_put(e->out, "%s\"+f\"(d[%u])", i == 0 ? "" : i % 8 ? ", " : ",\n        ", i);
+    bb_put(e->out, "%s\"+f\"(%c[%u])",
+           i == 0  ? ""
+           : i % 8 ? ", "
+                   : ",\n        ",
+           i < half ? 'd' : 'f', i % half);
   bb_put(e->out, "\n      : %s, \"l\"(b), \"r\"(keep) : \"memory\");\n}\n",
          shared ? "\"l\"(a)" : "\"r\"(a0), \"r\"(a1), \"r\"(a2), \"r\"(a3)");
+}
+
+static void put_product_once(bb_cuda *e, const bb_tile_stmt *s, bool two, bb_buffer *known) {
+  const char *word = bb_arena_printf(e->arena, " %s ", product_name(e, s, two));
+  if (known->data && strstr(known->data, word)) return;
+  put_product(e, s, two);
+  bb_put(known, "%s", word);
 }
 
 static void find_products(bb_cuda *e, const bb_tile_body *body, bb_buffer *known) {
   for (uint32_t i = 0; i < body->count; i++) {
     const bb_tile_stmt *s = body->stmt[i];
-    if (bb_cuda_is_async(e, s)) {
-      char name[64], word[70];
-      product_name(e, s, name, sizeof name);
-      snprintf(word, sizeof word, " %s ", name);
-      if (!known->data || !strstr(known->data, word)) {
-        put_product(e, s, name);
-        bb_put(known, "%s", word);
-      }
-    }
+    if (bb_cuda_is_async(e, s)) put_product_once(e, s, false, known);
+    if (bb_cuda_second(e, s)) put_product_once(e, s, true, known);
     find_products(e, &s->body, known);
     if (s->loop) find_products(e, &s->loop->body, known);
   }
@@ -216,6 +249,7 @@ static void put_map_shared(bb_cuda *e, const bb_tile_stmt *s) {
   const char *at = buffer_of(e, s->result);
   if (s->operands == 0) { /* one value: where it lies does not matter */
     const char *value = bb_cuda_value(e, s, below_cast(e, s), "0", BB_LAYOUT_FRAGMENT, 1);
+    if (e->tile[s->result].late) bb_cuda_line(e, "tl::named_sync(7, %u);", 32 * e->warp_count);
     bb_cuda_line(e, "for (int i = my_thread * 4; i < %u; i += %u)", t->rows * t->cols * 2,
                  32 * e->warp_count * 4);
     bb_cuda_line(e, "  *(tl::u32 *)__cvta_shared_to_generic(%s + i) = tl::pack_%s(%s, %s);", at,
@@ -227,6 +261,8 @@ static void put_map_shared(bb_cuda *e, const bb_tile_stmt *s) {
   uint32_t split = e->warps ? 16 : 64 * e->groups;
   if (t->rows != split || e->tile[s->result].ring)
     bb_cuda_refuse(e, s, "a shared tile that is not the groups' rows");
+  if (e->tile[s->result].late) /* all have read what lay there */
+    bb_cuda_line(e, "tl::named_sync(7, %u);", 32 * e->warp_count);
   bb_cuda_line(e, "if (tl::lane() == 0) tl::put_read();");
   bb_cuda_line(e, "__syncwarp();");
   put_pairs(e, s, &pairs, "8 * k", 4, t->cols / 8);

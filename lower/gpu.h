@@ -9,7 +9,8 @@
 typedef struct bb_gpu {
   bb_tile_program *p;
   bb_context *ctx;
-  bool strict; /* narrowings are kept where the program has them */
+  bool strict;    /* narrowings are kept where the program has them */
+  uint32_t split; /* not 0: bb_gpu_split() into at most so many parts follows */
 } bb_gpu;
 
 _Noreturn void bb_gpu_refuse(const bb_gpu *g, const char *why);
@@ -40,6 +41,9 @@ void bb_gpu_stretches(bb_gpu *g); /* loops by where masks are true */
 void bb_gpu_orient(bb_gpu *g); /* operands of products lie as memory does */
 void bb_gpu_hoist(bb_gpu *g, bb_tile_body *core, uint32_t *loop); /* loads out of the loop there */
 void bb_gpu_place(bb_gpu *g); /* memories, orientation, roles, stages, under the budgets */
+
+/* gpu_split.c */
+void bb_gpu_split(bb_gpu *g); /* a placed program's folds, over the blocks of a cluster */
 
 /* gpu_few.c */
 /* All of that for results of few rows, with products by warps or, of what is loaded, by a warp group. */

@@ -12,9 +12,7 @@
  * is folded, a warp group makes them from shared memory: operands lie as memory does, only results are turned,
  * and vectors that the loop sums beside them are, behind it.
  */
-#include "gpu.h"
-
-#include "gpu_rolling.h"
+#include "gpu_parts.h"
 
 #include <math.h>
 
@@ -86,159 +84,42 @@ static void turn(bb_gpu *g) {
   bb_tile_walk(&g->p->body, turn_stmt, &t);
 }
 
-/* --- parts that are merged --- */
-
-typedef struct parts {
-  bb_gpu *g;
-  bb_tile_body *core;
-  uint32_t loop; /* the serial loop's place in it */
-  bb_rolling rolling;
-  bool pivots; /* sums are relative to rolling.r */
-  uint32_t count, tile[BB_TILE_OPERANDS];
-  uint32_t inside; /* statements of the core that every part runs */
-  const bb_tile_monoid *monoid;
-} parts;
-
-/* What the loop carries: the pivot, sums scaled with it, and sums of their own. */
-static void find_parts(parts *q) {
-  bb_tile_program *p = q->g->p;
-  bb_tile_body *body = &q->core->stmt[q->loop]->loop->body;
-  q->pivots = bb_gpu_find_rolling(q->g, q->core, q->loop, &q->rolling);
-  for (uint32_t t = 0; t < p->tiles; t++) {
-    bool carried = false, written = false;
-    for (uint32_t i = 0; i < body->count; i++) {
-      if (!written) carried |= bb_tile_reads(body->stmt[i], t);
-      written |= bb_tile_writes(body->stmt[i], t);
-    }
-    if (!carried || !written) continue;
-    if (q->count == BB_TILE_OPERANDS) bb_gpu_refuse(q->g, "a loop that carries too many tiles");
-    q->tile[q->count++] = t;
-  }
-  if (!q->count) bb_gpu_refuse(q->g, "a loop that carries nothing");
-}
-
-static bool is_scaled(const parts *q, uint32_t tile) {
-  for (uint32_t k = 0; q->pivots && k < q->rolling.scales; k++)
-    if (q->rolling.scaled[k] == tile) return true;
-  return false;
-}
-
-/* Is a carried tile only added to? */
-static bool is_sum(const parts *q, uint32_t tile) {
-  const bb_tile_body *body = &q->core->stmt[q->loop]->loop->body;
-  for (uint32_t i = 0; i < body->count; i++) {
-    const bb_tile_stmt *s = body->stmt[i];
-    bool writes = bb_tile_writes(s, tile), reads = bb_tile_reads(s, tile);
-    if (!writes && reads) return false;
-    if (!writes) continue;
-    if (s->kind == BB_TILE_DOT && s->accumulate) continue;
-    if (s->kind != BB_TILE_MAP) return false;
-    const bb_expr *e = bb_tile_named(q->g->p, s);
-    const bb_expr *own = bb_tile_name(q->g->p, tile);
-    bool plain = e->op == BB_X_ADD && (e->a[0] == own) != (e->a[1] == own) &&
-                 !bb_tile_names(e->a[e->a[0] == own ? 1 : 0], tile);
-    if (!plain) return false;
-  }
-  return true;
-}
-
-/* The tuple of what a part leaves: (max, t a + t' a', t + t'). */
-static const bb_tile_monoid *make_monoid(parts *q) {
-  bb_tile_program *p = q->g->p;
-  bb_program *home = p->home;
-  bb_tile_monoid *m = BB_NEW(home->arena, bb_tile_monoid, 1);
-  double *empty = BB_NEW(home->arena, double, BB_TILE_OPERANDS);
-  const bb_expr **combine = BB_NEW(home->arena, const bb_expr *, BB_TILE_OPERANDS);
-  uint32_t n = q->count, r = 0;
-  while (q->pivots && r < n && q->tile[r] != q->rolling.r) r++;
-  *m = (bb_tile_monoid){bb_arena_printf(home->arena, "m%u", p->monoids), n, empty, combine};
-  const bb_expr *old[2] = {bb_expr_arg(home, BB_F32, r), bb_expr_arg(home, BB_F32, n + r)};
-  const bb_expr *both = bb_expr_make(home, BB_X_MAX, old[0], old[1], NULL);
-  for (uint32_t k = 0; k < n; k++) {
-    const bb_expr *part[2] = {bb_expr_arg(home, BB_F32, k), bb_expr_arg(home, BB_F32, n + k)};
-    if (q->pivots && k == r) {
-      combine[k] = both;
-      empty[k] = -INFINITY;
-      continue;
-    }
-    if (!is_scaled(q, q->tile[k]) && !is_sum(q, q->tile[k]))
-      bb_gpu_refuse(q->g, "a loop that carries what is no sum");
-    for (uint32_t i = 0; i < 2 && is_scaled(q, q->tile[k]); i++) {
-      const bb_expr *a = bb_tile_replace(p, q->rolling.factor, q->rolling.fresh, both);
-      a = bb_tile_replace(p, a, q->rolling.r, old[i]);
-      part[i] = bb_expr_make(home, BB_X_MUL, part[i], a, NULL);
-    }
-    combine[k] = bb_expr_make(home, BB_X_ADD, part[0], part[1], NULL);
-  }
-  bb_tile_add_monoid(p, m);
-  return m;
-}
-
 /* --- spreading --- */
 
-static bb_tile_index number(const parts *q, int64_t value) {
-  return bb_expr_const(q->g->p->home, BB_I64, (double)value);
-}
-
-static bb_tile_index make(const parts *q, bb_expr_op op, bb_tile_index a, bb_tile_index b) {
-  return bb_expr_make(q->g->p->home, op, a, b, NULL);
-}
-
-/* Iterations of the loops over the grid. */
-static bb_tile_index grid_blocks(const parts *q) {
-  bb_tile_index blocks = number(q, 1);
-  for (bb_tile_body *body = &q->g->p->body; body != q->core; body = &body->stmt[0]->loop->body) {
-    const bb_tile_loop *loop = body->stmt[0]->loop;
-    bb_tile_index trips = make(q, BB_X_SUB, loop->stretch[0].to, loop->stretch[0].from);
-    if (loop->step->op != BB_X_CONST || loop->step->number != 1)
-      trips =
-          make(q, BB_X_DIV, make(q, BB_X_ADD, trips, make(q, BB_X_SUB, loop->step, number(q, 1))),
-               loop->step);
-    blocks = blocks->op == BB_X_CONST ? trips : make(q, BB_X_MUL, blocks, trips);
-  }
-  return blocks;
-}
-
 /* How many parts: all splits where the grid alone leaves processors idle or its blocks are long. */
-static bb_tile_index splits(const parts *q, bb_tile_index length) {
-  bb_tile_index blocks = grid_blocks(q);
+static bb_tile_index splits(const bb_parts *q, bb_tile_index length) {
+  bb_tile_index blocks = bb_parts_grid_blocks(q);
   bb_tile_index short_ones =
-      make(q, BB_X_MAX, make(q, BB_X_MUL, number(q, SPLIT_ROWS), blocks), number(q, SPLIT_ROWS));
-  bb_tile_index times = make(q, BB_X_DIV, make(q, BB_X_SUB, length, number(q, 1)), short_ones);
-  bb_tile_index more = make(q, BB_X_MUL, number(q, MOST_SPLITS - 1), times);
-  return make(q, BB_X_MIN, number(q, MOST_SPLITS), make(q, BB_X_ADD, number(q, 1), more));
-}
-
-static bb_tile_stmt *loop_over(parts *q, bb_tile_index to, bb_tile_spread spread) {
-  bb_tile_program *p = q->g->p;
-  bb_tile_stmt *s = bb_tile_stmt_new(p, BB_TILE_LOOP);
-  *s->loop = (bb_tile_loop){.parallel = true, .spread = spread, .stretches = 1, .merge = q->monoid};
-  s->loop->variable =
-      bb_tile_add_variable(p, bb_arena_printf(p->home->arena, "i%u", p->variables), false);
-  s->loop->step = number(q, 1);
-  s->loop->stretch[0] = (bb_tile_stretch){number(q, 0), to};
-  for (uint32_t k = 0; k < q->count; k++) s->loop->merged[k] = q->tile[k];
-  return s;
+      bb_parts_make(q, BB_X_MAX, bb_parts_make(q, BB_X_MUL, bb_parts_number(q, SPLIT_ROWS), blocks),
+                    bb_parts_number(q, SPLIT_ROWS));
+  bb_tile_index times = bb_parts_make(
+      q, BB_X_DIV, bb_parts_make(q, BB_X_SUB, length, bb_parts_number(q, 1)), short_ones);
+  bb_tile_index more = bb_parts_make(q, BB_X_MUL, bb_parts_number(q, MOST_SPLITS - 1), times);
+  return bb_parts_make(q, BB_X_MIN, bb_parts_number(q, MOST_SPLITS),
+                       bb_parts_make(q, BB_X_ADD, bb_parts_number(q, 1), more));
 }
 
 /* The loop takes blocks first + warp, first + warp + WARPS, ... of its split. */
-static void spread(parts *q) {
+static void spread(bb_parts *q) {
   bb_tile_program *p = q->g->p;
   bb_tile_loop *serial = q->core->stmt[q->loop]->loop;
   bb_tile_index step = serial->step, to = serial->stretch[0].to;
-  bb_tile_index blocks =
-      make(q, BB_X_DIV, make(q, BB_X_ADD, to, number(q, (int64_t)step->number - 1)), step);
+  bb_tile_index blocks = bb_parts_make(
+      q, BB_X_DIV, bb_parts_make(q, BB_X_ADD, to, bb_parts_number(q, (int64_t)step->number - 1)),
+      step);
   bb_tile_index count = splits(q, to);
-  bb_tile_stmt *split = loop_over(q, count, BB_SPREAD_CLUSTER);
-  bb_tile_stmt *warp = loop_over(q, number(q, WARPS), BB_SPREAD_WARPS);
+  bb_tile_stmt *split = bb_parts_loop(q, count, BB_SPREAD_CLUSTER);
+  bb_tile_stmt *warp = bb_parts_loop(q, bb_parts_number(q, WARPS), BB_SPREAD_WARPS);
   bb_tile_index i = bb_expr_arg(p->home, BB_I64, split->loop->variable);
   bb_tile_index w = bb_expr_arg(p->home, BB_I64, warp->loop->variable);
-  bb_tile_index first = make(q, BB_X_DIV, make(q, BB_X_MUL, blocks, i), count);
-  bb_tile_index end =
-      make(q, BB_X_DIV, make(q, BB_X_MUL, blocks, make(q, BB_X_ADD, i, number(q, 1))), count);
-  serial->stretch[0].from = make(q, BB_X_MUL, make(q, BB_X_ADD, first, w), step);
-  serial->stretch[0].to = make(q, BB_X_MUL, end, step);
-  serial->step = number(q, WARPS * (int64_t)step->number);
+  bb_tile_index first = bb_parts_make(q, BB_X_DIV, bb_parts_make(q, BB_X_MUL, blocks, i), count);
+  bb_tile_index end = bb_parts_make(
+      q, BB_X_DIV,
+      bb_parts_make(q, BB_X_MUL, blocks, bb_parts_make(q, BB_X_ADD, i, bb_parts_number(q, 1))),
+      count);
+  serial->stretch[0].from = bb_parts_make(q, BB_X_MUL, bb_parts_make(q, BB_X_ADD, first, w), step);
+  serial->stretch[0].to = bb_parts_make(q, BB_X_MUL, end, step);
+  serial->step = bb_parts_number(q, WARPS * (int64_t)step->number);
   bb_tile_body after = {0};
   for (uint32_t k = 0; k < q->core->count; k++) {
     bb_tile_push(p, k < q->inside ? &warp->loop->body : &after, q->core->stmt[k]);
@@ -248,19 +129,6 @@ static void spread(parts *q) {
   bb_tile_push(p, q->core, split);
   for (uint32_t k = 0; k < after.count; k++) bb_tile_push(p, q->core, after.stmt[k]);
   q->core = &warp->loop->body;
-}
-
-/* Sums that lanes hold in parts are made whole before the merge, which then reads the whole ones. */
-static void settle(parts *q) {
-  bb_tile_program *p = q->g->p;
-  bb_gpu_partials(q->g);
-  for (uint32_t i = 0; i < q->core->count; i++) {
-    bb_tile_stmt *s = q->core->stmt[i];
-    if (!bb_tile_is_copy(s) || !p->tile[s->operand[0]].partial) continue;
-    for (uint32_t k = 0; k < q->count; k++)
-      if (q->tile[k] == s->operand[0]) q->tile[k] = s->result;
-    q->inside = i + 1;
-  }
 }
 
 /* --- by a warp group --- */
@@ -278,7 +146,7 @@ static bool is_loaded(const bb_tile_body *body, uint32_t tile) {
 }
 
 /* c += a b: c' += b' a'. */
-static void turn_products(parts *q, bool *turned) {
+static void turn_products(bb_parts *q, bool *turned) {
   bb_tile_body *body = &q->core->stmt[q->loop]->loop->body;
   for (uint32_t i = 0; i < body->count; i++) {
     bb_tile_stmt *s = body->stmt[i];
@@ -296,14 +164,14 @@ static void turn_products(parts *q, bool *turned) {
   }
 }
 
-static bool is_part(const parts *q, uint32_t tile) {
+static bool is_part(const bb_parts *q, uint32_t tile) {
   for (uint32_t k = 0; k < q->count; k++)
     if (q->tile[k] == tile) return true;
   return false;
 }
 
 /* A vector along rows that the loop sums, along columns: for what stands behind the loop. */
-static uint32_t turned_vector(parts *q, uint32_t vector, uint32_t *at) {
+static uint32_t turned_vector(bb_parts *q, uint32_t vector, uint32_t *at) {
   bb_tile_program *p = q->g->p;
   uint32_t made = bb_tile_like(p, vector, p->tile[vector].dtype);
   bb_tile_stmt *s = bb_tile_stmt_new(p, BB_TILE_TRANSPOSE);
@@ -318,7 +186,7 @@ static uint32_t turned_vector(parts *q, uint32_t vector, uint32_t *at) {
 }
 
 /* What follows the loop, all tiles turned; a vector that it transposes lies right already. */
-static void turn_end(parts *q, bool *turned) {
+static void turn_end(bb_parts *q, bool *turned) {
   bb_tile_program *p = q->g->p;
   bb_arena *arena = p->home->arena;
   uint32_t begin = q->loop + 1, tiles = p->tiles;
@@ -361,7 +229,7 @@ static bool is_plain_widening(const bb_tile_stmt *s) {
 }
 
 /* What maps of the loop read of a loaded block comes to registers once, in f32, and they read it there. */
-static void widen_once(parts *q) {
+static void widen_once(bb_parts *q) {
   bb_tile_program *p = q->g->p;
   bb_tile_body *body = &q->core->stmt[q->loop]->loop->body;
   for (uint32_t i = 0; i < body->count; i++) {
@@ -386,7 +254,7 @@ static void widen_once(parts *q) {
   }
 }
 
-static void turn_results(parts *q) {
+static void turn_results(bb_parts *q) {
   bool *turned = BB_NEW(q->g->p->home->arena, bool, q->g->p->tiles + 1);
   if (q->pivots) bb_gpu_refuse(q->g, "sums relative to a pivot");
   turn_products(q, turned);
@@ -395,7 +263,7 @@ static void turn_results(parts *q) {
 }
 
 /* Blocks that a processor has room for. */
-static uint32_t together(const parts *q) {
+static uint32_t together(const bb_parts *q) {
   const bb_tile_program *p = q->g->p;
   uint32_t held = 0;
   for (uint32_t t = 0; t < p->tiles; t++)
@@ -404,33 +272,7 @@ static uint32_t together(const parts *q) {
   return held > LIGHT ? 1 : 2;
 }
 
-/* As many parts as leave all processors blocks. */
-static void split_by_blocks(parts *q) {
-  bb_tile_program *p = q->g->p;
-  bb_tile_loop *serial = q->core->stmt[q->loop]->loop;
-  bb_tile_index step = serial->step, to = serial->stretch[0].to;
-  bb_tile_index blocks =
-      make(q, BB_X_DIV, make(q, BB_X_ADD, to, number(q, (int64_t)step->number - 1)), step);
-  bb_tile_index each = make(q, BB_X_MAX, grid_blocks(q), number(q, 1));
-  bb_tile_index count = make(q, BB_X_DIV, number(q, BLOCKS * together(q)), each);
-  count = make(q, BB_X_MIN, number(q, MOST_SPLITS), make(q, BB_X_MAX, count, number(q, 1)));
-  bb_tile_stmt *split = loop_over(q, count, BB_SPREAD_CLUSTER);
-  bb_tile_index i = bb_expr_arg(p->home, BB_I64, split->loop->variable);
-  bb_tile_index first = make(q, BB_X_DIV, make(q, BB_X_MUL, blocks, i), count);
-  bb_tile_index end =
-      make(q, BB_X_DIV, make(q, BB_X_MUL, blocks, make(q, BB_X_ADD, i, number(q, 1))), count);
-  serial->stretch[0].from = make(q, BB_X_MUL, first, step);
-  serial->stretch[0].to = make(q, BB_X_MUL, end, step);
-  bb_tile_body after = {0};
-  for (uint32_t k = 0; k < q->core->count; k++)
-    bb_tile_push(p, k < q->inside ? &split->loop->body : &after, q->core->stmt[k]);
-  *q->core = (bb_tile_body){0};
-  bb_tile_push(p, q->core, split);
-  for (uint32_t k = 0; k < after.count; k++) bb_tile_push(p, q->core, after.stmt[k]);
-  q->core = &split->loop->body;
-}
-
-static void place_for_group(parts *q) {
+static void place_for_group(bb_parts *q) {
   bb_tile_program *p = q->g->p;
   bb_tile_body *body = &q->core->stmt[q->loop]->loop->body;
   uint32_t bytes = 0, room = 2 * SHARED_BYTES / together(q);
@@ -451,7 +293,7 @@ static void place_for_group(parts *q) {
 
 /* --- places --- */
 
-static void place(parts *q) {
+static void place(bb_parts *q) {
   bb_tile_program *p = q->g->p;
   bb_tile_body *body = NULL;
   uint32_t bytes = 0;
@@ -469,7 +311,7 @@ static void place(parts *q) {
 }
 
 void bb_gpu_few(bb_gpu *g, bool by_group) {
-  parts q = {.g = g};
+  bb_parts q = {.g = g};
   bb_tile_body *core = &g->p->body;
   while (core->count == 1 && core->stmt[0]->loop && core->stmt[0]->loop->parallel)
     core = &core->stmt[0]->loop->body;
@@ -481,16 +323,16 @@ void bb_gpu_few(bb_gpu *g, bool by_group) {
   if (!core->stmt[q.loop]->loop->commutes) bb_gpu_refuse(g, "a fold that keeps its order");
   bb_gpu_orient(g);
   bb_gpu_hoist(g, core, &q.loop);
-  find_parts(&q);
-  q.monoid = make_monoid(&q);
-  q.inside = q.loop + 1;
+  bb_parts_find(&q);
   if (by_group)
     turn_results(&q);
   else
     turn(g);
-  settle(&q);
+  bb_gpu_partials(g);
+  bb_parts_settle(&q);
   if (by_group) {
-    split_by_blocks(&q);
+    bb_parts_turn(&q);
+    bb_parts_split(&q, (int64_t)BLOCKS * together(&q), MOST_SPLITS);
     place_for_group(&q);
   } else {
     spread(&q);

@@ -17,6 +17,8 @@ enum {
   SLACK = 24,        /* registers of a thread for what is no tile */
   GROUP_ROWS = 64,
   MOST_BUFFERS = 6,
+  ROWS_TOGETHER =
+      16, /* blocks of rows that run beside each other, in as many columns as there are processors for */
   L2_BYTES = 32 << 20
 };
 
@@ -217,12 +219,20 @@ static void find_long(void *user, bb_tile_body *body, uint32_t at) {
   l->is |= block && is_long(s->expr);
 }
 
+/* Is the tile made behind the loop, where parts are merged and each block has some elements at a time? */
+static bool is_behind_parts(const placer *w, uint32_t tile) {
+  if (!w->g->split || !w->serial) return false;
+  for (uint32_t i = 0; i <= w->at; i++)
+    if (bb_tile_writes(w->core->stmt[i], tile)) return false;
+  return true;
+}
+
 static uint32_t registers_needed(const placer *w) {
   longest l = {w->p, false};
   bb_tile_walk(&w->p->body, find_long, &l);
   uint32_t sum = SLACK + (l.is ? SLACK : 0);
   for (uint32_t t = 0; t < w->p->tiles; t++)
-    if (bb_tile_writers(&w->p->body, t)) sum += registers_of(w, t);
+    if (bb_tile_writers(&w->p->body, t) && !is_behind_parts(w, t)) sum += registers_of(w, t);
   return sum;
 }
 
@@ -329,17 +339,29 @@ static void place_stores(placer *w) {
   }
 }
 
+/* Do results leave through this tile?  Behind a loop that has ended, which is not the next one's begin, they lie where
+ * what it loaded did. */
+static bool is_left(const placer *w, uint32_t tile) {
+  for (uint32_t i = w->at + 1; !w->staged && i < w->core->count; i++)
+    if (w->core->stmt[i]->kind == BB_TILE_STORE && w->core->stmt[i]->operand[0] == tile)
+      return true;
+  return false;
+}
+
 static bool give_buffers(placer *w) {
-  uint32_t fixed = 0, turning = 0;
+  uint32_t fixed = 0, turning = 0, left = 0;
   for (uint32_t t = 0; t < w->p->tiles; t++) {
     bb_tile *tile = &w->p->tile[t];
     tile->buffers = 1;
     if (tile->place != BB_PLACE_SHARED || !bb_tile_writers(&w->p->body, t)) continue;
     if (w->serial && bb_tile_writers(&w->serial->body, t))
       turning += bytes_of(tile);
+    else if (w->serial && is_left(w, t))
+      left += bytes_of(tile);
     else
       fixed += bytes_of(tile);
   }
+  if (left > 2 * turning) fixed += left;
   if (fixed > SHARED_BYTES || (turning && (SHARED_BYTES - fixed) / turning < 2)) return false;
   uint32_t buffers = turning ? (SHARED_BYTES - fixed) / turning : 1;
   if (buffers > (w->staged ? 2 : MOST_BUFFERS)) buffers = w->staged ? 2 : MOST_BUFFERS;
@@ -422,6 +444,42 @@ static void cut_in_sections(placer *w, uint32_t unequal) {
   w->core = &before->loop->body;
 }
 
+static bool is_plain(const bb_tile_loop *l) {
+  return l->stretches == 1 && l->stretch[0].to && l->step->op == BB_X_CONST && !l->down &&
+         l->stretch[0].from->op == BB_X_CONST;
+}
+
+/* Blocks that run together are neighbours in rows and in columns, so that the cache holds what they read of both:
+ *   outer { rows { columns { core } } }  becomes  section { outer { columns { rows of the section { core } } } } */
+static void group_rows(placer *w) {
+  bb_program *home = w->p->home;
+  bb_tile_body *around = &w->p->body, *inner = around;
+  if (inner == w->core || &inner->stmt[0]->loop->body == w->core) return;
+  while (&inner->stmt[0]->loop->body.stmt[0]->loop->body != w->core)
+    inner = &inner->stmt[0]->loop->body;
+  bb_tile_stmt *rows = inner->stmt[0], *columns = rows->loop->body.stmt[0];
+  if (!is_plain(rows->loop) || !is_plain(columns->loop) ||
+      depends(columns->loop->stretch[0].to, rows->loop->variable))
+    return;
+  bb_tile_index many =
+      bb_expr_const(home, BB_I64, ROWS_TOGETHER * (double)rows->loop->step->number);
+  bb_tile_stretch whole = rows->loop->stretch[0];
+  bb_tile_stmt *section = loop_over(w, bb_arena_printf(home->arena, "i%u", w->p->variables),
+                                    whole.from, whole.to, many);
+  bb_tile_index from = bb_expr_arg(home, BB_I64, section->loop->variable);
+  bb_tile_index end = bb_expr_make(home, BB_X_ADD, from, many, NULL);
+  rows->loop->stretch[0] =
+      (bb_tile_stretch){from, bb_expr_make(home, BB_X_MIN, end, whole.to, NULL)};
+  bb_tile_body core = columns->loop->body;
+  columns->loop->body = rows->loop->body;
+  columns->loop->body.stmt[0] = rows;
+  inner->stmt[0] = columns;
+  rows->loop->body = core;
+  w->core = &rows->loop->body;
+  bb_tile_push(w->p, &section->loop->body, around->stmt[0]);
+  around->stmt[0] = section;
+}
+
 static void schedule_grid(placer *w) {
   uint32_t unequal = BB_NONE;
   for (bb_tile_body *body = &w->p->body; body != w->core; body = &body->stmt[0]->loop->body) {
@@ -431,7 +489,9 @@ static void schedule_grid(placer *w) {
     unequal = loop->variable;
     loop->down = true;
   }
-  if (w->p->body.count == 0 || &w->p->body == w->core || !w->staged) return;
+  if (w->p->body.count == 0 || &w->p->body == w->core) return;
+  if (w->serial && !w->staged && unequal == BB_NONE && !w->g->split) group_rows(w);
+  if (!w->staged) return;
   if (unequal != BB_NONE && unequal != w->p->body.stmt[0]->loop->variable)
     cut_in_sections(w, unequal);
   bb_tile_loop *outermost = w->p->body.stmt[0]->loop;
@@ -452,7 +512,7 @@ void bb_gpu_place(bb_gpu *g) {
   give_registers(&w);
   reuse_in(&w, w.core);
   if (w.serial) reuse_in(&w, &w.serial->body);
-  place_stores(&w);
+  if (!g->split) place_stores(&w);
   if (!give_buffers(&w)) {
     keep_stores(&w);
     if (!give_buffers(&w)) bb_gpu_refuse(g, "tiles need more shared memory than a block has");

@@ -9,6 +9,7 @@
  *   factors, stretches       what repairs scale by; loops split by where masks hold
  *   lazy, partials           folds as the loop's stretches let them be
  *   place                    memories, stages, roles, the grid
+ *   split                    folds in parts, of which a cluster's blocks make one each
  */
 #include "schedule_gpu.h"
 
@@ -16,8 +17,8 @@
 
 #include <string.h>
 
-static void rewrite(bb_tile_program *tile, bool few, bool by_group) {
-  bb_gpu g = {.p = tile, .ctx = tile->home->ctx, .strict = tile->home->strict};
+static void rewrite(bb_tile_program *tile, bool few, bool by_group, uint32_t split) {
+  bb_gpu g = {.p = tile, .ctx = tile->home->ctx, .strict = tile->home->strict, .split = split};
   bb_gpu_dissolve(&g);
   bb_gpu_widen(&g);
   bb_gpu_clean(&g);
@@ -35,6 +36,7 @@ static void rewrite(bb_tile_program *tile, bool few, bool by_group) {
     bb_gpu_lazy(&g);
     bb_gpu_partials(&g);
     bb_gpu_place(&g);
+    if (split) bb_gpu_split(&g);
   }
   bb_gpu_prune(&g);
 }
@@ -65,9 +67,14 @@ static const sizes thin[] = {
 enum { THIN = sizeof thin / sizeof *thin, GROUP_FOLDED = 128 };
 
 /* Other ways for results whose columns are cut, where tiles of the first choice would leave processors idle. */
-static const sizes small[] = {{128, 128, 64, 128}, {64, 128, 64, 128}, {64, 64, 64, 64}};
+static const sizes small[] = {
+    {128, 128, 64, 128}, {64, 128, 64, 128}, {64, 64, 64, 64}, {64, 64, 128, 128}};
 enum { SMALL = sizeof small / sizeof *small };
-_Static_assert(BB_GPU_WAYS == 1 + SMALL + THIN, "every way has its number");
+
+/* And those whose folds are in parts. */
+static const sizes parted[] = {{128, 128, 64, 128}, {64, 128, 64, 128}};
+enum { PARTED = sizeof parted / sizeof *parted, MOST_PARTS = 8 };
+_Static_assert(BB_GPU_WAYS == 1 + SMALL + PARTED + THIN, "every way has its number");
 
 /* What a kernel does with each dim. */
 typedef struct uses {
@@ -139,6 +146,7 @@ typedef struct attempt {
   const char *name;
   const int64_t *block;
   bool few, by_group;
+  uint32_t split;
   const bb_kernel *kernel;
 } attempt;
 
@@ -147,7 +155,7 @@ static void try_blocks(bb_context *ctx, void *argument) {
   (void)ctx;
   bb_schedule_options options = {.block = a->block, .raw = true};
   const bb_kernel *kernel = bb_schedule(a->program, a->graph, a->name, &options);
-  rewrite(kernel->tile, a->few, a->by_group);
+  rewrite(kernel->tile, a->few, a->by_group, a->split);
   a->kernel = kernel;
 }
 
@@ -174,7 +182,7 @@ const bb_kernel *bb_schedule_gpu(bb_program *program, const bb_graph *graph, con
   uses u = {BB_NEW(program->arena, bool, program->dims + 1),
             BB_NEW(program->arena, bool, program->dims + 1)};
   int64_t *size = BB_NEW(program->arena, int64_t, program->dims + 1);
-  attempt a = {program, graph, name, size, false, false, NULL};
+  attempt a = {.program = program, .graph = graph, .name = name, .block = size};
   const char *why = NULL; /* of the sizes that would be best */
   bb_status status = BB_ERROR_UNSUPPORTED;
   find_folded(graph, &u);
@@ -215,14 +223,18 @@ const bb_kernel *bb_schedule_gpu_way(bb_program *program, const bb_graph *graph,
   uses u = {BB_NEW(program->arena, bool, program->dims + 1),
             BB_NEW(program->arena, bool, program->dims + 1)};
   int64_t *size = BB_NEW(program->arena, int64_t, program->dims + 1);
-  attempt a = {program, graph, name, size, way > SMALL, false, NULL};
+  attempt a = {.program = program, .graph = graph, .name = name, .block = size};
+  a.few = way > SMALL + PARTED;
+  a.split = way > SMALL && !a.few ? MOST_PARTS : 0;
   if (!bb_gpu_has_narrow_product(graph))
     bb_fail(ctx, BB_ERROR_UNSUPPORTED, "no product of f16 or bf16");
   if (way == 0) return bb_schedule_gpu(program, graph, name, NULL);
   find_folded(graph, &u);
   bool cut = find_columns(program, graph, &u);
   if (!a.few && !cut) bb_fail(ctx, BB_ERROR_UNSUPPORTED, "columns that are one block");
-  const sizes *s = a.few ? &thin[way - SMALL - 1] : &small[way - 1];
+  const sizes *s = a.few     ? &thin[way - SMALL - PARTED - 1]
+                   : a.split ? &parted[way - SMALL - 1]
+                             : &small[way - 1];
   if (a.few && !has_few_rows(program, graph, NULL, s->rows, true))
     bb_fail(ctx, BB_ERROR_UNSUPPORTED, "many rows");
   if (a.few) {

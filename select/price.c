@@ -48,6 +48,7 @@ typedef struct pass {
   double instances;
   double memory, cache;                      /* bytes */
   double dot, vector, special, local, start; /* seconds, if one unit did all of it */
+  double narrow;                             /* of dot: in f16 and bf16 */
   double useful;                             /* of dot, vector and special: done once */
   bool any;
 } pass;
@@ -176,7 +177,10 @@ static void add_work(const point *p, const bb_nest_term *term, double times, pas
   if (term->kind == BB_NEST_DOT) {
     seconds = times * dot_operations(p, term) / bb_machine_dot_rate(m, term->dtype);
     to->dot += seconds;
-    if (is_wide(term)) to->start += times * m->wait * turns_of_dot(p, term);
+    if (is_wide(term))
+      to->start += times * m->wait * turns_of_dot(p, term);
+    else
+      to->narrow += seconds;
     to->local += times * operand_bytes(p, term) / m->local_bandwidth;
   } else if (term->kind == BB_NEST_VECTOR) {
     double wide = m->vector_bytes / bb_dtype_bytes(term->dtype), count = 1;
@@ -268,6 +272,9 @@ static double pass_seconds(const point *p, const pass *w, bb_price *price, doubl
     work += part[BB_BOUND_LOCAL];
   double moving = most(memory, cache);
   double seconds = part[BB_BOUND_START] + most(work, moving) + SHOWS * least(work, moving);
+  if (m->overlap > 0) /* beside products by units of their own, other work gets few turns */
+    seconds += (1 - m->overlap) * least(w->narrow > 0 ? most(w->narrow * each, moving) : 0,
+                                        part[BB_BOUND_VECTOR] + part[BB_BOUND_SPECIAL]);
   price->launches++;
   price->memory += w->memory;
   price->cache += w->cache;

@@ -10,6 +10,9 @@
 #include <math.h>
 #include <string.h>
 
+/* A block of a product has so many rows and columns; one that streams through registers may have few. */
+static const double LEAST = 16, LEAST_STREAMED = 4;
+
 enum { CHOICES = 10, STARTS = 3, ROUNDS = 8 };
 /* Of the points that were priced: how many are kept, and the bits of a choice in a packed one. */
 enum { SEEN = 1 << 10, BITS = 4, PACKED = 64 / BITS };
@@ -33,10 +36,17 @@ typedef struct search {
   } * seen;
 } search;
 
+static bool has_products(const bb_nest *nest) {
+  for (uint32_t i = 0; i < nest->terms; i++)
+    if (nest->term[i].kind == BB_NEST_DOT) return true;
+  return false;
+}
+
 static void fill_axis(const bb_pricing *pricing, uint32_t size, axis *a) {
   double extent = pricing->size_extent[size];
+  bool streams = pricing->machine->register_bytes > 0 && !has_products(pricing->nest);
   if (!pricing->nest->size[size].whole)
-    for (double block = 16; block < extent && block <= 1024; block *= 2)
+    for (double block = streams ? LEAST_STREAMED : LEAST; block < extent && block <= 1024; block *= 2)
       a->choice[a->choices++] = block;
   bool large = a->choices > 0 && extent > 8192;
   if (!large) a->choice[a->choices++] = fmax(1, extent);

@@ -92,6 +92,9 @@ template <int Buffers> TL_DEV void ring_release(Barriers<Buffers> &b, Ring<Buffe
   if (lane() == 0) barrier_arrive(&b.empty[r.at]);
   r.next();
 }
+template <int Buffers> TL_DEV void ring_release_before(Barriers<Buffers> &b, const Ring<Buffers> &r, bool is) {  // the last one, if there is
+  if (is && lane() == 0) barrier_arrive(&b.empty[r.at == 0 ? Buffers - 1 : r.at - 1]);
+}
 
 // The next output tile, handed from the copier to everybody.
 struct Mailbox { u64 full[2], empty[2]; int tile[2]; };

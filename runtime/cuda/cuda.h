@@ -19,6 +19,7 @@ typedef struct bb_cuda_plan bb_cuda_plan;
 typedef struct bb_cuda_options {
   uint32_t device;      /* number */
   const int64_t *block; /* per dim: elements in a block; NULL: the scheduler's choice */
+  uint32_t way;         /* 1 + the only way to cut results that is tried; 0: all, by weight */
 } bb_cuda_options;
 
 typedef struct bb_cuda_counts {

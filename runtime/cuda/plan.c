@@ -57,6 +57,7 @@ typedef struct texts {
 typedef struct making {
   bb_cuda_plan *plan;
   const int64_t *block;
+  uint32_t only; /* as bb_cuda_options.way */
   const bb_candidate *candidate;
   texts own, plain; /* different ones so far */
   bb_cuda_names names;
@@ -149,7 +150,7 @@ static void make_ways(making *m, bb_cuda_step *s) {
   s->way = BB_NEW(p->arena, bb_cuda_kernel *, BB_GPU_WAYS + 1);
   for (m->way = 0; m->way < (m->block ? 1 : BB_GPU_WAYS); m->way++) {
     m->kernel = BB_NEW(p->arena, bb_cuda_kernel, 1);
-    if (!is_made(m, make_kernel)) continue;
+    if ((m->only && m->way + 1 != m->only) || !is_made(m, make_kernel)) continue;
     const int64_t *known = known_extents(p, m->kernel->kernel);
     if (known) {
       double seconds = bb_cuda_weigh(&p->machine, m->kernel, known);
@@ -287,6 +288,7 @@ bb_cuda_plan *bb_cuda_plan_make(bb_program *program, const bb_cuda_options *opti
   p->steps = program->steps;
   p->step = BB_NEW(p->arena, bb_cuda_step, p->steps + 1);
   making m = {.plan = p, .block = options ? options->block : NULL};
+  m.only = options ? options->way : 0;
   m.misc.arena = p->arena;
   for (uint32_t i = 0; i < p->steps; i++) {
     p->step[i].step = &program->step[i];

@@ -1,24 +1,25 @@
 /* weigh.c - what a kernel's tiles cost at given extents: of several ways to cut the same results, one is the
  * cheapest for these.
  *
- * The tile program is walked as it would run, trips of loops for trips: operations of products and bytes that
- * come to blocks.  Processors take blocks in turn, so the time is that of the processor that has most of them.
- * Only differences between ways of one kernel count.
+ * The tile program is walked as it would run, trips of loops for trips: operations of products, bytes that come to
+ * blocks, and turns of serial loops, in which the one and the other wait for each other.  Processors take blocks in
+ * turn, so the time is that of the processor that has most of them.  Only differences between ways of one kernel count.
  */
 #include "launch.h"
 
 #include "../../lower/emit_c_parts.h"
 
-/* A Hopper processor's, sustained: operations a second by warp groups and by warps, bytes a second that reach it;
- * bytes a second to all of them; and seconds for a launch, and for a block until its first tile is there. */
-static const double GROUP_RATE = 5.4e12, WARP_RATE = 2.4e12, BYTES = 100e9, ALL_BYTES = 7e12;
-static const double LAUNCH = 2.2e-6, BEGIN = 1.2e-6;
+/* A Hopper processor's, as products of 4096 x 4096 with 64 to 4096 rows have it: operations a second by warp groups and
+ * by warps, bytes a second that reach it, whoever else asks for the same; bytes a second of different ones to all of
+ * them; elements a second that arithmetic beside products makes or folds; and seconds for a turn of a loop, a launch, a block until its first tile is there, and a cluster's merge. */
+static const double GROUP_RATE = 6.6e12, WARP_RATE = 2.4e12, BYTES = 150e9, ALL_BYTES = 6e12;
+static const double ELEMENTS = 150e9, TURN = 30e-9, LAUNCH = 1.5e-6, BEGIN = 1.9e-6, MERGE = 3e-6;
 enum { SHARED = 227 << 10, OWN_SHARED = 1 << 10, THREADS = 2048, REGISTERS = 64 << 10, HELD = 168 };
 
 typedef struct work {
   const bb_tile_program *p;
   double *variable;
-  double operations, bytes;
+  double operations, bytes, turns, elements; /* elements: of blocks, by arithmetic */
 } work;
 
 static double value(const work *w, bb_tile_index index) {
@@ -35,9 +36,15 @@ static void walk_loop(work *w, const bb_tile_loop *l, double times) {
     double trips = !to ? 1 : step > 0 ? (value(w, to) - from + step - 1) / step : 0;
     trips = (double)(int64_t)trips;
     if (trips < 1) continue;
+    if (!l->parallel) w->turns += times * trips;
     w->variable[l->variable] = from + step * (double)(int64_t)(trips / 2);
     walk(w, &l->body, times * trips, l->stretches > 1 ? k : BB_NONE);
   }
+}
+
+static double elements_of(const work *w, uint32_t tile) {
+  const bb_tile *t = &w->p->tile[tile];
+  return (double)(t->rows ? t->rows : 1) * (t->cols ? t->cols : 1);
 }
 
 static void walk(work *w, const bb_tile_body *body, double times, uint32_t stretch) {
@@ -45,13 +52,14 @@ static void walk(work *w, const bb_tile_body *body, double times, uint32_t stret
     const bb_tile_stmt *s = body->stmt[i];
     if (s->stretches && stretch != BB_NONE && !(s->stretches >> stretch & 1)) continue;
     if (s->kind == BB_TILE_DOT || s->kind == BB_TILE_LOAD) {
-      const bb_tile *t = &w->p->tile[s->result];
-      double elements = (double)(t->rows ? t->rows : 1) * (t->cols ? t->cols : 1);
+      double elements = elements_of(w, s->result);
       if (s->kind == BB_TILE_DOT)
         w->operations += times * 2 * elements * bb_c_depth(w->p, s);
       else
-        w->bytes += times * elements * (double)bb_dtype_bytes(t->dtype);
+        w->bytes += times * elements * (double)bb_dtype_bytes(w->p->tile[s->result].dtype);
     }
+    if (s->kind == BB_TILE_MAP || s->kind == BB_TILE_FOLD)
+      w->elements += times * elements_of(w, s->kind == BB_TILE_FOLD ? s->operand[0] : s->result);
     if (s->loop) walk_loop(w, s->loop, times);
     walk(w, &s->body, times, stretch);
   }
@@ -77,18 +85,33 @@ static double together(const bb_sm90_launch *p) {
   return p->persistent ? 1 : most(1, least(by_room, least(by_threads, by_registers)));
 }
 
+/* Of everything that is read, once. */
+static double different_bytes(const work *w) {
+  double sum = 0;
+  for (uint32_t v = 0; v < w->p->views; v++) {
+    const bb_tile_view *view = &w->p->view[v];
+    double bytes = (double)bb_dtype_bytes(view->dtype);
+    if (view->written) continue;
+    for (uint32_t i = 0; i < view->rank; i++) bytes *= value(w, view->extent[i]);
+    sum += bytes;
+  }
+  return sum;
+}
+
 double bb_cuda_weigh(const bb_cuda_machine *m, const bb_cuda_kernel *k, const int64_t *extent) {
   const bb_tile_program *tile = k->kernel->tile;
   bb_arena *scratch = bb_scratch(m->ctx);
   work w = {.p = tile, .variable = BB_NEW(scratch, double, tile->variables + 1)};
   for (uint32_t i = 0; i < tile->extents; i++) w.variable[i] = (double)extent[i];
   walk(&w, &tile->body, 1, BB_NONE);
+  double different = different_bytes(&w);
   bb_scratch_end(scratch);
-  double blocks = (double)bb_cuda_evaluate(m->ctx, k->plan.tiles, tile, extent) *
-                  (double)bb_cuda_evaluate(m->ctx, k->plan.cluster, tile, extent);
+  double cluster = (double)bb_cuda_evaluate(m->ctx, k->plan.cluster, tile, extent);
+  double blocks = (double)bb_cuda_evaluate(m->ctx, k->plan.tiles, tile, extent) * cluster;
   if (blocks < 1) return 0;
   double each = rounded_up(blocks / m->processors), rounds = rounded_up(each / together(&k->plan));
   double rate = k->plan.threads > 128 ? GROUP_RATE : WARP_RATE;
-  double busy = most(w.operations / blocks * each / rate, w.bytes / blocks * each / BYTES);
-  return LAUNCH + BEGIN * rounds + most(busy, w.bytes / ALL_BYTES);
+  double busy = most(w.operations / rate, w.bytes / BYTES) + w.elements / ELEMENTS + TURN * w.turns;
+  double merge = cluster > 1 ? MERGE : 0;
+  return LAUNCH + BEGIN * rounds + merge + most(busy / blocks * each, different / ALL_BYTES);
 }

@@ -1,7 +1,10 @@
 /* device_test.c - models on a GPU, against the interpreter in float64; skipped (77) where there is no GPU.
  *
  *   device_test TOLERANCE MODEL NAME=EXTENT...
+ *
+ * Chosen by weight, and in every way that the kernels' results can be cut (lower/schedule_gpu.h).
  */
+#include "../../lower/schedule_gpu.h"
 #include "../../runtime/cuda/cuda.h"
 #include "../../runtime/driver.h"
 
@@ -67,29 +70,40 @@ static double compare(const bb_program *p, const bb_binding *got, const bb_bindi
   return worst;
 }
 
+/* Twice with the same arrays. */
+static void run(const job *j, bb_program *p, const bb_binding *drawn, const bb_binding *want,
+                uint32_t way) {
+  bb_context *ctx = p->ctx;
+  bb_cuda_options options = {.way = way};
+  bb_cuda_plan *plan = bb_cuda_plan_make(p, &options);
+  bb_defer(ctx, destroy_plan, plan);
+  bb_binding got = {drawn->symbol, BB_NEW(p->arena, bb_interp_tensor, p->tensors + 1)};
+  memcpy(got.tensor, drawn->tensor, p->tensors * sizeof *got.tensor);
+  for (int twice = 0; twice < 2; twice++) bb_cuda_run_binding(plan, &got, p->arena);
+  bb_cuda_counts counts;
+  bb_cuda_plan_count(plan, &counts);
+  double error = compare(p, &got, want), limit = strtod(j->argv[1], NULL);
+  printf("%s, way %d: %u kernels (%u different), %u nodes in them, %u interpreted, %u misc; error "
+         "%.2g\n",
+         j->argv[2], (int)way - 1, counts.kernels, counts.sources, counts.fused, counts.interpreted,
+         counts.misc, error);
+  if (!(error <= limit)) bb_fail(ctx, BB_ERROR_MISMATCH, "error %.3g, not %.3g", error, limit);
+  bb_undefer(ctx, plan);
+  bb_cuda_plan_destroy(plan);
+}
+
 static void body(bb_context *ctx, void *argument) {
   job *j = argument;
   bb_program *p = bb_drive_read(ctx, j->argv[2], NULL, 0);
   bb_defer(ctx, destroy_program, p);
   bb_drive(p, BB_STAGE_FUSED, &(bb_drive_options){0});
-  bb_cuda_plan *plan = bb_cuda_plan_make(p, NULL);
-  bb_defer(ctx, destroy_plan, plan);
-  bb_binding got = {extents(j, p), BB_NEW(p->arena, bb_interp_tensor, p->tensors + 1)};
-  bb_binding want = {got.symbol, BB_NEW(p->arena, bb_interp_tensor, p->tensors + 1)};
-  draw(p, &got);
-  memcpy(want.tensor, got.tensor, p->tensors * sizeof *want.tensor);
+  bb_binding drawn = {extents(j, p), BB_NEW(p->arena, bb_interp_tensor, p->tensors + 1)};
+  bb_binding want = {drawn.symbol, BB_NEW(p->arena, bb_interp_tensor, p->tensors + 1)};
+  draw(p, &drawn);
+  memcpy(want.tensor, drawn.tensor, p->tensors * sizeof *want.tensor);
   bb_interp_options interpret = {.float64 = true, .symbol = want.symbol};
   bb_drive_run(p, &interpret, &want, p->arena, NULL);
-  for (int twice = 0; twice < 2; twice++) bb_cuda_run_binding(plan, &got, p->arena);
-  bb_cuda_counts counts;
-  bb_cuda_plan_count(plan, &counts);
-  double error = compare(p, &got, &want), limit = strtod(j->argv[1], NULL);
-  printf("%s: %u kernels (%u different), %u nodes in them, %u interpreted, %u misc; error %.2g\n",
-         j->argv[2], counts.kernels, counts.sources, counts.fused, counts.interpreted, counts.misc,
-         error);
-  if (!(error <= limit)) bb_fail(ctx, BB_ERROR_MISMATCH, "error %.3g, not %.3g", error, limit);
-  bb_undefer(ctx, plan);
-  bb_cuda_plan_destroy(plan);
+  for (uint32_t way = 0; way <= BB_GPU_WAYS; way++) run(j, p, &drawn, &want, way);
   bb_undefer(ctx, p);
   bb_program_destroy(p);
 }

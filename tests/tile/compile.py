@@ -1,6 +1,8 @@
 """Every kernel that is emitted for sm_90a compiles, spills nothing, and its products overlap.
 
-    compile.py EMIT DEVICE-LIBRARY FILE.tile... [--generate GENERATE MODEL.bb...]
+    compile.py EMIT DEVICE-LIBRARY FILE.tile... [--generate GENERATE MODEL.bb[=ways]...]
+
+With =ways: in every way that the results of its kernels can be cut.
 
 NVRTC compiles without a GPU; it comes with the Python package nvidia-cuda-nvrtc (tools/requirements.txt).
 """
@@ -86,7 +88,8 @@ def main():
             subprocess.run([emit, path, f"{folder}/kernel.cu", f"{folder}/kernel.json"], check=True)
             bad += judge(compiler, folder, "kernel", os.path.basename(path))
         for path in models:
-            made = subprocess.run([generate, path, folder], check=True, capture_output=True, text=True).stdout
+            way = [path[:-len("=ways")], folder, "--ways"] if path.endswith("=ways") else [path, folder]
+            made = subprocess.run([generate, *way], check=True, capture_output=True, text=True).stdout
             if not made.split(): print(path, "has no kernel"); bad += 1
             for name in made.split(): bad += judge(compiler, folder, name, f"{os.path.basename(path)} {name}")
         # the check itself sees a spill

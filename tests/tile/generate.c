@@ -3,8 +3,9 @@
  *   generate MODEL             every kernel's program, on standard output
  *   generate MODEL --plain     what they were made from, with the blocks of a processor
  *   generate MODEL FOLDER [DIM=SIZE...]      NAME.cu and NAME.json of each as emitted for sm_90a, NAME the kernel's name
+ *   generate MODEL FOLDER --ways             the same in every way that its results can be cut: NAME_WAY.cu
  *   generate MODEL --check NAME=EXTENT...
- *                              runs each by its meaning, beside the plain program it was made from, on drawn
+ *                              runs each, in every way, by its meaning, beside the plain program it was made from, on drawn
  *                              inputs: they agree but for rounding
  */
 #include "../../lower/emit.h"
@@ -132,26 +133,69 @@ static int64_t *blocks_of(const job *j) {
   return block;
 }
 
+static void put_files(const job *j, const bb_kernel *kernel, const char *name) {
+  bb_program *p = j->program;
+  bb_buffer text = {.arena = p->arena}, launch = {.arena = p->arena}, names = {.arena = p->arena};
+  bb_emit_sm90(kernel->tile, &text, &launch, NULL);
+  write_file(p, j->argv[2], name, ".cu", &text);
+  write_file(p, j->argv[2], name, ".json", &launch);
+  put_arguments(p, kernel, &names);
+  write_file(p, j->argv[2], name, ".arguments.json", &names);
+  printf("%s\n", name);
+}
+
+typedef struct one_way {
+  const job *j;
+  const bb_candidate *c;
+  uint32_t way;
+} one_way;
+
+/* Checks it or writes it. */
+static void put_way(bb_context *ctx, void *argument) {
+  const one_way *w = argument;
+  bb_program *p = w->j->program;
+  const bb_graph *graph = bb_candidate_runs(w->c);
+  const bb_kernel *kernel = bb_schedule_gpu_way(p, graph, w->c->name, w->way);
+  (void)ctx;
+  check_laws(p, kernel->tile);
+  if (strcmp(w->j->argv[2], "--check") == 0)
+    compare(w->j, kernel, bb_schedule(p, graph, w->c->name, NULL));
+  else
+    put_files(w->j, kernel, bb_arena_printf(p->arena, "%s_%u", w->c->name, w->way));
+}
+
+/* Those that the kernel has. */
+static void put_ways(const job *j, const bb_candidate *c) {
+  bb_context *ctx = j->program->ctx;
+  for (one_way w = {j, c, 0}; w.way < BB_GPU_WAYS; w.way++) {
+    bb_status status = bb_protect(ctx, put_way, &w);
+    if (status != BB_OK && status != BB_ERROR_UNSUPPORTED)
+      bb_fail(ctx, status, "way %u: %s", w.way,
+              bb_arena_text(j->program->arena, ctx->message, strlen(ctx->message)));
+    ctx->status = BB_OK;
+  }
+}
+
 static void generate(job *j, const bb_candidate *c) {
   bb_program *p = j->program;
   const bb_graph *graph = bb_candidate_runs(c);
   bool plain = j->argc == 3 && strcmp(j->argv[2], "--plain") == 0;
+  if (j->argc == 4 && strcmp(j->argv[3], "--ways") == 0) {
+    put_ways(j, c);
+    return;
+  }
   const bb_kernel *kernel = plain ? bb_schedule(p, graph, c->name, NULL)
                                   : bb_schedule_gpu(p, graph, c->name, blocks_of(j));
   check_laws(p, kernel->tile);
-  bb_buffer text = {.arena = p->arena}, launch = {.arena = p->arena}, names = {.arena = p->arena};
+  bb_buffer text = {.arena = p->arena};
   if (j->argc == 2 || plain) {
     bb_tile_print(&text, kernel->tile);
     fwrite(text.data, 1, text.length, stdout);
   } else if (strcmp(j->argv[2], "--check") == 0) {
     compare(j, kernel, bb_schedule(p, graph, c->name, NULL));
+    put_ways(j, c);
   } else {
-    bb_emit_sm90(kernel->tile, &text, &launch, NULL);
-    write_file(p, j->argv[2], c->name, ".cu", &text);
-    write_file(p, j->argv[2], c->name, ".json", &launch);
-    put_arguments(p, kernel, &names);
-    write_file(p, j->argv[2], c->name, ".arguments.json", &names);
-    printf("%s\n", c->name);
+    put_files(j, kernel, c->name);
   }
 }
 
@@ -173,8 +217,8 @@ int main(int argc, char **argv) {
   bb_context *ctx;
   job j = {argc, argv, NULL};
   if (argc < 2) {
-    fprintf(stderr,
-            "usage: generate MODEL [FOLDER [DIM=SIZE...] | --plain | --check NAME=EXTENT...]\n");
+    fprintf(stderr, "usage: generate MODEL [FOLDER [DIM=SIZE... | --ways] | --plain | --check "
+                    "NAME=EXTENT...]\n");
     return 2;
   }
   if (bb_context_create(NULL, &ctx) != BB_OK) return 2;

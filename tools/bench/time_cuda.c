@@ -1,7 +1,8 @@
 /* time_cuda.c - how long a model's plan for a GPU takes to make, and to run.
  *
- *   time_cuda MODEL [--machine NAME] [NAME=EXTENT...]
+ *   time_cuda MODEL [--machine NAME] [--way N] [NAME=EXTENT...]
  *
+ * --way N: results are cut in way N alone (lower/schedule_gpu.h), where a kernel has it, instead of the cheapest.
  * Prints one line of JSON: milliseconds to read and fuse, to make the plan (kernels from the disk cache where
  * they are there) and again in a process that has used the device, and microseconds of a run, inputs and outputs on the device: alone, until it has
  * ended, and as one of twenty that follow each other; medians.
@@ -45,6 +46,12 @@ static int64_t *extents(const job *j, bb_program *p) {
         symbol[s] = strtoll(j->argv[i] + length + 1, NULL, 10);
   }
   return symbol;
+}
+
+static uint32_t way(const job *j) {
+  for (int i = 2; i + 1 < j->argc; i++)
+    if (strcmp(j->argv[i], "--way") == 0) return 1 + (uint32_t)strtoul(j->argv[i + 1], NULL, 10);
+  return 0;
 }
 
 /* --machine: kernels are chosen by price, for the extents that are told. */
@@ -108,10 +115,11 @@ static void body(bb_context *ctx, void *argument) {
   bb_defer(ctx, destroy_program, p);
   fuse(j, p);
   double fused = now();
-  bb_cuda_plan *plan = bb_cuda_plan_make(p, NULL);
+  bb_cuda_options options = {.way = way(j)};
+  bb_cuda_plan *plan = bb_cuda_plan_make(p, &options);
   bb_defer(ctx, destroy_plan, plan);
   double made = now();
-  bb_cuda_plan_destroy(bb_cuda_plan_make(p, NULL));
+  bb_cuda_plan_destroy(bb_cuda_plan_make(p, &options));
   double again = now();
   bb_binding binding = {extents(j, p), BB_NEW(p->arena, bb_interp_tensor, p->tensors + 1)};
   draw(p, &binding);
