@@ -5,8 +5,10 @@
  *   generate MODEL FOLDER [DIM=SIZE...]      NAME.cu and NAME.json of each as emitted for sm_90a, NAME the kernel's name
  *   generate MODEL FOLDER --ways             the same in every way that its results can be cut: NAME_WAY.cu
  *   generate MODEL --check NAME=EXTENT...
- *                              runs each, in every way, by its meaning, beside the plain program it was made from, on drawn
+ *                              runs each by its meaning, beside the plain program it was made from, on drawn
  *                              inputs: they agree but for rounding
+ *   generate MODEL --check-ways NAME=EXTENT...
+ *                              the same in every way that its results can be cut
  */
 #include "../../lower/emit.h"
 #include "../../lower/schedule_gpu.h"
@@ -62,8 +64,10 @@ static double **run(const job *j, const bb_kernel *kernel) {
   return view;
 }
 
-static void compare(const job *j, const bb_kernel *made, const bb_kernel *plain) {
-  double **got = run(j, made), **want = run(j, plain), worst = 0;
+/* `want`: what `plain` gave. */
+static void compare(const job *j, const bb_kernel *made, const bb_kernel *plain,
+                    double *const *want) {
+  double **got = run(j, made), worst = 0;
   const int64_t *extent = extents_of(j, plain);
   for (uint32_t v = 0; v < plain->tile->views; v++) {
     if (!plain->tile->view[v].written || plain->tile->view[v].scratch) continue;
@@ -147,10 +151,11 @@ static void put_files(const job *j, const bb_kernel *kernel, const char *name) {
 typedef struct one_way {
   const job *j;
   const bb_candidate *c;
+  const bb_kernel *plain; /* to check it against; NULL: it is written */
+  double **want;
   uint32_t way;
 } one_way;
 
-/* Checks it or writes it. */
 static void put_way(bb_context *ctx, void *argument) {
   const one_way *w = argument;
   bb_program *p = w->j->program;
@@ -158,16 +163,21 @@ static void put_way(bb_context *ctx, void *argument) {
   const bb_kernel *kernel = bb_schedule_gpu_way(p, graph, w->c->name, w->way);
   (void)ctx;
   check_laws(p, kernel->tile);
-  if (strcmp(w->j->argv[2], "--check") == 0)
-    compare(w->j, kernel, bb_schedule(p, graph, w->c->name, NULL));
+  if (w->plain)
+    compare(w->j, kernel, w->plain, w->want);
   else
     put_files(w->j, kernel, bb_arena_printf(p->arena, "%s_%u", w->c->name, w->way));
 }
 
 /* Those that the kernel has. */
-static void put_ways(const job *j, const bb_candidate *c) {
+static void put_ways(const job *j, const bb_candidate *c, bool check) {
   bb_context *ctx = j->program->ctx;
-  for (one_way w = {j, c, 0}; w.way < BB_GPU_WAYS; w.way++) {
+  one_way w = {.j = j, .c = c};
+  if (check) {
+    w.plain = bb_schedule(j->program, bb_candidate_runs(c), c->name, NULL);
+    w.want = run(j, w.plain);
+  }
+  for (; w.way < BB_GPU_WAYS; w.way++) {
     bb_status status = bb_protect(ctx, put_way, &w);
     if (status != BB_OK && status != BB_ERROR_UNSUPPORTED)
       bb_fail(ctx, status, "way %u: %s", w.way,
@@ -180,8 +190,9 @@ static void generate(job *j, const bb_candidate *c) {
   bb_program *p = j->program;
   const bb_graph *graph = bb_candidate_runs(c);
   bool plain = j->argc == 3 && strcmp(j->argv[2], "--plain") == 0;
-  if (j->argc == 4 && strcmp(j->argv[3], "--ways") == 0) {
-    put_ways(j, c);
+  bool check_ways = j->argc > 3 && strcmp(j->argv[2], "--check-ways") == 0;
+  if (check_ways || (j->argc == 4 && strcmp(j->argv[3], "--ways") == 0)) {
+    put_ways(j, c, check_ways);
     return;
   }
   const bb_kernel *kernel = plain ? bb_schedule(p, graph, c->name, NULL)
@@ -192,8 +203,8 @@ static void generate(job *j, const bb_candidate *c) {
     bb_tile_print(&text, kernel->tile);
     fwrite(text.data, 1, text.length, stdout);
   } else if (strcmp(j->argv[2], "--check") == 0) {
-    compare(j, kernel, bb_schedule(p, graph, c->name, NULL));
-    put_ways(j, c);
+    const bb_kernel *simple = bb_schedule(p, graph, c->name, NULL);
+    compare(j, kernel, simple, run(j, simple));
   } else {
     put_files(j, kernel, c->name);
   }
@@ -217,8 +228,9 @@ int main(int argc, char **argv) {
   bb_context *ctx;
   job j = {argc, argv, NULL};
   if (argc < 2) {
-    fprintf(stderr, "usage: generate MODEL [FOLDER [DIM=SIZE... | --ways] | --plain | --check "
-                    "NAME=EXTENT...]\n");
+    fprintf(stderr,
+            "usage: generate MODEL [FOLDER [DIM=SIZE... | --ways] | --plain | --check[-ways] "
+            "NAME=EXTENT...]\n");
     return 2;
   }
   if (bb_context_create(NULL, &ctx) != BB_OK) return 2;
