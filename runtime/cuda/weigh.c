@@ -10,10 +10,12 @@
 #include "../../lower/emit_c_parts.h"
 
 /* A Hopper processor's, as products of 4096 x 4096 with 64 to 4096 rows have it: operations a second by warp groups and
- * by warps, bytes a second that reach it, whoever else asks for the same; bytes a second of different ones to all of
- * them; elements a second that arithmetic beside products makes or folds; and seconds for a turn of a loop, a launch, a block until its first tile is there, and a cluster's merge. */
-static const double GROUP_RATE = 6.6e12, WARP_RATE = 2.4e12, BYTES = 150e9, ALL_BYTES = 6e12;
-static const double ELEMENTS = 150e9, TURN = 30e-9, LAUNCH = 1.5e-6, BEGIN = 1.9e-6, MERGE = 3e-6;
+ * by warps, bytes a second that reach it; those that reach all, and different ones that do; elements a second that
+ * arithmetic beside products makes or folds; seconds for a turn of a loop, a launch, a block until its first tile is
+ * there, and a cluster's merge. */
+static const double GROUP_RATE = 6.6e12, WARP_RATE = 2.4e12, BYTES = 150e9, ALL_BYTES = 10e12;
+static const double DIFFERENT = 6e12, ELEMENTS = 150e9, TURN = 30e-9;
+static const double LAUNCH = 1.5e-6, BEGIN = 1.9e-6, MERGE = 3e-6;
 enum { SHARED = 227 << 10, OWN_SHARED = 1 << 10, THREADS = 2048, REGISTERS = 64 << 10, HELD = 168 };
 
 typedef struct work {
@@ -113,5 +115,6 @@ double bb_cuda_weigh(const bb_cuda_machine *m, const bb_cuda_kernel *k, const in
   double rate = k->plan.threads > 128 ? GROUP_RATE : WARP_RATE;
   double busy = most(w.operations / rate, w.bytes / BYTES) + w.elements / ELEMENTS + TURN * w.turns;
   double merge = cluster > 1 ? MERGE : 0;
-  return LAUNCH + BEGIN * rounds + merge + most(busy / blocks * each, different / ALL_BYTES);
+  double reading = most(w.bytes / ALL_BYTES, different / DIFFERENT);
+  return LAUNCH + BEGIN * rounds + merge + most(busy / blocks * each, reading);
 }
