@@ -46,7 +46,8 @@ static void fill_axis(const bb_pricing *pricing, uint32_t size, axis *a) {
   double extent = pricing->size_extent[size];
   bool streams = pricing->machine->register_bytes > 0 && !has_products(pricing->nest);
   if (!pricing->nest->size[size].whole)
-    for (double block = streams ? LEAST_STREAMED : LEAST; block < extent && block <= 1024; block *= 2)
+    for (double block = streams ? LEAST_STREAMED : LEAST; block < extent && block <= 1024;
+         block *= 2)
       a->choice[a->choices++] = block;
   bool large = a->choices > 0 && extent > 8192;
   if (!large) a->choice[a->choices++] = fmax(1, extent);
