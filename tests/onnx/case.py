@@ -25,8 +25,9 @@ def rand(*shape, dtype=np.float32, low=-2.0, high=2.0):
 
 
 class Case:
-    def __init__(self, name, model, inputs, by="reference", external=False):
+    def __init__(self, name, model, inputs, by="reference", external=False, since=0):
         self.name, self.model, self.inputs, self.by = name, model, inputs, by
+        self.since = since  # the first opset in which the operator takes these operands
         self.external = external  # constants in a file beside the model
 
     def answer(self):
@@ -46,6 +47,8 @@ class Case:
 
     def at(self, opset):
         """The same nodes at another opset, where the operators take them; else None."""
+        if opset < self.since:
+            return None
         model = onnx.ModelProto()
         model.CopyFrom(self.model)
         for entry in model.opset_import:
@@ -91,7 +94,7 @@ def model_of(nodes, inputs, outputs, constants, opset, functions=()):
     return helper.make_model(graph, opset_imports=opsets, ir_version=IR[opset], functions=list(functions))
 
 
-def single(name, op, operands, opset=20, domain="", outputs=1, by=None, symbols=(), **attributes):
+def single(name, op, operands, opset=20, domain="", outputs=1, by=None, symbols=(), since=0, **attributes):
     """A model of one node: operands are arrays (inputs), K (constants) or None (absent).
     symbols: a shape with names for each input that has one."""
     operand_names, inputs, feeds, constants = [], [], {}, {}
@@ -108,7 +111,7 @@ def single(name, op, operands, opset=20, domain="", outputs=1, by=None, symbols=
     node = helper.make_node(op, operand_names, results, name="n", domain=domain, **attributes)
     declared = [helper.make_empty_tensor_value_info(r) for r in results if r]
     model = model_of([node], inputs, declared, constants, opset)
-    return Case(name, model, feeds, by or ("runtime" if domain else "reference"))
+    return Case(name, model, feeds, by or ("runtime" if domain else "reference"), since=since)
 
 
 def graph_case(name, nodes, feeds, outputs, constants=None, opset=20, functions=(), symbols=None,

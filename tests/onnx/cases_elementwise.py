@@ -68,7 +68,7 @@ def several():
     yield single("Mod", "Mod", [i, j])
     yield single("Mod-fmod", "Mod", [i, j], fmod=1)
     yield single("Mod-float", "Mod", [a, b], fmod=1)
-    yield single("Mod-float-floor", "Mod", [a, b], opset=28)
+    yield single("Mod-float-floor", "Mod", [a, b], opset=28, since=28)
     yield single("Equal-bool", "Equal", [a > 0, b > 0])
     yield single("Equal-int", "Equal", [i, K(np.array([7], np.int64))])
     yield single("Where", "Where", [a > 0, a, row])
