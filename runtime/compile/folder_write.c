@@ -197,20 +197,22 @@ static void end(void *argument) {
 }
 
 void bb_folder_write(bb_context *ctx, bb_draft *draft, const char *folder) {
-  target t = {.ctx = ctx, .arena = bb_scratch(ctx), .lock = -1};
+  bb_arena *arena = bb_scratch(ctx);
+  target *t = BB_NEW(arena, target, 1); /* end() may run when this frame is gone */
+  *t = (target){.ctx = ctx, .arena = arena, .lock = -1};
   size_t length = strlen(folder);
   while (length > 1 && folder[length - 1] == '/') length--;
-  t.folder = bb_arena_text(t.arena, folder, length);
+  t->folder = bb_arena_text(arena, folder, length);
   bool exists;
-  if (!may_be_replaced(&t, &exists))
+  if (!may_be_replaced(t, &exists))
     bb_fail(ctx, BB_ERROR_ARGUMENT, "%s is there and is no compiled model", folder);
-  sweep(&t);
-  begin(&t);
-  bb_defer(ctx, end, &t);
-  fill(&t, draft);
-  move(&t, exists);
-  bb_undefer(ctx, &t);
-  free(t.making);
-  if (t.lock >= 0) close(t.lock);
-  bb_scratch_end(t.arena);
+  sweep(t);
+  begin(t);
+  bb_defer(ctx, end, t);
+  fill(t, draft);
+  move(t, exists);
+  bb_undefer(ctx, t);
+  free(t->making);
+  if (t->lock >= 0) close(t->lock);
+  bb_scratch_end(arena);
 }

@@ -178,20 +178,20 @@ static void destroy_pool(void *pool) {
 }
 
 static void compile(batch *b) {
-  bb_cpu_module module = {0};
+  bb_cpu_module *module = BB_NEW(b->arena, bb_cpu_module, 1); /* unload() may run later than this */
   bb_put(&b->source,
          "__attribute__((visibility(\"default\"))) const bb_cpu_kernel *const bb_kernels[] = {");
   for (uint32_t i = 0; i < b->kernels; i++) bb_put(&b->source, "&k%u, ", i);
   bb_put(&b->source, "0};\n");
-  bb_cpu_compile(b->ctx, b->source.data, b->source.length, NULL, &module);
-  bb_defer(b->ctx, unload, &module);
+  bb_cpu_compile(b->ctx, b->source.data, b->source.length, NULL, module);
+  bb_defer(b->ctx, unload, module);
   bb_pool *pool = bb_pool_create(b->ctx, THREADS);
   bb_defer(b->ctx, destroy_pool, pool);
-  check(b, dlsym(module.handle, "bb_kernels"), pool);
+  check(b, dlsym(module->handle, "bb_kernels"), pool);
   bb_undefer(b->ctx, pool);
   bb_pool_destroy(pool);
-  bb_undefer(b->ctx, &module);
-  bb_cpu_unload(&module);
+  bb_undefer(b->ctx, module);
+  bb_cpu_unload(module);
 }
 
 static void body(bb_context *ctx, void *argument) {
