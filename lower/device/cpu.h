@@ -98,6 +98,19 @@ BB_INLINE float bb_round_bf16(float value) {
 
 /* --- vector math: f32 --- */
 
+/* e^(x - n ln 2), which is near 1. */
+BB_INLINE float bb_exp_rest_f32(float x, float n) {
+  float r = (x - n * 0.693145752f) - n * 1.42860677e-6f;
+  float p = 0.0013814611f;
+  p = p * r + 0.00836871004f;
+  p = p * r + 0.0416683874f;
+  p = p * r + 0.166665207f;
+  p = p * r + 0.499999935f;
+  p = p * r + 1.0f;
+  p = p * r + 1.0f;
+  return p;
+}
+
 /* e^x, within 1 ulp, below 2^-126 as near as numbers are there.  x = n ln 2 + r, a polynomial in r, and 2^n as
  * two powers of half the exponent, which lie in the low bits of a sum that rounds to n + 254.  Beyond -104 all
  * is 0, beyond 89 infinite.  NaN stays NaN.  There is one comparison of floats, at the end: paths that a bound on
@@ -107,31 +120,16 @@ BB_INLINE float bb_exp_f32(float x) {
   int32_t bits = (int32_t)bb_bits(sum), most = 0x4B400000 + 382;
   bits = bits < most ? bits : most;
   float n = bb_float((uint32_t)bits) - 12583166.0f;
-  float r = (x - n * 0.693145752f) - n * 1.42860677e-6f;
-  float p = 0.0013814611f;
-  p = p * r + 0.00836871004f;
-  p = p * r + 0.0416683874f;
-  p = p * r + 0.166665207f;
-  p = p * r + 0.499999935f;
-  p = p * r + 1.0f;
-  p = p * r + 1.0f;
   int32_t half = bits >> 1;
-  p = p * bb_float((uint32_t)half << 23) * bb_float((uint32_t)(bits - half) << 23);
+  float p = bb_exp_rest_f32(x, n) * bb_float((uint32_t)half << 23) *
+            bb_float((uint32_t)(bits - half) << 23);
   return x < -104.0f ? 0.0f : p;
 }
 
 /* e^x of what is between -87 and 88: 2^n is one number. */
 BB_INLINE float bb_exp_near_f32(float x) {
   float sum = x * 1.44269504f + 12583039.0f, n = sum - 12583039.0f;
-  float r = (x - n * 0.693145752f) - n * 1.42860677e-6f;
-  float p = 0.0013814611f;
-  p = p * r + 0.00836871004f;
-  p = p * r + 0.0416683874f;
-  p = p * r + 0.166665207f;
-  p = p * r + 0.499999935f;
-  p = p * r + 1.0f;
-  p = p * r + 1.0f;
-  return p * bb_float(bb_bits(sum) << 23);
+  return bb_exp_rest_f32(x, n) * bb_float(bb_bits(sum) << 23);
 }
 
 /* Within 2 ulp. */
