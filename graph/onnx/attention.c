@@ -1,5 +1,5 @@
-/* attention.c - scores, masks, softmax and the weighted sum, from their definition, and Attention of
- * ai.onnx.  Masks of coordinates are expressions, never tensors.
+/* attention.c - scores, masks, softmax and the weighted sum, from their definition; Attention of
+ * ai.onnx, and FlexAttention of ai.onnx.preview.  Masks of coordinates are expressions, never tensors.
  */
 #include "convert.h"
 #include "formula.h"
@@ -172,6 +172,22 @@ static void check_operands(const bb_onnx_node *n, const bb_onnx_scores *s) {
                    bb_onnx_shape_text(n->m, k), bb_onnx_shape_text(n->m, v));
 }
 
+/* What a graph of the model makes of v: as many elements of the same type. */
+static bb_onnx_value *changed(const bb_onnx_node *n, const Onnx__GraphProto *graph,
+                              bb_onnx_value *v) {
+  bb_onnx_value *out;
+  bb_onnx_inline_graph(n, graph, 1, &v, 1, &out);
+  if (out->unsupported) return out;
+  bool alike = out->dtype == v->dtype && out->rank == v->rank;
+  for (uint32_t a = 0; alike && a < v->rank; a++)
+    alike = bb_onnx_same_extent(n, out->shape[a], v->shape[a]);
+  if (!alike)
+    bb_onnx_refuse(n, "its branch makes %s%s of %s%s", bb_dtype_name(out->dtype),
+                   bb_onnx_shape_text(n->m, out), bb_dtype_name(v->dtype),
+                   bb_onnx_shape_text(n->m, v));
+  return out;
+}
+
 void bb_onnx_attend(const bb_onnx_node *n, bb_onnx_scores *s) {
   bb_program *p = n->m->program;
   check_operands(n, s);
@@ -192,10 +208,15 @@ void bb_onnx_attend(const bb_onnx_node *n, bb_onnx_scores *s) {
   s->masked = t;
   bool wider = s->precision == BB_F64 || (s->precision == BB_F32 && dtype != BB_F64);
   if (wider) t = bb_onnx_cast(n, t, s->precision);
+  if (s->change_scores) t = changed(n, s->change_scores, t);
+  if ((s->out = t)->unsupported) return;
   /* A window lies beyond the keys for queries further on than these. */
   bool square = s->q->shape[2] == s->k->shape[2] && !s->offset;
   bool may_be_empty = s->mask || s->length || (s->left >= 0 && !square);
-  s->weights = bb_onnx_cast(n, softmax(n, t, may_be_empty, s->sink), dtype);
+  t = softmax(n, t, may_be_empty, s->sink);
+  if (s->change_weights) t = changed(n, s->change_weights, t);
+  if ((s->out = t)->unsupported) return;
+  s->weights = bb_onnx_cast(n, t, dtype);
   s->out = weigh(n, s->weights, s->v);
 }
 
@@ -216,6 +237,15 @@ static double default_scale(const bb_onnx_node *n, const bb_onnx_value *q) {
   int64_t size = bb_extent_value(q->shape[3]);
   if (size <= 0) bb_onnx_refuse(n, "the head size is known only at run time");
   return bb_onnx_float(n, "scale", 1 / sqrt((double)size));
+}
+
+/* Of the softmax, as the node says. */
+static bb_dtype precision_of(const bb_onnx_node *n, bb_dtype otherwise) {
+  int64_t type = bb_onnx_int(n, "softmax_precision", 0);
+  bb_dtype dtype = otherwise;
+  if (type && (type < 0 || type > 64 || !bb_onnx_dtype((int32_t)type, &dtype)))
+    bb_onnx_refuse(n, "softmax_precision is %s", bb_onnx_dtype_name((int32_t)type));
+  return dtype;
 }
 
 static void give_outputs(bb_onnx_node *n, bb_onnx_scores *s, bool flat) {
@@ -245,10 +275,7 @@ void bb_onnx_attention(bb_onnx_node *n) {
   if (!in[4] != !in[5]) bb_onnx_refuse(n, "past_key and past_value come together");
   if (in[4] && s.length) bb_onnx_refuse(n, "nonpad_kv_seqlen does not go with a past");
   if (in[4]) bb_onnx_join_past(n, &s, in[4], in[5]);
-  int64_t precision = bb_onnx_int(n, "softmax_precision", 0);
-  if (precision && (precision > 64 || !bb_onnx_dtype((int32_t)precision, &s.precision)))
-    bb_onnx_refuse(n, "softmax_precision is %s", bb_onnx_dtype_name((int32_t)precision));
-  if (!precision) s.precision = s.q->dtype;
+  s.precision = precision_of(n, s.q->dtype);
   s.scale = default_scale(n, s.q);
   s.softcap = bb_onnx_float(n, "softcap", 0);
   s.causal = bb_onnx_int(n, "is_causal", 0);
@@ -257,4 +284,24 @@ void bb_onnx_attention(bb_onnx_node *n) {
   s.from_length = s.length != NULL;
   bb_onnx_attend(n, &s);
   give_outputs(n, &s, flat);
+}
+
+/* --- FlexAttention --- */
+
+static const Onnx__GraphProto *graph_of(const bb_onnx_node *n, const char *name) {
+  const Onnx__AttributeProto *attribute =
+      bb_onnx_attribute(n, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__GRAPH);
+  return attribute ? attribute->g : NULL;
+}
+
+void bb_onnx_flexible_attention(bb_onnx_node *n) {
+  bb_onnx_scores s = {.q = n->in[0], .k = n->in[1], .v = n->in[2], .left = -1, .right = -1};
+  bb_onnx_same_dtype(n, 3, n->in);
+  if (s.q->rank != 4) bb_onnx_refuse(n, "input 0 has rank %u", s.q->rank);
+  s.precision = precision_of(n, bb_onnx_fold_dtype(s.q->dtype));
+  s.scale = default_scale(n, s.q);
+  s.change_scores = graph_of(n, "score_mod");
+  s.change_weights = graph_of(n, "prob_mod");
+  bb_onnx_attend(n, &s);
+  n->out[0] = s.out;
 }

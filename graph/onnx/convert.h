@@ -111,6 +111,9 @@ typedef struct bb_onnx_scores {
   bb_onnx_value *sink;      /* a score in each row's sum that weighs nothing: [heads] or a scalar;
                                NULL: none */
   bb_dtype precision;       /* of the softmax */
+  /* Graphs of one tensor [B, heads, S, T] that the capped scores, and the weights, pass through; in
+   * the softmax's precision; NULL: none. */
+  const Onnx__GraphProto *change_scores, *change_weights;
   /* results */
   bb_onnx_value *raw, *capped, *masked, *weights, *out; /* out: [B, heads, S, E] */
 } bb_onnx_scores;

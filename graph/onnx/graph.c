@@ -26,24 +26,28 @@ static void define_initializers(bb_onnx *m, const bb_onnx_frame *frame,
   }
 }
 
-void bb_onnx_inline_graph(bb_onnx_node *n, const Onnx__GraphProto *graph) {
+void bb_onnx_inline_graph(const bb_onnx_node *n, const Onnx__GraphProto *graph, uint32_t inputs,
+                          bb_onnx_value *const *in, uint32_t outputs, bb_onnx_value **out) {
   bb_onnx *m = n->m;
   if (n->frame->depth >= BRANCH_DEPTH) bb_onnx_refuse(n, "branches are nested too deeply");
+  if (graph->n_input != inputs) bb_onnx_refuse(n, "its branch has %zu inputs", graph->n_input);
+  if (graph->n_output != outputs) bb_onnx_refuse(n, "its branch has %zu outputs", graph->n_output);
   bb_onnx_frame *frame = BB_NEW(m->arena, bb_onnx_frame, 1);
   *frame = (bb_onnx_frame){.outer = n->frame,
                            .imports = n->frame->imports,
                            .import = n->frame->import,
                            .names = bb_onnx_names(m),
                            .depth = n->frame->depth + 1};
+  for (uint32_t i = 0; i < inputs; i++)
+    bb_onnx_define(m, frame, bb_onnx_text_of(graph->input[i]->name), in[i]);
   define_initializers(m, frame, graph);
-  if (graph->n_output != n->nout) bb_onnx_refuse(n, "its branch has %zu outputs", graph->n_output);
   const char **want = output_names(m, graph);
   bb_onnx_convert_nodes(m, frame, graph->node, graph->n_node, graph->n_output, want);
-  for (uint32_t i = 0; i < n->nout; i++) {
+  for (uint32_t i = 0; i < outputs; i++) {
     const bb_onnx_name *found = bb_onnx_lookup(frame, want[i]);
     if (!found || !found->value)
       bb_onnx_refuse(n, "its branch does not define output %s", bb_onnx_quote(m->arena, want[i]));
-    n->out[i] = found->value;
+    out[i] = found->value;
   }
 }
 

@@ -102,8 +102,10 @@ const bb_onnx_row *bb_onnx_row_find(const char *domain, const char *name, int64_
 
 /* Converts the model's graph and names the array program's inputs and outputs. */
 void bb_onnx_import_graph(bb_onnx *m);
-/* Converts the body of a branch in place of the node: its outputs become the node's. */
-void bb_onnx_inline_graph(bb_onnx_node *n, const Onnx__GraphProto *graph);
+/* Converts a graph that is an attribute of the node where the node stands: its inputs are `in`, its
+ * outputs become `out`.  Refuses other numbers of either. */
+void bb_onnx_inline_graph(const bb_onnx_node *n, const Onnx__GraphProto *graph, uint32_t inputs,
+                          bb_onnx_value *const *in, uint32_t outputs, bb_onnx_value **out);
 
 /* --- report.c: refusals --- */
 

@@ -246,5 +246,5 @@ void bb_onnx_branch(bb_onnx_node *n) {
   const Onnx__AttributeProto *body =
       bb_onnx_attribute(n, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__GRAPH);
   if (!body) bb_onnx_refuse(n, "attribute %s is missing", name);
-  bb_onnx_inline_graph(n, body->g);
+  bb_onnx_inline_graph(n, body->g, 0, NULL, n->nout, n->out);
 }

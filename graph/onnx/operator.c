@@ -5,6 +5,7 @@
 #include <string.h>
 
 #define MS "com.microsoft"
+#define PREVIEW "ai.onnx.preview"
 enum { MANY = 1 << 20 };
 
 static const bb_onnx_row rows[] = {

@@ -78,21 +78,46 @@ static void note_producers(order *o, const bb_onnx_frame *frame) {
 
 typedef void visitor(order *o, uint32_t producer);
 
-/* Calls visit for the producer of every value that the node reads, branches included. */
-static void for_each_producer(order *o, const Onnx__NodeProto *proto, visitor *visit) {
-  for (size_t i = 0; i < proto->n_input; i++) {
-    const bb_onnx_name *found =
-        bb_intern_find(o->producers, &(bb_onnx_name){.name = proto->input[i]});
-    if (found) visit(o, found->node);
-  }
+/* The names that graphs within a node define, which hide those around it. */
+typedef struct inner {
+  const struct inner *outer;
+  bb_intern *names;
+} inner;
+
+static void visit_producer(order *o, const char *name, const inner *within, visitor *visit) {
+  const bb_onnx_name key = {.name = bb_onnx_text_of(name)};
+  for (; within; within = within->outer)
+    if (bb_intern_find(within->names, &key)) return;
+  const bb_onnx_name *found = bb_intern_find(o->producers, &key);
+  if (found) visit(o, found->node);
+}
+
+static void hide(order *o, bb_intern *names, const char *name) {
+  bb_onnx_name *entry = BB_NEW(o->m->arena, bb_onnx_name, 1);
+  *entry = (bb_onnx_name){.name = bb_onnx_text_of(name)};
+  if (!bb_intern_find(names, entry)) bb_intern_add(names, entry);
+}
+
+static bb_intern *names_within(order *o, const Onnx__GraphProto *graph) {
+  bb_intern *names = bb_onnx_names(o->m);
+  for (size_t i = 0; i < graph->n_input; i++) hide(o, names, graph->input[i]->name);
+  for (size_t i = 0; i < graph->n_initializer; i++) hide(o, names, graph->initializer[i]->name);
+  for (size_t i = 0; i < graph->n_node; i++)
+    for (size_t k = 0; k < graph->node[i]->n_output; k++) hide(o, names, graph->node[i]->output[k]);
+  return names;
+}
+
+/* Calls visit for the producer of every value that the node reads, graphs within it included. */
+static void for_each_producer(order *o, const Onnx__NodeProto *proto, const inner *within,
+                              visitor *visit) {
+  for (size_t i = 0; i < proto->n_input; i++) visit_producer(o, proto->input[i], within, visit);
   for (size_t i = 0; i < proto->n_attribute; i++) {
     const Onnx__GraphProto *graph = proto->attribute[i]->g;
-    for (size_t k = 0; graph && k < graph->n_node; k++) for_each_producer(o, graph->node[k], visit);
-    for (size_t k = 0; graph && k < graph->n_output; k++) {
-      bb_onnx_name key = {.name = bb_onnx_text_of(graph->output[k]->name)};
-      const bb_onnx_name *found = bb_intern_find(o->producers, &key);
-      if (found) visit(o, found->node);
-    }
+    if (!graph) continue;
+    const inner body = {within, names_within(o, graph)};
+    for (size_t k = 0; k < graph->n_node; k++) for_each_producer(o, graph->node[k], &body, visit);
+    for (size_t k = 0; k < graph->n_output; k++)
+      visit_producer(o, graph->output[k]->name, &body, visit);
   }
 }
 
@@ -127,7 +152,7 @@ static void sort_from(walk *w, uint32_t start) {
     uint32_t top = w->path.node[w->path.count - 1];
     if (o->state[top] == 0) {
       o->state[top] = 1;
-      for_each_producer(o, o->node[top], push);
+      for_each_producer(o, o->node[top], NULL, push);
       continue;
     }
     if (o->state[top] == 1) o->sorted[o->done++] = top;
@@ -154,7 +179,7 @@ uint32_t bb_onnx_sort(bb_onnx *m, const bb_onnx_frame *frame, bb_onnx_nodes node
     if (found) o->live[found->node] = true;
   }
   for (uint32_t i = o->count; i-- > 0;)
-    if (o->live[o->sorted[i]]) for_each_producer(o, o->node[o->sorted[i]], mark);
+    if (o->live[o->sorted[i]]) for_each_producer(o, o->node[o->sorted[i]], NULL, mark);
   uint32_t needed = 0;
   for (uint32_t i = 0; i < o->count; i++)
     if (o->live[o->sorted[i]]) o->sorted[needed++] = o->sorted[i];

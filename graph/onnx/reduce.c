@@ -180,7 +180,7 @@ void bb_onnx_hardmax(bb_onnx_node *n) {
   n->out[0] = bb_onnx_map(n, bb_expr_cast(p, x->dtype, here), 2, v);
 }
 
-void bb_onnx_cumulative_sum(bb_onnx_node *n) {
+void bb_onnx_cumulate(bb_onnx_node *n) {
   bb_onnx_value *x = n->in[0];
   int64_t axis;
   if (!bb_onnx_known_int(n->in[1], &axis)) {
@@ -189,8 +189,9 @@ void bb_onnx_cumulative_sum(bb_onnx_node *n) {
   }
   if (x->dtype == BB_BOOL) bb_onnx_refuse(n, "an operand is bool");
   bb_dtype work = bb_onnx_fold_dtype(x->dtype);
-  uint32_t id = bb_array_scan(
-      n->m->array, n->name, bb_monoid_get(BB_MONOID_SUM), bb_onnx_id(n, bb_onnx_cast(n, x, work)),
-      bb_onnx_axis(n, axis, x->rank), bb_onnx_int(n, "exclusive", 0), bb_onnx_int(n, "reverse", 0));
+  const bb_monoid *monoid = bb_monoid_get((bb_monoid_id)n->row->detail);
+  uint32_t id = bb_array_scan(n->m->array, n->name, monoid, bb_onnx_id(n, bb_onnx_cast(n, x, work)),
+                              bb_onnx_axis(n, axis, x->rank), bb_onnx_int(n, "exclusive", 0),
+                              bb_onnx_int(n, "reverse", 0));
   n->out[0] = bb_onnx_cast(n, bb_onnx_value_of_id(n->m, id), x->dtype);
 }

@@ -165,8 +165,8 @@ REASONS = re.compile(HELD.pattern + r"|has extent zero|without elements|(compute
 
 
 def table_of(path):
-    """The operators of README's table, of the default domain."""
-    rows = [line.split("|") for line in open(path, encoding="utf-8") if line.startswith("| ai.onnx |")]
+    """The operators of README's table, of the domains of ONNX itself."""
+    rows = [line.split("|") for line in open(path, encoding="utf-8") if line.startswith("| ai.onnx")]
     return {op.split()[0] for row in rows for op in row[3].split(",")}
 
 

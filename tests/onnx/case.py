@@ -4,7 +4,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-MS = "com.microsoft"
+MS, PREVIEW = "com.microsoft", "ai.onnx.preview"
 IR = {v: 10 if v < 23 else min(v - 12, 14) for v in range(13, 29)}
 RNG = np.random.default_rng(7)
 
@@ -88,8 +88,7 @@ def model_of(nodes, inputs, outputs, constants, opset, functions=()):
     graph = helper.make_graph(nodes, "case", inputs, outputs,
                               [numpy_helper.from_array(a, n) for n, a in constants.items()])
     opsets = [helper.make_opsetid("", opset)]
-    if any(n.domain == MS for n in nodes):
-        opsets.append(helper.make_opsetid(MS, 1))
+    opsets += [helper.make_opsetid(d, 1) for d in (MS, PREVIEW) if any(n.domain == d for n in nodes)]
     opsets += [helper.make_opsetid(d, 1) for d in sorted({f.domain for f in functions})]
     return helper.make_model(graph, opset_imports=opsets, ir_version=IR[opset], functions=list(functions))
 

@@ -2,7 +2,11 @@
 
 import numpy as np
 
-from case import MS, K, rand, single
+from onnx import TensorProto as T
+from onnx import helper
+from onnx.helper import make_node as N
+
+from case import MS, PREVIEW, K, graph_case, rand, single
 
 
 def products():
@@ -86,6 +90,49 @@ def attention(opset):
     yield one("past-symbol", [*tokens, None, *past], outputs=3, is_causal=1, symbols=[*new, None, *cache])
     yield one("past-mask-symbol", [*tokens, rand(4, 9), *past], outputs=3, symbols=[*new, ["S", "P + S"], *cache])
     yield one("symbol", [q, k, v], symbols=[["B", 3, "S", 8], ["B", 3, "T", 8], ["B", 3, "T", 5]], is_causal=1)
+
+
+def modified_attention():
+    """FlexAttention: graphs that the scores and the weights pass through; they may use what stands around them."""
+    q, k, v = rand(2, 6, 7, 8), rand(2, 3, 7, 8), rand(2, 3, 7, 5)
+
+    def graph(name, *nodes):
+        shape = ["B", "H", "L", "S"]
+        return helper.make_graph(list(nodes), name, [helper.make_tensor_value_info("t", T.FLOAT, shape)],
+                                 [helper.make_tensor_value_info("r", T.FLOAT, shape)])
+    distance = [  # of a query from a key, times a slope for each head, an input of the model
+        N("Shape", ["t"], ["ends"]), N("Gather", ["ends", "two"], ["rows"]), N("Gather", ["ends", "three"], ["cols"]),
+        N("Range", ["zero", "rows", "one"], ["i0"]), N("Range", ["zero", "cols", "one"], ["j"]),
+        N("Unsqueeze", ["i0", "last"], ["i"]), N("Sub", ["j", "i"], ["away"]), N("Cast", ["away"], ["d"], to=T.FLOAT),
+        N("Mul", ["slope", "d"], ["bias"]), N("Add", ["t", "bias"], ["biased"]),
+        N("LessOrEqual", ["j", "i"], ["seen"]), N("Where", ["seen", "biased", "never"], ["r"])]
+    constants = {"zero": np.int64(0), "one": np.int64(1), "two": np.int64(2), "three": np.int64(3),
+                 "last": np.array([1]), "never": np.float32(-np.inf)}
+    feeds = {"q": q, "k": k, "v": v, "slope": rand(6, 1, 1, low=0)}
+
+    def answer(scale, weight=1.0):
+        def by(given):
+            keys, values = (np.repeat(given[n], 2, axis=1) for n in "kv")
+            away = np.arange(7) - np.arange(7)[:, None]
+            scores = given["q"] @ np.swapaxes(keys, -1, -2) * scale + given["slope"] * away
+            e = np.exp(np.where(away <= 0, scores, -np.inf))
+            return {"y": (e / e.sum(-1, keepdims=True) * weight @ values).astype(np.float32)}
+        return by
+
+    def one(name, by, symbols=None, **attributes):
+        node = N("FlexAttention", ["q", "k", "v"], ["y"], domain=PREVIEW, score_mod=graph("bias", *distance), **attributes)
+        return graph_case("FlexAttention-" + name, [node], feeds, ["y"], constants, 26, symbols=symbols, by=by)
+    yield one("outer", answer(8 ** -0.5))
+    yield one("both", answer(0.3, 0.5), scale=0.3, prob_mod=halve())
+    yield one("symbol", answer(8 ** -0.5), {n: ["B", h, "S", d] for n, h, d in zip("qkv", (6, 3, 3), (8, 8, 5))})
+    yield single("FlexAttention-f16", "FlexAttention", [a.astype(np.float16) for a in (q, k, v)], opset=26, domain=PREVIEW,
+                 by="reference", prob_mod=halve())
+
+
+def halve():
+    x, y = (helper.make_tensor_value_info(n, T.FLOAT, ["B", "H", "L", "S"]) for n in "xy")
+    half = helper.make_tensor("half", T.FLOAT, [], [0.5])
+    return helper.make_graph([N("Mul", ["x", "half"], ["y"])], "halve", [x], [y], [half])
 
 
 def external_cache():
@@ -193,5 +240,6 @@ def cases():
     yield from attention(23)
     yield from attention(24)
     yield from external_cache()
+    yield from modified_attention()
     yield from contrib_attention()
     yield from rotary()

@@ -19,8 +19,10 @@ def reductions():
         else:
             yield single(op + "-13", op, [x], opset=13, axes=[1], by="runtime")
     yield single("ReduceSum-int", "ReduceSum", [np.arange(6).reshape(2, 3), ints(1)], opset=13)
-    yield single("ReduceMax-int", "ReduceMax", [np.arange(6).reshape(2, 3), ints(1)], opset=18)
-    yield single("ReduceMax-bool", "ReduceMax", [rand(2, 3) > 0, ints(1)], opset=20)
+    mixed = np.array([[False, False, False], [True, False, True], [True, True, True]])
+    for op in ["ReduceMax", "ReduceMin"]:
+        yield single(op + "-int", op, [np.array([[-3, -2, -9], [4, 0, 5]]), ints(1)], opset=18)
+        yield single(op + "-bool", op, [mixed, ints(1)], opset=20)
     yield single("ReduceMean-f16", "ReduceMean", [rand(2, 300, dtype=np.float16), ints(1)], opset=18)
     yield single("ReduceSum-symbol", "ReduceMean", [x, ints(1)], opset=18, symbols=[["B", "S", 4]])
     for axis in (-1, 0, 1):
@@ -36,6 +38,8 @@ def reductions():
     for exclusive in (0, 1):
         for reverse in (0, 1):
             yield single(f"CumSum-{exclusive}{reverse}", "CumSum", [x, K(np.array(1, np.int64))],
+                         exclusive=exclusive, reverse=reverse)
+            yield single(f"CumProd-{exclusive}{reverse}", "CumProd", [x, K(np.array(1, np.int64))], opset=26,
                          exclusive=exclusive, reverse=reverse)
     yield single("CumSum-last", "CumSum", [rand(2, 70), K(np.array(-1, np.int32))])
 

@@ -174,6 +174,26 @@ def unsupported():
     yield "runtime-shape", model([N("Reshape", ["x", "s"], ["y"], name="late")], [info("x", T.FLOAT, [2, 3]), info("s", T.INT64, [1])]), ["late", "run time"]
 
 
+def graphs():
+    """Graphs that a node hands its values to."""
+    four = ["B", "H", "L", "S"]
+    opsets, inputs = [("", 26), ("ai.onnx.preview", 1)], [info(x, T.FLOAT, [1, 2, 3, 4]) for x in "qkv"]
+
+    def scored(*nodes, given=1, out="o", **more):
+        body = helper.make_graph(list(nodes), "body", [info(f"t{i}", T.FLOAT, four) for i in range(given)],
+                                 [helper.make_empty_tensor_value_info(out)])
+        node = N("FlexAttention", ["q", "k", "v"], ["y"], name="flex", domain="ai.onnx.preview", score_mod=body)
+        return model([node], inputs, opsets=opsets, ir=13, **more)
+    sum_all = N("ReduceSum", ["t0"], ["o"])
+    yield "graph-shape", scored(sum_all), ["flex", "branch", "[1,2,3,3]", "[1,1,1,1]"]
+    yield "graph-type", scored(N("Cast", ["t0"], ["o"], to=T.DOUBLE)), ["flex", "branch", "f64", "f32"]
+    yield "graph-inputs", scored(N("Add", ["t0", "t1"], ["o"]), given=2), ["flex", "2 inputs"]
+    yield "graph-output", scored(exp("t0", "o"), out="p"), ["flex", '"p"']
+    yield "graph-free", scored(N("Add", ["t0", "w"], ["o"], name="more")), ["more", '"w"']
+    yield "graph-unknown", scored(N("Det", ["t0"], ["o"], name="within")), ["1 node", "within", "Det"]
+    yield "graph-cycle", scored(N("Add", ["t0", "y"], ["o"])), ["flex", "cycle"]
+
+
 def raw():
     good = model([exp("x", "y", "node")]).SerializeToString()
     yield "empty", b"", ["no graph", "IR version"]
@@ -199,7 +219,7 @@ def wrap(field, payload):
 
 
 def cases():
-    for group in (structure, versions, types, shapes, data, functions, unsupported, raw):
+    for group in (structure, versions, types, shapes, data, functions, unsupported, graphs, raw):
         yield from group()
 
 
