@@ -174,6 +174,8 @@ bb_onnx_value *bb_onnx_slice(const bb_onnx_node *n, bb_onnx_value *v, uint32_t a
   if (start == 0 && step == 1 && bb_onnx_is_number(v->shape[axis], length)) return v;
   for (uint32_t a = 0; a < v->rank; a++) shape[a] = v->shape[a];
   shape[axis] = bb_onnx_number(m, length);
+  if (length == 0) /* for who joins or splits it on: nothing to compute */
+    return bb_onnx_value_of_form(m, bb_expr_const(m->program, v->dtype, 0), v->rank, shape);
   strides(v, own);
   int64_t origin = start * own[axis];
   own[axis] *= step;

@@ -56,8 +56,8 @@ DECIDES = {"shape", "axis", "axes", "pads", "repeats", "split", "starts", "ends"
 DECIDED = re.compile(r"(computed|known only) at run time|has extent zero")  # and so its absence is told
 
 
-def with_constants(model, arrays):
-    """The model with those inputs as constants, and what inputs are left; None: there are none."""
+def deciding(model, arrays):
+    """The inputs that decide shapes."""
     formal = {}
     for node in model.graph.node:
         with contextlib.suppress(onnx.defs.SchemaError):
@@ -65,9 +65,11 @@ def with_constants(model, arrays):
             formal.update(zip(node.input, [i.name for i in schema.inputs]))
             if node.op_type == "ConstantOfShape":
                 formal[node.input[0]] = "shape"
-    fixed = [name for name in arrays if name in DECIDES or formal.get(name) in DECIDES]
-    if not fixed:
-        return None
+    return [name for name in arrays if name in DECIDES or formal.get(name) in DECIDES]
+
+
+def with_constants(model, arrays, fixed):
+    """The model with those inputs as constants, and what inputs are left."""
     changed = onnx.ModelProto()
     changed.CopyFrom(model)
     for name in fixed:
@@ -100,8 +102,8 @@ def call(program, how, path, data, out, expect, tol):
     return "passed", ""
 
 
-def run_case(options, case, folder):
-    """(verdict, reason, outputs)"""
+def run_case(options, case, folder, original):
+    """(verdict, reason, outputs); `original`: the case that this one is a twin of, or itself."""
     model = lowered(case.model)
     path, data, out = folder / "model.onnx", folder / "data.npz", folder / "out.npz"
     onnx.save(model, path)
@@ -119,10 +121,11 @@ def run_case(options, case, folder):
         how = ["--kernels"] if options.kernels else ["--interpret"]
         verdict = call(options.program, how, path, data, out, folder / "expect.npz", tol)
         if verdict[0] == "refused" and DECIDED.search(verdict[1]):
-            fixed = with_constants(model, arrays)
+            fixed = deciding(original.model, arrays)
             if fixed:
-                onnx.save(fixed[0], path)
-                np.savez(data, **fixed[1])
+                changed, left = with_constants(model, arrays, fixed)
+                onnx.save(changed, path)
+                np.savez(data, **left)
                 verdict = call(options.program, how, path, data, out, folder / "expect.npz", tol)
                 if verdict[0] == "passed":
                     verdict = CONSTANTS, ""
@@ -150,7 +153,7 @@ def run_family(options, family):
     results, first = [], None
     with tempfile.TemporaryDirectory() as folder:
         for case in family:
-            verdict, reason, outputs = run_case(options, case, pathlib.Path(folder))
+            verdict, reason, outputs = run_case(options, case, pathlib.Path(folder), family[0])
             if verdict in RAN:
                 if first and not alike(first[1], outputs):
                     verdict, reason = "failed", f"computes something else than {first[0]}"

@@ -90,7 +90,7 @@ def shapes():
                               constants=[numpy_helper.from_array(np.array(v), k) for k, v in (("a", 0), ("b", 1 << 60), ("c", 1))]), ["long"]
     yield "negative", model([exp("x", "y")], [info("x", T.FLOAT, [-3])]), ["x", "negative"]
     yield "zero-input", model([exp("x", "y")], [info("x", T.FLOAT, [2, 0])]), ["x", "zero"]
-    yield "zero-slice", model([N("Slice", ["x", "a", "a"], ["z"], name="empty"), exp("z", "y")], constants=[numpy_helper.from_array(np.array([1]), "a")]), ["empty", "zero"]
+    yield "zero-slice", model([N("Slice", ["x", "a", "a"], ["z"], name="empty"), exp("z", "y")], constants=[numpy_helper.from_array(np.array([1]), "a")]), ['"y"', "zero"]
     yield "zero-constant", model([N("Concat", ["x", "c"], ["z"], name="join", axis=1), N("MatMul", ["c", "z"], ["y"], name="m")],
                                  constants=[numpy_helper.from_array(np.zeros((2, 0), np.float32), "c")]), ["zero"]
     yield "misfit-add", model([N("Add", ["x", "z"], ["y"], name="sum")], [info("x", T.FLOAT, [2, 3]), info("z", T.FLOAT, [4])]), ["sum", "[2,3]", "[4]"]
