@@ -17,4 +17,11 @@ void bb_tile_bound(bb_tile_program *program, bool skip);
  * stretches with masks: in the others they hold everywhere.  The loop has one stretch and a constant step. */
 void bb_tile_bound_inner(bb_tile_program *program, bb_tile_loop *loop);
 
+/* bounds_data.c: where a mask is data, iterations that it leaves nothing to do are passed over at run time.
+ * strips: the variable of loops whose statements are confined to stretches of the loop around them;
+ * BB_NONE: there are none.  Gives a copy with statements of its own, or the program where nothing was
+ * to be done, and in strict programs. */
+const bb_tile_program *bb_tile_skip(bb_arena *arena, const bb_tile_program *program,
+                                    uint32_t strips);
+
 #endif

@@ -96,7 +96,7 @@ static const bb_expr *run(trial *t, const bb_tile_stmt *s, const bb_expr *e) {
     return bb_expr_arg(home(t), e->dtype, t->unknown++);
   }
   if (e->op == BB_X_SELECT && bb_bounds_find(t->b, s, e->a[0]) == t->mask)
-    return run(t, s, e->a[2]);
+    return run(t, s, e->a[t->mask->inverse ? 1 : 2]);
   const bb_expr *a[3] = {NULL, NULL, NULL};
   for (uint32_t i = 0; i < arity; i++) a[i] = run(t, s, e->a[i]);
   return simple(t, e, a);

@@ -1,4 +1,4 @@
-/* bounds_parts.h - between bounds.c and bounds_idle.c. */
+/* bounds_parts.h - between bounds.c, bounds_idle.c and bounds_data.c. */
 #ifndef BB_LOWER_BOUNDS_PARTS_H
 #define BB_LOWER_BOUNDS_PARTS_H
 
@@ -18,6 +18,7 @@ typedef struct bb_mask {
   const bb_expr *condition;
   bb_tile_index at[2];
   uint32_t rows, cols;
+  bool inverse; /* it holds where the condition does not */
   bb_interval somewhere, everywhere;
 } bb_mask;
 

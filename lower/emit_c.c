@@ -1,4 +1,5 @@
 /* emit_c.c - kernels in C: nests as functions, their tasks, and where tiles and lists lie in memory. */
+#include "bounds.h"
 #include "emit_c_parts.h"
 
 #include <inttypes.h>
@@ -38,7 +39,7 @@ static int64_t size_of(const bb_c *c, bb_dtype dtype) {
 }
 
 bool bb_c_passes(const bb_c *c, uint32_t tile) {
-  return c->strips.passes && c->strips.passes[tile];
+  return tile < c->strips.tiles && c->strips.passes[tile];
 }
 
 int64_t bb_c_tile_elements(const bb_c *c, uint32_t tile) {
@@ -321,7 +322,8 @@ void bb_emit_c(bb_buffer *out, const bb_tile_program *program, const char *name,
   bb_arena *scratch = bb_scratch(program->home->ctx);
   bb_buffer text = {.arena = scratch};
   bb_c c = {.out = &text, .name = name, .exact = options && options->exact};
-  c.p = program = bb_c_strip(scratch, program, &c.strips);
+  program = bb_c_strip(scratch, program, &c.strips);
+  c.p = program = bb_tile_skip(scratch, program, c.strips.variable);
   c.tile = BB_NEW(scratch, bb_c_tile, program->tiles + 1);
   c.home = BB_NEW(scratch, uint32_t, program->views + 1);
   c.apart = BB_NEW(scratch, const bb_c_nest *, program->views + 1);

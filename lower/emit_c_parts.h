@@ -26,7 +26,9 @@ typedef struct bb_c_tile {
  * block is cut. */
 typedef struct bb_c_strips {
   uint32_t variable, size, count;
-  bool *passes; /* by tile: there is one for each strip, since several loops over strips have it */
+  uint32_t tiles;
+  bool *
+      passes; /* by tile, of so many: there is one for each strip, since several loops over strips have it */
 } bb_c_strips;
 const bb_tile_program *bb_c_strip(bb_arena *arena, const bb_tile_program *program,
                                   bb_c_strips *strips);

@@ -269,7 +269,8 @@ const bb_tile_program *bb_c_strip(bb_arena *arena, const bb_tile_program *progra
   p->variable[p->variables++] = "strip";
   w.seen = BB_NEW(arena, uint32_t, p->tiles + 1);
   p->body = copy(&w, &program->body, size);
-  *strips = (bb_c_strips){w.variable, STRIP, size / STRIP, BB_NEW(arena, bool, p->tiles + 1)};
+  *strips =
+      (bb_c_strips){w.variable, STRIP, size / STRIP, p->tiles, BB_NEW(arena, bool, p->tiles + 1)};
   for (uint32_t t = 0; t < p->tiles; t++) strips->passes[t] = w.seen[t] == BB_NONE;
   for (uint32_t t = 0; t < p->tiles; t++) resize(&w, t);
   bound_strips(&w, &p->body);

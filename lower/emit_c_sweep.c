@@ -58,32 +58,52 @@ static void make_whole(const bb_c *c, const bb_tile_stmt *s, sweep *w) {
   if (has_room(c, s, rows)) *size = bb_c_whole(*size);
 }
 
-/* MAP and ANY. */
-void bb_c_map(bb_c *c, const bb_tile_stmt *s) {
-  bb_tile shape = c->p->tile[s->result];
+static void map(bb_c *c, const bb_tile_stmt *s) {
   const char *operand[BB_TILE_OPERANDS];
-  bool any = s->kind == BB_TILE_ANY, turned = c->tile[s->result].turned;
-  for (uint32_t i = 0; any && i < s->operands; i++) {
+  sweep w = sweep_of(&c->p->tile[s->result], c->tile[s->result].turned);
+  make_whole(c, s, &w);
+  if (w.lines > 1 && !w.along) bb_c_line(c, "BB_VECTOR");
+  if (w.lines)
+    bb_c_line(c, "for (int64_t %s = 0; %s < %u; %s++) {", w.line, w.line, w.lines, w.line);
+  c->indent += w.lines > 0;
+  read_once(c, s, &w, operand);
+  if (w.along > 1) bb_c_line(c, "BB_VECTOR");
+  if (w.along) bb_c_line(c, "for (int64_t %s = 0; %s < %u; %s++) {", w.at, w.at, w.along, w.at);
+  c->indent += w.along > 0;
+  const char *value = bb_c_expression(c, s->expr, operand, place(c, s, 0), place(c, s, 1));
+  bb_c_line(c, "%s = %s;", bb_c_at(c, s->result, "r", "c"), value);
+  c->indent -= (w.lines > 0) + (w.along > 0);
+  if (w.lines || w.along) bb_c_line(c, w.lines && w.along ? "}}" : "}");
+}
+
+/* Over the union of the operands, up to the first line in which it holds. */
+static void any(bb_c *c, const bb_tile_stmt *s) {
+  bb_tile shape = {0};
+  const char *operand[BB_TILE_OPERANDS];
+  bool turned = false;
+  for (uint32_t i = 0; i < s->operands; i++) {
     const bb_tile *o = &c->p->tile[s->operand[i]];
     if (o->rows) shape.rows = o->rows;
     if (o->cols) shape.cols = o->cols;
     turned |= c->tile[s->operand[i]].turned;
   }
   sweep w = sweep_of(&shape, turned);
-  if (!any) make_whole(c, s, &w);
-  if (any) bb_c_line(c, "t%u[0] = 0;", s->result);
-  if (w.lines > 1 && !w.along && !any) bb_c_line(c, "BB_VECTOR");
-  if (w.lines)
-    bb_c_line(c, "for (int64_t %s = 0; %s < %u; %s++) {", w.line, w.line, w.lines, w.line);
-  c->indent += w.lines > 0;
+  bb_c_line(c, "{ uint8_t any = 0;");
+  bb_c_line(c, "for (int64_t %s = 0; %s < %u && !any; %s++) {", w.line, w.line,
+            w.lines ? w.lines : 1, w.line);
+  c->indent++;
   read_once(c, s, &w, operand);
-  if (w.along > 1 && !any) bb_c_line(c, "BB_VECTOR");
-  if (w.along) bb_c_line(c, "for (int64_t %s = 0; %s < %u; %s++) {", w.at, w.at, w.along, w.at);
-  c->indent += w.along > 0;
-  const char *value = bb_c_expression(c, s->expr, operand, place(c, s, 0), place(c, s, 1));
-  bb_c_line(c, "%s %s %s;", bb_c_at(c, s->result, "r", "c"), any ? "|=" : "=", value);
-  c->indent -= (w.lines > 0) + (w.along > 0);
-  if (w.lines || w.along) bb_c_line(c, w.lines && w.along ? "}}" : "}");
+  if (w.along > 1) bb_c_line(c, "BB_VECTOR");
+  bb_c_line(c, "for (int64_t %s = 0; %s < %u; %s++) {", w.at, w.at, w.along ? w.along : 1, w.at);
+  c->indent++;
+  bb_c_line(c, "any |= %s;", bb_c_expression(c, s->expr, operand, place(c, s, 0), place(c, s, 1)));
+  c->indent -= 2;
+  bb_c_line(c, "}} t%u[0] = any; }", s->result);
+}
+
+/* MAP and ANY. */
+void bb_c_map(bb_c *c, const bb_tile_stmt *s) {
+  (s->kind == BB_TILE_ANY ? any : map)(c, s);
 }
 
 /* --- with a fold --- */

@@ -1,5 +1,6 @@
-"""Blocks between two products, worked off strip by strip, beside what numpy gives: without a mask, and with masks whose
-edges leave strips out; the same bits by 1, 2 and 7 threads, and the same within rounding as by blocks that are no strips.
+"""Blocks between two products, worked off strip by strip or whole, beside what numpy gives: without a mask, with masks whose
+edges leave strips out, and with masks that are inputs, which are asked before the products; the same bits by 1, 2 and 7
+threads.
 
 usage: strips.py PROGRAM
 """
@@ -30,19 +31,35 @@ def masks():
             "above": col >= row}
 
 
-def model(mask):
+def given_masks():
+    """Masks that only a run tells: which of two arms is taken, and whether of each element or of each key."""
+    document = np.sort(RNG.integers(0, 5, KEYS))
+    there = np.arange(KEYS)[None, :] < 200
+    same = document[:QUERIES, None] == document[None, :]
+    return {"documents": (same, "kept"), "other documents": (~same, "hidden"), "keys": (there, "kept"),
+            "no keys": (~there, "hidden"), "causal documents": (same, "causal")}
+
+
+def model(mask, how):
     """exp((q k + mask) / 5) and its share of the row's sum, times v."""
     nodes = [helper.make_node("Transpose", ["k"], ["kt"], perm=[1, 0]), helper.make_node("MatMul", ["q", "kt"], ["s"]),
              helper.make_node("Mul", ["s", "scale"], ["t"])]
     constants = [numpy_helper.from_array(np.float32(0.2), "scale")]
-    if mask is not None:
+    wire = lambda name, *shape: helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
+    inputs = [wire("q", QUERIES, SIZE), wire("k", KEYS, SIZE), wire("v", KEYS, WIDE)]
+    if how:
+        inputs.append(helper.make_tensor_value_info("mask", TensorProto.BOOL, mask.shape))
+        constants += [numpy_helper.from_array(np.float32(-np.inf), "never"),
+                      numpy_helper.from_array(np.tri(QUERIES, KEYS, dtype=bool), "past")]
+        arms = ["never", "t"] if how == "hidden" else ["t", "never"]
+        nodes += [helper.make_node("And", ["mask", "past"], ["both"])] if how == "causal" else []
+        nodes.append(helper.make_node("Where", ["both" if how == "causal" else "mask", *arms], ["u"]))
+    elif mask is not None:
         constants.append(numpy_helper.from_array(np.where(mask, 0, -np.inf).astype(np.float32), "mask"))
         nodes.append(helper.make_node("Add", ["t", "mask"], ["u"]))
     nodes += [helper.make_node("Softmax", ["u" if mask is not None else "t"], ["p"], axis=-1),
               helper.make_node("MatMul", ["p", "v"], ["y"])]
-    wire = lambda name, *shape: helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
-    graph = helper.make_graph(nodes, "strips", [wire("q", QUERIES, SIZE), wire("k", KEYS, SIZE), wire("v", KEYS, WIDE)],
-                              [wire("y", QUERIES, WIDE)], constants)
+    graph = helper.make_graph(nodes, "strips", inputs, [wire("y", QUERIES, WIDE)], constants)
     return helper.make_model(graph, ir_version=8, opset_imports=[helper.make_opsetid("", 17)])
 
 
@@ -66,11 +83,16 @@ def dims(program, path):
     return named[QUERIES], named[KEYS]
 
 
-def check(program, folder, mask, large, small):
+def check(program, folder, mask, how, large, small):
     arrays = {n: RNG.normal(0, 3, s).astype(np.float32)
               for n, s in {"q": (QUERIES, SIZE), "k": (KEYS, SIZE), "v": (KEYS, WIDE)}.items()}
-    onnx.save(model(mask), folder / "m.onnx")
-    np.savez(folder / "m.npz", **arrays, y=expected(arrays, mask))
+    onnx.save(model(mask, how), folder / "m.onnx")
+    kept = {None: mask, "kept": mask, "hidden": ~mask if how else None,
+            "causal": mask & np.tri(QUERIES, KEYS, dtype=bool) if how == "causal" else None}[how]
+    wanted = expected(arrays, kept)
+    if how:
+        arrays["mask"] = mask
+    np.savez(folder / "m.npz", **arrays, y=wanted)
     queries, keys = dims(program, folder / "m.onnx")
     blocks = f"{queries}={large},{keys}={small}"
     problem = run([program, "compile", "-q", folder / "m.onnx", "-o", folder / "c", "--block", blocks])
@@ -84,8 +106,10 @@ def check(program, folder, mask, large, small):
         return "threads differ"
     source = (folder / "c" / "kernels.c").read_text()
     strips = re.findall(r"for \(int64_t i(\d+) = ([^;]*); i\1 < ([^;]*); i\1 \+= 16\)", source)
-    if not strips:
+    if not strips and large * small * 4 > 1 << 15:
         return "there are no strips"
+    if how:
+        return "" if re.search(r"any \|= .*\n.*\n *if \(t\d+\[0\]\)", source) else "the mask is not asked first"
     if mask is not None and not any(first != "0" or end != str(large) for _, first, end in strips):
         return "no strip is left out"
     return ""
@@ -93,11 +117,12 @@ def check(program, folder, mask, large, small):
 
 def main():
     program = sys.argv[1]
-    cases = [(name, mask, *blocks) for name, mask in masks().items() for blocks in ((128, 128), (256, 64), (176, 80))]
+    cases = [(name, mask, None, *blocks) for name, mask in masks().items() for blocks in ((128, 128), (256, 64), (176, 80))]
+    cases += [(name, *given, *blocks) for name, given in given_masks().items() for blocks in ((128, 128), (48, 40))]
     failures = 0
-    for name, mask, large, small in cases:
+    for name, mask, how, large, small in cases:
         with tempfile.TemporaryDirectory() as folder:
-            problem = check(program, pathlib.Path(folder), mask, large, small)
+            problem = check(program, pathlib.Path(folder), mask, how, large, small)
         if problem:
             failures += 1
             print(name, large, small, problem)
