@@ -1,4 +1,4 @@
-/* emit_simt.h - CUDA C++ of any tile program, over lower/device/simt.cuh: a function for each nest.
+/* emit_simt.h - CUDA C++ and HIP of any tile program, over lower/device/simt.cuh: a function for each nest.
  *
  * Tiles lie in registers, products go by shared memory, lists that pass between loops lie in the device's:
  * those that one nest alone uses once for each of its blocks.  No schedule of the tile program is obeyed
@@ -31,5 +31,6 @@ void bb_emit_simt(bb_buffer *out, const bb_tile_program *program, const char *na
                   const bb_emit_options *options, bb_simt_launch *launch);
 
 extern const char bb_device_simt[], bb_device_misc[]; /* simt.cuh, misc.cuh */
+extern const char bb_device_simt_cuda[], bb_device_simt_hip[];
 
 #endif

@@ -5,7 +5,7 @@
 
 #include "compile/compile.h"
 #include "cpu/cpu.h"
-#include "cuda/cuda.h"
+#include "gpu/gpu.h"
 #include "interp/interp.h"
 #include "model/model.h"
 
@@ -140,36 +140,38 @@ static void release_model(void *model) {
   bb_model_release(model);
 }
 
-static void destroy_cuda(void *plan) {
-  bb_cuda_plan_destroy(plan);
+static void destroy_gpu(void *plan) {
+  bb_gpu_plan_destroy(plan);
 }
 
 /* On a GPU; what has no kernel for it is interpreted. */
-static void run_cuda(const bb_kernel_run *run) {
+static void run_gpu(const bb_kernel_run *run, const bb_gpu_api *api) {
   bb_context *ctx = run->program->ctx;
-  bb_cuda_counts counts;
-  bb_cuda_plan *plan = bb_cuda_plan_make(run->program, &(bb_cuda_options){.block = run->block});
-  bb_defer(ctx, destroy_cuda, plan);
-  bb_cuda_run_binding(plan, run->binding, run->arena);
-  bb_cuda_plan_count(plan, &counts);
+  bb_gpu_counts counts;
+  bb_gpu_plan *plan =
+      bb_gpu_plan_make(run->program, &(bb_gpu_options){.api = api, .block = run->block});
+  bb_defer(ctx, destroy_gpu, plan);
+  bb_gpu_run_binding(plan, run->binding, run->arena);
+  bb_gpu_plan_count(plan, &counts);
   *run->counts = (bb_cpu_counts){.fused = counts.fused,
                                  .misc = counts.misc,
                                  .interpreted = counts.interpreted,
                                  .kernels = counts.kernels,
                                  .sources = counts.sources};
   bb_undefer(ctx, plan);
-  bb_cuda_plan_destroy(plan);
+  bb_gpu_plan_destroy(plan);
 }
 
 bool bb_run_kernels(const bb_kernel_run *run) {
   bb_context *ctx = run->program->ctx;
   const char *device = run->options->device;
-  if (device && strcmp(device, "cuda") == 0) {
-    run_cuda(run);
+  const bb_gpu_api *gpu = bb_gpu_find(device);
+  if (gpu) {
+    run_gpu(run, gpu);
     return true;
   }
   if (device && strcmp(device, "cpu") != 0)
-    bb_fail(ctx, BB_ERROR_ARGUMENT, "there is no device %s: only cpu and cuda", device);
+    bb_fail(ctx, BB_ERROR_ARGUMENT, "there is no device %s: only cpu, cuda and hip", device);
   compiling call = {.run = run};
   bool exact = run->options->float64;
   bb_status status = bb_protect(ctx, exact ? run_plan : compile_body, &call);

@@ -3,7 +3,7 @@
 #include "api.h"
 #include "../select/measure.h"
 #include "compile/price_cache.h"
-#include "cuda/cuda.h"
+#include "gpu/gpu.h"
 
 #include <string.h>
 
@@ -12,7 +12,8 @@ enum { SYMBOL_GUESS = 1024 };
 /* --- asking --- */
 
 static const bb_machine *find_machine(bb_arena *arena, const char *name) {
-  if (name && strcmp(name, "cuda") == 0) return bb_cuda_describe(arena, 0);
+  const bb_gpu_api *gpu = bb_gpu_find(name);
+  if (gpu) return bb_gpu_describe(gpu, arena, 0);
   return bb_machine_find(arena, name);
 }
 

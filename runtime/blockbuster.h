@@ -95,8 +95,8 @@ typedef struct bb_advance_options {
   bb_fold_kind fold;       /* of the kernels chosen */
   uint32_t chunks;         /* SPLIT_K, TREE: 1 to BB_FOLD_CHUNKS; a tree has a power of two */
   /* Kernels are chosen by price on this machine: a name that bb_machine_get_name() gives, or a file
-   * with a description; "host" is the one that this process runs on, as far as the system tells; "cuda" its first
-   * GPU of NVIDIA's, as the driver describes it; "" for what BLOCKBUSTER_MACHINE names, else "host".  NULL: by counts.  Prices are kept in the default folder of
+   * with a description; "host" is the one that this process runs on, as far as the system tells; "cuda" and "hip" its first
+   * GPU of NVIDIA's or AMD's, as the driver describes it; "" for what BLOCKBUSTER_MACHINE names, else "host".  NULL: by counts.  Prices are kept in the default folder of
    * bb_compile_options.cache, for the next equal program. */
   const char *machine;
   uint32_t dims; /* what run-time extents count as in prices; others as 1024 */
@@ -420,8 +420,8 @@ typedef struct bb_run_options {
   const bb_setting *symbol;
   bb_run_mode mode;
   uint32_t threads; /* of kernels; 0: one for each processor.  The results are the same */
-  const char
-      *device; /* what kernels run on: NULL, "cpu" or "cuda" (BB_ERROR_UNSUPPORTED, with the reason,
+  const char *
+      device; /* what kernels run on: NULL, "cpu", "cuda" or "hip" (BB_ERROR_UNSUPPORTED, with the reason,
                        * where there is no driver, no compiler or no fit GPU) */
 } bb_run_options;
 

@@ -5,73 +5,22 @@
  * come and go by 16 bytes.  What lacks an axis is held by all threads along it, bit for bit the same.  So elementwise statements and folds along the columns need no barrier; products, prefixes and
  * transpositions go by shared memory.
  *
- * Nothing here is one vendor's: CUDA and HIP compile it, and so does a C++ compiler of the host where
- * BB_HOST_DEVICE names a header that says what threads are.
+ * Nothing here is one vendor's: simt_cuda.h and simt_hip.h say what threads are, or, for a C++ compiler of the
+ * host, the header that BB_HOST_DEVICE names.
  */
 #pragma once
 
 #ifdef BB_HOST_DEVICE
 #include BB_HOST_DEVICE
-#else
-#ifdef __CUDACC_RTC__
-using int64_t = long long;
-using uint64_t = unsigned long long;
-using int32_t = int;
-using uint32_t = unsigned;
-using uint16_t = unsigned short;
-using uint8_t = unsigned char;
-#define INT64_MIN (-9223372036854775807ll - 1)
-#define INT64_MAX 9223372036854775807ll
-#define INT32_MIN (-2147483647 - 1)
-#define INT32_MAX 2147483647
-#define INFINITY __int_as_float(0x7f800000)
-#define NAN __int_as_float(0x7fffffff)
-#else
-#include <math.h>
-#include <stdint.h>
-#endif
-#define BB_DEVICE __device__ __forceinline__
-#define BB_KERNEL(name, call_type, threads)                                                        \
-  extern "C" __global__ void __launch_bounds__(threads) name(const call_type call)
-extern __shared__ __align__(16) unsigned char bb_shared[];
-BB_DEVICE int bb_thread() {
-  return (int)threadIdx.x;
-}
-BB_DEVICE int64_t bb_block() {
-  return blockIdx.x;
-}
-BB_DEVICE int64_t bb_blocks() {
-  return gridDim.x;
-}
-BB_DEVICE void bb_sync() {
-  __syncthreads();
-}
-BB_DEVICE bool bb_any(bool mine) {
-  return __syncthreads_or(mine);
-}
-template <class T> BB_DEVICE T bb_shuffle(T value, int across) {
-#ifdef __HIPCC__
-  return __shfl_xor(value, across, 32);
-#else
-  return __shfl_xor_sync(~0u, value, across);
-#endif
-}
-BB_DEVICE uint8_t bb_shuffle(uint8_t value, int across) {
-  return (uint8_t)bb_shuffle((int)value, across);
-}
-BB_DEVICE float bb_float(uint32_t bits) {
-  return __uint_as_float(bits);
-}
-BB_DEVICE uint32_t bb_bits(float value) {
-  return __float_as_uint(value);
-}
-#endif
-
-#ifdef BB_HOST_DEVICE
 #define BB_UNROLL
 #define BB_ROLLED
 #define BB_SOME
 #else
+#ifdef __HIP__
+#include "simt_hip.h"
+#else
+#include "simt_cuda.h"
+#endif
 #define BB_UNROLL _Pragma("unroll")
 #define BB_ROLLED _Pragma("unroll 1")
 #define BB_SOME _Pragma("unroll 8")
@@ -137,36 +86,6 @@ struct bb_bf16 {
   uint16_t bits;
 };
 
-#ifdef __CUDA_ARCH__
-BB_DEVICE float bb_from_f16(uint16_t bits) {
-  float value;
-  asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(bits));
-  return value;
-}
-BB_DEVICE uint16_t bb_to_f16(float value) {
-  uint16_t bits;
-  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(value));
-  return bits;
-}
-#else
-BB_DEVICE float bb_from_f16(uint16_t bits) {
-  uint32_t exponent = bits >> 10 & 31, fraction = bits & 1023;
-  uint32_t sign = (uint32_t)(bits & 0x8000) << 16;
-  if (exponent == 31) return bb_float(sign | 0x7f800000 | fraction << 13);
-  if (exponent) return bb_float(sign | (exponent + 112) << 23 | fraction << 13);
-  float value = (float)fraction * 0x1p-24f;
-  return sign ? -value : value;
-}
-BB_DEVICE uint16_t bb_to_f16(float value) {
-  uint32_t bits = bb_bits(value), sign = bits >> 16 & 0x8000, rest = bits & 0x7fffffff;
-  if (rest > 0x7f800000) return (uint16_t)(sign | 0x7e00);
-  if (rest >= 0x477ff000) return (uint16_t)(sign | 0x7c00); /* 65520 and more */
-  if (rest < 0x38800000) /* subnormal: adding 0.5 leaves the multiples of 2^-24 */
-    return (uint16_t)(sign | (bb_bits(bb_float(rest) + 0.5f) - 0x3f000000));
-  rest += 0xfff + (rest >> 13 & 1);
-  return (uint16_t)(sign | (rest - 0x38000000) >> 13);
-}
-#endif
 BB_DEVICE uint16_t bb_to_bf16(float value) {
   uint32_t bits = bb_bits(value);
   if (value != value) return (uint16_t)(bits >> 16 | 0x40);
@@ -203,11 +122,6 @@ template <class T> BB_DEVICE void bb_put(bb_bf16 *to, T value) {
 
 /* --- tiles: R rows and C columns, 0 for an axis that is not there --- */
 
-#ifdef BB_HOST_DEVICE
-#define BB_CONSTANT constexpr
-#else
-#define BB_CONSTANT __host__ __device__ constexpr
-#endif
 BB_CONSTANT int bb_parts(int size, int threads) {
   return size ? (size + threads - 1) / threads : 1;
 }
@@ -247,18 +161,18 @@ template <int TY, int TX, int TV, int R, int C> struct bb_tile {
 /* Some neighbours, as they come and go: by 16 bytes, or all there are where that is less. */
 template <class S, int V> union bb_line {
   static constexpr int bytes = V * (int)sizeof(S), lines = bytes >= 16 ? bytes / 16 : 0;
-  uint4 whole[lines ? lines : 1];
-  uint2 half;
+  bb_16_bytes whole[lines ? lines : 1];
+  bb_8_bytes half;
   S element[V];
   BB_DEVICE bb_line() {
   }
   BB_DEVICE void load(const S *from) {
-    if (bytes == 8) half = *(const uint2 *)from;
-    BB_EACH(i, lines) whole[i] = ((const uint4 *)from)[i];
+    if (bytes == 8) half = *(const bb_8_bytes *)from;
+    BB_EACH(i, lines) whole[i] = ((const bb_16_bytes *)from)[i];
   }
   BB_DEVICE void store(S *to) const {
-    if (bytes == 8) *(uint2 *)to = half;
-    BB_EACH(i, lines) ((uint4 *)to)[i] = whole[i];
+    if (bytes == 8) *(bb_8_bytes *)to = half;
+    BB_EACH(i, lines) ((bb_16_bytes *)to)[i] = whole[i];
   }
   /* Do rows so far apart lie so? */
   static BB_DEVICE bool fits(const S *from, int64_t row_step, int64_t col_step) {
@@ -352,7 +266,7 @@ BB_MONOID(least_of, bb_least<T>::most(), ((a < b) | (a != a)) ? a : b)
 
 /* One value of each thread of a row of threads, in halves: all get the same bits. */
 template <int TY, int TX, class V, class F> BB_DEVICE V bb_across(V value, F both) {
-  constexpr int lanes = TX < 32 ? TX : 32, warps = TX / lanes;
+  constexpr int lanes = TX < BB_LANES ? TX : BB_LANES, warps = TX / lanes;
   for (int half = lanes / 2; half > 0; half /= 2) value = both(value, bb_shuffle(value, half));
   if (warps == 1) return value;
   V *part = (V *)bb_shared + bb_thread() / TX * warps;

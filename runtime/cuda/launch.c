@@ -108,7 +108,7 @@ int64_t bb_cuda_evaluate(bb_context *ctx, const char *text, const bb_tile_progra
   fail(&r);
 }
 
-static int64_t evaluate(const bb_cuda_machine *m, const bb_cuda_kernel *k, const char *text,
+static int64_t evaluate(const bb_gpu_machine *m, const bb_cuda_kernel *k, const char *text,
                         const int64_t *extent) {
   return bb_cuda_evaluate(m->ctx, text, k->kernel->tile, extent);
 }
@@ -128,7 +128,7 @@ typedef struct room {
   size_t parts, counters;
 } room;
 
-static room room_of(const bb_cuda_machine *m, const bb_cuda_kernel *k, const int64_t *extent) {
+static room room_of(const bb_gpu_machine *m, const bb_cuda_kernel *k, const int64_t *extent) {
   room r = {.tiles = evaluate(m, k, k->plan.tiles, extent), .splits = 1};
   if (r.tiles < 0) r.tiles = 0;
   if (k->plan.splits) {
@@ -141,7 +141,7 @@ static room room_of(const bb_cuda_machine *m, const bb_cuda_kernel *k, const int
   return r;
 }
 
-size_t bb_cuda_scratch(const bb_cuda_machine *m, const bb_cuda_kernel *k, const int64_t *extent,
+size_t bb_cuda_scratch(const bb_gpu_machine *m, const bb_cuda_kernel *k, const int64_t *extent,
                        size_t *counters) {
   room r = room_of(m, k, extent);
   *counters = r.counters;
@@ -174,7 +174,7 @@ static map_shape shape_of(bb_arena *arena, const bb_cuda_kernel *k, const bb_sm9
 }
 
 const char *bb_cuda_refusal(const bb_cuda_kernel *k, const int64_t *extent,
-                            const bb_cuda_pointer *view) {
+                            const bb_gpu_pointer *view) {
   bb_context *ctx = k->kernel->tile->home->ctx;
   bb_arena *arena = bb_scratch(ctx);
   const char *why = NULL;
@@ -214,8 +214,8 @@ bool bb_cuda_may_refuse(const bb_cuda_kernel *k) {
   return !good;
 }
 
-static void encode(const bb_cuda_machine *m, const bb_cuda_kernel *k, const bb_sm90_map *map,
-                   const int64_t *extent, bb_cuda_pointer data, bb_arena *arena, char *to) {
+static void encode(const bb_gpu_machine *m, const bb_cuda_kernel *k, const bb_sm90_map *map,
+                   const int64_t *extent, bb_gpu_pointer data, bb_arena *arena, char *to) {
   enum { F16 = 6, BF16 = 9, SWIZZLE_128 = 3, PROMOTE_256 = 3 };
   map_shape s = shape_of(arena, k, map, extent);
   uint32_t ones[BB_SM90_RANK + 1] = {1, 1, 1, 1, 1, 1};
@@ -224,7 +224,7 @@ static void encode(const bb_cuda_machine *m, const bb_cuda_kernel *k, const bb_s
   int code = m->driver->tensor_map(&made, bf16 ? BF16 : F16, s.rank, (void *)(uintptr_t)data,
                                    s.size, s.step + 1, s.box, ones, 0, SWIZZLE_128,
                                    map->again ? PROMOTE_256 : 0, 0);
-  bb_cuda_must(m->ctx, m->driver, code, "a tensor map");
+  bb_gpu_must(m->ctx, m->driver, code, "a tensor map");
   memcpy(to, &made, MAP_BYTES);
 }
 
@@ -238,8 +238,8 @@ static void put(arguments *a, const void *bytes, size_t length) {
   a->length += length;
 }
 
-static arguments arguments_of(const bb_cuda_machine *m, const bb_cuda_kernel *k, const room *r,
-                              const int64_t *extent, const bb_cuda_pointer *view, bb_arena *arena) {
+static arguments arguments_of(const bb_gpu_machine *m, const bb_cuda_kernel *k, const room *r,
+                              const int64_t *extent, const bb_gpu_pointer *view, bb_arena *arena) {
   const bb_sm90_launch *p = &k->plan;
   uint32_t extents = k->kernel->tile->extents;
   size_t most = (size_t)p->maps * MAP_BYTES + 8 * (p->pointers + 3u) + 4 * (extents + 1u);
@@ -248,7 +248,7 @@ static arguments arguments_of(const bb_cuda_machine *m, const bb_cuda_kernel *k,
   for (uint32_t i = 0; i < p->maps; i++, a.length += MAP_BYTES)
     encode(m, k, &p->map[i], extent, view[p->map[i].view], arena, a.data + a.length);
   for (uint32_t i = 0; i < p->pointers; i++) put(&a, &view[p->pointer[i]], 8);
-  bb_cuda_pointer parts = m->scratch, counters = m->counters;
+  bb_gpu_pointer parts = m->scratch, counters = m->counters;
   if (p->splits) {
     put(&a, &parts, 8);
     put(&a, &counters, 8);
@@ -262,8 +262,8 @@ static arguments arguments_of(const bb_cuda_machine *m, const bb_cuda_kernel *k,
   return a;
 }
 
-void bb_cuda_launch(const bb_cuda_machine *m, const bb_cuda_kernel *k, const int64_t *extent,
-                    const bb_cuda_pointer *view) {
+void bb_cuda_launch(const bb_gpu_machine *m, const bb_cuda_kernel *k, const int64_t *extent,
+                    const bb_gpu_pointer *view) {
   enum { CLUSTER = 4 };
   const bb_sm90_launch *p = &k->plan;
   bb_arena *arena = bb_scratch(m->ctx);
@@ -284,7 +284,7 @@ void bb_cuda_launch(const bb_cuda_machine *m, const bb_cuda_kernel *k, const int
                                   .attribute = &attribute,
                                   .attributes = cluster > 1};
   void *pointers[] = {a.data};
-  bb_cuda_must(m->ctx, m->driver, m->driver->launch(&config, k->function, pointers, NULL),
-               "a launch");
+  bb_gpu_must(m->ctx, m->driver, m->driver->launch_with(&config, k->function, pointers, NULL),
+              "a launch");
   bb_scratch_end(arena);
 }

@@ -1,11 +1,9 @@
-/* launch.h - one kernel on the device: what its launch description says, for extents and memory. */
+/* launch.h - one kernel with the units of a Hopper GPU's own: what its launch description says, for extents and memory. */
 #ifndef BB_CUDA_LAUNCH_H
 #define BB_CUDA_LAUNCH_H
 
 #include "../../lower/emit.h"
-#include "../../lower/emit_simt.h"
-#include "../../lower/schedule.h"
-#include "driver.h"
+#include "../gpu/launch.h"
 
 typedef struct bb_cuda_kernel {
   const bb_kernel *kernel;
@@ -15,44 +13,22 @@ typedef struct bb_cuda_kernel {
   void *function;
 } bb_cuda_kernel;
 
-/* A kernel of plain threads: a launch for each nest. */
-typedef struct bb_cuda_plain {
-  const bb_kernel *kernel;
-  bb_simt_launch plan;
-  void **function; /* by nest */
-} bb_cuda_plain;
-
-typedef struct bb_cuda_machine {
-  bb_context *ctx;
-  const bb_cuda_driver *driver;
-  int processors;
-  void *stream;
-  bb_cuda_pointer scratch;
-  bb_cuda_pointer counters; /* zero between launches: kernels leave them so */
-} bb_cuda_machine;
-
 /* An expression of a launch description.  Fails with BB_ERROR_INTERNAL where it is none. */
 int64_t bb_cuda_evaluate(bb_context *ctx, const char *text, const bb_tile_program *tile,
                          const int64_t *extent);
 /* Bytes of scratch, and of counters, that a launch needs. */
-size_t bb_cuda_scratch(const bb_cuda_machine *machine, const bb_cuda_kernel *kernel,
+size_t bb_cuda_scratch(const bb_gpu_machine *machine, const bb_cuda_kernel *kernel,
                        const int64_t *extent, size_t *counters);
 /* NULL, or why the arrays do not lie as the copy engine wants them. */
 const char *bb_cuda_refusal(const bb_cuda_kernel *kernel, const int64_t *extent,
-                            const bb_cuda_pointer *view);
+                            const bb_gpu_pointer *view);
 /* Whether it may ever refuse arrays that begin at multiples of 16 bytes. */
 bool bb_cuda_may_refuse(const bb_cuda_kernel *kernel);
 /* weigh.c: seconds for these extents, to be compared with those of another way to run the same. */
-double bb_cuda_weigh(const bb_cuda_machine *machine, const bb_cuda_kernel *kernel,
+double bb_cuda_weigh(const bb_gpu_machine *machine, const bb_cuda_kernel *kernel,
                      const int64_t *extent);
 /* view[]: where each begins. */
-void bb_cuda_launch(const bb_cuda_machine *machine, const bb_cuda_kernel *kernel,
-                    const int64_t *extent, const bb_cuda_pointer *view);
-
-/* launch_plain.c */
-size_t bb_cuda_plain_scratch(const bb_cuda_machine *machine, const bb_cuda_plain *kernel,
-                             const int64_t *extent);
-void bb_cuda_launch_plain(const bb_cuda_machine *machine, const bb_cuda_plain *kernel,
-                          const int64_t *extent, const bb_cuda_pointer *view);
+void bb_cuda_launch(const bb_gpu_machine *machine, const bb_cuda_kernel *kernel,
+                    const int64_t *extent, const bb_gpu_pointer *view);
 
 #endif

@@ -100,7 +100,7 @@ static double different_bytes(const work *w) {
   return sum;
 }
 
-double bb_cuda_weigh(const bb_cuda_machine *m, const bb_cuda_kernel *k, const int64_t *extent) {
+double bb_cuda_weigh(const bb_gpu_machine *m, const bb_cuda_kernel *k, const int64_t *extent) {
   const bb_tile_program *tile = k->kernel->tile;
   bb_arena *scratch = bb_scratch(m->ctx);
   work w = {.p = tile, .variable = BB_NEW(scratch, double, tile->variables + 1)};

@@ -2,7 +2,7 @@
  *
  *   cuda_test FAKE-DRIVER MODEL NVRTC    NVRTC "": kernels are not compiled
  */
-#include "../../runtime/cuda/cuda.h"
+#include "../../runtime/gpu/gpu.h"
 #include "../../runtime/cuda/launch.h"
 #include "../../runtime/driver.h"
 
@@ -20,7 +20,7 @@ static void destroy_program(void *program) {
 }
 
 static void destroy_plan(void *plan) {
-  bb_cuda_plan_destroy(plan);
+  bb_gpu_plan_destroy(plan);
 }
 
 /* All of a run, on arrays of ones. */
@@ -29,7 +29,7 @@ static void run(bb_context *ctx, void *argument) {
   bb_program *p = bb_drive_read(ctx, j->model, NULL, 0);
   bb_defer(ctx, destroy_program, p);
   bb_drive(p, BB_STAGE_FUSED, &(bb_drive_options){0});
-  bb_cuda_plan *plan = bb_cuda_plan_make(p, NULL);
+  bb_gpu_plan *plan = bb_gpu_plan_make(p, NULL);
   bb_defer(ctx, destroy_plan, plan);
   bb_binding binding = {BB_NEW(p->arena, int64_t, p->symbols + 1),
                         BB_NEW(p->arena, bb_interp_tensor, p->tensors + 1)};
@@ -42,14 +42,14 @@ static void run(bb_context *ctx, void *argument) {
     binding.tensor[t] = (bb_interp_tensor){BB_NEW(p->arena, double, count + 1), count};
     for (size_t i = 0; i < count; i++) binding.tensor[t].data[i] = 1;
   }
-  for (int twice = 0; twice < 2; twice++) bb_cuda_run_binding(plan, &binding, p->arena);
-  bb_cuda_counts counts;
-  bb_cuda_plan_count(plan, &counts);
+  for (int twice = 0; twice < 2; twice++) bb_gpu_run_binding(plan, &binding, p->arena);
+  bb_gpu_counts counts;
+  bb_gpu_plan_count(plan, &counts);
   if (!counts.kernels || counts.interpreted)
     bb_fail(ctx, BB_ERROR_MISMATCH, "%u kernels, %u nodes interpreted", counts.kernels,
             counts.interpreted);
   bb_undefer(ctx, plan);
-  bb_cuda_plan_destroy(plan);
+  bb_gpu_plan_destroy(plan);
   bb_undefer(ctx, p);
   bb_program_destroy(p);
 }

@@ -5,7 +5,7 @@
  * Chosen by weight, and in every way that the kernels' results can be cut (lower/schedule_gpu.h).
  */
 #include "../../lower/schedule_gpu.h"
-#include "../../runtime/cuda/cuda.h"
+#include "../../runtime/gpu/gpu.h"
 #include "../../runtime/driver.h"
 
 #include <math.h>
@@ -23,7 +23,7 @@ static void destroy_program(void *program) {
 }
 
 static void destroy_plan(void *plan) {
-  bb_cuda_plan_destroy(plan);
+  bb_gpu_plan_destroy(plan);
 }
 
 static int64_t *extents(const job *j, bb_program *p) {
@@ -74,14 +74,14 @@ static double compare(const bb_program *p, const bb_binding *got, const bb_bindi
 static void run(const job *j, bb_program *p, const bb_binding *drawn, const bb_binding *want,
                 uint32_t way) {
   bb_context *ctx = p->ctx;
-  bb_cuda_options options = {.way = way};
-  bb_cuda_plan *plan = bb_cuda_plan_make(p, &options);
+  bb_gpu_options options = {.way = way};
+  bb_gpu_plan *plan = bb_gpu_plan_make(p, &options);
   bb_defer(ctx, destroy_plan, plan);
   bb_binding got = {drawn->symbol, BB_NEW(p->arena, bb_interp_tensor, p->tensors + 1)};
   memcpy(got.tensor, drawn->tensor, p->tensors * sizeof *got.tensor);
-  for (int twice = 0; twice < 2; twice++) bb_cuda_run_binding(plan, &got, p->arena);
-  bb_cuda_counts counts;
-  bb_cuda_plan_count(plan, &counts);
+  for (int twice = 0; twice < 2; twice++) bb_gpu_run_binding(plan, &got, p->arena);
+  bb_gpu_counts counts;
+  bb_gpu_plan_count(plan, &counts);
   double error = compare(p, &got, want), limit = strtod(j->argv[1], NULL);
   printf("%s, way %d: %u kernels (%u different), %u nodes in them, %u interpreted, %u misc; error "
          "%.2g\n",
@@ -89,7 +89,7 @@ static void run(const job *j, bb_program *p, const bb_binding *drawn, const bb_b
          counts.misc, error);
   if (!(error <= limit)) bb_fail(ctx, BB_ERROR_MISMATCH, "error %.3g, not %.3g", error, limit);
   bb_undefer(ctx, plan);
-  bb_cuda_plan_destroy(plan);
+  bb_gpu_plan_destroy(plan);
 }
 
 static void body(bb_context *ctx, void *argument) {

@@ -1,9 +1,9 @@
-/* fake.c - a CUDA driver without a GPU: what FAKE_CUDA says is wrong with it, so that a plan's errors can be
+/* fake.c - a driver without a GPU, CUDA's and HIP's in one: what FAKE_CUDA says is wrong with it, so that a plan's errors can be
  * tested anywhere.  none: no device; old: an old device; full: no memory.  Kernels load, and do
  * nothing, but with FAKE_CUDA=host: then it is a device of compute capability 8.0 whose images are shared
  * objects (fake_nvrtc.c), and kernels run.
  */
-#include "../../runtime/cuda/driver.h"
+#include "../../runtime/gpu/driver.h"
 
 #include <dlfcn.h>
 #include <elf.h>
@@ -18,24 +18,25 @@ static int is(const char *what) {
 }
 
 #define CALL __attribute__((visibility("default"))) int
+/* One function, under the names that it has in CUDA and in HIP. */
+#define BOTH(cuda, hip, arguments)                                                                 \
+  CALL cuda arguments;                                                                             \
+  CALL hip arguments __attribute__((alias(#cuda)));                                                \
+  CALL cuda arguments
 
-CALL cuInit(unsigned flags);
-CALL cuInit(unsigned flags) {
+BOTH(cuInit, hipInit, (unsigned flags)) {
   (void)flags;
   return is("none") ? 100 : 0;
 }
-CALL cuDeviceGetCount(int *count);
-CALL cuDeviceGetCount(int *count) {
+BOTH(cuDeviceGetCount, hipGetDeviceCount, (int *count)) {
   *count = 1;
   return 0;
 }
-CALL cuDeviceGet(int *device, int number);
-CALL cuDeviceGet(int *device, int number) {
+BOTH(cuDeviceGet, hipDeviceGet, (int *device, int number)) {
   *device = number;
   return 0;
 }
-CALL cuDeviceGetName(char *name, int length, int device);
-CALL cuDeviceGetName(char *name, int length, int device) {
+BOTH(cuDeviceGetName, hipDeviceGetName, (char *name, int length, int device)) {
   (void)device;
   strncpy(name, "a card of tests", (size_t)length);
   return 0;
@@ -47,88 +48,78 @@ CALL cuDeviceGetAttribute(int *value, int which, int device) {
   case 36: *value = 3201000; return 0; /* memory: kHz, bits */
   case 37: *value = 6144; return 0;
   case 38: *value = 60 << 20; return 0; /* cache */
+  case 97: *value = 232448; return 0;   /* shared memory */
   case 75: *value = is("old") ? 6 : is("host") ? 8 : 9; return 0;
   case 76: *value = 0; return 0;
   default: *value = 132; return 0;
   }
 }
-CALL cuDevicePrimaryCtxRetain(void **context, int device);
-CALL cuDevicePrimaryCtxRetain(void **context, int device) {
+BOTH(cuDevicePrimaryCtxRetain, hipDevicePrimaryCtxRetain, (void **context, int device)) {
   (void)device;
   *context = &is;
   return 0;
 }
-CALL cuDevicePrimaryCtxRelease_v2(int device);
-CALL cuDevicePrimaryCtxRelease_v2(int device) {
+BOTH(cuDevicePrimaryCtxRelease_v2, hipDevicePrimaryCtxRelease, (int device)) {
   return device;
 }
-CALL cuCtxPushCurrent_v2(void *context);
-CALL cuCtxPushCurrent_v2(void *context) {
+BOTH(cuCtxPushCurrent_v2, hipCtxPushCurrent, (void *context)) {
   (void)context;
   return 0;
 }
-CALL cuCtxPopCurrent_v2(void **context);
-CALL cuCtxPopCurrent_v2(void **context) {
+BOTH(cuCtxPopCurrent_v2, hipCtxPopCurrent, (void **context)) {
   *context = NULL;
   return 0;
 }
-CALL cuMemAlloc_v2(bb_cuda_pointer *memory, size_t bytes);
-CALL cuMemAlloc_v2(bb_cuda_pointer *memory, size_t bytes) {
+BOTH(cuMemAlloc_v2, hipMalloc, (bb_gpu_pointer * memory, size_t bytes)) {
   if (is("full")) return 2;
-  *memory = (bb_cuda_pointer)(uintptr_t)aligned_alloc(256, (bytes + 255) / 256 * 256);
+  *memory = (bb_gpu_pointer)(uintptr_t)aligned_alloc(256, (bytes + 255) / 256 * 256);
   return *memory ? 0 : 2;
 }
-CALL cuMemFree_v2(bb_cuda_pointer memory);
-CALL cuMemFree_v2(bb_cuda_pointer memory) {
+BOTH(cuMemFree_v2, hipFree, (bb_gpu_pointer memory)) {
   free((void *)(uintptr_t)memory);
   return 0;
 }
-CALL cuMemcpyHtoDAsync_v2(bb_cuda_pointer to, const void *from, size_t bytes, void *stream);
-CALL cuMemcpyHtoDAsync_v2(bb_cuda_pointer to, const void *from, size_t bytes, void *stream) {
+BOTH(cuMemcpyHtoDAsync_v2, hipMemcpyHtoDAsync,
+     (bb_gpu_pointer to, const void *from, size_t bytes, void *stream)) {
   memcpy((void *)(uintptr_t)to, from, bytes);
   return stream ? 0 : 1;
 }
-CALL cuMemcpyDtoHAsync_v2(void *to, bb_cuda_pointer from, size_t bytes, void *stream);
-CALL cuMemcpyDtoHAsync_v2(void *to, bb_cuda_pointer from, size_t bytes, void *stream) {
+BOTH(cuMemcpyDtoHAsync_v2, hipMemcpyDtoHAsync,
+     (void *to, bb_gpu_pointer from, size_t bytes, void *stream)) {
   memcpy(to, (const void *)(uintptr_t)from, bytes);
   return stream ? 0 : 1;
 }
-CALL cuMemsetD8Async(bb_cuda_pointer to, unsigned char value, size_t bytes, void *stream);
-CALL cuMemsetD8Async(bb_cuda_pointer to, unsigned char value, size_t bytes, void *stream) {
+BOTH(cuMemsetD8Async, hipMemsetD8Async,
+     (bb_gpu_pointer to, unsigned char value, size_t bytes, void *stream)) {
   memset((void *)(uintptr_t)to, value, bytes);
   return stream ? 0 : 1;
 }
 /* Everything is asked to be in some stream: launches outside of it would not wait for copies in it. */
-CALL cuStreamCreate(void **stream, unsigned flags);
-CALL cuStreamCreate(void **stream, unsigned flags) {
+BOTH(cuStreamCreate, hipStreamCreateWithFlags, (void **stream, unsigned flags)) {
   *stream = calloc(1, 1 + flags);
   return *stream ? 0 : 2;
 }
-CALL cuStreamDestroy_v2(void *stream);
-CALL cuStreamDestroy_v2(void *stream) {
+BOTH(cuStreamDestroy_v2, hipStreamDestroy, (void *stream)) {
   free(stream);
   return 0;
 }
-CALL cuStreamSynchronize(void *stream);
-CALL cuStreamSynchronize(void *stream) {
+BOTH(cuStreamSynchronize, hipStreamSynchronize, (void *stream)) {
   return stream ? 0 : 1;
 }
 /* Nothing is captured. */
-CALL cuStreamBeginCapture_v2(void *stream, int mode);
-CALL cuStreamBeginCapture_v2(void *stream, int mode) {
+BOTH(cuStreamBeginCapture_v2, hipStreamBeginCapture, (void *stream, int mode)) {
   (void)stream, (void)mode;
   return 801;
 }
-#define NEVER(name, arguments)                                                                     \
-  CALL name arguments;                                                                             \
-  CALL name arguments {                                                                            \
+#define NEVER(cuda, hip)                                                                           \
+  BOTH(cuda, hip, (void)) {                                                                        \
     return 801;                                                                                    \
   }
-NEVER(cuStreamEndCapture, (void))
-NEVER(cuGraphInstantiateWithFlags, (void))
-NEVER(cuGraphLaunch, (void))
-NEVER(cuGraphDestroy, (void))
-NEVER(cuGraphExecDestroy, (void))
+NEVER(cuStreamEndCapture, hipStreamEndCapture)
+NEVER(cuGraphInstantiateWithFlags, hipGraphInstantiateWithFlags)
+NEVER(cuGraphLaunch, hipGraphLaunch)
+NEVER(cuGraphDestroy, hipGraphDestroy)
+NEVER(cuGraphExecDestroy, hipGraphExecDestroy)
 /* The file is as long as its table of sections says, which stands at the end. */
 static void *load_object(const Elf64_Ehdr *head) {
   char path[] = "/tmp/fake-cuda-XXXXXX";
@@ -142,19 +133,16 @@ static void *load_object(const Elf64_Ehdr *head) {
   unlink(path);
   return handle;
 }
-CALL cuModuleLoadData(void **module, const void *image);
-CALL cuModuleLoadData(void **module, const void *image) {
+BOTH(cuModuleLoadData, hipModuleLoadData, (void **module, const void *image)) {
   *module = &is;
   if (memcmp(image, "\177ELF", 4) != 0) return 200;
   if (is("host")) *module = load_object(image);
   return *module ? 0 : 200;
 }
-CALL cuModuleUnload(void *module);
-CALL cuModuleUnload(void *module) {
+BOTH(cuModuleUnload, hipModuleUnload, (void *module)) {
   return is("host") ? dlclose(module) : 0;
 }
-CALL cuModuleGetFunction(void **function, void *module, const char *name);
-CALL cuModuleGetFunction(void **function, void *module, const char *name) {
+BOTH(cuModuleGetFunction, hipModuleGetFunction, (void **function, void *module, const char *name)) {
   *function = is("host") ? dlsym(module, name) : module;
   return name[0] == '\0' || !*function;
 }
@@ -164,16 +152,42 @@ CALL cuFuncSetAttribute(void *function, int which, int value) {
   return which == 8 && value > 232448;
 }
 /* The arguments are there, and a grid. */
+BOTH(cuLaunchKernel, hipModuleLaunchKernel,
+     (void *function, unsigned blocks, unsigned y, unsigned z, unsigned threads, unsigned ty,
+      unsigned tz, unsigned shared, void *stream, void **arguments, void **extra)) {
+  bool good = function && arguments && arguments[0] && !extra && blocks && stream &&
+              threads % 32 == 0 && (uintptr_t)arguments[0] % 8 == 0 && y == 1 && z == 1 &&
+              ty == 1 && tz == 1;
+  if (!good || !is("host")) return good ? 0 : 1;
+  int (*kernel)(const void *call, int64_t many, int each, unsigned bytes);
+  memcpy(&kernel, &function, sizeof kernel);
+  return kernel(arguments[0], blocks, (int)threads, shared) ? 700 : 0;
+}
 CALL cuLaunchKernelEx(const bb_cuda_launch_config *config, void *function, void **arguments,
                       void **extra);
 CALL cuLaunchKernelEx(const bb_cuda_launch_config *config, void *function, void **arguments,
                       void **extra) {
-  bool good = function && arguments && arguments[0] && !extra && config->grid[0] &&
-              config->stream && config->block[0] % 32 == 0 && (uintptr_t)arguments[0] % 8 == 0;
-  if (!good || !is("host")) return good ? 0 : 1;
-  int (*kernel)(const void *call, int64_t blocks, int threads);
-  memcpy(&kernel, &function, sizeof kernel);
-  return kernel(arguments[0], config->grid[0], (int)config->block[0]) ? 700 : 0;
+  return cuLaunchKernel(function, config->grid[0], 1, 1, config->block[0], 1, 1, config->shared,
+                        config->stream, arguments, extra);
+}
+/* Of HIP's own: processors and shared memory; what a device is, somewhere behind its name. */
+CALL hipDeviceGetAttribute(int *value, int which, int device);
+CALL hipDeviceGetAttribute(int *value, int which, int device) {
+  (void)device;
+  *value = which == 63 ? 104 : which == 74 ? 65536 : -1;
+  return *value < 0;
+}
+CALL hipGetDeviceProperties(char *properties, int device);
+CALL hipGetDeviceProperties(char *properties, int device) {
+  const char *set = getenv("FAKE_ARCH");
+  (void)device;
+  strcpy(properties, "a card of tests");
+  strcpy(properties + 396, is("old") ? "gfx803" : set ? set : "gfx90a:sramecc+:xnack-");
+  return 0;
+}
+__attribute__((visibility("default"))) const char *hipGetErrorString(int code);
+const char *hipGetErrorString(int code) {
+  return code == 2 ? "out of memory" : code == 100 ? "hipErrorNoDevice" : "other";
 }
 CALL cuGetErrorString(int code, const char **text);
 CALL cuGetErrorString(int code, const char **text) {

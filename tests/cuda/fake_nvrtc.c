@@ -1,14 +1,20 @@
-/* fake_nvrtc.c - a compiler of kernels for the processor: what NVRTC's calls do, by the system's C++ compiler.
+/* fake_nvrtc.c - a compiler of kernels for the processor: what NVRTC's and hipRTC's calls do, by the system's C++ compiler.
  *
  * Kernels over simt.cuh become a shared object (host.hpp says what threads are), whose bytes are the
  * image.  FAKE_HOST names host.hpp; FAKE_CXX the compiler, "c++" where it is not set.
  */
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #define CALL __attribute__((visibility("default"))) int
+/* One function, under the names that it has in NVRTC and in hipRTC. */
+#define BOTH(cuda, hip, arguments)                                                                 \
+  CALL cuda arguments;                                                                             \
+  CALL hip arguments __attribute__((alias(#cuda)));                                                \
+  CALL cuda arguments
 
 typedef struct program {
   char folder[64];
@@ -31,10 +37,9 @@ CALL nvrtcVersion(int *major, int *minor) {
   return 0;
 }
 
-CALL nvrtcCreateProgram(void **made, const char *source, const char *name, int headers,
-                        const char *const *header, const char *const *header_name);
-CALL nvrtcCreateProgram(void **made, const char *source, const char *name, int headers,
-                        const char *const *header, const char *const *header_name) {
+BOTH(nvrtcCreateProgram, hiprtcCreateProgram,
+     (void **made, const char *source, const char *name, int headers, const char *const *header,
+      const char *const *header_name)) {
   program *p = calloc(1, sizeof *p);
   (void)name;
   if (!p) return 1;
@@ -51,8 +56,7 @@ static void remove_all(const program *p) {
   if (system(command) != 0) fprintf(stderr, "%s stays\n", p->folder);
 }
 
-CALL nvrtcDestroyProgram(void **made);
-CALL nvrtcDestroyProgram(void **made) {
+BOTH(nvrtcDestroyProgram, hiprtcDestroyProgram, (void **made)) {
   program *p = *made;
   if (!getenv("FAKE_KEEP")) remove_all(p);
   free(p->image);
@@ -61,17 +65,20 @@ CALL nvrtcDestroyProgram(void **made) {
   return 0;
 }
 
-CALL nvrtcCompileProgram(void *made, int options, const char *const *option);
-CALL nvrtcCompileProgram(void *made, int options, const char *const *option) {
+BOTH(nvrtcCompileProgram, hiprtcCompileProgram,
+     (void *made, int options, const char *const *option)) {
   program *p = made;
   char command[1000], path[160];
   const char *cxx = getenv("FAKE_CXX"), *host = getenv("FAKE_HOST");
-  (void)options, (void)option;
+  bool wide = false; /* wavefronts of 64 */
+  for (int i = 0; i < options; i++) wide |= strncmp(option[i], "--offload-arch=gfx9", 19) == 0;
   snprintf(command, sizeof command,
-           "%s -x c++ -std=c++17 -O1 -w -fPIC -shared -I%s -DBB_HOST_DEVICE='\"%s\"' -o %s/k.so "
+           "%s -x c++ -std=c++17 -O1 -w -fPIC -shared -I%s -DBB_LANES=%d -DBB_HOST_DEVICE='\"%s\"' "
+           "-o %s/k.so "
            "%s/kernel.cpp "
            "2> %s/log",
-           cxx ? cxx : "c++", p->folder, host ? host : "host.hpp", p->folder, p->folder, p->folder);
+           cxx ? cxx : "c++", p->folder, wide ? 64 : 32, host ? host : "host.hpp", p->folder,
+           p->folder, p->folder);
   if (system(command) != 0) return 6;
   snprintf(path, sizeof path, "%s/k.so", p->folder);
   FILE *file = fopen(path, "rb");
@@ -95,26 +102,22 @@ static size_t log_of(const program *p, char *to, size_t most) {
 }
 
 enum { LOG = 4000 };
-CALL nvrtcGetProgramLogSize(void *made, size_t *size);
-CALL nvrtcGetProgramLogSize(void *made, size_t *size) {
+BOTH(nvrtcGetProgramLogSize, hiprtcGetProgramLogSize, (void *made, size_t *size)) {
   char log[LOG];
   *size = log_of(made, log, LOG);
   return 0;
 }
-CALL nvrtcGetProgramLog(void *made, char *log);
-CALL nvrtcGetProgramLog(void *made, char *log) {
+BOTH(nvrtcGetProgramLog, hiprtcGetProgramLog, (void *made, char *log)) {
   char text[LOG];
   size_t size = log_of(made, text, LOG);
   memcpy(log, text, size);
   return 0;
 }
-CALL nvrtcGetCUBINSize(void *made, size_t *size);
-CALL nvrtcGetCUBINSize(void *made, size_t *size) {
+BOTH(nvrtcGetCUBINSize, hiprtcGetCodeSize, (void *made, size_t *size)) {
   *size = ((program *)made)->size;
   return 0;
 }
-CALL nvrtcGetCUBIN(void *made, char *image);
-CALL nvrtcGetCUBIN(void *made, char *image) {
+BOTH(nvrtcGetCUBIN, hiprtcGetCode, (void *made, char *image)) {
   memcpy(image, ((program *)made)->image, ((program *)made)->size);
   return 0;
 }

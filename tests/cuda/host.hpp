@@ -1,7 +1,8 @@
 /* host.hpp - what threads of a GPU are, on the processor: for kernels over simt.cuh, in tests.
  *
  * The threads of a block are fibers that take turns from barrier to barrier.  Where some are at a barrier and
- * others have ended the kernel is wrong, and says so.
+ * others have ended the kernel is wrong, and says so, as where it writes beyond the shared memory that it was
+ * launched with.  BB_LANES says how many threads exchange values without a barrier: 32 or 64.
  */
 #include <math.h>
 #include <stdint.h>
@@ -11,19 +12,21 @@
 #include <ucontext.h>
 
 #define BB_DEVICE inline __attribute__((always_inline, unused))
+#define BB_CONSTANT constexpr
 
 enum { BB_FIBERS = 1024, BB_STACK = 256 << 10, BB_SHARED = 227 << 10 };
 
-struct uint2 {
+struct bb_8_bytes {
   uint32_t x, y;
 };
-struct alignas(16) uint4 {
+struct alignas(16) bb_16_bytes {
   uint32_t x, y, z, w;
 };
 
 struct bb_host {
   int thread, threads;
   int64_t block, blocks;
+  size_t shared;
   void *fiber[BB_FIBERS][5], *turn[5]; /* the compiler's own, which sanitizers leave alone */
   bool begun[BB_FIBERS], ended[BB_FIBERS];
   bool flag[BB_FIBERS];
@@ -80,6 +83,24 @@ BB_DEVICE uint32_t bb_bits(float value) {
   return bits;
 }
 
+BB_DEVICE float bb_from_f16(uint16_t bits) {
+  uint32_t exponent = bits >> 10 & 31, fraction = bits & 1023;
+  uint32_t sign = (uint32_t)(bits & 0x8000) << 16;
+  if (exponent == 31) return bb_float(sign | 0x7f800000 | fraction << 13);
+  if (exponent) return bb_float(sign | (exponent + 112) << 23 | fraction << 13);
+  float value = (float)fraction * 0x1p-24f;
+  return sign ? -value : value;
+}
+BB_DEVICE uint16_t bb_to_f16(float value) {
+  uint32_t bits = bb_bits(value), sign = bits >> 16 & 0x8000, rest = bits & 0x7fffffff;
+  if (rest > 0x7f800000) return (uint16_t)(sign | 0x7e00);
+  if (rest >= 0x477ff000) return (uint16_t)(sign | 0x7c00); /* 65520 and more */
+  if (rest < 0x38800000) /* subnormal: adding 0.5 leaves the multiples of 2^-24 */
+    return (uint16_t)(sign | (bb_bits(bb_float(rest) + 0.5f) - 0x3f000000));
+  rest += 0xfff + (rest >> 13 & 1);
+  return (uint16_t)(sign | (rest - 0x38000000) >> 13);
+}
+
 static void bb_fiber() {
   bb_here.body(bb_here.call);
   bb_here.ended[bb_here.thread] = true;
@@ -103,6 +124,16 @@ static __attribute__((noinline)) void bb_go_on(int thread) {
   if (__builtin_setjmp(bb_here.turn) == 0) bb_resume(thread);
 }
 
+/* Is what lies behind the block's own still as it was? */
+static bool bb_is_whole() {
+  for (size_t i = bb_here.shared; i < sizeof bb_shared; i++)
+    if (bb_shared[i] != 0xff) {
+      fprintf(stderr, "host.hpp: byte %zu of %zu of shared memory is written\n", i, bb_here.shared);
+      return false;
+    }
+  return true;
+}
+
 static int bb_run_block() {
   memset(bb_here.begun, 0, sizeof bb_here.begun);
   memset(bb_here.ended, 0, sizeof bb_here.ended);
@@ -113,7 +144,7 @@ static int bb_run_block() {
       bb_go_on(i);
       ended += bb_here.ended[i];
     }
-    if (ended == bb_here.threads) return 0;
+    if (ended == bb_here.threads) return !bb_is_whole();
     if (ended) {
       fprintf(stderr, "host.hpp: %d of %d threads do not reach a barrier\n", ended,
               bb_here.threads);
@@ -122,10 +153,12 @@ static int bb_run_block() {
   }
 }
 
-static int bb_run(void (*body)(const void *), const void *call, int64_t blocks, int threads) {
+static int bb_run(void (*body)(const void *), const void *call, int64_t blocks, int threads,
+                  unsigned shared) {
   int bad = 0;
   if (!bb_here.stack) bb_here.stack = (char *)malloc((size_t)BB_FIBERS * BB_STACK);
   bb_here.body = body, bb_here.call = call, bb_here.blocks = blocks, bb_here.threads = threads;
+  bb_here.shared = shared;
   for (bb_here.block = 0; bb_here.block < blocks && !bad; bb_here.block++) bad = bb_run_block();
   return bad;
 }
@@ -136,7 +169,7 @@ static int bb_run(void (*body)(const void *), const void *call, int64_t blocks, 
     name##_of(*(const call_type *)call);                                                           \
   }                                                                                                \
   extern "C" __attribute__((visibility("default"))) int name(const void *call, int64_t blocks,     \
-                                                             int threads) {                        \
-    return threads > most ? 1 : bb_run(name##_body, call, blocks, threads);                        \
+                                                             int threads, unsigned shared) {       \
+    return threads > most ? 1 : bb_run(name##_body, call, blocks, threads, shared);                \
   }                                                                                                \
   static void name##_of(const call_type &call)

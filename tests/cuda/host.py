@@ -1,18 +1,19 @@
 """Models on a device that is the processor: kernels of plain threads, compiled by a C++ compiler (host.hpp).
 
-    host.py PROGRAM FAKE-DRIVER FAKE-NVRTC HOST.HPP [--cache] MODEL ARRAYS.npz [OPTION...]
+    host.py PROGRAM FAKE-DRIVER FAKE-COMPILER HOST.HPP DEVICE [--cache] MODEL ARRAYS.npz [OPTION...]
 
-Outputs must be the expected ones, and nothing may be interpreted.  --cache: again, from images in the disk cache.
+DEVICE: cuda, or hip, which has wavefronts of 64.  Outputs must be the expected ones, and nothing may be interpreted.  --cache: again, from images in the disk cache.
 The program gets the options, too.
 """
 import os, re, shutil, subprocess, sys, tempfile
 
-program, driver, compiler, host, *rest = sys.argv[1:]
+program, driver, compiler, host, device, *rest = sys.argv[1:]
 cxx = os.environ.get("FAKE_CXX", "c++")
 if not shutil.which(cxx):
     print(f"there is no {cxx}")
     sys.exit(77)
-environment = {**os.environ, "BLOCKBUSTER_CUDA": driver, "BLOCKBUSTER_NVRTC": compiler, "FAKE_CUDA": "host", "FAKE_HOST": host}
+environment = {**os.environ, "BLOCKBUSTER_CUDA": driver, "BLOCKBUSTER_NVRTC": compiler,
+               "BLOCKBUSTER_HIP": driver, "BLOCKBUSTER_HIPRTC": compiler, "FAKE_CUDA": "host", "FAKE_HOST": host}
 cached = rest[0] == "--cache"
 model, arrays, *options = rest[cached:]
 bad = 0
@@ -20,7 +21,7 @@ bad = 0
 
 def run(what, cache, works=True, says="", **more):
     global bad
-    ran = subprocess.run([program, "run", model, "--inputs", arrays, "--expect", arrays, "--device", "cuda", "--counts", *options],
+    ran = subprocess.run([program, "run", model, "--inputs", arrays, "--expect", arrays, "--device", device, "--counts", *options],
                          capture_output=True, text=True, env={**environment, "BLOCKBUSTER_CACHE": cache, **more}, timeout=600)
     said = ran.stdout + ran.stderr
     good = ran.returncode == 0 and re.search(r"\b0 interpreted", said) and "is interpreted" not in said

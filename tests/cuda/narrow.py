@@ -1,13 +1,14 @@
 """Float16 programs by kernels of plain threads on the processor (host.hpp): sums and what stands between are float32.
 
-    narrow.py PROGRAM FAKE-DRIVER FAKE-NVRTC HOST.HPP
+    narrow.py PROGRAM FAKE-DRIVER FAKE-COMPILER HOST.HPP DEVICE
 """
 import os, shutil, subprocess, sys, tempfile
 import numpy as np
 
-program, driver, compiler, host = sys.argv[1:]
+program, driver, compiler, host, device = sys.argv[1:]
 if not shutil.which(os.environ.get("FAKE_CXX", "c++")): sys.exit(77)
-environment = {**os.environ, "BLOCKBUSTER_CUDA": driver, "BLOCKBUSTER_NVRTC": compiler, "FAKE_CUDA": "host", "FAKE_HOST": host,
+environment = {**os.environ, "BLOCKBUSTER_CUDA": driver, "BLOCKBUSTER_NVRTC": compiler,
+               "BLOCKBUSTER_HIP": driver, "BLOCKBUSTER_HIPRTC": compiler, "FAKE_CUDA": "host", "FAKE_HOST": host,
                "BLOCKBUSTER_CACHE": ""}
 TEXT = """blockbuster 1
 program narrow
@@ -37,7 +38,7 @@ with tempfile.TemporaryDirectory() as folder:
     np.savez(arrays, Q=q, K=k, V=v)
     # In one kernel; where prices take several, or every value is rounded to float16, the error is twice as large.
     for bound, *options in ((3.3e-4, "--machine", "counts"), (6.6e-4,), (1e-3, "--precision", "strict")):
-        ran = subprocess.run([program, "run", text, "--inputs", arrays, "-o", out, "--device", "cuda", *options],
+        ran = subprocess.run([program, "run", text, "--inputs", arrays, "-o", out, "--device", device, *options],
                              capture_output=True, text=True, env=environment, timeout=300)
         off = np.inf
         if ran.returncode == 0: off = np.linalg.norm(np.load(out)["O"].astype(float) - want) / np.linalg.norm(want)

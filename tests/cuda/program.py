@@ -1,4 +1,4 @@
-"""blockbuster run --device cuda where there is no GPU: what it says and its exit code.
+"""blockbuster run --device cuda, and hip, where there is no GPU: what it says and its exit code.
 
     program.py PROGRAM MODEL ARRAYS.npz FAKE-DRIVER [NVRTC WHOLE-MODEL ARRAYS.npz]
 
@@ -23,6 +23,11 @@ run(3, "no CUDA driver", {"BLOCKBUSTER_CUDA": "/nowhere"}, "cuda")
 run(3, "no CUDA device", {"BLOCKBUSTER_CUDA": fake, "FAKE_CUDA": "none"}, "cuda")
 run(3, "compute capability 6.0", {"BLOCKBUSTER_CUDA": fake, "FAKE_CUDA": "old"}, "cuda")
 run(3, "no compiler for CUDA", {"BLOCKBUSTER_CUDA": fake, "BLOCKBUSTER_NVRTC": "/nowhere"}, "cuda")
+run(3, "no HIP runtime", {"BLOCKBUSTER_HIP": "/nowhere"}, "hip")
+run(3, "no HIP device: hipErrorNoDevice", {"BLOCKBUSTER_HIP": fake, "FAKE_CUDA": "none"}, "hip")
+run(3, "is gfx803: kernels are made for gfx9", {"BLOCKBUSTER_HIP": fake, "FAKE_CUDA": "old"}, "hip")
+run(3, "no compiler for HIP", {"BLOCKBUSTER_HIP": fake, "BLOCKBUSTER_HIPRTC": "/nowhere"}, "hip")
+run(3, "is too old: it has no hip", {"BLOCKBUSTER_HIP": fake, "BLOCKBUSTER_HIPRTC": fake}, "hip")
 run(2, "no device toaster", {}, "toaster")
 run(2, "a GPU runs kernels", {}, "cuda", "--interpret")
 if compiled and compiled[0]:

@@ -7,7 +7,7 @@
  * they are there) and again in a process that has used the device, and microseconds of a run, inputs and outputs on the device: alone, until it has
  * ended, and as one of twenty that follow each other; medians.
  */
-#include "../../runtime/cuda/cuda.h"
+#include "../../runtime/gpu/gpu.h"
 #include "../../runtime/driver.h"
 
 #include <stdio.h>
@@ -33,7 +33,7 @@ static void destroy_program(void *program) {
 }
 
 static void destroy_plan(void *plan) {
-  bb_cuda_plan_destroy(plan);
+  bb_gpu_plan_destroy(plan);
 }
 
 static int64_t *extents(const job *j, bb_program *p) {
@@ -65,7 +65,7 @@ static void fuse(const job *j, bb_program *p) {
     double *symbol = BB_NEW(p->arena, double, p->symbols + 1);
     const int64_t *extent = extents(j, p);
     for (uint32_t s = 0; s < p->symbols; s++) symbol[s] = (double)extent[s];
-    select.machine = strcmp(machine, "cuda") == 0 ? bb_cuda_describe(p->arena, 0)
+    select.machine = strcmp(machine, "cuda") == 0 ? bb_gpu_describe(&bb_gpu_cuda, p->arena, 0)
                                                   : bb_machine_find(p->arena, machine);
     select.symbol = symbol;
     options.select = &select;
@@ -96,12 +96,12 @@ static int by_size(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-static double run(bb_cuda_plan *plan, int runs) {
+static double run(bb_gpu_plan *plan, int runs) {
   double took[ROUNDS];
   for (int i = 0; i < ROUNDS; i++) {
     double begin = now();
-    for (int k = 0; k < runs; k++) bb_cuda_execute(plan);
-    bb_cuda_wait(plan);
+    for (int k = 0; k < runs; k++) bb_gpu_execute(plan);
+    bb_gpu_wait(plan);
     took[i] = (now() - begin) / runs;
   }
   qsort(took, ROUNDS, sizeof *took, by_size);
@@ -115,24 +115,24 @@ static void body(bb_context *ctx, void *argument) {
   bb_defer(ctx, destroy_program, p);
   fuse(j, p);
   double fused = now();
-  bb_cuda_options options = {.way = way(j)};
-  bb_cuda_plan *plan = bb_cuda_plan_make(p, &options);
+  bb_gpu_options options = {.way = way(j)};
+  bb_gpu_plan *plan = bb_gpu_plan_make(p, &options);
   bb_defer(ctx, destroy_plan, plan);
   double made = now();
-  bb_cuda_plan_destroy(bb_cuda_plan_make(p, &options));
+  bb_gpu_plan_destroy(bb_gpu_plan_make(p, &options));
   double again = now();
   bb_binding binding = {extents(j, p), BB_NEW(p->arena, bb_interp_tensor, p->tensors + 1)};
   draw(p, &binding);
-  for (int i = 0; i < 3; i++) bb_cuda_run_binding(plan, &binding, p->arena);
-  bb_cuda_counts counts;
-  bb_cuda_plan_count(plan, &counts);
+  for (int i = 0; i < 3; i++) bb_gpu_run_binding(plan, &binding, p->arena);
+  bb_gpu_counts counts;
+  bb_gpu_plan_count(plan, &counts);
   printf("{\"model\": \"%s\", \"kernels\": %u, \"interpreted\": %u, \"fuse_ms\": %.1f, "
          "\"plan_ms\": %.1f, \"again_ms\": %.1f, ",
          j->argv[1], counts.kernels, counts.interpreted, (fused - begin) / 1e3,
          (made - fused) / 1e3, (again - made) / 1e3);
   printf("\"run_us\": %.1f, \"in_a_row_us\": %.1f}\n", run(plan, 1), run(plan, ROW));
   bb_undefer(ctx, plan);
-  bb_cuda_plan_destroy(plan);
+  bb_gpu_plan_destroy(plan);
   bb_undefer(ctx, p);
   bb_program_destroy(p);
 }

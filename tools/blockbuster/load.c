@@ -53,6 +53,10 @@ static bool is_named(const char *option, const char *name) {
   return option && strcmp(option, name) == 0;
 }
 
+bool is_gpu(const char *device) {
+  return is_named(device, "cuda") || is_named(device, "hip");
+}
+
 /* Does the call end in kernels?  Rewrites are numbered as those by counts are. */
 static bool wants_fast_kernels(const tool *t) {
   const settings *set = t->set;
@@ -69,7 +73,7 @@ const char *priced_machine(const settings *set) {
 static const char *machine_of(const tool *t, const char *machine) {
   if (is_named(machine, "counts")) return NULL;
   if (machine || !wants_fast_kernels(t)) return machine;
-  return is_named(t->set->device, "cuda") ? "cuda" : "";
+  return is_gpu(t->set->device) ? t->set->device : "";
 }
 
 bb_advance_options advance_options(const settings *set) {

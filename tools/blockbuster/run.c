@@ -6,9 +6,9 @@
 
 static int check_call(const tool *t) {
   const settings *set = t->set;
-  bool gpu = set->device && strcmp(set->device, "cuda") == 0;
+  bool gpu = is_gpu(set->device);
   if (set->device && !gpu && strcmp(set->device, "cpu") != 0) {
-    fprintf(stderr, "blockbuster: there is no device %s: only cpu and cuda\n", set->device);
+    fprintf(stderr, "blockbuster: there is no device %s: only cpu, cuda and hip\n", set->device);
     return EXIT_WRONG_CALL;
   }
   if (gpu && (set->unfused || set->interpret || set->float64 || t->model)) {

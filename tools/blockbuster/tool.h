@@ -80,6 +80,7 @@ int expect_inputs(tool *t, const bb_arrays *inputs);
 bb_advance_options advance_options(const settings *set);
 /* That --machine names; NULL where it says nothing, or "counts": no prices. */
 const char *priced_machine(const settings *set);
+bool is_gpu(const char *device); /* of those that --device names */
 /* The compiled model: the folder's, or the fused program's, compiled now.  To be released. */
 int take_model(tool *t, bb_model **model);
 /* The candidate that --candidate names, or the first that runs every time. */

@@ -7,14 +7,14 @@
 
 #include <string.h>
 
-static void must(const bb_cuda_plan *p, int code, const char *what) {
-  bb_cuda_plan_must(p, code, what);
+static void must(const bb_gpu_plan *p, int code, const char *what) {
+  bb_gpu_plan_must(p, code, what);
 }
 
 /* --- arrays as doubles --- */
 
 /* Constants are held as the program's bytes. */
-static void load(const bb_cuda_plan *p, uint32_t tensor, bb_interp_tensor *held, bb_arena *arena) {
+static void load(const bb_gpu_plan *p, uint32_t tensor, bb_interp_tensor *held, bb_arena *arena) {
   const bb_tensor *t = &p->program->tensor[tensor];
   const void *bytes = t->data;
   if (held->data) return;
@@ -30,7 +30,7 @@ static void load(const bb_cuda_plan *p, uint32_t tensor, bb_interp_tensor *held,
   if (bytes) bb_interp_load(t->dtype, bytes, held->count, held->data);
 }
 
-static void store(const bb_cuda_plan *p, uint32_t tensor, const bb_interp_tensor *held,
+static void store(const bb_gpu_plan *p, uint32_t tensor, const bb_interp_tensor *held,
                   bb_arena *arena) {
   bb_dtype dtype = p->program->tensor[tensor].dtype;
   void *bytes = bb_arena_alloc(arena, p->bytes[tensor] + 1);
@@ -43,7 +43,7 @@ static void store(const bb_cuda_plan *p, uint32_t tensor, const bb_interp_tensor
 
 /* --- steps --- */
 
-static void mark_inputs(const bb_cuda_plan *p, const bb_step *step, bool *read) {
+static void mark_inputs(const bb_gpu_plan *p, const bb_step *step, bool *read) {
   const bb_graph *graph = step->candidate == BB_NONE
                               ? NULL
                               : bb_candidate_runs(&p->program->candidate[step->candidate]);
@@ -57,7 +57,7 @@ static void mark_inputs(const bb_cuda_plan *p, const bb_step *step, bool *read) 
   }
 }
 
-static void interpret(const bb_cuda_plan *p, const bb_step *step) {
+static void interpret(const bb_gpu_plan *p, const bb_step *step) {
   uint32_t tensors = p->program->tensors;
   bb_arena *arena = bb_scratch(p->ctx);
   bb_interp_options options = {.symbol = p->symbol};
@@ -72,34 +72,34 @@ static void interpret(const bb_cuda_plan *p, const bb_step *step) {
   bb_scratch_end(arena);
 }
 
-static bool is_once(const bb_cuda_plan *p, const bb_cuda_step *s) {
+static bool is_once(const bb_gpu_plan *p, const bb_gpu_step *s) {
   return s->step->candidate != BB_NONE && p->program->candidate[s->step->candidate].once;
 }
 
-static void run_step(const bb_cuda_plan *p, const bb_cuda_step *s) {
-  const bb_cuda_machine *m = &p->machine;
+static void run_step(const bb_gpu_plan *p, const bb_gpu_step *s) {
+  const bb_gpu_machine *m = &p->machine;
   switch (s->how) {
-  case BB_CUDA_OWN: bb_cuda_launch(m, s->kernel, s->extent, s->view); return;
-  case BB_CUDA_PLAIN: bb_cuda_launch_plain(m, s->plain, s->extent, s->view); return;
-  case BB_CUDA_MISC: bb_cuda_misc_launch(m, s->misc, p->tensor, p->fault); return;
-  case BB_CUDA_INTERPRET: interpret(p, s->step); return;
+  case BB_GPU_OWN: bb_cuda_launch(m, s->kernel, s->extent, s->view); return;
+  case BB_GPU_PLAIN: bb_gpu_launch_plain(m, s->plain, s->extent, s->view); return;
+  case BB_GPU_MISC: bb_gpu_misc_launch(m, s->misc, p->tensor, p->fault); return;
+  case BB_GPU_INTERPRET: interpret(p, s->step); return;
   }
 }
 
-static bool all_launch(const bb_cuda_plan *p) {
+static bool all_launch(const bb_gpu_plan *p) {
   for (uint32_t i = 0; i < p->steps; i++)
-    if (p->step[i].how == BB_CUDA_INTERPRET && !is_once(p, &p->step[i])) return false;
+    if (p->step[i].how == BB_GPU_INTERPRET && !is_once(p, &p->step[i])) return false;
   return true;
 }
 
 /* The first time those that depend on constants alone, too. */
-static void run_steps(const bb_cuda_plan *p) {
+static void run_steps(const bb_gpu_plan *p) {
   for (uint32_t i = 0; i < p->steps; i++)
     if (!p->prepared || !is_once(p, &p->step[i])) run_step(p, &p->step[i]);
 }
 
 /* A driver that captures nothing launches one after the other. */
-static void capture(bb_cuda_plan *p) {
+static void capture(bb_gpu_plan *p) {
   enum { THREAD_LOCAL = 1 };
   void *graph = NULL;
   p->captures = p->driver.capture_begin(p->machine.stream, THREAD_LOCAL) == 0;
@@ -110,7 +110,7 @@ static void capture(bb_cuda_plan *p) {
   p->driver.graph_destroy(graph);
 }
 
-void bb_cuda_execute(bb_cuda_plan *p) {
+void bb_gpu_execute(bb_gpu_plan *p) {
   if (p->prepared && p->captures && !p->graph && all_launch(p)) capture(p);
   if (p->graph)
     must(p, p->driver.graph_launch(p->graph, p->machine.stream), "a graph of launches");
@@ -119,7 +119,7 @@ void bb_cuda_execute(bb_cuda_plan *p) {
   p->prepared = true;
 }
 
-void bb_cuda_wait(bb_cuda_plan *p) {
+void bb_gpu_wait(bb_gpu_plan *p) {
   int64_t fault = 0;
   must(p, p->driver.to_host_async(&fault, p->fault, sizeof fault, p->machine.stream), "a copy");
   must(p, p->driver.stream_wait(p->machine.stream), "the end of a run");
@@ -129,13 +129,13 @@ void bb_cuda_wait(bb_cuda_plan *p) {
           (long long)(fault - 1));
 }
 
-void bb_cuda_run_binding(bb_cuda_plan *p, bb_binding *binding, bb_arena *arena) {
+void bb_gpu_run_binding(bb_gpu_plan *p, bb_binding *binding, bb_arena *arena) {
   bb_program *program = p->program;
-  bb_cuda_bind(p, binding->symbol);
+  bb_gpu_bind(p, binding->symbol);
   for (uint32_t t = 0; t < program->tensors; t++)
     if (program->tensor[t].role == BB_TENSOR_INPUT) store(p, t, &binding->tensor[t], arena);
-  bb_cuda_execute(p);
-  bb_cuda_wait(p);
+  bb_gpu_execute(p);
+  bb_gpu_wait(p);
   for (uint32_t t = 0; t < program->tensors; t++) {
     if (program->tensor[t].role != BB_TENSOR_OUTPUT) continue;
     binding->tensor[t] = (bb_interp_tensor){0};

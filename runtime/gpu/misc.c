@@ -11,22 +11,22 @@ typedef enum kind { GATHER, ALONG, CONVOLUTION } kind;
 
 /* As misc.cuh has them. */
 typedef struct gather_call {
-  bb_cuda_pointer data, index, out, fault;
+  bb_gpu_pointer data, index, out, fault;
   int64_t total, count, extent, inner;
 } gather_call;
 
 typedef struct along_call {
-  bb_cuda_pointer data, index, out, fault;
+  bb_gpu_pointer data, index, out, fault;
   int64_t total, rank, axis, shape[AXES], data_shape[AXES];
 } along_call;
 
 typedef struct copy_call {
-  bb_cuda_pointer data, out;
+  bb_gpu_pointer data, out;
   int64_t total, rank, extent[AXES], from[AXES], to[AXES];
 } copy_call;
 
 typedef struct window_call {
-  bb_cuda_pointer data, weight, bias, out;
+  bb_gpu_pointer data, weight, bias, out;
   int64_t total, groups, channels, maps, axes;
   int64_t in[SPATIAL], places[SPATIAL], kernel[SPATIAL];
   int64_t stride[SPATIAL], dilation[SPATIAL], before[SPATIAL];
@@ -49,7 +49,7 @@ typedef struct operand {
       *copy; /* for each piece; `data`, `out`: bytes from the begin of the tensor, of scratch */
 } operand;
 
-struct bb_cuda_misc {
+struct bb_gpu_misc {
   bb_program *program;
   const bb_step *step;
   kind kind;
@@ -96,11 +96,11 @@ static bool is_whole(const bb_program *program, const bb_misc_port *port, const 
   return true;
 }
 
-static const bb_misc_port *port_of(const bb_cuda_misc *m, uint32_t i) {
+static const bb_misc_port *port_of(const bb_gpu_misc *m, uint32_t i) {
   return m->step->misc->in ? &m->step->misc->in[i] : NULL;
 }
 
-static bool find_operands(bb_cuda_misc *m) {
+static bool find_operands(bb_gpu_misc *m) {
   const bb_misc *misc = m->step->misc;
   m->operands = m->step->nin;
   if (m->operands > OPERANDS || m->step->nout != 1) return false;
@@ -118,7 +118,7 @@ static bool find_operands(bb_cuda_misc *m) {
   return true;
 }
 
-static bb_dtype dtype_of(const bb_cuda_misc *m, uint32_t i) {
+static bb_dtype dtype_of(const bb_gpu_misc *m, uint32_t i) {
   return m->operand[i].dtype;
 }
 
@@ -142,7 +142,7 @@ static const char *real_of(bb_dtype dtype) {
   }
 }
 
-static bool is_new(bb_arena *arena, bb_cuda_names *names, const char *name) {
+static bool is_new(bb_arena *arena, bb_gpu_names *names, const char *name) {
   for (uint32_t i = 0; i < names->count; i++)
     if (strcmp(names->name[i], name) == 0) return false;
   BB_GROW(arena, names->name, names->capacity, names->count + 1u);
@@ -152,7 +152,7 @@ static bool is_new(bb_arena *arena, bb_cuda_names *names, const char *name) {
 
 typedef struct writer {
   bb_arena *arena;
-  bb_cuda_names *names;
+  bb_gpu_names *names;
   bb_buffer *source;
 } writer;
 
@@ -169,7 +169,7 @@ static const char *put_kernel(const writer *w, const char *body, const char *cal
   return name;
 }
 
-static bool put_gather(bb_cuda_misc *m, const writer *w) {
+static bool put_gather(bb_gpu_misc *m, const writer *w) {
   bb_dtype index = dtype_of(m, 1);
   if (m->operands != 2 || (index != BB_I64 && index != BB_I32)) return false;
   const char *types = bb_arena_printf(w->arena, "%s, %s", word_of(dtype_of(m, 0)),
@@ -179,7 +179,7 @@ static bool put_gather(bb_cuda_misc *m, const writer *w) {
   return true;
 }
 
-static bool put_window(bb_cuda_misc *m, const writer *w) {
+static bool put_window(bb_gpu_misc *m, const writer *w) {
   bb_dtype dtype = dtype_of(m, 0);
   if (m->operands < 2 || !bb_dtype_is_float(dtype) || dtype_of(m, 1) != dtype) return false;
   if (m->operands == 3 && dtype_of(m, 2) != dtype) return false;
@@ -203,11 +203,11 @@ static bool find_kind(const bb_misc *misc, kind *found) {
   return false;
 }
 
-bb_cuda_misc *bb_cuda_misc_make(bb_program *program, const bb_step *step, bb_cuda_names *names,
-                                bb_buffer *source) {
+bb_gpu_misc *bb_gpu_misc_make(bb_program *program, const bb_step *step, bb_gpu_names *names,
+                              bb_buffer *source) {
   writer w = {program->arena, names, source};
-  bb_cuda_misc *m = BB_NEW(program->arena, bb_cuda_misc, 1);
-  *m = (bb_cuda_misc){.program = program, .step = step};
+  bb_gpu_misc *m = BB_NEW(program->arena, bb_gpu_misc, 1);
+  *m = (bb_gpu_misc){.program = program, .step = step};
   if (!find_kind(step->misc, &m->kind) || !find_operands(m)) return NULL;
   if (!(m->kind == CONVOLUTION ? put_window(m, &w) : put_gather(m, &w))) return NULL;
   for (uint32_t i = 0; i < m->operands; i++)
@@ -216,19 +216,19 @@ bb_cuda_misc *bb_cuda_misc_make(bb_program *program, const bb_step *step, bb_cud
   return m;
 }
 
-void bb_cuda_misc_find(const bb_cuda_machine *machine, bb_cuda_misc *m, void *module) {
-  const bb_cuda_driver *d = machine->driver;
-  bb_cuda_must(machine->ctx, d, d->function(&m->function, module, m->name), "finding a kernel");
+void bb_gpu_misc_find(const bb_gpu_machine *machine, bb_gpu_misc *m, void *module) {
+  const bb_gpu_driver *d = machine->driver;
+  bb_gpu_must(machine->ctx, d, d->function(&m->function, module, m->name), "finding a kernel");
   for (uint32_t i = 0; i < m->operands; i++) {
     operand *o = &m->operand[i];
     if (o->name)
-      bb_cuda_must(machine->ctx, d, d->function(&o->function, module, o->name), "finding a kernel");
+      bb_gpu_must(machine->ctx, d, d->function(&o->function, module, o->name), "finding a kernel");
   }
 }
 
 /* --- extents --- */
 
-static shape bound(const bb_cuda_misc *m, const bb_misc_port *port, uint32_t tensor,
+static shape bound(const bb_gpu_misc *m, const bb_misc_port *port, uint32_t tensor,
                    const int64_t *symbol) {
   const bb_tensor *t = &m->program->tensor[tensor];
   uint32_t rank = port ? port->rank : t->rank;
@@ -239,17 +239,17 @@ static shape bound(const bb_cuda_misc *m, const bb_misc_port *port, uint32_t ten
   return s;
 }
 
-static shape operand_shape(const bb_cuda_misc *m, uint32_t i, const int64_t *symbol) {
+static shape operand_shape(const bb_gpu_misc *m, uint32_t i, const int64_t *symbol) {
   return bound(m, port_of(m, i), m->operand[i].access->piece[0].source, symbol);
 }
 
-static int64_t extent_of(const bb_cuda_misc *m, bb_dim dim, const int64_t *symbol) {
+static int64_t extent_of(const bb_gpu_misc *m, bb_dim dim, const int64_t *symbol) {
   return bb_extent_bind(m->program, m->program->dim[dim].extent, symbol);
 }
 
 /* One piece of an operand: where it is read, and where it goes.  The k-th index over a dim belongs to the k-th
  * axis over it. */
-static void bind_piece(const bb_cuda_misc *m, const operand *o, const bb_misc_port *port,
+static void bind_piece(const bb_gpu_misc *m, const operand *o, const bb_misc_port *port,
                        const bb_piece *piece, const int64_t *symbol, copy_call *c) {
   const bb_tensor *t = &m->program->tensor[piece->source];
   int64_t step = 1, offset = 0, bytes = (int64_t)bb_dtype_bytes(o->dtype);
@@ -264,17 +264,17 @@ static void bind_piece(const bb_cuda_misc *m, const operand *o, const bb_misc_po
     taken[axis] = true;
     c->from[axis] = whole ? step : step * index->step;
   }
-  c->data = (bb_cuda_pointer)(offset * bytes);
+  c->data = (bb_gpu_pointer)(offset * bytes);
   c->out = o->at;
   if (o->access->joined == BB_NO_DIM) return;
   for (uint32_t a = 0; a < port->axes; a++) {
     if (port->axis[a] != o->access->joined) continue;
     c->extent[a] = piece->length ? piece->length : 1;
-    c->out += (bb_cuda_pointer)(piece->first * c->to[a] * bytes);
+    c->out += (bb_gpu_pointer)(piece->first * c->to[a] * bytes);
   }
 }
 
-static size_t bind_copies(bb_cuda_misc *m, uint32_t i, const int64_t *symbol, size_t at,
+static size_t bind_copies(bb_gpu_misc *m, uint32_t i, const int64_t *symbol, size_t at,
                           bb_arena *arena) {
   operand *o = &m->operand[i];
   const bb_misc_port *port = port_of(m, i);
@@ -301,7 +301,7 @@ static int64_t product(const shape *s, uint32_t from, uint32_t to) {
   return count;
 }
 
-static bool bind_gather(bb_cuda_misc *m, const shape *data, const shape *index, const shape *out) {
+static bool bind_gather(bb_gpu_misc *m, const shape *data, const shape *index, const shape *out) {
   int64_t axis = integer(m->step->misc, "axis", 0);
   if (axis < 0) axis += data->rank;
   if (axis < 0 || axis >= data->rank) return false;
@@ -314,7 +314,7 @@ static bool bind_gather(bb_cuda_misc *m, const shape *data, const shape *index, 
   return c->total == product(out, 0, out->rank) && (c->extent > 0 || c->total == 0);
 }
 
-static bool bind_along(bb_cuda_misc *m, const shape *data, const shape *index, const shape *out) {
+static bool bind_along(bb_gpu_misc *m, const shape *data, const shape *index, const shape *out) {
   int64_t axis = integer(m->step->misc, "axis", 0);
   if (axis < 0) axis += data->rank;
   if (axis < 0 || axis >= data->rank || data->rank != index->rank) return false;
@@ -341,7 +341,7 @@ static int64_t padding(const bb_misc *misc, const window_call *c, uint32_t i) {
   return upper ? all / 2 : all - all / 2;
 }
 
-static bool bind_window(bb_cuda_misc *m, const shape *data, const shape *weight, const shape *out) {
+static bool bind_window(bb_gpu_misc *m, const shape *data, const shape *weight, const shape *out) {
   const bb_misc *misc = m->step->misc;
   window_call *c = &m->call.window;
   uint32_t axes = data->rank < 3 ? 0 : data->rank - 2;
@@ -364,7 +364,7 @@ static bool bind_window(bb_cuda_misc *m, const shape *data, const shape *weight,
   return out->extent[0] == data->extent[0] && out->extent[1] == weight->extent[0];
 }
 
-bool bb_cuda_misc_bind(bb_cuda_misc *m, const int64_t *symbol, bb_arena *arena, size_t *scratch) {
+bool bb_gpu_misc_bind(bb_gpu_misc *m, const int64_t *symbol, bb_arena *arena, size_t *scratch) {
   const bb_misc *misc = m->step->misc;
   *scratch = 0;
   for (uint32_t i = 0; i < m->operands; i++)
@@ -382,20 +382,15 @@ bool bb_cuda_misc_bind(bb_cuda_misc *m, const int64_t *symbol, bb_arena *arena, 
 
 /* --- launches --- */
 
-static void launch(const bb_cuda_machine *machine, void *function, int64_t total, void *call) {
+static void launch(const bb_gpu_machine *machine, void *function, int64_t total, void *call) {
   int64_t blocks = (total + THREADS - 1) / THREADS, most = (int64_t)machine->processors * 32;
-  bb_cuda_launch_config config = {.grid = {(uint32_t)(blocks < most ? blocks : most), 1, 1},
-                                  .block = {THREADS, 1, 1},
-                                  .stream = machine->stream};
-  void *pointers[] = {call};
   if (total < 1) return;
-  bb_cuda_must(machine->ctx, machine->driver,
-               machine->driver->launch(&config, function, pointers, NULL), "a launch");
+  bb_gpu_start(machine, function, blocks < most ? blocks : most, THREADS, 0, call);
 }
 
 /* Where an operand lies, put together if it must be. */
-static bb_cuda_pointer bring(const bb_cuda_machine *machine, const operand *o,
-                             const bb_cuda_pointer *tensor) {
+static bb_gpu_pointer bring(const bb_gpu_machine *machine, const operand *o,
+                            const bb_gpu_pointer *tensor) {
   if (o->tensor != BB_NONE) return tensor[o->tensor];
   for (uint32_t k = 0; k < o->access->count; k++) {
     copy_call call = o->copy[k];
@@ -406,10 +401,10 @@ static bb_cuda_pointer bring(const bb_cuda_machine *machine, const operand *o,
   return machine->scratch + o->at;
 }
 
-void bb_cuda_misc_launch(const bb_cuda_machine *machine, const bb_cuda_misc *m,
-                         const bb_cuda_pointer *tensor, bb_cuda_pointer fault) {
-  bb_cuda_misc with = *m;
-  bb_cuda_pointer in[OPERANDS] = {0}, out = tensor[m->step->out[0]];
+void bb_gpu_misc_launch(const bb_gpu_machine *machine, const bb_gpu_misc *m,
+                        const bb_gpu_pointer *tensor, bb_gpu_pointer fault) {
+  bb_gpu_misc with = *m;
+  bb_gpu_pointer in[OPERANDS] = {0}, out = tensor[m->step->out[0]];
   for (uint32_t i = 0; i < m->operands; i++) in[i] = bring(machine, &m->operand[i], tensor);
   switch (m->kind) {
   case GATHER:

@@ -7,16 +7,16 @@
 
 enum { LINE = 256 };
 
-static void must(const bb_cuda_plan *p, int code, const char *what) {
-  bb_cuda_plan_must(p, code, what);
+static void must(const bb_gpu_plan *p, int code, const char *what) {
+  bb_gpu_plan_must(p, code, what);
 }
 
-static void release(bb_cuda_plan *p, bb_cuda_pointer *memory) {
+static void release(bb_gpu_plan *p, bb_gpu_pointer *memory) {
   if (*memory) p->driver.free(*memory);
   *memory = 0;
 }
 
-void bb_cuda_unbind(bb_cuda_plan *p) {
+void bb_gpu_unbind(bb_gpu_plan *p) {
   if (p->graph) p->driver.graph_end(p->graph);
   release(p, &p->memory);
   release(p, &p->machine.scratch);
@@ -31,7 +31,7 @@ static size_t line(size_t bytes) {
   return (bytes + LINE - 1) / LINE * LINE;
 }
 
-static size_t bytes_of(const bb_cuda_plan *p, uint32_t tensor) {
+static size_t bytes_of(const bb_gpu_plan *p, uint32_t tensor) {
   const bb_tensor *t = &p->program->tensor[tensor];
   size_t count = bb_dtype_bytes(t->dtype);
   for (uint32_t a = 0; a < t->axes; a++)
@@ -39,8 +39,8 @@ static size_t bytes_of(const bb_cuda_plan *p, uint32_t tensor) {
   return count;
 }
 
-static bb_cuda_pointer allocate(const bb_cuda_plan *p, size_t bytes, const char *what) {
-  bb_cuda_pointer memory = 0;
+static bb_gpu_pointer allocate(const bb_gpu_plan *p, size_t bytes, const char *what) {
+  bb_gpu_pointer memory = 0;
   must(p, p->driver.allocate(&memory, bytes ? bytes : LINE),
        bb_arena_printf(p->extents, "%zu bytes for %s", bytes, what));
   return memory;
@@ -48,10 +48,10 @@ static bb_cuda_pointer allocate(const bb_cuda_plan *p, size_t bytes, const char 
 
 /* --- arrays --- */
 
-static void place_arrays(bb_cuda_plan *p) {
+static void place_arrays(bb_gpu_plan *p) {
   uint32_t tensors = p->program->tensors;
   size_t total = LINE, *offset = BB_NEW(p->extents, size_t, tensors + 1);
-  p->tensor = BB_NEW(p->extents, bb_cuda_pointer, tensors + 1);
+  p->tensor = BB_NEW(p->extents, bb_gpu_pointer, tensors + 1);
   p->bytes = BB_NEW(p->extents, size_t, tensors + 1);
   for (uint32_t t = 0; t < tensors; t++) {
     p->bytes[t] = bytes_of(p, t);
@@ -65,7 +65,7 @@ static void place_arrays(bb_cuda_plan *p) {
 }
 
 /* Constants go there once for all bindings, when the first kernel asks for them. */
-static void want(bb_cuda_plan *p, uint32_t tensor) {
+static void want(bb_gpu_plan *p, uint32_t tensor) {
   const bb_tensor *t = &p->program->tensor[tensor];
   if (t->role != BB_TENSOR_CONSTANT || p->tensor[tensor]) return;
   p->constant[tensor] = allocate(p, p->bytes[tensor] + 16, "a constant");
@@ -79,7 +79,7 @@ static void want(bb_cuda_plan *p, uint32_t tensor) {
 
 /* --- steps --- */
 
-static void find_extents(bb_cuda_plan *p, bb_cuda_step *s, const bb_kernel *kernel) {
+static void find_extents(bb_gpu_plan *p, bb_gpu_step *s, const bb_kernel *kernel) {
   uint32_t count = kernel->tile->extents;
   s->extent = BB_NEW(p->extents, int64_t, count + 1);
   for (uint32_t i = 0; i < count; i++)
@@ -87,9 +87,9 @@ static void find_extents(bb_cuda_plan *p, bb_cuda_step *s, const bb_kernel *kern
                                      : p->symbol[kernel->symbol[i]];
 }
 
-static void find_views(bb_cuda_plan *p, bb_cuda_step *s, const bb_kernel *kernel) {
+static void find_views(bb_gpu_plan *p, bb_gpu_step *s, const bb_kernel *kernel) {
   double *variable = BB_NEW(p->extents, double, kernel->tile->extents + 1);
-  s->view = BB_NEW(p->extents, bb_cuda_pointer, kernel->tile->views + 1);
+  s->view = BB_NEW(p->extents, bb_gpu_pointer, kernel->tile->views + 1);
   for (uint32_t i = 0; i < kernel->tile->extents; i++) variable[i] = (double)s->extent[i];
   for (uint32_t i = 0; i < kernel->tile->views; i++) {
     uint32_t tensor = kernel->argument[i].tensor;
@@ -102,10 +102,10 @@ static void find_views(bb_cuda_plan *p, bb_cuda_step *s, const bb_kernel *kernel
 }
 
 /* The cheapest way of those that take the arrays as they lie. */
-static void bind_kernel(bb_cuda_plan *p, bb_cuda_step *s) {
+static void bind_kernel(bb_gpu_plan *p, bb_gpu_step *s) {
   const char *why = NULL;
   double least = INFINITY;
-  bb_cuda_step best = *s;
+  bb_gpu_step best = *s;
   for (uint32_t w = 0; w < s->ways; w++) {
     find_extents(p, s, s->way[w]->kernel);
     find_views(p, s, s->way[w]->kernel);
@@ -119,39 +119,39 @@ static void bind_kernel(bb_cuda_plan *p, bb_cuda_step *s) {
     least = seconds;
     best = *s;
     best.kernel = s->way[w];
-    best.how = BB_CUDA_OWN;
+    best.how = BB_GPU_OWN;
   }
   *s = best;
-  if (s->how != BB_CUDA_OWN && !s->plain)
+  if (s->how != BB_GPU_OWN && !s->plain)
     bb_log(p->ctx, BB_LOG_WARNING, "%s is interpreted at these extents: %s",
            p->program->candidate[s->step->candidate].name, why);
 }
 
-static void bind_misc(bb_cuda_plan *p, bb_cuda_step *s) {
-  if (!bb_cuda_misc_bind(s->misc, p->symbol, p->extents, &s->scratch)) return;
-  s->how = BB_CUDA_MISC;
+static void bind_misc(bb_gpu_plan *p, bb_gpu_step *s) {
+  if (!bb_gpu_misc_bind(s->misc, p->symbol, p->extents, &s->scratch)) return;
+  s->how = BB_GPU_MISC;
   for (uint32_t i = 0; i < s->step->nin; i++)
     for (uint32_t k = 0; k < s->step->in[i]->count; k++) want(p, s->step->in[i]->piece[k].source);
 }
 
-static void bind_step(bb_cuda_plan *p, bb_cuda_step *s) {
-  s->how = BB_CUDA_INTERPRET;
+static void bind_step(bb_gpu_plan *p, bb_gpu_step *s) {
+  s->how = BB_GPU_INTERPRET;
   if (s->ways) bind_kernel(p, s);
   if (s->misc) bind_misc(p, s);
-  if (s->how != BB_CUDA_INTERPRET || !s->plain) return;
-  s->how = BB_CUDA_PLAIN;
+  if (s->how != BB_GPU_INTERPRET || !s->plain) return;
+  s->how = BB_GPU_PLAIN;
   find_extents(p, s, s->plain->kernel);
   find_views(p, s, s->plain->kernel);
 }
 
 /* What kernels need beside arrays: the most that one of them does. */
-static void make_scratch(bb_cuda_plan *p) {
+static void make_scratch(bb_gpu_plan *p) {
   size_t scratch = 0, counters = sizeof(uint64_t);
   for (uint32_t i = 0; i < p->steps; i++) {
-    const bb_cuda_step *s = &p->step[i];
-    size_t bytes = s->how == BB_CUDA_MISC ? s->scratch : 0, zeroed = 0;
-    if (s->how == BB_CUDA_OWN) bytes = bb_cuda_scratch(&p->machine, s->kernel, s->extent, &zeroed);
-    if (s->how == BB_CUDA_PLAIN) bytes = bb_cuda_plain_scratch(&p->machine, s->plain, s->extent);
+    const bb_gpu_step *s = &p->step[i];
+    size_t bytes = s->how == BB_GPU_MISC ? s->scratch : 0, zeroed = 0;
+    if (s->how == BB_GPU_OWN) bytes = bb_cuda_scratch(&p->machine, s->kernel, s->extent, &zeroed);
+    if (s->how == BB_GPU_PLAIN) bytes = bb_gpu_plain_scratch(&p->machine, s->plain, s->extent);
     if (bytes > scratch) scratch = bytes;
     if (zeroed > counters) counters = zeroed;
   }
@@ -161,14 +161,14 @@ static void make_scratch(bb_cuda_plan *p) {
        "memory of a kernel's own");
 }
 
-static bool is_bound_to(const bb_cuda_plan *p, const int64_t *symbol) {
+static bool is_bound_to(const bb_gpu_plan *p, const int64_t *symbol) {
   return p->extents && (!p->program->symbols ||
                         memcmp(p->symbol, symbol, p->program->symbols * sizeof *symbol) == 0);
 }
 
-void bb_cuda_bind(bb_cuda_plan *p, const int64_t *symbol) {
+void bb_gpu_bind(bb_gpu_plan *p, const int64_t *symbol) {
   if (is_bound_to(p, symbol)) return;
-  bb_cuda_unbind(p);
+  bb_gpu_unbind(p);
   p->extents = bb_arena_create(p->ctx);
   p->symbol = BB_NEW(p->extents, int64_t, p->program->symbols + 1);
   if (p->program->symbols) memcpy(p->symbol, symbol, p->program->symbols * sizeof *symbol);
@@ -177,7 +177,7 @@ void bb_cuda_bind(bb_cuda_plan *p, const int64_t *symbol) {
   make_scratch(p);
 }
 
-bb_cuda_pointer bb_cuda_array(const bb_cuda_plan *p, uint32_t tensor, size_t *bytes) {
+bb_gpu_pointer bb_gpu_array(const bb_gpu_plan *p, uint32_t tensor, size_t *bytes) {
   *bytes = p->bytes[tensor];
   return p->tensor[tensor];
 }

@@ -6,7 +6,7 @@
 /* Blocks that a processor is given at most: of those with memory of their own, fewer. */
 enum { LINE = 256, PER_PROCESSOR = 32, PER_PROCESSOR_OWN = 4 };
 
-static int64_t value(const bb_cuda_plain *k, bb_tile_index index, const int64_t *extent) {
+static int64_t value(const bb_gpu_plain *k, bb_tile_index index, const int64_t *extent) {
   bb_arena *scratch = bb_scratch(k->kernel->tile->home->ctx);
   double *variable = BB_NEW(scratch, double, k->kernel->tile->extents + 1);
   for (uint32_t i = 0; i < k->kernel->tile->extents; i++) variable[i] = (double)extent[i];
@@ -19,7 +19,7 @@ typedef struct room {
   int64_t tasks, each, blocks;
 } room;
 
-static room room_of(const bb_cuda_machine *m, const bb_cuda_plain *k, const bb_simt_nest *nest,
+static room room_of(const bb_gpu_machine *m, const bb_gpu_plain *k, const bb_simt_nest *nest,
                     const int64_t *extent) {
   room r = {value(k, nest->tasks, extent), value(k, nest->own, extent), 0};
   int64_t most = (int64_t)m->processors * (r.each ? PER_PROCESSOR_OWN : PER_PROCESSOR);
@@ -27,15 +27,14 @@ static room room_of(const bb_cuda_machine *m, const bb_cuda_plain *k, const bb_s
   return r;
 }
 
-static size_t lists_of(const bb_cuda_plain *k, const int64_t *extent) {
+static size_t lists_of(const bb_gpu_plain *k, const int64_t *extent) {
   size_t bytes = 0;
   for (uint32_t v = 0; v < k->kernel->tile->views; v++)
     if (k->plan.list[v]) bytes += (size_t)value(k, k->plan.list[v], extent);
   return bytes;
 }
 
-size_t bb_cuda_plain_scratch(const bb_cuda_machine *m, const bb_cuda_plain *k,
-                             const int64_t *extent) {
+size_t bb_gpu_plain_scratch(const bb_gpu_machine *m, const bb_gpu_plain *k, const int64_t *extent) {
   size_t own = 0;
   for (uint32_t n = 0; n < k->plan.nests; n++) {
     room r = room_of(m, k, &k->plan.nest[n], extent);
@@ -45,11 +44,11 @@ size_t bb_cuda_plain_scratch(const bb_cuda_machine *m, const bb_cuda_plain *k,
 }
 
 /* The argument's members, all of 64 bits. */
-static uint64_t *arguments_of(const bb_cuda_machine *m, const bb_cuda_plain *k,
-                              const int64_t *extent, const bb_cuda_pointer *view, bb_arena *arena) {
+static uint64_t *arguments_of(const bb_gpu_machine *m, const bb_gpu_plain *k, const int64_t *extent,
+                              const bb_gpu_pointer *view, bb_arena *arena) {
   const bb_tile_program *tile = k->kernel->tile;
   uint64_t *word = BB_NEW(arena, uint64_t, tile->extents + tile->views + 5), *at = word;
-  bb_cuda_pointer list = m->scratch;
+  bb_gpu_pointer list = m->scratch;
   for (uint32_t i = 0; i < tile->extents; i++) *at++ = (uint64_t)extent[i];
   at++;
   for (uint32_t v = 0; v < tile->views; v++) {
@@ -61,8 +60,17 @@ static uint64_t *arguments_of(const bb_cuda_machine *m, const bb_cuda_plain *k,
   return word;
 }
 
-void bb_cuda_launch_plain(const bb_cuda_machine *m, const bb_cuda_plain *k, const int64_t *extent,
-                          const bb_cuda_pointer *view) {
+void bb_gpu_start(const bb_gpu_machine *m, void *function, int64_t blocks, uint32_t threads,
+                  uint32_t shared, void *argument) {
+  void *pointers[] = {argument};
+  bb_gpu_must(m->ctx, m->driver,
+              m->driver->launch(function, (uint32_t)blocks, 1, 1, threads, 1, 1, shared, m->stream,
+                                pointers, NULL),
+              "a launch");
+}
+
+void bb_gpu_launch_plain(const bb_gpu_machine *m, const bb_gpu_plain *k, const int64_t *extent,
+                         const bb_gpu_pointer *view) {
   const bb_tile_program *tile = k->kernel->tile;
   bb_arena *scratch = bb_scratch(m->ctx);
   uint64_t *word = arguments_of(m, k, extent, view, scratch);
@@ -73,13 +81,7 @@ void bb_cuda_launch_plain(const bb_cuda_machine *m, const bb_cuda_plain *k, cons
     if (r.blocks < 1) continue;
     last[1] = (uint64_t)r.each;
     last[2] = (uint64_t)r.tasks;
-    bb_cuda_launch_config config = {.grid = {(uint32_t)r.blocks, 1, 1},
-                                    .block = {nest->threads, 1, 1},
-                                    .shared = nest->shared,
-                                    .stream = m->stream};
-    void *pointers[] = {word};
-    bb_cuda_must(m->ctx, m->driver, m->driver->launch(&config, k->function[n], pointers, NULL),
-                 "a launch");
+    bb_gpu_start(m, k->function[n], r.blocks, nest->threads, nest->shared, word);
   }
   bb_scratch_end(scratch);
 }

@@ -1,56 +1,46 @@
 /* describe.c - a GPU as a machine whose prices choose kernels: the nearest description that comes with the
  * library, with the numbers that the driver tells in the place of its own.  Nothing is timed.
  */
-#include "cuda.h"
-#include "driver.h"
+#include "gpu.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
-
-/* As cuDeviceGetAttribute() counts them. */
-enum { PROCESSORS = 16, MEMORY_KHZ = 36, MEMORY_BITS = 37, CACHE = 38, MAJOR = 75, MINOR = 76 };
 
 /* What long reads get of the memory's peak, on an A100, an H100 and an H200. */
 static const double SUSTAINED = 0.895;
 
 typedef struct device {
-  int major, minor, processors, cache;
+  const char *target;
+  int processors, cache;
   double bandwidth; /* sustained; 0: not told */
 } device;
 
-static int ask(const bb_cuda_driver *d, int which, int number) {
-  int value = 0;
-  return d->attribute(&value, which, number) == 0 ? value : 0;
+static device look_at(const bb_gpu_api *api, bb_arena *arena, uint32_t number) {
+  bb_context *ctx = bb_arena_context(arena);
+  bb_gpu_driver d;
+  bb_gpu_driver_open(ctx, api, &d);
+  int it = bb_gpu_device(ctx, &d, number);
+  /* Two words a clock. */
+  double peak =
+      2e3 * bb_gpu_ask(&d, BB_GPU_MEMORY_KHZ, it) * bb_gpu_ask(&d, BB_GPU_MEMORY_BITS, it) / 8;
+  device made = {.target = api->target(ctx, &d, it, arena),
+                 .processors = bb_gpu_ask(&d, BB_GPU_PROCESSORS, it),
+                 .cache = bb_gpu_ask(&d, BB_GPU_CACHE, it),
+                 .bandwidth = SUSTAINED * peak};
+  bb_gpu_library_close(d.library);
+  return made;
 }
 
-static device look_at(bb_context *ctx, uint32_t number) {
-  bb_cuda_driver d;
-  int count = 0, it = 0;
-  bb_cuda_driver_open(ctx, &d);
-  bb_cuda_must(ctx, &d, d.count(&count), "the number of devices");
-  if (number >= (uint32_t)count)
-    bb_fail(ctx, BB_ERROR_ARGUMENT, "there is no CUDA device %u: there are %d", number, count);
-  bb_cuda_must(ctx, &d, d.device(&it, (int)number), "a device");
-  /* Two words a clock. */
-  double peak = 2e3 * ask(&d, MEMORY_KHZ, it) * ask(&d, MEMORY_BITS, it) / 8;
-  device made = {.major = ask(&d, MAJOR, it),
-                 .minor = ask(&d, MINOR, it),
-                 .processors = ask(&d, PROCESSORS, it),
-                 .cache = ask(&d, CACHE, it),
-                 .bandwidth = SUSTAINED * peak};
-  bb_cuda_library_close(d.library);
-  return made;
+/* The number of a target's, "sm_90a" or "gfx90a:xnack-". */
+static long number_of(const char *target) {
+  return strtol(target + 3, NULL, target[0] == 'g' ? 16 : 10);
 }
 
 /* How unlike they are: first by what is compiled for them, then by memory. */
 static double distance(const bb_machine *m, const device *d) {
-  int major = 0, digit = 0;
-  if (strncmp(m->target, "sm_", 3) != 0) return INFINITY;
-  for (const char *at = m->target + 3; *at >= '0' && *at <= '9'; at++) {
-    major = major * 10 + digit; /* all but the last digit */
-    digit = *at - '0';
-  }
-  double far = 100 * fabs((double)(10 * (major - d->major) + digit - d->minor));
+  if (strncmp(m->target, d->target, 3) != 0) return INFINITY;
+  double far = 100 * fabs((double)(number_of(m->target) - number_of(d->target)));
   return d->bandwidth > 0 ? far + fabs(log(m->memory_bandwidth / d->bandwidth)) : far;
 }
 
@@ -74,16 +64,16 @@ static void without_product_units(bb_machine *m) {
   m->grain_depth = 1;
 }
 
-const bb_machine *bb_cuda_describe(bb_arena *arena, uint32_t number) {
-  device d = look_at(bb_arena_context(arena), number);
+const bb_machine *bb_gpu_describe(const bb_gpu_api *api, bb_arena *arena, uint32_t number) {
+  device d = look_at(api, arena, number);
   const bb_machine *like = nearest(&d);
-  bool own = d.major == 9 && d.minor == 0;
+  bool own = api->own && strcmp(d.target, api->own) == 0;
   if (own && is_close(d.processors, like->units) && is_close(d.bandwidth, like->memory_bandwidth))
     return like;
   bb_machine *m = BB_NEW(arena, bb_machine, 1);
   *m = *like;
-  m->name = "cuda";
-  m->target = bb_arena_printf(arena, "sm_%d%d%s", d.major, d.minor, own ? "a" : "");
+  m->name = api->name;
+  m->target = d.target;
   if (d.processors > 0) m->units = d.processors;
   if (d.bandwidth > 0) m->memory_bandwidth = d.bandwidth;
   if (d.cache > 0 && d.cache < m->cache_bytes) m->cache_bytes = d.cache;

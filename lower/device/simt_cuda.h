@@ -1,0 +1,68 @@
+/* simt_cuda.h - what simt.cuh needs of a GPU of NVIDIA's: threads, barriers, exchanges between them. */
+#pragma once
+
+#ifdef __CUDACC_RTC__
+using int64_t = long long;
+using uint64_t = unsigned long long;
+using int32_t = int;
+using uint32_t = unsigned;
+using uint16_t = unsigned short;
+using uint8_t = unsigned char;
+#define INT64_MIN (-9223372036854775807ll - 1)
+#define INT64_MAX 9223372036854775807ll
+#define INT32_MIN (-2147483647 - 1)
+#define INT32_MAX 2147483647
+#define INFINITY __int_as_float(0x7f800000)
+#define NAN __int_as_float(0x7fffffff)
+#else
+#include <math.h>
+#include <stdint.h>
+#endif
+using bb_8_bytes = uint2;
+using bb_16_bytes = uint4;
+#define BB_DEVICE __device__ __forceinline__
+#define BB_CONSTANT __host__ __device__ constexpr
+#define BB_KERNEL(name, call_type, threads)                                                        \
+  extern "C" __global__ void __launch_bounds__(threads) name(const call_type call)
+extern __shared__ __align__(16) unsigned char bb_shared[];
+
+enum { BB_LANES = 32 }; /* that exchange values without a barrier */
+
+BB_DEVICE int bb_thread() {
+  return (int)threadIdx.x;
+}
+BB_DEVICE int64_t bb_block() {
+  return blockIdx.x;
+}
+BB_DEVICE int64_t bb_blocks() {
+  return gridDim.x;
+}
+BB_DEVICE void bb_sync() {
+  __syncthreads();
+}
+BB_DEVICE bool bb_any(bool mine) {
+  return __syncthreads_or(mine);
+}
+template <class T> BB_DEVICE T bb_shuffle(T value, int across) {
+  return __shfl_xor_sync(~0u, value, across);
+}
+BB_DEVICE uint8_t bb_shuffle(uint8_t value, int across) {
+  return (uint8_t)bb_shuffle((int)value, across);
+}
+BB_DEVICE float bb_float(uint32_t bits) {
+  return __uint_as_float(bits);
+}
+BB_DEVICE uint32_t bb_bits(float value) {
+  return __float_as_uint(value);
+}
+
+BB_DEVICE float bb_from_f16(uint16_t bits) {
+  float value;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(bits));
+  return value;
+}
+BB_DEVICE uint16_t bb_to_f16(float value) {
+  uint16_t bits;
+  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(value));
+  return bits;
+}

@@ -1,0 +1,134 @@
+/* compile.c - kernels' source to images: by the vendor's compiler at run time, several at once, or from the disk cache.
+ */
+#include "driver.h"
+
+#include "../../lower/emit.h"
+#include "../../lower/emit_simt.h"
+#include "../../select/machine.h"
+#include "../compile/kernel_cache.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *log_of(const bb_gpu_compiler *c, void *program, bb_arena *arena) {
+  size_t size = 0;
+  if (c->log_size(program, &size) != 0) return "";
+  char *log = bb_arena_alloc(arena, size + 1);
+  log[0] = '\0';
+  c->log(program, log);
+  return log;
+}
+
+enum { HEADERS = 5, OPTIONS = 2 };
+static const char standard[] = "--std=c++17";
+
+typedef struct headers {
+  const char *name[HEADERS], *text[HEADERS];
+} headers;
+
+static headers headers_of(const bb_gpu_api *api) {
+  return (headers){
+      {"sm90.cuh", "simt.cuh", "misc.cuh", "integer.h", api->header_name},
+      {bb_device_sm90, bb_device_simt, bb_device_misc, bb_device_integer, api->header}};
+}
+
+typedef struct job {
+  const char *source;
+  void *program;
+  int code;
+} job;
+
+/* What threads share: they call the compiler, and nothing of the context's. */
+typedef struct jobs {
+  const bb_gpu_compiler *compiler;
+  headers header;
+  const char *const *option;
+  uint32_t count;
+  _Atomic uint32_t next;
+  job *job;
+} jobs;
+
+static void *run_jobs(void *argument) {
+  jobs *all = argument;
+  for (uint32_t i; (i = atomic_fetch_add(&all->next, 1)) < all->count;) {
+    job *j = &all->job[i];
+    j->code = all->compiler->create(&j->program, j->source, "kernel.cu", HEADERS, all->header.text,
+                                    all->header.name);
+    if (j->code == 0) j->code = all->compiler->compile(j->program, OPTIONS, all->option);
+  }
+  return NULL;
+}
+
+static void run_all(jobs *all) {
+  enum { THREADS = 16 };
+  pthread_t thread[THREADS];
+  uint32_t wanted = all->count < bb_host_units() ? all->count : bb_host_units(), started = 0;
+  while (started + 1 < wanted && started < THREADS &&
+         pthread_create(&thread[started], NULL, run_jobs, all) == 0)
+    started++;
+  run_jobs(all);
+  for (uint32_t i = 0; i < started; i++) pthread_join(thread[i], NULL);
+}
+
+/* Ends the job; NULL: *why says why there is no image. */
+static const char *image_of(const bb_gpu_compiler *c, job *j, bb_arena *arena, size_t *size,
+                            const char **why) {
+  char *image = NULL;
+  if (j->code) *why = j->program ? log_of(c, j->program, arena) : "it makes no program of it";
+  if (j->code == 0 && c->image_size(j->program, size) == 0) {
+    image = bb_arena_alloc(arena, *size + 1);
+    if (c->image(j->program, image) != 0) image = NULL;
+  }
+  if (j->program) c->destroy(&j->program);
+  return image;
+}
+
+/* The compiler's version is no part of it: to ask for it takes longer than to load what there is. */
+static bb_cache_key key_of(const bb_gpu_api *api, const char *target, const char *source,
+                           bb_arena *arena) {
+  bb_buffer key = {.arena = arena};
+  const char *own = getenv(api->compiler.variable);
+  headers header = headers_of(api);
+  bb_put(&key, "blockbuster %u\n%s %s\n%s\n", bb_version(), target, standard, own ? own : "");
+  for (uint32_t i = 0; i < HEADERS; i++) bb_put_bytes(&key, header.text[i], strlen(header.text[i]));
+  bb_put_bytes(&key, source, strlen(source));
+  return (bb_cache_key){key.data, key.length};
+}
+
+const void **bb_gpu_compile_all(bb_context *ctx, bb_gpu_compiler *c, const char *target,
+                                uint32_t count, const char *const *source, bb_arena *arena) {
+  const char *option[OPTIONS] = {bb_arena_printf(arena, "%s%s", c->api->option, target), standard};
+  const void **image = BB_NEW(arena, const void *, count + 1);
+  uint32_t *of = BB_NEW(arena, uint32_t, count + 1);
+  jobs all = {.compiler = c,
+              .header = headers_of(c->api),
+              .option = option,
+              .job = BB_NEW(arena, job, count + 1)};
+  const char *bad = NULL, *why = "";
+  for (uint32_t i = 0; i < count; i++) {
+    bb_cache_key key = key_of(c->api, target, source[i], arena);
+    size_t size;
+    image[i] = bb_cache_image(ctx, arena, &key, &size);
+    of[all.count] = i;
+    if (!image[i]) all.job[all.count++].source = source[i];
+  }
+  if (all.count && !c->library) bb_gpu_compiler_open(ctx, c);
+  if (all.count) run_all(&all);
+  for (uint32_t k = 0; k < all.count; k++) {
+    size_t size = 0;
+    const char *made = image_of(c, &all.job[k], arena, &size, &why);
+    bb_cache_key key = key_of(c->api, target, source[of[k]], arena);
+    image[of[k]] = made;
+    if (!made) bad = why;
+    if (made) bb_cache_keep_image(ctx, arena, &key, made, size);
+  }
+  if (bad) bb_fail(ctx, BB_ERROR_INTERNAL, "a kernel does not compile for %s:\n%s", target, bad);
+  return image;
+}
+
+const void *bb_gpu_compile(bb_context *ctx, bb_gpu_compiler *c, const char *target,
+                           const char *source, bb_arena *arena) {
+  return bb_gpu_compile_all(ctx, c, target, 1, &source, arena)[0];
+}

@@ -1,0 +1,162 @@
+/* driver.h - what is used of a vendor's driver and of its compiler at run time, both loaded when they are needed; errors.
+ *
+ * CUDA and HIP have nearly the same functions, under other names: one table takes them all, with two columns of symbols.
+ * What truly differs is in the vendors' bb_gpu_api (runtime/cuda/api.c, runtime/hip/api.c).  Types and numbers are those
+ * of the documented binary interfaces; no header of either is needed to build.
+ */
+#ifndef BB_GPU_DRIVER_H
+#define BB_GPU_DRIVER_H
+
+#include "../../graph/context.h"
+
+typedef uint64_t bb_gpu_pointer;
+
+/* Of CUDA's alone. */
+typedef struct bb_cuda_attribute {
+  int32_t id, pad;
+  uint32_t value[16];
+} bb_cuda_attribute;
+
+typedef struct bb_cuda_launch_config {
+  uint32_t grid[3], block[3], shared;
+  void *stream;
+  bb_cuda_attribute *attribute;
+  uint32_t attributes;
+} bb_cuda_launch_config;
+
+typedef struct bb_cuda_tensor_map {
+  _Alignas(64) uint64_t bits[16];
+} bb_cuda_tensor_map;
+
+/* clang-format off */
+/* X(name in the table, CUDA's symbol, HIP's, arguments); NULL: it has none, and the table's entry is NULL. */
+#define BB_GPU_DRIVER(X)                                                                                     \
+  X(init, "cuInit", "hipInit", (unsigned))                                                                   \
+  X(count, "cuDeviceGetCount", "hipGetDeviceCount", (int *))                                                 \
+  X(device, "cuDeviceGet", "hipDeviceGet", (int *, int))                                                     \
+  X(name, "cuDeviceGetName", "hipDeviceGetName", (char *, int, int))                                         \
+  X(attribute, "cuDeviceGetAttribute", "hipDeviceGetAttribute", (int *, int, int))                           \
+  X(retain, "cuDevicePrimaryCtxRetain", "hipDevicePrimaryCtxRetain", (void **, int))                         \
+  X(release, "cuDevicePrimaryCtxRelease_v2", "hipDevicePrimaryCtxRelease", (int))                            \
+  X(push, "cuCtxPushCurrent_v2", "hipCtxPushCurrent", (void *))                                              \
+  X(pop, "cuCtxPopCurrent_v2", "hipCtxPopCurrent", (void **))                                                \
+  X(allocate, "cuMemAlloc_v2", "hipMalloc", (bb_gpu_pointer *, size_t))                                      \
+  X(free, "cuMemFree_v2", "hipFree", (bb_gpu_pointer))                                                       \
+  X(to_device_async, "cuMemcpyHtoDAsync_v2", "hipMemcpyHtoDAsync",                                           \
+    (bb_gpu_pointer, const void *, size_t, void *))                                                          \
+  X(to_host_async, "cuMemcpyDtoHAsync_v2", "hipMemcpyDtoHAsync", (void *, bb_gpu_pointer, size_t, void *))   \
+  X(set, "cuMemsetD8Async", "hipMemsetD8Async", (bb_gpu_pointer, unsigned char, size_t, void *))             \
+  X(stream_create, "cuStreamCreate", "hipStreamCreateWithFlags", (void **, unsigned))                        \
+  X(stream_destroy, "cuStreamDestroy_v2", "hipStreamDestroy", (void *))                                      \
+  X(stream_wait, "cuStreamSynchronize", "hipStreamSynchronize", (void *))                                    \
+  X(capture_begin, "cuStreamBeginCapture_v2", "hipStreamBeginCapture", (void *, int))                        \
+  X(capture_end, "cuStreamEndCapture", "hipStreamEndCapture", (void *, void **))                             \
+  X(graph_make, "cuGraphInstantiateWithFlags", "hipGraphInstantiateWithFlags",                               \
+    (void **, void *, unsigned long long))                                                                   \
+  X(graph_launch, "cuGraphLaunch", "hipGraphLaunch", (void *, void *))                                       \
+  X(graph_destroy, "cuGraphDestroy", "hipGraphDestroy", (void *))                                            \
+  X(graph_end, "cuGraphExecDestroy", "hipGraphExecDestroy", (void *))                                        \
+  X(load, "cuModuleLoadData", "hipModuleLoadData", (void **, const void *))                                  \
+  X(unload, "cuModuleUnload", "hipModuleUnload", (void *))                                                   \
+  X(function, "cuModuleGetFunction", "hipModuleGetFunction", (void **, void *, const char *))                \
+  X(launch, "cuLaunchKernel", "hipModuleLaunchKernel",                                                       \
+    (void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **, void **)) \
+  X(function_set, "cuFuncSetAttribute", NULL, (void *, int, int))                                            \
+  X(launch_with, "cuLaunchKernelEx", NULL, (const bb_cuda_launch_config *, void *, void **, void **))        \
+  X(tensor_map, "cuTensorMapEncodeTiled", NULL,                                                              \
+    (bb_cuda_tensor_map *, int, uint32_t, void *, const uint64_t *, const uint64_t *, const uint32_t *,      \
+     const uint32_t *, int, int, int, int))
+
+#define BB_GPU_COMPILER(X)                                                                                   \
+  X(create, "nvrtcCreateProgram", "hiprtcCreateProgram",                                                     \
+    (void **, const char *, const char *, int, const char *const *, const char *const *))                    \
+  X(destroy, "nvrtcDestroyProgram", "hiprtcDestroyProgram", (void **))                                       \
+  X(compile, "nvrtcCompileProgram", "hiprtcCompileProgram", (void *, int, const char *const *))              \
+  X(log_size, "nvrtcGetProgramLogSize", "hiprtcGetProgramLogSize", (void *, size_t *))                       \
+  X(log, "nvrtcGetProgramLog", "hiprtcGetProgramLog", (void *, char *))                                      \
+  X(image_size, "nvrtcGetCUBINSize", "hiprtcGetCodeSize", (void *, size_t *))                                \
+  X(image, "nvrtcGetCUBIN", "hiprtcGetCode", (void *, char *))
+/* clang-format on */
+
+#define X(name, cuda, hip, arguments) BB_GPU_CALL_##name,
+enum { BB_GPU_DRIVER(X) BB_GPU_CALLS };
+#undef X
+#define X(name, cuda, hip, arguments) BB_GPU_COMPILER_CALL_##name,
+enum { BB_GPU_COMPILER(X) BB_GPU_COMPILER_CALLS };
+#undef X
+
+typedef struct bb_gpu_api bb_gpu_api;
+
+#define X(name, cuda, hip, arguments) int(*name) arguments;
+typedef struct bb_gpu_driver {
+  const bb_gpu_api *api;
+  void *library;
+  BB_GPU_DRIVER(X)
+} bb_gpu_driver;
+
+typedef struct bb_gpu_compiler {
+  const bb_gpu_api *api;
+  void *library;
+  BB_GPU_COMPILER(X)
+} bb_gpu_compiler;
+#undef X
+
+typedef enum bb_gpu_fact {
+  BB_GPU_PROCESSORS,
+  BB_GPU_SHARED,      /* bytes that a block may have */
+  BB_GPU_MEMORY_KHZ,  /* of its clock */
+  BB_GPU_MEMORY_BITS, /* of its bus */
+  BB_GPU_CACHE,       /* bytes */
+  BB_GPU_FACTS
+} bb_gpu_fact;
+
+/* A shared library: what it is called in messages, the environment's variable that names another, and where it is
+ * looked for, up to a NULL. */
+typedef struct bb_gpu_library {
+  const char *title, *variable, *missing;
+  const char *file[8];
+} bb_gpu_library;
+
+/* What a vendor's way has of its own. */
+struct bb_gpu_api {
+  const char *name;  /* of the device in calls: "cuda" */
+  const char *title; /* in messages: "CUDA" */
+  bb_gpu_library driver, compiler;
+  const char *symbol[BB_GPU_CALLS], *compiler_symbol[BB_GPU_COMPILER_CALLS];
+  int fact[BB_GPU_FACTS]; /* the numbers of attributes; -1: not told, or not to be relied on */
+  const char *option;     /* of the compiler's, that a target's name follows */
+  const char *own;        /* the target whose own units kernels are made for; NULL: none */
+  const char *header_name, *header; /* of the device library, what threads are */
+  /* What kernels are compiled for.  Fails with BB_ERROR_UNSUPPORTED where it is too old. */
+  const char *(*target)(bb_context *ctx, const bb_gpu_driver *driver, int device, bb_arena *arena);
+  const char *(*explain)(const bb_gpu_driver *driver, int code); /* may be NULL */
+  void (*opened)(void *symbol); /* the compiler is, and has this function; NULL: nothing to do */
+};
+extern const bb_gpu_api bb_gpu_cuda, bb_gpu_hip;
+
+/* By name; NULL: there is none. */
+const bb_gpu_api *bb_gpu_find(const char *name);
+
+/* Fail with BB_ERROR_UNSUPPORTED and the reason where there is none. */
+void bb_gpu_driver_open(bb_context *ctx, const bb_gpu_api *api, bb_gpu_driver *driver);
+void bb_gpu_compiler_open(bb_context *ctx, bb_gpu_compiler *compiler);
+/* library NULL: nothing. */
+void bb_gpu_library_close(void *library);
+
+/* The device of a number: fails where there is none. */
+int bb_gpu_device(bb_context *ctx, const bb_gpu_driver *driver, uint32_t number);
+/* 0: not told. */
+int bb_gpu_ask(const bb_gpu_driver *driver, bb_gpu_fact fact, int device);
+
+/* Fails the context with what the driver calls the error, BB_ERROR_MEMORY if that is what it is. */
+void bb_gpu_must(bb_context *ctx, const bb_gpu_driver *driver, int code, const char *what);
+
+/* Source over a device library as a loadable image in `arena`, from the disk cache if it is there;
+ * `target`: "sm_90a", "gfx942".  Opens the compiler when it is first needed (library NULL: it was not yet). */
+const void *bb_gpu_compile(bb_context *ctx, bb_gpu_compiler *compiler, const char *target,
+                           const char *source, bb_arena *arena);
+/* The same for several, by several threads; images are by source. */
+const void **bb_gpu_compile_all(bb_context *ctx, bb_gpu_compiler *compiler, const char *target,
+                                uint32_t count, const char *const *source, bb_arena *arena);
+
+#endif
