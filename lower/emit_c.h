@@ -11,6 +11,8 @@
 
 typedef struct bb_emit_options {
   bool exact; /* floats are doubles, and so are the arrays that are bound: for comparisons */
+  uint32_t
+      vector_bytes; /* of the processor that it is for; 0: 32.  What is right does not depend on it */
 } bb_emit_options;
 
 /* Appends the functions of a kernel and `const bb_cpu_kernel NAME`, without the include of the device
@@ -18,8 +20,9 @@ typedef struct bb_emit_options {
 void bb_emit_c(bb_buffer *out, const bb_tile_program *program, const char *name,
                const bb_emit_options *options);
 
-/* Are there blocks that it works off in strips of rows?  Those that a mask rules out are left out. */
-bool bb_c_has_strips(const bb_tile_program *program);
+/* Are there blocks that it works off in strips of rows, for vectors of so many bytes?  Those that a mask rules out
+ * are left out. */
+bool bb_c_has_strips(const bb_tile_program *program, uint32_t vector_bytes);
 
 /* The device tile library: files, NUL-terminated. */
 extern const char bb_device_cpu[], bb_device_cpu_call[], bb_device_cpu_real[];

@@ -31,7 +31,7 @@ typedef struct bb_c_strips {
       passes; /* by tile, of so many: there is one for each strip, since several loops over strips have it */
 } bb_c_strips;
 const bb_tile_program *bb_c_strip(bb_arena *arena, const bb_tile_program *program,
-                                  bb_c_strips *strips);
+                                  uint32_t vector_bytes, bb_c_strips *strips);
 
 /* Neighbouring statements of the program's body that run as one: a loop that is spread, or what
  * stands between two of them.  A loop may become two nests. */

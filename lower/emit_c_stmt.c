@@ -156,8 +156,8 @@ uint32_t bb_c_depth(const bb_tile_program *p, const bb_tile_stmt *s) {
 }
 
 enum {
-  PANELS = 8,    /* BB_PANELS of cpu_real.h */
-  EDGE = 6 * 128 /* bytes of BB_ROWS rows of a panel, of the widest vectors there are */
+  PANELS = 8,     /* BB_PANELS of cpu_real.h */
+  EDGE = 14 * 128 /* bytes of BB_ROWS rows of a panel, of the widest vectors there are */
 };
 
 /* fresh: the result holds nothing yet that is to be added to.  A turned result is the other operand's

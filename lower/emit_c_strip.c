@@ -2,8 +2,9 @@
  *
  * Where one product takes what was computed from another, in a loop, the block between them is written and read
  * several times, and may be larger than the first cache.  If rows (or columns) of all that depends on it
- * do not know each other, the loop's body runs for STRIP of them after STRIP: what lies between the products
- * then has only so many, and its strip, a vector or two wide, is an operand that needs no packing.
+ * do not know each other, the loop's body runs for a strip of them after the other: what lies between the products
+ * then has only so many, and its strip, two vectors wide (one, where two do not divide it), is an operand
+ * that needs no packing.
  *
  * The program is copied; its blocks along that axis become strips, and what passes from one loop over
  * strips to another is there for each strip (bb_c_strips.passes).
@@ -14,7 +15,7 @@
 
 #include <string.h>
 
-enum { STRIP = 16, LEAST_BYTES = 1 << 15 };
+enum { LEAST_STRIP = 16, LEAST_BYTES = 1 << 15 };
 
 typedef struct stripping {
   bb_arena *arena;
@@ -22,6 +23,8 @@ typedef struct stripping {
   uint32_t *parent; /* of axes: 2 t is tile t's rows, 2 t + 1 its columns */
   bool *together;   /* by axis that stands for a class: its elements know each other */
   uint32_t axis;    /* the class that is cut */
+  uint32_t most;    /* of it in a strip */
+  uint32_t strip;   /* in one, as it is */
   uint32_t variable;
   uint32_t loops; /* over strips, so far */
   uint32_t *seen; /* by tile: the loop that has it, from 1; BB_NONE: several */
@@ -105,6 +108,13 @@ static bool touches(stripping *w, const bb_tile_stmt *s) {
 
 /* --- is it worth it, and along which axis? --- */
 
+/* Of an axis in a strip; 0: it cannot be cut. */
+static uint32_t strip_of(const stripping *w, uint32_t size) {
+  for (uint32_t strip = w->most; strip >= LEAST_STRIP; strip /= 2)
+    if (size > strip && size % strip == 0) return strip;
+  return 0;
+}
+
 /* A block between two products of a body, on the vector side of both if rows come first; gives its axis. */
 static bool between_products(stripping *w, const bb_tile_body *body) {
   bool *made = BB_NEW(w->arena, bool, w->p->tiles + 1);
@@ -115,8 +125,8 @@ static bool between_products(stripping *w, const bb_tile_body *body) {
     if (s->kind == BB_TILE_DOT && made[s->operand[0]]) {
       const bb_tile *t = &w->p->tile[s->operand[0]];
       uint32_t axis = find(w, 2 * s->operand[0] + s->transposed[0]);
-      uint32_t size = size_of(w->p, axis);
-      if (t->dtype == BB_F32 && !w->together[axis] && size > STRIP && size % STRIP == 0 &&
+      w->strip = strip_of(w, size_of(w->p, axis));
+      if (t->dtype == BB_F32 && !w->together[axis] && w->strip &&
           (int64_t)t->rows * t->cols * 4 > LEAST_BYTES) {
         w->axis = axis;
         return true;
@@ -160,7 +170,7 @@ static void cut(stripping *w, bb_tile_stmt *s) {
     bb_tile_range *r = &s->range[i];
     if (!r->size || !has_axis(w, tile, r->axis == BB_AXIS_COL)) continue;
     r->start = further(w, r->start);
-    r->size = STRIP;
+    r->size = w->strip;
   }
   for (uint32_t k = 0; k < 2; k++)
     if (s->at[k] && s->result != BB_NONE && has_axis(w, s->result, k))
@@ -191,7 +201,7 @@ static bb_tile_stmt *begin_strips(stripping *w, uint32_t size) {
   bb_program *home = w->p->home;
   bb_tile_stmt *s = bb_tile_stmt_new(w->p, BB_TILE_LOOP);
   s->loop->variable = w->variable;
-  s->loop->step = bb_expr_const(home, BB_I64, STRIP);
+  s->loop->step = bb_expr_const(home, BB_I64, w->strip);
   s->loop->stretches = 1;
   s->loop->stretch[0] =
       (bb_tile_stretch){bb_expr_const(home, BB_I64, 0), bb_expr_const(home, BB_I64, size)};
@@ -234,9 +244,9 @@ static bb_tile_body copy(stripping *w, const bb_tile_body *from, uint32_t size) 
 static void resize(stripping *w, uint32_t tile) {
   bb_tile *t = &w->p->tile[tile];
   if (has_axis(w, tile, 0))
-    t->rows = STRIP;
+    t->rows = w->strip;
   else if (has_axis(w, tile, 1))
-    t->cols = STRIP;
+    t->cols = w->strip;
 }
 
 /* Where a mask confines the blocks of a loop, it confines the strips of those on its edge. */
@@ -253,10 +263,10 @@ static void bound_strips(stripping *w, bb_tile_body *body) {
 }
 
 const bb_tile_program *bb_c_strip(bb_arena *arena, const bb_tile_program *program,
-                                  bb_c_strips *strips) {
+                                  uint32_t vector_bytes, bb_c_strips *strips) {
   bb_tile_program *p = BB_NEW(arena, bb_tile_program, 1);
   *p = *program;
-  stripping w = {.arena = arena, .p = p};
+  stripping w = {.arena = arena, .p = p, .most = 2 * vector_bytes / (uint32_t)sizeof(float)};
   *strips = (bb_c_strips){.variable = BB_NONE};
   find_axes(&w);
   if (!find_body(&w, &p->body, false)) return program;
@@ -269,18 +279,18 @@ const bb_tile_program *bb_c_strip(bb_arena *arena, const bb_tile_program *progra
   p->variable[p->variables++] = "strip";
   w.seen = BB_NEW(arena, uint32_t, p->tiles + 1);
   p->body = copy(&w, &program->body, size);
-  *strips =
-      (bb_c_strips){w.variable, STRIP, size / STRIP, p->tiles, BB_NEW(arena, bool, p->tiles + 1)};
+  *strips = (bb_c_strips){w.variable, w.strip, size / w.strip, p->tiles,
+                          BB_NEW(arena, bool, p->tiles + 1)};
   for (uint32_t t = 0; t < p->tiles; t++) strips->passes[t] = w.seen[t] == BB_NONE;
   for (uint32_t t = 0; t < p->tiles; t++) resize(&w, t);
   bound_strips(&w, &p->body);
   return p;
 }
 
-bool bb_c_has_strips(const bb_tile_program *program) {
+bool bb_c_has_strips(const bb_tile_program *program, uint32_t vector_bytes) {
   bb_c_strips strips;
   bb_arena *scratch = bb_scratch(program->home->ctx);
-  bb_c_strip(scratch, program, &strips);
+  bb_c_strip(scratch, program, vector_bytes, &strips);
   bb_scratch_end(scratch);
   return strips.variable != BB_NONE;
 }

@@ -41,7 +41,7 @@ const bb_kernel *bb_schedule(bb_program *program, const bb_graph *graph, const c
     large.most = MOST_IN_STRIPS;
     large.limit = limit;
     made = bb_schedule_blocks(program, graph, name, &large);
-    if (bb_c_has_strips(made->tile)) return made;
+    if (bb_c_has_strips(made->tile, smaller.strips)) return made;
   }
   smaller.most = MOST_AT_EDGES;
   return bb_schedule_blocks(program, graph, name, &smaller);

@@ -12,6 +12,14 @@ uint32_t bb_host_units(void) {
   return count < 1 ? 1 : count > BB_HOST_UNITS ? BB_HOST_UNITS : (uint32_t)count;
 }
 
+uint32_t bb_host_vector_bytes(void) {
+#ifdef __x86_64__
+  if (__builtin_cpu_supports("avx512f")) return 64;
+  if (__builtin_cpu_supports("avx")) return 32;
+#endif
+  return 16;
+}
+
 double bb_host_cache(int level, double otherwise) {
   long size = sysconf(level == 2 ? _SC_LEVEL2_CACHE_SIZE : _SC_LEVEL3_CACHE_SIZE);
   return size > 0 ? (double)size : otherwise;

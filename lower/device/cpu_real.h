@@ -126,16 +126,31 @@ BB_FUNCTION void BB_NAME(bb_prefix_sum)(BB_REAL *to, int64_t pitch, const BB_REA
 }
 
 /* --- products ---
- * to[m][n] (+)= a b', n along vectors, in panels of two vectors: up to six rows of a at a time are held
- * against a panel of b, their sums in registers.  A panel is copied first, side by side, unless few rows
+ * to[m][n] (+)= a b', n along vectors, in panels of two vectors: as many rows of a at a time as registers hold sums of
+ * are held against a panel of b.  A panel is copied first, side by side, unless few rows
  * make use of it.  Every sum runs over k in order. */
 
 enum { BB_NAME(BB_PANEL) = 2 * BB_VECTOR_BYTES / sizeof(BB_REAL) };
 
-#define BB_ROWS 6
-/* How many of m rows go next: what is left is shared so that no strip has too few sums to hide the latency of
+/* Rows of a strip, at most; of how many the addresses are made from one pointer; and how many of m rows, fewer than
+ * the table has places, go next: what is left is shared so that no strip has too few sums to hide the latency of
  * the units, where that can be. */
-#define BB_NEXT_ROWS(m) ((m) >= 9 || (m) == 6 ? 6 : (m) >= 7 || (m) == 4 ? 4 : (m) == 5 ? 3 : (m))
+#if BB_VECTOR_BYTES == 64
+#define BB_ROWS 14
+#define BB_APART 4
+#define BB_SHARES                                                                                  \
+  { 0, 1, 2, 3, 4, 3, 6, 4, 8, 6, 6, 8, 6, 6, 14, 8, 8, 8 }
+#else
+#define BB_ROWS 6
+#define BB_APART 1
+#define BB_SHARES                                                                                  \
+  { 0, 1, 2, 3, 4, 3, 6, 4, 4 }
+#endif
+enum { BB_NAME(BB_STRIP) = BB_ROWS };
+BB_INLINE int64_t BB_NAME(bb_next_rows)(int64_t m) {
+  static const unsigned char share[] = BB_SHARES;
+  return m < (int64_t)sizeof share ? share[m] : BB_ROWS;
+}
 #define BB_PANELS 8 /* that are packed at once */
 #define BB_AHEAD 4  /* lines */
 
@@ -145,30 +160,41 @@ enum { BB_NAME(BB_PANEL) = 2 * BB_VECTOR_BYTES / sizeof(BB_REAL) };
 #endif
 
 /* sum += x * with, where the compiler moves no sums between registers. */
-#if defined(__FMA__) && BB_VECTOR_BYTES == 32
+#if defined(__FMA__) && BB_VECTOR_BYTES >= 32
 #define BB_FMA(sum, x, with)                                                                       \
   do {                                                                                             \
     if (sizeof(BB_REAL) == 4)                                                                      \
-      __asm__("vfmadd231ps %2, %1, %0" : "+x"(sum) : "x"(with), "x"(x));                           \
+      __asm__("vfmadd231ps %2, %1, %0" : "+v"(sum) : "v"(with), "v"(x));                           \
     else                                                                                           \
-      __asm__("vfmadd231pd %2, %1, %0" : "+x"(sum) : "x"(with), "x"(x));                           \
+      __asm__("vfmadd231pd %2, %1, %0" : "+v"(sum) : "v"(with), "v"(x));                           \
   } while (0)
 #else
 #define BB_FMA(sum, x, with) (sum) += (x) * (with)
 #endif
 /* Nothing is known of the pointer from here on: what lies near it is addressed from it. */
 #define BB_HIDE(pointer) __asm__("" : "+r"(pointer))
+/* The loop that follows over rows or vectors is made straight, or sums would lie in memory. */
+#ifdef __clang__
+#define BB_STRAIGHT _Pragma("unroll")
+#else
+#define BB_STRAIGHT _Pragma("GCC unroll 16")
+#endif
 
 typedef BB_NAME(bb_vector) BB_NAME(bb_sums)[BB_ROWS][2];
 
-/* One k: row i of a lies at row[i], of a turned one at row[0] + i. */
-BB_INLINE void BB_NAME(bb_add)(BB_NAME(bb_sums) sum, const BB_REAL *const *row, int64_t at,
-                               const BB_REAL *b, const int rows, const int vectors,
+/* One k.  Row i of a lies at row[i], or some rows behind the pointer of the first of a few; of a turned one at
+ * row[0] + i. */
+BB_INLINE void BB_NAME(bb_add)(BB_NAME(bb_sums) sum, const BB_REAL *const *row, int64_t a_row,
+                               int64_t at, const BB_REAL *b, const int rows, const int vectors,
                                const bool turned) {
   BB_NAME(bb_vector) with[2];
+  BB_STRAIGHT
   for (int v = 0; v < vectors; v++) with[v] = *(const BB_NAME(bb_loose) *)(b + v * BB_LANES);
+  BB_STRAIGHT
   for (int i = 0; i < rows; i++) {
-    BB_NAME(bb_vector) x = (turned ? row[0][i] : row[i][at]) - (BB_NAME(bb_vector)){0};
+    const BB_REAL *from = turned ? row[0] + i : row[i / BB_APART] + i % BB_APART * a_row + at;
+    BB_NAME(bb_vector) x = *from - (BB_NAME(bb_vector)){0};
+    BB_STRAIGHT
     for (int v = 0; v < vectors; v++) BB_FMA(sum[i][v], x, with[v]);
   }
 }
@@ -182,67 +208,71 @@ BB_INLINE void BB_NAME(bb_strip)(BB_REAL *to, int64_t pitch, const BB_REAL *a, i
                                  bool add, const int rows, const int vectors, const int turn,
                                  const bool turned) {
   BB_NAME(bb_sums) sum;
-  const BB_REAL *row[BB_ROWS];
+  const int pointers = turned ? 1 : (rows + BB_APART - 1) / BB_APART;
+  const BB_REAL *row[(BB_ROWS + BB_APART - 1) / BB_APART];
+  BB_STRAIGHT
   for (int i = 0; i < rows; i++) {
     sum[i][0] = sum[i][1] = (BB_NAME(bb_vector)){0};
     __builtin_prefetch(to + i * pitch);
-    row[i] = a + i * a_row;
   }
+  BB_STRAIGHT
+  for (int i = 0; i < pointers; i++) row[i] = a + i * BB_APART * a_row;
   for (; turn > 1 && k >= turn; k -= turn, b += turn * b_pitch) {
     BB_HIDE(b);
-    for (int i = 0; i < rows && !turned; i++) BB_HIDE(row[i]);
+    BB_STRAIGHT
+    for (int i = 0; i < pointers && !turned; i++) BB_HIDE(row[i]);
+    BB_STRAIGHT
     for (int t = 0; t < turn; t++) {
-      BB_NAME(bb_add)(sum, row, t, b + t * b_pitch, rows, vectors, turned);
+      BB_NAME(bb_add)(sum, row, a_row, t, b + t * b_pitch, rows, vectors, turned);
       if (!turned) continue;
       row[0] += a_col;
       BB_HIDE(row[0]);
     }
-    for (int i = 0; i < rows && !turned; i++) row[i] += turn;
+    BB_STRAIGHT
+    for (int i = 0; i < pointers && !turned; i++) row[i] += turn;
   }
   for (; k > 0; k--, b += b_pitch) {
-    BB_NAME(bb_add)(sum, row, 0, b, rows, vectors, turned);
-    for (int i = 0; i < (turned ? 1 : rows); i++) row[i] += a_col;
+    BB_NAME(bb_add)(sum, row, a_row, 0, b, rows, vectors, turned);
+    BB_STRAIGHT
+    for (int i = 0; i < pointers; i++) row[i] += a_col;
   }
-  for (int i = 0; i < rows; i++)
-    for (int v = 0; v < vectors; v++) {
-      BB_NAME(bb_loose) *at = (BB_NAME(bb_loose) *)(to + i * pitch + v * BB_LANES);
-      if (add) sum[i][v] += *at;
-      *at = sum[i][v];
-    }
+  BB_STRAIGHT
+  for (int i = 0; i < rows; i++) BB_STRAIGHT
+  for (int v = 0; v < vectors; v++) {
+    BB_NAME(bb_loose) *at = (BB_NAME(bb_loose) *)(to + i * pitch + v * BB_LANES);
+    if (add) sum[i][v] += *at;
+    *at = sum[i][v];
+  }
 }
 
-/* All rows against a panel, six by six. */
+/* All rows against a panel, strip by strip. */
+#define BB_CASE(rows, vectors, row, col, b_step, turn, turned)                                     \
+  case rows:                                                                                       \
+    BB_NAME(bb_strip)                                                                              \
+    (to, pitch, a, row, col, b, b_step, k, add, rows, vectors, turn, turned);                      \
+    break;
+#if BB_ROWS > 8
+#define BB_LARGE_CASES(...) BB_CASE(14, __VA_ARGS__) BB_CASE(8, __VA_ARGS__)
+#else
+#define BB_LARGE_CASES(...)
+#endif
 #define BB_STRIPS(name, vectors, row, col, b_step, turn, turned)                                   \
   BB_ALONE void BB_NAME(name)(BB_REAL * to, int64_t pitch, const BB_REAL *a, int64_t a_row,        \
                               int64_t a_col, const BB_REAL *b, int64_t b_pitch, int64_t m,         \
                               int64_t k, bool add) {                                               \
     while (m > 0) {                                                                                \
-      const int64_t rows = BB_NEXT_ROWS(m);                                                        \
-      switch (rows) {                                                                              \
-      case 6:                                                                                      \
-        BB_NAME(bb_strip)                                                                          \
-        (to, pitch, a, row, col, b, b_step, k, add, 6, vectors, turn, turned);                     \
-        break;                                                                                     \
-      case 4:                                                                                      \
-        BB_NAME(bb_strip)                                                                          \
-        (to, pitch, a, row, col, b, b_step, k, add, 4, vectors, turn, turned);                     \
-        break;                                                                                     \
-      case 3:                                                                                      \
-        BB_NAME(bb_strip)                                                                          \
-        (to, pitch, a, row, col, b, b_step, k, add, 3, vectors, 1, turned);                        \
-        break;                                                                                     \
-      case 2:                                                                                      \
-        BB_NAME(bb_strip)                                                                          \
-        (to, pitch, a, row, col, b, b_step, k, add, 2, vectors, 1, turned);                        \
-        break;                                                                                     \
-      default:                                                                                     \
-        BB_NAME(bb_strip)                                                                          \
-        (to, pitch, a, row, col, b, b_step, k, add, 1, vectors, 1, turned);                        \
-        break;                                                                                     \
+      const int64_t next = BB_NAME(bb_next_rows)(m);                                               \
+      switch (next) {                                                                              \
+        BB_LARGE_CASES(vectors, row, col, b_step, turn, turned)                                    \
+        BB_CASE(6, vectors, row, col, b_step, turn, turned)                                        \
+        BB_CASE(4, vectors, row, col, b_step, turn, turned)                                        \
+        BB_CASE(3, vectors, row, col, b_step, 1, turned)                                           \
+        BB_CASE(2, vectors, row, col, b_step, 1, turned)                                           \
+        BB_CASE(1, vectors, row, col, b_step, 1, turned)                                           \
       }                                                                                            \
-      to += rows * pitch;                                                                          \
-      a += rows * a_row;                                                                           \
-      m -= rows;                                                                                   \
+      to += next * pitch;                                                                          \
+      a += next * a_row;                                                                           \
+      m -= next;                                                                                   \
     }                                                                                              \
   }
 /* What is constant here is addressed better. */
@@ -250,9 +280,11 @@ BB_STRIPS(bb_wide_strips, 2, a_row, a_col, b_pitch, 1, false)
 BB_STRIPS(bb_narrow_strips, 1, a_row, a_col, b_pitch, 1, false)
 BB_STRIPS(bb_row_strips, 2, a_row, 1, 2 * BB_LANES, 4, false)
 BB_STRIPS(bb_col_strips, 2, 1, a_col, 2 * BB_LANES, 4, true)
-BB_STRIPS(bb_bundle_strips, 2, 1, rows, 2 * BB_LANES, 4, true)
-BB_STRIPS(bb_bundle_half_strips, 1, 1, rows, 2 * BB_LANES, 4, true)
+BB_STRIPS(bb_bundle_strips, 2, 1, next, 2 * BB_LANES, 4, true)
+BB_STRIPS(bb_bundle_half_strips, 1, 1, next, 2 * BB_LANES, 4, true)
 #undef BB_STRIPS
+#undef BB_CASE
+#undef BB_LARGE_CASES
 
 #ifndef __clang__
 #pragma GCC pop_options
@@ -279,14 +311,14 @@ BB_FUNCTION void BB_NAME(bb_pack)(BB_REAL *panel, const BB_REAL *b, int64_t b_ro
 }
 
 /* Rows of a turned `a` that strips take together, column by column: what a strip reads then lies side by side,
- * and does not push a panel out of the first cache.  Six are moved with what lies behind them, which the next
- * column's overwrite. */
+ * and does not push a panel out of the first cache.  As many as a strip has at most are moved with what lies behind them, which
+ * the next column's overwrite. */
 BB_ALONE void BB_NAME(bb_bundle)(BB_REAL *to, const BB_REAL *from, int64_t pitch, int64_t m,
                                  int64_t k) {
-  enum { SPAN = 8 };
+  enum { SPAN = BB_ROWS < 8 ? 8 : 16 };
   for (int64_t p = 0; p < k; p++, from += pitch)
     for (int64_t i = 0, rows; i < m; i += rows) {
-      BB_REAL *at = to + i * k + p * (rows = BB_NEXT_ROWS(m - i));
+      BB_REAL *at = to + i * k + p * (rows = BB_NAME(bb_next_rows)(m - i));
       if (rows == BB_ROWS && p + 1 < k && pitch > 0)
         memcpy(at, from + i, SPAN * sizeof *at);
       else
@@ -310,7 +342,7 @@ BB_ALONE void BB_NAME(bb_pack_lines)(BB_REAL *panel, const BB_REAL *b, int64_t b
     }
 }
 
-/* What is left of the columns, fewer than a panel has; `edge` has room for six rows of one. */
+/* What is left of the columns, fewer than a panel has; `edge` has room for BB_ROWS rows of one. */
 BB_FUNCTION void BB_NAME(bb_dot_edge)(BB_REAL *to, int64_t pitch, const BB_REAL *a, int64_t a_row,
                                       int64_t a_col, const BB_REAL *panel, int64_t m, int64_t n,
                                       int64_t k, bool add, BB_REAL *edge) {
@@ -342,7 +374,7 @@ BB_INLINE void BB_NAME(bb_dot_panel)(BB_REAL *to, int64_t pitch, const BB_REAL *
     BB_NAME(bb_dot_edge)(to, pitch, a, a_row, a_col, b, m, wide, k, add, edge);
 }
 
-/* b: panels, one behind the other, as bb_pack_block() leaves them.  `edge`: six rows of one. */
+/* b: panels, one behind the other, as bb_pack_block() leaves them.  `edge`: BB_ROWS rows of one. */
 BB_FUNCTION void BB_NAME(bb_dot_panels)(BB_REAL *to, int64_t pitch, const BB_REAL *a, int64_t a_row,
                                         int64_t a_col, const BB_REAL *b, int64_t m, int64_t n,
                                         int64_t k, bool add, BB_REAL *edge) {
@@ -359,8 +391,8 @@ BB_FUNCTION void BB_NAME(bb_pack_block)(BB_REAL *panel, const BB_REAL *b, int64_
     BB_NAME(bb_pack)(panel, b + j * b_row, b_row, b_col, n - j < width ? n - j : width, k);
 }
 
-/* `panel` has room for BB_PANELS times k times BB_PANEL elements, and as many more as six rows of
- * BB_PANEL. */
+/* `panel` has room for BB_PANELS times k times BB_PANEL elements, and as many more as BB_ROWS rows
+ * of BB_PANEL. */
 BB_FUNCTION void BB_NAME(bb_dot)(BB_REAL *to, int64_t pitch, const BB_REAL *a, int64_t a_row,
                                  int64_t a_col, const BB_REAL *b, int64_t b_row, int64_t b_col,
                                  int64_t m, int64_t n, int64_t k, bool add, BB_REAL *panel) {
@@ -401,7 +433,7 @@ BB_FUNCTION void BB_NAME(bb_dot_bundles)(BB_REAL *to, int64_t pitch, const BB_RE
     }
     for (int64_t i = 0, rows; i < m; i += rows) {
       BB_REAL *at = to + i * pitch + j;
-      rows = BB_NEXT_ROWS(m - i);
+      rows = BB_NAME(bb_next_rows)(m - i);
       if (room >= width || (wide <= BB_LANES && room >= BB_LANES)) {
         (room >= width ? BB_NAME(bb_bundle_strips) : BB_NAME(bb_bundle_half_strips))(
             at, pitch, a + i * k, k, rows, with, width, rows, k, add);
@@ -418,8 +450,10 @@ BB_FUNCTION void BB_NAME(bb_dot_bundles)(BB_REAL *to, int64_t pitch, const BB_RE
 
 #undef BB_LANES
 #undef BB_ROWS
-#undef BB_NEXT_ROWS
+#undef BB_APART
+#undef BB_SHARES
 #undef BB_PANELS
 #undef BB_AHEAD
 #undef BB_FMA
 #undef BB_HIDE
+#undef BB_STRAIGHT

@@ -5,7 +5,6 @@
 
 #include "../../fuse/fuse.h"
 #include "../../lower/constant.h"
-#include "../../lower/emit_c.h"
 
 #include <string.h>
 
@@ -43,20 +42,20 @@ static void take_constants(lowering *l) {
   for (uint32_t i = 0; i < l->parts.count; i++) {
     check(m->ctx, m, l->parts.part[i].tile);
     l->part_text[i].arena = m->arena;
-    bb_emit_c(&l->part_text[i], l->parts.part[i].tile, "k", NULL);
+    bb_emit_c(&l->part_text[i], l->parts.part[i].tile, "k", &m->emit);
   }
 }
 
 static void lower(bb_context *ctx, void *argument) {
   lowering *l = argument;
   bb_maker *m = l->m;
-  bb_schedule_options options = {.block = m->options->block, .strips = true, .room = m->room};
+  bb_schedule_options options = {.block = m->options->block, .strips = m->emit.vector_bytes, .room = m->room};
   l->kernel = bb_schedule(m->program, l->graph, "k", &options);
   const bb_tile_program *tile = l->kernel->tile;
   check(ctx, m, tile);
   take_constants(l);
   check(ctx, m, tile);
-  bb_emit_c(&l->text, tile, "k", NULL);
+  bb_emit_c(&l->text, tile, "k", &m->emit);
   l->offset = BB_NEW(m->arena, bb_formula, tile->views + 1);
   l->tensor = BB_NEW(m->arena, uint32_t, tile->views + 1);
   for (uint32_t i = 0; i < l->parts.views; i++) {

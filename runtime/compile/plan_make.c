@@ -4,7 +4,6 @@
  */
 #include "plan_maker.h"
 
-#include "../../lower/emit_c.h"
 
 #include <string.h>
 
@@ -141,7 +140,7 @@ static void put_source(bb_maker *m, bb_draft *draft) {
   bb_buffer out = {.arena = m->arena};
   bb_put(&out, "/* Kernels made by Blockbuster. */\n#include \"bb_cpu.h\"\n\n");
   for (uint32_t i = 0; i < m->plan->kernels; i++)
-    bb_emit_c(&out, m->tile[i], bb_arena_printf(m->arena, "k%u", i), NULL);
+    bb_emit_c(&out, m->tile[i], bb_arena_printf(m->arena, "k%u", i), &m->emit);
   bb_put(&out,
          "__attribute__((visibility(\"default\"))) const bb_cpu_kernel *const bb_kernels[] = {");
   for (uint32_t i = 0; i < m->plan->kernels; i++) bb_put(&out, "&k%u, ", i);
@@ -155,6 +154,7 @@ bb_draft *bb_draft_make(bb_program *program, const bb_draft_options *options, bb
   bb_maker m = {.program = program, .ctx = program->ctx, .arena = arena};
   m.options = options ? options : &defaults;
   m.refused.arena = arena;
+  m.emit.vector_bytes = bb_host_vector_bytes();
   m.plan = BB_NEW(arena, bb_plan, 1);
   *m.plan = (bb_plan){.arena = arena, .name = program->name, .device = "cpu"};
   m.plan->features = m.plan->code = m.plan->sum = "";

@@ -3,6 +3,8 @@
 #ifndef BB_COMPILE_PLAN_MAKER_H
 #define BB_COMPILE_PLAN_MAKER_H
 
+#include "../../lower/emit_c.h"
+#include "../../select/machine.h"
 #include "plan_make.h"
 
 typedef struct bb_maker {
@@ -10,6 +12,7 @@ typedef struct bb_maker {
   bb_context *ctx;
   bb_arena *arena;
   const bb_draft_options *options;
+  bb_emit_options emit;
   bb_plan *plan;
   bb_buffer refused;
   uint32_t capacity, step_capacity, tensor_capacity;

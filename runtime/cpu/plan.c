@@ -1,7 +1,7 @@
 /* plan.c - a program's steps as kernels: made once, bound to extents, run. */
 #include "plan.h"
 
-#include "../../lower/emit_c.h"
+#include "../../select/machine.h"
 
 #include <dlfcn.h>
 #include <string.h>
@@ -23,12 +23,13 @@ static void schedule(bb_context *ctx, void *argument) {
   scheduling *s = argument;
   (void)ctx;
   bb_cpu_plan *p = s->plan;
-  bb_schedule_options options = {p->options.block, p->options.loop_seed, .strips = true};
+  bb_schedule_options options = {p->options.block, p->options.loop_seed,
+                                 .strips = p->emit.vector_bytes};
   const bb_kernel *kernel =
       bb_schedule(p->program, bb_cpu_graph_of(p->program, s->step->step), "k", &options);
   const char *broken = bb_tile_verify(kernel->tile, p->arena);
   if (broken) bb_fail(p->ctx, BB_ERROR_INTERNAL, "%s", broken);
-  bb_emit_c(s->text, kernel->tile, "k", &(bb_emit_options){.exact = p->options.exact});
+  bb_emit_c(s->text, kernel->tile, "k", &p->emit);
   s->step->kernel = kernel;
 }
 
@@ -84,7 +85,7 @@ static void put_all(bb_cpu_plan *p, const sources *all, bb_buffer *out) {
     if (!s->kernel || done[s->source]) continue;
     done[s->source] = true;
     const char *name = bb_arena_printf(p->arena, "k%u", s->source);
-    bb_emit_c(out, s->kernel->tile, name, &(bb_emit_options){.exact = p->options.exact});
+    bb_emit_c(out, s->kernel->tile, name, &p->emit);
   }
   bb_put(out,
          "__attribute__((visibility(\"default\"))) const bb_cpu_kernel *const bb_kernels[] = {");
@@ -116,6 +117,7 @@ bb_cpu_plan *bb_cpu_plan_make(bb_program *program, const bb_cpu_options *options
   bb_defer(ctx, destroy, p);
   p->arena = bb_arena_create(ctx);
   if (options) p->options = *options;
+  p->emit = (bb_emit_options){.exact = p->options.exact, .vector_bytes = bb_host_vector_bytes()};
   p->steps = program->steps;
   p->step = BB_NEW(p->arena, bb_cpu_step, p->steps);
   sources all = {0};

@@ -2,6 +2,7 @@
 #ifndef BB_CPU_PLAN_H
 #define BB_CPU_PLAN_H
 
+#include "../../lower/emit_c.h"
 #include "cpu.h"
 #include "launch.h"
 
@@ -20,6 +21,7 @@ struct bb_cpu_plan {
   bb_context *ctx;
   bb_arena *arena;
   bb_cpu_options options;
+  bb_emit_options emit;
   uint32_t steps;
   bb_cpu_step *step;
   bb_cpu_counts counts;
