@@ -24,8 +24,8 @@ const bb_machine *bb_machine_get(uint32_t index);
 /* The machine that this process runs on, named "host": what the system tells (processors that the process
  * may use, sizes of caches), else as "cpu" has it. */
 const bb_machine *bb_machine_host(bb_arena *arena);
-enum { BB_HOST_UNITS = 256 }; /* at most */
-uint32_t bb_host_units(void); /* processors that the process may use */
+enum { BB_HOST_UNITS = 256 };        /* at most */
+uint32_t bb_host_units(void);        /* processors that the process may use */
 uint32_t bb_host_vector_bytes(void); /* of the widest vectors of floats that its processor has */
 /* Bytes of the cache of level 2 or 3. */
 double bb_host_cache(int level, double otherwise);
