@@ -24,6 +24,7 @@ typedef struct moments {
   uint32_t top[BASES];            /* greatest powers */
   const bb_normal *centre[BASES]; /* of the polynomial itself, for the whole */
   const bb_expr *pivot[BASES];    /* for parts; NULL: 0 */
+  bool stands_in[BASES];          /* 1 stands in for a divisor of it that is 0 */
   uint32_t count;                 /* multi-indices, by degree */
   uint32_t index[INDICES][BASES];
   bb_linear *fold; /* of each index */
@@ -234,6 +235,20 @@ static const bb_normal *without_logs(moments *m, const bb_normal *centre) {
   return any ? rest : centre;
 }
 
+/* 1 in the place of a divisor that may be 0, though of one sign: weights may all be 0 in a part.  Nothing is
+ * lost by it: what is folded there is 0 about any pivot, and moments about any are repaired alike. */
+static const bb_expr *divide_by_one(void *user, bb_program *program, const bb_expr *node,
+                                    const bb_expr *const a[3]) {
+  bb_derivation *d = user;
+  if (node->op != BB_X_DIV) return a[0] ? bb_expr_rebuild(program, node, a) : node;
+  bb_range range = bb_derive_range(d, a[1]);
+  bool one_sign = range.lo >= 0 || range.hi <= 0, zero = range.lo <= 0 && range.hi >= 0;
+  if (!one_sign || !zero || range.nonzero) return bb_expr_rebuild(program, node, a);
+  const bb_expr *is_zero = bb_dx_make(d, BB_X_EQ, a[1], bb_dx_number(d, 0));
+  const bb_expr *by = bb_expr_make(program, BB_X_SELECT, is_zero, bb_dx_number(d, 1), a[1]);
+  return bb_dx_make(d, BB_X_DIV, a[0], by);
+}
+
 static bool choose_pivots(moments *m) {
   for (uint32_t k = 0; k < m->bases; k++) {
     const bb_normal *zero = zero_of_exponent(m, k), *pivot;
@@ -243,7 +258,9 @@ static bool choose_pivots(moments *m) {
       pivot = m->d->al->zero;
     else if (!of_part(m, without_logs(m, m->centre[k]), &pivot))
       return false;
-    m->pivot[k] = bb_dx_normal(m->d, pivot);
+    const bb_expr *written = bb_dx_normal(m->d, pivot);
+    m->pivot[k] = written ? bb_expr_rewrite(m->d->program, written, divide_by_one, m->d) : NULL;
+    m->stands_in[k] = m->pivot[k] != written;
   }
   return true;
 }
@@ -384,14 +401,25 @@ static bool add_moments(moments *m) {
 /* --- the group's fold --- */
 
 /* The pivot once the part is the whole. */
-static const bb_normal *final_pivot(moments *m, uint32_t k) {
+static const bb_expr *final_pivot(moments *m, uint32_t k) {
   bb_derivation *d = m->d;
   const bb_expr *with[BB_CHAIN_ARGS + BB_PRODUCT_COMPONENTS] = {NULL};
-  if (!m->pivot[k]) return d->al->zero;
+  if (!m->pivot[k]) return NULL;
   for (uint32_t i = 0; i < d->product->count && d->chain->length; i++)
     if (d->normal[i] == d->al->one) with[d->product->own + i] = d->chain->length;
-  return bb_normal_of(d->al, bb_expr_substitute(d->program, m->pivot[k],
-                                                d->product->own + d->product->count, with));
+  return bb_expr_substitute(d->program, m->pivot[k], d->product->own + d->product->count, with);
+}
+
+/* How far that is from the centre; NULL: not at all.  Where 1 stands in for a divisor that is 0 the centre
+ * has no value, and so has the fold. */
+static const bb_expr *off_centre(moments *m, uint32_t k) {
+  bb_derivation *d = m->d;
+  const bb_expr *pivot = final_pivot(m, k);
+  const bb_normal *at = pivot ? bb_normal_of(d->al, pivot) : d->al->zero;
+  const bb_normal *gap = bb_normal_subtract(d->al, at, m->centre[k]);
+  if (bb_normal_is_zero(d->al, gap)) return NULL;
+  if (!m->stands_in[k]) return bb_dx_normal(d, gap);
+  return bb_dx_sub(d, pivot, bb_dx_normal(d, m->centre[k]));
 }
 
 /* The polynomial's coefficient of prod (u_k - centre_k)**index_k. */
@@ -411,10 +439,13 @@ static const bb_normal *about_centre(moments *m, const uint32_t *index) {
   return sum;
 }
 
-/* A value that is one term of its normal form, written as that: log(s)/s*s is log(s). */
-static const bb_expr *tidied(bb_derivation *d, const bb_expr *value) {
+/* A value that is one term of its normal form, written as that: log(s)/s*s is log(s).  In a normal form what
+ * stands in for a divisor is a sum of which nobody sees that it is not 0. */
+static const bb_expr *tidied(moments *m, const bb_expr *value) {
+  bb_derivation *d = m->d;
   const bb_normal *normal = bb_normal_of(d->al, value);
-  return normal->count == 1 ? bb_normal_expr(d->al, normal) : value;
+  bool stands_in = m->stands_in[0] || m->stands_in[1] || m->stands_in[2];
+  return normal->count == 1 && !stands_in ? bb_normal_expr(d->al, normal) : value;
 }
 
 /* sum over J of (sum over I >= J of beta_I binomial (pivot - centre)**(I - J)) * fold_J. */
@@ -422,10 +453,7 @@ static bool finish(moments *m, bb_linear *fold) {
   bb_derivation *d = m->d;
   bb_algebra *al = d->al;
   const bb_expr *difference[BASES] = {NULL}, *beta[INDICES];
-  for (uint32_t k = 0; k < m->bases; k++) {
-    const bb_normal *gap = bb_normal_subtract(al, final_pivot(m, k), m->centre[k]);
-    if (!bb_normal_is_zero(al, gap)) difference[k] = bb_dx_normal(d, gap);
-  }
+  for (uint32_t k = 0; k < m->bases; k++) difference[k] = off_centre(m, k);
   for (uint32_t i = 0; i < m->count; i++) {
     const bb_normal *b = about_centre(m, m->index[i]);
     beta[i] = bb_normal_is_zero(al, b) ? NULL : bb_dx_normal(d, b);
@@ -438,7 +466,7 @@ static bool finish(moments *m, bb_linear *fold) {
                           bb_dx_mul(d, beta[i], shifted(m, m->index[i], m->index[j], difference)));
     bb_linear term = {NULL};
     add_multiple(d, &term, alpha, &m->fold[j]);
-    if (term.value) term.value = tidied(d, term.value);
+    if (term.value) term.value = tidied(m, term.value);
     add_multiple(d, fold, bb_dx_number(d, 1), &term);
   }
   return !al->gave_up;

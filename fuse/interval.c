@@ -201,6 +201,8 @@ static bb_range compare(const bb_expr *expr, bb_range a, bb_range b) {
   case BB_X_LE: return a.hi <= b.lo ? yes : more ? no : make(0, 1);
   case BB_X_EQ: return less || more ? no : make(0, 1);
   case BB_X_NE: return less || more ? yes : make(0, 1);
+  case BB_X_ISINF: return a.infinite ? make(0, 1) : no;
+  case BB_X_ISNAN: return a.nan ? make(0, 1) : no;
   default: return make(0, 1);
   }
 }
@@ -209,6 +211,16 @@ static bb_range cast(const bb_expr *expr, bb_range a) {
   if (bb_dtype_is_float(expr->dtype)) return a;
   if (expr->dtype == BB_BOOL) return may_be_zero(a) ? make(0, 1) : make(1, 1);
   return steps(trunc, a);
+}
+
+/* select(x == 0, 1, x) is never 0. */
+static bb_range choose(const bb_expr *expr, bb_range a, bb_range b, bb_range c) {
+  const bb_expr *question = expr->a[0];
+  bool other_than_zero = question->op == BB_X_EQ && question->a[0] == expr->a[2] &&
+                         question->a[1]->op == BB_X_CONST && question->a[1]->number == 0;
+  if (a.lo == a.hi) return a.lo == 1 ? b : c;
+  c.nonzero |= other_than_zero;
+  return hull(b, c);
 }
 
 static bb_range real_value(const bb_expr *expr, bb_range a, bb_range b, bb_range c) {
@@ -252,7 +264,7 @@ static bb_range real_value(const bb_expr *expr, bb_range a, bb_range b, bb_range
     bool positive = expr->op == BB_X_MOD ? b.lo >= 0 : a.lo >= 0;
     return make(positive ? 0 : -most, most);
   }
-  case BB_X_SELECT: return a.lo == 1 && a.hi == 1 ? b : a.lo == 0 && a.hi == 0 ? c : hull(b, c);
+  case BB_X_SELECT: return choose(expr, a, b, c);
   case BB_X_CAST: return cast(expr, a);
   default: return compare(expr, a, b);
   }
@@ -333,12 +345,18 @@ static bool is_predicate(bb_expr_op op) {
   return (op >= BB_X_LT && op <= BB_X_NOT) || op == BB_X_ISNAN || op == BB_X_ISINF;
 }
 
+/* Operators that give one of their operands, but for its sign. */
+static bool picks(bb_expr_op op) {
+  return op == BB_X_NEG || op == BB_X_ABS || op == BB_X_MIN || op == BB_X_MAX || op == BB_X_SELECT;
+}
+
 static bb_range float_value(const bb_expr *expr, bb_range a, bb_range b, bb_range c) {
   if (is_predicate(expr->op)) {
     bool nan = a.nan || (bb_expr_op_arity(expr->op) > 1 && b.nan);
     return nan ? make(0, 1) : real_value(expr, a, b, c);
   }
-  bb_range r = rounded(expr->dtype, real_value(expr, a, b, c));
+  bb_range r = real_value(expr, a, b, c);
+  if (!picks(expr->op)) r = rounded(expr->dtype, r);
   uint32_t arity = bb_expr_op_arity(expr->op);
   bool inf = a.infinite || (arity > 1 && b.infinite) || (arity > 2 && c.infinite);
   switch (expr->op) {
@@ -357,7 +375,10 @@ static bb_range float_value(const bb_expr *expr, bb_range a, bb_range b, bb_rang
     if (may_be_zero(b)) r.lo = -INFINITY, r.hi = INFINITY, r.nonzero = false; /* -0 too */
     break;
   case BB_X_LOG: r.infinite |= inf || may_be_zero(a); break;
-  case BB_X_POW: r.infinite |= inf || (b.lo < 0 && may_be_zero(a)); break;
+  case BB_X_POW:
+    r.infinite |= inf || (b.lo < 0 && may_be_zero(a));
+    if (b.lo < 0 && may_be_zero(a)) r.lo = -INFINITY, r.hi = INFINITY, r.nonzero = false;
+    break;
   default: r.infinite |= inf;
   }
   if (r.infinite && r.hi > 0) r.hi = INFINITY;

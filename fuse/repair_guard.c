@@ -7,29 +7,73 @@
  */
 #include "repair.h"
 
+#include <float.h>
 #include <math.h>
 
 enum { NODES = 400 };
 
-/* The result whose infinity a selection asks for, the fold's empty value; BB_NONE: another question. */
-static uint32_t asked(const bb_repair *r, const bb_expr *question) {
-  if (question->op != BB_X_EQ) return BB_NONE;
-  const bb_expr *fold = question->a[0], *limit = question->a[1];
-  if (fold->op != BB_X_ARG || fold->index >= BB_REPAIR_RESULTS) return BB_NONE;
-  if (limit->op != BB_X_CONST || !isinf(limit->number)) return BB_NONE;
-  for (uint32_t i = 0; i < r->folds; i++) {
-    double empty[2];
-    if (r->fold[i].result != fold->index) continue;
-    bb_monoid_empty(bb_monoid_get(r->fold[i].fold), empty);
-    return empty[0] == limit->number ? fold->index : BB_NONE;
+/* What a question about one result is answered: where that is an infinity, and where it is a number. */
+typedef struct answer {
+  uint32_t result; /* BB_NONE: no question that only infinities answer otherwise */
+  bool there;      /* at the limit; the opposite for numbers */
+} answer;
+
+/* The result that is all an expression reads; BB_NONE: it reads something else. */
+static uint32_t only_result(const bb_repair *r, const bb_expr *expr) {
+  uint32_t only = BB_NONE, count;
+  const bb_expr **node = bb_expr_postorder(r->arena, expr, &count);
+  for (uint32_t i = 0; i < count; i++) {
+    if (bb_expr_op_arity(node[i]->op) || node[i]->op == BB_X_CONST) continue;
+    bool result = node[i]->op == BB_X_ARG && node[i]->index < BB_REPAIR_RESULTS;
+    if (!result || (only != BB_NONE && only != node[i]->index)) return BB_NONE;
+    only = node[i]->index;
   }
-  return BB_NONE;
+  return only;
+}
+
+static bool answered(const bb_expr *question, uint32_t result, double value) {
+  double arg[BB_REPAIR_RESULTS] = {0};
+  arg[result] = value;
+  bb_expr_env env = {.arg = arg};
+  return bb_expr_eval(question, &env) != 0;
+}
+
+/* Is it answered one way for all numbers?  Gives the answer. */
+static bool is_settled(const bb_repair *r, const bb_expr *question, uint32_t result, bool *yes) {
+  bb_range number = {.lo = -DBL_MAX, .hi = DBL_MAX}, arg[BB_REPAIR_RESULTS];
+  for (uint32_t i = 0; i < BB_REPAIR_RESULTS; i++) arg[i] = i == result ? number : BB_RANGE_FLOAT;
+  bb_range_env env = {.args = BB_REPAIR_RESULTS, .arg = arg};
+  bb_range range = bb_range_of(&env, r->program, question);
+  *yes = range.lo == 1;
+  return range.lo == range.hi;
+}
+
+/* m == -inf, isinf(m), abs(m) < inf, !(m > -inf): what sets the limit of an extremum apart. */
+static answer asked(const bb_repair *r, const bb_expr *question) {
+  answer a = {.result = question->dtype == BB_BOOL ? only_result(r, question) : BB_NONE};
+  for (uint32_t i = 0; i < r->folds && a.result != BB_NONE; i++) {
+    double empty[2];
+    bool numbers;
+    if (r->fold[i].result != a.result) continue;
+    bb_monoid_empty(bb_monoid_get(r->fold[i].fold), empty);
+    a.there = isinf(empty[0]) && answered(question, a.result, empty[0]);
+    if (isinf(empty[0]) && is_settled(r, question, a.result, &numbers) && numbers != a.there)
+      return a;
+    break;
+  }
+  a.result = BB_NONE;
+  return a;
 }
 
 static bool reads_results(const bb_expr *expr) {
   for (uint32_t i = 0; i < BB_REPAIR_RESULTS; i++)
     if (bb_expr_uses_arg(expr, i)) return true;
   return false;
+}
+
+static const bb_expr *bare(const bb_expr *expr) {
+  while (expr->op == BB_X_CAST) expr = expr->a[0];
+  return expr;
 }
 
 /* 0, or 0 times something of elements: 0 / s may be 0 / 0. */
@@ -53,12 +97,15 @@ static const bb_expr *unguarded(void *user, bb_program *program, const bb_expr *
                                 const bb_expr *const a[3]) {
   guards *g = user;
   if (!a[0]) return node;
-  uint32_t result = node->op == BB_X_SELECT ? asked(g->r, a[0]) : BB_NONE;
-  bool number = result != BB_NONE && a[1]->op == BB_X_CONST, none = number && isnan(a[1]->number);
-  bool taken = result != BB_NONE && (none || is_zero(a[1]) || (number && a[2] == a[0]->a[0]));
+  if (node->op != BB_X_SELECT) return bb_expr_rebuild(program, node, a);
+  answer is = asked(g->r, a[0]);
+  const bb_expr *guard = bare(a[is.there ? 1 : 2]), *rest = a[is.there ? 2 : 1];
+  bool number = guard->op == BB_X_CONST, none = number && isnan(guard->number);
+  bool stand_in = number && bare(rest)->op == BB_X_ARG && bare(rest)->index == is.result;
+  bool taken = is.result != BB_NONE && (none || is_zero(guard) || stand_in);
   if (!taken) return bb_expr_rebuild(program, node, a);
-  if (!none) g->said |= UINT32_C(1) << result;
-  return a[2];
+  if (!none) g->said |= UINT32_C(1) << is.result;
+  return rest;
 }
 
 const bb_expr *bb_repair_unguarded(const bb_repair *r, const bb_expr *expr, uint32_t *said) {
@@ -74,7 +121,8 @@ static const bb_expr *at_limit(void *user, bb_program *program, const bb_expr *n
                                const bb_expr *const a[3]) {
   const guards *g = user;
   if (!a[0]) return node;
-  if (node->op == BB_X_SELECT && asked(g->r, a[0]) == g->at) return a[1];
+  answer is = node->op == BB_X_SELECT ? asked(g->r, a[0]) : (answer){.result = BB_NONE};
+  if (is.result != BB_NONE && is.result == g->at) return a[is.there ? 1 : 2];
   return bb_expr_rebuild(program, node, a);
 }
 
@@ -82,7 +130,7 @@ static bool asks(const bb_repair *r, const bb_expr *expr, uint32_t result) {
   uint32_t count;
   const bb_expr **node = bb_expr_postorder(r->arena, expr, &count);
   for (uint32_t i = 0; i < count; i++)
-    if (asked(r, node[i]) == result) return true;
+    if (asked(r, node[i]).result == result) return true;
   return false;
 }
 

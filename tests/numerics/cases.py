@@ -197,6 +197,18 @@ def mean_variance(m):
 
 
 @strict
+def weighted_mean_variance(m):
+    """No weight at all in whole blocks."""
+    weights = np.abs(normal(ROWS, COLS, seed=2))
+    weights[:, :120] = weights[3, :-1] = 0
+    x, w = m.input("x", CENTRED), m.Abs(m.input("w", weights))
+    total = m.over("ReduceSum", w)
+    mean = m.Div(m.over("ReduceSum", m.Mul(w, x)), total)
+    c = m.Sub(x, mean)
+    m.output(mean, m.Div(m.over("ReduceSum", m.Mul(w, m.Mul(c, c))), total))
+
+
+@strict
 def layer_norm_product(m):
     z = m.LayerNormalization(m.input("x", CENTRED), np.ones(COLS), epsilon=1e-9)
     m.output(m.MatMul(z, m.input("w", normal(COLS, 33))))

@@ -110,6 +110,7 @@ EXPECTED = {
 # Under --precision strict, statistics about their mean: loads and products.
 STRICT = {
     "mean_variance": ({"x": 1}, ["s, n, s2_1, s2"]),
+    "weighted_mean_variance": ({"x": 1, "w": 1}, ["s, s2, s3_1, s3"]),
     "layer_norm_product": ({"x": 1, "w": 1}, ["s, n, o_0, o, s2_1, s2"]),
     "group_norm": ({"x": 2}, ["s, n, s2_1, s2"] * 3),
     "skewness_kurtosis": ({"x": 1}, ["s, n, s4_1, s4, s5_3, s5"]),

@@ -36,7 +36,9 @@ static void test_facts(void **state) {
   assert_true(range(p, "sqrt(q+1)").lo == 1);
   assert_true(range(p, "u**2+u").hi <= 2.0001 && range(p, "u**2").hi == 1);
   assert_true(range(p, "select(x<y,1,2)").lo == 1 && range(p, "select(x<y,1,2)").hi == 2);
+  assert_true(range(p, "select(x==0,1,x)").nonzero && range(p, "select(q==0,1,q)").lo == 0);
   assert_true(range(p, "u<2").lo == 1);
+  assert_true(range(p, "isinf(x)").hi == 0 && range(p, "isnan(x)").hi == 0);
   assert_true(range(p, "x-x").lo == 0 && range(p, "x-x").hi == 0);
   /* Where an operation has no value. */
   assert_true(range(p, "1/x").nan && !range(p, "1/p").nan && range(p, "1/q").nan);
@@ -54,6 +56,9 @@ static void test_not_facts(void **state) {
   assert_false(range(p, "sqrt(q)").nonzero || range(p, "abs(x)").nonzero);
   assert_false(range(p, "max(x,-p)").nonzero || range(p, "min(x,p)").nonzero);
   assert_false(range(p, "select(x<y,p,q)").nonzero);
+  assert_false(range(p, "select(x==0,1,y)").nonzero || range(p, "select(x==1,1,x)").nonzero);
+  assert_false(range(p, "select(x==0,0,x)").nonzero || range(p, "select(x<0,1,x)").nonzero);
+  assert_true(range(p, "isnan(1/x)").hi == 1);
 }
 
 /* Bounds are on the far side of the exact value, which no double is. */
@@ -126,21 +131,38 @@ static void test_exp_overflow(void **state) {
   assert_true(bb_range_of(&env, p, case_expr(p, &names, "exp(-abs(x))")).nonzero == false);
 }
 
-static const bb_expr *random_expr(bb_program *p, uint64_t *seed, uint32_t depth) {
+/* No rounding takes a number to infinity where nothing is rounded. */
+static void test_numbers_and_infinities(void **state) {
+  bb_program *p = *state;
+  bb_range number = {.lo = -DBL_MAX, .hi = DBL_MAX}, any = BB_RANGE_FLOAT;
+  bb_range_env env = {.args = 2, .arg = (bb_range[]){number, any}};
+  static const char *const never[] = {"abs(x)==1/0", "isinf(-x)", "max(x,0)==1/0", "isnan(x)",
+                                      "isinf(select(x<0,x,1))"};
+  for (size_t i = 0; i < sizeof never / sizeof *never; i++)
+    if (bb_range_of(&env, p, case_expr(p, &names, never[i])).hi != 0) fail_msg("%s", never[i]);
+  static const char *const perhaps[] = {"isinf(2*x)", "isinf(y)", "isnan(y)", "abs(y)==1/0"};
+  for (size_t i = 0; i < sizeof perhaps / sizeof *perhaps; i++)
+    if (bb_range_of(&env, p, case_expr(p, &names, perhaps[i])).hi != 1) fail_msg("%s", perhaps[i]);
+}
+
+/* With questions that in reals have one answer, if `asks`. */
+static const bb_expr *random_expr(bb_program *p, uint64_t *seed, uint32_t depth, bool asks) {
   static const bb_expr_op ops[] = {
-      BB_X_ADD,  BB_X_SUB,   BB_X_MUL, BB_X_DIV, BB_X_POW, BB_X_NEG,  BB_X_ABS, BB_X_SIGN,
-      BB_X_SQRT, BB_X_EXP,   BB_X_LOG, BB_X_SIN, BB_X_COS, BB_X_TANH, BB_X_ERF, BB_X_FLOOR,
-      BB_X_CEIL, BB_X_ROUND, BB_X_MIN, BB_X_MAX, BB_X_MOD, BB_X_FMOD, BB_X_LT,  BB_X_SELECT};
+      BB_X_ADD,  BB_X_SUB,   BB_X_MUL,    BB_X_DIV,   BB_X_POW,  BB_X_NEG, BB_X_ABS,
+      BB_X_SIGN, BB_X_SQRT,  BB_X_EXP,    BB_X_LOG,   BB_X_SIN,  BB_X_COS, BB_X_TANH,
+      BB_X_ERF,  BB_X_FLOOR, BB_X_CEIL,   BB_X_ROUND, BB_X_MIN,  BB_X_MAX, BB_X_MOD,
+      BB_X_FMOD, BB_X_LT,    BB_X_SELECT, BB_X_ISINF, BB_X_ISNAN};
   uint64_t r = random_bits(seed);
   if (depth == 0 || r % 7 == 0) {
     if (r % 3 == 0) return bb_expr_const(p, BB_F64, (double)(r >> 20 & 15) / 4 - 2);
     return bb_expr_arg(p, BB_F64, (uint32_t)(r >> 30) % 5);
   }
-  bb_expr_op op = ops[(r >> 8) % (sizeof ops / sizeof *ops)];
-  const bb_expr *a = random_expr(p, seed, depth - 1), *b = random_expr(p, seed, depth - 1);
+  bb_expr_op op = ops[(r >> 8) % (sizeof ops / sizeof *ops - (asks ? 0 : 2))];
+  const bb_expr *a = random_expr(p, seed, depth - 1, asks);
+  const bb_expr *b = random_expr(p, seed, depth - 1, asks);
   if (op != BB_X_SELECT) return bb_expr_make(p, op, a, b, NULL);
   return bb_expr_make(p, op, bb_expr_make(p, BB_X_LT, a, b, NULL), b,
-                      random_expr(p, seed, depth - 1));
+                      random_expr(p, seed, depth - 1, asks));
 }
 
 static bool contains(bb_range r, double v) {
@@ -165,7 +187,7 @@ static double pick(bb_range r, uint64_t *seed) {
 
 static void check_sound(bb_program *p, const bb_range_env *env, uint64_t *seed, bool rounding) {
   for (int run = 0; run < 4000; run++) {
-    const bb_expr *e = random_expr(p, seed, 4);
+    const bb_expr *e = random_expr(p, seed, 4, rounding);
     bb_range r = bb_range_of(env, p, e);
     for (int k = 0; k < 6; k++) {
       double arg[5];
@@ -225,6 +247,7 @@ int main(void) {
       cmocka_unit_test(test_folds),
       cmocka_unit_test(test_slopes),
       cmocka_unit_test(test_exp_overflow),
+      cmocka_unit_test(test_numbers_and_infinities),
       cmocka_unit_test(test_sound_reals),
       cmocka_unit_test(test_sound_floats),
   };
