@@ -79,8 +79,9 @@ bb_canon_rule bb_rule_scale, bb_rule_scale_form, bb_rule_weight_scale, bb_rule_w
     bb_rule_merge_shifts, bb_rule_moments; /* canon_linear.c */
 bb_canon_rule bb_rule_hide, bb_rule_guard; /* canon_mask.c */
 bb_canon_rule bb_rule_slice_source, bb_rule_slice_slice, bb_rule_slice_join, bb_rule_slice_up,
-    bb_rule_join_down, bb_rule_join_contract; /* canon_pieces.c */
-bb_canon_rule bb_rule_turn;                   /* canon_turn.c */
+    bb_rule_join_down, bb_rule_join_contract;   /* canon_pieces.c */
+bb_canon_rule bb_rule_refold;                   /* canon_refold.c */
+bb_canon_rule bb_rule_turn, bb_rule_keep_order; /* canon_turn.c */
 
 /* Makes one node of nodes that compute the same; returns how many went. */
 uint32_t bb_canon_share(bb_canon *c); /* canon_share.c */

@@ -13,7 +13,7 @@
 
 #include <string.h>
 
-enum { DEPTH = 8 }; /* elementwise nodes looked through */
+enum { DEPTH = 8, USES = 16 }; /* elementwise nodes, and users of a value, looked through */
 
 static bool reduction_order(bb_ix *ix, uint32_t value, bb_arena *arena, uint32_t *key,
                             uint32_t depth) {
@@ -68,6 +68,63 @@ static bool holds_back(bb_canon *c, uint32_t at, uint32_t slot, const uint32_t *
   if (!bb_ix_reduction_order(ix, in.value, c->scratch, key)) return false;
   for (uint32_t a = 0; a < rank; a++) own[in.index[a]] = key[a];
   return !same_order(rank, own, wanted) && is_made_of_inputs(ix, in.value, 0);
+}
+
+/* --- what a fold keeps, in the order of the next fold --- */
+
+typedef struct agreement {
+  bool any, differs;
+  uint32_t *key;
+} agreement;
+
+/* The order in which all reductions behind a value take its axes, if they agree; `place`: where the axes
+ * of the value that is asked about stand. */
+static void agree(bb_canon *c, uint32_t value, const uint32_t *place, uint32_t rank, agreement *all,
+                  uint32_t depth) {
+  bb_ix *ix = c->ix;
+  BB_IX_EACH_USE(ix, value, n, slot) {
+    const bb_ix_node *user = &ix->node[n];
+    if (!bb_ix_reduces(user) && (user->op != BB_IX_ELEMENTWISE || depth == DEPTH)) continue;
+    uint32_t *key = BB_NEW(c->scratch, uint32_t, rank);
+    for (uint32_t a = 0; a < rank; a++) key[a] = user->in[slot].index[place[a]];
+    if (user->op == BB_IX_ELEMENTWISE) {
+      agree(c, user->out[0], key, rank, all, depth + 1);
+      continue;
+    }
+    all->differs |= all->any && !same_order(rank, key, all->key);
+    all->any = true;
+    all->key = key;
+  }
+}
+
+/* A fold over j whose values are next folded over i: it loops over i inside what both keep, so that
+ * both loop over that outside. */
+bool bb_rule_keep_order(bb_canon *c, uint32_t at) {
+  const bb_ix_node node = c->ix->node[at];
+  uint32_t kept = node.op == BB_IX_REDUCE ? c->ix->value[node.out[0]].rank : 0;
+  if (kept < 2 || c->ix->value[node.out[0]].uses > USES) return false;
+  uint32_t *own = BB_NEW(c->scratch, uint32_t, kept), *now = BB_NEW(c->scratch, uint32_t, kept);
+  agreement all = {.key = NULL};
+  for (uint32_t a = 0; a < kept; a++) own[a] = a;
+  agree(c, node.out[0], own, kept, &all, 0);
+  if (!all.any || all.differs || same_order(kept, own, all.key)) return false;
+  uint32_t *dim = BB_NEW(c->scratch, uint32_t, node.indices), rank = node.indices;
+  memcpy(dim, node.dim, rank * sizeof *dim);
+  for (uint32_t a = 0; a < kept; a++) {
+    now[a] = 0;
+    for (uint32_t b = 0; b < kept; b++) now[a] += all.key[b] < all.key[a];
+    dim[now[a]] = node.dim[a];
+    own[now[a]] = a;
+  }
+  bb_term x = bb_canon_term(c, at, 0);
+  uint32_t of_x = c->ix->value[x.value].rank, *index = BB_NEW(c->scratch, uint32_t, of_x);
+  for (uint32_t a = 0; a < of_x; a++) index[a] = x.index[a] < kept ? now[x.index[a]] : x.index[a];
+  bb_dtype dtype = c->ix->value[node.out[0]].dtype;
+  uint32_t out = bb_ix_add(c->ix, BB_IX_REDUCE, node.name, dtype, 1, kept, rank, dim);
+  bb_ix_node_of(c->ix, out)->monoid = node.monoid;
+  bb_ix_use(c->ix, bb_ix_producer(c->ix, out), 0, x.value, index);
+  bb_canon_replace(c, node.out[0], out, own, BB_NONE);
+  return true;
 }
 
 bool bb_rule_turn(bb_canon *c, uint32_t at) {

@@ -3,7 +3,7 @@
  *
  * Exporters spell one thing in many ways.  No operator is recognised as a whole: each rule is a
  * piece of algebra on one or two nodes, and the spellings meet at the fixed point.  Why it ends:
- * forward, compose, merge shifts and the slice rules remove a node; negate and reciprocal remove a
+ * forward, compose, merge shifts, refold and the slice rules remove a node; negate and reciprocal remove a
  * subtraction or division; scale, weight scale and outward move a factor towards the outputs or into
  * a constant; slice up moves a slice towards the inputs, join down and join contract a join towards
  * the outputs; turn brings a node closer to the inputs.
@@ -27,6 +27,7 @@ static const struct {
     {bb_rule_slice_up, BB_EXACT},
     {bb_rule_negate, BB_EXACT},
     {bb_rule_reciprocal, BB_REASSOCIATING},
+    {bb_rule_refold, BB_REASSOCIATING},
     {bb_rule_moments, BB_CANCELLING},
     {bb_rule_scale, BB_REASSOCIATING},
     {bb_rule_scale_form, BB_REASSOCIATING},
@@ -35,6 +36,7 @@ static const struct {
     {bb_rule_merge_shifts, BB_REASSOCIATING},
     {bb_rule_outward, BB_REASSOCIATING},
     {bb_rule_compose, BB_REASSOCIATING},
+    {bb_rule_keep_order, BB_EXACT},
     {bb_rule_hide, BB_EXACT},
     {bb_rule_guard, BB_EXACT},
     {bb_rule_turn, BB_EXACT}, /* once the others are through: they look for nodes that it joins */

@@ -369,11 +369,13 @@ bb_value bb_lower_fold_levels(bb_lower *l, bb_graph *graph, const bb_monoid *mon
 
 /* A nest that folds pending values of one shape, and may go on with them. */
 typedef struct folding {
-  bb_ix_node *node; /* the elementwise op on them, or NULL */
-  uint32_t count;   /* of operands; pending ones among them */
+  bb_ix_node *node;          /* the elementwise op on them, or NULL */
+  const uint32_t *at;        /* with it: the loop of each of its indices */
+  const bb_role *index_role; /* their roles */
+  uint32_t count;            /* of operands; pending ones among them */
   const uint32_t *value;
   const uint32_t *first; /* operand i's first port of the nest */
-  const bb_role *role;
+  const bb_role *role;   /* of each loop */
   uint32_t results;
   const uint32_t *result; /* operands that are results of the nest too */
 } folding;
@@ -393,7 +395,7 @@ static void folding_body(bb_nest *nest, bb_graph *graph, const bb_value *in, bb_
         bb_lower_fold_levels(l, graph, monoid, pending->folds, partial, monoid->components - 1);
   }
   for (uint32_t r = 0; r < f->results; r++) out[made++] = item[f->result[r]];
-  places at = {l, nest->loops, f->role, NULL};
+  places at = {l, nest->loops, f->index_role, f->at};
   if (f->node) out[made++] = apply(graph, f->node->expr, &at, f->count, item);
 }
 
@@ -441,7 +443,8 @@ static void build_folding(bb_lower *l, folding *f, uint32_t loops, const uint32_
     l->pending[value].is = false;
   }
   if (f->node) {
-    bb_lower_place(l, f->node->out[0], out[f->results], f->role);
+    bb_lower_place(l, f->node->out[0], out[f->results], f->index_role);
+    memcpy(l->placed[f->node->out[0]].level, f->at, loops * sizeof *f->at);
     l->folded[f->node->out[0]] = true;
   }
 }
@@ -474,21 +477,34 @@ static bool joins(bb_lower *l, const bb_ix_node *node, bb_role *role) {
   return any;
 }
 
+/* The loops as the first pending operand has its axes. */
+static uint32_t *order_of_pending(bb_lower *l, const bb_ix_node *node) {
+  uint32_t i = 0, *at = BB_NEW(l->scratch, uint32_t, node->indices);
+  while (!l->pending[node->in[i].value].is) i++;
+  for (uint32_t a = 0; a < node->indices; a++) at[node->in[i].index[a]] = a;
+  return at;
+}
+
 static bool join_pending(bb_lower *l, bb_ix_node *node) {
-  bb_role *role = BB_NEW(l->scratch, bb_role, node->indices);
+  bb_role *role = BB_NEW(l->scratch, bb_role, node->indices),
+          *of_loop = BB_NEW(l->scratch, bb_role, node->indices);
   if (!joins(l, node, role)) return false;
   uint32_t *value = BB_NEW(l->scratch, uint32_t, node->nin),
            *result = BB_NEW(l->scratch, uint32_t, node->nin);
   const uint32_t **index = BB_NEW(l->scratch, const uint32_t *, node->nin);
-  folding f = {.node = node, .count = node->nin, .value = value, .role = role, .result = result};
+  folding f = {.node = node, .count = node->nin, .value = value, .role = of_loop, .result = result};
+  f.at = order_of_pending(l, node);
+  f.index_role = role;
+  for (uint32_t k = 0; k < node->indices; k++) of_loop[f.at[k]] = role[k];
+  bb_ix_node made = bb_lower_reordered(l, node, f.at);
   for (uint32_t i = 0; i < node->nin; i++) {
     value[i] = node->in[i].value;
-    index[i] = node->in[i].index;
+    index[i] = made.in[i].index;
     bool seen = false;
     for (uint32_t k = 0; k < i; k++) seen |= value[k] == value[i];
     if (l->pending[value[i]].is && !seen && l->ix->value[value[i]].uses > 1)
       result[f.results++] = i;
   }
-  build_folding(l, &f, node->indices, node->dim, index);
+  build_folding(l, &f, node->indices, made.dim, index);
   return true;
 }

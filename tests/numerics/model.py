@@ -64,7 +64,7 @@ OPERATORS = {
     "Slice": lambda x, first, last, axis, step: np.take(x, range(first[0], last[0], step[0]), axis[0]),
     "GatherElements": lambda x, at, axis: np.take_along_axis(x, at, axis),
     "OneHot": lambda at, depth, values: values[(at[..., None] == np.arange(depth[0])).astype(int)],
-    "Equal": np.equal,
+    "Equal": np.equal, "Greater": np.greater, "Not": np.logical_not, "IsInf": np.isinf,
     "Reshape": lambda x, shape: np.reshape(x, shape),
     "Expand": lambda x, shape: np.broadcast_to(x, np.broadcast_shapes(x.shape, tuple(shape))),
     "ReduceSum": lambda x, a, keepdims=1: x.sum(tuple(a), keepdims=bool(keepdims), dtype=x.dtype),

@@ -53,6 +53,14 @@ rows("softmax without its maximum", "e = elementwise exp(x)\n" + total("s", "e")
 rows("softmax of columns", soft("x", -2) + "output o = elementwise e/s\n", {"x": 2})
 rows("log-softmax", soft("x") + "output o = elementwise x-m-log(s)\n", {"x": 2}, (1, 2, 3, 4))
 rows("log-sum-exp", soft("x") + "output o = elementwise m+log(s)\n", {"x": 1}, (1, 2, 3, 4))
+for _how in ("m==-inf", "isinf(m)", "abs(m)==1/0", "m<=-inf"):
+    rows(f"log-sum-exp relative to 0 where {_how}", soft("x").replace("exp(x-m)", f"exp(x-select({_how},0,m))") +
+         f"output o = elementwise log(s)+select({_how},0,m)\n", {"x": 1})
+rows("log-sum-exp relative to a maximum that is a number", soft("x").replace("exp(x-m)", "exp(x-select(!isinf(m),m,0))") +
+     "output o = elementwise log(s)+select(!isinf(m),m,0)\n", {"x": 1})
+rows("sum of sums", total("s", "x") + "a = elementwise 3*s\noutput o = reduce sum(a, axis=-2)\n", {"x": 1})
+rows("softmax of a maximum of maxima", "m0 = reduce max(x, axis=-1, keep)\nm = reduce max(m0, axis=-2, keep)\ne = elementwise exp(x-m)\n" +
+     total("s0", "e") + total("s", "s0", -2) + "output o = elementwise e/s\n", {"x": 2})
 rows("log-sum-exp of log-sum-exps", soft("x") + "l = elementwise m+log(s)\n" + soft("l", -2, "2") + "output o = elementwise m2+log(s2)\n", {"x": 1}, (3, 4))
 TWICE = (soft("x") + "p = elementwise e/s\n" + soft("p", -2, "2") + "output o = elementwise e2/s2\n",
          soft("x", -2) + "p = elementwise e/s\n" + soft("p", -1, "2") + "output o = elementwise e2/s2\n")
@@ -90,6 +98,12 @@ for _rank in (2, 3, 4):
 # --- statistics ---
 
 rows("mean and variance", VARIANCE + "output v = elementwise sq/N\noutput mean = mu\n", {"x": 1}, shifted=5)
+WEIGHTED = total("sw", "w") + "wx = elementwise w*x\n" + total("st", "wx") + "mu = elementwise st/sw\nd = elementwise w*(x-mu)**2\n" + total("sv", "d")
+WEIGHTS = "input y : f32[X]\nw = elementwise {}\n"
+for _how in ("abs(y)", "max(y,0)", "exp(y)", "select(y<1,0,1)"):
+    rows(f"mean and variance under {_how}", WEIGHTS.format(_how) + WEIGHTED + "output v = elementwise sv/sw\noutput mean = mu\n", {"x": 1, "y": 1}, shifted=1)
+rows("mean and variance of means", "a = reduce sum(x, axis=-1, keep)\na1 = elementwise a/N\nb = reduce sum(a1, axis=-2, keep)\nmu = elementwise b/M\nq = elementwise (x-mu)**2\n" +
+     total("s", "q") + "s1 = elementwise s/N\nt = reduce sum(s1, axis=-2, keep)\noutput v = elementwise t/M\noutput mean = mu\n", {"x": 1}, shifted=5)
 rows("layer norm", VARIANCE + "output o = elementwise c/sqrt(sq/N+0.00001)\n", {"x": 2}, (1, 2, 3, 4))
 rows("layer norm and product", "dim L\ninput w : f32[L,N]\n" + VARIANCE + "z = elementwise c/sqrt(sq/N+0.00001)\noutput o = contract(z[C], w[l,n] -> [E])\n", {"x": 1, "w": 1})
 rows("skewness", VARIANCE + "k = elementwise c**3\n" + total("sk", "k") + "output o = elementwise sk/N/(sq/N)**1.5\n", {"x": 1})
@@ -161,6 +175,8 @@ rows("rounded", "a = elementwise abs(x)\nm = reduce max(a, axis=-1, keep)\nr = e
 SHARE, VANISHES = total("s", "x") + "r = elementwise x/s\n", "may be 0 for a part of the elements"
 rows("shares of a sum", SHARE + "output o = reduce sum(r, axis=-1, keep)\n", {"x": 2}, reason=VANISHES, shifted=9)
 rows("squares of shares of a sum", SHARE + "q = elementwise r**2\noutput o = reduce sum(q, axis=-1, keep)\n", {"x": 2}, reason=VANISHES, shifted=9)
+rows("mean and variance under weights of both signs", "input w : f32[X]\n" + WEIGHTED + "output v = elementwise sv/sw\n", {"x": 2, "w": 2},
+     reason="has no value at some partial fold", shifted=9)
 rows("greatest share of a sum", total("s", "x") + "r = elementwise x/s\noutput o = reduce max(r, axis=-1, keep)\n", {"x": 2},
      reason="the sign of the factor 1/s is not known", shifted=9)
 rows("softmax of a softmax", soft("x") + "p = elementwise e/s\n" + soft("p", -1, "2") + "a = elementwise e2/s2*x\noutput o = reduce sum(a, axis=-1, keep)\n",

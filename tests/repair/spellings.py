@@ -78,6 +78,39 @@ def lse_without_kept_dims(m):
     m.output(m.Add(m.Log(s), m.Squeeze(top, np.array([1]))))
 
 
+MASKED = np.where(np.arange(ROWS)[:, None] == 2, -np.inf, np.where(np.arange(COLS) < (np.arange(ROWS) == 4)[:, None] * 200, -np.inf, X))
+
+
+def with_guard(name, asks, otherwise=False):
+    """asks(m, maximum): where a number stands in for it (for `otherwise`: where it stays)."""
+    def lse(m):
+        x = m.input("x", MASKED)
+        top = m.over("ReduceMax", x)
+        top = m.Where(asks(m, top), *([top, number(0)] if otherwise else [number(0), top]))
+        m.output(m.Add(m.Log(summed(m, m.Exp(m.Sub(x, top)))), top))
+    lse.__name__ = f"lse_guarded_by_{name}"
+    spelling({"x": 1})(lse)
+
+
+with_guard("isinf", lambda m, top: m.IsInf(top))
+with_guard("size", lambda m, top: m.Equal(m.Abs(top), number(np.inf)))
+with_guard("limit", lambda m, top: m.Equal(top, number(-np.inf)))
+with_guard("not_isinf", lambda m, top: m.Not(m.IsInf(top)), True)
+with_guard("beyond_limit", lambda m, top: m.Greater(top, number(-np.inf)), True)
+
+
+@spelling({"x": 2})
+def softmax_of_planes_in_steps(m):
+    x = m.input("x", PLANES)
+    e = m.Exp(m.Sub(x, m.over("ReduceMax", m.over("ReduceMax", x, 2), 1)))
+    m.output(m.Div(e, summed(m, summed(m, e, 2), 1)))
+
+
+@spelling({"x": 2})
+def softmax_inner_then_outermost(m):
+    m.output(m.Softmax(m.Softmax(m.input("x", PLANES), axis=2), axis=0))
+
+
 @spelling({"x": 2})
 def log_softmax_by_lse(m):
     x = m.input("x", OFFSET)
@@ -205,6 +238,50 @@ def channels(m):
     x = m.input("x", normal(5, 7, 9, 11) + 5)
     c, v = centred(m, x, 0, 2, 3)
     m.output(mean(m, x, 0, 2, 3), v)
+
+
+@spelling({"x": 1})
+def channels_in_steps(m):
+    """Means of means: of rows, then over channels and the batch."""
+    x = m.input("x", normal(5, 7, 9, 11) + 5)
+    c = m.Sub(x, mean(m, mean(m, x, 2, 3), 0))
+    m.output(mean(m, x, 0, 2, 3), mean(m, mean(m, m.Mul(c, c), 2, 3), 0))
+
+
+@spelling({"x": 1})
+def variance_of_planes_in_steps(m):
+    x = m.input("x", PLANES + 5)
+    c = m.Sub(x, mean(m, mean(m, x, 1), 2))
+    m.output(mean(m, mean(m, m.Mul(c, c), 2), 1))
+
+
+@spelling({"x": 2, "g": 1, "b": 1})
+def groups_in_steps(m):
+    x, g, b = m.input("x", normal(2, 32, 9, 9) + 5), *(m.input(n, normal(1, 32, 1, 1, seed=ord(n))) for n in "gb")
+    r = m.Reshape(x, np.array([2, 4, 8, 81]))
+    c = m.Sub(r, mean(m, mean(m, r, 3), 2))
+    v = mean(m, mean(m, m.Mul(c, c), 3), 2)
+    z = m.Reshape(m.Div(c, m.Sqrt(m.Add(v, number(1e-5)))), np.array([2, 32, 9, 9]))
+    m.output(m.Add(m.Mul(z, g), b))
+
+
+def weighted(name, weights):
+    """weights(m) >= 0: 0 in whole blocks, of one row all but the last."""
+    def build(m):
+        x, w = m.input("x", X + 5), weights(m, m.input("w", WEIGHTS))
+        total = summed(m, w)
+        mu = m.Div(summed(m, m.Mul(w, x)), total)
+        c = m.Sub(x, mu)
+        m.output(mu, m.Div(summed(m, m.Mul(w, m.Mul(c, c))), total))
+    build.__name__ = f"variance_weighted_by_{name}"
+    spelling({"x": 1, "w": 1})(build)
+
+
+WEIGHTS = normal(ROWS, COLS, seed=2)
+WEIGHTS[:, :120] = WEIGHTS[3, :-1] = 0
+weighted("size", lambda m, w: m.Abs(w))
+weighted("square", lambda m, w: m.Mul(w, w))
+weighted("mask", lambda m, w: m.Where(m.Equal(w, number(0)), number(0), number(1)))
 
 
 @spelling({"x": 1})
