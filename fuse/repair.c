@@ -257,9 +257,9 @@ static void apply(bb_match *match) {
     bb_fail(graph->program->ctx, BB_ERROR_INTERNAL, "a repair was lost: %s", r.why);
   bb_value component[BB_PRODUCT_COMPONENTS + BB_REPAIR_CONSTANTS];
   fold_nest(&r, component);
+  bb_repair_keep_proof(bb_repair_innermost(&r)); /* its values are those of its own level so far */
   bb_repair_lift(&r);
   for (uint32_t i = 0; i < froms; i++) remove_unused(graph, from[i]);
-  bb_repair_keep_proof(bb_repair_innermost(&r));
   connect_readers(&r, &all, component);
   bb_map_prune(graph, r.u);
   bb_scratch_end(r.arena);

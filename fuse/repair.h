@@ -87,6 +87,7 @@ struct bb_repair {
   bool owned;                      /* the level may be edited while it is read */
   const bb_expr *around;           /* iterations of the loops around, all together; NULL: one */
   struct bb_repair *inner;         /* the pair inside; NULL: none */
+  const struct bb_repair *outer;   /* the pair around */
   uint32_t place[BB_REPAIR_FOLDS]; /* of each fold in the innermost chain */
 };
 
@@ -135,6 +136,8 @@ bool bb_repair_try_nest(bb_repair *r);
 /* Makes one map of U and V, of the maps inside them, and so on down; reads the innermost chain. */
 bool bb_repair_enter(bb_repair *r);
 bb_repair *bb_repair_innermost(bb_repair *r);
+/* Is a value of the level the same in all iterations of the loops around, too? */
+bool bb_repair_is_fixed(const bb_repair *r, bb_value value);
 /* The fixed values that finish the innermost chain, as values of this level. */
 bool bb_repair_lift(bb_repair *r);
 

@@ -83,7 +83,7 @@ bool bb_repair_enter(bb_repair *r) {
   inner_maps(r, map);
   for (uint32_t i = 0; i < r->folds; i++) port[i] = passed_on(r, &r->fold[i]).port;
   bb_repair *inner = BB_NEW(r->arena, bb_repair, 1);
-  *inner = (bb_repair){.arena = r->arena, .around = length_around(r), .owned = true};
+  *inner = (bb_repair){.arena = r->arena, .around = length_around(r), .owned = true, .outer = r};
   bb_match match = {.partner = map[0], .anchor = map[1], .dim = BB_NO_DIM};
   match.scope = join(r, &match.anchor);
   bb_map_own(match.scope->graph, match.partner);
@@ -112,14 +112,23 @@ static bool is_finished_with(const bb_repair *r, uint32_t arg) {
 }
 
 /* A value that the body of U takes whole from around it, as it is there. */
-static bool lift(const bb_repair *r, bb_value *value) {
-  const bb_graph *body = r->inner->graph;
+static bool lift(const bb_repair *r, const bb_graph *body, bb_value *value) {
   if (bb_node_get(body, value->node)->kind != BB_NODE_INPUT) return false;
   uint32_t port = 0;
   while (body->input[port] != value->node) port++;
   const bb_in *in = &bb_node_get(r->graph, r->u)->in[port];
   *value = in->src;
   return in->level == BB_WHOLE;
+}
+
+bool bb_repair_is_fixed(const bb_repair *r, bb_value value) {
+  const bb_node *node = bb_node_get(r->graph, value.node);
+  if (!r->outer) return true;
+  if (node->kind != BB_NODE_FUNC)
+    return lift(r->outer, r->graph, &value) && bb_repair_is_fixed(r->outer, value);
+  bool fixed = !node->expr || !node->expr->coord;
+  for (uint32_t i = 0; i < node->nin && fixed; i++) fixed = bb_repair_is_fixed(r, node->in[i].src);
+  return fixed;
 }
 
 bool bb_repair_lift(bb_repair *r) {
@@ -129,7 +138,7 @@ bool bb_repair_lift(bb_repair *r) {
   for (uint32_t i = 0; i < leaf->leaves; i++) {
     bb_repair_leaf *l = &leaf->leaf[i];
     if (l->arg == BB_NONE || !l->fixed || !is_finished_with(leaf, l->arg)) continue;
-    if (!lift(r, &l->value))
+    if (!lift(r, r->inner->graph, &l->value))
       return bb_repair_refuse(r, "a fixed value that finishes the folds is made inside a loop");
   }
   return true;

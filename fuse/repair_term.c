@@ -190,7 +190,7 @@ static const bb_trace *trace_level(tracer *t, bb_value value, bool other) {
   }
   if (++t->values > VALUES) return refuse(t, "the terms are too large");
   if (node->kind != BB_NODE_FUNC || type->rank)
-    return leaf_value(t, BB_NONE, value, type, other, true);
+    return leaf_value(t, BB_NONE, value, type, other, bb_repair_is_fixed(r, value));
   const bb_trace **in = BB_NEW(r->arena, const bb_trace *, node->nin);
   bool reads = false;
   for (uint32_t i = 0; i < node->nin; i++) {
@@ -198,7 +198,7 @@ static const bb_trace *trace_level(tracer *t, bb_value value, bool other) {
     if (!in[i]) return NULL;
     reads |= in[i]->reads;
   }
-  if (!reads) return leaf_value(t, BB_NONE, value, type, other, true);
+  if (!reads) return leaf_value(t, BB_NONE, value, type, other, bb_repair_is_fixed(r, value));
   if (!bb_repair_elementwise(node))
     return refuse(t,
                   bb_arena_printf(r->program->arena, "the fold passes through %s before it is used",

@@ -170,6 +170,43 @@ def index_expected(m):
     m.output(e, summed(m, m.Mul(p, m.Mul(d, d))))
 
 
+def over_planes(loads, temperature):
+    """Exps of whole planes relative to their maximum, at temperature(m)."""
+    def add(build):
+        def made(m):
+            x, t = m.input("x", PLANES), temperature(m)
+            e = m.Exp(m.Mul(m.Sub(x, m.over("ReduceMax", x, 1, 2)), t))
+            m.output(m.over("ReduceSum", build(m, e, t), 1, 2))
+        made.__name__ = build.__name__
+        return spelling({"x": loads, "t": 1})(made)
+    return add
+
+
+@over_planes(1, lambda m: m.input("t", np.abs(normal(3, 1, 1)) + .3))
+def planes_at_temperature(m, e, t):
+    return e
+
+
+@over_planes(1, lambda m: m.Exp(m.input("t", normal(3, 1, 1))))
+def planes_at_temperature_of_function(m, e, t):
+    return m.Mul(e, t)
+
+
+@over_planes(2, lambda m: m.input("t", np.abs(normal(1, 37, 1)) + .3))
+def planes_at_temperature_of_rows(m, e, t):
+    """Not to be repaired: what changes a sum of exps differs from row to row."""
+    return e
+
+
+@spelling({"x": 1})
+def places_expected(m):
+    x = m.input("x", PLANES)
+    e = m.Exp(m.Sub(x, m.over("ReduceMax", x, 1, 2)))
+    total = m.over("ReduceSum", e, 1, 2)
+    for at in (np.arange(37)[None, :, None], np.arange(70)[None, None]):
+        m.output(m.Div(m.over("ReduceSum", m.Mul(e, m.constant(at * 1.)), 1, 2), total))
+
+
 @spelling({"x": 1})
 def logit_expected(m):
     x = m.input("x", X)
