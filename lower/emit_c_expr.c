@@ -233,7 +233,7 @@ static const char *print(const printer *p, const bb_expr *e) {
   case BB_X_COORD: return e->index == BB_COORD_ROW ? p->row : p->col;
   case BB_X_SYMBOL: return symbol(p->c, e->index);
   case BB_X_SQRT: return call(p, "sqrt", e);
-  case BB_X_EXP: return call(p, "exp", e);
+  case BB_X_EXP: return call(p, bb_c_is_below(p->c, e) ? "exp_below" : "exp", e);
   case BB_X_LOG: return call(p, "log", e);
   case BB_X_SIN: return call(p, "sin", e);
   case BB_X_COS: return call(p, "cos", e);

@@ -47,6 +47,12 @@ typedef struct bb_c_nest {
                     * pass between them are there for each iteration of those */
 } bb_c_nest;
 
+/* A statement of a body. */
+typedef struct bb_c_here {
+  const bb_tile_body *body; /* NULL: it is not known */
+  uint32_t at, stretch;     /* BB_NONE: the loop around it has one stretch */
+} bb_c_here;
+
 typedef struct bb_c {
   bb_buffer *out;
   const bb_tile_program *p;
@@ -62,6 +68,7 @@ typedef struct bb_c {
   uint32_t nest;           /* the one being emitted */
   bool *extent;            /* by extent: the nest at hand names it */
   bool *view;              /* by view: likewise */
+  bb_c_here here;          /* what is being emitted */
   uint32_t indent;
   uint32_t temporaries;
 } bb_c;
@@ -93,6 +100,9 @@ const char *bb_c_expression(bb_c *c, const bb_expr *expr, const char *const *ope
 bool bb_c_passes(const bb_c *c, uint32_t tile);
 int64_t bb_c_tile_bytes(const bb_c *c, uint32_t tile);
 int64_t bb_c_tile_elements(const bb_c *c, uint32_t tile);
+/* Is the argument of an exp in the statement at hand at most 0, but for rounding, or NaN? */
+bool bb_c_is_below(const bb_c *c, const bb_expr *exp);
+bool bb_c_runs_in(const bb_tile_stmt *stmt, uint32_t stretch);
 void bb_c_body(bb_c *c, const bb_tile_body *body);
 /* The line that opens one stretch of a loop. */
 void bb_c_loop_head(bb_c *c, const bb_tile_loop *loop, uint32_t stretch);

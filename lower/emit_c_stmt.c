@@ -242,7 +242,7 @@ static void transpose(bb_c *c, const bb_tile_stmt *s) {
 
 static void statement(bb_c *c, const bb_tile_stmt *s, uint32_t stretch);
 
-static bool runs_in(const bb_tile_stmt *s, uint32_t stretch) {
+bool bb_c_runs_in(const bb_tile_stmt *s, uint32_t stretch) {
   return !s->stretches || stretch == BB_NONE || s->stretches >> stretch & 1;
 }
 
@@ -263,7 +263,7 @@ static const bb_tile_stmt *fills(const bb_tile_body *b, uint32_t at, uint32_t st
   if (!is_nothing(zero)) return NULL;
   for (uint32_t i = at + 1; i < b->count; i++) {
     const bb_tile_stmt *s = b->stmt[i];
-    if (!runs_in(s, stretch) || !touches(s, zero->result)) continue;
+    if (!bb_c_runs_in(s, stretch) || !touches(s, zero->result)) continue;
     bool first = s->kind == BB_TILE_DOT && s->accumulate && s->result == zero->result &&
                  s->operand[0] != s->result && s->operand[1] != s->result;
     return first && s->stretches == zero->stretches ? s : NULL;
@@ -277,14 +277,15 @@ static void body(bb_c *c, const bb_tile_body *b, uint32_t stretch) {
   for (uint32_t i = 0; i < b->count; i++) {
     const bb_tile_stmt *s = b->stmt[i], *product;
     bool is_fresh = false;
-    if (!runs_in(s, stretch)) continue;
+    if (!bb_c_runs_in(s, stretch)) continue;
+    c->here = (bb_c_here){b, i, stretch};
     if ((product = fills(b, i, stretch)) != NULL) {
       fresh[count++] = product;
       continue;
     }
     for (uint32_t k = 0; k < count; k++) is_fresh |= fresh[k] == s;
     uint32_t next = i + 1;
-    while (next < b->count && !runs_in(b->stmt[next], stretch)) next++;
+    while (next < b->count && !bb_c_runs_in(b->stmt[next], stretch)) next++;
     if (next < b->count && bb_c_map_and_fold(c, s, b->stmt[next])) {
       i = next;
       continue;

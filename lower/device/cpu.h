@@ -132,6 +132,16 @@ BB_INLINE float bb_exp_near_f32(float x) {
   return bb_exp_rest_f32(x, n) * bb_float(bb_bits(sum) << 23);
 }
 
+/* e^x of what is at most 0, but for rounding: 2^n is one number, and 1 at most.  Below e^-87 all is 0. */
+BB_INLINE float bb_exp_below_f32(float x) {
+  float sum = x * 1.44269504f + 12583039.0f;
+  int32_t bits = (int32_t)bb_bits(sum), most = 0x4B400000 + 127;
+  bits = bits < most ? bits : most;
+  float n = bb_float((uint32_t)bits) - 12583039.0f;
+  float p = bb_exp_rest_f32(x, n) * bb_float((uint32_t)bits << 23);
+  return x < -87.0f ? 0.0f : p;
+}
+
 /* Within 2 ulp. */
 BB_INLINE float bb_tanh_f32(float x) {
   float a = fabsf(x), z = x * x;
@@ -189,6 +199,9 @@ BB_MATH(fabs)
     return name(x);                                                                                \
   }
 BB_MATH(exp)
+BB_INLINE double bb_exp_below_f64(double x) {
+  return exp(x);
+}
 BB_MATH(tanh)
 BB_MATH(erf)
 BB_MATH(log)

@@ -51,6 +51,16 @@ static void check(const char *name, single *mine, twice *true_one, double most, 
 static float my_exp(float x) {
   return bb_exp_f32(x);
 }
+/* What it is not for is left to the other one. */
+static float my_exp_below(float x) {
+  return x > 0 ? bb_exp_f32(x) : bb_exp_below_f32(x);
+}
+/* Beyond 0 it is large, or infinite, and never something else. */
+static void check_beyond(void) {
+  for (float x = 1e-6f; x < INFINITY; x *= 1.37f)
+    if (!(bb_exp_below_f32(x) >= 1))
+      complain("exp below", (double)x, (double)bb_exp_below_f32(x), 1);
+}
 static float my_tanh(float x) {
   return bb_tanh_f32(x);
 }
@@ -126,6 +136,8 @@ static void check_products(void) {
 
 int main(void) {
   check("exp", my_exp, exp, 1.5, 0);
+  check("exp below", my_exp_below, exp, 1.5, 1.7e-38);
+  check_beyond();
   check("tanh", my_tanh, tanh, 2, 0x1p-126);
   check("erf", my_erf, erf, 2, 0x1p-126);
   check_products();
