@@ -12,7 +12,7 @@ typedef struct bb_sm90_map {
       fold; /* fold: boxes side by side in one copy, counted by an outermost axis */
   bb_tile_index extent[BB_SM90_RANK], stride[BB_SM90_RANK]; /* strides in elements */
   uint32_t box[BB_SM90_RANK];
-  bool again; /* read by other blocks too: worth a place in the cache */
+  const char *reads; /* how many blocks read a box: if several, it is worth a place in the cache */
 } bb_sm90_map;
 
 /* What a launch needs.  Expressions are C's, of integers, over the extents' names, min and max.  The

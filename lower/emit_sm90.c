@@ -67,7 +67,7 @@ static void put_launch(bb_cuda *e, bb_buffer *out) {
     if (v->strided) bb_put(out, "], \"strides\": [");
     for (uint32_t k = 0; v->strided && k < v->rank; k++)
       bb_put(out, "%s\"%s\"", k ? ", " : "", bb_cuda_index(e, v->stride[k], names));
-    bb_put(out, "], \"fold\": %u, \"again\": %s}", m->fold, m->again ? "true" : "false");
+    bb_put(out, "], \"fold\": %u, \"reads\": \"%s\"}", m->fold, m->reads);
   }
   bb_put(out, "],\n \"pointers\": [");
   for (uint32_t i = 0; i < e->p->views; i++) {
@@ -106,7 +106,8 @@ static void fill_plan(bb_cuda *e, bb_sm90_launch *plan) {
     const bb_cuda_map *m = &e->map[i];
     const bb_tile_view *v = &e->p->view[m->view];
     bb_sm90_map *to = &plan->map[i];
-    *to = (bb_sm90_map){.view = m->view, .rank = v->rank, .fold = m->fold, .again = m->again};
+    *to = (bb_sm90_map){.view = m->view, .rank = v->rank, .fold = m->fold};
+    to->reads = bb_arena_printf(arena, "%s", m->reads);
     bb_tile_index stride = bb_expr_const(e->p->home, BB_I64, 1);
     for (uint32_t k = v->rank; k-- > 0;) {
       to->extent[k] = v->extent[k];

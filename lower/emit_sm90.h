@@ -27,6 +27,7 @@ typedef struct bb_cuda_tile {
   uint32_t registers; /* of a thread */
   uint32_t uses;      /* by statements, but those that are shared element by element */
   bool ring;          /* loaded by the copy engine */
+  bool stands;        /* ring: loaded once before the serial loop, which reads it from there */
   uint32_t parts;     /* ring: in so many parts of 64 rows, each for one warp group alone */
   uint32_t offset;    /* SHARED: bytes */
   uint32_t stride;    /* ring: bytes from one buffer to the next */
@@ -40,7 +41,8 @@ typedef struct bb_cuda_map {
   uint32_t view, rows, cols; /* a box of 64 columns at most */
   bb_axis axis[BB_TILE_RANK];
   bool put;
-  bool again; /* other iterations of the grid's loops read the same box: worth a place in the L2 */
+  const char *reads; /* iterations of the grid's loops that read the same box: more than one make it
+                      * worth a place in the L2 */
   uint32_t
       fold; /* 64 columns each, which an outermost axis of the map counts: one copy, not several */
   const char *name;
@@ -157,6 +159,8 @@ void bb_cuda_run_list(bb_cuda *e, const bb_cuda_list *list, bool copier);
 void bb_cuda_role(bb_cuda *e, bool copier);
 /* How many iterations a loop has. */
 const char *bb_cuda_trips(const bb_cuda *e, const bb_tile_loop *loop, const char *const *names);
+/* How many iterations of the grid's loops load the same, in extents called as in the program. */
+const char *bb_cuda_reads(const bb_cuda *e, const bb_tile_stmt *load);
 /* How many iterations the grid's loops have, in extents called as `names` say. */
 const char *bb_cuda_tiles(bb_cuda *e, const char **names);
 void bb_cuda_place_function(bb_cuda *e);

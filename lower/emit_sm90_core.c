@@ -34,6 +34,26 @@ static const char *product_from(const bb_cuda *e, uint32_t k, const char **names
   return out.data;
 }
 
+const char *bb_cuda_reads(const bb_cuda *e, const bb_tile_stmt *load) {
+  bool told[8] = {false}; /* by loop: what is loaded depends on where it stands */
+  const char **names = BB_NEW(e->arena, const char *, e->p->variables + 1);
+  bb_buffer out = {.arena = e->arena};
+  for (uint32_t k = e->grids; k-- > 0;) {
+    uint32_t variable = e->grid[k]->variable;
+    for (uint32_t i = 0; i < e->p->view[load->view].rank; i++)
+      told[k] |= bb_cuda_depends(load->range[i].start, variable);
+    for (uint32_t i = k + 1; i < e->grids; i++)
+      told[k] |= told[i] && bb_cuda_depends(e->grid[i]->stretch[0].from, variable);
+  }
+  for (uint32_t i = 0; i < e->p->extents; i++) names[i] = e->p->variable[i];
+  bb_put(&out, "1");
+  for (uint32_t k = 0; k < e->grids; k++) {
+    if (!told[k]) bb_put(&out, " * %s", bb_cuda_trips(e, e->grid[k], names));
+    names[e->grid[k]->variable] = value_at(e, e->grid[k], names, "0");
+  }
+  return out.data;
+}
+
 /* Loops within may depend on the outermost only: their last round may be shorter. */
 static void check_ragged(const bb_cuda *e) {
   for (uint32_t k = 1; k < e->grids; k++)

@@ -167,6 +167,22 @@ static void find_parts(bb_cuda *e) {
   }
 }
 
+/* What the serial loop reads where it was copied before the loop stays: nothing is copied there again, as a block has
+ * no other iteration of the grid's loops. */
+static void find_standing(bb_cuda *e) {
+  for (uint32_t i = 0; e->serial && i < e->before.count; i++) {
+    const bb_tile_stmt *load = e->before.stmt[i];
+    if (load->kind != BB_TILE_LOAD || !e->tile[load->result].ring) continue;
+    bool read = false;
+    for (uint32_t k = 0; k < e->serial->body.count; k++)
+      read |= bb_tile_reads(e->serial->body.stmt[k], load->result);
+    if (!read) continue;
+    if (e->grids && e->grid[0]->persistent)
+      bb_cuda_refuse(e, load, "a copy that a persistent block reads all the time");
+    e->tile[load->result].stands = true;
+  }
+}
+
 /* Copies are made by the copier, along with the core; by a warp of its own in its loop only. */
 static void check_copies(const bb_cuda *e) {
   const bb_cuda_list lists[] = {e->after_warps, e->after_cluster, e->after_split, e->before,
@@ -257,20 +273,6 @@ static void size_tile(bb_cuda *e, uint32_t i) {
 
 /* --- shared memory and tensor maps --- */
 
-/* Does a load read the same wherever some loop of the grid stands? */
-static bool is_read_again(const bb_cuda *e, const bb_tile_stmt *s) {
-  bool told[8] = {false};
-  for (uint32_t k = e->grids; k-- > 0;) {
-    uint32_t variable = e->grid[k]->variable;
-    for (uint32_t i = 0; i < e->p->view[s->view].rank; i++)
-      told[k] |= bb_cuda_depends(s->range[i].start, variable);
-    for (uint32_t i = k + 1; i < e->grids; i++)
-      told[k] |= told[i] && bb_cuda_depends(e->grid[i]->stretch[0].from, variable);
-    if (!told[k]) return true;
-  }
-  return false;
-}
-
 /* May all columns of a tile be one box? */
 static bool is_folded(const bb_tile_view *view, const bb_tile_range *last, const bb_tile *tile) {
   bb_tile_index extent = view->extent[view->rank - 1], start = last->start;
@@ -292,7 +294,7 @@ static uint32_t add_map(bb_cuda *e, const bb_tile_stmt *s, uint32_t tile_at, boo
     bb_cuda_refuse(e, s, "a tile whose columns do not lie side by side");
   for (uint32_t i = 0; i < view->rank; i++)
     map.axis[i] = s->range[i].size ? s->range[i].axis : BB_AXIS_NONE;
-  map.again = !put && is_read_again(e, s);
+  map.reads = put ? "1" : bb_cuda_reads(e, s);
   if (!put && is_folded(view, &s->range[view->rank - 1], tile)) map.fold = tile->cols / 64;
   map.name = bb_arena_printf(e->arena, "%s_%s", view->name, put ? "put" : "box");
   for (uint32_t i = 0; i < e->maps; i++) {
@@ -342,7 +344,7 @@ static bool uses(const bb_cuda_list *list, uint32_t tile) {
 
 /* Does a tile live behind the serial loop only, which no other iteration of the grid overlaps? */
 static bool is_late(const bb_cuda *e, uint32_t tile) {
-  if (!e->copier || !e->serial || e->stages || (e->grids && e->grid[0]->persistent)) return false;
+  if (!e->copier || !e->serial || (e->grids && e->grid[0]->persistent)) return false;
   const bb_cuda_list body = {e->serial->body.count, e->serial->body.stmt};
   return !e->tile[tile].ring && !uses(&e->before, tile) && !uses(&body, tile);
 }
@@ -419,6 +421,7 @@ void bb_cuda_plan(bb_cuda *e) {
   walk(e, &e->p->body, find_rings);
   check_copies(e);
   find_parts(e);
+  find_standing(e);
   e->lags = may_lag(e);
   bb_cuda_find_beside(e);
   walk(e, &e->p->body, lay_by_use);

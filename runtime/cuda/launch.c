@@ -221,9 +221,10 @@ static void encode(const bb_gpu_machine *m, const bb_cuda_kernel *k, const bb_sm
   uint32_t ones[BB_SM90_RANK + 1] = {1, 1, 1, 1, 1, 1};
   bb_cuda_tensor_map made;
   bool bf16 = k->kernel->tile->view[map->view].dtype == BB_BF16;
+  int64_t reads = evaluate(m, k, map->reads, extent);
   int code = m->driver->tensor_map(&made, bf16 ? BF16 : F16, s.rank, (void *)(uintptr_t)data,
                                    s.size, s.step + 1, s.box, ones, 0, SWIZZLE_128,
-                                   map->again ? PROMOTE_256 : 0, 0);
+                                   reads > 1 ? PROMOTE_256 : 0, 0);
   bb_gpu_must(m->ctx, m->driver, code, "a tensor map");
   memcpy(to, &made, MAP_BYTES);
 }

@@ -59,7 +59,7 @@ class Kernel:
         must(cuda.cuTensorMapEncodeTiled(
             ctypes.c_void_p(at), {"f16": 6, "bf16": 9}[m["type"]], n, ctypes.c_void_p(tensor.data_ptr()),
             (ctypes.c_uint64 * n)(*size), (ctypes.c_uint64 * n)(*stride), (ctypes.c_uint32 * n)(*box),
-            (ctypes.c_uint32 * n)(*[1] * n), 0, 3, 3 if m["again"] else 0, 0), "tensor map")
+            (ctypes.c_uint32 * n)(*[1] * n), 0, 3, 3 if number(m["reads"], extents) > 1 else 0, 0), "tensor map")
         return ctypes.string_at(at, 128)
 
     def bind(self, views, extents):
