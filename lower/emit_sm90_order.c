@@ -5,7 +5,7 @@
  * that, products of the warp groups are begun as early as they can, those of early stages first and with
  * them what they wait for; then what needs no product in flight; and last what does, the oldest product first.
  * So the product of the next iteration stands before the vector work of this one by nothing but its
- * stage.  A ring's tile is waited for before its first reader and released after its last.  Where products are only
+ * stage.  A ring's tile is waited for before its first reader and released after its last, unless it stands.  Where products are only
  * summed, those of an iteration are waited for behind the next one's, and their tiles released there.
  */
 #include "emit_sm90.h"
@@ -61,6 +61,10 @@ static bool is_ring_load(const list *l, uint32_t i) {
   return s->kind == BB_TILE_LOAD && l->e->tile[s->result].ring;
 }
 
+static bool stands(const list *l, uint32_t load) {
+  return l->e->tile[l->item[load].stmt->result].stands;
+}
+
 static bool reads_tile(const bb_tile_stmt *s, uint32_t tile) {
   for (uint32_t i = 0; i < s->operands; i++)
     if (s->operand[i] == tile) return true;
@@ -81,12 +85,13 @@ static void count_readers(list *l) {
     for (uint32_t t = 0; t < l->e->p->tiles; t++) {
       if (!l->e->tile[t].ring || !reads_tile(l->item[i].stmt, t)) continue;
       uint32_t load = load_of(l, i, t);
+      if (l->e->tile[t].stands) continue;
       if (load == BB_NONE)
         bb_cuda_refuse(l->e, l->item[i].stmt, "a loaded tile is read in another stage");
       l->readers[load]++;
     }
   for (uint32_t i = 0; i < l->count; i++)
-    if (is_ring_load(l, i) && !l->readers[i])
+    if (is_ring_load(l, i) && !l->readers[i] && !stands(l, i))
       bb_cuda_refuse(l->e, l->item[i].stmt, "a loaded tile that nothing reads in its stage");
 }
 
@@ -107,7 +112,7 @@ static uint32_t waits_for(const list *l, uint32_t i) {
 
 static void finish_reader(list *l, uint32_t i) {
   for (uint32_t t = 0; t < l->e->p->tiles; t++) {
-    if (!l->e->tile[t].ring || !reads_tile(l->item[i].stmt, t)) continue;
+    if (!l->e->tile[t].ring || l->e->tile[t].stands || !reads_tile(l->item[i].stmt, t)) continue;
     uint32_t load = load_of(l, i, t);
     if (--l->readers[load] == 0) act(l, BB_ACT_RELEASE, load, t, 0);
   }
@@ -169,6 +174,7 @@ static void arrive(list *l, uint32_t i) {
   for (uint32_t t = 0; t < l->e->p->tiles; t++) {
     if (!l->e->tile[t].ring || !reads_tile(l->item[i].stmt, t)) continue;
     uint32_t load = load_of(l, i, t);
+    if (load == BB_NONE) continue; /* it stands since another list */
     if (!l->arrived[load]) act(l, BB_ACT_ARRIVED, load, t, 0);
     l->arrived[load] = true;
   }
@@ -209,6 +215,8 @@ bb_cuda_act *bb_cuda_order(bb_cuda *e, uint32_t count, const bb_cuda_item *item,
       finish_reader(&l, i);
     l.done[i] = true;
   }
+  for (uint32_t i = 0; i < count; i++)
+    if (is_ring_load(&l, i) && !l.arrived[i]) act(&l, BB_ACT_ARRIVED, i, item[i].stmt->result, 0);
   if (l.flights && lags)
     leave_in_flight(&l);
   else if (l.flights)

@@ -30,6 +30,7 @@ typedef struct placer {
   bb_tile_loop *serial;
   uint32_t groups;
   bool staged;
+  bool stands; /* an operand stays where it was copied before the loop: one result a block */
   bool *loaded;
 } placer;
 
@@ -298,16 +299,34 @@ static void reuse_in(placer *w, bb_tile_body *body) {
   }
 }
 
+static bool may_hold(const placer *w, const bb_tile_stmt *s) {
+  uint32_t t = s->operand[0];
+  if (s->kind != BB_TILE_DOT || s->transposed[0] || !w->loaded[t]) return false;
+  if (bb_tile_writers(&w->serial->body, t)) return false;
+  if (bb_tile_readers(&w->serial->body, t) != bb_tile_readers(&w->p->body, t)) return false;
+  uint32_t size = w->p->tile[t].rows * w->p->tile[t].cols / (256 * w->groups);
+  return registers_needed(w) + size <= w->p->registers;
+}
+
+/* Is there an operand of the loop's products that is loaded before it, and has no room in registers? */
+static bool has_standing(const placer *w) {
+  for (uint32_t i = 0; w->serial && i < w->serial->body.count; i++) {
+    const bb_tile_stmt *s = w->serial->body.stmt[i];
+    for (uint32_t k = 0; s->kind == BB_TILE_DOT && k < 2; k++) {
+      uint32_t t = s->operand[k];
+      if (w->loaded[t] && !bb_tile_writers(&w->serial->body, t) && (k || !may_hold(w, s)))
+        return true;
+    }
+  }
+  return false;
+}
+
 /* A left operand that the loop reads in every iteration is held in registers, where there is room. */
 static void hold_left(placer *w) {
   for (uint32_t i = 0; w->serial && i < w->serial->body.count; i++) {
     bb_tile_stmt *s = w->serial->body.stmt[i];
-    if (s->kind != BB_TILE_DOT || s->transposed[0] || !w->loaded[s->operand[0]]) continue;
+    if (!may_hold(w, s)) continue;
     uint32_t t = s->operand[0];
-    if (bb_tile_writers(&w->serial->body, t)) continue;
-    bool other = bb_tile_readers(&w->serial->body, t) != bb_tile_readers(&w->p->body, t);
-    uint32_t size = w->p->tile[t].rows * w->p->tile[t].cols / (256 * w->groups);
-    if (other || registers_needed(w) + size > w->p->registers) continue;
     bb_tile_stmt *copy = bb_tile_stmt_new(w->p, BB_TILE_MAP);
     copy->result = bb_tile_like(w->p, t, w->p->tile[t].dtype);
     w->p->tile[copy->result].place = BB_PLACE_LEFT;
@@ -342,7 +361,8 @@ static void place_stores(placer *w) {
 /* Do results leave through this tile?  Behind a loop that has ended, which is not the next one's begin, they lie where
  * what it loaded did. */
 static bool is_left(const placer *w, uint32_t tile) {
-  for (uint32_t i = w->at + 1; !w->staged && i < w->core->count; i++)
+  bool ended = !w->staged || w->stands;
+  for (uint32_t i = w->at + 1; ended && i < w->core->count; i++)
     if (w->core->stmt[i]->kind == BB_TILE_STORE && w->core->stmt[i]->operand[0] == tile)
       return true;
   return false;
@@ -494,6 +514,7 @@ static void schedule_grid(placer *w) {
   if (!w->staged) return;
   if (unequal != BB_NONE && unequal != w->p->body.stmt[0]->loop->variable)
     cut_in_sections(w, unequal);
+  if (w->stands) return;
   bb_tile_loop *outermost = w->p->body.stmt[0]->loop;
   outermost->persistent = outermost->rotate = true;
   outermost->queue = unequal != BB_NONE;
@@ -513,6 +534,7 @@ void bb_gpu_place(bb_gpu *g) {
   reuse_in(&w, w.core);
   if (w.serial) reuse_in(&w, &w.serial->body);
   if (!g->split) place_stores(&w);
+  w.stands = has_standing(&w);
   if (!give_buffers(&w)) {
     keep_stores(&w);
     if (!give_buffers(&w)) bb_gpu_refuse(g, "tiles need more shared memory than a block has");
@@ -520,6 +542,7 @@ void bb_gpu_place(bb_gpu *g) {
   if (registers_needed(&w) > g->p->registers)
     bb_gpu_refuse(g, "tiles need more registers than a thread has");
   hold_left(&w);
+  w.stands = has_standing(&w);
   g->p->turns = w.staged && w.groups == 2;
   schedule_grid(&w);
 }

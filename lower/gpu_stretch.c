@@ -236,6 +236,7 @@ typedef struct splitter {
   int64_t step;
   span all;  /* every mask is true everywhere */
   span some; /* none is nowhere true */
+  bool ends; /* the mask at hand is true in no block beyond the loop's last */
 } splitter;
 
 static void raise(const splitter *s, bound *from, bb_affine at) {
@@ -256,6 +257,15 @@ static bool lower(const splitter *s, bound *to, bb_affine at) {
   else if (!ends_sooner(s, to->at, at))
     return false; /* which is less is not known */
   return true;
+}
+
+/* Is the mask true nowhere from the loop's end on?  Then the loop may as well go on for as long as the mask allows. */
+static bool is_within(const splitter *s, const bb_tile_stmt *stmt, const bb_expr *c, bb_affine to) {
+  linear d = {.is = true, .by = {0, -1}};
+  d.rest = bb_affine_add(to, 1, bb_affine_number(-1));
+  bb_affine start = bb_affine_of(stmt->at[1] ? stmt->at[1] : stmt->at[0]);
+  return stmt->at[1] && start.is && start.terms == 1 && start.term[0].variable == s->n &&
+         implies(&s->scope, stmt, c, d);
 }
 
 /* 0 <= d over the block of the statement: where that is so for every element, and for some. */
@@ -281,8 +291,10 @@ static bool add_comparison(splitter *s, const bb_tile_stmt *stmt, linear d) {
     bb_affine rest = bb_affine_add(x, -by, bb_affine_variable(s->n));
     if (by > 0) /* 0 <= n + rest */
       raise(s, &of->from, bb_affine_add(bb_affine_number(0), -1, rest));
-    else if (!lower(s, &of->to, bb_affine_add(rest, 1, bb_affine_number(1))))
-      return false;
+    else if (!lower(s, &of->to, bb_affine_add(rest, 1, bb_affine_number(1)))) {
+      if (!i || !s->ends) return false;
+      of->to.at = bb_affine_add(rest, 1, bb_affine_number(1));
+    }
   }
   return true;
 }
@@ -473,6 +485,7 @@ static void stretch_loop(bb_gpu *g, bb_tile_loop *loop, const bb_tile_loop **sco
     if (!is_mask(g, m)) continue;
     splitter tried = s;
     const bb_expr *e = bb_tile_named(g->p, m);
+    tried.ends = holds_first(e) && is_within(&s, m, e->a[0], to);
     if (!add_condition(&tried, m, e->a[0], holds_first(e))) continue;
     /* a block with nothing in it is left out only if that changes nothing */
     if (!is_without_effect(g, &loop->body, i)) tried.some = s.some;

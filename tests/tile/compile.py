@@ -1,8 +1,8 @@
 """Every kernel that is emitted for sm_90a compiles, spills nothing, and its products overlap.
 
-    compile.py EMIT DEVICE-LIBRARY FILE.tile... [--generate GENERATE MODEL.bb[=ways]...]
+    compile.py EMIT DEVICE-LIBRARY FILE.tile... [--generate GENERATE MODEL.bb[=ways][=cut]...]
 
-With =ways: in every way that the results of its kernels can be cut.
+With =ways: in every way that the results of its kernels can be cut.  With =cut: each has a loop that is cut by where its masks hold.
 
 NVRTC compiles without a GPU; it comes with the Python package nvidia-cuda-nvrtc (tools/requirements.txt).
 """
@@ -59,6 +59,8 @@ def faults(source, plan, good, log, cubin):
     if not spills: wrong.append("the compiler said nothing of spills:\n" + log)
     if any(int(x) for row in spills for x in row): wrong.append(f"spills: {spills}")
     wrong += [f"products do not overlap: {x}" for x in re.findall(r".*C75\d\d.*", log)]
+    one = {name: 1 for name in plan.get("ints", [])}
+    wrong += [f"{m['view']} of one block is read again" for m in plan.get("maps", []) if eval(m["reads"].replace("/", "//"), {"min": min, "max": max}, one) != 1]
     if plan["shared"] > SHARED_LIMIT: wrong.append(f"{plan['shared']} bytes of shared memory")
     if cubin[:4] != b"\x7fELF": wrong.append("no cubin")
     used = [int(x) for x in re.findall(r"Used (\d+) registers", log)]
@@ -88,9 +90,11 @@ def main():
             subprocess.run([emit, path, f"{folder}/kernel.cu", f"{folder}/kernel.json"], check=True)
             bad += judge(compiler, folder, "kernel", os.path.basename(path))
         for path in models:
-            way = [path[:-len("=ways")], folder, "--ways"] if path.endswith("=ways") else [path, folder]
-            made = subprocess.run([generate, *way], check=True, capture_output=True, text=True).stdout
+            path, *how = path.split("=")
+            made = subprocess.run([generate, path, folder, *["--ways"] * ("ways" in how)], check=True, capture_output=True, text=True).stdout
             if not made.split(): print(path, "has no kernel"); bad += 1
+            if "cut" in how and not all(re.search(r"serial .* then ", open(f"{folder}/{name}.cu").read()) for name in made.split()):
+                print(path, "has a loop that is not cut"); bad += 1
             for name in made.split(): bad += judge(compiler, folder, name, f"{os.path.basename(path)} {name}")
         # the check itself sees a spill
         with open(f"{folder}/spill.cu", "w") as f:
