@@ -2,6 +2,8 @@
  */
 #include "pieces.h"
 
+#include "../fuse/safety.h"
+
 #include <string.h>
 
 typedef struct builder {
@@ -104,6 +106,51 @@ static void join_makers(builder *b) {
       if (maker == BB_NONE || b->place[src.node] > b->place[maker]) maker = src.node;
     }
     if (maker != BB_NONE && !reaches(b, maker, n, maker)) unite(b, maker, n);
+  }
+}
+
+/* --- exps --- */
+
+/* Fusion brings two loops together where one takes the other's result apart, list by list, in the
+ * order in which it is made.  Where it is wanted whole, or by another dim first, the loops stay two,
+ * whatever else is fused; a top-level function or reduction goes with any of them. */
+static bool never_fuse(const bb_graph *g, uint32_t n, uint32_t port) {
+  const bb_node *reader = g->node[n], *maker = g->node[reader->in[port].src.node];
+  if (reader->kind != BB_NODE_MAP || maker->kind != BB_NODE_MAP) return false;
+  return reader->dim != maker->dim || reader->in[port].level != 0 ||
+         maker->out[reader->in[port].src.port].mode != BB_OUT_COLLECT;
+}
+
+static bool has_exp(const builder *b, const bb_node *node) {
+  bb_program *program = b->flow->program;
+  if (node->kind == BB_NODE_MAP) return bb_graph_has_exp(program, node->inner);
+  return node->kind == BB_NODE_FUNC && node->expr && bb_expr_has_exp(program, node->expr);
+}
+
+static bool is_narrow(const bb_type *type) {
+  return type->item.dtype == BB_F16 || type->item.dtype == BB_BF16;
+}
+
+/* An exp that is read more than once is one that is summed and used.  Its argument's absolute error is the relative one
+ * of all that follows: rounded to a narrow float in memory, it would be larger than that of the whole result.  So who
+ * makes the argument, and who reads the exp, are with it as far as loops allow. */
+static void join_exps(builder *b) {
+  const bb_graph *g = b->graph;
+  for (uint32_t i = 0; i < b->flow->nodes; i++) {
+    uint32_t n = b->flow->order[i];
+    const bb_node *node = g->node[n];
+    if (!bb_is_computed(node) || node->nout != 1 || !is_narrow(node->out[0].type)) continue;
+    if (!is_pointwise(node) || !has_exp(b, node)) continue;
+    bb_use first = node->out[0].first;
+    if (first.node == BB_NONE || bb_next_use(g, first).node == BB_NONE) continue;
+    for (uint32_t p = 0; p < node->nin; p++) {
+      uint32_t from = node->in[p].src.node;
+      if (bb_is_computed(g->node[from]) && is_narrow(bb_type_of(g, node->in[p].src)) &&
+          b->flow->once[from] == b->flow->once[n] && !never_fuse(g, n, p))
+        unite(b, from, n);
+    }
+    for (bb_use u = first; u.node != BB_NONE; u = bb_next_use(g, u))
+      if (bb_is_computed(g->node[u.node]) && !never_fuse(g, u.node, u.port)) unite(b, n, u.node);
   }
 }
 
@@ -224,16 +271,6 @@ static void fill_nodes(bb_pieces *pieces, bb_arena *arena) {
   pieces->node = bb_sort_by_key(arena, count, item, pieces->of, pieces->count, &pieces->start);
 }
 
-/* Fusion brings two loops together where one takes the other's result apart, list by list, in the
- * order in which it is made.  Where it is wanted whole, or by another dim first, the loops stay two,
- * whatever else is fused; a top-level function or reduction goes with any of them. */
-static bool never_fuse(const bb_graph *g, uint32_t n, uint32_t port) {
-  const bb_node *reader = g->node[n], *maker = g->node[reader->in[port].src.node];
-  if (reader->kind != BB_NODE_MAP || maker->kind != BB_NODE_MAP) return false;
-  return reader->dim != maker->dim || reader->in[port].level != 0 ||
-         maker->out[reader->in[port].src.port].mode != BB_OUT_COLLECT;
-}
-
 typedef struct reading {
   uint32_t *read, capacity, apart_capacity;
   bool *apart;
@@ -299,6 +336,7 @@ bb_pieces *bb_pieces_create(const bb_flow *flow, bb_arena *arena) {
   for (uint32_t i = 0; i < flow->nodes; i++) b.place[flow->order[i]] = i;
   join_partials(&b);
   join_makers(&b);
+  join_exps(&b);
   ordering o = {.b = &b};
   o.root = BB_NEW(arena, uint32_t, nodes);
   o.number = BB_NEW(arena, uint32_t, nodes);

@@ -2,7 +2,8 @@
  *
  * A piece is what no cover takes apart: nodes that pass partial results, which have no tensor form;
  * and an elementwise map with the node that makes its operand, where that node has no other reader
- * and both run over the same lists (done apart, the value would be stored and loaded for nothing).
+ * and both run over the same lists (done apart, the value would be stored and loaded for nothing); and an exp of
+ * narrow floats with what makes its argument and what reads it.
  */
 #ifndef BB_SELECT_PIECES_H
 #define BB_SELECT_PIECES_H

@@ -27,6 +27,9 @@ bb_pricing bb_pricing_bind(const bb_nest *nest, const bb_machine *machine, const
                            bb_arena *arena) {
   bb_pricing p = {nest, machine, BB_NEW(arena, double, nest->sizes),
                   BB_NEW(arena, double, nest->loops), BB_NEW(arena, double, nest->classes)};
+  /* units of their own make the products of one loop: what passes lists between loops is for plain threads */
+  for (uint32_t i = 0; i < nest->terms; i++)
+    p.plain |= machine->grain_wide > 0 && nest->term[i].kind == BB_NEST_LIST_STORE;
   for (uint32_t i = 0; i < nest->sizes; i++) p.size_extent[i] = extent[nest->size[i].dim];
   for (uint32_t i = 0; i < nest->loops; i++) p.loop_extent[i] = extent[nest->loop[i].dim];
   return p;
@@ -134,8 +137,9 @@ static double grained(double extent, double grain) {
   return grain * ceil(extent / grain);
 }
 
-static bool is_wide(const bb_nest_term *term) {
-  return term->dtype != BB_F16 && term->dtype != BB_BF16;
+/* Made by plain threads? */
+static bool is_wide(const point *p, const bb_nest_term *term) {
+  return p->pricing->plain || (term->dtype != BB_F16 && term->dtype != BB_BF16);
 }
 
 /* A wide product without a unit of its own loads only so much of what it contracts at once. */
@@ -150,7 +154,7 @@ static double dot_operations(const point *p, const bb_nest_term *term) {
   double row = term->axis[0] == BB_NONE ? 1 : p->block[term->axis[0]];
   double col = term->axis[1] == BB_NONE ? 1 : p->block[term->axis[1]];
   double depth = term->axis[2] == BB_NONE ? 1 : p->block[term->axis[2]];
-  if (is_wide(term) && m->grain_wide > 0)
+  if (is_wide(p, term) && m->grain_wide > 0)
     return term->amount * grained(row, m->grain_wide) * grained(col, m->grain_wide) * depth;
   double area = grained(row, m->grain_row) * grained(col, m->grain_col);
   if (m->swap > 0) area = least(area, grained(row, m->grain_col) * grained(col, m->grain_row));
@@ -175,9 +179,11 @@ static void add_work(const point *p, const bb_nest_term *term, double times, pas
   const bb_machine *m = p->machine;
   double seconds = 0;
   if (term->kind == BB_NEST_DOT) {
-    seconds = times * dot_operations(p, term) / bb_machine_dot_rate(m, term->dtype);
+    bool wide = is_wide(p, term);
+    bb_dtype like = wide && term->dtype != BB_F64 ? BB_F32 : term->dtype;
+    seconds = times * dot_operations(p, term) / bb_machine_dot_rate(m, like);
     to->dot += seconds;
-    if (is_wide(term))
+    if (wide)
       to->start += times * m->wait * turns_of_dot(p, term);
     else
       to->narrow += seconds;

@@ -4,6 +4,8 @@ blockbuster select ../../examples/attention.bb --machine h200 --dims M=4096,N=40
 blockbuster select ../../examples/attention.bb --machine h200 --dims M=1,N=65536,D=64,L=64
 blockbuster select ../../examples/layernorm_matmul.bb --machine h200 --dims M=2048
 blockbuster select ../../examples/rmsnorm_swiglu.bb --machine h200 --dims M=512,K=2816,N=1024
+blockbuster select ../../operators/global_prefill.bb --machine h200 --dims H=4,M=1000,N=1000
+blockbuster select ../../operators/causal_wide.bb --machine h200 --dims H=4,N=1000
 blockbuster select ../../models/block_attention.onnx --machine mi300x --json
 
 # Every model: selected, run, and compared.
