@@ -104,6 +104,8 @@ int64_t bb_c_tile_elements(const bb_c *c, uint32_t tile);
 bool bb_c_is_below(const bb_c *c, const bb_expr *exp);
 bool bb_c_runs_in(const bb_tile_stmt *stmt, uint32_t stretch);
 void bb_c_body(bb_c *c, const bb_tile_body *body);
+/* What a WHEN asks. */
+const char *bb_c_condition(bb_c *c, const bb_tile_stmt *stmt);
 /* The line that opens one stretch of a loop. */
 void bb_c_loop_head(bb_c *c, const bb_tile_loop *loop, uint32_t stretch);
 /* MAP and ANY. */

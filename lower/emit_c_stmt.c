@@ -305,14 +305,14 @@ static void branch(bb_c *c, const bb_tile_stmt *s, const char *condition, uint32
   bb_c_line(c, "}");
 }
 
-static void when(bb_c *c, const bb_tile_stmt *s, uint32_t stretch) {
-  /* Its ARGs are variables, as those of a map from BB_TILE_VARIABLE on. */
+/* Its ARGs are variables, as those of a map from BB_TILE_VARIABLE on. */
+const char *bb_c_condition(bb_c *c, const bb_tile_stmt *s) {
   bb_program *home = c->p->home;
   const bb_expr **variable = BB_NEW(arena(c), const bb_expr *, c->p->variables + 1);
   for (uint32_t i = 0; i < c->p->variables; i++)
     variable[i] = bb_expr_arg(home, BB_I64, BB_TILE_VARIABLE + i);
   const bb_expr *expr = bb_expr_substitute(home, s->expr, c->p->variables, variable);
-  branch(c, s, bb_c_expression(c, expr, NULL, "0", "0"), stretch);
+  return bb_c_expression(c, expr, NULL, "0", "0");
 }
 
 void bb_c_loop_head(bb_c *c, const bb_tile_loop *l, uint32_t stretch) {
@@ -376,7 +376,7 @@ static void statement(bb_c *c, const bb_tile_stmt *s, uint32_t stretch) {
       loop(c, s->loop);
     return;
   case BB_TILE_IF: branch(c, s, bb_c_at(c, s->operand[0], "0", "0"), stretch); return;
-  case BB_TILE_WHEN: when(c, s, stretch); return;
+  case BB_TILE_WHEN: branch(c, s, bb_c_condition(c, s), stretch); return;
   }
 }
 

@@ -241,15 +241,6 @@ static void branch(bb_simt *s, const bb_tile_stmt *stmt, const char *condition, 
   bb_c_line(&s->c, "}");
 }
 
-static void when(bb_simt *s, const bb_tile_stmt *stmt, uint32_t stretch) {
-  bb_c *c = &s->c;
-  const char **variable = BB_NEW(arena(s), const char *, c->p->variables + 1);
-  for (uint32_t i = 0; i < c->p->variables; i++)
-    if (bb_expr_uses_arg(stmt->expr, i))
-      variable[i] = bb_c_index(c, bb_expr_arg(c->p->home, BB_I64, i));
-  branch(s, stmt, bb_c_expression(c, stmt->expr, variable, "0", "0"), stretch);
-}
-
 static void statement(bb_simt *s, const bb_tile_stmt *stmt, uint32_t stretch) {
   switch (stmt->kind) {
   case BB_TILE_LOAD: load(s, stmt); return;
@@ -264,7 +255,7 @@ static void statement(bb_simt *s, const bb_tile_stmt *stmt, uint32_t stretch) {
   case BB_TILE_IF:
     branch(s, stmt, bb_arena_printf(arena(s), "t%u[0]", stmt->operand[0]), stretch);
     return;
-  case BB_TILE_WHEN: when(s, stmt, stretch); return;
+  case BB_TILE_WHEN: branch(s, stmt, bb_c_condition(&s->c, stmt), stretch); return;
   }
 }
 
