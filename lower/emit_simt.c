@@ -49,7 +49,15 @@ static void note_uses(bb_simt *s, const bb_tile_stmt *stmt) {
 
 /* --- threads --- */
 
-enum { THREADS = 256, ROWS = 16, FEWER_ROWS = 8, LANES = 32, VECTOR = 16, WIDE = 256 };
+enum {
+  THREADS = 256,
+  ROWS = 16,
+  FEWER_ROWS = 8,
+  LANES = 32,
+  VECTOR = 16,
+  WIDE = 256,
+  MOST_SHARED = 227 * 1024
+};
 
 static uint32_t power_from(uint32_t size, uint32_t most) {
   uint32_t power = 1;
@@ -217,6 +225,7 @@ void bb_emit_simt(bb_buffer *out, const bb_tile_program *p, const char *name,
   bb_buffer text = {.arena = keep};
   bb_simt s = {.c = {.out = &text, .p = p, .name = name, .target = "a GPU"}};
   s.c.exact = options && options->exact;
+  s.most_shared = options && options->shared ? options->shared : MOST_SHARED;
   s.c.tile = BB_NEW(keep, bb_c_tile, p->tiles + 1);
   s.c.home = BB_NEW(keep, uint32_t, p->views + 1);
   s.c.extent = BB_NEW(keep, bool, p->extents + 1);

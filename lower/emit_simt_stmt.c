@@ -3,7 +3,7 @@
 
 #include <inttypes.h>
 
-enum { MOST_SHARED = 227 * 1024, DEPTH = 64, PIECE = 4 };
+enum { DEPTH = 64, PIECE = 4 };
 
 static bb_arena *arena(const bb_simt *s) {
   return s->c.out->arena;
@@ -19,7 +19,7 @@ static uint32_t size_of(const bb_simt *s, bb_dtype dtype) {
 }
 
 static void want_shared(bb_simt *s, uint64_t bytes) {
-  if (bytes > MOST_SHARED) bb_c_refuse(&s->c, "a tile is larger than shared memory");
+  if (bytes > s->most_shared) bb_c_refuse(&s->c, "a tile is larger than shared memory");
   if (bytes > s->shared) s->shared = (uint32_t)bytes;
 }
 

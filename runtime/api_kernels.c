@@ -162,6 +162,23 @@ static void run_gpu(const bb_kernel_run *run, const bb_gpu_api *api) {
   bb_gpu_plan_destroy(plan);
 }
 
+typedef struct writing {
+  bb_program *program;
+  const char *target, *folder;
+} writing;
+
+static void write_body(bb_context *ctx, void *argument) {
+  const writing *w = argument;
+  if (w->program->stage != BB_STAGE_FUSED)
+    bb_fail(ctx, BB_ERROR_ARGUMENT, "only a fused program has kernels");
+  bb_gpu_write(w->program, w->target, w->folder);
+}
+
+bb_status bb_program_write_kernels(bb_program *program, const char *target, const char *folder) {
+  writing w = {program, target, folder};
+  return bb_protect(program->ctx, write_body, &w);
+}
+
 bool bb_run_kernels(const bb_kernel_run *run) {
   bb_context *ctx = run->program->ctx;
   const char *device = run->options->device;

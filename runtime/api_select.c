@@ -14,6 +14,7 @@ enum { SYMBOL_GUESS = 1024 };
 static const bb_machine *find_machine(bb_arena *arena, const char *name) {
   const bb_gpu_api *gpu = bb_gpu_find(name);
   if (gpu) return bb_gpu_describe(gpu, arena, 0);
+  if (bb_gpu_find_target(name)) return bb_gpu_suppose(arena, name);
   return bb_machine_find(arena, name);
 }
 

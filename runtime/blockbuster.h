@@ -96,7 +96,8 @@ typedef struct bb_advance_options {
   uint32_t chunks;         /* SPLIT_K, TREE: 1 to BB_FOLD_CHUNKS; a tree has a power of two */
   /* Kernels are chosen by price on this machine: a name that bb_machine_get_name() gives, or a file
    * with a description; "host" is the one that this process runs on, as far as the system tells; "cuda" and "hip" its first
-   * GPU of NVIDIA's or AMD's, as the driver describes it; "" for what BLOCKBUSTER_MACHINE names, else "host".  NULL: by counts.  Prices are kept in the default folder of
+   * GPU of NVIDIA's or AMD's, as the driver describes it; what is compiled for, such as
+   * "gfx942", one of which no more is known; "" for what BLOCKBUSTER_MACHINE names, else "host".  NULL: by counts.  Prices are kept in the default folder of
    * bb_compile_options.cache, for the next equal program. */
   const char *machine;
   uint32_t dims; /* what run-time extents count as in prices; others as 1024 */
@@ -398,6 +399,12 @@ BB_API bb_status bb_program_compile(bb_program *program, const bb_compile_option
  * Errors: as above, ARGUMENT (the folder holds something else). */
 BB_API bb_status bb_program_compile_to(bb_program *program, const bb_compile_options *options,
                                        const char *folder);
+/* Writes the source of a program's kernels for a GPU that need not be here, with the device library that it includes, into a
+ * folder, which is made: to be read, or to be compiled elsewhere.  target: "sm_80", "sm_90a", "gfx90a", "gfx942" or alike.
+ * launches.json says of each kernel's function its file, and what its blocks have: threads, and bytes of shared memory.
+ * Errors: ARGUMENT (no such target, a program that is not at stage FUSED), IO. */
+BB_API bb_status bb_program_write_kernels(bb_program *program, const char *target,
+                                          const char *folder);
 /* Everything at once: a model file (.onnx), a program (.bb) or a compiled folder; options as above, for files.
  * Errors: those of bb_program_read(), bb_program_compile(), bb_model_load(). */
 BB_API bb_status bb_model_open(bb_context *context, const char *path,

@@ -2,6 +2,7 @@
 #define _GNU_SOURCE /* dladdr */
 #include "../gpu/driver.h"
 
+#include "../../lower/emit.h"
 #include "../../lower/emit_simt.h"
 
 #include <dirent.h>
@@ -73,10 +74,12 @@ const bb_gpu_api bb_gpu_cuda = {
              [BB_GPU_MEMORY_KHZ] = 36,
              [BB_GPU_MEMORY_BITS] = 37,
              [BB_GPU_CACHE] = 38},
+    .prefix = "sm_",
+    .suffix = "cu",
     .option = "--gpu-architecture=",
     .own = "sm_90a",
-    .header_name = "simt_cuda.h",
-    .header = bb_device_simt_cuda,
+    .header_name = {"simt_cuda.h", "sm90.cuh"},
+    .header = {bb_device_simt_cuda, bb_device_sm90},
     .target = target,
     .explain = explain,
     .opened = open_builtins,

@@ -21,17 +21,16 @@ static const char *log_of(const bb_gpu_compiler *c, void *program, bb_arena *are
   return log;
 }
 
-enum { HEADERS = 5, OPTIONS = 2 };
+enum { OPTIONS = 2 };
 static const char standard[] = "--std=c++17";
 
-typedef struct headers {
-  const char *name[HEADERS], *text[HEADERS];
-} headers;
-
-static headers headers_of(const bb_gpu_api *api) {
-  return (headers){
-      {"sm90.cuh", "simt.cuh", "misc.cuh", "integer.h", api->header_name},
-      {bb_device_sm90, bb_device_simt, bb_device_misc, bb_device_integer, api->header}};
+bb_gpu_headers bb_gpu_headers_of(const bb_gpu_api *api) {
+  bb_gpu_headers h = {3,
+                      {"simt.cuh", "misc.cuh", "integer.h"},
+                      {bb_device_simt, bb_device_misc, bb_device_integer}};
+  for (int i = 0; i < 2 && api->header[i]; i++, h.count++)
+    h.name[h.count] = api->header_name[i], h.text[h.count] = api->header[i];
+  return h;
 }
 
 typedef struct job {
@@ -43,7 +42,7 @@ typedef struct job {
 /* What threads share: they call the compiler, and nothing of the context's. */
 typedef struct jobs {
   const bb_gpu_compiler *compiler;
-  headers header;
+  bb_gpu_headers header;
   const char *const *option;
   uint32_t count;
   _Atomic uint32_t next;
@@ -54,8 +53,8 @@ static void *run_jobs(void *argument) {
   jobs *all = argument;
   for (uint32_t i; (i = atomic_fetch_add(&all->next, 1)) < all->count;) {
     job *j = &all->job[i];
-    j->code = all->compiler->create(&j->program, j->source, "kernel.cu", HEADERS, all->header.text,
-                                    all->header.name);
+    j->code = all->compiler->create(&j->program, j->source, "kernel.cu", all->header.count,
+                                    all->header.text, all->header.name);
     if (j->code == 0) j->code = all->compiler->compile(j->program, OPTIONS, all->option);
   }
   return NULL;
@@ -90,9 +89,9 @@ static bb_cache_key key_of(const bb_gpu_api *api, const char *target, const char
                            bb_arena *arena) {
   bb_buffer key = {.arena = arena};
   const char *own = getenv(api->compiler.variable);
-  headers header = headers_of(api);
+  bb_gpu_headers header = bb_gpu_headers_of(api);
   bb_put(&key, "blockbuster %u\n%s %s\n%s\n", bb_version(), target, standard, own ? own : "");
-  for (uint32_t i = 0; i < HEADERS; i++) bb_put_bytes(&key, header.text[i], strlen(header.text[i]));
+  for (int i = 0; i < header.count; i++) bb_put_bytes(&key, header.text[i], strlen(header.text[i]));
   bb_put_bytes(&key, source, strlen(source));
   return (bb_cache_key){key.data, key.length};
 }
@@ -103,7 +102,7 @@ const void **bb_gpu_compile_all(bb_context *ctx, bb_gpu_compiler *c, const char 
   const void **image = BB_NEW(arena, const void *, count + 1);
   uint32_t *of = BB_NEW(arena, uint32_t, count + 1);
   jobs all = {.compiler = c,
-              .header = headers_of(c->api),
+              .header = bb_gpu_headers_of(c->api),
               .option = option,
               .job = BB_NEW(arena, job, count + 1)};
   const char *bad = NULL, *why = "";

@@ -53,6 +53,7 @@ static const bb_machine *nearest(const device *d) {
   return best;
 }
 
+/* 0: not told. */
 static bool is_close(double a, double b) {
   return a == 0 || (a > 0.95 * b && a < 1.05 * b);
 }
@@ -64,19 +65,29 @@ static void without_product_units(bb_machine *m) {
   m->grain_depth = 1;
 }
 
-const bb_machine *bb_gpu_describe(const bb_gpu_api *api, bb_arena *arena, uint32_t number) {
-  device d = look_at(api, arena, number);
-  const bb_machine *like = nearest(&d);
-  bool own = api->own && strcmp(d.target, api->own) == 0;
-  if (own && is_close(d.processors, like->units) && is_close(d.bandwidth, like->memory_bandwidth))
+static const bb_machine *machine_of(const bb_gpu_api *api, const device *d, bb_arena *arena) {
+  const bb_machine *like = nearest(d);
+  bool own = api->own && strcmp(d->target, api->own) == 0;
+  if (own && is_close(d->processors, like->units) && is_close(d->bandwidth, like->memory_bandwidth))
     return like;
   bb_machine *m = BB_NEW(arena, bb_machine, 1);
   *m = *like;
   m->name = api->name;
-  m->target = d.target;
-  if (d.processors > 0) m->units = d.processors;
-  if (d.bandwidth > 0) m->memory_bandwidth = d.bandwidth;
-  if (d.cache > 0 && d.cache < m->cache_bytes) m->cache_bytes = d.cache;
+  m->target = d->target;
+  if (d->processors > 0) m->units = d->processors;
+  if (d->bandwidth > 0) m->memory_bandwidth = d->bandwidth;
+  if (d->cache > 0 && d->cache < m->cache_bytes) m->cache_bytes = d->cache;
   if (!own) without_product_units(m);
   return m;
+}
+
+const bb_machine *bb_gpu_describe(const bb_gpu_api *api, bb_arena *arena, uint32_t number) {
+  device d = look_at(api, arena, number);
+  return machine_of(api, &d, arena);
+}
+
+const bb_machine *bb_gpu_suppose(bb_arena *arena, const char *target) {
+  const bb_gpu_api *api = bb_gpu_find_target(target);
+  device d = {.target = target};
+  return api ? machine_of(api, &d, arena) : NULL;
 }

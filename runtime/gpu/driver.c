@@ -7,10 +7,18 @@
 
 enum { OUT_OF_MEMORY = 2 };
 
+static const bb_gpu_api *const all[] = {&bb_gpu_cuda, &bb_gpu_hip};
+enum { APIS = sizeof all / sizeof *all };
+
 const bb_gpu_api *bb_gpu_find(const char *name) {
-  static const bb_gpu_api *const all[] = {&bb_gpu_cuda, &bb_gpu_hip};
-  for (size_t i = 0; name && i < sizeof all / sizeof *all; i++)
+  for (uint32_t i = 0; name && i < APIS; i++)
     if (strcmp(all[i]->name, name) == 0) return all[i];
+  return NULL;
+}
+
+const bb_gpu_api *bb_gpu_find_target(const char *target) {
+  for (uint32_t i = 0; target && i < APIS; i++)
+    if (strncmp(target, all[i]->prefix, strlen(all[i]->prefix)) == 0) return all[i];
   return NULL;
 }
 

@@ -123,10 +123,11 @@ struct bb_gpu_api {
   const char *title; /* in messages: "CUDA" */
   bb_gpu_library driver, compiler;
   const char *symbol[BB_GPU_CALLS], *compiler_symbol[BB_GPU_COMPILER_CALLS];
-  int fact[BB_GPU_FACTS]; /* the numbers of attributes; -1: not told, or not to be relied on */
-  const char *option;     /* of the compiler's, that a target's name follows */
-  const char *own;        /* the target whose own units kernels are made for; NULL: none */
-  const char *header_name, *header; /* of the device library, what threads are */
+  int fact[BB_GPU_FACTS];      /* the numbers of attributes; -1: not told, or not to be relied on */
+  const char *prefix, *suffix; /* of its targets, "sm_"; of files with source, "cu" */
+  const char *option;          /* of the compiler's, that a target's name follows */
+  const char *own;             /* the target whose own units kernels are made for; NULL: none */
+  const char *header_name[2], *header[2]; /* of the device library; NULL: no more */
   /* What kernels are compiled for.  Fails with BB_ERROR_UNSUPPORTED where it is too old. */
   const char *(*target)(bb_context *ctx, const bb_gpu_driver *driver, int device, bb_arena *arena);
   const char *(*explain)(const bb_gpu_driver *driver, int code); /* may be NULL */
@@ -136,6 +137,7 @@ extern const bb_gpu_api bb_gpu_cuda, bb_gpu_hip;
 
 /* By name; NULL: there is none. */
 const bb_gpu_api *bb_gpu_find(const char *name);
+const bb_gpu_api *bb_gpu_find_target(const char *target);
 
 /* Fail with BB_ERROR_UNSUPPORTED and the reason where there is none. */
 void bb_gpu_driver_open(bb_context *ctx, const bb_gpu_api *api, bb_gpu_driver *driver);
@@ -150,6 +152,14 @@ int bb_gpu_ask(const bb_gpu_driver *driver, bb_gpu_fact fact, int device);
 
 /* Fails the context with what the driver calls the error, BB_ERROR_MEMORY if that is what it is. */
 void bb_gpu_must(bb_context *ctx, const bb_gpu_driver *driver, int code, const char *what);
+
+/* The files of the device library; what a vendor has of its own comes last. */
+enum { BB_GPU_HEADERS = 5 };
+typedef struct bb_gpu_headers {
+  int count;
+  const char *name[BB_GPU_HEADERS], *text[BB_GPU_HEADERS];
+} bb_gpu_headers;
+bb_gpu_headers bb_gpu_headers_of(const bb_gpu_api *api);
 
 /* Source over a device library as a loadable image in `arena`, from the disk cache if it is there;
  * `target`: "sm_90a", "gfx942".  Opens the compiler when it is first needed (library NULL: it was not yet). */

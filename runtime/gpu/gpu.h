@@ -15,6 +15,13 @@
 /* A device as prices see it.  Fails as a plan does where there is none. */
 const bb_machine *bb_gpu_describe(const bb_gpu_api *api, bb_arena *arena, uint32_t device);
 
+/* One of which no more is known than its target, such as "gfx942"; NULL: there is no such target. */
+const bb_machine *bb_gpu_suppose(bb_arena *arena, const char *target);
+
+/* Writes what a device of that target would be given of a fused program into a folder, which is made if it is not
+ * there: the kernels' source, the device library, and launches.json: threads and shared memory of each function's blocks. */
+void bb_gpu_write(bb_program *program, const char *target, const char *folder);
+
 typedef struct bb_gpu_plan bb_gpu_plan;
 
 typedef struct bb_gpu_options {

@@ -54,6 +54,17 @@ struct bb_gpu_plan {
 
 void bb_gpu_plan_must(const bb_gpu_plan *plan, int code, const char *what);
 
+/* make.c.  Of different kernels with the device's own units one text each; one of all others, NULL where there are none. */
+typedef struct bb_gpu_texts {
+  uint32_t count;
+  const char **own, *plain;
+} bb_gpu_texts;
+
+/* Needs the plan's program, target and machine. */
+void bb_gpu_make_steps(bb_gpu_plan *plan, const bb_gpu_options *options, bb_gpu_texts *made);
+/* The name of a nest's function in the text of plain kernels. */
+const char *bb_gpu_function(bb_arena *arena, uint32_t source, uint32_t nest);
+
 /* bind.c: arrays, and how each step runs. */
 void bb_gpu_unbind(bb_gpu_plan *plan);
 

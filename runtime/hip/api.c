@@ -74,9 +74,11 @@ const bb_gpu_api bb_gpu_hip = {
              [BB_GPU_MEMORY_KHZ] = -1,
              [BB_GPU_MEMORY_BITS] = -1,
              [BB_GPU_CACHE] = -1},
+    .prefix = "gfx",
+    .suffix = "hip",
     .option = "--offload-arch=",
-    .header_name = "simt_hip.h",
-    .header = bb_device_simt_hip,
+    .header_name = {"simt_hip.h"},
+    .header = {bb_device_simt_hip},
     .target = target,
     .explain = explain,
 };

@@ -21,6 +21,10 @@ int take_model(tool *t, bb_model **model) {
   return report(t, bb_program_compile(t->program, &options, model));
 }
 
+static bool is_target(const char *name) {
+  return strcmp(name, "cpu") == 0 || strncmp(name, "sm_", 3) == 0 || strncmp(name, "gfx", 3) == 0;
+}
+
 int compile_main(tool *t) {
   const settings *set = t->set;
   bb_compile_options options = compile_options(set);
@@ -30,11 +34,20 @@ int compile_main(tool *t) {
     fprintf(stderr, "blockbuster compile: -o DIR is missing\n");
     return EXIT_WRONG_CALL;
   }
-  if (set->target && strcmp(set->target, "cpu") != 0) {
-    fprintf(stderr, "blockbuster compile: there is no target %s: only cpu\n", set->target);
+  if (set->target && !is_target(set->target)) {
+    fprintf(stderr,
+            "blockbuster compile: there is no target %s: only cpu, and GPUs as sm_80, sm_90a, "
+            "gfx90a, gfx942\n",
+            set->target);
     return EXIT_WRONG_CALL;
   }
   int code = advance(t, BB_STAGE_FUSED, NULL);
+  if (set->target && strcmp(set->target, "cpu") != 0) {
+    if (code == EXIT_GOOD)
+      code = report(t, bb_program_write_kernels(t->program, set->target, set->output));
+    if (code == EXIT_GOOD) printf("%s: source for %s\n", set->output, set->target);
+    return code;
+  }
   if (code == EXIT_GOOD) code = report(t, bb_program_compile_to(t->program, &options, set->output));
   if (code == EXIT_GOOD) code = report(t, bb_model_load(t->context, set->output, &model));
   if (code != EXIT_GOOD) return code;

@@ -73,6 +73,7 @@ const char *priced_machine(const settings *set) {
 static const char *machine_of(const tool *t, const char *machine) {
   if (is_named(machine, "counts")) return NULL;
   if (machine || !wants_fast_kernels(t)) return machine;
+  if (t->set->target && !is_named(t->set->target, "cpu")) return t->set->target;
   return is_gpu(t->set->device) ? t->set->device : "";
 }
 
