@@ -18,9 +18,10 @@ as_root() {
   fi
 }
 
+# missing_packages [build]: those of tools/packages.txt that are not there; `build`: without those of the checks.
 missing_packages() {
   local package
-  sed 's/#.*//' tools/packages.txt | while read -r package; do
+  sed "${1:+/^# checks/,\$d;}s/#.*//" tools/packages.txt | while read -r package; do
     [ -n "$package" ] || continue
     case "$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null)" in
       installed) ;;
@@ -32,7 +33,7 @@ missing_packages() {
 install_packages() {
   command -v apt-get >/dev/null || { echo "this is not Debian: install what tools/packages.txt lists" >&2; return 1; }
   local missing
-  missing=$(missing_packages)
+  missing=$(missing_packages "$@")
   [ -n "$missing" ] || return 0
   say "installing" $missing
   local apt=(env DEBIAN_FRONTEND=noninteractive apt-get -q -y -o DPkg::Lock::Timeout=300)

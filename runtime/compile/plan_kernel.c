@@ -49,7 +49,8 @@ static void take_constants(lowering *l) {
 static void lower(bb_context *ctx, void *argument) {
   lowering *l = argument;
   bb_maker *m = l->m;
-  bb_schedule_options options = {.block = m->options->block, .strips = m->emit.vector_bytes, .room = m->room};
+  bb_schedule_options options = {
+      .block = m->options->block, .strips = m->emit.vector_bytes, .room = m->room};
   l->kernel = bb_schedule(m->program, l->graph, "k", &options);
   const bb_tile_program *tile = l->kernel->tile;
   check(ctx, m, tile);
