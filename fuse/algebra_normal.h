@@ -126,12 +126,15 @@ uint32_t bb_normal_power_sign(uint32_t sign, bb_ratio power);
 
 /* --- expressions and proofs (algebra_expr.c) --- */
 const bb_normal *bb_normal_of(bb_algebra *al, const bb_expr *expr);
-/* An expression with this value, written for floating point: one exp for each product of exps,
- * differences inside it, max and min where they came from. */
-const bb_expr *bb_normal_expr(bb_algebra *al, const bb_normal *a);
 /* Is it zero wherever it has a value?  Denominators are cleared; |s| and predicates that stand in
  * the way are decided by cases. */
 bool bb_normal_is_zero(bb_algebra *al, const bb_normal *a);
 bool bb_algebra_equal(bb_algebra *al, const bb_expr *a, const bb_expr *b);
+
+/* --- expressions again (algebra_write.c) --- */
+
+/* An expression with this value, written for floating point: one exp for each product of exps,
+ * differences inside it, max and min where they came from. */
+const bb_expr *bb_normal_expr(bb_algebra *al, const bb_normal *a);
 
 #endif

@@ -247,6 +247,25 @@ static void put_wrong(bb_component *c, uint32_t which, const bb_expr *wrong) {
   if (which % 4 < 2) *place[which % 4 + 2] = wrong;
 }
 
+/* The root of a number is rounded: it stays with what else is under a root. */
+static void test_read_again(void **state) {
+  static const char *const texts[] = {
+      "1/sqrt(q/p+1/100000)", "x*sqrt(q+1/5)", "(x-y)*(q/3+1/100000)**-1.5",
+      "x/sqrt(q/p+1/1000)-y/(p*sqrt(q/3+1/10))", "sqrt(p/10)*(x+2)"};
+  bb_program *p = *state;
+  for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+    bb_arena *scratch = bb_scratch(p->ctx);
+    bb_algebra *al = begin(p, scratch);
+    const bb_normal *normal = bb_normal_of(al, case_expr(p, &names, texts[i]));
+    const bb_expr *back = bb_normal_expr(al, normal);
+    if (bb_normal_of(al, back) == normal) continue;
+    bb_buffer out = {.arena = p->arena};
+    bb_expr_print(&out, p, back, BB_EXPR_TEXT, 0, NULL);
+    fail_msg("%s became %s", texts[i], out.data);
+    bb_scratch_end(scratch);
+  }
+}
+
 /* Each node of each term, repair, start, update and finish of each case, changed alone. */
 static void test_mutations(void **state) {
   bb_program *p = *state;
@@ -419,10 +438,11 @@ static int tear_down(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_laws),      cmocka_unit_test(test_not_laws),
-      cmocka_unit_test(test_overflow),  cmocka_unit_test(test_round_trip),
-      cmocka_unit_test(test_mutations), cmocka_unit_test(test_swapped),
-      cmocka_unit_test(test_unchanged), cmocka_unit_test(test_distributes),
+      cmocka_unit_test(test_laws),        cmocka_unit_test(test_not_laws),
+      cmocka_unit_test(test_overflow),    cmocka_unit_test(test_round_trip),
+      cmocka_unit_test(test_read_again),  cmocka_unit_test(test_mutations),
+      cmocka_unit_test(test_swapped),     cmocka_unit_test(test_unchanged),
+      cmocka_unit_test(test_distributes),
   };
   return cmocka_run_group_tests(tests, set_up, tear_down);
 }
