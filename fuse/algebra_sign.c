@@ -3,8 +3,8 @@
  * Folds of w >= 0, of w u and of w u**2 over the same elements have, by Cauchy and Schwarz,
  *   fold(w) * fold(w u**2) - fold(w u)**2 >= 0
  * which is why a variance written as a mean of squares less a squared mean can be divided by or have
- * its root taken: it is 0 only where all u are equal, and the program has no value there either.  So is
- * the greatest u less the least.
+ * its root taken: it is 0 only where all u are equal, and the program has no value there either.  So are
+ * the greatest u less the least, and the larger of their sizes.
  */
 #include "algebra.h"
 #include "algebra_normal.h"
@@ -72,14 +72,28 @@ static bool is_extremum(const signs *s, uint32_t j, bb_monoid_id fold) {
   return s->p->component[j].fold == fold && !s->p->component[j].payload;
 }
 
-/* The greatest less the least of the same values, or the reverse? */
-static bool is_span(const signs *s, const bb_normal *a) {
+/* a = k * b for a number k? */
+static bool is_multiple(const signs *s, const bb_normal *a, const bb_normal *b) {
+  if (!a->count || a->count != b->count) return false;
+  bb_ratio inverse = {b->term[0].k.den, b->term[0].k.num};
+  if (inverse.den < 0) inverse = (bb_ratio){-inverse.num, -inverse.den};
+  bb_ratio k = bb_ratio_multiply(s->al, a->term[0].k, inverse);
+  return !s->al->gave_up && a == bb_normal_scale(s->al, b, k);
+}
+
+/* The greatest of some values less the least, or the larger of their sizes? */
+static bool is_of_extrema(const signs *s, const bb_normal *a) {
   bb_algebra *al = s->al;
   for (uint32_t i = 0; i < s->p->count; i++) {
     for (uint32_t j = 0; j < s->p->count && is_extremum(s, i, BB_MONOID_MAX); j++) {
       if (!is_extremum(s, j, BB_MONOID_MIN) || term(s, i) != term(s, j)) continue;
-      const bb_normal *span = bb_normal_subtract(al, own(s, i), own(s, j));
-      if (a == span || a == bb_normal_scale(al, span, (bb_ratio){-1, 1})) return true;
+      const bb_normal *top = own(s, i), *low = own(s, j), *zero = al->zero;
+      const bb_normal *sizes[] = {
+          bb_normal_subtract(al, top, low),
+          bb_normal_extremum(al, true, top, bb_normal_subtract(al, zero, low)),
+          bb_normal_extremum(al, true, bb_normal_abs(al, top), bb_normal_abs(al, low))};
+      for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++)
+        if (is_multiple(s, a, sizes[k])) return true;
     }
   }
   return false;
@@ -89,7 +103,7 @@ static bool is_span(const signs *s, const bb_normal *a) {
 static bool one_signed(bb_algebra *al, const bb_product *p, const bb_expr *expr) {
   signs s = {al, p};
   const bb_normal *a = bb_normal_of(al, expr);
-  if (is_span(&s, a)) return true;
+  if (is_of_extrema(&s, a)) return true;
   if (p->chain.length && among_folds(&s, a, al->one, bb_normal_of(al, p->chain.length)))
     return true;
   for (uint32_t w = 0; w < p->count && !al->gave_up; w++)
