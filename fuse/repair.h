@@ -87,7 +87,7 @@ struct bb_repair {
   bool owned;                      /* the level may be edited while it is read */
   const bb_expr *around;           /* iterations of the loops around, all together; NULL: one */
   struct bb_repair *inner;         /* the pair inside; NULL: none */
-  const struct bb_repair *outer;   /* the pair around */
+  struct bb_repair *outer;         /* the pair around */
   uint32_t place[BB_REPAIR_FOLDS]; /* of each fold in the innermost chain */
 };
 
@@ -136,6 +136,8 @@ bool bb_repair_try_nest(bb_repair *r);
 /* Makes one map of U and V, of the maps inside them, and so on down; reads the innermost chain. */
 bool bb_repair_enter(bb_repair *r);
 bb_repair *bb_repair_innermost(bb_repair *r);
+/* The same as bb_repair_waits() for what the body takes from the level around it. */
+bool bb_repair_waits_outside(const bb_repair *r, bb_value value);
 /* Is a value of the level the same in all iterations of the loops around, too? */
 bool bb_repair_is_fixed(const bb_repair *r, bb_value value);
 /* The fixed values that finish the innermost chain, as values of this level. */
@@ -149,6 +151,8 @@ extern const bb_rule bb_rule_repair_reduction;
 
 /* Is there a pair for V; which folds make the chain?  Fills all but terms. */
 bool bb_repair_find(bb_repair *r, bb_match *match);
+/* Is a value of the level a function of a fold over the same dim, which may join the chain another time? */
+bool bb_repair_waits(bb_repair *r, bb_value value);
 /* The fold of U's or V's out-port in the chain, or NULL. */
 const bb_repair_fold *bb_repair_fold_of(const bb_repair *r, bool second, uint32_t port);
 

@@ -33,6 +33,23 @@ static uint32_t last_fold(bb_repair *r, bb_value value, bb_dim dim, uint64_t lim
   return best;
 }
 
+static bool waits(bb_repair *r, bb_value value) {
+  const bb_node *node = node_at(r, value);
+  if (node->kind == BB_NODE_MAP)
+    return node->dim == node_at(r, (bb_value){r->v, 0})->dim &&
+           node->out[value.port].mode == BB_OUT_FOLD;
+  if (node->kind == BB_NODE_INPUT) return r->outer && bb_repair_waits_outside(r, value);
+  bool any = false;
+  for (uint32_t i = 0; i < node->nin && !any && r->walked++ < WALK; i++)
+    any = waits(r, node->in[i].src);
+  return any;
+}
+
+bool bb_repair_waits(bb_repair *r, bb_value value) {
+  r->walked = 0;
+  return waits(r, value);
+}
+
 /* Does a value that V takes depend on U?  Then it must do so through functions of U's folds alone,
  * which are noted. */
 static bool depends(bb_repair *r, bb_value value, uint64_t *folds) {

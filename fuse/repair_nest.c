@@ -131,6 +131,10 @@ bool bb_repair_is_fixed(const bb_repair *r, bb_value value) {
   return fixed;
 }
 
+bool bb_repair_waits_outside(const bb_repair *r, bb_value value) {
+  return lift(r->outer, r->graph, &value) && bb_repair_waits(r->outer, value);
+}
+
 bool bb_repair_lift(bb_repair *r) {
   if (!r->inner) return true;
   if (!bb_repair_lift(r->inner)) return bb_repair_refuse(r, r->inner->why);

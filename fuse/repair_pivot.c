@@ -62,9 +62,20 @@ static bool of_elements(const bb_repair *r, const bb_expr *expr) {
   return any;
 }
 
-static bool may_overflow(const bb_repair *r, const bb_expr *exponent) {
+/* Is it relative to a fold of the chain, or to one that may join it? */
+static bool is_relative(bb_repair *r, const bb_expr *exponent) {
+  bool relative = reads_results(exponent);
+  for (uint32_t i = 0; i < r->leaves && !relative; i++) {
+    const bb_repair_leaf *l = &r->leaf[i];
+    relative = l->fixed && l->map == BB_NONE && bb_expr_uses_arg(exponent, BB_REPAIR_RESULTS + i) &&
+               bb_repair_waits(r, l->value);
+  }
+  return relative;
+}
+
+static bool may_overflow(bb_repair *r, const bb_expr *exponent) {
   bb_range_env env = {.real = true};
-  if (reads_results(exponent) || !of_elements(r, exponent)) return false;
+  if (is_relative(r, exponent) || !of_elements(r, exponent)) return false;
   return !(bb_range_of(&env, r->program, exponent).hi <= MOST_EXPONENT);
 }
 

@@ -86,12 +86,15 @@ static bb_value copy_input(bb_repair *r, const loop *l, uint32_t input, copied *
   return bb_map_in(l->level, l->to, src, in.level);
 }
 
-static bb_value copy_loop(bb_repair *r, const loop *l, const bb_node *node, uint32_t port,
-                          copied **made) {
+/* One loop for all that a loop collects: what is copied in it is found again by the loop it was in. */
+static bb_value copy_loop(bb_repair *r, const loop *l, bb_value list, copied **made) {
+  const bb_node *node = bb_node_get(l->from->inner, list.node);
   bb_graph *level = bb_node_get(l->level, l->to)->inner;
-  loop inner = {l, node, level, bb_map_add(level, node->dim)};
-  bb_value value = copy(r, &inner, bb_src(node->inner, node->inner->output[port], 0), made);
-  return bb_map_collect(level, inner.to, value, node->out[port].axis);
+  const copied *at = *made;
+  while (at && !(at->loop == l->from && at->from.node == list.node)) at = at->next;
+  loop inner = {l, node, level, at ? at->to.node : bb_map_add(level, node->dim)};
+  bb_value value = copy(r, &inner, bb_src(node->inner, node->inner->output[list.port], 0), made);
+  return bb_map_collect(level, inner.to, value, node->out[list.port].axis);
 }
 
 static bb_value copy(bb_repair *r, const loop *l, bb_value value, copied **made) {
@@ -102,7 +105,7 @@ static bb_value copy(bb_repair *r, const loop *l, bb_value value, copied **made)
   if (node->kind == BB_NODE_INPUT) {
     to = copy_input(r, l, value.node, made);
   } else if (node->kind == BB_NODE_MAP) {
-    to = copy_loop(r, l, node, value.port, made);
+    to = copy_loop(r, l, value, made);
   } else {
     bb_value *in = BB_NEW(r->arena, bb_value, node->nin);
     for (uint32_t i = 0; i < node->nin; i++) in[i] = copy(r, l, node->in[i].src, made);
