@@ -209,9 +209,39 @@ static bool spreads(const bb_canon *c, uint32_t at) {
   return any;
 }
 
+enum {
+  CHEAP = 6
+}; /* additions that cost less than a kernel of their own and its result in memory */
+
+/* -v and 1/v are what the rules below make of a difference and a quotient. */
+static bool is_inverse(const bb_expr *expr) {
+  return expr->op == BB_X_NEG || (expr->op == BB_X_DIV && expr->a[0]->op == BB_X_CONST);
+}
+
+/* A mask as an input, compared or scaled before it is spread over batch and heads: loops that do only that
+ * meet no others. */
+static bool is_spread_mask(const bb_canon *c, uint32_t at, uint32_t slot) {
+  uint32_t value = c->ix->node[at].in[slot].value;
+  const bb_ix_node *maker = bb_ix_node_of(c->ix, value);
+  bool spread = maker->op == BB_IX_ELEMENTWISE && rank_of(c, value) < c->ix->node[at].indices &&
+                !c->ix->value[value].once && bb_canon_only_user(c, value, at) &&
+                bb_expr_cost(maker->expr) <= CHEAP && !is_inverse(maker->expr);
+  bool two = false; /* axes: what has one is a vector, which rules of their own move */
+  for (uint32_t i = 0; i < maker->nin && spread; i++) {
+    spread = bb_ix_node_of(c->ix, maker->in[i].value)->op == BB_IX_SOURCE;
+    two |= rank_of(c, maker->in[i].value) > 1;
+  }
+  return spread && two;
+}
+
 bool bb_rule_compose(bb_canon *c, uint32_t at) {
   if (!is_elementwise(c, at)) return false;
   const bb_ix_node *node = &c->ix->node[at];
+  for (uint32_t i = 0; i < node->nin; i++) {
+    if (!is_spread_mask(c, at, i)) continue;
+    bb_canon_inline(c, at, i);
+    return true;
+  }
   /* What has no operand, or none along some index, is a function of coordinates: computed where it is
    * used, with something that is there along every index. */
   for (uint32_t i = 0; i < node->nin; i++) {

@@ -311,7 +311,7 @@ static bool meets_product(const bb_canon *c, uint32_t value, uint32_t *left) {
 }
 
 /* Raw moments let the mean leave a product (Rule 5).  Without one, central moments cost no pass more
- * and keep their digits: they stay, unless there are digits to spare. */
+ * and keep their digits: they stay. */
 bool bb_rule_moments(bb_canon *c, uint32_t at) {
   const bb_ix_node node = c->ix->node[at];
   if (node.op != BB_IX_REDUCE || node.monoid->id != BB_MONOID_SUM) return false;
@@ -332,7 +332,7 @@ bool bb_rule_moments(bb_canon *c, uint32_t at) {
   bb_term y = bb_canon_term(c, at, 0), centred = through(c, y.index, square, 0);
   bb_term x = through(c, centred.index, shift, i), mean = through(c, centred.index, shift, j);
   uint32_t maker = bb_ix_producer(c->ix, mean.value), left = USES;
-  if (power->dtype != BB_F64 && !meets_product(c, centred.value, &left)) return false;
+  if (!meets_product(c, centred.value, &left)) return false;
   if (c->ix->node[maker].op != BB_IX_ELEMENTWISE || c->ix->node[maker].nin != 1 ||
       rank_of(c, mean.value) != kept || rank_of(c, x.value) != node.indices)
     return false;

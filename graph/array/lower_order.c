@@ -1,10 +1,12 @@
 /* lower_order.c - the order of the loops of an elementwise nest.
  *
- * A reduction loops over what it keeps, then over what it folds.  Elementwise nests before and behind
+ * A reduction or product loops over what it keeps, then over what it folds.  Elementwise nests before and behind
  * it are to become one with it, so that they take its order, whichever axis it folds along; the others
  * run over their axes as they are stored.
  */
 #include "lower.h"
+
+#include <string.h>
 
 static uint32_t rank_of(const bb_lower *l, uint32_t value) {
   return l->ix->value[value].rank;
@@ -37,13 +39,28 @@ static bool order_of_fold(bb_lower *l, const bb_ix_node *node, uint32_t *key) {
   return true;
 }
 
+/* As the products that alone use the result loop over it: over what they keep, then over their sum.  What is
+ * computed at load is stored as it comes. */
+static bool order_of_product(bb_lower *l, const bb_ix_node *node, uint32_t *key) {
+  const uint32_t *order = NULL;
+  if (l->ix->value[node->out[0]].once) return false;
+  BB_IX_EACH_USE(l->ix, node->out[0], n, slot) {
+    const bb_ix_node *user = &l->ix->node[n];
+    if (user->op != BB_IX_CONTRACT) return false;
+    if (order && memcmp(order, user->in[slot].index, node->indices * sizeof *order)) return false;
+    order = user->in[slot].index;
+  }
+  if (order) memcpy(key, order, node->indices * sizeof *key);
+  return order != NULL;
+}
+
 /* The loop of each index, so that the nests around a reduction can become one. */
 uint32_t *bb_lower_loop_order(bb_lower *l, const bb_ix_node *node) {
   uint32_t *key = BB_NEW(l->scratch, uint32_t, node->indices);
   uint32_t *at = BB_NEW(l->scratch, uint32_t, node->indices);
   bool any = adopted_order(l, node, key) ||
              bb_ix_reduction_order(l->ix, node->out[0], l->scratch, key) ||
-             order_of_fold(l, node, key);
+             order_of_fold(l, node, key) || order_of_product(l, node, key);
   for (uint32_t k = 0; k < node->indices; k++)
     for (uint32_t j = 0; j < node->indices; j++)
       at[k] += any ? key[j] < key[k] || (key[j] == key[k] && j < k) : j < k;

@@ -106,6 +106,7 @@ rows("mean and variance of means", "a = reduce sum(x, axis=-1, keep)\na1 = eleme
      total("s", "q") + "s1 = elementwise s/N\nt = reduce sum(s1, axis=-2, keep)\noutput v = elementwise t/M\noutput mean = mu\n", {"x": 1}, shifted=5)
 rows("layer norm", VARIANCE + "output o = elementwise c/sqrt(sq/N+0.00001)\n", {"x": 2}, (1, 2, 3, 4))
 rows("layer norm and product", "dim L\ninput w : f32[L,N]\n" + VARIANCE + "z = elementwise c/sqrt(sq/N+0.00001)\noutput o = contract(z[C], w[l,n] -> [E])\n", {"x": 1, "w": 1})
+rows("standard scores less others", "input y : f32[X]\n" + VARIANCE + "d = elementwise (c/sqrt(sq/N+0.00001)-y)**2\n" + total("sd", "d") + "output o = elementwise sd/N\n", {"x": 1, "y": 1}, shifted=2)
 rows("skewness", VARIANCE + "k = elementwise c**3\n" + total("sk", "k") + "output o = elementwise sk/N/(sq/N)**1.5\n", {"x": 1})
 rows("kurtosis", VARIANCE + "k = elementwise c**4\n" + total("sk", "k") + "output o = elementwise sk/N/(sq/N)**2\n", {"x": 1})
 rows("covariance", "input y : f32[X]\n" + MEAN + total("sy", "y") + "d = elementwise c*(y-sy/N)\n" + total("sd", "d") + "output o = elementwise sd/N\n", {"x": 1, "y": 1})

@@ -170,6 +170,37 @@ def index_expected(m):
     m.output(e, summed(m, m.Mul(p, m.Mul(d, d))))
 
 
+def divergence(name, shares, logs, axes, shape):
+    """Of a softmax from another, each spelled three times: the chain meets maxima that join it later."""
+    def build(m):
+        x, y = m.input("x", normal(*shape, scale=2)), m.input("y", normal(*shape, seed=8))
+        d = m.Sub(logs(m, x, axes), m.LogSoftmax(y, axis=axes[0]) if len(axes) == 1 else logs(m, y, axes))
+        m.output(m.over("ReduceSum", m.Mul(shares(m, x, axes), d), *axes))
+    build.__name__ = f"divergence_{name}"
+    spelling({"x": 1, "y": 1})(build)
+
+
+def below_maximum(m, x, axes):
+    e = m.Exp(m.Neg(m.Sub(m.over("ReduceMax", x, *axes), x)))
+    return m.Mul(e, m.Reciprocal(m.over("ReduceSum", e, *axes)))
+
+
+def guarded_shares(m, x, axes):
+    top = m.over("ReduceMax", x, *axes)
+    e = m.Exp(m.Sub(x, m.Where(m.Equal(top, number(-np.inf)), number(0), top)))
+    return m.Div(e, m.over("ReduceSum", e, *axes))
+
+
+def logs_of(m, x, axes):
+    c = m.Sub(x, m.over("ReduceMax", x, *axes))
+    return m.Sub(c, m.Log(m.over("ReduceSum", m.Exp(c), *axes)))
+
+
+divergence("of_rows", below_maximum, logs_of, [1], (37, 70))
+divergence("of_columns", guarded_shares, logs_of, [0], (9, 33))
+divergence("of_planes", below_maximum, logs_of, [1, 2], (3, 37, 70))
+
+
 def over_planes(loads, temperature):
     """Exps of whole planes relative to their maximum, at temperature(m)."""
     def add(build):
@@ -357,6 +388,13 @@ def absmax_of_extrema(m):
     m.output(m.MatMul(m.Div(x, top), m.input("w", normal(COLS, 33))))
 
 
+@spelling({"x": 1, "y": 1})
+def scaled_by_extrema(m):
+    x, y = m.input("x", X), m.input("y", X[::-1])
+    top = m.Max(m.over("ReduceMax", x), m.Neg(m.over("ReduceMin", x)))
+    m.output(summed(m, m.Mul(m.Div(x, top), y)))
+
+
 # --- attention ---
 
 ATTENTION = {"q": 1, "k": 1, "v": 1}
@@ -366,6 +404,30 @@ def scores(m, big=1.0):
     q, k, v = (m.input(n, normal(2, 4, KEYS, HEAD, seed=s) * (big if n == "q" else 1))
                for n, s in (("q", 11), ("k", 12), ("v", 13)))
     return m.MatMul(q, m.Transpose(k, perm=[0, 1, 3, 2])), v
+
+
+@spelling({**ATTENTION, "b": 1})
+def attention_with_compared_mask(m):
+    s, v = scores(m)
+    b = m.Greater(m.input("b", normal(1, 1, KEYS, KEYS, seed=4)), number(-.8))
+    e, total, _ = parts(m, m.Where(b, s, number(-np.inf)))
+    m.output(m.MatMul(m.Div(e, total), v))
+
+
+@spelling({**ATTENTION, "b": 1})
+def attention_with_scaled_mask(m):
+    s, v = scores(m)
+    b = m.input("b", np.where(normal(2, 1, 1, KEYS, seed=4) > -.8, 1., 0.))
+    m.output(m.MatMul(m.Softmax(m.Add(s, m.Mul(m.Sub(number(1), b), number(-1e4)))), v))
+
+
+@spelling(ATTENTION)
+def attention_with_variance(m):
+    """A function of the product's right operand, in the order in which the product loops."""
+    s, v = scores(m)
+    p = m.Softmax(s)
+    o = m.MatMul(p, v)
+    m.output(o, m.Sub(m.MatMul(p, m.Mul(v, v)), m.Mul(o, o)))
 
 
 @spelling(ATTENTION)
