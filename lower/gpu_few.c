@@ -16,9 +16,11 @@
 
 #include <math.h>
 
-enum { WARPS = 4, MOST_SPLITS = 8, SPLIT_ROWS = 8, SHARED_BYTES = 100 * 1024 };
-/* By a group: the blocks that fill the processors, one each where a thread holds many registers, or two. */
-enum { BLOCKS = 132, MOST_BUFFERS = 10, LIGHT = 64, COPIER_REGISTERS = 40, THREADS = 128 };
+/* The blocks that fill the processors, one each: with more, each has less of its memory's time and all end later. */
+enum { BLOCKS = 132, MOST_SPLITS = 8 };
+enum { WARPS = 4, SPLIT_ROWS = 8, SHARED_BYTES = 100 * 1024 };
+/* By warp groups. */
+enum { GROUP_BYTES = 200 * 1024, MOST_BUFFERS = 10, COPIER_REGISTERS = 40 };
 
 /* --- turning --- */
 
@@ -86,17 +88,17 @@ static void turn(bb_gpu *g) {
 
 /* --- spreading --- */
 
-/* How many parts: all splits where the grid alone leaves processors idle or its blocks are long. */
+/* How many parts: as many as processors are left for, but of long loops alone. */
 static bb_tile_index splits(const bb_parts *q, bb_tile_index length) {
-  bb_tile_index blocks = bb_parts_grid_blocks(q);
-  bb_tile_index short_ones =
-      bb_parts_make(q, BB_X_MAX, bb_parts_make(q, BB_X_MUL, bb_parts_number(q, SPLIT_ROWS), blocks),
-                    bb_parts_number(q, SPLIT_ROWS));
-  bb_tile_index times = bb_parts_make(
-      q, BB_X_DIV, bb_parts_make(q, BB_X_SUB, length, bb_parts_number(q, 1)), short_ones);
-  bb_tile_index more = bb_parts_make(q, BB_X_MUL, bb_parts_number(q, MOST_SPLITS - 1), times);
-  return bb_parts_make(q, BB_X_MIN, bb_parts_number(q, MOST_SPLITS),
-                       bb_parts_make(q, BB_X_ADD, bb_parts_number(q, 1), more));
+  bb_tile_index blocks = bb_parts_make(q, BB_X_MAX, bb_parts_grid_blocks(q), bb_parts_number(q, 1));
+  bb_tile_index times =
+      bb_parts_make(q, BB_X_DIV, bb_parts_make(q, BB_X_SUB, length, bb_parts_number(q, 1)),
+                    bb_parts_make(q, BB_X_MUL, bb_parts_number(q, SPLIT_ROWS), blocks));
+  bb_tile_index most =
+      bb_parts_make(q, BB_X_MIN, bb_parts_number(q, MOST_SPLITS),
+                    bb_parts_make(q, BB_X_DIV, bb_parts_number(q, BLOCKS), blocks));
+  bb_tile_index count = bb_parts_make(q, BB_X_MIN, most, bb_parts_make(q, BB_X_MUL, most, times));
+  return bb_parts_make(q, BB_X_MAX, count, bb_parts_number(q, 1));
 }
 
 /* The loop takes blocks first + warp, first + warp + WARPS, ... of its split. */
@@ -262,33 +264,64 @@ static void turn_results(bb_parts *q) {
   widen_once(q);
 }
 
-/* Blocks that a processor has room for. */
-static uint32_t together(const bb_parts *q) {
-  const bb_tile_program *p = q->g->p;
-  uint32_t held = 0;
-  for (uint32_t t = 0; t < p->tiles; t++)
-    if (p->tile[t].place == BB_PLACE_REGISTERS && p->tile[t].dtype == BB_F32)
-      held += p->tile[t].rows * p->tile[t].cols / THREADS;
-  return held > LIGHT ? 1 : 2;
-}
-
 static void place_for_group(bb_parts *q) {
   bb_tile_program *p = q->g->p;
   bb_tile_body *body = &q->core->stmt[q->loop]->loop->body;
-  uint32_t bytes = 0, room = 2 * SHARED_BYTES / together(q);
+  uint32_t bytes = 0, groups = 1;
   for (uint32_t pass = 0; pass < 2; pass++)
     for (uint32_t i = 0; i < body->count; i++) {
       if (body->stmt[i]->kind != BB_TILE_LOAD) continue;
       bb_tile *t = &p->tile[body->stmt[i]->result];
       t->place = BB_PLACE_SHARED;
       if (pass)
-        t->buffers = room / bytes < MOST_BUFFERS ? room / bytes : MOST_BUFFERS;
+        t->buffers = GROUP_BYTES / bytes < MOST_BUFFERS ? GROUP_BYTES / bytes : MOST_BUFFERS;
       else
         bytes += t->rows * t->cols * (uint32_t)bb_dtype_bytes(t->dtype);
     }
-  if (room / bytes < 2) bb_gpu_refuse(q->g, "blocks of few rows need more shared memory");
-  p->groups = 1;
+  if (GROUP_BYTES / bytes < 2) bb_gpu_refuse(q->g, "blocks of few rows need more shared memory");
+  for (uint32_t i = 0; i < body->count; i++)
+    if (body->stmt[i]->kind == BB_TILE_DOT) groups = p->tile[body->stmt[i]->result].rows / 64;
+  p->groups = groups;
   p->copier_registers = COPIER_REGISTERS;
+}
+
+/* --- the grid --- */
+
+/* Bytes of the serial loop's loads that differ along a loop over the grid. */
+static uint32_t bytes_along(const bb_parts *q, uint32_t variable) {
+  const bb_tile_program *p = q->g->p;
+  const bb_tile_body *body = &q->core->stmt[q->loop]->loop->body;
+  uint32_t bytes = 0;
+  for (uint32_t i = 0; i < body->count; i++) {
+    const bb_tile_stmt *s = body->stmt[i];
+    bool differs = false;
+    for (uint32_t k = 0; s->kind == BB_TILE_LOAD && k < p->view[s->view].rank; k++)
+      differs |= bb_expr_uses_arg(s->range[k].start, variable);
+    const bb_tile *t = &p->tile[s->kind == BB_TILE_LOAD ? s->result : 0];
+    if (differs) bytes += t->rows * t->cols * (uint32_t)bb_dtype_bytes(t->dtype);
+  }
+  return bytes;
+}
+
+/* Neighbours over the grid have most of what they read in common: the inner one of its last two loops is the one along
+ * which less differs. */
+static void order_grid(bb_parts *q) {
+  bb_tile_body *around = &q->g->p->body;
+  if (around == q->core || &around->stmt[0]->loop->body == q->core) return;
+  while (&around->stmt[0]->loop->body.stmt[0]->loop->body != q->core)
+    around = &around->stmt[0]->loop->body;
+  bb_tile_stmt *outer = around->stmt[0], *inner = outer->loop->body.stmt[0];
+  const bb_tile_stretch *bounds = &inner->loop->stretch[0];
+  if (bb_expr_uses_arg(bounds->from, outer->loop->variable) ||
+      bb_expr_uses_arg(bounds->to, outer->loop->variable) ||
+      bytes_along(q, outer->loop->variable) >= bytes_along(q, inner->loop->variable))
+    return;
+  bb_tile_body core = inner->loop->body;
+  inner->loop->body = outer->loop->body;
+  inner->loop->body.stmt[0] = outer;
+  outer->loop->body = core;
+  around->stmt[0] = inner;
+  q->core = &outer->loop->body;
 }
 
 /* --- places --- */
@@ -323,6 +356,7 @@ void bb_gpu_few(bb_gpu *g, bool by_group) {
   if (!core->stmt[q.loop]->loop->commutes) bb_gpu_refuse(g, "a fold that keeps its order");
   bb_gpu_orient(g);
   bb_gpu_hoist(g, core, &q.loop);
+  order_grid(&q);
   bb_parts_find(&q);
   if (by_group)
     turn_results(&q);
@@ -331,8 +365,7 @@ void bb_gpu_few(bb_gpu *g, bool by_group) {
   bb_gpu_partials(g);
   bb_parts_settle(&q);
   if (by_group) {
-    bb_parts_turn(&q);
-    bb_parts_split(&q, (int64_t)BLOCKS * together(&q), MOST_SPLITS);
+    bb_parts_split(&q, BLOCKS, MOST_SPLITS);
     place_for_group(&q);
   } else {
     spread(&q);
