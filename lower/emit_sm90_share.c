@@ -187,33 +187,22 @@ static void put_combine(const sharing *s, const bool *needed, const char *const 
     if (needed[k]) bb_cuda_line(s->e, "%s = next_%s;", text[k], name_of(s, k));
 }
 
-/* part_X[0] = all of part_X[0], part_X[1], ... */
-static void put_tree(const sharing *s, const bool *needed, uint32_t parts) {
-  static const char *const left[2] = {"part_", "[i]"}, *const right[2] = {"part_", "[i + step]"};
+/* part_X[round][0] = all of part_X[round][0], part_X[round][1], ...; `there`: which of them are, of part i, or NULL. */
+static void put_tree(const sharing *s, const bool *needed, uint32_t parts, const char *there) {
+  static const char *const left[2] = {"part_", "[round][i]"};
+  static const char *const right[2] = {"part_", "[round][i + step]"};
   bb_cuda_line(s->e, "TL_UNROLL for (int step = 1; step < %u; step *= 2)", parts);
   bb_cuda_line(s->e, "  TL_UNROLL for (int i = 0; i + step < %u; i += 2 * step) {", parts);
   s->e->depth += 2;
+  if (there) bb_cuda_line(s->e, "if (%s + step >= blocks) continue;", there);
   put_combine(s, needed, left, right);
   s->e->depth -= 2;
   bb_cuda_line(s->e, "  }");
 }
 
-/* Parts i of the warps at element e of tile `of`, combined: part_X[0]. */
-static void put_warps(const sharing *s, const bool *needed, uint32_t of) {
-  bb_cuda *e = s->e;
+static void put_parts(const sharing *s, const bool *needed, uint32_t rounds, uint32_t parts) {
   for (uint32_t k = 0; k < s->monoid->components; k++)
-    if (needed[k]) bb_cuda_line(e, "float part_%s[%u];", name_of(s, k), e->warp_count);
-  bb_cuda_line(e, "TL_UNROLL for (int i = 0; i < %u; i++) {", e->warp_count);
-  for (uint32_t k = 0; k < s->monoid->components; k++)
-    if (needed[k])
-      bb_cuda_line(e, "  part_%s[i] = parts[(i * %u + %u + %s) * %u + %s];", name_of(s, k),
-                   s->count, s->offset[k], value_of(s, k, of), s->lanes, s->lane);
-  bb_cuda_line(e, "}");
-  put_tree(s, needed, e->warp_count);
-}
-
-static const char *empty_of(const sharing *s, uint32_t k) {
-  return bb_cuda_index(s->e, bb_expr_const(s->e->p->home, BB_F32, s->monoid->empty[k]), NULL);
+    if (needed[k]) bb_cuda_line(s->e, "float part_%s[%u][%u];", name_of(s, k), rounds, parts);
 }
 
 /* Element e of round `round`, if there is one. */
@@ -223,43 +212,42 @@ static void put_element(bb_cuda *e, uint32_t of) {
     bb_cuda_line(e, "if (e >= %u) continue;", e->tile[of].registers);
 }
 
-/* As put_warps() for what `blocks` blocks left, at `rounds` elements: all_X[round].  Loads are
- * unconditional, so that all of a batch are under way together. */
+/* What `blocks` blocks left, combined, at `rounds` elements: all_X[round].  All of a batch's loads are under way
+ * together. */
 static void put_blocks(const sharing *s, const bool *needed, uint32_t of, uint32_t rounds) {
-  static const char *const all[2] = {"all_", "[round]"}, *const part[2] = {"part_", "[0]"};
+  static const char *const all[2] = {"all_", "[round]"}, *const part[2] = {"part_", "[round][0]"};
   bb_cuda *e = s->e;
   for (uint32_t k = 0; k < s->monoid->components; k++)
     if (needed[k]) bb_cuda_line(e, "float all_%s[%u];", name_of(s, k), rounds);
   bb_cuda_line(e, "for (int first = 0; first < blocks; first += %u) {", s->batch);
   e->depth++;
   if (e->split) bb_cuda_line(e, "fetch(first);");
+  put_parts(s, needed, rounds, s->batch);
   bb_cuda_line(e, "TL_UNROLL for (int round = 0; round < %u; round++) {", rounds);
   e->depth++;
   put_element(e, of);
-  for (uint32_t k = 0; k < s->monoid->components; k++)
-    if (needed[k]) bb_cuda_line(e, "float part_%s[%u];", name_of(s, k), s->batch);
   bb_cuda_line(e, "TL_UNROLL for (int i = 0; i < %u; i++) {", s->batch);
-  bb_cuda_line(e, "  const bool is = first + i < blocks;");
-  bb_cuda_line(e, "  const float *const from = block_part(is ? i : 0, first);");
-  /* a thread that takes many elements asks for no more than there is */
-  const char *only = e->warps ? "" : "if (is) ";
+  bb_cuda_line(e, "  if (first + i >= blocks) continue;");
+  bb_cuda_line(e, "  const float *const from = block_part(i, first);");
   for (uint32_t k = 0; k < s->monoid->components; k++)
     if (needed[k])
-      bb_cuda_line(e, "  %spart_%s[i] = from[(%u + %s) * %u + %s];", only, name_of(s, k),
+      bb_cuda_line(e, "  part_%s[round][i] = from[(%u + %s) * %u + %s];", name_of(s, k),
                    s->offset[k], value_of(s, k, of), s->lanes, s->lane);
-  for (uint32_t k = 0; k < s->monoid->components; k++)
-    if (needed[k])
-      bb_cuda_line(e, "  part_%s[i] = is ? part_%s[i] : %s;", name_of(s, k), name_of(s, k),
-                   empty_of(s, k));
   bb_cuda_line(e, "}");
-  put_tree(s, needed, s->batch);
+  e->depth--;
+  bb_cuda_line(e, "}");
+  bb_cuda_line(e, "TL_UNROLL for (int round = 0; round < %u; round++) {", rounds);
+  e->depth++;
+  put_element(e, of);
+  put_tree(s, needed, s->batch, "first + i");
   bb_cuda_line(e, "if (first > 0) {");
   e->depth++;
   put_combine(s, needed, all, part);
   e->depth--;
   bb_cuda_line(e, "} else {");
   for (uint32_t k = 0; k < s->monoid->components; k++)
-    if (needed[k]) bb_cuda_line(e, "  all_%s[round] = part_%s[0];", name_of(s, k), name_of(s, k));
+    if (needed[k])
+      bb_cuda_line(e, "  all_%s[round] = part_%s[round][0];", name_of(s, k), name_of(s, k));
   bb_cuda_line(e, "}");
   for (uint32_t i = 0; i < 2; i++) {
     e->depth--;
@@ -267,11 +255,11 @@ static void put_blocks(const sharing *s, const bool *needed, uint32_t of, uint32
   }
 }
 
-/* Opens a loop over elements e below `count` that this warp takes, beginning with warp `first`.  The
- * number of rounds is known, so that one's loads do not wait for another's arithmetic. */
+/* Opens a loop over elements e below `count` that this warp takes, beginning with warp `first`. */
 static void open_elements(bb_cuda *e, uint32_t count, uint32_t first) {
-  uint32_t warps = e->warp_count, rounds = (count + warps - 1) / warps;
-  bb_cuda_line(e, "TL_UNROLL for (int round = 0; round < %u; round++) {", rounds);
+  uint32_t warps = e->warp_count;
+  bb_cuda_line(e, "TL_UNROLL for (int round = 0; round < %u; round++) {",
+               (count + warps - 1) / warps);
   e->depth++;
   if (first)
     bb_cuda_line(e, "const int e = round * %u + (my_warp + %u) %% %u;", warps, warps - first,
@@ -279,6 +267,25 @@ static void open_elements(bb_cuda *e, uint32_t count, uint32_t first) {
   else
     bb_cuda_line(e, "const int e = round * %u + my_warp;", warps);
   if (count % warps) bb_cuda_line(e, "if (e >= %u) continue;", count);
+}
+
+/* Opens the same loop where what the warps left there is combined: part_X[round][0].  All loads come first: what is
+ * written may lie where they read, for all that a compiler knows, and values that elements share are combined once. */
+static void open_warps(const sharing *s, const bool *needed, uint32_t of, uint32_t first) {
+  bb_cuda *e = s->e;
+  uint32_t count = e->tile[of].registers, warps = e->warp_count;
+  put_parts(s, needed, (count + warps - 1) / warps, warps);
+  open_elements(e, count, first);
+  bb_cuda_line(e, "TL_UNROLL for (int i = 0; i < %u; i++) {", warps);
+  for (uint32_t k = 0; k < s->monoid->components; k++)
+    if (needed[k])
+      bb_cuda_line(e, "  part_%s[round][i] = parts[(i * %u + %u + %s) * %u + %s];", name_of(s, k),
+                   s->count, s->offset[k], value_of(s, k, of), s->lanes, s->lane);
+  bb_cuda_line(e, "}");
+  e->depth--;
+  bb_cuda_line(e, "}");
+  open_elements(e, count, first);
+  put_tree(s, needed, warps, NULL);
 }
 
 /* What the warps left becomes the block's: whole[], every value by one warp. */
@@ -289,12 +296,15 @@ static void put_whole(const sharing *s) {
     bool needed[BB_TILE_OPERANDS] = {false};
     uint32_t count = e->tile[s->merged[k]].registers;
     need(s, k, needed);
-    open_elements(e, count, first);
-    put_warps(s, needed, s->merged[k]);
-    bb_cuda_line(e, "whole[(%u + e) * %u + %s] = part_%s[0];", s->offset[k], s->lanes, s->lane,
-                 name_of(s, k));
-    e->depth--;
-    bb_cuda_line(e, "}");
+    bb_cuda_line(e, "{");
+    e->depth++;
+    open_warps(s, needed, s->merged[k], first);
+    bb_cuda_line(e, "whole[(%u + e) * %u + %s] = part_%s[round][0];", s->offset[k], s->lanes,
+                 s->lane, name_of(s, k));
+    for (uint32_t i = 0; i < 2; i++) {
+      e->depth--;
+      bb_cuda_line(e, "}");
+    }
     first = (first + count) % e->warp_count;
   }
 }
@@ -308,7 +318,7 @@ static void put_following(const sharing *s, const bool *needed, const bb_cuda_li
   for (uint32_t k = 0; k < s->monoid->components; k++) {
     if (!needed[k]) continue;
     bb_cuda_line(e, "float one_%s = %s_%s[%s];", name_of(s, k), from_blocks ? "all" : "part",
-                 name_of(s, k), from_blocks ? "round" : "0");
+                 name_of(s, k), from_blocks ? "round" : "round][0");
     declared[s->merged[k]] = true;
   }
   for (uint32_t i = 0; i < list->count; i++) {
@@ -336,8 +346,7 @@ static void put_from_warps(const sharing *s, const bb_cuda_list *list) {
   bb_cuda *e = s->e;
   bool needed[BB_TILE_OPERANDS] = {false};
   need_for(s, list, needed);
-  open_elements(e, e->tile[stored(list)].registers, 0);
-  put_warps(s, needed, stored(list));
+  open_warps(s, needed, stored(list), 0);
   put_following(s, needed, list, false);
   e->depth--;
   bb_cuda_line(e, "}");
