@@ -1,0 +1,83 @@
+/* weigh_test.c - of the ways to cut a kernel's results, the one that is weighed the least is the one that was the fastest on
+ * an H200 (tools/bench/RESULTS.md).
+ *
+ *   weigh_test MODEL NAME=EXTENT... WAY...      any of those ways
+ */
+#include "../../lower/schedule_gpu.h"
+#include "../../runtime/cuda/launch.h"
+#include "../../runtime/driver.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct job {
+  int argc;
+  char **argv;
+  bb_program *p;
+  const bb_candidate *candidate;
+  uint32_t way;
+  double seconds;
+} job;
+
+static int64_t *extents_of(const job *j) {
+  int64_t *symbol = BB_NEW(j->p->arena, int64_t, j->p->symbols + 1);
+  for (uint32_t s = 0; s < j->p->symbols; s++) {
+    size_t length = strlen(j->p->symbol[s]);
+    for (int i = 2; i < j->argc; i++)
+      if (strncmp(j->argv[i], j->p->symbol[s], length) == 0 && j->argv[i][length] == '=')
+        symbol[s] = strtoll(j->argv[i] + length + 1, NULL, 10);
+  }
+  return symbol;
+}
+
+static void weigh(bb_context *ctx, void *argument) {
+  job *j = argument;
+  bb_arena *arena = j->p->arena;
+  bb_gpu_machine machine = {.ctx = ctx, .processors = 132};
+  bb_cuda_kernel k = {0};
+  bb_buffer source = {.arena = arena}, launch = {.arena = arena};
+  k.kernel = bb_schedule_gpu_way(j->p, bb_candidate_runs(j->candidate), "kernel", j->way);
+  bb_emit_sm90(k.kernel->tile, &source, &launch, &k.plan);
+  const int64_t *symbol = extents_of(j);
+  int64_t *extent = BB_NEW(arena, int64_t, k.kernel->tile->extents + 1);
+  for (uint32_t i = 0; i < k.kernel->tile->extents; i++)
+    extent[i] = k.kernel->extent[i] ? bb_extent_bind(j->p, k.kernel->extent[i], symbol)
+                                    : symbol[k.kernel->symbol[i]];
+  j->seconds = bb_cuda_weigh(&machine, &k, extent);
+}
+
+static bool is_wanted(const job *j, uint32_t way) {
+  for (int i = 2; i < j->argc; i++)
+    if (!strchr(j->argv[i], '=') && strtoul(j->argv[i], NULL, 10) == way) return true;
+  return false;
+}
+
+static void body(bb_context *ctx, void *argument) {
+  job *j = argument;
+  double least = INFINITY;
+  uint32_t best = 0;
+  j->p = bb_drive_read(ctx, j->argv[1], NULL, 0);
+  bb_drive(j->p, BB_STAGE_FUSED, &(bb_drive_options){0});
+  j->candidate = &j->p->candidate[0];
+  for (j->way = 0; j->way < BB_GPU_WAYS; j->way++) {
+    bb_status status = bb_protect(ctx, weigh, j);
+    if (status != BB_OK && status != BB_ERROR_UNSUPPORTED) bb_fail(ctx, status, "a way fails");
+    ctx->status = BB_OK;
+    if (status == BB_OK && j->seconds < least) best = j->way, least = j->seconds;
+  }
+  bool good = is_wanted(j, best);
+  printf("way %u, %.1f us: %s\n", best, least * 1e6, good ? "ok" : "WRONG");
+  bb_program_destroy(j->p);
+  if (!good) bb_fail(ctx, BB_ERROR_INTERNAL, "another way was faster");
+}
+
+int main(int argc, char **argv) {
+  job j = {.argc = argc, .argv = argv};
+  bb_context *ctx;
+  if (argc < 3 || bb_context_create(NULL, &ctx) != BB_OK) return 2;
+  bb_status status = bb_protect(ctx, body, &j);
+  bb_context_destroy(ctx);
+  return status != BB_OK;
+}
