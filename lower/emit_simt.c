@@ -127,7 +127,7 @@ static void put_task(bb_simt *s, const bb_c_nest *n) {
   }
 }
 
-static const char *stored(const bb_simt *s, bb_dtype dtype) {
+const char *bb_simt_stored(const bb_simt *s, bb_dtype dtype) {
   if (s->c.exact || (dtype != BB_F16 && dtype != BB_BF16)) return bb_c_stored(&s->c, dtype);
   return dtype == BB_F16 ? "bb_f16" : "bb_bf16";
 }
@@ -137,7 +137,7 @@ static bb_tile_index put_views(bb_simt *s) {
   bb_tile_index own = number(s, 0);
   for (uint32_t i = 0; i < c->p->views; i++) {
     const bb_tile_view *v = &c->p->view[i];
-    const char *element = stored(s, v->dtype);
+    const char *element = bb_simt_stored(s, v->dtype);
     if (!c->view[i]) continue;
     if (!is_own(s, i)) {
       bb_c_line(c, "%s%s *const v%u = (%s%s *)call.view[%u];",

@@ -20,6 +20,9 @@ static inline uint32_t bb_simt_parts(uint32_t size, uint32_t threads) {
   return size ? (size + threads - 1) / threads : 1;
 }
 
+/* emit_simt.c: an element in memory. */
+const char *bb_simt_stored(const bb_simt *s, bb_dtype dtype);
+
 /* emit_simt_stmt.c */
 void bb_simt_body(bb_simt *s, const bb_tile_body *body);
 

@@ -156,14 +156,38 @@ static uint64_t product_room(const bb_simt *s, const bb_tile *to, uint32_t depth
   return operands > sums ? operands : sums;
 }
 
+/* Does a device's unit for products, if it has one, take these elements?  Then it lays down parts of both operands, and the
+ * result in f32. */
+static bool is_narrow(const bb_simt *s, const bb_tile_stmt *stmt) {
+  bb_dtype dtype = tile_of(s, stmt->operand[0])->dtype;
+  return !s->c.exact && (dtype == BB_F16 || dtype == BB_BF16) &&
+         tile_of(s, stmt->operand[1])->dtype == dtype && tile_of(s, stmt->result)->dtype == BB_F32;
+}
+
+static uint32_t in_fragments(uint32_t size) {
+  enum { FRAGMENT = 16 };
+  return (size ? (size + FRAGMENT - 1) / FRAGMENT : 1) * FRAGMENT;
+}
+
+static uint64_t fragment_room(const bb_tile *to, uint32_t depth) {
+  enum { APART = 8 };
+  uint64_t rows = in_fragments(to->rows), cols = in_fragments(to->cols);
+  uint64_t part = in_fragments(depth) < DEPTH ? in_fragments(depth) : DEPTH;
+  uint64_t operands = 2 * (rows + cols) * (part + APART), result = 4 * rows * cols;
+  return operands > result ? operands : result;
+}
+
 static void dot(bb_simt *s, const bb_tile_stmt *stmt) {
   const bb_tile *to = tile_of(s, stmt->result), *a = tile_of(s, stmt->operand[0]),
                 *b = tile_of(s, stmt->operand[1]);
-  want_shared(s, product_room(s, to, bb_c_depth(s->c.p, stmt)) * size_of(s, to->dtype));
-  bb_c_line(&s->c, "bb_dot<%s, %u, %u, %s, %u, %u, %s>(t%u, t%u, t%u, %s);", shape(s, to), a->rows,
-            a->cols, stmt->transposed[0] ? "true" : "false", b->rows, b->cols,
-            stmt->transposed[1] ? "false" : "true", stmt->result, stmt->operand[0],
-            stmt->operand[1], stmt->accumulate ? "true" : "false");
+  uint32_t depth = bb_c_depth(s->c.p, stmt);
+  want_shared(s, product_room(s, to, depth) * size_of(s, to->dtype));
+  if (is_narrow(s, stmt)) want_shared(s, fragment_room(to, depth));
+  bb_c_line(&s->c, "bb_dot<%s, %u, %u, %s, %u, %u, %s, %s>(t%u, t%u, t%u, %s);", shape(s, to),
+            a->rows, a->cols, stmt->transposed[0] ? "true" : "false", b->rows, b->cols,
+            stmt->transposed[1] ? "false" : "true",
+            is_narrow(s, stmt) ? bb_simt_stored(s, a->dtype) : bb_c_element(&s->c, to->dtype),
+            stmt->result, stmt->operand[0], stmt->operand[1], stmt->accumulate ? "true" : "false");
 }
 
 static const char *monoid_of(const bb_simt *s, const bb_tile_stmt *stmt) {

@@ -1,9 +1,10 @@
-/* simt.cuh - the plain device tile library: what kernels call that use no unit of their own for products.
+/* simt.cuh - the plain device tile library: tiles of plain threads, loops without roles.
  *
  * The threads of a block stand in TY rows of TX.  A tile lies in their registers: thread (ty, tx) holds
  * elements (ty + TY i, tx + TX j); or, where kernels stream what lies side by side, TV neighbours at a time, which
  * come and go by 16 bytes.  What lacks an axis is held by all threads along it, bit for bit the same.  So elementwise statements and folds along the columns need no barrier; products, prefixes and
- * transpositions go by shared memory.
+ * transpositions go by shared memory; products of 16-bit elements on to the device's unit for them, where it has one
+ * (fragment.h).
  *
  * Nothing here is one vendor's: simt_cuda.h and simt_hip.h say what threads are, or, for a C++ compiler of the
  * host, the header that BB_HOST_DEVICE names.
@@ -78,13 +79,6 @@ BB_REAL(f64, double, pow, fmod)
 #undef BB_REAL
 
 /* --- elements in memory --- */
-
-struct bb_f16 {
-  uint16_t bits;
-};
-struct bb_bf16 {
-  uint16_t bits;
-};
 
 BB_DEVICE uint16_t bb_to_bf16(float value) {
   uint32_t bits = bb_bits(value);
@@ -367,85 +361,4 @@ BB_DEVICE void bb_scan(T (&to)[N], const T (&from)[N], F both) {
     to[i * tile::ct + j] = shared[tile::row(i) * (tile::cols + 1) + tile::col(j)];
 }
 
-/* --- products --- */
-
-enum { BB_DEPTH = 64 }; /* of the parts in which operands pass through shared memory */
-
-/* A product's result is cut into pieces, and what is summed among groups of threads that have all pieces: a
- * thread sums a piece in its registers.  Neighbours in shared memory come by vector loads. */
-enum { BB_PIECE = 4 };
-BB_CONSTANT int bb_piece(int threads, int rows, int cols, bool of_rows) {
-  int rm = BB_PIECE, rn = BB_PIECE;
-  while (bb_parts(rows, rm) * bb_parts(cols, rn) > threads) rn > rm ? rm *= 2 : rn *= 2;
-  return of_rows ? rm : rn;
-}
-template <int THREADS, int ROWS, int COLS> struct bb_pieces {
-  static constexpr int rm = bb_piece(THREADS, ROWS, COLS, true),
-                       rn = bb_piece(THREADS, ROWS, COLS, false);
-  static constexpr int rows = bb_parts(ROWS, rm), cols = bb_parts(COLS, rn);
-  static constexpr int groups = THREADS / (rows * cols);
-  static constexpr int a_pitch = rows * rm + BB_PIECE, b_pitch = cols * rn + BB_PIECE;
-};
-
-/* shared[k - first][x] = from: k runs along its rows (DOWN) or columns. */
-template <int TY, int TX, int TV, int R, int C, bool DOWN, class T, class S, int N>
-BB_DEVICE void bb_stage(T *shared, int pitch, const S (&from)[N], int first) {
-  using tile = bb_tile<TY, TX, TV, R, C>;
-  BB_EACH(i, tile::rt) BB_EACH(j, tile::ct) {
-    int k = (DOWN ? tile::row(i) : tile::col(j)) - first, x = DOWN ? tile::col(j) : tile::row(i);
-    if (tile::owner() && tile::inside(i, j) && k >= 0 && k < BB_DEPTH)
-      shared[k * pitch + x] = (T)from[i * tile::ct + j];
-  }
-}
-
-/* What groups of threads have summed, to where the tile's elements lie. */
-template <class P, int TY, int TX, int TV, int M, int N, class T, int NT>
-BB_DEVICE void bb_gather(T (&to)[NT], const T (&sum)[P::rm][P::rn], int group, int row, int col) {
-  using tile = bb_tile<TY, TX, TV, M, N>;
-  constexpr int pitch = P::cols * P::rn, size = P::rows * P::rm * pitch;
-  T *shared = (T *)bb_shared;
-  bb_sync();
-  if (group < P::groups) {
-    BB_EACH(i, P::rm) BB_EACH(j, P::rn)
-    shared[group * size + (row * P::rm + i) * pitch + col * P::rn + j] = sum[i][j];
-  }
-  bb_sync();
-  BB_EACH(i, tile::rt) BB_EACH(j, tile::ct) if (tile::inside(i, j)) {
-    const T *part = shared + tile::row(i) * pitch + tile::col(j);
-    T all = part[0];
-    BB_EACH(g, P::groups - 1) all += part[(g + 1) * size];
-    to[i * tile::ct + j] += all;
-  }
-}
-
-/* to[M][N] (+)= a b.  AR, AC, BR, BC: the operands' shapes; A_DOWN, B_DOWN: what is summed over runs along
- * the operand's rows. */
-template <int TY, int TX, int TV, int M, int N, int AR, int AC, bool A_DOWN, int BR, int BC, bool B_DOWN,
-          class T, int NT, class A, int NA, class B, int NB>
-BB_DEVICE void bb_dot(T (&to)[NT], const A (&a)[NA], const B (&b)[NB], bool add) {
-  using tile = bb_tile<TY, TX, TV, M, N>;
-  using P = bb_pieces<TY * TX, tile::rows, tile::cols>;
-  constexpr int depth = bb_whole(A_DOWN ? AR : AC), part = depth < BB_DEPTH ? depth : BB_DEPTH;
-  constexpr int pieces = P::rows * P::cols;
-  T *left = (T *)bb_shared, *right = left + part * P::a_pitch, sum[P::rm][P::rn];
-  const int group = bb_thread() / pieces, piece = bb_thread() % pieces;
-  const int row = piece / P::cols, col = piece % P::cols;
-  BB_EACH(i, P::rm) BB_EACH(j, P::rn) sum[i][j] = 0;
-  if (!add) {
-    BB_EACH(i, tile::rt *tile::ct) to[i] = 0;
-  }
-  BB_ROLLED for (int step = 0; step < (depth + part - 1) / part; step++) {
-    bb_sync();
-    bb_stage<TY, TX, TV, AR, AC, A_DOWN>(left, P::a_pitch, a, step * part);
-    bb_stage<TY, TX, TV, BR, BC, B_DOWN>(right, P::b_pitch, b, step * part);
-    bb_sync();
-    int count = depth - step * part < part ? depth - step * part : part;
-    BB_SOME for (int k = group; k < count; k += P::groups) {
-      T x[P::rm], y[P::rn];
-      BB_EACH(i, P::rm) x[i] = left[k * P::a_pitch + row * P::rm + i];
-      BB_EACH(j, P::rn) y[j] = right[k * P::b_pitch + col * P::rn + j];
-      BB_EACH(i, P::rm) BB_EACH(j, P::rn) sum[i][j] += x[i] * y[j];
-    }
-  }
-  bb_gather<P, TY, TX, TV, M, N>(to, sum, group, row, col);
-}
+#include "product.cuh"

@@ -26,6 +26,8 @@ using bb_16_bytes = uint4;
   extern "C" __global__ void __launch_bounds__(threads) name(const call_type call)
 extern __shared__ __align__(16) unsigned char bb_shared[];
 
+#include "fragment.h"
+
 enum { BB_LANES = 32 }; /* that exchange values without a barrier */
 
 BB_DEVICE int bb_thread() {
@@ -66,3 +68,27 @@ BB_DEVICE uint16_t bb_to_f16(float value) {
   asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(value));
   return bits;
 }
+
+#if __CUDA_ARCH__ >= 800
+using bb_unit = bb_mma;
+
+/* The result's columns 8 at a time. */
+#define BB_MULTIPLY(type, name)                                                                    \
+  BB_DEVICE void bb_multiply(float(&to)[8], const type(&a)[8], const type(&b)[8]) {                \
+    uint32_t x[4], y[4];                                                                           \
+    _Pragma("unroll") for (int i = 0; i < 4; i++) {                                                \
+      x[i] = a[2 * i].bits | (uint32_t)a[2 * i + 1].bits << 16;                                    \
+      y[i] = b[2 * i].bits | (uint32_t)b[2 * i + 1].bits << 16;                                    \
+    }                                                                                              \
+    _Pragma("unroll") for (int h = 0; h < 2; h++) asm(                                             \
+        "mma.sync.aligned.m16n8k16.row.col.f32." name "." name                                     \
+        ".f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};" : "+f"(to[4 * h]),  \
+        "+f"(to[4 * h + 1]), "+f"(to[4 * h + 2]), "+f"(to[4 * h + 3]) : "r"(x[0]), "r"(x[1]),      \
+        "r"(x[2]), "r"(x[3]), "r"(y[2 * h]), "r"(y[2 * h + 1]));                                   \
+  }
+BB_MULTIPLY(bb_f16, "f16")
+BB_MULTIPLY(bb_bf16, "bf16")
+#undef BB_MULTIPLY
+#else
+using bb_unit = bb_no_unit;
+#endif

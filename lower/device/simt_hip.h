@@ -36,6 +36,8 @@ typedef uint32_t bb_16_bytes __attribute__((ext_vector_type(4)));
   name(const call_type call)
 extern __shared__ __attribute__((aligned(16))) unsigned char bb_shared[];
 
+#include "fragment.h"
+
 #ifdef __GFX9__
 enum { BB_LANES = 64 }; /* of a wavefront */
 #else
@@ -88,3 +90,27 @@ BB_DEVICE float bb_from_f16(uint16_t bits) {
 BB_DEVICE uint16_t bb_to_f16(float value) {
   return __builtin_bit_cast(uint16_t, (_Float16)value);
 }
+
+#if defined(__gfx90a__) || defined(__gfx940__) || defined(__gfx941__) || defined(__gfx942__) ||    \
+    defined(__gfx950__)
+using bb_unit = bb_mfma;
+typedef float bb_f32x4 __attribute__((ext_vector_type(4)));
+typedef _Float16 bb_f16x4 __attribute__((ext_vector_type(4)));
+typedef short bb_bf16x4 __attribute__((ext_vector_type(4)));
+
+/* gfx90a takes subnormal elements for zeros. */
+BB_DEVICE void bb_multiply(float (&to)[4], const bb_f16 (&a)[4], const bb_f16 (&b)[4]) {
+  bb_f32x4 sum = __builtin_amdgcn_mfma_f32_16x16x16f16(__builtin_bit_cast(bb_f16x4, a),
+                                                       __builtin_bit_cast(bb_f16x4, b),
+                                                       __builtin_bit_cast(bb_f32x4, to), 0, 0, 0);
+  __builtin_memcpy(to, &sum, sizeof to);
+}
+BB_DEVICE void bb_multiply(float (&to)[4], const bb_bf16 (&a)[4], const bb_bf16 (&b)[4]) {
+  bb_f32x4 sum = __builtin_amdgcn_mfma_f32_16x16x16bf16_1k(
+      __builtin_bit_cast(bb_bf16x4, a), __builtin_bit_cast(bb_bf16x4, b),
+      __builtin_bit_cast(bb_f32x4, to), 0, 0, 0);
+  __builtin_memcpy(to, &sum, sizeof to);
+}
+#else
+using bb_unit = bb_no_unit;
+#endif

@@ -25,9 +25,10 @@ enum { OPTIONS = 2 };
 static const char standard[] = "--std=c++17";
 
 bb_gpu_headers bb_gpu_headers_of(const bb_gpu_api *api) {
-  bb_gpu_headers h = {3,
-                      {"simt.cuh", "misc.cuh", "integer.h"},
-                      {bb_device_simt, bb_device_misc, bb_device_integer}};
+  bb_gpu_headers h = {
+      5,
+      {"simt.cuh", "misc.cuh", "integer.h", "fragment.h", "product.cuh"},
+      {bb_device_simt, bb_device_misc, bb_device_integer, bb_device_fragment, bb_device_product}};
   for (int i = 0; i < 2 && api->header[i]; i++, h.count++)
     h.name[h.count] = api->header_name[i], h.text[h.count] = api->header[i];
   return h;

@@ -154,7 +154,7 @@ int bb_gpu_ask(const bb_gpu_driver *driver, bb_gpu_fact fact, int device);
 void bb_gpu_must(bb_context *ctx, const bb_gpu_driver *driver, int code, const char *what);
 
 /* The files of the device library; what a vendor has of its own comes last. */
-enum { BB_GPU_HEADERS = 5 };
+enum { BB_GPU_HEADERS = 7 };
 typedef struct bb_gpu_headers {
   int count;
   const char *name[BB_GPU_HEADERS], *text[BB_GPU_HEADERS];

@@ -1,8 +1,8 @@
 /* device_test.c - models on a GPU, against the interpreter in float64; skipped (77) where there is no GPU.
  *
- *   device_test TOLERANCE MODEL NAME=EXTENT...
+ *   device_test DEVICE TOLERANCE MODEL NAME=EXTENT...      DEVICE: cuda or hip
  *
- * Chosen by weight, and in every way that the kernels' results can be cut (lower/schedule_gpu.h).
+ * Chosen by weight, and, of CUDA's kernels, in every way that their results can be cut (lower/schedule_gpu.h).
  */
 #include "../../lower/schedule_gpu.h"
 #include "../../runtime/gpu/gpu.h"
@@ -31,7 +31,7 @@ static int64_t *extents(const job *j, bb_program *p) {
   for (uint32_t s = 0; s < p->symbols; s++) {
     size_t length = strlen(p->symbol[s]);
     symbol[s] = 1;
-    for (int i = 3; i < j->argc; i++)
+    for (int i = 4; i < j->argc; i++)
       if (strncmp(j->argv[i], p->symbol[s], length) == 0 && j->argv[i][length] == '=')
         symbol[s] = strtoll(j->argv[i] + length + 1, NULL, 10);
   }
@@ -74,7 +74,7 @@ static double compare(const bb_program *p, const bb_binding *got, const bb_bindi
 static void run(const job *j, bb_program *p, const bb_binding *drawn, const bb_binding *want,
                 uint32_t way) {
   bb_context *ctx = p->ctx;
-  bb_gpu_options options = {.way = way};
+  bb_gpu_options options = {.api = bb_gpu_find(j->argv[1]), .way = way};
   bb_gpu_plan *plan = bb_gpu_plan_make(p, &options);
   bb_defer(ctx, destroy_plan, plan);
   bb_binding got = {drawn->symbol, BB_NEW(p->arena, bb_interp_tensor, p->tensors + 1)};
@@ -82,10 +82,10 @@ static void run(const job *j, bb_program *p, const bb_binding *drawn, const bb_b
   for (int twice = 0; twice < 2; twice++) bb_gpu_run_binding(plan, &got, p->arena);
   bb_gpu_counts counts;
   bb_gpu_plan_count(plan, &counts);
-  double error = compare(p, &got, want), limit = strtod(j->argv[1], NULL);
+  double error = compare(p, &got, want), limit = strtod(j->argv[2], NULL);
   printf("%s, way %d: %u kernels (%u different), %u nodes in them, %u interpreted, %u misc; error "
          "%.2g\n",
-         j->argv[2], (int)way - 1, counts.kernels, counts.sources, counts.fused, counts.interpreted,
+         j->argv[3], (int)way - 1, counts.kernels, counts.sources, counts.fused, counts.interpreted,
          counts.misc, error);
   if (!(error <= limit)) bb_fail(ctx, BB_ERROR_MISMATCH, "error %.3g, not %.3g", error, limit);
   bb_undefer(ctx, plan);
@@ -94,7 +94,7 @@ static void run(const job *j, bb_program *p, const bb_binding *drawn, const bb_b
 
 static void body(bb_context *ctx, void *argument) {
   job *j = argument;
-  bb_program *p = bb_drive_read(ctx, j->argv[2], NULL, 0);
+  bb_program *p = bb_drive_read(ctx, j->argv[3], NULL, 0);
   bb_defer(ctx, destroy_program, p);
   bb_drive(p, BB_STAGE_FUSED, &(bb_drive_options){0});
   bb_binding drawn = {extents(j, p), BB_NEW(p->arena, bb_interp_tensor, p->tensors + 1)};
@@ -103,7 +103,8 @@ static void body(bb_context *ctx, void *argument) {
   memcpy(want.tensor, drawn.tensor, p->tensors * sizeof *want.tensor);
   bb_interp_options interpret = {.float64 = true, .symbol = want.symbol};
   bb_drive_run(p, &interpret, &want, p->arena, NULL);
-  for (uint32_t way = 0; way <= BB_GPU_WAYS; way++) run(j, p, &drawn, &want, way);
+  uint32_t ways = bb_gpu_find(j->argv[1])->own ? BB_GPU_WAYS : 0;
+  for (uint32_t way = 0; way <= ways; way++) run(j, p, &drawn, &want, way);
   bb_undefer(ctx, p);
   bb_program_destroy(p);
 }
@@ -116,12 +117,12 @@ static void complain(void *user, bb_log_level level, const char *message) {
 int main(int argc, char **argv) {
   job j = {argc, argv};
   bb_context *ctx;
-  if (argc < 3) return 2;
+  if (argc < 4 || !bb_gpu_find(argv[1])) return 2;
   if (bb_context_create(&(bb_context_options){.version = BB_VERSION, .log = complain}, &ctx) !=
       BB_OK)
     return 1;
   bb_status status = bb_protect(ctx, body, &j);
-  if (status != BB_OK) fprintf(stderr, "%s: %s\n", argv[2], bb_context_message(ctx));
+  if (status != BB_OK) fprintf(stderr, "%s: %s\n", argv[3], bb_context_message(ctx));
   bb_context_destroy(ctx);
   return status == BB_ERROR_UNSUPPORTED ? 77 : status != BB_OK;
 }

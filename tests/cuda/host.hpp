@@ -16,6 +16,8 @@
 
 enum { BB_FIBERS = 1024, BB_STACK = 256 << 10, BB_SHARED = 227 << 10 };
 
+#include "fragment.h"
+
 struct bb_8_bytes {
   uint32_t x, y;
 };
@@ -99,6 +101,41 @@ BB_DEVICE uint16_t bb_to_f16(float value) {
     return (uint16_t)(sign | (bb_bits(bb_float(rest) + 0.5f) - 0x3f000000));
   rest += 0xfff + (rest >> 13 & 1);
   return (uint16_t)(sign | (rest - 0x38000000) >> 13);
+}
+
+/* Of every lane what it gives to a product; of every warp both operands, put together by its first lane. */
+#if BB_LANES == 64
+using bb_unit = bb_mfma;
+#else
+using bb_unit = bb_mma;
+#endif
+static float bb_given[BB_FIBERS][2][8], bb_operand[BB_FIBERS / BB_LANES][2][16][16];
+
+BB_DEVICE float bb_value(bb_f16 x) {
+  return bb_from_f16(x.bits);
+}
+BB_DEVICE float bb_value(bb_bf16 x) {
+  return bb_float((uint32_t)x.bits << 16);
+}
+
+template <class E, int R, int N>
+static void bb_multiply(float (&to)[R], const E (&a)[N], const E (&b)[N]) {
+  const int thread = bb_here.thread, lane = thread % BB_LANES, warp = thread / BB_LANES;
+  for (int e = 0; e < N; e++) {
+    bb_given[thread][0][e] = bb_value(a[e]);
+    bb_given[thread][1][e] = bb_value(b[e]);
+  }
+  bb_sync();
+  float(*left)[16] = bb_operand[warp][0], (*right)[16] = bb_operand[warp][1];
+  for (int l = 0; lane == 0 && l < BB_LANES; l++)
+    for (int e = 0; e < N; e++) {
+      left[bb_unit::a_row(l, e)][bb_unit::a_depth(l, e)] = bb_given[thread + l][0][e];
+      right[bb_unit::b_depth(l, e)][bb_unit::b_col(l, e)] = bb_given[thread + l][1][e];
+    }
+  bb_sync();
+  for (int e = 0; e < R; e++)
+    for (int k = 0; k < 16; k++)
+      to[e] += left[bb_unit::row(lane, e)][k] * right[k][bb_unit::col(lane, e)];
 }
 
 static void bb_fiber() {

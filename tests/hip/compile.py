@@ -1,6 +1,9 @@
-"""Kernels for AMD's GPUs compile without one: no scratch memory, which is where registers spill to, and LDS as there is.
+"""Kernels for AMD's GPUs compile without one: no scratch memory, which is where registers spill to, LDS as there is, and
+MFMA where products are of 16-bit elements.
 
-    compile.py PROGRAM TARGET,... MODEL... [--random RANDOM FIRST COUNT]
+    compile.py PROGRAM TARGET,... MODEL[=bf16]... [--random RANDOM FIRST COUNT]
+
+With =bf16: with bf16 in the place of f16.
 
 clang compiles what `PROGRAM compile --target` writes, as hipRTC would, with the bitcode of rocm-device-libs; what a kernel
 uses stands in the metadata of its assembly.  Skipped (77) where there is no clang that knows the targets, or no bitcode.
@@ -53,13 +56,20 @@ def faults(assembly, launches):
     return wrong
 
 
+def lacking(source, assembly):
+    """Instructions that the source's products are for, and that are not there."""
+    needed = {"bb_f16": "v_mfma_f32_16x16x16_?f16", "bb_bf16": "v_mfma_f32_16x16x16_?bf16"}
+    return [f"no {name}" for element, name in needed.items()
+            if re.search(rf"bb_dot<[^\n]*, {element}>", source) and not re.search(name, assembly)]
+
+
 def judge(title, target, folder, library):
     """1 if something is wrong with the kernels of a folder."""
     launches = json.load(open(f"{folder}/launches.json"))
     good, said = compile_for(target, f"{folder}/kernels.hip", library)
-    wrong = faults(said, launches) if good else [said]
+    wrong = faults(said, launches) + lacking(open(f"{folder}/kernels.hip").read(), said) if good else [said]
     shared = max([l["shared"] for l in launches], default=0)
-    print("FAILED" if wrong else "ok    ", title, target, f"{len(launches)} functions, at most {shared} bytes of LDS")
+    print("FAILED" if wrong else "ok    ", title, target, f"{len(launches)} functions, at most {shared} bytes of LDS, {said.count('v_mfma')} products by MFMA")
     for w in wrong: print("  " + w)
     return int(bool(wrong) or not launches)
 
@@ -72,7 +82,7 @@ def sees_faults(target, folder, library):
                 "  for (int i = 0; i < 300; i++) call.p[i * bb_thread() + 1] = x[299 - i] * x[(i + (int)p[0]) % 300]; }\n")
     good, said = compile_for(target, f"{folder}/kernels.hip", library)
     found = good and faults(said, [{"function": "k", "threads": 1024, "shared": LDS + 1}, {"function": "l", "threads": 64, "shared": 0}])
-    return good and len(found) == 3
+    return good and len(found) == 3 and lacking("bb_dot<1, bb_f16>(", said)
 
 
 def main():
@@ -91,6 +101,10 @@ def main():
                 bad += not sees_faults(target, folder, library)
         for model in models[:models.index("--random")] if "--random" in models else models:
             with tempfile.TemporaryDirectory() as folder:
+                if model.endswith("=bf16"):
+                    with open(model[:-len("=bf16")]) as text, open(f"{folder}/{os.path.basename(model)}.bb", "w") as other:
+                        other.write(re.sub(r"\bf16\b", "bf16", text.read()))
+                    model = other.name
                 made = subprocess.run([program, "compile", model, "--target", target, "-o", folder], capture_output=True, text=True)
                 wrong = made.returncode or "is interpreted" in made.stderr
                 if wrong: print("FAILED", model, target, made.stderr)

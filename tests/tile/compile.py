@@ -23,15 +23,15 @@ def find_nvrtc():
 
 
 class Compiler:
-    def __init__(self, library):
-        self.lib, self.library = find_nvrtc(), library
+    def __init__(self, library, target="sm_90a"):
+        self.lib, self.library, self.target = find_nvrtc(), library, target
 
     def must(self, code, what):
         assert code == 0, f"{what}: NVRTC error {code}"
 
-    def compile(self, path):
-        """Returns whether it compiled, the log, and the cubin's bytes."""
-        options = ["--gpu-architecture=sm_90a", "--std=c++17", f"-I{self.library}", "--ptxas-options=-v"]
+    def compile(self, path, kind="CUBIN"):
+        """Returns whether it compiled, the log, and the bytes of the cubin, or of the PTX."""
+        options = [f"--gpu-architecture={self.target}", "--std=c++17", f"-I{self.library}", "--ptxas-options=-v"]
         program = ctypes.c_void_p()
         source = open(path, "rb").read()
         self.must(self.lib.nvrtcCreateProgram(ctypes.byref(program), source, path.encode(), 0, None, None), "create")
@@ -43,9 +43,9 @@ class Compiler:
         self.must(self.lib.nvrtcGetProgramLog(program, log), "log")
         cubin = b""
         if code == 0:
-            self.must(self.lib.nvrtcGetCUBINSize(program, ctypes.byref(size)), "cubin")
+            self.must(getattr(self.lib, f"nvrtcGet{kind}Size")(program, ctypes.byref(size)), "cubin")
             image = ctypes.create_string_buffer(size.value)
-            self.must(self.lib.nvrtcGetCUBIN(program, image), "cubin")
+            self.must(getattr(self.lib, f"nvrtcGet{kind}")(program, image), "cubin")
             cubin = image.raw
         self.lib.nvrtcDestroyProgram(ctypes.byref(program))
         return code == 0, log.value.decode(errors="replace"), cubin
