@@ -4,7 +4,6 @@
  */
 #include "plan_maker.h"
 
-
 #include <string.h>
 
 /* --- run-time extents --- */
