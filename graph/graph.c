@@ -438,6 +438,16 @@ uint32_t bb_node_move(bb_graph *dst, bb_graph *src, uint32_t index) {
 
 /* --- reading --- */
 
+uint32_t bb_operator_count(const bb_graph *graph) {
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < graph->count; i++) {
+    const bb_node *node = bb_node_get(graph, i);
+    count += node->kind == BB_NODE_FUNC || node->kind == BB_NODE_REDUCE;
+    if (node->kind == BB_NODE_MAP) count += bb_operator_count(node->inner);
+  }
+  return count;
+}
+
 bool bb_edge_is_buffered(const bb_graph *graph, bb_use use) {
   bb_value src = graph->node[use.node]->in[use.port].src;
   if (bb_type_of(graph, src)->rank) return true;

@@ -277,6 +277,8 @@ static inline uint32_t bb_chunk_depth(const bb_node *map) {
   return map->part == BB_PART_CHUNK ? map->chunk->count : 0;
 }
 uint32_t bb_use_count(const bb_graph *graph, bb_value value);
+/* Functions and reductions, those in levels inside included. */
+uint32_t bb_operator_count(const bb_graph *graph);
 bool bb_edge_is_buffered(const bb_graph *graph, bb_use use);
 /* The level's nodes in topological order: inputs first, then among ready nodes the least serial.
  * `order` has room for graph->live.  Returns how many were ordered: fewer than live means a cycle. */

@@ -174,16 +174,6 @@ static void make_part(bb_maker *m, lowering *l, uint32_t number, const char *nam
   l->tensor[part->made] = argument[last].tensor;
 }
 
-static uint32_t count_nodes(const bb_graph *graph) {
-  uint32_t count = 0;
-  for (uint32_t i = 0; i < graph->count; i++) {
-    const bb_node *node = bb_node_get(graph, i);
-    count += node->kind == BB_NODE_FUNC || node->kind == BB_NODE_REDUCE;
-    if (node->kind == BB_NODE_MAP) count += count_nodes(node->inner);
-  }
-  return count;
-}
-
 void bb_maker_kernel(bb_maker *m, const bb_candidate *candidate) {
   bb_context *ctx = m->ctx;
   lowering l = {.m = m,
@@ -193,7 +183,7 @@ void bb_maker_kernel(bb_maker *m, const bb_candidate *candidate) {
   bb_plan_step made = {0}, *step = &made;
   step->name = candidate->name;
   step->once = candidate->once;
-  step->nodes = count_nodes(l.graph);
+  step->nodes = bb_operator_count(l.graph);
   bb_buffer listing = {.arena = m->arena};
   bb_listing_print(&listing, m->program, l.graph);
   step->listing = listing.data ? listing.data : "";

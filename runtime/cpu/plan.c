@@ -33,16 +33,6 @@ static void schedule(bb_context *ctx, void *argument) {
   s->step->kernel = kernel;
 }
 
-static uint32_t count_nodes(const bb_graph *graph) {
-  uint32_t count = 0;
-  for (uint32_t i = 0; i < graph->count; i++) {
-    const bb_node *node = bb_node_get(graph, i);
-    if (node->kind == BB_NODE_FUNC || node->kind == BB_NODE_REDUCE) count++;
-    if (node->kind == BB_NODE_MAP) count += count_nodes(node->inner);
-  }
-  return count;
-}
-
 typedef struct sources {
   uint32_t count, capacity;
   bb_buffer *text; /* by source */
@@ -56,7 +46,7 @@ static void make_step(bb_cpu_plan *p, bb_cpu_step *made, sources *all) {
   }
   const bb_candidate *candidate = &p->program->candidate[made->step->candidate];
   made->once = candidate->once;
-  made->nodes = count_nodes(bb_cpu_graph_of(p->program, made->step));
+  made->nodes = bb_operator_count(bb_cpu_graph_of(p->program, made->step));
   bb_buffer text = {.arena = p->arena};
   scheduling s = {p, made, &text};
   bb_status status = bb_protect(ctx, schedule, &s);

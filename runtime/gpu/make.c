@@ -73,16 +73,6 @@ static uint32_t place_of(bb_arena *arena, texts *all, const bb_buffer *source) {
   return all->count++;
 }
 
-static uint32_t count_nodes(const bb_graph *graph) {
-  uint32_t count = 0;
-  for (uint32_t i = 0; i < graph->count; i++) {
-    const bb_node *node = bb_node_get(graph, i);
-    count += node->kind == BB_NODE_FUNC || node->kind == BB_NODE_REDUCE;
-    if (node->kind == BB_NODE_MAP) count += count_nodes(node->inner);
-  }
-  return count;
-}
-
 static bool is_made(making *m, void (*make)(bb_context *, void *)) {
   bb_context *ctx = m->plan->ctx;
   m->source = (bb_buffer){.arena = m->plan->arena};
@@ -144,7 +134,7 @@ static void make_step(making *m, bb_gpu_step *s) {
   }
   m->candidate = &p->program->candidate[s->step->candidate];
   m->simple = BB_NEW(p->arena, bb_gpu_plain, 1);
-  uint32_t nodes = count_nodes(bb_candidate_runs(m->candidate));
+  uint32_t nodes = bb_operator_count(bb_candidate_runs(m->candidate));
   if (p->has_units) make_ways(m, s);
   if ((!s->ways || bb_cuda_may_refuse(s->way[0])) && is_made(m, make_plain)) {
     s->plain = m->simple;
