@@ -319,10 +319,12 @@ static void choose_bundles(layout *l) {
         b.wanted[t] && !b.other[t] && c->tile[t].writers == 1 && !c->tile[t].panels;
 }
 
-/* Rows that begin a multiple of 256 bytes apart share few sets of a cache. */
-static uint32_t pitch(const bb_tile *t, bool turned) {
+/* Rows that begin a multiple of 256 bytes apart share few sets of a cache.  A strip is read as a panel is, one row
+ * after the other. */
+static uint32_t pitch(const bb_c *c, const bb_tile *t, bool turned) {
   uint32_t along = turned ? t->rows : t->cols;
   if (!is_block(t)) return along ? along : 1;
+  if (c->strips.variable != BB_NONE && along == c->strips.size) return along;
   return along >= 64 && along % 64 == 0 ? along + 16 : bb_c_whole(along);
 }
 
@@ -333,7 +335,7 @@ void bb_c_lay_out(bb_c *c) {
   for (int i = 0; i < DESCENTS && descend(&l); i++) continue;
   for (uint32_t i = 0; i < c->p->tiles; i++) {
     c->tile[i].turned = lies_turned(&l, i);
-    c->tile[i].pitch = pitch(&c->p->tile[i], c->tile[i].turned);
+    c->tile[i].pitch = pitch(c, &c->p->tile[i], c->tile[i].turned);
   }
   walk(&l, &c->p->body, 1, find_far);
   walk(&l, &c->p->body, 1, choose_window);

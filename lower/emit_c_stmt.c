@@ -155,10 +155,8 @@ uint32_t bb_c_depth(const bb_tile_program *p, const bb_tile_stmt *s) {
   return s->transposed[0] ? rows_of(x) : cols_of(x);
 }
 
-enum {
-  PANELS = 8,     /* BB_PANELS of cpu_real.h */
-  EDGE = 14 * 128 /* bytes of BB_ROWS rows of a panel, of the widest vectors there are */
-};
+/* Bytes, of the widest panels there are: BB_PANELS of cpu_real.h for each of k, and BB_ROWS rows of one. */
+enum { PANELS = 4 * 256, EDGE = 6 * 256 };
 
 /* fresh: the result holds nothing yet that is to be added to.  A turned result is the other operand's
  * product with the one. */
@@ -176,7 +174,7 @@ static void dot(bb_c *c, const bb_tile_stmt *s, bool fresh) {
   int a = turned ? 1 : 0, b = 1 - a;
   bool bundled = c->tile[s->operand[a]].bundled;
   const char *with =
-      bundled ? bb_arena_printf(arena(c), "t%u_in", s->operand[a])
+      bundled ? bb_arena_printf(arena(c), "t%u_in, %u, BB_BUNDLED", s->operand[a], k)
               : bb_arena_printf(arena(c), "t%u, %s, %s", s->operand[a], across[a], along[a]);
   if (c->tile[s->operand[b]].panels) {
     bb_c_line(c, "bb_dot_panels_%s(t%u, %s, %s, t%u, %u, %u, %u, %s, panel);",
@@ -186,13 +184,12 @@ static void dot(bb_c *c, const bb_tile_stmt *s, bool fresh) {
     if (c->panel < EDGE) c->panel = EDGE;
     return;
   }
-  bb_c_line(c, "bb_dot_%s%s(t%u, %s, %s, t%u, %s, %s, %u, %u, %u, %s%s);",
-            bundled ? "bundles_" : "", bb_c_suffix(c, to->dtype), s->result,
-            to->cols ? pitch_of(c, s->result) : "1", with, s->operand[b], across[b], along[b],
-            turned ? cols_of(to) : rows_of(to), turned ? rows_of(to) : cols_of(to), k,
+  bb_c_line(c, "bb_dot_%s(t%u, %s, %s, t%u, %s, %s, %u, %u, %u, %s%s);", bb_c_suffix(c, to->dtype),
+            s->result, to->cols ? pitch_of(c, s->result) : "1", with, s->operand[b], across[b],
+            along[b], turned ? cols_of(to) : rows_of(to), turned ? rows_of(to) : cols_of(to), k,
             s->accumulate && !fresh ? "true" : "false", real ? ", panel" : "");
   if (!real) return;
-  int64_t bytes = (int64_t)k * PANELS * 128 + EDGE; /* and so the panels */
+  int64_t bytes = (int64_t)k * PANELS + EDGE;
   if (bytes > c->panel) c->panel = bytes;
 }
 

@@ -3,8 +3,8 @@
  * Where one product takes what was computed from another, in a loop, the block between them is written and read
  * several times, and may be larger than the first cache.  If rows (or columns) of all that depends on it
  * do not know each other, the loop's body runs for a strip of them after the other: what lies between the products
- * then has only so many, and its strip, two vectors wide (one, where two do not divide it), is an operand
- * that needs no packing.
+ * then has only so many, and its strip, as wide as a panel or a half or quarter of one, is an operand that
+ * needs no packing.
  *
  * The program is copied; its blocks along that axis become strips, and what passes from one loop over
  * strips to another is there for each strip (bb_c_strips.passes).
@@ -107,6 +107,11 @@ static bool touches(stripping *w, const bb_tile_stmt *s) {
 }
 
 /* --- is it worth it, and along which axis? --- */
+
+/* Columns of a panel (device/cpu_real.h), as BB_VECTORS says. */
+static uint32_t panel_of(uint32_t vector_bytes) {
+  return (vector_bytes == 64 ? 4 : 2) * vector_bytes / (uint32_t)sizeof(float);
+}
 
 /* Of an axis in a strip; 0: it cannot be cut. */
 static uint32_t strip_of(const stripping *w, uint32_t size) {
@@ -266,7 +271,7 @@ const bb_tile_program *bb_c_strip(bb_arena *arena, const bb_tile_program *progra
                                   uint32_t vector_bytes, bb_c_strips *strips) {
   bb_tile_program *p = BB_NEW(arena, bb_tile_program, 1);
   *p = *program;
-  stripping w = {.arena = arena, .p = p, .most = 2 * vector_bytes / (uint32_t)sizeof(float)};
+  stripping w = {.arena = arena, .p = p, .most = panel_of(vector_bytes)};
   *strips = (bb_c_strips){.variable = BB_NONE};
   find_axes(&w);
   if (!find_body(&w, &p->body, false)) return program;

@@ -19,7 +19,7 @@
 
 #include "../graph/program.h"
 
-enum { BB_TILE_RANK = 32, BB_TILE_SIZE = 1 << 18, BB_TILE_OPERANDS = 16, BB_TILE_PANEL = 32 };
+enum { BB_TILE_RANK = 32, BB_TILE_SIZE = 1 << 18, BB_TILE_OPERANDS = 16, BB_TILE_PANEL = 64 };
 
 /* In the expression of a MAP or ANY, ARG BB_TILE_VARIABLE + k is variable k. */
 enum { BB_TILE_VARIABLE = BB_TILE_OPERANDS };

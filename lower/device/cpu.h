@@ -408,6 +408,10 @@ BB_PRODUCT(i64, int64_t)
 BB_PRODUCT(i32, int32_t)
 BB_PRODUCT(b8, uint8_t)
 
+/* In place of the stride between columns of a product's left operand: it lies as bb_bundle() leaves it, and the
+ * stride between rows is the depth of the product. */
+enum { BB_BUNDLED = -1 };
+
 #define BB_PASTE_(a, b) a##b
 #define BB_PASTE(a, b) BB_PASTE_(a, b)
 #define BB_NAME(name) BB_PASTE(name, BB_SUFFIX)

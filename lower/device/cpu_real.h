@@ -126,33 +126,35 @@ BB_FUNCTION void BB_NAME(bb_prefix_sum)(BB_REAL *to, int64_t pitch, const BB_REA
 }
 
 /* --- products ---
- * to[m][n] (+)= a b', n along vectors, in panels of two vectors: as many rows of a at a time as registers hold sums of
- * are held against a panel of b.  A panel is copied first, side by side, unless few rows
- * make use of it.  Every sum runs over k in order. */
+ * to[m][n] (+)= a b', n along vectors, in panels of as many vectors as registers hold the sums of for six rows: up to
+ * six rows of a at a time are held against a panel of b.  The last panel has 1, 2 or 4 vectors.  A panel is copied first, side by side, unless few rows make use of it.
+ * Every sum runs over k in order. */
 
-enum { BB_NAME(BB_PANEL) = 2 * BB_VECTOR_BYTES / sizeof(BB_REAL) };
-
-/* Rows of a strip, at most; of how many the addresses are made from one pointer; and how many of m rows, fewer than
- * the table has places, go next: what is left is shared so that no strip has too few sums to hide the latency of
- * the units, where that can be. */
 #if BB_VECTOR_BYTES == 64
-#define BB_ROWS 14
-#define BB_APART 4
-#define BB_SHARES                                                                                  \
-  { 0, 1, 2, 3, 4, 3, 6, 4, 8, 6, 6, 8, 6, 6, 14, 8, 8, 8 }
+#define BB_VECTORS 4
+#define BB_PANELS 4 /* that are packed at once */
 #else
-#define BB_ROWS 6
-#define BB_APART 1
-#define BB_SHARES                                                                                  \
-  { 0, 1, 2, 3, 4, 3, 6, 4, 4 }
+#define BB_VECTORS 2
+#define BB_PANELS 8
 #endif
-enum { BB_NAME(BB_STRIP) = BB_ROWS };
+#define BB_ROWS 6
+#define BB_AHEAD 4 /* lines */
+
+enum { BB_NAME(BB_PANEL) = BB_VECTORS * BB_VECTOR_BYTES / sizeof(BB_REAL) };
+
+/* How many of m rows go next: what is left is shared so that no strip has too few sums to hide the latency of
+ * the units, where that can be. */
 BB_INLINE int64_t BB_NAME(bb_next_rows)(int64_t m) {
-  static const unsigned char share[] = BB_SHARES;
+  static const unsigned char share[] = {0, 1, 2, 3, 4, 3, 6, 4, 4};
   return m < (int64_t)sizeof share ? share[m] : BB_ROWS;
 }
-#define BB_PANELS 8 /* that are packed at once */
-#define BB_AHEAD 4  /* lines */
+
+/* Columns of a panel of which `n` are there, at most as many as one has: 1, 2 or 4 vectors. */
+BB_INLINE int64_t BB_NAME(bb_width)(int64_t n) {
+  int64_t width = BB_LANES;
+  while (width < n && width < BB_NAME(BB_PANEL)) width *= 2;
+  return width;
+}
 
 #ifndef __clang__
 #pragma GCC push_options
@@ -180,20 +182,18 @@ BB_INLINE int64_t BB_NAME(bb_next_rows)(int64_t m) {
 #define BB_STRAIGHT _Pragma("GCC unroll 16")
 #endif
 
-typedef BB_NAME(bb_vector) BB_NAME(bb_sums)[BB_ROWS][2];
+typedef BB_NAME(bb_vector) BB_NAME(bb_sums)[BB_ROWS][BB_VECTORS];
 
-/* One k.  Row i of a lies at row[i], or some rows behind the pointer of the first of a few; of a turned one at
- * row[0] + i. */
-BB_INLINE void BB_NAME(bb_add)(BB_NAME(bb_sums) sum, const BB_REAL *const *row, int64_t a_row,
-                               int64_t at, const BB_REAL *b, const int rows, const int vectors,
+/* One k: row i of a lies at row[i], of a turned one at row[0] + i. */
+BB_INLINE void BB_NAME(bb_add)(BB_NAME(bb_sums) sum, const BB_REAL *const *row, int64_t at,
+                               const BB_REAL *b, const int rows, const int vectors,
                                const bool turned) {
-  BB_NAME(bb_vector) with[2];
+  BB_NAME(bb_vector) with[BB_VECTORS];
   BB_STRAIGHT
   for (int v = 0; v < vectors; v++) with[v] = *(const BB_NAME(bb_loose) *)(b + v * BB_LANES);
   BB_STRAIGHT
   for (int i = 0; i < rows; i++) {
-    const BB_REAL *from = turned ? row[0] + i : row[i / BB_APART] + i % BB_APART * a_row + at;
-    BB_NAME(bb_vector) x = *from - (BB_NAME(bb_vector)){0};
+    BB_NAME(bb_vector) x = (turned ? row[0][i] : row[i][at]) - (BB_NAME(bb_vector)){0};
     BB_STRAIGHT
     for (int v = 0; v < vectors; v++) BB_FMA(sum[i][v], x, with[v]);
   }
@@ -208,31 +208,31 @@ BB_INLINE void BB_NAME(bb_strip)(BB_REAL *to, int64_t pitch, const BB_REAL *a, i
                                  bool add, const int rows, const int vectors, const int turn,
                                  const bool turned) {
   BB_NAME(bb_sums) sum;
-  const int pointers = turned ? 1 : (rows + BB_APART - 1) / BB_APART;
-  const BB_REAL *row[(BB_ROWS + BB_APART - 1) / BB_APART];
+  const BB_REAL *row[BB_ROWS];
+  const int pointers = turned ? 1 : rows;
   BB_STRAIGHT
   for (int i = 0; i < rows; i++) {
-    sum[i][0] = sum[i][1] = (BB_NAME(bb_vector)){0};
+    BB_STRAIGHT
+    for (int v = 0; v < vectors; v++) sum[i][v] = (BB_NAME(bb_vector)){0};
     __builtin_prefetch(to + i * pitch);
+    row[i] = a + i * a_row;
   }
-  BB_STRAIGHT
-  for (int i = 0; i < pointers; i++) row[i] = a + i * BB_APART * a_row;
   for (; turn > 1 && k >= turn; k -= turn, b += turn * b_pitch) {
     BB_HIDE(b);
     BB_STRAIGHT
-    for (int i = 0; i < pointers && !turned; i++) BB_HIDE(row[i]);
+    for (int i = 0; i < rows && !turned; i++) BB_HIDE(row[i]);
     BB_STRAIGHT
     for (int t = 0; t < turn; t++) {
-      BB_NAME(bb_add)(sum, row, a_row, t, b + t * b_pitch, rows, vectors, turned);
+      BB_NAME(bb_add)(sum, row, t, b + t * b_pitch, rows, vectors, turned);
       if (!turned) continue;
       row[0] += a_col;
       BB_HIDE(row[0]);
     }
     BB_STRAIGHT
-    for (int i = 0; i < pointers && !turned; i++) row[i] += turn;
+    for (int i = 0; i < rows && !turned; i++) row[i] += turn;
   }
   for (; k > 0; k--, b += b_pitch) {
-    BB_NAME(bb_add)(sum, row, a_row, 0, b, rows, vectors, turned);
+    BB_NAME(bb_add)(sum, row, 0, b, rows, vectors, turned);
     BB_STRAIGHT
     for (int i = 0; i < pointers; i++) row[i] += a_col;
   }
@@ -251,11 +251,6 @@ BB_INLINE void BB_NAME(bb_strip)(BB_REAL *to, int64_t pitch, const BB_REAL *a, i
     BB_NAME(bb_strip)                                                                              \
     (to, pitch, a, row, col, b, b_step, k, add, rows, vectors, turn, turned);                      \
     break;
-#if BB_ROWS > 8
-#define BB_LARGE_CASES(...) BB_CASE(14, __VA_ARGS__) BB_CASE(8, __VA_ARGS__)
-#else
-#define BB_LARGE_CASES(...)
-#endif
 #define BB_STRIPS(name, vectors, row, col, b_step, turn, turned)                                   \
   BB_ALONE void BB_NAME(name)(BB_REAL * to, int64_t pitch, const BB_REAL *a, int64_t a_row,        \
                               int64_t a_col, const BB_REAL *b, int64_t b_pitch, int64_t m,         \
@@ -263,7 +258,6 @@ BB_INLINE void BB_NAME(bb_strip)(BB_REAL *to, int64_t pitch, const BB_REAL *a, i
     while (m > 0) {                                                                                \
       const int64_t next = BB_NAME(bb_next_rows)(m);                                               \
       switch (next) {                                                                              \
-        BB_LARGE_CASES(vectors, row, col, b_step, turn, turned)                                    \
         BB_CASE(6, vectors, row, col, b_step, turn, turned)                                        \
         BB_CASE(4, vectors, row, col, b_step, turn, turned)                                        \
         BB_CASE(3, vectors, row, col, b_step, 1, turned)                                           \
@@ -276,50 +270,73 @@ BB_INLINE void BB_NAME(bb_strip)(BB_REAL *to, int64_t pitch, const BB_REAL *a, i
     }                                                                                              \
   }
 /* What is constant here is addressed better. */
-BB_STRIPS(bb_wide_strips, 2, a_row, a_col, b_pitch, 1, false)
-BB_STRIPS(bb_narrow_strips, 1, a_row, a_col, b_pitch, 1, false)
-BB_STRIPS(bb_row_strips, 2, a_row, 1, 2 * BB_LANES, 4, false)
-BB_STRIPS(bb_col_strips, 2, 1, a_col, 2 * BB_LANES, 4, true)
-BB_STRIPS(bb_bundle_strips, 2, 1, next, 2 * BB_LANES, 4, true)
-BB_STRIPS(bb_bundle_half_strips, 1, 1, next, 2 * BB_LANES, 4, true)
+#define BB_STRIPS_OF(n)                                                                            \
+  BB_STRIPS(bb_wide_##n, n, a_row, a_col, b_pitch, 1, false)                                       \
+  BB_STRIPS(bb_row_##n, n, a_row, 1, n *BB_LANES, 4, false)                                        \
+  BB_STRIPS(bb_col_##n, n, 1, a_col, n *BB_LANES, 4, true)                                         \
+  BB_STRIPS(bb_bundle_##n, n, 1, next, n *BB_LANES, 4, true)
+BB_STRIPS(bb_wide_1, 1, a_row, a_col, b_pitch, 1, false)
+BB_STRIPS(bb_bundle_1, 1, 1, next, BB_LANES, 4, true)
+BB_STRIPS_OF(2)
+#if BB_VECTORS == 4
+BB_STRIPS_OF(4)
+#endif
+#undef BB_STRIPS_OF
 #undef BB_STRIPS
 #undef BB_CASE
-#undef BB_LARGE_CASES
 
 #ifndef __clang__
 #pragma GCC pop_options
 #endif
 
-BB_FUNCTION void BB_NAME(bb_strips)(BB_REAL *to, int64_t pitch, const BB_REAL *a, int64_t a_row,
-                                    int64_t a_col, const BB_REAL *b, int64_t b_pitch, int64_t m,
-                                    int64_t k, bool add) {
-  if (a_col == 1 && b_pitch == 2 * BB_LANES)
-    BB_NAME(bb_row_strips)(to, pitch, a, a_row, a_col, b, b_pitch, m, k, add);
-  else if (a_row == 1 && b_pitch == 2 * BB_LANES)
-    BB_NAME(bb_col_strips)(to, pitch, a, a_row, a_col, b, b_pitch, m, k, add);
+BB_INLINE void BB_NAME(bb_strips)(int64_t width, BB_REAL *to, int64_t pitch, const BB_REAL *a,
+                                  int64_t a_row, int64_t a_col, const BB_REAL *b, int64_t b_pitch,
+                                  int64_t m, int64_t k, bool add) {
+#define BB_CALL(name) BB_NAME(name)(to, pitch, a, a_row, a_col, b, b_pitch, m, k, add)
+#define BB_CHOOSE(n)                                                                               \
+  do {                                                                                             \
+    if (a_col == BB_BUNDLED)                                                                       \
+      BB_CALL(bb_bundle_##n);                                                                      \
+    else if (a_col == 1 && b_pitch == n * BB_LANES)                                                \
+      BB_CALL(bb_row_##n);                                                                         \
+    else if (a_row == 1 && b_pitch == n * BB_LANES)                                                \
+      BB_CALL(bb_col_##n);                                                                         \
+    else                                                                                           \
+      BB_CALL(bb_wide_##n);                                                                        \
+  } while (0)
+  if (width == BB_LANES && a_col == BB_BUNDLED)
+    BB_CALL(bb_bundle_1);
+  else if (width == BB_LANES)
+    BB_CALL(bb_wide_1);
+  else if (width == 2 * BB_LANES)
+    BB_CHOOSE(2);
+#if BB_VECTORS == 4
   else
-    BB_NAME(bb_wide_strips)(to, pitch, a, a_row, a_col, b, b_pitch, m, k, add);
+    BB_CHOOSE(4);
+#endif
+#undef BB_CHOOSE
+#undef BB_CALL
 }
 
 /* panel[p][j] = b[j][p] for the `n` columns there are, zero for the rest. */
 BB_FUNCTION void BB_NAME(bb_pack)(BB_REAL *panel, const BB_REAL *b, int64_t b_row, int64_t b_col,
                                   int64_t n, int64_t k) {
-  const int64_t width = 2 * BB_LANES;
+  const int64_t width = BB_NAME(bb_width)(n);
   if (n < width)
     for (int64_t i = 0; i < k * width; i++) panel[i] = 0;
   BB_NAME(bb_across)(panel, width, 1, b, b_col, b_row, k, n);
 }
 
 /* Rows of a turned `a` that strips take together, column by column: what a strip reads then lies side by side,
- * and does not push a panel out of the first cache.  As many as a strip has at most are moved with what lies behind them, which
- * the next column's overwrite. */
+ * and does not push a panel out of the first cache.  As many as a strip may have, and a few more, are moved each time,
+ * with what lies behind them: the next columns overwrite that. */
 BB_ALONE void BB_NAME(bb_bundle)(BB_REAL *to, const BB_REAL *from, int64_t pitch, int64_t m,
                                  int64_t k) {
-  enum { SPAN = BB_ROWS < 8 ? 8 : 16 };
+  enum { SPAN = 8 };
   for (int64_t p = 0; p < k; p++, from += pitch)
     for (int64_t i = 0, rows; i < m; i += rows) {
       BB_REAL *at = to + i * k + p * (rows = BB_NAME(bb_next_rows)(m - i));
-      if (rows == BB_ROWS && p + 1 < k && pitch > 0)
+      if (p + SPAN < k && pitch > 0)
         memcpy(at, from + i, SPAN * sizeof *at);
       else
         for (int64_t r = 0; r < rows; r++) at[r] = from[i + r];
@@ -330,129 +347,94 @@ BB_ALONE void BB_NAME(bb_bundle)(BB_REAL *to, const BB_REAL *from, int64_t pitch
  * lines lie far from each other, and those that come soon are asked for. */
 BB_ALONE void BB_NAME(bb_pack_lines)(BB_REAL *panel, const BB_REAL *b, int64_t b_col,
                                      int64_t panels, int64_t k) {
-  const int64_t width = 2 * BB_LANES;
+  const int64_t width = BB_NAME(BB_PANEL);
   for (int64_t p = 0; p < k; p++)
     for (int64_t j = 0; j < panels; j++) {
       const BB_REAL *at = b + p * b_col + j * width;
       const BB_NAME(bb_loose) *from = (const BB_NAME(bb_loose) *)at;
       BB_NAME(bb_vector) *to = (BB_NAME(bb_vector) *)(panel + (j * k + p) * width);
       __builtin_prefetch(at + BB_AHEAD * b_col);
-      to[0] = from[0];
-      to[1] = from[1];
+      BB_STRAIGHT
+      for (int v = 0; v < BB_VECTORS; v++) to[v] = from[v];
     }
 }
 
-/* What is left of the columns, fewer than a panel has; `edge` has room for BB_ROWS rows of one. */
+/* Columns that the result has no room for all of a panel of; `edge` has room for BB_ROWS rows of one. */
 BB_FUNCTION void BB_NAME(bb_dot_edge)(BB_REAL *to, int64_t pitch, const BB_REAL *a, int64_t a_row,
-                                      int64_t a_col, const BB_REAL *panel, int64_t m, int64_t n,
-                                      int64_t k, bool add, BB_REAL *edge) {
-  const int64_t width = 2 * BB_LANES;
-  for (int64_t i = 0; i < m; i += BB_ROWS) {
-    int64_t rows = m - i < BB_ROWS ? m - i : BB_ROWS;
+                                      int64_t a_col, const BB_REAL *b, int64_t b_pitch, int64_t m,
+                                      int64_t n, int64_t k, bool add, BB_REAL *edge) {
+  const int64_t width = BB_NAME(bb_width)(n);
+  for (int64_t i = 0, rows; i < m; i += rows) {
+    rows = BB_NAME(bb_next_rows)(m - i);
     for (int64_t r = 0; r < rows; r++)
       for (int64_t c = 0; c < width; c++)
         edge[r * width + c] = add && c < n ? to[(i + r) * pitch + c] : 0;
-    if (n <= BB_LANES) BB_NAME(bb_narrow_strips)
-    (edge, width, a + i * a_row, a_row, a_col, panel, width, rows, k, add);
-    else BB_NAME(bb_strips)(edge, width, a + i * a_row, a_row, a_col, panel, width, rows, k, add);
+    BB_NAME(bb_strips)
+    (width, edge, width, a + i * a_row, a_row, a_col, b, b_pitch, rows, k, add);
     for (int64_t r = 0; r < rows; r++)
       for (int64_t c = 0; c < n; c++) to[(i + r) * pitch + c] = edge[r * width + c];
   }
 }
 
-/* One panel of `wide` columns, which may be fewer than it has room for.  A row of the result has room for
- * `room` more elements: what lies there beyond the columns is nobody's. */
+/* One panel of `n` columns.  A row of the result has room for `room` elements: what lies there beyond the columns
+ * is nobody's. */
 BB_INLINE void BB_NAME(bb_dot_panel)(BB_REAL *to, int64_t pitch, const BB_REAL *a, int64_t a_row,
                                      int64_t a_col, const BB_REAL *b, int64_t b_pitch, int64_t m,
-                                     int64_t wide, int64_t room, int64_t k, bool add,
-                                     BB_REAL *edge) {
-  if (wide == 2 * BB_LANES || (wide > BB_LANES && room >= 2 * BB_LANES))
-    BB_NAME(bb_strips)(to, pitch, a, a_row, a_col, b, b_pitch, m, k, add);
-  else if (wide <= BB_LANES && room >= BB_LANES)
-    BB_NAME(bb_narrow_strips)(to, pitch, a, a_row, a_col, b, b_pitch, m, k, add);
+                                     int64_t n, int64_t room, int64_t k, bool add, BB_REAL *edge) {
+  const int64_t width = BB_NAME(bb_width)(n);
+  if (room >= width)
+    BB_NAME(bb_strips)(width, to, pitch, a, a_row, a_col, b, b_pitch, m, k, add);
   else
-    BB_NAME(bb_dot_edge)(to, pitch, a, a_row, a_col, b, m, wide, k, add, edge);
+    BB_NAME(bb_dot_edge)(to, pitch, a, a_row, a_col, b, b_pitch, m, n, k, add, edge);
 }
 
 /* b: panels, one behind the other, as bb_pack_block() leaves them.  `edge`: BB_ROWS rows of one. */
 BB_FUNCTION void BB_NAME(bb_dot_panels)(BB_REAL *to, int64_t pitch, const BB_REAL *a, int64_t a_row,
                                         int64_t a_col, const BB_REAL *b, int64_t m, int64_t n,
                                         int64_t k, bool add, BB_REAL *edge) {
-  const int64_t width = 2 * BB_LANES;
-  for (int64_t j = 0; j < n; j += width, b += k * width) BB_NAME(bb_dot_panel)
-  (to + j, pitch, a, a_row, a_col, b, width, m, n - j < width ? n - j : width, bb_max(n, pitch) - j,
-   k, add, edge);
+  for (int64_t j = 0; j < n; j += BB_NAME(BB_PANEL)) {
+    const int64_t wide = bb_min(n - j, BB_NAME(BB_PANEL)), width = BB_NAME(bb_width)(wide);
+    BB_NAME(bb_dot_panel)
+    (to + j, pitch, a, a_row, a_col, b + j * k, width, m, wide, bb_max(n, pitch) - j, k, add, edge);
+  }
 }
 
 BB_FUNCTION void BB_NAME(bb_pack_block)(BB_REAL *panel, const BB_REAL *b, int64_t b_row,
                                         int64_t b_col, int64_t n, int64_t k) {
-  const int64_t width = 2 * BB_LANES;
-  for (int64_t j = 0; j < n; j += width, panel += k * width)
-    BB_NAME(bb_pack)(panel, b + j * b_row, b_row, b_col, n - j < width ? n - j : width, k);
+  for (int64_t j = 0; j < n; j += BB_NAME(BB_PANEL)) BB_NAME(bb_pack)
+  (panel + j * k, b + j * b_row, b_row, b_col, bb_min(n - j, BB_NAME(BB_PANEL)), k);
 }
 
-/* `panel` has room for BB_PANELS times k times BB_PANEL elements, and as many more as BB_ROWS rows
- * of BB_PANEL. */
+/* a_col BB_BUNDLED, a_row k: `a` lies in bundles.  `panel` has room for BB_PANELS times k times BB_PANEL elements,
+ * and as many more as BB_ROWS rows of BB_PANEL. */
 BB_FUNCTION void BB_NAME(bb_dot)(BB_REAL *to, int64_t pitch, const BB_REAL *a, int64_t a_row,
                                  int64_t a_col, const BB_REAL *b, int64_t b_row, int64_t b_col,
                                  int64_t m, int64_t n, int64_t k, bool add, BB_REAL *panel) {
-  const int64_t width = 2 * BB_LANES;
-  bool beside = b_row == 1, lies = beside && (m <= BB_ROWS || b_col == width);
-  for (int64_t j = 0; j < n; j += width) {
-    int64_t wide = n - j < width ? n - j : width;
+  const int64_t most = BB_NAME(BB_PANEL);
+  bool beside = b_row == 1, few = m <= BB_ROWS && a_col != BB_BUNDLED;
+  for (int64_t j = 0; j < n; j += most) {
+    const int64_t wide = bb_min(n - j, most), width = BB_NAME(bb_width)(wide);
     const BB_REAL *with = b + j * b_row;
     int64_t with_pitch = b_col;
-    if (!lies || (wide < width && wide != BB_LANES)) {
-      int64_t at = j / width % BB_PANELS;
+    if (!beside || wide < width || !(few || b_col == width)) {
+      int64_t at = j / most % BB_PANELS;
       with_pitch = width;
-      if (beside && wide == width && at == 0) {
-        int64_t whole = (n - j) / width;
-        BB_NAME(bb_pack_lines)(panel, with, b_col, whole < BB_PANELS ? whole : BB_PANELS, k);
-      } else if (!beside || wide < width)
-        BB_NAME(bb_pack)(panel + at * k * width, with, b_row, b_col, wide, k);
-      with = panel + at * k * width;
+      if (beside && wide == most && at == 0)
+        BB_NAME(bb_pack_lines)(panel, with, b_col, bb_min((n - j) / most, BB_PANELS), k);
+      else if (!beside || wide < most)
+        BB_NAME(bb_pack)(panel + at * k * most, with, b_row, b_col, wide, k);
+      with = panel + at * k * most;
     }
     BB_NAME(bb_dot_panel)
     (to + j, pitch, a, a_row, a_col, with, with_pitch, m, wide, bb_max(n, pitch) - j, k, add,
-     panel + BB_PANELS * k * width);
-  }
-}
-
-/* The same of bundles: `a` as bb_bundle() leaves it. */
-BB_FUNCTION void BB_NAME(bb_dot_bundles)(BB_REAL *to, int64_t pitch, const BB_REAL *a,
-                                         const BB_REAL *b, int64_t b_row, int64_t b_col, int64_t m,
-                                         int64_t n, int64_t k, bool add, BB_REAL *panel) {
-  const int64_t width = 2 * BB_LANES;
-  BB_REAL *edge = panel + k * width;
-  for (int64_t j = 0; j < n; j += width) {
-    int64_t wide = n - j < width ? n - j : width, room = bb_max(n, pitch) - j;
-    const BB_REAL *with = b + j * b_row;
-    if (b_row != 1 || b_col != width || wide < width) {
-      BB_NAME(bb_pack)(panel, with, b_row, b_col, wide, k);
-      with = panel;
-    }
-    for (int64_t i = 0, rows; i < m; i += rows) {
-      BB_REAL *at = to + i * pitch + j;
-      rows = BB_NAME(bb_next_rows)(m - i);
-      if (room >= width || (wide <= BB_LANES && room >= BB_LANES)) {
-        (room >= width ? BB_NAME(bb_bundle_strips) : BB_NAME(bb_bundle_half_strips))(
-            at, pitch, a + i * k, k, rows, with, width, rows, k, add);
-        continue;
-      }
-      for (int64_t r = 0; r < rows * width; r++)
-        edge[r] = add && r % width < wide ? at[r / width * pitch + r % width] : 0;
-      BB_NAME(bb_bundle_strips)(edge, width, a + i * k, k, rows, with, width, rows, k, add);
-      for (int64_t r = 0; r < rows; r++)
-        for (int64_t c = 0; c < wide; c++) at[r * pitch + c] = edge[r * width + c];
-    }
+     panel + BB_PANELS * k * most);
   }
 }
 
 #undef BB_LANES
 #undef BB_ROWS
-#undef BB_APART
-#undef BB_SHARES
 #undef BB_PANELS
+#undef BB_VECTORS
 #undef BB_AHEAD
 #undef BB_FMA
 #undef BB_HIDE

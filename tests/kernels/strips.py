@@ -105,7 +105,7 @@ def check(program, folder, mask, how, large, small):
     if not all(np.array_equal(outputs[0], other) for other in outputs):
         return "threads differ"
     source = (folder / "c" / "kernels.c").read_text()
-    strips = re.findall(r"for \(int64_t i(\d+) = ([^;]*); i\1 < ([^;]*); i\1 \+= (?:16|32)\)", source)
+    strips = re.findall(r"for \(int64_t i(\d+) = ([^;]*); i\1 < ([^;]*); i\1 \+= (?:16|32|64)\)", source)
     if not strips and large * small * 4 > 1 << 15:
         return "there are no strips"
     if "bb_exp_f32" in source:
