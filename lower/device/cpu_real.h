@@ -270,18 +270,31 @@ BB_INLINE void BB_NAME(bb_strip)(BB_REAL *to, int64_t pitch, const BB_REAL *a, i
     }                                                                                              \
   }
 /* What is constant here is addressed better. */
+#define BB_A_ROW (a_col == BB_BUNDLED ? 1 : a_row)
+#define BB_A_COL (a_col == BB_BUNDLED ? next : a_col)
 #define BB_STRIPS_OF(n)                                                                            \
-  BB_STRIPS(bb_wide_##n, n, a_row, a_col, b_pitch, 1, false)                                       \
+  BB_STRIPS(bb_wide_##n, n, BB_A_ROW, BB_A_COL, b_pitch, 1, false)                                 \
   BB_STRIPS(bb_row_##n, n, a_row, 1, n *BB_LANES, 4, false)                                        \
-  BB_STRIPS(bb_col_##n, n, 1, a_col, n *BB_LANES, 4, true)                                         \
-  BB_STRIPS(bb_bundle_##n, n, 1, next, n *BB_LANES, 4, true)
-BB_STRIPS(bb_wide_1, 1, a_row, a_col, b_pitch, 1, false)
-BB_STRIPS(bb_bundle_1, 1, 1, next, BB_LANES, 4, true)
+  BB_STRIPS(bb_col_##n, n, 1, BB_A_COL, n *BB_LANES, 4, true)                                      \
+  BB_INLINE void BB_NAME(bb_strips_##n)(BB_REAL * to, int64_t pitch, const BB_REAL *a,             \
+                                        int64_t a_row, int64_t a_col, const BB_REAL *b,            \
+                                        int64_t b_pitch, int64_t m, int64_t k, bool add) {         \
+    const bool dense = b_pitch == n * BB_LANES;                                                    \
+    if (dense && a_col == 1)                                                                       \
+      BB_NAME(bb_row_##n)(to, pitch, a, a_row, a_col, b, b_pitch, m, k, add);                      \
+    else if (dense && (a_row == 1 || a_col == BB_BUNDLED))                                         \
+      BB_NAME(bb_col_##n)(to, pitch, a, a_row, a_col, b, b_pitch, m, k, add);                      \
+    else                                                                                           \
+      BB_NAME(bb_wide_##n)(to, pitch, a, a_row, a_col, b, b_pitch, m, k, add);                     \
+  }
+BB_STRIPS(bb_wide_1, 1, BB_A_ROW, BB_A_COL, b_pitch, 1, false)
 BB_STRIPS_OF(2)
 #if BB_VECTORS == 4
 BB_STRIPS_OF(4)
 #endif
 #undef BB_STRIPS_OF
+#undef BB_A_ROW
+#undef BB_A_COL
 #undef BB_STRIPS
 #undef BB_CASE
 
@@ -289,33 +302,17 @@ BB_STRIPS_OF(4)
 #pragma GCC pop_options
 #endif
 
-BB_INLINE void BB_NAME(bb_strips)(int64_t width, BB_REAL *to, int64_t pitch, const BB_REAL *a,
-                                  int64_t a_row, int64_t a_col, const BB_REAL *b, int64_t b_pitch,
-                                  int64_t m, int64_t k, bool add) {
-#define BB_CALL(name) BB_NAME(name)(to, pitch, a, a_row, a_col, b, b_pitch, m, k, add)
-#define BB_CHOOSE(n)                                                                               \
-  do {                                                                                             \
-    if (a_col == BB_BUNDLED)                                                                       \
-      BB_CALL(bb_bundle_##n);                                                                      \
-    else if (a_col == 1 && b_pitch == n * BB_LANES)                                                \
-      BB_CALL(bb_row_##n);                                                                         \
-    else if (a_row == 1 && b_pitch == n * BB_LANES)                                                \
-      BB_CALL(bb_col_##n);                                                                         \
-    else                                                                                           \
-      BB_CALL(bb_wide_##n);                                                                        \
-  } while (0)
-  if (width == BB_LANES && a_col == BB_BUNDLED)
-    BB_CALL(bb_bundle_1);
-  else if (width == BB_LANES)
-    BB_CALL(bb_wide_1);
+BB_FUNCTION void BB_NAME(bb_strips)(int64_t width, BB_REAL *to, int64_t pitch, const BB_REAL *a,
+                                    int64_t a_row, int64_t a_col, const BB_REAL *b, int64_t b_pitch,
+                                    int64_t m, int64_t k, bool add) {
+  if (width == BB_LANES)
+    BB_NAME(bb_wide_1)(to, pitch, a, a_row, a_col, b, b_pitch, m, k, add);
   else if (width == 2 * BB_LANES)
-    BB_CHOOSE(2);
+    BB_NAME(bb_strips_2)(to, pitch, a, a_row, a_col, b, b_pitch, m, k, add);
 #if BB_VECTORS == 4
   else
-    BB_CHOOSE(4);
+    BB_NAME(bb_strips_4)(to, pitch, a, a_row, a_col, b, b_pitch, m, k, add);
 #endif
-#undef BB_CHOOSE
-#undef BB_CALL
 }
 
 /* panel[p][j] = b[j][p] for the `n` columns there are, zero for the rest. */
@@ -411,7 +408,7 @@ BB_FUNCTION void BB_NAME(bb_dot)(BB_REAL *to, int64_t pitch, const BB_REAL *a, i
                                  int64_t a_col, const BB_REAL *b, int64_t b_row, int64_t b_col,
                                  int64_t m, int64_t n, int64_t k, bool add, BB_REAL *panel) {
   const int64_t most = BB_NAME(BB_PANEL);
-  bool beside = b_row == 1, few = m <= BB_ROWS && a_col != BB_BUNDLED;
+  bool beside = b_row == 1, few = m <= BB_ROWS;
   for (int64_t j = 0; j < n; j += most) {
     const int64_t wide = bb_min(n - j, most), width = BB_NAME(bb_width)(wide);
     const BB_REAL *with = b + j * b_row;
