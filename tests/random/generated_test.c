@@ -3,9 +3,10 @@
  * For every seed the unfused program and each of its snapshots, made safe, become a tile program, whose loops have
  * blocks of one element, of sizes that divide nothing, larger than any extent or drawn loop by loop, and
  * then C.  Many seeds are compiled in one go: what takes time is starting the compiler.  With
- * --meaning nothing is compiled, and the tile programs are interpreted.
+ * --meaning nothing is compiled, and the tile programs are interpreted; with --hip they become kernels of plain threads,
+ * for the GPU that the driver and the compiler of the environment have (tests/cuda/fake.c: the processor).
  *
- * usage: generated_test [--meaning] FIRST COUNT   (seeds FIRST ... FIRST + COUNT - 1)
+ * usage: generated_test [--meaning | --hip] FIRST COUNT   (seeds FIRST ... FIRST + COUNT - 1)
  */
 #include "random.h"
 
@@ -13,6 +14,8 @@
 #include "../../fuse/safety.h"
 #include "../../lower/emit_c.h"
 #include "../../runtime/cpu/launch.h"
+#include "../../runtime/gpu/gpu.h"
+#include "../../runtime/gpu/launch.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
@@ -24,6 +27,7 @@ enum { BATCH = 20, THREADS = 2 };
 typedef struct made {
   const random_case *c;
   const bb_kernel *kernel;
+  bb_simt_launch launch; /* --hip */
   const bb_interp_tensor *want;
   double seed;
   const char *what;
@@ -32,7 +36,7 @@ typedef struct made {
 typedef struct batch {
   bb_context *ctx;
   bb_arena *arena;
-  bool meaning;
+  bool meaning, hip;
   uint64_t first, count, refused;
   uint32_t kernels, capacity;
   made *kernel;
@@ -56,13 +60,14 @@ typedef struct scheduling {
   const bb_graph *graph;
   uint64_t way;
   const bb_kernel *kernel;
+  bb_simt_launch launch;
 } scheduling;
 
-/* The ways take turns: the case's own blocks, of 1, of 3, of 200, drawn for each loop; every other one with
+/* The ways take turns: the case's own blocks, of 1, of 3, of 200 (a GPU: 64, which its shared memory has room for), drawn for each loop; every other one with
  * loops spread that make some values alike. */
 static bb_schedule_options way_of(const scheduling *s) {
   bb_program *p = s->c->program;
-  static const int64_t size[] = {1, 3, 200};
+  const int64_t size[] = {1, 3, s->b->hip ? 64 : 200};
   if (s->way % 5 == 0) return (bb_schedule_options){.block = s->c->block};
   if (s->way % 5 == 4) return (bb_schedule_options){.loop_seed = (uint32_t)s->way + 1};
   int64_t *block = BB_NEW(p->arena, int64_t, p->dims + 1);
@@ -80,7 +85,10 @@ static void schedule(bb_context *ctx, void *argument) {
   if (broken) bb_fail(ctx, BB_ERROR_MISMATCH, "%s", broken);
   const char *name = bb_arena_printf(s->b->arena, "k%u", s->b->kernels);
   bb_buffer text = {.arena = s->b->arena};
-  bb_emit_c(&text, kernel->tile, name, &(bb_emit_options){.exact = true});
+  if (s->b->hip)
+    bb_emit_simt(&text, kernel->tile, name, &(bb_emit_options){.exact = true}, &s->launch);
+  else
+    bb_emit_c(&text, kernel->tile, name, &(bb_emit_options){.exact = true});
   bb_put_bytes(&s->b->source, text.data, text.length);
   s->kernel = kernel;
 }
@@ -104,7 +112,8 @@ static void add(batch *b, const random_case *c, bb_graph *graph, uint64_t seed, 
     bb_fail(b->ctx, status, "seed %llu: %s", (unsigned long long)seed, why);
   }
   BB_GROW(b->arena, b->kernel, b->capacity, b->kernels + 1u);
-  b->kernel[b->kernels++] = (made){c, s.kernel, want, (double)seed, at ? "snapshot" : "unfused"};
+  b->kernel[b->kernels++] =
+      (made){c, s.kernel, s.launch, want, (double)seed, at ? "snapshot" : "unfused"};
 }
 
 static void add_seed(batch *b, uint64_t seed) {
@@ -131,28 +140,88 @@ static bb_interp_tensor *fresh_tensors(batch *b, const made *m) {
   return tensor;
 }
 
-/* Floats are doubles; whole numbers lie as their type says. */
-static void run_code(batch *b, const made *m, const bb_cpu_kernel *code, bb_pool *pool,
-                     const int64_t *extent, bb_interp_tensor *tensor) {
-  const bb_program *p = m->c->program;
+/* Where each tensor's numbers lie: floats are doubles; whole numbers as their type says. */
+static void **lay_down(batch *b, const bb_program *p, const bb_interp_tensor *tensor) {
   void **data = BB_NEW(b->arena, void *, p->tensors + 1);
-  bb_launch_memory memory;
-  size_t local, shared;
   for (uint32_t t = 0; t < p->tensors; t++) {
     data[t] = tensor[t].data;
     if (!tensor[t].data || bb_dtype_is_float(p->tensor[t].dtype)) continue;
     data[t] = BB_NEW(b->arena, double, tensor[t].count + 1);
     bb_interp_store(p->tensor[t].dtype, tensor[t].data, tensor[t].count, data[t]);
   }
+  return data;
+}
+
+static void take_up(const bb_program *p, void *const *data, const bb_interp_tensor *tensor) {
+  for (uint32_t t = 0; t < p->tensors; t++)
+    if (p->tensor[t].role == BB_TENSOR_OUTPUT && data[t] != tensor[t].data)
+      bb_interp_load(p->tensor[t].dtype, data[t], tensor[t].count, tensor[t].data);
+}
+
+static void run_code(batch *b, const made *m, const bb_cpu_kernel *code, bb_pool *pool,
+                     const int64_t *extent, bb_interp_tensor *tensor) {
+  const bb_program *p = m->c->program;
+  void **data = lay_down(b, p, tensor);
+  bb_launch_memory memory;
+  size_t local, shared;
   bb_launch_need(code, extent, &local, &shared);
   memory.each = (local + 127) / 64 * 64;
   char *room = bb_arena_alloc(b->arena, memory.each * THREADS + shared + 128);
   memory.local = (char *)(((uintptr_t)room + 63) & ~(uintptr_t)63);
   memory.shared = memory.local + memory.each * THREADS;
   bb_launch(pool, p, m->kernel, code, extent, data, true, &memory);
-  for (uint32_t t = 0; t < p->tensors; t++)
-    if (p->tensor[t].role == BB_TENSOR_OUTPUT && data[t] != tensor[t].data)
-      bb_interp_load(p->tensor[t].dtype, data[t], tensor[t].count, tensor[t].data);
+  take_up(p, data, tensor);
+}
+
+/* --- by the runtime of a GPU whose memory is the processor's --- */
+
+static void run_plain(batch *b, const bb_gpu_machine *machine, void *module, uint32_t number) {
+  const made *m = &b->kernel[number];
+  bb_program *p = m->c->program;
+  const bb_tile_program *tile = m->kernel->tile;
+  const int64_t *extent = bb_launch_extents(p, m->kernel, m->c->symbol, p->arena);
+  bb_interp_tensor *got = fresh_tensors(b, m);
+  void **data = lay_down(b, p, got);
+  bb_gpu_plain k = {m->kernel, m->launch, BB_NEW(b->arena, void *, m->launch.nests + 1)};
+  bb_gpu_pointer *view = BB_NEW(b->arena, bb_gpu_pointer, tile->views + 1);
+  double *variable = BB_NEW(b->arena, double, tile->extents + 1);
+  for (uint32_t n = 0; n < m->launch.nests; n++)
+    bb_gpu_must(b->ctx, machine->driver,
+                machine->driver->function(&k.function[n], module,
+                                          bb_arena_printf(b->arena, "k%u_%u", number, n)),
+                "a function");
+  for (uint32_t i = 0; i < tile->extents; i++) variable[i] = (double)extent[i];
+  for (uint32_t i = 0; i < tile->views; i++) {
+    uint32_t t = m->kernel->argument[i].tensor;
+    if (t == BB_NONE) continue;
+    size_t each = bb_dtype_is_float(p->tensor[t].dtype) ? 8 : bb_dtype_bytes(p->tensor[t].dtype);
+    int64_t first = bb_tile_index_value(m->kernel->argument[i].offset, variable);
+    view[i] = (bb_gpu_pointer)(uintptr_t)data[t] + (uint64_t)first * each;
+  }
+  bb_gpu_machine own = *machine;
+  size_t scratch = bb_gpu_plain_scratch(&own, &k, extent);
+  uintptr_t room = (uintptr_t)bb_arena_alloc(b->arena, scratch + 512);
+  own.scratch = (room + 255) / 256 * 256;
+  bb_gpu_launch_plain(&own, &k, extent, view);
+  take_up(p, data, got);
+  random_compare(p, got, m->want, m->what, m->seed);
+}
+
+static void compile_plain(batch *b) {
+  enum { PROCESSORS = 3 };
+  bb_gpu_driver driver;
+  bb_gpu_compiler compiler = {.api = &bb_gpu_hip};
+  bb_gpu_machine machine = {.ctx = b->ctx, .driver = &driver, .processors = PROCESSORS};
+  void *module;
+  bb_gpu_driver_open(b->ctx, &bb_gpu_hip, &driver);
+  const void *image = bb_gpu_compile(b->ctx, &compiler, "gfx90a", b->source.data, b->arena);
+  bb_gpu_must(b->ctx, &driver, driver.load(&module, image), "loading kernels");
+  bb_gpu_must(b->ctx, &driver, driver.stream_create(&machine.stream, 0), "a stream");
+  for (uint32_t i = 0; i < b->kernels; i++) run_plain(b, &machine, module, i);
+  driver.stream_destroy(machine.stream);
+  driver.unload(module);
+  bb_gpu_library_close(compiler.library);
+  bb_gpu_library_close(driver.library);
 }
 
 static void check(batch *b, const bb_cpu_kernel *const *code, bb_pool *pool) {
@@ -198,26 +267,31 @@ static void body(bb_context *ctx, void *argument) {
   batch *b = argument;
   b->ctx = ctx;
   b->arena = b->source.arena = bb_scratch(ctx);
-  bb_put(&b->source, "#include \"bb_cpu.h\"\n\n");
+  bb_put(&b->source, "#include \"%s\"\n\n", b->hip ? "simt.cuh" : "bb_cpu.h");
   for (uint64_t i = 0; i < b->count; i++) add_seed(b, b->first + i);
   if (b->meaning)
     check(b, NULL, NULL);
+  else if (b->hip)
+    compile_plain(b);
   else
     compile(b);
 }
 
 int main(int argc, char **argv) {
   bool meaning = argc == 4 && strcmp(argv[1], "--meaning") == 0;
-  if (argc != 3 + meaning) {
-    fprintf(stderr, "usage: generated_test [--meaning] FIRST COUNT\n");
+  bool hip = argc == 4 && strcmp(argv[1], "--hip") == 0;
+  if (argc != 3 + (meaning || hip)) {
+    fprintf(stderr, "usage: generated_test [--meaning | --hip] FIRST COUNT\n");
     return 2;
   }
-  uint64_t first = strtoull(argv[1 + meaning], NULL, 10), kernels = 0, refused = 0;
-  uint64_t end = first + strtoull(argv[2 + meaning], NULL, 10);
+  uint64_t first = strtoull(argv[argc - 2], NULL, 10), kernels = 0, refused = 0;
+  uint64_t end = first + strtoull(argv[argc - 1], NULL, 10);
   int failed = 0;
   for (; first < end && failed < 5; first += BATCH) {
-    batch b = {
-        .meaning = meaning, .first = first, .count = end - first < BATCH ? end - first : BATCH};
+    batch b = {.meaning = meaning,
+               .hip = hip,
+               .first = first,
+               .count = end - first < BATCH ? end - first : BATCH};
     bb_context *ctx;
     if (bb_context_create(NULL, &ctx) != BB_OK) return 1;
     if (bb_protect(ctx, body, &b) != BB_OK) {
