@@ -41,8 +41,13 @@ int compile_main(tool *t) {
             set->target);
     return EXIT_WRONG_CALL;
   }
+  bool gpu = set->target && strcmp(set->target, "cpu") != 0;
+  if (gpu && set->blocks) {
+    fprintf(stderr, "blockbuster compile: blocks of a GPU's kernels are as large as fits\n");
+    return EXIT_WRONG_CALL;
+  }
   int code = advance(t, BB_STAGE_FUSED, NULL);
-  if (set->target && strcmp(set->target, "cpu") != 0) {
+  if (gpu) {
     if (code == EXIT_GOOD)
       code = report(t, bb_program_write_kernels(t->program, set->target, set->output));
     if (code == EXIT_GOOD) printf("%s: source for %s\n", set->output, set->target);

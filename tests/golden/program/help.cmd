@@ -32,6 +32,7 @@ blockbuster run ../../models/block_attention.onnx
 blockbuster run ../../models/block_attention.onnx --interpret --kernels
 blockbuster compile ../../models/block_attention.onnx
 blockbuster compile ../../models/block_attention.onnx -o x --target pdp11
+blockbuster compile ../../models/block_attention.onnx -o x --target gfx942 --block M=8
 blockbuster bench ../../models/block_attention.onnx --dims Z=3
 blockbuster bench ../../models
 blockbuster fuse ../../models
