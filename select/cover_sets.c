@@ -161,6 +161,11 @@ static bb_near read_apart(const bb_cover_window *w, bb_near set) {
   return apart;
 }
 
+/* Kernels priced that are many for the nodes so far. */
+static uint64_t enough_priced(const bb_cover_window *w) {
+  return BB_COVER_PRICED + (uint64_t)w->low * (BB_COVER_PRICED / 128);
+}
+
 /* Cheap nodes outside that the home or what it computes again reads, from number `from` down: each is
  * taken or not. */
 static void choose_again(bb_cover_window *w, uint64_t home, bb_near again, int from,
@@ -218,6 +223,7 @@ static bool is_worthwhile(const bb_cover_window *w, const struct bb_cover_home *
 static void choose_homes(bb_cover_window *w) {
   const bb_cover_sets *sets = w->sets;
   uint32_t most = sets->node[w->low].fixed ? 0 : sets->options.most_again;
+  if (sets->priced >= enough_priced(w) && most > 1) most = 1;
   qsort(w->home, w->homes, sizeof *w->home, smaller_first);
   for (uint32_t i = 0; i < w->homes; i++) {
     if (!is_worthwhile(w, &w->home[i])) continue;
@@ -229,8 +235,7 @@ static void choose_homes(bb_cover_window *w) {
 /* Fewer where the nodes so far had very many kernels: each is priced. */
 static uint32_t most_homes(const bb_cover_window *w) {
   uint32_t most = w->sets->options.most_sets, few = BB_COVER_SETS / 32;
-  uint64_t enough = BB_COVER_PRICED + (uint64_t)w->low * (BB_COVER_PRICED / 32);
-  return w->sets->priced < enough || most < few ? most : few;
+  return w->sets->priced < enough_priced(w) || most < few ? most : few;
 }
 
 /* `open`: nodes beside the set that may still join it; `met`: all that were ever beside it. */
