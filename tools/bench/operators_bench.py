@@ -1,12 +1,14 @@
 """Generated kernels of tests/operators on a GPU: right against float64, then timed beside the best that PyTorch has.
 
-    operators_bench.py KERNELS [--hand FOLDER] [OPERATOR...]
+    operators_bench.py KERNELS [--hand FOLDER] [--table FILE] [OPERATOR...]
 
 KERNELS/OPERATOR holds what `tests/tile/generate OPERATOR.bb KERNELS/OPERATOR` writes, and k0.cubin compiled from it.  Peers in the same
 run: cuDNN's SDPA where it has the operator, FlexAttention compiled; --hand FOLDER: kernels written by hand (attention_sm90a.py).
 LENS=512,... FLEX=4096,... ROUNDS=3 in the environment.
+--table FILE: Neptune's ten operators at LENS (128, 256, ..., 32768), inputs in turn past the L2, against all peers, FlexAttention at FLEX;
+rows go to FILE as JSON, ratios' geometric means last.
 """
-import json, os, sys
+import json, math, os, sys
 import torch, torch.nn.functional as F
 from torch.nn.attention import sdpa_kernel, SDPBackend
 import tile_bench as tb
@@ -87,6 +89,13 @@ def cudnn(op, q, k, v):
     return run if op in ("global_prefill", "causal", "gqa") else None
 
 
+def flash(op, q, k, v):
+    def run():
+        with sdpa_kernel(SDPBackend.FLASH_ATTENTION):
+            return F.scaled_dot_product_attention(q[None], k[None], v[None], is_causal=op != "global_prefill", enable_gqa=is_grouped(op))
+    return run if op in ("global_prefill", "causal", "gqa") else None
+
+
 def flex(op, q, k, v):
     from torch.nn.attention.flex_attention import flex_attention, create_block_mask
     torch._dynamo.reset()
@@ -96,7 +105,7 @@ def flex(op, q, k, v):
         mask = create_block_mask(lambda b, h, i, j: (j <= i) & near(i, j), None, None, n, n, device=dev)
     mods = dict(alibi=lambda s, b, h, i, j: s + torch.exp2(-0.25 * (h + 1)) * (j - i), softcap=lambda s, b, h, i, j: 50 * torch.tanh(s / 50))
     f = torch.compile(flex_attention, dynamic=False)
-    return lambda: f(q[None], k[None], v[None], score_mod=mods.get(op), block_mask=mask, enable_gqa=r > 1)
+    return lambda q=q, k=k, v=v: f(q[None], k[None], v[None], score_mod=mods.get(op), block_mask=mask, enable_gqa=r > 1)
 
 
 def hand(op, folder, q, k, v, o):
@@ -108,7 +117,7 @@ def hand(op, folder, q, k, v, o):
 
 
 # ---- one row of queries
-DECODE = dict(decode=(64, 8), decode_softcap=(32, 16), decode_alibi=(32, 16), decode_group=(32, 32))
+DECODE = dict(decode=(64, 8), decode_softcap=(32, 16), decode_alibi=(32, 16), decode_group=(32, 32), decode_alibi_group=(32, 32))
 
 
 def decode_inputs(op, n, groups):
@@ -123,7 +132,7 @@ def bind_decode(kernel, q, k, v, o):
 
 def decode_scores(op, s, heads):
     if op == "decode_softcap": return 50 * torch.tanh(s / 50)
-    if op != "decode_alibi": return s
+    if not op.startswith("decode_alibi"): return s
     return s + 2 ** (-0.25 * (heads + 1)) * (torch.arange(s.shape[-1], device=dev) - s.shape[-1] + 1)
 
 
@@ -152,7 +161,7 @@ def decode_peers(op, sets, folder):
         def sdpa(q, k, v):
             with sdpa_kernel(SDPBackend.CUDNN_ATTENTION): F.scaled_dot_product_attention(q4(q), k[None], v[None], enable_gqa=True)
         peers["cudnn"] = [lambda x=x: sdpa(*x) for x in sets]
-    if folder and op != "decode_alibi":
+    if folder and not op.startswith("decode_alibi"):
         sys.path.insert(0, folder)
         import decode_sm90a as ref
         lib, ws = ref.build(), torch.zeros(64 << 20, device=dev, dtype=torch.uint8)
@@ -178,6 +187,80 @@ def decode(op, kernels, folder):
             except Exception as e: line += f"  {name}: {type(e).__name__} {str(e)[:60]}"
         print(line, flush=True)
     return good
+
+
+def decode_flex(op, sets):
+    from torch.nn.attention.flex_attention import flex_attention
+    torch._dynamo.reset()
+    n, f = sets[0][1].shape[1], torch.compile(flex_attention, dynamic=False)
+    mod = None
+    if op == "decode_softcap": mod = lambda s, b, h, i, j: 50 * torch.tanh(s / 50)
+    if op.startswith("decode_alibi"): mod = lambda s, b, h, i, j: s + torch.exp2(-0.25 * (h + 1)) * (j - n + 1)
+    return [lambda x=x: f(x[0].reshape(1, -1, 1, 128), x[1][None], x[2][None], score_mod=mod, enable_gqa=x[0].shape[1] > 1) for x in sets]
+
+
+def biased(heads, n, sets):
+    """The bias as a mask that is added."""
+    bias = (torch.exp2(-0.25 * (torch.arange(heads, device=dev) + 1))[:, None, None] * (torch.arange(n, device=dev) - n + 1)).half()[None]
+    def call(x, backend):
+        with sdpa_kernel(backend): F.scaled_dot_product_attention(x[0].reshape(1, -1, 1, 128), x[1][None], x[2][None], attn_mask=bias)
+    backends = dict(efficient=SDPBackend.EFFICIENT_ATTENTION, cudnn=SDPBackend.CUDNN_ATTENTION)
+    return {name: [lambda x=x, b=b: call(x, b) for x in sets] for name, b in backends.items()}
+
+
+# ---- all of them
+NEPTUNE = (("global_prefill", "causal", "alibi", "gqa", "softcap", "window"), ("decode_group", "decode_alibi_group", "decode", "decode_softcap"))
+
+
+def copies(one): return max(2, min(60, -(-160_000_000 // one)))
+
+
+def calls_of(op, kernel, n, flexed):
+    """Ours and each peer's, one call for each set of inputs."""
+    if op in DECODE:
+        groups = DECODE[op][1]
+        sets = [decode_inputs(op, n, groups) for _ in range(copies(4 * groups * n * 128))]
+        calls = dict(ours=[bind_decode(kernel, *x, torch.empty_like(x[0])) for x in sets], **decode_peers(op, sets, None))
+        if op.startswith("decode_alibi"): calls.update(biased(DECODE[op][0], n, sets))
+        if flexed: calls["flex"] = decode_flex(op, sets)
+        return calls
+    heads, groups = HEADS[op]
+    sets = [inputs(op, n, heads, groups) for _ in range(copies(4 * (heads + groups) * n * 128))]
+    calls = dict(ours=[bind(op, kernel, *x, torch.empty_like(x[0])) for x in sets])
+    for name, peer in (("cudnn", cudnn), ("flash", flash)):
+        if peer(op, *sets[0]): calls[name] = [peer(op, *x) for x in sets]
+    if flexed:
+        one = flex(op, *sets[0])
+        calls["flex"] = [lambda x=x: one(*x) for x in sets]
+    return calls
+
+
+def mean(ratios): return math.exp(sum(map(math.log, ratios)) / len(ratios)) if ratios else float("nan")
+
+
+def table(kernels, file, lens, flexed):
+    rows = []
+    for ops in NEPTUNE:
+        of_best, of_flex = [], []
+        for op in ops:
+            kernel = Generated(f"{kernels}/{op}")
+            for n in lens:
+                calls, us = calls_of(op, kernel, n, n in flexed), {}
+                for r in range(tb.ROUNDS):
+                    for name in list(calls)[::1 if r % 2 else -1]:
+                        try: us.setdefault(name, []).append(tb.timed(calls[name], 5 if n > 4096 else 11))
+                        except Exception as e: print("  ", op, n, name, type(e).__name__, str(e)[:80]); del calls[name]
+                us = {k: sorted(v)[len(v) // 2] for k, v in us.items() if k in calls}
+                peers = {k: v for k, v in us.items() if k != "ours"}
+                rows.append(dict(operator=op, length=n, **us))
+                if peers: of_best.append(min(peers.values()) / us["ours"])
+                if "flex" in us: of_flex.append(us["flex"] / us["ours"])
+                print(f"{op} {n}", " ".join(f"{k} {v:.2f}" for k, v in us.items()), f"best / ours {of_best[-1]:.3f}" if peers else "", flush=True)
+                del calls
+                torch.cuda.empty_cache()
+        print(f"geometric means of {', '.join(ops)}: best / ours {mean(of_best):.3f} ({len(of_best)} points, least {min(of_best):.3f}), "
+              f"FlexAttention / ours {mean(of_flex):.3f} ({len(of_flex)} points)", flush=True)
+        json.dump(rows, open(file, "w"), indent=1)
 
 
 # ---- products
@@ -226,7 +309,11 @@ def norm_product(op, kernels):
 
 
 def main():
-    arguments, folder = sys.argv[1:], None
+    arguments, folder, file = sys.argv[1:], None, None
+    if "--table" in arguments:
+        at = arguments.index("--table")
+        file = arguments[at + 1]
+        del arguments[at:at + 2]
     if "--hand" in arguments:
         at = arguments.index("--hand")
         folder = arguments[at + 1]
@@ -235,6 +322,7 @@ def main():
     lens = [int(x) for x in os.environ.get("LENS", "512,2048,8192").split(",")]
     flexed = [int(x) for x in os.environ.get("FLEX", "2048,8192").split(",") if x]
     print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}, CUDA {torch.version.cuda}, cuDNN {torch.backends.cudnn.version()}", flush=True)
+    if file: return table(kernels, file, [int(x) for x in os.environ.get("LENS", "128,256,512,1024,2048,4096,8192,16384,32768").split(",")], flexed)
     good = True
     for op in names:
         if op not in HEADS:
