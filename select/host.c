@@ -25,6 +25,16 @@ double bb_host_cache(int level, double otherwise) {
   return size > 0 ? (double)size : otherwise;
 }
 
+/* Vectors so many times as wide do as much more at once. */
+static void take_vectors(bb_machine *machine, double times) {
+  machine->vector_bytes *= times;
+  machine->grain_col *= times;
+  machine->special *= times;
+  double *const rate[] = {&machine->dot_f64,    &machine->dot_f32,    &machine->dot_f16,
+                          &machine->vector_f64, &machine->vector_f32, &machine->vector_f16};
+  for (size_t i = 0; i < sizeof rate / sizeof *rate; i++) *rate[i] *= times;
+}
+
 const bb_machine *bb_machine_host(bb_arena *arena) {
   const bb_machine *assumed = bb_machine_get(0);
   bb_machine *machine = BB_NEW(arena, bb_machine, 1);
@@ -33,5 +43,6 @@ const bb_machine *bb_machine_host(bb_arena *arena) {
   machine->units = bb_host_units();
   machine->cache_bytes = bb_host_cache(3, assumed->cache_bytes);
   machine->local_bytes = bb_host_cache(2, assumed->local_bytes);
+  take_vectors(machine, bb_host_vector_bytes() / assumed->vector_bytes);
   return machine;
 }

@@ -22,7 +22,8 @@ typedef struct bb_machine {
 const bb_machine *bb_machine_get(uint32_t index);
 
 /* The machine that this process runs on, named "host": what the system tells (processors that the process
- * may use, sizes of caches), else as "cpu" has it. */
+ * may use, sizes of caches), else as "cpu" has it, with rates as much higher or lower as its vectors are wider or
+ * narrower. */
 const bb_machine *bb_machine_host(bb_arena *arena);
 enum { BB_HOST_UNITS = 256 };        /* at most */
 uint32_t bb_host_units(void);        /* processors that the process may use */

@@ -142,7 +142,15 @@ class Selections(Folder):
                 self.assertAlmostEqual(left["next_beyond"], right["seconds_from"], delta=1e-12)
 
     def test_kernels_are_chosen_by_price_without_being_asked(self):
-        self.assertRegex(call("info", "--machine", "host"), r"^machine host\ntarget cpu\nunits \d+ ")
+        host = call("info", "--machine", "host")
+        self.assertRegex(host, r"^machine host\ntarget cpu\nunits \d+ ")
+        number = lambda text, field: float(re.search(rf"^{field} (\S+)", text, re.M)[1])
+        assumed, flags = call("info", "--machine", "cpu"), pathlib.Path("/proc/cpuinfo").read_text()
+        if re.search(r"^flags\b", flags, re.M):  # what is done at once is as much as vectors hold
+            width = 64 if " avx512f" in flags else 32 if " avx " in flags else 16
+            self.assertEqual(number(host, "vector_bytes"), width)
+            for field in ("dot_f32", "vector_f64", "special"):
+                self.assertEqual(number(host, field) / number(assumed, field), width / number(assumed, "vector_bytes"))
         by_counts = call("fuse", model("gpt2"), "--listing")
         self.assertEqual(by_counts, call("fuse", model("gpt2"), "--listing", "--machine", "counts"))
         dump = self.folder / "dump"
