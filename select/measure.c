@@ -21,6 +21,9 @@ static double now(void) {
 
 static const bb_measure_loops *loops_of_machine(void) {
 #ifdef __x86_64__
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
+      __builtin_cpu_supports("avx512vl"))
+    return &bb_measure_loops_avx512;
   if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
     return &bb_measure_loops_avx2;
 #endif
@@ -190,6 +193,8 @@ const bb_machine *bb_machine_measure(bb_arena *arena) {
   *machine = *bb_machine_get(0);
   machine->name = "measured";
   machine->units = units;
+  machine->grain_col *= bb_host_vector_bytes() / machine->vector_bytes;
+  machine->vector_bytes = bb_host_vector_bytes();
   m.room = last < (size_t)128 << 20 ? 2 * last : (size_t)256 << 20;
   if (m.room < (size_t)64 << 20) m.room = (size_t)64 << 20;
   m.crowd = BB_NEW(scratch, crowd, 1);

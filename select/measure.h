@@ -27,6 +27,6 @@ typedef struct bb_measure_loops {
 } bb_measure_loops;
 
 extern const bb_measure_loops bb_measure_loops_plain;
-extern const bb_measure_loops bb_measure_loops_avx2; /* x86-64 alone has it */
+extern const bb_measure_loops bb_measure_loops_avx2, bb_measure_loops_avx512; /* on x86-64 alone */
 
 #endif

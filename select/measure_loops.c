@@ -4,43 +4,50 @@
  */
 #include "measure.h"
 
-enum { TILE_ROWS = 6, DEPTH = 64, WIDE = 16 };
+#ifdef __AVX512F__
+enum { BYTES = 64 };
+#else
+enum { BYTES = 32 };
+#endif
+enum { TILE_ROWS = 6, DEPTH = 32, WIDE = 16, F32 = BYTES / 4, F64 = BYTES / 8 };
 
-typedef float wide_f32 __attribute__((vector_size(32)));
-typedef float loaded_f32 __attribute__((vector_size(32), aligned(sizeof(float)), may_alias));
-typedef double wide_f64 __attribute__((vector_size(32)));
-typedef double loaded_f64 __attribute__((vector_size(32), aligned(sizeof(double)), may_alias));
+typedef float wide_f32 __attribute__((vector_size(BYTES)));
+typedef float loaded_f32 __attribute__((vector_size(BYTES), aligned(sizeof(float)), may_alias));
+typedef double wide_f64 __attribute__((vector_size(BYTES)));
+typedef double loaded_f64 __attribute__((vector_size(BYTES), aligned(sizeof(double)), may_alias));
 
 /* Six rows by two vectors stay in registers; operands come from the first cache, as in a block
  * product.  x: BB_MEASURE_SMALL elements. */
 static double products_f32(uint64_t turns, float *x) {
   wide_f32 sum[TILE_ROWS][2] = {0};
   for (uint64_t t = 0; t < turns; t++) {
-    const float *a = x + t % DEPTH * TILE_ROWS, *panel = x + DEPTH * TILE_ROWS + t % DEPTH * 16;
-    wide_f32 left = *(const loaded_f32 *)panel, right = *(const loaded_f32 *)(panel + 8);
+    const float *a = x + t % DEPTH * TILE_ROWS;
+    const float *panel = x + DEPTH * TILE_ROWS + t % DEPTH * 2 * F32;
+    wide_f32 left = *(const loaded_f32 *)panel, right = *(const loaded_f32 *)(panel + F32);
     for (int i = 0; i < TILE_ROWS; i++) {
       sum[i][0] += a[i] * left;
       sum[i][1] += a[i] * right;
     }
   }
   for (int i = 0; i < TILE_ROWS; i++)
-    for (int j = 0; j < 8; j++) x[j] += sum[i][0][j] + sum[i][1][j];
-  return 2.0 * TILE_ROWS * 16 * (double)turns;
+    for (int j = 0; j < F32; j++) x[j] += sum[i][0][j] + sum[i][1][j];
+  return 2.0 * TILE_ROWS * 2 * F32 * (double)turns;
 }
 
 static double products_f64(uint64_t turns, double *x) {
   wide_f64 sum[TILE_ROWS][2] = {0};
   for (uint64_t t = 0; t < turns; t++) {
-    const double *a = x + t % DEPTH * TILE_ROWS, *panel = x + DEPTH * TILE_ROWS + t % DEPTH * 8;
-    wide_f64 left = *(const loaded_f64 *)panel, right = *(const loaded_f64 *)(panel + 4);
+    const double *a = x + t % DEPTH * TILE_ROWS;
+    const double *panel = x + DEPTH * TILE_ROWS + t % DEPTH * 2 * F64;
+    wide_f64 left = *(const loaded_f64 *)panel, right = *(const loaded_f64 *)(panel + F64);
     for (int i = 0; i < TILE_ROWS; i++) {
       sum[i][0] += a[i] * left;
       sum[i][1] += a[i] * right;
     }
   }
   for (int i = 0; i < TILE_ROWS; i++)
-    for (int j = 0; j < 4; j++) x[j] += sum[i][0][j] + sum[i][1][j];
-  return 2.0 * TILE_ROWS * 8 * (double)turns;
+    for (int j = 0; j < F64; j++) x[j] += sum[i][0][j] + sum[i][1][j];
+  return 2.0 * TILE_ROWS * 2 * F64 * (double)turns;
 }
 
 /* Load, two operations, store: what an elementwise loop does. */

@@ -185,6 +185,9 @@ class Selections(Folder):
 
     def test_measured_machine(self):
         call("info", "--measure", "-o", self.folder / "here")
+        vectors = re.compile(r"^vector_bytes .*|^grain_col .*", re.M)
+        self.assertEqual(vectors.findall((self.folder / "here").read_text()),
+                         vectors.findall(call("info", "--machine", "host")))
         text = (self.folder / "here").read_text()
         self.assertTrue(text.startswith("machine measured\ntarget cpu\nunits "), text)
         fields = [line.split()[0] for line in text.splitlines()]
