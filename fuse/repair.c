@@ -209,8 +209,8 @@ static void fold_nest(bb_repair *r, bb_value *component) {
 }
 
 static bb_value result(bb_repair *leaf, uint32_t fold, uint32_t which, const bb_value *component) {
-  if (which) return component[leaf->product->result[fold].component + 1];
-  return bb_repair_finish(leaf, fold, component);
+  return which ? bb_repair_finish_index(leaf, fold, component)
+               : bb_repair_finish(leaf, fold, component);
 }
 
 static void connect_readers(bb_repair *r, const readers *all, const bb_value *component) {

@@ -210,5 +210,7 @@ const bb_expr *bb_repair_numbers(const bb_repair *r, const bb_expr *expr);
 bb_dtype bb_repair_dtype(const bb_repair *r, uint32_t component);
 /* A result of the chain from the components of the whole, in the level around. */
 bb_value bb_repair_finish(bb_repair *r, uint32_t fold, const bb_value *component);
+/* The index that was carried along with it. */
+bb_value bb_repair_finish_index(bb_repair *r, uint32_t fold, const bb_value *component);
 
 #endif

@@ -422,6 +422,13 @@ void bb_repair_lower(bb_repair *r, bb_graph *body, bb_value *component) {
   }
 }
 
+/* What an expression reads of the components, as they stand in the level around. */
+static void read_components(operands *o, const bb_expr *expr, const bb_value *component) {
+  const bb_product *p = o->r->product;
+  for (uint32_t j = 0; j < p->count; j++)
+    if (bb_expr_uses_arg(expr, p->own + j)) o->with[p->own + j] = operand(o, component[j]);
+}
+
 bb_value bb_repair_finish(bb_repair *r, uint32_t fold, const bb_value *component) {
   const bb_product *p = r->product;
   const bb_expr *finish = bb_repair_scaled(r, fold, p->result[fold].finish);
@@ -429,9 +436,45 @@ bb_value bb_repair_finish(bb_repair *r, uint32_t fold, const bb_value *component
   operands o = {.r = r, .graph = r->graph};
   for (uint32_t i = r->elements; i < p->own; i++)
     if (bb_expr_uses_arg(finish, i)) o.with[i] = operand(&o, leaf_of(r, i)->value);
-  for (uint32_t j = 0; j < p->count; j++)
-    if (bb_expr_uses_arg(finish, p->own + j)) o.with[p->own + j] = operand(&o, component[j]);
+  read_components(&o, finish, component);
   bb_value value = elementwise(&o, finish, r->fold[fold].dtype);
   if (!r->fold[fold].swapped) return value;
   return bb_func_add(r->graph, BB_OP_TRANSPOSE, NULL, 1, &value);
+}
+
+/* The index of the whole's first element (of its last one) if indices are what is carried along; else NULL. */
+static const bb_expr *first_index(const bb_repair *r, uint32_t fold) {
+  const bb_chain_fold *f = &r->product->chain.fold[fold];
+  for (uint32_t i = 0; i < r->leaves; i++) {
+    const bb_repair_leaf *l = &r->leaf[i];
+    if (l->arg != BB_NONE && bb_expr_uses_arg(f->payload, l->arg) && l->coord == BB_NONE)
+      return NULL;
+  }
+  const bb_expr *length = r->product->chain.length, *one = bb_expr_const(r->program, BB_I64, 1);
+  bool last = f->fold == BB_MONOID_ARGMAX_LAST || f->fold == BB_MONOID_ARGMIN_LAST;
+  if (!last) return bb_expr_const(r->program, BB_I64, 0);
+  return length ? bb_expr_make(r->program, BB_X_SUB, length, one, NULL) : NULL;
+}
+
+/* Where a fold that terms are relative to is no number, none of them is: the extremum is the first of them,
+ * not what was the extremum before. */
+bb_value bb_repair_finish_index(bb_repair *r, uint32_t fold, const bb_value *component) {
+  const bb_product *p = r->product;
+  uint32_t extremum = p->result[fold].component, index = extremum + 1;
+  const bb_expr *finish = p->result[fold].finish, *term = p->component[extremum].term, *none = NULL;
+  const bb_expr *first = first_index(r, fold);
+  for (uint32_t j = 0; j < p->count; j++) {
+    const bb_expr *own = bb_expr_arg(r->program, BB_F32, p->own + j);
+    if (j == extremum ||
+        !(bb_expr_uses_arg(finish, own->index) || bb_expr_uses_arg(term, own->index)))
+      continue;
+    const bb_expr *lost = bb_expr_make(r->program, BB_X_ISNAN, own, NULL, NULL);
+    none = none ? bb_expr_make(r->program, BB_X_OR, none, lost, NULL) : lost;
+  }
+  if (!none || !first) return component[index];
+  const bb_expr *carried = bb_expr_arg(r->program, BB_I64, p->own + index);
+  const bb_expr *value = bb_expr_make(r->program, BB_X_SELECT, none, first, carried);
+  operands o = {.r = r, .graph = r->graph};
+  read_components(&o, value, component);
+  return elementwise(&o, value, BB_I64);
 }

@@ -43,6 +43,11 @@ def centred(m, x, *axes):
     return c, mean(m, m.Mul(c, c), *axes)
 
 
+def spelled_shares(m, x):
+    e, total, _ = parts(m, x)
+    return m.Div(e, total)
+
+
 # --- softmax and its kin, along any axis ---
 
 @spelling({"x": 2})
@@ -258,6 +263,24 @@ def moments_raw(m):
 def top_of_shares(m):
     p = m.Softmax(m.input("x", OFFSET))
     m.output(m.ArgMax(p, axis=-1, keepdims=1), m.over("ReduceMax", p))
+
+
+def with_lost_rows(name, shares):
+    """Of rows without a number, with one that is none or infinite, the first share is as good as any."""
+    def build(m):
+        x = np.array(X)
+        x[2], x[4, :200], x[6, 100:] = -np.inf, -np.inf, -np.inf
+        x[3, 50], x[5, -1], x[7, 40] = np.nan, np.nan, np.inf
+        p = shares(m, m.input("x", x))
+        m.output(m.ArgMax(p, axis=-1, keepdims=1), m.over("ReduceMax", p))
+    build.__name__ = f"top_of_lost_rows_by_{name}"
+    spelling({"x": 1})(build)
+
+
+with_lost_rows("softmax", lambda m, x: m.Softmax(x))
+with_lost_rows("log_softmax", lambda m, x: m.LogSoftmax(x))
+with_lost_rows("parts", spelled_shares)
+with_lost_rows("weights", lambda m, x: m.Mul(spelled_shares(m, x), number(np.random.default_rng(1).random((1, COLS)) + .1)))
 
 
 @spelling({"x": 1})
@@ -504,11 +527,6 @@ def with_sink(name, made, build):
             m.output(m.MatMul(m.Slice(build(m, joined), *ends, np.array([-1]), np.array([1])), v))
         sink.__name__ = f"{name}_{len(batch) + 2}d"
         spelling({"z": 1, **ATTENTION})(sink)
-
-
-def spelled_shares(m, x):
-    e, total, _ = parts(m, x)
-    return m.Div(e, total)
 
 
 with_sink("sink_joined", "last", lambda m, x: m.Softmax(x))
