@@ -366,8 +366,10 @@ bool bb_rule_moments(bb_canon *c, uint32_t at) {
   const bb_expr *raw = bb_expr_make(p, BB_X_DIV, bb_expr_arg(p, dtype, 0), n, NULL);
   const bb_expr *mean2 =
       bb_expr_make(p, BB_X_POW, bb_expr_arg(p, dtype, 1), bb_expr_const(p, dtype, 2), NULL);
-  const bb_expr *central =
-      bb_expr_make(p, BB_X_MUL, bb_expr_make(p, BB_X_SUB, raw, mean2, NULL), n, NULL);
+  /* Rounded, the difference may be below 0, of which there is no root. */
+  const bb_expr *gap = bb_expr_make(p, BB_X_MAX, bb_expr_make(p, BB_X_SUB, raw, mean2, NULL),
+                                    bb_expr_const(p, dtype, 0), NULL);
+  const bb_expr *central = bb_expr_make(p, BB_X_MUL, gap, n, NULL);
   bb_term in[2] = {{sum, straight(c, kept)}, mean};
   uint32_t out = bb_canon_elementwise(c, node.name, central, kept, node.dim, 2, in);
   bb_canon_replace(c, node.out[0], out, NULL, BB_NONE);
