@@ -74,3 +74,12 @@ const bb_product *bb_product_derive(bb_program *program, const bb_chain *chain) 
   bb_intern_add(program->products, made);
   return made->product;
 }
+
+uint32_t bb_product_slots(const bb_program *program) {
+  return program->products ? program->products->capacity : 0;
+}
+
+const bb_product *bb_product_at(const bb_program *program, uint32_t slot) {
+  const entry *found = program->products->slot[slot].object;
+  return found ? found->product : NULL;
+}

@@ -103,6 +103,9 @@ typedef struct bb_product {
 
 /* Derives, proves and remembers (by folds, terms and facts) in the program's arena. */
 const bb_product *bb_product_derive(bb_program *program, const bb_chain *chain);
+/* What has been derived for a program, in no order: at each of so many slots one, or NULL. */
+uint32_t bb_product_slots(const bb_program *program);
+const bb_product *bb_product_at(const bb_program *program, uint32_t slot);
 /* The same without the memory. */
 bb_product *bb_product_derive_anew(bb_program *program, const bb_chain *chain);
 

@@ -2,7 +2,8 @@
 
 A test is a name and a function of (program, name, folder) that raises RuntimeError or gives a row:
 kernels, loads of each input, how much of the error allowed was used in float64 and float32 (None: not
-compared there).  The time is that of the whole `fuse`, of which deriving is a part.
+compared there).  The time is that of deriving by itself, where `--deriving` says what measures it, or of the
+whole `fuse`.
 """
 
 import argparse
@@ -23,6 +24,8 @@ except ImportError as error:
     sys.exit(SKIP)
 
 SPENT = [0.0]  # milliseconds of processor time of the last fuse()
+DERIVING = [None]  # the program that measures deriving (deriving.c)
+LONGEST = 10.0  # milliseconds that deriving may take
 MEASURED = [False]  # compare errors also of cases that tests/numerics compares
 
 
@@ -33,7 +36,19 @@ def fuse(program, path, *options):
     SPENT[0] = (after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime) * 1e3
     if ran.returncode != 0:
         raise RuntimeError((ran.stderr or ran.stdout).strip()[:300])
+    if DERIVING[0]:
+        SPENT[0] = deriving(path)
     return ran.stdout
+
+
+def deriving(path):
+    ran = subprocess.run([DERIVING[0], str(path)], capture_output=True, text=True, timeout=60)
+    found = re.search(r"([0-9.]+) ms$", ran.stdout.strip())
+    if ran.returncode != 0 or not found:
+        raise RuntimeError((ran.stderr or ran.stdout).strip()[:300])
+    if float(found[1]) > LONGEST:
+        raise RuntimeError(f"deriving took {ran.stdout.strip()}")
+    return float(found[1])
 
 
 def sections(listing):
@@ -83,10 +98,10 @@ def text_of(name, made):
     def used(dtype):
         return f"{made['used'][dtype]:8.2g}" if dtype in made["used"] else "       -"
     loads = " ".join(f"{n}:{k}" for n, k in made["loads"].items())
-    return f"good   {name:44} {made['kernels']}  {loads:18} {used('f64')} {used('f32')} {made['ms']:6.0f}"
+    return f"good   {name:44} {made['kernels']}  {loads:18} {used('f64')} {used('f32')} {made['ms']:8.2f}"
 
 
-HEAD = f"{'':7}{'case':44} kernels, loads      of the error allowed: f64, f32; fuse in ms"
+HEAD = f"{'':7}{'case':44} kernels, loads      of the error allowed: f64, f32; deriving in ms"
 
 
 def run(program, tests, wanted=()):
@@ -107,8 +122,10 @@ def run(program, tests, wanted=()):
 def main(tests):
     parser = argparse.ArgumentParser()
     parser.add_argument("program")
+    parser.add_argument("--deriving")
     parser.add_argument("case", nargs="*")
     arguments = parser.parse_args()
+    DERIVING[0] = arguments.deriving
     passed, failed = run(arguments.program, tests, arguments.case)
     print(f"{passed} passed, {failed} failed")
     return 1 if failed or not passed else 0

@@ -5,7 +5,7 @@ Each has to become one kernel that loads each input as often as stated, equal to
 float64 to 1e-12 of the row's maximum, in float32 within 4 times the error of the unfused program and 4
 units in the last place.  Those not to be repaired give the reason.
 
-usage: programs.py PROGRAM [CASE...]
+usage: programs.py PROGRAM [--deriving DERIVING] [CASE...]
 """
 
 import re

@@ -6,7 +6,7 @@ For each: kernels, how often the chosen listing loads each input, the components
 monoid (`fuse --explain`), and what is refused with which reason.  The proofs are looked for in a
 program written to text and read again.
 
-usage: repair.py PROGRAM [CASE...]
+usage: repair.py PROGRAM [--deriving DERIVING] [CASE...]
 """
 
 import sys

@@ -5,7 +5,7 @@ Each has to become one kernel that loads each input as often as stated, equal to
 program: in float64 to 1e-12 of the row's maximum, in float32 within 4 times the error of unfused
 programs and 4 units in the last place (numerics.py).
 
-usage: spellings.py PROGRAM [CASE...]
+usage: spellings.py PROGRAM [--deriving DERIVING] [CASE...]
 """
 
 import sys

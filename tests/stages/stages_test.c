@@ -3,7 +3,6 @@
  * usage: stages_test MODEL...
  */
 #include "../../graph/hash.h"
-#include "../../graph/onnx/onnx.h"
 #include "../../graph/text.h"
 #include "../../graph/verify.h"
 #include "../support/pipeline.h"
@@ -18,10 +17,6 @@ typedef struct trial {
   char folder[32];
   uint32_t texts;
 } trial;
-
-static void destroy(void *program) {
-  bb_program_destroy(program);
-}
 
 static void write_piece(void *user, const void *bytes, size_t length) {
   fwrite(bytes, 1, length, user);
@@ -67,7 +62,7 @@ static void examine(trial *t, bb_program *program, const char *stage) {
   write_data(t, program);
   bb_text_print(&first, program, "data");
   bb_program *parsed = bb_text_parse(ctx, path, first.data, first.length);
-  bb_defer(ctx, destroy, parsed);
+  bb_defer(ctx, pipeline_destroy, parsed);
   bb_text_print(&second, parsed, "data");
   if (first.length != second.length || memcmp(first.data, second.data, first.length) != 0)
     bb_fail(ctx, BB_ERROR_MISMATCH, "%s: print, parse, print is not the identity", stage);
@@ -80,24 +75,9 @@ static void examine(trial *t, bb_program *program, const char *stage) {
   t->texts++;
 }
 
-static bb_program *read_model(bb_context *ctx, const char *path) {
-  size_t length = strlen(path);
-  bb_program *program = bb_program_create(ctx, path);
-  bb_defer(ctx, destroy, program);
-  if (length < 4 || strcmp(path + length - 3, ".bb") != 0) {
-    bb_onnx_read(program, path);
-    return program;
-  }
-  uint64_t size;
-  const void *text = bb_program_map_whole(program, path, &size);
-  bb_program *parsed = bb_text_parse(ctx, path, text, size);
-  bb_defer(ctx, destroy, parsed);
-  return parsed;
-}
-
 static void run(bb_context *ctx, void *argument) {
   trial *t = argument;
-  bb_program *program = read_model(ctx, t->model);
+  bb_program *program = pipeline_read(ctx, t->model);
   examine(t, program, "read");
   bb_array_fold(program->array);
   examine(t, program, "folded");
