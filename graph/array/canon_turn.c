@@ -1,4 +1,5 @@
-/* canon_turn.c - values that one reduction wants in rows and another in columns.
+/* canon_turn.c - orders: values that one reduction wants in rows and another in columns, and what one
+ * keeps where the next one folds it.
  *
  *     e = f(x)                      e = f(x)
  *     s = sum of e's rows           s = sum of e's rows
@@ -8,6 +9,9 @@
  * Nests before and behind a reduction take the order of its loops, to become one with it.  A value that
  * is made for the rows and read on the way to the columns would hold both back: it is computed again
  * there, from inputs, so that nothing more is stored than the folds of the rows.
+ *
+ * Of the axes that a reduction keeps, those that the next one folds come last: the two then share the loops
+ * around them.
  */
 #include "canon.h"
 

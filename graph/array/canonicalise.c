@@ -6,7 +6,8 @@
  * forward, compose, merge shifts, refold and the slice rules remove a node; negate and reciprocal remove a
  * subtraction or division; scale, weight scale and outward move a factor towards the outputs or into
  * a constant; slice up moves a slice towards the inputs, join down and join contract a join towards
- * the outputs; turn brings a node closer to the inputs.
+ * the outputs; turn brings a node closer to the inputs; keep order follows the reductions behind a node,
+ * whose orders do not depend on it.
  */
 #include "canon.h"
 
