@@ -1,6 +1,7 @@
 /* device_test.c - models on a GPU, against the interpreter in float64; skipped (77) where there is no GPU.
  *
- *   device_test DEVICE TOLERANCE MODEL NAME=EXTENT...      DEVICE: cuda or hip
+ *   device_test DEVICE TOLERANCE MODEL NAME=EXTENT...
+ *   DEVICE: cuda, hip, or plain (kernels of plain threads alone, on a GPU of NVIDIA's)
  *
  * Chosen by weight, and, of CUDA's kernels, in every way that their results can be cut (lower/schedule_gpu.h).
  */
@@ -24,6 +25,15 @@ static void destroy_program(void *program) {
 
 static void destroy_plan(void *plan) {
   bb_gpu_plan_destroy(plan);
+}
+
+/* NULL: there is none of that name. */
+static const bb_gpu_api *api_of(const char *device) {
+  static bb_gpu_api plain;
+  if (strcmp(device, "plain") != 0) return bb_gpu_find(device);
+  plain = bb_gpu_cuda;
+  plain.own = NULL;
+  return &plain;
 }
 
 static int64_t *extents(const job *j, bb_program *p) {
@@ -74,7 +84,7 @@ static double compare(const bb_program *p, const bb_binding *got, const bb_bindi
 static void run(const job *j, bb_program *p, const bb_binding *drawn, const bb_binding *want,
                 uint32_t way) {
   bb_context *ctx = p->ctx;
-  bb_gpu_options options = {.api = bb_gpu_find(j->argv[1]), .way = way};
+  bb_gpu_options options = {.api = api_of(j->argv[1]), .way = way};
   bb_gpu_plan *plan = bb_gpu_plan_make(p, &options);
   bb_defer(ctx, destroy_plan, plan);
   bb_binding got = {drawn->symbol, BB_NEW(p->arena, bb_interp_tensor, p->tensors + 1)};
@@ -103,7 +113,7 @@ static void body(bb_context *ctx, void *argument) {
   memcpy(want.tensor, drawn.tensor, p->tensors * sizeof *want.tensor);
   bb_interp_options interpret = {.float64 = true, .symbol = want.symbol};
   bb_drive_run(p, &interpret, &want, p->arena, NULL);
-  uint32_t ways = bb_gpu_find(j->argv[1])->own ? BB_GPU_WAYS : 0;
+  uint32_t ways = api_of(j->argv[1])->own ? BB_GPU_WAYS : 0;
   for (uint32_t way = 0; way <= ways; way++) run(j, p, &drawn, &want, way);
   bb_undefer(ctx, p);
   bb_program_destroy(p);
@@ -117,7 +127,7 @@ static void complain(void *user, bb_log_level level, const char *message) {
 int main(int argc, char **argv) {
   job j = {argc, argv};
   bb_context *ctx;
-  if (argc < 4 || !bb_gpu_find(argv[1])) return 2;
+  if (argc < 4 || !api_of(argv[1])) return 2;
   if (bb_context_create(&(bb_context_options){.version = BB_VERSION, .log = complain}, &ctx) !=
       BB_OK)
     return 1;

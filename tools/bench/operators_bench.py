@@ -1,12 +1,14 @@
 """Generated kernels of tests/operators on a GPU: right against float64, then timed beside the best that PyTorch has.
 
-    operators_bench.py KERNELS [--hand FOLDER] [--table FILE] [OPERATOR...]
+    operators_bench.py KERNELS [--hand FOLDER] [--table FILE | --ceiling] [OPERATOR...]
 
 KERNELS/OPERATOR holds what `tests/tile/generate OPERATOR.bb KERNELS/OPERATOR` writes, and k0.cubin compiled from it.  Peers in the same
 run: cuDNN's SDPA where it has the operator, FlexAttention compiled; --hand FOLDER: kernels written by hand (attention_sm90a.py).
 LENS=512,... FLEX=4096,... ROUNDS=3 in the environment.
 --table FILE: Neptune's ten operators at LENS (128, 256, ..., 32768), inputs in turn past the L2, against all peers, FlexAttention at FLEX;
 rows go to FILE as JSON, ratios' geometric means last.
+--ceiling: global_prefill at LENS (2048, ..., 32768) in a loop of a quarter of a second, in turn with a loop of cuBLAS's product of 8192
+cubed that takes as long: clocks and power are the same for both.  Medians of ROUNDS (7).
 """
 import json, math, os, sys
 import torch, torch.nn.functional as F
@@ -264,6 +266,35 @@ def table(kernels, file, lens, flexed):
 
 
 # ---- products
+def rate(fn, operations, seconds=0.25):
+    """Operations a second of a loop that takes so long: graphs of eight launches."""
+    for _ in range(2): fn()
+    graph, each = torch.cuda.CUDAGraph(), 8
+    with torch.cuda.graph(graph):
+        for _ in range(each): fn()
+
+    def took(count):
+        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        start.record()
+        for _ in range(count): graph.replay()
+        end.record()
+        end.synchronize()
+        return start.elapsed_time(end) * 1e-3
+    count = max(3, round(seconds * 3 / took(3)))
+    return operations * each * count / took(count)
+
+
+def ceiling(kernels, lens):
+    kernel, rounds = Generated(f"{kernels}/global_prefill"), int(os.environ.get("ROUNDS", "7"))
+    a, b, c = (torch.randn(8192, 8192, device=dev, dtype=half) for _ in range(3))
+    for n in lens:
+        q, k, v = inputs("global_prefill", n, 32, 32)
+        run = bind("global_prefill", kernel, q, k, v, torch.empty_like(q))
+        rates = [(rate(run, 4 * n * n * 128 * 32), rate(lambda: torch.mm(a, b, out=c), 2 * 8192 ** 3)) for _ in range(rounds)]
+        ours, blas = (sorted(r)[rounds // 2] * 1e-12 for r in zip(*rates))
+        print(f"ceiling global_prefill {n:6d}: ours {ours:6.1f} TFLOP/s, cuBLAS {blas:6.1f}, {ours / blas:.3f}", flush=True)
+
+
 def product(op, kernels):
     kernel, worst = Generated(f"{kernels}/{op}"), 0
     after = F.gelu if op == "product_gelu" else lambda x: x
@@ -314,6 +345,8 @@ def main():
         at = arguments.index("--table")
         file = arguments[at + 1]
         del arguments[at:at + 2]
+    beside_blas = "--ceiling" in arguments
+    if beside_blas: arguments.remove("--ceiling")
     if "--hand" in arguments:
         at = arguments.index("--hand")
         folder = arguments[at + 1]
@@ -323,6 +356,7 @@ def main():
     flexed = [int(x) for x in os.environ.get("FLEX", "2048,8192").split(",") if x]
     print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}, CUDA {torch.version.cuda}, cuDNN {torch.backends.cudnn.version()}", flush=True)
     if file: return table(kernels, file, [int(x) for x in os.environ.get("LENS", "128,256,512,1024,2048,4096,8192,16384,32768").split(",")], flexed)
+    if beside_blas: return ceiling(kernels, [int(x) for x in os.environ.get("LENS", "2048,4096,8192,16384,32768").split(",")])
     good = True
     for op in names:
         if op not in HEADS:
