@@ -258,10 +258,9 @@ static void test_read_again(void **state) {
     bb_algebra *al = begin(p, scratch);
     const bb_normal *normal = bb_normal_of(al, case_expr(p, &names, texts[i]));
     const bb_expr *back = bb_normal_expr(al, normal);
-    if (bb_normal_of(al, back) == normal) continue;
     bb_buffer out = {.arena = p->arena};
     bb_expr_print(&out, p, back, BB_EXPR_TEXT, 0, NULL);
-    fail_msg("%s became %s", texts[i], out.data);
+    if (bb_normal_of(al, back) != normal) fail_msg("%s became %s", texts[i], out.data);
     bb_scratch_end(scratch);
   }
 }
