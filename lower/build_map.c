@@ -15,7 +15,8 @@ typedef struct split {
   uint32_t result, depth;
   bool row, col; /* the result's axes */
   uint32_t count, operand[BB_TILE_OPERANDS + 1];
-  uint32_t taken; /* operands that the statement has in the end */
+  uint32_t parts; /* made so far */
+  uint32_t taken; /* operands that the statement has in the end: of the others and the parts */
   uint32_t take[BB_TILE_OPERANDS + 1];
 } split;
 
@@ -56,6 +57,7 @@ static const bb_expr *narrow(split *s, const bb_expr *e, axes has) {
     with[i] = bb_expr_arg(b->program, b->tile->tile[s->operand[i]].dtype, count);
     operand[count++] = s->operand[i];
   }
+  s->parts++;
   uint32_t tile =
       bb_build_tile(b, e->dtype, has.row ? whole.row : NULL, has.col ? whole.col : NULL, s->depth);
   const bb_expr *expr = bb_expr_substitute(b->program, e, s->count, with);
@@ -69,7 +71,8 @@ static const bb_expr *rebuild(split *s, const bb_expr *e) {
   if (arity == 0) return e;
   axes has = axes_of(s, e);
   bool lacks = (s->row && !has.row) || (s->col && !has.col);
-  if (lacks && e->cost >= CHEAP && e->args && s->taken < BB_TILE_OPERANDS) return narrow(s, e, has);
+  bool fits = s->count + s->parts < BB_TILE_OPERANDS;
+  if (lacks && e->cost >= CHEAP && e->args && fits) return narrow(s, e, has);
   if (e->op == BB_X_CAST) return bb_expr_cast(s->b->program, e->dtype, rebuild(s, e->a[0]));
   const bb_expr *a[3] = {NULL, NULL, NULL};
   for (uint32_t i = 0; i < arity; i++) a[i] = rebuild(s, e->a[i]);
