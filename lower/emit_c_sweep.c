@@ -218,10 +218,12 @@ static void sweep_along(bb_c *c, const bb_tile_stmt *s, const bb_tile_stmt *fold
   c->indent--;
   bb_c_line(c, "}");
   put_odd_lanes(c, fold, lanes);
-  bb_c_line(c, "for (int64_t half = %u; half > 0; half /= 2)", lanes / 2);
-  bb_c_line(c, "  for (int64_t l = 0; l < half; l++)");
+  bb_c_line(c, "for (int64_t left = %u, half; left > 1; left = half) {", lanes);
+  bb_c_line(c, "  half = (left + 1) / 2; /* the middle one of an odd number waits */");
+  bb_c_line(c, "  for (int64_t l = 0; l < left - half; l++)");
   bb_c_line(c, "    lane[l] = bb_next_%s_%s(lane[l], lane[l + half]);", name,
             bb_c_suffix(c, t->dtype));
+  bb_c_line(c, "}");
   bb_c_line(c, "t%u[r] = lane[0];", fold->result);
   c->indent--;
   bb_c_line(c, "}");
