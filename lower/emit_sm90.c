@@ -45,11 +45,7 @@ static void put_launch(bb_cuda *e, bb_buffer *out) {
   bb_put(out, "{\"kernel\": \"%s\", \"threads\": %u, \"shared\": %u, \"persistent\": %s,\n",
          e->p->name, e->threads, e->shared, e->grids && e->grid[0]->persistent ? "true" : "false");
   bb_put(out, " \"tiles\": \"%s\", \"cluster\": \"%s\",\n", bb_cuda_tiles(e, names),
-         e->cluster ? bb_arena_printf(e->arena, "((%s) - (%s)) / (%s)",
-                                      bb_cuda_index(e, e->cluster->stretch[0].to, names),
-                                      bb_cuda_index(e, e->cluster->stretch[0].from, names),
-                                      bb_cuda_index(e, e->cluster->step, names))
-                    : "1");
+         e->cluster ? bb_cuda_trips(e, e->cluster, names) : "1");
   bb_put(out, " \"maps\": [");
   for (uint32_t i = 0; i < e->maps; i++) {
     const bb_cuda_map *m = &e->map[i];

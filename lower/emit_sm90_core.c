@@ -2,42 +2,44 @@
  * through alike, and the core's serial loop in its stretches.
  */
 #include "emit_sm90.h"
+#include "infix.h"
+
+#include <string.h>
 
 /* --- the grid's loops --- */
 
 const char *bb_cuda_trips(const bb_cuda *e, const bb_tile_loop *loop, const char *const *names) {
-  const char *step = bb_cuda_index(e, loop->step, names);
-  return bb_arena_printf(e->arena, "((%s - %s + %s - 1) / %s)",
-                         bb_cuda_index(e, loop->stretch[0].to, names),
-                         bb_cuda_index(e, loop->stretch[0].from, names), step, step);
+  return bb_infix_trips(e->arena, bb_cuda_index(e, loop->stretch[0].from, names),
+                        bb_cuda_index(e, loop->stretch[0].to, names),
+                        bb_cuda_index(e, loop->step, names));
 }
 
 /* The variable's value in the i-th iteration. */
 static const char *value_at(const bb_cuda *e, const bb_tile_loop *loop, const char *const *names,
                             const char *i) {
-  const char *from = bb_cuda_index(e, loop->stretch[0].from, names),
-             *step = bb_cuda_index(e, loop->step, names);
-  if (loop->down)
-    return bb_arena_printf(e->arena, "(%s + %s * (%s - 1 - (%s)))", from, step,
-                           bb_cuda_trips(e, loop, names), i);
-  return bb_arena_printf(e->arena, "(%s + %s * (%s))", from, step, i);
+  const char *from = bb_cuda_index(e, loop->stretch[0].from, names);
+  if (loop->down) {
+    const char *last = bb_infix(e->arena, bb_cuda_trips(e, loop, names), "-", "1");
+    i = bb_infix(e->arena, last, "-", i);
+  }
+  return bb_infix(e->arena, from, "+",
+                  bb_infix(e->arena, bb_cuda_index(e, loop->step, names), "*", i));
 }
 
 /* Iterations of the loops from k on. */
 static const char *product_from(const bb_cuda *e, uint32_t k, const char **names) {
-  bb_buffer out = {.arena = e->arena};
-  bb_put(&out, "1");
+  const char *product = "1";
   for (; k < e->grids; k++) {
-    bb_put(&out, " * %s", bb_cuda_trips(e, e->grid[k], names));
+    product = bb_infix(e->arena, product, "*", bb_cuda_trips(e, e->grid[k], names));
     names[e->grid[k]->variable] = value_at(e, e->grid[k], names, "0");
   }
-  return out.data;
+  return product;
 }
 
 const char *bb_cuda_reads(const bb_cuda *e, const bb_tile_stmt *load) {
   bool told[8] = {false}; /* by loop: what is loaded depends on where it stands */
   const char **names = BB_NEW(e->arena, const char *, e->p->variables + 1);
-  bb_buffer out = {.arena = e->arena};
+  const char *reads = "1";
   for (uint32_t k = e->grids; k-- > 0;) {
     uint32_t variable = e->grid[k]->variable;
     for (uint32_t i = 0; i < e->p->view[load->view].rank; i++)
@@ -46,12 +48,11 @@ const char *bb_cuda_reads(const bb_cuda *e, const bb_tile_stmt *load) {
       told[k] |= told[i] && bb_cuda_depends(e->grid[i]->stretch[0].from, variable);
   }
   for (uint32_t i = 0; i < e->p->extents; i++) names[i] = e->p->variable[i];
-  bb_put(&out, "1");
   for (uint32_t k = 0; k < e->grids; k++) {
-    if (!told[k]) bb_put(&out, " * %s", bb_cuda_trips(e, e->grid[k], names));
+    if (!told[k]) reads = bb_infix(e->arena, reads, "*", bb_cuda_trips(e, e->grid[k], names));
     names[e->grid[k]->variable] = value_at(e, e->grid[k], names, "0");
   }
-  return out.data;
+  return reads;
 }
 
 /* Loops within may depend on the outermost only: their last round may be shorter. */
@@ -76,7 +77,9 @@ const char *bb_cuda_tiles(bb_cuda *e, const char **names) {
   names[outer->variable] =
       value_at(e, outer, names, bb_arena_printf(e->arena, "max(%s - 1, 0)", count));
   const char *last = product_from(e, 1, names);
-  return bb_arena_printf(e->arena, "(%s - 1) * (%s) + %s", count, first, last);
+  if (strcmp(first, last) == 0) return bb_infix(e->arena, count, "*", first);
+  const char *before = bb_infix(e->arena, bb_infix(e->arena, count, "-", "1"), "*", first);
+  return bb_infix(e->arena, before, "+", last);
 }
 
 void bb_cuda_place_function(bb_cuda *e) {
@@ -90,11 +93,15 @@ void bb_cuda_place_function(bb_cuda *e) {
   bb_put(e->out, "; };\n");
   bb_cuda_line(e, "static __device__ __forceinline__ Place place_of(const Params &p, int t) {");
   bb_cuda_line(e, "  Place place;");
+  if (e->grids && e->grid[0]->step->op != BB_X_CONST) {
+    const char *step = bb_arena_printf(e->arena, "step_%s", e->p->variable[e->grid[0]->variable]);
+    bb_cuda_line(e, "  const int %s = %s;", step, bb_cuda_index(e, e->grid[0]->step, names));
+    e->outer_step = step;
+  }
   for (uint32_t k = 0; k < e->grids; k++) {
     const bb_tile_loop *loop = e->grid[k];
     const char *name = e->p->variable[loop->variable];
-    const char *count = bb_cuda_trips(e, loop, names), *i = bb_arena_printf(e->arena, "i%u", k);
-    (void)count;
+    const char *i = bb_arena_printf(e->arena, "i%u", k);
     if (k + 1 < e->grids) {
       const char *value = value_at(e, loop, names, i);
       names[loop->variable] = value_at(e, loop, names, "0");
@@ -106,6 +113,7 @@ void bb_cuda_place_function(bb_cuda *e) {
     }
     names[loop->variable] = bb_arena_printf(e->arena, "place.%s", name);
   }
+  e->outer_step = NULL;
   bb_cuda_line(e, "  return place;");
   bb_cuda_line(e, "}");
 }
@@ -189,18 +197,23 @@ static void put_stretch(bb_cuda *e, uint32_t i, bb_cuda_place list, bool copier)
     put_first(e);
     open(e, "{");
   } else {
-    /* once, however dear: the loop's barriers keep a compiler from moving it out */
+    /* bounds once, however dear: the loop's barriers keep a compiler from moving them out */
     const char *first = bb_arena_printf(e->arena, "%s_first%u", n, i);
     const char *end = bb_arena_printf(e->arena, "%s_end%u", n, i);
-    bb_cuda_line(e, "const int %s = %s, %s = %s;", first, from, end, bb_cuda_index(e, s->to, NULL));
-    if (e->serial->down)
-      open(e,
-           bb_arena_printf(
-               e->arena, "for (%s = %s + (%s - %s + %s - 1) / %s * %s - %s; %s >= %s; %s -= %s) {",
-               n, first, end, first, step, step, step, step, n, first, n, step));
+    bb_cuda_line(e, "const int %s = %s;", end, bb_cuda_index(e, s->to, NULL));
+    if (s->from->op == BB_X_CONST)
+      first = from;
     else
+      bb_cuda_line(e, "const int %s = %s;", first, from);
+    if (e->serial->down) {
+      const char *trips = bb_infix_trips(e->arena, first, end, step);
+      const char *last = bb_infix(e->arena, bb_infix(e->arena, trips, "-", "1"), "*", step);
+      open(e, bb_arena_printf(e->arena, "for (%s = %s; %s >= %s; %s -= %s) {", n,
+                              bb_infix(e->arena, first, "+", last), n, first, n, step));
+    } else {
       open(e, bb_arena_printf(e->arena, "for (%s = %s; %s < %s; %s += %s) {", n, first, n, end, n,
                               step));
+    }
   }
   bb_cuda_list_code(e, list, i, copier);
   if (e->stages) bb_cuda_line(e, "%s = %s;", old_name(e), n);
@@ -319,7 +332,7 @@ static void put_own_copies(bb_cuda *e) {
                  t->buffers, step, name);
     open(e, bb_arena_printf(e->arena, "auto refill_%s = [&]() {", name));
     bb_cuda_line(e, "__syncwarp();");
-    bb_cuda_line(e, "const int ahead = %s + %u * %s;", serial_name(e), t->buffers, step);
+    bb_cuda_line(e, "const int ahead = %s + %u * (%s);", serial_name(e), t->buffers, step);
     bb_cuda_line(e, "if (tl::lane() == 0 && ahead < last) fetch_%s(%s_ring.at, ahead);", name,
                  name);
     bb_cuda_line(e, "%s_ring.next();", name);
@@ -333,10 +346,9 @@ void bb_cuda_role(bb_cuda *e, bool copier) {
   e->variable = names_in(e, "place", e->serial ? serial_name(e) : "");
   e->old_variable = names_in(e, "place", e->serial ? old_name(e) : "");
   if (e->cluster)
-    e->variable[e->cluster->variable] = e->old_variable[e->cluster->variable] =
-        bb_arena_printf(e->arena, "(%s + tl::cluster_rank() * %s)",
-                        bb_cuda_index(e, e->cluster->stretch[0].from, NULL),
-                        bb_cuda_index(e, e->cluster->step, NULL));
+    e->variable[e->cluster->variable] = e->old_variable[e->cluster->variable] = bb_infix(
+        e->arena, bb_cuda_index(e, e->cluster->stretch[0].from, NULL), "+",
+        bb_infix(e->arena, "tl::cluster_rank()", "*", bb_cuda_index(e, e->cluster->step, NULL)));
   if (e->warps) e->variable[e->warps->variable] = "my_warp";
   put_rings(e);
   put_next(e, copier);

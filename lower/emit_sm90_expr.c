@@ -1,5 +1,6 @@
 /* emit_sm90_expr.c - expressions as CUDA: indices, and maps at one element of a fragment. */
 #include "emit_sm90.h"
+#include "infix.h"
 
 #include <math.h>
 #include <string.h>
@@ -39,12 +40,15 @@ static void put_call(writer *w, const char *name, const bb_expr *x) {
   bb_put(&w->out, ")");
 }
 
+static const char *text_of(const writer *w, const bb_expr *x) {
+  writer own = *w;
+  own.out = (bb_buffer){.arena = w->e->arena};
+  put(&own, x);
+  return own.out.data;
+}
+
 static void put_infix(writer *w, const char *op, const bb_expr *x) {
-  bb_put(&w->out, "(");
-  put(w, x->a[0]);
-  bb_put(&w->out, " %s ", op);
-  put(w, x->a[1]);
-  bb_put(&w->out, ")");
+  bb_put(&w->out, "%s", bb_infix(w->e->arena, text_of(w, x->a[0]), op, text_of(w, x->a[1])));
 }
 
 static bool is_number(const bb_expr *x, double value) {
@@ -103,18 +107,22 @@ static void put_leaf(writer *w, const bb_expr *x) {
     bb_cuda_refuse(w->e, w->stmt, "a coordinate beside what is no fragment");
   } else if (x->index == BB_COORD_ROW) {
     if (w->cols)
-      bb_put(&w->out, "(at_row + 8 * tl::row_of<%u>(%s))", w->ct, w->element);
+      bb_put(&w->out, "at_row + 8 * tl::row_of<%u>(%s)", w->ct, w->element);
     else
-      bb_put(&w->out, "(at_row + 8 * (%s))", w->element);
+      bb_put(&w->out, "at_row + 8 * (%s)", w->element);
   } else if (w->rows) {
-    bb_put(&w->out, "(at_col + tl::col_at<%u>(%s))", w->ct, w->element);
+    bb_put(&w->out, "at_col + tl::col_at<%u>(%s)", w->ct, w->element);
   } else {
-    bb_put(&w->out, "(at_col + 4 * (%s) - 3 * ((%s) & 1))", w->element, w->element);
+    bb_put(&w->out, "at_col + 4 * (%s) - 3 * ((%s) & 1)", w->element, w->element);
   }
 }
 
 static void put(writer *w, const bb_expr *x) {
   bool integer = !bb_dtype_is_float(x->dtype);
+  if (w->e->outer_step && x == w->e->grid[0]->step) {
+    bb_put(&w->out, "%s", w->e->outer_step);
+    return;
+  }
   switch (x->op) {
   case BB_X_CONST:
   case BB_X_ARG:

@@ -1,5 +1,6 @@
 /* emit_sm90_stmt.c - the code of one statement, in the warps that compute. */
 #include "emit_sm90.h"
+#include "infix.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -224,19 +225,28 @@ static const bb_expr *below_cast(const bb_cuda *e, const bb_tile_stmt *s) {
   return s->expr->op == BB_X_CAST && s->expr->dtype == dtype ? s->expr->a[0] : s->expr;
 }
 
-static void put_places(bb_cuda *e, const bb_tile_stmt *s) {
-  if (s->at[0])
-    bb_cuda_line(e, "const int at_row = %s + my_row;", bb_cuda_index(e, s->at[0], NULL));
-  if (s->at[1])
-    bb_cuda_line(e, "const int at_col = %s + my_col;", bb_cuda_index(e, s->at[1], NULL));
+static bool asks_for(const bb_expr *x, bool row) {
+  if (x->op == BB_X_COORD) return (x->index == BB_COORD_ROW) == row;
+  for (uint32_t i = 0; x->coord && i < bb_expr_op_arity(x->op); i++)
+    if (asks_for(x->a[i], row)) return true;
+  return false;
+}
+
+static void put_place(bb_cuda *e, const char *name, bb_tile_index at, const char *mine) {
+  bb_cuda_line(e, "const int %s = %s;", name,
+               bb_infix(e->arena, bb_cuda_index(e, at, NULL), "+", mine));
+}
+
+static const char *at_pair(const bb_cuda *e, const char *first, uint32_t i) {
+  return bb_infix(e->arena, first, "+", bb_arena_printf(e->arena, "%u", i));
 }
 
 static void put_pairs(bb_cuda *e, const bb_tile_stmt *s, bb_buffer *out, const char *format,
                       uint32_t pairs, uint32_t ct) {
   const bb_expr *inner = below_cast(e, s);
   for (uint32_t i = 0; i < pairs; i++) {
-    const char *lo = bb_arena_printf(e->arena, "%s + %u", format, 2 * i);
-    const char *hi = bb_arena_printf(e->arena, "%s + %u", format, 2 * i + 1);
+    const char *lo = at_pair(e, format, 2 * i);
+    const char *hi = at_pair(e, format, 2 * i + 1);
     bb_put(out, "%stl::pack_%s(%s, %s)", i ? ", " : "", narrow(tile_of(e, s->result)->dtype),
            bb_cuda_value(e, s, inner, lo, BB_LAYOUT_FRAGMENT, ct),
            bb_cuda_value(e, s, inner, hi, BB_LAYOUT_FRAGMENT, ct));
@@ -332,12 +342,14 @@ static void put_settle(bb_cuda *e, const bb_tile_stmt *s) {
 
 static void put_map(bb_cuda *e, const bb_tile_stmt *s) {
   const bb_tile *t = tile_of(e, s->result);
-  bool block = s->at[0] || s->at[1];
+  bool row = s->at[0] && asks_for(s->expr, true), col = s->at[1] && asks_for(s->expr, false);
+  bool block = row || col;
   if (block) {
     bb_cuda_line(e, "{");
     e->depth++;
-    put_places(e, s);
   }
+  if (row) put_place(e, "at_row", s->at[0], "my_row");
+  if (col) put_place(e, "at_col", s->at[1], "my_col");
   if (e->single)
     bb_cuda_line(e, "one_%s = %s;", e->tile[s->result].name,
                  bb_cuda_value(e, s, s->expr, "e", BB_LAYOUT_FRAGMENT, e->single));
@@ -420,8 +432,9 @@ static const char *box_at(bb_cuda *e, const bb_tile_stmt *s, const char *row, co
   bb_buffer out = {.arena = e->arena};
   for (uint32_t i = e->p->view[s->view].rank; i-- > 0;) {
     const bb_tile_range *r = &s->range[i];
-    bb_put(&out, ", %s", bb_cuda_index(e, r->start, NULL));
-    if (r->size) bb_put(&out, " + %s", r->axis == BB_AXIS_ROW ? row : col);
+    const char *start = bb_cuda_index(e, r->start, NULL);
+    const char *more = !r->size ? "0" : r->axis == BB_AXIS_ROW ? row : col;
+    bb_put(&out, ", %s", bb_infix(e->arena, start, "+", more));
   }
   return out.data;
 }
@@ -449,26 +462,24 @@ void bb_cuda_load(bb_cuda *e, const bb_tile_stmt *s, uint32_t row, const char *b
 static const char *offset_of(bb_cuda *e, const bb_tile_stmt *s, const char *row, const char *col,
                              const char **inside) {
   const bb_tile_view *view = &e->p->view[s->view];
-  bb_buffer out = {.arena = e->arena}, limit = {.arena = e->arena};
+  const char *offset = "0", *limit = NULL;
   for (uint32_t i = 0; i < view->rank; i++) {
     const bb_tile_range *r = &s->range[i];
     const char *extent = bb_cuda_index(e, view->extent[i], NULL);
-    const char *more =
-        r->size ? bb_arena_printf(e->arena, " + %s", r->axis == BB_AXIS_ROW ? row : col) : "";
-    const char *at = bb_arena_printf(e->arena, "(%s%s)", bb_cuda_index(e, r->start, NULL), more);
-    if (r->size) bb_put(&limit, "%s%s < %s", limit.length ? " && " : "", at, extent);
+    const char *more = !r->size ? "0" : r->axis == BB_AXIS_ROW ? row : col;
+    const char *at = bb_infix(e->arena, bb_cuda_index(e, r->start, NULL), "+", more);
+    const char *within = r->size ? bb_infix(e->arena, at, "<", extent) : NULL;
+    if (within) limit = limit ? bb_arena_printf(e->arena, "%s && %s", limit, within) : within;
+    if (view->strided || i == 0) at = bb_arena_printf(e->arena, "(long long)(%s)", at);
+    const char *by = view->strided ? bb_cuda_index(e, view->stride[i], NULL) : extent;
     if (view->strided)
-      bb_put(&out, "%s(long long)%s * %s", i ? " + " : "", at,
-             bb_cuda_index(e, view->stride[i], NULL));
-    else if (i == 0)
-      bb_put(&out, "(long long)%s", at);
-    else
-      out = (bb_buffer){.arena = e->arena,
-                        .data = bb_arena_printf(e->arena, "(%s) * %s + %s", out.data, extent, at)};
-    out.length = strlen(out.data), out.capacity = out.length + 1;
+      at = bb_infix(e->arena, at, "*", by);
+    else if (i)
+      offset = bb_infix(e->arena, offset, "*", by);
+    offset = bb_infix(e->arena, offset, "+", at);
   }
-  *inside = limit.length ? limit.data : "true";
-  return out.data;
+  *inside = limit ? limit : "true";
+  return offset;
 }
 
 /* Each thread its own elements. */

@@ -407,21 +407,47 @@ static bool varies_with(const placer *w, uint32_t variable) {
   return false;
 }
 
+/* times * product, of extents; times 0: nothing yet */
+typedef struct amount {
+  double times;
+  bb_tile_index product;
+} amount;
+
+static amount read_by(const placer *w, const bb_tile_stmt *load, uint32_t variable) {
+  bb_program *home = w->p->home;
+  const bb_tile_view *view = &w->p->view[load->view];
+  amount a = {(double)bb_dtype_bytes(view->dtype), bb_expr_const(home, BB_I64, 1)};
+  for (uint32_t k = 0; k < view->rank; k++) {
+    bb_tile_index extent = view->extent[k];
+    if (depends(load->range[k].start, variable)) continue;
+    if (extent->op == BB_X_CONST)
+      a.times *= extent->number;
+    else
+      a.product = bb_expr_make(home, BB_X_MUL, a.product, extent, NULL);
+  }
+  return a;
+}
+
 /* What one iteration of an outer loop reads again and again in the serial loop, in bytes. */
 static bb_tile_index bytes_read(const placer *w, uint32_t variable) {
   bb_program *home = w->p->home;
-  bb_tile_index sum = bb_expr_const(home, BB_I64, 0);
-  for (uint32_t i = 0; i < w->serial->body.count; i++) {
-    const bb_tile_stmt *s = w->serial->body.stmt[i];
-    if (s->kind != BB_TILE_LOAD) continue;
-    const bb_tile_view *view = &w->p->view[s->view];
-    bb_tile_index bytes = bb_expr_const(home, BB_I64, (double)bb_dtype_bytes(view->dtype));
-    for (uint32_t k = 0; k < view->rank; k++)
-      if (!depends(s->range[k].start, variable))
-        bytes = bb_expr_make(home, BB_X_MUL, bytes, view->extent[k], NULL);
-    sum = bb_expr_make(home, BB_X_ADD, sum, bytes, NULL);
+  uint32_t count = w->serial->body.count, amounts = 0;
+  amount *a = BB_NEW(home->arena, amount, count + 1);
+  bb_tile_index most = bb_expr_const(home, BB_I64, 1), sum = NULL;
+  for (uint32_t i = 0; i < count; i++) {
+    if (w->serial->body.stmt[i]->kind != BB_TILE_LOAD) continue;
+    amount one = read_by(w, w->serial->body.stmt[i], variable);
+    uint32_t k = 0;
+    while (k < amounts && a[k].product != one.product) k++;
+    a[k] = (amount){a[k].times + one.times, one.product};
+    if (k == amounts) amounts++;
   }
-  return bb_expr_make(home, BB_X_MAX, sum, bb_expr_const(home, BB_I64, 1), NULL);
+  for (uint32_t k = 0; k < amounts; k++) {
+    bb_tile_index times = bb_expr_const(home, BB_I64, a[k].times);
+    bb_tile_index bytes = bb_expr_make(home, BB_X_MUL, times, a[k].product, NULL);
+    sum = sum ? bb_expr_make(home, BB_X_ADD, sum, bytes, NULL) : bytes;
+  }
+  return sum ? bb_expr_make(home, BB_X_MAX, sum, most, NULL) : most;
 }
 
 static bb_tile_stmt *loop_over(placer *w, const char *name, bb_tile_index from, bb_tile_index to,

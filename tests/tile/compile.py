@@ -92,10 +92,11 @@ def main():
         for path in models:
             path, *how = path.split("=")
             made = subprocess.run([generate, path, folder, *["--ways"] * ("ways" in how)], check=True, capture_output=True, text=True).stdout
-            if not made.split(): print(path, "has no kernel"); bad += 1
-            if "cut" in how and not all(re.search(r"serial .* then ", open(f"{folder}/{name}.cu").read()) for name in made.split()):
+            made = [line.split(":")[0] for line in made.splitlines()]
+            if not made: print(path, "has no kernel"); bad += 1
+            if "cut" in how and not all(re.search(r"serial .* then ", open(f"{folder}/{name}.cu").read()) for name in made):
                 print(path, "has a loop that is not cut"); bad += 1
-            for name in made.split(): bad += judge(compiler, folder, name, f"{os.path.basename(path)} {name}")
+            for name in made: bad += judge(compiler, folder, name, f"{os.path.basename(path)} {name}")
         # the check itself sees a spill
         with open(f"{folder}/spill.cu", "w") as f:
             f.write('extern "C" __global__ void __launch_bounds__(1024, 2) spill(float *p) { float x[64];\n'

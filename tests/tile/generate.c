@@ -137,15 +137,23 @@ static int64_t *blocks_of(const job *j) {
   return block;
 }
 
+static uint32_t lines_of(const bb_buffer *text) {
+  uint32_t lines = 0;
+  for (size_t i = 0; i < text->length; i++) lines += text->data[i] == '\n';
+  return lines;
+}
+
 static void put_files(const job *j, const bb_kernel *kernel, const char *name) {
   bb_program *p = j->program;
   bb_buffer text = {.arena = p->arena}, launch = {.arena = p->arena}, names = {.arena = p->arena};
+  bb_buffer tile = {.arena = p->arena};
+  bb_tile_print(&tile, kernel->tile);
   bb_emit_sm90(kernel->tile, &text, &launch, NULL);
   write_file(p, j->argv[2], name, ".cu", &text);
   write_file(p, j->argv[2], name, ".json", &launch);
   put_arguments(p, kernel, &names);
   write_file(p, j->argv[2], name, ".arguments.json", &names);
-  printf("%s\n", name);
+  printf("%s: %u lines of tile program, %u of source\n", name, lines_of(&tile), lines_of(&text));
 }
 
 typedef struct one_way {
