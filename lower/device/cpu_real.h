@@ -127,7 +127,8 @@ BB_FUNCTION void BB_NAME(bb_prefix_sum)(BB_REAL *to, int64_t pitch, const BB_REA
 
 /* --- products ---
  * to[m][n] (+)= a b', n along vectors, in panels of as many vectors as registers hold the sums of for six rows: up to
- * six rows of a at a time are held against a panel of b.  The last panel has 1, 2 or 4 vectors.  A panel is copied first, side by side, unless few rows make use of it.
+ * six rows of a at a time are held against a panel of b.  The last panel has fewer vectors; up to twelve rows are held
+ * against a single one.  A panel is copied first, side by side, unless few rows make use of it.
  * Every sum runs over k in order. */
 
 #if BB_VECTOR_BYTES == 64
@@ -138,7 +139,8 @@ BB_FUNCTION void BB_NAME(bb_prefix_sum)(BB_REAL *to, int64_t pitch, const BB_REA
 #define BB_PANELS 8
 #endif
 #define BB_ROWS 6
-#define BB_AHEAD 4 /* lines */
+#define BB_MOST_ROWS 12 /* against one vector */
+#define BB_AHEAD 4      /* lines */
 
 enum { BB_NAME(BB_PANEL) = BB_VECTORS * BB_VECTOR_BYTES / sizeof(BB_REAL) };
 
@@ -149,11 +151,15 @@ BB_INLINE int64_t BB_NAME(bb_next_rows)(int64_t m) {
   return m < (int64_t)sizeof share ? share[m] : BB_ROWS;
 }
 
-/* Columns of a panel of which `n` are there, at most as many as one has: 1, 2 or 4 vectors. */
+/* The same against a single vector. */
+BB_INLINE int64_t BB_NAME(bb_next_narrow)(int64_t m) {
+  static const unsigned char share[] = {0, 1, 2, 3, 4, 3, 6, 4, 8, 6, 6, 8, 12, 12, 8, 8, 8};
+  return m < (int64_t)sizeof share ? share[m] : BB_MOST_ROWS;
+}
+
+/* Columns of a panel of which `n` are there, at most as many as one has: whole vectors. */
 BB_INLINE int64_t BB_NAME(bb_width)(int64_t n) {
-  int64_t width = BB_LANES;
-  while (width < n && width < BB_NAME(BB_PANEL)) width *= 2;
-  return width;
+  return bb_min((n + BB_LANES - 1) / BB_LANES * BB_LANES, BB_NAME(BB_PANEL));
 }
 
 #ifndef __clang__
@@ -173,6 +179,18 @@ BB_INLINE int64_t BB_NAME(bb_width)(int64_t n) {
 #else
 #define BB_FMA(sum, x, with) (sum) += (x) * (with)
 #endif
+/* The same with the number at an address, for a number that is used once. */
+#if defined(__FMA__) && BB_VECTOR_BYTES == 64
+#define BB_FMA_ONCE(sum, at, with)                                                                 \
+  do {                                                                                             \
+    if (sizeof(BB_REAL) == 4)                                                                      \
+      __asm__("vfmadd231ps %2%{1to16%}, %1, %0" : "+v"(sum) : "v"(with), "m"(*(at)));              \
+    else                                                                                           \
+      __asm__("vfmadd231pd %2%{1to8%}, %1, %0" : "+v"(sum) : "v"(with), "m"(*(at)));               \
+  } while (0)
+#else
+#define BB_FMA_ONCE(sum, at, with) BB_FMA(sum, *(at) - (BB_NAME(bb_vector)){0}, with)
+#endif
 /* Nothing is known of the pointer from here on: what lies near it is addressed from it. */
 #define BB_HIDE(pointer) __asm__("" : "+r"(pointer))
 /* The loop that follows over rows or vectors is made straight, or sums would lie in memory. */
@@ -182,18 +200,27 @@ BB_INLINE int64_t BB_NAME(bb_width)(int64_t n) {
 #define BB_STRAIGHT _Pragma("GCC unroll 16")
 #endif
 
-typedef BB_NAME(bb_vector) BB_NAME(bb_sums)[BB_ROWS][BB_VECTORS];
+typedef BB_NAME(bb_vector) BB_NAME(bb_sums)[BB_MOST_ROWS][BB_VECTORS];
 
-/* One k: row i of a lies at row[i], of a turned one at row[0] + i. */
-BB_INLINE void BB_NAME(bb_add)(BB_NAME(bb_sums) sum, const BB_REAL *const *row, int64_t at,
-                               const BB_REAL *b, const int rows, const int vectors,
+/* Of more rows than there are registers to point at, one points at three. */
+#define BB_SHARED(rows) ((rows) > BB_ROWS ? 3 : 1)
+
+/* One k: row i of a lies at row[i], of many rows at row[i / 3] + i % 3 * a_row, of a turned one at row[0] + i. */
+BB_INLINE void BB_NAME(bb_add)(BB_NAME(bb_sums) sum, const BB_REAL *const *row, int64_t a_row,
+                               int64_t at, const BB_REAL *b, const int rows, const int vectors,
                                const bool turned) {
+  const int shared = BB_SHARED(rows);
   BB_NAME(bb_vector) with[BB_VECTORS];
   BB_STRAIGHT
   for (int v = 0; v < vectors; v++) with[v] = *(const BB_NAME(bb_loose) *)(b + v * BB_LANES);
   BB_STRAIGHT
   for (int i = 0; i < rows; i++) {
-    BB_NAME(bb_vector) x = (turned ? row[0][i] : row[i][at]) - (BB_NAME(bb_vector)){0};
+    const BB_REAL *element = turned ? row[0] + i : row[i / shared] + i % shared * a_row + at;
+    if (vectors == 1) {
+      BB_FMA_ONCE(sum[i][0], element, with[0]);
+      continue;
+    }
+    BB_NAME(bb_vector) x = *element - (BB_NAME(bb_vector)){0};
     BB_STRAIGHT
     for (int v = 0; v < vectors; v++) BB_FMA(sum[i][v], x, with[v]);
   }
@@ -209,30 +236,31 @@ BB_INLINE void BB_NAME(bb_strip)(BB_REAL *to, int64_t pitch, const BB_REAL *a, i
                                  const bool turned) {
   BB_NAME(bb_sums) sum;
   const BB_REAL *row[BB_ROWS];
-  const int pointers = turned ? 1 : rows;
+  const int shared = BB_SHARED(rows), pointers = turned ? 1 : (rows + shared - 1) / shared;
   BB_STRAIGHT
   for (int i = 0; i < rows; i++) {
     BB_STRAIGHT
     for (int v = 0; v < vectors; v++) sum[i][v] = (BB_NAME(bb_vector)){0};
     __builtin_prefetch(to + i * pitch);
-    row[i] = a + i * a_row;
   }
+  BB_STRAIGHT
+  for (int i = 0; i < pointers; i++) row[i] = a + i * shared * a_row;
   for (; turn > 1 && k >= turn; k -= turn, b += turn * b_pitch) {
     BB_HIDE(b);
     BB_STRAIGHT
-    for (int i = 0; i < rows && !turned; i++) BB_HIDE(row[i]);
+    for (int i = 0; i < pointers && !turned; i++) BB_HIDE(row[i]);
     BB_STRAIGHT
     for (int t = 0; t < turn; t++) {
-      BB_NAME(bb_add)(sum, row, t, b + t * b_pitch, rows, vectors, turned);
+      BB_NAME(bb_add)(sum, row, a_row, t, b + t * b_pitch, rows, vectors, turned);
       if (!turned) continue;
       row[0] += a_col;
       BB_HIDE(row[0]);
     }
     BB_STRAIGHT
-    for (int i = 0; i < rows && !turned; i++) row[i] += turn;
+    for (int i = 0; i < pointers && !turned; i++) row[i] += turn;
   }
   for (; k > 0; k--, b += b_pitch) {
-    BB_NAME(bb_add)(sum, row, 0, b, rows, vectors, turned);
+    BB_NAME(bb_add)(sum, row, a_row, 0, b, rows, vectors, turned);
     BB_STRAIGHT
     for (int i = 0; i < pointers; i++) row[i] += a_col;
   }
@@ -251,51 +279,60 @@ BB_INLINE void BB_NAME(bb_strip)(BB_REAL *to, int64_t pitch, const BB_REAL *a, i
     BB_NAME(bb_strip)                                                                              \
     (to, pitch, a, row, col, b, b_step, k, add, rows, vectors, turn, turned);                      \
     break;
-#define BB_STRIPS(name, vectors, row, col, b_step, turn, turned)                                   \
+#define BB_FEW_CASES(vectors, row, col, b_step, turn, turned)                                      \
+  BB_CASE(6, vectors, row, col, b_step, turn, turned)                                              \
+  BB_CASE(4, vectors, row, col, b_step, turn, turned)                                              \
+  BB_CASE(3, vectors, row, col, b_step, 1, turned)                                                 \
+  BB_CASE(2, vectors, row, col, b_step, 1, turned)                                                 \
+  BB_CASE(1, vectors, row, col, b_step, 1, turned)
+#define BB_MANY_CASES(vectors, row, col, b_step, turn, turned)                                     \
+  BB_CASE(12, vectors, row, col, b_step, turn, turned)                                             \
+  BB_CASE(8, vectors, row, col, b_step, turn, turned)                                              \
+  BB_FEW_CASES(vectors, row, col, b_step, turn, turned)
+#define BB_STRIPS(name, cases, next_of, vectors, row, col, b_step, turn, turned)                   \
   BB_ALONE void BB_NAME(name)(BB_REAL * to, int64_t pitch, const BB_REAL *a, int64_t a_row,        \
                               int64_t a_col, const BB_REAL *b, int64_t b_pitch, int64_t m,         \
                               int64_t k, bool add) {                                               \
     while (m > 0) {                                                                                \
-      const int64_t next = BB_NAME(bb_next_rows)(m);                                               \
-      switch (next) {                                                                              \
-        BB_CASE(6, vectors, row, col, b_step, turn, turned)                                        \
-        BB_CASE(4, vectors, row, col, b_step, turn, turned)                                        \
-        BB_CASE(3, vectors, row, col, b_step, 1, turned)                                           \
-        BB_CASE(2, vectors, row, col, b_step, 1, turned)                                           \
-        BB_CASE(1, vectors, row, col, b_step, 1, turned)                                           \
-      }                                                                                            \
+      const int64_t next = BB_NAME(next_of)(m);                                                    \
+      switch (next) { cases(vectors, row, col, b_step, turn, turned) }                             \
       to += next * pitch;                                                                          \
       a += next * a_row;                                                                           \
       m -= next;                                                                                   \
     }                                                                                              \
   }
-/* What is constant here is addressed better. */
-#define BB_A_ROW (a_col == BB_BUNDLED ? 1 : a_row)
-#define BB_A_COL (a_col == BB_BUNDLED ? next : a_col)
-#define BB_STRIPS_OF(n)                                                                            \
-  BB_STRIPS(bb_wide_##n, n, BB_A_ROW, BB_A_COL, b_pitch, 1, false)                                 \
-  BB_STRIPS(bb_row_##n, n, a_row, 1, n *BB_LANES, 4, false)                                        \
-  BB_STRIPS(bb_col_##n, n, 1, BB_A_COL, n *BB_LANES, 4, true)                                      \
+/* What is constant here is addressed better.  Bundles are of BB_ROWS rows, or fewer. */
+#define BB_STRIPS_OF(n, cases, next_of)                                                            \
+  BB_STRIPS(bb_wide_##n, cases, next_of, n, a_row, a_col, b_pitch, 1, false)                       \
+  BB_STRIPS(bb_row_##n, cases, next_of, n, a_row, 1, n *BB_LANES, 4, false)                        \
+  BB_STRIPS(bb_col_##n, cases, next_of, n, 1, a_col, n *BB_LANES, 4, true)                         \
+  BB_STRIPS(bb_bundled_##n, BB_FEW_CASES, bb_next_rows, n, 1, next, n *BB_LANES, 4, true)          \
+  BB_STRIPS(bb_bundles_##n, BB_FEW_CASES, bb_next_rows, n, 1, next, b_pitch, 1, false)             \
   BB_INLINE void BB_NAME(bb_strips_##n)(BB_REAL * to, int64_t pitch, const BB_REAL *a,             \
                                         int64_t a_row, int64_t a_col, const BB_REAL *b,            \
                                         int64_t b_pitch, int64_t m, int64_t k, bool add) {         \
     const bool dense = b_pitch == n * BB_LANES;                                                    \
-    if (dense && a_col == 1)                                                                       \
+    if (dense && a_col == BB_BUNDLED)                                                              \
+      BB_NAME(bb_bundled_##n)(to, pitch, a, a_row, a_col, b, b_pitch, m, k, add);                  \
+    else if (a_col == BB_BUNDLED)                                                                  \
+      BB_NAME(bb_bundles_##n)(to, pitch, a, a_row, a_col, b, b_pitch, m, k, add);                  \
+    else if (dense && a_col == 1)                                                                  \
       BB_NAME(bb_row_##n)(to, pitch, a, a_row, a_col, b, b_pitch, m, k, add);                      \
-    else if (dense && (a_row == 1 || a_col == BB_BUNDLED))                                         \
+    else if (dense && a_row == 1)                                                                  \
       BB_NAME(bb_col_##n)(to, pitch, a, a_row, a_col, b, b_pitch, m, k, add);                      \
     else                                                                                           \
       BB_NAME(bb_wide_##n)(to, pitch, a, a_row, a_col, b, b_pitch, m, k, add);                     \
   }
-BB_STRIPS(bb_wide_1, 1, BB_A_ROW, BB_A_COL, b_pitch, 1, false)
-BB_STRIPS_OF(2)
+BB_STRIPS_OF(1, BB_MANY_CASES, bb_next_narrow)
+BB_STRIPS_OF(2, BB_FEW_CASES, bb_next_rows)
 #if BB_VECTORS == 4
-BB_STRIPS_OF(4)
+BB_STRIPS_OF(3, BB_FEW_CASES, bb_next_rows)
+BB_STRIPS_OF(4, BB_FEW_CASES, bb_next_rows)
 #endif
 #undef BB_STRIPS_OF
-#undef BB_A_ROW
-#undef BB_A_COL
 #undef BB_STRIPS
+#undef BB_MANY_CASES
+#undef BB_FEW_CASES
 #undef BB_CASE
 
 #ifndef __clang__
@@ -306,10 +343,12 @@ BB_FUNCTION void BB_NAME(bb_strips)(int64_t width, BB_REAL *to, int64_t pitch, c
                                     int64_t a_row, int64_t a_col, const BB_REAL *b, int64_t b_pitch,
                                     int64_t m, int64_t k, bool add) {
   if (width == BB_LANES)
-    BB_NAME(bb_wide_1)(to, pitch, a, a_row, a_col, b, b_pitch, m, k, add);
+    BB_NAME(bb_strips_1)(to, pitch, a, a_row, a_col, b, b_pitch, m, k, add);
   else if (width == 2 * BB_LANES)
     BB_NAME(bb_strips_2)(to, pitch, a, a_row, a_col, b, b_pitch, m, k, add);
 #if BB_VECTORS == 4
+  else if (width == 3 * BB_LANES)
+    BB_NAME(bb_strips_3)(to, pitch, a, a_row, a_col, b, b_pitch, m, k, add);
   else
     BB_NAME(bb_strips_4)(to, pitch, a, a_row, a_col, b, b_pitch, m, k, add);
 #endif
@@ -430,9 +469,12 @@ BB_FUNCTION void BB_NAME(bb_dot)(BB_REAL *to, int64_t pitch, const BB_REAL *a, i
 
 #undef BB_LANES
 #undef BB_ROWS
+#undef BB_MOST_ROWS
+#undef BB_SHARED
 #undef BB_PANELS
 #undef BB_VECTORS
 #undef BB_AHEAD
 #undef BB_FMA
+#undef BB_FMA_ONCE
 #undef BB_HIDE
 #undef BB_STRAIGHT
