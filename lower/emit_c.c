@@ -322,8 +322,8 @@ void bb_emit_c(bb_buffer *out, const bb_tile_program *program, const char *name,
   bb_arena *scratch = bb_scratch(program->home->ctx);
   bb_buffer text = {.arena = scratch};
   bb_c c = {.out = &text, .name = name, .exact = options && options->exact};
-  uint32_t vector_bytes = options && options->vector_bytes ? options->vector_bytes : 32;
-  program = bb_c_strip(scratch, program, vector_bytes, &c.strips);
+  c.vector_bytes = options && options->vector_bytes ? options->vector_bytes : 32;
+  program = bb_c_strip(scratch, program, c.vector_bytes, &c.strips);
   c.p = program = bb_tile_skip(scratch, program, c.strips.variable);
   c.tile = BB_NEW(scratch, bb_c_tile, program->tiles + 1);
   c.home = BB_NEW(scratch, uint32_t, program->views + 1);

@@ -242,14 +242,16 @@ static void count_uses(layout *l, const bb_tile_stmt *s, double times) {
   if (s->second != BB_NONE) l->c->tile[s->second].writers++;
 }
 
-/* Elements that are repeated are read row by row, again for every vector of the other side. */
+/* Elements that are repeated are read row by row, again for every panel of the other side: a few
+ * times is no reason to copy them. */
 static void find_far(layout *l, const bb_tile_stmt *s, double times) {
   (void)times;
   if (s->kind != BB_TILE_DOT) return;
   bool turned = lies_turned(l, s->result);
   const bb_tile *to = &l->c->p->tile[s->result];
   uint32_t along = turned ? to->rows : to->cols;
-  if (along > 2 * VECTOR) l->c->tile[s->operand[turned ? 1 : 0]].reused = true;
+  if (along > 2 * bb_c_panel(l->c->vector_bytes))
+    l->c->tile[s->operand[turned ? 1 : 0]].reused = true;
 }
 
 static void choose_window(layout *l, const bb_tile_stmt *s, double times) {

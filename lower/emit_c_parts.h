@@ -22,6 +22,9 @@ typedef struct bb_c_tile {
   int64_t bundles;           /* likewise of its bundles */
 } bb_c_tile;
 
+/* Columns of a panel of f32 (device/cpu_real.h), as BB_VECTORS says. */
+uint32_t bb_c_panel(uint32_t vector_bytes);
+
 /* A loop's body runs for one strip of some blocks after the other.  variable: where it begins; BB_NONE: no
  * block is cut. */
 typedef struct bb_c_strips {
@@ -59,6 +62,7 @@ typedef struct bb_c {
   const char *name;
   const char *target; /* what refusals name; NULL: the CPU */
   bool exact;
+  uint32_t vector_bytes; /* of the processor that it is for */
   bb_c_tile *tile;
   bb_c_strips strips;
   int64_t bytes;           /* of tiles, in a task's memory */

@@ -108,8 +108,7 @@ static bool touches(stripping *w, const bb_tile_stmt *s) {
 
 /* --- is it worth it, and along which axis? --- */
 
-/* Columns of a panel (device/cpu_real.h), as BB_VECTORS says. */
-static uint32_t panel_of(uint32_t vector_bytes) {
+uint32_t bb_c_panel(uint32_t vector_bytes) {
   return (vector_bytes == 64 ? 4 : 2) * vector_bytes / (uint32_t)sizeof(float);
 }
 
@@ -271,7 +270,7 @@ const bb_tile_program *bb_c_strip(bb_arena *arena, const bb_tile_program *progra
                                   uint32_t vector_bytes, bb_c_strips *strips) {
   bb_tile_program *p = BB_NEW(arena, bb_tile_program, 1);
   *p = *program;
-  stripping w = {.arena = arena, .p = p, .most = panel_of(vector_bytes)};
+  stripping w = {.arena = arena, .p = p, .most = bb_c_panel(vector_bytes)};
   *strips = (bb_c_strips){.variable = BB_NONE};
   find_axes(&w);
   if (!find_body(&w, &p->body, false)) return program;
