@@ -1,9 +1,10 @@
 /* tiling.c - the block sizes that make a nest cheapest.
  *
- * Each size has a handful of choices: powers of two up to its extent, and the extent.  All sizes
- * start as small as they can be (so that the tiles fit if any do), or all near some middle, the largest
- * made smaller until they fit; then one size at a time takes its best choice until none changes, then two
- * at a time change places, one larger and one smaller.
+ * Each size has a handful of choices: powers of two up to its extent, the extent, and where a tile may have
+ * any size (a CPU) the share of a unit: 48 rows on two units are 24 each, not 32 and 16.  All sizes start as
+ * small as they can be (so that the tiles fit if any do), or all near some middle, the largest made smaller until
+ * they fit; then one size at a time takes its best choice until none changes, then two at a time change
+ * places, one larger and one smaller.
  */
 #include "price.h"
 
@@ -42,6 +43,16 @@ static bool has_products(const bb_nest *nest) {
   return false;
 }
 
+/* Choices ascend. */
+static void insert(axis *a, double choice) {
+  uint32_t at = a->choices;
+  for (uint32_t i = 0; i < a->choices; i++)
+    if (a->choice[i] == choice) return;
+  for (; at && a->choice[at - 1] > choice; at--) a->choice[at] = a->choice[at - 1];
+  a->choice[at] = choice;
+  a->choices++;
+}
+
 static void fill_axis(const bb_pricing *pricing, uint32_t size, axis *a) {
   double extent = pricing->size_extent[size];
   bool streams = pricing->machine->register_bytes > 0 && !has_products(pricing->nest);
@@ -49,8 +60,12 @@ static void fill_axis(const bb_pricing *pricing, uint32_t size, axis *a) {
     for (double block = streams ? LEAST_STREAMED : LEAST; block < extent && block <= 1024;
          block *= 2)
       a->choice[a->choices++] = block;
+  const bb_machine *m = pricing->machine;
+  double share = ceil(extent / m->units / m->grain_row) * m->grain_row;
+  bool any = m->register_bytes == 0 && !pricing->nest->size[size].whole;
   bool large = a->choices > 0 && extent > 8192;
   if (!large) a->choice[a->choices++] = fmax(1, extent);
+  if (any && share > LEAST && share < extent && share <= 1024) insert(a, share);
 }
 
 static search search_start(const bb_pricing *pricing, uint32_t fold, uint32_t split, bool force,

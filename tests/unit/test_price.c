@@ -154,6 +154,30 @@ static void test_a_product_by_hand(void **state) {
   in_context(product_body);
 }
 
+/* Two units that work on tiles of any size share 48 rows evenly. */
+static void shares_body(bb_context *ctx, void *argument) {
+  bb_arena *scratch = bb_scratch(ctx);
+  bb_program *p = bb_text_parse(ctx, "product", product, strlen(product));
+  bb_machine two = *bb_machine_find(scratch, "cpu");
+  bb_nest *nest = bb_nest_create(p, p->root, scratch);
+  uint32_t m = size_of_dim(p, nest, "M");
+  double *extent = extents(p, 0, scratch);
+  (void)argument;
+  two.units = 2;
+  extent[nest->size[m].dim] = 48;
+  extent[nest->size[size_of_dim(p, nest, "N")].dim] = 16;
+  bb_pricing pricing = bb_pricing_bind(nest, &two, extent, scratch);
+  bb_tiling best;
+  bb_price second, price = bb_price_search(&pricing, BB_NONE, 1, false, scratch, &best, &second);
+  assert_true(best.block[m] == 24 && price.instances == 2 && price.dot == 2.0 * 48 * 16 * K);
+  bb_program_destroy(p);
+}
+
+static void test_units_share_evenly(void **state) {
+  (void)state;
+  in_context(shares_body);
+}
+
 /* --- the examples --- */
 
 static char *read_text(bb_arena *arena, const char *path) {
@@ -220,6 +244,7 @@ int main(int argc, char **argv) {
       cmocka_unit_test(test_machines_print_and_parse),
       cmocka_unit_test(test_wrong_machines_are_refused),
       cmocka_unit_test(test_a_product_by_hand),
+      cmocka_unit_test(test_units_share_evenly),
       cmocka_unit_test(test_search_of_block_sizes),
   };
   examples = argc - 1;
