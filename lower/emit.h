@@ -18,7 +18,8 @@ typedef struct bb_sm90_map {
 /* What a launch needs.  Expressions are C's, of integers, over the extents' names, min and max.  The
  * kernel's argument is a structure of: the maps; pointers to the views listed; where `splits` says
  * something, memory for `part` bytes of every block and a zeroed counter for every group of `splits` of
- * them; where `counter`, one more zeroed counter; the extents as int; and the number of tiles as int. */
+ * them; where `counter`, one more zeroed counter; the extents as int; the number of tiles as int; and, a bit for each
+ * of the first 32 views, which may be read before earlier launches have ended (0: none). */
 typedef struct bb_sm90_launch {
   const char *kernel;
   uint32_t threads, shared;

@@ -194,6 +194,7 @@ static void put_nest(bb_simt *s, const bb_c_nest *n, bb_simt_nest *made) {
   bb_c_line(c, "BB_KERNEL(%s_%u, %s_call, %u) {", c->name, c->nest, c->name, s->ty * s->tx);
   c->indent = 1;
   bb_c_line(c, "enum { TY = %u, TX = %u, TV = %u };", s->ty, s->tx, s->tv);
+  bb_c_line(c, "bb_after_earlier();");
   bb_c_line(c, "const int ty = bb_thread() / TX, tx = bb_thread() %% TX;");
   for (uint32_t i = 0; i < c->p->extents; i++)
     if (c->extent[i]) bb_c_line(c, "const int64_t e%u = call.extent[%u];", i, i);

@@ -35,6 +35,8 @@ static void put_params(bb_cuda *e) {
     bb_cuda_line(e, "  unsigned *counter; // 0 between launches: it wraps by itself");
   for (uint32_t i = 0; i < e->p->extents; i++) bb_cuda_line(e, "  int %s;", e->p->variable[i]);
   bb_cuda_line(e, "  int tiles; // iterations of the grid's loops");
+  bb_cuda_line(
+      e, "  unsigned early; // a bit for each view: earlier launches that run do not write there");
   bb_cuda_line(e, "};");
 }
 
@@ -200,6 +202,7 @@ static void put_compute(bb_cuda *e) {
   bb_cuda_line(e, "const int my_row = my_rows + tl::lane() / 4, my_col = 2 * (tl::lane() & 3);");
   if (e->exchange) bb_cuda_line(e, "float *const exchange = sync.exchange;");
   put_tiles(e);
+  bb_cuda_line(e, "tl::after_earlier();");
   if (e->p->turns) bb_cuda_line(e, "if (group == 1) tl::named_arrive(1, 256);");
   bb_cuda_role(e, false);
 }

@@ -28,6 +28,7 @@ typedef struct bb_cuda_tile {
   uint32_t uses;      /* by statements, but those that are shared element by element */
   bool ring;          /* loaded by the copy engine */
   bool stands;        /* ring: loaded once before the serial loop, which reads it from there */
+  bool early;         /* ring: its first buffers may be filled before earlier launches have ended */
   uint32_t parts;     /* ring: in so many parts of 64 rows, each for one warp group alone */
   uint32_t offset;    /* SHARED: bytes */
   uint32_t stride;    /* ring: bytes from one buffer to the next */
@@ -156,8 +157,13 @@ void bb_cuda_end_lag(bb_cuda *e);
 /* A list on its own: no products are in flight before or behind it. */
 void bb_cuda_run_list(bb_cuda *e, const bb_cuda_list *list, bool copier);
 
+/* emit_sm90_early.c: in the copier, before its loops: loads that need not wait for earlier launches, and the wait. */
+void bb_cuda_early(bb_cuda *e);
+
 /* emit_sm90_core.c: the loops of a role. */
 void bb_cuda_role(bb_cuda *e, bool copier);
+/* How variables are called in a role: the grid's are members of `place`, the serial loop's is `serial`. */
+const char **bb_cuda_names_in(bb_cuda *e, const char *place, const char *serial);
 /* How many iterations a loop has. */
 const char *bb_cuda_trips(const bb_cuda *e, const bb_tile_loop *loop, const char *const *names);
 /* How many iterations of the grid's loops load the same, in extents called as in the program. */

@@ -152,8 +152,7 @@ static void put_next(bb_cuda *e, bool copier) {
   bb_cuda_line(e, "};");
 }
 
-/* How variables are called here: the grid's are members of `place`. */
-static const char **names_in(bb_cuda *e, const char *place, const char *serial) {
+const char **bb_cuda_names_in(bb_cuda *e, const char *place, const char *serial) {
   const char **names = BB_NEW(e->arena, const char *, e->p->variables + 1);
   for (uint32_t i = 0; i < e->p->variables; i++) names[i] = e->p->variable[i];
   for (uint32_t i = 0; i < e->p->extents; i++)
@@ -163,6 +162,10 @@ static const char **names_in(bb_cuda *e, const char *place, const char *serial) 
     names[v] = bb_arena_printf(e->arena, "%s.%s", place, e->p->variable[v]);
   }
   if (e->serial) names[e->serial->variable] = serial;
+  if (e->cluster)
+    names[e->cluster->variable] = bb_infix(
+        e->arena, bb_cuda_index(e, e->cluster->stretch[0].from, names), "+",
+        bb_infix(e->arena, "tl::cluster_rank()", "*", bb_cuda_index(e, e->cluster->step, names)));
   return names;
 }
 
@@ -253,7 +256,7 @@ static void put_rotated(bb_cuda *e, bool copier) {
   for (uint32_t i = 1; i < e->serial->stretches; i++) put_stretch(e, i, BB_LIST_STEADY, copier);
   bb_cuda_line(e, "const Place old = place;");
   const char **plain = e->old_variable;
-  e->old_variable = names_in(e, "old", old_name(e));
+  e->old_variable = bb_cuda_names_in(e, "old", old_name(e));
   /* asked for only now: sooner, a block with a long iteration would take as many as others */
   if (copier && e->grid[0]->queue)
     bb_cuda_line(e, "t = gridDim.x + atomicInc(p.counter, p.tiles - 1);");
@@ -308,8 +311,7 @@ static void put_own_copies(bb_cuda *e) {
   bb_cuda_line(e, "const int first = %s, last = %s;", bb_cuda_index(e, s->from, NULL),
                bb_cuda_index(e, s->to, NULL));
   const char **now = e->variable;
-  e->variable = names_in(e, "place", "ahead");
-  if (e->cluster) e->variable[e->cluster->variable] = now[e->cluster->variable];
+  e->variable = bb_cuda_names_in(e, "place", "ahead");
   e->variable[e->warps->variable] = "my_warp";
   for (uint32_t i = 0; i < e->serial->body.count; i++) {
     const bb_tile_stmt *load = e->serial->body.stmt[i];
@@ -343,15 +345,12 @@ static void put_own_copies(bb_cuda *e) {
 }
 
 void bb_cuda_role(bb_cuda *e, bool copier) {
-  e->variable = names_in(e, "place", e->serial ? serial_name(e) : "");
-  e->old_variable = names_in(e, "place", e->serial ? old_name(e) : "");
-  if (e->cluster)
-    e->variable[e->cluster->variable] = e->old_variable[e->cluster->variable] = bb_infix(
-        e->arena, bb_cuda_index(e, e->cluster->stretch[0].from, NULL), "+",
-        bb_infix(e->arena, "tl::cluster_rank()", "*", bb_cuda_index(e, e->cluster->step, NULL)));
+  e->variable = bb_cuda_names_in(e, "place", e->serial ? serial_name(e) : "");
+  e->old_variable = bb_cuda_names_in(e, "place", e->serial ? old_name(e) : "");
   if (e->warps) e->variable[e->warps->variable] = "my_warp";
   put_rings(e);
   put_next(e, copier);
+  if (copier) bb_cuda_early(e);
   bb_cuda_line(e, "Place place;");
   if (e->serial)
     bb_cuda_line(e, e->stages ? "int %s = 0, %s = 0;" : "int %s = 0;", serial_name(e), old_name(e));

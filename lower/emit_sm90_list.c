@@ -92,11 +92,21 @@ static void put_copy(bb_cuda *e, const bb_tile_stmt *s, uint32_t from, uint32_t 
   for (uint32_t i = from; i < to; i++) {
     const char *sync = c->parts > 1 ? bb_arena_printf(e->arena, "sync.%s[%u]", c->name, i)
                                     : bb_arena_printf(e->arena, "sync.%s", c->name);
+    if (c->early) {
+      bb_cuda_line(e, "if (%s_early > 0) { // it is on its way", c->name);
+      bb_cuda_line(e, "  %s_early--;", c->name);
+      bb_cuda_line(e, "} else {");
+      e->depth++;
+    }
     bb_cuda_line(e, "tl::ring_claim(%s, %s_ring, %u);", sync, c->name, part);
     bb_cuda_load(e, s, i * t->rows / c->parts,
                  bb_arena_printf(e->arena, "tile_memory + %u + %s_ring.at * %u",
                                  c->offset + i * part, c->name, c->stride),
                  bb_arena_printf(e->arena, "&%s.full[%s_ring.at]", sync, c->name));
+    if (c->early) {
+      e->depth--;
+      bb_cuda_line(e, "}");
+    }
   }
   if (to == c->parts) bb_cuda_line(e, "%s_ring.next();", c->name);
 }

@@ -39,6 +39,12 @@ BB_DEVICE int64_t bb_block() {
 BB_DEVICE int64_t bb_blocks() {
   return gridDim.x;
 }
+/* Until earlier launches have ended; the next one may begin, which waits here, too. */
+BB_DEVICE void bb_after_earlier() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;\n griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
 BB_DEVICE void bb_sync() {
   __syncthreads();
 }

@@ -53,6 +53,8 @@ BB_DEVICE int64_t bb_block() {
 BB_DEVICE int64_t bb_blocks() {
   return __builtin_amdgcn_grid_size_x() / __builtin_amdgcn_workgroup_size_x();
 }
+BB_DEVICE void bb_after_earlier() { /* they have ended */
+}
 BB_DEVICE void bb_sync() {
   __builtin_amdgcn_fence(__ATOMIC_RELEASE, "workgroup");
   __builtin_amdgcn_s_barrier();

@@ -35,6 +35,11 @@ template <int R> TL_DEV void more_registers() { asm volatile("setmaxnreg.inc.syn
 TL_DEV void named_sync(int id, int threads) { asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory"); }
 TL_DEV void named_arrive(int id, int threads) { asm volatile("bar.arrive %0, %1;" ::"r"(id), "r"(threads) : "memory"); }
 
+// ---- launches, of which each may begin before the one before it has ended
+// Until what earlier launches wrote is there, and they read no more.  From here on the next one may begin, and not sooner: so when a
+// launch begins, all but the one before it have ended.
+TL_DEV void after_earlier() { asm volatile("griddepcontrol.wait;\n griddepcontrol.launch_dependents;" ::: "memory"); }
+
 // ---- clusters
 TL_DEV int cluster_rank() { u32 r; asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(r)); return r; }
 TL_DEV void cluster_sync() {

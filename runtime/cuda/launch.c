@@ -243,7 +243,7 @@ static arguments arguments_of(const bb_gpu_machine *m, const bb_cuda_kernel *k, 
                               const int64_t *extent, const bb_gpu_pointer *view, bb_arena *arena) {
   const bb_sm90_launch *p = &k->plan;
   uint32_t extents = k->kernel->tile->extents;
-  size_t most = (size_t)p->maps * MAP_BYTES + 8 * (p->pointers + 3u) + 4 * (extents + 1u);
+  size_t most = (size_t)p->maps * MAP_BYTES + 8 * (p->pointers + 3u) + 4 * (extents + 2u);
   char *memory = bb_arena_alloc(arena, most + 2 * ALIGN);
   arguments a = {memory + ALIGN - (uintptr_t)memory % ALIGN, 0};
   for (uint32_t i = 0; i < p->maps; i++, a.length += MAP_BYTES)
@@ -260,12 +260,13 @@ static arguments arguments_of(const bb_gpu_machine *m, const bb_cuda_kernel *k, 
     int32_t value = (int32_t)(i < extents ? extent[i] : r->tiles);
     put(&a, &value, 4);
   }
+  uint32_t early = bb_gpu_early(m, k->kernel->tile, extent, view);
+  put(&a, &early, 4);
   return a;
 }
 
 void bb_cuda_launch(const bb_gpu_machine *m, const bb_cuda_kernel *k, const int64_t *extent,
                     const bb_gpu_pointer *view) {
-  enum { CLUSTER = 4 };
   const bb_sm90_launch *p = &k->plan;
   bb_arena *arena = bb_scratch(m->ctx);
   room r = room_of(m, k, extent);
@@ -275,17 +276,23 @@ void bb_cuda_launch(const bb_gpu_machine *m, const bb_cuda_kernel *k, const int6
   }
   int64_t cluster = evaluate(m, k, p->cluster, extent);
   arguments a = arguments_of(m, k, &r, extent, view, arena);
-  bb_cuda_attribute attribute = {.id = CLUSTER, .value = {(uint32_t)cluster, 1, 1}};
+  bb_cuda_attribute attribute[2];
+  uint32_t attributes = 0;
+  if (cluster > 1)
+    attribute[attributes++] =
+        (bb_cuda_attribute){.id = BB_CUDA_CLUSTER, .value = {(uint32_t)cluster, 1, 1}};
+  if (m->past) attribute[attributes++] = (bb_cuda_attribute){.id = BB_CUDA_EARLY, .value = {1}};
   int64_t blocks = r.tiles * cluster;
   if (p->persistent && blocks > m->processors) blocks = m->processors;
   bb_cuda_launch_config config = {.grid = {(uint32_t)blocks, 1, 1},
                                   .block = {p->threads, 1, 1},
                                   .shared = p->shared,
                                   .stream = m->stream,
-                                  .attribute = &attribute,
-                                  .attributes = cluster > 1};
+                                  .attribute = attribute,
+                                  .attributes = attributes};
   void *pointers[] = {a.data};
   bb_gpu_must(m->ctx, m->driver, m->driver->launch_with(&config, k->function, pointers, NULL),
               "a launch");
+  bb_gpu_note(m, k->kernel->tile, extent, view);
   bb_scratch_end(arena);
 }

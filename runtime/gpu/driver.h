@@ -11,7 +11,8 @@
 
 typedef uint64_t bb_gpu_pointer;
 
-/* Of CUDA's alone. */
+/* Of CUDA's alone.  Attributes of a launch: blocks of a cluster; whether it may begin before the one before it has ended. */
+enum { BB_CUDA_CLUSTER = 4, BB_CUDA_EARLY = 6 };
 typedef struct bb_cuda_attribute {
   int32_t id, pad;
   uint32_t value[16];
@@ -32,6 +33,7 @@ typedef struct bb_cuda_tensor_map {
 /* X(name in the table, CUDA's symbol, HIP's, arguments); NULL: it has none, and the table's entry is NULL. */
 #define BB_GPU_DRIVER(X)                                                                                     \
   X(init, "cuInit", "hipInit", (unsigned))                                                                   \
+  X(version, "cuDriverGetVersion", "hipDriverGetVersion", (int *))                                           \
   X(count, "cuDeviceGetCount", "hipGetDeviceCount", (int *))                                                 \
   X(device, "cuDeviceGet", "hipDeviceGet", (int *, int))                                                     \
   X(name, "cuDeviceGetName", "hipDeviceGetName", (char *, int, int))                                         \

@@ -69,6 +69,25 @@ void bb_gpu_start(const bb_gpu_machine *m, void *function, int64_t blocks, uint3
               "a launch");
 }
 
+/* The same of a kernel that waits for those before it: it may begin sooner. */
+static void start_early(const bb_gpu_machine *m, void *function, int64_t blocks, uint32_t threads,
+                        uint32_t shared, void *argument) {
+  if (!m->past) {
+    bb_gpu_start(m, function, blocks, threads, shared, argument);
+    return;
+  }
+  bb_cuda_attribute attribute = {.id = BB_CUDA_EARLY, .value = {1}};
+  bb_cuda_launch_config config = {.grid = {(uint32_t)blocks, 1, 1},
+                                  .block = {threads, 1, 1},
+                                  .shared = shared,
+                                  .stream = m->stream,
+                                  .attribute = &attribute,
+                                  .attributes = 1};
+  void *pointers[] = {argument};
+  bb_gpu_must(m->ctx, m->driver, m->driver->launch_with(&config, function, pointers, NULL),
+              "a launch");
+}
+
 void bb_gpu_launch_plain(const bb_gpu_machine *m, const bb_gpu_plain *k, const int64_t *extent,
                          const bb_gpu_pointer *view) {
   const bb_tile_program *tile = k->kernel->tile;
@@ -81,7 +100,8 @@ void bb_gpu_launch_plain(const bb_gpu_machine *m, const bb_gpu_plain *k, const i
     if (r.blocks < 1) continue;
     last[1] = (uint64_t)r.each;
     last[2] = (uint64_t)r.tasks;
-    bb_gpu_start(m, k->function[n], r.blocks, nest->threads, nest->shared, word);
+    start_early(m, k->function[n], r.blocks, nest->threads, nest->shared, word);
+    bb_gpu_note(m, tile, extent, view);
   }
   bb_scratch_end(scratch);
 }

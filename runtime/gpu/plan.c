@@ -10,6 +10,13 @@ void bb_gpu_plan_must(const bb_gpu_plan *p, int code, const char *what) {
 
 /* --- the device --- */
 
+/* Do graphs keep that a launch may begin early?  Since CUDA 12.3. */
+static bool captures_early(const bb_gpu_driver *driver) {
+  enum { SINCE = 12030 };
+  int version = 0;
+  return driver->version(&version) == 0 && version >= SINCE;
+}
+
 static void open_device(bb_gpu_plan *p, const bb_gpu_api *api, uint32_t number) {
   enum { NOT_BLOCKING = 1 };
   bb_gpu_driver_open(p->ctx, api, &p->driver);
@@ -24,6 +31,8 @@ static void open_device(bb_gpu_plan *p, const bb_gpu_api *api, uint32_t number) 
                                 .processors = bb_gpu_ask(&p->driver, BB_GPU_PROCESSORS, p->device)};
   if (p->machine.processors < 1) p->machine.processors = 1;
   p->machine.shared = bb_gpu_shared((uint32_t)bb_gpu_ask(&p->driver, BB_GPU_SHARED, p->device));
+  if (p->has_units && captures_early(&p->driver))
+    p->machine.past = BB_NEW(p->arena, bb_gpu_past, 1);
   bb_gpu_plan_must(p, p->driver.stream_create(&p->machine.stream, NOT_BLOCKING), "a stream");
   bb_gpu_plan_must(p, p->driver.allocate(&p->fault, sizeof(int64_t)), "memory");
   bb_gpu_plan_must(p, p->driver.set(p->fault, 0, sizeof(int64_t), p->machine.stream), "memory");

@@ -78,6 +78,7 @@ static bool is_once(const bb_gpu_plan *p, const bb_gpu_step *s) {
 
 static void run_step(const bb_gpu_plan *p, const bb_gpu_step *s) {
   const bb_gpu_machine *m = &p->machine;
+  if (s->how == BB_GPU_MISC || s->how == BB_GPU_INTERPRET) bb_gpu_forget(m);
   switch (s->how) {
   case BB_GPU_OWN: bb_cuda_launch(m, s->kernel, s->extent, s->view); return;
   case BB_GPU_PLAIN: bb_gpu_launch_plain(m, s->plain, s->extent, s->view); return;
@@ -94,6 +95,7 @@ static bool all_launch(const bb_gpu_plan *p) {
 
 /* The first time those that depend on constants alone, too. */
 static void run_steps(const bb_gpu_plan *p) {
+  bb_gpu_forget(&p->machine);
   for (uint32_t i = 0; i < p->steps; i++)
     if (!p->prepared || !is_once(p, &p->step[i])) run_step(p, &p->step[i]);
 }

@@ -28,6 +28,10 @@ BOTH(cuInit, hipInit, (unsigned flags)) {
   (void)flags;
   return is("none") ? 100 : 0;
 }
+BOTH(cuDriverGetVersion, hipDriverGetVersion, (int *version)) {
+  *version = 13000;
+  return 0;
+}
 BOTH(cuDeviceGetCount, hipGetDeviceCount, (int *count)) {
   *count = 1;
   return 0;

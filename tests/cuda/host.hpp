@@ -44,6 +44,7 @@ static struct bb_farewell {
 } bb_when_unloaded;
 alignas(16) static unsigned char bb_shared[BB_SHARED];
 
+BB_DEVICE void bb_after_earlier() {}
 BB_DEVICE int bb_thread() {
   return bb_here.thread;
 }

@@ -51,6 +51,18 @@ class Compiler:
         return code == 0, log.value.decode(errors="replace"), cubin
 
 
+def waits(source):
+    """What a launch that begins early must not do: every role waits, once, and touches no array before it does but what it may."""
+    wrong, kernel = [], source.split("__global__")[1]
+    roles = re.split(r"\n  \} else \{\n", kernel.split("// the copier")[1]) if "// the copier" in kernel else [kernel]
+    for role in roles:
+        before, *after = role.split("tl::after_earlier();")
+        if len(after) != 1: wrong.append("a role that waits %d times for earlier launches" % len(after))
+        loads = [x for x in before.split("\n") if re.search(r"copy_box|put_box|p\.\w+\[|atomic", x)]
+        if loads and "if (p.early >> " not in before: wrong.append(f"a role that does not wait for earlier launches: {loads[0]}")
+    return wrong
+
+
 def faults(source, plan, good, log, cubin):
     """What is wrong with a compiled kernel, in words."""
     if not good: return ["does not compile:\n" + log]
@@ -66,6 +78,7 @@ def faults(source, plan, good, log, cubin):
     used = [int(x) for x in re.findall(r"Used (\d+) registers", log)]
     if not used or max(used) * plan["threads"] > 65536: wrong.append(f"registers: {used} of {plan['threads']} threads")
     if "asm" in source.split("__global__")[1]: wrong.append("inline assembly in the kernel itself")
+    if "Params" in source: wrong += waits(source)
     return wrong
 
 

@@ -1,0 +1,99 @@
+/* test_past.c - which arrays a launch may read before the one before it has ended. */
+#include "../../runtime/gpu/launch.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+/* Views: x (0), w (1) of rows that lie apart, y (2), which is written. */
+static const char text[] = "tile k 1\n"
+                           "extent M, N\n"
+                           "view x : f16[M,N]\n"
+                           "view w : f16[M,N] by [2*N,1]\n"
+                           "output y : f32[M]\n"
+                           "tile a : f16[16,16]\n"
+                           "a = load x[0:16, 0:16]\n";
+enum { X = 1, W = 2, AT = 4096 };
+
+static bb_context *ctx;
+static bb_tile_program *tile;
+static bb_gpu_past past;
+static bb_gpu_machine machine;
+static const int64_t extent[] = {4,
+                                 8}; /* x: 64 bytes; w: 112, of which 16 in the last row; y: 16 */
+
+static void parse(bb_context *c, void *argument) {
+  (void)argument;
+  tile = bb_tile_parse(c, "past", text, sizeof text - 1);
+}
+
+static int begin(void **state) {
+  (void)state;
+  if (bb_context_create(NULL, &ctx) != BB_OK || bb_protect(ctx, parse, NULL) != BB_OK) return -1;
+  return 0;
+}
+
+static int end(void **state) {
+  (void)state;
+  bb_program_destroy(tile->home);
+  bb_context_destroy(ctx);
+  return 0;
+}
+
+/* The launch before writes y at `wrote`; this one reads x and w at those places. */
+static uint32_t after(bb_gpu_pointer wrote, bb_gpu_pointer x, bb_gpu_pointer w) {
+  const bb_gpu_pointer before[] = {AT, AT, wrote}, now[] = {x, w, 2 * AT};
+  machine.past = &past;
+  bb_gpu_note(&machine, tile, extent, before);
+  return bb_gpu_early(&machine, tile, extent, now);
+}
+
+static void test_elsewhere(void **state) {
+  (void)state;
+  assert_int_equal(after(3 * AT, 4 * AT, 5 * AT), X | W);
+}
+
+static void test_ends(void **state) {
+  (void)state;
+  assert_int_equal(after(AT, AT - 64, AT + 16), X | W);
+  assert_int_equal(after(AT, AT - 62, AT + 16), W);
+  assert_int_equal(after(AT, AT + 14, AT + 16), W);
+}
+
+/* From a view's first element to its last, whatever lies between. */
+static void test_strides(void **state) {
+  (void)state;
+  assert_int_equal(after(AT + 112, 4 * AT, AT), X | W);
+  assert_int_equal(after(AT + 110, 4 * AT, AT), X);
+  assert_int_equal(after(AT + 16, 4 * AT, AT), X);
+}
+
+static void test_unknown(void **state) {
+  (void)state;
+  assert_int_equal(after(3 * AT, 4 * AT, 5 * AT), X | W);
+  bb_gpu_forget(&machine);
+  const bb_gpu_pointer now[] = {4 * AT, 5 * AT, 2 * AT};
+  assert_int_equal(bb_gpu_early(&machine, tile, extent, now), 0);
+  machine.past = NULL; /* launches follow each other */
+  bb_gpu_note(&machine, tile, extent, now);
+  assert_int_equal(bb_gpu_early(&machine, tile, extent, now), 0);
+}
+
+static void test_none(void **state) {
+  (void)state;
+  static const int64_t nothing[] = {0, 8};
+  const bb_gpu_pointer before[] = {AT, AT, AT}, now[] = {AT, AT, 2 * AT};
+  machine.past = &past;
+  bb_gpu_note(&machine, tile, nothing, before);
+  assert_int_equal(bb_gpu_early(&machine, tile, extent, now), X | W);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_elsewhere), cmocka_unit_test(test_ends),
+                                     cmocka_unit_test(test_strides), cmocka_unit_test(test_unknown),
+                                     cmocka_unit_test(test_none)};
+  return cmocka_run_group_tests(tests, begin, end);
+}
