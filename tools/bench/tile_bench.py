@@ -80,9 +80,9 @@ class Kernel:
         at = (ctypes.addressof(store) + 63) // 64 * 64
         ctypes.memmove(at, data, len(data))
         arguments = (ctypes.c_void_p * 1)(at)
-        attribute = LaunchAttribute(4, 0, (ctypes.c_uint * 16)(cluster, 1, 1))
+        attribute = (LaunchAttribute * 2)(LaunchAttribute(6, 0, (ctypes.c_uint * 16)(1)), LaunchAttribute(4, 0, (ctypes.c_uint * 16)(cluster, 1, 1)))
         c = LaunchConfig(min(self.sms, tiles) if p["persistent"] else tiles * cluster, 1, 1, p["threads"], 1, 1, p["shared"])
-        c.attributes, c.count = ctypes.pointer(attribute), 1 if cluster > 1 else 0
+        c.attributes, c.count = attribute, 2 if cluster > 1 else 1  # it may begin before the launch before it has ended, as in a plan
         keep += [store, attribute]
 
         def launch(keep=keep):
