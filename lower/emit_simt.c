@@ -116,13 +116,13 @@ static void put_task(bb_simt *s, const bb_c_nest *n) {
     const bb_tile_loop *l = n->loop[k];
     const char *from = bb_c_index(c, l->stretch[0].from), *step = bb_c_index(c, l->step);
     const char *many = bb_c_index(c, trips(s, l));
-    bb_c_line(c, "const int64_t n%u = %s;", l->variable, many);
+    const char *at = k ? bb_arena_printf(c->out->arena, "rest %% n%u", l->variable) : "rest";
+    if (k || l->down) bb_c_line(c, "const int64_t n%u = %s;", l->variable, many);
     if (l->down)
-      bb_c_line(c, "const int64_t i%u = %s + (n%u - 1 - rest %% n%u) * %s;", l->variable, from,
-                l->variable, l->variable, step);
+      bb_c_line(c, "const int64_t i%u = %s + (n%u - 1 - %s) * %s;", l->variable, from, l->variable,
+                at, step);
     else
-      bb_c_line(c, "const int64_t i%u = %s + rest %% n%u * %s;", l->variable, from, l->variable,
-                step);
+      bb_c_line(c, "const int64_t i%u = %s + %s * %s;", l->variable, from, at, step);
     if (k) bb_c_line(c, "rest /= n%u;", l->variable);
   }
 }

@@ -3,7 +3,8 @@
 
 #include <inttypes.h>
 
-enum { DEPTH = 64, PIECE = 4 };
+/* MEETING: bytes, for a value of each warp. */
+enum { DEPTH = 64, PIECE = 4, MEETING = 16 * 16 };
 
 static bb_arena *arena(const bb_simt *s) {
   return s->c.out->arena;
@@ -56,6 +57,17 @@ static const char *inside(const bb_simt *s, const bb_tile *t) {
   if (t->cols % s->tx)
     text = bb_arena_printf(arena(s), "%s%s < %u && ", text, column(s, t->cols), t->cols);
   return text;
+}
+
+/* Each thread's part of a sum becomes the sum. */
+static bool is_whole(const bb_simt *s, const bb_tile_stmt *stmt) {
+  return stmt->operands == 1 && tile_of(s, stmt->operand[0])->partial &&
+         !tile_of(s, stmt->result)->partial;
+}
+
+static void whole(bb_simt *s, const bb_tile_stmt *stmt) {
+  want_shared(s, MEETING);
+  bb_c_line(&s->c, "bb_whole<TY, TX>(t%u, t%u);", stmt->result, stmt->operand[0]);
 }
 
 static void map(bb_simt *s, const bb_tile_stmt *stmt) {
@@ -206,11 +218,12 @@ static const char *monoid_of(const bb_simt *s, const bb_tile_stmt *stmt) {
 static void fold(bb_simt *s, const bb_tile_stmt *stmt) {
   const bb_tile *t = tile_of(s, stmt->operand[0]);
   if (stmt->axis != BB_AXIS_COL) bb_c_refuse(&s->c, "a fold along the rows of a tile");
-  want_shared(s, 16 * 16);
+  want_shared(s, MEETING);
   if (stmt->second == BB_NONE) {
     const char *monoid = monoid_of(s, stmt);
-    bb_c_line(&s->c, "bb_fold<%s, %s>(t%u, t%u, %s());", shape(s, t), monoid, stmt->result,
-              stmt->operand[0], monoid);
+    bool part = tile_of(s, stmt->result)->partial;
+    bb_c_line(&s->c, "bb_fold<%s, %s%s>(t%u, t%u, %s());", shape(s, t), part ? "true, " : "false, ",
+              monoid, stmt->result, stmt->operand[0], monoid);
     return;
   }
   bb_monoid_id id = stmt->monoid->id;
@@ -270,6 +283,12 @@ static void statement(bb_simt *s, const bb_tile_stmt *stmt, uint32_t stretch) {
   case BB_TILE_LOAD: load(s, stmt); return;
   case BB_TILE_STORE: store(s, stmt); return;
   case BB_TILE_MAP:
+    if (is_whole(s, stmt)) {
+      whole(s, stmt);
+      return;
+    }
+    map(s, stmt);
+    return;
   case BB_TILE_ANY: map(s, stmt); return;
   case BB_TILE_DOT: dot(s, stmt); return;
   case BB_TILE_FOLD: fold(s, stmt); return;

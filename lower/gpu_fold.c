@@ -430,8 +430,8 @@ static bool is_partial_sum(bb_gpu *g, bb_tile_body *body, uint32_t at, uint32_t 
   bb_tile_body *all = &g->p->body;
   if (fold->kind != BB_TILE_FOLD || fold->monoid->id != BB_MONOID_SUM || fold->second != BB_NONE)
     return false;
-  if (!is_vector(&g->p->tile[fold->result]) || bb_tile_readers(all, fold->result) != 1 ||
-      bb_tile_writers(all, fold->result) != 1)
+  if (!is_vector(&g->p->tile[fold->result]) || g->p->tile[fold->result].dtype != BB_F32 ||
+      bb_tile_readers(all, fold->result) != 1 || bb_tile_writers(all, fold->result) != 1)
     return false;
   uint32_t reader = at + 1;
   while (reader < body->count && !bb_tile_reads(body->stmt[reader], fold->result)) reader++;

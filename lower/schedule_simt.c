@@ -115,13 +115,15 @@ typedef struct attempt {
   const bb_kernel *kernel;
 } attempt;
 
-/* Registers hold f32: what is computed from f16 is rounded where it goes to memory or into a product. */
-static void widen(bb_program *program, bb_tile_program *tile) {
+/* Registers hold f32: what is computed from f16 is rounded where it goes to memory or into a product.  Sums of a loop are
+ * those of a thread until it ends: threads meet once. */
+static void rewrite(bb_program *program, bb_tile_program *tile) {
   bb_gpu g = {.p = tile, .ctx = program->ctx, .strict = program->strict};
   bool narrow = false;
   for (uint32_t t = 0; t < tile->tiles; t++)
     narrow |= tile->tile[t].dtype == BB_F16 || tile->tile[t].dtype == BB_BF16;
   if (narrow) bb_gpu_widen(&g);
+  bb_gpu_partials(&g);
 }
 
 static void try_blocks(bb_context *ctx, void *argument) {
@@ -129,7 +131,7 @@ static void try_blocks(bb_context *ctx, void *argument) {
   (void)ctx;
   bb_schedule_options options = {.block = a->block, .limit = a->limit, .alike = true};
   a->kernel = bb_schedule(a->program, a->graph, a->name, &options);
-  widen(a->program, a->kernel->tile);
+  rewrite(a->program, a->kernel->tile);
 }
 
 static bool schedules(bb_context *ctx, attempt *a, bool last) {
@@ -176,7 +178,8 @@ static void find_axes(const bb_graph *graph, streams *s) {
   }
 }
 
-/* Long pieces of a few rows: `wide` columns, and so many rows that each thread has a few loads on their way. */
+/* Long pieces of a few rows: `wide` columns, and so many rows that each thread has a few loads on their way; half of them where
+ * it is not known how many there are. */
 static void size_rows(const bb_program *program, const streams *s, int64_t wide, int64_t rows,
                       int64_t *block) {
   int64_t widest = 0;
@@ -190,6 +193,7 @@ static void size_rows(const bb_program *program, const streams *s, int64_t wide,
   for (uint32_t d = 0; d < program->dims; d++) {
     int64_t extent = bb_extent_value(program->dim[d].extent), most = ELEMENTS / (widest + !widest);
     if (!s->row[d]) continue;
+    if (extent <= 0) most /= 2;
     if (most > rows) most = rows;
     block[d] = most < 1 ? 1 : most;
     while (extent > 0 && block[d] / 2 >= extent) block[d] /= 2;

@@ -176,17 +176,18 @@ template <class S, int V> union bb_line {
 };
 
 template <int TY, int TX, int TV, int R, int C, class T, int N, class S>
-BB_DEVICE void bb_load(T (&to)[N], const S *from, int64_t row_step, int64_t col_step, int64_t rows,
-                       int64_t cols, T pad) {
+BB_DEVICE void bb_load(T (&to)[N], const S *from, int64_t row_step, int64_t col_step, int rows,
+                       int cols, T pad) {
   using tile = bb_tile<TY, TX, TV, R, C>;
   using line = bb_line<S, tile::v>;
-  if (tile::v > 1 && cols == C && line::fits(from, row_step, col_step)) {
+  if (tile::v > 1 && cols % tile::v == 0 && line::fits(from, row_step, col_step)) {
     BB_EACH(i, tile::rt) BB_EACH(j, tile::ct / tile::v) {
       line some;
-      int r = tile::row(i);
-      if (r < rows) some.load(from + r * row_step + tile::col(j * tile::v));
+      int r = tile::row(i), c = tile::col(j * tile::v);
+      bool there = r < rows && c < cols;
+      if (there) some.load(from + r * row_step + c);
       BB_EACH(k, tile::v)
-      to[i * tile::ct + j * tile::v + k] = r < rows ? bb_get<T>(&some.element[k]) : pad;
+      to[i * tile::ct + j * tile::v + k] = there ? bb_get<T>(&some.element[k]) : pad;
     }
     return;
   }
@@ -198,16 +199,16 @@ BB_DEVICE void bb_load(T (&to)[N], const S *from, int64_t row_step, int64_t col_
 }
 
 template <int TY, int TX, int TV, int R, int C, class T, int N, class S>
-BB_DEVICE void bb_store(S *to, int64_t row_step, int64_t col_step, const T (&from)[N], int64_t rows,
-                        int64_t cols) {
+BB_DEVICE void bb_store(S *to, int64_t row_step, int64_t col_step, const T (&from)[N], int rows,
+                        int cols) {
   using tile = bb_tile<TY, TX, TV, R, C>;
   using line = bb_line<S, tile::v>;
-  if (tile::v > 1 && cols == C && line::fits(to, row_step, col_step)) {
+  if (tile::v > 1 && cols % tile::v == 0 && line::fits(to, row_step, col_step)) {
     BB_EACH(i, tile::rt) BB_EACH(j, tile::ct / tile::v) {
       line some;
-      int r = tile::row(i);
+      int r = tile::row(i), c = tile::col(j * tile::v);
       BB_EACH(k, tile::v) bb_put(&some.element[k], from[i * tile::ct + j * tile::v + k]);
-      if (tile::owner() && r < rows) some.store(to + r * row_step + tile::col(j * tile::v));
+      if (tile::owner() && r < rows && c < cols) some.store(to + r * row_step + c);
     }
     return;
   }
@@ -272,15 +273,22 @@ template <int TY, int TX, class V, class F> BB_DEVICE V bb_across(V value, F bot
   return value;
 }
 
-template <int TY, int TX, int TV, int R, int C, class F, class T, int N, int M>
+/* PART: of what a thread has alone. */
+template <int TY, int TX, int TV, int R, int C, bool PART, class F, class T, int N, int M>
 BB_DEVICE void bb_fold(T (&to)[N], const T (&from)[M], F both) {
   using tile = bb_tile<TY, TX, TV, R, C>;
   BB_EACH(i, tile::rt) {
     T held = F::empty();
     BB_EACH(j, tile::ct)
     if (C % TX == 0 || tile::col(j) < tile::cols) held = both(held, from[i * tile::ct + j]);
-    to[i] = C ? bb_across<TY, TX>(held, both) : held;
+    to[i] = C && !PART ? bb_across<TY, TX>(held, both) : held;
   }
+}
+
+/* Of parts of a sum, the sum. */
+template <int TY, int TX, class T, int N>
+BB_DEVICE void bb_whole(T (&to)[N], const T (&parts)[N]) {
+  BB_EACH(i, N) to[i] = bb_across<TY, TX>(parts[i], bb_sum<T>());
 }
 
 template <class T> struct bb_placed {
