@@ -4,6 +4,7 @@
 #include "machine.h"
 
 #include <sched.h>
+#include <stdio.h>
 #include <unistd.h>
 
 uint32_t bb_host_units(void) {
@@ -20,7 +21,28 @@ uint32_t bb_host_vector_bytes(void) {
   return 16;
 }
 
+/* A number, and K or M behind it, in a file of the first processor's cache; 0: there is none. */
+static double cache_file(int index, const char *name) {
+  char path[96], unit = 0;
+  snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu0/cache/index%d/%s", index, name);
+  FILE *file = fopen(path, "r");
+  if (!file) return 0;
+  long number = 0;
+  int read = fscanf(file, "%ld%c", &number, &unit);
+  fclose(file);
+  if (read < 1 || number < 0) return 0;
+  return (double)number * (unit == 'K' ? 1024 : unit == 'M' ? 1048576 : 1);
+}
+
+/* The kernel knows what a processor shares; the C library may tell all that a package has, 320 MB where a
+ * processor reaches 32. */
 double bb_host_cache(int level, double otherwise) {
+  enum { INDICES = 8 };
+  for (int i = 0; i < INDICES; i++) {
+    if (cache_file(i, "level") != level) continue;
+    double size = cache_file(i, "size");
+    if (size > 0) return size;
+  }
   long size = sysconf(level == 2 ? _SC_LEVEL2_CACHE_SIZE : _SC_LEVEL3_CACHE_SIZE);
   return size > 0 ? (double)size : otherwise;
 }
