@@ -195,7 +195,7 @@ BB_INLINE int64_t BB_NAME(bb_width)(int64_t n) {
 #define BB_HIDE(pointer) __asm__("" : "+r"(pointer))
 /* The loop that follows over rows or vectors is made straight, or sums would lie in memory. */
 #ifdef __clang__
-#define BB_STRAIGHT _Pragma("unroll")
+#define BB_STRAIGHT _Pragma("clang loop unroll(full)")
 #else
 #define BB_STRAIGHT _Pragma("GCC unroll 16")
 #endif
