@@ -207,9 +207,19 @@ static bb_range compare(const bb_expr *expr, bb_range a, bb_range b) {
   }
 }
 
+/* What fits is kept, all else may become any element. */
+static bb_range stored(bb_dtype dtype, bb_range a) {
+  double low = bb_dtype_wrap(dtype, a.lo), high = bb_dtype_wrap(dtype, a.hi);
+  double values = ldexp(1, 8 * (int)bb_dtype_bytes(dtype));
+  bool negative = bb_dtype_wrap(dtype, values / 2) < 0;
+  if (!a.nan && low == a.lo && high == a.hi) return a;
+  return negative ? make(-values / 2, values / 2 - 1) : make(0, values - 1);
+}
+
 static bb_range cast(const bb_expr *expr, bb_range a) {
   if (bb_dtype_is_float(expr->dtype)) return a;
   if (expr->dtype == BB_BOOL) return may_be_zero(a) ? make(0, 1) : make(1, 1);
+  if (bb_dtype_is_stored(expr->dtype)) return stored(expr->dtype, steps(trunc, a));
   return steps(trunc, a);
 }
 

@@ -1,14 +1,17 @@
 /* dtype.c - element types: names and sizes. */
 #include "type.h"
 
+#include <math.h>
 #include <string.h>
+
+typedef enum kind { FLOAT, WHOLE, STORED } kind;
 
 static const struct {
   const char *name;
   uint32_t bytes;
-  bool is_float;
+  kind kind;
 } dtypes[] = {
-#define BB_DTYPE(id, name, bytes, is_float) [BB_##id] = {name, bytes, is_float},
+#define BB_DTYPE(id, name, bytes, kind) [BB_##id] = {name, bytes, kind},
 #include "dtype.def"
 #undef BB_DTYPE
 };
@@ -20,7 +23,25 @@ uint32_t bb_dtype_bytes(bb_dtype dtype) {
   return dtypes[dtype].bytes;
 }
 bool bb_dtype_is_float(bb_dtype dtype) {
-  return dtypes[dtype].is_float;
+  return dtypes[dtype].kind == FLOAT;
+}
+bool bb_dtype_is_stored(bb_dtype dtype) {
+  return dtypes[dtype].kind == STORED;
+}
+
+double bb_dtype_wrap(bb_dtype dtype, double value) {
+  if (isnan(value)) return 0;
+  value = value < -0x1p63                ? -0x1p63
+          : value > 0x1.fffffffffffffp62 ? 0x1.fffffffffffffp62
+                                         : trunc(value);
+  switch (dtype) {
+  case BB_U32: return (uint32_t)(int64_t)value;
+  case BB_U16: return (uint16_t)(int64_t)value;
+  case BB_I16: return (int16_t)(int64_t)value;
+  case BB_U8: return (uint8_t)(int64_t)value;
+  case BB_I8: return (int8_t)(int64_t)value;
+  default: return value;
+  }
 }
 
 bool bb_dtype_parse(const char *name, size_t length, bb_dtype *dtype) {
@@ -34,11 +55,11 @@ bool bb_dtype_parse(const char *name, size_t length, bb_dtype *dtype) {
 
 /* The public header numbers them; the table must agree. */
 enum {
-#define BB_DTYPE(id, name, bytes, is_float) NUMBER_##id,
+#define BB_DTYPE(id, name, bytes, kind) NUMBER_##id,
 #include "dtype.def"
 #undef BB_DTYPE
 };
-#define BB_DTYPE(id, name, bytes, is_float)                                                        \
+#define BB_DTYPE(id, name, bytes, kind)                                                            \
   _Static_assert((int)BB_##id == (int)NUMBER_##id, "element types are numbered as dtype.def "      \
                                                    "says");
 #include "dtype.def"

@@ -85,7 +85,7 @@ static const bb_expr *intern(bb_program *program, bb_expr key) {
 
 static double rounded_constant(bb_dtype dtype, double value) {
   if (dtype == BB_BOOL) return value != 0;
-  return value;
+  return bb_dtype_is_stored(dtype) ? bb_dtype_wrap(dtype, value) : value;
 }
 
 const bb_expr *bb_expr_const(bb_program *program, bb_dtype dtype, double value) {
@@ -193,7 +193,7 @@ static double convert(bb_dtype dtype, double value) {
   case BB_BOOL: return value != 0;
   case BB_I32: return to_integer(value, -2147483648.0, 2147483647.0);
   case BB_I64: return to_integer(value, -9223372036854775808.0, 9223372036854774784.0);
-  default: return value;
+  default: return bb_dtype_is_stored(dtype) ? bb_dtype_wrap(dtype, value) : value;
   }
 }
 
@@ -282,6 +282,7 @@ static const bb_expr *identity(bb_expr_op op, bb_dtype dtype, const bb_expr *a, 
 
 /* Integer arithmetic folds only while doubles are exact. */
 static bool folds(bb_dtype dtype, double value) {
+  if (dtype == BB_I32) return value >= INT32_MIN && value <= INT32_MAX;
   return bb_dtype_is_float(dtype) || fabs(value) <= 9007199254740992.0;
 }
 
@@ -309,6 +310,8 @@ const bb_expr *bb_expr_make(bb_program *program, bb_expr_op op, const bb_expr *a
 
 const bb_expr *bb_expr_cast(bb_program *program, bb_dtype dtype, const bb_expr *a) {
   if (a->dtype == dtype) return a;
+  bool back = a->op == BB_X_CAST && a->a[0]->dtype == dtype && bb_dtype_is_stored(dtype);
+  if (back && a->dtype != BB_BOOL && !bb_dtype_is_float(a->dtype)) return a->a[0];
   /* A float constant is folded only into a type that holds it as it is. */
   if (a->op == BB_X_CONST && (dtype == BB_F64 || !bb_dtype_is_float(dtype)))
     return bb_expr_const(program, dtype, convert(dtype, a->number));

@@ -113,6 +113,8 @@ static const bb_expr *typed_number(parser *p, bb_dtype dtype, double value, bool
     if (value != trunc(value) || !(value >= -limit && value < limit))
       fail(p, "a number that its integer type does not hold");
   }
+  if (bb_dtype_is_stored(dtype) && value != bb_dtype_wrap(dtype, value))
+    fail(p, "a number that its integer type does not hold");
   return p->error ? NULL : bb_expr_const(p->program, dtype, value);
 }
 

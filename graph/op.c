@@ -110,6 +110,8 @@ static const char *infer_components(uint32_t count, const bb_item *in, bool scan
 const char *bb_op_infer(bb_op op, const bb_expr *expr, uint32_t count, const bb_item *in,
                         bb_item out[BB_OP_RESULTS]) {
   if (ops[op].arity >= 0 && count != (uint32_t)ops[op].arity) return "wrong number of operands";
+  for (uint32_t i = 0; i < count && op != BB_OP_ELEMENTWISE && op != BB_OP_TRANSPOSE; i++)
+    if (bb_dtype_is_stored(in[i].dtype)) return "an operand's type is only stored";
   switch (op) {
   case BB_OP_ELEMENTWISE: return infer_elementwise(expr, count, in, out);
   case BB_OP_ADD:

@@ -29,6 +29,8 @@ static void print_integer(bb_buffer *out, bb_dtype dtype, const void *element) {
     bb_put(out, "%lld", (long long)bits);
   else if (dtype == BB_I32)
     bb_put(out, "%d", (int32_t)bits);
+  else if (bb_dtype_is_stored(dtype))
+    bb_put(out, "%.0f", bb_dtype_wrap(dtype, (double)bits));
   else
     bb_put(out, bits > 1 ? "0x%02x" : "%u", (unsigned)bits);
 }
@@ -107,6 +109,8 @@ static void read_element(bb_reader *r, bb_dtype dtype, unsigned char *element) {
     if (dtype == BB_BOOL && (value < 0 || value > 1)) bb_read_fail(r, start, "a bool is 0 or 1");
     if (dtype == BB_I32 && value != (int32_t)value)
       bb_read_fail(r, start, "a number too large for i32");
+    if (bb_dtype_is_stored(dtype) && (double)value != bb_dtype_wrap(dtype, (double)value))
+      bb_read_fail(r, start, "a number too large for %s", bb_dtype_name(dtype));
     bits = (uint64_t)value;
   }
   for (uint32_t i = 0; i < bb_dtype_bytes(dtype); i++) element[i] = (unsigned char)(bits >> 8 * i);

@@ -27,7 +27,7 @@ static bool is_word(const char *name) {
 #define BB_EXPR(id, name, arity, cost, text) name,
 #include "expr.def"
 #undef BB_EXPR
-#define BB_DTYPE(id, name, bytes, is_float) name,
+#define BB_DTYPE(id, name, bytes, kind) name,
 #include "dtype.def"
 #undef BB_DTYPE
   };

@@ -16,7 +16,7 @@
 #include "context.h"
 
 enum {
-#define BB_DTYPE(id, name, bytes, is_float) +1
+#define BB_DTYPE(id, name, bytes, kind) +1
   BB_DTYPE_COUNT = 0
 #include "dtype.def"
 #undef BB_DTYPE
@@ -26,6 +26,10 @@ enum {
 const char *bb_dtype_name(bb_dtype dtype);
 uint32_t bb_dtype_bytes(bb_dtype dtype);
 bool bb_dtype_is_float(bb_dtype dtype);
+/* Held by arrays alone: such elements are moved, chosen and cast, and computed with as wider ones. */
+bool bb_dtype_is_stored(bb_dtype dtype);
+/* A number as an element of a stored type: toward zero, its low bits; NaN gives 0. */
+double bb_dtype_wrap(bb_dtype dtype, double value);
 bool bb_dtype_parse(const char *name, size_t length, bb_dtype *dtype);
 
 /* An index into its program's table of dims. */

@@ -79,6 +79,7 @@ static bool check_contract(checker *c) {
     return node_broken(c, "its labels do not fit the ranks");
   if (a->dtype != b->dtype || a->dtype != out->dtype)
     return type_broken(c, "operands and result have different element types");
+  if (bb_dtype_is_stored(out->dtype)) return type_broken(c, "its type is only stored");
   const int64_t *la = ints + 3, *lb = la + a->rank, *lo = lb + b->rank;
   for (uint32_t i = 0; i < a->rank; i++) {
     const bb_extent *other = labelled(b, lb, la[i]);
@@ -124,6 +125,8 @@ static bool check_components(checker *c) {
   const bb_array_node *node = c->node;
   bool index = node->monoid->components == 2 && !node->monoid->component;
   if (index != (node->op == BB_A_ARGREDUCE)) return node_broken(c, "another kind of monoid");
+  for (uint32_t k = 0; k < node->nin; k++)
+    if (bb_dtype_is_stored(operand(c, k)->dtype)) return type_broken(c, "its type is only stored");
   for (uint32_t k = 0; node->monoid->component && k < node->nin; k++) {
     const bb_array_value *in = operand(c, k), *out = &c->array->value[node->out[k]];
     bb_dtype dtype = node->monoid->component[k].dtype;

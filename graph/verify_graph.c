@@ -147,6 +147,11 @@ bool bb_verify_expr(bb_verifier *v, bb_place place, const bb_expr *expr, uint32_
       return bb_law_broken(v, BB_LAW_EXPR_LEAVES, place, "the extent of no dim");
     if (leaf->op == BB_X_SYMBOL && leaf->index >= v->program->symbols)
       return bb_law_broken(v, BB_LAW_EXPR_LEAVES, place, "no symbol");
+    for (uint32_t k = 0; k < bb_expr_op_arity(leaf->op); k++)
+      if (bb_dtype_is_stored(leaf->a[k]->dtype) && leaf->op != BB_X_CAST &&
+          !(leaf->op == BB_X_SELECT && k && leaf->a[k]->dtype == leaf->dtype))
+        return bb_law_broken(v, BB_LAW_EXPR_STORED, place, "%s of %s", bb_expr_op_name(leaf->op),
+                             bb_dtype_name(leaf->a[k]->dtype));
   }
   return true;
 }

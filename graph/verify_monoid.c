@@ -44,6 +44,8 @@ bool bb_verify_folded(bb_verifier *v, bb_place place, const bb_monoid *monoid,
                       const bb_folded *folded) {
   for (uint32_t k = 0; k < monoid->components; k++) {
     bb_dtype dtype = folded[k].type->item.dtype;
+    if (bb_dtype_is_stored(dtype))
+      return bb_law_broken(v, BB_LAW_MONOID_TYPE, place, "%s is only stored", bb_dtype_name(dtype));
     if (monoid->component && monoid->component[k].dtype != dtype)
       return bb_law_broken(v, BB_LAW_MONOID_TYPE, place, "component %s of %s is %s, its value %s",
                            monoid->component[k].name, monoid->name,

@@ -84,7 +84,7 @@ static bool affine_of(const bb_bounds *b, const bb_expr *e, uint32_t variables, 
     else
       out->rest = bb_expr_arg(b->p->home, BB_I64, e->index - variables);
     return true;
-  case BB_X_CAST: return affine_of(b, e->a[0], variables, out);
+  case BB_X_CAST: return !bb_dtype_is_stored(e->dtype) && affine_of(b, e->a[0], variables, out);
   case BB_X_NEG:
     if (!affine_of(b, e->a[0], variables, &x)) return false;
     *out = plus(b, *out, x, -1);

@@ -15,21 +15,42 @@ const char *bb_c_element(const bb_c *c, bb_dtype dtype) {
   switch (dtype) {
   case BB_F64: return "double";
   case BB_I64: return "int64_t";
-  case BB_I32: return "int32_t";
+  case BB_U32: return "int64_t";
+  case BB_I32:
+  case BB_U16:
+  case BB_I16:
+  case BB_U8:
+  case BB_I8: return "int32_t";
   case BB_BOOL: return "uint8_t";
   default: return c->exact ? "double" : "float";
   }
 }
 
+static const char *stored_type(bb_dtype dtype) {
+  switch (dtype) {
+  case BB_U32: return "uint32_t";
+  case BB_U16: return "uint16_t";
+  case BB_I16: return "int16_t";
+  case BB_U8: return "uint8_t";
+  default: return "int8_t";
+  }
+}
+
 const char *bb_c_stored(const bb_c *c, bb_dtype dtype) {
   bool narrow = dtype == BB_F16 || dtype == BB_BF16;
+  if (bb_dtype_is_stored(dtype)) return stored_type(dtype);
   return narrow && !c->exact ? "uint16_t" : bb_c_element(c, dtype);
 }
 
 const char *bb_c_suffix(const bb_c *c, bb_dtype dtype) {
   switch (dtype) {
   case BB_F64: return "f64";
+  case BB_U32:
   case BB_I64: return "i64";
+  case BB_U16:
+  case BB_I16:
+  case BB_U8:
+  case BB_I8:
   case BB_I32: return "i32";
   case BB_BOOL: return "b8";
   default: return c->exact ? "f64" : "f32";
@@ -37,6 +58,7 @@ const char *bb_c_suffix(const bb_c *c, bb_dtype dtype) {
 }
 
 const char *bb_c_memory_suffix(const bb_c *c, bb_dtype dtype) {
+  if (bb_dtype_is_stored(dtype)) return bb_dtype_name(dtype);
   if (c->exact || (dtype != BB_F16 && dtype != BB_BF16)) return bb_c_suffix(c, dtype);
   return dtype == BB_F16 ? "f16" : "bf16";
 }
@@ -175,6 +197,9 @@ static const char *cast(const printer *p, const bb_expr *e) {
   const bb_expr *from = e->a[0];
   const char *x = find(p, from);
   bool real = bb_dtype_is_float(from->dtype);
+  if (bb_dtype_is_stored(e->dtype))
+    return bb_arena_printf(arena(p->c), real ? "(%s)bb_to_i64(%s)" : "(%s)%s",
+                           stored_type(e->dtype), x);
   switch (e->dtype) {
   case BB_BOOL: return truth(p, from);
   case BB_I64: return bb_arena_printf(arena(p->c), real ? "bb_to_i64(%s)" : "(int64_t)%s", x);

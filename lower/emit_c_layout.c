@@ -13,6 +13,7 @@
 #include "emit_c_parts.h"
 
 #include <math.h>
+#include <string.h>
 
 enum {
   VECTOR = 16,  /* columns that a product holds at once */
@@ -260,7 +261,7 @@ static void choose_window(layout *l, const bb_tile_stmt *s, double times) {
   const bb_tile *t = &l->c->p->tile[s->result];
   const bb_tile_view *view = &l->c->p->view[s->view];
   bb_c_tile *held = &l->c->tile[s->result];
-  bool converts = !l->c->exact && (view->dtype == BB_F16 || view->dtype == BB_BF16);
+  bool converts = strcmp(bb_c_stored(l->c, view->dtype), bb_c_element(l->c, view->dtype)) != 0;
   unit_axes u = units(l->c, s, t);
   bool far = held->reused && is_block(t) && (u.apart == 0 || u.apart >= FAR);
   held->window = held->writers == 1 && !bb_c_passes(l->c, s->result) && !converts && !far &&

@@ -81,6 +81,11 @@ static void put_cast(writer *w, const bb_expr *x) {
   case BB_F32:
   case BB_F64: put_named(w, "float", x->a[0]); break;
   case BB_BOOL: put_named(w, "bool", x->a[0]); break;
+  case BB_U32:
+  case BB_U16:
+  case BB_I16:
+  case BB_U8:
+  case BB_I8: bb_cuda_refuse(w->e, w->stmt, "an integer of few bits"); break;
   default: put_named(w, "int", x->a[0]); break;
   }
 }

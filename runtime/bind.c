@@ -105,10 +105,9 @@ static _Noreturn void refuse_absence(const binder *b, const bb_npz *npz, uint32_
 
 static void check_kind(const binder *b, const bb_tensor *t, const bb_npz_array *array) {
   char kind = bb_npy_kind(array->type);
-  bool integer = t->dtype == BB_I64 || t->dtype == BB_I32;
   bool fits = bb_dtype_is_float(t->dtype) ? kind == 'f'
-              : integer                   ? kind == 'i' || kind == 'u'
-                                          : kind == 'b';
+              : t->dtype == BB_BOOL       ? kind == 'b'
+                                          : kind == 'i' || kind == 'u';
   if (!fits)
     bb_fail(b->ctx, BB_ERROR_INPUT, "input \"%s\": elements are %s, the program wants %s", t->name,
             bb_npy_name(array->type), bb_dtype_name(t->dtype));

@@ -116,7 +116,12 @@ typedef enum bb_dtype {
   BB_BF16,
   BB_I64,
   BB_I32,
-  BB_BOOL /* a byte, 0 or 1 */
+  BB_BOOL, /* a byte, 0 or 1 */
+  BB_U32,
+  BB_U16,
+  BB_I16,
+  BB_U8,
+  BB_I8
 } bb_dtype;
 
 typedef enum bb_side { BB_INPUT, BB_OUTPUT } bb_side;

@@ -137,6 +137,11 @@ static bb_npy_type type_of(bb_dtype dtype) {
   case BB_I64: return BB_NPY_I64;
   case BB_I32: return BB_NPY_I32;
   case BB_BOOL: return BB_NPY_BOOL;
+  case BB_U32: return BB_NPY_U32;
+  case BB_U16: return BB_NPY_U16;
+  case BB_I16: return BB_NPY_I16;
+  case BB_U8: return BB_NPY_U8;
+  case BB_I8: return BB_NPY_I8;
   default: return BB_NPY_F32;
   }
 }

@@ -324,16 +324,18 @@ void bb_onnx_cast_to(bb_onnx_node *n) {
   bb_dtype dtype;
   int64_t to = bb_onnx_int(n, "to", 0);
   bool small = to > 0 && to < 64;
-  if (!small || !bb_onnx_dtype((int32_t)to, &dtype) || bb_onnx_dtype_widened((int32_t)to)) {
+  if (!small || !bb_onnx_dtype((int32_t)to, &dtype)) {
     bb_onnx_unsupported(n, "a cast to %s",
                         small ? bb_onnx_dtype_name((int32_t)to) : "an unknown type");
     return;
   }
-  n->out[0] = bb_onnx_cast(n, n->in[0], dtype);
+  bb_dtype stored = bb_onnx_stored((int32_t)to);
+  n->out[0] = bb_onnx_wrap(n, bb_onnx_cast(n, n->in[0], dtype), stored);
 }
 
 void bb_onnx_cast_like(bb_onnx_node *n) {
-  n->out[0] = bb_onnx_cast(n, n->in[0], n->in[1]->dtype);
+  const bb_onnx_value *like = n->in[1];
+  n->out[0] = bb_onnx_wrap(n, bb_onnx_cast(n, n->in[0], like->dtype), like->stored);
 }
 
 void bb_onnx_identity(bb_onnx_node *n) {

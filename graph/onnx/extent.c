@@ -74,7 +74,8 @@ static const bb_extent *as_product(bb_onnx *m, const bb_expr *e) {
     return whole ? bb_onnx_number(m, (int64_t)e->number) : NULL;
   }
   if (e->op == BB_X_SYMBOL) return bb_extent_symbol(m->program, m->program->symbol[e->index]);
-  if (e->op == BB_X_CAST && !bb_dtype_is_float(e->a[0]->dtype)) return as_product(m, e->a[0]);
+  if (e->op == BB_X_CAST && !bb_dtype_is_float(e->a[0]->dtype) && !bb_dtype_is_stored(e->dtype))
+    return as_product(m, e->a[0]);
   if (e->op != BB_X_MUL) return NULL;
   const bb_extent *a = as_product(m, e->a[0]), *b = a ? as_product(m, e->a[1]) : NULL;
   return b ? bb_extent_multiply(m->program, a, b) : NULL;

@@ -51,15 +51,17 @@ void bb_onnx_inline_graph(const bb_onnx_node *n, const Onnx__GraphProto *graph, 
   }
 }
 
+/* How inputs and outputs of the declared type are held. */
 static const Onnx__TypeProto__Tensor *declared_type(bb_onnx *m, const Onnx__ValueInfoProto *info,
                                                     const char *where, bb_dtype *dtype) {
   const Onnx__TypeProto *type = info->type;
   if (!type || type->value_case != ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE || !type->tensor_type)
     bb_fail(m->ctx, BB_ERROR_INPUT, "%s: is not declared as a tensor", where);
   int32_t data_type = type->tensor_type->elem_type;
-  if (!bb_onnx_dtype(data_type, dtype) || bb_onnx_dtype_widened(data_type))
+  if (!bb_onnx_dtype(data_type, dtype))
     bb_fail(m->ctx, BB_ERROR_INPUT, "%s: tensors of %s are not read", where,
             bb_onnx_dtype_name(data_type));
+  *dtype = bb_onnx_stored(data_type);
   return type->tensor_type;
 }
 
@@ -94,6 +96,20 @@ static bb_onnx_value *declared(bb_onnx *m, const Onnx__ValueInfoProto *info) {
   return v;
 }
 
+/* The input's elements in the type that they are computed in. */
+static bb_onnx_value *computable(bb_onnx *m, const bb_onnx_frame *frame,
+                                 const Onnx__ValueInfoProto *info, bb_onnx_value *v) {
+  static const Onnx__NodeProto cast = ONNX__NODE_PROTO__INIT;
+  bb_onnx_node n = {.m = m, .proto = &cast, .frame = frame, .name = v->name, .domain = ""};
+  bb_dtype dtype;
+  bb_onnx_dtype(info->type->tensor_type->elem_type, &dtype);
+  if (dtype == v->dtype) return v;
+  bb_onnx_value *wide = bb_onnx_cast(&n, v, dtype);
+  wide->stored = v->dtype;
+  wide->name = v->name;
+  return wide;
+}
+
 static void define_inputs(bb_onnx *m, const bb_onnx_frame *frame, const Onnx__GraphProto *graph) {
   bb_array *array = m->array;
   array->input = BB_NEW(m->program->arena, uint32_t, graph->n_input);
@@ -109,8 +125,8 @@ static void define_inputs(bb_onnx *m, const bb_onnx_frame *frame, const Onnx__Gr
               bb_onnx_quote(m->arena, name));
     v->id = bb_array_value_add(array, v->name, v->dtype, v->rank, v->shape);
     array->value[v->id].is_input = true;
-    bb_onnx_define(m, frame, name, v);
     array->input[array->inputs++] = v->id;
+    bb_onnx_define(m, frame, name, computable(m, frame, graph->input[i], v));
   }
 }
 
@@ -149,9 +165,9 @@ static void check_output(bb_onnx *m, const char *where, const bb_onnx_value *v,
   bb_dtype dtype;
   if (!info->type) return;
   const Onnx__TypeProto__Tensor *tensor = declared_type(m, info, where, &dtype);
-  if (dtype != v->dtype)
+  if (dtype != v->stored)
     bb_fail(m->ctx, BB_ERROR_INPUT, "%s: is declared %s but computed %s", where,
-            bb_dtype_name(dtype), bb_dtype_name(v->dtype));
+            bb_dtype_name(dtype), bb_dtype_name(v->stored));
   if (tensor->shape && !shape_fits(tensor->shape, v))
     bb_log(m->ctx, BB_LOG_WARNING, "%s: is declared %s but computed %s, which it is taken for",
            where, shape_text(m, tensor->shape), bb_onnx_shape_text(m, v));
@@ -175,7 +191,8 @@ static void note_outputs(bb_onnx *m, const bb_onnx_frame *frame, const Onnx__Gra
     if (!found->value->unsupported) {
       bb_onnx_node n = {.m = m, .proto = &identity, .frame = frame, .name = name, .domain = ""};
       check_output(m, where, found->value, graph->output[i]);
-      array->output[array->outputs] = bb_onnx_id(&n, found->value);
+      bb_onnx_value *v = bb_onnx_cast(&n, found->value, found->value->stored);
+      array->output[array->outputs] = bb_onnx_id(&n, v);
     }
     array->outputs++;
   }

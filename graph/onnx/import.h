@@ -29,6 +29,8 @@ enum {
 typedef struct bb_onnx_value {
   const char *name;
   bb_dtype dtype;
+  bb_dtype
+      stored; /* the model's type: integers of few bits are computed with as wider ones, within its range */
   uint32_t rank;
   const bb_extent *const *shape;
   uint32_t id;         /* BB_NONE: not in the array program yet */
@@ -141,9 +143,11 @@ const bb_attribute *bb_onnx_attributes(const bb_onnx_node *n, uint32_t *count);
 
 /* --- tensor.c --- */
 
-/* The element type of an ONNX data type as it is held here: narrow integers are widened.  False for
+/* The element type that an ONNX data type is computed in: narrow integers are widened.  False for
  * what cannot be held (text, complex, 8-bit floats, uint64). */
 bool bb_onnx_dtype(int32_t data_type, bb_dtype *dtype);
+/* How inputs and outputs of that type are held. */
+bb_dtype bb_onnx_stored(int32_t data_type);
 /* True for a type held in a wider one. */
 bool bb_onnx_dtype_widened(int32_t data_type);
 const char *bb_onnx_dtype_name(int32_t data_type);
@@ -215,6 +219,13 @@ bb_onnx_value *bb_onnx_reduce(const bb_onnx_node *n, bb_monoid_id monoid, bb_onn
 bb_onnx_value *bb_onnx_contract(const bb_onnx_node *n, bb_onnx_value *a, bb_onnx_value *b,
                                 const int64_t *labels_a, const int64_t *labels_b, uint32_t rank,
                                 const int64_t *labels_out);
+
+/* --- narrow.c: integers of few bits --- */
+
+/* v with the low bits that a stored type keeps of each element, computed in v's type; any other type: v. */
+bb_onnx_value *bb_onnx_wrap(const bb_onnx_node *n, bb_onnx_value *v, bb_dtype stored);
+/* After conversion: results have the model's types, and their elements fit those. */
+void bb_onnx_keep_types(bb_onnx_node *n);
 
 /* --- layout.c: views of values --- */
 

@@ -60,7 +60,8 @@ void bb_onnx_constant_of_shape(bb_onnx_node *n) {
   const Onnx__AttributeProto *value =
       bb_onnx_attribute(n, "value", ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__TENSOR);
   const bb_expr *fill = bb_expr_const(m->program, BB_F32, 0);
-  if (value) fill = bb_onnx_scalar_expr(bb_onnx_value_of_tensor(m, NULL, value->t, where));
+  const bb_onnx_value *given = value ? bb_onnx_value_of_tensor(m, NULL, value->t, where) : NULL;
+  if (given) fill = bb_onnx_scalar_expr(given);
   if (!fill) bb_onnx_refuse(n, "attribute value is not one element");
   if (!v->element) {
     bb_onnx_unsupported(n, "a shape that is computed at run time");
@@ -74,6 +75,7 @@ void bb_onnx_constant_of_shape(bb_onnx_node *n) {
   }
   int64_t count = bb_onnx_count(v->elements, shape);
   n->out[0] = bb_onnx_value_of_form(m, fill, v->elements, shape);
+  if (given) n->out[0]->stored = given->stored;
   if (count >= 0 && count <= BB_ONNX_ELEMENTS) {
     const bb_expr **element = BB_NEW(m->arena, const bb_expr *, (size_t)count);
     for (int64_t i = 0; i < count; i++) element[i] = fill;
@@ -202,6 +204,7 @@ void bb_onnx_eye_like(bb_onnx_node *n) {
   const bb_expr *k = bb_expr_const(p, BB_I64, (double)bb_onnx_int(n, "k", 0));
   const bb_expr *on = f_eq(p, col, f_add(p, row, k));
   n->out[0] = bb_onnx_value_of_form(m, bb_expr_cast(p, dtype, on), 2, v->shape);
+  n->out[0]->stored = data_type ? bb_onnx_stored((int32_t)data_type) : v->stored;
 }
 
 /* on where the index is the coordinate along a new axis, else off. */

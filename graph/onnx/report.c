@@ -69,7 +69,7 @@ static void put_operand(bb_buffer *out, const bb_onnx *m, const bb_onnx_value *v
   } else if (v->unsupported) {
     bb_put(out, "?");
   } else {
-    bb_put(out, "%s", bb_dtype_name(v->dtype));
+    bb_put(out, "%s", bb_dtype_name(v->stored));
     bb_onnx_put_shape(out, m, v->rank, v->shape);
   }
 }

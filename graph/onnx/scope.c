@@ -168,6 +168,7 @@ static void convert_known(bb_onnx_node *n) {
   if (inputs_known(n)) {
     check_arity(n);
     n->row->convert(n);
+    bb_onnx_keep_types(n);
     return;
   }
   for (uint32_t i = 0; i < n->nout; i++) {

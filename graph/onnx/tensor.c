@@ -13,33 +13,34 @@
 
 typedef enum typed_field { RAW_ONLY, FLOATS, INT32S, INT64S, DOUBLES, UINT64S } typed_field;
 
-/* How the file holds an element type and how it is held here. */
+/* How the file holds an element type, how it is computed with here, and how inputs and outputs hold it. */
 typedef struct format {
   const char *name;
   uint32_t bytes;    /* in raw data */
   typed_field field; /* the typed field that may hold it */
   bool held;
-  bb_dtype dtype;
+  bb_dtype dtype, stored;
 } format;
 
 static const format formats[] = {
-    [0] = {"undefined", 0, RAW_ONLY, false, BB_F32},
-    [ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT] = {"float32", 4, FLOATS, true, BB_F32},
-    [ONNX__TENSOR_PROTO__DATA_TYPE__UINT8] = {"uint8", 1, INT32S, true, BB_I32},
-    [ONNX__TENSOR_PROTO__DATA_TYPE__INT8] = {"int8", 1, INT32S, true, BB_I32},
-    [ONNX__TENSOR_PROTO__DATA_TYPE__UINT16] = {"uint16", 2, INT32S, true, BB_I32},
-    [ONNX__TENSOR_PROTO__DATA_TYPE__INT16] = {"int16", 2, INT32S, true, BB_I32},
-    [ONNX__TENSOR_PROTO__DATA_TYPE__INT32] = {"int32", 4, INT32S, true, BB_I32},
-    [ONNX__TENSOR_PROTO__DATA_TYPE__INT64] = {"int64", 8, INT64S, true, BB_I64},
-    [ONNX__TENSOR_PROTO__DATA_TYPE__STRING] = {"string", 0, RAW_ONLY, false, BB_F32},
-    [ONNX__TENSOR_PROTO__DATA_TYPE__BOOL] = {"bool", 1, INT32S, true, BB_BOOL},
-    [ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT16] = {"float16", 2, INT32S, true, BB_F16},
-    [ONNX__TENSOR_PROTO__DATA_TYPE__DOUBLE] = {"float64", 8, DOUBLES, true, BB_F64},
-    [ONNX__TENSOR_PROTO__DATA_TYPE__UINT32] = {"uint32", 4, UINT64S, true, BB_I64},
-    [ONNX__TENSOR_PROTO__DATA_TYPE__UINT64] = {"uint64", 8, UINT64S, false, BB_I64},
-    [ONNX__TENSOR_PROTO__DATA_TYPE__COMPLEX64] = {"complex64", 8, FLOATS, false, BB_F32},
-    [ONNX__TENSOR_PROTO__DATA_TYPE__COMPLEX128] = {"complex128", 16, DOUBLES, false, BB_F64},
-    [ONNX__TENSOR_PROTO__DATA_TYPE__BFLOAT16] = {"bfloat16", 2, INT32S, true, BB_BF16},
+    [0] = {"undefined", 0, RAW_ONLY, false, BB_F32, BB_F32},
+    [ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT] = {"float32", 4, FLOATS, true, BB_F32, BB_F32},
+    [ONNX__TENSOR_PROTO__DATA_TYPE__UINT8] = {"uint8", 1, INT32S, true, BB_I32, BB_U8},
+    [ONNX__TENSOR_PROTO__DATA_TYPE__INT8] = {"int8", 1, INT32S, true, BB_I32, BB_I8},
+    [ONNX__TENSOR_PROTO__DATA_TYPE__UINT16] = {"uint16", 2, INT32S, true, BB_I64, BB_U16},
+    [ONNX__TENSOR_PROTO__DATA_TYPE__INT16] = {"int16", 2, INT32S, true, BB_I32, BB_I16},
+    [ONNX__TENSOR_PROTO__DATA_TYPE__INT32] = {"int32", 4, INT32S, true, BB_I32, BB_I32},
+    [ONNX__TENSOR_PROTO__DATA_TYPE__INT64] = {"int64", 8, INT64S, true, BB_I64, BB_I64},
+    [ONNX__TENSOR_PROTO__DATA_TYPE__STRING] = {"string", 0, RAW_ONLY, false, BB_F32, BB_F32},
+    [ONNX__TENSOR_PROTO__DATA_TYPE__BOOL] = {"bool", 1, INT32S, true, BB_BOOL, BB_BOOL},
+    [ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT16] = {"float16", 2, INT32S, true, BB_F16, BB_F16},
+    [ONNX__TENSOR_PROTO__DATA_TYPE__DOUBLE] = {"float64", 8, DOUBLES, true, BB_F64, BB_F64},
+    [ONNX__TENSOR_PROTO__DATA_TYPE__UINT32] = {"uint32", 4, UINT64S, true, BB_I64, BB_U32},
+    [ONNX__TENSOR_PROTO__DATA_TYPE__UINT64] = {"uint64", 8, UINT64S, false, BB_I64, BB_I64},
+    [ONNX__TENSOR_PROTO__DATA_TYPE__COMPLEX64] = {"complex64", 8, FLOATS, false, BB_F32, BB_F32},
+    [ONNX__TENSOR_PROTO__DATA_TYPE__COMPLEX128] = {"complex128", 16, DOUBLES, false, BB_F64,
+                                                   BB_F64},
+    [ONNX__TENSOR_PROTO__DATA_TYPE__BFLOAT16] = {"bfloat16", 2, INT32S, true, BB_BF16, BB_BF16},
 };
 
 static const format *format_of(int32_t data_type) {
@@ -55,6 +56,10 @@ const char *bb_onnx_dtype_name(int32_t data_type) {
 bool bb_onnx_dtype(int32_t data_type, bb_dtype *dtype) {
   *dtype = format_of(data_type)->dtype;
   return format_of(data_type)->held;
+}
+
+bb_dtype bb_onnx_stored(int32_t data_type) {
+  return format_of(data_type)->stored;
 }
 
 bool bb_onnx_dtype_widened(int32_t data_type) {
@@ -284,6 +289,7 @@ bb_onnx_value *bb_onnx_value_of_tensor(bb_onnx *m, const char *name, const Onnx_
   for (size_t i = 0; i < t->n_dims; i++) shape[i] = bb_onnx_number(m, t->dims[i]);
   bb_onnx_value *v = bb_onnx_value_new(m, dtype, (uint32_t)t->n_dims, shape);
   const void *data = tensor_bytes(m, t, where, &bytes);
+  v->stored = bb_onnx_stored(t->data_type);
   v->name = name;
   v->data = data;
   v->bytes = bytes;

@@ -12,7 +12,7 @@ bb_onnx_value *bb_onnx_value_new(bb_onnx *m, bb_dtype dtype, uint32_t rank,
   bb_onnx_value *v = BB_NEW(m->arena, bb_onnx_value, 1);
   const bb_extent **copy = BB_NEW(m->arena, const bb_extent *, rank);
   if (rank) memcpy(copy, shape, rank * sizeof *copy);
-  *v = (bb_onnx_value){.dtype = dtype, .rank = rank, .shape = copy, .id = BB_NONE};
+  *v = (bb_onnx_value){.dtype = dtype, .stored = dtype, .rank = rank, .shape = copy, .id = BB_NONE};
   return v;
 }
 
@@ -106,7 +106,12 @@ static void store(bb_dtype dtype, double value, size_t i, void *bytes) {
   case BB_F32: ((float *)bytes)[i] = (float)value; break;
   case BB_I64: ((int64_t *)bytes)[i] = whole(value); break;
   case BB_I32: ((int32_t *)bytes)[i] = (int32_t)value; break;
-  default: ((uint8_t *)bytes)[i] = value != 0; break;
+  case BB_BOOL: ((uint8_t *)bytes)[i] = value != 0; break;
+  default: {
+    int64_t low = whole(value);
+    uint32_t size = bb_dtype_bytes(dtype);
+    memcpy((uint8_t *)bytes + i * size, &low, size);
+  }
   }
 }
 

@@ -228,7 +228,7 @@ void bb_onnx_transposed_convolution(bb_onnx_node *n) {
 void bb_onnx_pool(bb_onnx_node *n) {
   bb_onnx_value *v = n->in[0], *out[2];
   const bb_extent *shape[BB_ONNX_RANK];
-  bb_onnx_want_float(n, v);
+  if (strcmp(n->row->name, "MaxPool") != 0) bb_onnx_want_float(n, v);
   if (v->rank < 3) bb_onnx_refuse(n, "input 0 has rank %u", v->rank);
   const int64_t *kernel = per_axis(n, "kernel_shape", v->rank - 2);
   if (!kernel) bb_onnx_refuse(n, "attribute kernel_shape is missing");

@@ -270,6 +270,11 @@ BB_MEMORY(f16, uint16_t, float, bb_from_f16, bb_to_f16)
 BB_MEMORY(bf16, uint16_t, float, bb_from_bf16, bb_to_bf16)
 BB_MEMORY(i64, int64_t, int64_t, BB_SAME, BB_SAME)
 BB_MEMORY(i32, int32_t, int32_t, BB_SAME, BB_SAME)
+BB_MEMORY(u32, uint32_t, int64_t, BB_SAME, (uint32_t))
+BB_MEMORY(u16, uint16_t, int32_t, BB_SAME, (uint16_t))
+BB_MEMORY(i16, int16_t, int32_t, BB_SAME, (int16_t))
+BB_MEMORY(u8, uint8_t, int32_t, BB_SAME, (uint8_t))
+BB_MEMORY(i8, int8_t, int32_t, BB_SAME, (int8_t))
 BB_MEMORY(b8, uint8_t, uint8_t, BB_TRUTH, BB_TRUTH)
 
 /* f32: eight rows and columns at a time change places in registers. */

@@ -8,6 +8,8 @@ using int32_t = int;
 using uint32_t = unsigned;
 using uint16_t = unsigned short;
 using uint8_t = unsigned char;
+using int16_t = short;
+using int8_t = signed char;
 #define INT64_MIN (-9223372036854775807ll - 1)
 #define INT64_MAX 9223372036854775807ll
 #define INT32_MIN (-2147483647 - 1)

@@ -12,12 +12,16 @@
 #define uint32_t bb_uint32
 #define uint16_t bb_uint16
 #define uint8_t bb_uint8
+#define int16_t bb_int16
+#define int8_t bb_int8
 using int64_t = long long;
 using uint64_t = unsigned long long;
 using int32_t = int;
 using uint32_t = unsigned;
 using uint16_t = unsigned short;
 using uint8_t = unsigned char;
+using int16_t = short;
+using int8_t = signed char;
 typedef uint32_t bb_8_bytes __attribute__((ext_vector_type(2)));
 typedef uint32_t bb_16_bytes __attribute__((ext_vector_type(4)));
 #undef INFINITY

@@ -35,7 +35,7 @@ static void put(writer *w, bb_term_op op, int64_t number) {
 /* Rounding to whole numbers does nothing to them. */
 static bool keeps_whole(const bb_expr *e) {
   return e->op == BB_X_FLOOR || e->op == BB_X_CEIL || e->op == BB_X_ROUND ||
-         (e->op == BB_X_CAST && e->dtype != BB_BOOL);
+         (e->op == BB_X_CAST && e->dtype != BB_BOOL && !bb_dtype_is_stored(e->dtype));
 }
 
 static void write(writer *w, const bb_expr *e) {

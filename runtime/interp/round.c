@@ -36,7 +36,8 @@ double bb_round_to(bb_dtype dtype, double value) {
   case BB_I64: return to_integer(value, -0x1p63, 0x1.fffffffffffffp62);
   case BB_I32: return to_integer(value, -2147483648.0, 2147483647.0);
   case BB_BOOL: return value != 0;
-  default: return value;
+  case BB_F64: return value;
+  default: return bb_dtype_wrap(dtype, value);
   }
 }
 
@@ -94,6 +95,11 @@ void bb_interp_load(bb_dtype dtype, const void *bytes, size_t count, double *out
   case BB_I64: LOAD(int64_t, (double));
   case BB_I32: LOAD(int32_t, (double));
   case BB_BOOL: LOAD(uint8_t, 0 !=);
+  case BB_U32: LOAD(uint32_t, (double));
+  case BB_U16: LOAD(uint16_t, (double));
+  case BB_I16: LOAD(int16_t, (double));
+  case BB_U8: LOAD(uint8_t, (double));
+  case BB_I8: LOAD(int8_t, (double));
   default: break;
   }
 #undef LOAD
@@ -115,6 +121,11 @@ void bb_interp_store(bb_dtype dtype, const double *in, size_t count, void *bytes
   case BB_I64: STORE(int64_t, (int64_t));
   case BB_I32: STORE(int32_t, (int32_t));
   case BB_BOOL: STORE(uint8_t, (uint8_t));
+  case BB_U32: STORE(uint32_t, (uint32_t));
+  case BB_U16: STORE(uint16_t, (uint16_t));
+  case BB_I16: STORE(int16_t, (int16_t));
+  case BB_U8: STORE(uint8_t, (uint8_t));
+  case BB_I8: STORE(int8_t, (int8_t));
   default: break;
   }
 #undef STORE

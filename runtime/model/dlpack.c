@@ -9,7 +9,8 @@ static const struct {
 } types[] = {
     [BB_F64] = {kDLFloat, 64},   [BB_F32] = {kDLFloat, 32}, [BB_F16] = {kDLFloat, 16},
     [BB_BF16] = {kDLBfloat, 16}, [BB_I64] = {kDLInt, 64},   [BB_I32] = {kDLInt, 32},
-    [BB_BOOL] = {kDLBool, 8},
+    [BB_BOOL] = {kDLBool, 8},    [BB_U32] = {kDLUInt, 32},  [BB_U16] = {kDLUInt, 16},
+    [BB_I16] = {kDLInt, 16},     [BB_U8] = {kDLUInt, 8},    [BB_I8] = {kDLInt, 8},
 };
 
 static bool find_type(DLDataType type, bb_dtype *dtype) {

@@ -1,4 +1,5 @@
-"""Float16 programs by kernels of plain threads on the processor (host.hpp): sums and what stands between are float32.
+"""Programs of float16, and of integers of few bits, by kernels of plain threads on the processor (host.hpp): sums and what
+stands between are float32; integers wrap.
 
     narrow.py PROGRAM FAKE-DRIVER FAKE-COMPILER HOST.HPP DEVICE
 """
@@ -26,6 +27,23 @@ inverse = elementwise 1/sum
 shares = elementwise weights*inverse
 output O = contract(shares[m,n], V[n,l] -> [m,l])
 """
+WHOLE = """blockbuster 1
+program whole
+dim M, N
+
+input X : u8[M,N]
+input Y : i16[M,N]
+input W : i8[N,40]
+
+a = elementwise i32(X)
+b = elementwise i32(Y)
+sum = elementwise a*7+b
+output low = elementwise u8(sum)
+output turned = transpose(low, perm=[1,0])
+x = elementwise f32(X)
+w = elementwise f32(W)
+output product = contract(x[m,n], w[n,k] -> [m,k])
+"""
 generator, bad = np.random.default_rng(1), 0
 q, k, v = (generator.standard_normal((rows, 256)).astype(np.float16) for rows in (37, 70, 70))
 scores = q.astype(float) @ k.astype(float).T / 16
@@ -45,4 +63,15 @@ with tempfile.TemporaryDirectory() as folder:
         good = off <= bound and "interpreted" not in ran.stderr
         print("ok   " if good else "WRONG", options, f"relative error {off:.2e}, at most {bound}", ran.stderr.strip()[-300:])
         bad += not good
+
+    x, y, w = (generator.integers(low, high, shape).astype(kind) for low, high, shape, kind in
+               ((0, 256, (37, 70), np.uint8), (-32768, 32768, (37, 70), np.int16), (-128, 128, (70, 40), np.int8)))
+    low = (x.astype(int) * 7 + y).astype(np.uint8)
+    with open(text, "w") as file: file.write(WHOLE)
+    np.savez(arrays, X=x, Y=y, W=w, low=low, turned=low.T.copy(), product=x.astype(np.float32) @ w.astype(np.float32))
+    ran = subprocess.run([program, "run", text, "--inputs", arrays, "--expect", arrays, "--device", device],
+                         capture_output=True, text=True, env=environment, timeout=300)
+    good = ran.returncode == 0 and "interpreted:" not in ran.stderr and "is interpreted" not in ran.stderr
+    print("ok   " if good else "WRONG", ran.stdout.strip(), ran.stderr.strip()[-300:])
+    bad += not good
 sys.exit(bad > 0)

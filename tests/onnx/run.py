@@ -22,6 +22,7 @@ except ImportError as error:
     sys.exit(SKIP)
 
 import cases_elementwise
+import cases_narrow
 import cases_product
 import cases_reduce
 import cases_view
@@ -62,7 +63,7 @@ def main():
     parser.add_argument("program")
     parser.add_argument("names", nargs="*")
     options = parser.parse_args()
-    every = [c for m in (cases_elementwise, cases_reduce, cases_product, cases_view) for c in m.cases()]
+    every = [c for m in (cases_elementwise, cases_narrow, cases_reduce, cases_product, cases_view) for c in m.cases()]
     names = [c.name for c in every]
     assert len(names) == len(set(names)), "two cases have one name"
     failures = tried = 0

@@ -89,16 +89,13 @@ static int bind_drawn(bench *b, uint32_t index, const bb_tensor_info *info) {
 
 static int bind_given(bench *b, const bb_arrays *arrays, uint32_t index,
                       const bb_tensor_info *info) {
-  static const char *const types[] = {
-      [BB_F64] = "<f8", [BB_F32] = "<f4", [BB_F16] = "<f2", [BB_BF16] = "|V2",
-      [BB_I64] = "<i8", [BB_I32] = "<i4", [BB_BOOL] = "|b1"};
   bb_array_view array = {0};
   uint32_t i = 0;
   while (bb_arrays_get(arrays, i, &array) && strcmp(array.name, info->name) != 0) i++;
   if (!array.name || strcmp(array.name, info->name) != 0 ||
-      strcmp(array.type, types[info->dtype]) != 0) {
+      strcmp(array.type, numpy_type(info->dtype)) != 0) {
     fprintf(stderr, "blockbuster bench: no array \"%s\" of type %s in %s\n", info->name,
-            types[info->dtype], b->t->set->inputs);
+            numpy_type(info->dtype), b->t->set->inputs);
     return EXIT_REFUSED;
   }
   bb_tensor_view view = {.dtype = info->dtype,

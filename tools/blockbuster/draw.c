@@ -5,10 +5,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-static size_t element_bytes(bb_dtype dtype) {
-  static const size_t bytes[] = {[BB_F64] = 8, [BB_F32] = 4, [BB_F16] = 2, [BB_BF16] = 2,
-                                 [BB_I64] = 8, [BB_I32] = 4, [BB_BOOL] = 1};
-  return bytes[dtype];
+const char *numpy_type(bb_dtype dtype) {
+  static const char *const name[] = {
+      [BB_F64] = "<f8", [BB_F32] = "<f4", [BB_F16] = "<f2",  [BB_BF16] = "|V2",
+      [BB_I64] = "<i8", [BB_I32] = "<i4", [BB_BOOL] = "|b1", [BB_U32] = "<u4",
+      [BB_U16] = "<u2", [BB_I16] = "<i2", [BB_U8] = "|u1",   [BB_I8] = "|i1"};
+  return name[dtype];
+}
+
+size_t element_bytes(bb_dtype dtype) {
+  return (size_t)(numpy_type(dtype)[2] - '0');
 }
 
 /* Floats between -1 and 1; of the narrow ones only the upper half of such a float's bits is kept. */

@@ -18,9 +18,6 @@ enum { AXES = 16, GUESS = 7, SECONDS = 120 };
 
 /* In a child: 0 it does not, 1 it does. */
 static bool draw_inputs(bb_context *context, const bb_model *model, bb_arrays *arrays) {
-  static const char *const types[] = {
-      [BB_F64] = "<f8", [BB_F32] = "<f4", [BB_F16] = "<f2", [BB_BF16] = "|V2",
-      [BB_I64] = "<i8", [BB_I32] = "<i4", [BB_BOOL] = "|b1"};
   bb_tensor_info info;
   bb_setting extent[AXES];
   bb_extent_info e;
@@ -31,11 +28,11 @@ static bool draw_inputs(bb_context *context, const bb_model *model, bb_arrays *a
     int64_t shape[AXES];
     if (bb_model_get_shape(context, model, BB_INPUT, i, extents, extent, shape) != BB_OK)
       return false;
-    size_t count = 1, bytes = types[info.dtype][2] - '0';
+    size_t count = 1, bytes = element_bytes(info.dtype);
     for (uint32_t a = 0; a < info.rank; a++) count *= (size_t)shape[a];
     void *data = draw_elements(info.dtype, count);
     bb_array_view view = {.name = info.name,
-                          .type = types[info.dtype],
+                          .type = numpy_type(info.dtype),
                           .rank = info.rank,
                           .shape = shape,
                           .bytes = count * bytes,

@@ -116,6 +116,9 @@ void put_way_json(FILE *to, const bb_way_info *way);
 /* Elements drawn for a run, the same every time: floats between -1 and 1, either truth,
  * integers 0, an index that every axis has.  The caller frees them; NULL: out of memory. */
 void *draw_elements(bb_dtype dtype, size_t count);
+/* As numpy's dtype.str has it, "<f4", but for bfloat16, "|V2". */
+const char *numpy_type(bb_dtype dtype);
+size_t element_bytes(bb_dtype dtype);
 
 /* --- the subcommands --- */
 

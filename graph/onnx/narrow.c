@@ -1,0 +1,62 @@
+/* narrow.c - integers of few bits: what is computed in a wider type wraps around where the model's type ends.
+ *
+ * A uint8 or int16 of the model is an i32 or i64 here from its input, where it is cast, to its output, where it is
+ * cast back; `stored` says what it stands for.  Only results that may leave the type's range are brought back.
+ */
+#include "convert.h"
+
+#include <string.h>
+
+/* Results of other operators are among their operands' elements, or within the type in any case. */
+static bool may_leave(const char *operator) {
+  static const char *const names[] = {
+      "Abs",    "Add",      "CumProd",   "CumSum",     "Div",
+      "Einsum", "Gemm",     "MatMul",    "Mul",        "Neg",
+      "Pow",    "ReduceL1", "ReduceSum", "ReduceProd", "ReduceSumSquare",
+      "Sub",    "Sum"};
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+    if (strcmp(names[i], operator) == 0) return true;
+  return false;
+}
+
+/* The operand whose type a result has; NULL: the converter has said it. */
+static const bb_onnx_value *of_type(const bb_onnx_node *n, uint32_t result) {
+  static const struct {
+    const char *name;
+    int operand; /* of the first result; -1: none */
+  } others[] = {{"ArgMax", -1},  {"ArgMin", -1},         {"Cast", -1},
+                {"CastLike", 1}, {"Constant", -1},       {"ConstantOfShape", -1},
+                {"If", -1},      {"OneHot", 2},          {"Shape", -1},
+                {"Size", -1},    {"QuantizeLinear", -1}, {"DynamicQuantizeLinear", -1},
+                {"Where", 1},    {"MatMulInteger", -1},  {"QLinearMatMul", -1},
+                {"EyeLike", -1}};
+  int operand = result && strcmp(n->row->name, "Split") != 0 ? -1 : 0;
+  for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+    if (strcmp(others[i].name, n->row->name) == 0) operand = others[i].operand;
+  return operand >= 0 && (uint32_t)operand < n->nin ? n->in[operand] : NULL;
+}
+
+bb_onnx_value *bb_onnx_wrap(const bb_onnx_node *n, bb_onnx_value *v, bb_dtype stored) {
+  bb_program *p = n->m->program;
+  if (!bb_dtype_is_stored(stored)) return v;
+  const bb_expr *low = bb_expr_cast(p, stored, bb_onnx_arg(n, 0, v));
+  bb_onnx_value *wrapped = bb_onnx_map(n, bb_expr_cast(p, v->dtype, low), 1, &v);
+  wrapped->stored = stored;
+  return wrapped;
+}
+
+void bb_onnx_keep_types(bb_onnx_node *n) {
+  for (uint32_t i = 0; i < n->nout; i++) {
+    bb_onnx_value *v = n->out[i];
+    const bb_onnx_value *like = of_type(n, i);
+    if (!like || !v || v->unsupported || v == like || !bb_dtype_is_stored(like->stored)) continue;
+    if (v->dtype != like->dtype) continue;
+    if (may_leave(n->row->name)) {
+      n->out[i] = bb_onnx_wrap(n, v, like->stored);
+      continue;
+    }
+    n->out[i] = BB_NEW(n->m->arena, bb_onnx_value, 1);
+    *n->out[i] = *v;
+    n->out[i]->stored = like->stored;
+  }
+}

@@ -1,0 +1,166 @@
+/* quantize.c - linear quantisation: numbers as integers of few bits, (x - zero point) * scale. */
+#include "convert.h"
+#include "formula.h"
+
+#include <math.h>
+
+/* --- scales and zero points --- */
+
+/* A scalar, or a value for each index along an axis of x, in a shape that broadcasts against x. */
+static bb_onnx_value *along(const bb_onnx_node *n, bb_onnx_value *v, const bb_onnx_value *x,
+                            uint32_t axis) {
+  const bb_extent *shape[BB_ONNX_RANK];
+  if (v->rank == 0 || (v->rank == 1 && bb_onnx_is_one(v->shape[0])))
+    return v->rank ? bb_onnx_reshape(n, v, 0, NULL) : v;
+  if (v->rank != 1) bb_onnx_refuse(n, "a scale or zero point of rank %u", v->rank);
+  for (uint32_t a = 0; a < x->rank; a++)
+    shape[a] = a == axis ? v->shape[0] : bb_onnx_number(n->m, 1);
+  return bb_onnx_reshape(n, v, x->rank, shape);
+}
+
+static uint32_t axis_of(const bb_onnx_node *n) {
+  const bb_onnx_value *x = n->in[0], *scale = n->in[1];
+  return scale->rank == 1 && x->rank ? bb_onnx_axis(n, bb_onnx_int(n, "axis", 1), x->rank) : 0;
+}
+
+/* Refuses scales of blocks; true: it did. */
+static bool in_blocks(bb_onnx_node *n) {
+  if (!bb_onnx_int(n, "block_size", 0)) return false;
+  bb_onnx_unsupported(n, "scales of blocks");
+  return true;
+}
+
+static bb_onnx_value *zero(const bb_onnx_node *n, bb_dtype stored) {
+  bb_onnx_value *v = bb_onnx_scalar(n->m, BB_I32, 0);
+  v->stored = stored;
+  return v;
+}
+
+static bb_onnx_value *f32(const bb_onnx_node *n, bb_onnx_value *v) {
+  return bb_onnx_cast(n, v, BB_F32);
+}
+
+/* --- to integers --- */
+
+/* round(x / scale) + zero, within the range of `stored`; x and scale in f32. */
+static bb_onnx_value *quantized(const bb_onnx_node *n, bb_onnx_value *x, bb_onnx_value *scale,
+                                bb_onnx_value *zero_point, bb_dtype stored) {
+  bb_program *p = n->m->program;
+  double values = ldexp(1, 8 * (int)bb_dtype_bytes(stored));
+  double low = bb_dtype_wrap(stored, values / 2) < 0 ? -values / 2 : 0;
+  bb_onnx_value *in[] = {x, scale, f32(n, zero_point)};
+  const bb_expr *a = bb_onnx_arg(n, 0, in[0]), *by = bb_onnx_arg(n, 1, in[1]);
+  const bb_expr *whole = bb_expr_make(p, BB_X_ROUND, f_div(p, a, by), NULL, NULL);
+  const bb_expr *y = f_add(p, whole, bb_onnx_arg(n, 2, in[2]));
+  y = f_min(p, f_max(p, y, f_num(p, y, low)), f_num(p, y, low + values - 1));
+  bb_onnx_value *made = bb_onnx_map(n, bb_expr_cast(p, zero_point->dtype, y), 3, in);
+  made->stored = stored;
+  return made;
+}
+
+static bool is_quantized(bb_dtype stored) {
+  return bb_dtype_is_stored(stored) && stored != BB_U32;
+}
+
+void bb_onnx_quantize(bb_onnx_node *n) {
+  bb_dtype dtype = BB_I32, stored = BB_U8;
+  int64_t type = bb_onnx_int(n, "output_dtype", 0);
+  uint32_t axis = axis_of(n);
+  if (in_blocks(n)) return;
+  if (type && (type > 64 || !bb_onnx_dtype((int32_t)type, &dtype))) {
+    bb_onnx_unsupported(n, "a result of %s", bb_onnx_dtype_name((int32_t)type));
+    return;
+  }
+  if (type) stored = bb_onnx_stored((int32_t)type);
+  bb_onnx_value *zero_point = n->nin > 2 && n->in[2] ? n->in[2] : NULL;
+  if (zero_point) stored = zero_point->stored;
+  if (!is_quantized(stored)) bb_onnx_refuse(n, "a result of %s", bb_dtype_name(stored));
+  if (!zero_point) zero_point = bb_onnx_cast(n, zero(n, stored), dtype);
+  n->out[0] = quantized(n, f32(n, n->in[0]), f32(n, along(n, n->in[1], n->in[0], axis)),
+                        along(n, zero_point, n->in[0], axis), stored);
+}
+
+/* The range of x, 0 within it, is cut into 255 steps. */
+void bb_onnx_quantize_dynamically(bb_onnx_node *n) {
+  bb_program *p = n->m->program;
+  bb_onnx_value *x = n->in[0];
+  int64_t axes[BB_ONNX_RANK];
+  for (uint32_t a = 0; a < x->rank; a++) axes[a] = a;
+  bb_onnx_value *range[] = {bb_onnx_reduce(n, BB_MONOID_MIN, x, x->rank, axes, false),
+                            bb_onnx_reduce(n, BB_MONOID_MAX, x, x->rank, axes, false)};
+  const bb_expr *nothing = bb_expr_const(p, BB_F32, 0), *steps = bb_expr_const(p, BB_F32, 255);
+  const bb_expr *least = f_min(p, bb_onnx_arg(n, 0, range[0]), nothing);
+  const bb_expr *most = f_max(p, bb_onnx_arg(n, 1, range[1]), nothing);
+  const bb_expr *step = f_div(p, f_sub(p, most, least), steps);
+  bb_onnx_value *scale = bb_onnx_map(n, step, 2, range);
+  const bb_expr *level = bb_expr_make(p, BB_X_ROUND, f_div(p, f_neg(p, least), step), NULL, NULL);
+  level = f_min(p, f_max(p, level, nothing), steps);
+  bb_onnx_value *zero_point = bb_onnx_map(n, bb_expr_cast(p, BB_I32, level), 2, range);
+  zero_point->stored = BB_U8;
+  n->out[0] = quantized(n, x, scale, zero_point, BB_U8);
+  if (n->nout > 1) n->out[1] = scale;
+  if (n->nout > 2) n->out[2] = zero_point;
+}
+
+/* --- from integers --- */
+
+static bb_onnx_value *less(const bb_onnx_node *n, bb_onnx_value *x, bb_onnx_value *zero_point) {
+  return zero_point ? bb_onnx_binary_map(n, BB_X_SUB, x, zero_point) : x;
+}
+
+void bb_onnx_dequantize(bb_onnx_node *n) {
+  bb_onnx_value *x = n->in[0], *scale = n->in[1];
+  bb_onnx_value *zero_point = n->nin > 2 ? n->in[2] : NULL;
+  uint32_t axis = axis_of(n);
+  bb_dtype dtype = scale->dtype;
+  int64_t type = bb_onnx_int(n, "output_dtype", 0);
+  if (in_blocks(n)) return;
+  if (bb_dtype_is_float(x->dtype) || x->dtype == BB_BOOL)
+    bb_onnx_refuse(n, "an operand that must be integers is %s", bb_dtype_name(x->dtype));
+  if (type && (type > 64 || !bb_onnx_dtype((int32_t)type, &dtype) || !bb_dtype_is_float(dtype)))
+    bb_onnx_refuse(n, "a result of %s", bb_onnx_dtype_name((int32_t)type));
+  bb_onnx_want_float(n, scale);
+  x = less(n, x, zero_point ? along(n, zero_point, x, axis) : NULL);
+  scale = f32(n, along(n, scale, x, axis));
+  n->out[0] = bb_onnx_cast(n, bb_onnx_binary_map(n, BB_X_MUL, f32(n, x), scale), dtype);
+}
+
+/* --- products --- */
+
+/* A zero point of a's rows, or of b's columns, or of all. */
+static bb_onnx_value *centred(const bb_onnx_node *n, bb_onnx_value *v, bb_onnx_value *zero_point,
+                              bool rows) {
+  v = bb_onnx_cast(n, v, BB_I32);
+  if (!zero_point) return v;
+  zero_point = bb_onnx_cast(n, zero_point, BB_I32);
+  if (zero_point->rank <= 1) {
+    uint32_t axis = rows && v->rank > 1 ? v->rank - 2 : v->rank - 1;
+    zero_point = along(n, zero_point, v, axis);
+  }
+  return less(n, v, zero_point);
+}
+
+static bb_onnx_value *product(const bb_onnx_node *n, bb_onnx_value *a, bb_onnx_value *a_zero,
+                              bb_onnx_value *b, bb_onnx_value *b_zero) {
+  return bb_onnx_product_of(n, centred(n, a, a_zero, true), false, centred(n, b, b_zero, false),
+                            false);
+}
+
+void bb_onnx_matmul_integer(bb_onnx_node *n) {
+  n->out[0] =
+      product(n, n->in[0], n->nin > 2 ? n->in[2] : NULL, n->in[1], n->nin > 3 ? n->in[3] : NULL);
+}
+
+/* a, its scale and zero point; b, its; those of the result. */
+void bb_onnx_matmul_quantized(bb_onnx_node *n) {
+  bb_onnx_value **in = n->in;
+  bb_onnx_value *sum = f32(n, product(n, in[0], in[2], in[3], in[5]));
+  if (!is_quantized(in[7]->stored))
+    bb_onnx_refuse(n, "a result of %s", bb_dtype_name(in[7]->stored));
+  uint32_t rows = sum->rank > 1 ? sum->rank - 2 : 0, cols = sum->rank ? sum->rank - 1 : 0;
+  bb_onnx_value *scale = bb_onnx_binary_map(n, BB_X_MUL, f32(n, along(n, in[1], sum, rows)),
+                                            f32(n, along(n, in[4], sum, cols)));
+  sum = bb_onnx_binary_map(n, BB_X_MUL, sum, scale);
+  n->out[0] = quantized(n, sum, f32(n, along(n, in[6], sum, cols)), along(n, in[7], sum, cols),
+                        in[7]->stored);
+}

@@ -1,0 +1,91 @@
+"""Integers of few bits: they wrap where their type ends, and linear quantisation."""
+
+import numpy as np
+from onnx import helper
+
+from case import RNG, K, graph_case, rand, single
+
+N = helper.make_node
+TYPES = [np.uint8, np.int8, np.uint16, np.int16, np.uint32]
+
+
+def whole(dtype, *shape):
+    bounds = np.iinfo(dtype)
+    return RNG.integers(bounds.min, bounds.max, shape, dtype=dtype, endpoint=True)
+
+
+def wrapped(of):
+    """What numpy makes of the inputs: its arithmetic wraps, too."""
+    def answer(inputs):
+        with np.errstate(all="ignore"):
+            return of(**inputs)
+    return answer
+
+
+def arithmetic():
+    for dtype in TYPES:
+        kind = np.dtype(dtype).name
+        x, y = whole(dtype, 5, 19), whole(dtype, 5, 19)
+        for op, of in [("Add", np.add), ("Sub", np.subtract), ("Mul", np.multiply), ("Max", np.maximum), ("Min", np.minimum)]:
+            if op == "Mul" and kind == "uint32":
+                continue  # beyond 2^53
+            yield single(f"{op}-{kind}", op, [x, y], by=wrapped(lambda x0, x1, of=of: {"y0": of(x0, x1)}))
+        yield single(f"Less-{kind}", "Less", [x, y])
+        yield single(f"ReduceSum-{kind}", "ReduceSum", [x, K(np.array([1]))], keepdims=0,
+                     by=wrapped(lambda x0: {"y0": x0.sum(1, dtype=x0.dtype)}))
+        yield graph_case(f"chain-{kind}", [N("Add", ["x", "y"], ["s"]), N("Mul", ["s", "two"], ["t"]), N("Less", ["t", "x"], ["c"]),
+                                           N("Where", ["c", "t", "y"], ["w"]), N("Transpose", ["w"], ["z"]), N("Cast", ["z"], ["f"], to=1)],
+                         {"x": x, "y": y}, ["z", "f"], {"two": np.array(2, dtype)},
+                         by=wrapped(lambda x, y: chain(x, y)))
+        yield graph_case(f"moves-{kind}", [N("Concat", ["x", "y"], ["j"], axis=0), N("Slice", ["j", "a", "b", "c"], ["s"]), N("Identity", ["s"], ["z"])],
+                         {"x": x, "y": y}, ["z"], {"a": np.array([3]), "b": np.array([8]), "c": np.array([0])})
+        yield graph_case(f"Gather-{kind}", [N("Gather", ["x", "i"], ["z"])], {"x": x, "i": np.array([4, 0, 2])}, ["z"])
+        yield single(f"Cast-{kind}", "Cast", [rand(4, 33, low=0, high=100)], to=helper.np_dtype_to_tensor_dtype(np.dtype(dtype)))
+        yield single(f"Cast-from-{kind}", "Cast", [x], to=1)
+    yield single("Neg-int8", "Neg", [np.arange(-128, 128).astype(np.int8)])
+    yield single("Abs-int8", "Abs", [np.arange(-128, 128).astype(np.int8)])
+    yield graph_case("through-int8", [N("Cast", ["x"], ["n"], to=3), N("Cast", ["n"], ["z"], to=7)], {"x": np.arange(-300, 300)}, ["z"])
+    yield graph_case("image", [N("Cast", ["x"], ["f"], to=1), N("Sub", ["f", "mean"], ["d"]), N("Div", ["d", "by"], ["n"]),
+                               N("Transpose", ["n"], ["y"], perm=[0, 3, 1, 2])], {"x": whole(np.uint8, 2, 9, 11, 3)}, ["y"],
+                     {"mean": np.float32([124, 116, 104]), "by": np.float32([58, 57, 56])})
+
+
+def chain(x, y):
+    t = (x + y) * x.dtype.type(2)
+    z = np.where(t < x, t, y).T
+    return {"z": z, "f": z.astype(np.float32)}
+
+
+def quantisation():
+    x = rand(6, 40, low=-9, high=9)
+    for dtype in (np.uint8, np.int8, np.uint16, np.int16):
+        kind, zero = np.dtype(dtype).name, K(dtype(3))
+        yield single(f"QuantizeLinear-{kind}", "QuantizeLinear", [x, K(np.float32(0.031)), zero], opset=21)
+        yield single(f"DequantizeLinear-{kind}", "DequantizeLinear", [whole(dtype, 6, 40), K(np.float32(0.031)), zero], opset=21)
+    yield single("QuantizeLinear-plain", "QuantizeLinear", [x, K(np.float32(0.1))])
+    scale = rand(40, low=0.01, high=0.2)
+    yield single("QuantizeLinear-axis", "QuantizeLinear", [x, scale, whole(np.int8, 40)], axis=-1)
+    yield single("DequantizeLinear-axis", "DequantizeLinear", [whole(np.int8, 6, 40), scale, whole(np.int8, 40)], axis=1)
+    yield single("DequantizeLinear-rows", "DequantizeLinear", [whole(np.int8, 40, 6), scale], axis=0)
+    yield single("DequantizeLinear-int32", "DequantizeLinear", [whole(np.int16, 6, 7).astype(np.int32), K(np.float32(0.5))])
+    a, b = whole(np.uint8, 6, 40), whole(np.int8, 40, 24)
+    yield single("MatMulInteger", "MatMulInteger", [a, K(b)])
+    yield single("MatMulInteger-zero", "MatMulInteger", [a, K(b), K(np.uint8(7)), K(whole(np.int8, 24))])
+    yield single("QLinearMatMul", "QLinearMatMul", [a, K(np.float32(0.02)), K(np.uint8(120)), K(b), K(np.float32(0.01)), K(np.int8(-3)),
+                                                    K(np.float32(0.3)), K(np.uint8(128))], opset=21)
+    yield single("DynamicQuantizeLinear", "DynamicQuantizeLinear", [x], outputs=3)
+    # a layer with its weights as int8, and one that quantises what comes to it
+    w = whole(np.int8, 40, 24)
+    yield graph_case("weights", [N("DequantizeLinear", ["w", "s", "z"], ["f"], axis=1), N("MatMul", ["x", "f"], ["m"]), N("Relu", ["m"], ["y"])],
+                     {"x": x}, ["y"], {"w": w, "s": rand(24, low=0.001, high=0.01), "z": np.zeros(24, np.int8)})
+    yield graph_case("dynamic", [N("DynamicQuantizeLinear", ["x"], ["q", "s", "z"]), N("MatMulInteger", ["q", "w", "z"], ["i"]),
+                                 N("Cast", ["i"], ["f"], to=1), N("Mul", ["s", "by"], ["t"]), N("Mul", ["f", "t"], ["y"])],
+                     {"x": x}, ["y"], {"w": w, "by": np.float32(0.01)})
+    yield graph_case("static", [N("QuantizeLinear", ["x", "s", "z"], ["q"]), N("DequantizeLinear", ["q", "s", "z"], ["d"]), N("DequantizeLinear", ["w", "t"], ["f"]),
+                                N("MatMul", ["d", "f"], ["m"]), N("QuantizeLinear", ["m", "u", "z"], ["y"])], {"x": x}, ["y"],
+                     {"w": w, "s": np.float32(0.07), "z": np.uint8(128), "t": np.float32(0.01), "u": np.float32(0.9)})
+
+
+def cases():
+    yield from arithmetic()
+    yield from quantisation()
