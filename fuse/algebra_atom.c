@@ -362,6 +362,7 @@ const bb_normal *bb_normal_call(bb_algebra *al, bb_expr_op op, bb_dtype dtype, c
                                 const bb_normal *b, const bb_normal *c) {
   if (al->gave_up) return al->zero;
   switch (op) {
+  case BB_X_ATAN:
   case BB_X_TANH:
   case BB_X_ERF:
   case BB_X_SIN: return odd_call(al, op, a);

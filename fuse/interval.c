@@ -257,9 +257,12 @@ static bb_range real_value(const bb_expr *expr, bb_range a, bb_range b, bb_range
   case BB_X_LOG: return logarithm(a);
   case BB_X_SIN:
   case BB_X_COS: return make(-1, 1);
+  case BB_X_ATAN:
   case BB_X_TANH:
   case BB_X_ERF: {
-    bb_range r = monotone(expr->op == BB_X_ERF ? erf : tanh, a, -1, 1);
+    bb_range r = expr->op == BB_X_ATAN  ? monotone(atan, a, -M_PI_2, M_PI_2)
+                 : expr->op == BB_X_ERF ? monotone(erf, a, -1, 1)
+                                        : monotone(tanh, a, -1, 1);
     r.nonzero |= a.nonzero;
     return r;
   }
@@ -373,6 +376,7 @@ static bb_range float_value(const bb_expr *expr, bb_range a, bb_range b, bb_rang
   case BB_X_SIGN:
   case BB_X_SIN:
   case BB_X_COS:
+  case BB_X_ATAN:
   case BB_X_TANH:
   case BB_X_ERF: break;
   case BB_X_EXP: r.infinite |= a.infinite && a.hi == INFINITY; break;
@@ -512,6 +516,7 @@ static uint32_t node_slope(const bb_expr *expr, const uint32_t *s, const bb_rang
   case BB_X_SQRT:
   case BB_X_EXP:
   case BB_X_LOG:
+  case BB_X_ATAN:
   case BB_X_TANH:
   case BB_X_ERF:
   case BB_X_FLOOR:

@@ -198,6 +198,7 @@ static uint32_t apply_fault(bb_scalars *t, const bb_scalar *term) {
   case BB_X_SQRT:
     return forget(t, term, infinite | BB_FAULT_ZERO, "the root of an overflow or underflow");
   case BB_X_SIGN: return forget(t, term, BB_FAULT_ZERO, "the sign of an underflow");
+  case BB_X_ATAN:
   case BB_X_TANH:
   case BB_X_ERF: return a->fault & BB_FAULT_ZERO;
   case BB_X_FLOOR:

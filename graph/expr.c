@@ -147,6 +147,7 @@ static bb_dtype result_dtype(bb_expr_op op, const bb_expr *a, const bb_expr *b, 
   case BB_X_LOG:
   case BB_X_SIN:
   case BB_X_COS:
+  case BB_X_ATAN:
   case BB_X_TANH:
   case BB_X_ERF: return bb_dtype_is_float(a->dtype) ? a->dtype : BB_F32;
   default: return ops[op].arity == 1 ? a->dtype : join(a->dtype, b->dtype);
@@ -213,6 +214,7 @@ double bb_expr_apply(const bb_expr *expr, double a, double b, double c) {
   case BB_X_LOG: return log(a);
   case BB_X_SIN: return sin(a);
   case BB_X_COS: return cos(a);
+  case BB_X_ATAN: return atan(a);
   case BB_X_TANH: return tanh(a);
   case BB_X_ERF: return erf(a);
   case BB_X_FLOOR: return floor(a);

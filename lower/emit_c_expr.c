@@ -262,6 +262,7 @@ static const char *print(const printer *p, const bb_expr *e) {
   case BB_X_LOG: return call(p, "log", e);
   case BB_X_SIN: return call(p, "sin", e);
   case BB_X_COS: return call(p, "cos", e);
+  case BB_X_ATAN: return call(p, "atan", e);
   case BB_X_TANH: return call(p, "tanh", e);
   case BB_X_ERF: return call(p, "erf", e);
   case BB_X_LT: return infix(p, "<", e);

@@ -150,6 +150,7 @@ static void put(writer *w, const bb_expr *x) {
   case BB_X_MIN: put_call(w, integer ? "min" : "fminf", x); break;
   case BB_X_MAX: put_call(w, integer ? "max" : "fmaxf", x); break;
   case BB_X_EXP: put_call(w, "tl::exp", x); break;
+  case BB_X_ATAN: put_call(w, "atanf", x); break;
   case BB_X_TANH: put_call(w, "tl::tanh", x); break;
   case BB_X_SQRT: put_call(w, "sqrtf", x); break;
   case BB_X_LOG: put_call(w, "logf", x); break;

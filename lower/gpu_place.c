@@ -200,7 +200,9 @@ static void group_by_rows(void *user, bb_tile_body *body, uint32_t at) {
 }
 
 static bool is_long(const bb_expr *x) {
-  if (x->op == BB_X_ERF || x->op == BB_X_LOG || x->op == BB_X_SIN || x->op == BB_X_COS) return true;
+  if (x->op == BB_X_ERF || x->op == BB_X_LOG || x->op == BB_X_SIN || x->op == BB_X_ATAN ||
+      x->op == BB_X_COS)
+    return true;
   if (x->op == BB_X_POW && x->a[0]->op != BB_X_CONST && x->a[1]->op != BB_X_CONST) return true;
   for (uint32_t i = 0; i < bb_expr_op_arity(x->op); i++)
     if (is_long(x->a[i])) return true;

@@ -8,6 +8,9 @@
 enum {
   F_RECIPROCAL,
   F_TAN,
+  F_ATAN,
+  F_ASIN,
+  F_ACOS,
   F_SINH,
   F_COSH,
   F_ASINH,

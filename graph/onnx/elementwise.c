@@ -123,6 +123,14 @@ static const bb_expr *gelu(const bb_onnx_node *n, const bb_expr *x) {
   return kind[0] == 't' ? tanh_gelu(n->m->program, x) : erf_gelu(n->m->program, x);
 }
 
+static const bb_expr *arc_tangent(bb_program *p, const bb_expr *x) {
+  return bb_expr_make(p, BB_X_ATAN, x, NULL, NULL);
+}
+
+static const bb_expr *twice(bb_program *p, const bb_expr *x) {
+  return f_mul(p, f_num(p, x, 2), x);
+}
+
 const bb_expr *bb_onnx_formula_of(const bb_onnx_node *n, int formula, const bb_expr *x) {
   bb_program *p = n->m->program;
   const bb_expr *one = f_num(p, x, 1);
@@ -131,6 +139,14 @@ const bb_expr *bb_onnx_formula_of(const bb_onnx_node *n, int formula, const bb_e
   case F_TAN:
     return f_div(p, bb_expr_make(p, BB_X_SIN, x, NULL, NULL),
                  bb_expr_make(p, BB_X_COS, x, NULL, NULL));
+  case F_ATAN: return arc_tangent(p, x);
+  case F_ASIN: /* x / (1 + sqrt(1 - x x)), the tangent of half of it */
+    return twice(
+        p, arc_tangent(
+               p, f_div(p, x,
+                        f_add(p, one, f_sqrt(p, f_mul(p, f_sub(p, one, x), f_add(p, one, x)))))));
+  case F_ACOS:
+    return twice(p, arc_tangent(p, f_sqrt(p, f_div(p, f_sub(p, one, x), f_add(p, one, x)))));
   case F_SINH: return half_of(p, BB_X_SUB, x);
   case F_COSH: return half_of(p, BB_X_ADD, x);
   case F_ASINH: return inverse_hyperbolic(p, x, 1);

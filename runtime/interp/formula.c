@@ -96,6 +96,7 @@ static void run_unary(const bb_expr *expr, int n, const double *a, double *out) 
   case BB_X_LOG: EACH(log(a[i]));
   case BB_X_SIN: EACH(sin(a[i]));
   case BB_X_COS: EACH(cos(a[i]));
+  case BB_X_ATAN: EACH(atan(a[i]));
   case BB_X_TANH: EACH(tanh(a[i]));
   case BB_X_ERF: EACH(erf(a[i]));
   case BB_X_FLOOR: EACH(floor(a[i]));

@@ -7,12 +7,15 @@ from case import MS, K, rand, single
 
 def unary():
     x = rand(3, 5)
-    plain = ["Abs", "Neg", "Sign", "Floor", "Ceil", "Round", "Exp", "Sin", "Cos", "Tan", "Tanh", "Erf",
+    plain = ["Abs", "Neg", "Sign", "Floor", "Ceil", "Round", "Exp", "Sin", "Cos", "Tan", "Tanh", "Erf", "Atan",
              "Sinh", "Cosh", "Asinh", "Reciprocal", "Relu", "Sigmoid", "LeakyRelu", "ThresholdedRelu",
              "Elu", "Celu", "Selu", "Shrink", "Softplus", "Softsign", "HardSigmoid", "HardSwish", "Mish",
              "Gelu"]
     for op in plain:
         yield single(op, op, [x])
+    inside = np.concatenate([np.linspace(-1, 1, 41), [0.999999, -0.999999, 1e-6]]).astype(np.float32)
+    yield single("Asin", "Asin", [inside])
+    yield single("Acos", "Acos", [inside])
     yield single("Sqrt", "Sqrt", [np.abs(x)])
     yield single("Log", "Log", [np.abs(x) + 0.1])
     yield single("Acosh", "Acosh", [np.abs(x) + 1])

@@ -148,10 +148,10 @@ static void test_numbers_and_infinities(void **state) {
 /* With questions that in reals have one answer, if `asks`. */
 static const bb_expr *random_expr(bb_program *p, uint64_t *seed, uint32_t depth, bool asks) {
   static const bb_expr_op ops[] = {
-      BB_X_ADD,  BB_X_SUB,   BB_X_MUL,    BB_X_DIV,   BB_X_POW,  BB_X_NEG, BB_X_ABS,
-      BB_X_SIGN, BB_X_SQRT,  BB_X_EXP,    BB_X_LOG,   BB_X_SIN,  BB_X_COS, BB_X_TANH,
-      BB_X_ERF,  BB_X_FLOOR, BB_X_CEIL,   BB_X_ROUND, BB_X_MIN,  BB_X_MAX, BB_X_MOD,
-      BB_X_FMOD, BB_X_LT,    BB_X_SELECT, BB_X_ISINF, BB_X_ISNAN};
+      BB_X_ADD,  BB_X_SUB,  BB_X_MUL,   BB_X_DIV,    BB_X_POW,   BB_X_NEG,  BB_X_ABS,
+      BB_X_SIGN, BB_X_SQRT, BB_X_EXP,   BB_X_LOG,    BB_X_SIN,   BB_X_COS,  BB_X_TANH,
+      BB_X_ATAN, BB_X_ERF,  BB_X_FLOOR, BB_X_CEIL,   BB_X_ROUND, BB_X_MIN,  BB_X_MAX,
+      BB_X_MOD,  BB_X_FMOD, BB_X_LT,    BB_X_SELECT, BB_X_ISINF, BB_X_ISNAN};
   uint64_t r = random_bits(seed);
   if (depth == 0 || r % 7 == 0) {
     if (r % 3 == 0) return bb_expr_const(p, BB_F64, (double)(r >> 20 & 15) / 4 - 2);
