@@ -130,7 +130,6 @@ bb_build_loop *bb_build_begin(bb_build *b, bb_dim dim, const bb_loop_options *o)
       o->block == 1 || (extent->op == BB_X_CONST && (int64_t)extent->number % o->block == 0);
   if (loop->single) return single_loop(b, loop);
   const char *name = bb_arena_printf(b->arena, "i%u", b->tile->variables);
-  if (!bb_tile_name_is_good(name)) name = bb_arena_printf(b->arena, "%s_", name); /* i32, i64 */
   loop->variable = bb_tile_add_variable(b->tile, name, false);
   loop->depth = b->depth + 1;
   loop->start = loop->element = bb_index_variable(b, loop->variable);

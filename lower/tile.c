@@ -26,7 +26,8 @@ bb_tile_program *bb_tile_create(bb_program *home, const char *name) {
 
 uint32_t bb_tile_add_variable(bb_tile_program *p, const char *name, bool extent) {
   BB_GROW(p->home->arena, p->variable, p->variable_capacity, p->variables + 1);
-  p->variable[p->variables] = bb_arena_text(p->home->arena, name, strlen(name));
+  const char *end = bb_tile_name_is_good(name) ? "" : "_"; /* i8, i32: types */
+  p->variable[p->variables] = bb_arena_printf(p->home->arena, "%s%s", name, end);
   p->extents += extent;
   return p->variables++;
 }

@@ -176,7 +176,8 @@ typedef struct bb_tile_program {
 
 /* Lives as long as its home, and is not registered there. */
 bb_tile_program *bb_tile_create(bb_program *home, const char *name);
-/* Expressions may also name an extent as a symbol, once it is one of the home's. */
+/* Expressions may also name an extent as a symbol, once it is one of the home's.  A name that is a word of the text
+ * form, as i32 is, gets an underscore. */
 uint32_t bb_tile_add_variable(bb_tile_program *program, const char *name, bool extent);
 uint32_t bb_tile_add_view(bb_tile_program *program, const bb_tile_view *view);
 uint32_t bb_tile_add(bb_tile_program *program, const bb_tile *tile);
