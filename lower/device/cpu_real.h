@@ -227,7 +227,7 @@ BB_INLINE void BB_NAME(bb_add)(BB_NAME(bb_sums) sum, const BB_REAL *const *row, 
 }
 
 /* `rows` rows of the result against a panel of `vectors`; constants, so that the sums stay in registers.
- * What they are added to is wanted last, and asked for first.  A core that runs two threads gives each of
+ * Where they go is wanted last, and asked for first.  A core that runs two threads gives each of
  * them three instructions in a cycle; one k takes 20 for 12 sums, which six cycles could add: so a `turn`
  * of several k shares those that count and move on. */
 BB_INLINE void BB_NAME(bb_strip)(BB_REAL *to, int64_t pitch, const BB_REAL *a, int64_t a_row,
@@ -240,8 +240,10 @@ BB_INLINE void BB_NAME(bb_strip)(BB_REAL *to, int64_t pitch, const BB_REAL *a, i
   BB_STRAIGHT
   for (int i = 0; i < rows; i++) {
     BB_STRAIGHT
-    for (int v = 0; v < vectors; v++) sum[i][v] = (BB_NAME(bb_vector)){0};
-    __builtin_prefetch(to + i * pitch);
+    for (int v = 0; v < vectors; v++) {
+      sum[i][v] = (BB_NAME(bb_vector)){0};
+      __builtin_prefetch(to + i * pitch + v * BB_LANES, 1);
+    }
   }
   BB_STRAIGHT
   for (int i = 0; i < pointers; i++) row[i] = a + i * shared * a_row;
