@@ -67,6 +67,12 @@ static bb_index compose_index(const bb_index *inner, const bb_index *outer, int6
   return index;
 }
 
+static bool has_index_over(const bb_piece *piece, bb_dim dim) {
+  for (uint32_t i = 0; i < piece->rank; i++)
+    if (piece->index[i].kind != BB_INDEX_FIXED && piece->index[i].dim == dim) return true;
+  return false;
+}
+
 static bool add_part(composition *c, const bb_type *type, bb_dim inner_joined, part p) {
   bb_index *index = BB_NEW(c->arena, bb_index, p.inner->rank);
   for (uint32_t j = 0; j < p.inner->rank; j++) {
@@ -122,7 +128,8 @@ static bool take_run(composition *c, const bb_type *type, const bb_piece *outer,
     if (low < 0) low = 0;
     if (high > count - 1) high = count - 1;
     if (low > high) continue;
-    bool all = low == 0 && high == count - 1;
+    /* A list of one element stays one, though nothing else is joined to it. */
+    bool all = low == 0 && high == count - 1 && has_index_over(piece, inner->joined);
     if (!all && c->joined != index->dim) {
       if (c->joined != BB_NO_DIM) return false;
       c->joined = index->dim;
@@ -170,7 +177,9 @@ const bb_access *bb_access_compose(const bb_program *program, bb_arena *arena,
   }
   if (c.joined != BB_NO_DIM) sort_pieces(c.piece, c.count);
   if (c.count == 0) return NULL;
-  if (c.count == 1 && c.piece[0].first == 0) c.joined = BB_NO_DIM;
+  /* One piece joins nothing, but where it is an element. */
+  if (c.count == 1 && c.piece[0].first == 0 && has_index_over(&c.piece[0], c.joined))
+    c.joined = BB_NO_DIM;
   bb_access *access = BB_NEW(arena, bb_access, 1);
   *access = (bb_access){.joined = c.joined, .count = c.count, .piece = c.piece};
   return access;

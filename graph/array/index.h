@@ -1,10 +1,11 @@
 /* index.h - the index form of an array program: what is left when layout is taken away.
  *
  * A value is a function of its axes, each axis one dim (a class of axis factoring): reshape,
- * transpose, squeeze and broadcast are gone, an axis of extent 1 is no axis, and a value that is
- * constant along an axis does not have it.  A node runs over indices; its first ones are the axes
- * of its result, in order, and every operand says which index each of its axes follows.  The
- * canonical forms are found here, where a rewrite never meets a layout operator.
+ * transpose, squeeze and broadcast are gone, an axis of extent 1 is no axis (until unit.c gives
+ * products of vectors and blocks one), and a value that is constant along an axis does not
+ * have it.  A node runs over indices; its first ones are the axes of its result, in order, and every
+ * operand says which index each of its axes follows.  The canonical forms are found here, where a
+ * rewrite never meets a layout operator.
  *
  * bb_array_factor() makes the form from an array program, bb_array_canonicalise() rewrites it and
  * bb_array_lower() turns it into blocks.

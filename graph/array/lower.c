@@ -31,7 +31,6 @@ static bb_lower start(bb_ix *ix) {
   l.pending = BB_NEW(l.scratch, bb_pending, ix->values);
   l.folded = BB_NEW(l.scratch, bool, ix->values);
   l.stored = BB_NEW(l.scratch, bool, ix->values);
-  l.blocked = BB_NEW(l.scratch, bool, ix->dims);
   l.alias = filled(&l, ix->dims);
   l.tensor = filled(&l, ix->array->values);
   l.output = filled(&l, ix->array->outputs);
@@ -39,6 +38,7 @@ static bb_lower start(bb_ix *ix) {
 }
 
 void bb_array_lower(bb_array *array) {
+  bb_ix_add_units(array->index);
   bb_lower l = start(array->index);
   uint32_t *order, count = bb_ix_order(l.ix, l.scratch, &order);
   bb_lower_find_blocked(&l);

@@ -46,6 +46,11 @@ typedef struct bb_lower {
   uint32_t letters[2]; /* names given to dims without one: enumerated, blocked */
 } bb_lower;
 
+/* --- unit.c --- */
+
+/* Gives vectors that are multiplied with blocks an axis of extent 1, and what is computed from them. */
+void bb_ix_add_units(bb_ix *ix);
+
 /* --- lower_dims.c: which dims are blocked, and their names --- */
 
 void bb_lower_find_blocked(bb_lower *l);
@@ -55,7 +60,9 @@ bool bb_lower_blocked(bb_lower *l, uint32_t class);
 typedef struct bb_product_axes {
   uint32_t row, col, sum;
 } bb_product_axes;
-bb_product_axes bb_lower_product_axes(bb_lower *l, const bb_ix_node *node);
+bb_product_axes bb_ix_product_axes(bb_ix *ix, const bb_ix_node *node);
+/* By class: cut into blocks because a product, a reduction or a scan runs along it. */
+bool *bb_ix_blocked_by_operators(bb_ix *ix, bb_arena *arena);
 /* The dim of a class in a role. */
 bb_dim bb_lower_dim(bb_lower *l, uint32_t class, bb_role role);
 

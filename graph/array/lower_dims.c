@@ -13,10 +13,6 @@
 
 enum { FEW = 4 };
 
-static void block(bb_lower *l, uint32_t class) {
-  l->blocked[bb_ix_find(l->ix, class)] = true;
-}
-
 bool bb_lower_blocked(bb_lower *l, uint32_t class) {
   return l->blocked[bb_ix_find(l->ix, class)];
 }
@@ -30,38 +26,38 @@ static bool operand_has(const bb_ix_node *node, const bb_ix *ix, uint32_t slot, 
 
 /* The index to block: i, or `best`, further out, where i has few elements.  Neighbours such
  * as the pair that a rotation turns make no block as long as there is more further out. */
-static uint32_t inner_of(bb_lower *l, const bb_ix_node *node, uint32_t best, uint32_t i) {
-  int64_t extent = bb_extent_value(bb_ix_extent(l->ix, node->dim[i]));
+static uint32_t inner_of(bb_ix *ix, const bb_ix_node *node, uint32_t best, uint32_t i) {
+  int64_t extent = bb_extent_value(bb_ix_extent(ix, node->dim[i]));
   return best != BB_NONE && extent >= 0 && extent < FEW ? best : i;
 }
 
-bb_product_axes bb_lower_product_axes(bb_lower *l, const bb_ix_node *node) {
-  uint32_t rank = l->ix->value[node->out[0]].rank;
+bb_product_axes bb_ix_product_axes(bb_ix *ix, const bb_ix_node *node) {
+  uint32_t rank = ix->value[node->out[0]].rank;
   bb_product_axes axes = {BB_NONE, BB_NONE, BB_NONE};
   for (uint32_t i = 0; i < rank; i++) {
-    bool a = operand_has(node, l->ix, 0, i), b = operand_has(node, l->ix, 1, i);
-    if (a && !b) axes.row = inner_of(l, node, axes.row, i);
-    if (b && !a) axes.col = inner_of(l, node, axes.col, i);
+    bool a = operand_has(node, ix, 0, i), b = operand_has(node, ix, 1, i);
+    if (a && !b) axes.row = inner_of(ix, node, axes.row, i);
+    if (b && !a) axes.col = inner_of(ix, node, axes.col, i);
   }
-  for (uint32_t i = rank; i < node->indices; i++) axes.sum = inner_of(l, node, axes.sum, i);
+  for (uint32_t i = rank; i < node->indices; i++) axes.sum = inner_of(ix, node, axes.sum, i);
   return axes;
 }
 
-static void block_contract(bb_lower *l, const bb_ix_node *node) {
-  bb_product_axes axes = bb_lower_product_axes(l, node);
-  if (axes.row != BB_NONE) block(l, node->dim[axes.row]);
-  if (axes.col != BB_NONE) block(l, node->dim[axes.col]);
-  block(l, node->dim[axes.sum]);
-}
-
-static void block_by_operators(bb_lower *l) {
-  for (uint32_t i = 0; i < l->ix->nodes; i++) {
-    const bb_ix_node *node = &l->ix->node[i];
+bool *bb_ix_blocked_by_operators(bb_ix *ix, bb_arena *arena) {
+  bool *blocked = BB_NEW(arena, bool, ix->dims);
+  for (uint32_t i = 0; i < ix->nodes; i++) {
+    const bb_ix_node *node = &ix->node[i];
     if (node->removed) continue;
-    if (node->op == BB_IX_CONTRACT) block_contract(l, node);
-    if (bb_ix_reduces(node)) block(l, node->dim[node->indices - 1]);
-    if (node->op == BB_IX_SCAN) block(l, node->dim[node->at]);
+    if (node->op == BB_IX_CONTRACT) {
+      bb_product_axes axes = bb_ix_product_axes(ix, node);
+      if (axes.row != BB_NONE) blocked[bb_ix_find(ix, node->dim[axes.row])] = true;
+      if (axes.col != BB_NONE) blocked[bb_ix_find(ix, node->dim[axes.col])] = true;
+      blocked[bb_ix_find(ix, node->dim[axes.sum])] = true;
+    }
+    if (bb_ix_reduces(node)) blocked[bb_ix_find(ix, node->dim[node->indices - 1])] = true;
+    if (node->op == BB_IX_SCAN) blocked[bb_ix_find(ix, node->dim[node->at])] = true;
   }
+  return blocked;
 }
 
 /* Values by class, as linked lists of (value) cells. */
@@ -123,7 +119,7 @@ static void keep_reduced(weak *w) {
 void bb_lower_find_blocked(bb_lower *l) {
   bb_ix *ix = l->ix;
   weak w = {.l = l};
-  block_by_operators(l);
+  l->blocked = bb_ix_blocked_by_operators(ix, l->scratch);
   w.first = BB_NEW(l->scratch, uint32_t, ix->dims);
   w.refused = BB_NEW(l->scratch, bool, ix->dims);
   w.count = BB_NEW(l->scratch, uint32_t, ix->values);

@@ -152,7 +152,7 @@ static bool roles_of_use(bb_lower *l, const bb_ix_node *user, uint32_t slot, bb_
     return true;
   }
   if (user->op != BB_IX_CONTRACT) return false;
-  bb_product_axes axes = bb_lower_product_axes(l, user);
+  bb_product_axes axes = bb_ix_product_axes(l->ix, user);
   uint32_t own = slot == 0 ? axes.row : axes.col;
   for (uint32_t a = 0; a < v->rank; a++)
     role[a] = index[a] == axes.sum ? BB_ROLE_COL : index[a] == own ? BB_ROLE_ROW : BB_ROLE_LOOP;
@@ -263,7 +263,7 @@ static void dot_body(bb_nest *nest, bb_graph *graph, const bb_value *in, bb_valu
 
 /* Rows from the left operand, columns from the right one, the sum along both operands' columns. */
 void bb_lower_contract(bb_lower *l, bb_ix_node *node) {
-  bb_product_axes axes = bb_lower_product_axes(l, node);
+  bb_product_axes axes = bb_ix_product_axes(l->ix, node);
   bb_role *role = BB_NEW(l->scratch, bb_role, node->indices);
   bb_role *side[2];
   if (axes.row != BB_NONE) role[axes.row] = BB_ROLE_ROW;
