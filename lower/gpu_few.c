@@ -326,6 +326,13 @@ static void order_grid(bb_parts *q) {
 
 /* --- places --- */
 
+/* Does a product read it?  What maps alone read, as masks, comes to their registers. */
+static bool is_operand(const bb_tile_body *body, uint32_t tile) {
+  for (uint32_t i = 0; i < body->count; i++)
+    if (body->stmt[i]->kind == BB_TILE_DOT && bb_tile_reads(body->stmt[i], tile)) return true;
+  return false;
+}
+
 static void place(bb_parts *q) {
   bb_tile_program *p = q->g->p;
   bb_tile_body *body = NULL;
@@ -334,7 +341,7 @@ static void place(bb_parts *q) {
     if (q->core->stmt[i]->loop) body = &q->core->stmt[i]->loop->body;
   for (uint32_t i = 0; i < body->count; i++) {
     const bb_tile_stmt *s = body->stmt[i];
-    if (s->kind != BB_TILE_LOAD) continue;
+    if (s->kind != BB_TILE_LOAD || !is_operand(body, s->result)) continue;
     bb_tile *t = &p->tile[s->result];
     t->place = BB_PLACE_SHARED;
     t->buffers = 2;
