@@ -89,7 +89,7 @@ static bb_onnx_value *apply_mask(const bb_onnx_node *n, bb_onnx_value *t, bb_onn
   bb_onnx_value *v[2] = {t, mask};
   if (mask->dtype == BB_BOOL) return keep(n, bb_onnx_arg(n, 1, mask), 2, v);
   if (!bb_dtype_is_float(mask->dtype))
-    bb_onnx_refuse(n, "the mask is %s", bb_dtype_name(mask->dtype));
+    bb_onnx_refuse(n, "the mask is %s", bb_dtype_name(mask->stored));
   v[1] = bb_onnx_cast(n, mask, t->dtype);
   return bb_onnx_binary_map(n, BB_X_ADD, t, v[1]);
 }
@@ -182,8 +182,8 @@ static bb_onnx_value *changed(const bb_onnx_node *n, const Onnx__GraphProto *gra
   for (uint32_t a = 0; alike && a < v->rank; a++)
     alike = bb_onnx_same_extent(n, out->shape[a], v->shape[a]);
   if (!alike)
-    bb_onnx_refuse(n, "its branch makes %s%s of %s%s", bb_dtype_name(out->dtype),
-                   bb_onnx_shape_text(n->m, out), bb_dtype_name(v->dtype),
+    bb_onnx_refuse(n, "its branch makes %s%s of %s%s", bb_dtype_name(out->stored),
+                   bb_onnx_shape_text(n->m, out), bb_dtype_name(v->stored),
                    bb_onnx_shape_text(n->m, v));
   return out;
 }

@@ -7,19 +7,19 @@
 
 void bb_onnx_same_dtype(const bb_onnx_node *n, uint32_t count, bb_onnx_value *const *v) {
   for (uint32_t i = 1; i < count; i++)
-    if (v[i]->dtype != v[0]->dtype)
-      bb_onnx_refuse(n, "operands of types %s and %s", bb_dtype_name(v[0]->dtype),
-                     bb_dtype_name(v[i]->dtype));
+    if (v[i]->dtype != v[0]->dtype || v[i]->stored != v[0]->stored)
+      bb_onnx_refuse(n, "operands of types %s and %s", bb_dtype_name(v[0]->stored),
+                     bb_dtype_name(v[i]->stored));
 }
 
 void bb_onnx_want_float(const bb_onnx_node *n, const bb_onnx_value *v) {
   if (!bb_dtype_is_float(v->dtype))
-    bb_onnx_refuse(n, "an operand that must be floating point is %s", bb_dtype_name(v->dtype));
+    bb_onnx_refuse(n, "an operand that must be floating point is %s", bb_dtype_name(v->stored));
 }
 
 static void want_bool(const bb_onnx_node *n, const bb_onnx_value *v) {
   if (v->dtype != BB_BOOL)
-    bb_onnx_refuse(n, "an operand that must be bool is %s", bb_dtype_name(v->dtype));
+    bb_onnx_refuse(n, "an operand that must be bool is %s", bb_dtype_name(v->stored));
 }
 
 static void want_number(const bb_onnx_node *n, const bb_onnx_value *v) {
@@ -29,7 +29,10 @@ static void want_number(const bb_onnx_node *n, const bb_onnx_value *v) {
 bb_onnx_value *bb_onnx_binary_map(const bb_onnx_node *n, bb_expr_op op, bb_onnx_value *v,
                                   bb_onnx_value *w) {
   const bb_expr *a = bb_onnx_arg(n, 0, v), *b = bb_onnx_arg(n, 1, w);
-  return bb_onnx_map(n, bb_expr_make(n->m->program, op, a, b, NULL), 2, (bb_onnx_value *[]){v, w});
+  bb_onnx_value *made =
+      bb_onnx_map(n, bb_expr_make(n->m->program, op, a, b, NULL), 2, (bb_onnx_value *[]){v, w});
+  if (made->dtype == v->dtype) made->stored = v->stored;
+  return made;
 }
 
 /* --- formulas --- */

@@ -217,8 +217,8 @@ static bb_onnx_value *append(const bb_onnx_node *n, bb_onnx_value *past, bb_onnx
   bool fits = past->rank == 4 && past->dtype == rows->dtype;
   for (uint32_t a = 0; fits && a < 4; a++) fits = a == 2 || past->shape[a] == rows->shape[a];
   if (!fits)
-    bb_onnx_refuse(n, "a cache %s %s does not go with %s %s", bb_dtype_name(past->dtype),
-                   bb_onnx_shape_text(m, past), bb_dtype_name(rows->dtype),
+    bb_onnx_refuse(n, "a cache %s %s does not go with %s %s", bb_dtype_name(past->stored),
+                   bb_onnx_shape_text(m, past), bb_dtype_name(rows->stored),
                    bb_onnx_shape_text(m, rows));
   if (bb_onnx_is_number(past->shape[2], 0)) return rows;
   const bb_expr *sum = f_add(m->program, bb_onnx_extent_expr(m, past->shape[2]),

@@ -225,8 +225,8 @@ static void check_parts(const bb_onnx_node *n, uint32_t count, bb_onnx_value *co
     for (uint32_t a = 0; fits && a < v[0]->rank; a++)
       fits = a == axis || bb_onnx_same_extent(n, v[0]->shape[a], v[i]->shape[a]);
     if (!fits)
-      bb_onnx_refuse(n, "%s %s and %s %s do not join along axis %u", bb_dtype_name(v[0]->dtype),
-                     bb_onnx_shape_text(n->m, v[0]), bb_dtype_name(v[i]->dtype),
+      bb_onnx_refuse(n, "%s %s and %s %s do not join along axis %u", bb_dtype_name(v[0]->stored),
+                     bb_onnx_shape_text(n->m, v[0]), bb_dtype_name(v[i]->stored),
                      bb_onnx_shape_text(n->m, v[i]), axis);
   }
 }

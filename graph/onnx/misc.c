@@ -67,7 +67,7 @@ void bb_onnx_misc_result(bb_onnx_node *n, bb_dtype dtype, uint32_t rank,
 
 static void want_index(const bb_onnx_node *n, const bb_onnx_value *v) {
   if (v->dtype != BB_I64 && v->dtype != BB_I32)
-    bb_onnx_refuse(n, "indices of type %s", bb_dtype_name(v->dtype));
+    bb_onnx_refuse(n, "indices of type %s", bb_dtype_name(v->stored));
 }
 
 /* --- gathers --- */

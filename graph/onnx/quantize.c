@@ -116,7 +116,7 @@ void bb_onnx_dequantize(bb_onnx_node *n) {
   int64_t type = bb_onnx_int(n, "output_dtype", 0);
   if (in_blocks(n)) return;
   if (bb_dtype_is_float(x->dtype) || x->dtype == BB_BOOL)
-    bb_onnx_refuse(n, "an operand that must be integers is %s", bb_dtype_name(x->dtype));
+    bb_onnx_refuse(n, "an operand that must be integers is %s", bb_dtype_name(x->stored));
   if (type && (type > 64 || !bb_onnx_dtype((int32_t)type, &dtype) || !bb_dtype_is_float(dtype)))
     bb_onnx_refuse(n, "a result of %s", bb_onnx_dtype_name((int32_t)type));
   bb_onnx_want_float(n, scale);

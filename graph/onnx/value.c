@@ -76,7 +76,7 @@ bool bb_onnx_known_int(const bb_onnx_value *v, int64_t *value) {
 
 const int64_t *bb_onnx_known_ints(const bb_onnx_node *n, const bb_onnx_value *v, uint32_t *count) {
   if (v->dtype != BB_I64 && v->dtype != BB_I32)
-    bb_onnx_refuse(n, "an operand that must be integers is %s", bb_dtype_name(v->dtype));
+    bb_onnx_refuse(n, "an operand that must be integers is %s", bb_dtype_name(v->stored));
   if (!v->element) return NULL;
   int64_t *ints = BB_NEW(n->m->arena, int64_t, v->elements);
   for (uint32_t i = 0; i < v->elements; i++) {

@@ -8,7 +8,7 @@
  * Negative numbers are left to the caller: extent[i] is NULL and number[i] holds them. */
 static const bb_extent **shape_operand(bb_onnx_node *n, const bb_onnx_value *v, uint32_t *rank,
                                        int64_t *number) {
-  if (v->dtype != BB_I64) bb_onnx_refuse(n, "the shape is %s", bb_dtype_name(v->dtype));
+  if (v->dtype != BB_I64) bb_onnx_refuse(n, "the shape is %s", bb_dtype_name(v->stored));
   if (v->rank != 1) bb_onnx_refuse(n, "the shape is not a vector");
   if (!v->element) {
     bb_onnx_unsupported(n, "a shape that is computed at run time");

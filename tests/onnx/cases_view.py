@@ -52,6 +52,27 @@ def views():
     yield single("CenterCropPad-axes", "CenterCropPad", [rand(5, 8, 3), ints(4, 2)], opset=18, axes=[-2, 0])
 
 
+def resizing():
+    x = rand(2, 3, 5, 7)
+    twice, sizes = K(np.float32([1, 1, 2, 2])), ints(2, 3, 9, 4)
+    yield single("Resize-twice", "Resize", [x, None, twice], mode="nearest", coordinate_transformation_mode="asymmetric", nearest_mode="floor")
+    yield single("Resize-thrice", "Resize", [x, None, K(np.float32([1, 1, 3, 3]))], mode="nearest")
+    for mode in ("linear", "cubic"):
+        for place in ("half_pixel", "align_corners", "asymmetric", "pytorch_half_pixel", "half_pixel_symmetric"):
+            yield single(f"Resize-{mode}-{place}", "Resize", [x, None, None, sizes], mode=mode, coordinate_transformation_mode=place)
+        yield single(f"Resize-{mode}-smooth", "Resize", [rand(1, 2, 21, 33), None, None, ints(1, 2, 8, 40)], mode=mode, antialias=1)
+        yield single(f"Resize-{mode}-outside", "Resize", [x, None, twice], mode=mode, exclude_outside=1)
+    for rounding in ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil"):
+        yield single(f"Resize-nearest-{rounding}", "Resize", [x, None, None, sizes], mode="nearest", nearest_mode=rounding)
+    yield single("Resize-axes", "Resize", [x, None, None, ints(6, 11)], mode="linear", axes=[3, 1])
+    yield single("Resize-crop", "Resize", [x, K(np.float32([0, 0, 0.2, -0.5, 1, 1, 1.3, 0.8])), None, ints(2, 3, 6, 6)], mode="linear",
+                 coordinate_transformation_mode="tf_crop_and_resize", extrapolation_value=9.0)
+    yield single("Resize-narrow", "Resize", [np.arange(48, dtype=np.uint8).reshape(1, 2, 4, 6), None, None, ints(1, 2, 7, 3)], mode="nearest")
+    yield single("Resize-long", "Resize", [rand(1, 2, 3, 150), None, None, ints(1, 2, 3, 401)], mode="linear")
+    yield graph_case("Resize-between", [N("Mul", ["x", "x"], ["a"]), N("Resize", ["a", "", "s"], ["b"], mode="linear"), N("Relu", ["b"], ["y"])],
+                     {"x": x}, ["y"], {"s": np.float32([1, 1, 2, 2])}, symbols={"x": ["B", "C", 5, 7]})
+
+
 def indices():
     x = rand(4, 6)
     for upper in (0, 1):
@@ -267,6 +288,7 @@ def kernels():
 
 
 def cases():
+    yield from resizing()
     yield from ties()
     yield from views()
     yield from indices()
