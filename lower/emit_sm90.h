@@ -35,6 +35,7 @@ typedef struct bb_cuda_tile {
   uint32_t beside; /* ring: 1 + the tile whose buffers each lie right behind this one's; 0: none */
   bool behind;     /* it is such a one */
   bool late;       /* SHARED: made behind the serial loop, where what that loaded lay */
+  bool pieces;     /* SHARED: made when it is stored, 64 columns at a time (emit_sm90_pieces.c) */
   uint32_t map;    /* ring: the tensor map that loads it */
 } bb_cuda_tile;
 
@@ -132,6 +133,17 @@ void bb_cuda_stmt(bb_cuda *e, const bb_tile_stmt *stmt);
 /* The copy of a ring's tile, from `row` of it on; as many rows as its map has. */
 void bb_cuda_load(bb_cuda *e, const bb_tile_stmt *stmt, uint32_t row, const char *buffer,
                   const char *barrier);
+/* `pairs` pairs of neighbours of a map's result, narrowed, as texts of u32; `format`: the first one's element. */
+void bb_cuda_pairs(bb_cuda *e, const bb_tile_stmt *stmt, bb_buffer *out, const char *format,
+                   uint32_t pairs, uint32_t ct);
+/* Coordinates of a box, innermost first, each behind a comma. */
+const char *bb_cuda_box_at(bb_cuda *e, const bb_tile_stmt *stmt, const char *row, const char *col);
+
+/* emit_sm90_pieces.c: results of persistent blocks. */
+void bb_cuda_find_pieces(bb_cuda *e);
+uint32_t bb_cuda_pieces_bytes(const bb_tile *tile);
+void bb_cuda_put_pieces(bb_cuda *e, const bb_tile_stmt *store);
+
 /* Two products of a group, of one left operand, as one. */
 void bb_cuda_both_dots(bb_cuda *e, const bb_tile_stmt *stmt, const bb_tile_stmt *second);
 /* A warp's product; `then`: a line of code for when it has read the left operand, or NULL. */

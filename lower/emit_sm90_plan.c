@@ -326,6 +326,7 @@ static void place_tile(bb_cuda *e, uint32_t i) {
   if (e->tile[i].behind) return; /* lies with the other */
   e->tile[i].stride = e->tile[i].beside ? 2 * bytes : bytes;
   if (e->warps && e->tile[i].ring) bytes *= e->warp_count;
+  if (e->tile[i].pieces) bytes = bb_cuda_pieces_bytes(t);
   e->tile[i].offset = e->shared;
   if (e->tile[i].beside) {
     bb_cuda_tile *behind = &e->tile[e->tile[i].beside - 1];
@@ -431,6 +432,7 @@ void bb_cuda_plan(bb_cuda *e) {
   if (e->split && !bb_cuda_is_shared(e))
     bb_cuda_refuse(e, NULL, "what follows parts of the grid does more than map and store");
   walk(e, &e->p->body, map_stmt);
+  bb_cuda_find_pieces(e);
   place_shared(e);
   drop_shared(e);
   check_registers(e);

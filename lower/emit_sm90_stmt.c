@@ -241,8 +241,8 @@ static const char *at_pair(const bb_cuda *e, const char *first, uint32_t i) {
   return bb_infix(e->arena, first, "+", bb_arena_printf(e->arena, "%u", i));
 }
 
-static void put_pairs(bb_cuda *e, const bb_tile_stmt *s, bb_buffer *out, const char *format,
-                      uint32_t pairs, uint32_t ct) {
+void bb_cuda_pairs(bb_cuda *e, const bb_tile_stmt *s, bb_buffer *out, const char *format,
+                   uint32_t pairs, uint32_t ct) {
   const bb_expr *inner = below_cast(e, s);
   for (uint32_t i = 0; i < pairs; i++) {
     const char *lo = at_pair(e, format, 2 * i);
@@ -275,7 +275,7 @@ static void put_map_shared(bb_cuda *e, const bb_tile_stmt *s) {
     bb_cuda_line(e, "tl::named_sync(7, %u);", 32 * e->warp_count);
   bb_cuda_line(e, "if (tl::lane() == 0) tl::put_read();");
   bb_cuda_line(e, "__syncwarp();");
-  put_pairs(e, s, &pairs, "8 * k", 4, t->cols / 8);
+  bb_cuda_pairs(e, s, &pairs, "8 * k", 4, t->cols / 8);
   bb_cuda_line(e, "TL_UNROLL for (int k = 0; k < %u; k++)", t->cols / 16);
   bb_cuda_line(e,
                "  tl::store_matrix(%s + tl::piece(%u, my_rows + (tl::lane() & 15), 2 * k + "
@@ -296,12 +296,12 @@ static void put_map_registers(bb_cuda *e, const bb_tile_stmt *s) {
                  from->rows / parts, parts > 1 ? " % 64" : "");
     bb_cuda_line(e, "tl::pin(%s);", c->name);
   } else if (c->layout == BB_LAYOUT_LEFT) {
-    put_pairs(e, s, &pairs, "2 * i", 1, c->ct);
+    bb_cuda_pairs(e, s, &pairs, "2 * i", 1, c->ct);
     bb_cuda_line(e, "TL_UNROLL for (int i = 0; i < %u; i++) %s[i] = %s;", c->registers, c->name,
                  pairs.data);
   } else if (c->layout == BB_LAYOUT_RIGHT) {
     if (t->cols != 8) bb_cuda_refuse(e, s, "a right operand of other than 8 columns");
-    put_pairs(e, s, &pairs, "2 * i", 1, 1);
+    bb_cuda_pairs(e, s, &pairs, "2 * i", 1, 1);
     bb_cuda_line(e, "TL_UNROLL for (int i = 0; i < %u; i++) %s[i] = tl::transpose_8x8(%s);",
                  c->registers, c->name, pairs.data);
   } else if (c->layout == BB_LAYOUT_SPREAD && from && from->place == BB_PLACE_SHARED) {
@@ -428,7 +428,7 @@ static void put_transpose(bb_cuda *e, const bb_tile_stmt *s) {
 /* --- memory --- */
 
 /* The coordinates of a box, innermost first; `row` and `col` are added along the tile's axes. */
-static const char *box_at(bb_cuda *e, const bb_tile_stmt *s, const char *row, const char *col) {
+const char *bb_cuda_box_at(bb_cuda *e, const bb_tile_stmt *s, const char *row, const char *col) {
   bb_buffer out = {.arena = e->arena};
   for (uint32_t i = e->p->view[s->view].rank; i-- > 0;) {
     const bb_tile_range *r = &s->range[i];
@@ -447,14 +447,14 @@ void bb_cuda_load(bb_cuda *e, const bb_tile_stmt *s, uint32_t row, const char *b
   if (map->fold > 1) {
     int start = (int)s->range[e->p->view[s->view].rank - 1].start->number;
     bb_cuda_line(e, "tl::copy_box(%s, &p.%s, %s%s, %d);", buffer, map->name, barrier,
-                 box_at(e, s, first, bb_arena_printf(e->arena, "%d", -start)), start / 64);
+                 bb_cuda_box_at(e, s, first, bb_arena_printf(e->arena, "%d", -start)), start / 64);
   } else if (t->cols == 64) {
     bb_cuda_line(e, "tl::copy_box(%s, &p.%s, %s%s);", buffer, map->name, barrier,
-                 box_at(e, s, first, "0"));
+                 bb_cuda_box_at(e, s, first, "0"));
   } else {
     bb_cuda_line(e, "TL_UNROLL for (int c = 0; c < %u; c += 64)", t->cols);
     bb_cuda_line(e, "  tl::copy_box(%s + c * %u, &p.%s, %s%s);", buffer, map->rows * 2, map->name,
-                 barrier, box_at(e, s, first, "c"));
+                 barrier, bb_cuda_box_at(e, s, first, "c"));
   }
 }
 
@@ -533,7 +533,7 @@ static void put_store(bb_cuda *e, const bb_tile_stmt *s) {
     bb_cuda_line(e, "if (tl::lane() == 0) {");
     bb_cuda_line(e, "  TL_UNROLL for (int c = 0; c < %u; c += 64)", t->cols);
     bb_cuda_line(e, "    tl::put_box(&p.%s, tile_memory + %u + c * %u + my_rows * 128%s);",
-                 e->map[c->map].name, c->offset, t->rows * 2, box_at(e, s, "my_rows", "c"));
+                 e->map[c->map].name, c->offset, t->rows * 2, bb_cuda_box_at(e, s, "my_rows", "c"));
     bb_cuda_line(e, "  tl::put_commit();");
     bb_cuda_line(e, "}");
     return;
@@ -566,8 +566,12 @@ void bb_cuda_stmt(bb_cuda *e, const bb_tile_stmt *s) {
     bb_cuda_line(e, "// %s", text.data);
   switch (s->kind) {
   case BB_TILE_LOAD: put_load(e, s); break;
-  case BB_TILE_STORE: put_store(e, s); break;
-  case BB_TILE_MAP: put_map(e, s); break;
+  case BB_TILE_STORE:
+    e->tile[s->operand[0]].pieces ? bb_cuda_put_pieces(e, s) : put_store(e, s);
+    break;
+  case BB_TILE_MAP:
+    if (!e->tile[s->result].pieces) put_map(e, s);
+    break;
   case BB_TILE_ANY: put_any(e, s); break;
   case BB_TILE_DOT:
     bb_cuda_is_async(e, s) ? put_async_dot(e, s) : bb_cuda_warp_dot(e, s, NULL);

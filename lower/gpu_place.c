@@ -17,6 +17,7 @@ enum {
   SLACK = 24,        /* registers of a thread for what is no tile */
   GROUP_ROWS = 64,
   MOST_BUFFERS = 6,
+  PIECES_BYTES = 256, /* of each row, for results that leave in pieces */
   ROWS_TOGETHER =
       16, /* blocks of rows that run beside each other, in as many columns as there are processors for */
   L2_BYTES = 32 << 20
@@ -30,7 +31,8 @@ typedef struct placer {
   bb_tile_loop *serial;
   uint32_t groups;
   bool staged;
-  bool stands; /* an operand stays where it was copied before the loop: one result a block */
+  bool stands;   /* an operand stays where it was copied before the loop: one result a block */
+  bool persists; /* a block takes several parts of the grid, one after the other */
   bool *loaded;
 } placer;
 
@@ -370,14 +372,45 @@ static bool is_left(const placer *w, uint32_t tile) {
   return false;
 }
 
+static bool varies_with(const placer *w, uint32_t variable) {
+  for (uint32_t i = 0; w->serial && i < w->serial->stretches; i++) {
+    const bb_tile_stretch *s = &w->serial->stretch[i];
+    if (depends(s->from, variable) || (s->to && depends(s->to, variable))) return true;
+  }
+  return false;
+}
+
+/* Is the loop one of products alone, of the same length for all of the grid?  Then a block may take several parts of the grid: it
+ * loads for the next one while its results leave, which then do so in pieces (emit_sm90_pieces.c). */
+static bool may_persist(const placer *w) {
+  if (!w->serial || w->staged || w->stands || w->g->split || &w->p->body == w->core) return false;
+  for (uint32_t i = 0; i < w->serial->body.count; i++)
+    if (w->serial->body.stmt[i]->kind != BB_TILE_LOAD &&
+        w->serial->body.stmt[i]->kind != BB_TILE_DOT)
+      return false;
+  for (bb_tile_body *body = &w->p->body; body != w->core; body = &body->stmt[0]->loop->body)
+    if (varies_with(w, body->stmt[0]->loop->variable)) return false;
+  for (uint32_t i = w->at + 1; i < w->core->count; i++) {
+    const bb_tile_stmt *s = w->core->stmt[i], *map = w->core->stmt[i - 1];
+    if (s->kind != BB_TILE_STORE || w->p->tile[s->operand[0]].place != BB_PLACE_SHARED) continue;
+    if (map->kind != BB_TILE_MAP || map->result != s->operand[0] || !map->operands ||
+        bb_expr_uses_coord(map->expr) || bb_tile_writers(&w->p->body, map->result) != 1)
+      return false;
+  }
+  return true;
+}
+
 static bool give_buffers(placer *w) {
   uint32_t fixed = 0, turning = 0, left = 0;
+  w->persists = w->persists && may_persist(w);
   for (uint32_t t = 0; t < w->p->tiles; t++) {
     bb_tile *tile = &w->p->tile[t];
     tile->buffers = 1;
     if (tile->place != BB_PLACE_SHARED || !bb_tile_writers(&w->p->body, t)) continue;
     if (w->serial && bb_tile_writers(&w->serial->body, t))
       turning += bytes_of(tile);
+    else if (w->serial && is_left(w, t) && w->persists)
+      fixed += tile->rows * PIECES_BYTES;
     else if (w->serial && is_left(w, t))
       left += bytes_of(tile);
     else
@@ -387,6 +420,11 @@ static bool give_buffers(placer *w) {
   if (fixed > SHARED_BYTES || (turning && (SHARED_BYTES - fixed) / turning < 2)) return false;
   uint32_t buffers = turning ? (SHARED_BYTES - fixed) / turning : 1;
   if (buffers > (w->staged ? 2 : MOST_BUFFERS)) buffers = w->staged ? 2 : MOST_BUFFERS;
+  if (w->persists &&
+      fixed + buffers * turning <= SHARED_BYTES / 2) { /* blocks overlap as they are */
+    w->persists = false;
+    return give_buffers(w);
+  }
   for (uint32_t t = 0; w->serial && t < w->p->tiles; t++)
     if (w->p->tile[t].place == BB_PLACE_SHARED && bb_tile_writers(&w->serial->body, t))
       w->p->tile[t].buffers = buffers;
@@ -400,14 +438,6 @@ static void keep_stores(placer *w) {
 }
 
 /* --- the grid --- */
-
-static bool varies_with(const placer *w, uint32_t variable) {
-  for (uint32_t i = 0; w->serial && i < w->serial->stretches; i++) {
-    const bb_tile_stretch *s = &w->serial->stretch[i];
-    if (depends(s->from, variable) || (s->to && depends(s->to, variable))) return true;
-  }
-  return false;
-}
 
 /* times * product, of extents; times 0: nothing yet */
 typedef struct amount {
@@ -539,6 +569,7 @@ static void schedule_grid(placer *w) {
   }
   if (w->p->body.count == 0 || &w->p->body == w->core) return;
   if (w->serial && !w->staged && unequal == BB_NONE && !w->g->split) group_rows(w);
+  if (w->persists) w->p->body.stmt[0]->loop->persistent = true;
   if (!w->staged) return;
   if (unequal != BB_NONE && unequal != w->p->body.stmt[0]->loop->variable)
     cut_in_sections(w, unequal);
@@ -563,7 +594,9 @@ void bb_gpu_place(bb_gpu *g) {
   if (w.serial) reuse_in(&w, &w.serial->body);
   if (!g->split) place_stores(&w);
   w.stands = has_standing(&w);
+  w.persists = true;
   if (!give_buffers(&w)) {
+    w.persists = true;
     keep_stores(&w);
     if (!give_buffers(&w)) bb_gpu_refuse(g, "tiles need more shared memory than a block has");
   }

@@ -149,7 +149,8 @@ TL_DEV void put_box(const tensor_map *m, const void *from, int c0, int c1, int c
 }
 TL_DEV void prefetch_map(const tensor_map *m) { asm volatile("prefetch.tensormap [%0];" ::"l"(m) : "memory"); }
 TL_DEV void put_commit() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
-TL_DEV void put_read() { asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory"); }  // sources may be written again
+// All but the last N sources may be written again.
+template <int N = 0> TL_DEV void put_read() { asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(N) : "memory"); }
 TL_DEV void fence_copies() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }  // ordinary stores before copies, products
 
 // ---- swizzled tiles

@@ -13,12 +13,12 @@
  * by one, and by warps; bytes a second that reach it, for results on their side (gpu_few.c), and that are filled in beyond an
  * array's end; those that reach all, and different ones that do, from memory or, where they may have stayed there, from
  * the cache; elements a second that arithmetic beside products makes or folds; seconds for a turn of a loop, a launch, a
- * block until its first tile is there, and a cluster's merge; bytes a second of parts that are merged. */
+ * block until its first tile is there, one that persists until its results left, and a cluster's merge; bytes a second of parts that are merged. */
 static const double GROUPS_RATE = 6.6e12, GROUP_RATE = 6e12, WARP_RATE = 2.4e12;
 static const double BYTES = 150e9, FEW_BYTES = 75e9, BEYOND = 65e9;
 static const double ALL_BYTES = 16e12, DIFFERENT = 4.4e12, CACHED = 6.5e12, CACHE = 40e6;
 static const double ELEMENTS = 150e9, TURN = 30e-9;
-static const double LAUNCH = 1.5e-6, BEGIN = 1.9e-6, MERGE = 1.5e-6, MERGED = 20e9;
+static const double LAUNCH = 1.5e-6, BEGIN = 1.9e-6, AGAIN = 0.5e-6, MERGE = 1.5e-6, MERGED = 20e9;
 enum { SHARED = 227 << 10, OWN_SHARED = 1 << 10, THREADS = 2048, REGISTERS = 64 << 10, HELD = 168 };
 
 typedef struct work {
@@ -138,5 +138,6 @@ double bb_cuda_weigh(const bb_gpu_machine *m, const bb_cuda_kernel *k, const int
   double merge = cluster > 1 ? MERGE + w.merged / MERGED : 0;
   double reading = most(w.bytes / ALL_BYTES, different / (different > CACHE ? DIFFERENT : CACHED));
   double filling = w.beyond / BEYOND / blocks * each;
-  return LAUNCH + BEGIN * rounds + merge + most(busy / blocks * each, reading) + filling;
+  double begin = k->plan.persistent ? BEGIN + AGAIN * (rounds - 1) : BEGIN * rounds;
+  return LAUNCH + begin + merge + most(busy / blocks * each, reading) + filling;
 }
