@@ -1,8 +1,9 @@
 """Every kernel that is emitted for sm_90a compiles, spills nothing, and its products overlap.
 
-    compile.py EMIT DEVICE-LIBRARY FILE.tile... [--generate GENERATE MODEL.bb[=ways][=cut]...]
+    compile.py EMIT DEVICE-LIBRARY FILE.tile... [--generate GENERATE MODEL.bb[=ways][=cut][=persists]...]
 
 With =ways: in every way that the results of its kernels can be cut.  With =cut: each has a loop that is cut by where its masks hold.
+With =persists: blocks take several tiles, and load for the next one while results leave from memory of their own.
 
 NVRTC compiles without a GPU; it comes with the Python package nvidia-cuda-nvrtc (tools/requirements.txt).
 """
@@ -82,6 +83,12 @@ def faults(source, plan, good, log, cubin):
     return wrong
 
 
+def persists(path):
+    source = open(path + ".cu").read()
+    stages = [int(x) for x in re.findall(r"tl::Barriers<(\d+)>", source)]
+    return json.load(open(path + ".json"))["persistent"] and "tl::put_read<1>()" in source and min(stages) >= 4
+
+
 def judge(compiler, folder, name, title):
     """1 if something is wrong with the kernel NAME.cu, NAME.json of a folder."""
     source = f"{folder}/{name}.cu"
@@ -109,6 +116,8 @@ def main():
             if not made: print(path, "has no kernel"); bad += 1
             if "cut" in how and not all(re.search(r"serial .* then ", open(f"{folder}/{name}.cu").read()) for name in made):
                 print(path, "has a loop that is not cut"); bad += 1
+            if "persists" in how and not all(persists(f"{folder}/{name}") for name in made):
+                print(path, "has a block that does not load while its results leave"); bad += 1
             for name in made: bad += judge(compiler, folder, name, f"{os.path.basename(path)} {name}")
         # the check itself sees a spill
         with open(f"{folder}/spill.cu", "w") as f:
