@@ -17,7 +17,7 @@ static bool is_cut(const bb_tile_body *body) {
 /* Blocks on the edge of a mask are computed whole: where there are such, large ones, whose price knows
  * nothing of masks, do more than small ones save.  Strips of large ones are left out where they lie beyond the
  * edge: then what a loop folds decides how much is computed in vain. */
-enum { MOST_AT_EDGES = 64, MOST_IN_STRIPS = 256, MOST_FOLDED = 128 };
+enum { MOST_AT_EDGES = 64, MOST_IN_STRIPS = 256, MOST_FOLDED = 64 };
 
 static void limit_folded(const bb_graph *graph, int64_t *limit) {
   for (uint32_t i = 0; i < graph->count; i++) {
