@@ -61,7 +61,7 @@ static void fill_axis(const bb_pricing *pricing, uint32_t size, axis *a) {
          block *= 2)
       a->choice[a->choices++] = block;
   const bb_machine *m = pricing->machine;
-  double share = ceil(extent / m->units / m->grain_row) * m->grain_row;
+  double share = ceil(extent / m->units);
   bool any = m->register_bytes == 0 && !pricing->nest->size[size].whole;
   bool large = a->choices > 0 && extent > 8192;
   if (!large) a->choice[a->choices++] = fmax(1, extent);
