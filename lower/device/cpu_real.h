@@ -337,6 +337,70 @@ BB_STRIPS_OF(4, BB_FEW_CASES, bb_next_rows)
 #undef BB_FEW_CASES
 #undef BB_CASE
 
+/* --- few rows --- */
+
+/* At most so many rows: more are worth packing the other operand for, which takes as long as it does to multiply it
+ * with some. */
+enum { BB_NAME(BB_FEW) = 4 };
+#define BB_LINES_AHEAD 16 /* that are asked for: lines are short, and far from each other */
+
+/* The sum of a vector's lanes, in halves. */
+BB_INLINE BB_REAL BB_NAME(bb_lanes)(BB_NAME(bb_vector) x) {
+  BB_REAL part[BB_LANES];
+  memcpy(part, &x, sizeof part);
+  BB_STRAIGHT
+  for (int half = BB_LANES / 2; half; half /= 2) BB_STRAIGHT
+  for (int l = 0; l < half; l++) part[l] += part[l + half];
+  return part[0];
+}
+
+/* `rows` rows of a against `lines` of b, both along what is summed: lanes sum every so many-th product. */
+BB_INLINE void BB_NAME(bb_lines)(BB_REAL *to, int64_t pitch, const BB_REAL *a, int64_t a_row,
+                                 const BB_REAL *b, int64_t b_row, int64_t k, bool add,
+                                 const int rows, const int lines) {
+  BB_NAME(bb_vector) sum[2][4];
+  int64_t p = 0;
+  BB_STRAIGHT
+  for (int i = 0; i < rows; i++) BB_STRAIGHT
+  for (int j = 0; j < lines; j++) sum[i][j] = (BB_NAME(bb_vector)){0};
+  for (; p + BB_LANES <= k; p += BB_LANES) {
+    BB_NAME(bb_vector) with[4];
+    BB_STRAIGHT
+    for (int j = 0; j < lines; j++) {
+      __builtin_prefetch(b + (j + BB_LINES_AHEAD) * b_row + p);
+      with[j] = *(const BB_NAME(bb_loose) *)(b + j * b_row + p);
+    }
+    BB_STRAIGHT
+    for (int i = 0; i < rows; i++) {
+      BB_NAME(bb_vector) x = *(const BB_NAME(bb_loose) *)(a + i * a_row + p);
+      BB_STRAIGHT
+      for (int j = 0; j < lines; j++) BB_FMA(sum[i][j], x, with[j]);
+    }
+  }
+  BB_STRAIGHT
+  for (int i = 0; i < rows; i++) BB_STRAIGHT
+  for (int j = 0; j < lines; j++) {
+    BB_REAL all = BB_NAME(bb_lanes)(sum[i][j]);
+    for (int64_t q = p; q < k; q++) all += a[i * a_row + q] * b[j * b_row + q];
+    to[i * pitch + j] = add ? to[i * pitch + j] + all : all;
+  }
+}
+
+BB_ALONE void BB_NAME(bb_dot_lines)(BB_REAL *to, int64_t pitch, const BB_REAL *a, int64_t a_row,
+                                    const BB_REAL *b, int64_t b_row, int64_t m, int64_t n,
+                                    int64_t k, bool add) {
+  int64_t i = 0, j = 0;
+  for (; j + 4 <= n; j += 4, b += 4 * b_row) {
+    for (i = 0; i + 2 <= m; i += 2) BB_NAME(bb_lines)
+    (to + i * pitch + j, pitch, a + i * a_row, a_row, b, b_row, k, add, 2, 4);
+    if (i < m) BB_NAME(bb_lines)
+    (to + i * pitch + j, pitch, a + i * a_row, a_row, b, b_row, k, add, 1, 4);
+  }
+  for (; j < n; j++, b += b_row)
+    for (i = 0; i < m; i++) BB_NAME(bb_lines)
+  (to + i * pitch + j, pitch, a + i * a_row, a_row, b, b_row, k, add, 1, 1);
+}
+
 #ifndef __clang__
 #pragma GCC pop_options
 #endif
@@ -450,6 +514,10 @@ BB_FUNCTION void BB_NAME(bb_dot)(BB_REAL *to, int64_t pitch, const BB_REAL *a, i
                                  int64_t m, int64_t n, int64_t k, bool add, BB_REAL *panel) {
   const int64_t most = BB_NAME(BB_PANEL);
   bool beside = b_row == 1, few = m <= BB_ROWS;
+  if (b_col == 1 && a_col == 1 && m <= BB_NAME(BB_FEW) && k >= BB_LANES) {
+    BB_NAME(bb_dot_lines)(to, pitch, a, a_row, b, b_row, m, n, k, add);
+    return;
+  }
   for (int64_t j = 0; j < n; j += most) {
     const int64_t wide = bb_min(n - j, most), width = BB_NAME(bb_width)(wide);
     const BB_REAL *with = b + j * b_row;
@@ -476,6 +544,7 @@ BB_FUNCTION void BB_NAME(bb_dot)(BB_REAL *to, int64_t pitch, const BB_REAL *a, i
 #undef BB_PANELS
 #undef BB_VECTORS
 #undef BB_AHEAD
+#undef BB_LINES_AHEAD
 #undef BB_FMA
 #undef BB_FMA_ONCE
 #undef BB_HIDE
