@@ -18,9 +18,9 @@ const bb_selection_options *bb_api_selection(bb_program *program, const bb_advan
 /* Takes a program to stage FUSED by prices of the options' machine, which are kept on disk. */
 void bb_api_drive_priced(bb_program *program, const bb_advance_options *options,
                          bb_drive_options *drive);
-/* Takes a program to stage FUSED by what its kernels cost on the machine that BLOCKBUSTER_MACHINE names,
- * else this one. */
-void bb_api_choose(bb_program *program);
+/* Takes a program to stage FUSED by what its kernels cost on a machine of that name; "": the one that BLOCKBUSTER_MACHINE
+ * names, else this one. */
+void bb_api_choose(bb_program *program, const char *machine);
 
 /* A run by kernels.  Binding: as bb_drive_run() has it. */
 typedef struct bb_kernel_run {
@@ -32,7 +32,7 @@ typedef struct bb_kernel_run {
   bb_cpu_counts *counts;
 } bb_kernel_run;
 
-/* Compiled for the CPU; candidates that have none are interpreted.  False: there is no compiler, and
+/* Compiled for the CPU or a GPU; candidates that have none are interpreted.  False: there is no compiler, and
  * the options let it be interpreted. */
 bool bb_run_kernels(const bb_kernel_run *run);
 void bb_run_model(const bb_kernel_run *run, bb_model *model);

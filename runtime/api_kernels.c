@@ -38,7 +38,7 @@ static void bind_inputs(const bb_kernel_run *run, const bb_model *model, bb_sess
     void *bytes = bb_arena_alloc(run->arena, held->count * bb_dtype_bytes(info.dtype) + 1);
     bb_interp_store(info.dtype, held->data, held->count, bytes);
     bb_tensor_view view = {.dtype = info.dtype, .rank = info.rank, .shape = shape, .data = bytes};
-    check(run, bb_session_bind(session, BB_INPUT, i, &view));
+    check(run, bb_session_write(session, i, &view));
   }
   for (uint32_t s = 0; s < run->options->symbols; s++)
     check(run,
@@ -52,7 +52,10 @@ static void take_outputs(const bb_kernel_run *run, uint32_t outputs, bb_session 
     size_t count = 1;
     for (uint32_t a = 0; a < view.rank; a++) count *= (size_t)view.shape[a];
     double *data = BB_NEW(run->arena, double, count + 1);
-    bb_interp_load(view.dtype, view.data, count, data);
+    size_t bytes = count * bb_dtype_bytes(view.dtype);
+    void *held = bb_arena_alloc(run->arena, bytes + 1);
+    check(run, bb_session_read(session, BB_OUTPUT, i, held, bytes));
+    bb_interp_load(view.dtype, held, count, data);
     run->binding->tensor[tensor_named(run, BB_TENSOR_OUTPUT, i)] = (bb_interp_tensor){data, count};
   }
 }
@@ -114,9 +117,10 @@ typedef struct compiling {
 static void compile_body(bb_context *ctx, void *argument) {
   compiling *call = argument;
   const bb_run_options *o = call->run->options;
-  bb_compile_options options = {.version = BB_VERSION, .blocks = o->blocks, .block = o->block};
+  bb_compile_options options = {
+      .version = BB_VERSION, .blocks = o->blocks, .block = o->block, .device = o->device};
   (void)ctx;
-  call->model = bb_compile(call->run->program, &options);
+  call->model = bb_compile(call->run->program, &options, NULL);
 }
 
 static void destroy_plan(void *plan) {
@@ -140,28 +144,6 @@ static void release_model(void *model) {
   bb_model_release(model);
 }
 
-static void destroy_gpu(void *plan) {
-  bb_gpu_plan_destroy(plan);
-}
-
-/* On a GPU; what has no kernel for it is interpreted. */
-static void run_gpu(const bb_kernel_run *run, const bb_gpu_api *api) {
-  bb_context *ctx = run->program->ctx;
-  bb_gpu_counts counts;
-  bb_gpu_plan *plan =
-      bb_gpu_plan_make(run->program, &(bb_gpu_options){.api = api, .block = run->block});
-  bb_defer(ctx, destroy_gpu, plan);
-  bb_gpu_run_binding(plan, run->binding, run->arena);
-  bb_gpu_plan_count(plan, &counts);
-  *run->counts = (bb_cpu_counts){.fused = counts.fused,
-                                 .misc = counts.misc,
-                                 .interpreted = counts.interpreted,
-                                 .kernels = counts.kernels,
-                                 .sources = counts.sources};
-  bb_undefer(ctx, plan);
-  bb_gpu_plan_destroy(plan);
-}
-
 typedef struct writing {
   bb_program *program;
   const char *target, *folder;
@@ -182,18 +164,11 @@ bb_status bb_program_write_kernels(bb_program *program, const char *target, cons
 bool bb_run_kernels(const bb_kernel_run *run) {
   bb_context *ctx = run->program->ctx;
   const char *device = run->options->device;
-  const bb_gpu_api *gpu = bb_gpu_find(device);
-  if (gpu) {
-    run_gpu(run, gpu);
-    return true;
-  }
-  if (device && strcmp(device, "cpu") != 0)
-    bb_fail(ctx, BB_ERROR_ARGUMENT, "there is no device %s: only cpu, cuda and hip", device);
   compiling call = {.run = run};
-  bool exact = run->options->float64;
+  bool cpu = !device || strcmp(device, "cpu") == 0, exact = cpu && run->options->float64;
   bb_status status = bb_protect(ctx, exact ? run_plan : compile_body, &call);
   bool lacking = status == BB_ERROR_IO || status == BB_ERROR_UNSUPPORTED;
-  if (lacking && run->options->mode == BB_RUN_BEST) {
+  if (lacking && cpu && run->options->mode == BB_RUN_BEST) {
     bb_log(ctx, BB_LOG_WARNING, "interpreted: %s", bb_context_message(ctx));
     ctx->status = BB_OK;
     return false;

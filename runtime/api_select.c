@@ -12,8 +12,9 @@ enum { SYMBOL_GUESS = 1024 };
 /* --- asking --- */
 
 static const bb_machine *find_machine(bb_arena *arena, const char *name) {
-  const bb_gpu_api *gpu = bb_gpu_find(name);
-  if (gpu) return bb_gpu_describe(gpu, arena, 0);
+  uint32_t number;
+  const bb_gpu_api *gpu = bb_gpu_find_numbered(name, &number);
+  if (gpu) return bb_gpu_describe(gpu, arena, number);
   if (bb_gpu_find_target(name)) return bb_gpu_suppose(arena, name);
   return bb_machine_find(arena, name);
 }
@@ -60,8 +61,8 @@ void bb_api_drive_priced(bb_program *program, const bb_advance_options *options,
   bb_scratch_end(scratch);
 }
 
-void bb_api_choose(bb_program *program) {
-  static const bb_advance_options options = {.version = BB_VERSION, .machine = ""};
+void bb_api_choose(bb_program *program, const char *machine) {
+  const bb_advance_options options = {.version = BB_VERSION, .machine = machine};
   bb_drive_options drive = {.strict = program->strict};
   if (program->stage != BB_STAGE_FUSED) bb_api_drive_priced(program, &options, &drive);
 }

@@ -383,20 +383,24 @@ typedef struct bb_compile_options {
   const char *cache;
   uint32_t blocks; /* block sizes of dims; others as the scheduler likes */
   const bb_setting *block;
+  /* What the model runs on: NULL, "cpu", "cuda" or "hip", the first GPU there is of NVIDIA's or of AMD's, or "cuda:1", another. */
+  const char *device;
 } bb_compile_options;
 
-/* Compiles a program for this machine's processor.  One that is not at stage FUSED is taken there first, its kernels
- * chosen by price, as bb_program_advance() with the machine "" does.  The system's C compiler (cc, or what BLOCKBUSTER_CC names) does it, or the cache has it.  Constants are copied: the program may be
+/* Compiles a program for this machine's processor, or for a GPU, whose kernels NVRTC or hipRTC compile: driver and compiler
+ * are loaded now (BLOCKBUSTER_CUDA, BLOCKBUSTER_NVRTC, BLOCKBUSTER_HIP, BLOCKBUSTER_HIPRTC may name them).  One that is not at stage FUSED is taken there first, its kernels
+ * chosen by price, as bb_program_advance() with the machine "" does, or that of the device's name.  The system's C compiler (cc, or what BLOCKBUSTER_CC names) does it, or the cache has it.  Constants are copied: the program may be
  * destroyed.  What has no kernel becomes a step that sessions interpret; a warning says which and why.  options may be NULL.
- * *model is the caller's, to be released.  Errors: UNSUPPORTED (arrays of more axes than a plan has), IO (no compiler,
- * no folder to work in), MEMORY. */
+ * *model is the caller's, to be released.  Errors: UNSUPPORTED (arrays of more axes than a plan has; no driver, no
+ * compiler of a GPU's, no GPU, or one that is too old), ARGUMENT (no such device), IO (no compiler, no folder to work in), MEMORY (a device's,
+ * too). */
 BB_API bb_status bb_program_compile(bb_program *program, const bb_compile_options *options,
                                     bb_model **model);
 /* The same into a folder, to be loaded by bb_model_load() where there is no compiler: plan.json,
  * kernels.so, data.bin (constants), and kernels.c, to be read.  The
  * folder appears when it is complete; one that is there is replaced if it is empty or a compiled model.  Nothing
  * interprets there: UNSUPPORTED where something has no kernel, all of it in one message.
- * Errors: as above, ARGUMENT (the folder holds something else). */
+ * Errors: as above, ARGUMENT (the folder holds something else), UNSUPPORTED (for a GPU). */
 BB_API bb_status bb_program_compile_to(bb_program *program, const bb_compile_options *options,
                                        const char *folder);
 /* Writes the source of a program's kernels for a GPU that need not be here, with the device library that it includes, into a
@@ -429,7 +433,7 @@ typedef struct bb_run_options {
   uint32_t threads; /* of kernels; 0: one for each processor.  The results are the same */
   const char *
       device; /* what kernels run on: NULL, "cpu", "cuda" or "hip" (BB_ERROR_UNSUPPORTED, with the reason,
-                       * where there is no driver, no compiler or no fit GPU) */
+                       * where there is no driver, no compiler or no fit GPU), "cuda:1" and so on */
 } bb_run_options;
 
 typedef struct bb_run_counts {

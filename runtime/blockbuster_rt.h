@@ -159,7 +159,7 @@ BB_API bool bb_model_get_extent(const bb_model *model, uint32_t index, bb_extent
 
 typedef struct bb_model_info {
   const char *name;     /* of the model */
-  const char *device;   /* "cpu" */
+  const char *device;   /* "cpu", "cuda" or "hip" */
   const char *features; /* what the kernels expect of the machine, words between spaces */
   uint32_t inputs, outputs, extents, steps;
   uint32_t fused, misc;      /* operators that run in kernels; as reference kernels */
@@ -224,8 +224,9 @@ BB_API bb_status bb_session_create(bb_context *context, bb_model *model,
 BB_API void bb_session_destroy(bb_session *session);
 
 /* An array of the caller's.  It stays where it is, and is there, until it is bound to something else or
- * the session dies; the shape and strides are copied.  Any alignment does, that of the element at
- * least. */
+ * the session dies; the shape and strides are copied.  On a CPU any alignment does, that of the element at
+ * least.  On a GPU the array lies where the model's device reaches it, begins at a multiple of 16 bytes and is dense: others are
+ * refused (bb_session_write() takes those of the processor's memory). */
 typedef struct bb_tensor_view {
   bb_dtype dtype;
   uint32_t rank;
@@ -293,11 +294,26 @@ BB_API size_t bb_session_workspace(const bb_session *session);
  * time. */
 BB_API void bb_session_use_workspace(bb_session *session, void *memory, size_t bytes);
 
-/* Runs the model on what is bound.  `stream` is the device's; NULL on a CPU, where the call returns when
- * outputs are written.  After the first run with given extents it allocates nothing and takes no lock
- * with one thread.  Errors: those of bb_session_prepare(), INPUT (data that an operator refuses, as an
+/* Runs the model on what is bound.  `stream`: NULL, always on a CPU: the call returns when outputs are written.  On a GPU it
+ * may be a stream of the caller's (CUstream, hipStream_t; the default stream by its name, CU_STREAM_LEGACY): the run
+ * follows what is in it, and the call returns as soon as everything is in it; the next run may follow in the same stream, or
+ * in another once this one has ended.  After the first run with given extents it allocates nothing and takes no lock
+ * with one thread; on a GPU a second one in which nothing moved notes the launches, which then start as one (a graph).  A
+ * stream that captures gets the launches one by one: call bb_session_prepare() before, which takes the memory.
+ * Errors: those of bb_session_prepare(), INPUT (data that an operator refuses, as an
  * index out of range), STOPPED; outputs may be written in part then. */
 BB_API bb_status bb_session_run(bb_session *session, void *stream);
+/* Returns when the last run in a stream of the caller's has ended.  Errors: INPUT (data that an operator refused in any run
+ * since the last such call), IO (the device). */
+BB_API bb_status bb_session_wait(bb_session *session);
+
+/* Copies an array of the processor's memory, with any strides, into memory of the session's on its device, and binds that as
+ * an input; the array is the caller's again when the call returns.  No run is under way.  Errors: those of bb_session_bind(), MEMORY. */
+BB_API bb_status bb_session_write(bb_session *session, uint32_t input, const bb_tensor_view *view);
+/* Copies an input or output as bb_session_get() has it, row-major and dense, into the processor's memory, after what runs in the
+ * stream of the last run.  Errors: ARGUMENT (shapes are not known yet; `bytes` are not those of the array). */
+BB_API bb_status bb_session_read(bb_session *session, bb_side side, uint32_t index, void *data,
+                                 size_t bytes);
 
 #ifdef __cplusplus
 }

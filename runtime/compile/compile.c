@@ -3,6 +3,7 @@
 #include "compile.h"
 
 #include "../api.h"
+#include "../gpu/gpu.h"
 #include "../model/model.h"
 #include "kernel_cache.h"
 #include "plan_make.h"
@@ -23,40 +24,93 @@ static void tell_refused(bb_context *ctx, const char *line) {
   }
 }
 
-static bb_draft *draft_of(bb_program *program, const bb_compile_options *o, bb_arena *arena) {
+/* What a program is compiled for. */
+typedef struct destination {
+  const bb_gpu_api *gpu; /* NULL: the processor */
+  const bb_device_class *class;
+  uint32_t number;
+  bb_device *device; /* open while the program is compiled */
+} destination;
+
+static void close_device(void *argument) {
+  destination *d = argument;
+  d->class->close(d->device);
+}
+
+/* Deferred: end() ends it. */
+static destination *begin(bb_program *program, const bb_compile_options *o, bb_arena *arena) {
   bb_context *ctx = program->ctx;
+  destination *d = BB_NEW(arena, destination, 1);
+  const char *device = o->device ? o->device : "cpu";
   if (o->version != BB_VERSION)
     bb_fail(ctx, BB_ERROR_ARGUMENT, "bb_compile_options.version is not BB_VERSION");
-  bb_api_choose(program);
+  d->gpu = bb_gpu_find_numbered(device, &d->number);
+  d->class = d->gpu ? bb_gpu_class(d->gpu) : bb_device_find(device);
+  if (!d->class)
+    bb_fail(ctx, BB_ERROR_ARGUMENT, "there is no device %s: only cpu, cuda and hip", device);
+  d->device = d->class->open(ctx, d->number);
+  bb_defer(ctx, close_device, d);
+  bb_api_choose(program, d->gpu ? device : "");
+  return d;
+}
+
+static void end(bb_context *ctx, destination *d) {
+  bb_undefer(ctx, d);
+  close_device(d);
+}
+
+static bb_draft *draft_of(bb_program *program, const bb_compile_options *o, const destination *d,
+                          const bb_compile_way *way, bb_arena *arena) {
   bb_draft_options options = {.block = bb_api_blocks(program, o->blocks, o->block, arena)};
+  bb_gpu_target target;
+  if (d->gpu) {
+    target = *bb_gpu_target_of(d->device);
+    options.target = &target;
+    if (way) options.way = way->way;
+    if (way && way->plain) target.units = false;
+  }
   bb_draft *draft = bb_draft_make(program, &options, arena);
-  const bb_device_class *device = &bb_cpu_device;
-  bb_device *cpu = device->open(ctx);
-  draft->plan->features = device->features(cpu, arena);
-  device->close(cpu);
+  draft->plan->features = d->class->features(d->device, arena);
   return draft;
 }
 
-bb_model *bb_compile(bb_program *program, const bb_compile_options *options) {
+/* Misc nodes that a device has no kernel for, where that costs copies. */
+static void tell_brought_back(bb_context *ctx, const bb_model *m) {
+  for (uint32_t i = 0; i < m->plan->steps && !m->class->host; i++) {
+    const bb_plan_step *s = &m->plan->step[i];
+    if (s->misc && !s->once && !bb_model_launches(m, i))
+      bb_log(ctx, BB_LOG_WARNING,
+             "%s runs on the processor, arrays copied there and back: there is no %s for %s",
+             s->name, s->misc->op, m->class->name);
+  }
+}
+
+bb_model *bb_compile(bb_program *program, const bb_compile_options *options,
+                     const bb_compile_way *way) {
   bb_context *ctx = program->ctx;
   bb_arena *arena = bb_scratch(ctx);
-  bb_draft *draft = draft_of(program, options, arena);
+  destination *d = begin(program, options, arena);
+  bb_draft *draft = draft_of(program, options, d, way, arena);
   tell_refused(ctx, draft->refused);
   bb_buffer text = {.arena = arena};
   bb_cached code = {.hit = true};
-  if (draft->plan->kernels)
+  if (draft->plan->kernels && !d->gpu)
     bb_cache_get(ctx, arena, options->cache, draft->source, draft->length, &code);
   bb_plan_write(&text, draft->plan);
   bb_model_parts parts = {.text = text.data,
                           .length = text.length,
-                          .code = code.path,
+                          .class = d->class,
+                          .number = d->number,
+                          .code = {code.path, draft->gpu},
                           .place = draft->plan->name,
                           .cached = code.hit,
                           .interpreter = &bb_interpreter_of_steps,
                           .data_file = -1,
                           .data = draft->data};
   bb_model *model = bb_model_make(ctx, &parts);
-  bb_cached_end(ctx, &code);
+  if (!d->gpu) bb_cached_end(ctx, &code);
+  tell_brought_back(ctx, model);
+  end(ctx, d);
   bb_scratch_end(arena);
   return model;
 }
@@ -75,7 +129,7 @@ typedef struct compile_call {
 static void compile_body(bb_context *ctx, void *argument) {
   compile_call *call = argument;
   (void)ctx;
-  call->model = bb_compile(call->program, call->options);
+  call->model = bb_compile(call->program, call->options, NULL);
 }
 
 bb_status bb_program_compile(bb_program *program, const bb_compile_options *options,
@@ -89,13 +143,19 @@ bb_status bb_program_compile(bb_program *program, const bb_compile_options *opti
 static void folder_body(bb_context *ctx, void *argument) {
   compile_call *call = argument;
   bb_arena *arena = bb_scratch(ctx);
-  bb_draft *draft = draft_of(call->program, call->options, arena);
+  destination *d = begin(call->program, call->options, arena);
+  if (d->gpu)
+    bb_fail(ctx, BB_ERROR_UNSUPPORTED,
+            "a folder is for the processor: bb_program_compile() makes models for %s",
+            d->class->name);
+  bb_draft *draft = draft_of(call->program, call->options, d, NULL, arena);
   if (draft->refused)
     bb_fail(
         ctx, BB_ERROR_UNSUPPORTED,
         "what has no kernel for the CPU cannot go into a folder, where nothing interprets it:\n%s",
         draft->refused);
   bb_folder_write(ctx, draft, call->folder);
+  end(ctx, d);
   bb_scratch_end(arena);
 }
 

@@ -11,6 +11,7 @@
 typedef struct lowering {
   bb_maker *m;
   const bb_graph *graph;
+  bb_plan_step *step;
   bool once;
   const bb_kernel *kernel;
   bb_buffer text;
@@ -49,6 +50,10 @@ static void take_constants(lowering *l) {
 static void lower(bb_context *ctx, void *argument) {
   lowering *l = argument;
   bb_maker *m = l->m;
+  if (m->options->target) {
+    bb_maker_ways(m, l->graph, l->step);
+    return;
+  }
   bb_schedule_options options = {
       .block = m->options->block, .strips = m->emit.vector_bytes, .room = m->room};
   l->kernel = bb_schedule(m->program, l->graph, "k", &options);
@@ -99,7 +104,7 @@ static void make_extents(bb_maker *m, const bb_kernel *kernel, bb_plan_step *ste
   step->extent = extent;
 }
 
-static void note_used(bb_maker *m, uint32_t tensor) {
+void bb_maker_note_used(bb_maker *m, uint32_t tensor) {
   if (tensor < m->program->tensors) m->used[tensor] = true;
 }
 
@@ -109,19 +114,12 @@ static void make_arguments(bb_maker *m, const lowering *l, bb_plan_step *step) {
   bb_plan_argument *argument = BB_NEW(m->arena, bb_plan_argument, step->arguments + 1);
   for (uint32_t i = 0; i < step->arguments; i++) {
     argument[i] = (bb_plan_argument){l->tensor[i], l->offset[i], kernel->tile->view[i].written};
-    note_used(m, l->tensor[i]);
+    bb_maker_note_used(m, l->tensor[i]);
   }
   step->argument = argument;
 }
 
 /* --- parts of kernels that run at load --- */
-
-static bool same_formula(const bb_formula *a, const bb_formula *b) {
-  bool same = a->count == b->count;
-  for (uint32_t i = 0; same && i < a->count; i++)
-    same = a->term[i].op == b->term[i].op && a->term[i].number == b->term[i].number;
-  return same;
-}
 
 /* A step before this one that makes the same; BB_NONE: there is none. */
 static uint32_t made_before(const bb_maker *m, const bb_plan_step *like) {
@@ -130,7 +128,7 @@ static uint32_t made_before(const bb_maker *m, const bb_plan_step *like) {
     bool same = s->once && s->kernel == like->kernel && s->arguments == like->arguments;
     for (uint32_t k = 0; same && k + 1 < like->arguments; k++)
       same = s->argument[k].tensor == like->argument[k].tensor &&
-             same_formula(&s->argument[k].offset, &like->argument[k].offset);
+             bb_formula_same(&s->argument[k].offset, &like->argument[k].offset);
     if (same && like->kernel != BB_NONE) return i;
   }
   return BB_NONE;
@@ -160,7 +158,7 @@ static void make_part(bb_maker *m, lowering *l, uint32_t number, const char *nam
   uint32_t last = step.arguments - 1;
   for (uint32_t i = 0; i < last; i++) {
     argument[i] = (bb_plan_argument){l->tensor[part->view[i]], l->offset[part->view[i]], false};
-    note_used(m, argument[i].tensor);
+    bb_maker_note_used(m, argument[i].tensor);
   }
   step.argument = argument;
   uint32_t before = made_before(m, &step);
@@ -181,6 +179,7 @@ void bb_maker_kernel(bb_maker *m, const bb_candidate *candidate) {
                 .once = candidate->once,
                 .text = {.arena = m->arena}};
   bb_plan_step made = {0}, *step = &made;
+  l.step = step;
   step->name = candidate->name;
   step->once = candidate->once;
   step->nodes = bb_operator_count(l.graph);
@@ -199,6 +198,10 @@ void bb_maker_kernel(bb_maker *m, const bb_candidate *candidate) {
   if (status != BB_OK) {
     const char *why = bb_context_message(ctx);
     bb_fail(ctx, status, "%s: %s", candidate->name, bb_arena_text(m->arena, why, strlen(why)));
+  }
+  if (m->options->target) {
+    *bb_maker_step(m) = made;
+    return;
   }
   for (uint32_t i = 0; i < l.parts.count; i++) make_part(m, &l, i, candidate->name);
   step->kernel = kernel_number(m, &l.text, l.kernel->tile);

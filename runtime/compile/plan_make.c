@@ -21,7 +21,10 @@ static bb_formula derived(bb_maker *m, const char *name) {
 static void make_symbols(bb_maker *m) {
   bb_plan *plan = m->plan;
   bb_plan_cache *cache = BB_NEW(m->arena, bb_plan_cache, m->program->steps + 1);
-  plan->caches = bb_caches_find(m->program, m->arena, cache, &m->room);
+  if (m->options->target) /* its kernels know no room */
+    m->room = BB_NEW(m->arena, bb_room, m->program->tensors + 1);
+  else
+    plan->caches = bb_caches_find(m->program, m->arena, cache, &m->room);
   plan->cache = cache;
   plan->extents = m->program->symbols;
   plan->symbols = plan->extents + 2 * plan->caches;
@@ -148,6 +151,12 @@ static void put_source(bb_maker *m, bb_draft *draft) {
   draft->length = out.length;
 }
 
+static void put_ways(bb_maker *m, bb_draft *draft) {
+  bb_gpu_code *code = BB_NEW(m->arena, bb_gpu_code, 1);
+  *code = (bb_gpu_code){m->plan->kernels, m->ways};
+  draft->gpu = code;
+}
+
 bb_draft *bb_draft_make(bb_program *program, const bb_draft_options *options, bb_arena *arena) {
   static const bb_draft_options defaults = {0};
   bb_maker m = {.program = program, .ctx = program->ctx, .arena = arena};
@@ -156,6 +165,7 @@ bb_draft *bb_draft_make(bb_program *program, const bb_draft_options *options, bb
   m.emit.vector_bytes = bb_host_vector_bytes();
   m.plan = BB_NEW(arena, bb_plan, 1);
   *m.plan = (bb_plan){.arena = arena, .name = program->name, .device = "cpu"};
+  if (m.options->target) m.plan->device = m.options->target->api->name;
   m.plan->features = m.plan->code = m.plan->sum = "";
   bb_draft *draft = BB_NEW(arena, bb_draft, 1);
   draft->plan = m.plan;
@@ -170,7 +180,10 @@ bb_draft *bb_draft_make(bb_program *program, const bb_draft_options *options, bb
     mark_once(m.plan, &m.plan->step[m.plan->steps - 1]);
   }
   place_constants(&m, draft);
-  put_source(&m, draft);
+  if (m.options->target)
+    put_ways(&m, draft);
+  else
+    put_source(&m, draft);
   draft->refused = m.refused.data;
   return draft;
 }

@@ -4,18 +4,22 @@
 #define BB_COMPILE_PLAN_MAKE_H
 
 #include "../../lower/schedule.h"
+#include "../gpu/code.h"
 #include "../model/model.h"
 
 typedef struct bb_draft {
   bb_plan *plan;           /* without features and code */
   const void *const *data; /* by tensor: the bytes of each constant, of the program */
-  const char *source;      /* of all kernels */
+  const char *source;      /* of all kernels, for the CPU */
   size_t length;
-  const char *refused; /* lines: candidates that are interpreted for want of a kernel, and why */
+  const bb_gpu_code *gpu; /* the same for a GPU */
+  const char *refused;    /* lines: candidates that are interpreted for want of a kernel, and why */
 } bb_draft;
 
 typedef struct bb_draft_options {
-  const int64_t *block; /* per dim, 0: the scheduler's choice; NULL: all */
+  const int64_t *block;        /* per dim, 0: the scheduler's choice; NULL: all */
+  const bb_gpu_target *target; /* NULL: the CPU */
+  uint32_t way; /* for tests: 1 + the only way to cut a GPU's results; 0: all, by weight */
 } bb_draft_options;
 
 /* Requires stage FUSED.  Everything is in `arena` or in the program's. */

@@ -18,6 +18,7 @@ typedef struct bb_maker {
   uint32_t capacity, step_capacity, tensor_capacity;
   bb_buffer *source;            /* by kernel, under one name for all, so that equal ones are seen */
   const bb_tile_program **tile; /* by kernel */
+  bb_gpu_ways *ways;            /* by kernel, of a GPU */
   bool *used;                   /* by tensor */
   bb_room *room;                /* by tensor */
 } bb_maker;
@@ -33,6 +34,13 @@ bb_plan_step *bb_maker_step(bb_maker *m);
 /* --- plan_kernel.c --- */
 /* Adds the steps of a candidate. */
 void bb_maker_kernel(bb_maker *m, const bb_candidate *candidate);
+
+void bb_maker_note_used(bb_maker *m, uint32_t tensor);
+
+/* --- plan_gpu.c --- */
+/* Fills the step of a candidate with a kernel for the target, which is added to the others unless one is equal.  Fails
+ * with BB_ERROR_UNSUPPORTED where there is none. */
+void bb_maker_ways(bb_maker *m, const bb_graph *graph, bb_plan_step *step);
 
 /* --- plan_operand.c --- */
 /* Fills the step of a misc node. */

@@ -1,5 +1,6 @@
 /* api.c - what is NVIDIA's own about driver and compiler: their names, numbers, and what NVRTC must find. */
 #define _GNU_SOURCE /* dladdr */
+#include "../blockbuster_dlpack.h"
 #include "../gpu/driver.h"
 
 #include "../../lower/emit.h"
@@ -59,6 +60,7 @@ static void open_builtins(void *symbol) {
 const bb_gpu_api bb_gpu_cuda = {
     .name = "cuda",
     .title = "CUDA",
+    .dlpack = kDLCUDA,
     .driver = {.title = "the CUDA driver",
                .variable = "BLOCKBUSTER_CUDA",
                .missing = "no CUDA driver: libcuda.so.1",

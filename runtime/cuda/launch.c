@@ -110,13 +110,13 @@ int64_t bb_cuda_evaluate(bb_context *ctx, const char *text, const bb_tile_progra
 
 static int64_t evaluate(const bb_gpu_machine *m, const bb_cuda_kernel *k, const char *text,
                         const int64_t *extent) {
-  return bb_cuda_evaluate(m->ctx, text, k->kernel->tile, extent);
+  return bb_cuda_evaluate(m->ctx, text, k->tile, extent);
 }
 
 static int64_t index_of(bb_arena *arena, const bb_cuda_kernel *k, bb_tile_index index,
                         const int64_t *extent) {
-  double *variable = BB_NEW(arena, double, k->kernel->tile->extents + 1);
-  for (uint32_t i = 0; i < k->kernel->tile->extents; i++) variable[i] = (double)extent[i];
+  double *variable = BB_NEW(arena, double, k->tile->extents + 1);
+  for (uint32_t i = 0; i < k->tile->extents; i++) variable[i] = (double)extent[i];
   return bb_tile_index_value(index, variable);
 }
 
@@ -173,10 +173,9 @@ static map_shape shape_of(bb_arena *arena, const bb_cuda_kernel *k, const bb_sm9
   return s;
 }
 
-const char *bb_cuda_refusal(const bb_cuda_kernel *k, const int64_t *extent,
+const char *bb_cuda_refusal(const bb_gpu_machine *m, const bb_cuda_kernel *k, const int64_t *extent,
                             const bb_gpu_pointer *view) {
-  bb_context *ctx = k->kernel->tile->home->ctx;
-  bb_arena *arena = bb_scratch(ctx);
+  bb_arena *arena = bb_scratch(m->ctx);
   const char *why = NULL;
   for (uint32_t i = 0; i < k->plan.maps; i++) {
     const bb_sm90_map *map = &k->plan.map[i];
@@ -187,7 +186,7 @@ const char *bb_cuda_refusal(const bb_cuda_kernel *k, const int64_t *extent,
     for (uint32_t a = 0; a < s.rank; a++)
       if (s.size[a] > UINT32_MAX) why = "an array's axis is too long";
   }
-  for (uint32_t i = 0; i < k->kernel->tile->extents; i++)
+  for (uint32_t i = 0; i < k->tile->extents; i++)
     if (extent[i] > INT32_MAX) why = "an extent is too large";
   bb_scratch_end(arena);
   return why;
@@ -204,11 +203,11 @@ static bool divides(int64_t by, bb_tile_index x) {
   }
 }
 
-bool bb_cuda_may_refuse(const bb_cuda_kernel *k) {
+bool bb_cuda_may_refuse(const bb_cuda_kernel *k, const bb_kernel_argument *argument) {
   bool good = true;
   for (uint32_t i = 0; i < k->plan.maps; i++) {
     const bb_sm90_map *map = &k->plan.map[i];
-    good &= divides(STEP / 2, k->kernel->argument[map->view].offset);
+    good &= divides(STEP / 2, argument[map->view].offset);
     for (uint32_t a = 0; a + 1 < map->rank; a++) good &= divides(STEP / 2, map->stride[a]);
   }
   return !good;
@@ -220,7 +219,7 @@ static void encode(const bb_gpu_machine *m, const bb_cuda_kernel *k, const bb_sm
   map_shape s = shape_of(arena, k, map, extent);
   uint32_t ones[BB_SM90_RANK + 1] = {1, 1, 1, 1, 1, 1};
   bb_cuda_tensor_map made;
-  bool bf16 = k->kernel->tile->view[map->view].dtype == BB_BF16;
+  bool bf16 = k->tile->view[map->view].dtype == BB_BF16;
   int64_t reads = evaluate(m, k, map->reads, extent);
   int code = m->driver->tensor_map(&made, bf16 ? BF16 : F16, s.rank, (void *)(uintptr_t)data,
                                    s.size, s.step + 1, s.box, ones, 0, SWIZZLE_128,
@@ -242,7 +241,7 @@ static void put(arguments *a, const void *bytes, size_t length) {
 static arguments arguments_of(const bb_gpu_machine *m, const bb_cuda_kernel *k, const room *r,
                               const int64_t *extent, const bb_gpu_pointer *view, bb_arena *arena) {
   const bb_sm90_launch *p = &k->plan;
-  uint32_t extents = k->kernel->tile->extents;
+  uint32_t extents = k->tile->extents;
   size_t most = (size_t)p->maps * MAP_BYTES + 8 * (p->pointers + 3u) + 4 * (extents + 2u);
   char *memory = bb_arena_alloc(arena, most + 2 * ALIGN);
   arguments a = {memory + ALIGN - (uintptr_t)memory % ALIGN, 0};
@@ -260,39 +259,28 @@ static arguments arguments_of(const bb_gpu_machine *m, const bb_cuda_kernel *k, 
     int32_t value = (int32_t)(i < extents ? extent[i] : r->tiles);
     put(&a, &value, 4);
   }
-  uint32_t early = bb_gpu_early(m, k->kernel->tile, extent, view);
+  uint32_t early = bb_gpu_past_spares(m, k->tile, extent, view);
   put(&a, &early, 4);
   return a;
 }
 
-void bb_cuda_launch(const bb_gpu_machine *m, const bb_cuda_kernel *k, const int64_t *extent,
-                    const bb_gpu_pointer *view) {
+void bb_cuda_call(const bb_gpu_machine *m, const bb_cuda_kernel *k, const int64_t *extent,
+                  const bb_gpu_pointer *view, bb_gpu_calls *calls) {
   const bb_sm90_launch *p = &k->plan;
   bb_arena *arena = bb_scratch(m->ctx);
   room r = room_of(m, k, extent);
-  if (r.tiles == 0) {
-    bb_scratch_end(arena);
-    return;
+  if (r.tiles > 0) {
+    int64_t cluster = evaluate(m, k, p->cluster, extent), blocks = r.tiles * cluster;
+    arguments a = arguments_of(m, k, &r, extent, view, arena);
+    if (p->persistent && blocks > m->processors) blocks = m->processors;
+    bb_gpu_call call = {.function = k->function,
+                        .blocks = (uint32_t)blocks,
+                        .threads = p->threads,
+                        .shared = p->shared,
+                        .cluster = (uint32_t)cluster,
+                        .early = m->past != NULL};
+    bb_gpu_past_note(m, k->tile, extent, view);
+    bb_gpu_add(m, calls, &call, a.data, a.length);
   }
-  int64_t cluster = evaluate(m, k, p->cluster, extent);
-  arguments a = arguments_of(m, k, &r, extent, view, arena);
-  bb_cuda_attribute attribute[2];
-  uint32_t attributes = 0;
-  if (cluster > 1)
-    attribute[attributes++] =
-        (bb_cuda_attribute){.id = BB_CUDA_CLUSTER, .value = {(uint32_t)cluster, 1, 1}};
-  if (m->past) attribute[attributes++] = (bb_cuda_attribute){.id = BB_CUDA_EARLY, .value = {1}};
-  int64_t blocks = r.tiles * cluster;
-  if (p->persistent && blocks > m->processors) blocks = m->processors;
-  bb_cuda_launch_config config = {.grid = {(uint32_t)blocks, 1, 1},
-                                  .block = {p->threads, 1, 1},
-                                  .shared = p->shared,
-                                  .stream = m->stream,
-                                  .attribute = attribute,
-                                  .attributes = attributes};
-  void *pointers[] = {a.data};
-  bb_gpu_must(m->ctx, m->driver, m->driver->launch_with(&config, k->function, pointers, NULL),
-              "a launch");
-  bb_gpu_note(m, k->kernel->tile, extent, view);
   bb_scratch_end(arena);
 }

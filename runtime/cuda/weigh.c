@@ -121,7 +121,7 @@ static double different_bytes(const work *w) {
 }
 
 double bb_cuda_weigh(const bb_gpu_machine *m, const bb_cuda_kernel *k, const int64_t *extent) {
-  const bb_tile_program *tile = k->kernel->tile;
+  const bb_tile_program *tile = k->tile;
   bb_arena *scratch = bb_scratch(m->ctx);
   work w = {.p = tile, .variable = BB_NEW(scratch, double, tile->variables + 1)};
   for (uint32_t i = 0; i < tile->extents; i++) w.variable[i] = (double)extent[i];

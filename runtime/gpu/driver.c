@@ -16,6 +16,22 @@ const bb_gpu_api *bb_gpu_find(const char *name) {
   return NULL;
 }
 
+const bb_gpu_api *bb_gpu_find_numbered(const char *name, uint32_t *number) {
+  char *end;
+  *number = 0;
+  for (uint32_t i = 0; name && i < APIS; i++) {
+    size_t length = strlen(all[i]->name);
+    if (strncmp(name, all[i]->name, length) != 0) continue;
+    if (name[length] == '\0') return all[i];
+    if (name[length] != ':' || name[length + 1] < '0' || name[length + 1] > '9') continue;
+    unsigned long told = strtoul(name + length + 1, &end, 10);
+    if (*end || told > INT32_MAX) continue;
+    *number = (uint32_t)told;
+    return all[i];
+  }
+  return NULL;
+}
+
 const bb_gpu_api *bb_gpu_find_target(const char *target) {
   for (uint32_t i = 0; target && i < APIS; i++)
     if (strncmp(target, all[i]->prefix, strlen(all[i]->prefix)) == 0) return all[i];

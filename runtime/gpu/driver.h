@@ -47,10 +47,14 @@ typedef struct bb_cuda_tensor_map {
   X(to_device_async, "cuMemcpyHtoDAsync_v2", "hipMemcpyHtoDAsync",                                           \
     (bb_gpu_pointer, const void *, size_t, void *))                                                          \
   X(to_host_async, "cuMemcpyDtoHAsync_v2", "hipMemcpyDtoHAsync", (void *, bb_gpu_pointer, size_t, void *))   \
+  X(within_async, "cuMemcpyDtoDAsync_v2", "hipMemcpyDtoDAsync",                                              \
+    (bb_gpu_pointer, bb_gpu_pointer, size_t, void *))                                                        \
+  X(where, "cuPointerGetAttribute", NULL, (void *, int, bb_gpu_pointer))                                     \
   X(set, "cuMemsetD8Async", "hipMemsetD8Async", (bb_gpu_pointer, unsigned char, size_t, void *))             \
   X(stream_create, "cuStreamCreate", "hipStreamCreateWithFlags", (void **, unsigned))                        \
   X(stream_destroy, "cuStreamDestroy_v2", "hipStreamDestroy", (void *))                                      \
   X(stream_wait, "cuStreamSynchronize", "hipStreamSynchronize", (void *))                                    \
+  X(is_capturing, "cuStreamIsCapturing", "hipStreamIsCapturing", (void *, int *))                            \
   X(capture_begin, "cuStreamBeginCapture_v2", "hipStreamBeginCapture", (void *, int))                        \
   X(capture_end, "cuStreamEndCapture", "hipStreamEndCapture", (void *, void **))                             \
   X(graph_make, "cuGraphInstantiateWithFlags", "hipGraphInstantiateWithFlags",                               \
@@ -123,6 +127,7 @@ typedef struct bb_gpu_library {
 struct bb_gpu_api {
   const char *name;  /* of the device in calls: "cuda" */
   const char *title; /* in messages: "CUDA" */
+  int32_t dlpack;    /* its number as a DLPack device */
   bb_gpu_library driver, compiler;
   const char *symbol[BB_GPU_CALLS], *compiler_symbol[BB_GPU_COMPILER_CALLS];
   int fact[BB_GPU_FACTS];      /* the numbers of attributes; -1: not told, or not to be relied on */
@@ -139,6 +144,8 @@ extern const bb_gpu_api bb_gpu_cuda, bb_gpu_hip;
 
 /* By name; NULL: there is none. */
 const bb_gpu_api *bb_gpu_find(const char *name);
+/* The same of "cuda", or "cuda:1" with its number; name may be NULL. */
+const bb_gpu_api *bb_gpu_find_numbered(const char *name, uint32_t *number);
 const bb_gpu_api *bb_gpu_find_target(const char *target);
 
 /* Fail with BB_ERROR_UNSUPPORTED and the reason where there is none. */

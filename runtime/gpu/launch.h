@@ -1,14 +1,30 @@
-/* launch.h - kernels of plain threads on a device. */
+/* launch.h - launches on a device: what they are made of, and kernels of plain threads as such. */
 #ifndef BB_GPU_LAUNCH_H
 #define BB_GPU_LAUNCH_H
 
 #include "../../lower/emit_simt.h"
-#include "../../lower/schedule.h"
 #include "driver.h"
+
+/* A function of one argument. */
+typedef struct bb_gpu_call {
+  void *function;
+  uint32_t blocks, threads, shared; /* shared: bytes */
+  uint32_t cluster;                 /* blocks of one; 0: it is no kernel of clusters */
+  bool early;                       /* it may begin before the launch before it has ended */
+  size_t argument;                  /* where it begins in the bytes of all */
+} bb_gpu_call;
+
+/* Launches in their order, ready to be issued again and again. */
+typedef struct bb_gpu_calls {
+  uint32_t count, capacity;
+  bb_gpu_call *call;
+  char *bytes; /* arguments */
+  size_t used, room;
+} bb_gpu_calls;
 
 /* A launch for each nest. */
 typedef struct bb_gpu_plain {
-  const bb_kernel *kernel;
+  const bb_tile_program *tile;
   bb_simt_launch plan;
   void **function; /* by nest */
 } bb_gpu_plain;
@@ -24,12 +40,12 @@ typedef struct bb_gpu_past {
   bb_gpu_pointer from[BB_GPU_PAST], to[BB_GPU_PAST];
 } bb_gpu_past;
 
+/* The device, and what launches of a session have of it. */
 typedef struct bb_gpu_machine {
-  bb_context *ctx;
+  bb_context *ctx; /* the session's: to fail, and for memory */
   const bb_gpu_driver *driver;
   int processors;
   uint32_t shared; /* bytes that a block may have */
-  void *stream;
   bb_gpu_pointer scratch;
   bb_gpu_pointer counters; /* zero between launches: kernels leave them so */
   bb_gpu_past *past;       /* NULL: a launch begins when those before it have ended */
@@ -42,23 +58,28 @@ static inline uint32_t bb_gpu_shared(uint32_t told) {
   return (told ? told : ANYWHERE) - LIBRARY;
 }
 
-/* A function of one argument, of so many blocks. */
-void bb_gpu_start(const bb_gpu_machine *machine, void *function, int64_t blocks, uint32_t threads,
-                  uint32_t shared, void *argument);
+/* Adds a launch, whose argument is copied. */
+void bb_gpu_add(const bb_gpu_machine *machine, bb_gpu_calls *calls, const bb_gpu_call *call,
+                const void *argument, size_t bytes);
+/* Launches all of them.  Fails the context with what the driver says; name: of the step. */
+void bb_gpu_issue(bb_context *ctx, const bb_gpu_driver *driver, const bb_gpu_calls *calls,
+                  void *stream, const char *name);
+/* Gives their memory back to the context that it is from. */
+void bb_gpu_calls_end(bb_context *ctx, bb_gpu_calls *calls);
 
 /* past.c: the next launch follows something else than a kernel that was noted. */
-void bb_gpu_forget(const bb_gpu_machine *machine);
-/* A kernel is launched: where it writes.  view[]: where each begins. */
-void bb_gpu_note(const bb_gpu_machine *machine, const bb_tile_program *tile, const int64_t *extent,
-                 const bb_gpu_pointer *view);
-/* Bit v: view v is read alone, and the launch before does not write there.  The first 32. */
-uint32_t bb_gpu_early(const bb_gpu_machine *machine, const bb_tile_program *tile,
+void bb_gpu_past_unknown(const bb_gpu_machine *machine);
+/* A kernel is the launch before the next: where it writes.  view[]: where each begins. */
+void bb_gpu_past_note(const bb_gpu_machine *machine, const bb_tile_program *tile,
                       const int64_t *extent, const bb_gpu_pointer *view);
+/* Bit v: view v is read alone, and the launch before does not write there.  The first 32. */
+uint32_t bb_gpu_past_spares(const bb_gpu_machine *machine, const bb_tile_program *tile,
+                            const int64_t *extent, const bb_gpu_pointer *view);
 
 size_t bb_gpu_plain_scratch(const bb_gpu_machine *machine, const bb_gpu_plain *kernel,
                             const int64_t *extent);
-/* view[]: where each begins. */
-void bb_gpu_launch_plain(const bb_gpu_machine *machine, const bb_gpu_plain *kernel,
-                         const int64_t *extent, const bb_gpu_pointer *view);
+/* Adds its launches.  view[]: where each begins. */
+void bb_gpu_call_plain(const bb_gpu_machine *machine, const bb_gpu_plain *kernel,
+                       const int64_t *extent, const bb_gpu_pointer *view, bb_gpu_calls *calls);
 
 #endif

@@ -1,8 +1,6 @@
 /* misc.c - misc nodes on a GPU: which kernel, and what it is called with. */
 #include "misc.h"
 
-#include "../interp/interp.h"
-
 #include <string.h>
 
 enum { AXES = 8, SPATIAL = 6, THREADS = 256, OPERANDS = 3, LANES = 32 };
@@ -39,31 +37,33 @@ typedef struct shape {
 
 /* A tensor as it lies, or what is put together from pieces. */
 typedef struct operand {
-  const bb_access *access;
-  uint32_t tensor; /* BB_NONE: put together in scratch, `at` so many bytes from its begin */
-  bb_dtype dtype;
-  size_t at;
-  const char *name; /* of the kernel that copies */
+  const bb_plan_operand *from;
+  const char *name; /* of the kernel that copies; NULL: a tensor as it lies */
   void *function;
-  copy_call
-      *copy; /* for each piece; `data`, `out`: bytes from the begin of the tensor, of scratch */
 } operand;
 
 struct bb_gpu_misc {
-  bb_program *program;
-  const bb_step *step;
+  const bb_plan_step *step;
+  uint32_t number; /* of the step */
   kind kind;
   const char *name;
   void *function;
   uint32_t operands;
   operand operand[OPERANDS];
+};
+
+/* A launch of it for given extents. */
+typedef struct binding {
+  const bb_gpu_machine *machine;
+  const bb_gpu_misc *misc;
+  const int64_t *symbol;
   int64_t total;
   union {
     gather_call gather;
     along_call along;
     window_call window;
   } call;
-};
+} binding;
 
 /* --- what a node says --- */
 
@@ -83,43 +83,25 @@ static const int64_t *integers(const bb_misc *misc, const char *name, uint32_t c
   return a && a->kind == BB_ATTR_INTS && a->count == count ? a->ints : NULL;
 }
 
-/* A tensor, all of it, in the order in which it lies. */
-static bool is_whole(const bb_program *program, const bb_misc_port *port, const bb_access *access) {
-  const bb_piece *piece = &access->piece[0];
-  const bb_tensor *t = &program->tensor[piece->source];
-  if (access->count != 1 || access->joined != BB_NO_DIM) return false;
-  if (port && port->axes != t->axes) return false;
-  for (uint32_t i = 0; i < t->axes; i++)
-    if (piece->index[i].kind != BB_INDEX_DIM || piece->index[i].dim != t->axis[i]) return false;
-  for (uint32_t i = 0; port && i < t->axes; i++)
-    if (port->axis[i] != t->axis[i]) return false;
-  return true;
-}
-
-static const bb_misc_port *port_of(const bb_gpu_misc *m, uint32_t i) {
-  return m->step->misc->in ? &m->step->misc->in[i] : NULL;
+static bool has_axes(const bb_plan_operand *o) {
+  return o->rank <= AXES && o->axes <= AXES;
 }
 
 static bool find_operands(bb_gpu_misc *m) {
-  const bb_misc *misc = m->step->misc;
-  m->operands = m->step->nin;
-  if (m->operands > OPERANDS || m->step->nout != 1) return false;
-  for (uint32_t i = 0; misc->in && i < misc->nin; i++)
-    if (misc->in[i].absent && i < m->operands) return false;
+  const bb_plan_step *step = m->step;
+  m->operands = step->nin;
+  while (m->operands && step->in[m->operands - 1].absent) m->operands--;
+  if (m->operands < 2 || m->operands > OPERANDS || step->nout != 1) return false;
+  if (step->out[0].absent || !step->out[0].whole || !has_axes(&step->out[0])) return false;
   for (uint32_t i = 0; i < m->operands; i++) {
-    operand *o = &m->operand[i];
-    o->access = m->step->in[i];
-    o->tensor = o->access->piece[0].source;
-    o->dtype = m->program->tensor[o->tensor].dtype;
-    if (is_whole(m->program, port_of(m, i), o->access)) continue;
-    if (!port_of(m, i) || port_of(m, i)->axes > AXES) return false;
-    o->tensor = BB_NONE;
+    m->operand[i].from = &step->in[i];
+    if (step->in[i].absent || !has_axes(&step->in[i])) return false;
   }
   return true;
 }
 
 static bb_dtype dtype_of(const bb_gpu_misc *m, uint32_t i) {
-  return m->operand[i].dtype;
+  return m->operand[i].from->dtype;
 }
 
 /* --- making --- */
@@ -181,7 +163,7 @@ static bool put_gather(bb_gpu_misc *m, const writer *w) {
 
 static bool put_window(bb_gpu_misc *m, const writer *w) {
   bb_dtype dtype = dtype_of(m, 0);
-  if (m->operands < 2 || !bb_dtype_is_float(dtype) || dtype_of(m, 1) != dtype) return false;
+  if (!bb_dtype_is_float(dtype) || dtype_of(m, 1) != dtype) return false;
   if (m->operands == 3 && dtype_of(m, 2) != dtype) return false;
   const char *sum = dtype == BB_F64 ? "double" : "float";
   m->name =
@@ -203,96 +185,76 @@ static bool find_kind(const bb_misc *misc, kind *found) {
   return false;
 }
 
-bb_gpu_misc *bb_gpu_misc_make(bb_program *program, const bb_step *step, bb_gpu_names *names,
-                              bb_buffer *source) {
-  writer w = {program->arena, names, source};
-  bb_gpu_misc *m = BB_NEW(program->arena, bb_gpu_misc, 1);
-  *m = (bb_gpu_misc){.program = program, .step = step};
+bb_gpu_misc *bb_gpu_misc_make(bb_arena *arena, const bb_plan_step *step, uint32_t number,
+                              bb_gpu_names *names, bb_buffer *source) {
+  writer w = {arena, names, source};
+  bb_gpu_misc *m = BB_NEW(arena, bb_gpu_misc, 1);
+  *m = (bb_gpu_misc){.step = step, .number = number};
   if (!find_kind(step->misc, &m->kind) || !find_operands(m)) return NULL;
   if (!(m->kind == CONVOLUTION ? put_window(m, &w) : put_gather(m, &w))) return NULL;
   for (uint32_t i = 0; i < m->operands; i++)
-    if (m->operand[i].tensor == BB_NONE)
+    if (!m->operand[i].from->whole)
       m->operand[i].name = put_kernel(&w, "copy", "copy", word_of(dtype_of(m, i)));
   return m;
 }
 
-void bb_gpu_misc_find(const bb_gpu_machine *machine, bb_gpu_misc *m, void *module) {
-  const bb_gpu_driver *d = machine->driver;
-  bb_gpu_must(machine->ctx, d, d->function(&m->function, module, m->name), "finding a kernel");
+void bb_gpu_misc_find(bb_context *ctx, const bb_gpu_driver *d, bb_gpu_misc *m, void *module) {
+  bb_gpu_must(ctx, d, d->function(&m->function, module, m->name), "finding a kernel");
   for (uint32_t i = 0; i < m->operands; i++) {
     operand *o = &m->operand[i];
     if (o->name)
-      bb_gpu_must(machine->ctx, d, d->function(&o->function, module, o->name), "finding a kernel");
+      bb_gpu_must(ctx, d, d->function(&o->function, module, o->name), "finding a kernel");
   }
 }
 
 /* --- extents --- */
 
-static shape bound(const bb_gpu_misc *m, const bb_misc_port *port, uint32_t tensor,
-                   const int64_t *symbol) {
-  const bb_tensor *t = &m->program->tensor[tensor];
-  uint32_t rank = port ? port->rank : t->rank;
-  const bb_extent *const *extent = port ? port->shape : t->shape;
-  shape s = {.rank = rank};
-  for (uint32_t i = 0; i < rank && i < AXES; i++)
-    s.extent[i] = bb_extent_bind(m->program, extent[i], symbol);
+static _Noreturn void refuse(const binding *b, const char *why) {
+  bb_fail(b->machine->ctx, BB_ERROR_INPUT, "misc node \"%s\": %s: %s", b->misc->step->name,
+          b->misc->step->misc->op, why);
+}
+
+static int64_t extent_of(const binding *b, const bb_extent *extent) {
+  int64_t value;
+  if (!bb_plan_extent(extent, b->symbol, &value)) refuse(b, "an extent is not known");
+  return value;
+}
+
+static int64_t number_of(const binding *b, const bb_formula *formula) {
+  int64_t value;
+  if (!bb_formula_value(formula, b->symbol, &value))
+    refuse(b, "an operand is too large to address");
+  return value;
+}
+
+static shape shape_of(const binding *b, const bb_plan_operand *o) {
+  shape s = {.rank = o->rank};
+  for (uint32_t i = 0; i < o->rank; i++) s.extent[i] = extent_of(b, o->shape[i]);
   return s;
 }
 
-static shape operand_shape(const bb_gpu_misc *m, uint32_t i, const int64_t *symbol) {
-  return bound(m, port_of(m, i), m->operand[i].access->piece[0].source, symbol);
-}
-
-static int64_t extent_of(const bb_gpu_misc *m, bb_dim dim, const int64_t *symbol) {
-  return bb_extent_bind(m->program, m->program->dim[dim].extent, symbol);
-}
-
-/* One piece of an operand: where it is read, and where it goes.  The k-th index over a dim belongs to the k-th
- * axis over it. */
-static void bind_piece(const bb_gpu_misc *m, const operand *o, const bb_misc_port *port,
-                       const bb_piece *piece, const int64_t *symbol, copy_call *c) {
-  const bb_tensor *t = &m->program->tensor[piece->source];
-  int64_t step = 1, offset = 0, bytes = (int64_t)bb_dtype_bytes(o->dtype);
-  bool taken[AXES] = {false};
-  for (uint32_t i = piece->rank; i-- > 0; step *= extent_of(m, t->axis[i], symbol)) {
-    const bb_index *index = &piece->index[i];
-    bool whole = index->kind == BB_INDEX_DIM;
-    if (!whole) offset += index->start * step;
-    uint32_t axis = port->axes; /* from the last: indices are met in that order, too */
-    while (axis-- > 0 && (taken[axis] || port->axis[axis] != index->dim)) continue;
-    if (index->kind == BB_INDEX_FIXED || axis == UINT32_MAX) continue;
-    taken[axis] = true;
-    c->from[axis] = whole ? step : step * index->step;
-  }
-  c->data = (bb_gpu_pointer)(offset * bytes);
-  c->out = o->at;
-  if (o->access->joined == BB_NO_DIM) return;
-  for (uint32_t a = 0; a < port->axes; a++) {
-    if (port->axis[a] != o->access->joined) continue;
-    c->extent[a] = piece->length ? piece->length : 1;
-    c->out += (bb_gpu_pointer)(piece->first * c->to[a] * bytes);
-  }
-}
-
-static size_t bind_copies(bb_gpu_misc *m, uint32_t i, const int64_t *symbol, size_t at,
-                          bb_arena *arena) {
-  operand *o = &m->operand[i];
-  const bb_misc_port *port = port_of(m, i);
-  copy_call all = {.rank = port->axes, .total = 1};
-  o->at = at;
-  for (uint32_t a = port->axes; a-- > 0; all.total *= all.extent[a]) {
-    all.extent[a] = extent_of(m, port->axis[a], symbol);
+/* The elements of an operand that is put together; strides of where they go. */
+static copy_call whole_copy(const binding *b, const bb_plan_operand *o) {
+  copy_call all = {.rank = o->axes, .total = 1};
+  for (uint32_t a = o->axes; a-- > 0; all.total *= all.extent[a]) {
+    all.extent[a] = extent_of(b, o->extent[a]);
     all.to[a] = all.total;
   }
-  o->copy = BB_NEW(arena, copy_call, o->access->count);
-  for (uint32_t k = 0; k < o->access->count; k++) {
-    copy_call *c = &o->copy[k];
-    *c = all;
-    bind_piece(m, o, port, &o->access->piece[k], symbol, c);
-    for (uint32_t a = 0; a < port->axes; a++) c->total = a ? c->total * c->extent[a] : c->extent[a];
-  }
+  return all;
+}
+
+/* Where each operand that is put together begins in scratch; returns the bytes of all. */
+static size_t place_copies(const binding *b, size_t *at) {
   enum { LINE = 256 };
-  return at + ((size_t)all.total * bb_dtype_bytes(o->dtype) + LINE - 1) / LINE * LINE;
+  size_t bytes = 0;
+  for (uint32_t i = 0; i < b->misc->operands; i++) {
+    const operand *o = &b->misc->operand[i];
+    at[i] = bytes;
+    if (!o->name) continue;
+    bytes += (size_t)whole_copy(b, o->from).total * bb_dtype_bytes(o->from->dtype);
+    bytes = (bytes + LINE - 1) / LINE * LINE;
+  }
+  return bytes;
 }
 
 static int64_t product(const shape *s, uint32_t from, uint32_t to) {
@@ -301,30 +263,30 @@ static int64_t product(const shape *s, uint32_t from, uint32_t to) {
   return count;
 }
 
-static bool bind_gather(bb_gpu_misc *m, const shape *data, const shape *index, const shape *out) {
-  int64_t axis = integer(m->step->misc, "axis", 0);
+static bool bind_gather(binding *b, const shape *data, const shape *index, const shape *out) {
+  int64_t axis = integer(b->misc->step->misc, "axis", 0);
   if (axis < 0) axis += data->rank;
   if (axis < 0 || axis >= data->rank) return false;
-  gather_call *c = &m->call.gather;
+  gather_call *c = &b->call.gather;
   *c = (gather_call){.count = product(index, 0, index->rank),
                      .extent = data->extent[axis],
                      .inner = product(data, (uint32_t)axis + 1, data->rank)};
   c->total = product(data, 0, (uint32_t)axis) * c->count * c->inner;
-  m->total = c->total;
+  b->total = c->total;
   return c->total == product(out, 0, out->rank) && (c->extent > 0 || c->total == 0);
 }
 
-static bool bind_along(bb_gpu_misc *m, const shape *data, const shape *index, const shape *out) {
-  int64_t axis = integer(m->step->misc, "axis", 0);
+static bool bind_along(binding *b, const shape *data, const shape *index, const shape *out) {
+  int64_t axis = integer(b->misc->step->misc, "axis", 0);
   if (axis < 0) axis += data->rank;
   if (axis < 0 || axis >= data->rank || data->rank != index->rank) return false;
-  along_call *c = &m->call.along;
+  along_call *c = &b->call.along;
   *c = (along_call){.rank = data->rank, .axis = axis};
   for (uint32_t i = 0; i < data->rank; i++) {
     c->shape[i] = index->extent[i], c->data_shape[i] = data->extent[i];
     if (i != axis && c->shape[i] > c->data_shape[i]) return false;
   }
-  m->total = c->total = product(index, 0, index->rank);
+  b->total = c->total = product(index, 0, index->rank);
   return c->total == product(out, 0, out->rank) && (c->data_shape[axis] > 0 || c->total == 0);
 }
 
@@ -341,9 +303,9 @@ static int64_t padding(const bb_misc *misc, const window_call *c, uint32_t i) {
   return upper ? all / 2 : all - all / 2;
 }
 
-static bool bind_window(bb_gpu_misc *m, const shape *data, const shape *weight, const shape *out) {
-  const bb_misc *misc = m->step->misc;
-  window_call *c = &m->call.window;
+static bool bind_window(binding *b, const shape *data, const shape *weight, const shape *out) {
+  const bb_misc *misc = b->misc->step->misc;
+  window_call *c = &b->call.window;
   uint32_t axes = data->rank < 3 ? 0 : data->rank - 2;
   const int64_t *stride = integers(misc, "strides", axes);
   const int64_t *dilation = integers(misc, "dilations", axes);
@@ -360,67 +322,99 @@ static bool bind_window(bb_gpu_misc *m, const shape *data, const shape *weight, 
     c->stride[i] = stride ? stride[i] : 1, c->dilation[i] = dilation ? dilation[i] : 1;
     c->before[i] = padding(misc, c, i);
   }
-  m->total = c->total = product(out, 0, out->rank);
+  b->total = c->total = product(out, 0, out->rank);
   return out->extent[0] == data->extent[0] && out->extent[1] == weight->extent[0];
 }
 
-bool bb_gpu_misc_bind(bb_gpu_misc *m, const int64_t *symbol, bb_arena *arena, size_t *scratch) {
-  const bb_misc *misc = m->step->misc;
-  *scratch = 0;
-  for (uint32_t i = 0; i < m->operands; i++)
-    if (m->operand[i].tensor == BB_NONE) *scratch = bind_copies(m, i, symbol, *scratch, arena);
-  shape a = operand_shape(m, 0, symbol), b = operand_shape(m, 1, symbol);
-  shape out = bound(m, misc->out ? &misc->out[0] : NULL, m->step->out[0], symbol);
-  if (a.rank > AXES || b.rank > AXES || out.rank > AXES) return false;
+static bool bind(binding *b) {
+  const bb_gpu_misc *m = b->misc;
+  shape data = shape_of(b, m->operand[0].from), other = shape_of(b, m->operand[1].from);
+  shape out = shape_of(b, &m->step->out[0]);
   switch (m->kind) {
-  case GATHER: return bind_gather(m, &a, &b, &out);
-  case ALONG: return bind_along(m, &a, &b, &out);
-  case CONVOLUTION: return bind_window(m, &a, &b, &out);
+  case GATHER: return bind_gather(b, &data, &other, &out);
+  case ALONG: return bind_along(b, &data, &other, &out);
+  case CONVOLUTION: return bind_window(b, &data, &other, &out);
   }
   return false;
 }
 
+size_t bb_gpu_misc_scratch(const bb_gpu_machine *machine, const bb_gpu_misc *m,
+                           const int64_t *symbol) {
+  binding b = {.machine = machine, .misc = m, .symbol = symbol};
+  size_t at[OPERANDS];
+  return place_copies(&b, at);
+}
+
 /* --- launches --- */
 
-static void launch(const bb_gpu_machine *machine, void *function, int64_t total, void *call) {
-  int64_t blocks = (total + THREADS - 1) / THREADS, most = (int64_t)machine->processors * 32;
+static void add(const binding *b, bb_gpu_calls *calls, void *function, int64_t total,
+                const void *call, size_t bytes) {
+  int64_t blocks = (total + THREADS - 1) / THREADS, most = (int64_t)b->machine->processors * 32;
   if (total < 1) return;
-  bb_gpu_start(machine, function, blocks < most ? blocks : most, THREADS, 0, call);
+  bb_gpu_call launch = {.function = function,
+                        .blocks = (uint32_t)(blocks < most ? blocks : most),
+                        .threads = THREADS};
+  bb_gpu_add(b->machine, calls, &launch, call, bytes);
+}
+
+static bb_gpu_pointer address(void *const *data, uint32_t tensor) {
+  return (bb_gpu_pointer)(uintptr_t)data[tensor];
+}
+
+/* One piece of an operand: where it is read, and where it goes. */
+static copy_call piece_copy(const binding *b, const bb_plan_operand *o,
+                            const bb_plan_piece *piece) {
+  copy_call c = whole_copy(b, o);
+  int64_t bytes = (int64_t)bb_dtype_bytes(o->dtype);
+  for (uint32_t a = 0; a < o->axes; a++) c.from[a] = number_of(b, &piece->stride[a]);
+  c.data = (bb_gpu_pointer)(number_of(b, &piece->offset) * bytes);
+  if (o->joined != BB_NONE) {
+    if (piece->first > c.extent[o->joined] - piece->length)
+      refuse(b, "a part lies beyond its operand");
+    c.extent[o->joined] = piece->length;
+    c.out = (bb_gpu_pointer)(piece->first * c.to[o->joined] * bytes);
+  }
+  c.total = 1;
+  for (uint32_t a = 0; a < o->axes; a++) c.total *= c.extent[a];
+  return c;
 }
 
 /* Where an operand lies, put together if it must be. */
-static bb_gpu_pointer bring(const bb_gpu_machine *machine, const operand *o,
-                            const bb_gpu_pointer *tensor) {
-  if (o->tensor != BB_NONE) return tensor[o->tensor];
-  for (uint32_t k = 0; k < o->access->count; k++) {
-    copy_call call = o->copy[k];
-    call.data += tensor[o->access->piece[k].source];
-    call.out += machine->scratch;
-    launch(machine, o->function, call.total, &call);
+static bb_gpu_pointer bring(const binding *b, const operand *o, size_t at, void *const *data,
+                            bb_gpu_calls *calls) {
+  if (!o->name) return address(data, o->from->piece[0].tensor);
+  for (uint32_t k = 0; k < o->from->pieces; k++) {
+    copy_call call = piece_copy(b, o->from, &o->from->piece[k]);
+    call.data += address(data, o->from->piece[k].tensor);
+    call.out += b->machine->scratch + at;
+    add(b, calls, o->function, call.total, &call, sizeof call);
   }
-  return machine->scratch + o->at;
+  return b->machine->scratch + at;
 }
 
-void bb_gpu_misc_launch(const bb_gpu_machine *machine, const bb_gpu_misc *m,
-                        const bb_gpu_pointer *tensor, bb_gpu_pointer fault) {
-  bb_gpu_misc with = *m;
-  bb_gpu_pointer in[OPERANDS] = {0}, out = tensor[m->step->out[0]];
-  for (uint32_t i = 0; i < m->operands; i++) in[i] = bring(machine, &m->operand[i], tensor);
+void bb_gpu_misc_call(const bb_gpu_machine *machine, const bb_gpu_misc *m, const int64_t *symbol,
+                      void *const *data, bb_gpu_pointer fault, bb_gpu_calls *calls) {
+  binding b = {.machine = machine, .misc = m, .symbol = symbol};
+  bb_gpu_pointer in[OPERANDS] = {0}, out = address(data, m->step->out[0].piece[0].tensor);
+  size_t at[OPERANDS];
+  if (!bind(&b)) refuse(&b, "the operands do not fit each other");
+  place_copies(&b, at);
+  for (uint32_t i = 0; i < m->operands; i++) in[i] = bring(&b, &m->operand[i], at[i], data, calls);
   switch (m->kind) {
   case GATHER:
-    with.call.gather.data = in[0], with.call.gather.index = in[1];
-    with.call.gather.out = out, with.call.gather.fault = fault;
+    b.call.gather.data = in[0], b.call.gather.index = in[1];
+    b.call.gather.out = out, b.call.gather.fault = fault;
     break;
   case ALONG:
-    with.call.along.data = in[0], with.call.along.index = in[1];
-    with.call.along.out = out, with.call.along.fault = fault;
+    b.call.along.data = in[0], b.call.along.index = in[1];
+    b.call.along.out = out, b.call.along.fault = fault;
     break;
   case CONVOLUTION:
-    with.call.window.data = in[0], with.call.window.weight = in[1];
-    with.call.window.bias = in[2], with.call.window.out = out;
+    b.call.window.data = in[0], b.call.window.weight = in[1];
+    b.call.window.bias = in[2], b.call.window.out = out;
     break;
   }
   /* An element of a convolution is a warp's. */
-  int64_t threads = m->total * (m->kind == CONVOLUTION ? LANES : 1);
-  launch(machine, m->function, threads, &with.call);
+  int64_t threads = b.total * (m->kind == CONVOLUTION ? LANES : 1);
+  add(&b, calls, m->function, threads, &b.call, sizeof b.call);
 }

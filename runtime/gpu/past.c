@@ -24,19 +24,19 @@ static range range_of(const bb_tile_program *tile, const int64_t *extent, bb_gpu
   return (range){begin, empty ? begin : begin + (last + 1) * bb_dtype_bytes(view->dtype)};
 }
 
-void bb_gpu_forget(const bb_gpu_machine *m) {
+void bb_gpu_past_unknown(const bb_gpu_machine *m) {
   if (m->past) m->past->known = false;
 }
 
-void bb_gpu_note(const bb_gpu_machine *m, const bb_tile_program *tile, const int64_t *extent,
-                 const bb_gpu_pointer *view) {
+void bb_gpu_past_note(const bb_gpu_machine *m, const bb_tile_program *tile, const int64_t *extent,
+                      const bb_gpu_pointer *view) {
   if (!m->past) return;
   m->past->known = true;
   m->past->ranges = 0;
   for (uint32_t v = 0; v < tile->views; v++) {
     if (!tile->view[v].written || tile->view[v].scratch) continue;
     if (m->past->ranges == BB_GPU_PAST) {
-      bb_gpu_forget(m);
+      bb_gpu_past_unknown(m);
       return;
     }
     range wrote = range_of(tile, extent, view[v], &tile->view[v]);
@@ -45,8 +45,8 @@ void bb_gpu_note(const bb_gpu_machine *m, const bb_tile_program *tile, const int
   }
 }
 
-uint32_t bb_gpu_early(const bb_gpu_machine *m, const bb_tile_program *tile, const int64_t *extent,
-                      const bb_gpu_pointer *view) {
+uint32_t bb_gpu_past_spares(const bb_gpu_machine *m, const bb_tile_program *tile, const int64_t *extent,
+                            const bb_gpu_pointer *view) {
   uint32_t early = 0;
   if (!m->past || !m->past->known) return 0;
   for (uint32_t v = 0; v < tile->views && v < 32; v++) {

@@ -1,5 +1,6 @@
 /* write.c - a fused program's kernels for a GPU that is not here: their source, to be read or compiled elsewhere. */
-#include "plan.h"
+#include "../compile/plan_make.h"
+#include "code.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -29,64 +30,67 @@ static void put_launch(bb_buffer *out, const char *file, const char *function, u
          out->length > 1 ? "," : "", file, function, threads, shared);
 }
 
-static void put_launches(bb_buffer *out, const bb_gpu_plan *p, uint32_t kernels, const char *plain,
-                         const char *const *own) {
-  bool *done = BB_NEW(p->arena, bool, p->program->steps + 1);
-  bool *written = BB_NEW(p->arena, bool, kernels + 1);
+static void put_launches(bb_buffer *out, bb_arena *arena, const bb_gpu_made *made,
+                         const char *plain, const char *const *own) {
+  uint32_t owns = 0, plains = 0; /* numbers follow each other */
   bb_put(out, "[");
-  for (uint32_t i = 0; i < p->steps; i++) {
-    const bb_gpu_step *s = &p->step[i];
-    for (uint32_t w = 0; w < s->ways; w++) {
-      const bb_cuda_kernel *k = s->way[w];
-      if (!written[k->source])
-        put_launch(out, own[k->source], k->plan.kernel, k->plan.threads, k->plan.shared);
-      written[k->source] = true;
+  for (uint32_t i = 0; i < made->kernels; i++)
+    for (uint32_t k = 0; k < made->kernel[i].count; k++) {
+      const bb_gpu_made_way *w = &made->kernel[i].way[k];
+      const bb_sm90_launch *p = &w->own.plan;
+      if (w->from->own && w->source == owns) {
+        put_launch(out, own[owns], p->kernel, p->threads, p->shared);
+        owns++;
+      }
+      if (w->from->own || w->source != plains) continue;
+      for (uint32_t n = 0; n < w->plain.plan.nests; n++)
+        put_launch(out, plain, bb_gpu_function(arena, plains, n), w->plain.plan.nest[n].threads,
+                   w->plain.plan.nest[n].shared);
+      plains++;
     }
-    if (!s->plain || done[s->source]) continue;
-    done[s->source] = true;
-    for (uint32_t n = 0; n < s->plain->plan.nests; n++)
-      put_launch(out, plain, bb_gpu_function(p->arena, s->source, n),
-                 s->plain->plan.nest[n].threads, s->plain->plan.nest[n].shared);
-  }
   bb_put(out, "\n]\n");
 }
 
 /* --- everything --- */
 
-static void put_files(bb_gpu_plan *p, const bb_gpu_api *api, const folder *f) {
-  bb_gpu_texts made;
-  bb_buffer launches = {.arena = p->arena};
+static void put_files(const folder *f, const bb_gpu_api *api, const bb_gpu_made *made) {
+  bb_buffer launches = {.arena = f->arena};
   bb_gpu_headers header = bb_gpu_headers_of(api);
-  const char *plain = bb_arena_printf(p->arena, "kernels.%s", api->suffix);
-  bb_gpu_make_steps(p, &(bb_gpu_options){0}, &made);
-  const char **own = BB_NEW(p->arena, const char *, made.count + 1);
-  for (uint32_t i = 0; i < made.count; i++) {
-    own[i] = bb_arena_printf(p->arena, "kernel%u.%s", i, api->suffix);
-    write_file(f, own[i], made.own[i]);
+  const char *plain = bb_arena_printf(f->arena, "kernels.%s", api->suffix);
+  const char **own = BB_NEW(f->arena, const char *, made->owns + 1);
+  for (uint32_t i = 0; i < made->owns; i++) {
+    own[i] = bb_arena_printf(f->arena, "kernel%u.%s", i, api->suffix);
+    write_file(f, own[i], made->own[i]);
   }
-  if (made.plain) write_file(f, plain, made.plain);
+  if (made->plain) write_file(f, plain, made->plain);
   for (int i = 0; i < header.count; i++) write_file(f, header.name[i], header.text[i]);
-  put_launches(&launches, p, made.count, plain, own);
+  put_launches(&launches, f->arena, made, plain, own);
   write_file(f, "launches.json", launches.data);
 }
 
-/* A plan that has no device is never bound. */
-void bb_gpu_write(bb_program *program, const char *target, const char *path) {
+static void unmake(void *made) {
+  bb_gpu_unmake(made);
+}
+
+void bb_gpu_write(bb_program *program, const char *name, const char *path) {
   bb_context *ctx = program->ctx;
   bb_arena *arena = bb_scratch(ctx);
-  const bb_gpu_api *api = bb_gpu_find_target(target);
-  const bb_machine *machine = bb_gpu_suppose(arena, target);
-  if (!machine) bb_fail(ctx, BB_ERROR_ARGUMENT, "there is no target %s", target);
+  const bb_gpu_api *api = bb_gpu_find_target(name);
+  const bb_machine *machine = bb_gpu_suppose(arena, name);
+  if (!machine) bb_fail(ctx, BB_ERROR_ARGUMENT, "there is no target %s", name);
   if (mkdir(path, 0777) != 0 && errno != EEXIST)
     bb_fail(ctx, BB_ERROR_IO, "%s: %s", path, strerror(errno));
-  bb_gpu_plan p = {.program = program,
-                   .ctx = ctx,
-                   .arena = arena,
-                   .target = target,
-                   .has_units = api->own && strcmp(target, api->own) == 0};
-  p.machine = (bb_gpu_machine){.ctx = ctx,
-                               .processors = (int)machine->units,
-                               .shared = bb_gpu_shared((uint32_t)machine->local_bytes)};
-  put_files(&p, api, &(folder){ctx, arena, path});
+  bb_gpu_target target = {.api = api,
+                          .name = name,
+                          .units = api->own && strcmp(name, api->own) == 0,
+                          .processors = (int)machine->units,
+                          .shared = bb_gpu_shared((uint32_t)machine->local_bytes)};
+  bb_draft *draft = bb_draft_make(program, &(bb_draft_options){.target = &target}, arena);
+  bb_gpu_made *made = BB_NEW(arena, bb_gpu_made, 1);
+  bb_gpu_make(ctx, &target, draft->gpu, draft->plan, arena, made);
+  bb_defer(ctx, unmake, made);
+  put_files(&(folder){ctx, arena, path}, api, made);
+  bb_undefer(ctx, made);
+  bb_gpu_unmake(made);
   bb_scratch_end(arena);
 }

@@ -1,4 +1,5 @@
 /* api.c - what is AMD's own about driver and compiler: their names, numbers, and how a device tells what it is. */
+#include "../blockbuster_dlpack.h"
 #include "../gpu/driver.h"
 
 #include "../../lower/emit_simt.h"
@@ -57,6 +58,7 @@ static const char *explain(const bb_gpu_driver *d, int code) {
 const bb_gpu_api bb_gpu_hip = {
     .name = "hip",
     .title = "HIP",
+    .dlpack = kDLROCM,
     .driver = {.title = "the HIP runtime",
                .variable = "BLOCKBUSTER_HIP",
                .missing = "no HIP runtime: libamdhip64.so",

@@ -2,7 +2,9 @@
 #include "../device.h"
 
 #include "../../lower/device/cpu_call.h"
+#include "../blockbuster_dlpack.h"
 #include "../cpu/pool.h"
+#include "plan.h"
 
 #include <dlfcn.h>
 #include <string.h>
@@ -32,7 +34,8 @@ const bb_device_class *bb_device_find(const char *name) {
   return NULL;
 }
 
-static bb_device *open_cpu(bb_context *ctx) {
+static bb_device *open_cpu(bb_context *ctx, uint32_t number) {
+  if (number) bb_fail(ctx, BB_ERROR_ARGUMENT, "there is no processor %u: it has no number", number);
   bb_device *device = bb_resize(ctx, NULL, 0, sizeof *device);
   device->ctx = ctx;
   return device;
@@ -102,9 +105,9 @@ static void release(bb_device *device, void *memory, size_t bytes) {
   h.allocator.resize(h.allocator.user, h.whole, bytes + 2 * LINE, 0);
 }
 
-static void copy(bb_queue *queue, bb_context *ctx, void *to, const void *from, size_t bytes) {
-  (void)queue;
-  (void)ctx;
+static void copy(bb_queue *queue, bb_context *ctx, bb_way_of_copy way, void *to, const void *from,
+                 size_t bytes) {
+  (void)queue, (void)ctx, (void)way;
   if (bytes) memcpy(to, from, bytes);
 }
 
@@ -119,7 +122,9 @@ static void unload_cleanup(void *module) {
   unload(module);
 }
 
-static bb_module *load(bb_device *device, bb_context *ctx, const char *path, uint32_t kernels) {
+static bb_module *load(bb_device *device, bb_context *ctx, const bb_code *code,
+                       const bb_plan *plan) {
+  const char *path = code->path;
   (void)device;
   bb_module *module = bb_resize(ctx, NULL, 0, sizeof *module);
   module->ctx = ctx;
@@ -128,7 +133,7 @@ static bb_module *load(bb_device *device, bb_context *ctx, const char *path, uin
   if (!module->handle) bb_fail(ctx, BB_ERROR_IO, "kernels do not load: %s", dlerror());
   module->kernel = dlsym(module->handle, "bb_kernels");
   if (!module->kernel) bb_fail(ctx, BB_ERROR_INPUT, "%s: no kernels in it", path);
-  for (uint32_t i = 0; i < kernels; i++)
+  for (uint32_t i = 0; i < plan->kernels; i++)
     if (!module->kernel[i]) bb_fail(ctx, BB_ERROR_INPUT, "%s: only %u kernels in it", path, i);
   bb_undefer(ctx, module);
   return module;
@@ -185,10 +190,11 @@ static size_t local_bytes(const bb_cpu_kernel *kernel, const int64_t *extent) {
   return most + LINE; /* no two threads write one line */
 }
 
-static size_t scratch(bb_module *module, const bb_queue *queue, uint32_t kernel,
-                      const int64_t *extent) {
-  const bb_cpu_kernel *k = module->kernel[kernel];
-  return line((size_t)k->shared_bytes(extent)) + queue->threads * local_bytes(k, extent);
+static size_t scratch(bb_module *module, bb_queue *queue, bb_context *ctx, const bb_launch *l,
+                      bb_prepared **prepared) {
+  const bb_cpu_kernel *k = module->kernel[l->kernel];
+  (void)ctx, (void)prepared;
+  return line((size_t)k->shared_bytes(l->extent)) + queue->threads * local_bytes(k, l->extent);
 }
 
 static void spread(bb_queue *queue, int64_t tasks, bb_task *task, void *user) {
@@ -211,8 +217,9 @@ static void run_task(void *user, int64_t task, uint32_t thread) {
   c->nest->run(c->call, task, c->local + thread * c->each);
 }
 
-static void launch(bb_module *module, bb_queue *queue, bb_context *ctx, const bb_launch *l) {
-  (void)ctx;
+static void launch(bb_module *module, bb_queue *queue, bb_context *ctx, const bb_launch *l,
+                   const bb_prepared *prepared) {
+  (void)ctx, (void)prepared;
   const bb_cpu_kernel *k = module->kernel[l->kernel];
   bb_cpu_call with = {l->extent, l->argument, l->scratch};
   call c = {.call = &with, .each = local_bytes(k, l->extent)};
@@ -226,6 +233,7 @@ static void launch(bb_module *module, bb_queue *queue, bb_context *ctx, const bb
 const bb_device_class bb_cpu_device = {.name = "cpu",
                                        .binary = "kernels.so",
                                        .host = true,
+                                       .dlpack = kDLCPU,
                                        .open = open_cpu,
                                        .close = close_cpu,
                                        .features = features,

@@ -34,9 +34,14 @@ static void view_body(bb_context *ctx, void *argument) {
   const dlpack_call *call = argument;
   const DLTensor *t = call->tensor;
   bb_tensor_view *view = call->view;
-  if (t->device.device_type != kDLCPU)
-    bb_fail(ctx, BB_ERROR_ARGUMENT, "a tensor on DLPack device %d, not the processor's",
-            (int)t->device.device_type);
+  const bb_model *m = call->session->model;
+  bool there = (int32_t)t->device.device_type == m->class->dlpack &&
+               (m->class->host || t->device.device_id == (int32_t)m->number);
+  if (!there)
+    bb_fail(ctx, BB_ERROR_ARGUMENT,
+            "a tensor on DLPack device %d:%d, the model is on %s:%u (%d:%u)",
+            (int)t->device.device_type, (int)t->device.device_id, m->class->name, m->number,
+            (int)m->class->dlpack, m->number);
   if (!find_type(t->dtype, &view->dtype))
     bb_fail(ctx, BB_ERROR_ARGUMENT, "DLPack type %u of %u bits, %u lanes", t->dtype.code,
             t->dtype.bits, t->dtype.lanes);
@@ -50,7 +55,7 @@ static void view_body(bb_context *ctx, void *argument) {
 bb_status bb_session_bind_dlpack(bb_session *session, bb_side side, uint32_t index,
                                  const DLTensor *tensor) {
   bb_tensor_view view = {0};
-  dlpack_call call = {.tensor = tensor, .view = &view};
+  dlpack_call call = {.session = session, .tensor = tensor, .view = &view};
   bb_status status = bb_protect(session->ctx, view_body, &call);
   return status == BB_OK ? bb_session_bind(session, side, index, &view) : status;
 }
@@ -100,7 +105,7 @@ static void take_body(bb_context *ctx, void *argument) {
       .manager_ctx = t,
       .deleter = delete,
       .dl_tensor = {.data = t->data,
-                    .device = {kDLCPU, 0},
+                    .device = {(DLDeviceType)m->class->dlpack, (int32_t)m->number},
                     .ndim = (int32_t)of->rank,
                     .dtype = {types[of->dtype].code, types[of->dtype].bits, 1},
                     .shape = t->shape,

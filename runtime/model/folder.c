@@ -88,7 +88,7 @@ static void load_body(bb_context *ctx, void *argument) {
   }
   bb_model_parts parts = {.text = files->plan.bytes,
                           .length = files->plan.size,
-                          .code = code,
+                          .code = {.path = code},
                           .place = call->folder,
                           .cached = true,
                           .data_file = files->data};

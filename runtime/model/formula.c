@@ -79,6 +79,13 @@ bool bb_formula_is_open(const bb_formula *formula, const int64_t *variable) {
 
 /* --- text --- */
 
+bool bb_formula_same(const bb_formula *a, const bb_formula *b) {
+  bool same = a->count == b->count;
+  for (uint32_t i = 0; same && i < a->count; i++)
+    same = a->term[i].op == b->term[i].op && a->term[i].number == b->term[i].number;
+  return same;
+}
+
 void bb_formula_print(bb_buffer *out, const bb_formula *formula) {
   for (uint32_t i = 0; i < formula->count; i++) {
     const bb_term *t = &formula->term[i];

@@ -33,6 +33,9 @@ bool bb_formula_value(const bb_formula *formula, const int64_t *variable, int64_
 /* Whether a variable of the formula has a negative value, which is none. */
 bool bb_formula_is_open(const bb_formula *formula, const int64_t *variable);
 
+/* Whether they are the same, term by term. */
+bool bb_formula_same(const bb_formula *a, const bb_formula *b);
+
 void bb_formula_print(bb_buffer *out, const bb_formula *formula);
 /* Of variables below `variables`; false: it is not one. */
 bool bb_formula_parse(bb_arena *arena, const char *text, uint32_t variables, bb_formula *formula);

@@ -120,7 +120,7 @@ static bb_home home_of(const bb_session *s, uint32_t tensor) {
   return bound->given ? BB_HOME_CALLER : BB_HOME_OWN;
 }
 
-static void grow(bb_session *s, void **memory, size_t *have, size_t need) {
+void bb_session_grow(bb_session *s, void **memory, size_t *have, size_t need) {
   const bb_model *m = s->model;
   if (need <= *have) return;
   if (*memory) m->class->release(m->device, *memory, *have);
@@ -153,11 +153,33 @@ static void size_arrays(bb_session *s, bool to_come) {
       bb_fail(s->ctx, BB_ERROR_MEMORY, "array \"%s\" is too large to hold", t->name ? t->name : "");
     place->bytes = count * bb_dtype_bytes(t->dtype);
     if (place->home == BB_HOME_OWN && t->role == BB_TENSOR_OUTPUT)
-      grow(s, &place->own, &place->own_bytes, place->bytes ? place->bytes : 1);
+      bb_session_grow(s, &place->own, &place->own_bytes, place->bytes ? place->bytes : 1);
   }
 }
 
 /* --- kernels --- */
+
+bb_launch bb_session_launch(const bb_session *s, uint32_t number, void *const *argument) {
+  const bb_plan_step *step = &s->model->plan->step[number];
+  return (bb_launch){.name = step->name,
+                     .step = number,
+                     .kernel = step->kernel,
+                     .extent = s->ready[number].extent,
+                     .symbol = s->symbol,
+                     .argument = argument,
+                     .data = s->data};
+}
+
+/* Arguments are offsets yet. */
+static void size_launch(bb_session *s, uint32_t number) {
+  const bb_model *m = s->model;
+  bb_ready *ready = &s->ready[number];
+  for (uint32_t i = 0; i < m->plan->step[number].arguments; i++)
+    ready->argument[i] = (void *)(uintptr_t)ready->offset[i];
+  bb_launch launch = bb_session_launch(s, number, ready->argument);
+  size_t scratch = m->class->scratch(m->module, s->queue, s->ctx, &launch, &ready->prepared);
+  if (scratch > s->scratch) s->scratch = scratch;
+}
 
 static void size_kernel(bb_session *s, uint32_t number) {
   const bb_plan_step *step = &s->model->plan->step[number];
@@ -183,8 +205,6 @@ static void size_kernel(bb_session *s, uint32_t number) {
   }
   ready->operations =
       bb_formula_value(&step->operations, ready->extent, &value) ? (double)value : 0;
-  size_t scratch = m->class->scratch(m->module, s->queue, step->kernel, ready->extent);
-  if (scratch > s->scratch) s->scratch = scratch;
 }
 
 /* --- the workspace --- */
@@ -247,7 +267,7 @@ static void plan_workspace(bb_session *s) {
 
 static char *workspace(bb_session *s) {
   if (!s->lent) {
-    grow(s, &s->own, &s->own_bytes, s->workspace);
+    bb_session_grow(s, &s->own, &s->own_bytes, s->workspace);
     return s->own;
   }
   char *begin = (char *)(((uintptr_t)s->lent + LINE - 1) & ~(uintptr_t)(LINE - 1));
@@ -261,7 +281,10 @@ static void size_kernels(bb_session *s) {
   const bb_plan *p = s->model->plan;
   s->scratch = 0;
   for (uint32_t i = 0; i < p->steps; i++)
-    if (p->step[i].kernel != BB_NONE && p->step[i].once == s->once) size_kernel(s, i);
+    if (p->step[i].once == s->once && bb_model_launches(s->model, i)) {
+      if (p->step[i].kernel != BB_NONE) size_kernel(s, i);
+      size_launch(s, i);
+    }
 }
 
 /* Whether everything fits where the reserved layout has it. */
@@ -307,6 +330,18 @@ void bb_session_hold(bb_session *s) {
 
 /* --- pointers --- */
 
+static void prepare_launches(bb_session *s, void *scratch) {
+  const bb_model *m = s->model;
+  m->class->drop(s->queue);
+  s->ran = s->noted = false;
+  for (uint32_t i = 0; i < m->plan->steps; i++) {
+    if (m->plan->step[i].once != s->once || !bb_model_launches(m, i)) continue;
+    bb_launch launch = bb_session_launch(s, i, s->ready[i].argument);
+    launch.scratch = scratch;
+    m->class->prepare(m->module, s->queue, s->ctx, &launch, s->ready[i].prepared);
+  }
+}
+
 void bb_session_place(bb_session *s) {
   const bb_plan *p = s->model->plan;
   char *base = workspace(s);
@@ -326,5 +361,6 @@ void bb_session_place(bb_session *s) {
       if (tensor != BB_NONE && p->step[i].once == s->once)
         s->ready[i].argument[k] = (char *)s->data[tensor] + s->ready[i].offset[k];
     }
+  if (s->model->class->prepare) prepare_launches(s, base);
   s->placed = true;
 }

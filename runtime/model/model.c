@@ -41,6 +41,11 @@ static void describe(bb_model *m) {
 
 /* --- constants --- */
 
+typedef struct opened_queue {
+  const bb_device_class *class;
+  bb_queue *queue;
+} opened_queue;
+
 static void map_data(bb_model *m, bb_context *ctx, const bb_model_parts *parts) {
   void *data = mmap(NULL, m->data_bytes, PROT_READ, MAP_PRIVATE, parts->data_file, 0);
   if (data == MAP_FAILED)
@@ -49,14 +54,28 @@ static void map_data(bb_model *m, bb_context *ctx, const bb_model_parts *parts) 
   m->mapped = true;
 }
 
+static void close_queue(void *queue) {
+  const opened_queue *q = queue;
+  q->class->queue_close(q->queue);
+}
+
 static void copy_data(bb_model *m, bb_context *ctx, const bb_model_parts *parts) {
+  bb_arena *arena = bb_scratch(ctx);
+  opened_queue *q = BB_NEW(arena, opened_queue, 1);
+  bb_queue_options options = {.threads = 1};
   m->data = m->class->allocate(m->device, m->home, m->data_bytes);
+  *q = (opened_queue){m->class, m->class->queue_open(m->device, ctx, &options)};
+  bb_defer(ctx, close_queue, q);
   for (uint32_t t = 0; t < m->plan->tensors; t++) {
     const bb_plan_tensor *tensor = &m->plan->tensor[t];
     if (tensor->role == BB_TENSOR_CONSTANT && tensor->bytes)
-      memcpy((char *)m->data + tensor->offset, parts->data[t], tensor->bytes);
+      m->class->copy(q->queue, ctx, BB_COPY_IN, (char *)m->data + tensor->offset, parts->data[t],
+                     tensor->bytes);
   }
-  (void)ctx;
+  m->class->queue_wait(q->queue, ctx);
+  bb_undefer(ctx, q);
+  close_queue(q);
+  bb_scratch_end(arena);
 }
 
 static void place_data(bb_model *m, bb_context *ctx, const bb_model_parts *parts) {
@@ -98,18 +117,24 @@ static const char *lacks(bb_arena *arena, const char *need, const char *have) {
 }
 
 static void open_device(bb_model *m, bb_context *ctx, const bb_model_parts *parts) {
-  m->class = bb_device_find(m->plan->device);
+  m->class = parts->class ? parts->class : bb_device_find(m->plan->device);
+  m->number = parts->number;
   if (!m->class)
     bb_fail(ctx, BB_ERROR_UNSUPPORTED, "%s: compiled for %s, which this library does not run",
             parts->place, m->plan->device);
-  m->device = m->class->open(m->home);
+  m->device = m->class->open(m->home, m->number);
   const char *missing =
       lacks(m->plan->arena, m->plan->features, m->class->features(m->device, m->plan->arena));
   if (missing)
     bb_fail(ctx, BB_ERROR_UNSUPPORTED, "%s: compiled for a machine with %s, which this one lacks",
             parts->place, missing);
-  if (m->plan->kernels)
-    m->module = m->class->load(m->device, m->home, parts->code, m->plan->kernels);
+  if (m->plan->kernels || m->class->runs)
+    m->module = m->class->load(m->device, m->home, &parts->code, m->plan);
+}
+
+bool bb_model_launches(const bb_model *m, uint32_t step) {
+  if (m->plan->step[step].kernel != BB_NONE) return true;
+  return m->plan->step[step].misc && m->class->runs && m->class->runs(m->module, step);
 }
 
 /* --- making --- */
@@ -172,10 +197,14 @@ static void make_body(bb_context *home, void *argument) {
 
 bb_model *bb_model_make(bb_context *ctx, const bb_model_parts *parts) {
   making call = {.parts = parts};
-  bb_context_options options = {.version = BB_VERSION, .allocator = ctx->allocator};
+  bb_context_options options = {.version = BB_VERSION,
+                                .allocator = ctx->allocator,
+                                .log = ctx->log,
+                                .log_user = ctx->log_user};
   if (bb_context_create(&options, &call.home) != BB_OK)
     bb_fail(ctx, BB_ERROR_MEMORY, "out of memory");
   bb_status status = bb_protect(call.home, make_body, &call);
+  call.home->log = NULL; /* which the model may outlive */
   if (status == BB_OK) return call.model;
   bb_arena *scratch = bb_scratch(ctx);
   const char *message = bb_context_message(call.home);

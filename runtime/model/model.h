@@ -25,6 +25,7 @@ struct bb_model {
   bb_context *home; /* memory only: its allocator is that of the context the model was made in */
   bb_plan *plan;
   const bb_device_class *class;
+  uint32_t number;                   /* the device's, of its class */
   const bb_interpreter *interpreter; /* NULL: there is none */
   bb_device *device;
   bb_module *module;
@@ -41,8 +42,10 @@ struct bb_model {
 typedef struct bb_model_parts {
   const char *text; /* the plan */
   size_t length;
-  const char *code; /* the file with the kernels; NULL: none */
-  bool cached;      /* bb_model_info */
+  const bb_device_class *class; /* NULL: by the plan's name for it */
+  uint32_t number;              /* of the device */
+  bb_code code;                 /* nothing where there are no kernels */
+  bool cached;                  /* bb_model_info */
   const bb_interpreter *interpreter;
   const char *place;       /* for messages */
   int data_file;           /* with the constants, or -1: */
@@ -55,6 +58,9 @@ bb_model *bb_model_make(bb_context *context, const bb_model_parts *parts);
 /* A session that runs the steps of load time, by model.c alone. */
 void bb_session_run_once(bb_context *context, bb_model *model);
 
+/* Whether a step runs on the model's device; else a session's lab runs it. */
+bool bb_model_launches(const bb_model *model, uint32_t step);
+
 /* Operands of steps that are no kernels of the device, and how such run (misc_step.c). */
 typedef struct bb_lab bb_lab;
 bb_lab *bb_lab_create(bb_context *context, const bb_model *model);
@@ -62,7 +68,7 @@ void bb_lab_destroy(bb_lab *lab);
 typedef struct bb_lab_call {
   uint32_t step; /* its number */
   const int64_t *symbol;
-  void *const *data; /* by tensor */
+  void *const *data; /* by tensor: in the processor's memory */
   bb_queue *queue;
 } bb_lab_call;
 /* Fails the context; keeps what memory it took for the next run. */

@@ -44,6 +44,7 @@ static void make_room(bb_session *s) {
   s->place = BB_NEW(a, bb_place, p->tensors + 1);
   s->data = BB_NEW(a, void *, p->tensors + 1);
   s->order = BB_NEW(a, uint32_t, p->tensors + 1);
+  s->near = BB_NEW(a, void *, p->tensors + 1);
   s->ready = BB_NEW(a, bb_ready, p->steps + 1);
   for (uint32_t i = 0; i < p->steps; i++) {
     s->ready[i].extent = BB_NEW(a, int64_t, p->step[i].extents + 1);
@@ -57,6 +58,10 @@ static void destroy(bb_session *s) {
   const bb_model *m = s->model;
   for (uint32_t t = 0; s->place && t < m->plan->tensors; t++)
     if (s->place[t].own) m->class->release(m->device, s->place[t].own, s->place[t].own_bytes);
+  for (uint32_t t = 0; s->place && t < m->plan->tensors; t++)
+    if (s->place[t].mirror) bb_resize(s->ctx, s->place[t].mirror, s->place[t].mirror_bytes, 0);
+  for (uint32_t i = 0; s->ready && i < m->plan->steps; i++)
+    if (s->ready[i].prepared) m->class->forget(s->ready[i].prepared);
   if (s->own) m->class->release(m->device, s->own, s->own_bytes);
   if (s->queue) m->class->queue_close(s->queue);
   bb_lab_destroy(s->lab);
@@ -90,7 +95,8 @@ static bb_session *make(bb_context *ctx, bb_model *model, const bb_session_optio
                             .parallel_user = options->parallel_user};
   s->queue = model->class->queue_open(model->device, ctx, &queue);
   for (uint32_t i = 0; i < model->plan->steps && !s->lab; i++)
-    if (model->plan->step[i].kernel == BB_NONE) s->lab = bb_lab_create(ctx, model);
+    if (model->plan->step[i].once == once && !bb_model_launches(model, i))
+      s->lab = bb_lab_create(ctx, model);
   return s;
 }
 
@@ -121,6 +127,20 @@ void bb_session_destroy(bb_session *session) {
   if (session) destroy(session);
 }
 
+/* The run is over: data that a kernel refused shows now. */
+static void end_run(bb_session *s) {
+  const bb_model *m = s->model;
+  int64_t element = 0;
+  m->class->queue_wait(s->queue, s->ctx);
+  uint32_t step =
+      m->class->queue_fault ? m->class->queue_fault(s->queue, s->ctx, &element) : BB_NONE;
+  if (step == BB_NONE) return;
+  const bb_plan_step *at = &m->plan->step[step];
+  bb_fail(s->ctx, BB_ERROR_INPUT,
+          "misc node \"%s\": %s: an index (element %lld of the indices) is out of range", at->name,
+          at->misc->op, (long long)element);
+}
+
 /* Most models have nothing to do at load, and start no threads for it. */
 void bb_session_run_once(bb_context *ctx, bb_model *model) {
   static const bb_session_options defaults = {.version = BB_VERSION};
@@ -131,6 +151,7 @@ void bb_session_run_once(bb_context *ctx, bb_model *model) {
   bb_session_lay_out(s);
   bb_session_place(s);
   bb_session_steps(s);
+  end_run(s);
   bb_undefer(ctx, s);
   destroy(s);
 }
@@ -147,12 +168,12 @@ typedef struct bind_call {
   void *stream;
 } bind_call;
 
-static uint32_t tensor_of(const bind_call *call) {
-  const bb_model *m = call->session->model;
-  if ((unsigned)call->side > BB_OUTPUT || call->index >= m->sides[call->side])
-    bb_fail(call->session->ctx, BB_ERROR_ARGUMENT, "there is no %s %u",
-            call->side == BB_INPUT ? "input" : "output", call->index);
-  return m->side[call->side][call->index];
+uint32_t bb_session_tensor(const bb_session *s, bb_side side, uint32_t index) {
+  const bb_model *m = s->model;
+  if ((unsigned)side > BB_OUTPUT || index >= m->sides[side])
+    bb_fail(s->ctx, BB_ERROR_ARGUMENT, "there is no %s %u", side == BB_INPUT ? "input" : "output",
+            index);
+  return m->side[side][index];
 }
 
 static bool is_dense(const bb_bound *bound, uint32_t rank) {
@@ -188,7 +209,9 @@ static void check_view(bb_context *ctx, const bb_tensor_view *v, const bb_plan_t
             t->name);
 }
 
-static bb_bound bound_of(const bb_plan_tensor *t, const bb_tensor_view *view) {
+bb_bound bb_session_view(const bb_session *s, uint32_t tensor, const bb_tensor_view *view) {
+  const bb_plan_tensor *t = &s->model->plan->tensor[tensor];
+  check_view(s->ctx, view, t);
   bb_bound made = {.given = true, .data = view->data};
   int64_t stride = 1;
   for (uint32_t i = t->rank; i-- > 0;) {
@@ -202,14 +225,33 @@ static bb_bound bound_of(const bb_plan_tensor *t, const bb_tensor_view *view) {
   return made;
 }
 
+/* Another device than the processor wants arrays in its memory, as kernels take them. */
+static void check_device(bb_session *s, const bb_plan_tensor *t, const bb_bound *bound) {
+  const bb_model *m = s->model;
+  const char *side = t->role == BB_TENSOR_INPUT ? "input" : "output";
+  if (m->class->align && (uintptr_t)bound->data % m->class->align)
+    bb_fail(s->ctx, BB_ERROR_ARGUMENT,
+            "%s \"%s\": on %s:%u an array begins at a multiple of %u bytes", side, t->name,
+            m->class->name, m->number, m->class->align);
+  if (!m->class->host && bound->strided)
+    bb_fail(s->ctx, BB_ERROR_ARGUMENT, "%s \"%s\": on %s:%u an array is row-major and dense", side,
+            t->name, m->class->name, m->number);
+  const char *why = bound->data && m->class->unreachable
+                        ? m->class->unreachable(m->device, s->ctx, bound->data)
+                        : NULL;
+  if (why)
+    bb_fail(s->ctx, BB_ERROR_ARGUMENT, "%s \"%s\": the array is not in memory of %s:%u: %s", side,
+            t->name, m->class->name, m->number, why);
+}
+
 void bb_session_bind_tensor(bb_session *s, uint32_t tensor, const bb_tensor_view *view) {
   const bb_plan_tensor *t = &s->model->plan->tensor[tensor];
   bb_bound *bound = &s->bound[tensor], made = {0};
   if (!view && t->role == BB_TENSOR_INPUT)
     bb_fail(s->ctx, BB_ERROR_ARGUMENT, "input \"%s\": no array", t->name);
   if (view) {
-    check_view(s->ctx, view, t);
-    made = bound_of(t, view);
+    made = bb_session_view(s, tensor, view);
+    check_device(s, t, &made);
   }
   bool same = made.given == bound->given && made.strided == bound->strided &&
               made.room == bound->room && !bound->open;
@@ -224,7 +266,8 @@ void bb_session_bind_tensor(bb_session *s, uint32_t tensor, const bb_tensor_view
 static void bind_body(bb_context *ctx, void *argument) {
   const bind_call *call = argument;
   (void)ctx;
-  bb_session_bind_tensor(call->session, tensor_of(call), call->view);
+  bb_session *s = call->session;
+  bb_session_bind_tensor(s, bb_session_tensor(s, call->side, call->index), call->view);
 }
 
 bb_status bb_session_bind(bb_session *s, bb_side side, uint32_t index, const bb_tensor_view *view) {
@@ -257,6 +300,7 @@ static void prepare_body(bb_context *ctx, void *argument) {
   (void)ctx;
   if (bb_session_note_sharing(s)) s->prepared = false;
   if (!s->prepared) bb_session_lay_out(s);
+  if (!s->placed && s->model->class->prepare) bb_session_place(s);
 }
 
 bb_status bb_session_prepare(bb_session *s) {
@@ -271,7 +315,7 @@ typedef struct get_call {
 static void get_body(bb_context *ctx, void *argument) {
   const get_call *call = argument;
   bb_session *s = call->what.session;
-  uint32_t tensor = tensor_of(&call->what);
+  uint32_t tensor = bb_session_tensor(s, call->what.side, call->what.index);
   const bb_plan_tensor *t = &s->model->plan->tensor[tensor];
   if (!s->prepared)
     bb_fail(ctx, BB_ERROR_ARGUMENT, "shapes are not known: call bb_session_prepare() first");
@@ -331,6 +375,9 @@ static void copy_bound(bb_session *s, bb_tensor_role role) {
     dense_strides(tensor->rank, b->shape, dense);
     if (role == BB_TENSOR_INPUT)
       bb_copy_strided(tensor->rank, b->shape, element, s->data[t], dense, b->data, b->stride);
+    else if (!b->strided)
+      s->model->class->copy(s->queue, s->ctx, BB_COPY_WITHIN, b->data, s->data[t],
+                            s->place[t].bytes);
     else
       bb_copy_strided(tensor->rank, b->shape, element, b->data, b->stride, s->data[t], dense);
   }
@@ -348,15 +395,17 @@ static char *scratch_of(bb_session *s) {
 
 static void run_step(bb_session *s, uint32_t number) {
   const bb_model *m = s->model;
-  const bb_plan_step *step = &m->plan->step[number];
-  if (step->kernel == BB_NONE) {
+  const bb_ready *ready = &s->ready[number];
+  if (bb_model_launches(m, number)) {
+    bb_launch launch = bb_session_launch(s, number, ready->argument);
+    launch.scratch = scratch_of(s);
+    m->class->launch(m->module, s->queue, s->ctx, &launch, ready->prepared);
+  } else if (m->class->host) {
     bb_lab_call call = {number, s->symbol, s->data, s->queue};
     bb_lab_run(s->lab, s->ctx, &call);
-    return;
+  } else {
+    bb_session_mirror(s, number);
   }
-  const bb_ready *ready = &s->ready[number];
-  bb_launch launch = {step->kernel, ready->extent, ready->argument, scratch_of(s)};
-  m->class->launch(m->module, s->queue, s->ctx, &launch);
 }
 
 static void observe(bb_session *s, uint32_t number, double began) {
@@ -371,7 +420,7 @@ static void observe(bb_session *s, uint32_t number, double began) {
     bb_fail(s->ctx, BB_ERROR_STOPPED, "the observer ended the run after %s", event.name);
 }
 
-void bb_session_steps(bb_session *s) {
+static void run_steps(bb_session *s) {
   const bb_plan *p = s->model->plan;
   copy_bound(s, BB_TENSOR_INPUT);
   for (uint32_t i = 0; i < p->steps; i++) {
@@ -383,6 +432,24 @@ void bb_session_steps(bb_session *s) {
   copy_bound(s, BB_TENSOR_OUTPUT);
 }
 
+/* A second run with everything in its place is noted, if nothing in it is the processor's. */
+static bool note(bb_session *s) {
+  const bb_device_class *class = s->model->class;
+  if (!s->ran || s->once || s->lab || s->options.observe || !class->note) return false;
+  if (!class->note(s->queue, s->ctx)) return false;
+  run_steps(s);
+  class->note_end(s->queue, s->ctx);
+  return true;
+}
+
+void bb_session_steps(bb_session *s) {
+  const bb_device_class *class = s->model->class;
+  if (!s->noted) s->noted = note(s);
+  if (s->noted && class->replay(s->queue, s->ctx)) return;
+  run_steps(s);
+  s->ran = true;
+}
+
 static void run_body(bb_context *ctx, void *argument) {
   const bind_call *call = argument;
   bb_session *s = call->session;
@@ -391,9 +458,19 @@ static void run_body(bb_context *ctx, void *argument) {
   if (!s->prepared) bb_session_lay_out(s);
   if (!s->placed) bb_session_place(s);
   bb_session_steps(s);
+  if (!call->stream) end_run(s);
 }
 
 bb_status bb_session_run(bb_session *s, void *stream) {
   bind_call call = {.session = s, .stream = stream};
   return bb_protect(s->ctx, run_body, &call);
+}
+
+static void wait_body(bb_context *ctx, void *argument) {
+  (void)ctx;
+  end_run(argument);
+}
+
+bb_status bb_session_wait(bb_session *s) {
+  return bb_protect(s->ctx, wait_body, s);
 }

@@ -31,14 +31,18 @@ typedef struct bb_place {
   uint32_t first, last; /* steps that use it; no step: first > last */
   size_t bytes, offset; /* offset: in the workspace */
   size_t held;          /* bytes that the reserved layout has there */
-  void *own;            /* OWN: its memory, of so many bytes */
+  void *own;            /* OWN, or an input that was written: its memory, of so many bytes */
   size_t own_bytes;
+  void *mirror; /* what the lab works on where the device's memory is not the processor's */
+  size_t mirror_bytes;
+  bool mirrored; /* and it holds what never changes */
 } bb_place;
 
 /* A kernel's step, ready to be launched. */
 typedef struct bb_ready {
   int64_t *extent, *offset; /* offset: by argument, in bytes */
   void **argument;
+  bb_prepared *prepared; /* the device's; NULL: it has none */
   double bytes, operations;
 } bb_ready;
 
@@ -58,6 +62,8 @@ struct bb_session {
   uint32_t *order; /* tensors, for the layout */
   bool prepared;   /* shapes are as they were laid out */
   bool placed;     /* and pointers are where arrays are */
+  bool ran, noted; /* since then; and the device has noted all launches of a run */
+  void **near;     /* by tensor: mirrors */
   size_t scratch;  /* bytes of the workspace that kernels use, at its begin */
   size_t workspace;
   size_t held_scratch, held_workspace; /* of the reserved layout; 0: none */
@@ -84,6 +90,11 @@ bool bb_session_grows(const bb_session *session, uint32_t output, uint32_t input
 /* The rooms among the symbols, once the extents are known. */
 void bb_session_find_rooms(bb_session *session);
 
+/* An input or output by index; fails with BB_ERROR_ARGUMENT where there is none. */
+uint32_t bb_session_tensor(const bb_session *session, bb_side side, uint32_t index);
+/* What a view says of the tensor's array, once it is one of the tensor's type and rank; else fails with
+ * BB_ERROR_ARGUMENT. */
+bb_bound bb_session_view(const bb_session *session, uint32_t tensor, const bb_tensor_view *view);
 /* Binds an input or output, or frees an output (NULL); fails the context. */
 void bb_session_bind_tensor(bb_session *session, uint32_t tensor, const bb_tensor_view *view);
 
@@ -97,6 +108,12 @@ void bb_session_hold(bb_session *session);
 void bb_session_place(bb_session *session);
 /* Runs all steps, once it is prepared and placed. */
 void bb_session_steps(bb_session *session);
+/* A step of another device's than the processor, by the lab: arrays go there and back (mirror.c). */
+void bb_session_mirror(bb_session *session, uint32_t step);
+/* The same step as the device gets it. */
+bb_launch bb_session_launch(const bb_session *session, uint32_t step, void *const *argument);
+/* Memory of the device's for so many bytes at least; what it held is lost where it has to grow. */
+void bb_session_grow(bb_session *session, void **memory, size_t *have, size_t need);
 
 /* Copies rank axes of elements between layouts; strides in elements. */
 void bb_copy_strided(uint32_t rank, const int64_t *shape, size_t element, char *to,

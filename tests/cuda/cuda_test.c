@@ -1,12 +1,12 @@
-/* cuda_test.c - plans for a GPU where there is none: what is said of it, by way of a driver of the tests' own.
+/* cuda_test.c - models for a GPU where there is none: what is said of it, by way of a driver of the tests' own.
  *
  *   cuda_test FAKE-DRIVER MODEL NVRTC    NVRTC "": kernels are not compiled
  *
  * Where there is a HIP runtime its hipRTC compiles them, too.
  */
-#include "../../runtime/gpu/gpu.h"
 #include "../../runtime/cuda/launch.h"
 #include "../../runtime/driver.h"
+#include "on_device.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@
 #include <string.h>
 
 typedef struct job {
-  const bb_gpu_api *api;
+  const char *device;
   const char *model;
   int64_t extent;
 } job;
@@ -23,18 +23,12 @@ static void destroy_program(void *program) {
   bb_program_destroy(program);
 }
 
-static void destroy_plan(void *plan) {
-  bb_gpu_plan_destroy(plan);
-}
-
 /* All of a run, on arrays of ones. */
 static void run(bb_context *ctx, void *argument) {
   job *j = argument;
   bb_program *p = bb_drive_read(ctx, j->model, NULL, 0);
   bb_defer(ctx, destroy_program, p);
   bb_drive(p, BB_STAGE_FUSED, &(bb_drive_options){0});
-  bb_gpu_plan *plan = bb_gpu_plan_make(p, &(bb_gpu_options){.api = j->api});
-  bb_defer(ctx, destroy_plan, plan);
   bb_binding binding = {BB_NEW(p->arena, int64_t, p->symbols + 1),
                         BB_NEW(p->arena, bb_interp_tensor, p->tensors + 1)};
   for (uint32_t s = 0; s < p->symbols; s++) ((int64_t *)binding.symbol)[s] = j->extent;
@@ -46,22 +40,19 @@ static void run(bb_context *ctx, void *argument) {
     binding.tensor[t] = (bb_interp_tensor){BB_NEW(p->arena, double, count + 1), count};
     for (size_t i = 0; i < count; i++) binding.tensor[t].data[i] = 1;
   }
-  for (int twice = 0; twice < 2; twice++) bb_gpu_run_binding(plan, &binding, p->arena);
-  bb_gpu_counts counts;
-  bb_gpu_plan_count(plan, &counts);
-  if (!counts.kernels || counts.interpreted)
-    bb_fail(ctx, BB_ERROR_MISMATCH, "%u kernels, %u nodes interpreted", counts.kernels,
-            counts.interpreted);
-  bb_undefer(ctx, plan);
-  bb_gpu_plan_destroy(plan);
+  bb_model_info info;
+  uint32_t interpreted;
+  run_on_device(p, j->device, NULL, &binding, &binding, &info, &interpreted);
+  if (!info.kernels || interpreted)
+    bb_fail(ctx, BB_ERROR_MISMATCH, "%u kernels, %u nodes interpreted", info.kernels, interpreted);
   bb_undefer(ctx, p);
   bb_program_destroy(p);
 }
 
-static int wrong(const bb_gpu_api *api, const char *model, const char *fault, bb_status want,
+static int wrong(const char *device, const char *model, const char *fault, bb_status want,
                  const char *says) {
   bb_context *ctx;
-  job j = {api, model, 136};
+  job j = {device, model, 136};
   setenv("FAKE_CUDA", fault, 1);
   if (bb_context_create(NULL, &ctx) != BB_OK) return 1;
   bb_status status = bb_protect(ctx, run, &j);
@@ -95,13 +86,12 @@ static int check_expressions(void) {
 
 static int check_hip(const char *driver, const char *model) {
   setenv("BLOCKBUSTER_HIP", driver, 1);
-  int bad =
-      wrong(&bb_gpu_hip, model, "old", BB_ERROR_UNSUPPORTED, "gfx803: kernels are made for gfx9");
+  int bad = wrong("hip", model, "old", BB_ERROR_UNSUPPORTED, "gfx803: kernels are made for gfx9");
   void *runtime = dlopen("libamdhip64.so.5", RTLD_NOW | RTLD_LOCAL);
   if (!runtime) return bad;
   for (const char *target = "gfx90a\0gfx1030\0"; *target; target += strlen(target) + 1) {
     setenv("FAKE_ARCH", target, 1);
-    bad += wrong(&bb_gpu_hip, model, "", BB_OK, "");
+    bad += wrong("hip", model, "", BB_OK, "");
   }
   return bad;
 }
@@ -110,17 +100,17 @@ int main(int argc, char **argv) {
   if (argc < 4) return 2;
   int bad = check_expressions() + check_hip(argv[1], argv[2]);
   setenv("BLOCKBUSTER_CUDA", "/nowhere/libcuda.so", 1);
-  bad += wrong(&bb_gpu_cuda, argv[2], "", BB_ERROR_UNSUPPORTED, "no CUDA driver");
+  bad += wrong("cuda", argv[2], "", BB_ERROR_UNSUPPORTED, "no CUDA driver");
   setenv("BLOCKBUSTER_CUDA", argv[1], 1);
-  bad += wrong(&bb_gpu_cuda, argv[2], "none", BB_ERROR_UNSUPPORTED,
+  bad += wrong("cuda", argv[2], "none", BB_ERROR_UNSUPPORTED,
                "no CUDA device: no CUDA-capable device");
-  bad += wrong(&bb_gpu_cuda, argv[2], "old", BB_ERROR_UNSUPPORTED,
+  bad += wrong("cuda", argv[2], "old", BB_ERROR_UNSUPPORTED,
                "capability 6.0: kernels are made for 7.0");
   setenv("BLOCKBUSTER_NVRTC", "/nowhere/libnvrtc.so", 1);
-  bad += wrong(&bb_gpu_cuda, argv[2], "", BB_ERROR_UNSUPPORTED, "no compiler for CUDA");
+  bad += wrong("cuda", argv[2], "", BB_ERROR_UNSUPPORTED, "no compiler for CUDA");
   if (!*argv[3]) return bad != 0;
   setenv("BLOCKBUSTER_NVRTC", argv[3], 1);
-  bad += wrong(&bb_gpu_cuda, argv[2], "full", BB_ERROR_MEMORY, "out of memory");
-  bad += wrong(&bb_gpu_cuda, argv[2], "", BB_OK, "");
+  bad += wrong("cuda", argv[2], "full", BB_ERROR_MEMORY, "out of memory");
+  bad += wrong("cuda", argv[2], "", BB_OK, "");
   return bad != 0;
 }

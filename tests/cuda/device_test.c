@@ -6,8 +6,9 @@
  * Chosen by weight, and, of CUDA's kernels, in every way that their results can be cut (lower/schedule_gpu.h).
  */
 #include "../../lower/schedule_gpu.h"
-#include "../../runtime/gpu/gpu.h"
 #include "../../runtime/driver.h"
+#include "../../runtime/gpu/driver.h"
+#include "on_device.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -23,17 +24,8 @@ static void destroy_program(void *program) {
   bb_program_destroy(program);
 }
 
-static void destroy_plan(void *plan) {
-  bb_gpu_plan_destroy(plan);
-}
-
-/* NULL: there is none of that name. */
-static const bb_gpu_api *api_of(const char *device) {
-  static bb_gpu_api plain;
-  if (strcmp(device, "plain") != 0) return bb_gpu_find(device);
-  plain = bb_gpu_cuda;
-  plain.own = NULL;
-  return &plain;
+static bool is_plain(const job *j) {
+  return strcmp(j->argv[1], "plain") == 0;
 }
 
 static int64_t *extents(const job *j, bb_program *p) {
@@ -80,26 +72,21 @@ static double compare(const bb_program *p, const bb_binding *got, const bb_bindi
   return worst;
 }
 
-/* Twice with the same arrays. */
 static void run(const job *j, bb_program *p, const bb_binding *drawn, const bb_binding *want,
                 uint32_t way) {
   bb_context *ctx = p->ctx;
-  bb_gpu_options options = {.api = api_of(j->argv[1]), .way = way};
-  bb_gpu_plan *plan = bb_gpu_plan_make(p, &options);
-  bb_defer(ctx, destroy_plan, plan);
+  bb_compile_way only = {way, is_plain(j)};
   bb_binding got = {drawn->symbol, BB_NEW(p->arena, bb_interp_tensor, p->tensors + 1)};
   memcpy(got.tensor, drawn->tensor, p->tensors * sizeof *got.tensor);
-  for (int twice = 0; twice < 2; twice++) bb_gpu_run_binding(plan, &got, p->arena);
-  bb_gpu_counts counts;
-  bb_gpu_plan_count(plan, &counts);
+  bb_model_info info;
+  uint32_t interpreted;
+  run_on_device(p, is_plain(j) ? "cuda" : j->argv[1], &only, drawn, &got, &info, &interpreted);
   double error = compare(p, &got, want), limit = strtod(j->argv[2], NULL);
   printf("%s, way %d: %u kernels (%u different), %u nodes in them, %u interpreted, %u misc; error "
          "%.2g\n",
-         j->argv[3], (int)way - 1, counts.kernels, counts.sources, counts.fused, counts.interpreted,
-         counts.misc, error);
+         j->argv[3], (int)way - 1, info.kernels, info.sources, info.fused, interpreted, info.misc,
+         error);
   if (!(error <= limit)) bb_fail(ctx, BB_ERROR_MISMATCH, "error %.3g, not %.3g", error, limit);
-  bb_undefer(ctx, plan);
-  bb_gpu_plan_destroy(plan);
 }
 
 static void body(bb_context *ctx, void *argument) {
@@ -113,7 +100,7 @@ static void body(bb_context *ctx, void *argument) {
   memcpy(want.tensor, drawn.tensor, p->tensors * sizeof *want.tensor);
   bb_interp_options interpret = {.float64 = true, .symbol = want.symbol};
   bb_drive_run(p, &interpret, &want, p->arena, NULL);
-  uint32_t ways = api_of(j->argv[1])->own ? BB_GPU_WAYS : 0;
+  uint32_t ways = strcmp(j->argv[1], "cuda") == 0 ? BB_GPU_WAYS : 0;
   for (uint32_t way = 0; way <= ways; way++) run(j, p, &drawn, &want, way);
   bb_undefer(ctx, p);
   bb_program_destroy(p);
@@ -127,7 +114,7 @@ static void complain(void *user, bb_log_level level, const char *message) {
 int main(int argc, char **argv) {
   job j = {argc, argv};
   bb_context *ctx;
-  if (argc < 4 || !api_of(argv[1])) return 2;
+  if (argc < 4 || (!is_plain(&j) && !bb_gpu_find(argv[1]))) return 2;
   if (bb_context_create(&(bb_context_options){.version = BB_VERSION, .log = complain}, &ctx) !=
       BB_OK)
     return 1;

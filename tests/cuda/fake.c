@@ -1,39 +1,35 @@
-/* fake.c - a driver without a GPU, CUDA's and HIP's in one: what FAKE_CUDA says is wrong with it, so that a plan's errors can be
- * tested anywhere.  none: no device; old: an old device; full: no memory.  Kernels load, and do
- * nothing, but with FAKE_CUDA=host: then it is a device of compute capability 8.0 whose images are shared
- * objects (fake_nvrtc.c), and kernels run.
+/* fake.c - a driver without a GPU, CUDA's and HIP's in one: devices, contexts and kernels.
+ *
+ * FAKE_CUDA says what is wrong with it, so that errors can be tested anywhere.  none: no device; old: an old device; full: no
+ * memory.  Kernels load, and do nothing, but with FAKE_CUDA=host: then it is a device of compute capability 8.0 whose
+ * images are shared objects (fake_nvrtc.c), and kernels run.
  */
-#include "../../runtime/gpu/driver.h"
+#include "fake.h"
 
 #include <dlfcn.h>
 #include <elf.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-static int is(const char *what) {
+int fake_is(const char *what) {
   const char *fault = getenv("FAKE_CUDA");
   return fault && strcmp(fault, what) == 0;
 }
 
-#define CALL __attribute__((visibility("default"))) int
-/* One function, under the names that it has in CUDA and in HIP. */
-#define BOTH(cuda, hip, arguments)                                                                 \
-  CALL cuda arguments;                                                                             \
-  CALL hip arguments __attribute__((alias(#cuda)));                                                \
-  CALL cuda arguments
-
 BOTH(cuInit, hipInit, (unsigned flags)) {
   (void)flags;
-  return is("none") ? 100 : 0;
+  return fake_is("none") ? 100 : 0;
 }
 BOTH(cuDriverGetVersion, hipDriverGetVersion, (int *version)) {
   *version = 13000;
   return 0;
 }
 BOTH(cuDeviceGetCount, hipGetDeviceCount, (int *count)) {
-  *count = 1;
+  const char *set = getenv("FAKE_DEVICES");
+  *count = set ? atoi(set) : 1;
   return 0;
 }
 BOTH(cuDeviceGet, hipDeviceGet, (int *device, int number)) {
@@ -53,77 +49,45 @@ CALL cuDeviceGetAttribute(int *value, int which, int device) {
   case 37: *value = 6144; return 0;
   case 38: *value = 60 << 20; return 0; /* cache */
   case 97: *value = 232448; return 0;   /* shared memory */
-  case 75: *value = is("old") ? 6 : is("host") ? 8 : 9; return 0;
+  case 75: *value = fake_is("old") ? 6 : fake_is("host") ? 8 : 9; return 0;
   case 76: *value = 0; return 0;
   default: *value = 132; return 0;
   }
 }
+
+/* --- contexts: a device's number and one, as a pointer --- */
+
+enum { DEPTH = 16 };
+static _Thread_local int current[DEPTH], depth;
+static atomic_int retained[FAKE_DEVICES];
+
+int fake_current(void) {
+  return depth ? current[depth - 1] : -1;
+}
+
 BOTH(cuDevicePrimaryCtxRetain, hipDevicePrimaryCtxRetain, (void **context, int device)) {
-  (void)device;
-  *context = &is;
+  retained[device]++;
+  *context = (void *)(uintptr_t)(device + 1);
   return 0;
 }
 BOTH(cuDevicePrimaryCtxRelease_v2, hipDevicePrimaryCtxRelease, (int device)) {
-  return device;
+  return retained[device]-- > 0 ? 0 : FAKE_CONTEXT;
 }
 BOTH(cuCtxPushCurrent_v2, hipCtxPushCurrent, (void *context)) {
-  (void)context;
+  int device = (int)(uintptr_t)context - 1;
+  if (device < 0 || device >= FAKE_DEVICES || retained[device] < 1 || depth == DEPTH)
+    return FAKE_CONTEXT;
+  current[depth++] = device;
   return 0;
 }
 BOTH(cuCtxPopCurrent_v2, hipCtxPopCurrent, (void **context)) {
-  *context = NULL;
+  if (!depth) return FAKE_CONTEXT;
+  *context = (void *)(uintptr_t)(current[--depth] + 1);
   return 0;
 }
-BOTH(cuMemAlloc_v2, hipMalloc, (bb_gpu_pointer * memory, size_t bytes)) {
-  if (is("full")) return 2;
-  *memory = (bb_gpu_pointer)(uintptr_t)aligned_alloc(256, (bytes + 255) / 256 * 256);
-  return *memory ? 0 : 2;
-}
-BOTH(cuMemFree_v2, hipFree, (bb_gpu_pointer memory)) {
-  free((void *)(uintptr_t)memory);
-  return 0;
-}
-BOTH(cuMemcpyHtoDAsync_v2, hipMemcpyHtoDAsync,
-     (bb_gpu_pointer to, const void *from, size_t bytes, void *stream)) {
-  memcpy((void *)(uintptr_t)to, from, bytes);
-  return stream ? 0 : 1;
-}
-BOTH(cuMemcpyDtoHAsync_v2, hipMemcpyDtoHAsync,
-     (void *to, bb_gpu_pointer from, size_t bytes, void *stream)) {
-  memcpy(to, (const void *)(uintptr_t)from, bytes);
-  return stream ? 0 : 1;
-}
-BOTH(cuMemsetD8Async, hipMemsetD8Async,
-     (bb_gpu_pointer to, unsigned char value, size_t bytes, void *stream)) {
-  memset((void *)(uintptr_t)to, value, bytes);
-  return stream ? 0 : 1;
-}
-/* Everything is asked to be in some stream: launches outside of it would not wait for copies in it. */
-BOTH(cuStreamCreate, hipStreamCreateWithFlags, (void **stream, unsigned flags)) {
-  *stream = calloc(1, 1 + flags);
-  return *stream ? 0 : 2;
-}
-BOTH(cuStreamDestroy_v2, hipStreamDestroy, (void *stream)) {
-  free(stream);
-  return 0;
-}
-BOTH(cuStreamSynchronize, hipStreamSynchronize, (void *stream)) {
-  return stream ? 0 : 1;
-}
-/* Nothing is captured. */
-BOTH(cuStreamBeginCapture_v2, hipStreamBeginCapture, (void *stream, int mode)) {
-  (void)stream, (void)mode;
-  return 801;
-}
-#define NEVER(cuda, hip)                                                                           \
-  BOTH(cuda, hip, (void)) {                                                                        \
-    return 801;                                                                                    \
-  }
-NEVER(cuStreamEndCapture, hipStreamEndCapture)
-NEVER(cuGraphInstantiateWithFlags, hipGraphInstantiateWithFlags)
-NEVER(cuGraphLaunch, hipGraphLaunch)
-NEVER(cuGraphDestroy, hipGraphDestroy)
-NEVER(cuGraphExecDestroy, hipGraphExecDestroy)
+
+/* --- kernels --- */
+
 /* The file is as long as its table of sections says, which stands at the end. */
 static void *load_object(const Elf64_Ehdr *head) {
   char path[] = "/tmp/fake-cuda-XXXXXX";
@@ -137,18 +101,50 @@ static void *load_object(const Elf64_Ehdr *head) {
   unlink(path);
   return handle;
 }
-BOTH(cuModuleLoadData, hipModuleLoadData, (void **module, const void *image)) {
-  *module = &is;
+/* Functions live as long as their module. */
+typedef struct module {
+  void *handle; /* NULL: its kernels do nothing */
+  struct named {
+    struct named *next;
+    fake_function function;
+  } * first;
+} module;
+
+BOTH(cuModuleLoadData, hipModuleLoadData, (void **made, const void *image)) {
+  if (fake_current() < 0) return FAKE_CONTEXT;
   if (memcmp(image, "\177ELF", 4) != 0) return 200;
-  if (is("host")) *module = load_object(image);
-  return *module ? 0 : 200;
+  module *m = calloc(1, sizeof *m);
+  *made = m;
+  if (fake_is("host")) m->handle = load_object(image);
+  if (m->handle || !fake_is("host")) return 0;
+  free(m);
+  return 200;
 }
-BOTH(cuModuleUnload, hipModuleUnload, (void *module)) {
-  return is("host") ? dlclose(module) : 0;
+BOTH(cuModuleUnload, hipModuleUnload, (void *made)) {
+  module *m = made;
+  for (struct named *f = m->first, *next; f; f = next) {
+    next = f->next;
+    free(f);
+  }
+  if (m->handle) dlclose(m->handle);
+  free(m);
+  return 0;
 }
-BOTH(cuModuleGetFunction, hipModuleGetFunction, (void **function, void *module, const char *name)) {
-  *function = is("host") ? dlsym(module, name) : module;
-  return name[0] == '\0' || !*function;
+BOTH(cuModuleGetFunction, hipModuleGetFunction, (void **function, void *made, const char *name)) {
+  module *m = made;
+  char size[512];
+  if (!*name) return 500;
+  struct named *f = calloc(1, sizeof *f);
+  f->next = m->first;
+  m->first = f;
+  *function = &f->function;
+  if (!m->handle) return 0;
+  snprintf(size, sizeof size, "%s_bytes", name);
+  void *run = dlsym(m->handle, name), *bytes = dlsym(m->handle, size);
+  if (!run || !bytes) return 500;
+  memcpy(&f->function.run, &run, sizeof run);
+  f->function.bytes = *(size_t *)bytes;
+  return 0;
 }
 CALL cuFuncSetAttribute(void *function, int which, int value);
 CALL cuFuncSetAttribute(void *function, int which, int value) {
@@ -162,10 +158,13 @@ BOTH(cuLaunchKernel, hipModuleLaunchKernel,
   bool good = function && arguments && arguments[0] && !extra && blocks && stream &&
               threads % 32 == 0 && (uintptr_t)arguments[0] % 8 == 0 && y == 1 && z == 1 &&
               ty == 1 && tz == 1;
-  if (!good || !is("host")) return good ? 0 : 1;
-  int (*kernel)(const void *call, int64_t many, int each, unsigned bytes);
-  memcpy(&kernel, &function, sizeof kernel);
-  return kernel(arguments[0], blocks, (int)threads, shared) ? 700 : 0;
+  if (!good) return FAKE_INVALID;
+  const fake_function *f = function;
+  fake_work *w = fake_new(FAKE_LAUNCH, f->bytes);
+  w->function = f;
+  w->blocks = blocks, w->threads = threads, w->shared = shared;
+  memcpy(w->bytes, arguments[0], f->bytes);
+  return fake_put(stream, w);
 }
 CALL cuLaunchKernelEx(const bb_cuda_launch_config *config, void *function, void **arguments,
                       void **extra);
@@ -186,7 +185,7 @@ CALL hipGetDeviceProperties(char *properties, int device) {
   const char *set = getenv("FAKE_ARCH");
   (void)device;
   strcpy(properties, "a card of tests");
-  strcpy(properties + 396, is("old") ? "gfx803" : set ? set : "gfx90a:sramecc+:xnack-");
+  strcpy(properties + 396, fake_is("old") ? "gfx803" : set ? set : "gfx90a:sramecc+:xnack-");
   return 0;
 }
 __attribute__((visibility("default"))) const char *hipGetErrorString(int code);
@@ -195,7 +194,8 @@ const char *hipGetErrorString(int code) {
 }
 CALL cuGetErrorString(int code, const char **text);
 CALL cuGetErrorString(int code, const char **text) {
-  *text = code == 2     ? "out of memory"
+  *text = code == 900   ? "operation not permitted when stream is capturing"
+          : code == 2   ? "out of memory"
           : code == 100 ? "no CUDA-capable device is detected"
                         : "other";
   return 0;

@@ -206,6 +206,7 @@ static int bb_run(void (*body)(const void *), const void *call, int64_t blocks, 
   static void name##_body(const void *call) {                                                      \
     name##_of(*(const call_type *)call);                                                           \
   }                                                                                                \
+  extern "C" __attribute__((visibility("default"))) const size_t name##_bytes = sizeof(call_type); \
   extern "C" __attribute__((visibility("default"))) int name(const void *call, int64_t blocks,     \
                                                              int threads, unsigned shared) {       \
     return threads > most ? 1 : bb_run(name##_body, call, blocks, threads, shared);                \

@@ -14,7 +14,7 @@
 #include "../../fuse/safety.h"
 #include "../../lower/emit_c.h"
 #include "../../runtime/cpu/launch.h"
-#include "../../runtime/gpu/gpu.h"
+#include "../../runtime/gpu/launch.h"
 #include "../../runtime/gpu/launch.h"
 
 #include <dlfcn.h>
@@ -175,14 +175,16 @@ static void run_code(batch *b, const made *m, const bb_cpu_kernel *code, bb_pool
 
 /* --- by the runtime of a GPU whose memory is the processor's --- */
 
-static void run_plain(batch *b, const bb_gpu_machine *machine, void *module, uint32_t number) {
+static void run_plain(batch *b, const bb_gpu_machine *machine, void *module, void *stream,
+                      uint32_t number) {
   const made *m = &b->kernel[number];
   bb_program *p = m->c->program;
   const bb_tile_program *tile = m->kernel->tile;
   const int64_t *extent = bb_launch_extents(p, m->kernel, m->c->symbol, p->arena);
   bb_interp_tensor *got = fresh_tensors(b, m);
   void **data = lay_down(b, p, got);
-  bb_gpu_plain k = {m->kernel, m->launch, BB_NEW(b->arena, void *, m->launch.nests + 1)};
+  bb_gpu_calls calls = {0};
+  bb_gpu_plain k = {tile, m->launch, BB_NEW(b->arena, void *, m->launch.nests + 1)};
   bb_gpu_pointer *view = BB_NEW(b->arena, bb_gpu_pointer, tile->views + 1);
   double *variable = BB_NEW(b->arena, double, tile->extents + 1);
   for (uint32_t n = 0; n < m->launch.nests; n++)
@@ -202,7 +204,10 @@ static void run_plain(batch *b, const bb_gpu_machine *machine, void *module, uin
   size_t scratch = bb_gpu_plain_scratch(&own, &k, extent);
   uintptr_t room = (uintptr_t)bb_arena_alloc(b->arena, scratch + 512);
   own.scratch = (room + 255) / 256 * 256;
-  bb_gpu_launch_plain(&own, &k, extent, view);
+  bb_gpu_call_plain(&own, &k, extent, view, &calls);
+  bb_gpu_issue(b->ctx, own.driver, &calls, stream, "a launch");
+  bb_gpu_must(b->ctx, own.driver, own.driver->stream_wait(stream), "a run");
+  bb_gpu_calls_end(b->ctx, &calls);
   take_up(p, data, got);
   random_compare(p, got, m->want, m->what, m->seed);
 }
@@ -212,14 +217,18 @@ static void compile_plain(batch *b) {
   bb_gpu_driver driver;
   bb_gpu_compiler compiler = {.api = &bb_gpu_hip};
   bb_gpu_machine machine = {.ctx = b->ctx, .driver = &driver, .processors = PROCESSORS};
-  void *module;
+  void *module, *stream, *context;
   bb_gpu_driver_open(b->ctx, &bb_gpu_hip, &driver);
   const void *image = bb_gpu_compile(b->ctx, &compiler, "gfx90a", b->source.data, b->arena);
+  bb_gpu_must(b->ctx, &driver, driver.retain(&context, 0), "a context");
+  bb_gpu_must(b->ctx, &driver, driver.push(context), "a context");
   bb_gpu_must(b->ctx, &driver, driver.load(&module, image), "loading kernels");
-  bb_gpu_must(b->ctx, &driver, driver.stream_create(&machine.stream, 0), "a stream");
-  for (uint32_t i = 0; i < b->kernels; i++) run_plain(b, &machine, module, i);
-  driver.stream_destroy(machine.stream);
+  bb_gpu_must(b->ctx, &driver, driver.stream_create(&stream, 0), "a stream");
+  for (uint32_t i = 0; i < b->kernels; i++) run_plain(b, &machine, module, stream, i);
+  driver.stream_destroy(stream);
   driver.unload(module);
+  driver.pop(&context);
+  driver.release(0);
   bb_gpu_library_close(compiler.library);
   bb_gpu_library_close(driver.library);
 }

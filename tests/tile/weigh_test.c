@@ -38,13 +38,15 @@ static void weigh(bb_context *ctx, void *argument) {
   bb_gpu_machine machine = {.ctx = ctx, .processors = 132};
   bb_cuda_kernel k = {0};
   bb_buffer source = {.arena = arena}, launch = {.arena = arena};
-  k.kernel = bb_schedule_gpu_way(j->p, bb_candidate_runs(j->candidate), "kernel", j->way);
-  bb_emit_sm90(k.kernel->tile, &source, &launch, &k.plan);
+  const bb_kernel *kernel =
+      bb_schedule_gpu_way(j->p, bb_candidate_runs(j->candidate), "kernel", j->way);
+  k.tile = kernel->tile;
+  bb_emit_sm90(k.tile, &source, &launch, &k.plan);
   const int64_t *symbol = extents_of(j);
-  int64_t *extent = BB_NEW(arena, int64_t, k.kernel->tile->extents + 1);
-  for (uint32_t i = 0; i < k.kernel->tile->extents; i++)
-    extent[i] = k.kernel->extent[i] ? bb_extent_bind(j->p, k.kernel->extent[i], symbol)
-                                    : symbol[k.kernel->symbol[i]];
+  int64_t *extent = BB_NEW(arena, int64_t, k.tile->extents + 1);
+  for (uint32_t i = 0; i < k.tile->extents; i++)
+    extent[i] = kernel->extent[i] ? bb_extent_bind(j->p, kernel->extent[i], symbol)
+                                  : symbol[kernel->symbol[i]];
   j->seconds = bb_cuda_weigh(&machine, &k, extent);
 }
 

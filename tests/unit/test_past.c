@@ -47,8 +47,8 @@ static int end(void **state) {
 static uint32_t after(bb_gpu_pointer wrote, bb_gpu_pointer x, bb_gpu_pointer w) {
   const bb_gpu_pointer before[] = {AT, AT, wrote}, now[] = {x, w, 2 * AT};
   machine.past = &past;
-  bb_gpu_note(&machine, tile, extent, before);
-  return bb_gpu_early(&machine, tile, extent, now);
+  bb_gpu_past_note(&machine, tile, extent, before);
+  return bb_gpu_past_spares(&machine, tile, extent, now);
 }
 
 static void test_elsewhere(void **state) {
@@ -74,12 +74,12 @@ static void test_strides(void **state) {
 static void test_unknown(void **state) {
   (void)state;
   assert_int_equal(after(3 * AT, 4 * AT, 5 * AT), X | W);
-  bb_gpu_forget(&machine);
+  bb_gpu_past_unknown(&machine);
   const bb_gpu_pointer now[] = {4 * AT, 5 * AT, 2 * AT};
-  assert_int_equal(bb_gpu_early(&machine, tile, extent, now), 0);
+  assert_int_equal(bb_gpu_past_spares(&machine, tile, extent, now), 0);
   machine.past = NULL; /* launches follow each other */
-  bb_gpu_note(&machine, tile, extent, now);
-  assert_int_equal(bb_gpu_early(&machine, tile, extent, now), 0);
+  bb_gpu_past_note(&machine, tile, extent, now);
+  assert_int_equal(bb_gpu_past_spares(&machine, tile, extent, now), 0);
 }
 
 static void test_none(void **state) {
@@ -87,8 +87,8 @@ static void test_none(void **state) {
   static const int64_t nothing[] = {0, 8};
   const bb_gpu_pointer before[] = {AT, AT, AT}, now[] = {AT, AT, 2 * AT};
   machine.past = &past;
-  bb_gpu_note(&machine, tile, nothing, before);
-  assert_int_equal(bb_gpu_early(&machine, tile, extent, now), X | W);
+  bb_gpu_past_note(&machine, tile, nothing, before);
+  assert_int_equal(bb_gpu_past_spares(&machine, tile, extent, now), X | W);
 }
 
 int main(void) {

@@ -1,14 +1,16 @@
-/* time_cuda.c - how long a model's plan for a GPU takes to make, and to run.
+/* time_cuda.c - how long a model takes to be compiled for a GPU, and to run.
  *
  *   time_cuda MODEL [--machine NAME] [--way N] [NAME=EXTENT...]
  *
  * --way N: results are cut in way N alone (lower/schedule_gpu.h), where a kernel has it, instead of the cheapest.
- * Prints one line of JSON: milliseconds to read and fuse, to make the plan (kernels from the disk cache where
- * they are there) and again in a process that has used the device, and microseconds of a run, inputs and outputs on the device: alone, until it has
- * ended, and as one of twenty that follow each other in one graph, as PyTorch's are timed; medians.
+ * Prints one line of JSON: milliseconds to read and fuse, to compile (kernels from the disk cache where
+ * they are there) and again in a process that has used the device, and microseconds of a run of a session, inputs and outputs on the device: alone, until
+ * it has ended, and as one of twenty that follow each other in one graph of the caller's, as PyTorch's are timed; medians.
  */
-#include "../../runtime/gpu/plan.h"
+#include "../../runtime/compile/compile.h"
 #include "../../runtime/driver.h"
+#include "../../runtime/gpu/gpu.h"
+#include "../../runtime/model/model.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,8 +34,18 @@ static void destroy_program(void *program) {
   bb_program_destroy(program);
 }
 
-static void destroy_plan(void *plan) {
-  bb_gpu_plan_destroy(plan);
+static void release(void *model) {
+  bb_model_release(model);
+}
+
+static void destroy_session(void *session) {
+  bb_session_destroy(session);
+}
+
+static void check(bb_context *ctx, bb_status status) {
+  if (status == BB_OK) return;
+  const char *why = bb_context_message(ctx);
+  bb_fail(ctx, status, "%s", bb_arena_text(bb_scratch(ctx), why, strlen(why)));
 }
 
 static int64_t *extents(const job *j, bb_program *p) {
@@ -74,20 +86,27 @@ static void fuse(const job *j, bb_program *p) {
 }
 
 /* Reals of both signs; integers that every table has. */
-static void draw(bb_program *p, bb_binding *binding) {
+static void draw(bb_context *ctx, const bb_model *m, bb_session *session, uint32_t extents,
+                 const bb_setting *extent) {
   uint64_t state = 1;
-  for (uint32_t t = 0; t < p->tensors; t++) {
-    if (p->tensor[t].role != BB_TENSOR_INPUT) continue;
+  bb_tensor_info info;
+  for (uint32_t i = 0; bb_model_get_tensor(m, BB_INPUT, i, &info); i++) {
+    bb_arena *arena = bb_scratch(ctx);
+    int64_t shape[32];
     size_t count = 1;
-    for (uint32_t a = 0; a < p->tensor[t].axes; a++)
-      count *= (size_t)bb_extent_bind(p, p->dim[p->tensor[t].axis[a]].extent, binding->symbol);
-    binding->tensor[t] = (bb_interp_tensor){BB_NEW(p->arena, double, count + 1), count};
-    for (size_t i = 0; i < count; i++) {
+    check(ctx, bb_model_get_shape(ctx, m, BB_INPUT, i, extents, extent, shape));
+    for (uint32_t a = 0; a < info.rank; a++) count *= (size_t)shape[a];
+    double *drawn = BB_NEW(arena, double, count + 1);
+    void *bytes = bb_arena_alloc(arena, count * bb_dtype_bytes(info.dtype) + 1);
+    for (size_t k = 0; k < count; k++) {
       state = state * 6364136223846793005u + 1442695040888963407u;
-      double drawn = (double)(int64_t)(state >> 11) / (double)(1ll << 52) - 1;
-      binding->tensor[t].data[i] =
-          bb_dtype_is_float(p->tensor[t].dtype) ? drawn : (double)(state >> 62);
+      double real = (double)(int64_t)(state >> 11) / (double)(1ll << 52) - 1;
+      drawn[k] = bb_dtype_is_float(info.dtype) ? real : (double)(state >> 62);
     }
+    bb_interp_store(info.dtype, drawn, count, bytes);
+    bb_tensor_view view = {.dtype = info.dtype, .rank = info.rank, .shape = shape, .data = bytes};
+    check(ctx, bb_session_write(session, i, &view));
+    bb_scratch_end(arena);
   }
 }
 
@@ -102,42 +121,48 @@ static int rounds(double microseconds) {
   return most < least ? least : most < ROUNDS ? most : ROUNDS;
 }
 
-static double run(bb_gpu_plan *plan, int runs) {
+static double run(bb_context *ctx, bb_session *session) {
   double took[ROUNDS];
   int count = 1;
   for (int i = 0; i < count; i++) {
     double begin = now();
-    for (int k = 0; k < runs; k++) bb_gpu_execute(plan);
-    bb_gpu_wait(plan);
-    took[i] = (now() - begin) / runs;
-    if (i == 0) count = rounds(took[0] * runs);
+    check(ctx, bb_session_run(session, NULL));
+    took[i] = now() - begin;
+    if (i == 0) count = rounds(took[0]);
   }
   qsort(took, (size_t)count, sizeof *took, by_size);
   return took[count / 2];
 }
 
-/* A graph of twenty runs; a plan that interprets something has none. */
-static double run_row(bb_gpu_plan *plan) {
-  enum { THREAD_LOCAL = 1, GRAPHS = 5 };
-  void *own = plan->graph, *graph = NULL, *row = NULL;
+/* A graph of twenty runs, captured in a stream as a caller does. */
+static double run_row(bb_context *ctx, const bb_model *m, bb_session *session) {
+  enum { THREAD_LOCAL = 1, GRAPHS = 5, NOT_BLOCKING = 1 };
+  bb_gpu_driver d;
+  void *stream, *graph = NULL, *row = NULL, *context;
   double took[ROUNDS];
-  if (!own) return run(plan, ROW);
-  plan->graph = NULL, plan->captures = false;
-  bb_gpu_plan_must(plan, plan->driver.capture_begin(plan->machine.stream, THREAD_LOCAL), "a row");
-  for (int k = 0; k < ROW; k++) bb_gpu_execute(plan);
-  bb_gpu_plan_must(plan, plan->driver.capture_end(plan->machine.stream, &graph), "a row");
-  bb_gpu_plan_must(plan, plan->driver.graph_make(&row, graph, 0), "a row");
-  plan->driver.graph_destroy(graph);
-  plan->graph = own, plan->captures = true;
+  bb_gpu_driver_open(ctx, bb_gpu_find(m->class->name), &d);
+  int device = bb_gpu_device(ctx, &d, m->number);
+  bb_gpu_must(ctx, &d, d.retain(&context, device), "a context");
+  bb_gpu_must(ctx, &d, d.push(context), "a context");
+  bb_gpu_must(ctx, &d, d.stream_create(&stream, NOT_BLOCKING), "a stream");
+  bb_gpu_must(ctx, &d, d.capture_begin(stream, THREAD_LOCAL), "a row");
+  for (int k = 0; k < ROW; k++) check(ctx, bb_session_run(session, stream));
+  bb_gpu_must(ctx, &d, d.capture_end(stream, &graph), "a row");
+  bb_gpu_must(ctx, &d, d.graph_make(&row, graph, 0), "a row");
+  d.graph_destroy(graph);
   int count = 1;
   for (int i = 0; i < count; i++) {
     double begin = now();
-    for (int k = 0; k < GRAPHS; k++) plan->driver.graph_launch(row, plan->machine.stream);
-    bb_gpu_wait(plan);
+    for (int k = 0; k < GRAPHS; k++) d.graph_launch(row, stream);
+    bb_gpu_must(ctx, &d, d.stream_wait(stream), "a row");
     took[i] = (now() - begin) / (GRAPHS * ROW);
     if (i == 0) count = rounds(took[0] * GRAPHS * ROW);
   }
-  plan->driver.graph_end(row);
+  d.graph_end(row);
+  d.stream_destroy(stream);
+  d.pop(&context);
+  d.release(device);
+  bb_gpu_library_close(d.library);
   qsort(took, (size_t)count, sizeof *took, by_size);
   return took[count / 2];
 }
@@ -149,25 +174,41 @@ static void body(bb_context *ctx, void *argument) {
   bb_defer(ctx, destroy_program, p);
   fuse(j, p);
   double fused = now();
-  bb_gpu_options options = {.way = way(j)};
-  bb_gpu_plan *plan = bb_gpu_plan_make(p, &options);
-  bb_defer(ctx, destroy_plan, plan);
+  bb_compile_options options = {.version = BB_VERSION, .device = "cuda"};
+  bb_compile_way only = {.way = way(j)};
+  bb_model *m = bb_compile(p, &options, &only);
+  bb_defer(ctx, release, m);
   double made = now();
-  bb_gpu_plan_destroy(bb_gpu_plan_make(p, &options));
+  bb_model_release(bb_compile(p, &options, &only));
   double again = now();
-  bb_binding binding = {extents(j, p), BB_NEW(p->arena, bb_interp_tensor, p->tensors + 1)};
-  draw(p, &binding);
-  bb_gpu_run_binding(plan, &binding, p->arena);
-  for (int i = 0; i < 2; i++) bb_gpu_execute(plan);
-  bb_gpu_counts counts;
-  bb_gpu_plan_count(plan, &counts);
+  const int64_t *symbol = extents(j, p);
+  bb_setting *extent = BB_NEW(p->arena, bb_setting, p->symbols + 1);
+  uint32_t told = 0;
+  bb_extent_info e;
+  for (uint32_t i = 0; bb_model_get_extent(m, i, &e); i++)
+    if (!e.follows) extent[told++] = (bb_setting){e.name, symbol[i]};
+  bb_session *session;
+  check(ctx, bb_session_create(ctx, m, NULL, &session));
+  bb_defer(ctx, destroy_session, session);
+  draw(ctx, m, session, told, extent);
+  for (uint32_t i = 0; i < told; i++)
+    check(ctx, bb_session_set(session, extent[i].name, extent[i].value));
+  for (int i = 0; i < 3; i++) check(ctx, bb_session_run(session, NULL));
+  bb_model_info info;
+  bb_model_get_info(m, &info);
+  uint32_t beside = 0; /* steps of the processor's */
+  for (uint32_t i = 0; i < info.steps; i++)
+    beside += !m->plan->step[i].once && !bb_model_launches(m, i);
   printf("{\"model\": \"%s\", \"kernels\": %u, \"interpreted\": %u, \"fuse_ms\": %.1f, "
          "\"plan_ms\": %.1f, \"again_ms\": %.1f, ",
-         j->argv[1], counts.kernels, counts.interpreted, (fused - begin) / 1e3,
-         (made - fused) / 1e3, (again - made) / 1e3);
-  printf("\"run_us\": %.1f, \"in_a_row_us\": %.1f}\n", run(plan, 1), run_row(plan));
-  bb_undefer(ctx, plan);
-  bb_gpu_plan_destroy(plan);
+         j->argv[1], info.kernels, beside, (fused - begin) / 1e3, (made - fused) / 1e3,
+         (again - made) / 1e3);
+  printf("\"run_us\": %.1f, \"in_a_row_us\": %.1f}\n", run(ctx, session),
+         beside ? run(ctx, session) : run_row(ctx, m, session));
+  bb_undefer(ctx, session);
+  bb_session_destroy(session);
+  bb_undefer(ctx, m);
+  bb_model_release(m);
   bb_undefer(ctx, p);
   bb_program_destroy(p);
 }

@@ -72,6 +72,13 @@ static int unknown_extent(const bench *b) {
   return EXIT_GOOD;
 }
 
+/* Where it lies, or in a GPU's memory. */
+static int give(const bench *b, uint32_t index, const bb_tensor_view *view) {
+  return report(b->t, is_gpu(b->t->set->device)
+                          ? bb_session_write(b->session, index, view)
+                          : bb_session_bind(b->session, BB_INPUT, index, view));
+}
+
 static int bind_drawn(bench *b, uint32_t index, const bb_tensor_info *info) {
   int64_t shape[RANK];
   int code = report(b->t, bb_model_get_shape(b->t->context, b->model, BB_INPUT, index, b->f.extents,
@@ -84,7 +91,7 @@ static int bind_drawn(bench *b, uint32_t index, const bb_tensor_info *info) {
   if (!data) return out_of_memory();
   b->drawn[index] = data;
   bb_tensor_view view = {.dtype = info->dtype, .rank = info->rank, .shape = shape, .data = data};
-  return report(b->t, bb_session_bind(b->session, BB_INPUT, index, &view));
+  return give(b, index, &view);
 }
 
 static int bind_given(bench *b, const bb_arrays *arrays, uint32_t index,
@@ -102,7 +109,7 @@ static int bind_given(bench *b, const bb_arrays *arrays, uint32_t index,
                          .rank = array.rank,
                          .shape = array.shape,
                          .data = (void *)(uintptr_t)array.data};
-  return report(b->t, bb_session_bind(b->session, BB_INPUT, index, &view));
+  return give(b, index, &view);
 }
 
 static int bind_inputs(bench *b, const bb_arrays *arrays) {
@@ -202,6 +209,12 @@ static int open_session(bench *b, bool observed, const bb_arrays *arrays) {
   return code == EXIT_GOOD ? bind_inputs(b, arrays) : code;
 }
 
+/* Whose rates are the ceiling: a GPU's own, where that is what runs. */
+static const char *ceiling_machine(const settings *set) {
+  const char *machine = priced_machine(set);
+  return !machine && is_gpu(set->device) ? set->device : machine;
+}
+
 static int measure(bench *b, const bb_arrays *arrays) {
   bb_model_get_info(b->model, &b->f.model);
   b->f.interpreted = interpreted_nodes(b->model);
@@ -219,7 +232,7 @@ static int measure(bench *b, const bb_arrays *arrays) {
   int code = unknown_extent(b);
   if (code == EXIT_GOOD)
     code = report(b->t,
-                  bb_machine_get_ceiling(b->t->context, priced_machine(b->t->set), &b->f.ceiling));
+                  bb_machine_get_ceiling(b->t->context, ceiling_machine(b->t->set), &b->f.ceiling));
   if (!arrays) settle_extents(b);
   if (code == EXIT_GOOD) code = open_session(b, false, arrays);
   if (code == EXIT_GOOD) code = measure_whole(b);
@@ -235,6 +248,10 @@ int bench_main(tool *t) {
   bb_arrays *arrays = NULL;
   int code = EXIT_GOOD;
   b.f.read = t->seconds;
+  if (t->model && is_gpu(t->set->device)) {
+    fprintf(stderr, "blockbuster: %s is compiled for the processor\n", t->set->model);
+    return EXIT_WRONG_CALL;
+  }
   if (t->set->no_cache) setenv("BLOCKBUSTER_CACHE", "", 1);
   if (t->set->inputs) code = report(t, bb_arrays_read(t->context, t->set->inputs, &arrays));
   double began = now();

@@ -8,7 +8,8 @@
 
 /* What a model is compiled with, in memory or to a folder. */
 static bb_compile_options compile_options(const settings *set) {
-  return (bb_compile_options){.version = BB_VERSION, .blocks = set->blocks, .block = set->block};
+  return (bb_compile_options){
+      .version = BB_VERSION, .blocks = set->blocks, .block = set->block, .device = set->device};
 }
 
 int take_model(tool *t, bb_model **model) {

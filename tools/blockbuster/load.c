@@ -54,7 +54,9 @@ static bool is_named(const char *option, const char *name) {
 }
 
 bool is_gpu(const char *device) {
-  return is_named(device, "cuda") || is_named(device, "hip");
+  size_t length = device ? strcspn(device, ":") : 0;
+  return (length == 4 && strncmp(device, "cuda", 4) == 0) ||
+         (length == 3 && strncmp(device, "hip", 3) == 0);
 }
 
 /* Does the call end in kernels?  Rewrites are numbered as those by counts are. */

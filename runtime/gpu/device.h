@@ -1,0 +1,82 @@
+/* device.h - a GPU as a device of compiled models (runtime/device.h): what its parts share. */
+#ifndef BB_GPU_DEVICE_H
+#define BB_GPU_DEVICE_H
+
+#include "../device.h"
+#include "code.h"
+
+struct bb_device {
+  bb_context *ctx;
+  bb_arena *arena;
+  bb_gpu_driver driver;
+  uint32_t number;
+  int device;
+  void *context; /* the primary one; held while the device is open */
+  bb_gpu_target target;
+  bool overlaps; /* launches may begin before those before them have ended */
+};
+
+struct bb_module {
+  bb_device *device;
+  bb_arena *arena;
+  bb_gpu_made made;
+  uint32_t owns;
+  void **own;  /* modules of the driver's, by source */
+  void *plain; /* one of all other kernels */
+};
+
+struct bb_queue {
+  bb_context *ctx;
+  bb_device *device;
+  void *own, *aside, *stream; /* streams: its own; to note launches in; that of the run */
+  bool borrowed;              /* the run's is the caller's ... */
+  bool capturing;             /* ... and captures */
+  bool noting, cannot_note;
+  void *noted;             /* a graph that can be launched */
+  bb_gpu_pointer counters; /* zero between launches */
+  size_t counter_bytes, wanted_counters;
+  bb_gpu_pointer faults; /* a word for each step: 1 + the element that it complains of */
+  uint32_t fault_words, wanted_faults;
+  bb_gpu_past past; /* while launches are prepared: of the step before */
+  uint32_t past_step;
+};
+
+/* The device's context is current between both, on whatever thread calls; a failure leaves it, too. */
+void bb_gpu_enter(bb_device *device, bb_context *ctx);
+void bb_gpu_leave(bb_device *device, bb_context *ctx);
+/* The stream that launches go to now. */
+static inline void *bb_gpu_stream(const bb_queue *queue) {
+  return queue->noting ? queue->aside : queue->stream;
+}
+
+/* --- module.c --- */
+bb_module *bb_gpu_load(bb_device *device, bb_context *ctx, const bb_code *code,
+                       const bb_plan *plan);
+void bb_gpu_unload(bb_module *module);
+bool bb_gpu_runs(const bb_module *module, uint32_t step);
+
+/* --- queue.c --- */
+bb_queue *bb_gpu_queue_open(bb_device *device, bb_context *ctx, const bb_queue_options *options);
+void bb_gpu_queue_close(bb_queue *queue);
+void bb_gpu_queue_use(bb_queue *queue, bb_context *ctx, void *stream);
+void bb_gpu_queue_wait(bb_queue *queue, bb_context *ctx);
+uint32_t bb_gpu_queue_fault(bb_queue *queue, bb_context *ctx, int64_t *element);
+void bb_gpu_copy(bb_queue *queue, bb_context *ctx, bb_way_of_copy way, void *to, const void *from,
+                 size_t bytes);
+bool bb_gpu_note(bb_queue *queue, bb_context *ctx);
+void bb_gpu_note_end(bb_queue *queue, bb_context *ctx);
+bool bb_gpu_replay(bb_queue *queue, bb_context *ctx);
+void bb_gpu_drop(bb_queue *queue);
+/* Counters and faults, as many as launches want. */
+void bb_gpu_queue_equip(bb_queue *queue, bb_context *ctx);
+
+/* --- prepare.c --- */
+size_t bb_gpu_scratch(bb_module *module, bb_queue *queue, bb_context *ctx, const bb_launch *launch,
+                      bb_prepared **prepared);
+void bb_gpu_prepare(bb_module *module, bb_queue *queue, bb_context *ctx, const bb_launch *launch,
+                    bb_prepared *prepared);
+void bb_gpu_forget(bb_prepared *prepared);
+void bb_gpu_launch(bb_module *module, bb_queue *queue, bb_context *ctx, const bb_launch *launch,
+                   const bb_prepared *prepared);
+
+#endif

@@ -1,0 +1,59 @@
+/* launch.c - launches on a device: kept with their arguments, and issued. */
+#include "launch.h"
+
+#include <string.h>
+
+enum { ALIGN = 64 };
+
+void bb_gpu_add(const bb_gpu_machine *m, bb_gpu_calls *calls, const bb_gpu_call *call,
+                const void *argument, size_t bytes) {
+  size_t at = (calls->used + ALIGN - 1) / ALIGN * ALIGN;
+  if (calls->count == calls->capacity) {
+    uint32_t capacity = calls->capacity ? 2 * calls->capacity : 4;
+    calls->call = bb_resize(m->ctx, calls->call, calls->capacity * sizeof *calls->call,
+                            capacity * sizeof *calls->call);
+    calls->capacity = capacity;
+  }
+  if (at + bytes + ALIGN > calls->room) { /* a structure may end in padding */
+    size_t room = 2 * (at + bytes) + ALIGN;
+    calls->bytes = bb_resize(m->ctx, calls->bytes, calls->room, room);
+    calls->room = room;
+  }
+  memcpy(calls->bytes + at, argument, bytes);
+  calls->used = at + bytes;
+  calls->call[calls->count] = *call;
+  calls->call[calls->count++].argument = at;
+}
+
+static int issue(const bb_gpu_driver *d, const bb_gpu_call *c, void *argument, void *stream) {
+  void *pointers[] = {argument};
+  if (!c->cluster && !c->early)
+    return d->launch(c->function, c->blocks, 1, 1, c->threads, 1, 1, c->shared, stream, pointers,
+                     NULL);
+  bb_cuda_attribute attribute[2];
+  uint32_t attributes = 0;
+  if (c->cluster > 1)
+    attribute[attributes++] =
+        (bb_cuda_attribute){.id = BB_CUDA_CLUSTER, .value = {c->cluster, 1, 1}};
+  if (c->early) attribute[attributes++] = (bb_cuda_attribute){.id = BB_CUDA_EARLY, .value = {1}};
+  bb_cuda_launch_config config = {.grid = {c->blocks, 1, 1},
+                                  .block = {c->threads, 1, 1},
+                                  .shared = c->shared,
+                                  .stream = stream,
+                                  .attribute = attribute,
+                                  .attributes = attributes};
+  return d->launch_with(&config, c->function, pointers, NULL);
+}
+
+void bb_gpu_issue(bb_context *ctx, const bb_gpu_driver *d, const bb_gpu_calls *calls, void *stream,
+                  const char *name) {
+  for (uint32_t i = 0; i < calls->count; i++)
+    bb_gpu_must(ctx, d, issue(d, &calls->call[i], calls->bytes + calls->call[i].argument, stream),
+                name);
+}
+
+void bb_gpu_calls_end(bb_context *ctx, bb_gpu_calls *calls) {
+  if (calls->call) bb_resize(ctx, calls->call, calls->capacity * sizeof *calls->call, 0);
+  if (calls->bytes) bb_resize(ctx, calls->bytes, calls->room, 0);
+  *calls = (bb_gpu_calls){0};
+}
