@@ -77,8 +77,8 @@ typedef struct bb_device_class {
   /* The stream of the caller's that launches go to from now on; NULL: the queue's own. */
   void (*queue_use)(bb_queue *queue, bb_context *context, void *stream);
   void (*queue_wait)(bb_queue *queue, bb_context *context);
-  /* A step whose kernel met an index out of range since the last call, and which of the indices, from 0; BB_NONE: none.
-   * Waits.  NULL: kernels look at no indices. */
+  /* Waits as queue_wait does.  A step whose kernel met an index out of range since the last call, and which of the
+   * indices, from 0; BB_NONE: none.  NULL: kernels look at no indices. */
   uint32_t (*queue_fault)(bb_queue *queue, bb_context *context, int64_t *element);
 
   /* Runs tasks 0 .. tasks - 1 of a function on the queue's threads of the processor, numbered from 0. */

@@ -61,8 +61,9 @@ static void end(bb_context *ctx, destination *d) {
 
 static bb_draft *draft_of(bb_program *program, const bb_compile_options *o, const destination *d,
                           const bb_compile_way *way, bb_arena *arena) {
-  bb_draft_options options = {.block = bb_api_blocks(program, o->blocks, o->block, arena)};
+  bb_draft_options options = {0};
   bb_gpu_target target;
+  if (o->blocks) options.block = bb_api_blocks(program, o->blocks, o->block, arena);
   if (d->gpu) {
     target = *bb_gpu_target_of(d->device);
     options.target = &target;

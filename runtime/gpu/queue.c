@@ -138,7 +138,10 @@ uint32_t bb_gpu_queue_fault(bb_queue *q, bb_context *ctx, int64_t *element) {
   const bb_gpu_driver *d = &q->device->driver;
   uint32_t step = BB_NONE;
   size_t bytes = q->fault_words * sizeof(int64_t);
-  if (!q->fault_words) return step;
+  if (!q->fault_words) {
+    bb_gpu_queue_wait(q, ctx);
+    return step;
+  }
   bb_arena *arena = bb_scratch(ctx);
   int64_t *word = BB_NEW(arena, int64_t, q->fault_words);
   bb_gpu_enter(q->device, ctx);

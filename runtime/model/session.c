@@ -131,9 +131,11 @@ void bb_session_destroy(bb_session *session) {
 static void end_run(bb_session *s) {
   const bb_model *m = s->model;
   int64_t element = 0;
-  m->class->queue_wait(s->queue, s->ctx);
-  uint32_t step =
-      m->class->queue_fault ? m->class->queue_fault(s->queue, s->ctx, &element) : BB_NONE;
+  if (!m->class->queue_fault) {
+    m->class->queue_wait(s->queue, s->ctx);
+    return;
+  }
+  uint32_t step = m->class->queue_fault(s->queue, s->ctx, &element);
   if (step == BB_NONE) return;
   const bb_plan_step *at = &m->plan->step[step];
   bb_fail(s->ctx, BB_ERROR_INPUT,

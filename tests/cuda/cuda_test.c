@@ -1,11 +1,13 @@
 /* cuda_test.c - models for a GPU where there is none: what is said of it, by way of a driver of the tests' own.
  *
- *   cuda_test FAKE-DRIVER MODEL NVRTC    NVRTC "": kernels are not compiled
+ *   cuda_test FAKE-DRIVER MODEL PRODUCT NVRTC    NVRTC "": kernels are not compiled
  *
  * Where there is a HIP runtime its hipRTC compiles them, too.
  */
 #include "../../runtime/cuda/launch.h"
 #include "../../runtime/driver.h"
+#include "../../runtime/gpu/device.h"
+#include "../../runtime/model/model.h"
 #include "on_device.h"
 
 #include <dlfcn.h>
@@ -21,6 +23,10 @@ typedef struct job {
 
 static void destroy_program(void *program) {
   bb_program_destroy(program);
+}
+
+static void release(void *model) {
+  bb_model_release(model);
 }
 
 /* All of a run, on arrays of ones. */
@@ -96,8 +102,32 @@ static int check_hip(const char *driver, const char *model) {
   return bad;
 }
 
+/* Unless block sizes are told, a kernel has several ways to cut its results. */
+static void count_ways(bb_context *ctx, void *argument) {
+  bb_compile_options options = {.version = BB_VERSION, .device = "cuda"};
+  bb_program *p = bb_drive_read(ctx, argument, NULL, 0);
+  bb_defer(ctx, destroy_program, p);
+  bb_model *m = bb_compile(p, &options, NULL);
+  bb_defer(ctx, release, m);
+  if (m->module->made.kernel[0].count < 4)
+    bb_fail(ctx, BB_ERROR_MISMATCH, "%u ways", m->module->made.kernel[0].count);
+  bb_undefer(ctx, m);
+  bb_model_release(m);
+  bb_undefer(ctx, p);
+  bb_program_destroy(p);
+}
+
+static int check_ways(char *model) {
+  bb_context *ctx;
+  if (bb_context_create(NULL, &ctx) != BB_OK) return 1;
+  bb_status status = bb_protect(ctx, count_ways, model);
+  printf("ways: %s\n", status == BB_OK ? "several" : bb_context_message(ctx));
+  bb_context_destroy(ctx);
+  return status != BB_OK;
+}
+
 int main(int argc, char **argv) {
-  if (argc < 4) return 2;
+  if (argc < 5) return 2;
   int bad = check_expressions() + check_hip(argv[1], argv[2]);
   setenv("BLOCKBUSTER_CUDA", "/nowhere/libcuda.so", 1);
   bad += wrong("cuda", argv[2], "", BB_ERROR_UNSUPPORTED, "no CUDA driver");
@@ -108,9 +138,10 @@ int main(int argc, char **argv) {
                "capability 6.0: kernels are made for 7.0");
   setenv("BLOCKBUSTER_NVRTC", "/nowhere/libnvrtc.so", 1);
   bad += wrong("cuda", argv[2], "", BB_ERROR_UNSUPPORTED, "no compiler for CUDA");
-  if (!*argv[3]) return bad != 0;
-  setenv("BLOCKBUSTER_NVRTC", argv[3], 1);
+  if (!*argv[4]) return bad != 0;
+  setenv("BLOCKBUSTER_NVRTC", argv[4], 1);
   bad += wrong("cuda", argv[2], "full", BB_ERROR_MEMORY, "out of memory");
   bad += wrong("cuda", argv[2], "", BB_OK, "");
+  bad += check_ways(argv[3]);
   return bad != 0;
 }
