@@ -1,6 +1,6 @@
 /* cuda_test.c - models for a GPU where there is none: what is said of it, by way of a driver of the tests' own.
  *
- *   cuda_test FAKE-DRIVER MODEL PRODUCT NVRTC    NVRTC "": kernels are not compiled
+ *   cuda_test FAKE-DRIVER MODEL OTHER NVRTC    NVRTC "": kernels are not compiled
  *
  * Where there is a HIP runtime its hipRTC compiles them, too.
  */
@@ -109,8 +109,7 @@ static void count_ways(bb_context *ctx, void *argument) {
   bb_defer(ctx, destroy_program, p);
   bb_model *m = bb_compile(p, &options, NULL);
   bb_defer(ctx, release, m);
-  if (m->module->made.kernel[0].count < 4)
-    bb_fail(ctx, BB_ERROR_MISMATCH, "%u ways", m->module->made.kernel[0].count);
+  if (m->module->made.owns < 2) bb_fail(ctx, BB_ERROR_MISMATCH, "%u ways", m->module->made.owns);
   bb_undefer(ctx, m);
   bb_model_release(m);
   bb_undefer(ctx, p);

@@ -54,8 +54,8 @@ class Install(unittest.TestCase):
         prefix = find("bin/blockbuster").parent.parent  # where the copy lies, for the moment
         return call("pkg-config", f"--define-variable=prefix={prefix}", *which, package, env=self.environment()).split()
 
-    def build(self, example, package):
-        flags = self.flags(package, "--cflags", "--libs")
+    def build(self, example, package, *more):
+        flags = [*self.flags(package, "--cflags", "--libs"), *more]
         out = ROOT / example
         call("cc", "-std=c17", "-Wall", "-Wextra", "-Werror", SOURCE / f"tests/library/examples/{example}.c", *flags,
              "-lpthread", "-lm", "-o", out)
@@ -75,6 +75,16 @@ class Install(unittest.TestCase):
             call(program, "compile", SOURCE / "tests" / model, "-o", folder, env=self.environment())
             alone = {**self.environment(), "PATH": "/nowhere", "BLOCKBUSTER_CC": "/no/compiler"}
             self.assertEqual(call(serve, folder, 3, *extents, env=alone), f"3 threads agree on {size} bytes\n")
+
+    @unittest.skipUnless(shutil.which("c++"), "the tests' compiler for GPUs")
+    def test_example_on_a_gpu(self):
+        """The driver is the tests' own, and two devices are the processor."""
+        cuda = BUILD / "tests/cuda"
+        stream = self.build("stream", "blockbuster", cuda / "libfake_cuda.so", f"-Wl,-rpath,{cuda}")
+        there = {**self.environment(), "FAKE_CUDA": "host", "FAKE_DEVICES": "2", "BLOCKBUSTER_CUDA": str(cuda / "libfake_cuda.so"),
+                 "BLOCKBUSTER_NVRTC": str(cuda / "libfake_nvrtc.so"), "FAKE_HOST": str(SOURCE / "tests/cuda/host.hpp")}
+        for device in ["cuda", "cuda:1"]:
+            self.assertEqual(call(stream, device, env=there), f"10 requests in a stream on {device}\n")
 
     def test_headers_are_cplusplus_too(self):
         flags = self.flags("blockbuster", "--cflags")
