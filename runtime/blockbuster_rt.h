@@ -268,7 +268,7 @@ BB_API bb_status bb_session_bind_cache(bb_session *session, uint32_t index,
 
 /* Takes the memory that a run with these extents needs (those that follow from others left out), and keeps
  * it: runs with the same or smaller extents, arrays being bound likewise, then allocate nothing, the
- * first one included; reference kernels but gathers and joins, and what is interpreted, excepted.  Call it after inputs and outputs are bound, in any shape.
+ * first one included; reference kernels but gathers and joins, what is interpreted, and a GPU's list of launches excepted.  Call it after inputs and outputs are bound, in any shape.
  * Errors: ARGUMENT (an extent that there is not, or one that is missing), INPUT (sizes that cannot be),
  * MEMORY. */
 BB_API bb_status bb_session_reserve(bb_session *session, uint32_t count, const bb_setting *extent);

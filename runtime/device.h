@@ -69,6 +69,8 @@ typedef struct bb_device_class {
   bb_module *(*load)(bb_device *device, bb_context *context, const bb_code *code,
                      const struct bb_plan *plan);
   void (*unload)(bb_module *module);
+  /* Whether some of it was compiled just now, not found in a cache.  NULL: never. */
+  bool (*compiled)(const bb_module *module);
   /* Whether it has a kernel for a step that is a misc node.  NULL: for none. */
   bool (*runs)(const bb_module *module, uint32_t step);
 

@@ -143,12 +143,13 @@ static void spread(bb_queue *queue, int64_t tasks,
   {                                                                                                \
     .name = is, .align = 16, .dlpack = number, .open = opens, .close = close_device,               \
     .features = features, .unreachable = unreachable, .allocate = allocate, .release = release,    \
-    .copy = bb_gpu_copy, .load = bb_gpu_load, .unload = bb_gpu_unload, .runs = bb_gpu_runs,        \
-    .queue_open = bb_gpu_queue_open, .queue_close = bb_gpu_queue_close,                            \
-    .queue_use = bb_gpu_queue_use, .queue_wait = bb_gpu_queue_wait,                                \
-    .queue_fault = bb_gpu_queue_fault, .spread = spread, .scratch = bb_gpu_scratch,                \
-    .prepare = bb_gpu_prepare, .forget = bb_gpu_forget, .launch = bb_gpu_launch,                   \
-    .note = bb_gpu_note, .note_end = bb_gpu_note_end, .replay = bb_gpu_replay, .drop = bb_gpu_drop \
+    .copy = bb_gpu_copy, .load = bb_gpu_load, .unload = bb_gpu_unload,                             \
+    .compiled = bb_gpu_compiled, .runs = bb_gpu_runs, .queue_open = bb_gpu_queue_open,             \
+    .queue_close = bb_gpu_queue_close, .queue_use = bb_gpu_queue_use,                              \
+    .queue_wait = bb_gpu_queue_wait, .queue_fault = bb_gpu_queue_fault, .spread = spread,          \
+    .scratch = bb_gpu_scratch, .prepare = bb_gpu_prepare, .forget = bb_gpu_forget,                 \
+    .launch = bb_gpu_launch, .note = bb_gpu_note, .note_end = bb_gpu_note_end,                     \
+    .replay = bb_gpu_replay, .drop = bb_gpu_drop                                                   \
   }
 
 static const bb_device_class cuda = CLASS("cuda", kDLCUDA, open_cuda);

@@ -23,6 +23,7 @@ struct bb_module {
   uint32_t owns;
   void **own;  /* modules of the driver's, by source */
   void *plain; /* one of all other kernels */
+  bool compiled;
 };
 
 struct bb_queue {
@@ -53,6 +54,7 @@ static inline void *bb_gpu_stream(const bb_queue *queue) {
 bb_module *bb_gpu_load(bb_device *device, bb_context *ctx, const bb_code *code,
                        const bb_plan *plan);
 void bb_gpu_unload(bb_module *module);
+bool bb_gpu_compiled(const bb_module *module);
 bool bb_gpu_runs(const bb_module *module, uint32_t step);
 
 /* --- queue.c --- */

@@ -105,10 +105,15 @@ bb_module *bb_gpu_load(bb_device *device, bb_context *ctx, const bb_code *code,
   load_own(m, ctx, compiler);
   load_plain(m, ctx, compiler);
   bb_gpu_leave(device, ctx);
+  m->compiled = compiler->library != NULL;
   bb_undefer(ctx, compiler);
   close_compiler(compiler);
   bb_undefer(ctx, m);
   return m;
+}
+
+bool bb_gpu_compiled(const bb_module *m) {
+  return m->compiled;
 }
 
 bool bb_gpu_runs(const bb_module *m, uint32_t step) {

@@ -130,6 +130,7 @@ static void open_device(bb_model *m, bb_context *ctx, const bb_model_parts *part
             parts->place, missing);
   if (m->plan->kernels || m->class->runs)
     m->module = m->class->load(m->device, m->home, &parts->code, m->plan);
+  if (m->module && m->class->compiled && m->class->compiled(m->module)) m->cached = false;
 }
 
 bool bb_model_launches(const bb_model *m, uint32_t step) {

@@ -344,6 +344,34 @@ static void capture(void **state) {
   assert_int_equal(allocations(), 0);
 }
 
+/* Memory for the longest run serves shorter ones. */
+static void reserved(void **state) {
+  (void)state;
+  world w = make(PICK, "cuda");
+  place p = settle(0);
+  bind(&w, &p, 3);
+  bb_setting longest = {"M", MOST};
+  good(&w, bb_session_reserve(w.session, 1, &longest));
+  size_t bytes = bb_session_workspace(w.session);
+  numbers first = draw(3, 0);
+  fill(&p, &first);
+  good(&w, bb_session_run(w.session, p.stream));
+  take(&p, &first);
+  long there = allocations();
+  for (int64_t rows = MOST; rows > 0; rows -= 13) {
+    numbers n = draw(rows, (int)rows);
+    bind(&w, &p, rows);
+    fill(&p, &n);
+    good(&w, bb_session_run(w.session, p.stream));
+    take(&p, &n);
+    assert_int_equal(bb_session_workspace(w.session), bytes);
+  }
+  assert_int_equal(allocations(), there);
+  end(&w);
+  leave(&p, 0);
+  assert_int_equal(allocations(), 0);
+}
+
 /* A step of the processor's cannot be captured. */
 static void no_capture(void **state) {
   void *graph;
@@ -436,6 +464,19 @@ static void arrays_refused(void **state) {
           "row-major and dense");
   end(&w);
   leave(&p, 0);
+}
+
+static void folders_refused(void **state) {
+  bb_compile_options options = {.version = BB_VERSION, .device = "cuda"};
+  bb_program *program;
+  (void)state;
+  world w = {0};
+  assert_int_equal(bb_context_create(NULL, &w.context), BB_OK);
+  good(&w, bb_program_parse(w.context, "text", PICK, strlen(PICK), &program));
+  refused(&w, bb_program_compile_to(program, &options, "/nowhere/folder"), BB_ERROR_UNSUPPORTED,
+          "a folder is for the processor");
+  bb_program_destroy(program);
+  end(&w);
 }
 
 /* Each run without a fault after one that has it is right. */
@@ -653,10 +694,12 @@ int main(void) {
                                      cmocka_unit_test(steps_of_the_processor),
                                      cmocka_unit_test(streams),
                                      cmocka_unit_test(capture),
+                                     cmocka_unit_test(reserved),
                                      cmocka_unit_test(no_capture),
                                      cmocka_unit_test(workspaces),
                                      cmocka_unit_test(dlpack),
                                      cmocka_unit_test(arrays_refused),
+                                     cmocka_unit_test(folders_refused),
                                      cmocka_unit_test(faults),
                                      cmocka_unit_test(two_devices),
                                      cmocka_unit_test(threads),
