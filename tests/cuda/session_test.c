@@ -62,6 +62,7 @@ static struct {
   bool real;
   void (*fill_after)(long);
   long (*allocations)(void);
+  long (*waiting)(void);
 } gpu;
 
 static long allocations(void) {
@@ -100,6 +101,7 @@ static int open_driver(void **state) {
   if (gpu.real) return 0;
   find(library, "fake_fill_after", &gpu.fill_after);
   find(library, "fake_allocations", &gpu.allocations);
+  find(library, "fake_waiting", &gpu.waiting);
   return 0;
 }
 
@@ -214,6 +216,7 @@ static void runs(void **state) {
         numbers n = draw(rows, seed);
         write_inputs(&w, &n);
         good(&w, bb_session_run(w.session, NULL));
+        assert_true(gpu.real || gpu.waiting() == 0); /* outputs are there */
         read_and_check(&w, &n);
       }
     end(&w);
@@ -302,13 +305,19 @@ static void streams(void **state) {
     numbers n = draw(11, seed);
     fill(&p, &n);
     good(&w, bb_session_run(w.session, p.stream));
+    /* The first takes memory; in others neither copies nor launches are waited for. */
+    assert_true(gpu.real || !seed || gpu.waiting() > 2);
     take(&p, &n);
     good(&w, bb_session_wait(w.session));
   }
+  pointer before = p.y;
+  assert_int_equal(gpu.allocate(&p.y, MOST * WIDTH * sizeof(float)), 0);
+  bind(&w, &p, 11); /* the output moves */
   numbers n = draw(11, 5);
   fill(&p, &n);
   assert_int_equal(gpu.wait(p.stream), 0);
   good(&w, bb_session_run(w.session, (void *)1)); /* the default stream */
+  gpu.free(before);
   good(&w, bb_session_wait(w.session));
   take(&p, &n);
   end(&w);
