@@ -1,4 +1,4 @@
-/* session.c - sessions: made, bound, asked, and run. */
+/* session.c - sessions: made, asked, and run. */
 #include "session.h"
 
 #include <string.h>
@@ -158,143 +158,6 @@ void bb_session_run_once(bb_context *ctx, bb_model *model) {
   destroy(s);
 }
 
-/* --- binding --- */
-
-typedef struct bind_call {
-  bb_session *session;
-  bb_side side;
-  uint32_t index;
-  const bb_tensor_view *view;
-  const char *extent;
-  int64_t value;
-  void *stream;
-} bind_call;
-
-uint32_t bb_session_tensor(const bb_session *s, bb_side side, uint32_t index) {
-  const bb_model *m = s->model;
-  if ((unsigned)side > BB_OUTPUT || index >= m->sides[side])
-    bb_fail(s->ctx, BB_ERROR_ARGUMENT, "there is no %s %u", side == BB_INPUT ? "input" : "output",
-            index);
-  return m->side[side][index];
-}
-
-static bool is_dense(const bb_bound *bound, uint32_t rank) {
-  int64_t stride = 1;
-  for (uint32_t i = rank; i-- > 0; stride *= bound->shape[i]) {
-    if (bound->shape[i] == 0) return true;
-    if (bound->shape[i] != 1 && bound->stride[i] != stride) return false;
-  }
-  return true;
-}
-
-static void check_view(bb_context *ctx, const bb_tensor_view *v, const bb_plan_tensor *t) {
-  const char *side = t->role == BB_TENSOR_INPUT ? "input" : "output";
-  if ((unsigned)v->dtype >= BB_DTYPE_COUNT || v->dtype != t->dtype)
-    bb_fail(ctx, BB_ERROR_ARGUMENT, "%s \"%s\": elements are %s, the model wants %s", side, t->name,
-            (unsigned)v->dtype < BB_DTYPE_COUNT ? bb_dtype_name(v->dtype) : "of no type",
-            bb_dtype_name(t->dtype));
-  if (v->rank != t->rank)
-    bb_fail(ctx, BB_ERROR_ARGUMENT, "%s \"%s\": %u axes, the model wants %u", side, t->name,
-            v->rank, t->rank);
-  int64_t count = 1;
-  for (uint32_t i = 0; i < v->rank; i++)
-    if (v->shape[i] < 0 || (v->shape[i] && __builtin_mul_overflow(count, v->shape[i], &count)))
-      bb_fail(ctx, BB_ERROR_ARGUMENT, "%s \"%s\": axis %u has extent %lld", side, t->name, i,
-              (long long)v->shape[i]);
-  if (!v->data && count)
-    for (uint32_t i = 0;; i++) {
-      if (i == v->rank) bb_fail(ctx, BB_ERROR_ARGUMENT, "%s \"%s\": no data", side, t->name);
-      if (v->shape[i] == 0) break;
-    }
-  if ((uintptr_t)v->data % bb_dtype_bytes(t->dtype))
-    bb_fail(ctx, BB_ERROR_ARGUMENT, "%s \"%s\": the data is not aligned to its elements", side,
-            t->name);
-}
-
-bb_bound bb_session_view(const bb_session *s, uint32_t tensor, const bb_tensor_view *view) {
-  const bb_plan_tensor *t = &s->model->plan->tensor[tensor];
-  check_view(s->ctx, view, t);
-  bb_bound made = {.given = true, .data = view->data};
-  int64_t stride = 1;
-  for (uint32_t i = t->rank; i-- > 0;) {
-    made.shape[i] = view->shape[i];
-    made.stride[i] = view->stride ? view->stride[i] : stride;
-    stride *= made.shape[i] ? made.shape[i] : 1;
-  }
-  made.strided = !is_dense(&made, t->rank);
-  if (made.strided && t->room != BB_NONE) made.room = bb_room_of(&made, t->rank, t->room_axis);
-  made.strided &= !made.room;
-  return made;
-}
-
-/* Another device than the processor wants arrays in its memory, as kernels take them. */
-static void check_device(bb_session *s, const bb_plan_tensor *t, const bb_bound *bound) {
-  const bb_model *m = s->model;
-  const char *side = t->role == BB_TENSOR_INPUT ? "input" : "output";
-  if (m->class->align && (uintptr_t)bound->data % m->class->align)
-    bb_fail(s->ctx, BB_ERROR_ARGUMENT,
-            "%s \"%s\": on %s:%u an array begins at a multiple of %u bytes", side, t->name,
-            m->class->name, m->number, m->class->align);
-  if (!m->class->host && bound->strided)
-    bb_fail(s->ctx, BB_ERROR_ARGUMENT, "%s \"%s\": on %s:%u an array is row-major and dense", side,
-            t->name, m->class->name, m->number);
-  const char *why = bound->data && m->class->unreachable
-                        ? m->class->unreachable(m->device, s->ctx, bound->data)
-                        : NULL;
-  if (why)
-    bb_fail(s->ctx, BB_ERROR_ARGUMENT, "%s \"%s\": the array is not in memory of %s:%u: %s", side,
-            t->name, m->class->name, m->number, why);
-}
-
-void bb_session_bind_tensor(bb_session *s, uint32_t tensor, const bb_tensor_view *view) {
-  const bb_plan_tensor *t = &s->model->plan->tensor[tensor];
-  bb_bound *bound = &s->bound[tensor], made = {0};
-  if (!view && t->role == BB_TENSOR_INPUT)
-    bb_fail(s->ctx, BB_ERROR_ARGUMENT, "input \"%s\": no array", t->name);
-  if (view) {
-    made = bb_session_view(s, tensor, view);
-    check_device(s, t, &made);
-  }
-  bool same = made.given == bound->given && made.strided == bound->strided &&
-              made.room == bound->room && !bound->open;
-  for (uint32_t i = 0; i < t->rank && same && made.given; i++)
-    same = made.shape[i] == bound->shape[i];
-  s->prepared &= same;
-  s->placed = false;
-  made.shares = bound->shares;
-  *bound = made;
-}
-
-static void bind_body(bb_context *ctx, void *argument) {
-  const bind_call *call = argument;
-  (void)ctx;
-  bb_session *s = call->session;
-  bb_session_bind_tensor(s, bb_session_tensor(s, call->side, call->index), call->view);
-}
-
-bb_status bb_session_bind(bb_session *s, bb_side side, uint32_t index, const bb_tensor_view *view) {
-  bind_call call = {.session = s, .side = side, .index = index, .view = view};
-  return bb_protect(s->ctx, bind_body, &call);
-}
-
-static void set_body(bb_context *ctx, void *argument) {
-  const bind_call *call = argument;
-  const bb_plan *p = call->session->model->plan;
-  uint32_t i = 0;
-  while (i < p->extents && strcmp(p->symbol[i], call->extent) != 0) i++;
-  if (i == p->extents)
-    bb_fail(ctx, BB_ERROR_ARGUMENT, "there is no run-time extent %s", call->extent);
-  if (call->value < 0)
-    bb_fail(ctx, BB_ERROR_ARGUMENT, "extent %s cannot be negative", call->extent);
-  call->session->prepared &= call->session->preset[i] == call->value;
-  call->session->preset[i] = call->value;
-}
-
-bb_status bb_session_set(bb_session *s, const char *extent, int64_t value) {
-  bind_call call = {.session = s, .extent = extent, .value = value};
-  return bb_protect(s->ctx, set_body, &call);
-}
-
 /* --- asking --- */
 
 static void prepare_body(bb_context *ctx, void *argument) {
@@ -310,14 +173,16 @@ bb_status bb_session_prepare(bb_session *s) {
 }
 
 typedef struct get_call {
-  bind_call what;
+  bb_session *session;
+  bb_side side;
+  uint32_t index;
   bb_tensor_view *view;
 } get_call;
 
 static void get_body(bb_context *ctx, void *argument) {
   const get_call *call = argument;
-  bb_session *s = call->what.session;
-  uint32_t tensor = bb_session_tensor(s, call->what.side, call->what.index);
+  bb_session *s = call->session;
+  uint32_t tensor = bb_session_tensor(s, call->side, call->index);
   const bb_plan_tensor *t = &s->model->plan->tensor[tensor];
   if (!s->prepared)
     bb_fail(ctx, BB_ERROR_ARGUMENT, "shapes are not known: call bb_session_prepare() first");
@@ -329,7 +194,7 @@ static void get_body(bb_context *ctx, void *argument) {
 }
 
 bb_status bb_session_get(bb_session *s, bb_side side, uint32_t index, bb_tensor_view *view) {
-  get_call call = {{.session = s, .side = side, .index = index}, view};
+  get_call call = {s, side, index, view};
   return bb_protect(s->ctx, get_body, &call);
 }
 
@@ -452,8 +317,13 @@ void bb_session_steps(bb_session *s) {
   s->ran = true;
 }
 
+typedef struct run_call {
+  bb_session *session;
+  void *stream;
+} run_call;
+
 static void run_body(bb_context *ctx, void *argument) {
-  const bind_call *call = argument;
+  const run_call *call = argument;
   bb_session *s = call->session;
   s->model->class->queue_use(s->queue, ctx, call->stream);
   if (!s->placed && bb_session_note_sharing(s)) s->prepared = false;
@@ -464,7 +334,7 @@ static void run_body(bb_context *ctx, void *argument) {
 }
 
 bb_status bb_session_run(bb_session *s, void *stream) {
-  bind_call call = {.session = s, .stream = stream};
+  run_call call = {s, stream};
   return bb_protect(s->ctx, run_body, &call);
 }
 
