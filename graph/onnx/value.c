@@ -291,7 +291,13 @@ bb_onnx_value *bb_onnx_map(const bb_onnx_node *n, const bb_expr *expr, uint32_t 
 }
 
 bb_onnx_value *bb_onnx_cast(const bb_onnx_node *n, bb_onnx_value *v, bb_dtype dtype) {
-  if (v->dtype == dtype) return v;
+  if (v->dtype == dtype && v->stored == dtype) return v;
+  if (v->dtype == dtype) {
+    bb_onnx_value *same = BB_NEW(n->m->arena, bb_onnx_value, 1);
+    *same = *v;
+    same->stored = dtype;
+    return same;
+  }
   return bb_onnx_map(n, bb_expr_cast(n->m->program, dtype, bb_onnx_arg(n, 0, v)), 1, &v);
 }
 
