@@ -37,7 +37,7 @@ void bb_gpu_partials(bb_gpu *g); /* sums in lanes' parts until they are read */
 void bb_gpu_fills(bb_gpu *g);     /* fillings of what is that already */
 void bb_gpu_stretches(bb_gpu *g); /* loops by where masks are true */
 
-/* gpu_place.c */
+/* gpu_place.c, gpu_grid.c */
 void bb_gpu_orient(bb_gpu *g); /* operands of products lie as memory does */
 void bb_gpu_hoist(bb_gpu *g, bb_tile_body *core, uint32_t *loop); /* loads out of the loop there */
 void bb_gpu_place(bb_gpu *g); /* memories, orientation, roles, stages, under the budgets */

@@ -5,7 +5,7 @@
  * computed, or that a loop reads again and again, in registers.  A product that waits for another of its
  * iteration runs a stage behind.  Registers and memory are counted before anything is emitted.
  */
-#include "gpu.h"
+#include "gpu_place.h"
 
 #include "affine.h"
 
@@ -18,27 +18,11 @@ enum {
   GROUP_ROWS = 64,
   MOST_BUFFERS = 6,
   PIECES_BYTES = 256, /* of each row, for results that leave in pieces */
-  ROWS_TOGETHER =
-      16, /* blocks of rows that run beside each other, in as many columns as there are processors for */
-  L2_BYTES = 32 << 20
 };
-
-typedef struct placer {
-  bb_gpu *g;
-  bb_tile_program *p;
-  bb_tile_body *core; /* around the serial loop, or all there is */
-  uint32_t at;        /* of the serial loop in it; count: none */
-  bb_tile_loop *serial;
-  uint32_t groups;
-  bool staged;
-  bool stands;   /* an operand stays where it was copied before the loop: one result a block */
-  bool persists; /* a block takes several parts of the grid, one after the other */
-  bool *loaded;
-} placer;
 
 /* --- the nest --- */
 
-static void find_core(placer *w) {
+static void find_core(bb_gpu_placer *w) {
   bb_tile_body *body = &w->p->body;
   for (;;) {
     bb_tile_loop *inner = NULL;
@@ -57,18 +41,14 @@ static void find_core(placer *w) {
     if (w->serial->body.stmt[i]->loop) bb_gpu_refuse(w->g, "a loop within a serial one");
 }
 
-static bool depends(bb_tile_index x, uint32_t variable) {
-  return bb_expr_uses_arg(x, variable);
-}
-
 /* Loads that are the same in every iteration go before the loop. */
-static void hoist_loads(placer *w) {
+static void hoist_loads(bb_gpu_placer *w) {
   bb_tile_body *body = w->serial ? &w->serial->body : NULL;
   for (uint32_t i = 0; body && i < body->count; i++) {
     bb_tile_stmt *s = body->stmt[i];
     bool varies = s->kind != BB_TILE_LOAD || s->stretches;
     for (uint32_t k = 0; !varies && k < w->p->view[s->view].rank; k++)
-      varies = depends(s->range[k].start, w->serial->variable);
+      varies = bb_expr_uses_arg(s->range[k].start, w->serial->variable);
     if (varies || bb_tile_writers(&w->p->body, s->result) != 1) continue;
     bb_tile_remove(body, i--);
     bb_tile_insert(w->p, w->core, w->at++, s);
@@ -98,7 +78,7 @@ static void turn_operand(void *user, bb_tile_body *body, uint32_t at) {
 
 /* A tile is copied along the last axis of its view: that becomes its columns. */
 static void orient(void *user, bb_tile_body *body, uint32_t at) {
-  placer *w = user;
+  bb_gpu_placer *w = user;
   bb_tile_stmt *s = body->stmt[at];
   if (s->kind != BB_TILE_LOAD) return;
   w->loaded[s->result] = true;
@@ -118,13 +98,14 @@ static void orient(void *user, bb_tile_body *body, uint32_t at) {
 }
 
 void bb_gpu_orient(bb_gpu *g) {
-  placer w = {.g = g, .p = g->p};
+  bb_gpu_placer w = {.g = g, .p = g->p};
   w.loaded = BB_NEW(g->p->home->arena, bool, g->p->tiles + 1);
   bb_tile_walk(&g->p->body, orient, &w);
 }
 
 void bb_gpu_hoist(bb_gpu *g, bb_tile_body *core, uint32_t *loop) {
-  placer w = {.g = g, .p = g->p, .core = core, .at = *loop, .serial = core->stmt[*loop]->loop};
+  bb_gpu_placer w = {
+      .g = g, .p = g->p, .core = core, .at = *loop, .serial = core->stmt[*loop]->loop};
   hoist_loads(&w);
   *loop = w.at;
 }
@@ -132,7 +113,7 @@ void bb_gpu_hoist(bb_gpu *g, bb_tile_body *core, uint32_t *loop) {
 /* --- stages --- */
 
 /* Marks what depends on a product of the same iteration. */
-static void find_stages(placer *w) {
+static void find_stages(bb_gpu_placer *w) {
   bb_tile_body *body = &w->serial->body;
   bool *after = BB_NEW(w->p->home->arena, bool, w->p->tiles + 1);
   uint32_t products = 0, late = 0;
@@ -164,7 +145,7 @@ static void find_stages(placer *w) {
 /* --- places --- */
 
 static void place_operands(void *user, bb_tile_body *body, uint32_t at) {
-  placer *w = user;
+  bb_gpu_placer *w = user;
   const bb_tile_stmt *s = body->stmt[at];
   if (s->kind != BB_TILE_DOT) return;
   for (uint32_t i = 0; i < 2; i++) {
@@ -184,7 +165,7 @@ static void place_operands(void *user, bb_tile_body *body, uint32_t at) {
   if (c->cols % 8 || c->cols > 256) bb_gpu_refuse(w->g, "a product of so many columns");
 }
 
-static uint32_t registers_of(const placer *w, uint32_t tile) {
+static uint32_t registers_of(const bb_gpu_placer *w, uint32_t tile) {
   const bb_tile *t = &w->p->tile[tile];
   uint32_t threads = 128 * w->groups, size = t->rows * t->cols;
   if (t->place == BB_PLACE_SHARED) return 0;
@@ -195,7 +176,7 @@ static uint32_t registers_of(const placer *w, uint32_t tile) {
 
 /* Without products the rows of what is stored say how many groups there are. */
 static void group_by_rows(void *user, bb_tile_body *body, uint32_t at) {
-  placer *w = user;
+  bb_gpu_placer *w = user;
   const bb_tile_stmt *s = body->stmt[at];
   uint32_t rows = s->kind == BB_TILE_STORE ? w->p->tile[s->operand[0]].rows : 0;
   if (rows && rows % GROUP_ROWS == 0) w->groups = rows / GROUP_ROWS;
@@ -225,14 +206,14 @@ static void find_long(void *user, bb_tile_body *body, uint32_t at) {
 }
 
 /* Is the tile made behind the loop, where parts are merged and each block has some elements at a time? */
-static bool is_behind_parts(const placer *w, uint32_t tile) {
+static bool is_behind_parts(const bb_gpu_placer *w, uint32_t tile) {
   if (!w->g->split || !w->serial) return false;
   for (uint32_t i = 0; i <= w->at; i++)
     if (bb_tile_writes(w->core->stmt[i], tile)) return false;
   return true;
 }
 
-static uint32_t registers_needed(const placer *w) {
+static uint32_t registers_needed(const bb_gpu_placer *w) {
   longest l = {w->p, false};
   bb_tile_walk(&w->p->body, find_long, &l);
   uint32_t sum = SLACK + (l.is ? SLACK : 0);
@@ -242,7 +223,7 @@ static uint32_t registers_needed(const placer *w) {
 }
 
 /* How many registers a thread that computes may have, and one that copies. */
-static void give_registers(placer *w) {
+static void give_registers(bb_gpu_placer *w) {
   static const uint32_t computing[] = {0, 240, 232, 160}, copying[] = {0, 40, 40, 32};
   if (w->groups > 3) bb_gpu_refuse(w->g, "more than three warp groups");
   w->p->groups = w->groups;
@@ -268,7 +249,7 @@ static uint32_t last_use(const bb_tile_body *body, uint32_t tile) {
   return last;
 }
 
-static bool only_in(const placer *w, bb_tile_body *body, uint32_t tile) {
+static bool only_in(const bb_gpu_placer *w, bb_tile_body *body, uint32_t tile) {
   bb_tile_body *all = &w->p->body;
   return bb_tile_readers(body, tile) == bb_tile_readers(all, tile) &&
          bb_tile_writers(body, tile) == bb_tile_writers(all, tile);
@@ -281,7 +262,7 @@ static bool is_alike(const bb_tile *a, const bb_tile *b) {
 }
 
 /* A tile made where another of its form was needed last takes its place: blocks element by element. */
-static void reuse_in(placer *w, bb_tile_body *body) {
+static void reuse_in(bb_gpu_placer *w, bb_tile_body *body) {
   for (uint32_t i = 0; i < body->count; i++) {
     bb_tile_stmt *s = body->stmt[i];
     uint32_t t = s->result;
@@ -303,7 +284,7 @@ static void reuse_in(placer *w, bb_tile_body *body) {
   }
 }
 
-static bool may_hold(const placer *w, const bb_tile_stmt *s) {
+static bool may_hold(const bb_gpu_placer *w, const bb_tile_stmt *s) {
   uint32_t t = s->operand[0];
   if (s->kind != BB_TILE_DOT || s->transposed[0] || !w->loaded[t]) return false;
   if (bb_tile_writers(&w->serial->body, t)) return false;
@@ -313,7 +294,7 @@ static bool may_hold(const placer *w, const bb_tile_stmt *s) {
 }
 
 /* Is there an operand of the loop's products that is loaded before it, and has no room in registers? */
-static bool has_standing(const placer *w) {
+static bool has_standing(const bb_gpu_placer *w) {
   for (uint32_t i = 0; w->serial && i < w->serial->body.count; i++) {
     const bb_tile_stmt *s = w->serial->body.stmt[i];
     for (uint32_t k = 0; s->kind == BB_TILE_DOT && k < 2; k++) {
@@ -326,7 +307,7 @@ static bool has_standing(const placer *w) {
 }
 
 /* A left operand that the loop reads in every iteration is held in registers, where there is room. */
-static void hold_left(placer *w) {
+static void hold_left(bb_gpu_placer *w) {
   for (uint32_t i = 0; w->serial && i < w->serial->body.count; i++) {
     bb_tile_stmt *s = w->serial->body.stmt[i];
     if (!may_hold(w, s)) continue;
@@ -347,7 +328,7 @@ static uint32_t bytes_of(const bb_tile *t) {
 }
 
 /* Results leave through shared memory, if that leaves two buffers for everything that is loaded. */
-static void place_stores(placer *w) {
+static void place_stores(bb_gpu_placer *w) {
   for (uint32_t i = 0; i < w->core->count; i++) {
     const bb_tile_stmt *s = w->core->stmt[i];
     if (s->kind != BB_TILE_STORE) continue;
@@ -364,7 +345,7 @@ static void place_stores(placer *w) {
 
 /* Do results leave through this tile?  Behind a loop that has ended, which is not the next one's begin, they lie where
  * what it loaded did. */
-static bool is_left(const placer *w, uint32_t tile) {
+static bool is_left(const bb_gpu_placer *w, uint32_t tile) {
   bool ended = !w->staged || w->stands;
   for (uint32_t i = w->at + 1; ended && i < w->core->count; i++)
     if (w->core->stmt[i]->kind == BB_TILE_STORE && w->core->stmt[i]->operand[0] == tile)
@@ -372,24 +353,16 @@ static bool is_left(const placer *w, uint32_t tile) {
   return false;
 }
 
-static bool varies_with(const placer *w, uint32_t variable) {
-  for (uint32_t i = 0; w->serial && i < w->serial->stretches; i++) {
-    const bb_tile_stretch *s = &w->serial->stretch[i];
-    if (depends(s->from, variable) || (s->to && depends(s->to, variable))) return true;
-  }
-  return false;
-}
-
 /* Is the loop one of products alone, of the same length for all of the grid?  Then a block may take several parts of the grid: it
  * loads for the next one while its results leave, which then do so in pieces (emit_sm90_pieces.c). */
-static bool may_persist(const placer *w) {
+static bool may_persist(const bb_gpu_placer *w) {
   if (!w->serial || w->staged || w->stands || w->g->split || &w->p->body == w->core) return false;
   for (uint32_t i = 0; i < w->serial->body.count; i++)
     if (w->serial->body.stmt[i]->kind != BB_TILE_LOAD &&
         w->serial->body.stmt[i]->kind != BB_TILE_DOT)
       return false;
   for (bb_tile_body *body = &w->p->body; body != w->core; body = &body->stmt[0]->loop->body)
-    if (varies_with(w, body->stmt[0]->loop->variable)) return false;
+    if (bb_gpu_varies_with(w, body->stmt[0]->loop->variable)) return false;
   for (uint32_t i = w->at + 1; i < w->core->count; i++) {
     const bb_tile_stmt *s = w->core->stmt[i], *map = w->core->stmt[i - 1];
     if (s->kind != BB_TILE_STORE || w->p->tile[s->operand[0]].place != BB_PLACE_SHARED) continue;
@@ -400,7 +373,7 @@ static bool may_persist(const placer *w) {
   return true;
 }
 
-static bool give_buffers(placer *w) {
+static bool give_buffers(bb_gpu_placer *w) {
   uint32_t fixed = 0, turning = 0, left = 0;
   w->persists = w->persists && may_persist(w);
   for (uint32_t t = 0; t < w->p->tiles; t++) {
@@ -431,156 +404,14 @@ static bool give_buffers(placer *w) {
   return true;
 }
 
-static void keep_stores(placer *w) {
+static void keep_stores(bb_gpu_placer *w) {
   for (uint32_t i = 0; i < w->core->count; i++)
     if (w->core->stmt[i]->kind == BB_TILE_STORE)
       w->p->tile[w->core->stmt[i]->operand[0]].place = BB_PLACE_REGISTERS;
 }
 
-/* --- the grid --- */
-
-/* times * product, of extents; times 0: nothing yet */
-typedef struct amount {
-  double times;
-  bb_tile_index product;
-} amount;
-
-static amount read_by(const placer *w, const bb_tile_stmt *load, uint32_t variable) {
-  bb_program *home = w->p->home;
-  const bb_tile_view *view = &w->p->view[load->view];
-  amount a = {(double)bb_dtype_bytes(view->dtype), bb_expr_const(home, BB_I64, 1)};
-  for (uint32_t k = 0; k < view->rank; k++) {
-    bb_tile_index extent = view->extent[k];
-    if (depends(load->range[k].start, variable)) continue;
-    if (extent->op == BB_X_CONST)
-      a.times *= extent->number;
-    else
-      a.product = bb_expr_make(home, BB_X_MUL, a.product, extent, NULL);
-  }
-  return a;
-}
-
-/* What one iteration of an outer loop reads again and again in the serial loop, in bytes. */
-static bb_tile_index bytes_read(const placer *w, uint32_t variable) {
-  bb_program *home = w->p->home;
-  uint32_t count = w->serial->body.count, amounts = 0;
-  amount *a = BB_NEW(home->arena, amount, count + 1);
-  bb_tile_index most = bb_expr_const(home, BB_I64, 1), sum = NULL;
-  for (uint32_t i = 0; i < count; i++) {
-    if (w->serial->body.stmt[i]->kind != BB_TILE_LOAD) continue;
-    amount one = read_by(w, w->serial->body.stmt[i], variable);
-    uint32_t k = 0;
-    while (k < amounts && a[k].product != one.product) k++;
-    a[k] = (amount){a[k].times + one.times, one.product};
-    if (k == amounts) amounts++;
-  }
-  for (uint32_t k = 0; k < amounts; k++) {
-    bb_tile_index times = bb_expr_const(home, BB_I64, a[k].times);
-    bb_tile_index bytes = bb_expr_make(home, BB_X_MUL, times, a[k].product, NULL);
-    sum = sum ? bb_expr_make(home, BB_X_ADD, sum, bytes, NULL) : bytes;
-  }
-  return sum ? bb_expr_make(home, BB_X_MAX, sum, most, NULL) : most;
-}
-
-static bb_tile_stmt *loop_over(placer *w, const char *name, bb_tile_index from, bb_tile_index to,
-                               bb_tile_index step) {
-  bb_tile_stmt *s = bb_tile_stmt_new(w->p, BB_TILE_LOOP);
-  *s->loop = (bb_tile_loop){.parallel = true, .spread = BB_SPREAD_GRID, .stretches = 1};
-  s->loop->variable = bb_tile_add_variable(w->p, name, false);
-  s->loop->step = step;
-  s->loop->stretch[0] = (bb_tile_stretch){from, to};
-  return s;
-}
-
-/* Iterations of unequal length: the longest first, taken from a queue, but in sections of the outermost
- * loop of which the cache holds what they read again.
- *   outer { ... unequal { core } }  becomes  section { unequal { outer { ... core } } } */
-static void cut_in_sections(placer *w, uint32_t unequal) {
-  bb_program *home = w->p->home;
-  bb_tile_stmt *outer = w->p->body.stmt[0], *before = outer;
-  bb_tile_loop *outermost = outer->loop;
-  while (before->loop->body.stmt[0]->loop->variable != unequal) before = before->loop->body.stmt[0];
-  bb_tile_stmt *inner = before->loop->body.stmt[0];
-  bb_tile_stretch whole = outermost->stretch[0];
-  if (outermost->step->op != BB_X_CONST || outermost->step->number != 1) return;
-  bb_tile_index one = bb_expr_const(home, BB_I64, 1);
-  bb_tile_index many = bb_expr_make(home, BB_X_DIV, bb_expr_const(home, BB_I64, L2_BYTES),
-                                    bytes_read(w, outermost->variable), NULL);
-  bb_tile_stmt *section =
-      loop_over(w, bb_arena_printf(home->arena, "i%u", w->p->variables), whole.from, whole.to,
-                bb_expr_make(home, BB_X_MAX, many, one, NULL));
-  bb_tile_index from = bb_expr_arg(home, BB_I64, section->loop->variable);
-  bb_tile_index end = bb_expr_make(home, BB_X_ADD, from, section->loop->step, NULL);
-  outermost->stretch[0] =
-      (bb_tile_stretch){from, bb_expr_make(home, BB_X_MIN, end, whole.to, NULL)};
-  bb_tile_body core = inner->loop->body;
-  before->loop->body = core;
-  inner->loop->body = (bb_tile_body){0};
-  bb_tile_push(w->p, &inner->loop->body, outer);
-  bb_tile_push(w->p, &section->loop->body, inner);
-  w->p->body.stmt[0] = section;
-  w->core = &before->loop->body;
-}
-
-static bool is_plain(const bb_tile_loop *l) {
-  return l->stretches == 1 && l->stretch[0].to && l->step->op == BB_X_CONST && !l->down &&
-         l->stretch[0].from->op == BB_X_CONST;
-}
-
-/* Blocks that run together are neighbours in rows and in columns, so that the cache holds what they read of both:
- *   outer { rows { columns { core } } }  becomes  section { outer { columns { rows of the section { core } } } } */
-static void group_rows(placer *w) {
-  bb_program *home = w->p->home;
-  bb_tile_body *around = &w->p->body, *inner = around;
-  if (inner == w->core || &inner->stmt[0]->loop->body == w->core) return;
-  while (&inner->stmt[0]->loop->body.stmt[0]->loop->body != w->core)
-    inner = &inner->stmt[0]->loop->body;
-  bb_tile_stmt *rows = inner->stmt[0], *columns = rows->loop->body.stmt[0];
-  if (!is_plain(rows->loop) || !is_plain(columns->loop) ||
-      depends(columns->loop->stretch[0].to, rows->loop->variable))
-    return;
-  bb_tile_index many =
-      bb_expr_const(home, BB_I64, ROWS_TOGETHER * (double)rows->loop->step->number);
-  bb_tile_stretch whole = rows->loop->stretch[0];
-  bb_tile_stmt *section = loop_over(w, bb_arena_printf(home->arena, "i%u", w->p->variables),
-                                    whole.from, whole.to, many);
-  bb_tile_index from = bb_expr_arg(home, BB_I64, section->loop->variable);
-  bb_tile_index end = bb_expr_make(home, BB_X_ADD, from, many, NULL);
-  rows->loop->stretch[0] =
-      (bb_tile_stretch){from, bb_expr_make(home, BB_X_MIN, end, whole.to, NULL)};
-  bb_tile_body core = columns->loop->body;
-  columns->loop->body = rows->loop->body;
-  columns->loop->body.stmt[0] = rows;
-  inner->stmt[0] = columns;
-  rows->loop->body = core;
-  w->core = &rows->loop->body;
-  bb_tile_push(w->p, &section->loop->body, around->stmt[0]);
-  around->stmt[0] = section;
-}
-
-static void schedule_grid(placer *w) {
-  uint32_t unequal = BB_NONE;
-  for (bb_tile_body *body = &w->p->body; body != w->core; body = &body->stmt[0]->loop->body) {
-    bb_tile_loop *loop = body->stmt[0]->loop;
-    loop->spread = BB_SPREAD_GRID;
-    if (!varies_with(w, loop->variable)) continue;
-    unequal = loop->variable;
-    loop->down = true;
-  }
-  if (w->p->body.count == 0 || &w->p->body == w->core) return;
-  if (w->serial && !w->staged && unequal == BB_NONE && !w->g->split) group_rows(w);
-  if (w->persists) w->p->body.stmt[0]->loop->persistent = true;
-  if (!w->staged) return;
-  if (unequal != BB_NONE && unequal != w->p->body.stmt[0]->loop->variable)
-    cut_in_sections(w, unequal);
-  if (w->stands) return;
-  bb_tile_loop *outermost = w->p->body.stmt[0]->loop;
-  outermost->persistent = outermost->rotate = true;
-  outermost->queue = unequal != BB_NONE;
-}
-
 void bb_gpu_place(bb_gpu *g) {
-  placer w = {.g = g, .p = g->p};
+  bb_gpu_placer w = {.g = g, .p = g->p};
   w.loaded = BB_NEW(g->p->home->arena, bool, g->p->tiles + 1);
   find_core(&w);
   hoist_loads(&w);
@@ -605,5 +436,5 @@ void bb_gpu_place(bb_gpu *g) {
   hold_left(&w);
   w.stands = has_standing(&w);
   g->p->turns = w.staged && w.groups == 2;
-  schedule_grid(&w);
+  bb_gpu_schedule_grid(&w);
 }

@@ -1,0 +1,25 @@
+/* gpu_place.h - what the parts share that place a tile program on a GPU: gpu_place.c, gpu_grid.c. */
+#ifndef BB_LOWER_GPU_PLACE_H
+#define BB_LOWER_GPU_PLACE_H
+
+#include "gpu.h"
+
+typedef struct bb_gpu_placer {
+  bb_gpu *g;
+  bb_tile_program *p;
+  bb_tile_body *core; /* around the serial loop, or all there is */
+  uint32_t at;        /* of the serial loop in it; count: none */
+  bb_tile_loop *serial;
+  uint32_t groups;
+  bool staged;
+  bool stands;   /* an operand stays where it was copied before the loop: one result a block */
+  bool persists; /* a block takes several parts of the grid, one after the other */
+  bool *loaded;
+} bb_gpu_placer;
+
+/* gpu_grid.c.  Does the serial loop's length depend on a variable? */
+bool bb_gpu_varies_with(const bb_gpu_placer *placer, uint32_t variable);
+/* The loops around the core go over the grid: their order, and what blocks take one after the other. */
+void bb_gpu_schedule_grid(bb_gpu_placer *placer);
+
+#endif
