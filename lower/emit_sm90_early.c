@@ -1,7 +1,7 @@
 /* emit_sm90_early.c - loads of a copier that need not wait until earlier launches have ended.
  *
  * A launch may begin before the one before it has ended.  Until that has, it may read nothing that one writes; but what it
- * does not (a product's weights, while the norm before the product still runs) may come at once: as much as there are
+ * does not (a product's weights, while its other operand is still being made) may come at once: as much as there are
  * buffers for.  Which views those are is known when the kernel is launched.
  */
 #include "emit_sm90.h"
