@@ -77,6 +77,26 @@ static void test_wrong_machines_are_refused(void **state) {
   bb_context_destroy(ctx);
 }
 
+/* What the kernel tells of the first processor's caches is what counts. */
+static void test_caches_of_the_host(void **state) {
+  (void)state;
+  for (int i = 0; i < 8; i++) {
+    char path[96];
+    int level = 0, kilobytes = 0;
+    snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu0/cache/index%d/level", i);
+    FILE *file = fopen(path, "r");
+    if (!file) break;
+    assert_int_equal(fscanf(file, "%d", &level), 1);
+    fclose(file);
+    snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu0/cache/index%d/size", i);
+    file = fopen(path, "r");
+    if (!file) break;
+    bool known = fscanf(file, "%dK", &kilobytes) == 1;
+    fclose(file);
+    if (known && level > 1) assert_true(bb_host_cache(level, 0) == kilobytes * 1024.0);
+  }
+}
+
 /* --- a product, counted by hand --- */
 
 enum { M = 512, N = 1024, K = 256 };
@@ -243,6 +263,7 @@ int main(int argc, char **argv) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_machines_print_and_parse),
       cmocka_unit_test(test_wrong_machines_are_refused),
+      cmocka_unit_test(test_caches_of_the_host),
       cmocka_unit_test(test_a_product_by_hand),
       cmocka_unit_test(test_units_share_evenly),
       cmocka_unit_test(test_search_of_block_sizes),
