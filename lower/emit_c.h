@@ -26,6 +26,7 @@ void bb_emit_c(bb_buffer *out, const bb_tile_program *program, const char *name,
 bool bb_c_has_strips(const bb_tile_program *program, uint32_t vector_bytes);
 
 /* The device tile library: files, NUL-terminated. */
-extern const char bb_device_cpu[], bb_device_cpu_call[], bb_device_cpu_real[];
+extern const char bb_device_cpu[], bb_device_cpu_call[], bb_device_cpu_real[],
+    bb_device_cpu_product[];
 
 #endif

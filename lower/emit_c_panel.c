@@ -1,7 +1,7 @@
 /* emit_c_panel.c - blocks of constants as the CPU's products take them.
  *
  * A product holds vectors of its result; along them lie the elements of one operand, which it packs into panels
- * (device/cpu_real.h).  Where that operand is a block of a constant, it is packed once, at load: the part copies
+ * (device/cpu_product.h).  Where that operand is a block of a constant, it is packed once, at load: the part copies
  * each block that a load asks for, filled as the load fills it, into a view of panels.  It takes the
  * constant's size in memory again.
  */

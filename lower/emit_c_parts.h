@@ -12,7 +12,7 @@ typedef struct bb_c_tile {
   bool packable;  /* it may become that, if the layout wants it so */
   bool turned;    /* rows lie side by side: element (r, c) at c * pitch + r, else r * pitch + c */
   bool reused;    /* a product reads it again for each of several vectors */
-  bool bundled;   /* products take it from a copy, its bundles (device/cpu_real.h) */
+  bool bundled;   /* products take it from a copy, its bundles (device/cpu_product.h) */
   bool taken;     /* another tile takes its memory over */
   bool carried;   /* in the nest at hand it comes from the nest before, or is for the next */
   uint32_t over;  /* it lies in the memory of that tile; BB_NONE: in its own */
@@ -22,7 +22,7 @@ typedef struct bb_c_tile {
   int64_t bundles;           /* likewise of its bundles */
 } bb_c_tile;
 
-/* Columns of a panel of f32 (device/cpu_real.h), as BB_VECTORS says. */
+/* Columns of a panel of f32 (device/cpu_product.h), as BB_VECTORS says. */
 uint32_t bb_c_panel(uint32_t vector_bytes);
 
 /* A loop's body runs for one strip of some blocks after the other.  variable: where it begins; BB_NONE: no

@@ -155,7 +155,7 @@ uint32_t bb_c_depth(const bb_tile_program *p, const bb_tile_stmt *s) {
   return s->transposed[0] ? rows_of(x) : cols_of(x);
 }
 
-/* Bytes, of the widest panels there are: BB_PANELS of cpu_real.h for each of k, and BB_ROWS rows of one. */
+/* Bytes, of the widest panels there are: BB_PANELS of cpu_product.h for each of k, and BB_ROWS rows of one. */
 enum { PANELS = 4 * 256, EDGE = 6 * 256 };
 
 /* fresh: the result holds nothing yet that is to be added to.  A turned result is the other operand's

@@ -1,7 +1,7 @@
 /* cpu.h - the device tile library of the CPU: what emitted kernels call.
  *
  * A tile is dense, row after row, in memory of its task; the compiler sees its shape as constants
- * and makes vector code of the plain loops here.  Only products spell vectors out (cpu_real.h).
+ * and makes vector code of the plain loops here.  Only products spell vectors out (cpu_product.h).
  * Elements beyond an array's extents are filled on load and left out on store.
  *
  * Plain C of gcc and clang with their vector extension; no other library is needed to compile or to

@@ -30,6 +30,7 @@ static const struct {
 } header[] = {{"bb_cpu.h", bb_device_cpu},
               {"bb_cpu_call.h", bb_device_cpu_call},
               {"bb_cpu_real.h", bb_device_cpu_real},
+              {"bb_cpu_product.h", bb_device_cpu_product},
               {"integer.h", bb_device_integer}};
 enum { HEADERS = sizeof header / sizeof *header };
 
