@@ -226,7 +226,9 @@ static bool lowers(lowering *l, uint32_t j) {
   pairs list = {0};
   if (f->kind != BB_TERM_DOT) {
     bool spread = !(columns_of(l, c->start) & COLS); /* over the columns of a block, by its rows */
-    if (spread && along(r, false)->item.row != BB_NO_DIM) l->rows[j] = l->axes[j] |= MAIN;
+    const bb_repair_leaf *leaf = along(r, false);    /* it gives the sum its rows, too */
+    if (spread && leaf->item.row != BB_NO_DIM)
+      l->rows[j] = l->axes[j] |= leaf->other ? OTHER : MAIN;
     return !(l->rows[j] & OTHER);
   }
   if (!split(l, c->start, &list)) return false;
