@@ -67,6 +67,17 @@ static bb_index compose_index(const bb_index *inner, const bb_index *outer, int6
   return index;
 }
 
+/* Indices over one dim are told apart by their order alone: it has to be that of the levels they read. */
+static bool keeps_order(const bb_piece *outer, uint32_t count, const uint32_t *level) {
+  for (uint32_t i = 0; i < count; i++)
+    for (uint32_t j = i + 1; j < count; j++) {
+      if (level[i] == BB_NONE || level[j] == BB_NONE || level[i] < level[j]) continue;
+      const bb_index *a = &outer->index[level[i]], *b = &outer->index[level[j]];
+      if (a->kind != BB_INDEX_FIXED && b->kind != BB_INDEX_FIXED && a->dim == b->dim) return false;
+    }
+  return true;
+}
+
 static bool has_index_over(const bb_piece *piece, bb_dim dim) {
   for (uint32_t i = 0; i < piece->rank; i++)
     if (piece->index[i].kind != BB_INDEX_FIXED && piece->index[i].dim == dim) return true;
@@ -75,13 +86,15 @@ static bool has_index_over(const bb_piece *piece, bb_dim dim) {
 
 static bool add_part(composition *c, const bb_type *type, bb_dim inner_joined, part p) {
   bb_index *index = BB_NEW(c->arena, bb_index, p.inner->rank);
+  uint32_t *levels = BB_NEW(c->arena, uint32_t, p.inner->rank);
   for (uint32_t j = 0; j < p.inner->rank; j++) {
     const bb_index *inner = &p.inner->index[j];
+    levels[j] = BB_NONE;
     if (inner->kind == BB_INDEX_FIXED) {
       index[j] = *inner;
       continue;
     }
-    uint32_t level = level_of_axis(type, p.inner, j);
+    uint32_t level = levels[j] = level_of_axis(type, p.inner, j);
     if (level == BB_NONE || level >= p.outer->rank) return false;
     const bb_index *outer = &p.outer->index[level];
     bool cut = inner_joined != BB_NO_DIM && inner->dim == inner_joined;
@@ -91,6 +104,7 @@ static bool add_part(composition *c, const bb_type *type, bb_dim inner_joined, p
     bool whole = cut ? p.taken == p.inner->length : outer->kind == BB_INDEX_DIM;
     index[j] = compose_index(inner, outer, cut ? p.inner->first : -1, shift, whole);
   }
+  if (!keeps_order(p.outer, p.inner->rank, levels)) return false;
   BB_GROW(c->arena, c->piece, c->capacity, (size_t)c->count + 1);
   c->piece[c->count++] = (bb_piece){.source = p.inner->source,
                                     .rank = p.inner->rank,

@@ -200,6 +200,34 @@ static const bb_access *compose_view(const bb_flow *flow, uint32_t n) {
   return bb_access_compose(flow->program, flow->scratch, node->access, type, inner);
 }
 
+/* Where memory of that order has a level of the type: the k-th over its dim. */
+static uint32_t place_in_order(const bb_type *type, const bb_dim *order, uint32_t level) {
+  uint32_t skip = 0, at = 0;
+  for (uint32_t i = 0; i < level; i++) skip += type->level[i].dim == type->level[level].dim;
+  for (; order[at] != type->level[level].dim || skip > 0; at++)
+    skip -= order[at] == type->level[level].dim;
+  return at;
+}
+
+/* Indices over one dim are told apart by their order alone: does memory have the axes that they read in another order
+ * than the type?  One that nobody has asked for is the type's from here on. */
+static bool turns_indices(const bb_flow *flow, const bb_access *access) {
+  for (uint32_t q = 0; q < access->count; q++) {
+    const bb_piece *piece = &access->piece[q];
+    if (piece->source < flow->sources) continue;
+    bb_flow_value *v = &flow->value[piece->source - flow->sources];
+    const bb_type *type = bb_type_of(flow->graph, v->at);
+    for (uint32_t i = 0; i < piece->rank; i++)
+      for (uint32_t j = i + 1; j < piece->rank; j++) {
+        const bb_index *a = &piece->index[i], *b = &piece->index[j];
+        if (a->kind == BB_INDEX_FIXED || b->kind == BB_INDEX_FIXED || a->dim != b->dim) continue;
+        if (!v->order) v->order = level_order(flow->scratch, type);
+        if (place_in_order(type, v->order, i) > place_in_order(type, v->order, j)) return true;
+      }
+  }
+  return false;
+}
+
 static void settle_view(bb_flow *flow, uint32_t n) {
   const bb_access *access = compose_view(flow, n);
   if (!access) {
@@ -207,6 +235,11 @@ static void settle_view(bb_flow *flow, uint32_t n) {
       if (bb_flow_at(flow, bb_src(flow->graph, n, p))->access->joined != BB_NO_DIM)
         copy_into(flow, n, p);
     access = compose_view(flow, n);
+  }
+  if (!access || turns_indices(flow, access)) {
+    for (uint32_t p = 0; p < flow->graph->node[n]->nin; p++) copy_into(flow, n, p);
+    access = compose_view(flow, n);
+    if (access) turns_indices(flow, access); /* copies keep their order */
   }
   if (!access)
     bb_fail(flow->program->ctx, BB_ERROR_INTERNAL,
