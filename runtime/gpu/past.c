@@ -45,8 +45,8 @@ void bb_gpu_past_note(const bb_gpu_machine *m, const bb_tile_program *tile, cons
   }
 }
 
-uint32_t bb_gpu_past_spares(const bb_gpu_machine *m, const bb_tile_program *tile, const int64_t *extent,
-                            const bb_gpu_pointer *view) {
+uint32_t bb_gpu_past_spares(const bb_gpu_machine *m, const bb_tile_program *tile,
+                            const int64_t *extent, const bb_gpu_pointer *view) {
   uint32_t early = 0;
   if (!m->past || !m->past->known) return 0;
   for (uint32_t v = 0; v < tile->views && v < 32; v++) {
