@@ -144,7 +144,16 @@ void bb_cuda_find_pieces(bb_cuda *e);
 uint32_t bb_cuda_pieces_bytes(const bb_tile *tile);
 void bb_cuda_put_pieces(bb_cuda *e, const bb_tile_stmt *store);
 
-/* Two products of a group, of one left operand, as one. */
+static inline const bb_tile *bb_cuda_tile_of(const bb_cuda *e, uint32_t tile) {
+  return &e->p->tile[tile];
+}
+/* As functions of the device library name an element type of 16 bits. */
+const char *bb_cuda_narrow(bb_dtype dtype);
+/* The address of a shared tile's buffer. */
+const char *bb_cuda_buffer(const bb_cuda *e, uint32_t tile);
+
+/* emit_sm90_dot.c: a product of a group is begun; two, of one left operand, as one. */
+void bb_cuda_async_dot(bb_cuda *e, const bb_tile_stmt *stmt);
 void bb_cuda_both_dots(bb_cuda *e, const bb_tile_stmt *stmt, const bb_tile_stmt *second);
 /* A warp's product; `then`: a line of code for when it has read the left operand, or NULL. */
 void bb_cuda_warp_dot(bb_cuda *e, const bb_tile_stmt *stmt, const char *then);

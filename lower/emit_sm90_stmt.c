@@ -20,208 +20,22 @@ void bb_cuda_line(bb_cuda *e, const char *format, ...) {
   bb_put(e->out, "\n");
 }
 
-static const bb_tile *tile_of(const bb_cuda *e, uint32_t tile) {
-  return &e->p->tile[tile];
-}
-
-static const char *narrow(bb_dtype dtype) {
+const char *bb_cuda_narrow(bb_dtype dtype) {
   return dtype == BB_BF16 ? "bf16" : "f16";
 }
 
-/* The address of a shared tile's buffer. */
-static const char *buffer_of(const bb_cuda *e, uint32_t tile) {
+const char *bb_cuda_buffer(const bb_cuda *e, uint32_t tile) {
   const bb_cuda_tile *plan = &e->tile[tile];
   if (!plan->ring) return bb_arena_printf(e->arena, "%s_at", plan->name);
   return bb_arena_printf(e->arena, "(%s_at + %s_ring.at * %u)", plan->name, plan->name,
                          plan->stride);
 }
 
-/* --- products of a warp group --- */
-
-/* Bytes from one step of 16 along the contracted axis to the next, as an expression of k. */
-static const char *step_of(const bb_cuda *e, const bb_tile *t, bool along_cols) {
-  if (!along_cols) return "k * 2048";
-  return t->cols <= 64 ? "k * 32"
-                       : bb_arena_printf(e->arena, "(k / 4 * %u + k %% 4 * 32)", t->rows * 128);
-}
-
-/* A product's wrapper; `two`: of one that makes two. */
-static const char *product_name(const bb_cuda *e, const bb_tile_stmt *s, bool two) {
-  const bb_tile *a = tile_of(e, s->operand[0]), *c = tile_of(e, s->result);
-  return bb_arena_printf(e->arena, "mma_%s%u_%s_%c%c_%s", two ? "2x" : "", c->cols,
-                         a->place == BB_PLACE_SHARED ? "ss" : "rs", s->transposed[0] ? 't' : 'n',
-                         s->transposed[1] ? 't' : 'n', narrow(a->dtype));
-}
-
-/* `into`: the results, as arguments; `right`: the bytes to the next 64 columns of the right operand. */
-static void put_steps(bb_cuda *e, const bb_tile_stmt *s, const char *name, const char *into,
-                      uint32_t right) {
-  const bb_tile *a = tile_of(e, s->operand[0]), *b = tile_of(e, s->operand[1]);
-  const bb_cuda_tile *left = &e->tile[s->operand[0]];
-  uint32_t depth = s->transposed[0] ? a->rows : a->cols;
-  bb_cuda_line(e, "tl::mma_fence();");
-  bb_cuda_line(e, "TL_UNROLL for (int k = 0; k < %u; k++)", depth / 16);
-  bb_buffer left_text = {.arena = e->arena};
-  if (a->place == BB_PLACE_LEFT)
-    bb_put(&left_text, "%s[4 * k], %s[4 * k + 1], %s[4 * k + 2], %s[4 * k + 3]", left->name,
-           left->name, left->name, left->name);
-  else
-    bb_put(&left_text, "tl::operand(%s + group * %u + %s, %u)", buffer_of(e, s->operand[0]),
-           s->transposed[0] ? a->rows * 128 : 64 * 128, step_of(e, a, !s->transposed[0]),
-           s->transposed[0] ? a->rows * 128 : 16);
-  bb_cuda_line(e, "  %s(%s, %s, tl::operand(%s + %s, %u), %s);", name, into, left_text.data,
-               buffer_of(e, s->operand[1]), step_of(e, b, s->transposed[1]), right,
-               s->accumulate ? "1" : "k > 0");
-  bb_cuda_line(e, "tl::mma_commit();");
-}
-
-static uint32_t next_columns(const bb_cuda *e, const bb_tile_stmt *s) {
-  return s->transposed[1] ? 16 : tile_of(e, s->operand[1])->rows * 128;
-}
-
-static void put_async_dot(bb_cuda *e, const bb_tile_stmt *s) {
-  const bb_tile *a = tile_of(e, s->operand[0]), *b = tile_of(e, s->operand[1]);
-  const char *c = e->tile[s->result].name;
-  if (b->place != BB_PLACE_SHARED)
-    bb_cuda_refuse(e, s, "a right operand that is not in shared memory");
-  if (a->place == BB_PLACE_REGISTERS) bb_cuda_refuse(e, s, "a left operand in plain registers");
-  if (a->place == BB_PLACE_LEFT && s->transposed[0])
-    bb_cuda_refuse(e, s, "a transposed operand in registers");
-  bb_cuda_line(e, "tl::pin(%s);", c);
-  if (a->place == BB_PLACE_LEFT) bb_cuda_line(e, "tl::pin(%s);", e->tile[s->operand[0]].name);
-  put_steps(e, s, product_name(e, s, false), c, next_columns(e, s));
-}
-
-void bb_cuda_both_dots(bb_cuda *e, const bb_tile_stmt *s, const bb_tile_stmt *second) {
-  const char *c = e->tile[s->result].name, *d = e->tile[second->result].name;
-  bb_buffer text = {.arena = e->arena}, with = {.arena = e->arena};
-  bb_tile_print_head(&text, e->p, s);
-  bb_tile_print_head(&with, e->p, second);
-  bb_cuda_line(e, "// %s, and %s", text.data, with.data);
-  bb_cuda_line(e, "tl::pin(%s);", c);
-  bb_cuda_line(e, "tl::pin(%s);", d);
-  put_steps(e, s, product_name(e, s, true), bb_arena_printf(e->arena, "%s, %s", c, d),
-            next_columns(e, s));
-  bb_cuda_line(e, "tl::mma_commit(); // as many as products");
-}
-
-static void put_product(bb_cuda *e, const bb_tile_stmt *s, bool two) {
-  const bb_tile *a = tile_of(e, s->operand[0]);
-  uint32_t half = tile_of(e, s->result)->cols / 2, shared = a->place == BB_PLACE_SHARED;
-  uint32_t n = two ? 2 * half : half;
-  bb_put(e->out, "// d[64 x %u]%s (+)= a[64 x 16] b[16 x %u]\n", 2 * half,
-         two ? " and f, side by side," : "", 2 * n);
-  bb_put(e->out, "static __device__ __forceinline__ void %s(float (&d)[%u], ",
-         product_name(e, s, two), half);
-  if (two) bb_put(e->out, "float (&f)[%u], ", half);
-  bb_put(e->out, "%s, tl::u64 b, int keep) {\n",
-         shared ? "tl::u64 a" : "tl::u32 a0, tl::u32 a1, tl::u32 a2, tl::u32 a3");
-  bb_put(e->out, "  asm volatile(\"{\\n.reg .pred p;\\nsetp.ne.b32 p, %%%u, 0;\\n\"\n",
-         n + (shared ? 2 : 5));
-  bb_put(e->out, "      \"wgmma.mma_async.sync.aligned.m64n%uk16.f32.%s.%s {", 2 * n,
-         narrow(a->dtype), narrow(a->dtype));
-  for (uint32_t i = 0; i < n; i++) bb_put(e->out, i ? ",%%%u" : "%%%u", i);
-  if (shared)
-    bb_put(e->out, "}, %%%u, %%%u, p, 1, 1, %d, %d;\\n}\"\n      : ", n, n + 1, s->transposed[0],
-           !s->transposed[1]);
-  else
-    bb_put(e->out, "}, {%%%u,%%%u,%%%u,%%%u}, %%%u, p, 1, 1, %d;\\n}\"\n      : ", n, n + 1, n + 2,
-           n + 3, n + 4, !s->transposed[1]);
-  for (uint32_t i = 0; i < n; i++)
-    bb_put(e->out, "%s\"+f\"(%c[%u])",
-           i == 0  ? ""
-           : i % 8 ? ", "
-                   : ",\n        ",
-           i < half ? 'd' : 'f', i % half);
-  bb_put(e->out, "\n      : %s, \"l\"(b), \"r\"(keep) : \"memory\");\n}\n",
-         shared ? "\"l\"(a)" : "\"r\"(a0), \"r\"(a1), \"r\"(a2), \"r\"(a3)");
-}
-
-static void put_product_once(bb_cuda *e, const bb_tile_stmt *s, bool two, bb_buffer *known) {
-  const char *word = bb_arena_printf(e->arena, " %s ", product_name(e, s, two));
-  if (known->data && strstr(known->data, word)) return;
-  put_product(e, s, two);
-  bb_put(known, "%s", word);
-}
-
-static void find_products(bb_cuda *e, const bb_tile_body *body, bb_buffer *known) {
-  for (uint32_t i = 0; i < body->count; i++) {
-    const bb_tile_stmt *s = body->stmt[i];
-    if (bb_cuda_is_async(e, s)) put_product_once(e, s, false, known);
-    if (bb_cuda_second(e, s)) put_product_once(e, s, true, known);
-    find_products(e, &s->body, known);
-    if (s->loop) find_products(e, &s->loop->body, known);
-  }
-}
-
-void bb_cuda_products(bb_cuda *e) {
-  bb_buffer known = {.arena = e->arena};
-  find_products(e, &e->p->body, &known);
-}
-
-/* --- products of a warp --- */
-
-/* Steps from..to-1 of 16 along the contracted axis. */
-static void put_warp_steps(bb_cuda *e, const bb_tile_stmt *s, uint32_t from, uint32_t to, bool two,
-                           const char *then) {
-  const bb_tile *a = tile_of(e, s->operand[0]);
-  const bb_cuda_tile *c = &e->tile[s->result];
-  uint32_t steps = (s->transposed[0] ? a->rows : a->cols) / 16;
-  const char *right = e->tile[s->operand[1]].name, *left = buffer_of(e, s->operand[0]);
-  const char *sum = two ? bb_arena_printf(e->arena, "(k & 1 ? odd : %s)", c->name) : c->name;
-  const char *into = bb_arena_printf(e->arena, "a[k - %u][r]", from);
-  const char *place = "16 * r + (tl::lane() & 15), 2 * k + (tl::lane() >> 4)";
-  if (s->transposed[0])
-    place = "16 * k + (tl::lane() >> 4) * 8 + (tl::lane() & 7), 2 * r + (tl::lane() >> 3 & 1)";
-  bb_cuda_line(e, "{");
-  e->depth++;
-  bb_cuda_line(e, "tl::u32 a[%u][%u][4];", to - from, c->rt);
-  bb_cuda_line(e, "TL_UNROLL for (int k = %u; k < %u; k++)", from, to);
-  bb_cuda_line(e, "  TL_UNROLL for (int r = 0; r < %u; r++)", c->rt);
-  bb_cuda_line(e, "    tl::load_matrix%s(%s + tl::piece(%u, %s), %s[0], %s[1], %s[2], %s[3]);",
-               s->transposed[0] ? "_transposed" : "", left, a->rows, place, into, into, into, into);
-  if (then && to == steps) bb_cuda_line(e, "%s", then);
-  bb_cuda_line(e, "TL_UNROLL for (int k = %u; k < %u; k++)", from, to);
-  bb_cuda_line(e, "  TL_UNROLL for (int r = 0; r < %u; r++)", c->rt);
-  bb_cuda_line(e, "    TL_UNROLL for (int c = 0; c < %u; c++)", c->ct);
-  bb_cuda_line(e,
-               "      tl::mma_%s(%s + (r * %u + c) * 4, %s[0], %s[1], %s[2], %s[3], "
-               "%s[(c * %u + k) * 2], %s[(c * %u + k) * 2 + 1]);",
-               narrow(a->dtype), sum, c->ct, into, into, into, into, right, steps, right, steps);
-  e->depth--;
-  bb_cuda_line(e, "}");
-}
-
-void bb_cuda_warp_dot(bb_cuda *e, const bb_tile_stmt *s, const char *then) {
-  const bb_tile *a = tile_of(e, s->operand[0]), *b = tile_of(e, s->operand[1]);
-  const bb_cuda_tile *c = &e->tile[s->result];
-  uint32_t depth = s->transposed[0] ? a->rows : a->cols;
-  if (a->place != BB_PLACE_SHARED || b->place == BB_PLACE_SHARED)
-    bb_cuda_refuse(e, s, "a warp's product is of a shared tile and registers");
-  /* all operands first, as many as a thread has room for: loads wait for nobody's arithmetic */
-  uint32_t steps = depth / 16, each = 4 * c->rt,
-           batch = BB_CUDA_OPERANDS / each < 1 ? 1 : BB_CUDA_OPERANDS / each;
-  bool two = c->registers == 4 && steps >= 4; /* sums: one chain would wait for itself */
-  bb_buffer text = {.arena = e->arena};
-  bb_tile_print_head(&text, e->p, s);
-  bb_cuda_line(e, "// %s", text.data);
-  if (!s->accumulate)
-    bb_cuda_line(e, "TL_UNROLL for (int e = 0; e < %u; e++) %s[e] = 0.f;", c->registers, c->name);
-  bb_cuda_line(e, "{");
-  e->depth++;
-  if (two) bb_cuda_line(e, "float odd[4] = {0.f, 0.f, 0.f, 0.f};");
-  for (uint32_t first = 0; first < steps; first += batch)
-    put_warp_steps(e, s, first, first + batch < steps ? first + batch : steps, two, then);
-  if (two) bb_cuda_line(e, "TL_UNROLL for (int e = 0; e < 4; e++) %s[e] += odd[e];", c->name);
-  e->depth--;
-  bb_cuda_line(e, "}");
-}
-
 /* --- maps --- */
 
 /* The expression below a narrowing that the destination does by itself. */
 static const bb_expr *below_cast(const bb_cuda *e, const bb_tile_stmt *s) {
-  bb_dtype dtype = tile_of(e, s->result)->dtype;
+  bb_dtype dtype = bb_cuda_tile_of(e, s->result)->dtype;
   return s->expr->op == BB_X_CAST && s->expr->dtype == dtype ? s->expr->a[0] : s->expr;
 }
 
@@ -247,23 +61,24 @@ void bb_cuda_pairs(bb_cuda *e, const bb_tile_stmt *s, bb_buffer *out, const char
   for (uint32_t i = 0; i < pairs; i++) {
     const char *lo = at_pair(e, format, 2 * i);
     const char *hi = at_pair(e, format, 2 * i + 1);
-    bb_put(out, "%stl::pack_%s(%s, %s)", i ? ", " : "", narrow(tile_of(e, s->result)->dtype),
+    bb_put(out, "%stl::pack_%s(%s, %s)", i ? ", " : "",
+           bb_cuda_narrow(bb_cuda_tile_of(e, s->result)->dtype),
            bb_cuda_value(e, s, inner, lo, BB_LAYOUT_FRAGMENT, ct),
            bb_cuda_value(e, s, inner, hi, BB_LAYOUT_FRAGMENT, ct));
   }
 }
 
 static void put_map_shared(bb_cuda *e, const bb_tile_stmt *s) {
-  const bb_tile *t = tile_of(e, s->result);
+  const bb_tile *t = bb_cuda_tile_of(e, s->result);
   bb_buffer pairs = {.arena = e->arena};
-  const char *at = buffer_of(e, s->result);
+  const char *at = bb_cuda_buffer(e, s->result);
   if (s->operands == 0) { /* one value: where it lies does not matter */
     const char *value = bb_cuda_value(e, s, below_cast(e, s), "0", BB_LAYOUT_FRAGMENT, 1);
     if (e->tile[s->result].late) bb_cuda_line(e, "tl::named_sync(7, %u);", 32 * e->warp_count);
     bb_cuda_line(e, "for (int i = my_thread * 4; i < %u; i += %u)", t->rows * t->cols * 2,
                  32 * e->warp_count * 4);
     bb_cuda_line(e, "  *(tl::u32 *)__cvta_shared_to_generic(%s + i) = tl::pack_%s(%s, %s);", at,
-                 narrow(t->dtype), value, value);
+                 bb_cuda_narrow(t->dtype), value, value);
     bb_cuda_line(e, "tl::fence_copies();");
     bb_cuda_line(e, "tl::named_sync(7, %u);", 32 * e->warp_count);
     return;
@@ -286,14 +101,15 @@ static void put_map_shared(bb_cuda *e, const bb_tile_stmt *s) {
 }
 
 static void put_map_registers(bb_cuda *e, const bb_tile_stmt *s) {
-  const bb_tile *t = tile_of(e, s->result), *from = s->operands ? tile_of(e, s->operand[0]) : NULL;
+  const bb_tile *t = bb_cuda_tile_of(e, s->result),
+                *from = s->operands ? bb_cuda_tile_of(e, s->operand[0]) : NULL;
   const bb_cuda_tile *c = &e->tile[s->result];
   bb_buffer pairs = {.arena = e->arena};
   if (c->layout == BB_LAYOUT_LEFT && from && from->place == BB_PLACE_SHARED) {
     if (s->expr->op != BB_X_ARG) bb_cuda_refuse(e, s, "a left operand is copied as it is");
     uint32_t parts = e->tile[s->operand[0]].parts;
-    bb_cuda_line(e, "tl::load_left(%s, %s, %u, my_rows%s);", c->name, buffer_of(e, s->operand[0]),
-                 from->rows / parts, parts > 1 ? " % 64" : "");
+    bb_cuda_line(e, "tl::load_left(%s, %s, %u, my_rows%s);", c->name,
+                 bb_cuda_buffer(e, s->operand[0]), from->rows / parts, parts > 1 ? " % 64" : "");
     bb_cuda_line(e, "tl::pin(%s);", c->name);
   } else if (c->layout == BB_LAYOUT_LEFT) {
     bb_cuda_pairs(e, s, &pairs, "2 * i", 1, c->ct);
@@ -307,12 +123,13 @@ static void put_map_registers(bb_cuda *e, const bb_tile_stmt *s) {
   } else if (c->layout == BB_LAYOUT_SPREAD && from && from->place == BB_PLACE_SHARED) {
     if (s->expr->op != BB_X_CAST || s->expr->a[0]->op != BB_X_ARG)
       bb_cuda_refuse(e, s, "a block that is spread over the threads is only widened");
-    bb_cuda_line(e, "tl::load_spread_%s<%u, %u, %u>(%s, %s, my_thread);", narrow(from->dtype),
-                 t->rows, t->cols, 32 * e->warp_count, c->name, buffer_of(e, s->operand[0]));
+    bb_cuda_line(e, "tl::load_spread_%s<%u, %u, %u>(%s, %s, my_thread);",
+                 bb_cuda_narrow(from->dtype), t->rows, t->cols, 32 * e->warp_count, c->name,
+                 bb_cuda_buffer(e, s->operand[0]));
   } else if (from && from->place == BB_PLACE_SHARED) {
     bb_cuda_line(e, "{");
     bb_cuda_line(e, "  tl::u32 raw[%u];", from->cols / 4);
-    bb_cuda_line(e, "  tl::load_left(raw, %s, %u, my_rows);", buffer_of(e, s->operand[0]),
+    bb_cuda_line(e, "  tl::load_left(raw, %s, %u, my_rows);", bb_cuda_buffer(e, s->operand[0]),
                  from->rows);
     e->raw = s->operand[0] + 1;
     bb_cuda_line(e, "  TL_UNROLL for (int e = 0; e < %u; e++) %s[e] = %s;", c->registers, c->name,
@@ -330,7 +147,7 @@ static void put_map_registers(bb_cuda *e, const bb_tile_stmt *s) {
 /* Parts of a sum become whole. */
 static void put_settle(bb_cuda *e, const bb_tile_stmt *s) {
   const bb_cuda_tile *c = &e->tile[s->result], *from = &e->tile[s->operand[0]];
-  const bb_tile *t = tile_of(e, s->result);
+  const bb_tile *t = bb_cuda_tile_of(e, s->result);
   bb_cuda_line(e, "TL_UNROLL for (int e = 0; e < %u; e++) %s[e] = %s[e];", c->registers, c->name,
                from->name);
   if (c->layout == BB_LAYOUT_SPREAD)
@@ -341,7 +158,7 @@ static void put_settle(bb_cuda *e, const bb_tile_stmt *s) {
 }
 
 static void put_map(bb_cuda *e, const bb_tile_stmt *s) {
-  const bb_tile *t = tile_of(e, s->result);
+  const bb_tile *t = bb_cuda_tile_of(e, s->result);
   bool row = s->at[0] && asks_for(s->expr, true), col = s->at[1] && asks_for(s->expr, false);
   bool block = row || col;
   if (block) {
@@ -353,7 +170,7 @@ static void put_map(bb_cuda *e, const bb_tile_stmt *s) {
   if (e->single)
     bb_cuda_line(e, "one_%s = %s;", e->tile[s->result].name,
                  bb_cuda_value(e, s, s->expr, "e", BB_LAYOUT_FRAGMENT, e->single));
-  else if (s->operands == 1 && tile_of(e, s->operand[0])->partial && !t->partial)
+  else if (s->operands == 1 && bb_cuda_tile_of(e, s->operand[0])->partial && !t->partial)
     put_settle(e, s);
   else if (t->place == BB_PLACE_SHARED)
     put_map_shared(e, s);
@@ -380,7 +197,7 @@ static void put_any(bb_cuda *e, const bb_tile_stmt *s) {
 
 static void put_fold(bb_cuda *e, const bb_tile_stmt *s) {
   const bb_cuda_tile *from = &e->tile[s->operand[0]], *c = &e->tile[s->result];
-  const bb_tile *t = tile_of(e, s->operand[0]);
+  const bb_tile *t = bb_cuda_tile_of(e, s->operand[0]);
   if (s->monoid->id > BB_MONOID_PROD || s->second != BB_NONE)
     bb_cuda_refuse(e, s, "a fold without a device form");
   const char *f = fold_name[s->monoid->id];
@@ -389,7 +206,7 @@ static void put_fold(bb_cuda *e, const bb_tile_stmt *s) {
     bb_cuda_line(e, "%s[0] = %s[0];", c->name, from->name);
     bb_cuda_line(e, "TL_UNROLL for (int e = 1; e < %u; e++) %s[0] = %s::of(%s[0], %s[e]);",
                  from->registers, c->name, f, c->name, from->name);
-    if (!tile_of(e, s->result)->partial)
+    if (!bb_cuda_tile_of(e, s->result)->partial)
       bb_cuda_line(e, "%s[0] = tl::fold_lanes<%s, 1, %u>(%s[0]);", c->name, f,
                    32 * e->warp_count / t->rows, c->name);
     return;
@@ -398,12 +215,12 @@ static void put_fold(bb_cuda *e, const bb_tile_stmt *s) {
   if (rows && !e->warps) bb_cuda_refuse(e, s, "a fold across the rows of a warp group");
   bb_cuda_line(e, "tl::fold_%s<%s, %u, %u>(%s, %s);", rows ? "rows" : "cols", f, from->rt, from->ct,
                c->name, from->name);
-  if (!tile_of(e, s->result)->partial)
+  if (!bb_cuda_tile_of(e, s->result)->partial)
     bb_cuda_line(e, "tl::fold_%s<%s>(%s);", rows ? "octets" : "quads", f, c->name);
 }
 
 static void put_transpose(bb_cuda *e, const bb_tile_stmt *s) {
-  const bb_tile *t = tile_of(e, s->operand[0]);
+  const bb_tile *t = bb_cuda_tile_of(e, s->operand[0]);
   const bb_cuda_tile *from = &e->tile[s->operand[0]], *c = &e->tile[s->result];
   bool fragment = from->layout == BB_LAYOUT_FRAGMENT && !e->warps;
   if ((from->layout != BB_LAYOUT_SPREAD && !fragment) || t->cols || t->rows > 256)
@@ -441,7 +258,7 @@ const char *bb_cuda_box_at(bb_cuda *e, const bb_tile_stmt *s, const char *row, c
 
 void bb_cuda_load(bb_cuda *e, const bb_tile_stmt *s, uint32_t row, const char *buffer,
                   const char *barrier) {
-  const bb_tile *t = tile_of(e, s->result);
+  const bb_tile *t = bb_cuda_tile_of(e, s->result);
   const bb_cuda_map *map = &e->map[e->tile[s->result].map];
   const char *first = bb_arena_printf(e->arena, "%u", row);
   if (map->fold > 1) {
@@ -485,7 +302,7 @@ static const char *offset_of(bb_cuda *e, const bb_tile_stmt *s, const char *row,
 /* Each thread its own elements. */
 static void put_fragment_load(bb_cuda *e, const bb_tile_stmt *s) {
   const bb_cuda_tile *c = &e->tile[s->result];
-  const bb_tile *t = tile_of(e, s->result);
+  const bb_tile *t = bb_cuda_tile_of(e, s->result);
   const char *inside, *at = offset_of(e, s, "row", "col", &inside);
   bb_cuda_line(e, "TL_UNROLL for (int e = 0; e < %u; e++) {", c->registers);
   if (t->rows && t->cols)
@@ -499,7 +316,7 @@ static void put_fragment_load(bb_cuda *e, const bb_tile_stmt *s) {
   const char *value =
       bb_arena_printf(e->arena, "__ldg(p.%s + %s)", bb_cuda_view_name(e, s->view), at);
   if (t->dtype != BB_F32)
-    value = bb_arena_printf(e->arena, "tl::float_%s(%s)", narrow(t->dtype), value);
+    value = bb_arena_printf(e->arena, "tl::float_%s(%s)", bb_cuda_narrow(t->dtype), value);
   const char *pad = bb_cuda_index(e, bb_expr_const(e->p->home, BB_F32, s->pad), NULL);
   bb_cuda_line(e, "  %s[e] = %s ? %s : %s;", c->name, inside, value, pad);
   bb_cuda_line(e, "}");
@@ -507,7 +324,7 @@ static void put_fragment_load(bb_cuda *e, const bb_tile_stmt *s) {
 
 static void put_load(bb_cuda *e, const bb_tile_stmt *s) {
   const bb_cuda_tile *c = &e->tile[s->result];
-  const bb_tile *t = tile_of(e, s->result);
+  const bb_tile *t = bb_cuda_tile_of(e, s->result);
   if (c->ring) return; /* the copier's */
   bool narrow_float = t->dtype == BB_F16 || t->dtype == BB_BF16;
   if (c->layout == BB_LAYOUT_FRAGMENT && (narrow_float || t->dtype == BB_F32)) {
@@ -528,7 +345,7 @@ static void put_load(bb_cuda *e, const bb_tile_stmt *s) {
 
 static void put_store(bb_cuda *e, const bb_tile_stmt *s) {
   const bb_cuda_tile *c = &e->tile[s->operand[0]];
-  const bb_tile *t = tile_of(e, s->operand[0]);
+  const bb_tile *t = bb_cuda_tile_of(e, s->operand[0]);
   if (t->place == BB_PLACE_SHARED) {
     bb_cuda_line(e, "if (tl::lane() == 0) {");
     bb_cuda_line(e, "  TL_UNROLL for (int c = 0; c < %u; c += 64)", t->cols);
@@ -554,7 +371,7 @@ static void put_store(bb_cuda *e, const bb_tile_stmt *s) {
     bb_cuda_line(e, "  if (%s) p.%s[%s] = %s;", inside, bb_cuda_view_name(e, s->view), at, value);
   else
     bb_cuda_line(e, "  if (%s) p.%s[%s] = (tl::u16)tl::pack_%s(%s, 0.f);", inside,
-                 bb_cuda_view_name(e, s->view), at, narrow(t->dtype), value);
+                 bb_cuda_view_name(e, s->view), at, bb_cuda_narrow(t->dtype), value);
   bb_cuda_line(e, "}");
 }
 
@@ -574,7 +391,7 @@ void bb_cuda_stmt(bb_cuda *e, const bb_tile_stmt *s) {
     break;
   case BB_TILE_ANY: put_any(e, s); break;
   case BB_TILE_DOT:
-    bb_cuda_is_async(e, s) ? put_async_dot(e, s) : bb_cuda_warp_dot(e, s, NULL);
+    bb_cuda_is_async(e, s) ? bb_cuda_async_dot(e, s) : bb_cuda_warp_dot(e, s, NULL);
     break;
   case BB_TILE_TRANSPOSE: put_transpose(e, s); break;
   case BB_TILE_FOLD: put_fold(e, s); break;

@@ -2,7 +2,7 @@
  *
  *   program    tile NAME 1  declaration...  statement...        # starts a comment
  *   declaration  extent NAME, ...                               run-time arguments, i64
- *            | view|output|scratch NAME : dtype[index, ...] [by [index, ...]] [early] [panels]   by: strides
+ *            | view|output|scratch NAME : dtype[index, ...] [by [index, ...]] [panels]   by: strides
  *            | monoid NAME (number, ...) = (expr, ...)           the empty part; how parts combine: $k is
  *                                                               component k left, $(n + k) right
  *            | tile NAME : dtype[INT|_, INT|_] [left | shared INT] [partial]
@@ -150,7 +150,6 @@ static void read_view(parser *t, bool written, bool scratch) {
   const char *place = t->r->token.start;
   if (view.strided && read_indices(t, view.stride) != view.rank)
     bb_read_fail(t->r, place, "a view of %u axes has as many strides", view.rank);
-  view.early = bb_read_accept(t->r, "early");
   view.panels = bb_read_accept(t->r, "panels");
   bb_tile_add_view(t->p, &view);
 }

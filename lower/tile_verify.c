@@ -52,8 +52,7 @@ static void check_declarations(verifier *v) {
                "a view's stride depends on extents only");
     }
   for (uint32_t i = 0; i < p->views; i++)
-    breaks(v, p->view[i].scratch && (!p->view[i].written || p->view[i].early),
-           "scratch is written before it is read");
+    breaks(v, p->view[i].scratch && !p->view[i].written, "scratch is written before it is read");
   for (uint32_t i = 0; i < p->views; i++) {
     const bb_tile_view *view = &p->view[i];
     if (!view->panels || breaks(v, view->rank < 2 || view->strided, "panels are dense blocks"))
