@@ -27,8 +27,8 @@ typedef struct bb_bounds {
   bb_arena *scratch;
   bool skip;
   bb_tile_loop *loop;
-  uint32_t
-      stretch; /* of the loop around it: statements that do not run in it are passed over; BB_NONE: none are */
+  /* of the loop around it: statements that do not run in it are passed over; BB_NONE: none are */
+  uint32_t stretch;
   uint32_t masks;
   bb_mask mask[BB_BOUNDS_MASKS];
 } bb_bounds;

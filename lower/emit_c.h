@@ -11,8 +11,8 @@
 
 typedef struct bb_emit_options {
   bool exact; /* floats are doubles, and so are the arrays that are bound: for comparisons */
-  uint32_t
-      vector_bytes; /* of the processor that it is for; 0: 32.  What is right does not depend on it */
+  /* of the processor that it is for; 0: 32.  What is right does not depend on it */
+  uint32_t vector_bytes;
   uint32_t shared; /* a GPU: bytes that a block may share; 0: as many as any has */
 } bb_emit_options;
 

@@ -45,8 +45,8 @@ typedef struct bb_cuda_map {
   bool put;
   const char *reads; /* iterations of the grid's loops that read the same box: more than one make it
                       * worth a place in the L2 */
-  uint32_t
-      fold; /* 64 columns each, which an outermost axis of the map counts: one copy, not several */
+  /* 64 columns each, which an outermost axis of the map counts: one copy, not several */
+  uint32_t fold;
   const char *name;
 } bb_cuda_map;
 

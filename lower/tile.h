@@ -39,10 +39,10 @@ typedef struct bb_tile_view {
   bool scratch; /* no argument: memory of the kernel itself, for what passes between its loops.  One
                  * that a single outermost loop uses holds nothing from one iteration of the parallel
                  * loops around its uses to another: each may have its own */
-  bool
-      panels; /* the last two axes are those of a block, and a load or store takes one from its begin; how
+  /* the last two axes are those of a block, and a load or store takes one from its begin; how
                  * its elements lie in memory is the device's to say.  The last extent is a multiple of
                  * BB_TILE_PANEL */
+  bool panels;
 } bb_tile_view;
 
 typedef enum bb_tile_place {

@@ -44,11 +44,10 @@ typedef enum bb_way_of_copy { BB_COPY_WITHIN, BB_COPY_IN, BB_COPY_OUT } bb_way_o
 
 typedef struct bb_device_class {
   const char *name; /* "cpu" */
-  const char *
-      binary; /* the name of the file with the code in a compiled folder: "kernels.so"; NULL: none is written */
+  /* The name of the file with the code in a compiled folder: "kernels.so"; NULL: none is written. */
+  const char *binary;
   bool host; /* its memory is the processor's: copies and reference kernels work in place */
-  uint32_t
-      align; /* bytes that a caller's array begins at a multiple of; 0: any that its elements have */
+  uint32_t align; /* a caller's array begins at a multiple of it; 0: wherever its elements may */
   int32_t dlpack; /* its number as a DLPack device */
 
   bb_device *(*open)(bb_context *context, uint32_t number);

@@ -29,8 +29,8 @@ enum {
 typedef struct bb_onnx_value {
   const char *name;
   bb_dtype dtype;
-  bb_dtype
-      stored; /* the model's type: integers of few bits are computed with as wider ones, within its range */
+  /* the model's type: integers of few bits are computed with as wider ones, within its range */
+  bb_dtype stored;
   uint32_t rank;
   const bb_extent *const *shape;
   uint32_t id;         /* BB_NONE: not in the array program yet */
