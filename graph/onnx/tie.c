@@ -2,8 +2,9 @@
  *
  * Exporters give every input names of its own, or leave a name where the same extent is a number
  * elsewhere.  Where an operator makes two of them one, the name declared later stands for the other,
- * and the import begins again, so that every shape is written with one extent from the start.  When
- * the program runs, an input with other extents is refused as any wrong shape is.
+ * and the import begins again, so that every shape is written with one extent from the start.  So it is with
+ * sums of names: where past_key + 1 meets past_value + 1, two names are one.  When the program runs, an input with other
+ * extents is refused as any wrong shape is.
  */
 #include "import.h"
 
@@ -51,6 +52,75 @@ static _Noreturn void tie(const bb_onnx_node *n, const char *name, const char *o
   bb_fail(m->ctx, BB_ERROR_INPUT, "node %s: extents meet", n->name);
 }
 
+/* --- sums --- */
+
+enum { TERMS = 16, DEPTH = 32 };
+
+/* times[i] * symbol[i] + ... + number */
+typedef struct sum {
+  uint32_t terms, symbol[TERMS];
+  double times[TERMS], number;
+} sum;
+
+static bool add_symbol(sum *s, uint32_t symbol, double times) {
+  uint32_t i = 0;
+  while (i < s->terms && s->symbol[i] != symbol) i++;
+  if (i == TERMS) return false;
+  if (i == s->terms) s->symbol[i] = symbol, s->times[i] = 0, s->terms++;
+  s->times[i] += times;
+  return true;
+}
+
+/* Adds an expression, times a number; false: it is no sum of names and numbers. */
+static bool add(bb_onnx *m, sum *s, const bb_expr *e, double times, uint32_t depth) {
+  const bb_expr *a = e->a[0], *b = e->a[1];
+  if (depth == DEPTH) return false;
+  switch (e->op) {
+  case BB_X_CONST: s->number += times * e->number; return true;
+  case BB_X_NEG: return add(m, s, a, -times, depth + 1);
+  case BB_X_ADD: return add(m, s, a, times, depth + 1) && add(m, s, b, times, depth + 1);
+  case BB_X_SUB: return add(m, s, a, times, depth + 1) && add(m, s, b, -times, depth + 1);
+  case BB_X_MUL:
+    if (a->op == BB_X_CONST) return add(m, s, b, times * a->number, depth + 1);
+    return b->op == BB_X_CONST && add(m, s, a, times * b->number, depth + 1);
+  case BB_X_SYMBOL: break;
+  default: return false;
+  }
+  const char *name = m->program->symbol[e->index], *text = name, *wrong;
+  if (!strpbrk(name, "+-*/() ")) return add_symbol(s, e->index, times);
+  /* an extent that is no product of names is a name that says what it is */
+  const bb_expr *meant = bb_expr_parse(m->program, &text, name + strlen(name), NULL, NULL, &wrong);
+  if (!meant || *text || meant == e) return add_symbol(s, e->index, times);
+  return add(m, s, meant, times, depth + 1);
+}
+
+/* Makes two sums one by what is left of their difference: a name and a number, or two names. */
+static void tie_sums(const bb_onnx_node *n, const bb_extent *a, const bb_extent *b) {
+  bb_onnx *m = n->m;
+  sum s = {0};
+  const char *name[2] = {NULL, NULL};
+  double times[2] = {0, 0};
+  uint32_t left = 0;
+  if (!add(m, &s, bb_onnx_extent_expr(m, a), 1, 0)) return;
+  if (!add(m, &s, bb_onnx_extent_expr(m, b), -1, 0)) return;
+  for (uint32_t i = 0; i < s.terms; i++) {
+    if (s.times[i] == 0) continue;
+    if (left == 2) return;
+    const char *text = m->program->symbol[s.symbol[i]];
+    name[left] = declared_name(m, bb_extent_symbol(m->program, text));
+    times[left] = s.times[i];
+    if (!name[left++]) return;
+  }
+  double number = left == 1 ? -s.number / times[0] : 0;
+  bool equal = left == 2 && s.number == 0 && times[0] == -times[1];
+  if (equal) { /* the name declared first stays */
+    bool first = bb_symbol_find(m->program, name[0]) < bb_symbol_find(m->program, name[1]);
+    tie(n, name[first], name[!first], 0);
+  }
+  if (left == 1 && number >= 1 && number == (double)(int64_t)number)
+    tie(n, name[0], NULL, (int64_t)number);
+}
+
 bool bb_onnx_same_extent(const bb_onnx_node *n, const bb_extent *a, const bb_extent *b) {
   if (a == b) return true;
   const char *x = declared_name(n->m, a), *y = declared_name(n->m, b);
@@ -60,5 +130,6 @@ bool bb_onnx_same_extent(const bb_onnx_node *n, const bb_extent *a, const bb_ext
     tie(n, first ? y : x, first ? x : y, 0);
   }
   if ((x || y) && known >= 0) tie(n, x ? x : y, NULL, known);
+  tie_sums(n, a, b);
   return false;
 }

@@ -116,6 +116,15 @@ def ties():
         N("Add", ["x", "y"], ["a"]), N("Mul", ["a", "z"], ["b"]), N("Concat", ["b", "x"], ["c"], axis=0),
         N("Sub", ["c", "u"], ["r"])], {"x": x, "y": y, "z": rand(6, 4), "u": rand(12, 1)}, ["r"],
         symbols={"x": ["N", "C"], "y": ["M", "D"], "z": [6, "E"], "u": ["2*M", 1]})
+    # Sums of names: a cache's keys and values, each with a name of its own, behind which a step puts its row.
+    step = [N("Concat", ["pk", "k"], ["ks"], axis=1), N("Concat", ["pv", "v"], ["vs"], axis=1), N("Transpose", ["ks"], ["kt"], perm=[0, 2, 1]),
+            N("MatMul", ["q", "kt"], ["s"]), N("Softmax", ["s"], ["p"]), N("MatMul", ["p", "vs"], ["y"])]
+    row, past = [rand(2, 1, 8) for _ in range(3)], [rand(2, 5, 8) for _ in range(2)]
+    feeds = dict(zip(["q", "k", "v", "pk", "pv"], row + past))
+    yield graph_case("Tie-sums", step, feeds, ["y", "ks", "vs"], symbols={"pk": [2, "P", 8], "pv": [2, "Q", 8]})
+    yield graph_case("Tie-sum-number", step, feeds, ["y"], symbols={"pk": [2, 5, 8], "pv": [2, "Q", 8]})
+    long = dict(feeds, k=rand(2, 3, 8), v=rand(2, 3, 8))
+    yield graph_case("Tie-sum-both", step, long, ["y"], symbols={"pk": [2, "P", 8], "pv": [2, "Q", 8], "k": [2, "S", 8], "v": [2, "S", 8]})
 
 
 def graphs():
