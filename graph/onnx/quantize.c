@@ -6,12 +6,34 @@
 
 /* --- scales and zero points --- */
 
-/* A scalar, or a value for each index along an axis of x, in a shape that broadcasts against x. */
+/* Each element of v along an axis `times` times, the first `length` of all of them. */
+static bb_onnx_value *repeated(const bb_onnx_node *n, bb_onnx_value *v, uint32_t axis,
+                               int64_t times, int64_t length) {
+  const bb_extent *shape[BB_ONNX_RANK + 1];
+  int64_t blocks = bb_extent_value(v->shape[axis]);
+  if (blocks < 0 || v->rank == BB_ONNX_RANK || blocks > length || blocks * times < length)
+    bb_onnx_refuse(n, "%lld blocks of %lld elements for an axis of %lld", (long long)blocks,
+                   (long long)times, (long long)length);
+  for (uint32_t a = 0; a < v->rank; a++) shape[a + (a > axis)] = v->shape[a];
+  shape[axis + 1] = bb_onnx_number(n->m, 1);
+  v = bb_onnx_reshape(n, v, v->rank + 1, shape);
+  shape[axis + 1] = bb_onnx_number(n->m, times);
+  v = bb_onnx_broadcast(n, v, v->rank, shape);
+  shape[axis] = bb_onnx_number(n->m, blocks * times);
+  for (uint32_t a = axis + 1; a + 1 < v->rank; a++) shape[a] = shape[a + 1];
+  v = bb_onnx_reshape(n, v, v->rank - 1, shape);
+  return blocks * times == length ? v : bb_onnx_slice(n, v, axis, 0, 1, length);
+}
+
+/* A scalar, or a value for each index along an axis of x, or for each block of so many, in a shape that broadcasts
+ * against x. */
 static bb_onnx_value *along(const bb_onnx_node *n, bb_onnx_value *v, const bb_onnx_value *x,
-                            uint32_t axis) {
+                            uint32_t axis, int64_t block) {
   const bb_extent *shape[BB_ONNX_RANK];
   if (v->rank == 0 || (v->rank == 1 && bb_onnx_is_one(v->shape[0])))
     return v->rank ? bb_onnx_reshape(n, v, 0, NULL) : v;
+  if (block && v->rank == x->rank)
+    return repeated(n, v, axis, block, bb_extent_value(x->shape[axis]));
   if (v->rank != 1) bb_onnx_refuse(n, "a scale or zero point of rank %u", v->rank);
   for (uint32_t a = 0; a < x->rank; a++)
     shape[a] = a == axis ? v->shape[0] : bb_onnx_number(n->m, 1);
@@ -20,14 +42,14 @@ static bb_onnx_value *along(const bb_onnx_node *n, bb_onnx_value *v, const bb_on
 
 static uint32_t axis_of(const bb_onnx_node *n) {
   const bb_onnx_value *x = n->in[0], *scale = n->in[1];
-  return scale->rank == 1 && x->rank ? bb_onnx_axis(n, bb_onnx_int(n, "axis", 1), x->rank) : 0;
+  return scale->rank && x->rank ? bb_onnx_axis(n, bb_onnx_int(n, "axis", 1), x->rank) : 0;
 }
 
-/* Refuses scales of blocks; true: it did. */
-static bool in_blocks(bb_onnx_node *n) {
-  if (!bb_onnx_int(n, "block_size", 0)) return false;
-  bb_onnx_unsupported(n, "scales of blocks");
-  return true;
+/* Elements of a block that share a scale; 0: there are none. */
+static int64_t block_of(const bb_onnx_node *n) {
+  int64_t block = bb_onnx_int(n, "block_size", 0);
+  if (block < 0 || block > 1 << 30) bb_onnx_refuse(n, "block_size is %lld", (long long)block);
+  return block;
 }
 
 static bb_onnx_value *zero(const bb_onnx_node *n, bb_dtype stored) {
@@ -66,7 +88,7 @@ void bb_onnx_quantize(bb_onnx_node *n) {
   bb_dtype dtype = BB_I32, stored = BB_U8;
   int64_t type = bb_onnx_int(n, "output_dtype", 0);
   uint32_t axis = axis_of(n);
-  if (in_blocks(n)) return;
+  int64_t block = block_of(n);
   if (type && (type > 64 || !bb_onnx_dtype((int32_t)type, &dtype))) {
     bb_onnx_unsupported(n, "a result of %s", bb_onnx_dtype_name((int32_t)type));
     return;
@@ -76,8 +98,8 @@ void bb_onnx_quantize(bb_onnx_node *n) {
   if (zero_point) stored = zero_point->stored;
   if (!is_quantized(stored)) bb_onnx_refuse(n, "a result of %s", bb_dtype_name(stored));
   if (!zero_point) zero_point = bb_onnx_cast(n, zero(n, stored), dtype);
-  n->out[0] = quantized(n, f32(n, n->in[0]), f32(n, along(n, n->in[1], n->in[0], axis)),
-                        along(n, zero_point, n->in[0], axis), stored);
+  n->out[0] = quantized(n, f32(n, n->in[0]), f32(n, along(n, n->in[1], n->in[0], axis, block)),
+                        along(n, zero_point, n->in[0], axis, block), stored);
 }
 
 /* The range of x, 0 within it, is cut into 255 steps. */
@@ -112,16 +134,16 @@ void bb_onnx_dequantize(bb_onnx_node *n) {
   bb_onnx_value *x = n->in[0], *scale = n->in[1];
   bb_onnx_value *zero_point = n->nin > 2 ? n->in[2] : NULL;
   uint32_t axis = axis_of(n);
+  int64_t block = block_of(n);
   bb_dtype dtype = scale->dtype;
   int64_t type = bb_onnx_int(n, "output_dtype", 0);
-  if (in_blocks(n)) return;
   if (bb_dtype_is_float(x->dtype) || x->dtype == BB_BOOL)
     bb_onnx_refuse(n, "an operand that must be integers is %s", bb_dtype_name(x->stored));
   if (type && (type > 64 || !bb_onnx_dtype((int32_t)type, &dtype) || !bb_dtype_is_float(dtype)))
     bb_onnx_refuse(n, "a result of %s", bb_onnx_dtype_name((int32_t)type));
   bb_onnx_want_float(n, scale);
-  x = less(n, x, zero_point ? along(n, zero_point, x, axis) : NULL);
-  scale = f32(n, along(n, scale, x, axis));
+  x = less(n, x, zero_point ? along(n, zero_point, x, axis, block) : NULL);
+  scale = f32(n, along(n, scale, x, axis, block));
   n->out[0] = bb_onnx_cast(n, bb_onnx_binary_map(n, BB_X_MUL, f32(n, x), scale), dtype);
 }
 
@@ -135,7 +157,7 @@ static bb_onnx_value *centred(const bb_onnx_node *n, bb_onnx_value *v, bb_onnx_v
   zero_point = bb_onnx_cast(n, zero_point, BB_I32);
   if (zero_point->rank <= 1) {
     uint32_t axis = rows && v->rank > 1 ? v->rank - 2 : v->rank - 1;
-    zero_point = along(n, zero_point, v, axis);
+    zero_point = along(n, zero_point, v, axis, 0);
   }
   return less(n, v, zero_point);
 }
@@ -158,9 +180,9 @@ void bb_onnx_matmul_quantized(bb_onnx_node *n) {
   if (!is_quantized(in[7]->stored))
     bb_onnx_refuse(n, "a result of %s", bb_dtype_name(in[7]->stored));
   uint32_t rows = sum->rank > 1 ? sum->rank - 2 : 0, cols = sum->rank ? sum->rank - 1 : 0;
-  bb_onnx_value *scale = bb_onnx_binary_map(n, BB_X_MUL, f32(n, along(n, in[1], sum, rows)),
-                                            f32(n, along(n, in[4], sum, cols)));
+  bb_onnx_value *scale = bb_onnx_binary_map(n, BB_X_MUL, f32(n, along(n, in[1], sum, rows, 0)),
+                                            f32(n, along(n, in[4], sum, cols, 0)));
   sum = bb_onnx_binary_map(n, BB_X_MUL, sum, scale);
-  n->out[0] = quantized(n, sum, f32(n, along(n, in[6], sum, cols)), along(n, in[7], sum, cols),
-                        in[7]->stored);
+  n->out[0] = quantized(n, sum, f32(n, along(n, in[6], sum, cols, 0)),
+                        along(n, in[7], sum, cols, 0), in[7]->stored);
 }
