@@ -41,7 +41,7 @@ extern "C" {
 #endif
 
 /* Bytes of version: major * 10000 + minor * 100 + patch. */
-#define BB_VERSION 100
+#define BB_VERSION 101
 BB_API uint32_t bb_version(void);
 
 typedef enum bb_status {

@@ -46,7 +46,7 @@ typedef struct bb_device_class {
   const char *name; /* "cpu" */
   /* The name of the file with the code in a compiled folder: "kernels.so"; NULL: none is written. */
   const char *binary;
-  bool host; /* its memory is the processor's: copies and reference kernels work in place */
+  bool host;      /* its memory is the processor's: copies and reference kernels work in place */
   uint32_t align; /* a caller's array begins at a multiple of it; 0: wherever its elements may */
   int32_t dlpack; /* its number as a DLPack device */
 

@@ -7,7 +7,7 @@ import os
 
 import numpy as np
 
-VERSION = 100
+VERSION = 101
 FUSED = 3
 TYPES = {'float64': 0, 'float32': 1, 'float16': 2, 'int64': 4, 'int32': 5, 'bool': 6}
 INPUT, OUTPUT = 0, 1
@@ -33,7 +33,7 @@ class AdvanceOptions(ctypes.Structure):
 
 
 class CompileOptions(ctypes.Structure):
-    _fields_ = [('version', u32), ('cache', text), ('blocks', u32), ('block', ctypes.POINTER(Setting))]
+    _fields_ = [('version', u32), ('cache', text), ('blocks', u32), ('block', ctypes.POINTER(Setting)), ('device', text)]
 
 
 class StepEvent(ctypes.Structure):
