@@ -169,7 +169,6 @@ static void laws(void **state) {
                "axis that stays");
   refused("tile t 1 extent N tile N : f32[8,8]", "cannot be the name");
   refused("tile t 1 tile i : f32[8,8] serial i = 0 to 1 step 1 { i = 0 }", "new variable");
-  refused("tile t 1 scratch S : f32[8] early", "written before");
   refused("tile t 1 tile a : f32[8,8] tile a : f32[8,8]", "a second a");
   refused("tile t 1 tile load : f32[8,8]", "cannot be the name");
   refused("tile t 2", "version 1");
