@@ -8,8 +8,8 @@
 
 /* "a op b" for texts of C expressions whose own operators stand between spaces ("x + 1", "f(x, y)", "-x"), op one of
  * + - * / % < <= > >= == != & | ^ && ||.  Operands bind as they did: a sum that is added on the right keeps its
- * parentheses, for floats' sake.  Whole numbers are computed, 0 is not added, 1 not multiplied with, and what is multiplied with 0 not computed.  The result
- * may be an operand itself. */
+ * parentheses, for floats' sake.  Whole numbers are computed; 0 is not added, nothing is multiplied with 1, and what is
+ * multiplied with 0 is 0.  The result may be an operand itself. */
 const char *bb_infix(bb_arena *arena, const char *a, const char *op, const char *b);
 
 /* How often a loop runs whose variable goes from `from` to below `to`: (to - from) / step, rounded up. */
