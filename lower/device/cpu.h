@@ -423,14 +423,26 @@ enum { BB_BUNDLED = -1 };
 #define BB_PASTE(a, b) BB_PASTE_(a, b)
 #define BB_NAME(name) BB_PASTE(name, BB_SUFFIX)
 
+/* Products are the same for all kernels, and take longer to compile than those do: they are an object of their own,
+ * of a source that defines BB_PRODUCTS_F32 or BB_PRODUCTS_F64. */
+#define BB_PRODUCTS_OF __attribute__((visibility("hidden")))
+
 #define BB_REAL float
 #define BB_SUFFIX _f32
+#ifdef BB_PRODUCTS_F32
+#define BB_PRODUCTS
+#endif
 #include "bb_cpu_real.h"
+#undef BB_PRODUCTS
 #undef BB_REAL
 #undef BB_SUFFIX
 #define BB_REAL double
 #define BB_SUFFIX _f64
+#ifdef BB_PRODUCTS_F64
+#define BB_PRODUCTS
+#endif
 #include "bb_cpu_real.h"
+#undef BB_PRODUCTS
 #undef BB_REAL
 #undef BB_SUFFIX
 

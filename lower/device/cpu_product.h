@@ -1,5 +1,5 @@
-/* cpu_product.h - products of the device tile library, for float and for double: the part of cpu_real.h that
- * spells vectors out, which includes it.
+/* cpu_product.h - products of the device tile library, for float and for double: what cpu_real.h declares of them,
+ * with vectors spelled out.  An object of its own (BB_PRODUCTS), compiled once for all kernels.
  *
  * to[m][n] (+)= a b', n along vectors, in panels of as many vectors as registers hold the sums of for six rows: up to
  * six rows of a at a time are held against a panel of b.  The last panel has fewer vectors; up to twelve rows are held
@@ -304,11 +304,9 @@ BB_FUNCTION void BB_NAME(bb_pack)(BB_REAL *panel, const BB_REAL *b, int64_t b_ro
   BB_NAME(bb_across)(panel, width, 1, b, b_col, b_row, k, n);
 }
 
-/* Rows of a turned `a` that strips take together, column by column: what a strip reads then lies side by side,
- * and does not push a panel out of the first cache.  As many as a strip may have, and a few more, are moved each time,
- * with what lies behind them: the next columns overwrite that. */
-BB_ALONE void BB_NAME(bb_bundle)(BB_REAL *to, const BB_REAL *from, int64_t pitch, int64_t m,
-                                 int64_t k) {
+/* As many rows as a strip may have, and a few more, are moved each time, with what lies behind them: the next
+ * columns overwrite that. */
+void BB_NAME(bb_bundle)(BB_REAL *to, const BB_REAL *from, int64_t pitch, int64_t m, int64_t k) {
   enum { SPAN = 8 };
   for (int64_t p = 0; p < k; p++, from += pitch)
     for (int64_t i = 0, rows; i < m; i += rows) {
@@ -365,10 +363,9 @@ BB_INLINE void BB_NAME(bb_dot_panel)(BB_REAL *to, int64_t pitch, const BB_REAL *
     BB_NAME(bb_dot_edge)(to, pitch, a, a_row, a_col, b, b_pitch, m, n, k, add, edge);
 }
 
-/* b: panels, one behind the other, as bb_pack_block() leaves them.  `edge`: BB_ROWS rows of one. */
-BB_FUNCTION void BB_NAME(bb_dot_panels)(BB_REAL *to, int64_t pitch, const BB_REAL *a, int64_t a_row,
-                                        int64_t a_col, const BB_REAL *b, int64_t m, int64_t n,
-                                        int64_t k, bool add, BB_REAL *edge) {
+void BB_NAME(bb_dot_panels)(BB_REAL *to, int64_t pitch, const BB_REAL *a, int64_t a_row,
+                            int64_t a_col, const BB_REAL *b, int64_t m, int64_t n, int64_t k,
+                            bool add, BB_REAL *edge) {
   for (int64_t j = 0; j < n; j += BB_NAME(BB_PANEL)) {
     const int64_t wide = bb_min(n - j, BB_NAME(BB_PANEL)), width = BB_NAME(bb_width)(wide);
     BB_NAME(bb_dot_panel)
@@ -376,17 +373,15 @@ BB_FUNCTION void BB_NAME(bb_dot_panels)(BB_REAL *to, int64_t pitch, const BB_REA
   }
 }
 
-BB_FUNCTION void BB_NAME(bb_pack_block)(BB_REAL *panel, const BB_REAL *b, int64_t b_row,
-                                        int64_t b_col, int64_t n, int64_t k) {
+void BB_NAME(bb_pack_block)(BB_REAL *panel, const BB_REAL *b, int64_t b_row, int64_t b_col,
+                            int64_t n, int64_t k) {
   for (int64_t j = 0; j < n; j += BB_NAME(BB_PANEL)) BB_NAME(bb_pack)
   (panel + j * k, b + j * b_row, b_row, b_col, bb_min(n - j, BB_NAME(BB_PANEL)), k);
 }
 
-/* a_col BB_BUNDLED, a_row k: `a` lies in bundles.  `panel` has room for BB_PANELS times k times BB_PANEL elements,
- * and as many more as BB_ROWS rows of BB_PANEL. */
-BB_FUNCTION void BB_NAME(bb_dot)(BB_REAL *to, int64_t pitch, const BB_REAL *a, int64_t a_row,
-                                 int64_t a_col, const BB_REAL *b, int64_t b_row, int64_t b_col,
-                                 int64_t m, int64_t n, int64_t k, bool add, BB_REAL *panel) {
+void BB_NAME(bb_dot)(BB_REAL *to, int64_t pitch, const BB_REAL *a, int64_t a_row, int64_t a_col,
+                     const BB_REAL *b, int64_t b_row, int64_t b_col, int64_t m, int64_t n,
+                     int64_t k, bool add, BB_REAL *panel) {
   const int64_t most = BB_NAME(BB_PANEL);
   bool beside = b_row == 1, few = m <= BB_ROWS;
   if (b_col == 1 && a_col == 1 && m <= BB_NAME(BB_FEW) && k >= BB_LANES) {

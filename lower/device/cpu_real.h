@@ -1,5 +1,5 @@
 /* cpu_real.h - the part of the device tile library that is written once for float and double:
- * BB_REAL and BB_SUFFIX say which.  Folds along rows, scalar helpers, and products (cpu_product.h).
+ * BB_REAL and BB_SUFFIX say which.  Folds along rows, scalar helpers, and what products are called by.
  */
 
 typedef BB_REAL BB_NAME(bb_vector) __attribute__((vector_size(BB_VECTOR_BYTES)));
@@ -125,6 +125,27 @@ BB_FUNCTION void BB_NAME(bb_prefix_sum)(BB_REAL *to, int64_t pitch, const BB_REA
   }
 }
 
+/* --- products: to[m][n] (+)= a b', b's rows being the columns of `to` --- */
+
+/* `panel` has room for BB_PANELS times k times BB_PANEL elements (cpu_product.h), and as many more as BB_ROWS rows of
+ * BB_PANEL.  a_col BB_BUNDLED, a_row k: `a` lies in bundles. */
+BB_PRODUCTS_OF void BB_NAME(bb_dot)(BB_REAL *to, int64_t pitch, const BB_REAL *a, int64_t a_row,
+                                    int64_t a_col, const BB_REAL *b, int64_t b_row, int64_t b_col,
+                                    int64_t m, int64_t n, int64_t k, bool add, BB_REAL *panel);
+/* b: panels, one behind the other, as bb_pack_block() leaves them.  `edge`: BB_ROWS rows of one. */
+BB_PRODUCTS_OF void BB_NAME(bb_dot_panels)(BB_REAL *to, int64_t pitch, const BB_REAL *a,
+                                           int64_t a_row, int64_t a_col, const BB_REAL *b,
+                                           int64_t m, int64_t n, int64_t k, bool add,
+                                           BB_REAL *edge);
+BB_PRODUCTS_OF void BB_NAME(bb_pack_block)(BB_REAL *panel, const BB_REAL *b, int64_t b_row,
+                                           int64_t b_col, int64_t n, int64_t k);
+/* Rows of a turned `a` that strips take together, column by column: what a strip reads then lies side by side,
+ * and does not push a panel out of the first cache. */
+BB_PRODUCTS_OF void BB_NAME(bb_bundle)(BB_REAL *to, const BB_REAL *from, int64_t pitch, int64_t m,
+                                       int64_t k);
+
+#ifdef BB_PRODUCTS
 #include "bb_cpu_product.h"
+#endif
 
 #undef BB_LANES

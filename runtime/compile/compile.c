@@ -155,7 +155,7 @@ static void folder_body(bb_context *ctx, void *argument) {
         ctx, BB_ERROR_UNSUPPORTED,
         "what has no kernel for the CPU cannot go into a folder, where nothing interprets it:\n%s",
         draft->refused);
-  bb_folder_write(ctx, draft, call->folder);
+  bb_folder_write(ctx, draft, call->folder, call->options->cache);
   end(ctx, d);
   bb_scratch_end(arena);
 }

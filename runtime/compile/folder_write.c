@@ -26,6 +26,7 @@ typedef struct target {
   bb_context *ctx;
   bb_arena *arena;
   const char *folder; /* without slashes at its end */
+  const char *cache;  /* as the options name it */
   char *making;       /* beside it; its name is the caller's to free */
   int lock;           /* of `making`; -1: there are none here */
 } target;
@@ -90,7 +91,7 @@ static void fill(const target *t, bb_draft *draft) {
   bb_buffer plan = {.arena = t->arena};
   if (draft->plan->kernels) {
     const char *code = inside(t, bb_cpu_device.binary);
-    bb_cpu_build(t->ctx, draft->source, draft->length, t->making);
+    bb_cpu_build(t->ctx, draft->source, draft->length, t->making, t->cache);
     if (chmod(code, 0644) != 0 || chmod(inside(t, "kernels.c"), 0644) != 0) fail_io(t, code);
     bb_cpu_tidy_folder(t->making);
     draft->plan->code = hash_of(t, code);
@@ -196,10 +197,10 @@ static void end(void *argument) {
   if (t->lock >= 0) close(t->lock);
 }
 
-void bb_folder_write(bb_context *ctx, bb_draft *draft, const char *folder) {
+void bb_folder_write(bb_context *ctx, bb_draft *draft, const char *folder, const char *cache) {
   bb_arena *arena = bb_scratch(ctx);
   target *t = BB_NEW(arena, target, 1); /* end() may run when this frame is gone */
-  *t = (target){.ctx = ctx, .arena = arena, .lock = -1};
+  *t = (target){.ctx = ctx, .arena = arena, .cache = cache, .lock = -1};
   size_t length = strlen(folder);
   while (length > 1 && folder[length - 1] == '/') length--;
   t->folder = bb_arena_text(arena, folder, length);

@@ -277,7 +277,7 @@ static void build_entry(bb_context *ctx, void *argument) {
     bb_fail(ctx, BB_ERROR_IO, "%s: %s", b->c->folder, strerror(errno));
   }
   bb_defer(ctx, remove_cleanup, folder);
-  bb_cpu_build(ctx, b->c->source, b->c->length, folder);
+  bb_cpu_build(ctx, b->c->source, b->c->length, folder, b->c->folder);
   b->kept = keep_entry(b->c, folder);
   if (!b->kept) bb_fail(ctx, BB_ERROR_IO, "%s: %s", b->c->folder, strerror(errno));
   bb_undefer(ctx, folder);
@@ -327,7 +327,7 @@ void bb_cache_get(bb_context *ctx, bb_arena *arena, const char *folder, const ch
   }
   cached->temporary = bb_cpu_temporary_folder(ctx);
   bb_defer(ctx, remove_cleanup, cached->temporary);
-  bb_cpu_build(ctx, source, length, cached->temporary);
+  bb_cpu_build(ctx, source, length, cached->temporary, c.folder);
   cached->path = bb_arena_printf(arena, "%s/kernels.so", cached->temporary);
 }
 
@@ -336,7 +336,7 @@ void bb_cache_get(bb_context *ctx, bb_arena *arena, const char *folder, const ch
 static bool begin_image(cache *c, bb_context *ctx, bb_arena *arena, const bb_cache_key *key) {
   *c = (cache){.ctx = ctx, .arena = arena, .key = {.arena = arena}, .quiet = key->quiet};
   bb_put_bytes(&c->key, key->text, key->length);
-  c->folder = default_folder(arena);
+  c->folder = key->folder ? key->folder : default_folder(arena);
   name_by_key(c);
   return folder_is_good(c);
 }

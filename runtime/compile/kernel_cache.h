@@ -30,7 +30,8 @@ void bb_cached_end(bb_context *ctx, bb_cached *cached);
 typedef struct bb_cache_key {
   const char *text;
   size_t length;
-  bool quiet; /* a folder that cannot be used is another's to report */
+  const char *folder; /* as of bb_cache_get() */
+  bool quiet;         /* a folder that cannot be used is another's to report */
 } bb_cache_key;
 
 /* An image and its bytes; NULL: it is not there. */

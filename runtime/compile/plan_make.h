@@ -36,7 +36,7 @@ bool bb_operand_is_whole(const bb_program *program, const bb_misc_port *port,
 extern const bb_interpreter bb_interpreter_of_steps;
 
 /* Writes a draft as a compiled folder, which appears whole or not at all. */
-void bb_folder_write(bb_context *ctx, bb_draft *draft, const char *folder);
+void bb_folder_write(bb_context *ctx, bb_draft *draft, const char *folder, const char *cache);
 
 /* Appends plan.json. */
 void bb_plan_write(bb_buffer *out, const bb_plan *plan);

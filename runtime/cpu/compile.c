@@ -4,6 +4,7 @@
 #include "../../lower/emit.h"
 #include "../../lower/emit_c.h"
 #include "../compile/kernel_cache.h"
+#include "../model/safe_file.h"
 
 #if defined(__x86_64__)
 #include <cpuid.h>
@@ -34,12 +35,24 @@ static const struct {
               {"integer.h", bb_device_integer}};
 enum { HEADERS = sizeof header / sizeof *header };
 
+/* Products, which are compiled apart: the same object for all kernels of a processor. */
+static const struct {
+  const char *suffix; /* of what they are called by */
+  const char *object, *file, *text;
+} product[] = {{"_f32(", "products_f32.o", "products_f32.c",
+                "#define BB_PRODUCTS_F32\n#include \"bb_cpu.h\"\n"},
+               {"_f64(", "products_f64.o", "products_f64.c",
+                "#define BB_PRODUCTS_F64\n#include \"bb_cpu.h\"\n"}};
+enum { PRODUCTS = sizeof product / sizeof *product };
+
 static const char *const files[] = {"kernels.c", "kernels.so", "compiler.txt", "plan.json",
                                     "data.bin"};
 
 bool bb_cpu_folder_has(const char *name) {
   for (size_t i = 0; i < HEADERS; i++)
     if (strcmp(header[i].name, name) == 0) return true;
+  for (size_t i = 0; i < PRODUCTS; i++)
+    if (strcmp(product[i].object, name) == 0 || strcmp(product[i].file, name) == 0) return true;
   for (size_t i = 0; i < sizeof files / sizeof *files; i++)
     if (strcmp(files[i], name) == 0) return true;
   return false;
@@ -64,11 +77,15 @@ static void remove_file(const char *folder, const char *name) {
 
 void bb_cpu_tidy_folder(const char *folder) {
   for (size_t i = 0; i < HEADERS; i++) remove_file(folder, header[i].name);
+  for (size_t i = 0; i < PRODUCTS; i++) {
+    remove_file(folder, product[i].file);
+    remove_file(folder, product[i].object);
+  }
   remove_file(folder, "compiler.txt");
 }
 
 void bb_cpu_remove_folder(const char *folder) {
-  for (size_t i = 0; i < HEADERS; i++) remove_file(folder, header[i].name);
+  bb_cpu_tidy_folder(folder);
   for (size_t i = 0; i < sizeof files / sizeof *files; i++) remove_file(folder, files[i]);
   rmdir(folder);
 }
@@ -104,7 +121,6 @@ static const char *const flags[] = {
     "-fno-math-errno",
     "-fno-trapping-math",
     "-fPIC",
-    "-shared",
     "-w",
 #ifdef __x86_64__
     "-mprefer-vector-width=512", /* compilers halve the widest vectors unless told not to */
@@ -148,15 +164,18 @@ static _Noreturn void refuse_kernels(bb_context *ctx, const char *folder, const 
           said);
 }
 
-static void run_compiler(bb_context *ctx, bb_arena *arena, const char *folder) {
+/* how: "-c" or "-shared".  from: `count` files of the folder. */
+static void run_compiler(bb_context *ctx, bb_arena *arena, const char *folder, const char *how,
+                         const char *to, uint32_t count, const char *const *from) {
   const char *cc = compiler();
   const char *log = in_folder(arena, folder, "compiler.txt");
-  const char *arguments[FLAGS + 6] = {cc};
-  memcpy(arguments + 1, flags, sizeof flags);
-  const char **more = arguments + 1 + FLAGS;
+  const char **arguments = BB_NEW(arena, const char *, FLAGS + count + 6), **more = arguments;
+  *more++ = cc;
+  for (size_t i = 0; i < FLAGS; i++) *more++ = flags[i];
+  *more++ = how;
   *more++ = "-o";
-  *more++ = in_folder(arena, folder, "kernels.so");
-  *more++ = in_folder(arena, folder, "kernels.c");
+  *more++ = in_folder(arena, folder, to);
+  for (uint32_t i = 0; i < count; i++) *more++ = in_folder(arena, folder, from[i]);
   *more = "-lm";
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
@@ -223,13 +242,53 @@ const char *bb_cpu_identity(bb_context *ctx, bb_arena *arena) {
 
 /* --- building and loading --- */
 
-void bb_cpu_build(bb_context *ctx, const char *source, size_t length, const char *folder) {
+/* Whether kernels call products of a kind. */
+static bool calls(const char *source, const char *suffix) {
+  static const char *const name[] = {"bb_dot", "bb_dot_panels", "bb_pack_block", "bb_bundle"};
+  char call[32];
+  for (size_t i = 0; i < sizeof name / sizeof *name; i++) {
+    snprintf(call, sizeof call, "%s%s", name[i], suffix);
+    if (strstr(source, call)) return true;
+  }
+  return false;
+}
+
+/* Their object comes into the folder: from the cache, or made, and kept there. */
+static void bring_products(bb_context *ctx, bb_arena *arena, size_t i, const char *folder,
+                           const char *cache) {
+  const char *object = in_folder(arena, folder, product[i].object);
+  const char *text = bb_arena_printf(arena, "%s\n%s", bb_cpu_identity(ctx, arena), product[i].text);
+  const bb_cache_key key = {text, strlen(text), .folder = cache, .quiet = true};
+  size_t size;
+  const void *kept = bb_cache_image(ctx, arena, &key, &size);
+  if (kept) {
+    write_file(ctx, object, kept, size);
+    return;
+  }
+  write_file(ctx, in_folder(arena, folder, product[i].file), product[i].text,
+             strlen(product[i].text));
+  run_compiler(ctx, arena, folder, "-c", product[i].object, 1, &product[i].file);
+  bb_file made;
+  if (bb_file_map(object, &made)) return;
+  bb_cache_keep_image(ctx, arena, &key, made.bytes, made.size);
+  bb_file_unmap(&made);
+}
+
+void bb_cpu_build(bb_context *ctx, const char *source, size_t length, const char *folder,
+                  const char *cache) {
   bb_arena *arena = bb_scratch(ctx);
+  const char *from[1 + PRODUCTS] = {"kernels.c"};
+  uint32_t count = 1;
   for (size_t i = 0; i < HEADERS; i++)
     write_file(ctx, in_folder(arena, folder, header[i].name), header[i].text,
                strlen(header[i].text));
   write_file(ctx, in_folder(arena, folder, "kernels.c"), source, length);
-  run_compiler(ctx, arena, folder);
+  for (size_t i = 0; i < PRODUCTS; i++)
+    if (calls(source, product[i].suffix)) {
+      bring_products(ctx, arena, i, folder, cache);
+      from[count++] = product[i].object;
+    }
+  run_compiler(ctx, arena, folder, "-shared", "kernels.so", count, from);
   bb_scratch_end(arena);
 }
 
@@ -245,7 +304,7 @@ void bb_cpu_compile(bb_context *ctx, const char *source, size_t length, const ch
   if (folder) {
     if (mkdir(folder, 0700) != 0 && errno != EEXIST)
       bb_fail(ctx, BB_ERROR_IO, "%s: %s", folder, strerror(errno));
-    bb_cpu_build(ctx, source, length, folder);
+    bb_cpu_build(ctx, source, length, folder, NULL);
     code.path = in_folder(arena, folder, "kernels.so");
   } else {
     bb_cache_get(ctx, arena, NULL, source, length, &code);

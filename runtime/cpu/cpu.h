@@ -54,9 +54,12 @@ void bb_cpu_run_binding(bb_cpu_plan *plan, bb_binding *binding, bb_arena *arena)
 /* What beside the source decides what is built: the compiler and its state on disk, its flags, the
  * device library, the processor.  Text in `arena`; fails with BB_ERROR_IO where there is no compiler. */
 const char *bb_cpu_identity(bb_context *ctx, bb_arena *arena);
-/* Compiles C into FOLDER/kernels.so, the source and what it includes beside it.  The folder is there.
+/* Compiles C (`length` characters and a NUL) into FOLDER/kernels.so, the source and what it includes beside it.  The
+ * folder is there.
+ * cache: the folder (kernel_cache.h) that has the objects of products, which all kernels share, or gets them.
  * Fails with BB_ERROR_IO, or _INTERNAL with what the compiler said. */
-void bb_cpu_build(bb_context *ctx, const char *source, size_t length, const char *folder);
+void bb_cpu_build(bb_context *ctx, const char *source, size_t length, const char *folder,
+                  const char *cache);
 /* A new folder in $TMPDIR or /tmp; the caller frees the name. */
 char *bb_cpu_temporary_folder(bb_context *ctx);
 /* Whether a file of this name belongs to a folder of compiled kernels. */

@@ -2,6 +2,8 @@
  * those of double, over a dense sample of all floats, with NaNs and infinities; and products of every small
  * shape and layout against sums in double.
  */
+#define BB_PRODUCTS_F32
+#define BB_PRODUCTS_F64
 #include "bb_cpu.h"
 
 #include <stdio.h>

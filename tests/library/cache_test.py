@@ -80,7 +80,18 @@ class Folder(unittest.TestCase):
         return [self.cache / n for n in names if n.endswith(".so")]
 
     def prices(self):
-        return sorted(self.cache.glob("*.bin"))
+        return [path for path in sorted(self.cache.glob("*.bin")) if path not in self.products()]
+
+    def products(self):
+        """Objects that kernels are linked with."""
+        return [path for path in sorted(self.cache.glob("*.bin")) if b"#define BB_PRODUCTS_" in path.read_bytes()]
+
+    def counted(self):
+        """A compiler that writes down what it is called with, and where."""
+        compiler, calls = self.folder / "cc", self.folder / "calls"
+        compiler.write_text(f"#!/bin/sh\necho called \"$@\" >> {calls}\nexec cc \"$@\"\n")
+        compiler.chmod(0o755)
+        return compiler, calls
 
 
 class Cache(Folder):
@@ -90,15 +101,40 @@ class Cache(Folder):
         self.assertEqual(self.cache.stat().st_mode & 0o777, 0o700)
         self.assertEqual(entry.stat().st_mode & 0o777, 0o600)
         before = entry.stat()
-        counted = self.folder / "cc"
-        counted.write_text("#!/bin/sh\necho called >> %s\nexec cc \"$@\"\n" % (self.folder / "calls"))
-        counted.chmod(0o755)
+        counted, calls = self.counted()
         self.run_model()
         self.assertEqual(entry.stat().st_ino, before.st_ino)
         self.run_model(BLOCKBUSTER_CC=counted)  # another compiler: another entry
         self.run_model(BLOCKBUSTER_CC=counted)
-        self.assertEqual((self.folder / "calls").read_text(), "called\n")
+        self.assertEqual(calls.read_text().count("called"), 1)
         self.assertEqual(len(self.entries()), 2)
+
+    def test_products_are_compiled_once(self):
+        self.model = TESTS / "models/block_layernorm_matmul.onnx"
+        self.arrays = self.model.with_suffix(".npz")
+        counted, calls = self.counted()
+
+        def made():
+            """What of them was compiled since the last call, and how many kernels."""
+            text = calls.read_text() if calls.exists() else ""
+            calls.unlink(missing_ok=True)
+            return text.count("products_f32.c"), text.count("kernels.c")
+
+        self.run_model(BLOCKBUSTER_CC=counted)
+        self.assertEqual(made(), (1, 1))
+        kept, = self.products()
+        self.assertEqual(kept.stat().st_mode & 0o777, 0o600)
+        self.run_model(how=["--kernels", "--fold", "split-k=2"], BLOCKBUSTER_CC=counted)
+        self.assertEqual(made(), (0, 1))
+        self.compile(BLOCKBUSTER_CC=counted)
+        self.assertEqual(made(), (0, 1))
+        whole = kept.read_bytes()
+        kept.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))  # damaged: made anew
+        self.run_model(how=["--kernels", "--fold", "split-k=3"], BLOCKBUSTER_CC=counted)
+        self.assertEqual(made(), (1, 1))
+        self.assertEqual(kept.read_bytes()[-100:], whole[-100:])
+        self.run_model(BLOCKBUSTER_CC=counted, BLOCKBUSTER_CACHE="")
+        self.assertEqual(made(), (1, 1))
 
     def test_prices_are_asked_for_once(self):
         self.model = TESTS / "models/block_layernorm_matmul.onnx"  # with extents that are numbers
