@@ -98,18 +98,6 @@ static const bb_trace *leaf_value(tracer *t, uint32_t map, bb_value value, const
 
 /* --- elementwise ops --- */
 
-static bb_expr_op op_of(bb_op op) {
-  switch (op) {
-  case BB_OP_ADD:
-  case BB_OP_ROW_SHIFT:
-  case BB_OP_COL_SHIFT: return BB_X_ADD;
-  case BB_OP_MUL:
-  case BB_OP_ROW_SCALE:
-  case BB_OP_COL_SCALE: return BB_X_MUL;
-  default: return BB_X_CONST;
-  }
-}
-
 typedef struct operands {
   tracer *t;
   const bb_expr *const *with;
@@ -136,10 +124,9 @@ static const bb_expr *expr_of(tracer *t, const bb_node *node, const bb_expr *con
   operands o = {t, with, other, outside};
   if (node->op == BB_OP_ELEMENTWISE)
     return bb_expr_map_leaves(program, node->expr, replace_leaf, &o);
-  bb_expr_op op = op_of(node->op);
-  bool less = op == BB_X_ADD && with[1]->op == BB_X_NEG;
-  return less ? bb_expr_make(program, BB_X_SUB, with[0], with[1]->a[0], NULL)
-              : bb_expr_make(program, op, with[0], with[1], NULL);
+  const bb_expr *made = bb_op_expr(program, node->op, with[0], with[1]);
+  bool less = made->op == BB_X_ADD && with[1]->op == BB_X_NEG;
+  return less ? bb_expr_make(program, BB_X_SUB, with[0], with[1]->a[0], NULL) : made;
 }
 
 /* The value of an elementwise op on what was traced. */

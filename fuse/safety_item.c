@@ -309,10 +309,10 @@ static bb_pair *transposed(bb_safe_level *level, const bb_node *node) {
 static bb_pair *addition(bb_safe_level *level, const bb_node *node) {
   bb_program *p = level->safety->program;
   bb_pair *a[2] = {operand(level, node, 0), operand(level, node, 1)};
-  const bb_type *type = node->out[0].type;
-  const bb_expr *sum = bb_expr_make(p, BB_X_ADD, bb_expr_arg(p, type->item.dtype, 0),
-                                    bb_expr_arg(p, type->item.dtype, 1), NULL);
-  return bb_safe_expression(level, NULL, sum, 2, a, type);
+  const bb_expr *of[2];
+  for (uint32_t i = 0; i < 2; i++) of[i] = bb_expr_arg(p, old_item(level, node, i).dtype, i);
+  const bb_expr *sum = bb_op_expr(p, node->op, of[0], of[1]);
+  return bb_safe_expression(level, NULL, sum, 2, a, node->out[0].type);
 }
 
 static void on_plain_values(bb_safe_level *level, const bb_node *node, bb_pair **out) {
@@ -324,18 +324,26 @@ static void on_plain_values(bb_safe_level *level, const bb_node *node, bb_pair *
 }
 
 /* The exponent of a new pair where all that contracts it later does so along one axis. */
-static bb_pair *settled(bb_safe_level *level, bb_pair *pair, const bb_node *node, uint32_t at) {
+static bb_pair *settled(bb_safe_level *level, bb_pair *pair, uint32_t at, bb_item item) {
   bool varies = pair->count && !pair->logarithm;
   uint32_t need = varies ? bb_safe_need(level, (bb_value){at, 0}) : 0;
   if (need != BB_NEED_COL && need != BB_NEED_ROW) return pair;
-  return bb_safe_level_out(level, pair, node->out[0].type->item, need);
+  return bb_safe_level_out(level, pair, item, need);
+}
+
+/* The exponent that such a pair has is its operand's, if it is a cast: then others that want the operand settle
+ * it but once. */
+static bool is_cast(const bb_expr *expr) {
+  return expr->op == BB_X_CAST && expr->a[0]->op == BB_X_ARG && bb_dtype_is_float(expr->dtype);
 }
 
 static void elementwise(bb_safe_level *level, const bb_node *node, uint32_t index, bb_pair **out) {
   bb_pair **a = BB_NEW(level->safety->arena, bb_pair *, (size_t)node->nin + 1);
   for (uint32_t p = 0; p < node->nin; p++) a[p] = operand(level, node, p);
+  if (node->nin == 1 && is_cast(node->expr))
+    a[0] = settled(level, a[0], index, old_item(level, node, 0));
   bb_pair *made = bb_safe_expression(level, node, node->expr, node->nin, a, node->out[0].type);
-  out[0] = settled(level, made, node, index);
+  out[0] = settled(level, made, index, node->out[0].type->item);
 }
 
 void bb_safe_func(bb_safe_level *level, const bb_node *node, uint32_t index, bb_pair **out) {

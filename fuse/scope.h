@@ -35,7 +35,7 @@ typedef struct bb_place {
   bb_scope *child;            /* maps: the level inside, once it was looked at */
 } bb_place;
 
-enum { BB_SCOPE_RULES = 10 };
+enum { BB_SCOPE_RULES = 11 };
 
 /* Which rules may match where, as bit sets of their ranks in rules.def. */
 typedef struct bb_answers {

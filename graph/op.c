@@ -28,6 +28,15 @@ uint32_t bb_op_results(bb_op op, uint32_t count) {
   return ops[op].results ? ops[op].results : most;
 }
 
+const bb_expr *bb_op_expr(bb_program *program, bb_op op, const bb_expr *a, const bb_expr *b) {
+  bool add = op == BB_OP_ADD || op == BB_OP_ROW_SHIFT || op == BB_OP_COL_SHIFT;
+  bb_dtype dtype = a->dtype;
+  bool wider = b->dtype != dtype;
+  if (wider) a = bb_expr_cast(program, b->dtype, a);
+  const bb_expr *made = bb_expr_make(program, add ? BB_X_ADD : BB_X_MUL, a, b, NULL);
+  return wider ? bb_expr_cast(program, dtype, made) : made;
+}
+
 /* --- items --- */
 
 static bool has_row(const bb_item *item) {
@@ -46,8 +55,11 @@ static bool is_cols(const bb_item *item) {
   return !has_row(item) && has_col(item);
 }
 
+static bool same_axes(const bb_item *a, const bb_item *b) {
+  return a->row == b->row && a->col == b->col;
+}
 static bool same_item(const bb_item *a, const bb_item *b) {
-  return a->dtype == b->dtype && a->row == b->row && a->col == b->col;
+  return a->dtype == b->dtype && same_axes(a, b);
 }
 
 /* Adds the axes of `item` to those of `out`; they must agree where both have them. */
@@ -69,6 +81,12 @@ static const char *infer_elementwise(const bb_expr *expr, uint32_t count, const 
   return NULL;
 }
 
+/* Whether `with` may scale or shift what is of type `dtype`. */
+static bool serves(bb_dtype with, bb_dtype dtype) {
+  return with == dtype || (bb_dtype_is_float(with) && bb_dtype_is_float(dtype) &&
+                           bb_dtype_bytes(with) > bb_dtype_bytes(dtype));
+}
+
 /* A block and a vector along its rows or its columns. */
 static const char *infer_broadcast(const bb_item *in, bool rows, bb_item *out) {
   if (!is_block(&in[0])) return "the first operand is not a block";
@@ -76,7 +94,7 @@ static const char *infer_broadcast(const bb_item *in, bool rows, bb_item *out) {
            : !is_cols(&in[1]) || in[1].col != in[0].col)
     return rows ? "the second operand is not rows of the block"
                 : "the second operand is not cols of the block";
-  if (in[0].dtype != in[1].dtype) return "operands have different element types";
+  if (!serves(in[1].dtype, in[0].dtype)) return "operands have different element types";
   *out = in[0];
   return NULL;
 }
@@ -114,8 +132,10 @@ const char *bb_op_infer(bb_op op, const bb_expr *expr, uint32_t count, const bb_
     if (bb_dtype_is_stored(in[i].dtype)) return "an operand's type is only stored";
   switch (op) {
   case BB_OP_ELEMENTWISE: return infer_elementwise(expr, count, in, out);
-  case BB_OP_ADD:
-  case BB_OP_MUL: out[0] = in[0]; return same_item(&in[0], &in[1]) ? NULL : "operands differ";
+  case BB_OP_ADD: out[0] = in[0]; return same_item(&in[0], &in[1]) ? NULL : "operands differ";
+  case BB_OP_MUL:
+    out[0] = in[0];
+    return same_axes(&in[0], &in[1]) && serves(in[1].dtype, in[0].dtype) ? NULL : "operands differ";
   case BB_OP_ROW_SHIFT:
   case BB_OP_ROW_SCALE: return infer_broadcast(in, true, out);
   case BB_OP_COL_SHIFT:
@@ -137,8 +157,8 @@ const char *bb_op_infer(bb_op op, const bb_expr *expr, uint32_t count, const bb_
   case BB_OP_DOT: return infer_dot(in, out);
   case BB_OP_OUTER:
     if (!is_rows(&in[0]) || !is_rows(&in[1])) return "operands of outer are not rows";
-    if (in[0].dtype != in[1].dtype) return "operands have different element types";
-    out[0] = (bb_item){in[0].dtype, in[0].row, in[1].row};
+    if (!serves(in[0].dtype, in[1].dtype)) return "operands have different element types";
+    out[0] = (bb_item){in[1].dtype, in[0].row, in[1].row};
     return NULL;
   case BB_OP_TRANSPOSE: out[0] = (bb_item){in[0].dtype, in[0].col, in[0].row}; return NULL;
   default: return "unknown op";

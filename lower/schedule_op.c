@@ -27,15 +27,10 @@ static const bb_expr *renamed(void *user, const bb_expr *leaf) {
 }
 
 static const bb_expr *expression_of(bb_build *b, const bb_node *node, const uint32_t *tile) {
-  bb_dtype x = b->tile->tile[tile[0]].dtype;
-  const bb_expr *left = bb_expr_arg(b->program, x, 0), *right = NULL;
-  if (node->nin > 1) right = bb_expr_arg(b->program, b->tile->tile[tile[1]].dtype, 1);
-  switch (node->op) {
-  case BB_OP_ADD:
-  case BB_OP_ROW_SHIFT:
-  case BB_OP_COL_SHIFT: return bb_expr_make(b->program, BB_X_ADD, left, right, NULL);
-  default: return bb_expr_make(b->program, BB_X_MUL, left, right, NULL);
-  }
+  const bb_expr *operand[2];
+  for (uint32_t i = 0; i < 2; i++)
+    operand[i] = bb_expr_arg(b->program, b->tile->tile[tile[i]].dtype, i);
+  return bb_op_expr(b->program, node->op, operand[0], operand[1]);
 }
 
 /* Operands that the expression does not read are left out, unless they give the result an axis. */

@@ -101,8 +101,10 @@ bool bb_loops_read(const bb_graph *level, uint32_t node, bb_op op, bb_loops *nes
     at[i + 1] = only_node(here->inner);
   }
   const bb_node *func = bb_node_get(graph[nest->depth], at[nest->depth]);
+  if (func->nin > 2) return fail(why, "the op has more than two operands");
   nest->result = (bb_value){tail, 0};
   nest->operands = func->nin;
+  nest->expr = func->expr;
   for (uint32_t i = 0; i < func->nin; i++)
     read_operand(graph, at, nest->depth, i, &nest->operand[i]);
   return true;
@@ -119,7 +121,8 @@ static bb_op op_for(const bb_graph *graph, bb_op op, bb_value first) {
 
 static bb_value build(bb_graph *graph, const bb_loops *nest, uint32_t i, const bb_value *in) {
   if (i == nest->depth)
-    return bb_func_add(graph, op_for(graph, nest->op, in[0]), NULL, nest->operands, in);
+    return bb_func_add(graph, op_for(graph, nest->op, in[0]),
+                       nest->op == BB_OP_ELEMENTWISE ? nest->expr : NULL, nest->operands, in);
   uint32_t map = bb_map_add(graph, nest->dim[i]);
   bb_graph *inner = bb_node_get(graph, map)->inner;
   bb_value below[2];

@@ -32,7 +32,8 @@ typedef struct bb_loops {
   bb_axis axis[BB_LOOPS_DEPTH]; /* of the collected list */
   bool folded[BB_LOOPS_DEPTH];  /* a summed map folds; else it collects and a reduction follows */
   bb_op op;
-  uint32_t operands; /* one or two */
+  const bb_expr *expr; /* of an elementwise op */
+  uint32_t operands;   /* one or two */
   bb_operand operand[2];
 } bb_loops;
 
