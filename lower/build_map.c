@@ -6,6 +6,8 @@
  */
 #include "build.h"
 
+#include <math.h>
+
 enum { CHEAP = 4 };
 
 /* --- parts that lack an axis --- */
@@ -160,6 +162,19 @@ static const bb_build_loop *one_loop(bb_build *b, const bb_build_loop *x, const 
   return x ? x : y;
 }
 
+static bool is_float_cast(const bb_expr *expr) {
+  return expr->op == BB_X_CAST && expr->a[0]->op == BB_X_ARG && bb_dtype_is_float(expr->dtype) &&
+         bb_dtype_is_float(expr->a[0]->dtype);
+}
+
+/* What every float type has stands in a cast tile where it stood. */
+static void keep_fills(bb_tile_fact *result, const bb_tile_fact *from) {
+  for (uint32_t axis = 0; axis < 2; axis++) {
+    result->known[axis] = from->known[axis] && (from->fill[axis] == 0 || isinf(from->fill[axis]));
+    result->fill[axis] = from->fill[axis];
+  }
+}
+
 uint32_t bb_build_map(bb_build *b, const bb_expr *expr, uint32_t count, const uint32_t *tile) {
   const bb_build_loop *row = NULL, *col = NULL;
   uint32_t depth = 0;
@@ -173,5 +188,6 @@ uint32_t bb_build_map(bb_build *b, const bb_expr *expr, uint32_t count, const ui
   if (of_coordinates > depth) depth = of_coordinates;
   uint32_t result = bb_build_tile(b, expr->dtype, row, col, depth);
   bb_build_map_into(b, result, depth, expr, count, tile);
+  if (count == 1 && is_float_cast(expr)) keep_fills(&b->fact[result], &b->fact[tile[0]]);
   return result;
 }

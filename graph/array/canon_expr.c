@@ -7,6 +7,7 @@
  */
 #include "canon.h"
 
+#include <float.h>
 #include <math.h>
 
 static bool is_const(const bb_expr *e) {
@@ -183,8 +184,25 @@ static const bb_expr *canon_select(bb_program *p, const bb_expr *cond, const bb_
   return bb_expr_make(p, BB_X_SELECT, cond, a, b);
 }
 
-/* A truth value that was written as numbers is itself again. */
+/* A truth value that was written as one of two numbers, and is compared with one of them (`equal`: ==, else !=). */
+static const bb_expr *canon_equal(bb_program *p, bool equal, const bb_expr *a, const bb_expr *b) {
+  if (a->op == BB_X_SELECT && is_const(a->a[1]) && is_const(a->a[2]) && is_const(b)) {
+    bool yes = (a->a[1]->number == b->number) == equal;
+    bool no = (a->a[2]->number == b->number) == equal;
+    if (yes != no) return yes ? a->a[0] : make(p, BB_X_NOT, a->a[0], NULL);
+  }
+  return make(p, equal ? BB_X_EQ : BB_X_NE, a, b);
+}
+
+/* The largest finite number of a type. */
+static double largest(bb_dtype dtype) {
+  return dtype == BB_F16 ? 65504 : dtype == BB_F64 ? DBL_MAX : FLT_MAX;
+}
+
+/* A number is of any float type that reaches as far.  A truth value that was written as numbers is itself again. */
 static const bb_expr *canon_cast(bb_program *p, bb_dtype dtype, const bb_expr *a) {
+  if (is_const(a) && bb_dtype_is_float(dtype) && fabs(a->number) <= largest(dtype))
+    return bb_expr_const(p, dtype, a->number);
   if (dtype == BB_BOOL && a->op == BB_X_SELECT && is_const(a->a[1]) && is_const(a->a[2])) {
     bool yes = a->a[1]->number != 0, no = a->a[2]->number != 0;
     if (yes != no) return yes ? a->a[0] : make(p, BB_X_NOT, a->a[0], NULL);
@@ -210,6 +228,8 @@ static const bb_expr *canon_step(void *user, bb_program *p, const bb_expr *old,
   case BB_X_NEG: return canon_neg(p, a[0]);
   case BB_X_SELECT: return canon_select(p, a[0], a[1], a[2]);
   case BB_X_LE: return canon_le(p, a[0], a[1]);
+  case BB_X_EQ:
+  case BB_X_NE: return canon_equal(p, old->op == BB_X_EQ, a[0], a[1]);
   case BB_X_CAST: return canon_cast(p, old->dtype, a[0]);
   default: return bb_expr_make(p, old->op, a[0], a[1], a[2]);
   }

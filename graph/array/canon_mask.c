@@ -4,6 +4,7 @@
  * from -m: both are 0 where p does not hold.  They differ in a row where p holds nowhere, so the
  * rule wants a proof that every row keeps an element.  The assumption on x is recorded.
  * Guard: p != p ? 0 : p on shares p = e / sum e goes where no row can be empty.
+ * Both look through casts between floats: 16-bit models compute their exps in float32.
  */
 #include "canon.h"
 
@@ -13,6 +14,12 @@ enum { TRIES_MAX = 1 << 24 };
 
 static bool is_value(const bb_expr *e, double value) {
   return e->op == BB_X_CONST && e->number == value;
+}
+
+static const bb_expr *uncast(const bb_expr *e) {
+  bool cast =
+      e->op == BB_X_CAST && bb_dtype_is_float(e->dtype) && bb_dtype_is_float(e->a[0]->dtype);
+  return cast ? e->a[0] : e;
 }
 
 /* --- every row keeps an element --- */
@@ -176,11 +183,12 @@ static const bb_expr *split_sum(bb_canon *c, const bb_expr *sum, const bb_expr *
 bool bb_rule_hide(bb_canon *c, uint32_t at) {
   const bb_ix_node *node = &c->ix->node[at];
   if (node->op != BB_IX_ELEMENTWISE || node->expr->op != BB_X_EXP) return false;
-  const bb_expr *condition;
+  const bb_expr *condition, *masked = node->expr->a[0];
   double low;
-  const bb_expr *x = split_sum(c, node->expr->a[0], &condition, &low);
+  const bb_expr *x = split_sum(c, uncast(masked), &condition, &low);
   if (!x || !(low <= -1e4) || isinf(low) || !keeps_an_element(c, at, condition)) return false;
   bb_program *p = c->program;
+  x = bb_expr_cast(p, masked->dtype, x);
   const bb_expr *hidden =
       bb_expr_make(p, BB_X_SELECT, condition, x, bb_expr_const(p, x->dtype, -INFINITY));
   bb_term *in = BB_NEW(c->scratch, bb_term, node->nin);
@@ -220,7 +228,7 @@ static bool is_never_empty(bb_canon *c, uint32_t at) {
   if (node->op != BB_IX_ELEMENTWISE || node->nin != 1 || node->expr->op != BB_X_EXP ||
       !is_of_product(c, node->in[0].value))
     return false;
-  const bb_expr *e = node->expr->a[0];
+  const bb_expr *e = uncast(node->expr->a[0]);
   if (!has_infinity(c, e)) return true;
   return e->op == BB_X_SELECT && is_value(e->a[2], -INFINITY) && !has_infinity(c, e->a[1]) &&
          keeps_an_element(c, at, e->a[0]);
@@ -248,7 +256,7 @@ bool bb_rule_guard(bb_canon *c, uint32_t at) {
   const bb_ix_node *node = &c->ix->node[at];
   if (node->op != BB_IX_ELEMENTWISE || node->nin != 1) return false;
   const bb_expr *e = node->expr;
-  if (e->op != BB_X_SELECT || e->a[0]->op != BB_X_ISNAN || e->a[0]->a[0]->op != BB_X_ARG ||
+  if (e->op != BB_X_SELECT || e->a[0]->op != BB_X_ISNAN || uncast(e->a[2])->op != BB_X_ARG ||
       e->a[1]->op != BB_X_CONST || e->a[2] != e->a[0]->a[0])
     return false;
   if (!is_share(c, bb_ix_producer(c->ix, node->in[0].value))) return false;

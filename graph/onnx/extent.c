@@ -164,14 +164,31 @@ static const bb_expr *tidy_quotient(bb_onnx *m, const bb_expr *e) {
   return exact ? bb_expr_const(m->program, e->dtype, 0) : e;
 }
 
-/* a - b: with a constant b a sum; of one value 0; (x + c) - x is c. */
-static const bb_expr *tidy_difference(bb_onnx *m, const bb_expr *e) {
-  const bb_expr *a = e->a[0], *b = e->a[1];
-  if (a == b) return bb_expr_const(m->program, e->dtype, 0);
+/* a - b where b is a term of a, or of the same symbols as one and no larger; else NULL. */
+static const bb_expr *without(bb_onnx *m, const bb_expr *a, const bb_expr *b) {
+  bb_program *p = m->program;
+  if (a == b) return bb_expr_const(p, a->dtype, 0);
+  for (uint32_t i = 0; i < 2 && a->op == BB_X_ADD; i++) {
+    const bb_expr *less = without(m, a->a[i], b);
+    if (less) return tidy_sum(m, a->a[!i], less);
+  }
+  const bb_extent *x = as_product(m, a), *y = as_product(m, b);
+  if (!x || !y || !y->count || x->factor < y->factor) return NULL;
+  const bb_extent *ratio = bb_extent_divide(p, x, bb_onnx_number(m, x->factor));
+  const bb_extent *same = ratio ? bb_extent_divide(p, y, ratio) : NULL;
+  if (!same || same->count) return NULL;
+  if (x->factor == y->factor) return bb_expr_const(p, a->dtype, 0);
+  return bb_onnx_extent_expr(
+      m, bb_extent_multiply(p, ratio, bb_onnx_number(m, x->factor - y->factor)));
+}
+
+/* a - b: with a constant b a sum; what both have goes, term by term. */
+static const bb_expr *tidy_difference(bb_onnx *m, const bb_expr *a, const bb_expr *b) {
   if (b->op == BB_X_CONST) return tidy_sum(m, a, f_neg(m->program, b));
-  if (a->op == BB_X_ADD && a->a[0] == b) return a->a[1];
-  if (a->op == BB_X_ADD && a->a[1] == b) return a->a[0];
-  return e;
+  const bb_expr *less = without(m, a, b);
+  if (less) return less;
+  if (b->op == BB_X_ADD) return tidy_difference(m, tidy_difference(m, a, b->a[0]), b->a[1]);
+  return bb_expr_make(m->program, BB_X_SUB, a, b, NULL);
 }
 
 const bb_expr *bb_onnx_tidy(bb_onnx *m, const bb_expr *e) {
@@ -182,7 +199,7 @@ const bb_expr *bb_onnx_tidy(bb_onnx *m, const bb_expr *e) {
   if (bb_dtype_is_float(e->dtype) || e->dtype == BB_BOOL) return e;
   switch (e->op) {
   case BB_X_ADD: return tidy_sum(m, e->a[0], e->a[1]);
-  case BB_X_SUB: return tidy_difference(m, e);
+  case BB_X_SUB: return tidy_difference(m, e->a[0], e->a[1]);
   case BB_X_MIN:
   case BB_X_MAX: return tidy_extremum(m, e);
   case BB_X_DIV:
