@@ -107,8 +107,10 @@ static void read_line(reader *r, char *line) {
 
 /* Everything is divided by, but what may be absent or is a yes or no. */
 static bool may_be_zero(const char *name) {
-  static const char *const names[] = {"register_bytes", "swap", "overlap",    "launch",
-                                      "begin",          "trip", "grain_wide", "wait"};
+  static const char *const names[] = {"register_bytes", "swap",  "overlap",
+                                      "launch",         "begin", "trip",
+                                      "grain_wide",     "wait",  "memory_run_bandwidth",
+                                      "line_bytes"};
   for (uint32_t i = 0; i < sizeof names / sizeof *names; i++)
     if (strcmp(name, names[i]) == 0) return true;
   return false;

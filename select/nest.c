@@ -13,6 +13,8 @@ typedef struct known {
   uint64_t depends; /* loops in whose turns it differs */
   uint32_t class;   /* ITEM, LIST: where it is counted; BB_NONE: nowhere */
   bool owned;       /* by this level: its room is free after the last use */
+  bb_nest_run run;  /* TENSOR, LIST: of its blocks */
+  bool follows;
   uint32_t
       partials; /* LIST: levels of partial results, and the sizes of the loops that made them */
   struct {
@@ -173,6 +175,7 @@ static known element_of(bb_nest_walker *w, const bb_type *type, const known *lis
   double bytes = bb_dtype_bytes(type->item.dtype);
   bb_nest_add_term(w, listed ? BB_NEST_LIST_LOAD : BB_NEST_LOAD, element.axis, BB_NONE, bytes,
                    type->item.dtype, element.depends);
+  if (!listed) bb_nest_set_run(w, list->run, list->follows);
   bool streamed = !w->nest->loop[loop].grid && !listed;
   element.class =
       bb_nest_class_of(w, streamed ? BB_NEST_STREAMED : BB_NEST_LOADED, element.axis, bytes, 0);
@@ -430,6 +433,8 @@ static void prepare(bb_nest_walker *w, level *l) {
     l->value[n] = BB_NEW(w->scratch, known, g->node[n]->nout);
     for (uint32_t p = 0; p < g->node[n]->nout; p++)
       l->value[n][p] = (known){.place = TENSOR, .axis = {BB_NONE, BB_NONE}, .class = BB_NONE};
+    if (l->top && g->node[n]->kind == BB_NODE_INPUT)
+      l->value[n][0].run = bb_nest_run_of(w->program, g->node[n], &l->value[n][0].follows);
   }
 }
 

@@ -43,6 +43,14 @@ typedef enum bb_nest_kind {
   BB_NEST_LIST_STORE, /* to such a list */
 } bb_nest_kind;
 
+/* Which neighbours of a block that is loaded are neighbours in memory. */
+typedef enum bb_nest_run {
+  BB_RUN_ANY, /* not known, or the block lies as it is read: constants */
+  BB_RUN_ROW, /* those of a column, one in each row */
+  BB_RUN_COL, /* those of a row */
+  BB_RUN_NONE /* none: other axes lie between them */
+} bb_nest_run;
+
 /* amount (operations, or bytes) for each element of the item with these axes, once a turn of `loop`. */
 typedef struct bb_nest_term {
   bb_nest_kind kind;
@@ -50,7 +58,9 @@ typedef struct bb_nest_term {
   uint32_t axis[3]; /* sizes, BB_NONE: no such axis; the third: what a dot contracts */
   double amount;
   bb_dtype dtype;
-  uint64_t apart; /* loops around it on which it does not depend: it is repeated in each turn */
+  uint64_t apart;  /* loops around it on which it does not depend: it is repeated in each turn */
+  bb_nest_run run; /* LOAD */
+  bool follows;    /* LOAD: a run that is whole is followed by the next one of the block */
 } bb_nest_term;
 
 typedef enum bb_nest_room {

@@ -155,6 +155,12 @@ void bb_nest_add_term(bb_nest_walker *w, bb_nest_kind kind, const uint32_t *axis
                                              .apart = w->chain & ~depends};
 }
 
+void bb_nest_set_run(bb_nest_walker *w, bb_nest_run run, bool follows) {
+  bb_nest_term *term = &w->nest->term[w->nest->terms - 1];
+  term->run = run;
+  term->follows = follows;
+}
+
 /* Operations of an expression: plain arithmetic, and special functions. */
 static void count_expr(const bb_expr *expr, double *vector, double *special, uint32_t *budget) {
   static const double cost[] = {

@@ -50,6 +50,7 @@ typedef struct point {
 typedef struct pass {
   double instances;
   double memory, cache;                      /* bytes */
+  double runs;                               /* of memory: bytes of short runs, each elsewhere */
   double dot, vector, special, local, start; /* seconds, if one unit did all of it */
   double narrow;                             /* of dot: in f16 and bf16 */
   double useful;                             /* of dot, vector and special: done once */
@@ -218,11 +219,37 @@ static double memory_bytes(const point *p, const bb_nest_term *term, double byte
   return unique * most(1, again / together);
 }
 
+/* How many elements of a block that is loaded lie side by side in memory, before the next ones lie elsewhere. */
+static double run_length(const point *p, const bb_nest_term *term) {
+  if (term->run == BB_RUN_NONE) return 1;
+  int along = term->run == BB_RUN_COL;
+  uint32_t inner = term->axis[along], outer = term->axis[!along];
+  double length = inner == BB_NONE ? 1 : p->block[inner];
+  double others = outer == BB_NONE ? 1 : p->block[outer];
+  bool whole = inner == BB_NONE || length >= p->pricing->size_extent[inner];
+  return others == 1 ? INFINITY : whole && term->follows ? length * others : length;
+}
+
+/* What comes in runs, of so many bytes from memory: whole lines, and all that is asked for ahead beyond the end of a
+ * run is in vain, which a page ends. */
+static void add_load(const point *p, const bb_nest_term *term, double bytes, double instances,
+                     pass *to) {
+  enum { PAGE = 4096 };
+  const bb_machine *m = p->machine;
+  double memory = memory_bytes(p, term, bytes, instances), run = PAGE;
+  if (m->line_bytes > 0 && term->run != BB_RUN_ANY)
+    run = run_length(p, term) * bb_dtype_bytes(term->dtype);
+  if (run < m->line_bytes) bytes *= m->line_bytes / run;
+  if (run < PAGE && m->memory_run_bandwidth > 0) to->runs += memory;
+  to->memory += memory;
+  to->cache += bytes;
+}
+
 static void add_traffic(const point *p, const bb_nest_term *term, double times, double instances,
                         bool lists, pass *to) {
   double bytes = times * term->amount * elements(p, term->axis, 2);
   switch (term->kind) {
-  case BB_NEST_LOAD: to->memory += memory_bytes(p, term, bytes, instances); break;
+  case BB_NEST_LOAD: add_load(p, term, bytes, instances, to); return;
   case BB_NEST_STORE: to->memory += bytes / turns_of(p, term->apart); break;
   default:
     if (lists) {
@@ -260,7 +287,9 @@ static double pass_seconds(const point *p, const pass *w, bb_price *price, doubl
   const bb_machine *m = p->machine;
   double units = least(w->instances, m->units);
   double waves = ceil(w->instances / m->units), each = waves / w->instances;
-  double memory = w->memory / least(m->memory_bandwidth, units * m->memory_unit_bandwidth);
+  double memory =
+      (w->memory - w->runs) / least(m->memory_bandwidth, units * m->memory_unit_bandwidth);
+  if (w->runs > 0) memory += w->runs / least(m->memory_bandwidth, units * m->memory_run_bandwidth);
   double cache = w->cache / least(m->cache_bandwidth, units * m->cache_unit_bandwidth);
   double part[] = {[BB_BOUND_MEMORY] = memory,
                    [BB_BOUND_CACHE] = cache,

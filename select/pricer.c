@@ -71,6 +71,13 @@ static bb_way describe(const contest *c, uint32_t snapshot, const bb_nest *nest,
   return way;
 }
 
+/* Turns of the fold that is in parts. */
+static double turns_of(const bb_pricing *pricing, const bb_tiling *tiling) {
+  uint32_t size = pricing->nest->loop[tiling->fold].size;
+  double turns = pricing->loop_extent[tiling->fold];
+  return size == BB_NONE ? turns : ceil(turns / tiling->block[size]);
+}
+
 static double search_one(contest *c, uint32_t snapshot, const bb_pricing *pricing, uint32_t fold,
                          uint32_t parts) {
   bb_tiling tiling;
@@ -78,6 +85,8 @@ static double search_one(contest *c, uint32_t snapshot, const bb_pricing *pricin
   bb_price price = bb_price_search(pricing, fold, parts, c->force, c->scratch, &tiling, &second);
   c->pricer->searches++;
   if (price.seconds == INFINITY) return INFINITY;
+  /* half as many parts do the same, and were tried */
+  if (parts > 1 && 2 * turns_of(pricing, &tiling) <= parts) return price.seconds;
   bb_way way = describe(c, snapshot, pricing->nest, &tiling, &price);
   enter(c, &way);
   return price.seconds;

@@ -174,6 +174,49 @@ static void test_a_product_by_hand(void **state) {
   in_context(product_body);
 }
 
+/* One row against a matrix too large for caches: blocks that cut its rows are read in runs, which memory gives
+ * slower; unless a description says nothing of runs. */
+static void runs_body(bb_context *ctx, void *argument) {
+  enum { LONG = 1 << 20 };
+  bb_arena *scratch = bb_scratch(ctx);
+  bb_program *p = bb_text_parse(ctx, "product", product, strlen(product));
+  bb_machine machine = *bb_machine_find(scratch, "cpu");
+  bb_nest *nest = bb_nest_create(p, p->root, scratch);
+  uint32_t m = size_of_dim(p, nest, "M"), n = size_of_dim(p, nest, "N"),
+           k = size_of_dim(p, nest, "K");
+  double *extent = extents(p, 0, scratch), block[3];
+  (void)argument;
+  machine.units = 1;
+  extent[nest->size[m].dim] = block[m] = 1;
+  extent[nest->size[n].dim] = LONG;
+  block[n] = 256;
+  bb_pricing pricing = bb_pricing_bind(nest, &machine, extent, scratch);
+  bb_tiling tiling = {block, BB_NONE, 1};
+  bb_price whole, cut, thin;
+  block[k] = K;
+  bb_price_tiling(&pricing, &tiling, false, &whole);
+  block[k] = K / 2;
+  bb_price_tiling(&pricing, &tiling, false, &cut);
+  block[k] = 4;
+  bb_price_tiling(&pricing, &tiling, false, &thin);
+  double slower = 4.0 * LONG * K * (1 / 7e9 - 1 / 14e9);
+  assert_true(cut.seconds > whole.seconds + 0.9 * slower);
+  assert_true(cut.seconds < whole.seconds + 1.2 * slower);
+  assert_true(cut.memory == whole.memory && thin.cache > 3.9 * cut.cache);
+  machine.memory_run_bandwidth = machine.line_bytes = 0;
+  bb_price_tiling(&pricing, &tiling, false, &thin);
+  assert_true(thin.cache < 1.1 * cut.cache);
+  block[k] = K / 2;
+  bb_price_tiling(&pricing, &tiling, false, &cut);
+  assert_true(cut.seconds < whole.seconds * 1.1);
+  bb_program_destroy(p);
+}
+
+static void test_runs_in_memory(void **state) {
+  (void)state;
+  in_context(runs_body);
+}
+
 /* Two units that work on tiles of any size share 48 rows evenly. */
 static void shares_body(bb_context *ctx, void *argument) {
   bb_arena *scratch = bb_scratch(ctx);
@@ -266,6 +309,7 @@ int main(int argc, char **argv) {
       cmocka_unit_test(test_caches_of_the_host),
       cmocka_unit_test(test_a_product_by_hand),
       cmocka_unit_test(test_units_share_evenly),
+      cmocka_unit_test(test_runs_in_memory),
       cmocka_unit_test(test_search_of_block_sizes),
   };
   examples = argc - 1;
