@@ -56,6 +56,8 @@ enum {
   LANES = 32,
   VECTOR = 16,
   WIDE = 256,
+  BESIDE = 1024,  /* threads, of blocks that stream */
+  MOST_HELD = 16, /* elements of a tile, by a thread */
   MOST_SHARED = 227 * 1024
 };
 
@@ -74,6 +76,14 @@ static void choose_threads(bb_simt *s) {
   s->tv = streams ? VECTOR / (s->least_bytes < 2 ? 2 : s->least_bytes) : 1;
   s->tx = power_from(s->most_cols, THREADS / s->ty);
   while (s->ty * s->tx < LANES) s->tx *= 2;
+}
+
+/* Loads that are on their way at once are those of all blocks that a processor has: where kernels stream, and a thread
+ * holds little, its registers are to be enough for several. */
+static uint32_t blocks_beside(const bb_simt *s) {
+  bool few = s->tv > 1 &&
+             bb_simt_parts(s->most_rows, s->ty) * bb_simt_parts(s->most_cols, s->tx) <= MOST_HELD;
+  return few ? BESIDE / (s->ty * s->tx) : 1;
 }
 
 /* --- memory --- */
@@ -191,7 +201,8 @@ static void put_nest(bb_simt *s, const bb_c_nest *n, bb_simt_nest *made) {
   made->own = put_views(s);
   c->out = out;
   c->indent = 0;
-  bb_c_line(c, "BB_KERNEL(%s_%u, %s_call, %u) {", c->name, c->nest, c->name, s->ty * s->tx);
+  bb_c_line(c, "BB_KERNEL(%s_%u, %s_call, %u, %u) {", c->name, c->nest, c->name, s->ty * s->tx,
+            blocks_beside(s));
   c->indent = 1;
   bb_c_line(c, "enum { TY = %u, TX = %u, TV = %u };", s->ty, s->tx, s->tv);
   bb_c_line(c, "bb_after_earlier();");

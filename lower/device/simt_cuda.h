@@ -24,8 +24,9 @@ using bb_8_bytes = uint2;
 using bb_16_bytes = uint4;
 #define BB_DEVICE __device__ __forceinline__
 #define BB_CONSTANT __host__ __device__ constexpr
-#define BB_KERNEL(name, call_type, threads)                                                        \
-  extern "C" __global__ void __launch_bounds__(threads) name(const call_type call)
+/* beside: as many blocks as a processor is to have registers for. */
+#define BB_KERNEL(name, call_type, threads, beside)                                                \
+  extern "C" __global__ void __launch_bounds__(threads, beside) name(const call_type call)
 extern __shared__ __align__(16) unsigned char bb_shared[];
 
 #include "fragment.h"

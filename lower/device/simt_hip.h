@@ -35,7 +35,7 @@ typedef uint32_t bb_16_bytes __attribute__((ext_vector_type(4)));
 
 #define BB_DEVICE __device__ inline __attribute__((always_inline))
 #define BB_CONSTANT __host__ __device__ constexpr
-#define BB_KERNEL(name, call_type, threads)                                                        \
+#define BB_KERNEL(name, call_type, threads, beside)                                                \
   extern "C" __global__ void __attribute__((amdgpu_flat_work_group_size(threads, threads)))        \
   name(const call_type call)
 extern __shared__ __attribute__((aligned(16))) unsigned char bb_shared[];

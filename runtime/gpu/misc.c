@@ -146,8 +146,8 @@ static const char *put_kernel(const writer *w, const char *body, const char *cal
     if (*from != ',') *to++ = (char)(*from == ' ' ? '_' : *from);
   *to = 0;
   if (is_new(w->arena, w->names, name))
-    bb_put(w->source, "BB_KERNEL(%s, bb_misc_%s_call, %u) {\n  bb_misc_%s<%s>(call);\n}\n\n", name,
-           call, (unsigned)THREADS, body, types);
+    bb_put(w->source, "BB_KERNEL(%s, bb_misc_%s_call, %u, 1) {\n  bb_misc_%s<%s>(call);\n}\n\n",
+           name, call, (unsigned)THREADS, body, types);
   return name;
 }
 

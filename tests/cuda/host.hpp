@@ -201,7 +201,7 @@ static int bb_run(void (*body)(const void *), const void *call, int64_t blocks, 
   return bad;
 }
 
-#define BB_KERNEL(name, call_type, most)                                                           \
+#define BB_KERNEL(name, call_type, most, beside)                                                   \
   static void name##_of(const call_type &call);                                                    \
   static void name##_body(const void *call) {                                                      \
     name##_of(*(const call_type *)call);                                                           \

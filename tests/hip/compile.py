@@ -77,7 +77,7 @@ def judge(title, target, folder, library):
 def sees_faults(target, folder, library):
     """The check itself sees scratch, LDS beyond what there is, and a function that is not there."""
     with open(f"{folder}/kernels.hip", "w") as f:
-        f.write('#include "simt.cuh"\nstruct call { float *p; };\nBB_KERNEL(k, call, 1024) { float x[300]; const float *p = call.p;\n'
+        f.write('#include "simt.cuh"\nstruct call { float *p; };\nBB_KERNEL(k, call, 1024, 1) { float x[300]; const float *p = call.p;\n'
                 "  for (int i = 0; i < 300; i++) x[i] = p[i * bb_thread()];\n  bb_sync();\n"
                 "  for (int i = 0; i < 300; i++) call.p[i * bb_thread() + 1] = x[299 - i] * x[(i + (int)p[0]) % 300]; }\n")
     good, said = compile_for(target, f"{folder}/kernels.hip", library)
