@@ -25,6 +25,7 @@ typedef struct bb_sm90_launch {
   uint32_t threads, shared;
   bool persistent, counter;
   const char *tiles, *cluster, *splits; /* splits: NULL: none */
+  const char *mates; /* blocks of a cluster that have a tile each, where `cluster` is 1 */
   uint32_t part;
   uint32_t maps, pointers;
   bb_sm90_map map[BB_SM90_MAPS];

@@ -46,8 +46,9 @@ static void put_launch(bb_cuda *e, bb_buffer *out) {
   for (uint32_t i = 0; i < e->p->variables; i++) names[i] = e->p->variable[i];
   bb_put(out, "{\"kernel\": \"%s\", \"threads\": %u, \"shared\": %u, \"persistent\": %s,\n",
          e->p->name, e->threads, e->shared, e->grids && e->grid[0]->persistent ? "true" : "false");
-  bb_put(out, " \"tiles\": \"%s\", \"cluster\": \"%s\",\n", bb_cuda_tiles(e, names),
-         e->cluster ? bb_cuda_trips(e, e->cluster, names) : "1");
+  const char *mates = bb_cuda_pair_size(e, names), *tiles = bb_cuda_tiles(e, names);
+  bb_put(out, " \"tiles\": \"%s\", \"cluster\": \"%s\", \"mates\": \"%s\",\n", tiles,
+         e->cluster ? bb_cuda_trips(e, e->cluster, names) : "1", mates);
   bb_put(out, " \"maps\": [");
   for (uint32_t i = 0; i < e->maps; i++) {
     const bb_cuda_map *m = &e->map[i];
@@ -91,6 +92,7 @@ static void fill_plan(bb_cuda *e, bb_sm90_launch *plan) {
   *plan = (bb_sm90_launch){.kernel = e->p->name, .threads = e->threads, .shared = e->shared};
   plan->persistent = e->grids && e->grid[0]->persistent;
   plan->counter = has_queue(e);
+  plan->mates = bb_arena_printf(arena, "%s", bb_cuda_pair_size(e, names));
   plan->tiles = bb_arena_printf(arena, "%s", bb_cuda_tiles(e, names));
   for (uint32_t i = 0; i < e->p->variables; i++) names[i] = e->p->variable[i];
   plan->cluster = "1";
@@ -156,18 +158,20 @@ static void put_init(bb_cuda *e) {
       bb_cuda_line(e, "    for (int i = 0; i < %u; i++) tl::ring_init(sync.%s[i], %u);", t->parts,
                    t->name, e->warp_count / t->parts);
     else if (t->ring)
-      bb_cuda_line(e, "    tl::ring_init(sync.%s, %u);", t->name, e->warp_count);
+      bb_cuda_line(e, "    tl::ring_init(sync.%s, %u%s);", t->name, e->warp_count,
+                   t->mated ? " * mates" : "");
   }
   if (has_queue(e)) bb_cuda_line(e, "    tl::mailbox_init(sync.mailbox, %u);", e->warp_count);
   bb_cuda_line(e, "    tl::barrier_init_done();");
   bb_cuda_line(e, "  }");
   bb_cuda_line(e, "  __syncwarp();");
-  if (e->copier) {
+  if (e->copier && !e->pair) {
     bb_cuda_line(e, "  tl::named_arrive(3, %u);", 32 + 32 * e->warp_count);
     bb_cuda_line(e, "} else if (tl::warp() >= 4) {");
     bb_cuda_line(e, "  tl::named_sync(3, %u);", 32 + 32 * e->warp_count);
   }
   bb_cuda_line(e, "}");
+  if (e->pair) bb_cuda_line(e, "tl::cluster_sync(); // the mate's barriers, too");
 }
 
 /* --- the warps that compute --- */
@@ -220,11 +224,12 @@ static void put_roles(bb_cuda *e) {
   bb_cuda_role(e, true);
   e->depth--;
   bb_cuda_line(e, "}");
+  if (e->cluster || e->pair) bb_cuda_line(e, "__syncwarp();");
   if (e->cluster) {
-    bb_cuda_line(e, "__syncwarp();");
     bb_cuda_line(e, "tl::cluster_sync(); // as those who compute");
     bb_cuda_line(e, "tl::cluster_sync();");
   }
+  if (e->pair) bb_cuda_line(e, "tl::cluster_leave();");
   e->depth--;
   bb_cuda_line(e, "} else {");
   e->depth++;
@@ -267,6 +272,7 @@ void bb_emit_sm90(const bb_tile_program *program, bb_buffer *source, bb_buffer *
   e.depth = 1;
   bb_cuda_line(&e, "extern __shared__ __align__(1024) unsigned char tile_memory[];");
   bb_cuda_line(&e, "Sync &sync = *(Sync *)(tile_memory + %u);", e.shared);
+  if (e.pair) bb_cuda_line(&e, "const int mates = tl::cluster_size(), mine = tl::cluster_rank();");
   put_init(&e);
   put_roles(&e);
   bb_put(source, "}\n");

@@ -35,6 +35,7 @@ typedef struct bb_cuda_tile {
   uint32_t beside; /* ring: 1 + the tile whose buffers each lie right behind this one's; 0: none */
   bool behind;     /* it is such a one */
   bool late;       /* SHARED: made behind the serial loop, where what that loaded lay */
+  bool mated;      /* ring: each block of a pair loads half of it, for both */
   bool pieces;     /* SHARED: made when it is stored, 64 columns at a time (emit_sm90_pieces.c) */
   uint32_t map;    /* ring: the tensor map that loads it */
 } bb_cuda_tile;
@@ -87,6 +88,7 @@ typedef struct bb_cuda {
   uint32_t grids;
   const bb_tile_loop *grid[8], *cluster, *warps, *serial;
   const bb_tile_loop *split; /* the innermost over the grid, if its iterations are merged */
+  const bb_tile_loop *pair;  /* of the grid: neighbours along it are clusters of two */
   bb_cuda_list before, after, after_warps, after_cluster,
       after_split; /* of the core; behind the spread loops */
   bb_cuda_tile *tile;
@@ -178,6 +180,14 @@ void bb_cuda_end_lag(bb_cuda *e);
 /* A list on its own: no products are in flight before or behind it. */
 void bb_cuda_run_list(bb_cuda *e, const bb_cuda_list *list, bool copier);
 
+/* emit_sm90_pairs.c */
+void bb_cuda_find_mates(bb_cuda *e);
+/* The copy of a mated tile: of this block's half, or of both where it has no mate. */
+void bb_cuda_load_half(bb_cuda *e, const bb_tile_stmt *stmt, const char *buffer,
+                       const char *barrier);
+/* A last argument of what releases a tile: ", mates" or nothing. */
+const char *bb_cuda_mates(const bb_cuda *e, uint32_t tile);
+
 /* emit_sm90_early.c: in the copier, before its loops: loads that need not wait for earlier launches, and the wait. */
 void bb_cuda_early(bb_cuda *e);
 
@@ -191,6 +201,8 @@ const char *bb_cuda_trips(const bb_cuda *e, const bb_tile_loop *loop, const char
 const char *bb_cuda_reads(const bb_cuda *e, const bb_tile_stmt *load);
 /* How many iterations the grid's loops have, in extents called as `names` say. */
 const char *bb_cuda_tiles(bb_cuda *e, const char **names);
+/* How many blocks a launch has in a pair, 1 or 2, in extents called as `names` say. */
+const char *bb_cuda_pair_size(bb_cuda *e, const char **names);
 void bb_cuda_place_function(bb_cuda *e);
 
 /* emit_sm90_merge.c: behind a loop that is spread over warps or a cluster. */

@@ -82,6 +82,32 @@ const char *bb_cuda_tiles(bb_cuda *e, const char **names) {
   return bb_infix(e->arena, before, "+", last);
 }
 
+/* Neighbours of the grid's numbers are neighbours along the pairs' loop where those within it have one iteration; and all are
+ * pairs where it always has an even number of them, in the outermost loop's last round, too. */
+const char *bb_cuda_pair_size(bb_cuda *e, const char **names) {
+  const char *size = "1";
+  uint32_t at = 0;
+  while (at < e->grids && e->grid[at] != e->pair) at++;
+  if (at == e->grids) return size;
+  for (uint32_t last = 0; last < 2; last++) {
+    const char *count = bb_cuda_trips(e, e->grid[0], names), *trips = count, *inner = "1";
+    const char **here = BB_NEW(e->arena, const char *, e->p->variables + 1);
+    memcpy(here, names, e->p->variables * sizeof *here);
+    if (last) count = bb_arena_printf(e->arena, "max(%s - 1, 0)", count);
+    here[e->grid[0]->variable] = value_at(e, e->grid[0], here, last ? count : "0");
+    for (uint32_t k = 1; k < e->grids; k++) {
+      if (k == at) trips = bb_cuda_trips(e, e->grid[k], here);
+      if (k > at) inner = bb_infix(e->arena, inner, "*", bb_cuda_trips(e, e->grid[k], here));
+      here[e->grid[k]->variable] = value_at(e, e->grid[k], here, "0");
+    }
+    const char *even = bb_arena_printf(e->arena, "(1 - ((%s) - (%s) / 2 * 2))", trips, trips);
+    size = bb_infix(e->arena, size, "*", even);
+    if (at + 1 < e->grids)
+      size = bb_infix(e->arena, size, "*", bb_arena_printf(e->arena, "max(2 - %s, 0)", inner));
+  }
+  return bb_infix(e->arena, size, "+", "1");
+}
+
 void bb_cuda_place_function(bb_cuda *e) {
   const char **names = BB_NEW(e->arena, const char *, e->p->variables + 1);
   for (uint32_t i = 0; i < e->p->extents; i++)
@@ -373,4 +399,8 @@ void bb_cuda_role(bb_cuda *e, bool copier) {
   }
   /* until the memory may go: that writes are there is what the kernel's end means */
   if (!copier && e->puts) bb_cuda_line(e, "if (tl::lane() == 0) tl::put_read();");
+  if (!copier && e->pair) {
+    bb_cuda_line(e, "__syncwarp();");
+    bb_cuda_line(e, "tl::cluster_leave(); // the mate's barriers are there until this");
+  }
 }

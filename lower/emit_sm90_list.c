@@ -73,10 +73,12 @@ static void put_act(bb_cuda *e, const bb_cuda_act *a, const bb_cuda_item *item) 
     if (e->warps)
       bb_cuda_line(e, "%s", refill_of(e, a->tile));
     else
-      bb_cuda_line(e, "tl::ring_release(sync.%s%s, %s_ring);", t->name, at, t->name);
+      bb_cuda_line(e, "tl::ring_release(sync.%s%s, %s_ring%s);", t->name, at, t->name,
+                   bb_cuda_mates(e, a->tile));
     break;
   case BB_ACT_BEHIND:
-    bb_cuda_line(e, "tl::ring_release_before(sync.%s%s, %s_ring, behind);", t->name, at, t->name);
+    bb_cuda_line(e, "tl::ring_release_before(sync.%s%s, %s_ring, behind%s);", t->name, at, t->name,
+                 bb_cuda_mates(e, a->tile));
     bb_cuda_line(e, "%s_ring.next();", t->name);
     break;
   case BB_ACT_TAKE: bb_cuda_line(e, "tl::named_sync(1 + group, 256);"); break;
@@ -208,7 +210,8 @@ void bb_cuda_end_lag(bb_cuda *e) {
       const char *name = e->tile[s->operand[k]].name;
       if (done[s->operand[k]]) continue;
       done[s->operand[k]] = true;
-      bb_cuda_line(e, "tl::ring_release_before(sync.%s, %s_ring, behind);", name, name);
+      bb_cuda_line(e, "tl::ring_release_before(sync.%s, %s_ring, behind%s);", name, name,
+                   bb_cuda_mates(e, s->operand[k]));
     }
   }
 }

@@ -225,12 +225,12 @@ static bool may_lag(const bb_cuda *e) {
 
 static const char *safe_name(bb_cuda *e, const char *name) {
   static const char *const taken[] = {
-      "auto",     "bool",     "break", "case",  "char",   "const",  "do",    "double",
-      "else",     "enum",     "float", "for",   "goto",   "if",     "int",   "long",
-      "new",      "p",        "e",     "r",     "c",      "short",  "this",  "struct",
-      "switch",   "template", "tl",    "true",  "false",  "union",  "while", "using",
-      "unsigned", "void",     "rank",  "group", "at_row", "at_col", "old",   "t",
-      "f",        "round",    "more",  "place", "shared", "behind"};
+      "auto",   "bool",   "break", "case",  "char",  "const",    "do",     "double",   "else",
+      "enum",   "float",  "for",   "goto",  "if",    "int",      "long",   "new",      "p",
+      "e",      "r",      "c",     "short", "this",  "struct",   "switch", "template", "tl",
+      "true",   "false",  "union", "while", "using", "unsigned", "void",   "rank",     "group",
+      "at_row", "at_col", "old",   "t",     "f",     "round",    "more",   "place",    "shared",
+      "behind", "mates",  "mine",  "half"};
   for (uint32_t i = 0; i < sizeof taken / sizeof *taken; i++)
     if (strcmp(taken[i], name) == 0) return bb_arena_printf(e->arena, "%s_", name);
   return name;
@@ -285,7 +285,7 @@ static uint32_t add_map(bb_cuda *e, const bb_tile_stmt *s, uint32_t tile_at, boo
   const bb_tile_view *view = &e->p->view[s->view];
   const bb_tile *tile = &e->p->tile[tile_at];
   bb_cuda_map map = {.view = s->view, .rows = 16, .cols = 64, .put = put, .fold = 1};
-  if (!put) map.rows = tile->rows / e->tile[tile_at].parts;
+  if (!put) map.rows = tile->rows / (e->tile[tile_at].mated ? 2 : e->tile[tile_at].parts);
   if (view->rank < 2 || s->range[view->rank - 1].axis != BB_AXIS_COL)
     bb_cuda_refuse(e, s, "a tile whose columns are not the last axis of its view");
   if (s->pad != 0) bb_cuda_refuse(e, s, "a copied tile is padded with zeros");
@@ -295,7 +295,8 @@ static uint32_t add_map(bb_cuda *e, const bb_tile_stmt *s, uint32_t tile_at, boo
   for (uint32_t i = 0; i < view->rank; i++)
     map.axis[i] = s->range[i].size ? s->range[i].axis : BB_AXIS_NONE;
   map.reads = put ? "1" : bb_cuda_reads(e, s);
-  if (!put && is_folded(view, &s->range[view->rank - 1], tile)) map.fold = tile->cols / 64;
+  if (!put && !e->tile[tile_at].mated && is_folded(view, &s->range[view->rank - 1], tile))
+    map.fold = tile->cols / 64;
   map.name = bb_arena_printf(e->arena, "%s_%s", view->name, put ? "put" : "box");
   for (uint32_t i = 0; i < e->maps; i++) {
     bb_cuda_map *known = &e->map[i];
@@ -424,6 +425,7 @@ void bb_cuda_plan(bb_cuda *e) {
   find_parts(e);
   find_standing(e);
   e->lags = may_lag(e);
+  bb_cuda_find_mates(e);
   bb_cuda_find_beside(e);
   walk(e, &e->p->body, lay_by_use);
   for (uint32_t i = 0; i < 8; i++) walk(e, &e->p->body, lay_beside);

@@ -261,6 +261,10 @@ void bb_cuda_load(bb_cuda *e, const bb_tile_stmt *s, uint32_t row, const char *b
   const bb_tile *t = bb_cuda_tile_of(e, s->result);
   const bb_cuda_map *map = &e->map[e->tile[s->result].map];
   const char *first = bb_arena_printf(e->arena, "%u", row);
+  if (e->tile[s->result].mated) {
+    bb_cuda_load_half(e, s, buffer, barrier);
+    return;
+  }
   if (map->fold > 1) {
     int start = (int)s->range[e->p->view[s->view].rank - 1].start->number;
     bb_cuda_line(e, "tl::copy_box(%s, &p.%s, %s%s, %d);", buffer, map->name, barrier,

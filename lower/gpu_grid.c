@@ -137,6 +137,21 @@ static void group_rows(bb_gpu_placer *w) {
   around->stmt[0] = section;
 }
 
+/* Neighbours along the innermost loop, of blocks that go through the same iterations, read some of the same: as pairs they ask
+ * for it once.  Of blocks with one group, which end soon, it takes longer than it spares: two processors have to be free. */
+static void pair_neighbours(bb_gpu_placer *w) {
+  bb_tile_body *around = &w->p->body;
+  while (&around->stmt[0]->loop->body != w->core) around = &around->stmt[0]->loop->body;
+  bb_tile_loop *innermost = around->stmt[0]->loop;
+  for (uint32_t i = 0; i < w->serial->body.count; i++) {
+    const bb_tile_stmt *s = w->serial->body.stmt[i];
+    bool same = s->kind == BB_TILE_LOAD;
+    for (uint32_t k = 0; same && k < w->p->view[s->view].rank; k++)
+      same = !bb_expr_uses_arg(s->range[k].start, innermost->variable);
+    innermost->pairs |= same;
+  }
+}
+
 void bb_gpu_schedule_grid(bb_gpu_placer *w) {
   uint32_t unequal = BB_NONE;
   for (bb_tile_body *body = &w->p->body; body != w->core; body = &body->stmt[0]->loop->body) {
@@ -148,7 +163,10 @@ void bb_gpu_schedule_grid(bb_gpu_placer *w) {
   }
   if (w->p->body.count == 0 || &w->p->body == w->core) return;
   if (w->serial && !w->staged && unequal == BB_NONE && !w->g->split) group_rows(w);
-  if (w->persists) w->p->body.stmt[0]->loop->persistent = true;
+  if (w->persists) {
+    w->p->body.stmt[0]->loop->persistent = true;
+    if (w->groups > 1) pair_neighbours(w);
+  }
   if (!w->staged) return;
   if (unequal != BB_NONE && unequal != w->p->body.stmt[0]->loop->variable)
     cut_in_sections(w, unequal);

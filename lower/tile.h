@@ -131,6 +131,7 @@ typedef struct bb_tile_loop {
   bool persistent; /* GRID: a block takes one iteration after another ... */
   bool queue;      /* ... from a counter that all blocks share, else every so many-th */
   bool rotate;     /* the end of one iteration overlaps the begin of the next */
+  bool pairs;      /* GRID: blocks of neighbouring iterations load together what both need */
 } bb_tile_loop;
 
 struct bb_tile_stmt {

@@ -21,7 +21,7 @@
  *            | when condition { statement... }                a comparison of indices
  *            | serial NAME = stretch [then stretch]... step index [down] [commutes] { ... }
  *            | parallel NAME = index to index step index [down] [merge MONOID (TILE, ...)]
- *              [@ [grid|cluster|warps] [persistent] [queue] [rotate]] { statement... }
+ *              [@ [grid|cluster|warps] [persistent] [queue] [rotate] [pairs]] { statement... }
  *   stretch    index to index | index                          the latter once
  *   range      index | index:INT [row|col]                      rows come first
  *   index      an integer expression of extents and loop variables
@@ -378,6 +378,7 @@ static void read_spread(parser *t, bb_tile_loop *loop) {
   loop->persistent = bb_read_accept(t->r, "persistent");
   loop->queue = bb_read_accept(t->r, "queue");
   loop->rotate = bb_read_accept(t->r, "rotate");
+  loop->pairs = bb_read_accept(t->r, "pairs");
 }
 
 static void read_loop(parser *t, bb_tile_body *body, bool parallel) {

@@ -103,10 +103,10 @@ static void put_loop(const printer *w, const bb_tile_loop *loop) {
       bb_put(w->out, "%s%s", i ? ", " : "", w->p->tile[loop->merged[i]].name);
     bb_put(w->out, ")");
   }
-  if (loop->spread || loop->rotate) {
+  if (loop->spread || loop->rotate || loop->pairs) {
     bb_put(w->out, " @%s%s", loop->spread ? " " : "", spread[loop->spread]);
-    bb_put(w->out, "%s%s%s", loop->persistent ? " persistent" : "", loop->queue ? " queue" : "",
-           loop->rotate ? " rotate" : "");
+    bb_put(w->out, "%s%s%s%s", loop->persistent ? " persistent" : "", loop->queue ? " queue" : "",
+           loop->rotate ? " rotate" : "", loop->pairs ? " pairs" : "");
   }
 }
 

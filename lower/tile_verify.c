@@ -298,6 +298,7 @@ static void check_loop(verifier *v, const bb_tile_loop *loop, bool outer_serial)
          "only the grid's loop is persistent");
   breaks(v, (loop->queue || loop->rotate) && !loop->persistent,
          "only a persistent loop has a queue or rotates");
+  breaks(v, loop->pairs && loop->spread != BB_SPREAD_GRID, "only blocks of the grid are pairs");
   if (v->wrong) return;
   for (uint32_t i = 0; loop->merge && i < loop->merge->components; i++)
     breaks(v,

@@ -100,6 +100,20 @@ template <int Buffers> TL_DEV void ring_release(Barriers<Buffers> &b, Ring<Buffe
 template <int Buffers> TL_DEV void ring_release_before(Barriers<Buffers> &b, const Ring<Buffers> &r, bool is) {  // the last one, if there is
   if (is && lane() == 0) barrier_arrive(&b.empty[r.at == 0 ? Buffers - 1 : r.at - 1]);
 }
+// Where mates, the blocks of a cluster, load for each other: what was read here may come again when it was read in all of them.
+TL_DEV void barrier_arrive_in_all(u64 *b, int mates) {
+  if (lane() == 0) barrier_arrive(b);
+  if (lane() == 1 && mates > 1)
+    asm volatile("{\n.reg .b32 a;\nmapa.shared::cluster.u32 a, %0, %1;\nmbarrier.arrive.shared::cluster.b64 _, [a];\n}"
+                 ::"r"(address(b)), "r"(cluster_rank() ^ 1) : "memory");
+}
+template <int Buffers> TL_DEV void ring_release(Barriers<Buffers> &b, Ring<Buffers> &r, int mates) {
+  barrier_arrive_in_all(&b.empty[r.at], mates);
+  r.next();
+}
+template <int Buffers> TL_DEV void ring_release_before(Barriers<Buffers> &b, const Ring<Buffers> &r, bool is, int mates) {
+  if (is) barrier_arrive_in_all(&b.empty[r.at == 0 ? Buffers - 1 : r.at - 1], mates);
+}
 
 // The next output tile, handed from the copier to everybody.
 struct Mailbox { u64 full[2], empty[2]; int tile[2]; };
@@ -135,6 +149,27 @@ TL_DEV void copy_box(void *to, const tensor_map *m, u64 *b, int c0, int c1, int 
 TL_DEV void copy_box(void *to, const tensor_map *m, u64 *b, int c0, int c1, int c2, int c3, int c4) {
   asm volatile("cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4, %5, %6, %7}], [%2];"
                ::"r"(address(to)), "l"(m), "r"(address(b)), "r"(c0), "r"(c1), "r"(c2), "r"(c3), "r"(c4) : "memory");
+}
+// To the same place in the memories of all blocks of a cluster, whose barriers all hear of it.
+TL_DEV void copy_box_to_all(int mates, void *to, const tensor_map *m, u64 *b, int c0, int c1) {
+  if (mates == 1) return copy_box(to, m, b, c0, c1);
+  asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1, {%4, %5}], [%2], %3;"
+               ::"r"(address(to)), "l"(m), "r"(address(b)), "h"((u16)((1 << mates) - 1)), "r"(c0), "r"(c1) : "memory");
+}
+TL_DEV void copy_box_to_all(int mates, void *to, const tensor_map *m, u64 *b, int c0, int c1, int c2) {
+  if (mates == 1) return copy_box(to, m, b, c0, c1, c2);
+  asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1, {%4, %5, %6}], [%2], %3;"
+               ::"r"(address(to)), "l"(m), "r"(address(b)), "h"((u16)((1 << mates) - 1)), "r"(c0), "r"(c1), "r"(c2) : "memory");
+}
+TL_DEV void copy_box_to_all(int mates, void *to, const tensor_map *m, u64 *b, int c0, int c1, int c2, int c3) {
+  if (mates == 1) return copy_box(to, m, b, c0, c1, c2, c3);
+  asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1, {%4, %5, %6, %7}], [%2], %3;"
+               ::"r"(address(to)), "l"(m), "r"(address(b)), "h"((u16)((1 << mates) - 1)), "r"(c0), "r"(c1), "r"(c2), "r"(c3) : "memory");
+}
+TL_DEV void copy_box_to_all(int mates, void *to, const tensor_map *m, u64 *b, int c0, int c1, int c2, int c3, int c4) {
+  if (mates == 1) return copy_box(to, m, b, c0, c1, c2, c3, c4);
+  asm volatile("cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1, {%4, %5, %6, %7, %8}], [%2], %3;"
+               ::"r"(address(to)), "l"(m), "r"(address(b)), "h"((u16)((1 << mates) - 1)), "r"(c0), "r"(c1), "r"(c2), "r"(c3), "r"(c4) : "memory");
 }
 TL_DEV void put_box(const tensor_map *m, const void *from, int c0, int c1) {
   asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [%0, {%2, %3}], [%1];" ::"l"(m), "r"(address(from)), "r"(c0), "r"(c1) : "memory");

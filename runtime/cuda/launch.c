@@ -273,6 +273,11 @@ void bb_cuda_call(const bb_gpu_machine *m, const bb_cuda_kernel *k, const int64_
     int64_t cluster = evaluate(m, k, p->cluster, extent), blocks = r.tiles * cluster;
     arguments a = arguments_of(m, k, &r, extent, view, arena);
     if (p->persistent && blocks > m->processors) blocks = m->processors;
+    int64_t mates = evaluate(m, k, p->mates, extent);
+    if (mates > 1 && blocks >= mates) {
+      cluster = mates;
+      blocks -= blocks % mates;
+    }
     bb_gpu_call call = {.function = k->function,
                         .blocks = (uint32_t)blocks,
                         .threads = p->threads,

@@ -75,13 +75,16 @@ class Kernel:
         if p["counter"]: data += struct.pack("Q", self.counter.data_ptr())
         data += b"".join(struct.pack("i", extents[x]) for x in p["ints"]) + struct.pack("i", tiles)
         data += bytes(64)
-        cluster = number(p["cluster"], extents)
+        blocks = min(self.sms, tiles) if p["persistent"] else tiles * number(p["cluster"], extents)
+        mates = min(number(p["mates"], extents), blocks)
+        blocks -= blocks % mates
+        cluster = max(mates, number(p["cluster"], extents))
         store = ctypes.create_string_buffer(len(data) + 64)
         at = (ctypes.addressof(store) + 63) // 64 * 64
         ctypes.memmove(at, data, len(data))
         arguments = (ctypes.c_void_p * 1)(at)
         attribute = (LaunchAttribute * 2)(LaunchAttribute(6, 0, (ctypes.c_uint * 16)(1)), LaunchAttribute(4, 0, (ctypes.c_uint * 16)(cluster, 1, 1)))
-        c = LaunchConfig(min(self.sms, tiles) if p["persistent"] else tiles * cluster, 1, 1, p["threads"], 1, 1, p["shared"])
+        c = LaunchConfig(blocks, 1, 1, p["threads"], 1, 1, p["shared"])
         c.attributes, c.count = attribute, 2 if cluster > 1 else 1  # it may begin before the launch before it has ended, as in a plan
         keep += [store, attribute]
 

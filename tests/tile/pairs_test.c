@@ -1,0 +1,131 @@
+/* pairs_test.c - blocks that load in pairs: at which extents they are, what comes in halves, and what is refused. */
+#include "lower/emit.h"
+#include "runtime/cuda/launch.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+
+/* A product, whose grid is `loops` and as many braces. */
+static const char *product(char *text, size_t room, const char *loops, const char *braces) {
+  snprintf(text, room,
+           "tile t 1 extent M, N, K view A : f16[M,K] view B : f16[N,K] output C : f16[M,N]\n"
+           "tile a : f16[128,64] shared 2 tile b : f16[256,64] shared 2 tile x : f32[128,256]\n"
+           "tile y : f16[128,256] shared 1 roles groups 2 copier 40 registers 232\n"
+           "%s x = 0 serial k = 0 to K step 64 { a = load A[m:128, k:64] b = load B[n:256, k:64] "
+           "x += dot(a, b') } y = f16(x) store C[m:128, n:256] = y %s\n",
+           loops, braces);
+  return text;
+}
+
+static const char sections[] = "parallel s = 0 to M step 2048 @ grid persistent { parallel n = 0 "
+                               "to N step 256 @ grid { parallel m = s to min(s+2048,M) step 128 @ "
+                               "grid pairs {";
+static const char along_columns[] = "parallel n = 0 to N step 256 @ grid persistent pairs { "
+                                    "parallel m = 0 to M step 128 @ grid {";
+
+typedef struct emitted {
+  const char *text;
+  int64_t extent[3]; /* M, N, K */
+  int64_t mates;     /* at these extents */
+  uint32_t rows[2];  /* of the boxes of A and B */
+  bool has_clusters; /* in the source */
+  char message[300];
+} emitted;
+
+static void emit(bb_context *ctx, void *argument) {
+  emitted *e = argument;
+  bb_tile_program *p = bb_tile_parse(ctx, "text", e->text, strlen(e->text));
+  bb_buffer source = {.arena = p->home->arena}, launch = {.arena = p->home->arena};
+  bb_sm90_launch plan = {0};
+  bb_emit_sm90(p, &source, &launch, &plan);
+  e->mates = bb_cuda_evaluate(ctx, plan.mates, p, e->extent);
+  for (uint32_t i = 0; i < plan.maps; i++)
+    if (plan.map[i].view < 2) e->rows[plan.map[i].view] = plan.map[i].box[0];
+  e->has_clusters = strstr(source.data, "cluster") != NULL;
+  bb_program_destroy(p->home);
+}
+
+static bb_status try_to_emit(emitted *e) {
+  bb_context *ctx;
+  assert_int_equal(bb_context_create(NULL, &ctx), BB_OK);
+  bb_status status = bb_protect(ctx, emit, e);
+  snprintf(e->message, sizeof e->message, "%s", bb_context_message(ctx));
+  bb_context_destroy(ctx);
+  return status;
+}
+
+static void pairs(const char *loops, const char *braces, int64_t m, int64_t n, int64_t mates) {
+  char text[1500];
+  emitted e = {product(text, sizeof text, loops, braces), {m, n, 4096}};
+  if (try_to_emit(&e) != BB_OK) fail_msg("%s", e.message);
+  if (e.mates != mates) fail_msg("%d blocks at %d x %d", (int)e.mates, (int)m, (int)n);
+}
+
+static void extents(void **state) {
+  (void)state;
+  pairs(sections, "} } }", 128, 4096, 1);
+  pairs(sections, "} } }", 256, 4096, 2);
+  pairs(sections, "} } }", 257, 4096, 1);
+  pairs(sections, "} } }", 4096, 300, 2);
+  pairs(sections, "} } }", 2048 + 256, 4096, 2);
+  pairs(sections, "} } }", 2048 + 128, 4096, 1); /* the last section's neighbours are no pairs */
+  pairs(along_columns, "} }", 128, 512, 2);
+  pairs(along_columns, "} }", 128, 768, 1);
+  pairs(along_columns, "} }", 256, 512, 1); /* neighbours of the grid are those along m */
+}
+
+/* What differs along the loop is loaded whole, what does not in halves. */
+static void halves(void **state) {
+  (void)state;
+  char text[1500];
+  emitted e = {product(text, sizeof text, sections, "} } }"), {256, 256, 64}};
+  assert_int_equal(try_to_emit(&e), BB_OK);
+  assert_int_equal(e.rows[0], 128);
+  assert_int_equal(e.rows[1], 128);
+  assert_true(e.has_clusters);
+  e.text = product(text, sizeof text, along_columns, "} }");
+  assert_int_equal(try_to_emit(&e), BB_OK);
+  assert_int_equal(e.rows[0], 64);
+  assert_int_equal(e.rows[1], 256);
+  e.text =
+      product(text, sizeof text,
+              "parallel n = 0 to N step 256 @ grid { parallel m = 0 to M step 128 @ grid {", "} }");
+  assert_int_equal(try_to_emit(&e), BB_OK);
+  assert_int_equal(e.mates, 1);
+  assert_false(e.has_clusters);
+}
+
+static void refused(const char *loops, const char *braces, const char *why) {
+  char text[1500];
+  emitted e = {product(text, sizeof text, loops, braces), {256, 256, 64}};
+  bb_status status = try_to_emit(&e);
+  if (status == BB_OK || !strstr(e.message, why))
+    fail_msg("expected \"%s\" but got %d: %s", why, status, e.message);
+}
+
+static void refusals(void **state) {
+  (void)state;
+  refused("parallel n = 0 to N step 256 @ grid { parallel m = 0 to M step 128 @ cluster pairs {",
+          "} }", "only blocks of the grid");
+  refused("parallel n = 0 to N step 256 @ grid persistent queue { parallel m = 0 to M step 128 @ "
+          "grid pairs {",
+          "} }", "take turns of their own");
+  char text[1500];
+  product(text, sizeof text,
+          "parallel n = 0 to N step 256 @ grid { parallel m = 0 to M step 128 @ grid pairs {",
+          "} }");
+  memcpy(strstr(text, "k = 0 to"), "k = m to", 8);
+  emitted e = {text, {256, 256, 64}};
+  assert_int_equal(try_to_emit(&e), BB_ERROR_UNSUPPORTED);
+  assert_non_null(strstr(e.message, "whose loops differ"));
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(extents), cmocka_unit_test(halves),
+                                     cmocka_unit_test(refusals)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
