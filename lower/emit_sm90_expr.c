@@ -74,6 +74,19 @@ static void put_power(writer *w, const bb_expr *x) {
     put_call(w, "powf", x);
 }
 
+/* Of a multiple, that is 2 log2 e times as much at once. */
+static void put_tanh(writer *w, const bb_expr *x) {
+  bb_program *home = w->e->p->home;
+  const bb_expr *a = x->a[0];
+  uint32_t k = a->op == BB_X_MUL && a->a[0]->op == BB_X_CONST ? 0 : 1;
+  if (a->op != BB_X_MUL || a->a[k]->op != BB_X_CONST || x->dtype != BB_F32) {
+    put_call(w, "tl::tanh", x);
+    return;
+  }
+  const bb_expr *factor = bb_expr_const(home, BB_F32, a->a[k]->number * 2 * M_LOG2E);
+  put_named(w, "tl::tanh_by_power", bb_expr_make(home, BB_X_MUL, a->a[1 - k], factor, NULL));
+}
+
 static void put_cast(writer *w, const bb_expr *x) {
   switch (x->dtype) {
   case BB_F16: put_named(w, "tl::round_f16", x->a[0]); break;
@@ -151,7 +164,7 @@ static void put(writer *w, const bb_expr *x) {
   case BB_X_MAX: put_call(w, integer ? "max" : "fmaxf", x); break;
   case BB_X_EXP: put_call(w, "tl::exp", x); break;
   case BB_X_ATAN: put_call(w, "atanf", x); break;
-  case BB_X_TANH: put_call(w, "tl::tanh", x); break;
+  case BB_X_TANH: put_tanh(w, x); break;
   case BB_X_SQRT: put_call(w, "sqrtf", x); break;
   case BB_X_LOG: put_call(w, "logf", x); break;
   case BB_X_ERF: put_call(w, "erff", x); break;

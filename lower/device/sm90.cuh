@@ -249,7 +249,8 @@ TL_DEV u32 transpose_8x8(u32 x) { u32 y; asm("movmatrix.sync.aligned.m8n8.trans.
 TL_DEV float exp2(float x) { float y; asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x)); return y; }
 TL_DEV float exp(float x) { return exp2(x * 1.4426950408889634f); }
 TL_DEV float recip(float x) { float y; asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x)); return y; }
-TL_DEV float tanh(float x) { return fmaf(-2.f, recip(1.f + exp2(2.885390081777927f * x)), 1.f); }  // absolute error near 1e-7
+TL_DEV float tanh_by_power(float y) { return fmaf(-2.f, recip(1.f + exp2(y)), 1.f); }  // of y / 2 log2 e; absolute error near 1e-7
+TL_DEV float tanh(float x) { return tanh_by_power(2.885390081777927f * x); }
 TL_DEV float square(float x) { return x * x; }
 TL_DEV u32 pack_f16(float lo, float hi) { u32 r; asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(hi), "f"(lo)); return r; }
 TL_DEV u32 pack_bf16(float lo, float hi) { u32 r; asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(hi), "f"(lo)); return r; }
