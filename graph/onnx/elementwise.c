@@ -354,6 +354,7 @@ void bb_onnx_cast_to(bb_onnx_node *n) {
 
 void bb_onnx_cast_like(bb_onnx_node *n) {
   const bb_onnx_value *like = n->in[1];
+  if (like->bits) bb_onnx_refuse(n, "a cast to elements of %u bits", like->bits);
   n->out[0] = bb_onnx_wrap(n, bb_onnx_cast(n, n->in[0], like->dtype), like->stored);
 }
 

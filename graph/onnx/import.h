@@ -31,6 +31,8 @@ typedef struct bb_onnx_value {
   bb_dtype dtype;
   /* the model's type: integers of few bits are computed with as wider ones, within its range */
   bb_dtype stored;
+  uint32_t
+      bits; /* of an element of the model's type, one that only constants have (int4, float8...); 0: any other type */
   uint32_t rank;
   const bb_extent *const *shape;
   uint32_t id;         /* BB_NONE: not in the array program yet */
@@ -144,12 +146,10 @@ const bb_attribute *bb_onnx_attributes(const bb_onnx_node *n, uint32_t *count);
 /* --- tensor.c --- */
 
 /* The element type that an ONNX data type is computed in: narrow integers are widened.  False for
- * what cannot be held (text, complex, 8-bit floats, uint64). */
+ * what cannot be held (text, complex, uint64), or only as constants (floats of 8 bits and less, integers of 4 and 2). */
 bool bb_onnx_dtype(int32_t data_type, bb_dtype *dtype);
 /* How inputs and outputs of that type are held. */
 bb_dtype bb_onnx_stored(int32_t data_type);
-/* True for a type held in a wider one. */
-bool bb_onnx_dtype_widened(int32_t data_type);
 const char *bb_onnx_dtype_name(int32_t data_type);
 /* A tensor of the file.  `where` names it in messages. */
 bb_onnx_value *bb_onnx_value_of_tensor(bb_onnx *m, const char *name,
@@ -224,6 +224,8 @@ bb_onnx_value *bb_onnx_contract(const bb_onnx_node *n, bb_onnx_value *a, bb_onnx
 
 /* v with the low bits that a stored type keeps of each element, computed in v's type; any other type: v. */
 bb_onnx_value *bb_onnx_wrap(const bb_onnx_node *n, bb_onnx_value *v, bb_dtype stored);
+/* Refuses a node that takes elements of types that only constants have, and that ONNX lets no such operator take. */
+void bb_onnx_check_few(const bb_onnx_node *n);
 /* After conversion: results have the model's types, and their elements fit those. */
 void bb_onnx_keep_types(bb_onnx_node *n);
 

@@ -7,6 +7,12 @@
 
 #include <string.h>
 
+static bool among(const char *name, const char *const *names, size_t count) {
+  for (size_t i = 0; i < count; i++)
+    if (strcmp(names[i], name) == 0) return true;
+  return false;
+}
+
 /* Results of other operators are among their operands' elements, or within the type in any case. */
 static bool may_leave(const char *operator) {
   static const char *const names[] = {
@@ -14,9 +20,19 @@ static bool may_leave(const char *operator) {
       "Einsum", "Gemm",     "MatMul",    "Mul",        "Neg",
       "Pow",    "ReduceL1", "ReduceSum", "ReduceProd", "ReduceSumSquare",
       "Sub",    "Sum"};
-  for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-    if (strcmp(names[i], operator) == 0) return true;
-  return false;
+  return among(operator, names, sizeof names / sizeof *names);
+}
+
+void bb_onnx_check_few(const bb_onnx_node *n) {
+  static const char *const names[] = {"Cast",     "CastLike", "DequantizeLinear", "Flatten",
+                                      "Identity", "Pad",      "QuantizeLinear",   "Reshape",
+                                      "Shape",    "Size",     "Squeeze",          "Transpose",
+                                      "Unsqueeze"};
+  if (among(n->row->name, names, sizeof names / sizeof *names)) return;
+  for (uint32_t i = 0; i < n->nin; i++)
+    if (n->in[i] && n->in[i]->bits)
+      bb_onnx_refuse(n, "input %u has elements of %u bits, and they are dequantised only", i,
+                     n->in[i]->bits);
 }
 
 /* The operand whose type a result has; NULL: the converter has said it. */
@@ -24,12 +40,12 @@ static const bb_onnx_value *of_type(const bb_onnx_node *n, uint32_t result) {
   static const struct {
     const char *name;
     int operand; /* of the first result; -1: none */
-  } others[] = {{"ArgMax", -1},  {"ArgMin", -1},         {"Cast", -1},
-                {"CastLike", 1}, {"Constant", -1},       {"ConstantOfShape", -1},
-                {"If", -1},      {"OneHot", 2},          {"Shape", -1},
-                {"Size", -1},    {"QuantizeLinear", -1}, {"DynamicQuantizeLinear", -1},
-                {"Where", 1},    {"MatMulInteger", -1},  {"QLinearMatMul", -1},
-                {"EyeLike", -1}};
+  } others[] = {{"ArgMax", -1},  {"ArgMin", -1},          {"Cast", -1},
+                {"CastLike", 1}, {"Constant", -1},        {"ConstantOfShape", -1},
+                {"If", -1},      {"OneHot", 2},           {"Shape", -1},
+                {"Size", -1},    {"QuantizeLinear", -1},  {"DynamicQuantizeLinear", -1},
+                {"Where", 1},    {"MatMulInteger", -1},   {"QLinearMatMul", -1},
+                {"EyeLike", -1}, {"DequantizeLinear", -1}};
   int operand = result && strcmp(n->row->name, "Split") != 0 ? -1 : 0;
   for (size_t i = 0; i < sizeof others / sizeof *others; i++)
     if (strcmp(others[i].name, n->row->name) == 0) operand = others[i].operand;
@@ -49,7 +65,8 @@ void bb_onnx_keep_types(bb_onnx_node *n) {
   for (uint32_t i = 0; i < n->nout; i++) {
     bb_onnx_value *v = n->out[i];
     const bb_onnx_value *like = of_type(n, i);
-    if (!like || !v || v->unsupported || v == like || !bb_dtype_is_stored(like->stored)) continue;
+    if (!like || !v || v->unsupported || v == like) continue;
+    if (!bb_dtype_is_stored(like->stored) && !like->bits) continue;
     if (v->dtype != like->dtype) continue;
     if (may_leave(n->row->name)) {
       n->out[i] = bb_onnx_wrap(n, v, like->stored);
@@ -58,5 +75,6 @@ void bb_onnx_keep_types(bb_onnx_node *n) {
     n->out[i] = BB_NEW(n->m->arena, bb_onnx_value, 1);
     *n->out[i] = *v;
     n->out[i]->stored = like->stored;
+    n->out[i]->bits = like->bits;
   }
 }

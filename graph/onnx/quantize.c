@@ -64,12 +64,12 @@ static bb_onnx_value *f32(const bb_onnx_node *n, bb_onnx_value *v) {
 
 /* --- to integers --- */
 
-/* round(x / scale) + zero, within the range of `stored`; x and scale in f32. */
+/* round(x / scale) + zero, within the range of `stored`, or of so many of its bits; x and scale in f32. */
 static bb_onnx_value *quantized(const bb_onnx_node *n, bb_onnx_value *x, bb_onnx_value *scale,
-                                bb_onnx_value *zero_point, bb_dtype stored) {
+                                bb_onnx_value *zero_point, bb_dtype stored, uint32_t bits) {
   bb_program *p = n->m->program;
-  double values = ldexp(1, 8 * (int)bb_dtype_bytes(stored));
-  double low = bb_dtype_wrap(stored, values / 2) < 0 ? -values / 2 : 0;
+  double values = ldexp(1, bits ? (int)bits : 8 * (int)bb_dtype_bytes(stored));
+  double low = bb_dtype_wrap(stored, -1) < 0 ? -values / 2 : 0;
   bb_onnx_value *in[] = {x, scale, f32(n, zero_point)};
   const bb_expr *a = bb_onnx_arg(n, 0, in[0]), *by = bb_onnx_arg(n, 1, in[1]);
   const bb_expr *whole = bb_expr_make(p, BB_X_ROUND, f_div(p, a, by), NULL, NULL);
@@ -77,6 +77,7 @@ static bb_onnx_value *quantized(const bb_onnx_node *n, bb_onnx_value *x, bb_onnx
   y = f_min(p, f_max(p, y, f_num(p, y, low)), f_num(p, y, low + values - 1));
   bb_onnx_value *made = bb_onnx_map(n, bb_expr_cast(p, zero_point->dtype, y), 3, in);
   made->stored = stored;
+  made->bits = bits;
   return made;
 }
 
@@ -99,7 +100,7 @@ void bb_onnx_quantize(bb_onnx_node *n) {
   if (!is_quantized(stored)) bb_onnx_refuse(n, "a result of %s", bb_dtype_name(stored));
   if (!zero_point) zero_point = bb_onnx_cast(n, zero(n, stored), dtype);
   n->out[0] = quantized(n, f32(n, n->in[0]), f32(n, along(n, n->in[1], n->in[0], axis, block)),
-                        along(n, zero_point, n->in[0], axis, block), stored);
+                        along(n, zero_point, n->in[0], axis, block), stored, zero_point->bits);
 }
 
 /* The range of x, 0 within it, is cut into 255 steps. */
@@ -119,7 +120,7 @@ void bb_onnx_quantize_dynamically(bb_onnx_node *n) {
   level = f_min(p, f_max(p, level, nothing), steps);
   bb_onnx_value *zero_point = bb_onnx_map(n, bb_expr_cast(p, BB_I32, level), 2, range);
   zero_point->stored = BB_U8;
-  n->out[0] = quantized(n, x, scale, zero_point, BB_U8);
+  n->out[0] = quantized(n, x, scale, zero_point, BB_U8, 0);
   if (n->nout > 1) n->out[1] = scale;
   if (n->nout > 2) n->out[2] = zero_point;
 }
@@ -137,7 +138,7 @@ void bb_onnx_dequantize(bb_onnx_node *n) {
   int64_t block = block_of(n);
   bb_dtype dtype = scale->dtype;
   int64_t type = bb_onnx_int(n, "output_dtype", 0);
-  if (bb_dtype_is_float(x->dtype) || x->dtype == BB_BOOL)
+  if ((bb_dtype_is_float(x->dtype) && !x->bits) || x->dtype == BB_BOOL)
     bb_onnx_refuse(n, "an operand that must be integers is %s", bb_dtype_name(x->stored));
   if (type && (type > 64 || !bb_onnx_dtype((int32_t)type, &dtype) || !bb_dtype_is_float(dtype)))
     bb_onnx_refuse(n, "a result of %s", bb_onnx_dtype_name((int32_t)type));
@@ -184,5 +185,5 @@ void bb_onnx_matmul_quantized(bb_onnx_node *n) {
                                             f32(n, along(n, in[4], sum, cols, 0)));
   sum = bb_onnx_binary_map(n, BB_X_MUL, sum, scale);
   n->out[0] = quantized(n, sum, f32(n, along(n, in[6], sum, cols, 0)),
-                        along(n, in[7], sum, cols, 0), in[7]->stored);
+                        along(n, in[7], sum, cols, 0), in[7]->stored, in[7]->bits);
 }

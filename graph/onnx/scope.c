@@ -167,6 +167,7 @@ static void convert_known(bb_onnx_node *n) {
   }
   if (inputs_known(n)) {
     check_arity(n);
+    bb_onnx_check_few(n);
     n->row->convert(n);
     bb_onnx_keep_types(n);
     return;

@@ -13,34 +13,79 @@
 
 typedef enum typed_field { RAW_ONLY, FLOATS, INT32S, INT64S, DOUBLES, UINT64S } typed_field;
 
+/* What is read of a type: nothing, constants alone, or every tensor. */
+typedef enum reading { NEVER, CONSTANTS, EVERYWHERE } reading;
+
+/* A float of few bits. */
+typedef struct small_float {
+  uint32_t fraction; /* bits of it */
+  int bias;
+  /* which codes are no numbers: none, all but the fraction set, all ones of both, minus zero, as IEEE 754 has it */
+  enum { NONE, ALL_ONES, MINUS_ZERO, IEEE } special;
+} small_float;
+
 /* How the file holds an element type, how it is computed with here, and how inputs and outputs hold it. */
 typedef struct format {
   const char *name;
-  uint32_t bytes;    /* in raw data */
-  typed_field field; /* the typed field that may hold it */
-  bool held;
+  uint32_t bits; /* in raw data; fewer than 8: packed, the low ones of a byte come first */
+  typed_field
+      field; /* the typed field that may hold it; packed as raw data are, a byte an element */
+  reading held;
   bb_dtype dtype, stored;
+  small_float few; /* a float of 8 bits or less */
 } format;
 
+/* The types that the schema here does not know yet. */
+enum {
+  FLOAT8E4M3FN = ONNX__TENSOR_PROTO__DATA_TYPE__BFLOAT16 + 1,
+  FLOAT8E4M3FNUZ,
+  FLOAT8E5M2,
+  FLOAT8E5M2FNUZ,
+  UINT4,
+  INT4,
+  FLOAT4E2M1,
+  FLOAT8E8M0,
+  UINT2,
+  INT2
+};
+
 static const format formats[] = {
-    [0] = {"undefined", 0, RAW_ONLY, false, BB_F32, BB_F32},
-    [ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT] = {"float32", 4, FLOATS, true, BB_F32, BB_F32},
-    [ONNX__TENSOR_PROTO__DATA_TYPE__UINT8] = {"uint8", 1, INT32S, true, BB_I32, BB_U8},
-    [ONNX__TENSOR_PROTO__DATA_TYPE__INT8] = {"int8", 1, INT32S, true, BB_I32, BB_I8},
-    [ONNX__TENSOR_PROTO__DATA_TYPE__UINT16] = {"uint16", 2, INT32S, true, BB_I64, BB_U16},
-    [ONNX__TENSOR_PROTO__DATA_TYPE__INT16] = {"int16", 2, INT32S, true, BB_I32, BB_I16},
-    [ONNX__TENSOR_PROTO__DATA_TYPE__INT32] = {"int32", 4, INT32S, true, BB_I32, BB_I32},
-    [ONNX__TENSOR_PROTO__DATA_TYPE__INT64] = {"int64", 8, INT64S, true, BB_I64, BB_I64},
-    [ONNX__TENSOR_PROTO__DATA_TYPE__STRING] = {"string", 0, RAW_ONLY, false, BB_F32, BB_F32},
-    [ONNX__TENSOR_PROTO__DATA_TYPE__BOOL] = {"bool", 1, INT32S, true, BB_BOOL, BB_BOOL},
-    [ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT16] = {"float16", 2, INT32S, true, BB_F16, BB_F16},
-    [ONNX__TENSOR_PROTO__DATA_TYPE__DOUBLE] = {"float64", 8, DOUBLES, true, BB_F64, BB_F64},
-    [ONNX__TENSOR_PROTO__DATA_TYPE__UINT32] = {"uint32", 4, UINT64S, true, BB_I64, BB_U32},
-    [ONNX__TENSOR_PROTO__DATA_TYPE__UINT64] = {"uint64", 8, UINT64S, false, BB_I64, BB_I64},
-    [ONNX__TENSOR_PROTO__DATA_TYPE__COMPLEX64] = {"complex64", 8, FLOATS, false, BB_F32, BB_F32},
-    [ONNX__TENSOR_PROTO__DATA_TYPE__COMPLEX128] = {"complex128", 16, DOUBLES, false, BB_F64,
-                                                   BB_F64},
-    [ONNX__TENSOR_PROTO__DATA_TYPE__BFLOAT16] = {"bfloat16", 2, INT32S, true, BB_BF16, BB_BF16},
+    [0] = {"undefined", 0, RAW_ONLY, NEVER, BB_F32, BB_F32, {0}},
+    [ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT] =
+        {"float32", 32, FLOATS, EVERYWHERE, BB_F32, BB_F32, {0}},
+    [ONNX__TENSOR_PROTO__DATA_TYPE__UINT8] = {"uint8", 8, INT32S, EVERYWHERE, BB_I32, BB_U8, {0}},
+    [ONNX__TENSOR_PROTO__DATA_TYPE__INT8] = {"int8", 8, INT32S, EVERYWHERE, BB_I32, BB_I8, {0}},
+    [ONNX__TENSOR_PROTO__DATA_TYPE__UINT16] =
+        {"uint16", 16, INT32S, EVERYWHERE, BB_I64, BB_U16, {0}},
+    [ONNX__TENSOR_PROTO__DATA_TYPE__INT16] = {"int16", 16, INT32S, EVERYWHERE, BB_I32, BB_I16, {0}},
+    [ONNX__TENSOR_PROTO__DATA_TYPE__INT32] = {"int32", 32, INT32S, EVERYWHERE, BB_I32, BB_I32, {0}},
+    [ONNX__TENSOR_PROTO__DATA_TYPE__INT64] = {"int64", 64, INT64S, EVERYWHERE, BB_I64, BB_I64, {0}},
+    [ONNX__TENSOR_PROTO__DATA_TYPE__STRING] = {"string", 0, RAW_ONLY, NEVER, BB_F32, BB_F32, {0}},
+    [ONNX__TENSOR_PROTO__DATA_TYPE__BOOL] = {"bool", 8, INT32S, EVERYWHERE, BB_BOOL, BB_BOOL, {0}},
+    [ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT16] =
+        {"float16", 16, INT32S, EVERYWHERE, BB_F16, BB_F16, {0}},
+    [ONNX__TENSOR_PROTO__DATA_TYPE__DOUBLE] =
+        {"float64", 64, DOUBLES, EVERYWHERE, BB_F64, BB_F64, {0}},
+    [ONNX__TENSOR_PROTO__DATA_TYPE__UINT32] =
+        {"uint32", 32, UINT64S, EVERYWHERE, BB_I64, BB_U32, {0}},
+    [ONNX__TENSOR_PROTO__DATA_TYPE__UINT64] = {"uint64", 64, UINT64S, NEVER, BB_I64, BB_I64, {0}},
+    [ONNX__TENSOR_PROTO__DATA_TYPE__COMPLEX64] =
+        {"complex64", 64, FLOATS, NEVER, BB_F32, BB_F32, {0}},
+    [ONNX__TENSOR_PROTO__DATA_TYPE__COMPLEX128] =
+        {"complex128", 128, DOUBLES, NEVER, BB_F64, BB_F64, {0}},
+    [ONNX__TENSOR_PROTO__DATA_TYPE__BFLOAT16] =
+        {"bfloat16", 16, INT32S, EVERYWHERE, BB_BF16, BB_BF16, {0}},
+    [FLOAT8E4M3FN] = {"float8e4m3fn", 8, INT32S, CONSTANTS, BB_F32, BB_F32, {3, 7, ALL_ONES}},
+    [FLOAT8E4M3FNUZ] = {"float8e4m3fnuz", 8, INT32S, CONSTANTS, BB_F32, BB_F32, {3, 8, MINUS_ZERO}},
+    [FLOAT8E5M2] = {"float8e5m2", 8, INT32S, CONSTANTS, BB_F32, BB_F32, {2, 15, IEEE}},
+    [FLOAT8E5M2FNUZ] =
+        {"float8e5m2fnuz", 8, INT32S, CONSTANTS, BB_F32, BB_F32, {2, 16, MINUS_ZERO}},
+    [UINT4] = {"uint4", 4, INT32S, CONSTANTS, BB_I32, BB_U8, {0}},
+    [INT4] = {"int4", 4, INT32S, CONSTANTS, BB_I32, BB_I8, {0}},
+    [FLOAT4E2M1] = {"float4e2m1", 4, INT32S, CONSTANTS, BB_F32, BB_F32, {1, 1, NONE}},
+    [FLOAT8E8M0] = {"float8e8m0", 8, INT32S, NEVER, BB_F32, BB_F32, {0}},
+    [UINT2] = {"uint2", 2, INT32S, CONSTANTS, BB_I32, BB_U8, {0}},
+    [INT2] = {"int2", 2, INT32S, CONSTANTS, BB_I32, BB_I8, {0}},
 };
 
 static const format *format_of(int32_t data_type) {
@@ -49,22 +94,16 @@ static const format *format_of(int32_t data_type) {
 }
 
 const char *bb_onnx_dtype_name(int32_t data_type) {
-  return data_type > ONNX__TENSOR_PROTO__DATA_TYPE__BFLOAT16 ? "an 8-bit or 4-bit type"
-                                                             : format_of(data_type)->name;
+  return format_of(data_type)->name;
 }
 
 bool bb_onnx_dtype(int32_t data_type, bb_dtype *dtype) {
   *dtype = format_of(data_type)->dtype;
-  return format_of(data_type)->held;
+  return format_of(data_type)->held == EVERYWHERE;
 }
 
 bb_dtype bb_onnx_stored(int32_t data_type) {
   return format_of(data_type)->stored;
-}
-
-bool bb_onnx_dtype_widened(int32_t data_type) {
-  const format *f = format_of(data_type);
-  return f->held && f->bytes != bb_dtype_bytes(f->dtype);
 }
 
 /* --- external data --- */
@@ -166,44 +205,60 @@ static size_t typed_count(const Onnx__TensorProto *t, typed_field field) {
   }
 }
 
-/* The elements of a typed field in the layout of raw data. */
+/* The elements of a typed field in the layout of raw data.  Types of less than a byte are packed there, too. */
 static const void *pack_typed(bb_onnx *m, const Onnx__TensorProto *t, const format *f,
                               uint64_t count, const char *where) {
+  uint32_t bytes = f->bits < 8 ? 1 : f->bits / 8;
+  if (f->bits < 8) count = (count * f->bits + 7) / 8;
   if (typed_count(t, f->field) != count)
     bb_fail(m->ctx, BB_ERROR_INPUT, "%s: %zu elements of data where its shape needs %llu", where,
             typed_count(t, f->field), (unsigned long long)count);
   if (f->field == FLOATS) return t->float_data;
   if (f->field == DOUBLES) return t->double_data;
   if (f->field == INT64S) return t->int64_data;
-  uint8_t *packed = BB_NEW(m->program->arena, uint8_t, count * f->bytes);
+  uint8_t *packed = BB_NEW(m->program->arena, uint8_t, count * bytes);
   for (size_t i = 0; i < count; i++) {
     int64_t value = typed_element(t, f->field, i); /* little-endian: the low bytes come first */
-    memcpy(packed + i * f->bytes, &value, f->bytes);
+    memcpy(packed + i * bytes, &value, bytes);
   }
   return packed;
 }
 
-static int64_t widened(int32_t data_type, const uint8_t *p) {
-  int16_t i16;
-  uint16_t u16;
-  uint32_t u32;
-  switch (data_type) {
-  case ONNX__TENSOR_PROTO__DATA_TYPE__UINT8: return *p;
-  case ONNX__TENSOR_PROTO__DATA_TYPE__INT8: return (int8_t)*p;
-  case ONNX__TENSOR_PROTO__DATA_TYPE__INT16: memcpy(&i16, p, 2); return i16;
-  case ONNX__TENSOR_PROTO__DATA_TYPE__UINT16: memcpy(&u16, p, 2); return u16;
-  default: memcpy(&u32, p, 4); return u32;
-  }
+static double float_of(const small_float *f, uint32_t bits, uint32_t code) {
+  uint32_t magnitude = code & ((1u << (bits - 1)) - 1),
+           fraction = magnitude & ((1u << f->fraction) - 1);
+  int exponent = (int)(magnitude >> f->fraction), most = (1 << (bits - 1 - f->fraction)) - 1;
+  bool negative = code >> (bits - 1);
+  if (f->special == MINUS_ZERO && negative && !magnitude) return NAN;
+  if (f->special == ALL_ONES && magnitude == (1u << (bits - 1)) - 1) return NAN;
+  double value = exponent ? ldexp((double)(fraction + (1u << f->fraction)),
+                                  exponent - f->bias - (int)f->fraction)
+                          : ldexp((double)fraction, 1 - f->bias - (int)f->fraction);
+  if (f->special == IEEE && exponent == most) value = fraction ? NAN : INFINITY;
+  return negative ? -value : value;
 }
 
-/* Narrow integers are held in the wider type that keeps every value. */
-static const void *widen(bb_onnx *m, int32_t data_type, const uint8_t *raw, uint64_t count) {
-  const format *f = format_of(data_type);
+/* The bits of element i, as a number without a sign. */
+static uint32_t code_of(const format *f, const uint8_t *raw, uint64_t i) {
+  uint32_t code = 0;
+  if (f->bits >= 8)
+    memcpy(&code, raw + i * (f->bits / 8), f->bits / 8);
+  else
+    code = raw[i * f->bits / 8] >> (i * f->bits % 8) & ((1u << f->bits) - 1);
+  return code;
+}
+
+/* Elements of few bits are held in the wider type that keeps every value. */
+static const void *widen(bb_onnx *m, const format *f, const uint8_t *raw, uint64_t count) {
   uint32_t bytes = bb_dtype_bytes(f->dtype);
   uint8_t *wide = BB_NEW(m->program->arena, uint8_t, count * bytes);
+  bool is_signed = bb_dtype_wrap(f->stored, -1) < 0;
   for (uint64_t i = 0; i < count; i++) {
-    int64_t value = widened(data_type, raw + i * f->bytes);
-    memcpy(wide + i * bytes, &value, bytes);
+    uint32_t code = code_of(f, raw, i);
+    int64_t value = code;
+    if (is_signed && code >> (f->bits - 1)) value -= (int64_t)1 << f->bits;
+    float number = bb_dtype_is_float(f->dtype) ? (float)float_of(&f->few, f->bits, code) : 0;
+    memcpy(wide + i * bytes, bb_dtype_is_float(f->dtype) ? (void *)&number : (void *)&value, bytes);
   }
   return wide;
 }
@@ -212,7 +267,7 @@ static const void *widen(bb_onnx *m, int32_t data_type, const uint8_t *raw, uint
 static const void *tensor_bytes(bb_onnx *m, const Onnx__TensorProto *t, const char *where,
                                 size_t *bytes) {
   const format *f = format_of(t->data_type);
-  uint64_t count = element_count(m, t, where), expect = count * f->bytes;
+  uint64_t count = element_count(m, t, where), expect = (count * f->bits + 7) / 8;
   const void *data;
   if (t->segment) bb_fail(m->ctx, BB_ERROR_INPUT, "%s: a tensor in segments is not read", where);
   if (t->data_location == ONNX__TENSOR_PROTO__DATA_LOCATION__EXTERNAL) {
@@ -225,7 +280,7 @@ static const void *tensor_bytes(bb_onnx *m, const Onnx__TensorProto *t, const ch
   } else {
     data = pack_typed(m, t, f, count, where);
   }
-  if (bb_onnx_dtype_widened(t->data_type)) data = widen(m, t->data_type, data, count);
+  if (f->bits != 8 * bb_dtype_bytes(f->dtype)) data = widen(m, f, data, count);
   *bytes = (size_t)count * bb_dtype_bytes(f->dtype);
   return data;
 }
@@ -279,17 +334,17 @@ static void note_elements(bb_onnx *m, bb_onnx_value *v, const uint8_t *bytes, ui
 
 bb_onnx_value *bb_onnx_value_of_tensor(bb_onnx *m, const char *name, const Onnx__TensorProto *t,
                                        const char *where) {
-  bb_dtype dtype;
+  const format *f = format_of(t->data_type);
   size_t bytes;
-  if (!bb_onnx_dtype(t->data_type, &dtype))
-    bb_fail(m->ctx, BB_ERROR_INPUT, "%s: tensors of %s are not read", where,
-            bb_onnx_dtype_name(t->data_type));
+  if (f->held == NEVER)
+    bb_fail(m->ctx, BB_ERROR_INPUT, "%s: tensors of %s are not read", where, f->name);
   uint64_t count = element_count(m, t, where);
   const bb_extent **shape = BB_NEW(m->program->arena, const bb_extent *, t->n_dims);
   for (size_t i = 0; i < t->n_dims; i++) shape[i] = bb_onnx_number(m, t->dims[i]);
-  bb_onnx_value *v = bb_onnx_value_new(m, dtype, (uint32_t)t->n_dims, shape);
+  bb_onnx_value *v = bb_onnx_value_new(m, f->dtype, (uint32_t)t->n_dims, shape);
   const void *data = tensor_bytes(m, t, where, &bytes);
-  v->stored = bb_onnx_stored(t->data_type);
+  v->stored = f->stored;
+  if (f->held == CONSTANTS) v->bits = f->bits;
   v->name = name;
   v->data = data;
   v->bytes = bytes;

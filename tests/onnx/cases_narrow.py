@@ -1,7 +1,8 @@
 """Integers of few bits: they wrap where their type ends, and linear quantisation."""
 
 import numpy as np
-from onnx import helper
+import onnx
+from onnx import TensorProto, helper
 
 from case import RNG, K, graph_case, rand, single
 
@@ -90,6 +91,55 @@ def quantisation():
                      {"w": w, "s": np.float32(0.07), "z": np.uint8(128), "t": np.float32(0.01), "u": np.float32(0.9)})
 
 
+FEW = {"int4": TensorProto.INT4, "uint4": TensorProto.UINT4, "float8e4m3fn": TensorProto.FLOAT8E4M3FN, "float8e5m2": TensorProto.FLOAT8E5M2,
+       "float8e4m3fnuz": TensorProto.FLOAT8E4M3FNUZ, "float8e5m2fnuz": TensorProto.FLOAT8E5M2FNUZ, "float4e2m1": TensorProto.FLOAT4E2M1}
+
+
+def weights_of_few_bits():
+    """Constants of 8 bits and less, every code but what is no number, packed in raw data and in a typed field."""
+    for name, kind in FEW.items():
+        bits = 4 if name.endswith("4") or name.endswith("e2m1") else 8
+        codes = np.arange(1 << bits, dtype=np.uint8)
+        values = onnx.numpy_helper.to_array(packed("w", kind, codes, bits)).astype(np.float32)
+        codes = np.resize(codes[np.isfinite(values)], 5 * 33)
+        values = onnx.numpy_helper.to_array(packed("w", kind, codes, bits)).astype(np.float32).reshape(5, 33)
+        scale, x = rand(33, low=0.5, high=2), rand(7, 5)
+        for form in ("raw", "typed"):
+            case = graph_case(f"weights-{name}-{form}", [N("DequantizeLinear", ["w", "s"], ["f"], axis=1), N("MatMul", ["x", "f"], ["y"])], {"x": x}, ["y"],
+                              {"s": scale}, opset=23, by=lambda inputs, values=values, scale=scale: {"y": inputs["x"] @ (values * scale)})
+            tensor = packed("w", kind, codes, bits, [5, 33])
+            if form == "typed":
+                tensor.int32_data.extend(tensor.raw_data)
+                tensor.ClearField("raw_data")
+            case.model.graph.initializer.append(tensor)
+            yield case
+    # four bits with zero points and blocks, turned, as quantised language models have them
+    w, s, z = RNG.integers(0, 16, (24, 64)), rand(24, 4, low=0.01, high=0.2), RNG.integers(0, 16, (24, 4))
+    full = ((w - np.repeat(z, 16, 1)) * np.repeat(s, 16, 1)).astype(np.float32)
+    case = graph_case("weights-blocks", [N("DequantizeLinear", ["w", "s", "z"], ["f"], axis=1, block_size=16), N("Transpose", ["f"], ["t"]),
+                                         N("MatMul", ["x", "t"], ["y"])], {"x": rand(3, 64)}, ["y"], {"s": s}, opset=21,
+                      by=lambda inputs: {"y": inputs["x"] @ full.T})
+    case.model.graph.initializer.append(packed("w", TensorProto.UINT4, w.ravel(), 4, w.shape))
+    case.model.graph.initializer.append(packed("z", TensorProto.UINT4, z.ravel(), 4, z.shape))
+    yield case
+    x = rand(6, 40, low=-9, high=9)
+    case = graph_case("through-int4", [N("QuantizeLinear", ["x", "s", "z"], ["q"]), N("Reshape", ["q", "to"], ["r"]), N("DequantizeLinear", ["r", "s", "z"], ["y"])],
+                      {"x": x}, ["y"], {"s": np.float32(0.75), "to": np.array([40, 6])}, opset=21,
+                      by=lambda inputs: {"y": ((np.clip(np.rint(inputs["x"] / np.float32(0.75)) + 1, -8, 7) - 1) * np.float32(0.75)).reshape(40, 6)})
+    case.model.graph.initializer.append(packed("z", TensorProto.INT4, np.array([1]), 4, []))
+    yield case
+
+
+def packed(name, kind, codes, bits, shape=None):
+    codes = np.asarray(codes).astype(np.uint8)
+    shape = [codes.size] if shape is None else shape
+    if bits == 4:
+        codes = np.append(codes, np.zeros(codes.size % 2, np.uint8))
+        codes = codes[::2] & 15 | codes[1::2] << 4
+    return TensorProto(name=name, data_type=kind, dims=shape, raw_data=codes.tobytes())
+
+
 def cases():
     yield from arithmetic()
     yield from quantisation()
+    yield from weights_of_few_bits()

@@ -122,7 +122,11 @@ def data():
     yield "short-typed", model([N("Add", ["x", "c"], ["y"])], constants=[typed]), ["c", "1 elements"]
     yield "undefined-type", model([N("Add", ["x", "c"], ["y"])], constants=[T(name="c", dims=[1])]), ["c", "undefined"]
     eight = T(name="c", data_type=17, dims=[1], raw_data=b"1")
-    yield "float8", model([N("Add", ["x", "c"], ["y"])], constants=[eight]), ["c", "8-bit"]
+    yield "float8", model([N("Add", ["x", "c"], ["y"])], constants=[eight]), ["8 bits"]
+    four = T(name="c", data_type=22, dims=[5], raw_data=b"12")
+    yield "short-int4", model([N("Cast", ["c"], ["y"], to=1)], constants=[four]), ["c", "2 bytes", "needs 3"]
+    yield "int4-input", model([N("Cast", ["x"], ["y"], to=1)], [info("x", 22, [3])]), ["x", "int4"]
+    yield "to-int4", model([N("Cast", ["x"], ["y"], to=22)]), ["int4"]
     big = T(name="c", data_type=T.FLOAT, dims=[1 << 62, 1 << 62], raw_data=b"1234")
     yield "huge-constant", model([N("Add", ["x", "c"], ["y"])], constants=[big]), ["c", "too large"]
     less = T(name="c", data_type=T.FLOAT, dims=[-1], raw_data=b"1234")
