@@ -187,7 +187,7 @@ void bb_onnx_tile(bb_onnx_node *n) {
   n->out[0] = v;
 }
 
-/* --- joins and parts --- */
+/* --- joins --- */
 
 void bb_onnx_join(bb_onnx_node *n) {
   bb_onnx_value **v = BB_NEW(n->m->arena, bb_onnx_value *, n->nin);
@@ -201,104 +201,4 @@ void bb_onnx_join(bb_onnx_node *n) {
     if (v[i]->rank != v[0]->rank)
       bb_onnx_refuse(n, "operands of rank %u and %u", v[0]->rank, v[i]->rank);
   n->out[0] = bb_onnx_concat(n, n->nin, v, axis);
-}
-
-/* The lengths of the parts: given, or as equal as `outputs` allow, the last one shorter. */
-static int64_t *split_lengths(bb_onnx_node *n, int64_t extent, uint32_t outputs) {
-  int64_t *length = BB_NEW(n->m->arena, int64_t, outputs), left = extent;
-  bool given = n->nin > 1 && n->in[1];
-  uint32_t count = outputs;
-  const int64_t *lengths = given ? bb_onnx_known_ints(n, n->in[1], &count) : NULL;
-  if (given && !lengths) {
-    bb_onnx_unsupported(n, "lengths that are computed at run time");
-    return NULL;
-  }
-  if (count != outputs) bb_onnx_refuse(n, "%u lengths for %u outputs", count, outputs);
-  int64_t even = (extent + outputs - 1) / outputs;
-  for (uint32_t i = 0; i < outputs; i++) {
-    length[i] = lengths ? lengths[i] : i + 1 < outputs ? even : left;
-    if (length[i] < 0 || length[i] > left)
-      bb_onnx_refuse(n, "its parts do not add up to extent %lld", (long long)extent);
-    left -= length[i];
-  }
-  if (left) bb_onnx_refuse(n, "its parts do not add up to extent %lld", (long long)extent);
-  return length;
-}
-
-void bb_onnx_split(bb_onnx_node *n) {
-  bb_onnx_value *v = n->in[0];
-  if (!v->rank) bb_onnx_refuse(n, "an operand is a scalar");
-  uint32_t axis = bb_onnx_axis(n, bb_onnx_int(n, "axis", 0), v->rank);
-  int64_t extent = bb_extent_value(v->shape[axis]), start = 0;
-  int64_t asked = n->row->detail ? bb_onnx_int(n, "num_outputs", 0) : 0;
-  uint32_t outputs = (uint32_t)n->proto->n_output;
-  if (asked && asked != outputs)
-    bb_onnx_refuse(n, "num_outputs is %lld for %u outputs", (long long)asked, outputs);
-  if (extent < 0) {
-    bb_onnx_unsupported(n, "parts of an axis whose length is known only at run time");
-    return;
-  }
-  int64_t *length = split_lengths(n, extent, outputs);
-  for (uint32_t i = 0; length && i < outputs; i++) {
-    if (i < n->nout) n->out[i] = bb_onnx_slice(n, v, axis, start, 1, length[i]);
-    start += length[i];
-  }
-}
-
-/* One axis of a Slice, by numpy's rules. */
-static void clamp_slice(int64_t extent, int64_t *start, int64_t end, int64_t step,
-                        int64_t *length) {
-  int64_t low = step > 0 ? 0 : -1, high = step > 0 ? extent : extent - 1;
-  int64_t from = *start < 0 ? *start + extent : *start, to = end < 0 ? end + extent : end;
-  from = from < low ? low : from > high ? high : from;
-  to = to < low ? low : to > high ? high : to;
-  int64_t span = step > 0 ? to - from : from - to, stride = step > 0 ? step : -step;
-  *length = span > 0 ? (span - 1) / stride + 1 : 0;
-  *start = *length ? from : 0;
-}
-
-/* Whether start..end covers an axis of symbolic extent from its first to its last element. */
-static bool covers(bb_onnx *m, const bb_extent *extent, const bb_expr *start, const bb_expr *end,
-                   int64_t step) {
-  bool from_first = start->op == BB_X_CONST && start->number == 0;
-  bool to_last = end->op == BB_X_CONST ? end->number > 4e9 : bb_onnx_expr_extent(m, end) == extent;
-  return step == 1 && from_first && to_last;
-}
-
-void bb_onnx_slice_axes(bb_onnx_node *n) {
-  bb_onnx *m = n->m;
-  bb_onnx_value *v = n->in[0], *starts = n->in[1], *ends = n->in[2];
-  bb_onnx_value *axis_operand = n->nin > 3 ? n->in[3] : NULL, *steps = n->nin > 4 ? n->in[4] : NULL;
-  uint32_t axes = starts->elements, count = starts->elements;
-  const int64_t *axis_of = axis_operand ? bb_onnx_known_ints(n, axis_operand, &axes) : NULL;
-  const int64_t *step_of = steps ? bb_onnx_known_ints(n, steps, &count) : NULL;
-  bool known =
-      starts->element && ends->element && (axis_of || !axis_operand) && (step_of || !steps);
-  if (!known) {
-    bb_onnx_unsupported(n, "bounds that are computed at run time");
-    return;
-  }
-  if (ends->elements != starts->elements || axes != starts->elements || count != starts->elements)
-    bb_onnx_refuse(n, "starts, ends, axes and steps differ in length");
-  if (axes > v->rank) bb_onnx_refuse(n, "%u bounds for rank %u", axes, v->rank);
-  for (uint32_t i = 0; i < axes; i++) {
-    uint32_t axis = bb_onnx_axis(n, axis_of ? axis_of[i] : i, v->rank);
-    int64_t step = step_of ? step_of[i] : 1, extent = bb_extent_value(v->shape[axis]), start, end,
-            length;
-    if (step == 0) bb_onnx_refuse(n, "a step is zero");
-    if (step < -INT64_MAX / 2 || step > INT64_MAX / 2)
-      step = step > 0 ? INT64_MAX / 2 : -INT64_MAX / 2;
-    if (extent < 0 && covers(m, v->shape[axis], starts->element[i], ends->element[i], step))
-      continue;
-    bb_onnx_value one = {.element = &starts->element[i], .elements = 1};
-    bool numbers = extent >= 0 && bb_onnx_known_int(&one, &start);
-    one.element = &ends->element[i];
-    if (!numbers || !bb_onnx_known_int(&one, &end)) {
-      bb_onnx_unsupported(n, "a part of an axis whose bounds are known only at run time");
-      return;
-    }
-    clamp_slice(extent, &start, end, step, &length);
-    v = bb_onnx_slice(n, v, axis, start, step, length);
-  }
-  n->out[0] = v;
 }

@@ -157,6 +157,16 @@ def graphs():
         by=lambda f: {"y": -np.exp(f["x"])})
     yield graph_case("dead-node", [N("Exp", ["x"], ["y"]), N("Hardmax", ["x"], ["unused"])], {"x": x}, ["y"])
     yield graph_case("input-is-output", [N("Exp", ["x"], ["z"])], {"x": x}, ["x", "z"], by=lambda f: {"x": f["x"], "z": np.exp(f["x"])})
+    # parts of an axis whose length only a run tells, at both ends, by steps, backwards, and of a table as long as that
+    far = 2**62
+    for name, start, end, step in [("tail", 1, far, 1), ("head", 0, -1, 1), ("last", -1, far, 1), ("inner", 1, -2, 1), ("even", 0, far, 2), ("odd", 1, -1, 3),
+                                   ("turned", -1, -far, -1), ("back", -2, 1, -2), ("first", 0, 3, 1)]:
+        yield single(f"Slice-open-{name}", "Slice", [x, ints(start), ints(end), ints(1), ints(step)], symbols=[["B", "S", 8]])
+    table = rand(1, 12, 8)
+    yield graph_case("Slice-to-length", [
+        N("Shape", ["x"], ["s"], start=1, end=2), N("Slice", ["t", "zero", "s", "axis"], ["p"]), N("Add", ["x", "p"], ["y"]),
+        N("Sub", ["s", "two"], ["r"]), N("Slice", ["t", "r", "s", "axis"], ["z"])],
+        {"x": x}, ["y", "z"], {"t": table, "zero": np.array([0]), "two": np.array([2]), "axis": np.array([1])}, symbols={"x": ["B", "S", 8]})
     yield graph_case("scalar-form-output", [N("Shape", ["x"], ["y"])], {"x": x}, ["y"], symbols={"x": ["B", "S", 8]})
     yield graph_case("gather-slice", [N("Gather", ["x", "i"], ["y"], axis=1)], {"x": x}, ["y"], {"i": np.array(-2)})
     yield graph_case("gather-range", [N("Gather", ["x", "i"], ["y"], axis=1)], {"x": x}, ["y"], {"i": np.array([[3, 2], [1, 0]])})
