@@ -320,7 +320,7 @@ static const bb_atom *linear_element(const bb_normal *u, uint32_t *term) {
       bool element = at.atom->deps & BB_DEP_ELEMENT;
       bool arg = at.atom->kind == BB_ATOM_LEAF && at.atom->expr->op == BB_X_ARG &&
                  at.atom->expr->index < BB_CHAIN_RENAMED;
-      if (element && arg && at.power.num == 1 && at.power.den == 1 && !found)
+      if (element && arg && !at.atom->predicate && at.power.num == 1 && at.power.den == 1 && !found)
         found = at.atom;
       else if (element || at.atom->sign & BB_SIGN_ZERO)
         good = false;
@@ -351,12 +351,13 @@ static void rename_element(bb_derivation *d, const bb_expr *g, const bb_normal *
   const bb_normal *rest = bb_normal_subtract(al, u, mine);
   const bb_normal *by = bb_normal_multiply(al, mine, bb_normal_atom(al, x, minus_one));
   uint32_t name = BB_CHAIN_RENAMED + d->renamed;
-  const bb_expr *fresh = bb_expr_arg(d->program, BB_F32, name);
+  const bb_expr *fresh = bb_expr_arg(d->program, BB_F32, name), *written = fresh;
   bb_algebra_arg(al, name, BB_DEP_ELEMENT, bb_derive_range(d, g));
   d->rename[d->renamed++] = g;
-  const bb_normal *value =
-      bb_normal_divide(al, bb_normal_subtract(al, bb_normal_of(al, fresh), rest), by);
-  d->value[x->expr->index] = bb_normal_expr(al, value);
+  /* Multiplied out, constants of the rest would be divided as they are written, and cancel no more. */
+  if (rest->count) written = bb_dx_sub(d, fresh, bb_normal_expr(al, rest));
+  if (by != al->one) written = bb_dx_div(d, written, bb_normal_expr(al, by));
+  d->value[x->expr->index] = written;
   for (uint32_t i = 0; i < d->chain->elements; i++)
     if (d->value[i] && i != x->expr->index)
       d->value[i] = bb_expr_substitute(d->program, d->value[i], d->chain->elements, d->value);
