@@ -156,8 +156,17 @@ static void fill(const bb_onnx_node *n, const resizing *r, axis *a) {
 
 /* --- operands --- */
 
-/* Numbers for each axis that changes: NULL where there are none; refuses other than `count`. */
-static const double *numbers(bb_onnx_node *n, uint32_t operand, uint32_t count, bool *known) {
+/* Whether a size is the length that an axis has anyway, which only a run tells. */
+static bool stays(const bb_onnx_node *n, const bb_expr *size, uint32_t which) {
+  const bb_extent *own = n->in[0]->shape[which];
+  return bb_extent_value(own) < 0 && size->op != BB_X_CONST &&
+         bb_onnx_expr_extent(n->m, size) == own;
+}
+
+/* Numbers for each axis that changes: NULL where there are none; refuses other than `count`.  `which`: the operand has
+ * sizes of these axes; NaN for one that stays as long as it is. */
+static const double *numbers(bb_onnx_node *n, uint32_t operand, uint32_t count,
+                             const uint32_t *which, bool *known) {
   const bb_onnx_value *v = operand < n->nin ? n->in[operand] : NULL;
   if (!v || bb_onnx_count(v->rank, v->shape) == 0) return NULL;
   double *number = BB_NEW(n->m->arena, double, count + 1);
@@ -165,8 +174,9 @@ static const double *numbers(bb_onnx_node *n, uint32_t operand, uint32_t count, 
   if (*known && v->elements != count)
     bb_onnx_refuse(n, "input %u has %u elements for %u axes", operand, v->elements, count);
   for (uint32_t i = 0; *known && i < count; i++) {
-    *known = v->element[i]->op == BB_X_CONST;
-    number[i] = v->element[i]->number;
+    bool same = which && stays(n, v->element[i], which[i]);
+    *known = same || v->element[i]->op == BB_X_CONST;
+    number[i] = same ? NAN : v->element[i]->number;
   }
   return number;
 }
@@ -177,8 +187,8 @@ static void scale_by_sizes(const bb_onnx_node *n, uint32_t count, axis *a, const
   uint32_t policy = one_of(n, "keep_aspect_ratio_policy", 3, policies);
   double one = size[0] / (double)a[0].from;
   for (uint32_t i = 0; i < count; i++) {
-    a[i].to = (int64_t)size[i];
-    a[i].scale = size[i] / (double)a[i].from;
+    a[i].to = isnan(size[i]) ? 0 : (int64_t)size[i];
+    a[i].scale = isnan(size[i]) ? 1 : size[i] / (double)a[i].from;
     one = policy == 1 ? fmin(one, a[i].scale) : fmax(one, a[i].scale);
   }
   for (uint32_t i = 0; i < count && policy; i++) {
@@ -192,15 +202,19 @@ static bool read_axes(bb_onnx_node *n, const resizing *r, uint32_t count, const 
                       axis *a) {
   bool known[3] = {true, true, true};
   const double *roi =
-      r->coordinates == CROP_AND_RESIZE ? numbers(n, 1, 2 * count, &known[0]) : NULL;
-  const double *scale = numbers(n, 2, count, &known[1]), *size = numbers(n, 3, count, &known[2]);
+      r->coordinates == CROP_AND_RESIZE ? numbers(n, 1, 2 * count, NULL, &known[0]) : NULL;
+  const double *scale = numbers(n, 2, count, NULL, &known[1]);
+  const double *size = numbers(n, 3, count, which, &known[2]);
+  bool stretches = strcmp(bb_onnx_text(n, "keep_aspect_ratio_policy", "stretch"), "stretch") == 0;
   bool fixed = true;
   for (uint32_t i = 0; i < count; i++) {
     a[i].from = bb_extent_value(n->in[0]->shape[which[i]]);
     a[i].begin = roi ? roi[i] : 0;
     a[i].end = roi ? roi[count + i] : 1;
     /* an axis that stays as long as it is may have any length */
-    if (a[i].from < 0 && known[1] && scale && scale[i] == 1 && !roi) a[i].from = a[i].to = 0;
+    bool same =
+        (known[1] && scale && scale[i] == 1) || (known[2] && size && isnan(size[i]) && stretches);
+    if (a[i].from < 0 && same && !roi) a[i].from = a[i].to = 0;
     fixed &= a[i].from >= 0;
   }
   if (!known[0] || !known[1] || !known[2] || !fixed) {

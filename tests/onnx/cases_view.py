@@ -157,6 +157,8 @@ def graphs():
         by=lambda f: {"y": -np.exp(f["x"])})
     yield graph_case("dead-node", [N("Exp", ["x"], ["y"]), N("Hardmax", ["x"], ["unused"])], {"x": x}, ["y"])
     yield graph_case("input-is-output", [N("Exp", ["x"], ["z"])], {"x": x}, ["x", "z"], by=lambda f: {"x": f["x"], "z": np.exp(f["x"])})
+    yield graph_case("Resize-open", [N("Shape", ["x"], ["b"], end=1), N("Concat", ["b", "to"], ["s"], axis=0), N("Resize", ["x", "", "", "s"], ["y"], mode="linear")],
+                     {"x": rand(2, 3, 5, 4)}, ["y"], {"to": np.array([3, 9, 7])}, symbols={"x": ["B", 3, 5, 4]})
     # parts of an axis whose length only a run tells, at both ends, by steps, backwards, and of a table as long as that
     far = 2**62
     for name, start, end, step in [("tail", 1, far, 1), ("head", 0, -1, 1), ("last", -1, far, 1), ("inner", 1, -2, 1), ("even", 0, far, 2), ("odd", 1, -1, 3),
