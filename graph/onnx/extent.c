@@ -67,6 +67,23 @@ const bb_expr *bb_onnx_extent_expr(bb_onnx *m, const bb_extent *extent) {
   return product;
 }
 
+const bb_expr *bb_onnx_symbol_meaning(bb_onnx *m, const bb_expr *symbol) {
+  const char *name = m->program->symbol[symbol->index], *text = name, *wrong;
+  if (!strpbrk(name, "+-*/() ")) return NULL;
+  const bb_expr *meant = bb_expr_parse(m->program, &text, name + strlen(name), NULL, NULL, &wrong);
+  return !meant || *text || meant == symbol ? NULL : meant;
+}
+
+const bb_expr *bb_onnx_extent_meaning(bb_onnx *m, const bb_extent *extent) {
+  const bb_expr *e = bb_onnx_extent_expr(m, extent);
+  const bb_expr *meant = e->op == BB_X_SYMBOL ? bb_onnx_symbol_meaning(m, e) : NULL;
+  return meant ? meant : e;
+}
+
+const bb_expr *bb_onnx_tidy_make(bb_onnx *m, bb_expr_op op, const bb_expr *a, const bb_expr *b) {
+  return bb_onnx_tidy(m, bb_expr_make(m->program, op, a, b, NULL));
+}
+
 /* The product that an expression is, or NULL. */
 static const bb_extent *as_product(bb_onnx *m, const bb_expr *e) {
   if (e->op == BB_X_CONST) {
@@ -182,13 +199,20 @@ static const bb_expr *without(bb_onnx *m, const bb_expr *a, const bb_expr *b) {
       m, bb_extent_multiply(p, ratio, bb_onnx_number(m, x->factor - y->factor)));
 }
 
-/* a - b: with a constant b a sum; what both have goes, term by term. */
+static bool plus_constant(const bb_expr *e) {
+  return e->op == BB_X_ADD && e->a[1]->op == BB_X_CONST;
+}
+
+/* a - b: with a constant b a sum; what both have goes, term by term; constants are kept last. */
 static const bb_expr *tidy_difference(bb_onnx *m, const bb_expr *a, const bb_expr *b) {
-  if (b->op == BB_X_CONST) return tidy_sum(m, a, f_neg(m->program, b));
+  bb_program *p = m->program;
+  if (b->op == BB_X_CONST) return tidy_sum(m, a, f_neg(p, b));
   const bb_expr *less = without(m, a, b);
   if (less) return less;
+  if (plus_constant(b)) return tidy_sum(m, tidy_difference(m, a, b->a[0]), f_neg(p, b->a[1]));
+  if (plus_constant(a)) return tidy_sum(m, tidy_difference(m, a->a[0], b), a->a[1]);
   if (b->op == BB_X_ADD) return tidy_difference(m, tidy_difference(m, a, b->a[0]), b->a[1]);
-  return bb_expr_make(m->program, BB_X_SUB, a, b, NULL);
+  return f_sub(p, a, b);
 }
 
 const bb_expr *bb_onnx_tidy(bb_onnx *m, const bb_expr *e) {

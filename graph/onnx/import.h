@@ -157,12 +157,18 @@ bb_onnx_value *bb_onnx_value_of_tensor(bb_onnx *m, const char *name,
 /* --- extent.c: extents and the integers computed from them --- */
 
 const bb_expr *bb_onnx_extent_expr(bb_onnx *m, const bb_extent *extent);
+/* What a symbol says that is no name of the model's but an expression, the extent of a sum; NULL: it is a name. */
+const bb_expr *bb_onnx_symbol_meaning(bb_onnx *m, const bb_expr *symbol);
+/* The extent as an expression, what it was made of by name where that is a sum: sums of it cancel. */
+const bb_expr *bb_onnx_extent_meaning(bb_onnx *m, const bb_extent *extent);
 /* The extent an integer expression is; a sum or another expression of symbols becomes a symbol
  * named by its text.  NULL for a negative number. */
 const bb_extent *bb_onnx_expr_extent(bb_onnx *m, const bb_expr *expr);
 /* An integer expression in the form that equal extents share; comparisons that hold for every
  * extent of at least 1 are decided. */
 const bb_expr *bb_onnx_tidy(bb_onnx *m, const bb_expr *expr);
+/* a (op) b, tidied. */
+const bb_expr *bb_onnx_tidy_make(bb_onnx *m, bb_expr_op op, const bb_expr *a, const bb_expr *b);
 const bb_extent *bb_onnx_number(bb_onnx *m, int64_t value);
 const bb_extent *bb_onnx_product(bb_onnx *m, uint32_t count, const bb_extent *const *extent);
 /* The extent that a dim_param names: a symbol, or an expression of symbols. */
@@ -238,6 +244,11 @@ bb_onnx_value *bb_onnx_broadcast(const bb_onnx_node *n, bb_onnx_value *v, uint32
                                  const bb_extent *const *shape);
 bb_onnx_value *bb_onnx_slice(const bb_onnx_node *n, bb_onnx_value *v, uint32_t axis, int64_t start,
                              int64_t step, int64_t length);
+/* The elements from `start` to before `end` by `step`, as numpy has them, whether the axis is as long as a number or a
+ * run-time extent; what then lies out of range is refused in the run. */
+bb_onnx_value *bb_onnx_part(const bb_onnx_node *n, bb_onnx_value *v, uint32_t axis, int64_t start,
+                            int64_t end, int64_t step);
+#define BB_ONNX_TO_END ((int64_t)1 << 62)
 bb_onnx_value *bb_onnx_concat(const bb_onnx_node *n, uint32_t count, bb_onnx_value **v,
                               uint32_t axis);
 /* Adds axes of extent 1 in front so that the rank is `rank`. */

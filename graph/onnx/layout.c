@@ -243,9 +243,9 @@ static bb_onnx_value *join_at_run_time(const bb_onnx_node *n, uint32_t count, bb
                                        uint32_t axis) {
   bb_onnx *m = n->m;
   const bb_extent *shape[BB_ONNX_RANK];
-  const bb_expr *sum = bb_onnx_extent_expr(m, v[0]->shape[axis]);
+  const bb_expr *sum = bb_onnx_extent_meaning(m, v[0]->shape[axis]);
   for (uint32_t i = 1; i < count; i++)
-    sum = bb_onnx_tidy(m, f_add(m->program, sum, bb_onnx_extent_expr(m, v[i]->shape[axis])));
+    sum = bb_onnx_tidy_make(m, BB_X_ADD, sum, bb_onnx_extent_meaning(m, v[i]->shape[axis]));
   memcpy(shape, v[0]->shape, v[0]->rank * sizeof *shape);
   shape[axis] = bb_onnx_expr_extent(m, sum);
   bb_attribute *attribute = BB_NEW(m->program->arena, bb_attribute, 1);

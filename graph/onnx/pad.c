@@ -15,20 +15,22 @@ static bb_onnx_value *border(const bb_onnx_node *n, bb_onnx_value *v, uint32_t a
   shape[axis] = bb_onnx_number(n->m, count);
   if (mode == CONSTANT) return bb_onnx_value_of_form(n->m, fill, v->rank, shape);
   if (mode == EDGE)
-    return bb_onnx_broadcast(n, bb_onnx_slice(n, v, axis, front ? 0 : extent - 1, 1, 1), v->rank,
-                             shape);
-  if (count > extent - (mode == REFLECT))
+    return bb_onnx_broadcast(
+        n, bb_onnx_part(n, v, axis, front ? 0 : -1, front ? 1 : BB_ONNX_TO_END, 1), v->rank, shape);
+  if (extent >= 0 && count > extent - (mode == REFLECT))
     bb_onnx_refuse(n, "a pad of %lld is longer than axis %u allows", (long long)count, axis);
-  if (mode == WRAP) return bb_onnx_slice(n, v, axis, front ? extent - count : 0, 1, count);
-  return bb_onnx_slice(n, v, axis, front ? count : extent - 2, -1, count);
+  if (mode == WRAP)
+    return bb_onnx_part(n, v, axis, front ? -count : 0, front ? BB_ONNX_TO_END : count, 1);
+  return bb_onnx_part(n, v, axis, front ? count : -2, front ? 0 : -2 - count, -1);
 }
 
 static bb_onnx_value *pad_axis(const bb_onnx_node *n, bb_onnx_value *v, uint32_t axis,
                                pad_mode mode, int64_t before, int64_t after, const bb_expr *fill) {
   int64_t extent = bb_extent_value(v->shape[axis]);
-  int64_t from = before < 0 ? -before : 0, cut = from + (after < 0 ? -after : 0);
-  if (cut >= extent) bb_onnx_refuse(n, "a negative pad leaves nothing of axis %u", axis);
-  v = bb_onnx_slice(n, v, axis, from, 1, extent - cut);
+  int64_t from = before < 0 ? -before : 0, end = after < 0 ? after : BB_ONNX_TO_END;
+  if (extent >= 0 && from - (after < 0 ? after : 0) >= extent)
+    bb_onnx_refuse(n, "a negative pad leaves nothing of axis %u", axis);
+  v = bb_onnx_part(n, v, axis, from, end, 1);
   bb_onnx_value *part[3];
   uint32_t count = 0;
   if (before > 0) part[count++] = border(n, v, axis, mode, before, true, fill);
@@ -64,10 +66,6 @@ void bb_onnx_pad(bb_onnx_node *n) {
     int64_t before = pads[i], after = pads[i + axis_count], limit = (int64_t)1 << 40;
     uint32_t axis = bb_onnx_axis(n, axis_of ? axis_of[i] : i, v->rank);
     if (!before && !after) continue;
-    if (bb_extent_value(v->shape[axis]) < 0) {
-      bb_onnx_unsupported(n, "pads an axis whose length is known only at run time");
-      return;
-    }
     if (before > limit || after > limit || before < -limit || after < -limit)
       bb_onnx_refuse(n, "a pad is too large");
     v = pad_axis(n, v, axis, mode, before, after, fill);

@@ -69,23 +69,19 @@ static bool covers(bb_onnx *m, const bb_extent *extent, const bb_expr *start, co
   return step == 1 && from_first && to_last;
 }
 
-static const bb_expr *tidied(bb_onnx *m, bb_expr_op op, const bb_expr *a, const bb_expr *b) {
-  return bb_onnx_tidy(m, bb_expr_make(m->program, op, a, b, NULL));
-}
-
 /* A bound as a place on an axis, from 0 to its extent, or with a negative step from -1 to its last element. */
 static const bb_expr *place(bb_onnx *m, const bb_extent *axis, const bb_expr *bound, int64_t step) {
   bb_program *p = m->program;
-  const bb_expr *extent = bb_onnx_extent_expr(m, axis);
+  const bb_expr *extent = bb_onnx_extent_meaning(m, axis);
   int64_t known = bb_extent_value(axis);
   double last = step > 0 ? 0 : -1;
   if (bound->op != BB_X_CONST) return bb_expr_cast(p, BB_I64, bound);
   bool beyond = bound->number > 4e9 || (known >= 0 && bound->number > (double)known + last);
   bool before = bound->number < -4e9 || (known >= 0 && bound->number < -(double)known);
-  if (beyond) return tidied(m, BB_X_ADD, extent, f_num(p, extent, last));
+  if (beyond) return bb_onnx_tidy_make(m, BB_X_ADD, extent, f_num(p, extent, last));
   if (before) return f_num(p, extent, last);
   const bb_expr *number = f_num(p, extent, bound->number);
-  return bound->number < 0 ? tidied(m, BB_X_ADD, extent, number) : number;
+  return bound->number < 0 ? bb_onnx_tidy_make(m, BB_X_ADD, extent, number) : number;
 }
 
 /* The elements from `start` to before `end`, both expressions; NULL: their places are known only as the program runs. */
@@ -97,11 +93,13 @@ static bb_onnx_value *gathered_part(const bb_onnx_node *n, bb_onnx_value *v, uin
   if (step < 0 && !numbers) return NULL; /* a bound below 0 would count from the end */
   const bb_extent *extent = v->shape[axis];
   const bb_expr *first = place(m, extent, start, step), *past = place(m, extent, end, step);
-  const bb_expr *span = tidied(m, BB_X_SUB, step > 0 ? past : first, step > 0 ? first : past);
+  const bb_expr *span =
+      bb_onnx_tidy_make(m, BB_X_SUB, step > 0 ? past : first, step > 0 ? first : past);
   const bb_expr *stride = f_num(p, span, (double)(step > 0 ? step : -step));
   if (stride->number != 1)
-    span =
-        tidied(m, BB_X_DIV, tidied(m, BB_X_ADD, span, f_num(p, span, stride->number - 1)), stride);
+    span = bb_onnx_tidy_make(
+        m, BB_X_DIV, bb_onnx_tidy_make(m, BB_X_ADD, span, f_num(p, span, stride->number - 1)),
+        stride);
   const bb_extent *length = bb_onnx_expr_extent(m, span);
   if (!length) bb_onnx_refuse(n, "its part of axis %u has no elements", axis);
   const bb_onnx_value line = {.dtype = BB_I64, .rank = 1, .shape = &length};
@@ -112,7 +110,7 @@ static bb_onnx_value *gathered_part(const bb_onnx_node *n, bb_onnx_value *v, uin
   return bb_onnx_gather_along(n, v, axis, bb_onnx_value_of_form(m, at, 1, &length));
 }
 
-/* One axis of a Slice; NULL: what it is is known only as the program runs. */
+/* One axis; NULL: what it is is known only as the program runs. */
 static bb_onnx_value *part(const bb_onnx_node *n, bb_onnx_value *v, uint32_t axis,
                            const bb_expr *from, const bb_expr *to, int64_t step) {
   int64_t extent = bb_extent_value(v->shape[axis]), start, end, length;
@@ -123,6 +121,13 @@ static bb_onnx_value *part(const bb_onnx_node *n, bb_onnx_value *v, uint32_t axi
   if (!numbers || !bb_onnx_known_int(&one, &end)) return gathered_part(n, v, axis, from, to, step);
   clamp_slice(extent, &start, end, step, &length);
   return bb_onnx_slice(n, v, axis, start, step, length);
+}
+
+bb_onnx_value *bb_onnx_part(const bb_onnx_node *n, bb_onnx_value *v, uint32_t axis, int64_t start,
+                            int64_t end, int64_t step) {
+  bb_program *p = n->m->program;
+  return part(n, v, axis, bb_expr_const(p, BB_I64, (double)start),
+              bb_expr_const(p, BB_I64, (double)end), step);
 }
 
 void bb_onnx_slice_axes(bb_onnx_node *n) {

@@ -86,11 +86,8 @@ static bool add(bb_onnx *m, sum *s, const bb_expr *e, double times, uint32_t dep
   case BB_X_SYMBOL: break;
   default: return false;
   }
-  const char *name = m->program->symbol[e->index], *text = name, *wrong;
-  if (!strpbrk(name, "+-*/() ")) return add_symbol(s, e->index, times);
-  /* an extent that is no product of names is a name that says what it is */
-  const bb_expr *meant = bb_expr_parse(m->program, &text, name + strlen(name), NULL, NULL, &wrong);
-  if (!meant || *text || meant == e) return add_symbol(s, e->index, times);
+  const bb_expr *meant = bb_onnx_symbol_meaning(m, e);
+  if (!meant) return add_symbol(s, e->index, times);
   return add(m, s, meant, times, depth + 1);
 }
 

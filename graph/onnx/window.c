@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-/* A window along one axis. */
+/* A window along one axis; extent -1: only a run tells how long it is. */
 typedef struct window {
   int64_t extent, kernel, stride, dilation, before, after;
 } window;
@@ -61,21 +61,40 @@ static int64_t places(const bb_onnx_node *n, window w, automatic automatic_pad, 
   return up && (count - 1) * w.stride >= w.extent + w.before ? count - 1 : count;
 }
 
-static bool spatial_known(bb_onnx_node *n) {
-  for (uint32_t a = 2; a < n->in[0]->rank; a++) {
-    if (bb_extent_value(n->in[0]->shape[a]) >= 0) continue;
-    bb_onnx_unsupported(n, "a window over an axis whose length is known only at run time");
+/* The same as an extent, where only a run tells the length; a window larger than that is refused then.  NULL: what hangs
+ * over cannot be told yet. */
+static const bb_extent *open_places(const bb_onnx_node *n, window w, automatic automatic_pad,
+                                    bool up, const bb_extent *axis) {
+  bb_onnx *m = n->m;
+  bool same = automatic_pad == SAME_UPPER || automatic_pad == SAME_LOWER;
+  if (same || automatic_pad == VALID) w.before = w.after = 0;
+  if (up && w.stride > 1 && !same) return NULL;
+  const bb_expr *length = bb_onnx_extent_meaning(m, axis);
+  int64_t more = w.before + w.after - (same ? 1 : (w.kernel - 1) * w.dilation + 1);
+  if (w.stride == 1)
+    return bb_onnx_expr_extent(
+        m, bb_onnx_tidy_make(m, BB_X_ADD, length, f_num(m->program, length, (double)more + 1)));
+  const bb_expr *room =
+      bb_onnx_tidy_make(m, BB_X_ADD, length, f_num(m->program, length, (double)more));
+  const bb_expr *steps =
+      bb_onnx_tidy_make(m, BB_X_DIV, room, f_num(m->program, length, (double)w.stride));
+  return bb_onnx_expr_extent(m,
+                             bb_onnx_tidy_make(m, BB_X_ADD, steps, f_num(m->program, length, 1)));
+}
+
+/* The spatial axes of the result, from axis 2 on; false: refused. */
+static bool slide(bb_onnx_node *n, const int64_t *kernel, const bb_extent **shape) {
+  automatic automatic_pad = automatic_padding(n);
+  bool up = bb_onnx_int(n, "ceil_mode", 0);
+  for (uint32_t i = 0; i + 2 < n->in[0]->rank; i++) {
+    window w = read_window(n, i, kernel[i]);
+    shape[i + 2] = w.extent < 0 ? open_places(n, w, automatic_pad, up, n->in[0]->shape[i + 2])
+                                : bb_onnx_number(n->m, places(n, w, automatic_pad, up));
+    if (shape[i + 2]) continue;
+    bb_onnx_unsupported(n, "a window that may hang over an end that is known only at run time");
     return false;
   }
   return true;
-}
-
-/* The spatial axes of the result, from axis 2 on. */
-static void slide(bb_onnx_node *n, const int64_t *kernel, const bb_extent **shape) {
-  automatic automatic_pad = automatic_padding(n);
-  bool up = bb_onnx_int(n, "ceil_mode", 0);
-  for (uint32_t i = 0; i + 2 < n->in[0]->rank; i++)
-    shape[i + 2] = bb_onnx_number(n->m, places(n, read_window(n, i, kernel[i]), automatic_pad, up));
 }
 
 /* Checks operands of a convolution and gives the extents of its kernel. */
@@ -112,6 +131,7 @@ static bool is_apart(const bb_onnx_node *n, const int64_t *kernel) {
     bool padded = automatic_pad == NOTSET  ? w.before || w.after
                   : automatic_pad == VALID ? false
                                            : w.kernel > 1 && w.extent % w.stride != 0;
+    if (w.extent < 0 && (w.kernel > 1 || w.stride > 1)) return false;
     if (padded || (w.kernel > 1 && (w.kernel != w.stride || w.dilation > 1))) return false;
   }
   return 3 + 2 * spatial <= BB_ONNX_RANK;
@@ -134,7 +154,7 @@ static bb_onnx_value *seen(const bb_onnx_node *n, const apart *a, int64_t *label
   for (uint32_t i = 0; i < spatial; i++) {
     window w = read_window(n, i, a->kernel[i]);
     int64_t count = bb_extent_value(a->shape[i + 2]);
-    if (w.kernel == 1 || w.extent != count * w.kernel)
+    if (w.extent >= 0 && (w.kernel == 1 || w.extent != count * w.kernel))
       v = bb_onnx_slice(n, v, i + 2, 0, w.kernel == 1 ? w.stride : 1, count * w.kernel);
     label[rank] = LABEL_PLACE + i;
     split[rank++] = a->shape[i + 2];
@@ -179,14 +199,28 @@ void bb_onnx_convolution(bb_onnx_node *n) {
   const bb_extent *shape[BB_ONNX_RANK];
   int64_t kernel[BB_ONNX_RANK];
   check_convolution(n, 1, kernel);
-  if (!spatial_known(n)) return;
   shape[0] = n->in[0]->shape[0];
   shape[1] = n->in[1]->shape[0];
-  slide(n, kernel, shape);
+  if (!slide(n, kernel, shape)) return;
   if (is_apart(n, kernel))
     n->out[0] = product(n, kernel, shape);
   else
     bb_onnx_misc_result(n, n->in[0]->dtype, n->in[0]->rank, shape);
+}
+
+/* What a transposed convolution makes of one axis whose length only a run tells: times the stride, and so many more. */
+static const bb_extent *open_spread(const bb_onnx_node *n, window w, automatic automatic_pad,
+                                    int64_t extra, const bb_extent *axis) {
+  bb_onnx *m = n->m;
+  bool same = automatic_pad == SAME_UPPER || automatic_pad == SAME_LOWER;
+  if (extra < 0 || extra >= (int64_t)1 << 30)
+    bb_onnx_refuse(n, "its output_padding is out of range");
+  if (automatic_pad == VALID) w.before = w.after = 0;
+  int64_t more = same ? 0 : (w.kernel - 1) * w.dilation + 1 - w.stride + extra - w.before - w.after;
+  const bb_expr *length = bb_onnx_extent_meaning(m, axis);
+  length = bb_onnx_tidy_make(m, BB_X_MUL, length, f_num(m->program, length, (double)w.stride));
+  return bb_onnx_expr_extent(
+      m, bb_onnx_tidy_make(m, BB_X_ADD, length, f_num(m->program, length, (double)more)));
 }
 
 /* What a transposed convolution makes of one axis. */
@@ -206,7 +240,6 @@ void bb_onnx_transposed_convolution(bb_onnx_node *n) {
   const bb_extent *shape[BB_ONNX_RANK];
   int64_t kernel[BB_ONNX_RANK];
   check_convolution(n, 0, kernel);
-  if (!spatial_known(n)) return;
   uint32_t spatial = n->in[0]->rank - 2;
   automatic automatic_pad = automatic_padding(n);
   const int64_t *extra = per_axis(n, "output_padding", spatial);
@@ -215,9 +248,12 @@ void bb_onnx_transposed_convolution(bb_onnx_node *n) {
   shape[1] =
       bb_extent_multiply(p, n->in[1]->shape[1], bb_onnx_number(n->m, bb_onnx_int(n, "group", 1)));
   for (uint32_t i = 0; i < spatial; i++) {
-    int64_t length =
-        given ? given[i]
-              : spread(n, read_window(n, i, kernel[i]), automatic_pad, extra ? extra[i] : 0);
+    window w = read_window(n, i, kernel[i]);
+    if (!given && w.extent < 0) {
+      shape[i + 2] = open_spread(n, w, automatic_pad, extra ? extra[i] : 0, n->in[0]->shape[i + 2]);
+      continue;
+    }
+    int64_t length = given ? given[i] : spread(n, w, automatic_pad, extra ? extra[i] : 0);
     if (length < 1) bb_onnx_refuse(n, "output_shape is %lld", (long long)length);
     shape[i + 2] = bb_onnx_number(n->m, length);
   }
@@ -232,10 +268,9 @@ void bb_onnx_pool(bb_onnx_node *n) {
   if (v->rank < 3) bb_onnx_refuse(n, "input 0 has rank %u", v->rank);
   const int64_t *kernel = per_axis(n, "kernel_shape", v->rank - 2);
   if (!kernel) bb_onnx_refuse(n, "attribute kernel_shape is missing");
-  if (!spatial_known(n)) return;
   shape[0] = v->shape[0];
   shape[1] = v->shape[1];
-  slide(n, kernel, shape);
+  if (!slide(n, kernel, shape)) return;
   out[0] = bb_onnx_value_new(n->m, v->dtype, v->rank, shape);
   out[1] = bb_onnx_value_new(n->m, BB_I64, v->rank, shape);
   bb_misc own = bb_onnx_own_kernel(n);

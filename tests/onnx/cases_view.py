@@ -304,6 +304,21 @@ def kernels():
     yield single("Conv-line", "Conv", [rand(2, 3, 12), rand(4, 3, 4)], strides=[4], auto_pad="SAME_UPPER")
     yield single("Conv-stripes", "Conv", [image, rand(3, 4, 1, 3), rand(3)], strides=[1, 3], auto_pad="SAME_UPPER")
     yield single("MaxPool", "MaxPool", [image], kernel_shape=[2, 3], strides=[2, 1], pads=[0, 1, 0, 1])
+    open_image = [["N", 4, "H", "W"]]
+    for name, given in [("same", dict(pads=[1, 1, 1, 1])), ("steps", dict(strides=[2, 3], pads=[1, 0, 2, 1], dilations=[2, 1])),
+                        ("upper", dict(auto_pad="SAME_UPPER", strides=[2, 1]))]:
+        yield single(f"Conv-open-{name}", "Conv", [image, rand(6, 4, 3, 3), rand(6)], symbols=open_image, **given)
+    yield single("Conv-open-points", "Conv", [image, rand(3, 4, 1, 1), rand(3)], symbols=open_image)
+    yield single("Conv-open-points-far", "Conv", [image, rand(3, 4, 1, 1)], symbols=open_image, strides=[3, 2])
+    yield single("MaxPool-open", "MaxPool", [image], symbols=open_image, kernel_shape=[2, 3], strides=[2, 2], pads=[0, 1, 1, 1])
+    yield single("ConvTranspose-open", "ConvTranspose", [image, rand(4, 2, 3, 2)], symbols=open_image, strides=[2, 3], pads=[1, 0, 0, 1], output_padding=[1, 0])
+    line = rand(2, 4, 11)
+    yield graph_case("Conv-open-trimmed", [N("Conv", ["x", "w"], ["c"], pads=[2, 2]), N("Slice", ["c", "zero", "minus", "two"], ["t"]), N("Relu", ["t"], ["r"]),
+                                           N("Add", ["x", "r"], ["y"])],
+                     {"x": line}, ["y"], {"w": rand(4, 4, 4), "zero": np.array([0]), "minus": np.array([-1]), "two": np.array([2])}, symbols={"x": ["N", 4, "T"]})
+    for mode in ("constant", "reflect", "edge", "wrap"):
+        yield single(f"Pad-open-{mode}", "Pad", [line, ints(0, 0, 3, 0, 0, 2)], symbols=[["N", 4, "T"]], mode=mode)
+    yield single("Pad-open-cut", "Pad", [line, ints(0, 0, -2, 1, 0, -3), K(np.float32(1.5))], symbols=[["N", 4, "T"]], by="runtime")
     yield single("MaxPool-ceil", "MaxPool", [image], kernel_shape=[3, 3], strides=[2, 2], ceil_mode=1)
     yield single("AveragePool", "AveragePool", [image], kernel_shape=[2, 2], pads=[1, 1, 0, 0], count_include_pad=1)
 
