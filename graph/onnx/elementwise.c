@@ -80,10 +80,20 @@ static const bb_expr *half_of(bb_program *p, bb_expr_op op, const bb_expr *x) {
   return f_mul(p, f_num(p, x, 0.5), bb_expr_make(p, op, a, b, NULL));
 }
 
-/* log(x + sqrt(x**2 + c)) */
-static const bb_expr *inverse_hyperbolic(bb_program *p, const bb_expr *x, double c) {
-  const bb_expr *square = f_pow(p, x, f_num(p, x, 2));
-  return f_log(p, f_add(p, x, f_sqrt(p, f_add(p, square, f_num(p, x, c)))));
+/* log(|x| + sqrt(x**2 + 1)) with the sign of x; log 2|x| from where the 1 no longer counts, and before the square overflows. */
+static const bb_expr *inverse_sinh(bb_program *p, const bb_expr *x) {
+  double far = x->dtype == BB_F64 ? 0x1p28 : x->dtype == BB_F16 ? 0x1p7 : 0x1p12;
+  const bb_expr *size = f_abs(p, x), *one = f_num(p, x, 1);
+  const bb_expr *near = f_log(p, f_add(p, size, f_sqrt(p, f_add(p, f_mul(p, x, x), one))));
+  const bb_expr *large = f_add(p, f_log(p, size), f_num(p, x, M_LN2));
+  const bb_expr *y = f_select(p, f_lt(p, f_num(p, x, far), size), large, near);
+  return f_select(p, f_lt(p, x, f_num(p, x, 0)), f_neg(p, y), y);
+}
+
+/* log(x + sqrt(x - 1) sqrt(x + 1)): no number below 1 */
+static const bb_expr *inverse_cosh(bb_program *p, const bb_expr *x) {
+  const bb_expr *one = f_num(p, x, 1), *less = f_sqrt(p, f_sub(p, x, one));
+  return f_log(p, f_add(p, x, f_mul(p, less, f_sqrt(p, f_add(p, x, one)))));
 }
 
 static const bb_expr *shrink(const bb_onnx_node *n, const bb_expr *x) {
@@ -152,8 +162,8 @@ const bb_expr *bb_onnx_formula_of(const bb_onnx_node *n, int formula, const bb_e
     return twice(p, arc_tangent(p, f_sqrt(p, f_div(p, f_sub(p, one, x), f_add(p, one, x)))));
   case F_SINH: return half_of(p, BB_X_SUB, x);
   case F_COSH: return half_of(p, BB_X_ADD, x);
-  case F_ASINH: return inverse_hyperbolic(p, x, 1);
-  case F_ACOSH: return inverse_hyperbolic(p, x, -1);
+  case F_ASINH: return inverse_sinh(p, x);
+  case F_ACOSH: return inverse_cosh(p, x);
   case F_ATANH: {
     const bb_expr *ratio = f_div(p, f_add(p, one, x), f_sub(p, one, x));
     return f_mul(p, f_num(p, x, 0.5), f_log(p, ratio));
