@@ -135,7 +135,8 @@ bb_tile_index bb_parts_grid_blocks(const bb_parts *q) {
           bb_parts_make(q, BB_X_ADD, trips,
                         bb_parts_make(q, BB_X_SUB, loop->step, bb_parts_number(q, 1))),
           loop->step);
-    blocks = blocks->op == BB_X_CONST ? trips : bb_parts_make(q, BB_X_MUL, blocks, trips);
+    bool one = blocks->op == BB_X_CONST && blocks->number == 1;
+    blocks = one ? trips : bb_parts_make(q, BB_X_MUL, blocks, trips);
   }
   return blocks;
 }
