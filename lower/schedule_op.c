@@ -26,11 +26,13 @@ static const bb_expr *renamed(void *user, const bb_expr *leaf) {
   return bb_expr_arg(b->program, BB_I64, BB_TILE_VARIABLE + index->index);
 }
 
+/* Tiles may be wider than what they stand for: sums are.  The result is as the op says. */
 static const bb_expr *expression_of(bb_build *b, const bb_node *node, const uint32_t *tile) {
   const bb_expr *operand[2];
   for (uint32_t i = 0; i < 2; i++)
     operand[i] = bb_expr_arg(b->program, b->tile->tile[tile[i]].dtype, i);
-  return bb_op_expr(b->program, node->op, operand[0], operand[1]);
+  return bb_expr_cast(b->program, node->out[0].type->item.dtype,
+                      bb_op_expr(b->program, node->op, operand[0], operand[1]));
 }
 
 /* Operands that the expression does not read are left out, unless they give the result an axis. */
@@ -150,12 +152,12 @@ static uint32_t dot(bb_build *b, const bb_node *node, uint32_t x, uint32_t y, ui
 }
 
 /* rows a and rows b: b's rows lie along the columns of the result. */
-static uint32_t outer(bb_build *b, uint32_t x, uint32_t y) {
+static uint32_t outer(bb_build *b, const bb_node *node, uint32_t x, uint32_t y) {
   uint32_t across = transpose(b, y), both[2] = {x, across};
   bb_dtype dtype = b->tile->tile[x].dtype;
   const bb_expr *product = bb_expr_make(b->program, BB_X_MUL, bb_expr_arg(b->program, dtype, 0),
                                         bb_expr_arg(b->program, b->tile->tile[y].dtype, 1), NULL);
-  return bb_build_map(b, product, 2, both);
+  return bb_build_map(b, bb_expr_cast(b->program, node->out[0].type->item.dtype, product), 2, both);
 }
 
 void bb_schedule_func(bb_build *b, const bb_node *node, const bb_build_value *const *in,
@@ -165,7 +167,7 @@ void bb_schedule_func(bb_build *b, const bb_node *node, const bb_build_value *co
   switch (node->op) {
   case BB_OP_ROW_CUMSUM: out[0].tile = scan_columns(b, tile[0]); break;
   case BB_OP_DOT: out[0].tile = dot(b, node, tile[0], tile[1], b->into); break;
-  case BB_OP_OUTER: out[0].tile = outer(b, tile[0], tile[1]); break;
+  case BB_OP_OUTER: out[0].tile = outer(b, node, tile[0], tile[1]); break;
   case BB_OP_TRANSPOSE: out[0].tile = transpose(b, tile[0]); break;
   case BB_OP_ROW_FOLD:
   case BB_OP_ROW_SCAN:

@@ -5,7 +5,7 @@ Every float32 tensor of a model becomes one of the other type: weights, inputs, 
 numbers beyond what the type holds (masks) become its largest.  The answers are those of the float32
 model; the tolerance is the program's own for outputs of the type, unless said otherwise.
 
-usage: half.py PROGRAM f16|bf16 [--precision fast|strict] [--tol X] MODEL.onnx...
+usage: half.py PROGRAM f16|bf16 [--precision fast|strict] [--tol X] [--kernels] MODEL.onnx...
 """
 
 import argparse
@@ -70,6 +70,7 @@ def main():
     parser.add_argument("type", choices=TYPES)
     parser.add_argument("--precision", default="fast")
     parser.add_argument("--tol")
+    parser.add_argument("--kernels", action="store_true", help="compile them, not interpret")
     parser.add_argument("model", nargs="+", type=pathlib.Path)
     arguments = parser.parse_args()
     failed = 0
@@ -77,8 +78,9 @@ def main():
         for path in arguments.model:
             copy = halved(path, *TYPES[arguments.type], pathlib.Path(folder))
             data = str(copy.with_suffix(".npz"))
-            command = [arguments.program, "run", str(copy), "--inputs", data, "--expect", data,
-                       "--interpret", "--precision", arguments.precision, *(["--tol", arguments.tol] if arguments.tol else [])]
+            how = ["--kernels" if arguments.kernels else "--interpret", "--precision", arguments.precision]
+            command = [arguments.program, "run", str(copy), "--inputs", data, "--expect", data, *how,
+                       *(["--tol", arguments.tol] if arguments.tol else [])]
             ran = subprocess.run(command, capture_output=True, text=True, timeout=120)
             print(path.stem, (ran.stdout + ran.stderr).strip()[:300])
             failed += ran.returncode != 0
