@@ -234,7 +234,7 @@ static void put_views(bb_c *c, const bb_c_nest *n) {
 static void put_tiles(bb_c *c) {
   for (uint32_t i = 0; i < c->p->tiles; i++) {
     if (!c->tile[i].used) continue;
-    const char *element = bb_c_element(c, c->p->tile[i].dtype);
+    const char *element = bb_c_held(c, i);
     const char *own = c->tile[i].window ? "_own" : bb_c_passes(c, i) ? "_all" : "";
     if (c->tile[i].panels) {
       bb_c_line(c, "const %s *t%u;", element, i);

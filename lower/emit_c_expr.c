@@ -37,9 +37,18 @@ static const char *stored_type(bb_dtype dtype) {
 }
 
 const char *bb_c_stored(const bb_c *c, bb_dtype dtype) {
-  bool narrow = dtype == BB_F16 || dtype == BB_BF16;
   if (bb_dtype_is_stored(dtype)) return stored_type(dtype);
-  return narrow && !c->exact ? "uint16_t" : bb_c_element(c, dtype);
+  return bb_c_is_narrow(c, dtype) ? "uint16_t" : bb_c_element(c, dtype);
+}
+
+bool bb_c_is_narrow(const bb_c *c, bb_dtype dtype) {
+  return !c->exact && (dtype == BB_F16 || dtype == BB_BF16);
+}
+
+const char *bb_c_held(const bb_c *c, uint32_t tile) {
+  bool as_stored = c->tile[tile].narrow || c->tile[tile].panels;
+  bb_dtype dtype = c->p->tile[tile].dtype;
+  return as_stored ? bb_c_stored(c, dtype) : bb_c_element(c, dtype);
 }
 
 const char *bb_c_suffix(const bb_c *c, bb_dtype dtype) {

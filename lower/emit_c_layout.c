@@ -255,13 +255,44 @@ static void find_far(layout *l, const bb_tile_stmt *s, double times) {
     l->c->tile[s->operand[turned ? 1 : 0]].reused = true;
 }
 
+/* A product reads it on its vector side, and there alone. */
+static void find_wide(layout *l, const bb_tile_stmt *s, double times) {
+  (void)times;
+  for (uint32_t i = 0; i < s->operands; i++) {
+    bb_c_tile *held = &l->c->tile[s->operand[i]];
+    bool turned = s->result != BB_NONE && l->c->tile[s->result].turned;
+    held->narrow &=
+        s->kind == BB_TILE_DOT && i == (turned ? 0 : 1) && s->operand[0] != s->operand[1];
+  }
+  if (s->kind != BB_TILE_LOAD && s->result != BB_NONE) l->c->tile[s->result].narrow = false;
+}
+
+/* Blocks that are loaded once and go to products alone may stay as they are stored. */
+static void choose_narrow(layout *l) {
+  bb_c *c = l->c;
+  for (uint32_t t = 0; t < c->p->tiles; t++) {
+    bb_dtype dtype = c->p->tile[t].dtype;
+    c->tile[t].narrow = bb_c_is_narrow(c, dtype) && c->tile[t].writers == 1 && c->tile[t].readers &&
+                        is_block(&c->p->tile[t]) && !c->tile[t].panels && !bb_c_passes(c, t);
+  }
+  walk(l, &c->p->body, 1, find_wide);
+}
+
+static void find_pads(layout *l, const bb_tile_stmt *s, double times) {
+  (void)times;
+  if (s->kind == BB_TILE_LOAD)
+    l->c->tile[s->result].narrow &=
+        s->pad == 0 && l->c->p->view[s->view].dtype == l->c->p->tile[s->result].dtype;
+}
+
 static void choose_window(layout *l, const bb_tile_stmt *s, double times) {
   (void)times;
   if (s->kind != BB_TILE_LOAD || l->c->tile[s->result].panels) return;
   const bb_tile *t = &l->c->p->tile[s->result];
   const bb_tile_view *view = &l->c->p->view[s->view];
   bb_c_tile *held = &l->c->tile[s->result];
-  bool converts = strcmp(bb_c_stored(l->c, view->dtype), bb_c_element(l->c, view->dtype)) != 0;
+  bool converts =
+      !held->narrow && strcmp(bb_c_stored(l->c, view->dtype), bb_c_element(l->c, view->dtype)) != 0;
   unit_axes u = units(l->c, s, t);
   bool far = held->reused && is_block(t) && (u.apart == 0 || u.apart >= FAR);
   held->window = held->writers == 1 && !bb_c_passes(l->c, s->result) && !converts && !far &&
@@ -292,7 +323,7 @@ static void note_bundle(bundling *b, const bb_tile_stmt *s, const bb_tile_body *
     const bb_tile *t = &c->p->tile[tile];
     bool fits = before && b->loaded[tile] == before && s->kind == BB_TILE_DOT &&
                 s->operand[0] != s->operand[1] && !c->tile[s->operand[1 - i]].panels &&
-                bb_dtype_is_float(t->dtype) && is_block(t) &&
+                !c->tile[s->operand[1 - i]].narrow && bb_dtype_is_float(t->dtype) && is_block(t) &&
                 i == (c->tile[s->result].turned ? 1 : 0) && reads_down(c, s, i);
     *(fits ? &b->wanted[tile] : &b->other[tile]) = true;
   }
@@ -341,6 +372,8 @@ void bb_c_lay_out(bb_c *c) {
     c->tile[i].pitch = pitch(c, &c->p->tile[i], c->tile[i].turned);
   }
   walk(&l, &c->p->body, 1, find_far);
+  choose_narrow(&l);
+  walk(&l, &c->p->body, 1, find_pads);
   walk(&l, &c->p->body, 1, choose_window);
   choose_bundles(&l);
 }

@@ -141,8 +141,8 @@ static bool may_lie(const bb_tile_program *p, const bb_constant_parts *parts, co
   const bb_tile *t = &p->tile[f->tile];
   if (!f->load || !f->fits || f->writers != 1 || f->load->stretches ||
       f->load->view >= parts->views || !parts->constant[f->load->view] ||
-      !is_number_view(&p->view[f->load->view]) || (t->dtype != BB_F32 && t->dtype != BB_F64) ||
-      t->rows < 2 || t->cols < 2)
+      !is_number_view(&p->view[f->load->view]) || !bb_dtype_is_float(t->dtype) || t->rows < 2 ||
+      t->cols < 2)
     return false;
   for (uint32_t i = 0; i < p->view[f->load->view].rank; i++)
     if (!bb_index_is_known(p, f->load->range[i].start)) return false;

@@ -10,6 +10,7 @@ typedef struct bb_c_tile {
   bool window;    /* a pointer into a view where the block is whole, else into memory of its own */
   bool panels;    /* a pointer to a block of panels, always */
   bool packable;  /* it may become that, if the layout wants it so */
+  bool narrow;    /* held as it is stored, in floats of 16 bits, which products widen */
   bool turned;    /* rows lie side by side: element (r, c) at c * pitch + r, else r * pitch + c */
   bool reused;    /* a product reads it again for each of several vectors */
   bool bundled;   /* products take it from a copy, its bundles (device/cpu_product.h) */
@@ -86,6 +87,10 @@ void bb_c_line(bb_c *c, const char *format, ...) __attribute__((format(printf, 2
 const char *bb_c_element(const bb_c *c, bb_dtype dtype);
 const char *bb_c_stored(const bb_c *c, bb_dtype dtype);
 const char *bb_c_suffix(const bb_c *c, bb_dtype dtype);
+/* A float that has 16 bits in memory, and 32 where it is computed with? */
+bool bb_c_is_narrow(const bb_c *c, bb_dtype dtype);
+/* "float": of an element of a tile as it is held. */
+const char *bb_c_held(const bb_c *c, uint32_t tile);
 /* Of loads and stores, which convert. */
 const char *bb_c_memory_suffix(const bb_c *c, bb_dtype dtype);
 

@@ -80,7 +80,7 @@ static void copy_in(bb_c *c, const bb_tile_stmt *s) {
     bb_c_line(c, "t%u = v%u + %s;", s->result, s->view, p.offset);
     return;
   }
-  const char *suffix = bb_c_memory_suffix(c, c->p->view[s->view].dtype);
+  const char *suffix = held->narrow ? "narrow" : bb_c_memory_suffix(c, c->p->view[s->view].dtype);
   uint32_t rows = rows_of(t), cols = cols_of(t);
   const char *pad =
       bb_c_expression(c, bb_expr_const(c->p->home, t->dtype, s->pad), NULL, NULL, NULL);
@@ -135,9 +135,9 @@ static void store(bb_c *c, const bb_tile_stmt *s) {
     const bb_tile_range *depth = &s->range[c->p->view[s->view].rank - 2];
     bool by_row = depth->axis == BB_AXIS_COL;
     const char *row = row_stride(c, from), *col = col_stride(c, from);
-    bb_c_line(c, "bb_pack_block_%s(v%u + %s, t%u, %s, %s, %u, %u);", bb_c_suffix(c, t->dtype),
-              s->view, p.offset, from, by_row ? row : col, by_row ? col : row,
-              by_row ? rows_of(t) : cols_of(t), depth->size);
+    bb_c_line(c, "bb_pack_block_%s(v%u + %s, t%u, %s, %s, %u, %u);",
+              bb_c_memory_suffix(c, t->dtype), s->view, p.offset, from, by_row ? row : col,
+              by_row ? col : row, by_row ? rows_of(t) : cols_of(t), depth->size);
     return;
   }
   /* A vector lies as a row does, or, from a view, with a stride. */
@@ -176,17 +176,21 @@ static void dot(bb_c *c, const bb_tile_stmt *s, bool fresh) {
   const char *with =
       bundled ? bb_arena_printf(arena(c), "t%u_in, %u, BB_BUNDLED", s->operand[a], k)
               : bb_arena_printf(arena(c), "t%u, %s, %s", s->operand[a], across[a], along[a]);
-  if (c->tile[s->operand[b]].panels) {
-    bb_c_line(c, "bb_dot_panels_%s(t%u, %s, %s, t%u, %u, %u, %u, %s, panel);",
-              bb_c_suffix(c, to->dtype), s->result, to->cols ? pitch_of(c, s->result) : "1", with,
-              s->operand[b], turned ? cols_of(to) : rows_of(to), turned ? rows_of(to) : cols_of(to),
-              k, s->accumulate && !fresh ? "true" : "false");
+  const bb_c_tile *held = &c->tile[s->operand[b]];
+  const char *suffix = held->narrow || held->panels
+                           ? bb_c_memory_suffix(c, c->p->tile[s->operand[b]].dtype)
+                           : bb_c_suffix(c, to->dtype);
+  if (held->panels) {
+    bb_c_line(c, "bb_dot_panels_%s(t%u, %s, %s, t%u, %u, %u, %u, %s, panel);", suffix, s->result,
+              to->cols ? pitch_of(c, s->result) : "1", with, s->operand[b],
+              turned ? cols_of(to) : rows_of(to), turned ? rows_of(to) : cols_of(to), k,
+              s->accumulate && !fresh ? "true" : "false");
     if (c->panel < EDGE) c->panel = EDGE;
     return;
   }
-  bb_c_line(c, "bb_dot_%s(t%u, %s, %s, t%u, %s, %s, %u, %u, %u, %s%s);", bb_c_suffix(c, to->dtype),
-            s->result, to->cols ? pitch_of(c, s->result) : "1", with, s->operand[b], across[b],
-            along[b], turned ? cols_of(to) : rows_of(to), turned ? rows_of(to) : cols_of(to), k,
+  bb_c_line(c, "bb_dot_%s(t%u, %s, %s, t%u, %s, %s, %u, %u, %u, %s%s);", suffix, s->result,
+            to->cols ? pitch_of(c, s->result) : "1", with, s->operand[b], across[b], along[b],
+            turned ? cols_of(to) : rows_of(to), turned ? rows_of(to) : cols_of(to), k,
             s->accumulate && !fresh ? "true" : "false", real ? ", panel" : "");
   if (!real) return;
   int64_t bytes = (int64_t)k * PANELS + EDGE;

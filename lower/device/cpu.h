@@ -39,6 +39,14 @@
 #define BB_VECTOR _Pragma("GCC ivdep")
 #define BB_SHORT_VECTOR _Pragma("GCC ivdep") _Pragma("GCC unroll 1")
 #endif
+/* Nothing is known of the pointer from here on: what lies near it is addressed from it. */
+#define BB_HIDE(pointer) __asm__("" : "+r"(pointer))
+/* The loop that follows over rows or vectors is made straight, or sums would lie in memory. */
+#ifdef __clang__
+#define BB_STRAIGHT _Pragma("clang loop unroll(full)")
+#else
+#define BB_STRAIGHT _Pragma("GCC unroll 16")
+#endif
 #define BB_ALIGN(bytes) (((bytes) + 63) & ~(int64_t)63)
 
 #if defined(__AVX512F__)
@@ -89,12 +97,19 @@ BB_INLINE uint16_t bb_to_f16(float value) {
   rest += 0xfff + (rest >> 13 & 1);
   return (uint16_t)(sign | (rest - 0x38000000) >> 13);
 }
+/* As the narrow number: a sum with a number that is larger by so many bits leaves those that it has room for.  Arithmetic
+ * alone, for vectors. */
 BB_INLINE float bb_round_f16(float value) {
-  return bb_from_f16(bb_to_f16(value));
+  float size = fabsf(value), power = bb_float(bb_bits(value) & 0x7f800000);
+  float large = (power > 0x1p-14f ? power : 0x1p-14f) * 0x1.8p13f;
+  float rounded = copysignf((value + large) - large, value);
+  return size >= 65520.0f ? copysignf(INFINITY, value) : rounded;
 }
 BB_INLINE float bb_round_bf16(float value) {
   return bb_from_bf16(bb_to_bf16(value));
 }
+
+#include "bb_cpu_narrow.h"
 
 /* --- vector math: f32 --- */
 
@@ -231,7 +246,7 @@ BB_MATH(fabs)
   }
 
 /* to: rows of `pitch` elements; from: as its strides say, `r` x `c` of it inside the extents. */
-#define BB_LOAD(suffix, element, tile, convert, across)                                            \
+#define BB_LOAD(suffix, element, tile, line, across)                                               \
   BB_FUNCTION void bb_load_##suffix(tile *to, int64_t pitch, int64_t rows, int64_t cols,           \
                                     const element *from, int64_t row_stride, int64_t col_stride,   \
                                     int64_t r, int64_t c, tile pad) {                              \
@@ -245,31 +260,42 @@ BB_MATH(fabs)
     for (int64_t i = 0; i < r; i++) {                                                              \
       for (int64_t j = 0; j < c; j += 64 / (int64_t)sizeof(element))                               \
         __builtin_prefetch(from + (i + 4) * row_stride + j);                                       \
-      BB_VECTOR                                                                                    \
-      for (int64_t j = 0; j < c; j++) to[i * pitch + j] = convert(from[i * row_stride + j]);       \
+      line(to + i * pitch, from + i * row_stride, c);                                              \
     }                                                                                              \
   }
-#define BB_STORE(suffix, element, tile, convert, across)                                           \
+#define BB_STORE(suffix, element, tile, line, across)                                              \
   BB_FUNCTION void bb_store_##suffix(element *to, int64_t row_stride, int64_t col_stride,          \
                                      const tile *from, int64_t pitch, int64_t r, int64_t c) {      \
     if (col_stride != 1) {                                                                         \
       across(to, row_stride, col_stride, from, pitch, 1, r, c);                                    \
       return;                                                                                      \
     }                                                                                              \
-    for (int64_t i = 0; i < r; i++) BB_VECTOR                                                      \
-    for (int64_t j = 0; j < c; j++) to[i * row_stride + j] = convert(from[i * pitch + j]);         \
+    for (int64_t i = 0; i < r; i++) line(to + i * row_stride, from + i * pitch, c);                \
+  }
+#define BB_COPY(name, to_type, from_type, convert)                                                 \
+  BB_INLINE void bb_copy_##name(to_type *to, const from_type *from, int64_t n) {                   \
+    BB_VECTOR                                                                                      \
+    for (int64_t i = 0; i < n; i++) to[i] = convert(from[i]);                                      \
   }
 #define BB_MEMORY(suffix, element, tile, in, out)                                                  \
   BB_ACROSS(in_##suffix, tile, element, in)                                                        \
   BB_ACROSS(out_##suffix, element, tile, out)                                                      \
-  BB_LOAD(suffix, element, tile, in, bb_across_in_##suffix)                                        \
-  BB_STORE(suffix, element, tile, out, bb_across_out_##suffix)
+  BB_COPY(in_##suffix, tile, element, in)                                                          \
+  BB_COPY(out_##suffix, element, tile, out)                                                        \
+  BB_LOAD(suffix, element, tile, bb_copy_in_##suffix, bb_across_in_##suffix)                       \
+  BB_STORE(suffix, element, tile, bb_copy_out_##suffix, bb_across_out_##suffix)
+/* Lines of them are made wide and narrow by vectors. */
+#define BB_NARROW_MEMORY(kind)                                                                     \
+  BB_ACROSS(in_##kind, float, uint16_t, bb_from_##kind)                                            \
+  BB_ACROSS(out_##kind, uint16_t, float, bb_to_##kind)                                             \
+  BB_LOAD(kind, uint16_t, float, bb_widen_##kind, bb_across_in_##kind)                             \
+  BB_STORE(kind, uint16_t, float, bb_narrow_##kind, bb_across_out_##kind)
 #define BB_SAME(x) (x)
 #define BB_TRUTH(x) ((x) != 0)
 BB_MEMORY(f64, double, double, BB_SAME, BB_SAME)
 BB_ACROSS(f64, double, double, BB_SAME)
-BB_MEMORY(f16, uint16_t, float, bb_from_f16, bb_to_f16)
-BB_MEMORY(bf16, uint16_t, float, bb_from_bf16, bb_to_bf16)
+BB_NARROW_MEMORY(f16)
+BB_NARROW_MEMORY(bf16)
 BB_MEMORY(i64, int64_t, int64_t, BB_SAME, BB_SAME)
 BB_MEMORY(i32, int32_t, int32_t, BB_SAME, BB_SAME)
 BB_MEMORY(u32, uint32_t, int64_t, BB_SAME, (uint32_t))
@@ -278,6 +304,11 @@ BB_MEMORY(i16, int16_t, int32_t, BB_SAME, (int16_t))
 BB_MEMORY(u8, uint8_t, int32_t, BB_SAME, (uint8_t))
 BB_MEMORY(i8, int8_t, int32_t, BB_SAME, (int8_t))
 BB_MEMORY(b8, uint8_t, uint8_t, BB_TRUTH, BB_TRUTH)
+
+/* Narrow floats as they lie, for products that take them so. */
+BB_ACROSS(narrow, uint16_t, uint16_t, BB_SAME)
+BB_COPY(narrow, uint16_t, uint16_t, BB_SAME)
+BB_LOAD(narrow, uint16_t, uint16_t, bb_copy_narrow, bb_across_narrow)
 
 /* f32: eight rows and columns at a time change places in registers. */
 typedef float bb_eight __attribute__((vector_size(32)));
@@ -331,8 +362,9 @@ BB_FUNCTION void bb_across_f32(float *to, int64_t to_row, int64_t to_col, const 
       for (int64_t j = 0; j < cols; j++)
         to[i * to_row + j * to_col] = from[i * from_row + j * from_col];
 }
-BB_LOAD(f32, float, float, BB_SAME, bb_across_f32)
-BB_STORE(f32, float, float, BB_SAME, bb_across_f32)
+BB_COPY(f32, float, float, BB_SAME)
+BB_LOAD(f32, float, float, bb_copy_f32, bb_across_f32)
+BB_STORE(f32, float, float, bb_copy_f32, bb_across_f32)
 
 /* --- folds of integers: plain loops along the columns --- */
 
@@ -436,6 +468,29 @@ enum { BB_BUNDLED = -1 };
 #undef BB_PRODUCTS
 #undef BB_REAL
 #undef BB_SUFFIX
+
+/* The same where b lies in memory in floats of 16 bits, as numbers or, packed, as panels of them. */
+#define BB_PRODUCTS_WITH(kind)                                                                     \
+  BB_PRODUCTS_OF void bb_dot_##kind(                                                               \
+      float *to, int64_t pitch, const float *a, int64_t a_row, int64_t a_col, const uint16_t *b,   \
+      int64_t b_row, int64_t b_col, int64_t m, int64_t n, int64_t k, bool add, float *panel);      \
+  BB_PRODUCTS_OF void bb_dot_panels_##kind(                                                        \
+      float *to, int64_t pitch, const float *a, int64_t a_row, int64_t a_col, const uint16_t *b,   \
+      int64_t m, int64_t n, int64_t k, bool add, float *edge);                                     \
+  BB_PRODUCTS_OF void bb_pack_block_##kind(uint16_t *panel, const float *b, int64_t b_row,         \
+                                           int64_t b_col, int64_t n, int64_t k);
+BB_PRODUCTS_WITH(f16)
+BB_PRODUCTS_WITH(bf16)
+#ifdef BB_PRODUCTS_F32
+#define BB_NARROW(name) BB_PASTE(name, BB_KIND)
+#define BB_KIND _f16
+#include "bb_cpu_narrow_product.h"
+#undef BB_KIND
+#define BB_KIND _bf16
+#include "bb_cpu_narrow_product.h"
+#undef BB_KIND
+#endif
+
 #define BB_REAL double
 #define BB_SUFFIX _f64
 #ifdef BB_PRODUCTS_F64

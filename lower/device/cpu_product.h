@@ -66,14 +66,6 @@ BB_INLINE int64_t BB_NAME(bb_width)(int64_t n) {
 #else
 #define BB_FMA_ONCE(sum, at, with) BB_FMA(sum, *(at) - (BB_NAME(bb_vector)){0}, with)
 #endif
-/* Nothing is known of the pointer from here on: what lies near it is addressed from it. */
-#define BB_HIDE(pointer) __asm__("" : "+r"(pointer))
-/* The loop that follows over rows or vectors is made straight, or sums would lie in memory. */
-#ifdef __clang__
-#define BB_STRAIGHT _Pragma("clang loop unroll(full)")
-#else
-#define BB_STRAIGHT _Pragma("GCC unroll 16")
-#endif
 
 typedef BB_NAME(bb_vector) BB_NAME(bb_sums)[BB_MOST_ROWS][BB_VECTORS];
 
@@ -217,63 +209,83 @@ BB_STRIPS_OF(4, BB_FEW_CASES, bb_next_rows)
 /* At most so many rows: more are worth packing the other operand for, which takes as long as it does to multiply it
  * with some. */
 enum { BB_NAME(BB_FEW) = 4 };
-#define BB_LINES_AHEAD 16 /* that are asked for: lines are short, and far from each other */
+#define BB_LINE 4 /* vectors of it at once */
 
-/* The sum of a vector's lanes, in halves. */
+#if BB_VECTOR_BYTES >= 32
+typedef BB_REAL BB_NAME(bb_half) __attribute__((vector_size(32)));
+#endif
+typedef BB_REAL BB_NAME(bb_quarter) __attribute__((vector_size(16)));
+
+/* The sum of a vector's lanes, in halves, which are vectors. */
 BB_INLINE BB_REAL BB_NAME(bb_lanes)(BB_NAME(bb_vector) x) {
-  BB_REAL part[BB_LANES];
-  memcpy(part, &x, sizeof part);
-  BB_STRAIGHT
-  for (int half = BB_LANES / 2; half; half /= 2) BB_STRAIGHT
-  for (int l = 0; l < half; l++) part[l] += part[l + half];
-  return part[0];
+#if BB_VECTOR_BYTES == 64
+  BB_NAME(bb_half) half[2];
+  memcpy(half, &x, sizeof half);
+  half[0] += half[1];
+#elif BB_VECTOR_BYTES == 32
+  BB_NAME(bb_half) half[1] = {x};
+#endif
+#if BB_VECTOR_BYTES >= 32
+  BB_NAME(bb_quarter) part[2];
+  memcpy(part, half, sizeof part);
+  part[0] += part[1];
+#else
+  BB_NAME(bb_quarter) part[1] = {x};
+#endif
+  if (sizeof(BB_REAL) == 8) return part[0][0] + part[0][1];
+  const int last = 16 / sizeof(BB_REAL) - 1;
+  return (part[0][0] + part[0][last - 1]) + (part[0][1] + part[0][last]);
 }
 
-/* `rows` rows of a against `lines` of b, both along what is summed: lanes sum every so many-th product. */
-BB_INLINE void BB_NAME(bb_lines)(BB_REAL *to, int64_t pitch, const BB_REAL *a, int64_t a_row,
-                                 const BB_REAL *b, int64_t b_row, int64_t k, bool add,
-                                 const int rows, const int lines) {
-  BB_NAME(bb_vector) sum[2][4];
-  int64_t p = 0;
+/* `rows` rows of a against a line of b, both along what is summed: lanes of four vectors sum every so many-th product.
+ * One line after the other, as they lie: what memory gives ahead is for one that reads so. */
+BB_INLINE void BB_NAME(bb_line)(BB_REAL *to, int64_t pitch, const BB_REAL *a, int64_t a_row,
+                                const BB_REAL *b, int64_t k, bool add, const int rows) {
+  BB_NAME(bb_vector) sum[2][BB_LINE];
+  int64_t rest = k;
   BB_STRAIGHT
   for (int i = 0; i < rows; i++) BB_STRAIGHT
-  for (int j = 0; j < lines; j++) sum[i][j] = (BB_NAME(bb_vector)){0};
-  for (; p + BB_LANES <= k; p += BB_LANES) {
-    BB_NAME(bb_vector) with[4];
+  for (int v = 0; v < BB_LINE; v++) sum[i][v] = (BB_NAME(bb_vector)){0};
+  for (; rest >= BB_LINE * BB_LANES; rest -= BB_LINE * BB_LANES) {
     BB_STRAIGHT
-    for (int j = 0; j < lines; j++) {
-      __builtin_prefetch(b + (j + BB_LINES_AHEAD) * b_row + p);
-      with[j] = *(const BB_NAME(bb_loose) *)(b + j * b_row + p);
+    for (int v = 0; v < BB_LINE; v++) {
+      const BB_NAME(bb_vector) with = *(const BB_NAME(bb_loose) *)(b + v * BB_LANES);
+      BB_STRAIGHT
+      for (int i = 0; i < rows; i++) {
+        BB_NAME(bb_vector) x = *(const BB_NAME(bb_loose) *)(a + i * a_row + v * BB_LANES);
+        BB_FMA(sum[i][v], x, with);
+      }
     }
+    a += BB_LINE * BB_LANES;
+    b += BB_LINE * BB_LANES;
+  }
+  for (; rest >= BB_LANES; rest -= BB_LANES, a += BB_LANES, b += BB_LANES) {
+    const BB_NAME(bb_vector) with = *(const BB_NAME(bb_loose) *)b;
     BB_STRAIGHT
     for (int i = 0; i < rows; i++) {
-      BB_NAME(bb_vector) x = *(const BB_NAME(bb_loose) *)(a + i * a_row + p);
-      BB_STRAIGHT
-      for (int j = 0; j < lines; j++) BB_FMA(sum[i][j], x, with[j]);
+      BB_NAME(bb_vector) x = *(const BB_NAME(bb_loose) *)(a + i * a_row);
+      BB_FMA(sum[i][0], x, with);
     }
   }
   BB_STRAIGHT
-  for (int i = 0; i < rows; i++) BB_STRAIGHT
-  for (int j = 0; j < lines; j++) {
-    BB_REAL all = BB_NAME(bb_lanes)(sum[i][j]);
-    for (int64_t q = p; q < k; q++) all += a[i * a_row + q] * b[j * b_row + q];
-    to[i * pitch + j] = add ? to[i * pitch + j] + all : all;
+  for (int i = 0; i < rows; i++) {
+    BB_STRAIGHT
+    for (int v = 1; v < BB_LINE; v++) sum[i][0] += sum[i][v];
+    BB_REAL all = BB_NAME(bb_lanes)(sum[i][0]);
+    for (int64_t q = 0; q < rest; q++) all += a[i * a_row + q] * b[q];
+    to[i * pitch] = add ? to[i * pitch] + all : all;
   }
 }
 
 BB_ALONE void BB_NAME(bb_dot_lines)(BB_REAL *to, int64_t pitch, const BB_REAL *a, int64_t a_row,
                                     const BB_REAL *b, int64_t b_row, int64_t m, int64_t n,
                                     int64_t k, bool add) {
-  int64_t i = 0, j = 0;
-  for (; j + 4 <= n; j += 4, b += 4 * b_row) {
-    for (i = 0; i + 2 <= m; i += 2) BB_NAME(bb_lines)
-    (to + i * pitch + j, pitch, a + i * a_row, a_row, b, b_row, k, add, 2, 4);
-    if (i < m) BB_NAME(bb_lines)
-    (to + i * pitch + j, pitch, a + i * a_row, a_row, b, b_row, k, add, 1, 4);
+  for (int64_t j = 0; j < n; j++, b += b_row) {
+    int64_t i = 0;
+    for (; i + 2 <= m; i += 2)
+      BB_NAME(bb_line)(to + i * pitch + j, pitch, a + i * a_row, a_row, b, k, add, 2);
+    if (i < m) BB_NAME(bb_line)(to + i * pitch + j, pitch, a + i * a_row, a_row, b, k, add, 1);
   }
-  for (; j < n; j++, b += b_row)
-    for (i = 0; i < m; i++) BB_NAME(bb_lines)
-  (to + i * pitch + j, pitch, a + i * a_row, a_row, b, b_row, k, add, 1, 1);
 }
 
 #ifndef __clang__
@@ -413,8 +425,5 @@ void BB_NAME(bb_dot)(BB_REAL *to, int64_t pitch, const BB_REAL *a, int64_t a_row
 #undef BB_PANELS
 #undef BB_VECTORS
 #undef BB_AHEAD
-#undef BB_LINES_AHEAD
 #undef BB_FMA
 #undef BB_FMA_ONCE
-#undef BB_HIDE
-#undef BB_STRAIGHT

@@ -32,16 +32,22 @@ static const struct {
               {"bb_cpu_call.h", bb_device_cpu_call},
               {"bb_cpu_real.h", bb_device_cpu_real},
               {"bb_cpu_product.h", bb_device_cpu_product},
+              {"bb_cpu_narrow.h", bb_device_cpu_narrow},
+              {"bb_cpu_narrow_product.h", bb_device_cpu_narrow_product},
               {"integer.h", bb_device_integer}};
 enum { HEADERS = sizeof header / sizeof *header };
 
 /* Products, which are compiled apart: the same object for all kernels of a processor. */
 static const struct {
-  const char *suffix; /* of what they are called by */
+  const char *suffix[3]; /* of what they are called by */
   const char *object, *file, *text;
-} product[] = {{"_f32(", "products_f32.o", "products_f32.c",
+} product[] = {{{"_f32(", "_f16(", "_bf16("},
+                "products_f32.o",
+                "products_f32.c",
                 "#define BB_PRODUCTS_F32\n#include \"bb_cpu.h\"\n"},
-               {"_f64(", "products_f64.o", "products_f64.c",
+               {{"_f64("},
+                "products_f64.o",
+                "products_f64.c",
                 "#define BB_PRODUCTS_F64\n#include \"bb_cpu.h\"\n"}};
 enum { PRODUCTS = sizeof product / sizeof *product };
 
@@ -242,14 +248,16 @@ const char *bb_cpu_identity(bb_context *ctx, bb_arena *arena) {
 
 /* --- building and loading --- */
 
-/* Whether kernels call products of a kind. */
-static bool calls(const char *source, const char *suffix) {
+/* Whether kernels call products of an object. */
+static bool calls(const char *source, size_t i) {
   static const char *const name[] = {"bb_dot", "bb_dot_panels", "bb_pack_block", "bb_bundle"};
+  enum { NAMES = sizeof name / sizeof *name };
   char call[32];
-  for (size_t i = 0; i < sizeof name / sizeof *name; i++) {
-    snprintf(call, sizeof call, "%s%s", name[i], suffix);
-    if (strstr(source, call)) return true;
-  }
+  for (size_t k = 0; k < 3 && product[i].suffix[k]; k++)
+    for (size_t n = 0; n < NAMES; n++) {
+      snprintf(call, sizeof call, "%s%s", name[n], product[i].suffix[k]);
+      if (strstr(source, call)) return true;
+    }
   return false;
 }
 
@@ -284,7 +292,7 @@ void bb_cpu_build(bb_context *ctx, const char *source, size_t length, const char
                strlen(header[i].text));
   write_file(ctx, in_folder(arena, folder, "kernels.c"), source, length);
   for (size_t i = 0; i < PRODUCTS; i++)
-    if (calls(source, product[i].suffix)) {
+    if (calls(source, i)) {
       bring_products(ctx, arena, i, folder, cache);
       from[count++] = product[i].object;
     }

@@ -15,6 +15,7 @@ import numpy as np
 
 SKIP = 77
 try:
+    import ml_dtypes
     import onnx
     from onnx import TensorProto, helper, numpy_helper
 except ImportError as error:
@@ -70,6 +71,17 @@ def twice(m, k, n):
     return model(nodes, {"x": x, "z": z}, want, {"w": w}), {"x": x, "z": z}, want
 
 
+def narrow(kind, m, k, n):
+    """A weight of 16 bits: panels of it."""
+    x, w = rand(m, k).astype(kind), rand(k, n).astype(kind)
+    want = x.astype(np.float64) @ w.astype(np.float64)
+    code = helper.np_dtype_to_tensor_dtype(np.dtype(kind))
+    graph = helper.make_graph([node("MatMul", "x w", "y")], "narrow", [helper.make_tensor_value_info("x", code, [m, k])],
+                              [helper.make_tensor_value_info("y", code, [m, n])], [numpy_helper.from_array(w, "w")])
+    made = helper.make_model(graph, ir_version=8, opset_imports=[helper.make_opsetid("", 17)])
+    return made, {"x": x}, want
+
+
 def run(command):
     ran = subprocess.run([str(c) for c in command], capture_output=True, text=True, timeout=120)
     return "" if ran.returncode == 0 else f"{command}: {(ran.stderr or ran.stdout).strip()[:400]}"
@@ -98,6 +110,8 @@ def main():
     cases = [(product, shape) for shape in itertools.product((1, 7, 33), (40,), (3, 24, 130))]
     cases += [(gemm, (1, 300, 50)), (gemm, (33, 65, 17)), (normed, (7, 100, 50)), (normed, (70, 33, 40)),
               (twice, (5, 40, 70)), (twice, (40, 70, 9))]
+    cases += [(narrow, (kind, *shape)) for kind in (np.float16, ml_dtypes.bfloat16)
+              for shape in ((1, 40, 130), (5, 150, 16), (33, 70, 65))]
     failures = 0
     for make, shape in cases:
         for blocks in ([], ["--machine", "host"])[:2 if make in (normed, twice) else 1]:

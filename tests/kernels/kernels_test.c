@@ -2,9 +2,9 @@
  * made of them, against the interpreter of block programs in float64, for several cuts into blocks
  * and numbers of threads.
  *
- * usage: kernels_test [--whole] [--bounded] [--bounded] [--split-k N | --tree N | --machine NAME] MODEL
+ * usage: kernels_test [--whole] [--bounded] [--narrow] [--split-k N | --tree N | --machine NAME] MODEL
  *                     [ARRAYS.npz | NAME=EXTENT...]
- *   Arrays are drawn where no file gives them.  --bounded: a mask has to cut a loop.  --whole: one cut into blocks only, and nothing by the
+ *   Arrays are drawn where no file gives them.  --bounded: a mask has to cut a loop.  --narrow: values are rounded to 16 bits on the way.  --whole: one cut into blocks only, and nothing by the
  *   tile programs' meaning, which is slow.  --split-k, --tree: all folds are cut so; --machine: kernels,
  *   block sizes and folds are chosen by price, and a fold at least has to be cut.
  */
@@ -19,7 +19,7 @@
 typedef struct test {
   int argc;
   char **argv;
-  bool whole, bounded;
+  bool whole, bounded, narrow;
   bb_drive_options drive;
   const char *machine;
   bb_program *program;
@@ -245,7 +245,7 @@ static void body(bb_context *ctx, void *argument) {
   bb_drive_run(t->program, &interpret, &all, t->arena, NULL);
   t->want = all.tensor;
   check_threads(t, (way){"in float64", {.exact = true}}, 1e-12);
-  check_threads(t, (way){"in float32", {.exact = false}}, 1e-4);
+  check_threads(t, (way){"in float32", {.exact = false}}, t->narrow ? 4e-2 : 1e-4);
   if (!t->whole) check_blocks(t);
   bb_scratch_end(t->arena);
   bb_undefer(ctx, t->program);
@@ -264,6 +264,10 @@ int main(int argc, char **argv) {
       t.whole = true;
       continue;
     }
+    if (strcmp(t.argv[0], "--narrow") == 0) {
+      t.narrow = true;
+      continue;
+    }
     if (strcmp(t.argv[0], "--bounded") == 0) {
       t.bounded = true;
       continue;
@@ -277,10 +281,9 @@ int main(int argc, char **argv) {
     t.argc--, t.argv++;
   }
   if (t.argc < 1) {
-    fprintf(
-        stderr,
-        "usage: kernels_test [--whole] [--bounded] [--split-k N | --tree N | --machine NAME] MODEL "
-        "[ARRAYS.npz | NAME=EXTENT...]\n");
+    fprintf(stderr, "usage: kernels_test [--whole] [--bounded] [--narrow] [--split-k N | --tree N "
+                    "| --machine NAME] MODEL "
+                    "[ARRAYS.npz | NAME=EXTENT...]\n");
     return 2;
   }
   bb_context *ctx;

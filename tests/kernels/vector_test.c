@@ -144,6 +144,105 @@ static void check_products(void) {
         for (int way = 0; way < 8; way++) check_product(m, n, depth[d], way & 1, way & 2, way & 4);
 }
 
+/* --- an operand of 16 bits --- */
+
+enum { DEEP = 150, ROWS = 22, COLS = 140 };
+
+/* Numbers that any float holds, and whose sums of products are exact: as they are, where b lies, and packed. */
+#define CHECK_NARROW(kind)                                                                         \
+  static void check_##kind(int m, int n, int k, bool turned_a, bool turned_b, bool add) {          \
+    static float left[ROWS * DEEP * 2], got[ROWS * (COLS + 64)], packed_got[ROWS * (COLS + 64)],   \
+        room[(8 * DEEP + 6) * 64];                                                                 \
+    static uint16_t narrow[COLS * DEEP * 2], packed[(COLS + 64) * DEEP];                           \
+    static float wide[COLS * DEEP * 2];                                                            \
+    int64_t a_row = turned_a ? 1 : k + 3, a_col = turned_a ? m + 1 : 1;                            \
+    int64_t b_row = turned_b ? 1 : k + 2, b_col = turned_b ? n + 5 : 1, pitch = n + 4;             \
+    for (int i = 0; i < ROWS * DEEP * 2; i++) left[i] = (float)((i * 37 + 11) % 64) / 32.0f - 1;   \
+    for (int i = 0; i < COLS * DEEP * 2; i++) {                                                    \
+      wide[i] = (float)((i * 53 + 7) % 64) / 32.0f - 1;                                            \
+      narrow[i] = bb_to_##kind(wide[i]);                                                           \
+    }                                                                                              \
+    for (int i = 0; i < ROWS * (COLS + 64); i++) got[i] = packed_got[i] = (float)(i % 7);          \
+    bb_dot_##kind(got, pitch, left, a_row, a_col, narrow, b_row, b_col, m, n, k, add, room);       \
+    bb_pack_block_##kind(packed, wide, b_row, b_col, n, k);                                        \
+    bb_dot_panels_##kind(packed_got, pitch, left, a_row, a_col, packed, m, n, k, add, room);       \
+    if (!same_rows(got, packed_got, pitch, m, n) && wrong++ < 10)                                  \
+      fprintf(stderr, #kind " product %d x %d x %d of packed panels differs\n", m, n, k);          \
+    for (int i = (int)(m * pitch); i < ROWS * (COLS + 64); i++)                                    \
+      if ((got[i] != (float)(i % 7) || packed_got[i] != (float)(i % 7)) && wrong++ < 10)           \
+        fprintf(stderr, #kind " product %d x %d x %d writes behind its rows\n", m, n, k);          \
+    for (int i = 0; i < m; i++)                                                                    \
+      for (int j = 0; j < n; j++) {                                                                \
+        double want = add ? (double)((i * pitch + j) % 7) : 0;                                     \
+        for (int p = 0; p < k; p++)                                                                \
+          want += (double)left[i * a_row + p * a_col] * (double)wide[j * b_row + p * b_col];       \
+        if ((double)got[i * pitch + j] != want && wrong++ < 10)                                    \
+          fprintf(stderr, #kind " product %d x %d x %d, %d %d %d, at %d, %d: %g, not %g\n", m, n,  \
+                  k, turned_a, turned_b, add, i, j, (double)got[i * pitch + j], want);             \
+      }                                                                                            \
+  }
+CHECK_NARROW(f16)
+CHECK_NARROW(bf16)
+
+static void check_narrow_products(void) {
+  const int rows[] = {1, 2, 3, 4, 5, 7, 13, 22}, cols[] = {1, 2, 15, 16, 17, 63, 64, 65, 127, 140},
+            depth[] = {1, 15, 17, 64, 65, 150};
+  for (int m = 0; m < 8; m++)
+    for (int n = 0; n < 10; n++)
+      for (int d = 0; d < 6; d++)
+        for (int way = 0; way < 8; way++) {
+          check_f16(rows[m], cols[n], depth[d], way & 1, way & 2, way & 4);
+          check_bf16(rows[m], cols[n], depth[d], way & 1, way & 2, way & 4);
+        }
+}
+
+/* Lines are converted as single numbers are, all that there are. */
+static void check_rounding(void) {
+  for (uint64_t bits = 0; bits <= UINT32_MAX; bits += 2 * STEP + 1) {
+    float x = bb_float((uint32_t)bits), one = bb_from_f16(bb_to_f16(x)), got = bb_round_f16(x);
+    if (isnan(x) ? !isnan(got) : bb_bits(one) != bb_bits(got))
+      complain("rounding to f16", (double)x, (double)got, (double)one);
+  }
+  for (int i = 0; i < 1 << 16;
+       i++) { /* itself, ties between it and the next, and what is beside those */
+    float x = bb_from_f16((uint16_t)i), next = bb_from_f16((uint16_t)(i + 1)), tie = (x + next) / 2;
+    const float near[] = {x, tie, nextafterf(tie, x), nextafterf(tie, next)};
+    for (int k = 0; k < 4; k++) {
+      float one = bb_from_f16(bb_to_f16(near[k])), got = bb_round_f16(near[k]);
+      if (isnan(near[k]) ? !isnan(got) : bb_bits(one) != bb_bits(got))
+        complain("rounding to f16", (double)near[k], (double)got, (double)one);
+    }
+  }
+}
+
+static void check_lines(void) {
+  static uint16_t all[1 << 16], back[1 << 16];
+  static float wide[1 << 16];
+  enum { SHORT = 5 };
+  for (int i = 0; i < 1 << 16; i++) all[i] = (uint16_t)i;
+  bb_widen_f16(wide, all, (1 << 16) - SHORT);
+  bb_widen_f16(wide + (1 << 16) - SHORT, all + (1 << 16) - SHORT, SHORT);
+  bb_narrow_f16(back, wide, 1 << 16);
+  for (int i = 0; i < 1 << 16; i++) {
+    float one = bb_from_f16(all[i]);
+    bool nan = isnan(one);
+    if (nan ? !isnan(wide[i]) || !isnan(bb_from_f16(back[i]))
+            : bb_bits(one) != bb_bits(wide[i]) || back[i] != all[i])
+      complain("f16", (double)i, (double)wide[i], (double)one);
+  }
+  for (uint64_t bits = 0; bits <= UINT32_MAX - 64 * STEP; bits += 64 * STEP) {
+    float line[64];
+    uint16_t narrow[2][64];
+    for (int i = 0; i < 64; i++) line[i] = bb_float((uint32_t)(bits + (uint64_t)i * STEP));
+    bb_narrow_f16(narrow[0], line, 64);
+    bb_narrow_bf16(narrow[1], line, 64);
+    for (int i = 0; i < 64; i++)
+      if (!isnan(line[i]) &&
+          (narrow[0][i] != bb_to_f16(line[i]) || narrow[1][i] != bb_to_bf16(line[i])))
+        complain("narrow", (double)line[i], narrow[0][i], bb_to_f16(line[i]));
+  }
+}
+
 int main(void) {
   check("exp", my_exp, exp, 1.5, 0);
   check("exp below", my_exp_below, exp, 1.5, 1.7e-38);
@@ -151,5 +250,8 @@ int main(void) {
   check("tanh", my_tanh, tanh, 2, 0x1p-126);
   check("erf", my_erf, erf, 2, 0x1p-126);
   check_products();
+  check_narrow_products();
+  check_lines();
+  check_rounding();
   return wrong != 0;
 }
