@@ -91,7 +91,7 @@ static const bb_normal *power(bb_algebra *al, const bb_expr *expr, const bb_norm
     if (e.num > 0 && e.den == 1 && a->count > 1 && e.num > 16) return opaque(al, expr);
     return bb_normal_power(al, a, e);
   }
-  if (bb_normal_sign(a) == BB_SIGN_POS)
+  if (bb_normal_sign(a) == BB_SIGN_POS && bb_dtype_is_float(expr->dtype))
     return bb_normal_exp(al, bb_normal_multiply(al, b, bb_normal_log(al, a)));
   return bb_normal_call(al, BB_X_POW, expr->dtype, a, b, NULL);
 }

@@ -9,7 +9,7 @@
 
 static bool expr_is_exp(const bb_expr *expr) {
   bool base = expr->op == BB_X_POW && expr->a[0]->op == BB_X_CONST;
-  return bb_is_exp(expr->op, base, base ? expr->a[0]->number : 0);
+  return bb_is_exp(expr->op, expr->dtype, base, base ? expr->a[0]->number : 0);
 }
 
 typedef bool visit_exp(void *user, const bb_node *node, const bb_expr *exp);

@@ -255,7 +255,8 @@ static form unsafe_exp(builder *b, const bb_expr *expr, const form *a, const for
 
 static bool is_unsafe(const builder *b, const bb_expr *expr) {
   bool base = expr->op == BB_X_POW && expr->a[0]->op == BB_X_CONST;
-  if (!b->node || !bb_is_exp(expr->op, base, base ? expr->a[0]->number : 0)) return false;
+  if (!b->node || !bb_is_exp(expr->op, expr->dtype, base, base ? expr->a[0]->number : 0))
+    return false;
   const bb_exp *exp = bb_scalar_walk_exp(b->level->safety->walk, b->node, expr);
   return !exp || exp->unsafe;
 }

@@ -66,7 +66,8 @@ static bb_range range_of(const bb_scalar *term) {
 
 /* --- making --- */
 
-bool bb_is_exp(bb_expr_op op, bool base_is_constant, double base) {
+bool bb_is_exp(bb_expr_op op, bb_dtype dtype, bool base_is_constant, double base) {
+  if (!bb_dtype_is_float(dtype)) return false; /* a power of integers saturates */
   return op == BB_X_EXP || (op == BB_X_POW && base_is_constant && base > 0 && base != 1);
 }
 
@@ -114,7 +115,8 @@ static const bb_scalar *make(bb_scalars *t, bb_scalar key, uint32_t exp) {
   key.range = range_of(&key);
   key.id = t->count++;
   bool base = key.op == BB_X_POW && key.a[0] && key.a[0]->kind == BB_SCALAR_NUMBER;
-  if (key.kind == BB_SCALAR_APPLY && bb_is_exp(key.op, base, base ? key.a[0]->number : 0))
+  if (key.kind == BB_SCALAR_APPLY &&
+      bb_is_exp(key.op, key.dtype, base, base ? key.a[0]->number : 0))
     key.exp = exp ? exp : bb_exp_add(t);
   bb_scalar *made = BB_NEW(t->arena, bb_scalar, 1);
   *made = key;

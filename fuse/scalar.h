@@ -98,8 +98,8 @@ const bb_scalar *bb_scalar_fold(bb_scalars *t, bb_scalar_kind kind, bb_monoid_id
 const bb_scalar *bb_scalar_substitute(bb_scalars *t, const bb_scalar *term, uint32_t from,
                                       uint32_t to);
 
-/* exp, or a positive constant to a power: exp(factor * exponent). */
-bool bb_is_exp(bb_expr_op op, bool base_is_constant, double base);
+/* exp, or a positive constant to a power, of floats: exp(factor * exponent). */
+bool bb_is_exp(bb_expr_op op, bb_dtype dtype, bool base_is_constant, double base);
 /* The exp's record, whatever else it has turned out to be the same as. */
 bb_exp *bb_exp_of(bb_scalars *t, uint32_t exp);
 /* A new record: 1 + its number. */

@@ -2,7 +2,11 @@
 
 import numpy as np
 
-from case import MS, K, rand, single
+from onnx import helper
+
+from case import MS, K, graph_case, rand, single
+
+N = helper.make_node
 
 
 def unary():
@@ -20,6 +24,9 @@ def unary():
     yield single("Log", "Log", [np.abs(x) + 0.1])
     yield single("Acosh", "Acosh", [np.abs(x) + 1])
     far = np.float32([-1e30, -5000, -300, -4097, -4095, -1, 0, 1e-3, 1, 300, 5000, 1e30])
+    whole = np.arange(-40, 40).reshape(8, 10)
+    yield graph_case("Pow-whole", [N("Pow", ["two", "n"], ["p"]), N("Div", ["x", "p"], ["y"])], {"x": whole, "n": np.abs(whole[::-1])}, ["y"],
+                     {"two": np.array(2)}, by=lambda inputs: {"y": np.trunc(inputs["x"] / 2.0**inputs["n"]).astype(np.int64)})
     yield single("Asinh-far", "Asinh", [far])
     yield single("Acosh-far", "Acosh", [np.abs(far) + 1])
     yield single("Acosh-none", "Acosh", [np.float32([-5, -1, 0.5, 1, 2])])
