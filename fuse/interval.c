@@ -277,6 +277,7 @@ static bb_range real_value(const bb_expr *expr, bb_range a, bb_range b, bb_range
     bool positive = expr->op == BB_X_MOD ? b.lo >= 0 : a.lo >= 0;
     return make(positive ? 0 : -most, most);
   }
+  case BB_X_BITS: return a.lo >= 0 && b.lo >= 0 ? make(0, fmin(a.hi, b.hi)) : BB_RANGE_ANY;
   case BB_X_SELECT: return choose(expr, a, b, c);
   case BB_X_CAST: return cast(expr, a);
   default: return compare(expr, a, b);

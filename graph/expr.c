@@ -182,6 +182,10 @@ static double modulo(bool integer, bool floor_sign, double a, double b) {
   return rest;
 }
 
+static int64_t whole_of(double a) {
+  return isnan(a) ? 0 : a < -0x1p63 ? INT64_MIN : a >= 0x1p63 ? INT64_MAX : (int64_t)a;
+}
+
 /* Conversion to an integer: toward zero; what does not fit saturates, NaN gives 0. */
 static double to_integer(double value, double low, double high) {
   if (isnan(value)) return 0;
@@ -224,6 +228,7 @@ double bb_expr_apply(const bb_expr *expr, double a, double b, double c) {
   case BB_X_MAX: return maximum(a, b);
   case BB_X_MOD: return modulo(integer, true, a, b);
   case BB_X_FMOD: return modulo(integer, false, a, b);
+  case BB_X_BITS: return (double)(whole_of(a) & whole_of(b));
   case BB_X_LT: return a < b;
   case BB_X_LE: return a <= b;
   case BB_X_EQ: return a == b;

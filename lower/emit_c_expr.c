@@ -241,6 +241,10 @@ static const char *arithmetic(const printer *p, const bb_expr *e) {
   case BB_X_MAX: return real ? call(p, "max", e) : whole_call(p, "max", e);
   case BB_X_MOD: return real ? call(p, "mod", e) : whole_call(p, "modulo", e);
   case BB_X_FMOD: return real ? call(p, "fmod", e) : whole_call(p, "remainder", e);
+  case BB_X_BITS:
+    if (!real) return whole_call(p, "and", e);
+    return bb_arena_printf(arena(p->c), "((%s)bb_and(bb_to_i64(%s), bb_to_i64(%s)))",
+                           bb_c_element(p->c, e->dtype), find(p, e->a[0]), find(p, e->a[1]));
   case BB_X_FLOOR: return real ? call(p, "floor", e) : find(p, e->a[0]);
   case BB_X_CEIL: return real ? call(p, "ceil", e) : find(p, e->a[0]);
   case BB_X_ROUND: return real ? call(p, "rint", e) : find(p, e->a[0]);

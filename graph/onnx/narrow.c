@@ -16,10 +16,9 @@ static bool among(const char *name, const char *const *names, size_t count) {
 /* Results of other operators are among their operands' elements, or within the type in any case. */
 static bool may_leave(const char *operator) {
   static const char *const names[] = {
-      "Abs",    "Add",      "CumProd",   "CumSum",     "Div",
-      "Einsum", "Gemm",     "MatMul",    "Mul",        "Neg",
-      "Pow",    "ReduceL1", "ReduceSum", "ReduceProd", "ReduceSumSquare",
-      "Sub",    "Sum"};
+      "Abs",        "BitwiseNot",      "Add", "CumProd", "CumSum", "Div",      "Einsum",
+      "Gemm",       "MatMul",          "Mul", "Neg",     "Pow",    "ReduceL1", "ReduceSum",
+      "ReduceProd", "ReduceSumSquare", "Sub", "Sum"};
   return among(operator, names, sizeof names / sizeof *names);
 }
 

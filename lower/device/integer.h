@@ -27,6 +27,9 @@ BB_INTEGER int64_t bb_modulo(int64_t a, int64_t b) {
   int64_t rest = bb_remainder(a, b);
   return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
 }
+BB_INTEGER int64_t bb_and(int64_t a, int64_t b) {
+  return a & b;
+}
 BB_INTEGER int64_t bb_sign(int64_t a) {
   return (a > 0) - (a < 0);
 }

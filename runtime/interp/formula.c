@@ -72,6 +72,10 @@ static double round_half_even(double x) {
   return rint(x); /* the library never changes the rounding mode */
 }
 
+static int64_t whole(double x) {
+  return isnan(x) ? 0 : x < -0x1p63 ? INT64_MIN : x >= 0x1p63 ? INT64_MAX : (int64_t)x;
+}
+
 static double divide_integers(double a, double b) {
   return b == 0 ? 0 : trunc(a / b);
 }
@@ -138,6 +142,7 @@ static void run_binary(const bb_expr *expr, int n, const double *a, const double
   case BB_X_MAX: EACH(isnan(a[i]) || isnan(b[i]) ? NAN : a[i] > b[i] ? a[i] : b[i]);
   case BB_X_MOD: EACH(integer && b[i] == 0 ? 0 : modulo(a[i], b[i]));
   case BB_X_FMOD: EACH(integer && b[i] == 0 ? 0 : fmod(a[i], b[i]));
+  case BB_X_BITS: EACH((double)(whole(a[i]) & whole(b[i])));
   case BB_X_LT: EACH(a[i] < b[i]);
   case BB_X_LE: EACH(a[i] <= b[i]);
   case BB_X_EQ: EACH(a[i] == b[i]);

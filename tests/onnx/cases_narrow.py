@@ -43,6 +43,25 @@ def arithmetic():
         yield graph_case(f"Gather-{kind}", [N("Gather", ["x", "i"], ["z"])], {"x": x, "i": np.array([4, 0, 2])}, ["z"])
         yield single(f"Cast-{kind}", "Cast", [rand(4, 33, low=0, high=100)], to=helper.np_dtype_to_tensor_dtype(np.dtype(dtype)))
         yield single(f"Cast-from-{kind}", "Cast", [x], to=1)
+        for op in ("BitwiseAnd", "BitwiseOr", "BitwiseXor"):
+            yield single(f"{op}-{kind}", op, [x, y[:1]])
+        yield single(f"BitwiseNot-{kind}", "BitwiseNot", [x])
+        for direction in ("LEFT", "RIGHT") if kind[0] == "u" else ():
+            by = RNG.integers(0, 8 * np.dtype(dtype).itemsize, (5, 19)).astype(dtype)
+            yield single(f"BitShift-{direction}-{kind}", "BitShift", [x, by], direction=direction)
+    for dtype in (np.int32, np.int64):
+        x, y = (RNG.integers(-2**31, 2**31, (5, 19)).astype(dtype) for _ in range(2))
+        for op in ("BitwiseAnd", "BitwiseOr", "BitwiseXor"):
+            yield single(f"{op}-{np.dtype(dtype).name}", op, [x, y])
+        yield single(f"BitwiseNot-{np.dtype(dtype).name}", "BitwiseNot", [x])
+    # weights of four bits, two in a byte, taken apart as programs do
+    w, s = whole(np.uint8, 8, 24), rand(48, low=0.01, high=0.1)
+    parts = [N("BitwiseAnd", ["w", "low"], ["a"]), N("BitShift", ["w", "four"], ["b"], direction="RIGHT"), N("Unsqueeze", ["a", "last"], ["a1"]),
+             N("Unsqueeze", ["b", "last"], ["b1"]), N("Concat", ["a1", "b1"], ["c"], axis=-1), N("Reshape", ["c", "flat"], ["q"]),
+             N("DequantizeLinear", ["q", "s", "z"], ["f"], axis=1), N("MatMul", ["x", "f"], ["y"])]
+    full = np.stack([w & 15, w >> 4], -1).reshape(8, 48)
+    yield graph_case("nibbles", parts, {"x": rand(5, 8)}, ["y"], {"w": w, "s": s, "z": np.full(48, 8, np.uint8), "low": np.uint8(15), "four": np.uint8(4),
+                     "last": np.array([-1]), "flat": np.array([8, 48])}, opset=21, by=lambda inputs: {"y": inputs["x"] @ ((full.astype(np.float32) - 8) * s)})
     yield single("Neg-int8", "Neg", [np.arange(-128, 128).astype(np.int8)])
     yield single("Abs-int8", "Abs", [np.arange(-128, 128).astype(np.int8)])
     yield graph_case("through-int8", [N("Cast", ["x"], ["n"], to=3), N("Cast", ["n"], ["z"], to=7)], {"x": np.arange(-300, 300)}, ["z"])
