@@ -145,6 +145,7 @@ typedef struct attempt {
   const bb_graph *graph;
   const char *name;
   const int64_t *block;
+  const bb_room *room;
   bool few, by_group;
   uint32_t split;
   const bb_kernel *kernel;
@@ -153,7 +154,7 @@ typedef struct attempt {
 static void try_blocks(bb_context *ctx, void *argument) {
   attempt *a = argument;
   (void)ctx;
-  bb_schedule_options options = {.block = a->block, .raw = true};
+  bb_schedule_options options = {.block = a->block, .raw = true, .room = a->room};
   const bb_kernel *kernel = bb_schedule(a->program, a->graph, a->name, &options);
   rewrite(kernel->tile, a->few, a->by_group, a->split);
   a->kernel = kernel;
@@ -177,12 +178,12 @@ static bb_status try_few(bb_context *ctx, attempt *a, const uses *u, const sizes
 }
 
 const bb_kernel *bb_schedule_gpu(bb_program *program, const bb_graph *graph, const char *name,
-                                 const int64_t *block) {
+                                 const int64_t *block, const bb_room *room) {
   bb_context *ctx = program->ctx;
   uses u = {BB_NEW(program->arena, bool, program->dims + 1),
             BB_NEW(program->arena, bool, program->dims + 1)};
   int64_t *size = BB_NEW(program->arena, int64_t, program->dims + 1);
-  attempt a = {.program = program, .graph = graph, .name = name, .block = size};
+  attempt a = {.program = program, .graph = graph, .name = name, .block = size, .room = room};
   const char *why = NULL; /* of the sizes that would be best */
   bb_status status = BB_ERROR_UNSUPPORTED;
   find_folded(graph, &u);
@@ -218,17 +219,17 @@ bool bb_gpu_has_narrow_product(const bb_graph *graph) {
 }
 
 const bb_kernel *bb_schedule_gpu_way(bb_program *program, const bb_graph *graph, const char *name,
-                                     uint32_t way) {
+                                     uint32_t way, const bb_room *room) {
   bb_context *ctx = program->ctx;
   uses u = {BB_NEW(program->arena, bool, program->dims + 1),
             BB_NEW(program->arena, bool, program->dims + 1)};
   int64_t *size = BB_NEW(program->arena, int64_t, program->dims + 1);
-  attempt a = {.program = program, .graph = graph, .name = name, .block = size};
+  attempt a = {.program = program, .graph = graph, .name = name, .block = size, .room = room};
   a.few = way > SMALL + PARTED;
   a.split = way > SMALL && !a.few ? MOST_PARTS : 0;
   if (!bb_gpu_has_narrow_product(graph))
     bb_fail(ctx, BB_ERROR_UNSUPPORTED, "no product of f16 or bf16");
-  if (way == 0) return bb_schedule_gpu(program, graph, name, NULL);
+  if (way == 0) return bb_schedule_gpu(program, graph, name, NULL, room);
   find_folded(graph, &u);
   bool cut = find_columns(program, graph, &u);
   if (!a.few && !cut) bb_fail(ctx, BB_ERROR_UNSUPPORTED, "columns that are one block");

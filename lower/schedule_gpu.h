@@ -6,10 +6,10 @@
 
 /* As bb_schedule(), for a target whose products are made by warp groups from shared memory: where tiles
  * live, which warps do what, loops split by masks, folds that rescale late.  `block`: sizes to begin
- * with, per dim, 0 or NULL: by the dims' use.  Smaller blocks are tried where those have no room.  Fails
- * the context with BB_ERROR_UNSUPPORTED, saying why, where there is no schedule. */
+ * with, per dim, 0 or NULL: by the dims' use.  Smaller blocks are tried where those have no room.  `room`: as in
+ * bb_schedule_options.  Fails the context with BB_ERROR_UNSUPPORTED, saying why, where there is no schedule. */
 const bb_kernel *bb_schedule_gpu(bb_program *program, const bb_graph *graph, const char *name,
-                                 const int64_t *block);
+                                 const int64_t *block, const bb_room *room);
 
 /* Ways to cut a kernel's results into tiles, for a caller that has several made and takes the one that fits the
  * extents of a run (runtime/cuda/weigh.c): 0, as above without sizes to begin with; then smaller and smaller
@@ -17,7 +17,7 @@ const bb_kernel *bb_schedule_gpu(bb_program *program, const bb_graph *graph, con
  * kernel. */
 enum { BB_GPU_WAYS = 11 };
 const bb_kernel *bb_schedule_gpu_way(bb_program *program, const bb_graph *graph, const char *name,
-                                     uint32_t way);
+                                     uint32_t way, const bb_room *room);
 
 /* Has a graph a product of f16 or bf16 operands, which is what these schedules are for? */
 bool bb_gpu_has_narrow_product(const bb_graph *graph);

@@ -112,6 +112,7 @@ typedef struct attempt {
   const bb_graph *graph;
   const char *name;
   const int64_t *block, *limit;
+  const bb_room *room;
   const bb_kernel *kernel;
 } attempt;
 
@@ -129,7 +130,8 @@ static void rewrite(bb_program *program, bb_tile_program *tile) {
 static void try_blocks(bb_context *ctx, void *argument) {
   attempt *a = argument;
   (void)ctx;
-  bb_schedule_options options = {.block = a->block, .limit = a->limit, .alike = true};
+  bb_schedule_options options = {
+      .block = a->block, .limit = a->limit, .alike = true, .room = a->room};
   a->kernel = bb_schedule(a->program, a->graph, a->name, &options);
   rewrite(a->program, a->kernel->tile);
 }
@@ -237,11 +239,11 @@ static const bb_kernel *by_rows(bb_context *ctx, attempt a, uint32_t processors)
 }
 
 const bb_kernel *bb_schedule_simt(bb_program *program, const bb_graph *graph, const char *name,
-                                  const int64_t *given, uint32_t processors) {
+                                  const int64_t *given, uint32_t processors, const bb_room *room) {
   bb_context *ctx = program->ctx;
   bool *folded = BB_NEW(program->arena, bool, program->dims + 1);
   int64_t *block = BB_NEW(program->arena, int64_t, program->dims + 1);
-  attempt a = {program, graph, name, block, NULL, NULL};
+  attempt a = {.program = program, .graph = graph, .name = name, .block = block, .room = room};
   const bb_kernel *best = NULL;
   find_folded(graph, folded);
   if (!given) best = by_rows(ctx, a, processors);

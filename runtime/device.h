@@ -40,14 +40,25 @@ typedef struct bb_code {
   const void *memory; /* a device's own form, read while it is loaded (gpu/code.h) */
 } bb_code;
 
+/* Elements from one layout to another, within the device's memory; strides in elements.  What lies in both places lies there
+ * alike. */
+typedef struct bb_move {
+  void *to;
+  const void *from;
+  size_t element; /* bytes */
+  uint32_t rank;
+  const int64_t *extent, *to_stride, *from_stride;
+} bb_move;
+
 typedef enum bb_way_of_copy { BB_COPY_WITHIN, BB_COPY_IN, BB_COPY_OUT } bb_way_of_copy;
 
 typedef struct bb_device_class {
   const char *name; /* "cpu" */
   /* The name of the file with the code in a compiled folder: "kernels.so"; NULL: none is written. */
   const char *binary;
-  bool host;      /* its memory is the processor's: copies and reference kernels work in place */
-  uint32_t align; /* a caller's array begins at a multiple of it; 0: wherever its elements may */
+  bool host; /* its memory is the processor's: copies and reference kernels work in place */
+  uint32_t
+      align; /* where kernels take a caller's array to begin, in bytes; 0: wherever its elements may */
   int32_t dlpack; /* its number as a DLPack device */
 
   bb_device *(*open)(bb_context *context, uint32_t number);
@@ -63,6 +74,8 @@ typedef struct bb_device_class {
    * what is copied there is there after queue_wait. */
   void (*copy)(bb_queue *queue, bb_context *context, bb_way_of_copy way, void *to, const void *from,
                size_t bytes);
+
+  void (*move)(bb_module *module, bb_queue *queue, bb_context *context, const bb_move *move);
 
   /* The plan's features are the device's. */
   bb_module *(*load)(bb_device *device, bb_context *context, const bb_code *code,

@@ -1,5 +1,5 @@
-/* misc.cuh - operators that no block program has, on arrays as they lie: gathers and convolutions, an element
- * of the result to a thread at a time, or, where it is a sum, to a warp.
+/* misc.cuh - operators that no block program has, on arrays as they lie: gathers, convolutions, what is moved or put behind
+ * something, an element of the result to a thread at a time, or, where it is a sum, to a warp.
  *
  * An index from data that is out of range is counted from the other end; one that is none either way gives
  * its place, counted from 1, to `fault`, and reads element 0.
@@ -29,6 +29,16 @@ struct bb_misc_copy_call {
   void *out;
   int64_t total, rank;
   int64_t extent[BB_MISC_AXES], from[BB_MISC_AXES], to[BB_MISC_AXES]; /* strides */
+};
+
+/* Rows behind those that are there: `length` says by batch how many there are with them, `most` how many the result has. */
+struct bb_misc_append_call {
+  const void *past, *rows; /* past: null: it is where the result is */
+  const int64_t *length;
+  void *out;
+  int64_t *fault;
+  int64_t batch, heads, most, fresh, width;  /* fresh: new rows; width: elements of a row */
+  int64_t past_pitch, rows_pitch, out_pitch; /* rows from one head to the next */
 };
 
 struct bb_misc_window_call {
@@ -82,18 +92,60 @@ template <class T, class I> BB_DEVICE void bb_misc_along(const bb_misc_along_cal
   }
 }
 
-template <class T> BB_DEVICE void bb_misc_copy(const bb_misc_copy_call &call) {
+/* I: a type that counts the elements. */
+template <class T, class I> BB_DEVICE void bb_misc_copy_by(const bb_misc_copy_call &call) {
   const T *data = (const T *)call.data;
   T *out = (T *)call.out;
   BB_MISC_EACH(call) {
-    int64_t rest = at, from = 0, to = 0;
+    I rest = (I)at;
+    int64_t from = 0, to = 0;
     for (int64_t axis = call.rank - 1; axis >= 0; axis--) {
-      int64_t here = rest % call.extent[axis];
-      rest /= call.extent[axis];
+      I here = rest % (I)call.extent[axis];
+      rest /= (I)call.extent[axis];
       from += here * call.from[axis];
       to += here * call.to[axis];
     }
     out[to] = data[from];
+  }
+}
+
+template <class T> BB_DEVICE void bb_misc_copy(const bb_misc_copy_call &call) {
+  if (call.total < INT32_MAX)
+    bb_misc_copy_by<T, uint32_t>(call);
+  else
+    bb_misc_copy_by<T, uint64_t>(call);
+}
+
+/* Where the rows of a result begin that it does not have already; BB_MISC_NONE: `length` says nonsense. */
+enum { BB_MISC_NONE = -1 };
+BB_DEVICE int64_t bb_misc_kept(const bb_misc_append_call &call, int64_t batch) {
+  int64_t kept = call.length[batch] - call.fresh;
+  return kept >= 0 && kept + call.fresh <= call.most ? kept : (int64_t)BB_MISC_NONE;
+}
+
+/* A batch whose length is none stays as it is, and gives its place, counted from 1, to `fault`. */
+template <class T> BB_DEVICE void bb_misc_append(const bb_misc_append_call &call) {
+  const T *past = (const T *)call.past, *rows = (const T *)call.rows;
+  T *out = (T *)call.out;
+  int64_t least = past ? 0 : call.most, each = call.batch * call.heads * call.width;
+  for (int64_t b = 0; b < call.batch; b++) {
+    int64_t kept = bb_misc_kept(call, b);
+    if (kept == BB_MISC_NONE) *call.fault = b + 1;
+    if (kept != BB_MISC_NONE && kept < least) least = kept;
+  }
+  for (int64_t at = bb_block() * 256 + bb_thread(); at < (call.most - least) * each;
+       at += bb_blocks() * 256) {
+    int64_t col = at % call.width, head = at / call.width % (call.batch * call.heads);
+    int64_t kept = bb_misc_kept(call, head / call.heads);
+    int64_t row = at / each + (past || kept == BB_MISC_NONE ? 0 : kept);
+    if (kept == BB_MISC_NONE || row >= call.most) continue;
+    T *to = out + (head * call.out_pitch + row) * call.width + col;
+    if (row < kept)
+      *to = past[(head * call.past_pitch + row) * call.width + col];
+    else if (row < kept + call.fresh)
+      *to = rows[(head * call.rows_pitch + row - kept) * call.width + col];
+    else
+      *to = T();
   }
 }
 

@@ -37,8 +37,8 @@ static void lower_own(bb_context *ctx, void *argument) {
   bb_maker *m = l->m;
   const int64_t *block = m->options->block;
   bb_buffer source = {.arena = m->arena}, launch = {.arena = m->arena};
-  l->kernel = block ? bb_schedule_gpu(m->program, l->graph, "kernel", block)
-                    : bb_schedule_gpu_way(m->program, l->graph, "kernel", l->number);
+  l->kernel = block ? bb_schedule_gpu(m->program, l->graph, "kernel", block, m->room)
+                    : bb_schedule_gpu_way(m->program, l->graph, "kernel", l->number, m->room);
   check(ctx, l);
   l->own = (bb_cuda_kernel){.tile = l->kernel->tile};
   bb_emit_sm90(l->kernel->tile, &source, &launch, &l->own.plan);
@@ -52,7 +52,7 @@ static void lower_plain(bb_context *ctx, void *argument) {
   bb_emit_options emission = {.shared = target->shared};
   bb_simt_launch launch;
   l->kernel = bb_schedule_simt(m->program, l->graph, "kernel", m->options->block,
-                               (uint32_t)target->processors);
+                               (uint32_t)target->processors, m->room);
   check(ctx, l);
   bb_emit_simt(&source, l->kernel->tile, "k", &emission, &launch);
 }
@@ -73,16 +73,6 @@ static bool is_made(lowering *l, void (*make)(bb_context *, void *)) {
 static bool same_extent(const bb_extent *a, const bb_extent *b) {
   return a->factor == b->factor && a->count == b->count &&
          (!a->count || memcmp(a->symbol, b->symbol, a->count * sizeof *a->symbol) == 0);
-}
-
-static const bb_extent *extent_of(const lowering *l, uint32_t i) {
-  if (l->kernel->extent[i]) return l->kernel->extent[i];
-  bb_arena *arena = l->m->arena;
-  uint32_t *symbol = BB_NEW(arena, uint32_t, 1);
-  bb_extent *own = BB_NEW(arena, bb_extent, 1);
-  *symbol = l->kernel->symbol[i];
-  *own = (bb_extent){.factor = 1, .count = 1, .symbol = symbol};
-  return own;
 }
 
 static uint32_t extent_number(lowering *l, const bb_extent *extent) {
@@ -130,7 +120,8 @@ static bb_gpu_way way_of(lowering *l, bool own) {
                     .views = tile->views,
                     .extent = extent,
                     .view = view};
-  for (uint32_t i = 0; i < tile->extents; i++) extent[i] = extent_number(l, extent_of(l, i));
+  for (uint32_t i = 0; i < tile->extents; i++)
+    extent[i] = extent_number(l, bb_maker_extent(m, kernel, i));
   for (uint32_t i = 0; i < tile->views; i++) {
     uint32_t tensor = kernel->argument[i].tensor;
     view[i] = BB_NONE;

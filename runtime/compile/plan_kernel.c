@@ -88,19 +88,20 @@ static uint32_t kernel_number(bb_maker *m, const bb_buffer *text, const bb_tile_
   return plan->kernels++;
 }
 
+const bb_extent *bb_maker_extent(bb_maker *m, const bb_kernel *kernel, uint32_t i) {
+  if (kernel->extent[i]) return kernel->extent[i];
+  uint32_t *symbol = BB_NEW(m->arena, uint32_t, 1);
+  bb_extent *own = BB_NEW(m->arena, bb_extent, 1);
+  *symbol = kernel->symbol[i];
+  if (*symbol >= BB_ROOM) *symbol += m->plan->extents - BB_ROOM;
+  *own = (bb_extent){.factor = 1, .count = 1, .symbol = symbol};
+  return own;
+}
+
 static void make_extents(bb_maker *m, const bb_kernel *kernel, bb_plan_step *step) {
   step->extents = kernel->tile->extents;
   const bb_extent **extent = BB_NEW(m->arena, const bb_extent *, step->extents + 1);
-  for (uint32_t i = 0; i < step->extents; i++) {
-    extent[i] = kernel->extent[i];
-    if (extent[i]) continue;
-    uint32_t *symbol = BB_NEW(m->arena, uint32_t, 1);
-    *symbol = kernel->symbol[i];
-    if (*symbol >= BB_ROOM) *symbol += m->plan->extents - BB_ROOM;
-    bb_extent *own = BB_NEW(m->arena, bb_extent, 1);
-    *own = (bb_extent){.factor = 1, .count = 1, .symbol = symbol};
-    extent[i] = own;
-  }
+  for (uint32_t i = 0; i < step->extents; i++) extent[i] = bb_maker_extent(m, kernel, i);
   step->extent = extent;
 }
 

@@ -21,10 +21,7 @@ static bb_formula derived(bb_maker *m, const char *name) {
 static void make_symbols(bb_maker *m) {
   bb_plan *plan = m->plan;
   bb_plan_cache *cache = BB_NEW(m->arena, bb_plan_cache, m->program->steps + 1);
-  if (m->options->target) /* its kernels know no room */
-    m->room = BB_NEW(m->arena, bb_room, m->program->tensors + 1);
-  else
-    plan->caches = bb_caches_find(m->program, m->arena, cache, &m->room);
+  plan->caches = bb_caches_find(m->program, m->arena, cache, &m->room);
   plan->cache = cache;
   plan->extents = m->program->symbols;
   plan->symbols = plan->extents + 2 * plan->caches;

@@ -35,6 +35,8 @@ bb_plan_step *bb_maker_step(bb_maker *m);
 /* Adds the steps of a candidate. */
 void bb_maker_kernel(bb_maker *m, const bb_candidate *candidate);
 
+/* One of a kernel's extents, as the plan has it: rooms are symbols behind those of the program. */
+const bb_extent *bb_maker_extent(bb_maker *m, const bb_kernel *kernel, uint32_t i);
 void bb_maker_note_used(bb_maker *m, uint32_t tensor);
 
 /* --- plan_gpu.c --- */

@@ -60,6 +60,7 @@ typedef struct bb_gpu_made {
   uint32_t owns;      /* different texts for own units, a source each */
   const char **own;
   const char *plain; /* the source of all others; NULL: there are none */
+  const char *moves; /* of those that every model has (move.h) */
 } bb_gpu_made;
 
 /* What a model's kernels and misc nodes become for a target.  The plan outlives it; all else is in `arena`, but for the

@@ -143,7 +143,7 @@ static void spread(bb_queue *queue, int64_t tasks,
   {                                                                                                \
     .name = is, .align = 16, .dlpack = number, .open = opens, .close = close_device,               \
     .features = features, .unreachable = unreachable, .allocate = allocate, .release = release,    \
-    .copy = bb_gpu_copy, .load = bb_gpu_load, .unload = bb_gpu_unload,                             \
+    .copy = bb_gpu_copy, .move = bb_gpu_move, .load = bb_gpu_load, .unload = bb_gpu_unload,        \
     .compiled = bb_gpu_compiled, .runs = bb_gpu_runs, .queue_open = bb_gpu_queue_open,             \
     .queue_close = bb_gpu_queue_close, .queue_use = bb_gpu_queue_use,                              \
     .queue_wait = bb_gpu_queue_wait, .queue_fault = bb_gpu_queue_fault, .spread = spread,          \

@@ -23,6 +23,8 @@ struct bb_module {
   uint32_t owns;
   void **own;  /* modules of the driver's, by source */
   void *plain; /* one of all other kernels */
+  void *moves; /* one of what moves elements */
+  bb_gpu_mover mover;
   bool compiled;
 };
 
@@ -40,6 +42,7 @@ struct bb_queue {
   uint32_t fault_words, wanted_faults;
   bb_gpu_past past; /* while launches are prepared: of the step before */
   uint32_t past_step;
+  bb_gpu_calls moves; /* of the move that is under way: its memory is kept */
 };
 
 /* The device's context is current between both, on whatever thread calls; a failure leaves it, too. */
@@ -65,6 +68,7 @@ void bb_gpu_queue_wait(bb_queue *queue, bb_context *ctx);
 uint32_t bb_gpu_queue_fault(bb_queue *queue, bb_context *ctx, int64_t *element);
 void bb_gpu_copy(bb_queue *queue, bb_context *ctx, bb_way_of_copy way, void *to, const void *from,
                  size_t bytes);
+void bb_gpu_move(bb_module *module, bb_queue *queue, bb_context *ctx, const bb_move *move);
 bool bb_gpu_note(bb_queue *queue, bb_context *ctx);
 void bb_gpu_note_end(bb_queue *queue, bb_context *ctx);
 bool bb_gpu_replay(bb_queue *queue, bb_context *ctx);

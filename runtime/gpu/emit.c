@@ -79,12 +79,30 @@ static void unmake(void *made) {
   bb_gpu_unmake(made);
 }
 
+/* Is one of the nodes before this one run by the same kernel? */
+static bool is_put(const making *m, uint32_t node, const char *name) {
+  for (uint32_t i = 0; i < node; i++) {
+    const bb_gpu_misc *other = m->made->misc[i];
+    const char *put = other ? bb_gpu_misc_kernel_of(other)->name : NULL;
+    if (put && strcmp(put, name) == 0) return true;
+  }
+  return false;
+}
+
 static void make_misc(making *m, const bb_plan *plan, bb_buffer *source) {
-  bb_gpu_names names = {0};
   m->made->misc = BB_NEW(m->arena, bb_gpu_misc *, plan->steps + 1);
-  for (uint32_t i = 0; i < plan->steps; i++)
-    if (plan->step[i].misc)
-      m->made->misc[i] = bb_gpu_misc_make(m->arena, &plan->step[i], i, &names, source);
+  for (uint32_t i = 0; i < plan->steps; i++) {
+    if (plan->step[i].misc) m->made->misc[i] = bb_gpu_misc_make(m->arena, plan, i);
+    if (!m->made->misc[i]) continue;
+    const bb_gpu_misc_kernel *kernel = bb_gpu_misc_kernel_of(m->made->misc[i]);
+    if (kernel->name && !is_put(m, i, kernel->name)) bb_gpu_misc_put(source, kernel);
+  }
+}
+
+static const char *moves(bb_arena *arena) {
+  bb_buffer source = {.arena = arena};
+  bb_gpu_put_moves(&source);
+  return source.data;
 }
 
 void bb_gpu_make(bb_context *ctx, const bb_gpu_target *target, const bb_gpu_code *code,
@@ -108,6 +126,7 @@ void bb_gpu_make(bb_context *ctx, const bb_gpu_target *target, const bb_gpu_code
   bb_put(&all, "#include \"misc.cuh\"\n\n%s%s", misc.length ? misc.data : "",
          m.source.length ? m.source.data : "");
   if (misc.length || m.source.length) made->plain = all.data;
+  made->moves = moves(arena);
   bb_undefer(ctx, made);
 }
 

@@ -1,107 +1,50 @@
-/* misc.c - misc nodes on a GPU: which kernel, and what it is called with. */
-#include "misc.h"
+/* misc.c - misc nodes on a GPU: which kernel, where operands lie, and the launches. */
+#include "misc_parts.h"
 
 #include <string.h>
 
-enum { AXES = 8, SPATIAL = 6, THREADS = 256, OPERANDS = 3, LANES = 32 };
-
-typedef enum kind { GATHER, ALONG, CONVOLUTION } kind;
-
-/* As misc.cuh has them. */
-typedef struct gather_call {
-  bb_gpu_pointer data, index, out, fault;
-  int64_t total, count, extent, inner;
-} gather_call;
-
-typedef struct along_call {
-  bb_gpu_pointer data, index, out, fault;
-  int64_t total, rank, axis, shape[AXES], data_shape[AXES];
-} along_call;
-
-typedef struct copy_call {
-  bb_gpu_pointer data, out;
-  int64_t total, rank, extent[AXES], from[AXES], to[AXES];
-} copy_call;
-
-typedef struct window_call {
-  bb_gpu_pointer data, weight, bias, out;
-  int64_t total, groups, channels, maps, axes;
-  int64_t in[SPATIAL], places[SPATIAL], kernel[SPATIAL];
-  int64_t stride[SPATIAL], dilation[SPATIAL], before[SPATIAL];
-} window_call;
-
-typedef struct shape {
-  uint32_t rank;
-  int64_t extent[AXES];
-} shape;
-
-/* A tensor as it lies, or what is put together from pieces. */
-typedef struct operand {
-  const bb_plan_operand *from;
-  const char *name; /* of the kernel that copies; NULL: a tensor as it lies */
-  void *function;
-} operand;
-
-struct bb_gpu_misc {
-  const bb_plan_step *step;
-  uint32_t number; /* of the step */
-  kind kind;
-  const char *name;
-  void *function;
-  uint32_t operands;
-  operand operand[OPERANDS];
-};
-
-/* A launch of it for given extents. */
-typedef struct binding {
-  const bb_gpu_machine *machine;
-  const bb_gpu_misc *misc;
-  const int64_t *symbol;
-  int64_t total;
-  union {
-    gather_call gather;
-    along_call along;
-    window_call window;
-  } call;
-} binding;
+enum { OPERANDS = 3 };
 
 /* --- what a node says --- */
 
-static const bb_attribute *attribute(const bb_misc *misc, const char *name) {
+const bb_attribute *bb_gpu_attribute(const bb_misc *misc, const char *name) {
   for (uint32_t i = 0; i < misc->count; i++)
     if (strcmp(misc->attribute[i].name, name) == 0) return &misc->attribute[i];
   return NULL;
 }
 
-static int64_t integer(const bb_misc *misc, const char *name, int64_t otherwise) {
-  const bb_attribute *a = attribute(misc, name);
+int64_t bb_gpu_integer(const bb_misc *misc, const char *name, int64_t otherwise) {
+  const bb_attribute *a = bb_gpu_attribute(misc, name);
   return a && a->kind == BB_ATTR_INT ? a->i : otherwise;
 }
 
-static const int64_t *integers(const bb_misc *misc, const char *name, uint32_t count) {
-  const bb_attribute *a = attribute(misc, name);
-  return a && a->kind == BB_ATTR_INTS && a->count == count ? a->ints : NULL;
+static bb_dtype dtype_of(const bb_gpu_misc *m, uint32_t i) {
+  return m->step->in[i].dtype;
 }
 
 static bool has_axes(const bb_plan_operand *o) {
-  return o->rank <= AXES && o->axes <= AXES;
+  return o->rank <= BB_GPU_AXES && o->axes <= BB_PLAN_RANK;
 }
 
+/* The end of a cache that an operand is; NULL: of none. */
+static const bb_plan_tensor *end_of(const bb_gpu_misc *m, const bb_plan_operand *o) {
+  const bb_plan_tensor *t = &m->plan->tensor[o->piece[0].tensor];
+  return t->room == BB_NONE ? NULL : t;
+}
+
+/* A result is all of an array.  One with room is the caller's view of it. */
 static bool find_operands(bb_gpu_misc *m) {
   const bb_plan_step *step = m->step;
+  const bb_plan_operand *out = &step->out[0];
   m->operands = step->nin;
   while (m->operands && step->in[m->operands - 1].absent) m->operands--;
-  if (m->operands < 2 || m->operands > OPERANDS || step->nout != 1) return false;
-  if (step->out[0].absent || !step->out[0].whole || !has_axes(&step->out[0])) return false;
-  for (uint32_t i = 0; i < m->operands; i++) {
-    m->operand[i].from = &step->in[i];
+  if (!m->operands || step->nout != 1 || out->absent || !out->whole || !has_axes(out)) return false;
+  const bb_plan_tensor *end = end_of(m, out);
+  if (end && (end->rank != out->rank || (m->kind != BB_GPU_JOIN && m->kind != BB_GPU_APPEND)))
+    return false;
+  for (uint32_t i = 0; i < m->operands; i++)
     if (step->in[i].absent || !has_axes(&step->in[i])) return false;
-  }
   return true;
-}
-
-static bb_dtype dtype_of(const bb_gpu_misc *m, uint32_t i) {
-  return m->operand[i].from->dtype;
 }
 
 /* --- making --- */
@@ -124,297 +67,272 @@ static const char *real_of(bb_dtype dtype) {
   }
 }
 
-static bool is_new(bb_arena *arena, bb_gpu_names *names, const char *name) {
-  for (uint32_t i = 0; i < names->count; i++)
-    if (strcmp(names->name[i], name) == 0) return false;
-  BB_GROW(arena, names->name, names->capacity, names->count + 1u);
-  names->name[names->count++] = name;
-  return true;
-}
-
-typedef struct writer {
-  bb_arena *arena;
-  bb_gpu_names *names;
-  bb_buffer *source;
-} writer;
-
-/* types: of the kernel's template, "uint32_t, int64_t".  Returns the kernel's name. */
-static const char *put_kernel(const writer *w, const char *body, const char *call,
-                              const char *types) {
-  char *name = bb_arena_printf(w->arena, "%s_%s", body, types), *to = name;
+/* types: of the kernel's template, "uint32_t, int64_t". */
+static bool set_kernel(bb_gpu_misc *m, bb_arena *arena, const char *body, const char *call,
+                       const char *types) {
+  char *name = bb_arena_printf(arena, "%s_%s", body, types), *to = name;
   for (const char *from = name; *from; from++)
     if (*from != ',') *to++ = (char)(*from == ' ' ? '_' : *from);
   *to = 0;
-  if (is_new(w->arena, w->names, name))
-    bb_put(w->source, "BB_KERNEL(%s, bb_misc_%s_call, %u, 1) {\n  bb_misc_%s<%s>(call);\n}\n\n",
-           name, call, (unsigned)THREADS, body, types);
-  return name;
-}
-
-static bool put_gather(bb_gpu_misc *m, const writer *w) {
-  bb_dtype index = dtype_of(m, 1);
-  if (m->operands != 2 || (index != BB_I64 && index != BB_I32)) return false;
-  const char *types = bb_arena_printf(w->arena, "%s, %s", word_of(dtype_of(m, 0)),
-                                      index == BB_I64 ? "int64_t" : "int32_t");
-  const char *body = m->kind == GATHER ? "gather" : "along";
-  m->name = put_kernel(w, body, body, types);
+  m->kernel = (bb_gpu_misc_kernel){name, body, call, types};
   return true;
 }
 
-static bool put_window(bb_gpu_misc *m, const writer *w) {
+static bool set_gather(bb_gpu_misc *m, bb_arena *arena) {
+  if (m->operands != 2) return false;
+  bb_dtype index = dtype_of(m, 1);
+  if (index != BB_I64 && index != BB_I32) return false;
+  const char *types = bb_arena_printf(arena, "%s, %s", word_of(dtype_of(m, 0)),
+                                      index == BB_I64 ? "int64_t" : "int32_t");
+  const char *body = m->kind == BB_GPU_GATHER ? "gather" : "along";
+  return set_kernel(m, arena, body, body, types);
+}
+
+static bool set_window(bb_gpu_misc *m, bb_arena *arena) {
+  if (m->operands < 2 || m->operands > 3) return false;
   bb_dtype dtype = dtype_of(m, 0);
   if (!bb_dtype_is_float(dtype) || dtype_of(m, 1) != dtype) return false;
   if (m->operands == 3 && dtype_of(m, 2) != dtype) return false;
   const char *sum = dtype == BB_F64 ? "double" : "float";
-  m->name =
-      put_kernel(w, "convolve", "window", bb_arena_printf(w->arena, "%s, %s", real_of(dtype), sum));
+  return set_kernel(m, arena, "convolve", "window",
+                    bb_arena_printf(arena, "%s, %s", real_of(dtype), sum));
+}
+
+static bool set_append(bb_gpu_misc *m, bb_arena *arena) {
+  bb_dtype dtype = m->step->out[0].dtype;
+  if (m->operands != 3 || dtype_of(m, 0) != dtype || dtype_of(m, 1) != dtype) return false;
+  return dtype_of(m, 2) == BB_I64 && set_kernel(m, arena, "append", "append", word_of(dtype));
+}
+
+/* Moves have no kernel of their own. */
+static bool set_moves(bb_gpu_misc *m) {
+  for (uint32_t i = 0; i < m->operands && (i == 0 || m->kind == BB_GPU_JOIN); i++)
+    if (dtype_of(m, i) != m->step->out[0].dtype) return false;
   return true;
 }
 
-static bool find_kind(const bb_misc *misc, kind *found) {
+static bool find_kind(const bb_misc *misc, bb_gpu_misc_kind *found) {
   static const struct {
-    const char *op;
-    kind kind;
-  } known[] = {{"Gather", GATHER}, {"GatherElements", ALONG}, {"Conv", CONVOLUTION}};
-  if (misc->domain[0]) return false;
+    const char *domain, *op;
+    bb_gpu_misc_kind kind;
+  } known[] = {{"", "Gather", BB_GPU_GATHER},    {"", "GatherElements", BB_GPU_ALONG},
+               {"", "Conv", BB_GPU_CONVOLUTION}, {"", "Concat", BB_GPU_JOIN},
+               {"", "Reshape", BB_GPU_MOVE},     {"blockbuster", "Append", BB_GPU_APPEND}};
   for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-    if (strcmp(misc->op, known[i].op) == 0) {
+    if (strcmp(misc->domain, known[i].domain) == 0 && strcmp(misc->op, known[i].op) == 0) {
       *found = known[i].kind;
       return true;
     }
   return false;
 }
 
-bb_gpu_misc *bb_gpu_misc_make(bb_arena *arena, const bb_plan_step *step, uint32_t number,
-                              bb_gpu_names *names, bb_buffer *source) {
-  writer w = {arena, names, source};
-  bb_gpu_misc *m = BB_NEW(arena, bb_gpu_misc, 1);
-  *m = (bb_gpu_misc){.step = step, .number = number};
-  if (!find_kind(step->misc, &m->kind) || !find_operands(m)) return NULL;
-  if (!(m->kind == CONVOLUTION ? put_window(m, &w) : put_gather(m, &w))) return NULL;
-  for (uint32_t i = 0; i < m->operands; i++)
-    if (!m->operand[i].from->whole)
-      m->operand[i].name = put_kernel(&w, "copy", "copy", word_of(dtype_of(m, i)));
-  return m;
-}
-
-void bb_gpu_misc_find(bb_context *ctx, const bb_gpu_driver *d, bb_gpu_misc *m, void *module) {
-  bb_gpu_must(ctx, d, d->function(&m->function, module, m->name), "finding a kernel");
-  for (uint32_t i = 0; i < m->operands; i++) {
-    operand *o = &m->operand[i];
-    if (o->name)
-      bb_gpu_must(ctx, d, d->function(&o->function, module, o->name), "finding a kernel");
-  }
-}
-
-/* --- extents --- */
-
-static _Noreturn void refuse(const binding *b, const char *why) {
-  bb_fail(b->machine->ctx, BB_ERROR_INPUT, "misc node \"%s\": %s: %s", b->misc->step->name,
-          b->misc->step->misc->op, why);
-}
-
-static int64_t extent_of(const binding *b, const bb_extent *extent) {
-  int64_t value;
-  if (!bb_plan_extent(extent, b->symbol, &value)) refuse(b, "an extent is not known");
-  return value;
-}
-
-static int64_t number_of(const binding *b, const bb_formula *formula) {
-  int64_t value;
-  if (!bb_formula_value(formula, b->symbol, &value))
-    refuse(b, "an operand is too large to address");
-  return value;
-}
-
-static shape shape_of(const binding *b, const bb_plan_operand *o) {
-  shape s = {.rank = o->rank};
-  for (uint32_t i = 0; i < o->rank; i++) s.extent[i] = extent_of(b, o->shape[i]);
-  return s;
-}
-
-/* The elements of an operand that is put together; strides of where they go. */
-static copy_call whole_copy(const binding *b, const bb_plan_operand *o) {
-  copy_call all = {.rank = o->axes, .total = 1};
-  for (uint32_t a = o->axes; a-- > 0; all.total *= all.extent[a]) {
-    all.extent[a] = extent_of(b, o->extent[a]);
-    all.to[a] = all.total;
-  }
-  return all;
-}
-
-/* Where each operand that is put together begins in scratch; returns the bytes of all. */
-static size_t place_copies(const binding *b, size_t *at) {
-  enum { LINE = 256 };
-  size_t bytes = 0;
-  for (uint32_t i = 0; i < b->misc->operands; i++) {
-    const operand *o = &b->misc->operand[i];
-    at[i] = bytes;
-    if (!o->name) continue;
-    bytes += (size_t)whole_copy(b, o->from).total * bb_dtype_bytes(o->from->dtype);
-    bytes = (bytes + LINE - 1) / LINE * LINE;
-  }
-  return bytes;
-}
-
-static int64_t product(const shape *s, uint32_t from, uint32_t to) {
-  int64_t count = 1;
-  for (uint32_t i = from; i < to; i++) count *= s->extent[i];
-  return count;
-}
-
-static bool bind_gather(binding *b, const shape *data, const shape *index, const shape *out) {
-  int64_t axis = integer(b->misc->step->misc, "axis", 0);
-  if (axis < 0) axis += data->rank;
-  if (axis < 0 || axis >= data->rank) return false;
-  gather_call *c = &b->call.gather;
-  *c = (gather_call){.count = product(index, 0, index->rank),
-                     .extent = data->extent[axis],
-                     .inner = product(data, (uint32_t)axis + 1, data->rank)};
-  c->total = product(data, 0, (uint32_t)axis) * c->count * c->inner;
-  b->total = c->total;
-  return c->total == product(out, 0, out->rank) && (c->extent > 0 || c->total == 0);
-}
-
-static bool bind_along(binding *b, const shape *data, const shape *index, const shape *out) {
-  int64_t axis = integer(b->misc->step->misc, "axis", 0);
-  if (axis < 0) axis += data->rank;
-  if (axis < 0 || axis >= data->rank || data->rank != index->rank) return false;
-  along_call *c = &b->call.along;
-  *c = (along_call){.rank = data->rank, .axis = axis};
-  for (uint32_t i = 0; i < data->rank; i++) {
-    c->shape[i] = index->extent[i], c->data_shape[i] = data->extent[i];
-    if (i != axis && c->shape[i] > c->data_shape[i]) return false;
-  }
-  b->total = c->total = product(index, 0, index->rank);
-  return c->total == product(out, 0, out->rank) && (c->data_shape[axis] > 0 || c->total == 0);
-}
-
-/* Padding before an axis, where the attributes leave it to the sizes. */
-static int64_t padding(const bb_misc *misc, const window_call *c, uint32_t i) {
-  const bb_attribute *a = attribute(misc, "auto_pad");
-  const int64_t *pads = integers(misc, "pads", 2 * (uint32_t)c->axes);
-  bool upper = a && a->text && strcmp(a->text, "SAME_UPPER") == 0;
-  if (!upper && !(a && a->text && strcmp(a->text, "SAME_LOWER") == 0))
-    return pads && !(a && a->text && strcmp(a->text, "VALID") == 0) ? pads[i] : 0;
-  int64_t reach = (c->kernel[i] - 1) * c->dilation[i] + 1;
-  int64_t all = (c->places[i] - 1) * c->stride[i] + reach - c->in[i];
-  all = all > 0 ? all : 0;
-  return upper ? all / 2 : all - all / 2;
-}
-
-static bool bind_window(binding *b, const shape *data, const shape *weight, const shape *out) {
-  const bb_misc *misc = b->misc->step->misc;
-  window_call *c = &b->call.window;
-  uint32_t axes = data->rank < 3 ? 0 : data->rank - 2;
-  const int64_t *stride = integers(misc, "strides", axes);
-  const int64_t *dilation = integers(misc, "dilations", axes);
-  if (!axes || axes > SPATIAL || weight->rank != data->rank || out->rank != data->rank)
-    return false;
-  *c = (window_call){
-      .groups = integer(misc, "group", 1), .channels = weight->extent[1], .axes = axes};
-  if (c->groups < 1 || weight->extent[0] % c->groups || data->extent[1] != c->groups * c->channels)
-    return false;
-  c->maps = weight->extent[0] / c->groups;
-  for (uint32_t i = 0; i < axes; i++) {
-    c->in[i] = data->extent[2 + i], c->places[i] = out->extent[2 + i];
-    c->kernel[i] = weight->extent[2 + i];
-    c->stride[i] = stride ? stride[i] : 1, c->dilation[i] = dilation ? dilation[i] : 1;
-    c->before[i] = padding(misc, c, i);
-  }
-  b->total = c->total = product(out, 0, out->rank);
-  return out->extent[0] == data->extent[0] && out->extent[1] == weight->extent[0];
-}
-
-static bool bind(binding *b) {
-  const bb_gpu_misc *m = b->misc;
-  shape data = shape_of(b, m->operand[0].from), other = shape_of(b, m->operand[1].from);
-  shape out = shape_of(b, &m->step->out[0]);
+static bool set(bb_gpu_misc *m, bb_arena *arena) {
   switch (m->kind) {
-  case GATHER: return bind_gather(b, &data, &other, &out);
-  case ALONG: return bind_along(b, &data, &other, &out);
-  case CONVOLUTION: return bind_window(b, &data, &other, &out);
+  case BB_GPU_GATHER:
+  case BB_GPU_ALONG: return set_gather(m, arena);
+  case BB_GPU_CONVOLUTION: return set_window(m, arena);
+  case BB_GPU_APPEND: return set_append(m, arena);
+  case BB_GPU_JOIN:
+  case BB_GPU_MOVE: return set_moves(m);
   }
   return false;
 }
 
+bb_gpu_misc *bb_gpu_misc_make(bb_arena *arena, const bb_plan *plan, uint32_t number) {
+  bb_gpu_misc *m = BB_NEW(arena, bb_gpu_misc, 1);
+  *m = (bb_gpu_misc){.plan = plan, .step = &plan->step[number], .number = number};
+  bool good = find_kind(m->step->misc, &m->kind) && find_operands(m) && set(m, arena);
+  return good ? m : NULL;
+}
+
+const bb_gpu_misc_kernel *bb_gpu_misc_kernel_of(const bb_gpu_misc *m) {
+  return &m->kernel;
+}
+
+void bb_gpu_misc_put(bb_buffer *source, const bb_gpu_misc_kernel *k) {
+  bb_put(source, "BB_KERNEL(%s, bb_misc_%s_call, %d, 1) {\n  bb_misc_%s<%s>(call);\n}\n\n", k->name,
+         k->call, BB_GPU_THREADS, k->body, k->types);
+}
+
+void bb_gpu_misc_find(bb_context *ctx, const bb_gpu_driver *d, bb_gpu_misc *m, void *module,
+                      const bb_gpu_mover *mover) {
+  m->mover = mover;
+  if (!m->kernel.name) return;
+  bb_gpu_must(ctx, d, d->function(&m->function, module, m->kernel.name), "finding a kernel");
+}
+
+/* --- extents --- */
+
+_Noreturn void bb_gpu_misc_refuse(const bb_gpu_binding *b, const char *why) {
+  bb_fail(b->machine->ctx, BB_ERROR_INPUT, "misc node \"%s\": %s: %s", b->misc->step->name,
+          b->misc->step->misc->op, why);
+}
+
+static int64_t extent_of(const bb_gpu_binding *b, const bb_extent *extent) {
+  int64_t value;
+  if (!bb_plan_extent(extent, b->symbol, &value)) bb_gpu_misc_refuse(b, "an extent is not known");
+  return value;
+}
+
+static int64_t number_of(const bb_gpu_binding *b, const bb_formula *formula) {
+  int64_t value;
+  if (!bb_formula_value(formula, b->symbol, &value))
+    bb_gpu_misc_refuse(b, "an operand is too large to address");
+  return value;
+}
+
+/* Row-major, but for an axis that has more elements in memory than it counts. */
+static bb_gpu_array array_of(const bb_gpu_binding *b, const bb_plan_operand *o,
+                             const bb_plan_tensor *end) {
+  bb_gpu_array a = {.rank = o->rank};
+  int64_t step = 1;
+  for (uint32_t i = o->rank; i-- > 0;) {
+    a.extent[i] = extent_of(b, o->shape[i]);
+    a.stride[i] = step;
+    step *= end && i == end->room_axis ? b->symbol[end->room] : a.extent[i];
+  }
+  return a;
+}
+
+/* Where an operand is one array, as its node sees it, there is nothing to put together: a part of a cache in its room,
+ * where the node's kernel can step over what lies between. */
+static bool lies_so(const bb_gpu_binding *b, const bb_plan_operand *o) {
+  const bb_plan_tensor *end = end_of(b->misc, o);
+  if (!o->whole || !end) return o->whole;
+  if (b->misc->kind == BB_GPU_JOIN || b->misc->kind == BB_GPU_APPEND) return end->rank == o->rank;
+  return extent_of(b, end->shape[end->room_axis]) == b->symbol[end->room];
+}
+
+/* --- what is put together --- */
+
+/* Elements of one piece of an operand, and where each goes in a row-major array of all. */
+typedef struct piece_axes {
+  int64_t extent[BB_PLAN_RANK], from[BB_PLAN_RANK], to[BB_PLAN_RANK];
+} piece_axes;
+
+static int64_t whole_of(const bb_gpu_binding *b, const bb_plan_operand *o, piece_axes *p) {
+  int64_t total = 1;
+  for (uint32_t a = o->axes; a-- > 0; total *= p->extent[a]) {
+    p->extent[a] = extent_of(b, o->extent[a]);
+    p->to[a] = total;
+  }
+  return total;
+}
+
+static void put_together(const bb_gpu_binding *b, const bb_plan_operand *o, void *const *data,
+                         bb_gpu_pointer to, bb_gpu_calls *calls) {
+  size_t element = bb_dtype_bytes(o->dtype);
+  for (uint32_t k = 0; k < o->pieces; k++) {
+    const bb_plan_piece *piece = &o->piece[k];
+    piece_axes p;
+    int64_t first = 0;
+    whole_of(b, o, &p);
+    for (uint32_t a = 0; a < o->axes; a++) p.from[a] = number_of(b, &piece->stride[a]);
+    if (o->joined != BB_NONE) {
+      if (piece->first > p.extent[o->joined] - piece->length)
+        bb_gpu_misc_refuse(b, "a part lies beyond its operand");
+      p.extent[o->joined] = piece->length;
+      first = piece->first * p.to[o->joined];
+    }
+    int64_t offset = number_of(b, &piece->offset);
+    bb_move move = {.from = (const char *)data[piece->tensor] + offset * (int64_t)element,
+                    .to = (void *)(uintptr_t)(to + (uint64_t)first * element),
+                    .element = element,
+                    .rank = o->axes,
+                    .extent = p.extent,
+                    .from_stride = p.from,
+                    .to_stride = p.to};
+    bb_gpu_call_move(b->machine, b->misc->mover, &move, calls);
+  }
+}
+
+/* Bytes of scratch that an operand takes; 0: none. */
+static size_t room_of(const bb_gpu_binding *b, const bb_plan_operand *o) {
+  enum { LINE = 256 };
+  piece_axes p;
+  if (lies_so(b, o)) return 0;
+  size_t bytes = (size_t)whole_of(b, o, &p) * bb_dtype_bytes(o->dtype);
+  return (bytes + LINE - 1) / LINE * LINE;
+}
+
 size_t bb_gpu_misc_scratch(const bb_gpu_machine *machine, const bb_gpu_misc *m,
                            const int64_t *symbol) {
-  binding b = {.machine = machine, .misc = m, .symbol = symbol};
-  size_t at[OPERANDS];
-  return place_copies(&b, at);
+  bb_gpu_binding b = {.machine = machine, .misc = m, .symbol = symbol};
+  size_t bytes = 0;
+  for (uint32_t i = 0; i < m->operands && m->kind != BB_GPU_MOVE; i++)
+    bytes += room_of(&b, &m->step->in[i]);
+  return bytes;
+}
+
+/* Where operand i lies, put together in scratch from *used on if it must be. */
+static bb_gpu_array bring(const bb_gpu_binding *b, uint32_t i, void *const *data, size_t *used,
+                          bb_gpu_calls *calls) {
+  const bb_plan_operand *o = &b->misc->step->in[i];
+  bool so = lies_so(b, o);
+  bb_gpu_array a = array_of(b, o, so ? end_of(b->misc, o) : NULL);
+  a.data = (bb_gpu_pointer)(uintptr_t)data[o->piece[0].tensor];
+  if (so) return a;
+  a.data = b->machine->scratch + *used;
+  *used += room_of(b, o);
+  put_together(b, o, data, a.data, calls);
+  return a;
 }
 
 /* --- launches --- */
 
-static void add(const binding *b, bb_gpu_calls *calls, void *function, int64_t total,
-                const void *call, size_t bytes) {
-  int64_t blocks = (total + THREADS - 1) / THREADS, most = (int64_t)b->machine->processors * 32;
-  if (total < 1) return;
-  bb_gpu_call launch = {.function = function,
+static void join(const bb_gpu_binding *b, void *const *data, const bb_gpu_array *out,
+                 bb_gpu_calls *calls) {
+  size_t used = 0, element = bb_dtype_bytes(b->misc->step->out[0].dtype);
+  int64_t axis = bb_gpu_integer(b->misc->step->misc, "axis", 0), at = 0;
+  if (axis < 0) axis += out->rank;
+  if (axis < 0 || axis >= out->rank) bb_gpu_misc_refuse(b, "there is no such axis");
+  for (uint32_t i = 0; i < b->misc->operands; i++) {
+    bb_gpu_array in = bring(b, i, data, &used, calls);
+    bool fits = in.rank == out->rank && at + in.extent[axis] <= out->extent[axis];
+    for (uint32_t a = 0; fits && a < in.rank; a++)
+      fits = a == axis || in.extent[a] == out->extent[a];
+    if (!fits) bb_gpu_misc_refuse(b, "the operands do not fit each other");
+    bb_move move = {
+        .from = (void *)(uintptr_t)in.data,
+        .to = (void *)(uintptr_t)(out->data + (uint64_t)(at * out->stride[axis]) * element),
+        .element = element,
+        .rank = in.rank,
+        .extent = in.extent,
+        .from_stride = in.stride,
+        .to_stride = out->stride};
+    bb_gpu_call_move(b->machine, b->misc->mover, &move, calls);
+    at += in.extent[axis];
+  }
+  if (at != out->extent[axis]) bb_gpu_misc_refuse(b, "the operands do not fit each other");
+}
+
+static void call_kernel(const bb_gpu_binding *b, void *const *data, const bb_gpu_array *out,
+                        bb_gpu_pointer fault, bb_gpu_calls *calls) {
+  bb_gpu_array in[OPERANDS] = {0};
+  bb_gpu_misc_call_of call;
+  size_t used = 0;
+  for (uint32_t i = 0; i < b->misc->operands; i++) in[i] = bring(b, i, data, &used, calls);
+  if (!bb_gpu_misc_bind(b, in, out, fault, &call))
+    bb_gpu_misc_refuse(b, "the operands do not fit each other");
+  int64_t blocks = (call.threads + BB_GPU_THREADS - 1) / BB_GPU_THREADS;
+  int64_t most = (int64_t)b->machine->processors * 32;
+  if (blocks < 1) return;
+  bb_gpu_call launch = {.function = b->misc->function,
                         .blocks = (uint32_t)(blocks < most ? blocks : most),
-                        .threads = THREADS};
-  bb_gpu_add(b->machine, calls, &launch, call, bytes);
-}
-
-static bb_gpu_pointer address(void *const *data, uint32_t tensor) {
-  return (bb_gpu_pointer)(uintptr_t)data[tensor];
-}
-
-/* One piece of an operand: where it is read, and where it goes. */
-static copy_call piece_copy(const binding *b, const bb_plan_operand *o,
-                            const bb_plan_piece *piece) {
-  copy_call c = whole_copy(b, o);
-  int64_t bytes = (int64_t)bb_dtype_bytes(o->dtype);
-  for (uint32_t a = 0; a < o->axes; a++) c.from[a] = number_of(b, &piece->stride[a]);
-  c.data = (bb_gpu_pointer)(number_of(b, &piece->offset) * bytes);
-  if (o->joined != BB_NONE) {
-    if (piece->first > c.extent[o->joined] - piece->length)
-      refuse(b, "a part lies beyond its operand");
-    c.extent[o->joined] = piece->length;
-    c.out = (bb_gpu_pointer)(piece->first * c.to[o->joined] * bytes);
-  }
-  c.total = 1;
-  for (uint32_t a = 0; a < o->axes; a++) c.total *= c.extent[a];
-  return c;
-}
-
-/* Where an operand lies, put together if it must be. */
-static bb_gpu_pointer bring(const binding *b, const operand *o, size_t at, void *const *data,
-                            bb_gpu_calls *calls) {
-  if (!o->name) return address(data, o->from->piece[0].tensor);
-  for (uint32_t k = 0; k < o->from->pieces; k++) {
-    copy_call call = piece_copy(b, o->from, &o->from->piece[k]);
-    call.data += address(data, o->from->piece[k].tensor);
-    call.out += b->machine->scratch + at;
-    add(b, calls, o->function, call.total, &call, sizeof call);
-  }
-  return b->machine->scratch + at;
+                        .threads = BB_GPU_THREADS};
+  bb_gpu_add(b->machine, calls, &launch, &call.as, call.bytes);
 }
 
 void bb_gpu_misc_call(const bb_gpu_machine *machine, const bb_gpu_misc *m, const int64_t *symbol,
                       void *const *data, bb_gpu_pointer fault, bb_gpu_calls *calls) {
-  binding b = {.machine = machine, .misc = m, .symbol = symbol};
-  bb_gpu_pointer in[OPERANDS] = {0}, out = address(data, m->step->out[0].piece[0].tensor);
-  size_t at[OPERANDS];
-  if (!bind(&b)) refuse(&b, "the operands do not fit each other");
-  place_copies(&b, at);
-  for (uint32_t i = 0; i < m->operands; i++) in[i] = bring(&b, &m->operand[i], at[i], data, calls);
-  switch (m->kind) {
-  case GATHER:
-    b.call.gather.data = in[0], b.call.gather.index = in[1];
-    b.call.gather.out = out, b.call.gather.fault = fault;
-    break;
-  case ALONG:
-    b.call.along.data = in[0], b.call.along.index = in[1];
-    b.call.along.out = out, b.call.along.fault = fault;
-    break;
-  case CONVOLUTION:
-    b.call.window.data = in[0], b.call.window.weight = in[1];
-    b.call.window.bias = in[2], b.call.window.out = out;
-    break;
-  }
-  /* An element of a convolution is a warp's. */
-  int64_t threads = b.total * (m->kind == CONVOLUTION ? LANES : 1);
-  add(&b, calls, m->function, threads, &b.call, sizeof b.call);
+  bb_gpu_binding b = {.machine = machine, .misc = m, .symbol = symbol};
+  const bb_plan_operand *result = &m->step->out[0];
+  bb_gpu_array out = array_of(&b, result, end_of(m, result));
+  out.data = (bb_gpu_pointer)(uintptr_t)data[result->piece[0].tensor];
+  if (m->kind == BB_GPU_JOIN)
+    join(&b, data, &out, calls);
+  else if (m->kind == BB_GPU_MOVE)
+    put_together(&b, &m->step->in[0], data, out.data, calls);
+  else
+    call_kernel(&b, data, &out, fault, calls);
 }

@@ -1,25 +1,25 @@
-/* misc.h - misc nodes on a GPU: gathers and convolutions, over lower/device/misc.cuh. */
+/* misc.h - misc nodes on a GPU: gathers, convolutions, joins and moves, over lower/device/misc.cuh. */
 #ifndef BB_GPU_MISC_H
 #define BB_GPU_MISC_H
 
 #include "../model/plan.h"
-#include "launch.h"
+#include "move.h"
 
 typedef struct bb_gpu_misc bb_gpu_misc;
 
-/* Names of kernels that a source has already. */
-typedef struct bb_gpu_names {
-  uint32_t count, capacity;
-  const char **name;
-} bb_gpu_names;
+/* A kernel of its own: the source is BB_KERNEL(name, bb_misc_CALL_call, ...) of bb_misc_BODY<types>.  No name: moves do. */
+typedef struct bb_gpu_misc_kernel {
+  const char *name, *body, *call, *types;
+} bb_gpu_misc_kernel;
 
-/* Of a step of that number, which outlives it.  NULL: there is no kernel for it.  Appends the kernel to a source that
- * includes misc.cuh. */
-bb_gpu_misc *bb_gpu_misc_make(bb_arena *arena, const bb_plan_step *step, uint32_t number,
-                              bb_gpu_names *names, bb_buffer *source);
-/* Its functions in the module that the source became. */
-void bb_gpu_misc_find(bb_context *ctx, const bb_gpu_driver *driver, bb_gpu_misc *misc,
-                      void *module);
+/* Of a step of a plan, which outlives it.  NULL: there is no kernel for it. */
+bb_gpu_misc *bb_gpu_misc_make(bb_arena *arena, const bb_plan *plan, uint32_t step);
+const bb_gpu_misc_kernel *bb_gpu_misc_kernel_of(const bb_gpu_misc *misc);
+/* Appends the kernel to a source that includes misc.cuh. */
+void bb_gpu_misc_put(bb_buffer *source, const bb_gpu_misc_kernel *kernel);
+/* Its function in the module that the source became, and where the moves are. */
+void bb_gpu_misc_find(bb_context *ctx, const bb_gpu_driver *driver, bb_gpu_misc *misc, void *module,
+                      const bb_gpu_mover *mover);
 /* Bytes of scratch for these extents of the plan. */
 size_t bb_gpu_misc_scratch(const bb_gpu_machine *machine, const bb_gpu_misc *misc,
                            const int64_t *symbol);

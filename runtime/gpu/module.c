@@ -51,17 +51,27 @@ static void find_functions(bb_module *m, bb_context *ctx, bb_gpu_made_way *w) {
   }
 }
 
+static void load_moves(bb_module *m, bb_context *ctx, bb_gpu_compiler *compiler) {
+  const bb_gpu_driver *d = &m->device->driver;
+  const void *image =
+      bb_gpu_compile(ctx, compiler, m->device->target.name, m->made.moves, m->arena);
+  must(m, ctx, d->load(&m->moves, image), "loading kernels");
+  bb_gpu_find_moves(ctx, d, m->moves, &m->mover);
+}
+
 static void load_plain(bb_module *m, bb_context *ctx, bb_gpu_compiler *compiler) {
   const bb_gpu_driver *d = &m->device->driver;
   bb_gpu_made *made = &m->made;
-  if (!made->plain) return;
-  const void *image = bb_gpu_compile(ctx, compiler, m->device->target.name, made->plain, m->arena);
-  must(m, ctx, d->load(&m->plain, image), "loading kernels");
+  if (made->plain) {
+    const void *image =
+        bb_gpu_compile(ctx, compiler, m->device->target.name, made->plain, m->arena);
+    must(m, ctx, d->load(&m->plain, image), "loading kernels");
+  }
   for (uint32_t i = 0; i < made->kernels; i++)
     for (uint32_t k = 0; k < made->kernel[i].count; k++)
       if (!made->kernel[i].way[k].from->own) find_functions(m, ctx, &made->kernel[i].way[k]);
   for (uint32_t i = 0; i < made->steps; i++)
-    if (made->misc[i]) bb_gpu_misc_find(ctx, d, made->misc[i], m->plain);
+    if (made->misc[i]) bb_gpu_misc_find(ctx, d, made->misc[i], m->plain, &m->mover);
 }
 
 /* --- modules --- */
@@ -71,6 +81,7 @@ void bb_gpu_unload(bb_module *m) {
   bool entered = d->push(m->device->context) == 0;
   for (uint32_t i = 0; i < m->owns; i++) d->unload(m->own[i]);
   if (m->plain) d->unload(m->plain);
+  if (m->moves) d->unload(m->moves);
   void *popped;
   if (entered) d->pop(&popped);
   bb_gpu_unmake(&m->made);
@@ -103,6 +114,7 @@ bb_module *bb_gpu_load(bb_device *device, bb_context *ctx, const bb_code *code,
   bb_defer(ctx, close_compiler, compiler);
   bb_gpu_enter(device, ctx);
   load_own(m, ctx, compiler);
+  load_moves(m, ctx, compiler);
   load_plain(m, ctx, compiler);
   bb_gpu_leave(device, ctx);
   m->compiled = compiler->library != NULL;

@@ -43,6 +43,7 @@ void bb_gpu_queue_close(bb_queue *q) {
   if (q->aside) d->stream_destroy(q->aside);
   if (q->own) d->stream_destroy(q->own);
   if (entered) d->pop(&popped);
+  bb_gpu_calls_end(q->ctx, &q->moves);
   bb_resize(q->ctx, q, sizeof *q, 0);
 }
 
@@ -103,6 +104,17 @@ void bb_gpu_copy(bb_queue *q, bb_context *ctx, bb_way_of_copy way, void *to, con
     must(q, ctx, d->to_host_async(to, (uintptr_t)from, bytes, stream), "a copy");
     break;
   }
+  bb_gpu_leave(q->device, ctx);
+}
+
+void bb_gpu_move(bb_module *module, bb_queue *q, bb_context *ctx, const bb_move *move) {
+  bb_gpu_machine m = {
+      .ctx = q->ctx, .driver = &q->device->driver, .processors = q->device->target.processors};
+  q->moves.count = 0;
+  q->moves.used = 0;
+  bb_gpu_call_move(&m, &module->mover, move, &q->moves);
+  bb_gpu_enter(q->device, ctx);
+  bb_gpu_issue(ctx, m.driver, &q->moves, bb_gpu_stream(q), "a copy");
   bb_gpu_leave(q->device, ctx);
 }
 

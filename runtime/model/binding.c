@@ -70,17 +70,15 @@ bb_bound bb_session_view(const bb_session *s, uint32_t tensor, const bb_tensor_v
   return made;
 }
 
-/* Another device than the processor wants arrays in its memory, as kernels take them. */
-static void check_device(bb_session *s, const bb_plan_tensor *t, const bb_bound *bound) {
+/* Another device than the processor wants arrays in its memory, and kernels take those that begin where all may begin:
+ * others are copied, as those with strides are. */
+static void meet_device(bb_session *s, const bb_plan_tensor *t, bb_bound *bound) {
   const bb_model *m = s->model;
   const char *side = t->role == BB_TENSOR_INPUT ? "input" : "output";
-  if (m->class->align && (uintptr_t)bound->data % m->class->align)
-    bb_fail(s->ctx, BB_ERROR_ARGUMENT,
-            "%s \"%s\": on %s:%u an array begins at a multiple of %u bytes", side, t->name,
-            m->class->name, m->number, m->class->align);
-  if (!m->class->host && bound->strided)
-    bb_fail(s->ctx, BB_ERROR_ARGUMENT, "%s \"%s\": on %s:%u an array is row-major and dense", side,
-            t->name, m->class->name, m->number);
+  if (m->class->align && (uintptr_t)bound->data % m->class->align) {
+    bound->strided = true;
+    bound->room = 0;
+  }
   const char *why = bound->data && m->class->unreachable
                         ? m->class->unreachable(m->device, s->ctx, bound->data)
                         : NULL;
@@ -96,7 +94,7 @@ void bb_session_bind_tensor(bb_session *s, uint32_t tensor, const bb_tensor_view
     bb_fail(s->ctx, BB_ERROR_ARGUMENT, "input \"%s\": no array", t->name);
   if (view) {
     made = bb_session_view(s, tensor, view);
-    check_device(s, t, &made);
+    meet_device(s, t, &made);
   }
   bool same = made.given == bound->given && made.strided == bound->strided &&
               made.room == bound->room && !bound->open;

@@ -4,7 +4,7 @@
 #include "../../lower/device/cpu_call.h"
 #include "../blockbuster_dlpack.h"
 #include "../cpu/pool.h"
-#include "plan.h"
+#include "model.h"
 
 #include <dlfcn.h>
 #include <string.h>
@@ -109,6 +109,11 @@ static void copy(bb_queue *queue, bb_context *ctx, bb_way_of_copy way, void *to,
                  size_t bytes) {
   (void)queue, (void)ctx, (void)way;
   if (bytes) memcpy(to, from, bytes);
+}
+
+static void move(bb_module *module, bb_queue *queue, bb_context *ctx, const bb_move *m) {
+  (void)module, (void)queue, (void)ctx;
+  bb_copy_strided(m->rank, m->extent, m->element, m->to, m->to_stride, m->from, m->from_stride);
 }
 
 /* --- code --- */
@@ -240,6 +245,7 @@ const bb_device_class bb_cpu_device = {.name = "cpu",
                                        .allocate = allocate,
                                        .release = release,
                                        .copy = copy,
+                                       .move = move,
                                        .load = load,
                                        .unload = unload,
                                        .queue_open = queue_open,

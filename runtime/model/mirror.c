@@ -7,11 +7,17 @@
 
 /* --- steps of the processor's --- */
 
+/* From the first element to the last, what lies between parts of a cache among them. */
 static size_t bytes_of(const bb_session *s, uint32_t tensor) {
   const bb_plan_tensor *t = &s->model->plan->tensor[tensor];
-  size_t count;
+  size_t count, inner, row;
   if (!bb_plan_count(t->rank, t->shape, s->symbol, &count))
     bb_fail(s->ctx, BB_ERROR_MEMORY, "an operand is too large to hold");
+  if (count && t->room != BB_NONE) {
+    bb_plan_count(t->rank - t->room_axis - 1, t->shape + t->room_axis + 1, s->symbol, &inner);
+    bb_plan_count(t->rank - t->room_axis, t->shape + t->room_axis, s->symbol, &row);
+    count = (count / row - 1) * inner * (size_t)s->symbol[t->room] + row;
+  }
   return count * bb_dtype_bytes(t->dtype);
 }
 
@@ -73,8 +79,8 @@ static void write_body(bb_context *ctx, void *argument) {
   bb_tensor_view made = *call->view;
   size_t element = bb_dtype_bytes(made.dtype), bytes = element;
   int64_t dense[BB_PLAN_RANK];
-  for (uint32_t i = made.rank; i-- > 0; bytes *= (size_t)made.shape[i])
-    dense[i] = (int64_t)(bytes / element);
+  bb_dense_strides(made.rank, made.shape, dense);
+  for (uint32_t i = 0; i < made.rank; i++) bytes *= (size_t)made.shape[i];
   const void *data = made.data;
   if (from.strided || from.room) {
     char *packed = bb_arena_alloc(arena, bytes + 1);
@@ -96,6 +102,38 @@ bb_status bb_session_write(bb_session *s, uint32_t index, const bb_tensor_view *
   return bb_protect(s->ctx, write_body, &call);
 }
 
+typedef struct packed {
+  const bb_model *model;
+  void *memory;
+  size_t bytes;
+} packed;
+
+static void release_packed(void *argument) {
+  packed *p = argument;
+  p->model->class->release(p->model->device, p->memory, p->bytes);
+}
+
+/* What does not lie in a row: another device than the processor packs it in memory of its own first. */
+static void read_apart(bb_session *s, bb_context *ctx, const bb_move *move, size_t bytes) {
+  const bb_model *m = s->model;
+  bb_move made = *move;
+  if (m->class->host) {
+    m->class->move(m->module, s->queue, ctx, move);
+    return;
+  }
+  bb_arena *arena = bb_scratch(ctx);
+  packed *p = BB_NEW(arena, packed, 1);
+  *p = (packed){m, m->class->allocate(m->device, ctx, bytes), bytes};
+  bb_defer(ctx, release_packed, p);
+  made.to = p->memory;
+  m->class->move(m->module, s->queue, ctx, &made);
+  m->class->copy(s->queue, ctx, BB_COPY_OUT, move->to, p->memory, bytes);
+  m->class->queue_wait(s->queue, ctx);
+  bb_undefer(ctx, p);
+  release_packed(p);
+  bb_scratch_end(arena);
+}
+
 static void read_body(bb_context *ctx, void *argument) {
   const move_call *call = argument;
   bb_session *s = call->session;
@@ -108,15 +146,15 @@ static void read_body(bb_context *ctx, void *argument) {
   int64_t dense[BB_PLAN_RANK];
   if (!s->prepared)
     bb_fail(ctx, BB_ERROR_ARGUMENT, "shapes are not known: call bb_session_prepare() first");
-  for (uint32_t i = t->rank; i-- > 0; bytes *= (size_t)bound->shape[i])
-    dense[i] = (int64_t)(bytes / element);
+  bb_dense_strides(t->rank, bound->shape, dense);
+  for (uint32_t i = 0; i < t->rank; i++) bytes *= (size_t)bound->shape[i];
   if (bytes != call->bytes)
     bb_fail(ctx, BB_ERROR_ARGUMENT, "\"%s\" has %zu bytes, not %zu", t->name, bytes, call->bytes);
-  if (class->host && (bound->strided || bound->room)) {
-    bb_copy_strided(t->rank, bound->shape, element, call->data, dense, at, bound->stride);
-    return;
-  }
-  if (bytes) class->copy(s->queue, ctx, BB_COPY_OUT, call->data, at, bytes);
+  bb_move move = {call->data, at, element, t->rank, bound->shape, dense, bound->stride};
+  if (bytes && (bound->strided || bound->room))
+    read_apart(s, ctx, &move, bytes);
+  else if (bytes)
+    class->copy(s->queue, ctx, BB_COPY_OUT, call->data, at, bytes);
   class->queue_wait(s->queue, ctx);
 }
 

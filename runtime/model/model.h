@@ -74,4 +74,8 @@ typedef struct bb_lab_call {
 /* Fails the context; keeps what memory it took for the next run. */
 void bb_lab_run(bb_lab *lab, bb_context *context, const bb_lab_call *call);
 
+/* On the processor: copies rank axes of elements between layouts; strides in elements. */
+void bb_copy_strided(uint32_t rank, const int64_t *shape, size_t element, char *to,
+                     const int64_t *to_stride, const char *from, const int64_t *from_stride);
+
 #endif

@@ -225,7 +225,7 @@ void bb_copy_strided(uint32_t rank, const int64_t *shape, size_t element, char *
                     to_stride + 1, from + i * from_stride[0] * (int64_t)element, from_stride + 1);
 }
 
-static void dense_strides(uint32_t rank, const int64_t *shape, int64_t *stride) {
+void bb_dense_strides(uint32_t rank, const int64_t *shape, int64_t *stride) {
   int64_t step = 1;
   for (uint32_t i = rank; i-- > 0; step *= shape[i]) stride[i] = step;
 }
@@ -238,15 +238,18 @@ static void copy_bound(bb_session *s, bb_tensor_role role) {
     const bb_plan_tensor *tensor = &p->tensor[t];
     const bb_bound *b = &s->bound[t];
     if (tensor->role != role || !bb_bound_is_staged(b) || !s->place[t].bytes) continue;
-    size_t element = bb_dtype_bytes(tensor->dtype);
-    dense_strides(tensor->rank, b->shape, dense);
-    if (role == BB_TENSOR_INPUT)
-      bb_copy_strided(tensor->rank, b->shape, element, s->data[t], dense, b->data, b->stride);
-    else if (!b->strided)
-      s->model->class->copy(s->queue, s->ctx, BB_COPY_WITHIN, b->data, s->data[t],
-                            s->place[t].bytes);
+    const bb_device_class *class = s->model->class;
+    bb_dense_strides(tensor->rank, b->shape, dense);
+    bb_move move = {b->data,   s->data[t], bb_dtype_bytes(tensor->dtype), tensor->rank, b->shape,
+                    b->stride, dense};
+    if (role == BB_TENSOR_INPUT) {
+      move.to = s->data[t], move.to_stride = dense;
+      move.from = b->data, move.from_stride = b->stride;
+    }
+    if (role == BB_TENSOR_INPUT || b->strided)
+      class->move(s->model->module, s->queue, s->ctx, &move);
     else
-      bb_copy_strided(tensor->rank, b->shape, element, b->data, b->stride, s->data[t], dense);
+      class->copy(s->queue, s->ctx, BB_COPY_WITHIN, b->data, s->data[t], s->place[t].bytes);
   }
 }
 

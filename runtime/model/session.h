@@ -115,8 +115,6 @@ bb_launch bb_session_launch(const bb_session *session, uint32_t step, void *cons
 /* Memory of the device's for so many bytes at least; what it held is lost where it has to grow. */
 void bb_session_grow(bb_session *session, void **memory, size_t *have, size_t need);
 
-/* Copies rank axes of elements between layouts; strides in elements. */
-void bb_copy_strided(uint32_t rank, const int64_t *shape, size_t element, char *to,
-                     const int64_t *to_stride, const char *from, const int64_t *from_stride);
-
+/* Of a row-major array. */
+void bb_dense_strides(uint32_t rank, const int64_t *shape, int64_t *stride);
 #endif

@@ -35,12 +35,14 @@ if cached:
     with tempfile.TemporaryDirectory() as cache:
         run("kept", cache)
         run("from the cache", cache, FAKE_CXX="false")
-        image, = [os.path.join(cache, f) for f in os.listdir(cache)]
-        with open(image, "r+b") as file:
-            file.seek(os.path.getsize(image) // 2)
-            byte = file.read(1)
-            file.seek(-1, os.SEEK_CUR)
-            file.write(bytes([byte[0] ^ 1]))
+        images = [os.path.join(cache, f) for f in os.listdir(cache)]
+        bad += len(images) != 2  # the model's, and what every model has
+        for image in images:
+            with open(image, "r+b") as file:
+                file.seek(os.path.getsize(image) // 2)
+                byte = file.read(1)
+                file.seek(-1, os.SEEK_CUR)
+                file.write(bytes([byte[0] ^ 1]))
         run("damaged", cache, works=False, says="was damaged", FAKE_CXX="false")
         run("made anew", cache)
         run("from the cache", cache, FAKE_CXX="false")

@@ -140,6 +140,47 @@ static void reserved(void **state) {
   assert_int_equal(gpu_allocations(), 0);
 }
 
+/* Views as a tensor library makes them: every other row, turned, from an element on where none begins.  They are copied there and
+ * back on the device, in graphs as well. */
+static void views(void **state) {
+  (void)state;
+  enum { ROWS = 5 };
+  static const struct {
+    int64_t first, stride[2];
+  } tried[] = {
+      {0, {2 * WIDTH, 1}}, {1, {WIDTH, 1}}, {3, {1, ROWS}}, {ROWS * WIDTH - 1, {-WIDTH, -1}}};
+  gpu_world w = gpu_make(PICK, "cuda");
+  gpu_place p = gpu_settle(0);
+  for (size_t i = 0; i < sizeof tried / sizeof *tried; i++) {
+    const int64_t *stride = tried[i].stride;
+    int64_t shape[2] = {ROWS, WIDTH};
+    bb_tensor_view x = {BB_F32, 2, shape, stride, (float *)(uintptr_t)p.x + tried[i].first};
+    bb_tensor_view y = {BB_F32, 2, shape, stride, (float *)(uintptr_t)p.y + tried[i].first};
+    gpu_bind(&w, &p, ROWS);
+    gpu_good(&w, bb_session_bind(w.session, BB_INPUT, 0, &x));
+    gpu_good(&w, bb_session_bind(w.session, BB_OUTPUT, 0, &y));
+    for (int seed = 0; seed < 4; seed++) {
+      gpu_numbers n = gpu_draw(ROWS, seed), laid = n;
+      float got[MOST * WIDTH], packed[MOST * WIDTH], read[ROWS * WIDTH];
+      for (int64_t e = 0; e < ROWS * WIDTH; e++)
+        laid.x[tried[i].first + e / WIDTH * stride[0] + e % WIDTH * stride[1]] = n.x[e];
+      laid.rows = MOST; /* all of it */
+      gpu_fill(&p, &laid);
+      gpu_good(&w, bb_session_run(w.session, p.stream));
+      assert_int_equal(gpu.out(got, p.y, sizeof got, p.stream), 0);
+      assert_int_equal(gpu.wait(p.stream), 0);
+      for (int64_t e = 0; e < ROWS * WIDTH; e++)
+        packed[e] = got[tried[i].first + e / WIDTH * stride[0] + e % WIDTH * stride[1]];
+      gpu_check(&n, packed);
+      gpu_good(&w, bb_session_read(w.session, BB_OUTPUT, 0, read, sizeof read));
+      assert_memory_equal(read, packed, sizeof read);
+    }
+  }
+  gpu_end(&w);
+  gpu_leave(&p, 0);
+  assert_int_equal(gpu_allocations(), 0);
+}
+
 /* A step of the processor's cannot be captured. */
 static void no_capture(void **state) {
   void *graph;
@@ -295,10 +336,11 @@ static void threads(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(runs),        cmocka_unit_test(steps_of_the_processor),
-      cmocka_unit_test(streams),     cmocka_unit_test(capture),
-      cmocka_unit_test(reserved),    cmocka_unit_test(no_capture),
-      cmocka_unit_test(workspaces),  cmocka_unit_test(dlpack),
-      cmocka_unit_test(two_devices), cmocka_unit_test(threads)};
+      cmocka_unit_test(runs),       cmocka_unit_test(steps_of_the_processor),
+      cmocka_unit_test(streams),    cmocka_unit_test(capture),
+      cmocka_unit_test(reserved),   cmocka_unit_test(views),
+      cmocka_unit_test(no_capture), cmocka_unit_test(workspaces),
+      cmocka_unit_test(dlpack),     cmocka_unit_test(two_devices),
+      cmocka_unit_test(threads)};
   return cmocka_run_group_tests(tests, gpu_open, NULL);
 }

@@ -36,7 +36,7 @@ static void make(bb_context *ctx, void *argument) {
   making *m = argument;
   batch *b = m->b;
   bb_simt_launch launch;
-  const bb_kernel *kernel = bb_schedule_simt(m->program, m->graph, "k", m->block, PROCESSORS);
+  const bb_kernel *kernel = bb_schedule_simt(m->program, m->graph, "k", m->block, PROCESSORS, NULL);
   const char *broken = bb_tile_verify(kernel->tile, b->arena);
   if (broken) bb_fail(ctx, BB_ERROR_MISMATCH, "%s", broken);
   bb_emit_simt(&b->source, kernel->tile, bb_arena_printf(b->arena, "k%u", b->kernels),

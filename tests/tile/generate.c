@@ -168,7 +168,7 @@ static void put_way(bb_context *ctx, void *argument) {
   const one_way *w = argument;
   bb_program *p = w->j->program;
   const bb_graph *graph = bb_candidate_runs(w->c);
-  const bb_kernel *kernel = bb_schedule_gpu_way(p, graph, w->c->name, w->way);
+  const bb_kernel *kernel = bb_schedule_gpu_way(p, graph, w->c->name, w->way, NULL);
   (void)ctx;
   check_laws(p, kernel->tile);
   if (w->plain)
@@ -204,7 +204,7 @@ static void generate(job *j, const bb_candidate *c) {
     return;
   }
   const bb_kernel *kernel = plain ? bb_schedule(p, graph, c->name, NULL)
-                                  : bb_schedule_gpu(p, graph, c->name, blocks_of(j));
+                                  : bb_schedule_gpu(p, graph, c->name, blocks_of(j), NULL);
   check_laws(p, kernel->tile);
   bb_buffer text = {.arena = p->arena};
   if (j->argc == 2 || plain) {

@@ -39,7 +39,7 @@ static void weigh(bb_context *ctx, void *argument) {
   bb_cuda_kernel k = {0};
   bb_buffer source = {.arena = arena}, launch = {.arena = arena};
   const bb_kernel *kernel =
-      bb_schedule_gpu_way(j->p, bb_candidate_runs(j->candidate), "kernel", j->way);
+      bb_schedule_gpu_way(j->p, bb_candidate_runs(j->candidate), "kernel", j->way, NULL);
   k.tile = kernel->tile;
   bb_emit_sm90(k.tile, &source, &launch, &k.plan);
   const int64_t *symbol = extents_of(j);

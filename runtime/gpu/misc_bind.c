@@ -1,0 +1,149 @@
+/* misc_bind.c - what the kernels of misc nodes are called with. */
+#include "misc_parts.h"
+
+#include <string.h>
+
+enum { LANES = 32 };
+
+static const int64_t *integers(const bb_misc *misc, const char *name, uint32_t count) {
+  const bb_attribute *a = bb_gpu_attribute(misc, name);
+  return a && a->kind == BB_ATTR_INTS && a->count == count ? a->ints : NULL;
+}
+
+static int64_t product(const bb_gpu_array *a, uint32_t from, uint32_t to) {
+  int64_t count = 1;
+  for (uint32_t i = from; i < to; i++) count *= a->extent[i];
+  return count;
+}
+
+static bool find_axis(const bb_misc *misc, uint32_t rank, uint32_t *axis) {
+  int64_t along = bb_gpu_integer(misc, "axis", 0);
+  if (along < 0) along += rank;
+  *axis = (uint32_t)along;
+  return along >= 0 && along < rank;
+}
+
+static bool bind_gather(const bb_misc *misc, const bb_gpu_array *in, const bb_gpu_array *out,
+                        bb_gpu_pointer fault, bb_gpu_misc_call_of *call) {
+  const bb_gpu_array *data = &in[0], *index = &in[1];
+  uint32_t axis;
+  if (!find_axis(misc, data->rank, &axis)) return false;
+  int64_t count = product(index, 0, index->rank), inner = product(data, axis + 1, data->rank);
+  int64_t total = product(data, 0, axis) * count * inner;
+  call->threads = call->as.gather.total = total;
+  call->bytes = sizeof call->as.gather;
+  call->as.gather.data = data->data, call->as.gather.index = index->data;
+  call->as.gather.out = out->data, call->as.gather.fault = fault;
+  call->as.gather.count = count, call->as.gather.inner = inner;
+  call->as.gather.extent = data->extent[axis];
+  return total == product(out, 0, out->rank) && (data->extent[axis] > 0 || total == 0);
+}
+
+static bool bind_along(const bb_misc *misc, const bb_gpu_array *in, const bb_gpu_array *out,
+                       bb_gpu_pointer fault, bb_gpu_misc_call_of *call) {
+  const bb_gpu_array *data = &in[0], *index = &in[1];
+  uint32_t axis;
+  if (!find_axis(misc, data->rank, &axis) || data->rank != index->rank) return false;
+  call->bytes = sizeof call->as.along;
+  call->as.along.data = data->data, call->as.along.index = index->data;
+  call->as.along.out = out->data, call->as.along.fault = fault;
+  call->as.along.rank = data->rank, call->as.along.axis = axis;
+  for (uint32_t i = 0; i < data->rank; i++) {
+    call->as.along.shape[i] = index->extent[i], call->as.along.data_shape[i] = data->extent[i];
+    if (i != axis && index->extent[i] > data->extent[i]) return false;
+  }
+  int64_t total = product(index, 0, index->rank);
+  call->threads = call->as.along.total = total;
+  return total == product(out, 0, out->rank) && (data->extent[axis] > 0 || total == 0);
+}
+
+/* Of [batch, heads, rows, width]: how many rows it is from one head to the next; false: they do not lie so. */
+static bool pitch_of(const bb_gpu_array *a, int64_t *pitch) {
+  int64_t width = a->extent[3];
+  *pitch = width ? a->stride[1] / width : 0;
+  return a->rank == 4 && a->stride[3] == 1 && a->stride[2] == width &&
+         a->stride[1] == *pitch * width && a->stride[0] == a->extent[1] * a->stride[1];
+}
+
+/* In one place, and heads equally far apart: what is there stays. */
+static bool bind_append(const bb_gpu_array *in, const bb_gpu_array *out, bb_gpu_pointer fault,
+                        bb_gpu_misc_call_of *call) {
+  const bb_gpu_array *past = &in[0], *rows = &in[1], *length = &in[2];
+  int64_t past_pitch, rows_pitch, out_pitch;
+  if (past->rank != 4 || rows->rank != 4 || out->rank != 4 || length->rank != 1) return false;
+  if (!pitch_of(past, &past_pitch) || !pitch_of(rows, &rows_pitch) || !pitch_of(out, &out_pitch))
+    return false;
+  int64_t heads = out->extent[0] * out->extent[1];
+  bool there = past->data == out->data && (heads == 1 || past_pitch == out_pitch);
+  for (uint32_t i = 0; i < 4; i++)
+    if (i != 2 && (past->extent[i] != out->extent[i] || rows->extent[i] != out->extent[i]))
+      return false;
+  call->bytes = sizeof call->as.append;
+  call->as.append.past = there ? 0 : past->data;
+  call->as.append.rows = rows->data, call->as.append.length = length->data;
+  call->as.append.out = out->data, call->as.append.fault = fault;
+  call->as.append.batch = out->extent[0], call->as.append.heads = out->extent[1];
+  call->as.append.most = out->extent[2], call->as.append.fresh = rows->extent[2];
+  call->as.append.width = out->extent[3];
+  call->as.append.past_pitch = past_pitch, call->as.append.rows_pitch = rows_pitch;
+  call->as.append.out_pitch = out_pitch;
+  call->threads = product(there ? rows : out, 0, 4);
+  return length->extent[0] == out->extent[0] && past->extent[2] + rows->extent[2] == out->extent[2];
+}
+
+/* Padding before an axis, where the attributes leave it to the sizes. */
+static int64_t padding(const bb_misc *misc, const bb_gpu_misc_call_of *c, uint32_t i) {
+  const bb_attribute *a = bb_gpu_attribute(misc, "auto_pad");
+  const int64_t *pads = integers(misc, "pads", 2 * (uint32_t)c->as.window.axes);
+  bool upper = a && a->text && strcmp(a->text, "SAME_UPPER") == 0;
+  if (!upper && !(a && a->text && strcmp(a->text, "SAME_LOWER") == 0))
+    return pads && !(a && a->text && strcmp(a->text, "VALID") == 0) ? pads[i] : 0;
+  int64_t reach = (c->as.window.kernel[i] - 1) * c->as.window.dilation[i] + 1;
+  int64_t all = (c->as.window.places[i] - 1) * c->as.window.stride[i] + reach - c->as.window.in[i];
+  all = all > 0 ? all : 0;
+  return upper ? all / 2 : all - all / 2;
+}
+
+/* An element is a warp's. */
+static bool bind_window(const bb_misc *misc, uint32_t operands, const bb_gpu_array *in,
+                        const bb_gpu_array *out, bb_gpu_misc_call_of *c) {
+  const bb_gpu_array *data = &in[0], *weight = &in[1];
+  uint32_t axes = data->rank < 3 ? 0 : data->rank - 2;
+  const int64_t *stride = integers(misc, "strides", axes);
+  const int64_t *dilation = integers(misc, "dilations", axes);
+  if (!axes || axes > BB_GPU_SPATIAL || weight->rank != data->rank || out->rank != data->rank)
+    return false;
+  int64_t groups = bb_gpu_integer(misc, "group", 1), channels = weight->extent[1];
+  if (groups < 1 || weight->extent[0] % groups || data->extent[1] != groups * channels)
+    return false;
+  c->bytes = sizeof c->as.window;
+  c->as.window.data = data->data, c->as.window.weight = weight->data;
+  c->as.window.bias = operands > 2 ? in[2].data : 0, c->as.window.out = out->data;
+  c->as.window.groups = groups, c->as.window.channels = channels, c->as.window.axes = axes;
+  c->as.window.maps = weight->extent[0] / groups;
+  for (uint32_t i = 0; i < axes; i++) {
+    c->as.window.in[i] = data->extent[2 + i], c->as.window.places[i] = out->extent[2 + i];
+    c->as.window.kernel[i] = weight->extent[2 + i];
+    c->as.window.stride[i] = stride ? stride[i] : 1;
+    c->as.window.dilation[i] = dilation ? dilation[i] : 1;
+    c->as.window.before[i] = padding(misc, c, i);
+  }
+  c->as.window.total = product(out, 0, out->rank);
+  c->threads = c->as.window.total * LANES;
+  return out->extent[0] == data->extent[0] && out->extent[1] == weight->extent[0];
+}
+
+bool bb_gpu_misc_bind(const bb_gpu_binding *b, const bb_gpu_array *in, const bb_gpu_array *out,
+                      bb_gpu_pointer fault, bb_gpu_misc_call_of *call) {
+  const bb_misc *misc = b->misc->step->misc;
+  *call = (bb_gpu_misc_call_of){0};
+  switch (b->misc->kind) {
+  case BB_GPU_GATHER: return bind_gather(misc, in, out, fault, call);
+  case BB_GPU_ALONG: return bind_along(misc, in, out, fault, call);
+  case BB_GPU_CONVOLUTION: return bind_window(misc, b->misc->operands, in, out, call);
+  case BB_GPU_APPEND: return bind_append(in, out, fault, call);
+  case BB_GPU_JOIN:
+  case BB_GPU_MOVE: break;
+  }
+  return false;
+}
