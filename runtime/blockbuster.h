@@ -383,7 +383,8 @@ typedef struct bb_compile_options {
   const char *cache;
   uint32_t blocks; /* block sizes of dims; others as the scheduler likes */
   const bb_setting *block;
-  /* What the model runs on: NULL, "cpu", "cuda" or "hip", the first GPU there is of NVIDIA's or of AMD's, or "cuda:1", another. */
+  /* What the model runs on: NULL, "cpu", "cuda" or "hip", the first GPU there is of NVIDIA's or of AMD's, or "cuda:1", another.
+   * A folder may also be for a GPU that need not be here: "sm_90a", "sm_80", "gfx942" or alike. */
   const char *device;
 } bb_compile_options;
 
@@ -392,15 +393,16 @@ typedef struct bb_compile_options {
  * chosen by price, as bb_program_advance() with the machine "" does, or that of the device's name.  The system's C compiler (cc, or what BLOCKBUSTER_CC names) does it, or the cache has it.  Constants are copied: the program may be
  * destroyed.  What has no kernel becomes a step that sessions interpret; a warning says which and why.  options may be NULL.
  * *model is the caller's, to be released.  Errors: UNSUPPORTED (arrays of more axes than a plan has; no driver, no
- * compiler of a GPU's, no GPU, or one that is too old), ARGUMENT (no such device), IO (no compiler, no folder to work in), MEMORY (a device's,
+ * compiler of a GPU's, no GPU, or one that is too old), ARGUMENT (no such device, or only a target), IO (no compiler, no folder to work in), MEMORY (a device's,
  * too). */
 BB_API bb_status bb_program_compile(bb_program *program, const bb_compile_options *options,
                                     bb_model **model);
 /* The same into a folder, to be loaded by bb_model_load() where there is no compiler: plan.json,
- * kernels.so, data.bin (constants), and kernels.c, to be read.  The
+ * kernels.so, data.bin (constants), and kernels.c, to be read; for a GPU kernels.bin (images of the driver's) and
+ * launches.json (what launches of them need) in the place of both.  The
  * folder appears when it is complete; one that is there is replaced if it is empty or a compiled model.  Nothing
  * interprets there: UNSUPPORTED where something has no kernel, all of it in one message.
- * Errors: as above, ARGUMENT (the folder holds something else), UNSUPPORTED (for a GPU). */
+ * Errors: as above, ARGUMENT (the folder holds something else). */
 BB_API bb_status bb_program_compile_to(bb_program *program, const bb_compile_options *options,
                                        const char *folder);
 /* Writes the source of a program's kernels for a GPU that need not be here, with the device library that it includes, into a

@@ -99,10 +99,14 @@ typedef struct bb_model bb_model;
 /* Loads a folder that `blockbuster compile -o` or bb_model_save() wrote: reads the plan, maps constants, loads the
  * kernels, runs what depends on constants only.  Refused: a folder or file that somebody but its
  * owner could write, or whose owner is neither this user nor root; kernels for another kind of
- * machine; a plan that was cut short or does not fit its files.  The folder must stay as it is while the model
+ * machine (a GPU's: of another target); a plan that was cut short or does not fit its files.  The folder must stay as it is while the model
  * lives.  The model takes memory from the context's allocator, which must then serve any thread that
  * releases it.  Errors: IO, INPUT, UNSUPPORTED (the machine), MEMORY. */
 BB_API bb_status bb_model_load(bb_context *context, const char *folder, bb_model **model);
+/* The same on one device of several: "cuda:1" for the second of NVIDIA's GPUs; NULL, "cpu", "cuda": the first of those
+ * that the folder is for.  Errors: those of bb_model_load(), ARGUMENT (it is for another kind; there is no such device). */
+BB_API bb_status bb_model_load_on(bb_context *context, const char *folder, const char *device,
+                                  bb_model **model);
 /* One more owner; gives the model back.  Any thread. */
 BB_API bb_model *bb_model_hold(bb_model *model);
 /* One owner less; the last one destroys it.  NULL is ignored.  Any thread; sessions hold their model. */

@@ -34,11 +34,14 @@ typedef struct bb_launch {
   void *scratch;         /* so many bytes as `scratch` below said, aligned to 64 */
 } bb_launch;
 
-/* Where a model's code is: one of both, as the device wants it. */
+/* Where a model's code is: one of them, as the device wants it. */
 typedef struct bb_code {
-  const char *path;   /* of the file `binary` */
+  const char *path;   /* of the first of `files` */
+  const char *folder; /* with all of them */
   const void *memory; /* a device's own form, read while it is loaded (gpu/code.h) */
 } bb_code;
+
+enum { BB_CODE_FILES = 2 };
 
 /* Elements from one layout to another, within the device's memory; strides in elements.  What lies in both places lies there
  * alike. */
@@ -54,8 +57,8 @@ typedef enum bb_way_of_copy { BB_COPY_WITHIN, BB_COPY_IN, BB_COPY_OUT } bb_way_o
 
 typedef struct bb_device_class {
   const char *name; /* "cpu" */
-  /* The name of the file with the code in a compiled folder: "kernels.so"; NULL: none is written. */
-  const char *binary;
+  /* The names of the files with the code in a compiled folder, "kernels.so"; NULL: no more. */
+  const char *files[BB_CODE_FILES];
   bool host; /* its memory is the processor's: copies and reference kernels work in place */
   uint32_t
       align; /* where kernels take a caller's array to begin, in bytes; 0: wherever its elements may */
@@ -65,6 +68,8 @@ typedef struct bb_device_class {
   void (*close)(bb_device *device);
   /* What code made for this machine may use, words between spaces; in `arena`. */
   const char *(*features)(bb_device *device, bb_arena *arena);
+  /* Whether it runs what needs such features.  NULL: where it has all the words. */
+  bool (*serves)(bb_device *device, const char *needed);
   /* NULL, or why the device cannot reach memory that begins there.  May be NULL: it reaches all. */
   const char *(*unreachable)(bb_device *device, bb_context *context, const void *memory);
 
@@ -121,6 +126,6 @@ typedef struct bb_device_class {
 
 /* By name; NULL: there is none in this library. */
 const bb_device_class *bb_device_find(const char *name);
-extern const bb_device_class bb_cpu_device;
+extern const bb_device_class bb_cpu_device, bb_cuda_device, bb_hip_device;
 
 #endif

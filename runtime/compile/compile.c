@@ -29,12 +29,18 @@ typedef struct destination {
   const bb_gpu_api *gpu; /* NULL: the processor */
   const bb_device_class *class;
   uint32_t number;
-  bb_device *device; /* open while the program is compiled */
+  bb_device *device;    /* open while the program is compiled; NULL: a GPU that need not be here */
+  bb_gpu_target target; /* of a GPU */
 } destination;
 
 static void close_device(void *argument) {
   destination *d = argument;
-  d->class->close(d->device);
+  if (d->device) d->class->close(d->device);
+}
+
+/* NULL, or a device of which its target alone is told, "sm_90a". */
+static const bb_machine *supposed(const char *device, bb_arena *arena) {
+  return bb_gpu_find_target(device) ? bb_gpu_suppose(arena, device) : NULL;
 }
 
 /* Deferred: end() ends it. */
@@ -44,12 +50,14 @@ static destination *begin(bb_program *program, const bb_compile_options *o, bb_a
   const char *device = o->device ? o->device : "cpu";
   if (o->version != BB_VERSION)
     bb_fail(ctx, BB_ERROR_ARGUMENT, "bb_compile_options.version is not BB_VERSION");
-  d->gpu = bb_gpu_find_numbered(device, &d->number);
+  const bb_machine *far = supposed(device, arena);
+  d->gpu = far ? bb_gpu_find_target(device) : bb_gpu_find_numbered(device, &d->number);
   d->class = d->gpu ? bb_gpu_class(d->gpu) : bb_device_find(device);
   if (!d->class)
     bb_fail(ctx, BB_ERROR_ARGUMENT, "there is no device %s: only cpu, cuda and hip", device);
-  d->device = d->class->open(ctx, d->number);
+  if (!far) d->device = d->class->open(ctx, d->number);
   bb_defer(ctx, close_device, d);
+  if (d->gpu) d->target = far ? bb_gpu_supposed(far, device) : *bb_gpu_target_of(d->device);
   bb_api_choose(program, d->gpu ? device : "");
   return d;
 }
@@ -65,14 +73,22 @@ static bb_draft *draft_of(bb_program *program, const bb_compile_options *o, cons
   bb_gpu_target target;
   if (o->blocks) options.block = bb_api_blocks(program, o->blocks, o->block, arena);
   if (d->gpu) {
-    target = *bb_gpu_target_of(d->device);
+    target = d->target;
     options.target = &target;
     if (way) options.way = way->way;
     if (way && way->plain) target.units = false;
   }
   bb_draft *draft = bb_draft_make(program, &options, arena);
-  draft->plan->features = d->class->features(d->device, arena);
+  draft->plan->features = d->gpu ? bb_arena_text(arena, d->target.name, strlen(d->target.name))
+                                 : d->class->features(d->device, arena);
   return draft;
+}
+
+static const bb_gpu_code *code_of(bb_context *ctx, const destination *d, const bb_draft *draft,
+                                  const char *cache, bb_arena *arena) {
+  bb_gpu_made *made = BB_NEW(arena, bb_gpu_made, 1);
+  bb_gpu_make(ctx, &d->target, draft->gpu, draft->plan, arena, made);
+  return bb_gpu_build(ctx, &d->target, made, draft->plan, cache, arena);
 }
 
 /* Misc nodes that a device has no kernel for, where that costs copies. */
@@ -93,6 +109,9 @@ bb_model *bb_compile(bb_program *program, const bb_compile_options *options,
   destination *d = begin(program, options, arena);
   bb_draft *draft = draft_of(program, options, d, way, arena);
   tell_refused(ctx, draft->refused);
+  if (!d->device)
+    bb_fail(ctx, BB_ERROR_ARGUMENT, "%s is no device, but a target: a folder is made for it",
+            d->target.name);
   bb_buffer text = {.arena = arena};
   bb_cached code = {.hit = true};
   if (draft->plan->kernels && !d->gpu)
@@ -102,12 +121,13 @@ bb_model *bb_compile(bb_program *program, const bb_compile_options *options,
                           .length = text.length,
                           .class = d->class,
                           .number = d->number,
-                          .code = {code.path, draft->gpu},
+                          .code = {.path = code.path},
                           .place = draft->plan->name,
                           .cached = code.hit,
                           .interpreter = &bb_interpreter_of_steps,
                           .data_file = -1,
                           .data = draft->data};
+  if (d->gpu) parts.code.memory = code_of(ctx, d, draft, options->cache, arena);
   bb_model *model = bb_model_make(ctx, &parts);
   if (!d->gpu) bb_cached_end(ctx, &code);
   tell_brought_back(ctx, model);
@@ -145,17 +165,13 @@ static void folder_body(bb_context *ctx, void *argument) {
   compile_call *call = argument;
   bb_arena *arena = bb_scratch(ctx);
   destination *d = begin(call->program, call->options, arena);
-  if (d->gpu)
-    bb_fail(ctx, BB_ERROR_UNSUPPORTED,
-            "a folder is for the processor: bb_program_compile() makes models for %s",
-            d->class->name);
   bb_draft *draft = draft_of(call->program, call->options, d, NULL, arena);
   if (draft->refused)
-    bb_fail(
-        ctx, BB_ERROR_UNSUPPORTED,
-        "what has no kernel for the CPU cannot go into a folder, where nothing interprets it:\n%s",
-        draft->refused);
-  bb_folder_write(ctx, draft, call->folder, call->options->cache);
+    bb_fail(ctx, BB_ERROR_UNSUPPORTED,
+            "what has no kernel for %s cannot go into a folder, where nothing interprets it:\n%s",
+            d->gpu ? d->target.name : "the CPU", draft->refused);
+  bb_folder_write(ctx, draft, d->gpu ? code_of(ctx, d, draft, call->options->cache, arena) : NULL,
+                  call->folder, call->options->cache);
   end(ctx, d);
   bb_scratch_end(arena);
 }
@@ -170,7 +186,8 @@ bb_status bb_program_compile_to(bb_program *program, const bb_compile_options *o
 bb_status bb_model_open(bb_context *ctx, const char *path, const bb_compile_options *options,
                         bb_model **model) {
   struct stat status;
-  if (stat(path, &status) == 0 && S_ISDIR(status.st_mode)) return bb_model_load(ctx, path, model);
+  if (stat(path, &status) == 0 && S_ISDIR(status.st_mode))
+    return bb_model_load_on(ctx, path, options ? options->device : NULL, model);
   bb_program *program;
   bb_status result = bb_program_read(ctx, path, &program);
   if (result != BB_OK) return result;

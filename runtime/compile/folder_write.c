@@ -87,10 +87,23 @@ static const char *hash_of(const target *t, const char *path) {
   return text.data;
 }
 
-static void fill(const target *t, bb_draft *draft) {
+/* Of both files. */
+static void write_code(const target *t, bb_plan *plan, const bb_gpu_code *code) {
+  bb_buffer text = {
+      .arena = t->arena, .data = (char *)(uintptr_t)code->text, .length = code->length};
+  bb_buffer images = {
+      .arena = t->arena, .data = (char *)(uintptr_t)code->images, .length = code->bytes};
+  write_file(t, BB_GPU_LAUNCHES, &text, NULL);
+  write_file(t, BB_GPU_IMAGES, &images, NULL);
+  plan->code = bb_arena_printf(t->arena, "%s%s", hash_of(t, inside(t, BB_GPU_LAUNCHES)),
+                               hash_of(t, inside(t, BB_GPU_IMAGES)));
+}
+
+static void fill(const target *t, bb_draft *draft, const bb_gpu_code *gpu) {
   bb_buffer plan = {.arena = t->arena};
-  if (draft->plan->kernels) {
-    const char *code = inside(t, bb_cpu_device.binary);
+  if (gpu) write_code(t, draft->plan, gpu);
+  if (draft->plan->kernels && !gpu) {
+    const char *code = inside(t, bb_cpu_device.files[0]);
     bb_cpu_build(t->ctx, draft->source, draft->length, t->making, t->cache);
     if (chmod(code, 0644) != 0 || chmod(inside(t, "kernels.c"), 0644) != 0) fail_io(t, code);
     bb_cpu_tidy_folder(t->making);
@@ -197,7 +210,8 @@ static void end(void *argument) {
   if (t->lock >= 0) close(t->lock);
 }
 
-void bb_folder_write(bb_context *ctx, bb_draft *draft, const char *folder, const char *cache) {
+void bb_folder_write(bb_context *ctx, bb_draft *draft, const bb_gpu_code *code, const char *folder,
+                     const char *cache) {
   bb_arena *arena = bb_scratch(ctx);
   target *t = BB_NEW(arena, target, 1); /* end() may run when this frame is gone */
   *t = (target){.ctx = ctx, .arena = arena, .cache = cache, .lock = -1};
@@ -210,7 +224,7 @@ void bb_folder_write(bb_context *ctx, bb_draft *draft, const char *folder, const
   sweep(t);
   begin(t);
   bb_defer(ctx, end, t);
-  fill(t, draft);
+  fill(t, draft, code);
   move(t, exists);
   bb_undefer(ctx, t);
   free(t->making);

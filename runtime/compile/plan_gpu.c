@@ -8,6 +8,7 @@
 
 #include "../../lower/schedule_gpu.h"
 #include "../../lower/schedule_simt.h"
+#include "../cuda/launch.h"
 
 #include <math.h>
 #include <string.h>
@@ -17,7 +18,8 @@ typedef struct lowering {
   const bb_graph *graph;
   uint32_t number; /* of the way that is tried */
   const bb_kernel *kernel;
-  bb_cuda_kernel own;
+  bb_gpu_way own; /* its launches, of a target's own units */
+  bool refuses;   /* arrays, it may */
   /* What the step has so far, of all ways */
   bb_plan_step *step;
   uint32_t extents, extent_capacity, arguments, argument_capacity;
@@ -37,11 +39,13 @@ static void lower_own(bb_context *ctx, void *argument) {
   bb_maker *m = l->m;
   const int64_t *block = m->options->block;
   bb_buffer source = {.arena = m->arena}, launch = {.arena = m->arena};
+  bb_sm90_launch plan;
   l->kernel = block ? bb_schedule_gpu(m->program, l->graph, "kernel", block, m->room)
                     : bb_schedule_gpu_way(m->program, l->graph, "kernel", l->number, m->room);
   check(ctx, l);
-  l->own = (bb_cuda_kernel){.tile = l->kernel->tile};
-  bb_emit_sm90(l->kernel->tile, &source, &launch, &l->own.plan);
+  bb_emit_sm90(l->kernel->tile, &source, &launch, &plan);
+  l->own = bb_gpu_describe_own(m->arena, l->kernel->tile, &plan);
+  l->refuses = bb_gpu_may_refuse(&plan, l->kernel->argument);
 }
 
 static void lower_plain(bb_context *ctx, void *argument) {
@@ -95,8 +99,35 @@ static uint32_t argument_number(lowering *l, const bb_plan_argument *a) {
   return l->arguments++;
 }
 
+/* Does a name stand in the text as a word? */
+static bool has_word(const char *text, const char *name) {
+  static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
+  size_t length = strlen(name);
+  for (const char *at = text; (at = strstr(at, name)); at += length)
+    if ((at == text || !strchr(letters, at[-1])) && (!at[length] || !strchr(letters, at[length])))
+      return true;
+  return false;
+}
+
+/* Every kernel is given all run-time numbers of its program, and most use few: by extent, whether the tile program's text (the line
+ * that names them apart) or where its arguments begin knows it.  A launch is the same whatever the others are. */
+static const bool *used_extents(const lowering *l, const char *text) {
+  const bb_tile_program *tile = l->kernel->tile;
+  bool *used = BB_NEW(l->m->arena, bool, tile->extents + 1);
+  const char *body = strstr(text, "\nextent ");
+  body = body ? strchr(body + 1, '\n') : text;
+  for (uint32_t i = 0; i < tile->extents; i++) used[i] = has_word(body, tile->variable[i]);
+  for (uint32_t v = 0; v < tile->views; v++) {
+    if (l->kernel->argument[v].tensor == BB_NONE) continue;
+    bb_formula offset = bb_formula_of(l->m->program, l->m->arena, l->kernel->argument[v].offset);
+    for (uint32_t k = 0; k < offset.count; k++)
+      if (offset.term[k].op == BB_T_VARIABLE) used[offset.term[k].number] = true;
+  }
+  return used;
+}
+
 /* Its variables are the way's extents. */
-static bb_formula formula_of(lowering *l, const bb_gpu_way *way, bb_formula formula) {
+static bb_formula formula_of(lowering *l, const bb_gpu_draft_way *way, bb_formula formula) {
   bb_term *term = BB_NEW(l->m->arena, bb_term, formula.count + 1);
   for (uint32_t i = 0; i < formula.count; i++) {
     term[i] = formula.term[i];
@@ -105,7 +136,7 @@ static bb_formula formula_of(lowering *l, const bb_gpu_way *way, bb_formula form
   return (bb_formula){formula.count, term};
 }
 
-static bb_gpu_way way_of(lowering *l, bool own) {
+static bb_gpu_draft_way way_of(lowering *l, bool own) {
   bb_maker *m = l->m;
   const bb_kernel *kernel = l->kernel;
   const bb_tile_program *tile = kernel->tile;
@@ -113,15 +144,16 @@ static bb_gpu_way way_of(lowering *l, bool own) {
   uint32_t *extent = BB_NEW(m->arena, uint32_t, tile->extents + 1);
   uint32_t *view = BB_NEW(m->arena, uint32_t, tile->views + 1);
   bb_tile_print(&text, tile);
-  bb_gpu_way way = {.own = own,
-                    .text = text.data,
-                    .length = text.length,
-                    .extents = tile->extents,
-                    .views = tile->views,
-                    .extent = extent,
-                    .view = view};
+  const bool *used = used_extents(l, text.data);
+  bb_gpu_draft_way way = {.own = own,
+                          .text = text.data,
+                          .length = text.length,
+                          .extents = tile->extents,
+                          .views = tile->views,
+                          .extent = extent,
+                          .view = view};
   for (uint32_t i = 0; i < tile->extents; i++)
-    extent[i] = extent_number(l, bb_maker_extent(m, kernel, i));
+    extent[i] = used[i] ? extent_number(l, bb_maker_extent(m, kernel, i)) : BB_NONE;
   for (uint32_t i = 0; i < tile->views; i++) {
     uint32_t tensor = kernel->argument[i].tensor;
     view[i] = BB_NONE;
@@ -137,11 +169,15 @@ static bb_gpu_way way_of(lowering *l, bool own) {
 
 /* --- all ways --- */
 
-/* Extents that are numbers; NULL: not all of them are. */
+/* Extents that are numbers; NULL: not all of those that are used. */
 static const int64_t *known_extents(const lowering *l) {
   const bb_kernel *kernel = l->kernel;
+  bb_buffer text = {.arena = l->m->arena};
+  bb_tile_print(&text, kernel->tile);
+  const bool *used = used_extents(l, text.data);
   int64_t *extent = BB_NEW(l->m->arena, int64_t, kernel->tile->extents + 1);
   for (uint32_t i = 0; i < kernel->tile->extents; i++) {
+    if (!used[i]) continue;
     extent[i] = kernel->extent[i] ? bb_extent_value(kernel->extent[i]) : -1;
     if (extent[i] < 0) return NULL;
   }
@@ -150,7 +186,7 @@ static const int64_t *known_extents(const lowering *l) {
 
 /* One for each way to cut the results, or the one that is cheapest where extents are known.  Returns whether there may be
  * arrays that the first of them refuses. */
-static bool make_own(lowering *l, bb_gpu_ways *ways, bb_gpu_way *way) {
+static bool make_own(lowering *l, bb_gpu_draft_ways *ways, bb_gpu_draft_way *way) {
   const bb_draft_options *o = l->m->options;
   bb_gpu_machine machine = {.ctx = l->m->ctx, .processors = o->target->processors};
   double least = INFINITY;
@@ -164,16 +200,16 @@ static bool make_own(lowering *l, bb_gpu_ways *ways, bb_gpu_way *way) {
       least = seconds;
       ways->count = 0;
     }
-    if (!ways->count) refuses = bb_cuda_may_refuse(&l->own, l->kernel->argument);
+    if (!ways->count) refuses = l->refuses;
     way[ways->count++] = way_of(l, true);
   }
   return refuses;
 }
 
-static bool same_ways(const bb_gpu_ways *a, const bb_gpu_ways *b) {
+static bool same_ways(const bb_gpu_draft_ways *a, const bb_gpu_draft_ways *b) {
   bool same = a->count == b->count;
   for (uint32_t i = 0; same && i < a->count; i++) {
-    const bb_gpu_way *v = &a->way[i], *w = &b->way[i];
+    const bb_gpu_draft_way *v = &a->way[i], *w = &b->way[i];
     same = v->own == w->own && v->length == w->length && v->extents == w->extents &&
            v->views == w->views && memcmp(v->text, w->text, v->length) == 0 &&
            memcmp(v->extent, w->extent, v->extents * sizeof *v->extent) == 0 &&
@@ -182,7 +218,7 @@ static bool same_ways(const bb_gpu_ways *a, const bb_gpu_ways *b) {
   return same;
 }
 
-static uint32_t kernel_number(bb_maker *m, const bb_gpu_ways *ways) {
+static uint32_t kernel_number(bb_maker *m, const bb_gpu_draft_ways *ways) {
   bb_plan *plan = m->plan;
   for (uint32_t i = 0; i < plan->kernels; i++)
     if (same_ways(&m->ways[i], ways)) return i;
@@ -193,8 +229,8 @@ static uint32_t kernel_number(bb_maker *m, const bb_gpu_ways *ways) {
 
 void bb_maker_ways(bb_maker *m, const bb_graph *graph, bb_plan_step *step) {
   lowering *l = BB_NEW(m->arena, lowering, 1);
-  bb_gpu_way *way = BB_NEW(m->arena, bb_gpu_way, BB_GPU_WAYS + 1);
-  bb_gpu_ways ways = {.way = way};
+  bb_gpu_draft_way *way = BB_NEW(m->arena, bb_gpu_draft_way, BB_GPU_WAYS + 1);
+  bb_gpu_draft_ways ways = {.way = way};
   *l = (lowering){.m = m, .graph = graph, .step = step};
   bool refuses = m->options->target->units ? make_own(l, &ways, way) : true;
   if (refuses && is_made(l, lower_plain)) way[ways.count++] = way_of(l, false);

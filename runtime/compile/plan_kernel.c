@@ -144,6 +144,7 @@ static uint32_t add_tensor(bb_maker *m, const bb_tile_view *view) {
   plan->tensor[plan->tensors] = (bb_plan_tensor){.dtype = view->dtype,
                                                  .role = BB_TENSOR_LOCAL,
                                                  .once = true,
+                                                 .room = BB_NONE,
                                                  .rank = view->rank,
                                                  .shape = shape};
   return plan->tensors++;

@@ -70,6 +70,7 @@ static void make_tensors(bb_maker *m) {
       bb_fail(m->ctx, BB_ERROR_UNSUPPORTED, "array \"%s\" has more than %d axes", from->name,
               BB_PLAN_RANK);
   }
+  bb_plan_give_rooms(plan);
 }
 
 /* Constants that something reads, one after the other; others are left out. */
@@ -149,9 +150,9 @@ static void put_source(bb_maker *m, bb_draft *draft) {
 }
 
 static void put_ways(bb_maker *m, bb_draft *draft) {
-  bb_gpu_code *code = BB_NEW(m->arena, bb_gpu_code, 1);
-  *code = (bb_gpu_code){m->plan->kernels, m->ways};
-  draft->gpu = code;
+  bb_gpu_draft *ways = BB_NEW(m->arena, bb_gpu_draft, 1);
+  *ways = (bb_gpu_draft){m->plan->kernels, m->ways};
+  draft->gpu = ways;
 }
 
 bb_draft *bb_draft_make(bb_program *program, const bb_draft_options *options, bb_arena *arena) {

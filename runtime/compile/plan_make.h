@@ -4,7 +4,7 @@
 #define BB_COMPILE_PLAN_MAKE_H
 
 #include "../../lower/schedule.h"
-#include "../gpu/code.h"
+#include "../gpu/make.h"
 #include "../model/model.h"
 
 typedef struct bb_draft {
@@ -12,8 +12,8 @@ typedef struct bb_draft {
   const void *const *data; /* by tensor: the bytes of each constant, of the program */
   const char *source;      /* of all kernels, for the CPU */
   size_t length;
-  const bb_gpu_code *gpu; /* the same for a GPU */
-  const char *refused;    /* lines: candidates that are interpreted for want of a kernel, and why */
+  const bb_gpu_draft *gpu; /* the same for a GPU */
+  const char *refused; /* lines: candidates that are interpreted for want of a kernel, and why */
 } bb_draft;
 
 typedef struct bb_draft_options {
@@ -35,8 +35,10 @@ bool bb_operand_is_whole(const bb_program *program, const bb_misc_port *port,
 /* Runs the steps of plans that are interpreted. */
 extern const bb_interpreter bb_interpreter_of_steps;
 
-/* Writes a draft as a compiled folder, which appears whole or not at all. */
-void bb_folder_write(bb_context *ctx, bb_draft *draft, const char *folder, const char *cache);
+/* Writes a draft as a compiled folder, which appears whole or not at all.  code: of a GPU; NULL: of the processor, which is
+ * compiled now. */
+void bb_folder_write(bb_context *ctx, bb_draft *draft, const bb_gpu_code *code, const char *folder,
+                     const char *cache);
 
 /* Appends plan.json. */
 void bb_plan_write(bb_buffer *out, const bb_plan *plan);

@@ -18,7 +18,7 @@ typedef struct bb_maker {
   uint32_t capacity, step_capacity, tensor_capacity;
   bb_buffer *source;            /* by kernel, under one name for all, so that equal ones are seen */
   const bb_tile_program **tile; /* by kernel */
-  bb_gpu_ways *ways;            /* by kernel, of a GPU */
+  bb_gpu_draft_ways *ways;      /* by kernel, of a GPU */
   bool *used;                   /* by tensor */
   bb_room *room;                /* by tensor */
 } bb_maker;

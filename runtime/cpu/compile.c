@@ -51,8 +51,8 @@ static const struct {
                 "#define BB_PRODUCTS_F64\n#include \"bb_cpu.h\"\n"}};
 enum { PRODUCTS = sizeof product / sizeof *product };
 
-static const char *const files[] = {"kernels.c", "kernels.so", "compiler.txt", "plan.json",
-                                    "data.bin"};
+static const char *const files[] = {"kernels.c", "kernels.so",    "compiler.txt", "plan.json",
+                                    "data.bin",  "launches.json", "kernels.bin"};
 
 bool bb_cpu_folder_has(const char *name) {
   for (size_t i = 0; i < HEADERS; i++)

@@ -1,14 +1,9 @@
-/* api.c - what is NVIDIA's own about driver and compiler: their names, numbers, and what NVRTC must find. */
-#define _GNU_SOURCE /* dladdr */
+/* api.c - what is NVIDIA's own about the driver: its names, numbers, and how a device tells what it is. */
 #include "../blockbuster_dlpack.h"
 #include "../gpu/driver.h"
 
-#include "../../lower/emit.h"
-#include "../../lower/emit_simt.h"
-
-#include <dirent.h>
 #include <dlfcn.h>
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const char *target(bb_context *ctx, const bb_gpu_driver *d, int device, bb_arena *arena) {
@@ -26,6 +21,15 @@ static const char *target(bb_context *ctx, const bb_gpu_driver *d, int device, b
   return bb_arena_printf(arena, "sm_%d%d%s", major, minor, own ? "a" : "");
 }
 
+/* Code for a compute capability runs on later ones of the same generation, but for what is one device's own. */
+static bool serves(const char *target, const char *compiled) {
+  const char *prefix = "sm_";
+  char *has, *wants;
+  if (strncmp(compiled, prefix, 3) != 0) return false;
+  long device = strtol(target + 3, &has, 10), made = strtol(compiled + 3, &wants, 10);
+  return strcmp(target, compiled) == 0 || (!*wants && device / 10 == made / 10 && device >= made);
+}
+
 static const char *explain(const bb_gpu_driver *d, int code) {
   int (*error)(int, const char **);
   const char *text = NULL;
@@ -34,26 +38,6 @@ static const char *explain(const bb_gpu_driver *d, int code) {
   memcpy(&error, &symbol, sizeof symbol);
   error(code, &text);
   return text;
-}
-
-/* NVRTC opens its builtins by name alone, which finds them only where CUDA is installed system-wide;
- * those that lie beside it (as in Python's packages) are loaded here, and then found by that name.
- * Where there are none NVRTC says so itself. */
-static void open_builtins(void *symbol) {
-  static const char stem[] = "libnvrtc-builtins.so";
-  Dl_info at;
-  const char *slash = dladdr(symbol, &at) ? strrchr(at.dli_fname, '/') : NULL;
-  if (!slash) return;
-  char path[4096];
-  int folder = (int)(slash - at.dli_fname);
-  if (snprintf(path, sizeof path, "%.*s", folder, at.dli_fname) >= (int)sizeof path) return;
-  DIR *list = opendir(path);
-  for (struct dirent *file; list && (file = readdir(list));) {
-    if (strncmp(file->d_name, stem, sizeof stem - 1) != 0) continue;
-    int length = snprintf(path, sizeof path, "%.*s/%s", folder, at.dli_fname, file->d_name);
-    if (length < (int)sizeof path) dlopen(path, RTLD_NOW | RTLD_GLOBAL | RTLD_NODELETE);
-  }
-  if (list) closedir(list);
 }
 
 #define X(name, cuda, hip, arguments) cuda,
@@ -65,24 +49,15 @@ const bb_gpu_api bb_gpu_cuda = {
                .variable = "BLOCKBUSTER_CUDA",
                .missing = "no CUDA driver: libcuda.so.1",
                .file = {"libcuda.so.1", "libcuda.so"}},
-    .compiler = {.title = "NVRTC",
-                 .variable = "BLOCKBUSTER_NVRTC",
-                 .missing = "no compiler for CUDA: libnvrtc",
-                 .file = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"}},
     .symbol = {BB_GPU_DRIVER(X)},
-    .compiler_symbol = {BB_GPU_COMPILER(X)},
     .fact = {[BB_GPU_PROCESSORS] = 16,
              [BB_GPU_SHARED] = 97, /* where a kernel asks for it */
              [BB_GPU_MEMORY_KHZ] = 36,
              [BB_GPU_MEMORY_BITS] = 37,
              [BB_GPU_CACHE] = 38},
     .prefix = "sm_",
-    .suffix = "cu",
-    .option = "--gpu-architecture=",
     .own = "sm_90a",
-    .header_name = {"simt_cuda.h", "sm90.cuh"},
-    .header = {bb_device_simt_cuda, bb_device_sm90},
     .target = target,
+    .serves = serves,
     .explain = explain,
-    .opened = open_builtins,
 };

@@ -1,74 +1,126 @@
-/* code.h - the kernels of a compiled model for a GPU, before the vendor's compiler: as texts of tile programs.
+/* code.h - the kernels of a compiled model for a GPU: images of the driver's, and what launches of them need.
  *
- * A kernel has ways: programs that compute the same, for different extents and devices.  Which one runs is
- * found out for each launch (prepare.c).  The programs are kept as text, so that the model outlives what
- * they were made from, and can be parsed where they are weighed.
+ * A kernel has ways: functions that compute the same, for different extents and arrays.  Which one runs is found
+ * out for each launch (prepare.c).  Everything about a way follows from its extents by formulas, so nothing here knows
+ * programs.  The text form is launches.json of a compiled folder (code_read.c; made by code_write.c).
  */
 #ifndef BB_GPU_CODE_H
 #define BB_GPU_CODE_H
 
-#include "../cuda/launch.h"
+#include "../model/formula.h"
 #include "../model/plan.h"
-#include "gpu.h"
-#include "misc.h"
+#include "driver.h"
 
-/* What is compiled for, and what choices depend on. */
-struct bb_gpu_target {
-  const bb_gpu_api *api;
-  const char *name; /* "sm_90a" */
-  bool units;       /* of its own, that kernels are made for */
-  int processors;
-  uint32_t shared; /* bytes that a block may have, as kernels ask for them */
-};
+/* Files of a folder: the text, and the images that it lists, one after the other from multiples of BB_GPU_IMAGE_LINE on. */
+#define BB_GPU_LAUNCHES "launches.json"
+#define BB_GPU_IMAGES "kernels.bin"
+enum { BB_GPU_IMAGE_LINE = 64, BB_GPU_CODE_VERSION = 1, BB_GPU_MAP_RANK = 5 };
 
-typedef struct bb_gpu_way {
-  bool own; /* for the target's own units; else for plain threads */
+/* What a model for a GPU is loaded from. */
+typedef struct bb_gpu_code {
   const char *text;
   size_t length;
-  uint32_t extents, views; /* of the program ... */
-  const uint32_t *extent,
-      *view; /* ... and which of the step's extents and arguments each is; BB_NONE: scratch */
+  const char *images;
+  size_t bytes;
+  bool compiled; /* some of it just now, not found in a cache */
+} bb_gpu_code;
+
+/* An array that a way works on. */
+typedef struct bb_gpu_view {
+  bool written, scratch;
+  bb_formula bytes; /* from its first element to its last */
+} bb_gpu_view;
+
+/* A tensor map: a box of a view, 64 columns wide, of 16-bit elements; outermost axis first. */
+typedef struct bb_gpu_map {
+  uint32_t view, rank,
+      fold; /* fold: boxes side by side in one copy, counted by an outermost axis */
+  bool bf16;
+  bb_formula extent[BB_GPU_MAP_RANK], stride[BB_GPU_MAP_RANK]; /* strides in elements */
+  uint32_t box[BB_GPU_MAP_RANK];
+  bb_formula reads; /* how many blocks read a box */
+} bb_gpu_map;
+
+/* What a way's tiles cost (cuda/weigh.c).  Each step's value is a variable behind the extents and the steps before it. */
+enum {
+  BB_GPU_OPERATIONS, /* of products */
+  BB_GPU_BYTES,      /* that come to blocks */
+  BB_GPU_TURNS,      /* of serial loops */
+  BB_GPU_ELEMENTS,   /* of blocks, by arithmetic */
+  BB_GPU_BEYOND,     /* bytes of blocks that lie beyond arrays */
+  BB_GPU_MERGED,     /* bytes */
+  BB_GPU_DIFFERENT,  /* bytes that are read, each once */
+  BB_GPU_TOTALS
+};
+typedef struct bb_gpu_weight {
+  uint32_t steps;
+  const bb_formula *step;
+  bb_formula total[BB_GPU_TOTALS];
+  uint32_t groups; /* warp groups that compute; 0: warps do */
+  bool few;        /* results of few rows, on their side */
+} bb_gpu_weight;
+
+/* For units of the device's own: one function.  Its argument is a structure of: the maps; pointers to the views listed;
+ * where it splits, memory for `part` bytes of every block and a zeroed counter for every group of `splits` of them; where
+ * `counter`, one more zeroed counter; the extents as int; the number of tiles as int; and, a bit for each of the first 32 views,
+ * which may be read before earlier launches have ended. */
+typedef struct bb_gpu_own {
+  const char *name;
+  uint32_t image, threads, shared, part;
+  bool persistent, counter, split;
+  bb_formula tiles, cluster, splits;
+  bb_formula mates; /* blocks of a cluster that have a tile each, where `cluster` is 1 */
+  uint32_t maps, pointers;
+  const bb_gpu_map *map;
+  const uint32_t *pointer; /* views */
+  bb_gpu_weight weight;
+  void *function; /* once it is loaded */
+} bb_gpu_own;
+
+typedef struct bb_gpu_nest {
+  const char *name;
+  uint32_t threads, shared;
+  bb_formula tasks, own; /* own: bytes of each block, in device memory */
+  void *function;
+} bb_gpu_nest;
+
+/* For plain threads: a function for each nest, one after the other, of the image of all of them.  Their argument is a structure
+ * of 64-bit members: the extents, and a zero; for each view where it begins, and a zero; the blocks' own memory, its bytes for
+ * each block; the tasks. */
+typedef struct bb_gpu_plain {
+  uint32_t nests;
+  bb_gpu_nest *nest;
+  const bb_formula *
+      list; /* by view: bytes of a scratch list that is in no block's own memory; without terms: it is none */
+} bb_gpu_plain;
+
+typedef struct bb_gpu_way {
+  bool is_own;
+  uint32_t extents, views;
+  const uint32_t *extent, *view; /* which of the step's each is; BB_NONE: not used; scratch */
+  const bb_gpu_view *about;      /* by view */
+  bb_gpu_own own;
+  bb_gpu_plain plain;
 } bb_gpu_way;
 
 /* Those for own units first, then at most one for plain threads. */
 typedef struct bb_gpu_ways {
   uint32_t count;
-  const bb_gpu_way *way;
+  bb_gpu_way *way;
 } bb_gpu_ways;
 
-typedef struct bb_gpu_code {
+typedef struct bb_gpu_kernels {
+  const char *target;
+  uint32_t images;
+  const uint64_t *offset, *size; /* by image */
+  uint32_t moves, plain;         /* images; plain: BB_NONE: there is none */
+  const bool *misc; /* by step of the plan: it is a node that the image `plain` has a kernel for */
   uint32_t kernels;
-  const bb_gpu_ways *kernel;
-} bb_gpu_code;
+  bb_gpu_ways *kernel;
+} bb_gpu_kernels;
 
-/* --- kernels with their source (emit.c) --- */
-
-typedef struct bb_gpu_made_way {
-  const bb_gpu_way *from; /* without its text */
-  uint32_t source;        /* own: the number of its text; else of its functions */
-  bb_cuda_kernel own;
-  bb_gpu_plain plain;
-} bb_gpu_made_way;
-
-typedef struct bb_gpu_made {
-  uint32_t kernels, steps;
-  struct bb_gpu_made_ways {
-    uint32_t count;
-    bb_gpu_made_way *way;
-  } * kernel;
-  bb_gpu_misc **misc; /* by step of the plan; NULL: there is no kernel for it */
-  uint32_t owns;      /* different texts for own units, a source each */
-  const char **own;
-  const char *plain; /* the source of all others; NULL: there are none */
-  const char *moves; /* of those that every model has (move.h) */
-} bb_gpu_made;
-
-/* What a model's kernels and misc nodes become for a target.  The plan outlives it; all else is in `arena`, but for the
- * homes of the programs: bb_gpu_unmake(). */
-void bb_gpu_make(bb_context *ctx, const bb_gpu_target *target, const bb_gpu_code *code,
-                 const bb_plan *plan, bb_arena *arena, bb_gpu_made *made);
-void bb_gpu_unmake(bb_gpu_made *made);
-/* The name of a nest's function in the source of plain kernels. */
-const char *bb_gpu_function(bb_arena *arena, uint32_t source, uint32_t nest);
+/* Fails the arena's context with BB_ERROR_INPUT where the text is wrong, or does not fit the plan or so many bytes of images.
+ * Everything is in the arena. */
+bb_gpu_kernels *bb_gpu_code_read(bb_arena *arena, const bb_gpu_code *code, const bb_plan *plan);
 
 #endif

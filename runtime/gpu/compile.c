@@ -1,6 +1,6 @@
 /* compile.c - kernels' source to images: by the vendor's compiler at run time, several at once, or from the disk cache.
  */
-#include "driver.h"
+#include "toolchain.h"
 
 #include "../../lower/emit.h"
 #include "../../lower/emit_simt.h"
@@ -11,6 +11,23 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+
+const bb_gpu_toolchain *bb_gpu_toolchain_of(const bb_gpu_api *api) {
+  return api == &bb_gpu_hip ? &bb_gpu_hiprtc : &bb_gpu_nvrtc;
+}
+
+void bb_gpu_compiler_open(bb_context *ctx, bb_gpu_compiler *c) {
+  const bb_gpu_toolchain *t = c->toolchain;
+  c->library = bb_gpu_library_open(ctx, &t->library);
+#define X(name, cuda, hip, arguments)                                                              \
+  bb_gpu_library_find(ctx, c->library, &t->library, t->symbol[BB_GPU_COMPILER_CALL_##name],        \
+                      &c->name);
+  BB_GPU_COMPILER(X)
+#undef X
+  void *symbol;
+  memcpy(&symbol, &c->create, sizeof symbol);
+  if (t->opened) t->opened(symbol);
+}
 
 static const char *log_of(const bb_gpu_compiler *c, void *program, bb_arena *arena) {
   size_t size = 0;
@@ -24,13 +41,13 @@ static const char *log_of(const bb_gpu_compiler *c, void *program, bb_arena *are
 enum { OPTIONS = 2 };
 static const char standard[] = "--std=c++17";
 
-bb_gpu_headers bb_gpu_headers_of(const bb_gpu_api *api) {
+bb_gpu_headers bb_gpu_headers_of(const bb_gpu_toolchain *t) {
   bb_gpu_headers h = {
       5,
       {"simt.cuh", "misc.cuh", "integer.h", "fragment.h", "product.cuh"},
       {bb_device_simt, bb_device_misc, bb_device_integer, bb_device_fragment, bb_device_product}};
-  for (int i = 0; i < 2 && api->header[i]; i++, h.count++)
-    h.name[h.count] = api->header_name[i], h.text[h.count] = api->header[i];
+  for (int i = 0; i < 2 && t->header[i]; i++, h.count++)
+    h.name[h.count] = t->header_name[i], h.text[h.count] = t->header[i];
   return h;
 }
 
@@ -65,6 +82,7 @@ static void run_all(jobs *all) {
   enum { THREADS = 16 };
   pthread_t thread[THREADS];
   uint32_t wanted = all->count < bb_host_units() ? all->count : bb_host_units(), started = 0;
+  if (all->compiler->toolchain->alone) wanted = 1;
   while (started + 1 < wanted && started < THREADS &&
          pthread_create(&thread[started], NULL, run_jobs, all) == 0)
     started++;
@@ -86,41 +104,42 @@ static const char *image_of(const bb_gpu_compiler *c, job *j, bb_arena *arena, s
 }
 
 /* The compiler's version is no part of it: to ask for it takes longer than to load what there is. */
-static bb_cache_key key_of(const bb_gpu_api *api, const char *target, const char *source,
+static bb_cache_key key_of(const bb_gpu_compiler *c, const char *target, const char *source,
                            bb_arena *arena) {
+  const bb_gpu_toolchain *t = c->toolchain;
   bb_buffer key = {.arena = arena};
-  const char *own = getenv(api->compiler.variable);
-  bb_gpu_headers header = bb_gpu_headers_of(api);
+  const char *own = getenv(t->library.variable);
+  bb_gpu_headers header = bb_gpu_headers_of(t);
   bb_put(&key, "blockbuster %u\n%s %s\n%s\n", bb_version(), target, standard, own ? own : "");
   for (int i = 0; i < header.count; i++) bb_put_bytes(&key, header.text[i], strlen(header.text[i]));
   bb_put_bytes(&key, source, strlen(source));
-  return (bb_cache_key){key.data, key.length};
+  return (bb_cache_key){key.data, key.length, .folder = c->cache};
 }
 
-const void **bb_gpu_compile_all(bb_context *ctx, bb_gpu_compiler *c, const char *target,
-                                uint32_t count, const char *const *source, bb_arena *arena) {
-  const char *option[OPTIONS] = {bb_arena_printf(arena, "%s%s", c->api->option, target), standard};
-  const void **image = BB_NEW(arena, const void *, count + 1);
+const bb_gpu_image *bb_gpu_compile_all(bb_context *ctx, bb_gpu_compiler *c, const char *target,
+                                       uint32_t count, const char *const *source, bb_arena *arena) {
+  const char *option[OPTIONS] = {bb_arena_printf(arena, "%s%s", c->toolchain->option, target),
+                                 standard};
+  bb_gpu_image *image = BB_NEW(arena, bb_gpu_image, count + 1);
   uint32_t *of = BB_NEW(arena, uint32_t, count + 1);
   jobs all = {.compiler = c,
-              .header = bb_gpu_headers_of(c->api),
+              .header = bb_gpu_headers_of(c->toolchain),
               .option = option,
               .job = BB_NEW(arena, job, count + 1)};
   const char *bad = NULL, *why = "";
   for (uint32_t i = 0; i < count; i++) {
-    bb_cache_key key = key_of(c->api, target, source[i], arena);
-    size_t size;
-    image[i] = bb_cache_image(ctx, arena, &key, &size);
+    bb_cache_key key = key_of(c, target, source[i], arena);
+    image[i].data = bb_cache_image(ctx, arena, &key, &image[i].size);
     of[all.count] = i;
-    if (!image[i]) all.job[all.count++].source = source[i];
+    if (!image[i].data) all.job[all.count++].source = source[i];
   }
   if (all.count && !c->library) bb_gpu_compiler_open(ctx, c);
   if (all.count) run_all(&all);
   for (uint32_t k = 0; k < all.count; k++) {
     size_t size = 0;
     const char *made = image_of(c, &all.job[k], arena, &size, &why);
-    bb_cache_key key = key_of(c->api, target, source[of[k]], arena);
-    image[of[k]] = made;
+    bb_cache_key key = key_of(c, target, source[of[k]], arena);
+    image[of[k]] = (bb_gpu_image){made, size};
     if (!made) bad = why;
     if (made) bb_cache_keep_image(ctx, arena, &key, made, size);
   }
@@ -130,5 +149,5 @@ const void **bb_gpu_compile_all(bb_context *ctx, bb_gpu_compiler *c, const char 
 
 const void *bb_gpu_compile(bb_context *ctx, bb_gpu_compiler *c, const char *target,
                            const char *source, bb_arena *arena) {
-  return bb_gpu_compile_all(ctx, c, target, 1, &source, arena)[0];
+  return bb_gpu_compile_all(ctx, c, target, 1, &source, arena)->data;
 }

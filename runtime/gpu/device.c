@@ -90,6 +90,10 @@ static const char *features(bb_device *d, bb_arena *arena) {
   return bb_arena_text(arena, d->target.name, strlen(d->target.name));
 }
 
+static bool serves(bb_device *d, const char *needed) {
+  return d->target.api->serves(d->target.name, needed);
+}
+
 /* --- memory --- */
 
 /* Memory of another process's, or of the processor's alone, the driver does not know. */
@@ -141,9 +145,10 @@ static void spread(bb_queue *queue, int64_t tasks,
 
 #define CLASS(is, number, opens)                                                                   \
   {                                                                                                \
-    .name = is, .align = 16, .dlpack = number, .open = opens, .close = close_device,               \
-    .features = features, .unreachable = unreachable, .allocate = allocate, .release = release,    \
-    .copy = bb_gpu_copy, .move = bb_gpu_move, .load = bb_gpu_load, .unload = bb_gpu_unload,        \
+    .name = is, .files = {BB_GPU_LAUNCHES, BB_GPU_IMAGES}, .align = 16, .dlpack = number,          \
+    .open = opens, .close = close_device, .features = features, .serves = serves,                  \
+    .unreachable = unreachable, .allocate = allocate, .release = release, .copy = bb_gpu_copy,     \
+    .move = bb_gpu_move, .load = bb_gpu_load, .unload = bb_gpu_unload,                             \
     .compiled = bb_gpu_compiled, .runs = bb_gpu_runs, .queue_open = bb_gpu_queue_open,             \
     .queue_close = bb_gpu_queue_close, .queue_use = bb_gpu_queue_use,                              \
     .queue_wait = bb_gpu_queue_wait, .queue_fault = bb_gpu_queue_fault, .spread = spread,          \
@@ -152,9 +157,9 @@ static void spread(bb_queue *queue, int64_t tasks,
     .replay = bb_gpu_replay, .drop = bb_gpu_drop                                                   \
   }
 
-static const bb_device_class cuda = CLASS("cuda", kDLCUDA, open_cuda);
-static const bb_device_class hip = CLASS("hip", kDLROCM, open_hip);
+const bb_device_class bb_cuda_device = CLASS("cuda", kDLCUDA, open_cuda);
+const bb_device_class bb_hip_device = CLASS("hip", kDLROCM, open_hip);
 
 const bb_device_class *bb_gpu_class(const bb_gpu_api *api) {
-  return api == &bb_gpu_hip ? &hip : &cuda;
+  return api == &bb_gpu_hip ? &bb_hip_device : &bb_cuda_device;
 }

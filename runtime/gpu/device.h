@@ -3,7 +3,9 @@
 #define BB_GPU_DEVICE_H
 
 #include "../device.h"
+#include "../cuda/launch.h"
 #include "code.h"
+#include "misc.h"
 
 struct bb_device {
   bb_context *ctx;
@@ -18,12 +20,12 @@ struct bb_device {
 
 struct bb_module {
   bb_device *device;
+  const bb_plan *plan;
   bb_arena *arena;
-  bb_gpu_made made;
-  uint32_t owns;
-  void **own;  /* modules of the driver's, by source */
-  void *plain; /* one of all other kernels */
-  void *moves; /* one of what moves elements */
+  bb_gpu_kernels *kernels;
+  uint32_t images;
+  void **image;       /* modules of the driver's */
+  bb_gpu_misc **misc; /* by step of the plan; NULL: there is no kernel for it */
   bb_gpu_mover mover;
   bool compiled;
 };

@@ -1,4 +1,4 @@
-/* driver.c - a vendor's driver and compiler: found, loaded, and asked. */
+/* driver.c - a vendor's driver: found, loaded, and asked. */
 #include "driver.h"
 
 #include <dlfcn.h>
@@ -42,9 +42,8 @@ void bb_gpu_library_close(void *library) {
   if (library) dlclose(library);
 }
 
-/* symbol NULL: nothing to find. */
-static void find(bb_context *ctx, void *library, const bb_gpu_library *what, const char *symbol,
-                 void *to) {
+void bb_gpu_library_find(bb_context *ctx, void *library, const bb_gpu_library *what,
+                         const char *symbol, void *to) {
   void *found = symbol ? dlsym(library, symbol) : NULL;
   if (symbol && !found) {
     dlclose(library);
@@ -55,7 +54,7 @@ static void find(bb_context *ctx, void *library, const bb_gpu_library *what, con
 
 /* A driver or a compiler that was loaded stays: what it allocates once for the process would be lost
  * with it, and again with the next. */
-static void *open_first(bb_context *ctx, const bb_gpu_library *what) {
+void *bb_gpu_library_open(bb_context *ctx, const bb_gpu_library *what) {
   const int how = RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE;
   const char *own = getenv(what->variable);
   void *library = NULL;
@@ -69,9 +68,9 @@ static void *open_first(bb_context *ctx, const bb_gpu_library *what) {
 }
 
 void bb_gpu_driver_open(bb_context *ctx, const bb_gpu_api *api, bb_gpu_driver *d) {
-  *d = (bb_gpu_driver){.api = api, .library = open_first(ctx, &api->driver)};
+  *d = (bb_gpu_driver){.api = api, .library = bb_gpu_library_open(ctx, &api->driver)};
 #define X(name, cuda, hip, arguments)                                                              \
-  find(ctx, d->library, &api->driver, api->symbol[BB_GPU_CALL_##name], &d->name);
+  bb_gpu_library_find(ctx, d->library, &api->driver, api->symbol[BB_GPU_CALL_##name], &d->name);
   BB_GPU_DRIVER(X)
 #undef X
   int code = d->init(0), count = 0;
@@ -83,19 +82,6 @@ void bb_gpu_driver_open(bb_context *ctx, const bb_gpu_api *api, bb_gpu_driver *d
   dlclose(d->library);
   d->library = NULL;
   bb_fail(ctx, BB_ERROR_UNSUPPORTED, "no %s device: %s", api->title, why);
-}
-
-void bb_gpu_compiler_open(bb_context *ctx, bb_gpu_compiler *c) {
-  const bb_gpu_api *api = c->api;
-  c->library = open_first(ctx, &api->compiler);
-#define X(name, cuda, hip, arguments)                                                              \
-  find(ctx, c->library, &api->compiler, api->compiler_symbol[BB_GPU_COMPILER_CALL_##name],         \
-       &c->name);
-  BB_GPU_COMPILER(X)
-#undef X
-  void *symbol;
-  memcpy(&symbol, &c->create, sizeof symbol);
-  if (api->opened) api->opened(symbol);
 }
 
 int bb_gpu_device(bb_context *ctx, const bb_gpu_driver *d, uint32_t number) {

@@ -73,22 +73,10 @@ typedef struct bb_cuda_tensor_map {
     (bb_cuda_tensor_map *, int, uint32_t, void *, const uint64_t *, const uint64_t *, const uint32_t *,      \
      const uint32_t *, int, int, int, int))
 
-#define BB_GPU_COMPILER(X)                                                                                   \
-  X(create, "nvrtcCreateProgram", "hiprtcCreateProgram",                                                     \
-    (void **, const char *, const char *, int, const char *const *, const char *const *))                    \
-  X(destroy, "nvrtcDestroyProgram", "hiprtcDestroyProgram", (void **))                                       \
-  X(compile, "nvrtcCompileProgram", "hiprtcCompileProgram", (void *, int, const char *const *))              \
-  X(log_size, "nvrtcGetProgramLogSize", "hiprtcGetProgramLogSize", (void *, size_t *))                       \
-  X(log, "nvrtcGetProgramLog", "hiprtcGetProgramLog", (void *, char *))                                      \
-  X(image_size, "nvrtcGetCUBINSize", "hiprtcGetCodeSize", (void *, size_t *))                                \
-  X(image, "nvrtcGetCUBIN", "hiprtcGetCode", (void *, char *))
 /* clang-format on */
 
 #define X(name, cuda, hip, arguments) BB_GPU_CALL_##name,
 enum { BB_GPU_DRIVER(X) BB_GPU_CALLS };
-#undef X
-#define X(name, cuda, hip, arguments) BB_GPU_COMPILER_CALL_##name,
-enum { BB_GPU_COMPILER(X) BB_GPU_COMPILER_CALLS };
 #undef X
 
 typedef struct bb_gpu_api bb_gpu_api;
@@ -99,12 +87,6 @@ typedef struct bb_gpu_driver {
   void *library;
   BB_GPU_DRIVER(X)
 } bb_gpu_driver;
-
-typedef struct bb_gpu_compiler {
-  const bb_gpu_api *api;
-  void *library;
-  BB_GPU_COMPILER(X)
-} bb_gpu_compiler;
 #undef X
 
 typedef enum bb_gpu_fact {
@@ -128,19 +110,27 @@ struct bb_gpu_api {
   const char *name;  /* of the device in calls: "cuda" */
   const char *title; /* in messages: "CUDA" */
   int32_t dlpack;    /* its number as a DLPack device */
-  bb_gpu_library driver, compiler;
-  const char *symbol[BB_GPU_CALLS], *compiler_symbol[BB_GPU_COMPILER_CALLS];
-  int fact[BB_GPU_FACTS];      /* the numbers of attributes; -1: not told, or not to be relied on */
-  const char *prefix, *suffix; /* of its targets, "sm_"; of files with source, "cu" */
-  const char *option;          /* of the compiler's, that a target's name follows */
-  const char *own;             /* the target whose own units kernels are made for; NULL: none */
-  const char *header_name[2], *header[2]; /* of the device library; NULL: no more */
+  bb_gpu_library driver;
+  const char *symbol[BB_GPU_CALLS];
+  int fact[BB_GPU_FACTS]; /* the numbers of attributes; -1: not told, or not to be relied on */
+  const char *prefix;     /* of its targets, "sm_" */
+  const char *own;        /* the target whose own units kernels are made for; NULL: none */
   /* What kernels are compiled for.  Fails with BB_ERROR_UNSUPPORTED where it is too old. */
   const char *(*target)(bb_context *ctx, const bb_gpu_driver *driver, int device, bb_arena *arena);
+  /* Whether a device with that target runs what was compiled for another one. */
+  bool (*serves)(const char *target, const char *compiled);
   const char *(*explain)(const bb_gpu_driver *driver, int code); /* may be NULL */
-  void (*opened)(void *symbol); /* the compiler is, and has this function; NULL: nothing to do */
 };
 extern const bb_gpu_api bb_gpu_cuda, bb_gpu_hip;
+
+/* What kernels are made for, and what launches depend on. */
+typedef struct bb_gpu_target {
+  const bb_gpu_api *api;
+  const char *name; /* "sm_90a" */
+  bool units;       /* of its own, that kernels are made for */
+  int processors;
+  uint32_t shared; /* bytes that a block may have, as kernels ask for them */
+} bb_gpu_target;
 
 /* By name; NULL: there is none. */
 const bb_gpu_api *bb_gpu_find(const char *name);
@@ -150,7 +140,10 @@ const bb_gpu_api *bb_gpu_find_target(const char *target);
 
 /* Fail with BB_ERROR_UNSUPPORTED and the reason where there is none. */
 void bb_gpu_driver_open(bb_context *ctx, const bb_gpu_api *api, bb_gpu_driver *driver);
-void bb_gpu_compiler_open(bb_context *ctx, bb_gpu_compiler *compiler);
+/* A library that stays loaded, and a function of it: symbol NULL: nothing to find. */
+void *bb_gpu_library_open(bb_context *ctx, const bb_gpu_library *what);
+void bb_gpu_library_find(bb_context *ctx, void *library, const bb_gpu_library *what,
+                         const char *symbol, void *to);
 /* library NULL: nothing. */
 void bb_gpu_library_close(void *library);
 
@@ -161,21 +154,5 @@ int bb_gpu_ask(const bb_gpu_driver *driver, bb_gpu_fact fact, int device);
 
 /* Fails the context with what the driver calls the error, BB_ERROR_MEMORY if that is what it is. */
 void bb_gpu_must(bb_context *ctx, const bb_gpu_driver *driver, int code, const char *what);
-
-/* The files of the device library; what a vendor has of its own comes last. */
-enum { BB_GPU_HEADERS = 7 };
-typedef struct bb_gpu_headers {
-  int count;
-  const char *name[BB_GPU_HEADERS], *text[BB_GPU_HEADERS];
-} bb_gpu_headers;
-bb_gpu_headers bb_gpu_headers_of(const bb_gpu_api *api);
-
-/* Source over a device library as a loadable image in `arena`, from the disk cache if it is there;
- * `target`: "sm_90a", "gfx942".  Opens the compiler when it is first needed (library NULL: it was not yet). */
-const void *bb_gpu_compile(bb_context *ctx, bb_gpu_compiler *compiler, const char *target,
-                           const char *source, bb_arena *arena);
-/* The same for several, by several threads; images are by source. */
-const void **bb_gpu_compile_all(bb_context *ctx, bb_gpu_compiler *compiler, const char *target,
-                                uint32_t count, const char *const *source, bb_arena *arena);
 
 #endif

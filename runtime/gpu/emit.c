@@ -1,10 +1,9 @@
-/* emit.c - a model's kernels for a GPU as source: parsed, emitted, equal ones once.
+/* emit.c - a model's kernels for a GPU as source: parsed, emitted, equal ones once, and what launches of them need.
  *
  * Each kernel for a device's own units is a source; all of plain threads, and those of misc nodes, are one together.
  */
-#include "code.h"
-
-#include "../../lower/emit.h"
+#include "make.h"
+#include "misc.h"
 
 #include <string.h>
 
@@ -16,7 +15,6 @@ typedef struct texts {
 typedef struct making {
   bb_context *ctx;
   bb_arena *arena;
-  bb_gpu_made *made;
   bb_emit_options emission;
   texts own, plain; /* different ones so far */
   bb_buffer source; /* of plain kernels */
@@ -40,63 +38,67 @@ static const uint32_t *numbers(bb_arena *arena, const uint32_t *from, uint32_t c
   return kept;
 }
 
-static void make_own(making *m, bb_gpu_made_way *w, const bb_tile_program *tile) {
+static bb_gpu_way make_own(making *m, const bb_tile_program *tile) {
   bb_buffer source = {.arena = m->arena}, launch = {.arena = m->arena};
-  w->own.tile = tile;
-  bb_emit_sm90(tile, &source, &launch, &w->own.plan);
-  w->source = place_of(m->arena, &m->own, &source);
-}
-
-const char *bb_gpu_function(bb_arena *arena, uint32_t source, uint32_t nest) {
-  return bb_arena_printf(arena, "k%u_%u", source, nest);
+  bb_sm90_launch plan;
+  bb_emit_sm90(tile, &source, &launch, &plan);
+  bb_gpu_way way = bb_gpu_describe_own(m->arena, tile, &plan);
+  way.own.image = place_of(m->arena, &m->own, &source);
+  return way;
 }
 
 /* Under one name for all, to be compared, and then under its own. */
-static void make_plain(making *m, bb_gpu_made_way *w, const bb_tile_program *tile) {
+static bb_gpu_way make_plain(making *m, const bb_tile_program *tile) {
   bb_buffer alike = {.arena = m->arena};
+  bb_simt_launch plan;
   uint32_t before = m->plain.count;
-  w->plain.tile = tile;
-  bb_emit_simt(&alike, tile, "k", &m->emission, &w->plain.plan);
-  w->source = place_of(m->arena, &m->plain, &alike);
-  if (w->source == before)
-    bb_emit_simt(&m->source, tile, bb_arena_printf(m->arena, "k%u", w->source), &m->emission,
-                 &w->plain.plan);
+  bb_emit_simt(&alike, tile, "k", &m->emission, &plan);
+  uint32_t number = place_of(m->arena, &m->plain, &alike);
+  const char *name = bb_arena_printf(m->arena, "k%u", number);
+  if (number == before) bb_emit_simt(&m->source, tile, name, &m->emission, &plan);
+  return bb_gpu_describe_plain(m->arena, tile, &plan, name);
 }
 
-static void make_way(making *m, const bb_gpu_way *from, bb_gpu_made_way *w) {
-  bb_gpu_way *kept = BB_NEW(m->arena, bb_gpu_way, 1);
-  *kept = *from;
-  kept->text = NULL;
-  kept->extent = numbers(m->arena, from->extent, from->extents);
-  kept->view = numbers(m->arena, from->view, from->views);
-  w->from = kept;
+static void destroy_home(void *home) {
+  bb_program_destroy(home);
+}
+
+static bb_gpu_way make_way(making *m, const bb_gpu_draft_way *from) {
   const bb_tile_program *tile = bb_tile_parse(m->ctx, "a kernel", from->text, from->length);
-  w->own.tile = w->plain.tile = tile;
-  (from->own ? make_own : make_plain)(m, w, tile);
+  bb_defer(m->ctx, destroy_home, tile->home);
+  bb_gpu_way way = from->own ? make_own(m, tile) : make_plain(m, tile);
+  way.extent = numbers(m->arena, from->extent, from->extents);
+  way.view = numbers(m->arena, from->view, from->views);
+  bb_undefer(m->ctx, tile->home);
+  bb_program_destroy(tile->home);
+  return way;
 }
 
-static void unmake(void *made) {
-  bb_gpu_unmake(made);
+static bb_gpu_ways make_ways(making *m, const bb_gpu_draft_ways *from) {
+  bb_gpu_ways ways = {from->count, BB_NEW(m->arena, bb_gpu_way, from->count + 1)};
+  for (uint32_t k = 0; k < from->count; k++) ways.way[k] = make_way(m, &from->way[k]);
+  return ways;
 }
 
-/* Is one of the nodes before this one run by the same kernel? */
-static bool is_put(const making *m, uint32_t node, const char *name) {
-  for (uint32_t i = 0; i < node; i++) {
-    const bb_gpu_misc *other = m->made->misc[i];
-    const char *put = other ? bb_gpu_misc_kernel_of(other)->name : NULL;
-    if (put && strcmp(put, name) == 0) return true;
+/* Of the first node alone that it runs. */
+static void put_misc(bb_buffer *source, bb_gpu_misc *const *misc, uint32_t node) {
+  const char *name = bb_gpu_misc_kernel_of(misc[node])->name;
+  for (uint32_t i = 0; name && i < node; i++) {
+    const char *put = misc[i] ? bb_gpu_misc_kernel_of(misc[i])->name : NULL;
+    if (put && strcmp(put, name) == 0) return;
   }
-  return false;
+  if (name) bb_gpu_misc_put(source, bb_gpu_misc_kernel_of(misc[node]));
 }
 
-static void make_misc(making *m, const bb_plan *plan, bb_buffer *source) {
-  m->made->misc = BB_NEW(m->arena, bb_gpu_misc *, plan->steps + 1);
+static const bool *make_misc(making *m, const bb_plan *plan, bb_buffer *source) {
+  bb_gpu_misc **misc = BB_NEW(m->arena, bb_gpu_misc *, plan->steps + 1);
+  bool *runs = BB_NEW(m->arena, bool, plan->steps + 1);
   for (uint32_t i = 0; i < plan->steps; i++) {
-    if (plan->step[i].misc) m->made->misc[i] = bb_gpu_misc_make(m->arena, plan, i);
-    if (!m->made->misc[i]) continue;
-    const bb_gpu_misc_kernel *kernel = bb_gpu_misc_kernel_of(m->made->misc[i]);
-    if (kernel->name && !is_put(m, i, kernel->name)) bb_gpu_misc_put(source, kernel);
+    if (plan->step[i].misc) misc[i] = bb_gpu_misc_make(m->arena, plan, i);
+    runs[i] = misc[i] != NULL;
+    if (runs[i]) put_misc(source, misc, i);
   }
+  return runs;
 }
 
 static const char *moves(bb_arena *arena) {
@@ -105,37 +107,29 @@ static const char *moves(bb_arena *arena) {
   return source.data;
 }
 
-void bb_gpu_make(bb_context *ctx, const bb_gpu_target *target, const bb_gpu_code *code,
+void bb_gpu_make(bb_context *ctx, const bb_gpu_target *target, const bb_gpu_draft *draft,
                  const bb_plan *plan, bb_arena *arena, bb_gpu_made *made) {
-  making m = {.ctx = ctx, .arena = arena, .made = made, .emission = {.shared = target->shared}};
+  making m = {.ctx = ctx, .arena = arena, .emission = {.shared = target->shared}};
   bb_buffer misc = {.arena = arena}, all = {.arena = arena};
+  bb_gpu_kernels *kernels = BB_NEW(arena, bb_gpu_kernels, 1);
   m.source.arena = arena;
-  *made = (bb_gpu_made){.steps = plan->steps};
-  made->kernel = BB_NEW(arena, struct bb_gpu_made_ways, code->kernels + 1);
-  bb_defer(ctx, unmake, made);
-  for (uint32_t i = 0; i < code->kernels; i++, made->kernels++) {
-    struct bb_gpu_made_ways *w = &made->kernel[made->kernels];
-    w->way = BB_NEW(arena, bb_gpu_made_way, code->kernel[i].count + 1);
-    w->count = code->kernel[i].count;
-    for (uint32_t k = 0; k < w->count; k++) make_way(&m, &code->kernel[i].way[k], &w->way[k]);
-  }
-  make_misc(&m, plan, &misc);
-  made->owns = m.own.count;
-  made->own = BB_NEW(arena, const char *, m.own.count + 1);
+  *kernels = (bb_gpu_kernels){.target = bb_arena_text(arena, target->name, strlen(target->name)),
+                              .kernels = draft->kernels,
+                              .kernel = BB_NEW(arena, bb_gpu_ways, draft->kernels + 1)};
+  for (uint32_t i = 0; i < draft->kernels; i++)
+    kernels->kernel[i] = make_ways(&m, &draft->kernel[i]);
+  kernels->misc = make_misc(&m, plan, &misc);
+  *made = (bb_gpu_made){.kernels = kernels,
+                        .owns = m.own.count,
+                        .own = BB_NEW(arena, const char *, m.own.count + 1),
+                        .moves = moves(arena)};
   for (uint32_t i = 0; i < m.own.count; i++) made->own[i] = m.own.text[i].data;
   bb_put(&all, "#include \"misc.cuh\"\n\n%s%s", misc.length ? misc.data : "",
          m.source.length ? m.source.data : "");
-  if (misc.length || m.source.length) made->plain = all.data;
-  made->moves = moves(arena);
-  bb_undefer(ctx, made);
-}
-
-/* Whatever was parsed until it failed. */
-void bb_gpu_unmake(bb_gpu_made *made) {
-  for (uint32_t i = 0; made->kernel && made->kernel[i].way; i++)
-    for (uint32_t k = 0; k < made->kernel[i].count; k++) {
-      const bb_tile_program *tile = made->kernel[i].way[k].plain.tile;
-      if (tile) bb_program_destroy(tile->home);
-    }
-  made->kernel = NULL;
+  kernels->images = kernels->moves = m.own.count;
+  kernels->images++;
+  kernels->plain = BB_NONE;
+  if (!misc.length && !m.source.length) return;
+  made->plain = all.data;
+  kernels->plain = kernels->images++;
 }

@@ -12,9 +12,6 @@
 #include "../device.h"
 #include "driver.h"
 
-typedef struct bb_gpu_target bb_gpu_target;
-
-/* A device whose models' code is made in this process (code.h). */
 const bb_device_class *bb_gpu_class(const bb_gpu_api *api);
 /* One that is open, as what kernels are made for; lives as long as it. */
 const bb_gpu_target *bb_gpu_target_of(const bb_device *device);
@@ -22,6 +19,8 @@ const bb_gpu_target *bb_gpu_target_of(const bb_device *device);
 /* A device as prices see it.  Fails as opening does where there is none. */
 const bb_machine *bb_gpu_describe(const bb_gpu_api *api, bb_arena *arena, uint32_t device);
 
+/* What kernels are made for, of a device that such a machine describes. */
+bb_gpu_target bb_gpu_supposed(const bb_machine *machine, const char *target);
 /* One of which no more is known than its target, such as "gfx942"; NULL: there is no such target. */
 const bb_machine *bb_gpu_suppose(bb_arena *arena, const char *target);
 

@@ -2,7 +2,7 @@
 #ifndef BB_GPU_LAUNCH_H
 #define BB_GPU_LAUNCH_H
 
-#include "../../lower/emit_simt.h"
+#include "code.h"
 #include "driver.h"
 
 /* A function of one argument. */
@@ -21,13 +21,6 @@ typedef struct bb_gpu_calls {
   char *bytes; /* arguments */
   size_t used, room;
 } bb_gpu_calls;
-
-/* A launch for each nest. */
-typedef struct bb_gpu_plain {
-  const bb_tile_program *tile;
-  bb_simt_launch plan;
-  void **function; /* by nest */
-} bb_gpu_plain;
 
 /* Where the launch before this one writes.  Launches may begin before the one before them has ended (on devices where
  * that helps): every kernel waits for it by itself before it reads or writes what that one may have written or may
@@ -70,16 +63,20 @@ void bb_gpu_calls_end(bb_context *ctx, bb_gpu_calls *calls);
 /* past.c: the next launch follows something else than a kernel that was noted. */
 void bb_gpu_past_unknown(const bb_gpu_machine *machine);
 /* A kernel is the launch before the next: where it writes.  view[]: where each begins. */
-void bb_gpu_past_note(const bb_gpu_machine *machine, const bb_tile_program *tile,
-                      const int64_t *extent, const bb_gpu_pointer *view);
+void bb_gpu_past_note(const bb_gpu_machine *machine, const bb_gpu_way *way, const int64_t *extent,
+                      const bb_gpu_pointer *view);
 /* Bit v: view v is read alone, and the launch before does not write there.  The first 32. */
-uint32_t bb_gpu_past_spares(const bb_gpu_machine *machine, const bb_tile_program *tile,
+uint32_t bb_gpu_past_spares(const bb_gpu_machine *machine, const bb_gpu_way *way,
                             const int64_t *extent, const bb_gpu_pointer *view);
 
-size_t bb_gpu_plain_scratch(const bb_gpu_machine *machine, const bb_gpu_plain *kernel,
+/* The value of a formula of a way's extents; fails with BB_ERROR_INPUT where it is too large. */
+int64_t bb_gpu_value(const bb_gpu_machine *machine, const bb_formula *formula,
+                     const int64_t *extent);
+
+size_t bb_gpu_plain_scratch(const bb_gpu_machine *machine, const bb_gpu_way *way,
                             const int64_t *extent);
 /* Adds its launches.  view[]: where each begins. */
-void bb_gpu_call_plain(const bb_gpu_machine *machine, const bb_gpu_plain *kernel,
-                       const int64_t *extent, const bb_gpu_pointer *view, bb_gpu_calls *calls);
+void bb_gpu_call_plain(const bb_gpu_machine *machine, const bb_gpu_way *way, const int64_t *extent,
+                       const bb_gpu_pointer *view, bb_gpu_calls *calls);
 
 #endif

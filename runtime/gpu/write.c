@@ -1,6 +1,6 @@
 /* write.c - a fused program's kernels for a GPU that is not here: their source, to be read or compiled elsewhere. */
 #include "../compile/plan_make.h"
-#include "code.h"
+#include "gpu.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -30,23 +30,28 @@ static void put_launch(bb_buffer *out, const char *file, const char *function, u
          out->length > 1 ? "," : "", file, function, threads, shared);
 }
 
+/* "k12_0" is behind "k3_0". */
+static bool is_behind(const char *name, const char *last) {
+  return !*last || strtoul(name + 1, NULL, 10) > strtoul(last + 1, NULL, 10);
+}
+
 static void put_launches(bb_buffer *out, bb_arena *arena, const bb_gpu_made *made,
                          const char *plain, const char *const *own) {
-  uint32_t owns = 0, plains = 0; /* numbers follow each other */
+  const bb_gpu_kernels *k = made->kernels;
+  bool *put = BB_NEW(arena, bool, k->images + 1); /* by image */
+  const char *last = ""; /* functions of plain kernels are numbered as they come */
   bb_put(out, "[");
-  for (uint32_t i = 0; i < made->kernels; i++)
-    for (uint32_t k = 0; k < made->kernel[i].count; k++) {
-      const bb_gpu_made_way *w = &made->kernel[i].way[k];
-      const bb_sm90_launch *p = &w->own.plan;
-      if (w->from->own && w->source == owns) {
-        put_launch(out, own[owns], p->kernel, p->threads, p->shared);
-        owns++;
-      }
-      if (w->from->own || w->source != plains) continue;
-      for (uint32_t n = 0; n < w->plain.plan.nests; n++)
-        put_launch(out, plain, bb_gpu_function(arena, plains, n), w->plain.plan.nest[n].threads,
-                   w->plain.plan.nest[n].shared);
-      plains++;
+  for (uint32_t i = 0; i < k->kernels; i++)
+    for (uint32_t w = 0; w < k->kernel[i].count; w++) {
+      const bb_gpu_way *way = &k->kernel[i].way[w];
+      if (way->is_own && !put[way->own.image])
+        put_launch(out, own[way->own.image], way->own.name, way->own.threads, way->own.shared);
+      if (way->is_own) put[way->own.image] = true;
+      for (uint32_t n = 0; n < way->plain.nests && is_behind(way->plain.nest[0].name, last); n++)
+        put_launch(out, plain, way->plain.nest[n].name, way->plain.nest[n].threads,
+                   way->plain.nest[n].shared);
+      if (way->plain.nests && is_behind(way->plain.nest[0].name, last))
+        last = way->plain.nest[0].name;
     }
   bb_put(out, "\n]\n");
 }
@@ -55,21 +60,18 @@ static void put_launches(bb_buffer *out, bb_arena *arena, const bb_gpu_made *mad
 
 static void put_files(const folder *f, const bb_gpu_api *api, const bb_gpu_made *made) {
   bb_buffer launches = {.arena = f->arena};
-  bb_gpu_headers header = bb_gpu_headers_of(api);
-  const char *plain = bb_arena_printf(f->arena, "kernels.%s", api->suffix);
+  const bb_gpu_toolchain *toolchain = bb_gpu_toolchain_of(api);
+  bb_gpu_headers header = bb_gpu_headers_of(toolchain);
+  const char *plain = bb_arena_printf(f->arena, "kernels.%s", toolchain->suffix);
   const char **own = BB_NEW(f->arena, const char *, made->owns + 1);
   for (uint32_t i = 0; i < made->owns; i++) {
-    own[i] = bb_arena_printf(f->arena, "kernel%u.%s", i, api->suffix);
+    own[i] = bb_arena_printf(f->arena, "kernel%u.%s", i, toolchain->suffix);
     write_file(f, own[i], made->own[i]);
   }
   if (made->plain) write_file(f, plain, made->plain);
   for (int i = 0; i < header.count; i++) write_file(f, header.name[i], header.text[i]);
   put_launches(&launches, f->arena, made, plain, own);
   write_file(f, "launches.json", launches.data);
-}
-
-static void unmake(void *made) {
-  bb_gpu_unmake(made);
 }
 
 void bb_gpu_write(bb_program *program, const char *name, const char *path) {
@@ -80,17 +82,10 @@ void bb_gpu_write(bb_program *program, const char *name, const char *path) {
   if (!machine) bb_fail(ctx, BB_ERROR_ARGUMENT, "there is no target %s", name);
   if (mkdir(path, 0777) != 0 && errno != EEXIST)
     bb_fail(ctx, BB_ERROR_IO, "%s: %s", path, strerror(errno));
-  bb_gpu_target target = {.api = api,
-                          .name = name,
-                          .units = api->own && strcmp(name, api->own) == 0,
-                          .processors = (int)machine->units,
-                          .shared = bb_gpu_shared((uint32_t)machine->local_bytes)};
+  bb_gpu_target target = bb_gpu_supposed(machine, name);
   bb_draft *draft = bb_draft_make(program, &(bb_draft_options){.target = &target}, arena);
   bb_gpu_made *made = BB_NEW(arena, bb_gpu_made, 1);
   bb_gpu_make(ctx, &target, draft->gpu, draft->plan, arena, made);
-  bb_defer(ctx, unmake, made);
   put_files(&(folder){ctx, arena, path}, api, made);
-  bb_undefer(ctx, made);
-  bb_gpu_unmake(made);
   bb_scratch_end(arena);
 }

@@ -1,8 +1,6 @@
-/* api.c - what is AMD's own about driver and compiler: their names, numbers, and how a device tells what it is. */
+/* api.c - what is AMD's own about the driver: its names, numbers, and how a device tells what it is. */
 #include "../blockbuster_dlpack.h"
 #include "../gpu/driver.h"
-
-#include "../../lower/emit_simt.h"
 
 #include <dlfcn.h>
 #include <stdlib.h>
@@ -44,6 +42,12 @@ static const char *target(bb_context *ctx, const bb_gpu_driver *d, int device, b
   return found;
 }
 
+/* "gfx90a:sramecc+:xnack-" runs what was compiled for it, or for as much of it as is told. */
+static bool serves(const char *target, const char *compiled) {
+  size_t length = strlen(compiled);
+  return strncmp(target, compiled, length) == 0 && (!target[length] || target[length] == ':');
+}
+
 static const char *explain(const bb_gpu_driver *d, int code) {
   const char *(*error)(int);
   void *symbol = dlsym(d->library, "hipGetErrorString");
@@ -52,7 +56,7 @@ static const char *explain(const bb_gpu_driver *d, int code) {
   return error(code);
 }
 
-/* Until HIP 6 hipRTC was a part of the runtime.  Clock and bus of the memory do not tell its bandwidth alike for all
+/* Clock and bus of the memory do not tell its bandwidth alike for all
  * generations, and the cache that counts lies behind the one that is told. */
 #define X(name, cuda, hip, arguments) hip,
 const bb_gpu_api bb_gpu_hip = {
@@ -64,23 +68,14 @@ const bb_gpu_api bb_gpu_hip = {
                .missing = "no HIP runtime: libamdhip64.so",
                .file = {"libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5",
                         "libamdhip64.so"}},
-    .compiler = {.title = "hipRTC",
-                 .variable = "BLOCKBUSTER_HIPRTC",
-                 .missing = "no compiler for HIP: libhiprtc.so",
-                 .file = {"libhiprtc.so.7", "libhiprtc.so.6", "libhiprtc.so.5", "libhiprtc.so",
-                          "libamdhip64.so.5", "libamdhip64.so"}},
     .symbol = {BB_GPU_DRIVER(X)},
-    .compiler_symbol = {BB_GPU_COMPILER(X)},
     .fact = {[BB_GPU_PROCESSORS] = 63,
              [BB_GPU_SHARED] = 74,
              [BB_GPU_MEMORY_KHZ] = -1,
              [BB_GPU_MEMORY_BITS] = -1,
              [BB_GPU_CACHE] = -1},
     .prefix = "gfx",
-    .suffix = "hip",
-    .option = "--offload-arch=",
-    .header_name = {"simt_hip.h"},
-    .header = {bb_device_simt_hip},
     .target = target,
+    .serves = serves,
     .explain = explain,
 };

@@ -26,7 +26,7 @@ struct bb_queue {
   bb_queue_options options;
 };
 
-static const bb_device_class *const devices[] = {&bb_cpu_device};
+static const bb_device_class *const devices[] = {&bb_cpu_device, &bb_cuda_device, &bb_hip_device};
 
 const bb_device_class *bb_device_find(const char *name) {
   for (size_t i = 0; i < sizeof devices / sizeof *devices; i++)
@@ -236,7 +236,7 @@ static void launch(bb_module *module, bb_queue *queue, bb_context *ctx, const bb
 }
 
 const bb_device_class bb_cpu_device = {.name = "cpu",
-                                       .binary = "kernels.so",
+                                       .files = {"kernels.so"},
                                        .host = true,
                                        .dlpack = kDLCPU,
                                        .open = open_cpu,

@@ -7,6 +7,7 @@
 #include "safe_file.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -15,6 +16,7 @@
 
 typedef struct load_call {
   const char *folder;
+  const char *on; /* which of the devices that it is for; NULL: the first */
   bb_model *model;
 } load_call;
 
@@ -45,10 +47,10 @@ static void check_folder(bb_context *ctx, const char *folder) {
   if (problem) refuse(ctx, folder, problem);
 }
 
-/* Kernels and constants are those that the plan was written with: to the bit. */
+/* Kernels and constants are those that the plan was written with: to the bit.  hash: begins with the file's. */
 static void check_sum(bb_context *ctx, const char *path, const char *hash) {
   bb_file file;
-  char text[33];
+  char text[32];
   const char *problem = bb_file_map(path, &file);
   if (problem) refuse(ctx, path, problem);
   XXH128_canonical_t sum;
@@ -57,8 +59,23 @@ static void check_sum(bb_context *ctx, const char *path, const char *hash) {
   for (size_t i = 0; i < sizeof sum.digest; i++)
     for (size_t k = 0; k < 2; k++)
       text[2 * i + k] = "0123456789abcdef"[k ? sum.digest[i] & 15 : sum.digest[i] >> 4];
-  text[32] = 0;
-  if (strcmp(text, hash) != 0) refuse(ctx, path, "it is not what the plan was written for");
+  if (strncmp(text, hash, 32) != 0) refuse(ctx, path, "it is not what the plan was written for");
+}
+
+/* "cuda:1" is the second. */
+static uint32_t number_of(bb_context *ctx, const load_call *call, const bb_plan *plan) {
+  size_t length = call->on ? strcspn(call->on, ":") : 0;
+  char *end;
+  if (!call->on) return 0;
+  if (strlen(plan->device) != length || memcmp(plan->device, call->on, length) != 0)
+    bb_fail(ctx, BB_ERROR_ARGUMENT, "%s: compiled for %s, which %s is not", call->folder,
+            plan->device, call->on);
+  if (!call->on[length]) return 0;
+  const char *digits = call->on + length + 1;
+  unsigned long number = strtoul(digits, &end, 10);
+  if (*digits < '0' || *digits > '9' || *end || number > INT32_MAX)
+    bb_fail(ctx, BB_ERROR_ARGUMENT, "there is no device %s", call->on);
+  return (uint32_t)number;
 }
 
 /* What the model needs to know before it is made: read apart, as the plan proper is the model's. */
@@ -74,9 +91,12 @@ static void load_body(bb_context *ctx, void *argument) {
   if (problem) refuse(ctx, path, problem);
   const bb_plan *plan = bb_plan_read(arena, files->plan.bytes, files->plan.size);
   const bb_device_class *device = bb_device_find(plan->device);
-  const char *code =
-      plan->kernels && device ? in_folder(arena, call->folder, device->binary) : NULL;
-  if (code) check_sum(ctx, code, plan->code);
+  bool has_code = device && *plan->code;
+  for (uint32_t i = 0; i < BB_CODE_FILES && has_code && device->files[i]; i++) {
+    if (strlen(plan->code) < 32 * (i + 1)) refuse(ctx, path, "it lacks a hash");
+    check_sum(ctx, in_folder(arena, call->folder, device->files[i]), plan->code + 32 * i);
+  }
+  if (device && plan->kernels && !has_code) refuse(ctx, path, "it lacks a hash");
   if (plan->data_bytes) {
     struct stat status;
     path = in_folder(arena, call->folder, BB_FOLDER_DATA);
@@ -88,10 +108,13 @@ static void load_body(bb_context *ctx, void *argument) {
   }
   bb_model_parts parts = {.text = files->plan.bytes,
                           .length = files->plan.size,
-                          .code = {.path = code},
+                          .class = device,
+                          .number = number_of(ctx, call, plan),
+                          .code = {.folder = call->folder},
                           .place = call->folder,
                           .cached = true,
                           .data_file = files->data};
+  if (has_code) parts.code.path = in_folder(arena, call->folder, device->files[0]);
   call->model = bb_model_make(ctx, &parts);
   bb_undefer(ctx, files);
   close_files(files);
@@ -99,7 +122,12 @@ static void load_body(bb_context *ctx, void *argument) {
 }
 
 bb_status bb_model_load(bb_context *ctx, const char *folder, bb_model **model) {
-  load_call call = {.folder = folder};
+  return bb_model_load_on(ctx, folder, NULL, model);
+}
+
+bb_status bb_model_load_on(bb_context *ctx, const char *folder, const char *device,
+                           bb_model **model) {
+  load_call call = {.folder = folder, .on = device};
   bb_status status = bb_protect(ctx, load_body, &call);
   if (status == BB_OK) *model = call.model;
   return status;

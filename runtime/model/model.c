@@ -46,12 +46,11 @@ typedef struct opened_queue {
   bb_queue *queue;
 } opened_queue;
 
-static void map_data(bb_model *m, bb_context *ctx, const bb_model_parts *parts) {
+static void *map_data(const bb_model *m, bb_context *ctx, const bb_model_parts *parts) {
   void *data = mmap(NULL, m->data_bytes, PROT_READ, MAP_PRIVATE, parts->data_file, 0);
   if (data == MAP_FAILED)
     bb_fail(ctx, BB_ERROR_IO, "%s: the constants do not map: %s", parts->place, strerror(errno));
-  m->data = data;
-  m->mapped = true;
+  return data;
 }
 
 static void close_queue(void *queue) {
@@ -59,7 +58,8 @@ static void close_queue(void *queue) {
   q->class->queue_close(q->queue);
 }
 
-static void copy_data(bb_model *m, bb_context *ctx, const bb_model_parts *parts) {
+/* data: by tensor. */
+static void copy_data(bb_model *m, bb_context *ctx, const void *const *data) {
   bb_arena *arena = bb_scratch(ctx);
   opened_queue *q = BB_NEW(arena, opened_queue, 1);
   bb_queue_options options = {.threads = 1};
@@ -69,7 +69,7 @@ static void copy_data(bb_model *m, bb_context *ctx, const bb_model_parts *parts)
   for (uint32_t t = 0; t < m->plan->tensors; t++) {
     const bb_plan_tensor *tensor = &m->plan->tensor[t];
     if (tensor->role == BB_TENSOR_CONSTANT && tensor->bytes)
-      m->class->copy(q->queue, ctx, BB_COPY_IN, (char *)m->data + tensor->offset, parts->data[t],
+      m->class->copy(q->queue, ctx, BB_COPY_IN, (char *)m->data + tensor->offset, data[t],
                      tensor->bytes);
   }
   m->class->queue_wait(q->queue, ctx);
@@ -78,13 +78,42 @@ static void copy_data(bb_model *m, bb_context *ctx, const bb_model_parts *parts)
   bb_scratch_end(arena);
 }
 
+typedef struct mapped {
+  void *data;
+  size_t bytes;
+} mapped;
+
+static void unmap(void *argument) {
+  const mapped *it = argument;
+  munmap(it->data, it->bytes);
+}
+
+/* Of a file, into memory that is not the processor's. */
+static void copy_file(bb_model *m, bb_context *ctx, const bb_model_parts *parts) {
+  const bb_plan *p = m->plan;
+  bb_arena *arena = bb_scratch(ctx);
+  mapped *file = BB_NEW(arena, mapped, 1);
+  const void **data = BB_NEW(arena, const void *, p->tensors + 1);
+  *file = (mapped){map_data(m, ctx, parts), m->data_bytes};
+  bb_defer(ctx, unmap, file);
+  for (uint32_t t = 0; t < p->tensors; t++)
+    if (p->tensor[t].role == BB_TENSOR_CONSTANT) data[t] = (char *)file->data + p->tensor[t].offset;
+  copy_data(m, ctx, data);
+  bb_undefer(ctx, file);
+  unmap(file);
+  bb_scratch_end(arena);
+}
+
 static void place_data(bb_model *m, bb_context *ctx, const bb_model_parts *parts) {
   bb_plan *p = m->plan;
   m->data_bytes = p->data_bytes;
-  if (m->data_bytes && parts->data)
-    copy_data(m, ctx, parts);
+  m->mapped = m->data_bytes && !parts->data && m->class->host;
+  if (m->mapped)
+    m->data = map_data(m, ctx, parts);
+  else if (m->data_bytes && parts->data)
+    copy_data(m, ctx, parts->data);
   else if (m->data_bytes)
-    map_data(m, ctx, parts);
+    copy_file(m, ctx, parts);
   m->once = BB_NEW(p->arena, void *, p->tensors + 1);
   for (uint32_t t = 0; t < p->tensors; t++) {
     const bb_plan_tensor *tensor = &p->tensor[t];
@@ -123,8 +152,11 @@ static void open_device(bb_model *m, bb_context *ctx, const bb_model_parts *part
     bb_fail(ctx, BB_ERROR_UNSUPPORTED, "%s: compiled for %s, which this library does not run",
             parts->place, m->plan->device);
   m->device = m->class->open(m->home, m->number);
-  const char *missing =
-      lacks(m->plan->arena, m->plan->features, m->class->features(m->device, m->plan->arena));
+  const char *have = m->class->features(m->device, m->plan->arena), *need = m->plan->features;
+  if (m->class->serves && !m->class->serves(m->device, need))
+    bb_fail(ctx, BB_ERROR_UNSUPPORTED, "%s: compiled for %s, and %s:%u is %s", parts->place, need,
+            m->class->name, m->number, have);
+  const char *missing = m->class->serves ? NULL : lacks(m->plan->arena, need, have);
   if (missing)
     bb_fail(ctx, BB_ERROR_UNSUPPORTED, "%s: compiled for a machine with %s, which this one lacks",
             parts->place, missing);
@@ -157,7 +189,7 @@ static void destroy(bb_model *m) {
     m->class->release(m->device, m->once[t], count * bb_dtype_bytes(tensor->dtype));
   }
   if (m->module) m->class->unload(m->module);
-  if (m->mapped)
+  if (m->mapped && m->data)
     munmap(m->data, m->data_bytes);
   else if (m->data)
     m->class->release(m->device, m->data, m->data_bytes);

@@ -29,6 +29,16 @@ bool bb_plan_count(uint32_t rank, const bb_extent *const *shape, const int64_t *
   return empty || (fits && product <= SIZE_MAX / 16);
 }
 
+void bb_plan_give_rooms(bb_plan *p) {
+  for (uint32_t t = 0; t < p->tensors; t++) p->tensor[t].room = BB_NONE;
+  for (uint32_t i = 0; i < 2 * p->caches; i++) {
+    const bb_plan_cache *cache = &p->cache[i / 2];
+    bb_plan_tensor *end = &p->tensor[i % 2 ? cache->output : cache->input];
+    end->room = p->extents + i;
+    end->room_axis = cache->axis;
+  }
+}
+
 bool bb_plan_derive(bb_context *ctx, const bb_plan *p, int64_t *symbol) {
   bool found = false;
   for (bool progress = true; progress;) {

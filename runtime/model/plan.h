@@ -104,6 +104,8 @@ bool bb_plan_extent(const bb_extent *extent, const int64_t *symbol, int64_t *val
 /* The elements of a shape; false likewise. */
 bool bb_plan_count(uint32_t rank, const bb_extent *const *shape, const int64_t *symbol,
                    size_t *count);
+/* The ends of caches know their rooms, all other tensors that they have none. */
+void bb_plan_give_rooms(bb_plan *plan);
 /* Fills in, again and again, extents (-1: not known) that follow from others.  True: one was found;
  * fails with BB_ERROR_INPUT where one is no size. */
 bool bb_plan_derive(bb_context *ctx, const bb_plan *plan, int64_t *symbol);

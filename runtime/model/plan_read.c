@@ -142,14 +142,10 @@ static void read_caches(reader *r, const bb_json *top) {
     made->input = (uint32_t)whole(r, c->first, "caches", 0, (int64_t)p->tensors - 1);
     made->output = (uint32_t)whole(r, output, "caches", 0, (int64_t)p->tensors - 1);
     made->axis = (uint32_t)whole(r, output->next, "caches", 0, BB_PLAN_RANK);
-    bb_plan_tensor *end[2] = {&p->tensor[made->input], &p->tensor[made->output]};
-    for (uint32_t i = 0; i < 2; i++) {
-      end[i]->room = p->extents + 2 * p->caches + i;
-      end[i]->room_axis = made->axis;
-    }
     p->caches++;
   }
   p->cache = cache;
+  bb_plan_give_rooms(p);
 }
 
 /* --- kernels --- */

@@ -24,19 +24,6 @@ static void arrays_refused(void **state) {
   gpu_leave(&p, 0);
 }
 
-static void folders_refused(void **state) {
-  bb_compile_options options = {.version = BB_VERSION, .device = "cuda"};
-  bb_program *program;
-  (void)state;
-  gpu_world w = {0};
-  assert_int_equal(bb_context_create(NULL, &w.context), BB_OK);
-  gpu_good(&w, bb_program_parse(w.context, "text", PICK, strlen(PICK), &program));
-  gpu_refused(&w, bb_program_compile_to(program, &options, "/nowhere/folder"), BB_ERROR_UNSUPPORTED,
-              "a folder is for the processor");
-  bb_program_destroy(program);
-  gpu_end(&w);
-}
-
 /* Each run without a fault after one that has it is right. */
 static void faults(void **state) {
   (void)state;
@@ -169,9 +156,8 @@ static void failing_allocations(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(arrays_refused),
-                                     cmocka_unit_test(folders_refused),
-                                     cmocka_unit_test(faults),
-                                     cmocka_unit_test(out_of_memory),
+
+                                     cmocka_unit_test(faults), cmocka_unit_test(out_of_memory),
                                      cmocka_unit_test(nothing_allocated),
                                      cmocka_unit_test(failing_allocations)};
   return cmocka_run_group_tests(tests, gpu_open, NULL);

@@ -15,7 +15,7 @@
 #include "../../lower/emit_c.h"
 #include "../../runtime/cpu/launch.h"
 #include "../../runtime/gpu/launch.h"
-#include "../../runtime/gpu/launch.h"
+#include "../../runtime/gpu/make.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
@@ -184,13 +184,13 @@ static void run_plain(batch *b, const bb_gpu_machine *machine, void *module, voi
   bb_interp_tensor *got = fresh_tensors(b, m);
   void **data = lay_down(b, p, got);
   bb_gpu_calls calls = {0};
-  bb_gpu_plain k = {tile, m->launch, BB_NEW(b->arena, void *, m->launch.nests + 1)};
+  bb_gpu_way k =
+      bb_gpu_describe_plain(b->arena, tile, &m->launch, bb_arena_printf(b->arena, "k%u", number));
   bb_gpu_pointer *view = BB_NEW(b->arena, bb_gpu_pointer, tile->views + 1);
   double *variable = BB_NEW(b->arena, double, tile->extents + 1);
   for (uint32_t n = 0; n < m->launch.nests; n++)
     bb_gpu_must(b->ctx, machine->driver,
-                machine->driver->function(&k.function[n], module,
-                                          bb_arena_printf(b->arena, "k%u_%u", number, n)),
+                machine->driver->function(&k.plain.nest[n].function, module, k.plain.nest[n].name),
                 "a function");
   for (uint32_t i = 0; i < tile->extents; i++) variable[i] = (double)extent[i];
   for (uint32_t i = 0; i < tile->views; i++) {
@@ -215,7 +215,7 @@ static void run_plain(batch *b, const bb_gpu_machine *machine, void *module, voi
 static void compile_plain(batch *b) {
   enum { PROCESSORS = 3 };
   bb_gpu_driver driver;
-  bb_gpu_compiler compiler = {.api = &bb_gpu_hip};
+  bb_gpu_compiler compiler = {.toolchain = &bb_gpu_hiprtc};
   bb_gpu_machine machine = {.ctx = b->ctx, .driver = &driver, .processors = PROCESSORS};
   void *module, *stream, *context;
   bb_gpu_driver_open(b->ctx, &bb_gpu_hip, &driver);

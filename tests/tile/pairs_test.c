@@ -1,6 +1,6 @@
 /* pairs_test.c - blocks that load in pairs: at which extents they are, what comes in halves, and what is refused. */
 #include "lower/emit.h"
-#include "runtime/cuda/launch.h"
+#include "runtime/gpu/make.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -42,7 +42,8 @@ static void emit(bb_context *ctx, void *argument) {
   bb_buffer source = {.arena = p->home->arena}, launch = {.arena = p->home->arena};
   bb_sm90_launch plan = {0};
   bb_emit_sm90(p, &source, &launch, &plan);
-  e->mates = bb_cuda_evaluate(ctx, plan.mates, p, e->extent);
+  bb_formula mates = bb_gpu_launch_formula(p->home->arena, plan.mates, p);
+  if (!bb_formula_value(&mates, e->extent, &e->mates)) bb_fail(ctx, BB_ERROR_INTERNAL, "mates");
   for (uint32_t i = 0; i < plan.maps; i++)
     if (plan.map[i].view < 2) e->rows[plan.map[i].view] = plan.map[i].box[0];
   e->has_clusters = strstr(source.data, "cluster") != NULL;

@@ -5,6 +5,7 @@
  */
 #include "../../lower/schedule_gpu.h"
 #include "../../runtime/cuda/launch.h"
+#include "../../runtime/gpu/make.h"
 #include "../../runtime/driver.h"
 
 #include <math.h>
@@ -36,18 +37,19 @@ static void weigh(bb_context *ctx, void *argument) {
   job *j = argument;
   bb_arena *arena = j->p->arena;
   bb_gpu_machine machine = {.ctx = ctx, .processors = 132};
-  bb_cuda_kernel k = {0};
+  bb_sm90_launch plan;
   bb_buffer source = {.arena = arena}, launch = {.arena = arena};
   const bb_kernel *kernel =
       bb_schedule_gpu_way(j->p, bb_candidate_runs(j->candidate), "kernel", j->way, NULL);
-  k.tile = kernel->tile;
-  bb_emit_sm90(k.tile, &source, &launch, &k.plan);
+  const bb_tile_program *tile = kernel->tile;
+  bb_emit_sm90(tile, &source, &launch, &plan);
+  bb_gpu_way way = bb_gpu_describe_own(arena, tile, &plan);
   const int64_t *symbol = extents_of(j);
-  int64_t *extent = BB_NEW(arena, int64_t, k.tile->extents + 1);
-  for (uint32_t i = 0; i < k.tile->extents; i++)
+  int64_t *extent = BB_NEW(arena, int64_t, tile->extents + 1);
+  for (uint32_t i = 0; i < tile->extents; i++)
     extent[i] = kernel->extent[i] ? bb_extent_bind(j->p, kernel->extent[i], symbol)
                                   : symbol[kernel->symbol[i]];
-  j->seconds = bb_cuda_weigh(&machine, &k, extent);
+  j->seconds = bb_cuda_weigh(&machine, &way, extent);
 }
 
 static bool is_wanted(const job *j, uint32_t way) {

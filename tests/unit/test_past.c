@@ -1,5 +1,6 @@
 /* test_past.c - which arrays a launch may read before the one before it has ended. */
 #include "../../runtime/gpu/launch.h"
+#include "../../runtime/gpu/make.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -20,6 +21,8 @@ enum { X = 1, W = 2, AT = 4096 };
 
 static bb_context *ctx;
 static bb_tile_program *tile;
+static bb_arena *arena;
+static bb_gpu_way way;
 static bb_gpu_past past;
 static bb_gpu_machine machine;
 static const int64_t extent[] = {4,
@@ -27,7 +30,10 @@ static const int64_t extent[] = {4,
 
 static void parse(bb_context *c, void *argument) {
   (void)argument;
+  bb_simt_launch none = {.list = (bb_tile_index[3]){0}};
   tile = bb_tile_parse(c, "past", text, sizeof text - 1);
+  arena = bb_arena_create(c);
+  way = bb_gpu_describe_plain(arena, tile, &none, "k");
 }
 
 static int begin(void **state) {
@@ -38,6 +44,7 @@ static int begin(void **state) {
 
 static int end(void **state) {
   (void)state;
+  bb_arena_destroy(arena);
   bb_program_destroy(tile->home);
   bb_context_destroy(ctx);
   return 0;
@@ -47,8 +54,8 @@ static int end(void **state) {
 static uint32_t after(bb_gpu_pointer wrote, bb_gpu_pointer x, bb_gpu_pointer w) {
   const bb_gpu_pointer before[] = {AT, AT, wrote}, now[] = {x, w, 2 * AT};
   machine.past = &past;
-  bb_gpu_past_note(&machine, tile, extent, before);
-  return bb_gpu_past_spares(&machine, tile, extent, now);
+  bb_gpu_past_note(&machine, &way, extent, before);
+  return bb_gpu_past_spares(&machine, &way, extent, now);
 }
 
 static void test_elsewhere(void **state) {
@@ -76,10 +83,10 @@ static void test_unknown(void **state) {
   assert_int_equal(after(3 * AT, 4 * AT, 5 * AT), X | W);
   bb_gpu_past_unknown(&machine);
   const bb_gpu_pointer now[] = {4 * AT, 5 * AT, 2 * AT};
-  assert_int_equal(bb_gpu_past_spares(&machine, tile, extent, now), 0);
+  assert_int_equal(bb_gpu_past_spares(&machine, &way, extent, now), 0);
   machine.past = NULL; /* launches follow each other */
-  bb_gpu_past_note(&machine, tile, extent, now);
-  assert_int_equal(bb_gpu_past_spares(&machine, tile, extent, now), 0);
+  bb_gpu_past_note(&machine, &way, extent, now);
+  assert_int_equal(bb_gpu_past_spares(&machine, &way, extent, now), 0);
 }
 
 static void test_none(void **state) {
@@ -87,8 +94,8 @@ static void test_none(void **state) {
   static const int64_t nothing[] = {0, 8};
   const bb_gpu_pointer before[] = {AT, AT, AT}, now[] = {AT, AT, 2 * AT};
   machine.past = &past;
-  bb_gpu_past_note(&machine, tile, nothing, before);
-  assert_int_equal(bb_gpu_past_spares(&machine, tile, extent, now), X | W);
+  bb_gpu_past_note(&machine, &way, nothing, before);
+  assert_int_equal(bb_gpu_past_spares(&machine, &way, extent, now), X | W);
 }
 
 int main(void) {

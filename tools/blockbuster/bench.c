@@ -74,7 +74,7 @@ static int unknown_extent(const bench *b) {
 
 /* Where it lies, or in a GPU's memory. */
 static int give(const bench *b, uint32_t index, const bb_tensor_view *view) {
-  return report(b->t, is_gpu(b->t->set->device)
+  return report(b->t, is_gpu(b->f.model.device)
                           ? bb_session_write(b->session, index, view)
                           : bb_session_bind(b->session, BB_INPUT, index, view));
 }
@@ -210,9 +210,10 @@ static int open_session(bench *b, bool observed, const bb_arrays *arrays) {
 }
 
 /* Whose rates are the ceiling: a GPU's own, where that is what runs. */
-static const char *ceiling_machine(const settings *set) {
-  const char *machine = priced_machine(set);
-  return !machine && is_gpu(set->device) ? set->device : machine;
+static const char *ceiling_machine(const bench *b) {
+  const char *machine = priced_machine(b->t->set), *device = b->t->set->device;
+  if (machine || !is_gpu(b->f.model.device)) return machine;
+  return device ? device : b->f.model.device;
 }
 
 static int measure(bench *b, const bb_arrays *arrays) {
@@ -231,8 +232,7 @@ static int measure(bench *b, const bb_arrays *arrays) {
     return out_of_memory();
   int code = unknown_extent(b);
   if (code == EXIT_GOOD)
-    code = report(b->t,
-                  bb_machine_get_ceiling(b->t->context, ceiling_machine(b->t->set), &b->f.ceiling));
+    code = report(b->t, bb_machine_get_ceiling(b->t->context, ceiling_machine(b), &b->f.ceiling));
   if (!arrays) settle_extents(b);
   if (code == EXIT_GOOD) code = open_session(b, false, arrays);
   if (code == EXIT_GOOD) code = measure_whole(b);
@@ -248,10 +248,6 @@ int bench_main(tool *t) {
   bb_arrays *arrays = NULL;
   int code = EXIT_GOOD;
   b.f.read = t->seconds;
-  if (t->model && is_gpu(t->set->device)) {
-    fprintf(stderr, "blockbuster: %s is compiled for the processor\n", t->set->model);
-    return EXIT_WRONG_CALL;
-  }
   if (t->set->no_cache) setenv("BLOCKBUSTER_CACHE", "", 1);
   if (t->set->inputs) code = report(t, bb_arrays_read(t->context, t->set->inputs, &arrays));
   double began = now();

@@ -42,20 +42,27 @@ int compile_main(tool *t) {
             set->target);
     return EXIT_WRONG_CALL;
   }
-  bool gpu = set->target && strcmp(set->target, "cpu") != 0;
+  bool gpu = is_gpu(set->device) || (set->target && strcmp(set->target, "cpu") != 0);
+  bool source = gpu && !set->device;
   if (gpu && set->blocks) {
     fprintf(stderr, "blockbuster compile: blocks of a GPU's kernels are as large as fits\n");
     return EXIT_WRONG_CALL;
   }
   int code = advance(t, BB_STAGE_FUSED, NULL);
-  if (gpu) {
+  if (source) {
     if (code == EXIT_GOOD)
       code = report(t, bb_program_write_kernels(t->program, set->target, set->output));
     if (code == EXIT_GOOD) printf("%s: source for %s\n", set->output, set->target);
     return code;
   }
+  if (gpu && set->target) options.device = set->target;
   if (code == EXIT_GOOD) code = report(t, bb_program_compile_to(t->program, &options, set->output));
-  if (code == EXIT_GOOD) code = report(t, bb_model_load(t->context, set->output, &model));
+  if (gpu && set->target) { /* which need not be here */
+    if (code == EXIT_GOOD) printf("%s: for %s, %s\n", set->output, set->device, set->target);
+    return code;
+  }
+  if (code == EXIT_GOOD)
+    code = report(t, bb_model_load_on(t->context, set->output, set->device, &model));
   if (code != EXIT_GOOD) return code;
   bb_model_get_info(model, &info);
   printf("%s: for %s, %llu bytes of constants\n", set->output, info.device,

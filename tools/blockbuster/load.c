@@ -40,7 +40,7 @@ int load(tool *t) {
   if (stat(set->model, &status) != 0 || !S_ISDIR(status.st_mode)) {
     code = report(t, bb_program_read(t->context, set->model, &t->program));
   } else if (set->command == RUN || set->command == BENCH) {
-    code = report(t, bb_model_load(t->context, set->model, &t->model));
+    code = report(t, bb_model_load_on(t->context, set->model, set->device, &t->model));
   } else {
     fprintf(stderr, "blockbuster: %s is a folder: run and bench take a compiled one\n", set->model);
     code = EXIT_REFUSED;

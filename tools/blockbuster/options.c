@@ -128,7 +128,7 @@ static const struct row {
     {O_COLLAPSE, "collapse", 0, "DEPTH", D, "draw maps at this depth closed (1: the outermost)"},
     {O_INPUTS, "inputs", 0, "FILE", R | B, "arrays to run on (.npz, .npy); bench: else drawn"},
     {O_EXPECT, "expect", 0, "FILE", R, "arrays to compare the outputs with"},
-    {O_DEVICE, "device", 0, "NAME", R | B,
+    {O_DEVICE, "device", 0, "NAME", K | R | B,
      "what runs the kernels: cpu, or a GPU: cuda (NVIDIA's) or hip (AMD's), cuda:1 the next"},
     {O_TOLERANCE, "tol", 0, "X", R, "|a - b| <= X (1 + |b|); without: by type, 1e-4 for f32"},
     {O_FLOAT64, "float64", 0, NULL, R, "compute in double precision throughout"},
@@ -139,7 +139,8 @@ static const struct row {
     {O_KERNELS, "kernels", 0, NULL, R, "kernels or nothing: a missing compiler is an error"},
     {O_INTERPRET, "interpret", 0, NULL, R, "no kernels: the interpreter, slow and exact"},
     {O_TARGET, "target", 0, "NAME", K,
-     "what to compile for: cpu, or source for a GPU: sm_80, sm_90a, gfx942, ..."},
+     "what to compile for: cpu, or a GPU: sm_80, sm_90a, gfx942, ...: source; with --device, to "
+     "run there"},
     {O_RUNS, "runs", 0, "N", B, "time N runs; without: as many as give a steady figure"},
     {O_NO_CACHE, "no-cache", 0, NULL, B, "compile anew, and keep nothing"},
     {O_COMMAND, "command", 0, "CMD", X,

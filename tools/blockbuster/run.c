@@ -11,7 +11,7 @@ static int check_call(const tool *t) {
     fprintf(stderr, "blockbuster: there is no device %s: only cpu, cuda and hip\n", set->device);
     return EXIT_WRONG_CALL;
   }
-  if (gpu && (set->unfused || set->interpret || set->float64 || t->model)) {
+  if (gpu && (set->unfused || set->interpret || set->float64)) {
     fprintf(
         stderr,
         "blockbuster: a GPU runs kernels, of a model that is fused, in the model's precision\n");

@@ -1,7 +1,8 @@
-/* describe.c - a GPU as a machine whose prices choose kernels: the nearest description that comes with the
+/* machine.c - a GPU as a machine whose prices choose kernels: the nearest description that comes with the
  * library, with the numbers that the driver tells in the place of its own.  Nothing is timed.
  */
 #include "gpu.h"
+#include "launch.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -85,6 +86,15 @@ static const bb_machine *machine_of(const bb_gpu_api *api, const device *d, bb_a
 const bb_machine *bb_gpu_describe(const bb_gpu_api *api, bb_arena *arena, uint32_t number) {
   device d = look_at(api, arena, number);
   return machine_of(api, &d, arena);
+}
+
+bb_gpu_target bb_gpu_supposed(const bb_machine *machine, const char *target) {
+  const bb_gpu_api *api = bb_gpu_find_target(target);
+  return (bb_gpu_target){.api = api,
+                         .name = target,
+                         .units = api->own && strcmp(target, api->own) == 0,
+                         .processors = (int)machine->units,
+                         .shared = bb_gpu_shared((uint32_t)machine->local_bytes)};
 }
 
 const bb_machine *bb_gpu_suppose(bb_arena *arena, const char *target) {

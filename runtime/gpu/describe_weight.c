@@ -1,0 +1,133 @@
+/* describe_weight.c - what the tiles of a kernel cost, as formulas of its extents.
+ *
+ * The tile program is walked as it would run: a loop's trips, and how often its body runs in all, are steps that what stands
+ * in it refers to; its variable is the iteration in the middle, which all are taken for.
+ */
+#include "make.h"
+
+#include "../../lower/emit_c_parts.h"
+#include "../compile/plan_make.h"
+#include "describe.h"
+
+typedef struct walk {
+  bb_arena *arena;
+  const bb_tile_program *p;
+  bb_program *home;
+  const bb_expr **value; /* by variable of the program */
+  const bb_expr *total[BB_GPU_TOTALS];
+  bb_formula *step;
+  uint32_t steps, capacity;
+} walk;
+
+static const bb_expr *number(const walk *w, double value) {
+  return bb_expr_const(w->home, BB_I64, value);
+}
+
+static const bb_expr *two(const walk *w, bb_expr_op op, const bb_expr *a, const bb_expr *b) {
+  return bb_expr_make(w->home, op, a, b, NULL);
+}
+
+static const bb_expr *at(const walk *w, bb_tile_index index) {
+  return bb_expr_substitute(w->home, index, w->p->variables, w->value);
+}
+
+/* The same as a variable of its own, unless it is as short as one. */
+static const bb_expr *step(walk *w, const bb_expr *value) {
+  if (value->op == BB_X_CONST || value->op == BB_X_ARG) return value;
+  BB_GROW(w->arena, w->step, w->capacity, w->steps + 1u);
+  w->step[w->steps] = bb_formula_of(w->home, w->arena, value);
+  return bb_expr_arg(w->home, BB_I64, w->p->extents + w->steps++);
+}
+
+static void add(walk *w, uint32_t total, const bb_expr *times, const bb_expr *each) {
+  w->total[total] = two(w, BB_X_ADD, w->total[total], two(w, BB_X_MUL, times, each));
+}
+
+static double elements_of(const walk *w, uint32_t tile) {
+  const bb_tile *t = &w->p->tile[tile];
+  return (double)(t->rows ? t->rows : 1) * (t->cols ? t->cols : 1);
+}
+
+/* Of a load: those that are within the array. */
+static const bb_expr *elements_within(const walk *w, const bb_tile_stmt *s) {
+  const bb_tile_view *view = &w->p->view[s->view];
+  const bb_expr *within = number(w, 1);
+  for (uint32_t i = 0; i < view->rank; i++) {
+    if (!s->range[i].size) continue;
+    const bb_expr *rest = two(w, BB_X_SUB, at(w, view->extent[i]), at(w, s->range[i].start));
+    rest = two(w, BB_X_MAX, two(w, BB_X_MIN, rest, number(w, s->range[i].size)), number(w, 0));
+    within = two(w, BB_X_MUL, within, rest);
+  }
+  return within;
+}
+
+static void walk_body(walk *w, const bb_tile_body *body, const bb_expr *times, uint32_t stretch);
+
+static void walk_loop(walk *w, const bb_tile_loop *l, const bb_expr *times) {
+  for (uint32_t k = 0; l->merge && k < l->merge->components; k++)
+    add(w, BB_GPU_MERGED, number(w, 1), number(w, elements_of(w, l->merged[k]) * sizeof(float)));
+  for (uint32_t k = 0; k < l->stretches; k++) {
+    const bb_expr *from = at(w, l->stretch[k].from), *by = at(w, l->step), *trips = number(w, 1);
+    if (l->stretch[k].to) { /* else one iteration */
+      const bb_expr *to = two(w, BB_X_SUB, two(w, BB_X_ADD, at(w, l->stretch[k].to), by), from);
+      trips = two(w, BB_X_DIV, two(w, BB_X_SUB, to, number(w, 1)), by);
+      trips = step(w, two(w, BB_X_MAX, trips, number(w, 0)));
+    }
+    const bb_expr *all = step(w, two(w, BB_X_MUL, times, trips));
+    if (!l->parallel) add(w, BB_GPU_TURNS, number(w, 1), all);
+    const bb_expr *middle = two(w, BB_X_DIV, trips, number(w, 2));
+    w->value[l->variable] = step(w, two(w, BB_X_ADD, from, two(w, BB_X_MUL, by, middle)));
+    walk_body(w, &l->body, all, l->stretches > 1 ? k : BB_NONE);
+  }
+}
+
+static void walk_load(walk *w, const bb_tile_stmt *s, const bb_expr *times) {
+  double elements = elements_of(w, s->result);
+  double bytes = (double)bb_dtype_bytes(w->p->tile[s->result].dtype);
+  const bb_expr *beyond = two(w, BB_X_SUB, number(w, elements), elements_within(w, s));
+  add(w, BB_GPU_BYTES, times, number(w, bytes * elements));
+  add(w, BB_GPU_BEYOND, times, two(w, BB_X_MUL, beyond, number(w, bytes)));
+}
+
+static void walk_body(walk *w, const bb_tile_body *body, const bb_expr *times, uint32_t stretch) {
+  for (uint32_t i = 0; i < body->count; i++) {
+    const bb_tile_stmt *s = body->stmt[i];
+    if (s->stretches && stretch != BB_NONE && !(s->stretches >> stretch & 1)) continue;
+    if (s->kind == BB_TILE_DOT)
+      add(w, BB_GPU_OPERATIONS, times,
+          number(w, 2 * elements_of(w, s->result) * bb_c_depth(w->p, s)));
+    if (s->kind == BB_TILE_LOAD) walk_load(w, s, times);
+    if (s->kind == BB_TILE_MAP || s->kind == BB_TILE_FOLD)
+      add(w, BB_GPU_ELEMENTS, times,
+          number(w, elements_of(w, s->kind == BB_TILE_FOLD ? s->operand[0] : s->result)));
+    if (s->loop) walk_loop(w, s->loop, times);
+    walk_body(w, &s->body, times, stretch);
+  }
+}
+
+/* Of everything that is read, once. */
+static void count_different(walk *w) {
+  for (uint32_t v = 0; v < w->p->views; v++) {
+    const bb_tile_view *view = &w->p->view[v];
+    const bb_expr *bytes = number(w, (double)bb_dtype_bytes(view->dtype));
+    for (uint32_t i = 0; i < view->rank; i++)
+      bytes = two(w, BB_X_MUL, bytes, at(w, view->extent[i]));
+    if (!view->written) add(w, BB_GPU_DIFFERENT, number(w, 1), bytes);
+  }
+}
+
+bb_gpu_weight bb_gpu_describe_weight(bb_arena *arena, const bb_tile_program *tile) {
+  walk w = {.arena = arena, .p = tile, .home = tile->home};
+  bb_gpu_weight made = {.groups = tile->groups, .few = !tile->registers};
+  w.value = BB_NEW(arena, const bb_expr *, tile->variables + 1);
+  for (uint32_t i = 0; i < tile->variables; i++)
+    w.value[i] = i < tile->extents ? bb_expr_arg(w.home, BB_I64, i) : number(&w, 0);
+  for (uint32_t i = 0; i < BB_GPU_TOTALS; i++) w.total[i] = number(&w, 0);
+  walk_body(&w, &tile->body, number(&w, 1), BB_NONE);
+  count_different(&w);
+  made.steps = w.steps;
+  made.step = w.step;
+  for (uint32_t i = 0; i < BB_GPU_TOTALS; i++)
+    made.total[i] = bb_formula_of(w.home, arena, w.total[i]);
+  return made;
+}
