@@ -117,11 +117,11 @@ typedef struct bb_device_class {
                  const bb_prepared *prepared);
 
   /* Between both, launches and copies within the device are noted, not run; `replay` runs what was noted last, again and
-   * again, `drop` forgets it.  NULL, or false: this device, or the queue at this time, notes nothing. */
+   * again.  NULL, or false: this device, or the queue at this time, notes nothing.  note_end: whether they are those that were
+   * noted before, but for what they are called with, which costs less. */
   bool (*note)(bb_queue *queue, bb_context *context);
-  void (*note_end)(bb_queue *queue, bb_context *context);
+  bool (*note_end)(bb_queue *queue, bb_context *context);
   bool (*replay)(bb_queue *queue, bb_context *context);
-  void (*drop)(bb_queue *queue);
 } bb_device_class;
 
 /* By name; NULL: there is none in this library. */

@@ -154,7 +154,7 @@ static void spread(bb_queue *queue, int64_t tasks,
     .queue_wait = bb_gpu_queue_wait, .queue_fault = bb_gpu_queue_fault, .spread = spread,          \
     .scratch = bb_gpu_scratch, .prepare = bb_gpu_prepare, .forget = bb_gpu_forget,                 \
     .launch = bb_gpu_launch, .note = bb_gpu_note, .note_end = bb_gpu_note_end,                     \
-    .replay = bb_gpu_replay, .drop = bb_gpu_drop                                                   \
+    .replay = bb_gpu_replay                                                                        \
   }
 
 const bb_device_class bb_cuda_device = CLASS("cuda", kDLCUDA, open_cuda);

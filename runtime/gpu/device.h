@@ -37,7 +37,9 @@ struct bb_queue {
   bool borrowed;              /* the run's is the caller's ... */
   bool capturing;             /* ... and captures */
   bool noting, cannot_note;
-  void *noted;             /* a graph that can be launched */
+  void *noted; /* a graph that can be launched ... */
+  uint64_t shape,
+      kept; /* ... with launches of this shape (kept); that of those that are noted now */
   bb_gpu_pointer counters; /* zero between launches */
   size_t counter_bytes, wanted_counters;
   bb_gpu_pointer faults; /* a word for each step: 1 + the element that it complains of */
@@ -72,9 +74,11 @@ void bb_gpu_copy(bb_queue *queue, bb_context *ctx, bb_way_of_copy way, void *to,
                  size_t bytes);
 void bb_gpu_move(bb_module *module, bb_queue *queue, bb_context *ctx, const bb_move *move);
 bool bb_gpu_note(bb_queue *queue, bb_context *ctx);
-void bb_gpu_note_end(bb_queue *queue, bb_context *ctx);
+bool bb_gpu_note_end(bb_queue *queue, bb_context *ctx);
 bool bb_gpu_replay(bb_queue *queue, bb_context *ctx);
-void bb_gpu_drop(bb_queue *queue);
+/* What can be changed of a launch in a graph is where it works and what it is called with, not how: by function, clusters and
+ * when it may begin launches that are noted have a shape. */
+void bb_gpu_note_calls(bb_queue *queue, const bb_gpu_calls *calls);
 /* Counters and faults, as many as launches want. */
 void bb_gpu_queue_equip(bb_queue *queue, bb_context *ctx);
 

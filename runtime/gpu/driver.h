@@ -59,6 +59,7 @@ typedef struct bb_cuda_tensor_map {
   X(capture_end, "cuStreamEndCapture", "hipStreamEndCapture", (void *, void **))                             \
   X(graph_make, "cuGraphInstantiateWithFlags", "hipGraphInstantiateWithFlags",                               \
     (void **, void *, unsigned long long))                                                                   \
+  X(graph_update, "cuGraphExecUpdate", "hipGraphExecUpdate", (void *, void *, void **, int *))               \
   X(graph_launch, "cuGraphLaunch", "hipGraphLaunch", (void *, void *))                                       \
   X(graph_destroy, "cuGraphDestroy", "hipGraphDestroy", (void *))                                            \
   X(graph_end, "cuGraphExecDestroy", "hipGraphExecDestroy", (void *))                                        \

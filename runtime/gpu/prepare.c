@@ -207,6 +207,7 @@ void bb_gpu_launch(bb_module *module, bb_queue *q, bb_context *ctx, const bb_lau
                    const bb_prepared *p) {
   (void)module;
   bb_gpu_enter(q->device, ctx);
+  bb_gpu_note_calls(q, &p->calls);
   bb_gpu_issue(ctx, &q->device->driver, &p->calls, bb_gpu_stream(q), l->name);
   bb_gpu_leave(q->device, ctx);
 }

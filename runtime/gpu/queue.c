@@ -25,14 +25,6 @@ static void drop(bb_queue *q) {
   q->noted = NULL;
 }
 
-void bb_gpu_drop(bb_queue *q) {
-  void *popped;
-  if (!q->noted && !q->noting) return;
-  bool entered = q->device->driver.push(q->device->context) == 0;
-  drop(q);
-  if (entered) q->device->driver.pop(&popped);
-}
-
 void bb_gpu_queue_close(bb_queue *q) {
   const bb_gpu_driver *d = &q->device->driver;
   void *popped;
@@ -114,6 +106,7 @@ void bb_gpu_move(bb_module *module, bb_queue *q, bb_context *ctx, const bb_move 
   q->moves.used = 0;
   bb_gpu_call_move(&m, &module->mover, move, &q->moves);
   bb_gpu_enter(q->device, ctx);
+  bb_gpu_note_calls(q, &q->moves);
   bb_gpu_issue(ctx, m.driver, &q->moves, bb_gpu_stream(q), "a copy");
   bb_gpu_leave(q->device, ctx);
 }
@@ -175,25 +168,57 @@ bool bb_gpu_note(bb_queue *q, bb_context *ctx) {
   const bb_gpu_driver *d = &q->device->driver;
   if (q->cannot_note || q->capturing) return false;
   bb_gpu_enter(q->device, ctx);
-  drop(q);
+  abandon(q);
   if (!q->aside) must(q, ctx, d->stream_create(&q->aside, NOT_BLOCKING), "a stream");
   q->noting = d->capture_begin(q->aside, THREAD_LOCAL) == 0;
+  q->shape = 0;
   q->cannot_note = !q->noting;
   bb_gpu_leave(q->device, ctx);
   return q->noting;
 }
 
-void bb_gpu_note_end(bb_queue *q, bb_context *ctx) {
+static uint64_t mixed(uint64_t shape, uint64_t with) {
+  const uint64_t prime = 0x9e3779b97f4a7c15;
+  shape = (shape ^ with) * prime;
+  return shape ^ shape >> 29;
+}
+
+void bb_gpu_note_calls(bb_queue *q, const bb_gpu_calls *calls) {
+  for (uint32_t i = 0; q->noting && i < calls->count; i++) {
+    const bb_gpu_call *c = &calls->call[i];
+    q->shape = mixed(q->shape, (uintptr_t)c->function);
+    q->shape = mixed(q->shape, (uint64_t)c->threads << 32 | c->shared);
+    q->shape = mixed(q->shape, (uint64_t)c->cluster << 1 | c->early);
+  }
+}
+
+/* The graph that there is takes what the launches are called with, where they are as many and alike.  A driver takes other
+ * functions, too, and launches them in clusters of those that were there: it is not asked. */
+static bool update(bb_queue *q, void *graph) {
+  const bb_gpu_driver *d = &q->device->driver;
+  void *node = NULL;
+  int result = 0;
+  return q->noted && q->kept == q->shape && d->graph_update(q->noted, graph, &node, &result) == 0;
+}
+
+bool bb_gpu_note_end(bb_queue *q, bb_context *ctx) {
   const bb_gpu_driver *d = &q->device->driver;
   void *graph = NULL;
+  int code = 0;
   bb_gpu_enter(q->device, ctx);
   q->noting = false;
   must(q, ctx, d->capture_end(q->aside, &graph), "capturing launches");
-  int code = d->graph_make(&q->noted, graph, 0);
+  bool alike = update(q, graph);
+  if (!alike) {
+    drop(q);
+    code = d->graph_make(&q->noted, graph, 0);
+  }
   d->graph_destroy(graph);
   if (code) q->noted = NULL;
+  q->kept = q->shape;
   must(q, ctx, code, "a graph of launches");
   bb_gpu_leave(q->device, ctx);
+  return alike;
 }
 
 bool bb_gpu_replay(bb_queue *q, bb_context *ctx) {

@@ -332,7 +332,6 @@ void bb_session_hold(bb_session *s) {
 
 static void prepare_launches(bb_session *s, void *scratch) {
   const bb_model *m = s->model;
-  m->class->drop(s->queue);
   s->ran = s->noted = false;
   for (uint32_t i = 0; i < m->plan->steps; i++) {
     if (m->plan->step[i].once != s->once || !bb_model_launches(m, i)) continue;

@@ -63,6 +63,7 @@ struct bb_session {
   bool prepared;   /* shapes are as they were laid out */
   bool placed;     /* and pointers are where arrays are */
   bool ran, noted; /* since then; and the device has noted all launches of a run */
+  uint32_t moved;  /* runs in a row before each of which pointers or shapes changed */
   void **near;     /* by tensor: mirrors */
   size_t scratch;  /* bytes of the workspace that kernels use, at its begin */
   size_t workspace;

@@ -232,6 +232,25 @@ BOTH(cuGraphInstantiateWithFlags, hipGraphInstantiateWithFlags,
   *made = l;
   return flags != 0;
 }
+static long updates;
+__attribute__((visibility("default"))) long fake_updates(void);
+long fake_updates(void) {
+  return updates;
+}
+
+/* Nodes of a graph that was made take the place of those that are of their kind, and of the same functions. */
+BOTH(cuGraphExecUpdate, hipGraphExecUpdate, (void *made, void *graph, void **node, int *result)) {
+  fake_work *is = ((list *)made)->first, *becomes = ((list *)graph)->first;
+  *node = NULL;
+  while (is && becomes && is->kind == becomes->kind && is->function == becomes->function)
+    is = is->next, becomes = becomes->next;
+  *result = is || becomes;
+  if (*result) return 910;
+  empty(made);
+  for (fake_work *w = ((list *)graph)->first; w; w = w->next) append(made, copy_of(w));
+  updates++;
+  return 0;
+}
 BOTH(cuGraphLaunch, hipGraphLaunch, (void *graph, void *stream)) {
   int code = is_captured(stream) ? FAKE_CAPTURED : 0;
   for (fake_work *w = ((list *)graph)->first; w && !code; w = w->next)

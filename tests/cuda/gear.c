@@ -47,6 +47,7 @@ int gpu_open(void **state) {
   find(library, "fake_fill_after", &gpu.fill_after);
   find(library, "fake_allocations", &gpu.allocations);
   find(library, "fake_waiting", &gpu.waiting);
+  find(library, "fake_updates", &gpu.updates);
   return 0;
 }
 

@@ -59,6 +59,7 @@ struct gpu_driver {
   void (*fill_after)(long);
   long (*allocations)(void);
   long (*waiting)(void);
+  long (*updates)(void); /* of graphs */
 };
 extern struct gpu_driver gpu;
 
