@@ -35,6 +35,9 @@ typedef struct bb_kernel_run {
 /* Compiled for the CPU or a GPU; candidates that have none are interpreted.  False: there is no compiler, and
  * the options let it be interpreted. */
 bool bb_run_kernels(const bb_kernel_run *run);
+/* The binding's inputs and the options' extents become a session's; and its outputs, once it ran, the binding's. */
+void bb_run_give(const bb_kernel_run *run, const bb_model *model, bb_session *session);
+void bb_run_take(const bb_kernel_run *run, const bb_model *model, bb_session *session);
 void bb_run_model(const bb_kernel_run *run, bb_model *model);
 /* The inputs, outputs and run-time extents of a model as a program that has nothing else; not
  * deferred. */

@@ -26,7 +26,7 @@ static uint32_t tensor_named(const bb_kernel_run *run, bb_tensor_role role, uint
     if (run->program->tensor[t].role == role && index-- == 0) return t;
 }
 
-static void bind_inputs(const bb_kernel_run *run, const bb_model *model, bb_session *session) {
+void bb_run_give(const bb_kernel_run *run, const bb_model *model, bb_session *session) {
   bb_tensor_info info;
   for (uint32_t i = 0; bb_model_get_tensor(model, BB_INPUT, i, &info); i++) {
     uint32_t t = tensor_named(run, BB_TENSOR_INPUT, i);
@@ -45,8 +45,9 @@ static void bind_inputs(const bb_kernel_run *run, const bb_model *model, bb_sess
           bb_session_set(session, run->options->symbol[s].name, run->options->symbol[s].value));
 }
 
-static void take_outputs(const bb_kernel_run *run, uint32_t outputs, bb_session *session) {
-  for (uint32_t i = 0; i < outputs; i++) {
+void bb_run_take(const bb_kernel_run *run, const bb_model *model, bb_session *session) {
+  bb_tensor_info info;
+  for (uint32_t i = 0; bb_model_get_tensor(model, BB_OUTPUT, i, &info); i++) {
     bb_tensor_view view;
     check(run, bb_session_get(session, BB_OUTPUT, i, &view));
     size_t count = 1;
@@ -71,10 +72,10 @@ void bb_run_model(const bb_kernel_run *run, bb_model *model) {
   bb_model_info info;
   check(run, bb_session_create(ctx, model, &options, &session));
   bb_defer(ctx, destroy_session, session);
-  bind_inputs(run, model, session);
+  bb_run_give(run, model, session);
   check(run, bb_session_run(session, NULL));
   bb_model_get_info(model, &info);
-  take_outputs(run, info.outputs, session);
+  bb_run_take(run, model, session);
   *run->counts = (bb_cpu_counts){
       .fused = info.fused, .misc = info.misc, .kernels = info.kernels, .sources = info.sources};
   for (uint32_t i = 0; i < model->plan->steps; i++)
