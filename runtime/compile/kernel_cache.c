@@ -18,7 +18,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-enum { NAME = 33, DEFAULT_MEGABYTES = 512, WAIT_SECONDS = 120, STALE_SECONDS = 3600 };
+enum { NAME = 33, DEFAULT_MEGABYTES = 512, WAIT_SECONDS = 120 };
 
 /* Behind the shared object: the key's text, then this. */
 typedef struct trailer {
@@ -184,17 +184,6 @@ static bool ends_with(const char *name, const char *ending) {
   return length >= tail && strcmp(name + length - tail, ending) == 0;
 }
 
-/* What a killed compilation left: a folder, or the file of an image. */
-static void remove_stale(cache *c, const char *name) {
-  struct stat status;
-  const char *path = path_of(c, name, "");
-  if (lstat(path, &status) != 0 || time(NULL) - status.st_mtime <= STALE_SECONDS) return;
-  if (S_ISDIR(status.st_mode))
-    bb_cpu_remove_folder(path);
-  else
-    unlink(path);
-}
-
 /* Removes the entries that were used least lately until the rest is within the bound; the one that
  * was just made stays. */
 static void limit_size(cache *c) {
@@ -204,7 +193,7 @@ static void limit_size(cache *c) {
   DIR *dir = opendir(c->folder);
   for (struct dirent *d; dir && (d = readdir(dir));) {
     struct stat status;
-    if (strncmp(d->d_name, "making-", 7) == 0) remove_stale(c, d->d_name);
+    if (strncmp(d->d_name, "making-", 7) == 0) bb_cpu_remove_stale(path_of(c, d->d_name, ""));
     if (!(ends_with(d->d_name, ".so") || ends_with(d->d_name, ".bin")) ||
         strlen(d->d_name) >= sizeof list->name ||
         fstatat(dirfd(dir), d->d_name, &status, AT_SYMLINK_NOFOLLOW) != 0)

@@ -9,6 +9,7 @@
 #if defined(__x86_64__)
 #include <cpuid.h>
 #endif
+#include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -21,6 +22,7 @@
 #include <sys/stat.h>
 #include <sys/utsname.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 extern char **environ;
@@ -96,13 +98,40 @@ void bb_cpu_remove_folder(const char *folder) {
   rmdir(folder);
 }
 
+void bb_cpu_remove_stale(const char *path) {
+  enum { STALE_SECONDS = 3600 };
+  struct stat status;
+  if (lstat(path, &status) != 0 || status.st_uid != geteuid() ||
+      time(NULL) - status.st_mtime <= STALE_SECONDS)
+    return;
+  if (S_ISDIR(status.st_mode))
+    bb_cpu_remove_folder(path);
+  else
+    unlink(path);
+}
+
+/* Temporary folders whose makers are gone. */
+static void sweep(const char *base, const char *name) {
+  char path[4096];
+  size_t begin = strcspn(name, "X");
+  DIR *dir = opendir(base);
+  for (struct dirent *d; dir && (d = readdir(dir));) {
+    if (strncmp(d->d_name, name, begin) != 0 || strlen(d->d_name) != strlen(name)) continue;
+    int length = snprintf(path, sizeof path, "%s/%s", base, d->d_name);
+    if (length > 0 && (size_t)length < sizeof path) bb_cpu_remove_stale(path);
+  }
+  if (dir) closedir(dir);
+}
+
 char *bb_cpu_temporary_folder(bb_context *ctx) {
+  static const char name[] = "blockbuster-XXXXXX";
   const char *base = getenv("TMPDIR");
   char path[4096];
-  int length = snprintf(path, sizeof path, "%s/blockbuster-XXXXXX", base && *base ? base : "/tmp");
+  if (!base || !*base) base = "/tmp";
+  sweep(base, name);
+  int length = snprintf(path, sizeof path, "%s/%s", base, name);
   if (length < 0 || (size_t)length >= sizeof path || !mkdtemp(path))
-    bb_fail(ctx, BB_ERROR_IO, "no temporary folder in %s: %s", base && *base ? base : "/tmp",
-            strerror(errno));
+    bb_fail(ctx, BB_ERROR_IO, "no temporary folder in %s: %s", base, strerror(errno));
   char *copy = strdup(path);
   if (!copy) {
     rmdir(path);

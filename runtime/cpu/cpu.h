@@ -68,6 +68,8 @@ bool bb_cpu_folder_has(const char *name);
 void bb_cpu_tidy_folder(const char *folder);
 /* Takes away all such files, and the folder. */
 void bb_cpu_remove_folder(const char *folder);
+/* What a killed compilation left, a folder or a file: removed if it is this user's, and an hour old. */
+void bb_cpu_remove_stale(const char *path);
 
 /* Builds in `folder`, or takes it from the disk cache (NULL), and loads. */
 typedef struct bb_cpu_module {

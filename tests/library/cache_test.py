@@ -271,6 +271,17 @@ class Cache(Folder):
         self.run_model()
         self.assertEqual(len(self.entries()), 1)
 
+    def test_stale_temporary_folders_are_removed(self):
+        """What is compiled outside the cache leaves nothing for good when it is killed."""
+        names = ["blockbuster-abcdef", "blockbuster-ghijkl", "blockbuster-theirs"]
+        for name in names:
+            (self.folder / name).mkdir()
+            (self.folder / name / ("thesis.tex" if name.endswith("theirs") else "kernels.c")).write_text("x")
+            if name != names[1]:
+                os.utime(self.folder / name, (time.time() - 9000,) * 2)
+        self.run_model(BLOCKBUSTER_CACHE="", TMPDIR=self.folder)
+        self.assertEqual(sorted(p.name for p in self.folder.glob("blockbuster-*")), names[1:])
+
     def test_two_hundred_at_once(self):
         """One compiles, the others wait for it."""
         counted = self.folder / "cc"
