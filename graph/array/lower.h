@@ -130,8 +130,8 @@ void bb_lower_contract(bb_lower *l, bb_ix_node *node);
 void bb_lower_reduce(bb_lower *l, bb_ix_node *node);
 /* Folds what is still pending of a value, in a nest of its own. */
 void bb_lower_force(bb_lower *l, uint32_t value);
-/* A nest that copies an operand, its axes in the order of the node's indices. */
-bb_placed *bb_lower_copy(bb_lower *l, const bb_ix_node *node, uint32_t slot);
+/* A nest that copies an operand, its axes in the order of the node's indices; own: their roles, NULL: the natural ones. */
+bb_placed *bb_lower_copy(bb_lower *l, const bb_ix_node *node, uint32_t slot, const bb_role *own);
 
 /* The operand's own row stays the row, if the result has it; else the last blocked axis is. */
 bb_role *bb_lower_reduce_roles(bb_lower *l, const bb_ix_node *node);

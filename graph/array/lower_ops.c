@@ -229,13 +229,14 @@ void bb_lower_elementwise(bb_lower *l, bb_ix_node *node) {
   for (uint32_t a = 0; a < node->indices; a++) l->placed[node->out[0]].level[a] = at[a];
 }
 
-bb_placed *bb_lower_copy(bb_lower *l, const bb_ix_node *node, uint32_t slot) {
+bb_placed *bb_lower_copy(bb_lower *l, const bb_ix_node *node, uint32_t slot, const bb_role *own) {
   const bb_ix_operand *in = &node->in[slot];
   const bb_ix_value *v = &l->ix->value[in->value];
   uint32_t *dim = BB_NEW(l->scratch, uint32_t, v->rank);
   bb_role *role = BB_NEW(l->scratch, bb_role, v->rank);
   for (uint32_t a = 0; a < v->rank; a++) dim[in->index[a]] = bb_ix_axis(l->ix, in->value, a);
   bb_lower_natural_roles(l, v->rank, dim, role);
+  for (uint32_t a = 0; own && a < v->rank; a++) role[in->index[a]] = own[a];
   bb_ix_node copy = {.op = BB_IX_ELEMENTWISE, .nin = 1, .indices = v->rank, .dim = dim};
   copy.in = BB_NEW(l->scratch, bb_ix_operand, 1);
   *copy.in = *in;

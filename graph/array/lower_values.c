@@ -169,12 +169,42 @@ static bb_placed *read_source(bb_lower *l, uint32_t value, const bb_role *role) 
   return p;
 }
 
+/* A view tells two axes over one dim apart by their order alone.  Do some stand in another order in the operand (its
+ * axes' levels) than in the view, whose axis k has level[k], class dim[k] and role[k]?  index: the view's axis of each of
+ * the operand's; NULL: the same. */
+static bool crossed(bb_lower *l, uint32_t operand_rank, const uint32_t *operand_level,
+                    const uint32_t *index, uint32_t rank, const uint32_t *dim, const bb_role *role,
+                    const uint32_t *level) {
+  for (uint32_t a = 0; a < operand_rank; a++)
+    for (uint32_t b = 0; b < operand_rank; b++) {
+      uint32_t i = index ? index[a] : a, k = index ? index[b] : b;
+      if (i < rank && k < rank && level[i] < level[k] && operand_level[a] > operand_level[b] &&
+          bb_lower_dim(l, dim[i], role[i]) == bb_lower_dim(l, dim[k], role[k]))
+        return true;
+    }
+  return false;
+}
+
+/* A copy of a value, its axes in the order of the view's axes that they are: index, or, if that is NULL, in their own,
+ * and with the roles that they have. */
+static const bb_placed *straightened(bb_lower *l, uint32_t value, const uint32_t *index) {
+  uint32_t rank = rank_of(l, value);
+  uint32_t *at = BB_NEW(l->scratch, uint32_t, rank);
+  for (uint32_t a = 0; a < rank; a++)
+    for (uint32_t b = 0; b < rank; b++) at[a] += index ? index[b] < index[a] : b < a;
+  bb_ix_operand in = {.value = value, .index = at};
+  return bb_lower_copy(l, &(bb_ix_node){.nin = 1, .in = &in}, 0,
+                       index ? NULL : l->placed[value].role);
+}
+
 /* Another reading of a computed value: a VIEW that renames dims to aliases or back. */
 static bb_placed *read_through_view(bb_lower *l, uint32_t value, const bb_role *role) {
   const bb_ix_value *v = &l->ix->value[value];
   const bb_placed *from = &l->placed[value];
   bb_placed *p = add_reading(l, value, role, from->src);
   const bb_type *type = type_of_roles(l, v->dtype, v->rank, v->dim, role, p->level);
+  if (crossed(l, v->rank, from->level, NULL, v->rank, v->dim, role, p->level))
+    from = straightened(l, value, NULL);
   bb_index *index = BB_NEW(l->scratch, bb_index, v->rank);
   for (uint32_t a = 0; a < v->rank; a++)
     index[from->level[a]] = (bb_index){BB_INDEX_DIM, bb_lower_dim(l, v->dim[a], role[a]), 0, 1};
@@ -253,24 +283,40 @@ static int64_t length_of_piece(bb_lower *l, const bb_ix_node *node, uint32_t slo
   return 1;
 }
 
-void bb_lower_view(bb_lower *l, bb_ix_node *node) {
+/* The roles of a view's axes: a slice's are those of its operand. */
+static bb_role *roles_of_view(bb_lower *l, const bb_ix_node *node, const bb_placed *in) {
   uint32_t value = node->out[0], rank = rank_of(l, value);
   bb_role *role = new_roles(l, rank, NULL);
   bb_lower_natural_roles(l, rank, node->dim, role);
-  if (node->op == BB_IX_SLICE) {
-    const bb_placed *in = bb_lower_any(l, node->in[0].value);
-    for (uint32_t a = 0; a < rank_of(l, node->in[0].value); a++)
-      if (node->in[0].index[a] < rank) role[node->in[0].index[a]] = in->role[a];
-    role = roles_where_blocked(l, value, role);
+  if (node->op != BB_IX_SLICE) return role;
+  for (uint32_t a = 0; a < rank_of(l, node->in[0].value); a++)
+    if (node->in[0].index[a] < rank) role[node->in[0].index[a]] = in->role[a];
+  return roles_where_blocked(l, value, role);
+}
+
+void bb_lower_view(bb_lower *l, bb_ix_node *node) {
+  uint32_t value = node->out[0], rank = rank_of(l, value);
+  const bb_ix_value *v = &l->ix->value[value];
+  const bb_placed **in = BB_NEW(l->scratch, const bb_placed *, node->nin);
+  for (uint32_t i = 0; i < node->nin; i++) in[i] = bb_lower_any(l, node->in[i].value);
+  bb_role *role = roles_of_view(l, node, in[0]);
+  uint32_t *level = BB_NEW(l->scratch, uint32_t, rank);
+  const bb_type *type = type_of_roles(l, v->dtype, rank, v->dim, role, level);
+  for (uint32_t i = 0; i < node->nin; i++) {
+    const bb_ix_operand *operand = &node->in[i];
+    if (!crossed(l, rank_of(l, operand->value), in[i]->level, operand->index, rank, node->dim, role,
+                 level))
+      continue;
+    in[i] = straightened(l, operand->value, operand->index);
+    if (node->op != BB_IX_SLICE) continue;
+    role = roles_of_view(l, node, in[0]);
+    type = type_of_roles(l, v->dtype, rank, v->dim, role, level);
   }
   bb_piece *piece = BB_NEW(l->scratch, bb_piece, node->nin);
-  bb_value *src = BB_NEW(l->scratch, bb_value, node->nin);
   int64_t first = 0;
   for (uint32_t i = 0; i < node->nin; i++) {
-    const bb_placed *in = bb_lower_any(l, node->in[i].value);
-    src[i] = in->src;
     piece[i] = (bb_piece){.source = i, .rank = rank_of(l, node->in[i].value)};
-    piece[i].index = indices_of(l, node, i, in, role);
+    piece[i].index = indices_of(l, node, i, in[i], role);
     if (node->op == BB_IX_SLICE) continue;
     piece[i].first = first;
     piece[i].length = length_of_piece(l, node, i);
@@ -281,12 +327,10 @@ void bb_lower_view(bb_lower *l, bb_ix_node *node) {
   bb_access access = {.joined = joined, .count = node->nin, .piece = piece};
   bb_placed *p = &l->placed[value];
   p->role = role;
-  p->level = BB_NEW(l->scratch, uint32_t, rank);
-  const bb_ix_value *v = &l->ix->value[value];
-  const bb_type *type = type_of_roles(l, v->dtype, rank, v->dim, role, p->level);
+  p->level = level;
   p->src = add_view(l, node->nin, type, bb_access_make(l->program, &access), node->name);
   p->made = true;
-  for (uint32_t i = 0; i < node->nin; i++) bb_connect(l->root, p->src.node, i, src[i]);
+  for (uint32_t i = 0; i < node->nin; i++) bb_connect(l->root, p->src.node, i, in[i]->src);
 }
 
 /* --- misc nodes and outputs --- */
@@ -333,7 +377,7 @@ void bb_lower_misc(bb_lower *l, bb_ix_node *node) {
     if (in[i].absent) continue;
     const bb_ix_operand *operand = &node->in[slot];
     bb_placed *p = bb_lower_any(l, operand->value);
-    if (out_of_order(l, operand->value, operand->index, p)) p = bb_lower_copy(l, node, slot);
+    if (out_of_order(l, operand->value, operand->index, p)) p = bb_lower_copy(l, node, slot, NULL);
     src[slot++] = p->src;
     in[i].axis = storage_dims(l, arena, operand, p, in[i].axes);
   }
@@ -370,7 +414,7 @@ void bb_lower_output(bb_lower *l, bb_ix_node *node) {
   bool direct =
       kind == BB_NODE_MAP || kind == BB_NODE_FUNC || kind == BB_NODE_REDUCE || kind == BB_NODE_MISC;
   if (!direct || l->stored[in->value] || out_of_order(l, in->value, in->index, p))
-    p = bb_lower_copy(l, node, 0);
+    p = bb_lower_copy(l, node, 0, NULL);
   l->stored[in->value] = true;
   bb_index *index = BB_NEW(l->scratch, bb_index, node->indices);
   const bb_dim *dim = storage_dims(l, l->scratch, in, p, node->indices);

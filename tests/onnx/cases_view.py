@@ -159,6 +159,13 @@ def graphs():
     yield graph_case("input-is-output", [N("Exp", ["x"], ["z"])], {"x": x}, ["x", "z"], by=lambda f: {"x": f["x"], "z": np.exp(f["x"])})
     yield graph_case("Resize-open", [N("Shape", ["x"], ["b"], end=1), N("Concat", ["b", "to"], ["s"], axis=0), N("Resize", ["x", "", "", "s"], ["y"], mode="linear")],
                      {"x": rand(2, 3, 5, 4)}, ["y"], {"to": np.array([3, 9, 7])}, symbols={"x": ["B", 3, 5, 4]})
+    # a product of two halves of one tensor has two axes over one dim, its columns first: joined with another, and cut
+    halves = [N("Split", ["t", "both"], ["a", "b"], axis=1), N("Reshape", ["a", "to"], ["x"]), N("Reshape", ["b", "to"], ["w"]),
+              N("Einsum", ["x", "w"], ["s"], equation="lhn,lhp->hpn")]
+    sizes = {"both": np.array([64, 64]), "to": np.array([6, 8, 8])}
+    yield graph_case("turned-join", halves + [N("Concat", ["z", "s"], ["y"], axis=0)], {"t": rand(6, 128)}, ["y"], {**sizes, "z": rand(1, 8, 8)})
+    yield graph_case("turned-slice", halves + [N("Slice", ["s", "from", "end", "axis"], ["y"])], {"t": rand(6, 128)}, ["y"],
+                     {**sizes, "from": np.array([2]), "end": np.array([7]), "axis": np.array([0])})
     # parts of an axis whose length only a run tells, at both ends, by steps, backwards, and of a table as long as that
     far = 2**62
     for name, start, end, step in [("tail", 1, far, 1), ("head", 0, -1, 1), ("last", -1, far, 1), ("inner", 1, -2, 1), ("even", 0, far, 2), ("odd", 1, -1, 3),
