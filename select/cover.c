@@ -128,16 +128,14 @@ static bool has_run(const state *s, uint32_t n) {
   return n < s->base || (n < s->base + BB_COVER_WINDOW && (s->done >> (n - s->base) & 1));
 }
 
-/* May somebody who has not run read node n, itself or to compute something again? */
+/* May somebody who has not run read node n, itself or to compute something again?  The last readers are those who
+ * most likely have not. */
 static bool is_awaited(const search *s, const state *at, uint32_t n) {
-  uint32_t last = s->sets.last_reader[n];
-  for (uint32_t reader = n + 1; reader <= last; reader++) {
-    const bb_cover_node *node = &s->sets.node[reader];
-    for (uint32_t i = 0; i < node->reads; i++)
-      if (node->read[i] == n &&
-          (!has_run(at, reader) || (s->sets.again[reader] && is_awaited(s, at, reader))))
-        return true;
-  }
+  const uint32_t *reader = s->sets.reader;
+  for (uint32_t i = s->sets.readers[n + 1]; i-- > s->sets.readers[n];)
+    if (!has_run(at, reader[i])) return true;
+  for (uint32_t i = s->sets.readers[n + 1]; i-- > s->sets.readers[n];)
+    if (s->sets.again[reader[i]] && is_awaited(s, at, reader[i])) return true;
   return false;
 }
 
@@ -147,9 +145,12 @@ static void settle(const search *s, state *at) {
   at->base += run;
   at->done = run < 64 ? at->done >> run : 0;
   at->unstored = run < 128 ? at->unstored >> run : 0;
-  for (int k = -64; at->unstored && k < 64; k++)
-    if ((at->unstored & BB_NEAR_BIT(k)) && !is_awaited(s, at, at->base + (uint32_t)k))
-      at->unstored &= ~BB_NEAR_BIT(k);
+  for (int half = -1; half < 1; half++)
+    for (uint64_t rest = (uint64_t)(half ? at->unstored : at->unstored >> 64); rest;
+         rest &= rest - 1) {
+      int k = __builtin_ctzll(rest) + 64 * half;
+      if (!is_awaited(s, at, at->base + (uint32_t)k)) at->unstored &= ~BB_NEAR_BIT(k);
+    }
 }
 
 /* Runs a kernel; those that wait after it are `waiting`. */

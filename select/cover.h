@@ -103,6 +103,8 @@ typedef struct bb_cover_sets {
   const bb_cover_node *node;
   bb_cover_options options;
   uint32_t *last_reader; /* by node, also of what is computed again from it; itself: none */
+  uint32_t *readers;     /* by node, nodes + 1: where its readers begin in reader[] */
+  uint32_t *reader;      /* ascending */
   bool *read_by_fixed;   /* by node: a fixed node or one of another group reads it */
   bool *again;           /* by node: may be computed again: cheap, and wanted twice */
   bb_cover_price *price;

@@ -318,10 +318,26 @@ static void look_back(bb_cover_sets *sets) {
   }
 }
 
+static void list_readers(bb_cover_sets *sets) {
+  uint32_t reads = 0;
+  sets->readers = BB_NEW(sets->arena, uint32_t, (size_t)sets->nodes + 2);
+  for (uint32_t n = 0; n < sets->nodes; n++) {
+    reads += sets->node[n].reads;
+    for (uint32_t i = 0; i < sets->node[n].reads; i++) sets->readers[sets->node[n].read[i] + 2]++;
+  }
+  for (uint32_t n = 0; n < sets->nodes; n++) sets->readers[n + 1] += sets->readers[n];
+  sets->reader = BB_NEW(sets->arena, uint32_t, (size_t)reads + 1);
+  /* readers[n + 1] is where the next reader of n goes, and in the end where those of n + 1 begin */
+  for (uint32_t n = 0; n < sets->nodes; n++)
+    for (uint32_t i = 0; i < sets->node[n].reads; i++)
+      sets->reader[sets->readers[sets->node[n].read[i] + 1]++] = n;
+}
+
 void bb_cover_enumerate(bb_cover_sets *sets) {
   sets->first = BB_NEW(sets->arena, uint32_t, (size_t)sets->nodes + 1);
   bb_cover_window w = {0};
   look_back(sets);
+  list_readers(sets);
   for (uint32_t low = 0; low < sets->nodes; low++) {
     sets->first[low] = sets->choices;
     look(&w, sets, low);
