@@ -5,6 +5,7 @@
 
 #include "cpu/cpu.h"
 #include "driver.h"
+#include "model/formula.h"
 
 /* Passes what a buffer holds on to the caller's function; fails with BB_ERROR_IO if it gives up. */
 void bb_api_flush(const bb_buffer *buffer, bb_write_function *write, void *user);
@@ -15,7 +16,22 @@ bb_graph *bb_api_graph(const bb_program *program, bb_graph_id id);
 /* What the options ask of bb_select(), for a program at stage PARTITION; in the program's arena. */
 const bb_selection_options *bb_api_selection(bb_program *program, const bb_advance_options *options,
                                              const bb_choose_options *choose);
-/* Takes a program to stage FUSED by prices of the options' machine, which are kept on disk. */
+/* Takes a program from stage PARTITION to FUSED by prices, which are kept on disk. */
+void bb_api_drive_selection(bb_program *program, bb_selection_options *selection,
+                            bb_drive_options *drive);
+/* Whether options->dim names an extent. */
+bool bb_api_tells(const bb_advance_options *options, const char *name);
+/* Run-time extents that follow from others, as far as the options do not tell them. */
+typedef struct bb_followers {
+  uint32_t symbols;
+  const bb_formula *formula; /* by symbol; without terms: it does not */
+  int64_t *value;            /* room for a value of each */
+} bb_followers;
+bb_followers bb_followers_of(bb_program *program, const bb_advance_options *options,
+                             bb_arena *arena);
+void bb_followers_settle(const bb_followers *followers, double *symbol);
+
+/* The same from any stage, by prices of the options' machine; several programs where options->programs asks for them. */
 void bb_api_drive_priced(bb_program *program, const bb_advance_options *options,
                          bb_drive_options *drive);
 /* Takes a program to stage FUSED by what its kernels cost on a machine of that name; "": the one that BLOCKBUSTER_MACHINE

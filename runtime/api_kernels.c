@@ -76,10 +76,15 @@ void bb_run_model(const bb_kernel_run *run, bb_model *model) {
   check(run, bb_session_run(session, NULL));
   bb_model_get_info(model, &info);
   bb_run_take(run, model, session);
-  *run->counts = (bb_cpu_counts){
-      .fused = info.fused, .misc = info.misc, .kernels = info.kernels, .sources = info.sources};
-  for (uint32_t i = 0; i < model->plan->steps; i++)
-    if (model->plan->step[i].program) run->counts->interpreted += model->plan->step[i].nodes;
+  *run->counts = (bb_cpu_counts){.sources = info.sources};
+  for (uint32_t i = 0; i < model->plan->steps; i++) {
+    const bb_plan_step *step = &model->plan->step[i];
+    if (!bb_model_variant_has(model, bb_session_get_variant(session), i)) continue;
+    run->counts->kernels += step->kernel != BB_NONE;
+    *(step->program ? &run->counts->interpreted
+      : step->misc  ? &run->counts->misc
+                    : &run->counts->fused) += step->nodes;
+  }
   bb_undefer(ctx, session);
   bb_session_destroy(session);
 }

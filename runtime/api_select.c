@@ -2,12 +2,14 @@
  */
 #include "api.h"
 #include "../select/measure.h"
+#include "compile/plan_make.h"
 #include "compile/price_cache.h"
 #include "gpu/gpu.h"
+#include "variants.h"
 
 #include <string.h>
 
-enum { SYMBOL_GUESS = 1024 };
+enum { SYMBOL_GUESS = 1024, PROGRAMS = 4, FEW = 16 /* prices that are found as fast as read */ };
 
 /* --- asking --- */
 
@@ -17,6 +19,38 @@ static const bb_machine *find_machine(bb_arena *arena, const char *name) {
   if (gpu) return bb_gpu_describe(gpu, arena, number);
   if (bb_gpu_find_target(name)) return bb_gpu_suppose(arena, name);
   return bb_machine_find(arena, name);
+}
+
+bool bb_api_tells(const bb_advance_options *options, const char *name) {
+  for (uint32_t i = 0; i < options->dims; i++)
+    if (strcmp(options->dim[i].name, name) == 0) return true;
+  return false;
+}
+
+bb_followers bb_followers_of(bb_program *program, const bb_advance_options *options,
+                             bb_arena *arena) {
+  uint32_t symbols = program->symbols;
+  bb_formula *formula = BB_NEW(arena, bb_formula, symbols + 1);
+  for (uint32_t s = 0; s < symbols; s++)
+    if (!bb_api_tells(options, program->symbol[s]))
+      formula[s] = bb_formula_of_symbol(program, arena, s);
+  return (bb_followers){symbols, formula, BB_NEW(arena, int64_t, symbols + 1)};
+}
+
+/* One may follow from another. */
+void bb_followers_settle(const bb_followers *f, double *symbol) {
+  int64_t value;
+  bool changed = true;
+  for (uint32_t round = 0; round < f->symbols && changed; round++) {
+    changed = false;
+    for (uint32_t s = 0; s < f->symbols; s++) f->value[s] = (int64_t)symbol[s];
+    for (uint32_t s = 0; s < f->symbols; s++) {
+      if (!f->formula[s].count || !bb_formula_value(&f->formula[s], f->value, &value)) continue;
+      double now = value < 1 ? 1 : (double)value;
+      changed |= now != symbol[s];
+      symbol[s] = now;
+    }
+  }
 }
 
 static double *assume(bb_program *program, const bb_advance_options *options) {
@@ -31,6 +65,8 @@ static double *assume(bb_program *program, const bb_advance_options *options) {
       bb_fail(program->ctx, BB_ERROR_ARGUMENT, "extent %s must be 1 or more", dim->name);
     symbol[s] = (double)dim->value;
   }
+  bb_followers followers = bb_followers_of(program, options, program->arena);
+  bb_followers_settle(&followers, symbol);
   return symbol;
 }
 
@@ -47,23 +83,34 @@ const bb_selection_options *bb_api_selection(bb_program *program, const bb_advan
   return selection;
 }
 
-void bb_api_drive_priced(bb_program *program, const bb_advance_options *options,
-                         bb_drive_options *drive) {
+void bb_api_drive_selection(bb_program *program, bb_selection_options *selection,
+                            bb_drive_options *drive) {
   bb_context *ctx = program->ctx;
-  bb_drive(program, BB_STAGE_PARTITION, drive);
-  bb_selection_options selection = *bb_api_selection(program, options, drive->choose);
   bb_arena *scratch = bb_scratch(ctx);
-  bb_price_key key = bb_price_key_of(program, &selection, scratch);
-  selection.known = bb_prices_recall(ctx, scratch, &key);
-  drive->select = &selection;
+  bb_price_key key = bb_price_key_of(program, selection, scratch);
+  selection->known = bb_prices_recall(ctx, scratch, &key);
+  drive->select = selection;
   bb_drive(program, BB_STAGE_FUSED, drive);
-  if (!selection.known) bb_prices_keep(ctx, scratch, &key, &program->selection->prices);
+  if (!selection->known && program->selection->prices.count >= FEW)
+    bb_prices_keep(ctx, scratch, &key, &program->selection->prices);
   bb_scratch_end(scratch);
 }
 
+void bb_api_drive_priced(bb_program *program, const bb_advance_options *options,
+                         bb_drive_options *drive) {
+  if (options->programs > 1) {
+    bb_api_drive_variants(program, options, drive);
+    return;
+  }
+  bb_drive(program, BB_STAGE_PARTITION, drive);
+  bb_selection_options selection = *bb_api_selection(program, options, drive->choose);
+  bb_api_drive_selection(program, &selection, drive);
+}
+
 void bb_api_choose(bb_program *program, const char *machine) {
-  const bb_advance_options options = {.version = BB_VERSION, .machine = machine};
+  bb_advance_options options = {.version = BB_VERSION, .machine = machine};
   bb_drive_options drive = {.strict = program->strict};
+  if (!*machine) options.programs = PROGRAMS; /* what a GPU runs is cut by extents at each launch */
   if (program->stage != BB_STAGE_FUSED) bb_api_drive_priced(program, &options, &drive);
 }
 

@@ -79,6 +79,14 @@ typedef enum bb_fold_kind {
 
 enum { BB_FOLD_CHUNKS = 4096 }; /* at most */
 
+/* Values that a run-time extent may have, by name. */
+typedef struct bb_extent_range {
+  const char *name;
+  int64_t first, last; /* 1 <= first <= last */
+} bb_extent_range;
+
+enum { BB_PROGRAMS = 8 }; /* at most */
+
 typedef struct bb_advance_options {
   uint32_t version; /* BB_VERSION */
   uint32_t cuts;    /* top-level nodes that must not share a candidate */
@@ -102,6 +110,13 @@ typedef struct bb_advance_options {
   const char *machine;
   uint32_t dims; /* what run-time extents count as in prices; others as 1024 */
   const bb_setting *dim;
+  /* Several programs for several regions of run-time extents, at most so many (BB_PROGRAMS; 0 and 1: one): extents that `dim` does not
+   * name and that do not follow from others are then any from 1 to 4096, or in the range that is given. There are as many programs as make the
+   * mean region 5 % faster each, by price; a compiled model holds all of them, and a session runs the one for what is
+   * bound.  The program itself is the best of them alone.  Needs `machine`. */
+  uint32_t programs;
+  uint32_t ranges;
+  const bb_extent_range *range;
   /* How often each rule was tried at a node and how often applied, by its number; BB_RULE_NUMBERS
    * each, added to.  NULL: not counted. */
   uint64_t *tries, *hits;

@@ -41,7 +41,7 @@ extern "C" {
 #endif
 
 /* Bytes of version: major * 10000 + minor * 100 + patch. */
-#define BB_VERSION 101
+#define BB_VERSION 102
 BB_API uint32_t bb_version(void);
 
 typedef enum bb_status {
@@ -166,13 +166,46 @@ typedef struct bb_model_info {
   const char *device;   /* "cpu", "cuda" or "hip" */
   const char *features; /* what the kernels expect of the machine, words between spaces */
   uint32_t inputs, outputs, extents, steps;
-  uint32_t fused, misc;      /* operators that run in kernels; as reference kernels */
-  uint32_t kernels, sources; /* steps that are kernels; different ones */
+  uint32_t fused, misc; /* operators that run in kernels; as reference kernels: of variant 0 */
+  uint32_t kernels,
+      sources; /* steps of variant 0 that are kernels; different ones of all variants */
   uint64_t constant_bytes;
   bool cached; /* the kernels were there already: nothing was compiled */
 } bb_model_info;
 
 BB_API void bb_model_get_info(const bb_model *model, bb_model_info *info);
+
+/* One of the programs that a model holds, all of which compute the same: each is the cheapest for some values of the run-time
+ * extents.  A session runs the one for what is bound; constants, caches and what was computed at load are shared. */
+typedef struct bb_variant_info {
+  uint32_t extents;
+  const bb_setting *extent; /* what it was chosen for */
+  uint32_t steps, kernels;  /* of a run; of those, kernels */
+} bb_variant_info;
+
+/* Index 0 and up; false beyond the last.  Where a model holds one program alone, that is variant 0. */
+BB_API bool bb_model_get_variant(const bb_model *model, uint32_t index, bb_variant_info *info);
+/* Whether a step, as bb_model_get_step() counts, is part of a variant. */
+BB_API bool bb_model_variant_has(const bb_model *model, uint32_t index, uint32_t step);
+/* Values of an extent from `first` on; last: < 0: without end. */
+typedef struct bb_extent_span {
+  const char *name;
+  int64_t first, last;
+} bb_extent_span;
+/* A region of the extents that the choice of a variant depends on. */
+typedef struct bb_region_info {
+  uint32_t variant;
+  uint32_t extents; /* 0: there is one region alone */
+  const bb_extent_span *extent;
+} bb_region_info;
+
+/* The table that a session looks into: index 0 and up, each combination of extents in one region; false beyond the
+ * last. */
+BB_API bool bb_model_get_region(const bb_model *model, uint32_t index, bb_region_info *info);
+/* Which variant runs where the run-time extents have these values (those that follow from others may be left out).
+ * Errors: ARGUMENT (no such extent, one that is missing), INPUT (sizes that cannot be). */
+BB_API bb_status bb_model_find_variant(bb_context *context, const bb_model *model, uint32_t count,
+                                       const bb_setting *extent, uint32_t *index);
 
 /* A step: a kernel, a reference kernel for an operator that has no other form, or, in models that
  * bb_program_compile() made, what has no kernel and is interpreted. */
@@ -185,7 +218,7 @@ typedef struct bb_step_info {
   uint32_t source;     /* steps with one number share their code; UINT32_MAX: no kernel */
 } bb_step_info;
 
-/* False beyond the last; in the order in which they run. */
+/* False beyond the last; in the order in which they run, those of all variants. */
 BB_API bool bb_model_get_step(const bb_model *model, uint32_t index, bb_step_info *info);
 
 /* --- sessions --- */
@@ -285,6 +318,8 @@ BB_API bb_status bb_session_set(bb_session *session, const char *extent, int64_t
  * are known.  Errors: ARGUMENT (an input is not bound, an extent not known), INPUT (shapes that do
  * not fit, named), MEMORY. */
 BB_API bb_status bb_session_prepare(bb_session *session);
+/* Which of the model's variants the extents of the last bb_session_prepare() or run have. */
+BB_API uint32_t bb_session_get_variant(const bb_session *session);
 /* The array of an input or output as it is bound, with the session's own memory where that is used.  Needs
  * bb_session_prepare(), or a run; lives until the next of either, or bind.  Errors: ARGUMENT. */
 BB_API bb_status bb_session_get(bb_session *session, bb_side side, uint32_t index,

@@ -59,8 +59,9 @@ typedef struct pass {
 
 static void place(point *p) {
   const bb_nest *nest = p->nest;
+  /* A block that is larger than the extent costs what the block costs: that is how it was compiled. */
   for (uint32_t i = 0; i < nest->sizes; i++)
-    p->block[i] = most(1, least(p->tiling->block[i], p->pricing->size_extent[i]));
+    p->block[i] = most(1, nest->size[i].whole ? p->pricing->size_extent[i] : p->tiling->block[i]);
   for (uint32_t i = 0; i < nest->loops; i++) {
     const bb_nest_loop *loop = &nest->loop[i];
     double turns = p->pricing->loop_extent[i];

@@ -105,6 +105,50 @@ typedef struct bb_table {
 bb_table *bb_select_table(bb_program *program, const bb_selection_options *options, uint32_t symbol,
                           int64_t first, int64_t last, bb_arena *arena);
 
+/* --- programs for regions of extents --- */
+
+/* Values that a run-time extent may have. */
+typedef struct bb_symbol_range {
+  uint32_t symbol;
+  double first, last; /* 1 <= first <= last */
+} bb_symbol_range;
+
+/* Extents in stretches: up to limit[0], up to limit[1], ..., beyond the last limit. */
+typedef struct bb_region_axis {
+  uint32_t symbol, stretches;
+  const double *limit; /* stretches - 1, ascending */
+} bb_region_axis;
+
+/* A few programs, and which of them is cheapest where; the first is the best of them alone. */
+typedef struct bb_regions {
+  uint32_t count;
+  const double *const *symbol; /* by program: the extents at which it is what selection finds */
+  uint32_t axes;               /* without those on which nothing depends */
+  const bb_region_axis *axis;
+  uint32_t cells; /* combinations of stretches, the last axis moving fastest */
+  const uint32_t *cell;
+  /* How many times as long as with these programs the best of all programs alone would take: the geometric mean over all
+   * cells, by weight, and the worst. */
+  double mean, worst;
+} bb_regions;
+
+typedef struct bb_region_options {
+  const bb_selection_options *selection; /* its symbols: what extents without a range count as */
+  uint32_t ranges;
+  const bb_symbol_range *range;
+  uint32_t most; /* programs, 1 or more */
+  /* Fills in symbols that follow from others; NULL: there are none. */
+  void (*settle)(void *user, double *symbol);
+  void *user;
+} bb_region_options;
+
+/* Selects the program at points of a grid over the ranges, prices what was found in every cell of a finer one, and takes programs one
+ * by one, each time the one that helps most over all cells, as long as the mean cell gains more than 5 %; cells of less than 20
+ * microseconds hardly count.  Ranges beyond the
+ * fifth count as `selection` says.  Requires: stage PARTITION.  Keeps: the program.  The regions live in `arena`. */
+bb_regions *bb_select_regions(bb_program *program, const bb_region_options *options,
+                              bb_arena *arena);
+
 /* The static cost used above, with every dim in one block: operations and bytes that cross
  * buffered edges.  Extents that are symbols count as `symbol_guess`. */
 void bb_count_graph(const bb_program *program, const bb_graph *graph, int64_t symbol_guess,

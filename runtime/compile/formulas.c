@@ -2,6 +2,7 @@
 #include "plan_make.h"
 
 #include <math.h>
+#include <string.h>
 
 /* --- expressions --- */
 
@@ -75,6 +76,18 @@ bb_formula bb_formula_of(bb_program *program, bb_arena *arena, const bb_expr *ex
     bb_fail(program->ctx, BB_ERROR_UNSUPPORTED, "a size of too many terms");
   write(&w, expr);
   return (bb_formula){w.count, w.term};
+}
+
+bb_formula bb_formula_of_symbol(bb_program *program, bb_arena *arena, uint32_t symbol) {
+  const char *text = program->symbol[symbol], *end = text + strlen(text), *error;
+  uint32_t symbols = program->symbols; /* parsing a name may add one */
+  const bb_expr *e = bb_expr_parse(program, &text, end, NULL, NULL, &error);
+  if (!e || text != end || e->op == BB_X_SYMBOL) return (bb_formula){0};
+  bb_formula formula = bb_formula_of(program, arena, e);
+  for (uint32_t k = 0; k < formula.count; k++)
+    if (formula.term[k].op == BB_T_VARIABLE && formula.term[k].number >= symbols)
+      return (bb_formula){0};
+  return formula;
 }
 
 /* --- operations --- */

@@ -32,7 +32,7 @@ static void take_constants(lowering *l) {
   bb_tile_program *tile = l->kernel->tile;
   bool *constant = BB_NEW(m->arena, bool, tile->views + 1);
   for (uint32_t i = 0; i < tile->views; i++) {
-    uint32_t tensor = l->kernel->argument[i].tensor;
+    uint32_t tensor = bb_maker_tensor(m, l->kernel->argument[i].tensor);
     constant[i] = !l->once && tensor != BB_NONE && !tile->view[i].written &&
                   bb_plan_is_fixed(m->plan, tensor, false);
   }
@@ -114,8 +114,9 @@ static void make_arguments(bb_maker *m, const lowering *l, bb_plan_step *step) {
   step->arguments = kernel->tile->views;
   bb_plan_argument *argument = BB_NEW(m->arena, bb_plan_argument, step->arguments + 1);
   for (uint32_t i = 0; i < step->arguments; i++) {
-    argument[i] = (bb_plan_argument){l->tensor[i], l->offset[i], kernel->tile->view[i].written};
-    bb_maker_note_used(m, l->tensor[i]);
+    uint32_t tensor = bb_maker_tensor(m, l->tensor[i]);
+    argument[i] = (bb_plan_argument){tensor, l->offset[i], kernel->tile->view[i].written};
+    bb_maker_note_used(m, tensor);
   }
   step->argument = argument;
 }
@@ -152,14 +153,18 @@ static uint32_t add_tensor(bb_maker *m, const bb_tile_view *view) {
 
 static void make_part(bb_maker *m, lowering *l, uint32_t number, const char *name) {
   const bb_constant_part *part = &l->parts.part[number];
-  bb_plan_step step = {.once = true, .listing = "", .arguments = part->tile->views};
+  bb_plan_step step = {.once = true,
+                       .variants = bb_plan_all(m->plan),
+                       .listing = "",
+                       .arguments = part->tile->views};
   step.name = bb_arena_printf(m->arena, "%s.%u", name, number);
   step.kernel = kernel_number(m, &l->part_text[number], part->tile);
   step.operations = bb_operations_of(part->tile, m->arena);
   bb_plan_argument *argument = BB_NEW(m->arena, bb_plan_argument, step.arguments + 1);
   uint32_t last = step.arguments - 1;
   for (uint32_t i = 0; i < last; i++) {
-    argument[i] = (bb_plan_argument){l->tensor[part->view[i]], l->offset[part->view[i]], false};
+    uint32_t tensor = bb_maker_tensor(m, l->tensor[part->view[i]]);
+    argument[i] = (bb_plan_argument){tensor, l->offset[part->view[i]], false};
     bb_maker_note_used(m, argument[i].tensor);
   }
   step.argument = argument;
@@ -190,8 +195,10 @@ void bb_maker_kernel(bb_maker *m, const bb_candidate *candidate) {
   step->listing = listing.data ? listing.data : "";
   bb_status status = bb_protect(ctx, lower, &l);
   if (status == BB_ERROR_UNSUPPORTED) {
-    bb_put(&m->refused, "%s%s: %s", m->refused.length ? "\n" : "", candidate->name,
-           bb_context_message(ctx));
+    const char *line =
+        bb_arena_printf(m->arena, "%s: %s\n", candidate->name, bb_context_message(ctx));
+    if (!m->refused.data || !strstr(m->refused.data, line)) /* another variant's, too */
+      bb_put(&m->refused, "%s", line);
     ctx->status = BB_OK;
     bb_maker_interpreted(m, candidate, step);
     *bb_maker_step(m) = made;

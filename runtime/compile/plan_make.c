@@ -4,17 +4,11 @@
  */
 #include "plan_maker.h"
 
+#include "../variants.h"
+
 #include <string.h>
 
 /* --- run-time extents --- */
-
-/* An extent that is no product of symbols is a symbol whose name says what it is. */
-static bb_formula derived(bb_maker *m, const char *name) {
-  const char *text = name, *end = name + strlen(name), *error;
-  const bb_expr *e = bb_expr_parse(m->program, &text, end, NULL, NULL, &error);
-  if (!e || text != end || e->op == BB_X_SYMBOL) return (bb_formula){0};
-  return bb_formula_of(m->program, m->arena, e);
-}
 
 /* Parsing a name may add a symbol: only those that the program had are the plan's, and then the rooms
  * of its caches. */
@@ -29,10 +23,7 @@ static void make_symbols(bb_maker *m) {
   bb_formula *formula = BB_NEW(m->arena, bb_formula, plan->symbols + 1);
   for (uint32_t i = 0; i < plan->extents; i++) {
     plan->symbol[i] = m->program->symbol[i];
-    formula[i] = derived(m, plan->symbol[i]);
-    for (uint32_t k = 0; k < formula[i].count; k++)
-      if (formula[i].term[k].op == BB_T_VARIABLE && formula[i].term[k].number >= plan->extents)
-        formula[i] = (bb_formula){0};
+    formula[i] = bb_formula_of_symbol(m->program, m->arena, i);
   }
   plan->derived = formula;
 }
@@ -58,6 +49,8 @@ static void make_tensors(bb_maker *m) {
   m->tensor_capacity = plan->tensors + 1;
   plan->tensor = BB_NEW(m->arena, bb_plan_tensor, m->tensor_capacity);
   m->used = BB_NEW(m->arena, bool, plan->tensors + 1);
+  m->same = BB_NEW(m->arena, uint32_t, plan->tensors + 1);
+  for (uint32_t i = 0; i < plan->tensors; i++) m->same[i] = i;
   for (uint32_t i = 0; i < plan->tensors; i++) {
     const bb_tensor *from = &m->program->tensor[i];
     bb_plan_tensor *t = &plan->tensor[i];
@@ -103,6 +96,10 @@ bool bb_plan_is_fixed(const bb_plan *plan, uint32_t tensor, bool written) {
   return written ? t->role == BB_TENSOR_LOCAL : t->role == BB_TENSOR_CONSTANT || t->once;
 }
 
+uint32_t bb_maker_tensor(const bb_maker *m, uint32_t tensor) {
+  return tensor < m->program->tensors ? m->same[tensor] : tensor;
+}
+
 bb_plan_step *bb_maker_step(bb_maker *m) {
   BB_GROW(m->arena, m->plan->step, m->step_capacity, m->plan->steps + 1u);
   return &m->plan->step[m->plan->steps++];
@@ -134,6 +131,117 @@ static void mark_once(bb_plan *plan, bb_plan_step *step) {
     if (!step->out[i].absent) plan->tensor[step->out[i].piece[0].tensor].once = once;
 }
 
+/* --- variants --- */
+
+/* Whether two kernels that run at load make the same of the same. */
+static bool makes_same(const bb_plan_step *a, const bb_plan_step *b) {
+  if (!a->once || a->kernel == BB_NONE || a->kernel != b->kernel || a->arguments != b->arguments)
+    return false;
+  for (uint32_t i = 0; i < a->arguments; i++) {
+    const bb_plan_argument *x = &a->argument[i], *y = &b->argument[i];
+    if (x->written != y->written || !bb_formula_same(&x->offset, &y->offset) ||
+        (!x->written && x->tensor != y->tensor) || (x->tensor == BB_NONE) != (y->tensor == BB_NONE))
+      return false;
+  }
+  return true;
+}
+
+/* What another variant has made at load already, the last step need not make again: who reads its results reads those. */
+static void merge_once(bb_maker *m) {
+  bb_plan *plan = m->plan;
+  bb_plan_step *last = &plan->step[plan->steps - 1];
+  uint32_t i = 0;
+  if (!last->once) return;
+  last->variants = bb_plan_all(plan);
+  while (i + 1 < plan->steps && !makes_same(&plan->step[i], last)) i++;
+  if (i + 1 == plan->steps) return;
+  for (uint32_t k = 0; k < last->arguments; k++) {
+    uint32_t made = last->argument[k].tensor, there = plan->step[i].argument[k].tensor;
+    if (!last->argument[k].written || made == BB_NONE || made == there) continue;
+    m->same[made] = there;
+    plan->tensor[made].once = false;
+  }
+  plan->steps--;
+}
+
+static void make_step(bb_maker *m, const bb_choice *choice, uint32_t number) {
+  const bb_step *from = &choice->step[number];
+  if (from->candidate == BB_NONE)
+    bb_maker_misc(m, from, bb_maker_step(m));
+  else
+    bb_maker_kernel(m, &choice->candidate[from->candidate]);
+  bb_plan_step *step = &m->plan->step[m->plan->steps - 1];
+  step->variants = m->variants;
+  mark_once(m->plan, step);
+  merge_once(m);
+}
+
+/* One node that all variants are at: they were partitioned once. */
+static bool is_shared(uint32_t variants, const bb_choice *choice, const uint32_t *at) {
+  for (uint32_t v = 0; v < variants; v++) {
+    const bb_step *s = &choice[v].step[at[v]], *first = &choice->step[at[0]];
+    if (at[v] == choice[v].steps || s->candidate != BB_NONE || s->in != first->in ||
+        s->out != first->out || s->misc != first->misc)
+      return false;
+  }
+  return true;
+}
+
+/* The kernels of all variants up to the next node between candidates, and that node once. */
+static void make_steps(bb_maker *m, uint32_t variants, const bb_choice *choice) {
+  uint32_t *at = BB_NEW(m->arena, uint32_t, variants);
+  for (bool more = true; more;) {
+    more = false;
+    for (uint32_t v = 0; v < variants; v++) {
+      m->variants = 1u << v;
+      for (; at[v] < choice[v].steps && choice[v].step[at[v]].candidate != BB_NONE; at[v]++)
+        make_step(m, &choice[v], at[v]);
+    }
+    m->variants = bb_plan_all(m->plan);
+    bool shared = is_shared(variants, choice, at);
+    if (shared) make_step(m, choice, at[0]);
+    for (uint32_t v = 0; v < variants; v++) {
+      if (at[v] == choice[v].steps) continue;
+      m->variants = 1u << v;
+      if (!shared) make_step(m, &choice[v], at[v]);
+      at[v]++;
+      more = true;
+    }
+  }
+}
+
+static int64_t *whole_numbers(bb_maker *m, uint32_t count, const double *number) {
+  int64_t *made = BB_NEW(m->arena, int64_t, count + 1);
+  for (uint32_t i = 0; i < count; i++) made[i] = (int64_t)number[i];
+  return made;
+}
+
+/* A program alone is chosen for what its selection says, if there was one. */
+static void make_table(bb_maker *m, const bb_regions *regions) {
+  static const uint32_t only[1] = {0};
+  bb_plan *plan = m->plan;
+  const bb_selection_report *report = m->program->selection;
+  const int64_t **at = BB_NEW(m->arena, const int64_t *, plan->variants);
+  plan->chosen_at = at;
+  plan->table = (bb_plan_table){.cells = 1, .cell = only};
+  if (!regions) {
+    int64_t *extent = BB_NEW(m->arena, int64_t, plan->extents + 1);
+    for (uint32_t s = 0; report && s < plan->extents && s < report->symbols; s++)
+      extent[s] = (int64_t)report->symbol[s];
+    at[0] = extent;
+    return;
+  }
+  for (uint32_t v = 0; v < plan->variants; v++)
+    at[v] = whole_numbers(m, plan->extents, regions->symbol[v]);
+  bb_plan_axis *axis = BB_NEW(m->arena, bb_plan_axis, regions->axes + 1);
+  for (uint32_t a = 0; a < regions->axes; a++) {
+    const bb_region_axis *from = &regions->axis[a];
+    axis[a] = (bb_plan_axis){from->symbol, from->stretches,
+                             whole_numbers(m, from->stretches - 1, from->limit)};
+  }
+  plan->table = (bb_plan_table){regions->axes, regions->cells, axis, regions->cell};
+}
+
 /* --- the draft --- */
 
 static void put_source(bb_maker *m, bb_draft *draft) {
@@ -162,26 +270,24 @@ bb_draft *bb_draft_make(bb_program *program, const bb_draft_options *options, bb
   m.refused.arena = arena;
   m.emit.vector_bytes = bb_host_vector_bytes();
   m.plan = BB_NEW(arena, bb_plan, 1);
+  const struct bb_variants *variants = m.options->target ? NULL : program->variants;
+  bb_choice alone = bb_choice_of(program);
   *m.plan = (bb_plan){.arena = arena, .name = program->name, .device = "cpu"};
+  m.plan->variants = variants ? variants->regions->count : 1;
   if (m.options->target) m.plan->device = m.options->target->api->name;
   m.plan->features = m.plan->code = m.plan->sum = "";
   bb_draft *draft = BB_NEW(arena, bb_draft, 1);
   draft->plan = m.plan;
   make_symbols(&m);
   make_tensors(&m);
-  for (uint32_t i = 0; i < program->steps; i++) {
-    const bb_step *from = &program->step[i];
-    if (from->candidate == BB_NONE)
-      bb_maker_misc(&m, from, bb_maker_step(&m));
-    else
-      bb_maker_kernel(&m, &program->candidate[from->candidate]);
-    mark_once(m.plan, &m.plan->step[m.plan->steps - 1]);
-  }
+  make_table(&m, variants ? variants->regions : NULL);
+  make_steps(&m, m.plan->variants, variants ? variants->choice : &alone);
   place_constants(&m, draft);
   if (m.options->target)
     put_ways(&m, draft);
   else
     put_source(&m, draft);
+  if (m.refused.length) m.refused.data[m.refused.length - 1] = 0; /* the last line's end */
   draft->refused = m.refused.data;
   return draft;
 }

@@ -46,6 +46,9 @@ void bb_plan_write(bb_buffer *out, const bb_plan *plan);
 /* An integer expression as a formula: ARG k is variable k, or SYMBOL k, whichever occurs.  Fails with
  * BB_ERROR_UNSUPPORTED. */
 bb_formula bb_formula_of(bb_program *program, bb_arena *arena, const bb_expr *expr);
+/* What a run-time extent is whose name says that it follows from others, "symbol(P)+symbol(S)"; without terms:
+ * it does not. */
+bb_formula bb_formula_of_symbol(bb_program *program, bb_arena *arena, uint32_t symbol);
 /* The operations of one run of a tile program, of its extents; what stands in blocks beyond an
  * extent is not counted. */
 bb_formula bb_operations_of(const bb_tile_program *tile, bb_arena *arena);

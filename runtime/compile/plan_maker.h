@@ -21,6 +21,8 @@ typedef struct bb_maker {
   bb_gpu_draft_ways *ways;      /* by kernel, of a GPU */
   bool *used;                   /* by tensor */
   bb_room *room;                /* by tensor */
+  uint32_t *same;               /* by tensor: one made at load that it equals; else itself */
+  uint32_t variants;            /* bits: those that steps are being made for */
 } bb_maker;
 
 /* --- plan_make.c --- */
@@ -28,6 +30,8 @@ bool bb_plan_is_known(uint32_t rank, const bb_extent *const *shape);
 /* Whether an array is there when the model is loaded, or may be made then. */
 bool bb_plan_is_fixed(const bb_plan *plan, uint32_t tensor, bool written);
 const bb_extent *const *bb_maker_extents(bb_maker *m, uint32_t axes, const bb_dim *axis);
+/* The tensor that stands for another. */
+uint32_t bb_maker_tensor(const bb_maker *m, uint32_t tensor);
 /* The next step of the plan, to be filled. */
 bb_plan_step *bb_maker_step(bb_maker *m);
 

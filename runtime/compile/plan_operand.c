@@ -49,8 +49,9 @@ static void make_piece(bb_maker *m, const bb_misc_port *port, const bb_piece *fr
     taken[axis] = true;
     stride[axis] = bb_formula_of(m->program, m->arena, whole ? step : scaled(m, step, index->step));
   }
-  m->used[from->source] = true;
-  *piece = (bb_plan_piece){.tensor = from->source,
+  uint32_t tensor = bb_maker_tensor(m, from->source);
+  bb_maker_note_used(m, tensor);
+  *piece = (bb_plan_piece){.tensor = tensor,
                            .offset = bb_formula_of(m->program, m->arena, offset),
                            .stride = stride,
                            .first = from->first,

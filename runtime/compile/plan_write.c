@@ -199,6 +199,42 @@ static void put_symbols(bb_buffer *out, const bb_plan *p) {
   bb_put(out, "],\n");
 }
 
+static void put_numbers(bb_buffer *out, uint32_t count, const int64_t *number) {
+  for (uint32_t i = 0; i < count; i++) bb_put(out, "%s%" PRId64, i ? ", " : "", number[i]);
+}
+
+static void put_table(bb_buffer *out, const bb_plan *p) {
+  const bb_plan_table *t = &p->table;
+  bb_put(out, " \"variants\": [");
+  for (uint32_t v = 0; v < p->variants; v++) {
+    bb_put(out, "%s[", v ? ", " : "");
+    put_numbers(out, p->extents, p->chosen_at[v]);
+    bb_put(out, "]");
+  }
+  bb_put(out, "],\n \"table\": [[");
+  for (uint32_t a = 0; a < t->axes; a++) {
+    bb_put(out, "%s[%u%s", a ? ", " : "", t->axis[a].symbol, t->axis[a].stretches > 1 ? ", " : "");
+    put_numbers(out, t->axis[a].stretches - 1, t->axis[a].limit);
+    bb_put(out, "]");
+  }
+  bb_put(out, "], [");
+  for (uint32_t i = 0; i < t->cells; i++) bb_put(out, "%s%u", i ? ", " : "", t->cell[i]);
+  bb_put(out, "]],\n");
+}
+
+/* Nothing where it is part of all. */
+static void put_parts(bb_buffer *out, const bb_plan *p, const bb_plan_step *s) {
+  bool first = true;
+  if (s->variants == bb_plan_all(p)) return;
+  bb_put(out, ", \"variants\": [");
+  for (uint32_t v = 0; v < p->variants; v++) {
+    if (!(s->variants >> v & 1)) continue;
+    next(out, &first);
+    bb_put(out, "%u", v);
+  }
+  bb_put(out, "]");
+}
+
 void bb_plan_write(bb_buffer *out, const bb_plan *p) {
   bb_put(out, "{\"version\": %d, ", BB_PLAN_VERSION);
   put_text(out, "name", p->name);
@@ -221,12 +257,15 @@ void bb_plan_write(bb_buffer *out, const bb_plan *p) {
   for (uint32_t i = 0; i < p->caches; i++)
     bb_put(out, "%s[%u, %u, %u]", i ? ", " : "", p->cache[i].input, p->cache[i].output,
            p->cache[i].axis);
-  bb_put(out, "],\n \"steps\": [");
+  bb_put(out, "],\n");
+  put_table(out, p);
+  bb_put(out, " \"steps\": [");
   for (uint32_t i = 0; i < p->steps; i++) {
     const bb_plan_step *s = &p->step[i];
     bb_put(out, "%s{", i ? ",\n  " : "\n  ");
     put_text(out, "name", s->name);
     bb_put(out, "%s, \"nodes\": %u", s->once ? ", \"once\": true" : "", s->nodes);
+    put_parts(out, p, s);
     if (s->misc)
       put_misc(out, s);
     else if (s->program)

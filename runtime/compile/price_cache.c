@@ -13,7 +13,6 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-enum { FEW = 16 };                      /* prices that are found as fast as read */
 static const size_t analysed = 1 << 20; /* bytes of a constant: more are not looked at */
 
 /* Prices of another build are not these. */
@@ -77,6 +76,5 @@ const bb_prices *bb_prices_recall(bb_context *ctx, bb_arena *arena, const bb_pri
 void bb_prices_keep(bb_context *ctx, bb_arena *arena, const bb_price_key *key,
                     const bb_prices *prices) {
   const bb_cache_key by = {key->text, key->length, .quiet = true};
-  if (prices->count < FEW) return;
   bb_cache_keep_image(ctx, arena, &by, prices->seconds, prices->count * sizeof *prices->seconds);
 }

@@ -281,17 +281,21 @@ static void size_kernels(bb_session *s) {
   const bb_plan *p = s->model->plan;
   s->scratch = 0;
   for (uint32_t i = 0; i < p->steps; i++)
-    if (p->step[i].once == s->once && bb_model_launches(s->model, i)) {
+    if (bb_session_takes(s, i) && bb_model_launches(s->model, i)) {
       if (p->step[i].kernel != BB_NONE) size_kernel(s, i);
       size_launch(s, i);
     }
 }
 
-/* Whether everything fits where the reserved layout has it. */
-static bool fits_reserve(const bb_session *s) {
-  bool fits = s->held_workspace && s->scratch <= s->held_scratch;
-  for (uint32_t t = 0; t < s->model->plan->tensors && fits; t++)
-    if (s->place[t].home == BB_HOME_WORKSPACE) fits = s->place[t].bytes <= s->place[t].held;
+/* Takes the layout that was reserved for the variant, if everything fits there. */
+static bool fits_reserve(bb_session *s) {
+  const bb_reserve *r = &s->reserve[s->variant];
+  uint32_t tensors = s->model->plan->tensors;
+  bool fits = r->workspace && s->scratch <= r->scratch;
+  for (uint32_t t = 0; t < tensors && fits; t++)
+    if (s->place[t].home == BB_HOME_WORKSPACE) fits = s->place[t].bytes <= r->bytes[t];
+  for (uint32_t t = 0; t < tensors && fits; t++) s->place[t].offset = r->offset[t];
+  if (fits) s->scratch = r->scratch, s->workspace = r->workspace;
   return fits;
 }
 
@@ -299,33 +303,46 @@ void bb_session_lay_out(bb_session *s) {
   s->prepared = s->placed = false;
   if (!s->once) {
     find_extents(s);
+    uint32_t variant = bb_plan_variant_at(s->model->plan, s->symbol);
+    if (variant != s->variant) bb_session_take_variant(s, variant);
     bb_session_find_rooms(s);
   }
   size_arrays(s, false);
   size_kernels(s);
-  if (fits_reserve(s)) {
-    s->scratch = s->held_scratch;
-    s->workspace = s->held_workspace;
-  } else {
-    s->held_workspace = 0;
+  if (!fits_reserve(s)) {
+    s->reserve[s->variant].workspace = 0;
     plan_workspace(s);
   }
   s->prepared = true;
 }
 
+static void hold_variant(bb_session *s, uint32_t variant) {
+  bb_reserve *r = &s->reserve[variant];
+  bb_session_take_variant(s, variant);
+  size_arrays(s, true);
+  size_kernels(s);
+  plan_workspace(s);
+  for (uint32_t t = 0; t < s->model->plan->tensors; t++) {
+    r->bytes[t] = s->place[t].home == BB_HOME_WORKSPACE ? s->place[t].bytes : 0;
+    r->offset[t] = s->place[t].offset;
+  }
+  r->scratch = s->scratch;
+  r->workspace = s->workspace;
+  (void)workspace(s);
+}
+
+/* Smaller extents may be another variant's, which then needs no more than at these. */
 void bb_session_hold(bb_session *s) {
   const bb_plan *p = s->model->plan;
   s->prepared = s->placed = false;
   while (bb_plan_derive(s->ctx, p, s->symbol)) continue;
   bb_session_find_rooms(s);
-  size_arrays(s, true);
-  size_kernels(s);
-  plan_workspace(s);
-  for (uint32_t t = 0; t < p->tensors; t++)
-    s->place[t].held = s->place[t].home == BB_HOME_WORKSPACE ? s->place[t].bytes : 0;
-  s->held_scratch = s->scratch;
-  s->held_workspace = s->workspace;
-  (void)workspace(s);
+  size_t most = 0;
+  for (uint32_t v = 0; v < p->variants; v++) {
+    hold_variant(s, v);
+    if (s->workspace > most) most = s->workspace;
+  }
+  for (uint32_t v = 0; v < p->variants; v++) s->reserve[v].workspace = most;
 }
 
 /* --- pointers --- */
@@ -334,7 +351,7 @@ static void prepare_launches(bb_session *s, void *scratch) {
   const bb_model *m = s->model;
   s->ran = s->noted = false;
   for (uint32_t i = 0; i < m->plan->steps; i++) {
-    if (m->plan->step[i].once != s->once || !bb_model_launches(m, i)) continue;
+    if (!bb_session_takes(s, i) || !bb_model_launches(m, i)) continue;
     bb_launch launch = bb_session_launch(s, i, s->ready[i].argument);
     launch.scratch = scratch;
     m->class->prepare(m->module, s->queue, s->ctx, &launch, s->ready[i].prepared);
@@ -357,7 +374,7 @@ void bb_session_place(bb_session *s) {
   for (uint32_t i = 0; i < p->steps; i++)
     for (uint32_t k = 0; k < p->step[i].arguments; k++) {
       uint32_t tensor = p->step[i].argument[k].tensor;
-      if (tensor != BB_NONE && p->step[i].once == s->once)
+      if (tensor != BB_NONE && bb_session_takes(s, i))
         s->ready[i].argument[k] = (char *)s->data[tensor] + s->ready[i].offset[k];
     }
   if (s->model->class->prepare) prepare_launches(s, base);

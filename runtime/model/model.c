@@ -39,6 +39,31 @@ static void describe(bb_model *m) {
   }
 }
 
+static void describe_variants(bb_model *m) {
+  bb_plan *p = m->plan;
+  bb_setting **at = BB_NEW(p->arena, bb_setting *, p->variants);
+  for (uint32_t v = 0; v < p->variants; v++) {
+    at[v] = BB_NEW(p->arena, bb_setting, p->extents + 1);
+    for (uint32_t i = 0; i < p->extents; i++)
+      at[v][i] = (bb_setting){p->symbol[i], p->chosen_at[v][i]};
+  }
+  m->chosen_at = at;
+  m->region = BB_NEW(p->arena, bb_region_info, p->table.cells);
+  for (uint32_t cell = 0; cell < p->table.cells; cell++) {
+    bb_extent_span *span = BB_NEW(p->arena, bb_extent_span, p->table.axes + 1);
+    uint32_t rest = cell;
+    for (uint32_t a = p->table.axes; a-- > 0;) {
+      const bb_plan_axis *axis = &p->table.axis[a];
+      uint32_t i = rest % axis->stretches;
+      span[a] = (bb_extent_span){.name = p->symbol[axis->symbol],
+                                 .first = i ? axis->limit[i - 1] + 1 : 0,
+                                 .last = i + 1 < axis->stretches ? axis->limit[i] : -1};
+      rest /= axis->stretches;
+    }
+    m->region[cell] = (bb_region_info){p->table.cell[cell], p->table.axes, span};
+  }
+}
+
 /* --- constants --- */
 
 typedef struct opened_queue {
@@ -225,6 +250,7 @@ static void make_body(bb_context *home, void *argument) {
   open_device(m, home, call->parts);
   place_data(m, home, call->parts);
   describe(m);
+  describe_variants(m);
   bb_session_run_once(home, m);
 }
 
@@ -281,12 +307,36 @@ bool bb_model_get_extent(const bb_model *m, uint32_t index, bb_extent_info *info
   return true;
 }
 
+bool bb_model_get_variant(const bb_model *m, uint32_t index, bb_variant_info *info) {
+  const bb_plan *p = m->plan;
+  if (index >= p->variants) return false;
+  *info = (bb_variant_info){.extents = p->extents, .extent = m->chosen_at[index]};
+  for (uint32_t i = 0; i < p->steps; i++) {
+    if (p->step[i].once || !(p->step[i].variants >> index & 1)) continue;
+    info->steps++;
+    info->kernels += p->step[i].kernel != BB_NONE;
+  }
+  return true;
+}
+
+bool bb_model_get_region(const bb_model *m, uint32_t index, bb_region_info *info) {
+  if (index >= m->plan->table.cells) return false;
+  *info = m->region[index];
+  return true;
+}
+
+bool bb_model_variant_has(const bb_model *m, uint32_t index, uint32_t step) {
+  return index < m->plan->variants && step < m->plan->steps &&
+         (m->plan->step[step].variants >> index & 1);
+}
+
 typedef struct shape_call {
   const bb_model *model;
   bb_side side;
   uint32_t index, count;
   const bb_setting *extent;
   int64_t *shape;
+  uint32_t variant;
 } shape_call;
 
 static int64_t *values_of(bb_context *ctx, const shape_call *call, bb_arena *arena) {
@@ -320,10 +370,37 @@ static void shape_body(bb_context *ctx, void *argument) {
 
 bb_status bb_model_get_shape(bb_context *ctx, const bb_model *model, bb_side side, uint32_t index,
                              uint32_t count, const bb_setting *extent, int64_t *shape) {
-  shape_call call = {model, side, index, count, extent, shape};
+  shape_call call = {.model = model,
+                     .side = side,
+                     .index = index,
+                     .count = count,
+                     .extent = extent,
+                     .shape = shape};
   return bb_protect(ctx, shape_body, &call);
 }
 
+static void variant_body(bb_context *ctx, void *argument) {
+  shape_call *call = argument;
+  const bb_plan *p = call->model->plan;
+  bb_arena *arena = bb_scratch(ctx);
+  const int64_t *value = values_of(ctx, call, arena);
+  for (uint32_t a = 0; a < p->table.axes; a++)
+    if (value[p->table.axis[a].symbol] < 0)
+      bb_fail(ctx, BB_ERROR_ARGUMENT, "the run-time extent %s is not known",
+              p->symbol[p->table.axis[a].symbol]);
+  call->variant = bb_plan_variant_at(p, value);
+  bb_scratch_end(arena);
+}
+
+bb_status bb_model_find_variant(bb_context *ctx, const bb_model *model, uint32_t count,
+                                const bb_setting *extent, uint32_t *index) {
+  shape_call call = {.model = model, .count = count, .extent = extent};
+  bb_status status = bb_protect(ctx, variant_body, &call);
+  if (status == BB_OK) *index = call.variant;
+  return status;
+}
+
+/* Of nodes, kernels: those of the first variant. */
 void bb_model_get_info(const bb_model *m, bb_model_info *info) {
   const bb_plan *p = m->plan;
   *info = (bb_model_info){.name = p->name,
@@ -339,6 +416,7 @@ void bb_model_get_info(const bb_model *m, bb_model_info *info) {
     if (p->tensor[t].role == BB_TENSOR_CONSTANT) info->constant_bytes += p->tensor[t].bytes;
   for (uint32_t i = 0; i < p->steps; i++) {
     const bb_plan_step *s = &p->step[i];
+    if (!(s->variants & 1)) continue;
     info->kernels += s->kernel != BB_NONE;
     if (!s->program) *(s->misc ? &info->misc : &info->fused) += s->nodes;
   }

@@ -35,7 +35,9 @@ struct bb_model {
   void **once;       /* by tensor: constants, and what was computed at load */
   uint32_t *side[2]; /* tensors that are inputs, outputs */
   uint32_t sides[2];
-  bb_tensor_info *info; /* by tensor */
+  bb_tensor_info *info;   /* by tensor */
+  bb_setting **chosen_at; /* by variant, then by extent */
+  bb_region_info *region; /* by cell of the table */
 };
 
 /* Where a model's parts lie. */

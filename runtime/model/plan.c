@@ -55,6 +55,17 @@ bool bb_plan_derive(bb_context *ctx, const bb_plan *p, int64_t *symbol) {
   return found;
 }
 
+uint32_t bb_plan_variant_at(const bb_plan *p, const int64_t *symbol) {
+  uint32_t cell = 0;
+  for (uint32_t a = 0; a < p->table.axes; a++) {
+    const bb_plan_axis *axis = &p->table.axis[a];
+    uint32_t stretch = 0;
+    while (stretch + 1 < axis->stretches && symbol[axis->symbol] > axis->limit[stretch]) stretch++;
+    cell = cell * axis->stretches + stretch;
+  }
+  return p->table.cell[cell];
+}
+
 /* --- laws --- */
 
 static bool is_known(uint32_t rank, const bb_extent *const *shape) {
@@ -125,8 +136,32 @@ static const char *cache_broken(const bb_plan *p, const bb_plan_cache *c) {
   return fits ? NULL : "a cache's two ends do not fit";
 }
 
+static const char *table_broken(const bb_plan *p) {
+  const bb_plan_table *t = &p->table;
+  uint64_t cells = 1;
+  if (p->variants < 1 || p->variants > BB_PLAN_VARIANTS) return "no variants, or too many";
+  for (uint32_t a = 0; a < t->axes; a++) {
+    const bb_plan_axis *axis = &t->axis[a];
+    if (axis->symbol >= p->extents || axis->stretches < 1) return "the table has a wrong axis";
+    for (uint32_t i = 0; i + 1 < axis->stretches; i++)
+      if (axis->limit[i] < (i ? axis->limit[i - 1] + 1 : 0))
+        return "the limits of an axis of the table do not ascend";
+    cells *= axis->stretches;
+    if (cells > t->cells) break;
+  }
+  if (cells != t->cells) return "the table has not one cell for each combination of stretches";
+  for (uint32_t i = 0; i < t->cells; i++)
+    if (t->cell[i] >= p->variants) return "the table names a variant that there is not";
+  for (uint32_t i = 0; i < p->steps; i++) {
+    const bb_plan_step *s = &p->step[i];
+    if (!s->variants || s->variants & ~bb_plan_all(p) || (s->once && s->variants != bb_plan_all(p)))
+      return "a step is part of no variant, or of one that there is not";
+  }
+  return NULL;
+}
+
 const char *bb_plan_verify(const bb_plan *p) {
-  const char *broken = NULL;
+  const char *broken = table_broken(p);
   for (uint32_t i = 0; i < p->caches && !broken; i++) broken = cache_broken(p, &p->cache[i]);
   for (uint32_t i = 0; i < p->tensors && !broken; i++) broken = tensor_broken(p, &p->tensor[i]);
   for (uint32_t i = 0; i < p->steps && !broken; i++) broken = step_broken(p, &p->step[i]);

@@ -3,6 +3,11 @@
  * Flat, and free of programs: it is made from a program (compile/plan_make.c), written to a folder and
  * read again (plan_write.c, plan_read.c) and executed (session.c).  Run-time extents have numbers; what
  * depends on them is a product (bb_extent) or a formula.  Everything lives in one arena.
+ *
+ * A plan may hold several programs that compute the same, each the cheapest at some run-time extents: its variants.  They
+ * share arrays, constants, caches, the steps that run at load and those between candidates; a step says which of them it is part
+ * of, and a table over extents says which one runs.  Whole programs, not ways of one step: which values pass through memory differs
+ * between one row and a thousand as much as block sizes do.
  */
 #ifndef BB_MODEL_PLAN_H
 #define BB_MODEL_PLAN_H
@@ -10,7 +15,7 @@
 #include "../../graph/program.h"
 #include "formula.h"
 
-enum { BB_PLAN_RANK = 32, BB_PLAN_VERSION = 2 };
+enum { BB_PLAN_RANK = 32, BB_PLAN_VERSION = 3, BB_PLAN_VARIANTS = 8 };
 
 typedef struct bb_plan_tensor {
   const char *name; /* inputs and outputs: the model's, any bytes; else NULL */
@@ -59,9 +64,10 @@ typedef struct bb_plan_operand {
 } bb_plan_operand;
 
 typedef struct bb_plan_step {
-  const char *name; /* "k0", or of a misc node the model's */
-  bool once;        /* depends on constants only: runs when the model is loaded */
-  uint32_t nodes;   /* operators that it stands for */
+  const char *name;  /* "k0", or of a misc node the model's */
+  bool once;         /* depends on constants only: runs when the model is loaded */
+  uint32_t variants; /* bit v: part of variant v.  Of a step that runs at load: all */
+  uint32_t nodes;    /* operators that it stands for */
   /* A kernel: */
   uint32_t kernel;     /* its number in the module; BB_NONE: a reference kernel */
   const char *listing; /* what it computes, in the paper's notation */
@@ -78,6 +84,20 @@ typedef struct bb_plan_step {
   uint32_t nin, nout;              /* of both */
   const bb_plan_operand *in, *out; /* results: whole tensors */
 } bb_plan_step;
+
+/* An extent that the choice of a variant depends on: it is in stretch i if it is at most limit[i], and no less; beyond the
+ * last limit in the last. */
+typedef struct bb_plan_axis {
+  uint32_t symbol, stretches;
+  const int64_t *limit; /* stretches - 1, ascending */
+} bb_plan_axis;
+
+/* Which variant runs: one for each combination of stretches, the last axis moving fastest. */
+typedef struct bb_plan_table {
+  uint32_t axes, cells;
+  const bb_plan_axis *axis;
+  const uint32_t *cell;
+} bb_plan_table;
 
 typedef struct bb_plan {
   bb_arena *arena;
@@ -96,8 +116,18 @@ typedef struct bb_plan {
   const bb_plan_cache *cache;
   uint32_t steps;
   bb_plan_step *step;
-  uint32_t kernels; /* different ones */
+  uint32_t kernels;                /* different ones */
+  uint32_t variants;               /* 1 to BB_PLAN_VARIANTS */
+  const int64_t *const *chosen_at; /* by variant: the value of each extent that it was chosen for */
+  bb_plan_table table;
 } bb_plan;
+
+/* Every variant. */
+static inline uint32_t bb_plan_all(const bb_plan *plan) {
+  return (1u << plan->variants) - 1;
+}
+/* The variant that runs where extents have these values. */
+uint32_t bb_plan_variant_at(const bb_plan *plan, const int64_t *symbol);
 
 /* A product of extents; false: not known, or too large. */
 bool bb_plan_extent(const bb_extent *extent, const int64_t *symbol, int64_t *value);

@@ -270,6 +270,62 @@ static void read_interpreted(const reader *r, const bb_json *json, bb_plan_step 
   read_sides(r, json, step);
 }
 
+/* --- variants --- */
+
+static const bb_json *list_of(const reader *r, const bb_json *json, const char *name) {
+  if (!json || json->kind != BB_JSON_LIST) refuse(r, name);
+  return json;
+}
+
+static int64_t *read_whole_numbers(const reader *r, const bb_json *first, uint32_t count,
+                                   const char *name) {
+  int64_t *number = BB_NEW(r->arena, int64_t, count + 1);
+  for (uint32_t i = 0; i < count; i++, first = first->next)
+    number[i] = whole(r, first, name, 0, INT64_MAX);
+  return number;
+}
+
+/* [symbol, limit, limit, ...] */
+static bb_plan_axis read_axis(const reader *r, const bb_json *json) {
+  if (list_of(r, json, "table")->count < 1) refuse(r, "table");
+  return (bb_plan_axis){
+      .symbol = (uint32_t)whole(r, json->first, "table", 0, (int64_t)r->plan->extents - 1),
+      .stretches = json->count,
+      .limit = read_whole_numbers(r, json->first->next, json->count - 1, "table")};
+}
+
+/* The extents that each was chosen for; the table, whose first list has the axes, the second the cells. */
+static void read_variants(reader *r, const bb_json *top) {
+  bb_plan *p = r->plan;
+  const bb_json *variants = member(r, top, "variants", BB_JSON_LIST);
+  const bb_json *axes = list_of(r, member(r, top, "table", BB_JSON_LIST)->first, "table");
+  const bb_json *cells = list_of(r, axes->next, "table");
+  const int64_t **at = BB_NEW(r->arena, const int64_t *, variants->count + 1);
+  for (const bb_json *v = variants->first; v; v = v->next) {
+    if (list_of(r, v, "variants")->count != p->extents) refuse(r, "variants");
+    at[p->variants++] = read_whole_numbers(r, v->first, v->count, "variants");
+  }
+  bb_plan_axis *axis = BB_NEW(r->arena, bb_plan_axis, axes->count + 1);
+  for (const bb_json *a = axes->first; a; a = a->next) axis[p->table.axes++] = read_axis(r, a);
+  uint32_t *cell = BB_NEW(r->arena, uint32_t, cells->count + 1);
+  for (const bb_json *c = cells->first; c; c = c->next)
+    cell[p->table.cells++] = (uint32_t)whole(r, c, "table", 0, BB_PLAN_VARIANTS);
+  p->chosen_at = at;
+  p->table.axis = axis;
+  p->table.cell = cell;
+  if (p->variants < 1 || p->variants > BB_PLAN_VARIANTS) refuse(r, "variants");
+}
+
+/* A list of numbers; all of them where there is none. */
+static uint32_t read_parts(const reader *r, const bb_json *step) {
+  const bb_json *list = bb_json_get(step, "variants");
+  uint32_t set = 0;
+  if (!list) return bb_plan_all(r->plan);
+  for (const bb_json *v = list_of(r, list, "variants")->first; v; v = v->next)
+    set |= 1u << whole(r, v, "variants", 0, BB_PLAN_VARIANTS - 1);
+  return set;
+}
+
 /* --- the plan --- */
 
 static void read_steps(reader *r, const bb_json *top) {
@@ -279,6 +335,7 @@ static void read_steps(reader *r, const bb_json *top) {
     bb_plan_step *step = &r->plan->step[r->plan->steps++];
     step->name = text_of(r, s, "name");
     step->once = flag(s, "once");
+    step->variants = read_parts(r, s);
     step->nodes = (uint32_t)whole(r, bb_json_get(s, "nodes"), "nodes", 0, UINT32_MAX);
     if (bb_json_get(s, "op"))
       read_misc(r, s, step);
@@ -312,6 +369,7 @@ bb_plan *bb_plan_read(bb_arena *arena, const char *text, size_t length) {
   p->tensor = BB_NEW(arena, bb_plan_tensor, list->count + 1);
   for (const bb_json *t = list->first; t; t = t->next) read_tensor(&r, t, &p->tensor[p->tensors++]);
   read_caches(&r, top);
+  read_variants(&r, top);
   read_steps(&r, top);
   const char *broken = bb_plan_verify(p);
   if (broken) bb_fail(r.ctx, BB_ERROR_INPUT, "plan: %s", broken);

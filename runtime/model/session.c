@@ -14,13 +14,13 @@ static void use(bb_session *s, uint32_t tensor, uint32_t step) {
 
 /* A session of load time uses what stays in the model, so it has no lifetimes.  What is bound with
  * strides is copied before the first step and after the last. */
-static void find_lifetimes(bb_session *s) {
+void bb_session_take_variant(bb_session *s, uint32_t variant) {
   const bb_plan *p = s->model->plan;
-  for (uint32_t t = 0; t < p->tensors; t++)
-    s->place[t] = (bb_place){.first = UINT32_MAX, .last = 0};
+  s->variant = variant;
+  for (uint32_t t = 0; t < p->tensors; t++) s->place[t].first = UINT32_MAX, s->place[t].last = 0;
   for (uint32_t i = 0; i < p->steps; i++) {
     const bb_plan_step *step = &p->step[i];
-    if (step->once) continue;
+    if (step->once || !(step->variants >> variant & 1)) continue;
     for (uint32_t k = 0; k < step->arguments; k++)
       if (step->argument[k].tensor != BB_NONE) use(s, step->argument[k].tensor, i);
     for (uint32_t k = 0; k < step->nin; k++)
@@ -51,7 +51,12 @@ static void make_room(bb_session *s) {
     s->ready[i].offset = BB_NEW(a, int64_t, p->step[i].arguments + 1);
     s->ready[i].argument = BB_NEW(a, void *, p->step[i].arguments + 1);
   }
-  find_lifetimes(s);
+  s->reserve = BB_NEW(a, bb_reserve, p->variants);
+  for (uint32_t v = 0; v < p->variants; v++) {
+    s->reserve[v].bytes = BB_NEW(a, size_t, p->tensors + 1);
+    s->reserve[v].offset = BB_NEW(a, size_t, p->tensors + 1);
+  }
+  bb_session_take_variant(s, 0);
 }
 
 static void destroy(bb_session *s) {
@@ -198,8 +203,12 @@ bb_status bb_session_get(bb_session *s, bb_side side, uint32_t index, bb_tensor_
   return bb_protect(s->ctx, get_body, &call);
 }
 
+uint32_t bb_session_get_variant(const bb_session *s) {
+  return s->variant;
+}
+
 size_t bb_session_workspace(const bb_session *s) {
-  return s->prepared ? s->workspace : s->held_workspace;
+  return s->prepared ? s->workspace : s->reserve[s->variant].workspace;
 }
 
 void bb_session_use_workspace(bb_session *s, void *memory, size_t bytes) {
@@ -294,7 +303,7 @@ static void run_steps(bb_session *s) {
   const bb_plan *p = s->model->plan;
   copy_bound(s, BB_TENSOR_INPUT);
   for (uint32_t i = 0; i < p->steps; i++) {
-    if (p->step[i].once != s->once) continue;
+    if (!bb_session_takes(s, i)) continue;
     double began = s->options.observe ? seconds() : 0;
     run_step(s, i);
     if (s->options.observe) observe(s, i, began);

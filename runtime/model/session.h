@@ -30,7 +30,6 @@ typedef struct bb_place {
   bb_home home;
   uint32_t first, last; /* steps that use it; no step: first > last */
   size_t bytes, offset; /* offset: in the workspace */
-  size_t held;          /* bytes that the reserved layout has there */
   void *own;            /* OWN, or an input that was written: its memory, of so many bytes */
   size_t own_bytes;
   void *mirror; /* what the lab works on where the device's memory is not the processor's */
@@ -46,6 +45,13 @@ typedef struct bb_ready {
   double bytes, operations;
 } bb_ready;
 
+/* A layout that bb_session_reserve() made for a variant. */
+typedef struct bb_reserve {
+  size_t scratch;
+  size_t workspace;       /* the most that any variant needs; 0: none is reserved */
+  size_t *bytes, *offset; /* by tensor: what lies in the workspace; 0 bytes: not there */
+} bb_reserve;
+
 struct bb_session {
   bb_context *ctx;
   bb_arena *arena;
@@ -53,7 +59,8 @@ struct bb_session {
   bb_session_options options;
   bb_queue *queue;
   bb_lab *lab;
-  bool once; /* runs the steps of load time, and only them */
+  bool once;        /* runs the steps of load time, and only them */
+  uint32_t variant; /* of the plan, that runs */
   int64_t *preset, *symbol;
   bb_bound *bound; /* by tensor, as all below */
   bb_place *place;
@@ -67,8 +74,8 @@ struct bb_session {
   void **near;     /* by tensor: mirrors */
   size_t scratch;  /* bytes of the workspace that kernels use, at its begin */
   size_t workspace;
-  size_t held_scratch, held_workspace; /* of the reserved layout; 0: none */
-  void *own, *lent;                    /* the workspace: the session's, or the caller's */
+  bb_reserve *reserve; /* by variant */
+  void *own, *lent;    /* the workspace: the session's, or the caller's */
   size_t own_bytes, lent_bytes;
 };
 
@@ -81,6 +88,12 @@ static inline bool bb_bound_is_staged(const bb_bound *bound) {
 static inline bool bb_session_has(const bb_session *s, uint32_t tensor) {
   bb_tensor_role role = s->model->plan->tensor[tensor].role;
   return role != BB_TENSOR_CONSTANT && !s->model->plan->tensor[tensor].once;
+}
+
+/* Whether a step is one of those that this session runs, as its extents are now. */
+static inline bool bb_session_takes(const bb_session *s, uint32_t step) {
+  const bb_plan_step *p = &s->model->plan->step[step];
+  return p->once == s->once && (s->once || (p->variants >> s->variant & 1));
 }
 
 /* --- room.c --- */
@@ -103,7 +116,9 @@ void bb_session_bind_tensor(bb_session *session, uint32_t tensor, const bb_tenso
 bool bb_session_note_sharing(bb_session *session);
 /* Extents, memory, and what kernels are called with; fails the context. */
 void bb_session_lay_out(bb_session *session);
-/* Memory for a run with the extents that `symbol` has, which smaller ones then use as well. */
+/* Takes a variant, and finds which steps use which arrays. */
+void bb_session_take_variant(bb_session *session, uint32_t variant);
+/* Memory for a run with the extents that `symbol` has, which smaller ones then use as well, by whatever variant. */
 void bb_session_hold(bb_session *session);
 /* Pointers, after bindings moved. */
 void bb_session_place(bb_session *session);

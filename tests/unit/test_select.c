@@ -2,6 +2,7 @@
  * grows with their number alone.
  */
 #include "../support/pipeline.h"
+#include "../../select/plans.h"
 #include "text.h"
 
 #include <setjmp.h>
@@ -69,16 +70,22 @@ static void destroy(void *program) {
   bb_program_destroy(program);
 }
 
-static void select_body(bb_context *ctx, void *argument) {
-  outcome *o = argument;
-  bb_arena *scratch = bb_scratch(ctx);
-  bb_buffer text = {.arena = scratch};
-  put_layers(&text, o->layers);
+/* Deferred. */
+static bb_program *layers_parted(bb_context *ctx, uint32_t layers) {
+  bb_buffer text = {.arena = bb_scratch(ctx)};
+  put_layers(&text, layers);
   bb_program *program = bb_text_parse(ctx, "layers", text.data, text.length);
   bb_defer(ctx, destroy, program);
   pipeline_lower(program);
   bb_array_drop(program);
   bb_partition(program, 0, NULL);
+  return program;
+}
+
+static void select_body(bb_context *ctx, void *argument) {
+  outcome *o = argument;
+  bb_arena *scratch = bb_scratch(ctx);
+  bb_program *program = layers_parted(ctx, o->layers);
   double *symbol = BB_NEW(scratch, double, program->symbols);
   for (uint32_t i = 0; i < program->symbols; i++) symbol[i] = 512;
   bb_selection_options options = {.machine = bb_machine_find(scratch, "h200"), .symbol = symbol};
@@ -115,7 +122,75 @@ static void test_equal_layers_are_priced_once(void **state) {
   assert_true(twelve.kernels > 12 && twelve.kernels < twelve.report.pieces);
 }
 
+/* --- regions of an extent --- */
+
+enum { FIRST = 1, LAST = 2048 };
+
+static uint32_t program_at(const bb_regions *r, double extent) {
+  uint32_t i = 0;
+  if (!r->axes) return r->cell[0];
+  while (i + 1 < r->axis->stretches && extent > r->axis->limit[i]) i++;
+  return r->cell[i];
+}
+
+static const bb_regions *regions_of(bb_program *program, const bb_selection_options *selection,
+                                    uint32_t most, bb_arena *arena) {
+  bb_symbol_range range = {0, FIRST, LAST};
+  bb_region_options options = {.selection = selection, .ranges = 1, .range = &range, .most = most};
+  const bb_regions *r = bb_select_regions(program, &options, arena);
+  bool *seen = BB_NEW(arena, bool, r->count);
+  assert_in_range(r->count, 1, most);
+  assert_in_range(r->axes, 0, 1);
+  assert_int_equal(r->cells, r->axes ? r->axis->stretches : 1);
+  for (uint32_t i = 0; i < r->cells; i++) seen[r->cell[i]] = true;
+  for (uint32_t i = 0; i < r->count; i++) {
+    assert_true(seen[i]);
+    assert_int_equal(program_at(r, r->symbol[i][0]) < r->count, true);
+  }
+  for (uint32_t i = 1; r->axes && i + 1 < r->axis->stretches; i++) {
+    assert_true(r->axis->limit[i] > r->axis->limit[i - 1]);
+    assert_int_not_equal(r->cell[i], r->cell[i - 1]);
+  }
+  return r;
+}
+
+/* At every extent the program of its region is near what selection finds for that extent alone. */
+static void regions_body(bb_context *ctx, void *argument) {
+  static const double at[] = {1, 2, 7, 16, 50, 128, 300, 1024, 2048};
+  bb_arena *scratch = bb_scratch(ctx);
+  bb_program *program = layers_parted(ctx, 1);
+  double symbol = 1024;
+  bb_selection_options options = {.machine = bb_machine_find(scratch, "cpu"), .symbol = &symbol};
+  assert_int_equal(program->symbols, 1);
+  const bb_regions *one = regions_of(program, &options, 1, scratch);
+  assert_int_equal(one->axes, 0);
+  assert_true(one->mean == 1 && one->worst == 1);
+  const bb_regions *four = regions_of(program, &options, 4, scratch);
+  assert_in_range(four->count, 2, 4);
+  assert_true(four->mean > 1.02 && four->worst >= four->mean);
+  assert_true(program_at(four, 1) != program_at(four, LAST));
+  bb_plans plans = bb_plans_start(program, &options, scratch);
+  for (size_t i = 0; i < sizeof at / sizeof *at; i++) {
+    uint32_t own = bb_plans_add(&plans, &at[i]);
+    uint32_t taken = bb_plans_add(&plans, four->symbol[program_at(four, at[i])]);
+    double least = bb_plans_seconds(&plans, own, &at[i]);
+    double seconds = bb_plans_seconds(&plans, taken, &at[i]);
+    if (seconds > 2 * least)
+      fail_msg("at %g: %g us, where %g would do", at[i], seconds * 1e6, least * 1e6);
+  }
+  (void)argument;
+}
+
+static void test_regions_serve_all_extents(void **state) {
+  bb_context *ctx;
+  (void)state;
+  assert_int_equal(bb_context_create(NULL, &ctx), BB_OK);
+  if (bb_protect(ctx, regions_body, NULL) != BB_OK) fail_msg("%s", bb_context_message(ctx));
+  bb_context_destroy(ctx);
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_equal_layers_are_priced_once)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_equal_layers_are_priced_once),
+                                     cmocka_unit_test(test_regions_serve_all_extents)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,7 +7,7 @@ import os
 
 import numpy as np
 
-VERSION = 101
+VERSION = 102
 FUSED = 3
 TYPES = {'float64': 0, 'float32': 1, 'float16': 2, 'int64': 4, 'int32': 5, 'bool': 6}
 INPUT, OUTPUT = 0, 1
@@ -28,6 +28,7 @@ class AdvanceOptions(ctypes.Structure):
     _fields_ = [('version', u32), ('cuts', u32), ('cut', pointer), ('no_extend', ctypes.c_bool), ('peel', ctypes.c_bool),
                 ('naive', ctypes.c_bool), ('strict', ctypes.c_bool), ('stop_after', u32), ('disabled_rules', ctypes.c_uint64),
                 ('fold', ctypes.c_int), ('chunks', u32), ('machine', text), ('dims', u32), ('dim', pointer),
+                ('programs', u32), ('ranges', u32), ('range', pointer),
                 ('tries', pointer), ('hits', pointer), ('phase', pointer), ('begin', pointer), ('rewrite', pointer),
                 ('user', pointer)]
 

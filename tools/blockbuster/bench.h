@@ -16,10 +16,13 @@ typedef struct step_figures {
   spread time;
   double bytes, operations;
   double ceiling; /* the share of what the machine can do at most; 0: not known */
+  bool runs;      /* part of the program that these extents have */
 } step_figures;
 
 typedef struct figures {
   bb_model_info model;
+  const bb_model *of;
+  uint32_t variant, variants;  /* which of its programs ran, and how many it has */
   uint32_t interpreted;        /* nodes */
   uint32_t threads;            /* 0: one for each processor */
   double read, compile, first; /* seconds: the model read and fused, compiled or loaded, run once */
@@ -34,6 +37,8 @@ typedef struct figures {
 void print_figures(const figures *f);
 void print_figures_json(const figures *f);
 uint32_t interpreted_nodes(const bb_model *model);
+/* One line: a program of several, and what it was chosen for. */
+void print_program(const bb_model *model, uint32_t variant);
 void print_nodes(const bb_model_info *model,
                  uint32_t interpreted); /* one line: what runs as what */
 

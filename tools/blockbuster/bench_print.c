@@ -25,8 +25,20 @@ uint32_t interpreted_nodes(const bb_model *model) {
   uint32_t count = 0;
   bb_step_info step;
   for (uint32_t i = 0; bb_model_get_step(model, i, &step); i++)
-    if (!step.op && step.source == UINT32_MAX) count += step.nodes;
+    if (!step.op && step.source == UINT32_MAX && bb_model_variant_has(model, 0, i))
+      count += step.nodes;
   return count;
+}
+
+void print_program(const bb_model *model, uint32_t variant) {
+  bb_variant_info info;
+  uint32_t count = 0;
+  while (bb_model_get_variant(model, count, &info)) count++;
+  bb_model_get_variant(model, variant, &info);
+  printf("program %u of %u, chosen for ", variant, count);
+  for (uint32_t i = 0; i < info.extents; i++)
+    printf("%s%s=%lld", i ? "," : "", info.extent[i].name, (long long)info.extent[i].value);
+  printf(": %u step%s, %u of them kernels\n", info.steps, info.steps == 1 ? "" : "s", info.kernels);
 }
 
 void print_nodes(const bb_model_info *m, uint32_t interpreted) {
@@ -72,11 +84,12 @@ void print_figures(const figures *f) {
   printf(
       "\nstep              time  share     bytes  operations       rate        rate  of ceiling\n");
   for (uint32_t i = 0; i < f->steps; i++)
-    if (!f->step[i].info.once) print_step(f, &f->step[i]);
+    if (!f->step[i].info.once && f->step[i].runs) print_step(f, &f->step[i]);
   printf("ceiling: %s with %u units, %.3g byte/s (cache %.3g), %.3g op/s\n", f->ceiling.machine,
          f->ceiling.units, f->ceiling.bytes_per_second, f->ceiling.cache_per_second,
          f->ceiling.operations_per_second);
   print_nodes(&f->model, f->interpreted);
+  if (f->variants > 1) print_program(f->of, f->variant);
 }
 
 static void print_spread_json(const spread *s) {
@@ -114,7 +127,8 @@ void print_figures_json(const figures *f) {
     put_json_text(stdout, f->extent[i].name);
     printf(": %lld", (long long)f->extent[i].value);
   }
-  printf("},\n \"read_seconds\": %.9g, \"compile_seconds\": %.9g, \"first_run_seconds\": %.9g,\n"
+  printf("},\n \"program\": %u, \"programs\": %u", f->variant, f->variants);
+  printf(",\n \"read_seconds\": %.9g, \"compile_seconds\": %.9g, \"first_run_seconds\": %.9g,\n"
          " \"seconds\": ",
          f->read, f->compile, f->first);
   print_spread_json(&f->run);
@@ -127,9 +141,12 @@ void print_figures_json(const figures *f) {
          "\"operations_per_second\": %.9g},\n \"steps\": [",
          f->ceiling.bytes_per_second, f->ceiling.cache_bytes, f->ceiling.cache_per_second,
          f->ceiling.operations_per_second);
+  const char *before = "\n  ";
   for (uint32_t i = 0; i < f->steps; i++) {
-    printf("%s\n  ", i ? "," : "");
+    if (!f->step[i].runs) continue;
+    printf("%s", before);
     print_step_json(&f->step[i]);
+    before = ",\n  ";
   }
   printf("]}\n");
 }

@@ -9,6 +9,8 @@
 #include <time.h>
 #include <unistd.h>
 
+enum { USUAL_PROGRAMS = 4 };
+
 static void clear_progress(tool *t) {
   if (t->progress) fprintf(stderr, "\r\033[K");
   t->progress = false;
@@ -79,6 +81,13 @@ static const char *machine_of(const tool *t, const char *machine) {
   return is_gpu(t->set->device) ? t->set->device : "";
 }
 
+/* A folder is for whatever extents come; where ranges are told, it is about them. */
+static uint32_t programs_of(const settings *set) {
+  bool cpu = !set->target || is_named(set->target, "cpu");
+  if (set->programs || !cpu) return set->programs;
+  return set->command == COMPILE || set->ranges ? USUAL_PROGRAMS : 1;
+}
+
 bb_advance_options advance_options(const settings *set) {
   return (bb_advance_options){.version = BB_VERSION,
                               .cuts = set->cuts,
@@ -93,7 +102,10 @@ bb_advance_options advance_options(const settings *set) {
                               .chunks = set->chunks,
                               .machine = set->machine,
                               .dims = set->dims,
-                              .dim = set->dim};
+                              .dim = set->dim,
+                              .programs = programs_of(set),
+                              .ranges = set->ranges,
+                              .range = set->range};
 }
 
 /* One call of advance(): who else observes it. */

@@ -68,6 +68,8 @@ typedef enum option_id {
   O_MACHINE,
   O_MEASURE,
   O_DIMS,
+  O_RANGES,
+  O_PROGRAMS,
   O_TABLE
 } option_id;
 
@@ -99,8 +101,14 @@ static const struct row {
     {O_MACHINE, "machine", 0, "NAME", F | S | D | K | R | B | I,
      "choose kernels by price on this machine, a name or a file, or by \"counts\"; info alone: "
      "print it"},
-    {O_DIMS, "dims", 0, "NAME=N,...", F | S | D | K | R | B | I,
+    {O_DIMS, "dims", 0, "NAME=N,...", F | S | D | R | B | I,
      "run-time extents: to price for, of bench; others count as those of --inputs, else 1024"},
+    {O_RANGES, "dims", 0, "NAME=N,...", K,
+     "run-time extents: NAME=N, or NAME=A..B, which others are: 1..4096; programs for regions of "
+     "them"},
+    {O_PROGRAMS, "programs", 0, "N", K,
+     "so many programs for regions of run-time extents at most; without: 4; 1: others count as "
+     "1024"},
     {O_TABLE, "table", 0, "NAME=A..B", S, "say what is cheapest for every value of an extent"},
     {O_MEASURE, "measure", 0, NULL, I,
      "without MODEL: measure this processor, print it as a machine"},
@@ -216,20 +224,39 @@ static bool node_pair(const struct row *row, const char *value, bb_node_pair *pa
   return true;
 }
 
-/* NAME=N,NAME=N: cut apart in place. */
-static bool named_numbers(const struct row *row, char *value, bb_setting *list, uint32_t *count) {
+/* N, or with `range` A..B; one number is both. */
+static bool number_or_range(const char *text, bool range, int64_t *first, int64_t *last) {
+  const char *rest;
+  if (read_number(text, 0, INT64_MAX, first, &rest)) {
+    *last = *first;
+    return true;
+  }
+  return range && read_number(text, '.', INT64_MAX, first, &rest) && *rest == '.' &&
+         read_number(rest + 1, 0, INT64_MAX, last, &rest) && *first < *last;
+}
+
+/* NAME=N,NAME=A..B: cut apart in place.  range: NULL: no ranges. */
+static bool named_ranges(const struct row *row, char *value, bb_setting *list, uint32_t *count,
+                         bb_extent_range *range, uint32_t *ranges) {
   for (char *next, *at = value; at; at = next) {
     next = strchr(at, ',');
     if (next) *next++ = 0;
     char *equals = strrchr(at, '=');
-    const char *rest;
-    if (!equals || equals == at || *count == MOST_SETTINGS ||
-        !read_number(equals + 1, 0, INT64_MAX, &list[*count].value, &rest))
-      return wrong(row, at, "NAME=N,NAME=N,...");
+    int64_t first, last;
+    if (!equals || equals == at || *count == MOST_SETTINGS || (range && *ranges == MOST_SETTINGS) ||
+        !number_or_range(equals + 1, range != NULL, &first, &last))
+      return wrong(row, at, range ? "NAME=N,NAME=A..B,..." : "NAME=N,NAME=N,...");
     *equals = 0;
-    list[(*count)++].name = at;
+    if (first == last)
+      list[(*count)++] = (bb_setting){at, first};
+    else
+      range[(*ranges)++] = (bb_extent_range){at, first, last};
   }
   return true;
+}
+
+static bool named_numbers(const struct row *row, char *value, bb_setting *list, uint32_t *count) {
+  return named_ranges(row, value, list, count, NULL, NULL);
 }
 
 static bool stage_named(const struct row *row, const char *value, int *stage) {
@@ -366,6 +393,12 @@ static bool apply(settings *set, const struct row *row, char *value, int argc, c
   case O_MACHINE: set->machine = value; return true;
   case O_TABLE: return extent_range(row, set, value);
   case O_DIMS: return named_numbers(row, value, set->dim, &set->dims);
+  case O_RANGES: return named_ranges(row, value, set->dim, &set->dims, set->range, &set->ranges);
+  case O_PROGRAMS:
+    if (!whole_number(row, value, BB_PROGRAMS, &number)) return false;
+    if (number == 0) return wrong(row, value, "1 to 8");
+    set->programs = (uint32_t)number;
+    return true;
   case O_HELP: break;
   }
   return true;

@@ -38,12 +38,13 @@ typedef struct settings {
   bool json, listing, explain, trace, naive, no_extend, peel, float64, unfused, quiet, verify,
       counts, stats, why, kernels, interpret, measure, strict, no_cache;
   bb_node_pair pair; /* of --why */
-  uint32_t stop_after, cuts, blocks, symbols, dims, threads, runs;
+  uint32_t stop_after, cuts, blocks, symbols, dims, ranges, programs, threads, runs;
   uint64_t disabled;
   bb_fold_kind fold;
   uint32_t chunks;
   bb_node_pair cut[MOST_CUTS];
   bb_setting block[MOST_SETTINGS], symbol[MOST_SETTINGS], dim[MOST_SETTINGS];
+  bb_extent_range range[MOST_SETTINGS]; /* of --dims */
 } settings;
 
 typedef struct tool {
