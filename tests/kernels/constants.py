@@ -1,6 +1,8 @@
 """Products with constants, laid out at load: compiled into folders, they give what numpy does, the same bits by 1, 2 and
 7 threads, and their plans have the steps that lay them out.
 
+With rows that only a run tells: several programs in one folder, each right, which share what is laid out alike.
+
 usage: constants.py PROGRAM
 """
 
@@ -105,6 +107,48 @@ def check(program, folder, made, inputs, want, blocks):
     return ""
 
 
+def made_at_load(step):
+    reads = [(a["tensor"], a["offset"]) for a in step["arguments"] if a and not a.get("written")]
+    return step["kernel"], tuple(reads)
+
+
+def check_open(program, folder, make, rows, k, n):
+    """One folder for any number of rows, run with several."""
+    made, _, _ = make(1, k, n)
+    for wire in list(made.graph.input) + list(made.graph.output):
+        wire.type.tensor_type.shape.dim[0].dim_param = "M"
+    onnx.save(made, folder / "m.onnx")
+    weights = {c.name: numpy_helper.to_array(c) for c in made.graph.initializer}
+    problem = run([program, "compile", "-q", folder / "m.onnx", "-o", folder / "c", "--machine", "cpu", "--dims", "M=1..1024"])
+    if problem:
+        return problem
+    plan = json.loads((folder / "c" / "plan.json").read_text())
+    if len(plan["variants"]) < 2:
+        return "one program alone"
+    once = [made_at_load(s) for s in plan["steps"] if s.get("once") and "kernel" in s]
+    if len(set(once)) < len(once):
+        return "something is made twice at load"
+    for m in rows:
+        _, inputs, _ = make(m, k, n)
+        want = reference(make, inputs, weights)
+        np.savez(folder / "m.npz", **inputs, y=want.astype(np.float32))
+        problem = run([program, "run", "-q", folder / "c", "--inputs", folder / "m.npz", "--expect", folder / "m.npz"])
+        if problem:
+            return f"{m} rows: {problem}"
+    return ""
+
+
+def reference(make, inputs, weights):
+    """What make's model gives for these inputs and weights, by make itself: it draws nothing then."""
+    drawn = iter(list(inputs.values()) + list(weights.values()))
+    global rand
+    kept, rand = rand, lambda *shape: next(drawn)
+    try:
+        return make(len(inputs["x"]), *weights["w"].shape)[2]
+    finally:
+        rand = kept
+
+
 def main():
     program = sys.argv[1]
     cases = [(product, shape) for shape in itertools.product((1, 7, 33), (40,), (3, 24, 130))]
@@ -120,7 +164,13 @@ def main():
             if problem:
                 failures += 1
                 print(make.__name__, shape, blocks, problem)
-    print(f"{len(cases)} models, {failures} failures")
+    for make, k, n in ((product, 256, 520), (normed, 192, 256), (twice, 128, 256)):
+        with tempfile.TemporaryDirectory() as folder:
+            problem = check_open(program, pathlib.Path(folder), make, (1, 2, 9, 40, 300), k, n)
+        if problem:
+            failures += 1
+            print(make.__name__, "open", k, n, problem)
+    print(f"{len(cases) + 3} models, {failures} failures")
     return 1 if failures else 0
 
 
