@@ -33,9 +33,14 @@ static void print_span(const bb_extent_span *from, const bb_extent_span *to) {
 
 /* Stretches of the last extent with one program are one line. */
 static void print_regions(const bb_model *model) {
+  enum { LINES = 24 };
   bb_region_info r, next;
-  for (uint32_t i = 0, first; bb_model_get_region(model, i, &r); i++) {
+  for (uint32_t i = 0, first, lines = 0; bb_model_get_region(model, i, &r); i++) {
     uint32_t last = r.extents - 1;
+    if (lines++ == LINES) {
+      printf("and so on: plan.json has the whole table\n");
+      return;
+    }
     for (first = i; bb_model_get_region(model, i + 1, &next); i++)
       if (next.variant != r.variant || next.extent[last].first == 0) break;
     bb_model_get_region(model, first, &r);
