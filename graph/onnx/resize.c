@@ -79,7 +79,7 @@ static double place_of(const resizing *r, const axis *a, double o) {
     return first + (length == 1 ? part / 2 : o * part / (length - 1));
   }
   case PYTORCH_HALF_PIXEL:
-    if (length == 1) return -0.5;
+    if (length == 1) return 0;
     break;
   case HALF_PIXEL_SYMMETRIC:
     return from / 2 * (1 - (double)a->to / length) + (o + 0.5) / a->scale - 0.5;

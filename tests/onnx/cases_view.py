@@ -157,6 +157,8 @@ def graphs():
         by=lambda f: {"y": -np.exp(f["x"])})
     yield graph_case("dead-node", [N("Exp", ["x"], ["y"]), N("Hardmax", ["x"], ["unused"])], {"x": x}, ["y"])
     yield graph_case("input-is-output", [N("Exp", ["x"], ["z"])], {"x": x}, ["x", "z"], by=lambda f: {"x": f["x"], "z": np.exp(f["x"])})
+    yield single("Resize-to-one", "Resize", [rand(1, 1, 9, 2), None, K(np.float32([1, 1, 2, 0.5]))], mode="cubic",
+                 coordinate_transformation_mode="pytorch_half_pixel", by="runtime")
     yield graph_case("Resize-open", [N("Shape", ["x"], ["b"], end=1), N("Concat", ["b", "to"], ["s"], axis=0), N("Resize", ["x", "", "", "s"], ["y"], mode="linear")],
                      {"x": rand(2, 3, 5, 4)}, ["y"], {"to": np.array([3, 9, 7])}, symbols={"x": ["B", 3, 5, 4]})
     # a product of two halves of one tensor has two axes over one dim, its columns first: joined with another, and cut
