@@ -39,12 +39,24 @@ static const bb_onnx_value *of_type(const bb_onnx_node *n, uint32_t result) {
   static const struct {
     const char *name;
     int operand; /* of the first result; -1: none */
-  } others[] = {{"ArgMax", -1},  {"ArgMin", -1},          {"Cast", -1},
-                {"CastLike", 1}, {"Constant", -1},        {"ConstantOfShape", -1},
-                {"If", -1},      {"OneHot", 2},           {"Shape", -1},
-                {"Size", -1},    {"QuantizeLinear", -1},  {"DynamicQuantizeLinear", -1},
-                {"Where", 1},    {"MatMulInteger", -1},   {"QLinearMatMul", -1},
-                {"EyeLike", -1}, {"DequantizeLinear", -1}};
+  } others[] = {{"ArgMax", -1},
+                {"ArgMin", -1},
+                {"Cast", -1},
+                {"CastLike", 1},
+                {"Constant", -1},
+                {"ConstantOfShape", -1},
+                {"If", -1},
+                {"OneHot", 2},
+                {"Shape", -1},
+                {"Size", -1},
+                {"QuantizeLinear", -1},
+                {"DynamicQuantizeLinear", -1},
+                {"Where", 1},
+                {"MatMulInteger", -1},
+                {"MatMulNBits", -1},
+                {"QLinearMatMul", -1},
+                {"EyeLike", -1},
+                {"DequantizeLinear", -1}};
   int operand = result && strcmp(n->row->name, "Split") != 0 ? -1 : 0;
   for (size_t i = 0; i < sizeof others / sizeof *others; i++)
     if (strcmp(others[i].name, n->row->name) == 0) operand = others[i].operand;

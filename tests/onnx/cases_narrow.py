@@ -4,7 +4,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper
 
-from case import RNG, K, graph_case, rand, single
+from case import MS, RNG, K, graph_case, rand, single
 
 N = helper.make_node
 TYPES = [np.uint8, np.int8, np.uint16, np.int16, np.uint32]
@@ -141,6 +141,15 @@ def weights_of_few_bits():
     case.model.graph.initializer.append(packed("w", TensorProto.UINT4, w.ravel(), 4, w.shape))
     case.model.graph.initializer.append(packed("z", TensorProto.UINT4, z.ravel(), 4, z.shape))
     yield case
+    for name, bits, k, zeros, bias in [("plain", 4, 64, None, False), ("zeros", 4, 80, "packed", True), ("float", 4, 96, "float", False), ("bytes", 8, 64, "packed", False)]:
+        rows, blocks = 24, -(-k // 32)
+        operands = [rand(2, 5, k), K(whole(np.uint8, rows, blocks, 32 * bits // 8)), K(rand(rows * blocks, low=0.01, high=0.1))]
+        if zeros:
+            packs = whole(np.uint8, rows * (-(-blocks * bits // 8)))
+            operands.append(K(packs if zeros == "packed" else rand(rows * blocks, low=5, high=9)))
+        if bias:
+            operands += [None] * (5 - len(operands)) + [K(rand(rows))]
+        yield single(f"MatMulNBits-{name}", "MatMulNBits", operands, domain=MS, K=k, N=rows, block_size=32, bits=bits)
     x = rand(6, 40, low=-9, high=9)
     case = graph_case("through-int4", [N("QuantizeLinear", ["x", "s", "z"], ["q"]), N("Reshape", ["q", "to"], ["r"]), N("DequantizeLinear", ["r", "s", "z"], ["y"])],
                       {"x": x}, ["y"], {"s": np.float32(0.75), "to": np.array([40, 6])}, opset=21,
