@@ -12,7 +12,7 @@
 enum { MOST_AXES = 5, POINTS = 32, CELLS = 256 };
 static const double LEAST_GAIN = 0.02; /* of the mean cell, by another program */
 static const double SLACK =
-    0.05; /* by which the program of a cell may be dearer than the cheapest of those taken */
+    0.15; /* by which the program of a cell may be dearer than the cheapest of those taken */
 static const double LITTLE = 20e-6; /* s: cells that take less hardly count */
 
 /* Values of each range: a grid whose last axis moves fastest. */
@@ -60,7 +60,7 @@ typedef struct finder {
   uint32_t symbols;
   bb_plans plans;
   const double **found_at; /* by plan */
-  uint32_t *edge;          /* by axis: the plan where it is least and the others largest */
+  uint32_t *edge;          /* by axis: the plan where it is least and the others are not */
   grid cells;
   double *price;    /* by plan, then by cell */
   double *best;     /* by cell: of all plans */
@@ -89,12 +89,20 @@ static double *symbols_at(const finder *f, const grid *g, uint32_t node, bool mi
   return symbol;
 }
 
-/* The axis that is alone at its least value, the others being at their largest; BB_NONE: not so, or nothing to be less than. */
+/* The place of a middling value of an axis: blocks found for it serve longer ones, and pad shorter ones little. */
+static uint32_t middling(const grid *g, uint32_t axis) {
+  uint32_t at = g->count[axis] - 1;
+  while (at > 0 && g->value[axis][at] > 1024 && g->value[axis][at - 1] >= 256) at--;
+  return at;
+}
+
+/* The axis that is alone at its least value, the others being at a middling one; BB_NONE: not so, or nothing to be less
+ * than. */
 static uint32_t edge_of(const grid *g, uint32_t node) {
   uint32_t found = BB_NONE;
   for (uint32_t a = g->axes; a-- > 0; node /= g->count[a]) {
     uint32_t at = node % g->count[a];
-    if (g->count[a] == 1 || at + 1 == g->count[a]) continue;
+    if (at == middling(g, a)) continue;
     if (at > 0 || found != BB_NONE) return BB_NONE;
     found = a;
   }
