@@ -275,6 +275,16 @@ static bool is_const(const bb_expr *expr, double value) {
   return expr->op == BB_X_CONST && expr->number == value;
 }
 
+/* The truth value that AND (`neutral`: true), or OR (false), has for an operand that is a constant. */
+static const bb_expr *of_truths(double neutral, const bb_expr *a, const bb_expr *b) {
+  if (a->op != BB_X_CONST) {
+    const bb_expr *other = a;
+    a = b, b = other;
+  }
+  if (a->op != BB_X_CONST || a->dtype != BB_BOOL || b->dtype != BB_BOOL) return NULL;
+  return (a->number != 0) == (neutral != 0) ? b : a;
+}
+
 /* x*1, 1*x, x/1, x**1, x-0 are x; x+0 is not (-0 + 0 is 0), 0+x neither. */
 static const bb_expr *identity(bb_expr_op op, bb_dtype dtype, const bb_expr *a, const bb_expr *b) {
   const bb_expr *kept = NULL;
@@ -282,6 +292,7 @@ static const bb_expr *identity(bb_expr_op op, bb_dtype dtype, const bb_expr *a, 
   if (op == BB_X_MUL && is_const(a, 1)) kept = b;
   if ((op == BB_X_DIV || op == BB_X_POW) && is_const(b, 1)) kept = a;
   if (op == BB_X_SUB && is_const(b, 0) && !signbit(b->number)) kept = a;
+  if (op == BB_X_AND || op == BB_X_OR) kept = of_truths(op == BB_X_AND, a, b);
   if (op == BB_X_NEG && a->op == BB_X_NEG) kept = a->a[0];
   if (op == BB_X_NOT && a->op == BB_X_NOT && a->a[0]->dtype == BB_BOOL) kept = a->a[0];
   return kept && kept->dtype == dtype ? kept : NULL;

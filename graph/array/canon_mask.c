@@ -10,7 +10,7 @@
 
 #include <math.h>
 
-enum { TRIES_MAX = 1 << 24 };
+enum { TRIES_MAX = 1 << 24, PRODUCT_DEPTH = 6 };
 
 static bool is_value(const bb_expr *e, double value) {
   return e->op == BB_X_CONST && e->number == value;
@@ -197,6 +197,9 @@ bool bb_rule_hide(bb_canon *c, uint32_t at) {
          "%s: assumed that scores stay above %g, so that what is masked by %g weighs nothing",
          node->name ? node->name : "(unnamed)", low / 2, low);
   bb_canon_set(c, at, bb_expr_make(p, BB_X_EXP, hidden, NULL, NULL), node->nin, in);
+  /* A guard on the shares, two nodes on, may have been looked at before. */
+  BB_IX_EACH_USE(c->ix, c->ix->node[at].out[0], user, slot)
+  bb_canon_queue_users(c, c->ix->node[user].out[0]);
   return true;
 }
 
@@ -210,23 +213,22 @@ static bool has_infinity(bb_canon *c, const bb_expr *expr) {
   return false;
 }
 
-/* Is the value a product, perhaps through functions of it?  Anything else may hold an infinity. */
-static bool is_of_product(bb_canon *c, uint32_t value) {
-  for (uint32_t depth = 0; depth < 8; depth++) {
-    const bb_ix_node *maker = bb_ix_node_of(c->ix, value);
-    if (maker->op == BB_IX_CONTRACT) return true;
-    if (maker->op != BB_IX_ELEMENTWISE || maker->nin != 1 || has_infinity(c, maker->expr))
-      return false;
-    value = maker->in[0].value;
-  }
-  return false;
+/* Is the value a product, perhaps through functions of such?  Anything else may hold an infinity. */
+static bool is_of_product(bb_canon *c, uint32_t value, uint32_t depth) {
+  const bb_ix_node *maker = bb_ix_node_of(c->ix, value);
+  if (maker->op == BB_IX_CONTRACT) return true;
+  if (maker->op != BB_IX_ELEMENTWISE || !maker->nin || !depth || has_infinity(c, maker->expr))
+    return false;
+  for (uint32_t i = 0; i < maker->nin; i++)
+    if (!is_of_product(c, maker->in[i].value, depth - 1)) return false;
+  return true;
 }
 
 /* e = exp(x) or exp(p ? x : -inf) of a product, every row of it with an element. */
 static bool is_never_empty(bb_canon *c, uint32_t at) {
   const bb_ix_node *node = &c->ix->node[at];
   if (node->op != BB_IX_ELEMENTWISE || node->nin != 1 || node->expr->op != BB_X_EXP ||
-      !is_of_product(c, node->in[0].value))
+      !is_of_product(c, node->in[0].value, PRODUCT_DEPTH))
     return false;
   const bb_expr *e = uncast(node->expr->a[0]);
   if (!has_infinity(c, e)) return true;
@@ -239,7 +241,7 @@ static bool is_share(bb_canon *c, uint32_t at) {
   uint32_t i, j;
   const bb_ix_node *node = &c->ix->node[at];
   if (node->op != BB_IX_ELEMENTWISE || node->nin != 2 ||
-      !bb_canon_is_binary(node->expr, BB_X_MUL, &i, &j))
+      !bb_canon_is_binary(uncast(node->expr), BB_X_MUL, &i, &j))
     return false;
   uint32_t inverse = bb_canon_maker(c, at, j, BB_IX_ELEMENTWISE);
   if (inverse == BB_NONE || c->ix->node[inverse].nin != 1) return false;

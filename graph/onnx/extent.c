@@ -115,7 +115,7 @@ static double least(bb_onnx *m, const bb_expr *e) {
   const bb_extent *product = as_product(m, e);
   if (product) return (double)product->factor;
   if (e->op == BB_X_ADD) return least(m, e->a[0]) + least(m, e->a[1]);
-  return -INFINITY;
+  return e->op == BB_X_COORD ? 0 : -INFINITY;
 }
 
 static const bb_expr *truth(bb_onnx *m, bool value) {

@@ -249,6 +249,17 @@ bb_onnx_value *bb_onnx_slice(const bb_onnx_node *n, bb_onnx_value *v, uint32_t a
 bb_onnx_value *bb_onnx_part(const bb_onnx_node *n, bb_onnx_value *v, uint32_t axis, int64_t start,
                             int64_t end, int64_t step);
 #define BB_ONNX_TO_END ((int64_t)1 << 62)
+/* What is known of integers and truth values that are functions of their coordinates (form.c), of the shape given;
+ * NULL: nothing.  The index of a gather counts along `axis`, those of the other along all axes. */
+const bb_expr *bb_onnx_form_tidy(bb_onnx *m, const bb_expr *form);
+bb_onnx_value *bb_onnx_form_concat(bb_onnx *m, uint32_t count, bb_onnx_value *const *v,
+                                   uint32_t axis, const bb_extent *const *shape);
+bb_onnx_value *bb_onnx_form_gather(bb_onnx *m, const bb_onnx_value *v, uint32_t axis,
+                                   const bb_onnx_value *index, uint32_t rank,
+                                   const bb_extent *const *shape);
+bb_onnx_value *bb_onnx_form_gather_nd(bb_onnx *m, const bb_onnx_value *v,
+                                      const bb_onnx_value *index, uint32_t rank,
+                                      const bb_extent *const *shape);
 bb_onnx_value *bb_onnx_concat(const bb_onnx_node *n, uint32_t count, bb_onnx_value **v,
                               uint32_t axis);
 /* Adds axes of extent 1 in front so that the rank is `rank`. */

@@ -237,17 +237,19 @@ static bool same_lengths(uint32_t count, bb_onnx_value *const *v, uint32_t axis)
   return true;
 }
 
-/* Lengths that only the run tells: where a part begins is no number, so the parts are brought together
- * by a reference kernel (which leaves the first where it is if it lies there already). */
-static bb_onnx_value *join_at_run_time(const bb_onnx_node *n, uint32_t count, bb_onnx_value **v,
-                                       uint32_t axis) {
-  bb_onnx *m = n->m;
-  const bb_extent *shape[BB_ONNX_RANK];
+static const bb_extent *run_time_extent(bb_onnx *m, uint32_t count, bb_onnx_value *const *v,
+                                        uint32_t axis) {
   const bb_expr *sum = bb_onnx_extent_meaning(m, v[0]->shape[axis]);
   for (uint32_t i = 1; i < count; i++)
     sum = bb_onnx_tidy_make(m, BB_X_ADD, sum, bb_onnx_extent_meaning(m, v[i]->shape[axis]));
-  memcpy(shape, v[0]->shape, v[0]->rank * sizeof *shape);
-  shape[axis] = bb_onnx_expr_extent(m, sum);
+  return bb_onnx_expr_extent(m, sum);
+}
+
+/* Lengths that only the run tells: where a part begins is no number, so the parts are brought together
+ * by a reference kernel (which leaves the first where it is if it lies there already). */
+static bb_onnx_value *join_at_run_time(const bb_onnx_node *n, uint32_t count, bb_onnx_value **v,
+                                       uint32_t axis, const bb_extent *const *shape) {
+  bb_onnx *m = n->m;
   bb_attribute *attribute = BB_NEW(m->program->arena, bb_attribute, 1);
   *attribute = (bb_attribute){.name = "axis", .kind = BB_ATTR_INT, .i = axis};
   bb_misc kernel = {
@@ -268,13 +270,13 @@ bb_onnx_value *bb_onnx_concat(const bb_onnx_node *n, uint32_t count, bb_onnx_val
   if (filled == 1) return v[0];
   const bb_extent *extent = joined_extent(n, filled, v, axis);
   const bb_expr *const *element = extent ? join(m, filled, v, axis, &total) : NULL;
-  if (element) {
-    const bb_extent *shape[BB_ONNX_RANK];
-    memcpy(shape, v[0]->shape, v[0]->rank * sizeof *shape);
-    shape[axis] = extent;
-    return bb_onnx_value_of_elements(m, v[0]->dtype, v[0]->rank, shape, total, element);
-  }
-  if (!extent && !same_lengths(filled, v, axis)) return join_at_run_time(n, filled, v, axis);
+  const bb_extent *shape[BB_ONNX_RANK];
+  memcpy(shape, v[0]->shape, v[0]->rank * sizeof *shape);
+  shape[axis] = extent ? extent : run_time_extent(m, filled, v, axis);
+  if (element) return bb_onnx_value_of_elements(m, v[0]->dtype, v[0]->rank, shape, total, element);
+  bb_onnx_value *form = bb_onnx_form_concat(m, filled, v, axis, shape);
+  if (form) return form;
+  if (!extent && !same_lengths(filled, v, axis)) return join_at_run_time(n, filled, v, axis, shape);
   uint32_t *id = BB_NEW(m->arena, uint32_t, filled);
   for (uint32_t i = 0; i < filled; i++) id[i] = bb_onnx_id(n, v[i]);
   return bb_onnx_value_of_id(m, bb_array_concat(m->array, n->name, filled, id, axis));

@@ -141,6 +141,7 @@ bb_onnx_value *bb_onnx_gather_along(const bb_onnx_node *n, bb_onnx_value *v, uin
   uint32_t rank = gathered_shape(n, v, axis, index, shape);
   bb_onnx_value *out = pick_elements(n, v, index);
   if (!out) out = pick_form(n, v, index);
+  if (!out) out = bb_onnx_form_gather(n->m, v, axis, index, rank, shape);
   if (out) return out;
   if (even_indices(n, index, bb_extent_value(v->shape[axis]), &start, &step)) {
     bb_onnx_value *part = bb_onnx_slice(n, v, axis, start, step, index->elements);
@@ -182,7 +183,8 @@ void bb_onnx_gather_nd(bb_onnx_node *n) {
   uint32_t rank = 0;
   for (uint32_t a = 0; a + 1 < index->rank; a++) shape[rank++] = index->shape[a];
   for (uint32_t a = (uint32_t)(batch + depth); a < v->rank; a++) shape[rank++] = v->shape[a];
-  bb_onnx_misc_result(n, v->dtype, rank, shape);
+  n->out[0] = batch ? NULL : bb_onnx_form_gather_nd(n->m, v, index, rank, shape);
+  if (!n->out[0]) bb_onnx_misc_result(n, v->dtype, rank, shape);
 }
 
 /* Scatters: the result is as the first operand. */

@@ -188,6 +188,11 @@ void bb_onnx_cumulate(bb_onnx_node *n) {
     return;
   }
   if (x->dtype == BB_BOOL) bb_onnx_refuse(n, "an operand is bool");
+  if (n->row->detail == BB_MONOID_SUM && x->form && x->form->op == BB_X_CONST &&
+      x->form->number == 0) {
+    n->out[0] = x; /* of nothing but zeros */
+    return;
+  }
   bb_dtype work = bb_onnx_fold_dtype(x->dtype);
   const bb_monoid *monoid = bb_monoid_get((bb_monoid_id)n->row->detail);
   uint32_t id = bb_array_scan(n->m->array, n->name, monoid, bb_onnx_id(n, bb_onnx_cast(n, x, work)),

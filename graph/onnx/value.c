@@ -283,7 +283,8 @@ bb_onnx_value *bb_onnx_map(const bb_onnx_node *n, const bb_expr *expr, uint32_t 
     known->form = tensors ? NULL : whole;
     return known;
   }
-  if (!tensors || !bb_expr_arg_count(whole)) return bb_onnx_value_of_form(m, whole, rank, shape);
+  if (!tensors || !bb_expr_arg_count(whole))
+    return bb_onnx_value_of_form(m, bb_onnx_form_tidy(m, whole), rank, shape);
   widen_operand(n, tensors, kept, rank, shape);
   uint32_t *id = BB_NEW(m->arena, uint32_t, tensors);
   for (uint32_t i = 0; i < tensors; i++) id[i] = bb_onnx_id(n, kept[i]);

@@ -143,6 +143,34 @@ def graphs():
         N("Where", ["keep", "x", "hide"], ["y"])], {"x": rand(3, 6, 6)}, ["y"],
         {"zero": np.array(0), "one": np.array(1), "last": np.array([1]), "first": np.array([0]),
          "hide": np.array(-1e9, np.float32)}, symbols={"x": ["B", "S", "S"]})
+    # Functions of coordinates that are joined, cut and picked from: each stays one, or is brought together.
+    joined = {"x": rand(2, 6, 3)}, {"one": np.array(1), "zero": np.array(0), "first": np.array([0]), "minus": np.array([[-1]]),
+                                    "pair": np.array([[5, 7]]), "cut": np.array([2]), "last": np.array([1]), "begin": np.array([0]),
+                                    "three": np.array(3), "back": np.array([[-2], [-1]]), "column": np.array([[0]])}
+    places = [N("Shape", ["x"], ["s"], start=1, end=2), N("Squeeze", ["s"], ["n"]), N("Range", ["zero", "n", "one"], ["r"]),
+              N("Unsqueeze", ["r", "first"], ["row"])]
+    for name, nodes, outputs in [
+            ("before", [N("Concat", ["minus", "row"], ["c"], axis=1), N("Slice", ["c", "begin", "s", "last"], ["p"]),
+                        N("Sub", ["row", "p"], ["y0"]), N("Equal", ["y0", "one"], ["q"]), N("Not", ["q"], ["y1"]),
+                        N("Cast", ["y1"], ["i"], to=T.INT64), N("CumSum", ["i", "one"], ["y2"]), N("Identity", ["p"], ["y3"]),
+                        N("Gather", ["c", "r"], ["y4"], axis=1), N("Mul", ["p", "c0"], ["y5"])], 6),
+            ("pair", [N("Concat", ["pair", "row"], ["h"], axis=1), N("Gather", ["h", "r"], ["y0"], axis=1),
+                      N("Add", ["r", "one"], ["next"]), N("Gather", ["h", "next"], ["g"], axis=1), N("Sub", ["g", "row"], ["y1"]),
+                      N("Equal", ["g", "three"], ["y2"]), N("Gather", ["h", "back"], ["y3"], axis=1), N("CumSum", ["g", "one"], ["y4"]),
+                      N("Less", ["g", "y0"], ["y5"])], 6),
+            ("middle", [N("Concat", ["row", "pair"], ["h"], axis=1), N("Gather", ["h", "r"], ["y0"], axis=1),
+                        N("Concat", ["pair", "minus", "row"], ["k"], axis=1), N("Gather", ["k", "r"], ["y1"], axis=1)], 2),
+            ("each", [N("Transpose", ["row"], ["col"]), N("Concat", ["pair", "row"], ["h"], axis=1), N("Mul", ["col", "c0"], ["noughts"]),
+                      N("Concat", ["noughts", "col"], ["at"], axis=1), N("GatherND", ["h", "at"], ["y0"]),
+                      N("Add", ["row", "col"], ["sum"]), N("Concat", ["col", "noughts"], ["turned"], axis=1), N("GatherND", ["sum", "turned"], ["y1"]),
+                      N("GatherND", ["sum", "at"], ["y2"]), N("Gather", ["sum", "r"], ["y3"], axis=0), N("Gather", ["sum", "cut"], ["y4"], axis=1),
+                      N("Concat", ["column", "sum1"], ["y5"], axis=1)], 6)]:
+        more = {"c0": np.array(0)}
+        if name == "each":
+            nodes = [N("Unsqueeze", ["zero", "first"], ["z"]), N("Gather", ["row", "z"], ["w"], axis=0), N("Slice", ["row", "cut", "s", "last"], ["sum1"]), *nodes]
+        used = {i for node in places + nodes for i in node.input}
+        yield graph_case("places-" + name, places + nodes, joined[0], [f"y{i}" for i in range(outputs)],
+                         {k: v for k, v in {**joined[1], **more}.items() if k in used}, symbols={"x": ["B", "S", 3]})
     yield graph_case("expand-where", [
         N("Shape", ["x"], ["s"]), N("Equal", ["want", "minus"], ["eq"]), N("Where", ["eq", "s", "want"], ["shape"]),
         N("Expand", ["v", "shape"], ["e"]), N("Add", ["e", "x"], ["y"])], {"x": x, "v": rand(8)}, ["y"],

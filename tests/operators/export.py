@@ -67,6 +67,19 @@ class Scaled(torch.nn.Module):
         return F.scaled_dot_product_attention(q, k, v, is_causal=self.causal)
 
 
+class Placed(torch.nn.Module):
+    """Causal by a mask of the tokens' places, which also tells sequences packed in one row apart, as transformers do."""
+
+    def forward(self, q, k, v):
+        place = torch.arange(q.shape[-2]).unsqueeze(0)
+        begins = torch.diff(place, prepend=place[:, :1] - 1, dim=-1) != 1
+        sequence = begins.cumsum(-1)
+        row, column = torch.arange(q.shape[-2]).view(-1, 1), torch.arange(k.shape[-2]).view(1, -1)
+        together = sequence[0, row] == sequence[0, column]
+        seen = together & (place[0, column] <= place[0, row])
+        return F.scaled_dot_product_attention(q, k, v, attn_mask=seen.view(1, 1, *seen.shape))
+
+
 class NormProduct(torch.nn.Module):
     def forward(self, x, weight):
         return F.linear(F.layer_norm(x, x.shape[-1:]), weight)
@@ -91,6 +104,7 @@ WIDE = (4096, 4096), (14336, 4096), (14336, 4096), (4096, 14336)
 OPERATORS = {
     "global_prefill": (Scaled(), qkv(32, 32)),
     "causal": (Scaled(causal=True), qkv(32, 32)),
+    "causal_places": (Placed(), qkv(32, 32)),
     "gqa": (Scaled(causal=True, share=8), qkv(64, 8)),
     "alibi": (Attention(behind=1, alibi=True), qkv(32, 32)),
     "softcap": (Attention(share=2, behind=1, cap=CAP), qkv(32, 16)),

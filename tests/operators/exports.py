@@ -22,6 +22,7 @@ SIZE, WINDOW, CAP, KEYS = 128, 4096, 50.0, 77
 # Heads, heads of keys, rows of queries (None: as many as keys), what is done with the scores.
 ATTENTION = {
     "global_prefill": (32, 32, None, ()), "causal": (32, 32, None, ("causal",)), "gqa": (64, 8, None, ("causal",)),
+    "causal_places": (32, 32, None, ("causal",)),
     "global_prefill_torchscript": (32, 32, None, ()), "alibi": (32, 32, None, ("causal", "alibi")),
     "softcap": (32, 16, None, ("causal", "cap")), "window": (32, 16, None, ("causal", "window")),
     "decode": (32, 32, 1, ()), "decode_group": (64, 8, 1, ()), "decode_alibi": (32, 32, 1, ("alibi",)),
@@ -119,7 +120,8 @@ def main():
             if found != count:
                 problems.append(f"{found} kernels at {rows}, not {count}")
         if name in ATTENTION and ATTENTION[name][2] is None:  # what decodes has numbers where NAME.bb has dims
-            problems += scheduled(generate, model, model.with_name(name.removesuffix("_torchscript") + ".bb"))
+            written = name.removesuffix("_torchscript").removesuffix("_places")
+            problems += scheduled(generate, model, model.with_name(written + ".bb"))
         print(f"{name}: {'; '.join(problems) or 'good'}")
         failed += bool(problems)
     print(f"{len(names) - failed} passed, {failed} failed")
