@@ -101,11 +101,10 @@ bool bb_loops_read(const bb_graph *level, uint32_t node, bb_op op, bb_loops *nes
     at[i + 1] = only_node(here->inner);
   }
   const bb_node *func = bb_node_get(graph[nest->depth], at[nest->depth]);
-  if (func->nin > 2) return fail(why, "the op has more than two operands");
   nest->result = (bb_value){tail, 0};
   nest->operands = func->nin;
   nest->expr = func->expr;
-  for (uint32_t i = 0; i < func->nin; i++)
+  for (uint32_t i = 0; i < func->nin && i < 2; i++)
     read_operand(graph, at, nest->depth, i, &nest->operand[i]);
   return true;
 }

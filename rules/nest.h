@@ -33,7 +33,7 @@ typedef struct bb_loops {
   bool folded[BB_LOOPS_DEPTH];  /* a summed map folds; else it collects and a reduction follows */
   bb_op op;
   const bb_expr *expr; /* of an elementwise op */
-  uint32_t operands;   /* one or two */
+  uint32_t operands;   /* one or two are read; elementwise ops may have more */
   bb_operand operand[2];
 } bb_loops;
 

@@ -6,7 +6,7 @@ usage: mutate.py [--find] [--jobs N] [--programs N] SOURCE BUILD [WORD]
 SOURCE is the checkout and BUILD a build folder of it.  The lists are beside this file: rules.txt has
 wrong conditions in the rules, which the random test has to catch; derivation.txt wrong steps in what
 repair derives, which its proofs have to refuse; proof.txt, interval.txt and sign.txt faults in what
-proves.  WORD picks the mutations whose title contains it ('rules.txt' those of that list, 'equivalent'
+proves; golden.txt wrong conditions in a rule that random programs have no casts for, which the golden pairs of the rules catch.  WORD picks the mutations whose title contains it ('rules.txt' those of that list, 'equivalent'
 those that are marked so).
 
 A mutation of a rule says which of the 2,000 random programs catches it, and only that one runs.
@@ -36,7 +36,8 @@ import tempfile
 
 RANDOM = 'tests/random/random_test'
 DERIVATION = 'tests/mutation/derivation_test'
-LISTS = {'rules.txt': RANDOM, 'derivation.txt': DERIVATION, 'proof.txt': 'tests/test_algebra_proof',
+GOLDEN = 'tests/rules/rule_test'
+LISTS = {'rules.txt': RANDOM, 'golden.txt': GOLDEN, 'derivation.txt': DERIVATION, 'proof.txt': 'tests/test_algebra_proof',
          'interval.txt': 'tests/test_interval', 'sign.txt': 'tests/test_algebra'}
 FEW = 100  # programs that an equivalent mutation meets
 
@@ -127,6 +128,10 @@ class Build:
         return subprocess.run(list(map(str, command)), cwd=self.folder, stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT, text=True, errors='replace', **more)
 
+    def words(self, test):
+        """What a test that is no random one is called with."""
+        return sorted((self.source / 'tests/rules').glob('*.bb')) if test == GOLDEN else []
+
     def test(self, name, place, text, work):
         """A test with `text` in the place of a source file; None: it does not compile."""
         file, link = self.source / place, self.link[name]
@@ -154,7 +159,8 @@ def run(build, mutation, test, programs):
         resource.setrlimit(resource.RLIMIT_CPU, (most, most + 1))
         resource.setrlimit(resource.RLIMIT_AS, (1 << 32, 1 << 32))
 
-    return build.quiet([test, *(['--first', *programs] if random else [])], preexec_fn=limit)
+    words = ['--first', *programs] if random else build.words(mutation.test)
+    return build.quiet([test, *words], preexec_fn=limit)
 
 
 def how_caught(test, run):
@@ -169,6 +175,9 @@ def how_caught(test, run):
         if wrong:
             return f'PROVED BUT WRONG: {wrong[0]}', False
         return (f'by the proof of {refused[0]}', True) if refused else ('BEFORE ANY PROOF', False)
+    if test == GOLDEN:
+        told = re.findall(r'([\w-]+)\.bb:', run.stdout)
+        return (f'by {told[0]}' if told else 'by dying'), True
     if test != RANDOM:
         told = re.findall(r'^\[  FAILED  \] (test_\w+)', run.stdout, re.M)
         return (f'by {told[0]}' if told else 'by dying'), True
@@ -243,7 +252,7 @@ def unchanged_passes(build, picked, pool):
 def passes(build, test, *programs):
     if test == RANDOM and not programs:
         return True
-    words = ['--first', *programs] if programs else []
+    words = ['--first', *programs] if programs else build.words(test)
     return build.quiet([build.folder / test, *words]).returncode == 0
 
 
