@@ -1,7 +1,8 @@
 /* form.c - closed forms of coordinates through what joins and picks: the places of tokens, from which models make
  * their masks, stay functions of coordinates, and a causal mask one that loops are cut by.
  *
- * Integers and truth values only, and of few operators: a form is written out where it is used.
+ * Integers and truth values only, but for what is picked from, and of few operators: a form is written out where it
+ * is used.
  */
 #include "convert.h"
 
@@ -93,8 +94,12 @@ static const bb_expr *coordinate(bb_onnx *m, uint32_t from_last) {
   return bb_expr_coord(m->program, BB_COORD_AXIS + from_last);
 }
 
+static const bb_expr *any_form_of(const bb_onnx_value *v) {
+  return v->form ? v->form : bb_onnx_scalar_expr(v);
+}
+
 static const bb_expr *form_of(const bb_onnx_value *v) {
-  const bb_expr *form = v->form ? v->form : bb_onnx_scalar_expr(v);
+  const bb_expr *form = any_form_of(v);
   return form && !bb_dtype_is_float(form->dtype) ? form : NULL;
 }
 
@@ -148,7 +153,7 @@ bb_onnx_value *bb_onnx_form_concat(bb_onnx *m, uint32_t count, bb_onnx_value *co
 bb_onnx_value *bb_onnx_form_gather(bb_onnx *m, const bb_onnx_value *v, uint32_t axis,
                                    const bb_onnx_value *index, uint32_t rank,
                                    const bb_extent *const *shape) {
-  const bb_expr *form = form_of(v), *place = form_of(index);
+  const bb_expr *form = any_form_of(v), *place = form_of(index);
   uint32_t q = v->rank - 1 - axis;
   if (!form || !place || rank > BB_ONNX_RANK || !never_negative(place)) return NULL;
   moving to = {{NULL}}, within = {{NULL}};

@@ -118,20 +118,6 @@ static bb_onnx_value *pick_elements(const bb_onnx_node *n, const bb_onnx_value *
   return bb_onnx_value_of_elements(n->m, v->dtype, index->rank, index->shape, count, element);
 }
 
-/* The only coordinate of a vector's form becomes the index. */
-static const bb_expr *read_leaf(void *index, const bb_expr *leaf) {
-  return leaf->op == BB_X_COORD ? index : leaf;
-}
-
-/* A vector's closed form read at indices that have one too. */
-static bb_onnx_value *pick_form(const bb_onnx_node *n, const bb_onnx_value *v,
-                                const bb_onnx_value *index) {
-  bool negative = index->form && index->form->op == BB_X_CONST && index->form->number < 0;
-  if (v->rank != 1 || !v->form || !index->form || negative) return NULL;
-  const bb_expr *form = bb_expr_map_leaves(n->m->program, v->form, read_leaf, (void *)index->form);
-  return bb_onnx_value_of_form(n->m, form, index->rank, index->shape);
-}
-
 bb_onnx_value *bb_onnx_gather_along(const bb_onnx_node *n, bb_onnx_value *v, uint32_t axis,
                                     bb_onnx_value *index) {
   bb_arena *arena = n->m->program->arena;
@@ -140,7 +126,6 @@ bb_onnx_value *bb_onnx_gather_along(const bb_onnx_node *n, bb_onnx_value *v, uin
   want_index(n, index);
   uint32_t rank = gathered_shape(n, v, axis, index, shape);
   bb_onnx_value *out = pick_elements(n, v, index);
-  if (!out) out = pick_form(n, v, index);
   if (!out) out = bb_onnx_form_gather(n->m, v, axis, index, rank, shape);
   if (out) return out;
   if (even_indices(n, index, bb_extent_value(v->shape[axis]), &start, &step)) {
