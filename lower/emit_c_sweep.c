@@ -58,6 +58,30 @@ static void make_whole(const bb_c *c, const bb_tile_stmt *s, sweep *w) {
   if (has_room(c, s, rows)) *size = bb_c_whole(*size);
 }
 
+static bool is_result(const bb_tile_stmt *s, const bb_expr *e) {
+  return e->op == BB_X_ARG && e->index < s->operands && s->operand[e->index] == s->result;
+}
+
+/* Is it the same for all of a line? */
+static bool is_of_line(const bb_c *c, const bb_tile_stmt *s, const sweep *w, const bb_expr *e) {
+  for (uint32_t i = 0; i < s->operands; i++) {
+    const bb_tile *o = &c->p->tile[s->operand[i]];
+    if ((w->turned ? o->rows : o->cols) && bb_expr_uses_arg(e, i)) return false;
+  }
+  return !e->coord;
+}
+
+/* What leaves some lines of its result as they are does nothing there; gives what the others become.  A sum that is
+ * renewed where a maximum rises meets fewer and fewer such lines. */
+static const bb_expr *leave_lines(bb_c *c, const bb_tile_stmt *s, const sweep *w,
+                                  const char *const *operand) {
+  const bb_expr *e = s->expr;
+  if (!w->along || e->op != BB_X_SELECT || !is_result(s, e->a[1]) || !is_of_line(c, s, w, e->a[0]))
+    return e;
+  bb_c_line(c, "if (%s) continue;", bb_c_expression(c, e->a[0], operand, NULL, NULL));
+  return e->a[2];
+}
+
 static void map(bb_c *c, const bb_tile_stmt *s) {
   const char *operand[BB_TILE_OPERANDS];
   sweep w = sweep_of(&c->p->tile[s->result], c->tile[s->result].turned);
@@ -67,10 +91,11 @@ static void map(bb_c *c, const bb_tile_stmt *s) {
     bb_c_line(c, "for (int64_t %s = 0; %s < %u; %s++) {", w.line, w.line, w.lines, w.line);
   c->indent += w.lines > 0;
   read_once(c, s, &w, operand);
+  const bb_expr *expr = w.lines ? leave_lines(c, s, &w, operand) : s->expr;
   if (w.along > 1) bb_c_line(c, "BB_VECTOR");
   if (w.along) bb_c_line(c, "for (int64_t %s = 0; %s < %u; %s++) {", w.at, w.at, w.along, w.at);
   c->indent += w.along > 0;
-  const char *value = bb_c_expression(c, s->expr, operand, place(c, s, 0), place(c, s, 1));
+  const char *value = bb_c_expression(c, expr, operand, place(c, s, 0), place(c, s, 1));
   bb_c_line(c, "%s = %s;", bb_c_at(c, s->result, "r", "c"), value);
   c->indent -= (w.lines > 0) + (w.along > 0);
   if (w.lines || w.along) bb_c_line(c, w.lines && w.along ? "}}" : "}");
