@@ -114,12 +114,13 @@ typedef struct bb_device_class {
                   bb_prepared *prepared);
   void (*forget)(bb_prepared *prepared); /* of a device with `prepare` */
   void (*launch)(bb_module *module, bb_queue *queue, bb_context *context, const bb_launch *launch,
-                 const bb_prepared *prepared);
+                 bb_prepared *prepared);
 
   /* Between both, launches and copies within the device are noted, not run; `replay` runs what was noted last, again and
-   * again.  NULL, or false: this device, or the queue at this time, notes nothing.  note_end: whether they are those that were
-   * noted before, but for what they are called with, which costs less. */
-  bool (*note)(bb_queue *queue, bb_context *context);
+   * again.  moving: runs differ in what launches are called with, so that what is noted is worth it only where that can be
+   * changed.  NULL, or false: this device, or the queue at this time, notes nothing.  note_end, false: what was noted before
+   * does not become what was noted now; nothing is noted. */
+  bool (*note)(bb_queue *queue, bb_context *context, bool moving);
   bool (*note_end)(bb_queue *queue, bb_context *context);
   bool (*replay)(bb_queue *queue, bb_context *context);
 } bb_device_class;

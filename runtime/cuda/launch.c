@@ -138,12 +138,12 @@ void bb_cuda_call(const bb_gpu_machine *m, const bb_gpu_way *k, const int64_t *e
       cluster = mates;
       blocks -= blocks % mates;
     }
-    bb_gpu_call call = {.function = p->function,
-                        .blocks = (uint32_t)blocks,
-                        .threads = p->threads,
-                        .shared = p->shared,
-                        .cluster = (uint32_t)cluster,
-                        .early = m->past != NULL};
+    bb_gpu_call call = {.how = {.function = p->function,
+                                .threads = p->threads,
+                                .shared = p->shared,
+                                .cluster = (uint32_t)cluster,
+                                .early = m->past != NULL},
+                        .blocks = (uint32_t)blocks};
     bb_gpu_past_note(m, k, extent, view);
     bb_gpu_add(m, calls, &call, a.data, a.length);
   }

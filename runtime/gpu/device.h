@@ -30,16 +30,26 @@ struct bb_module {
   bool compiled;
 };
 
+/* Launches of a run as a graph. */
+typedef struct bb_gpu_graph {
+  enum { BB_GRAPH_RESTS, BB_GRAPH_IS_DRAWN, BB_GRAPH_IS_REVISED } state;
+  void *stream;        /* that it is drawn in */
+  void *drawn, *ready; /* it, and what is launched of it; NULL: there is none */
+  uint64_t number;     /* counts the graphs that were drawn */
+  uint32_t nodes;      /* launches that it has ... */
+  uint32_t seen;       /* ... and that were put into it since it is revised */
+  bool fixed;          /* the one drawn last cannot be changed */
+  bool differs;        /* what was put into it since is something else than it has */
+} bb_gpu_graph;
+
 struct bb_queue {
   bb_context *ctx;
   bb_device *device;
-  void *own, *aside, *stream; /* streams: its own; to note launches in; that of the run */
-  bool borrowed;              /* the run's is the caller's ... */
-  bool capturing;             /* ... and captures */
-  bool noting, cannot_note;
-  void *noted; /* a graph that can be launched ... */
-  uint64_t shape,
-      kept; /* ... with launches of this shape (kept); that of those that are noted now */
+  void *own, *stream; /* streams: its own; that of the run */
+  bool borrowed;      /* the run's is the caller's ... */
+  bool capturing;     /* ... and captures */
+  bool cannot_note;
+  bb_gpu_graph graph;
   bb_gpu_pointer counters; /* zero between launches */
   size_t counter_bytes, wanted_counters;
   bb_gpu_pointer faults; /* a word for each step: 1 + the element that it complains of */
@@ -52,10 +62,6 @@ struct bb_queue {
 /* The device's context is current between both, on whatever thread calls; a failure leaves it, too. */
 void bb_gpu_enter(bb_device *device, bb_context *ctx);
 void bb_gpu_leave(bb_device *device, bb_context *ctx);
-/* The stream that launches go to now. */
-static inline void *bb_gpu_stream(const bb_queue *queue) {
-  return queue->noting ? queue->aside : queue->stream;
-}
 
 /* --- module.c --- */
 bb_module *bb_gpu_load(bb_device *device, bb_context *ctx, const bb_code *code,
@@ -73,14 +79,21 @@ uint32_t bb_gpu_queue_fault(bb_queue *queue, bb_context *ctx, int64_t *element);
 void bb_gpu_copy(bb_queue *queue, bb_context *ctx, bb_way_of_copy way, void *to, const void *from,
                  size_t bytes);
 void bb_gpu_move(bb_module *module, bb_queue *queue, bb_context *ctx, const bb_move *move);
-bool bb_gpu_note(bb_queue *queue, bb_context *ctx);
-bool bb_gpu_note_end(bb_queue *queue, bb_context *ctx);
-bool bb_gpu_replay(bb_queue *queue, bb_context *ctx);
-/* What can be changed of a launch in a graph is where it works and what it is called with, not how: by function, clusters and
- * when it may begin launches that are noted have a shape. */
-void bb_gpu_note_calls(bb_queue *queue, const bb_gpu_calls *calls);
 /* Counters and faults, as many as launches want. */
 void bb_gpu_queue_equip(bb_queue *queue, bb_context *ctx);
+
+/* --- graph.c: the device's context is current --- */
+bool bb_gpu_note(bb_queue *queue, bb_context *ctx, bool moving);
+bool bb_gpu_note_end(bb_queue *queue, bb_context *ctx);
+bool bb_gpu_replay(bb_queue *queue, bb_context *ctx);
+/* A step's launches, which live as long as the queue: into the stream of the run, or into the graph. */
+void bb_gpu_put(bb_queue *queue, bb_context *ctx, bb_gpu_calls *calls, const char *name);
+/* The stream for anything else.  False: it is to go nowhere, for the graph that is revised does not have it. */
+bool bb_gpu_loose(bb_queue *queue, void **stream);
+/* What was begun is given up, by a run that failed. */
+void bb_gpu_graph_leave(bb_queue *queue);
+/* There is no graph. */
+void bb_gpu_graph_drop(bb_queue *queue);
 
 /* --- prepare.c --- */
 size_t bb_gpu_scratch(bb_module *module, bb_queue *queue, bb_context *ctx, const bb_launch *launch,
@@ -89,6 +102,6 @@ void bb_gpu_prepare(bb_module *module, bb_queue *queue, bb_context *ctx, const b
                     bb_prepared *prepared);
 void bb_gpu_forget(bb_prepared *prepared);
 void bb_gpu_launch(bb_module *module, bb_queue *queue, bb_context *ctx, const bb_launch *launch,
-                   const bb_prepared *prepared);
+                   bb_prepared *prepared);
 
 #endif

@@ -44,8 +44,9 @@ void bb_gpu_library_close(void *library) {
 
 void bb_gpu_library_find(bb_context *ctx, void *library, const bb_gpu_library *what,
                          const char *symbol, void *to) {
-  void *found = symbol ? dlsym(library, symbol) : NULL;
-  if (symbol && !found) {
+  bool optional = symbol && *symbol == '?';
+  void *found = symbol ? dlsym(library, symbol + optional) : NULL;
+  if (symbol && !found && !optional) {
     dlclose(library);
     bb_fail(ctx, BB_ERROR_UNSUPPORTED, "%s is too old: it has no %s", what->title, symbol);
   }

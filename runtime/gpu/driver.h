@@ -25,12 +25,20 @@ typedef struct bb_cuda_launch_config {
   uint32_t attributes;
 } bb_cuda_launch_config;
 
+/* What a launch of a graph becomes; its attributes stay. */
+typedef struct bb_cuda_node {
+  void *function;
+  uint32_t grid[3], block[3], shared;
+  void **argument, **extra, *kernel, *context;
+} bb_cuda_node;
+
 typedef struct bb_cuda_tensor_map {
   _Alignas(64) uint64_t bits[16];
 } bb_cuda_tensor_map;
 
 /* clang-format off */
-/* X(name in the table, CUDA's symbol, HIP's, arguments); NULL: it has none, and the table's entry is NULL. */
+/* X(name in the table, CUDA's symbol, HIP's, arguments); NULL: it has none, and the table's entry is NULL; behind a
+ * question mark, what older drivers do not have, and the entry is NULL, too. */
 #define BB_GPU_DRIVER(X)                                                                                     \
   X(init, "cuInit", "hipInit", (unsigned))                                                                   \
   X(version, "cuDriverGetVersion", "hipDriverGetVersion", (int *))                                           \
@@ -56,10 +64,12 @@ typedef struct bb_cuda_tensor_map {
   X(stream_wait, "cuStreamSynchronize", "hipStreamSynchronize", (void *))                                    \
   X(is_capturing, "cuStreamIsCapturing", "hipStreamIsCapturing", (void *, int *))                            \
   X(capture_begin, "cuStreamBeginCapture_v2", "hipStreamBeginCapture", (void *, int))                        \
+  X(capture_info, "?cuStreamGetCaptureInfo_v3", NULL,                                                        \
+    (void *, int *, uint64_t *, void **, void *const **, const void **, size_t *))                           \
   X(capture_end, "cuStreamEndCapture", "hipStreamEndCapture", (void *, void **))                             \
   X(graph_make, "cuGraphInstantiateWithFlags", "hipGraphInstantiateWithFlags",                               \
     (void **, void *, unsigned long long))                                                                   \
-  X(graph_update, "cuGraphExecUpdate", "hipGraphExecUpdate", (void *, void *, void **, int *))               \
+  X(graph_renew, "?cuGraphExecKernelNodeSetParams_v2", NULL, (void *, void *, const bb_cuda_node *))         \
   X(graph_launch, "cuGraphLaunch", "hipGraphLaunch", (void *, void *))                                       \
   X(graph_destroy, "cuGraphDestroy", "hipGraphDestroy", (void *))                                            \
   X(graph_end, "cuGraphExecDestroy", "hipGraphExecDestroy", (void *))                                        \
@@ -141,7 +151,8 @@ const bb_gpu_api *bb_gpu_find_target(const char *target);
 
 /* Fail with BB_ERROR_UNSUPPORTED and the reason where there is none. */
 void bb_gpu_driver_open(bb_context *ctx, const bb_gpu_api *api, bb_gpu_driver *driver);
-/* A library that stays loaded, and a function of it: symbol NULL: nothing to find. */
+/* A library that stays loaded, and a function of it: symbol NULL: nothing to find; with a question mark before it: NULL where the
+ * library has none. */
 void *bb_gpu_library_open(bb_context *ctx, const bb_gpu_library *what);
 void bb_gpu_library_find(bb_context *ctx, void *library, const bb_gpu_library *what,
                          const char *symbol, void *to);

@@ -5,6 +5,12 @@
 
 enum { ALIGN = 64 };
 
+void bb_gpu_calls_clear(bb_gpu_calls *calls) {
+  calls->count = 0;
+  calls->used = 0;
+  calls->settled = false;
+}
+
 void bb_gpu_add(const bb_gpu_machine *m, bb_gpu_calls *calls, const bb_gpu_call *call,
                 const void *argument, size_t bytes) {
   size_t at = (calls->used + ALIGN - 1) / ALIGN * ALIGN;
@@ -21,35 +27,42 @@ void bb_gpu_add(const bb_gpu_machine *m, bb_gpu_calls *calls, const bb_gpu_call 
   }
   memcpy(calls->bytes + at, argument, bytes);
   calls->used = at + bytes;
-  calls->call[calls->count] = *call;
-  calls->call[calls->count++].argument = at;
+  bb_gpu_call *added = &calls->call[calls->count++];
+  added->how = call->how;
+  added->blocks = call->blocks;
+  added->argument = at;
 }
 
 static int issue(const bb_gpu_driver *d, const bb_gpu_call *c, void *argument, void *stream) {
   void *pointers[] = {argument};
-  if (!c->cluster && !c->early)
-    return d->launch(c->function, c->blocks, 1, 1, c->threads, 1, 1, c->shared, stream, pointers,
-                     NULL);
+  const bb_gpu_manner *how = &c->how;
+  if (!how->cluster && !how->early)
+    return d->launch(how->function, c->blocks, 1, 1, how->threads, 1, 1, how->shared, stream,
+                     pointers, NULL);
   bb_cuda_attribute attribute[2];
   uint32_t attributes = 0;
-  if (c->cluster > 1)
+  if (how->cluster > 1)
     attribute[attributes++] =
-        (bb_cuda_attribute){.id = BB_CUDA_CLUSTER, .value = {c->cluster, 1, 1}};
-  if (c->early) attribute[attributes++] = (bb_cuda_attribute){.id = BB_CUDA_EARLY, .value = {1}};
+        (bb_cuda_attribute){.id = BB_CUDA_CLUSTER, .value = {how->cluster, 1, 1}};
+  if (how->early) attribute[attributes++] = (bb_cuda_attribute){.id = BB_CUDA_EARLY, .value = {1}};
   bb_cuda_launch_config config = {.grid = {c->blocks, 1, 1},
-                                  .block = {c->threads, 1, 1},
-                                  .shared = c->shared,
+                                  .block = {how->threads, 1, 1},
+                                  .shared = how->shared,
                                   .stream = stream,
                                   .attribute = attribute,
                                   .attributes = attributes};
-  return d->launch_with(&config, c->function, pointers, NULL);
+  return d->launch_with(&config, how->function, pointers, NULL);
+}
+
+void bb_gpu_issue_one(bb_context *ctx, const bb_gpu_driver *d, const bb_gpu_calls *calls,
+                      uint32_t call, void *stream, const char *name) {
+  const bb_gpu_call *c = &calls->call[call];
+  bb_gpu_must(ctx, d, issue(d, c, calls->bytes + c->argument, stream), name);
 }
 
 void bb_gpu_issue(bb_context *ctx, const bb_gpu_driver *d, const bb_gpu_calls *calls, void *stream,
                   const char *name) {
-  for (uint32_t i = 0; i < calls->count; i++)
-    bb_gpu_must(ctx, d, issue(d, &calls->call[i], calls->bytes + calls->call[i].argument, stream),
-                name);
+  for (uint32_t i = 0; i < calls->count; i++) bb_gpu_issue_one(ctx, d, calls, i, stream, name);
 }
 
 void bb_gpu_calls_end(bb_context *ctx, bb_gpu_calls *calls) {

@@ -5,21 +5,34 @@
 #include "code.h"
 #include "driver.h"
 
+/* How a function is launched: of a launch that a graph has, what stays. */
+typedef struct bb_gpu_manner {
+  void *function;
+  uint32_t threads, shared; /* shared: bytes */
+  uint32_t cluster;         /* blocks of one; 0: it is no kernel of clusters */
+  bool early;               /* it may begin before the launch before it has ended */
+} bb_gpu_manner;
+
 /* A function of one argument. */
 typedef struct bb_gpu_call {
-  void *function;
-  uint32_t blocks, threads, shared; /* shared: bytes */
-  uint32_t cluster;                 /* blocks of one; 0: it is no kernel of clusters */
-  bool early;                       /* it may begin before the launch before it has ended */
-  size_t argument;                  /* where it begins in the bytes of all */
+  bb_gpu_manner how;
+  uint32_t blocks;
+  size_t argument; /* where it begins in the bytes of all */
+  struct {
+    void *node;
+    bb_gpu_manner how;
+  } drawn; /* the launch of a graph that it may take the place of: kept when calls are added anew */
 } bb_gpu_call;
 
-/* Launches in their order, ready to be issued again and again. */
+/* Launches in their order, ready to be issued again and again; and where a graph has them. */
 typedef struct bb_gpu_calls {
   uint32_t count, capacity;
   bb_gpu_call *call;
   char *bytes; /* arguments */
   size_t used, room;
+  uint64_t graph; /* the number of that which has any of them ... */
+  uint32_t nodes; /* ... and how many */
+  bool settled;   /* it launches just these */
 } bb_gpu_calls;
 
 /* Where the launch before this one writes.  Launches may begin before the one before them has ended (on devices where
@@ -51,12 +64,16 @@ static inline uint32_t bb_gpu_shared(uint32_t told) {
   return (told ? told : ANYWHERE) - LIBRARY;
 }
 
+/* None are left; what a graph has of them is kept. */
+void bb_gpu_calls_clear(bb_gpu_calls *calls);
 /* Adds a launch, whose argument is copied. */
 void bb_gpu_add(const bb_gpu_machine *machine, bb_gpu_calls *calls, const bb_gpu_call *call,
                 const void *argument, size_t bytes);
-/* Launches all of them.  Fails the context with what the driver says; name: of the step. */
+/* Launch all of them, or one.  Fail the context with what the driver says; name: of the step. */
 void bb_gpu_issue(bb_context *ctx, const bb_gpu_driver *driver, const bb_gpu_calls *calls,
                   void *stream, const char *name);
+void bb_gpu_issue_one(bb_context *ctx, const bb_gpu_driver *driver, const bb_gpu_calls *calls,
+                      uint32_t call, void *stream, const char *name);
 /* Gives their memory back to the context that it is from. */
 void bb_gpu_calls_end(bb_context *ctx, bb_gpu_calls *calls);
 

@@ -68,11 +68,11 @@ void bb_gpu_call_plain(const bb_gpu_machine *m, const bb_gpu_way *k, const int64
     if (r.blocks < 1) continue;
     last[1] = (uint64_t)r.each;
     last[2] = (uint64_t)r.tasks;
-    bb_gpu_call call = {.function = nest->function,
-                        .blocks = (uint32_t)r.blocks,
-                        .threads = nest->threads,
-                        .shared = nest->shared,
-                        .early = m->past != NULL};
+    bb_gpu_call call = {.how = {.function = nest->function,
+                                .threads = nest->threads,
+                                .shared = nest->shared,
+                                .early = m->past != NULL},
+                        .blocks = (uint32_t)r.blocks};
     bb_gpu_past_note(m, k, extent, view);
     bb_gpu_add(m, calls, &call, word, (size_t)((char *)(last + 3) - (char *)word));
   }

@@ -317,9 +317,8 @@ static void call_kernel(const bb_gpu_binding *b, void *const *data, const bb_gpu
   int64_t blocks = (call.threads + BB_GPU_THREADS - 1) / BB_GPU_THREADS;
   int64_t most = (int64_t)b->machine->processors * 32;
   if (blocks < 1) return;
-  bb_gpu_call launch = {.function = b->misc->function,
-                        .blocks = (uint32_t)(blocks < most ? blocks : most),
-                        .threads = BB_GPU_THREADS};
+  bb_gpu_call launch = {.how = {.function = b->misc->function, .threads = BB_GPU_THREADS},
+                        .blocks = (uint32_t)(blocks < most ? blocks : most)};
   bb_gpu_add(b->machine, calls, &launch, &call.as, call.bytes);
 }
 

@@ -103,9 +103,8 @@ static void call(const bb_gpu_machine *m, void *function, const axes *a, uint32_
     c.total *= a->extent[i];
   }
   int64_t blocks = (c.total + THREADS - 1) / THREADS, most = (int64_t)m->processors * PER_PROCESSOR;
-  bb_gpu_call launch = {.function = function,
-                        .blocks = (uint32_t)(blocks < most ? blocks : most),
-                        .threads = THREADS};
+  bb_gpu_call launch = {.how = {.function = function, .threads = THREADS},
+                        .blocks = (uint32_t)(blocks < most ? blocks : most)};
   bb_gpu_add(m, calls, &launch, &c, sizeof c);
 }
 

@@ -184,8 +184,7 @@ void bb_gpu_prepare(bb_module *module, bb_queue *q, bb_context *ctx, const bb_la
     q->past = p->after;
     return;
   }
-  p->calls.count = 0;
-  p->calls.used = 0;
+  bb_gpu_calls_clear(&p->calls);
   bb_gpu_enter(q->device, ctx);
   if (l->kernel == BB_NONE) {
     bb_gpu_misc_call(&m, module->misc[l->step], l->symbol, l->data,
@@ -204,10 +203,9 @@ void bb_gpu_prepare(bb_module *module, bb_queue *q, bb_context *ctx, const bb_la
 }
 
 void bb_gpu_launch(bb_module *module, bb_queue *q, bb_context *ctx, const bb_launch *l,
-                   const bb_prepared *p) {
+                   bb_prepared *p) {
   (void)module;
   bb_gpu_enter(q->device, ctx);
-  bb_gpu_note_calls(q, &p->calls);
-  bb_gpu_issue(ctx, &q->device->driver, &p->calls, bb_gpu_stream(q), l->name);
+  bb_gpu_put(q, ctx, &p->calls, l->name);
   bb_gpu_leave(q->device, ctx);
 }

@@ -1,4 +1,4 @@
-/* queue.c - a session's part of a GPU: its streams, what is copied in them, and launches that are noted as a graph.
+/* queue.c - a session's part of a GPU: its streams, what is copied in them, counters and faults.
  */
 #include "device.h"
 
@@ -10,29 +10,14 @@ static void must(const bb_queue *q, bb_context *ctx, int code, const char *what)
 
 /* --- opened and closed --- */
 
-/* What was noted so far is lost. */
-static void abandon(bb_queue *q) {
-  void *graph = NULL;
-  const bb_gpu_driver *d = &q->device->driver;
-  if (!q->noting) return;
-  q->noting = false;
-  if (d->capture_end(q->aside, &graph) == 0 && graph) d->graph_destroy(graph);
-}
-
-static void drop(bb_queue *q) {
-  abandon(q);
-  if (q->noted) q->device->driver.graph_end(q->noted);
-  q->noted = NULL;
-}
-
 void bb_gpu_queue_close(bb_queue *q) {
   const bb_gpu_driver *d = &q->device->driver;
   void *popped;
   bool entered = d->push(q->device->context) == 0;
-  drop(q);
+  bb_gpu_graph_drop(q);
   if (q->counters) d->free(q->counters);
   if (q->faults) d->free(q->faults);
-  if (q->aside) d->stream_destroy(q->aside);
+  if (q->graph.stream) d->stream_destroy(q->graph.stream);
   if (q->own) d->stream_destroy(q->own);
   if (entered) d->pop(&popped);
   bb_gpu_calls_end(q->ctx, &q->moves);
@@ -63,7 +48,7 @@ bb_queue *bb_gpu_queue_open(bb_device *device, bb_context *ctx, const bb_queue_o
 void bb_gpu_queue_use(bb_queue *q, bb_context *ctx, void *stream) {
   int status = 0;
   bb_gpu_enter(q->device, ctx);
-  abandon(q);
+  bb_gpu_graph_leave(q);
   q->borrowed = stream != NULL;
   q->stream = stream ? stream : q->own;
   if (stream) must(q, ctx, q->device->driver.is_capturing(stream, &status), "the caller's stream");
@@ -81,8 +66,8 @@ void bb_gpu_queue_wait(bb_queue *q, bb_context *ctx) {
 void bb_gpu_copy(bb_queue *q, bb_context *ctx, bb_way_of_copy way, void *to, const void *from,
                  size_t bytes) {
   const bb_gpu_driver *d = &q->device->driver;
-  void *stream = bb_gpu_stream(q);
-  if (!bytes) return;
+  void *stream;
+  if (!bytes || !bb_gpu_loose(q, &stream)) return;
   bb_gpu_enter(q->device, ctx);
   switch (way) {
   case BB_COPY_WITHIN:
@@ -102,12 +87,12 @@ void bb_gpu_copy(bb_queue *q, bb_context *ctx, bb_way_of_copy way, void *to, con
 void bb_gpu_move(bb_module *module, bb_queue *q, bb_context *ctx, const bb_move *move) {
   bb_gpu_machine m = {
       .ctx = q->ctx, .driver = &q->device->driver, .processors = q->device->target.processors};
-  q->moves.count = 0;
-  q->moves.used = 0;
+  void *stream;
+  if (!bb_gpu_loose(q, &stream)) return;
+  bb_gpu_calls_clear(&q->moves);
   bb_gpu_call_move(&m, &module->mover, move, &q->moves);
   bb_gpu_enter(q->device, ctx);
-  bb_gpu_note_calls(q, &q->moves);
-  bb_gpu_issue(ctx, m.driver, &q->moves, bb_gpu_stream(q), "a copy");
+  bb_gpu_issue(ctx, m.driver, &q->moves, stream, "a copy");
   bb_gpu_leave(q->device, ctx);
 }
 
@@ -158,73 +143,4 @@ uint32_t bb_gpu_queue_fault(bb_queue *q, bb_context *ctx, int64_t *element) {
   bb_gpu_leave(q->device, ctx);
   bb_scratch_end(arena);
   return step;
-}
-
-/* --- launches as a graph --- */
-
-/* A driver that captures nothing launches one after the other. */
-bool bb_gpu_note(bb_queue *q, bb_context *ctx) {
-  enum { NOT_BLOCKING = 1, THREAD_LOCAL = 1 };
-  const bb_gpu_driver *d = &q->device->driver;
-  if (q->cannot_note || q->capturing) return false;
-  bb_gpu_enter(q->device, ctx);
-  abandon(q);
-  if (!q->aside) must(q, ctx, d->stream_create(&q->aside, NOT_BLOCKING), "a stream");
-  q->noting = d->capture_begin(q->aside, THREAD_LOCAL) == 0;
-  q->shape = 0;
-  q->cannot_note = !q->noting;
-  bb_gpu_leave(q->device, ctx);
-  return q->noting;
-}
-
-static uint64_t mixed(uint64_t shape, uint64_t with) {
-  const uint64_t prime = 0x9e3779b97f4a7c15;
-  shape = (shape ^ with) * prime;
-  return shape ^ shape >> 29;
-}
-
-void bb_gpu_note_calls(bb_queue *q, const bb_gpu_calls *calls) {
-  for (uint32_t i = 0; q->noting && i < calls->count; i++) {
-    const bb_gpu_call *c = &calls->call[i];
-    q->shape = mixed(q->shape, (uintptr_t)c->function);
-    q->shape = mixed(q->shape, (uint64_t)c->threads << 32 | c->shared);
-    q->shape = mixed(q->shape, (uint64_t)c->cluster << 1 | c->early);
-  }
-}
-
-/* The graph that there is takes what the launches are called with, where they are as many and alike.  A driver takes other
- * functions, too, and launches them in clusters of those that were there: it is not asked. */
-static bool update(bb_queue *q, void *graph) {
-  const bb_gpu_driver *d = &q->device->driver;
-  void *node = NULL;
-  int result = 0;
-  return q->noted && q->kept == q->shape && d->graph_update(q->noted, graph, &node, &result) == 0;
-}
-
-bool bb_gpu_note_end(bb_queue *q, bb_context *ctx) {
-  const bb_gpu_driver *d = &q->device->driver;
-  void *graph = NULL;
-  int code = 0;
-  bb_gpu_enter(q->device, ctx);
-  q->noting = false;
-  must(q, ctx, d->capture_end(q->aside, &graph), "capturing launches");
-  bool alike = update(q, graph);
-  if (!alike) {
-    drop(q);
-    code = d->graph_make(&q->noted, graph, 0);
-  }
-  d->graph_destroy(graph);
-  if (code) q->noted = NULL;
-  q->kept = q->shape;
-  must(q, ctx, code, "a graph of launches");
-  bb_gpu_leave(q->device, ctx);
-  return alike;
-}
-
-bool bb_gpu_replay(bb_queue *q, bb_context *ctx) {
-  if (!q->noted || q->capturing) return false;
-  bb_gpu_enter(q->device, ctx);
-  must(q, ctx, q->device->driver.graph_launch(q->noted, q->stream), "a graph of launches");
-  bb_gpu_leave(q->device, ctx);
-  return true;
 }

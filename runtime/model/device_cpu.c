@@ -223,7 +223,7 @@ static void run_task(void *user, int64_t task, uint32_t thread) {
 }
 
 static void launch(bb_module *module, bb_queue *queue, bb_context *ctx, const bb_launch *l,
-                   const bb_prepared *prepared) {
+                   bb_prepared *prepared) {
   (void)ctx, (void)prepared;
   const bb_cpu_kernel *k = module->kernel[l->kernel];
   bb_cpu_call with = {l->extent, l->argument, l->scratch};

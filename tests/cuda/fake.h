@@ -39,6 +39,8 @@ typedef struct fake_work {
   const void *from; /* COPY: NULL: from `bytes` behind this */
   size_t size;
   int value;
+  const struct fake_work
+      *drawn; /* of a graph that is launched: where it is in the graph that was captured */
   _Alignas(64) char bytes[];
 } fake_work;
 

@@ -10,6 +10,7 @@
 
 typedef struct list {
   fake_work *first, **end;
+  int renewed; /* since it was launched: a graph */
 } list;
 
 struct fake_stream {
@@ -216,8 +217,8 @@ BOTH(cuStreamEndCapture, hipStreamEndCapture, (void *stream, void **graph)) {
   if (!s->captures) return free(made), FAKE_INVALID;
   s->captures = 0;
   captures--;
-  for (fake_work *w = s->graph.first; w; w = w->next) append(made, copy_of(w));
-  empty(&s->graph);
+  *made = s->graph;
+  s->graph = (list){0};
   *graph = made;
   if (!s->spoilt) return 0;
   empty(made);
@@ -228,7 +229,11 @@ BOTH(cuStreamEndCapture, hipStreamEndCapture, (void *stream, void **graph)) {
 BOTH(cuGraphInstantiateWithFlags, hipGraphInstantiateWithFlags,
      (void **made, void *graph, unsigned long long flags)) {
   list *l = calloc(1, sizeof *l);
-  for (fake_work *w = ((list *)graph)->first; w; w = w->next) append(l, copy_of(w));
+  for (fake_work *w = ((list *)graph)->first; w; w = w->next) {
+    fake_work *copied = copy_of(w);
+    copied->drawn = w;
+    append(l, copied);
+  }
   *made = l;
   return flags != 0;
 }
@@ -238,21 +243,42 @@ long fake_updates(void) {
   return updates;
 }
 
-/* Nodes of a graph that was made take the place of those that are of their kind, and of the same functions. */
-BOTH(cuGraphExecUpdate, hipGraphExecUpdate, (void *made, void *graph, void **node, int *result)) {
-  fake_work *is = ((list *)made)->first, *becomes = ((list *)graph)->first;
-  *node = NULL;
-  while (is && becomes && is->kind == becomes->kind && is->function == becomes->function)
-    is = is->next, becomes = becomes->next;
-  *result = is || becomes;
-  if (*result) return 910;
-  empty(made);
-  for (fake_work *w = ((list *)graph)->first; w; w = w->next) append(made, copy_of(w));
-  updates++;
+/* What was captured last is all that the next launch depends on. */
+CALL cuStreamGetCaptureInfo_v3(void *stream, int *status, uint64_t *id, void **graph,
+                               void *const **node, const void **edge, size_t *count);
+CALL cuStreamGetCaptureInfo_v3(void *stream, int *status, uint64_t *id, void **graph,
+                               void *const **node, const void **edge, size_t *count) {
+  static _Thread_local void *last;
+  fake_stream *s = stream_of(stream);
+  if (!s || !s->captures) return FAKE_INVALID;
+  last = NULL;
+  for (fake_work *w = s->graph.first; w; w = w->next) last = w;
+  *status = 1;
+  *id = 1;
+  *graph = NULL;
+  *edge = NULL;
+  *node = &last;
+  *count = last != NULL;
+  return 0;
+}
+/* A launch of the graph that was made becomes another of the same function; clusters stay what they were. */
+CALL cuGraphExecKernelNodeSetParams_v2(void *made, void *node, const bb_cuda_node *becomes);
+CALL cuGraphExecKernelNodeSetParams_v2(void *made, void *node, const bb_cuda_node *becomes) {
+  list *l = made;
+  fake_work **at = &l->first;
+  while (*at && (*at)->drawn != node) at = &(*at)->next;
+  fake_work *was = *at;
+  if (!was || was->kind != FAKE_LAUNCH || was->function != becomes->function) return FAKE_INVALID;
+  if (was->threads != becomes->block[0] || was->shared != becomes->shared) return FAKE_INVALID;
+  memcpy(was->bytes, becomes->argument[0], was->size);
+  was->blocks = becomes->grid[0];
+  if (!l->renewed) updates++;
+  l->renewed = 1;
   return 0;
 }
 BOTH(cuGraphLaunch, hipGraphLaunch, (void *graph, void *stream)) {
   int code = is_captured(stream) ? FAKE_CAPTURED : 0;
+  ((list *)graph)->renewed = 0;
   for (fake_work *w = ((list *)graph)->first; w && !code; w = w->next)
     code = fake_put(stream, copy_of(w));
   return code;
