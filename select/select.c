@@ -43,11 +43,18 @@ static selector selector_start(bb_program *program, const bb_selection_options *
 
 /* --- from a cover to candidates --- */
 
+/* A node that a kernel computes again, and its copy. */
+typedef struct copied {
+  uint32_t node, copy, kernel;
+} copied;
+
 typedef struct splitting {
   const bb_pieces *pieces;
   bb_graph *graph;
   uint32_t *kernel; /* by node: the kernel that it is part of */
   uint32_t capacity;
+  copied *copied;
+  uint32_t copies, copy_capacity;
   bb_arena *scratch;
 } splitting;
 
@@ -56,27 +63,37 @@ static void put_in_kernel(splitting *p, uint32_t n, uint32_t kernel) {
   p->kernel[n] = kernel;
 }
 
-/* A copy of node n for the nodes of one kernel that read it. */
 static void copy_node(splitting *p, uint32_t n, uint32_t kernel) {
   const bb_node *node = p->graph->node[n];
   uint32_t copy = bb_node_add_like(p->graph, node);
   for (uint32_t in = 0; in < node->nin; in++) bb_connect(p->graph, copy, in, node->in[in].src);
   put_in_kernel(p, copy, kernel);
-  for (uint32_t out = 0; out < node->nout; out++) {
-    bb_use next, u = bb_first_use(p->graph, (bb_value){n, out});
+  BB_GROW(p->scratch, p->copied, p->copy_capacity, (size_t)p->copies + 1);
+  p->copied[p->copies++] = (copied){n, copy, kernel};
+}
+
+static void read_copy(splitting *p, const copied *c) {
+  for (uint32_t out = 0; out < p->graph->node[c->node]->nout; out++) {
+    bb_use next, u = bb_first_use(p->graph, (bb_value){c->node, out});
     for (; u.node != BB_NONE; u = next) {
       next = bb_next_use(p->graph, u);
-      if (p->kernel[u.node] == kernel) bb_connect(p->graph, u.node, u.port, (bb_value){copy, out});
+      if (p->kernel[u.node] == c->kernel)
+        bb_connect(p->graph, u.node, u.port, (bb_value){c->copy, out});
     }
   }
 }
 
-/* What a kernel computes again it gets copies of: readers first, so that copies read copies. */
-static void copy_again(splitting *p, const bb_cover_kernel *kernel, uint32_t number) {
+/* What a kernel computes again it gets copies of, which its nodes read: all copies are made of what is
+ * there before any is read, for a copy may be of a node that will read one. */
+static void copy_again(splitting *p, const bb_cover *cover) {
   const uint32_t *start = p->pieces->start;
-  for (uint32_t i = kernel->nodes; i-- > 0;)
-    for (uint32_t k = start[kernel->node[i] + 1]; k-- > start[kernel->node[i]];)
-      if (kernel->again[i]) copy_node(p, p->pieces->node[k], number);
+  for (uint32_t i = 0; i < cover->kernels; i++) {
+    const bb_cover_kernel *kernel = &cover->kernel[i];
+    for (uint32_t j = 0; j < kernel->nodes; j++)
+      for (uint32_t k = start[kernel->node[j]]; k < start[kernel->node[j] + 1]; k++)
+        if (kernel->again[j]) copy_node(p, p->pieces->node[k], i);
+  }
+  for (uint32_t i = 0; i < p->copies; i++) read_copy(p, &p->copied[i]);
 }
 
 static bool is_read(const bb_node *node) {
@@ -110,7 +127,7 @@ static void split(bb_program *program, const bb_pieces *pieces, const bb_cover *
       for (uint32_t k = pieces->start[piece]; k < pieces->start[piece + 1]; k++)
         if (!cover->kernel[i].again[j]) put_in_kernel(&p, pieces->node[k], i);
     }
-  for (uint32_t i = 0; i < cover->kernels; i++) copy_again(&p, &cover->kernel[i], i);
+  copy_again(&p, cover);
   remove_unread(&p, cover);
   bb_flow *flow = bb_flow_create(program, p.graph, scratch);
   uint32_t *group = BB_NEW(scratch, uint32_t, cover->kernels);
