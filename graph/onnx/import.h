@@ -111,6 +111,13 @@ void bb_onnx_import_graph(bb_onnx *m);
 void bb_onnx_inline_graph(const bb_onnx_node *n, const Onnx__GraphProto *graph, uint32_t inputs,
                           bb_onnx_value *const *in, uint32_t outputs, bb_onnx_value **out);
 
+/* --- scope.c --- */
+
+/* What operator `op` of ai.onnx, as opset `version` has it, gives first for operands in[0..nin) (NULL: absent) with the
+ * node's attributes; `unsupported` where it was reported so. */
+bb_onnx_value *bb_onnx_convert_as(const bb_onnx_node *n, const char *op, int64_t version,
+                                  uint32_t nin, bb_onnx_value **in);
+
 /* --- report.c: refusals --- */
 
 /* Text fit for a message: control characters escaped, quoted, shortened. */

@@ -54,9 +54,11 @@ static const bb_onnx_value *of_type(const bb_onnx_node *n, uint32_t result) {
                 {"Where", 1},
                 {"MatMulInteger", -1},
                 {"MatMulNBits", -1},
-                {"QLinearMatMul", -1},
+                {"ConvInteger", -1},
+                {"QGemm", -1},
                 {"EyeLike", -1},
                 {"DequantizeLinear", -1}};
+  if (strncmp(n->row->name, "QLinear", 7) == 0) return NULL;
   int operand = result && strcmp(n->row->name, "Split") != 0 ? -1 : 0;
   for (size_t i = 0; i < sizeof others / sizeof *others; i++)
     if (strcmp(others[i].name, n->row->name) == 0) operand = others[i].operand;

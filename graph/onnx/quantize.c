@@ -6,6 +6,10 @@
 
 /* --- scales and zero points --- */
 
+static bool is_single(const bb_onnx_value *v) {
+  return v->rank == 0 || (v->rank == 1 && bb_onnx_is_one(v->shape[0]));
+}
+
 /* Each element of v along an axis `times` times, the first `length` of all of them. */
 static bb_onnx_value *repeated(const bb_onnx_node *n, bb_onnx_value *v, uint32_t axis,
                                int64_t times, int64_t length) {
@@ -25,13 +29,10 @@ static bb_onnx_value *repeated(const bb_onnx_node *n, bb_onnx_value *v, uint32_t
   return blocks * times == length ? v : bb_onnx_slice(n, v, axis, 0, 1, length);
 }
 
-/* A scalar, or a value for each index along an axis of x, or for each block of so many, in a shape that broadcasts
- * against x. */
-static bb_onnx_value *along(const bb_onnx_node *n, bb_onnx_value *v, const bb_onnx_value *x,
-                            uint32_t axis, int64_t block) {
+bb_onnx_value *bb_onnx_scale_along(const bb_onnx_node *n, bb_onnx_value *v, const bb_onnx_value *x,
+                                   uint32_t axis, int64_t block) {
   const bb_extent *shape[BB_ONNX_RANK];
-  if (v->rank == 0 || (v->rank == 1 && bb_onnx_is_one(v->shape[0])))
-    return v->rank ? bb_onnx_reshape(n, v, 0, NULL) : v;
+  if (is_single(v)) return v->rank ? bb_onnx_reshape(n, v, 0, NULL) : v;
   if (block && v->rank == x->rank)
     return repeated(n, v, axis, block, bb_extent_value(x->shape[axis]));
   if (v->rank != 1) bb_onnx_refuse(n, "a scale or zero point of rank %u", v->rank);
@@ -40,9 +41,10 @@ static bb_onnx_value *along(const bb_onnx_node *n, bb_onnx_value *v, const bb_on
   return bb_onnx_reshape(n, v, x->rank, shape);
 }
 
+/* The axis that scales go along; one scale for all has none, whatever the attribute says. */
 static uint32_t axis_of(const bb_onnx_node *n) {
   const bb_onnx_value *x = n->in[0], *scale = n->in[1];
-  return scale->rank && x->rank ? bb_onnx_axis(n, bb_onnx_int(n, "axis", 1), x->rank) : 0;
+  return !is_single(scale) && x->rank ? bb_onnx_axis(n, bb_onnx_int(n, "axis", 1), x->rank) : 0;
 }
 
 /* Elements of a block that share a scale; 0: there are none. */
@@ -85,6 +87,15 @@ static bool is_quantized(bb_dtype stored) {
   return bb_dtype_is_stored(stored) && stored != BB_U32;
 }
 
+bb_onnx_value *bb_onnx_quantized(const bb_onnx_node *n, bb_onnx_value *x, bb_onnx_value *scale,
+                                 bb_onnx_value *zero_point, bb_dtype stored, uint32_t axis) {
+  if (zero_point) stored = zero_point->stored;
+  if (!is_quantized(stored)) bb_onnx_refuse(n, "a result of %s", bb_dtype_name(stored));
+  zero_point = zero_point ? bb_onnx_scale_along(n, zero_point, x, axis, 0) : zero(n, stored);
+  return quantized(n, f32(n, x), f32(n, bb_onnx_scale_along(n, scale, x, axis, 0)), zero_point,
+                   stored, zero_point->bits);
+}
+
 void bb_onnx_quantize(bb_onnx_node *n) {
   bb_dtype dtype = BB_I32, stored = BB_U8;
   int64_t type = bb_onnx_int(n, "output_dtype", 0);
@@ -99,14 +110,13 @@ void bb_onnx_quantize(bb_onnx_node *n) {
   if (zero_point) stored = zero_point->stored;
   if (!is_quantized(stored)) bb_onnx_refuse(n, "a result of %s", bb_dtype_name(stored));
   if (!zero_point) zero_point = bb_onnx_cast(n, zero(n, stored), dtype);
-  n->out[0] = quantized(n, f32(n, n->in[0]), f32(n, along(n, n->in[1], n->in[0], axis, block)),
-                        along(n, zero_point, n->in[0], axis, block), stored, zero_point->bits);
+  n->out[0] = quantized(
+      n, f32(n, n->in[0]), f32(n, bb_onnx_scale_along(n, n->in[1], n->in[0], axis, block)),
+      bb_onnx_scale_along(n, zero_point, n->in[0], axis, block), stored, zero_point->bits);
 }
 
-/* The range of x, 0 within it, is cut into 255 steps. */
-void bb_onnx_quantize_dynamically(bb_onnx_node *n) {
+void bb_onnx_quantize_parts(const bb_onnx_node *n, bb_onnx_value *x, bb_onnx_value *part[3]) {
   bb_program *p = n->m->program;
-  bb_onnx_value *x = n->in[0];
   int64_t axes[BB_ONNX_RANK];
   for (uint32_t a = 0; a < x->rank; a++) axes[a] = a;
   bb_onnx_value *range[] = {bb_onnx_reduce(n, BB_MONOID_MIN, x, x->rank, axes, false),
@@ -120,15 +130,25 @@ void bb_onnx_quantize_dynamically(bb_onnx_node *n) {
   level = f_min(p, f_max(p, level, nothing), steps);
   bb_onnx_value *zero_point = bb_onnx_map(n, bb_expr_cast(p, BB_I32, level), 2, range);
   zero_point->stored = BB_U8;
-  n->out[0] = quantized(n, x, scale, zero_point, BB_U8, 0);
-  if (n->nout > 1) n->out[1] = scale;
-  if (n->nout > 2) n->out[2] = zero_point;
+  part[0] = quantized(n, x, scale, zero_point, BB_U8, 0);
+  part[1] = scale;
+  part[2] = zero_point;
+}
+
+void bb_onnx_quantize_dynamically(bb_onnx_node *n) {
+  bb_onnx_value *part[3];
+  bb_onnx_quantize_parts(n, n->in[0], part);
+  for (uint32_t i = 0; i < n->nout; i++) n->out[i] = part[i];
 }
 
 /* --- from integers --- */
 
-static bb_onnx_value *less(const bb_onnx_node *n, bb_onnx_value *x, bb_onnx_value *zero_point) {
-  return zero_point ? bb_onnx_binary_map(n, BB_X_SUB, x, zero_point) : x;
+bb_onnx_value *bb_onnx_dequantized(const bb_onnx_node *n, bb_onnx_value *x, bb_onnx_value *scale,
+                                   bb_onnx_value *zero_point, uint32_t axis, int64_t block) {
+  if (zero_point)
+    x = bb_onnx_binary_map(n, BB_X_SUB, x, bb_onnx_scale_along(n, zero_point, x, axis, block));
+  scale = f32(n, bb_onnx_scale_along(n, scale, x, axis, block));
+  return bb_onnx_binary_map(n, BB_X_MUL, f32(n, x), scale);
 }
 
 void bb_onnx_dequantize(bb_onnx_node *n) {
@@ -143,47 +163,5 @@ void bb_onnx_dequantize(bb_onnx_node *n) {
   if (type && (type > 64 || !bb_onnx_dtype((int32_t)type, &dtype) || !bb_dtype_is_float(dtype)))
     bb_onnx_refuse(n, "a result of %s", bb_onnx_dtype_name((int32_t)type));
   bb_onnx_want_float(n, scale);
-  x = less(n, x, zero_point ? along(n, zero_point, x, axis, block) : NULL);
-  scale = f32(n, along(n, scale, x, axis, block));
-  n->out[0] = bb_onnx_cast(n, bb_onnx_binary_map(n, BB_X_MUL, f32(n, x), scale), dtype);
-}
-
-/* --- products --- */
-
-/* A zero point of a's rows, or of b's columns, or of all. */
-static bb_onnx_value *centred(const bb_onnx_node *n, bb_onnx_value *v, bb_onnx_value *zero_point,
-                              bool rows) {
-  v = bb_onnx_cast(n, v, BB_I32);
-  if (!zero_point) return v;
-  zero_point = bb_onnx_cast(n, zero_point, BB_I32);
-  if (zero_point->rank <= 1) {
-    uint32_t axis = rows && v->rank > 1 ? v->rank - 2 : v->rank - 1;
-    zero_point = along(n, zero_point, v, axis, 0);
-  }
-  return less(n, v, zero_point);
-}
-
-static bb_onnx_value *product(const bb_onnx_node *n, bb_onnx_value *a, bb_onnx_value *a_zero,
-                              bb_onnx_value *b, bb_onnx_value *b_zero) {
-  return bb_onnx_product_of(n, centred(n, a, a_zero, true), false, centred(n, b, b_zero, false),
-                            false);
-}
-
-void bb_onnx_matmul_integer(bb_onnx_node *n) {
-  n->out[0] =
-      product(n, n->in[0], n->nin > 2 ? n->in[2] : NULL, n->in[1], n->nin > 3 ? n->in[3] : NULL);
-}
-
-/* a, its scale and zero point; b, its; those of the result. */
-void bb_onnx_matmul_quantized(bb_onnx_node *n) {
-  bb_onnx_value **in = n->in;
-  bb_onnx_value *sum = f32(n, product(n, in[0], in[2], in[3], in[5]));
-  if (!is_quantized(in[7]->stored))
-    bb_onnx_refuse(n, "a result of %s", bb_dtype_name(in[7]->stored));
-  uint32_t rows = sum->rank > 1 ? sum->rank - 2 : 0, cols = sum->rank ? sum->rank - 1 : 0;
-  bb_onnx_value *scale = bb_onnx_binary_map(n, BB_X_MUL, f32(n, along(n, in[1], sum, rows, 0)),
-                                            f32(n, along(n, in[4], sum, cols, 0)));
-  sum = bb_onnx_binary_map(n, BB_X_MUL, sum, scale);
-  n->out[0] = quantized(n, sum, f32(n, along(n, in[6], sum, cols, 0)),
-                        along(n, in[7], sum, cols, 0), in[7]->stored, in[7]->bits);
+  n->out[0] = bb_onnx_cast(n, bb_onnx_dequantized(n, x, scale, zero_point, axis, block), dtype);
 }

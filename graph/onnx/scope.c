@@ -178,6 +178,24 @@ static void convert_known(bb_onnx_node *n) {
   }
 }
 
+bb_onnx_value *bb_onnx_convert_as(const bb_onnx_node *n, const char *op, int64_t version,
+                                  uint32_t nin, bb_onnx_value **in) {
+  Onnx__NodeProto *proto = BB_NEW(n->m->arena, Onnx__NodeProto, 1);
+  bb_onnx_node *other = BB_NEW(n->m->arena, bb_onnx_node, 1);
+  *proto = *n->proto; /* its attributes */
+  proto->op_type = bb_arena_text(n->m->program->arena, op, strlen(op));
+  *other = *n;
+  other->proto = proto;
+  other->domain = "";
+  other->version = version;
+  other->nin = nin;
+  other->in = in;
+  other->nout = 1;
+  other->out = BB_NEW(n->m->arena, bb_onnx_value *, 1);
+  convert_known(other);
+  return other->out[0];
+}
+
 static void define_outputs(bb_onnx_node *n) {
   for (uint32_t i = 0; i < n->nout; i++) {
     const char *name = n->proto->output[i];

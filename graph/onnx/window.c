@@ -102,7 +102,6 @@ static void check_convolution(bb_onnx_node *n, uint32_t in_axis, int64_t *kernel
   bb_onnx_value *v = n->in[0], *w = n->in[1];
   int64_t group = bb_onnx_int(n, "group", 1), expect;
   bb_onnx_same_dtype(n, n->nin, n->in);
-  bb_onnx_want_float(n, v);
   if (v->rank < 3 || v->rank != w->rank)
     bb_onnx_refuse(n, "operands of rank %u and %u", v->rank, w->rank);
   int64_t channels = bb_extent_value(v->shape[1]), weights = bb_extent_value(w->shape[in_axis]);
@@ -195,7 +194,16 @@ static bb_onnx_value *product(const bb_onnx_node *n, const int64_t *kernel,
   return bb_onnx_binary_map(n, BB_X_ADD, y, bb_onnx_reshape(n, n->in[2], rank - 1, one));
 }
 
-void bb_onnx_convolution(bb_onnx_node *n) {
+/* The reference kernel of Conv, whatever the node calls it. */
+static void window_result(bb_onnx_node *n, const bb_extent *const *shape) {
+  bb_misc kernel = bb_onnx_own_kernel(n);
+  kernel.domain = "";
+  kernel.op = "Conv";
+  n->out[0] = bb_onnx_value_new(n->m, n->in[0]->dtype, n->in[0]->rank, shape);
+  bb_onnx_misc_node(n, &kernel, n->nin, n->in, 1, n->out);
+}
+
+static void convolve(bb_onnx_node *n) {
   const bb_extent *shape[BB_ONNX_RANK];
   int64_t kernel[BB_ONNX_RANK];
   check_convolution(n, 1, kernel);
@@ -205,7 +213,23 @@ void bb_onnx_convolution(bb_onnx_node *n) {
   if (is_apart(n, kernel))
     n->out[0] = product(n, kernel, shape);
   else
-    bb_onnx_misc_result(n, n->in[0]->dtype, n->in[0]->rank, shape);
+    window_result(n, shape);
+}
+
+void bb_onnx_convolution(bb_onnx_node *n) {
+  bb_onnx_want_float(n, n->in[0]);
+  convolve(n);
+}
+
+bb_onnx_value *bb_onnx_convolve(const bb_onnx_node *n, uint32_t nin, bb_onnx_value **in) {
+  bb_onnx_node *plain = BB_NEW(n->m->arena, bb_onnx_node, 1);
+  *plain = *n;
+  plain->nin = nin;
+  plain->in = in;
+  plain->nout = 1;
+  plain->out = BB_NEW(n->m->arena, bb_onnx_value *, 1);
+  convolve(plain);
+  return plain->out[0];
 }
 
 /* What a transposed convolution makes of one axis whose length only a run tells: times the stride, and so many more. */
@@ -236,6 +260,7 @@ static int64_t spread(const bb_onnx_node *n, window w, automatic automatic_pad, 
 }
 
 void bb_onnx_transposed_convolution(bb_onnx_node *n) {
+  bb_onnx_want_float(n, n->in[0]);
   bb_program *p = n->m->program;
   const bb_extent *shape[BB_ONNX_RANK];
   int64_t kernel[BB_ONNX_RANK];

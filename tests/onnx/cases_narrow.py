@@ -108,6 +108,46 @@ def quantisation():
     yield graph_case("static", [N("QuantizeLinear", ["x", "s", "z"], ["q"]), N("DequantizeLinear", ["q", "s", "z"], ["d"]), N("DequantizeLinear", ["w", "t"], ["f"]),
                                 N("MatMul", ["d", "f"], ["m"]), N("QuantizeLinear", ["m", "u", "z"], ["y"])], {"x": x}, ["y"],
                      {"w": w, "s": np.float32(0.07), "z": np.uint8(128), "t": np.float32(0.01), "u": np.float32(0.9)})
+    # one scale for all, in whatever shape: then the attribute names no axis
+    yield single("DequantizeLinear-one", "DequantizeLinear", [whole(np.int8, 40).astype(np.int32), K(np.float32([0.5])), K(np.int32([0]))])
+    yield single("QuantizeLinear-one", "QuantizeLinear", [rand(40, low=-9, high=9), K(np.float32([0.1])), K(np.uint8([128]))])
+    yield from quantised_operators()
+
+
+def quantised_operators():
+    """Operators on quantised tensors, as ONNX has them and as ONNX Runtime's optimiser and quantiser leave them."""
+    s, t, u = K(np.float32(0.0517)), K(np.float32(0.0233)), K(np.float32(0.1139))
+    z, y, v = K(np.uint8(119)), K(np.uint8(131)), K(np.uint8(126))
+    a, b = whole(np.uint8, 6, 40), whole(np.uint8, 6, 40)
+    image, weights = whole(np.uint8, 2, 4, 9, 10), whole(np.int8, 6, 2, 3, 3)
+    open_image = [["N", 4, "H", "W"]]
+    yield single("ConvInteger", "ConvInteger", [image, K(whole(np.uint8, 3, 4, 3, 2)), K(np.uint8(7))], pads=[1, 0, 1, 0])
+    yield single("ConvInteger-points", "ConvInteger", [image, K(whole(np.uint8, 3, 4, 1, 1)), K(np.uint8(7)), K(np.uint8(9))])
+    yield single("ConvInteger-open", "ConvInteger", [image, K(weights), K(np.uint8(7))], symbols=open_image, group=2, by="runtime")
+    maps = K(rand(6, low=0.005, high=0.02))
+    for name, x, zero in [("", image, z), ("-int8", image.view(np.int8), K(np.int8(-3)))]:
+        yield single(f"QLinearConv{name}", "QLinearConv", [x, s, zero, K(weights), maps, K(np.zeros(6, np.int8)), u, zero, K(np.arange(-900, 900, 300, dtype=np.int32))],
+                     group=2, pads=[1, 1, 1, 1], by="runtime")
+    yield single("QLinearConv-points", "QLinearConv", [image, s, z, K(whole(np.uint8, 3, 4, 1, 1)), t, y, u, v], by="runtime")
+    yield single("QLinearConv-last", "QLinearConv", [image.transpose(0, 2, 3, 1).copy(), s, z, K(weights), t, K(np.int8(0)), u, v], domain=MS, group=2, channels_last=1)
+    yield single("QLinearAdd", "QLinearAdd", [a, s, z, b[:1], t, y, u, v], domain=MS)
+    yield single("QLinearMul", "QLinearMul", [a, s, z, K(b), t, y, u, v], domain=MS)
+    yield single("QLinearSigmoid", "QLinearSigmoid", [a, s, z, K(np.float32(1 / 256)), K(np.uint8(0))], domain=MS)
+    yield single("QLinearLeakyRelu", "QLinearLeakyRelu", [a, s, z, t, y], domain=MS, alpha=0.17)
+    yield graph_case("QLinearSoftmax", [N("QLinearSoftmax", ["a", "s", "z", "t", "y"], ["p"], domain=MS, opset=13, axis=-1)], {"a": a}, ["p"],
+                     {"s": s.array, "z": z.array, "t": np.float32(1 / 256), "y": np.uint8(0)}, by="runtime")
+    yield single("QLinearAveragePool", "QLinearAveragePool", [image, s, z, t, y], domain=MS, kernel_shape=[3, 3], strides=[2, 1])
+    yield single("QLinearGlobalAveragePool", "QLinearGlobalAveragePool", [image, s, z, t, y], domain=MS)
+    yield single("QLinearGlobalAveragePool-last", "QLinearGlobalAveragePool", [image, s, z, t, y], domain=MS, channels_last=1)
+    yield single("QLinearAveragePool-last", "QLinearAveragePool", [image, s, z, t, y], domain=MS, kernel_shape=[2, 3], channels_last=1)
+    yield single("QLinearConcat", "QLinearConcat", [u, v, a, s, z, b, t, y], domain=MS, axis=1)
+    yield single("QLinearWhere", "QLinearWhere", [rand(6, 40) > 0, a, s, z, b, t, y, u, v], domain=MS)
+    c, steps, bias = whole(np.int8, 40, 24), K(rand(24, low=0.01, high=0.03)), K(rand(24))
+    yield single("MatMulIntegerToFloat", "MatMulIntegerToFloat", [a, K(c), s, steps, z, K(np.zeros(24, np.int8)), bias], domain=MS)
+    yield single("MatMulIntegerToFloat-plain", "MatMulIntegerToFloat", [a, K(c), s, t], domain=MS)
+    yield single("DynamicQuantizeMatMul", "DynamicQuantizeMatMul", [rand(6, 40), K(c), steps, K(np.zeros(24, np.int8)), bias], domain=MS)
+    yield single("QGemm", "QGemm", [a, s, z, K(c), steps, K(np.zeros(24, np.int8)), K(np.arange(24, dtype=np.int32) * 40), u, v], domain=MS)
+    yield single("QGemm-turned", "QGemm", [a, s, z, K(c.T.copy()), t, K(np.int8(2)), None], domain=MS, transB=1, alpha=0.5)
 
 
 FEW = {"int4": TensorProto.INT4, "uint4": TensorProto.UINT4, "float8e4m3fn": TensorProto.FLOAT8E4M3FN, "float8e5m2": TensorProto.FLOAT8E5M2,
