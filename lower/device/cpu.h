@@ -41,8 +41,10 @@
 #endif
 /* Nothing is known of the pointer from here on: what lies near it is addressed from it. */
 #define BB_HIDE(pointer) __asm__("" : "+r"(pointer))
-/* The loop that follows over rows or vectors is made straight, or sums would lie in memory. */
-#ifdef __clang__
+/* The loop that follows over rows or vectors is made straight, or sums would lie in memory; who includes this may
+ * define it as nothing. */
+#if defined(BB_STRAIGHT)
+#elif defined(__clang__)
 #define BB_STRAIGHT _Pragma("clang loop unroll(full)")
 #else
 #define BB_STRAIGHT _Pragma("GCC unroll 16")

@@ -3,7 +3,6 @@
  * shape and layout against sums in double.
  */
 #define BB_PRODUCTS_F32
-#define BB_PRODUCTS_F64
 #include "bb_cpu.h"
 
 #include <stdio.h>
