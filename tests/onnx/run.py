@@ -14,6 +14,7 @@ import sys
 import tempfile
 
 SKIP = 77
+BATCH = 32  # cases that are written at once
 try:
     import onnx  # noqa: F401
     import onnxruntime  # noqa: F401
@@ -32,15 +33,24 @@ def tolerance(case):
     return ["--tol", "4e-3"] if "f16" in case.name else []
 
 
-def check(options, case, path):
-    if options.arrays or options.blocks:
-        command = [options.program, *(["--blocks"] if options.blocks else []), str(path)]
-    else:
-        data = str(path.with_suffix(".npz"))
-        command = [options.program, "run", str(path), "--inputs", data, "--expect", data, "--device", "cpu", *tolerance(case),
-                   "--kernels" if options.kernels else "--interpret"]
+def told(command):
+    """What a command says that fails; nothing where it does not."""
     ran = subprocess.run(command, capture_output=True, text=True, timeout=120)
-    return "" if ran.returncode == 0 else (ran.stderr or ran.stdout).strip()[:400]
+    return "" if ran.returncode == 0 else (ran.stderr or ran.stdout).strip()[:400] or f"ended with {ran.returncode}"
+
+
+def check(options, case, path):
+    data = str(path.with_suffix(".npz"))
+    return told([options.program, "run", str(path), "--inputs", data, "--expect", data, "--device", "cpu", *tolerance(case),
+                 "--kernels" if options.kernels else "--interpret"])
+
+
+def check_values(options, written):
+    """[(case, what is wrong)] of cases and their files, by onnx_test, which takes many at once; one by one if any is wrong."""
+    command = [options.program, *(["--blocks"] if options.blocks else [])]
+    if not told(command + [str(path) for _, path in written]):
+        return []
+    return [(case, problem) for case, path in written if (problem := told(command + [str(path)]))]
 
 
 def variants(case, opsets):
@@ -67,16 +77,19 @@ def main():
     names = [c.name for c in every]
     assert len(names) == len(set(names)), "two cases have one name"
     failures = tried = 0
-    with tempfile.TemporaryDirectory() as folder:
-        for case in every:
-            if options.names and not any(n in case.name for n in options.names):
-                continue
-            for variant, answer in variants(case, options.opsets):
-                tried += 1
-                problem = check(options, variant, variant.write(pathlib.Path(folder), answer))
-                if problem:
-                    failures += 1
-                    print(f"{variant.name}: {problem}")
+    picked = [case for case in every if not options.names or any(n in case.name for n in options.names)]
+    for first in range(0, len(picked), BATCH):
+        with tempfile.TemporaryDirectory() as folder:
+            written = [(variant, variant.write(pathlib.Path(folder), answer)) for case in picked[first:first + BATCH]
+                       for variant, answer in variants(case, options.opsets)]
+            if options.arrays or options.blocks:
+                wrong = check_values(options, written)
+            else:
+                wrong = [(variant, problem) for variant, path in written if (problem := check(options, variant, path))]
+        tried += len(written)
+        failures += len(wrong)
+        for variant, problem in wrong:
+            print(f"{variant.name}: {problem}")
     print(f"{tried} models, {failures} wrong")
     return 1 if failures or not tried else 0
 
