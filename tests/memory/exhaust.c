@@ -3,6 +3,7 @@
  * The model goes from bytes to chosen snapshots once.  At every allocation the process forks, and in
  * the child this one fails, alone or with all after it.  Each child must end with BB_ERROR_MEMORY (or
  * succeed, where the library can do without), and give back every byte with the size it was asked with.
+ * A few children run beside one another.
  *
  * usage: exhaust MODEL...   (.onnx or .bb)
  */
@@ -19,18 +20,36 @@
 
 /* --- an allocator that counts, checks sizes, and fails on demand --- */
 
+enum { HEADER = 16, MOST = 5, BESIDE = 4, REFUSED = 0, DID_WITHOUT = 3, WRONG = 1 };
+
 typedef struct counter {
   uint64_t calls, fail_at; /* 0: none, as in the parent */
   bool fail_on;            /* and every call after */
   size_t live;
   uint64_t wrong_sizes;
   uint64_t refused, wrong; /* children */
+  uint32_t running;
+  pid_t child[BESIDE];
+  uint64_t failing[BESIDE]; /* its allocation */
 } counter;
 
-enum { HEADER = 16, MOST = 5, REFUSED = 0, DID_WITHOUT = 3, WRONG = 1 };
+/* A child that has ended. */
+static void judge(counter *c) {
+  int status = 0;
+  pid_t child = waitpid(-1, &status, 0);
+  uint32_t i = 0;
+  while (i + 1 < c->running && c->child[i] != child) i++;
+  bool ended = child > 0 && WIFEXITED(status);
+  if (!ended) printf("allocation %llu: the run dies\n", (unsigned long long)c->failing[i]);
+  c->refused += ended && WEXITSTATUS(status) == REFUSED;
+  c->wrong += !ended || (WEXITSTATUS(status) != REFUSED && WEXITSTATUS(status) != DID_WITHOUT);
+  c->child[i] = c->child[--c->running];
+  c->failing[i] = c->failing[c->running];
+}
 
 /* In the child, the allocation that is to fail is this one. */
 static void try_without(counter *c) {
+  if (c->running == BESIDE) judge(c);
   fflush(stdout);
   pid_t child = fork();
   if (child == 0) {
@@ -38,11 +57,13 @@ static void try_without(counter *c) {
     c->fail_on = c->calls % 2;
     return;
   }
-  int status = 0;
-  bool ended = child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status);
-  if (!ended) printf("allocation %llu: the run dies\n", (unsigned long long)c->calls);
-  c->refused += ended && WEXITSTATUS(status) == REFUSED;
-  c->wrong += !ended || (WEXITSTATUS(status) != REFUSED && WEXITSTATUS(status) != DID_WITHOUT);
+  if (child < 0) {
+    printf("allocation %llu: no process for it\n", (unsigned long long)c->calls);
+    c->wrong++;
+    return;
+  }
+  c->child[c->running] = child;
+  c->failing[c->running++] = c->calls;
 }
 
 static void *resize(void *user, void *pointer, size_t old_size, size_t new_size) {
@@ -127,6 +148,7 @@ static bool exhaust(const char *path) {
     fflush(stdout);
     _exit(!good ? WRONG : status == BB_OK ? DID_WITHOUT : REFUSED);
   }
+  while (c.running > 0) judge(&c);
   printf("%s: %llu allocations failed in turn, %llu runs refused, %llu wrong\n", path,
          (unsigned long long)c.calls, (unsigned long long)c.refused, (unsigned long long)c.wrong);
   return good && status == BB_OK && c.wrong == 0 && c.refused > 0;
