@@ -3,11 +3,10 @@
 
 #include "../model/json.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 typedef struct reader {
-  bb_context *ctx;
+  bb_json_source from;
   bb_arena *arena;
   const bb_plan *plan;
   const bb_gpu_code *code;
@@ -16,32 +15,8 @@ typedef struct reader {
 
 /* --- members --- */
 
-static _Noreturn void refuse(const reader *r, const char *name) {
-  bb_fail(r->ctx, BB_ERROR_INPUT, "launches: \"%s\" is missing or wrong", name);
-}
-
-static const bb_json *member(const reader *r, const bb_json *object, const char *name,
-                             bb_json_kind kind) {
-  const bb_json *found = bb_json_get(object, name);
-  if (!found || found->kind != kind) refuse(r, name);
-  return found;
-}
-
-static int64_t whole(const reader *r, const bb_json *number, const char *name, int64_t most) {
-  if (number && number->kind == BB_JSON_NUMBER) {
-    char *end;
-    long long value = strtoll(number->text, &end, 10);
-    if (!*end && value >= 0 && value <= most) return value;
-  }
-  refuse(r, name);
-}
-
-static uint32_t below(const reader *r, const bb_json *object, const char *name, uint32_t count) {
-  return (uint32_t)whole(r, bb_json_get(object, name), name, (int64_t)count - 1);
-}
-
 static bool flag(const reader *r, const bb_json *object, const char *name) {
-  return member(r, object, name, BB_JSON_BOOL)->number != 0;
+  return bb_json_member(&r->from, object, name, BB_JSON_BOOL)->number != 0;
 }
 
 static bb_formula formula(const reader *r, const bb_json *text, const char *name,
@@ -49,7 +24,7 @@ static bb_formula formula(const reader *r, const bb_json *text, const char *name
   bb_formula made;
   if (!text || text->kind != BB_JSON_TEXT ||
       !bb_formula_parse(r->arena, text->text, variables, &made))
-    refuse(r, name);
+    bb_json_refuse(&r->from, name);
   return made;
 }
 
@@ -57,19 +32,20 @@ static bb_formula formula(const reader *r, const bb_json *text, const char *name
 static bb_formula value(const reader *r, const bb_json *object, const char *name,
                         uint32_t variables) {
   bb_formula made = formula(r, bb_json_get(object, name), name, variables);
-  if (!made.count) refuse(r, name);
+  if (!made.count) bb_json_refuse(&r->from, name);
   return made;
 }
 
 /* null is BB_NONE. */
 static const uint32_t *numbers(const reader *r, const bb_json *object, const char *name,
                                uint32_t most, uint32_t *count) {
-  const bb_json *list = member(r, object, name, BB_JSON_LIST);
+  const bb_json *list = bb_json_member(&r->from, object, name, BB_JSON_LIST);
   uint32_t *made = BB_NEW(r->arena, uint32_t, list->count + 1);
   *count = 0;
   for (const bb_json *n = list->first; n; n = n->next)
-    made[(*count)++] =
-        n->kind == BB_JSON_NULL ? BB_NONE : (uint32_t)whole(r, n, name, (int64_t)most - 1);
+    made[(*count)++] = n->kind == BB_JSON_NULL
+                           ? BB_NONE
+                           : (uint32_t)bb_json_whole(&r->from, n, name, 0, (int64_t)most - 1);
   return made;
 }
 
@@ -77,14 +53,14 @@ static const uint32_t *numbers(const reader *r, const bb_json *object, const cha
 
 static void read_map(const reader *r, const bb_json *json, const bb_gpu_way *way, bb_gpu_map *map) {
   enum { BOX = 256 };
-  const bb_json *extents = member(r, json, "extents", BB_JSON_LIST);
-  const bb_json *strides = member(r, json, "strides", BB_JSON_LIST);
+  const bb_json *extents = bb_json_member(&r->from, json, "extents", BB_JSON_LIST);
+  const bb_json *strides = bb_json_member(&r->from, json, "strides", BB_JSON_LIST);
   const uint32_t *box = numbers(r, json, "box", BOX + 1, &map->rank);
   if (map->rank < 1 || map->rank > BB_GPU_MAP_RANK || extents->count != map->rank ||
       strides->count != map->rank)
-    refuse(r, "maps");
-  map->view = below(r, json, "view", way->views);
-  map->fold = below(r, json, "fold", BOX + 1);
+    bb_json_refuse(&r->from, "maps");
+  map->view = bb_json_index(&r->from, json, "view", way->views);
+  map->fold = bb_json_index(&r->from, json, "fold", BOX + 1);
   map->bf16 = flag(r, json, "bf16");
   map->reads = value(r, json, "reads", way->extents);
   const bb_json *extent = extents->first, *stride = strides->first;
@@ -93,19 +69,19 @@ static void read_map(const reader *r, const bb_json *json, const bb_gpu_way *way
     map->stride[i] = formula(r, stride, "strides", way->extents);
     map->box[i] = box[i];
   }
-  if (map->fold > 1 && map->rank == BB_GPU_MAP_RANK) refuse(r, "fold");
+  if (map->fold > 1 && map->rank == BB_GPU_MAP_RANK) bb_json_refuse(&r->from, "fold");
 }
 
 static void read_weight(const reader *r, const bb_json *json, uint32_t extents, bb_gpu_weight *w) {
-  const bb_json *steps = member(r, json, "steps", BB_JSON_LIST);
-  const bb_json *totals = member(r, json, "totals", BB_JSON_LIST);
+  const bb_json *steps = bb_json_member(&r->from, json, "steps", BB_JSON_LIST);
+  const bb_json *totals = bb_json_member(&r->from, json, "totals", BB_JSON_LIST);
   bb_formula *step = BB_NEW(r->arena, bb_formula, steps->count + 1);
-  w->groups = below(r, json, "groups", UINT32_MAX);
+  w->groups = bb_json_index(&r->from, json, "groups", UINT32_MAX);
   w->few = flag(r, json, "few");
   for (const bb_json *s = steps->first; s; s = s->next, w->steps++)
     step[w->steps] = formula(r, s, "steps", extents + w->steps);
   w->step = step;
-  if (totals->count != BB_GPU_TOTALS) refuse(r, "totals");
+  if (totals->count != BB_GPU_TOTALS) bb_json_refuse(&r->from, "totals");
   uint32_t i = 0;
   for (const bb_json *t = totals->first; t; t = t->next)
     w->total[i++] = formula(r, t, "totals", extents + w->steps);
@@ -114,13 +90,13 @@ static void read_weight(const reader *r, const bb_json *json, uint32_t extents, 
 static void read_own(const reader *r, const bb_json *json, bb_gpu_way *way) {
   enum { MAPS = 16 };
   bb_gpu_own *own = &way->own;
-  const bb_json *maps = member(r, json, "maps", BB_JSON_LIST);
+  const bb_json *maps = bb_json_member(&r->from, json, "maps", BB_JSON_LIST);
   bb_gpu_map *map = BB_NEW(r->arena, bb_gpu_map, maps->count + 1);
-  if (maps->count > MAPS) refuse(r, "maps");
-  own->name = member(r, json, "function", BB_JSON_TEXT)->text;
-  own->image = below(r, json, "image", r->made->images);
-  own->threads = below(r, json, "threads", 1024 + 1);
-  own->shared = below(r, json, "shared", INT32_MAX);
+  if (maps->count > MAPS) bb_json_refuse(&r->from, "maps");
+  own->name = bb_json_member(&r->from, json, "function", BB_JSON_TEXT)->text;
+  own->image = bb_json_index(&r->from, json, "image", r->made->images);
+  own->threads = bb_json_index(&r->from, json, "threads", 1024 + 1);
+  own->shared = bb_json_index(&r->from, json, "shared", INT32_MAX);
   own->persistent = flag(r, json, "persistent");
   own->counter = flag(r, json, "counter");
   own->tiles = value(r, json, "tiles", way->extents);
@@ -129,32 +105,33 @@ static void read_own(const reader *r, const bb_json *json, bb_gpu_way *way) {
   own->split = bb_json_get(json, "splits") != NULL;
   if (own->split) {
     own->splits = value(r, json, "splits", way->extents);
-    own->part = below(r, json, "part", INT32_MAX);
+    own->part = bb_json_index(&r->from, json, "part", INT32_MAX);
   }
   own->pointer = numbers(r, json, "pointers", way->views, &own->pointers);
   for (uint32_t i = 0; i < own->pointers; i++)
-    if (own->pointer[i] == BB_NONE) refuse(r, "pointers");
+    if (own->pointer[i] == BB_NONE) bb_json_refuse(&r->from, "pointers");
   for (const bb_json *m = maps->first; m; m = m->next) read_map(r, m, way, &map[own->maps++]);
   own->map = map;
-  read_weight(r, member(r, json, "weight", BB_JSON_OBJECT), way->extents, &own->weight);
+  read_weight(r, bb_json_member(&r->from, json, "weight", BB_JSON_OBJECT), way->extents,
+              &own->weight);
 }
 
 static void read_plain(const reader *r, const bb_json *json, bb_gpu_way *way) {
   bb_gpu_plain *plain = &way->plain;
-  const bb_json *nests = member(r, json, "nests", BB_JSON_LIST);
-  const bb_json *lists = member(r, json, "lists", BB_JSON_LIST);
+  const bb_json *nests = bb_json_member(&r->from, json, "nests", BB_JSON_LIST);
+  const bb_json *lists = bb_json_member(&r->from, json, "lists", BB_JSON_LIST);
   bb_formula *list = BB_NEW(r->arena, bb_formula, lists->count + 1);
   plain->nest = BB_NEW(r->arena, bb_gpu_nest, nests->count + 1);
-  if (r->made->plain == BB_NONE) refuse(r, "plain");
+  if (r->made->plain == BB_NONE) bb_json_refuse(&r->from, "plain");
   for (const bb_json *n = nests->first; n; n = n->next) {
     bb_gpu_nest *nest = &plain->nest[plain->nests++];
-    nest->name = member(r, n, "function", BB_JSON_TEXT)->text;
-    nest->threads = below(r, n, "threads", 1024 + 1);
-    nest->shared = below(r, n, "shared", INT32_MAX);
+    nest->name = bb_json_member(&r->from, n, "function", BB_JSON_TEXT)->text;
+    nest->threads = bb_json_index(&r->from, n, "threads", 1024 + 1);
+    nest->shared = bb_json_index(&r->from, n, "shared", INT32_MAX);
     nest->tasks = value(r, n, "tasks", way->extents);
     nest->own = value(r, n, "own", way->extents);
   }
-  if (lists->count != way->views) refuse(r, "lists");
+  if (lists->count != way->views) bb_json_refuse(&r->from, "lists");
   uint32_t i = 0;
   for (const bb_json *l = lists->first; l; l = l->next)
     list[i++] = formula(r, l, "lists", way->extents);
@@ -164,9 +141,9 @@ static void read_plain(const reader *r, const bb_json *json, bb_gpu_way *way) {
 static void read_way(const reader *r, const bb_json *json, bb_gpu_way *way) {
   way->extent = numbers(r, json, "extents", UINT32_MAX, &way->extents);
   way->view = numbers(r, json, "views", UINT32_MAX, &way->views);
-  const bb_json *about = member(r, json, "about", BB_JSON_LIST);
+  const bb_json *about = bb_json_member(&r->from, json, "about", BB_JSON_LIST);
   bb_gpu_view *view = BB_NEW(r->arena, bb_gpu_view, about->count + 1);
-  if (about->count != way->views) refuse(r, "about");
+  if (about->count != way->views) bb_json_refuse(&r->from, "about");
   way->about = view;
   for (const bb_json *a = about->first; a; a = a->next, view++) {
     view->written = flag(r, a, "written");
@@ -186,10 +163,11 @@ static void check_steps(const reader *r) {
     for (uint32_t k = 0; k < ways->count; k++) {
       const bb_gpu_way *w = &ways->way[k];
       for (uint32_t e = 0; e < w->extents; e++)
-        if (w->extent[e] != BB_NONE && w->extent[e] >= step->extents) refuse(r, "extents");
+        if (w->extent[e] != BB_NONE && w->extent[e] >= step->extents)
+          bb_json_refuse(&r->from, "extents");
       for (uint32_t v = 0; v < w->views; v++)
         if (w->view[v] == BB_NONE ? !w->about[v].scratch : w->view[v] >= step->arguments)
-          refuse(r, "views");
+          bb_json_refuse(&r->from, "views");
     }
   }
 }
@@ -198,38 +176,40 @@ static void check_steps(const reader *r) {
 
 static void read_images(const reader *r, const bb_json *top) {
   bb_gpu_kernels *made = r->made;
-  const bb_json *list = member(r, top, "images", BB_JSON_LIST);
+  const bb_json *list = bb_json_member(&r->from, top, "images", BB_JSON_LIST);
   uint64_t *offset = BB_NEW(r->arena, uint64_t, list->count + 1);
   uint64_t *size = BB_NEW(r->arena, uint64_t, list->count + 1);
   for (const bb_json *i = list->first; i; i = i->next, made->images++) {
-    if (i->kind != BB_JSON_LIST || i->count != 2) refuse(r, "images");
-    int64_t at = whole(r, i->first, "images", (int64_t)r->code->bytes);
-    int64_t bytes = whole(r, i->first->next, "images", (int64_t)r->code->bytes - at);
-    if (at % BB_GPU_IMAGE_LINE || !bytes) refuse(r, "images");
+    if (i->kind != BB_JSON_LIST || i->count != 2) bb_json_refuse(&r->from, "images");
+    int64_t at = bb_json_whole(&r->from, i->first, "images", 0, (int64_t)r->code->bytes);
+    int64_t bytes =
+        bb_json_whole(&r->from, i->first->next, "images", 0, (int64_t)r->code->bytes - at);
+    if (at % BB_GPU_IMAGE_LINE || !bytes) bb_json_refuse(&r->from, "images");
     offset[made->images] = (uint64_t)at;
     size[made->images] = (uint64_t)bytes;
   }
   made->offset = offset;
   made->size = size;
-  made->moves = below(r, top, "moves", made->images);
-  made->plain = bb_json_get(top, "plain") ? below(r, top, "plain", made->images) : BB_NONE;
+  made->moves = bb_json_index(&r->from, top, "moves", made->images);
+  made->plain =
+      bb_json_get(top, "plain") ? bb_json_index(&r->from, top, "plain", made->images) : BB_NONE;
 }
 
 static void read_kernels(const reader *r, const bb_json *top) {
   bb_gpu_kernels *made = r->made;
-  const bb_json *misc = member(r, top, "misc", BB_JSON_LIST);
-  const bb_json *list = member(r, top, "kernels", BB_JSON_LIST);
+  const bb_json *misc = bb_json_member(&r->from, top, "misc", BB_JSON_LIST);
+  const bb_json *list = bb_json_member(&r->from, top, "kernels", BB_JSON_LIST);
   bool *runs = BB_NEW(r->arena, bool, r->plan->steps + 1);
   for (const bb_json *m = misc->first; m; m = m->next)
-    runs[whole(r, m, "misc", (int64_t)r->plan->steps - 1)] = true;
+    runs[bb_json_whole(&r->from, m, "misc", 0, (int64_t)r->plan->steps - 1)] = true;
   for (uint32_t i = 0; i < r->plan->steps; i++)
-    if (runs[i] && !r->plan->step[i].misc) refuse(r, "misc");
+    if (runs[i] && !r->plan->step[i].misc) bb_json_refuse(&r->from, "misc");
   made->misc = runs;
-  if (list->count != r->plan->kernels) refuse(r, "kernels");
+  if (list->count != r->plan->kernels) bb_json_refuse(&r->from, "kernels");
   made->kernel = BB_NEW(r->arena, bb_gpu_ways, list->count + 1);
   for (const bb_json *k = list->first; k; k = k->next) {
     bb_gpu_ways *ways = &made->kernel[made->kernels++];
-    if (k->kind != BB_JSON_LIST || !k->count) refuse(r, "kernels");
+    if (k->kind != BB_JSON_LIST || !k->count) bb_json_refuse(&r->from, "kernels");
     ways->way = BB_NEW(r->arena, bb_gpu_way, k->count + 1);
     for (const bb_json *w = k->first; w; w = w->next) read_way(r, w, &ways->way[ways->count++]);
   }
@@ -238,15 +218,16 @@ static void read_kernels(const reader *r, const bb_json *top) {
 
 bb_gpu_kernels *bb_gpu_code_read(bb_arena *arena, const bb_gpu_code *code, const bb_plan *plan) {
   bb_context *ctx = bb_arena_context(arena);
-  reader r = {ctx, arena, plan, code, BB_NEW(arena, bb_gpu_kernels, 1)};
+  reader r = {{ctx, "launches"}, arena, plan, code, BB_NEW(arena, bb_gpu_kernels, 1)};
   const char *error;
   size_t at;
   const bb_json *top = bb_json_parse(arena, code->text, code->length, &error, &at);
   if (!top) bb_fail(ctx, BB_ERROR_INPUT, "launches: %s at byte %zu", error, at);
-  if (whole(&r, bb_json_get(top, "version"), "version", INT64_MAX) != BB_GPU_CODE_VERSION)
+  if (bb_json_whole(&r.from, bb_json_get(top, "version"), "version", 0, INT64_MAX) !=
+      BB_GPU_CODE_VERSION)
     bb_fail(ctx, BB_ERROR_INPUT, "launches: version %s is not read, only %d",
             bb_json_get(top, "version")->text, BB_GPU_CODE_VERSION);
-  r.made->target = member(&r, top, "target", BB_JSON_TEXT)->text;
+  r.made->target = bb_json_member(&r.from, top, "target", BB_JSON_TEXT)->text;
   read_images(&r, top);
   read_kernels(&r, top);
   return r.made;

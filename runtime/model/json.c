@@ -211,6 +211,34 @@ const bb_json *bb_json_get(const bb_json *object, const char *name) {
   return NULL;
 }
 
+/* --- members that have to be there --- */
+
+_Noreturn void bb_json_refuse(const bb_json_source *source, const char *name) {
+  bb_fail(source->ctx, BB_ERROR_INPUT, "%s: \"%s\" is missing or wrong", source->what, name);
+}
+
+const bb_json *bb_json_member(const bb_json_source *source, const bb_json *object, const char *name,
+                              bb_json_kind kind) {
+  const bb_json *found = bb_json_get(object, name);
+  if (!found || found->kind != kind) bb_json_refuse(source, name);
+  return found;
+}
+
+int64_t bb_json_whole(const bb_json_source *source, const bb_json *number, const char *name,
+                      int64_t least, int64_t most) {
+  if (number && number->kind == BB_JSON_NUMBER) {
+    char *end;
+    long long value = strtoll(number->text, &end, 10);
+    if (!*end && value >= least && value <= most) return value;
+  }
+  bb_json_refuse(source, name);
+}
+
+uint32_t bb_json_index(const bb_json_source *source, const bb_json *object, const char *name,
+                       uint32_t count) {
+  return (uint32_t)bb_json_whole(source, bb_json_get(object, name), name, 0, (int64_t)count - 1);
+}
+
 /* --- writing --- */
 
 /* The length of the well-formed UTF-8 sequence at `s`; 0: there is none. */

@@ -32,6 +32,24 @@ const bb_json *bb_json_parse(bb_arena *arena, const char *text, size_t length, c
 /* A member by name; NULL: there is none, or this is no object. */
 const bb_json *bb_json_get(const bb_json *object, const char *name);
 
+/* --- members that have to be there --- */
+
+/* Whose text is read.  What is missing or wrong in it fails the context with BB_ERROR_INPUT, by its name. */
+typedef struct bb_json_source {
+  bb_context *ctx;
+  const char *what; /* the plan, say: first in messages */
+} bb_json_source;
+
+_Noreturn void bb_json_refuse(const bb_json_source *source, const char *name);
+const bb_json *bb_json_member(const bb_json_source *source, const bb_json *object, const char *name,
+                              bb_json_kind kind);
+/* A whole number from `least` to `most`, both allowed; NULL is refused.  name: what it is in messages. */
+int64_t bb_json_whole(const bb_json_source *source, const bb_json *number, const char *name,
+                      int64_t least, int64_t most);
+/* A member from 0 to count - 1: an index of as many. */
+uint32_t bb_json_index(const bb_json_source *source, const bb_json *object, const char *name,
+                       uint32_t count);
+
 /* "text" with its quotes. */
 void bb_json_put(bb_buffer *out, const char *text);
 

@@ -5,30 +5,18 @@
  */
 #include "plan_text.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 typedef struct reader {
-  bb_context *ctx;
+  bb_json_source from;
   bb_arena *arena;
   bb_plan *plan;
 } reader;
 
-/* --- members of an object; each fails if it is missing or of another kind --- */
-
-static _Noreturn void refuse(const reader *r, const char *name) {
-  bb_fail(r->ctx, BB_ERROR_INPUT, "plan: \"%s\" is missing or wrong", name);
-}
-
-static const bb_json *member(const reader *r, const bb_json *object, const char *name,
-                             bb_json_kind kind) {
-  const bb_json *found = bb_json_get(object, name);
-  if (!found || found->kind != kind) refuse(r, name);
-  return found;
-}
+/* --- members of an object --- */
 
 static const char *text_of(const reader *r, const bb_json *object, const char *name) {
-  return member(r, object, name, BB_JSON_TEXT)->text;
+  return bb_json_member(&r->from, object, name, BB_JSON_TEXT)->text;
 }
 
 static const char *optional_text(const bb_json *object, const char *name) {
@@ -41,39 +29,26 @@ static bool flag(const bb_json *object, const char *name) {
   return found && found->kind == BB_JSON_BOOL && found->number != 0;
 }
 
-static int64_t whole(const reader *r, const bb_json *number, const char *name, int64_t least,
-                     int64_t most) {
-  if (number && number->kind == BB_JSON_NUMBER) {
-    char *end;
-    long long value = strtoll(number->text, &end, 10);
-    if (!*end && value >= least && value <= most) return value;
-  }
-  refuse(r, name);
-}
-
-static uint32_t index_of(const reader *r, const bb_json *object, const char *name, uint32_t count) {
-  return (uint32_t)whole(r, bb_json_get(object, name), name, 0, (int64_t)count - 1);
-}
-
 /* --- parts --- */
 
 /* 5, or [5, 0, 1] for 5 times symbols 0 and 1. */
 static const bb_extent *read_extent(const reader *r, const bb_json *json) {
   bb_extent *extent = BB_NEW(r->arena, bb_extent, 1);
   const bb_json *first = json->kind == BB_JSON_LIST ? json->first : json;
-  extent->factor = whole(r, first, "extent", 0, INT64_MAX);
+  extent->factor = bb_json_whole(&r->from, first, "extent", 0, INT64_MAX);
   if (json->kind != BB_JSON_LIST) return extent;
   uint32_t *symbol = BB_NEW(r->arena, uint32_t, json->count);
   for (const bb_json *s = first->next; s; s = s->next)
-    symbol[extent->count++] = (uint32_t)whole(r, s, "extent", 0, (int64_t)r->plan->symbols - 1);
+    symbol[extent->count++] =
+        (uint32_t)bb_json_whole(&r->from, s, "extent", 0, (int64_t)r->plan->symbols - 1);
   extent->symbol = symbol;
   return extent;
 }
 
 static const bb_extent *const *read_shape(const reader *r, const bb_json *object, const char *name,
                                           uint32_t most, uint32_t *rank) {
-  const bb_json *list = member(r, object, name, BB_JSON_LIST);
-  if (list->count > most) refuse(r, name);
+  const bb_json *list = bb_json_member(&r->from, object, name, BB_JSON_LIST);
+  if (list->count > most) bb_json_refuse(&r->from, name);
   const bb_extent **shape = BB_NEW(r->arena, const bb_extent *, list->count);
   uint32_t i = 0;
   for (const bb_json *e = list->first; e; e = e->next) shape[i++] = read_extent(r, e);
@@ -85,21 +60,21 @@ static bb_formula read_formula(const reader *r, const bb_json *json, uint32_t va
   bb_formula formula = {0};
   if (!json || json->kind != BB_JSON_TEXT ||
       !bb_formula_parse(r->arena, json->text, variables, &formula))
-    refuse(r, "formula");
+    bb_json_refuse(&r->from, "formula");
   return formula;
 }
 
 static bb_dtype read_dtype(const reader *r, const bb_json *object) {
   bb_dtype dtype;
   const char *name = text_of(r, object, "type");
-  if (!bb_dtype_parse(name, strlen(name), &dtype)) refuse(r, "type");
+  if (!bb_dtype_parse(name, strlen(name), &dtype)) bb_json_refuse(&r->from, "type");
   return dtype;
 }
 
 static void read_symbols(reader *r, const bb_json *top) {
   bb_plan *p = r->plan;
-  const bb_json *list = member(r, top, "symbols", BB_JSON_LIST);
-  uint32_t caches = member(r, top, "caches", BB_JSON_LIST)->count;
+  const bb_json *list = bb_json_member(&r->from, top, "symbols", BB_JSON_LIST);
+  uint32_t caches = bb_json_member(&r->from, top, "caches", BB_JSON_LIST)->count;
   p->extents = list->count;
   p->symbol = BB_NEW(r->arena, const char *, list->count + 2 * (size_t)caches + 1);
   bb_formula *derived = BB_NEW(r->arena, bb_formula, list->count + 2 * (size_t)caches + 1);
@@ -116,7 +91,7 @@ static void read_tensor(const reader *r, const bb_json *json, bb_plan_tensor *te
   const char *role = text_of(r, json, "role");
   uint32_t k = 0;
   while (k < BB_PLAN_ROLES && strcmp(role, bb_plan_role_name[k]) != 0) k++;
-  if (k == BB_PLAN_ROLES) refuse(r, "role");
+  if (k == BB_PLAN_ROLES) bb_json_refuse(&r->from, "role");
   *tensor = (bb_plan_tensor){.name = optional_text(json, "name"),
                              .dtype = read_dtype(r, json),
                              .role = (bb_tensor_role)k,
@@ -124,24 +99,26 @@ static void read_tensor(const reader *r, const bb_json *json, bb_plan_tensor *te
                              .once = flag(json, "once")};
   tensor->shape = read_shape(r, json, "shape", BB_PLAN_RANK, &tensor->rank);
   bool named = tensor->role == BB_TENSOR_INPUT || tensor->role == BB_TENSOR_OUTPUT;
-  if (named && !tensor->name) refuse(r, "name");
+  if (named && !tensor->name) bb_json_refuse(&r->from, "name");
   if (tensor->role != BB_TENSOR_CONSTANT) return;
-  tensor->offset = (uint64_t)whole(r, bb_json_get(json, "offset"), "offset", 0, INT64_MAX);
-  tensor->bytes = (uint64_t)whole(r, bb_json_get(json, "bytes"), "bytes", 0, INT64_MAX);
+  tensor->offset =
+      (uint64_t)bb_json_whole(&r->from, bb_json_get(json, "offset"), "offset", 0, INT64_MAX);
+  tensor->bytes =
+      (uint64_t)bb_json_whole(&r->from, bb_json_get(json, "bytes"), "bytes", 0, INT64_MAX);
 }
 
 /* [input, output, axis] each. */
 static void read_caches(reader *r, const bb_json *top) {
   bb_plan *p = r->plan;
-  const bb_json *list = member(r, top, "caches", BB_JSON_LIST);
+  const bb_json *list = bb_json_member(&r->from, top, "caches", BB_JSON_LIST);
   bb_plan_cache *cache = BB_NEW(r->arena, bb_plan_cache, list->count + 1);
   for (const bb_json *c = list->first; c; c = c->next) {
-    if (c->kind != BB_JSON_LIST || c->count != 3) refuse(r, "caches");
+    if (c->kind != BB_JSON_LIST || c->count != 3) bb_json_refuse(&r->from, "caches");
     const bb_json *output = c->first->next;
     bb_plan_cache *made = &cache[p->caches];
-    made->input = (uint32_t)whole(r, c->first, "caches", 0, (int64_t)p->tensors - 1);
-    made->output = (uint32_t)whole(r, output, "caches", 0, (int64_t)p->tensors - 1);
-    made->axis = (uint32_t)whole(r, output->next, "caches", 0, BB_PLAN_RANK);
+    made->input = (uint32_t)bb_json_whole(&r->from, c->first, "caches", 0, (int64_t)p->tensors - 1);
+    made->output = (uint32_t)bb_json_whole(&r->from, output, "caches", 0, (int64_t)p->tensors - 1);
+    made->axis = (uint32_t)bb_json_whole(&r->from, output->next, "caches", 0, BB_PLAN_RANK);
     p->caches++;
   }
   p->cache = cache;
@@ -151,8 +128,8 @@ static void read_caches(reader *r, const bb_json *top) {
 /* --- kernels --- */
 
 static void read_kernel(const reader *r, const bb_json *json, bb_plan_step *step) {
-  const bb_json *list = member(r, json, "arguments", BB_JSON_LIST);
-  step->kernel = index_of(r, json, "kernel", r->plan->kernels);
+  const bb_json *list = bb_json_member(&r->from, json, "arguments", BB_JSON_LIST);
+  step->kernel = bb_json_index(&r->from, json, "kernel", r->plan->kernels);
   step->extent = read_shape(r, json, "extents", UINT32_MAX, &step->extents);
   step->operations = read_formula(r, bb_json_get(json, "operations"), step->extents);
   step->listing = optional_text(json, "listing");
@@ -161,7 +138,7 @@ static void read_kernel(const reader *r, const bb_json *json, bb_plan_step *step
     bb_plan_argument *made = &argument[step->arguments++];
     *made = (bb_plan_argument){.tensor = BB_NONE};
     if (a->kind == BB_JSON_NULL) continue;
-    made->tensor = index_of(r, a, "tensor", r->plan->tensors);
+    made->tensor = bb_json_index(&r->from, a, "tensor", r->plan->tensors);
     made->offset = read_formula(r, bb_json_get(a, "offset"), step->extents);
     made->written = flag(a, "written");
   }
@@ -175,11 +152,11 @@ static void read_numbers(const reader *r, const bb_json *list, bb_attribute *a) 
   double *floats = BB_NEW(r->arena, double, list->count + 1);
   for (const bb_json *n = list->first; n; n = n->next) {
     if (a->kind == BB_ATTR_INTS)
-      ints[a->count++] = whole(r, n, a->name, INT64_MIN, INT64_MAX);
+      ints[a->count++] = bb_json_whole(&r->from, n, a->name, INT64_MIN, INT64_MAX);
     else if (n->kind == BB_JSON_NUMBER)
       floats[a->count++] = n->number;
     else
-      refuse(r, a->name);
+      bb_json_refuse(&r->from, a->name);
   }
   a->ints = ints;
   a->floats = floats;
@@ -190,10 +167,10 @@ static void read_attribute(const reader *r, const bb_json *json, bb_attribute *a
   a->name = text_of(r, json, "name");
   if ((value = bb_json_get(json, "int"))) {
     a->kind = BB_ATTR_INT;
-    a->i = whole(r, value, "int", INT64_MIN, INT64_MAX);
+    a->i = bb_json_whole(&r->from, value, "int", INT64_MIN, INT64_MAX);
   } else if ((value = bb_json_get(json, "float"))) {
     a->kind = BB_ATTR_FLOAT;
-    if (value->kind != BB_JSON_NUMBER) refuse(r, a->name);
+    if (value->kind != BB_JSON_NUMBER) bb_json_refuse(&r->from, a->name);
     a->f = value->number;
   } else if ((value = bb_json_get(json, "text"))) {
     a->kind = BB_ATTR_TEXT;
@@ -203,17 +180,17 @@ static void read_attribute(const reader *r, const bb_json *json, bb_attribute *a
     read_numbers(r, value, a);
   } else {
     a->kind = BB_ATTR_FLOATS;
-    read_numbers(r, member(r, json, "floats", BB_JSON_LIST), a);
+    read_numbers(r, bb_json_member(&r->from, json, "floats", BB_JSON_LIST), a);
   }
 }
 
 static void read_piece(const reader *r, const bb_json *json, uint32_t axes, bb_plan_piece *piece) {
-  const bb_json *strides = member(r, json, "strides", BB_JSON_LIST);
-  if (strides->count != axes) refuse(r, "strides");
-  piece->tensor = index_of(r, json, "tensor", r->plan->tensors);
+  const bb_json *strides = bb_json_member(&r->from, json, "strides", BB_JSON_LIST);
+  if (strides->count != axes) bb_json_refuse(&r->from, "strides");
+  piece->tensor = bb_json_index(&r->from, json, "tensor", r->plan->tensors);
   piece->offset = read_formula(r, bb_json_get(json, "offset"), r->plan->symbols);
-  piece->first = whole(r, bb_json_get(json, "first"), "first", 0, INT64_MAX);
-  piece->length = whole(r, bb_json_get(json, "length"), "length", 0, INT64_MAX);
+  piece->first = bb_json_whole(&r->from, bb_json_get(json, "first"), "first", 0, INT64_MAX);
+  piece->length = bb_json_whole(&r->from, bb_json_get(json, "length"), "length", 0, INT64_MAX);
   bb_formula *stride = BB_NEW(r->arena, bb_formula, axes + 1);
   uint32_t i = 0;
   for (const bb_json *s = strides->first; s; s = s->next)
@@ -228,8 +205,9 @@ static void read_operand(const reader *r, const bb_json *json, bb_plan_operand *
   operand->whole = flag(json, "whole");
   operand->shape = read_shape(r, json, "shape", 8, &operand->rank);
   operand->extent = read_shape(r, json, "axes", BB_PLAN_RANK, &operand->axes);
-  if (bb_json_get(json, "joined")) operand->joined = index_of(r, json, "joined", operand->axes);
-  const bb_json *list = member(r, json, "pieces", BB_JSON_LIST);
+  if (bb_json_get(json, "joined"))
+    operand->joined = bb_json_index(&r->from, json, "joined", operand->axes);
+  const bb_json *list = bb_json_member(&r->from, json, "pieces", BB_JSON_LIST);
   bb_plan_piece *piece = BB_NEW(r->arena, bb_plan_piece, list->count + 1);
   for (const bb_json *p = list->first; p; p = p->next)
     read_piece(r, p, operand->axes, &piece[operand->pieces++]);
@@ -238,7 +216,7 @@ static void read_operand(const reader *r, const bb_json *json, bb_plan_operand *
 
 static const bb_plan_operand *read_operands(const reader *r, const bb_json *json, const char *name,
                                             uint32_t *count) {
-  const bb_json *list = member(r, json, name, BB_JSON_LIST);
+  const bb_json *list = bb_json_member(&r->from, json, name, BB_JSON_LIST);
   bb_plan_operand *operand = BB_NEW(r->arena, bb_plan_operand, list->count + 1);
   for (const bb_json *o = list->first; o; o = o->next) read_operand(r, o, &operand[(*count)++]);
   return operand;
@@ -252,10 +230,11 @@ static void read_sides(const reader *r, const bb_json *json, bb_plan_step *step)
 
 static void read_misc(const reader *r, const bb_json *json, bb_plan_step *step) {
   bb_misc *misc = BB_NEW(r->arena, bb_misc, 1);
-  const bb_json *list = member(r, json, "attributes", BB_JSON_LIST);
+  const bb_json *list = bb_json_member(&r->from, json, "attributes", BB_JSON_LIST);
   misc->domain = text_of(r, json, "domain");
   misc->op = text_of(r, json, "op");
-  misc->version = (uint32_t)whole(r, bb_json_get(json, "version"), "version", 0, UINT32_MAX);
+  misc->version =
+      (uint32_t)bb_json_whole(&r->from, bb_json_get(json, "version"), "version", 0, UINT32_MAX);
   bb_attribute *attribute = BB_NEW(r->arena, bb_attribute, list->count + 1);
   for (const bb_json *a = list->first; a; a = a->next)
     read_attribute(r, a, &attribute[misc->count++]);
@@ -273,7 +252,7 @@ static void read_interpreted(const reader *r, const bb_json *json, bb_plan_step 
 /* --- variants --- */
 
 static const bb_json *list_of(const reader *r, const bb_json *json, const char *name) {
-  if (!json || json->kind != BB_JSON_LIST) refuse(r, name);
+  if (!json || json->kind != BB_JSON_LIST) bb_json_refuse(&r->from, name);
   return json;
 }
 
@@ -281,15 +260,16 @@ static int64_t *read_whole_numbers(const reader *r, const bb_json *first, uint32
                                    const char *name) {
   int64_t *number = BB_NEW(r->arena, int64_t, count + 1);
   for (uint32_t i = 0; i < count; i++, first = first->next)
-    number[i] = whole(r, first, name, 0, INT64_MAX);
+    number[i] = bb_json_whole(&r->from, first, name, 0, INT64_MAX);
   return number;
 }
 
 /* [symbol, limit, limit, ...] */
 static bb_plan_axis read_axis(const reader *r, const bb_json *json) {
-  if (list_of(r, json, "table")->count < 1) refuse(r, "table");
+  if (list_of(r, json, "table")->count < 1) bb_json_refuse(&r->from, "table");
   return (bb_plan_axis){
-      .symbol = (uint32_t)whole(r, json->first, "table", 0, (int64_t)r->plan->extents - 1),
+      .symbol =
+          (uint32_t)bb_json_whole(&r->from, json->first, "table", 0, (int64_t)r->plan->extents - 1),
       .stretches = json->count,
       .limit = read_whole_numbers(r, json->first->next, json->count - 1, "table")};
 }
@@ -297,23 +277,24 @@ static bb_plan_axis read_axis(const reader *r, const bb_json *json) {
 /* The extents that each was chosen for; the table, whose first list has the axes, the second the cells. */
 static void read_variants(reader *r, const bb_json *top) {
   bb_plan *p = r->plan;
-  const bb_json *variants = member(r, top, "variants", BB_JSON_LIST);
-  const bb_json *axes = list_of(r, member(r, top, "table", BB_JSON_LIST)->first, "table");
+  const bb_json *variants = bb_json_member(&r->from, top, "variants", BB_JSON_LIST);
+  const bb_json *axes =
+      list_of(r, bb_json_member(&r->from, top, "table", BB_JSON_LIST)->first, "table");
   const bb_json *cells = list_of(r, axes->next, "table");
   const int64_t **at = BB_NEW(r->arena, const int64_t *, variants->count + 1);
   for (const bb_json *v = variants->first; v; v = v->next) {
-    if (list_of(r, v, "variants")->count != p->extents) refuse(r, "variants");
+    if (list_of(r, v, "variants")->count != p->extents) bb_json_refuse(&r->from, "variants");
     at[p->variants++] = read_whole_numbers(r, v->first, v->count, "variants");
   }
   bb_plan_axis *axis = BB_NEW(r->arena, bb_plan_axis, axes->count + 1);
   for (const bb_json *a = axes->first; a; a = a->next) axis[p->table.axes++] = read_axis(r, a);
   uint32_t *cell = BB_NEW(r->arena, uint32_t, cells->count + 1);
   for (const bb_json *c = cells->first; c; c = c->next)
-    cell[p->table.cells++] = (uint32_t)whole(r, c, "table", 0, BB_PLAN_VARIANTS);
+    cell[p->table.cells++] = (uint32_t)bb_json_whole(&r->from, c, "table", 0, BB_PLAN_VARIANTS);
   p->chosen_at = at;
   p->table.axis = axis;
   p->table.cell = cell;
-  if (p->variants < 1 || p->variants > BB_PLAN_VARIANTS) refuse(r, "variants");
+  if (p->variants < 1 || p->variants > BB_PLAN_VARIANTS) bb_json_refuse(&r->from, "variants");
 }
 
 /* A list of numbers; all of them where there is none. */
@@ -322,21 +303,22 @@ static uint32_t read_parts(const reader *r, const bb_json *step) {
   uint32_t set = 0;
   if (!list) return bb_plan_all(r->plan);
   for (const bb_json *v = list_of(r, list, "variants")->first; v; v = v->next)
-    set |= 1u << whole(r, v, "variants", 0, BB_PLAN_VARIANTS - 1);
+    set |= 1u << bb_json_whole(&r->from, v, "variants", 0, BB_PLAN_VARIANTS - 1);
   return set;
 }
 
 /* --- the plan --- */
 
 static void read_steps(reader *r, const bb_json *top) {
-  const bb_json *list = member(r, top, "steps", BB_JSON_LIST);
+  const bb_json *list = bb_json_member(&r->from, top, "steps", BB_JSON_LIST);
   r->plan->step = BB_NEW(r->arena, bb_plan_step, list->count + 1);
   for (const bb_json *s = list->first; s; s = s->next) {
     bb_plan_step *step = &r->plan->step[r->plan->steps++];
     step->name = text_of(r, s, "name");
     step->once = flag(s, "once");
     step->variants = read_parts(r, s);
-    step->nodes = (uint32_t)whole(r, bb_json_get(s, "nodes"), "nodes", 0, UINT32_MAX);
+    step->nodes =
+        (uint32_t)bb_json_whole(&r->from, bb_json_get(s, "nodes"), "nodes", 0, UINT32_MAX);
     if (bb_json_get(s, "op"))
       read_misc(r, s, step);
     else if (bb_json_get(s, "program"))
@@ -347,31 +329,32 @@ static void read_steps(reader *r, const bb_json *top) {
 }
 
 bb_plan *bb_plan_read(bb_arena *arena, const char *text, size_t length) {
-  reader r = {bb_arena_context(arena), arena, BB_NEW(arena, bb_plan, 1)};
+  reader r = {{bb_arena_context(arena), "plan"}, arena, BB_NEW(arena, bb_plan, 1)};
   const char *error;
   size_t at;
   const bb_json *top = bb_json_parse(arena, text, length, &error, &at);
-  if (!top) bb_fail(r.ctx, BB_ERROR_INPUT, "plan: %s at byte %zu", error, at);
+  if (!top) bb_fail(r.from.ctx, BB_ERROR_INPUT, "plan: %s at byte %zu", error, at);
   bb_plan *p = r.plan;
   p->arena = arena;
-  if (whole(&r, bb_json_get(top, "version"), "version", 0, INT64_MAX) != BB_PLAN_VERSION)
-    bb_fail(r.ctx, BB_ERROR_INPUT, "plan: version %s is not read, only %d",
+  if (bb_json_whole(&r.from, bb_json_get(top, "version"), "version", 0, INT64_MAX) !=
+      BB_PLAN_VERSION)
+    bb_fail(r.from.ctx, BB_ERROR_INPUT, "plan: version %s is not read, only %d",
             bb_json_get(top, "version")->text, BB_PLAN_VERSION);
   p->name = text_of(&r, top, "name");
   p->device = text_of(&r, top, "device");
   p->features = text_of(&r, top, "features");
   p->code = text_of(&r, top, "code");
   p->sum = text_of(&r, top, "sum");
-  p->kernels = (uint32_t)whole(&r, bb_json_get(top, "kernels"), "kernels", 0, 1 << 24);
-  p->data_bytes = (uint64_t)whole(&r, bb_json_get(top, "data"), "data", 0, INT64_MAX);
+  p->kernels = (uint32_t)bb_json_whole(&r.from, bb_json_get(top, "kernels"), "kernels", 0, 1 << 24);
+  p->data_bytes = (uint64_t)bb_json_whole(&r.from, bb_json_get(top, "data"), "data", 0, INT64_MAX);
   read_symbols(&r, top);
-  const bb_json *list = member(&r, top, "tensors", BB_JSON_LIST);
+  const bb_json *list = bb_json_member(&r.from, top, "tensors", BB_JSON_LIST);
   p->tensor = BB_NEW(arena, bb_plan_tensor, list->count + 1);
   for (const bb_json *t = list->first; t; t = t->next) read_tensor(&r, t, &p->tensor[p->tensors++]);
   read_caches(&r, top);
   read_variants(&r, top);
   read_steps(&r, top);
   const char *broken = bb_plan_verify(p);
-  if (broken) bb_fail(r.ctx, BB_ERROR_INPUT, "plan: %s", broken);
+  if (broken) bb_fail(r.from.ctx, BB_ERROR_INPUT, "plan: %s", broken);
   return p;
 }
