@@ -238,11 +238,8 @@ class Cache(Folder):
         self.assertEqual(len(self.entries()), 1)
 
     def test_size_is_bounded(self):
-        for name in ["block_layernorm_matmul", "block_attention", "block_rmsnorm_swiglu"]:
-            model = TESTS / f"models/{name}.onnx"
-            done = subprocess.run([PROGRAM, "run", model, "--kernels", "--inputs", model.with_suffix(".npz")],
-                                  env=self.environment(BLOCKBUSTER_CACHE_MB=0), capture_output=True)
-            self.assertEqual(done.returncode, 0, done.stderr)
+        for block in 1, 2, 3:
+            self.run_model(how=("--kernels", "--block", f"M={block}"), BLOCKBUSTER_CACHE_MB=0)
             self.assertEqual(len(self.entries()), 1)
 
     def test_least_lately_used_goes_first(self):
@@ -254,9 +251,7 @@ class Cache(Folder):
             os.utime(path, (time.time() - age,) * 2)
         os.utime(old, (time.time() - 9000,) * 2)
         self.run_model()  # used: now the latest
-        model = TESTS / "models/block_attention.onnx"
-        subprocess.run([PROGRAM, "run", model, "--kernels", "--inputs", model.with_suffix(".npz")],
-                       env=self.environment(BLOCKBUSTER_CACHE_MB=2), capture_output=True, check=True)
+        self.run_model(how=("--kernels", "--block", "M=1"), BLOCKBUSTER_CACHE_MB=2)
         names = {p.name for p in self.entries()}
         self.assertIn(old.name, names)
         self.assertNotIn("1" * 32 + ".so", names)

@@ -146,7 +146,7 @@ class Build:
                            '-MF', work / 'depend', '-MQ', 'mutated'])
         at = link.index('-o')
         if made.returncode == 0:
-            made = self.quiet([*link[:at], '-o', test, f'{mutated}.o', *link[at + 2:]])
+            made = self.quiet([*link[:at], '-Wl,-s', '-o', test, f'{mutated}.o', *link[at + 2:]])
         return test if made.returncode == 0 else None
 
 
