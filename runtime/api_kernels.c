@@ -76,10 +76,11 @@ void bb_run_model(const bb_kernel_run *run, bb_model *model) {
   check(run, bb_session_run(session, NULL));
   bb_model_get_info(model, &info);
   bb_run_take(run, model, session);
-  *run->counts = (bb_cpu_counts){.sources = info.sources};
+  *run->counts =
+      (bb_cpu_counts){.sources = info.sources, .variant = bb_session_get_variant(session)};
   for (uint32_t i = 0; i < model->plan->steps; i++) {
     const bb_plan_step *step = &model->plan->step[i];
-    if (!bb_model_variant_has(model, bb_session_get_variant(session), i)) continue;
+    if (!bb_model_variant_has(model, run->counts->variant, i)) continue;
     run->counts->kernels += step->kernel != BB_NONE;
     *(step->program ? &run->counts->interpreted
       : step->misc  ? &run->counts->misc

@@ -285,6 +285,10 @@ void bb_result_get_counts(const bb_result *result, bb_run_counts *counts) {
                             .sources = k->sources};
 }
 
+uint32_t bb_result_get_variant(const bb_result *result) {
+  return result->kernels.variant;
+}
+
 /* --- comparison --- */
 
 typedef struct compare_call {

@@ -307,6 +307,14 @@ BB_API bool bb_program_get_selection(const bb_program *program, bb_selection_inf
 /* What a run-time extent counted as: index 0 and up; false beyond the last. */
 BB_API bool bb_program_get_assumed(const bb_program *program, uint32_t index, bb_setting *extent);
 
+/* Where bb_advance_options.programs asks for several, a fused program holds them all, as bb_model_get_variant() counts those
+ * of a model.  From here on what is told of the program, its candidates, bills, selection and extents, is told of this
+ * one; at first it is the first.  What compiles takes them all, what prints or interprets the program the one shown.
+ * False, and nothing changed, beyond the last; a program alone is number 0. */
+BB_API bool bb_program_show_variant(bb_program *program, uint32_t index);
+/* As bb_model_get_region(), before it is compiled.  What it points to lives as long as the program. */
+BB_API bool bb_program_get_region(const bb_program *program, uint32_t index, bb_region_info *info);
+
 /* A stretch of values of one run-time extent at which the same kernels are cheapest. */
 typedef struct bb_table_info {
   int64_t from, to;
@@ -484,6 +492,8 @@ BB_API bb_status bb_model_run(bb_context *context, bb_model *model, const bb_arr
 /* What ran: kernels, or the interpreter. */
 BB_API bool bb_result_by_kernels(const bb_result *result);
 BB_API void bb_result_get_counts(const bb_result *result, bb_run_counts *counts);
+/* Which of a model's programs ran, as bb_model_get_variant() counts; of what holds one alone, or was interpreted: 0. */
+BB_API uint32_t bb_result_get_variant(const bb_result *result);
 /* The outputs; *arrays is the caller's.  Errors: MEMORY. */
 BB_API bb_status bb_result_get_arrays(const bb_result *result, bb_arrays **arrays);
 /* Compares every output with the array of its name in `want`: it passes where |a - b| <= tolerance

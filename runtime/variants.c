@@ -6,6 +6,7 @@
 #include "variants.h"
 
 #include "api.h"
+#include "compile/plan_make.h"
 #include "compile/price_cache.h"
 
 #include <string.h>
@@ -185,7 +186,9 @@ void bb_api_drive_variants(bb_program *program, const bb_advance_options *option
     return;
   }
   struct bb_variants *variants = BB_NEW(arena, struct bb_variants, 1);
-  *variants = (struct bb_variants){regions, BB_NEW(arena, bb_choice, regions->count)};
+  bb_plan_table table = bb_plan_table_of(regions, arena);
+  *variants = (struct bb_variants){regions, bb_plan_regions(&table, program->symbol, arena),
+                                   BB_NEW(arena, bb_choice, regions->count)};
   bb_choice parts = bb_choice_of(program);
   for (uint32_t v = regions->count; v-- > 0;) { /* the first last: it stays */
     bb_choice copy = v ? copy_of(program, &parts) : parts;
@@ -196,4 +199,20 @@ void bb_api_drive_variants(bb_program *program, const bb_advance_options *option
     variants->choice[v] = bb_choice_of(program);
   }
   program->variants = variants;
+}
+
+/* --- what the public asks --- */
+
+bool bb_program_show_variant(bb_program *program, uint32_t index) {
+  const struct bb_variants *v = program->variants;
+  if (index >= (v ? v->regions->count : 1)) return false;
+  if (v) bb_choice_install(program, &v->choice[index]);
+  return true;
+}
+
+bool bb_program_get_region(const bb_program *program, uint32_t index, bb_region_info *info) {
+  const struct bb_variants *v = program->variants;
+  if (index >= (v ? v->regions->cells : 1)) return false;
+  *info = v ? v->region[index] : (bb_region_info){0};
+  return true;
 }

@@ -16,6 +16,7 @@ typedef struct bb_choice {
 /* Of bb_program.variants.  They were partitioned once: what passes between candidates lies in the same tensors. */
 struct bb_variants {
   const bb_regions *regions;
+  const bb_region_info *region; /* by cell of the regions */
   bb_choice *choice; /* by program of the regions; the first is what the bb_program itself has */
 };
 

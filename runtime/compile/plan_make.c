@@ -210,10 +210,20 @@ static void make_steps(bb_maker *m, uint32_t variants, const bb_choice *choice) 
   }
 }
 
-static int64_t *whole_numbers(bb_maker *m, uint32_t count, const double *number) {
-  int64_t *made = BB_NEW(m->arena, int64_t, count + 1);
+static int64_t *whole_numbers(bb_arena *arena, uint32_t count, const double *number) {
+  int64_t *made = BB_NEW(arena, int64_t, count + 1);
   for (uint32_t i = 0; i < count; i++) made[i] = (int64_t)number[i];
   return made;
+}
+
+bb_plan_table bb_plan_table_of(const bb_regions *regions, bb_arena *arena) {
+  bb_plan_axis *axis = BB_NEW(arena, bb_plan_axis, regions->axes + 1);
+  for (uint32_t a = 0; a < regions->axes; a++) {
+    const bb_region_axis *from = &regions->axis[a];
+    axis[a] = (bb_plan_axis){from->symbol, from->stretches,
+                             whole_numbers(arena, from->stretches - 1, from->limit)};
+  }
+  return (bb_plan_table){regions->axes, regions->cells, axis, regions->cell};
 }
 
 /* A program alone is chosen for what its selection says, if there was one. */
@@ -232,14 +242,8 @@ static void make_table(bb_maker *m, const bb_regions *regions) {
     return;
   }
   for (uint32_t v = 0; v < plan->variants; v++)
-    at[v] = whole_numbers(m, plan->extents, regions->symbol[v]);
-  bb_plan_axis *axis = BB_NEW(m->arena, bb_plan_axis, regions->axes + 1);
-  for (uint32_t a = 0; a < regions->axes; a++) {
-    const bb_region_axis *from = &regions->axis[a];
-    axis[a] = (bb_plan_axis){from->symbol, from->stretches,
-                             whole_numbers(m, from->stretches - 1, from->limit)};
-  }
-  plan->table = (bb_plan_table){regions->axes, regions->cells, axis, regions->cell};
+    at[v] = whole_numbers(m->arena, plan->extents, regions->symbol[v]);
+  plan->table = bb_plan_table_of(regions, m->arena);
 }
 
 /* --- the draft --- */

@@ -4,6 +4,7 @@
 #define BB_COMPILE_PLAN_MAKE_H
 
 #include "../../lower/schedule.h"
+#include "../../select/select.h"
 #include "../gpu/make.h"
 #include "../model/model.h"
 
@@ -24,6 +25,9 @@ typedef struct bb_draft_options {
 
 /* Requires stage FUSED.  Everything is in `arena` or in the program's. */
 bb_draft *bb_draft_make(bb_program *program, const bb_draft_options *options, bb_arena *arena);
+
+/* Which of several programs runs where; limits are copied to `arena`. */
+bb_plan_table bb_plan_table_of(const bb_regions *regions, bb_arena *arena);
 
 /* Finds a program's caches: `cache` gets at most one for each step; by tensor, where its axes are, in
  * *room (of cache c: numbers 2c for the input, 2c + 1 for the output). */

@@ -23,6 +23,7 @@ typedef struct bb_cpu_options {
 typedef struct bb_cpu_counts {
   uint32_t fused, misc, interpreted; /* nodes */
   uint32_t kernels, sources;         /* candidates run as kernels; different ones */
+  uint32_t variant;                  /* of the model's, which these are of */
 } bb_cpu_counts;
 
 typedef struct bb_cpu_plan bb_cpu_plan;

@@ -39,6 +39,25 @@ static void describe(bb_model *m) {
   }
 }
 
+bb_region_info *bb_plan_regions(const bb_plan_table *table, const char *const *symbol,
+                                bb_arena *arena) {
+  bb_region_info *region = BB_NEW(arena, bb_region_info, table->cells);
+  for (uint32_t cell = 0; cell < table->cells; cell++) {
+    bb_extent_span *span = BB_NEW(arena, bb_extent_span, table->axes + 1);
+    uint32_t rest = cell;
+    for (uint32_t a = table->axes; a-- > 0;) {
+      const bb_plan_axis *axis = &table->axis[a];
+      uint32_t i = rest % axis->stretches;
+      span[a] = (bb_extent_span){.name = symbol[axis->symbol],
+                                 .first = i ? axis->limit[i - 1] + 1 : 0,
+                                 .last = i + 1 < axis->stretches ? axis->limit[i] : -1};
+      rest /= axis->stretches;
+    }
+    region[cell] = (bb_region_info){table->cell[cell], table->axes, span};
+  }
+  return region;
+}
+
 static void describe_variants(bb_model *m) {
   bb_plan *p = m->plan;
   bb_setting **at = BB_NEW(p->arena, bb_setting *, p->variants);
@@ -48,20 +67,7 @@ static void describe_variants(bb_model *m) {
       at[v][i] = (bb_setting){p->symbol[i], p->chosen_at[v][i]};
   }
   m->chosen_at = at;
-  m->region = BB_NEW(p->arena, bb_region_info, p->table.cells);
-  for (uint32_t cell = 0; cell < p->table.cells; cell++) {
-    bb_extent_span *span = BB_NEW(p->arena, bb_extent_span, p->table.axes + 1);
-    uint32_t rest = cell;
-    for (uint32_t a = p->table.axes; a-- > 0;) {
-      const bb_plan_axis *axis = &p->table.axis[a];
-      uint32_t i = rest % axis->stretches;
-      span[a] = (bb_extent_span){.name = p->symbol[axis->symbol],
-                                 .first = i ? axis->limit[i - 1] + 1 : 0,
-                                 .last = i + 1 < axis->stretches ? axis->limit[i] : -1};
-      rest /= axis->stretches;
-    }
-    m->region[cell] = (bb_region_info){p->table.cell[cell], p->table.axes, span};
-  }
+  m->region = bb_plan_regions(&p->table, p->symbol, p->arena);
 }
 
 /* --- constants --- */

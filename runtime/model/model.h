@@ -35,9 +35,9 @@ struct bb_model {
   void **once;       /* by tensor: constants, and what was computed at load */
   uint32_t *side[2]; /* tensors that are inputs, outputs */
   uint32_t sides[2];
-  bb_tensor_info *info;   /* by tensor */
-  bb_setting **chosen_at; /* by variant, then by extent */
-  bb_region_info *region; /* by cell of the table */
+  bb_tensor_info *info;         /* by tensor */
+  bb_setting **chosen_at;       /* by variant, then by extent */
+  const bb_region_info *region; /* by cell of the table */
 };
 
 /* Where a model's parts lie. */
@@ -79,5 +79,9 @@ void bb_lab_run(bb_lab *lab, bb_context *context, const bb_lab_call *call);
 /* On the processor: copies rank axes of elements between layouts; strides in elements. */
 void bb_copy_strided(uint32_t rank, const int64_t *shape, size_t element, char *to,
                      const int64_t *to_stride, const char *from, const int64_t *from_stride);
+
+/* Which variant runs where, by cell of the table; names are those of `symbol`, all else is in the arena. */
+bb_region_info *bb_plan_regions(const bb_plan_table *table, const char *const *symbol,
+                                bb_arena *arena);
 
 #endif

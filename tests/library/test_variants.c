@@ -128,15 +128,12 @@ static void step(decoder *d, int64_t at, int64_t rows) {
   good(d, bb_session_run(d->session, NULL));
 }
 
-/* All tokens at once, by the interpreter, on a program for itself; y: [HEADS, TOKENS, WIDTH]. */
-static void interpret(float *y) {
-  static decoder d;
+/* All tokens at once, to be destroyed. */
+static bb_arrays *all_tokens(const decoder *d) {
   static float in[3][ROW * TOKENS];
   static const char *const name[] = {"q", "k", "v", "past_k", "past_v"};
-  bb_arrays *inputs, *outputs;
-  bb_result *result;
-  fuse(&d, 1);
-  good(&d, bb_arrays_create(d.context, &inputs));
+  bb_arrays *inputs;
+  good(d, bb_arrays_create(d->context, &inputs));
   for (uint32_t i = 0; i < 5; i++) {
     int64_t rows = i < 3 ? TOKENS : 0;
     if (i < 3) fill_tokens(in[i], i, 0, TOKENS);
@@ -146,8 +143,18 @@ static void interpret(float *y) {
                           .shape = (int64_t[]){HEADS, rows, WIDTH},
                           .bytes = (size_t)rows * ROW * sizeof(float),
                           .data = in[i < 3 ? i : 0]};
-    good(&d, bb_arrays_add(inputs, &view));
+    good(d, bb_arrays_add(inputs, &view));
   }
+  return inputs;
+}
+
+/* All tokens by the interpreter, on a program for itself; y: [HEADS, TOKENS, WIDTH]. */
+static void interpret(float *y) {
+  static decoder d;
+  bb_arrays *outputs;
+  bb_result *result;
+  fuse(&d, 1);
+  bb_arrays *inputs = all_tokens(&d);
   bb_run_options options = {.version = BB_VERSION, .mode = BB_RUN_INTERPRET};
   good(&d, bb_program_run(d.program, inputs, &options, &result));
   good(&d, bb_result_get_arrays(result, &outputs));
@@ -245,7 +252,15 @@ static void what_a_model_says(void **state) {
   (void)state;
   open_decoder(&d, 1);
   bb_model_get_info(d.model, &info);
-  for (; bb_model_get_variant(d.model, variants, &v); variants++) {
+  for (; bb_program_show_variant(d.program, variants); variants++) {
+    bb_setting extent;
+    assert_true(bb_model_get_variant(d.model, variants, &v));
+    for (uint32_t i = 0; bb_program_get_assumed(d.program, i, &extent); i++)
+      assert_int_equal(extent.value, v.extent[i].value);
+  }
+  assert_false(bb_model_get_variant(d.model, variants, &v));
+  assert_true(bb_program_show_variant(d.program, 0));
+  for (variants = 0; bb_model_get_variant(d.model, variants, &v); variants++) {
     assert_int_equal(v.extents, 3);
     assert_int_equal(v.extent[2].value, v.extent[0].value + v.extent[1].value);
     uint32_t own = 0;
@@ -264,11 +279,23 @@ static void what_a_model_says(void **state) {
           at[k].value = r.extent[i].last < 0 ? r.extent[i].first + 1000 : r.extent[i].last;
     good(&d, bb_model_find_variant(d.context, d.model, 2, at, &found));
     assert_int_equal(found, r.variant);
+    bb_region_info same;
+    assert_true(bb_program_get_region(d.program, regions, &same));
+    assert_int_equal(same.variant, r.variant);
+    for (uint32_t i = 0; i < r.extents; i++)
+      assert_int_equal(same.extent[i].last, r.extent[i].last);
     seen |= 1u << r.variant;
   }
   assert_int_equal(seen, (1u << variants) - 1);
-  bb_setting none[] = {{"Q", 1}};
+  bb_setting none[] = {{"Q", 1}}, all[] = {{"P", 0}, {"S", TOKENS}};
   uint32_t found;
+  bb_arrays *inputs = all_tokens(&d);
+  bb_result *result;
+  good(&d, bb_model_run(d.context, d.model, inputs, NULL, &result));
+  good(&d, bb_model_find_variant(d.context, d.model, 2, all, &found));
+  assert_int_equal(bb_result_get_variant(result), found);
+  bb_result_destroy(result);
+  bb_arrays_destroy(inputs);
   assert_int_equal(bb_model_find_variant(d.context, d.model, 1, none, &found), BB_ERROR_ARGUMENT);
   assert_int_equal(bb_model_find_variant(d.context, d.model, 0, NULL, &found), BB_ERROR_ARGUMENT);
   close_decoder(&d);

@@ -186,11 +186,10 @@ static int measure_steps(bench *b) {
   double seconds;
   uint32_t runs = b->runs;
   int code = EXIT_GOOD;
-  bb_variant_info variant;
   for (b->runs = 0; code == EXIT_GOOD && b->runs < runs; b->runs++) code = run_once(b, &seconds);
   b->f.of = b->model;
   b->f.variant = bb_session_get_variant(b->session);
-  while (bb_model_get_variant(b->model, b->f.variants, &variant)) b->f.variants++;
+  b->f.variants = programs_of(b->model);
   for (uint32_t i = 0; i < b->f.steps; i++) {
     step_figures *s = &b->f.step[i];
     bb_model_get_step(b->model, i, &s->info);

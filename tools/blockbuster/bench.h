@@ -37,8 +37,12 @@ typedef struct figures {
 void print_figures(const figures *f);
 void print_figures_json(const figures *f);
 uint32_t interpreted_nodes(const bb_model *model);
+uint32_t programs_of(const bb_model *model); /* that it holds: 1 or more */
 /* One line: a program of several, and what it was chosen for. */
 void print_program(const bb_model *model, uint32_t variant);
+/* Which of several programs runs where: regions as bb_model_get_region() or bb_program_get_region() gives them. */
+typedef bool region_function(const void *of, uint32_t index, bb_region_info *info);
+void print_regions(region_function *get, const void *of);
 void print_nodes(const bb_model_info *model,
                  uint32_t interpreted); /* one line: what runs as what */
 

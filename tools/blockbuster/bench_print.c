@@ -30,15 +30,47 @@ uint32_t interpreted_nodes(const bb_model *model) {
   return count;
 }
 
-void print_program(const bb_model *model, uint32_t variant) {
+uint32_t programs_of(const bb_model *model) {
   bb_variant_info info;
   uint32_t count = 0;
   while (bb_model_get_variant(model, count, &info)) count++;
+  return count;
+}
+
+void print_program(const bb_model *model, uint32_t variant) {
+  bb_variant_info info;
   bb_model_get_variant(model, variant, &info);
-  printf("program %u of %u, chosen for ", variant, count);
+  printf("program %u of %u, chosen for ", variant, programs_of(model));
   for (uint32_t i = 0; i < info.extents; i++)
     printf("%s%s=%lld", i ? "," : "", info.extent[i].name, (long long)info.extent[i].value);
   printf(": %u step%s, %u of them kernels\n", info.steps, info.steps == 1 ? "" : "s", info.kernels);
+}
+
+static void print_span(const bb_extent_span *from, const bb_extent_span *to) {
+  printf("%s=%lld..", from->name, (long long)from->first);
+  if (to->last >= 0) printf("%lld", (long long)to->last);
+}
+
+/* Stretches of the last extent with one program are one line. */
+void print_regions(region_function *get, const void *of) {
+  enum { LINES = 24 };
+  bb_region_info r, next;
+  for (uint32_t i = 0, first, lines = 0; get(of, i, &r); i++) {
+    uint32_t last = r.extents - 1;
+    if (lines++ == LINES) {
+      printf("and so on: the plan.json of a compiled folder has the whole table\n");
+      return;
+    }
+    for (first = i; get(of, i + 1, &next); i++)
+      if (next.variant != r.variant || next.extent[last].first == 0) break;
+    get(of, first, &r);
+    get(of, i, &next);
+    for (uint32_t k = 0; k < r.extents; k++) {
+      if (k) printf(",");
+      print_span(&r.extent[k], &next.extent[k]);
+    }
+    printf(": program %u\n", r.variant);
+  }
 }
 
 void print_nodes(const bb_model_info *m, uint32_t interpreted) {

@@ -26,39 +26,16 @@ static bool is_target(const char *name) {
   return strcmp(name, "cpu") == 0 || strncmp(name, "sm_", 3) == 0 || strncmp(name, "gfx", 3) == 0;
 }
 
-static void print_span(const bb_extent_span *from, const bb_extent_span *to) {
-  printf("%s=%lld..", from->name, (long long)from->first);
-  if (to->last >= 0) printf("%lld", (long long)to->last);
-}
-
-/* Stretches of the last extent with one program are one line. */
-static void print_regions(const bb_model *model) {
-  enum { LINES = 24 };
-  bb_region_info r, next;
-  for (uint32_t i = 0, first, lines = 0; bb_model_get_region(model, i, &r); i++) {
-    uint32_t last = r.extents - 1;
-    if (lines++ == LINES) {
-      printf("and so on: plan.json has the whole table\n");
-      return;
-    }
-    for (first = i; bb_model_get_region(model, i + 1, &next); i++)
-      if (next.variant != r.variant || next.extent[last].first == 0) break;
-    bb_model_get_region(model, first, &r);
-    bb_model_get_region(model, i, &next);
-    for (uint32_t k = 0; k < r.extents; k++) {
-      if (k) printf(",");
-      print_span(&r.extent[k], &next.extent[k]);
-    }
-    printf(": program %u\n", r.variant);
-  }
-}
-
 /* Which program runs where, if there are several. */
+static bool region_of_model(const void *of, uint32_t index, bb_region_info *info) {
+  return bb_model_get_region(of, index, info);
+}
+
 static void print_programs(const bb_model *model) {
   bb_variant_info info;
   if (!bb_model_get_variant(model, 1, &info)) return;
   for (uint32_t i = 0; bb_model_get_variant(model, i, &info); i++) print_program(model, i);
-  print_regions(model);
+  print_regions(region_of_model, model);
 }
 
 int compile_main(tool *t) {

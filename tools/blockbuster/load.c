@@ -82,7 +82,7 @@ static const char *machine_of(const tool *t, const char *machine) {
 }
 
 /* A folder is for whatever extents come; where ranges are told, it is about them. */
-static uint32_t programs_of(const settings *set) {
+static uint32_t programs_wanted(const settings *set) {
   bool cpu = !set->target || is_named(set->target, "cpu");
   if (set->programs || !cpu) return set->programs;
   return set->command == COMPILE || set->ranges ? USUAL_PROGRAMS : 1;
@@ -103,7 +103,7 @@ bb_advance_options advance_options(const settings *set) {
                               .machine = set->machine,
                               .dims = set->dims,
                               .dim = set->dim,
-                              .programs = programs_of(set),
+                              .programs = programs_wanted(set),
                               .ranges = set->ranges,
                               .range = set->range};
 }

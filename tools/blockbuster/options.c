@@ -101,14 +101,15 @@ static const struct row {
     {O_MACHINE, "machine", 0, "NAME", F | S | D | K | R | B | I,
      "choose kernels by price on this machine, a name or a file, or by \"counts\"; info alone: "
      "print it"},
-    {O_DIMS, "dims", 0, "NAME=N,...", F | S | D | R | B | I,
+    {O_DIMS, "dims", 0, "NAME=N,...", F | D | R | B | I,
      "run-time extents: to price for, of bench; others count as those of --inputs, else 1024"},
-    {O_RANGES, "dims", 0, "NAME=N,...", K,
+    {O_RANGES, "dims", 0, "NAME=N,...", S | K,
      "run-time extents: NAME=N, or NAME=A..B, which others are: 1..4096; programs for regions of "
      "them"},
-    {O_PROGRAMS, "programs", 0, "N", K,
-     "so many programs for regions of run-time extents at most; without: 4; 1: others count as "
-     "1024"},
+    {O_PROGRAMS, "programs", 0, "N", S | K,
+     "so many programs for regions of run-time extents at most; without: 4, of select 1 if no A..B "
+     "is "
+     "told; 1: others count as 1024"},
     {O_TABLE, "table", 0, "NAME=A..B", S, "say what is cheapest for every value of an extent"},
     {O_MEASURE, "measure", 0, NULL, I,
      "without MODEL: measure this processor, print it as a machine"},

@@ -1,6 +1,6 @@
 /* run.c - blockbuster run: a model on arrays, and a comparison of what comes out.
  */
-#include "tool.h"
+#include "bench.h"
 
 #include <string.h>
 
@@ -68,9 +68,13 @@ static int write_outputs(tool *t, const bb_result *result) {
   return code;
 }
 
-static void print_json(bool good, bool kernels, const bb_run_counts *counts) {
+static void print_json(const tool *t, bool good, const bb_result *result,
+                       const bb_run_counts *counts) {
   printf("{\"good\": %s, ", good ? "true" : "false");
-  if (kernels)
+  if (t->model)
+    printf("\"program\": %u, \"programs\": %u, ", bb_result_get_variant(result),
+           programs_of(t->model));
+  if (bb_result_by_kernels(result))
     printf("\"nodes\": {\"fused\": %u, \"misc\": %u, \"interpreted\": %u, \"kernels\": %u, "
            "\"different\": %u}}\n",
            counts->fused, counts->misc, counts->interpreted, counts->kernels, counts->sources);
@@ -91,8 +95,10 @@ static int judge(tool *t, const bb_result *result, const bb_arrays *expect) {
                                        t->set->json ? NULL : write_to_file, stdout));
   else if (!t->set->output && !t->set->json)
     code = print_shapes(t, result);
-  if (t->set->json) print_json(code == EXIT_GOOD, bb_result_by_kernels(result), &counts);
+  if (t->set->json) print_json(t, code == EXIT_GOOD, result, &counts);
   if (t->set->counts && !t->set->json) print_counts(bb_result_by_kernels(result), &counts);
+  if (t->model && !t->set->json && programs_of(t->model) > 1)
+    print_program(t->model, bb_result_get_variant(result));
   return code;
 }
 

@@ -1,6 +1,6 @@
 /* select.c - blockbuster select: which kernels are cheapest on a machine, what each costs, and why.
  */
-#include "tool.h"
+#include "bench.h"
 
 #include <string.h>
 
@@ -91,6 +91,33 @@ static void print_table(tool *t, const bb_selection_info *s) {
   if (s->inexact) printf("perhaps not the cheapest cover: %s\n", s->inexact);
 }
 
+static uint32_t count_programs(bb_program *program) {
+  uint32_t count = 0;
+  while (bb_program_show_variant(program, count)) count++;
+  bb_program_show_variant(program, 0);
+  return count;
+}
+
+static bool region_of_program(const void *of, uint32_t index, bb_region_info *info) {
+  return bb_program_get_region(of, index, info);
+}
+
+/* One after the other, and which of them runs where, if there are several. */
+static void print_tables(tool *t) {
+  bb_selection_info s;
+  uint32_t programs = count_programs(t->program);
+  for (uint32_t i = 0; i < programs; i++) {
+    if (programs > 1) printf("%sprogram %u of %u\n", i ? "\n" : "", i, programs);
+    bb_program_show_variant(t->program, i);
+    bb_program_get_selection(t->program, &s);
+    print_table(t, &s);
+  }
+  bb_program_show_variant(t->program, 0);
+  if (programs == 1) return;
+  printf("\n");
+  print_regions(region_of_program, t->program);
+}
+
 /* --- JSON --- */
 
 void put_way_json(FILE *to, const bb_way_info *way) {
@@ -160,7 +187,37 @@ static void print_json(tool *t, const bb_selection_info *s) {
     print_kernel_json(&c, &bill);
     before = ",\n  ";
   }
-  printf("]}\n");
+  printf("]");
+}
+
+/* The first program has the object to itself; others, and where each runs, are lists in it. */
+static void print_programs_json(tool *t) {
+  bb_selection_info s;
+  bb_region_info r;
+  uint32_t programs = count_programs(t->program);
+  for (uint32_t i = 0; i < programs; i++) {
+    if (i) printf(i == 1 ? ",\n \"others\": [\n" : ",\n");
+    bb_program_show_variant(t->program, i);
+    bb_program_get_selection(t->program, &s);
+    print_json(t, &s);
+    if (i) printf("}");
+  }
+  bb_program_show_variant(t->program, 0);
+  if (programs > 1) {
+    printf("],\n \"regions\": [");
+    for (uint32_t i = 0; bb_program_get_region(t->program, i, &r); i++) {
+      printf("%s{\"program\": %u", i ? ",\n  " : "\n  ", r.variant);
+      for (uint32_t k = 0; k < r.extents; k++) {
+        printf(", ");
+        put_json_text(stdout, r.extent[k].name);
+        printf(": [%lld, ", (long long)r.extent[k].first);
+        printf(r.extent[k].last < 0 ? "null]" : "%lld]", (long long)r.extent[k].last);
+      }
+      printf("}");
+    }
+    printf("]");
+  }
+  printf("}\n");
 }
 
 /* --- tables over an extent --- */
@@ -218,7 +275,6 @@ static int table_main(tool *t, const bb_advance_options *advance) {
 }
 
 int select_main(tool *t) {
-  bb_selection_info s;
   bb_advance_options options = advance_options(t->set);
   if (!options.machine) options.machine = "";
   if (strcmp(options.machine, "counts") == 0) {
@@ -228,11 +284,7 @@ int select_main(tool *t) {
   if (t->set->table) return table_main(t, &options);
   int code = advance(t, BB_STAGE_FUSED, &options);
   if (code != EXIT_GOOD) return code;
-  bb_program_get_selection(t->program, &s);
-  if (t->set->json)
-    print_json(t, &s);
-  else
-    print_table(t, &s);
+  (t->set->json ? print_programs_json : print_tables)(t);
   if (t->set->output) code = report(t, write_program(t->program, t->set->output));
   return code;
 }

@@ -29,3 +29,8 @@ blockbuster select ../../examples/rmsnorm_swiglu.bb --machine h200 --dims K=512,
 blockbuster select ../../examples/attention.bb --machine h200 --table Q=1..4
 blockbuster select ../../examples/attention.bb --machine h200 --table M=4..1
 blockbuster select ../../examples/attention.bb --machine h200 --table M=4
+
+# Programs for regions of extents: each, and where it runs.
+blockbuster select ../../examples/attention.bb --machine cpu --dims D=64,L=64,N=512,M=1..512 --programs 2
+blockbuster select ../../examples/attention.bb --machine cpu --dims D=64,L=64,N=512,M=1..512 --programs 2 --json | tail -n 3
+blockbuster select ../../examples/attention.bb --machine cpu --programs 9
