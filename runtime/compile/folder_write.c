@@ -45,12 +45,12 @@ static const char *inside(const target *t, const char *name) {
 
 /* A plan's constants, each where the plan says. */
 static bool put_constants(FILE *file, const bb_draft *draft) {
-  static const char zeros[64];
+  static const char zeros[BB_PLAN_APART];
   bool good = true;
   for (uint32_t i = 0; i < draft->plan->tensors && good; i++) {
     const bb_plan_tensor *t = &draft->plan->tensor[i];
     if (t->role != BB_TENSOR_CONSTANT || !t->bytes) continue;
-    size_t fill = (size_t)(-t->bytes % 64);
+    size_t fill = (size_t)(-t->bytes % BB_PLAN_APART);
     good = fwrite(draft->data[i], 1, t->bytes, file) == t->bytes &&
            fwrite(zeros, 1, fill, file) == fill;
   }

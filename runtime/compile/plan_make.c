@@ -83,7 +83,7 @@ static void place_constants(bb_maker *m, bb_draft *draft) {
     t->offset = at;
     t->bytes = from->bytes;
     data[i] = from->data;
-    at += (t->bytes + 63) / 64 * 64;
+    at += (t->bytes + BB_PLAN_APART - 1) / BB_PLAN_APART * BB_PLAN_APART;
   }
   m->plan->data_bytes = at;
   draft->data = data;

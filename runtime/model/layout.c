@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LINE = 64 };
+enum { LINE = 64 }; /* where a lent workspace is to begin */
 
 /* --- run-time extents --- */
 
@@ -210,7 +210,7 @@ static void size_kernel(bb_session *s, uint32_t number) {
 /* --- the workspace --- */
 
 static size_t line(size_t bytes) {
-  return (bytes + LINE - 1) / LINE * LINE;
+  return (bytes + BB_PLAN_APART - 1) / BB_PLAN_APART * BB_PLAN_APART;
 }
 
 /* Larger ones first, then by number. */

@@ -17,6 +17,10 @@
 
 enum { BB_PLAN_RANK = 32, BB_PLAN_VERSION = 3, BB_PLAN_VARIANTS = 8 };
 
+/* Constants in their data and arrays in a workspace begin at multiples of so many bytes: a GPU fetches boxes in lines of 128, and
+ * two lines for one where rows begin in the middle, from memory 256 at a time. */
+enum { BB_PLAN_APART = 256 };
+
 typedef struct bb_plan_tensor {
   const char *name; /* inputs and outputs: the model's, any bytes; else NULL */
   bb_dtype dtype;
