@@ -181,30 +181,46 @@ static void size_launch(bb_session *s, uint32_t number) {
   if (scratch > s->scratch) s->scratch = scratch;
 }
 
+/* Offsets follow from the extents, which are those of the run before for most kernels of a decoder. */
 static void size_kernel(bb_session *s, uint32_t number) {
   const bb_plan_step *step = &s->model->plan->step[number];
-  const bb_model *m = s->model;
   bb_ready *ready = &s->ready[number];
   int64_t value;
-  for (uint32_t i = 0; i < step->extents; i++)
-    if (!bb_plan_extent(step->extent[i], s->symbol, &ready->extent[i]))
+  for (uint32_t i = 0; i < step->extents; i++) {
+    if (!bb_plan_extent(step->extent[i], s->symbol, &value))
       bb_fail(s->ctx, BB_ERROR_ARGUMENT, "%s: a run-time extent is not known", step->name);
-  ready->bytes = 0;
+    ready->known &= ready->extent[i] == value;
+    ready->extent[i] = value;
+  }
+  if (ready->known) return;
   for (uint32_t i = 0; i < step->arguments; i++) {
     const bb_plan_argument *a = &step->argument[i];
     if (a->tensor == BB_NONE) continue;
     if (!bb_formula_value(&a->offset, ready->extent, &value))
       bb_fail(s->ctx, BB_ERROR_INPUT, "%s: an array is too large to address", step->name);
-    const bb_plan_tensor *t = &m->plan->tensor[a->tensor];
-    ready->offset[i] = value * bb_dtype_bytes(t->dtype);
-    bool again = false;
-    for (uint32_t k = 0; k < i && !again; k++) again = step->argument[k].tensor == a->tensor;
-    size_t count = 0;
-    if (!again && bb_plan_count(t->rank, t->shape, s->symbol, &count))
-      ready->bytes += (double)count * bb_dtype_bytes(t->dtype);
+    ready->offset[i] = value * bb_dtype_bytes(s->model->plan->tensor[a->tensor].dtype);
   }
-  ready->operations =
-      bb_formula_value(&step->operations, ready->extent, &value) ? (double)value : 0;
+  ready->known = true;
+}
+
+void bb_session_measure(const bb_session *s, uint32_t number, double *bytes, double *operations) {
+  const bb_plan *p = s->model->plan;
+  const bb_plan_step *step = &p->step[number];
+  int64_t value;
+  size_t count;
+  *bytes = *operations = 0;
+  if (step->kernel == BB_NONE) return;
+  for (uint32_t i = 0; i < step->arguments; i++) {
+    uint32_t tensor = step->argument[i].tensor;
+    if (tensor == BB_NONE) continue;
+    const bb_plan_tensor *t = &p->tensor[tensor];
+    bool again = false;
+    for (uint32_t k = 0; k < i && !again; k++) again = step->argument[k].tensor == tensor;
+    if (!again && bb_plan_count(t->rank, t->shape, s->symbol, &count))
+      *bytes += (double)count * bb_dtype_bytes(t->dtype);
+  }
+  if (bb_formula_value(&step->operations, s->ready[number].extent, &value))
+    *operations = (double)value;
 }
 
 /* --- the workspace --- */

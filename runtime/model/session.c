@@ -289,13 +289,10 @@ static void run_step(bb_session *s, uint32_t number) {
 }
 
 static void observe(bb_session *s, uint32_t number, double began) {
-  const bb_ready *ready = &s->ready[number];
   s->model->class->queue_wait(s->queue, s->ctx);
-  bb_step_event event = {.step = number,
-                         .name = s->model->plan->step[number].name,
-                         .seconds = seconds() - began,
-                         .bytes = ready->bytes,
-                         .operations = ready->operations};
+  bb_step_event event = {
+      .step = number, .name = s->model->plan->step[number].name, .seconds = seconds() - began};
+  bb_session_measure(s, number, &event.bytes, &event.operations);
   if (!s->options.observe(s->options.observe_user, &event))
     bb_fail(s->ctx, BB_ERROR_STOPPED, "the observer ended the run after %s", event.name);
 }

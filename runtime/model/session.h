@@ -42,7 +42,7 @@ typedef struct bb_ready {
   int64_t *extent, *offset; /* offset: by argument, in bytes */
   void **argument;
   bb_prepared *prepared; /* the device's; NULL: it has none */
-  double bytes, operations;
+  bool known;            /* extents and offsets */
 } bb_ready;
 
 /* A layout that bb_session_reserve() made for a variant. */
@@ -129,6 +129,10 @@ void bb_session_steps(bb_session *session);
 void bb_session_mirror(bb_session *session, uint32_t step);
 /* The same step as the device gets it. */
 bb_launch bb_session_launch(const bb_session *session, uint32_t step, void *const *argument);
+/* The bytes of the arrays that a kernel works on, each once, and the operations in it, at the extents of the run; 0, 0: it is no
+ * kernel. */
+void bb_session_measure(const bb_session *session, uint32_t step, double *bytes,
+                        double *operations);
 /* Memory of the device's for so many bytes at least; what it held is lost where it has to grow. */
 void bb_session_grow(bb_session *session, void **memory, size_t *have, size_t need);
 

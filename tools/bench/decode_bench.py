@@ -128,6 +128,10 @@ class Ours:
         while self.lib.bb_model_get_cache(self.model, caches, ctypes.byref(cache)):
             caches += 1
         assert caches == 2 * LAYERS, f'{caches} caches'
+        self.grow, self.bind, self.start = self.lib.bb_session_bind_cache, self.lib.bb_session_bind, self.lib.bb_session_run
+        self.grow.argtypes = [pointer, u32, pointer, i64]
+        self.bind.argtypes, self.start.argtypes = [pointer, ctypes.c_int, u32, pointer], [pointer, pointer]
+        self.views = [ctypes.byref(v) for v in self.views]
 
     def check(self, status):
         if status:
@@ -135,15 +139,17 @@ class Ours:
 
     def __call__(self, x, y, at):
         for i, view in enumerate(self.views):
-            self.check(self.lib.bb_session_bind_cache(self.session, i, ctypes.byref(view), i64(at)))
-        self.check(self.lib.bb_session_bind(self.session, IN, 0, ctypes.byref(view_of(x))))
-        self.check(self.lib.bb_session_bind(self.session, OUT, 0, ctypes.byref(view_of(y))))
-        self.check(self.lib.bb_session_run(self.session, self.stream))
+            self.check(self.grow(self.session, i, view, at))
+        self.check(self.bind(self.session, IN, 0, ctypes.byref(view_of(x))))
+        self.check(self.bind(self.session, OUT, 0, ctypes.byref(view_of(y))))
+        self.check(self.start(self.session, self.stream))
 
 
 class Peer:
     def __init__(self, decoder):
         self.rooms = [torch.zeros(1, HEADS, ROOM, SIZE, dtype=torch.half, device='cuda') for _ in range(2 * LAYERS)]
+        for room in self.rooms: # or what changes them is launched without graphs
+            torch._dynamo.mark_static_address(room)
         self.eager = decoder.on_room
         self.compiled = torch.compile(decoder.on_room, mode='max-autotune', fullgraph=True, dynamic=False)
         self.places = torch.arange(ROOM, device='cuda')
