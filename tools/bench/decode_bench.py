@@ -174,6 +174,19 @@ def decode(run, x, y, waited, stream):
     return (time.perf_counter() - began) / TOKENS, calls / TOKENS
 
 
+def profile(run, x, y, stream):
+    """What the device does in a token, by kernel."""
+    from torch.profiler import ProfilerActivity
+    tokens, run_one = 20, lambda at: run(x[:, at:at + 1], y[:, at:at + 1], at)
+    with torch.profiler.profile(activities=[ProfilerActivity.CUDA, ProfilerActivity.CPU]) as seen:
+        for at in range(PROMPT, PROMPT + tokens):
+            run_one(at)
+        stream.synchronize()
+    rows = [(e.self_device_time_total, e.count, e.key) for e in seen.key_averages() if e.self_device_time_total]
+    for total, count, name in sorted(rows, reverse=True)[:24]:
+        print(f'{total / tokens:8.1f} us a token, {count / tokens:6.1f} launches of {total / count:6.2f} us: {name[:100]}')
+
+
 def run(options):
     stream = torch.cuda.Stream()
     with torch.cuda.stream(stream), torch.no_grad():
@@ -191,6 +204,9 @@ def run(options):
             for waited in (True, False):
                 for name, call in runs.items():
                     taken[name, waited].append(decode(call, x, y[name], waited, stream))
+        for name, call in runs.items() if options.profile else ():
+            print(name)
+            profile(call, x, y[name], stream)
     print(torch.cuda.get_device_name(), 'torch', torch.__version__, f'loading ours {runs["ours"].loaded * 1e3:.0f} ms')
     print('microseconds a token | each waited for (of it in calls) | none waited for (in calls)')
     rows = {}
@@ -216,6 +232,7 @@ def main():
     parser.add_argument('--library')
     parser.add_argument('--rounds', type=int, default=5)
     parser.add_argument('--alone', action='store_true', help='without PyTorch beside')
+    parser.add_argument('--profile', action='store_true')
     parser.add_argument('--json')
     options = parser.parse_args()
     {'export': export, 'run': run}[options.what](options)
