@@ -84,17 +84,17 @@ const bb_expr *bb_onnx_tidy_make(bb_onnx *m, bb_expr_op op, const bb_expr *a, co
   return bb_onnx_tidy(m, bb_expr_make(m->program, op, a, b, NULL));
 }
 
-/* The product that an expression is, or NULL. */
-static const bb_extent *as_product(bb_onnx *m, const bb_expr *e) {
+const bb_extent *bb_onnx_expr_product(bb_onnx *m, const bb_expr *e) {
   if (e->op == BB_X_CONST) {
     bool whole = e->number >= 0 && e->number <= HUGE_INDEX && e->number == floor(e->number);
     return whole ? bb_onnx_number(m, (int64_t)e->number) : NULL;
   }
   if (e->op == BB_X_SYMBOL) return bb_extent_symbol(m->program, m->program->symbol[e->index]);
   if (e->op == BB_X_CAST && !bb_dtype_is_float(e->a[0]->dtype) && !bb_dtype_is_stored(e->dtype))
-    return as_product(m, e->a[0]);
+    return bb_onnx_expr_product(m, e->a[0]);
   if (e->op != BB_X_MUL) return NULL;
-  const bb_extent *a = as_product(m, e->a[0]), *b = a ? as_product(m, e->a[1]) : NULL;
+  const bb_extent *a = bb_onnx_expr_product(m, e->a[0]),
+                  *b = a ? bb_onnx_expr_product(m, e->a[1]) : NULL;
   return b ? bb_extent_multiply(m->program, a, b) : NULL;
 }
 
@@ -102,8 +102,12 @@ const bb_extent *bb_onnx_expr_extent(bb_onnx *m, const bb_expr *e) {
   if (e->op == BB_X_CONST && !(e->number >= 0)) return NULL;
   if (e->op == BB_X_CONST && !(e->number < HUGE_INDEX))
     bb_fail(m->ctx, BB_ERROR_INPUT, "an extent of %g is too large", e->number);
-  const bb_extent *product = as_product(m, e);
+  const bb_extent *product = bb_onnx_expr_product(m, e);
   if (product) return product;
+  if (e->op == BB_X_MUL) {
+    const bb_extent *a = bb_onnx_expr_extent(m, e->a[0]), *b = bb_onnx_expr_extent(m, e->a[1]);
+    return a && b ? bb_extent_multiply(m->program, a, b) : NULL;
+  }
   bb_buffer text = {.arena = m->arena};
   bb_expr_print(&text, m->program, e, BB_EXPR_TEXT, 0, NULL);
   return bb_extent_symbol(m->program, text.data);
@@ -112,7 +116,7 @@ const bb_extent *bb_onnx_expr_extent(bb_onnx *m, const bb_expr *e) {
 /* The least value an expression can take, -inf when that is not known. */
 static double least(bb_onnx *m, const bb_expr *e) {
   if (e->op == BB_X_CONST) return e->number;
-  const bb_extent *product = as_product(m, e);
+  const bb_extent *product = bb_onnx_expr_product(m, e);
   if (product) return (double)product->factor;
   if (e->op == BB_X_ADD) return least(m, e->a[0]) + least(m, e->a[1]);
   return e->op == BB_X_COORD ? 0 : -INFINITY;
@@ -154,65 +158,34 @@ static const bb_expr *tidy_extremum(bb_onnx *m, const bb_expr *e) {
   return at_least ? b : at_most ? a : e;
 }
 
-/* Sums: like products are collected, and a constant is kept last. */
-static const bb_expr *tidy_sum(bb_onnx *m, const bb_expr *a, const bb_expr *b) {
-  bb_program *p = m->program;
-  if (a->op == BB_X_CONST && b->op != BB_X_CONST) return tidy_sum(m, b, a);
-  if (b->op == BB_X_CONST && b->number == 0) return a;
-  if (a->op == BB_X_ADD && a->a[1]->op == BB_X_CONST) {
-    if (b->op == BB_X_CONST) return tidy_sum(m, a->a[0], f_add(p, a->a[1], b));
-    return tidy_sum(m, tidy_sum(m, a->a[0], b), a->a[1]);
+/* a + sign * b. */
+static const bb_expr *tidy_sum(bb_onnx *m, const bb_expr *e, double sign) {
+  bb_onnx_sum s = {0};
+  bool fits = bb_onnx_sum_add(m, &s, e->a[0], 1) && bb_onnx_sum_add(m, &s, e->a[1], sign);
+  return fits ? bb_onnx_sum_expr(m, &s, e->dtype) : e;
+}
+
+/* A sum by a number that divides each of its terms; else NULL. */
+static const bb_expr *exact_quotient(bb_onnx *m, const bb_expr *e) {
+  bb_onnx_sum s = {0};
+  double by = e->a[1]->op == BB_X_CONST ? e->a[1]->number : 0;
+  if (!(by >= 1) || !bb_onnx_sum_add(m, &s, e->a[0], 1)) return NULL;
+  bool exact = fmod(s.number, by) == 0;
+  for (uint32_t i = 0; i < s.terms; i++) {
+    exact &= fmod(s.times[i], by) == 0;
+    s.times[i] /= by;
   }
-  const bb_extent *x = as_product(m, a), *y = as_product(m, b);
-  if (x && y && x->count == y->count) {
-    const bb_extent *one = x->factor ? bb_extent_divide(p, x, bb_onnx_number(m, x->factor)) : NULL;
-    const bb_extent *same = one ? bb_extent_divide(p, y, one) : NULL;
-    if (same && !same->count)
-      return bb_onnx_extent_expr(
-          m, bb_extent_multiply(p, one, bb_onnx_number(m, x->factor + y->factor)));
-  }
-  return f_add(p, a, b);
+  s.number /= by;
+  return exact ? bb_onnx_sum_expr(m, &s, e->dtype) : NULL;
 }
 
 static const bb_expr *tidy_quotient(bb_onnx *m, const bb_expr *e) {
-  const bb_extent *a = as_product(m, e->a[0]), *b = as_product(m, e->a[1]);
-  const bb_extent *exact = a && b && b->factor ? bb_extent_divide(m->program, a, b) : NULL;
-  if (e->op == BB_X_DIV) return exact ? bb_onnx_extent_expr(m, exact) : e;
-  return exact ? bb_expr_const(m->program, e->dtype, 0) : e;
-}
-
-/* a - b where b is a term of a, or of the same symbols as one and no larger; else NULL. */
-static const bb_expr *without(bb_onnx *m, const bb_expr *a, const bb_expr *b) {
   bb_program *p = m->program;
-  if (a == b) return bb_expr_const(p, a->dtype, 0);
-  for (uint32_t i = 0; i < 2 && a->op == BB_X_ADD; i++) {
-    const bb_expr *less = without(m, a->a[i], b);
-    if (less) return tidy_sum(m, a->a[!i], less);
-  }
-  const bb_extent *x = as_product(m, a), *y = as_product(m, b);
-  if (!x || !y || !y->count || x->factor < y->factor) return NULL;
-  const bb_extent *ratio = bb_extent_divide(p, x, bb_onnx_number(m, x->factor));
-  const bb_extent *same = ratio ? bb_extent_divide(p, y, ratio) : NULL;
-  if (!same || same->count) return NULL;
-  if (x->factor == y->factor) return bb_expr_const(p, a->dtype, 0);
-  return bb_onnx_extent_expr(
-      m, bb_extent_multiply(p, ratio, bb_onnx_number(m, x->factor - y->factor)));
-}
-
-static bool plus_constant(const bb_expr *e) {
-  return e->op == BB_X_ADD && e->a[1]->op == BB_X_CONST;
-}
-
-/* a - b: with a constant b a sum; what both have goes, term by term; constants are kept last. */
-static const bb_expr *tidy_difference(bb_onnx *m, const bb_expr *a, const bb_expr *b) {
-  bb_program *p = m->program;
-  if (b->op == BB_X_CONST) return tidy_sum(m, a, f_neg(p, b));
-  const bb_expr *less = without(m, a, b);
-  if (less) return less;
-  if (plus_constant(b)) return tidy_sum(m, tidy_difference(m, a, b->a[0]), f_neg(p, b->a[1]));
-  if (plus_constant(a)) return tidy_sum(m, tidy_difference(m, a->a[0], b), a->a[1]);
-  if (b->op == BB_X_ADD) return tidy_difference(m, tidy_difference(m, a, b->a[0]), b->a[1]);
-  return f_sub(p, a, b);
+  const bb_extent *a = bb_onnx_expr_product(m, e->a[0]), *b = bb_onnx_expr_product(m, e->a[1]);
+  const bb_extent *product = a && b && b->factor ? bb_extent_divide(p, a, b) : NULL;
+  const bb_expr *exact = product ? bb_onnx_extent_expr(m, product) : exact_quotient(m, e);
+  if (!exact) return e;
+  return e->op == BB_X_DIV ? exact : bb_expr_const(p, e->dtype, 0);
 }
 
 const bb_expr *bb_onnx_tidy(bb_onnx *m, const bb_expr *e) {
@@ -222,15 +195,15 @@ const bb_expr *bb_onnx_tidy(bb_onnx *m, const bb_expr *e) {
   if (e->op == BB_X_SELECT && e->a[1] == e->a[2]) return e->a[1];
   if (bb_dtype_is_float(e->dtype) || e->dtype == BB_BOOL) return e;
   switch (e->op) {
-  case BB_X_ADD: return tidy_sum(m, e->a[0], e->a[1]);
-  case BB_X_SUB: return tidy_difference(m, e->a[0], e->a[1]);
+  case BB_X_ADD: return tidy_sum(m, e, 1);
+  case BB_X_SUB: return tidy_sum(m, e, -1);
   case BB_X_MIN:
   case BB_X_MAX: return tidy_extremum(m, e);
   case BB_X_DIV:
   case BB_X_MOD:
   case BB_X_FMOD: return tidy_quotient(m, e);
   case BB_X_MUL: {
-    const bb_extent *product = as_product(m, e);
+    const bb_extent *product = bb_onnx_expr_product(m, e);
     return product ? bb_onnx_extent_expr(m, product) : e;
   }
   default: return e;

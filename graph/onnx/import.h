@@ -168,6 +168,8 @@ const bb_expr *bb_onnx_extent_expr(bb_onnx *m, const bb_extent *extent);
 const bb_expr *bb_onnx_symbol_meaning(bb_onnx *m, const bb_expr *symbol);
 /* The extent as an expression, what it was made of by name where that is a sum: sums of it cancel. */
 const bb_expr *bb_onnx_extent_meaning(bb_onnx *m, const bb_extent *extent);
+/* The product of extents that an expression is, or NULL. */
+const bb_extent *bb_onnx_expr_product(bb_onnx *m, const bb_expr *e);
 /* The extent an integer expression is; a sum or another expression of symbols becomes a symbol
  * named by its text.  NULL for a negative number. */
 const bb_extent *bb_onnx_expr_extent(bb_onnx *m, const bb_expr *expr);
@@ -192,6 +194,21 @@ void bb_onnx_check_shape(bb_onnx *m, const char *what, bb_dtype dtype, uint32_t 
                          const bb_extent *const *shape);
 /* Elements of the shape if it is a number, else -1. */
 int64_t bb_onnx_count(uint32_t rank, const bb_extent *const *shape);
+
+/* --- sum.c --- */
+
+/* times[0] * term[0] + ... + number */
+enum { BB_ONNX_TERMS = 16 };
+typedef struct bb_onnx_sum {
+  uint32_t terms;
+  const bb_expr *term[BB_ONNX_TERMS];
+  double times[BB_ONNX_TERMS], number;
+} bb_onnx_sum;
+/* Adds an integer expression, times a whole number; false: it has too many terms. */
+bool bb_onnx_sum_add(bb_onnx *m, bb_onnx_sum *s, const bb_expr *e, double times);
+/* The sum as an expression of an integer type: terms in one order, those that are taken away behind the others, the number
+ * last. */
+const bb_expr *bb_onnx_sum_expr(bb_onnx *m, bb_onnx_sum *s, bb_dtype dtype);
 
 /* --- tie.c --- */
 

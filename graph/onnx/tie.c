@@ -54,56 +54,19 @@ static _Noreturn void tie(const bb_onnx_node *n, const char *name, const char *o
 
 /* --- sums --- */
 
-enum { TERMS = 16, DEPTH = 32 };
-
-/* times[i] * symbol[i] + ... + number */
-typedef struct sum {
-  uint32_t terms, symbol[TERMS];
-  double times[TERMS], number;
-} sum;
-
-static bool add_symbol(sum *s, uint32_t symbol, double times) {
-  uint32_t i = 0;
-  while (i < s->terms && s->symbol[i] != symbol) i++;
-  if (i == TERMS) return false;
-  if (i == s->terms) s->symbol[i] = symbol, s->times[i] = 0, s->terms++;
-  s->times[i] += times;
-  return true;
-}
-
-/* Adds an expression, times a number; false: it is no sum of names and numbers. */
-static bool add(bb_onnx *m, sum *s, const bb_expr *e, double times, uint32_t depth) {
-  const bb_expr *a = e->a[0], *b = e->a[1];
-  if (depth == DEPTH) return false;
-  switch (e->op) {
-  case BB_X_CONST: s->number += times * e->number; return true;
-  case BB_X_NEG: return add(m, s, a, -times, depth + 1);
-  case BB_X_ADD: return add(m, s, a, times, depth + 1) && add(m, s, b, times, depth + 1);
-  case BB_X_SUB: return add(m, s, a, times, depth + 1) && add(m, s, b, -times, depth + 1);
-  case BB_X_MUL:
-    if (a->op == BB_X_CONST) return add(m, s, b, times * a->number, depth + 1);
-    return b->op == BB_X_CONST && add(m, s, a, times * b->number, depth + 1);
-  case BB_X_SYMBOL: break;
-  default: return false;
-  }
-  const bb_expr *meant = bb_onnx_symbol_meaning(m, e);
-  if (!meant) return add_symbol(s, e->index, times);
-  return add(m, s, meant, times, depth + 1);
-}
-
 /* Makes two sums one by what is left of their difference: a name and a number, or two names. */
 static void tie_sums(const bb_onnx_node *n, const bb_extent *a, const bb_extent *b) {
   bb_onnx *m = n->m;
-  sum s = {0};
+  bb_onnx_sum s = {0};
   const char *name[2] = {NULL, NULL};
   double times[2] = {0, 0};
   uint32_t left = 0;
-  if (!add(m, &s, bb_onnx_extent_expr(m, a), 1, 0)) return;
-  if (!add(m, &s, bb_onnx_extent_expr(m, b), -1, 0)) return;
+  if (!bb_onnx_sum_add(m, &s, bb_onnx_extent_expr(m, a), 1)) return;
+  if (!bb_onnx_sum_add(m, &s, bb_onnx_extent_expr(m, b), -1)) return;
   for (uint32_t i = 0; i < s.terms; i++) {
     if (s.times[i] == 0) continue;
-    if (left == 2) return;
-    const char *text = m->program->symbol[s.symbol[i]];
+    if (left == 2 || s.term[i]->op != BB_X_SYMBOL) return;
+    const char *text = m->program->symbol[s.term[i]->index];
     name[left] = declared_name(m, bb_extent_symbol(m->program, text));
     times[left] = s.times[i];
     if (!name[left++]) return;

@@ -74,12 +74,14 @@ static const bb_extent *open_places(const bb_onnx_node *n, window w, automatic a
   if (w.stride == 1)
     return bb_onnx_expr_extent(
         m, bb_onnx_tidy_make(m, BB_X_ADD, length, f_num(m->program, length, (double)more + 1)));
+  int64_t rest = (more % w.stride + w.stride) % w.stride; /* what exporters divide: never below 0 */
   const bb_expr *room =
-      bb_onnx_tidy_make(m, BB_X_ADD, length, f_num(m->program, length, (double)more));
+      bb_onnx_tidy_make(m, BB_X_ADD, length, f_num(m->program, length, (double)rest));
   const bb_expr *steps =
       bb_onnx_tidy_make(m, BB_X_DIV, room, f_num(m->program, length, (double)w.stride));
-  return bb_onnx_expr_extent(m,
-                             bb_onnx_tidy_make(m, BB_X_ADD, steps, f_num(m->program, length, 1)));
+  double first = (double)((more - rest) / w.stride + 1);
+  return bb_onnx_expr_extent(
+      m, bb_onnx_tidy_make(m, BB_X_ADD, steps, f_num(m->program, length, first)));
 }
 
 /* The spatial axes of the result, from axis 2 on; false: refused. */

@@ -181,6 +181,21 @@ def graphs():
         N("Slice", ["x", "zero", "h", "last"], ["a"]), N("Slice", ["x", "h", "s", "last"], ["b"]),
         N("Neg", ["b"], ["c"]), N("Concat", ["c", "a"], ["y"], axis=-1)], {"x": x}, ["y"],
         {"two": np.array([2]), "zero": np.array([0]), "last": np.array([-1])}, symbols={"x": ["B", "S", 8]})
+    # extents that are equal as sums: 20 - (20 - S), P + S and S + P, and what a window leaves, H/2 * (W/2)
+    length, last = [N("Shape", ["x"], ["s"], start=1, end=2)], {"zero": np.array([0]), "one": np.array([1])}
+    yield graph_case("extent-of-difference", length + [
+        N("Sub", ["all", "s"], ["from"]), N("Slice", ["bias", "from", "end", "zero"], ["b"]), N("Add", ["x", "b"], ["y"])], {"x": rand(3, 8)}, ["y"],
+        {**last, "all": np.array([20]), "end": np.array([2**63 - 1]), "bias": rand(20)}, symbols={"x": ["B", "S"]})
+    yield graph_case("extents-in-either-order", [
+        N("Concat", ["p", "x"], ["a"], axis=1), N("Concat", ["x", "p"], ["b"], axis=1), N("Add", ["a", "b"], ["y"])], {"p": rand(3, 5), "x": rand(3, 8)}, ["y"],
+        symbols={"p": ["B", "P"], "x": ["B", "S"]})
+    twice = [N("Add", ["s", "s"], ["d"]), N("Sub", ["d", "one"], ["e"]), N("Add", ["e", "one"], ["f"]), N("Div", ["f", "two"], ["g"]), N("Concat", ["b", "g"], ["to"], axis=0)]
+    yield graph_case("extent-halved-again", length + twice + [N("Reshape", ["x", "to"], ["r"]), N("Add", ["x", "r"], ["y"])], {"x": rand(3, 8)}, ["y"],
+                     {**last, "two": np.array([2]), "b": np.array([-1])}, symbols={"x": ["B", "S"]})
+    yield graph_case("window-then-flat", [
+        N("Conv", ["x", "w"], ["c"], strides=[2, 2]), N("Shape", ["x"], ["s"], start=2), N("Div", ["s", "two"], ["h"]), N("ReduceProd", ["h"], ["flat"], keepdims=1),
+        N("Concat", ["b", "flat"], ["to"], axis=0), N("Reshape", ["c", "to"], ["y"])], {"x": rand(2, 3, 8, 9)}, ["y"],
+        {"w": rand(4, 3, 2, 2), "two": np.array([2]), "b": np.array([2, 4])}, symbols={"x": [2, 3, "H", "W"]})
     yield graph_case("out-of-order", [
         N("Neg", ["a"], ["y"], name="second"), N("Exp", ["x"], ["a"], name="first")], {"x": x}, ["y"],
         by=lambda f: {"y": -np.exp(f["x"])})
