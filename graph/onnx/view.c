@@ -30,6 +30,15 @@ static void reshape(bb_onnx_node *n, uint32_t rank, const bb_extent *const *shap
   n->out[0] = bb_onnx_reshape(n, n->in[0], rank, shape);
 }
 
+/* Where a shape does not fit, names that it gives to axes that stay may be other names of theirs: those before the axis
+ * `open` and those behind it are tied. */
+static void tie_axes(bb_onnx_node *n, uint32_t rank, const bb_extent *const *shape, uint32_t open) {
+  const bb_onnx_value *v = n->in[0];
+  for (uint32_t i = 0; i < open && i < v->rank; i++) bb_onnx_same_extent(n, v->shape[i], shape[i]);
+  for (uint32_t i = 1; i < rank - open && i <= v->rank; i++)
+    bb_onnx_same_extent(n, v->shape[v->rank - i], shape[rank - i]);
+}
+
 void bb_onnx_reshape_to(bb_onnx_node *n) {
   bb_onnx *m = n->m;
   bb_onnx_value *v = n->in[0];
@@ -54,6 +63,7 @@ void bb_onnx_reshape_to(bb_onnx_node *n) {
     if (i != open) rest = bb_extent_divide(m->program, rest, shape[i]);
   if (open != BB_NONE && !rest) {
     shape[open] = bb_onnx_number(m, 1);
+    tie_axes(n, rank, shape, open);
     bb_buffer to = {.arena = m->arena};
     bb_onnx_put_shape(&to, m, rank, shape);
     bb_onnx_refuse(n, "shape %s is no multiple of %s", bb_onnx_shape_text(m, v), to.data);
