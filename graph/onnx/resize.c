@@ -3,31 +3,13 @@
  * Where those lie and what they weigh is known as the model is read.  An axis is a sum of gathers, one for each
  * neighbour; of views where neighbours repeat or run evenly; and a product with the weights where an element has many.
  */
-#include "convert.h"
+#include "formula.h"
+#include "resize.h"
 
 #include <math.h>
 #include <string.h>
 
 enum { FEW = 4, MOST = 1 << 16 };
-
-typedef enum interpolation { NEAREST, LINEAR, CUBIC } interpolation;
-typedef enum coordinates {
-  HALF_PIXEL,
-  HALF_PIXEL_SYMMETRIC,
-  PYTORCH_HALF_PIXEL,
-  ALIGN_CORNERS,
-  ASYMMETRIC,
-  CROP_AND_RESIZE
-} coordinates;
-typedef enum rounding { PREFER_FLOOR, PREFER_CEIL, DOWN, UP } rounding;
-
-typedef struct resizing {
-  interpolation mode;
-  coordinates coordinates;
-  rounding rounding;
-  bool antialias, exclude;
-  double cubic, beyond; /* the cubic's coefficient; what stands outside a cropped operand */
-} resizing;
 
 /* One axis: element o of `to` is the sum of weight[o * taps + t] times element index[o * taps + t] of `from`, plus
  * beyond[o]. */
@@ -37,6 +19,7 @@ typedef struct axis {
   uint32_t taps;
   int64_t *index;
   double *weight, *beyond;
+  bb_resize_open open;
 } axis;
 
 /* --- attributes --- */
@@ -49,41 +32,41 @@ static uint32_t one_of(const bb_onnx_node *n, const char *name, uint32_t count,
   bb_onnx_refuse(n, "%s is %s", name, bb_onnx_quote(n->m->arena, text));
 }
 
-static resizing read_attributes(const bb_onnx_node *n) {
+static bb_resizing read_attributes(const bb_onnx_node *n) {
   static const char *const modes[] = {"nearest", "linear", "cubic"};
   static const char *const places[] = {"half_pixel",         "half_pixel_symmetric",
                                        "pytorch_half_pixel", "align_corners",
                                        "asymmetric",         "tf_crop_and_resize"};
   static const char *const roundings[] = {"round_prefer_floor", "round_prefer_ceil", "floor",
                                           "ceil"};
-  return (resizing){.mode = (interpolation)one_of(n, "mode", 3, modes),
-                    .coordinates =
-                        (coordinates)one_of(n, "coordinate_transformation_mode", 6, places),
-                    .rounding = (rounding)one_of(n, "nearest_mode", 4, roundings),
-                    .antialias = bb_onnx_int(n, "antialias", 0) != 0,
-                    .exclude = bb_onnx_int(n, "exclude_outside", 0) != 0,
-                    .cubic = bb_onnx_float(n, "cubic_coeff_a", -0.75),
-                    .beyond = bb_onnx_float(n, "extrapolation_value", 0)};
+  return (bb_resizing){.mode = (bb_interpolation)one_of(n, "mode", 3, modes),
+                       .coordinates =
+                           (bb_resize_places)one_of(n, "coordinate_transformation_mode", 6, places),
+                       .rounding = (bb_resize_rounding)one_of(n, "nearest_mode", 4, roundings),
+                       .antialias = bb_onnx_int(n, "antialias", 0) != 0,
+                       .exclude = bb_onnx_int(n, "exclude_outside", 0) != 0,
+                       .cubic = bb_onnx_float(n, "cubic_coeff_a", -0.75),
+                       .beyond = bb_onnx_float(n, "extrapolation_value", 0)};
 }
 
 /* --- neighbours and weights --- */
 
 /* Where element o of the result stands in the operand. */
-static double place_of(const resizing *r, const axis *a, double o) {
+static double place_of(const bb_resizing *r, const axis *a, double o) {
   double from = (double)a->from, length = a->scale * from;
   switch (r->coordinates) {
-  case ALIGN_CORNERS: return length == 1 ? 0 : o * (from - 1) / (length - 1);
-  case ASYMMETRIC: return o / a->scale;
-  case CROP_AND_RESIZE: {
+  case BB_ALIGN_CORNERS: return length == 1 ? 0 : o * (from - 1) / (length - 1);
+  case BB_ASYMMETRIC: return o / a->scale;
+  case BB_CROP_AND_RESIZE: {
     double first = a->begin * (from - 1), part = (a->end - a->begin) * (from - 1);
     return first + (length == 1 ? part / 2 : o * part / (length - 1));
   }
-  case PYTORCH_HALF_PIXEL:
+  case BB_PYTORCH_HALF_PIXEL:
     if (length == 1) return 0;
     break;
-  case HALF_PIXEL_SYMMETRIC:
+  case BB_HALF_PIXEL_SYMMETRIC:
     return from / 2 * (1 - (double)a->to / length) + (o + 0.5) / a->scale - 0.5;
-  case HALF_PIXEL: break;
+  case BB_HALF_PIXEL: break;
   }
   return (o + 0.5) / a->scale - 0.5;
 }
@@ -95,9 +78,9 @@ static double cubic(double a, double x) {
 }
 
 /* What an element weighs that is `away` from the place, in steps of the operand. */
-static double weight_of(const resizing *r, double squeeze, double away) {
+static double weight_of(const bb_resizing *r, double squeeze, double away) {
   double x = away * squeeze;
-  if (r->mode == CUBIC) return cubic(r->cubic, x);
+  if (r->mode == BB_CUBIC) return cubic(r->cubic, x);
   return fabs(x) < 1 ? 1 - fabs(x) : 0;
 }
 
@@ -105,17 +88,17 @@ static int64_t within(int64_t i, int64_t extent) {
   return i < 0 ? 0 : i >= extent ? extent - 1 : i;
 }
 
-static int64_t nearest(const resizing *r, double place) {
+static int64_t nearest(const bb_resizing *r, double place) {
   double below = floor(place), over = place - below;
-  bool up = r->rounding == UP            ? over > 0
-            : r->rounding == DOWN        ? false
-            : r->rounding == PREFER_CEIL ? over >= 0.5
-                                         : over > 0.5;
+  bool up = r->rounding == BB_UP            ? over > 0
+            : r->rounding == BB_DOWN        ? false
+            : r->rounding == BB_PREFER_CEIL ? over >= 0.5
+                                            : over > 0.5;
   return (int64_t)below + up;
 }
 
 /* The elements around a place, the last one at or behind it. */
-static void weigh(const resizing *r, axis *a, int64_t o, double place) {
+static void weigh(const bb_resizing *r, axis *a, int64_t o, double place) {
   int64_t *index = a->index + o * a->taps, before = (int64_t)ceil(place) - 1;
   double *weight = a->weight + o * a->taps, sum = 0;
   double squeeze = r->antialias && a->scale < 1 ? a->scale : 1;
@@ -130,19 +113,19 @@ static void weigh(const resizing *r, axis *a, int64_t o, double place) {
   for (uint32_t t = 0; t < a->taps && !whole && sum != 0; t++) weight[t] /= sum;
 }
 
-static void fill(const bb_onnx_node *n, const resizing *r, axis *a) {
-  double squeeze = r->antialias && a->scale < 1 ? a->scale : 1, reach = r->mode == CUBIC ? 2 : 1;
+static void fill(const bb_onnx_node *n, const bb_resizing *r, axis *a) {
+  double squeeze = r->antialias && a->scale < 1 ? a->scale : 1, reach = r->mode == BB_CUBIC ? 2 : 1;
   double taps = 2 - 2 * (floor(-reach / squeeze) + 1);
   if (taps > MOST || a->to > MOST) bb_onnx_refuse(n, "an axis of the result is too long");
-  a->taps = r->mode == NEAREST ? 1 : (uint32_t)taps;
+  a->taps = r->mode == BB_NEAREST ? 1 : (uint32_t)taps;
   a->index = BB_NEW(n->m->arena, int64_t, (size_t)a->to * a->taps);
   a->weight = BB_NEW(n->m->arena, double, (size_t)a->to * a->taps);
   a->beyond = BB_NEW(n->m->arena, double, (size_t)a->to);
   for (int64_t o = 0; o < a->to; o++) {
     double place = place_of(r, a, (double)o);
     bool outside =
-        r->coordinates == CROP_AND_RESIZE && (place < 0 || place > (double)(a->from - 1));
-    if (r->mode == NEAREST) {
+        r->coordinates == BB_CROP_AND_RESIZE && (place < 0 || place > (double)(a->from - 1));
+    if (r->mode == BB_NEAREST) {
       a->index[o] = within(nearest(r, place), a->from);
       a->weight[o] = 1;
     } else {
@@ -156,17 +139,10 @@ static void fill(const bb_onnx_node *n, const resizing *r, axis *a) {
 
 /* --- operands --- */
 
-/* Whether a size is the length that an axis has anyway, which only a run tells. */
-static bool stays(const bb_onnx_node *n, const bb_expr *size, uint32_t which) {
-  const bb_extent *own = n->in[0]->shape[which];
-  return bb_extent_value(own) < 0 && size->op != BB_X_CONST &&
-         bb_onnx_expr_extent(n->m, size) == own;
-}
-
-/* Numbers for each axis that changes: NULL where there are none; refuses other than `count`.  `which`: the operand has
- * sizes of these axes; NaN for one that stays as long as it is. */
-static const double *numbers(bb_onnx_node *n, uint32_t operand, uint32_t count,
-                             const uint32_t *which, bool *known) {
+/* Numbers for each axis that changes: NULL where there are none; refuses other than `count`.  NaN: one that only a run
+ * tells, if `open` allows that, else *known is false. */
+static const double *numbers(bb_onnx_node *n, uint32_t operand, uint32_t count, bool open,
+                             bool *known) {
   const bb_onnx_value *v = operand < n->nin ? n->in[operand] : NULL;
   if (!v || bb_onnx_count(v->rank, v->shape) == 0) return NULL;
   double *number = BB_NEW(n->m->arena, double, count + 1);
@@ -174,21 +150,39 @@ static const double *numbers(bb_onnx_node *n, uint32_t operand, uint32_t count,
   if (*known && v->elements != count)
     bb_onnx_refuse(n, "input %u has %u elements for %u axes", operand, v->elements, count);
   for (uint32_t i = 0; *known && i < count; i++) {
-    bool same = which && stays(n, v->element[i], which[i]);
-    *known = same || v->element[i]->op == BB_X_CONST;
-    number[i] = same ? NAN : v->element[i]->number;
+    bool constant = v->element[i]->op == BB_X_CONST;
+    *known = open || constant;
+    number[i] = constant ? v->element[i]->number : NAN;
   }
   return number;
+}
+
+/* An axis of which only a run tells the length, now or then, by its scale or its size; false: that is not told by
+ * extents. */
+static bool read_open(const bb_onnx_node *n, const bb_extent *from, const double *scale,
+                      const double *size, const bb_expr *to, axis *a) {
+  if (size)
+    a->open.to =
+        isnan(*size) ? bb_onnx_expr_extent(n->m, to) : bb_onnx_number(n->m, (int64_t)*size);
+  else
+    a->open.to = scale ? bb_resize_scaled(n->m, from, *scale) : NULL;
+  a->open.scale = scale ? *scale : 0;
+  a->from = a->to = 0;
+  bool stays = a->open.to == from;
+  bool told = a->open.to && (!size || isnan(*size) || *size >= 1);
+  if (stays) a->open.to = NULL;
+  return told;
 }
 
 /* How sizes become scales: each its own, or one for all. */
 static void scale_by_sizes(const bb_onnx_node *n, uint32_t count, axis *a, const double *size) {
   static const char *const policies[] = {"stretch", "not_larger", "not_smaller"};
   uint32_t policy = one_of(n, "keep_aspect_ratio_policy", 3, policies);
-  double one = size[0] / (double)a[0].from;
+  double one = policy == 1 ? INFINITY : 0;
   for (uint32_t i = 0; i < count; i++) {
-    a[i].to = isnan(size[i]) ? 0 : (int64_t)size[i];
-    a[i].scale = isnan(size[i]) ? 1 : size[i] / (double)a[i].from;
+    if (!a[i].from) continue; /* an open one */
+    a[i].to = (int64_t)size[i];
+    a[i].scale = size[i] / (double)a[i].from;
     one = policy == 1 ? fmin(one, a[i].scale) : fmax(one, a[i].scale);
   }
   for (uint32_t i = 0; i < count && policy; i++) {
@@ -198,37 +192,37 @@ static void scale_by_sizes(const bb_onnx_node *n, uint32_t count, axis *a, const
 }
 
 /* The axes that may change, and how; false: it is told by data, and the node refused. */
-static bool read_axes(bb_onnx_node *n, const resizing *r, uint32_t count, const uint32_t *which,
+static bool read_axes(bb_onnx_node *n, const bb_resizing *r, uint32_t count, const uint32_t *which,
                       axis *a) {
   bool known[3] = {true, true, true};
-  const double *roi =
-      r->coordinates == CROP_AND_RESIZE ? numbers(n, 1, 2 * count, NULL, &known[0]) : NULL;
-  const double *scale = numbers(n, 2, count, NULL, &known[1]);
-  const double *size = numbers(n, 3, count, which, &known[2]);
   bool stretches = strcmp(bb_onnx_text(n, "keep_aspect_ratio_policy", "stretch"), "stretch") == 0;
-  bool fixed = true;
-  for (uint32_t i = 0; i < count; i++) {
-    a[i].from = bb_extent_value(n->in[0]->shape[which[i]]);
+  const double *roi =
+      r->coordinates == BB_CROP_AND_RESIZE ? numbers(n, 1, 2 * count, false, &known[0]) : NULL;
+  const double *scale = numbers(n, 2, count, false, &known[1]);
+  const double *size = numbers(n, 3, count, stretches, &known[2]);
+  bool told = known[0] && known[1] && known[2];
+  if (told && !scale == !size) bb_onnx_refuse(n, "has %s", scale ? "scales and sizes" : "no sizes");
+  for (uint32_t i = 0; told && i < count; i++) {
+    const bb_extent *from = n->in[0]->shape[which[i]];
+    a[i].from = bb_extent_value(from);
     a[i].begin = roi ? roi[i] : 0;
     a[i].end = roi ? roi[count + i] : 1;
-    /* an axis that stays as long as it is may have any length */
-    bool same =
-        (known[1] && scale && scale[i] == 1) || (known[2] && size && isnan(size[i]) && stretches);
-    if (a[i].from < 0 && same && !roi) a[i].from = a[i].to = 0;
-    fixed &= a[i].from >= 0;
+    if (a[i].from >= 0 && !(size && isnan(size[i]))) continue;
+    told = stretches && !roi &&
+           read_open(n, from, scale ? &scale[i] : NULL, size ? &size[i] : NULL,
+                     size ? n->in[3]->element[i] : NULL, &a[i]);
   }
-  if (!known[0] || !known[1] || !known[2] || !fixed) {
+  if (!told) {
     bb_onnx_unsupported(n, "sizes that are computed at run time");
     return false;
   }
-  if (!scale == !size) bb_onnx_refuse(n, "has %s", scale ? "scales and sizes" : "no sizes");
   if (size) scale_by_sizes(n, count, a, size);
   for (uint32_t i = 0; i < count && scale; i++) {
     a[i].scale = scale[i];
     a[i].to = (int64_t)(scale[i] * (double)a[i].from);
   }
   for (uint32_t i = 0; i < count; i++)
-    if (!(a[i].scale > 0) || (a[i].from && a[i].to < 1) || a[i].to > MOST)
+    if (a[i].from && (!(a[i].scale > 0) || a[i].to < 1 || a[i].to > MOST))
       bb_onnx_refuse(n, "axis %u becomes %lld elements long", which[i], (long long)a[i].to);
   return true;
 }
@@ -236,6 +230,7 @@ static bool read_axes(bb_onnx_node *n, const resizing *r, uint32_t count, const 
 /* --- along one axis --- */
 
 static bool is_identity(const axis *a) {
+  if (a->open.to) return false;
   bool crops = a->begin != 0 || a->end != 1;
   return !crops && (a->from == 0 || (a->to == a->from && fabs(a->scale - 1) <= 1e-9));
 }
@@ -270,17 +265,7 @@ static bb_onnx_value *neighbour(const bb_onnx_node *n, bb_onnx_value *v, uint32_
     repeats &= from == o / (times ? times : 1);
     index[o] = bb_expr_const(m->program, BB_I64, (double)from);
   }
-  const bb_extent *wide[BB_ONNX_RANK + 1], *whole[BB_ONNX_RANK];
-  if (repeats && v->rank < BB_ONNX_RANK) {
-    for (uint32_t i = 0; i < v->rank; i++) {
-      wide[i + (i > at)] = v->shape[i];
-      whole[i] = i == at ? bb_onnx_number(m, a->to) : v->shape[i];
-    }
-    wide[at + 1] = bb_onnx_number(m, 1);
-    v = bb_onnx_reshape(n, v, v->rank + 1, wide);
-    wide[at + 1] = bb_onnx_number(m, times);
-    return bb_onnx_reshape(n, bb_onnx_broadcast(n, v, v->rank, wide), v->rank - 1, whole);
-  }
+  if (repeats && v->rank < BB_ONNX_RANK) return bb_resize_repeated(n, v, at, times);
   const bb_extent *count = bb_onnx_number(m, a->to);
   bb_onnx_value *known = NULL;
   if (a->to <= BB_ONNX_ELEMENTS) {
@@ -315,10 +300,11 @@ static bb_onnx_value *weighed(const bb_onnx_node *n, bb_onnx_value *v, uint32_t 
   return bb_onnx_contract(n, v, weights, labels, of_weights, v->rank, out);
 }
 
-static bb_onnx_value *resized(const bb_onnx_node *n, const resizing *r, bb_onnx_value *v,
-                              uint32_t at, axis *a) {
+static bb_onnx_value *resized(bb_onnx_node *n, const bb_resizing *r, bb_onnx_value *v, uint32_t at,
+                              axis *a) {
   bb_onnx_value *sum = NULL;
-  bool plain = r->mode == NEAREST && r->coordinates != CROP_AND_RESIZE;
+  if (a->open.to) return bb_resize_along(n, r, v, at, &a->open);
+  bool plain = r->mode == BB_NEAREST && r->coordinates != BB_CROP_AND_RESIZE;
   fill(n, r, a);
   if (plain) return neighbour(n, v, at, a, 0);
   if (a->taps > FEW) sum = weighed(n, v, at, a);
@@ -327,28 +313,28 @@ static bb_onnx_value *resized(const bb_onnx_node *n, const resizing *r, bb_onnx_
     bb_onnx_value *part = bb_onnx_binary_map(n, BB_X_MUL, neighbour(n, v, at, a, t), weight);
     sum = sum ? bb_onnx_binary_map(n, BB_X_ADD, sum, part) : part;
   }
-  if (r->coordinates != CROP_AND_RESIZE) return sum;
+  if (r->coordinates != BB_CROP_AND_RESIZE) return sum;
   return bb_onnx_binary_map(n, BB_X_ADD, sum, along(n, v, at, a->beyond, 1, a));
 }
 
 void bb_onnx_resize(bb_onnx_node *n) {
   bb_onnx_value *v = n->in[0];
-  resizing r = read_attributes(n);
+  bb_resizing r = read_attributes(n);
   uint32_t given, count = v->rank, which[BB_ONNX_RANK];
   const int64_t *axes = bb_onnx_ints(n, "axes", &given);
   axis a[BB_ONNX_RANK];
   memset(a, 0, sizeof a);
-  if (r.antialias && r.mode == NEAREST) bb_onnx_refuse(n, "antialias with mode nearest");
+  if (r.antialias && r.mode == BB_NEAREST) bb_onnx_refuse(n, "antialias with mode nearest");
   if (axes && given > v->rank) bb_onnx_refuse(n, "%u axes of %u", given, v->rank);
   for (uint32_t i = 0; i < v->rank; i++) which[i] = i;
   for (uint32_t i = 0; axes && i < given; i++) which[i] = bb_onnx_axis(n, axes[i], v->rank);
   if (axes) count = given;
   if (!read_axes(n, &r, count, which, a)) return;
-  bool moves = r.mode == NEAREST && r.coordinates != CROP_AND_RESIZE;
+  bool moves = r.mode == BB_NEAREST && r.coordinates != BB_CROP_AND_RESIZE;
   bb_dtype dtype = v->dtype;
   if (!moves) bb_onnx_want_float(n, v);
   if (!moves) v = bb_onnx_cast(n, v, BB_F32);
-  for (uint32_t i = 0; i < count; i++)
+  for (uint32_t i = 0; v && i < count; i++)
     if (!is_identity(&a[i])) v = resized(n, &r, v, which[i], &a[i]);
-  n->out[0] = bb_onnx_cast(n, v, dtype);
+  if (v) n->out[0] = bb_onnx_cast(n, v, dtype);
 }

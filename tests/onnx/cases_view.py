@@ -71,6 +71,26 @@ def resizing():
     yield single("Resize-long", "Resize", [rand(1, 2, 3, 150), None, None, ints(1, 2, 3, 401)], mode="linear")
     yield graph_case("Resize-between", [N("Mul", ["x", "x"], ["a"]), N("Resize", ["a", "", "s"], ["b"], mode="linear"), N("Relu", ["b"], ["y"])],
                      {"x": x}, ["y"], {"s": np.float32([1, 1, 2, 2])}, symbols={"x": ["B", "C", 5, 7]})
+    # lengths that only a run tells: by scales, by sizes of another input, to a number, from a number
+    image, other, far = rand(2, 3, 5, 6), rand(1, 1, 7, 4), [["N", 3, "H", "W"]]
+    for name, scales, given in [("twice", [1, 1, 2, 2], dict(mode="nearest", coordinate_transformation_mode="asymmetric", nearest_mode="floor")),
+                                ("thrice", [1, 1, 3, 1], dict(mode="nearest")), ("half", [1, 1, 0.5, 0.5], dict(mode="nearest")),
+                                ("ratio", [1, 1, 1.5, 0.75], dict(mode="linear")), ("twice-linear", [1, 1, 2, 2], dict(mode="linear")),
+                                ("twice-cubic", [1, 1, 2, 2], dict(mode="cubic", exclude_outside=1))]:
+        yield single(f"Resize-run-{name}", "Resize", [image, None, K(np.float32(scales))], symbols=far, **given)
+    for mode in ("nearest", "linear", "cubic"):
+        for place in ("half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric"):
+            by = "runtime" if mode == "nearest" or place == "half_pixel_symmetric" else "reference"
+            yield graph_case(f"Resize-like-{mode}-{place}", [
+                N("Shape", ["x"], ["a"], end=2), N("Shape", ["z"], ["b"], start=2), N("Concat", ["a", "b"], ["s"], axis=0),
+                N("Resize", ["x", "", "", "s"], ["y"], mode=mode, coordinate_transformation_mode=place)], {"x": image, "z": other}, ["y"],
+                symbols={"x": ["N", 3, "H", "W"], "z": [1, 1, "P", 4]}, by=by)
+    for rounding in ("round_prefer_ceil", "floor", "ceil"):
+        yield graph_case(f"Resize-like-{rounding}", [
+            N("Shape", ["x"], ["a"], end=2), N("Shape", ["z"], ["b"], start=2), N("Concat", ["a", "b"], ["s"], axis=0),
+            N("Resize", ["x", "", "", "s"], ["y"], mode="nearest", nearest_mode=rounding)], {"x": image, "z": other}, ["y"],
+            symbols={"x": [2, 3, 5, 6], "z": [1, 1, "P", "Q"]}, by="runtime")
+    yield single("Resize-run-fixed", "Resize", [image, None, None, ints(2, 3, 9, 1)], symbols=[[2, 3, "H", "W"]], mode="linear")
 
 
 def indices():
@@ -109,6 +129,11 @@ def ties():
     yield single("Tie-product", "MatMul", [x, w.T.copy()], symbols=[["N", "C"], ["D", 5]])
     yield single("Tie-batch", "MatMul", [rand(3, 6, 4), rand(3, 4, 5)], symbols=[["B", 6, "C"], [3, "D", 5]])
     yield single("Tie-Concat", "Concat", [x, w], symbols=[["N", "C"], [5, "D"]], axis=0)
+    # a shape that names axes which stay as another input has them
+    named = [N("Shape", ["y"], ["s"], end=1), N("Concat", ["s", "rest"], ["to"], axis=0), N("Reshape", ["x", "to"], ["r"])]
+    yield graph_case("Tie-reshape", named, {"x": rand(6, 4), "y": y}, ["r"], {"rest": np.array([-1])}, symbols={"x": ["N", "C"], "y": ["M", "D"]})
+    yield graph_case("Tie-reshape-last", [named[0], N("Concat", ["rest", "s"], ["to"], axis=0), named[2]], {"x": rand(3, 2, 6), "y": y}, ["r"],
+                     {"rest": np.array([-1])}, symbols={"x": ["N", 2, "C"], "y": ["M", "D"]})
     label = np.array([0, 3, 1, 2, 2, 0], np.int64)
     yield single("Tie-labels", "SoftmaxCrossEntropyLoss", [x, label], symbols=[["N", 4], [6]])
     # One name meets several, and is a factor of what an expression says.
