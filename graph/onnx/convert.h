@@ -47,6 +47,11 @@ enum { R_SUM, R_MEAN, R_MAX, R_MIN, R_PROD, R_L1, R_L2, R_SUM_SQUARE, R_LOG_SUM,
 #undef BB_ONNX
 #undef BB_ONNX_KERNEL
 
+#define BB_ONNX_OLDER(name, last, converter, least, most, outputs, detail)                         \
+  bb_onnx_converter bb_onnx_##converter;
+#include "older.def"
+#undef BB_ONNX_OLDER
+
 /* --- shared by converters --- */
 
 /* Refuses operands that do not have one type. */
@@ -69,6 +74,9 @@ bb_dtype bb_onnx_fold_dtype(bb_dtype dtype);
 bb_onnx_value *bb_onnx_softmax_of(const bb_onnx_node *n, bb_onnx_value *x, uint32_t axis);
 /* x - log sum exp(x) along an axis, in the type of x. */
 bb_onnx_value *bb_onnx_log_softmax_of(const bb_onnx_node *n, bb_onnx_value *x, uint32_t axis);
+
+/* 1 at the first largest element along an axis, 0 elsewhere. */
+bb_onnx_value *bb_onnx_hardmax_of(const bb_onnx_node *n, bb_onnx_value *x, uint32_t axis);
 
 /* a times b by numpy's matmul rule, transposed first as asked. */
 bb_onnx_value *bb_onnx_product_of(const bb_onnx_node *n, bb_onnx_value *a, bool transpose_a,

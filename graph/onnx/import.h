@@ -18,7 +18,8 @@
 #include "onnx.pb-c.h"
 
 enum {
-  BB_ONNX_OPSET_FIRST = 13,
+  BB_ONNX_OPSET_FIRST = 7,
+  BB_ONNX_OPSET_OPERANDS = 13, /* what older.def has is otherwise before it */
   BB_ONNX_OPSET_LAST = 28,
   BB_ONNX_IR_FIRST = 3,
   BB_ONNX_IR_LAST = 14,
@@ -113,10 +114,10 @@ void bb_onnx_inline_graph(const bb_onnx_node *n, const Onnx__GraphProto *graph, 
 
 /* --- scope.c --- */
 
-/* What operator `op` of ai.onnx, as opset `version` has it, gives first for operands in[0..nin) (NULL: absent) with the
- * node's attributes; `unsupported` where it was reported so. */
-bb_onnx_value *bb_onnx_convert_as(const bb_onnx_node *n, const char *op, int64_t version,
-                                  uint32_t nin, bb_onnx_value **in);
+/* Converts the node as operator `op` of ai.onnx, as opset `version` has it, on operands in[0..nin) (NULL: absent) with its own
+ * attributes; results are `unsupported` where it was reported so. */
+void bb_onnx_convert_as(const bb_onnx_node *n, const char *op, int64_t version, uint32_t nin,
+                        bb_onnx_value **in, uint32_t nout, bb_onnx_value **out);
 
 /* --- report.c: refusals --- */
 

@@ -18,8 +18,32 @@ static const bb_onnx_row rows[] = {
 #undef BB_ONNX_KERNEL
 };
 
+static const struct {
+  bb_onnx_row row;
+  int64_t last;
+} older[] = {
+#define BB_ONNX_OLDER(name, last, converter, least, most, outputs, detail)                         \
+  {{"", name, 7, bb_onnx_##converter, least, most, outputs, detail, false}, last},
+#include "older.def"
+#undef BB_ONNX_OLDER
+};
+
+static const bb_onnx_row *older_row(const char *name, int64_t version) {
+  size_t best = sizeof older / sizeof *older, all = best;
+  for (size_t i = 0; i < all; i++) {
+    bool fits = strcmp(older[i].row.name, name) == 0 && version <= older[i].last;
+    if (fits && (best == all || older[i].last < older[best].last)) best = i;
+  }
+  return best < all ? &older[best].row : NULL;
+}
+
 const bb_onnx_row *bb_onnx_row_find(const char *domain, const char *name, int64_t version) {
   const bb_onnx_row *best = NULL;
+  if (!*domain && version < BB_ONNX_OPSET_OPERANDS) {
+    best = older_row(name, version);
+    if (best) return best;
+    version = BB_ONNX_OPSET_OPERANDS;
+  }
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
     const bb_onnx_row *row = &rows[i];
     bool fits =

@@ -159,8 +159,9 @@ static bb_onnx_value *by_numbers(bb_onnx_node *n, uint32_t leading, uint32_t fir
     of[leading + i] = last ? move_channels(n, x, true) : x;
   }
   int64_t version = bb_onnx_int(n, "opset", 13);
-  bb_onnx_value *y = bb_onnx_convert_as(n, n->row->name + strlen("QLinear"), version,
-                                        leading + count / TRIPLE, of);
+  bb_onnx_value *y = NULL;
+  bb_onnx_convert_as(n, n->row->name + strlen("QLinear"), version, leading + count / TRIPLE, of, 1,
+                     &y);
   if (y->unsupported) return y;
   if (last) y = move_channels(n, y, false);
   return bb_onnx_quantized(n, y, scale, zero_point, n->in[first]->stored, 0);

@@ -163,21 +163,21 @@ void bb_onnx_arg_reduce(bb_onnx_node *n) {
   n->out[0] = bb_onnx_value_of_id(n->m, result);
 }
 
-/* 1 at the first largest element along an axis, 0 elsewhere. */
-void bb_onnx_hardmax(bb_onnx_node *n) {
+bb_onnx_value *bb_onnx_hardmax_of(const bb_onnx_node *n, bb_onnx_value *x, uint32_t axis) {
   bb_program *p = n->m->program;
-  bb_onnx_value *x = n->in[0];
-  bb_onnx_want_float(n, x);
-  uint32_t axis = bb_onnx_axis(n, bb_onnx_int(n, "axis", -1), x->rank);
   uint32_t id = bb_array_argreduce(n->m->array, n->name, bb_monoid_get(BB_MONOID_ARGMAX),
                                    bb_onnx_id(n, x), axis, true);
   bb_onnx_value *v[2] = {bb_onnx_value_of_id(n->m, id),
                          bb_onnx_value_new(n->m, BB_I64, x->rank, x->shape)};
-  v[1]->form = bb_onnx_is_one(x->shape[axis])
-                   ? bb_expr_const(p, BB_I64, 0)
-                   : bb_expr_coord(p, BB_COORD_AXIS + x->rank - 1 - axis);
+  v[1]->form = bb_onnx_index_along(n->m, x, axis);
   const bb_expr *here = f_eq(p, bb_onnx_arg(n, 0, v[0]), bb_onnx_arg(n, 1, v[1]));
-  n->out[0] = bb_onnx_map(n, bb_expr_cast(p, x->dtype, here), 2, v);
+  return bb_onnx_map(n, bb_expr_cast(p, x->dtype, here), 2, v);
+}
+
+void bb_onnx_hardmax(bb_onnx_node *n) {
+  bb_onnx_value *x = n->in[0];
+  bb_onnx_want_float(n, x);
+  n->out[0] = bb_onnx_hardmax_of(n, x, bb_onnx_axis(n, bb_onnx_int(n, "axis", -1), x->rank));
 }
 
 void bb_onnx_cumulate(bb_onnx_node *n) {

@@ -32,6 +32,11 @@ static uint32_t one_of(const bb_onnx_node *n, const char *name, uint32_t count,
   bb_onnx_refuse(n, "%s is %s", name, bb_onnx_quote(n->m->arena, text));
 }
 
+/* As opsets up to 10 have it: scales alone, and no attributes but the mode. */
+static bool is_simple(const bb_onnx_node *n) {
+  return n->row->detail;
+}
+
 static bb_resizing read_attributes(const bb_onnx_node *n) {
   static const char *const modes[] = {"nearest", "linear", "cubic"};
   static const char *const places[] = {"half_pixel",         "half_pixel_symmetric",
@@ -39,6 +44,10 @@ static bb_resizing read_attributes(const bb_onnx_node *n) {
                                        "asymmetric",         "tf_crop_and_resize"};
   static const char *const roundings[] = {"round_prefer_floor", "round_prefer_ceil", "floor",
                                           "ceil"};
+  if (is_simple(n))
+    return (bb_resizing){.mode = (bb_interpolation)one_of(n, "mode", 2, modes),
+                         .coordinates = BB_ASYMMETRIC,
+                         .rounding = BB_DOWN};
   return (bb_resizing){.mode = (bb_interpolation)one_of(n, "mode", 3, modes),
                        .coordinates =
                            (bb_resize_places)one_of(n, "coordinate_transformation_mode", 6, places),
@@ -198,8 +207,9 @@ static bool read_axes(bb_onnx_node *n, const bb_resizing *r, uint32_t count, con
   bool stretches = strcmp(bb_onnx_text(n, "keep_aspect_ratio_policy", "stretch"), "stretch") == 0;
   const double *roi =
       r->coordinates == BB_CROP_AND_RESIZE ? numbers(n, 1, 2 * count, false, &known[0]) : NULL;
-  const double *scale = numbers(n, 2, count, false, &known[1]);
-  const double *size = numbers(n, 3, count, stretches, &known[2]);
+  uint32_t first = is_simple(n) ? 1 : 2; /* the operand of scales, before that of sizes */
+  const double *scale = numbers(n, first, count, false, &known[1]);
+  const double *size = numbers(n, first + 1, count, stretches, &known[2]);
   bool told = known[0] && known[1] && known[2];
   if (told && !scale == !size) bb_onnx_refuse(n, "has %s", scale ? "scales and sizes" : "no sizes");
   for (uint32_t i = 0; told && i < count; i++) {

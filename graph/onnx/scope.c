@@ -178,8 +178,8 @@ static void convert_known(bb_onnx_node *n) {
   }
 }
 
-bb_onnx_value *bb_onnx_convert_as(const bb_onnx_node *n, const char *op, int64_t version,
-                                  uint32_t nin, bb_onnx_value **in) {
+void bb_onnx_convert_as(const bb_onnx_node *n, const char *op, int64_t version, uint32_t nin,
+                        bb_onnx_value **in, uint32_t nout, bb_onnx_value **out) {
   Onnx__NodeProto *proto = BB_NEW(n->m->arena, Onnx__NodeProto, 1);
   bb_onnx_node *other = BB_NEW(n->m->arena, bb_onnx_node, 1);
   *proto = *n->proto; /* its attributes */
@@ -190,10 +190,9 @@ bb_onnx_value *bb_onnx_convert_as(const bb_onnx_node *n, const char *op, int64_t
   other->version = version;
   other->nin = nin;
   other->in = in;
-  other->nout = 1;
-  other->out = BB_NEW(n->m->arena, bb_onnx_value *, 1);
+  other->nout = nout;
+  other->out = out;
   convert_known(other);
-  return other->out[0];
 }
 
 static void define_outputs(bb_onnx_node *n) {

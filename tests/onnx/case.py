@@ -5,7 +5,7 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 MS, PREVIEW = "com.microsoft", "ai.onnx.preview"
-IR = {v: 10 if v < 23 else min(v - 12, 14) for v in range(13, 29)}
+IR = {v: 7 if v < 13 else 10 if v < 23 else min(v - 12, 14) for v in range(7, 29)}
 RNG = np.random.default_rng(7)
 
 

@@ -54,8 +54,8 @@ def structure():
 
 
 def versions():
-    yield "opset-12", model([exp("x", "y")], opsets=[("", 12)]), ["opset 12", "13 to 28"]
-    yield "opset-29", model([exp("x", "y")], opsets=[("", 29)]), ["opset 29", "13 to 28"]
+    yield "opset-6", model([exp("x", "y")], opsets=[("", 6)]), ["opset 6", "7 to 28"]
+    yield "opset-29", model([exp("x", "y")], opsets=[("", 29)]), ["opset 29", "7 to 28"]
     yield "ir-2", model([exp("x", "y")], ir=2), ["IR version 2"]
     yield "ir-99", model([exp("x", "y")], ir=99), ["IR version 99"]
     yield "domain", model([N("Exp", ["x"], ["y"], name="far", domain="else.where")]), ["far", "else.where"]

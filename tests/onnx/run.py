@@ -24,6 +24,7 @@ except ImportError as error:
 
 import cases_elementwise
 import cases_narrow
+import cases_older
 import cases_product
 import cases_reduce
 import cases_view
@@ -59,7 +60,7 @@ def variants(case, opsets):
     yield case, answer
     own = next(o.version for o in case.model.opset_import if o.domain == "")
     for opset in range(13, 29):
-        other = case.at(opset) if opsets and opset != own and not case.model.functions else None
+        other = case.at(opset) if opsets and 13 <= own != opset and not case.model.functions else None
         if other:
             yield other, answer
 
@@ -73,7 +74,7 @@ def main():
     parser.add_argument("program")
     parser.add_argument("names", nargs="*")
     options = parser.parse_args()
-    every = [c for m in (cases_elementwise, cases_narrow, cases_reduce, cases_product, cases_view) for c in m.cases()]
+    every = [c for m in (cases_elementwise, cases_narrow, cases_older, cases_reduce, cases_product, cases_view) for c in m.cases()]
     names = [c.name for c in every]
     assert len(names) == len(set(names)), "two cases have one name"
     failures = tried = 0
