@@ -207,6 +207,26 @@ void bb_onnx_eye_like(bb_onnx_node *n) {
   n->out[0]->stored = data_type ? bb_onnx_stored((int32_t)data_type) : v->stored;
 }
 
+/* The same where every index is known; NULL: it is not. */
+static bb_onnx_value *known_one_hot(const bb_onnx_node *n, int64_t depth, uint32_t rank,
+                                    const bb_extent *const *shape, uint32_t axis) {
+  bb_onnx *m = n->m;
+  uint32_t count;
+  bb_onnx_value *values = n->in[2];
+  bool whole = n->in[0]->element && !bb_dtype_is_float(n->in[0]->dtype);
+  const int64_t *index = whole ? bb_onnx_known_ints(n, n->in[0], &count) : NULL;
+  int64_t all = bb_onnx_count(rank, shape);
+  int64_t inner = bb_onnx_count(rank - axis - 1, shape + axis + 1);
+  if (!index || all < 1 || all > BB_ONNX_ELEMENTS) return NULL;
+  const bb_expr **element = BB_NEW(m->arena, const bb_expr *, (size_t)all);
+  for (int64_t i = 0; i < all; i++) {
+    int64_t at = index[i / (inner * depth) * inner + i % inner];
+    bool on = (at < 0 ? at + depth : at) == i / inner % depth;
+    element[i] = values->element[on];
+  }
+  return bb_onnx_value_of_elements(m, values->dtype, rank, shape, (uint32_t)all, element);
+}
+
 /* on where the index is the coordinate along a new axis, else off. */
 void bb_onnx_one_hot(bb_onnx_node *n) {
   bb_onnx *m = n->m;
@@ -226,6 +246,8 @@ void bb_onnx_one_hot(bb_onnx_node *n) {
     shape[a] = a < axis ? index->shape[a] : a > axis ? index->shape[a - 1] : bb_onnx_number(m, 1);
   bb_onnx_value *v[2] = {bb_onnx_reshape(n, index, rank, shape)};
   shape[axis] = bb_onnx_number(m, depth);
+  n->out[0] = known_one_hot(n, depth, rank, shape, axis);
+  if (n->out[0]) return;
   v[1] = bb_onnx_value_new(m, BB_I64, rank, shape);
   v[1]->form = bb_onnx_index_along(m, v[1], axis);
   const bb_expr *i = bb_onnx_arg(n, 0, v[0]), *at = bb_onnx_arg(n, 1, v[1]);
@@ -237,17 +259,50 @@ void bb_onnx_one_hot(bb_onnx_node *n) {
 
 /* --- branches --- */
 
-/* A branch is taken here when its condition is known; both at run time are not converted. */
-void bb_onnx_branch(bb_onnx_node *n) {
-  const bb_expr *condition = bb_onnx_scalar_expr(n->in[0]);
-  if (n->in[0]->dtype != BB_BOOL) bb_onnx_refuse(n, "the condition is not bool");
-  if (!condition || condition->op != BB_X_CONST) {
-    bb_onnx_unsupported(n, "a condition that is computed at run time");
-    return;
-  }
-  const char *name = condition->number != 0 ? "then_branch" : "else_branch";
+static void inline_branch(bb_onnx_node *n, const char *name, bb_onnx_value **out) {
   const Onnx__AttributeProto *body =
       bb_onnx_attribute(n, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__GRAPH);
   if (!body) bb_onnx_refuse(n, "attribute %s is missing", name);
-  bb_onnx_inline_graph(n, body->g, 0, NULL, n->nout, n->out);
+  bb_onnx_inline_graph(n, body->g, 0, NULL, n->nout, out);
+}
+
+/* Of one type and shape, so that elements of either can be chosen. */
+static bool alike(const bb_onnx_value *a, const bb_onnx_value *b) {
+  bool same = a->dtype == b->dtype && a->stored == b->stored && a->bits == b->bits;
+  return same && a->rank == b->rank &&
+         (!a->rank || memcmp(a->shape, b->shape, a->rank * sizeof *a->shape) == 0);
+}
+
+/* Both branches are computed, and the results of one chosen. */
+static void choose_at_run_time(bb_onnx_node *n) {
+  bb_onnx_value **other = BB_NEW(n->m->arena, bb_onnx_value *, n->nout);
+  inline_branch(n, "then_branch", n->out);
+  inline_branch(n, "else_branch", other);
+  for (uint32_t i = 0; i < n->nout; i++) {
+    bb_onnx_value *in[3] = {n->in[0], n->out[i], other[i]};
+    if (in[1]->unsupported || in[2]->unsupported) { /* that is reported */
+      n->out[i] = in[1]->unsupported ? in[1] : in[2];
+      continue;
+    }
+    if (!alike(in[1], in[2]) || bb_onnx_count(in[0]->rank, in[0]->shape) != 1) {
+      bb_onnx_unsupported(
+          n, "results of different shapes, chosen by a condition that is computed at run time");
+      return;
+    }
+    in[0] = bb_onnx_reshape(n, in[0], 0, NULL);
+    const bb_expr *chosen = f_select(n->m->program, bb_onnx_arg(n, 0, in[0]),
+                                     bb_onnx_arg(n, 1, in[1]), bb_onnx_arg(n, 2, in[2]));
+    n->out[i] = bb_onnx_map(n, chosen, 3, in);
+    n->out[i]->stored = in[1]->stored;
+  }
+}
+
+/* A branch is taken here when its condition is known. */
+void bb_onnx_branch(bb_onnx_node *n) {
+  const bb_expr *condition = bb_onnx_scalar_expr(n->in[0]);
+  if (n->in[0]->dtype != BB_BOOL) bb_onnx_refuse(n, "the condition is not bool");
+  if (condition && condition->op == BB_X_CONST)
+    inline_branch(n, condition->number != 0 ? "then_branch" : "else_branch", n->out);
+  else
+    choose_at_run_time(n);
 }
