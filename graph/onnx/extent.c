@@ -179,11 +179,33 @@ static const bb_expr *exact_quotient(bb_onnx *m, const bb_expr *e) {
   return exact ? bb_onnx_sum_expr(m, &s, e->dtype) : NULL;
 }
 
+/* (a + c) / k where that is never below 0: as (a + c mod k) / k + q, which equal quotients share, or without the rest where
+ * k divides a; else NULL. */
+static const bb_expr *reduced_quotient(bb_onnx *m, const bb_expr *e) {
+  bb_program *p = m->program;
+  bb_onnx_sum s = {0}, parts;
+  double by = e->a[1]->op == BB_X_CONST ? e->a[1]->number : 0;
+  if (e->op != BB_X_DIV || !(by >= 1) || !bb_onnx_sum_add(m, &s, e->a[0], 1)) return NULL;
+  double whole = floor(s.number / by);
+  bool divides = true;
+  for (uint32_t i = 0; i < s.terms; i++) divides &= fmod(s.times[i], by) == 0;
+  if (!s.terms || (whole == 0 && !divides) || !(least(m, e->a[0]) >= 0)) return NULL;
+  parts = s;
+  for (uint32_t i = 0; i < s.terms; i++) parts.times[i] /= by;
+  parts.number = whole;
+  if (divides) return bb_onnx_sum_expr(m, &parts, e->dtype);
+  s.number -= whole * by;
+  const bb_expr *rest = bb_onnx_sum_expr(m, &s, e->dtype);
+  rest = bb_expr_make(p, BB_X_DIV, rest, e->a[1], NULL);
+  return bb_onnx_tidy_make(m, BB_X_ADD, rest, bb_expr_const(p, e->dtype, whole));
+}
+
 static const bb_expr *tidy_quotient(bb_onnx *m, const bb_expr *e) {
   bb_program *p = m->program;
   const bb_extent *a = bb_onnx_expr_product(m, e->a[0]), *b = bb_onnx_expr_product(m, e->a[1]);
   const bb_extent *product = a && b && b->factor ? bb_extent_divide(p, a, b) : NULL;
   const bb_expr *exact = product ? bb_onnx_extent_expr(m, product) : exact_quotient(m, e);
+  if (!exact) exact = reduced_quotient(m, e);
   if (!exact) return e;
   return e->op == BB_X_DIV ? exact : bb_expr_const(p, e->dtype, 0);
 }

@@ -43,8 +43,11 @@ void bb_onnx_refuse(const bb_onnx_node *n, const char *format, ...) {
 static void put_extent(bb_buffer *out, const bb_onnx *m, const bb_extent *extent) {
   bool factor = extent->factor != 1 || !extent->count;
   if (factor) bb_put(out, "%lld", (long long)extent->factor);
-  for (uint32_t i = 0; i < extent->count; i++)
-    bb_put(out, "%s%s", i || factor ? "*" : "", m->program->symbol[extent->symbol[i]]);
+  for (uint32_t i = 0; i < extent->count; i++) {
+    const char *name = m->program->symbol[extent->symbol[i]];
+    bool part = (factor || extent->count > 1) && strpbrk(name, "+-/");
+    bb_put(out, part ? "%s(%s)" : "%s%s", i || factor ? "*" : "", name);
+  }
 }
 
 void bb_onnx_put_shape(bb_buffer *out, const bb_onnx *m, uint32_t rank,

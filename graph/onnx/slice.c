@@ -7,48 +7,6 @@
 #include "convert.h"
 #include "formula.h"
 
-/* The lengths of the parts: given, or as equal as `outputs` allow, the last one shorter. */
-static int64_t *split_lengths(bb_onnx_node *n, int64_t extent, uint32_t outputs) {
-  int64_t *length = BB_NEW(n->m->arena, int64_t, outputs), left = extent;
-  bool given = n->nin > 1 && n->in[1];
-  uint32_t count = outputs;
-  const int64_t *lengths = given ? bb_onnx_known_ints(n, n->in[1], &count) : NULL;
-  if (given && !lengths) {
-    bb_onnx_unsupported(n, "lengths that are computed at run time");
-    return NULL;
-  }
-  if (count != outputs) bb_onnx_refuse(n, "%u lengths for %u outputs", count, outputs);
-  int64_t even = (extent + outputs - 1) / outputs;
-  for (uint32_t i = 0; i < outputs; i++) {
-    length[i] = lengths ? lengths[i] : i + 1 < outputs ? even : left;
-    if (length[i] < 0 || length[i] > left)
-      bb_onnx_refuse(n, "its parts do not add up to extent %lld", (long long)extent);
-    left -= length[i];
-  }
-  if (left) bb_onnx_refuse(n, "its parts do not add up to extent %lld", (long long)extent);
-  return length;
-}
-
-void bb_onnx_split(bb_onnx_node *n) {
-  bb_onnx_value *v = n->in[0];
-  if (!v->rank) bb_onnx_refuse(n, "an operand is a scalar");
-  uint32_t axis = bb_onnx_axis(n, bb_onnx_int(n, "axis", 0), v->rank);
-  int64_t extent = bb_extent_value(v->shape[axis]), start = 0;
-  int64_t asked = n->row->detail ? bb_onnx_int(n, "num_outputs", 0) : 0;
-  uint32_t outputs = (uint32_t)n->proto->n_output;
-  if (asked && asked != outputs)
-    bb_onnx_refuse(n, "num_outputs is %lld for %u outputs", (long long)asked, outputs);
-  if (extent < 0) {
-    bb_onnx_unsupported(n, "parts of an axis whose length is known only at run time");
-    return;
-  }
-  int64_t *length = split_lengths(n, extent, outputs);
-  for (uint32_t i = 0; length && i < outputs; i++) {
-    if (i < n->nout) n->out[i] = bb_onnx_slice(n, v, axis, start, 1, length[i]);
-    start += length[i];
-  }
-}
-
 /* One axis of a Slice, by numpy's rules. */
 static void clamp_slice(int64_t extent, int64_t *start, int64_t end, int64_t step,
                         int64_t *length) {
@@ -121,6 +79,87 @@ static bb_onnx_value *part(const bb_onnx_node *n, bb_onnx_value *v, uint32_t axi
   if (!numbers || !bb_onnx_known_int(&one, &end)) return gathered_part(n, v, axis, from, to, step);
   clamp_slice(extent, &start, end, step, &length);
   return bb_onnx_slice(n, v, axis, start, step, length);
+}
+
+/* --- Split --- */
+
+/* The lengths of the parts: given, or as equal as `outputs` allow, the last one shorter. */
+static int64_t *split_lengths(bb_onnx_node *n, int64_t extent, uint32_t outputs) {
+  int64_t *length = BB_NEW(n->m->arena, int64_t, outputs), left = extent;
+  bool given = n->nin > 1 && n->in[1];
+  uint32_t count = outputs;
+  const int64_t *lengths = given ? bb_onnx_known_ints(n, n->in[1], &count) : NULL;
+  if (given && !lengths) {
+    bb_onnx_unsupported(n, "lengths that are computed at run time");
+    return NULL;
+  }
+  if (count != outputs) bb_onnx_refuse(n, "%u lengths for %u outputs", count, outputs);
+  int64_t even = (extent + outputs - 1) / outputs;
+  for (uint32_t i = 0; i < outputs; i++) {
+    length[i] = lengths ? lengths[i] : i + 1 < outputs ? even : left;
+    if (length[i] < 0 || length[i] > left)
+      bb_onnx_refuse(n, "its parts do not add up to extent %lld", (long long)extent);
+    left -= length[i];
+  }
+  if (left) bb_onnx_refuse(n, "its parts do not add up to extent %lld", (long long)extent);
+  return length;
+}
+
+/* Equal parts of an axis whose length only a run tells: views; NULL: no length for each that is a whole number. */
+static bb_onnx_value *equal_part(const bb_onnx_node *n, bb_onnx_value *v, uint32_t axis,
+                                 uint32_t outputs, uint32_t which) {
+  const bb_extent *wide[BB_ONNX_RANK + 1], *shape[BB_ONNX_RANK];
+  const bb_extent *count = bb_onnx_number(n->m, outputs);
+  const bb_extent *length = bb_extent_divide(n->m->program, v->shape[axis], count);
+  if (!length || v->rank == BB_ONNX_RANK) return NULL;
+  for (uint32_t a = 0; a < v->rank; a++) wide[a + (a > axis)] = shape[a] = v->shape[a];
+  wide[axis] = count;
+  wide[axis + 1] = shape[axis] = length;
+  v = bb_onnx_slice(n, bb_onnx_reshape(n, v, v->rank + 1, wide), axis, which, 1, 1);
+  return bb_onnx_reshape(n, v, v->rank - 1, shape);
+}
+
+/* Parts of an axis whose length only a run tells, as long as extents say; false: refused. */
+static bool split_open(bb_onnx_node *n, bb_onnx_value *v, uint32_t axis, uint32_t outputs) {
+  bb_onnx *m = n->m;
+  bb_onnx_value *given = n->nin > 1 ? n->in[1] : NULL;
+  const bb_expr *start = bb_expr_const(m->program, BB_I64, 0);
+  if (given && given->element && given->elements != outputs)
+    bb_onnx_refuse(n, "%u lengths for %u outputs", given->elements, outputs);
+  for (uint32_t i = 0; i < outputs; i++) {
+    const bb_expr *end = NULL;
+    if (given && given->element) end = bb_onnx_tidy_make(m, BB_X_ADD, start, given->element[i]);
+    bb_onnx_value *one = end     ? part(n, v, axis, start, end, 1)
+                         : given ? NULL
+                                 : equal_part(n, v, axis, outputs, i);
+    if (!one) return false;
+    if (i < n->nout) n->out[i] = one;
+    start = end;
+  }
+  const bb_extent *all = start ? bb_onnx_expr_extent(m, start) : v->shape[axis];
+  return all && bb_onnx_same_extent(n, all, v->shape[axis]);
+}
+
+void bb_onnx_split(bb_onnx_node *n) {
+  bb_onnx_value *v = n->in[0];
+  if (!v->rank) bb_onnx_refuse(n, "an operand is a scalar");
+  uint32_t axis = bb_onnx_axis(n, bb_onnx_int(n, "axis", 0), v->rank);
+  int64_t extent = bb_extent_value(v->shape[axis]), start = 0;
+  int64_t asked = n->row->detail ? bb_onnx_int(n, "num_outputs", 0) : 0;
+  uint32_t outputs = (uint32_t)n->proto->n_output;
+  if (asked && asked != outputs)
+    bb_onnx_refuse(n, "num_outputs is %lld for %u outputs", (long long)asked, outputs);
+  if (extent < 0) {
+    if (!split_open(n, v, axis, outputs))
+      bb_onnx_unsupported(
+          n, "lengths of parts, or of what is parted, that are known only at run time");
+    return;
+  }
+  int64_t *length = split_lengths(n, extent, outputs);
+  for (uint32_t i = 0; length && i < outputs; i++) {
+    if (i < n->nout) n->out[i] = bb_onnx_slice(n, v, axis, start, 1, length[i]);
+    start += length[i];
+  }
 }
 
 bb_onnx_value *bb_onnx_part(const bb_onnx_node *n, bb_onnx_value *v, uint32_t axis, int64_t start,

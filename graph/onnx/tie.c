@@ -3,17 +3,19 @@
  * Exporters give every input names of its own, or leave a name where the same extent is a number
  * elsewhere.  Where an operator makes two of them one, the name declared later stands for the other,
  * and the import begins again, so that every shape is written with one extent from the start.  So it is with
- * sums of names: where past_key + 1 meets past_value + 1, two names are one.  When the program runs, an input with other
+ * sums of names: where past_key + 1 meets past_value + 1, two names are one.  Where what is left of an axis when it is
+ * halved and doubled meets the axis itself, its name stands for twice another.  When the program runs, an input with other
  * extents is refused as any wrong shape is.
  */
 #include "import.h"
 
+#include <math.h>
 #include <string.h>
 
 typedef struct bb_onnx_tie {
   struct bb_onnx_tie *next;
   const char *name;  /* of a dim_param */
-  const char *other; /* what it stands for; NULL: `number` */
+  const char *other; /* what it stands for, `number` times; NULL: `number` */
   int64_t number;
 } bb_onnx_tie;
 
@@ -24,7 +26,8 @@ static const char *declared_name(const bb_onnx *m, const bb_extent *extent) {
   for (uint32_t i = 0; i < m->array->inputs; i++) {
     const bb_array_value *input = &m->array->value[m->array->input[i]];
     for (uint32_t a = 0; a < input->rank; a++)
-      if (input->shape[a] == extent) return strpbrk(name, "+-*/() ") ? NULL : name;
+      if (input->shape[a]->count == 1 && input->shape[a]->symbol[0] == extent->symbol[0])
+        return strpbrk(name, "+-*/() ") ? NULL : name;
   }
   return NULL;
 }
@@ -32,7 +35,8 @@ static const char *declared_name(const bb_onnx *m, const bb_extent *extent) {
 const bb_extent *bb_onnx_tied(bb_onnx *m, const char *name) {
   for (const bb_onnx_tie *tie = m->ties; tie; tie = tie->next)
     if (strcmp(tie->name, name) == 0)
-      return tie->other ? bb_onnx_tied(m, tie->other) : bb_onnx_number(m, tie->number);
+      return bb_extent_multiply(m->program, bb_onnx_number(m, tie->number),
+                                tie->other ? bb_onnx_tied(m, tie->other) : bb_onnx_number(m, 1));
   return bb_extent_symbol(m->program, name);
 }
 
@@ -45,7 +49,10 @@ static _Noreturn void tie(const bb_onnx_node *n, const char *name, const char *o
   if (other) t->other = bb_arena_text(m->arena, other, strlen(other));
   m->ties = t;
   m->again = true;
-  if (other)
+  if (other && number > 1)
+    bb_log(m->ctx, BB_LOG_INFO, "node %s: extent %s is %lld*%s", n->name, name, (long long)number,
+           other);
+  else if (other)
     bb_log(m->ctx, BB_LOG_INFO, "node %s: extents %s and %s are one", n->name, other, name);
   else
     bb_log(m->ctx, BB_LOG_INFO, "node %s: extent %s is %lld", n->name, name, (long long)number);
@@ -54,31 +61,83 @@ static _Noreturn void tie(const bb_onnx_node *n, const char *name, const char *o
 
 /* --- sums --- */
 
-/* Makes two sums one by what is left of their difference: a name and a number, or two names. */
+/* The one term, once, that a sum has besides its number; NULL: it has others. */
+static const bb_expr *only_term(const bb_onnx_sum *s) {
+  const bb_expr *found = NULL;
+  for (uint32_t i = 0; i < s->terms; i++) {
+    if (s->times[i] == 0) continue;
+    if (found || s->times[i] != 1) return NULL;
+    found = s->term[i];
+  }
+  return found;
+}
+
+/* A name that has to be a multiple of k stands for k times another; a quotient that has to be one, of a name by a number and
+ * rounded, is made exact first. */
+static void tie_to_multiple(const bb_onnx_node *n, const bb_expr *term, double k) {
+  bb_onnx *m = n->m;
+  for (uint32_t depth = 0; term && term->op == BB_X_DIV && depth < 8; depth++) {
+    bb_onnx_sum of = {0};
+    if (term->a[1]->op != BB_X_CONST || !bb_onnx_sum_add(m, &of, term->a[0], 1)) return;
+    k = term->a[1]->number;
+    term = only_term(&of);
+  }
+  if (!term || term->op != BB_X_SYMBOL || !(k >= 2 && k < 1 << 20)) return;
+  const char *text = m->program->symbol[term->index];
+  const char *name = declared_name(m, bb_extent_symbol(m->program, text));
+  const char *part = bb_arena_printf(m->arena, "%s_by%d", text, (int)k);
+  while (bb_symbol_find(m->program, part) != BB_NONE) part = bb_arena_printf(m->arena, "%s_", part);
+  if (name) tie(n, name, part, (int64_t)k);
+}
+
+/* Where k * (d / k), d/k rounded down, has to be d or less than k below it: what is left of d has to be a multiple of k. */
+static void tie_multiple(const bb_onnx_node *n, const bb_onnx_sum *s) {
+  bb_onnx *m = n->m;
+  for (uint32_t i = 0; i < s->terms; i++) {
+    const bb_expr *term = s->term[i], *by = term->a[1];
+    double k = fabs(s->times[i]), sign = s->times[i] < 0 ? -1 : 1;
+    if (term->op != BB_X_DIV || by->op != BB_X_CONST || by->number != k || k < 2) continue;
+    bb_onnx_sum rest = {.number = -sign * s->number}, more;
+    for (uint32_t t = 0; t < s->terms; t++)
+      if (t != i && !bb_onnx_sum_add(m, &rest, s->term[t], -sign * s->times[t])) return;
+    more = rest;
+    if (!bb_onnx_sum_add(m, &more, term->a[0], -1)) return;
+    bool fits = -more.number >= 0 && -more.number < k && fmod(rest.number, k) == 0;
+    for (uint32_t t = 0; t < more.terms; t++) fits &= more.times[t] == 0;
+    if (fits) tie_to_multiple(n, only_term(&rest), k);
+  }
+}
+
+/* Makes two sums one by what is left of their difference: a name and a number, or as many names of one as of the other, in
+ * the order in which they are declared. */
 static void tie_sums(const bb_onnx_node *n, const bb_extent *a, const bb_extent *b) {
   bb_onnx *m = n->m;
   bb_onnx_sum s = {0};
-  const char *name[2] = {NULL, NULL};
-  double times[2] = {0, 0};
-  uint32_t left = 0;
+  const char *name[2][BB_ONNX_TERMS];
+  double times = 0;
+  uint32_t left[2] = {0, 0};
   if (!bb_onnx_sum_add(m, &s, bb_onnx_extent_expr(m, a), 1)) return;
   if (!bb_onnx_sum_add(m, &s, bb_onnx_extent_expr(m, b), -1)) return;
+  bb_onnx_sum_expr(m, &s, BB_I64); /* sorts it */
+  tie_multiple(n, &s);
   for (uint32_t i = 0; i < s.terms; i++) {
     if (s.times[i] == 0) continue;
-    if (left == 2 || s.term[i]->op != BB_X_SYMBOL) return;
+    bool second = s.times[i] < 0;
+    if (s.term[i]->op != BB_X_SYMBOL || (times && fabs(s.times[i]) != times)) return;
     const char *text = m->program->symbol[s.term[i]->index];
-    name[left] = declared_name(m, bb_extent_symbol(m->program, text));
-    times[left] = s.times[i];
-    if (!name[left++]) return;
+    times = fabs(s.times[i]);
+    name[second][left[second]] = declared_name(m, bb_extent_symbol(m->program, text));
+    if (!name[second][left[second]++]) return;
   }
-  double number = left == 1 ? -s.number / times[0] : 0;
-  bool equal = left == 2 && s.number == 0 && times[0] == -times[1];
-  if (equal) { /* the name declared first stays */
-    bool first = bb_symbol_find(m->program, name[0]) < bb_symbol_find(m->program, name[1]);
-    tie(n, name[first], name[!first], 0);
+  bool one = left[0] + left[1] == 1;
+  double number = one ? s.number / (left[0] ? -times : times) : 0;
+  if (left[0] && left[0] == left[1] && s.number == 0) { /* the name declared first stays */
+    const char *x = name[0][0], *y = name[1][0];
+    bool first = bb_symbol_find(m->program, x) < bb_symbol_find(m->program, y);
+    tie(n, first ? y : x, first ? x : y, 1);
   }
-  if (left == 1 && number >= 1 && number == (double)(int64_t)number)
-    tie(n, name[0], NULL, (int64_t)number);
+  if (one && number >= 1 && number == (double)(int64_t)number)
+    tie(n, name[!left[0]][0], NULL, (int64_t)number);
 }
 
 bool bb_onnx_same_extent(const bb_onnx_node *n, const bb_extent *a, const bb_extent *b) {
@@ -87,7 +146,7 @@ bool bb_onnx_same_extent(const bb_onnx_node *n, const bb_extent *a, const bb_ext
   int64_t known = bb_extent_value(x ? b : a);
   if (x && y) {
     bool first = a->symbol[0] < b->symbol[0];
-    tie(n, first ? y : x, first ? x : y, 0);
+    tie(n, first ? y : x, first ? x : y, 1);
   }
   if ((x || y) && known >= 0) tie(n, x ? x : y, NULL, known);
   tie_sums(n, a, b);

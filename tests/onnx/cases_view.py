@@ -129,6 +129,14 @@ def ties():
     yield single("Tie-product", "MatMul", [x, w.T.copy()], symbols=[["N", "C"], ["D", 5]])
     yield single("Tie-batch", "MatMul", [rand(3, 6, 4), rand(3, 4, 5)], symbols=[["B", 6, "C"], [3, "D", 5]])
     yield single("Tie-Concat", "Concat", [x, w], symbols=[["N", "C"], [5, "D"]], axis=0)
+    # sums of names that are each another's, and an axis that comes back from being halved: it has to be even
+    yield graph_case("Tie-sums-of-names", [N("Concat", ["a", "b"], ["p"], axis=0), N("Concat", ["c", "d"], ["q"], axis=0), N("Mul", ["p", "q"], ["y"])],
+                     {"a": x, "b": w, "c": y, "d": rand(5, 4)}, ["y"], symbols={"a": ["N", 4], "b": ["M", 4], "c": ["P", 4], "d": ["Q", 4]})
+    image, twice = rand(1, 3, 4, 8), np.float32([1, 1, 2, 2])
+    down, up = dict(strides=[2, 2], pads=[1, 1, 1, 1]), dict(mode="nearest", coordinate_transformation_mode="asymmetric", nearest_mode="floor")
+    yield graph_case("Tie-halved", [N("Conv", ["x", "w"], ["h"], **down), N("Conv", ["h", "w"], ["q"], **down), N("Resize", ["q", "", "s"], ["r"], **up),
+                                    N("Add", ["h", "r"], ["a"]), N("Resize", ["a", "", "s"], ["b"], **up), N("Concat", ["x", "b"], ["y"], axis=1)],
+                     {"x": image}, ["y"], {"w": rand(3, 3, 3, 3), "s": twice}, symbols={"x": [1, 3, "H", "W"]})
     # a shape that names axes which stay as another input has them
     named = [N("Shape", ["y"], ["s"], end=1), N("Concat", ["s", "rest"], ["to"], axis=0), N("Reshape", ["x", "to"], ["r"])]
     yield graph_case("Tie-reshape", named, {"x": rand(6, 4), "y": y}, ["r"], {"rest": np.array([-1])}, symbols={"x": ["N", "C"], "y": ["M", "D"]})
@@ -217,6 +225,18 @@ def graphs():
     twice = [N("Add", ["s", "s"], ["d"]), N("Sub", ["d", "one"], ["e"]), N("Add", ["e", "one"], ["f"]), N("Div", ["f", "two"], ["g"]), N("Concat", ["b", "g"], ["to"], axis=0)]
     yield graph_case("extent-halved-again", length + twice + [N("Reshape", ["x", "to"], ["r"]), N("Add", ["x", "r"], ["y"])], {"x": rand(3, 8)}, ["y"],
                      {**last, "two": np.array([2]), "b": np.array([-1])}, symbols={"x": ["B", "S"]})
+    yield graph_case("extent-of-steps", length + [N("Sub", ["s", "one"], ["l"]), N("Div", ["l", "two"], ["h"]), N("Add", ["h", "one"], ["c"]), N("Concat", ["b", "c"], ["to"], axis=0),
+                                                  N("Slice", ["x", "zero", "end", "one", "two"], ["e"]), N("Reshape", ["e", "to"], ["y"])], {"x": rand(3, 9)}, ["y"],
+                     {**last, "two": np.array([2]), "b": np.array([-1]), "end": np.array([2**63 - 1])}, symbols={"x": ["B", "S"]})
+    # parts as long as extents say, and equal ones
+    yield graph_case("Split-open", [N("Concat", ["p", "x"], ["a"], axis=1), N("Exp", ["a"], ["e"]), N("Shape", ["p"], ["sp"], start=1, end=2), N("Shape", ["x"], ["sx"], start=1, end=2),
+                                    N("Concat", ["sp", "sx"], ["to"], axis=0), N("Split", ["e", "to"], ["y", "z"], axis=1)], {"p": rand(2, 5, 3), "x": rand(2, 8, 3)}, ["y", "z"],
+                     symbols={"p": [2, "P", 3], "x": [2, "S", 3]})
+    yield graph_case("Split-open-even", [N("Concat", ["x", "x"], ["a"], axis=1), N("Exp", ["a"], ["e"]), N("Split", ["e"], ["y", "z"], axis=1, num_outputs=2)],
+                     {"x": rand(2, 8, 3)}, ["y", "z"], symbols={"x": [2, "S", 3]})
+    # repeats that OneHot makes of a number
+    yield graph_case("Tile-by-OneHot", [N("OneHot", ["i", "three", "v"], ["h"]), N("Reshape", ["h", "b"], ["r"]), N("Tile", ["x", "r"], ["y"])], {"x": rand(2, 1, 3)}, ["y"],
+                     {"i": np.array([1]), "three": np.array(3), "v": np.array([1, 4]), "b": np.array([-1])})
     yield graph_case("window-then-flat", [
         N("Conv", ["x", "w"], ["c"], strides=[2, 2]), N("Shape", ["x"], ["s"], start=2), N("Div", ["s", "two"], ["h"]), N("ReduceProd", ["h"], ["flat"], keepdims=1),
         N("Concat", ["b", "flat"], ["to"], axis=0), N("Reshape", ["c", "to"], ["y"])], {"x": rand(2, 3, 8, 9)}, ["y"],
@@ -282,6 +302,13 @@ def branches():
     for value in (True, False):
         yield graph_case(f"If-{value}", [N("If", ["c"], ["y"], then_branch=branch("t", "Exp"), else_branch=branch("e", "Neg"))],
                          {"x": rand(3)}, ["y"], {"c": np.array(value)}, by="runtime")
+    # a condition that only a run tells: both branches are computed
+    for value in (True, False):
+        yield graph_case(f"If-run-{value}", [N("If", ["c"], ["y"], then_branch=branch("t", "Exp"), else_branch=branch("e", "Neg"))],
+                         {"x": rand(3), "c": np.array(value)}, ["y"], by="runtime")
+    yield graph_case("If-run-sum", [N("ReduceSum", ["x"], ["s"], keepdims=0), N("Less", ["s", "zero"], ["c"]),
+                                    N("If", ["c"], ["y"], then_branch=branch("t", "Exp"), else_branch=branch("e", "Neg"))], {"x": rand(3)}, ["y"],
+                     {"zero": np.float32(0)}, symbols={"x": ["S"]}, by="runtime")
 
 
 def reference(name, to):
