@@ -35,7 +35,8 @@ int main(void) {
   uint32_t count = 0;
   while (count < OPERATORS && bb_onnx_operator_get(count, &all[count])) count++;
   qsort(all, count, sizeof *all, by_name);
-  printf("| domain | runs as | operators (from which opset, if from a later one than 13) |\n|---|---|---|\n");
+  printf("| domain | runs as | operators (from which opset, if from a later one than 13) "
+         "|\n|---|---|---|\n");
   static const char *const domains[] = {"", "ai.onnx.preview", "com.microsoft"};
   uint32_t shown = 0;
   for (size_t d = 0; d < sizeof domains / sizeof *domains; d++) {
