@@ -166,9 +166,13 @@ static void put_init(bb_cuda *e) {
   bb_cuda_line(e, "  }");
   bb_cuda_line(e, "  __syncwarp();");
   if (e->copier && !e->pair) {
-    bb_cuda_line(e, "  tl::named_arrive(3, %u);", 32 + 32 * e->warp_count);
-    bb_cuda_line(e, "} else if (tl::warp() >= 4) {");
-    bb_cuda_line(e, "  tl::named_sync(3, %u);", 32 + 32 * e->warp_count);
+    uint32_t threads = 32 * (e->copiers + e->warp_count);
+    bb_cuda_line(e, "  tl::named_arrive(3, %u);", threads);
+    if (e->copiers > 1)
+      bb_cuda_line(e, "} else if (tl::warp() < %u || tl::warp() >= 4) {", e->copiers);
+    else
+      bb_cuda_line(e, "} else if (tl::warp() >= 4) {");
+    bb_cuda_line(e, "  tl::named_sync(3, %u);", threads);
   }
   bb_cuda_line(e, "}");
   if (e->pair) bb_cuda_line(e, "tl::cluster_sync(); // the mate's barriers, too");
@@ -219,11 +223,7 @@ static void put_roles(bb_cuda *e) {
   bb_cuda_line(e, "if (tl::warp() < 4) { // the copier");
   e->depth++;
   if (e->p->registers) bb_cuda_line(e, "tl::fewer_registers<%u>();", e->p->copier_registers);
-  bb_cuda_line(e, "if (threadIdx.x == 0) {");
-  e->depth++;
-  bb_cuda_role(e, true);
-  e->depth--;
-  bb_cuda_line(e, "}");
+  bb_cuda_put_copiers(e);
   if (e->cluster || e->pair) bb_cuda_line(e, "__syncwarp();");
   if (e->cluster) {
     bb_cuda_line(e, "tl::cluster_sync(); // as those who compute");

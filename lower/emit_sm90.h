@@ -96,11 +96,14 @@ typedef struct bb_cuda {
   bb_cuda_map map[16];
   uint32_t groups, threads, shared, stages, warp_count;
   bool copier, puts, exchange;
-  bool lags; /* products of the serial loop end while the next iteration's run */
+  uint32_t
+      copiers; /* threads that copy: one for all tiles, or one for each (emit_sm90_copiers.c) */
+  bool lags;   /* products of the serial loop end while the next iteration's run */
   /* while code is written */
   const char **variable;     /* how each is called here */
   const char **old_variable; /* ... in statements of the iteration before */
   const char *outer_step;    /* how the step of grid[0] is called, where it has a name */
+  uint32_t copied;           /* not 0: of a copier, for tile copied - 1 alone */
   uint32_t raw;    /* not 0: tile raw - 1 lies in `raw`, as a product's left operand would */
   uint32_t single; /* not 0: statements are of element e of a block of so many column tiles */
 } bb_cuda;
@@ -187,6 +190,13 @@ void bb_cuda_load_half(bb_cuda *e, const bb_tile_stmt *stmt, const char *buffer,
                        const char *barrier);
 /* A last argument of what releases a tile: ", mates" or nothing. */
 const char *bb_cuda_mates(const bb_cuda *e, uint32_t tile);
+
+/* emit_sm90_copiers.c: how many threads copy. */
+void bb_cuda_find_copiers(bb_cuda *e);
+/* Does the copier at hand load the tile?  Where no copier's code is written, as if there were one for all. */
+bool bb_cuda_copies(const bb_cuda *e, uint32_t tile);
+/* The code of all of them. */
+void bb_cuda_put_copiers(bb_cuda *e);
 
 /* emit_sm90_early.c: in the copier, before its loops: loads that need not wait for earlier launches, and the wait. */
 void bb_cuda_early(bb_cuda *e);

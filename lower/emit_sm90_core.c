@@ -148,7 +148,7 @@ void bb_cuda_place_function(bb_cuda *e) {
 
 static void put_rings(bb_cuda *e) {
   for (uint32_t i = 0; i < e->p->tiles; i++)
-    if (e->tile[i].ring)
+    if (e->tile[i].ring && bb_cuda_copies(e, i))
       bb_cuda_line(e, "tl::Ring<%u> %s_ring;", e->p->tile[i].buffers, e->tile[i].name);
 }
 

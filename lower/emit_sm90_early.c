@@ -9,7 +9,8 @@
 /* In the serial loop of the block's first tile, if that is one plain stretch. */
 static bool may_be_early(const bb_cuda *e, const bb_tile_stmt *s) {
   const bb_cuda_tile *t = s->kind == BB_TILE_LOAD ? &e->tile[s->result] : NULL;
-  return t && t->ring && !t->stands && t->parts == 1 && s->view < 32 && !s->stretches;
+  return t && t->ring && bb_cuda_copies(e, s->result) && !t->stands && t->parts == 1 &&
+         s->view < 32 && !s->stretches;
 }
 
 static void put_loads(bb_cuda *e, const bb_tile_stmt *load) {

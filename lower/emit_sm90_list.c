@@ -136,6 +136,7 @@ static void put_copies(bb_cuda *e, uint32_t acts, const bb_cuda_act *a, const bb
   for (uint32_t i = 0; i < acts; i++) {
     if (a[i].kind != BB_ACT_ARRIVED) continue;
     const bb_tile_stmt *load = item[a[i].item].stmt;
+    if (!bb_cuda_copies(e, load->result)) continue;
     if (begun[load->result]) put_late(e, &before);
     next.names = e->variable = item[a[i].item].old ? e->old_variable : now;
     put_copy(e, load, 0, 1);

@@ -425,6 +425,7 @@ void bb_cuda_plan(bb_cuda *e) {
   find_parts(e);
   find_standing(e);
   e->lags = may_lag(e);
+  bb_cuda_find_copiers(e);
   bb_cuda_find_mates(e);
   bb_cuda_find_beside(e);
   walk(e, &e->p->body, lay_by_use);

@@ -56,6 +56,8 @@ def waits(source):
     """What a launch that begins early must not do: every role waits, once, and touches no array before it does but what it may."""
     wrong, kernel = [], source.split("__global__")[1]
     roles = re.split(r"\n  \} else \{\n", kernel.split("// the copier")[1]) if "// the copier" in kernel else [kernel]
+    copiers = re.split(r"\n    \} else if \(threadIdx.x == \d+\) \{", roles[0])  # one for each tile
+    roles = copiers + roles[1:]
     for role in roles:
         before, *after = role.split("tl::after_earlier();")
         if len(after) != 1: wrong.append("a role that waits %d times for earlier launches" % len(after))

@@ -1,4 +1,6 @@
-/* pairs_test.c - blocks that load in pairs: at which extents they are, what comes in halves, and what is refused. */
+/* pairs_test.c - blocks that load in pairs: at which extents they are, what comes in halves, and what is refused; and which threads
+ * load.
+ */
 #include "lower/emit.h"
 #include "runtime/gpu/make.h"
 
@@ -33,6 +35,7 @@ typedef struct emitted {
   int64_t mates;     /* at these extents */
   uint32_t rows[2];  /* of the boxes of A and B */
   bool has_clusters; /* in the source */
+  uint32_t copiers;  /* threads that load for one tile alone */
   char message[300];
 } emitted;
 
@@ -52,6 +55,8 @@ static void emit(bb_context *ctx, void *argument) {
   for (uint32_t i = 0; i < plan.maps; i++)
     if (plan.map[i].view < 2) e->rows[plan.map[i].view] = plan.map[i].box[0];
   e->has_clusters = strstr(source.data, "cluster") != NULL;
+  e->copiers = 0;
+  for (const char *at = source.data; (at = strstr(at, "// copies ")); at++) e->copiers++;
   bb_undefer(ctx, p->home);
   bb_program_destroy(p->home);
 }
@@ -131,8 +136,29 @@ static void refusals(void **state) {
   assert_non_null(strstr(e.message, "whose loops differ"));
 }
 
+/* Tiles of a loop of products have a thread each, but where a queue, or what stands before the loop, wants one for all. */
+static void copiers(void **state) {
+  (void)state;
+  char text[1500];
+  emitted e = {product(text, sizeof text, sections, "} } }"), {256, 256, 64}};
+  assert_int_equal(try_to_emit(&e), BB_OK);
+  assert_int_equal(e.copiers, 2);
+  e.text = product(text, sizeof text,
+                   "parallel n = 0 to N step 256 @ grid persistent queue { parallel m = 0 to M "
+                   "step 128 @ grid {",
+                   "} }");
+  assert_int_equal(try_to_emit(&e), BB_OK);
+  assert_int_equal(e.copiers, 0);
+  e.text =
+      product(text, sizeof text,
+              "parallel n = 0 to N step 256 @ grid { parallel m = 0 to M step 128 @ grid {", "} }");
+  memcpy(strstr(text, "x += dot(a, b')"), "x = dot(a, b') ", 15);
+  assert_int_equal(try_to_emit(&e), BB_OK);
+  assert_int_equal(e.copiers, 0); /* each product ends before the next begins */
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(extents), cmocka_unit_test(halves),
-                                     cmocka_unit_test(refusals)};
+                                     cmocka_unit_test(refusals), cmocka_unit_test(copiers)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
