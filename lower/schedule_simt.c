@@ -11,6 +11,8 @@
 enum { LEAST = 16, REGISTERS = 96, THREADS = 256, SIZES = 3, LONGEST = 128 };
 /* Elements of a tile where rows stream, and its columns. */
 enum { ELEMENTS = 8192, WIDEST = 2048, NARROWEST = 128, MOST_ROWS = 64, FEW_ELEMENTS = 1 << 20 };
+/* Rows that selection gives a block where there are few for each processor, and the most columns of a block that has one. */
+enum { FEW_ROWS = 8, WHOLE = 4096 };
 typedef struct sizes {
   int64_t size, folded;
 } sizes;
@@ -202,6 +204,29 @@ static void size_rows(const bb_program *program, const streams *s, int64_t wide,
   }
 }
 
+/* The most elements in blocks that selection chose along axes whose extents a run tells; as they were where there are none. */
+static void find_chosen(const bb_program *program, const bb_graph *graph, const streams *s,
+                        int64_t *rows, int64_t *cols) {
+  for (uint32_t i = 0; i < graph->count; i++) {
+    const bb_node *node = bb_node_get(graph, i);
+    if (node->kind != BB_NODE_MAP) continue;
+    int64_t *of = s->row[node->dim] ? rows : s->col[node->dim] ? cols : NULL;
+    bool open = bb_extent_value(program->dim[node->dim].extent) <= 0;
+    if (of && open && node->block > *of) *of = node->block;
+    find_chosen(program, node->inner, s, rows, cols);
+  }
+}
+
+/* Columns of a block that has one row, where selection found few rows for each processor: as many as it chose, so that all that a
+ * block loads is on its way at once.  0: there are rows enough, or how many is known. */
+static int64_t whole_row(const bb_program *program, const bb_graph *graph, const streams *s) {
+  int64_t rows = 0, cols = 0, whole = WHOLE;
+  find_chosen(program, graph, s, &rows, &cols);
+  if (!rows || rows > FEW_ROWS || cols < NARROWEST) return 0;
+  while (whole / 2 >= cols) whole /= 2;
+  return whole;
+}
+
 /* So few elements that what counts is how many blocks there are: the sizes that selection chose. */
 static bool is_small(const bb_program *program, const streams *s) {
   int64_t elements = 1;
@@ -226,8 +251,9 @@ static const bb_kernel *by_rows(bb_context *ctx, attempt a, uint32_t processors)
     if (s.row[d] && s.col[d]) return NULL;
   if (s.products || is_small(p, &s)) return NULL;
   a.block = block;
-  for (int64_t wide = WIDEST; wide >= NARROWEST; wide /= 2)
-    for (int64_t rows = MOST_ROWS; rows >= 1; rows /= 2) {
+  int64_t whole = whole_row(p, a.graph, &s);
+  for (int64_t wide = whole ? whole : WIDEST; wide >= NARROWEST; wide /= 2)
+    for (int64_t rows = whole ? 1 : MOST_ROWS; rows >= 1; rows /= 2) {
       size_rows(p, &s, wide, rows, block);
       if (!schedules(ctx, &a, false)) return NULL;
       if (!fits(a.kernel->tile)) continue;
