@@ -252,11 +252,9 @@ void bb_engine_settle(bb_engine *engine, bb_scope *scope) {
   }
   for (uint32_t i = 0; i < journal->count; i++) {
     const bb_change *change = &journal->change[i];
-    if (change->kind != BB_CHANGE_INSIDE)
-      scope->stale = true;
-    else if (listed(engine))
-      wake_inside(scope, change->node);
+    if (change->kind == BB_CHANGE_INSIDE && listed(engine)) wake_inside(scope, change->node);
   }
+  scope->stale = true; /* extension looks into maps */
   journal->count = 0;
   lead_to(scope);
   bb_engine_wake_extension(scope);

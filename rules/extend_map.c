@@ -13,6 +13,10 @@
  *
  * (c) as (b), the shared value being an intermediate one.
  *
+ * (d) any of these, the inner Y-map standing in a further map, or in several, that the X-map holds:
+ *
+ *   [ Y: f ] [ X: [ W: [ Y: g ] ] ] ==> [ X: [ Y: f ] [ W: [ Y: g ] ] ] ==> [ X: [ W: [ Y: f ] [ Y: g ] ] ]
+ *
  * Everything else in the level moves into the X-map and is computed again in every iteration; what
  * does not depend on X and is an output of the level leaves through an invariant port.  Fusion
  * (Rule 1 for (a), Rule 2 for (b) and (c)) then joins the two Y-maps.
@@ -22,6 +26,8 @@
  *   what it pulls in would depend on it;
  * - an outer and an inner map over the same dim which Rule 1 or Rule 2 could fuse once they stand side
  *   by side, the values between them passing through the X-map whole;
+ * - (d): W in X is what X is in the level: the value passes whole, and only outputs follow.  W is extended
+ *   next; between both is a program that computes again once for each X, which may be the cheapest;
  * - what makes a list that the X-map iterates cannot move in, nor what is computed at load: it stays,
  *   and must not be the outer Y-map.
  *
@@ -30,22 +36,6 @@
  * different dims; the outer Y-map iterated by X.
  */
 #include "inward.h"
-
-enum { FINISHES = 64 }; /* uses looked at behind a map */
-
-/* Ops on items, as those that finish a fold, may stand between. */
-static bool only_outputs_follow(const bb_graph *graph, const bb_node *x, uint32_t *left) {
-  bool any = false;
-  for (uint32_t i = 0; i < x->nout; i++)
-    for (bb_use u = x->out[i].first; u.node != BB_NONE; u = bb_next_use(graph, u)) {
-      const bb_node *user = bb_node_get(graph, u.node);
-      any = true;
-      if (user->kind == BB_NODE_OUTPUT) continue;
-      bool looks = user->kind == BB_NODE_FUNC && *left && (*left)--;
-      if (!looks || !only_outputs_follow(graph, user, left)) return false;
-    }
-  return any;
-}
 
 static bool match(bb_match *match) {
   bb_scope *scope = match->scope;
@@ -56,10 +46,9 @@ static bool match(bb_match *match) {
     return bb_miss(match, "the map runs over another dim");
   if (bb_scope_constant(scope, match->anchor))
     return bb_miss(match, "the map is computed once, at load");
-  uint32_t left = FINISHES;
-  if (!only_outputs_follow(scope->graph, x, &left))
+  if (!bb_inward_only_outputs_follow(scope->graph, x))
     return bb_miss(match, "more than outputs is reachable from the map");
-  return bb_inward_find_maps(match);
+  return bb_inward_find_maps(match, true);
 }
 
 static void apply(bb_match *match) {

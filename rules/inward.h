@@ -19,9 +19,12 @@ typedef struct bb_inward {
  * that all this stays.  Nodes that already stay keep so, and what
  * is reachable from them. */
 void bb_inward_find_staying(bb_inward *v);
+/* Whether nothing but outputs is reachable from a map, through ops that finish what it folds. */
+bool bb_inward_only_outputs_follow(const bb_graph *graph, const bb_node *map);
 /* The two Y-maps, one outside the anchor and one inside, that could be fused if both stood inside; as a
- * match of variant 'a', 'b' or 'c'. */
-bool bb_inward_find_maps(bb_match *match);
+ * match of variant 'a', 'b' or 'c'.  deep: or 'd', the inner one standing in further maps, which only outputs
+ * follow. */
+bool bb_inward_find_maps(bb_match *match, bool deep);
 /* Moves everything that does not stay into X, which is owned. */
 void bb_inward_move(bb_inward *v);
 

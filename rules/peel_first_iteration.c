@@ -43,7 +43,7 @@ static bool match(bb_match *match) {
     return bb_miss(match, "the map runs over another dim");
   if (bb_scope_constant(match->scope, match->anchor))
     return bb_miss(match, "the map is computed once, at load");
-  return bb_inward_find_maps(match);
+  return bb_inward_find_maps(match, false);
 }
 
 /* New serials, for a copy is not the node that it was made from. */

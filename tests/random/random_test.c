@@ -146,7 +146,8 @@ static void follow_extension(trial *t, const bb_trace_event *event) {
     bb_fail(t->made.program->ctx, BB_ERROR_MISMATCH,
             "at step %u: a level was moved into a map for nothing", event->step);
   if (event->depth >= t->extended) t->extended = 0;
-  if (event->rule == 6 || event->rule == 7) t->extended = event->depth + 1;
+  bool again = event->variant == 'd'; /* what it is moved into is extended next */
+  if ((event->rule == 6 && !again) || event->rule == 7) t->extended = event->depth + 1;
 }
 
 static void observe(void *user, const bb_trace_event *event, const bb_graph *root) {
