@@ -16,6 +16,7 @@ static const bb_machine machines[] = {
 #include "machines/h200.def"
 #include "machines/h100.def"
 #include "machines/a100.def"
+#include "machines/rtx4090.def"
 #include "machines/mi300x.def"
 #include "machines/mi250x.def"
 };
