@@ -330,6 +330,7 @@ void bb_emit_c(bb_buffer *out, const bb_tile_program *program, const char *name,
   c.apart = BB_NEW(scratch, const bb_c_nest *, program->views + 1);
   c.extent = BB_NEW(scratch, bool, program->extents + 1);
   c.view = BB_NEW(scratch, bool, program->views + 1);
+  bb_c_find_live(&c);
   bb_c_lay_out(&c);
   bb_c_share(&c);
   bb_c_nest *nests;

@@ -26,6 +26,24 @@ typedef struct bb_c_tile {
 /* Columns of a panel of f32 (device/cpu_product.h), as BB_VECTORS says. */
 uint32_t bb_c_panel(uint32_t vector_bytes);
 
+/* Classes of axes: 2 t is tile t's rows, 2 t + 1 its columns. */
+typedef struct bb_c_axes {
+  uint32_t *parent;
+  bool *together; /* by axis that stands for a class: its elements know each other */
+} bb_c_axes;
+bb_c_axes bb_c_axes_find(bb_arena *arena, const bb_tile_program *program);
+/* The axis that stands for the class, and how many elements an axis has; 0: the tile lacks it. */
+uint32_t bb_c_axis(const bb_c_axes *axes, uint32_t axis);
+void bb_c_axes_unite(bb_c_axes *axes, uint32_t a, uint32_t b);
+uint32_t bb_c_axis_size(const bb_tile_program *program, uint32_t axis);
+
+/* Where what is there of a class of axes begins, and the extent at which it ends. */
+typedef struct bb_c_live {
+  bb_tile_index start, extent; /* NULL: nothing is loaded or stored along it */
+  bool never;                  /* several places, or one that is not always known */
+  bool is;                     /* statements leave out what is beyond */
+} bb_c_live;
+
 /* A loop's body runs for one strip of some blocks after the other.  variable: where it begins; BB_NONE: no
  * block is cut. */
 typedef struct bb_c_strips {
@@ -66,6 +84,8 @@ typedef struct bb_c {
   uint32_t vector_bytes; /* of the processor that it is for */
   bb_c_tile *tile;
   bb_c_strips strips;
+  bb_c_axes axes;
+  bb_c_live *live;         /* by axis that stands for a class */
   int64_t bytes;           /* of tiles, in a task's memory */
   int64_t panel;           /* where products keep a panel of an operand */
   uint32_t *home;          /* by view: the nest that alone uses it, BB_NONE: several */
@@ -123,6 +143,16 @@ void bb_c_map(bb_c *c, const bb_tile_stmt *stmt);
 bool bb_c_map_and_fold(bb_c *c, const bb_tile_stmt *stmt, const bb_tile_stmt *fold);
 /* "sum": of functions of the library. */
 const char *bb_c_monoid(const bb_c *c, const bb_monoid *monoid);
+
+/* Finds what statements may leave out: c->axes, c->live. */
+void bb_c_find_live(bb_c *c);
+/* Do statements leave out what is beyond an extent along the axis?  And how many elements are there, as a C expression; of
+ * a tile that lacks the axis: 1.  whole: in whole vectors, as bb_c_whole(). */
+bool bb_c_is_live(const bb_c *c, uint32_t tile, bb_axis axis);
+const char *bb_c_count(bb_c *c, uint32_t tile, bb_axis axis);
+/* Of an axis that a variable moves along, which is live; NULL: there is none. */
+const char *bb_c_count_by(bb_c *c, uint32_t variable);
+const char *bb_c_whole_count(bb_c *c, uint32_t tile, bb_axis axis);
 
 /* Decides how tiles lie in memory: turned, pitch, window of c->tile[].  See emit_c_layout.c. */
 void bb_c_lay_out(bb_c *c);

@@ -27,8 +27,7 @@ typedef struct place {
   const char *offset;      /* of element (0, 0) in the view */
   const char *row, *col;   /* strides */
   const char *rows, *cols; /* how many are inside the extents */
-  const char *whole;       /* whether all are, NULL: always */
-  bool row_unit, col_unit; /* strides are 1 whatever the extents */
+  const char *whole;       /* whether all are that anybody asks for, NULL: always */
 } place;
 
 static const char *join(bb_c *c, const char *a, const char *op, const char *b) {
@@ -43,9 +42,17 @@ static bool is_zero(bb_tile_index index) {
   return index->op == BB_X_CONST && index->number == 0;
 }
 
-static place place_of(bb_c *c, const bb_tile_stmt *s, const bb_tile *t) {
+/* Of the tile's lines those are asked for that are there: all who read it stop where they end. */
+static bool stops_at_lines(const bb_c *c, uint32_t tile, bb_axis axis) {
+  const bb_tile *t = &c->p->tile[tile];
+  const bb_c_tile *held = &c->tile[tile];
+  bool line = t->rows && t->cols && axis == (held->turned ? BB_AXIS_COL : BB_AXIS_ROW);
+  return line && !held->bundled && bb_c_is_live(c, tile, axis);
+}
+
+static place place_of(bb_c *c, const bb_tile_stmt *s, uint32_t tile) {
   const bb_tile_view *view = &c->p->view[s->view];
-  place p = {.row = "0", .col = "1", .rows = "1", .cols = "1", .col_unit = true};
+  place p = {.row = "0", .col = "1", .rows = "1", .cols = "1"};
   bb_tile_index stride[BB_TILE_RANK], dense = bb_expr_const(c->p->home, BB_I64, 1);
   for (uint32_t i = view->rank; i-- > 0;) {
     stride[i] = view->strided ? view->stride[i] : dense;
@@ -59,15 +66,18 @@ static place place_of(bb_c *c, const bb_tile_stmt *s, const bb_tile *t) {
       p.offset = join(c, p.offset, " + ",
                       is_one(stride[i]) ? start : bb_arena_printf(arena(c), "%s * %s", start, by));
     if (!r->size) continue;
-    const char *inside = bb_arena_printf(arena(c), "bb_clip(%s, %u, %s)", start, r->size, extent);
-    p.whole = join(c, p.whole, " && ",
-                   bb_arena_printf(arena(c), "%s + %u <= %s", start, r->size, extent));
+    const char *inside =
+        bb_c_is_live(c, tile, r->axis)
+            ? bb_c_count(c, tile, r->axis)
+            : bb_arena_printf(arena(c), "bb_clip(%s, %u, %s)", start, r->size, extent);
+    if (!stops_at_lines(c, tile, r->axis))
+      p.whole = join(c, p.whole, " && ",
+                     bb_arena_printf(arena(c), "%s + %u <= %s", start, r->size, extent));
     if (r->axis == BB_AXIS_ROW)
-      p.row = by, p.rows = inside, p.row_unit = is_one(stride[i]);
+      p.row = by, p.rows = inside;
     else
-      p.col = by, p.cols = inside, p.col_unit = is_one(stride[i]);
+      p.col = by, p.cols = inside;
   }
-  (void)t;
   if (!p.offset) p.offset = "0";
   return p;
 }
@@ -75,19 +85,20 @@ static place place_of(bb_c *c, const bb_tile_stmt *s, const bb_tile *t) {
 static void copy_in(bb_c *c, const bb_tile_stmt *s) {
   const bb_tile *t = &c->p->tile[s->result];
   const bb_c_tile *held = &c->tile[s->result];
-  place p = place_of(c, s, t);
+  place p = place_of(c, s, s->result);
   if (held->panels) {
     bb_c_line(c, "t%u = v%u + %s;", s->result, s->view, p.offset);
     return;
   }
   const char *suffix = held->narrow ? "narrow" : bb_c_memory_suffix(c, c->p->view[s->view].dtype);
-  uint32_t rows = rows_of(t), cols = cols_of(t);
+  bb_axis line = held->turned ? BB_AXIS_COL : BB_AXIS_ROW;
   const char *pad =
       bb_c_expression(c, bb_expr_const(c->p->home, t->dtype, s->pad), NULL, NULL, NULL);
   bool turned = held->turned;
+  const char *along = bb_c_count(c, s->result, turned ? BB_AXIS_ROW : BB_AXIS_COL);
   const char *copy = bb_arena_printf(
-      arena(c), "bb_load_%s(t%u%s, %u, %u, %u, v%u + %s, %s, %s, %s, %s, %s);", suffix, s->result,
-      held->window ? "_own" : "", held->pitch, turned ? cols : rows, turned ? rows : cols, s->view,
+      arena(c), "bb_load_%s(t%u%s, %u, %s, %s, v%u + %s, %s, %s, %s, %s, %s);", suffix, s->result,
+      held->window ? "_own" : "", held->pitch, bb_c_count(c, s->result, line), along, s->view,
       p.offset, turned ? p.col : p.row, turned ? p.row : p.col, turned ? p.cols : p.rows,
       turned ? p.rows : p.cols, pad);
   if (!held->window) {
@@ -113,8 +124,9 @@ static void load(bb_c *c, const bb_tile_stmt *s) {
   bool turned = c->tile[s->result].turned;
   copy_in(c, s);
   if (c->tile[s->result].bundled)
-    bb_c_line(c, "bb_bundle_%s(t%u_in, t%u, %s, %u, %u);", bb_c_suffix(c, t->dtype), s->result,
-              s->result, pitch_of(c, s->result), turned ? t->rows : t->cols,
+    bb_c_line(c, "bb_bundle_%s(t%u_in, t%u, %s, %s, %u);", bb_c_suffix(c, t->dtype), s->result,
+              s->result, pitch_of(c, s->result),
+              bb_c_count(c, s->result, turned ? BB_AXIS_ROW : BB_AXIS_COL),
               turned ? t->cols : t->rows);
 }
 
@@ -129,7 +141,7 @@ static const char *col_stride(const bb_c *c, uint32_t tile) {
 static void store(bb_c *c, const bb_tile_stmt *s) {
   uint32_t from = s->operand[0];
   const bb_tile *t = &c->p->tile[from];
-  place p = place_of(c, s, t);
+  place p = place_of(c, s, from);
   bool turned = c->tile[from].turned;
   if (c->p->view[s->view].panels) {
     const bb_tile_range *depth = &s->range[c->p->view[s->view].rank - 2];
@@ -172,6 +184,8 @@ static void dot(bb_c *c, const bb_tile_stmt *s, bool fresh) {
     along[i] = swapped ? row_stride(c, tile) : col_stride(c, tile);
   }
   int a = turned ? 1 : 0, b = 1 - a;
+  const char *rows = bb_c_count(c, s->result, BB_AXIS_ROW);
+  const char *cols = bb_c_count(c, s->result, BB_AXIS_COL);
   bool bundled = c->tile[s->operand[a]].bundled;
   const char *with =
       bundled ? bb_arena_printf(arena(c), "t%u_in, %u, BB_BUNDLED", s->operand[a], k)
@@ -181,16 +195,15 @@ static void dot(bb_c *c, const bb_tile_stmt *s, bool fresh) {
                            ? bb_c_memory_suffix(c, c->p->tile[s->operand[b]].dtype)
                            : bb_c_suffix(c, to->dtype);
   if (held->panels) {
-    bb_c_line(c, "bb_dot_panels_%s(t%u, %s, %s, t%u, %u, %u, %u, %s, panel);", suffix, s->result,
-              to->cols ? pitch_of(c, s->result) : "1", with, s->operand[b],
-              turned ? cols_of(to) : rows_of(to), turned ? rows_of(to) : cols_of(to), k,
-              s->accumulate && !fresh ? "true" : "false");
+    bb_c_line(c, "bb_dot_panels_%s(t%u, %s, %s, t%u, %s, %s, %u, %s, panel);", suffix, s->result,
+              to->cols ? pitch_of(c, s->result) : "1", with, s->operand[b], turned ? cols : rows,
+              turned ? rows : cols, k, s->accumulate && !fresh ? "true" : "false");
     if (c->panel < EDGE) c->panel = EDGE;
     return;
   }
-  bb_c_line(c, "bb_dot_%s(t%u, %s, %s, t%u, %s, %s, %u, %u, %u, %s%s);", suffix, s->result,
+  bb_c_line(c, "bb_dot_%s(t%u, %s, %s, t%u, %s, %s, %s, %s, %u, %s%s);", suffix, s->result,
             to->cols ? pitch_of(c, s->result) : "1", with, s->operand[b], across[b], along[b],
-            turned ? cols_of(to) : rows_of(to), turned ? rows_of(to) : cols_of(to), k,
+            turned ? cols : rows, turned ? rows : cols, k,
             s->accumulate && !fresh ? "true" : "false", real ? ", panel" : "");
   if (!real) return;
   int64_t bytes = (int64_t)k * PANELS + EDGE;
@@ -203,9 +216,9 @@ static void fold(bb_c *c, const bb_tile_stmt *s) {
   const char *suffix = bb_c_suffix(c, t->dtype);
   if (s->axis != BB_AXIS_COL) bb_c_refuse(c, "a fold along the rows of a tile");
   if (s->second == BB_NONE) {
-    bb_c_line(c, "bb_fold_%s%s_%s(t%u, t%u, %s, %u, %u);", c->tile[from].turned ? "down_" : "",
-              bb_c_monoid(c, s->monoid), suffix, s->result, from, pitch_of(c, from), rows_of(t),
-              cols_of(t));
+    bb_c_line(c, "bb_fold_%s%s_%s(t%u, t%u, %s, %s, %u);", c->tile[from].turned ? "down_" : "",
+              bb_c_monoid(c, s->monoid), suffix, s->result, from, pitch_of(c, from),
+              bb_c_count(c, from, BB_AXIS_ROW), cols_of(t));
     return;
   }
   bb_monoid_id id = s->monoid->id;
@@ -344,6 +357,8 @@ static void loop_over_strips(bb_c *c, const bb_tile_loop *l, uint32_t stretch) {
       bb_c_line(c, "%s *const t%u = t%u_all + i%u / %u * %" PRId64 ";",
                 bb_c_element(c, c->p->tile[i].dtype), i, i, l->variable, c->strips.size,
                 bb_c_tile_elements(c, i));
+  const char *left = bb_c_count_by(c, l->variable);
+  if (left) bb_c_line(c, "if (%s == 0) break;", left);
   body(c, &l->body, stretch);
   c->indent--;
   bb_c_line(c, "}");

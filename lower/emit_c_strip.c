@@ -20,83 +20,17 @@ enum { LEAST_STRIP = 16, LEAST_BYTES = 1 << 15 };
 typedef struct stripping {
   bb_arena *arena;
   bb_tile_program *p;
-  uint32_t *parent; /* of axes: 2 t is tile t's rows, 2 t + 1 its columns */
-  bool *together;   /* by axis that stands for a class: its elements know each other */
-  uint32_t axis;    /* the class that is cut */
-  uint32_t most;    /* of it in a strip */
-  uint32_t strip;   /* in one, as it is */
+  bb_c_axes axes;
+  uint32_t axis;  /* the class that is cut */
+  uint32_t most;  /* of it in a strip */
+  uint32_t strip; /* in one, as it is */
   uint32_t variable;
   uint32_t loops; /* over strips, so far */
   uint32_t *seen; /* by tile: the loop that has it, from 1; BB_NONE: several */
 } stripping;
 
-static uint32_t find(stripping *w, uint32_t axis) {
-  while (w->parent[axis] != axis) axis = w->parent[axis] = w->parent[w->parent[axis]];
-  return axis;
-}
-
-static uint32_t size_of(const bb_tile_program *p, uint32_t axis) {
-  return axis % 2 ? p->tile[axis / 2].cols : p->tile[axis / 2].rows;
-}
-
-static void unite(stripping *w, uint32_t a, uint32_t b) {
-  if (size_of(w->p, a) && size_of(w->p, b)) w->parent[find(w, a)] = find(w, b);
-}
-
-static void unite_axes(void *user, bb_tile_body *body, uint32_t at) {
-  stripping *w = user;
-  const bb_tile_stmt *s = body->stmt[at];
-  uint32_t to = 2 * s->result;
-  switch (s->kind) {
-  case BB_TILE_MAP:
-  case BB_TILE_SCAN:
-  case BB_TILE_FOLD:
-    for (uint32_t i = 0; i < s->operands; i++)
-      for (uint32_t k = 0; k < 2; k++) unite(w, to + k, 2 * s->operand[i] + k);
-    return;
-  case BB_TILE_DOT: {
-    uint32_t a = 2 * s->operand[0], b = 2 * s->operand[1], ta = s->transposed[0],
-             tb = s->transposed[1];
-    unite(w, to, a + ta);
-    unite(w, to + 1, b + !tb);
-    unite(w, a + !ta, b + tb);
-    return;
-  }
-  default: return;
-  }
-}
-
-static void note_together(void *user, bb_tile_body *body, uint32_t at) {
-  stripping *w = user;
-  const bb_tile_stmt *s = body->stmt[at];
-  bool all = s->kind == BB_TILE_ANY || s->kind == BB_TILE_TRANSPOSE || s->second != BB_NONE;
-  for (uint32_t i = 0; i < s->operands && all; i++)
-    w->together[find(w, 2 * s->operand[i])] = w->together[find(w, 2 * s->operand[i] + 1)] = true;
-  if (all && s->result != BB_NONE)
-    w->together[find(w, 2 * s->result)] = w->together[find(w, 2 * s->result + 1)] = true;
-  if (s->kind == BB_TILE_FOLD || s->kind == BB_TILE_SCAN)
-    w->together[find(w, 2 * s->operand[0] + (s->axis == BB_AXIS_COL))] = true;
-  if (s->kind == BB_TILE_DOT) w->together[find(w, 2 * s->operand[0] + !s->transposed[0])] = true;
-  if (s->kind == BB_TILE_LOAD && w->p->view[s->view].panels)
-    w->together[find(w, 2 * s->result)] = w->together[find(w, 2 * s->result + 1)] = true;
-  for (uint32_t i = 0; s->loop && s->loop->merge && i < s->loop->merge->components; i++)
-    w->together[find(w, 2 * s->loop->merged[i])] =
-        w->together[find(w, 2 * s->loop->merged[i] + 1)] = true;
-}
-
-static void find_axes(stripping *w) {
-  w->parent = BB_NEW(w->arena, uint32_t, 2 * w->p->tiles + 2);
-  w->together = BB_NEW(w->arena, bool, 2 * w->p->tiles + 2);
-  for (uint32_t i = 0; i < 2 * w->p->tiles; i++) w->parent[i] = i;
-  bb_tile_walk(&w->p->body, unite_axes, w);
-  bb_tile_walk(&w->p->body, note_together, w);
-  for (uint32_t t = 0; t < w->p->tiles; t++)
-    if (w->p->tile[t].rows && w->p->tile[t].cols && find(w, 2 * t) == find(w, 2 * t + 1))
-      w->together[find(w, 2 * t)] = true;
-}
-
 static bool has_axis(stripping *w, uint32_t tile, uint32_t k) {
-  return size_of(w->p, 2 * tile + k) && find(w, 2 * tile + k) == w->axis;
+  return bb_c_axis_size(w->p, 2 * tile + k) && bb_c_axis(&w->axes, 2 * tile + k) == w->axis;
 }
 
 static bool touches(stripping *w, const bb_tile_stmt *s) {
@@ -128,9 +62,9 @@ static bool between_products(stripping *w, const bb_tile_body *body) {
     for (uint32_t k = 0; k < s->operands; k++) of_product |= made[s->operand[k]];
     if (s->kind == BB_TILE_DOT && made[s->operand[0]]) {
       const bb_tile *t = &w->p->tile[s->operand[0]];
-      uint32_t axis = find(w, 2 * s->operand[0] + s->transposed[0]);
-      w->strip = strip_of(w, size_of(w->p, axis));
-      if (t->dtype == BB_F32 && !w->together[axis] && w->strip &&
+      uint32_t axis = bb_c_axis(&w->axes, 2 * s->operand[0] + s->transposed[0]);
+      w->strip = strip_of(w, bb_c_axis_size(w->p, axis));
+      if (t->dtype == BB_F32 && !w->axes.together[axis] && w->strip &&
           (int64_t)t->rows * t->cols * 4 > LEAST_BYTES) {
         w->axis = axis;
         return true;
@@ -272,9 +206,9 @@ const bb_tile_program *bb_c_strip(bb_arena *arena, const bb_tile_program *progra
   *p = *program;
   stripping w = {.arena = arena, .p = p, .most = bb_c_panel(vector_bytes)};
   *strips = (bb_c_strips){.variable = BB_NONE};
-  find_axes(&w);
+  w.axes = bb_c_axes_find(arena, p);
   if (!find_body(&w, &p->body, false)) return program;
-  uint32_t size = size_of(p, w.axis);
+  uint32_t size = bb_c_axis_size(p, w.axis);
   p->tile = BB_NEW(arena, bb_tile, p->tiles + 1);
   memcpy(p->tile, program->tile, p->tiles * sizeof *p->tile);
   p->variable = BB_NEW(arena, const char *, p->variables + 1);

@@ -9,14 +9,15 @@ static bb_arena *arena(const bb_c *c) {
 
 /* Loops over the elements of a statement, the inner one along neighbours in memory. */
 typedef struct sweep {
-  uint32_t lines, along; /* 0: that loop is not there */
+  uint32_t lines, along;           /* 0: that loop is not there */
+  const char *of_lines, *of_along; /* how often they run, as C expressions */
   const char *line, *at;
   bool turned;
 } sweep;
 
 static sweep sweep_of(const bb_tile *shape, bool turned) {
-  if (turned) return (sweep){shape->cols, shape->rows, "c", "r", true};
-  return (sweep){shape->rows, shape->cols, "r", "c", false};
+  if (turned) return (sweep){shape->cols, shape->rows, NULL, NULL, "c", "r", true};
+  return (sweep){shape->rows, shape->cols, NULL, NULL, "r", "c", false};
 }
 
 /* Operands that lack the axis of the inner loop are read once for each line. */
@@ -51,11 +52,21 @@ static bool has_room(const bb_c *c, const bb_tile_stmt *s, bool rows) {
   return true;
 }
 
-/* A loop longer than its tile ends in whole vectors. */
-static void make_whole(const bb_c *c, const bb_tile_stmt *s, sweep *w) {
-  uint32_t *size = w->along ? &w->along : &w->lines;
-  bool rows = w->along ? w->turned : true;
-  if (has_room(c, s, rows)) *size = bb_c_whole(*size);
+static bb_axis lines_axis(const sweep *w) {
+  return w->turned ? BB_AXIS_COL : BB_AXIS_ROW;
+}
+
+static bb_axis along_axis(const sweep *w) {
+  return w->turned ? BB_AXIS_ROW : BB_AXIS_COL;
+}
+
+/* Loops over what is there; one along vectors ends in whole ones, which is longer than its tile. */
+static void find_ends(bb_c *c, const bb_tile_stmt *s, sweep *w) {
+  bb_axis inner = w->along ? along_axis(w) : lines_axis(w);
+  const char *end = (has_room(c, s, w->along ? w->turned : true) ? bb_c_whole_count
+                                                                 : bb_c_count)(c, s->result, inner);
+  w->of_along = w->along ? end : NULL;
+  w->of_lines = w->along ? bb_c_count(c, s->result, lines_axis(w)) : end;
 }
 
 static bool is_result(const bb_tile_stmt *s, const bb_expr *e) {
@@ -85,15 +96,15 @@ static const bb_expr *leave_lines(bb_c *c, const bb_tile_stmt *s, const sweep *w
 static void map(bb_c *c, const bb_tile_stmt *s) {
   const char *operand[BB_TILE_OPERANDS];
   sweep w = sweep_of(&c->p->tile[s->result], c->tile[s->result].turned);
-  make_whole(c, s, &w);
+  find_ends(c, s, &w);
   if (w.lines > 1 && !w.along) bb_c_line(c, "BB_VECTOR");
   if (w.lines)
-    bb_c_line(c, "for (int64_t %s = 0; %s < %u; %s++) {", w.line, w.line, w.lines, w.line);
+    bb_c_line(c, "for (int64_t %s = 0; %s < %s; %s++) {", w.line, w.line, w.of_lines, w.line);
   c->indent += w.lines > 0;
   read_once(c, s, &w, operand);
   const bb_expr *expr = w.lines ? leave_lines(c, s, &w, operand) : s->expr;
   if (w.along > 1) bb_c_line(c, "BB_VECTOR");
-  if (w.along) bb_c_line(c, "for (int64_t %s = 0; %s < %u; %s++) {", w.at, w.at, w.along, w.at);
+  if (w.along) bb_c_line(c, "for (int64_t %s = 0; %s < %s; %s++) {", w.at, w.at, w.of_along, w.at);
   c->indent += w.along > 0;
   const char *value = bb_c_expression(c, expr, operand, place(c, s, 0), place(c, s, 1));
   bb_c_line(c, "%s = %s;", bb_c_at(c, s->result, "r", "c"), value);
@@ -210,11 +221,12 @@ static void sweep_down(bb_c *c, const bb_tile_stmt *s, const bb_tile_stmt *fold,
   const bb_tile *t = &c->p->tile[s->result];
   const char *operand[BB_TILE_OPERANDS], *held[BB_TILE_OPERANDS];
   sweep w = sweep_of(t, true);
-  bb_c_line(c, "for (int64_t first = 0; first < %u; first += %u) {", bb_c_whole(t->rows), lanes);
+  bb_c_line(c, "for (int64_t first = 0; first < %s; first += %u) {",
+            bb_c_whole_count(c, s->result, BB_AXIS_ROW), lanes);
   c->indent++;
   put_empty_lanes(c, fold, t, lanes);
   hold_lanes(c, s, lanes, held);
-  bb_c_line(c, "for (int64_t c = 0; c < %u; c++) {", t->cols);
+  bb_c_line(c, "for (int64_t c = 0; c < %s; c++) {", bb_c_count(c, s->result, BB_AXIS_COL));
   c->indent++;
   read_once(c, s, &w, operand);
   for (uint32_t i = 0; i < s->operands; i++)
@@ -233,7 +245,7 @@ static void sweep_along(bb_c *c, const bb_tile_stmt *s, const bb_tile_stmt *fold
   const bb_tile *t = &c->p->tile[s->result];
   const char *operand[BB_TILE_OPERANDS], *name = bb_c_monoid(c, fold->monoid);
   sweep w = sweep_of(t, false);
-  bb_c_line(c, "for (int64_t r = 0; r < %u; r++) {", t->rows);
+  bb_c_line(c, "for (int64_t r = 0; r < %s; r++) {", bb_c_count(c, s->result, BB_AXIS_ROW));
   c->indent++;
   put_empty_lanes(c, fold, t, lanes);
   read_once(c, s, &w, operand);

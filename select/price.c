@@ -27,6 +27,7 @@ bb_pricing bb_pricing_bind(const bb_nest *nest, const bb_machine *machine, const
                            bb_arena *arena) {
   bb_pricing p = {nest, machine, BB_NEW(arena, double, nest->sizes),
                   BB_NEW(arena, double, nest->loops), BB_NEW(arena, double, nest->classes)};
+  p.stops = strcmp(machine->target, "cpu") == 0;
   /* units of their own make the products of one loop: what passes lists between loops is for plain threads */
   for (uint32_t i = 0; i < nest->terms; i++)
     p.plain |= machine->grain_wide > 0 && nest->term[i].kind == BB_NEST_LIST_STORE;
@@ -57,9 +58,20 @@ typedef struct pass {
   bool any;
 } pass;
 
+static double grained(double extent, double grain) {
+  return grain * ceil(extent / grain);
+}
+
+/* Of a block: all of it, or up to the vector that an extent ends in. */
+static double computed(const point *p, double block, double extent) {
+  double lanes = p->machine->vector_bytes / (double)sizeof(float);
+  return p->pricing->stops ? most(1, least(block, grained(extent, lanes))) : block;
+}
+
 static void place(point *p) {
   const bb_nest *nest = p->nest;
-  /* A block that is larger than the extent costs what the block costs: that is how it was compiled. */
+  /* A block that is larger than the extent costs what the block costs: that is how it was compiled.  But for
+   * kernels that stop where it ends. */
   for (uint32_t i = 0; i < nest->sizes; i++)
     p->block[i] = most(1, nest->size[i].whole ? p->pricing->size_extent[i] : p->tiling->block[i]);
   for (uint32_t i = 0; i < nest->loops; i++) {
@@ -68,6 +80,8 @@ static void place(point *p) {
     if (loop->size != BB_NONE) turns = ceil(turns / p->block[loop->size]);
     if (loop->part == BB_PART_FIRST) turns = least(turns, 1);
     if (loop->part == BB_PART_REST) turns = most(turns - 1, 0);
+    if (loop->grid && loop->size != BB_NONE)
+      p->block[loop->size] = computed(p, p->block[loop->size], p->pricing->loop_extent[i]);
     p->turns[i] = turns;
     p->run[i] = turns * (loop->parent == BB_NONE ? 1 : p->run[loop->parent]);
   }
@@ -134,10 +148,6 @@ static bool find_room(const point *p, bool *lists, bb_price *price) {
 }
 
 /* --- work --- */
-
-static double grained(double extent, double grain) {
-  return grain * ceil(extent / grain);
-}
 
 /* Made by plain threads? */
 static bool is_wide(const point *p, const bb_nest_term *term) {

@@ -27,6 +27,7 @@ typedef struct bb_pricing {
   const bb_machine *machine;
   double *size_extent, *loop_extent;
   double *room; /* by class of items: scratch of the pricing at hand */
+  bool stops;   /* kernels stop where an extent ends, along what runs side by side */
   bool plain;   /* narrow products are made as wide ones are: their units have no schedule */
 } bb_pricing;
 

@@ -62,6 +62,11 @@
 #define BB_INTEGER BB_INLINE
 #include "integer.h"
 
+/* In vectors of eight. */
+BB_INLINE int64_t bb_whole(int64_t count) {
+  return (count + 7) / 8 * 8;
+}
+
 /* --- narrow floats --- */
 
 BB_INLINE uint32_t bb_bits(float value) {

@@ -1,0 +1,148 @@
+/* emit_c_live.c - rows and columns that are not there are not computed.
+ *
+ * A block at the end of a run-time extent, or larger than all of it, has elements beyond.  Along an axis whose elements do
+ * not know each other (emit_c_axes.c) they reach nothing that is stored; so statements stop where the extent does.  What
+ * stands beyond in a tile is whatever its memory held.
+ *
+ * That holds for a class of axes if all that is loaded and stored along it begins and ends in the same place, which is
+ * known wherever one of its tiles is touched.  Memory of the kernel itself that has as many elements as a block is no
+ * such place: what is stored there along an axis and what is loaded are one class.
+ */
+#include "emit_c_parts.h"
+
+typedef struct finder {
+  bb_c *c;
+  bool *open;  /* by variable: it is known */
+  bool places; /* the first walk: where classes begin and end */
+  uint32_t *
+      block; /* by view and axis of it: an axis of the tiles that are there whole; BB_NONE: there is none yet */
+} finder;
+
+static bb_c_live *live_of(const bb_c *c, uint32_t axis) {
+  return &c->live[bb_c_axis(&c->axes, axis)];
+}
+
+/* All there is along an axis of a list of the kernel's own. */
+static bool is_block(const bb_tile_view *view, const bb_tile_range *r, uint32_t axis) {
+  bb_tile_index extent = view->extent[axis];
+  return view->scratch && !view->panels && r->start->op == BB_X_CONST && r->start->number == 0 &&
+         extent->op == BB_X_CONST && extent->number == r->size;
+}
+
+static void unite_blocks(finder *f, const bb_tile_body *body) {
+  bb_c *c = f->c;
+  for (uint32_t i = 0; i < body->count; i++) {
+    const bb_tile_stmt *s = body->stmt[i];
+    unite_blocks(f, &s->body);
+    if (s->loop) unite_blocks(f, &s->loop->body);
+    if (s->kind != BB_TILE_LOAD && s->kind != BB_TILE_STORE) continue;
+    uint32_t tile = s->kind == BB_TILE_STORE ? s->operand[0] : s->result;
+    for (uint32_t k = 0; k < c->p->view[s->view].rank; k++) {
+      const bb_tile_range *r = &s->range[k];
+      uint32_t axis = 2 * tile + (r->axis == BB_AXIS_COL),
+               *at = &f->block[s->view * BB_TILE_RANK + k];
+      if (!r->size || !is_block(&c->p->view[s->view], r, k)) continue;
+      if (*at != BB_NONE) bb_c_axes_unite(&c->axes, axis, *at);
+      *at = axis;
+    }
+  }
+}
+
+static void note_ranges(finder *f, const bb_tile_stmt *s) {
+  const bb_tile_program *p = f->c->p;
+  uint32_t tile = s->kind == BB_TILE_STORE ? s->operand[0] : s->result;
+  const bb_tile_view *view = &p->view[s->view];
+  for (uint32_t i = 0; i < view->rank; i++) {
+    const bb_tile_range *r = &s->range[i];
+    uint32_t axis = 2 * tile + (r->axis == BB_AXIS_COL);
+    if (!r->size || is_block(view, r, i)) continue;
+    bb_c_live *l = live_of(f->c, axis);
+    l->never |= view->panels || r->size != bb_c_axis_size(p, axis) ||
+                (l->start && (l->start != r->start || l->extent != view->extent[i]));
+    l->start = r->start;
+    l->extent = view->extent[i];
+  }
+}
+
+/* Is the place where the class begins known here? */
+static void ask_tile(finder *f, uint32_t tile) {
+  for (uint32_t k = 0; tile != BB_NONE && k < 2; k++) {
+    bb_c_live *l = live_of(f->c, 2 * tile + k);
+    if (!l->start || !bb_c_axis_size(f->c->p, 2 * tile + k)) continue;
+    for (uint32_t v = f->c->p->extents; v < f->c->p->variables; v++)
+      l->never |= !f->open[v] && bb_expr_uses_arg(l->start, v);
+  }
+}
+
+static void walk(finder *f, const bb_tile_body *body) {
+  for (uint32_t i = 0; i < body->count; i++) {
+    const bb_tile_stmt *s = body->stmt[i];
+    bool moves = s->kind == BB_TILE_LOAD || s->kind == BB_TILE_STORE;
+    if (f->places && moves) note_ranges(f, s);
+    if (!f->places) {
+      ask_tile(f, s->result);
+      ask_tile(f, s->second);
+      for (uint32_t k = 0; k < s->operands; k++) ask_tile(f, s->operand[k]);
+    }
+    walk(f, &s->body);
+    if (!s->loop) continue;
+    f->open[s->loop->variable] = true;
+    walk(f, &s->loop->body);
+    f->open[s->loop->variable] = false;
+  }
+}
+
+/* Blocks divide it: there is nothing beyond. */
+static bool is_even(bb_tile_index extent, uint32_t size) {
+  return extent->op == BB_X_CONST && (int64_t)extent->number % size == 0;
+}
+
+void bb_c_find_live(bb_c *c) {
+  bb_arena *arena = c->out->arena;
+  uint32_t axes = 2 * c->p->tiles;
+  c->axes = bb_c_axes_find(arena, c->p);
+  c->live = BB_NEW(arena, bb_c_live, axes + 1);
+  finder f = {c, BB_NEW(arena, bool, c->p->variables + 1), true,
+              BB_NEW(arena, uint32_t, c->p->views * BB_TILE_RANK + 1)};
+  for (uint32_t i = 0; i < c->p->views * BB_TILE_RANK; i++) f.block[i] = BB_NONE;
+  unite_blocks(&f, &c->p->body);
+  walk(&f, &c->p->body);
+  f.places = false;
+  walk(&f, &c->p->body);
+  for (uint32_t a = 0; a < axes; a++) {
+    bb_c_live *l = &c->live[a];
+    uint32_t size = bb_c_axis_size(c->p, a);
+    l->is = l->start && !l->never && !c->axes.together[a] && size && !is_even(l->extent, size);
+  }
+}
+
+bool bb_c_is_live(const bb_c *c, uint32_t tile, bb_axis axis) {
+  uint32_t a = 2 * tile + (axis == BB_AXIS_COL);
+  return bb_c_axis_size(c->p, a) && live_of(c, a)->is;
+}
+
+static const char *count_of(bb_c *c, const bb_c_live *l, uint32_t size) {
+  return bb_arena_printf(c->out->arena, "bb_clip(%s, %u, %s)", bb_c_index(c, l->start), size,
+                         bb_c_index(c, l->extent));
+}
+
+const char *bb_c_count_by(bb_c *c, uint32_t variable) {
+  for (uint32_t a = 0; a < 2 * c->p->tiles; a++)
+    if (c->live[a].is && bb_expr_uses_arg(c->live[a].start, variable))
+      return count_of(c, &c->live[a], bb_c_axis_size(c->p, a));
+  return NULL;
+}
+
+const char *bb_c_count(bb_c *c, uint32_t tile, bb_axis axis) {
+  uint32_t a = 2 * tile + (axis == BB_AXIS_COL), size = bb_c_axis_size(c->p, a);
+  const bb_c_live *l = live_of(c, a);
+  if (!bb_c_is_live(c, tile, axis)) return bb_arena_printf(c->out->arena, "%u", size ? size : 1);
+  return count_of(c, l, size);
+}
+
+const char *bb_c_whole_count(bb_c *c, uint32_t tile, bb_axis axis) {
+  uint32_t size = bb_c_axis_size(c->p, 2 * tile + (axis == BB_AXIS_COL));
+  const char *count = bb_c_count(c, tile, axis);
+  if (!bb_c_is_live(c, tile, axis)) return bb_arena_printf(c->out->arena, "%u", bb_c_whole(size));
+  return size > 2 ? bb_arena_printf(c->out->arena, "bb_whole(%s)", count) : count;
+}
