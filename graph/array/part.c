@@ -70,6 +70,7 @@ static bool spreads_or_is_stored(const region *r, uint32_t value) {
 
 /* May a node that reads the region be in it, or end it? */
 static bool admits(region *r, const bb_array_node *node) {
+  if (node->op == BB_A_MISC) return false; /* whose first operand may be absent */
   uint32_t axis = axis_in(r, node->in[0]);
   switch (node->op) {
   case BB_A_ELEMENTWISE:
@@ -92,7 +93,7 @@ static bool admits(region *r, const bb_array_node *node) {
 
 static bool reads(const region *r, const bb_array_node *node) {
   for (uint32_t i = 0; i < node->nin; i++)
-    if (r->inside[node->in[i]]) return true;
+    if (node->in[i] != BB_NONE && r->inside[node->in[i]]) return true;
   return false;
 }
 

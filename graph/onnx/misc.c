@@ -27,12 +27,12 @@ void bb_onnx_misc_node(const bb_onnx_node *n, const bb_misc *kernel, uint32_t ni
   bb_onnx *m = n->m;
   bb_arena *arena = m->program->arena;
   uint32_t *operand = BB_NEW(m->arena, uint32_t, nin), *result = BB_NEW(m->arena, uint32_t, nout);
-  uint32_t operands = 0;
   bb_misc *misc = BB_NEW(arena, bb_misc, 1);
   for (uint32_t i = 0; i < nin; i++) {
+    operand[i] = BB_NONE;
     if (!in[i]) continue;
     if (in[i]->rank > KERNEL_RANK) bb_onnx_refuse(n, "operand %u has rank %u", i, in[i]->rank);
-    operand[operands++] = bb_onnx_id(n, in[i]);
+    operand[i] = bb_onnx_id(n, in[i]);
   }
   const char *label = bb_arena_printf(m->arena, "node %s", bb_onnx_quote(m->arena, n->name));
   for (uint32_t i = 0; i < nout; i++) {
@@ -45,7 +45,7 @@ void bb_onnx_misc_node(const bb_onnx_node *n, const bb_misc *kernel, uint32_t ni
   misc->nout = nout;
   misc->in = ports(m, nin, in);
   misc->out = ports(m, nout, out);
-  uint32_t node = bb_array_node_add(m->array, BB_A_MISC, n->name, operands, operand, nout, result);
+  uint32_t node = bb_array_node_add(m->array, BB_A_MISC, n->name, nin, operand, nout, result);
   m->array->node[node].misc = misc;
 }
 
