@@ -87,6 +87,17 @@ const int64_t *bb_onnx_ints(const bb_onnx_node *n, const char *name, uint32_t *c
   return !a ? NULL : a->n_ints ? a->ints : &none;
 }
 
+const char *const *bb_onnx_texts(const bb_onnx_node *n, const char *name, uint32_t *count) {
+  const Onnx__AttributeProto *a =
+      bb_onnx_attribute(n, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__STRINGS);
+  *count = a ? (uint32_t)a->n_strings : 0;
+  if (!a) return NULL;
+  const char **text = BB_NEW(n->m->arena, const char *, a->n_strings);
+  for (size_t i = 0; i < a->n_strings; i++)
+    text[i] = bb_arena_text(n->m->arena, (const char *)a->strings[i].data, a->strings[i].len);
+  return text;
+}
+
 const float *bb_onnx_floats(const bb_onnx_node *n, const char *name, uint32_t *count) {
   static const float none = 0;
   const Onnx__AttributeProto *a =

@@ -145,6 +145,8 @@ double bb_onnx_float(const bb_onnx_node *n, const char *name, double otherwise);
 const char *bb_onnx_text(const bb_onnx_node *n, const char *name, const char *otherwise);
 /* NULL and *count 0 if absent. */
 const int64_t *bb_onnx_ints(const bb_onnx_node *n, const char *name, uint32_t *count);
+/* NUL-terminated; they live as long as the import. */
+const char *const *bb_onnx_texts(const bb_onnx_node *n, const char *name, uint32_t *count);
 const float *bb_onnx_floats(const bb_onnx_node *n, const char *name, uint32_t *count);
 /* An axis attribute or value made non-negative; refuses what is out of range. */
 uint32_t bb_onnx_axis(const bb_onnx_node *n, int64_t axis, uint32_t rank);

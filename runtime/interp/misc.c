@@ -68,6 +68,13 @@ int64_t bb_misc_int(const bb_kernel *k, const char *name, int64_t otherwise) {
   return a->i;
 }
 
+double bb_misc_float(const bb_kernel *k, const char *name, double otherwise) {
+  const bb_attribute *a = find(k, name);
+  if (!a) return otherwise;
+  if (a->kind != BB_ATTR_FLOAT) refuse_attribute(k, name);
+  return a->f;
+}
+
 const char *bb_misc_text(const bb_kernel *k, const char *name, const char *otherwise) {
   const bb_attribute *a = find(k, name);
   if (!a) return otherwise;

@@ -17,6 +17,7 @@ typedef struct bb_kernel {
 } bb_kernel;
 
 int64_t bb_misc_int(const bb_kernel *k, const char *name, int64_t otherwise);
+double bb_misc_float(const bb_kernel *k, const char *name, double otherwise);
 const char *bb_misc_text(const bb_kernel *k, const char *name, const char *otherwise);
 /* `count` numbers; NULL when there is no such attribute; fails when there are more or fewer. */
 const int64_t *bb_misc_ints(const bb_kernel *k, const char *name, uint32_t count);
