@@ -113,12 +113,11 @@ const bb_extent *bb_onnx_expr_extent(bb_onnx *m, const bb_expr *e) {
   return bb_extent_symbol(m->program, text.data);
 }
 
-/* The least value an expression can take, -inf when that is not known. */
-static double least(bb_onnx *m, const bb_expr *e) {
+double bb_onnx_least(bb_onnx *m, const bb_expr *e) {
   if (e->op == BB_X_CONST) return e->number;
   const bb_extent *product = bb_onnx_expr_product(m, e);
   if (product) return (double)product->factor;
-  if (e->op == BB_X_ADD) return least(m, e->a[0]) + least(m, e->a[1]);
+  if (e->op == BB_X_ADD) return bb_onnx_least(m, e->a[0]) + bb_onnx_least(m, e->a[1]);
   return e->op == BB_X_COORD ? 0 : -INFINITY;
 }
 
@@ -131,7 +130,7 @@ static const bb_expr *tidy_comparison(bb_onnx *m, const bb_expr *e) {
   const bb_expr *a = e->a[0], *b = e->a[1];
   if (a == b) return truth(m, e->op == BB_X_EQ || e->op == BB_X_LE);
   bool a_known = a->op == BB_X_CONST, b_known = b->op == BB_X_CONST;
-  double low_a = least(m, a), low_b = least(m, b);
+  double low_a = bb_onnx_least(m, a), low_b = bb_onnx_least(m, b);
   bool above = b_known && low_a > b->number; /* a > b */
   bool below = a_known && a->number < low_b; /* a < b */
   bool not_below = b_known && low_a >= b->number;
@@ -153,7 +152,7 @@ static const bb_expr *tidy_extremum(bb_onnx *m, const bb_expr *e) {
     b = swap;
   }
   if (b->op != BB_X_CONST) return e;
-  bool at_least = least(m, a) >= b->number, at_most = b->number >= HUGE_INDEX;
+  bool at_least = bb_onnx_least(m, a) >= b->number, at_most = b->number >= HUGE_INDEX;
   if (e->op == BB_X_MAX) return at_least ? a : e;
   return at_least ? b : at_most ? a : e;
 }
@@ -163,51 +162,6 @@ static const bb_expr *tidy_sum(bb_onnx *m, const bb_expr *e, double sign) {
   bb_onnx_sum s = {0};
   bool fits = bb_onnx_sum_add(m, &s, e->a[0], 1) && bb_onnx_sum_add(m, &s, e->a[1], sign);
   return fits ? bb_onnx_sum_expr(m, &s, e->dtype) : e;
-}
-
-/* A sum by a number that divides each of its terms; else NULL. */
-static const bb_expr *exact_quotient(bb_onnx *m, const bb_expr *e) {
-  bb_onnx_sum s = {0};
-  double by = e->a[1]->op == BB_X_CONST ? e->a[1]->number : 0;
-  if (!(by >= 1) || !bb_onnx_sum_add(m, &s, e->a[0], 1)) return NULL;
-  bool exact = fmod(s.number, by) == 0;
-  for (uint32_t i = 0; i < s.terms; i++) {
-    exact &= fmod(s.times[i], by) == 0;
-    s.times[i] /= by;
-  }
-  s.number /= by;
-  return exact ? bb_onnx_sum_expr(m, &s, e->dtype) : NULL;
-}
-
-/* (a + c) / k where that is never below 0: as (a + c mod k) / k + q, which equal quotients share, or without the rest where
- * k divides a; else NULL. */
-static const bb_expr *reduced_quotient(bb_onnx *m, const bb_expr *e) {
-  bb_program *p = m->program;
-  bb_onnx_sum s = {0}, parts;
-  double by = e->a[1]->op == BB_X_CONST ? e->a[1]->number : 0;
-  if (e->op != BB_X_DIV || !(by >= 1) || !bb_onnx_sum_add(m, &s, e->a[0], 1)) return NULL;
-  double whole = floor(s.number / by);
-  bool divides = true;
-  for (uint32_t i = 0; i < s.terms; i++) divides &= fmod(s.times[i], by) == 0;
-  if (!s.terms || (whole == 0 && !divides) || !(least(m, e->a[0]) >= 0)) return NULL;
-  parts = s;
-  for (uint32_t i = 0; i < s.terms; i++) parts.times[i] /= by;
-  parts.number = whole;
-  if (divides) return bb_onnx_sum_expr(m, &parts, e->dtype);
-  s.number -= whole * by;
-  const bb_expr *rest = bb_onnx_sum_expr(m, &s, e->dtype);
-  rest = bb_expr_make(p, BB_X_DIV, rest, e->a[1], NULL);
-  return bb_onnx_tidy_make(m, BB_X_ADD, rest, bb_expr_const(p, e->dtype, whole));
-}
-
-static const bb_expr *tidy_quotient(bb_onnx *m, const bb_expr *e) {
-  bb_program *p = m->program;
-  const bb_extent *a = bb_onnx_expr_product(m, e->a[0]), *b = bb_onnx_expr_product(m, e->a[1]);
-  const bb_extent *product = a && b && b->factor ? bb_extent_divide(p, a, b) : NULL;
-  const bb_expr *exact = product ? bb_onnx_extent_expr(m, product) : exact_quotient(m, e);
-  if (!exact) exact = reduced_quotient(m, e);
-  if (!exact) return e;
-  return e->op == BB_X_DIV ? exact : bb_expr_const(p, e->dtype, 0);
 }
 
 const bb_expr *bb_onnx_tidy(bb_onnx *m, const bb_expr *e) {
@@ -223,7 +177,7 @@ const bb_expr *bb_onnx_tidy(bb_onnx *m, const bb_expr *e) {
   case BB_X_MAX: return tidy_extremum(m, e);
   case BB_X_DIV:
   case BB_X_MOD:
-  case BB_X_FMOD: return tidy_quotient(m, e);
+  case BB_X_FMOD: return bb_onnx_tidy_quotient(m, e);
   case BB_X_MUL: {
     const bb_extent *product = bb_onnx_expr_product(m, e);
     return product ? bb_onnx_extent_expr(m, product) : e;

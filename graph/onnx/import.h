@@ -179,6 +179,8 @@ const bb_extent *bb_onnx_expr_extent(bb_onnx *m, const bb_expr *expr);
 /* An integer expression in the form that equal extents share; comparisons that hold for every
  * extent of at least 1 are decided. */
 const bb_expr *bb_onnx_tidy(bb_onnx *m, const bb_expr *expr);
+/* The least value an expression can take, -inf when that is not known. */
+double bb_onnx_least(bb_onnx *m, const bb_expr *e);
 /* a (op) b, tidied. */
 const bb_expr *bb_onnx_tidy_make(bb_onnx *m, bb_expr_op op, const bb_expr *a, const bb_expr *b);
 const bb_extent *bb_onnx_number(bb_onnx *m, int64_t value);
@@ -212,6 +214,9 @@ bool bb_onnx_sum_add(bb_onnx *m, bb_onnx_sum *s, const bb_expr *e, double times)
 /* The sum as an expression of an integer type: terms in one order, those that are taken away behind the others, the number
  * last. */
 const bb_expr *bb_onnx_sum_expr(bb_onnx *m, bb_onnx_sum *s, bb_dtype dtype);
+
+/* A quotient or a remainder of whole numbers: exact where it is, else in the form that equal ones share. */
+const bb_expr *bb_onnx_tidy_quotient(bb_onnx *m, const bb_expr *e);
 
 /* --- tie.c --- */
 

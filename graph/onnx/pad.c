@@ -2,6 +2,7 @@
 #include "convert.h"
 #include "formula.h"
 
+#include <math.h>
 #include <string.h>
 
 typedef enum pad_mode { CONSTANT, REFLECT, EDGE, WRAP } pad_mode;
@@ -47,30 +48,73 @@ static pad_mode parse_mode(const bb_onnx_node *n) {
   bb_onnx_refuse(n, "mode is %s", bb_onnx_quote(n->m->arena, text));
 }
 
+/* Where element `at` of an axis of `length` comes from, beyond its ends by the mode; what a constant fills is anywhere. */
+static const bb_expr *source_of(bb_program *p, pad_mode mode, const bb_expr *at,
+                                const bb_expr *length) {
+  const bb_expr *none = f_num(p, at, 0), *last = f_sub(p, length, f_num(p, at, 1));
+  if (mode == REFLECT) {
+    const bb_expr *back = f_sub(p, f_add(p, last, last), at);
+    at = f_abs(p, at);
+    return f_select(p, f_lt(p, last, at), back, at);
+  }
+  if (mode == WRAP) return bb_expr_make(p, BB_X_MOD, at, length, NULL);
+  return f_min(p, f_max(p, at, none), last);
+}
+
+/* Pads of which only a run tells how many there are, none perhaps: elements are gathered where they are some of v's; NULL:
+ * the length is not told by extents. */
+static bb_onnx_value *pad_open(const bb_onnx_node *n, bb_onnx_value *v, uint32_t axis,
+                               pad_mode mode, const bb_expr *before, const bb_expr *after,
+                               const bb_expr *fill) {
+  bb_onnx *m = n->m;
+  bb_program *p = m->program;
+  const bb_expr *length = bb_onnx_extent_meaning(m, v->shape[axis]);
+  const bb_expr *all = bb_onnx_tidy_make(m, BB_X_ADD, length, before);
+  const bb_extent *extent = bb_onnx_expr_extent(m, bb_onnx_tidy_make(m, BB_X_ADD, all, after));
+  if (!extent) return NULL;
+  const bb_onnx_value line = {.dtype = BB_I64, .rank = 1, .shape = &extent};
+  const bb_expr *at = f_sub(p, bb_onnx_index_along(m, &line, 0), before);
+  bb_onnx_value *index = bb_onnx_value_of_form(m, source_of(p, mode, at, length), 1, &extent);
+  bb_onnx_value *made = bb_onnx_gather_along(n, v, axis, index);
+  if (mode != CONSTANT) return made;
+  at = f_sub(p, bb_onnx_index_along(m, made, axis), before);
+  const bb_expr *inside = f_and(p, f_le(p, f_num(p, at, 0), at), f_lt(p, at, length));
+  return bb_onnx_map(n, f_select(p, inside, bb_onnx_arg(n, 0, made), fill), 1, &made);
+}
+
+/* An axis by its pads, numbers or not; NULL as above. */
+static bb_onnx_value *pad_by(const bb_onnx_node *n, bb_onnx_value *v, uint32_t axis, pad_mode mode,
+                             const bb_expr *before, const bb_expr *after, const bb_expr *fill) {
+  const double limit = 1e12;
+  if (before->op != BB_X_CONST || after->op != BB_X_CONST)
+    return pad_open(n, v, axis, mode, before, after, fill);
+  if (before->number == 0 && after->number == 0) return v;
+  if (fabs(before->number) > limit || fabs(after->number) > limit)
+    bb_onnx_refuse(n, "a pad is too large");
+  return pad_axis(n, v, axis, mode, (int64_t)before->number, (int64_t)after->number, fill);
+}
+
 void bb_onnx_pad(bb_onnx_node *n) {
-  bb_onnx_value *v = n->in[0], *value = n->nin > 2 ? n->in[2] : NULL;
+  bb_onnx_value *v = n->in[0], *pads = n->in[1], *value = n->nin > 2 ? n->in[2] : NULL;
   bb_onnx_value *axes = n->nin > 3 ? n->in[3] : NULL;
   pad_mode mode = parse_mode(n);
-  uint32_t count, axis_count = v->rank;
-  const int64_t *pads = bb_onnx_known_ints(n, n->in[1], &count);
+  uint32_t axis_count = v->rank;
   const int64_t *axis_of = axes ? bb_onnx_known_ints(n, axes, &axis_count) : NULL;
   const bb_expr *fill =
       value ? bb_onnx_scalar_expr(value) : bb_expr_const(n->m->program, v->dtype, 0);
-  if (!pads || (axes && !axis_of) || !fill) {
+  if (!pads->element || bb_dtype_is_float(pads->dtype) || (axes && !axis_of) || !fill) {
     bb_onnx_unsupported(n, "pads that are computed at run time");
     return;
   }
-  if (count != 2 * axis_count) bb_onnx_refuse(n, "%u pads for %u axes", count, axis_count);
+  if (pads->elements != 2 * axis_count)
+    bb_onnx_refuse(n, "%u pads for %u axes", pads->elements, axis_count);
   if (value) bb_onnx_same_dtype(n, 2, (bb_onnx_value *[]){v, value});
-  for (uint32_t i = 0; i < axis_count; i++) {
-    int64_t before = pads[i], after = pads[i + axis_count], limit = (int64_t)1 << 40;
+  for (uint32_t i = 0; v && i < axis_count; i++) {
     uint32_t axis = bb_onnx_axis(n, axis_of ? axis_of[i] : i, v->rank);
-    if (!before && !after) continue;
-    if (before > limit || after > limit || before < -limit || after < -limit)
-      bb_onnx_refuse(n, "a pad is too large");
-    v = pad_axis(n, v, axis, mode, before, after, fill);
+    v = pad_by(n, v, axis, mode, pads->element[i], pads->element[i + axis_count], fill);
   }
   n->out[0] = v;
+  if (!v) bb_onnx_unsupported(n, "pads that are computed at run time");
 }
 
 /* Axes cut or padded with zeros to the lengths that the second operand lists, on both sides alike. */

@@ -1,10 +1,10 @@
 /* sum.c - integer expressions as sums of whole numbers of terms, in one order, so that equal sums are one expression.
  *
- * A term is a product of extents or whatever else is no sum; a name that stands for an expression is read as that.
+ * Quotients of sums are brought to one form likewise.  A term is a product of extents or whatever else is no sum; a name that stands for an expression is read as that.
  */
 #include "formula.h"
 
-#include <string.h>
+#include <math.h>
 
 enum { DEPTH = 32 };
 
@@ -92,4 +92,66 @@ const bb_expr *bb_onnx_sum_expr(bb_onnx *m, bb_onnx_sum *s, bb_dtype dtype) {
   for (uint32_t i = 0; i < s->terms; i++)
     if (s->times[i] < 0) sum = f_sub(p, sum, multiple(m, s->term[i], -s->times[i]));
   return used || s->number == 0 ? sum : f_add(p, sum, number);
+}
+
+/* --- quotients --- */
+
+/* A sum by a number that divides each of its terms; else NULL. */
+static const bb_expr *exact_quotient(bb_onnx *m, const bb_expr *e) {
+  bb_onnx_sum s = {0};
+  double by = e->a[1]->op == BB_X_CONST ? e->a[1]->number : 0;
+  if (!(by >= 1) || !bb_onnx_sum_add(m, &s, e->a[0], 1)) return NULL;
+  bool exact = fmod(s.number, by) == 0;
+  for (uint32_t i = 0; i < s.terms; i++) {
+    exact &= fmod(s.times[i], by) == 0;
+    s.times[i] /= by;
+  }
+  s.number /= by;
+  return exact ? bb_onnx_sum_expr(m, &s, e->dtype) : NULL;
+}
+
+/* (a + c) / k where that is never below 0: as (a + c mod k) / k + q, which equal quotients share, or without the rest where
+ * k divides a; else NULL. */
+static const bb_expr *reduced_quotient(bb_onnx *m, const bb_expr *e) {
+  bb_program *p = m->program;
+  bb_onnx_sum s = {0}, parts;
+  double by = e->a[1]->op == BB_X_CONST ? e->a[1]->number : 0;
+  if (!(by >= 1) || !bb_onnx_sum_add(m, &s, e->a[0], 1)) return NULL;
+  double whole = floor(s.number / by);
+  bool divides = true;
+  for (uint32_t i = 0; i < s.terms; i++) divides &= fmod(s.times[i], by) == 0;
+  if (!s.terms || (whole == 0 && !divides) || !(bb_onnx_least(m, e->a[0]) >= 0)) return NULL;
+  parts = s;
+  for (uint32_t i = 0; i < s.terms; i++) parts.times[i] /= by;
+  parts.number = whole;
+  if (divides) return bb_onnx_sum_expr(m, &parts, e->dtype);
+  s.number -= whole * by;
+  const bb_expr *rest = bb_onnx_sum_expr(m, &s, e->dtype);
+  rest = bb_expr_make(p, BB_X_DIV, rest, e->a[1], NULL);
+  return bb_onnx_tidy_make(m, BB_X_ADD, rest, bb_expr_const(p, e->dtype, whole));
+}
+
+/* (k - a mod k) mod k, what a lacks to the next multiple of k, as k * ((a + k - 1) / k) - a; else NULL. */
+static const bb_expr *lacking(bb_onnx *m, const bb_expr *e) {
+  bb_program *p = m->program;
+  const bb_expr *k = e->a[1], *from = e->a[0];
+  if (k->op != BB_X_CONST || from->op != BB_X_SUB) return NULL;
+  const bb_expr *mod = from->a[1];
+  bool fits = from->a[0]->op == BB_X_CONST && from->a[0]->number == k->number && k->number >= 1 &&
+              (mod->op == BB_X_MOD || mod->op == BB_X_FMOD) && mod->a[1]->op == BB_X_CONST &&
+              mod->a[1]->number == k->number && bb_onnx_least(m, mod->a[0]) >= 0;
+  if (!fits) return NULL;
+  const bb_expr *up = bb_onnx_tidy_make(m, BB_X_ADD, mod->a[0], f_num(p, k, k->number - 1));
+  const bb_expr *next = bb_onnx_tidy_make(m, BB_X_MUL, bb_onnx_tidy_make(m, BB_X_DIV, up, k), k);
+  return bb_onnx_tidy_make(m, BB_X_SUB, next, mod->a[0]);
+}
+
+const bb_expr *bb_onnx_tidy_quotient(bb_onnx *m, const bb_expr *e) {
+  bb_program *p = m->program;
+  const bb_extent *a = bb_onnx_expr_product(m, e->a[0]), *b = bb_onnx_expr_product(m, e->a[1]);
+  const bb_extent *product = a && b && b->factor ? bb_extent_divide(p, a, b) : NULL;
+  const bb_expr *exact = product ? bb_onnx_extent_expr(m, product) : exact_quotient(m, e);
+  if (exact) return e->op == BB_X_DIV ? exact : bb_expr_const(p, e->dtype, 0);
+  const bb_expr *other = e->op == BB_X_DIV ? reduced_quotient(m, e) : lacking(m, e);
+  return other ? other : e;
 }

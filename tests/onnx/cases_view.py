@@ -421,6 +421,13 @@ def kernels():
     yield graph_case("Conv-open-trimmed", [N("Conv", ["x", "w"], ["c"], pads=[2, 2]), N("Slice", ["c", "zero", "minus", "two"], ["t"]), N("Relu", ["t"], ["r"]),
                                            N("Add", ["x", "r"], ["y"])],
                      {"x": line}, ["y"], {"w": rand(4, 4, 4), "zero": np.array([0]), "minus": np.array([-1]), "two": np.array([2])}, symbols={"x": ["N", 4, "T"]})
+    # up to a multiple of 4, by as many as that takes, none perhaps
+    for mode in ("constant", "reflect", "edge", "wrap"):
+        for length in (8, 11):
+            yield graph_case(f"Pad-to-four-{mode}-{length}", [
+                N("Shape", ["x"], ["s"], start=2), N("Mod", ["s", "four"], ["r"]), N("Sub", ["four", "r"], ["d"]), N("Mod", ["d", "four"], ["m"]),
+                N("Concat", ["none", "m", "none", "m"], ["p"], axis=0), N("Relu", ["x"], ["e"]), N("Pad", ["e", "p"], ["y"], mode=mode)],
+                {"x": rand(2, 4, length)}, ["y"], {"four": np.array([4]), "none": np.array([0, 0])}, symbols={"x": [2, 4, "T"]}, by="runtime")
     for mode in ("constant", "reflect", "edge", "wrap"):
         yield single(f"Pad-open-{mode}", "Pad", [line, ints(0, 0, 3, 0, 0, 2)], symbols=[["N", 4, "T"]], mode=mode)
     yield single("Pad-open-cut", "Pad", [line, ints(0, 0, -2, 1, 0, -3), K(np.float32(1.5))], symbols=[["N", 4, "T"]], by="runtime")
