@@ -51,29 +51,46 @@ static const char *folder_of(bb_arena *arena, const char *path) {
   return slash == path ? "/" : bb_arena_text(arena, path, (size_t)(slash - path));
 }
 
-bb_program *bb_drive_read(bb_context *ctx, const char *path, const void *bytes, size_t length) {
+typedef struct reading {
+  const char *path;
+  const void *bytes; /* NULL: the file's */
+  size_t length;
+  bb_program *program;
+} reading;
+
+static void read_program(bb_context *ctx, void *argument) {
+  reading *r = argument;
   bb_arena *scratch = bb_scratch(ctx);
-  bb_program *program = bb_program_create(ctx, model_name(scratch, path));
+  bb_program *program = bb_program_create(ctx, model_name(scratch, r->path));
   bb_defer(ctx, destroy, program);
-  bool file = bytes == NULL;
-  uint64_t size = length;
-  if (file) bytes = bb_program_map_whole(program, path, &size);
+  const void *bytes = r->bytes;
+  uint64_t size = r->length;
+  if (!bytes) bytes = bb_program_map_whole(program, r->path, &size);
   if (is_text(bytes, (size_t)size)) {
-    bb_program *parsed = bb_text_parse(ctx, path, bytes, (size_t)size);
+    bb_program *parsed = bb_text_parse(ctx, r->path, bytes, (size_t)size);
     bb_undefer(ctx, program);
     bb_program_destroy(program);
     program = parsed;
     bb_defer(ctx, destroy, program);
-  } else if (file) {
-    bb_onnx_read(program, path);
+  } else if (!r->bytes) {
+    bb_onnx_read(program, r->path);
   } else {
-    bb_onnx_read_bytes(program, bytes, (size_t)size, folder_of(scratch, path));
+    bb_onnx_read_bytes(program, bytes, (size_t)size, folder_of(scratch, r->path));
   }
   const char *broken = bb_verify_program(program, scratch);
-  if (broken) bb_fail(ctx, BB_ERROR_INPUT, "%s: %s", path, broken);
-  bb_undefer(ctx, program);
+  if (broken) bb_fail(ctx, BB_ERROR_INPUT, "%s", broken);
   bb_scratch_end(scratch);
-  return program;
+  bb_undefer(ctx, program);
+  r->program = program;
+}
+
+bb_program *bb_drive_read(bb_context *ctx, const char *path, const void *bytes, size_t length) {
+  reading r = {.path = path, .bytes = bytes, .length = length};
+  bb_status status = bb_protect(ctx, read_program, &r);
+  if (status == BB_OK) return r.program;
+  const char *said = bb_context_message(ctx);
+  bool placed = status == BB_ERROR_MEMORY || strncmp(said, path, strlen(path)) == 0;
+  bb_fail(ctx, status, "%s%s%s", placed ? "" : path, placed ? "" : ": ", said);
 }
 
 /* Every phase ends here. */

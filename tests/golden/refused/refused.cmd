@@ -5,3 +5,6 @@ blockbuster convert -q shapes.bb
 blockbuster convert -q law.bb
 blockbuster convert -q truncated.bb
 blockbuster convert -q no_such_file.bb
+# And bad models with the file.
+blockbuster convert -q empty.onnx
+blockbuster convert -q no_model.onnx
