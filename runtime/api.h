@@ -7,6 +7,9 @@
 #include "driver.h"
 #include "model/formula.h"
 
+/* The largest run-time extent that programs are priced for. */
+#define BB_MOST_EXTENT ((int64_t)1 << 40)
+
 /* Passes what a buffer holds on to the caller's function; fails with BB_ERROR_IO if it gives up. */
 void bb_api_flush(const bb_buffer *buffer, bb_write_function *write, void *user);
 

@@ -61,8 +61,9 @@ static double *assume(bb_program *program, const bb_advance_options *options) {
     uint32_t s = bb_symbol_find(program, dim->name);
     if (s == UINT32_MAX)
       bb_fail(program->ctx, BB_ERROR_ARGUMENT, "there is no run-time extent %s", dim->name);
-    if (dim->value < 1)
-      bb_fail(program->ctx, BB_ERROR_ARGUMENT, "extent %s must be 1 or more", dim->name);
+    if (dim->value < 1 || dim->value > BB_MOST_EXTENT)
+      bb_fail(program->ctx, BB_ERROR_ARGUMENT, "extent %s must be from 1 to 2^40, not %lld",
+              dim->name, (long long)dim->value);
     symbol[s] = (double)dim->value;
   }
   bb_followers followers = bb_followers_of(program, options, program->arena);

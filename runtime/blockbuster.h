@@ -108,7 +108,7 @@ typedef struct bb_advance_options {
    * "gfx942", one of which no more is known; "" for what BLOCKBUSTER_MACHINE names, else "host".  NULL: by counts.  Prices are kept in the default folder of
    * bb_compile_options.cache, for the next equal program. */
   const char *machine;
-  uint32_t dims; /* what run-time extents count as in prices; others as 1024 */
+  uint32_t dims; /* what run-time extents count as in prices, 1 to 2^40; others as 1024 */
   const bb_setting *dim;
   /* Several programs for several regions of run-time extents, at most so many (BB_PROGRAMS; 0 and 1: one): extents that `dim` does not
    * name and that do not follow from others are then any from 1 to 4096, or in the range that is given. There are as many programs as make the

@@ -33,9 +33,9 @@ static bb_symbol_range range_of(bb_program *program, const bb_advance_options *o
   for (uint32_t i = 0; i < options->ranges; i++) {
     const bb_extent_range *range = &options->range[i];
     if (strcmp(range->name, program->symbol[symbol]) != 0) continue;
-    if (range->first < 1 || range->last < range->first || range->last > (int64_t)1 << 40)
+    if (range->first < 1 || range->last < range->first || range->last > BB_MOST_EXTENT)
       bb_fail(program->ctx, BB_ERROR_ARGUMENT,
-              "extent %s: a range goes from 1 or more to that or more", range->name);
+              "extent %s: a range goes from 1 or more to that or more, 2^40 at most", range->name);
     made.first = (double)range->first;
     made.last = (double)range->last;
   }

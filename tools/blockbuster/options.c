@@ -127,7 +127,7 @@ static const struct row {
      "also try first iterations peeled off, for less work"},
     {O_FOLD, "fold", 0, "HOW", F | S | D | K | R | B,
      "fold all loops rolling, split-k=N or tree=N (chunks)"},
-    {O_PRECISION, "precision", 0, "fast|strict", ALL, "strict: no rewrite that may lose digits"},
+    {O_PRECISION, "precision", 0, "HOW", ALL, "fast, or strict: no rewrite that may lose digits"},
     {O_STATS, "stats", 0, NULL, F, "print how often each rule was tried and applied"},
     {O_NAIVE, "naive", 0, NULL, F, "use the plain loop of the paper; the result is the same"},
     {O_CANDIDATE, "candidate", 0, "NAME", F | D, "which candidate or kernel (name or number)"},
@@ -212,7 +212,9 @@ static bool read_number(const char *text, char end, int64_t most, int64_t *numbe
 static bool whole_number(const struct row *row, const char *value, int64_t most, int64_t *number) {
   const char *rest;
   if (read_number(value, 0, most, number, &rest)) return true;
-  return wrong(row, value, "a whole number");
+  char expected[64];
+  snprintf(expected, sizeof expected, "a whole number up to %lld", (long long)most);
+  return wrong(row, value, expected);
 }
 
 static bool node_pair(const struct row *row, const char *value, bb_node_pair *pair) {
@@ -236,6 +238,15 @@ static bool number_or_range(const char *text, bool range, int64_t *first, int64_
          read_number(rest + 1, 0, INT64_MAX, last, &rest) && *first < *last;
 }
 
+static bool is_set(const char *name, const bb_setting *list, uint32_t count,
+                   const bb_extent_range *range, uint32_t ranges) {
+  for (uint32_t i = 0; i < count; i++)
+    if (strcmp(list[i].name, name) == 0) return true;
+  for (uint32_t i = 0; i < ranges; i++)
+    if (strcmp(range[i].name, name) == 0) return true;
+  return false;
+}
+
 /* NAME=N,NAME=A..B: cut apart in place.  range: NULL: no ranges. */
 static bool named_ranges(const struct row *row, char *value, bb_setting *list, uint32_t *count,
                          bb_extent_range *range, uint32_t *ranges) {
@@ -248,6 +259,8 @@ static bool named_ranges(const struct row *row, char *value, bb_setting *list, u
         !number_or_range(equals + 1, range != NULL, &first, &last))
       return wrong(row, at, range ? "NAME=N,NAME=A..B,..." : "NAME=N,NAME=N,...");
     *equals = 0;
+    if (is_set(at, list, *count, range, range ? *ranges : 0))
+      return wrong(row, at, "each name once");
     if (first == last)
       list[(*count)++] = (bb_setting){at, first};
     else
@@ -273,7 +286,8 @@ static bool rule_named(const struct row *row, const char *value, uint64_t *disab
   int64_t wanted;
   uint32_t number;
   const char *name;
-  if (!whole_number(row, value, 63, &wanted)) return false;
+  const char *rest;
+  if (!read_number(value, 0, 63, &wanted, &rest)) return wrong(row, value, "the number of a rule");
   for (uint32_t i = 0; bb_rule_get(i, &number, &name, NULL); i++) {
     if (number != (uint32_t)wanted) continue;
     *disabled |= (uint64_t)1 << wanted;

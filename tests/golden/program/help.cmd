@@ -37,3 +37,7 @@ blockbuster bench ../../models/block_attention.onnx --dims Z=3
 blockbuster bench ../../models
 blockbuster fuse ../../models
 blockbuster info nothing.onnx
+blockbuster select ../../examples/attention.bb --dims M=9223372036854775807
+blockbuster select ../../examples/attention.bb --dims M=1,M=2
+blockbuster compile ../../examples/attention.bb -o x --dims M=1..8,M=2
+blockbuster fuse ../../examples/attention.bb --disable-rule 99
