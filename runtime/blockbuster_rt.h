@@ -99,7 +99,7 @@ typedef struct bb_model bb_model;
 /* Loads a folder that `blockbuster compile -o` or bb_model_save() wrote: reads the plan, maps constants, loads the
  * kernels, runs what depends on constants only.  Refused: a folder or file that somebody but its
  * owner could write, or whose owner is neither this user nor root; kernels for another kind of
- * machine (a GPU's: of another target); a plan that was cut short or does not fit its files.  The folder must stay as it is while the model
+ * machine (a GPU's: of another target); a plan that was cut short, was damaged, or does not fit its files.  The folder must stay as it is while the model
  * lives.  The model takes memory from the context's allocator, which must then serve any thread that
  * releases it.  Errors: IO, INPUT, UNSUPPORTED (the machine), MEMORY. */
 BB_API bb_status bb_model_load(bb_context *context, const char *folder, bb_model **model);

@@ -69,9 +69,16 @@ static void write_file(const target *t, const char *name, const bb_buffer *text,
   if (!good || chmod(path, 0644) != 0) fail_io(t, path);
 }
 
+static const char *digits_of(const target *t, XXH128_hash_t hash) {
+  XXH128_canonical_t sum;
+  XXH128_canonicalFromHash(&sum, hash);
+  bb_buffer text = {.arena = t->arena};
+  for (size_t i = 0; i < sizeof sum.digest; i++) bb_put(&text, "%02x", sum.digest[i]);
+  return text.data;
+}
+
 static const char *hash_of(const target *t, const char *path) {
   XXH3_state_t state;
-  XXH128_canonical_t sum;
   char bytes[1 << 14];
   XXH3_INITSTATE(&state);
   XXH3_128bits_reset(&state);
@@ -81,10 +88,7 @@ static const char *hash_of(const target *t, const char *path) {
   bool good = file && !ferror(file);
   if (file) fclose(file);
   if (!good) fail_io(t, path);
-  XXH128_canonicalFromHash(&sum, XXH3_128bits_digest(&state));
-  bb_buffer text = {.arena = t->arena};
-  for (size_t i = 0; i < sizeof sum.digest; i++) bb_put(&text, "%02x", sum.digest[i]);
-  return text.data;
+  return digits_of(t, XXH3_128bits_digest(&state));
 }
 
 /* Of both files. */
@@ -114,6 +118,9 @@ static void fill(const target *t, bb_draft *draft, const bb_gpu_code *gpu) {
     draft->plan->sum = hash_of(t, inside(t, BB_FOLDER_DATA));
   }
   bb_plan_write(&plan, draft->plan);
+  plan.length -= strlen("}\n");
+  bb_put(&plan, "%s%s%s", BB_FOLDER_HASH, digits_of(t, XXH3_128bits(plan.data, plan.length)),
+         BB_FOLDER_HASH_END);
   write_file(t, BB_FOLDER_PLAN, &plan, NULL);
 }
 

@@ -47,19 +47,37 @@ static void check_folder(bb_context *ctx, const char *folder) {
   if (problem) refuse(ctx, folder, problem);
 }
 
-/* Kernels and constants are those that the plan was written with: to the bit.  hash: begins with the file's. */
-static void check_sum(bb_context *ctx, const char *path, const char *hash) {
-  bb_file file;
+/* Whether these bytes have the hash that `digits` begins with. */
+static bool has_hash(const void *bytes, size_t size, const char *digits) {
   char text[32];
-  const char *problem = bb_file_map(path, &file);
-  if (problem) refuse(ctx, path, problem);
   XXH128_canonical_t sum;
-  XXH128_canonicalFromHash(&sum, XXH3_128bits(file.bytes, file.size));
-  bb_file_unmap(&file);
+  XXH128_canonicalFromHash(&sum, XXH3_128bits(bytes, size));
   for (size_t i = 0; i < sizeof sum.digest; i++)
     for (size_t k = 0; k < 2; k++)
       text[2 * i + k] = "0123456789abcdef"[k ? sum.digest[i] & 15 : sum.digest[i] >> 4];
-  if (strncmp(text, hash, 32) != 0) refuse(ctx, path, "it is not what the plan was written for");
+  return strncmp(text, digits, sizeof text) == 0;
+}
+
+/* Kernels and constants are those that the plan was written with: to the bit.  hash: begins with the file's. */
+static void check_sum(bb_context *ctx, const char *path, const char *hash) {
+  bb_file file;
+  const char *problem = bb_file_map(path, &file);
+  if (problem) refuse(ctx, path, problem);
+  bool same = has_hash(file.bytes, file.size, hash);
+  bb_file_unmap(&file);
+  if (!same) refuse(ctx, path, "it is not what the plan was written for");
+}
+
+/* The plan is as it was written, where it says what that was. */
+static void check_plan(bb_context *ctx, const char *path, const bb_file *plan) {
+  enum { DIGITS = 32, BEFORE = sizeof BB_FOLDER_HASH - 1, BEHIND = sizeof BB_FOLDER_HASH_END - 1 };
+  if (plan->size < BEFORE + DIGITS + BEHIND) return;
+  const char *end = plan->bytes + plan->size, *digits = end - BEHIND - DIGITS;
+  if (memcmp(digits - BEFORE, BB_FOLDER_HASH, BEFORE) != 0 ||
+      memcmp(end - BEHIND, BB_FOLDER_HASH_END, BEHIND) != 0)
+    return;
+  if (!has_hash(plan->bytes, plan->size - BEFORE - DIGITS - BEHIND, digits))
+    refuse(ctx, path, "it is damaged: it has another hash than it says");
 }
 
 /* "cuda:1" is the second. */
@@ -89,6 +107,7 @@ static void load_body(bb_context *ctx, void *argument) {
   const char *path = in_folder(arena, call->folder, BB_FOLDER_PLAN);
   const char *problem = bb_file_map(path, &files->plan);
   if (problem) refuse(ctx, path, problem);
+  check_plan(ctx, path, &files->plan);
   const bb_plan *plan = bb_plan_read(arena, files->plan.bytes, files->plan.size);
   const bb_device_class *device = bb_device_find(plan->device);
   bool has_code = device && *plan->code;

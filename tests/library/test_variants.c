@@ -310,7 +310,8 @@ static char *read_file(const char *path, size_t *length) {
   return text;
 }
 
-/* plan.json with the first `old` after `after` replaced; loading it has to fail and say `why`. */
+/* plan.json with the first `old` after `after` replaced; loading it has to fail and say `why`.  It is damaged then, and
+ * without its own hash no more than its parts are what is wrong. */
 static void refused(const decoder *d, const char *path, const char *folder, const char *after,
                     const char *old, const char *new, const char *why) {
   size_t length;
@@ -319,11 +320,20 @@ static void refused(const decoder *d, const char *path, const char *folder, cons
   assert_non_null(at);
   at = strstr(at, old);
   assert_non_null(at);
+  const char *rest = at + strlen(old), *hash = strstr(text, ", \"hash\"");
+  assert_non_null(hash);
   FILE *file = fopen(path, "wb");
-  fprintf(file, "%.*s%s%s", (int)(at - text), text, new, at + strlen(old));
+  fprintf(file, "%.*s%s%s", (int)(at - text), text, new, rest);
+  fclose(file);
+  assert_int_equal(bb_model_load(d->context, folder, &model), BB_ERROR_IO);
+  if (!strstr(bb_context_message(d->context), "it is damaged"))
+    fail_msg("%s", bb_context_message(d->context));
+  file = fopen(path, "wb");
+  fprintf(file, "%.*s%s%.*s}\n", (int)(at - text), text, new, (int)(hash - rest), rest);
   fclose(file);
   assert_int_equal(bb_model_load(d->context, folder, &model), BB_ERROR_INPUT);
-  if (!strstr(bb_context_message(d->context), why)) fail_msg("%s", bb_context_message(d->context));
+  if (!strstr(bb_context_message(d->context), why))
+    fail_msg("%s, not: %s", bb_context_message(d->context), why);
   file = fopen(path, "wb");
   fwrite(text, 1, length, file);
   fclose(file);
