@@ -15,7 +15,7 @@ typedef struct bb_sm90_map {
   const char *reads; /* how many blocks read a box: if several, it is worth a place in the cache */
 } bb_sm90_map;
 
-/* What a launch needs.  Expressions are C's, of integers, over the extents' names, min and max.  The
+/* What a launch needs (of sm_80, too: it has no maps).  Expressions are C's, of integers, over the extents' names, min and max.  The
  * kernel's argument is a structure of: the maps; pointers to the views listed; where `splits` says
  * something, memory for `part` bytes of every block and a zeroed counter for every group of `splits` of
  * them; where `counter`, one more zeroed counter; the extents as int; the number of tiles as int; and, a bit for each
@@ -40,7 +40,13 @@ typedef struct bb_sm90_launch {
 void bb_emit_sm90(const bb_tile_program *program, bb_buffer *source, bb_buffer *launch,
                   bb_sm90_launch *plan);
 
-extern const char bb_device_sm90[];    /* sm90.cuh */
+/* The same for sm_80 and all later GPUs, over lower/device/sm80.cuh: products of single warps, copies that one more warp asks
+ * for.  `shared`: bytes that a block may have.  The launch has no maps, clusters or mates: views are pointers, which may begin
+ * anywhere.  Refuses loops over clusters and warps, and what blocks do that take several tiles. */
+void bb_emit_sm80(const bb_tile_program *program, uint32_t shared, bb_buffer *source,
+                  bb_buffer *launch, bb_sm90_launch *plan);
+
+extern const char bb_device_warp[], bb_device_sm80[], bb_device_sm90[]; /* warp.cuh, ... */
 extern const char bb_device_integer[]; /* integer.h, which the libraries of all devices include */
 
 #endif

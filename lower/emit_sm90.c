@@ -9,7 +9,7 @@ static bool is_pointed_at(const bb_cuda *e, uint32_t view, const bb_tile_body *b
   for (uint32_t i = 0; i < body->count; i++) {
     const bb_tile_stmt *s = body->stmt[i];
     uint32_t tile = s->kind == BB_TILE_STORE ? s->operand[0] : s->result;
-    if (s->view == view && e->p->tile[tile].place != BB_PLACE_SHARED) return true;
+    if (s->view == view && (e->sm80 || e->p->tile[tile].place != BB_PLACE_SHARED)) return true;
     if (is_pointed_at(e, view, &s->body) || (s->loop && is_pointed_at(e, view, &s->loop->body)))
       return true;
   }
@@ -128,7 +128,7 @@ static void put_sync(bb_cuda *e) {
   bb_cuda_line(e, "struct Sync {");
   for (uint32_t i = 0; i < e->p->tiles; i++) {
     const bb_cuda_tile *t = &e->tile[i];
-    if (!t->ring) continue;
+    if (!t->ring || e->sm80) continue;
     const char *each = e->warps       ? bb_arena_printf(e->arena, "[%u]", e->warp_count)
                        : t->parts > 1 ? bb_arena_printf(e->arena, "[%u]", t->parts)
                                       : "";
@@ -204,19 +204,24 @@ static void put_tiles(bb_cuda *e) {
 static void put_compute(bb_cuda *e) {
   if (e->warps)
     bb_cuda_line(e, "const int my_warp = tl::warp(), my_rows = 0;");
+  else if (e->sm80)
+    bb_cuda_line(e,
+                 "const int my_thread = threadIdx.x, group = tl::warp() / 4, my_rows = "
+                 "tl::warp() * %u;",
+                 e->group / 4);
   else
     bb_cuda_line(e, "const int my_thread = threadIdx.x - 128, group = tl::warp() / 4 - 1, my_rows "
                     "= (tl::warp() - 4) * 16;");
   bb_cuda_line(e, "const int my_row = my_rows + tl::lane() / 4, my_col = 2 * (tl::lane() & 3);");
   if (e->exchange) bb_cuda_line(e, "float *const exchange = sync.exchange;");
   put_tiles(e);
-  bb_cuda_line(e, "tl::after_earlier();");
+  if (!e->sm80) bb_cuda_line(e, "tl::after_earlier();");
   if (e->p->turns) bb_cuda_line(e, "if (group == 1) tl::named_arrive(1, 256);");
   bb_cuda_role(e, false);
 }
 
 static void put_roles(bb_cuda *e) {
-  if (!e->copier) {
+  if (!e->copier || e->sm80) {
     put_compute(e);
     return;
   }
@@ -239,45 +244,71 @@ static void put_roles(bb_cuda *e) {
   bb_cuda_line(e, "}");
 }
 
-void bb_emit_sm90(const bb_tile_program *program, bb_buffer *source, bb_buffer *launch,
-                  bb_sm90_launch *plan) {
-  bb_context *ctx = program->home->ctx;
-  bb_cuda e = {.p = program, .ctx = ctx, .arena = bb_scratch(ctx), .out = source};
+/* Of how many blocks a processor's registers are to be enough. */
+static uint32_t blocks_beside(const bb_cuda *e) {
+  enum { REGISTERS = 64 << 10 };
+  uint32_t blocks = e->sm80 ? REGISTERS / (e->p->registers * e->threads) : 1;
+  return blocks ? blocks : 1;
+}
+
+static void emit(bb_cuda *e, bb_buffer *launch, bb_sm90_launch *plan) {
+  const bb_tile_program *program = e->p;
+  bb_buffer *source = e->out;
   for (uint32_t i = 0; i < program->views; i++)
     if (program->view[i].scratch || program->view[i].rank > 5)
-      bb_cuda_refuse(&e, NULL, program->view[i].scratch ? "scratch memory" : "more than five axes");
-  bb_cuda_plan(&e);
-  if (e.cluster && e.grids && e.grid[0]->persistent)
-    bb_cuda_refuse(&e, NULL, "a cluster that is persistent");
-  if (e.p->turns && e.groups != 2) bb_cuda_refuse(&e, NULL, "turns of other than two groups");
+      bb_cuda_refuse(e, NULL, program->view[i].scratch ? "scratch memory" : "more than five axes");
+  bb_cuda_plan(e);
+  if (e->cluster && e->grids && e->grid[0]->persistent)
+    bb_cuda_refuse(e, NULL, "a cluster that is persistent");
+  if (e->p->turns && e->groups != 2) bb_cuda_refuse(e, NULL, "turns of other than two groups");
   bb_put(source, "// %s: emitted from this tile program.\n//\n", program->name);
-  bb_buffer text = {.arena = e.arena};
+  bb_buffer text = {.arena = e->arena};
   bb_tile_print(&text, program);
   for (const char *line = text.data, *end; *line; line = end + 1) {
     end = strchr(line, '\n');
     bb_put(source, "//   %.*s\n", (int)(end - line), line);
   }
-  bb_put(source, "#include \"sm90.cuh\"\n\n");
-  put_params(&e);
+  bb_put(source, "#include \"%s.cuh\"\n\n", e->sm80 ? "sm80" : "sm90");
+  put_params(e);
   bb_put(source, "\n");
-  bb_cuda_place_function(&e);
+  bb_cuda_place_function(e);
   bb_put(source, "\n");
-  put_sync(&e);
+  put_sync(e);
   bb_put(source, "\n");
-  bb_cuda_products(&e);
+  bb_cuda_products(e);
+  const char *least = e->p->registers ? bb_arena_printf(e->arena, ", %u", blocks_beside(e)) : "";
   bb_put(source,
          "\nextern \"C\" __global__ void __launch_bounds__(%u%s) %s(const __grid_constant__ Params "
          "p) {\n",
-         e.threads, e.p->registers ? ", 1" : "", program->name);
-  e.depth = 1;
-  bb_cuda_line(&e, "extern __shared__ __align__(1024) unsigned char tile_memory[];");
-  bb_cuda_line(&e, "Sync &sync = *(Sync *)(tile_memory + %u);", e.shared);
-  if (e.pair) bb_cuda_line(&e, "const int mates = tl::cluster_size(), mine = tl::cluster_rank();");
-  put_init(&e);
-  put_roles(&e);
+         e->threads, least, program->name);
+  e->depth = 1;
+  bb_cuda_line(e, "extern __shared__ __align__(1024) unsigned char tile_memory[];");
+  if (e->sync) bb_cuda_line(e, "Sync &sync = *(Sync *)(tile_memory + %u);", e->shared);
+  if (e->pair) bb_cuda_line(e, "const int mates = tl::cluster_size(), mine = tl::cluster_rank();");
+  if (!e->sm80) put_init(e);
+  put_roles(e);
   bb_put(source, "}\n");
-  e.shared += 2048;
-  put_launch(&e, launch);
-  if (plan) fill_plan(&e, plan);
+  e->shared += e->sync;
+  put_launch(e, launch);
+  if (plan) fill_plan(e, plan);
+}
+
+void bb_emit_sm90(const bb_tile_program *program, bb_buffer *source, bb_buffer *launch,
+                  bb_sm90_launch *plan) {
+  bb_context *ctx = program->home->ctx;
+  enum { SHARED = 227 * 1024 };
+  bb_cuda e = {.p = program, .ctx = ctx, .arena = bb_scratch(ctx), .out = source};
+  e.most_shared = SHARED;
+  emit(&e, launch, plan);
+  bb_scratch_end(e.arena);
+}
+
+void bb_emit_sm80(const bb_tile_program *program, uint32_t shared, bb_buffer *source,
+                  bb_buffer *launch, bb_sm90_launch *plan) {
+  bb_context *ctx = program->home->ctx;
+  bb_cuda e = {.p = program, .ctx = ctx, .arena = bb_scratch(ctx), .out = source};
+  e.sm80 = true;
+  e.most_shared = shared;
+  emit(&e, launch, plan);
   bb_scratch_end(e.arena);
 }

@@ -1,4 +1,4 @@
-/* emit_sm90.h - what the files of the emitter for sm_90a share.
+/* emit_sm90.h - what the files of the emitter for sm_90a share, which is the one for sm_80 and later, too (emit_sm80.c).
  *
  * A kernel here is a nest of parallel loops over the grid, around them optionally a loop spread over a
  * cluster and one spread over warps, and in the innermost at most one serial loop: the core.  Its
@@ -99,6 +99,12 @@ typedef struct bb_cuda {
   uint32_t
       copiers; /* threads that copy: one for all tiles, or one for each (emit_sm90_copiers.c) */
   bool lags;   /* products of the serial loop end while the next iteration's run */
+  bool sm80; /* products of warps, copies by all: no roles, tensor maps, clusters (emit_sm80.c) */
+  uint32_t group; /* rows of a group that computes: 64, or on sm_80 a multiple */
+  uint32_t
+      sync; /* bytes of shared memory beside tiles: barriers and what threads tell each other */
+  uint32_t turns;       /* sm80: buffers of what the serial loop loads; 0: nothing */
+  uint32_t most_shared; /* bytes that a block may have */
   /* while code is written */
   const char **variable;     /* how each is called here */
   const char **old_variable; /* ... in statements of the iteration before */
@@ -141,6 +147,9 @@ void bb_cuda_load(bb_cuda *e, const bb_tile_stmt *stmt, uint32_t row, const char
 /* `pairs` pairs of neighbours of a map's result, narrowed, as texts of u32; `format`: the first one's element. */
 void bb_cuda_pairs(bb_cuda *e, const bb_tile_stmt *stmt, bb_buffer *out, const char *format,
                    uint32_t pairs, uint32_t ct);
+/* The offset of an element in a view, from the texts of its row and column; *inside: whether it lies there. */
+const char *bb_cuda_offset(bb_cuda *e, const bb_tile_stmt *stmt, const char *row, const char *col,
+                           const char **inside);
 /* Coordinates of a box, innermost first, each behind a comma. */
 const char *bb_cuda_box_at(bb_cuda *e, const bb_tile_stmt *stmt, const char *row, const char *col);
 
@@ -214,6 +223,18 @@ const char *bb_cuda_tiles(bb_cuda *e, const char **names);
 /* How many blocks a launch has in a pair, 1 or 2, in extents called as `names` say. */
 const char *bb_cuda_pair_size(bb_cuda *e, const char **names);
 void bb_cuda_place_function(bb_cuda *e);
+
+/* emit_sm80.c: what is said otherwise there.  All refuse what has no form on sm_80. */
+void bb_cuda80_check(bb_cuda *e);
+void bb_cuda80_begin(
+    bb_cuda *e); /* copies of the list before the loop, and of its first iterations */
+void bb_cuda80_turn(
+    bb_cuda *e); /* an iteration's begin: its copies are there, a later one's are asked for */
+bool bb_cuda80_turns(const bb_cuda *e, uint32_t tile); /* is it loaded in the serial loop? */
+void bb_cuda80_arrived(bb_cuda *e, uint32_t tile);
+void bb_cuda80_copies(bb_cuda *e, const bb_cuda_list *list); /* of the list behind the loop */
+void bb_cuda80_dot(bb_cuda *e, const bb_tile_stmt *stmt);
+void bb_cuda80_put(bb_cuda *e, const bb_tile_stmt *store);
 
 /* emit_sm90_merge.c: behind a loop that is spread over warps or a cluster. */
 void bb_cuda_merge(bb_cuda *e, const bb_tile_loop *loop);

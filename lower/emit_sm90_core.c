@@ -148,7 +148,7 @@ void bb_cuda_place_function(bb_cuda *e) {
 
 static void put_rings(bb_cuda *e) {
   for (uint32_t i = 0; i < e->p->tiles; i++)
-    if (e->tile[i].ring && bb_cuda_copies(e, i))
+    if (e->tile[i].ring && !e->sm80 && bb_cuda_copies(e, i))
       bb_cuda_line(e, "tl::Ring<%u> %s_ring;", e->p->tile[i].buffers, e->tile[i].name);
 }
 
@@ -263,12 +263,14 @@ static void put_staged(bb_cuda *e, bool copier) {
 }
 
 static void put_plain(bb_cuda *e, bool copier) {
+  if (e->sm80) bb_cuda80_begin(e);
   bb_cuda_run_list(e, &e->before, copier);
   if (!e->serial) return;
   if (e->lags && !copier)
     bb_cuda_line(e, "bool behind = false; // an iteration whose products run");
   for (uint32_t i = 0; i < e->serial->stretches; i++) put_stretch(e, i, BB_LIST_PLAIN, copier);
   if (e->lags && !copier) bb_cuda_end_lag(e);
+  if (e->sm80) bb_cuda80_copies(e, &e->after);
   bb_cuda_run_list(e, &e->after, copier);
 }
 
@@ -376,7 +378,7 @@ void bb_cuda_role(bb_cuda *e, bool copier) {
   if (e->warps) e->variable[e->warps->variable] = "my_warp";
   put_rings(e);
   put_next(e, copier);
-  if (copier) bb_cuda_early(e);
+  if (copier && !e->sm80) bb_cuda_early(e);
   bb_cuda_line(e, "Place place;");
   if (e->serial)
     bb_cuda_line(e, e->stages ? "int %s = 0, %s = 0;" : "int %s = 0;", serial_name(e), old_name(e));

@@ -54,6 +54,10 @@ void bb_cuda_async_dot(bb_cuda *e, const bb_tile_stmt *s) {
   if (a->place == BB_PLACE_REGISTERS) bb_cuda_refuse(e, s, "a left operand in plain registers");
   if (a->place == BB_PLACE_LEFT && s->transposed[0])
     bb_cuda_refuse(e, s, "a transposed operand in registers");
+  if (e->sm80) {
+    bb_cuda80_dot(e, s);
+    return;
+  }
   bb_cuda_line(e, "tl::pin(%s);", c);
   if (a->place == BB_PLACE_LEFT) bb_cuda_line(e, "tl::pin(%s);", e->tile[s->operand[0]].name);
   put_steps(e, s, product_name(e, s, false), c, next_columns(e, s));
@@ -122,6 +126,7 @@ static void find_products(bb_cuda *e, const bb_tile_body *body, bb_buffer *known
 }
 
 void bb_cuda_products(bb_cuda *e) {
+  if (e->sm80) return; /* the device library's */
   bb_buffer known = {.arena = e->arena};
   find_products(e, &e->p->body, &known);
 }

@@ -56,6 +56,10 @@ static bool is_read_at_once(const bb_cuda *e, uint32_t acts, const bb_cuda_act *
 static void put_act(bb_cuda *e, const bb_cuda_act *a, const bb_cuda_item *item) {
   const bb_cuda_tile *t = &e->tile[a->tile];
   const char *at = e->warps ? "[my_warp]" : t->parts > 1 ? "[group]" : "";
+  if (e->sm80 && a->kind != BB_ACT_RUN) { /* products have ended, and buffers are freed by turns */
+    if (a->kind == BB_ACT_ARRIVED) bb_cuda80_arrived(e, a->tile);
+    return;
+  }
   switch (a->kind) {
   case BB_ACT_ARRIVED:
     bb_cuda_line(e, "tl::ring_wait(sync.%s%s, %s_ring);", t->name, at, t->name);
@@ -195,7 +199,9 @@ void bb_cuda_list_code(bb_cuda *e, bb_cuda_place place, uint32_t stretch, bool c
   const bb_cuda_item *item = items_of(e, place, stretch, &count);
   bool turns = e->p->turns && (place == BB_LIST_STEADY || place == BB_LIST_JOIN);
   bool lags = e->lags && place == BB_LIST_PLAIN;
+  if (e->turns) bb_cuda80_turn(e);
   put_list(e, count, item, turns, lags, copier);
+  if (e->turns) bb_cuda_line(e, "turns.next();");
   if (lags && !copier) bb_cuda_line(e, "behind = true;");
 }
 

@@ -7,13 +7,13 @@
 
 #include <string.h>
 
-enum { SHARED_LIMIT = 227 * 1024, REGISTER_LIMIT = 255, REGISTER_SLACK = 24 };
+enum { REGISTER_LIMIT = 255, REGISTER_SLACK = 24 };
 
 void bb_cuda_refuse(const bb_cuda *e, const bb_tile_stmt *stmt, const char *why) {
   bb_buffer text = {.arena = e->arena};
   if (stmt) bb_tile_print_head(&text, e->p, stmt);
-  bb_fail(e->ctx, BB_ERROR_UNSUPPORTED, "kernel %s for sm_90a: %s%s%s", e->p->name, why,
-          stmt ? ": " : "", stmt ? text.data : "");
+  bb_fail(e->ctx, BB_ERROR_UNSUPPORTED, "kernel %s for %s: %s%s%s", e->p->name,
+          e->sm80 ? "sm_80" : "sm_90a", why, stmt ? ": " : "", stmt ? text.data : "");
 }
 
 /* --- the nest --- */
@@ -121,7 +121,7 @@ static void lay_by_use(bb_cuda *e, const bb_tile_stmt *s) {
   if (s->kind != BB_TILE_MAP || tile[s->result].place != BB_PLACE_REGISTERS) return;
   if (!is_block(&tile[s->result]) || s->operands != 1) return;
   /* the groups' own rows lie as a product has them, others are spread */
-  bool own = !e->warps && tile[s->operand[0]].rows == 64 * e->groups;
+  bool own = !e->warps && tile[s->operand[0]].rows == e->group * e->groups;
   if (tile[s->operand[0]].place == BB_PLACE_SHARED && !own)
     e->tile[s->result].layout = BB_LAYOUT_SPREAD;
 }
@@ -161,7 +161,8 @@ static bool is_shared_by_groups(const bb_cuda *e, const bb_tile_body *body, uint
 /* A group that has its rows need not wait for those of others: it begins, and they overlap. */
 static void find_parts(bb_cuda *e) {
   for (uint32_t i = 0; i < e->p->tiles; i++) {
-    bool own = e->tile[i].ring && !e->warps && e->p->tile[i].rows == 64 * e->groups &&
+    bool own = e->tile[i].ring && !e->warps && !e->sm80 &&
+               e->p->tile[i].rows == e->group * e->groups &&
                !is_shared_by_groups(e, &e->p->body, i);
     e->tile[i].parts = own ? e->groups : 1;
   }
@@ -207,7 +208,7 @@ static bool is_copied_in(const bb_cuda *e, const bb_tile_body *body, uint32_t ti
 static bool may_lag(const bb_cuda *e) {
   uint32_t products = 0;
   const bb_tile_body *body = e->serial ? &e->serial->body : NULL;
-  if (!body || e->warps || e->stages) return false;
+  if (!body || e->warps || e->stages || e->sm80) return false;
   for (uint32_t i = 0; i < body->count; i++) {
     const bb_tile_stmt *s = body->stmt[i];
     if (s->kind != BB_TILE_DOT) continue;
@@ -230,7 +231,7 @@ static const char *safe_name(bb_cuda *e, const char *name) {
       "e",      "r",      "c",     "short", "this",  "struct",   "switch", "template", "tl",
       "true",   "false",  "union", "while", "using", "unsigned", "void",   "rank",     "group",
       "at_row", "at_col", "old",   "t",     "f",     "round",    "more",   "place",    "shared",
-      "behind", "mates",  "mine",  "half"};
+      "behind", "mates",  "mine",  "half",  "turns", "ahead",    "left",   "stretch"};
   for (uint32_t i = 0; i < sizeof taken / sizeof *taken; i++)
     if (strcmp(taken[i], name) == 0) return bb_arena_printf(e->arena, "%s_", name);
   return name;
@@ -239,7 +240,8 @@ static const char *safe_name(bb_cuda *e, const char *name) {
 static void size_tile(bb_cuda *e, uint32_t i) {
   const bb_tile *t = &e->p->tile[i];
   bb_cuda_tile *plan = &e->tile[i];
-  uint32_t split = e->warps ? 16 : 64 * e->groups, compute = e->warps ? 32 : 128 * e->groups;
+  uint32_t all = e->group * e->groups, compute = e->warps ? 32 : 128 * e->groups;
+  uint32_t split = e->warps ? 16 : 64 * e->groups;
   plan->name = safe_name(e, t->name);
   if (t->place == BB_PLACE_SHARED) {
     plan->layout = BB_LAYOUT_SHARED;
@@ -262,10 +264,11 @@ static void size_tile(bb_cuda *e, uint32_t i) {
   }
   if (t->rows % split && t->rows)
     bb_cuda_refuse(e, NULL, "rows that the warps do not share evenly");
+  if (t->rows && !e->warps && t->rows != all)
+    bb_cuda_refuse(e, NULL, "rows that are not those of the warp groups");
   if (t->cols % 8) bb_cuda_refuse(e, NULL, "columns in other than eights");
   plan->rt = t->rows / split;
   plan->ct = t->cols / 8;
-  if (plan->rt > 1 && !e->warps) bb_cuda_refuse(e, NULL, "more than 64 rows for a warp group");
   plan->registers = plan->rt && plan->ct ? 4 * plan->rt * plan->ct : 2 * (plan->rt + plan->ct);
   if (!plan->registers) plan->registers = 1;
   if (plan->layout == BB_LAYOUT_LEFT) plan->registers /= 2;
@@ -312,13 +315,14 @@ static uint32_t add_map(bb_cuda *e, const bb_tile_stmt *s, uint32_t tile_at, boo
 }
 
 static void map_stmt(bb_cuda *e, const bb_tile_stmt *s) {
+  if (s->kind == BB_TILE_TRANSPOSE) e->exchange = true;
+  if (e->sm80) return;
   if (s->kind == BB_TILE_LOAD && e->tile[s->result].ring)
     e->tile[s->result].map = add_map(e, s, s->result, false);
   if (s->kind == BB_TILE_STORE && e->p->tile[s->operand[0]].place == BB_PLACE_SHARED) {
     e->tile[s->operand[0]].map = add_map(e, s, s->operand[0], true);
     e->puts = true;
   }
-  if (s->kind == BB_TILE_TRANSPOSE) e->exchange = true;
 }
 
 static void place_tile(bb_cuda *e, uint32_t i) {
@@ -371,7 +375,8 @@ static void place_shared(bb_cuda *e) {
   }
   uint32_t parts = bb_cuda_part_bytes(e) * bb_cuda_parts_in_memory(e);
   if (e->shared < parts) e->shared = (parts + 1023) & ~1023u;
-  if (e->shared + 2048 > SHARED_LIMIT)
+  e->sync = e->sm80 && !e->exchange && !e->split ? 0 : 2048;
+  if (e->shared + e->sync > e->most_shared)
     bb_cuda_refuse(e, NULL, "more shared memory than a block has");
 }
 
@@ -401,10 +406,18 @@ static void check_registers(const bb_cuda *e) {
     bb_cuda_refuse(e, NULL, "tiles need more registers than a thread has");
 }
 
+/* Rows of a group: those of the products, of sm_90a 64. */
+static void find_group(bb_cuda *e, const bb_tile_stmt *s) {
+  uint32_t rows = s->kind == BB_TILE_DOT ? e->p->tile[s->result].rows / e->groups : 0;
+  if (e->sm80 && rows % 64 == 0 && rows > e->group) e->group = rows;
+}
+
 void bb_cuda_plan(bb_cuda *e) {
   find_nest(e);
   check_nest(e);
   e->groups = e->p->groups ? e->p->groups : 1;
+  e->group = 64;
+  walk(e, &e->p->body, find_group);
   e->copier = e->warps == NULL;
   e->tile = BB_NEW(e->arena, bb_cuda_tile, e->p->tiles + 1);
   if (e->warps) {
@@ -418,16 +431,17 @@ void bb_cuda_plan(bb_cuda *e) {
   } else {
     e->warp_count = 4 * e->groups;
   }
-  e->threads = 32 * e->warp_count + (e->copier ? 128 : 0);
+  e->threads = 32 * e->warp_count + (e->copier && !e->sm80 ? 128 : 0);
   walk(e, &e->p->body, check_body);
   walk(e, &e->p->body, find_rings);
   check_copies(e);
+  if (e->sm80) bb_cuda80_check(e);
   find_parts(e);
   find_standing(e);
   e->lags = may_lag(e);
   bb_cuda_find_copiers(e);
   bb_cuda_find_mates(e);
-  bb_cuda_find_beside(e);
+  if (!e->sm80) bb_cuda_find_beside(e);
   walk(e, &e->p->body, lay_by_use);
   for (uint32_t i = 0; i < 8; i++) walk(e, &e->p->body, lay_beside);
   for (uint32_t i = 0; i < e->p->tiles; i++) size_tile(e, i);

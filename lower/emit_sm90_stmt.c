@@ -27,6 +27,9 @@ const char *bb_cuda_narrow(bb_dtype dtype) {
 const char *bb_cuda_buffer(const bb_cuda *e, uint32_t tile) {
   const bb_cuda_tile *plan = &e->tile[tile];
   if (!plan->ring) return bb_arena_printf(e->arena, "%s_at", plan->name);
+  if (e->sm80 && !bb_cuda80_turns(e, tile)) return bb_arena_printf(e->arena, "%s_at", plan->name);
+  if (e->sm80)
+    return bb_arena_printf(e->arena, "(%s_at + turns.at * %u)", plan->name, plan->stride);
   return bb_arena_printf(e->arena, "(%s_at + %s_ring.at * %u)", plan->name, plan->name,
                          plan->stride);
 }
@@ -79,25 +82,38 @@ static void put_map_shared(bb_cuda *e, const bb_tile_stmt *s) {
                  32 * e->warp_count * 4);
     bb_cuda_line(e, "  *(tl::u32 *)__cvta_shared_to_generic(%s + i) = tl::pack_%s(%s, %s);", at,
                  bb_cuda_narrow(t->dtype), value, value);
-    bb_cuda_line(e, "tl::fence_copies();");
+    if (!e->sm80) bb_cuda_line(e, "tl::fence_copies();");
     bb_cuda_line(e, "tl::named_sync(7, %u);", 32 * e->warp_count);
     return;
   }
-  uint32_t split = e->warps ? 16 : 64 * e->groups;
+  uint32_t split = e->warps ? 16 : e->group * e->groups, rt = split / 16 / e->warp_count;
   if (t->rows != split || e->tile[s->result].ring)
     bb_cuda_refuse(e, s, "a shared tile that is not the groups' rows");
   if (e->tile[s->result].late) /* all have read what lay there */
     bb_cuda_line(e, "tl::named_sync(7, %u);", 32 * e->warp_count);
-  bb_cuda_line(e, "if (tl::lane() == 0) tl::put_read();");
+  if (!e->sm80) bb_cuda_line(e, "if (tl::lane() == 0) tl::put_read();");
   bb_cuda_line(e, "__syncwarp();");
-  bb_cuda_pairs(e, s, &pairs, "8 * k", 4, t->cols / 8);
-  bb_cuda_line(e, "TL_UNROLL for (int k = 0; k < %u; k++)", t->cols / 16);
-  bb_cuda_line(e,
-               "  tl::store_matrix(%s + tl::piece(%u, my_rows + (tl::lane() & 15), 2 * k + "
-               "(tl::lane() >> 4)), %s);",
-               at, t->rows, pairs.data);
-  bb_cuda_line(e, "tl::fence_copies();");
+  for (uint32_t r = 0; r < rt; r++) {
+    const char *row = r ? bb_arena_printf(e->arena, "my_rows + %u", 16 * r) : "my_rows";
+    const char *first = r ? bb_arena_printf(e->arena, "%u + 8 * k", r * t->cols / 2) : "8 * k";
+    pairs.length = 0;
+    bb_cuda_pairs(e, s, &pairs, first, 4, t->cols / 8);
+    bb_cuda_line(e, "TL_UNROLL for (int k = 0; k < %u; k++)", t->cols / 16);
+    bb_cuda_line(e,
+                 "  tl::store_matrix(%s + tl::piece(%u, %s + (tl::lane() & 15), 2 * k + "
+                 "(tl::lane() >> 4)), %s);",
+                 at, t->rows, row, pairs.data);
+  }
+  if (!e->sm80) bb_cuda_line(e, "tl::fence_copies();");
   bb_cuda_line(e, "__syncwarp();");
+}
+
+/* A warp's rows of a shared tile, in so many parts, as a left operand. */
+static void put_left(bb_cuda *e, const char *to, uint32_t tile, uint32_t parts) {
+  const char *part = parts > 1 ? bb_arena_printf(e->arena, " %% %u", e->group) : "";
+  const char *tiles = e->group > 64 ? bb_arena_printf(e->arena, "<%u>", e->group / 64) : "";
+  bb_cuda_line(e, "tl::load_left%s(%s, %s, %u, my_rows%s);", tiles, to, bb_cuda_buffer(e, tile),
+               bb_cuda_tile_of(e, tile)->rows / parts, part);
 }
 
 static void put_map_registers(bb_cuda *e, const bb_tile_stmt *s) {
@@ -108,8 +124,7 @@ static void put_map_registers(bb_cuda *e, const bb_tile_stmt *s) {
   if (c->layout == BB_LAYOUT_LEFT && from && from->place == BB_PLACE_SHARED) {
     if (s->expr->op != BB_X_ARG) bb_cuda_refuse(e, s, "a left operand is copied as it is");
     uint32_t parts = e->tile[s->operand[0]].parts;
-    bb_cuda_line(e, "tl::load_left(%s, %s, %u, my_rows%s);", c->name,
-                 bb_cuda_buffer(e, s->operand[0]), from->rows / parts, parts > 1 ? " % 64" : "");
+    put_left(e, c->name, s->operand[0], parts);
     bb_cuda_line(e, "tl::pin(%s);", c->name);
   } else if (c->layout == BB_LAYOUT_LEFT) {
     bb_cuda_pairs(e, s, &pairs, "2 * i", 1, c->ct);
@@ -128,9 +143,10 @@ static void put_map_registers(bb_cuda *e, const bb_tile_stmt *s) {
                  bb_cuda_buffer(e, s->operand[0]));
   } else if (from && from->place == BB_PLACE_SHARED) {
     bb_cuda_line(e, "{");
-    bb_cuda_line(e, "  tl::u32 raw[%u];", from->cols / 4);
-    bb_cuda_line(e, "  tl::load_left(raw, %s, %u, my_rows);", bb_cuda_buffer(e, s->operand[0]),
-                 from->rows);
+    bb_cuda_line(e, "  tl::u32 raw[%u];", c->registers / 2);
+    e->depth++;
+    put_left(e, "raw", s->operand[0], 1);
+    e->depth--;
     e->raw = s->operand[0] + 1;
     bb_cuda_line(e, "  TL_UNROLL for (int e = 0; e < %u; e++) %s[e] = %s;", c->registers, c->name,
                  bb_cuda_value(e, s, s->expr, "e", c->layout, c->ct));
@@ -279,9 +295,8 @@ void bb_cuda_load(bb_cuda *e, const bb_tile_stmt *s, uint32_t row, const char *b
   }
 }
 
-/* The offset of an element in a view, from the texts of its row and column. */
-static const char *offset_of(bb_cuda *e, const bb_tile_stmt *s, const char *row, const char *col,
-                             const char **inside) {
+const char *bb_cuda_offset(bb_cuda *e, const bb_tile_stmt *s, const char *row, const char *col,
+                           const char **inside) {
   const bb_tile_view *view = &e->p->view[s->view];
   const char *offset = "0", *limit = NULL;
   for (uint32_t i = 0; i < view->rank; i++) {
@@ -307,7 +322,7 @@ static const char *offset_of(bb_cuda *e, const bb_tile_stmt *s, const char *row,
 static void put_fragment_load(bb_cuda *e, const bb_tile_stmt *s) {
   const bb_cuda_tile *c = &e->tile[s->result];
   const bb_tile *t = bb_cuda_tile_of(e, s->result);
-  const char *inside, *at = offset_of(e, s, "row", "col", &inside);
+  const char *inside, *at = bb_cuda_offset(e, s, "row", "col", &inside);
   bb_cuda_line(e, "TL_UNROLL for (int e = 0; e < %u; e++) {", c->registers);
   if (t->rows && t->cols)
     bb_cuda_line(
@@ -338,7 +353,7 @@ static void put_load(bb_cuda *e, const bb_tile_stmt *s) {
   if (c->layout != BB_LAYOUT_RIGHT || s->range[e->p->view[s->view].rank - 1].axis != BB_AXIS_COL ||
       s->pad != 0)
     bb_cuda_refuse(e, s, "a load to registers that are no right operand");
-  const char *inside, *at = offset_of(e, s, "row", "col", &inside);
+  const char *inside, *at = bb_cuda_offset(e, s, "row", "col", &inside);
   bb_cuda_line(e, "TL_UNROLL for (int i = 0; i < %u; i++) {", c->registers);
   bb_cuda_line(e, "  const int row = i / %u * 8 + tl::lane() / 4, col = i %% %u * 8 + my_col;",
                t->cols / 8, t->cols / 8);
@@ -350,6 +365,10 @@ static void put_load(bb_cuda *e, const bb_tile_stmt *s) {
 static void put_store(bb_cuda *e, const bb_tile_stmt *s) {
   const bb_cuda_tile *c = &e->tile[s->operand[0]];
   const bb_tile *t = bb_cuda_tile_of(e, s->operand[0]);
+  if (t->place == BB_PLACE_SHARED && e->sm80) {
+    bb_cuda80_put(e, s);
+    return;
+  }
   if (t->place == BB_PLACE_SHARED) {
     bb_cuda_line(e, "if (tl::lane() == 0) {");
     bb_cuda_line(e, "  TL_UNROLL for (int c = 0; c < %u; c += 64)", t->cols);
@@ -361,7 +380,7 @@ static void put_store(bb_cuda *e, const bb_tile_stmt *s) {
   }
   if (c->layout != BB_LAYOUT_FRAGMENT || !t->rows || !t->cols)
     bb_cuda_refuse(e, s, "a store of this layout");
-  const char *inside, *at = offset_of(e, s, "row", "col", &inside);
+  const char *inside, *at = bb_cuda_offset(e, s, "row", "col", &inside);
   bool wide = t->dtype == BB_F32;
   const char *value = bb_arena_printf(e->arena, e->single ? "one_%s" : "%s[e]", c->name);
   if (e->single)

@@ -11,6 +11,11 @@ typedef struct bb_gpu {
   bb_context *ctx;
   bool strict;    /* narrowings are kept where the program has them */
   uint32_t split; /* not 0: bb_gpu_split() into at most so many parts follows */
+  bool warps; /* products are made by single warps, each of its rows, and waited for (sm_80); else
+                   * by groups of four, and run by themselves (sm_90a) */
+  uint32_t rows;   /* warps: of a group of four, 64 times some */
+  uint32_t blocks; /* warps: that share a processor */
+  uint32_t shared; /* warps: bytes that a block may have */
 } bb_gpu;
 
 _Noreturn void bb_gpu_refuse(const bb_gpu *g, const char *why);

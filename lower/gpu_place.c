@@ -13,8 +13,11 @@
 
 enum {
   SHARED_BYTES = 225 * 1024,
-  REGISTERS = 65536, /* of a processor */
-  SLACK = 24,        /* registers of a thread for what is no tile */
+  REGISTERS = 65536,     /* of a processor */
+  MOST_REGISTERS = 255,  /* of a thread */
+  KEPT_BYTES = 1024,     /* what a processor keeps of each block's for itself */
+  EXCHANGE_BYTES = 2048, /* for what threads tell each other */
+  SLACK = 24,            /* registers of a thread for what is no tile */
   GROUP_ROWS = 64,
   MOST_BUFFERS = 6,
   PIECES_BYTES = 256, /* of each row, for results that leave in pieces */
@@ -130,7 +133,8 @@ static void find_stages(bb_gpu_placer *w) {
     }
     for (uint32_t t = 0; reads && t < w->p->tiles; t++) after[t] |= bb_tile_writes(s, t);
   }
-  w->staged = late > 0 && products > late && w->serial->stretches > 1 && !w->serial->stretch[0].to;
+  w->staged = late > 0 && products > late && w->serial->stretches > 1 &&
+              !w->serial->stretch[0].to && !w->g->warps;
   for (uint32_t i = 0; i < body->count; i++) {
     bb_tile_stmt *s = body->stmt[i];
     if (!w->staged) s->stage = 0;
@@ -143,6 +147,10 @@ static void find_stages(bb_gpu_placer *w) {
 }
 
 /* --- places --- */
+
+static uint32_t group_rows(const bb_gpu_placer *w) {
+  return w->g->warps ? w->g->rows : GROUP_ROWS;
+}
 
 static void place_operands(void *user, bb_tile_body *body, uint32_t at) {
   bb_gpu_placer *w = user;
@@ -158,10 +166,10 @@ static void place_operands(void *user, bb_tile_body *body, uint32_t at) {
       bb_gpu_refuse(w->g, "a right operand that is computed");
   }
   const bb_tile *c = &w->p->tile[s->result];
-  if (c->rows % GROUP_ROWS) bb_gpu_refuse(w->g, "a product of other than 64 rows for a group");
-  if (w->groups && w->groups != c->rows / GROUP_ROWS)
+  if (c->rows % group_rows(w)) bb_gpu_refuse(w->g, "a product of other rows than groups have");
+  if (w->groups && w->groups != c->rows / group_rows(w))
     bb_gpu_refuse(w->g, "products of different numbers of rows");
-  w->groups = c->rows / GROUP_ROWS;
+  w->groups = c->rows / group_rows(w);
   if (c->cols % 8 || c->cols > 256) bb_gpu_refuse(w->g, "a product of so many columns");
 }
 
@@ -171,7 +179,7 @@ static uint32_t registers_of(const bb_gpu_placer *w, uint32_t tile) {
   if (t->place == BB_PLACE_SHARED) return 0;
   if (t->rows && t->cols)
     return (size + threads - 1) / threads / (t->place == BB_PLACE_LEFT ? 2 : 1);
-  return t->cols ? t->cols / 4 : t->rows ? 2 : 1;
+  return t->cols ? t->cols / 4 : t->rows ? 2 * (group_rows(w) / GROUP_ROWS) : 1;
 }
 
 /* Without products the rows of what is stored say how many groups there are. */
@@ -179,7 +187,7 @@ static void group_by_rows(void *user, bb_tile_body *body, uint32_t at) {
   bb_gpu_placer *w = user;
   const bb_tile_stmt *s = body->stmt[at];
   uint32_t rows = s->kind == BB_TILE_STORE ? w->p->tile[s->operand[0]].rows : 0;
-  if (rows && rows % GROUP_ROWS == 0) w->groups = rows / GROUP_ROWS;
+  if (rows && rows % group_rows(w) == 0) w->groups = rows / group_rows(w);
 }
 
 static bool is_long(const bb_expr *x) {
@@ -222,11 +230,30 @@ static uint32_t registers_needed(const bb_gpu_placer *w) {
   return sum;
 }
 
+static void find_exchange(void *user, bb_tile_body *body, uint32_t at) {
+  *(bool *)user |= body->stmt[at]->kind == BB_TILE_TRANSPOSE;
+}
+
+/* Bytes of shared memory for the tiles of a block. */
+static uint32_t shared_bytes(const bb_gpu_placer *w) {
+  if (!w->g->warps) return SHARED_BYTES;
+  bool exchange = false;
+  uint32_t blocks = w->g->blocks, each = (w->g->shared + KEPT_BYTES) / blocks - KEPT_BYTES;
+  bb_tile_walk(&w->p->body, find_exchange, &exchange);
+  if (!exchange && !w->g->split) return each;
+  return each > EXCHANGE_BYTES ? each - EXCHANGE_BYTES : 0;
+}
+
 /* How many registers a thread that computes may have, and one that copies. */
 static void give_registers(bb_gpu_placer *w) {
   static const uint32_t computing[] = {0, 240, 232, 160}, copying[] = {0, 40, 40, 32};
   if (w->groups > 3) bb_gpu_refuse(w->g, "more than three warp groups");
   w->p->groups = w->groups;
+  if (w->g->warps) {
+    uint32_t each = REGISTERS / (w->g->blocks * 128 * w->groups);
+    w->p->registers = each > MOST_REGISTERS ? MOST_REGISTERS : each & ~7u;
+    return;
+  }
   w->p->registers = computing[w->groups];
   w->p->copier_registers = copying[w->groups];
 }
@@ -335,7 +362,7 @@ static void place_stores(bb_gpu_placer *w) {
     bb_tile *t = &w->p->tile[s->operand[0]];
     const bb_tile_view *view = &w->p->view[s->view];
     bb_tile_index stride = view->strided ? view->stride[view->rank - 1] : NULL;
-    bool fits = bb_dtype_bytes(t->dtype) == 2 && t->rows == GROUP_ROWS * w->groups && t->cols &&
+    bool fits = bb_dtype_bytes(t->dtype) == 2 && t->rows == group_rows(w) * w->groups && t->cols &&
                 t->cols % 64 == 0 && s->range[view->rank - 1].axis == BB_AXIS_COL &&
                 s->range[view->rank - 1].size && view->rank >= 2 && i > w->at &&
                 (!stride || (stride->op == BB_X_CONST && stride->number == 1));
@@ -356,7 +383,8 @@ static bool is_left(const bb_gpu_placer *w, uint32_t tile) {
 /* Is the loop one of products alone, of the same length for all of the grid?  Then a block may take several parts of the grid: it
  * loads for the next one while its results leave, which then do so in pieces (emit_sm90_pieces.c). */
 static bool may_persist(const bb_gpu_placer *w) {
-  if (!w->serial || w->staged || w->stands || w->g->split || &w->p->body == w->core) return false;
+  if (!w->serial || w->staged || w->stands || w->g->split || w->g->warps || &w->p->body == w->core)
+    return false;
   for (uint32_t i = 0; i < w->serial->body.count; i++)
     if (w->serial->body.stmt[i]->kind != BB_TILE_LOAD &&
         w->serial->body.stmt[i]->kind != BB_TILE_DOT)
@@ -390,11 +418,11 @@ static bool give_buffers(bb_gpu_placer *w) {
       fixed += bytes_of(tile);
   }
   if (left > 2 * turning) fixed += left;
-  if (fixed > SHARED_BYTES || (turning && (SHARED_BYTES - fixed) / turning < 2)) return false;
-  uint32_t buffers = turning ? (SHARED_BYTES - fixed) / turning : 1;
+  uint32_t room = shared_bytes(w);
+  if (fixed > room || (turning && (room - fixed) / turning < 2)) return false;
+  uint32_t buffers = turning ? (room - fixed) / turning : 1;
   if (buffers > (w->staged ? 2 : MOST_BUFFERS)) buffers = w->staged ? 2 : MOST_BUFFERS;
-  if (w->persists &&
-      fixed + buffers * turning <= SHARED_BYTES / 2) { /* blocks overlap as they are */
+  if (w->persists && fixed + buffers * turning <= room / 2) { /* blocks overlap as they are */
     w->persists = false;
     return give_buffers(w);
   }

@@ -17,8 +17,14 @@
 
 #include <string.h>
 
-static void rewrite(bb_tile_program *tile, bool few, bool by_group, uint32_t split) {
-  bb_gpu g = {.p = tile, .ctx = tile->home->ctx, .strict = tile->home->strict, .split = split};
+/* budget: what bb_gpu has of the target. */
+static void rewrite(bb_tile_program *tile, const bb_gpu *budget, bool few, bool by_group,
+                    uint32_t split) {
+  bb_gpu g = *budget;
+  g.p = tile;
+  g.ctx = tile->home->ctx;
+  g.strict = tile->home->strict;
+  g.split = split;
   bb_gpu_dissolve(&g);
   bb_gpu_widen(&g);
   bb_gpu_clean(&g);
@@ -75,6 +81,27 @@ enum { SMALL = sizeof small / sizeof *small };
 static const sizes parted[] = {{128, 128, 64, 128}, {64, 128, 64, 128}};
 enum { PARTED = sizeof parted / sizeof *parted, MOST_PARTS = 8 };
 _Static_assert(BB_GPU_WAYS == 1 + SMALL + PARTED + THIN, "every way has its number");
+
+/* Where warps make the products of their own rows (bb_gpu.warps): also the rows of a group of four, and how many blocks share a
+ * processor, each its registers and memory, so that one's begin, end and waits overlap the others' products.  Taller tiles of a warp
+ * read less of the right operand for each product. */
+typedef struct warp_sizes {
+  sizes cut;
+  uint32_t rows, blocks;
+} warp_sizes;
+static const warp_sizes warp_wide[] = {{{256, 128, 64, 128}, 128, 1},
+                                       {{128, 128, 64, 128}, 128, 2},
+                                       {{128, 128, 64, 128}, 128, 1},
+                                       {{64, 128, 64, 128}, 64, 2},
+                                       {{64, 64, 64, 64}, 64, 2}};
+static const warp_sizes warp_narrow[] = {{{64, 128, 64, 256}, 64, 2},
+                                         {{64, 128, 32, 256}, 64, 2},
+                                         {{128, 128, 64, 256}, 64, 1},
+                                         {{64, 128, 32, 256}, 64, 1},
+                                         {{64, 64, 64, 64}, 64, 1}};
+_Static_assert(BB_WARP_WAYS == sizeof warp_wide / sizeof *warp_wide &&
+                   BB_WARP_WAYS == sizeof warp_narrow / sizeof *warp_narrow,
+               "every way has its sizes");
 
 /* What a kernel does with each dim. */
 typedef struct uses {
@@ -148,6 +175,7 @@ typedef struct attempt {
   const bb_room *room;
   bool few, by_group;
   uint32_t split;
+  bb_gpu budget;
   const bb_kernel *kernel;
 } attempt;
 
@@ -156,7 +184,7 @@ static void try_blocks(bb_context *ctx, void *argument) {
   (void)ctx;
   bb_schedule_options options = {.block = a->block, .raw = true, .room = a->room};
   const bb_kernel *kernel = bb_schedule(a->program, a->graph, a->name, &options);
-  rewrite(kernel->tile, a->few, a->by_group, a->split);
+  rewrite(kernel->tile, &a->budget, a->few, a->by_group, a->split);
   a->kernel = kernel;
 }
 
@@ -246,4 +274,35 @@ const bb_kernel *bb_schedule_gpu_way(bb_program *program, const bb_graph *graph,
   size_blocks(program, &u, s, NULL, false, size);
   try_blocks(ctx, &a);
   return a.kernel;
+}
+
+const bb_kernel *bb_schedule_warps(bb_program *program, const bb_graph *graph, const char *name,
+                                   uint32_t way, const int64_t *block, uint32_t shared,
+                                   const bb_room *room) {
+  bb_context *ctx = program->ctx;
+  uses u = {BB_NEW(program->arena, bool, program->dims + 1),
+            BB_NEW(program->arena, bool, program->dims + 1)};
+  int64_t *size = BB_NEW(program->arena, int64_t, program->dims + 1);
+  attempt a = {.program = program, .graph = graph, .name = name, .block = size, .room = room};
+  bb_status status = BB_ERROR_UNSUPPORTED;
+  const char *why = NULL; /* of the sizes that would be best */
+  if (!bb_gpu_has_narrow_product(graph))
+    bb_fail(ctx, BB_ERROR_UNSUPPORTED, "no product of f16 or bf16");
+  find_folded(graph, &u);
+  bool cut = find_columns(program, graph, &u);
+  if (way > 0 && !cut) bb_fail(ctx, BB_ERROR_UNSUPPORTED, "columns that are one block");
+  if (has_few_rows(program, graph, block, FEW, false))
+    bb_fail(ctx, BB_ERROR_UNSUPPORTED, "few rows");
+  for (uint32_t i = way; i < BB_WARP_WAYS && (i == way || way == 0); i++) {
+    const warp_sizes *s = cut ? &warp_wide[i] : &warp_narrow[i];
+    a.budget = (bb_gpu){.warps = true, .rows = s->rows, .blocks = s->blocks, .shared = shared};
+    size_blocks(program, &u, &s->cut, block, false, size);
+    status = bb_protect(ctx, try_blocks, &a);
+    if (status == BB_OK) return a.kernel;
+    if (!why || status != BB_ERROR_UNSUPPORTED)
+      why = bb_arena_text(program->arena, ctx->message, strlen(ctx->message));
+    ctx->status = BB_OK;
+    if (status != BB_ERROR_UNSUPPORTED) break;
+  }
+  bb_fail(ctx, status, "%s", why);
 }

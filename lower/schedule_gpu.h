@@ -19,6 +19,13 @@ enum { BB_GPU_WAYS = 11 };
 const bb_kernel *bb_schedule_gpu_way(bb_program *program, const bb_graph *graph, const char *name,
                                      uint32_t way, const bb_room *room);
 
+/* The same for a target whose warps make the products of their own rows, from copies that a block's warps wait for (sm_80 and later):
+ * `shared`: bytes that a block may have.  Way 0 is the first of all that is one for this kernel; `block`: as in bb_schedule_gpu(). */
+enum { BB_WARP_WAYS = 5 };
+const bb_kernel *bb_schedule_warps(bb_program *program, const bb_graph *graph, const char *name,
+                                   uint32_t way, const int64_t *block, uint32_t shared,
+                                   const bb_room *room);
+
 /* Has a graph a product of f16 or bf16 operands, which is what these schedules are for? */
 bool bb_gpu_has_narrow_product(const bb_graph *graph);
 

@@ -76,7 +76,8 @@ static bb_draft *draft_of(bb_program *program, const bb_compile_options *o, cons
     target = d->target;
     options.target = &target;
     if (way) options.way = way->way;
-    if (way && way->plain) target.units = false;
+    if (way && way->plain) target.units = BB_UNITS_NONE;
+    if (way && way->warps && target.units) target.units = BB_UNITS_WARPS;
   }
   bb_draft *draft = bb_draft_make(program, &options, arena);
   draft->plan->features = d->gpu ? bb_arena_text(arena, d->target.name, strlen(d->target.name))

@@ -9,6 +9,7 @@
 typedef struct bb_compile_way {
   uint32_t way; /* 1 + the only way to cut results that is tried; 0: all, by weight */
   bool plain;   /* kernels of plain threads alone */
+  bool warps;   /* kernels whose products are made by single warps, where others would be */
 } bb_compile_way;
 
 /* Fails the program's context.  way: NULL: nothing. */

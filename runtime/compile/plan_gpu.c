@@ -40,10 +40,17 @@ static void lower_own(bb_context *ctx, void *argument) {
   const int64_t *block = m->options->block;
   bb_buffer source = {.arena = m->arena}, launch = {.arena = m->arena};
   bb_sm90_launch plan;
-  l->kernel = block ? bb_schedule_gpu(m->program, l->graph, "kernel", block, m->room)
-                    : bb_schedule_gpu_way(m->program, l->graph, "kernel", l->number, m->room);
+  const bb_gpu_target *target = m->options->target;
+  bool warps = target->units == BB_UNITS_WARPS;
+  l->kernel = warps   ? bb_schedule_warps(m->program, l->graph, "kernel", l->number, block,
+                                          target->shared, m->room)
+              : block ? bb_schedule_gpu(m->program, l->graph, "kernel", block, m->room)
+                      : bb_schedule_gpu_way(m->program, l->graph, "kernel", l->number, m->room);
   check(ctx, l);
-  bb_emit_sm90(l->kernel->tile, &source, &launch, &plan);
+  if (warps)
+    bb_emit_sm80(l->kernel->tile, target->shared, &source, &launch, &plan);
+  else
+    bb_emit_sm90(l->kernel->tile, &source, &launch, &plan);
   l->own = bb_gpu_describe_own(m->arena, l->kernel->tile, &plan);
   l->refuses = bb_gpu_may_refuse(&plan, l->kernel->argument);
 }
@@ -136,7 +143,7 @@ static bb_formula formula_of(lowering *l, const bb_gpu_draft_way *way, bb_formul
   return (bb_formula){formula.count, term};
 }
 
-static bb_gpu_draft_way way_of(lowering *l, bool own) {
+static bb_gpu_draft_way way_of(lowering *l, bb_gpu_units units) {
   bb_maker *m = l->m;
   const bb_kernel *kernel = l->kernel;
   const bb_tile_program *tile = kernel->tile;
@@ -145,7 +152,7 @@ static bb_gpu_draft_way way_of(lowering *l, bool own) {
   uint32_t *view = BB_NEW(m->arena, uint32_t, tile->views + 1);
   bb_tile_print(&text, tile);
   const bool *used = used_extents(l, text.data);
-  bb_gpu_draft_way way = {.own = own,
+  bb_gpu_draft_way way = {.units = units,
                           .text = text.data,
                           .length = text.length,
                           .extents = tile->extents,
@@ -191,7 +198,8 @@ static bool make_own(lowering *l, bb_gpu_draft_ways *ways, bb_gpu_draft_way *way
   bb_gpu_machine machine = {.ctx = l->m->ctx, .processors = o->target->processors};
   double least = INFINITY;
   bool refuses = true;
-  for (l->number = 0; l->number < (o->block ? 1 : BB_GPU_WAYS); l->number++) {
+  uint32_t count = o->target->units == BB_UNITS_WARPS ? BB_WARP_WAYS : BB_GPU_WAYS;
+  for (l->number = 0; l->number < (o->block ? 1 : count); l->number++) {
     if ((o->way && l->number + 1 != o->way) || !is_made(l, lower_own)) continue;
     const int64_t *known = known_extents(l);
     if (known) {
@@ -201,7 +209,7 @@ static bool make_own(lowering *l, bb_gpu_draft_ways *ways, bb_gpu_draft_way *way
       ways->count = 0;
     }
     if (!ways->count) refuses = l->refuses;
-    way[ways->count++] = way_of(l, true);
+    way[ways->count++] = way_of(l, o->target->units);
   }
   return refuses;
 }
@@ -210,7 +218,7 @@ static bool same_ways(const bb_gpu_draft_ways *a, const bb_gpu_draft_ways *b) {
   bool same = a->count == b->count;
   for (uint32_t i = 0; same && i < a->count; i++) {
     const bb_gpu_draft_way *v = &a->way[i], *w = &b->way[i];
-    same = v->own == w->own && v->length == w->length && v->extents == w->extents &&
+    same = v->units == w->units && v->length == w->length && v->extents == w->extents &&
            v->views == w->views && memcmp(v->text, w->text, v->length) == 0 &&
            memcmp(v->extent, w->extent, v->extents * sizeof *v->extent) == 0 &&
            memcmp(v->view, w->view, v->views * sizeof *v->view) == 0;
@@ -233,7 +241,7 @@ void bb_maker_ways(bb_maker *m, const bb_graph *graph, bb_plan_step *step) {
   bb_gpu_draft_ways ways = {.way = way};
   *l = (lowering){.m = m, .graph = graph, .step = step};
   bool refuses = m->options->target->units ? make_own(l, &ways, way) : true;
-  if (refuses && is_made(l, lower_plain)) way[ways.count++] = way_of(l, false);
+  if (refuses && is_made(l, lower_plain)) way[ways.count++] = way_of(l, BB_UNITS_NONE);
   if (!ways.count) {
     const char *why = bb_context_message(m->ctx);
     bb_fail(m->ctx, BB_ERROR_UNSUPPORTED, "%s", bb_arena_text(m->arena, why, strlen(why)));

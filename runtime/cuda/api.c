@@ -21,6 +21,24 @@ static const char *target(bb_context *ctx, const bb_gpu_driver *d, int device, b
   return bb_arena_printf(arena, "sm_%d%d%s", major, minor, own ? "a" : "");
 }
 
+static bb_gpu_units units(const char *target) {
+  enum { FIRST = 80 };
+  if (strcmp(target, "sm_90a") == 0) return BB_UNITS_GROUPS;
+  return strtol(target + 3, NULL, 10) >= FIRST ? BB_UNITS_WARPS : BB_UNITS_NONE;
+}
+
+/* As the CUDA programming guide's table of compute capabilities has it. */
+static uint32_t shared(const char *target) {
+  static const struct {
+    long from;
+    uint32_t kilobytes;
+  } known[] = {{120, 99}, {90, 227}, {89, 99}, {87, 163}, {86, 99}, {80, 163}, {75, 64}, {70, 96}};
+  long number = strtol(target + 3, NULL, 10);
+  for (uint32_t i = 0; i < sizeof known / sizeof *known; i++)
+    if (number >= known[i].from) return known[i].kilobytes << 10;
+  return 0;
+}
+
 /* Code for a compute capability runs on later ones of the same generation, but for what is one device's own. */
 static bool serves(const char *target, const char *compiled) {
   const char *prefix = "sm_";
@@ -56,7 +74,8 @@ const bb_gpu_api bb_gpu_cuda = {
              [BB_GPU_MEMORY_BITS] = 37,
              [BB_GPU_CACHE] = 38},
     .prefix = "sm_",
-    .own = "sm_90a",
+    .units = units,
+    .shared = shared,
     .target = target,
     .serves = serves,
     .explain = explain,

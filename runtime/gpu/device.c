@@ -46,7 +46,7 @@ static void look_at(bb_device *d, const bb_gpu_api *api) {
   d->target = (bb_gpu_target){
       .api = api,
       .name = bb_arena_text(d->arena, target, strlen(target)),
-      .units = api->own && strcmp(target, api->own) == 0,
+      .units = bb_gpu_units_of(api, target),
       .processors = processors < 1 ? 1 : processors,
       .shared = bb_gpu_shared((uint32_t)bb_gpu_ask(&d->driver, BB_GPU_SHARED, d->device))};
 }
@@ -68,7 +68,7 @@ static bb_device *open(bb_context *ctx, const bb_gpu_api *api, uint32_t number) 
   bb_gpu_driver_open(ctx, api, &d->driver);
   d->device = bb_gpu_device(ctx, &d->driver, number);
   look_at(d, api);
-  d->overlaps = d->target.units && captures_early(&d->driver);
+  d->overlaps = d->target.units == BB_UNITS_GROUPS && captures_early(&d->driver);
   bb_gpu_must(ctx, &d->driver, d->driver.retain(&d->context, d->device), "a device's context");
   bb_undefer(ctx, d);
   return d;

@@ -85,6 +85,10 @@ void bb_gpu_driver_open(bb_context *ctx, const bb_gpu_api *api, bb_gpu_driver *d
   bb_fail(ctx, BB_ERROR_UNSUPPORTED, "no %s device: %s", api->title, why);
 }
 
+bb_gpu_units bb_gpu_units_of(const bb_gpu_api *api, const char *target) {
+  return api->units ? api->units(target) : BB_UNITS_NONE;
+}
+
 int bb_gpu_device(bb_context *ctx, const bb_gpu_driver *d, uint32_t number) {
   int count = 0, device = 0;
   bb_gpu_must(ctx, d, d->count(&count), "the number of devices");

@@ -100,6 +100,13 @@ typedef struct bb_gpu_driver {
 } bb_gpu_driver;
 #undef X
 
+/* Units for products of 16 bits that kernels are made for. */
+typedef enum bb_gpu_units {
+  BB_UNITS_NONE,  /* none: kernels of plain threads, which may use some all the same */
+  BB_UNITS_WARPS, /* products of a warp: sm_80 and later (lower/device/sm80.cuh) */
+  BB_UNITS_GROUPS /* products of four: sm_90a (lower/device/sm90.cuh) */
+} bb_gpu_units;
+
 typedef enum bb_gpu_fact {
   BB_GPU_PROCESSORS,
   BB_GPU_SHARED,      /* bytes that a block may have */
@@ -125,7 +132,10 @@ struct bb_gpu_api {
   const char *symbol[BB_GPU_CALLS];
   int fact[BB_GPU_FACTS]; /* the numbers of attributes; -1: not told, or not to be relied on */
   const char *prefix;     /* of its targets, "sm_" */
-  const char *own;        /* the target whose own units kernels are made for; NULL: none */
+  /* Which units of a target's own kernels are made for; NULL: of none. */
+  bb_gpu_units (*units)(const char *target);
+  /* Bytes that a block of a target may share; 0: not known.  NULL: of none. */
+  uint32_t (*shared)(const char *target);
   /* What kernels are compiled for.  Fails with BB_ERROR_UNSUPPORTED where it is too old. */
   const char *(*target)(bb_context *ctx, const bb_gpu_driver *driver, int device, bb_arena *arena);
   /* Whether a device with that target runs what was compiled for another one. */
@@ -138,7 +148,7 @@ extern const bb_gpu_api bb_gpu_cuda, bb_gpu_hip;
 typedef struct bb_gpu_target {
   const bb_gpu_api *api;
   const char *name; /* "sm_90a" */
-  bool units;       /* of its own, that kernels are made for */
+  bb_gpu_units units;
   int processors;
   uint32_t shared; /* bytes that a block may have, as kernels ask for them */
 } bb_gpu_target;
@@ -148,6 +158,9 @@ const bb_gpu_api *bb_gpu_find(const char *name);
 /* The same of "cuda", or "cuda:1" with its number; name may be NULL. */
 const bb_gpu_api *bb_gpu_find_numbered(const char *name, uint32_t *number);
 const bb_gpu_api *bb_gpu_find_target(const char *target);
+
+/* What kernels for a target are made for. */
+bb_gpu_units bb_gpu_units_of(const bb_gpu_api *api, const char *target);
 
 /* Fail with BB_ERROR_UNSUPPORTED and the reason where there is none. */
 void bb_gpu_driver_open(bb_context *ctx, const bb_gpu_api *api, bb_gpu_driver *driver);

@@ -38,10 +38,13 @@ static const uint32_t *numbers(bb_arena *arena, const uint32_t *from, uint32_t c
   return kept;
 }
 
-static bb_gpu_way make_own(making *m, const bb_tile_program *tile) {
+static bb_gpu_way make_own(making *m, const bb_tile_program *tile, bb_gpu_units units) {
   bb_buffer source = {.arena = m->arena}, launch = {.arena = m->arena};
   bb_sm90_launch plan;
-  bb_emit_sm90(tile, &source, &launch, &plan);
+  if (units == BB_UNITS_WARPS)
+    bb_emit_sm80(tile, m->emission.shared, &source, &launch, &plan);
+  else
+    bb_emit_sm90(tile, &source, &launch, &plan);
   bb_gpu_way way = bb_gpu_describe_own(m->arena, tile, &plan);
   way.own.image = place_of(m->arena, &m->own, &source);
   return way;
@@ -66,7 +69,7 @@ static void destroy_home(void *home) {
 static bb_gpu_way make_way(making *m, const bb_gpu_draft_way *from) {
   const bb_tile_program *tile = bb_tile_parse(m->ctx, "a kernel", from->text, from->length);
   bb_defer(m->ctx, destroy_home, tile->home);
-  bb_gpu_way way = from->own ? make_own(m, tile) : make_plain(m, tile);
+  bb_gpu_way way = from->units ? make_own(m, tile, from->units) : make_plain(m, tile);
   way.extent = numbers(m->arena, from->extent, from->extents);
   way.view = numbers(m->arena, from->view, from->views);
   bb_undefer(m->ctx, tile->home);

@@ -69,7 +69,7 @@ static void without_product_units(bb_machine *m) {
 
 static const bb_machine *machine_of(const bb_gpu_api *api, const device *d, bb_arena *arena) {
   const bb_machine *like = nearest(d);
-  bool own = api->own && strcmp(d->target, api->own) == 0;
+  bool own = bb_gpu_units_of(api, d->target) != BB_UNITS_NONE;
   if (own && is_close(d->processors, like->units) && is_close(d->bandwidth, like->memory_bandwidth))
     return like;
   bb_machine *m = BB_NEW(arena, bb_machine, 1);
@@ -79,6 +79,7 @@ static const bb_machine *machine_of(const bb_gpu_api *api, const device *d, bb_a
   if (d->processors > 0) m->units = d->processors;
   if (d->bandwidth > 0) m->memory_bandwidth = d->bandwidth;
   if (d->cache > 0 && d->cache < m->cache_bytes) m->cache_bytes = d->cache;
+  if (api->shared && api->shared(d->target)) m->local_bytes = api->shared(d->target);
   if (!own) without_product_units(m);
   return m;
 }
@@ -92,7 +93,7 @@ bb_gpu_target bb_gpu_supposed(const bb_machine *machine, const char *target) {
   const bb_gpu_api *api = bb_gpu_find_target(target);
   return (bb_gpu_target){.api = api,
                          .name = target,
-                         .units = api->own && strcmp(target, api->own) == 0,
+                         .units = bb_gpu_units_of(api, target),
                          .processors = (int)machine->units,
                          .shared = bb_gpu_shared((uint32_t)machine->local_bytes)};
 }

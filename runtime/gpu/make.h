@@ -10,7 +10,7 @@
 
 /* A way before it is source, as text: the programs can outlive what they were made from. */
 typedef struct bb_gpu_draft_way {
-  bool own; /* for the target's own units; else for plain threads */
+  bb_gpu_units units; /* that it is for; none: for plain threads */
   const char *text;
   size_t length;
   uint32_t extents, views;

@@ -23,7 +23,7 @@ static void find_own(const bb_module *m, bb_context *ctx, bb_gpu_own *own) {
   const bb_gpu_driver *d = &m->device->driver;
   must(m, ctx, d->function(&own->function, m->image[own->image], own->name), "finding a kernel");
   share(m, ctx, own->function, own->shared);
-  if (d->function_set)
+  if (d->function_set && m->device->target.units == BB_UNITS_GROUPS)
     must(m, ctx, d->function_set(own->function, ANY_CLUSTER, 1), "a kernel's clusters");
 }
 

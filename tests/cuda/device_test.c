@@ -1,7 +1,7 @@
 /* device_test.c - models on a GPU, against the interpreter in float64; skipped (77) where there is no GPU.
  *
  *   device_test DEVICE TOLERANCE MODEL NAME=EXTENT...
- *   DEVICE: cuda, hip, or plain (kernels of plain threads alone, on a GPU of NVIDIA's)
+ *   DEVICE: cuda, hip, plain (kernels of plain threads alone, on a GPU of NVIDIA's), or warps (those for sm_80, on a later one)
  *
  * Chosen by weight, and, of CUDA's kernels, in every way that their results can be cut (lower/schedule_gpu.h).
  */
@@ -26,6 +26,15 @@ static void destroy_program(void *program) {
 
 static bool is_plain(const job *j) {
   return strcmp(j->argv[1], "plain") == 0;
+}
+
+static bool is_warps(const job *j) {
+  return strcmp(j->argv[1], "warps") == 0;
+}
+
+/* The device's name. */
+static const char *device_of(const job *j) {
+  return is_plain(j) || is_warps(j) ? "cuda" : j->argv[1];
 }
 
 static int64_t *extents(const job *j, bb_program *p) {
@@ -75,12 +84,12 @@ static double compare(const bb_program *p, const bb_binding *got, const bb_bindi
 static void run(const job *j, bb_program *p, const bb_binding *drawn, const bb_binding *want,
                 uint32_t way) {
   bb_context *ctx = p->ctx;
-  bb_compile_way only = {way, is_plain(j)};
+  bb_compile_way only = {way, is_plain(j), is_warps(j)};
   bb_binding got = {drawn->symbol, BB_NEW(p->arena, bb_interp_tensor, p->tensors + 1)};
   memcpy(got.tensor, drawn->tensor, p->tensors * sizeof *got.tensor);
   bb_model_info info;
   uint32_t interpreted;
-  run_on_device(p, is_plain(j) ? "cuda" : j->argv[1], &only, drawn, &got, &info, &interpreted);
+  run_on_device(p, device_of(j), &only, drawn, &got, &info, &interpreted);
   double error = compare(p, &got, want), limit = strtod(j->argv[2], NULL);
   printf("%s, way %d: %u kernels (%u different), %u nodes in them, %u interpreted, %u misc; error "
          "%.2g\n",
@@ -100,7 +109,7 @@ static void body(bb_context *ctx, void *argument) {
   memcpy(want.tensor, drawn.tensor, p->tensors * sizeof *want.tensor);
   bb_interp_options interpret = {.float64 = true, .symbol = want.symbol};
   bb_drive_run(p, &interpret, &want, p->arena, NULL);
-  uint32_t ways = strcmp(j->argv[1], "cuda") == 0 ? BB_GPU_WAYS : 0;
+  uint32_t ways = strcmp(j->argv[1], "cuda") == 0 ? BB_GPU_WAYS : is_warps(j) ? BB_WARP_WAYS : 0;
   for (uint32_t way = 0; way <= ways; way++) run(j, p, &drawn, &want, way);
   bb_undefer(ctx, p);
   bb_program_destroy(p);
@@ -114,7 +123,7 @@ static void complain(void *user, bb_log_level level, const char *message) {
 int main(int argc, char **argv) {
   job j = {argc, argv};
   bb_context *ctx;
-  if (argc < 4 || (!is_plain(&j) && !bb_gpu_find(argv[1]))) return 2;
+  if (argc < 4 || !bb_gpu_find(device_of(&j))) return 2;
   if (bb_context_create(&(bb_context_options){.version = BB_VERSION, .log = complain}, &ctx) !=
       BB_OK)
     return 1;

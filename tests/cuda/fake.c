@@ -41,6 +41,11 @@ BOTH(cuDeviceGetName, hipDeviceGetName, (char *name, int length, int device)) {
   strncpy(name, "a card of tests", (size_t)length);
   return 0;
 }
+/* Of FAKE_CUDA=host FAKE_SM says another than 80. */
+static int capability(void) {
+  const char *set = getenv("FAKE_SM");
+  return fake_is("old") ? 60 : !fake_is("host") ? 90 : set ? atoi(set) : 80;
+}
 CALL cuDeviceGetAttribute(int *value, int which, int device);
 CALL cuDeviceGetAttribute(int *value, int which, int device) {
   (void)device;
@@ -49,8 +54,8 @@ CALL cuDeviceGetAttribute(int *value, int which, int device) {
   case 37: *value = 6144; return 0;
   case 38: *value = 60 << 20; return 0; /* cache */
   case 97: *value = 232448; return 0;   /* shared memory */
-  case 75: *value = fake_is("old") ? 6 : fake_is("host") ? 8 : 9; return 0;
-  case 76: *value = 0; return 0;
+  case 75: *value = capability() / 10; return 0;
+  case 76: *value = capability() % 10; return 0;
   default: *value = 132; return 0;
   }
 }

@@ -8,7 +8,7 @@ import numpy as np
 
 program, driver, compiler, host, device = sys.argv[1:]
 if not shutil.which(os.environ.get("FAKE_CXX", "c++")): sys.exit(77)
-environment = {**os.environ, "BLOCKBUSTER_CUDA": driver, "BLOCKBUSTER_NVRTC": compiler,
+environment = {**os.environ, "FAKE_SM": "75", "BLOCKBUSTER_CUDA": driver, "BLOCKBUSTER_NVRTC": compiler,
                "BLOCKBUSTER_HIP": driver, "BLOCKBUSTER_HIPRTC": compiler, "FAKE_CUDA": "host", "FAKE_HOST": host,
                "BLOCKBUSTER_CACHE": ""}
 TEXT = """blockbuster 1

@@ -9,6 +9,8 @@
  *                              inputs: they agree but for rounding
  *   generate MODEL --check-ways NAME=EXTENT...
  *                              the same in every way that its results can be cut
+ *   generate MODEL --check-warps NAME=EXTENT...
+ *                              the same for products of warps (sm_80), in all ways, of which there is one
  */
 #include "../../lower/emit.h"
 #include "../../lower/schedule_gpu.h"
@@ -162,13 +164,17 @@ typedef struct one_way {
   const bb_kernel *plain; /* to check it against; NULL: it is written */
   double **want;
   uint32_t way;
+  bool warps; /* for products of warps */
 } one_way;
 
 static void put_way(bb_context *ctx, void *argument) {
   const one_way *w = argument;
   bb_program *p = w->j->program;
   const bb_graph *graph = bb_candidate_runs(w->c);
-  const bb_kernel *kernel = bb_schedule_gpu_way(p, graph, w->c->name, w->way, NULL);
+  enum { SHARED = 163 << 10 };
+  const bb_kernel *kernel =
+      w->warps ? bb_schedule_warps(p, graph, w->c->name, w->way, NULL, SHARED, NULL)
+               : bb_schedule_gpu_way(p, graph, w->c->name, w->way, NULL);
   (void)ctx;
   check_laws(p, kernel->tile);
   if (w->plain)
@@ -178,15 +184,16 @@ static void put_way(bb_context *ctx, void *argument) {
 }
 
 /* Those that the kernel has. */
-static void put_ways(const job *j, const bb_candidate *c, bool check) {
+static void put_ways(const job *j, const bb_candidate *c, bool check, bool warps) {
   bb_context *ctx = j->program->ctx;
-  one_way w = {.j = j, .c = c};
+  one_way w = {.j = j, .c = c, .warps = warps};
   if (check) {
     w.plain = bb_schedule(j->program, bb_candidate_runs(c), c->name, NULL);
     w.want = run(j, w.plain);
   }
-  for (; w.way < BB_GPU_WAYS; w.way++) {
+  for (; w.way < (warps ? (uint32_t)BB_WARP_WAYS : BB_GPU_WAYS); w.way++) {
     bb_status status = bb_protect(ctx, put_way, &w);
+    if (warps && w.way == 0 && status != BB_OK) bb_fail(ctx, BB_ERROR_MISMATCH, "no way at all");
     if (status != BB_OK && status != BB_ERROR_UNSUPPORTED)
       bb_fail(ctx, status, "way %u: %s", w.way,
               bb_arena_text(j->program->arena, ctx->message, strlen(ctx->message)));
@@ -199,8 +206,9 @@ static void generate(job *j, const bb_candidate *c) {
   const bb_graph *graph = bb_candidate_runs(c);
   bool plain = j->argc == 3 && strcmp(j->argv[2], "--plain") == 0;
   bool check_ways = j->argc > 3 && strcmp(j->argv[2], "--check-ways") == 0;
-  if (check_ways || (j->argc == 4 && strcmp(j->argv[3], "--ways") == 0)) {
-    put_ways(j, c, check_ways);
+  bool warps = j->argc > 3 && strcmp(j->argv[2], "--check-warps") == 0;
+  if (check_ways || warps || (j->argc == 4 && strcmp(j->argv[3], "--ways") == 0)) {
+    put_ways(j, c, check_ways || warps, warps);
     return;
   }
   const bb_kernel *kernel = plain ? bb_schedule(p, graph, c->name, NULL)
@@ -236,9 +244,10 @@ int main(int argc, char **argv) {
   bb_context *ctx;
   job j = {argc, argv, NULL};
   if (argc < 2) {
-    fprintf(stderr,
-            "usage: generate MODEL [FOLDER [DIM=SIZE... | --ways] | --plain | --check[-ways] "
-            "NAME=EXTENT...]\n");
+    fprintf(
+        stderr,
+        "usage: generate MODEL [FOLDER [DIM=SIZE... | --ways] | --plain | --check[-ways|-warps] "
+        "NAME=EXTENT...]\n");
     return 2;
   }
   if (bb_context_create(NULL, &ctx) != BB_OK) return 2;

@@ -1,8 +1,9 @@
 /* time_cuda.c - how long a model takes to be compiled for a GPU, and to run.
  *
- *   time_cuda MODEL [--machine NAME] [--way N] [NAME=EXTENT...]
+ *   time_cuda MODEL [--machine NAME] [--way N] [--plain | --warps] [NAME=EXTENT...]
  *
  * --way N: results are cut in way N alone (lower/schedule_gpu.h), where a kernel has it, instead of the cheapest.
+ * --plain, --warps: kernels of plain threads, or those for sm_80, where the device has others.
  * Prints one line of JSON: milliseconds to read and fuse, to compile (kernels from the disk cache where
  * they are there) and again in a process that has used the device, and microseconds of a run of a session, inputs and outputs on the device: alone, until
  * it has ended, and as one of twenty that follow each other in one graph of the caller's, as PyTorch's are timed; medians.
@@ -64,6 +65,12 @@ static uint32_t way(const job *j) {
   for (int i = 2; i + 1 < j->argc; i++)
     if (strcmp(j->argv[i], "--way") == 0) return 1 + (uint32_t)strtoul(j->argv[i + 1], NULL, 10);
   return 0;
+}
+
+static bool has(const job *j, const char *option) {
+  for (int i = 2; i < j->argc; i++)
+    if (strcmp(j->argv[i], option) == 0) return true;
+  return false;
 }
 
 /* --machine: kernels are chosen by price, for the extents that are told. */
@@ -175,7 +182,7 @@ static void body(bb_context *ctx, void *argument) {
   fuse(j, p);
   double fused = now();
   bb_compile_options options = {.version = BB_VERSION, .device = "cuda"};
-  bb_compile_way only = {.way = way(j)};
+  bb_compile_way only = {.way = way(j), .plain = has(j, "--plain"), .warps = has(j, "--warps")};
   bb_model *m = bb_compile(p, &options, &only);
   bb_defer(ctx, release, m);
   double made = now();

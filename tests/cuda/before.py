@@ -1,0 +1,44 @@
+"""Kernels compile for GPUs of NVIDIA's that there is none of here, spill nothing, and products of float16 use what the target has: from sm_80 on mma, of
+kernels of plain threads, and of others by ldmatrix from what cp.async copied.
+
+    before.py PROGRAM MODEL... --plain MODEL...
+
+MODEL: it has kernels for products of warps; behind --plain: of plain threads alone.
+"""
+import json, os, re, subprocess, sys, tempfile
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../tile"))
+from compile import Compiler
+
+program, *models = sys.argv[1:]
+at = models.index("--plain")
+models, plain = models[:at], models[at + 1:]
+bad, SHARED = 0, {"sm_75": 64 * 1024, "sm_80": 163 * 1024, "sm_89": 99 * 1024}
+PRODUCTS, COPIES = {b"mma.sync"}, {b"mma.sync", b"ldmatrix", b"cp.async.cg"}
+
+
+def check(model, target, own, wanted):
+    """Every source of the model for the target: own, those of kernels for units of its own."""
+    global bad
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run([program, "compile", model, "--target", target, "-o", folder], check=True, capture_output=True)
+        launches = json.load(open(f"{folder}/launches.json"))
+        sources = {launch["file"] for launch in launches}
+        alike = sources and all((source == "kernels.cu") != own for source in sources)
+        fits = all(launch["shared"] <= SHARED[target] for launch in launches)
+        for source in sorted(sources):
+            good, log, ptx = Compiler(folder, target).compile(f"{folder}/{source}", "PTX")
+            spilled = re.findall(r"(\d+) bytes stack frame, (\d+) bytes spill stores", log)
+            uses = {x for x in COPIES if x in ptx}
+            fine = good and alike and fits and spilled and not any(int(x) for row in spilled for x in row) and uses == wanted
+            print("ok    " if fine else "FAILED", os.path.basename(model), target, source, spilled, uses, log if not good else "")
+            bad += not fine
+        bad += not sources
+
+
+for model in models:
+    check(model, "sm_75", False, set())
+    check(model, "sm_80", True, COPIES)
+    check(model, "sm_89", True, COPIES)
+for model in plain: check(model, "sm_80", False, PRODUCTS)
+sys.exit(bad > 0)
