@@ -247,7 +247,7 @@ static void put_roles(bb_cuda *e) {
 /* Of how many blocks a processor's registers are to be enough. */
 static uint32_t blocks_beside(const bb_cuda *e) {
   enum { REGISTERS = 64 << 10 };
-  uint32_t blocks = e->sm80 ? REGISTERS / (e->p->registers * e->threads) : 1;
+  uint32_t blocks = e->p->registers ? REGISTERS / (e->p->registers * e->threads) : 1;
   return blocks ? blocks : 1;
 }
 
@@ -276,13 +276,16 @@ static void emit(bb_cuda *e, bb_buffer *launch, bb_sm90_launch *plan) {
   put_sync(e);
   bb_put(source, "\n");
   bb_cuda_products(e);
-  const char *least = e->p->registers ? bb_arena_printf(e->arena, ", %u", blocks_beside(e)) : "";
-  bb_put(source,
-         "\nextern \"C\" __global__ void __launch_bounds__(%u%s) %s(const __grid_constant__ Params "
-         "p) {\n",
-         e->threads, least, program->name);
+  if (e->sm80)
+    bb_put(source, "TL_KERNEL(%s, %u, %u) {\n", program->name, e->threads, blocks_beside(e));
+  else
+    bb_put(source,
+           "\nextern \"C\" __global__ void __launch_bounds__(%u%s) %s(const __grid_constant__ "
+           "Params p) {\n",
+           e->threads, e->p->registers ? ", 1" : "", program->name);
   e->depth = 1;
-  bb_cuda_line(e, "extern __shared__ __align__(1024) unsigned char tile_memory[];");
+  bb_cuda_line(e, e->sm80 ? "TL_SHARED(tile_memory);"
+                          : "extern __shared__ __align__(1024) unsigned char tile_memory[];");
   if (e->sync) bb_cuda_line(e, "Sync &sync = *(Sync *)(tile_memory + %u);", e->shared);
   if (e->pair) bb_cuda_line(e, "const int mates = tl::cluster_size(), mine = tl::cluster_rank();");
   if (!e->sm80) put_init(e);

@@ -1,5 +1,5 @@
 // sm80.cuh - the device tile library for GPUs from Ampere on (sm_80 and later): products of single warps from shared memory, and
-// copies that a warp asks for and does not wait for.  Nothing here belongs to one kernel.
+// copies that threads ask for and do not wait for.  Nothing here belongs to one kernel.
 #pragma once
 
 #include "warp.cuh"
@@ -11,21 +11,8 @@ template <int Buffers> struct Turns {
   __device__ __forceinline__ int before() const { return at == 0 ? Buffers - 1 : at - 1; }
   __device__ __forceinline__ void next() { at = at + 1 == Buffers ? 0 : at + 1; }
 };
-// What a thread has asked for since the last time is one group; until all but the N youngest of its own are there.
-TL_DEV void copies_end() { asm volatile("cp.async.commit_group;" ::: "memory"); }
-template <int N> TL_DEV void copies_wait() { asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory"); }
 
 // ---- copies between arrays and swizzled tiles
-// 16 bytes, of which those behind the first `bytes` become zeros.
-TL_DEV void copy_piece(u32 to, const u16 *from, int bytes) {
-  asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(bytes) : "memory");
-}
-TL_DEV void copy_piece(u32 to, const u16 *from) {
-  asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
-}
-TL_DEV void store_piece(u32 to, uint4 v) {
-  asm volatile("st.shared.v4.u32 [%0], {%1, %2, %3, %4};" ::"r"(to), "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w) : "memory");
-}
 // May rows `step` elements apart be moved by 16 bytes?
 TL_DEV bool moves_by_pieces(const u16 *p, long long step) { return (((u64)p | (u64)step * 2) & 15) == 0; }
 
@@ -85,7 +72,7 @@ TL_DEV void store_matrix(u32 a, u32 r0, u32 r1, u32 r2, u32 r3) {
   const u32 r[4] = {r0, r1, r2, r3};
   TL_UNROLL for (int i = 0; i < 4; i++) {
     const u32 at = __shfl_sync(~0u, a, 8 * i + lane() / 4) + 4 * (lane() & 3);
-    asm volatile("st.shared.u32 [%0], %1;" ::"r"(at), "r"(r[i]) : "memory");
+    store_word(at, r[i]);
   }
 }
 

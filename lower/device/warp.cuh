@@ -10,14 +10,14 @@
 // Shared tiles of 16-bit elements lie as [columns / 64][rows][64] with the 128-byte swizzle.
 #pragma once
 
-#define TL_DEV static __device__ __forceinline__
-#define TL_UNROLL _Pragma("unroll")
+#ifdef BB_HOST_DEVICE
+#define TL_HOST
+#include BB_HOST_DEVICE
+#else
+#include "warp_cuda.cuh"
+#endif
 
 namespace tl {
-typedef unsigned int u32;
-typedef unsigned long long u64;
-typedef unsigned short u16;
-
 // Of element e of a fragment with CT column tiles: which of the thread's rows and columns, and how far
 // that column lies behind the thread's first.  A vector's element is one of a single row.
 template <int CT> TL_DEV constexpr int row_of(int e) { return 2 * (e / (4 * CT)) + (e >> 1 & 1); }
@@ -25,11 +25,8 @@ template <int CT> TL_DEV constexpr int col_of(int e) { return 2 * (e / 4 % CT) +
 template <int CT> TL_DEV constexpr int col_at(int e) { return 8 * (e / 4 % CT) + (e & 1); }
 
 // ---- threads
-TL_DEV u32 address(const void *p) { return (u32)__cvta_generic_to_shared(p); }
 TL_DEV int lane() { return threadIdx.x & 31; }
 TL_DEV int warp() { return __shfl_sync(~0u, threadIdx.x >> 5, 0); }  // known to be uniform
-TL_DEV void named_sync(int id, int threads) { asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory"); }
-TL_DEV void named_arrive(int id, int threads) { asm volatile("bar.arrive %0, %1;" ::"r"(id), "r"(threads) : "memory"); }
 
 // Copies from global to shared memory, several loads of a thread at once; count in floats, by fours.
 template <int Threads> TL_DEV void fetch(float *to, const float *from, int count, int thread) {
@@ -40,23 +37,10 @@ template <int Threads> TL_DEV void fetch(float *to, const float *from, int count
       if (i + k * Threads < count / 4) ((float4 *)to)[i + k * Threads] = v[k];
   }
 }
-TL_DEV void fence_device() { asm volatile("fence.acq_rel.gpu;" ::: "memory"); }
-TL_DEV bool is_last(unsigned *done, int blocks) { return atomicInc(done, blocks - 1) == (unsigned)blocks - 1; }
 
 // ---- swizzled tiles
 // Byte offset of the 16-byte piece at (row, 8 piece) of a tile of so many rows.
 TL_DEV u32 piece(int rows, int row, int p) { return (p >> 3) * rows * 128 + row * 128 + (((p & 7) ^ (row & 7)) << 4); }
-TL_DEV void load_matrix(u32 a, u32 &r0, u32 &r1, u32 &r2, u32 &r3) {
-  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];" : "=r"(r0), "=r"(r1), "=r"(r2), "=r"(r3) : "r"(a) : "memory");
-}
-TL_DEV void load_matrix_transposed(u32 a, u32 &r0, u32 &r1, u32 &r2, u32 &r3) {
-  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];" : "=r"(r0), "=r"(r1), "=r"(r2), "=r"(r3) : "r"(a) : "memory");
-}
-TL_DEV uint4 load_piece(u32 a) {
-  uint4 v;
-  asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "r"(a) : "memory");
-  return v;
-}
 // 16 rows from `row` of a tile as the left operand of a product, 16 columns a step.
 template <int N> TL_DEV void load_left(u32 (&d)[N], u32 tile, int rows, int row) {
   TL_UNROLL for (int k = 0; k < N / 4; k++)
@@ -73,35 +57,11 @@ template <int Rows, int Cols, int Threads, class F> TL_DEV void load_spread(floa
   }
 }
 
-// ---- registers
-// Registers that products in flight read or write: nothing of the compiler's moves across.
-template <int N> TL_DEV void pin(float (&d)[N]) { TL_UNROLL for (int i = 0; i < N; i++) asm volatile("" : "+f"(d[i])::"memory"); }
-template <int N> TL_DEV void pin(u32 (&d)[N]) { TL_UNROLL for (int i = 0; i < N; i++) asm volatile("" : "+r"(d[i])::"memory"); }
-
-// ---- mma of one warp: 16 x 8 += 16 x 16 times 16 x 8
-TL_DEV void mma_f16(float *d, u32 a0, u32 a1, u32 a2, u32 a3, u32 b0, u32 b1) {
-  asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]) : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
-}
-TL_DEV void mma_bf16(float *d, u32 a0, u32 a1, u32 a2, u32 a3, u32 b0, u32 b1) {
-  asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]) : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
-}
-TL_DEV u32 transpose_8x8(u32 x) { u32 y; asm("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;" : "=r"(y) : "r"(x)); return y; }
-
 // ---- arithmetic
-#define TL_INF __int_as_float(0x7f800000)
-#define TL_NAN __int_as_float(0x7fffffff)
-TL_DEV float exp2(float x) { float y; asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x)); return y; }
 TL_DEV float exp(float x) { return exp2(x * 1.4426950408889634f); }
-TL_DEV float recip(float x) { float y; asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x)); return y; }
 TL_DEV float tanh_by_power(float y) { return fmaf(-2.f, recip(1.f + exp2(y)), 1.f); }  // of y / 2 log2 e; absolute error near 1e-7
 TL_DEV float tanh(float x) { return tanh_by_power(2.885390081777927f * x); }
 TL_DEV float square(float x) { return x * x; }
-TL_DEV u32 pack_f16(float lo, float hi) { u32 r; asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(hi), "f"(lo)); return r; }
-TL_DEV u32 pack_bf16(float lo, float hi) { u32 r; asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(hi), "f"(lo)); return r; }
-TL_DEV float float_f16(u16 x) { float y; asm("cvt.f32.f16 %0, %1;" : "=f"(y) : "h"(x)); return y; }
-TL_DEV float float_bf16(u16 x) { return __uint_as_float((u32)x << 16); }
 TL_DEV float half_f16(u32 pair, int high) { return float_f16((u16)(high ? pair >> 16 : pair)); }
 TL_DEV float half_bf16(u32 pair, int high) { return float_bf16((u16)(high ? pair >> 16 : pair)); }
 TL_DEV float round_f16(float x) { return float_f16((u16)pack_f16(x, 0.f)); }

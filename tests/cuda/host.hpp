@@ -1,4 +1,4 @@
-/* host.hpp - what threads of a GPU are, on the processor: for kernels over simt.cuh, in tests.
+/* host.hpp - what threads of a GPU are, on the processor: for kernels over simt.cuh, in tests, and over sm80.cuh (host_warp.hpp).
  *
  * The threads of a block are fibers that take turns from barrier to barrier.  Where some are at a barrier and
  * others have ended the kernel is wrong, and says so, as where it writes beyond the shared memory that it was
@@ -31,6 +31,7 @@ struct bb_host {
   size_t shared;
   void *fiber[BB_FIBERS][5], *turn[5]; /* the compiler's own, which sanitizers leave alone */
   bool begun[BB_FIBERS], ended[BB_FIBERS];
+  bool patient[BB_FIBERS], moved; /* who waits for some others alone; has anybody come or gone? */
   bool flag[BB_FIBERS];
   alignas(16) unsigned char slot[BB_FIBERS][16];
   ucontext_t first, back;
@@ -141,7 +142,7 @@ static void bb_multiply(float (&to)[R], const E (&a)[N], const E (&b)[N]) {
 
 static void bb_fiber() {
   bb_here.body(bb_here.call);
-  bb_here.ended[bb_here.thread] = true;
+  bb_here.ended[bb_here.thread] = bb_here.moved = true;
   bb_take_turn();
 }
 
@@ -175,15 +176,18 @@ static bool bb_is_whole() {
 static int bb_run_block() {
   memset(bb_here.begun, 0, sizeof bb_here.begun);
   memset(bb_here.ended, 0, sizeof bb_here.ended);
+  memset(bb_here.patient, 0, sizeof bb_here.patient);
   memset(bb_shared, 0xff, sizeof bb_shared); /* whoever reads what nobody wrote gets NaN */
   for (;;) {
-    int ended = 0;
+    int ended = 0, patient = 0;
+    bb_here.moved = false;
     for (int i = 0; i < bb_here.threads; i++) {
-      bb_go_on(i);
+      if (!bb_here.ended[i]) bb_go_on(i);
       ended += bb_here.ended[i];
+      patient += bb_here.patient[i];
     }
     if (ended == bb_here.threads) return !bb_is_whole();
-    if (ended) {
+    if (patient ? !bb_here.moved : ended) {
       fprintf(stderr, "host.hpp: %d of %d threads do not reach a barrier\n", ended,
               bb_here.threads);
       return 1;
@@ -212,3 +216,7 @@ static int bb_run(void (*body)(const void *), const void *call, int64_t blocks, 
     return threads > most ? 1 : bb_run(name##_body, call, blocks, threads, shared);                \
   }                                                                                                \
   static void name##_of(const call_type &call)
+
+#ifdef TL_HOST
+#include "host_warp.hpp"
+#endif
