@@ -178,11 +178,10 @@ static void misc(const array_case *c, const bb_array_node *node, bb_arena *arena
   const bb_misc *misc = node->misc;
   bb_misc_kernel *kernel = bb_misc_find(misc);
   bb_misc_value in[16] = {{0}}, out[16] = {{0}};
-  uint32_t next = 0;
   if (!kernel) bb_fail(c->program->ctx, BB_ERROR_UNSUPPORTED, "no kernel for %s", misc->op);
   for (uint32_t i = 0; i < misc->nin && i < 16; i++) {
     if (misc->in[i].absent) continue;
-    const whole *w = &c->value[node->in[next++]];
+    const whole *w = &c->value[node->in[i]];
     in[i] = (bb_misc_value){.dtype = misc->in[i].dtype, .rank = w->rank, .data = w->data};
     memcpy(in[i].shape, w->shape, w->rank * sizeof *w->shape);
   }
