@@ -348,8 +348,7 @@ void bb_emit_c(bb_buffer *out, const bb_tile_program *program, const char *name,
   for (uint32_t i = 0; i < count; i++)
     bb_c_line(&c, "  {%s_%u_tasks, %s_%u_bytes, %s_%u},", name, i, name, i, name, i);
   bb_c_line(&c, "};");
-  bb_c_line(&c, "static const bb_cpu_kernel %s = {%u, %s_nests, %s_shared};\n", name, count, name,
-            name);
+  bb_c_line(&c, "BB_KERNEL %s = {%u, %s_nests, %s_shared};\n", name, count, name, name);
   bb_put_bytes(out, text.data, text.length);
   bb_scratch_end(scratch);
 }

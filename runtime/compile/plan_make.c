@@ -4,6 +4,7 @@
  */
 #include "plan_maker.h"
 
+#include "../cpu/cpu.h"
 #include "../variants.h"
 
 #include <string.h>
@@ -251,12 +252,17 @@ static void make_table(bb_maker *m, const bb_regions *regions) {
 static void put_source(bb_maker *m, bb_draft *draft) {
   bb_buffer out = {.arena = m->arena};
   bb_put(&out, "/* Kernels made by Blockbuster. */\n#include \"bb_cpu.h\"\n\n");
-  for (uint32_t i = 0; i < m->plan->kernels; i++)
+  for (uint32_t i = 0; i < m->plan->kernels; i++) bb_put(&out, "extern BB_KERNEL k%u;\n", i);
+  for (uint32_t i = 0; i < m->plan->kernels; i++) {
+    bb_put(&out, BB_CPU_PART "%u)\n\n", i);
     bb_emit_c(&out, m->tile[i], bb_arena_printf(m->arena, "k%u", i), &m->emit);
+    bb_put(&out, "#endif\n");
+  }
+  bb_put(&out, BB_CPU_PART "0)\n");
   bb_put(&out,
          "__attribute__((visibility(\"default\"))) const bb_cpu_kernel *const bb_kernels[] = {");
   for (uint32_t i = 0; i < m->plan->kernels; i++) bb_put(&out, "&k%u, ", i);
-  bb_put(&out, "0};\n");
+  bb_put(&out, "0};\n#endif\n");
   draft->source = out.data;
   draft->length = out.length;
 }

@@ -1,4 +1,5 @@
 /* compile.c - C source to a loaded shared object, by the system's compiler. */
+#include "compilers.h"
 #include "cpu.h"
 
 #include "../../lower/emit.h"
@@ -6,26 +7,15 @@
 #include "../compile/kernel_cache.h"
 #include "../model/safe_file.h"
 
-#if defined(__x86_64__)
-#include <cpuid.h>
-#endif
 #include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/utsname.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-
-extern char **environ;
 
 /* The device tile library, as a kernel's source includes it. */
 static const struct {
@@ -53,12 +43,20 @@ static const struct {
                 "#define BB_PRODUCTS_F64\n#include \"bb_cpu.h\"\n"}};
 enum { PRODUCTS = sizeof product / sizeof *product };
 
+/* Of a long source, compiled apart. */
+static const char *const part_object[] = {"kernels_0.o", "kernels_1.o", "kernels_2.o",
+                                          "kernels_3.o", "kernels_4.o", "kernels_5.o",
+                                          "kernels_6.o", "kernels_7.o"};
+enum { PARTS = sizeof part_object / sizeof *part_object, PART_BYTES = 16384 };
+
 static const char *const files[] = {"kernels.c", "kernels.so",    "compiler.txt", "plan.json",
                                     "data.bin",  "launches.json", "kernels.bin"};
 
 bool bb_cpu_folder_has(const char *name) {
   for (size_t i = 0; i < HEADERS; i++)
     if (strcmp(header[i].name, name) == 0) return true;
+  for (size_t i = 0; i < PARTS; i++)
+    if (strcmp(part_object[i], name) == 0) return true;
   for (size_t i = 0; i < PRODUCTS; i++)
     if (strcmp(product[i].object, name) == 0 || strcmp(product[i].file, name) == 0) return true;
   for (size_t i = 0; i < sizeof files / sizeof *files; i++)
@@ -89,6 +87,7 @@ void bb_cpu_tidy_folder(const char *folder) {
     remove_file(folder, product[i].file);
     remove_file(folder, product[i].object);
   }
+  for (size_t i = 0; i < PARTS; i++) remove_file(folder, part_object[i]);
   remove_file(folder, "compiler.txt");
 }
 
@@ -140,137 +139,12 @@ char *bb_cpu_temporary_folder(bb_context *ctx) {
   return copy;
 }
 
-/* The compiler's first lines. */
-static const char *what_it_said(bb_arena *arena, const char *path) {
-  char text[2000];
-  FILE *file = fopen(path, "rb");
-  size_t length = file ? fread(text, 1, sizeof text - 1, file) : 0;
-  if (file) fclose(file);
-  return bb_arena_text(arena, text, length);
-}
-
-static const char *const flags[] = {
-    "-std=gnu17",
-    "-O2",
-    "-march=native",
-    "-fno-math-errno",
-    "-fno-trapping-math",
-    "-fPIC",
-    "-w",
-#ifdef __x86_64__
-    "-mprefer-vector-width=512", /* compilers halve the widest vectors unless told not to */
-#endif
-};
-enum { FLAGS = sizeof flags / sizeof *flags };
-
-static const char *compiler(void) {
-  const char *cc = getenv("BLOCKBUSTER_CC");
-  return cc && *cc ? cc : "cc";
-}
-
-static _Noreturn void refuse_compiler(bb_context *ctx, const char *cc, int error) {
-  bb_fail(ctx, BB_ERROR_IO,
-          "kernels need a C compiler: cannot run \"%s\" (%s); install one, name it in "
-          "BLOCKBUSTER_CC, or interpret",
-          cc, strerror(error));
-}
-
-/* Its output had no room: the reason as the system words it; NULL: something else. */
-static const char *lacking_room(const char *said) {
-  static const int error[] = {ENOSPC, EFBIG, EDQUOT};
-  for (size_t i = 0; i < sizeof error / sizeof *error; i++)
-    if (strstr(said, strerror(error[i]))) return strerror(error[i]);
-  return strstr(said, strsignal(SIGXFSZ)) ? strerror(EFBIG) : NULL;
-}
-
-static _Noreturn void refuse_kernels(bb_context *ctx, const char *folder, const char *said) {
-  struct rlimit limit;
-  const char *room = lacking_room(said), *cc = compiler();
-  if (room && getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
-    bb_fail(ctx, BB_ERROR_IO,
-            "the compiler \"%s\" could not write the kernels in %s: %s (files that this process "
-            "makes are "
-            "limited to %llu bytes: ulimit -f)",
-            cc, folder, room, (unsigned long long)limit.rlim_cur);
-  if (room)
-    bb_fail(ctx, BB_ERROR_IO, "the compiler \"%s\" could not write the kernels in %s: %s", cc,
-            folder, room);
-  bb_fail(ctx, BB_ERROR_INTERNAL, "the compiler \"%s\" refuses the kernels in %s:\n%s", cc, folder,
-          said);
-}
-
-/* how: "-c" or "-shared".  from: `count` files of the folder. */
-static void run_compiler(bb_context *ctx, bb_arena *arena, const char *folder, const char *how,
-                         const char *to, uint32_t count, const char *const *from) {
-  const char *cc = compiler();
-  const char *log = in_folder(arena, folder, "compiler.txt");
-  const char **arguments = BB_NEW(arena, const char *, FLAGS + count + 6), **more = arguments;
-  *more++ = cc;
-  for (size_t i = 0; i < FLAGS; i++) *more++ = flags[i];
-  *more++ = how;
-  *more++ = "-o";
-  *more++ = in_folder(arena, folder, to);
-  for (uint32_t i = 0; i < count; i++) *more++ = in_folder(arena, folder, from[i]);
-  *more = "-lm";
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_addopen(&actions, 2, log, O_WRONLY | O_CREAT | O_TRUNC, 0600);
-  pid_t pid;
-  int error = posix_spawnp(&pid, cc, &actions, NULL, (char *const *)arguments, environ);
-  posix_spawn_file_actions_destroy(&actions);
-  int status = 0;
-  if (error == 0)
-    while (waitpid(pid, &status, 0) < 0 && errno == EINTR) continue;
-  if (error || (WIFEXITED(status) && WEXITSTATUS(status) == 127))
-    refuse_compiler(ctx, cc, error ? error : ENOENT);
-  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
-    refuse_kernels(ctx, folder, what_it_said(arena, log));
-}
-
 /* --- what decides what is built --- */
-
-/* The compiler's file: by its path, or found as the shell would. */
-static bool find_compiler(const char *cc, char *path, size_t size, struct stat *file) {
-  const char *at = getenv("PATH");
-  if (strchr(cc, '/')) return snprintf(path, size, "%s", cc) > 0 && stat(path, file) == 0;
-  for (at = at ? at : "/usr/bin:/bin"; *at;) {
-    size_t length = strcspn(at, ":");
-    int written = snprintf(path, size, "%.*s/%s", (int)length, at, cc);
-    if (written > 0 && (size_t)written < size && access(path, X_OK) == 0 && stat(path, file) == 0 &&
-        S_ISREG(file->st_mode))
-      return true;
-    at += length + (at[length] == ':');
-  }
-  return false;
-}
-
-/* Every word that says what instructions there are, but not which core this is. */
-static void put_processor(bb_buffer *out) {
-#if defined(__x86_64__)
-  static const unsigned leaf[][2] = {{1, 0}, {7, 0}, {7, 1}, {13, 1}, {0x80000001, 0}};
-  for (size_t i = 0; i < sizeof leaf / sizeof *leaf; i++) {
-    unsigned a = 0, b = 0, c = 0, d = 0;
-    __get_cpuid_count(leaf[i][0], leaf[i][1], &a, &b, &c, &d);
-    /* Leaf 1 names the core in b and says in a bit of c what the kernel has switched on. */
-    bb_put(out, "cpuid %x.%x %x %x %x %x\n", leaf[i][0], leaf[i][1], a, leaf[i][0] == 1 ? 0 : b, c,
-           d);
-  }
-#endif
-  struct utsname name;
-  if (uname(&name) == 0) bb_put(out, "machine %s\n", name.machine);
-}
 
 const char *bb_cpu_identity(bb_context *ctx, bb_arena *arena) {
   bb_buffer out = {.arena = arena};
-  struct stat file;
-  char path[4096];
-  const char *cc = compiler();
-  if (!find_compiler(cc, path, sizeof path, &file)) refuse_compiler(ctx, cc, ENOENT);
-  bb_put(&out, "blockbuster %u\ncompiler %s %lld %lld.%09ld\nflags", bb_version(), path,
-         (long long)file.st_size, (long long)file.st_mtim.tv_sec, file.st_mtim.tv_nsec);
-  for (size_t i = 0; i < FLAGS; i++) bb_put(&out, " %s", flags[i]);
-  bb_put(&out, "\n");
-  put_processor(&out);
+  bb_put(&out, "blockbuster %u\nparts %d %d\n", bb_version(), PARTS, PART_BYTES);
+  bb_compilers_identify(ctx, &out);
   for (size_t i = 0; i < HEADERS; i++) bb_put(&out, "%s", header[i].text);
   return out.data;
 }
@@ -290,42 +164,99 @@ static bool calls(const char *source, size_t i) {
   return false;
 }
 
-/* Their object comes into the folder: from the cache, or made, and kept there. */
-static void bring_products(bb_context *ctx, bb_arena *arena, size_t i, const char *folder,
-                           const char *cache) {
-  const char *object = in_folder(arena, folder, product[i].object);
+/* Objects of products that come into the folder. */
+typedef struct products {
+  const char *folder, *cache;
+  bool made[PRODUCTS]; /* not there before */
+} products;
+
+static bb_cache_key key_of_products(bb_context *ctx, bb_arena *arena, const products *p, size_t i) {
   const char *text = bb_arena_printf(arena, "%s\n%s", bb_cpu_identity(ctx, arena), product[i].text);
-  const bb_cache_key key = {text, strlen(text), .folder = cache, .quiet = true};
+  return (bb_cache_key){text, strlen(text), .folder = p->cache, .quiet = true};
+}
+
+/* From the cache, or made. */
+static void bring_products(bb_compilers *c, products *p, size_t i) {
+  const char *object = in_folder(c->arena, p->folder, product[i].object);
+  const bb_cache_key key = key_of_products(c->ctx, c->arena, p, i);
   size_t size;
-  const void *kept = bb_cache_image(ctx, arena, &key, &size);
+  const void *kept = bb_cache_image(c->ctx, c->arena, &key, &size);
   if (kept) {
-    write_file(ctx, object, kept, size);
+    write_file(c->ctx, object, kept, size);
     return;
   }
-  write_file(ctx, in_folder(arena, folder, product[i].file), product[i].text,
-             strlen(product[i].text));
-  run_compiler(ctx, arena, folder, "-c", product[i].object, 1, &product[i].file);
+  const char *file = in_folder(c->arena, p->folder, product[i].file);
+  write_file(c->ctx, file, product[i].text, strlen(product[i].text));
+  p->made[i] = true;
+  bb_compilers_start(c, (const char *const[]){"-c", "-o", object, file, NULL});
+}
+
+static void keep_products(const bb_compilers *c, const products *p, size_t i) {
+  const bb_cache_key key = key_of_products(c->ctx, c->arena, p, i);
   bb_file made;
-  if (bb_file_map(object, &made)) return;
-  bb_cache_keep_image(ctx, arena, &key, made.bytes, made.size);
+  if (bb_file_map(in_folder(c->arena, p->folder, product[i].object), &made)) return;
+  bb_cache_keep_image(c->ctx, c->arena, &key, made.bytes, made.size);
   bb_file_unmap(&made);
+}
+
+/* The kernels with which parts begin, `begin[0]` = 0; gives how many parts there are. */
+static uint32_t find_parts(const char *source, size_t length, uint32_t *begin) {
+  size_t bytes = length / PARTS > PART_BYTES ? length / PARTS : PART_BYTES;
+  const char *from = source, *at = source;
+  uint32_t parts = 1, kernel = 0;
+  begin[0] = 0;
+  for (; (at = strstr(at, BB_CPU_PART)) != NULL; at += strlen(BB_CPU_PART), kernel++) {
+    bool last = !strstr(at + 1, BB_CPU_PART); /* the table, which goes with the first */
+    if (last || parts == PARTS || (size_t)(at - from) < bytes) continue;
+    begin[parts++] = kernel;
+    from = at;
+  }
+  return parts;
+}
+
+/* What is linked, in *linked: the source, or objects of its parts.  It is one where nothing else is being compiled. */
+static uint32_t start_kernels(bb_compilers *c, const char *source, size_t length,
+                              const char **linked) {
+  uint32_t begin[PARTS], parts = find_parts(source, length, begin);
+  const char *file = in_folder(c->arena, c->folder, "kernels.c");
+  if (parts == 1 && c->count == 0) {
+    linked[0] = file;
+    return 1;
+  }
+  for (uint32_t i = 0; i < parts; i++) {
+    const char *from = bb_arena_printf(c->arena, "-DBB_FROM=%u", begin[i]);
+    const char *to =
+        i + 1 < parts ? bb_arena_printf(c->arena, "-DBB_TO=%u", begin[i + 1]) : "-DBB_TO=INT32_MAX";
+    linked[i] = in_folder(c->arena, c->folder, part_object[i]);
+    bb_compilers_start(c, (const char *const[]){"-c", "-o", linked[i], from, to, file, NULL});
+  }
+  return parts;
 }
 
 void bb_cpu_build(bb_context *ctx, const char *source, size_t length, const char *folder,
                   const char *cache) {
   bb_arena *arena = bb_scratch(ctx);
-  const char *from[1 + PRODUCTS] = {"kernels.c"};
-  uint32_t count = 1;
+  products p = {.folder = folder, .cache = cache};
+  const char *words[5 + PARTS + PRODUCTS] = {"-shared", "-o",
+                                             in_folder(arena, folder, "kernels.so")};
+  uint32_t count = 3;
   for (size_t i = 0; i < HEADERS; i++)
     write_file(ctx, in_folder(arena, folder, header[i].name), header[i].text,
                strlen(header[i].text));
   write_file(ctx, in_folder(arena, folder, "kernels.c"), source, length);
+  bb_compilers *c = bb_compilers_begin(ctx, arena, folder);
   for (size_t i = 0; i < PRODUCTS; i++)
-    if (calls(source, i)) {
-      bring_products(ctx, arena, i, folder, cache);
-      from[count++] = product[i].object;
-    }
-  run_compiler(ctx, arena, folder, "-shared", "kernels.so", count, from);
+    if (calls(source, i)) bring_products(c, &p, i);
+  count += start_kernels(c, source, length, words + count);
+  for (size_t i = 0; i < PRODUCTS; i++)
+    if (calls(source, i)) words[count++] = in_folder(arena, folder, product[i].object);
+  bb_compilers_finish(c);
+  for (size_t i = 0; i < PRODUCTS; i++)
+    if (p.made[i]) keep_products(c, &p, i);
+  words[count++] = "-lm";
+  bb_compilers_start(c, words);
+  bb_compilers_finish(c);
+  bb_undefer(ctx, c);
   bb_scratch_end(arena);
 }
 

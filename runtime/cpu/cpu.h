@@ -55,8 +55,11 @@ void bb_cpu_run_binding(bb_cpu_plan *plan, bb_binding *binding, bb_arena *arena)
 /* What beside the source decides what is built: the compiler and its state on disk, its flags, the
  * device library, the processor.  Text in `arena`; fails with BB_ERROR_IO where there is no compiler. */
 const char *bb_cpu_identity(bb_context *ctx, bb_arena *arena);
+/* Before each kernel of a source, and the end of this line: "0)", and so on.  "#endif" comes behind it. */
+#define BB_CPU_PART "\n#if BB_HAS("
 /* Compiles C (`length` characters and a NUL) into FOLDER/kernels.so, the source and what it includes beside it.  The
- * folder is there.
+ * folder is there.  Long sources are compiled in parts, at once, wherever BB_CPU_PART stands; in which depends on the
+ * source alone.
  * cache: the folder (kernel_cache.h) that has the objects of products, which all kernels share, or gets them.
  * Fails with BB_ERROR_IO, or _INTERNAL with what the compiler said. */
 void bb_cpu_build(bb_context *ctx, const char *source, size_t length, const char *folder,

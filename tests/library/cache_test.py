@@ -318,6 +318,23 @@ class Cache(Folder):
         self.assertIn("kernels", self.run_model(code=3, BLOCKBUSTER_CC=bad))
         self.assertEqual(self.entries(), [])
 
+    def test_long_sources_are_compiled_in_parts(self):
+        self.model = TESTS / "models/llama.onnx"
+        self.arrays = self.model.with_suffix(".npz")
+        counted, calls = self.counted()
+        self.run_model(BLOCKBUSTER_CC=counted)
+        parts = re.findall(r"-o \S*/(kernels_\d\.o) -DBB_FROM=(\d+) -DBB_TO=(\w+)", calls.read_text())
+        self.assertGreater(len(parts), 1)
+        ordered = sorted(parts)
+        self.assertEqual(ordered[0][1], "0")
+        self.assertEqual([p[2] for p in ordered], [p[1] for p in ordered[1:]] + ["INT32_MAX"])
+        self.assertEqual(len(self.entries()), 1)
+        # One of them fails: so does all, and nothing is left.
+        counted.write_text("#!/bin/sh\ncase \"$*\" in *kernels_0.o*) exec cc \"$@\";; esac\necho 'not this part' >&2\nexit 1\n")
+        self.assertIn("not this part", self.run_model(code=3, BLOCKBUSTER_CC=counted))
+        self.assertEqual(len(self.entries()), 1)
+        self.assertEqual(list(self.cache.glob("making*")), [])
+
     def test_no_compiler(self):
         message = self.run_model(code=3, BLOCKBUSTER_CC="/no/compiler")
         self.assertIn('kernels need a C compiler: cannot run "/no/compiler"', message)

@@ -1,0 +1,177 @@
+/* compilers.c - the system's C compiler as child processes, several at once. */
+#include "compilers.h"
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+extern char **environ;
+
+/* The compiler's first lines. */
+static const char *what_it_said(bb_arena *arena, const char *path) {
+  char text[2000];
+  FILE *file = fopen(path, "rb");
+  size_t length = file ? fread(text, 1, sizeof text - 1, file) : 0;
+  if (file) fclose(file);
+  return bb_arena_text(arena, text, length);
+}
+
+static const char *const flags[] = {
+    "-std=gnu17",
+    "-O2",
+    "-march=native",
+    "-fno-math-errno",
+    "-fno-trapping-math",
+    "-fPIC",
+    "-w",
+#ifdef __x86_64__
+    "-mprefer-vector-width=512", /* compilers halve the widest vectors unless told not to */
+#endif
+};
+enum { FLAGS = sizeof flags / sizeof *flags };
+
+static const char *compiler(void) {
+  const char *cc = getenv("BLOCKBUSTER_CC");
+  return cc && *cc ? cc : "cc";
+}
+
+static _Noreturn void refuse_compiler(bb_context *ctx, const char *cc, int error) {
+  bb_fail(ctx, BB_ERROR_IO,
+          "kernels need a C compiler: cannot run \"%s\" (%s); install one, name it in "
+          "BLOCKBUSTER_CC, or interpret",
+          cc, strerror(error));
+}
+
+/* Its output had no room: the reason as the system words it; NULL: something else. */
+static const char *lacking_room(const char *said) {
+  static const int error[] = {ENOSPC, EFBIG, EDQUOT};
+  for (size_t i = 0; i < sizeof error / sizeof *error; i++)
+    if (strstr(said, strerror(error[i]))) return strerror(error[i]);
+  return strstr(said, strsignal(SIGXFSZ)) ? strerror(EFBIG) : NULL;
+}
+
+static _Noreturn void refuse_kernels(bb_context *ctx, const char *folder, const char *said) {
+  struct rlimit limit;
+  const char *room = lacking_room(said), *cc = compiler();
+  if (room && getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
+    bb_fail(ctx, BB_ERROR_IO,
+            "the compiler \"%s\" could not write the kernels in %s: %s (files that this process "
+            "makes are "
+            "limited to %llu bytes: ulimit -f)",
+            cc, folder, room, (unsigned long long)limit.rlim_cur);
+  if (room)
+    bb_fail(ctx, BB_ERROR_IO, "the compiler \"%s\" could not write the kernels in %s: %s", cc,
+            folder, room);
+  bb_fail(ctx, BB_ERROR_INTERNAL, "the compiler \"%s\" refuses the kernels in %s:\n%s", cc, folder,
+          said);
+}
+
+/* Waits for all; did they do what they should, and were they there? */
+static bool wait_for(bb_compilers *c, bool *found) {
+  bool good = true;
+  for (*found = true; c->count; c->count--) {
+    int status = 0;
+    while (waitpid(c->pid[c->count - 1], &status, 0) < 0 && errno == EINTR) continue;
+    good &= WIFEXITED(status) && WEXITSTATUS(status) == 0;
+    *found &= !WIFEXITED(status) || WEXITSTATUS(status) != 127;
+  }
+  return good;
+}
+
+/* Nobody writes into a folder that is being taken away. */
+static void abandon(void *of) {
+  bool found;
+  wait_for(of, &found);
+}
+
+bb_compilers *bb_compilers_begin(bb_context *ctx, bb_arena *arena, const char *folder) {
+  bb_compilers *c = BB_NEW(arena, bb_compilers, 1);
+  *c = (bb_compilers){.ctx = ctx, .arena = arena, .folder = folder};
+  c->log = bb_arena_printf(arena, "%s/compiler.txt", folder);
+  unlink(c->log);
+  bb_defer(ctx, abandon, c);
+  return c;
+}
+
+void bb_compilers_start(bb_compilers *c, const char *const *words) {
+  const char *cc = compiler();
+  uint32_t count = 0;
+  while (words[count]) count++;
+  const char **arguments = BB_NEW(c->arena, const char *, FLAGS + count + 2), **more = arguments;
+  *more++ = cc;
+  for (size_t i = 0; i < FLAGS; i++) *more++ = flags[i];
+  for (uint32_t i = 0; i < count; i++) *more++ = words[i];
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_addopen(&actions, 2, c->log, O_WRONLY | O_CREAT | O_APPEND, 0600);
+  int error =
+      posix_spawnp(&c->pid[c->count], cc, &actions, NULL, (char *const *)arguments, environ);
+  posix_spawn_file_actions_destroy(&actions);
+  if (error)
+    c->error = error;
+  else
+    c->count++;
+}
+
+void bb_compilers_finish(bb_compilers *c) {
+  bool found, good = wait_for(c, &found);
+  if (c->error || !found) refuse_compiler(c->ctx, compiler(), c->error ? c->error : ENOENT);
+  if (!good) refuse_kernels(c->ctx, c->folder, what_it_said(c->arena, c->log));
+}
+
+/* --- what decides what they make --- */
+
+/* The compiler's file: by its path, or found as the shell would. */
+static bool find_compiler(const char *cc, char *path, size_t size, struct stat *file) {
+  const char *at = getenv("PATH");
+  if (strchr(cc, '/')) return snprintf(path, size, "%s", cc) > 0 && stat(path, file) == 0;
+  for (at = at ? at : "/usr/bin:/bin"; *at;) {
+    size_t length = strcspn(at, ":");
+    int written = snprintf(path, size, "%.*s/%s", (int)length, at, cc);
+    if (written > 0 && (size_t)written < size && access(path, X_OK) == 0 && stat(path, file) == 0 &&
+        S_ISREG(file->st_mode))
+      return true;
+    at += length + (at[length] == ':');
+  }
+  return false;
+}
+
+/* Every word that says what instructions there are, but not which core this is. */
+static void put_processor(bb_buffer *out) {
+#if defined(__x86_64__)
+  static const unsigned leaf[][2] = {{1, 0}, {7, 0}, {7, 1}, {13, 1}, {0x80000001, 0}};
+  for (size_t i = 0; i < sizeof leaf / sizeof *leaf; i++) {
+    unsigned a = 0, b = 0, c = 0, d = 0;
+    __get_cpuid_count(leaf[i][0], leaf[i][1], &a, &b, &c, &d);
+    /* Leaf 1 names the core in b and says in a bit of c what the kernel has switched on. */
+    bb_put(out, "cpuid %x.%x %x %x %x %x\n", leaf[i][0], leaf[i][1], a, leaf[i][0] == 1 ? 0 : b, c,
+           d);
+  }
+#endif
+  struct utsname name;
+  if (uname(&name) == 0) bb_put(out, "machine %s\n", name.machine);
+}
+
+void bb_compilers_identify(bb_context *ctx, bb_buffer *out) {
+  struct stat file;
+  char path[4096];
+  const char *cc = compiler();
+  if (!find_compiler(cc, path, sizeof path, &file)) refuse_compiler(ctx, cc, ENOENT);
+  bb_put(out, "compiler %s %lld %lld.%09ld\nflags", path, (long long)file.st_size,
+         (long long)file.st_mtim.tv_sec, file.st_mtim.tv_nsec);
+  for (size_t i = 0; i < FLAGS; i++) bb_put(out, " %s", flags[i]);
+  bb_put(out, "\n");
+  put_processor(out);
+}
