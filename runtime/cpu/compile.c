@@ -26,6 +26,8 @@ static const struct {
               {"bb_cpu_product.h", bb_device_cpu_product},
               {"bb_cpu_narrow.h", bb_device_cpu_narrow},
               {"bb_cpu_narrow_product.h", bb_device_cpu_narrow_product},
+              {"bb_cpu_math.h", bb_device_cpu_math},
+              {"bb_cpu_memory.h", bb_device_cpu_memory},
               {"integer.h", bb_device_integer}};
 enum { HEADERS = sizeof header / sizeof *header };
 
