@@ -268,8 +268,8 @@ typedef struct bb_tensor_view {
   bb_dtype dtype;
   uint32_t rank;
   const int64_t *shape;
-  const int64_t
-      *stride; /* in elements; NULL: row-major and dense.  Others cost a copy in each run */
+  /* In elements; NULL: row-major and dense.  Others cost a copy in each run.  An output's are not 0. */
+  const int64_t *stride;
   void *data;
 } bb_tensor_view;
 
@@ -277,7 +277,7 @@ typedef struct bb_tensor_view {
  * is not (or whose view is NULL) lies in memory of the session.  Inputs with other shapes are bound one by one: what does not
  * fit together is found by bb_session_prepare().  An output may share storage with an input (a cache that grows in place: what is there
  * as input, what is there and more as output, with the strides of the whole): it is
- * then written after the last step has read the input.  Errors: ARGUMENT (the index, type or rank). */
+ * then written after the last step has read the input.  Errors: ARGUMENT (the index, type, rank, shape or strides). */
 BB_API bb_status bb_session_bind(bb_session *session, bb_side side, uint32_t index,
                                  const bb_tensor_view *view);
 /* --- caches --- */

@@ -30,6 +30,27 @@ static bool is_dense(const bb_bound *bound, uint32_t rank) {
   return true;
 }
 
+/* From one element to any other there is a number of bytes, and no two of an output lie in one place because an axis does
+ * not move. */
+static void check_strides(bb_context *ctx, const bb_tensor_view *v, const bb_plan_tensor *t,
+                          const char *side) {
+  int64_t ahead = 0, back = 0, step;
+  for (uint32_t i = 0; i < v->rank; i++)
+    if (v->shape[i] == 0) return;
+  for (uint32_t i = 0; i < v->rank; i++) {
+    int64_t *to = v->stride[i] < 0 ? &back : &ahead;
+    if (__builtin_mul_overflow(v->stride[i], v->shape[i] - 1, &step) ||
+        __builtin_mul_overflow(step, (int64_t)bb_dtype_bytes(t->dtype), &step) ||
+        __builtin_add_overflow(*to, step, to))
+      bb_fail(ctx, BB_ERROR_ARGUMENT, "%s \"%s\": axis %u has stride %lld, beyond all memory", side,
+              t->name, i, (long long)v->stride[i]);
+    if (t->role != BB_TENSOR_INPUT && v->shape[i] > 1 && v->stride[i] == 0)
+      bb_fail(ctx, BB_ERROR_ARGUMENT,
+              "%s \"%s\": axis %u has stride 0: its elements would lie in one place", side, t->name,
+              i);
+  }
+}
+
 static void check_view(bb_context *ctx, const bb_tensor_view *v, const bb_plan_tensor *t) {
   const char *side = t->role == BB_TENSOR_INPUT ? "input" : "output";
   if ((unsigned)v->dtype >= BB_DTYPE_COUNT || v->dtype != t->dtype)
@@ -39,6 +60,7 @@ static void check_view(bb_context *ctx, const bb_tensor_view *v, const bb_plan_t
   if (v->rank != t->rank)
     bb_fail(ctx, BB_ERROR_ARGUMENT, "%s \"%s\": %u axes, the model wants %u", side, t->name,
             v->rank, t->rank);
+  if (v->rank && !v->shape) bb_fail(ctx, BB_ERROR_ARGUMENT, "%s \"%s\": no shape", side, t->name);
   int64_t count = 1;
   for (uint32_t i = 0; i < v->rank; i++)
     if (v->shape[i] < 0 || (v->shape[i] && __builtin_mul_overflow(count, v->shape[i], &count)))
@@ -52,6 +74,7 @@ static void check_view(bb_context *ctx, const bb_tensor_view *v, const bb_plan_t
   if ((uintptr_t)v->data % bb_dtype_bytes(t->dtype))
     bb_fail(ctx, BB_ERROR_ARGUMENT, "%s \"%s\": the data is not aligned to its elements", side,
             t->name);
+  if (v->stride) check_strides(ctx, v, t, side);
 }
 
 bb_bound bb_session_view(const bb_session *s, uint32_t tensor, const bb_tensor_view *view) {

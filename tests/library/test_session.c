@@ -540,6 +540,16 @@ static void wrong_calls(void **state) {
   assert_int_equal(bb_session_bind(session, BB_INPUT, 0, &bad), BB_ERROR_ARGUMENT);
   bad = view_of(NULL, (int64_t[]){5, 7});
   assert_int_equal(bb_session_bind(session, BB_INPUT, 0, &bad), BB_ERROR_ARGUMENT);
+  bad = view_of(s.x, NULL);
+  assert_int_equal(bb_session_bind(session, BB_INPUT, 0, &bad), BB_ERROR_ARGUMENT);
+  bad = view_of(s.x, (int64_t[]){5, 7});
+  bad.stride = (int64_t[]){1, INT64_MIN};
+  assert_int_equal(bb_session_bind(session, BB_INPUT, 0, &bad), BB_ERROR_ARGUMENT);
+  assert_non_null(strstr(bb_context_message(context), "beyond all memory"));
+  bad = view_of(s.y, (int64_t[]){5, 6});
+  bad.stride = (int64_t[]){0, 1};
+  assert_int_equal(bb_session_bind(session, BB_OUTPUT, 0, &bad), BB_ERROR_ARGUMENT);
+  assert_non_null(strstr(bb_context_message(context), "lie in one place"));
   assert_int_equal(bb_session_bind(session, BB_INPUT, 2, &bad), BB_ERROR_ARGUMENT);
   assert_int_equal(bb_session_bind(session, BB_INPUT, 0, NULL), BB_ERROR_ARGUMENT);
   assert_int_equal(bb_session_set(session, "Q", 1), BB_ERROR_ARGUMENT);
