@@ -120,26 +120,27 @@ void bb_onnx_reduce_by_input(bb_onnx_node *n) {
 
 /* --- softmax --- */
 
+/* Along an axis, in the type that sums have; *x is cast to it. */
+static bb_onnx_value *sum_of_exps(const bb_onnx_node *n, bb_onnx_value **x, int64_t axis,
+                                  bb_onnx_value **e) {
+  *x = bb_onnx_cast(n, *x, bb_onnx_fold_dtype((*x)->dtype));
+  *e = bb_onnx_map(n, f_exp(n->m->program, bb_onnx_arg(n, 0, *x)), 1, x);
+  return bb_onnx_reduce(n, BB_MONOID_SUM, *e, 1, &axis, true);
+}
+
 bb_onnx_value *bb_onnx_softmax_of(const bb_onnx_node *n, bb_onnx_value *x, uint32_t axis) {
   bb_program *p = n->m->program;
   bb_dtype dtype = x->dtype;
-  int64_t along = axis;
-  x = bb_onnx_cast(n, x, bb_onnx_fold_dtype(dtype));
-  bb_onnx_value *e = bb_onnx_map(n, f_exp(p, bb_onnx_arg(n, 0, x)), 1, &x);
-  bb_onnx_value *sum = bb_onnx_reduce(n, BB_MONOID_SUM, e, 1, &along, true);
+  bb_onnx_value *e, *sum = sum_of_exps(n, &x, axis, &e);
   const bb_expr *s = bb_onnx_arg(n, 0, sum);
   bb_onnx_value *scale = bb_onnx_map(n, f_div(p, f_num(p, s, 1), s), 1, &sum);
   return bb_onnx_cast(n, bb_onnx_binary_map(n, BB_X_MUL, e, scale), dtype);
 }
 
 bb_onnx_value *bb_onnx_log_softmax_of(const bb_onnx_node *n, bb_onnx_value *x, uint32_t axis) {
-  bb_program *p = n->m->program;
   bb_dtype dtype = x->dtype;
-  int64_t along = axis;
-  x = bb_onnx_cast(n, x, bb_onnx_fold_dtype(dtype));
-  bb_onnx_value *e = bb_onnx_map(n, f_exp(p, bb_onnx_arg(n, 0, x)), 1, &x);
-  bb_onnx_value *sum = bb_onnx_reduce(n, BB_MONOID_SUM, e, 1, &along, true);
-  bb_onnx_value *shift = bb_onnx_map(n, f_log(p, bb_onnx_arg(n, 0, sum)), 1, &sum);
+  bb_onnx_value *e, *sum = sum_of_exps(n, &x, axis, &e);
+  bb_onnx_value *shift = bb_onnx_map(n, f_log(n->m->program, bb_onnx_arg(n, 0, sum)), 1, &sum);
   return bb_onnx_cast(n, bb_onnx_binary_map(n, BB_X_SUB, x, shift), dtype);
 }
 
