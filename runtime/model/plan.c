@@ -45,9 +45,13 @@ bool bb_plan_derive(bb_context *ctx, const bb_plan *p, int64_t *symbol) {
     progress = false;
     for (uint32_t i = 0; i < p->symbols; i++) {
       int64_t value;
-      if (symbol[i] >= 0 || bb_formula_is_open(&p->derived[i], symbol)) continue;
+      if (bb_formula_is_open(&p->derived[i], symbol)) continue;
       if (!bb_formula_value(&p->derived[i], symbol, &value) || value < 0)
         bb_fail(ctx, BB_ERROR_INPUT, "extent %s is not a size", p->symbol[i]);
+      if (symbol[i] == value) continue;
+      if (symbol[i] >= 0)
+        bb_fail(ctx, BB_ERROR_INPUT, "extent %s is %lld, and follows from others as %lld",
+                p->symbol[i], (long long)symbol[i], (long long)value);
       symbol[i] = value;
       found = progress = true;
     }

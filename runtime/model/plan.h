@@ -141,7 +141,7 @@ bool bb_plan_count(uint32_t rank, const bb_extent *const *shape, const int64_t *
 /* The ends of caches know their rooms, all other tensors that they have none. */
 void bb_plan_give_rooms(bb_plan *plan);
 /* Fills in, again and again, extents (-1: not known) that follow from others.  True: one was found;
- * fails with BB_ERROR_INPUT where one is no size. */
+ * fails with BB_ERROR_INPUT where one is no size, or is known as something else. */
 bool bb_plan_derive(bb_context *ctx, const bb_plan *plan, int64_t *symbol);
 /* Whether every number, index and formula is within its bounds: NULL, or what is wrong. */
 const char *bb_plan_verify(const bb_plan *plan);

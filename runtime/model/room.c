@@ -87,11 +87,15 @@ static void bind_body(bb_context *ctx, void *argument) {
     bb_fail(ctx, BB_ERROR_ARGUMENT, "there is no cache %u", call->index);
   const bb_plan_cache *cache = &p->cache[call->index];
   const bb_plan_tensor *t = &p->tensor[cache->output];
-  if (!call->view) bb_fail(ctx, BB_ERROR_ARGUMENT, "cache \"%s\": no array", t->name);
-  if (call->view->rank != t->rank || call->used < 0 || call->used > call->view->shape[cache->axis])
+  const bb_tensor_view *view = call->view;
+  if (!view || !view->shape) bb_fail(ctx, BB_ERROR_ARGUMENT, "cache \"%s\": no array", t->name);
+  if (view->rank != t->rank)
+    bb_fail(ctx, BB_ERROR_ARGUMENT, "cache \"%s\": %u axes, the model wants %u", t->name,
+            view->rank, t->rank);
+  if (call->used < 0 || call->used > view->shape[cache->axis])
     bb_fail(ctx, BB_ERROR_ARGUMENT,
-            "cache \"%s\": %lld elements along axis %u of an array of %u axes", t->name,
-            (long long)call->used, cache->axis, call->view->rank);
+            "cache \"%s\": %lld elements cannot be there along axis %u, which has room for %lld",
+            t->name, (long long)call->used, cache->axis, (long long)view->shape[cache->axis]);
   bb_session_bind_tensor(s, cache->output, call->view);
   bb_bound *out = &s->bound[cache->output], *in = &s->bound[cache->input];
   bb_tensor_view used = *call->view;

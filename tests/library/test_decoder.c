@@ -290,6 +290,9 @@ static void wrong_calls(void **state) {
   bb_setting none[] = {{"Q", 1}};
   assert_int_equal(bb_session_reserve(d.session, 1, none), BB_ERROR_ARGUMENT);
   assert_int_equal(bb_session_reserve(d.session, 0, NULL), BB_ERROR_ARGUMENT); /* P is not known */
+  bb_setting apart[] = {{"P", 9}, {"symbol(P)+symbol(S)", 2}, {"S", 9}};
+  assert_int_equal(bb_session_reserve(d.session, 3, apart), BB_ERROR_INPUT);
+  assert_non_null(strstr(bb_context_message(d.context), "is 2, and follows from others as 18"));
   bind_tokens(&d, 0, PROMPT);
   assert_int_equal(bind_cache(&d, 0, NULL, ROOM - PROMPT + 1), BB_OK);
   assert_int_equal(bind_cache(&d, 1, NULL, ROOM - PROMPT + 1), BB_OK);
