@@ -90,6 +90,7 @@ static void fill_plan(bb_cuda *e, bb_sm90_launch *plan) {
   const char **names = BB_NEW(e->arena, const char *, e->p->variables + 1);
   for (uint32_t i = 0; i < e->p->variables; i++) names[i] = e->p->variable[i];
   *plan = (bb_sm90_launch){.kernel = e->p->name, .threads = e->threads, .shared = e->shared};
+  plan->rows = e->sm80 ? e->group / 4 : 0;
   plan->persistent = e->grids && e->grid[0]->persistent;
   plan->counter = has_queue(e);
   plan->mates = bb_arena_printf(arena, "%s", bb_cuda_pair_size(e, names));

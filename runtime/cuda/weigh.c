@@ -18,6 +18,10 @@ static const double ALL_BYTES = 16e12, DIFFERENT = 4.4e12, CACHED = 6.5e12, CACH
 static const double ELEMENTS = 150e9, TURN = 30e-9;
 static const double LAUNCH = 1.5e-6, BEGIN = 1.9e-6, AGAIN = 0.5e-6, MERGE = 1.5e-6, MERGED = 20e9;
 enum { SHARED = 227 << 10, OWN_SHARED = 1 << 10, THREADS = 2048, REGISTERS = 64 << 10, HELD = 168 };
+/* The same processor's by warps that make products of 32 rows each, or of 16, and the registers of their threads; as products of 1024,
+ * 2048 and 4096 cubed have it. */
+static const double TALL_RATE = 3e12, LOW_RATE = 2.3e12;
+enum { TALL = 32, ALL_HELD = 256 };
 
 static double least(double a, double b) {
   return a < b ? a : b;
@@ -35,7 +39,7 @@ static double rounded_up(double a) {
 /* Blocks of a kernel that a processor runs at once. */
 static double together(const bb_gpu_own *p) {
   double by_room = SHARED / (p->shared + OWN_SHARED), by_threads = THREADS / p->threads;
-  double by_registers = REGISTERS / (HELD * p->threads);
+  double by_registers = REGISTERS / ((p->weight.rows ? ALL_HELD : HELD) * p->threads);
   return p->persistent ? 1 : most(1, least(by_room, least(by_threads, by_registers)));
 }
 
@@ -53,6 +57,19 @@ static void evaluate(const bb_gpu_machine *m, const bb_gpu_way *way, const int64
   bb_scratch_end(scratch);
 }
 
+static double rate_of(const bb_gpu_weight *w) {
+  if (w->rows) return w->rows >= TALL ? TALL_RATE : LOW_RATE;
+  return w->groups > 1 ? GROUPS_RATE : w->groups ? GROUP_RATE : WARP_RATE;
+}
+
+/* What blocks wait for before and behind their loops, rounds of them; where several share a processor, and wait for their copies, another
+ * one's loop goes on meanwhile. */
+static double begin_of(const bb_gpu_own *p, double rounds) {
+  if (p->persistent) return BEGIN + AGAIN * (rounds - 1);
+  if (p->weight.rows) return together(p) > 1 ? BEGIN : 2 * BEGIN * rounds;
+  return BEGIN * rounds;
+}
+
 double bb_cuda_weigh(const bb_gpu_machine *m, const bb_gpu_way *k, const int64_t *extent) {
   const bb_gpu_weight *w = &k->own.weight;
   double total[BB_GPU_TOTALS];
@@ -61,14 +78,12 @@ double bb_cuda_weigh(const bb_gpu_machine *m, const bb_gpu_way *k, const int64_t
   double blocks = (double)bb_gpu_value(m, &k->own.tiles, extent) * cluster;
   if (blocks < 1) return 0;
   double each = rounded_up(blocks / m->processors), rounds = rounded_up(each / together(&k->own));
-  double rate = w->groups > 1 ? GROUPS_RATE : w->groups ? GROUP_RATE : WARP_RATE;
   double bytes = total[BB_GPU_BYTES], different = total[BB_GPU_DIFFERENT];
   double loads = bytes / (w->groups && w->few ? FEW_BYTES : BYTES);
-  double busy = most(total[BB_GPU_OPERATIONS] / rate, loads) + total[BB_GPU_ELEMENTS] / ELEMENTS +
-                TURN * total[BB_GPU_TURNS];
+  double busy = most(total[BB_GPU_OPERATIONS] / rate_of(w), loads) +
+                total[BB_GPU_ELEMENTS] / ELEMENTS + TURN * total[BB_GPU_TURNS];
   double merge = cluster > 1 ? MERGE + total[BB_GPU_MERGED] / MERGED : 0;
   double reading = most(bytes / ALL_BYTES, different / (different > CACHE ? DIFFERENT : CACHED));
   double filling = total[BB_GPU_BEYOND] / BEYOND / blocks * each;
-  double begin = k->own.persistent ? BEGIN + AGAIN * (rounds - 1) : BEGIN * rounds;
-  return LAUNCH + begin + merge + most(busy / blocks * each, reading) + filling;
+  return LAUNCH + begin_of(&k->own, rounds) + merge + most(busy / blocks * each, reading) + filling;
 }

@@ -14,7 +14,7 @@
 /* Files of a folder: the text, and the images that it lists, one after the other from multiples of BB_GPU_IMAGE_LINE on. */
 #define BB_GPU_LAUNCHES "launches.json"
 #define BB_GPU_IMAGES "kernels.bin"
-enum { BB_GPU_IMAGE_LINE = 64, BB_GPU_CODE_VERSION = 1, BB_GPU_MAP_RANK = 5 };
+enum { BB_GPU_IMAGE_LINE = 64, BB_GPU_CODE_VERSION = 2, BB_GPU_MAP_RANK = 5 };
 
 /* What a model for a GPU is loaded from. */
 typedef struct bb_gpu_code {
@@ -57,6 +57,7 @@ typedef struct bb_gpu_weight {
   const bb_formula *step;
   bb_formula total[BB_GPU_TOTALS];
   uint32_t groups; /* warp groups that compute; 0: warps do */
+  uint32_t rows;   /* of a warp, whose products are its own; 0: they are a group's */
   bool few;        /* results of few rows, on their side */
 } bb_gpu_weight;
 

@@ -77,6 +77,7 @@ static void read_weight(const reader *r, const bb_json *json, uint32_t extents, 
   const bb_json *totals = bb_json_member(&r->from, json, "totals", BB_JSON_LIST);
   bb_formula *step = BB_NEW(r->arena, bb_formula, steps->count + 1);
   w->groups = bb_json_index(&r->from, json, "groups", UINT32_MAX);
+  w->rows = bb_json_index(&r->from, json, "rows", UINT32_MAX);
   w->few = flag(r, json, "few");
   for (const bb_json *s = steps->first; s; s = s->next, w->steps++)
     step[w->steps] = formula(r, s, "steps", extents + w->steps);

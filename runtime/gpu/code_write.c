@@ -66,8 +66,8 @@ static void put_own(bb_buffer *out, const bb_gpu_own *own) {
     bb_put(out, i ? "," : "");
     put_map(out, &own->map[i]);
   }
-  bb_put(out, "],\n    \"weight\": {\"groups\": %u, \"few\": %s", own->weight.groups,
-         word(own->weight.few));
+  bb_put(out, "],\n    \"weight\": {\"groups\": %u, \"rows\": %u, \"few\": %s", own->weight.groups,
+         own->weight.rows, word(own->weight.few));
   put_formulas(out, "steps", own->weight.steps, own->weight.step);
   put_formulas(out, "totals", BB_GPU_TOTALS, own->weight.total);
   bb_put(out, "}");

@@ -188,6 +188,7 @@ bb_gpu_way bb_gpu_describe_own(bb_arena *arena, const bb_tile_program *tile,
                          .map = map,
                          .pointer = pointer,
                          .weight = bb_gpu_describe_weight(arena, tile)};
+  way.own.weight.rows = plan->rows;
   if (plan->splits) way.own.splits = bb_gpu_launch_formula(arena, plan->splits, tile);
   return way;
 }

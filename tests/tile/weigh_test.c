@@ -1,7 +1,7 @@
 /* weigh_test.c - of the ways to cut a kernel's results, the one that is weighed the least is the one that was the fastest on
  * an H200 (tools/bench/RESULTS.md).
  *
- *   weigh_test MODEL NAME=EXTENT... WAY...      any of those ways
+ *   weigh_test MODEL NAME=EXTENT... WAY... [--warps]     any of those ways; of products of warps
  */
 #include "../../lower/schedule_gpu.h"
 #include "../../runtime/cuda/launch.h"
@@ -33,16 +33,26 @@ static int64_t *extents_of(const job *j) {
   return symbol;
 }
 
+static bool is_warps(const job *j) {
+  return strcmp(j->argv[j->argc - 1], "--warps") == 0;
+}
+
 static void weigh(bb_context *ctx, void *argument) {
   job *j = argument;
   bb_arena *arena = j->p->arena;
   bb_gpu_machine machine = {.ctx = ctx, .processors = 132};
   bb_sm90_launch plan;
   bb_buffer source = {.arena = arena}, launch = {.arena = arena};
+  enum { SHARED = 227 << 10 };
+  const bb_graph *graph = bb_candidate_runs(j->candidate);
   const bb_kernel *kernel =
-      bb_schedule_gpu_way(j->p, bb_candidate_runs(j->candidate), "kernel", j->way, NULL);
+      is_warps(j) ? bb_schedule_warps(j->p, graph, "kernel", j->way, NULL, SHARED, NULL)
+                  : bb_schedule_gpu_way(j->p, graph, "kernel", j->way, NULL);
   const bb_tile_program *tile = kernel->tile;
-  bb_emit_sm90(tile, &source, &launch, &plan);
+  if (is_warps(j))
+    bb_emit_sm80(tile, SHARED, &source, &launch, &plan);
+  else
+    bb_emit_sm90(tile, &source, &launch, &plan);
   bb_gpu_way way = bb_gpu_describe_own(arena, tile, &plan);
   const int64_t *symbol = extents_of(j);
   int64_t *extent = BB_NEW(arena, int64_t, tile->extents + 1);
@@ -54,7 +64,8 @@ static void weigh(bb_context *ctx, void *argument) {
 
 static bool is_wanted(const job *j, uint32_t way) {
   for (int i = 2; i < j->argc; i++)
-    if (!strchr(j->argv[i], '=') && strtoul(j->argv[i], NULL, 10) == way) return true;
+    if (!strchr(j->argv[i], '=') && j->argv[i][0] != '-' && strtoul(j->argv[i], NULL, 10) == way)
+      return true;
   return false;
 }
 
@@ -65,10 +76,11 @@ static void body(bb_context *ctx, void *argument) {
   j->p = bb_drive_read(ctx, j->argv[1], NULL, 0);
   bb_drive(j->p, BB_STAGE_FUSED, &(bb_drive_options){0});
   j->candidate = &j->p->candidate[0];
-  for (j->way = 0; j->way < BB_GPU_WAYS; j->way++) {
+  for (j->way = 0; j->way < (is_warps(j) ? (uint32_t)BB_WARP_WAYS : BB_GPU_WAYS); j->way++) {
     bb_status status = bb_protect(ctx, weigh, j);
     if (status != BB_OK && status != BB_ERROR_UNSUPPORTED) bb_fail(ctx, status, "a way fails");
     ctx->status = BB_OK;
+    if (status == BB_OK && is_warps(j)) printf("way %u: %.1f us\n", j->way, j->seconds * 1e6);
     if (status == BB_OK && j->seconds < least) best = j->way, least = j->seconds;
   }
   bool good = is_wanted(j, best);
