@@ -33,11 +33,16 @@ bb_tile_index bb_index_times(bb_build *b, bb_tile_index x, bb_tile_index y) {
   return bb_expr_make(b->program, BB_X_MUL, x, y, NULL);
 }
 
+static bb_tile_index used_extent(bb_build *b, uint32_t i) {
+  b->used[i] = true;
+  return bb_index_variable(b, i);
+}
+
 bb_tile_index bb_index_size(bb_build *b, const bb_extent *extent) {
   int64_t value = bb_extent_value(extent);
   if (value >= 0) return bb_index_number(b, value);
   for (uint32_t i = 0; i < b->extents; i++)
-    if (b->extent[i] == extent) return bb_index_variable(b, i);
+    if (b->extent[i] == extent) return used_extent(b, i);
   bb_fail(b->ctx, BB_ERROR_INTERNAL, "an extent that is no argument of the kernel");
 }
 
@@ -47,7 +52,7 @@ bb_tile_index bb_index_extent(bb_build *b, bb_dim dim) {
 
 bb_tile_index bb_index_symbol(bb_build *b, uint32_t symbol) {
   for (uint32_t i = 0; i < b->extents; i++)
-    if (!b->extent[i] && b->symbol[i] == symbol) return bb_index_variable(b, i);
+    if (!b->extent[i] && b->symbol[i] == symbol) return used_extent(b, i);
   bb_fail(b->ctx, BB_ERROR_INTERNAL, "a scalar that is no argument of the kernel");
 }
 

@@ -82,9 +82,10 @@ struct bb_build {
   bb_build_frame frame[BB_BUILD_DEPTH];
   uint32_t arguments, argument_capacity;
   bb_kernel_argument *argument;
-  uint32_t extents, extent_capacity, symbol_capacity;
+  uint32_t extents, extent_capacity, symbol_capacity, used_capacity;
   const bb_extent **extent;
   uint32_t *symbol;
+  bool *used; /* by extent: something of the kernel depends on it */
   uint32_t facts, fact_capacity;
   bb_tile_fact *fact; /* by tile */
   uint32_t into;      /* the tile that the product at hand is added to; BB_NONE: it has its own */

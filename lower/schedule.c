@@ -409,5 +409,6 @@ const bb_kernel *bb_schedule_blocks(bb_program *program, const bb_graph *graph, 
   b->kernel->argument = b->argument;
   b->kernel->extent = b->extent;
   b->kernel->symbol = b->symbol;
+  b->kernel->used = b->used;
   return b->kernel;
 }

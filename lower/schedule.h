@@ -46,6 +46,8 @@ typedef struct bb_kernel {
   const bb_kernel_argument *argument; /* for each view */
   const bb_extent *const *extent;     /* for each of the tile program's extents: what it is ... */
   const uint32_t *symbol; /* ... or, where extent is NULL, the run-time scalar, or a room */
+  const bool *
+      used; /* by extent: something depends on it as the kernel is scheduled; passes for GPUs may use more */
 } bb_kernel;
 
 /* Everything is in the program's arena.  Fails the context with BB_ERROR_UNSUPPORTED, saying why,

@@ -190,6 +190,8 @@ static void add_extent(bb_build *b, const bb_extent *extent, uint32_t symbol) {
     if (b->extent[i] == extent && (extent || b->symbol[i] == symbol)) return;
   BB_GROW(b->arena, b->extent, b->extent_capacity, b->extents + 1u);
   BB_GROW(b->arena, b->symbol, b->symbol_capacity, b->extents + 1u);
+  BB_GROW(b->arena, b->used, b->used_capacity, b->extents + 1u);
+  b->used[b->extents] = symbol != BB_NONE && symbol >= BB_ROOM;
   b->extent[b->extents] = extent;
   b->symbol[b->extents++] = symbol;
   bb_tile_add_variable(b->tile, bb_arena_printf(b->arena, "e%u", b->extents - 1), true);

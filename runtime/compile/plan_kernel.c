@@ -98,10 +98,12 @@ const bb_extent *bb_maker_extent(bb_maker *m, const bb_kernel *kernel, uint32_t 
   return own;
 }
 
+/* Of an extent that nothing depends on no run has to tell the value. */
 static void make_extents(bb_maker *m, const bb_kernel *kernel, bb_plan_step *step) {
   step->extents = kernel->tile->extents;
   const bb_extent **extent = BB_NEW(m->arena, const bb_extent *, step->extents + 1);
-  for (uint32_t i = 0; i < step->extents; i++) extent[i] = bb_maker_extent(m, kernel, i);
+  for (uint32_t i = 0; i < step->extents; i++)
+    extent[i] = kernel->used[i] ? bb_maker_extent(m, kernel, i) : bb_extent_number(m->program, 1);
   step->extent = extent;
 }
 

@@ -397,6 +397,12 @@ class Phases(Folder):
                     out = call("run", dump, "--inputs", arrays(name), "--expect", arrays(name), "--interpret")
                     self.assertIn("good", out)
 
+    def test_dim_that_nothing_uses(self):
+        path, data = self.folder / "unused.bb", self.folder / "unused.npz"
+        path.write_text("blockbuster 1\nprogram unused\ndim M, N, Q\ninput X : f32[M,N]\ny = elementwise exp(X)\noutput O = reduce sum(y, axis=-1)\n")
+        write_zeros(data, [("X", 4, 5)])
+        self.assertIn("0 interpreted", call("run", path, "--inputs", data, "--kernels", "--counts"))
+
     def test_print_parse_print(self):
         for path in [TESTS / "examples" / f"{e}.bb" for e in EXAMPLES] + [model(m) for m in MODELS]:
             for stage in ["array", "block", "partition", "fused"]:
