@@ -99,7 +99,7 @@ typedef struct bb_cuda {
   uint32_t
       copiers; /* threads that copy: one for all tiles, or one for each (emit_sm90_copiers.c) */
   bool lags;   /* products of the serial loop end while the next iteration's run */
-  bool sm80; /* products of warps, copies by all: no roles, tensor maps, clusters (emit_sm80.c) */
+  bool sm80;   /* products of warps, copies by all: no roles, tensor maps, clusters (emit_sm80.c) */
   uint32_t group; /* rows of a group that computes: 64, or on sm_80 a multiple */
   uint32_t
       sync; /* bytes of shared memory beside tiles: barriers and what threads tell each other */
