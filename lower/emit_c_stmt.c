@@ -232,12 +232,11 @@ static void fold(bb_c *c, const bb_tile_stmt *s) {
 static void scan(bb_c *c, const bb_tile_stmt *s) {
   uint32_t from = s->operand[0];
   const bb_tile *t = &c->p->tile[from];
-  if (s->axis != BB_AXIS_COL || s->monoid->id != BB_MONOID_SUM || !bb_dtype_is_float(t->dtype)) {
-    if (s->axis != BB_AXIS_COL || s->monoid->id != BB_MONOID_SUM)
-      bb_c_refuse(c, "a scan of a tile by this monoid");
-  }
-  bb_c_line(c, "bb_prefix_sum_%s(t%u, %s, t%u, %s, %u, %u);", bb_c_suffix(c, t->dtype), s->result,
-            pitch_of(c, s->result), from, pitch_of(c, from), rows_of(t), cols_of(t));
+  if (s->axis != BB_AXIS_COL || s->monoid->id != BB_MONOID_SUM)
+    bb_c_refuse(c, "a scan of a tile by this monoid");
+  bb_c_line(c, "bb_prefix_sum_%s(t%u, %s, t%u, %s, %s, %u);", bb_c_suffix(c, t->dtype), s->result,
+            pitch_of(c, s->result), from, pitch_of(c, from), bb_c_count(c, from, BB_AXIS_ROW),
+            cols_of(t));
 }
 
 /* Between a tile and a turned one nothing moves across. */

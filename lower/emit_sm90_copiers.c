@@ -20,13 +20,18 @@ static bool is_copied_before(const bb_cuda *e, uint32_t at) {
   return false;
 }
 
-/* Tiles of the serial loop; the counter of a queue is one thread's, and so is what is copied before the loop. */
+static bool has_copies(const bb_cuda *e, const bb_cuda_list *list) {
+  for (uint32_t i = 0; i < list->count; i++)
+    if (is_copied(e, list->stmt[i])) return true;
+  return false;
+}
+
+/* Tiles of the serial loop; the counter of a queue is one thread's, and so is what is copied before and behind the loop. */
 void bb_cuda_find_copiers(bb_cuda *e) {
   uint32_t tiles = 0;
   e->copiers = 1;
   if (!e->lags || (e->grids && e->grid[0]->queue)) return;
-  for (uint32_t i = 0; i < e->before.count; i++)
-    if (is_copied(e, e->before.stmt[i])) return;
+  if (has_copies(e, &e->before) || has_copies(e, &e->after)) return;
   for (uint32_t i = 0; i < e->serial->body.count; i++) {
     const bb_tile_stmt *s = e->serial->body.stmt[i];
     if (!is_copied(e, s)) continue;

@@ -294,6 +294,7 @@ static void choose_at_run_time(bb_onnx_node *n) {
                                      bb_onnx_arg(n, 1, in[1]), bb_onnx_arg(n, 2, in[2]));
     n->out[i] = bb_onnx_map(n, chosen, 3, in);
     n->out[i]->stored = in[1]->stored;
+    n->out[i]->bits = in[1]->bits;
   }
 }
 

@@ -134,8 +134,9 @@ void bb_onnx_convolve_quantized(bb_onnx_node *n) {
   }
   bb_onnx_value *scale =
       times(n, f32(n, bb_onnx_scale_along(n, in[1], y, 1, 0)), scale_of(n, in[4], y, 1));
-  y = bb_onnx_quantized(n, times(n, f32(n, y), scale), in[6], in[7], in[7]->stored, 1);
-  n->out[0] = last ? move_channels(n, y, false) : y;
+  y = times(n, f32(n, y), scale);
+  if (last) y = move_channels(n, y, false);
+  n->out[0] = bb_onnx_quantized(n, y, in[6], in[7], in[7]->stored, last ? y->rank - 1 : 1);
 }
 
 /* --- operators on what quantised tensors stand for --- */
@@ -158,7 +159,8 @@ static bb_onnx_value *by_numbers(bb_onnx_node *n, uint32_t leading, uint32_t fir
     x = bb_onnx_dequantized(n, x, by, operand(n, first + TRIPLE * i + 2), 0, 0);
     of[leading + i] = last ? move_channels(n, x, true) : x;
   }
-  int64_t version = bb_onnx_int(n, "opset", 13);
+  /* What counts axes from 1 on in older opsets has the last one here where none is told. */
+  int64_t version = bb_onnx_has(n, "axis") ? bb_onnx_int(n, "opset", 13) : 13;
   bb_onnx_value *y = NULL;
   bb_onnx_convert_as(n, n->row->name + strlen("QLinear"), version, leading + count / TRIPLE, of, 1,
                      &y);

@@ -124,6 +124,18 @@ static void give_results(bb_onnx_node *n, bool batch_first, bb_onnx_value *const
   }
 }
 
+static void check_dtypes(bb_onnx_node *n) {
+  static const uint32_t alike[] = {B, FIRST_H, FIRST_C, PEEPHOLE};
+  const bb_onnx_value *lengths = operand(n, LENGTHS);
+  bb_onnx_same_dtype(n, 3, n->in);
+  for (uint32_t i = 0; i < sizeof alike / sizeof *alike; i++) {
+    bb_onnx_value *v = operand(n, alike[i]);
+    if (v) bb_onnx_same_dtype(n, 2, (bb_onnx_value *[]){n->in[X], v});
+  }
+  if (lengths && lengths->stored != BB_I32)
+    bb_onnx_refuse(n, "input %u is %s, not i32", LENGTHS, bb_dtype_name(lengths->stored));
+}
+
 void bb_onnx_recurrent(bb_onnx_node *n) {
   bb_onnx *m = n->m;
   uint32_t each = gates(n) == 4 ? 3 : gates(n) == 3 ? 2 : 1;
@@ -131,7 +143,7 @@ void bb_onnx_recurrent(bb_onnx_node *n) {
   int64_t function[MOST_FUNCTIONS];
   bb_onnx_value *x = n->in[X], *r = n->in[R];
   bb_onnx_want_float(n, x);
-  bb_onnx_same_dtype(n, 3, n->in);
+  check_dtypes(n);
   if (!read_functions(n, each, function)) return;
   if (x->rank != 3 || r->rank != 3) bb_onnx_refuse(n, "inputs 0 and 2 have not 3 axes");
   if (batch_first) x = turned(n, x);

@@ -47,7 +47,7 @@ static bb_resizing read_attributes(const bb_onnx_node *n) {
   if (is_simple(n))
     return (bb_resizing){.mode = (bb_interpolation)one_of(n, "mode", 2, modes),
                          .coordinates = BB_ASYMMETRIC,
-                         .rounding = BB_DOWN};
+                         .rounding = BB_BY_SCALE};
   return (bb_resizing){.mode = (bb_interpolation)one_of(n, "mode", 3, modes),
                        .coordinates =
                            (bb_resize_places)one_of(n, "coordinate_transformation_mode", 6, places),
@@ -97,12 +97,14 @@ static int64_t within(int64_t i, int64_t extent) {
   return i < 0 ? 0 : i >= extent ? extent - 1 : i;
 }
 
-static int64_t nearest(const bb_resizing *r, double place) {
-  double below = floor(place), over = place - below;
+/* Lengths and places are numbers of 32 bits, as runtimes and open axes have them: 20 elements times 1.3 are 26. */
+static int64_t nearest(const bb_resizing *r, const axis *a, float place) {
+  float below = floorf(place), over = place - below;
   bool up = r->rounding == BB_UP            ? over > 0
+            : r->rounding == BB_BY_SCALE    ? over > 0 && a->scale < 1
             : r->rounding == BB_DOWN        ? false
-            : r->rounding == BB_PREFER_CEIL ? over >= 0.5
-                                            : over > 0.5;
+            : r->rounding == BB_PREFER_CEIL ? over >= 0.5F
+                                            : over > 0.5F;
   return (int64_t)below + up;
 }
 
@@ -135,7 +137,7 @@ static void fill(const bb_onnx_node *n, const bb_resizing *r, axis *a) {
     bool outside =
         r->coordinates == BB_CROP_AND_RESIZE && (place < 0 || place > (double)(a->from - 1));
     if (r->mode == BB_NEAREST) {
-      a->index[o] = within(nearest(r, place), a->from);
+      a->index[o] = within(nearest(r, a, (float)place), a->from);
       a->weight[o] = 1;
     } else {
       weigh(r, a, o, place);
@@ -229,7 +231,7 @@ static bool read_axes(bb_onnx_node *n, const bb_resizing *r, uint32_t count, con
   if (size) scale_by_sizes(n, count, a, size);
   for (uint32_t i = 0; i < count && scale; i++) {
     a[i].scale = scale[i];
-    a[i].to = (int64_t)(scale[i] * (double)a[i].from);
+    a[i].to = (int64_t)((float)scale[i] * (float)a[i].from);
   }
   for (uint32_t i = 0; i < count; i++)
     if (a[i].from && (!(a[i].scale > 0) || a[i].to < 1 || a[i].to > MOST))

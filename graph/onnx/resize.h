@@ -19,7 +19,8 @@ typedef enum bb_resize_rounding {
   BB_PREFER_FLOOR,
   BB_PREFER_CEIL,
   BB_DOWN,
-  BB_UP
+  BB_UP,
+  BB_BY_SCALE /* opset 10: up where the result is smaller, else down */
 } bb_resize_rounding;
 
 typedef struct bb_resizing {

@@ -92,6 +92,9 @@ static const bb_expr *nearest(const open_axis *a, const bb_expr *place) {
   const bb_expr *half = number(a, 0.5), *up = NULL;
   switch (a->r->rounding) {
   case BB_DOWN: return below;
+  case BB_BY_SCALE:
+    up = f_select(a->p, f_lt(a->p, a->scale, number(a, 1)), plus(a, below, 1), below);
+    return f_select(a->p, f_lt(a->p, number(a, 0), over), up, below);
   case BB_UP: up = f_lt(a->p, number(a, 0), over); break;
   case BB_PREFER_CEIL: up = f_le(a->p, half, over); break;
   case BB_PREFER_FLOOR: up = f_lt(a->p, half, over); break;
@@ -160,7 +163,7 @@ static bool repeats(const bb_resizing *r, double scale) {
   if (r->mode != BB_NEAREST || scale != round(scale) || scale < 1 || scale > LARGEST_PART)
     return false;
   if (r->coordinates == BB_ALIGN_CORNERS || r->coordinates == BB_CROP_AND_RESIZE) return false;
-  if (r->coordinates == BB_ASYMMETRIC) return r->rounding == BB_DOWN;
+  if (r->coordinates == BB_ASYMMETRIC) return r->rounding == BB_DOWN || r->rounding == BB_BY_SCALE;
   return r->rounding == BB_PREFER_FLOOR || r->rounding == BB_PREFER_CEIL;
 }
 

@@ -14,8 +14,8 @@ BB_INLINE float bb_exp_rest_f32(float x, float n) {
   return p;
 }
 
-/* e^x, within 1 ulp, below 2^-126 as near as numbers are there.  x = n ln 2 + r, a polynomial in r, and 2^n as
- * two powers of half the exponent, which lie in the low bits of a sum that rounds to n + 254.  Beyond -104 all
+/* e^x, within 1 ulp where multiply-adds are fused (2 elsewhere), below 2^-126 as near as numbers are there.
+ * x = n ln 2 + r, a polynomial in r, and 2^n as two powers of half the exponent, which lie in the low bits of a sum that rounds to n + 254.  Beyond -104 all
  * is 0, beyond 89 infinite.  NaN stays NaN.  There is one comparison of floats, at the end: paths that a bound on
  * x divides are compiled apart before they become vectors, and joined by many instructions. */
 BB_INLINE float bb_exp_f32(float x) {
@@ -35,8 +35,8 @@ BB_INLINE float bb_exp_near_f32(float x) {
   return bb_exp_rest_f32(x, n) * bb_float(bb_bits(sum) << 23);
 }
 
-/* e^x of what is at most 0, but for rounding, within 2 ulp: a power of two is added to the exponent, and is 1 at most.
- * Below e^-87 all is 0.  Most of the time goes to multiply-adds: there are two fewer than in the others. */
+/* e^x of what is at most 0, but for rounding, within 2 ulp where multiply-adds are fused (3 elsewhere): a power of two
+ * is added to the exponent, and is 1 at most.  Below e^-87 all is 0.  Most of the time goes to multiply-adds: there are two fewer than in the others. */
 BB_INLINE float bb_exp_below_f32(float x) {
   uint32_t bits = bb_bits(x * 1.44269504f + 12582912.0f), most = 0x4B400000;
   bits = bits < most ? bits : most; /* less than 0 and NaN are more, too */

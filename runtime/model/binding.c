@@ -34,7 +34,7 @@ static bool is_dense(const bb_bound *bound, uint32_t rank) {
  * not move. */
 static void check_strides(bb_context *ctx, const bb_tensor_view *v, const bb_plan_tensor *t,
                           const char *side) {
-  int64_t ahead = 0, back = 0, step;
+  int64_t ahead = bb_dtype_bytes(t->dtype), back = 0, step; /* with the last element itself */
   for (uint32_t i = 0; i < v->rank; i++)
     if (v->shape[i] == 0) return;
   for (uint32_t i = 0; i < v->rank; i++) {

@@ -24,6 +24,7 @@ CASES = [
     ("layernorm_matmul", {"M": 512, "K": 256, "N": 256}, {"X": "MK", "YT": "NK"}, "M", (1, 3, 31, 511, 520)),
     ("layernorm_matmul", {"M": 64, "K": 256, "N": 256}, {"X": "MK", "YT": "NK"}, "N", (1, 5, 100)),
     ("rmsnorm_swiglu", {"M": 256, "D": 256, "K": 256, "N": 256}, {"X": "MD", "WT": "KD", "VT": "KD", "UT": "NK"}, "M", (1, 2, 255, 257)),
+    ("scan", {"B": 64, "S": 256}, {"X": "BS"}, "B", (1, 17, 65)),
 ]
 
 
@@ -37,9 +38,9 @@ def run(program, folder, *words):
 def check_source(folder, name):
     """Products and loops over rows end where the rows do."""
     source = (folder / "c" / "kernels.c").read_text()
-    products = re.findall(r"bb_dot\w*\([^;]*;", source)
+    products = re.findall(r"bb_(?:dot|prefix_sum)\w*\([^;]*;", source)
     if not products or not all("bb_clip(" in product for product in products):
-        sys.exit(f"{name}: a product does not stop at an extent: {products}")
+        sys.exit(f"{name}: a product or a scan does not stop at an extent: {products}")
 
 
 def check(program, source, case):

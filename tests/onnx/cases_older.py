@@ -46,6 +46,8 @@ def cases():
         yield older(f"Upsample-{mode}", "Upsample", [plane, K(np.float32(scales))], 9, mode=mode)
         yield older(f"Resize-{mode}", "Resize", [plane, K(np.float32(scales))], 10, mode=mode)
     yield older("Resize-half", "Resize", [image, K(np.float32([1, 1, 0.5, 0.5]))], 10)
+    yield older("Resize-smaller", "Resize", [image, K(np.float32([1, 1, 0.6, 0.7]))], 10)
+    yield older("Resize-smaller-open", "Resize", [image, K(np.float32([1, 1, 0.6, 0.7]))], 10, symbols=[[None, None, "H", "W"]])
     yield older("Upsample-open", "Upsample", [image, K(np.float32([1, 1, 2, 2]))], 9, symbols=[["N", 3, "H", "W"]])
     # a layer of attention as exporters wrote it, with the length read from the input
     parts = [N("MatMul", ["q", "k"], ["s"]), N("Softmax", ["s"], ["p"], axis=3), N("MatMul", ["p", "v"], ["o"]), N("Transpose", ["o"], ["t"], perm=[0, 2, 1, 3]),

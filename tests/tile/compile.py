@@ -66,6 +66,12 @@ def waits(source):
     return wrong
 
 
+def unclaimed(source):
+    """Tiles that are waited for and that nobody asks for: such a kernel never ends."""
+    named = lambda calls: set(re.findall(r"(?:" + calls + r")sync\.(\w+)", source))
+    return [f"{tile} is waited for, and nobody copies it" for tile in sorted(named(r"ring_wait\(") - named(r"ring_claim\(|barrier_expect\(&"))]
+
+
 def faults(source, plan, good, log, cubin):
     """What is wrong with a compiled kernel, in words."""
     if not good: return ["does not compile:\n" + log]
@@ -81,7 +87,7 @@ def faults(source, plan, good, log, cubin):
     used = [int(x) for x in re.findall(r"Used (\d+) registers", log)]
     if not used or max(used) * plan["threads"] > 65536: wrong.append(f"registers: {used} of {plan['threads']} threads")
     if "asm" in source.split("__global__")[1]: wrong.append("inline assembly in the kernel itself")
-    if "Params" in source: wrong += waits(source)
+    if "Params" in source: wrong += waits(source) + unclaimed(source)
     return wrong
 
 
