@@ -82,11 +82,12 @@ void bb_gpu_move(bb_module *module, bb_queue *queue, bb_context *ctx, const bb_m
 /* Counters and faults, as many as launches want. */
 void bb_gpu_queue_equip(bb_queue *queue, bb_context *ctx);
 
-/* --- graph.c: the device's context is current --- */
+/* --- graph.c --- */
 bool bb_gpu_note(bb_queue *queue, bb_context *ctx, bool moving);
 bool bb_gpu_note_end(bb_queue *queue, bb_context *ctx);
 bool bb_gpu_replay(bb_queue *queue, bb_context *ctx);
-/* A step's launches, which live as long as the queue: into the stream of the run, or into the graph. */
+/* For these and what follows the device's context is current.  A step's launches, which live as long as the queue: into the
+ * stream of the run, or into the graph. */
 void bb_gpu_put(bb_queue *queue, bb_context *ctx, bb_gpu_calls *calls, const char *name);
 /* The stream for anything else.  False: it is to go nowhere, for the graph that is revised does not have it. */
 bool bb_gpu_loose(bb_queue *queue, void **stream);
