@@ -195,7 +195,8 @@ static const int64_t *known_extents(const lowering *l) {
  * arrays that the first of them refuses. */
 static bool make_own(lowering *l, bb_gpu_draft_ways *ways, bb_gpu_draft_way *way) {
   const bb_draft_options *o = l->m->options;
-  bb_gpu_machine machine = {.ctx = l->m->ctx, .processors = o->target->processors};
+  bb_gpu_machine machine = {
+      .ctx = l->m->ctx, .processors = o->target->processors, .shared = o->target->shared};
   double least = INFINITY;
   bool refuses = true;
   uint32_t count = o->target->units == BB_UNITS_WARPS ? BB_WARP_WAYS : BB_GPU_WAYS;

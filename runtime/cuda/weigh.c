@@ -17,13 +17,13 @@ static const double BYTES = 150e9, FEW_BYTES = 75e9, BEYOND = 65e9;
 static const double ALL_BYTES = 16e12, DIFFERENT = 4.4e12, CACHED = 6.5e12, CACHE = 40e6;
 static const double ELEMENTS = 150e9, TURN = 30e-9;
 static const double LAUNCH = 1.5e-6, BEGIN = 1.9e-6, AGAIN = 0.5e-6, MERGE = 1.5e-6, MERGED = 20e9;
-enum { SHARED = 227 << 10, OWN_SHARED = 1 << 10, THREADS = 2048, REGISTERS = 64 << 10, HELD = 168 };
+enum { OWN_SHARED = 1 << 10, THREADS = 2048, REGISTERS = 64 << 10, HELD = 168 };
 /* The same processor's by warps that make products of 32 rows each, or of 16, and the registers of their threads; as products of 1024,
  * 2048 and 4096 cubed have it. */
 static const double TALL_RATE = 3e12, LOW_RATE = 2.3e12;
 enum { TALL = 32, ALL_HELD = 256 };
 
-static double least(double a, double b) {
+static uint32_t least(uint32_t a, uint32_t b) {
   return a < b ? a : b;
 }
 
@@ -36,11 +36,13 @@ static double rounded_up(double a) {
   return whole < a ? whole + 1 : whole;
 }
 
-/* Blocks of a kernel that a processor runs at once. */
-static double together(const bb_gpu_own *p) {
-  double by_room = SHARED / (p->shared + OWN_SHARED), by_threads = THREADS / p->threads;
-  double by_registers = REGISTERS / ((p->weight.rows ? ALL_HELD : HELD) * p->threads);
-  return p->persistent ? 1 : most(1, least(by_room, least(by_threads, by_registers)));
+/* Blocks of a kernel that a processor runs at once.  It has what the largest block may ask for, and what it keeps for that one. */
+static uint32_t together(const bb_gpu_machine *m, const bb_gpu_own *p) {
+  uint32_t by_room = (m->shared + OWN_SHARED) / (p->shared + OWN_SHARED),
+           by_threads = THREADS / p->threads;
+  uint32_t by_registers = REGISTERS / ((p->weight.rows ? ALL_HELD : HELD) * p->threads);
+  uint32_t blocks = least(by_room, least(by_threads, by_registers));
+  return p->persistent || !blocks ? 1 : blocks;
 }
 
 /* Steps, then totals. */
@@ -64,9 +66,9 @@ static double rate_of(const bb_gpu_weight *w) {
 
 /* What blocks wait for before and behind their loops, rounds of them; where several share a processor, and wait for their copies, another
  * one's loop goes on meanwhile. */
-static double begin_of(const bb_gpu_own *p, double rounds) {
+static double begin_of(const bb_gpu_machine *m, const bb_gpu_own *p, double rounds) {
   if (p->persistent) return BEGIN + AGAIN * (rounds - 1);
-  if (p->weight.rows) return together(p) > 1 ? BEGIN : 2 * BEGIN * rounds;
+  if (p->weight.rows) return together(m, p) > 1 ? BEGIN : 2 * BEGIN * rounds;
   return BEGIN * rounds;
 }
 
@@ -77,7 +79,8 @@ double bb_cuda_weigh(const bb_gpu_machine *m, const bb_gpu_way *k, const int64_t
   double cluster = (double)bb_gpu_value(m, &k->own.cluster, extent);
   double blocks = (double)bb_gpu_value(m, &k->own.tiles, extent) * cluster;
   if (blocks < 1) return 0;
-  double each = rounded_up(blocks / m->processors), rounds = rounded_up(each / together(&k->own));
+  double each = rounded_up(blocks / m->processors),
+         rounds = rounded_up(each / together(m, &k->own));
   double bytes = total[BB_GPU_BYTES], different = total[BB_GPU_DIFFERENT];
   double loads = bytes / (w->groups && w->few ? FEW_BYTES : BYTES);
   double busy = most(total[BB_GPU_OPERATIONS] / rate_of(w), loads) +
@@ -85,5 +88,6 @@ double bb_cuda_weigh(const bb_gpu_machine *m, const bb_gpu_way *k, const int64_t
   double merge = cluster > 1 ? MERGE + total[BB_GPU_MERGED] / MERGED : 0;
   double reading = most(bytes / ALL_BYTES, different / (different > CACHE ? DIFFERENT : CACHED));
   double filling = total[BB_GPU_BEYOND] / BEYOND / blocks * each;
-  return LAUNCH + begin_of(&k->own, rounds) + merge + most(busy / blocks * each, reading) + filling;
+  return LAUNCH + begin_of(m, &k->own, rounds) + merge + most(busy / blocks * each, reading) +
+         filling;
 }
