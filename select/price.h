@@ -47,9 +47,11 @@ void bb_price_tiling(const bb_pricing *pricing, const bb_tiling *tiling, bool fo
 
 /* The cheapest block sizes for a loop's fold (BB_NONE: rolling alone) in parts; *second: the best
  * price met with other block sizes.  Descends along one size, then pairs of sizes, from several
- * starts. */
-bb_price bb_price_search(const bb_pricing *pricing, uint32_t fold, uint32_t split, bool force,
-                         bb_arena *arena, bb_tiling *best, bb_price *second);
+ * starts.  near: block sizes that were best for something alike, or NULL; it starts there, and elsewhere as well
+ * only where that took few points. */
+bb_price bb_price_search(const bb_pricing *pricing, uint32_t fold, uint32_t split,
+                         const double *near, bool force, bb_arena *arena, bb_tiling *best,
+                         bb_price *second);
 /* The same by trying all block sizes, for tests. */
 bb_price bb_price_exhaust(const bb_pricing *pricing, uint32_t fold, uint32_t split, bb_arena *arena,
                           bb_tiling *best);

@@ -78,13 +78,16 @@ static double turns_of(const bb_pricing *pricing, const bb_tiling *tiling) {
   return size == BB_NONE ? turns : ceil(turns / tiling->block[size]);
 }
 
+/* Searches near the block sizes *near, unless these are NULL, and sets them. */
 static double search_one(contest *c, uint32_t snapshot, const bb_pricing *pricing, uint32_t fold,
-                         uint32_t parts) {
+                         uint32_t parts, const double **near) {
   bb_tiling tiling;
   bb_price second;
-  bb_price price = bb_price_search(pricing, fold, parts, c->force, c->scratch, &tiling, &second);
+  bb_price price =
+      bb_price_search(pricing, fold, parts, *near, c->force, c->scratch, &tiling, &second);
   c->pricer->searches++;
   if (price.seconds == INFINITY) return INFINITY;
+  *near = tiling.block;
   /* half as many parts do the same, and were tried */
   if (parts > 1 && 2 * turns_of(pricing, &tiling) <= parts) return price.seconds;
   bb_way way = describe(c, snapshot, pricing->nest, &tiling, &price);
@@ -96,12 +99,12 @@ enum { MOST_PARTS = 256, PATIENCE = 2 };
 
 /* Twice as many parts as long as that may help: units that would idle, and turns to share. */
 static void search_splits(contest *c, uint32_t snapshot, const bb_pricing *pricing, uint32_t fold,
-                          double least) {
+                          double least, const double *near) {
   double turns = pricing->loop_extent[fold];
   uint32_t worse = 0;
   if (pricing->nest->loop[fold].size != BB_NONE) turns = ceil(turns / 16);
   for (uint32_t parts = 2; parts <= MOST_PARTS && parts <= turns && worse < PATIENCE; parts *= 2) {
-    double seconds = search_one(c, snapshot, pricing, fold, parts);
+    double seconds = search_one(c, snapshot, pricing, fold, parts, &near);
     worse = seconds < least ? 0 : worse + 1;
     least = fmin(least, seconds);
   }
@@ -136,9 +139,10 @@ static void search_snapshot(contest *c, uint32_t index, const bb_snapshot *s,
     return;
   }
   bb_pricing pricing = bb_pricing_bind(nest, pricer->machine, extent, c->scratch);
-  double rolling = search_one(c, index, &pricing, BB_NONE, 1);
+  const double *near = NULL;
+  double rolling = search_one(c, index, &pricing, BB_NONE, 1, &near);
   for (uint32_t i = 0; i < nest->loops && !pricer->rolling; i++)
-    if (nest->loop[i].splits) search_splits(c, index, &pricing, i, rolling);
+    if (nest->loop[i].splits) search_splits(c, index, &pricing, i, rolling, near);
 }
 
 static bb_way keep(const bb_way *way, bb_arena *arena) {

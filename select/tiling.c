@@ -15,6 +15,8 @@
 static const double LEAST = 16, LEAST_STREAMED = 4;
 
 enum { CHOICES = 10, STARTS = 3, ROUNDS = 8 };
+/* Points that are enough where what was best for something alike was known. */
+enum { ENOUGH = 256 };
 /* Of the points that were priced: how many are kept, and the bits of a choice in a packed one. */
 enum { SEEN = 1 << 10, BITS = 4, PACKED = 64 / BITS };
 
@@ -31,6 +33,7 @@ typedef struct search {
   bb_tiling point, *best;
   double block_best; /* seconds */
   bb_price price, second;
+  uint32_t points;  /* priced */
   struct seen {     /* points that were priced, hashed; where another one lies, it is forgotten */
     uint64_t point; /* 1 + its choices, packed; 0: none */
     double seconds;
@@ -95,6 +98,7 @@ static double try_point(search *s) {
   if (seen && seen->point == key) return seen->seconds;
   for (uint32_t i = 0; i < s->axes; i++) s->point.block[i] = s->axis[i].choice[s->axis[i].at];
   bb_price_tiling(s->pricing, &s->point, s->force, &price);
+  s->points++;
   bool same = memcmp(s->best->block, s->point.block, s->axes * sizeof(double)) == 0;
   if (price.seconds < s->price.seconds) {
     if (!same) s->second = s->price;
@@ -166,17 +170,23 @@ static void descend(search *s) {
   }
 }
 
-bb_price bb_price_search(const bb_pricing *pricing, uint32_t fold, uint32_t split, bool force,
-                         bb_arena *arena, bb_tiling *best, bb_price *second) {
+/* The first choice of each size that is not below `block`, else the last. */
+static void start_at(search *s, const double *block, double all) {
+  for (uint32_t i = 0; i < s->axes; i++) {
+    axis *a = &s->axis[i];
+    for (a->at = 0; a->at + 1 < a->choices && a->choice[a->at] < (block ? block[i] : all);) a->at++;
+  }
+  descend(s);
+}
+
+bb_price bb_price_search(const bb_pricing *pricing, uint32_t fold, uint32_t split,
+                         const double *near, bool force, bb_arena *arena, bb_tiling *best,
+                         bb_price *second) {
   static const double start[STARTS] = {0, 64, 256};
   search s = search_start(pricing, fold, split, force, arena, best);
-  for (uint32_t k = 0; k < STARTS; k++) {
-    for (uint32_t i = 0; i < s.axes; i++) {
-      axis *a = &s.axis[i];
-      for (a->at = 0; a->at + 1 < a->choices && a->choice[a->at] < start[k];) a->at++;
-    }
-    descend(&s);
-  }
+  if (near) start_at(&s, near, 0);
+  for (uint32_t k = 0; k < STARTS && !(near && s.points >= ENOUGH); k++)
+    start_at(&s, NULL, start[k]);
   *second = s.second;
   return s.price;
 }
