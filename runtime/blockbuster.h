@@ -413,7 +413,8 @@ typedef struct bb_compile_options {
 
 /* Compiles a program for this machine's processor, or for a GPU, whose kernels NVRTC or hipRTC compile: driver and compiler
  * are loaded now (BLOCKBUSTER_CUDA, BLOCKBUSTER_NVRTC, BLOCKBUSTER_HIP, BLOCKBUSTER_HIPRTC may name them).  One that is not at stage FUSED is taken there first, its kernels
- * chosen by price, as bb_program_advance() with the machine "" and 4 programs does, or with that of the device's name and one.  The system's C compiler (cc, or what BLOCKBUSTER_CC names) does it, or the cache has it.  Constants are copied: the program may be
+ * chosen by price, as bb_program_advance() with the machine "" and 4 programs does, or with that of the device's name and one (several, made by
+ * bb_program_advance() before, go into a GPU's model as well).  The system's C compiler (cc, or what BLOCKBUSTER_CC names) does it, or the cache has it.  Constants are copied: the program may be
  * destroyed.  What has no kernel becomes a step that sessions interpret; a warning says which and why.  options may be NULL.
  * *model is the caller's, to be released.  Errors: UNSUPPORTED (arrays of more axes than a plan has; no driver, no
  * compiler of a GPU's, no GPU, or one that is too old), ARGUMENT (no such device, or only a target), IO (no compiler, no folder to work in), MEMORY (a device's,

@@ -280,7 +280,7 @@ bb_draft *bb_draft_make(bb_program *program, const bb_draft_options *options, bb
   m.refused.arena = arena;
   m.emit.vector_bytes = bb_host_vector_bytes();
   m.plan = BB_NEW(arena, bb_plan, 1);
-  const struct bb_variants *variants = m.options->target ? NULL : program->variants;
+  const struct bb_variants *variants = program->variants;
   bb_choice alone = bb_choice_of(program);
   *m.plan = (bb_plan){.arena = arena, .name = program->name, .device = "cpu"};
   m.plan->variants = variants ? variants->regions->count : 1;

@@ -81,11 +81,12 @@ static const char *machine_of(const tool *t, const char *machine) {
   return is_gpu(t->set->device) ? t->set->device : "";
 }
 
-/* A folder is for whatever extents come; where ranges are told, it is about them. */
+/* A folder is for whatever extents come; where ranges are told, it is about them.  Kernels for GPUs are cut by extents at each
+ * launch, and take long to compile: more than one program is for those who ask. */
 static uint32_t programs_wanted(const settings *set) {
-  bool cpu = !set->target || is_named(set->target, "cpu");
-  if (set->programs || !cpu) return set->programs;
-  return set->command == COMPILE || set->ranges ? USUAL_PROGRAMS : 1;
+  bool cpu = (!set->target || is_named(set->target, "cpu")) && !is_gpu(set->device);
+  if (set->programs) return set->programs;
+  return set->ranges || (set->command == COMPILE && cpu) ? USUAL_PROGRAMS : 1;
 }
 
 bb_advance_options advance_options(const settings *set) {

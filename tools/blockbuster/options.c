@@ -107,9 +107,9 @@ static const struct row {
      "run-time extents: NAME=N, or NAME=A..B, which others are: 1..4096; programs for regions of "
      "them"},
     {O_PROGRAMS, "programs", 0, "N", S | K,
-     "so many programs for regions of run-time extents at most; without: 4, of select 1 if no A..B "
-     "is "
-     "told; 1: others count as 1024"},
+     "so many programs for regions of run-time extents at most; without: 4 where A..B is told, and "
+     "of "
+     "compile for a processor, else 1; 1: others count as 1024"},
     {O_TABLE, "table", 0, "NAME=A..B", S, "say what is cheapest for every value of an extent"},
     {O_MEASURE, "measure", 0, NULL, I,
      "without MODEL: measure this processor, print it as a machine"},
