@@ -181,7 +181,10 @@ void bb_api_drive_variants(bb_program *program, const bb_advance_options *option
   wanted.range = ranges_of(program, options, &followers, arena, &wanted.ranges);
   const bb_regions *regions = wanted.ranges ? find_regions(program, &wanted) : NULL;
   if (!regions || regions->count == 1) {
-    if (regions) selection.symbol = regions->symbol[0];
+    if (regions) {
+      selection.symbol = regions->symbol[0];
+      selection.quotes = regions->quotes;
+    }
     bb_api_drive_selection(program, &selection, drive);
     return;
   }
@@ -195,6 +198,7 @@ void bb_api_drive_variants(bb_program *program, const bb_advance_options *option
     bb_choice_install(program, &copy);
     program->stage = BB_STAGE_PARTITION;
     selection.symbol = regions->symbol[v];
+    selection.quotes = regions->quotes;
     bb_api_drive_selection(program, &selection, drive);
     variants->choice[v] = bb_choice_of(program);
   }

@@ -50,6 +50,7 @@ typedef struct bb_bill {
   /* Seconds of the cheapest cover of its pieces without this kernel (0: there is none), and of the kernel
    * in the same terms: before exps are made safe, which depends on what other kernels hand on. */
   double apart, joined;
+  const double *seconds; /* of the best way at each point that the pricer is asked about */
 } bb_bill;
 
 #endif

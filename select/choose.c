@@ -424,25 +424,25 @@ static void keep_step(chooser *c, const bb_step *step) {
   made->step[made->steps++] = *step;
 }
 
-double bb_choose_probe(bb_program *program, const bb_choose_options *options, bb_graph *graph,
-                       bool alone, bb_arena *scratch, bb_plan *plan) {
+void bb_choose_probe(bb_program *program, const bb_choose_options *options, bb_graph *graph,
+                     bool alone, bb_arena *scratch, double *seconds, bb_plan *plan) {
   chooser c = chooser_start(program, options, scratch);
+  uint32_t points = options->pricer->points;
   bb_snapshot *snapshot;
-  double seconds = 0;
   c.bills = scratch;
   uint32_t count = fuse(&c, graph, true, &snapshot), kernels = 0;
   bb_flow *flow = bb_flow_create(program, snapshot[count - 1].graph, scratch);
   bb_flow_group_kernels(flow);
   bb_flow_carve(flow, &c.made);
   for (uint32_t k = 0; k < c.made.candidates; k++) kernels += !c.made.candidate[k].once;
-  if (kernels > 1 && !alone) return INFINITY;
+  for (uint32_t p = 0; p < points; p++) seconds[p] = kernels > 1 && !alone ? INFINITY : 0;
+  if (kernels > 1 && !alone) return;
   for (uint32_t k = 0; k < c.made.candidates; k++) {
     if (c.made.candidate[k].once && kernels > 0) continue;
     finish_kernel(&c, k, scratch);
-    seconds += c.made.candidate[k].bill->best.price.seconds;
+    for (uint32_t p = 0; p < points; p++) seconds[p] += c.made.candidate[k].bill->seconds[p];
     if (plan) bb_pricer_plan(options->pricer, &c.made.candidate[k], plan);
   }
-  return seconds;
 }
 
 static void choose_all(bb_program *program, const bb_choose_options *options, bool repair) {

@@ -16,15 +16,11 @@ static void plan_candidate(bb_quoter *quoter, const bb_candidate *candidate, bb_
   bb_scratch_end(scratch);
 }
 
-static void assume(bb_plans *p, const double *symbol) {
-  if (p->symbols) memcpy(p->symbol, symbol, p->symbols * sizeof *symbol);
-}
-
 static bb_plan *plan_at(bb_plans *p, const double *symbol) {
   bb_arena *scratch = bb_scratch(p->program->ctx);
   bb_plan *plan = BB_NEW(p->arena, bb_plan, 1);
   *plan = (bb_plan){.arena = p->arena};
-  assume(p, symbol);
+  p->options.symbol = symbol;
   bb_quoter *quoter = bb_quoter_create(p->program, &p->options, scratch);
   for (uint32_t i = 0; i < p->program->steps; i++) {
     uint32_t candidate = p->program->step[i].candidate;
@@ -46,13 +42,14 @@ static bool same_kernel(const struct bb_planned *a, const struct bb_planned *b) 
   return true;
 }
 
-bb_plans bb_plans_start(bb_program *program, const bb_selection_options *options, bb_arena *arena) {
+bb_plans bb_plans_start(bb_program *program, const bb_selection_options *options, uint32_t points,
+                        const double *const *symbol, bb_arena *arena) {
   bb_plans p = {
       .program = program, .arena = arena, .options = *options, .symbols = program->symbols};
   p.symbol = BB_NEW(arena, double, program->symbols + 1);
-  p.options.symbol = p.symbol;
-  assume(&p, options->symbol);
-  p.pricer = bb_pricer_create(program, options->machine, p.symbol, arena);
+  p.options.known = NULL;
+  p.options.quotes = p.quotes = bb_quotes_create(program, options, points, symbol, arena);
+  p.pricer = bb_pricer_create(program, options->machine, 1, &(const double *){p.symbol}, arena);
   return p;
 }
 
@@ -71,9 +68,9 @@ uint32_t bb_plans_add(bb_plans *p, const double *symbol) {
 
 double bb_plans_seconds(bb_plans *p, uint32_t plan, const double *symbol) {
   bb_arena *scratch = bb_scratch(p->program->ctx);
-  assume(p, symbol);
-  p->pricer.dims = 0;
-  const double *extents = bb_pricer_extents(&p->pricer);
+  if (p->symbols) memcpy(p->symbol, symbol, p->symbols * sizeof *symbol);
+  p->pricer.point->dims = 0; /* to be worked out anew */
+  const double *extents = bb_pricer_extents(&p->pricer, 0);
   double seconds = 0;
   for (uint32_t i = 0; i < p->plan[plan]->kernels; i++) {
     const struct bb_planned *kernel = &p->plan[plan]->kernel[i];

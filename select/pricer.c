@@ -7,33 +7,38 @@
 #include <math.h>
 #include <string.h>
 
-bb_pricer bb_pricer_create(bb_program *program, const bb_machine *machine, const double *symbol,
-                           bb_arena *arena) {
-  return (bb_pricer){.program = program,
-                     .machine = machine,
-                     .symbol = symbol,
-                     .symbols = program->symbols,
-                     .arena = arena};
+bb_pricer bb_pricer_create(bb_program *program, const bb_machine *machine, uint32_t points,
+                           const double *const *symbol, bb_arena *arena) {
+  bb_pricer pricer = {.program = program,
+                      .machine = machine,
+                      .symbols = program->symbols,
+                      .point = BB_NEW(arena, bb_point, points),
+                      .points = points,
+                      .arena = arena};
+  for (uint32_t i = 0; i < points; i++) pricer.point[i].symbol = symbol[i];
+  return pricer;
 }
 
-const double *bb_pricer_extents(bb_pricer *pricer) {
+const double *bb_pricer_extents(bb_pricer *pricer, uint32_t point) {
   const bb_program *program = pricer->program;
-  BB_GROW(pricer->arena, pricer->extent, pricer->dim_capacity, program->dims);
-  for (; pricer->dims < program->dims; pricer->dims++) {
-    const bb_extent *extent = bb_dim_get(program, pricer->dims)->extent;
+  bb_point *p = &pricer->point[point];
+  BB_GROW(pricer->arena, p->extent, p->dim_capacity, program->dims);
+  for (; p->dims < program->dims; p->dims++) {
+    const bb_extent *extent = bb_dim_get(program, p->dims)->extent;
     double value = (double)extent->factor;
     for (uint32_t i = 0; i < extent->count; i++)
-      if (extent->symbol[i] < pricer->symbols) value *= pricer->symbol[extent->symbol[i]];
-    pricer->extent[pricer->dims] = value;
+      if (extent->symbol[i] < pricer->symbols) value *= p->symbol[extent->symbol[i]];
+    p->extent[p->dims] = value;
   }
-  return pricer->extent;
+  return p->extent;
 }
 
 /* --- ways --- */
 
-/* The search for the cheapest way to run one kernel. */
+/* The search for the cheapest way to run one kernel at one point. */
 typedef struct contest {
   bb_pricer *pricer;
+  const double *extent; /* by dim */
   bb_arena *scratch;
   bool force;
   bb_way best, second; /* their sizes are in `scratch` */
@@ -66,7 +71,7 @@ static bb_way describe(const contest *c, uint32_t snapshot, const bb_nest *nest,
     if (nest->size[i].whole) continue;
     way.block_dim[way.blocks] = dim;
     way.block[way.blocks].dim = bb_dim_get(c->pricer->program, dim)->name;
-    way.block[way.blocks++].elements = fmin(tiling->block[i], c->pricer->extent[dim]);
+    way.block[way.blocks++].elements = fmin(tiling->block[i], c->extent[dim]);
   }
   return way;
 }
@@ -79,32 +84,33 @@ static double turns_of(const bb_pricing *pricing, const bb_tiling *tiling) {
 }
 
 /* Searches near the block sizes *near, unless these are NULL, and sets them. */
-static double search_one(contest *c, uint32_t snapshot, const bb_pricing *pricing, uint32_t fold,
-                         uint32_t parts, const double **near) {
+static bb_price search_one(contest *c, uint32_t snapshot, const bb_pricing *pricing, uint32_t fold,
+                           uint32_t parts, const double **near) {
   bb_tiling tiling;
   bb_price second;
   bb_price price =
       bb_price_search(pricing, fold, parts, *near, c->force, c->scratch, &tiling, &second);
   c->pricer->searches++;
-  if (price.seconds == INFINITY) return INFINITY;
+  if (price.seconds == INFINITY) return price;
   *near = tiling.block;
   /* half as many parts do the same, and were tried */
-  if (parts > 1 && 2 * turns_of(pricing, &tiling) <= parts) return price.seconds;
+  if (parts > 1 && 2 * turns_of(pricing, &tiling) <= parts) return price;
   bb_way way = describe(c, snapshot, pricing->nest, &tiling, &price);
   enter(c, &way);
-  return price.seconds;
+  return price;
 }
 
-enum { MOST_PARTS = 256, PATIENCE = 2 };
+enum { MOST_PARTS = 256, PATIENCE = 2, BUSY = 4 };
 
-/* Twice as many parts as long as that may help: units that would idle, and turns to share. */
+/* Twice as many parts as long as that may help: units that would idle, and turns to share.  Units with so many turns are busy: parts are
+ * searched for what is told of a kernel alone. */
 static void search_splits(contest *c, uint32_t snapshot, const bb_pricing *pricing, uint32_t fold,
                           double least, const double *near) {
   double turns = pricing->loop_extent[fold];
   uint32_t worse = 0;
   if (pricing->nest->loop[fold].size != BB_NONE) turns = ceil(turns / 16);
   for (uint32_t parts = 2; parts <= MOST_PARTS && parts <= turns && worse < PATIENCE; parts *= 2) {
-    double seconds = search_one(c, snapshot, pricing, fold, parts, &near);
+    double seconds = search_one(c, snapshot, pricing, fold, parts, &near).seconds;
     worse = seconds < least ? 0 : worse + 1;
     least = fmin(least, seconds);
   }
@@ -128,21 +134,28 @@ static void enter_counted(contest *c, uint32_t snapshot, const bb_snapshot *s) {
   enter(c, &way);
 }
 
-/* graph: the snapshot as it would run. */
-static void search_snapshot(contest *c, uint32_t index, const bb_snapshot *s,
-                            const bb_graph *graph) {
+/* nest: of the snapshot as it would run.  *near: where the search may begin, or NULL; then where the next one may. */
+static void search_nest(contest *c, uint32_t index, const bb_nest *nest, const double **near) {
   bb_pricer *pricer = c->pricer;
-  const double *extent = bb_pricer_extents(pricer);
-  bb_nest *nest = bb_nest_create(pricer->program, graph, c->scratch);
-  if (!nest) {
-    if (c->force) enter_counted(c, index, s);
-    return;
-  }
-  bb_pricing pricing = bb_pricing_bind(nest, pricer->machine, extent, c->scratch);
+  bb_pricing pricing = bb_pricing_bind(nest, pricer->machine, c->extent, c->scratch);
+  bb_price rolling = search_one(c, index, &pricing, BB_NONE, 1, near);
+  if (pricer->rolling || (pricer->plain && rolling.waves >= BUSY)) return;
+  for (uint32_t i = 0; i < nest->loops; i++)
+    if (nest->loop[i].splits) search_splits(c, index, &pricing, i, rolling.seconds, *near);
+}
+
+/* The same in contests that have no winner yet, or, unless forced, in all. */
+static void search_snapshot(contest *c, uint32_t contests, bool force, uint32_t index,
+                            const bb_snapshot *s, const bb_graph *graph) {
+  bb_nest *nest = bb_nest_create(c->pricer->program, graph, c->scratch);
   const double *near = NULL;
-  double rolling = search_one(c, index, &pricing, BB_NONE, 1, &near);
-  for (uint32_t i = 0; i < nest->loops && !pricer->rolling; i++)
-    if (nest->loop[i].splits) search_splits(c, index, &pricing, i, rolling, near);
+  for (uint32_t i = 0; i < contests; i++) {
+    if (force && !c[i].force) continue;
+    if (nest)
+      search_nest(&c[i], index, nest, &near);
+    else if (force)
+      enter_counted(&c[i], index, s);
+  }
 }
 
 static bb_way keep(const bb_way *way, bb_arena *arena) {
@@ -170,27 +183,44 @@ static const bb_graph *safe_form(bb_pricer *pricer, bb_graph *graph) {
   return safe;
 }
 
-static contest contest_start(bb_pricer *pricer, bb_arena *scratch) {
-  contest c = {.pricer = pricer, .scratch = scratch};
-  c.best.price.seconds = c.second.price.seconds = INFINITY;
-  c.best.snapshot = c.second.snapshot = BB_NONE;
+/* One for each point that is asked about. */
+static contest *contests_start(bb_pricer *pricer, bb_arena *scratch) {
+  contest *c = BB_NEW(scratch, contest, pricer->points);
+  for (uint32_t i = 0; i < pricer->points; i++) {
+    c[i] = (contest){.pricer = pricer, .scratch = scratch};
+    c[i].extent = bb_pricer_extents(pricer, pricer->first + i);
+    c[i].best.price.seconds = c[i].second.price.seconds = INFINITY;
+    c[i].best.snapshot = c[i].second.snapshot = BB_NONE;
+  }
   return c;
+}
+
+/* Contests without a winner are held again by force; false: there are none. */
+static bool by_force(contest *c, uint32_t contests) {
+  bool any = false;
+  for (uint32_t i = 0; i < contests; i++) any |= c[i].force = c[i].best.snapshot == BB_NONE;
+  return any;
 }
 
 void bb_pricer_choose(bb_pricer *pricer, bb_candidate *kernel, bb_arena *arena) {
   bb_arena *scratch = bb_scratch(pricer->program->ctx);
-  contest c = contest_start(pricer, scratch);
-  for (int pass = 0; pass < 2 && c.best.snapshot == BB_NONE; pass++) {
-    c.force = pass > 0;
+  contest *c = contests_start(pricer, scratch);
+  for (int force = 0; force < 2; force++) {
+    if (force && !by_force(c, pricer->points)) break;
     for (uint32_t i = 0; i < kernel->snapshots; i++) {
       bb_snapshot *s = &kernel->snapshot[i];
       const bb_graph *safe = safe_form(pricer, s->graph);
-      if (safe || c.force) search_snapshot(&c, i, s, safe ? safe : s->graph);
+      if (safe || force) search_snapshot(c, pricer->points, force, i, s, safe ? safe : s->graph);
     }
   }
+  double *seconds = BB_NEW(arena, double, pricer->points);
+  for (uint32_t i = 0; i < pricer->points; i++) seconds[i] = c[i].best.price.seconds;
   bb_bill *bill = BB_NEW(arena, bb_bill, 1);
-  *bill = (bb_bill){.best = keep(&c.best, arena), .second = keep(&c.second, arena), .pieces = 1};
-  kernel->chosen = c.best.snapshot;
+  *bill = (bb_bill){.best = keep(&c->best, arena),
+                    .second = keep(&c->second, arena),
+                    .pieces = 1,
+                    .seconds = seconds};
+  kernel->chosen = c->best.snapshot;
   kernel->bill = bill;
   bb_scratch_end(scratch);
 }
@@ -219,22 +249,22 @@ static double *blocks_of(const bb_nest *nest, const bb_way *way, bb_arena *arena
 void bb_pricer_settle(bb_pricer *pricer, bb_candidate *kernel) {
   bb_program *program = pricer->program;
   bb_arena *scratch = bb_scratch(program->ctx);
-  contest c = contest_start(pricer, scratch);
+  contest *c = contests_start(pricer, scratch);
   bb_snapshot *s = &kernel->snapshot[kernel->chosen];
   const bb_graph *runs = bb_candidate_runs(kernel);
   const bb_nest *nest = bb_nest_create(program, runs, scratch);
-  for (int pass = 0; pass < 2 && c.best.snapshot == BB_NONE; pass++) {
-    c.force = pass > 0;
-    search_snapshot(&c, kernel->chosen, s, runs);
+  for (int force = 0; force < 2; force++) {
+    if (force && !by_force(c, 1)) break;
+    search_snapshot(c, 1, force, kernel->chosen, s, runs);
   }
   bb_bill *bill = BB_NEW(program->arena, bb_bill, 1);
   *bill = *kernel->bill;
   /* The runner-up: another fold of what runs, or what was one when snapshots were compared. */
   bool other = bill->second.snapshot != kernel->chosen &&
-               bill->second.price.seconds >= c.best.price.seconds &&
-               bill->second.price.seconds < c.second.price.seconds;
-  if (!other) bill->second = keep(&c.second, program->arena);
-  bill->best = keep(&c.best, program->arena);
+               bill->second.price.seconds >= c->best.price.seconds &&
+               bill->second.price.seconds < c->second.price.seconds;
+  if (!other) bill->second = keep(&c->second, program->arena);
+  bill->best = keep(&c->best, program->arena);
   kernel->bill = bill;
   s->safe = bb_graph_copy(bb_candidate_runs(kernel));
   if (nest) set_blocks(s->safe, nest, blocks_of(nest, &bill->best, scratch));

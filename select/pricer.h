@@ -6,28 +6,34 @@
 #include "price.h"
 #include "select.h"
 
+/* What run-time extents count as. */
+typedef struct bb_point {
+  const double *symbol; /* by index, for all symbols that the program has */
+  double *extent;       /* by dim, as far as they have been worked out */
+  uint32_t dims, dim_capacity;
+} bb_point;
+
 typedef struct bb_pricer {
   bb_program *program;
   const bb_machine *machine;
-  const double *symbol; /* what each symbol of the program counts as */
   uint32_t symbols;
-  double *extent; /* by dim, as far as they have been worked out */
-  uint32_t dims, dim_capacity;
+  bb_point *point;
+  uint32_t first, points; /* those that are asked about: point[first] and so on */
   bb_arena *arena;
   uint32_t searches; /* for block sizes, so far */
   bool rolling;      /* no fold is split */
   bool plain;        /* exps count as they stand: what a kernel of a cover is asked for */
 } bb_pricer;
 
-/* symbol: by index, for all symbols that the program has. */
-bb_pricer bb_pricer_create(bb_program *program, const bb_machine *machine, const double *symbol,
-                           bb_arena *arena);
+/* symbol: by point.  All points are asked about. */
+bb_pricer bb_pricer_create(bb_program *program, const bb_machine *machine, uint32_t points,
+                           const double *const *symbol, bb_arena *arena);
 
-/* By dim of the program. */
-const double *bb_pricer_extents(bb_pricer *pricer);
+/* Of a point, by dim of the program. */
+const double *bb_pricer_extents(bb_pricer *pricer, uint32_t point);
 
-/* Prices every snapshot of a kernel as it would run, with safe exps; sets which is chosen and why: kernel->bill, in `arena`.  Where
- * no block sizes fit, they are no obstacle but a price. */
+/* Prices every snapshot of a kernel as it would run, with safe exps, at the points that are asked about; sets which is chosen at the
+ * first of them, and why: kernel->bill, in `arena`.  Where no block sizes fit, they are no obstacle but a price. */
 void bb_pricer_choose(bb_pricer *pricer, bb_candidate *kernel, bb_arena *arena);
 
 /* A kernel's chosen snapshot is safe by now, together with its neighbours': prices what runs, and gives

@@ -8,7 +8,9 @@ typedef struct priced {
   uint64_t hash;
   uint32_t words;
   const uint64_t *word;
-  double seconds;
+  double *seconds;    /* by point; NULL: not asked for, but by those who knew */
+  uint32_t selection; /* the last that asked */
+  double now;         /* what it got */
 } priced;
 
 static uint64_t priced_hash(const void *object) {
@@ -20,13 +22,12 @@ static bool priced_equal(const void *left, const void *right) {
   return a->words == b->words && memcmp(a->word, b->word, a->words * sizeof *a->word) == 0;
 }
 
-bb_quoter *bb_quoter_create(bb_program *program, const bb_selection_options *options,
-                            bb_arena *arena) {
-  bb_quoter *q = BB_NEW(arena, bb_quoter, 1);
-  *q = (bb_quoter){.program = program, .arena = arena};
-  q->pricer = bb_pricer_create(program, options->machine, options->symbol, arena);
+bb_quotes *bb_quotes_create(bb_program *program, const bb_selection_options *options,
+                            uint32_t points, const double *const *symbol, bb_arena *arena) {
+  bb_quotes *q = BB_NEW(arena, bb_quotes, 1);
+  *q = (bb_quotes){.program = program, .arena = arena, .points = points};
+  q->pricer = bb_pricer_create(program, options->machine, points, symbol, arena);
   q->pricer.rolling = options->rolling;
-  q->known = options->known;
   q->keys = bb_keys_create(program, arena);
   q->prices = bb_intern_create(arena, priced_hash, priced_equal);
   const bb_fuse_options *given = options->choose ? options->choose->fuse : NULL;
@@ -39,45 +40,97 @@ bb_quoter *bb_quoter_create(bb_program *program, const bb_selection_options *opt
   return q;
 }
 
-void bb_quoter_begin(bb_quoter *quoter, const bb_pieces *pieces) {
-  quoter->pieces = pieces;
-  bb_keys_begin(quoter->keys, pieces);
+uint32_t bb_quotes_find(const bb_quotes *quotes, const double *symbol) {
+  size_t bytes = quotes->pricer.symbols * sizeof *symbol;
+  for (uint32_t i = 0; i < quotes->points; i++)
+    if (bytes == 0 || memcmp(quotes->pricer.point[i].symbol, symbol, bytes) == 0) return i;
+  return BB_NONE;
 }
 
-static double probe(bb_quoter *q, const bb_cover_kernel *kernel, bb_plan *plan) {
+bb_quoter *bb_quoter_create(bb_program *program, const bb_selection_options *options,
+                            bb_arena *arena) {
+  bb_quoter *q = BB_NEW(arena, bb_quoter, 1);
+  *q = (bb_quoter){.program = program, .arena = arena, .known = options->known};
+  q->quotes = options->quotes;
+  q->point = q->quotes ? bb_quotes_find(q->quotes, options->symbol) : BB_NONE;
+  if (q->point == BB_NONE) {
+    q->quotes = bb_quotes_create(program, options, 1, &options->symbol, arena);
+    q->point = 0;
+  }
+  q->number = ++q->quotes->selections;
+  return q;
+}
+
+bb_pricer *bb_quoter_pricer(bb_quoter *quoter) {
+  bb_pricer *pricer = &quoter->quotes->pricer;
+  pricer->first = quoter->point;
+  pricer->points = 1;
+  return pricer;
+}
+
+void bb_quoter_begin(bb_quoter *quoter, const bb_pieces *pieces) {
+  quoter->pieces = pieces;
+  bb_keys_begin(quoter->quotes->keys, pieces);
+}
+
+/* At the points that the pricer is asked about. */
+static void probe(bb_quoter *q, const bb_cover_kernel *kernel, double *seconds, bb_plan *plan) {
   bb_program *program = q->program;
+  bb_quotes *quotes = q->quotes;
   bb_arena *scratch = program->levels = bb_scratch(program->ctx);
   bb_probe before = bb_probe_begin(program);
   bb_graph *graph = bb_probe_graph(q->pieces, kernel);
-  q->pricer.plain = plan == NULL;
-  double seconds = bb_choose_probe(program, &q->probe, graph, kernel->nodes == 1, scratch, plan);
-  q->pricer.plain = false;
+  quotes->pricer.plain = plan == NULL;
+  bb_choose_probe(program, &quotes->probe, graph, kernel->nodes == 1, scratch, seconds, plan);
+  quotes->pricer.plain = false;
   bb_probe_end(program, before);
   program->levels = program->arena;
   bb_scratch_end(scratch);
-  return seconds;
+}
+
+static priced *find(bb_quotes *quotes, const bb_cover_kernel *kernel) {
+  const bb_piece_key *key = bb_keys_make(quotes->keys, kernel);
+  priced wanted = {.hash = bb_hash_bytes(key->word, key->words * sizeof *key->word, 0),
+                   .words = key->words,
+                   .word = key->word};
+  priced *found = (priced *)bb_intern_find(quotes->prices, &wanted);
+  if (found) return found;
+  priced *made = BB_NEW(quotes->arena, priced, 1);
+  uint64_t *word = BB_NEW(quotes->arena, uint64_t, wanted.words);
+  memcpy(word, wanted.word, wanted.words * sizeof *word);
+  *made = wanted;
+  made->word = word;
+  bb_intern_add(quotes->prices, made);
+  return made;
+}
+
+static double price_at_all(bb_quoter *q, const bb_cover_kernel *kernel, priced *entry) {
+  bb_quotes *quotes = q->quotes;
+  quotes->pricer.first = 0;
+  quotes->pricer.points = quotes->points;
+  entry->seconds = BB_NEW(quotes->arena, double, quotes->points);
+  probe(q, kernel, entry->seconds, NULL);
+  return entry->seconds[q->point];
 }
 
 double bb_quoter_price(void *user, const bb_cover_kernel *kernel) {
   bb_quoter *q = user;
-  const bb_piece_key *key = bb_keys_make(q->keys, kernel);
-  priced wanted = {bb_hash_bytes(key->word, key->words * sizeof *key->word, 0), key->words,
-                   key->word, 0};
+  priced *entry = find(q->quotes, kernel);
   q->met++;
-  const priced *found = bb_intern_find(q->prices, &wanted);
-  if (found) return found->seconds;
-  bool known = q->known && q->priced < q->known->count;
-  double seconds = known ? q->known->seconds[q->priced] : probe(q, kernel, NULL);
-  priced *made = BB_NEW(q->arena, priced, 1);
-  uint64_t *word = BB_NEW(q->arena, uint64_t, wanted.words);
-  memcpy(word, wanted.word, wanted.words * sizeof *word);
-  *made = (priced){wanted.hash, wanted.words, word, seconds};
-  bb_intern_add(q->prices, made);
+  if (entry->selection == q->number) return entry->now;
+  entry->selection = q->number;
+  if (entry->seconds)
+    entry->now = entry->seconds[q->point];
+  else if (q->known && q->priced < q->known->count)
+    entry->now = q->known->seconds[q->priced];
+  else
+    entry->now = price_at_all(q, kernel, entry);
   BB_GROW(q->arena, q->asked, q->asked_capacity, (size_t)q->priced + 1);
-  q->asked[q->priced++] = seconds;
-  return made->seconds;
+  return q->asked[q->priced++] = entry->now;
 }
 
 void bb_quoter_plan(bb_quoter *quoter, const bb_cover_kernel *kernel, bb_plan *plan) {
-  probe(quoter, kernel, plan);
+  double seconds;
+  bb_quoter_pricer(quoter);
+  probe(quoter, kernel, &seconds, plan);
 }

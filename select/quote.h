@@ -1,4 +1,7 @@
 /* quote.h - inside select/: the price of a kernel made of any set of pieces, equal sets asked once.
+ *
+ * What fusion makes of a kernel does not depend on run-time extents, and takes as long as its price: a kernel that is asked for at
+ * one of several points is priced at all of them.
  */
 #ifndef BB_SELECT_QUOTE_H
 #define BB_SELECT_QUOTE_H
@@ -6,7 +9,8 @@
 #include "choose.h"
 #include "pieces.h"
 
-typedef struct bb_quoter {
+/* What was priced so far. */
+typedef struct bb_quotes {
   bb_program *program;
   bb_arena *arena;
   bb_choose_options probe; /* fuses without anybody watching */
@@ -14,6 +18,21 @@ typedef struct bb_quoter {
   bb_pricer pricer;
   bb_keys *keys;
   struct bb_intern *prices; /* by key */
+  uint32_t points, selections;
+} bb_quotes;
+
+/* symbol: by point, what run-time extents count as; of the options, those alone do not matter. */
+bb_quotes *bb_quotes_create(bb_program *program, const bb_selection_options *options,
+                            uint32_t points, const double *const *symbol, bb_arena *arena);
+/* The point where symbols have these values; BB_NONE: there is none. */
+uint32_t bb_quotes_find(const bb_quotes *quotes, const double *symbol);
+
+/* One selection's. */
+typedef struct bb_quoter {
+  bb_program *program;
+  bb_arena *arena;
+  bb_quotes *quotes;
+  uint32_t point, number;
   const bb_pieces *pieces;
   uint32_t met, priced;   /* kernels asked for; those that differ in more than names */
   const bb_prices *known; /* what they were found to cost before, in this order; NULL: nothing */
@@ -21,8 +40,11 @@ typedef struct bb_quoter {
   double *asked; /* what they cost */
 } bb_quoter;
 
+/* At options->symbol: by options->quotes, where these have that point. */
 bb_quoter *bb_quoter_create(bb_program *program, const bb_selection_options *options,
                             bb_arena *arena);
+/* The pricer, asked about the quoter's point alone. */
+bb_pricer *bb_quoter_pricer(bb_quoter *quoter);
 /* Kernels asked for from here on are of these pieces. */
 void bb_quoter_begin(bb_quoter *quoter, const bb_pieces *pieces);
 /* A bb_cover_price; user: a bb_quoter. */

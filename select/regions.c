@@ -109,14 +109,16 @@ static uint32_t edge_of(const grid *g, uint32_t node) {
   return found;
 }
 
-static void find_plans(finder *f) {
+static void find_plans(finder *f, bb_program *program) {
   grid points = grid_over(f->cells.axes, f->options->range, POINTS, f->arena);
+  const double **symbol = BB_NEW(f->arena, const double *, points.nodes);
   for (uint32_t a = 0; a < points.axes; a++) f->edge[a] = BB_NONE;
+  for (uint32_t i = 0; i < points.nodes; i++) symbol[i] = symbols_at(f, &points, i, false);
   f->found_at = BB_NEW(f->arena, const double *, points.nodes);
+  f->plans = bb_plans_start(program, f->options->selection, points.nodes, symbol, f->arena);
   for (uint32_t i = 0; i < points.nodes; i++) {
-    const double *symbol = symbols_at(f, &points, i, false);
-    uint32_t before = f->plans.count, plan = bb_plans_add(&f->plans, symbol);
-    if (plan == before) f->found_at[plan] = symbol;
+    uint32_t before = f->plans.count, plan = bb_plans_add(&f->plans, symbol[i]);
+    if (plan == before) f->found_at[plan] = symbol[i];
     if (edge_of(&points, i) != BB_NONE) f->edge[edge_of(&points, i)] = plan;
   }
 }
@@ -313,15 +315,14 @@ bb_regions *bb_select_regions(bb_program *program, const bb_region_options *opti
                               bb_arena *arena) {
   finder f = {.options = options, .arena = arena, .symbols = program->symbols};
   uint32_t axes = options->ranges < MOST_AXES ? options->ranges : MOST_AXES;
-  f.plans = bb_plans_start(program, options->selection, arena);
   f.edge = BB_NEW(arena, uint32_t, axes + 1);
   f.cells = grid_over(axes, options->range, CELLS, arena);
-  find_plans(&f);
+  find_plans(&f, program);
   price_cells(&f);
   weigh_cells(&f);
   take_plans(&f);
   bb_regions *made = BB_NEW(arena, bb_regions, 1);
-  *made = (bb_regions){0};
+  *made = (bb_regions){.quotes = f.plans.quotes};
   write_table(&f, made);
   weigh(&f, made);
   return made;

@@ -281,14 +281,16 @@ static void finish_bills(selector *s) {
 void bb_select(bb_program *program, const bb_selection_options *options) {
   bb_arena *scratch = bb_scratch(program->ctx);
   selector s = selector_start(program, options, scratch);
-  bb_choose_options choose = {.begin = on_begin, .user = &s, .pricer = &s.quoter->pricer};
-  if (s.given) choose.fuse = s.given->fuse;
+  uint32_t searched = s.quoter->quotes->pricer.searches;
   cut_candidates(&s);
+  bb_pricer *pricer = bb_quoter_pricer(s.quoter);
+  bb_choose_options choose = {.begin = on_begin, .user = &s, .pricer = pricer};
+  if (s.given) choose.fuse = s.given->fuse;
   bb_choose(program, &choose);
   for (uint32_t i = 0; i < program->candidates; i++)
-    bb_pricer_settle(&s.quoter->pricer, &program->candidate[i]);
+    bb_pricer_settle(pricer, &program->candidate[i]);
   finish_bills(&s);
-  s.report.searches = s.quoter->pricer.searches;
+  s.report.searches = pricer->searches - searched;
   s.report.met = s.quoter->met;
   s.report.priced = s.quoter->priced;
   bb_selection_report *report = BB_NEW(program->arena, bb_selection_report, 1);

@@ -58,6 +58,8 @@ typedef struct bb_selection_options {
   /* Of an earlier selection of an equal program by equal options: it asks for the same ones, and takes a
    * small part of the time.  NULL: none. */
   const bb_prices *known;
+  struct bb_quotes
+      *quotes; /* of this program by these options (quote.h), at several points; NULL: none */
 } bb_selection_options;
 
 /* What it took to select. */
@@ -130,6 +132,8 @@ typedef struct bb_regions {
   /* How many times as long as with these programs the best of all programs alone would take: the geometric mean over all
    * cells, by weight, and the worst. */
   double mean, worst;
+  struct bb_quotes
+      *quotes; /* for selections of these programs: bb_selection_options.quotes; NULL: none */
 } bb_regions;
 
 typedef struct bb_region_options {

@@ -24,9 +24,19 @@ static double seconds_of(tabler *t, uint32_t plan, double extent) {
   return bb_plans_seconds(&t->plans, plan, t->symbol);
 }
 
-static void add_plan(tabler *t, double extent) {
-  t->symbol[t->varied] = extent;
-  bb_plans_add(&t->plans, t->symbol);
+/* The first, each doubling, and the last. */
+static const double **points_of(const tabler *t, double first, double last, uint32_t symbols,
+                                uint32_t *points) {
+  uint32_t most = 2;
+  for (double extent = first; extent < last; extent *= 2) most++;
+  const double **point = BB_NEW(t->arena, const double *, most);
+  for (double extent = first; *points == 0 || point[*points - 1][t->varied] < last; extent *= 2) {
+    double *symbol = BB_NEW(t->arena, double, symbols);
+    for (uint32_t i = 0; i < symbols; i++) symbol[i] = t->symbol[i];
+    symbol[t->varied] = fmin(extent, last);
+    point[(*points)++] = symbol;
+  }
+  return point;
 }
 
 static uint32_t cheapest(tabler *t, double extent, double *seconds) {
@@ -95,9 +105,10 @@ bb_table *bb_select_table(bb_program *program, const bb_selection_options *optio
   tabler t = {.arena = arena, .varied = symbol};
   t.symbol = BB_NEW(arena, double, program->symbols);
   for (uint32_t i = 0; i < program->symbols; i++) t.symbol[i] = options->symbol[i];
-  t.plans = bb_plans_start(program, options, arena);
-  for (double extent = (double)first; extent < (double)last; extent *= 2) add_plan(&t, extent);
-  add_plan(&t, (double)last);
+  uint32_t points = 0;
+  const double **point = points_of(&t, (double)first, (double)last, program->symbols, &points);
+  t.plans = bb_plans_start(program, options, points, point, arena);
+  for (uint32_t i = 0; i < points; i++) bb_plans_add(&t.plans, point[i]);
   bb_table *table = BB_NEW(arena, bb_table, 1);
   *table = (bb_table){.symbol = symbol, .plans = t.plans.count, .slack = SLACK};
   fill(&t, table, (double)first, (double)last);

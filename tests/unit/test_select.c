@@ -169,7 +169,7 @@ static void regions_body(bb_context *ctx, void *argument) {
   assert_in_range(four->count, 2, 4);
   assert_true(four->mean > 1.02 && four->worst >= four->mean);
   assert_true(program_at(four, 1) != program_at(four, LAST));
-  bb_plans plans = bb_plans_start(program, &options, scratch);
+  bb_plans plans = bb_plans_start(program, &options, 0, NULL, scratch);
   for (size_t i = 0; i < sizeof at / sizeof *at; i++) {
     uint32_t own = bb_plans_add(&plans, &at[i]);
     uint32_t taken = bb_plans_add(&plans, four->symbol[program_at(four, at[i])]);
