@@ -47,8 +47,8 @@ void bb_emit_sm90(const bb_tile_program *program, bb_buffer *source, bb_buffer *
 void bb_emit_sm80(const bb_tile_program *program, uint32_t shared, bb_buffer *source,
                   bb_buffer *launch, bb_sm90_launch *plan);
 
-extern const char bb_device_warp_cuda[], bb_device_warp[], bb_device_sm80[],
-    bb_device_sm90[];                  /* warp_cuda.cuh, ... */
+extern const char bb_device_warp_cuda[], bb_device_warp[], bb_device_sm80[], bb_device_sm90[],
+    bb_device_sm90_cuda[];             /* warp_cuda.cuh, ... */
 extern const char bb_device_integer[]; /* integer.h, which the libraries of all devices include */
 
 #endif

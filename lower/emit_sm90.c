@@ -277,16 +277,13 @@ static void emit(bb_cuda *e, bb_buffer *launch, bb_sm90_launch *plan) {
   put_sync(e);
   bb_put(source, "\n");
   bb_cuda_products(e);
-  if (e->sm80)
-    bb_put(source, "TL_KERNEL(%s, %u, %u) {\n", program->name, e->threads, blocks_beside(e));
+  if (e->sm80 || e->p->registers)
+    bb_put(source, "%sTL_KERNEL(%s, %u, %u) {\n", e->sm80 ? "" : "\n", program->name, e->threads,
+           e->sm80 ? blocks_beside(e) : 1);
   else
-    bb_put(source,
-           "\nextern \"C\" __global__ void __launch_bounds__(%u%s) %s(const __grid_constant__ "
-           "Params p) {\n",
-           e->threads, e->p->registers ? ", 1" : "", program->name);
+    bb_put(source, "\nTL_KERNEL(%s, %u) {\n", program->name, e->threads);
   e->depth = 1;
-  bb_cuda_line(e, e->sm80 ? "TL_SHARED(tile_memory);"
-                          : "extern __shared__ __align__(1024) unsigned char tile_memory[];");
+  bb_cuda_line(e, "TL_SHARED(tile_memory);");
   if (e->sync) bb_cuda_line(e, "Sync &sync = *(Sync *)(tile_memory + %u);", e->shared);
   if (e->pair) bb_cuda_line(e, "const int mates = tl::cluster_size(), mine = tl::cluster_rank();");
   if (!e->sm80) put_init(e);

@@ -86,7 +86,12 @@ static void put_product(bb_cuda *e, const bb_tile_stmt *s, bool two) {
          product_name(e, s, two), half);
   if (two) bb_put(e->out, "float (&f)[%u], ", half);
   bb_put(e->out, "%s, tl::u64 b, int keep) {\n",
-         shared ? "tl::u64 a" : "tl::u32 a0, tl::u32 a1, tl::u32 a2, tl::u32 a3");
+         shared ? "tl::u64 a"
+                : "const tl::u32 &a0, const tl::u32 &a1, const tl::u32 &a2, const tl::u32 &a3");
+  bb_put(e->out, "#ifdef TL_HOST\n  tl::product<tl::%s, %s, %s>(d, %s%s, b, keep);\n#else\n",
+         bb_cuda_narrow(a->dtype), s->transposed[0] ? "true" : "false",
+         s->transposed[1] ? "false" : "true", two ? "f, " : "",
+         shared ? "a" : "{&a0, &a1, &a2, &a3}");
   bb_put(e->out, "  asm volatile(\"{\\n.reg .pred p;\\nsetp.ne.b32 p, %%%u, 0;\\n\"\n",
          n + (shared ? 2 : 5));
   bb_put(e->out, "      \"wgmma.mma_async.sync.aligned.m64n%uk16.f32.%s.%s {", 2 * n,
@@ -104,7 +109,7 @@ static void put_product(bb_cuda *e, const bb_tile_stmt *s, bool two) {
            : i % 8 ? ", "
                    : ",\n        ",
            i < half ? 'd' : 'f', i % half);
-  bb_put(e->out, "\n      : %s, \"l\"(b), \"r\"(keep) : \"memory\");\n}\n",
+  bb_put(e->out, "\n      : %s, \"l\"(b), \"r\"(keep) : \"memory\");\n#endif\n}\n",
          shared ? "\"l\"(a)" : "\"r\"(a0), \"r\"(a1), \"r\"(a2), \"r\"(a3)");
 }
 

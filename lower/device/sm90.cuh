@@ -1,45 +1,15 @@
-// sm90.cuh - the device tile library for Hopper (sm_90a): the primitives that emitted kernels are written
-// in.  Nothing here belongs to one kernel, and all inline assembly but the products' is here (their
-// operand lists depend on the shape: an emitted kernel brings those it uses).
+// sm90.cuh - the device tile library for Hopper (sm_90a): what emitted kernels are written in.  Nothing here belongs to one
+// kernel; the instructions are in sm90_cuda.cuh.
 #pragma once
 
+#define TL_GROUPS  // products of warp groups, barriers and boxes: of a host's header, too
 #include "warp.cuh"
+#ifndef TL_HOST
+#include "sm90_cuda.cuh"
+#endif
 
 namespace tl {
-struct alignas(64) tensor_map { u64 bits[16]; };
-
-// ---- registers of a role
-template <int R> TL_DEV void fewer_registers() { asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(R)); }
-template <int R> TL_DEV void more_registers() { asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(R)); }
-
-// ---- launches, of which each may begin before the one before it has ended
-// Until what earlier launches wrote is there, and they read no more.  From here on the next one may begin, and not sooner: so when a
-// launch begins, all but the one before it have ended.
-TL_DEV void after_earlier() { asm volatile("griddepcontrol.wait;\n griddepcontrol.launch_dependents;" ::: "memory"); }
-
-// ---- clusters
-TL_DEV int cluster_rank() { u32 r; asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(r)); return r; }
-TL_DEV void cluster_sync() {
-  asm volatile("barrier.cluster.arrive.release.aligned;\n barrier.cluster.wait.acquire.aligned;" ::: "memory");
-}
-TL_DEV void cluster_leave() {  // when all are here: they have read what they wanted of each other's memory
-  asm volatile("barrier.cluster.arrive.relaxed.aligned;\n barrier.cluster.wait.aligned;" ::: "memory");
-}
-TL_DEV int cluster_size() { u32 r; asm volatile("mov.u32 %0, %%cluster_nctaid.x;" : "=r"(r)); return r; }
-TL_DEV const float *peer(const float *p, int rank) {  // the same place in another block's memory
-  u64 a; asm("mapa.u64 %0, %1, %2;" : "=l"(a) : "l"(p), "r"(rank)); return (const float *)a;
-}
-
-// ---- barriers in shared memory
-TL_DEV void barrier_init(u64 *b, int count) { asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(address(b)), "r"(count) : "memory"); }
-TL_DEV void barrier_init_done() { asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory"); }
-TL_DEV void barrier_expect(u64 *b, int bytes) { asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(address(b)), "r"(bytes) : "memory"); }
-TL_DEV void barrier_arrive(u64 *b) { asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(address(b)) : "memory"); }
-TL_DEV void barrier_wait(u64 *b, u32 parity) {
-  asm volatile("{\n.reg .pred p;\nAGAIN:\nmbarrier.try_wait.parity.shared::cta.b64 p, [%0], %1;\n@p bra DONE;\nbra AGAIN;\nDONE:\n}"
-               ::"r"(address(b)), "r"(parity) : "memory");
-}
-
+// ---- rings of buffers
 // A place in a ring of buffers that are filled and emptied in turn.
 template <int Buffers> struct Ring {
   int at = 0;
@@ -69,9 +39,7 @@ template <int Buffers> TL_DEV void ring_release_before(Barriers<Buffers> &b, con
 // Where mates, the blocks of a cluster, load for each other: what was read here may come again when it was read in all of them.
 TL_DEV void barrier_arrive_in_all(u64 *b, int mates) {
   if (lane() == 0) barrier_arrive(b);
-  if (lane() == 1 && mates > 1)
-    asm volatile("{\n.reg .b32 a;\nmapa.shared::cluster.u32 a, %0, %1;\nmbarrier.arrive.shared::cluster.b64 _, [a];\n}"
-                 ::"r"(address(b)), "r"(cluster_rank() ^ 1) : "memory");
+  if (lane() == 1 && mates > 1) barrier_arrive_at_mate(b);
 }
 template <int Buffers> TL_DEV void ring_release(Barriers<Buffers> &b, Ring<Buffers> &r, int mates) {
   barrier_arrive_in_all(&b.empty[r.at], mates);
@@ -98,72 +66,8 @@ TL_DEV int mailbox_get(Mailbox &m, int round) {
   if (lane() == 0) barrier_arrive(&m.empty[round & 1]);
   return tile;
 }
-
-// ---- copies of boxes by tensor map; coordinates innermost first
-TL_DEV void copy_box(void *to, const tensor_map *m, u64 *b, int c0, int c1) {
-  asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4}], [%2];"
-               ::"r"(address(to)), "l"(m), "r"(address(b)), "r"(c0), "r"(c1) : "memory");
-}
-TL_DEV void copy_box(void *to, const tensor_map *m, u64 *b, int c0, int c1, int c2) {
-  asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4, %5}], [%2];"
-               ::"r"(address(to)), "l"(m), "r"(address(b)), "r"(c0), "r"(c1), "r"(c2) : "memory");
-}
-TL_DEV void copy_box(void *to, const tensor_map *m, u64 *b, int c0, int c1, int c2, int c3) {
-  asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4, %5, %6}], [%2];"
-               ::"r"(address(to)), "l"(m), "r"(address(b)), "r"(c0), "r"(c1), "r"(c2), "r"(c3) : "memory");
-}
-TL_DEV void copy_box(void *to, const tensor_map *m, u64 *b, int c0, int c1, int c2, int c3, int c4) {
-  asm volatile("cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4, %5, %6, %7}], [%2];"
-               ::"r"(address(to)), "l"(m), "r"(address(b)), "r"(c0), "r"(c1), "r"(c2), "r"(c3), "r"(c4) : "memory");
-}
-// To the same place in the memories of all blocks of a cluster, whose barriers all hear of it.
-TL_DEV void copy_box_to_all(int mates, void *to, const tensor_map *m, u64 *b, int c0, int c1) {
-  if (mates == 1) return copy_box(to, m, b, c0, c1);
-  asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1, {%4, %5}], [%2], %3;"
-               ::"r"(address(to)), "l"(m), "r"(address(b)), "h"((u16)((1 << mates) - 1)), "r"(c0), "r"(c1) : "memory");
-}
-TL_DEV void copy_box_to_all(int mates, void *to, const tensor_map *m, u64 *b, int c0, int c1, int c2) {
-  if (mates == 1) return copy_box(to, m, b, c0, c1, c2);
-  asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1, {%4, %5, %6}], [%2], %3;"
-               ::"r"(address(to)), "l"(m), "r"(address(b)), "h"((u16)((1 << mates) - 1)), "r"(c0), "r"(c1), "r"(c2) : "memory");
-}
-TL_DEV void copy_box_to_all(int mates, void *to, const tensor_map *m, u64 *b, int c0, int c1, int c2, int c3) {
-  if (mates == 1) return copy_box(to, m, b, c0, c1, c2, c3);
-  asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1, {%4, %5, %6, %7}], [%2], %3;"
-               ::"r"(address(to)), "l"(m), "r"(address(b)), "h"((u16)((1 << mates) - 1)), "r"(c0), "r"(c1), "r"(c2), "r"(c3) : "memory");
-}
-TL_DEV void copy_box_to_all(int mates, void *to, const tensor_map *m, u64 *b, int c0, int c1, int c2, int c3, int c4) {
-  if (mates == 1) return copy_box(to, m, b, c0, c1, c2, c3, c4);
-  asm volatile("cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1, {%4, %5, %6, %7, %8}], [%2], %3;"
-               ::"r"(address(to)), "l"(m), "r"(address(b)), "h"((u16)((1 << mates) - 1)), "r"(c0), "r"(c1), "r"(c2), "r"(c3), "r"(c4) : "memory");
-}
-TL_DEV void put_box(const tensor_map *m, const void *from, int c0, int c1) {
-  asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [%0, {%2, %3}], [%1];" ::"l"(m), "r"(address(from)), "r"(c0), "r"(c1) : "memory");
-}
-TL_DEV void put_box(const tensor_map *m, const void *from, int c0, int c1, int c2) {
-  asm volatile("cp.async.bulk.tensor.3d.global.shared::cta.tile.bulk_group [%0, {%2, %3, %4}], [%1];"
-               ::"l"(m), "r"(address(from)), "r"(c0), "r"(c1), "r"(c2) : "memory");
-}
-TL_DEV void put_box(const tensor_map *m, const void *from, int c0, int c1, int c2, int c3) {
-  asm volatile("cp.async.bulk.tensor.4d.global.shared::cta.tile.bulk_group [%0, {%2, %3, %4, %5}], [%1];"
-               ::"l"(m), "r"(address(from)), "r"(c0), "r"(c1), "r"(c2), "r"(c3) : "memory");
-}
-TL_DEV void prefetch_map(const tensor_map *m) { asm volatile("prefetch.tensormap [%0];" ::"l"(m) : "memory"); }
-TL_DEV void put_commit() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
-// All but the last N sources may be written again.
-template <int N = 0> TL_DEV void put_read() { asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(N) : "memory"); }
-TL_DEV void fence_copies() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }  // ordinary stores before copies, products
-
-// ---- swizzled tiles
-TL_DEV void store_matrix(u32 a, u32 r0, u32 r1, u32 r2, u32 r3) {
-  asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(a), "r"(r0), "r"(r1), "r"(r2), "r"(r3) : "memory");
-}
-
-// ---- wgmma
+// ---- products of warp groups
 // A shared operand, given by its first byte and the bytes from 64 to the next 64 elements along its
 // contiguous axis where that is not the contracted one; 8 rows are 1024 bytes.
 TL_DEV u64 operand(u32 a, int next64) { return (u64)((a & 0x3FFFF) >> 4) | (u64)(next64 >> 4) << 16 | 64ull << 32 | 1ull << 62; }
-TL_DEV void mma_fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
-TL_DEV void mma_commit() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
-template <int N> TL_DEV void mma_wait() { asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(N) : "memory"); }
 }  // namespace tl

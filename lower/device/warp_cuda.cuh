@@ -6,9 +6,8 @@
 #define TL_UNROLL _Pragma("unroll")
 #define TL_INF __int_as_float(0x7f800000)
 #define TL_NAN __int_as_float(0x7fffffff)
-// A kernel of `blocks` blocks of so many threads beside each other, and the memory that a block's threads share.
-#define TL_KERNEL(name, threads, blocks) \
-  extern "C" __global__ void __launch_bounds__(threads, blocks) name(const __grid_constant__ Params p)
+// A kernel of so many threads, and, behind a comma, how many blocks are to have room beside each other; the memory that a block's threads share.
+#define TL_KERNEL(name, ...) extern "C" __global__ void __launch_bounds__(__VA_ARGS__) name(const __grid_constant__ Params p)
 #define TL_SHARED(name) extern __shared__ __align__(1024) unsigned char name[]
 
 namespace tl {

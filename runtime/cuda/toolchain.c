@@ -40,8 +40,9 @@ const bb_gpu_toolchain bb_gpu_nvrtc = {
     .symbol = {BB_GPU_COMPILER(X)},
     .suffix = "cu",
     .option = "--gpu-architecture=",
-    .header_name = {"simt_cuda.h", "warp_cuda.cuh", "warp.cuh", "sm80.cuh", "sm90.cuh"},
+    .header_name = {"simt_cuda.h", "warp_cuda.cuh", "warp.cuh", "sm80.cuh", "sm90.cuh",
+                    "sm90_cuda.cuh"},
     .header = {bb_device_simt_cuda, bb_device_warp_cuda, bb_device_warp, bb_device_sm80,
-               bb_device_sm90},
+               bb_device_sm90, bb_device_sm90_cuda},
     .opened = open_builtins,
 };

@@ -21,6 +21,7 @@
 enum { BB_GPU_COMPILER(X) BB_GPU_COMPILER_CALLS };
 #undef X
 
+enum { BB_GPU_OWN_HEADERS = 6 }; /* at most, of the device library, that are for one vendor */
 typedef struct bb_gpu_toolchain {
   const bb_gpu_api *api;
   bb_gpu_library library;
@@ -28,7 +29,7 @@ typedef struct bb_gpu_toolchain {
   const char *suffix; /* of files with source, "cu" */
   const char *option; /* that a target's name follows */
   bool alone;         /* it compiles one source at a time: several threads are more than it bears */
-  const char *header_name[5], *header[5]; /* of the device library; NULL: no more */
+  const char *header_name[BB_GPU_OWN_HEADERS], *header[BB_GPU_OWN_HEADERS]; /* NULL: no more */
   void (*opened)(void *symbol); /* the compiler is, and has this function; NULL: nothing to do */
 } bb_gpu_toolchain;
 extern const bb_gpu_toolchain bb_gpu_nvrtc, bb_gpu_hiprtc;
@@ -48,7 +49,7 @@ typedef struct bb_gpu_compiler {
 void bb_gpu_compiler_open(bb_context *ctx, bb_gpu_compiler *compiler);
 
 /* The files of the device library; what a vendor has of its own comes last. */
-enum { BB_GPU_HEADERS = 10 };
+enum { BB_GPU_HEADERS = 5 + BB_GPU_OWN_HEADERS };
 typedef struct bb_gpu_headers {
   int count;
   const char *name[BB_GPU_HEADERS], *text[BB_GPU_HEADERS];

@@ -54,7 +54,7 @@ class Compiler:
 
 def waits(source):
     """What a launch that begins early must not do: every role waits, once, and touches no array before it does but what it may."""
-    wrong, kernel = [], source.split("__global__")[1]
+    wrong, kernel = [], source.split("TL_KERNEL(")[1]
     roles = re.split(r"\n  \} else \{\n", kernel.split("// the copier")[1]) if "// the copier" in kernel else [kernel]
     copiers = re.split(r"\n    \} else if \(threadIdx.x == \d+\) \{", roles[0])  # one for each tile
     roles = copiers + roles[1:]
@@ -86,7 +86,7 @@ def faults(source, plan, good, log, cubin):
     if cubin[:4] != b"\x7fELF": wrong.append("no cubin")
     used = [int(x) for x in re.findall(r"Used (\d+) registers", log)]
     if not used or max(used) * plan["threads"] > 65536: wrong.append(f"registers: {used} of {plan['threads']} threads")
-    if "asm" in source.split("__global__")[1]: wrong.append("inline assembly in the kernel itself")
+    if "asm" in source.split("TL_KERNEL(")[1]: wrong.append("inline assembly in the kernel itself")
     if "Params" in source: wrong += waits(source) + unclaimed(source)
     return wrong
 
@@ -132,7 +132,7 @@ def main():
             f.write('extern "C" __global__ void __launch_bounds__(1024, 2) spill(float *p) { float x[64];\n'
                     "  for (int i = 0; i < 64; i++) x[i] = p[i * threadIdx.x];\n"
                     "  __syncthreads();\n  for (int i = 0; i < 64; i++) p[i * threadIdx.x + 1] = x[63 - i] * x[i]; }\n")
-        if not faults("__global__", dict(shared=0, threads=1), *compiler.compile(f"{folder}/spill.cu")):
+        if not faults("TL_KERNEL(", dict(shared=0, threads=1), *compiler.compile(f"{folder}/spill.cu")):
             print("a kernel that spills is not noticed"); bad += 1
     sys.exit(1 if bad else 0)
 
