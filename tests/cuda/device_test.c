@@ -1,7 +1,8 @@
 /* device_test.c - models on a GPU, against the interpreter in float64; skipped (77) where there is no GPU.
  *
  *   device_test DEVICE TOLERANCE MODEL NAME=EXTENT...
- *   DEVICE: cuda, hip, plain (kernels of plain threads alone, on a GPU of NVIDIA's), or warps (those for sm_80, on a later one)
+ *   DEVICE: cuda, hip, plain (kernels of plain threads alone, on a GPU of NVIDIA's), or warps (those for sm_80, on a later one);
+ *   with /WAY, in one way alone
  *
  * Chosen by weight, and, of CUDA's kernels, in every way that their results can be cut (lower/schedule_gpu.h).
  */
@@ -18,6 +19,8 @@
 typedef struct job {
   int argc;
   char **argv;
+  char device[16]; /* argv[1] up to the way */
+  int way;         /* -1: all */
 } job;
 
 static void destroy_program(void *program) {
@@ -25,16 +28,16 @@ static void destroy_program(void *program) {
 }
 
 static bool is_plain(const job *j) {
-  return strcmp(j->argv[1], "plain") == 0;
+  return strcmp(j->device, "plain") == 0;
 }
 
 static bool is_warps(const job *j) {
-  return strcmp(j->argv[1], "warps") == 0;
+  return strcmp(j->device, "warps") == 0;
 }
 
 /* The device's name. */
 static const char *device_of(const job *j) {
-  return is_plain(j) || is_warps(j) ? "cuda" : j->argv[1];
+  return is_plain(j) || is_warps(j) ? "cuda" : j->device;
 }
 
 static int64_t *extents(const job *j, bb_program *p) {
@@ -109,8 +112,9 @@ static void body(bb_context *ctx, void *argument) {
   memcpy(want.tensor, drawn.tensor, p->tensors * sizeof *want.tensor);
   bb_interp_options interpret = {.float64 = true, .symbol = want.symbol};
   bb_drive_run(p, &interpret, &want, p->arena, NULL);
-  uint32_t ways = strcmp(j->argv[1], "cuda") == 0 ? BB_GPU_WAYS : is_warps(j) ? BB_WARP_WAYS : 0;
-  for (uint32_t way = 0; way <= ways; way++) run(j, p, &drawn, &want, way);
+  uint32_t ways = strcmp(j->device, "cuda") == 0 ? BB_GPU_WAYS : is_warps(j) ? BB_WARP_WAYS : 0;
+  for (uint32_t way = 0; way <= ways; way++)
+    if (j->way < 0 || way == (uint32_t)j->way + 1) run(j, p, &drawn, &want, way);
   bb_undefer(ctx, p);
   bb_program_destroy(p);
 }
@@ -121,9 +125,11 @@ static void complain(void *user, bb_log_level level, const char *message) {
 }
 
 int main(int argc, char **argv) {
-  job j = {argc, argv};
+  job j = {.argc = argc, .argv = argv, .way = -1};
   bb_context *ctx;
-  if (argc < 4 || !bb_gpu_find(device_of(&j))) return 2;
+  if (argc < 4) return 2;
+  sscanf(argv[1], "%15[^/]/%d", j.device, &j.way);
+  if (!bb_gpu_find(device_of(&j))) return 2;
   if (bb_context_create(&(bb_context_options){.version = BB_VERSION, .log = complain}, &ctx) !=
       BB_OK)
     return 1;

@@ -1,10 +1,11 @@
 /* fake.c - a driver without a GPU, CUDA's and HIP's in one: devices, contexts and kernels.
  *
  * FAKE_CUDA says what is wrong with it, so that errors can be tested anywhere.  none: no device; old: an old device; full: no
- * memory.  Kernels load, and do nothing, but with FAKE_CUDA=host: then it is a device of compute capability 8.0 whose
- * images are shared objects (fake_nvrtc.c), and kernels run.
+ * memory.  Kernels load, and do nothing, but with FAKE_CUDA=host: then it is a device of compute capability 8.0, or what FAKE_SM
+ * says, with FAKE_PROCESSORS processors (132), whose images are shared objects (fake_nvrtc.c), and kernels run.
  */
 #include "fake.h"
+#include "fake_map.h"
 
 #include <dlfcn.h>
 #include <elf.h>
@@ -41,19 +42,20 @@ BOTH(cuDeviceGetName, hipDeviceGetName, (char *name, int length, int device)) {
   strncpy(name, "a card of tests", (size_t)length);
   return 0;
 }
-/* Of FAKE_CUDA=host FAKE_SM says another than 80. */
 static int capability(void) {
   const char *set = getenv("FAKE_SM");
   return fake_is("old") ? 60 : !fake_is("host") ? 90 : set ? atoi(set) : 80;
 }
 CALL cuDeviceGetAttribute(int *value, int which, int device);
 CALL cuDeviceGetAttribute(int *value, int which, int device) {
+  const char *processors = getenv("FAKE_PROCESSORS");
   (void)device;
   switch (which) {
   case 36: *value = 3201000; return 0; /* memory: kHz, bits */
   case 37: *value = 6144; return 0;
   case 38: *value = 60 << 20; return 0; /* cache */
   case 97: *value = 232448; return 0;   /* shared memory */
+  case 16: *value = processors ? atoi(processors) : 132; return 0;
   case 75: *value = capability() / 10; return 0;
   case 76: *value = capability() % 10; return 0;
   default: *value = 132; return 0;
@@ -156,27 +158,35 @@ CALL cuFuncSetAttribute(void *function, int which, int value) {
   (void)function;
   return which == 8 && value > 232448;
 }
-/* The arguments are there, and a grid. */
-BOTH(cuLaunchKernel, hipModuleLaunchKernel,
-     (void *function, unsigned blocks, unsigned y, unsigned z, unsigned threads, unsigned ty,
-      unsigned tz, unsigned shared, void *stream, void **arguments, void **extra)) {
+/* The arguments are there, and a grid of whole clusters. */
+static int launch(void *function, unsigned blocks, unsigned threads, unsigned shared,
+                  unsigned cluster, void *stream, void **arguments, void **extra) {
   bool good = function && arguments && arguments[0] && !extra && blocks && stream &&
-              threads % 32 == 0 && (uintptr_t)arguments[0] % 8 == 0 && y == 1 && z == 1 &&
-              ty == 1 && tz == 1;
+              threads % 32 == 0 && (uintptr_t)arguments[0] % 8 == 0 && cluster &&
+              blocks % cluster == 0;
   if (!good) return FAKE_INVALID;
   const fake_function *f = function;
   fake_work *w = fake_new(FAKE_LAUNCH, f->bytes);
   w->function = f;
-  w->blocks = blocks, w->threads = threads, w->shared = shared;
+  w->blocks = blocks, w->threads = threads, w->shared = shared, w->cluster = cluster;
   memcpy(w->bytes, arguments[0], f->bytes);
   return fake_put(stream, w);
+}
+BOTH(cuLaunchKernel, hipModuleLaunchKernel,
+     (void *function, unsigned blocks, unsigned y, unsigned z, unsigned threads, unsigned ty,
+      unsigned tz, unsigned shared, void *stream, void **arguments, void **extra)) {
+  if (y != 1 || z != 1 || ty != 1 || tz != 1) return FAKE_INVALID;
+  return launch(function, blocks, threads, shared, 1, stream, arguments, extra);
 }
 CALL cuLaunchKernelEx(const bb_cuda_launch_config *config, void *function, void **arguments,
                       void **extra);
 CALL cuLaunchKernelEx(const bb_cuda_launch_config *config, void *function, void **arguments,
                       void **extra) {
-  return cuLaunchKernel(function, config->grid[0], 1, 1, config->block[0], 1, 1, config->shared,
-                        config->stream, arguments, extra);
+  unsigned cluster = 1;
+  for (uint32_t i = 0; i < config->attributes; i++)
+    if (config->attribute[i].id == BB_CUDA_CLUSTER) cluster = config->attribute[i].value[0];
+  return launch(function, config->grid[0], config->block[0], config->shared, cluster,
+                config->stream, arguments, extra);
 }
 /* Of HIP's own: processors and shared memory; what a device is, somewhere behind its name. */
 CALL hipDeviceGetAttribute(int *value, int which, int device);
@@ -211,10 +221,22 @@ CALL cuTensorMapEncodeTiled(bb_cuda_tensor_map *map, int type, uint32_t rank, vo
 CALL cuTensorMapEncodeTiled(bb_cuda_tensor_map *map, int type, uint32_t rank, void *data,
                             const uint64_t *size, const uint64_t *step, const uint32_t *box,
                             const uint32_t *steps, int a, int b, int c, int d) {
-  (void)a, (void)b, (void)c, (void)d;
-  bool good = (type == 6 || type == 9) && rank >= 1 && rank <= 5 && (uintptr_t)data % 16 == 0;
+  enum { SWIZZLE_128 = 3, LINE = 128 };
+  (void)c;
+  bool good = (type == 6 || type == 9) && rank >= 1 && rank <= 5 && (uintptr_t)data % 16 == 0 &&
+              a == 0 && b == SWIZZLE_128 && d == 0 && box[0] * 2 == LINE;
   for (uint32_t i = 0; good && i < rank; i++)
-    good = size[i] && box[i] && box[i] <= 256 && steps[i] == 1 && (i == 0 || step[i - 1] % 16 == 0);
+    good = size[i] && size[i] <= UINT32_MAX && box[i] && box[i] <= 256 && steps[i] == 1 &&
+           (i == 0 || (step[i - 1] % 16 == 0 && step[i - 1] >> 40 == 0));
   memset(map, 0, sizeof *map);
-  return good ? 0 : 1;
+  if (!good) return 1;
+  fake_map made = {.mark = FAKE_MAP_MARK, .rank = rank, .data = (uintptr_t)data, .step = {2}};
+  _Static_assert(sizeof made <= sizeof *map, "it has room");
+  for (uint32_t i = 0; i < rank; i++) {
+    made.size[i] = (uint32_t)size[i];
+    made.box[i] = (uint16_t)box[i];
+    if (i) made.step[i] = step[i - 1];
+  }
+  memcpy(map, &made, sizeof made);
+  return 0;
 }

@@ -25,8 +25,9 @@ enum {
 };
 
 typedef struct fake_function {
-  int (*run)(const void *call, int64_t many, int each, unsigned bytes); /* NULL: it does nothing */
-  size_t bytes;                                                         /* of its argument */
+  int (*run)(const void *call, int64_t many, int each, unsigned bytes,
+             int cluster); /* NULL: it does nothing */
+  size_t bytes;            /* of its argument */
 } fake_function;
 
 /* Something in a stream or a graph. */
@@ -34,7 +35,7 @@ typedef struct fake_work {
   struct fake_work *next;
   enum { FAKE_LAUNCH, FAKE_COPY, FAKE_SET } kind;
   const fake_function *function;
-  unsigned blocks, threads, shared;
+  unsigned blocks, threads, shared, cluster;
   void *to;
   const void *from; /* COPY: NULL: from `bytes` behind this */
   size_t size;

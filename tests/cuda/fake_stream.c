@@ -68,7 +68,8 @@ static int run(const fake_work *w) {
   switch (w->kind) {
   case FAKE_LAUNCH:
     if (!w->function->run) return 0;
-    return w->function->run(w->bytes, w->blocks, (int)w->threads, w->shared) ? 700 : 0;
+    return w->function->run(w->bytes, w->blocks, (int)w->threads, w->shared, (int)w->cluster) ? 700
+                                                                                              : 0;
   case FAKE_COPY: memcpy(w->to, w->from ? w->from : w->bytes, w->size); return 0;
   case FAKE_SET: memset(w->to, w->value, w->size); return 0;
   }
@@ -269,7 +270,9 @@ CALL cuGraphExecKernelNodeSetParams_v2(void *made, void *node, const bb_cuda_nod
   while (*at && (*at)->drawn != node) at = &(*at)->next;
   fake_work *was = *at;
   if (!was || was->kind != FAKE_LAUNCH || was->function != becomes->function) return FAKE_INVALID;
-  if (was->threads != becomes->block[0] || was->shared != becomes->shared) return FAKE_INVALID;
+  if (was->threads != becomes->block[0] || was->shared != becomes->shared ||
+      becomes->grid[0] % was->cluster)
+    return FAKE_INVALID;
   memcpy(was->bytes, becomes->argument[0], was->size);
   was->blocks = becomes->grid[0];
   if (!l->renewed) updates++;

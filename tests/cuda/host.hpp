@@ -1,4 +1,4 @@
-/* host.hpp - what threads of a GPU are, on the processor: for kernels over simt.cuh, in tests, and over sm80.cuh (host_warp.hpp).
+/* host.hpp - what threads of a GPU are, on the processor: for kernels over simt.cuh, in tests, and over warp.cuh (host_threads.hpp).
  *
  * The threads of a block are fibers that take turns from barrier to barrier.  Where some are at a barrier and
  * others have ended the kernel is wrong, and says so, as where it writes beyond the shared memory that it was
@@ -9,12 +9,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <ucontext.h>
 
 #define BB_DEVICE inline __attribute__((always_inline, unused))
 #define BB_CONSTANT constexpr
 
-enum { BB_FIBERS = 1024, BB_STACK = 256 << 10, BB_SHARED = 227 << 10 };
+enum { BB_FIBERS = 8192, BB_STACK = 256 << 10, BB_SHARED = 227 << 10 };
 
 #include "fragment.h"
 
@@ -26,12 +27,12 @@ struct alignas(16) bb_16_bytes {
 };
 
 struct bb_host {
+  int me; /* the fiber that runs */
   int thread, threads;
   int64_t block, blocks;
   size_t shared;
   void *fiber[BB_FIBERS][5], *turn[5]; /* the compiler's own, which sanitizers leave alone */
   bool begun[BB_FIBERS], ended[BB_FIBERS];
-  bool patient[BB_FIBERS], moved; /* who waits for some others alone; has anybody come or gone? */
   bool flag[BB_FIBERS];
   alignas(16) unsigned char slot[BB_FIBERS][16];
   ucontext_t first, back;
@@ -41,9 +42,12 @@ struct bb_host {
 };
 static bb_host bb_here;
 static struct bb_farewell {
-  ~bb_farewell() { free(bb_here.stack); }
+  ~bb_farewell() {
+    if (bb_here.stack) munmap(bb_here.stack, (size_t)BB_FIBERS * BB_STACK);
+  }
 } bb_when_unloaded;
-alignas(16) static unsigned char bb_shared[BB_SHARED];
+alignas(1024) static unsigned char bb_room[BB_SHARED];
+static unsigned char *bb_shared = bb_room;
 
 BB_DEVICE void bb_after_earlier() {}
 BB_DEVICE int bb_thread() {
@@ -59,7 +63,7 @@ static __attribute__((noinline)) void bb_take_turn() {
   __builtin_longjmp(bb_here.turn, 1);
 }
 static __attribute__((noinline)) void bb_sync() {
-  if (__builtin_setjmp(bb_here.fiber[bb_here.thread]) == 0) bb_take_turn();
+  if (__builtin_setjmp(bb_here.fiber[bb_here.me]) == 0) bb_take_turn();
 }
 BB_DEVICE bool bb_any(bool mine) {
   bool any = false;
@@ -142,52 +146,59 @@ static void bb_multiply(float (&to)[R], const E (&a)[N], const E (&b)[N]) {
 
 static void bb_fiber() {
   bb_here.body(bb_here.call);
-  bb_here.ended[bb_here.thread] = bb_here.moved = true;
+  bb_here.ended[bb_here.me] = true;
   bb_take_turn();
 }
 
-static __attribute__((noinline)) void bb_resume(int thread) {
-  if (bb_here.begun[thread]) __builtin_longjmp(bb_here.fiber[thread], 1);
-  bb_here.begun[thread] = true;
+static __attribute__((noinline)) void bb_resume(int fiber) {
+  if (bb_here.begun[fiber]) __builtin_longjmp(bb_here.fiber[fiber], 1);
+  bb_here.begun[fiber] = true;
   getcontext(&bb_here.first);
-  bb_here.first.uc_stack.ss_sp = bb_here.stack + (size_t)thread * BB_STACK;
+  bb_here.first.uc_stack.ss_sp = bb_here.stack + (size_t)fiber * BB_STACK;
   bb_here.first.uc_stack.ss_size = BB_STACK;
   bb_here.first.uc_link = NULL;
   makecontext(&bb_here.first, bb_fiber, 0);
   setcontext(&bb_here.first);
 }
 
-/* Until the next barrier, or the end. */
-static __attribute__((noinline)) void bb_go_on(int thread) {
-  bb_here.thread = thread;
-  if (__builtin_setjmp(bb_here.turn) == 0) bb_resume(thread);
+/* Until it waits, or its end. */
+static __attribute__((noinline)) void bb_go_on(int fiber) {
+  bb_here.me = fiber;
+  if (__builtin_setjmp(bb_here.turn) == 0) bb_resume(fiber);
 }
 
 /* Is what lies behind the block's own still as it was? */
-static bool bb_is_whole() {
-  for (size_t i = bb_here.shared; i < sizeof bb_shared; i++)
-    if (bb_shared[i] != 0xff) {
+static bool bb_is_whole(const unsigned char *memory) {
+  for (size_t i = bb_here.shared; i < BB_SHARED; i++)
+    if (memory[i] != 0xff) {
       fprintf(stderr, "host.hpp: byte %zu of %zu of shared memory is written\n", i, bb_here.shared);
       return false;
     }
   return true;
 }
 
+static void bb_begin(void (*body)(const void *), const void *call, int64_t blocks, int threads,
+                     unsigned shared) {
+  enum { KEPT = PROT_READ | PROT_WRITE, OWN = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE };
+  if (!bb_here.stack)
+    bb_here.stack = (char *)mmap(NULL, (size_t)BB_FIBERS * BB_STACK, KEPT, OWN, -1, 0);
+  bb_here.body = body, bb_here.call = call, bb_here.blocks = blocks, bb_here.threads = threads;
+  bb_here.shared = shared;
+}
+
 static int bb_run_block() {
   memset(bb_here.begun, 0, sizeof bb_here.begun);
   memset(bb_here.ended, 0, sizeof bb_here.ended);
-  memset(bb_here.patient, 0, sizeof bb_here.patient);
-  memset(bb_shared, 0xff, sizeof bb_shared); /* whoever reads what nobody wrote gets NaN */
+  memset(bb_shared, 0xff, BB_SHARED); /* whoever reads what nobody wrote gets NaN */
   for (;;) {
-    int ended = 0, patient = 0;
-    bb_here.moved = false;
+    int ended = 0;
     for (int i = 0; i < bb_here.threads; i++) {
+      bb_here.thread = i;
       if (!bb_here.ended[i]) bb_go_on(i);
       ended += bb_here.ended[i];
-      patient += bb_here.patient[i];
     }
-    if (ended == bb_here.threads) return !bb_is_whole();
-    if (patient ? !bb_here.moved : ended) {
+    if (ended == bb_here.threads) return !bb_is_whole(bb_shared);
+    if (ended) {
       fprintf(stderr, "host.hpp: %d of %d threads do not reach a barrier\n", ended,
               bb_here.threads);
       return 1;
@@ -198,9 +209,7 @@ static int bb_run_block() {
 static int bb_run(void (*body)(const void *), const void *call, int64_t blocks, int threads,
                   unsigned shared) {
   int bad = 0;
-  if (!bb_here.stack) bb_here.stack = (char *)malloc((size_t)BB_FIBERS * BB_STACK);
-  bb_here.body = body, bb_here.call = call, bb_here.blocks = blocks, bb_here.threads = threads;
-  bb_here.shared = shared;
+  bb_begin(body, call, blocks, threads, shared);
   for (bb_here.block = 0; bb_here.block < blocks && !bad; bb_here.block++) bad = bb_run_block();
   return bad;
 }
@@ -211,12 +220,18 @@ static int bb_run(void (*body)(const void *), const void *call, int64_t blocks, 
     name##_of(*(const call_type *)call);                                                           \
   }                                                                                                \
   extern "C" __attribute__((visibility("default"))) const size_t name##_bytes = sizeof(call_type); \
-  extern "C" __attribute__((visibility("default"))) int name(const void *call, int64_t blocks,     \
-                                                             int threads, unsigned shared) {       \
-    return threads > most ? 1 : bb_run(name##_body, call, blocks, threads, shared);                \
+  extern "C" __attribute__((visibility("default"))) int name(                                      \
+      const void *call, int64_t blocks, int threads, unsigned shared, int cluster) {               \
+    return threads > most || cluster > 1 ? 1 : bb_run(name##_body, call, blocks, threads, shared); \
   }                                                                                                \
   static void name##_of(const call_type &call)
 
 #ifdef TL_HOST
+#include "host_threads.hpp"
 #include "host_warp.hpp"
+#endif
+#ifdef TL_GROUPS
+#include "host_barrier.hpp"
+#include "host_copy.hpp"
+#include "host_group.hpp"
 #endif

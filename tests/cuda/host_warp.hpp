@@ -1,86 +1,16 @@
-/* host_warp.hpp - the instructions of a warp on the processor: for kernels over sm80.cuh, in tests (host.hpp includes it).
+/* host_warp.hpp - the instructions of a warp on the processor: for kernels over sm80.cuh and sm90.cuh, in tests (host.hpp includes it).
  *
- * Threads that wait for others of their warp or of their block take turns until those have come; where nobody comes, the kernel is
- * wrong, and says so.  A copy that is asked for comes as late as it may: when it is waited for.
+ * A copy that is asked for comes as late as it may: when it is waited for.
  */
-#include <vector>
-
-#define TL_DEV static inline
-#define TL_UNROLL
-#define TL_INF INFINITY
-#define TL_NAN NAN
-#define __device__
-#define __forceinline__
-
-struct uint4 {
-  unsigned x, y, z, w;
-};
-struct float4 {
-  float x, y, z, w;
-};
-struct tl_index {
-  int x;
-};
-#define threadIdx (tl_index{bb_here.thread})
-#define blockIdx (tl_index{(int)bb_here.block})
-#define gridDim (tl_index{(int)bb_here.blocks})
-
-static inline uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) {
-  return {x, y, z, w};
-}
-static inline int min(int a, int b) {
-  return a < b ? a : b;
-}
-static inline int max(int a, int b) {
-  return a > b ? a : b;
-}
-static inline float rsqrtf(float x) {
-  return 1 / sqrtf(x);
-}
-static inline float __uint_as_float(unsigned bits) {
-  return bb_float(bits);
-}
-template <class T> static inline T __ldg(const T *from) {
-  return *from;
-}
-
-/* --- meetings --- */
-
-enum { TL_WARP = 32, TL_NAMES = 16 };
-struct tl_meeting {
-  volatile int here, held; /* threads that are; how often it was held */
-};
-static tl_meeting tl_of_warp[BB_FIBERS / TL_WARP], tl_of_name[TL_NAMES];
-
-static void tl_meet(tl_meeting *m, int threads) {
-  int held = m->held;
-  bb_here.moved = true;
-  m->here = m->here + 1;
-  if (m->here == threads) {
-    m->here = 0;
-    m->held = held + 1;
-    return;
-  }
-  bb_here.patient[bb_here.thread] = true;
-  while (m->held == held) bb_sync();
-  bb_here.patient[bb_here.thread] = false;
-}
-static inline void __syncwarp() {
-  tl_meet(&tl_of_warp[bb_here.thread / TL_WARP], TL_WARP);
-}
-static inline void __syncthreads() {
-  tl_meet(&tl_of_name[0], bb_here.threads);
-}
-
 /* What every lane gives; the lanes of this warp. */
 static uint32_t tl_given[BB_FIBERS][6];
 static inline uint32_t (*tl_lanes())[6] {
-  return tl_given + bb_here.thread / TL_WARP * TL_WARP;
+  return tl_given + bb_here.me / TL_WARP * TL_WARP;
 }
 template <class T> static inline T tl_from(T value, int lane) {
   T got;
   static_assert(sizeof value == 4, "a word");
-  memcpy(tl_given[bb_here.thread], &value, 4);
+  memcpy(tl_given[bb_here.me], &value, 4);
   __syncwarp();
   memcpy(&got, tl_lanes()[lane], 4);
   __syncwarp();
@@ -94,7 +24,7 @@ template <class T> static inline T __shfl_xor_sync(unsigned, T value, int across
 }
 static inline bool __any_sync(unsigned, bool mine) {
   bool any = false;
-  tl_given[bb_here.thread][0] = mine;
+  tl_given[bb_here.me][0] = mine;
   __syncwarp();
   for (int i = 0; i < TL_WARP; i++) any |= tl_lanes()[i][0] != 0;
   __syncwarp();
@@ -110,7 +40,10 @@ TL_DEV u32 address(const void *p) {
   return (u32)((const unsigned char *)p - bb_shared);
 }
 TL_DEV void named_sync(int id, int threads) {
-  tl_meet(&tl_of_name[id], threads);
+  tl_meet(&tl_block().name[id], threads, true, "named barrier", id);
+}
+TL_DEV void named_arrive(int id, int threads) {
+  tl_meet(&tl_block().name[id], threads, false, "named barrier", id);
 }
 TL_DEV void fence_device() {}
 TL_DEV bool is_last(unsigned *done, int blocks) {
@@ -120,6 +53,13 @@ TL_DEV bool is_last(unsigned *done, int blocks) {
 }
 
 /* --- shared memory --- */
+
+/* What threads themselves read or write there; host_copy.hpp knows what is amiss with it. */
+#ifdef TL_GROUPS
+static void touch(u32 at, bool writes, u32 bytes);
+#else
+TL_DEV void touch(u32, bool, u32) {}
+#endif
 
 template <class T> TL_DEV T at(u32 a) {
   T value;
@@ -132,7 +72,8 @@ TL_DEV u32 element(int i, int row, int col) {
 }
 template <bool Turned> static void load_matrices(u32 a, u32 *r) {
   const int lane = bb_here.thread % TL_WARP, row = lane / 4, col = lane % 4 * 2;
-  tl_given[bb_here.thread][0] = a;
+  tl_given[bb_here.me][0] = a;
+  touch(a, false, 16);
   __syncwarp();
   for (int i = 0; i < 4; i++)
     r[i] = Turned ? element(i, col, row) | element(i, col + 1, row) << 16
@@ -150,12 +91,15 @@ TL_DEV void load_matrix_transposed(u32 a, u32 &r0, u32 &r1, u32 &r2, u32 &r3) {
   r0 = r[0], r1 = r[1], r2 = r[2], r3 = r[3];
 }
 TL_DEV uint4 load_piece(u32 a) {
+  touch(a, false, 16);
   return at<uint4>(a);
 }
 TL_DEV void store_piece(u32 to, uint4 v) {
+  touch(to, true, sizeof v);
   memcpy(bb_shared + to, &v, sizeof v);
 }
 TL_DEV void store_word(u32 to, u32 v) {
+  touch(to, true, sizeof v);
   memcpy(bb_shared + to, &v, sizeof v);
 }
 
@@ -168,18 +112,21 @@ struct asked {
   bool ends; /* a group does here */
 };
 static std::vector<asked> asked_for[BB_FIBERS];
+static const tl_with asked_anew = tl_more{[] {
+  for (std::vector<asked> &a : asked_for) a.clear();
+}};
 
 TL_DEV void copy_piece(u32 to, const u16 *from, int bytes) {
-  asked_for[bb_here.thread].push_back({to, from, bytes, false});
+  asked_for[bb_here.me].push_back({to, from, bytes, false});
 }
 TL_DEV void copy_piece(u32 to, const u16 *from) {
   copy_piece(to, from, 16);
 }
 TL_DEV void copies_end() {
-  asked_for[bb_here.thread].push_back({0, nullptr, 0, true});
+  asked_for[bb_here.me].push_back({0, nullptr, 0, true});
 }
 template <int N> static void copies_wait() {
-  std::vector<asked> &all = asked_for[bb_here.thread];
+  std::vector<asked> &all = asked_for[bb_here.me];
   int groups = -N;
   size_t i = 0;
   for (const asked &a : all) groups += a.ends;
@@ -229,7 +176,7 @@ TL_DEV float half_of(u32 pair, int high, bool bf) {
 static void multiply(bool bf, float *d, u32 a0, u32 a1, u32 a2, u32 a3, u32 b0, u32 b1) {
   const u32 mine[6] = {a0, a1, a2, a3, b0, b1};
   const int lane = bb_here.thread % TL_WARP;
-  memcpy(tl_given[bb_here.thread], mine, sizeof mine);
+  memcpy(tl_given[bb_here.me], mine, sizeof mine);
   __syncwarp();
   for (int e = 0; e < 4; e++) {
     const int row = lane / 4 + e / 2 * 8, col = lane % 4 * 2 + e % 2;
@@ -250,7 +197,7 @@ TL_DEV void mma_bf16(float *d, u32 a0, u32 a1, u32 a2, u32 a3, u32 b0, u32 b1) {
 TL_DEV u32 transpose_8x8(u32 x) {
   const int lane = bb_here.thread % TL_WARP, row = lane / 4, col = lane % 4 * 2;
   u32 y = 0;
-  tl_given[bb_here.thread][0] = x;
+  tl_given[bb_here.me][0] = x;
   __syncwarp();
   for (int i = 0; i < 2; i++)
     y |= (tl_lanes()[(col + i) * 4 + row / 2][0] >> row % 2 * 16 & 0xffff) << i * 16;
@@ -258,17 +205,3 @@ TL_DEV u32 transpose_8x8(u32 x) {
   return y;
 }
 } // namespace tl
-
-#define TL_SHARED(name) unsigned char *const name = bb_shared
-#define TL_KERNEL(name, most, beside)                                                              \
-  static void name##_of(const Params &p);                                                          \
-  static void name##_body(const void *call) {                                                      \
-    tl::asked_for[bb_here.thread].clear();                                                         \
-    name##_of(*(const Params *)call);                                                              \
-  }                                                                                                \
-  extern "C" __attribute__((visibility("default"))) const size_t name##_bytes = sizeof(Params);    \
-  extern "C" __attribute__((visibility("default"))) int name(const void *call, int64_t blocks,     \
-                                                             int threads, unsigned shared) {       \
-    return threads > most ? 1 : bb_run(name##_body, call, blocks, threads, shared);                \
-  }                                                                                                \
-  static void name##_of(const Params &p)

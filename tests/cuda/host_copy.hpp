@@ -1,0 +1,249 @@
+/* host_copy.hpp - copies of boxes on the processor, and what is amiss with memory that they share with threads: for kernels over
+ * sm90.cuh, in tests (host.hpp includes it).
+ *
+ * A box comes when somebody waits for it and nobody else can go on, the youngest first; what is put is read when somebody waits for that.
+ * Errors are: memory that is written while a box is on its way there, while what is put from there has not been read, or while a product that reads it runs; memory that
+ * is read while a box is on its way there; what threads wrote, read by a copy or a product without fence_copies(); boxes that nobody waited for and puts
+ * that were not waited for when a block ends.
+ */
+#include "fake_map.h"
+
+#include <algorithm>
+
+namespace tl {
+struct alignas(64) tensor_map {
+  u64 bits[16];
+};
+
+struct range {
+  u32 from, to;
+};
+TL_DEV bool meets(range a, range b) {
+  return a.from < b.to && b.from < a.to;
+}
+
+/* --- boxes --- */
+
+struct box {
+  fake_map map;
+  int at[FAKE_MAP_RANK]; /* its first element */
+  int block;             /* of the cluster */
+  range memory;
+  int barrier;
+};
+static std::vector<box> coming;
+static std::vector<box> putting[BB_FIBERS]; /* by each thread; block -1: a group ends */
+static std::vector<int> putters;            /* those who ever did */
+
+static box box_of(const tensor_map *m, const void *memory, const int *at, int axes) {
+  box b = {};
+  memcpy(&b.map, m, sizeof b.map);
+  if (b.map.mark != FAKE_MAP_MARK) tl_fault("what describes a box is no tensor map");
+  if ((int)b.map.rank != axes)
+    tl_fault("a box at %d coordinates of a map of %u axes", axes, b.map.rank);
+  u32 bytes = 2;
+  for (int i = 0; i < axes; i++) b.at[i] = at[i], bytes *= b.map.box[i];
+  b.block = tl_rank();
+  b.memory = {address(memory), address(memory) + bytes};
+  if (b.memory.from % 128 || b.memory.to > bb_here.shared)
+    tl_fault("a box of %u bytes at byte %u of %zu of shared memory", bytes, b.memory.from,
+             bb_here.shared);
+  return b;
+}
+/* Bits 4 to 6 of an address are crossed with bits 7 to 9. */
+TL_DEV u32 swizzled(u32 a) {
+  return a ^ (a >> 3 & 0x70);
+}
+/* f(its place in shared memory, in the array; NULL: it lies beside it) of every element. */
+template <class F> static void each_element(const box &b, F f) {
+  int i[FAKE_MAP_RANK] = {0};
+  for (u32 to = b.memory.from; to < b.memory.to; to += 2) {
+    u64 from = b.map.data;
+    bool inside = true;
+    for (u32 a = 0; a < b.map.rank; a++) {
+      const int64_t at = (int64_t)b.at[a] + i[a];
+      inside &= at >= 0 && at < (int64_t)b.map.size[a];
+      from += (u64)at * b.map.step[a];
+    }
+    f(swizzled(to), inside ? (u16 *)from : NULL);
+    for (u32 a = 0; a < b.map.rank && ++i[a] == b.map.box[a]; a++) i[a] = 0;
+  }
+}
+
+/* --- memory that is shared with them --- */
+
+/* Of every 16 bytes of a block's: the thread that wrote there, plus one, and did not fence since. */
+static u16 unfenced[TL_BLOCKS][BB_SHARED / 16];
+static std::vector<u32> unfenced_by[BB_FIBERS];
+
+TL_DEV void check_fence(range r, const char *who) {
+  const u16 *by = unfenced[tl_rank()];
+  for (u32 i = r.from / 16; i < (r.to + 15) / 16; i++)
+    if (by[i])
+      tl_fault("%s byte %u, which thread %d wrote without a fence", who, 16 * i, by[i] - 1);
+}
+static void fence_copies() {
+  for (u32 i : unfenced_by[bb_here.me]) {
+    u16 *by = &unfenced[tl_rank()][i];
+    if (*by == bb_here.thread + 1) *by = 0;
+  }
+  unfenced_by[bb_here.me].clear();
+}
+
+/* Products that run: host_group.hpp.  0: none reads there, or 1 + the thread that began it. */
+static int product_reads(int block, range r);
+
+static void check_write(int block, range r, const char *who) {
+  for (const box &b : coming)
+    if (b.block == block && meets(b.memory, r))
+      tl_fault("%s byte %u of block %d, where a box is on its way", who, r.from,
+               tl_cluster.first + block);
+  for (int t : putters)
+    for (const box &b : putting[t])
+      if (b.block == block && meets(b.memory, r))
+        tl_fault("%s byte %u, which thread %d puts and has not waited for", who, r.from,
+                 t % bb_here.threads);
+  if (const int reader = product_reads(block, r))
+    tl_fault("%s byte %u of block %d, which a product of thread %d reads", who, r.from,
+             tl_cluster.first + block, reader - 1);
+}
+static void check_read(range r, const char *who) {
+  for (const box &b : coming)
+    if (b.block == tl_rank() && meets(b.memory, r))
+      tl_fault("%s byte %u, where a box is on its way", who, r.from);
+}
+/* A thread's own. */
+static void touch(u32 at, bool writes, u32 bytes) {
+  const range r = {at, at + bytes};
+  if (r.to > bb_here.shared) tl_fault("byte %u of %zu of shared memory", at, bb_here.shared);
+  if (!writes) return check_read(r, "a thread reads");
+  check_write(tl_rank(), r, "a thread writes");
+  for (u32 i = at / 16; i < (at + bytes + 15) / 16; i++) {
+    unfenced[tl_rank()][i] = (u16)(bb_here.thread + 1);
+    unfenced_by[bb_here.me].push_back(i);
+  }
+}
+
+/* --- copies --- */
+
+static void ask_for(int mates, void *to, const tensor_map *m, u64 *barrier, const int *at,
+                    int axes) {
+  box b = box_of(m, to, at, axes);
+  if (mates > tl_cluster.blocks) tl_fault("a box for %d blocks of %d", mates, tl_cluster.blocks);
+  const int first = mates > 1 ? 0 : tl_rank(), last = mates > 1 ? mates : tl_rank() + 1;
+  for (b.block = first; b.block < last; b.block++) {
+    b.barrier = barrier_of(barrier, b.block, "a box")->number;
+    check_write(b.block, b.memory, "a box is to come to");
+    coming.push_back(b);
+  }
+}
+TL_DEV void copy_box(void *to, const tensor_map *m, u64 *b, int c0, int c1) {
+  const int at[] = {c0, c1};
+  ask_for(1, to, m, b, at, 2);
+}
+TL_DEV void copy_box(void *to, const tensor_map *m, u64 *b, int c0, int c1, int c2) {
+  const int at[] = {c0, c1, c2};
+  ask_for(1, to, m, b, at, 3);
+}
+TL_DEV void copy_box(void *to, const tensor_map *m, u64 *b, int c0, int c1, int c2, int c3) {
+  const int at[] = {c0, c1, c2, c3};
+  ask_for(1, to, m, b, at, 4);
+}
+TL_DEV void copy_box(void *to, const tensor_map *m, u64 *b, int c0, int c1, int c2, int c3,
+                     int c4) {
+  const int at[] = {c0, c1, c2, c3, c4};
+  ask_for(1, to, m, b, at, 5);
+}
+template <class... C>
+TL_DEV void copy_box_to_all(int mates, void *to, const tensor_map *m, u64 *b, C... c) {
+  const int at[] = {c...};
+  ask_for(mates, to, m, b, at, (int)sizeof...(c));
+}
+
+static void bring(size_t which) {
+  const box b = coming[which];
+  unsigned char *const memory = tl_cluster.block[b.block].memory;
+  barrier *const x = &barriers[(size_t)b.barrier];
+  coming.erase(coming.begin() + (long)which);
+  each_element(b, [&](u32 to, const u16 *from) {
+    const u16 value = from ? *from : 0;
+    memcpy(memory + to, &value, 2);
+  });
+  memset(unfenced[b.block] + b.memory.from / 16, 0,
+         (b.memory.to - b.memory.from) / 16 * sizeof **unfenced);
+  x->bytes -= (int)(b.memory.to - b.memory.from);
+  complete(x);
+}
+/* Of those that somebody waits for one: the youngest, or one that is drawn. */
+static bool bring_one() {
+  std::vector<size_t> wanted;
+  for (size_t i = 0; i < coming.size(); i++)
+    if (!barriers[(size_t)coming[i].barrier].waiting.empty()) wanted.push_back(i);
+  if (wanted.empty()) return false;
+  bring(tl_cluster.order ? wanted[tl_draw() % wanted.size()] : wanted.back());
+  return true;
+}
+
+/* --- what is put --- */
+
+template <class... C> static void put_box(const tensor_map *m, const void *from, C... c) {
+  const int at[] = {c...};
+  const box b = box_of(m, from, at, (int)sizeof...(c));
+  check_read(b.memory, "what is put is");
+  check_fence(b.memory, "what is put is");
+  if (putting[bb_here.me].empty()) putters.push_back(bb_here.me);
+  putting[bb_here.me].push_back(b);
+}
+static void put_commit() {
+  box end = {};
+  end.block = -1;
+  if (putting[bb_here.me].empty()) putters.push_back(bb_here.me);
+  putting[bb_here.me].push_back(end);
+}
+template <int N = 0> static void put_read() {
+  std::vector<box> &all = putting[bb_here.me];
+  int groups = -N;
+  size_t i = 0;
+  for (const box &b : all) groups += b.block < 0;
+  for (; groups > 0; i++) {
+    if (all[i].block < 0) groups--;
+    if (all[i].block < 0) continue;
+    each_element(all[i], [&](u32 from, u16 *to) {
+      if (to) memcpy(to, bb_shared + from, 2);
+    });
+  }
+  all.erase(all.begin(), all.begin() + (long)i);
+  if (i && all.empty()) putters.erase(std::find(putters.begin(), putters.end(), bb_here.me));
+}
+TL_DEV void prefetch_map(const tensor_map *) {}
+
+/* --- */
+
+static void end_copies() {
+  if (!putting[bb_here.me].empty()) tl_fault("the thread ends and what it puts has not been read");
+}
+static void end_boxes(int rank) {
+  for (const box &b : coming)
+    if (b.block == rank)
+      tl_fault("the block ends and nobody waited for the box at byte %u", b.memory.from);
+}
+static const tl_with copies_anew =
+    tl_more{[] {
+              coming.clear();
+              putters.clear();
+              for (int f = 0; f < tl_cluster.blocks * bb_here.threads; f++)
+                putting[f].clear(), unfenced_by[f].clear();
+              memset(unfenced, 0, (size_t)tl_cluster.blocks * sizeof *unfenced);
+            },
+            end_copies, end_boxes, bring_one};
+
+/* Four matrices of 8 x 8 elements to where lanes 8 i to 8 i + 7 say for matrix i, as fragments hold them. */
+static void store_matrix(u32 a, u32 r0, u32 r1, u32 r2, u32 r3) {
+  const u32 r[4] = {r0, r1, r2, r3};
+  const int lane = bb_here.thread % TL_WARP;
+  tl_given[bb_here.me][0] = a;
+  __syncwarp();
+  for (int i = 0; i < 4; i++) store_word(tl_lanes()[8 * i + lane / 4][0] + 4 * (lane & 3), r[i]);
+  __syncwarp();
+}
+} // namespace tl

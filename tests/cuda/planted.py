@@ -1,0 +1,55 @@
+"""Faults planted into kernels for sm_90a are found out when those run on the processor (host_*.hpp), each for its reason.
+
+    planted.py DEVICE_TEST FAKE-DRIVER FAKE-COMPILER HOST.HPP OPERATORS
+"""
+import concurrent.futures, os, re, shutil, subprocess, sys
+
+test, driver, compiler, host, operators = sys.argv[1:]
+if not shutil.which("c++"): sys.exit(77)
+environment = {**os.environ, "BLOCKBUSTER_CUDA": driver, "BLOCKBUSTER_NVRTC": compiler, "BLOCKBUSTER_CACHE": "", "FAKE_CUDA": "host",
+               "FAKE_HOST": host, "FAKE_SM": "90", "FAKE_PROCESSORS": "2"}
+# A cluster of two blocks that take two tiles each, 7 parts of what is summed through rings of 4 buffers.
+GATED = ("product_gated", "M=256", "N=136", "K=400")
+STUCK = "nobody can go on"
+# what is wrong, what sed does, what is said
+FAULTS = [
+    ("nothing", "1s/^/ /", None),
+    ("what threads wrote is put without a fence", "s/tl::fence_copies\\(\\);//", "without a fence"),
+    ("a ring's buffer is released while products read it", "s/tl::mma_wait<2>\\(\\);/tl::mma_wait<6>();/", "is to come to byte .* which a product of thread"),
+    ("a copier expects no bytes", "s/tl::ring_claim\\(sync.t2, t2_ring, [0-9]+\\)/tl::barrier_wait(\\&sync.t2.empty[t2_ring.at], t2_ring.phase ^ 1)/", STUCK),
+    ("a copier expects too few bytes", "s/(tl::ring_claim\\(sync.t2, t2_ring, )16384/\\18192/; s/p.early >> 1/0/", STUCK),
+    ("readers wait for the phase before", "s/tl::ring_wait\\(sync.t2, t2_ring\\);/tl::barrier_wait(\\&sync.t2.full[t2_ring.at], t2_ring.phase ^ 1);/",
+     "where a box is on its way"),
+    ("a copier waits for the parity of readers", "s/tl::ring_claim\\(sync.t2, t2_ring, ([0-9]+)\\)/tl::barrier_wait(\\&sync.t2.empty[t2_ring.at], t2_ring.phase), "
+     "tl::barrier_expect(\\&sync.t2.full[t2_ring.at], \\1)/", STUCK),
+    ("one tile has no copier", "s/threadIdx.x == 32\\)/threadIdx.x == 33000)/", STUCK),
+    ("a barrier has a reader too few", "s/tl::ring_init\\(sync.t2, 8\\)/tl::ring_init(sync.t2, 7)/", "(is to come to byte|one arrival too many|not complete)"),
+    ("a barrier has a reader too many", "s/tl::ring_init\\(sync.t2, 8\\)/tl::ring_init(sync.t2, 9)/", STUCK),
+    ("a tile is not waited for", "s/tl::ring_wait\\(sync.t3, t3_ring\\);//", "where a box is on its way"),
+    ("the last buffer is not released", "s/^      tl::ring_release_before\\(sync.t2, t2_ring, behind\\);//", STUCK),
+    ("what is put is not waited for", "s/if \\(tl::lane\\(\\) == 0\\) tl::put_read\\(\\);//", "what it puts has not been read"),
+    ("memory is written before it was put", "s/tl::put_read<1>\\(\\);/tl::put_read<9>();/", "puts and has not waited for"),
+    ("products are not waited for", "s/tl::mma_wait<0>\\(\\);//", "(nobody waited for its products|which a product of thread)"),
+    ("products without a fence for registers", "s/tl::mma_fence\\(\\);//", "without mma_fence"),
+    ("sums are written while products run", "s/tl::mma_commit\\(\\); .. as many as products/tl::mma_commit(); t0[0] = 1.f;/", "sums were written"),
+    ("barriers are not made for all to see", "s/tl::barrier_init_done\\(\\);//", "not made for all to see"),
+    ("a block leaves its mate", "s/tl::cluster_leave\\(\\);//", "(which has ended|a phase is not complete)"),
+    ("roles have too many registers", "s/tl::more_registers<232>/tl::more_registers<240>/", "registers of a block's threads"),
+    ("a group reads beyond its tile", "s/group \\* 8192/group * 245760/", "of shared memory"),
+]
+
+
+def run(fault):
+    what, script, says = fault
+    name, *extents = GATED
+    ran = subprocess.run([test, "cuda/0", "2e-3", os.path.join(operators, name + ".bb"), *extents], capture_output=True, text=True, timeout=300,
+                         env={**environment, "FAKE_EDIT": script})
+    said = ran.stdout + ran.stderr
+    good = ran.returncode == 0 if says is None else ran.returncode == 1 and re.search(says, said)
+    return f"{'ok   ' if good else 'WRONG'} {what}" + ("" if good else ": " + said[-1500:]), not good
+
+
+with concurrent.futures.ThreadPoolExecutor(2) as pool:
+    results = list(pool.map(run, FAULTS))
+for line, _ in results: print(line)
+sys.exit(any(bad for _, bad in results))
