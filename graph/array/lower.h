@@ -51,6 +51,11 @@ typedef struct bb_lower {
 /* Gives vectors that are multiplied with blocks an axis of extent 1, and what is computed from them. */
 void bb_ix_add_units(bb_ix *ix);
 
+/* --- alike.c --- */
+
+/* Makes one dim of those along which products that read one operand alike have their own axes, where extents are equal. */
+void bb_ix_cut_alike(bb_ix *ix);
+
 /* --- lower_dims.c: which dims are blocked, and their names --- */
 
 void bb_lower_find_blocked(bb_lower *l);
