@@ -59,13 +59,16 @@ static const sizes wide[] = {{128, 256, 64, 256},
                              {128, 128, 64, 256},
                              {128, 128, 64, 128},
                              {64, 128, 64, 128},
+                             {128, 64, 64, 64},
                              {64, 64, 64, 64}};
 static const sizes narrow[] = {{128, 128, 128, 256},
                                {128, 64, 64, 256},
                                {128, 128, 128, 128},
                                {64, 64, 64, 256},
+                               {128, 64, 64, 64},
                                {64, 64, 64, 64}};
-enum { TRIED = 5, FEW = 8 };
+enum { TRIED = sizeof wide / sizeof *wide, FEW = 8 };
+_Static_assert(TRIED == sizeof narrow / sizeof *narrow, "as many are tried of both");
 
 /* Results of at most so many rows, whose products are a warp's. */
 static const sizes thin[] = {
