@@ -148,6 +148,7 @@ static uint32_t add_tensor(bb_maker *m, const bb_tile_view *view) {
                                                  .role = BB_TENSOR_LOCAL,
                                                  .once = true,
                                                  .room = BB_NONE,
+                                                 .within = BB_NONE,
                                                  .rank = view->rank,
                                                  .shape = shape};
   return plan->tensors++;

@@ -43,6 +43,18 @@ const bb_extent *const *bb_maker_extents(bb_maker *m, uint32_t axes, const bb_di
   return extent;
 }
 
+/* What a cache grows by counts as the output does that it lies in. */
+static void shape_fresh(bb_maker *m, const bb_plan_cache *cache) {
+  bb_plan_tensor *t = &m->plan->tensor[cache->fresh];
+  const bb_plan_tensor *out = &m->plan->tensor[cache->output];
+  const bb_tensor *from = &m->program->tensor[cache->fresh];
+  const bb_extent **shape = BB_NEW(m->arena, const bb_extent *, out->rank);
+  for (uint32_t i = 0; i < out->rank; i++) shape[i] = out->shape[i];
+  shape[cache->axis] = m->program->dim[from->axis[m->room[cache->fresh].axis]].extent;
+  t->rank = out->rank;
+  t->shape = shape;
+}
+
 /* Callers see the model's shapes; other arrays have those of their dims. */
 static void make_tensors(bb_maker *m) {
   bb_plan *plan = m->plan;
@@ -64,6 +76,8 @@ static void make_tensors(bb_maker *m) {
       bb_fail(m->ctx, BB_ERROR_UNSUPPORTED, "array \"%s\" has more than %d axes", from->name,
               BB_PLAN_RANK);
   }
+  for (uint32_t i = 0; i < plan->caches; i++)
+    if (plan->cache[i].fresh != BB_NONE) shape_fresh(m, &plan->cache[i]);
   bb_plan_give_rooms(plan);
 }
 

@@ -255,8 +255,8 @@ void bb_plan_write(bb_buffer *out, const bb_plan *p) {
   }
   bb_put(out, "],\n \"caches\": [");
   for (uint32_t i = 0; i < p->caches; i++)
-    bb_put(out, "%s[%u, %u, %u]", i ? ", " : "", p->cache[i].input, p->cache[i].output,
-           p->cache[i].axis);
+    bb_put(out, "%s[%u, %u, %u, %lld]", i ? ", " : "", p->cache[i].input, p->cache[i].output,
+           p->cache[i].axis, p->cache[i].fresh == BB_NONE ? -1ll : (long long)p->cache[i].fresh);
   bb_put(out, "],\n");
   put_table(out, p);
   bb_put(out, " \"steps\": [");

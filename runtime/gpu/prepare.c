@@ -189,7 +189,7 @@ void bb_gpu_prepare(bb_module *module, bb_queue *q, bb_context *ctx, const bb_la
   if (l->kernel == BB_NONE) {
     bb_gpu_misc_call(&m, module->misc[l->step], l->symbol, l->data,
                      q->faults + l->step * sizeof(int64_t), &p->calls);
-    bb_gpu_past_unknown(&m);
+    if (p->calls.count) bb_gpu_past_unknown(&m); /* else the launch before is still the last one */
   } else {
     as(p, p->way, l);
     if (p->way->is_own)

@@ -116,6 +116,7 @@ static bb_home home_of(const bb_session *s, uint32_t tensor) {
   const bb_bound *bound = &s->bound[tensor];
   if (!bb_session_has(s, tensor)) return BB_HOME_MODEL;
   if (s->once) return BB_HOME_NONE;
+  if (t->within != BB_NONE) return BB_HOME_WITHIN;
   if (t->role == BB_TENSOR_LOCAL || bb_bound_is_staged(bound)) return BB_HOME_WORKSPACE;
   return bound->given ? BB_HOME_CALLER : BB_HOME_OWN;
 }
@@ -128,6 +129,34 @@ void bb_session_grow(bb_session *s, void **memory, size_t *have, size_t need) {
   *have = 0;
   *memory = m->class->allocate(m->device, s->ctx, need);
   *have = need;
+}
+
+static void check_known(const bb_session *s, const bb_extent *extent) {
+  for (uint32_t k = 0; k < extent->count; k++)
+    if (s->symbol[extent->symbol[k]] < 0)
+      bb_fail(s->ctx, BB_ERROR_ARGUMENT, "the run-time extent %s is not known",
+              s->model->plan->symbol[extent->symbol[k]]);
+}
+
+static int64_t extent_of(const bb_session *s, const bb_extent *extent) {
+  int64_t value;
+  check_known(s, extent);
+  if (!bb_plan_extent(extent, s->symbol, &value))
+    bb_fail(s->ctx, BB_ERROR_MEMORY, "an extent is too large");
+  return value;
+}
+
+/* What a cache grows by begins where its past ends, and ends where it ends. */
+static void size_within(bb_session *s, uint32_t tensor) {
+  const bb_plan_tensor *t = &s->model->plan->tensor[tensor];
+  const bb_plan_tensor *whole = &s->model->plan->tensor[t->within];
+  int64_t row = bb_dtype_bytes(t->dtype), first = extent_of(s, t->first);
+  int64_t extent = extent_of(s, t->shape[t->room_axis]);
+  if (extent > extent_of(s, whole->shape[t->room_axis]) - first)
+    bb_fail(s->ctx, BB_ERROR_INPUT, "\"%s\": %lld elements behind %lld are beyond its end",
+            whole->name, (long long)extent, (long long)first);
+  for (uint32_t i = t->room_axis + 1; i < t->rank; i++) row *= extent_of(s, t->shape[i]);
+  s->place[tensor].offset = (size_t)(first * row);
 }
 
 /* to_come: of a run whose arrays may not be bound yet. */
@@ -144,11 +173,11 @@ static void size_arrays(bb_session *s, bool to_come) {
       place->home = BB_HOME_NONE;
       continue;
     }
-    for (uint32_t a = 0; a < t->rank; a++)
-      for (uint32_t k = 0; k < t->shape[a]->count; k++)
-        if (s->symbol[t->shape[a]->symbol[k]] < 0)
-          bb_fail(s->ctx, BB_ERROR_ARGUMENT, "the run-time extent %s is not known",
-                  p->symbol[t->shape[a]->symbol[k]]);
+    if (place->home == BB_HOME_WITHIN) {
+      size_within(s, i);
+      continue;
+    }
+    for (uint32_t a = 0; a < t->rank; a++) check_known(s, t->shape[a]);
     if (!bb_plan_count(t->rank, t->shape, s->symbol, &count))
       bb_fail(s->ctx, BB_ERROR_MEMORY, "array \"%s\" is too large to hold", t->name ? t->name : "");
     place->bytes = count * bb_dtype_bytes(t->dtype);
@@ -310,7 +339,8 @@ static bool fits_reserve(bb_session *s) {
   bool fits = r->workspace && s->scratch <= r->scratch;
   for (uint32_t t = 0; t < tensors && fits; t++)
     if (s->place[t].home == BB_HOME_WORKSPACE) fits = s->place[t].bytes <= r->bytes[t];
-  for (uint32_t t = 0; t < tensors && fits; t++) s->place[t].offset = r->offset[t];
+  for (uint32_t t = 0; t < tensors && fits; t++)
+    if (s->place[t].home == BB_HOME_WORKSPACE) s->place[t].offset = r->offset[t];
   if (fits) s->scratch = r->scratch, s->workspace = r->workspace;
   return fits;
 }
@@ -384,9 +414,13 @@ void bb_session_place(bb_session *s) {
     case BB_HOME_CALLER: s->data[t] = s->bound[t].data; break;
     case BB_HOME_OWN: s->data[t] = place->own; break;
     case BB_HOME_WORKSPACE: s->data[t] = base + place->offset; break;
+    case BB_HOME_WITHIN:
     case BB_HOME_NONE: s->data[t] = NULL; break;
     }
   }
+  for (uint32_t t = 0; t < p->tensors; t++)
+    if (s->place[t].home == BB_HOME_WITHIN)
+      s->data[t] = (char *)s->data[p->tensor[t].within] + s->place[t].offset;
   for (uint32_t i = 0; i < p->steps; i++)
     for (uint32_t k = 0; k < p->step[i].arguments; k++) {
       uint32_t tensor = p->step[i].argument[k].tensor;

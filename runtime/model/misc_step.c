@@ -213,14 +213,14 @@ static void store_result(const call *c, uint32_t i) {
   for (uint32_t k = 0; same && k < want.rank; k++) same = got->shape[k] == want.shape[k];
   if (!same)
     bb_fail(c->lab->inner, BB_ERROR_INPUT, "result %u has another shape than the model says", i);
-  uint32_t tensor = o->piece[0].tensor, axis = c->tensor[tensor].room_axis;
+  uint32_t tensor = o->piece[0].tensor;
+  const bb_plan_tensor *t = &c->tensor[tensor];
   int64_t room = room_of(c, tensor);
   size_t count = count_of(c, o->rank, o->shape), run = count, pitch = count;
-  for (uint32_t k = 0; room && k <= axis && count; k++) {
-    run /= (size_t)want.shape[k];
-    pitch = run * (size_t)room;
+  if (room && count) {
+    run = count_of(c, t->rank - t->room_axis, t->shape + t->room_axis);
+    pitch = count_of(c, t->rank - t->room_axis - 1, t->shape + t->room_axis + 1) * (size_t)room;
   }
-  if (room && count) run *= (size_t)want.shape[axis];
   char *to = c->data[tensor];
   for (size_t at = 0; at < count; at += run, to += pitch * bb_dtype_bytes(o->dtype))
     bb_interp_store(o->dtype, got->data + at, run, to);

@@ -30,12 +30,21 @@ bool bb_plan_count(uint32_t rank, const bb_extent *const *shape, const int64_t *
 }
 
 void bb_plan_give_rooms(bb_plan *p) {
-  for (uint32_t t = 0; t < p->tensors; t++) p->tensor[t].room = BB_NONE;
+  for (uint32_t t = 0; t < p->tensors; t++) p->tensor[t].room = p->tensor[t].within = BB_NONE;
   for (uint32_t i = 0; i < 2 * p->caches; i++) {
     const bb_plan_cache *cache = &p->cache[i / 2];
     bb_plan_tensor *end = &p->tensor[i % 2 ? cache->output : cache->input];
     end->room = p->extents + i;
     end->room_axis = cache->axis;
+  }
+  for (uint32_t i = 0; i < p->caches; i++) {
+    const bb_plan_cache *cache = &p->cache[i];
+    if (cache->fresh == BB_NONE || cache->axis >= p->tensor[cache->input].rank) continue;
+    bb_plan_tensor *fresh = &p->tensor[cache->fresh];
+    fresh->room = p->tensor[cache->output].room;
+    fresh->room_axis = cache->axis;
+    fresh->within = cache->output;
+    fresh->first = p->tensor[cache->input].shape[cache->axis];
   }
 }
 
@@ -131,6 +140,12 @@ static const char *step_broken(const bb_plan *p, const bb_plan_step *s) {
   return broken;
 }
 
+static bool same_extent(const bb_extent *a, const bb_extent *b) {
+  bool same = a->factor == b->factor && a->count == b->count;
+  for (uint32_t i = 0; same && i < a->count; i++) same = a->symbol[i] == b->symbol[i];
+  return same;
+}
+
 static const char *cache_broken(const bb_plan *p, const bb_plan_cache *c) {
   const bb_plan_tensor *in = &p->tensor[c->input], *out = &p->tensor[c->output];
   bool fits = in->role == BB_TENSOR_INPUT && out->role == BB_TENSOR_OUTPUT &&
@@ -138,6 +153,17 @@ static const char *cache_broken(const bb_plan *p, const bb_plan_cache *c) {
   for (uint32_t i = 0; fits && i < p->caches; i++)
     fits = &p->cache[i] == c || (p->cache[i].input != c->input && p->cache[i].output != c->output);
   return fits ? NULL : "a cache's two ends do not fit";
+}
+
+/* Where it lies follows from the cache's own extents, so that no step can write beyond the output. */
+static const char *fresh_broken(const bb_plan *p, const bb_plan_cache *c) {
+  if (c->fresh == BB_NONE) return NULL;
+  const bb_plan_tensor *fresh = &p->tensor[c->fresh], *out = &p->tensor[c->output];
+  bool fits = fresh->role == BB_TENSOR_LOCAL && !fresh->once && fresh->dtype == out->dtype &&
+              fresh->rank == out->rank && fresh->within == c->output;
+  for (uint32_t i = 0; fits && i < fresh->rank; i++)
+    fits = i == c->axis || same_extent(fresh->shape[i], out->shape[i]);
+  return fits ? NULL : "what a cache grows by does not fit its output";
 }
 
 static const char *table_broken(const bb_plan *p) {
@@ -167,6 +193,7 @@ static const char *table_broken(const bb_plan *p) {
 const char *bb_plan_verify(const bb_plan *p) {
   const char *broken = table_broken(p);
   for (uint32_t i = 0; i < p->caches && !broken; i++) broken = cache_broken(p, &p->cache[i]);
+  for (uint32_t i = 0; i < p->caches && !broken; i++) broken = fresh_broken(p, &p->cache[i]);
   for (uint32_t i = 0; i < p->tensors && !broken; i++) broken = tensor_broken(p, &p->tensor[i]);
   for (uint32_t i = 0; i < p->steps && !broken; i++) broken = step_broken(p, &p->step[i]);
   return broken;

@@ -15,7 +15,7 @@
 #include "../../graph/program.h"
 #include "formula.h"
 
-enum { BB_PLAN_RANK = 32, BB_PLAN_VERSION = 3, BB_PLAN_VARIANTS = 8 };
+enum { BB_PLAN_RANK = 32, BB_PLAN_VERSION = 4, BB_PLAN_VARIANTS = 8 };
 
 /* Constants in their data and arrays in a workspace begin at multiples of so many bytes: a GPU fetches boxes in lines of 128, and
  * two lines for one where rows begin in the middle, from memory 256 at a time. */
@@ -32,11 +32,16 @@ typedef struct bb_plan_tensor {
   /* An end of a cache: `room_axis` has room in memory for as many elements as this symbol says.
    * BB_NONE: dense. */
   uint32_t room, room_axis;
+  /* What a cache grows by lies in its output from the start, behind so many elements of `room_axis`; BB_NONE: an array of
+   * its own. */
+  uint32_t within;
+  const bb_extent *first;
 } bb_plan_tensor;
 
-/* An output that is an input with more behind it along an axis, brought together by a step. */
+/* An output that is an input with more behind it along an axis, brought together by a step.  fresh: a local array that is all
+ * of what comes behind, which is made where it belongs; BB_NONE: there is none. */
 typedef struct bb_plan_cache {
-  uint32_t input, output, axis;
+  uint32_t input, output, axis, fresh;
 } bb_plan_cache;
 
 /* What a kernel works on: an array from some element on.  The formula is of the kernel's extents. */
@@ -138,7 +143,7 @@ bool bb_plan_extent(const bb_extent *extent, const int64_t *symbol, int64_t *val
 /* The elements of a shape; false likewise. */
 bool bb_plan_count(uint32_t rank, const bb_extent *const *shape, const int64_t *symbol,
                    size_t *count);
-/* The ends of caches know their rooms, all other tensors that they have none. */
+/* The ends of caches and what they grow by know their rooms, all other tensors that they have none. */
 void bb_plan_give_rooms(bb_plan *plan);
 /* Fills in, again and again, extents (-1: not known) that follow from others.  True: one was found;
  * fails with BB_ERROR_INPUT where one is no size, or is known as something else. */

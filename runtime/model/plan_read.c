@@ -96,6 +96,7 @@ static void read_tensor(const reader *r, const bb_json *json, bb_plan_tensor *te
                              .dtype = read_dtype(r, json),
                              .role = (bb_tensor_role)k,
                              .room = BB_NONE,
+                             .within = BB_NONE,
                              .once = flag(json, "once")};
   tensor->shape = read_shape(r, json, "shape", BB_PLAN_RANK, &tensor->rank);
   bool named = tensor->role == BB_TENSOR_INPUT || tensor->role == BB_TENSOR_OUTPUT;
@@ -107,18 +108,21 @@ static void read_tensor(const reader *r, const bb_json *json, bb_plan_tensor *te
       (uint64_t)bb_json_whole(&r->from, bb_json_get(json, "bytes"), "bytes", 0, INT64_MAX);
 }
 
-/* [input, output, axis] each. */
+/* [input, output, axis, fresh] each; fresh: -1 where there is none. */
 static void read_caches(reader *r, const bb_json *top) {
   bb_plan *p = r->plan;
   const bb_json *list = bb_json_member(&r->from, top, "caches", BB_JSON_LIST);
   bb_plan_cache *cache = BB_NEW(r->arena, bb_plan_cache, list->count + 1);
   for (const bb_json *c = list->first; c; c = c->next) {
-    if (c->kind != BB_JSON_LIST || c->count != 3) bb_json_refuse(&r->from, "caches");
+    if (c->kind != BB_JSON_LIST || c->count != 4) bb_json_refuse(&r->from, "caches");
     const bb_json *output = c->first->next;
     bb_plan_cache *made = &cache[p->caches];
     made->input = (uint32_t)bb_json_whole(&r->from, c->first, "caches", 0, (int64_t)p->tensors - 1);
     made->output = (uint32_t)bb_json_whole(&r->from, output, "caches", 0, (int64_t)p->tensors - 1);
     made->axis = (uint32_t)bb_json_whole(&r->from, output->next, "caches", 0, BB_PLAN_RANK);
+    int64_t fresh =
+        bb_json_whole(&r->from, output->next->next, "caches", -1, (int64_t)p->tensors - 1);
+    made->fresh = fresh < 0 ? BB_NONE : (uint32_t)fresh;
     p->caches++;
   }
   p->cache = cache;

@@ -10,6 +10,8 @@ static void use(bb_session *s, uint32_t tensor, uint32_t step) {
   bb_place *place = &s->place[tensor];
   if (step < place->first) place->first = step;
   if (step > place->last) place->last = step;
+  if (s->model->plan->tensor[tensor].within != BB_NONE)
+    use(s, s->model->plan->tensor[tensor].within, step);
 }
 
 /* A session of load time uses what stays in the model, so it has no lifetimes.  What is bound with

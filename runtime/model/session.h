@@ -7,11 +7,12 @@
 
 /* Where the array of a tensor lies in a run. */
 typedef enum bb_home {
-  BB_HOME_NONE,     /* nobody uses it */
-  BB_HOME_MODEL,    /* constants, and what was computed at load */
-  BB_HOME_CALLER,   /* bound, and dense */
-  BB_HOME_OWN,      /* an output that is not bound */
-  BB_HOME_WORKSPACE /* passes between steps; or bound with strides, and copied */
+  BB_HOME_NONE,      /* nobody uses it */
+  BB_HOME_MODEL,     /* constants, and what was computed at load */
+  BB_HOME_CALLER,    /* bound, and dense */
+  BB_HOME_OWN,       /* an output that is not bound */
+  BB_HOME_WORKSPACE, /* passes between steps; or bound with strides, and copied */
+  BB_HOME_WITHIN     /* part of another tensor's array */
 } bb_home;
 
 typedef struct bb_bound {
@@ -29,7 +30,7 @@ typedef struct bb_bound {
 typedef struct bb_place {
   bb_home home;
   uint32_t first, last; /* steps that use it; no step: first > last */
-  size_t bytes, offset; /* offset: in the workspace */
+  size_t bytes, offset; /* offset: in the workspace, or in the tensor that it is part of */
   void *own;            /* OWN, or an input that was written: its memory, of so many bytes */
   size_t own_bytes;
   void *mirror; /* what the lab works on where the device's memory is not the processor's */

@@ -48,6 +48,7 @@ int gpu_open(void **state) {
   find(library, "fake_allocations", &gpu.allocations);
   find(library, "fake_waiting", &gpu.waiting);
   find(library, "fake_updates", &gpu.updates);
+  find(library, "fake_launches", &gpu.launches);
   return 0;
 }
 

@@ -59,7 +59,8 @@ struct gpu_driver {
   void (*fill_after)(long);
   long (*allocations)(void);
   long (*waiting)(void);
-  long (*updates)(void); /* of graphs */
+  long (*updates)(void);  /* of graphs */
+  long (*launches)(void); /* of kernels that ran */
 };
 extern struct gpu_driver gpu;
 

@@ -14,7 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Two heads: keys and values of new rows behind those that are there, in lengths that only a run tells. */
+/* Two heads: keys and values of new rows behind those that are there, in lengths that only a run tells; keys are copied to
+ * their cache, values are made there. */
 static const char program_text[] =
     "blockbuster 1\n"
     "program decoder\n"
@@ -26,7 +27,8 @@ static const char program_text[] =
     "input past_v : f32[2,P,8]\n"
     "output present_k = misc \"Concat\" 13(past_k, k) {axis=1} of (f32[2,P,8], f32[2,S,8]) -> "
     "(f32[2,\"symbol(P)+symbol(S)\",8]) : f32[2,\"symbol(P)+symbol(S)\",8]\n"
-    "output present_v = misc \"Concat\" 13(past_v, v) {axis=1} of (f32[2,P,8], f32[2,S,8]) -> "
+    "made_v = elementwise max(v,-9)\n"
+    "output present_v = misc \"Concat\" 13(past_v, made_v) {axis=1} of (f32[2,P,8], f32[2,S,8]) -> "
     "(f32[2,\"symbol(P)+symbol(S)\",8]) : f32[2,\"symbol(P)+symbol(S)\",8]\n"
     "scores = contract(q[h,s,d], present_k[h,t,d] -> [h,s,t])\n"
     "masked = elementwise select(coord(axis 0)<=coord(axis 1)+symbol(P),scores*0.35,-inf)\n"
