@@ -197,6 +197,10 @@ bool bb_tile_equal(const bb_tile_program *a, const bb_tile_program *b);
 /* NULL, or the first law that is broken, with the statement, in `scratch`. */
 const char *bb_tile_verify(const bb_tile_program *program, bb_arena *scratch);
 
+/* A name that says what a program does: PREFIX_dot3_fold_128x64 has three products, a fold, and stores blocks of 128 rows and 64
+ * columns first; a C identifier if the prefix is one. */
+const char *bb_tile_describe(const bb_tile_program *program, const char *prefix, bb_arena *arena);
+
 /* One statement, as the text has it, without its body. */
 void bb_tile_print_head(bb_buffer *out, const bb_tile_program *program, const bb_tile_stmt *stmt);
 

@@ -38,9 +38,10 @@ static const uint32_t *numbers(bb_arena *arena, const uint32_t *from, uint32_t c
   return kept;
 }
 
-static bb_gpu_way make_own(making *m, const bb_tile_program *tile, bb_gpu_units units) {
+static bb_gpu_way make_own(making *m, bb_tile_program *tile, bb_gpu_units units) {
   bb_buffer source = {.arena = m->arena}, launch = {.arena = m->arena};
   bb_sm90_launch plan;
+  tile->name = bb_tile_describe(tile, "kernel", m->arena);
   if (units == BB_UNITS_WARPS)
     bb_emit_sm80(tile, m->emission.shared, &source, &launch, &plan);
   else
@@ -57,7 +58,7 @@ static bb_gpu_way make_plain(making *m, const bb_tile_program *tile) {
   uint32_t before = m->plain.count;
   bb_emit_simt(&alike, tile, "k", &m->emission, &plan);
   uint32_t number = place_of(m->arena, &m->plain, &alike);
-  const char *name = bb_arena_printf(m->arena, "k%u", number);
+  const char *name = bb_tile_describe(tile, bb_arena_printf(m->arena, "k%u", number), m->arena);
   if (number == before) bb_emit_simt(&m->source, tile, name, &m->emission, &plan);
   return bb_gpu_describe_plain(m->arena, tile, &plan, name);
 }
@@ -67,7 +68,7 @@ static void destroy_home(void *home) {
 }
 
 static bb_gpu_way make_way(making *m, const bb_gpu_draft_way *from) {
-  const bb_tile_program *tile = bb_tile_parse(m->ctx, "a kernel", from->text, from->length);
+  bb_tile_program *tile = bb_tile_parse(m->ctx, "a kernel", from->text, from->length);
   bb_defer(m->ctx, destroy_home, tile->home);
   bb_gpu_way way = from->units ? make_own(m, tile, from->units) : make_plain(m, tile);
   way.extent = numbers(m->arena, from->extent, from->extents);

@@ -87,6 +87,24 @@ static void text_and_back(void **state) {
   }
 }
 
+static void called(bb_tile_program *p, void *user) {
+  assert_string_equal(bb_tile_describe(p, "k", p->home->arena), user);
+}
+
+/* After what a program does, not after what it is called. */
+static void names(void **state) {
+  static char name[][40] = {"k_dot2_fold3_128x128",     "k_dot2_fold3_128x128",
+                            "k_dot2_fold2_split_128x8", "k_dot2_fold2_split_128x8",
+                            "k_dot2_fold3_split_64x16", "k_dot3_64x64"};
+  (void)state;
+  for (uint32_t i = 0; i < sizeof files / sizeof *files; i++) {
+    char *text = read_file(files[i]);
+    with(text, called, name[i]);
+    free(text);
+  }
+  with("tile of_no_use 1\n", called, "k");
+}
+
 /* A program around a body: views A[M,N], B[N], outputs C[M,N] and tiles of several shapes. */
 static void refused_body(const char *statements, const char *why) {
   char text[4000];
@@ -407,7 +425,7 @@ int main(int argc, char **argv) {
       cmocka_unit_test(text_and_back),  cmocka_unit_test(laws),
       cmocka_unit_test(meaning),        cmocka_unit_test(meaning_of_a_product),
       cmocka_unit_test(small_programs), cmocka_unit_test(places),
-      cmocka_unit_test(refusals)};
+      cmocka_unit_test(refusals),       cmocka_unit_test(names)};
   folder = argc > 1 ? argv[1] : ".";
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
