@@ -26,29 +26,49 @@ static void define_initializers(bb_onnx *m, const bb_onnx_frame *frame,
   }
 }
 
-void bb_onnx_inline_graph(const bb_onnx_node *n, const Onnx__GraphProto *graph, uint32_t inputs,
-                          bb_onnx_value *const *in, uint32_t outputs, bb_onnx_value **out) {
-  bb_onnx *m = n->m;
-  if (n->frame->depth >= BRANCH_DEPTH) bb_onnx_refuse(n, "branches are nested too deeply");
-  if (graph->n_input != inputs) bb_onnx_refuse(n, "its branch has %zu inputs", graph->n_input);
-  if (graph->n_output != outputs) bb_onnx_refuse(n, "its branch has %zu outputs", graph->n_output);
+static bb_onnx_frame *frame_within(bb_onnx *m, const bb_onnx_frame *outer, uint32_t depth) {
   bb_onnx_frame *frame = BB_NEW(m->arena, bb_onnx_frame, 1);
-  *frame = (bb_onnx_frame){.outer = n->frame,
-                           .imports = n->frame->imports,
-                           .import = n->frame->import,
+  *frame = (bb_onnx_frame){.outer = outer,
+                           .imports = outer->imports,
+                           .import = outer->import,
                            .names = bb_onnx_names(m),
-                           .depth = n->frame->depth + 1};
-  for (uint32_t i = 0; i < inputs; i++)
+                           .depth = depth};
+  return frame;
+}
+
+const bb_onnx_frame *bb_onnx_open_graph(const bb_onnx_node *n, const Onnx__GraphProto *graph,
+                                        uint32_t inputs, uint32_t outputs) {
+  if (n->frame->depth >= BRANCH_DEPTH) bb_onnx_refuse(n, "graphs are nested too deeply");
+  if (graph->n_input != inputs)
+    bb_onnx_refuse(n, "its graph has %zu inputs, not %u", graph->n_input, inputs);
+  if (graph->n_output != outputs)
+    bb_onnx_refuse(n, "its graph has %zu outputs, not %u", graph->n_output, outputs);
+  bb_onnx_frame *frame = frame_within(n->m, n->frame, n->frame->depth + 1);
+  define_initializers(n->m, frame, graph);
+  return frame;
+}
+
+void bb_onnx_convert_graph(const bb_onnx_node *n, const bb_onnx_frame *opened,
+                           const Onnx__GraphProto *graph, bb_onnx_value *const *in,
+                           bb_onnx_value **out) {
+  bb_onnx *m = n->m;
+  bb_onnx_count_node(n);
+  bb_onnx_frame *frame = frame_within(m, opened, opened->depth);
+  for (size_t i = 0; i < graph->n_input; i++)
     bb_onnx_define(m, frame, bb_onnx_text_of(graph->input[i]->name), in[i]);
-  define_initializers(m, frame, graph);
   const char **want = output_names(m, graph);
   bb_onnx_convert_nodes(m, frame, graph->node, graph->n_node, graph->n_output, want);
-  for (uint32_t i = 0; i < outputs; i++) {
+  for (size_t i = 0; i < graph->n_output; i++) {
     const bb_onnx_name *found = bb_onnx_lookup(frame, want[i]);
     if (!found || !found->value)
-      bb_onnx_refuse(n, "its branch does not define output %s", bb_onnx_quote(m->arena, want[i]));
+      bb_onnx_refuse(n, "its graph does not define output %s", bb_onnx_quote(m->arena, want[i]));
     out[i] = found->value;
   }
+}
+
+void bb_onnx_inline_graph(const bb_onnx_node *n, const Onnx__GraphProto *graph, uint32_t inputs,
+                          bb_onnx_value *const *in, uint32_t outputs, bb_onnx_value **out) {
+  bb_onnx_convert_graph(n, bb_onnx_open_graph(n, graph, inputs, outputs), graph, in, out);
 }
 
 /* How inputs and outputs of the declared type are held. */

@@ -111,6 +111,13 @@ void bb_onnx_import_graph(bb_onnx *m);
  * outputs become `out`.  Refuses other numbers of either. */
 void bb_onnx_inline_graph(const bb_onnx_node *n, const Onnx__GraphProto *graph, uint32_t inputs,
                           bb_onnx_value *const *in, uint32_t outputs, bb_onnx_value **out);
+/* The same in two steps, for a graph that is converted several times: its initializers are read once, into the frame that
+ * the first gives. */
+const bb_onnx_frame *bb_onnx_open_graph(const bb_onnx_node *n, const Onnx__GraphProto *graph,
+                                        uint32_t inputs, uint32_t outputs);
+void bb_onnx_convert_graph(const bb_onnx_node *n, const bb_onnx_frame *opened,
+                           const Onnx__GraphProto *graph, bb_onnx_value *const *in,
+                           bb_onnx_value **out);
 
 /* --- scope.c --- */
 

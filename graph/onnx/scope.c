@@ -215,14 +215,18 @@ static void define_outputs(bb_onnx_node *n) {
   }
 }
 
+void bb_onnx_count_node(const bb_onnx_node *n) {
+  if (++n->m->nodes > NODE_LIMIT)
+    bb_onnx_refuse(n, "the model has too many nodes once functions and steps of loops are inlined");
+}
+
 static void convert_node(bb_onnx *m, const bb_onnx_frame *frame, const Onnx__NodeProto *proto) {
   bb_onnx_node *n = BB_NEW(m->arena, bb_onnx_node, 1);
   *n = (bb_onnx_node){.m = m, .proto = proto, .frame = frame};
   n->name = bb_onnx_node_label(m, proto);
   n->domain = domain_of(proto->domain);
   n->version = domain_version(frame, n->domain);
-  if (++m->nodes > NODE_LIMIT)
-    bb_onnx_refuse(n, "the model has too many nodes once functions are inlined");
+  bb_onnx_count_node(n);
   bind_inputs(n);
   n->nout = (uint32_t)proto->n_output;
   while (n->nout && !proto->output[n->nout - 1][0]) n->nout--;

@@ -53,7 +53,7 @@ def lowered(model):
 # What operators call an operand that decides a shape.
 DECIDES = {"shape", "axis", "axes", "pads", "repeats", "split", "starts", "ends", "steps", "start", "limit", "delta",
            "depth", "values", "k", "K", "size", "output_shape", "target_shape", "split_sizes", "scales",
-           "sizes", "roi"}
+           "sizes", "roi", "M", "cond"}
 DECIDED = re.compile(r"(computed|known only) at run time|has extent zero")  # and so its absence is told
 
 
@@ -165,7 +165,7 @@ def run_family(options, family):
 
 # Reasons that README's text gives, under "Supported operators" and "Limits".
 HELD = re.compile(r"tensors of \w+ are not read|a cast to|uses opset")
-REASONS = re.compile(HELD.pattern + r"|has extent zero|without elements|(computed|known only) at run time|training mode|a diagonal")
+REASONS = re.compile(HELD.pattern + r"|has extent zero|without elements|(computed|known only) at run time|training mode|a diagonal|form of opset 8")
 
 
 def table_of(path):

@@ -174,11 +174,38 @@ def unsupported():
                      N("Det", ["b"], ["c"], name="second"), N("Strange", ["x"], ["d"], name="third", domain="com.microsoft"),
                      N("Add", ["c", "d"], ["y"], name="last")])
     yield "list", listing, ["3 nodes", "first", "NonZero", "second", "Det", "third", "Strange", "com.microsoft", "opset 20", "[2,3]"]
-    body = helper.make_graph([exp("x", "o")], "body", [info("i", T.INT64, []), info("c", T.BOOL, [])],
-                             [helper.make_empty_tensor_value_info("c"), helper.make_empty_tensor_value_info("o")])
-    yield "loop", model([N("Loop", ["n", "c"], ["y"], name="again", body=body)], constants=[
-        numpy_helper.from_array(np.array(3), "n"), numpy_helper.from_array(np.array(True), "c")]), ["again", "Loop"]
     yield "runtime-shape", model([N("Reshape", ["x", "s"], ["y"], name="late")], [info("x", T.FLOAT, [2, 3]), info("s", T.INT64, [1])]), ["late", "run time"]
+
+
+def steps(nodes, taken, given, name="step"):
+    return helper.make_graph(nodes, name, [info(n, t, []) for n, t in taken], [helper.make_empty_tensor_value_info(o) for o in given])
+
+
+def loops():
+    true, three = numpy_helper.from_array(np.array(True), "c"), numpy_helper.from_array(np.array(3), "n")
+    counted = [("i", T.INT64), ("go", T.BOOL)]
+    body = steps([exp("x", "o")], counted, ["go", "o"])
+    scalar = [info("x", T.FLOAT, [2, 3]), info("n", T.INT64, []), info("c", T.BOOL, [])]
+    yield "loop-count", model([N("Loop", ["n", "c"], ["y"], name="again", body=body)], scalar), ["again", "Loop", "run time"]
+    yield "loop-condition", model([N("Loop", ["", "c"], ["y"], name="again", body=body)], scalar), ["again", "Loop", "run time, by a condition"]
+    yield "loop-endless", model([N("Loop", ["", "c"], ["y"], name="again", body=body)], constants=[true]), ["again", "more than 1024 steps"]
+    yield "loop-no-step", model([N("Loop", ["m", "c"], ["y"], name="never", body=body)], constants=[
+        numpy_helper.from_array(np.array(-3), "m"), true]), ["never", "no step", "output 0"]
+    yield "loop-arity", model([N("Loop", ["n", "c", "x"], ["y"], name="odd", body=body)], constants=[true, three]), ["odd", "2 inputs, not 3"]
+    yield "loop-states", model([N("Loop", ["n", "c", "x", "x"], ["y"], name="odd", body=body)], constants=[true, three]), ["odd", "2 outputs for 2 states"]
+    most = numpy_helper.from_array(np.array(1000), "m")
+    nest = steps([], counted + [("s", T.FLOAT)], ["go", "s"])
+    for depth in range(4):
+        nest = steps([N("Loop", ["m", "go", f"s{depth}"], [f"t{depth}"], body=nest)], counted + [(f"s{depth}", T.FLOAT)], ["go", f"t{depth}"])
+    yield "loop-nest", model([N("Loop", ["m", "c", "x"], ["y"], name="deep", body=nest)], constants=[most, true]), ["too many nodes"]
+    element = steps([exp("e", "o")], [("e", T.FLOAT)], ["o"])
+    for name, given, said in (("inputs", {"num_scan_inputs": 2}, "num_scan_inputs is 2"), ("axis", {"num_scan_inputs": 1, "scan_input_axes": [2]}, "axis"),
+                              ("axes", {"num_scan_inputs": 1, "scan_input_axes": [0, 0]}, "has 2 numbers, not 1"),
+                              ("direction", {"num_scan_inputs": 1, "scan_output_directions": [2]}, "direction is 2"),
+                              ("output", {"num_scan_inputs": 1, "scan_output_axes": [2]}, "axis")):
+        yield f"scan-{name}", model([N("Scan", ["x"], ["y"], name="each", body=element, **given)]), ["each", said]
+    yield "scan-open", model([N("Scan", ["x"], ["y"], name="each", body=element, num_scan_inputs=1)], [info("x", T.FLOAT, ["S"])]), ["each", "run time"]
+    yield "scan-scalar", model([N("Scan", ["x"], ["y"], name="each", body=element, num_scan_inputs=1)], [info("x", T.FLOAT, [])]), ["each", "a scalar"]
 
 
 def graphs():
@@ -226,7 +253,7 @@ def wrap(field, payload):
 
 
 def cases():
-    for group in (structure, versions, types, shapes, data, functions, unsupported, graphs, raw):
+    for group in (structure, versions, types, shapes, data, functions, unsupported, loops, graphs, raw):
         yield from group()
 
 
