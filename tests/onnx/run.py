@@ -23,6 +23,7 @@ except ImportError as error:
     sys.exit(SKIP)
 
 import cases_elementwise
+import cases_image
 import cases_loop
 import cases_narrow
 import cases_older
@@ -76,7 +77,7 @@ def main():
     parser.add_argument("program")
     parser.add_argument("names", nargs="*")
     options = parser.parse_args()
-    every = [c for m in (cases_elementwise, cases_loop, cases_narrow, cases_older, cases_recurrent, cases_reduce, cases_product, cases_view) for c in m.cases()]
+    every = [c for m in (cases_elementwise, cases_image, cases_loop, cases_narrow, cases_older, cases_recurrent, cases_reduce, cases_product, cases_view) for c in m.cases()]
     names = [c.name for c in every]
     assert len(names) == len(set(names)), "two cases have one name"
     failures = tried = 0
