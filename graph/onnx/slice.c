@@ -7,6 +7,9 @@
 #include "convert.h"
 #include "formula.h"
 
+/* Exporters that count in 32 bits write this bound for an end of an axis, others one beyond. */
+static const double to_end = INT32_MAX;
+
 /* One axis of a Slice, by numpy's rules. */
 static void clamp_slice(int64_t extent, int64_t *start, int64_t end, int64_t step,
                         int64_t *length) {
@@ -23,7 +26,8 @@ static void clamp_slice(int64_t extent, int64_t *start, int64_t end, int64_t ste
 static bool covers(bb_onnx *m, const bb_extent *extent, const bb_expr *start, const bb_expr *end,
                    int64_t step) {
   bool from_first = start->op == BB_X_CONST && start->number == 0;
-  bool to_last = end->op == BB_X_CONST ? end->number > 4e9 : bb_onnx_expr_extent(m, end) == extent;
+  bool to_last =
+      end->op == BB_X_CONST ? end->number >= to_end : bb_onnx_expr_extent(m, end) == extent;
   return step == 1 && from_first && to_last;
 }
 
@@ -34,8 +38,8 @@ static const bb_expr *place(bb_onnx *m, const bb_extent *axis, const bb_expr *bo
   int64_t known = bb_extent_value(axis);
   double last = step > 0 ? 0 : -1;
   if (bound->op != BB_X_CONST) return bb_expr_cast(p, BB_I64, bound);
-  bool beyond = bound->number > 4e9 || (known >= 0 && bound->number > (double)known + last);
-  bool before = bound->number < -4e9 || (known >= 0 && bound->number < -(double)known);
+  bool beyond = bound->number >= to_end || (known >= 0 && bound->number > (double)known + last);
+  bool before = bound->number <= -to_end || (known >= 0 && bound->number < -(double)known);
   if (beyond) return bb_onnx_tidy_make(m, BB_X_ADD, extent, f_num(p, extent, last));
   if (before) return f_num(p, extent, last);
   const bb_expr *number = f_num(p, extent, bound->number);

@@ -23,5 +23,21 @@ def sampled():
         "y0": single("GridSample-plain", "GridSample", [given["x0"], np.where(np.isnan(given["x1"]), 5, given["x1"])], mode="nearest").answer()["y0"]})
 
 
+def over_neighbours(size, alpha=1e-4, beta=0.75, bias=1.0):
+    """By the definition: the reference evaluator takes as many channels as there are images, the runtime odd sizes alone."""
+    def answer(fed):
+        x = fed["x0"].astype(np.float64)
+        windows = [x[:, max(0, c - (size - 1) // 2):c + size // 2 + 1] for c in range(x.shape[1])]
+        return {"y0": (x / (bias + alpha / size * np.stack([(w**2).sum(1) for w in windows], 1))**beta).astype(np.float32)}
+    return answer
+
+
+def neighbours():
+    for size, more in ((5, {}), (4, {"alpha": 0.3, "beta": 0.5, "bias": 2.0}), (9, {"alpha": 2.0})):
+        yield single(f"LRN-{size}", "LRN", [rand(2, 6, 3, 4)], symbols=[["N", 6, "H", 4]], size=size, by=over_neighbours(size, **more), **more)
+    yield single("LRN-runtime", "LRN", [rand(3, 5, 4, 2)], size=3, alpha=0.5, by="runtime")
+
+
 def cases():
+    yield from neighbours()
     yield from sampled()

@@ -30,6 +30,7 @@ import cases_older
 import cases_product
 import cases_recurrent
 import cases_reduce
+import cases_signal
 import cases_view
 
 
@@ -77,7 +78,7 @@ def main():
     parser.add_argument("program")
     parser.add_argument("names", nargs="*")
     options = parser.parse_args()
-    every = [c for m in (cases_elementwise, cases_image, cases_loop, cases_narrow, cases_older, cases_recurrent, cases_reduce, cases_product, cases_view) for c in m.cases()]
+    every = [c for m in (cases_elementwise, cases_image, cases_loop, cases_narrow, cases_older, cases_recurrent, cases_reduce, cases_product, cases_signal, cases_view) for c in m.cases()]
     names = [c.name for c in every]
     assert len(names) == len(set(names)), "two cases have one name"
     failures = tried = 0
