@@ -3,6 +3,8 @@
  */
 #include "emit_c_parts.h"
 
+#include <string.h>
+
 static bb_arena *arena(const bb_c *c) {
   return c->out->arena;
 }
@@ -169,23 +171,74 @@ static bool is_extremum(const bb_tile_stmt *fold) {
   return fold->monoid->id == BB_MONOID_MAX || fold->monoid->id == BB_MONOID_MIN;
 }
 
-/* Lane l of the line at hand: the element, where it is kept if others read it, and where it is folded into.
- * Short loops of constant length are made straight before they can become vectors, unless told not to. */
-static void put_lanes(bb_c *c, const bb_tile_stmt *s, const bb_tile_stmt *fold, const sweep *w,
-                      uint32_t lanes, const char *const *operand) {
-  const bb_tile *t = &c->p->tile[s->result];
+/* An exp of single precision that has no other one inside; NULL: there is none. */
+static const bb_expr *inner_exp(const bb_c *c, const bb_expr *expr) {
+  uint32_t count;
+  const bb_expr **node = bb_expr_postorder(arena(c), expr, &count);
+  for (uint32_t i = 0; i < count; i++)
+    if (node[i]->op == BB_X_EXP && strcmp(bb_c_suffix(c, node[i]->dtype), "f32") == 0)
+      return node[i];
+  return NULL;
+}
+
+typedef struct replacement {
+  const bb_expr *node, *by;
+} replacement;
+
+static const bb_expr *replace(void *user, bb_program *program, const bb_expr *node,
+                              const bb_expr *const a[3]) {
+  const replacement *r = user;
+  return node == r->node ? r->by : bb_expr_rebuild(program, node, a);
+}
+
+static void begin_lanes(bb_c *c, const sweep *w, uint32_t lanes) {
   bb_c_line(c, lanes > FEW_LANES ? "BB_VECTOR" : "BB_SHORT_VECTOR");
   bb_c_line(c, "for (int64_t l = 0; l < %u; l++) {", lanes);
   c->indent++;
   bb_c_line(c, "const int64_t %s = first + l;", w->at);
-  const char *value = bb_c_expression(c, s->expr, operand, place(c, s, 0), place(c, s, 1));
+}
+
+static void end_lanes(bb_c *c) {
+  c->indent--;
+  bb_c_line(c, "}");
+}
+
+/* The widest vectors have exps of their own, which compilers do not make of plain loops: what they take is computed before for
+ * all lanes.  Gives what is left, in which they are operands. */
+static const bb_expr *put_exps(bb_c *c, const bb_tile_stmt *s, const sweep *w, uint32_t lanes,
+                               const char **operand) {
+  const bb_expr *left = s->expr, *exp;
+  uint32_t operands = s->operands;
+  if (c->vector_bytes != 64 || lanes % FEW_LANES) return left;
+  for (; operands < BB_TILE_OPERANDS && (exp = inner_exp(c, left)) != NULL; operands++) {
+    uint32_t k = c->temporaries++;
+    bb_c_line(c, "float x%u[%u];", k, lanes);
+    begin_lanes(c, w, lanes);
+    bb_c_line(c, "x%u[l] = %s;", k,
+              bb_c_expression(c, exp->a[0], operand, place(c, s, 0), place(c, s, 1)));
+    end_lanes(c);
+    bb_c_line(c, "bb_exps_%sf32(x%u, %u);", bb_c_is_below(c, exp) ? "below_" : "", k, lanes);
+    operand[operands] = bb_arena_printf(arena(c), "x%u[l]", k);
+    replacement r = {exp, bb_expr_arg(c->p->home, exp->dtype, operands)};
+    left = bb_expr_rewrite(c->p->home, left, replace, &r);
+  }
+  return left;
+}
+
+/* Lane l of the line at hand: the element, where it is kept if others read it, and where it is folded into.
+ * Short loops of constant length are made straight before they can become vectors, unless told not to. */
+static void put_lanes(bb_c *c, const bb_tile_stmt *s, const bb_tile_stmt *fold, const sweep *w,
+                      uint32_t lanes, const char **operand) {
+  const bb_tile *t = &c->p->tile[s->result];
+  const bb_expr *expr = put_exps(c, s, w, lanes, operand);
+  begin_lanes(c, w, lanes);
+  const char *value = bb_c_expression(c, expr, operand, place(c, s, 0), place(c, s, 1));
   bb_c_line(c, "const %s made = %s;", bb_c_element(c, t->dtype), value);
   if (c->tile[s->result].readers > 1) bb_c_line(c, "%s = made;", bb_c_at(c, s->result, "r", "c"));
   bb_c_line(c, "lane[l] = bb_%s_%s_%s(lane[l], made);", is_extremum(fold) ? "over" : "next",
             bb_c_monoid(c, fold->monoid), bb_c_suffix(c, t->dtype));
   if (is_extremum(fold)) bb_c_line(c, "odd[l] |= -(made != made);");
-  c->indent--;
-  bb_c_line(c, "}");
+  end_lanes(c);
 }
 
 static void put_empty_lanes(bb_c *c, const bb_tile_stmt *fold, const bb_tile *t, uint32_t lanes) {

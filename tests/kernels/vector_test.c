@@ -56,6 +56,25 @@ static float my_exp(float x) {
 static float my_exp_below(float x) {
   return x > 0 ? bb_exp_f32(x) : bb_exp_below_f32(x);
 }
+/* Of lanes side by side: this one and, beside it, others that must not matter. */
+static float of_lanes(float x, void exps(float *x, int64_t lanes)) {
+  float lane[16];
+  for (int l = 0; l < 16; l++) lane[l] = l == 5 ? x : l % 3 ? -x : NAN;
+  exps(lane, 16);
+  return lane[5];
+}
+static void call_exps(float *x, int64_t lanes) {
+  bb_exps_f32(x, lanes);
+}
+static void call_exps_below(float *x, int64_t lanes) {
+  bb_exps_below_f32(x, lanes);
+}
+static float my_exps(float x) {
+  return of_lanes(x, call_exps);
+}
+static float my_exps_below(float x) {
+  return x > 0 ? bb_exp_f32(x) : of_lanes(x, call_exps_below);
+}
 /* Beyond 0 it is large, or infinite, and never something else. */
 static void check_beyond(void) {
   for (float x = 1e-6f; x < INFINITY; x *= 1.37f)
@@ -246,6 +265,8 @@ int main(void) {
   check("exp", my_exp, exp, 1.5, 0);
   check("exp below", my_exp_below, exp, 2, 1.7e-38);
   check_beyond();
+  check("exps", my_exps, exp, 2, 0);
+  check("exps below", my_exps_below, exp, 2, 1.7e-38);
   check("tanh", my_tanh, tanh, 2, 0x1p-126);
   check("erf", my_erf, erf, 2, 0x1p-126);
   check_products();
