@@ -55,18 +55,10 @@ typedef struct sizes {
 
 /* In order of preference: for results whose columns are cut into blocks, and for others, where each block
  * of what is folded has to bring enough work. */
-static const sizes wide[] = {{128, 256, 64, 256},
-                             {128, 128, 64, 256},
-                             {128, 128, 64, 128},
-                             {64, 128, 64, 128},
-                             {128, 64, 64, 64},
-                             {64, 64, 64, 64}};
-static const sizes narrow[] = {{128, 128, 128, 256},
-                               {128, 64, 64, 256},
-                               {128, 128, 128, 128},
-                               {64, 64, 64, 256},
-                               {128, 64, 64, 64},
-                               {64, 64, 64, 64}};
+static const sizes wide[] = {{128, 256, 64, 256}, {128, 128, 64, 256}, {128, 128, 64, 128},
+                             {64, 128, 64, 128},  {128, 64, 64, 64},   {64, 64, 64, 64}};
+static const sizes narrow[] = {{128, 128, 128, 256}, {128, 64, 64, 256}, {128, 128, 128, 128},
+                               {64, 64, 64, 256},    {128, 64, 64, 64},  {64, 64, 64, 64}};
 enum { TRIED = sizeof wide / sizeof *wide, FEW = 8 };
 _Static_assert(TRIED == sizeof narrow / sizeof *narrow, "as many are tried of both");
 
