@@ -1,25 +1,18 @@
-/* bounds_parts.h - between bounds.c, bounds_idle.c and bounds_data.c. */
+/* bounds_parts.h - between bounds.c, bounds_ask.c, bounds_idle.c and bounds_data.c. */
 #ifndef BB_LOWER_BOUNDS_PARTS_H
 #define BB_LOWER_BOUNDS_PARTS_H
 
 #include "bounds.h"
+#include "sets.h"
 
-enum { BB_BOUNDS_MASKS = 16 };
-
-/* from <= variable < to; NULL: no bound.  none: empty. */
-typedef struct bb_interval {
-  bb_tile_index from, to;
-  bool none;
-} bb_interval;
-
-/* A condition over the places of a tile that begins at `at`: where in the loop some, and all, of them
- * fulfil it. */
+/* A condition over the places of a tile that begins at `at`. */
 typedef struct bb_mask {
   const bb_expr *condition;
   bb_tile_index at[2];
   uint32_t rows, cols;
-  bool inverse; /* it holds where the condition does not */
-  bb_interval somewhere, everywhere;
+  bool inverse;              /* it holds where the condition does not */
+  bool clean;                /* it holds everywhere in the loop's clean stretches */
+  const char *holds, *fails; /* where it may, as sets.h has it */
 } bb_mask;
 
 typedef struct bb_bounds {
@@ -27,10 +20,12 @@ typedef struct bb_bounds {
   bb_arena *scratch;
   bool skip;
   bb_tile_loop *loop;
+  const bb_tile_loop *
+      *around; /* by variable: the loop that it is of, while within; NULL: an extent */
   /* of the loop around it: statements that do not run in it are passed over; BB_NONE: none are */
   uint32_t stretch;
   uint32_t masks;
-  bb_mask mask[BB_BOUNDS_MASKS];
+  bb_mask mask[BB_SETS_MASKS];
 } bb_bounds;
 
 /* Does a statement of the loop's body run in the stretch that is looked at? */
@@ -41,5 +36,19 @@ const bb_mask *bb_bounds_find(const bb_bounds *b, const bb_tile_stmt *s, const b
 
 /* Does an iteration in which the mask holds nowhere leave everything as it was? */
 bool bb_bounds_idle(const bb_bounds *b, const bb_mask *mask);
+
+/* --- bounds_ask.c: what is asked of sets, and what they answer --- */
+
+/* Variables of the program as parameters of sets. */
+typedef struct bb_asking bb_asking;
+bb_asking *bb_asking_begin(const bb_bounds *b);
+
+/* Sets where the mask holds and fails.  false: nothing of its condition is understood. */
+bool bb_asking_mask(bb_asking *a, bb_mask *mask);
+
+/* Stretches of the loop, at most so many; how many there are, 0: it stays as it is.  idle: by mask, it may be skipped where that
+ * holds nowhere.  *clean: the stretches in which the masks marked so hold everywhere. */
+uint32_t bb_asking_stretches(bb_asking *a, bb_bounds *b, const bool *idle, uint32_t most,
+                             bb_tile_stretch *stretch, uint32_t *clean);
 
 #endif

@@ -75,13 +75,13 @@ const char *bb_c_memory_suffix(const bb_c *c, bb_dtype dtype) {
 /* --- indices --- */
 
 const char *bb_c_index(bb_c *c, bb_tile_index index) {
-  const char *a[2] = {NULL, NULL};
+  const char *a[3] = {NULL, NULL, NULL};
   if (index->op == BB_X_CONST) return bb_arena_printf(arena(c), "%" PRId64, (int64_t)index->number);
   if (index->op == BB_X_ARG && index->index < c->p->extents) c->extent[index->index] = true;
   if (index->op == BB_X_ARG)
     return bb_arena_printf(arena(c), index->index < c->p->extents ? "e%u" : "i%u", index->index);
   uint32_t arity = bb_expr_op_arity(index->op);
-  if (arity < 1 || arity > 2) bb_c_refuse(c, "an index that is no arithmetic");
+  if (arity < 1) bb_c_refuse(c, "an index that is no arithmetic");
   for (uint32_t i = 0; i < arity; i++) a[i] = bb_c_index(c, index->a[i]);
   switch (index->op) {
   case BB_X_ADD: return bb_arena_printf(arena(c), "(%s + %s)", a[0], a[1]);
@@ -95,6 +95,8 @@ const char *bb_c_index(bb_c *c, bb_tile_index index) {
   case BB_X_MOD: return bb_arena_printf(arena(c), "bb_modulo(%s, %s)", a[0], a[1]);
   case BB_X_MIN: return bb_arena_printf(arena(c), "bb_min(%s, %s)", a[0], a[1]);
   case BB_X_MAX: return bb_arena_printf(arena(c), "bb_max(%s, %s)", a[0], a[1]);
+  case BB_X_LE: return bb_arena_printf(arena(c), "%s <= %s", a[0], a[1]);
+  case BB_X_SELECT: return bb_arena_printf(arena(c), "(%s ? %s : %s)", a[0], a[1], a[2]);
   default: bb_c_refuse(c, "an index that is no arithmetic");
   }
 }

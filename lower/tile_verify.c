@@ -25,6 +25,9 @@ static bool breaks(verifier *v, bool broken, const char *law) {
 /* --- declarations --- */
 
 static bool index_in_scope(const verifier *v, bb_tile_index index) {
+  if (index->op == BB_X_SELECT && index->a[0]->op == BB_X_LE)
+    return index_in_scope(v, index->a[0]->a[0]) && index_in_scope(v, index->a[0]->a[1]) &&
+           index_in_scope(v, index->a[1]) && index_in_scope(v, index->a[2]);
   if (index->dtype != BB_I64) return false;
   if (index->op == BB_X_ARG) return index->index < v->p->variables && v->scope[index->index];
   if (index->op == BB_X_COORD || index->op == BB_X_EXTENT || index->op == BB_X_SYMBOL) return false;

@@ -1,0 +1,499 @@
+/* sets_bound.c - the bounds of an interval of iterations, as the least of greatest values that parameters give.
+ *
+ * isl has an interval in parts, each the iterations above some values and below others.  Mostly its iterations are
+ * those above the least of the parts' lower bounds and below the greatest of their upper ones, which is checked.  Where it is
+ * not - an interval that is empty for some parameters, or jumps - the values are chosen by conditions.
+ */
+#include "sets_parts.h"
+
+#include <isl/aff.h>
+#include <isl/constraint.h>
+#include <isl/map.h>
+#include <isl/val.h>
+
+#include <math.h>
+#include <string.h>
+
+enum { NONE = UINT32_MAX, CASES = 4, PARTS = 8, FAR = 1 << 30 };
+
+/* --- nodes --- */
+
+static uint32_t put_node(bb_sets *s, const bb_sets_node *node) {
+  bb_sets_answer *a = s->answer;
+  for (uint32_t i = 0; i < a->nodes; i++)
+    if (memcmp(&a->node[i], node, sizeof *node) == 0) return i;
+  if (a->nodes == BB_SETS_NODES) return NONE;
+  a->node[a->nodes] = *node;
+  return a->nodes++;
+}
+
+/* So that nodes that are alike have the same bytes. */
+static bb_sets_node new_node(bb_sets_kind kind) {
+  bb_sets_node node;
+  memset(&node, 0, sizeof node);
+  node.kind = kind;
+  return node;
+}
+
+static uint32_t put_number(bb_sets *s, int64_t value) {
+  bb_sets_node node = new_node(BB_SETS_SUM);
+  node.number = value;
+  return put_node(s, &node);
+}
+
+static uint32_t put_two(bb_sets *s, bb_sets_kind kind, uint32_t a, uint32_t b) {
+  bb_sets_node node = new_node(kind);
+  if (a == NONE || b == NONE || a == b) return a == b ? a : NONE;
+  node.a = a;
+  node.b = b;
+  return put_node(s, &node);
+}
+
+/* --- affine expressions --- */
+
+/* A whole number, of a size that leaves room. */
+static bool whole(isl_val *v, int64_t *out) {
+  bool is = isl_val_is_int(v) == isl_bool_true && fabs(isl_val_get_d(v)) < 0x1p45;
+  if (is) *out = isl_val_get_num_si(v);
+  isl_val_free(v);
+  return is;
+}
+
+/* Is the expression never negative where the context holds? */
+static bool is_positive(bb_sets *s, isl_aff *aff) {
+  isl_set *below = isl_set_from_basic_set(isl_aff_neg_basic_set(isl_aff_copy(aff)));
+  if (!bb_sets_is(s, isl_set_is_params(below))) below = isl_set_params(below);
+  below = isl_set_intersect(below, isl_set_copy(s->context));
+  bool none = bb_sets_is(s, isl_set_is_empty(below));
+  isl_set_free(below);
+  return none;
+}
+
+static uint32_t put_floor(bb_sets *s, isl_aff *aff, bool loose);
+
+static bool add_term(bb_sets_node *node, int64_t by, uint32_t of) {
+  if (by == 0) return true;
+  if (node->terms == BB_SETS_TERMS) return false;
+  node->by[node->terms] = by;
+  node->of[node->terms++] = of;
+  return true;
+}
+
+/* Does it depend on k, as a part of a division? */
+static bool names_iteration(bb_sets *s, isl_aff *aff) {
+  isl_size in = isl_aff_dim(aff, isl_dim_in);
+  return in > 0 && bb_sets_is(s, isl_aff_involves_dims(aff, isl_dim_in, 0, (unsigned)in));
+}
+
+/* The numerator of an expression, and its denominator.  more: added to it. */
+static uint32_t put_numerator(bb_sets *s, isl_aff *aff, int64_t more, int64_t *denominator) {
+  bb_sets_node node = new_node(BB_SETS_SUM);
+  isl_val *d = isl_aff_get_denominator_val(aff);
+  bool good = !names_iteration(s, aff) && whole(isl_val_copy(d), denominator) &&
+              whole(isl_val_mul(isl_aff_get_constant_val(aff), isl_val_copy(d)), &node.number);
+  node.number += more;
+  const enum isl_dim_type type[] = {isl_dim_param, isl_dim_div};
+  for (uint32_t t = 0; t < 2; t++) {
+    isl_size count = isl_aff_dim(aff, type[t]);
+    for (isl_size i = 0; good && i < count; i++) {
+      int64_t by;
+      good = whole(isl_val_mul(isl_aff_get_coefficient_val(aff, type[t], i), isl_val_copy(d)), &by);
+      uint32_t of = (uint32_t)i;
+      if (good && by && t == 1) {
+        isl_aff *div = isl_aff_get_div(aff, i);
+        of = put_floor(s, div, false);
+        isl_aff_free(div);
+        good = of != NONE;
+        of += BB_SETS_PARAMETERS;
+      }
+      good = good && add_term(&node, by, of);
+    }
+  }
+  isl_val_free(d);
+  return good ? put_node(s, &node) : NONE;
+}
+
+/* Rounded down.  loose: what it is where the numerator is negative does not matter. */
+static uint32_t put_floor(bb_sets *s, isl_aff *aff, bool loose) {
+  int64_t denominator;
+  uint32_t top = put_numerator(s, aff, 0, &denominator);
+  if (top == NONE || denominator == 1) return top;
+  bb_sets_node node = new_node(BB_SETS_FLOOR);
+  node.a = top;
+  node.number = denominator;
+  node.positive = loose || is_positive(s, aff);
+  return put_node(s, &node);
+}
+
+/* Rounded up.  Negative ones are not told apart: no iteration is below 0. */
+static uint32_t put_ceiling(bb_sets *s, isl_aff *aff) {
+  int64_t denominator;
+  uint32_t top = put_numerator(s, aff, 0, &denominator);
+  if (top == NONE || denominator == 1) return top;
+  bb_sets_node node = new_node(BB_SETS_FLOOR);
+  node.a = put_numerator(s, aff, denominator - 1, &denominator);
+  node.number = denominator;
+  node.positive = true;
+  return node.a == NONE ? NONE : put_node(s, &node);
+}
+
+/* --- an interval's sides --- */
+
+/* The bounds on one side of one part. */
+typedef struct side {
+  bb_sets *s;
+  bool upper, guards, failed;
+  isl_basic_set *set; /* what fulfils them */
+  uint32_t node;      /* their greatest, or least */
+} side;
+
+/* What the constraint says of one side, if it says something: aff >= 0. */
+static isl_aff *as_bound(side *d, isl_constraint *c) {
+  bool equal = bb_sets_is(d->s, isl_constraint_is_equality(c));
+  isl_aff *aff = isl_constraint_get_aff(c);
+  isl_val *by = isl_aff_get_coefficient_val(aff, isl_dim_in, 0);
+  int sign = isl_val_sgn(by);
+  isl_val_free(by);
+  if (sign ==
+      0) { /* k <= g for g >= 0 of parameters: the same where k is 0 alone, which is checked as all is */
+    if (d->guards && d->upper && !equal) return isl_aff_add_coefficient_si(aff, isl_dim_in, 0, -1);
+    isl_aff_free(aff);
+    return NULL;
+  }
+  if ((sign < 0) == d->upper) return aff;
+  if (equal) return isl_aff_neg(aff);
+  isl_aff_free(aff);
+  return NULL;
+}
+
+static isl_stat note_bound(isl_constraint *c, void *user) {
+  side *d = user;
+  isl_aff *aff = as_bound(d, c);
+  isl_constraint_free(c);
+  if (!aff) return isl_stat_ok;
+  c = isl_inequality_from_aff(aff);
+  aff = isl_constraint_get_bound(c, isl_dim_set, 0);
+  uint32_t node = d->upper ? put_floor(d->s, aff, false) : put_ceiling(d->s, aff);
+  isl_aff_free(aff);
+  bool first = d->node == NONE;
+  d->node = first ? node : put_two(d->s, d->upper ? BB_SETS_MIN : BB_SETS_MAX, d->node, node);
+  d->failed |= d->node == NONE;
+  d->set = isl_basic_set_add_constraint(d->set, c);
+  return isl_stat_ok;
+}
+
+typedef struct sides {
+  bb_sets *s;
+  bool upper, guards, failed;
+  uint32_t count;
+  isl_set *set[PARTS];
+  uint32_t node[PARTS];
+} sides;
+
+static isl_stat note_side(isl_basic_set *part, void *user) {
+  sides *all = user;
+  side one = {all->s, all->upper, all->guards, false, NULL, NONE};
+  one.set = isl_basic_set_universe(isl_basic_set_get_space(part));
+  if (isl_basic_set_foreach_constraint(part, note_bound, &one) < 0) all->s->failed = true;
+  isl_basic_set_free(part);
+  all->failed |= one.failed || one.node == NONE || all->count == PARTS;
+  if (all->count == PARTS)
+    isl_basic_set_free(one.set);
+  else {
+    all->node[all->count] = one.node;
+    all->set[all->count++] = isl_set_from_basic_set(one.set);
+  }
+  return isl_stat_ok;
+}
+
+static void drop(sides *all, uint32_t i) {
+  isl_set_free(all->set[i]);
+  all->count--;
+  all->set[i] = all->set[all->count];
+  all->node[i] = all->node[all->count];
+}
+
+/* Where the context holds. */
+static bool is_within(bb_sets *s, isl_set *x, isl_set *y) {
+  x = isl_set_intersect_params(isl_set_copy(x), isl_set_copy(s->context));
+  bool is = bb_sets_is(s, isl_set_is_subset(x, y));
+  isl_set_free(x);
+  return is;
+}
+
+/* Those of all parts, but for parts that another one's include. */
+static sides find_sides(bb_sets *s, isl_set *x, bool upper, bool guards) {
+  sides all = {.s = s, .upper = upper, .guards = guards};
+  if (isl_set_foreach_basic_set(x, note_side, &all) < 0) s->failed = true;
+  for (uint32_t i = 0; i < all.count; i++)
+    for (uint32_t k = 0; k < all.count; k++) {
+      if (k == i) continue;
+      if (!is_within(s, all.set[i], all.set[k])) continue;
+      drop(&all, i--);
+      break;
+    }
+  return all;
+}
+
+/* Their union, and the node of the greatest or least. */
+static isl_set *together(sides *all, isl_space *space, uint32_t *node) {
+  isl_set *x = isl_set_empty(space);
+  *node = NONE;
+  for (uint32_t i = 0; i < all->count; i++)
+    *node = i == 0 ? all->node[0]
+                   : put_two(all->s, all->upper ? BB_SETS_MAX : BB_SETS_MIN, *node, all->node[i]);
+  while (all->count) {
+    x = isl_set_union(x, isl_set_copy(all->set[0]));
+    drop(all, 0);
+  }
+  return x;
+}
+
+/* The set without what the context says, and what is so in all of the set around it. */
+static isl_set *plain(bb_sets *s, isl_set *x, isl_set *around) {
+  x = isl_set_copy(x);
+  if (around && around != x) x = isl_set_gist(x, isl_set_copy(around));
+  x = isl_set_gist_params(x, isl_set_copy(s->context));
+  return isl_set_coalesce(isl_set_remove_redundancies(x));
+}
+
+/* One more, or one less: of a bound on one side, the bound beyond it on the other. */
+static uint32_t put_beyond(bb_sets *s, uint32_t at, int64_t by) {
+  if (at == NONE) return NONE;
+  bb_sets_node node = s->answer->node[at];
+  if (node.kind == BB_SETS_SELECT) return NONE;
+  if (node.kind == BB_SETS_MIN || node.kind == BB_SETS_MAX)
+    return put_two(s, node.kind, put_beyond(s, node.a, by), put_beyond(s, node.b, by));
+  if (node.kind == BB_SETS_FLOOR) {
+    bb_sets_node top = s->answer->node[node.a];
+    top.number += by * node.number;
+    node.a = put_node(s, &top);
+    node.positive = by > 0;
+    return node.a == NONE ? NONE : put_node(s, &node);
+  }
+  node.number += by;
+  return put_node(s, &node);
+}
+
+/* A bound that is found together from several sets'. */
+typedef struct bound {
+  bb_sets *s;
+  bool upper;
+  isl_set *set;  /* what fulfils it */
+  uint32_t node; /* NONE: there is none yet */
+} bound;
+
+/* And the set's: where that is all the bound needs, it alone.  Takes `set`. */
+static void meet(bound *b, isl_set *set, uint32_t node) {
+  if (node == NONE) {
+    isl_set_free(set);
+    return;
+  }
+  if (b->node == NONE || is_within(b->s, set, b->set))
+    b->node = node;
+  else if (!is_within(b->s, b->set, set))
+    b->node = put_two(b->s, b->upper ? BB_SETS_MIN : BB_SETS_MAX, b->node, node);
+  b->set = isl_set_intersect(b->set, set);
+}
+
+/* The bound that a set has on this side. */
+static void meet_set(bound *b, isl_set *x, bool guards) {
+  uint32_t node;
+  sides all = find_sides(b->s, x, b->upper, guards);
+  bool failed = all.failed;
+  isl_set *set = together(&all, isl_set_get_space(x), &node);
+  meet(b, set, failed ? NONE : node);
+}
+
+/* What is beyond another set on that side. */
+static void meet_neighbour(bound *b, isl_set *x) {
+  uint32_t node;
+  isl_set *set = plain(b->s, x, NULL);
+  sides all = find_sides(b->s, set, !b->upper, false);
+  bool failed = all.failed;
+  isl_set_free(set);
+  set = isl_set_complement(together(&all, isl_set_get_space(x), &node));
+  meet(b, set, failed ? NONE : put_beyond(b->s, node, b->upper ? -1 : 1));
+}
+
+/* Which bounds are asked. */
+typedef struct manner {
+  bool own, guards, domain, all, neighbours;
+} manner;
+
+static bound find_bound(bb_sets *s, isl_set *set, const bb_sets_interval *x, bool upper,
+                        const manner *how) {
+  bound b = {s, upper, isl_set_universe(isl_set_get_space(set)), NONE};
+  if (how->own) meet_set(&b, set, how->guards);
+  if (how->domain || how->all) {
+    isl_set *around = plain(s, how->domain ? s->domain : s->all, NULL);
+    meet_set(&b, around, false);
+    isl_set_free(around);
+  }
+  isl_set *neighbour = upper ? x->after : x->before;
+  if (how->neighbours && neighbour) meet_neighbour(&b, neighbour);
+  return b;
+}
+
+/* Are these all, by their bounds? */
+static bool by_bounds(bb_sets *s, const bb_sets_interval *x, const manner *how,
+                      bb_sets_stretch *out) {
+  isl_set *set = plain(s, x->set, how->domain ? s->domain : how->all ? s->all : NULL);
+  bound low = find_bound(s, set, x, false, how), high = find_bound(s, set, x, true, how);
+  isl_set *all = isl_set_intersect(low.set, high.set);
+  all = isl_set_intersect_params(all, isl_set_copy(s->context));
+  out->from = low.node;
+  out->last = high.node;
+  bool good = low.node != NONE && high.node != NONE && bb_sets_is(s, isl_set_is_equal(all, x->set));
+  isl_set_free(all);
+  isl_set_free(set);
+  return good;
+}
+
+/* --- by conditions --- */
+
+typedef struct cases {
+  bb_sets *s;
+  bool upper, failed;
+  uint32_t count, value; /* what it is so far */
+  uint32_t end;          /* of all iterations: what FAR stands for */
+  isl_aff *aff;          /* of the case at hand */
+} cases;
+
+typedef struct conditions {
+  bb_sets *s;
+  uint32_t least; /* not negative where all hold; NONE: there are none */
+  bool failed;
+} conditions;
+
+static isl_stat note_condition(isl_constraint *c, void *user) {
+  conditions *d = user;
+  isl_aff *aff = isl_constraint_get_aff(c);
+  for (int twice = isl_constraint_is_equality(c) == isl_bool_true ? 2 : 1; twice > 0; twice--) {
+    int64_t one;
+    uint32_t node = put_numerator(d->s, aff, 0, &one);
+    d->least = d->least == NONE ? node : put_two(d->s, BB_SETS_MIN, d->least, node);
+    d->failed |= d->least == NONE;
+    aff = isl_aff_neg(aff);
+  }
+  isl_aff_free(aff);
+  isl_constraint_free(c);
+  return isl_stat_ok;
+}
+
+static bool is_far(isl_aff *aff) {
+  int64_t value;
+  return isl_aff_is_cst(aff) == isl_bool_true && whole(isl_aff_get_constant_val(aff), &value) &&
+         value == FAR;
+}
+
+static isl_stat note_part(isl_basic_set *part, void *user) {
+  cases *c = user;
+  conditions all = {c->s, NONE, false};
+  bb_sets_node node = new_node(BB_SETS_SELECT);
+  node.a = is_far(c->aff) ? c->end
+           : c->upper     ? put_floor(c->s, c->aff, false)
+                          : put_ceiling(c->s, c->aff);
+  node.b = c->value;
+  if (isl_basic_set_foreach_constraint(part, note_condition, &all) < 0) c->s->failed = true;
+  isl_basic_set_free(part);
+  node.c = all.least;
+  c->failed |= all.failed || node.a == NONE || ++c->count > CASES;
+  if (!c->failed) c->value = node.c == NONE ? node.a : put_node(c->s, &node);
+  return isl_stat_ok;
+}
+
+static isl_stat note_case(isl_set *where, isl_aff *aff, void *user) {
+  cases *c = user;
+  c->aff = aff;
+  where = isl_set_gist(where, isl_set_copy(c->s->context));
+  where = isl_set_coalesce(isl_set_remove_redundancies(isl_set_compute_divs(where)));
+  if (isl_set_foreach_basic_set(where, note_part, c) < 0) c->s->failed = true;
+  isl_set_free(where);
+  isl_aff_free(aff);
+  return isl_stat_ok;
+}
+
+static uint32_t by_cases(bb_sets *s, isl_set *x, bool upper, uint32_t end) {
+  isl_pw_aff *all =
+      upper ? isl_set_dim_max(isl_set_copy(x), 0) : isl_set_dim_min(isl_set_copy(x), 0);
+  cases c = {.s = s, .upper = upper, .end = end};
+  c.value = put_number(s, upper ? -1 : 0);
+  all = isl_pw_aff_coalesce(all);
+  if (isl_pw_aff_foreach_piece(all, note_case, &c) < 0) s->failed = true;
+  isl_pw_aff_free(all);
+  return c.failed ? NONE : c.value;
+}
+
+/* The iterations from those of a set's first, or up to its last. */
+static isl_set *from_first(isl_set *x, bool upper) {
+  isl_set *first = upper ? isl_set_lexmax(isl_set_copy(x)) : isl_set_lexmin(isl_set_copy(x));
+  isl_space *space = isl_set_get_space(x);
+  first = isl_set_apply(first, upper ? isl_map_lex_ge(space) : isl_map_lex_le(space));
+  if (!upper) return first;
+  isl_set *far = isl_set_params(isl_set_fix_si(isl_set_copy(x), isl_dim_set, 0, FAR));
+  return isl_set_union(first,
+                       isl_set_intersect_params(isl_set_universe(isl_set_get_space(x)), far));
+}
+
+/* Are these all, by cases and the bounds of all iterations? */
+static bool choose_cases(bb_sets *s, isl_set *x, bb_sets_stretch *out) {
+  isl_set *set = plain(s, x, s->domain), *domain = plain(s, s->domain, NULL);
+  set = isl_set_upper_bound_si(set, isl_dim_set, 0, FAR); /* where only the domain bounds it */
+  set = isl_set_lower_bound_si(set, isl_dim_set, 0, 0);
+  bound end = {s, true, isl_set_universe(isl_set_get_space(x)), NONE};
+  meet_set(&end, domain, false);
+  bound low = {s, false, from_first(set, false), by_cases(s, set, false, NONE)};
+  bound high = {s, true, from_first(set, true), by_cases(s, set, true, end.node)};
+  bool good = low.node != NONE && high.node != NONE;
+  meet_set(&low, domain, false);
+  meet(&high, end.set, end.node);
+  out->from = low.node;
+  out->last = high.node;
+  isl_set *all = isl_set_intersect(low.set, high.set);
+  all = isl_set_intersect_params(all, isl_set_copy(s->context));
+  good = good && bb_sets_is(s, isl_set_is_equal(all, x));
+  isl_set_free(all);
+  isl_set_free(set);
+  isl_set_free(domain);
+  return good && out->from != NONE && out->last != NONE;
+}
+
+/* --- */
+
+isl_set *bb_sets_side(bb_sets *s, isl_set *set, bool upper) {
+  isl_set *x = plain(s, set, NULL);
+  uint32_t node;
+  sides all = find_sides(s, x, upper, false);
+  isl_set *made = together(&all, isl_set_get_space(set), &node);
+  isl_set_free(x);
+  return made;
+}
+
+bool bb_sets_bound(bb_sets *s, const bb_sets_interval *interval, bool choose,
+                   bb_sets_stretch *out) {
+  static const manner ways[] = {{.own = true},
+                                {.own = true, .domain = true},
+                                {.own = true, .all = true},
+                                {.own = true, .domain = true, .neighbours = true},
+                                {.own = true, .all = true, .neighbours = true},
+                                {.all = true, .neighbours = true},
+                                {.own = true, .domain = true, .guards = true}};
+  for (uint32_t i = 0; i < sizeof ways / sizeof *ways && !s->failed; i++)
+    if (by_bounds(s, interval, &ways[i], out)) return !s->failed;
+  return choose && choose_cases(s, interval->set, out) && !s->failed;
+}
+
+bool bb_sets_bound_around(bb_sets *s, isl_set *set, bb_sets_stretch *out) {
+  isl_set *x = isl_set_from_basic_set(isl_set_simple_hull(plain(s, set, NULL)));
+  bb_sets_interval interval = {x, NULL, NULL};
+  manner how = {.own = true, .domain = true};
+  bound low = find_bound(s, x, &interval, false, &how),
+        high = find_bound(s, x, &interval, true, &how);
+  out->from = low.node;
+  out->last = high.node;
+  isl_set_free(low.set);
+  isl_set_free(high.set);
+  isl_set_free(x);
+  return out->from != NONE && out->last != NONE && !s->failed;
+}
