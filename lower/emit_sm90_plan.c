@@ -168,8 +168,14 @@ static void find_parts(bb_cuda *e) {
   }
 }
 
+static bool loads(bb_tile_stmt *const *stmt, uint32_t count, uint32_t tile) {
+  for (uint32_t i = 0; i < count; i++)
+    if (stmt[i]->kind == BB_TILE_LOAD && stmt[i]->result == tile) return true;
+  return false;
+}
+
 /* What the serial loop reads where it was copied before the loop stays: nothing is copied there again, as a block has
- * no other iteration of the grid's loops. */
+ * no other iteration of the grid's loops.  Where the loop copies it anew it reads that. */
 static void find_standing(bb_cuda *e) {
   for (uint32_t i = 0; e->serial && i < e->before.count; i++) {
     const bb_tile_stmt *load = e->before.stmt[i];
@@ -177,9 +183,11 @@ static void find_standing(bb_cuda *e) {
     bool read = false;
     for (uint32_t k = 0; k < e->serial->body.count; k++)
       read |= bb_tile_reads(e->serial->body.stmt[k], load->result);
-    if (!read) continue;
+    if (!read || loads(e->serial->body.stmt, e->serial->body.count, load->result)) continue;
     if (e->grids && e->grid[0]->persistent)
       bb_cuda_refuse(e, load, "a copy that a persistent block reads all the time");
+    if (loads(e->after.stmt, e->after.count, load->result))
+      bb_cuda_refuse(e, load, "a copy that the loop reads all the time, made anew behind it");
     e->tile[load->result].stands = true;
   }
 }

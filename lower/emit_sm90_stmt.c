@@ -80,8 +80,8 @@ static void put_map_shared(bb_cuda *e, const bb_tile_stmt *s) {
     if (e->tile[s->result].late) bb_cuda_line(e, "tl::named_sync(7, %u);", 32 * e->warp_count);
     bb_cuda_line(e, "for (int i = my_thread * 4; i < %u; i += %u)", t->rows * t->cols * 2,
                  32 * e->warp_count * 4);
-    bb_cuda_line(e, "  *(tl::u32 *)__cvta_shared_to_generic(%s + i) = tl::pack_%s(%s, %s);", at,
-                 bb_cuda_narrow(t->dtype), value, value);
+    bb_cuda_line(e, "  tl::store_word(%s + i, tl::pack_%s(%s, %s));", at, bb_cuda_narrow(t->dtype),
+                 value, value);
     if (!e->sm80) bb_cuda_line(e, "tl::fence_copies();");
     bb_cuda_line(e, "tl::named_sync(7, %u);", 32 * e->warp_count);
     return;

@@ -101,6 +101,39 @@ static void run(const job *j, bb_program *p, const bb_binding *drawn, const bb_b
   if (!(error <= limit)) bb_fail(ctx, BB_ERROR_MISMATCH, "error %.3g, not %.3g", error, limit);
 }
 
+typedef struct one_way {
+  bb_program *p;
+  const bb_candidate *c;
+  uint32_t way;
+  bool warps;
+} one_way;
+
+static void schedule(bb_context *ctx, void *argument) {
+  enum { SHARED = 163 << 10 };
+  const one_way *w = argument;
+  const bb_graph *graph = bb_candidate_runs(w->c);
+  (void)ctx;
+  if (w->warps)
+    bb_schedule_warps(w->p, graph, w->c->name, w->way, NULL, SHARED, NULL);
+  else
+    bb_schedule_gpu_way(w->p, graph, w->c->name, w->way, NULL);
+}
+
+/* Whether a kernel of the program has this way; those that have none are made in the first. */
+static bool has_way(bb_program *p, uint32_t way, bool warps) {
+  bool has = false;
+  for (uint32_t i = 0; i < p->candidates && !has; i++) {
+    one_way w = {p, &p->candidate[i], way, warps};
+    bb_status status = bb_protect(p->ctx, schedule, &w);
+    has = status == BB_OK;
+    if (status != BB_OK && status != BB_ERROR_UNSUPPORTED)
+      bb_fail(p->ctx, status, "way %u: %s", way,
+              bb_arena_text(p->arena, p->ctx->message, strlen(p->ctx->message)));
+    p->ctx->status = BB_OK;
+  }
+  return has;
+}
+
 static void body(bb_context *ctx, void *argument) {
   job *j = argument;
   bb_program *p = bb_drive_read(ctx, j->argv[3], NULL, 0);
@@ -114,7 +147,8 @@ static void body(bb_context *ctx, void *argument) {
   bb_drive_run(p, &interpret, &want, p->arena, NULL);
   uint32_t ways = strcmp(j->device, "cuda") == 0 ? BB_GPU_WAYS : is_warps(j) ? BB_WARP_WAYS : 0;
   for (uint32_t way = 0; way <= ways; way++)
-    if (j->way < 0 || way == (uint32_t)j->way + 1) run(j, p, &drawn, &want, way);
+    if (way < 2 || has_way(p, way - 1, is_warps(j)))
+      if (j->way < 0 || way == (uint32_t)j->way + 1) run(j, p, &drawn, &want, way);
   bb_undefer(ctx, p);
   bb_program_destroy(p);
 }
