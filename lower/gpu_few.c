@@ -106,6 +106,7 @@ static void spread(bb_parts *q) {
   bb_tile_program *p = q->g->p;
   bb_tile_loop *serial = q->core->stmt[q->loop]->loop;
   bb_tile_index step = serial->step, to = serial->stretch[0].to;
+  bb_parts_leave(q);
   bb_tile_index blocks = bb_parts_make(
       q, BB_X_DIV, bb_parts_make(q, BB_X_ADD, to, bb_parts_number(q, (int64_t)step->number - 1)),
       step);

@@ -141,6 +141,24 @@ bb_tile_index bb_parts_grid_blocks(const bb_parts *q) {
   return blocks;
 }
 
+static bool is_merged(const bb_parts *q, uint32_t tile) {
+  for (uint32_t k = 0; k < q->count; k++)
+    if (q->tile[k] == tile) return true;
+  return false;
+}
+
+void bb_parts_leave(const bb_parts *q) {
+  for (uint32_t t = 0; t < q->g->p->tiles; t++) {
+    bool inside = false, known = is_merged(q, t);
+    for (uint32_t i = 0; i < q->inside; i++) inside |= bb_tile_writes(q->core->stmt[i], t);
+    for (uint32_t i = q->inside; inside && !known && i < q->core->count; i++) {
+      if (bb_tile_reads(q->core->stmt[i], t))
+        bb_gpu_refuse(q->g, "what parts of a sum have is read where they are merged");
+      known = bb_tile_writes(q->core->stmt[i], t);
+    }
+  }
+}
+
 bb_tile_stmt *bb_parts_loop(bb_parts *q, bb_tile_index to, bb_tile_spread spread) {
   bb_tile_program *p = q->g->p;
   bb_tile_stmt *s = bb_tile_stmt_new(p, BB_TILE_LOOP);
@@ -157,6 +175,7 @@ void bb_parts_split(bb_parts *q, int64_t fill, int64_t most) {
   bb_tile_program *p = q->g->p;
   bb_tile_loop *serial = q->core->stmt[q->loop]->loop;
   bb_tile_index step = serial->step, to = serial->stretch[0].to;
+  bb_parts_leave(q);
   bb_tile_index blocks = bb_parts_make(
       q, BB_X_DIV, bb_parts_make(q, BB_X_ADD, to, bb_parts_number(q, (int64_t)step->number - 1)),
       step);

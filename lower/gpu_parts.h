@@ -23,6 +23,8 @@ void bb_parts_settle(bb_parts *q);
 /* A vector that is only turned behind the loop is turned before the merge: what stands behind it then goes element by
  * element. */
 void bb_parts_turn(bb_parts *q);
+/* Refuses statements behind the parts that read what these have, but for what is merged. */
+void bb_parts_leave(const bb_parts *q);
 /* The loop, over blocks of a cluster: as many parts as make about `fill` blocks of the grid, at most `most`. */
 void bb_parts_split(bb_parts *q, int64_t fill, int64_t most);
 

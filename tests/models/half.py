@@ -5,7 +5,7 @@ Every float32 tensor of a model becomes one of the other type: weights, inputs, 
 numbers beyond what the type holds (masks) become its largest.  The answers are those of the float32
 model; the tolerance is the program's own for outputs of the type, unless said otherwise.
 
-usage: half.py PROGRAM f16|bf16 [--precision fast|strict] [--tol X] [--kernels] MODEL.onnx...
+usage: half.py PROGRAM f16|bf16 [--precision fast|strict] [--tol X] [--kernels | --machine M] MODEL.onnx...
 """
 
 import argparse
@@ -71,6 +71,7 @@ def main():
     parser.add_argument("--precision", default="fast")
     parser.add_argument("--tol")
     parser.add_argument("--kernels", action="store_true", help="compile them, not interpret")
+    parser.add_argument("--machine", help="on the environment's CUDA device, by kernels that are the fastest on this machine")
     parser.add_argument("model", nargs="+", type=pathlib.Path)
     arguments = parser.parse_args()
     failed = 0
@@ -78,12 +79,13 @@ def main():
         for path in arguments.model:
             copy = halved(path, *TYPES[arguments.type], pathlib.Path(folder))
             data = str(copy.with_suffix(".npz"))
-            how = ["--kernels" if arguments.kernels else "--interpret", "--precision", arguments.precision]
+            how = ["--device", "cuda", "--machine", arguments.machine, "--counts"] if arguments.machine else ["--kernels" if arguments.kernels else "--interpret"]
+            how += ["--precision", arguments.precision]
             command = [arguments.program, "run", str(copy), "--inputs", data, "--expect", data, *how,
                        *(["--tol", arguments.tol] if arguments.tol else [])]
-            ran = subprocess.run(command, capture_output=True, text=True, timeout=120)
-            print(path.stem, (ran.stdout + ran.stderr).strip()[:300])
-            failed += ran.returncode != 0
+            ran = subprocess.run(command, capture_output=True, text=True, timeout=900 if arguments.machine else 120)
+            print(path.stem, (ran.stdout + ran.stderr).strip()[-300:])
+            failed += ran.returncode != 0 or (arguments.machine is not None and " 0 interpreted" not in ran.stdout + ran.stderr)
     return 1 if failed else 0
 
 
