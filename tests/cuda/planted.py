@@ -9,7 +9,11 @@ if not shutil.which("c++"): sys.exit(77)
 environment = {**os.environ, "BLOCKBUSTER_CUDA": driver, "BLOCKBUSTER_NVRTC": compiler, "BLOCKBUSTER_CACHE": "", "FAKE_CUDA": "host",
                "FAKE_HOST": host, "FAKE_SM": "90", "FAKE_PROCESSORS": "2"}
 # A cluster of two blocks that take two tiles each, 7 parts of what is summed through rings of 4 buffers.
-GATED = ("product_gated", "M=256", "N=136", "K=400")
+GATED = ("0", "product_gated", "M=256", "N=136", "K=400")
+# Groups that take turns, one tile's end along with the next one's begin, tiles from a queue.
+CAUSAL = ("0", "causal", "H=1", "N=700")
+# Warps that copy for themselves, and merge what they have over a cluster.
+DECODE = ("7", "decode", "G=2", "N=700")
 STUCK = "nobody can go on"
 # what is wrong, what sed does, what is said
 FAULTS = [
@@ -39,10 +43,21 @@ FAULTS = [
 ]
 
 
+FAULTS = [(GATED, *fault) for fault in FAULTS] + [
+    (CAUSAL, "a group does not pass its turn on", "s/tl::named_arrive\\(2 - group, 256\\);//", STUCK),
+    (CAUSAL, "a left operand is written while its product runs", "s/tl::mma_wait<1>\\(\\);/t21[0]++; tl::mma_wait<1>();/", "a left operand was written"),
+    (CAUSAL, "sums are looked at before their product is made", "s/tl::mma_wait<1>\\(\\);//", "(error|which a product of thread)"),
+    (CAUSAL, "nobody says that there is no tile more", "s/t < p.tiles [?] t : -1/t/", "(nobody can go on|shared memory|error)"),
+    (DECODE, "blocks do not wait for each other's parts", "s/tl::cluster_sync\\(\\);//", "error"),
+    (DECODE, "a block ends while others read its memory", "s/tl::cluster_leave\\(\\);//", "which has ended"),
+    (DECODE, "warps do not wait for each other's parts", "s/__syncthreads\\(\\);//", "error"),
+]
+
+
 def run(fault):
-    what, script, says = fault
-    name, *extents = GATED
-    ran = subprocess.run([test, "cuda/0", "2e-3", os.path.join(operators, name + ".bb"), *extents], capture_output=True, text=True, timeout=300,
+    kernel, what, script, says = fault
+    way, name, *extents = kernel
+    ran = subprocess.run([test, "cuda/" + way, "2e-3", os.path.join(operators, name + ".bb"), *extents], capture_output=True, text=True, timeout=300,
                          env={**environment, "FAKE_EDIT": script})
     said = ran.stdout + ran.stderr
     good = ran.returncode == 0 if says is None else ran.returncode == 1 and re.search(says, said)
