@@ -2,6 +2,8 @@
  */
 #include "price.h"
 
+#include "../lower/tile.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -102,11 +104,13 @@ static double elements(const point *p, const uint32_t *axis, int axes) {
 
 /* --- room --- */
 
-/* The room of one item of each class. */
+/* The room of one item of each class; one that is larger than a tile may be never fits. */
 static void measure_items(const point *p, double *room) {
   for (uint32_t c = 0; c < p->nest->classes; c++) {
     const bb_nest_class *class = &p->nest->class[c];
-    room[c] = class->bytes * elements(p, class->axis, 2) * turns_of(p, class->times);
+    double count = elements(p, class->axis, 2);
+    room[c] = class->bytes * count * turns_of(p, class->times);
+    if (count > BB_TILE_SIZE) room[c] += p->machine->local_bytes + p->machine->register_bytes;
     if (class->room == BB_NEST_STREAMED) room[c] *= p->machine->stages;
   }
 }

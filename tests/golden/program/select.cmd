@@ -34,3 +34,5 @@ blockbuster select ../../examples/attention.bb --machine h200 --table M=4
 blockbuster select ../../examples/attention.bb --machine cpu --dims D=64,L=64,N=512,M=1..512 --programs 2
 blockbuster select ../../examples/attention.bb --machine cpu --dims D=64,L=64,N=512,M=1..512 --programs 2 --json | tail -n 3
 blockbuster select ../../examples/attention.bb --machine cpu --programs 9
+# However much room a unit has, no block is larger than a kernel may hold: 262144 elements.
+blockbuster select ../../operators/norm_swiglu.bb --machine roomy.machine --dims M=1024,D=1024,K=4096,N=1024 | grep blocks
