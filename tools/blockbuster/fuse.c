@@ -139,10 +139,8 @@ static void explain_misc(void *user, const char *node, const char *op) {
           node, op);
 }
 
-static int print_explanations(tool *t, FILE *out) {
+static int print_explanations(tool *t, uint32_t wanted, FILE *out) {
   bb_candidate_info info;
-  uint32_t wanted = 0;
-  if (t->set->candidate && !find_candidate(t, &wanted)) return EXIT_WRONG_CALL;
   int code = EXIT_GOOD;
   for (uint32_t c = 0; code == EXIT_GOOD && bb_program_get_candidate(t->program, c, &info); c++)
     if (!t->set->candidate || c == wanted) code = print_repairs(t, c, &info, out);
@@ -167,11 +165,9 @@ static int print_safe(tool *t, uint32_t c, const bb_candidate_info *info, FILE *
   return EXIT_GOOD;
 }
 
-static int print_listings(tool *t, FILE *out) {
+static int print_listings(tool *t, uint32_t wanted, FILE *out) {
   bb_candidate_info info, second;
   bool several = bb_program_get_candidate(t->program, 1, &second);
-  uint32_t wanted = 0;
-  if (t->set->candidate && !find_candidate(t, &wanted)) return EXIT_WRONG_CALL;
   for (uint32_t c = 0; bb_program_get_candidate(t->program, c, &info); c++) {
     if (t->set->candidate && c != wanted) continue;
     if (several) fprintf(out, "kernel %s%s:\n", info.name, info.once ? " (once, at load)" : "");
@@ -182,12 +178,13 @@ static int print_listings(tool *t, FILE *out) {
   return EXIT_GOOD;
 }
 
-static void print_table(tool *t, uint32_t rewrites, FILE *out) {
+static void print_table(tool *t, uint32_t wanted, uint32_t rewrites, FILE *out) {
   bb_candidate_info info;
   fprintf(out, "%-8s %9s %6s %13s %15s\n", "kernel", "snapshots", "chosen", "operations",
           "bytes buffered");
   for (uint32_t c = 0; bb_program_get_candidate(t->program, c, &info); c++) {
     bb_snapshot_info s = {0};
+    if (t->set->candidate && c != wanted) continue;
     bb_program_get_snapshot(t->program, (bb_graph_id){c, BB_SNAPSHOT_CHOSEN}, &s);
     fprintf(out, "%-8s %9u %6u %13.6g %15.6g%s\n", info.name, info.snapshots, info.chosen,
             s.operations, s.buffered, info.once ? "  once, at load" : "");
@@ -267,14 +264,16 @@ static int fuse_and_print(tool *t, FILE *out) {
   code = advance(t, BB_STAGE_FUSED, &options);
   finish_candidate(&trace);
   if (code != EXIT_GOOD) return code;
+  uint32_t wanted = 0;
+  if (t->set->candidate && !find_candidate(t, &wanted)) return EXIT_WRONG_CALL;
   if (t->set->json) print_json(t, trace.rewrites, out);
   if (t->set->stats) print_stats(tries, hits, out);
-  if (t->set->listing) code = print_listings(t, out);
-  if (code == EXIT_GOOD && t->set->explain) code = print_explanations(t, out);
+  if (t->set->listing) code = print_listings(t, wanted, out);
+  if (code == EXIT_GOOD && t->set->explain) code = print_explanations(t, wanted, out);
   if (code == EXIT_GOOD && t->set->why) code = print_why(t, &trace, out);
   if (!t->set->json && !t->set->listing && !t->set->why && !t->set->trace && !t->set->stats &&
       !t->set->explain)
-    print_table(t, trace.rewrites, out);
+    print_table(t, wanted, trace.rewrites, out);
   return code;
 }
 

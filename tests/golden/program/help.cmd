@@ -21,6 +21,7 @@ blockbuster fuse ../../examples/attention.bb --precision loose
 blockbuster fuse ../../examples/attention.bb --cut 3
 blockbuster fuse ../../examples/attention.bb --cut 2,9999
 blockbuster fuse ../../examples/attention.bb --candidate k9 --listing
+blockbuster fuse ../../examples/attention.bb --candidate 99
 blockbuster convert ../../examples/attention.bb --stage cooked
 blockbuster dot ../../examples/attention.bb -o picture.jpg
 blockbuster dot ../../examples/attention.bb --step 99
