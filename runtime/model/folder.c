@@ -80,6 +80,29 @@ static void check_plan(bb_context *ctx, const char *path, const bb_file *plan) {
     refuse(ctx, path, "it is damaged: it has another hash than it says");
 }
 
+typedef struct plan_call {
+  bb_arena *arena;
+  const bb_file *file;
+  const bb_plan *plan;
+} plan_call;
+
+static void plan_body(bb_context *ctx, void *argument) {
+  plan_call *call = argument;
+  (void)ctx;
+  call->plan = bb_plan_read(call->arena, call->file->bytes, call->file->size);
+}
+
+/* What the file says, in the arena; errors name it. */
+static const bb_plan *read_plan(bb_context *ctx, bb_arena *arena, const char *path,
+                                const bb_file *file) {
+  plan_call call = {arena, file, NULL};
+  check_plan(ctx, path, file);
+  bb_status status = bb_protect(ctx, plan_body, &call);
+  if (status == BB_OK) return call.plan;
+  const char *why = bb_context_message(ctx);
+  bb_fail(ctx, status, "%s: %s", path, bb_arena_text(arena, why, strlen(why)));
+}
+
 /* "cuda:1" is the second. */
 static uint32_t number_of(bb_context *ctx, const load_call *call, const bb_plan *plan) {
   size_t length = call->on ? strcspn(call->on, ":") : 0;
@@ -107,8 +130,7 @@ static void load_body(bb_context *ctx, void *argument) {
   const char *path = in_folder(arena, call->folder, BB_FOLDER_PLAN);
   const char *problem = bb_file_map(path, &files->plan);
   if (problem) refuse(ctx, path, problem);
-  check_plan(ctx, path, &files->plan);
-  const bb_plan *plan = bb_plan_read(arena, files->plan.bytes, files->plan.size);
+  const bb_plan *plan = read_plan(ctx, arena, path, &files->plan);
   const bb_device_class *device = bb_device_find(plan->device);
   bool has_code = device && *plan->code;
   for (uint32_t i = 0; i < BB_CODE_FILES && has_code && device->files[i]; i++) {

@@ -332,8 +332,8 @@ static void refused(const decoder *d, const char *path, const char *folder, cons
   fprintf(file, "%.*s%s%.*s}\n", (int)(at - text), text, new, (int)(hash - rest), rest);
   fclose(file);
   assert_int_equal(bb_model_load(d->context, folder, &model), BB_ERROR_INPUT);
-  if (!strstr(bb_context_message(d->context), why))
-    fail_msg("%s, not: %s", bb_context_message(d->context), why);
+  if (!strstr(bb_context_message(d->context), why) || !strstr(bb_context_message(d->context), path))
+    fail_msg("%s, not: %s: %s", bb_context_message(d->context), path, why);
   file = fopen(path, "wb");
   fwrite(text, 1, length, file);
   fclose(file);
