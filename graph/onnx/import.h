@@ -68,6 +68,7 @@ struct bb_onnx_row;
 typedef struct bb_onnx_node {
   bb_onnx *m;
   const Onnx__NodeProto *proto;
+  const struct bb_onnx_node *written; /* read as another operator: the model's node; else NULL */
   const bb_onnx_frame *frame;
   const struct bb_onnx_row *row;
   const char *name;    /* the node's, or made from its first output; printable */

@@ -22,10 +22,23 @@ const char *bb_onnx_quote(bb_arena *arena, const char *text) {
   return out.data;
 }
 
+/* The node as the model has it. */
+static const bb_onnx_node *written(const bb_onnx_node *n) {
+  return n->written ? n->written : n;
+}
+
+/* What it is read as where that is another operator. */
+static const char *other_name(const bb_onnx_node *n) {
+  const char *as = n->proto->op_type;
+  bool same = n == written(n) || strcmp(as, written(n)->proto->op_type) == 0;
+  return same ? "" : bb_arena_printf(n->m->arena, ", read as %s", as);
+}
+
 static const char *operator_name(const bb_onnx_node *n) {
-  const char *op = n->proto->op_type ? n->proto->op_type : "";
-  const char *dot = n->domain[0] ? "." : "";
-  return bb_arena_printf(n->m->arena, "%s%s%s", n->domain, dot, op);
+  const bb_onnx_node *w = written(n);
+  const char *op = w->proto->op_type ? w->proto->op_type : "";
+  const char *dot = w->domain[0] ? "." : "";
+  return bb_arena_printf(n->m->arena, "%s%s%s%s", w->domain, dot, op, other_name(n));
 }
 
 void bb_onnx_refuse(const bb_onnx_node *n, const char *format, ...) {
@@ -80,15 +93,16 @@ static void put_operand(bb_buffer *out, const bb_onnx *m, const bb_onnx_value *v
 void bb_onnx_unsupported(bb_onnx_node *n, const char *format, ...) {
   bb_onnx *m = n->m;
   bb_buffer *out = &m->refusals;
-  const char *op = bb_onnx_quote(m->arena, n->proto->op_type);
+  const bb_onnx_node *w = written(n);
+  const char *op = bb_onnx_quote(m->arena, w->proto->op_type);
   bb_put(out, "\n  node %s: op %.*s, domain %s, opset %lld, inputs (",
          bb_onnx_quote(m->arena, n->name), (int)strlen(op) - 2, op + 1,
-         n->domain[0] ? n->domain : "ai.onnx", (long long)n->version);
-  for (uint32_t i = 0; i < n->nin; i++) {
+         w->domain[0] ? w->domain : "ai.onnx", (long long)w->version);
+  for (uint32_t i = 0; i < w->nin; i++) {
     if (i) bb_put(out, ", ");
-    put_operand(out, m, n->in[i]);
+    put_operand(out, m, w->in[i]);
   }
-  bb_put(out, ")");
+  bb_put(out, ")%s", other_name(n));
   if (format) {
     va_list arguments;
     bb_put(out, ": ");

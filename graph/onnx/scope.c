@@ -186,6 +186,7 @@ void bb_onnx_convert_as(const bb_onnx_node *n, const char *op, int64_t version, 
   proto->op_type = bb_arena_text(n->m->program->arena, op, strlen(op));
   *other = *n;
   other->proto = proto;
+  other->written = n->written ? n->written : n;
   other->domain = "";
   other->version = version;
   other->nin = nin;

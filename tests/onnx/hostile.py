@@ -174,6 +174,11 @@ def unsupported():
                      N("Det", ["b"], ["c"], name="second"), N("Strange", ["x"], ["d"], name="third", domain="com.microsoft"),
                      N("Add", ["c", "d"], ["y"], name="last")])
     yield "list", listing, ["3 nodes", "first", "NonZero", "second", "Det", "third", "Strange", "com.microsoft", "opset 20", "[2,3]"]
+    byte, by = info("x", T.UINT8, [2, 3]), numpy_helper.from_array(np.float32(0.5), "s")
+    zero = numpy_helper.from_array(np.uint8(3), "z")
+    yield "read-as", model([N("QLinearConcat", ["s", "z", "x", "s", "z"], ["y"], name="joined", domain="com.microsoft", axis=5)], [byte], constants=[by, zero],
+                           opsets=(("", 20), ("com.microsoft", 1))), ["joined", "com.microsoft.QLinearConcat, read as Concat", "axis"]
+    yield "read-as-squeeze", model([N("Squeeze", ["x"], ["y"], name="flat", axes=[4])], opsets=(("", 11),), ir=7), ["flat", "(Squeeze)", "axis"]
     yield "runtime-shape", model([N("Reshape", ["x", "s"], ["y"], name="late")], [info("x", T.FLOAT, [2, 3]), info("s", T.INT64, [1])]), ["late", "run time"]
 
 
