@@ -293,10 +293,10 @@ static void sweep_down(bb_c *c, const bb_tile_stmt *s, const bb_tile_stmt *fold,
   bb_c_line(c, "}");
 }
 
-/* Lanes are columns, folded in halves in the end. */
+/* Lanes are columns, folded into one in the end. */
 static void sweep_along(bb_c *c, const bb_tile_stmt *s, const bb_tile_stmt *fold, uint32_t lanes) {
   const bb_tile *t = &c->p->tile[s->result];
-  const char *operand[BB_TILE_OPERANDS], *name = bb_c_monoid(c, fold->monoid);
+  const char *operand[BB_TILE_OPERANDS];
   sweep w = sweep_of(t, false);
   bb_c_line(c, "for (int64_t r = 0; r < %s; r++) {", bb_c_count(c, s->result, BB_AXIS_ROW));
   c->indent++;
@@ -308,13 +308,8 @@ static void sweep_along(bb_c *c, const bb_tile_stmt *s, const bb_tile_stmt *fold
   c->indent--;
   bb_c_line(c, "}");
   put_odd_lanes(c, fold, lanes);
-  bb_c_line(c, "for (int64_t left = %u, half; left > 1; left = half) {", lanes);
-  bb_c_line(c, "  half = (left + 1) / 2; /* the middle one of an odd number waits */");
-  bb_c_line(c, "  for (int64_t l = 0; l < left - half; l++)");
-  bb_c_line(c, "    lane[l] = bb_next_%s_%s(lane[l], lane[l + half]);", name,
-            bb_c_suffix(c, t->dtype));
-  bb_c_line(c, "}");
-  bb_c_line(c, "t%u[r] = lane[0];", fold->result);
+  bb_c_line(c, "t%u[r] = bb_lanes_%s_%s(lane, %u);", fold->result, bb_c_monoid(c, fold->monoid),
+            bb_c_suffix(c, t->dtype), lanes);
   c->indent--;
   bb_c_line(c, "}");
 }

@@ -214,7 +214,6 @@ enum { BB_NAME(BB_FEW) = 4 };
 #if BB_VECTOR_BYTES >= 32
 typedef BB_REAL BB_NAME(bb_half) __attribute__((vector_size(32)));
 #endif
-typedef BB_REAL BB_NAME(bb_quarter) __attribute__((vector_size(16)));
 
 /* The sum of a vector's lanes, in halves, which are vectors. */
 BB_INLINE BB_REAL BB_NAME(bb_lanes)(BB_NAME(bb_vector) x) {

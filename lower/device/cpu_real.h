@@ -52,8 +52,43 @@ BB_INLINE BB_REAL BB_NAME(bb_over_min)(BB_REAL held, BB_REAL x) {
   return held > x ? x : held;
 }
 
-/* Along the columns: lanes take every so many-th column; they are folded in halves at the end.  The order depends on the
- * width of vectors alone. */
+/* Lanes, at most 32 and whole vectors of 16 bytes, are folded into one: vectors in halves, then those of the last. */
+typedef BB_REAL BB_NAME(bb_quarter) __attribute__((vector_size(16)));
+typedef __typeof__((BB_NAME(bb_quarter)){0} < (BB_NAME(bb_quarter)){0}) BB_NAME(bb_answers);
+
+BB_INLINE BB_NAME(bb_quarter)
+    BB_NAME(bb_either)(BB_NAME(bb_answers) first, BB_NAME(bb_quarter) a, BB_NAME(bb_quarter) b) {
+  return (BB_NAME(bb_quarter))((first & (BB_NAME(bb_answers))a) |
+                               (~first & (BB_NAME(bb_answers))b));
+}
+#define BB_FOLD_HALF(step, next)                                                                   \
+  BB_STRAIGHT                                                                                      \
+  for (int64_t l = step; l < 2 * step && l < parts; l++) {                                         \
+    const BB_NAME(bb_quarter) held = part[l - step], x = part[l];                                  \
+    part[l - step] = next;                                                                         \
+  }
+#define BB_FOLD_LANES(name, next)                                                                  \
+  BB_INLINE BB_REAL BB_NAME(bb_lanes_##name)(const BB_REAL *lane, const int64_t lanes) {           \
+    const int64_t each = 16 / sizeof(BB_REAL), parts = lanes / each;                               \
+    BB_NAME(bb_quarter) part[32 * sizeof(BB_REAL) / 16];                                           \
+    memcpy(part, lane, (size_t)lanes * sizeof *lane);                                              \
+    BB_FOLD_HALF(8, next)                                                                          \
+    BB_FOLD_HALF(4, next)                                                                          \
+    BB_FOLD_HALF(2, next)                                                                          \
+    BB_FOLD_HALF(1, next)                                                                          \
+    BB_REAL all = part[0][0];                                                                      \
+    BB_STRAIGHT                                                                                    \
+    for (int64_t l = 1; l < each; l++) all = BB_NAME(bb_next_##name)(all, part[0][l]);             \
+    return all;                                                                                    \
+  }
+BB_FOLD_LANES(sum, held + x)
+BB_FOLD_LANES(prod, held *x)
+BB_FOLD_LANES(max, BB_NAME(bb_either)((held > x) | (held != held), held, x))
+BB_FOLD_LANES(min, BB_NAME(bb_either)((held < x) | (held != held), held, x))
+#undef BB_FOLD_LANES
+#undef BB_FOLD_HALF
+
+/* Along the columns: lanes take every so many-th column.  The order depends on the width of vectors alone. */
 
 #define BB_FOLD_ROWS(name)                                                                         \
   BB_FUNCTION void BB_NAME(bb_fold_##name)(BB_REAL * to, const BB_REAL *from, int64_t stride,      \
@@ -72,12 +107,7 @@ BB_INLINE BB_REAL BB_NAME(bb_over_min)(BB_REAL held, BB_REAL x) {
         BB_REAL held = lane[l], x = row[j];                                                        \
         lane[l] = BB_NAME(bb_next_##name)(held, x);                                                \
       }                                                                                            \
-      for (int64_t half = BB_LANES; half > 0; half /= 2)                                           \
-        for (int64_t l = 0; l < half; l++) {                                                       \
-          BB_REAL held = lane[l], x = lane[l + half];                                              \
-          lane[l] = BB_NAME(bb_next_##name)(held, x);                                              \
-        }                                                                                          \
-      to[i] = lane[0];                                                                             \
+      to[i] = BB_NAME(bb_lanes_##name)(lane, 2 * BB_LANES);                                        \
     }                                                                                              \
   }
 BB_FOLD_ROWS(sum)
