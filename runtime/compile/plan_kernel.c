@@ -55,7 +55,7 @@ static void lower(bb_context *ctx, void *argument) {
     return;
   }
   bb_schedule_options options = {
-      .block = m->options->block, .strips = m->emit.vector_bytes, .room = m->room};
+      .block = m->options->block, .alike = true, .strips = m->emit.vector_bytes, .room = m->room};
   l->kernel = bb_schedule(m->program, l->graph, "k", &options);
   const bb_tile_program *tile = l->kernel->tile;
   check(ctx, m, tile);
