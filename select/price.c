@@ -298,6 +298,14 @@ static void add_term(const point *p, const bb_nest_term *term, double instances,
  * another at both ends of a loop. */
 static const double SHOWS = 0.125;
 
+/* Threads that take tasks as they come do not end at once: what the last task takes is half in vain but for one of them, or so
+ * much of all if that is less. */
+static const double UNEVEN = 0.02;
+
+static double uneven(const point *p, double units, double waves) {
+  return p->pricing->stops ? (1 - 1 / units) * least(UNEVEN, 0.5 / waves) : 0;
+}
+
 static double pass_seconds(const point *p, const pass *w, bb_price *price, double *longest) {
   const bb_machine *m = p->machine;
   double units = least(w->instances, m->units);
@@ -321,7 +329,8 @@ static double pass_seconds(const point *p, const pass *w, bb_price *price, doubl
   else
     work += part[BB_BOUND_LOCAL];
   double moving = most(memory, cache);
-  double seconds = part[BB_BOUND_START] + most(work, moving) + SHOWS * least(work, moving);
+  double busy = most(work, moving) + SHOWS * least(work, moving);
+  double seconds = part[BB_BOUND_START] + busy * (1 + uneven(p, units, waves));
   if (m->overlap > 0) /* beside products by units of their own, other work gets few turns */
     seconds += (1 - m->overlap) * least(w->narrow > 0 ? most(w->narrow * each, moving) : 0,
                                         part[BB_BOUND_VECTOR] + part[BB_BOUND_SPECIAL]);

@@ -242,6 +242,41 @@ static void test_units_share_evenly(void **state) {
   in_context(shares_body);
 }
 
+/* Threads of a processor take tasks as they come: many small ones end more evenly than a few large ones, where there
+ * are several threads. */
+static void ends_body(bb_context *ctx, void *argument) {
+  enum { ROWS = 1 << 14 };
+  bb_arena *scratch = bb_scratch(ctx);
+  bb_program *p = bb_text_parse(ctx, "product", product, strlen(product));
+  bb_machine machine = *bb_machine_find(scratch, "cpu");
+  bb_nest *nest = bb_nest_create(p, p->root, scratch);
+  double *extent = extents(p, 0, scratch), block[3], gained[2];
+  (void)argument;
+  machine.begin = 0;
+  extent[nest->size[size_of_dim(p, nest, "M")].dim] = ROWS;
+  extent[nest->size[size_of_dim(p, nest, "N")].dim] = block[size_of_dim(p, nest, "N")] = 64;
+  block[size_of_dim(p, nest, "K")] = K;
+  for (int k = 0; k < 2; k++) {
+    bb_price few, many;
+    machine.units = k + 1;
+    bb_pricing pricing = bb_pricing_bind(nest, &machine, extent, scratch);
+    bb_tiling tiling = {block, BB_NONE, 1};
+    block[size_of_dim(p, nest, "M")] = 512;
+    bb_price_tiling(&pricing, &tiling, true, &few);
+    block[size_of_dim(p, nest, "M")] = 256;
+    bb_price_tiling(&pricing, &tiling, true, &many);
+    assert_true(few.instances == ROWS / 512 && many.instances == ROWS / 256);
+    gained[k] = 1 - many.seconds / few.seconds;
+  }
+  assert_true(gained[1] > gained[0] + 0.001);
+  bb_program_destroy(p);
+}
+
+static void test_many_tasks_end_evenly(void **state) {
+  (void)state;
+  in_context(ends_body);
+}
+
 /* --- the examples --- */
 
 static char *read_text(bb_arena *arena, const char *path) {
@@ -320,6 +355,7 @@ int main(int argc, char **argv) {
       cmocka_unit_test(test_a_product_by_hand),
       cmocka_unit_test(test_units_share_evenly),
       cmocka_unit_test(test_runs_in_memory),
+      cmocka_unit_test(test_many_tasks_end_evenly),
       cmocka_unit_test(test_search_of_block_sizes),
   };
   examples = argc - 1;
