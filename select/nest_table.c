@@ -61,27 +61,40 @@ uint32_t bb_nest_class_of(bb_nest_walker *w, bb_nest_room room, const uint32_t *
   return nest->classes++;
 }
 
-static bool covers(const uint16_t *a, uint32_t na, const uint16_t *b, uint32_t nb) {
-  for (uint32_t i = 0; i < nb; i++)
-    if (b[i] > (i < na ? a[i] : 0)) return false;
+/* Large nests have a hundred moments of a hundred classes: few pairs have to be looked at closer. */
+static bool covers(const struct bb_nest_fill *a, const struct bb_nest_fill *b) {
+  if (b->total > a->total || (b->some & ~a->some)) return false;
+  for (uint32_t i = 0; i < b->count; i++)
+    if (b->alive[i] > (i < a->count ? a->alive[i] : 0)) return false;
   return true;
+}
+
+static struct bb_nest_fill alive_now(const bb_nest_walker *w) {
+  struct bb_nest_fill now = {.count = w->nest->classes, .alive = w->alive};
+  for (uint32_t i = 0; i < now.count; i++) {
+    now.total += now.alive[i];
+    now.some |= (uint64_t)(now.alive[i] > 0) << i % 64;
+  }
+  return now;
 }
 
 /* Notes what is alive now, unless some other moment is as full everywhere. */
 static void note_moment(bb_nest_walker *w) {
   bb_nest *nest = w->nest;
+  struct bb_nest_fill now = alive_now(w);
   for (uint32_t i = 0; i < nest->moments; i++)
-    if (covers(w->moment[i].alive, w->moment[i].count, w->alive, nest->classes)) return;
+    if (covers(&w->moment[i], &now)) return;
   for (uint32_t i = 0; i < nest->moments;) {
-    if (covers(w->alive, nest->classes, w->moment[i].alive, w->moment[i].count))
+    if (covers(&now, &w->moment[i]))
       w->moment[i] = w->moment[--nest->moments];
     else
       i++;
   }
   BB_GROW(w->scratch, w->moment, w->moment_capacity, (size_t)nest->moments + 1);
-  uint16_t *alive = BB_NEW(w->scratch, uint16_t, nest->classes);
-  if (nest->classes) memcpy(alive, w->alive, nest->classes * sizeof *alive);
-  w->moment[nest->moments++] = (struct bb_nest_fill){nest->classes, alive};
+  uint16_t *alive = BB_NEW(w->scratch, uint16_t, now.count);
+  if (now.count) memcpy(alive, w->alive, now.count * sizeof *alive);
+  now.alive = alive;
+  w->moment[nest->moments++] = now;
 }
 
 void bb_nest_take_room(bb_nest_walker *w, uint32_t class) {

@@ -17,8 +17,10 @@ typedef struct bb_nest_walker {
   bool risen;      /* more is alive than at any moment since something left */
   uint32_t alive_capacity;
   struct bb_nest_fill {
-    uint32_t count;
+    uint32_t count;        /* of classes */
     const uint16_t *alive; /* by class */
+    uint32_t total;        /* of all classes */
+    uint64_t some;         /* bit c % 64: something of class c */
   } * moment;
   uint32_t around; /* the innermost loop */
   uint64_t chain;  /* it and those around it */

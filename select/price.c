@@ -44,6 +44,7 @@ typedef struct point {
   const bb_nest *nest;
   const bb_machine *machine;
   const bb_tiling *tiling;
+  bool brief;                  /* only how long it takes is asked */
   double block[BB_NEST_SIZES]; /* by size */
   double turns[BB_NEST_LOOPS]; /* by loop, of its own */
   double run[BB_NEST_LOOPS];   /* how often a loop's inside runs in all */
@@ -216,7 +217,7 @@ static void add_work(const point *p, const bb_nest_term *term, double times, pas
     seconds = times * term->amount * elements(p, term->axis, 3) / m->special;
     to->special += seconds;
   }
-  to->useful += seconds / turns_of(p, term->apart);
+  if (!p->brief) to->useful += seconds / turns_of(p, term->apart);
 }
 
 /* Bytes that memory gives for a load that is met so often. */
@@ -395,7 +396,7 @@ static double phase_seconds(const point *p, uint32_t phase, bool lists, bb_price
     if (of != phase) continue;
     add_term(p, term, instances, lists,
              splits && !inside(p, term->loop, p->tiling->fold) ? &last : &first);
-    count_operations(p, term, times_of(p, term, instances), price);
+    if (!p->brief) count_operations(p, term, times_of(p, term, instances), price);
   }
   add_turns(p, phase, instances, &first, &last);
   if (splits) add_parts(p, instances, parts, &first, &last);
@@ -405,13 +406,14 @@ static double phase_seconds(const point *p, uint32_t phase, bool lists, bb_price
   return splits ? seconds + pass_seconds(p, &last, price, longest) : seconds;
 }
 
-void bb_price_tiling(const bb_pricing *pricing, const bb_tiling *tiling, bool force,
-                     bb_price *price) {
+static void price_point(const bb_pricing *pricing, const bb_tiling *tiling, bool force, bool brief,
+                        bb_price *price) {
   point p;
   p.pricing = pricing;
   p.nest = pricing->nest;
   p.machine = pricing->machine;
   p.tiling = tiling;
+  p.brief = brief;
   double work = 0, useful = 0, longest = 0;
   *price = (bb_price){.seconds = INFINITY};
   place(&p);
@@ -425,4 +427,15 @@ void bb_price_tiling(const bb_pricing *pricing, const bb_tiling *tiling, bool fo
     price->seconds *=
         most(price->local / p.machine->local_bytes,
              p.machine->register_bytes > 0 ? price->registers / p.machine->register_bytes : 1);
+}
+
+void bb_price_tiling(const bb_pricing *pricing, const bb_tiling *tiling, bool force,
+                     bb_price *price) {
+  price_point(pricing, tiling, force, false, price);
+}
+
+double bb_price_seconds(const bb_pricing *pricing, const bb_tiling *tiling, bool force) {
+  bb_price price;
+  price_point(pricing, tiling, force, true, &price);
+  return price.seconds;
 }

@@ -44,14 +44,16 @@ typedef struct bb_tiling {
 /* force: a unit that is too small is no obstacle, but a price. */
 void bb_price_tiling(const bb_pricing *pricing, const bb_tiling *tiling, bool force,
                      bb_price *price);
+/* Its seconds alone, in less time. */
+double bb_price_seconds(const bb_pricing *pricing, const bb_tiling *tiling, bool force);
 
-/* The cheapest block sizes for a loop's fold (BB_NONE: rolling alone) in parts; *second: the best
- * price met with other block sizes.  Descends along one size, then pairs of sizes, from several
+/* The cheapest block sizes for a loop's fold (BB_NONE: rolling alone) in parts; *second: the least
+ * seconds met with other block sizes.  Descends along one size, then pairs of sizes, from several
  * starts.  near: block sizes that were best for something alike, or NULL; it starts there, and elsewhere as well
  * only where that took few points. */
 bb_price bb_price_search(const bb_pricing *pricing, uint32_t fold, uint32_t split,
                          const double *near, bool force, bb_arena *arena, bb_tiling *best,
-                         bb_price *second);
+                         double *second);
 /* The same by trying all block sizes, for tests. */
 bb_price bb_price_exhaust(const bb_pricing *pricing, uint32_t fold, uint32_t split, bb_arena *arena,
                           bb_tiling *best);

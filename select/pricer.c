@@ -87,7 +87,7 @@ static double turns_of(const bb_pricing *pricing, const bb_tiling *tiling) {
 static bb_price search_one(contest *c, uint32_t snapshot, const bb_pricing *pricing, uint32_t fold,
                            uint32_t parts, const double **near) {
   bb_tiling tiling;
-  bb_price second;
+  double second;
   bb_price price =
       bb_price_search(pricing, fold, parts, *near, c->force, c->scratch, &tiling, &second);
   c->pricer->searches++;

@@ -31,9 +31,8 @@ typedef struct search {
   uint32_t axes;
   axis *axis;
   bb_tiling point, *best;
-  double block_best; /* seconds */
-  bb_price price, second;
-  uint32_t points;  /* priced */
+  double seconds, second; /* of the best, and of the next */
+  uint32_t points;        /* priced */
   struct seen {     /* points that were priced, hashed; where another one lies, it is forgotten */
     uint64_t point; /* 1 + its choices, packed; 0: none */
     double seconds;
@@ -80,7 +79,7 @@ static search search_start(const bb_pricing *pricing, uint32_t fold, uint32_t sp
   s.point = (bb_tiling){BB_NEW(arena, double, axes), fold, split};
   *best = (bb_tiling){BB_NEW(arena, double, axes), fold, split};
   for (uint32_t i = 0; i < axes; i++) best->block[i] = s.axis[i].choice[0];
-  s.price.seconds = s.second.seconds = INFINITY;
+  s.seconds = s.second = INFINITY;
   if (axes <= PACKED) s.seen = BB_NEW(arena, struct seen, SEEN);
   return s;
 }
@@ -92,23 +91,22 @@ static struct seen *find_seen(const search *s, uint64_t *point) {
 }
 
 static double try_point(search *s) {
-  bb_price price;
   uint64_t key = 0;
   struct seen *seen = s->seen ? find_seen(s, &key) : NULL;
   if (seen && seen->point == key) return seen->seconds;
   for (uint32_t i = 0; i < s->axes; i++) s->point.block[i] = s->axis[i].choice[s->axis[i].at];
-  bb_price_tiling(s->pricing, &s->point, s->force, &price);
+  double seconds = bb_price_seconds(s->pricing, &s->point, s->force);
   s->points++;
   bool same = memcmp(s->best->block, s->point.block, s->axes * sizeof(double)) == 0;
-  if (price.seconds < s->price.seconds) {
-    if (!same) s->second = s->price;
-    s->price = price;
+  if (seconds < s->seconds) {
+    if (!same) s->second = s->seconds;
+    s->seconds = seconds;
     memcpy(s->best->block, s->point.block, s->axes * sizeof(double));
-  } else if (!same && price.seconds < s->second.seconds) {
-    s->second = price;
+  } else if (!same && seconds < s->second) {
+    s->second = seconds;
   }
-  if (seen) *seen = (struct seen){key, price.seconds};
-  return price.seconds;
+  if (seen) *seen = (struct seen){key, seconds};
+  return seconds;
 }
 
 /* The best choice of one size, others as they are. */
@@ -179,16 +177,22 @@ static void start_at(search *s, const double *block, double all) {
   descend(s);
 }
 
+static bb_price price_of_best(const search *s) {
+  bb_price price;
+  bb_price_tiling(s->pricing, s->best, s->force, &price);
+  return price;
+}
+
 bb_price bb_price_search(const bb_pricing *pricing, uint32_t fold, uint32_t split,
                          const double *near, bool force, bb_arena *arena, bb_tiling *best,
-                         bb_price *second) {
+                         double *second) {
   static const double start[STARTS] = {0, 64, 256};
   search s = search_start(pricing, fold, split, force, arena, best);
   if (near) start_at(&s, near, 0);
   for (uint32_t k = 0; k < STARTS && !(near && s.points >= ENOUGH); k++)
     start_at(&s, NULL, start[k]);
   *second = s.second;
-  return s.price;
+  return price_of_best(&s);
 }
 
 bb_price bb_price_exhaust(const bb_pricing *pricing, uint32_t fold, uint32_t split, bb_arena *arena,
@@ -198,6 +202,6 @@ bb_price bb_price_exhaust(const bb_pricing *pricing, uint32_t fold, uint32_t spl
     uint32_t i = 0;
     try_point(&s);
     for (; i < s.axes && ++s.axis[i].at == s.axis[i].choices; i++) s.axis[i].at = 0;
-    if (i == s.axes) return s.price;
+    if (i == s.axes) return price_of_best(&s);
   }
 }
