@@ -47,12 +47,18 @@ void bb_price_tiling(const bb_pricing *pricing, const bb_tiling *tiling, bool fo
 /* Its seconds alone, in less time. */
 double bb_price_seconds(const bb_pricing *pricing, const bb_tiling *tiling, bool force);
 
+/* Block sizes where a search may begin: those that were best for something alike.  close: as for extents half or twice as
+ * large, of which these are nearly best, too; else it begins elsewhere as well, as long as that takes few points. */
+typedef struct bb_search_hint {
+  const double *block; /* by size */
+  bool close;
+} bb_search_hint;
+
 /* The cheapest block sizes for a loop's fold (BB_NONE: rolling alone) in parts; *second: the least
- * seconds met with other block sizes.  Descends along one size, then pairs of sizes, from several
- * starts.  near: block sizes that were best for something alike, or NULL; it starts there, and elsewhere as well
- * only where that took few points. */
+ * seconds met with other block sizes.  Descends along one size, then pairs of sizes, from the hint or, where that is
+ * NULL, from several starts. */
 bb_price bb_price_search(const bb_pricing *pricing, uint32_t fold, uint32_t split,
-                         const double *near, bool force, bb_arena *arena, bb_tiling *best,
+                         const bb_search_hint *hint, bool force, bb_arena *arena, bb_tiling *best,
                          double *second);
 /* The same by trying all block sizes, for tests. */
 bb_price bb_price_exhaust(const bb_pricing *pricing, uint32_t fold, uint32_t split, bb_arena *arena,

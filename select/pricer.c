@@ -83,16 +83,30 @@ static double turns_of(const bb_pricing *pricing, const bb_tiling *tiling) {
   return size == BB_NONE ? turns : ceil(turns / tiling->block[size]);
 }
 
-/* Searches near the block sizes *near, unless these are NULL, and sets them. */
+enum { MOST_PARTS = 256, DOUBLINGS = 8, PATIENCE = 2, BUSY = 4 };
+
+/* What was best for a nest at the point before: by loop, the one after the last being none, and by doublings of its
+ * parts.  Without a block: nothing yet. */
+typedef struct trail {
+  bb_search_hint (*hint)[DOUBLINGS + 1];
+} trail;
+
+static bb_search_hint *hint_of(const trail *t, const bb_nest *nest, uint32_t fold, uint32_t parts) {
+  return &t->hint[fold == BB_NONE ? nest->loops : fold][__builtin_ctz(parts)];
+}
+
+/* *like: block sizes of what is alike, or NULL; then those found. */
 static bb_price search_one(contest *c, uint32_t snapshot, const bb_pricing *pricing, uint32_t fold,
-                           uint32_t parts, const double **near) {
+                           uint32_t parts, const trail *t, const double **like) {
+  bb_search_hint *before = hint_of(t, pricing->nest, fold, parts), alike = {.block = *like};
+  const bb_search_hint *hint = before->block ? before : *like ? &alike : NULL;
   bb_tiling tiling;
   double second;
   bb_price price =
-      bb_price_search(pricing, fold, parts, *near, c->force, c->scratch, &tiling, &second);
+      bb_price_search(pricing, fold, parts, hint, c->force, c->scratch, &tiling, &second);
   c->pricer->searches++;
   if (price.seconds == INFINITY) return price;
-  *near = tiling.block;
+  *before = (bb_search_hint){.block = *like = tiling.block, .close = true};
   /* half as many parts do the same, and were tried */
   if (parts > 1 && 2 * turns_of(pricing, &tiling) <= parts) return price;
   bb_way way = describe(c, snapshot, pricing->nest, &tiling, &price);
@@ -100,17 +114,15 @@ static bb_price search_one(contest *c, uint32_t snapshot, const bb_pricing *pric
   return price;
 }
 
-enum { MOST_PARTS = 256, PATIENCE = 2, BUSY = 4 };
-
 /* Twice as many parts as long as that may help: units that would idle, and turns to share.  Units with so many turns are busy: parts are
  * searched for what is told of a kernel alone. */
 static void search_splits(contest *c, uint32_t snapshot, const bb_pricing *pricing, uint32_t fold,
-                          double least, const double *near) {
+                          double least, const trail *t, const double *like) {
   double turns = pricing->loop_extent[fold];
   uint32_t worse = 0;
   if (pricing->nest->loop[fold].size != BB_NONE) turns = ceil(turns / 16);
   for (uint32_t parts = 2; parts <= MOST_PARTS && parts <= turns && worse < PATIENCE; parts *= 2) {
-    double seconds = search_one(c, snapshot, pricing, fold, parts, &near).seconds;
+    double seconds = search_one(c, snapshot, pricing, fold, parts, t, &like).seconds;
     worse = seconds < least ? 0 : worse + 1;
     least = fmin(least, seconds);
   }
@@ -134,25 +146,27 @@ static void enter_counted(contest *c, uint32_t snapshot, const bb_snapshot *s) {
   enter(c, &way);
 }
 
-/* nest: of the snapshot as it would run.  *near: where the search may begin, or NULL; then where the next one may. */
-static void search_nest(contest *c, uint32_t index, const bb_nest *nest, const double **near) {
+/* nest: of the snapshot as it would run. */
+static void search_nest(contest *c, uint32_t index, const bb_nest *nest, const trail *t) {
+  const double *like = NULL;
   bb_pricer *pricer = c->pricer;
   bb_pricing pricing = bb_pricing_bind(nest, pricer->machine, c->extent, c->scratch);
-  bb_price rolling = search_one(c, index, &pricing, BB_NONE, 1, near);
+  bb_price rolling = search_one(c, index, &pricing, BB_NONE, 1, t, &like);
   if (pricer->rolling || (pricer->plain && rolling.waves >= BUSY)) return;
   for (uint32_t i = 0; i < nest->loops; i++)
-    if (nest->loop[i].splits) search_splits(c, index, &pricing, i, rolling.seconds, *near);
+    if (nest->loop[i].splits) search_splits(c, index, &pricing, i, rolling.seconds, t, like);
 }
 
 /* The same in contests that have no winner yet, or, unless forced, in all. */
 static void search_snapshot(contest *c, uint32_t contests, bool force, uint32_t index,
                             const bb_snapshot *s, const bb_graph *graph) {
   bb_nest *nest = bb_nest_create(c->pricer->program, graph, c->scratch);
-  const double *near = NULL;
+  trail t = {NULL};
+  if (nest) t.hint = bb_arena_alloc(c->scratch, (nest->loops + 1) * sizeof *t.hint);
   for (uint32_t i = 0; i < contests; i++) {
     if (force && !c[i].force) continue;
     if (nest)
-      search_nest(&c[i], index, nest, &near);
+      search_nest(&c[i], index, nest, &t);
     else if (force)
       enter_counted(&c[i], index, s);
   }

@@ -15,8 +15,8 @@
 static const double LEAST = 16, LEAST_STREAMED = 4;
 
 enum { CHOICES = 10, STARTS = 3, ROUNDS = 8 };
-/* Points that are enough where what was best for something alike was known. */
-enum { ENOUGH = 256 };
+/* Where there is a hint: points that are enough, or choices away from a close one. */
+enum { ENOUGH = 256, REACH = 2 };
 /* Of the points that were priced: how many are kept, and the bits of a choice in a packed one. */
 enum { SEEN = 1 << 10, BITS = 4, PACKED = 64 / BITS };
 
@@ -28,6 +28,7 @@ typedef struct axis {
 typedef struct search {
   const bb_pricing *pricing;
   bool force;
+  uint32_t reach; /* choices to either side of the present one that are tried */
   uint32_t axes;
   axis *axis;
   bb_tiling point, *best;
@@ -109,11 +110,12 @@ static double try_point(search *s) {
   return seconds;
 }
 
-/* The best choice of one size, others as they are. */
+/* The best choice of one size in reach, others as they are. */
 static bool improve_one(search *s, uint32_t i, double *seconds) {
   axis *a = &s->axis[i];
   uint32_t old = a->at, best = old;
-  for (uint32_t c = 0; c < a->choices; c++) {
+  for (uint32_t c = old > s->reach ? old - s->reach : 0; c < a->choices && c <= old + s->reach;
+       c++) {
     if (c == old) continue;
     a->at = c;
     double price = try_point(s);
@@ -184,12 +186,14 @@ static bb_price price_of_best(const search *s) {
 }
 
 bb_price bb_price_search(const bb_pricing *pricing, uint32_t fold, uint32_t split,
-                         const double *near, bool force, bb_arena *arena, bb_tiling *best,
+                         const bb_search_hint *hint, bool force, bb_arena *arena, bb_tiling *best,
                          double *second) {
   static const double start[STARTS] = {0, 64, 256};
   search s = search_start(pricing, fold, split, force, arena, best);
-  if (near) start_at(&s, near, 0);
-  for (uint32_t k = 0; k < STARTS && !(near && s.points >= ENOUGH); k++)
+  uint32_t enough = !hint ? UINT32_MAX : hint->close ? 0 : ENOUGH;
+  s.reach = hint && hint->close ? REACH : CHOICES;
+  if (hint) start_at(&s, hint->block, 0);
+  for (uint32_t k = 0; k < STARTS && (s.points < enough || s.seconds == INFINITY); k++)
     start_at(&s, NULL, start[k]);
   *second = s.second;
   return price_of_best(&s);

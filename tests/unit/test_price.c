@@ -311,7 +311,8 @@ static void check_snapshot(const bb_program *p, const bb_graph *graph, double sy
   for (uint32_t i = 0; i < nest->loops; i++) {
     if (!nest->loop[i].splits) continue;
     bb_tiling split;
-    bb_price parts = bb_price_search(&pricing, i, 2, best.block, false, scratch, &split, &second);
+    bb_search_hint hint = {.block = best.block};
+    bb_price parts = bb_price_search(&pricing, i, 2, &hint, false, scratch, &split, &second);
     least = bb_price_exhaust(&pricing, i, 2, scratch, &all);
     if (parts.seconds > 1.1 * least.seconds)
       fail_msg("%s, extents %g, in two parts: found %g s, but %g s is possible", machine->name,
