@@ -1,4 +1,4 @@
-/* bounds_parts.h - between bounds.c, bounds_ask.c, bounds_idle.c and bounds_data.c. */
+/* bounds_parts.h - between bounds.c, bounds_ask.c, bounds_answer.c, bounds_idle.c and bounds_data.c. */
 #ifndef BB_LOWER_BOUNDS_PARTS_H
 #define BB_LOWER_BOUNDS_PARTS_H
 
@@ -37,7 +37,7 @@ const bb_mask *bb_bounds_find(const bb_bounds *b, const bb_tile_stmt *s, const b
 /* Does an iteration in which the mask holds nowhere leave everything as it was? */
 bool bb_bounds_idle(const bb_bounds *b, const bb_mask *mask);
 
-/* --- bounds_ask.c: what is asked of sets, and what they answer --- */
+/* --- bounds_ask.c, bounds_answer.c: what is asked of sets, and what they answer --- */
 
 /* Variables of the program as parameters of sets. */
 typedef struct bb_asking bb_asking;

@@ -11,131 +11,7 @@
 #include <isl/map.h>
 #include <isl/val.h>
 
-#include <math.h>
-#include <string.h>
-
-enum { NONE = UINT32_MAX, CASES = 4, PARTS = 8, FAR = 1 << 30 };
-
-/* --- nodes --- */
-
-static uint32_t put_node(bb_sets *s, const bb_sets_node *node) {
-  bb_sets_answer *a = s->answer;
-  for (uint32_t i = 0; i < a->nodes; i++)
-    if (memcmp(&a->node[i], node, sizeof *node) == 0) return i;
-  if (a->nodes == BB_SETS_NODES) return NONE;
-  a->node[a->nodes] = *node;
-  return a->nodes++;
-}
-
-/* So that nodes that are alike have the same bytes. */
-static bb_sets_node new_node(bb_sets_kind kind) {
-  bb_sets_node node;
-  memset(&node, 0, sizeof node);
-  node.kind = kind;
-  return node;
-}
-
-static uint32_t put_number(bb_sets *s, int64_t value) {
-  bb_sets_node node = new_node(BB_SETS_SUM);
-  node.number = value;
-  return put_node(s, &node);
-}
-
-static uint32_t put_two(bb_sets *s, bb_sets_kind kind, uint32_t a, uint32_t b) {
-  bb_sets_node node = new_node(kind);
-  if (a == NONE || b == NONE || a == b) return a == b ? a : NONE;
-  node.a = a;
-  node.b = b;
-  return put_node(s, &node);
-}
-
-/* --- affine expressions --- */
-
-/* A whole number, of a size that leaves room. */
-static bool whole(isl_val *v, int64_t *out) {
-  bool is = isl_val_is_int(v) == isl_bool_true && fabs(isl_val_get_d(v)) < 0x1p45;
-  if (is) *out = isl_val_get_num_si(v);
-  isl_val_free(v);
-  return is;
-}
-
-/* Is the expression never negative where the context holds? */
-static bool is_positive(bb_sets *s, isl_aff *aff) {
-  isl_set *below = isl_set_from_basic_set(isl_aff_neg_basic_set(isl_aff_copy(aff)));
-  if (!bb_sets_is(s, isl_set_is_params(below))) below = isl_set_params(below);
-  below = isl_set_intersect(below, isl_set_copy(s->context));
-  bool none = bb_sets_is(s, isl_set_is_empty(below));
-  isl_set_free(below);
-  return none;
-}
-
-static uint32_t put_floor(bb_sets *s, isl_aff *aff, bool loose);
-
-static bool add_term(bb_sets_node *node, int64_t by, uint32_t of) {
-  if (by == 0) return true;
-  if (node->terms == BB_SETS_TERMS) return false;
-  node->by[node->terms] = by;
-  node->of[node->terms++] = of;
-  return true;
-}
-
-/* Does it depend on k, as a part of a division? */
-static bool names_iteration(bb_sets *s, isl_aff *aff) {
-  isl_size in = isl_aff_dim(aff, isl_dim_in);
-  return in > 0 && bb_sets_is(s, isl_aff_involves_dims(aff, isl_dim_in, 0, (unsigned)in));
-}
-
-/* The numerator of an expression, and its denominator.  more: added to it. */
-static uint32_t put_numerator(bb_sets *s, isl_aff *aff, int64_t more, int64_t *denominator) {
-  bb_sets_node node = new_node(BB_SETS_SUM);
-  isl_val *d = isl_aff_get_denominator_val(aff);
-  bool good = !names_iteration(s, aff) && whole(isl_val_copy(d), denominator) &&
-              whole(isl_val_mul(isl_aff_get_constant_val(aff), isl_val_copy(d)), &node.number);
-  node.number += more;
-  const enum isl_dim_type type[] = {isl_dim_param, isl_dim_div};
-  for (uint32_t t = 0; t < 2; t++) {
-    isl_size count = isl_aff_dim(aff, type[t]);
-    for (isl_size i = 0; good && i < count; i++) {
-      int64_t by;
-      good = whole(isl_val_mul(isl_aff_get_coefficient_val(aff, type[t], i), isl_val_copy(d)), &by);
-      uint32_t of = (uint32_t)i;
-      if (good && by && t == 1) {
-        isl_aff *div = isl_aff_get_div(aff, i);
-        of = put_floor(s, div, false);
-        isl_aff_free(div);
-        good = of != NONE;
-        of += BB_SETS_PARAMETERS;
-      }
-      good = good && add_term(&node, by, of);
-    }
-  }
-  isl_val_free(d);
-  return good ? put_node(s, &node) : NONE;
-}
-
-/* Rounded down.  loose: what it is where the numerator is negative does not matter. */
-static uint32_t put_floor(bb_sets *s, isl_aff *aff, bool loose) {
-  int64_t denominator;
-  uint32_t top = put_numerator(s, aff, 0, &denominator);
-  if (top == NONE || denominator == 1) return top;
-  bb_sets_node node = new_node(BB_SETS_FLOOR);
-  node.a = top;
-  node.number = denominator;
-  node.positive = loose || is_positive(s, aff);
-  return put_node(s, &node);
-}
-
-/* Rounded up.  Negative ones are not told apart: no iteration is below 0. */
-static uint32_t put_ceiling(bb_sets *s, isl_aff *aff) {
-  int64_t denominator;
-  uint32_t top = put_numerator(s, aff, 0, &denominator);
-  if (top == NONE || denominator == 1) return top;
-  bb_sets_node node = new_node(BB_SETS_FLOOR);
-  node.a = put_numerator(s, aff, denominator - 1, &denominator);
-  node.number = denominator;
-  node.positive = true;
-  return node.a == NONE ? NONE : put_node(s, &node);
-}
+enum { CASES = 4, PARTS = 8, FAR = 1 << 30 };
 
 /* --- an interval's sides --- */
 
@@ -173,11 +49,12 @@ static isl_stat note_bound(isl_constraint *c, void *user) {
   if (!aff) return isl_stat_ok;
   c = isl_inequality_from_aff(aff);
   aff = isl_constraint_get_bound(c, isl_dim_set, 0);
-  uint32_t node = d->upper ? put_floor(d->s, aff, false) : put_ceiling(d->s, aff);
+  uint32_t node = d->upper ? bb_sets_put_floor(d->s, aff, false) : bb_sets_put_ceiling(d->s, aff);
   isl_aff_free(aff);
-  bool first = d->node == NONE;
-  d->node = first ? node : put_two(d->s, d->upper ? BB_SETS_MIN : BB_SETS_MAX, d->node, node);
-  d->failed |= d->node == NONE;
+  bool first = d->node == BB_SETS_NONE;
+  d->node =
+      first ? node : bb_sets_put_two(d->s, d->upper ? BB_SETS_MIN : BB_SETS_MAX, d->node, node);
+  d->failed |= d->node == BB_SETS_NONE;
   d->set = isl_basic_set_add_constraint(d->set, c);
   return isl_stat_ok;
 }
@@ -192,11 +69,11 @@ typedef struct sides {
 
 static isl_stat note_side(isl_basic_set *part, void *user) {
   sides *all = user;
-  side one = {all->s, all->upper, all->guards, false, NULL, NONE};
+  side one = {all->s, all->upper, all->guards, false, NULL, BB_SETS_NONE};
   one.set = isl_basic_set_universe(isl_basic_set_get_space(part));
   if (isl_basic_set_foreach_constraint(part, note_bound, &one) < 0) all->s->failed = true;
   isl_basic_set_free(part);
-  all->failed |= one.failed || one.node == NONE || all->count == PARTS;
+  all->failed |= one.failed || one.node == BB_SETS_NONE || all->count == PARTS;
   if (all->count == PARTS)
     isl_basic_set_free(one.set);
   else {
@@ -238,10 +115,11 @@ static sides find_sides(bb_sets *s, isl_set *x, bool upper, bool guards) {
 /* Their union, and the node of the greatest or least. */
 static isl_set *together(sides *all, isl_space *space, uint32_t *node) {
   isl_set *x = isl_set_empty(space);
-  *node = NONE;
+  *node = BB_SETS_NONE;
   for (uint32_t i = 0; i < all->count; i++)
     *node = i == 0 ? all->node[0]
-                   : put_two(all->s, all->upper ? BB_SETS_MAX : BB_SETS_MIN, *node, all->node[i]);
+                   : bb_sets_put_two(all->s, all->upper ? BB_SETS_MAX : BB_SETS_MIN, *node,
+                                     all->node[i]);
   while (all->count) {
     x = isl_set_union(x, isl_set_copy(all->set[0]));
     drop(all, 0);
@@ -257,42 +135,24 @@ static isl_set *plain(bb_sets *s, isl_set *x, isl_set *around) {
   return isl_set_coalesce(isl_set_remove_redundancies(x));
 }
 
-/* One more, or one less: of a bound on one side, the bound beyond it on the other. */
-static uint32_t put_beyond(bb_sets *s, uint32_t at, int64_t by) {
-  if (at == NONE) return NONE;
-  bb_sets_node node = s->answer->node[at];
-  if (node.kind == BB_SETS_SELECT) return NONE;
-  if (node.kind == BB_SETS_MIN || node.kind == BB_SETS_MAX)
-    return put_two(s, node.kind, put_beyond(s, node.a, by), put_beyond(s, node.b, by));
-  if (node.kind == BB_SETS_FLOOR) {
-    bb_sets_node top = s->answer->node[node.a];
-    top.number += by * node.number;
-    node.a = put_node(s, &top);
-    node.positive = by > 0;
-    return node.a == NONE ? NONE : put_node(s, &node);
-  }
-  node.number += by;
-  return put_node(s, &node);
-}
-
 /* A bound that is found together from several sets'. */
 typedef struct bound {
   bb_sets *s;
   bool upper;
   isl_set *set;  /* what fulfils it */
-  uint32_t node; /* NONE: there is none yet */
+  uint32_t node; /* BB_SETS_NONE: there is none yet */
 } bound;
 
 /* And the set's: where that is all the bound needs, it alone.  Takes `set`. */
 static void meet(bound *b, isl_set *set, uint32_t node) {
-  if (node == NONE) {
+  if (node == BB_SETS_NONE) {
     isl_set_free(set);
     return;
   }
-  if (b->node == NONE || is_within(b->s, set, b->set))
+  if (b->node == BB_SETS_NONE || is_within(b->s, set, b->set))
     b->node = node;
   else if (!is_within(b->s, b->set, set))
-    b->node = put_two(b->s, b->upper ? BB_SETS_MIN : BB_SETS_MAX, b->node, node);
+    b->node = bb_sets_put_two(b->s, b->upper ? BB_SETS_MIN : BB_SETS_MAX, b->node, node);
   b->set = isl_set_intersect(b->set, set);
 }
 
@@ -302,7 +162,7 @@ static void meet_set(bound *b, isl_set *x, bool guards) {
   sides all = find_sides(b->s, x, b->upper, guards);
   bool failed = all.failed;
   isl_set *set = together(&all, isl_set_get_space(x), &node);
-  meet(b, set, failed ? NONE : node);
+  meet(b, set, failed ? BB_SETS_NONE : node);
 }
 
 /* What is beyond another set on that side. */
@@ -313,7 +173,7 @@ static void meet_neighbour(bound *b, isl_set *x) {
   bool failed = all.failed;
   isl_set_free(set);
   set = isl_set_complement(together(&all, isl_set_get_space(x), &node));
-  meet(b, set, failed ? NONE : put_beyond(b->s, node, b->upper ? -1 : 1));
+  meet(b, set, failed ? BB_SETS_NONE : bb_sets_put_beyond(b->s, node, b->upper ? -1 : 1));
 }
 
 /* Which bounds are asked. */
@@ -323,7 +183,7 @@ typedef struct manner {
 
 static bound find_bound(bb_sets *s, isl_set *set, const bb_sets_interval *x, bool upper,
                         const manner *how) {
-  bound b = {s, upper, isl_set_universe(isl_set_get_space(set)), NONE};
+  bound b = {s, upper, isl_set_universe(isl_set_get_space(set)), BB_SETS_NONE};
   if (how->own) meet_set(&b, set, how->guards);
   if (how->domain || how->all) {
     isl_set *around = plain(s, how->domain ? s->domain : s->all, NULL);
@@ -344,7 +204,8 @@ static bool by_bounds(bb_sets *s, const bb_sets_interval *x, const manner *how,
   all = isl_set_intersect_params(all, isl_set_copy(s->context));
   out->from = low.node;
   out->last = high.node;
-  bool good = low.node != NONE && high.node != NONE && bb_sets_is(s, isl_set_is_equal(all, x->set));
+  bool good = low.node != BB_SETS_NONE && high.node != BB_SETS_NONE &&
+              bb_sets_is(s, isl_set_is_equal(all, x->set));
   isl_set_free(all);
   isl_set_free(set);
   return good;
@@ -362,7 +223,7 @@ typedef struct cases {
 
 typedef struct conditions {
   bb_sets *s;
-  uint32_t least; /* not negative where all hold; NONE: there are none */
+  uint32_t least; /* not negative where all hold; BB_SETS_NONE: there are none */
   bool failed;
 } conditions;
 
@@ -371,9 +232,9 @@ static isl_stat note_condition(isl_constraint *c, void *user) {
   isl_aff *aff = isl_constraint_get_aff(c);
   for (int twice = isl_constraint_is_equality(c) == isl_bool_true ? 2 : 1; twice > 0; twice--) {
     int64_t one;
-    uint32_t node = put_numerator(d->s, aff, 0, &one);
-    d->least = d->least == NONE ? node : put_two(d->s, BB_SETS_MIN, d->least, node);
-    d->failed |= d->least == NONE;
+    uint32_t node = bb_sets_put_numerator(d->s, aff, 0, &one);
+    d->least = d->least == BB_SETS_NONE ? node : bb_sets_put_two(d->s, BB_SETS_MIN, d->least, node);
+    d->failed |= d->least == BB_SETS_NONE;
     aff = isl_aff_neg(aff);
   }
   isl_aff_free(aff);
@@ -383,23 +244,23 @@ static isl_stat note_condition(isl_constraint *c, void *user) {
 
 static bool is_far(isl_aff *aff) {
   int64_t value;
-  return isl_aff_is_cst(aff) == isl_bool_true && whole(isl_aff_get_constant_val(aff), &value) &&
-         value == FAR;
+  return isl_aff_is_cst(aff) == isl_bool_true &&
+         bb_sets_whole(isl_aff_get_constant_val(aff), &value) && value == FAR;
 }
 
 static isl_stat note_part(isl_basic_set *part, void *user) {
   cases *c = user;
-  conditions all = {c->s, NONE, false};
-  bb_sets_node node = new_node(BB_SETS_SELECT);
+  conditions all = {c->s, BB_SETS_NONE, false};
+  bb_sets_node node = bb_sets_new_node(BB_SETS_SELECT);
   node.a = is_far(c->aff) ? c->end
-           : c->upper     ? put_floor(c->s, c->aff, false)
-                          : put_ceiling(c->s, c->aff);
+           : c->upper     ? bb_sets_put_floor(c->s, c->aff, false)
+                          : bb_sets_put_ceiling(c->s, c->aff);
   node.b = c->value;
   if (isl_basic_set_foreach_constraint(part, note_condition, &all) < 0) c->s->failed = true;
   isl_basic_set_free(part);
   node.c = all.least;
-  c->failed |= all.failed || node.a == NONE || ++c->count > CASES;
-  if (!c->failed) c->value = node.c == NONE ? node.a : put_node(c->s, &node);
+  c->failed |= all.failed || node.a == BB_SETS_NONE || ++c->count > CASES;
+  if (!c->failed) c->value = node.c == BB_SETS_NONE ? node.a : bb_sets_put_node(c->s, &node);
   return isl_stat_ok;
 }
 
@@ -418,11 +279,11 @@ static uint32_t by_cases(bb_sets *s, isl_set *x, bool upper, uint32_t end) {
   isl_pw_aff *all =
       upper ? isl_set_dim_max(isl_set_copy(x), 0) : isl_set_dim_min(isl_set_copy(x), 0);
   cases c = {.s = s, .upper = upper, .end = end};
-  c.value = put_number(s, upper ? -1 : 0);
+  c.value = bb_sets_put_number(s, upper ? -1 : 0);
   all = isl_pw_aff_coalesce(all);
   if (isl_pw_aff_foreach_piece(all, note_case, &c) < 0) s->failed = true;
   isl_pw_aff_free(all);
-  return c.failed ? NONE : c.value;
+  return c.failed ? BB_SETS_NONE : c.value;
 }
 
 /* The iterations from those of a set's first, or up to its last. */
@@ -441,11 +302,11 @@ static bool choose_cases(bb_sets *s, isl_set *x, bb_sets_stretch *out) {
   isl_set *set = plain(s, x, s->domain), *domain = plain(s, s->domain, NULL);
   set = isl_set_upper_bound_si(set, isl_dim_set, 0, FAR); /* where only the domain bounds it */
   set = isl_set_lower_bound_si(set, isl_dim_set, 0, 0);
-  bound end = {s, true, isl_set_universe(isl_set_get_space(x)), NONE};
+  bound end = {s, true, isl_set_universe(isl_set_get_space(x)), BB_SETS_NONE};
   meet_set(&end, domain, false);
-  bound low = {s, false, from_first(set, false), by_cases(s, set, false, NONE)};
+  bound low = {s, false, from_first(set, false), by_cases(s, set, false, BB_SETS_NONE)};
   bound high = {s, true, from_first(set, true), by_cases(s, set, true, end.node)};
-  bool good = low.node != NONE && high.node != NONE;
+  bool good = low.node != BB_SETS_NONE && high.node != BB_SETS_NONE;
   meet_set(&low, domain, false);
   meet(&high, end.set, end.node);
   out->from = low.node;
@@ -456,7 +317,7 @@ static bool choose_cases(bb_sets *s, isl_set *x, bb_sets_stretch *out) {
   isl_set_free(all);
   isl_set_free(set);
   isl_set_free(domain);
-  return good && out->from != NONE && out->last != NONE;
+  return good && out->from != BB_SETS_NONE && out->last != BB_SETS_NONE;
 }
 
 /* --- */
@@ -495,5 +356,5 @@ bool bb_sets_bound_around(bb_sets *s, isl_set *set, bb_sets_stretch *out) {
   isl_set_free(low.set);
   isl_set_free(high.set);
   isl_set_free(x);
-  return out->from != NONE && out->last != NONE && !s->failed;
+  return out->from != BB_SETS_NONE && out->last != BB_SETS_NONE && !s->failed;
 }
