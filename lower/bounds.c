@@ -89,16 +89,27 @@ static void split_body(bb_bounds *b, uint32_t clean) {
   b->loop->body = made;
 }
 
-static void cut(bb_bounds *b, bb_asking *a, uint32_t most) {
-  bool idle[BB_SETS_MASKS] = {false};
+static bool cut(bb_bounds *b, bb_asking *a, uint32_t most) {
+  bool idle[BB_SETS_MASKS] = {false}, gave_up;
   uint32_t clean;
   for (uint32_t i = 0; i < b->masks && b->skip; i++) idle[i] = bb_bounds_idle(b, &b->mask[i]);
   bb_tile_stretch made[BB_TILE_STRETCHES];
-  uint32_t count = bb_asking_stretches(a, b, idle, most, made, &clean);
-  if (!count) return;
+  uint32_t count = bb_asking_stretches(a, b, idle, most, made, &clean, &gave_up);
+  if (!count) return !gave_up;
   b->loop->stretches = count;
   memcpy(b->loop->stretch, made, count * sizeof *made);
   if (clean) split_body(b, clean);
+  return true;
+}
+
+/* Cuts the loop into so many stretches at most, by its masks, or what is easy of them. */
+static void cut_by_masks(bb_bounds *b, uint32_t most) {
+  for (uint32_t coarse = 0; coarse < 2; coarse++) {
+    bb_asking *a = bb_asking_begin(b, coarse);
+    b->masks = 0;
+    find_masks(b, a);
+    if (!b->masks || cut(b, a, most)) return;
+  }
 }
 
 static bool is_plain(const bb_tile_loop *l) {
@@ -112,10 +123,7 @@ static bool is_plain(const bb_tile_loop *l) {
 
 static void bound_loop(bb_bounds *b, bb_tile_loop *loop) {
   b->loop = loop;
-  b->masks = 0;
-  bb_asking *a = bb_asking_begin(b);
-  find_masks(b, a);
-  if (b->masks) cut(b, a, BB_TILE_STRETCHES);
+  cut_by_masks(b, BB_TILE_STRETCHES);
 }
 
 static void walk(bb_bounds *b, bb_tile_body *body) {
@@ -197,8 +205,6 @@ void bb_tile_bound_inner(bb_tile_program *program, bb_tile_loop *loop) {
   if (stretches == BB_NONE) return;
   if (stretches) b.stretch = (uint32_t)__builtin_ctz(stretches);
   b.scratch = bb_scratch(program->home->ctx);
-  bb_asking *a = bb_asking_begin(&b);
-  find_masks(&b, a);
-  if (b.masks) cut(&b, a, 1);
+  cut_by_masks(&b, 1);
   bb_scratch_end(b.scratch);
 }

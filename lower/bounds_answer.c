@@ -145,12 +145,14 @@ static bb_tile_index place_of(const answering *w, uint32_t node, bool end) {
 }
 
 uint32_t bb_asking_stretches(bb_asking *a, bb_bounds *b, const bool *idle, uint32_t most,
-                             bb_tile_stretch *stretch, uint32_t *clean) {
+                             bb_tile_stretch *stretch, uint32_t *clean, bool *gave_up) {
   const bb_sets_question *q = bb_asking_question(a, b, idle, most);
   bb_sets_answer *answer = BB_NEW(a->arena, bb_sets_answer, 1);
   *clean = 0;
+  *gave_up = a->over;
   if (a->over) return 0;
   bb_sets_solve(q, answer);
+  *gave_up = answer->gave_up;
   answering w = {a, b->p->home, answer, b->loop->stretch[0].from, (int64_t)b->loop->step->number};
   for (uint32_t i = 0; i < b->masks; i++) b->mask[i].clean = answer->clean >> i & 1;
   for (uint32_t i = 0; i < answer->stretches; i++) {

@@ -45,7 +45,7 @@ static uint32_t parameter_of(bb_asking *a, bb_tile_index index) {
   }
   a->parameters++;
   if (!is_regular(l) && !(variable && index->index < a->b->p->extents)) return i;
-  bb_put(&a->context, " and p%u >= 0", i);
+  bb_put(&a->context, " and 0 <= p%u < %" PRId64, i, BB_SETS_MOST);
   if (!is_regular(l) || !l->stretch[0].to) return i;
   bb_buffer below = {.arena = a->arena}; /* naming others, it may say more of those first */
   put_index(a, &below, index);
@@ -185,7 +185,8 @@ static bool is_value(bb_asking *a, const bb_mask *m, const bb_expr *e) {
   case BB_X_CAST: return !bb_dtype_is_stored(e->dtype) && is_value(a, m, e->a[0]);
   default: break;
   }
-  if (!is_arithmetic(e)) return false;
+  bool divides = e->op == BB_X_DIV || e->op == BB_X_MOD || e->op == BB_X_FMOD;
+  if (!is_arithmetic(e) || (divides && a->coarse)) return false;
   for (uint32_t i = 0; i < bb_expr_op_arity(e->op); i++)
     if (!is_value(a, m, e->a[i])) return false;
   return true;
@@ -255,9 +256,10 @@ static const char *places(bb_asking *a, const bb_mask *m, bool holds) {
   return out.data;
 }
 
-bb_asking *bb_asking_begin(const bb_bounds *b) {
+bb_asking *bb_asking_begin(const bb_bounds *b, bool coarse) {
   bb_asking *a = BB_NEW(b->scratch, bb_asking, 1);
   a->b = b;
+  a->coarse = coarse;
   a->arena = b->scratch;
   a->context.arena = b->scratch;
   return a;

@@ -15,6 +15,7 @@ struct bb_asking {
   bb_arena *arena;
   bb_parameter parameter[BB_SETS_PARAMETERS];
   uint32_t parameters;
+  bool coarse;       /* divisions in conditions are not understood */
   bool over;         /* too long, or too many parameters */
   bool known;        /* a comparison has been understood */
   bb_buffer context; /* what is known of parameters */

@@ -39,16 +39,18 @@ bool bb_bounds_idle(const bb_bounds *b, const bb_mask *mask);
 
 /* --- bounds_ask.c, bounds_answer.c: what is asked of sets, and what they answer --- */
 
-/* Variables of the program as parameters of sets. */
+/* Variables of the program as parameters of sets.  coarse: conditions on quotients and remainders are not asked, so that there is
+ * an answer where one with them would take too long. */
 typedef struct bb_asking bb_asking;
-bb_asking *bb_asking_begin(const bb_bounds *b);
+bb_asking *bb_asking_begin(const bb_bounds *b, bool coarse);
 
 /* Sets where the mask holds and fails.  false: nothing of its condition is understood. */
 bool bb_asking_mask(bb_asking *a, bb_mask *mask);
 
 /* Stretches of the loop, at most so many; how many there are, 0: it stays as it is.  idle: by mask, it may be skipped where that
- * holds nowhere.  *clean: the stretches in which the masks marked so hold everywhere. */
+ * holds nowhere.  *clean: the stretches in which the masks marked so hold everywhere.  *gave_up: there
+ * are none that could be found. */
 uint32_t bb_asking_stretches(bb_asking *a, bb_bounds *b, const bool *idle, uint32_t most,
-                             bb_tile_stretch *stretch, uint32_t *clean);
+                             bb_tile_stretch *stretch, uint32_t *clean, bool *gave_up);
 
 #endif

@@ -339,8 +339,8 @@ static void solve(bb_sets *s, const bb_sets_question *q) {
   bool same = !clean.count && bb_sets_is(s, isl_set_is_equal(domain, all));
   if (is_empty(s, all))
     do_nothing(s);
-  else if (same || s->failed || !cut(s, &clean, q->most))
-    s->answer->stretches = 0;
+  else if (!same && !s->failed)
+    s->answer->gave_up = !cut(s, &clean, q->most);
   bool some = false;
   for (uint32_t i = 0; i < s->answer->stretches; i++) some |= s->answer->stretch[i].clean;
   if (!some) s->answer->clean = 0;
@@ -351,6 +351,7 @@ static void solve(bb_sets *s, const bb_sets_question *q) {
 
 void bb_sets_solve(const bb_sets_question *question, bb_sets_answer *answer) {
   answer->stretches = answer->nodes = answer->clean = 0;
+  answer->gave_up = false;
   bb_sets s = {.ctx = isl_ctx_alloc(), .answer = answer};
   if (!s.ctx) return;
   isl_options_set_on_error(s.ctx, ISL_ON_ERROR_CONTINUE);
@@ -358,6 +359,7 @@ void bb_sets_solve(const bb_sets_question *question, bb_sets_answer *answer) {
   s.context = isl_set_read_from_str(s.ctx, question->context);
   if (s.context) solve(&s, question);
   isl_set_free(s.context);
-  if (s.failed || isl_ctx_last_error(s.ctx) != isl_error_none) answer->stretches = 0;
+  answer->gave_up |= s.failed || isl_ctx_last_error(s.ctx) != isl_error_none;
+  if (answer->gave_up) answer->stretches = 0;
   isl_ctx_free(s.ctx);
 }

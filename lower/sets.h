@@ -18,6 +18,9 @@ enum {
   BB_SETS_WORK = 1 << 21 /* isl's own count of operations */
 };
 
+/* Extents and numbers of iterations are below it. */
+#define BB_SETS_MOST ((int64_t)1 << 40)
+
 /* A mask over the tile of iteration k.  Texts are sets "{ [k] : ... }" over the parameters. */
 typedef struct bb_sets_mask {
   const char *holds; /* the iterations in which it may hold somewhere */
@@ -61,6 +64,7 @@ typedef struct bb_sets_stretch {
 typedef struct bb_sets_answer {
   uint32_t stretches; /* ascending, in no iteration twice; 0: nothing was found out */
   bb_sets_stretch stretch[4];
+  bool gave_up;   /* an easier question may have an answer */
   uint32_t clean; /* bit i: mask i holds everywhere in the clean stretches */
   uint32_t nodes;
   bb_sets_node node[BB_SETS_NODES];

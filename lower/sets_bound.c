@@ -11,7 +11,10 @@
 #include <isl/map.h>
 #include <isl/val.h>
 
-enum { CASES = 4, PARTS = 8, FAR = 1 << 30 };
+enum { CASES = 4, PARTS = 8 };
+
+/* Beyond every iteration of a domain whose parameters are below BB_SETS_MOST. */
+static const int64_t far = (int64_t)BB_SETS_MOST << 8;
 
 /* --- an interval's sides --- */
 
@@ -166,10 +169,10 @@ static void meet_set(bound *b, isl_set *x, bool guards) {
 }
 
 /* What is beyond another set on that side. */
-static void meet_neighbour(bound *b, isl_set *x) {
+static void meet_neighbour(bound *b, isl_set *x, bool guards) {
   uint32_t node;
   isl_set *set = plain(b->s, x, NULL);
-  sides all = find_sides(b->s, set, !b->upper, false);
+  sides all = find_sides(b->s, set, !b->upper, guards);
   bool failed = all.failed;
   isl_set_free(set);
   set = isl_set_complement(together(&all, isl_set_get_space(x), &node));
@@ -191,7 +194,7 @@ static bound find_bound(bb_sets *s, isl_set *set, const bb_sets_interval *x, boo
     isl_set_free(around);
   }
   isl_set *neighbour = upper ? x->after : x->before;
-  if (how->neighbours && neighbour) meet_neighbour(&b, neighbour);
+  if (how->neighbours && neighbour) meet_neighbour(&b, neighbour, how->guards);
   return b;
 }
 
@@ -217,7 +220,7 @@ typedef struct cases {
   bb_sets *s;
   bool upper, failed;
   uint32_t count, value; /* what it is so far */
-  uint32_t end;          /* of all iterations: what FAR stands for */
+  uint32_t end;          /* of all iterations: what `far` stands for */
   isl_aff *aff;          /* of the case at hand */
 } cases;
 
@@ -245,7 +248,7 @@ static isl_stat note_condition(isl_constraint *c, void *user) {
 static bool is_far(isl_aff *aff) {
   int64_t value;
   return isl_aff_is_cst(aff) == isl_bool_true &&
-         bb_sets_whole(isl_aff_get_constant_val(aff), &value) && value == FAR;
+         bb_sets_whole(isl_aff_get_constant_val(aff), &value) && value == far;
 }
 
 static isl_stat note_part(isl_basic_set *part, void *user) {
@@ -292,15 +295,17 @@ static isl_set *from_first(isl_set *x, bool upper) {
   isl_space *space = isl_set_get_space(x);
   first = isl_set_apply(first, upper ? isl_map_lex_ge(space) : isl_map_lex_le(space));
   if (!upper) return first;
-  isl_set *far = isl_set_params(isl_set_fix_si(isl_set_copy(x), isl_dim_set, 0, FAR));
+  isl_val *end = isl_val_int_from_si(isl_set_get_ctx(x), far);
+  isl_set *there = isl_set_params(isl_set_fix_val(isl_set_copy(x), isl_dim_set, 0, end));
   return isl_set_union(first,
-                       isl_set_intersect_params(isl_set_universe(isl_set_get_space(x)), far));
+                       isl_set_intersect_params(isl_set_universe(isl_set_get_space(x)), there));
 }
 
 /* Are these all, by cases and the bounds of all iterations? */
 static bool choose_cases(bb_sets *s, isl_set *x, bb_sets_stretch *out) {
   isl_set *set = plain(s, x, s->domain), *domain = plain(s, s->domain, NULL);
-  set = isl_set_upper_bound_si(set, isl_dim_set, 0, FAR); /* where only the domain bounds it */
+  set = isl_set_upper_bound_val(
+      set, isl_dim_set, 0, isl_val_int_from_si(s->ctx, far)); /* where only the domain bounds it */
   set = isl_set_lower_bound_si(set, isl_dim_set, 0, 0);
   bound end = {s, true, isl_set_universe(isl_set_get_space(x)), BB_SETS_NONE};
   meet_set(&end, domain, false);
@@ -339,7 +344,8 @@ bool bb_sets_bound(bb_sets *s, const bb_sets_interval *interval, bool choose,
                                 {.own = true, .domain = true, .neighbours = true},
                                 {.own = true, .all = true, .neighbours = true},
                                 {.all = true, .neighbours = true},
-                                {.own = true, .domain = true, .guards = true}};
+                                {.own = true, .domain = true, .guards = true},
+                                {.all = true, .neighbours = true, .guards = true}};
   for (uint32_t i = 0; i < sizeof ways / sizeof *ways && !s->failed; i++)
     if (by_bounds(s, interval, &ways[i], out)) return !s->failed;
   return choose && choose_cases(s, interval->set, out) && !s->failed;

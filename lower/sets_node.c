@@ -44,7 +44,7 @@ uint32_t bb_sets_put_two(bb_sets *s, bb_sets_kind kind, uint32_t a, uint32_t b) 
 
 /* A bb_sets_whole number, of a size that leaves room. */
 bool bb_sets_whole(isl_val *v, int64_t *out) {
-  bool is = isl_val_is_int(v) == isl_bool_true && fabs(isl_val_get_d(v)) < 0x1p45;
+  bool is = isl_val_is_int(v) == isl_bool_true && fabs(isl_val_get_d(v)) < 0x1p50;
   if (is) *out = isl_val_get_num_si(v);
   isl_val_free(v);
   return is;

@@ -1,0 +1,16 @@
+# A masked softmax of products; every third key, and the last ones.
+blockbuster 1
+program strided
+dim M, N, D, L
+
+input Q : f32[M,D]
+input KT : f32[N,D]
+input VT : f32[L,N]
+
+scores = contract(Q[m,d], KT[n,d] -> [m,n])
+masked = elementwise select((coord(axis 0)<=coord(axis 1))&((mod(coord(axis 0),96)<9)|(coord(axis 1)<coord(axis 0)+7)),scores,-inf)
+weights = elementwise exp(masked)
+sum = reduce sum(weights, axis=-1, keep)
+inverse = elementwise select(sum==0,0,1/sum)
+shares = elementwise weights*inverse
+output O = contract(shares[m,n], VT[l,n] -> [m,l])
