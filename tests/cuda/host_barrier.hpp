@@ -61,6 +61,7 @@ struct barrier {
   tl_waiting waiting;
 };
 static std::deque<barrier> barriers;
+static std::vector<u32> seen[BB_FIBERS]; /* by barrier: phases that a thread knows to be complete */
 static const u64 barrier_mark = 0x62617272ull << 32; /* above its number */
 
 static std::string tell_barrier(int number) {
@@ -138,6 +139,9 @@ static void barrier_wait(u64 *b, u32 parity) {
   while ((x->phase & 1) == parity)
     tl_wait(&x->waiting, parity ? "parity 1 of barrier" : "parity 0 of barrier", x->number,
             tell_barrier);
+  std::vector<u32> &mine = seen[bb_here.me];
+  if (mine.size() < barriers.size()) mine.resize(barriers.size());
+  mine[(size_t)x->number] = x->phase;
 }
 
 static void end_barriers(int rank) {
@@ -145,9 +149,11 @@ static void end_barriers(int rank) {
     if (b.block == rank && (b.pending != b.count || b.bytes))
       tl_fault("the block ends and a phase is not complete%s", tell_barrier(b.number).c_str());
 }
-static const tl_with barriers_anew = tl_more{[] {
-                                               barriers.clear();
-                                               memset(registers_of, 0, sizeof registers_of);
-                                             },
-                                             NULL, end_barriers, NULL};
+static const tl_with barriers_anew =
+    tl_more{[] {
+              barriers.clear();
+              for (int f = 0; f < tl_cluster.blocks * bb_here.threads; f++) seen[f].clear();
+              memset(registers_of, 0, sizeof registers_of);
+            },
+            NULL, end_barriers, NULL};
 } // namespace tl

@@ -3,7 +3,7 @@
  *
  * A box comes when somebody waits for it and nobody else can go on, the youngest first; what is put is read when somebody waits for that.
  * Errors are: memory that is written while a box is on its way there, while what is put from there has not been read, or while a product that reads it runs; memory that
- * is read while a box is on its way there; what threads wrote, read by a copy or a product without fence_copies(); boxes that nobody waited for and puts
+ * is read while a box is on its way there, or has come and this thread did not wait for it; what threads wrote, read by a copy or a product without fence_copies(); boxes that nobody waited for and puts
  * that were not waited for when a block ends.
  */
 #include "fake_map.h"
@@ -32,6 +32,13 @@ struct box {
   int barrier;
 };
 static std::vector<box> coming;
+struct arrived_box {
+  int block;
+  range memory;
+  int barrier;
+  u32 phase; /* of the barrier, that has to be complete */
+};
+static std::vector<arrived_box> arrived;    /* and nobody has written there since */
 static std::vector<box> putting[BB_FIBERS]; /* by each thread; block -1: a group ends */
 static std::vector<int> putters;            /* those who ever did */
 
@@ -107,7 +114,17 @@ static void check_write(int block, range r, const char *who) {
     tl_fault("%s byte %u of block %d, which a product of thread %d reads", who, r.from,
              tl_cluster.first + block, reader - 1);
 }
+static void forget(int block, range r) {
+  for (size_t i = arrived.size(); i-- > 0;)
+    if (arrived[i].block == block && meets(arrived[i].memory, r))
+      arrived.erase(arrived.begin() + (long)i);
+}
 static void check_read(range r, const char *who) {
+  const std::vector<u32> &mine = seen[bb_here.me];
+  for (const arrived_box &b : arrived)
+    if (b.block == tl_rank() && meets(b.memory, r) &&
+        ((size_t)b.barrier >= mine.size() || mine[(size_t)b.barrier] <= b.phase))
+      tl_fault("%s byte %u, where a box came that the thread did not wait for", who, r.from);
   for (const box &b : coming)
     if (b.block == tl_rank() && meets(b.memory, r))
       tl_fault("%s byte %u, where a box is on its way", who, r.from);
@@ -118,6 +135,7 @@ static void touch(u32 at, bool writes, u32 bytes) {
   if (r.to > bb_here.shared) tl_fault("byte %u of %zu of shared memory", at, bb_here.shared);
   if (!writes) return check_read(r, "a thread reads");
   check_write(tl_rank(), r, "a thread writes");
+  forget(tl_rank(), r);
   for (u32 i = at / 16; i < (at + bytes + 15) / 16; i++) {
     unfenced[tl_rank()][i] = (u16)(bb_here.thread + 1);
     unfenced_by[bb_here.me].push_back(i);
@@ -171,6 +189,8 @@ static void bring(size_t which) {
   });
   memset(unfenced[b.block] + b.memory.from / 16, 0,
          (b.memory.to - b.memory.from) / 16 * sizeof **unfenced);
+  forget(b.block, b.memory);
+  arrived.push_back({b.block, b.memory, b.barrier, x->phase});
   x->bytes -= (int)(b.memory.to - b.memory.from);
   complete(x);
 }
@@ -230,6 +250,7 @@ static void end_boxes(int rank) {
 static const tl_with copies_anew =
     tl_more{[] {
               coming.clear();
+              arrived.clear();
               putters.clear();
               for (int f = 0; f < tl_cluster.blocks * bb_here.threads; f++)
                 putting[f].clear(), unfenced_by[f].clear();

@@ -30,6 +30,8 @@ FAULTS = [
     ("a barrier has a reader too few", "s/tl::ring_init\\(sync.t2, 8\\)/tl::ring_init(sync.t2, 7)/", "(is to come to byte|one arrival too many|not complete)"),
     ("a barrier has a reader too many", "s/tl::ring_init\\(sync.t2, 8\\)/tl::ring_init(sync.t2, 9)/", STUCK),
     ("a tile is not waited for", "s/tl::ring_wait\\(sync.t3, t3_ring\\);//", "where a box is on its way"),
+    ("one group does not wait for a tile", "s/tl::ring_wait\\(sync.t3, t3_ring\\);/if (group == 0) tl::ring_wait(sync.t3, t3_ring);/",
+     "(did not wait for|where a box is on its way)"),
     ("the last buffer is not released", "s/^      tl::ring_release_before\\(sync.t2, t2_ring, behind\\);//", STUCK),
     ("what is put is not waited for", "s/if \\(tl::lane\\(\\) == 0\\) tl::put_read\\(\\);//", "what it puts has not been read"),
     ("memory is written before it was put", "s/tl::put_read<1>\\(\\);/tl::put_read<9>();/", "puts and has not waited for"),
