@@ -4,12 +4,39 @@
 #include "emit_c.h"
 #include "schedule.h"
 
-/* Is a loop cut where a mask begins to hold, or ceases to? */
-static bool is_cut(const bb_tile_body *body) {
+/* Does a mask run across a block, or otherwise than along an extent? */
+static bool is_across(const bb_tile_program *p, const bb_expr *condition) {
+  uint32_t count;
+  bb_arena *scratch = bb_scratch(p->home->ctx);
+  const bb_expr **node = bb_expr_postorder(scratch, condition, &count);
+  bool row = false, col = false, variable = false;
+  for (uint32_t i = 0; i < count; i++) {
+    row |= node[i]->op == BB_X_COORD && node[i]->index == BB_COORD_ROW;
+    col |= node[i]->op == BB_X_COORD && node[i]->index == BB_COORD_COL;
+    variable |= node[i]->op == BB_X_ARG && node[i]->index >= BB_TILE_VARIABLE + p->extents;
+  }
+  bb_scratch_end(scratch);
+  return variable || (row && col);
+}
+
+static bool has_mask(const bb_tile_program *p, const bb_expr *expr) {
+  uint32_t count;
+  bb_arena *scratch = bb_scratch(p->home->ctx);
+  const bb_expr **node = bb_expr_postorder(scratch, expr, &count);
+  bool has = false;
+  for (uint32_t i = 0; i < count && !has; i++)
+    has = node[i]->op == BB_X_SELECT && node[i]->a[0]->coord && is_across(p, node[i]->a[0]);
+  bb_scratch_end(scratch);
+  return has;
+}
+
+/* Is a loop cut where a mask begins to hold, or ceases to?  At the end of an extent there is one block of it, which
+ * prices know. */
+static bool is_cut(const bb_tile_program *p, const bb_tile_body *body) {
   for (uint32_t i = 0; i < body->count; i++) {
     const bb_tile_stmt *s = body->stmt[i];
-    if (is_cut(&s->body) || (s->loop && (s->loop->stretches > 1 || is_cut(&s->loop->body))))
-      return true;
+    if (s->kind == BB_TILE_MAP && s->stretches && has_mask(p, s->expr)) return true;
+    if (is_cut(p, &s->body) || (s->loop && is_cut(p, &s->loop->body))) return true;
   }
   return false;
 }
@@ -32,7 +59,8 @@ static void limit_folded(const bb_graph *graph, int64_t *limit) {
 const bb_kernel *bb_schedule(bb_program *program, const bb_graph *graph, const char *name,
                              const bb_schedule_options *options) {
   const bb_kernel *made = bb_schedule_blocks(program, graph, name, options);
-  if ((options && (options->raw || options->most)) || !is_cut(&made->tile->body)) return made;
+  if ((options && (options->raw || options->most)) || !is_cut(made->tile, &made->tile->body))
+    return made;
   bb_schedule_options smaller = options ? *options : (bb_schedule_options){0};
   if (smaller.strips) {
     int64_t *limit = BB_NEW(program->arena, int64_t, program->dims + 1);

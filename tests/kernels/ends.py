@@ -64,8 +64,19 @@ def check(program, source, case):
                 sys.exit(f"{name} at {short}={value}: other bits by other numbers of threads")
 
 
+def check_blocks(program, source):
+    """The end of an extent is no edge of a mask, for which blocks would be smaller than they were chosen."""
+    with tempfile.TemporaryDirectory() as path:
+        folder = pathlib.Path(path)
+        run(program, folder, "compile", "-q", source, "-o", "c", "--machine", "cpu", "--dims", "M=1,D=1024,K=4096,N=1024")
+        steps = set(re.findall(r"- 1\) / (\d+)", (folder / "c" / "kernels.c").read_text()))
+        if steps <= {"1", "64"} or "64" in steps:
+            sys.exit(f"{source}: blocks of {steps}: large ones are cheaper for one row")
+
+
 def main():
     program = str(pathlib.Path(sys.argv[1]).resolve())
+    check_blocks(program, str(pathlib.Path(sys.argv[2]).resolve() / "rmsnorm_swiglu.bb"))
     for case in CASES:
         check(program, str(pathlib.Path(sys.argv[2]).resolve() / f"{case[0]}.bb"), case)
     print(f"{sum(len(case[4]) for case in CASES)} runs")
