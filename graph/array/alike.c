@@ -12,7 +12,8 @@
  * and their own axes are as long, in order, and products and reductions cut the same of them into blocks: else one
  * of them would be cut where only the other wants it, and items have no room for a third axis.  The two dims
  * stand together at no node: a nest over both would run over one dim twice.  What is computed at load
- * is left alone.
+ * is left alone.  No more than four become one: a kernel holds the results of all of them at once, and blocks that are
+ * small enough for more read their operands too often.
  */
 #include "lower.h"
 
@@ -33,11 +34,20 @@ typedef struct alike {
   list *list; /* by class: the nodes that run over it */
 } alike;
 
+enum { TOGETHER = 4 };
+
+/* Products that read alike: those whose own axes became one last. */
+typedef struct group {
+  const struct reader *first;
+  uint32_t count;
+} group;
+
 /* A product as one of its operands sees it. */
 typedef struct reader {
   bb_ix *ix;
   const bool *blocked; /* by class: products and reductions cut it into blocks */
   uint32_t node, slot;
+  group *group;
 } reader;
 
 enum place { SUMMED, ROW, SHARED };
@@ -163,12 +173,16 @@ void bb_ix_cut_alike(bb_ix *ix) {
     const bb_ix_node *node = &ix->node[order[i / 2]];
     if (node->op != BB_IX_CONTRACT || ix->value[node->out[0]].once) continue;
     reader *r = BB_NEW(u.scratch, reader, 1);
-    *r = (reader){ix, blocked, order[i / 2], i % 2};
+    *r = (reader){ix, blocked, order[i / 2], i % 2, NULL};
     const reader *like = bb_intern_find(seen, r);
-    if (like)
-      cut_alike(&u, like, r);
-    else
-      bb_intern_add(seen, r);
+    r->group = like ? like->group : BB_NEW(u.scratch, group, 1);
+    if (!like) bb_intern_add(seen, r);
+    if (like && r->group->count < TOGETHER) {
+      cut_alike(&u, r->group->first, r);
+      r->group->count++;
+    } else {
+      *r->group = (group){r, 1};
+    }
   }
   bb_scratch_end(u.scratch);
 }
