@@ -318,20 +318,26 @@ const char *bb_cuda_offset(bb_cuda *e, const bb_tile_stmt *s, const char *row, c
   return offset;
 }
 
+/* The row and column of element e of a thread's share of a tile, or of the element that is worked at (e->single). */
+static void put_places(bb_cuda *e, const bb_tile *t, uint32_t ct) {
+  if (e->single) ct = e->single;
+  if (e->single || (t->rows && t->cols))
+    bb_cuda_line(
+        e, "  const int row = my_row + 8 * tl::row_of<%u>(e), col = my_col + tl::col_at<%u>(e);",
+        ct, ct);
+  else if (t->rows)
+    bb_cuda_line(e, "  const int row = my_row + 8 * e;");
+  else if (t->cols)
+    bb_cuda_line(e, "  const int col = my_col + 4 * e - 3 * (e & 1);");
+}
+
 /* Each thread its own elements. */
 static void put_fragment_load(bb_cuda *e, const bb_tile_stmt *s) {
   const bb_cuda_tile *c = &e->tile[s->result];
   const bb_tile *t = bb_cuda_tile_of(e, s->result);
   const char *inside, *at = bb_cuda_offset(e, s, "row", "col", &inside);
   bb_cuda_line(e, "TL_UNROLL for (int e = 0; e < %u; e++) {", c->registers);
-  if (t->rows && t->cols)
-    bb_cuda_line(
-        e, "  const int row = my_row + 8 * tl::row_of<%u>(e), col = my_col + tl::col_at<%u>(e);",
-        c->ct, c->ct);
-  else if (t->rows)
-    bb_cuda_line(e, "  const int row = my_row + 8 * e;");
-  else if (t->cols)
-    bb_cuda_line(e, "  const int col = my_col + 4 * e - 3 * (e & 1);");
+  put_places(e, t, c->ct);
   const char *value =
       bb_arena_printf(e->arena, "__ldg(p.%s + %s)", bb_cuda_view_name(e, s->view), at);
   if (t->dtype != BB_F32)
@@ -378,7 +384,7 @@ static void put_store(bb_cuda *e, const bb_tile_stmt *s) {
     bb_cuda_line(e, "}");
     return;
   }
-  if (c->layout != BB_LAYOUT_FRAGMENT || !t->rows || !t->cols)
+  if (c->layout != BB_LAYOUT_FRAGMENT || (!t->rows && !t->cols))
     bb_cuda_refuse(e, s, "a store of this layout");
   const char *inside, *at = bb_cuda_offset(e, s, "row", "col", &inside);
   bool wide = t->dtype == BB_F32;
@@ -387,9 +393,7 @@ static void put_store(bb_cuda *e, const bb_tile_stmt *s) {
     bb_cuda_line(e, "{");
   else
     bb_cuda_line(e, "TL_UNROLL for (int e = 0; e < %u; e++) {", c->registers);
-  bb_cuda_line(
-      e, "  const int row = my_row + 8 * tl::row_of<%u>(e), col = my_col + tl::col_at<%u>(e);",
-      c->ct, c->ct);
+  put_places(e, t, c->ct);
   if (wide)
     bb_cuda_line(e, "  if (%s) p.%s[%s] = %s;", inside, bb_cuda_view_name(e, s->view), at, value);
   else

@@ -72,12 +72,20 @@ static bool is_stored_once(const bb_build *b, const map *m, uint32_t port) {
          bb_node_get(graph, v.node)->kind == BB_NODE_MAP && bb_use_count(graph, v) == 1;
 }
 
+/* Is it an item that goes to memory outside the kernel as it is made? */
+static bool is_item_outside(const bb_build *b, const map *m, uint32_t port) {
+  const bb_build_value *out = result(m, port);
+  return m->node->out[port].type->rank == 0 && out->kind == BB_BUILD_WINDOW &&
+         !b->tile->view[out->window.view].scratch;
+}
+
 /* Gives what all iterations of a spread loop make alike a place that the first one stores into; the others
  * make it for themselves alone. */
 static bool place_alike(bb_build *b, const map *m, uint32_t port) {
   const bb_schedule_options *o = b->sites.options;
   bb_build_value *out = result(m, port);
-  if (!m->options.spread || (o && o->raw)) return false;
+  if (!m->options.spread) return false;
+  if (o && o->raw) return is_item_outside(b, m, port);
   if (is_stored_once(b, m, port)) return true;
   if (!o || !o->alike) return false;
   if (out->kind == BB_BUILD_NOTHING)
@@ -251,7 +259,10 @@ static void find_chunk(bb_build *b, map *m) {
                       "a chunk, which may be empty, leaves what is equal in every iteration");
 }
 
+/* But for the passes behind a raw program: there all iterations store it, which is equal and small.  A condition would keep
+ * parts from being merged. */
 static void guard_invariants(bb_build *b, const map *m) {
+  if (b->sites.options && b->sites.options->raw) return;
   for (uint32_t port = 0; m->options.spread && port < m->node->nout; port++) {
     if (m->node->out[port].mode != BB_OUT_INVARIANT) continue;
     BB_GROW(b->arena, b->guard, b->guard_capacity, b->guards + 1u);
