@@ -57,6 +57,7 @@ void bb_run_take(const bb_kernel_run *run, const bb_model *model, bb_session *se
     void *held = bb_arena_alloc(run->arena, bytes + 1);
     check(run, bb_session_read(session, BB_OUTPUT, i, held, bytes));
     bb_interp_load(view.dtype, held, count, data);
+    bb_interp_check(run->program->ctx, info.name, view.dtype, data, count);
     run->binding->tensor[tensor_named(run, BB_TENSOR_OUTPUT, i)] = (bb_interp_tensor){data, count};
   }
 }

@@ -3,6 +3,7 @@
 #include "bind.h"
 #include "model/solve.h"
 
+#include <math.h>
 #include <string.h>
 
 /* --- messages --- */
@@ -119,6 +120,10 @@ static bb_interp_tensor load(const binder *b, const bb_tensor *t, const bb_npz_a
   bb_npz_doubles(array, held.data);
   for (size_t i = 0; i < held.count; i++) {
     double value = bb_round_to(t->dtype, held.data[i]);
+    if (t->dtype == BB_I64 && isnan(held.data[i]))
+      bb_fail(b->ctx, BB_ERROR_INPUT,
+              "input \"%s\": element %zu is an integer beyond 2^53 that no double holds", t->name,
+              i);
     if (!bb_dtype_is_float(t->dtype) && value != held.data[i])
       bb_fail(b->ctx, BB_ERROR_INPUT, "input \"%s\": element %zu, %.0f, is too large for %s",
               t->name, i, held.data[i], bb_dtype_name(t->dtype));

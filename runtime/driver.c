@@ -185,6 +185,12 @@ void bb_drive_prepare(bb_program *program) {
 
 void bb_drive_run(const bb_program *program, const bb_interp_options *options, bb_binding *binding,
                   bb_arena *arena, bb_interp_counts *counts) {
+  for (uint32_t t = 0; t < program->tensors; t++) {
+    const bb_interp_tensor *held = &binding->tensor[t];
+    if (held->data)
+      bb_interp_check(program->ctx, program->tensor[t].name, program->tensor[t].dtype, held->data,
+                      held->count);
+  }
   if (program->stage == BB_STAGE_BLOCK)
     bb_interp_graph(program, program->safe_root ? program->safe_root : program->root, options,
                     binding->tensor, arena, counts);

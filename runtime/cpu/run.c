@@ -11,6 +11,7 @@ static void widen(const bb_cpu_plan *p, uint32_t tensor, size_t count, double *o
     memcpy(out, p->data[tensor], count * sizeof *out);
   else
     bb_interp_load(dtype, p->data[tensor], count, out);
+  bb_interp_check(p->ctx, p->program->tensor[tensor].name, dtype, out, count);
 }
 
 static void narrow(const bb_cpu_plan *p, uint32_t tensor, size_t count, const double *in) {

@@ -3,7 +3,25 @@
 
 #include <math.h>
 
-void bb_settle(const bb_run *run, bb_dtype dtype, double *data, size_t count, bool accumulator) {
+/* Integers as kernels have them: those of 32 bits wrap.  What doubles cannot tell is refused; an infinity, or the least or
+ * greatest number, is what an empty fold has. */
+static void settle_integers(const bb_run *run, const bb_node *node, const char *name,
+                            bb_dtype dtype, double *data, int64_t count, int64_t step) {
+  double most = dtype == BB_I32 ? 0x1p31 : 0x1p53;
+  if (dtype != BB_I32 && dtype != BB_I64) return;
+  for (int64_t i = 0; i < count; i++, data += step) {
+    if (fabs(*data) < most || isinf(*data) || fabs(*data) == 0x1p63) continue;
+    if (!(fabs(*data) <= 0x1p53))
+      bb_fail(run->ctx, BB_ERROR_UNSUPPORTED,
+              "%s: a result is an integer beyond 2^53 that no double holds",
+              node ? bb_run_place(run, node) : name);
+    if (dtype == BB_I32) *data = (int32_t)(uint32_t)(int64_t)*data;
+  }
+}
+
+void bb_settle(const bb_run *run, const bb_node *node, bb_dtype dtype, double *data, size_t count,
+               bool accumulator) {
+  if (!bb_dtype_is_float(dtype)) settle_integers(run, node, NULL, dtype, data, (int64_t)count, 1);
   if (run->options->float64 || dtype == BB_F64 || !bb_dtype_is_float(dtype)) return;
   if (dtype == BB_F32 || accumulator)
     for (size_t i = 0; i < count; i++) data[i] = (double)(float)data[i];
@@ -14,8 +32,10 @@ void bb_settle(const bb_run *run, bb_dtype dtype, double *data, size_t count, bo
 /* --- acc = acc * term --- */
 
 typedef struct combination {
+  const bb_run *run;
   const bb_monoid *monoid;
   bool single; /* round to f32 */
+  bb_dtype dtype;
 } combination;
 
 static void combine_row(void *user, double *acc, const double *term, int64_t count, int64_t da,
@@ -34,6 +54,7 @@ static void combine_row(void *user, double *acc, const double *term, int64_t cou
   }
   if (c->single)
     for (int64_t i = 0; i < count; i++) acc[i * da] = (double)(float)acc[i * da];
+  settle_integers(c->run, NULL, c->monoid->name, c->dtype, acc, count, da);
 }
 
 enum { MOST_COMPONENTS = BB_MONOID_COMPONENTS };
@@ -81,7 +102,8 @@ void bb_fold_combine(bb_run *run, const bb_monoid *monoid, bb_datum *const *acc,
   }
   if (monoid->components == 1) {
     bb_dtype dtype = acc[0]->type->item.dtype;
-    combination c = {monoid, !run->options->float64 && bb_dtype_is_float(dtype) && dtype != BB_F64};
+    combination c = {run, monoid,
+                     !run->options->float64 && bb_dtype_is_float(dtype) && dtype != BB_F64, dtype};
     bb_datum_walk(acc[0], term[0], combine_row, &c);
   } else {
     combine_pairs(run, monoid, acc, term, stack);

@@ -128,12 +128,44 @@ static void run_power(const bb_expr *expr, int n, const double *a, const double 
     for (int i = 0; i < n; i++) out[i] = bb_round_to(expr->dtype, out[i]);
 }
 
+/* A sum, difference or product of integers, of which doubles say too little, in the low bits of its type as kernels compute
+ * it; NaN: no double holds that. */
+static double wrapped(const bb_expr *expr, double a, double b) {
+  uint64_t x = (uint64_t)whole(a), y = (uint64_t)whole(b);
+  uint64_t bits = expr->op == BB_X_ADD ? x + y : expr->op == BB_X_SUB ? x - y : x * y;
+  if (expr->dtype == BB_I32) return (int32_t)(uint32_t)bits;
+  double value;
+  bb_interp_load(expr->dtype, &bits, 1, &value);
+  return value;
+}
+
+/* False: a result is none that a double holds. */
+static bool run_arithmetic(const bb_expr *expr, int n, const double *a, const double *b,
+                           double *out) {
+  double most = expr->dtype == BB_I32 ? 0x1p31 : 0x1p53;
+  switch (expr->op) {
+  case BB_X_ADD:
+    for (int i = 0; i < n; i++) out[i] = a[i] + b[i];
+    break;
+  case BB_X_SUB:
+    for (int i = 0; i < n; i++) out[i] = a[i] - b[i];
+    break;
+  default:
+    for (int i = 0; i < n; i++) out[i] = a[i] * b[i];
+  }
+  if (expr->dtype != BB_I32 && expr->dtype != BB_I64) return true;
+  bool held = true;
+  for (int i = 0; i < n; i++) {
+    if (fabs(out[i]) < most) continue;
+    out[i] = wrapped(expr, a[i], b[i]);
+    held &= !isnan(out[i]);
+  }
+  return held;
+}
+
 static void run_binary(const bb_expr *expr, int n, const double *a, const double *b, double *out) {
   bool integer = !bb_dtype_is_float(expr->dtype);
   switch (expr->op) {
-  case BB_X_ADD: EACH(a[i] + b[i]);
-  case BB_X_SUB: EACH(a[i] - b[i]);
-  case BB_X_MUL: EACH(a[i] * b[i]);
   case BB_X_DIV:
     if (integer) EACH(divide_integers(a[i], b[i]));
     EACH(a[i] / b[i]);
@@ -182,6 +214,7 @@ static void round_stretch(bb_dtype dtype, int n, double *values) {
 typedef struct evaluation {
   bb_run *run;
   const bb_formula *formula;
+  const bb_node *node;
   bb_datum *const *in;
   const bb_datum *out;
   uint32_t depth;
@@ -226,6 +259,16 @@ static void load_operand(const bb_datum *in, int64_t cols, int64_t first, int n,
   }
 }
 
+static void run_pair(const evaluation *e, const bb_expr *expr, int n, const double *a,
+                     const double *b, double *out) {
+  if (expr->op != BB_X_ADD && expr->op != BB_X_SUB && expr->op != BB_X_MUL)
+    run_binary(expr, n, a, b, out);
+  else if (!run_arithmetic(expr, n, a, b, out))
+    bb_fail(e->run->ctx, BB_ERROR_UNSUPPORTED,
+            "%s: a result is an integer beyond 2^53 that no double holds",
+            bb_run_place(e->run, e->node));
+}
+
 static void load_coordinate(const bb_datum *out, uint32_t which, int64_t cols, int64_t first, int n,
                             double *values) {
   for (int i = 0; i < n; i++)
@@ -251,7 +294,7 @@ static void run_stretch(evaluation *e, int64_t first, int n) {
     const double *a = e->value[at->a[0]], *b = e->value[at->a[1]], *c = e->value[at->a[2]];
     switch (bb_expr_op_arity(expr->op)) {
     case 1: run_unary(expr, n, a, out); break;
-    case 2: run_binary(expr, n, a, b, out); break;
+    case 2: run_pair(e, expr, n, a, b, out); break;
     default: run_select(n, a, b, c, out);
     }
     if (!e->run->options->float64) round_stretch(precision(e->formula, expr), n, out);
@@ -261,7 +304,7 @@ static void run_stretch(evaluation *e, int64_t first, int n) {
 void bb_formula_run_on(bb_run *run, const bb_formula *formula, const bb_node *node,
                        bb_datum *const *in, bb_datum *out, bb_stack *stack, uint32_t depth) {
   bb_stack_mark mark = bb_stack_save(stack);
-  evaluation e = {run, formula, in, out, depth, NULL};
+  evaluation e = {run, formula, node, in, out, depth, NULL};
   e.value = (double(*)[STRETCH])bb_stack_alloc(stack, (size_t)formula->steps * STRETCH);
   int64_t count = out->row.length * out->col.length;
   for (uint32_t s = 0; s < formula->steps && count; s++) {

@@ -55,7 +55,7 @@ static void run_broadcast(bb_run *run, const bb_node *node, bb_instance_node *ma
     else
       for (int64_t c = 0; c < n; c++) z[c] = x[c * dx] + y[c * dy];
   }
-  bb_settle(run, node->out[0].type->item.dtype, out->data,
+  bb_settle(run, node, node->out[0].type->item.dtype, out->data,
             (size_t)(out->row.length * out->col.length), false);
 }
 
@@ -105,7 +105,7 @@ static void run_row_fold(bb_run *run, const bb_node *node, bb_instance_node *mad
   shape_of_rows(out, in);
   bb_datum_alloc(run->ctx, out, &run->stack[depth]);
   for (int64_t r = 0; r < in->row.length; r++) out->data[r] = fold_row(node->op, in, r);
-  bb_settle(run, node->out[0].type->item.dtype, out->data, (size_t)in->row.length, true);
+  bb_settle(run, node, node->out[0].type->item.dtype, out->data, (size_t)in->row.length, true);
   bb_count_operations(run, made->cost * (double)(in->row.length * in->col.length));
 }
 
@@ -140,7 +140,7 @@ static void run_row_cumsum(bb_run *run, const bb_node *node, bb_instance_node *m
       out->data[r * in->col.length + c] = sum += at(in, r, c);
   }
   size_t count = (size_t)(in->row.length * in->col.length);
-  bb_settle(run, node->out[0].type->item.dtype, out->data, count, true);
+  bb_settle(run, node, node->out[0].type->item.dtype, out->data, count, true);
   bb_count_operations(run, made->cost * (double)count);
 }
 
@@ -170,7 +170,7 @@ static void run_components(bb_run *run, const bb_node *node, bb_instance_node *m
   }
   size_t count = (size_t)(in->row.length * (scan ? in->col.length : 1));
   for (uint32_t k = 0; k < node->nin; k++)
-    bb_settle(run, node->out[k].type->item.dtype, made->out[k].data, count, true);
+    bb_settle(run, node, node->out[k].type->item.dtype, made->out[k].data, count, true);
   bb_count_operations(run, made->cost * node->nin * (double)(in->row.length * in->col.length));
 }
 
@@ -234,7 +234,7 @@ static void run_dot(bb_run *run, const bb_node *node, bb_instance_node *made, ui
           out->data[i * cols + j] = dot_one(x + i * da, y + j * db, inner);
     }
   bb_stack_restore(&run->stack[depth], mark);
-  bb_settle(run, node->out[0].type->item.dtype, out->data, (size_t)(rows * cols), true);
+  bb_settle(run, node, node->out[0].type->item.dtype, out->data, (size_t)(rows * cols), true);
   bb_count_operations(run, made->cost * (double)(rows * cols) * (double)inner);
 }
 
@@ -250,7 +250,7 @@ static void run_outer(bb_run *run, const bb_node *node, bb_instance_node *made, 
     for (int64_t c = 0; c < b->row.length; c++)
       out->data[r * b->row.length + c] = at(a, r, 0) * at(b, c, 0);
   size_t count = (size_t)(a->row.length * b->row.length);
-  bb_settle(run, node->out[0].type->item.dtype, out->data, count, false);
+  bb_settle(run, node, node->out[0].type->item.dtype, out->data, count, false);
   bb_count_operations(run, made->cost * (double)count);
 }
 

@@ -69,8 +69,12 @@ int64_t bb_misc_row_of(bb_context *ctx, double length, int64_t past, int64_t row
 /* Whether the result is the first operand with more behind it along an axis. */
 bool bb_misc_joins(const bb_misc *misc, uint32_t *axis);
 
-/* Constants to doubles and back, by dtype. */
+/* Constants to doubles and back, by dtype.  2^63 stands for the greatest integer of 64 bits, NaN for every other one that
+ * no double holds. */
 void bb_interp_load(bb_dtype dtype, const void *bytes, size_t count, double *out);
+/* Fails where there is such a NaN among integers; `what` names the tensor. */
+void bb_interp_check(bb_context *ctx, const char *what, bb_dtype dtype, const double *data,
+                     size_t count);
 void bb_interp_store(bb_dtype dtype, const double *in, size_t count, void *bytes);
 double bb_round_to(bb_dtype dtype, double value);
 

@@ -170,7 +170,8 @@ void bb_run_reduce(bb_run *run, const bb_node *node, bb_instance_node *at, uint3
 void bb_fold_tuple(bb_run *run, const bb_monoid *monoid, bb_datum *const *acc,
                    bb_datum *const *term, bb_stack *stack);
 /* Rounds to dtype what an accumulating operation gave; see interp.h on f16. */
-void bb_settle(const bb_run *run, bb_dtype dtype, double *data, size_t count, bool accumulator);
+void bb_settle(const bb_run *run, const bb_node *node, bb_dtype dtype, double *data, size_t count,
+               bool accumulator);
 
 /* view.c: root INPUT, OUTPUT and VIEW nodes. */
 void bb_run_input(bb_run *run, const bb_node *node, bb_datum *out);

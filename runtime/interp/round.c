@@ -33,7 +33,7 @@ double bb_round_to(bb_dtype dtype, double value) {
   case BB_F32: return (double)(float)value;
   case BB_F16: return round_binary(value, 10, -14, 65504.0);
   case BB_BF16: return round_binary(value, 7, -126, 0x1.fep127);
-  case BB_I64: return to_integer(value, -0x1p63, 0x1.fffffffffffffp62);
+  case BB_I64: return to_integer(value, -0x1p63, 0x1p63);
   case BB_I32: return to_integer(value, -2147483648.0, 2147483647.0);
   case BB_BOOL: return value != 0;
   case BB_F64: return value;
@@ -78,6 +78,25 @@ static uint16_t double_to_bfloat(double value) {
 }
 
 /* Bytes may be unaligned: one memcpy for each element. */
+static double whole_to_double(int64_t value) {
+  double held = (double)value;
+  if (value == INT64_MAX) return held;
+  return held < 0x1p63 && (int64_t)held == value ? held : NAN;
+}
+
+static int64_t double_to_whole(double value) {
+  return value >= 0x1p63 ? INT64_MAX : (int64_t)value;
+}
+
+void bb_interp_check(bb_context *ctx, const char *what, bb_dtype dtype, const double *data,
+                     size_t count) {
+  if (dtype != BB_I64) return;
+  for (size_t i = 0; i < count; i++)
+    if (isnan(data[i]))
+      bb_fail(ctx, BB_ERROR_UNSUPPORTED,
+              "%s: element %zu is an integer beyond 2^53 that no double holds", what, i);
+}
+
 void bb_interp_load(bb_dtype dtype, const void *bytes, size_t count, double *out) {
   const char *at = bytes;
 #define LOAD(type, convert)                                                                        \
@@ -92,7 +111,7 @@ void bb_interp_load(bb_dtype dtype, const void *bytes, size_t count, double *out
   case BB_F32: LOAD(float, (double));
   case BB_F16: LOAD(uint16_t, half_to_double);
   case BB_BF16: LOAD(uint16_t, bfloat_to_double);
-  case BB_I64: LOAD(int64_t, (double));
+  case BB_I64: LOAD(int64_t, whole_to_double);
   case BB_I32: LOAD(int32_t, (double));
   case BB_BOOL: LOAD(uint8_t, 0 !=);
   case BB_U32: LOAD(uint32_t, (double));
@@ -118,7 +137,7 @@ void bb_interp_store(bb_dtype dtype, const double *in, size_t count, void *bytes
   case BB_F32: STORE(float, (float));
   case BB_F16: STORE(uint16_t, double_to_half);
   case BB_BF16: STORE(uint16_t, double_to_bfloat);
-  case BB_I64: STORE(int64_t, (int64_t));
+  case BB_I64: STORE(int64_t, double_to_whole);
   case BB_I32: STORE(int32_t, (int32_t));
   case BB_BOOL: STORE(uint8_t, (uint8_t));
   case BB_U32: STORE(uint32_t, (uint32_t));

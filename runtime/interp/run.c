@@ -354,6 +354,7 @@ void bb_run_need_tensor(bb_run *run, uint32_t tensor) {
     held->data = BB_NEW(run->arena, double, count);
     held->count = count;
     bb_interp_load(t->dtype, t->data, count, held->data);
+    bb_interp_check(run->ctx, t->name, t->dtype, held->data, count);
   }
   if (!held->data) bb_fail(run->ctx, BB_ERROR_ARGUMENT, "tensor \"%s\" has no data", t->name);
   if (held->count != count)

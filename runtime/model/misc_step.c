@@ -194,13 +194,12 @@ static void give_operand(const call *c, uint32_t i) {
   if (count != count_of(c, o->rank, o->shape))
     bb_fail(c->lab->inner, BB_ERROR_INTERNAL, "operand %u has other elements than its shape", i);
   value->data = BB_NEW(c->arena, double, count + 1);
-  if (o->whole && !room_of(c, o->piece[0].tensor)) {
-    bb_interp_load(o->dtype, c->data[o->piece[0].tensor], count, value->data);
-    return;
-  }
+  bool whole = o->whole && !room_of(c, o->piece[0].tensor);
+  if (whole) bb_interp_load(o->dtype, c->data[o->piece[0].tensor], count, value->data);
   walk w;
-  for (uint32_t k = 0; k < o->pieces; k++)
+  for (uint32_t k = 0; k < o->pieces && !whole; k++)
     if (walk_piece(c, o, &o->piece[k], &w)) load_axis(&w, 0, w.from, value->data + w.first);
+  bb_interp_check(c->lab->inner, "an operand", o->dtype, value->data, count);
 }
 
 static void store_result(const call *c, uint32_t i) {

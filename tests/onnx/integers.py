@@ -1,0 +1,65 @@
+"""Integers beyond 2^53, which doubles do not hold: a run is right, to the last bit, or refused.
+
+usage: integers.py BLOCKBUSTER
+"""
+
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+import numpy as np
+from onnx.helper import make_node as N
+
+from case import K, graph_case, single
+
+FAR = np.array([2**53 + 1, -(2**53) - 1, 2**62 + 3, 5])
+ENDS = np.array([2**63 - 1, -(2**63), 2**63 - 1, 7])
+ROOM = np.array([1, 2, 3, 4])
+FEW = np.array([4294967295, 4000000000, 65537, 3], np.uint32)
+HALF = np.array([2**31 - 1, -(2**31), 65537, 3], np.int32)
+
+
+def exact(function):
+    return lambda given: {"y0": function(*[given[k] for k in sorted(given)])}
+
+
+def cases():
+    """(model, whether it runs interpreted, whether by kernels)"""
+    with np.errstate(over="ignore"):
+        add, mul = exact(np.add), exact(np.multiply)
+        yield single("far-constant", "Add", [ROOM, K(FAR)], by=lambda g: {"y0": g["x0"] + FAR}), False, False
+        yield single("far-input", "Identity", [FAR], by=exact(lambda x: x)), False, False
+        yield single("far-sum", "Add", [ROOM * 2**52, ROOM * 2**52 + 1], by=add), False, False
+        yield single("far-product", "Mul", [ROOM * 2**40 + 1, ROOM * 2**40 + 1], by=mul), False, True
+        yield single("far-fold", "ReduceSum", [np.full(4, 2**52 + 1)], keepdims=0, by=exact(lambda x: x.sum())), False, True
+        yield single("ends", "Identity", [ENDS], by=exact(lambda x: x)), True, True
+        yield single("ends-min", "Min", [ROOM, K(ENDS)], by=lambda g: {"y0": np.minimum(g["x0"], ENDS)}), True, True
+        yield single("near", "Mul", [ROOM * 2**24, ROOM * 2**24], by=mul), True, True
+        yield single("u32", "Mul", [FEW, FEW], by=mul), False, True
+        yield single("u32-near", "Mul", [FEW, np.full(4, 3, np.uint32)], by=mul), True, True
+        yield single("i32-sum", "Add", [HALF, HALF], by=add), True, True
+        yield single("i32-fold", "ReduceSum", [HALF[[0, 0, 3]]], keepdims=0, by=exact(lambda x: x.sum(dtype=np.int32))), True, True
+        shifted = [N("Add", ["x0", "x0"], ["a"]), N("Mul", ["a", "c"], ["b"]), N("Sub", ["b", "x0"], ["y0"])]
+        yield graph_case("i32-chain", shifted, {"x0": HALF}, ["y0"], {"c": np.array(70001, np.int32)},
+                         by=exact(lambda x: (x + x) * np.int32(70001) - x)), True, True
+
+
+def main():
+    wrong = 0
+    with tempfile.TemporaryDirectory() as folder:
+        for case, *runs in cases():
+            path = case.write(pathlib.Path(folder))
+            data = path.with_suffix(".npz")
+            for how, wanted in zip(("--interpret", "--kernels"), runs):
+                command = [sys.argv[1], "run", path, "--inputs", data, "--expect", data, "--tol", "0", "--device", "cpu", how]
+                ran = subprocess.run(command, capture_output=True, text=True)
+                good = ran.returncode == 0 if wanted else ran.returncode == 3 and "beyond 2^53" in ran.stderr
+                wrong += not good
+                if not good:
+                    print(f"{case.name} {how}: {ran.returncode}: {(ran.stderr or ran.stdout)[:300]}")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
