@@ -53,7 +53,8 @@ def lowered(model):
 # What operators call an operand that decides a shape.
 DECIDES = {"shape", "axis", "axes", "pads", "repeats", "split", "starts", "ends", "steps", "start", "limit", "delta",
            "depth", "values", "k", "K", "size", "output_shape", "target_shape", "split_sizes", "scales",
-           "sizes", "roi", "M", "cond", "frame_step", "frame_length"}
+           "sizes", "roi", "M", "cond", "frame_step", "frame_length", "image_shape",
+           "block_shape"}
 DECIDED = re.compile(r"(computed|known only) at run time|has extent zero")  # and so its absence is told
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from case import rand, single
+from case import K, rand, single
 
 
 def sampled():
@@ -38,6 +38,24 @@ def neighbours():
     yield single("LRN-runtime", "LRN", [rand(3, 5, 4, 2)], size=3, alpha=0.5, by="runtime")
 
 
+def columns():
+    for name, image, block, more in (("plain", (5, 5), (1, 5), {}), ("strides", (7, 8), (2, 3), {"strides": [2, 3]}), ("pads", (6, 5), (3, 3), {"pads": [1, 0, 1, 2]}),
+                                     ("dilations", (7, 7), (2, 2), {"dilations": [2, 3]}), ("volume", (4, 5, 3), (2, 2, 2), {}), ("line", (9,), (4,), {"strides": [2]}), ("cut", (16, 15), (3, 3), {"strides": [2, 2], "pads": [1, 1, 1, 1]})):
+        reach = np.array(image) - (np.array(more.get("dilations", [1] * len(image))) * (np.array(block) - 1) + 1)
+        pads = np.array(more.get("pads", [0] * 2 * len(image))).reshape(2, -1).sum(0)
+        count = int(np.prod((reach + pads) // np.array(more.get("strides", [1] * len(image))) + 1))
+        x = rand(2, 3 * int(np.prod(block)), count)
+        yield single(f"Col2Im-{name}", "Col2Im", [x, K(np.array(image)), K(np.array(block))], since=18, symbols=[["N", *x.shape[1:]]], by="runtime", **more)
+
+
+def reversed_sequences():
+    for time, lengths in ((0, [4, 1, 3]), (1, [2, 5, 0, 1])):
+        yield single(f"ReverseSequence-{time}", "ReverseSequence", [rand(4, 3, 2) if time == 0 else rand(4, 5), np.array(lengths)], time_axis=time, batch_axis=1 - time)
+    yield single("ReverseSequence-open", "ReverseSequence", [rand(4, 3, 2), K(np.array([4, 2, 3]))], symbols=[["T", 3, 2]])
+
+
 def cases():
+    yield from columns()
+    yield from reversed_sequences()
     yield from neighbours()
     yield from sampled()
