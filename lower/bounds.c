@@ -32,7 +32,7 @@ bool bb_bounds_runs(const bb_bounds *b, const bb_tile_stmt *s) {
   return !s->stretches || (b->stretch != BB_NONE && s->stretches >> b->stretch & 1);
 }
 
-static void find_masks(bb_bounds *b, bb_asking *a) {
+void bb_bounds_find_masks(bb_bounds *b, bb_asking *a) {
   for (uint32_t i = 0; i < b->loop->body.count; i++) {
     const bb_tile_stmt *s = b->loop->body.stmt[i];
     if (s->kind != BB_TILE_MAP || !bb_bounds_runs(b, s)) continue;
@@ -107,7 +107,7 @@ static void cut_by_masks(bb_bounds *b, uint32_t most) {
   for (uint32_t coarse = 0; coarse < 2; coarse++) {
     bb_asking *a = bb_asking_begin(b, coarse);
     b->masks = 0;
-    find_masks(b, a);
+    bb_bounds_find_masks(b, a);
     if (!b->masks || cut(b, a, most)) return;
   }
 }
@@ -182,9 +182,7 @@ void bb_tile_bound(bb_tile_program *program, bool skip) {
 
 /* --- within a stretch of another loop --- */
 
-/* The stretches that masked statements are confined to: BB_NONE where those of one differ from those of
- * another. */
-static uint32_t confined(const bb_tile_body *body) {
+uint32_t bb_bounds_confined(const bb_tile_body *body) {
   uint32_t all = 0;
   for (uint32_t i = 0; i < body->count; i++) {
     const bb_tile_stmt *s = body->stmt[i];
@@ -201,7 +199,7 @@ static uint32_t confined(const bb_tile_body *body) {
 
 void bb_tile_bound_inner(bb_tile_program *program, bb_tile_loop *loop) {
   bb_bounds b = {.p = program, .skip = !program->home->strict, .loop = loop, .stretch = BB_NONE};
-  uint32_t stretches = confined(&loop->body);
+  uint32_t stretches = bb_bounds_confined(&loop->body);
   if (stretches == BB_NONE) return;
   if (stretches) b.stretch = (uint32_t)__builtin_ctz(stretches);
   b.scratch = bb_scratch(program->home->ctx);

@@ -17,6 +17,16 @@ void bb_tile_bound(bb_tile_program *program, bool skip);
  * stretches with masks: in the others they hold everywhere.  The loop has one stretch and a constant step. */
 void bb_tile_bound_inner(bb_tile_program *program, bb_tile_loop *loop);
 
+/* bounds_ends.c: columns of a tile from some place on change nothing, in an iteration of such a loop. */
+typedef struct bb_tile_ends {
+  uint32_t tile;      /* BB_NONE: there are no such columns */
+  uint32_t stretches; /* of the loop around, in which that is so; 0: in all */
+  bb_tile_index start,
+      end; /* the place of its first column, and the place from which on it is so */
+} bb_tile_ends;
+/* As masks say that end what each row takes, but do not begin it. */
+bb_tile_ends bb_tile_find_ends(bb_tile_program *program, bb_tile_loop *loop);
+
 /* bounds_data.c: where a mask is data, iterations that it leaves nothing to do are passed over at run time.
  * strips: the variable of loops whose statements are confined to stretches of the loop around them;
  * BB_NONE: there are none.  Gives a copy with statements of its own, or the program where nothing was

@@ -1,4 +1,4 @@
-/* bounds_parts.h - between bounds.c, bounds_ask.c, bounds_answer.c, bounds_idle.c and bounds_data.c. */
+/* bounds_parts.h - between the files bounds*.c. */
 #ifndef BB_LOWER_BOUNDS_PARTS_H
 #define BB_LOWER_BOUNDS_PARTS_H
 
@@ -52,5 +52,13 @@ bool bb_asking_mask(bb_asking *a, bb_mask *mask);
  * are none that could be found. */
 uint32_t bb_asking_stretches(bb_asking *a, bb_bounds *b, const bool *idle, uint32_t most,
                              bb_tile_stretch *stretch, uint32_t *clean, bool *gave_up);
+
+/* --- bounds.c --- */
+
+/* Fills b->mask[] with those of the loop's body. */
+void bb_bounds_find_masks(bb_bounds *b, bb_asking *a);
+/* The stretches that masked statements are confined to: BB_NONE where those of one differ from those of
+ * another. */
+uint32_t bb_bounds_confined(const bb_tile_body *body);
 
 #endif

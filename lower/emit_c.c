@@ -317,21 +317,38 @@ static void put_nest(bb_c *c, const bb_c_nest *nest, uint32_t number) {
            tasks_of(c, n, n->loops));
 }
 
+/* How a program is worked off, and how its tiles lie. */
+static void lay_out(bb_c *c, const bb_tile_program *program) {
+  bb_arena *arena = c->out->arena;
+  program = bb_c_strip(arena, program, c->vector_bytes, &c->strips);
+  c->p = program = bb_tile_skip(arena, program, c->strips.variable);
+  c->tile = BB_NEW(arena, bb_c_tile, program->tiles + 1);
+  c->extent = BB_NEW(arena, bool, program->extents + 1);
+  c->view = BB_NEW(arena, bool, program->views + 1);
+  bb_c_find_live(c);
+  bb_c_lay_out(c);
+  bb_c_settle_ends(c);
+}
+
+bool bb_c_has_strips(const bb_tile_program *program, uint32_t vector_bytes, bool *ends) {
+  bb_buffer text = {.arena = bb_scratch(program->home->ctx)};
+  bb_c c = {.out = &text, .name = "k", .vector_bytes = vector_bytes};
+  lay_out(&c, program);
+  *ends = c.strips.ends.tile != BB_NONE;
+  bb_scratch_end(text.arena);
+  return c.strips.variable != BB_NONE;
+}
+
 void bb_emit_c(bb_buffer *out, const bb_tile_program *program, const char *name,
                const bb_emit_options *options) {
   bb_arena *scratch = bb_scratch(program->home->ctx);
   bb_buffer text = {.arena = scratch};
   bb_c c = {.out = &text, .name = name, .exact = options && options->exact};
   c.vector_bytes = options && options->vector_bytes ? options->vector_bytes : 32;
-  program = bb_c_strip(scratch, program, c.vector_bytes, &c.strips);
-  c.p = program = bb_tile_skip(scratch, program, c.strips.variable);
-  c.tile = BB_NEW(scratch, bb_c_tile, program->tiles + 1);
+  lay_out(&c, program);
+  program = c.p;
   c.home = BB_NEW(scratch, uint32_t, program->views + 1);
   c.apart = BB_NEW(scratch, const bb_c_nest *, program->views + 1);
-  c.extent = BB_NEW(scratch, bool, program->extents + 1);
-  c.view = BB_NEW(scratch, bool, program->views + 1);
-  bb_c_find_live(&c);
-  bb_c_lay_out(&c);
   bb_c_share(&c);
   bb_c_nest *nests;
   uint32_t count = bb_c_nests(&c, &nests);

@@ -22,8 +22,8 @@ void bb_emit_c(bb_buffer *out, const bb_tile_program *program, const char *name,
                const bb_emit_options *options);
 
 /* Are there blocks that it works off in strips of rows, for vectors of so many bytes?  Those that a mask rules out
- * are left out. */
-bool bb_c_has_strips(const bb_tile_program *program, uint32_t vector_bytes);
+ * are left out; *ends: and so are the columns behind the last one that a mask leaves to a strip. */
+bool bb_c_has_strips(const bb_tile_program *program, uint32_t vector_bytes, bool *ends);
 
 /* The device tile library: files, NUL-terminated. */
 extern const char bb_device_cpu[], bb_device_cpu_call[], bb_device_cpu_real[],

@@ -116,8 +116,14 @@ void bb_c_find_live(bb_c *c) {
   }
 }
 
+/* Of the class that ends in the strip at hand? */
+static bool ends(const bb_c *c, uint32_t axis) {
+  return c->ends && bb_c_axis(&c->axes, axis) == bb_c_axis(&c->axes, 2 * c->strips.ends.tile + 1);
+}
+
 bool bb_c_is_live(const bb_c *c, uint32_t tile, bb_axis axis) {
   uint32_t a = 2 * tile + (axis == BB_AXIS_COL);
+  if (bb_c_axis_size(c->p, a) && ends(c, a)) return true;
   return bb_c_axis_size(c->p, a) && live_of(c, a)->is;
 }
 
@@ -136,6 +142,7 @@ const char *bb_c_count_by(bb_c *c, uint32_t variable) {
 const char *bb_c_count(bb_c *c, uint32_t tile, bb_axis axis) {
   uint32_t a = 2 * tile + (axis == BB_AXIS_COL), size = bb_c_axis_size(c->p, a);
   const bb_c_live *l = live_of(c, a);
+  if (size && ends(c, a)) return "live";
   if (!bb_c_is_live(c, tile, axis)) return bb_arena_printf(c->out->arena, "%u", size ? size : 1);
   return count_of(c, l, size);
 }
@@ -145,4 +152,62 @@ const char *bb_c_whole_count(bb_c *c, uint32_t tile, bb_axis axis) {
   const char *count = bb_c_count(c, tile, axis);
   if (!bb_c_is_live(c, tile, axis)) return bb_arena_printf(c->out->arena, "%u", bb_c_whole(size));
   return size > 2 ? bb_arena_printf(c->out->arena, "bb_whole(%s)", count) : count;
+}
+
+static bool touches(const bb_c *c, uint32_t tile) {
+  return tile != BB_NONE && (ends(c, 2 * tile) || ends(c, 2 * tile + 1));
+}
+
+/* Can a statement leave out the columns behind an end? */
+static bool may_end(const bb_c *c, const bb_tile_stmt *s) {
+  bool any = touches(c, s->result) || touches(c, s->second);
+  for (uint32_t i = 0; i < s->operands; i++) any |= touches(c, s->operand[i]);
+  if (s->loop || s->body.count) return false;
+  if (!any || s->kind == BB_TILE_MAP) return true;
+  if (s->kind == BB_TILE_FOLD) return c->tile[s->operand[0]].turned && s->second == BB_NONE;
+  bool apart = false; /* laid out by how many there are */
+  for (uint32_t i = 0; i < s->operands; i++)
+    apart |= touches(c, s->operand[i]) &&
+             (c->tile[s->operand[i]].bundled || c->tile[s->operand[i]].panels);
+  return s->kind == BB_TILE_DOT && !apart;
+}
+
+/* Do they hold in a body of strips, in a stretch of the loop around it? */
+static bool hold_in(const bb_c *c, const bb_tile_body *body, uint32_t stretch) {
+  const bb_tile_ends *e = &c->strips.ends;
+  bool in = !e->stretches || (stretch != BB_NONE && e->stretches >> stretch & 1), has = false;
+  for (uint32_t i = 0; i < body->count && in && !has; i++)
+    has = bb_c_runs_in(body->stmt[i], stretch) && body->stmt[i]->result == e->tile;
+  return e->tile != BB_NONE && has;
+}
+
+/* May all of them, that are in or below a body? */
+static bool all_may_end(bb_c *c, const bb_tile_body *body, uint32_t stretch) {
+  bool may = true;
+  for (uint32_t i = 0; i < body->count && may; i++) {
+    const bb_tile_stmt *s = body->stmt[i];
+    if (c->ends && bb_c_runs_in(s, stretch)) may = may_end(c, s);
+    may &= all_may_end(c, &s->body, stretch);
+    for (uint32_t k = 0; s->loop && k < s->loop->stretches; k++) {
+      bool strips = s->loop->variable == c->strips.variable;
+      uint32_t in = strips ? stretch : s->loop->stretches > 1 ? k : BB_NONE;
+      c->ends = strips && hold_in(c, &s->loop->body, in);
+      may &= all_may_end(c, &s->loop->body, in);
+      c->ends = false;
+    }
+  }
+  return may;
+}
+
+void bb_c_settle_ends(bb_c *c) {
+  bool may = c->strips.ends.tile != BB_NONE && all_may_end(c, &c->p->body, BB_NONE);
+  if (!may) c->strips.ends.tile = BB_NONE;
+}
+
+const char *bb_c_begin_ends(bb_c *c, const bb_tile_body *body, uint32_t stretch) {
+  const bb_tile_ends *e = &c->strips.ends;
+  c->ends = hold_in(c, body, stretch);
+  if (!c->ends) return NULL;
+  return bb_arena_printf(c->out->arena, "bb_clip(%s, %u, %s)", bb_c_index(c, e->start),
+                         bb_c_axis_size(c->p, 2 * e->tile + 1), bb_c_index(c, e->end));
 }

@@ -2,6 +2,7 @@
 #ifndef BB_LOWER_EMIT_C_PARTS_H
 #define BB_LOWER_EMIT_C_PARTS_H
 
+#include "bounds.h"
 #include "emit_c.h"
 
 /* How a tile is held in C. */
@@ -51,6 +52,7 @@ typedef struct bb_c_strips {
   uint32_t tiles;
   bool *
       passes; /* by tile, of so many: there is one for each strip, since several loops over strips have it */
+  bb_tile_ends ends; /* in a strip; .tile BB_NONE: no block has an end in it */
 } bb_c_strips;
 const bb_tile_program *bb_c_strip(bb_arena *arena, const bb_tile_program *program,
                                   uint32_t vector_bytes, bb_c_strips *strips);
@@ -94,6 +96,7 @@ typedef struct bb_c {
   bool *extent;            /* by extent: the nest at hand names it */
   bool *view;              /* by view: likewise */
   bb_c_here here;          /* what is being emitted */
+  bool ends;               /* in a strip in which strips.ends hold, whose columns are `live` */
   uint32_t indent;
   uint32_t temporaries;
 } bb_c;
@@ -153,6 +156,12 @@ const char *bb_c_count(bb_c *c, uint32_t tile, bb_axis axis);
 /* Of an axis that a variable moves along, which is live; NULL: there is none. */
 const char *bb_c_count_by(bb_c *c, uint32_t variable);
 const char *bb_c_whole_count(bb_c *c, uint32_t tile, bb_axis axis);
+
+/* Forgets strips.ends if some statement, as tiles lie, cannot leave out what is behind them. */
+void bb_c_settle_ends(bb_c *c);
+/* Before the body of a loop over strips: how many columns of strips.ends.tile are left there, as a C expression, and
+ * c->ends, until the body ends; NULL: all. */
+const char *bb_c_begin_ends(bb_c *c, const bb_tile_body *body, uint32_t stretch);
 
 /* Decides how tiles lie in memory: turned, pitch, window of c->tile[].  See emit_c_layout.c. */
 void bb_c_lay_out(bb_c *c);

@@ -175,8 +175,9 @@ enum { PANELS = 4 * 256, EDGE = 6 * 256 };
 static void dot(bb_c *c, const bb_tile_stmt *s, bool fresh) {
   const bb_tile *to = &c->p->tile[s->result];
   bool turned = c->tile[s->result].turned, real = bb_dtype_is_float(to->dtype);
-  uint32_t k = bb_c_depth(c->p, s);
-  const char *across[2], *along[2];
+  uint32_t most = bb_c_depth(c->p, s);
+  const char *across[2], *along[2],
+      *k = bb_c_count(c, s->operand[0], s->transposed[0] ? BB_AXIS_ROW : BB_AXIS_COL);
   for (int i = 0; i < 2; i++) {
     uint32_t tile = s->operand[i];
     bool swapped = s->transposed[i] != (i == 1); /* the contracted axis is its rows */
@@ -188,25 +189,25 @@ static void dot(bb_c *c, const bb_tile_stmt *s, bool fresh) {
   const char *cols = bb_c_count(c, s->result, BB_AXIS_COL);
   bool bundled = c->tile[s->operand[a]].bundled;
   const char *with =
-      bundled ? bb_arena_printf(arena(c), "t%u_in, %u, BB_BUNDLED", s->operand[a], k)
+      bundled ? bb_arena_printf(arena(c), "t%u_in, %s, BB_BUNDLED", s->operand[a], k)
               : bb_arena_printf(arena(c), "t%u, %s, %s", s->operand[a], across[a], along[a]);
   const bb_c_tile *held = &c->tile[s->operand[b]];
   const char *suffix = held->narrow || held->panels
                            ? bb_c_memory_suffix(c, c->p->tile[s->operand[b]].dtype)
                            : bb_c_suffix(c, to->dtype);
   if (held->panels) {
-    bb_c_line(c, "bb_dot_panels_%s(t%u, %s, %s, t%u, %s, %s, %u, %s, panel);", suffix, s->result,
+    bb_c_line(c, "bb_dot_panels_%s(t%u, %s, %s, t%u, %s, %s, %s, %s, panel);", suffix, s->result,
               to->cols ? pitch_of(c, s->result) : "1", with, s->operand[b], turned ? cols : rows,
               turned ? rows : cols, k, s->accumulate && !fresh ? "true" : "false");
     if (c->panel < EDGE) c->panel = EDGE;
     return;
   }
-  bb_c_line(c, "bb_dot_%s(t%u, %s, %s, t%u, %s, %s, %s, %s, %u, %s%s);", suffix, s->result,
+  bb_c_line(c, "bb_dot_%s(t%u, %s, %s, t%u, %s, %s, %s, %s, %s, %s%s);", suffix, s->result,
             to->cols ? pitch_of(c, s->result) : "1", with, s->operand[b], across[b], along[b],
             turned ? cols : rows, turned ? rows : cols, k,
             s->accumulate && !fresh ? "true" : "false", real ? ", panel" : "");
   if (!real) return;
-  int64_t bytes = (int64_t)k * PANELS + EDGE;
+  int64_t bytes = (int64_t)most * PANELS + EDGE;
   if (bytes > c->panel) c->panel = bytes;
 }
 
@@ -216,9 +217,9 @@ static void fold(bb_c *c, const bb_tile_stmt *s) {
   const char *suffix = bb_c_suffix(c, t->dtype);
   if (s->axis != BB_AXIS_COL) bb_c_refuse(c, "a fold along the rows of a tile");
   if (s->second == BB_NONE) {
-    bb_c_line(c, "bb_fold_%s%s_%s(t%u, t%u, %s, %s, %u);", c->tile[from].turned ? "down_" : "",
+    bb_c_line(c, "bb_fold_%s%s_%s(t%u, t%u, %s, %s, %s);", c->tile[from].turned ? "down_" : "",
               bb_c_monoid(c, s->monoid), suffix, s->result, from, pitch_of(c, from),
-              bb_c_count(c, from, BB_AXIS_ROW), cols_of(t));
+              bb_c_count(c, from, BB_AXIS_ROW), bb_c_count(c, from, BB_AXIS_COL));
     return;
   }
   bb_monoid_id id = s->monoid->id;
@@ -358,7 +359,10 @@ static void loop_over_strips(bb_c *c, const bb_tile_loop *l, uint32_t stretch) {
                 bb_c_tile_elements(c, i));
   const char *left = bb_c_count_by(c, l->variable);
   if (left) bb_c_line(c, "if (%s == 0) break;", left);
+  const char *live = bb_c_begin_ends(c, &l->body, stretch);
+  if (live) bb_c_line(c, "const int64_t live = %s;", live);
   body(c, &l->body, stretch);
+  c->ends = false;
   c->indent--;
   bb_c_line(c, "}");
 }

@@ -188,15 +188,18 @@ static void resize(stripping *w, uint32_t tile) {
 }
 
 /* Where a mask confines the blocks of a loop, it confines the strips of those on its edge. */
-static void bound_strips(stripping *w, bb_tile_body *body) {
+static void bound_strips(stripping *w, bb_tile_body *body, bb_tile_ends *ends) {
   for (uint32_t i = 0; i < body->count; i++) {
     bb_tile_stmt *s = body->stmt[i];
-    bound_strips(w, &s->body);
+    bound_strips(w, &s->body, ends);
     if (!s->loop) continue;
-    if (s->loop->variable == w->variable)
-      bb_tile_bound_inner(w->p, s->loop);
-    else
-      bound_strips(w, &s->loop->body);
+    if (s->loop->variable != w->variable) {
+      bound_strips(w, &s->loop->body, ends);
+      continue;
+    }
+    bb_tile_bound_inner(w->p, s->loop);
+    if (ends->tile == BB_NONE) *ends = bb_tile_find_ends(w->p, s->loop);
+    if (ends->tile != BB_NONE && has_axis(w, ends->tile, 1)) ends->tile = BB_NONE;
   }
 }
 
@@ -205,7 +208,7 @@ const bb_tile_program *bb_c_strip(bb_arena *arena, const bb_tile_program *progra
   bb_tile_program *p = BB_NEW(arena, bb_tile_program, 1);
   *p = *program;
   stripping w = {.arena = arena, .p = p, .most = bb_c_panel(vector_bytes)};
-  *strips = (bb_c_strips){.variable = BB_NONE};
+  *strips = (bb_c_strips){.variable = BB_NONE, .ends.tile = BB_NONE};
   w.axes = bb_c_axes_find(arena, p);
   if (!find_body(&w, &p->body, false)) return program;
   uint32_t size = bb_c_axis_size(p, w.axis);
@@ -217,18 +220,11 @@ const bb_tile_program *bb_c_strip(bb_arena *arena, const bb_tile_program *progra
   p->variable[p->variables++] = "strip";
   w.seen = BB_NEW(arena, uint32_t, p->tiles + 1);
   p->body = copy(&w, &program->body, size);
-  *strips = (bb_c_strips){w.variable, w.strip, size / w.strip, p->tiles,
-                          BB_NEW(arena, bool, p->tiles + 1)};
+  *strips = (bb_c_strips){
+      w.variable,       w.strip, size / w.strip, p->tiles, BB_NEW(arena, bool, p->tiles + 1),
+      {.tile = BB_NONE}};
   for (uint32_t t = 0; t < p->tiles; t++) strips->passes[t] = w.seen[t] == BB_NONE;
   for (uint32_t t = 0; t < p->tiles; t++) resize(&w, t);
-  bound_strips(&w, &p->body);
+  bound_strips(&w, &p->body, &strips->ends);
   return p;
-}
-
-bool bb_c_has_strips(const bb_tile_program *program, uint32_t vector_bytes) {
-  bb_c_strips strips;
-  bb_arena *scratch = bb_scratch(program->home->ctx);
-  bb_c_strip(scratch, program, vector_bytes, &strips);
-  bb_scratch_end(scratch);
-  return strips.variable != BB_NONE;
 }

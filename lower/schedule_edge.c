@@ -43,7 +43,7 @@ static bool is_cut(const bb_tile_program *p, const bb_tile_body *body) {
 
 /* Blocks on the edge of a mask are computed whole: where there are such, large ones, whose price knows
  * nothing of masks, do more than small ones save.  Strips of large ones are left out where they lie beyond the
- * edge: then what a loop folds decides how much is computed in vain. */
+ * edge: then what a loop folds decides how much is computed in vain, unless strips end where the mask does. */
 enum { MOST_AT_EDGES = 64, MOST_IN_STRIPS = 256, MOST_FOLDED = 64 };
 
 static void limit_folded(const bb_graph *graph, int64_t *limit) {
@@ -66,10 +66,13 @@ const bb_kernel *bb_schedule(bb_program *program, const bb_graph *graph, const c
     int64_t *limit = BB_NEW(program->arena, int64_t, program->dims + 1);
     limit_folded(graph, limit);
     bb_schedule_options large = smaller;
+    bool ends;
     large.most = MOST_IN_STRIPS;
+    made = bb_schedule_blocks(program, graph, name, &large);
+    if (bb_c_has_strips(made->tile, smaller.strips, &ends) && ends) return made;
     large.limit = limit;
     made = bb_schedule_blocks(program, graph, name, &large);
-    if (bb_c_has_strips(made->tile, smaller.strips)) return made;
+    if (bb_c_has_strips(made->tile, smaller.strips, &ends)) return made;
   }
   smaller.most = MOST_AT_EDGES;
   return bb_schedule_blocks(program, graph, name, &smaller);
