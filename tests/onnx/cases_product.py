@@ -92,6 +92,30 @@ def attention(opset):
     yield one("symbol", [q, k, v], symbols=[["B", 3, "S", 8], ["B", 3, "T", 8], ["B", 3, "T", 5]], is_causal=1)
 
 
+def masked_by_places():
+    """Masks as exporters make them: places from Range, compared and joined, -inf where they do not hold."""
+    drawn = np.random.default_rng(11)
+    q, k, v = (drawn.uniform(-2, 2, (2, 150, d)).astype(np.float32) for d in (8, 8, 5))
+    constants = {"zero": np.int64(0), "one": np.int64(1), "axis": np.array([1]), "never": np.float32(-np.inf),
+                 "first": np.int64(4), "window": np.int64(20), "size": np.int64(48)}
+    places = [N("Shape", ["q"], ["ends"]), N("Gather", ["ends", "one"], ["rows"]), N("Range", ["zero", "rows", "one"], ["j"]),
+              N("Unsqueeze", ["j", "axis"], ["i"]), N("Transpose", ["k"], ["turned"], perm=[0, 2, 1]),
+              N("MatMul", ["q", "turned"], ["scores"])]
+    ends = [N("Where", ["seen", "scores", "never"], ["masked"]), N("Softmax", ["masked"], ["shares"], axis=-1),
+            N("MatMul", ["shares", "v"], ["y"])]
+    masks = {
+        "sink": [N("LessOrEqual", ["j", "i"], ["past"]), N("Less", ["j", "first"], ["begin"]), N("Sub", ["i", "window"], ["since"]),
+                 N("Greater", ["j", "since"], ["near"]), N("Or", ["begin", "near"], ["some"]), N("And", ["past", "some"], ["seen"])],
+        "blocks": [N("Div", ["i", "size"], ["a"]), N("Div", ["j", "size"], ["b"]), N("Equal", ["a", "b"], ["seen"])],
+        "apart": [N("Sub", ["i", "j"], ["away"]), N("Abs", ["away"], ["far"]), N("Less", ["far", "window"], ["band"]),
+                  N("Not", ["band"], ["seen"])]}
+    feeds = {"q": q, "k": k, "v": v}
+    for name, mask in masks.items():
+        for symbols in (None, {n: ["B", "S", d] for n, d in zip("qkv", (8, 8, 5))}):
+            yield graph_case(f"places-{name}" + ("-symbol" if symbols else ""), [*places, *mask, *ends], feeds, ["y"], constants, 17,
+                             symbols=symbols, by="runtime")
+
+
 def modified_attention():
     """FlexAttention: graphs that the scores and the weights pass through; they may use what stands around them."""
     q, k, v = rand(2, 6, 7, 8), rand(2, 3, 7, 8), rand(2, 3, 7, 5)
@@ -243,3 +267,4 @@ def cases():
     yield from modified_attention()
     yield from contrib_attention()
     yield from rotary()
+    yield from masked_by_places()
