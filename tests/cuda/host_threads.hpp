@@ -81,6 +81,9 @@ static struct tl_cluster_state {
   std::deque<int> ready;
   uint64_t order; /* 0: as they come */
   bool runs, bad; /* does a thread? */
+  ~tl_cluster_state() {
+    for (tl_block_state &b : block) free(b.memory);
+  }
 } tl_cluster;
 
 /* What else a block's threads use: told when a cluster begins and ends, when a thread or a block has ended, and when nobody
