@@ -54,6 +54,14 @@ static bool begins_well(bb_program *program, const bb_misc_port *port, uint32_t 
   return row->factor * bb_dtype_bytes(port->dtype) % WORD == 0;
 }
 
+/* Is what comes behind as wide as the result, as far as is known before a run?  Else the step that joins them has to look first. */
+static bool is_as_wide(const bb_misc_port *part, const bb_misc_port *whole, uint32_t axis) {
+  bool same = part->rank == whole->rank;
+  for (uint32_t i = 0; same && i < part->rank; i++)
+    same = i == axis || part->shape[i] == whole->shape[i];
+  return same;
+}
+
 /* All that comes behind, as one array that candidates make: it may be made in the output.  Nothing else can lie there before:
  * what was there has no elements so far out. */
 static bool finds_fresh(bb_program *program, const bb_step *step, bb_plan_cache *cache,
@@ -69,7 +77,7 @@ static bool finds_fresh(bb_program *program, const bb_step *step, bb_plan_cache 
       if (program->step[i].candidate == BB_NONE && program->step[i].out[k] == tensor) return false;
   if (t->role != BB_TENSOR_LOCAL || t->once || port->dtype != misc->out[0].dtype ||
       !bb_operand_is_whole(program, port, step->in[1]) ||
-      !begins_well(program, port, cache->axis) ||
+      !is_as_wide(port, &misc->out[0], cache->axis) || !begins_well(program, port, cache->axis) ||
       !factored_axis(program, port->shape, t, cache->axis, &room->axis))
     return false;
   cache->fresh = tensor;

@@ -278,6 +278,39 @@ static void bound_apart(void **state) {
   }
 }
 
+/* Rows of another width, which only a run tells: refused before anything is written to the cache. */
+static void other_width(void **state) {
+  static const char text[] =
+      "blockbuster 1\nprogram wide\nsymbol P, S, B, C, \"symbol(P)+symbol(S)\"\n"
+      "input past : f32[B,P,8]\ninput x : f32[C,S,8]\nmade = elementwise max(x,-9)\n"
+      "output present = misc \"Concat\" 13(past, made) {axis=1} of (f32[B,P,8], f32[C,S,8]) -> "
+      "(f32[B,\"symbol(P)+symbol(S)\",8]) : f32[B,\"symbol(P)+symbol(S)\",8]\n";
+  static float x[64 * 8], room[8 * 8];
+  bb_context *context;
+  bb_program *program;
+  bb_model *model;
+  bb_session *session;
+  bb_session_options options = {.version = BB_VERSION, .threads = 1};
+  (void)state;
+  for (int i = 0; i < 8 * 8; i++) room[i] = 7;
+  assert_int_equal(bb_context_create(NULL, &context), BB_OK);
+  assert_int_equal(bb_program_parse(context, "wide.bb", text, strlen(text), &program), BB_OK);
+  assert_int_equal(bb_program_compile(program, NULL, &model), BB_OK);
+  bb_program_destroy(program);
+  assert_int_equal(bb_session_create(context, model, &options, &session), BB_OK);
+  bb_tensor_view past = {.dtype = BB_F32, .rank = 3, .shape = (int64_t[]){1, 8, 8}, .data = room};
+  bb_tensor_view rows = {.dtype = BB_F32, .rank = 3, .shape = (int64_t[]){64, 1, 8}, .data = x};
+  uint32_t index = 0;
+  assert_true(bb_model_find_tensor(model, BB_INPUT, "x", &index));
+  assert_int_equal(bb_session_bind(session, BB_INPUT, index, &rows), BB_OK);
+  assert_int_equal(bb_session_bind_cache(session, 0, &past, 2), BB_OK);
+  assert_int_equal(bb_session_run(session, NULL), BB_ERROR_INPUT);
+  for (int i = 0; i < 8 * 8; i++) assert_true(room[i] == 7);
+  bb_session_destroy(session);
+  bb_model_release(model);
+  bb_context_destroy(context);
+}
+
 static void wrong_calls(void **state) {
   static decoder d;
   static float want[ROW * TOKENS];
@@ -314,7 +347,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(what_a_model_says), cmocka_unit_test(token_by_token),
       cmocka_unit_test(other_strides),     cmocka_unit_test(bound_apart),
-      cmocka_unit_test(wrong_calls),
+      cmocka_unit_test(wrong_calls),       cmocka_unit_test(other_width),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
