@@ -177,7 +177,7 @@ static uint32_t symbol_of(const bb_tile_program *p, uint32_t symbol) {
 
 /* Is an integer of places and variables understood? */
 static bool is_value(bb_asking *a, const bb_mask *m, const bb_expr *e) {
-  if (bb_dtype_is_float(e->dtype)) return false;
+  if (bb_dtype_is_float(e->dtype) || e->dtype == BB_BOOL) return false;
   switch (e->op) {
   case BB_X_COORD: return e->index <= BB_COORD_COL && m->at[e->index == BB_COORD_ROW ? 0 : 1];
   case BB_X_ARG: return e->index >= BB_TILE_VARIABLE;

@@ -259,7 +259,7 @@ static bool run_move(const call *c) {
   size_t element = bb_dtype_bytes(in->dtype), count = count_of(c, in->axes, in->extent);
   if (count != count_of(c, out->rank, out->shape)) return false;
   char *to = c->data[out->piece[0].tensor];
-  if (in->whole) {
+  if (in->whole && !room_of(c, in->piece[0].tensor)) {
     if (count) memcpy(to, c->data[in->piece[0].tensor], count * element);
     return true;
   }

@@ -18,6 +18,11 @@ def views():
     yield single("Transpose-perm", "Transpose", [x, ], perm=[1, 0, 2])
     yield graph_case("Axes-12", [N("Transpose", ["x"], ["t"], perm=[*range(11, -1, -1)]), N("Softmax", ["t"], ["y"], axis=2),
                                  N("ReduceSum", ["t"], ["z"])], {"x": rand(2, 3, *[2] * 8, 1, 1)}, ["y", "z"])
+    # What a cache grows by is made in its place, with other rows behind each of its own.
+    yield graph_case("Reshape-grown", [N("Exp", ["x"], ["z"]), N("Concat", ["past", "z"], ["present"], axis=1),
+                                       N("Reshape", ["z", "turned"], ["w"]), N("Softmax", ["w"], ["y"], axis=1)],
+                     {"past": rand(2, 3, 8), "x": rand(2, 3, 8)}, ["present", "y"], {"turned": np.array([3, 2, 8])},
+                     symbols={"past": [2, "P", 8]})
     one = rand(1, 3, 1, 4)
     yield single("Squeeze", "Squeeze", [one])
     yield single("Squeeze-axes", "Squeeze", [one, ints(-2)])

@@ -58,6 +58,7 @@ static const mask known[] = {
      "64),select(0<=min(m-128,-m+128),m,select(0<=min(m-192,N-m),m,select(0<=min(m-192,-N+191),i64("
      "128),i64(0))))) to min(select(0<=m-128,m+64,0),N)",
      1, 0},
+    {"(bool(coord(row)) == bool(coord(col)))", 64, 64, NULL, 0, 32},
     {"(coord(row)/64 == coord(col)/64)", 32, 32,
      "64*(m/64) to min(N-31,64*(m/64)+64) then max(32*(N/32),64*(m/64)) to min(N,64*(m/64)+64)", 0,
      0},
