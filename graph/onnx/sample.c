@@ -87,6 +87,12 @@ static const bb_expr *kept_within(const sampling *s, uint32_t axis, const bb_exp
   return f_min(s->p, f_max(s->p, x, number(s, 0)), last_of(s, axis));
 }
 
+/* A place whose taps are all the border is as good as any, and one so near has taps that differ: 2^24 is its own neighbour. */
+static const bb_expr *kept_near(const sampling *s, uint32_t axis, const bb_expr *x) {
+  const bb_expr *high = f_add(s->p, s->length[axis], number(s, CUBIC / 2));
+  return f_min(s->p, f_max(s->p, x, number(s, -CUBIC / 2 - 1)), high);
+}
+
 /* From -1...1 to elements; one thrown back is so here, and its taps again. */
 static const bb_expr *place_of(const sampling *s, uint32_t axis, const bb_expr *x) {
   bb_program *p = s->p;
@@ -96,7 +102,8 @@ static const bb_expr *place_of(const sampling *s, uint32_t axis, const bb_expr *
   else
     x = f_div(p, f_sub(p, f_mul(p, moved, s->length[axis]), one), two);
   if (s->taps == NEAREST) x = bb_expr_make(p, BB_X_ROUND, x, NULL, NULL);
-  return s->beyond == REFLECTION ? reflected(s, axis, x) : x;
+  if (s->beyond == REFLECTION) return reflected(s, axis, x);
+  return s->beyond == BORDER ? kept_near(s, axis, x) : x;
 }
 
 /* Coordinate by coordinate; the grid has the innermost axis first. */

@@ -21,6 +21,12 @@ def sampled():
     holes[0, 1, 2] = np.nan
     yield single("GridSample-nan", "GridSample", [x, holes], mode="nearest", since=20, by=lambda given: {
         "y0": single("GridSample-plain", "GridSample", [given["x0"], np.where(np.isnan(given["x1"]), 5, given["x1"])], mode="nearest").answer()["y0"]})
+    # beyond what the type tells apart, and beyond all numbers
+    far = grid.copy()
+    far[0, 0, :4] = [[1e8, 0.1], [3e7, -1e9], [np.inf, 0], [-np.inf, 1e30]]
+    for mode in ("linear", "cubic"):
+        yield single(f"GridSample-far-{mode}", "GridSample", [x, far], mode=mode, padding_mode="border", since=20, by=lambda given, mode=mode: {
+            "y0": single("GridSample-plain", "GridSample", [given["x0"], np.clip(given["x1"], -9, 9)], mode=mode, padding_mode="border", by="runtime").answer()["y0"]})
 
 
 def over_neighbours(size, alpha=1e-4, beta=0.75, bias=1.0):
