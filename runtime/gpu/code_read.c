@@ -88,6 +88,13 @@ static void read_weight(const reader *r, const bb_json *json, uint32_t extents, 
     w->total[i++] = formula(r, t, "totals", extents + w->steps);
 }
 
+/* Of a block: some. */
+static uint32_t threads_of(const reader *r, const bb_json *json) {
+  uint32_t threads = bb_json_index(&r->from, json, "threads", 1024 + 1);
+  if (threads == 0) bb_json_refuse(&r->from, "threads");
+  return threads;
+}
+
 static void read_own(const reader *r, const bb_json *json, bb_gpu_way *way) {
   enum { MAPS = 16 };
   bb_gpu_own *own = &way->own;
@@ -96,7 +103,7 @@ static void read_own(const reader *r, const bb_json *json, bb_gpu_way *way) {
   if (maps->count > MAPS) bb_json_refuse(&r->from, "maps");
   own->name = bb_json_member(&r->from, json, "function", BB_JSON_TEXT)->text;
   own->image = bb_json_index(&r->from, json, "image", r->made->images);
-  own->threads = bb_json_index(&r->from, json, "threads", 1024 + 1);
+  own->threads = threads_of(r, json);
   own->shared = bb_json_index(&r->from, json, "shared", INT32_MAX);
   own->persistent = flag(r, json, "persistent");
   own->counter = flag(r, json, "counter");
@@ -127,7 +134,7 @@ static void read_plain(const reader *r, const bb_json *json, bb_gpu_way *way) {
   for (const bb_json *n = nests->first; n; n = n->next) {
     bb_gpu_nest *nest = &plain->nest[plain->nests++];
     nest->name = bb_json_member(&r->from, n, "function", BB_JSON_TEXT)->text;
-    nest->threads = bb_json_index(&r->from, n, "threads", 1024 + 1);
+    nest->threads = threads_of(r, n);
     nest->shared = bb_json_index(&r->from, n, "shared", INT32_MAX);
     nest->tasks = value(r, n, "tasks", way->extents);
     nest->own = value(r, n, "own", way->extents);

@@ -104,6 +104,7 @@ static void test_wrong(void **state) {
                  {"\"tiles\": \"", "\"tiles\": \"v9 "},
                  {"\"tiles\": \"", "\"tiles\": \"+ "},
                  {"\"threads\": ", "\"threads\": 9"},
+                 {"\"threads\": ", "\"threads\": 0, \"more\": "},
                  {"\"pointers\": [", "\"pointers\": [77, "},
                  {"\"box\": [", "\"box\": [1, 1, 1, 1, 1, 1, "},
                  {"\"totals\": [", "\"totals\": [\"1\", "},
