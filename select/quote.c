@@ -50,12 +50,13 @@ uint32_t bb_quotes_find(const bb_quotes *quotes, const double *symbol) {
 bb_quoter *bb_quoter_create(bb_program *program, const bb_selection_options *options,
                             bb_arena *arena) {
   bb_quoter *q = BB_NEW(arena, bb_quoter, 1);
-  *q = (bb_quoter){.program = program, .arena = arena, .known = options->known};
+  *q = (bb_quoter){.program = program, .arena = arena};
   q->quotes = options->quotes;
   q->point = q->quotes ? bb_quotes_find(q->quotes, options->symbol) : BB_NONE;
   if (q->point == BB_NONE) {
     q->quotes = bb_quotes_create(program, options, 1, &options->symbol, arena);
     q->point = 0;
+    q->known = options->known; /* known in order: not beside prices that were found otherwise */
   }
   q->number = ++q->quotes->selections;
   return q;

@@ -58,8 +58,8 @@ typedef struct bb_selection_options {
   /* Of an earlier selection of an equal program by equal options: it asks for the same ones, and takes a
    * small part of the time.  NULL: none. */
   const bb_prices *known;
-  struct bb_quotes
-      *quotes; /* of this program by these options (quote.h), at several points; NULL: none */
+  /* Of this program by these options, at several points (quote.h), asked in the place of `known`; NULL: none. */
+  struct bb_quotes *quotes;
 } bb_selection_options;
 
 /* What it took to select. */

@@ -29,10 +29,34 @@ static double weight(const transform *t, int64_t row, int64_t from, int64_t colu
   return scale * value;
 }
 
+/* Transforms that are alike, as in each step of a loop, have one matrix. */
+typedef struct bb_onnx_matrix {
+  transform of;
+  bb_dtype dtype;
+  bb_onnx_value *value;
+  struct bb_onnx_matrix *next;
+} bb_onnx_matrix;
+
+static bool alike(const transform *a, const transform *b) {
+  return a->length == b->length && a->rows == b->rows && a->columns == b->columns &&
+         a->parts == b->parts && a->made == b->made && a->inverse == b->inverse &&
+         a->onesided == b->onesided;
+}
+
+static bb_onnx_value *keep(const transform *t, bb_dtype dtype, bb_onnx_value *value) {
+  bb_onnx *m = t->n->m;
+  bb_onnx_matrix *made = BB_NEW(m->arena, bb_onnx_matrix, 1);
+  *made = (bb_onnx_matrix){*t, dtype, value, m->matrices};
+  m->matrices = made;
+  return value;
+}
+
 /* [rows * parts, columns * made]; NULL: it is too large, which was reported. */
 static bb_onnx_value *matrix(const transform *t, bb_dtype dtype) {
   bb_onnx *m = t->n->m;
   int64_t shape[2] = {t->rows * t->parts, t->columns * t->made};
+  for (const bb_onnx_matrix *k = m->matrices; k; k = k->next)
+    if (k->dtype == dtype && alike(&k->of, t)) return k->value;
   if (shape[0] > MOST_ELEMENTS / shape[1]) {
     bb_onnx_unsupported(t->n, "a transform of %lld elements", (long long)t->length);
     return NULL;
@@ -48,8 +72,8 @@ static bb_onnx_value *matrix(const transform *t, bb_dtype dtype) {
       else
         ((float *)data)[i] = (float)value;
     }
-  return bb_onnx_value_of_id(
-      m, bb_array_constant(m->array, t->n->name, dtype, 2, shape, data, count * size));
+  uint32_t id = bb_array_constant(m->array, t->n->name, dtype, 2, shape, data, count * size);
+  return keep(t, dtype, bb_onnx_value_of_id(m, id));
 }
 
 /* The sizes of a matrix for an operand of `extent` elements of so many parts. */

@@ -57,7 +57,8 @@ typedef struct bb_onnx {
   bb_intern *functions; /* scope.c */
   uint32_t unsupported; /* operators refused so far */
   bb_buffer refusals;
-  uint32_t symbols;         /* made for extents without a name */
+  uint32_t symbols;                /* made for extents without a name */
+  struct bb_onnx_matrix *matrices; /* fourier.c: those of transforms, the latest first */
   struct bb_onnx_tie *ties; /* tie.c: names that stand for another extent, the latest first */
   bool again;               /* a tie was found: the import begins anew */
   uint32_t nodes;           /* converted so far, inlined bodies included */

@@ -34,8 +34,10 @@ void bb_onnx_neighbour_norm(bb_onnx_node *n) {
   if (size < 1) bb_onnx_refuse(n, "size is %lld", (long long)size);
   int64_t channels = bb_extent_value(x->shape[1]);
   if (channels < 0 || size > MOST_SIZE) {
-    bb_onnx_unsupported(n, channels < 0 ? "channels whose number is known only at run time"
-                                        : "a size of more than 64");
+    bb_onnx_unsupported(n,
+                        channels < 0 ? "channels whose number is known only at run time"
+                                     : "a size of more than %d",
+                        MOST_SIZE);
     return;
   }
   bb_onnx_value *wide = bb_onnx_cast(n, x, bb_onnx_fold_dtype(x->dtype));

@@ -117,7 +117,9 @@ uint32_t bb_maker_tensor(const bb_maker *m, uint32_t tensor) {
 
 bb_plan_step *bb_maker_step(bb_maker *m) {
   BB_GROW(m->arena, m->plan->step, m->step_capacity, m->plan->steps + 1u);
-  return &m->plan->step[m->plan->steps++];
+  bb_plan_step *step = &m->plan->step[m->plan->steps++];
+  *step = (bb_plan_step){0}; /* one that was merged may have stood there */
+  return step;
 }
 
 /* --- what runs at load --- */

@@ -255,6 +255,22 @@ class Runs(Folder):
             with self.subTest(name):
                 self.check(name, "--block", sizes)
 
+    def test_programs_that_share_what_is_made_at_load(self):
+        """A node behind a kernel that both programs would run at load is a step of its own."""
+        text, folder = self.folder / "grown.bb", self.folder / "grown"
+        text.write_text("""blockbuster 1
+program grown
+symbol P, "symbol(P)+2"
+input past : f32[2,P,8]
+constant a : f32[2,2,1] = [1, 2, 3, 4]
+constant b : f32[2,1,8] = [1, 2, 3, 4, 5, 6, 7, 8, 8, 7, 6, 5, 4, 3, 2, 1]
+z = contract(a[a,b,c], b[a,c,d] -> [a,b,d])
+output present = misc "Concat" 13(past, z) {axis=1} of (f32[2,P,8], f32[2,2,8]) -> (f32[2,"symbol(P)+2",8]) : f32[2,"symbol(P)+2",8]
+output y = elementwise exp(present)
+""")
+        self.assertIn("program 1 of 2", call("compile", text, "-o", folder, "--programs", "4", "--machine", "cpu"))
+        self.assertIn("program 0 of 2", call("bench", folder, "--dims", "P=40", "--runs", "1"))
+
     def test_kernels(self):
         self.check("block_attention", "--kernels", "--block", "M=5,N=64", "--threads", "3")
         out = self.check("bert", "--kernels", "--counts", "--float64")
@@ -459,6 +475,8 @@ class Pictures(Folder):
         self.assertNotIn("cluster", closed)
         self.assertLess(len(closed), len(whole) // 2)
         self.assertIn("bert k1", call("dot", model("bert"), "--candidate", "k1"))
+        told = json.loads(call("fuse", model("bert"), "--candidate", "k1", "--json"))
+        self.assertEqual([k["name"] for k in told["kernels"]], ["k1"])
 
     def test_no_file_is_left_behind(self):
         call("dot", TESTS / "examples" / "attention.bb", "--step", "99", "-o",

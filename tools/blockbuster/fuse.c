@@ -195,12 +195,14 @@ static void print_table(tool *t, uint32_t wanted, uint32_t rewrites, FILE *out) 
           program.kernels == 1 ? "" : "s");
 }
 
-static void print_json(tool *t, uint32_t rewrites, FILE *out) {
+static void print_json(tool *t, uint32_t wanted, uint32_t rewrites, FILE *out) {
+  const char *before = "";
   bb_candidate_info info;
   fprintf(out, "{\"rewrites\": %u, \"kernels\": [", rewrites);
   for (uint32_t c = 0; bb_program_get_candidate(t->program, c, &info); c++) {
-    fprintf(out, "%s\n  {\"name\": \"%s\", \"once\": %s, \"chosen\": %u, \"snapshots\": [",
-            c ? "," : "", info.name, info.once ? "true" : "false", info.chosen);
+    if (t->set->candidate && c != wanted) continue;
+    fprintf(out, "%s\n  {\"name\": \"%s\", \"once\": %s, \"chosen\": %u, \"snapshots\": [", before,
+            info.name, info.once ? "true" : "false", info.chosen);
     for (uint32_t k = 0; k < info.snapshots; k++) {
       bb_snapshot_info s;
       bb_program_get_snapshot(t->program, (bb_graph_id){c, k}, &s);
@@ -214,6 +216,7 @@ static void print_json(tool *t, uint32_t rewrites, FILE *out) {
       put_way_json(out, &bill.chosen);
     }
     fprintf(out, "}");
+    before = ",";
   }
   fprintf(out, "]}\n");
 }
@@ -266,7 +269,7 @@ static int fuse_and_print(tool *t, FILE *out) {
   if (code != EXIT_GOOD) return code;
   uint32_t wanted = 0;
   if (t->set->candidate && !find_candidate(t, &wanted)) return EXIT_WRONG_CALL;
-  if (t->set->json) print_json(t, trace.rewrites, out);
+  if (t->set->json) print_json(t, wanted, trace.rewrites, out);
   if (t->set->stats) print_stats(tries, hits, out);
   if (t->set->listing) code = print_listings(t, wanted, out);
   if (code == EXIT_GOOD && t->set->explain) code = print_explanations(t, wanted, out);
