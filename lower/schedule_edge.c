@@ -31,12 +31,13 @@ static bool has_mask(const bb_tile_program *p, const bb_expr *expr) {
 }
 
 /* Is a loop cut where a mask begins to hold, or ceases to?  At the end of an extent there is one block of it, which
- * prices know. */
-static bool is_cut(const bb_tile_program *p, const bb_tile_body *body) {
+ * prices know; but where blocks lie in registers (`all`), two bodies of large ones have no room. */
+static bool is_cut(const bb_tile_program *p, const bb_tile_body *body, bool all) {
   for (uint32_t i = 0; i < body->count; i++) {
     const bb_tile_stmt *s = body->stmt[i];
     if (s->kind == BB_TILE_MAP && s->stretches && has_mask(p, s->expr)) return true;
-    if (is_cut(p, &s->body) || (s->loop && is_cut(p, &s->loop->body))) return true;
+    if (all && s->loop && s->loop->stretches > 1) return true;
+    if (is_cut(p, &s->body, all) || (s->loop && is_cut(p, &s->loop->body, all))) return true;
   }
   return false;
 }
@@ -59,7 +60,9 @@ static void limit_folded(const bb_graph *graph, int64_t *limit) {
 const bb_kernel *bb_schedule(bb_program *program, const bb_graph *graph, const char *name,
                              const bb_schedule_options *options) {
   const bb_kernel *made = bb_schedule_blocks(program, graph, name, options);
-  if ((options && (options->raw || options->most)) || !is_cut(made->tile, &made->tile->body))
+  bool strips = options && options->strips;
+  if ((options && (options->raw || options->most)) ||
+      !is_cut(made->tile, &made->tile->body, !strips))
     return made;
   bb_schedule_options smaller = options ? *options : (bb_schedule_options){0};
   if (smaller.strips) {

@@ -8,23 +8,39 @@
 namespace tl {
 /* --- registers of a role --- */
 
+enum { REGISTERS = 64 << 10 };
 static int registers_of[BB_FIBERS / TL_WARP]; /* of a thread of the warp; 0: as it began */
+static tl_waiting for_registers[BB_FIBERS / TL_WARP]; /* by block */
+
+/* Threads begin with equal shares of a processor's registers. */
+static int registers_held() {
+  const int warps = bb_here.threads / TL_WARP, first = tl_rank() * warps;
+  const int share = min(REGISTERS / bb_here.threads / 8 * 8, 255);
+  int sum = 0;
+  for (int w = 0; w < warps; w++)
+    sum += (registers_of[first + w] ? registers_of[first + w] : share) * TL_WARP;
+  return sum;
+}
 
 static void take_registers(int count) {
-  enum { ALL = 64 << 10, LEAST = 24, MOST = 256 };
-  const int warps = bb_here.threads / TL_WARP, first = tl_rank() * warps;
-  int sum = 0;
+  enum { LEAST = 24, MOST = 256 };
   if (count % 8 || count < LEAST || count > MOST) tl_fault("%d registers of a thread", count);
   registers_of[bb_here.me / TL_WARP] = count;
-  for (int w = 0; w < warps; w++) sum += registers_of[first + w] * TL_WARP;
-  if (sum > ALL) tl_fault("%d registers of a block's threads", sum);
-  __syncwarp();
 }
 template <int R> static void fewer_registers() {
-  take_registers(R);
+  if (lane() == 0) take_registers(R);
+  tl_wake(&for_registers[tl_rank()]);
+  __syncwarp();
 }
+/* Waits until others have given theirs away. */
 template <int R> static void more_registers() {
-  take_registers(R);
+  int *mine = &registers_of[bb_here.me / TL_WARP], before = *mine;
+  if (lane() == 0)
+    for (take_registers(R); registers_held() > REGISTERS; *mine = R) {
+      *mine = before;
+      tl_wait(&for_registers[tl_rank()], "registers, that many", R, NULL);
+    }
+  __syncwarp();
 }
 TL_DEV void after_earlier() {}
 
@@ -154,6 +170,7 @@ static const tl_with barriers_anew =
               barriers.clear();
               for (int f = 0; f < tl_cluster.blocks * bb_here.threads; f++) seen[f].clear();
               memset(registers_of, 0, sizeof registers_of);
+              for (tl_waiting &w : for_registers) w.clear();
             },
             NULL, end_barriers, NULL};
 } // namespace tl

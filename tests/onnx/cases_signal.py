@@ -20,8 +20,8 @@ def transforms():
             yield single(f"DFT-{length}-real-{len(given)}", "DFT", [x] + given, inverse=1, onesided=1, since=20,
                          by=lambda fed, n=length if given else 2 * (x.shape[-2] - 1): {
                              "y0": np.fft.irfft(fed["x0"][..., 0] + 1j * fed["x0"][..., 1], n=n)[..., None].astype(np.float32)})
-    yield single("DFT-older", "DFT", [rand(2, 6, 3, 1)], opset=17, since=28)
-    yield single("DFT-older-axis", "DFT", [rand(2, 6, 5, 2), K(np.array(4))], opset=17, since=28, axis=2, inverse=1)
+    yield single("DFT-older", "DFT", [rand(2, 6, 3, 1)], opset=17, since=29)
+    yield single("DFT-older-axis", "DFT", [rand(2, 6, 5, 2), K(np.array(4))], opset=17, since=29, axis=2, inverse=1)
 
 
 def frames():
