@@ -28,14 +28,14 @@ static void take_registers(int count) {
   registers_of[bb_here.me / TL_WARP] = count;
 }
 template <int R> static void fewer_registers() {
-  if (lane() == 0) take_registers(R);
+  if (bb_here.thread % TL_WARP == 0) take_registers(R);
   tl_wake(&for_registers[tl_rank()]);
   __syncwarp();
 }
 /* Waits until others have given theirs away. */
 template <int R> static void more_registers() {
   int *mine = &registers_of[bb_here.me / TL_WARP], before = *mine;
-  if (lane() == 0)
+  if (bb_here.thread % TL_WARP == 0)
     for (take_registers(R); registers_held() > REGISTERS; *mine = R) {
       *mine = before;
       tl_wait(&for_registers[tl_rank()], "registers, that many", R, NULL);
