@@ -10,11 +10,14 @@ static void lower_nodes(bb_build *b, level *l, bool spread);
 static level new_level(bb_build *b, const bb_site *site) {
   level l = {.site = site};
   l.value = BB_NEW(b->arena, bb_build_value *, site->graph->count);
-  l.into = BB_NEW(b->arena, uint32_t, site->graph->count);
+  l.into = BB_NEW(b->arena, uint32_t *, site->graph->count);
   l.component = BB_NEW(b->arena, uint32_t, site->graph->count);
   for (uint32_t i = 0; i < site->graph->count; i++) {
-    l.into[i] = l.component[i] = BB_NONE;
-    l.value[i] = BB_NEW(b->arena, bb_build_value, bb_node_get(site->graph, i)->nout);
+    uint32_t ports = bb_node_get(site->graph, i)->nout;
+    l.value[i] = BB_NEW(b->arena, bb_build_value, ports);
+    l.into[i] = BB_NEW(b->arena, uint32_t, ports);
+    for (uint32_t port = 0; port < ports; port++) l.into[i][port] = BB_NONE;
+    l.component[i] = BB_NONE;
   }
   return l;
 }
@@ -222,12 +225,14 @@ static void settle(bb_build *b, map *m) {
         *out = place;
       }
     }
+    bool handed_on = m->outer->into[m->index][port] != BB_NONE; /* as the sum that it is part of */
     if (how->mode == BB_OUT_FOLD && how->type->rank == 0)
-      *out = (bb_build_value){.kind = BB_BUILD_TILE,
-                              .depth = b->depth,
-                              .tile = bb_tile_as(b, m->acc[port], how->type->item.dtype),
-                              .row = b->fact[m->acc[port]].row,
-                              .col = b->fact[m->acc[port]].col};
+      *out = (bb_build_value){
+          .kind = BB_BUILD_TILE,
+          .depth = b->depth,
+          .tile = handed_on ? m->acc[port] : bb_tile_as(b, m->acc[port], how->type->item.dtype),
+          .row = b->fact[m->acc[port]].row,
+          .col = b->fact[m->acc[port]].col};
     out->type = how->type;
     if (how->mode == BB_OUT_FOLD && how->type->rank) {
       bb_value_know_cuts(out, inner);
@@ -294,7 +299,7 @@ static void lower_map(bb_build *b, level *outer, uint32_t index, bool spread) {
   if (m.options.spread && b->depth == 1) b->frame[0].loads = 0; /* another task's */
   b->map[b->map_depth++] = m.loop;
   bind(b, &m);
-  bb_schedule_add_products(&m);
+  bb_schedule_add_terms(&m);
   bb_schedule_renew_terms(b, &m);
   pass_places(b, &m);
   lower_nodes(b, &m.inner, m.options.spread && only_map(m.at->inner->graph, &only));
@@ -317,7 +322,7 @@ static void lower_func(bb_build *b, level *l, uint32_t index) {
     bb_schedule_renewed(b, l->renewal, l->component[index], used, node, in, l->value[index]);
     return;
   }
-  b->into = l->into[index];
+  b->into = l->into[index][0];
   bb_schedule_func(b, node, in, l->value[index]);
   b->into = BB_NONE;
 }
@@ -370,9 +375,10 @@ static void lower_nodes(bb_build *b, level *l, bool spread) {
   for (uint32_t i = 0; i < l->site->count; i++) lower_node(b, l, l->site->order[i], spread);
 }
 
-/* A root value lies where its output wants it, when one does. */
-static void place_outputs(bb_build *b, level *l) {
+/* A root value lies where its output wants it, when one does: the outputs, by number, that are brought so. */
+static bool *place_outputs(bb_build *b, level *l) {
   const bb_graph *graph = l->site->graph;
+  bool *brought = BB_NEW(b->arena, bool, graph->noutputs + 1);
   for (uint32_t i = 0; i < graph->noutputs; i++) {
     const bb_node *node = bb_node_get(graph, graph->output[i]);
     bb_value v = node->in[0].src;
@@ -381,18 +387,19 @@ static void place_outputs(bb_build *b, level *l) {
     if (kind == BB_NODE_INPUT || value->kind != BB_BUILD_NOTHING) continue;
     *value = bb_output_window(b, node, bb_type_of(graph, v));
     value->type = bb_type_of(graph, v);
-    if (value->kind == BB_BUILD_WINDOW) l->into[graph->output[i]] = 0; /* it is brought */
+    brought[i] = value->kind == BB_BUILD_WINDOW;
   }
+  return brought;
 }
 
 static void lower_root(bb_build *b) {
   level l = new_level(b, b->sites.root);
   const bb_graph *graph = l.site->graph;
-  place_outputs(b, &l);
+  const bool *brought = place_outputs(b, &l);
   lower_nodes(b, &l, true);
   for (uint32_t i = 0; i < graph->noutputs; i++) {
+    if (brought[i]) continue;
     const bb_node *node = bb_node_get(graph, graph->output[i]);
-    if (l.into[graph->output[i]] == 0) continue;
     bb_value v = node->in[0].src;
     bb_schedule_output(b, node, value_of(&l, v), l.site->node[v.node].tie[v.port]);
   }

@@ -32,6 +32,8 @@ void bb_schedule_begin_fold(bb_build *b, map *m, uint32_t port) {
   bb_nest nest = out_nest(m, port);
   if (how->type->rank == 0) {
     bb_dtype dtype = bb_build_sum_dtype(how->type->item.dtype);
+    m->acc[port] = m->outer->into[m->index][port];
+    if (m->acc[port] != BB_NONE) return;
     uint32_t acc = bb_build_tile(b, dtype, NULL, NULL, b->depth);
     m->acc[port] = acc;
     if (!first) {
@@ -105,8 +107,8 @@ static uint32_t fold(bb_build *b, map *m, uint32_t port) {
     bb_each_item(b, m->node, 2 * n, value, &nest, combine_items, (void *)monoid);
     return n;
   }
-  if (m->inner.into[inner_source(m, port).node] == m->acc[port])
-    return n; /* it was added already */
+  bb_value made = inner_source(m, port);
+  if (m->inner.into[made.node][made.port] == m->acc[port]) return n; /* it was added already */
   for (uint32_t k = 0; k < n; k++) {
     const bb_build_value *inner = inner_result(m, port + k);
     term[k] = bb_value_tile(b, m->node, inner);
@@ -132,17 +134,26 @@ uint32_t bb_schedule_fold(bb_build *b, map *m, uint32_t port) {
   return n;
 }
 
-/* A product that nobody else takes is added to the sum where it is made. */
-void bb_schedule_add_products(map *m) {
+/* Is a value a product, or the sum that a map folds from nothing: made by additions to what it begins as? */
+static bool is_added_up(const bb_graph *graph, bb_value v) {
+  const bb_node *node = bb_node_get(graph, v.node);
+  const bb_out *out = &node->out[v.port];
+  if (node->kind == BB_NODE_FUNC) return node->op == BB_OP_DOT;
+  return node->kind == BB_NODE_MAP && node->part == BB_PART_ALL && out->mode == BB_OUT_FOLD &&
+         out->type->rank == 0 && out->fold->id == BB_MONOID_SUM;
+}
+
+/* What nobody else takes is added to the sum where it is made: a product, or a sum over another dim, so that one
+ * accumulator serves contractions of several. */
+void bb_schedule_add_terms(map *m) {
   for (uint32_t port = 0; !m->loop->ghost && port < m->node->nout; port++) {
     const bb_out *how = &m->node->out[port];
     if (how->mode != BB_OUT_FOLD || how->type->rank || how->fold->id != BB_MONOID_SUM) continue;
     const bb_graph *graph = m->inner.site->graph;
     bb_value v = inner_source(m, port);
-    const bb_node *from = bb_node_get(graph, v.node);
-    if (from->kind == BB_NODE_FUNC && from->op == BB_OP_DOT && bb_use_count(graph, v) == 1 &&
-        from->out[0].type->item.dtype == how->type->item.dtype)
-      m->inner.into[v.node] = m->acc[port];
+    if (is_added_up(graph, v) && bb_use_count(graph, v) == 1 &&
+        bb_type_of(graph, v)->item.dtype == how->type->item.dtype)
+      m->inner.into[v.node][v.port] = m->acc[port];
   }
 }
 

@@ -8,8 +8,8 @@
 
 typedef struct level {
   const bb_site *site;
-  bb_build_value **value;    /* by node and port; set beforehand: where it is to lie */
-  uint32_t *into;            /* by node: the accumulator that a product is added to, or BB_NONE */
+  bb_build_value **value; /* by node and port; set beforehand: where it is to lie */
+  uint32_t **into;        /* by node and port: the accumulator that a sum is added to, or BB_NONE */
   const bb_renewal *renewal; /* of the fold around, or NULL */
   uint32_t *component;       /* by node: whose term it makes, or BB_NONE */
 } level;
@@ -60,8 +60,8 @@ void bb_schedule_begin_fold(bb_build *b, map *m, uint32_t port);
 void bb_schedule_begin_late(bb_build *b, const map *m, uint32_t port);
 /* Adds what an iteration made, for all components of a fold; gives how many there are. */
 uint32_t bb_schedule_fold(bb_build *b, map *m, uint32_t port);
-/* Which products are added to a sum where they are made; which terms are made renewed. */
-void bb_schedule_add_products(map *m);
+/* Which products, and sums of an inner map, are added to a sum where they are made; which terms are made renewed. */
+void bb_schedule_add_terms(map *m);
 void bb_schedule_renew_terms(bb_build *b, map *m);
 
 #endif
