@@ -252,6 +252,17 @@ static uint32_t blocks_beside(const bb_cuda *e) {
   return blocks ? blocks : 1;
 }
 
+/* Do two blocks, which are part of a sum each, fit a processor?  Then the next launch's begin beside this one's. */
+static bool shares_processor(const bb_cuda *e) {
+  enum { SHARED = 113 * 1024, SUMS = 32, THREADS = 256 };
+  uint32_t sums = 0;
+  if (!e->cluster || !e->cluster->merge || e->threads > THREADS || e->shared + e->sync > SHARED)
+    return false;
+  for (uint32_t k = 0; k < e->cluster->merge->components; k++)
+    sums += e->tile[e->cluster->merged[k]].registers;
+  return sums <= SUMS;
+}
+
 static void emit(bb_cuda *e, bb_buffer *launch, bb_sm90_launch *plan) {
   const bb_tile_program *program = e->p;
   bb_buffer *source = e->out;
@@ -280,6 +291,8 @@ static void emit(bb_cuda *e, bb_buffer *launch, bb_sm90_launch *plan) {
   if (e->sm80 || e->p->registers)
     bb_put(source, "%sTL_KERNEL(%s, %u, %u) {\n", e->sm80 ? "" : "\n", program->name, e->threads,
            e->sm80 ? blocks_beside(e) : 1);
+  else if (shares_processor(e))
+    bb_put(source, "\nTL_KERNEL(%s, %u, 2) {\n", program->name, e->threads);
   else
     bb_put(source, "\nTL_KERNEL(%s, %u) {\n", program->name, e->threads);
   e->depth = 1;

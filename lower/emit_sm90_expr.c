@@ -135,10 +135,23 @@ static void put_leaf(writer *w, const bb_expr *x) {
   }
 }
 
+/* Is it, in the kernel, how many blocks a cluster has?  The launch knows; to divide again takes longer than a copy. */
+static bool is_cluster_size(const writer *w, const bb_expr *x) {
+  const bb_tile_loop *cluster = w->e->cluster;
+  return w->variable == w->e->variable && cluster && x->op != BB_X_CONST &&
+         x == cluster->stretch[0].to && cluster->stretch[0].from->op == BB_X_CONST &&
+         cluster->stretch[0].from->number == 0 && cluster->step->op == BB_X_CONST &&
+         cluster->step->number == 1;
+}
+
 static void put(writer *w, const bb_expr *x) {
   bool integer = !bb_dtype_is_float(x->dtype);
   if (w->e->outer_step && x == w->e->grid[0]->step) {
     bb_put(&w->out, "%s", w->e->outer_step);
+    return;
+  }
+  if (is_cluster_size(w, x)) {
+    bb_put(&w->out, "tl::cluster_size()");
     return;
   }
   switch (x->op) {

@@ -265,7 +265,33 @@ static void turn_results(bb_parts *q) {
   widen_once(q);
 }
 
-static void place_for_group(bb_parts *q) {
+/* Iterations of the loop over the grid or of the serial one where its bounds are numbers, else 0. */
+static int64_t trips_of(const bb_tile_loop *loop) {
+  const bb_tile_stretch *s = &loop->stretch[0];
+  if (!s->to || s->from->op != BB_X_CONST || s->to->op != BB_X_CONST ||
+      loop->step->op != BB_X_CONST)
+    return 0;
+  return (int64_t)ceil((s->to->number - s->from->number) / loop->step->number);
+}
+
+/* Steps that a block makes of the loop that is about to be split, of few rows, where the weights' extents are numbers; else as many as
+ * there may be buffers.  With no more buffers than that two blocks share a processor, and the next launch's bring their weights while
+ * this one's compute. */
+static uint32_t steps_of_block(const bb_parts *q) {
+  int64_t steps = trips_of(q->core->stmt[q->loop]->loop), columns = 1;
+  for (const bb_tile_body *body = &q->g->p->body; body != q->core;
+       body = &body->stmt[0]->loop->body) {
+    int64_t trips = trips_of(body->stmt[0]->loop);
+    if (trips) columns *= trips;
+  }
+  int64_t parts = BLOCKS / columns < 1             ? 1
+                  : BLOCKS / columns < MOST_SPLITS ? BLOCKS / columns
+                                                   : MOST_SPLITS;
+  int64_t each = (steps + parts - 1) / parts;
+  return steps == 0 || each > MOST_BUFFERS ? MOST_BUFFERS : each < 2 ? 2 : (uint32_t)each;
+}
+
+static void place_for_group(bb_parts *q, uint32_t most) {
   bb_tile_program *p = q->g->p;
   bb_tile_body *body = &q->core->stmt[q->loop]->loop->body;
   uint32_t bytes = 0, groups = 1;
@@ -275,7 +301,7 @@ static void place_for_group(bb_parts *q) {
       bb_tile *t = &p->tile[body->stmt[i]->result];
       t->place = BB_PLACE_SHARED;
       if (pass)
-        t->buffers = GROUP_BYTES / bytes < MOST_BUFFERS ? GROUP_BYTES / bytes : MOST_BUFFERS;
+        t->buffers = GROUP_BYTES / bytes < most ? GROUP_BYTES / bytes : most;
       else
         bytes += t->rows * t->cols * (uint32_t)bb_dtype_bytes(t->dtype);
     }
@@ -373,8 +399,9 @@ void bb_gpu_few(bb_gpu *g, bool by_group) {
   bb_gpu_partials(g);
   bb_parts_settle(&q);
   if (by_group) {
+    uint32_t buffers = steps_of_block(&q);
     bb_parts_split(&q, BLOCKS, MOST_SPLITS);
-    place_for_group(&q);
+    place_for_group(&q, buffers);
   } else {
     spread(&q);
     place(&q);
