@@ -296,11 +296,7 @@ static bool cut(bb_sets *s, const pieces *clean, uint32_t most) {
     manner how = {most, way & 1, way & 2};
     if (try_all(s, clean, how.join && clean->count ? 1 : clean->count, &how)) return true;
   }
-  if (s->failed) return false;
-  s->answer->nodes = 0;
-  s->answer->stretches = 1;
-  s->answer->stretch[0].clean = false;
-  return bb_sets_bound_around(s, s->all, &s->answer->stretch[0]);
+  return false;
 }
 
 /* Those where all masks hold that hold everywhere in some iteration beside those before them. */
@@ -319,6 +315,30 @@ static isl_set *find_clean(bb_sets *s, const bb_sets_question *q, isl_set *all) 
   return isl_set_empty(isl_set_get_space(all));
 }
 
+static void put_clean(bb_sets *s, const bb_sets_question *q, pieces *clean) {
+  s->answer->clean = 0;
+  if (q->most > 1) put_intervals(s, clean, find_clean(s, q, s->all), true);
+  if (clean->over || clean->count > CLEAN) clear(clean);
+}
+
+/* Iterations that are no few intervals, with those between them: in stretches if some are clean. */
+static bool cut_around(bb_sets *s, const bb_sets_question *q) {
+  isl_set *all = s->all;
+  pieces clean = {0};
+  s->all = isl_set_from_basic_set(isl_set_simple_hull(copy(all)));
+  s->all = tidy(isl_set_intersect(s->all, copy(s->domain)));
+  put_clean(s, q, &clean);
+  bool good = clean.count && cut(s, &clean, q->most);
+  clear(&clean);
+  isl_set_free(s->all);
+  s->all = all;
+  if (good || s->failed) return good;
+  s->answer->nodes = 0;
+  s->answer->stretches = 1;
+  s->answer->stretch[0].clean = false;
+  return bb_sets_bound_around(s, s->all, &s->answer->stretch[0]);
+}
+
 /* A loop that does nothing. */
 static void do_nothing(bb_sets *s) {
   s->answer->node[0] = (bb_sets_node){.kind = BB_SETS_SUM, .number = 0};
@@ -334,13 +354,12 @@ static void solve(bb_sets *s, const bb_sets_question *q) {
     if (q->mask[i].idle) all = isl_set_intersect(all, read_set(s, q->mask[i].holds));
   all = s->all = tidy(all);
   pieces clean = {0};
-  if (q->most > 1) put_intervals(s, &clean, find_clean(s, q, all), true);
-  if (clean.over || clean.count > CLEAN) clear(&clean);
+  put_clean(s, q, &clean);
   bool same = !clean.count && bb_sets_is(s, isl_set_is_equal(domain, all));
   if (is_empty(s, all))
     do_nothing(s);
   else if (!same && !s->failed)
-    s->answer->gave_up = !cut(s, &clean, q->most);
+    s->answer->gave_up = !cut(s, &clean, q->most) && (s->failed || !cut_around(s, q));
   bool some = false;
   for (uint32_t i = 0; i < s->answer->stretches; i++) some |= s->answer->stretch[i].clean;
   if (!some) s->answer->clean = 0;

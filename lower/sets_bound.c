@@ -179,14 +179,16 @@ static void meet_neighbour(bound *b, isl_set *x, bool guards) {
   meet(b, set, failed ? BB_SETS_NONE : bb_sets_put_beyond(b->s, node, b->upper ? -1 : 1));
 }
 
-/* Which bounds are asked. */
+/* Which bounds are asked.  within: those that all iterations have are known. */
 typedef struct manner {
   bool own, guards, domain, all, neighbours;
+  const bb_sets_stretch *within;
 } manner;
 
 static bound find_bound(bb_sets *s, isl_set *set, const bb_sets_interval *x, bool upper,
                         const manner *how) {
   bound b = {s, upper, isl_set_universe(isl_set_get_space(set)), BB_SETS_NONE};
+  if (how->within) meet(&b, isl_set_copy(s->all), upper ? how->within->last : how->within->from);
   if (how->own) meet_set(&b, set, how->guards);
   if (how->domain || how->all) {
     isl_set *around = plain(s, how->domain ? s->domain : s->all, NULL);
@@ -201,7 +203,8 @@ static bound find_bound(bb_sets *s, isl_set *set, const bb_sets_interval *x, boo
 /* Are these all, by their bounds? */
 static bool by_bounds(bb_sets *s, const bb_sets_interval *x, const manner *how,
                       bb_sets_stretch *out) {
-  isl_set *set = plain(s, x->set, how->domain ? s->domain : how->all ? s->all : NULL);
+  bool all_known = how->all || how->within;
+  isl_set *set = plain(s, x->set, how->domain ? s->domain : all_known ? s->all : NULL);
   bound low = find_bound(s, set, x, false, how), high = find_bound(s, set, x, true, how);
   isl_set *all = isl_set_intersect(low.set, high.set);
   all = isl_set_intersect_params(all, isl_set_copy(s->context));
@@ -325,6 +328,16 @@ static bool choose_cases(bb_sets *s, isl_set *x, bb_sets_stretch *out) {
   return good && out->from != BB_SETS_NONE && out->last != BB_SETS_NONE;
 }
 
+/* All iterations by cases, and in them an interval by its bounds: where that ends as parameters say, and they do not. */
+static bool choose_within(bb_sets *s, const bb_sets_interval *x, bb_sets_stretch *out) {
+  bb_sets_stretch all;
+  if (!choose_cases(s, s->all, &all)) return false;
+  const manner ways[] = {{.own = true, .within = &all}, {.neighbours = true, .within = &all}};
+  for (uint32_t i = 0; i < sizeof ways / sizeof *ways && !s->failed; i++)
+    if (by_bounds(s, x, &ways[i], out)) return true;
+  return false;
+}
+
 /* --- */
 
 isl_set *bb_sets_side(bb_sets *s, isl_set *set, bool upper) {
@@ -348,7 +361,8 @@ bool bb_sets_bound(bb_sets *s, const bb_sets_interval *interval, bool choose,
                                 {.all = true, .neighbours = true, .guards = true}};
   for (uint32_t i = 0; i < sizeof ways / sizeof *ways && !s->failed; i++)
     if (by_bounds(s, interval, &ways[i], out)) return !s->failed;
-  return choose && choose_cases(s, interval->set, out) && !s->failed;
+  return choose && (choose_cases(s, interval->set, out) || choose_within(s, interval, out)) &&
+         !s->failed;
 }
 
 bool bb_sets_bound_around(bb_sets *s, isl_set *set, bb_sets_stretch *out) {

@@ -2,15 +2,18 @@
  * made of them, against the interpreter of block programs in float64, for several cuts into blocks
  * and numbers of threads.
  *
- * usage: kernels_test [--whole] [--bounded] [--narrow] [--split-k N | --tree N | --machine NAME] MODEL
+ * usage: kernels_test [--whole] [--bounded [--idle N] [--held N]] [--narrow] [--split-k N | --tree N | --machine NAME] MODEL
  *                     [ARRAYS.npz | NAME=EXTENT...]
- *   Arrays are drawn where no file gives them.  --bounded: a mask has to cut a loop.  --narrow: values are rounded to 16 bits on the way.  --whole: one cut into blocks only, and nothing by the
+ *   Arrays are drawn where no file gives them.  --bounded: no block is visited where a mask holds nowhere, and no mask asked where it
+ *   holds everywhere, but for so many blocks (--idle, --held).  --narrow: values are rounded to 16 bits on the way.  --whole: one cut into blocks only, and nothing by the
  *   tile programs' meaning, which is slow.  --split-k, --tree: all folds are cut so; --machine: kernels,
  *   block sizes and folds are chosen by price, and a fold at least has to be cut.
  */
 #include "../../runtime/cpu/plan.h"
 #include "../../runtime/driver.h"
+#include "visits.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,6 +23,7 @@ typedef struct test {
   int argc;
   char **argv;
   bool whole, bounded, narrow;
+  uint64_t idle, held; /* bounded: so many blocks may be visited in vain, and masked in vain */
   bb_drive_options drive;
   const char *machine;
   bb_program *program;
@@ -148,21 +152,37 @@ static void compare(const test *t, const way *w, const bb_interp_tensor *got,
   }
 }
 
-static bool has_stretches(const bb_tile_body *body) {
-  for (uint32_t i = 0; i < body->count; i++) {
-    const bb_tile_stmt *s = body->stmt[i];
-    if (has_stretches(&s->body)) return true;
-    if (s->loop && (s->loop->stretches > 1 || has_stretches(&s->loop->body))) return true;
-  }
-  return false;
+static void check_count(const test *t, const char *what, uint64_t count, uint64_t most) {
+  if (count > most)
+    bb_fail(t->program->ctx, BB_ERROR_MISMATCH, "%" PRIu64 " blocks are visited %s, not %" PRIu64,
+            count, what, most);
 }
 
-/* Masks are left off where they hold everywhere. */
-static void check_bounded(const test *t, const bb_cpu_plan *plan) {
-  bool some = false;
-  for (uint32_t i = 0; i < plan->steps; i++)
-    some |= plan->step[i].kernel && has_stretches(&plan->step[i].kernel->tile->body);
-  if (!some) bb_fail(t->program->ctx, BB_ERROR_MISMATCH, "no loop is cut where a mask holds");
+/* Blocks in which a mask holds nowhere are not visited, and where all hold everywhere none is asked, in blocks of all these sizes;
+ * in some of them masks are left off. */
+static void check_bounded(const test *t) {
+  const int64_t size[] = {64, 16, 4};
+  bb_visits all = {0};
+  int64_t *block = BB_NEW(t->arena, int64_t, t->program->dims + 1);
+  int64_t *symbol = BB_NEW(t->arena, int64_t, t->program->symbols + 1);
+  for (uint32_t s = 0; s < t->program->symbols; s++) /* so that blocks of 64 are some */
+    symbol[s] = 2 * t->binding.symbol[s];
+  for (uint32_t i = 0; i < sizeof size / sizeof *size; i++) {
+    for (uint32_t d = 0; d < t->program->dims; d++) block[d] = size[i];
+    way w = {"bounded", {.exact = true, .meaning = true, .block = block}};
+    bb_cpu_plan *plan = make(t, &w);
+    for (uint32_t k = 0; k < plan->steps; k++) {
+      const bb_kernel *kernel = plan->step[k].kernel;
+      if (!kernel) continue;
+      const int64_t *extent = bb_launch_extents(t->program, kernel, symbol, t->arena);
+      bb_visits_add(kernel->tile, extent, &all);
+    }
+    destroy(t, plan);
+  }
+  check_count(t, "where a mask holds nowhere", all.idle, t->idle);
+  check_count(t, "with masks that hold everywhere", all.held, t->held);
+  if (!all.left_off)
+    bb_fail(t->program->ctx, BB_ERROR_MISMATCH, "no mask is left off where it holds");
 }
 
 /* However many threads run, the same bits come out. */
@@ -170,7 +190,6 @@ static void check_threads(const test *t, way w, double tolerance) {
   const uint32_t count[] = {1, 2, 7};
   bb_interp_tensor *one = NULL;
   bb_cpu_plan *plan = make(t, &w);
-  if (t->bounded) check_bounded(t, plan);
   for (uint32_t i = 0; i < 3; i++) {
     bb_cpu_set_threads(plan, count[i]);
     bb_interp_tensor *got = run(t, plan);
@@ -246,6 +265,7 @@ static void body(bb_context *ctx, void *argument) {
   t->want = all.tensor;
   check_threads(t, (way){"in float64", {.exact = true}}, 1e-12);
   check_threads(t, (way){"in float32", {.exact = false}}, t->narrow ? 4e-2 : 1e-4);
+  if (t->bounded) check_bounded(t);
   if (!t->whole) check_blocks(t);
   bb_scratch_end(t->arena);
   bb_undefer(ctx, t->program);
@@ -274,6 +294,10 @@ int main(int argc, char **argv) {
     }
     if (strcmp(t.argv[0], "--machine") == 0) {
       t.machine = t.argv[1];
+    } else if (strcmp(t.argv[0], "--idle") == 0) {
+      t.idle = strtoull(t.argv[1], NULL, 10);
+    } else if (strcmp(t.argv[0], "--held") == 0) {
+      t.held = strtoull(t.argv[1], NULL, 10);
     } else {
       t.drive.fold = strcmp(t.argv[0], "--tree") == 0 ? BB_FOLD_TREE : BB_FOLD_SPLIT_K;
       t.drive.chunks = (uint32_t)strtoul(t.argv[1], NULL, 10);
@@ -281,7 +305,8 @@ int main(int argc, char **argv) {
     t.argc--, t.argv++;
   }
   if (t.argc < 1) {
-    fprintf(stderr, "usage: kernels_test [--whole] [--bounded] [--narrow] [--split-k N | --tree N "
+    fprintf(stderr, "usage: kernels_test [--whole] [--bounded [--idle N] [--held N]] [--narrow] "
+                    "[--split-k N | --tree N "
                     "| --machine NAME] MODEL "
                     "[ARRAYS.npz | NAME=EXTENT...]\n");
     return 2;

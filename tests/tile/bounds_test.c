@@ -64,6 +64,9 @@ static const mask known[] = {
      0},
     {"(coord(row)/64 == coord(col)/64)", 48, 64, "64*(m/64) to min(N,m+33)", 0, 13},
     {"(coord(row)/48 == coord(col)/48)", 16, 32, "32*(3*(m/48)/2) to min(N,48*(m/48)+33)", 3, 71},
+    {"(coord(row)/48 == coord(col)/48)", 64, 64, NULL, 1, 0},
+    {"(coord(col) <= coord(row) & (mod(coord(col), 96) < 9 | coord(row) < coord(col) + 7))", 64, 64,
+     "0 to min(m+64,N-63) then 64*(N/64) to min(N,m+64)", 2, 0},
     {"(coord(row)/64 != coord(col)/64)", 32, 16,
      "0 to min(select(0<=min(m-64,N-m+14),64*(m/64),select(0<=min(m-64,-N+15),i64(16),i64(0))),N) "
      "then select(0<=min(min(64*(m/64)-m+32,m-64*(m/64)),64*(m/64)-N+79),64*(m/64)+64,0) to "
