@@ -78,12 +78,23 @@ static _Noreturn void refuse_kernels(bb_context *ctx, const char *folder, const 
           said);
 }
 
-/* Waits for all; did they do what they should, and were they there? */
+static bool said_nothing(const char *log) {
+  struct stat status;
+  return stat(log, &status) != 0 || status.st_size == 0;
+}
+
+/* Waits for all; did they do what they should, and were they there?  In a program that ignores SIGCHLD, or waits for any
+ * child itself, their exit status is lost: there one that said something has failed (warnings are off). */
 static bool wait_for(bb_compilers *c, bool *found) {
   bool good = true;
   for (*found = true; c->count; c->count--) {
     int status = 0;
-    while (waitpid(c->pid[c->count - 1], &status, 0) < 0 && errno == EINTR) continue;
+    pid_t ended = waitpid(c->pid[c->count - 1], &status, 0);
+    while (ended < 0 && errno == EINTR) ended = waitpid(c->pid[c->count - 1], &status, 0);
+    if (ended < 0) {
+      good &= said_nothing(c->log);
+      continue;
+    }
     good &= WIFEXITED(status) && WEXITSTATUS(status) == 0;
     *found &= !WIFEXITED(status) || WEXITSTATUS(status) != 127;
   }

@@ -313,10 +313,15 @@ class Cache(Folder):
         bad.write_text("#!/bin/sh\necho 'no idea' >&2\nexit 1\n")
         bad.chmod(0o755)
         self.assertIn("no idea", self.run_model(code=3, BLOCKBUSTER_CC=bad))
+        # A program that ignores its children does not hear how they ended.
+        deaf = [sys.executable, "-c", "import os, signal, sys; signal.signal(signal.SIGCHLD, signal.SIG_IGN); os.execv(sys.argv[1], sys.argv[1:])"]
+        self.assertIn("no idea", self.run_model(code=3, limit=deaf, BLOCKBUSTER_CC=bad))
         self.assertEqual(self.entries(), [])
         bad.write_text("#!/bin/sh\nexit 0\n")  # says it is done, and has made nothing
         self.assertIn("kernels", self.run_model(code=3, BLOCKBUSTER_CC=bad))
         self.assertEqual(self.entries(), [])
+        self.run_model(limit=deaf)
+        self.assertEqual(len(self.entries()), 1)
 
     def test_long_sources_are_compiled_in_parts(self):
         self.model = TESTS / "models/llama.onnx"
