@@ -38,7 +38,8 @@ static const bb_expr *place(bb_onnx *m, const bb_extent *axis, const bb_expr *bo
   int64_t known = bb_extent_value(axis);
   double last = step > 0 ? 0 : -1;
   if (bound->op != BB_X_CONST) return bb_expr_cast(p, BB_I64, bound);
-  bool beyond = bound->number >= to_end || (known >= 0 && bound->number > (double)known + last);
+  bool beyond =
+      bound->number >= to_end + last || (known >= 0 && bound->number > (double)known + last);
   bool before = bound->number <= -to_end || (known >= 0 && bound->number < -(double)known);
   if (beyond) return bb_onnx_tidy_make(m, BB_X_ADD, extent, f_num(p, extent, last));
   if (before) return f_num(p, extent, last);
