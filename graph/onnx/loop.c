@@ -14,7 +14,7 @@ typedef struct steps {
   const bb_onnx_frame *frame;
   uint32_t states, parts;
   bb_onnx_value **state; /* after the last step */
-  bb_onnx_value ***part; /* of each result, by step */
+  bb_onnx_value ***part; /* by step: of each result */
   uint32_t done, room;   /* steps; those that `part` has room for */
   const int64_t *axis;   /* along which parts of each result are joined; NULL: 0 */
   const bool *from_last; /* whether the last step's part comes first; NULL: no */
@@ -27,15 +27,12 @@ static const Onnx__GraphProto *body_of(const bb_onnx_node *n) {
   return body->g;
 }
 
-/* Makes room for `room` steps; `inputs` and `outputs` are those of the graph. */
-static void begin(steps *s, uint32_t inputs, uint32_t outputs, uint32_t room) {
+/* `inputs` and `outputs` are those of the graph. */
+static void begin(steps *s, uint32_t inputs, uint32_t outputs) {
   bb_arena *arena = s->n->m->arena;
   s->graph = body_of(s->n);
   s->frame = bb_onnx_open_graph(s->n, s->graph, inputs, outputs);
   s->state = BB_NEW(arena, bb_onnx_value *, s->states);
-  s->part = BB_NEW(arena, bb_onnx_value **, s->parts);
-  s->room = room;
-  for (uint32_t i = 0; i < s->parts; i++) s->part[i] = BB_NEW(arena, bb_onnx_value *, room);
 }
 
 /* The operator's operand; refuses one that is absent. */
@@ -62,8 +59,10 @@ static bool take_step(steps *s, bb_onnx_value *const *in, bb_onnx_value **out, u
     return false;
   }
   if (s->states) memcpy(s->state, out + first, s->states * sizeof *out);
-  for (uint32_t i = 0; i < s->parts; i++) s->part[i][s->done] = out[first + s->states + i];
-  s->done++;
+  bb_onnx_value **part = BB_NEW(n->m->arena, bb_onnx_value *, s->parts);
+  for (uint32_t i = 0; i < s->parts; i++) part[i] = out[first + s->states + i];
+  BB_GROW(n->m->arena, s->part, s->room, s->done + 1u);
+  s->part[s->done++] = part;
   return true;
 }
 
@@ -91,9 +90,9 @@ static bb_onnx_value *joined(const steps *s, uint32_t i) {
   bool back = s->from_last && s->from_last[i];
   bb_onnx_value **v = BB_NEW(n->m->arena, bb_onnx_value *, s->done);
   if (!s->done) bb_onnx_refuse(n, "there is no step, and output %u is empty", s->states + i);
-  uint32_t axis = bb_onnx_axis(n, s->axis ? s->axis[i] : 0, s->part[i][0]->rank + 1);
+  uint32_t axis = bb_onnx_axis(n, s->axis ? s->axis[i] : 0, s->part[0][i]->rank + 1);
   for (uint32_t k = 0; k < s->done; k++)
-    v[k] = with_axis(n, s->part[i][back ? s->done - 1 - k : k], axis);
+    v[k] = with_axis(n, s->part[back ? s->done - 1 - k : k][i], axis);
   return bb_onnx_concat(n, s->done, v, axis);
 }
 
@@ -134,8 +133,7 @@ void bb_onnx_loop(bb_onnx_node *n) {
     bb_onnx_unsupported(n, "a number of steps that is computed at run time");
     return;
   }
-  begin(&s, 2 + s.states, 1 + s.states + s.parts,
-        most < MOST_STEPS ? (uint32_t)(most < 0 ? 0 : most) : MOST_STEPS);
+  begin(&s, 2 + s.states, 1 + s.states + s.parts);
   bb_onnx_value **in = BB_NEW(m->arena, bb_onnx_value *, 2 + s.states);
   bb_onnx_value **out = BB_NEW(m->arena, bb_onnx_value *, graph->n_output);
   for (uint32_t i = 0; i < s.states; i++) s.state[i] = operand(n, 2 + i);
@@ -215,7 +213,7 @@ void bb_onnx_scan(bb_onnx_node *n) {
       bb_onnx_unsupported(n, "more than %d steps", MOST_STEPS);
     return;
   }
-  begin(&s, n->nin, s.states + s.parts, (uint32_t)length);
+  begin(&s, n->nin, s.states + s.parts);
   bb_onnx_value **in = BB_NEW(m->arena, bb_onnx_value *, n->nin);
   bb_onnx_value **out = BB_NEW(m->arena, bb_onnx_value *, graph->n_output);
   for (uint32_t i = 0; i < s.states; i++) s.state[i] = operand(n, i);
