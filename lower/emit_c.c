@@ -345,6 +345,7 @@ void bb_emit_c(bb_buffer *out, const bb_tile_program *program, const char *name,
   bb_buffer text = {.arena = scratch};
   bb_c c = {.out = &text, .name = name, .exact = options && options->exact};
   c.vector_bytes = options && options->vector_bytes ? options->vector_bytes : 32;
+  c.tiles = options && options->tiles && !c.exact && !program->home->strict;
   lay_out(&c, program);
   program = c.p;
   c.home = BB_NEW(scratch, uint32_t, program->views + 1);

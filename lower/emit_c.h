@@ -13,6 +13,7 @@ typedef struct bb_emit_options {
   bool exact; /* floats are doubles, and so are the arrays that are bound: for comparisons */
   /* of the processor that it is for; 0: 32.  What is right does not depend on it */
   uint32_t vector_bytes;
+  bool tiles;      /* of the processor: bb_processor_has_tiles() */
   uint32_t shared; /* a GPU: bytes that a block may share; 0: as many as any has */
 } bb_emit_options;
 
@@ -28,6 +29,6 @@ bool bb_c_has_strips(const bb_tile_program *program, uint32_t vector_bytes, bool
 /* The device tile library: files, NUL-terminated. */
 extern const char bb_device_cpu[], bb_device_cpu_call[], bb_device_cpu_real[],
     bb_device_cpu_product[], bb_device_cpu_narrow[], bb_device_cpu_narrow_product[],
-    bb_device_cpu_math[], bb_device_cpu_memory[];
+    bb_device_cpu_math[], bb_device_cpu_memory[], bb_device_cpu_tiles[];
 
 #endif

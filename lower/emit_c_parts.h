@@ -84,6 +84,7 @@ typedef struct bb_c {
   const char *target; /* what refusals name; NULL: the CPU */
   bool exact;
   uint32_t vector_bytes; /* of the processor that it is for */
+  bool tiles;            /* likewise: it has units for products of tiles, and they may be used */
   bb_c_tile *tile;
   bb_c_strips strips;
   bb_c_axes axes;

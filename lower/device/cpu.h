@@ -244,6 +244,18 @@ enum { BB_BUNDLED = -1 };
                                            int64_t b_col, int64_t n, int64_t k);
 BB_PRODUCTS_WITH(f16)
 BB_PRODUCTS_WITH(bf16)
+/* The same products by tiles, where there are units for them; `room` is as `panel` of those, and has room for what
+ * bb_tiles_room says. */
+#define BB_PRODUCTS_BY_TILES(kind, element)                                                        \
+  BB_PRODUCTS_OF void bb_tiles_##kind(                                                             \
+      float *to, int64_t pitch, const float *a, int64_t a_row, int64_t a_col, const element *b,    \
+      int64_t b_row, int64_t b_col, int64_t m, int64_t n, int64_t k, bool add, void *room);        \
+  BB_PRODUCTS_OF void bb_tiles_panels_##kind(                                                      \
+      float *to, int64_t pitch, const float *a, int64_t a_row, int64_t a_col, const element *b,    \
+      int64_t m, int64_t n, int64_t k, bool add, void *room);
+BB_PRODUCTS_BY_TILES(f32, float)
+BB_PRODUCTS_BY_TILES(f16, uint16_t)
+BB_PRODUCTS_BY_TILES(bf16, uint16_t)
 #ifdef BB_PRODUCTS_F32
 #define BB_NARROW(name) BB_PASTE(name, BB_KIND)
 #define BB_KIND _f16
@@ -252,6 +264,7 @@ BB_PRODUCTS_WITH(bf16)
 #define BB_KIND _bf16
 #include "bb_cpu_narrow_product.h"
 #undef BB_KIND
+#include "bb_cpu_tiles.h"
 #endif
 
 #define BB_REAL double

@@ -4,6 +4,7 @@
  */
 #include "plan_maker.h"
 
+#include "../../graph/processor.h"
 #include "../cpu/cpu.h"
 #include "../variants.h"
 
@@ -295,6 +296,7 @@ bb_draft *bb_draft_make(bb_program *program, const bb_draft_options *options, bb
   m.options = options ? options : &defaults;
   m.refused.arena = arena;
   m.emit.vector_bytes = bb_host_vector_bytes();
+  m.emit.tiles = bb_processor_has_tiles();
   m.plan = BB_NEW(arena, bb_plan, 1);
   const struct bb_variants *variants = program->variants;
   bb_choice alone = bb_choice_of(program);

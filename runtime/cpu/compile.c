@@ -28,6 +28,7 @@ static const struct {
               {"bb_cpu_narrow_product.h", bb_device_cpu_narrow_product},
               {"bb_cpu_math.h", bb_device_cpu_math},
               {"bb_cpu_memory.h", bb_device_cpu_memory},
+              {"bb_cpu_tiles.h", bb_device_cpu_tiles},
               {"integer.h", bb_device_integer}};
 enum { HEADERS = sizeof header / sizeof *header };
 
@@ -155,7 +156,8 @@ const char *bb_cpu_identity(bb_context *ctx, bb_arena *arena) {
 
 /* Whether kernels call products of an object. */
 static bool calls(const char *source, size_t i) {
-  static const char *const name[] = {"bb_dot", "bb_dot_panels", "bb_pack_block", "bb_bundle"};
+  static const char *const name[] = {"bb_dot",          "bb_dot_panels", "bb_tiles",
+                                     "bb_tiles_panels", "bb_pack_block", "bb_bundle"};
   enum { NAMES = sizeof name / sizeof *name };
   char call[32];
   for (size_t k = 0; k < 3 && product[i].suffix[k]; k++)

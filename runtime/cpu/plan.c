@@ -1,6 +1,7 @@
 /* plan.c - a program's steps as kernels: made once, bound to extents, run. */
 #include "plan.h"
 
+#include "../../graph/processor.h"
 #include "../../select/machine.h"
 
 #include <dlfcn.h>
@@ -107,7 +108,9 @@ bb_cpu_plan *bb_cpu_plan_make(bb_program *program, const bb_cpu_options *options
   bb_defer(ctx, destroy, p);
   p->arena = bb_arena_create(ctx);
   if (options) p->options = *options;
-  p->emit = (bb_emit_options){.exact = p->options.exact, .vector_bytes = bb_host_vector_bytes()};
+  p->emit = (bb_emit_options){.exact = p->options.exact,
+                              .vector_bytes = bb_host_vector_bytes(),
+                              .tiles = bb_processor_has_tiles()};
   p->steps = program->steps;
   p->step = BB_NEW(p->arena, bb_cpu_step, p->steps);
   sources all = {0};

@@ -2,6 +2,7 @@
 #include "../device.h"
 
 #include "../../lower/device/cpu_call.h"
+#include "../../graph/processor.h"
 #include "../blockbuster_dlpack.h"
 #include "../cpu/pool.h"
 #include "model.h"
@@ -71,6 +72,7 @@ static const char *features(bb_device *device, bb_arena *arena) {
   FEATURE("avx512vpopcntdq");
   FEATURE("avx512ifma");
 #undef FEATURE
+  if (bb_processor_has_tiles()) bb_put(&text, " amx-bf16");
 #elif defined(__aarch64__)
   bb_put(&text, "aarch64");
 #else

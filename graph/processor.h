@@ -1,0 +1,12 @@
+/* processor.h - what the processor of this process has that the system is asked for.
+ */
+#ifndef BB_GRAPH_PROCESSOR_H
+#define BB_GRAPH_PROCESSOR_H
+
+#include <stdbool.h>
+
+/* Units that multiply tiles of bf16 (AMX), which this process may use: asks for the permission, which all of its threads
+ * have from then on. */
+bool bb_processor_has_tiles(void);
+
+#endif
