@@ -118,8 +118,7 @@ typedef struct bb_device_class {
 
   /* Between both, launches and copies within the device are noted, not run; `replay` runs what was noted last, again and
    * again.  moving: runs differ in what launches are called with, so that what is noted is worth it only where that can be
-   * changed.  NULL, or false: this device, or the queue at this time, notes nothing.  note_end, false: what was noted before
-   * does not become what was noted now; nothing is noted. */
+   * changed.  NULL, or false: this device, or the queue at this time, notes nothing.  note_end, false: nothing is noted. */
   bool (*note)(bb_queue *queue, bb_context *context, bool moving);
   bool (*note_end)(bb_queue *queue, bb_context *context);
   bool (*replay)(bb_queue *queue, bb_context *context);

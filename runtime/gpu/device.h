@@ -30,17 +30,46 @@ struct bb_module {
   bool compiled;
 };
 
-/* Launches of a run as a graph. */
+/* A launch of a graph. */
+typedef struct bb_gpu_node {
+  void *node; /* the driver's */
+  bb_gpu_manner how;
+  uint64_t version; /* of the calls that it is one of ... */
+  uint32_t index;   /* ... and which */
+} bb_gpu_node;
+
+/* Launches of runs in these manners as a graph. */
 typedef struct bb_gpu_graph {
-  enum { BB_GRAPH_RESTS, BB_GRAPH_IS_DRAWN, BB_GRAPH_IS_REVISED } state;
-  void *stream;        /* that it is drawn in */
-  void *drawn, *ready; /* it, and what is launched of it; NULL: there is none */
-  uint64_t number;     /* counts the graphs that were drawn */
-  uint32_t nodes;      /* launches that it has ... */
-  uint32_t seen;       /* ... and that were put into it since it is revised */
-  bool fixed;          /* the one drawn last cannot be changed */
-  bool differs;        /* what was put into it since is something else than it has */
+  void *drawn, *ready; /* it, and what is launched of it; NULL: there is none ... */
+  bool refused;        /* ... and will be none */
+  uint64_t manners;    /* a number made of them */
+  uint32_t nodes, room;
+  bb_gpu_node *node;
+  uint32_t seen; /* such runs, as far as they are counted */
+  uint64_t when; /* the last one; 0: there was none */
 } bb_gpu_graph;
+
+/* A launch of a run. */
+typedef struct bb_gpu_listed {
+  const bb_gpu_calls *calls;
+  uint32_t index;
+} bb_gpu_listed;
+
+enum { BB_GPU_GRAPHS = 8 };
+typedef struct bb_gpu_graphs {
+  enum { BB_GRAPH_RESTS, BB_GRAPH_IS_LISTED, BB_GRAPH_IS_DRAWN } state;
+  void *stream; /* that they are drawn in */
+  void *ready;  /* what was noted last; NULL: nothing */
+  bb_gpu_graph kept[BB_GPU_GRAPHS];
+  bb_gpu_graph whole;    /* of a run with something else than launches in it */
+  bb_gpu_listed *listed; /* the launches of a run that is noted ... */
+  uint32_t count, room;
+  bool loose;        /* ... which has something else as well ... */
+  bool moving;       /* ... and differs from the one before in what launches are called with */
+  bool draws;        /* the one before had something else */
+  uint64_t runs;     /* that were listed */
+  uint64_t versions; /* of calls */
+} bb_gpu_graphs;
 
 struct bb_queue {
   bb_context *ctx;
@@ -49,7 +78,7 @@ struct bb_queue {
   bool borrowed;      /* the run's is the caller's ... */
   bool capturing;     /* ... and captures */
   bool cannot_note;
-  bb_gpu_graph graph;
+  bb_gpu_graphs graphs;
   bb_gpu_pointer counters; /* zero between launches */
   size_t counter_bytes, wanted_counters;
   bb_gpu_pointer faults; /* a word for each step: 1 + the element that it complains of */
@@ -86,15 +115,14 @@ void bb_gpu_queue_equip(bb_queue *queue, bb_context *ctx);
 bool bb_gpu_note(bb_queue *queue, bb_context *ctx, bool moving);
 bool bb_gpu_note_end(bb_queue *queue, bb_context *ctx);
 bool bb_gpu_replay(bb_queue *queue, bb_context *ctx);
-/* For these and what follows the device's context is current.  A step's launches, which live as long as the queue: into the
- * stream of the run, or into the graph. */
-void bb_gpu_put(bb_queue *queue, bb_context *ctx, bb_gpu_calls *calls, const char *name);
-/* The stream for anything else.  False: it is to go nowhere, for the graph that is revised does not have it. */
+/* A step's launches, which live as long as the queue: into the stream of the run, or into the graph. */
+void bb_gpu_put(bb_queue *queue, bb_context *ctx, const bb_gpu_calls *calls, const char *name);
+/* The stream for anything else.  False: it is to go nowhere: launches alone are listed. */
 bool bb_gpu_loose(bb_queue *queue, void **stream);
 /* What was begun is given up, by a run that failed. */
-void bb_gpu_graph_leave(bb_queue *queue);
-/* There is no graph. */
-void bb_gpu_graph_drop(bb_queue *queue);
+void bb_gpu_graphs_leave(bb_queue *queue);
+/* There are none, and nothing is kept. */
+void bb_gpu_graphs_end(bb_queue *queue);
 
 /* --- prepare.c --- */
 size_t bb_gpu_scratch(bb_module *module, bb_queue *queue, bb_context *ctx, const bb_launch *launch,

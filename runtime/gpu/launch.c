@@ -6,9 +6,27 @@
 enum { ALIGN = 64 };
 
 void bb_gpu_calls_clear(bb_gpu_calls *calls) {
+  calls->before = calls->version;
+  calls->had = calls->count;
+  calls->differ = !calls->version;
+  calls->version = 0;
   calls->count = 0;
   calls->used = 0;
-  calls->settled = false;
+}
+
+void bb_gpu_calls_settle(bb_gpu_calls *calls, uint64_t *versions) {
+  bool same = !calls->differ && calls->count == calls->had;
+  calls->version = same ? calls->before : ++*versions;
+}
+
+/* Whether a call is what was there before. */
+static bool is(const bb_gpu_calls *calls, const bb_gpu_call *was, const bb_gpu_call *call,
+               const void *argument) {
+  return was->how.function == call->how.function && was->how.threads == call->how.threads &&
+         was->how.shared == call->how.shared && was->how.cluster == call->how.cluster &&
+         was->how.early == call->how.early && was->blocks == call->blocks &&
+         was->argument == call->argument && was->length == call->length &&
+         memcmp(calls->bytes + was->argument, argument, was->length) == 0;
 }
 
 void bb_gpu_add(const bb_gpu_machine *m, bb_gpu_calls *calls, const bb_gpu_call *call,
@@ -25,12 +43,12 @@ void bb_gpu_add(const bb_gpu_machine *m, bb_gpu_calls *calls, const bb_gpu_call 
     calls->bytes = bb_resize(m->ctx, calls->bytes, calls->room, room);
     calls->room = room;
   }
+  bb_gpu_call added = {.how = call->how, .blocks = call->blocks, .argument = at, .length = bytes};
+  calls->differ |=
+      calls->count >= calls->had || !is(calls, &calls->call[calls->count], &added, argument);
   memcpy(calls->bytes + at, argument, bytes);
   calls->used = at + bytes;
-  bb_gpu_call *added = &calls->call[calls->count++];
-  added->how = call->how;
-  added->blocks = call->blocks;
-  added->argument = at;
+  calls->call[calls->count++] = added;
 }
 
 static int issue(const bb_gpu_driver *d, const bb_gpu_call *c, void *argument, void *stream) {
@@ -54,15 +72,15 @@ static int issue(const bb_gpu_driver *d, const bb_gpu_call *c, void *argument, v
   return d->launch_with(&config, how->function, pointers, NULL);
 }
 
-void bb_gpu_issue_one(bb_context *ctx, const bb_gpu_driver *d, const bb_gpu_calls *calls,
-                      uint32_t call, void *stream, const char *name) {
+int bb_gpu_try(const bb_gpu_driver *d, const bb_gpu_calls *calls, uint32_t call, void *stream) {
   const bb_gpu_call *c = &calls->call[call];
-  bb_gpu_must(ctx, d, issue(d, c, calls->bytes + c->argument, stream), name);
+  return issue(d, c, calls->bytes + c->argument, stream);
 }
 
 void bb_gpu_issue(bb_context *ctx, const bb_gpu_driver *d, const bb_gpu_calls *calls, void *stream,
                   const char *name) {
-  for (uint32_t i = 0; i < calls->count; i++) bb_gpu_issue_one(ctx, d, calls, i, stream, name);
+  for (uint32_t i = 0; i < calls->count; i++)
+    bb_gpu_must(ctx, d, bb_gpu_try(d, calls, i, stream), name);
 }
 
 void bb_gpu_calls_end(bb_context *ctx, bb_gpu_calls *calls) {

@@ -17,22 +17,20 @@ typedef struct bb_gpu_manner {
 typedef struct bb_gpu_call {
   bb_gpu_manner how;
   uint32_t blocks;
-  size_t argument; /* where it begins in the bytes of all */
-  struct {
-    void *node;
-    bb_gpu_manner how;
-  } drawn; /* the launch of a graph that it may take the place of: kept when calls are added anew */
+  size_t argument, length; /* where it begins in the bytes of all, and its own */
 } bb_gpu_call;
 
-/* Launches in their order, ready to be issued again and again; and where a graph has them. */
+/* Launches in their order, ready to be issued again and again. */
 typedef struct bb_gpu_calls {
   uint32_t count, capacity;
   bb_gpu_call *call;
   char *bytes; /* arguments */
   size_t used, room;
-  uint64_t graph; /* the number of that which has any of them ... */
-  uint32_t nodes; /* ... and how many */
-  bool settled;   /* it launches just these */
+  uint64_t
+      version; /* another one of a queue's where any of them is another; 0: they are not all there */
+  uint64_t before; /* they were cleared: their version ... */
+  uint32_t had;    /* ... and how many there were */
+  bool differ;     /* one that was added since is another */
 } bb_gpu_calls;
 
 /* Where the launch before this one writes.  Launches may begin before the one before them has ended (on devices where
@@ -64,16 +62,18 @@ static inline uint32_t bb_gpu_shared(uint32_t told) {
   return (told ? told : ANYWHERE) - LIBRARY;
 }
 
-/* None are left; what a graph has of them is kept. */
+/* None are left. */
 void bb_gpu_calls_clear(bb_gpu_calls *calls);
+/* All are there. */
+void bb_gpu_calls_settle(bb_gpu_calls *calls, uint64_t *versions);
 /* Adds a launch, whose argument is copied. */
 void bb_gpu_add(const bb_gpu_machine *machine, bb_gpu_calls *calls, const bb_gpu_call *call,
                 const void *argument, size_t bytes);
-/* Launch all of them, or one.  Fail the context with what the driver says; name: of the step. */
+/* Launches all of them.  Fails the context with what the driver says; name: of the step. */
 void bb_gpu_issue(bb_context *ctx, const bb_gpu_driver *driver, const bb_gpu_calls *calls,
                   void *stream, const char *name);
-void bb_gpu_issue_one(bb_context *ctx, const bb_gpu_driver *driver, const bb_gpu_calls *calls,
-                      uint32_t call, void *stream, const char *name);
+/* Launches one: what the driver says. */
+int bb_gpu_try(const bb_gpu_driver *driver, const bb_gpu_calls *calls, uint32_t call, void *stream);
 /* Gives their memory back to the context that it is from. */
 void bb_gpu_calls_end(bb_context *ctx, bb_gpu_calls *calls);
 

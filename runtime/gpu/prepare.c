@@ -199,13 +199,12 @@ void bb_gpu_prepare(bb_module *module, bb_queue *q, bb_context *ctx, const bb_la
     p->after = q->past;
     p->from.known = true;
   }
+  bb_gpu_calls_settle(&p->calls, &q->graphs.versions);
   bb_gpu_leave(q->device, ctx);
 }
 
 void bb_gpu_launch(bb_module *module, bb_queue *q, bb_context *ctx, const bb_launch *l,
                    bb_prepared *p) {
   (void)module;
-  bb_gpu_enter(q->device, ctx);
   bb_gpu_put(q, ctx, &p->calls, l->name);
-  bb_gpu_leave(q->device, ctx);
 }

@@ -14,10 +14,9 @@ void bb_gpu_queue_close(bb_queue *q) {
   const bb_gpu_driver *d = &q->device->driver;
   void *popped;
   bool entered = d->push(q->device->context) == 0;
-  bb_gpu_graph_drop(q);
+  bb_gpu_graphs_end(q);
   if (q->counters) d->free(q->counters);
   if (q->faults) d->free(q->faults);
-  if (q->graph.stream) d->stream_destroy(q->graph.stream);
   if (q->own) d->stream_destroy(q->own);
   if (entered) d->pop(&popped);
   bb_gpu_calls_end(q->ctx, &q->moves);
@@ -48,7 +47,7 @@ bb_queue *bb_gpu_queue_open(bb_device *device, bb_context *ctx, const bb_queue_o
 void bb_gpu_queue_use(bb_queue *q, bb_context *ctx, void *stream) {
   int status = 0;
   bb_gpu_enter(q->device, ctx);
-  bb_gpu_graph_leave(q);
+  bb_gpu_graphs_leave(q);
   q->borrowed = stream != NULL;
   q->stream = stream ? stream : q->own;
   if (stream) must(q, ctx, q->device->driver.is_capturing(stream, &status), "the caller's stream");

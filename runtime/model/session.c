@@ -92,8 +92,7 @@ static bb_session *make(bb_context *ctx, bb_model *model, const bb_session_optio
   bb_arena *arena = bb_arena_create(ctx);
   bb_defer(ctx, destroy_arena, arena);
   bb_session *s = BB_NEW(arena, bb_session, 1);
-  *s = (bb_session){
-      .ctx = ctx, .arena = arena, .model = model, .options = *options, .once = once, .patience = 3};
+  *s = (bb_session){.ctx = ctx, .arena = arena, .model = model, .options = *options, .once = once};
   bb_undefer(ctx, arena);
   if (!once) bb_model_hold(model);
   bb_defer(ctx, destroy_cleanup, s);
@@ -311,29 +310,20 @@ static void run_steps(bb_session *s) {
   copy_bound(s, BB_TENSOR_OUTPUT);
 }
 
-/* A second run with everything in its place is noted, if nothing in it is the processor's; and so is one of many each of which
- * begins anew, as when a cache grows: as long as their launches differ in nothing but what they are called with.  Where they
- * differ in more, twice as many are awaited. */
+/* A second run with everything in its place is noted, if nothing in it is the processor's; and so are runs each of which begins
+ * anew, as when a cache grows, if the device makes anything of them. */
 static bool note(bb_session *s) {
   const bb_device_class *class = s->model->class;
-  bool again = s->ran || s->moved >= s->patience;
-  if (!again || s->once || s->lab || s->options.observe || !class->note) return false;
+  if (s->once || s->lab || s->options.observe || !class->note) return false;
   if (!class->note(s->queue, s->ctx, !s->ran)) return false;
   run_steps(s);
-  if (class->note_end(s->queue, s->ctx)) return true;
-  if (s->patience <= UINT32_MAX / 2) s->patience *= 2;
-  s->moved = 0;
-  return false;
+  return class->note_end(s->queue, s->ctx);
 }
 
 void bb_session_steps(bb_session *s) {
   const bb_device_class *class = s->model->class;
-  if (!s->noted) {
-    s->moved = s->ran ? 0 : s->moved + 1;
-    s->noted = note(s);
-  }
-  if (s->noted && class->replay(s->queue, s->ctx)) return;
-  run_steps(s);
+  if (!s->noted) s->noted = note(s);
+  if (!s->noted || !class->replay(s->queue, s->ctx)) run_steps(s);
   s->ran = true;
 }
 

@@ -66,15 +66,13 @@ struct bb_session {
   bb_bound *bound; /* by tensor, as all below */
   bb_place *place;
   void **data;
-  bb_ready *ready;   /* by step */
-  uint32_t *order;   /* tensors, for the layout */
-  bool prepared;     /* shapes are as they were laid out */
-  bool placed;       /* and pointers are where arrays are */
-  bool ran, noted;   /* since then; and the device has noted all launches of a run */
-  uint32_t moved;    /* runs in a row before each of which pointers or shapes changed */
-  uint32_t patience; /* as many are awaited before one is noted */
-  void **near;       /* by tensor: mirrors */
-  size_t scratch;    /* bytes of the workspace that kernels use, at its begin */
+  bb_ready *ready; /* by step */
+  uint32_t *order; /* tensors, for the layout */
+  bool prepared;   /* shapes are as they were laid out */
+  bool placed;     /* and pointers are where arrays are */
+  bool ran, noted; /* since then; and the device has noted all launches of a run */
+  void **near;     /* by tensor: mirrors */
+  size_t scratch;  /* bytes of the workspace that kernels use, at its begin */
   size_t workspace;
   bb_reserve *reserve; /* by variant */
   void *own, *lent;    /* the workspace: the session's, or the caller's */

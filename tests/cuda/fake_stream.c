@@ -234,8 +234,19 @@ BOTH(cuStreamEndCapture, hipStreamEndCapture, (void *stream, void **graph)) {
   *graph = NULL;
   return 901;
 }
+static long instances, refused; /* graphs that were made, and those that are refused yet */
+__attribute__((visibility("default"))) long fake_instances(void);
+long fake_instances(void) {
+  return instances;
+}
+__attribute__((visibility("default"))) void fake_refuse_graphs(long count);
+void fake_refuse_graphs(long count) {
+  refused = count;
+}
 BOTH(cuGraphInstantiateWithFlags, hipGraphInstantiateWithFlags,
      (void **made, void *graph, unsigned long long flags)) {
+  if (refused && refused--) return FAKE_MEMORY;
+  instances++;
   list *l = calloc(1, sizeof *l);
   for (fake_work *w = ((list *)graph)->first; w; w = w->next) {
     fake_work *copied = copy_of(w);

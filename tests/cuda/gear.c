@@ -49,6 +49,8 @@ int gpu_open(void **state) {
   find(library, "fake_waiting", &gpu.waiting);
   find(library, "fake_updates", &gpu.updates);
   find(library, "fake_launches", &gpu.launches);
+  find(library, "fake_instances", &gpu.instances);
+  find(library, "fake_refuse_graphs", &gpu.refuse_graphs);
   return 0;
 }
 

@@ -59,7 +59,9 @@ struct gpu_driver {
   void (*fill_after)(long);
   long (*allocations)(void);
   long (*waiting)(void);
-  long (*updates)(void);  /* of graphs */
+  long (*updates)(void); /* of graphs */
+  long (*instances)(void);
+  void (*refuse_graphs)(long);
   long (*launches)(void); /* of kernels that ran */
 };
 extern struct gpu_driver gpu;

@@ -175,6 +175,72 @@ static void token_by_token(void **state) {
   stop(&d);
 }
 
+/* A request: a prompt, and tokens after it; how many of its runs were a graph that was changed. */
+static long request(const decoder *d) {
+  long before = gpu.updates();
+  step(d, NULL, 0, PROMPT);
+  for (int64_t at = PROMPT; at < TOKENS; at++) step(d, NULL, at, 1);
+  check_caches(d, row_major, TOKENS);
+  return gpu.updates() - before;
+}
+
+/* Prompts between tokens are other launches: both have a graph of their own, which no later request makes again. */
+static void requests(void **state) {
+  enum { REQUESTS = 6, TOO_FEW = 3 };
+  (void)state;
+  if (gpu.real) skip();
+  decoder d = start(DECODER);
+  long made = gpu.instances();
+  for (int i = 0; i < TOO_FEW; i++) request(&d);
+  made = gpu.instances() - made;
+  assert_in_range(made, 1, 4);
+  made = gpu.instances();
+  for (int i = TOO_FEW; i < REQUESTS; i++) assert_true(request(&d) >= TOKENS - PROMPT);
+  assert_int_equal(gpu.instances(), made);
+  stop(&d);
+}
+
+/* A graph that the driver does not make is not asked for again: launches go one by one. */
+static void no_graphs(void **state) {
+  enum { MANY = 1000 };
+  (void)state;
+  if (gpu.real) skip();
+  decoder d = start(DECODER);
+  long made = gpu.instances();
+  gpu.refuse_graphs(MANY);
+  for (int i = 0; i < 3; i++) assert_int_equal(request(&d), 0);
+  for (int i = 0; i < 3; i++) gpu_good(&d.w, bb_session_run(d.w.session, d.stream));
+  gpu_good(&d.w, bb_session_wait(d.w.session));
+  check_caches(&d, row_major, TOKENS);
+  gpu.refuse_graphs(0);
+  assert_int_equal(gpu.instances(), made);
+  stop(&d);
+}
+
+/* Two sessions in turn, each with graphs of its own; the first to begin ends first. */
+static void two_sessions(void **state) {
+  (void)state;
+  decoder a = start(DECODER), b = start(DECODER);
+  void *context;
+  step(&a, NULL, 0, PROMPT);
+  step(&b, NULL, 0, PROMPT + 1);
+  for (int64_t at = PROMPT; at + 1 < TOKENS; at++) {
+    step(&a, NULL, at, 1);
+    step(&b, NULL, at + 1, 1);
+  }
+  check_caches(&a, row_major, TOKENS - 1);
+  gpu_end(&a.w);
+  step(&b, NULL, TOKENS - 1, 1);
+  check_caches(&b, row_major, TOKENS);
+  for (int i = 0; i < 3; i++) gpu.free(a.in[i]);
+  for (int i = 0; i < 2; i++) gpu.free(a.cache[i]);
+  gpu.free(a.y);
+  gpu.end(a.stream);
+  stop(&b);
+  assert_int_equal(gpu.pop(&context), 0);
+  gpu.release(0);
+}
+
 static long launches_of_a_token(const char *text) {
   decoder d = start(text);
   step(&d, NULL, 0, PROMPT);
@@ -299,6 +365,7 @@ int main(void) {
       cmocka_unit_test(token_by_token), cmocka_unit_test(again_and_again),
       cmocka_unit_test(other_strides),  cmocka_unit_test(steps_of_the_processor),
       cmocka_unit_test(no_room),        cmocka_unit_test(ragged),
-      cmocka_unit_test(made_in_place)};
+      cmocka_unit_test(made_in_place),  cmocka_unit_test(requests),
+      cmocka_unit_test(no_graphs),      cmocka_unit_test(two_sessions)};
   return cmocka_run_group_tests(tests, gpu_open, NULL);
 }
