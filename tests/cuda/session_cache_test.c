@@ -184,7 +184,7 @@ static long request(const decoder *d) {
   return gpu.updates() - before;
 }
 
-/* Prompts between tokens are other launches: both have a graph of their own, which no later request makes again. */
+/* A graph that the first requests made is changed by all later ones. */
 static void requests(void **state) {
   enum { REQUESTS = 6, TOO_FEW = 3 };
   (void)state;

@@ -105,6 +105,29 @@ static void changes(void **state) {
   }
 }
 
+/* Many rows between few are another program: each has a graph of its own, which later rounds change and do not make again. */
+static void in_turn(void **state) {
+  enum { ROUNDS = 7, SETTLED = 4, FEW = 8 };
+  static arrays a;
+  long made = 0;
+  (void)state;
+  if (gpu.real) skip();
+  for (int i = 0; i < WIDE * DEPTH; i++) a.w[i] = drawn(3 * i);
+  gpu_world w = open_world("cuda", PROGRAMS);
+  for (int round = 0; round < ROUNDS; round++) {
+    if (round == SETTLED) made = gpu.instances();
+    long before = gpu.updates();
+    run(&w, &a, ROWS - round);
+    uint32_t many = bb_session_get_variant(w.session);
+    for (int rows = 1; rows <= FEW; rows++) run(&w, &a, rows);
+    assert_true(many != bb_session_get_variant(w.session));
+    assert_true(round < SETTLED || gpu.updates() - before == FEW + 1);
+  }
+  assert_int_equal(gpu.instances(), made);
+  gpu_end(&w);
+  assert_int_equal(gpu_allocations(), 0);
+}
+
 /* Where nobody asks for several, there is one. */
 static void alone(void **state) {
   static arrays a;
@@ -117,6 +140,7 @@ static void alone(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(changes), cmocka_unit_test(alone)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(changes), cmocka_unit_test(in_turn),
+                                     cmocka_unit_test(alone)};
   return cmocka_run_group_tests(tests, gpu_open, NULL);
 }
