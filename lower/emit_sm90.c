@@ -137,10 +137,21 @@ static void put_sync(bb_cuda *e) {
                  t->name, each);
   }
   if (has_queue(e)) bb_cuda_line(e, "  tl::Mailbox mailbox;");
+  if (bb_cuda_pushes(e)) bb_cuda_line(e, "  tl::u64 parts;");
   if (e->exchange) bb_cuda_line(e, "  float exchange[256];");
   if (e->split) bb_cuda_line(e, "  int last;");
   bb_cuda_line(e, "  int none;");
   bb_cuda_line(e, "};");
+}
+
+static void put_init_parts(bb_cuda *e) {
+  e->depth += 2;
+  bb_cuda_line(e, "if (threadIdx.x == 0) {");
+  e->depth++;
+  bb_cuda_init_inbox(e);
+  e->depth--;
+  bb_cuda_line(e, "}");
+  e->depth -= 2;
 }
 
 /* Who copies makes the barriers and goes on: a warp that copies for itself its own, the copier all. */
@@ -163,7 +174,10 @@ static void put_init(bb_cuda *e) {
                    t->mated ? " * mates" : "");
   }
   if (has_queue(e)) bb_cuda_line(e, "    tl::mailbox_init(sync.mailbox, %u);", e->warp_count);
+  if (bb_cuda_pushes(e))
+    bb_cuda_line(e, "    if (threadIdx.x == 0) tl::barrier_init(&sync.parts, 1);");
   bb_cuda_line(e, "    tl::barrier_init_done();");
+  if (bb_cuda_pushes(e)) put_init_parts(e);
   bb_cuda_line(e, "  }");
   bb_cuda_line(e, "  __syncwarp();");
   if (e->copier && !e->pair) {
@@ -177,6 +191,8 @@ static void put_init(bb_cuda *e) {
   }
   bb_cuda_line(e, "}");
   if (e->pair) bb_cuda_line(e, "tl::cluster_sync(); // the mate's barriers, too");
+  if (bb_cuda_pushes(e) && e->beside_tiles)
+    bb_cuda_line(e, "tl::cluster_arrive(); // others may send their parts");
 }
 
 /* --- the warps that compute --- */
@@ -231,7 +247,10 @@ static void put_roles(bb_cuda *e) {
   if (e->p->registers) bb_cuda_line(e, "tl::fewer_registers<%u>();", e->p->copier_registers);
   bb_cuda_put_copiers(e);
   if (e->cluster || e->pair) bb_cuda_line(e, "__syncwarp();");
-  if (e->cluster) {
+  if (bb_cuda_pushes(e)) {
+    if (!e->beside_tiles) bb_cuda_line(e, "tl::cluster_arrive();");
+    bb_cuda_line(e, "tl::cluster_wait(); // as those who compute");
+  } else if (e->cluster) {
     bb_cuda_line(e, "tl::cluster_sync(); // as those who compute");
     bb_cuda_line(e, "tl::cluster_sync();");
   }

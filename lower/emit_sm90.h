@@ -105,6 +105,8 @@ typedef struct bb_cuda {
       sync; /* bytes of shared memory beside tiles: barriers and what threads tell each other */
   uint32_t turns;       /* sm80: buffers of what the serial loop loads; 0: nothing */
   uint32_t most_shared; /* bytes that a block may have */
+  uint32_t inbox;       /* where parts of other blocks come to */
+  bool beside_tiles;    /* there lie no tiles: parts may come at any time */
   /* while code is written */
   const char **variable;     /* how each is called here */
   const char **old_variable; /* ... in statements of the iteration before */
@@ -244,5 +246,11 @@ bool bb_cuda_is_shared(const bb_cuda *e);
 void bb_cuda_share(bb_cuda *e);
 uint32_t bb_cuda_parts_in_memory(const bb_cuda *e); /* that a block holds at once */
 uint32_t bb_cuda_part_bytes(bb_cuda *e);            /* that a part takes; 0: nothing is merged */
+
+/* emit_sm90_push.c: do blocks of a cluster push their parts to each other? */
+bool bb_cuda_pushes(const bb_cuda *e);
+void bb_cuda_place_inbox(bb_cuda *e);
+/* How many bytes come, said to the barrier that counts them. */
+void bb_cuda_init_inbox(bb_cuda *e);
 
 #endif

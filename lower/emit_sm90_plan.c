@@ -239,7 +239,9 @@ static const char *safe_name(bb_cuda *e, const char *name) {
       "e",      "r",      "c",     "short", "this",  "struct",   "switch", "template", "tl",
       "true",   "false",  "union", "while", "using", "unsigned", "void",   "rank",     "group",
       "at_row", "at_col", "old",   "t",     "f",     "round",    "more",   "place",    "shared",
-      "behind", "mates",  "mine",  "half",  "turns", "ahead",    "left",   "stretch"};
+      "behind", "mates",  "mine",  "half",  "turns", "ahead",    "left",   "stretch",  "blocks",
+      "inbox",  "slot",   "size",  "start", "nth",   "from",     "to",     "first",    "last",
+      "parts",  "whole"};
   for (uint32_t i = 0; i < sizeof taken / sizeof *taken; i++)
     if (strcmp(taken[i], name) == 0) return bb_arena_printf(e->arena, "%s_", name);
   return name;
@@ -384,6 +386,7 @@ static void place_shared(bb_cuda *e) {
   uint32_t parts = bb_cuda_part_bytes(e) * bb_cuda_parts_in_memory(e);
   if (e->shared < parts) e->shared = (parts + 1023) & ~1023u;
   e->sync = e->sm80 && !e->exchange && !e->split ? 0 : 2048;
+  bb_cuda_place_inbox(e);
   if (e->shared + e->sync > e->most_shared)
     bb_cuda_refuse(e, NULL, "more shared memory than a block has");
 }

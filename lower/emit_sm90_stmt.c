@@ -336,14 +336,18 @@ static void put_fragment_load(bb_cuda *e, const bb_tile_stmt *s) {
   const bb_cuda_tile *c = &e->tile[s->result];
   const bb_tile *t = bb_cuda_tile_of(e, s->result);
   const char *inside, *at = bb_cuda_offset(e, s, "row", "col", &inside);
-  bb_cuda_line(e, "TL_UNROLL for (int e = 0; e < %u; e++) {", c->registers);
+  if (e->single)
+    bb_cuda_line(e, "{");
+  else
+    bb_cuda_line(e, "TL_UNROLL for (int e = 0; e < %u; e++) {", c->registers);
   put_places(e, t, c->ct);
   const char *value =
       bb_arena_printf(e->arena, "__ldg(p.%s + %s)", bb_cuda_view_name(e, s->view), at);
   if (t->dtype != BB_F32)
     value = bb_arena_printf(e->arena, "tl::float_%s(%s)", bb_cuda_narrow(t->dtype), value);
   const char *pad = bb_cuda_index(e, bb_expr_const(e->p->home, BB_F32, s->pad), NULL);
-  bb_cuda_line(e, "  %s[e] = %s ? %s : %s;", c->name, inside, value, pad);
+  bb_cuda_line(e, e->single ? "  one_%s = %s ? %s : %s;" : "  %s[e] = %s ? %s : %s;", c->name,
+               inside, value, pad);
   bb_cuda_line(e, "}");
 }
 

@@ -398,6 +398,7 @@ void bb_gpu_few(bb_gpu *g, bool by_group) {
     turn(g);
   bb_gpu_partials(g);
   bb_parts_settle(&q);
+  bb_parts_turn(&q);
   if (by_group) {
     uint32_t buffers = steps_of_block(&q);
     bb_parts_split(&q, BLOCKS, MOST_SPLITS);

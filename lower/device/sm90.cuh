@@ -66,6 +66,13 @@ TL_DEV int mailbox_get(Mailbox &m, int round) {
   if (lane() == 0) barrier_arrive(&m.empty[round & 1]);
   return tile;
 }
+// Of so many elements, dealt to blocks some at a time: how many one has.
+TL_DEV int dealt(int elements, int each, int rank, int blocks) {
+  int mine = 0;
+  for (int e = rank * each; e < elements; e += blocks * each) mine += min(each, elements - e);
+  return mine;
+}
+
 // ---- products of warp groups
 // A shared operand, given by its first byte and the bytes from 64 to the next 64 elements along its
 // contiguous axis where that is not the contracted one; 8 rows are 1024 bytes.

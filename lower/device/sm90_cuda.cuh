@@ -22,6 +22,10 @@ TL_DEV void cluster_sync() {
 TL_DEV void cluster_leave() {  // when all are here: they have read what they wanted of each other's memory
   asm volatile("barrier.cluster.arrive.relaxed.aligned;\n barrier.cluster.wait.aligned;" ::: "memory");
 }
+TL_DEV void cluster_arrive() {  // what this thread wrote before need not be seen by who waits
+  asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
+}
+TL_DEV void cluster_wait() { asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory"); }
 TL_DEV int cluster_size() { u32 r; asm volatile("mov.u32 %0, %%cluster_nctaid.x;" : "=r"(r)); return r; }
 TL_DEV const float *peer(const float *p, int rank) {  // the same place in another block's memory
   u64 a; asm("mapa.u64 %0, %1, %2;" : "=l"(a) : "l"(p), "r"(rank)); return (const float *)a;
@@ -36,10 +40,26 @@ TL_DEV void barrier_wait(u64 *b, u32 parity) {
   asm volatile("{\n.reg .pred p;\nAGAIN:\nmbarrier.try_wait.parity.shared::cta.b64 p, [%0], %1;\n@p bra DONE;\nbra AGAIN;\nDONE:\n}"
                ::"r"(address(b)), "r"(parity) : "memory");
 }
+TL_DEV void barrier_wait_cluster(u64 *b, u32 parity) {  // for what other blocks of the cluster sent
+  asm volatile("{\n.reg .pred p;\nAGAIN:\nmbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 p, [%0], %1;\n@p bra DONE;\nbra AGAIN;\nDONE:\n}"
+               ::"r"(address(b)), "r"(parity) : "memory");
+}
 // At the same barrier of the other block of a cluster of two.
 TL_DEV void barrier_arrive_at_mate(u64 *b) {
   asm volatile("{\n.reg .b32 a;\nmapa.shared::cluster.u32 a, %0, %1;\nmbarrier.arrive.shared::cluster.b64 _, [a];\n}"
                ::"r"(address(b)), "r"(cluster_rank() ^ 1) : "memory");
+}
+
+// Values to where `to` is in a block of the cluster, whose barrier, where `b` is, counts their bytes.
+TL_DEV void push(float *to, float value, u64 *b, int rank) {
+  asm volatile("{\n.reg .b32 a, b;\nmapa.shared::cluster.u32 a, %0, %3;\nmapa.shared::cluster.u32 b, %1, %3;\n"
+               "st.async.shared::cluster.mbarrier::complete_tx::bytes.f32 [a], %2, [b];\n}"
+               ::"r"(address(to)), "r"(address(b)), "f"(value), "r"(rank) : "memory");
+}
+TL_DEV void push(float *to, float x, float y, float z, float w, u64 *b, int rank) {
+  asm volatile("{\n.reg .b32 a, b;\nmapa.shared::cluster.u32 a, %0, %6;\nmapa.shared::cluster.u32 b, %1, %6;\n"
+               "st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.f32 [a], {%2, %3, %4, %5}, [b];\n}"
+               ::"r"(address(to)), "r"(address(b)), "f"(x), "f"(y), "f"(z), "f"(w), "r"(rank) : "memory");
 }
 
 // ---- copies of boxes by tensor map; coordinates innermost first

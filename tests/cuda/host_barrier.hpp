@@ -9,7 +9,7 @@ namespace tl {
 /* --- registers of a role --- */
 
 enum { REGISTERS = 64 << 10 };
-static int registers_of[BB_FIBERS / TL_WARP]; /* of a thread of the warp; 0: as it began */
+static int registers_of[BB_FIBERS / TL_WARP];         /* of a thread of the warp; 0: as it began */
 static tl_waiting for_registers[BB_FIBERS / TL_WARP]; /* by block */
 
 /* Threads begin with equal shares of a processor's registers. */
@@ -57,6 +57,12 @@ static void cluster_sync() {
 }
 static void cluster_leave() {
   tl_meet_all();
+}
+static void cluster_arrive() {
+  tl_come();
+}
+static void cluster_wait() {
+  tl_wait_for_all();
 }
 static const float *peer(const float *p, int rank) {
   if (rank < 0 || rank >= tl_cluster.blocks)
@@ -158,6 +164,9 @@ static void barrier_wait(u64 *b, u32 parity) {
   std::vector<u32> &mine = seen[bb_here.me];
   if (mine.size() < barriers.size()) mine.resize(barriers.size());
   mine[(size_t)x->number] = x->phase;
+}
+static void barrier_wait_cluster(u64 *b, u32 parity) {
+  barrier_wait(b, parity);
 }
 
 static void end_barriers(int rank) {

@@ -1,7 +1,7 @@
 /* host_copy.hpp - copies of boxes on the processor, and what is amiss with memory that they share with threads: for kernels over
  * sm90.cuh, in tests (host.hpp includes it).
  *
- * A box comes when somebody waits for it and nobody else can go on, the youngest first; what is put is read when somebody waits for that.
+ * Boxes, and values that another block pushes, count at a barrier as bytes.  A box comes when somebody waits for it and nobody else can go on, the youngest first; what is put is read when somebody waits for that.
  * Errors are: memory that is written while a box is on its way there, while what is put from there has not been read, or while a product that reads it runs; memory that
  * is read while a box is on its way there, or has come and this thread did not wait for it; what threads wrote, read by a copy or a product without fence_copies(); boxes that nobody waited for and puts
  * that were not waited for when a block ends.
@@ -37,6 +37,7 @@ struct arrived_box {
   range memory;
   int barrier;
   u32 phase; /* of the barrier, that has to be complete */
+  int times; /* that all of the cluster had come to its barrier */
 };
 static std::vector<arrived_box> arrived;    /* and nobody has written there since */
 static std::vector<box> putting[BB_FIBERS]; /* by each thread; block -1: a group ends */
@@ -190,7 +191,7 @@ static void bring(size_t which) {
   memset(unfenced[b.block] + b.memory.from / 16, 0,
          (b.memory.to - b.memory.from) / 16 * sizeof **unfenced);
   forget(b.block, b.memory);
-  arrived.push_back({b.block, b.memory, b.barrier, x->phase});
+  arrived.push_back({b.block, b.memory, b.barrier, x->phase, tl_cluster.times});
   x->bytes -= (int)(b.memory.to - b.memory.from);
   complete(x);
 }
@@ -202,6 +203,66 @@ static bool bring_one() {
   if (wanted.empty()) return false;
   bring(tl_cluster.order ? wanted[tl_draw() % wanted.size()] : wanted.back());
   return true;
+}
+
+/* --- values that are pushed to other blocks --- */
+
+struct parcel {
+  int block; /* of the cluster */
+  range memory;
+  float value[4];
+  int barrier;
+};
+static std::vector<parcel> pushed;
+
+static void send(float *to, const float *value, u32 count, u64 *b, int rank) {
+  parcel p = {rank, {address(to), address(to) + 4 * count}, {}, 0};
+  memcpy(p.value, value, 4 * count);
+  if (rank < 0 || rank >= tl_cluster.blocks)
+    tl_fault("there is no block %d of %d of the cluster", rank, tl_cluster.blocks);
+  if (p.memory.from % (4 * count) || p.memory.to > bb_here.shared)
+    tl_fault("values pushed to byte %u of %zu of shared memory", p.memory.from, bb_here.shared);
+  if (!tl_cluster.knows[bb_here.me])
+    tl_fault("values are pushed to block %d of the cluster, which may not have begun", rank);
+  p.barrier = barrier_of(b, rank, "values are pushed")->number;
+  check_write(rank, p.memory, "values are pushed to");
+  for (const arrived_box &a : arrived)
+    if (a.block == rank && meets(a.memory, p.memory) && tl_cluster.knows[bb_here.me] <= a.times)
+      tl_fault("values are pushed to byte %u of block %d, which may still read the box there",
+               p.memory.from, rank);
+  pushed.push_back(p);
+}
+TL_DEV void push(float *to, float value, u64 *b, int rank) {
+  send(to, &value, 1, b, rank);
+}
+TL_DEV void push(float *to, float x, float y, float z, float w, u64 *b, int rank) {
+  const float value[] = {x, y, z, w};
+  send(to, value, 4, b, rank);
+}
+/* Of one barrier that somebody waits for, all: they come no sooner than they must. */
+static bool bring_pushed() {
+  size_t first = 0, left = 0;
+  while (first < pushed.size() && barriers[(size_t)pushed[first].barrier].waiting.empty()) first++;
+  if (first == pushed.size()) return false;
+  const int number = pushed[first].barrier;
+  barrier *const x = &barriers[(size_t)number];
+  for (const parcel &p : pushed) {
+    if (p.barrier != number) {
+      pushed[left++] = p;
+      continue;
+    }
+    check_write(p.block, p.memory, "pushed values come to");
+    memcpy(tl_cluster.block[p.block].memory + p.memory.from, p.value, p.memory.to - p.memory.from);
+    x->bytes -= (int)(p.memory.to - p.memory.from);
+  }
+  pushed.resize(left);
+  complete(x);
+  return true;
+}
+static void end_pushed(int rank) {
+  for (const parcel &p : pushed)
+    if (p.block == rank)
+      tl_fault("the block ends and nobody waited for what is pushed to byte %u", p.memory.from);
 }
 
 /* --- what is put --- */
@@ -246,17 +307,22 @@ static void end_boxes(int rank) {
   for (const box &b : coming)
     if (b.block == rank)
       tl_fault("the block ends and nobody waited for the box at byte %u", b.memory.from);
+  end_pushed(rank);
+}
+static bool bring_something() {
+  return bring_one() || bring_pushed();
 }
 static const tl_with copies_anew =
     tl_more{[] {
               coming.clear();
+              pushed.clear();
               arrived.clear();
               putters.clear();
               for (int f = 0; f < tl_cluster.blocks * bb_here.threads; f++)
                 putting[f].clear(), unfenced_by[f].clear();
               memset(unfenced, 0, (size_t)tl_cluster.blocks * sizeof *unfenced);
             },
-            end_copies, end_boxes, bring_one};
+            end_copies, end_boxes, bring_something};
 
 /* Four matrices of 8 x 8 elements to where lanes 8 i to 8 i + 7 say for matrix i, as fragments hold them. */
 static void store_matrix(u32 a, u32 r0, u32 r1, u32 r2, u32 r3) {

@@ -78,6 +78,10 @@ static struct tl_cluster_state {
   tl_block_state block[TL_BLOCKS];
   tl_thread_state thread[BB_FIBERS];
   tl_meeting all;
+  int times;            /* that all have come */
+  int knows[BB_FIBERS]; /* a thread knows that all have come so many times */
+  /* 1 + after how many times a thread has come to the cluster's barrier, and has not waited; 0: it has not come */
+  int came_at[BB_FIBERS];
   std::deque<int> ready;
   uint64_t order; /* 0: as they come */
   bool runs, bad; /* does a thread? */
@@ -157,30 +161,44 @@ static inline void __syncwarp() {
 static inline void __syncthreads() {
   tl_meet(&tl_block().name[0], bb_here.threads, true, "named barrier", 0);
 }
-/* All of the cluster that have not ended. */
-static void tl_meet_all() {
+/* All of the cluster that have not ended: are they here? */
+static void tl_count_all() {
   int left = 0;
   for (int i = 0; i < tl_cluster.blocks; i++) left += tl_cluster.block[i].left;
-  if (++tl_cluster.all.here < left) {
+  if (!tl_cluster.all.here || tl_cluster.all.here < left) return;
+  tl_cluster.all.here = 0;
+  tl_cluster.times++;
+  tl_wake(&tl_cluster.all.waiting);
+}
+static void tl_come() {
+  int *const came = &tl_cluster.came_at[bb_here.me];
+  if (*came) tl_fault("the thread comes to the cluster's barrier again, and has not waited there");
+  *came = 1 + tl_cluster.times;
+  tl_cluster.all.here++;
+  tl_count_all();
+}
+static void tl_wait_for_all() {
+  int *const came = &tl_cluster.came_at[bb_here.me];
+  if (!*came) tl_fault("the thread waits at the cluster's barrier, to which it has not come");
+  while (*came == 1 + tl_cluster.times)
     tl_wait(&tl_cluster.all.waiting, "all of the cluster,", tl_cluster.first, NULL);
-  } else {
-    tl_cluster.all.here = 0;
-    tl_wake(&tl_cluster.all.waiting);
-  }
+  *came = 0;
+  tl_cluster.knows[bb_here.me] = tl_cluster.times;
+}
+static void tl_meet_all() {
+  tl_come();
+  tl_wait_for_all();
 }
 
 /* --- launches --- */
 
 static void tl_end_thread() {
-  int left = 0;
   for (const tl_more &o : tl_others)
     if (o.thread_ends) o.thread_ends();
+  if (tl_cluster.came_at[bb_here.me])
+    tl_fault("the thread ends and has not waited at the cluster's barrier");
   tl_block().left--;
-  for (int i = 0; i < tl_cluster.blocks; i++) left += tl_cluster.block[i].left;
-  if (tl_cluster.all.here && tl_cluster.all.here == left) {
-    tl_cluster.all.here = 0;
-    tl_wake(&tl_cluster.all.waiting);
-  }
+  tl_count_all();
   if (tl_block().left) return;
   for (const tl_more &o : tl_others)
     if (o.block_ends) o.block_ends(tl_rank());
@@ -228,6 +246,9 @@ static int tl_run_cluster() {
   memset(bb_here.ended, 0, sizeof bb_here.ended);
   tl_cluster.ready.clear();
   tl_cluster.all = {};
+  tl_cluster.times = 0;
+  memset(tl_cluster.came_at, 0, sizeof tl_cluster.came_at);
+  memset(tl_cluster.knows, 0, sizeof tl_cluster.knows);
   for (int i = 0; i < fibers; i++) tl_cluster.ready.push_back(i), tl_cluster.thread[i] = {};
   for (int i = 0; i < tl_cluster.blocks; i++) {
     tl_block_state *b = &tl_cluster.block[i];

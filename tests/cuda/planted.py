@@ -14,6 +14,8 @@ GATED = ("0", "product_gated", "M=256", "N=136", "K=400")
 CAUSAL = ("0", "causal", "H=1", "N=700")
 # Warps that copy for themselves, and merge what they have over a cluster.
 DECODE = ("7", "decode", "G=2", "N=700")
+# Parts of a product of few rows, which come to where tiles lay.
+FEW = ("8", "heads_product", "M=16", "N=136", "H=12")
 STUCK = "nobody can go on"
 # what is wrong, what sed does, what is said
 FAULTS = [
@@ -51,8 +53,13 @@ FAULTS = [(GATED, *fault) for fault in FAULTS] + [
     (CAUSAL, "a left operand is written while its product runs", "s/tl::mma_wait<1>\\(\\);/t21[0]++; tl::mma_wait<1>();/", "a left operand was written"),
     (CAUSAL, "sums are looked at before their product is made", "s/tl::mma_wait<1>\\(\\);//", "(error|which a product of thread)"),
     (CAUSAL, "nobody says that there is no tile more", "s/t < p.tiles [?] t : -1/t/", "(nobody can go on|shared memory|error)"),
-    (DECODE, "blocks do not wait for each other's parts", "s/tl::cluster_sync\\(\\);//", "error"),
-    (DECODE, "a block ends while others read its memory", "s/tl::cluster_leave\\(\\);//", "which has ended"),
+    (DECODE, "blocks do not wait for each other's parts", "s/tl::barrier_wait_cluster\\(&sync.parts, 0\\);//", "(error|nobody waited for what is pushed)"),
+    (DECODE, "blocks do not wait until others have begun", "s/tl::cluster_(arrive|wait)\\(\\);//", "may not have begun"),
+    (DECODE, "a block expects the bytes of one part too few", "s/mine \\? blocks \\* /mine ? (blocks - 1) * /", STUCK),
+    (DECODE, "parts are sent to the next block", "s/round % blocks\\)/(round + 1) % blocks)/", "(error|bytes are missing|nobody can go on)"),
+    (FEW, "parts come to where others still read tiles",
+     "s/tl::cluster_(arrive|wait)\\(\\);//; s/TL_SHARED\\(tile_memory\\);/& tl::cluster_sync();/", "which may still read the box there"),
+    (DECODE, "nobody says how many bytes come", "s/tl::barrier_expect\\(&sync.parts, .*//", STUCK),
     (DECODE, "warps do not wait for each other's parts", "s/__syncthreads\\(\\);//", "error"),
 ]
 

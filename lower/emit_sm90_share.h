@@ -1,0 +1,48 @@
+/* emit_sm90_share.h - what emit_sm90_share.c and emit_sm90_push.c say together: parts of a tuple that lie alike over the threads, and
+ * what is computed of one element of their combination.
+ *
+ * Names in the code that is written: part_X[round][i] is what part i has of merged tile X at the element of that round, one_X what a
+ * tile has at the element at hand.
+ */
+#ifndef BB_LOWER_EMIT_SM90_SHARE_H
+#define BB_LOWER_EMIT_SM90_SHARE_H
+
+#include "emit_sm90.h"
+
+typedef struct bb_sharing {
+  bb_cuda *e;
+  const bb_tile_monoid *monoid;
+  const uint32_t *merged;   /* tiles */
+  const bb_cuda_list *list; /* what follows */
+  uint32_t of;              /* the tile whose elements are shared: the first that is stored */
+  uint32_t offset[BB_TILE_OPERANDS], count; /* of a thread's values, in a part */
+  uint32_t lanes;                           /* threads that hold a part */
+  const char *lane;                         /* this one of them */
+  bool needed[BB_TILE_OPERANDS]; /* components that the list looks at, and those that these need */
+} bb_sharing;
+
+bb_sharing bb_sharing_begin(bb_cuda *e);
+const char *bb_sharing_name(const bb_sharing *s, uint32_t component);
+/* Does a component have a value for every element of the shared tile, and not one for a row or column of them? */
+bool bb_sharing_is_block(const bb_sharing *s, uint32_t component);
+/* Which of a thread's values of component i belongs to element e of tile `of`, as text. */
+const char *bb_sharing_value(const bb_sharing *s, uint32_t i, uint32_t of);
+/* Declares part_X of needed components. */
+void bb_sharing_put_parts(const bb_sharing *s, const bool *needed, uint32_t rounds, uint32_t parts);
+/* part_X[round][0] = all of part_X[round][0], part_X[round][1], ...; `there`: which of them are, of part i, or NULL: all. */
+void bb_sharing_put_tree(const bb_sharing *s, const bool *needed, uint32_t parts,
+                         const char *there);
+/* The components named FROM[0] NAME FROM[1], combined with those of `right`. */
+void bb_sharing_put_combine(const bb_sharing *s, const bool *needed, const char *const left[2],
+                            const char *const right[2]);
+/* What follows, at element e, from components named FROM[0] NAME FROM[1]; loads that were made, loaded_X[round], are
+ * not made again. */
+void bb_sharing_put_following(const bb_sharing *s, const char *const from[2], bool loaded);
+/* Combines what the warps left in `parts`, a value by one warp: `take` writes the code for what becomes of value e of
+ * component k, part_X[round][0]. */
+void bb_sharing_put_warps(const bb_sharing *s, void (*take)(const bb_sharing *s, uint32_t k));
+
+/* emit_sm90_push.c: from what each block of a cluster has, or its warps left. */
+void bb_cuda_push(const bb_sharing *s);
+
+#endif
