@@ -40,7 +40,7 @@ static uint32_t hands(const bb_sharing *s) {
   return (elements(s) + hand(s->e) - 1) / hand(s->e);
 }
 
-/* Of a thread: values of an element, and those of vectors, that are sent. */
+/* Values of an element that are sent. */
 static uint32_t blocks_sent(const bb_sharing *s) {
   uint32_t count = 0;
   for (uint32_t k = 0; k < s->monoid->components; k++)
@@ -48,11 +48,22 @@ static uint32_t blocks_sent(const bb_sharing *s) {
   return count;
 }
 
+/* How long a vector is, of which many threads have the same values: one of them sends each. */
+static uint32_t length_of(const bb_sharing *s, uint32_t component) {
+  const bb_tile *t = &s->e->p->tile[s->merged[component]];
+  return t->rows ? t->rows : t->cols ? t->cols : 1;
+}
+
 static uint32_t vectors_sent(const bb_sharing *s) {
   uint32_t count = 0;
   for (uint32_t k = 0; k < s->monoid->components; k++)
-    if (s->needed[k] && !bb_sharing_is_block(s, k)) count += registers_of(s, k);
+    if (s->needed[k] && !bb_sharing_is_block(s, k)) count += length_of(s, k);
   return count;
+}
+
+/* As many values, and what makes fours of them. */
+static uint32_t vectors_room(const bb_sharing *s) {
+  return (vectors_sent(s) + 3) & ~3u;
 }
 
 /* --- room --- */
@@ -62,8 +73,8 @@ static uint32_t room(const bb_sharing *s) {
   uint32_t most = 0;
   for (uint32_t blocks = 2; blocks <= most_blocks(s->e); blocks++) {
     uint32_t share = (hands(s) + blocks - 1) / blocks;
-    uint32_t part = share * hand(s->e) * blocks_sent(s) + vectors_sent(s);
-    if (most < 4 * blocks * part * s->lanes) most = 4 * blocks * part * s->lanes;
+    uint32_t part = share * hand(s->e) * blocks_sent(s) * s->lanes + vectors_room(s);
+    if (most < 4 * blocks * part) most = 4 * blocks * part;
   }
   return most;
 }
@@ -85,72 +96,80 @@ void bb_cuda_init_inbox(bb_cuda *e) {
   bb_cuda_line(e,
                "const int mine = blocks > 1 ? tl::dealt(%u, %u, tl::cluster_rank(), blocks) : 0;",
                elements(&s), hand(e));
-  bb_cuda_line(e, "tl::barrier_expect(&sync.parts, mine ? blocks * (%u * mine + %u) * %u : 0);",
-               blocks_sent(&s), vectors_sent(&s), 4 * s.lanes);
+  bb_cuda_line(e, "tl::barrier_expect(&sync.parts, mine ? 4 * blocks * (%s) : 0);",
+               bb_infix(e->arena, bb_arena_printf(e->arena, "%u * mine", blocks_sent(&s) * s.lanes),
+                        "+", bb_arena_printf(e->arena, "%u", vectors_sent(&s))));
 }
 
 /* --- sending --- */
 
-/* Where component k begins in a part, counted in values of a thread, as text. */
-static const char *place_of(const bb_sharing *s, uint32_t k) {
+/* Where a value of a block's component k is in a part; `at`: in which of the hands' elements, of all threads. */
+static const char *element_at(const bb_sharing *s, uint32_t k, const char *at, const char *thread) {
+  bb_arena *arena = s->e->arena;
+  uint32_t before = 0;
+  for (uint32_t i = 0; i < k; i++) before += s->needed[i] && bb_sharing_is_block(s, i);
+  const char *first =
+      bb_infix(arena, bb_arena_printf(arena, "%u", before * hand(s->e)), "*", "share");
+  const char *lanes = bb_arena_printf(arena, "%u", s->lanes);
+  return bb_infix(arena, bb_infix(arena, bb_infix(arena, first, "+", at), "*", lanes), "+", thread);
+}
+
+/* Where element `at` of vector k is. */
+static const char *vector_at(const bb_sharing *s, uint32_t k, const char *at) {
   bb_arena *arena = s->e->arena;
   uint32_t before = 0;
   for (uint32_t i = 0; i < k; i++)
-    if (s->needed[i] && bb_sharing_is_block(s, i) == bb_sharing_is_block(s, k))
-      before += bb_sharing_is_block(s, k) ? 1 : registers_of(s, i);
-  uint32_t blocks = bb_sharing_is_block(s, k) ? before : blocks_sent(s);
-  uint32_t values = bb_sharing_is_block(s, k) ? 0 : before;
-  const char *shares =
-      bb_infix(arena, bb_arena_printf(arena, "%u", blocks * hand(s->e)), "*", "share");
-  return bb_infix(arena, shares, "+", bb_arena_printf(arena, "%u", values));
+    if (s->needed[i] && !bb_sharing_is_block(s, i)) before += length_of(s, i);
+  const char *elements =
+      bb_arena_printf(arena, "%u * share", blocks_sent(s) * hand(s->e) * s->lanes);
+  return bb_infix(arena, bb_infix(arena, elements, "+", bb_arena_printf(arena, "%u", before)), "+",
+                  at);
 }
 
-static const char *plus(const bb_sharing *s, uint32_t k, const char *more) {
-  return bb_infix(s->e->arena, place_of(s, k), "+", more);
-}
-
-/* A value of a vector, to all who combine elements. */
-static void push_to_all(const bb_sharing *s, uint32_t k, const char *value) {
-  bb_cuda_line(s->e, "for (int to = 0; to < min(blocks, %u); to++)", hands(s));
-  bb_cuda_line(s->e, "  tl::push(slot + (%s) * %u + %s, %s, &sync.parts, to);", plus(s, k, "e"),
-               s->lanes, s->lane, value);
+/* Value e of vector k, which this thread may have as others do, to all who combine elements. */
+static void push_vector(const bb_sharing *s, uint32_t k, const char *value) {
+  const bb_tile *t = &s->e->p->tile[s->merged[k]];
+  const char *one = t->rows   ? "(tl::lane() & 3) == 0"
+                    : t->cols ? "my_rows == 0 && tl::lane() < 4"
+                              : "my_rows == 0 && tl::lane() == 0";
+  const char *at = t->rows ? "my_row + 8 * e" : t->cols ? "my_col + 4 * e - 3 * (e & 1)" : "0";
+  bb_cuda_line(s->e, "if (%s)", one);
+  bb_cuda_line(s->e, "  for (int to = 0; to < min(blocks, %u); to++)", hands(s));
+  bb_cuda_line(s->e, "    tl::push(slot + %s, %s, &sync.parts, to);", vector_at(s, k, at), value);
 }
 
 /* What the warps left of value e of component k is combined. */
 static void push_of_warps(const bb_sharing *s, uint32_t k) {
-  const char *value = bb_arena_printf(s->e->arena, "part_%s[round][0]", bb_sharing_name(s, k));
+  bb_arena *arena = s->e->arena;
+  const char *value = bb_arena_printf(arena, "part_%s[round][0]", bb_sharing_name(s, k));
+  const char *at = bb_arena_printf(arena, "round / blocks * %u + e %% %u", hand(s->e), hand(s->e));
   if (!s->needed[k]) return;
-  if (!bb_sharing_is_block(s, k)) {
-    push_to_all(s, k, value);
-    return;
-  }
-  bb_cuda_line(
-      s->e,
-      "tl::push(slot + (%s) * %u + %s, %s, &sync.parts, "
-      "round %% blocks);",
-      plus(s, k,
-           bb_arena_printf(s->e->arena, "round / blocks * %u + e %% %u", hand(s->e), hand(s->e))),
-      s->lanes, s->lane, value);
+  if (bb_sharing_is_block(s, k))
+    bb_cuda_line(s->e, "tl::push(slot + %s, %s, &sync.parts, round %% blocks);",
+                 element_at(s, k, at, s->lane), value);
+  else
+    push_vector(s, k, value);
 }
 
 /* Fours of a thread lie side by side. */
 static void push_of_threads(const bb_sharing *s) {
   bb_cuda *e = s->e;
+  const char *thread = bb_infix(e->arena, "4", "*", s->lane);
   for (uint32_t k = 0; k < s->monoid->components; k++) {
     const char *name = bb_sharing_name(s, k);
     if (!s->needed[k]) continue;
-    if (!bb_sharing_is_block(s, k)) {
+    if (bb_sharing_is_block(s, k)) {
+      bb_cuda_line(e, "TL_UNROLL for (int i = 0; i < %u; i++)", hands(s));
+      bb_cuda_line(e,
+                   "  tl::push(slot + %s, %s[4 * i], %s[4 * i + 1], %s[4 * i + 2], %s[4 * i + 3], "
+                   "&sync.parts, i %% blocks);",
+                   element_at(s, k, "i / blocks * 4", thread), name, name, name, name);
+    } else {
       bb_cuda_line(e, "TL_UNROLL for (int e = 0; e < %u; e++)", registers_of(s, k));
       e->depth++;
-      push_to_all(s, k, bb_arena_printf(e->arena, "%s[e]", name));
+      push_vector(s, k, bb_arena_printf(e->arena, "%s[e]", name));
       e->depth--;
-      continue;
     }
-    bb_cuda_line(e, "TL_UNROLL for (int i = 0; i < %u; i++)", hands(s));
-    bb_cuda_line(e,
-                 "  tl::push(slot + (%s) * %u + 4 * %s, %s[4 * i], %s[4 * i + 1], "
-                 "%s[4 * i + 2], %s[4 * i + 3], &sync.parts, i %% blocks);",
-                 plus(s, k, "i / blocks * 4"), s->lanes, s->lane, name, name, name, name);
   }
 }
 
@@ -197,6 +216,14 @@ static void put_loads(const bb_sharing *s) {
   }
 }
 
+/* Where in vector k that is which belongs to element e. */
+static const char *place_in(const bb_sharing *s, uint32_t k) {
+  const bb_tile *t = &s->e->p->tile[s->merged[k]];
+  uint32_t ct = s->e->tile[s->of].ct;
+  if (t->rows) return bb_arena_printf(s->e->arena, "my_row + 8 * tl::row_of<%u>(e)", ct);
+  return t->cols ? bb_arena_printf(s->e->arena, "my_col + tl::col_at<%u>(e)", ct) : "0";
+}
+
 /* part_X[round][i] of block first + i. */
 static void put_received(const bb_sharing *s, uint32_t batch) {
   static const char *const member[] = {"x", "y", "z", "w"};
@@ -211,16 +238,14 @@ static void put_received(const bb_sharing *s, uint32_t batch) {
     if (!s->needed[k]) continue;
     if (!bb_sharing_is_block(s, k)) {
       open_rounds(s);
-      bb_cuda_line(e, "part_%s[round][i] = from[(%s) * %u + %s];", name,
-                   plus(s, k, bb_sharing_value(s, k, s->of)), s->lanes, s->lane);
+      bb_cuda_line(e, "part_%s[round][i] = from[%s];", name, vector_at(s, k, place_in(s, k)));
       close(s);
     } else if (e->warps) {
-      bb_cuda_line(e, "part_%s[0][i] = from[(%s) * %u + %s];", name,
-                   plus(s, k, bb_arena_printf(e->arena, "nth * %u + my_warp", hand(e))), s->lanes,
-                   s->lane);
+      const char *at = bb_arena_printf(e->arena, "nth * %u + my_warp", hand(e));
+      bb_cuda_line(e, "part_%s[0][i] = from[%s];", name, element_at(s, k, at, s->lane));
     } else {
-      bb_cuda_line(e, "const float4 four_%s = *(const float4 *)(from + (%s) * %u + 4 * %s);", name,
-                   plus(s, k, "nth * 4"), s->lanes, s->lane);
+      bb_cuda_line(e, "const float4 four_%s = *(const float4 *)(from + %s);", name,
+                   element_at(s, k, "nth * 4", bb_infix(e->arena, "4", "*", s->lane)));
       for (uint32_t r = 0; r < 4; r++)
         bb_cuda_line(e, "part_%s[%u][i] = four_%s.%s;", name, r, name, member[r]);
     }
@@ -262,10 +287,10 @@ void bb_cuda_push(const bb_sharing *s) {
   bb_cuda_line(
       e, "const int share = (%u + blocks) / blocks; // hands of %u elements that a block combines",
       hands(s) - 1, each);
-  bb_cuda_line(e, "const int size = (%s) * %u;",
-               bb_infix(e->arena, bb_arena_printf(e->arena, "%u * share", each * blocks_sent(s)),
-                        "+", bb_arena_printf(e->arena, "%u", vectors_sent(s))),
-               s->lanes);
+  bb_cuda_line(e, "const int size = %s;",
+               bb_infix(e->arena,
+                        bb_arena_printf(e->arena, "%u * share", each * blocks_sent(s) * s->lanes),
+                        "+", bb_arena_printf(e->arena, "%u", vectors_room(s))));
   bb_cuda_line(
       e, "float *const inbox = (float *)(tile_memory + %u), *const slot = inbox + rank * size;",
       e->inbox);
