@@ -284,9 +284,10 @@ void bb_cuda_push(const bb_sharing *s) {
   static const char *const from[2] = {"all_", "[round]"};
   bb_cuda *e = s->e;
   uint32_t each = hand(e);
-  bb_cuda_line(
-      e, "const int share = (%u + blocks) / blocks; // hands of %u elements that a block combines",
-      hands(s) - 1, each);
+  const char *share =
+      hands(s) > 1 ? bb_arena_printf(e->arena, "(%u + blocks) / blocks", hands(s) - 1) : "1";
+  bb_cuda_line(e, "const int share = %s; // hands of %u elements that a block combines", share,
+               each);
   bb_cuda_line(e, "const int size = %s;",
                bb_infix(e->arena,
                         bb_arena_printf(e->arena, "%u * share", each * blocks_sent(s) * s->lanes),
