@@ -144,16 +144,6 @@ static void put_sync(bb_cuda *e) {
   bb_cuda_line(e, "};");
 }
 
-static void put_init_parts(bb_cuda *e) {
-  e->depth += 2;
-  bb_cuda_line(e, "if (threadIdx.x == 0) {");
-  e->depth++;
-  bb_cuda_init_inbox(e);
-  e->depth--;
-  bb_cuda_line(e, "}");
-  e->depth -= 2;
-}
-
 /* Who copies makes the barriers and goes on: a warp that copies for itself its own, the copier all. */
 static void put_init(bb_cuda *e) {
   bb_cuda_line(e, "if (threadIdx.x == 0) {");
@@ -177,7 +167,6 @@ static void put_init(bb_cuda *e) {
   if (bb_cuda_pushes(e))
     bb_cuda_line(e, "    if (threadIdx.x == 0) tl::barrier_init(&sync.parts, 1);");
   bb_cuda_line(e, "    tl::barrier_init_done();");
-  if (bb_cuda_pushes(e)) put_init_parts(e);
   bb_cuda_line(e, "  }");
   bb_cuda_line(e, "  __syncwarp();");
   if (e->copier && !e->pair) {
@@ -234,6 +223,7 @@ static void put_compute(bb_cuda *e) {
   put_tiles(e);
   if (!e->sm80) bb_cuda_line(e, "tl::after_earlier();");
   if (e->p->turns) bb_cuda_line(e, "if (group == 1) tl::named_arrive(1, 256);");
+  if (bb_cuda_pushes(e)) bb_cuda_expect_parts(e);
   bb_cuda_role(e, false);
 }
 

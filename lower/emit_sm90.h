@@ -251,6 +251,6 @@ uint32_t bb_cuda_part_bytes(bb_cuda *e);            /* that a part takes; 0: not
 bool bb_cuda_pushes(const bb_cuda *e);
 void bb_cuda_place_inbox(bb_cuda *e);
 /* How many bytes come, said to the barrier that counts them. */
-void bb_cuda_init_inbox(bb_cuda *e);
+void bb_cuda_expect_parts(bb_cuda *e);
 
 #endif

@@ -162,7 +162,6 @@ static void put(writer *w, const bb_expr *x) {
   case BB_X_ADD:
   case BB_X_SUB:
   case BB_X_MUL:
-  case BB_X_DIV:
   case BB_X_LT:
   case BB_X_LE:
   case BB_X_EQ:
@@ -170,6 +169,12 @@ static void put(writer *w, const bb_expr *x) {
   case BB_X_AND:
   case BB_X_OR:
   case BB_X_XOR: put_infix(w, bb_expr_op_name(x->op), x); break;
+  case BB_X_DIV:
+    if (integer)
+      put_infix(w, bb_expr_op_name(x->op), x);
+    else
+      put_call(w, "tl::divide", x);
+    break;
   case BB_X_POW: put_power(w, x); break;
   case BB_X_NEG: put_call(w, "-", x); break;
   case BB_X_NOT: put_call(w, "!", x); break;

@@ -8,8 +8,8 @@
 #include "emit_sm90_share.h"
 #include "infix.h"
 
-/* Values of a thread that are combined at once; blocks of a cluster where no number is said; of two blocks on a processor. */
-enum { AT_ONCE = 64, MOST_BLOCKS = 16, HALF_SHARED = 113 * 1024 };
+/* Blocks of a cluster where no number is said; bytes of each of two blocks on a processor. */
+enum { MOST_BLOCKS = 16, HALF_SHARED = 113 * 1024 };
 
 bool bb_cuda_pushes(const bb_cuda *e) {
   return e->cluster && !e->split && bb_cuda_is_shared(e);
@@ -68,15 +68,19 @@ static uint32_t vectors_room(const bb_sharing *s) {
 
 /* --- room --- */
 
-/* Bytes that a block receives, of as many blocks as take most. */
+/* Values of an element of all threads, of all that are sent. */
+static uint32_t hand_values(const bb_sharing *s) {
+  return blocks_sent(s) * hand(s->e) * s->lanes;
+}
+
+/* Bytes that a block receives, of as many blocks as take most: all vectors, then a hand of every block, then the next. */
 static uint32_t room(const bb_sharing *s) {
   uint32_t most = 0;
   for (uint32_t blocks = 2; blocks <= most_blocks(s->e); blocks++) {
     uint32_t share = (hands(s) + blocks - 1) / blocks;
-    uint32_t part = share * hand(s->e) * blocks_sent(s) * s->lanes + vectors_room(s);
-    if (most < 4 * blocks * part) most = 4 * blocks * part;
+    if (most < share * blocks) most = share * blocks;
   }
-  return most;
+  return 4 * (most * hand_values(s) + most_blocks(s->e) * vectors_room(s));
 }
 
 void bb_cuda_place_inbox(bb_cuda *e) {
@@ -90,107 +94,55 @@ void bb_cuda_place_inbox(bb_cuda *e) {
   if (e->shared < e->inbox + bytes) e->shared = (e->inbox + bytes + 1023) & ~1023u;
 }
 
-void bb_cuda_init_inbox(bb_cuda *e) {
+/* The phase does not end before this was said, whatever has come. */
+void bb_cuda_expect_parts(bb_cuda *e) {
   const bb_sharing s = bb_sharing_begin(e);
-  bb_cuda_line(e, "const int blocks = tl::cluster_size();");
+  bb_cuda_line(e, "if (%s == 0) {", e->warps ? "threadIdx.x" : "my_thread");
+  bb_cuda_line(e, "  const int blocks = tl::cluster_size();");
   bb_cuda_line(e,
-               "const int mine = blocks > 1 ? tl::dealt(%u, %u, tl::cluster_rank(), blocks) : 0;",
+               "  const int mine = blocks > 1 ? tl::dealt(%u, %u, tl::cluster_rank(), blocks) : 0;",
                elements(&s), hand(e));
-  bb_cuda_line(e, "tl::barrier_expect(&sync.parts, mine ? 4 * blocks * (%s) : 0);",
+  bb_cuda_line(e, "  tl::barrier_expect(&sync.parts, mine ? 4 * blocks * (%s) : 0);",
                bb_infix(e->arena, bb_arena_printf(e->arena, "%u * mine", blocks_sent(&s) * s.lanes),
                         "+", bb_arena_printf(e->arena, "%u", vectors_sent(&s))));
+  bb_cuda_line(e, "}");
 }
 
 /* --- sending --- */
 
-/* Where a value of a block's component k is in a part; `at`: in which of the hands' elements, of all threads. */
+/* Where in a hand a value of component k is; `at`: which of its elements, of all threads. */
 static const char *element_at(const bb_sharing *s, uint32_t k, const char *at, const char *thread) {
   bb_arena *arena = s->e->arena;
   uint32_t before = 0;
   for (uint32_t i = 0; i < k; i++) before += s->needed[i] && bb_sharing_is_block(s, i);
-  const char *first =
-      bb_infix(arena, bb_arena_printf(arena, "%u", before * hand(s->e)), "*", "share");
+  const char *first = bb_arena_printf(arena, "%u", before * hand(s->e));
   const char *lanes = bb_arena_printf(arena, "%u", s->lanes);
   return bb_infix(arena, bb_infix(arena, bb_infix(arena, first, "+", at), "*", lanes), "+", thread);
 }
 
-/* Where element `at` of vector k is. */
+/* Where among a block's vectors element `at` of component k is. */
 static const char *vector_at(const bb_sharing *s, uint32_t k, const char *at) {
-  bb_arena *arena = s->e->arena;
   uint32_t before = 0;
   for (uint32_t i = 0; i < k; i++)
     if (s->needed[i] && !bb_sharing_is_block(s, i)) before += length_of(s, i);
-  const char *elements =
-      bb_arena_printf(arena, "%u * share", blocks_sent(s) * hand(s->e) * s->lanes);
-  return bb_infix(arena, bb_infix(arena, elements, "+", bb_arena_printf(arena, "%u", before)), "+",
-                  at);
+  return bb_infix(s->e->arena, bb_arena_printf(s->e->arena, "%u", before), "+", at);
 }
 
-/* Value e of vector k, which this thread may have as others do, to all who combine elements. */
-static void push_vector(const bb_sharing *s, uint32_t k, const char *value) {
+/* Value e of vector k, by the one of the threads that have it that sends it. */
+static void push_value(const bb_sharing *s, uint32_t k, const char *value) {
   const bb_tile *t = &s->e->p->tile[s->merged[k]];
   const char *one = t->rows   ? "(tl::lane() & 3) == 0"
                     : t->cols ? "my_rows == 0 && tl::lane() < 4"
                               : "my_rows == 0 && tl::lane() == 0";
   const char *at = t->rows ? "my_row + 8 * e" : t->cols ? "my_col + 4 * e - 3 * (e & 1)" : "0";
-  bb_cuda_line(s->e, "if (%s)", one);
-  bb_cuda_line(s->e, "  for (int to = 0; to < min(blocks, %u); to++)", hands(s));
-  bb_cuda_line(s->e, "    tl::push(slot + %s, %s, &sync.parts, to);", vector_at(s, k, at), value);
+  bb_cuda_line(s->e, "if (%s) tl::push(my_vectors + %s, %s, &sync.parts, there);", one,
+               vector_at(s, k, at), value);
 }
 
-/* What the warps left of value e of component k is combined. */
-static void push_of_warps(const bb_sharing *s, uint32_t k) {
-  bb_arena *arena = s->e->arena;
-  const char *value = bb_arena_printf(arena, "part_%s[round][0]", bb_sharing_name(s, k));
-  const char *at = bb_arena_printf(arena, "round / blocks * %u + e %% %u", hand(s->e), hand(s->e));
-  if (!s->needed[k]) return;
-  if (bb_sharing_is_block(s, k))
-    bb_cuda_line(s->e, "tl::push(slot + %s, %s, &sync.parts, round %% blocks);",
-                 element_at(s, k, at, s->lane), value);
-  else
-    push_vector(s, k, value);
-}
-
-/* Fours of a thread lie side by side. */
-static void push_of_threads(const bb_sharing *s) {
-  bb_cuda *e = s->e;
-  const char *thread = bb_infix(e->arena, "4", "*", s->lane);
-  for (uint32_t k = 0; k < s->monoid->components; k++) {
-    const char *name = bb_sharing_name(s, k);
-    if (!s->needed[k]) continue;
-    if (bb_sharing_is_block(s, k)) {
-      bb_cuda_line(e, "TL_UNROLL for (int i = 0; i < %u; i++)", hands(s));
-      bb_cuda_line(e,
-                   "  tl::push(slot + %s, %s[4 * i], %s[4 * i + 1], %s[4 * i + 2], %s[4 * i + 3], "
-                   "&sync.parts, i %% blocks);",
-                   element_at(s, k, "i / blocks * 4", thread), name, name, name, name);
-    } else {
-      bb_cuda_line(e, "TL_UNROLL for (int e = 0; e < %u; e++)", registers_of(s, k));
-      e->depth++;
-      push_vector(s, k, bb_arena_printf(e->arena, "%s[e]", name));
-      e->depth--;
-    }
-  }
-}
-
-/* --- combining --- */
-
-/* Rounds of elements that a thread combines at once. */
-static uint32_t rounds_of(const bb_sharing *s) {
-  return s->e->warps ? 1 : hand(s->e);
-}
-
-static uint32_t batch_of(const bb_sharing *s) {
-  uint32_t values = 0, batch = 1;
-  for (uint32_t k = 0; k < s->monoid->components; k++) values += s->needed[k] ? rounds_of(s) : 0;
-  while (batch < most_blocks(s->e) && 2 * batch * values <= AT_ONCE) batch *= 2;
-  return batch;
-}
-
-static void open_rounds(const bb_sharing *s) {
-  bb_cuda_line(s->e, "TL_UNROLL for (int round = 0; round < %u; round++) {", rounds_of(s));
+static void open_receivers(const bb_sharing *s) {
+  bb_cuda_line(s->e, "for (int to = 0; to < min(blocks, %u); to++) {", hands(s));
   s->e->depth++;
-  bb_cuda_line(s->e, "const int e = start + round;");
+  bb_cuda_line(s->e, "const tl::u32 there = tl::away(hands, to);");
 }
 
 static void close(const bb_sharing *s) {
@@ -198,22 +150,168 @@ static void close(const bb_sharing *s) {
   bb_cuda_line(s->e, "}");
 }
 
-/* What the list loads is asked for before the parts are waited for. */
-static void put_loads(const bb_sharing *s) {
-  bb_cuda *e = s->e;
-  for (uint32_t i = 0; i < s->list->count; i++) {
-    const bb_tile_stmt *load = s->list->stmt[i];
-    if (load->kind != BB_TILE_LOAD) continue;
-    const char *name = e->tile[load->result].name;
-    bb_cuda_line(e, "float loaded_%s[%u];", name, rounds_of(s));
-    open_rounds(s);
-    bb_cuda_line(e, "float one_%s;", name);
-    e->single = e->tile[s->of].ct;
-    bb_cuda_stmt(e, load);
-    e->single = 0;
-    bb_cuda_line(e, "loaded_%s[round] = one_%s;", name, name);
+/* The hand at hand is another block's from here on. */
+static void put_next_hand(const bb_sharing *s) {
+  bb_cuda_line(s->e, "if (++to == blocks) to = 0, my_hand += blocks * %u;", hand_values(s));
+}
+
+/* What the warps left of value e of component k is combined; hands are gone through in order. */
+static void push_of_warps(const bb_sharing *s, uint32_t k) {
+  bb_arena *arena = s->e->arena;
+  const char *value = bb_arena_printf(arena, "part_%s[round][0]", bb_sharing_name(s, k));
+  const char *at = bb_arena_printf(arena, "e %% %u", hand(s->e));
+  if (!s->needed[k]) return;
+  if (bb_sharing_is_block(s, k)) {
+    bb_cuda_line(s->e, "tl::push(my_hand + %s, %s, &sync.parts, tl::away(hands, to));",
+                 element_at(s, k, at, s->lane), value);
+    put_next_hand(s);
+  } else {
+    open_receivers(s);
+    push_value(s, k, value);
     close(s);
   }
+}
+
+static void begin_hands(const bb_sharing *s, uint32_t k) {
+  if (s->needed[k] && bb_sharing_is_block(s, k))
+    bb_cuda_line(s->e, "int to = 0; float *my_hand = hands + rank * %u;", hand_values(s));
+}
+
+/* Fours of a thread lie side by side. */
+static void push_of_threads(const bb_sharing *s) {
+  bb_cuda *e = s->e;
+  const char *thread = bb_infix(e->arena, "4", "*", s->lane);
+  bb_cuda_line(e, "float *my_hand = hands + rank * %u;", hand_values(s));
+  bb_cuda_line(e, "int to = 0;");
+  bb_cuda_line(e, "TL_UNROLL for (int i = 0; i < %u; i++) {", hands(s));
+  e->depth++;
+  bb_cuda_line(e, "const tl::u32 there = tl::away(hands, to);");
+  for (uint32_t k = 0; k < s->monoid->components; k++) {
+    const char *name = bb_sharing_name(s, k);
+    if (s->needed[k] && bb_sharing_is_block(s, k))
+      bb_cuda_line(e,
+                   "tl::push(my_hand + %s, %s[4 * i], %s[4 * i + 1], %s[4 * i + 2], %s[4 * i + 3], "
+                   "&sync.parts, there);",
+                   element_at(s, k, "0", thread), name, name, name, name);
+  }
+  put_next_hand(s);
+  close(s);
+  if (!vectors_sent(s)) return;
+  open_receivers(s);
+  for (uint32_t k = 0; k < s->monoid->components; k++) {
+    if (!s->needed[k] || bb_sharing_is_block(s, k)) continue;
+    bb_cuda_line(e, "TL_UNROLL for (int e = 0; e < %u; e++)", registers_of(s, k));
+    e->depth++;
+    push_value(s, k, bb_arena_printf(e->arena, "%s[e]", bb_sharing_name(s, k)));
+    e->depth--;
+  }
+  close(s);
+}
+
+/* --- combining --- */
+
+/* Values that a thread has of a tile among a hand's elements: an element of each warp's, or of a thread's four those of two rows and two
+ * columns. */
+static uint32_t rounds_of(const bb_sharing *s, uint32_t tile) {
+  const bb_tile *t = &s->e->p->tile[tile];
+  if (s->e->warps) return 1;
+  return t->rows && t->cols ? 4 : t->rows || t->cols ? 2 : 1;
+}
+
+/* One of the elements that the value of this round belongs to, as text. */
+static const char *element_of_round(const bb_sharing *s, uint32_t tile) {
+  const bb_tile *t = &s->e->p->tile[tile];
+  if (rounds_of(s, tile) == 1) return "start";
+  return t->rows && !t->cols ? "start + 2 * round" : "start + round";
+}
+
+/* Which value belongs to element start + round. */
+static const char *round_of_element(const bb_sharing *s, uint32_t tile) {
+  const bb_tile *t = &s->e->p->tile[tile];
+  if (rounds_of(s, tile) == 1) return "0";
+  return t->rows && t->cols ? "round" : t->rows ? "round >> 1" : "round & 1";
+}
+
+static void open_rounds(const bb_sharing *s, uint32_t tile) {
+  bb_cuda_line(s->e, "TL_UNROLL for (int round = 0; round < %u; round++) {", rounds_of(s, tile));
+  s->e->depth++;
+}
+
+static void put_element(const bb_sharing *s, uint32_t tile) {
+  bb_cuda_line(s->e, "const int e = %s;", element_of_round(s, tile));
+}
+
+/* Does combining each component look at that one alone?  Vectors are then combined once for all elements. */
+static bool is_apart(const bb_sharing *s) {
+  uint32_t n = s->monoid->components;
+  for (uint32_t k = 0; k < n; k++)
+    for (uint32_t i = 0; i < n; i++)
+      if (i != k && (bb_cuda_depends(s->monoid->combine[k], i) ||
+                     bb_cuda_depends(s->monoid->combine[k], n + i)))
+        return false;
+  return true;
+}
+
+/* The tile by whose values component k is combined. */
+static uint32_t by_tile(const bb_sharing *s, uint32_t k) {
+  return is_apart(s) ? s->merged[k] : s->of;
+}
+
+/* What is combined, loaded or made of vectors is known before the elements are gone through. */
+static bool is_made_before(const bb_sharing *s, const bb_tile_stmt *stmt) {
+  bool whole =
+      stmt->kind == BB_TILE_MAP && bb_sharing_is_component(s, stmt->result) && !is_apart(s);
+  return stmt->kind == BB_TILE_LOAD ||
+         (stmt->kind == BB_TILE_MAP && !whole && rounds_of(s, stmt->result) < rounds_of(s, s->of));
+}
+
+static const char *known_at(const bb_sharing *s, uint32_t tile, const char *round) {
+  bool known = bb_sharing_is_component(s, tile);
+  for (uint32_t i = 0; i < s->list->count; i++)
+    known |= s->list->stmt[i]->result == tile && is_made_before(s, s->list->stmt[i]);
+  return known ? bb_arena_printf(s->e->arena, "all_%s[%s]", s->e->tile[tile].name, round) : NULL;
+}
+
+static const char *known_of_element(const bb_sharing *s, uint32_t tile) {
+  bool whole = bb_sharing_is_component(s, tile) && !is_apart(s);
+  return known_at(s, tile, round_of_element(s, whole ? s->of : tile));
+}
+
+static bool asks_where(const bb_expr *x) {
+  if (x->op == BB_X_COORD) return true;
+  for (uint32_t i = 0; x->coord && i < bb_expr_op_arity(x->op); i++)
+    if (asks_where(x->a[i])) return true;
+  return false;
+}
+
+/* all_X of what a statement makes that is made before: of a load, or of vectors. */
+static void put_before(const bb_sharing *s, const bb_tile_stmt *stmt) {
+  bb_cuda *e = s->e;
+  const char *name = e->tile[stmt->result].name;
+  bool declared = bb_sharing_is_component(s, stmt->result), named = false;
+  for (uint32_t i = 0; s->list->stmt[i] != stmt; i++)
+    declared |= s->list->stmt[i]->result == stmt->result;
+  if (!declared) bb_cuda_line(e, "float all_%s[%u];", name, rounds_of(s, stmt->result));
+  open_rounds(s, stmt->result);
+  if (stmt->kind == BB_TILE_LOAD || asks_where(stmt->expr)) put_element(s, stmt->result);
+  for (uint32_t i = 0; i < stmt->operands; i++) {
+    uint32_t tile = stmt->operand[i];
+    bool again = false;
+    for (uint32_t k = 0; k < i; k++) again |= stmt->operand[k] == tile;
+    bool whole = bb_sharing_is_component(s, tile) && !is_apart(s);
+    const char *round = rounds_of(s, whole ? s->of : tile) == 1  ? "0"
+                        : whole && e->p->tile[stmt->result].rows ? "2 * round"
+                                                                 : "round";
+    if (again) continue;
+    bb_cuda_line(e, "float one_%s = all_%s[%s];", e->tile[tile].name, e->tile[tile].name, round);
+    named |= tile == stmt->result;
+  }
+  if (!named) bb_cuda_line(e, "float one_%s;", name);
+  e->single = e->tile[s->of].ct;
+  bb_cuda_stmt(e, stmt);
+  e->single = 0;
+  bb_cuda_line(e, "all_%s[round] = one_%s;", name, name);
+  close(s);
 }
 
 /* Where in vector k that is which belongs to element e. */
@@ -224,90 +322,95 @@ static const char *place_in(const bb_sharing *s, uint32_t k) {
   return t->cols ? bb_arena_printf(s->e->arena, "my_col + tl::col_at<%u>(e)", ct) : "0";
 }
 
-/* part_X[round][i] of block first + i. */
-static void put_received(const bb_sharing *s, uint32_t batch) {
+/* part_X[round] of block i. */
+static void put_received(const bb_sharing *s) {
   static const char *const member[] = {"x", "y", "z", "w"};
   bb_cuda *e = s->e;
-  bb_sharing_put_parts(s, s->needed, rounds_of(s), batch);
-  bb_cuda_line(e, "TL_UNROLL for (int i = 0; i < %u; i++) {", batch);
-  e->depth++;
-  bb_cuda_line(e, "if (first + i >= blocks) continue;");
-  bb_cuda_line(e, "const float *const from = inbox + (first + i) * size;");
   for (uint32_t k = 0; k < s->monoid->components; k++) {
     const char *name = bb_sharing_name(s, k);
     if (!s->needed[k]) continue;
+    bb_cuda_line(e, "float part_%s[%u];", name, rounds_of(s, by_tile(s, k)));
     if (!bb_sharing_is_block(s, k)) {
-      open_rounds(s);
-      bb_cuda_line(e, "part_%s[round][i] = from[%s];", name, vector_at(s, k, place_in(s, k)));
+      open_rounds(s, by_tile(s, k));
+      put_element(s, by_tile(s, k));
+      bb_cuda_line(e, "part_%s[round] = vectors[i * %u + %s];", name, vectors_room(s),
+                   vector_at(s, k, place_in(s, k)));
       close(s);
     } else if (e->warps) {
-      const char *at = bb_arena_printf(e->arena, "nth * %u + my_warp", hand(e));
-      bb_cuda_line(e, "part_%s[0][i] = from[%s];", name, element_at(s, k, at, s->lane));
+      bb_cuda_line(e, "part_%s[0] = from[%s];", name, element_at(s, k, "my_warp", s->lane));
     } else {
       bb_cuda_line(e, "const float4 four_%s = *(const float4 *)(from + %s);", name,
-                   element_at(s, k, "nth * 4", bb_infix(e->arena, "4", "*", s->lane)));
+                   element_at(s, k, "0", bb_infix(e->arena, "4", "*", s->lane)));
       for (uint32_t r = 0; r < 4; r++)
-        bb_cuda_line(e, "part_%s[%u][i] = four_%s.%s;", name, r, name, member[r]);
+        bb_cuda_line(e, "part_%s[%u] = four_%s.%s;", name, r, name, member[r]);
     }
+  }
+}
+
+/* all_X[round] and part_X[round], combined, of components `which`, by the values of a tile. */
+static void put_both(const bb_sharing *s, const bool *which, uint32_t tile) {
+  static const char *const all[2] = {"all_", "[round]"}, *const part[2] = {"part_", "[round]"};
+  open_rounds(s, tile);
+  bb_sharing_put_combine(s, which, all, part);
+  close(s);
+}
+
+/* all_X of all blocks' parts, one after the other.  Code that runs once takes longer to fetch than a loop to go round, but where
+ * parts are scaled before they are added: of a few at a time that is done together. */
+static void put_combined(const bb_sharing *s) {
+  bb_cuda *e = s->e;
+  bool one[BB_TILE_OPERANDS] = {false};
+  for (uint32_t k = 0; k < s->monoid->components; k++) {
+    uint32_t rounds = s->needed[k] ? rounds_of(s, by_tile(s, k)) : 0;
+    const bb_expr *empty = bb_expr_const(e->p->home, BB_F32, s->monoid->empty[k]);
+    if (!rounds) continue;
+    bb_cuda_line(e, "float all_%s[%u];", bb_sharing_name(s, k), rounds);
+    bb_cuda_line(e, "TL_UNROLL for (int round = 0; round < %u; round++) all_%s[round] = %s;",
+                 rounds, bb_sharing_name(s, k), bb_cuda_index(e, empty, NULL));
+  }
+  bb_cuda_line(e, "%s for (int i = 0; i < blocks; i++, from += %u) {",
+               is_apart(s) ? "TL_ROLLED" : "TL_UNROLL_FOURS", hand_values(s));
+  e->depth++;
+  put_received(s);
+  if (!is_apart(s)) put_both(s, s->needed, s->of);
+  for (uint32_t k = 0; is_apart(s) && k < s->monoid->components; k++) {
+    if (!s->needed[k]) continue;
+    one[k] = true;
+    put_both(s, one, s->merged[k]);
+    one[k] = false;
   }
   close(s);
 }
 
-/* all_X[round] of all blocks' parts. */
-static void put_combined(const bb_sharing *s) {
-  static const char *const all[2] = {"all_", "[round]"}, *const part[2] = {"part_", "[round][0]"};
-  bb_cuda *e = s->e;
-  uint32_t batch = batch_of(s);
-  for (uint32_t k = 0; k < s->monoid->components; k++)
-    if (s->needed[k]) bb_cuda_line(e, "float all_%s[%u];", bb_sharing_name(s, k), rounds_of(s));
-  bb_cuda_line(e, "for (int first = 0; first < blocks; first += %u) {", batch);
-  e->depth++;
-  put_received(s, batch);
-  bb_cuda_line(e, "TL_UNROLL for (int round = 0; round < %u; round++) {", rounds_of(s));
-  e->depth++;
-  bb_sharing_put_tree(s, s->needed, batch, "first + i");
-  bb_cuda_line(e, "if (first > 0) {");
-  e->depth++;
-  bb_sharing_put_combine(s, s->needed, all, part);
-  e->depth--;
-  bb_cuda_line(e, "} else {");
-  for (uint32_t k = 0; k < s->monoid->components; k++)
-    if (s->needed[k])
-      bb_cuda_line(e, "  all_%s[round] = part_%s[round][0];", bb_sharing_name(s, k),
-                   bb_sharing_name(s, k));
-  bb_cuda_line(e, "}");
-  close(s);
-  close(s);
-}
-
 void bb_cuda_push(const bb_sharing *s) {
-  static const char *const from[2] = {"all_", "[round]"};
   bb_cuda *e = s->e;
   uint32_t each = hand(e);
-  const char *share =
-      hands(s) > 1 ? bb_arena_printf(e->arena, "(%u + blocks) / blocks", hands(s) - 1) : "1";
-  bb_cuda_line(e, "const int share = %s; // hands of %u elements that a block combines", share,
-               each);
-  bb_cuda_line(e, "const int size = %s;",
-               bb_infix(e->arena,
-                        bb_arena_printf(e->arena, "%u * share", each * blocks_sent(s) * s->lanes),
-                        "+", bb_arena_printf(e->arena, "%u", vectors_room(s))));
-  bb_cuda_line(
-      e, "float *const inbox = (float *)(tile_memory + %u), *const slot = inbox + rank * size;",
-      e->inbox);
+  if (vectors_sent(s)) {
+    bb_cuda_line(e, "float *const vectors = (float *)(tile_memory + %u);", e->inbox);
+    bb_cuda_line(e, "float *const my_vectors = vectors + rank * %u;", vectors_room(s));
+  }
+  bb_cuda_line(e,
+               "float *const hands = (float *)(tile_memory + %u); // of %u elements of a thread%s",
+               e->inbox + 4 * most_blocks(e) * vectors_room(s), e->warps ? 1 : each,
+               e->warps ? " of each warp" : "");
   if (e->warps)
-    bb_sharing_put_warps(s, push_of_warps);
+    bb_sharing_put_warps(s, begin_hands, push_of_warps);
   else
     push_of_threads(s);
-  bb_cuda_line(e,
-               "for (int start = rank * %u%s, nth = 0; start < %u; start += blocks * %u, nth++) {",
-               each, e->warps ? " + my_warp" : "", elements(s), each);
+  bb_cuda_line(e, "const float *from = hands;");
+  bb_cuda_line(e, "for (int start = rank * %u%s; start < %u; start += blocks * %u) {", each,
+               e->warps ? " + my_warp" : "", elements(s), each);
   e->depth++;
-  put_loads(s);
+  for (uint32_t i = 0; i < s->list->count; i++) /* asked for before the parts are waited for */
+    if (s->list->stmt[i]->kind == BB_TILE_LOAD) put_before(s, s->list->stmt[i]);
   bb_cuda_line(e, "tl::barrier_wait_cluster(&sync.parts, 0);");
   put_combined(s);
-  open_rounds(s);
-  bb_sharing_put_following(s, from, true);
+  for (uint32_t i = 0; i < s->list->count; i++)
+    if (s->list->stmt[i]->kind == BB_TILE_MAP && is_made_before(s, s->list->stmt[i]))
+      put_before(s, s->list->stmt[i]);
+  open_rounds(s, s->of);
+  put_element(s, s->of);
+  bb_sharing_put_following(s, known_of_element, is_made_before);
   close(s);
   close(s);
 }

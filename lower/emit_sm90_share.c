@@ -145,8 +145,8 @@ static void put_leave(const bb_sharing *s, const char *to) {
                  bb_sharing_name(s, k));
 }
 
-const char *bb_sharing_value(const bb_sharing *s, uint32_t i, uint32_t of) {
-  const bb_tile *t = &s->e->p->tile[s->merged[i]], *whole = &s->e->p->tile[of];
+const char *bb_sharing_value(const bb_sharing *s, uint32_t tile, uint32_t of) {
+  const bb_tile *t = &s->e->p->tile[tile], *whole = &s->e->p->tile[of];
   if (t->rows == whole->rows && t->cols == whole->cols) return "e";
   if (!t->rows && !t->cols) return "0";
   return bb_arena_printf(s->e->arena, "tl::%s_of<%u>(e)", t->rows ? "row" : "col",
@@ -191,34 +191,40 @@ void bb_sharing_put_parts(const bb_sharing *s, const bool *needed, uint32_t roun
 
 /* --- what follows, at one element --- */
 
-void bb_sharing_put_following(const bb_sharing *s, const char *const from[2], bool loaded) {
+/* What is looked at by statements that are not done gets a name, and what they make. */
+static void put_names(const bb_sharing *s, bb_sharing_known *known, bb_sharing_done *done) {
   bb_cuda *e = s->e;
-  bool *declared = BB_NEW(e->arena, bool, e->p->tiles + 1);
-  for (uint32_t k = 0; k < s->monoid->components; k++) {
-    if (!s->needed[k]) continue;
-    const char *end =
-        from[1] ? from[1] : bb_arena_printf(e->arena, "[%s]", bb_sharing_value(s, k, s->of));
-    bb_cuda_line(e, "float one_%s = %s%s%s;", bb_sharing_name(s, k), from[0], bb_sharing_name(s, k),
-                 end);
-    declared[s->merged[k]] = true;
-  }
-  for (uint32_t i = 0; i < s->list->count; i++) {
-    uint32_t result = s->list->stmt[i]->result;
-    if (result == BB_NONE || declared[result]) continue;
-    bb_cuda_line(e, "%s one_%s;", e->p->tile[result].dtype == BB_BOOL ? "bool" : "float",
-                 e->tile[result].name);
-    declared[result] = true;
-  }
-  e->single = e->tile[s->of].ct;
+  bool *named = BB_NEW(e->arena, bool, e->p->tiles + 1);
   for (uint32_t i = 0; i < s->list->count; i++) {
     const bb_tile_stmt *stmt = s->list->stmt[i];
-    if (loaded && stmt->kind == BB_TILE_LOAD)
-      bb_cuda_line(e, "one_%s = loaded_%s[round];", e->tile[stmt->result].name,
-                   e->tile[stmt->result].name);
-    else
-      bb_cuda_stmt(e, stmt);
+    if (done && done(s, stmt)) continue;
+    for (uint32_t k = 0; k < stmt->operands; k++) {
+      uint32_t tile = stmt->operand[k];
+      const char *value = known(s, tile);
+      if (!value || named[tile]) continue;
+      bb_cuda_line(e, "float one_%s = %s;", e->tile[tile].name, value);
+      named[tile] = true;
+    }
+    if (stmt->result == BB_NONE || named[stmt->result]) continue;
+    bb_cuda_line(e, "%s one_%s;", e->p->tile[stmt->result].dtype == BB_BOOL ? "bool" : "float",
+                 e->tile[stmt->result].name);
+    named[stmt->result] = true;
   }
+}
+
+void bb_sharing_put_following(const bb_sharing *s, bb_sharing_known *known, bb_sharing_done *done) {
+  bb_cuda *e = s->e;
+  put_names(s, known, done);
+  e->single = e->tile[s->of].ct;
+  for (uint32_t i = 0; i < s->list->count; i++)
+    if (!done || !done(s, s->list->stmt[i])) bb_cuda_stmt(e, s->list->stmt[i]);
   e->single = 0;
+}
+
+bool bb_sharing_is_component(const bb_sharing *s, uint32_t tile) {
+  for (uint32_t k = 0; k < s->monoid->components; k++)
+    if (s->merged[k] == tile) return true;
+  return false;
 }
 
 /* --- from the warps of a block --- */
@@ -248,8 +254,8 @@ static void open_warps(const bb_sharing *s, const bool *needed, uint32_t of, uin
   for (uint32_t k = 0; k < s->monoid->components; k++)
     if (needed[k])
       bb_cuda_line(e, "  part_%s[round][i] = parts[(i * %u + %u + %s) * %u + %s];",
-                   bb_sharing_name(s, k), s->count, s->offset[k], bb_sharing_value(s, k, of),
-                   s->lanes, s->lane);
+                   bb_sharing_name(s, k), s->count, s->offset[k],
+                   bb_sharing_value(s, s->merged[k], of), s->lanes, s->lane);
   bb_cuda_line(e, "}");
   e->depth--;
   bb_cuda_line(e, "}");
@@ -257,7 +263,7 @@ static void open_warps(const bb_sharing *s, const bool *needed, uint32_t of, uin
   bb_sharing_put_tree(s, needed, warps, NULL);
 }
 
-void bb_sharing_put_warps(const bb_sharing *s, void (*take)(const bb_sharing *s, uint32_t k)) {
+void bb_sharing_put_warps(const bb_sharing *s, bb_sharing_part *begin, bb_sharing_part *take) {
   bb_cuda *e = s->e;
   uint32_t first = 0;
   for (uint32_t k = 0; k < s->monoid->components; k++) {
@@ -266,6 +272,7 @@ void bb_sharing_put_warps(const bb_sharing *s, void (*take)(const bb_sharing *s,
     need(s, k, needed);
     bb_cuda_line(e, "{");
     e->depth++;
+    if (begin) begin(s, k);
     open_warps(s, needed, s->merged[k], first);
     take(s, k);
     for (uint32_t i = 0; i < 2; i++) {
@@ -276,11 +283,15 @@ void bb_sharing_put_warps(const bb_sharing *s, void (*take)(const bb_sharing *s,
   }
 }
 
+static const char *known_of_warps(const bb_sharing *s, uint32_t tile) {
+  if (!bb_sharing_is_component(s, tile)) return NULL;
+  return bb_arena_printf(s->e->arena, "part_%s[round][0]", s->e->tile[tile].name);
+}
+
 /* The result from what the warps left, within this block. */
 static void put_from_warps(const bb_sharing *s) {
-  static const char *const from[2] = {"part_", "[round][0]"};
   open_warps(s, s->needed, s->of, 0);
-  bb_sharing_put_following(s, from, false);
+  bb_sharing_put_following(s, known_of_warps, NULL);
   s->e->depth--;
   bb_cuda_line(s->e, "}");
 }
@@ -319,7 +330,7 @@ static void put_blocks(const bb_sharing *s, uint32_t rounds) {
     if (s->needed[k])
       bb_cuda_line(e, "  part_%s[round][i] = parts[i * %u + (%u + %s) * %u + %s];",
                    bb_sharing_name(s, k), s->count * s->lanes, s->offset[k],
-                   bb_sharing_value(s, k, s->of), s->lanes, s->lane);
+                   bb_sharing_value(s, s->merged[k], s->of), s->lanes, s->lane);
   bb_cuda_line(e, "}");
   e->depth--;
   bb_cuda_line(e, "}");
@@ -349,9 +360,13 @@ static void put_whole(const bb_sharing *s, uint32_t k) {
                s->lane, bb_sharing_name(s, k));
 }
 
+static const char *known_of_all(const bb_sharing *s, uint32_t tile) {
+  if (!bb_sharing_is_component(s, tile)) return NULL;
+  return bb_arena_printf(s->e->arena, "all_%s[round]", s->e->tile[tile].name);
+}
+
 /* The last to come takes all elements. */
 static void put_last(const bb_sharing *s, const char *sync) {
-  static const char *const from[2] = {"all_", "[round]"};
   bb_cuda *e = s->e;
   const char *thread = e->copier ? "my_thread" : "threadIdx.x";
   uint32_t rounds = (e->tile[s->of].registers + workers(e) - 1) / workers(e);
@@ -376,7 +391,7 @@ static void put_last(const bb_sharing *s, const char *sync) {
   bb_cuda_line(e, "TL_UNROLL for (int round = 0; round < %u; round++) {", rounds);
   e->depth++;
   put_element(s);
-  bb_sharing_put_following(s, from, false);
+  bb_sharing_put_following(s, known_of_all, NULL);
   e->depth--;
   bb_cuda_line(e, "}");
   e->depth--;
@@ -385,14 +400,34 @@ static void put_last(const bb_sharing *s, const char *sync) {
 
 /* --- all together --- */
 
-/* What this thread has is the result already. */
+static bool is_of_vectors(const bb_sharing *s, const bb_tile_stmt *stmt) {
+  return stmt->result != BB_NONE && !is_block(&s->e->p->tile[stmt->result]);
+}
+
+/* Merged tiles are whole, and so is what is made of vectors alone. */
+static const char *known_alone(const bb_sharing *s, uint32_t tile) {
+  if (!bb_sharing_is_component(s, tile) && is_block(&s->e->p->tile[tile])) return NULL;
+  return bb_arena_printf(s->e->arena, "%s[%s]", s->e->tile[tile].name,
+                         bb_sharing_value(s, tile, s->of));
+}
+
+/* This block has the result already: what follows, of vectors first, which elements have in common. */
 static void put_alone(const bb_sharing *s) {
-  static const char *const from[2] = {"", NULL};
-  bb_cuda_line(s->e, "TL_UNROLL for (int e = 0; e < %u; e++) {", s->e->tile[s->of].registers);
-  s->e->depth++;
-  bb_sharing_put_following(s, from, false);
-  s->e->depth--;
-  bb_cuda_line(s->e, "}");
+  bb_cuda *e = s->e;
+  for (uint32_t i = 0; i < s->list->count; i++) {
+    const bb_tile_stmt *stmt = s->list->stmt[i];
+    if (!is_of_vectors(s, stmt)) continue;
+    bool declared = bb_sharing_is_component(s, stmt->result);
+    for (uint32_t k = 0; k < i; k++) declared |= s->list->stmt[k]->result == stmt->result;
+    if (!declared)
+      bb_cuda_line(e, "float %s[%u];", e->tile[stmt->result].name, e->tile[stmt->result].registers);
+    bb_cuda_stmt(e, stmt);
+  }
+  bb_cuda_line(e, "TL_UNROLL for (int e = 0; e < %u; e++) {", e->tile[s->of].registers);
+  e->depth++;
+  bb_sharing_put_following(s, known_alone, is_of_vectors);
+  e->depth--;
+  bb_cuda_line(e, "}");
 }
 
 /* Parts of the grid or of a cluster, from what each block has. */
@@ -405,7 +440,7 @@ static void put_between(const bb_sharing *s, const char *sync) {
   bb_cuda_line(e, "float *const whole = p.parts + (long long)blockIdx.x * %u;",
                s->count * s->lanes);
   if (e->warps)
-    bb_sharing_put_warps(s, put_whole);
+    bb_sharing_put_warps(s, NULL, put_whole);
   else
     put_leave(s, "whole");
   put_last(s, sync);

@@ -25,8 +25,8 @@ bb_sharing bb_sharing_begin(bb_cuda *e);
 const char *bb_sharing_name(const bb_sharing *s, uint32_t component);
 /* Does a component have a value for every element of the shared tile, and not one for a row or column of them? */
 bool bb_sharing_is_block(const bb_sharing *s, uint32_t component);
-/* Which of a thread's values of component i belongs to element e of tile `of`, as text. */
-const char *bb_sharing_value(const bb_sharing *s, uint32_t i, uint32_t of);
+/* Which of a thread's values of a tile belongs to element e of tile `of`, as text. */
+const char *bb_sharing_value(const bb_sharing *s, uint32_t tile, uint32_t of);
 /* Declares part_X of needed components. */
 void bb_sharing_put_parts(const bb_sharing *s, const bool *needed, uint32_t rounds, uint32_t parts);
 /* part_X[round][0] = all of part_X[round][0], part_X[round][1], ...; `there`: which of them are, of part i, or NULL: all. */
@@ -35,12 +35,17 @@ void bb_sharing_put_tree(const bb_sharing *s, const bool *needed, uint32_t parts
 /* The components named FROM[0] NAME FROM[1], combined with those of `right`. */
 void bb_sharing_put_combine(const bb_sharing *s, const bool *needed, const char *const left[2],
                             const char *const right[2]);
-/* What follows, at element e, from components named FROM[0] NAME FROM[1]; loads that were made, loaded_X[round], are
- * not made again. */
-void bb_sharing_put_following(const bb_sharing *s, const char *const from[2], bool loaded);
+bool bb_sharing_is_component(const bb_sharing *s, uint32_t tile);
+/* How a tile's value at element e is called before what follows, NULL: it has none. */
+typedef const char *bb_sharing_known(const bb_sharing *s, uint32_t tile);
+/* Has a statement of what follows been done for all elements? */
+typedef bool bb_sharing_done(const bb_sharing *s, const bb_tile_stmt *stmt);
+/* What follows, at element e, but what is done (NULL: nothing is). */
+void bb_sharing_put_following(const bb_sharing *s, bb_sharing_known *known, bb_sharing_done *done);
 /* Combines what the warps left in `parts`, a value by one warp: `take` writes the code for what becomes of value e of
- * component k, part_X[round][0]. */
-void bb_sharing_put_warps(const bb_sharing *s, void (*take)(const bb_sharing *s, uint32_t k));
+ * component k, part_X[round][0], and `begin` (or NULL) what comes before the first of them. */
+typedef void bb_sharing_part(const bb_sharing *s, uint32_t k);
+void bb_sharing_put_warps(const bb_sharing *s, bb_sharing_part *begin, bb_sharing_part *take);
 
 /* emit_sm90_push.c: from what each block of a cluster has, or its warps left. */
 void bb_cuda_push(const bb_sharing *s);

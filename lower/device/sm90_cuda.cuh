@@ -50,16 +50,18 @@ TL_DEV void barrier_arrive_at_mate(u64 *b) {
                ::"r"(address(b)), "r"(cluster_rank() ^ 1) : "memory");
 }
 
-// Values to where `to` is in a block of the cluster, whose barrier, where `b` is, counts their bytes.
-TL_DEV void push(float *to, float value, u64 *b, int rank) {
-  asm volatile("{\n.reg .b32 a, b;\nmapa.shared::cluster.u32 a, %0, %3;\nmapa.shared::cluster.u32 b, %1, %3;\n"
-               "st.async.shared::cluster.mbarrier::complete_tx::bytes.f32 [a], %2, [b];\n}"
-               ::"r"(address(to)), "r"(address(b)), "f"(value), "r"(rank) : "memory");
+// What is added to an address in this block's shared memory to name the same place in another's of the cluster.
+TL_DEV u32 away(const void *here, int rank) {
+  u32 there; asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(address(here)), "r"(rank)); return there - address(here);
 }
-TL_DEV void push(float *to, float x, float y, float z, float w, u64 *b, int rank) {
-  asm volatile("{\n.reg .b32 a, b;\nmapa.shared::cluster.u32 a, %0, %6;\nmapa.shared::cluster.u32 b, %1, %6;\n"
-               "st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.f32 [a], {%2, %3, %4, %5}, [b];\n}"
-               ::"r"(address(to)), "r"(address(b)), "f"(x), "f"(y), "f"(z), "f"(w), "r"(rank) : "memory");
+// Values to where `to` is there; the barrier that is there where `b` is here counts their bytes.
+TL_DEV void push(float *to, float value, u64 *b, u32 there) {
+  asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.f32 [%0], %1, [%2];"
+               ::"r"(address(to) + there), "f"(value), "r"(address(b) + there) : "memory");
+}
+TL_DEV void push(float *to, float x, float y, float z, float w, u64 *b, u32 there) {
+  asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.f32 [%0], {%1, %2, %3, %4}, [%5];"
+               ::"r"(address(to) + there), "f"(x), "f"(y), "f"(z), "f"(w), "r"(address(b) + there) : "memory");
 }
 
 // ---- copies of boxes by tensor map; coordinates innermost first

@@ -4,6 +4,8 @@
 
 #define TL_DEV static __device__ __forceinline__
 #define TL_UNROLL _Pragma("unroll")
+#define TL_UNROLL_FOURS _Pragma("unroll 4")
+#define TL_ROLLED _Pragma("unroll 1")
 #define TL_INF __int_as_float(0x7f800000)
 #define TL_NAN __int_as_float(0x7fffffff)
 // A kernel of so many threads, and, behind a comma, how many blocks are to have room beside each other; the memory that a block's threads share.
@@ -67,6 +69,7 @@ TL_DEV void mma_bf16(float *d, u32 a0, u32 a1, u32 a2, u32 a3, u32 b0, u32 b1) {
 TL_DEV u32 transpose_8x8(u32 x) { u32 y; asm("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;" : "=r"(y) : "r"(x)); return y; }
 
 // ---- arithmetic
+TL_DEV float divide(float x, float y) { float z; asm("div.full.f32 %0, %1, %2;" : "=f"(z) : "f"(x), "f"(y)); return z; }  // to 2 ulp
 TL_DEV float exp2(float x) { float y; asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x)); return y; }
 TL_DEV float recip(float x) { float y; asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x)); return y; }
 TL_DEV u32 pack_f16(float lo, float hi) { u32 r; asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(hi), "f"(lo)); return r; }

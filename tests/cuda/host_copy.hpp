@@ -215,7 +215,12 @@ struct parcel {
 };
 static std::vector<parcel> pushed;
 
-static void send(float *to, const float *value, u32 count, u64 *b, int rank) {
+/* An address of another block has its number above the bytes of a block's memory. */
+TL_DEV u32 away(const void *, int rank) {
+  return (u32)rank << 24;
+}
+static void send(float *to, const float *value, u32 count, u64 *b, u32 there) {
+  const int rank = (int)(there >> 24);
   parcel p = {rank, {address(to), address(to) + 4 * count}, {}, 0};
   memcpy(p.value, value, 4 * count);
   if (rank < 0 || rank >= tl_cluster.blocks)
@@ -232,12 +237,12 @@ static void send(float *to, const float *value, u32 count, u64 *b, int rank) {
                p.memory.from, rank);
   pushed.push_back(p);
 }
-TL_DEV void push(float *to, float value, u64 *b, int rank) {
-  send(to, &value, 1, b, rank);
+TL_DEV void push(float *to, float value, u64 *b, u32 there) {
+  send(to, &value, 1, b, there);
 }
-TL_DEV void push(float *to, float x, float y, float z, float w, u64 *b, int rank) {
+TL_DEV void push(float *to, float x, float y, float z, float w, u64 *b, u32 there) {
   const float value[] = {x, y, z, w};
-  send(to, value, 4, b, rank);
+  send(to, value, 4, b, there);
 }
 /* Of one barrier that somebody waits for, all: they come no sooner than they must. */
 static bool bring_pushed() {

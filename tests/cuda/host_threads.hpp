@@ -11,6 +11,8 @@
 
 #define TL_DEV static inline
 #define TL_UNROLL
+#define TL_UNROLL_FOURS
+#define TL_ROLLED
 #define TL_INF INFINITY
 #define TL_NAN NAN
 #define __device__

@@ -143,6 +143,9 @@ template <class T, int N> TL_DEV void pin(T (&)[N]) {}
 
 /* --- arithmetic --- */
 
+template <class A, class B> TL_DEV float divide(A x, B y) {
+  return (float)x / (float)y;
+}
 TL_DEV float exp2(float x) {
   return exp2f(x);
 }
