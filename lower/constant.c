@@ -312,47 +312,6 @@ static void take_out(parting *w, uint32_t home, uint32_t end, uint32_t tile,
       bb_tile_remove(body_of(w, w->place[i].up), w->place[i].at);
 }
 
-/* --- what nobody reads any more --- */
-
-static bool is_live(const bb_tile_stmt *s, const bool *live) {
-  if (s->result == BB_NONE) return true;
-  return live[s->result] || (s->second != BB_NONE && live[s->second]);
-}
-
-static void mark_live(const bb_tile_body *body, bool *live, bool *more) {
-  for (uint32_t i = 0; i < body->count; i++) {
-    const bb_tile_stmt *s = body->stmt[i];
-    for (uint32_t k = 0; k < s->operands && is_live(s, live); k++) {
-      *more |= !live[s->operand[k]];
-      live[s->operand[k]] = true;
-    }
-    mark_live(&s->body, live, more);
-    if (!s->loop) continue;
-    for (uint32_t k = 0; s->loop->merge && k < s->loop->merge->components; k++)
-      live[s->loop->merged[k]] = true;
-    mark_live(&s->loop->body, live, more);
-  }
-}
-
-static void remove_dead(bb_tile_body *body, const bool *live) {
-  for (uint32_t i = body->count; i-- > 0;) {
-    bb_tile_stmt *s = body->stmt[i];
-    remove_dead(&s->body, live);
-    if (s->loop) remove_dead(&s->loop->body, live);
-    bool empty = s->loop && !s->loop->body.count && !s->loop->merge;
-    if (empty || !is_live(s, live)) bb_tile_remove(body, i);
-  }
-}
-
-static void drop_dead(bb_tile_program *p) {
-  bool *live = BB_NEW(p->home->arena, bool, p->tiles + 1);
-  for (bool more = true; more;) {
-    more = false;
-    mark_live(&p->body, live, &more);
-  }
-  remove_dead(&p->body, live);
-}
-
 /* --- all of it --- */
 
 static bool is_plain(bb_dtype dtype) {
@@ -384,7 +343,7 @@ static bool part_one(parting *w, bool any) {
         work_of(w, home) < WORTH * elements(tile) || !find_loops(w, home, rank, &loops))
       continue;
     take_out(w, home, end, t, &loops);
-    drop_dead(w->p);
+    bb_tile_drop_dead(w->p);
     return true;
   }
   return false;

@@ -1,5 +1,6 @@
 /* emit_c.c - kernels in C: nests as functions, their tasks, and where tiles and lists lie in memory. */
 #include "bounds.h"
+#include "code.h"
 #include "emit_c_parts.h"
 
 #include <inttypes.h>
@@ -83,11 +84,23 @@ static void place_carried(bb_c *c, const bb_c_nest *n) {
   }
 }
 
-static void use_tiles(bb_c *c, const bb_tile_stmt *s, void *user) {
+/* Statements that run as one leave the tile between them out. */
+static bool is_named(const bb_c *c, uint32_t tile, const bb_buffer *code) {
+  const char *whole = bb_c_passes(c, tile) ? "_all" : "";
+  return bb_code_names(code, bb_arena_printf(c->out->arena, "t%u%s", tile, whole));
+}
+
+/* Gives memory to what the code names. */
+static void use_tiles(bb_c *c, const bb_tile_stmt *s, void *code) {
+  uint32_t touched[BB_TILE_OPERANDS + 2] = {s->result, s->second};
+  for (uint32_t i = 0; i < s->operands; i++) touched[2 + i] = s->operand[i];
+  for (uint32_t i = 0; i < s->operands + 2; i++)
+    if (touched[i] != BB_NONE && !c->tile[touched[i]].used && is_named(c, touched[i], code))
+      use_tile(c, touched[i]);
+}
+
+static void note_view(bb_c *c, const bb_tile_stmt *s, void *user) {
   (void)user;
-  use_tile(c, s->result);
-  use_tile(c, s->second);
-  for (uint32_t i = 0; i < s->operands; i++) use_tile(c, s->operand[i]);
   if (s->view != BB_NONE) c->view[s->view] = true;
 }
 
@@ -124,26 +137,21 @@ static const char *bytes_of(bb_c *c, uint32_t view) {
                          bb_c_stored(c, v->dtype));
 }
 
-static void put_extents(bb_c *c, const char *from) {
-  for (uint32_t i = 0; i < c->p->extents; i++)
-    if (c->extent[i]) bb_c_line(c, "const int64_t e%u = %s[%u];", i, from, i);
-}
-
-static void forget_uses(bb_c *c) {
-  for (uint32_t i = 0; i < c->p->extents; i++) c->extent[i] = false;
-  for (uint32_t i = 0; i < c->p->views; i++) c->view[i] = false;
+/* Declares the extents that a function's code asks for. */
+void bb_c_declare_extents(const bb_c *c, bb_buffer *code, const char *from) {
+  for (uint32_t i = c->p->extents; i-- > 0;)
+    bb_code_declare(code, bb_arena_printf(code->arena, "e%u", i), 1, "const int64_t e%u = %s[%u];",
+                    i, from, i);
 }
 
 /* static int64_t NAME(const int64_t *extent): what `value` says, after its extents. */
 static void put_size(bb_c *c, const char *name, const char *value) {
+  bb_buffer code = {.arena = c->out->arena};
+  bb_put(&code, "  return %s;\n", value);
+  bb_c_declare_extents(c, &code, "extent");
   bb_c_line(c, "static int64_t %s(const int64_t *extent) {", name);
-  c->indent++;
-  put_extents(c, "extent");
-  bool any = false;
-  for (uint32_t i = 0; i < c->p->extents; i++) any |= c->extent[i];
-  if (!any) bb_c_line(c, "(void)extent;");
-  bb_c_line(c, "return %s;", value);
-  c->indent--;
+  if (!bb_code_names(&code, "extent")) bb_put(c->out, "  (void)extent;\n");
+  bb_put_bytes(c->out, code.data, code.length);
   bb_c_line(c, "}\n");
 }
 
@@ -231,9 +239,9 @@ static void put_views(bb_c *c, const bb_c_nest *n) {
   }
 }
 
-static void put_tiles(bb_c *c) {
+static void put_tiles(bb_c *c, bb_buffer *code) {
   for (uint32_t i = 0; i < c->p->tiles; i++) {
-    if (!c->tile[i].used) continue;
+    if (!c->tile[i].used || !is_named(c, i, code)) continue;
     const char *element = bb_c_held(c, i);
     const char *own = c->tile[i].window ? "_own" : bb_c_passes(c, i) ? "_all" : "";
     if (c->tile[i].panels) {
@@ -247,7 +255,8 @@ static void put_tiles(bb_c *c) {
                 c->tile[i].bundles);
     if (!c->tile[i].window) continue;
     bb_c_line(c, "const %s *t%u = t%u_own;", element, i, i);
-    bb_c_line(c, "int64_t t%u_s = 0;", i);
+    if (bb_code_reads(code, bb_arena_printf(c->out->arena, "t%u_s", i)))
+      bb_c_line(c, "int64_t t%u_s = 0;", i);
   }
   if (c->panel) bb_c_line(c, "void *const panel = local + %" PRId64 ";", c->bytes - c->panel);
 }
@@ -287,32 +296,31 @@ static void put_nest(bb_c *c, const bb_c_nest *nest, uint32_t number) {
   c->nest = number;
   c->bytes = c->panel = 0;
   place_carried(c, n);
-  forget_uses(c);
-  walk(c, &body, use_tiles, NULL);
+  for (uint32_t i = 0; i < c->p->views; i++) c->view[i] = false;
+  walk(c, &body, note_view, NULL);
   c->out = &inner;
   c->indent = 1;
   put_task(c, n);
   bb_c_body(c, &body);
+  walk(c, &body, use_tiles, &inner);
   c->bytes += (c->panel + 63) / 64 * 64;
   c->panel = (c->panel + 63) / 64 * 64;
-  bb_buffer prologue = {.arena = out->arena};
-  c->out = &prologue;
+  bb_buffer code = {.arena = out->arena};
+  c->out = &code;
   put_views(c, n);
   put_carried(c, nest, number);
-  put_tiles(c);
+  put_tiles(c, &inner);
+  bb_put_bytes(&code, inner.data, inner.length);
+  bb_c_declare_extents(c, &code, "call->extent");
   c->out = out;
   c->indent = 0;
   bb_c_line(c, "static void %s_%u(const bb_cpu_call *call, int64_t task, char *local) {", c->name,
             number);
-  c->indent = 1;
-  put_extents(c, "call->extent");
-  bb_put(out, "%s%s}\n\n", prologue.length ? prologue.data : "", inner.length ? inner.data : "");
-  c->indent = 0;
-  forget_uses(c);
+  bb_put_bytes(out, code.data, code.length);
+  bb_put(out, "}\n\n");
   const char *bytes = bb_arena_printf(out->arena, "%" PRId64, c->bytes);
   bytes = sum_of_lists(c, true, bytes);
   put_size(c, bb_arena_printf(out->arena, "%s_%u_bytes", c->name, number), bytes);
-  forget_uses(c);
   put_size(c, bb_arena_printf(out->arena, "%s_%u_tasks", c->name, number),
            tasks_of(c, n, n->loops));
 }
@@ -323,7 +331,6 @@ static void lay_out(bb_c *c, const bb_tile_program *program) {
   program = bb_c_strip(arena, program, c->vector_bytes, &c->strips);
   c->p = program = bb_tile_skip(arena, program, c->strips.variable);
   c->tile = BB_NEW(arena, bb_c_tile, program->tiles + 1);
-  c->extent = BB_NEW(arena, bool, program->extents + 1);
   c->view = BB_NEW(arena, bool, program->views + 1);
   bb_c_find_live(c);
   bb_c_lay_out(c);
@@ -359,7 +366,6 @@ void bb_emit_c(bb_buffer *out, const bb_tile_program *program, const char *name,
     walk(&c, n->loops ? n->body : &body, note_home, nests);
   }
   for (uint32_t i = 0; i < count; i++) put_nest(&c, nests, i);
-  forget_uses(&c);
   const char *shared = shared_by(&c, nests, count, "0");
   put_size(&c, bb_arena_printf(scratch, "%s_shared", name), shared);
   bb_c_line(&c, "static const bb_cpu_nest %s_nests[] = {", name);

@@ -77,7 +77,6 @@ const char *bb_c_memory_suffix(const bb_c *c, bb_dtype dtype) {
 const char *bb_c_index(bb_c *c, bb_tile_index index) {
   const char *a[3] = {NULL, NULL, NULL};
   if (index->op == BB_X_CONST) return bb_arena_printf(arena(c), "%" PRId64, (int64_t)index->number);
-  if (index->op == BB_X_ARG && index->index < c->p->extents) c->extent[index->index] = true;
   if (index->op == BB_X_ARG)
     return bb_arena_printf(arena(c), index->index < c->p->extents ? "e%u" : "i%u", index->index);
   uint32_t arity = bb_expr_op_arity(index->op);

@@ -94,8 +94,7 @@ typedef struct bb_c {
   uint32_t *home;          /* by view: the nest that alone uses it, BB_NONE: several */
   const bb_c_nest **apart; /* by view: the first of two nests that alone use it, NULL: others */
   uint32_t nest;           /* the one being emitted */
-  bool *extent;            /* by extent: the nest at hand names it */
-  bool *view;              /* by view: likewise */
+  bool *view;              /* by view: statements of that nest touch it */
   bb_c_here here;          /* what is being emitted */
   bool ends;               /* in a strip in which strips.ends hold, whose columns are `live` */
   uint32_t indent;
@@ -120,6 +119,9 @@ const char *bb_c_memory_suffix(const bb_c *c, bb_dtype dtype);
 
 /* Elements along a line that elementwise loops may work on: whole vectors, of which the end is not asked for. */
 uint32_t bb_c_whole(uint32_t along);
+
+/* Declares, before a function's code, the extents that it names: from[0], ... */
+void bb_c_declare_extents(const bb_c *c, bb_buffer *code, const char *from);
 
 /* An index as a C expression. */
 const char *bb_c_index(bb_c *c, bb_tile_index index);

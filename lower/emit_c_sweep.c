@@ -1,6 +1,7 @@
 /* emit_c_sweep.c - elementwise statements in C: loops over the elements of tiles, and the fold of what one
  * of them makes in the same loops.
  */
+#include "code.h"
 #include "emit_c_parts.h"
 
 #include <string.h>
@@ -191,14 +192,24 @@ static const bb_expr *replace(void *user, bb_program *program, const bb_expr *no
   return node == r->node ? r->by : bb_expr_rebuild(program, node, a);
 }
 
-static void begin_lanes(bb_c *c, const sweep *w, uint32_t lanes) {
+/* A loop over lanes whose body is being written, apart. */
+typedef struct lane_loop {
+  bb_buffer *out, code;
+} lane_loop;
+
+static void begin_lanes(bb_c *c, lane_loop *loop, uint32_t lanes) {
   bb_c_line(c, lanes > FEW_LANES ? "BB_VECTOR" : "BB_SHORT_VECTOR");
   bb_c_line(c, "for (int64_t l = 0; l < %u; l++) {", lanes);
   c->indent++;
-  bb_c_line(c, "const int64_t %s = first + l;", w->at);
+  loop->out = c->out;
+  loop->code = (bb_buffer){.arena = arena(c)};
+  c->out = &loop->code;
 }
 
-static void end_lanes(bb_c *c) {
+static void end_lanes(bb_c *c, lane_loop *loop, const sweep *w) {
+  c->out = loop->out;
+  bb_code_declare(&loop->code, w->at, c->indent, "const int64_t %s = first + l;", w->at);
+  bb_put_bytes(c->out, loop->code.data, loop->code.length);
   c->indent--;
   bb_c_line(c, "}");
 }
@@ -213,10 +224,11 @@ static const bb_expr *put_exps(bb_c *c, const bb_tile_stmt *s, const sweep *w, u
   for (; operands < BB_TILE_OPERANDS && (exp = inner_exp(c, left)) != NULL; operands++) {
     uint32_t k = c->temporaries++;
     bb_c_line(c, "float x%u[%u];", k, lanes);
-    begin_lanes(c, w, lanes);
+    lane_loop loop;
+    begin_lanes(c, &loop, lanes);
     bb_c_line(c, "x%u[l] = %s;", k,
               bb_c_expression(c, exp->a[0], operand, place(c, s, 0), place(c, s, 1)));
-    end_lanes(c);
+    end_lanes(c, &loop, w);
     bb_c_line(c, "bb_exps_%sf32(x%u, %u);", bb_c_is_below(c, exp) ? "below_" : "", k, lanes);
     operand[operands] = bb_arena_printf(arena(c), "x%u[l]", k);
     replacement r = {exp, bb_expr_arg(c->p->home, exp->dtype, operands)};
@@ -231,14 +243,15 @@ static void put_lanes(bb_c *c, const bb_tile_stmt *s, const bb_tile_stmt *fold, 
                       uint32_t lanes, const char **operand) {
   const bb_tile *t = &c->p->tile[s->result];
   const bb_expr *expr = put_exps(c, s, w, lanes, operand);
-  begin_lanes(c, w, lanes);
+  lane_loop loop;
+  begin_lanes(c, &loop, lanes);
   const char *value = bb_c_expression(c, expr, operand, place(c, s, 0), place(c, s, 1));
   bb_c_line(c, "const %s made = %s;", bb_c_element(c, t->dtype), value);
   if (c->tile[s->result].readers > 1) bb_c_line(c, "%s = made;", bb_c_at(c, s->result, "r", "c"));
   bb_c_line(c, "lane[l] = bb_%s_%s_%s(lane[l], made);", is_extremum(fold) ? "over" : "next",
             bb_c_monoid(c, fold->monoid), bb_c_suffix(c, t->dtype));
   if (is_extremum(fold)) bb_c_line(c, "odd[l] |= -(made != made);");
-  end_lanes(c);
+  end_lanes(c, &loop, w);
 }
 
 static void put_empty_lanes(bb_c *c, const bb_tile_stmt *fold, const bb_tile *t, uint32_t lanes) {

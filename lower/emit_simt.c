@@ -175,7 +175,6 @@ static void put_tiles(bb_simt *s) {
 static void forget_uses(bb_simt *s) {
   const bb_tile_program *p = s->c.p;
   for (uint32_t i = 0; i < p->tiles; i++) s->c.tile[i].used = false;
-  for (uint32_t i = 0; i < p->extents; i++) s->c.extent[i] = false;
   for (uint32_t i = 0; i < p->views; i++) s->c.view[i] = false, s->touches[i] = 0;
   s->most_rows = s->most_cols = 1;
   s->products = s->shares = false;
@@ -185,7 +184,7 @@ static void forget_uses(bb_simt *s) {
 
 static void put_nest(bb_simt *s, const bb_c_nest *n, bb_simt_nest *made) {
   bb_c *c = &s->c;
-  bb_buffer *out = c->out, inner = {.arena = out->arena}, prologue = {.arena = out->arena};
+  bb_buffer *out = c->out, inner = {.arena = out->arena}, code = {.arena = out->arena};
   bb_tile_body body = {n->count, c->p->body.stmt + n->first};
   if (n->loops) body = *n->body;
   forget_uses(s);
@@ -196,9 +195,13 @@ static void put_nest(bb_simt *s, const bb_c_nest *n, bb_simt_nest *made) {
   put_task(s, n);
   put_tiles(s);
   bb_simt_body(s, &body);
-  c->out = &prologue;
+  c->out = &code;
   c->indent = 1;
   made->own = put_views(s);
+  bb_c_line(c, "for (int64_t task = bb_block(); task < call.tasks; task += bb_blocks()) {");
+  bb_put_bytes(&code, inner.data, inner.length);
+  bb_put(&code, "  }\n");
+  bb_c_declare_extents(c, &code, "call.extent");
   c->out = out;
   c->indent = 0;
   bb_c_line(c, "BB_KERNEL(%s_%u, %s_call, %u, %u) {", c->name, c->nest, c->name, s->ty * s->tx,
@@ -207,11 +210,8 @@ static void put_nest(bb_simt *s, const bb_c_nest *n, bb_simt_nest *made) {
   bb_c_line(c, "enum { TY = %u, TX = %u, TV = %u };", s->ty, s->tx, s->tv);
   bb_c_line(c, "bb_after_earlier();");
   bb_c_line(c, "const int ty = bb_thread() / TX, tx = bb_thread() %% TX;");
-  for (uint32_t i = 0; i < c->p->extents; i++)
-    if (c->extent[i]) bb_c_line(c, "const int64_t e%u = call.extent[%u];", i, i);
-  bb_put(out, "%s", prologue.length ? prologue.data : "");
-  bb_c_line(c, "for (int64_t task = bb_block(); task < call.tasks; task += bb_blocks()) {");
-  bb_put(out, "%s  }\n}\n\n", inner.length ? inner.data : "");
+  bb_put_bytes(out, code.data, code.length);
+  bb_put(out, "}\n\n");
   c->indent = 0;
   made->threads = s->ty * s->tx;
   made->shared = s->shared;
@@ -240,7 +240,6 @@ void bb_emit_simt(bb_buffer *out, const bb_tile_program *p, const char *name,
   s.most_shared = options && options->shared ? options->shared : MOST_SHARED;
   s.c.tile = BB_NEW(keep, bb_c_tile, p->tiles + 1);
   s.c.home = BB_NEW(keep, uint32_t, p->views + 1);
-  s.c.extent = BB_NEW(keep, bool, p->extents + 1);
   s.c.view = BB_NEW(keep, bool, p->views + 1);
   s.touches = BB_NEW(keep, uint32_t, p->views + 1);
   bb_c_nest *nests;

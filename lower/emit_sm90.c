@@ -1,4 +1,5 @@
 /* emit_sm90.c - a tile program as CUDA for sm_90a: the frame of a kernel, and what its launch needs. */
+#include "code.h"
 #include "emit_sm90.h"
 
 #include <string.h>
@@ -207,24 +208,33 @@ static void put_tiles(bb_cuda *e) {
   }
 }
 
+/* Who a thread is, and where in tiles its elements begin, as far as its code asks. */
+static void declare_thread(const bb_cuda *e, bb_buffer *code) {
+  const char *rows = "(tl::warp() - 4) * 16";
+  if (e->warps) rows = "0";
+  if (e->sm80) rows = bb_arena_printf(e->arena, "tl::warp() * %u", e->group / 4);
+  bb_code_declare(code, "my_col", e->depth, "const int my_col = 2 * (tl::lane() & 3);");
+  bb_code_declare(code, "my_row", e->depth, "const int my_row = my_rows + tl::lane() / 4;");
+  bb_code_declare(code, "my_rows", e->depth, "const int my_rows = %s;", rows);
+  bb_code_declare(code, "group", e->depth, "const int group = tl::warp() / 4%s;",
+                  e->sm80 ? "" : " - 1");
+  bb_code_declare(code, "my_thread", e->depth, "const int my_thread = threadIdx.x%s;",
+                  e->sm80 ? "" : " - 128");
+  bb_code_declare(code, "my_warp", e->depth, "const int my_warp = tl::warp();");
+}
+
 static void put_compute(bb_cuda *e) {
-  if (e->warps)
-    bb_cuda_line(e, "const int my_warp = tl::warp(), my_rows = 0;");
-  else if (e->sm80)
-    bb_cuda_line(e,
-                 "const int my_thread = threadIdx.x, group = tl::warp() / 4, my_rows = "
-                 "tl::warp() * %u;",
-                 e->group / 4);
-  else
-    bb_cuda_line(e, "const int my_thread = threadIdx.x - 128, group = tl::warp() / 4 - 1, my_rows "
-                    "= (tl::warp() - 4) * 16;");
-  bb_cuda_line(e, "const int my_row = my_rows + tl::lane() / 4, my_col = 2 * (tl::lane() & 3);");
+  bb_buffer *out = e->out, code = {.arena = e->arena};
+  e->out = &code;
   if (e->exchange) bb_cuda_line(e, "float *const exchange = sync.exchange;");
   put_tiles(e);
   if (!e->sm80) bb_cuda_line(e, "tl::after_earlier();");
   if (e->p->turns) bb_cuda_line(e, "if (group == 1) tl::named_arrive(1, 256);");
   if (bb_cuda_pushes(e)) bb_cuda_expect_parts(e);
   bb_cuda_role(e, false);
+  e->out = out;
+  declare_thread(e, &code);
+  bb_put_bytes(out, code.data, code.length);
 }
 
 static void put_roles(bb_cuda *e) {
@@ -272,9 +282,30 @@ static bool shares_processor(const bb_cuda *e) {
   return sums <= SUMS;
 }
 
+static void put_head(bb_cuda *e) {
+  const char *name = e->p->name;
+  if (e->sm80 || e->p->registers)
+    bb_put(e->out, "%sTL_KERNEL(%s, %u, %u) {\n", e->sm80 ? "" : "\n", name, e->threads,
+           e->sm80 ? blocks_beside(e) : 1);
+  else if (shares_processor(e))
+    bb_put(e->out, "\nTL_KERNEL(%s, %u, 2) {\n", name, e->threads);
+  else
+    bb_put(e->out, "\nTL_KERNEL(%s, %u) {\n", name, e->threads);
+}
+
+static void put_body(bb_cuda *e) {
+  e->depth = 1;
+  bb_cuda_line(e, "TL_SHARED(tile_memory);");
+  if (e->sync) bb_cuda_line(e, "Sync &sync = *(Sync *)(tile_memory + %u);", e->shared);
+  if (e->pair) bb_cuda_line(e, "const int mates = tl::cluster_size(), mine = tl::cluster_rank();");
+  if (!e->sm80) put_init(e);
+  put_roles(e);
+  e->depth = 0;
+}
+
 static void emit(bb_cuda *e, bb_buffer *launch, bb_sm90_launch *plan) {
   const bb_tile_program *program = e->p;
-  bb_buffer *source = e->out;
+  bb_buffer *source = e->out, body = {.arena = e->arena};
   for (uint32_t i = 0; i < program->views; i++)
     if (program->view[i].scratch || program->view[i].rank > 5)
       bb_cuda_refuse(e, NULL, program->view[i].scratch ? "scratch memory" : "more than five axes");
@@ -296,20 +327,12 @@ static void emit(bb_cuda *e, bb_buffer *launch, bb_sm90_launch *plan) {
   bb_put(source, "\n");
   put_sync(e);
   bb_put(source, "\n");
-  bb_cuda_products(e);
-  if (e->sm80 || e->p->registers)
-    bb_put(source, "%sTL_KERNEL(%s, %u, %u) {\n", e->sm80 ? "" : "\n", program->name, e->threads,
-           e->sm80 ? blocks_beside(e) : 1);
-  else if (shares_processor(e))
-    bb_put(source, "\nTL_KERNEL(%s, %u, 2) {\n", program->name, e->threads);
-  else
-    bb_put(source, "\nTL_KERNEL(%s, %u) {\n", program->name, e->threads);
-  e->depth = 1;
-  bb_cuda_line(e, "TL_SHARED(tile_memory);");
-  if (e->sync) bb_cuda_line(e, "Sync &sync = *(Sync *)(tile_memory + %u);", e->shared);
-  if (e->pair) bb_cuda_line(e, "const int mates = tl::cluster_size(), mine = tl::cluster_rank();");
-  if (!e->sm80) put_init(e);
-  put_roles(e);
+  e->out = &body;
+  put_body(e);
+  e->out = source;
+  bb_cuda_products(e, &body);
+  put_head(e);
+  bb_put_bytes(source, body.data, body.length);
   bb_put(source, "}\n");
   e->shared += e->sync;
   put_launch(e, launch);

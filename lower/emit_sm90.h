@@ -173,7 +173,8 @@ void bb_cuda_async_dot(bb_cuda *e, const bb_tile_stmt *stmt);
 void bb_cuda_both_dots(bb_cuda *e, const bb_tile_stmt *stmt, const bb_tile_stmt *second);
 /* A warp's product; `then`: a line of code for when it has read the left operand, or NULL. */
 void bb_cuda_warp_dot(bb_cuda *e, const bb_tile_stmt *stmt, const char *then);
-void bb_cuda_products(bb_cuda *e); /* the wrappers of wgmma that the program uses */
+/* The wrappers of wgmma that the kernel, its code, calls. */
+void bb_cuda_products(bb_cuda *e, const bb_buffer *kernel);
 
 /* emit_sm90_beside.c: products of one left operand with two right ones, as one. */
 void bb_cuda_find_beside(bb_cuda *e);

@@ -1,6 +1,7 @@
 /* emit_sm90_core.c - the loops of a role: the grid's, which the copier and the warps that compute go
  * through alike, and the core's serial loop in its stretches.
  */
+#include "code.h"
 #include "emit_sm90.h"
 #include "infix.h"
 
@@ -218,6 +219,11 @@ static void put_first(bb_cuda *e) {
   bb_cuda_line(e, "%s = %s;", serial_name(e), bb_cuda_index(e, e->serial->stretch[0].from, NULL));
 }
 
+/* An iteration has ended. */
+static void put_old(bb_cuda *e) {
+  bb_cuda_line(e, "%s = %s;", old_name(e), serial_name(e));
+}
+
 static void put_stretch(bb_cuda *e, uint32_t i, bb_cuda_place list, bool copier) {
   const bb_tile_stretch *s = &e->serial->stretch[i];
   const char *n = serial_name(e), *from = bb_cuda_index(e, s->from, NULL);
@@ -245,14 +251,14 @@ static void put_stretch(bb_cuda *e, uint32_t i, bb_cuda_place list, bool copier)
     }
   }
   bb_cuda_list_code(e, list, i, copier);
-  if (e->stages) bb_cuda_line(e, "%s = %s;", old_name(e), n);
+  if (e->stages) put_old(e);
   close(e);
 }
 
 static void put_begin(bb_cuda *e, bool copier) {
   put_first(e);
   bb_cuda_list_code(e, BB_LIST_BEGIN, 0, copier);
-  bb_cuda_line(e, "%s = %s;", old_name(e), serial_name(e));
+  put_old(e);
 }
 
 /* The core, once, for loops with stages: begin, the others, end. */
@@ -292,7 +298,7 @@ static void put_rotated(bb_cuda *e, bool copier) {
   open(e, "if (more) {");
   put_first(e);
   bb_cuda_list_code(e, BB_LIST_JOIN, 0, copier);
-  bb_cuda_line(e, "%s = %s;", old_name(e), serial_name(e));
+  put_old(e);
   e->depth--;
   open(e, "} else {");
   bb_cuda_list_code(e, BB_LIST_END, 0, copier);
@@ -372,16 +378,8 @@ static void put_own_copies(bb_cuda *e) {
   e->variable = now;
 }
 
-void bb_cuda_role(bb_cuda *e, bool copier) {
-  e->variable = bb_cuda_names_in(e, "place", e->serial ? serial_name(e) : "");
-  e->old_variable = bb_cuda_names_in(e, "place", e->serial ? old_name(e) : "");
-  if (e->warps) e->variable[e->warps->variable] = "my_warp";
-  put_rings(e);
-  put_next(e, copier);
-  if (copier && !e->sm80) bb_cuda_early(e);
-  bb_cuda_line(e, "Place place;");
-  if (e->serial)
-    bb_cuda_line(e, e->stages ? "int %s = 0, %s = 0;" : "int %s = 0;", serial_name(e), old_name(e));
+/* The grid's loops, in them the core. */
+static void put_loops(bb_cuda *e, bool copier) {
   if (e->grids && e->grid[0]->rotate) {
     put_rotated(e, copier);
   } else {
@@ -399,6 +397,30 @@ void bb_cuda_role(bb_cuda *e, bool copier) {
       bb_cuda_line(e, "t = gridDim.x + atomicInc(p.counter, p.tiles - 1);");
     close(e);
   }
+}
+
+/* The serial loop's variable, and what it was, where the code of the loops asks for it. */
+static void declare_serial(bb_cuda *e, bb_buffer *loops) {
+  const char *name[2] = {old_name(e), serial_name(e)}; /* the first is set to the second */
+  for (uint32_t i = 0; i < 2; i++)
+    if (bb_code_reads(loops, name[i]))
+      bb_code_declare(loops, name[i], e->depth, "int %s = 0;", name[i]);
+}
+
+void bb_cuda_role(bb_cuda *e, bool copier) {
+  e->variable = bb_cuda_names_in(e, "place", e->serial ? serial_name(e) : "");
+  e->old_variable = bb_cuda_names_in(e, "place", e->serial ? old_name(e) : "");
+  if (e->warps) e->variable[e->warps->variable] = "my_warp";
+  put_rings(e);
+  put_next(e, copier);
+  if (copier && !e->sm80) bb_cuda_early(e);
+  bb_cuda_line(e, "Place place;");
+  bb_buffer *out = e->out, loops = {.arena = e->arena};
+  e->out = &loops;
+  put_loops(e, copier);
+  e->out = out;
+  if (e->serial) declare_serial(e, &loops);
+  bb_put_bytes(out, loops.data, loops.length);
   /* until the memory may go: that writes are there is what the kernel's end means */
   if (!copier && e->puts) bb_cuda_line(e, "if (tl::lane() == 0) tl::put_read();");
   if (!copier && e->pair) {

@@ -1,7 +1,6 @@
 /* emit_sm90_dot.c - products: of warp groups by wgmma, begun and ended apart, and of single warps. */
+#include "code.h"
 #include "emit_sm90.h"
-
-#include <string.h>
 
 /* --- products of a warp group --- */
 
@@ -113,27 +112,30 @@ static void put_product(bb_cuda *e, const bb_tile_stmt *s, bool two) {
          shared ? "\"l\"(a)" : "\"r\"(a0), \"r\"(a1), \"r\"(a2), \"r\"(a3)");
 }
 
-static void put_product_once(bb_cuda *e, const bb_tile_stmt *s, bool two, bb_buffer *known) {
-  const char *word = bb_arena_printf(e->arena, " %s ", product_name(e, s, two));
-  if (known->data && strstr(known->data, word)) return;
+/* What the kernel calls, once. */
+static void put_product_once(bb_cuda *e, const bb_tile_stmt *s, bool two, const bb_buffer *kernel,
+                             bb_buffer *known) {
+  const char *name = product_name(e, s, two);
+  if (!bb_code_names(kernel, name) || bb_code_names(known, name)) return;
   put_product(e, s, two);
-  bb_put(known, "%s", word);
+  bb_put(known, " %s ", name);
 }
 
-static void find_products(bb_cuda *e, const bb_tile_body *body, bb_buffer *known) {
+static void find_products(bb_cuda *e, const bb_tile_body *body, const bb_buffer *kernel,
+                          bb_buffer *known) {
   for (uint32_t i = 0; i < body->count; i++) {
     const bb_tile_stmt *s = body->stmt[i];
-    if (bb_cuda_is_async(e, s)) put_product_once(e, s, false, known);
-    if (bb_cuda_second(e, s)) put_product_once(e, s, true, known);
-    find_products(e, &s->body, known);
-    if (s->loop) find_products(e, &s->loop->body, known);
+    if (bb_cuda_is_async(e, s)) put_product_once(e, s, false, kernel, known);
+    if (bb_cuda_second(e, s)) put_product_once(e, s, true, kernel, known);
+    find_products(e, &s->body, kernel, known);
+    if (s->loop) find_products(e, &s->loop->body, kernel, known);
   }
 }
 
-void bb_cuda_products(bb_cuda *e) {
+void bb_cuda_products(bb_cuda *e, const bb_buffer *kernel) {
   if (e->sm80) return; /* the device library's */
   bb_buffer known = {.arena = e->arena};
-  find_products(e, &e->p->body, &known);
+  find_products(e, &e->p->body, kernel, &known);
 }
 
 /* --- products of a warp --- */

@@ -2,6 +2,7 @@
 #include "bounds.h"
 #include "inline.h"
 #include "schedule_parts.h"
+#include "tile_edit.h"
 
 #include <string.h>
 
@@ -421,6 +422,7 @@ const bb_kernel *bb_schedule_blocks(bb_program *program, const bb_graph *graph, 
   b->tile->body = b->frame[0].body;
   if (!options || !options->raw) { /* else the passes behind this one do both in their own way */
     bb_tile_inline(b->tile);
+    bb_tile_drop_dead(b->tile); /* components of a tuple that only others were made of */
     bb_tile_bound(b->tile, !program->strict);
   }
   b->kernel->tile = b->tile;

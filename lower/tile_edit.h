@@ -28,6 +28,8 @@ uint32_t bb_tile_writers(bb_tile_body *body, uint32_t tile);
 uint32_t bb_tile_readers(bb_tile_body *body, uint32_t tile);
 /* Everywhere in the body. */
 void bb_tile_rename(bb_tile_body *body, uint32_t from, uint32_t to);
+/* Removes statements whose results nobody reads, and loops that have no others. */
+void bb_tile_drop_dead(bb_tile_program *program);
 
 const bb_expr *bb_tile_named(bb_tile_program *program, const bb_tile_stmt *stmt);
 const bb_expr *bb_tile_name(bb_tile_program *program, uint32_t tile);

@@ -1,4 +1,4 @@
-"""Kernels compile for GPUs of NVIDIA's that there is none of here, spill nothing, and products of float16 use what the target has: from sm_80 on mma, of
+"""Kernels compile without a warning for GPUs of NVIDIA's that there is none of here, spill nothing, and products of float16 use what the target has: from sm_80 on mma, of
 kernels of plain threads, and of others by ldmatrix from what cp.async copied.
 
     before.py PROGRAM MODEL... --plain MODEL...
@@ -8,7 +8,7 @@ MODEL: it has kernels for products of warps; behind --plain: of plain threads al
 import json, os, re, subprocess, sys, tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../tile"))
-from compile import Compiler
+from compile import Compiler, warnings
 
 program, *models = sys.argv[1:]
 at = models.index("--plain")
@@ -30,8 +30,8 @@ def check(model, target, own, wanted):
             good, log, ptx = Compiler(folder, target).compile(f"{folder}/{source}", "PTX")
             spilled = re.findall(r"(\d+) bytes stack frame, (\d+) bytes spill stores", log)
             uses = {x for x in COPIES if x in ptx}
-            fine = good and alike and fits and spilled and not any(int(x) for row in spilled for x in row) and uses == wanted
-            print("ok    " if fine else "FAILED", os.path.basename(model), target, source, spilled, uses, log if not good else "")
+            fine = good and alike and fits and spilled and not any(int(x) for row in spilled for x in row) and uses == wanted and not warnings(log)
+            print("ok    " if fine else "FAILED", os.path.basename(model), target, source, spilled, uses, *warnings(log), log if not good else "")
             bad += not fine
         bad += not sources
 

@@ -1,4 +1,4 @@
-"""Every kernel that is emitted for sm_90a compiles, spills nothing, and its products overlap.
+"""Every kernel that is emitted for sm_90a compiles without a warning, spills nothing, and its products overlap.
 
     compile.py EMIT DEVICE-LIBRARY FILE.tile... [--generate GENERATE MODEL.bb[=ways][=cut][=persists]...]
 
@@ -52,6 +52,11 @@ class Compiler:
         return code == 0, log.value.decode(errors="replace"), cubin
 
 
+def warnings(log):
+    """Names that nothing uses, mostly."""
+    return re.findall(r".*: warning #.*", log)
+
+
 def waits(source):
     """What a launch that begins early must not do: every role waits, once, and touches no array before it does but what it may."""
     wrong, kernel = [], source.split("TL_KERNEL(")[1]
@@ -79,6 +84,7 @@ def faults(source, plan, good, log, cubin):
     spills = re.findall(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads", log)
     if not spills: wrong.append("the compiler said nothing of spills:\n" + log)
     if any(int(x) for row in spills for x in row): wrong.append(f"spills: {spills}")
+    wrong += warnings(log)
     wrong += [f"products do not overlap: {x}" for x in re.findall(r".*C75\d\d.*", log)]
     one = {name: 1 for name in plan.get("ints", [])}
     wrong += [f"{m['view']} of one block is read again" for m in plan.get("maps", []) if eval(m["reads"].replace("/", "//"), {"min": min, "max": max}, one) != 1]
@@ -127,13 +133,15 @@ def main():
             if "persists" in how and not all(persists(f"{folder}/{name}") for name in made):
                 print(path, "has a block that does not load while its results leave"); bad += 1
             for name in made: bad += judge(compiler, folder, name, f"{os.path.basename(path)} {name}")
-        # the check itself sees a spill
+        # the check itself sees a spill, and a name that nothing uses
         with open(f"{folder}/spill.cu", "w") as f:
             f.write('extern "C" __global__ void __launch_bounds__(1024, 2) spill(float *p) { float x[64];\n'
                     "  for (int i = 0; i < 64; i++) x[i] = p[i * threadIdx.x];\n"
                     "  __syncthreads();\n  for (int i = 0; i < 64; i++) p[i * threadIdx.x + 1] = x[63 - i] * x[i]; }\n")
         if not faults("TL_KERNEL(", dict(shared=0, threads=1), *compiler.compile(f"{folder}/spill.cu")):
             print("a kernel that spills is not noticed"); bad += 1
+        with open(f"{folder}/unused.cu", "w") as f: f.write('extern "C" __global__ void unused(float *p) { const int e = threadIdx.x; p[0] = 1; }\n')
+        if not warnings(compiler.compile(f"{folder}/unused.cu")[1]): print("a name that nothing uses is not noticed"); bad += 1
     sys.exit(1 if bad else 0)
 
 
