@@ -19,12 +19,8 @@ const bb_expr *bb_dx_make(bb_derivation *d, bb_expr_op op, const bb_expr *a, con
 const bb_expr *bb_dx_add(bb_derivation *d, const bb_expr *a, const bb_expr *b) {
   return !a ? b : !b ? a : bb_dx_make(d, BB_X_ADD, a, b);
 }
-static bool is_0(const bb_expr *a) {
-  return a->op == BB_X_CONST && a->number == 0;
-}
-
 static bool selects_or_0(const bb_expr *a) {
-  return a->op == BB_X_SELECT && (is_0(a->a[1]) || is_0(a->a[2]));
+  return a->op == BB_X_SELECT && (bb_expr_is_number(a->a[1], 0) || bb_expr_is_number(a->a[2], 0));
 }
 
 /* A selection with 0 takes the factor in: left outside, an infinite factor would make the 0 NaN. */
@@ -35,7 +31,7 @@ const bb_expr *bb_dx_mul(bb_derivation *d, const bb_expr *a, const bb_expr *b) {
   const bb_expr *arm[2];
   for (uint32_t k = 0; k < 2; k++) {
     const bb_expr *from = selection->a[k + 1];
-    arm[k] = is_0(from) ? from : bb_dx_mul(d, from, factor);
+    arm[k] = bb_expr_is_number(from, 0) ? from : bb_dx_mul(d, from, factor);
   }
   return bb_expr_make(d->program, BB_X_SELECT, selection->a[0], arm[0], arm[1]);
 }

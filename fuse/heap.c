@@ -5,25 +5,22 @@
  */
 #include "scope.h"
 
-static bool before(const bb_scope *scope, uint32_t a, uint32_t b) {
-  return scope->place[a].label < scope->place[b].label;
-}
-
 static void set(bb_heap *heap, uint32_t i, uint32_t node) {
   heap->at[i] = node;
   heap->slot[node] = i + 1;
 }
 
 static void sift_up(const bb_scope *scope, bb_heap *heap, uint32_t i, uint32_t node) {
-  for (; i > 0 && before(scope, node, heap->at[(i - 1) / 2]); i = (i - 1) / 2)
+  for (; i > 0 && bb_scope_before(scope, node, heap->at[(i - 1) / 2]); i = (i - 1) / 2)
     set(heap, i, heap->at[(i - 1) / 2]);
   set(heap, i, node);
 }
 
 static void sift_down(const bb_scope *scope, bb_heap *heap, uint32_t i, uint32_t node) {
   for (uint32_t child; (child = 2 * i + 1) < heap->count; i = child) {
-    if (child + 1 < heap->count && before(scope, heap->at[child + 1], heap->at[child])) child++;
-    if (!before(scope, heap->at[child], node)) break;
+    if (child + 1 < heap->count && bb_scope_before(scope, heap->at[child + 1], heap->at[child]))
+      child++;
+    if (!bb_scope_before(scope, heap->at[child], node)) break;
     set(heap, i, heap->at[child]);
   }
   set(heap, i, node);
@@ -41,7 +38,7 @@ void bb_heap_remove(bb_scope *scope, bb_heap *heap, uint32_t node) {
   uint32_t i = heap->slot[node] - 1, last = heap->at[--heap->count];
   heap->slot[node] = 0;
   if (i == heap->count) return;
-  if (i > 0 && before(scope, last, heap->at[(i - 1) / 2]))
+  if (i > 0 && bb_scope_before(scope, last, heap->at[(i - 1) / 2]))
     sift_up(scope, heap, i, last);
   else
     sift_down(scope, heap, i, last);

@@ -112,6 +112,13 @@ static inline bool bb_repair_marked(const bb_repair *r, bool second, bb_value va
   return r->mark[second] && r->mark[second][value.node] >> (value.port < 63 ? value.port : 63) & 1;
 }
 
+/* Does an expression of a chain read a fold's result? */
+static inline bool bb_repair_reads_results(const bb_expr *expr) {
+  for (uint32_t i = 0; i < BB_REPAIR_RESULTS; i++)
+    if (bb_expr_uses_arg(expr, i)) return true;
+  return false;
+}
+
 static inline bool bb_repair_elementwise(const bb_node *node) {
   if (node->kind != BB_NODE_FUNC) return false;
   return node->op == BB_OP_ELEMENTWISE || node->op == BB_OP_ADD || node->op == BB_OP_MUL ||

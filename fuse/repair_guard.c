@@ -65,12 +65,6 @@ static answer asked(const bb_repair *r, const bb_expr *question) {
   return a;
 }
 
-static bool reads_results(const bb_expr *expr) {
-  for (uint32_t i = 0; i < BB_REPAIR_RESULTS; i++)
-    if (bb_expr_uses_arg(expr, i)) return true;
-  return false;
-}
-
 static const bb_expr *bare(const bb_expr *expr) {
   while (expr->op == BB_X_CAST) expr = expr->a[0];
   return expr;
@@ -80,7 +74,7 @@ static const bb_expr *bare(const bb_expr *expr) {
 static bool is_zero(const bb_expr *expr) {
   if (expr->op == BB_X_CAST || expr->op == BB_X_NEG) return is_zero(expr->a[0]);
   if (expr->op == BB_X_SELECT) return is_zero(expr->a[1]) && is_zero(expr->a[2]);
-  if (expr->op == BB_X_MUL && !reads_results(expr))
+  if (expr->op == BB_X_MUL && !bb_repair_reads_results(expr))
     return is_zero(expr->a[0]) || is_zero(expr->a[1]);
   return expr->op == BB_X_CONST && expr->number == 0;
 }

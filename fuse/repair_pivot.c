@@ -43,12 +43,6 @@ static const bb_expr *make(const grader *g, bb_expr_op op, const bb_expr *a, con
   return bb_expr_make(g->r->program, op, a, b, NULL);
 }
 
-static bool reads_results(const bb_expr *expr) {
-  for (uint32_t i = 0; i < BB_REPAIR_RESULTS; i++)
-    if (bb_expr_uses_arg(expr, i)) return true;
-  return false;
-}
-
 /* --- exponents --- */
 
 /* Does it depend on elements, and on those of a product's other operand not at all? */
@@ -64,7 +58,7 @@ static bool of_elements(const bb_repair *r, const bb_expr *expr) {
 
 /* Is it relative to a fold of the chain, or to one that may join it? */
 static bool is_relative(bb_repair *r, const bb_expr *exponent) {
-  bool relative = reads_results(exponent);
+  bool relative = bb_repair_reads_results(exponent);
   for (uint32_t i = 0; i < r->leaves && !relative; i++) {
     const bb_repair_leaf *l = &r->leaf[i];
     relative = l->fixed && l->map == BB_NONE && bb_expr_uses_arg(exponent, BB_REPAIR_RESULTS + i) &&
@@ -225,7 +219,7 @@ static graded grade(grader *g, const bb_expr *expr) {
               : mixed                   ? (graded){.expr = node[i], .mixed = true}
               : node[i]->op == BB_X_EXP ? graded_exp(g, node[i], a[0])
                                         : graded_op(g, node[i], a);
-    if (made[i].mixed && !reads_results(node[i])) made[i] = (graded){.expr = node[i]};
+    if (made[i].mixed && !bb_repair_reads_results(node[i])) made[i] = (graded){.expr = node[i]};
   }
   return made[count - 1];
 }

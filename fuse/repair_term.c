@@ -40,12 +40,6 @@ static const bb_trace *refuse(tracer *t, const char *why) {
 
 /* --- leaves --- */
 
-static bool reads_results(const bb_expr *expr) {
-  for (uint32_t i = 0; i < BB_REPAIR_RESULTS; i++)
-    if (bb_expr_uses_arg(expr, i)) return true;
-  return false;
-}
-
 /* Floats of any width are "the working precision" to the algebra. */
 static const bb_expr *leaf_arg(const bb_repair *r, uint32_t leaf) {
   bb_dtype dtype = r->leaf[leaf].coord == BB_NONE ? r->leaf[leaf].item.dtype : BB_I64;
@@ -71,7 +65,7 @@ static uint32_t find_leaf(bb_repair *r, const bb_repair_leaf *key) {
 
 static bb_trace *keep(tracer *t, uint32_t map, bb_value value, bool other, const bb_expr *expr) {
   bb_trace *made = BB_NEW(t->r->arena, bb_trace, 1);
-  *made = (bb_trace){t->r->trace, map, value, other, expr, expr, reads_results(expr), 0};
+  *made = (bb_trace){t->r->trace, map, value, other, expr, expr, bb_repair_reads_results(expr), 0};
   t->r->trace = made;
   return made;
 }

@@ -42,10 +42,6 @@ static const bb_expr *number(const builder *b, bb_dtype dtype, double value) {
   return bb_expr_const(b->program, dtype, value);
 }
 
-static bool is_number(const bb_expr *e, double value) {
-  return e->op == BB_X_CONST && e->number == value;
-}
-
 static const bb_expr *cast(const builder *b, bb_dtype dtype, const bb_expr *e) {
   return e->dtype == dtype ? e : bb_expr_cast(b->program, dtype, e);
 }
@@ -154,7 +150,7 @@ static const bb_expr *plain(builder *b, const form *f) {
   if (f->count == 0) return f->significand;
   const bb_expr *sum = sum_of(b, f->count, f->part), *s = f->significand;
   if (f->logarithm) return make(b, BB_X_ADD, s, cast(b, s->dtype, sum));
-  if (is_number(s, 1)) return cast(b, s->dtype, make(b, BB_X_EXP, sum, NULL));
+  if (bb_expr_is_number(s, 1)) return cast(b, s->dtype, make(b, BB_X_EXP, sum, NULL));
   return bb_safe_product(b->program, s, apart(b, bb_safe_half_power(b->program, s->dtype, sum)));
 }
 
@@ -169,18 +165,18 @@ static const bb_expr *moved(builder *b, const bb_expr *s, const bb_expr *own, co
   const bb_expr *factor = make(b, BB_X_EXP, make(b, BB_X_SUB, own, to), NULL);
   const bb_expr *same = make(b, BB_X_EQ, own, to), *one = number(b, factor->dtype, 1);
   factor = cast(b, s->dtype, bb_expr_make(b->program, BB_X_SELECT, same, one, factor));
-  return is_number(s, 1) ? factor : make(b, BB_X_MUL, s, apart(b, factor));
+  return bb_expr_is_number(s, 1) ? factor : make(b, BB_X_MUL, s, apart(b, factor));
 }
 
 /* Brings two forms to one exponent. */
 static void meet(builder *b, form *x, form *y) {
   if (same_parts(x, y)) return;
-  if (is_number(x->significand, 0)) {
+  if (bb_expr_is_number(x->significand, 0)) {
     *x = (form){.significand = x->significand, .count = y->count};
     memcpy(x->part, y->part, sizeof x->part);
     return;
   }
-  if (is_number(y->significand, 0)) {
+  if (bb_expr_is_number(y->significand, 0)) {
     meet(b, y, x);
     return;
   }
@@ -204,7 +200,9 @@ static form sum(builder *b, bb_expr_op op, form x, form y) {
 
 static form product(const builder *b, bb_expr_op op, form x, const form *y) {
   add_parts(b, &x, y, op == BB_X_DIV ? -1 : 1);
-  if (is_number(x.significand, 0) || (op == BB_X_MUL && is_number(y->significand, 0))) x.count = 0;
+  if (bb_expr_is_number(x.significand, 0) ||
+      (op == BB_X_MUL && bb_expr_is_number(y->significand, 0)))
+    x.count = 0;
   x.significand = make(b, op, x.significand, y->significand);
   return x;
 }
@@ -218,7 +216,7 @@ static form power(const builder *b, form x, double to, const bb_expr *expr) {
 /* The exponent of a side that a selection may take; a number's by itself: 0, or, of 0, none at all. */
 static const bb_expr *side(const builder *b, const form *x, bb_dtype dtype) {
   if (x->count) return sum_of(b, x->count, x->part);
-  return number(b, dtype, is_number(x->significand, 0) ? -INFINITY : 0);
+  return number(b, dtype, bb_expr_is_number(x->significand, 0) ? -INFINITY : 0);
 }
 
 /* The exponent is selected too: that of the side not taken may be NaN. */
@@ -236,7 +234,7 @@ static form chosen(builder *b, const bb_expr *condition, form x, form y) {
 static form logarithm(builder *b, const form *x) {
   form f = *x;
   f.logarithm = true;
-  if (is_number(x->significand, 1))
+  if (bb_expr_is_number(x->significand, 1))
     f.significand = number(b, x->significand->dtype, 0);
   else
     f.significand = make(b, BB_X_LOG, x->significand, NULL);
@@ -475,7 +473,7 @@ bb_pair *bb_safe_expression(bb_safe_level *level, const bb_node *node, const bb_
   form f = form_of(&b, expr, pair);
   emit_exponents(&b, &f, type->item, result);
   result->logarithm = f.logarithm && f.count;
-  result->ones = result->count && !f.logarithm && is_number(f.significand, 1);
+  result->ones = result->count && !f.logarithm && bb_expr_is_number(f.significand, 1);
   if (!result->ones)
     result->significand = bb_safe_emit(level, f.significand, b.count, b.in, type->item);
   return result;

@@ -97,10 +97,6 @@ bb_value bb_safe_list_wide(bb_safe_level *level, bb_pair *pair, const bb_type *t
 
 /* --- reductions --- */
 
-static uint32_t lists_before(uint32_t lists, uint32_t at) {
-  return (uint32_t)__builtin_popcount(lists & ((1u << at) - 1));
-}
-
 /* The type of a sum of exponents: the lists and axes that any of them has. */
 static const bb_type *type_of_sum(bb_safe_level *level, uint32_t count, const bb_exponent *e,
                                   const bb_type *type, uint32_t *lists) {
@@ -155,11 +151,6 @@ static void set_reduced(bb_safe_level *level, bb_node *made, uint32_t port, uint
       made->reduce == BB_REDUCE_FOLD ? bb_type_element(level->safety->program, type, at) : type;
 }
 
-static uint32_t without_list(uint32_t lists, uint32_t at) {
-  uint32_t low = lists & ((1u << at) - 1);
-  return low | (lists >> (at + 1) << at);
-}
-
 bool bb_safe_has_lists(const bb_type *whole, uint32_t at, const bb_type *part, uint32_t skip) {
   uint32_t i = 0;
   for (uint32_t k = 0; k < part->rank; k++) {
@@ -185,7 +176,7 @@ static void reduce_pairs(bb_safe_level *level, const bb_node *node, bb_pair *pai
     level->safety->refused = "a reduction and its exponent make no monoid";
     monoid = node->monoid;
   }
-  uint32_t at_top = lists_before(top.lists, at);
+  uint32_t at_top = bb_lists_before(top.lists, at);
   uint32_t made = bb_node_add(level->graph, BB_NODE_REDUCE, 2, 2);
   bb_node *reduce = bb_node_get(level->graph, made);
   reduce->monoid = monoid;
@@ -197,7 +188,7 @@ static void reduce_pairs(bb_safe_level *level, const bb_node *node, bb_pair *pai
   bool fold = node->reduce == BB_REDUCE_FOLD;
   out->significand = (bb_value){made, 1};
   out->exponent[out->count++] =
-      (bb_exponent){top.weight, {made, 0}, fold ? without_list(top.lists, at) : top.lists};
+      (bb_exponent){top.weight, {made, 0}, fold ? bb_lists_without(top.lists, at) : top.lists};
 }
 
 static bb_pair *reduce_plain(bb_safe_level *level, const bb_node *node, const bb_value *in,
@@ -232,7 +223,7 @@ void bb_safe_reduce(bb_safe_level *level, const bb_node *node, bb_pair **out) {
     const bb_type *type = bb_type_of(level->old, node->in[0].src);
     bb_exponent top = bb_safe_list_sum(level, count, varying, type);
     if (!bb_safe_has_lists(type, at, bb_type_of(level->graph, top.value),
-                           lists_before(top.lists, at))) {
+                           bb_lists_before(top.lists, at))) {
       top = (bb_exponent){1, bb_safe_list_wide(level, pair, type), bb_safe_all_lists(type)};
       fixes = 0;
     }
@@ -248,7 +239,7 @@ void bb_safe_reduce(bb_safe_level *level, const bb_node *node, bb_pair **out) {
   }
   for (uint32_t i = 0; i < fixes; i++) {
     bb_exponent e = fixed[i];
-    if (node->reduce == BB_REDUCE_FOLD) e.lists = without_list(e.lists, at);
+    if (node->reduce == BB_REDUCE_FOLD) e.lists = bb_lists_without(e.lists, at);
     out[0]->exponent[out[0]->count++] = e;
   }
 }

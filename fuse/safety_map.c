@@ -24,16 +24,6 @@ typedef struct mapping {
 
 /* --- lists --- */
 
-static uint32_t lists_before(uint32_t lists, uint32_t at) {
-  return (uint32_t)__builtin_popcount(lists & ((1u << at) - 1));
-}
-
-/* The lists without list `at`, those behind it one place further out. */
-static uint32_t without_list(uint32_t lists, uint32_t at) {
-  uint32_t low = lists & ((1u << at) - 1);
-  return low | (lists >> (at + 1) << at);
-}
-
 /* --- ins --- */
 
 /* What an in-port brings: a significand, and exponents at the lists of their own. */
@@ -47,8 +37,8 @@ static bb_pair pair_inside(mapping *m, uint32_t in) {
     const bb_exponent *e = &pair->exponent[i];
     uint32_t level = BB_WHOLE, lists = e->lists;
     if (old->level != BB_WHOLE) {
-      if (lists >> old->level & 1) level = lists_before(lists, old->level);
-      lists = without_list(lists, old->level);
+      if (lists >> old->level & 1) level = bb_lists_before(lists, old->level);
+      lists = bb_lists_without(lists, old->level);
     }
     bb_value value = bb_map_in(m->level->graph, m->map, e->value, level);
     inside.exponent[i] = (bb_exponent){e->weight, value, lists};

@@ -19,6 +19,14 @@ typedef struct bb_exponent {
   uint32_t lists;
 } bb_exponent;
 
+/* How many of a set of lists stand outside list `at`; and the set without it, those inside it one place further out. */
+static inline uint32_t bb_lists_before(uint32_t lists, uint32_t at) {
+  return (uint32_t)__builtin_popcount(lists & ((1u << at) - 1));
+}
+static inline uint32_t bb_lists_without(uint32_t lists, uint32_t at) {
+  return (lists & ((1u << at) - 1)) | (lists >> (at + 1) << at);
+}
+
 /* significand * exp(sum of exponents); a plain value has no exponents.  Or a logarithm of a pair,
  * significand + sum of exponents: what it is subtracted from is brought near it by the exponents
  * first, before digits are lost. */

@@ -48,7 +48,7 @@ void *bb_allocate(bb_context *ctx, size_t size); /* not zeroed */
 bb_arena *bb_arena_create(bb_context *ctx);
 void bb_arena_destroy(bb_arena *arena);
 
-/* An arena that dies with the innermost bb_protect(), or earlier by bb_scratch_end(). */
+/* An arena that dies with the innermost bb_protect(), or earlier by bb_scratch_end(), unless bb_undefer() gives it to somebody. */
 bb_arena *bb_scratch(bb_context *ctx);
 void bb_scratch_end(bb_arena *arena);
 

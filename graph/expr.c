@@ -26,18 +26,12 @@ uint32_t bb_expr_op_arity(bb_expr_op op) {
 
 /* --- interning --- */
 
-static uint64_t bits_of(double value) {
-  uint64_t bits;
-  memcpy(&bits, &value, sizeof bits);
-  return bits;
-}
-
 uint64_t bb_expr_hash(const void *object) {
   const bb_expr *expr = object;
   uint64_t key[7] = {(uint64_t)expr->op << 32 | expr->dtype,
                      expr->index,
                      expr->dim,
-                     bits_of(expr->number),
+                     bb_bits_of(expr->number),
                      expr->a[0] ? expr->a[0]->id + 1u : 0,
                      expr->a[1] ? expr->a[1]->id + 1u : 0,
                      expr->a[2] ? expr->a[2]->id + 1u : 0};
@@ -47,8 +41,8 @@ uint64_t bb_expr_hash(const void *object) {
 bool bb_expr_equal(const void *left, const void *right) {
   const bb_expr *a = left, *b = right;
   return a->op == b->op && a->dtype == b->dtype && a->index == b->index && a->dim == b->dim &&
-         bits_of(a->number) == bits_of(b->number) && a->a[0] == b->a[0] && a->a[1] == b->a[1] &&
-         a->a[2] == b->a[2];
+         bb_bits_of(a->number) == bb_bits_of(b->number) && a->a[0] == b->a[0] &&
+         a->a[1] == b->a[1] && a->a[2] == b->a[2];
 }
 
 static void note_facts(bb_expr *expr) {
@@ -271,10 +265,6 @@ double bb_expr_eval(const bb_expr *expr, const bb_expr_env *env) {
 
 /* --- making, with the identities that hold bit for bit --- */
 
-static bool is_const(const bb_expr *expr, double value) {
-  return expr->op == BB_X_CONST && expr->number == value;
-}
-
 /* The truth value that AND (`neutral`: true), or OR (false), has for an operand that is a constant. */
 static const bb_expr *of_truths(double neutral, const bb_expr *a, const bb_expr *b) {
   if (a->op != BB_X_CONST) {
@@ -288,10 +278,10 @@ static const bb_expr *of_truths(double neutral, const bb_expr *a, const bb_expr 
 /* x*1, 1*x, x/1, x**1, x-0 are x; x+0 is not (-0 + 0 is 0), 0+x neither. */
 static const bb_expr *identity(bb_expr_op op, bb_dtype dtype, const bb_expr *a, const bb_expr *b) {
   const bb_expr *kept = NULL;
-  if (op == BB_X_MUL && is_const(b, 1)) kept = a;
-  if (op == BB_X_MUL && is_const(a, 1)) kept = b;
-  if ((op == BB_X_DIV || op == BB_X_POW) && is_const(b, 1)) kept = a;
-  if (op == BB_X_SUB && is_const(b, 0) && !signbit(b->number)) kept = a;
+  if (op == BB_X_MUL && bb_expr_is_number(b, 1)) kept = a;
+  if (op == BB_X_MUL && bb_expr_is_number(a, 1)) kept = b;
+  if ((op == BB_X_DIV || op == BB_X_POW) && bb_expr_is_number(b, 1)) kept = a;
+  if (op == BB_X_SUB && bb_expr_is_number(b, 0) && !signbit(b->number)) kept = a;
   if (op == BB_X_AND || op == BB_X_OR) kept = of_truths(op == BB_X_AND, a, b);
   if (op == BB_X_NEG && a->op == BB_X_NEG) kept = a->a[0];
   if (op == BB_X_NOT && a->op == BB_X_NOT && a->a[0]->dtype == BB_BOOL) kept = a->a[0];

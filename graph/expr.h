@@ -71,6 +71,9 @@ const bb_expr *bb_expr_map_leaves(bb_program *program, const bb_expr *expr, bb_e
 const bb_expr *bb_expr_without_names(bb_program *program, const bb_expr *expr);
 
 /* Facts. */
+static inline bool bb_expr_is_number(const bb_expr *expr, double value) {
+  return expr->op == BB_X_CONST && expr->number == value;
+}
 bool bb_expr_uses_arg(const bb_expr *expr, uint32_t operand);
 bool bb_expr_uses_coord(const bb_expr *expr);
 uint32_t bb_expr_arg_count(const bb_expr *expr);

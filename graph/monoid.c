@@ -43,12 +43,6 @@ bb_monoid_id bb_monoid_of_row_op(bb_op op) {
 
 /* --- interning --- */
 
-static uint64_t bits_of(double value) {
-  uint64_t bits;
-  memcpy(&bits, &value, sizeof bits);
-  return bits;
-}
-
 uint64_t bb_monoid_hash(const void *object) {
   const bb_monoid *m = object;
   uint64_t hash = m->components;
@@ -57,11 +51,11 @@ uint64_t bb_monoid_hash(const void *object) {
     uint64_t key[8] = {hash,
                        c->dtype,
                        c->fold,
-                       bits_of(c->empty),
+                       bb_bits_of(c->empty),
                        c->combine->id,
                        c->repair ? c->repair->id + 1u : 0,
-                       bits_of(c->low),
-                       bits_of(c->high)};
+                       bb_bits_of(c->low),
+                       bb_bits_of(c->high)};
     hash = bb_hash_bytes(key, sizeof key, 0);
   }
   return hash;
@@ -72,9 +66,10 @@ bool bb_monoid_equal(const void *left, const void *right) {
   if (a->components != b->components) return false;
   for (uint32_t k = 0; k < a->components; k++) {
     const bb_monoid_component *x = &a->component[k], *y = &b->component[k];
-    if (x->dtype != y->dtype || x->fold != y->fold || bits_of(x->empty) != bits_of(y->empty) ||
-        x->combine != y->combine || x->repair != y->repair || bits_of(x->low) != bits_of(y->low) ||
-        bits_of(x->high) != bits_of(y->high))
+    if (x->dtype != y->dtype || x->fold != y->fold ||
+        bb_bits_of(x->empty) != bb_bits_of(y->empty) || x->combine != y->combine ||
+        x->repair != y->repair || bb_bits_of(x->low) != bb_bits_of(y->low) ||
+        bb_bits_of(x->high) != bb_bits_of(y->high))
       return false;
   }
   return true;

@@ -70,10 +70,6 @@ static const char *check_form(checker *c) {
 
 /* --- one form of equal expressions --- */
 
-static bool is_number(const bb_expr *expr, double value) {
-  return expr->op == BB_X_CONST && expr->number == value;
-}
-
 static int by_id(const void *a, const void *b) {
   uint32_t x = (*(const bb_expr *const *)a)->id, y = (*(const bb_expr *const *)b)->id;
   return x < y ? -1 : x > y;
@@ -111,7 +107,7 @@ static const bb_expr *ordered(checker *c, bb_expr_op op, const bb_expr *a, const
   bool idempotent = op == BB_X_MAX || op == BB_X_MIN;
   for (uint32_t i = 0; i < count; i++) {
     bool typed = list[i]->dtype == whole->dtype;
-    if (typed && is_number(list[i], neutral_of(op)) && (result || i + 1 < count)) continue;
+    if (typed && bb_expr_is_number(list[i], neutral_of(op)) && (result || i + 1 < count)) continue;
     if (idempotent && i && list[i] == list[i - 1]) continue;
     result = result ? bb_expr_make(c->program, op, result, list[i], NULL) : list[i];
   }

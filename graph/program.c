@@ -16,14 +16,9 @@ typedef struct bb_mapping {
   size_t length;
 } bb_mapping;
 
-static void destroy_arena(void *arena) {
-  bb_arena_destroy(arena);
-}
-
 bb_program *bb_program_create(bb_context *ctx, const char *name) {
-  bb_arena *arena = bb_arena_create(ctx);
+  bb_arena *arena = bb_scratch(ctx);
   /* Until the program owns its arena, a failed allocation must free it. */
-  bb_defer(ctx, destroy_arena, arena);
   bb_program *program = BB_NEW(arena, bb_program, 1);
   program->ctx = ctx;
   program->arena = program->levels = arena;
@@ -51,6 +46,14 @@ void bb_program_destroy(bb_program *program) {
     munmap(mapping->address, mapping->length);
   bb_arena_destroy(program->drafts);
   bb_arena_destroy(program->arena);
+}
+
+static void destroy(void *program) {
+  bb_program_destroy(program);
+}
+
+void bb_program_defer(bb_program *program) {
+  bb_defer(program->ctx, destroy, program);
 }
 
 uint32_t bb_tensor_add(bb_program *program, const bb_tensor *tensor) {

@@ -141,8 +141,10 @@ static inline bb_graph *bb_candidate_runs(const bb_candidate *candidate) {
   return snapshot->safe ? snapshot->safe : snapshot->graph;
 }
 
-/* Not deferred: the caller owns it (register with bb_defer while building). */
+/* Not deferred: the caller owns it (and registers it while building). */
 bb_program *bb_program_create(bb_context *ctx, const char *name);
+/* Destroyed when the innermost bb_protect() ends, unless bb_undefer() withdraws that. */
+void bb_program_defer(bb_program *program);
 
 /* Empties the tables, as they are in a new program; what was made before must not be used any more.
  * Files stay mapped. */

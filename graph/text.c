@@ -212,13 +212,9 @@ static void read_statement(bb_reader *r, bb_array_reader *array) {
     bb_read_tensor_statement(r);
 }
 
-static void destroy_program(void *program) {
-  bb_program_destroy(program);
-}
-
 bb_program *bb_text_parse(bb_context *ctx, const char *path, const char *text, size_t length) {
   bb_program *program = bb_program_create(ctx, "");
-  bb_defer(ctx, destroy_program, program);
+  bb_program_defer(program);
   bb_reader r = {.ctx = ctx, .program = program, .path = path, .text = text, .end = text + length};
   r.scratch = bb_scratch(ctx);
   r.monoid = bb_table_create(r.scratch);

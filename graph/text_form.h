@@ -8,6 +8,8 @@
 #include "text.h"
 #include "text_name.h"
 
+#include <string.h>
+
 /* --- writing --- */
 
 typedef struct bb_writer {
@@ -123,6 +125,10 @@ bool bb_read_accept(bb_reader *r, const char *word_or_symbol);
 void bb_read_expect(bb_reader *r, const char *word_or_symbol);
 /* A plain or quoted name; `what` is for the message. */
 const char *bb_read_name(bb_reader *r, const char *what);
+/* A text of the reader's scratch memory, in the program's. */
+static inline const char *bb_read_kept(bb_reader *r, const char *text) {
+  return bb_arena_text(r->program->arena, text, strlen(text));
+}
 bool bb_read_is_name(const bb_reader *r);
 int64_t bb_read_integer(bb_reader *r);                                  /* with sign */
 uint32_t bb_read_index(bb_reader *r, uint32_t limit, const char *what); /* below limit */

@@ -43,16 +43,12 @@ static void read_number_list(bb_reader *r, bb_attribute *attribute, bool floats)
   attribute->floats = doubles;
 }
 
-static const char *keep(bb_reader *r, const char *text) {
-  return bb_arena_text(r->program->arena, text, strlen(text));
-}
-
 static bb_attribute read_attribute(bb_reader *r) {
-  bb_attribute attribute = {.name = keep(r, bb_read_name(r, "the name of an attribute"))};
+  bb_attribute attribute = {.name = bb_read_kept(r, bb_read_name(r, "the name of an attribute"))};
   bb_read_expect(r, "=");
   if (r->token.kind == BB_TOKEN_QUOTED) {
     attribute.kind = BB_ATTR_TEXT;
-    attribute.text = keep(r, bb_read_name(r, "a text"));
+    attribute.text = bb_read_kept(r, bb_read_name(r, "a text"));
   } else if (bb_read_is(r, "[")) {
     read_number_list(r, &attribute, false);
   } else if (bb_read_accept(r, "float")) {
@@ -104,10 +100,10 @@ const bb_misc *bb_read_misc(bb_reader *r, bb_read_source *operand, void *user,
                             bb_read_list *operands) {
   bb_misc *misc = BB_NEW(r->program->arena, bb_misc, 1);
   misc->domain = "";
-  misc->op = keep(r, bb_read_name(r, "the operator of a misc node"));
+  misc->op = bb_read_kept(r, bb_read_name(r, "the operator of a misc node"));
   if (bb_read_accept(r, ":")) {
     misc->domain = misc->op;
-    misc->op = keep(r, bb_read_name(r, "the operator of a misc node"));
+    misc->op = bb_read_kept(r, bb_read_name(r, "the operator of a misc node"));
   }
   misc->version = bb_read_index(r, UINT32_MAX, "the version");
   bb_read_expect(r, "(");

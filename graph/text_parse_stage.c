@@ -3,10 +3,6 @@
 
 #include <string.h>
 
-static const char *keep(bb_reader *r, const char *text) {
-  return bb_arena_text(r->program->arena, text, strlen(text));
-}
-
 void bb_read_root(bb_reader *r) {
   if (r->program->root) bb_read_fail(r, r->token.start, "a program has one root");
   bb_read_next(r);
@@ -27,14 +23,15 @@ static bb_snapshot read_snapshot(bb_reader *r) {
 
 void bb_read_candidate(bb_reader *r) {
   bb_candidate candidate = {.chosen = BB_NONE};
-  candidate.name = keep(r, bb_read_name(r, "the name of a candidate"));
+  candidate.name = bb_read_kept(r, bb_read_name(r, "the name of a candidate"));
   candidate.once = bb_read_accept(r, "once");
   const char *place = r->token.start;
   if (bb_read_accept(r, "chosen"))
     candidate.chosen = bb_read_index(r, BB_NONE, "the snapshot chosen");
   bb_read_expect(r, "{");
   if (bb_read_accept(r, "graph")) candidate.graph = bb_read_graph(r);
-  if (bb_read_accept(r, "exps")) candidate.exps = keep(r, bb_read_name(r, "what became of exps"));
+  if (bb_read_accept(r, "exps"))
+    candidate.exps = bb_read_kept(r, bb_read_name(r, "what became of exps"));
   uint32_t capacity = 0;
   while (bb_read_accept(r, "snapshot")) {
     bb_snapshot snapshot = read_snapshot(r);
@@ -90,7 +87,7 @@ void bb_read_step(bb_reader *r) {
     if (out.count) bb_read_expect(r, ",");
     bb_read_list_add(r, &out, bb_read_accept(r, "none") ? BB_NONE : bb_read_tensor(r));
   }
-  if (bb_read_accept(r, "@")) step.name = keep(r, bb_read_name(r, "the name of a step"));
+  if (bb_read_accept(r, "@")) step.name = bb_read_kept(r, bb_read_name(r, "the name of a step"));
   uint32_t *tensors = BB_NEW(program->arena, uint32_t, out.count);
   if (out.count) memcpy(tensors, out.item, out.count * sizeof *tensors);
   step.nin = in.count;

@@ -29,10 +29,6 @@ static const bb_type *operand_type(const bb_graph *graph, const bb_node *node, u
 
 /* --- types that follow from others are not printed --- */
 
-static bool same_level(bb_level a, bb_level b) {
-  return a.dim == b.dim && a.axis == b.axis;
-}
-
 static bool same_item(const bb_item *a, const bb_item *b) {
   return a->dtype == b->dtype && a->row == b->row && a->col == b->col;
 }
@@ -43,12 +39,12 @@ static bool is_element(const bb_type *element, const bb_type *type, uint32_t lev
   if (level == BB_WHOLE) return element == type;
   if (level >= type->rank || element->rank + 1 != type->rank) return false;
   for (uint32_t i = 0; i < element->rank; i++)
-    if (!same_level(element->level[i], type->level[i + (i >= level)])) return false;
+    if (!bb_level_equal(element->level[i], type->level[i + (i >= level)])) return false;
   return same_item(&element->item, &type->item);
 }
 
 static bool is_list(const bb_type *list, const bb_type *element, bb_level level) {
-  return list && element && is_element(element, list, 0) && same_level(list->level[0], level);
+  return list && element && is_element(element, list, 0) && bb_level_equal(list->level[0], level);
 }
 
 static bool func_types_follow(bb_writer *w, const bb_graph *graph, const bb_node *node) {

@@ -55,6 +55,9 @@ const bb_extent *bb_extent_multiply(bb_program *program, const bb_extent *a, con
 const bb_extent *bb_extent_divide(bb_program *program, const bb_extent *a, const bb_extent *b);
 /* The number, or -1 when it depends on symbols. */
 int64_t bb_extent_value(const bb_extent *extent);
+static inline bool bb_extent_is_one(const bb_extent *extent) {
+  return bb_extent_value(extent) == 1;
+}
 /* The number once symbols have values (symbol_value[index]); fails the context on overflow. */
 int64_t bb_extent_bind(bb_program *program, const bb_extent *extent, const int64_t *symbol_value);
 
@@ -83,6 +86,10 @@ typedef struct bb_level {
   bb_dim dim;
   bb_axis axis;
 } bb_level;
+
+static inline bool bb_level_equal(bb_level a, bb_level b) {
+  return a.dim == b.dim && a.axis == b.axis;
+}
 
 typedef struct bb_type {
   bb_item item;

@@ -29,10 +29,6 @@ static bool type_broken(checker *c, const char *what) {
   return bb_law_broken(c->v, BB_LAW_ARRAY_TYPE, c->place, "%s", what);
 }
 
-static bool is_one(const bb_extent *extent) {
-  return bb_extent_value(extent) == 1;
-}
-
 static bool is_axis(int64_t axis, uint32_t rank) {
   return axis >= 0 && axis < (int64_t)rank;
 }
@@ -53,8 +49,8 @@ static bool check_elementwise(checker *c) {
     for (uint32_t i = 0; i < node->nin; i++) {
       const bb_array_value *in = operand(c, i);
       if (in->rank > out->rank) return type_broken(c, "an operand has more axes");
-      if (a >= in->rank || is_one(in->shape[in->rank - 1 - a])) continue;
-      if (!is_one(extent) && extent != in->shape[in->rank - 1 - a])
+      if (a >= in->rank || bb_extent_is_one(in->shape[in->rank - 1 - a])) continue;
+      if (!bb_extent_is_one(extent) && extent != in->shape[in->rank - 1 - a])
         return type_broken(c, "operands do not broadcast");
       extent = in->shape[in->rank - 1 - a];
     }
@@ -83,13 +79,13 @@ static bool check_contract(checker *c) {
   const int64_t *la = ints + 3, *lb = la + a->rank, *lo = lb + b->rank;
   for (uint32_t i = 0; i < a->rank; i++) {
     const bb_extent *other = labelled(b, lb, la[i]);
-    if (other && other != a->shape[i] && !is_one(other) && !is_one(a->shape[i]))
+    if (other && other != a->shape[i] && !bb_extent_is_one(other) && !bb_extent_is_one(a->shape[i]))
       return type_broken(c, "an axis that both operands have differs");
   }
   for (uint32_t i = 0; i < out->rank; i++) {
     const bb_extent *x = labelled(a, la, lo[i]), *y = labelled(b, lb, lo[i]);
     if (!x && !y) return node_broken(c, "a label of the result stands in no operand");
-    const bb_extent *extent = !x || (y && is_one(x)) ? y : x;
+    const bb_extent *extent = !x || (y && bb_extent_is_one(x)) ? y : x;
     if (out->shape[i] != extent) return type_broken(c, "another shape");
   }
   return true;
@@ -106,7 +102,8 @@ static bool check_without(checker *c, uint32_t count, const int64_t *axes, bool 
     bool gone = next < count && axes[next] == i;
     if (gone) next++;
     if (gone && !keep) continue;
-    bool same = at < out->rank && (gone ? is_one(out->shape[at]) : out->shape[at] == in->shape[i]);
+    bool same = at < out->rank &&
+                (gone ? bb_extent_is_one(out->shape[at]) : out->shape[at] == in->shape[i]);
     if (!same) return type_broken(c, "another shape");
     at++;
   }
@@ -178,7 +175,7 @@ static bool check_broadcast(checker *c) {
   const bb_array_value *in = operand(c, 0), *out = result(c);
   bool fits = in->rank <= out->rank;
   for (uint32_t i = 0; fits && i < in->rank; i++)
-    fits = is_one(in->shape[i]) || in->shape[i] == out->shape[out->rank - in->rank + i];
+    fits = bb_extent_is_one(in->shape[i]) || in->shape[i] == out->shape[out->rank - in->rank + i];
   return fits || type_broken(c, "the operand does not broadcast to it");
 }
 

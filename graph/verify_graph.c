@@ -69,16 +69,12 @@ static bool check_type(level *l, bb_place place, const bb_type *type) {
   return true;
 }
 
-static bool same_level(bb_level a, bb_level b) {
-  return a.dim == b.dim && a.axis == b.axis;
-}
-
 /* Is `element` the element of list `at` of `type` (BB_WHOLE: type itself)? */
 static bool is_element(const bb_type *element, const bb_type *type, uint32_t at) {
   if (at == BB_WHOLE) return element == type;
   if (at >= type->rank || element->rank + 1 != type->rank) return false;
   for (uint32_t i = 0; i < element->rank; i++)
-    if (!same_level(element->level[i], type->level[i + (i >= at)])) return false;
+    if (!bb_level_equal(element->level[i], type->level[i + (i >= at)])) return false;
   return element->item.dtype == type->item.dtype && element->item.row == type->item.row &&
          element->item.col == type->item.col;
 }
@@ -312,7 +308,7 @@ static bool check_collect(level *l, const bb_node *node, uint32_t port, const bb
   const bb_out *out = &node->out[port];
   const bb_type *type = out->type;
   bb_level list = {node->dim, out->axis};
-  if (type->rank == 0 || !is_element(inner, type, 0) || !same_level(type->level[0], list))
+  if (type->rank == 0 || !is_element(inner, type, 0) || !bb_level_equal(type->level[0], list))
     return bb_law_broken(l->v, BB_LAW_MAP_RESULT, bb_at_out(node, port), "it has another type");
   uint32_t here = BOUND + l->depth;
   if ((b->row == here) != (out->axis == BB_AXIS_ROW) ||

@@ -96,13 +96,8 @@ static void destroy(void *object) {
   bb_arena_destroy(view->arena);
 }
 
-static void destroy_arena(void *arena) {
-  bb_arena_destroy(arena);
-}
-
 static bb_view *empty_view(bb_context *ctx) {
-  bb_arena *arena = bb_arena_create(ctx);
-  bb_defer(ctx, destroy_arena, arena);
+  bb_arena *arena = bb_scratch(ctx);
   bb_view *view = BB_NEW(arena, bb_view, 1);
   *view = (bb_view){.ctx = ctx, .arena = arena};
   bb_undefer(ctx, arena);

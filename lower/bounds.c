@@ -140,20 +140,13 @@ static void walk(bb_bounds *b, bb_tile_body *body) {
 
 /* --- order of parallel iterations --- */
 
-static bool names(bb_tile_index index, uint32_t variable) {
-  if (index->op == BB_X_ARG) return index->index == variable;
-  for (uint32_t i = 0; i < bb_expr_op_arity(index->op); i++)
-    if (names(index->a[i], variable)) return true;
-  return false;
-}
-
 static bool ends_by(const bb_tile_body *body, uint32_t variable) {
   for (uint32_t i = 0; i < body->count; i++) {
     const bb_tile_stmt *s = body->stmt[i];
     if (ends_by(&s->body, variable)) return true;
     if (s->kind != BB_TILE_LOOP) continue;
     bb_tile_index end = s->loop->stretch[s->loop->stretches - 1].to;
-    if (!s->loop->parallel && end && names(end, variable)) return true;
+    if (!s->loop->parallel && end && bb_expr_uses_arg(end, variable)) return true;
     if (ends_by(&s->loop->body, variable)) return true;
   }
   return false;

@@ -21,10 +21,6 @@ typedef struct trial {
 
 /* --- identities --- */
 
-static bool is(const bb_expr *e, double value) {
-  return e->op == BB_X_CONST && e->number == value;
-}
-
 static bb_program *home(const trial *t) {
   return t->b->p->home;
 }
@@ -35,29 +31,30 @@ static const bb_expr *constant(const trial *t, bb_dtype dtype, double value) {
 
 static const bb_expr *product(const trial *t, const bb_expr *e, const bb_expr *x,
                               const bb_expr *y) {
-  if (is(x, 0) || is(y, 0)) return constant(t, e->dtype, 0);
+  if (bb_expr_is_number(x, 0) || bb_expr_is_number(y, 0)) return constant(t, e->dtype, 0);
   return bb_expr_make(home(t), BB_X_MUL, x, y, NULL);
 }
 
 static const bb_expr *sum(const trial *t, const bb_expr *e, const bb_expr *x, const bb_expr *y) {
-  if (is(x, 0)) return y;
-  if (is(y, 0)) return x;
-  if (is(x, -INFINITY) || is(y, -INFINITY)) return constant(t, e->dtype, -INFINITY);
+  if (bb_expr_is_number(x, 0)) return y;
+  if (bb_expr_is_number(y, 0)) return x;
+  if (bb_expr_is_number(x, -INFINITY) || bb_expr_is_number(y, -INFINITY))
+    return constant(t, e->dtype, -INFINITY);
   return bb_expr_make(home(t), BB_X_ADD, x, y, NULL);
 }
 
 static const bb_expr *difference(const trial *t, const bb_expr *e, const bb_expr *x,
                                  const bb_expr *y) {
-  if (is(y, 0)) return x;
-  if (is(x, -INFINITY)) return x;
+  if (bb_expr_is_number(y, 0)) return x;
+  if (bb_expr_is_number(x, -INFINITY)) return x;
   if (x == y) return constant(t, e->dtype, 0);
   return bb_expr_make(home(t), BB_X_SUB, x, y, NULL);
 }
 
 static const bb_expr *extreme(const trial *t, bb_expr_op op, const bb_expr *x, const bb_expr *y) {
   double nothing = op == BB_X_MAX ? -INFINITY : INFINITY;
-  if (x == y || is(y, nothing)) return x;
-  if (is(x, nothing)) return y;
+  if (x == y || bb_expr_is_number(y, nothing)) return x;
+  if (bb_expr_is_number(x, nothing)) return y;
   return bb_expr_make(home(t), op, x, y, NULL);
 }
 
@@ -105,13 +102,15 @@ static const bb_expr *run(trial *t, const bb_tile_stmt *s, const bb_expr *e) {
 static const bb_expr *folded(trial *t, const bb_tile_stmt *s) {
   const bb_expr *x = value_of(t, s->operand[0]);
   bb_monoid_id id = s->monoid->id;
-  bool same = id == BB_MONOID_MAX || id == BB_MONOID_MIN || (id == BB_MONOID_SUM && is(x, 0)) ||
-              (id == BB_MONOID_PROD && is(x, 1));
+  bool same = id == BB_MONOID_MAX || id == BB_MONOID_MIN ||
+              (id == BB_MONOID_SUM && bb_expr_is_number(x, 0)) ||
+              (id == BB_MONOID_PROD && bb_expr_is_number(x, 1));
   return same && x->op == BB_X_CONST && s->second == BB_NONE ? x : NULL;
 }
 
 static const bb_expr *multiplied(trial *t, const bb_tile_stmt *s) {
-  bool nothing = is(value_of(t, s->operand[0]), 0) || is(value_of(t, s->operand[1]), 0);
+  bool nothing = bb_expr_is_number(value_of(t, s->operand[0]), 0) ||
+                 bb_expr_is_number(value_of(t, s->operand[1]), 0);
   if (!nothing) return NULL;
   if (s->accumulate) return value_of(t, s->result);
   return constant(t, t->b->p->tile[s->result].dtype, 0);

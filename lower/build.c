@@ -17,19 +17,15 @@ bb_tile_index bb_index_variable(bb_build *b, uint32_t variable) {
   return bb_expr_arg(b->program, BB_I64, variable);
 }
 
-static bool is_number(bb_tile_index x, double value) {
-  return x->op == BB_X_CONST && x->number == value;
-}
-
 bb_tile_index bb_index_add(bb_build *b, bb_tile_index x, bb_tile_index y) {
-  if (is_number(x, 0)) return y;
-  if (is_number(y, 0)) return x;
+  if (bb_expr_is_number(x, 0)) return y;
+  if (bb_expr_is_number(y, 0)) return x;
   return bb_expr_make(b->program, BB_X_ADD, x, y, NULL);
 }
 
 bb_tile_index bb_index_times(bb_build *b, bb_tile_index x, bb_tile_index y) {
-  if (is_number(x, 0)) return x;
-  if (is_number(y, 0)) return y;
+  if (bb_expr_is_number(x, 0)) return x;
+  if (bb_expr_is_number(y, 0)) return y;
   return bb_expr_make(b->program, BB_X_MUL, x, y, NULL);
 }
 
@@ -71,16 +67,9 @@ bb_tile_stmt *bb_build_stmt(bb_build *b, uint32_t depth, bb_tile_kind kind) {
   return bb_tile_append(b->tile, &b->frame[bb_build_place(b, depth)].body, kind);
 }
 
-static bool depends_on(bb_tile_index index, uint32_t variable) {
-  if (index->op == BB_X_ARG) return index->index == variable;
-  for (uint32_t i = 0; i < bb_expr_op_arity(index->op); i++)
-    if (depends_on(index->a[i], variable)) return true;
-  return false;
-}
-
 uint32_t bb_build_index_depth(const bb_build *b, bb_tile_index index) {
   for (uint32_t d = b->depth; d > 0; d--)
-    if (depends_on(index, b->frame[d].loop->variable)) return d;
+    if (bb_expr_uses_arg(index, b->frame[d].loop->variable)) return d;
   return 0;
 }
 
@@ -88,7 +77,7 @@ const bb_expr *bb_build_element_is_there(bb_build *b, bb_tile_index index) {
   const bb_expr *there = NULL;
   for (uint32_t d = b->depth; d > 0; d--) {
     const bb_build_loop *loop = b->frame[d].loop;
-    if (!loop->ghost || !depends_on(index, loop->variable)) continue;
+    if (!loop->ghost || !bb_expr_uses_arg(index, loop->variable)) continue;
     const bb_expr *any =
         bb_expr_make(b->program, BB_X_LT, bb_index_number(b, 0), loop->limit, NULL);
     there = there ? bb_expr_make(b->program, BB_X_AND, there, any, NULL) : any;

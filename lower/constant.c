@@ -181,16 +181,12 @@ static uint32_t end_of(const parting *w, uint32_t home, uint32_t tile) {
   return read ? end : BB_NONE;
 }
 
-static double elements(const bb_tile *t) {
-  return (double)(t->rows ? t->rows : 1) * (t->cols ? t->cols : 1);
-}
-
 /* Elements that the slice reads or makes in one iteration of its home. */
 static double work_of(const parting *w, uint32_t home) {
   double work = 0;
   for (uint32_t i = 0; i < w->count; i++) {
     if (!w->place[i].slice) continue;
-    double times = elements(&w->p->tile[w->place[i].stmt->result]);
+    double times = bb_tile_elements(&w->p->tile[w->place[i].stmt->result]);
     for (uint32_t k = w->place[i].up; k != home; k = w->place[k].up) {
       int64_t trips = bb_loop_known_trips(w->place[k].stmt->loop);
       times *= trips ? (double)trips : 1;
@@ -340,7 +336,7 @@ static bool part_one(parting *w, bool any) {
     uint32_t home = home_of(w), end;
     uint32_t rank = tile->rows && tile->cols ? 2 : 1;
     if (!stands_alone(w, home) || (end = end_of(w, home, t)) == BB_NONE ||
-        work_of(w, home) < WORTH * elements(tile) || !find_loops(w, home, rank, &loops))
+        work_of(w, home) < WORTH * bb_tile_elements(tile) || !find_loops(w, home, rank, &loops))
       continue;
     take_out(w, home, end, t, &loops);
     bb_tile_drop_dead(w->p);

@@ -22,10 +22,6 @@ static double known_trips(const bb_tile_loop *l) {
   return known ? ceil((to->number - from->number) / l->step->number) : UNKNOWN_TRIPS;
 }
 
-static double count(const bb_tile *t) {
-  return (double)(t->rows ? t->rows : 1) * (t->cols ? t->cols : 1);
-}
-
 /* About how many vector operations a body takes. */
 static double work_of(const bb_c *c, const bb_tile_body *body) {
   double work = 0;
@@ -35,8 +31,9 @@ static double work_of(const bb_c *c, const bb_tile_body *body) {
     if (s->loop) work += known_trips(s->loop) * work_of(c, &s->loop->body);
     uint32_t tile = s->result != BB_NONE ? s->result : s->operands ? s->operand[0] : BB_NONE;
     if (tile != BB_NONE)
-      work += count(&c->p->tile[tile]) * (s->kind == BB_TILE_DOT ? bb_c_depth(c->p, s) : 2) / 8;
-    if (s->kind == BB_TILE_FOLD) work += count(&c->p->tile[s->operand[0]]) / 8;
+      work += bb_tile_elements(&c->p->tile[tile]) *
+              (s->kind == BB_TILE_DOT ? bb_c_depth(c->p, s) : 2) / 8;
+    if (s->kind == BB_TILE_FOLD) work += bb_tile_elements(&c->p->tile[s->operand[0]]) / 8;
   }
   return work;
 }

@@ -78,14 +78,10 @@ static void put_copy(bb_cuda *e, const bb_tile_stmt *s, const char *to) {
                t->cols, to, from, rows.step, rows.left, cols.left);
 }
 
-static bool is_copy(const bb_cuda *e, const bb_tile_stmt *s) {
-  return s->kind == BB_TILE_LOAD && e->tile[s->result].ring;
-}
-
 void bb_cuda80_copies(bb_cuda *e, const bb_cuda_list *list) {
   bool any = false;
   for (uint32_t i = 0; i < list->count; i++) {
-    if (!is_copy(e, list->stmt[i])) continue;
+    if (!bb_cuda_is_copied(e, list->stmt[i])) continue;
     put_copy(e, list->stmt[i], bb_cuda_buffer(e, list->stmt[i]->result));
     any = true;
   }
@@ -139,7 +135,7 @@ static void put_loads(bb_cuda *e) {
   e->depth++;
   for (uint32_t i = 0; i < e->serial->body.count; i++) {
     const bb_tile_stmt *s = e->serial->body.stmt[i];
-    if (!is_copy(e, s)) continue;
+    if (!bb_cuda_is_copied(e, s)) continue;
     if (s->stretches) bb_cuda_line(e, "if (%u >> (stretch - 1) & 1)", s->stretches);
     put_copy(e, s,
              bb_arena_printf(e->arena, "%s_at + buffer * %u", e->tile[s->result].name,

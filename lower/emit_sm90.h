@@ -124,7 +124,6 @@ void bb_cuda_plan(bb_cuda *e);
 bool bb_cuda_is_async(const bb_cuda *e, const bb_tile_stmt *stmt);
 
 /* emit_sm90_expr.c */
-bool bb_cuda_depends(const bb_expr *index, uint32_t variable);
 /* An index, or another expression of arguments with names; NULL: e->variable. */
 const char *bb_cuda_index(const bb_cuda *e, bb_tile_index index, const char *const *names);
 /* How a view's pointer is called in the kernel's argument. */
@@ -162,6 +161,10 @@ void bb_cuda_put_pieces(bb_cuda *e, const bb_tile_stmt *store);
 
 static inline const bb_tile *bb_cuda_tile_of(const bb_cuda *e, uint32_t tile) {
   return &e->p->tile[tile];
+}
+/* A load by the copy engine, or on sm_80 by cp.async. */
+static inline bool bb_cuda_is_copied(const bb_cuda *e, const bb_tile_stmt *stmt) {
+  return stmt->kind == BB_TILE_LOAD && e->tile[stmt->result].ring;
 }
 /* As functions of the device library name an element type of 16 bits. */
 const char *bb_cuda_narrow(bb_dtype dtype);

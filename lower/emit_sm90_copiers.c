@@ -8,21 +8,17 @@
 
 enum { COPIERS = 4 }; /* warps of the group that copies */
 
-static bool is_copied(const bb_cuda *e, const bb_tile_stmt *s) {
-  return s->kind == BB_TILE_LOAD && e->tile[s->result].ring;
-}
-
 /* Is the tile of statement `at` of the serial loop copied by one before it, too? */
 static bool is_copied_before(const bb_cuda *e, uint32_t at) {
   bb_tile_stmt *const *stmt = e->serial->body.stmt;
   for (uint32_t i = 0; i < at; i++)
-    if (is_copied(e, stmt[i]) && stmt[i]->result == stmt[at]->result) return true;
+    if (bb_cuda_is_copied(e, stmt[i]) && stmt[i]->result == stmt[at]->result) return true;
   return false;
 }
 
 static bool has_copies(const bb_cuda *e, const bb_cuda_list *list) {
   for (uint32_t i = 0; i < list->count; i++)
-    if (is_copied(e, list->stmt[i])) return true;
+    if (bb_cuda_is_copied(e, list->stmt[i])) return true;
   return false;
 }
 
@@ -34,7 +30,7 @@ void bb_cuda_find_copiers(bb_cuda *e) {
   if (has_copies(e, &e->before) || has_copies(e, &e->after)) return;
   for (uint32_t i = 0; i < e->serial->body.count; i++) {
     const bb_tile_stmt *s = e->serial->body.stmt[i];
-    if (!is_copied(e, s)) continue;
+    if (!bb_cuda_is_copied(e, s)) continue;
     if (is_copied_before(e, i)) return;
     tiles++;
   }
@@ -49,7 +45,7 @@ void bb_cuda_put_copiers(bb_cuda *e) {
   uint32_t thread = 0;
   for (uint32_t i = 0; e->copiers > 1 && i < e->serial->body.count; i++) {
     const bb_tile_stmt *s = e->serial->body.stmt[i];
-    if (!is_copied(e, s)) continue;
+    if (!bb_cuda_is_copied(e, s)) continue;
     bb_cuda_line(e, "%sif (threadIdx.x == %u) { // copies %s", thread ? "} else " : "", thread,
                  e->tile[s->result].name);
     e->depth++;

@@ -44,9 +44,9 @@ const char *bb_cuda_reads(const bb_cuda *e, const bb_tile_stmt *load) {
   for (uint32_t k = e->grids; k-- > 0;) {
     uint32_t variable = e->grid[k]->variable;
     for (uint32_t i = 0; i < e->p->view[load->view].rank; i++)
-      told[k] |= bb_cuda_depends(load->range[i].start, variable);
+      told[k] |= bb_expr_uses_arg(load->range[i].start, variable);
     for (uint32_t i = k + 1; i < e->grids; i++)
-      told[k] |= told[i] && bb_cuda_depends(e->grid[i]->stretch[0].from, variable);
+      told[k] |= told[i] && bb_expr_uses_arg(e->grid[i]->stretch[0].from, variable);
   }
   for (uint32_t i = 0; i < e->p->extents; i++) names[i] = e->p->variable[i];
   for (uint32_t k = 0; k < e->grids; k++) {
@@ -61,9 +61,9 @@ static void check_ragged(const bb_cuda *e) {
   for (uint32_t k = 1; k < e->grids; k++)
     for (uint32_t i = 1; i < k; i++) {
       const bb_tile_loop *loop = e->grid[k];
-      if (bb_cuda_depends(loop->stretch[0].from, e->grid[i]->variable) ||
-          bb_cuda_depends(loop->stretch[0].to, e->grid[i]->variable) ||
-          bb_cuda_depends(loop->step, e->grid[i]->variable))
+      if (bb_expr_uses_arg(loop->stretch[0].from, e->grid[i]->variable) ||
+          bb_expr_uses_arg(loop->stretch[0].to, e->grid[i]->variable) ||
+          bb_expr_uses_arg(loop->step, e->grid[i]->variable))
         bb_cuda_refuse(e, NULL, "bounds of the grid that depend on an inner loop");
     }
 }

@@ -51,10 +51,6 @@ static void put_infix(writer *w, const char *op, const bb_expr *x) {
   bb_put(&w->out, "%s", bb_infix(w->e->arena, text_of(w, x->a[0]), op, text_of(w, x->a[1])));
 }
 
-static bool is_number(const bb_expr *x, double value) {
-  return x->op == BB_X_CONST && x->number == value;
-}
-
 static void put_named(writer *w, const char *name, const bb_expr *x) {
   bb_put(&w->out, "%s(", name);
   put(w, x);
@@ -62,13 +58,13 @@ static void put_named(writer *w, const char *name, const bb_expr *x) {
 }
 
 static void put_power(writer *w, const bb_expr *x) {
-  if (is_number(x->a[0], 2))
+  if (bb_expr_is_number(x->a[0], 2))
     put_named(w, "tl::exp2", x->a[1]);
-  else if (is_number(x->a[1], 2))
+  else if (bb_expr_is_number(x->a[1], 2))
     put_named(w, "tl::square", x->a[0]);
-  else if (is_number(x->a[1], -0.5))
+  else if (bb_expr_is_number(x->a[1], -0.5))
     put_named(w, "rsqrtf", x->a[0]);
-  else if (is_number(x->a[1], 0.5))
+  else if (bb_expr_is_number(x->a[1], 0.5))
     put_named(w, "sqrtf", x->a[0]);
   else
     put_call(w, "powf", x);
@@ -201,13 +197,6 @@ static void put(writer *w, const bb_expr *x) {
   case BB_X_CAST: put_cast(w, x); break;
   default: bb_cuda_refuse(w->e, w->stmt, "a function without a device form");
   }
-}
-
-bool bb_cuda_depends(const bb_expr *x, uint32_t variable) {
-  if (x->op == BB_X_ARG) return x->index == variable;
-  for (uint32_t i = 0; i < bb_expr_op_arity(x->op); i++)
-    if (bb_cuda_depends(x->a[i], variable)) return true;
-  return false;
 }
 
 const char *bb_cuda_index(const bb_cuda *e, bb_tile_index index, const char *const *names) {

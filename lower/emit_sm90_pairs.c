@@ -8,7 +8,7 @@
 
 static bool varies(const bb_tile_program *p, const bb_tile_stmt *load, uint32_t variable) {
   for (uint32_t i = 0; i < p->view[load->view].rank; i++)
-    if (bb_cuda_depends(load->range[i].start, variable)) return true;
+    if (bb_expr_uses_arg(load->range[i].start, variable)) return true;
   return false;
 }
 
@@ -22,8 +22,8 @@ void bb_cuda_find_mates(bb_cuda *e) {
   for (uint32_t k = 0; k < e->serial->stretches; k++)
     for (uint32_t i = at; i < e->grids; i++) {
       const bb_tile_stretch *s = &e->serial->stretch[k];
-      if (bb_cuda_depends(s->from, e->grid[i]->variable) ||
-          (s->to && bb_cuda_depends(s->to, e->grid[i]->variable)))
+      if (bb_expr_uses_arg(s->from, e->grid[i]->variable) ||
+          (s->to && bb_expr_uses_arg(s->to, e->grid[i]->variable)))
         bb_cuda_refuse(e, NULL, "pairs of blocks whose loops differ");
     }
   for (uint32_t i = 0; i < e->serial->body.count; i++) {

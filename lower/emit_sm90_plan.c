@@ -78,9 +78,9 @@ static void check_split(const bb_cuda *e) {
   if (e->cluster || e->grid[0]->persistent)
     bb_cuda_refuse(e, NULL, "parts of a persistent grid, or of clusters");
   for (uint32_t i = 0; i + 1 < e->grids; i++)
-    if (bb_cuda_depends(e->split->stretch[0].from, e->grid[i]->variable) ||
-        bb_cuda_depends(e->split->stretch[0].to, e->grid[i]->variable) ||
-        bb_cuda_depends(e->split->step, e->grid[i]->variable))
+    if (bb_expr_uses_arg(e->split->stretch[0].from, e->grid[i]->variable) ||
+        bb_expr_uses_arg(e->split->stretch[0].to, e->grid[i]->variable) ||
+        bb_expr_uses_arg(e->split->step, e->grid[i]->variable))
       bb_cuda_refuse(e, NULL, "as many parts as an outer loop says");
 }
 
@@ -100,10 +100,6 @@ bool bb_cuda_is_async(const bb_cuda *e, const bb_tile_stmt *stmt) {
   return stmt->kind == BB_TILE_DOT && !e->warps;
 }
 
-static bool is_block(const bb_tile *t) {
-  return t->rows && t->cols;
-}
-
 /* What only some pass through has no part in the order of products and copies. */
 static void check_body(bb_cuda *e, const bb_tile_stmt *s) {
   for (uint32_t i = 0; i < s->body.count; i++) {
@@ -119,7 +115,7 @@ static void lay_by_use(bb_cuda *e, const bb_tile_stmt *s) {
   if (s->kind == BB_TILE_DOT && tile[s->operand[1]].place != BB_PLACE_SHARED)
     e->tile[s->operand[1]].layout = BB_LAYOUT_RIGHT;
   if (s->kind != BB_TILE_MAP || tile[s->result].place != BB_PLACE_REGISTERS) return;
-  if (!is_block(&tile[s->result]) || s->operands != 1) return;
+  if (!bb_tile_is_block(&tile[s->result]) || s->operands != 1) return;
   /* the groups' own rows lie as a product has them, others are spread */
   bool own = !e->warps && tile[s->operand[0]].rows == e->group * e->groups;
   if (tile[s->operand[0]].place == BB_PLACE_SHARED && !own)

@@ -11,10 +11,6 @@
 
 #include <math.h>
 
-static bool is_number(const bb_expr *x, double value) {
-  return x->op == BB_X_CONST && x->number == value;
-}
-
 static const bb_expr *number(const bb_gpu *g, double value) {
   return bb_expr_const(g->p->home, BB_F32, (double)(float)value);
 }
@@ -96,7 +92,7 @@ static bool guard_at(bb_gpu *g, bb_tile_body *body, uint32_t at) {
   const bb_expr *e = bb_tile_named(g->p, s);
   if (e->op != BB_X_SELECT || e->a[0]->op != BB_X_EQ || e->a[1]->op != BB_X_CONST) return false;
   const bb_expr *bound = e->a[0]->a[0];
-  if (!is_tile(bound) || !is_number(e->a[0]->a[1], -INFINITY)) return false;
+  if (!is_tile(bound) || !bb_expr_is_number(e->a[0]->a[1], -INFINITY)) return false;
   uint32_t r = tile_of(bound), x = s->operand[s->operand[0] == r];
   const bb_tile *row = &g->p->tile[r], *block = &g->p->tile[s->result];
   bool smaller = row->rows * row->cols < block->rows * block->cols;

@@ -2,6 +2,8 @@
  * size. */
 #include "site.h"
 
+#include "../graph/intern.h"
+
 enum { DEEPEST = 200 };
 
 typedef struct bb_tie {
@@ -204,13 +206,6 @@ void bb_sites_make(bb_sites *s, const bb_graph *root) {
 
 /* --- block sizes --- */
 
-static uint64_t mixed(uint64_t x) {
-  x += 0x9E3779B97F4A7C15u;
-  x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9u;
-  x = (x ^ x >> 27) * 0x94D049BB133111EBu;
-  return x ^ x >> 31;
-}
-
 enum { DEFAULT_BLOCK = 64, DRAWN_MOST = 40 };
 
 /* A block no larger than needed: a multiple of 8 that holds the extent, where that is a number. */
@@ -237,7 +232,8 @@ int64_t bb_site_block(bb_sites *s, uint32_t t) {
   int64_t given = o && o->block ? o->block[dim] : 0;
   if (given <= 0) given = limited(o, dim, root->wanted);
   root->block = given > 0 ? given : clamped(s, dim, DEFAULT_BLOCK);
-  if (o && o->loop_seed) root->block = 1 + (int64_t)(mixed(mixed(o->loop_seed) ^ at) % DRAWN_MOST);
+  if (o && o->loop_seed)
+    root->block = 1 + (int64_t)(bb_hash_number(bb_hash_number(o->loop_seed) ^ at) % DRAWN_MOST);
   if (root->unit) root->block = 1;
   return root->block;
 }

@@ -61,6 +61,21 @@ typedef struct bb_tile {
   bool partial;     /* each lane holds its part of a sum; whole once a map copies it elsewhere */
 } bb_tile;
 
+/* An axis that a tile lacks counts as one row, one column. */
+static inline uint32_t bb_tile_rows(const bb_tile *tile) {
+  return tile->rows ? tile->rows : 1;
+}
+static inline uint32_t bb_tile_cols(const bb_tile *tile) {
+  return tile->cols ? tile->cols : 1;
+}
+/* As a number to weigh work with. */
+static inline double bb_tile_elements(const bb_tile *tile) {
+  return (double)bb_tile_rows(tile) * bb_tile_cols(tile);
+}
+static inline bool bb_tile_is_block(const bb_tile *tile) {
+  return tile->rows && tile->cols;
+}
+
 /* What loops that run apart are joined by: any associative combination of a tuple. */
 typedef struct bb_tile_monoid {
   const char *name;

@@ -17,16 +17,8 @@ typedef struct machine {
   double **view; /* the binding's, and scratch */
 } machine;
 
-static uint32_t rows_of(const bb_tile *t) {
-  return t->rows ? t->rows : 1;
-}
-
-static uint32_t cols_of(const bb_tile *t) {
-  return t->cols ? t->cols : 1;
-}
-
 static size_t count_of(const bb_tile *t) {
-  return (size_t)rows_of(t) * cols_of(t);
+  return (size_t)bb_tile_rows(t) * bb_tile_cols(t);
 }
 
 static void set(const machine *m, uint32_t tile, size_t at, double value) {
@@ -86,10 +78,10 @@ static void run_memory(machine *m, const bb_tile_stmt *s) {
   extents_of(m->p, view, m->variable, extent, stride);
   for (uint32_t i = 0; i < view->rank; i++)
     start[i] = bb_tile_index_value(s->range[i].start, m->variable);
-  for (uint32_t r = 0; r < rows_of(t); r++)
-    for (uint32_t c = 0; c < cols_of(t); c++) {
+  for (uint32_t r = 0; r < bb_tile_rows(t); r++)
+    for (uint32_t c = 0; c < bb_tile_cols(t); c++) {
       double *place = element(m, s, extent, stride, start, r, c);
-      size_t at = (size_t)r * cols_of(t) + c;
+      size_t at = (size_t)r * bb_tile_cols(t) + c;
       if (s->kind == BB_TILE_LOAD)
         set(m, tile, at, place ? *place : s->pad);
       else if (place)
@@ -101,7 +93,7 @@ static void run_memory(machine *m, const bb_tile_stmt *s) {
 
 static double value_at(const machine *m, uint32_t tile, uint32_t row, uint32_t col) {
   const bb_tile *t = &m->p->tile[tile];
-  return m->tile[tile][(t->rows ? row : 0) * (size_t)cols_of(t) + (t->cols ? col : 0)];
+  return m->tile[tile][(t->rows ? row : 0) * (size_t)bb_tile_cols(t) + (t->cols ? col : 0)];
 }
 
 static void run_map(machine *m, const bb_tile_stmt *s) {
@@ -118,8 +110,8 @@ static void run_map(machine *m, const bb_tile_stmt *s) {
   for (uint32_t i = 0; i < 2; i++)
     if (s->at[i]) base[i] = (double)bb_tile_index_value(s->at[i], m->variable);
   double *result = BB_NEW(m->arena, double, count_of(&shape)); /* operands may be the result */
-  for (uint32_t r = 0; r < rows_of(&shape); r++)
-    for (uint32_t c = 0; c < cols_of(&shape); c++) {
+  for (uint32_t r = 0; r < bb_tile_rows(&shape); r++)
+    for (uint32_t c = 0; c < bb_tile_cols(&shape); c++) {
       for (uint32_t i = 0; i < s->operands; i++) argument[i] = value_at(m, s->operand[i], r, c);
       bb_expr_env env = {.arg = argument, .coord_row = base[0] + r, .coord_col = base[1] + c};
       env.round = m->b->exact ? NULL : bb_round_to;
@@ -127,8 +119,8 @@ static void run_map(machine *m, const bb_tile_stmt *s) {
       for (uint32_t i = 0; i < m->p->home->symbols && i < sizeof symbol / sizeof *symbol; i++)
         symbol[i] = (double)m->symbol[i];
       env.symbol = symbol;
-      result[(size_t)r * cols_of(&shape) + c] = bb_expr_eval(s->expr, &env);
-      any |= result[(size_t)r * cols_of(&shape) + c] != 0;
+      result[(size_t)r * bb_tile_cols(&shape) + c] = bb_expr_eval(s->expr, &env);
+      any |= result[(size_t)r * bb_tile_cols(&shape) + c] != 0;
     }
   if (s->kind == BB_TILE_ANY) {
     m->tile[s->result][0] = any;
@@ -145,7 +137,7 @@ typedef struct operand {
 
 static operand operand_of(const machine *m, uint32_t tile, bool transposed) {
   const bb_tile *t = &m->p->tile[tile];
-  size_t row = t->rows ? cols_of(t) : 0, col = t->cols ? 1 : 0;
+  size_t row = t->rows ? bb_tile_cols(t) : 0, col = t->cols ? 1 : 0;
   return transposed ? (operand){m->tile[tile], col, row} : (operand){m->tile[tile], row, col};
 }
 
@@ -154,9 +146,9 @@ static void run_dot(machine *m, const bb_tile_stmt *s) {
   operand left = operand_of(m, s->operand[0], s->transposed[0]);
   operand right = operand_of(m, s->operand[1], s->transposed[1]);
   uint32_t depth = s->transposed[0] ? a->rows : a->cols;
-  for (uint32_t i = 0; i < rows_of(c); i++)
-    for (uint32_t j = 0; j < cols_of(c); j++) {
-      size_t at = (size_t)i * cols_of(c) + j;
+  for (uint32_t i = 0; i < bb_tile_rows(c); i++)
+    for (uint32_t j = 0; j < bb_tile_cols(c); j++) {
+      size_t at = (size_t)i * bb_tile_cols(c) + j;
       const double *x = left.at + i * left.row, *y = right.at + j * right.col;
       double sum = s->accumulate ? m->tile[s->result][at] : 0;
       for (uint32_t k = 0; k < depth; k++) sum += x[k * left.col] * y[k * right.row];
@@ -166,15 +158,16 @@ static void run_dot(machine *m, const bb_tile_stmt *s) {
 
 static void run_transpose(machine *m, const bb_tile_stmt *s) {
   const bb_tile *result = &m->p->tile[s->result];
-  for (uint32_t r = 0; r < rows_of(result); r++)
-    for (uint32_t c = 0; c < cols_of(result); c++)
-      set(m, s->result, (size_t)r * cols_of(result) + c, value_at(m, s->operand[0], c, r));
+  for (uint32_t r = 0; r < bb_tile_rows(result); r++)
+    for (uint32_t c = 0; c < bb_tile_cols(result); c++)
+      set(m, s->result, (size_t)r * bb_tile_cols(result) + c, value_at(m, s->operand[0], c, r));
 }
 
 static void run_fold(machine *m, const bb_tile_stmt *s) {
   const bb_tile *t = &m->p->tile[s->operand[0]];
   bool rows = s->axis == BB_AXIS_ROW;
-  uint32_t stay = rows ? cols_of(t) : rows_of(t), go = rows ? rows_of(t) : cols_of(t);
+  uint32_t stay = rows ? bb_tile_cols(t) : bb_tile_rows(t),
+           go = rows ? bb_tile_rows(t) : bb_tile_cols(t);
   bool places = s->second != BB_NONE;
   int64_t first = places ? bb_tile_index_value(s->at[rows ? 0 : 1], m->variable) : 0;
   int64_t limit = places ? bb_tile_index_value(s->limit, m->variable) : 0;
@@ -194,7 +187,8 @@ static void run_fold(machine *m, const bb_tile_stmt *s) {
 static void run_scan(machine *m, const bb_tile_stmt *s) {
   const bb_tile *t = &m->p->tile[s->operand[0]];
   bool rows = s->axis == BB_AXIS_ROW;
-  uint32_t stay = rows ? cols_of(t) : rows_of(t), go = rows ? rows_of(t) : cols_of(t);
+  uint32_t stay = rows ? bb_tile_cols(t) : bb_tile_rows(t),
+           go = rows ? bb_tile_rows(t) : bb_tile_cols(t);
   for (uint32_t i = 0; i < stay; i++) {
     double sum;
     bb_monoid_empty(s->monoid, &sum);
@@ -202,7 +196,7 @@ static void run_scan(machine *m, const bb_tile_stmt *s) {
       uint32_t r = rows ? k : i, c = rows ? i : k;
       double x = value_at(m, s->operand[0], r, c);
       bb_monoid_combine(s->monoid, &sum, &x);
-      set(m, s->result, (size_t)r * cols_of(t) + c, sum);
+      set(m, s->result, (size_t)r * bb_tile_cols(t) + c, sum);
     }
   }
 }
@@ -218,16 +212,16 @@ static void combine(machine *m, const bb_tile_loop *loop, double *const *left) {
   for (uint32_t k = 0; k < n; k++) {
     whole = m->p->tile[loop->merged[k]];
     result[k] = BB_NEW(m->arena, double, count_of(&whole));
-    for (uint32_t r = 0; r < rows_of(&whole); r++)
-      for (uint32_t c = 0; c < cols_of(&whole); c++) {
+    for (uint32_t r = 0; r < bb_tile_rows(&whole); r++)
+      for (uint32_t c = 0; c < bb_tile_cols(&whole); c++) {
         double argument[2 * BB_TILE_OPERANDS];
         for (uint32_t i = 0; i < n; i++) {
           const bb_tile *t = &m->p->tile[loop->merged[i]];
-          argument[i] = left[i][(t->rows ? r : 0) * (size_t)cols_of(t) + (t->cols ? c : 0)];
+          argument[i] = left[i][(t->rows ? r : 0) * (size_t)bb_tile_cols(t) + (t->cols ? c : 0)];
           argument[n + i] = value_at(m, loop->merged[i], r, c);
         }
         bb_expr_env env = {.arg = argument, .round = m->b->exact ? NULL : bb_round_to};
-        result[k][(size_t)r * cols_of(&whole) + c] = bb_expr_eval(monoid->combine[k], &env);
+        result[k][(size_t)r * bb_tile_cols(&whole) + c] = bb_expr_eval(monoid->combine[k], &env);
       }
   }
   for (uint32_t k = 0; k < n; k++)

@@ -454,13 +454,9 @@ static void read_body(parser *t, bb_tile_body *body) {
 
 /* --- the whole --- */
 
-static void destroy_home(void *home) {
-  bb_program_destroy(home);
-}
-
 bb_tile_program *bb_tile_parse(bb_context *ctx, const char *path, const char *text, size_t length) {
   bb_program *home = bb_program_create(ctx, "");
-  bb_defer(ctx, destroy_home, home);
+  bb_program_defer(home);
   bb_reader r = {.ctx = ctx, .program = home, .path = path, .text = text, .end = text + length};
   r.scratch = bb_scratch(ctx);
   r.tensor = bb_table_create(r.scratch);

@@ -91,15 +91,11 @@ void bb_run_model(const bb_kernel_run *run, bb_model *model) {
   bb_session_destroy(session);
 }
 
-static void destroy_program(void *program) {
-  bb_program_destroy(program);
-}
-
 /* Tensors of one side are in the order of the model. */
 bb_program *bb_model_arrays(bb_context *ctx, const bb_model *model) {
   const bb_plan *plan = model->plan;
   bb_program *program = bb_program_create(ctx, plan->name);
-  bb_defer(ctx, destroy_program, program);
+  bb_program_defer(program);
   for (uint32_t i = 0; i < plan->extents; i++) bb_symbol_index(program, plan->symbol[i]);
   for (uint32_t t = 0; t < plan->tensors; t++) {
     const bb_plan_tensor *from = &plan->tensor[t];

@@ -21,17 +21,6 @@ struct bb_result {
   bb_cpu_counts kernels;
 };
 
-static void destroy_arena(void *arena) {
-  bb_arena_destroy(arena);
-}
-
-/* An arena that the object made in it will own. */
-static bb_arena *owned_arena(bb_context *ctx) {
-  bb_arena *arena = bb_arena_create(ctx);
-  bb_defer(ctx, destroy_arena, arena);
-  return arena;
-}
-
 /* --- arrays --- */
 
 typedef struct arrays_call {
@@ -42,7 +31,7 @@ typedef struct arrays_call {
 } arrays_call;
 
 static bb_arrays *new_arrays(bb_context *ctx) {
-  bb_arena *arena = owned_arena(ctx);
+  bb_arena *arena = bb_scratch(ctx); /* what is made in it will own it */
   bb_arrays *arrays = BB_NEW(arena, bb_arrays, 1);
   *arrays = (bb_arrays){.ctx = ctx, .arena = arena};
   return arrays;
@@ -204,7 +193,7 @@ static void run_body(bb_context *ctx, void *argument) {
     bb_fail(ctx, BB_ERROR_ARGUMENT, "bb_run_options.version is not BB_VERSION");
   if (call->program->stage < BB_STAGE_BLOCK)
     bb_fail(ctx, BB_ERROR_ARGUMENT, "an array program does not run: take it to a later stage");
-  bb_arena *arena = owned_arena(ctx);
+  bb_arena *arena = bb_scratch(ctx);
   bb_result *result = BB_NEW(arena, bb_result, 1);
   *result = (bb_result){.program = call->program, .arena = arena};
   bb_drive_prepare(call->program);
@@ -231,20 +220,16 @@ bb_status bb_program_run(bb_program *program, const bb_arrays *inputs,
   return status;
 }
 
-static void destroy_program(void *program) {
-  bb_program_destroy(program);
-}
-
 static void run_model_body(bb_context *ctx, void *argument) {
   static const bb_run_options defaults = {.version = BB_VERSION};
   run_call *call = argument;
   const bb_run_options *o = call->options ? call->options : &defaults;
   if (o->version != BB_VERSION)
     bb_fail(ctx, BB_ERROR_ARGUMENT, "bb_run_options.version is not BB_VERSION");
-  bb_arena *arena = owned_arena(ctx);
+  bb_arena *arena = bb_scratch(ctx);
   bb_result *result = BB_NEW(arena, bb_result, 1);
   bb_program *program = bb_model_arrays(ctx, call->model);
-  bb_defer(ctx, destroy_program, program);
+  bb_program_defer(program);
   *result = (bb_result){.program = program, .own = program, .arena = arena, .by_kernels = true};
   int64_t *preset = preset_symbols(program, o, arena);
   bb_bind_inputs(program, &call->inputs->npz, preset, arena, &result->binding);

@@ -22,10 +22,6 @@
 
 #include <string.h>
 
-static void destroy(void *program) {
-  bb_program_destroy(program);
-}
-
 /* The text form begins with its name, perhaps after blank lines and comments. */
 static bool is_text(const char *bytes, size_t length) {
   static const char word[] = "blockbuster";
@@ -62,7 +58,7 @@ static void read_program(bb_context *ctx, void *argument) {
   reading *r = argument;
   bb_arena *scratch = bb_scratch(ctx);
   bb_program *program = bb_program_create(ctx, model_name(scratch, r->path));
-  bb_defer(ctx, destroy, program);
+  bb_program_defer(program);
   const void *bytes = r->bytes;
   uint64_t size = r->length;
   if (!bytes) bytes = bb_program_map_whole(program, r->path, &size);
@@ -71,7 +67,7 @@ static void read_program(bb_context *ctx, void *argument) {
     bb_undefer(ctx, program);
     bb_program_destroy(program);
     program = parsed;
-    bb_defer(ctx, destroy, program);
+    bb_program_defer(program);
   } else if (!r->bytes) {
     bb_onnx_read(program, r->path);
   } else {

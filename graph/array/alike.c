@@ -52,25 +52,19 @@ typedef struct reader {
 
 enum place { SUMMED, ROW, SHARED };
 
-static bool operand_has(const bb_ix *ix, const bb_ix_operand *in, uint32_t index) {
-  for (uint32_t a = 0; a < ix->value[in->value].rank; a++)
-    if (in->index[a] == index) return true;
-  return false;
-}
-
 /* What the product takes an axis of the operand for. */
 static enum place place_of(const reader *r, uint32_t axis) {
   const bb_ix_node *node = &r->ix->node[r->node];
   uint32_t index = node->in[r->slot].index[axis];
   if (index >= r->ix->value[node->out[0]].rank) return SUMMED;
-  return operand_has(r->ix, &node->in[1 - r->slot], index) ? SHARED : ROW;
+  return bb_ix_follows(r->ix, &node->in[1 - r->slot], index) ? SHARED : ROW;
 }
 
 /* The next axis of the result, from `from` on, that only the other operand has; the rank: none. */
 static uint32_t own_axis(const reader *r, uint32_t from) {
   const bb_ix_node *node = &r->ix->node[r->node];
   uint32_t rank = r->ix->value[node->out[0]].rank;
-  while (from < rank && operand_has(r->ix, &node->in[r->slot], from)) from++;
+  while (from < rank && bb_ix_follows(r->ix, &node->in[r->slot], from)) from++;
   return from;
 }
 

@@ -50,6 +50,12 @@ uint32_t bb_array_node_add(bb_array *array, bb_array_op op, const char *name, ui
   return array->nodes++;
 }
 
+void bb_array_append(bb_array *array, bb_array_node node) {
+  BB_GROW(array->program->drafts, array->node, array->node_capacity, (size_t)array->nodes + 1);
+  for (uint32_t k = 0; k < node.nout; k++) array->value[node.out[k]].producer = array->nodes;
+  array->node[array->nodes++] = node;
+}
+
 /* --- helpers of the builders --- */
 
 static const char *label(const char *name) {
@@ -75,10 +81,6 @@ static const char *shape_text(bb_array *array, uint32_t rank, const bb_extent *c
 
 static const char *value_shape(bb_array *array, uint32_t value) {
   return shape_text(array, array->value[value].rank, array->value[value].shape);
-}
-
-static bool is_one(const bb_extent *extent) {
-  return bb_extent_value(extent) == 1;
 }
 
 static bb_context *context(bb_array *array) {
@@ -158,8 +160,8 @@ static uint32_t broadcast_shapes(bb_array *array, const char *name, uint32_t cou
     const bb_array_value *v = &array->value[in[i]];
     for (uint32_t a = 0; a < v->rank; a++) {
       const bb_extent **out = &shape[rank - v->rank + a];
-      if (v->shape[a] == *out || is_one(v->shape[a])) continue;
-      if (!is_one(*out))
+      if (v->shape[a] == *out || bb_extent_is_one(v->shape[a])) continue;
+      if (!bb_extent_is_one(*out))
         bb_fail(context(array), BB_ERROR_INPUT, "node %s: shapes %s and %s do not broadcast",
                 label(name), value_shape(array, in[0]), value_shape(array, in[i]));
       *out = v->shape[a];
@@ -214,7 +216,7 @@ static const bb_extent *label_extent(bb_array *array, int64_t what, uint32_t a, 
   const int64_t *const labels[2] = {la, lb};
   for (int i = 0; i < 2; i++)
     for (uint32_t x = 0; x < array->value[in[i]].rank; x++)
-      if (labels[i][x] == what && (!extent || is_one(extent)))
+      if (labels[i][x] == what && (!extent || bb_extent_is_one(extent)))
         extent = array->value[in[i]].shape[x];
   return extent;
 }
@@ -227,7 +229,7 @@ static void check_shared(bb_array *array, const char *name, uint32_t a, const in
     for (uint32_t y = 0; y < vb->rank; y++) {
       if (la[x] != lb[y] || va->shape[x] == vb->shape[y]) continue;
       bool batch = has_label(labels_out, rank, la[x]);
-      if (!batch || (!is_one(va->shape[x]) && !is_one(vb->shape[y])))
+      if (!batch || (!bb_extent_is_one(va->shape[x]) && !bb_extent_is_one(vb->shape[y])))
         bb_fail(context(array), BB_ERROR_INPUT, "node %s: shapes %s and %s do not contract",
                 label(name), value_shape(array, a), value_shape(array, b));
     }
@@ -437,7 +439,7 @@ uint32_t bb_array_broadcast(bb_array *array, const char *name, uint32_t in, uint
   const bb_array_value v = array->value[in];
   bool fits = v.rank <= rank;
   for (uint32_t a = 0; fits && a < v.rank; a++)
-    fits = is_one(v.shape[a]) || v.shape[a] == shape[rank - v.rank + a];
+    fits = bb_extent_is_one(v.shape[a]) || v.shape[a] == shape[rank - v.rank + a];
   if (!fits)
     bb_fail(context(array), BB_ERROR_INPUT, "node %s: shape %s does not broadcast to %s",
             label(name), value_shape(array, in), shape_text(array, rank, shape));

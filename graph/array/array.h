@@ -64,6 +64,8 @@ uint32_t bb_array_value_add(bb_array *array, const char *name, bb_dtype dtype, u
                             const bb_extent *const *shape);
 uint32_t bb_array_node_add(bb_array *array, bb_array_op op, const char *name, uint32_t nin,
                            const uint32_t *in, uint32_t nout, const uint32_t *out);
+/* A node as it stands; its results exist already. */
+void bb_array_append(bb_array *array, bb_array_node node);
 
 /* Builders that infer the result's shape; they fail the context when operands do not fit, with the
  * node's name in the message.  Each gives the result value. */

@@ -56,6 +56,10 @@ bool bb_canon_only_user(const bb_canon *c, uint32_t value, uint32_t node);
 bool bb_canon_same_term(const bb_canon *c, const bb_term *a, const bb_term *b);
 /* A constant factor: x*c, x/c or -x of the only operand.  Gives c as an expression, or NULL. */
 const bb_expr *bb_canon_scale(const bb_canon *c, uint32_t node);
+/* An expression of numbers and extents only. */
+static inline bool bb_canon_is_fixed(const bb_expr *expr) {
+  return expr->arg_count == 0 && !expr->coord;
+}
 /* expr is op(ARG i, ARG j) with i != j. */
 bool bb_canon_is_binary(const bb_expr *expr, bb_expr_op op, uint32_t *i, uint32_t *j);
 

@@ -9,10 +9,6 @@ static bool is_elementwise(const bb_canon *c, uint32_t node) {
   return c->ix->node[node].op == BB_IX_ELEMENTWISE;
 }
 
-static uint32_t rank_of(const bb_canon *c, uint32_t value) {
-  return c->ix->value[value].rank;
-}
-
 /* --- tidy: operands without repetition, the expression canonical --- */
 
 /* Is the order of two operands of a sum or product wrong?  Wide ones come first, constants last. */
@@ -27,7 +23,7 @@ static bool covers(const bb_canon *c, const bb_ix_node *node, const bb_expr *exp
   bool *has = BB_NEW(c->scratch, bool, node->indices);
   uint32_t nodes;
   for (uint32_t i = 0; i < count; i++)
-    for (uint32_t a = 0; a < rank_of(c, in[i].value); a++) has[in[i].index[a]] = true;
+    for (uint32_t a = 0; a < bb_ix_rank(c->ix, in[i].value); a++) has[in[i].index[a]] = true;
   if (expr->coord) {
     const bb_expr **e = bb_expr_postorder(c->scratch, expr, &nodes);
     for (uint32_t i = 0; i < nodes; i++)
@@ -80,7 +76,8 @@ bool bb_rule_forward(bb_canon *c, uint32_t at) {
   const bb_ix_node *node = &c->ix->node[at];
   if (node->op != BB_IX_ELEMENTWISE || node->nin != 1 || node->expr->op != BB_X_ARG) return false;
   uint32_t value = node->in[0].value, out = node->out[0];
-  if (rank_of(c, value) != node->indices || c->ix->value[value].dtype != c->ix->value[out].dtype)
+  if (bb_ix_rank(c->ix, value) != node->indices ||
+      c->ix->value[value].dtype != c->ix->value[out].dtype)
     return false;
   bb_canon_replace(c, out, value, node->in[0].index, BB_NONE);
   return true;
@@ -106,7 +103,7 @@ static const bb_expr *compose_leaf(void *user, const bb_expr *leaf) {
 static bool is_even(const bb_canon *c, uint32_t at) {
   const bb_ix_node *node = &c->ix->node[at];
   for (uint32_t i = 0; i < node->nin; i++)
-    if (rank_of(c, node->in[i].value) != node->indices) return false;
+    if (bb_ix_rank(c->ix, node->in[i].value) != node->indices) return false;
   return true;
 }
 
@@ -152,7 +149,8 @@ void bb_canon_inline(bb_canon *c, uint32_t at, uint32_t slot) {
   }
   const uint32_t *outer = node->in[slot].index;
   for (uint32_t i = 0; i < from->nin; i++) {
-    uint32_t rank = rank_of(c, from->in[i].value), *index = BB_NEW(c->scratch, uint32_t, rank);
+    uint32_t rank = bb_ix_rank(c->ix, from->in[i].value),
+             *index = BB_NEW(c->scratch, uint32_t, rank);
     for (uint32_t a = 0; a < rank; a++) index[a] = outer[from->in[i].index[a]];
     in[n] = (bb_term){from->in[i].value, index};
     arg[i] = bb_expr_arg(c->program, ix->value[in[n].value].dtype, n);
@@ -173,7 +171,7 @@ static bb_term root_of(bb_canon *c, uint32_t at, uint32_t slot, bool *through) {
       !bb_canon_only_user(c, term.value, at))
     return term;
   bb_term inner = bb_canon_term(c, maker, 0);
-  uint32_t rank = rank_of(c, inner.value), *index = BB_NEW(c->scratch, uint32_t, rank);
+  uint32_t rank = bb_ix_rank(c->ix, inner.value), *index = BB_NEW(c->scratch, uint32_t, rank);
   for (uint32_t a = 0; a < rank; a++) index[a] = term.index[inner.index[a]];
   *through = true;
   return (bb_term){inner.value, index};
@@ -223,13 +221,14 @@ static bool is_inverse(const bb_expr *expr) {
 static bool is_spread_mask(const bb_canon *c, uint32_t at, uint32_t slot) {
   uint32_t value = c->ix->node[at].in[slot].value;
   const bb_ix_node *maker = bb_ix_node_of(c->ix, value);
-  bool spread = maker->op == BB_IX_ELEMENTWISE && rank_of(c, value) < c->ix->node[at].indices &&
-                !c->ix->value[value].once && bb_canon_only_user(c, value, at) &&
-                bb_expr_cost(maker->expr) <= CHEAP && !is_inverse(maker->expr);
+  bool spread = maker->op == BB_IX_ELEMENTWISE &&
+                bb_ix_rank(c->ix, value) < c->ix->node[at].indices && !c->ix->value[value].once &&
+                bb_canon_only_user(c, value, at) && bb_expr_cost(maker->expr) <= CHEAP &&
+                !is_inverse(maker->expr);
   bool two = false; /* axes: what has one is a vector, which rules of their own move */
   for (uint32_t i = 0; i < maker->nin && spread; i++) {
     spread = bb_ix_node_of(c->ix, maker->in[i].value)->op == BB_IX_SOURCE;
-    two |= rank_of(c, maker->in[i].value) > 1;
+    two |= bb_ix_rank(c->ix, maker->in[i].value) > 1;
   }
   return spread && two;
 }
@@ -273,8 +272,8 @@ static bool on_vector(const bb_canon *c, uint32_t at, bb_expr_op op, uint32_t *x
   if (node->op != BB_IX_ELEMENTWISE || node->nin != 2) return false;
   if (!bb_canon_is_binary(node->expr, op, x, v) || !bb_dtype_is_float(node->expr->dtype))
     return false;
-  return rank_of(c, node->in[*x].value) == node->indices &&
-         rank_of(c, node->in[*v].value) < node->indices &&
+  return bb_ix_rank(c->ix, node->in[*x].value) == node->indices &&
+         bb_ix_rank(c->ix, node->in[*v].value) < node->indices &&
          c->ix->value[node->in[*v].value].dtype == node->expr->dtype;
 }
 
@@ -319,7 +318,7 @@ bool bb_rule_outward(bb_canon *c, uint32_t at) {
       !bb_canon_only_user(c, node->in[x].value, at) ||
       !bb_canon_is_binary(c->ix->node[maker].expr, BB_X_MUL, &y, &g))
     return false;
-  if (c->ix->value[node->in[r].value].once || rank_of(c, node->in[r].value) == node->indices)
+  if (c->ix->value[node->in[r].value].once || bb_ix_rank(c->ix, node->in[r].value) == node->indices)
     return false;
   const bb_ix_node *inner = &c->ix->node[maker];
   if (c->ix->value[inner->in[y].value].once) {
@@ -327,12 +326,12 @@ bool bb_rule_outward(bb_canon *c, uint32_t at) {
     y = g, g = other;
   }
   if (!c->ix->value[inner->in[g].value].once || c->ix->value[inner->in[y].value].once ||
-      rank_of(c, inner->in[y].value) != inner->indices || inner->indices != node->indices)
+      bb_ix_rank(c->ix, inner->in[y].value) != inner->indices || inner->indices != node->indices)
     return false;
   const uint32_t *outer = node->in[x].index;
   bb_term in[2] = {bb_canon_term(c, maker, y), bb_canon_term(c, maker, g)}, rest;
   for (int i = 0; i < 2; i++) {
-    uint32_t rank = rank_of(c, in[i].value), *index = BB_NEW(c->scratch, uint32_t, rank);
+    uint32_t rank = bb_ix_rank(c->ix, in[i].value), *index = BB_NEW(c->scratch, uint32_t, rank);
     for (uint32_t a = 0; a < rank; a++) index[a] = outer[in[i].index[a]];
     in[i].index = index;
   }

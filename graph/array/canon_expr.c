@@ -13,13 +13,6 @@
 static bool is_const(const bb_expr *e) {
   return e->op == BB_X_CONST;
 }
-static bool is_value(const bb_expr *e, double value) {
-  return e->op == BB_X_CONST && e->number == value;
-}
-static bool is_number(const bb_expr *e) {
-  return e->arg_count == 0 && !e->coord;
-}
-
 static uint32_t args_of(const bb_expr *e) {
   return (uint32_t)__builtin_popcountll(e->args);
 }
@@ -27,7 +20,7 @@ static uint32_t args_of(const bb_expr *e) {
 /* A total order that depends on structure only, not on when an expression was made. */
 static int compare(const bb_expr *a, const bb_expr *b) {
   if (a == b) return 0;
-  if (is_number(a) != is_number(b)) return is_number(a) ? 1 : -1;
+  if (bb_canon_is_fixed(a) != bb_canon_is_fixed(b)) return bb_canon_is_fixed(a) ? 1 : -1;
   if (a->args != b->args) return a->args < b->args ? -1 : 1;
   if (a->depth != b->depth) return a->depth < b->depth ? -1 : 1;
   if (a->op != b->op) return a->op < b->op ? -1 : 1;
@@ -69,10 +62,10 @@ static double factor_of_divisor(bb_dtype dtype, double divisor) {
 static const bb_expr *canon_div(bb_program *p, const bb_expr *a, const bb_expr *b) {
   bool real = bb_dtype_is_float(a->dtype) && a->dtype == b->dtype;
   if (!real) return make(p, BB_X_DIV, a, b);
-  if (b->op == BB_X_DIV && is_value(b->a[0], 1)) return canon_mul(p, a, b->a[1]);
-  double factor = is_const(b) && !is_number(a) ? factor_of_divisor(b->dtype, b->number) : 0;
+  if (b->op == BB_X_DIV && bb_expr_is_number(b->a[0], 1)) return canon_mul(p, a, b->a[1]);
+  double factor = is_const(b) && !bb_canon_is_fixed(a) ? factor_of_divisor(b->dtype, b->number) : 0;
   if (factor != 0) return canon_mul(p, a, bb_expr_const(p, b->dtype, factor));
-  if (is_value(a, 1) && b->op == BB_X_SQRT && args_of(b) != 1)
+  if (bb_expr_is_number(a, 1) && b->op == BB_X_SQRT && args_of(b) != 1)
     return make(p, BB_X_POW, b->a[0], bb_expr_const(p, b->dtype, -0.5));
   /* n*x / n */
   if (a->op == BB_X_MUL && a->a[1] == b) return a->a[0];
@@ -90,25 +83,29 @@ static const bb_expr *canon_mul(bb_program *p, const bb_expr *a, const bb_expr *
   }
   bool real = bb_dtype_is_float(a->dtype) && a->dtype == b->dtype;
   if (!real) return make(p, BB_X_MUL, a, b);
-  if (a == b && !is_number(a)) return make(p, BB_X_POW, a, bb_expr_const(p, a->dtype, 2));
-  if (is_const(b) && !is_number(a)) b = bb_expr_const(p, b->dtype, settled(b->dtype, b->number));
+  if (a == b && !bb_canon_is_fixed(a)) return make(p, BB_X_POW, a, bb_expr_const(p, a->dtype, 2));
+  if (is_const(b) && !bb_canon_is_fixed(a))
+    b = bb_expr_const(p, b->dtype, settled(b->dtype, b->number));
   /* x**m * x**n, one of them x itself */
   if (b->op == BB_X_POW && b->a[0] == a && is_const(b->a[1]) && b->a[1]->number >= 1)
     return make(p, BB_X_POW, a, bb_expr_const(p, a->dtype, b->a[1]->number + 1));
   /* a * (1/x) and (1/x) * b; constants stay outside of a quotient */
-  if (b->op == BB_X_DIV && is_value(b->a[0], 1) && !is_number(b)) return canon_div(p, a, b->a[1]);
-  if (a->op == BB_X_DIV && is_value(a->a[0], 1) && !is_number(b)) return canon_div(p, b, a->a[1]);
+  if (b->op == BB_X_DIV && bb_expr_is_number(b->a[0], 1) && !bb_canon_is_fixed(b))
+    return canon_div(p, a, b->a[1]);
+  if (a->op == BB_X_DIV && bb_expr_is_number(a->a[0], 1) && !bb_canon_is_fixed(b))
+    return canon_div(p, b, a->a[1]);
   /* a * (b/c) = (a*b)/c and the other way round, if none is a number */
-  if (b->op == BB_X_DIV && !is_number(b->a[1]) && !is_number(a))
+  if (b->op == BB_X_DIV && !bb_canon_is_fixed(b->a[1]) && !bb_canon_is_fixed(a))
     return canon_div(p, canon_mul(p, a, b->a[0]), b->a[1]);
-  if (a->op == BB_X_DIV && !is_number(a->a[1]) && !is_number(b))
+  if (a->op == BB_X_DIV && !bb_canon_is_fixed(a->a[1]) && !bb_canon_is_fixed(b))
     return canon_div(p, canon_mul(p, a->a[0], b), a->a[1]);
   /* constants come together, last */
-  if (is_number(b) && a->op == BB_X_MUL && is_number(a->a[1]))
+  if (bb_canon_is_fixed(b) && a->op == BB_X_MUL && bb_canon_is_fixed(a->a[1]))
     return canon_mul(p, a->a[0], canon_mul(p, a->a[1], b));
-  if (!is_number(b) && a->op == BB_X_MUL && is_number(a->a[1]))
+  if (!bb_canon_is_fixed(b) && a->op == BB_X_MUL && bb_canon_is_fixed(a->a[1]))
     return canon_mul(p, canon_mul(p, a->a[0], b), a->a[1]);
-  if (!is_number(a) && !is_number(b) && b->op == BB_X_MUL && is_number(b->a[1]))
+  if (!bb_canon_is_fixed(a) && !bb_canon_is_fixed(b) && b->op == BB_X_MUL &&
+      bb_canon_is_fixed(b->a[1]))
     return canon_mul(p, canon_mul(p, a, b->a[0]), b->a[1]);
   /* (x/m) * n of constants is one factor */
   if (is_const(b) && a->op == BB_X_DIV && is_const(a->a[1]) && a->a[1]->number != 0)
@@ -119,9 +116,9 @@ static const bb_expr *canon_mul(bb_program *p, const bb_expr *a, const bb_expr *
 /* x + select(c, 0, -inf) is -inf where c is false, and x elsewhere. */
 static const bb_expr *masked_sum(bb_program *p, const bb_expr *x, const bb_expr *mask) {
   if (mask->op != BB_X_SELECT || x->dtype != mask->dtype) return NULL;
-  if (is_value(mask->a[1], 0) && is_const(mask->a[2]) && isinf(mask->a[2]->number))
+  if (bb_expr_is_number(mask->a[1], 0) && is_const(mask->a[2]) && isinf(mask->a[2]->number))
     return bb_expr_make(p, BB_X_SELECT, mask->a[0], x, mask->a[2]);
-  if (is_value(mask->a[2], 0) && is_const(mask->a[1]) && isinf(mask->a[1]->number))
+  if (bb_expr_is_number(mask->a[2], 0) && is_const(mask->a[1]) && isinf(mask->a[1]->number))
     return bb_expr_make(p, BB_X_SELECT, mask->a[0], mask->a[1], x);
   return NULL;
 }
@@ -139,8 +136,8 @@ static const bb_expr *canon_add(bb_program *p, const bb_expr *a, const bb_expr *
     a = b, b = other;
   }
   if (a->dtype != b->dtype) return make(p, BB_X_ADD, a, b);
-  if (is_value(a, 0) && bb_dtype_is_float(a->dtype)) return b;
-  if (is_value(b, 0) && bb_dtype_is_float(a->dtype)) return a;
+  if (bb_expr_is_number(a, 0) && bb_dtype_is_float(a->dtype)) return b;
+  if (bb_expr_is_number(b, 0) && bb_dtype_is_float(a->dtype)) return a;
   const bb_expr *masked = masked_sum(p, a, b);
   if (!masked) masked = masked_sum(p, b, a);
   return masked ? masked : make(p, BB_X_ADD, a, b);
@@ -165,7 +162,7 @@ static bool is_integer(const bb_expr *e) {
 /* e - 1, if it is written as 1+x or x+1. */
 static const bb_expr *less_one(const bb_expr *e) {
   if (e->op != BB_X_ADD) return NULL;
-  return is_value(e->a[0], 1) ? e->a[1] : is_value(e->a[1], 1) ? e->a[0] : NULL;
+  return bb_expr_is_number(e->a[0], 1) ? e->a[1] : bb_expr_is_number(e->a[1], 1) ? e->a[0] : NULL;
 }
 
 /* a <= b; of integers, 1+a <= b is a < b. */

@@ -5,10 +5,6 @@
 
 #include <math.h>
 
-static uint32_t rank_of(const bb_canon *c, uint32_t value) {
-  return c->ix->value[value].rank;
-}
-
 static bool is_once(const bb_canon *c, uint32_t value) {
   return c->ix->value[value].once;
 }
@@ -16,7 +12,7 @@ static bool is_once(const bb_canon *c, uint32_t value) {
 /* The term of `from`'s operand as the node behind `outer` sees it. */
 static bb_term through(bb_canon *c, const uint32_t *outer, uint32_t from, uint32_t slot) {
   bb_term in = bb_canon_term(c, from, slot);
-  uint32_t rank = rank_of(c, in.value), *index = BB_NEW(c->scratch, uint32_t, rank);
+  uint32_t rank = bb_ix_rank(c->ix, in.value), *index = BB_NEW(c->scratch, uint32_t, rank);
   for (uint32_t a = 0; a < rank; a++) index[a] = outer[in.index[a]];
   return (bb_term){in.value, index};
 }
@@ -52,7 +48,7 @@ bool bb_rule_scale(bb_canon *c, uint32_t at) {
       continue;
     bb_term in[2] = {bb_canon_term(c, at, 0), bb_canon_term(c, at, 1)};
     in[slot] = through(c, in[slot].index, maker, 0);
-    uint32_t out = node.out[0], rank = rank_of(c, out);
+    uint32_t out = node.out[0], rank = bb_ix_rank(c->ix, out);
     bb_dtype dtype = c->ix->value[out].dtype;
     uint32_t product = bb_canon_contract(c, node.name, dtype, rank, node.indices, node.dim, in);
     const bb_expr *scaled =
@@ -70,7 +66,7 @@ bool bb_rule_scale(bb_canon *c, uint32_t at) {
 static double terms_of(bb_canon *c, uint32_t contract) {
   const bb_ix_node *node = &c->ix->node[contract];
   double count = 1;
-  for (uint32_t k = rank_of(c, node->out[0]); k < node->indices; k++) {
+  for (uint32_t k = bb_ix_rank(c->ix, node->out[0]); k < node->indices; k++) {
     int64_t extent = bb_extent_value(bb_ix_extent(c->ix, node->dim[k]));
     if (extent <= 0) return -1;
     count *= (double)extent;
@@ -109,10 +105,10 @@ static bool feeds_weights(const bb_canon *c, uint32_t value, const bb_term *in, 
   BB_IX_EACH_USE(c->ix, value, node, slot) {
     const bb_ix_node *user = &c->ix->node[node];
     if (user->op != BB_IX_CONTRACT || !is_once(c, user->in[1 - slot].value)) return false;
-    uint32_t rank = rank_of(c, user->out[0]);
-    for (uint32_t a = 0; a < rank_of(c, in->value); a++)
+    uint32_t rank = bb_ix_rank(c->ix, user->out[0]);
+    for (uint32_t a = 0; a < bb_ix_rank(c->ix, in->value); a++)
       if (user->in[slot].index[in->index[a]] < rank) return false;
-    if (all && rank_of(c, in->value) != user->indices - rank) return false;
+    if (all && bb_ix_rank(c->ix, in->value) != user->indices - rank) return false;
   }
   return true;
 }
@@ -129,14 +125,14 @@ static bool with_constant(const bb_canon *c, uint32_t at, bb_expr_op op, uint32_
     *x = *constant, *constant = other;
   }
   return !is_once(c, node->in[*x].value) && is_once(c, node->in[*constant].value) &&
-         rank_of(c, node->in[*x].value) == node->indices &&
+         bb_ix_rank(c->ix, node->in[*x].value) == node->indices &&
          c->ix->value[node->in[*x].value].dtype == node->expr->dtype &&
          c->ix->value[node->in[*constant].value].dtype == node->expr->dtype;
 }
 
 /* g as an operand over the axes of a weight: g's axes are indices of `user` that the weight has. */
 static bb_term beside_weight(bb_canon *c, uint32_t user, uint32_t slot, const bb_term *g) {
-  uint32_t rank = rank_of(c, g->value), *index = BB_NEW(c->scratch, uint32_t, rank);
+  uint32_t rank = bb_ix_rank(c->ix, g->value), *index = BB_NEW(c->scratch, uint32_t, rank);
   for (uint32_t a = 0; a < rank; a++)
     index[a] = bb_canon_axis_of(c, user, 1 - slot, c->ix->node[user].in[slot].index[g->index[a]]);
   return (bb_term){g->value, index};
@@ -146,16 +142,16 @@ static void scale_weight(bb_canon *c, uint32_t user, uint32_t slot, const bb_ter
                          const bb_term *g) {
   bb_ix *ix = c->ix;
   uint32_t weight = ix->node[user].in[1 - slot].value;
-  bb_term in[2],
-      product[2] = {{weight, straight(c, rank_of(c, weight))}, beside_weight(c, user, slot, g)};
+  bb_term in[2], product[2] = {{weight, straight(c, bb_ix_rank(c->ix, weight))},
+                               beside_weight(c, user, slot, g)};
   const uint32_t *outer = ix->node[user].in[slot].index;
-  uint32_t rank = rank_of(c, x->value), *index = BB_NEW(c->scratch, uint32_t, rank);
+  uint32_t rank = bb_ix_rank(c->ix, x->value), *index = BB_NEW(c->scratch, uint32_t, rank);
   for (uint32_t a = 0; a < rank; a++) index[a] = outer[x->index[a]];
   in[slot] = (bb_term){x->value, index};
   in[1 - slot] = bb_canon_term(c, user, 1 - slot);
   in[1 - slot].value =
       bb_canon_elementwise(c, ix->value[weight].name, binary(c, BB_X_MUL, ix->value[weight].dtype),
-                           rank_of(c, weight), ix->value[weight].dim, 2, product);
+                           bb_ix_rank(c->ix, weight), ix->value[weight].dim, 2, product);
   bb_canon_set(c, user, NULL, 2, in);
 }
 
@@ -175,12 +171,12 @@ bool bb_rule_weight_scale(bb_canon *c, uint32_t at) {
 static void shift_product(bb_canon *c, uint32_t at, uint32_t slot, const bb_term *x,
                           const bb_term *b) {
   const bb_ix_node user = c->ix->node[at];
-  uint32_t out = user.out[0], rank = rank_of(c, out), n = 0;
+  uint32_t out = user.out[0], rank = bb_ix_rank(c->ix, out), n = 0;
   bb_dtype dtype = c->ix->value[out].dtype;
   const uint32_t *outer = user.in[slot].index;
   bb_term in[2], lone[2], sum[2];
-  uint32_t *of_x = BB_NEW(c->scratch, uint32_t, rank_of(c, x->value));
-  for (uint32_t a = 0; a < rank_of(c, x->value); a++) of_x[a] = outer[x->index[a]];
+  uint32_t *of_x = BB_NEW(c->scratch, uint32_t, bb_ix_rank(c->ix, x->value));
+  for (uint32_t a = 0; a < bb_ix_rank(c->ix, x->value); a++) of_x[a] = outer[x->index[a]];
   in[slot] = (bb_term){x->value, of_x};
   in[1 - slot] = bb_canon_term(c, at, 1 - slot);
   uint32_t product = bb_canon_contract(c, user.name, dtype, rank, user.indices, user.dim, in);
@@ -193,7 +189,7 @@ static void shift_product(bb_canon *c, uint32_t at, uint32_t slot, const bb_term
     if (bb_canon_axis_of(c, at, 1 - slot, k) == BB_NONE) continue;
     kept[n] = k, dim[n] = user.dim[k], number[k] = n++;
   }
-  uint32_t of_b = rank_of(c, b->value), of_w = rank_of(c, in[1 - slot].value);
+  uint32_t of_b = bb_ix_rank(c->ix, b->value), of_w = bb_ix_rank(c->ix, in[1 - slot].value);
   uint32_t *index_b = BB_NEW(c->scratch, uint32_t, of_b),
            *index_w = BB_NEW(c->scratch, uint32_t, of_w);
   for (uint32_t a = 0; a < of_b; a++) index_b[a] = number[outer[b->index[a]]];
@@ -229,8 +225,8 @@ bool bb_rule_merge_shifts(bb_canon *c, uint32_t at) {
   const uint32_t *outer = c->ix->node[at].in[x].index;
   bb_term base = through(c, outer, maker, y), first = through(c, outer, maker, b),
           second = bb_canon_term(c, at, d);
-  uint32_t rank = rank_of(c, second.value), *index = BB_NEW(c->scratch, uint32_t, rank);
-  if (rank_of(c, first.value) != rank) return false;
+  uint32_t rank = bb_ix_rank(c->ix, second.value), *index = BB_NEW(c->scratch, uint32_t, rank);
+  if (bb_ix_rank(c->ix, first.value) != rank) return false;
   for (uint32_t a = 0; a < rank; a++) {
     index[a] = BB_NONE;
     for (uint32_t k = 0; k < rank; k++)
@@ -285,9 +281,9 @@ static bool sums_same_axes(const bb_canon *c, uint32_t sum, uint32_t at, const b
   const bb_ix_node *s = &c->ix->node[sum], *node = &c->ix->node[at];
   if (s->op != BB_IX_REDUCE || s->monoid->id != BB_MONOID_SUM || s->in[0].value != x->value)
     return false;
-  uint32_t kept_s = rank_of(c, s->out[0]), kept = rank_of(c, node->out[0]);
+  uint32_t kept_s = bb_ix_rank(c->ix, s->out[0]), kept = bb_ix_rank(c->ix, node->out[0]);
   if (kept != kept_s || s->indices != node->indices) return false;
-  for (uint32_t a = 0; a < rank_of(c, x->value); a++) {
+  for (uint32_t a = 0; a < bb_ix_rank(c->ix, x->value); a++) {
     bool gone_s = s->in[0].index[a] >= kept_s, gone = x->index[a] >= kept;
     if (gone_s != gone) return false;
   }
@@ -315,7 +311,8 @@ static bool meets_product(const bb_canon *c, uint32_t value, uint32_t *left) {
 bool bb_rule_moments(bb_canon *c, uint32_t at) {
   const bb_ix_node node = c->ix->node[at];
   if (node.op != BB_IX_REDUCE || node.monoid->id != BB_MONOID_SUM) return false;
-  uint32_t square = bb_canon_maker(c, at, 0, BB_IX_ELEMENTWISE), kept = rank_of(c, node.out[0]);
+  uint32_t square = bb_canon_maker(c, at, 0, BB_IX_ELEMENTWISE),
+           kept = bb_ix_rank(c->ix, node.out[0]);
   if (square == BB_NONE || c->ix->node[square].nin != 1) return false;
   const bb_expr *power = c->ix->node[square].expr;
   if (power->op != BB_X_POW || power->a[0]->op != BB_X_ARG || power->a[1]->op != BB_X_CONST ||
@@ -325,7 +322,8 @@ bool bb_rule_moments(bb_canon *c, uint32_t at) {
   if (shift == BB_NONE || c->ix->node[shift].nin != 2 ||
       !bb_canon_is_binary(c->ix->node[shift].expr, BB_X_ADD, &i, &j))
     return false;
-  if (rank_of(c, c->ix->node[shift].in[i].value) < rank_of(c, c->ix->node[shift].in[j].value)) {
+  if (bb_ix_rank(c->ix, c->ix->node[shift].in[i].value) <
+      bb_ix_rank(c->ix, c->ix->node[shift].in[j].value)) {
     uint32_t other = i;
     i = j, j = other;
   }
@@ -334,7 +332,7 @@ bool bb_rule_moments(bb_canon *c, uint32_t at) {
   uint32_t maker = bb_ix_producer(c->ix, mean.value), left = USES;
   if (!meets_product(c, centred.value, &left)) return false;
   if (c->ix->node[maker].op != BB_IX_ELEMENTWISE || c->ix->node[maker].nin != 1 ||
-      rank_of(c, mean.value) != kept || rank_of(c, x.value) != node.indices)
+      bb_ix_rank(c->ix, mean.value) != kept || bb_ix_rank(c->ix, x.value) != node.indices)
     return false;
   for (uint32_t a = 0; a < kept; a++)
     if (mean.index[a] >= kept) return false;

@@ -12,10 +12,6 @@
 
 enum { TRIES_MAX = 1 << 24, PRODUCT_DEPTH = 6 };
 
-static bool is_value(const bb_expr *e, double value) {
-  return e->op == BB_X_CONST && e->number == value;
-}
-
 static const bb_expr *uncast(const bb_expr *e) {
   bool cast =
       e->op == BB_X_CAST && bb_dtype_is_float(e->dtype) && bb_dtype_is_float(e->a[0]->dtype);
@@ -170,9 +166,9 @@ static const bb_expr *split_sum(bb_canon *c, const bb_expr *sum, const bb_expr *
   for (int i = 0; i < 2; i++) {
     const bb_expr *mask = sum->a[i], *x = sum->a[1 - i];
     if (mask->op != BB_X_SELECT || mask->dtype != x->dtype) continue;
-    bool plain = is_value(mask->a[1], 0);
+    bool plain = bb_expr_is_number(mask->a[1], 0);
     const bb_expr *m = plain ? mask->a[2] : mask->a[1];
-    if ((!plain && !is_value(mask->a[2], 0)) || m->op != BB_X_CONST) continue;
+    if ((!plain && !bb_expr_is_number(mask->a[2], 0)) || m->op != BB_X_CONST) continue;
     *low = m->number;
     *condition = plain ? mask->a[0] : bb_expr_make(c->program, BB_X_NOT, mask->a[0], NULL, NULL);
     return x;
@@ -232,8 +228,8 @@ static bool is_never_empty(bb_canon *c, uint32_t at) {
     return false;
   const bb_expr *e = uncast(node->expr->a[0]);
   if (!has_infinity(c, e)) return true;
-  return e->op == BB_X_SELECT && is_value(e->a[2], -INFINITY) && !has_infinity(c, e->a[1]) &&
-         keeps_an_element(c, at, e->a[0]);
+  return e->op == BB_X_SELECT && bb_expr_is_number(e->a[2], -INFINITY) &&
+         !has_infinity(c, e->a[1]) && keeps_an_element(c, at, e->a[0]);
 }
 
 /* Is the node e * (1 / sum e) for an e as above? */
@@ -247,7 +243,8 @@ static bool is_share(bb_canon *c, uint32_t at) {
   if (inverse == BB_NONE || c->ix->node[inverse].nin != 1) return false;
   const bb_expr *e = c->ix->node[inverse].expr;
   uint32_t sum = bb_canon_maker(c, inverse, 0, BB_IX_REDUCE);
-  if (e->op != BB_X_DIV || !is_value(e->a[0], 1) || e->a[1]->op != BB_X_ARG || sum == BB_NONE)
+  if (e->op != BB_X_DIV || !bb_expr_is_number(e->a[0], 1) || e->a[1]->op != BB_X_ARG ||
+      sum == BB_NONE)
     return false;
   const bb_ix_node *reduce = &c->ix->node[sum];
   return reduce->monoid->id == BB_MONOID_SUM && reduce->in[0].value == node->in[i].value &&

@@ -7,10 +7,6 @@
 
 #include <string.h>
 
-static uint32_t rank_of(const bb_canon *c, uint32_t value) {
-  return c->ix->value[value].rank;
-}
-
 /* Part of an index: a range with a class of its own, or (class BB_NONE) one element. */
 typedef struct part {
   uint32_t class;
@@ -19,7 +15,7 @@ typedef struct part {
 
 static part part_of_slice(const bb_canon *c, uint32_t slice) {
   const bb_ix_node *node = &c->ix->node[slice];
-  bool keeps = node->at < rank_of(c, node->out[0]);
+  bool keeps = node->at < bb_ix_rank(c->ix, node->out[0]);
   part p = {.class = BB_NONE, .start = node->start, .step = node->step, .length = 1};
   if (keeps) {
     p.class = bb_ix_find(c->ix, node->dim[node->at]);
@@ -79,7 +75,7 @@ static const bb_expr *shift_coordinate(void *user, const bb_expr *leaf) {
 
 /* The operand restricted to the part, renumbered when the index is dropped. */
 static bb_term restrict_term(bb_canon *c, const bb_term *in, uint32_t index, const part *p) {
-  uint32_t axis = BB_NONE, rank = rank_of(c, in->value), n = 0;
+  uint32_t axis = BB_NONE, rank = bb_ix_rank(c->ix, in->value), n = 0;
   bool drop = p->class == BB_NONE;
   uint32_t *out = BB_NEW(c->scratch, uint32_t, rank);
   for (uint32_t a = 0; a < rank; a++) {
@@ -97,7 +93,7 @@ static uint32_t copy_on_part(bb_canon *c, uint32_t at, uint32_t k, const part *p
                              const bb_term *given) {
   bb_ix *ix = c->ix;
   const bb_ix_node node = ix->node[at];
-  uint32_t rank = rank_of(c, node.out[0]), n = 0;
+  uint32_t rank = bb_ix_rank(c->ix, node.out[0]), n = 0;
   bool drop = p->class == BB_NONE;
   uint32_t *dim = BB_NEW(c->scratch, uint32_t, node.indices);
   bb_term *in = BB_NEW(c->scratch, bb_term, node.nin);
@@ -141,7 +137,7 @@ bool bb_rule_slice_source(bb_canon *c, uint32_t at) {
   const bb_ix_node source = *bb_ix_node_of(ix, value);
   if (source.op != BB_IX_SOURCE) return false;
   part p = part_of_slice(c, at);
-  uint32_t rank = rank_of(c, value), n = 0;
+  uint32_t rank = bb_ix_rank(c->ix, value), n = 0;
   uint32_t *dim = BB_NEW(c->scratch, uint32_t, rank), *map = BB_NEW(c->scratch, uint32_t, rank);
   bb_index *access = BB_NEW(ix->arena, bb_index, source.rank);
   for (uint32_t t = 0, a = 0; t < source.rank; t++) {
@@ -182,7 +178,7 @@ bool bb_rule_slice_slice(bb_canon *c, uint32_t at) {
   p.start = from.start + p.start * from.step;
   p.step *= from.step;
   uint32_t value = from.in[0].value, cut = bb_canon_axis_of(c, inner, 0, from.at);
-  uint32_t out = slice_value(c, value, cut, &p), rank = rank_of(c, value), n = 0;
+  uint32_t out = slice_value(c, value, cut, &p), rank = bb_ix_rank(c->ix, value), n = 0;
   uint32_t *map = BB_NEW(c->scratch, uint32_t, rank);
   for (uint32_t a = 0; a < rank; a++)
     if (a != cut || p.class != BB_NONE) map[n++] = node.in[0].index[from.in[0].index[a]];
@@ -216,8 +212,8 @@ bool bb_rule_slice_join(bb_canon *c, uint32_t at) {
   bb_term piece = bb_canon_term(c, join, slot);
   uint32_t axis = bb_canon_axis_of(c, join, slot, ix->node[join].at);
   if (axis == BB_NONE && p.class != BB_NONE) return false;
-  uint32_t rank = rank_of(c, piece.value), value = piece.value, n = 0;
-  if (rank + (axis == BB_NONE) != rank_of(c, ix->node[join].out[0])) return false;
+  uint32_t rank = bb_ix_rank(c->ix, piece.value), value = piece.value, n = 0;
+  if (rank + (axis == BB_NONE) != bb_ix_rank(c->ix, ix->node[join].out[0])) return false;
   bool whole = axis == BB_NONE || (p.class != BB_NONE && p.step == 1 && p.length == length);
   uint32_t *map = BB_NEW(c->scratch, uint32_t, rank);
   for (uint32_t a = 0; a < rank; a++)
@@ -274,7 +270,7 @@ bool bb_rule_slice_up(bb_canon *c, uint32_t at) {
   uint32_t axis = bb_canon_axis_of(c, at, 0, node.at);
   if (!only_sliced(c, value, axis) || joined_again(c, value)) return false;
   part p = part_of_slice(c, at);
-  uint32_t out = copy_on_part(c, maker, axis, &p, NULL), rank = rank_of(c, value), n = 0;
+  uint32_t out = copy_on_part(c, maker, axis, &p, NULL), rank = bb_ix_rank(c->ix, value), n = 0;
   uint32_t *map = BB_NEW(c->scratch, uint32_t, rank);
   for (uint32_t a = 0; a < rank; a++)
     if (a != axis || p.class != BB_NONE) map[n++] = node.in[0].index[a];
@@ -331,7 +327,7 @@ static uint32_t copy_on_piece(bb_canon *c, uint32_t at, uint32_t k, uint32_t joi
       continue;
     bb_term piece = bb_canon_term(c, other, number);
     const uint32_t *outer = ix->node[at].in[i].index;
-    uint32_t rank = rank_of(c, piece.value), *index = BB_NEW(c->scratch, uint32_t, rank);
+    uint32_t rank = bb_ix_rank(c->ix, piece.value), *index = BB_NEW(c->scratch, uint32_t, rank);
     for (uint32_t a = 0; a < rank; a++) {
       index[a] = outer[piece.index[a]];
       if (index[a] == k) bb_ix_unite(ix, p.class, bb_ix_axis(ix, piece.value, a));
@@ -358,7 +354,7 @@ bool bb_rule_join_down(bb_canon *c, uint32_t at) {
   uint32_t made = bb_ix_producer(ix, out);
   ix->node[made].at = k;
   uint32_t *index = BB_NEW(c->scratch, uint32_t, node.indices), n = 0;
-  bool drop = rank_of(c, piece[0]) < node.indices;
+  bool drop = bb_ix_rank(c->ix, piece[0]) < node.indices;
   for (uint32_t a = 0; a < node.indices; a++)
     if (a != k || !drop) index[n++] = a;
   for (uint32_t i = 0; i < count; i++) bb_ix_use(ix, made, i, piece[i], index);
@@ -373,7 +369,7 @@ bool bb_rule_join_contract(bb_canon *c, uint32_t at) {
   bb_ix *ix = c->ix;
   const bb_ix_node node = ix->node[at];
   if (node.op != BB_IX_CONTRACT) return false;
-  uint32_t k, slot = find_join(c, at, &k), rank = rank_of(c, node.out[0]);
+  uint32_t k, slot = find_join(c, at, &k), rank = bb_ix_rank(c->ix, node.out[0]);
   if (slot == BB_NONE || k < rank) return false;
   bb_dtype dtype = ix->value[node.out[0]].dtype;
   uint32_t join = bb_ix_producer(ix, node.in[slot].value), count = ix->node[join].nin;

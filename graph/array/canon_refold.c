@@ -11,10 +11,6 @@
 
 #include <string.h>
 
-static uint32_t rank_of(const bb_canon *c, uint32_t value) {
-  return c->ix->value[value].rank;
-}
-
 static bool is_positive(const bb_expr *factor) {
   return factor->op == BB_X_CONST && factor->number > 0;
 }
@@ -36,8 +32,8 @@ static uint32_t inner_fold(bb_canon *c, uint32_t at, bb_term *value, const bb_ex
   const bb_expr *factor = bb_canon_scale(c, maker);
   if (factor) {
     bb_term in = bb_canon_term(c, maker, 0);
-    uint32_t *index = BB_NEW(c->scratch, uint32_t, rank_of(c, in.value));
-    for (uint32_t a = 0; a < rank_of(c, in.value); a++) index[a] = value->index[in.index[a]];
+    uint32_t *index = BB_NEW(c->scratch, uint32_t, bb_ix_rank(c->ix, in.value));
+    for (uint32_t a = 0; a < bb_ix_rank(c->ix, in.value); a++) index[a] = value->index[in.index[a]];
     if (!bb_canon_only_user(c, in.value, maker)) return BB_NONE;
     *value = (bb_term){in.value, index};
     *scaled = c->ix->node[maker].expr;
@@ -54,9 +50,9 @@ static uint32_t inner_fold(bb_canon *c, uint32_t at, bb_term *value, const bb_ex
 static uint32_t join_indices(bb_canon *c, uint32_t outer, uint32_t inner, const bb_term *value,
                              uint32_t *dim, uint32_t *at) {
   const bb_ix_node *o = &c->ix->node[outer], *i = &c->ix->node[inner];
-  uint32_t kept = rank_of(c, o->out[0]), passed = rank_of(c, i->out[0]), count = kept;
+  uint32_t kept = bb_ix_rank(c->ix, o->out[0]), passed = bb_ix_rank(c->ix, i->out[0]), count = kept;
   memcpy(dim, o->dim, kept * sizeof *dim);
-  for (uint32_t a = 0; a < rank_of(c, i->in[0].value); a++) {
+  for (uint32_t a = 0; a < bb_ix_rank(c->ix, i->in[0].value); a++) {
     uint32_t index = i->in[0].index[a];
     bool stays = index < passed && value->index[index] < kept;
     at[a] = stays ? value->index[index] : count;
@@ -73,11 +69,12 @@ bool bb_rule_refold(bb_canon *c, uint32_t at) {
   uint32_t inner = inner_fold(c, at, &value, &scaled);
   if (inner == BB_NONE) return false;
   bb_term x = bb_canon_term(c, inner, 0);
-  uint32_t most = node.indices + c->ix->node[inner].indices, kept = rank_of(c, node.out[0]);
+  uint32_t most = node.indices + c->ix->node[inner].indices, kept = bb_ix_rank(c->ix, node.out[0]);
   uint32_t *dim = BB_NEW(c->scratch, uint32_t, most), *index = BB_NEW(c->scratch, uint32_t, most);
   uint32_t count = join_indices(c, at, inner, &value, dim, index);
   bb_dtype dtype = c->ix->value[node.out[0]].dtype;
-  if (count != node.indices + c->ix->node[inner].indices - rank_of(c, value.value)) return false;
+  if (count != node.indices + c->ix->node[inner].indices - bb_ix_rank(c->ix, value.value))
+    return false;
   uint32_t out = bb_ix_add(c->ix, BB_IX_REDUCE, node.name, dtype, 1, kept, count, dim);
   bb_ix_node_of(c->ix, out)->monoid = node.monoid;
   bb_ix_use(c->ix, bb_ix_producer(c->ix, out), 0, x.value, index);

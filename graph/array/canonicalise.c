@@ -182,11 +182,6 @@ bool bb_canon_same_term(const bb_canon *c, const bb_term *a, const bb_term *b) {
   return true;
 }
 
-/* An expression of numbers and extents only. */
-static bool is_number(const bb_expr *expr) {
-  return expr->arg_count == 0 && !expr->coord;
-}
-
 const bb_expr *bb_canon_scale(const bb_canon *c, uint32_t node) {
   const bb_ix_node *n = &c->ix->node[node];
   if (n->op != BB_IX_ELEMENTWISE || n->nin != 1 || !bb_dtype_is_float(n->expr->dtype)) return NULL;
@@ -195,7 +190,7 @@ const bb_expr *bb_canon_scale(const bb_canon *c, uint32_t node) {
   const bb_expr *e = n->expr, *one = bb_expr_const(p, e->dtype, 1);
   if (e->op == BB_X_NEG && e->a[0]->op == BB_X_ARG) return bb_expr_const(p, e->dtype, -1);
   if (e->op != BB_X_MUL && e->op != BB_X_DIV) return NULL;
-  if (e->a[0]->op == BB_X_ARG && e->a[0]->dtype == e->dtype && is_number(e->a[1]))
+  if (e->a[0]->op == BB_X_ARG && e->a[0]->dtype == e->dtype && bb_canon_is_fixed(e->a[1]))
     return e->op == BB_X_MUL ? e->a[1] : bb_expr_make(p, BB_X_DIV, one, e->a[1], NULL);
   return NULL;
 }

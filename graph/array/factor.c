@@ -36,10 +36,6 @@ void bb_ix_leaves(bb_ix *ix, uint32_t class, bb_ix_list *list) {
   if (!ix->dim[class].parts) bb_ix_push(list, class);
 }
 
-static bool is_one(const bb_extent *extent) {
-  return bb_extent_value(extent) == 1;
-}
-
 /* Splits a leaf into outer * inner; `outer` and `inner` are new or existing leaves. */
 static void split(factoring *f, uint32_t class, uint32_t outer, uint32_t inner) {
   bb_ix_dim *dim = &f->ix->dim[bb_ix_find(f->ix, class)];
@@ -147,10 +143,11 @@ static bool refines(factoring *f, const bb_ix_list *a, const bb_ix_list *b) {
   const bb_extent *one = bb_extent_number(program, 1), *x = one, *y = one;
   uint32_t i = 0, j = 0;
   for (;;) {
-    if (is_one(x) && i < a->count) x = bb_ix_extent(f->ix, a->at[i++]);
-    if (is_one(y) && j < b->count) y = bb_ix_extent(f->ix, b->at[j++]);
+    if (bb_extent_is_one(x) && i < a->count) x = bb_ix_extent(f->ix, a->at[i++]);
+    if (bb_extent_is_one(y) && j < b->count) y = bb_ix_extent(f->ix, b->at[j++]);
     if (x->factor == 0 || y->factor == 0) return false;
-    if (is_one(x) || is_one(y)) return is_one(x) && is_one(y);
+    if (bb_extent_is_one(x) || bb_extent_is_one(y))
+      return bb_extent_is_one(x) && bb_extent_is_one(y);
     const bb_extent *over = bb_extent_divide(program, x, y), *under = NULL;
     if (!over) under = bb_extent_divide(program, y, x);
     if (!over && !under) return false;
@@ -349,7 +346,7 @@ static void new_classes(factoring *f) {
     f->classes.axis[v] = BB_NEW(f->scratch, uint32_t, value->rank);
     for (uint32_t a = 0; a < value->rank; a++)
       f->classes.axis[v][a] =
-          is_one(value->shape[a]) ? BB_NONE : bb_ix_class(f->ix, value->shape[a]);
+          bb_extent_is_one(value->shape[a]) ? BB_NONE : bb_ix_class(f->ix, value->shape[a]);
   }
 }
 

@@ -136,6 +136,15 @@ uint32_t bb_ix_order(bb_ix *ix, bb_arena *arena, uint32_t **order);
        (n##_next = (ix)->node[n].in[s].next_node, s##_next = (ix)->node[n].in[s].next_slot, true); \
        n = n##_next, s = s##_next)
 
+static inline uint32_t bb_ix_rank(const bb_ix *ix, uint32_t value) {
+  return ix->value[value].rank;
+}
+/* Does an axis of the operand follow the node's index? */
+static inline bool bb_ix_follows(const bb_ix *ix, const bb_ix_operand *in, uint32_t index) {
+  for (uint32_t a = 0; a < bb_ix_rank(ix, in->value); a++)
+    if (in->index[a] == index) return true;
+  return false;
+}
 static inline uint32_t bb_ix_producer(const bb_ix *ix, uint32_t value) {
   return ix->value[value].node;
 }

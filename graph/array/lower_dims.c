@@ -17,13 +17,6 @@ bool bb_lower_blocked(bb_lower *l, uint32_t class) {
   return l->blocked[bb_ix_find(l->ix, class)];
 }
 
-static bool operand_has(const bb_ix_node *node, const bb_ix *ix, uint32_t slot, uint32_t index) {
-  const bb_ix_operand *in = &node->in[slot];
-  for (uint32_t a = 0; a < ix->value[in->value].rank; a++)
-    if (in->index[a] == index) return true;
-  return false;
-}
-
 /* The index to block: i, or `best`, further out, where i has few elements.  Neighbours such
  * as the pair that a rotation turns make no block as long as there is more further out. */
 static uint32_t inner_of(bb_ix *ix, const bb_ix_node *node, uint32_t best, uint32_t i) {
@@ -35,7 +28,7 @@ bb_product_axes bb_ix_product_axes(bb_ix *ix, const bb_ix_node *node) {
   uint32_t rank = ix->value[node->out[0]].rank;
   bb_product_axes axes = {BB_NONE, BB_NONE, BB_NONE};
   for (uint32_t i = 0; i < rank; i++) {
-    bool a = operand_has(node, ix, 0, i), b = operand_has(node, ix, 1, i);
+    bool a = bb_ix_follows(ix, &node->in[0], i), b = bb_ix_follows(ix, &node->in[1], i);
     if (a && !b) axes.row = inner_of(ix, node, axes.row, i);
     if (b && !a) axes.col = inner_of(ix, node, axes.col, i);
   }

@@ -5,10 +5,6 @@
 
 #include <string.h>
 
-static uint32_t rank_of(const bb_lower *l, uint32_t value) {
-  return l->ix->value[value].rank;
-}
-
 void bb_nest_loops(bb_nest *nest, uint32_t count, const uint32_t *class, const bb_role *role) {
   static const bb_axis axes[] = {BB_AXIS_NONE, BB_AXIS_ROW, BB_AXIS_COL};
   bb_dim *dim = BB_NEW(nest->lower->scratch, bb_dim, count);
@@ -20,12 +16,6 @@ void bb_nest_loops(bb_nest *nest, uint32_t count, const uint32_t *class, const b
   nest->loops = count;
   nest->dim = dim;
   nest->axis = axis;
-}
-
-static bool operand_has(const bb_lower *l, const bb_ix_node *node, uint32_t slot, uint32_t index) {
-  for (uint32_t a = 0; a < rank_of(l, node->in[slot].value); a++)
-    if (node->in[slot].index[a] == index) return true;
-  return false;
 }
 
 /* --- elementwise --- */
@@ -106,12 +96,12 @@ static bool adopt_roles(bb_lower *l, const bb_ix_node *node, uint32_t least, bb_
   for (uint32_t i = 0; i < node->nin; i++) {
     const bb_placed *p = &l->placed[node->in[i].value];
     uint32_t axes = 0;
-    for (uint32_t a = 0; p->made && a < rank_of(l, node->in[i].value); a++)
+    for (uint32_t a = 0; p->made && a < bb_ix_rank(l->ix, node->in[i].value); a++)
       axes += p->role[a] != BB_ROLE_LOOP;
     if (axes > most) widest = p, most = axes, from = i;
   }
   if (!widest) return false;
-  for (uint32_t a = 0; a < rank_of(l, node->in[from].value); a++)
+  for (uint32_t a = 0; a < bb_ix_rank(l->ix, node->in[from].value); a++)
     role[node->in[from].index[a]] = widest->role[a];
   return true;
 }
@@ -120,7 +110,8 @@ static bool adopt_roles(bb_lower *l, const bb_ix_node *node, uint32_t least, bb_
 static uint32_t item_indices(bb_lower *l, const bb_ix_node *node, bool *can) {
   uint32_t count = 0;
   for (uint32_t k = 0; k < node->indices; k++) {
-    for (uint32_t i = 0; i < node->nin && !can[k]; i++) can[k] = operand_has(l, node, i, k);
+    for (uint32_t i = 0; i < node->nin && !can[k]; i++)
+      can[k] = bb_ix_follows(l->ix, &node->in[i], k);
     can[k] &= bb_lower_blocked(l, node->dim[k]);
     count += can[k];
   }
@@ -142,7 +133,7 @@ static bool roles_of_use(bb_lower *l, const bb_ix_node *user, uint32_t slot, bb_
     return true;
   }
   if (bb_ix_reduces(user)) {
-    uint32_t row = BB_NONE, rank = rank_of(l, user->out[0]);
+    uint32_t row = BB_NONE, rank = bb_ix_rank(l->ix, user->out[0]);
     for (uint32_t k = 0; k < rank; k++)
       if (bb_lower_blocked(l, user->dim[k])) row = k;
     for (uint32_t a = 0; a < v->rank; a++)
@@ -278,7 +269,7 @@ void bb_lower_contract(bb_lower *l, bb_ix_node *node) {
   role[axes.sum] = BB_ROLE_COL; /* the dim itself, not its alias, is looped over */
   bb_nest nest = {.lower = l, .nin = 2, .nout = 1, .body = dot_body};
   nest.fold = bb_monoid_get(BB_MONOID_SUM);
-  nest.first_fold = rank_of(l, node->out[0]);
+  nest.first_fold = bb_ix_rank(l->ix, node->out[0]);
   bb_nest_loops(&nest, node->indices, node->dim, role);
   nest.in = BB_NEW(l->scratch, bb_nest_operand, 2);
   for (uint32_t i = 0; i < 2; i++) nest.in[i] = bb_nest_operand_of(l, node, i, side[i]);
@@ -319,13 +310,13 @@ static void reduce_body(bb_nest *nest, bb_graph *graph, const bb_value *in, bb_v
 }
 
 bb_role *bb_lower_reduce_roles(bb_lower *l, const bb_ix_node *node) {
-  uint32_t rank = rank_of(l, node->out[0]), row = BB_NONE;
+  uint32_t rank = bb_ix_rank(l->ix, node->out[0]), row = BB_NONE;
   bb_role *role = BB_NEW(l->scratch, bb_role, node->indices);
   for (uint32_t i = 0; i < node->nin; i++) bb_lower_force(l, node->in[i].value);
   const bb_placed *p = &l->placed[node->in[0].value];
   for (uint32_t k = 0; k < rank; k++)
     if (bb_lower_blocked(l, node->dim[k])) row = k;
-  for (uint32_t a = 0; p->made && a < rank_of(l, node->in[0].value); a++)
+  for (uint32_t a = 0; p->made && a < bb_ix_rank(l->ix, node->in[0].value); a++)
     if (p->role[a] != BB_ROLE_LOOP && node->in[0].index[a] < rank) row = node->in[0].index[a];
   if (row != BB_NONE) role[row] = BB_ROLE_ROW;
   role[node->indices - 1] = BB_ROLE_COL;
@@ -334,7 +325,7 @@ bb_role *bb_lower_reduce_roles(bb_lower *l, const bb_ix_node *node) {
 
 /* Axes of the loops that will be folded belong to no item: they list partial results. */
 void bb_lower_reduce(bb_lower *l, bb_ix_node *node) {
-  uint32_t value = node->out[0], rank = rank_of(l, value);
+  uint32_t value = node->out[0], rank = bb_ix_rank(l->ix, value);
   bb_role *role = bb_lower_reduce_roles(l, node);
   reduction r = {node, rank};
   bb_nest nest = {.lower = l, .nin = 1, .body = reduce_body, .user = &r};
@@ -452,7 +443,7 @@ static void build_folding(bb_lower *l, folding *f, uint32_t loops, const uint32_
 
 void bb_lower_force(bb_lower *l, uint32_t value) {
   if (!l->pending[value].is) return;
-  uint32_t rank = rank_of(l, value), none = 0;
+  uint32_t rank = bb_ix_rank(l->ix, value), none = 0;
   uint32_t *index = BB_NEW(l->scratch, uint32_t, rank);
   for (uint32_t a = 0; a < rank; a++) index[a] = a;
   folding f = {.count = 1, .value = &value, .role = l->placed[value].role, .results = 1};
@@ -466,7 +457,7 @@ static bool joins(bb_lower *l, const bb_ix_node *node, bb_role *role) {
   bool any = false;
   for (uint32_t i = 0; i < node->nin; i++) {
     uint32_t value = node->in[i].value;
-    if (!l->folded[value] || rank_of(l, value) != node->indices) return false;
+    if (!l->folded[value] || bb_ix_rank(l->ix, value) != node->indices) return false;
     if (!l->pending[value].is) continue;
     const bb_role *own = l->placed[value].role;
     for (uint32_t a = 0; a < node->indices; a++) {

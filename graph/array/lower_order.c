@@ -8,22 +8,12 @@
 
 #include <string.h>
 
-static uint32_t rank_of(const bb_lower *l, uint32_t value) {
-  return l->ix->value[value].rank;
-}
-
-static bool operand_has(const bb_lower *l, const bb_ix_node *node, uint32_t slot, uint32_t index) {
-  for (uint32_t a = 0; a < rank_of(l, node->in[slot].value); a++)
-    if (node->in[slot].index[a] == index) return true;
-  return false;
-}
-
 /* As an operand with all the indices was computed, element by element. */
 static bool adopted_order(bb_lower *l, const bb_ix_node *node, uint32_t *key) {
   for (uint32_t i = 0; i < node->nin; i++) {
     const bb_placed *p = &l->placed[node->in[i].value];
     bool computed = p->made && bb_ix_node_of(l->ix, node->in[i].value)->op == BB_IX_ELEMENTWISE;
-    if (!computed || rank_of(l, node->in[i].value) != node->indices) continue;
+    if (!computed || bb_ix_rank(l->ix, node->in[i].value) != node->indices) continue;
     for (uint32_t a = 0; a < node->indices; a++) key[node->in[i].index[a]] = p->level[a];
     return true;
   }
@@ -35,7 +25,7 @@ static bool order_of_fold(bb_lower *l, const bb_ix_node *node, uint32_t *key) {
   uint32_t i = 0;
   while (i < node->nin && !l->folded[node->in[i].value]) i++;
   if (i == node->nin) return false;
-  for (uint32_t k = 0; k < node->indices; k++) key[k] = !operand_has(l, node, i, k);
+  for (uint32_t k = 0; k < node->indices; k++) key[k] = !bb_ix_follows(l->ix, &node->in[i], k);
   return true;
 }
 
@@ -75,7 +65,7 @@ bb_ix_node bb_lower_reordered(bb_lower *l, const bb_ix_node *node, const uint32_
   made.dim = dim;
   made.in = BB_NEW(l->scratch, bb_ix_operand, node->nin);
   for (uint32_t i = 0; i < node->nin; i++) {
-    uint32_t rank = rank_of(l, node->in[i].value);
+    uint32_t rank = bb_ix_rank(l->ix, node->in[i].value);
     uint32_t *index = BB_NEW(l->scratch, uint32_t, rank);
     for (uint32_t a = 0; a < rank; a++) index[a] = at[node->in[i].index[a]];
     made.in[i] = node->in[i];

@@ -3,10 +3,6 @@
 
 #include <string.h>
 
-static uint32_t rank_of(const bb_lower *l, uint32_t value) {
-  return l->ix->value[value].rank;
-}
-
 static void place_all(bb_lower *l, const bb_ix_node *node, const bb_value *out,
                       const bb_role *role) {
   for (uint32_t i = 0; i < node->nout; i++) bb_lower_place(l, node->out[i], out[i], role);
@@ -36,7 +32,7 @@ static void fold_lists_body(bb_nest *nest, bb_graph *graph, const bb_value *in, 
 
 /* Two nests: rows of blocks folded, a list for each loop that is left; the lists folded. */
 void bb_lower_fold(bb_lower *l, bb_ix_node *node) {
-  uint32_t rank = rank_of(l, node->out[0]);
+  uint32_t rank = bb_ix_rank(l->ix, node->out[0]);
   bb_role *role = bb_lower_reduce_roles(l, node);
   bb_value partial[BB_MONOID_COMPONENTS], out[BB_MONOID_COMPONENTS];
   bb_nest rows = {.lower = l, .nin = node->nin, .nout = node->nin, .body = fold_rows_body};

@@ -5,10 +5,6 @@
 
 #include <string.h>
 
-static uint32_t rank_of(const bb_lower *l, uint32_t value) {
-  return l->ix->value[value].rank;
-}
-
 static bb_role *new_roles(bb_lower *l, uint32_t count, const bb_role *from) {
   bb_role *role = BB_NEW(l->scratch, bb_role, count);
   if (count && from) memcpy(role, from, count * sizeof *role);
@@ -32,7 +28,7 @@ void bb_lower_natural_roles(bb_lower *l, uint32_t count, const uint32_t *dim, bb
  * its k-th level, and the item must be turned around instead. */
 static bool crosses(bb_lower *l, uint32_t value, const bb_role *role) {
   uint32_t row = BB_NONE, col = BB_NONE;
-  for (uint32_t a = 0; a < rank_of(l, value); a++) {
+  for (uint32_t a = 0; a < bb_ix_rank(l->ix, value); a++) {
     if (role[a] == BB_ROLE_ROW) row = a;
     if (role[a] == BB_ROLE_COL) col = a;
   }
@@ -114,8 +110,8 @@ void bb_lower_tensors(bb_lower *l) {
 
 static bb_placed *add_reading(bb_lower *l, uint32_t value, const bb_role *role, bb_value src) {
   bb_placed *p = BB_NEW(l->scratch, bb_placed, 1);
-  *p = (bb_placed){.made = true, .src = src, .role = new_roles(l, rank_of(l, value), role)};
-  p->level = BB_NEW(l->scratch, uint32_t, rank_of(l, value));
+  *p = (bb_placed){.made = true, .src = src, .role = new_roles(l, bb_ix_rank(l->ix, value), role)};
+  p->level = BB_NEW(l->scratch, uint32_t, bb_ix_rank(l->ix, value));
   p->next = l->placed[value].next;
   l->placed[value].next = p;
   return p;
@@ -123,14 +119,15 @@ static bb_placed *add_reading(bb_lower *l, uint32_t value, const bb_role *role, 
 
 static bb_placed *find_reading(bb_lower *l, uint32_t value, const bb_role *role) {
   for (bb_placed *p = &l->placed[value]; p; p = p->next)
-    if (p->made && same_roles(rank_of(l, value), p->role, role)) return p;
+    if (p->made && same_roles(bb_ix_rank(l->ix, value), p->role, role)) return p;
   return NULL;
 }
 
 /* The same value through `p`, its item the other way round. */
 static bb_placed *turn(bb_lower *l, uint32_t value, const bb_placed *p, const bb_role *role) {
   bb_placed *other = add_reading(l, value, role, p->src);
-  if (rank_of(l, value)) memcpy(other->level, p->level, rank_of(l, value) * sizeof *p->level);
+  if (bb_ix_rank(l->ix, value))
+    memcpy(other->level, p->level, bb_ix_rank(l->ix, value) * sizeof *p->level);
   other->turned = !p->turned;
   return other;
 }
@@ -188,7 +185,7 @@ static bool crossed(bb_lower *l, uint32_t operand_rank, const uint32_t *operand_
 /* A copy of a value, its axes in the order of the view's axes that they are: index, or, if that is NULL, in their own,
  * and with the roles that they have. */
 static const bb_placed *straightened(bb_lower *l, uint32_t value, const uint32_t *index) {
-  uint32_t rank = rank_of(l, value);
+  uint32_t rank = bb_ix_rank(l->ix, value);
   uint32_t *at = BB_NEW(l->scratch, uint32_t, rank);
   for (uint32_t a = 0; a < rank; a++)
     for (uint32_t b = 0; b < rank; b++) at[a] += index ? index[b] < index[a] : b < a;
@@ -216,7 +213,7 @@ static bb_placed *read_through_view(bb_lower *l, uint32_t value, const bb_role *
 }
 
 bb_placed *bb_lower_fetch(bb_lower *l, uint32_t value, const bb_role *role) {
-  uint32_t rank = rank_of(l, value);
+  uint32_t rank = bb_ix_rank(l->ix, value);
   bb_lower_force(l, value);
   bb_placed *found = find_reading(l, value, role);
   if (found) return found;
@@ -231,13 +228,13 @@ bb_placed *bb_lower_fetch(bb_lower *l, uint32_t value, const bb_role *role) {
 bb_placed *bb_lower_any(bb_lower *l, uint32_t value) {
   bb_lower_force(l, value);
   if (l->placed[value].made) return &l->placed[value];
-  bb_role *role = new_roles(l, rank_of(l, value), NULL);
-  bb_lower_natural_roles(l, rank_of(l, value), l->ix->value[value].dim, role);
+  bb_role *role = new_roles(l, bb_ix_rank(l->ix, value), NULL);
+  bb_lower_natural_roles(l, bb_ix_rank(l->ix, value), l->ix->value[value].dim, role);
   return bb_lower_fetch(l, value, role);
 }
 
 void bb_lower_place(bb_lower *l, uint32_t value, bb_value src, const bb_role *role) {
-  uint32_t rank = rank_of(l, value);
+  uint32_t rank = bb_ix_rank(l->ix, value);
   bb_placed *p = &l->placed[value];
   p->made = true;
   p->src = src;
@@ -250,7 +247,7 @@ void bb_lower_place(bb_lower *l, uint32_t value, bb_value src, const bb_role *ro
 
 /* A dim that is not blocked can only be looped over, whatever its operand's role. */
 static bb_role *roles_where_blocked(bb_lower *l, uint32_t value, const bb_role *role) {
-  uint32_t rank = rank_of(l, value);
+  uint32_t rank = bb_ix_rank(l->ix, value);
   bb_role *out = new_roles(l, rank, role);
   for (uint32_t a = 0; a < rank; a++)
     if (!bb_lower_blocked(l, bb_ix_axis(l->ix, value, a))) out[a] = BB_ROLE_LOOP;
@@ -260,7 +257,8 @@ static bb_role *roles_where_blocked(bb_lower *l, uint32_t value, const bb_role *
 /* The indices of one operand of a view: every level of its type reads what the view's axis says. */
 static bb_index *indices_of(bb_lower *l, const bb_ix_node *node, uint32_t slot, const bb_placed *in,
                             const bb_role *role) {
-  uint32_t rank = rank_of(l, node->in[slot].value), out_rank = rank_of(l, node->out[0]);
+  uint32_t rank = bb_ix_rank(l->ix, node->in[slot].value),
+           out_rank = bb_ix_rank(l->ix, node->out[0]);
   bb_index *index = BB_NEW(l->scratch, bb_index, rank);
   for (uint32_t a = 0; a < rank; a++) {
     uint32_t k = node->in[slot].index[a];
@@ -277,7 +275,7 @@ static bb_index *indices_of(bb_lower *l, const bb_ix_node *node, uint32_t slot, 
 
 static int64_t length_of_piece(bb_lower *l, const bb_ix_node *node, uint32_t slot) {
   uint32_t value = node->in[slot].value;
-  for (uint32_t a = 0; a < rank_of(l, value); a++)
+  for (uint32_t a = 0; a < bb_ix_rank(l->ix, value); a++)
     if (node->in[slot].index[a] == node->at)
       return bb_extent_value(bb_ix_extent(l->ix, bb_ix_axis(l->ix, value, a)));
   return 1;
@@ -285,17 +283,17 @@ static int64_t length_of_piece(bb_lower *l, const bb_ix_node *node, uint32_t slo
 
 /* The roles of a view's axes: a slice's are those of its operand. */
 static bb_role *roles_of_view(bb_lower *l, const bb_ix_node *node, const bb_placed *in) {
-  uint32_t value = node->out[0], rank = rank_of(l, value);
+  uint32_t value = node->out[0], rank = bb_ix_rank(l->ix, value);
   bb_role *role = new_roles(l, rank, NULL);
   bb_lower_natural_roles(l, rank, node->dim, role);
   if (node->op != BB_IX_SLICE) return role;
-  for (uint32_t a = 0; a < rank_of(l, node->in[0].value); a++)
+  for (uint32_t a = 0; a < bb_ix_rank(l->ix, node->in[0].value); a++)
     if (node->in[0].index[a] < rank) role[node->in[0].index[a]] = in->role[a];
   return roles_where_blocked(l, value, role);
 }
 
 void bb_lower_view(bb_lower *l, bb_ix_node *node) {
-  uint32_t value = node->out[0], rank = rank_of(l, value);
+  uint32_t value = node->out[0], rank = bb_ix_rank(l->ix, value);
   const bb_ix_value *v = &l->ix->value[value];
   const bb_placed **in = BB_NEW(l->scratch, const bb_placed *, node->nin);
   for (uint32_t i = 0; i < node->nin; i++) in[i] = bb_lower_any(l, node->in[i].value);
@@ -304,8 +302,8 @@ void bb_lower_view(bb_lower *l, bb_ix_node *node) {
   const bb_type *type = type_of_roles(l, v->dtype, rank, v->dim, role, level);
   for (uint32_t i = 0; i < node->nin; i++) {
     const bb_ix_operand *operand = &node->in[i];
-    if (!crossed(l, rank_of(l, operand->value), in[i]->level, operand->index, rank, node->dim, role,
-                 level))
+    if (!crossed(l, bb_ix_rank(l->ix, operand->value), in[i]->level, operand->index, rank,
+                 node->dim, role, level))
       continue;
     in[i] = straightened(l, operand->value, operand->index);
     if (node->op != BB_IX_SLICE) continue;
@@ -315,7 +313,7 @@ void bb_lower_view(bb_lower *l, bb_ix_node *node) {
   bb_piece *piece = BB_NEW(l->scratch, bb_piece, node->nin);
   int64_t first = 0;
   for (uint32_t i = 0; i < node->nin; i++) {
-    piece[i] = (bb_piece){.source = i, .rank = rank_of(l, node->in[i].value)};
+    piece[i] = (bb_piece){.source = i, .rank = bb_ix_rank(l->ix, node->in[i].value)};
     piece[i].index = indices_of(l, node, i, in[i], role);
     if (node->op == BB_IX_SLICE) continue;
     piece[i].first = first;
@@ -337,7 +335,7 @@ void bb_lower_view(bb_lower *l, bb_ix_node *node) {
 
 /* Does a dim that occurs twice stand in another order in the value's type than among `index`? */
 static bool out_of_order(bb_lower *l, uint32_t value, const uint32_t *index, const bb_placed *p) {
-  uint32_t rank = rank_of(l, value);
+  uint32_t rank = bb_ix_rank(l->ix, value);
   for (uint32_t a = 0; a < rank; a++)
     for (uint32_t b = 0; b < rank; b++)
       if (index[a] < index[b] && p->level[a] > p->level[b] &&
@@ -351,7 +349,7 @@ static bool out_of_order(bb_lower *l, uint32_t value, const uint32_t *index, con
 static bb_dim *storage_dims(bb_lower *l, bb_arena *arena, const bb_ix_operand *in,
                             const bb_placed *p, uint32_t axes) {
   bb_dim *dim = BB_NEW(arena, bb_dim, axes);
-  for (uint32_t a = 0; a < rank_of(l, in->value); a++)
+  for (uint32_t a = 0; a < bb_ix_rank(l->ix, in->value); a++)
     dim[in->index[a]] = bb_lower_dim(l, bb_ix_axis(l->ix, in->value, a), p->role[a]);
   return dim;
 }

@@ -138,12 +138,6 @@ static void find_region(rebuilding *b, uint32_t start) {
 
 /* --- parts --- */
 
-static void append(bb_array *array, bb_array_node node) {
-  BB_GROW(array->program->arena, array->node, array->node_capacity, (size_t)array->nodes + 1);
-  for (uint32_t k = 0; k < node.nout; k++) array->value[node.out[k]].producer = array->nodes;
-  array->node[array->nodes++] = node;
-}
-
 typedef struct shift {
   const region *r;
   uint32_t part;
@@ -192,13 +186,13 @@ static void append_elementwise(bb_array *array, const bb_array_node *old, const 
                                uint32_t count, const uint32_t *from) {
   uint32_t *in = BB_NEW(array->program->arena, uint32_t, count);
   memcpy(in, from, count * sizeof *in);
-  append(array, (bb_array_node){.op = BB_A_ELEMENTWISE,
-                                .name = old->name,
-                                .nin = count,
-                                .nout = 1,
-                                .in = in,
-                                .out = old->out,
-                                .expr = expr});
+  bb_array_append(array, (bb_array_node){.op = BB_A_ELEMENTWISE,
+                                         .name = old->name,
+                                         .nin = count,
+                                         .nout = 1,
+                                         .in = in,
+                                         .out = old->out,
+                                         .expr = expr});
 }
 
 static void cut_fold(rebuilding *b, const region *r, const bb_array_node *node) {
@@ -229,7 +223,7 @@ static void cut_slice(rebuilding *b, const region *r, bb_array_node node) {
   node.ints = ints;
   node.in = BB_NEW(array->program->arena, uint32_t, 1);
   node.in[0] = part;
-  append(array, node);
+  bb_array_append(array, node);
 }
 
 static void cut(rebuilding *b, const region *r, const bb_array_node *node) {
@@ -260,7 +254,7 @@ void bb_array_part(bb_array *array) {
     if (b.region[i])
       cut(&b, b.region[i], &node[i]);
     else if (!node[i].removed)
-      append(array, node[i]);
+      bb_array_append(array, node[i]);
   }
   bb_scratch_end(scratch);
 }

@@ -84,12 +84,6 @@ static const bb_expr *checked(bb_program *p, const bb_array_value *x, bb_dtype i
                       bb_expr_const(p, x->dtype, NAN));
 }
 
-static void append(bb_array *array, bb_array_node node) {
-  BB_GROW(array->program->arena, array->node, array->node_capacity, (size_t)array->nodes + 1);
-  for (uint32_t k = 0; k < node.nout; k++) array->value[node.out[k]].producer = array->nodes;
-  array->node[array->nodes++] = node;
-}
-
 /* The last node makes the gather's result. */
 static void pick(bb_array *array, bb_array_node node) {
   bb_program *p = array->program;
@@ -101,13 +95,13 @@ static void pick(bb_array *array, bb_array_node node) {
   uint32_t *in = BB_NEW(p->arena, uint32_t, 2);
   in[0] = bb_array_reduce(array, node.name, bb_monoid_get(BB_MONOID_SUM), all, 1, axes, true);
   in[1] = node.in[1];
-  append(array, (bb_array_node){.op = BB_A_ELEMENTWISE,
-                                .name = node.name,
-                                .nin = 2,
-                                .nout = 1,
-                                .in = in,
-                                .out = node.out,
-                                .expr = checked(p, &x, index, axis)});
+  bb_array_append(array, (bb_array_node){.op = BB_A_ELEMENTWISE,
+                                         .name = node.name,
+                                         .nin = 2,
+                                         .nout = 1,
+                                         .in = in,
+                                         .out = node.out,
+                                         .expr = checked(p, &x, index, axis)});
 }
 
 void bb_array_pick(bb_array *array) {
@@ -124,7 +118,7 @@ void bb_array_pick(bb_array *array) {
     if (chosen[i])
       pick(array, node[i]);
     else if (!node[i].removed)
-      append(array, node[i]);
+      bb_array_append(array, node[i]);
   }
   bb_scratch_end(scratch);
 }

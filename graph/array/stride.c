@@ -17,12 +17,6 @@ static bool takes_every(const bb_array *array, const bb_array_node *node) {
          in->rank < BB_ARRAY_RANK;
 }
 
-static void append(bb_array *array, bb_array_node node) {
-  BB_GROW(array->program->arena, array->node, array->node_capacity, (size_t)array->nodes + 1);
-  for (uint32_t k = 0; k < node.nout; k++) array->value[node.out[k]].producer = array->nodes;
-  array->node[array->nodes++] = node;
-}
-
 /* The slice becomes the last of three nodes, so that its result stays what it is. */
 static void split(bb_array *array, bb_array_node node) {
   bb_program *program = array->program;
@@ -38,7 +32,7 @@ static void split(bb_array *array, bb_array_node node) {
   node.count = 0;
   node.in = BB_NEW(program->arena, uint32_t, 1);
   node.in[0] = part;
-  append(array, node);
+  bb_array_append(array, node);
 }
 
 void bb_array_split_strides(bb_array *array) {
@@ -52,6 +46,6 @@ void bb_array_split_strides(bb_array *array) {
     if (takes_every(array, &node[i]))
       split(array, node[i]);
     else if (!node[i].removed)
-      append(array, node[i]);
+      bb_array_append(array, node[i]);
   }
 }

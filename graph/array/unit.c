@@ -34,17 +34,6 @@ static bb_ix_node *node_at(const units *u, uint32_t node) {
   return &u->ix->node[node];
 }
 
-static uint32_t rank_of(const units *u, uint32_t value) {
-  return u->ix->value[value].rank;
-}
-
-static bool operand_has(const units *u, uint32_t node, uint32_t slot, uint32_t index) {
-  const bb_ix_operand *in = &node_at(u, node)->in[slot];
-  for (uint32_t a = 0; a < rank_of(u, in->value); a++)
-    if (in->index[a] == index) return true;
-  return false;
-}
-
 /* --- who may have it --- */
 
 static uint32_t blocked_among(const units *u, uint32_t count, const uint32_t *dim) {
@@ -72,10 +61,10 @@ static bool has_room(const units *u, const bb_ix_node *node) {
 static bool decides(const units *u, const bb_ix_node *node, uint32_t slot) {
   uint32_t most = 0;
   for (uint32_t i = 0; i < node->nin; i++)
-    if (!u->ix->value[node->in[i].value].once && rank_of(u, node->in[i].value) > most)
-      most = rank_of(u, node->in[i].value);
+    if (!u->ix->value[node->in[i].value].once && bb_ix_rank(u->ix, node->in[i].value) > most)
+      most = bb_ix_rank(u->ix, node->in[i].value);
   uint32_t value = node->in[slot].value;
-  return !u->ix->value[value].once && rank_of(u, value) == most;
+  return !u->ix->value[value].once && bb_ix_rank(u->ix, value) == most;
 }
 
 static bool deciders_can(const units *u, const bb_ix_node *node) {
@@ -91,9 +80,9 @@ static bool deciders_can(const units *u, const bb_ix_node *node) {
 /* The operand of a contraction without an axis of its own, if the other one has some. */
 static uint32_t vector_of(const units *u, uint32_t at) {
   const bb_ix_node *node = node_at(u, at);
-  uint32_t rank = rank_of(u, node->out[0]), own[2] = {0, 0};
+  uint32_t rank = bb_ix_rank(u->ix, node->out[0]), own[2] = {0, 0};
   for (uint32_t k = 0; k < rank; k++) {
-    bool a = operand_has(u, at, 0, k), b = operand_has(u, at, 1, k);
+    bool a = bb_ix_follows(u->ix, &node->in[0], k), b = bb_ix_follows(u->ix, &node->in[1], k);
     own[0] += a && !b;
     own[1] += b && !a;
   }
@@ -268,7 +257,7 @@ static uint32_t only_row(units *u, uint32_t value) {
 static uint32_t place_by(const units *u, uint32_t at, uint32_t slot) {
   const bb_ix_node *node = node_at(u, at);
   const bb_ix_operand *in = &node->in[slot];
-  uint32_t place = 0, most = node->nout ? rank_of(u, node->out[0]) : node->indices;
+  uint32_t place = 0, most = node->nout ? bb_ix_rank(u->ix, node->out[0]) : node->indices;
   for (uint32_t a = 0; a < u->place[in->value]; a++)
     if (in->index[a] < most && in->index[a] + 1 > place) place = in->index[a] + 1;
   return place;
@@ -278,7 +267,7 @@ static uint32_t place_by(const units *u, uint32_t at, uint32_t slot) {
 static void use(units *u, uint32_t made, uint32_t to, uint32_t at, uint32_t slot, uint32_t place,
                 bool has) {
   const bb_ix_operand *in = &node_at(u, at)->in[slot];
-  uint32_t value = in->value, rank = rank_of(u, value);
+  uint32_t value = in->value, rank = bb_ix_rank(u->ix, value);
   uint32_t *index = shifted(u, rank, in->index, place);
   if (has) index = with_entry(u, rank, index, u->place[value], place);
   if (has)
@@ -317,7 +306,8 @@ static uint32_t leader(const units *u, uint32_t at) {
   uint32_t best = BB_NONE;
   for (uint32_t i = 0; i < node->nin; i++)
     if (u->with[node->in[i].value] != BB_NONE &&
-        (best == BB_NONE || rank_of(u, node->in[i].value) > rank_of(u, node->in[best].value)))
+        (best == BB_NONE ||
+         bb_ix_rank(u->ix, node->in[i].value) > bb_ix_rank(u->ix, node->in[best].value)))
       best = i;
   return best;
 }
@@ -343,8 +333,9 @@ static void rebuild_by_rows(units *u, uint32_t at, uint32_t slot) {
 
 /* The vector becomes the left operand, the axis its rows: behind what both operands have. */
 static void rebuild_product(units *u, uint32_t at) {
+  const bb_ix_operand *in = node_at(u, at)->in;
   uint32_t slot = u->vector[at], place = 0;
-  while (operand_has(u, at, 0, place) && operand_has(u, at, 1, place)) place++;
+  while (bb_ix_follows(u->ix, &in[0], place) && bb_ix_follows(u->ix, &in[1], place)) place++;
   uint32_t made = rebuild(u, at, place);
   use(u, made, 0, at, slot, place, true);
   use(u, made, 1, at, 1 - slot, place, false);

@@ -54,6 +54,13 @@ enum { R_SUM, R_MEAN, R_MAX, R_MIN, R_PROD, R_L1, R_L2, R_SUM_SQUARE, R_LOG_SUM,
 
 /* --- shared by converters --- */
 
+/* NULL: the node has no such operand. */
+static inline bb_onnx_value *bb_onnx_operand(const bb_onnx_node *n, uint32_t i) {
+  return i < n->nin ? n->in[i] : NULL;
+}
+static inline bb_onnx_value *bb_onnx_f32(const bb_onnx_node *n, bb_onnx_value *v) {
+  return bb_onnx_cast(n, v, BB_F32);
+}
 /* Refuses operands that do not have one type. */
 void bb_onnx_same_dtype(const bb_onnx_node *n, uint32_t count, bb_onnx_value *const *v);
 void bb_onnx_want_float(const bb_onnx_node *n, const bb_onnx_value *v);

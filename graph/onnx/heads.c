@@ -8,10 +8,6 @@
 #include <math.h>
 #include <string.h>
 
-static bb_onnx_value *operand(const bb_onnx_node *n, uint32_t i) {
-  return i < n->nin ? n->in[i] : NULL;
-}
-
 static double scale_of(const bb_onnx_node *n, const bb_onnx_value *q) {
   int64_t size = bb_extent_value(q->shape[3]);
   if (size <= 0) bb_onnx_refuse(n, "the head size is known only at run time");
@@ -21,7 +17,7 @@ static double scale_of(const bb_onnx_node *n, const bb_onnx_value *q) {
 
 static bool refuse_operands(bb_onnx_node *n, uint32_t first, uint32_t last, const char *what) {
   for (uint32_t i = first; i <= last; i++) {
-    if (!operand(n, i)) continue;
+    if (!bb_onnx_operand(n, i)) continue;
     bb_onnx_unsupported(n, "%s", what);
     return true;
   }
@@ -51,7 +47,7 @@ static bb_onnx_value *biased(const bb_onnx_node *n, bb_onnx_value *v, bb_onnx_va
 }
 
 static void split_operands(bb_onnx_node *n, bb_onnx_scores *s, int64_t heads, bb_onnx_value *bias) {
-  bb_onnx_value *in[3] = {operand(n, 0), operand(n, 1), operand(n, 2)},
+  bb_onnx_value *in[3] = {bb_onnx_operand(n, 0), bb_onnx_operand(n, 1), bb_onnx_operand(n, 2)},
                 **to[3] = {&s->q, &s->k, &s->v};
   int64_t start = 0;
   for (int i = 0; i < 3; i++) {
@@ -95,23 +91,27 @@ static bool hide_padding(bb_onnx_node *n, bb_onnx_scores *s, bb_onnx_value *padd
 }
 
 void bb_onnx_multi_head_attention(bb_onnx_node *n) {
-  bb_onnx_value *q = operand(n, 0), *padding = operand(n, 4), *bias = operand(n, 3);
+  bb_onnx_value *q = bb_onnx_operand(n, 0), *padding = bb_onnx_operand(n, 4),
+                *bias = bb_onnx_operand(n, 3);
   int64_t heads = bb_onnx_int(n, "num_heads", 0);
-  bb_onnx_scores s = {.mask = operand(n, 5), .left = -1, .right = -1, .precision = q->dtype};
-  bb_onnx_value *past[2] = {operand(n, 6), operand(n, 7)};
+  bb_onnx_scores s = {
+      .mask = bb_onnx_operand(n, 5), .left = -1, .right = -1, .precision = q->dtype};
+  bb_onnx_value *past[2] = {bb_onnx_operand(n, 6), bb_onnx_operand(n, 7)};
   if (refuse_operands(n, 8, 9, "a cache that is shared by its two ends")) return;
   if (q->rank == 5) {
-    if (operand(n, 1) || operand(n, 2) || bias) bb_onnx_refuse(n, "packed queries come alone");
+    if (bb_onnx_operand(n, 1) || bb_onnx_operand(n, 2) || bias)
+      bb_onnx_refuse(n, "packed queries come alone");
     s.q = packed_part(n, q, 0);
     s.k = packed_part(n, q, 1);
     s.v = packed_part(n, q, 2);
-  } else if (q->rank == 3 && operand(n, 1) && operand(n, 1)->rank == 5) {
-    if (operand(n, 2) || bias) bb_onnx_refuse(n, "packed keys come without values and bias");
+  } else if (q->rank == 3 && bb_onnx_operand(n, 1) && bb_onnx_operand(n, 1)->rank == 5) {
+    if (bb_onnx_operand(n, 2) || bias)
+      bb_onnx_refuse(n, "packed keys come without values and bias");
     s.q = bb_onnx_swap_heads(n, bb_onnx_split_heads(n, q, heads));
-    s.k = packed_part(n, operand(n, 1), 0);
-    s.v = packed_part(n, operand(n, 1), 1);
+    s.k = packed_part(n, bb_onnx_operand(n, 1), 0);
+    s.v = packed_part(n, bb_onnx_operand(n, 1), 1);
   } else {
-    if (q->rank != 3 || !operand(n, 1) || !operand(n, 2))
+    if (q->rank != 3 || !bb_onnx_operand(n, 1) || !bb_onnx_operand(n, 2))
       bb_onnx_refuse(n, "queries, keys or values are missing");
     split_operands(n, &s, heads, bias);
   }
@@ -157,10 +157,11 @@ static bb_onnx_value *whole_cache(const bb_onnx_node *n, const bb_onnx_scores *s
 }
 
 void bb_onnx_projected_attention(bb_onnx_node *n) {
-  bb_onnx_value *x = n->in[0], *weights = n->in[1], *bias = operand(n, 2), *past = operand(n, 4);
+  bb_onnx_value *x = n->in[0], *weights = n->in[1], *bias = bb_onnx_operand(n, 2),
+                *past = bb_onnx_operand(n, 4);
   int64_t heads = bb_onnx_int(n, "num_heads", 0), start = 0, width[3];
   bb_onnx_value *part[3];
-  bool shared = bb_onnx_int(n, "past_present_share_buffer", 0) || operand(n, 6);
+  bool shared = bb_onnx_int(n, "past_present_share_buffer", 0) || bb_onnx_operand(n, 6);
   if (shared || bb_onnx_int(n, "do_rotary", 0)) {
     bb_onnx_unsupported(n, shared ? "a cache that is shared by its two ends" : "do_rotary");
     return;
@@ -181,11 +182,11 @@ void bb_onnx_projected_attention(bb_onnx_node *n) {
   bb_onnx_scores s = {.q = part[0],
                       .k = part[1],
                       .v = part[2],
-                      .mask = operand(n, 5),
+                      .mask = bb_onnx_operand(n, 5),
                       .left = -1,
                       .right = -1,
                       .precision = x->dtype};
-  if (!hide_padding(n, &s, operand(n, 3))) return;
+  if (!hide_padding(n, &s, bb_onnx_operand(n, 3))) return;
   if (past) bb_onnx_join_past(n, &s, half_of_cache(n, past, 0), half_of_cache(n, past, 1));
   s.scale = scale_of(n, s.q);
   s.causal = bb_onnx_int(n, "unidirectional", 0);
@@ -199,7 +200,7 @@ void bb_onnx_projected_attention(bb_onnx_node *n) {
 /* Keys that are there, with the new ones, for each batch. */
 static bb_onnx_value *lengths_of(const bb_onnx_node *n, const bb_onnx_value *q) {
   bb_program *p = n->m->program;
-  bb_onnx_value *last = operand(n, 5);
+  bb_onnx_value *last = bb_onnx_operand(n, 5);
   int64_t count = last ? bb_onnx_count(last->rank, last->shape) : 0;
   const bb_extent *batch = q->shape[0];
   if (!last || (last->rank != 1 && count < 0)) bb_onnx_refuse(n, "a cache without lengths");
@@ -292,8 +293,8 @@ static bool beyond_group_query(bb_onnx_node *n) {
 }
 
 void bb_onnx_group_query_attention(bb_onnx_node *n) {
-  bb_onnx_value *part[3] = {operand(n, 0), operand(n, 1), operand(n, 2)};
-  bb_onnx_value *cosine = operand(n, 7), *sine = operand(n, 8);
+  bb_onnx_value *part[3] = {bb_onnx_operand(n, 0), bb_onnx_operand(n, 1), bb_onnx_operand(n, 2)};
+  bb_onnx_value *cosine = bb_onnx_operand(n, 7), *sine = bb_onnx_operand(n, 8);
   int64_t heads = bb_onnx_int(n, "num_heads", 0), kv_heads = bb_onnx_int(n, "kv_num_heads", 0);
   int64_t window = bb_onnx_int(n, "local_window_size", -1);
   if (beyond_group_query(n)) return;
@@ -304,10 +305,11 @@ void bb_onnx_group_query_attention(bb_onnx_node *n) {
   if (!part[1]) unpack(n, part[0], heads, kv_heads, part);
   for (int i = 0; i < 3; i++)
     part[i] = bb_onnx_swap_heads(n, bb_onnx_split_heads(n, part[i], i ? kv_heads : heads));
-  if (!operand(n, 3) != !operand(n, 4)) bb_onnx_refuse(n, "past keys come with past values");
-  bb_onnx_value *length = operand(n, 3) ? lengths_of(n, part[0]) : NULL;
+  if (!bb_onnx_operand(n, 3) != !bb_onnx_operand(n, 4))
+    bb_onnx_refuse(n, "past keys come with past values");
+  bb_onnx_value *length = bb_onnx_operand(n, 3) ? lengths_of(n, part[0]) : NULL;
   if (bb_onnx_int(n, "do_rotary", 0)) {
-    bb_onnx_value *position = operand(n, 9);
+    bb_onnx_value *position = bb_onnx_operand(n, 9);
     if (!position && length) position = places(n, length, part[0]->shape[2]);
     bool interleaved = bb_onnx_int(n, "rotary_interleaved", 0);
     if (!cosine || !sine) bb_onnx_refuse(n, "do_rotary needs both caches");
@@ -316,7 +318,8 @@ void bb_onnx_group_query_attention(bb_onnx_node *n) {
     int64_t rotary = 2 * bb_extent_value(c->shape[3]);
     for (int i = 0; i < 2; i++) part[i] = bb_onnx_rotate(n, part[i], c, s, rotary, interleaved);
   }
-  for (int i = 1; i < 3 && length; i++) part[i] = append(n, operand(n, 2 + i), part[i], length);
+  for (int i = 1; i < 3 && length; i++)
+    part[i] = append(n, bb_onnx_operand(n, 2 + i), part[i], length);
   bb_onnx_scores s = {.q = part[0],
                       .k = part[1],
                       .v = part[2],
@@ -324,8 +327,8 @@ void bb_onnx_group_query_attention(bb_onnx_node *n) {
                       .length = length,
                       .from_length = length != NULL,
                       .precision = part[0]->dtype,
-                      .mask = operand(n, 10),
-                      .sink = operand(n, 11)};
+                      .mask = bb_onnx_operand(n, 10),
+                      .sink = bb_onnx_operand(n, 11)};
   if (!s.sink && bb_onnx_int(n, "smooth_softmax", 0) > 0)
     s.sink = bb_onnx_scalar(n->m, part[0]->dtype, 0);
   s.scale = scale_of(n, s.q);

@@ -64,16 +64,12 @@ static bb_onnx_value *affine(const bb_onnx_node *n, bb_onnx_value *v, bb_onnx_va
   return v;
 }
 
-static bb_onnx_value *operand(const bb_onnx_node *n, uint32_t i) {
-  return i < n->nin ? n->in[i] : NULL;
-}
-
 void bb_onnx_layer_norm(bb_onnx_node *n) {
   bb_onnx_value *x = n->in[0];
   bb_onnx_want_float(n, x);
   uint32_t axis = bb_onnx_axis(n, bb_onnx_int(n, "axis", -1), x->rank);
   moments m = standardise(n, x, axis, bb_onnx_float(n, "epsilon", 1e-5));
-  n->out[0] = affine(n, m.normal, n->in[1], operand(n, 2));
+  n->out[0] = affine(n, m.normal, n->in[1], bb_onnx_operand(n, 2));
   if (n->nout > 1) n->out[1] = m.mean;
   if (n->nout > 2) n->out[2] = m.inverse;
 }
@@ -90,7 +86,8 @@ void bb_onnx_rms_norm(bb_onnx_node *n) {
 /* A norm of input + skip + bias; detail 1: without mean and beta. */
 void bb_onnx_skip_norm(bb_onnx_node *n) {
   bool simple = n->row->detail;
-  bb_onnx_value *beta = simple ? NULL : operand(n, 3), *bias = operand(n, simple ? 3 : 4);
+  bb_onnx_value *beta = simple ? NULL : bb_onnx_operand(n, 3),
+                *bias = bb_onnx_operand(n, simple ? 3 : 4);
   bb_onnx_want_float(n, n->in[0]);
   bb_onnx_same_dtype(n, 2, n->in);
   double eps = bb_onnx_float(n, "epsilon", 1e-12);
@@ -107,13 +104,14 @@ void bb_onnx_skip_norm(bb_onnx_node *n) {
 
 /* Rows of tables for words, positions and segments, their sum and its norm. */
 void bb_onnx_embed_norm(bb_onnx_node *n) {
-  bb_onnx_value *ids = n->in[0], *segments = operand(n, 1), *positions = operand(n, 8);
-  bb_onnx_value *mask = operand(n, 7), *table = operand(n, 3);
-  if (!operand(n, 2) || !table || !operand(n, 5) || !operand(n, 6))
+  bb_onnx_value *ids = n->in[0], *segments = bb_onnx_operand(n, 1),
+                *positions = bb_onnx_operand(n, 8);
+  bb_onnx_value *mask = bb_onnx_operand(n, 7), *table = bb_onnx_operand(n, 3);
+  if (!bb_onnx_operand(n, 2) || !table || !bb_onnx_operand(n, 5) || !bb_onnx_operand(n, 6))
     bb_onnx_refuse(n, "a table, gamma or beta is missing");
   if (ids->rank != 2 || n->in[2]->rank != 2 || table->rank != 2)
     bb_onnx_refuse(n, "words or a table have not 2 axes");
-  if (!segments != !operand(n, 4)) bb_onnx_refuse(n, "segments come with their table");
+  if (!segments != !bb_onnx_operand(n, 4)) bb_onnx_refuse(n, "segments come with their table");
   bb_onnx_value *sum = bb_onnx_gather_along(n, n->in[2], 0, ids);
   if (!positions) {
     const bb_expr *place = bb_expr_coord(n->m->program, BB_COORD_AXIS);

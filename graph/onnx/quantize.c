@@ -60,10 +60,6 @@ static bb_onnx_value *zero(const bb_onnx_node *n, bb_dtype stored) {
   return v;
 }
 
-static bb_onnx_value *f32(const bb_onnx_node *n, bb_onnx_value *v) {
-  return bb_onnx_cast(n, v, BB_F32);
-}
-
 /* --- to integers --- */
 
 /* round(x / scale) + zero, within the range of `stored`, or of so many of its bits; x and scale in f32. */
@@ -72,7 +68,7 @@ static bb_onnx_value *quantized(const bb_onnx_node *n, bb_onnx_value *x, bb_onnx
   bb_program *p = n->m->program;
   double values = ldexp(1, bits ? (int)bits : 8 * (int)bb_dtype_bytes(stored));
   double low = bb_dtype_wrap(stored, -1) < 0 ? -values / 2 : 0;
-  bb_onnx_value *in[] = {x, scale, f32(n, zero_point)};
+  bb_onnx_value *in[] = {x, scale, bb_onnx_f32(n, zero_point)};
   const bb_expr *a = bb_onnx_arg(n, 0, in[0]), *by = bb_onnx_arg(n, 1, in[1]);
   const bb_expr *whole = bb_expr_make(p, BB_X_ROUND, f_div(p, a, by), NULL, NULL);
   const bb_expr *y = f_add(p, whole, bb_onnx_arg(n, 2, in[2]));
@@ -92,8 +88,8 @@ bb_onnx_value *bb_onnx_quantized(const bb_onnx_node *n, bb_onnx_value *x, bb_onn
   if (zero_point) stored = zero_point->stored;
   if (!is_quantized(stored)) bb_onnx_refuse(n, "a result of %s", bb_dtype_name(stored));
   zero_point = zero_point ? bb_onnx_scale_along(n, zero_point, x, axis, 0) : zero(n, stored);
-  return quantized(n, f32(n, x), f32(n, bb_onnx_scale_along(n, scale, x, axis, 0)), zero_point,
-                   stored, zero_point->bits);
+  return quantized(n, bb_onnx_f32(n, x), bb_onnx_f32(n, bb_onnx_scale_along(n, scale, x, axis, 0)),
+                   zero_point, stored, zero_point->bits);
 }
 
 void bb_onnx_quantize(bb_onnx_node *n) {
@@ -110,9 +106,10 @@ void bb_onnx_quantize(bb_onnx_node *n) {
   if (zero_point) stored = zero_point->stored;
   if (!is_quantized(stored)) bb_onnx_refuse(n, "a result of %s", bb_dtype_name(stored));
   if (!zero_point) zero_point = bb_onnx_cast(n, zero(n, stored), dtype);
-  n->out[0] = quantized(
-      n, f32(n, n->in[0]), f32(n, bb_onnx_scale_along(n, n->in[1], n->in[0], axis, block)),
-      bb_onnx_scale_along(n, zero_point, n->in[0], axis, block), stored, zero_point->bits);
+  n->out[0] = quantized(n, bb_onnx_f32(n, n->in[0]),
+                        bb_onnx_f32(n, bb_onnx_scale_along(n, n->in[1], n->in[0], axis, block)),
+                        bb_onnx_scale_along(n, zero_point, n->in[0], axis, block), stored,
+                        zero_point->bits);
 }
 
 void bb_onnx_quantize_parts(const bb_onnx_node *n, bb_onnx_value *x, bb_onnx_value *part[3]) {
@@ -147,8 +144,8 @@ bb_onnx_value *bb_onnx_dequantized(const bb_onnx_node *n, bb_onnx_value *x, bb_o
                                    bb_onnx_value *zero_point, uint32_t axis, int64_t block) {
   if (zero_point)
     x = bb_onnx_binary_map(n, BB_X_SUB, x, bb_onnx_scale_along(n, zero_point, x, axis, block));
-  scale = f32(n, bb_onnx_scale_along(n, scale, x, axis, block));
-  return bb_onnx_binary_map(n, BB_X_MUL, f32(n, x), scale);
+  scale = bb_onnx_f32(n, bb_onnx_scale_along(n, scale, x, axis, block));
+  return bb_onnx_binary_map(n, BB_X_MUL, bb_onnx_f32(n, x), scale);
 }
 
 void bb_onnx_dequantize(bb_onnx_node *n) {

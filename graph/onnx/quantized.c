@@ -6,22 +6,14 @@
 
 #include <string.h>
 
-static bb_onnx_value *operand(const bb_onnx_node *n, uint32_t i) {
-  return i < n->nin ? n->in[i] : NULL;
-}
-
 static bb_onnx_value *times(const bb_onnx_node *n, bb_onnx_value *v, bb_onnx_value *w) {
   return bb_onnx_binary_map(n, BB_X_MUL, v, w);
-}
-
-static bb_onnx_value *f32(const bb_onnx_node *n, bb_onnx_value *v) {
-  return bb_onnx_cast(n, v, BB_F32);
 }
 
 /* A scale in f32 that goes along an axis of v. */
 static bb_onnx_value *scale_of(const bb_onnx_node *n, bb_onnx_value *scale, const bb_onnx_value *v,
                                uint32_t axis) {
-  return f32(n, bb_onnx_scale_along(n, scale, v, axis, 0));
+  return bb_onnx_f32(n, bb_onnx_scale_along(n, scale, v, axis, 0));
 }
 
 /* v less its zero point, which goes along an axis of v or stands for each element. */
@@ -56,12 +48,12 @@ static bb_onnx_value *numbers(const bb_onnx_node *n, bb_onnx_value *sum, bb_onnx
                               bb_onnx_value *b_scale, bb_onnx_value *bias) {
   bb_onnx_value *scale = times(n, scale_of(n, a_scale, sum, row_axis(sum)),
                                scale_of(n, b_scale, sum, column_axis(sum)));
-  sum = times(n, f32(n, sum), scale);
+  sum = times(n, bb_onnx_f32(n, sum), scale);
   return bias ? bb_onnx_binary_map(n, BB_X_ADD, sum, bias) : sum;
 }
 
 void bb_onnx_matmul_integer(bb_onnx_node *n) {
-  n->out[0] = product(n, n->in[0], operand(n, 2), n->in[1], operand(n, 3));
+  n->out[0] = product(n, n->in[0], bb_onnx_operand(n, 2), n->in[1], bb_onnx_operand(n, 3));
 }
 
 /* a, its scale and zero point; b, its; those of the result. */
@@ -73,22 +65,23 @@ void bb_onnx_matmul_quantized(bb_onnx_node *n) {
 
 /* a and b, their scales, their zero points, a bias. */
 void bb_onnx_matmul_to_float(bb_onnx_node *n) {
-  bb_onnx_value **in = n->in, *sum = product(n, in[0], operand(n, 4), in[1], operand(n, 5));
-  n->out[0] = numbers(n, sum, in[2], in[3], operand(n, 6));
+  bb_onnx_value **in = n->in,
+                *sum = product(n, in[0], bb_onnx_operand(n, 4), in[1], bb_onnx_operand(n, 5));
+  n->out[0] = numbers(n, sum, in[2], in[3], bb_onnx_operand(n, 6));
 }
 
 /* Numbers a that are quantised here; b with its scale and zero point; a bias. */
 void bb_onnx_matmul_quantizing(bb_onnx_node *n) {
   bb_onnx_value *part[3];
   bb_onnx_quantize_parts(n, n->in[0], part);
-  bb_onnx_value *sum = product(n, part[0], part[2], n->in[1], operand(n, 3));
-  n->out[0] = numbers(n, sum, part[1], n->in[2], operand(n, 4));
+  bb_onnx_value *sum = product(n, part[0], part[2], n->in[1], bb_onnx_operand(n, 3));
+  n->out[0] = numbers(n, sum, part[1], n->in[2], bb_onnx_operand(n, 4));
 }
 
 /* a and b as QLinearMatMul has them, a bias in steps of both scales, the result's scale and zero point (none: it stays
  * a number). */
 void bb_onnx_gemm_quantized(bb_onnx_node *n) {
-  bb_onnx_value **in = n->in, *bias = operand(n, 6);
+  bb_onnx_value **in = n->in, *bias = bb_onnx_operand(n, 6);
   bool turn[2] = {bb_onnx_int(n, "transA", 0), bb_onnx_int(n, "transB", 0)};
   if (in[0]->rank != 2 || in[3]->rank != 2) bb_onnx_refuse(n, "an operand is not a matrix");
   bb_onnx_value *a = centred(n, in[0], in[2], turn[0] ? 1 : 0);
@@ -98,7 +91,7 @@ void bb_onnx_gemm_quantized(bb_onnx_node *n) {
   sum = numbers(n, sum, in[1], in[4], NULL);
   double alpha = bb_onnx_float(n, "alpha", 1);
   if (alpha != 1) sum = times(n, sum, bb_onnx_scalar(n->m, BB_F32, alpha));
-  bb_onnx_value *scale = operand(n, 7), *zero_point = operand(n, 8);
+  bb_onnx_value *scale = bb_onnx_operand(n, 7), *zero_point = bb_onnx_operand(n, 8);
   n->out[0] = scale ? bb_onnx_quantized(n, sum, scale, zero_point, in[0]->stored, 1) : sum;
 }
 
@@ -115,15 +108,15 @@ static bb_onnx_value *move_channels(const bb_onnx_node *n, bb_onnx_value *v, boo
 }
 
 void bb_onnx_convolve_integer(bb_onnx_node *n) {
-  bb_onnx_value *in[2] = {centred(n, n->in[0], operand(n, 2), 1),
-                          centred(n, n->in[1], operand(n, 3), 0)};
+  bb_onnx_value *in[2] = {centred(n, n->in[0], bb_onnx_operand(n, 2), 1),
+                          centred(n, n->in[1], bb_onnx_operand(n, 3), 0)};
   n->out[0] = bb_onnx_convolve(n, 2, in);
 }
 
 /* x and weights, each with a scale and zero point (the weights' for each map or for all), those of the result, a bias in
  * steps of both scales. */
 void bb_onnx_convolve_quantized(bb_onnx_node *n) {
-  bb_onnx_value **in = n->in, *bias = operand(n, 8), *x = in[0];
+  bb_onnx_value **in = n->in, *bias = bb_onnx_operand(n, 8), *x = in[0];
   bool last = bb_onnx_int(n, "channels_last", 0);
   if (last) x = move_channels(n, x, true);
   bb_onnx_value *of[3] = {centred(n, x, in[2], 1), centred(n, in[3], in[5], 0), bias};
@@ -133,8 +126,8 @@ void bb_onnx_convolve_quantized(bb_onnx_node *n) {
     return;
   }
   bb_onnx_value *scale =
-      times(n, f32(n, bb_onnx_scale_along(n, in[1], y, 1, 0)), scale_of(n, in[4], y, 1));
-  y = times(n, f32(n, y), scale);
+      times(n, bb_onnx_f32(n, bb_onnx_scale_along(n, in[1], y, 1, 0)), scale_of(n, in[4], y, 1));
+  y = times(n, bb_onnx_f32(n, y), scale);
   if (last) y = move_channels(n, y, false);
   n->out[0] = bb_onnx_quantized(n, y, in[6], in[7], in[7]->stored, last ? y->rank - 1 : 1);
 }
@@ -154,9 +147,10 @@ static bb_onnx_value *by_numbers(bb_onnx_node *n, uint32_t leading, uint32_t fir
     bb_onnx_refuse(n, "operands that are not elements, scales and zero points");
   for (uint32_t i = 0; i < leading; i++) of[i] = n->in[i];
   for (uint32_t i = 0; i < count / TRIPLE; i++) {
-    bb_onnx_value *x = operand(n, first + TRIPLE * i), *by = operand(n, first + TRIPLE * i + 1);
+    bb_onnx_value *x = bb_onnx_operand(n, first + TRIPLE * i),
+                  *by = bb_onnx_operand(n, first + TRIPLE * i + 1);
     if (!x || !by) bb_onnx_refuse(n, "input %u or its scale is missing", first + TRIPLE * i);
-    x = bb_onnx_dequantized(n, x, by, operand(n, first + TRIPLE * i + 2), 0, 0);
+    x = bb_onnx_dequantized(n, x, by, bb_onnx_operand(n, first + TRIPLE * i + 2), 0, 0);
     of[leading + i] = last ? move_channels(n, x, true) : x;
   }
   /* What counts axes from 1 on in older opsets has the last one here where none is told. */
@@ -173,11 +167,11 @@ static bb_onnx_value *by_numbers(bb_onnx_node *n, uint32_t leading, uint32_t fir
  * triples behind them. */
 void bb_onnx_quantized_operator(bb_onnx_node *n) {
   uint32_t triples = (uint32_t)n->row->detail, all = TRIPLE * triples;
-  n->out[0] = triples ? by_numbers(n, 0, 0, all, n->in[all], operand(n, all + 1))
+  n->out[0] = triples ? by_numbers(n, 0, 0, all, n->in[all], bb_onnx_operand(n, all + 1))
                       : by_numbers(n, 0, 2, n->nin - 2, n->in[0], n->in[1]);
 }
 
 /* A condition stands before the triples. */
 void bb_onnx_quantized_where(bb_onnx_node *n) {
-  n->out[0] = by_numbers(n, 1, 1, 2 * TRIPLE, n->in[7], operand(n, 8));
+  n->out[0] = by_numbers(n, 1, 1, 2 * TRIPLE, n->in[7], bb_onnx_operand(n, 8));
 }

@@ -8,10 +8,6 @@
 
 enum { X, W, R, B, LENGTHS, FIRST_H, FIRST_C, PEEPHOLE, MOST_DIRECTIONS = 2, MOST_FUNCTIONS = 6 };
 
-static bb_onnx_value *operand(const bb_onnx_node *n, uint32_t i) {
-  return i < n->nin ? n->in[i] : NULL;
-}
-
 /* Of a step. */
 static uint32_t gates(const bb_onnx_node *n) {
   return strcmp(n->row->name, "LSTM") == 0 ? 4 : strcmp(n->row->name, "GRU") == 0 ? 3 : 1;
@@ -59,7 +55,7 @@ static bool read_functions(bb_onnx_node *n, uint32_t each, int64_t *function) {
 /* v with the axes that a shape names, [directions, ...]; NULL stays NULL. */
 static bb_onnx_value *checked(const bb_onnx_node *n, uint32_t i, uint32_t rank,
                               const bb_extent *const *shape) {
-  bb_onnx_value *v = operand(n, i);
+  bb_onnx_value *v = bb_onnx_operand(n, i);
   if (!v) return NULL;
   bool fits = v->rank == rank;
   for (uint32_t a = 0; fits && a < rank; a++) fits = bb_onnx_same_extent(n, v->shape[a], shape[a]);
@@ -126,10 +122,10 @@ static void give_results(bb_onnx_node *n, bool batch_first, bb_onnx_value *const
 
 static void check_dtypes(bb_onnx_node *n) {
   static const uint32_t alike[] = {B, FIRST_H, FIRST_C, PEEPHOLE};
-  const bb_onnx_value *lengths = operand(n, LENGTHS);
+  const bb_onnx_value *lengths = bb_onnx_operand(n, LENGTHS);
   bb_onnx_same_dtype(n, 3, n->in);
   for (uint32_t i = 0; i < sizeof alike / sizeof *alike; i++) {
-    bb_onnx_value *v = operand(n, alike[i]);
+    bb_onnx_value *v = bb_onnx_operand(n, alike[i]);
     if (v) bb_onnx_same_dtype(n, 2, (bb_onnx_value *[]){n->in[X], v});
   }
   if (lengths && lengths->stored != BB_I32)

@@ -113,27 +113,24 @@ static const bb_expr *bound(const counter *c, bb_tile_index index) {
   return bb_expr_substitute(c->program, index, c->tile->variables, c->value);
 }
 
-static double elements(const bb_tile *t) {
-  return (double)(t->rows ? t->rows : 1) * (t->cols ? t->cols : 1);
-}
-
 /* Of one run of a statement, on whole tiles. */
 static double cost_of(const counter *c, const bb_tile_stmt *s) {
   const bb_tile *tile = c->tile->tile;
   switch (s->kind) {
   case BB_TILE_MAP:
   case BB_TILE_ANY: {
-    double most = s->result == BB_NONE ? 1 : elements(&tile[s->result]);
-    for (uint32_t i = 0; i < s->operands; i++) most = fmax(most, elements(&tile[s->operand[i]]));
+    double most = s->result == BB_NONE ? 1 : bb_tile_elements(&tile[s->result]);
+    for (uint32_t i = 0; i < s->operands; i++)
+      most = fmax(most, bb_tile_elements(&tile[s->operand[i]]));
     return most * bb_expr_cost(s->expr);
   }
   case BB_TILE_DOT: {
     const bb_tile *a = &tile[s->operand[0]];
     double shared = (s->transposed[0] ? a->rows : a->cols);
-    return 2 * elements(&tile[s->result]) * (shared > 0 ? shared : elements(a));
+    return 2 * bb_tile_elements(&tile[s->result]) * (shared > 0 ? shared : bb_tile_elements(a));
   }
   case BB_TILE_FOLD:
-  case BB_TILE_SCAN: return elements(&tile[s->operand[0]]);
+  case BB_TILE_SCAN: return bb_tile_elements(&tile[s->operand[0]]);
   default: return 0;
   }
 }

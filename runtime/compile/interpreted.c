@@ -85,13 +85,9 @@ struct bb_interpreted {
   bb_program *program;
 };
 
-static void destroy(void *program) {
-  bb_program_destroy(program);
-}
-
 static bb_interpreted *open(bb_context *ctx, const char *text) {
   bb_program *program = bb_text_parse(ctx, "an interpreted step", text, strlen(text));
-  bb_defer(ctx, destroy, program);
+  bb_program_defer(program);
   bb_interpreted *step = BB_NEW(program->arena, bb_interpreted, 1);
   step->program = program;
   program->candidate = BB_NEW(program->arena, bb_candidate, 1);

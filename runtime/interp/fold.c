@@ -130,22 +130,18 @@ static bb_datum element_of(const bb_datum *list, uint32_t level, int64_t i, bb_s
   return element;
 }
 
-static _Noreturn void refuse(bb_run *run, const bb_node *node, const char *law) {
-  bb_fail(run->ctx, BB_ERROR_INTERNAL, "%s: %s", bb_run_place(run, node), law);
-}
-
 static void check_reduce(bb_run *run, const bb_node *node, const bb_instance_node *at) {
   if (!node->monoid || node->monoid->components > MOST_COMPONENTS ||
       node->nin != node->monoid->components || node->nout != node->nin)
-    refuse(run, node, "a reduction has one operand and one result for each component");
+    bb_run_refuse(run, node, "a reduction has one operand and one result for each component");
   for (uint32_t k = 0; k < node->nin; k++) {
     const bb_type *list = at->in[k]->type, *result = node->out[k].type;
     if (list->level[node->in[k].level].axis != BB_AXIS_NONE)
-      refuse(run, node, "the level folded chunks an axis of the item");
+      bb_run_refuse(run, node, "the level folded chunks an axis of the item");
     if (result->rank + (node->reduce == BB_REDUCE_FOLD) != list->rank)
-      refuse(run, node, "the result has the wrong number of lists");
+      bb_run_refuse(run, node, "the result has the wrong number of lists");
     if (at->in[k]->level[node->in[k].level].length != at->in[0]->level[node->in[0].level].length)
-      refuse(run, node, "the lists differ in length");
+      bb_run_refuse(run, node, "the lists differ in length");
   }
 }
 

@@ -139,6 +139,8 @@ void bb_run_graph(bb_run *run, const bb_graph *graph);
 
 /* "node 17 (name)" for messages, in the run's scratch arena. */
 const char *bb_run_place(const bb_run *run, const bb_node *node);
+/* The program breaks a law that runs rely on. */
+_Noreturn void bb_run_refuse(const bb_run *run, const bb_node *node, const char *law);
 
 /* plan.c: instantiates a root level and everything inside. */
 bb_instance *bb_plan_make(bb_run *run, const bb_graph *root);

@@ -147,7 +147,7 @@ void bb_misc_step(uint32_t rank, const int64_t *shape, int64_t *index) {
     if (++index[i] < shape[i]) return;
 }
 
-void bb_misc_strides(uint32_t rank, const int64_t *shape, int64_t *stride) {
+void bb_dense_strides(uint32_t rank, const int64_t *shape, int64_t *stride) {
   int64_t step = 1;
   for (uint32_t i = rank; i-- > 0; step *= shape[i]) stride[i] = step;
 }

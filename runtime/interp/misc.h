@@ -38,8 +38,8 @@ int64_t bb_misc_index(const bb_kernel *k, double value, size_t place, int64_t ex
 size_t bb_misc_product(const bb_kernel *k, uint32_t rank, const int64_t *shape);
 /* The next index in row-major order. */
 void bb_misc_step(uint32_t rank, const int64_t *shape, int64_t *index);
-/* What one step along each axis is worth in elements. */
-void bb_misc_strides(uint32_t rank, const int64_t *shape, int64_t *stride);
+/* What one step along each axis of a row-major array is worth in elements. */
+void bb_dense_strides(uint32_t rank, const int64_t *shape, int64_t *stride);
 
 typedef void bb_misc_body(const bb_kernel *k);
 #define BB_MISC(domain, op, body) bb_misc_body body;

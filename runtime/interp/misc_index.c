@@ -120,7 +120,7 @@ void bb_misc_gather_elements(const bb_kernel *k) {
   check_along(k, data, index, axis);
   bb_misc_value *out = bb_misc_out(k, 0, data->dtype, index->rank, index->shape);
   int64_t at[8] = {0}, stride[8];
-  bb_misc_strides(data->rank, data->shape, stride);
+  bb_dense_strides(data->rank, data->shape, stride);
   size_t count = bb_misc_product(k, index->rank, index->shape);
   for (size_t i = 0; i < count; i++) {
     out->data[i] = data->data[place_along(k, data, index, axis, at, i, stride)];
@@ -213,7 +213,7 @@ void bb_misc_scatter_elements(const bb_kernel *k) {
   update how = update_of(k);
   bb_misc_value *out = copy_of(k, data);
   int64_t at[8] = {0}, stride[8];
-  bb_misc_strides(data->rank, data->shape, stride);
+  bb_dense_strides(data->rank, data->shape, stride);
   size_t count = bb_misc_product(k, index->rank, index->shape);
   for (size_t i = 0; i < count; i++) {
     double *to = &out->data[place_along(k, data, index, axis, at, i, stride)];

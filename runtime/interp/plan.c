@@ -8,6 +8,8 @@
  */
 #include "machine.h"
 
+#include "../../graph/intern.h"
+
 enum { DEEPEST = 200, DEFAULT_BLOCK = 64 };
 
 typedef struct tie {
@@ -25,10 +27,6 @@ typedef struct planner {
   uint32_t depth;
   bb_dim around[DEEPEST + 2]; /* dims of the maps around, outermost first */
 } planner;
-
-static _Noreturn void refuse(planner *p, const bb_node *node, const char *law) {
-  bb_fail(p->run->ctx, BB_ERROR_INTERNAL, "%s: %s", bb_run_place(p->run, node), law);
-}
 
 /* --- ties --- */
 
@@ -105,7 +103,7 @@ static void tie_reduce(planner *p, const bb_instance *at, uint32_t index) {
   const bb_node *node = bb_node_get(at->graph, index);
   tied_value component[BB_MONOID_COMPONENTS];
   if (!node->monoid || node->nin != node->monoid->components || node->nin > BB_MONOID_COMPONENTS)
-    refuse(p, node, "a reduction has one operand and one result for each component");
+    bb_run_refuse(p->run, node, "a reduction has one operand and one result for each component");
   for (uint32_t i = 0; i < node->nin; i++) {
     tied_value in = out_value(at, node->in[i].src), first = out_value(at, node->in[0].src);
     unite(p, in.first + node->in[i].level, first.first + node->in[0].level);
@@ -170,21 +168,21 @@ static void tie_tensor(planner *p, const bb_program *program, tied_value v) {
 /* --- instances --- */
 
 static void check_type(planner *p, const bb_node *node, const bb_type *type) {
-  if (!type) refuse(p, node, "an out-port has no type");
-  if (type->rank > BB_INTERP_LEVELS) refuse(p, node, "a type of more than 64 lists");
+  if (!type) bb_run_refuse(p->run, node, "an out-port has no type");
+  if (type->rank > BB_INTERP_LEVELS) bb_run_refuse(p->run, node, "a type of more than 64 lists");
 }
 
 /* What later stages take for granted of ports; the rest is checked where it is used. */
 static void check_map(planner *p, const bb_node *node) {
   if (!node->inner || node->inner->ninputs != node->nin || node->inner->noutputs != node->nout)
-    refuse(p, node, "the ports of a map are not those of its inner level");
+    bb_run_refuse(p->run, node, "the ports of a map are not those of its inner level");
   for (uint32_t o = 0; o < node->nout; o++)
     if (node->out[o].mode == BB_OUT_COLLECT && node->out[o].type->rank == 0)
-      refuse(p, node, "a collected value is no list");
+      bb_run_refuse(p->run, node, "a collected value is no list");
 }
 
 static void check_func(planner *p, const bb_node *node) {
-  if ((unsigned)node->op >= BB_OP_COUNT) refuse(p, node, "no such op");
+  if ((unsigned)node->op >= BB_OP_COUNT) bb_run_refuse(p->run, node, "no such op");
   const bb_op_info *info = bb_op_get(node->op);
   bool fits = node->nout == bb_op_results(node->op, node->nin);
   if (info->arity >= 0)
@@ -193,18 +191,19 @@ static void check_func(planner *p, const bb_node *node) {
     fits &= node->rows && node->rows->components == node->nin;
   else
     fits &= node->expr && node->expr->arg_count <= node->nin;
-  if (!fits) refuse(p, node, "a functional op with operands or results too few or too many");
+  if (!fits)
+    bb_run_refuse(p->run, node, "a functional op with operands or results too few or too many");
 }
 
 static void check_inputs(planner *p, const bb_instance *at, const bb_node *node) {
   for (uint32_t i = 0; i < node->nin; i++) {
     bb_value src = node->in[i].src;
     if (src.node >= at->graph->count || src.port >= at->graph->node[src.node]->nout)
-      refuse(p, node, "an in-port is not connected");
+      bb_run_refuse(p->run, node, "an in-port is not connected");
     bool levels = node->kind == BB_NODE_REDUCE || node->kind == BB_NODE_MAP;
     if (levels && !(node->kind == BB_NODE_MAP && node->in[i].level == BB_WHOLE) &&
         node->in[i].level >= bb_type_of(at->graph, src)->rank)
-      refuse(p, node, "an in-port names a level that its value lacks");
+      bb_run_refuse(p->run, node, "an in-port names a level that its value lacks");
   }
 }
 
@@ -230,7 +229,7 @@ static const uint32_t *find_chunks(planner *p, const bb_node *node, uint32_t dep
   uint32_t *chunk = BB_NEW(p->run->scratch, uint32_t, bb_chunk_depth(node)), at = depth;
   for (uint32_t i = bb_chunk_depth(node); i-- > 0; chunk[i] = at) {
     do
-      if (at-- == 0) refuse(p, node, "no map numbers its chunks");
+      if (at-- == 0) bb_run_refuse(p->run, node, "no map numbers its chunks");
     while (p->around[at] != node->chunk->dim[i]);
   }
   return chunk;
@@ -251,7 +250,8 @@ static void make_node(planner *p, bb_instance *at, uint32_t index, uint32_t dept
     if (node->op == BB_OP_ELEMENTWISE)
       made->formula = bb_formula_compile(p->run, node->expr, false);
     for (uint32_t i = 0; i < node->nin; i++)
-      if (made->in[i]->type->rank) refuse(p, node, "a functional op takes items, not lists");
+      if (made->in[i]->type->rank)
+        bb_run_refuse(p->run, node, "a functional op takes items, not lists");
     break;
   case BB_NODE_MAP:
     check_map(p, node);
@@ -292,16 +292,9 @@ static bb_instance *instantiate(planner *p, const bb_graph *graph, uint32_t dept
 
 /* --- block sizes --- */
 
-static uint64_t mixed(uint64_t x) {
-  x += 0x9E3779B97F4A7C15u;
-  x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9u;
-  x = (x ^ x >> 27) * 0x94D049BB133111EBu;
-  return x ^ x >> 31;
-}
-
 /* Mostly blocks that do not divide; never so small that a long loop crawls. */
 static int64_t drawn_block(uint64_t seed, uint32_t key, int64_t extent) {
-  uint64_t random = mixed(mixed(seed) ^ key);
+  uint64_t random = bb_hash_number(bb_hash_number(seed) ^ key);
   int64_t least = extent / 16 + 1, most = extent + 2;
   return least + (int64_t)(random % (uint64_t)(most - least + 1));
 }

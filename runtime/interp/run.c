@@ -3,10 +3,6 @@
 
 #include <string.h>
 
-static _Noreturn void refuse(bb_run *run, const bb_node *node, const char *law) {
-  bb_fail(run->ctx, BB_ERROR_INTERNAL, "%s: %s", bb_run_place(run, node), law);
-}
-
 /* --- the loop of a map --- */
 
 typedef struct loop {
@@ -27,7 +23,8 @@ static bb_datum *result_of(const loop *l, uint32_t port) {
 }
 
 static void take_block(const loop *l, bb_span *span, int64_t *start, bb_datum *in, int64_t i) {
-  if (span->length != l->extent) refuse(l->run, l->node, "a list over another extent is iterated");
+  if (span->length != l->extent)
+    bb_run_refuse(l->run, l->node, "a list over another extent is iterated");
   int64_t first = i * l->block, left = l->extent - first;
   span->length = left < l->block ? left : l->block;
   in->data += first * span->stride;
@@ -42,7 +39,8 @@ static void bind_element(const loop *l, uint32_t port, int64_t i) {
   bb_datum *in = &l->inner->node[l->inner->graph->input[port]].out[0];
   bb_span *span = in->level;
   const bb_type *type = in->type;
-  if (type->rank + 1 != list->type->rank) refuse(l->run, l->node, "an in-port has the wrong type");
+  if (type->rank + 1 != list->type->rank)
+    bb_run_refuse(l->run, l->node, "an in-port has the wrong type");
   *in = *list;
   in->type = type;
   in->level = span;
@@ -53,7 +51,7 @@ static void bind_element(const loop *l, uint32_t port, int64_t i) {
   if (axis == BB_AXIS_COL) take_block(l, &in->col, &in->col_start, in, i < 0 ? 0 : i);
   if (axis != BB_AXIS_NONE) return;
   if (list->level[level].length != l->count)
-    refuse(l->run, l->node, "a list of another length is iterated");
+    bb_run_refuse(l->run, l->node, "a list of another length is iterated");
   if (i >= 0) {
     in->data += i * list->level[level].stride;
     return;
@@ -68,7 +66,8 @@ static void bind_whole(const loop *l, uint32_t port) {
   bb_datum *in = &l->inner->node[l->inner->graph->input[port]].out[0];
   const bb_type *type = in->type;
   bb_span *span = in->level;
-  if (type->rank != value->type->rank) refuse(l->run, l->node, "an in-port has the wrong type");
+  if (type->rank != value->type->rank)
+    bb_run_refuse(l->run, l->node, "an in-port has the wrong type");
   *in = *value;
   in->type = type;
   in->level = span;
@@ -98,7 +97,7 @@ static void make_out(const loop *l, uint32_t port) {
   const bb_datum *inner = result_of(l, port);
   bool collect = how->mode == BB_OUT_COLLECT;
   if (out->type->rank != inner->type->rank + collect)
-    refuse(l->run, l->node, "an out-port has the wrong type");
+    bb_run_refuse(l->run, l->node, "an out-port has the wrong type");
   for (uint32_t k = 0; k < inner->type->rank; k++) out->level[k + collect] = inner->level[k];
   out->row = inner->row;
   out->col = inner->col;
@@ -125,7 +124,7 @@ static void collect(const loop *l, uint32_t port, int64_t i) {
   if (axis == BB_AXIS_ROW) take_block(l, &slot.row, &slot.row_start, &slot, i);
   if (axis == BB_AXIS_COL) take_block(l, &slot.col, &slot.col_start, &slot, i);
   if (!bb_datum_same_shape(&slot, inner))
-    refuse(l->run, l->node, "a collected value is not the block of its iteration");
+    bb_run_refuse(l->run, l->node, "a collected value is not the block of its iteration");
   bb_datum_copy(&slot, inner);
   if (inner->type->rank == 0) bb_count_written(l->run, inner);
 }
@@ -134,7 +133,7 @@ static uint32_t fold_ports(const loop *l, uint32_t port) {
   const bb_monoid *monoid = l->node->out[port].fold;
   if (!monoid || l->node->out[port].component != 0 || monoid->components > l->node->nout - port ||
       monoid->components > BB_MONOID_COMPONENTS)
-    refuse(l->run, l->node, "a folded out-port lacks its monoid or its components");
+    bb_run_refuse(l->run, l->node, "a folded out-port lacks its monoid or its components");
   return monoid->components;
 }
 
@@ -201,7 +200,8 @@ static void run_ghost(const loop *l) {
 /* The rest of a loop: an out-port begins as what the first iteration made. */
 static void resume(const loop *l, uint32_t port) {
   uint32_t from = l->node->out[port].resumes;
-  if (!from || from > l->node->nin) refuse(l->run, l->node, "the rest of a loop resumes nothing");
+  if (!from || from > l->node->nin)
+    bb_run_refuse(l->run, l->node, "the rest of a loop resumes nothing");
   const bb_datum *made = l->at->in[from - 1];
   bb_datum *out = &l->at->out[port];
   for (uint32_t k = 0; k < made->type->rank; k++) out->level[k] = made->level[k];
@@ -222,7 +222,7 @@ static void find_iterations(const loop *l, int64_t *first, int64_t *end) {
   for (uint32_t i = 0; i < bb_chunk_depth(l->node); i++) {
     int64_t extent = bb_run_extent(l->run, l->node->chunk->dim[i]);
     if (__builtin_mul_overflow(chunks, extent, &chunks) || chunks > UINT32_MAX)
-      refuse(l->run, l->node, "too many chunks");
+      bb_run_refuse(l->run, l->node, "too many chunks");
     chunk = chunk * extent + l->run->index[l->at->chunk[i]];
   }
   /* Without overflow: count * chunk / chunks. */
@@ -266,7 +266,7 @@ static void run_node(bb_run *run, bb_instance *at, uint32_t index, uint32_t dept
     return; /* inside: read by the map */
   case BB_NODE_VIEW:
   case BB_NODE_MISC:
-    if (depth) refuse(run, node, "views and misc nodes stand at the root only");
+    if (depth) bb_run_refuse(run, node, "views and misc nodes stand at the root only");
     if (node->kind == BB_NODE_VIEW)
       bb_run_view(run, node, made);
     else
@@ -291,6 +291,10 @@ const char *bb_run_place(const bb_run *run, const bb_node *node) {
   if (node->name && node->name[0])
     return bb_arena_printf(run->scratch, "node %u (%s)", node->serial, node->name);
   return bb_arena_printf(run->scratch, "node %u", node->serial);
+}
+
+void bb_run_refuse(const bb_run *run, const bb_node *node, const char *law) {
+  bb_fail(run->ctx, BB_ERROR_INTERNAL, "%s: %s", bb_run_place(run, node), law);
 }
 
 static int64_t bound_extent(const bb_program *program, const bb_extent *extent,

@@ -3,6 +3,8 @@
  */
 #include "session.h"
 
+#include "../interp/misc.h"
+
 #include <string.h>
 
 /* --- steps of the processor's --- */

@@ -1,6 +1,8 @@
 /* session.c - sessions: made, asked, and run. */
 #include "session.h"
 
+#include "../interp/misc.h"
+
 #include <string.h>
 #include <time.h>
 
@@ -234,11 +236,6 @@ void bb_copy_strided(uint32_t rank, const int64_t *shape, size_t element, char *
   for (int64_t i = 0; i < shape[0]; i++)
     bb_copy_strided(rank - 1, shape + 1, element, to + i * to_stride[0] * (int64_t)element,
                     to_stride + 1, from + i * from_stride[0] * (int64_t)element, from_stride + 1);
-}
-
-void bb_dense_strides(uint32_t rank, const int64_t *shape, int64_t *stride) {
-  int64_t step = 1;
-  for (uint32_t i = rank; i-- > 0; step *= shape[i]) stride[i] = step;
 }
 
 /* What is bound with strides, into the workspace or out of it. */

@@ -134,7 +134,4 @@ void bb_session_measure(const bb_session *session, uint32_t step, double *bytes,
                         double *operations);
 /* Memory of the device's for so many bytes at least; what it held is lost where it has to grow. */
 void bb_session_grow(bb_session *session, void **memory, size_t *have, size_t need);
-
-/* Of a row-major array. */
-void bb_dense_strides(uint32_t rank, const int64_t *shape, int64_t *stride);
 #endif

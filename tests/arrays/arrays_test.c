@@ -85,10 +85,6 @@ static void compare(const trial *t, const char *stage, const bb_interp_tensor *t
 
 /* --- the text form --- */
 
-static void destroy(void *program) {
-  bb_program_destroy(program);
-}
-
 static void print_and_parse(const trial *t, const char *stage) {
   bb_program *p = t->made.program;
   if (t->dump) {
@@ -102,7 +98,7 @@ static void print_and_parse(const trial *t, const char *stage) {
   bb_text_print(&first, p, NULL);
   if (t->dump) printf("--- %s\n%s", stage, first.data);
   bb_program *parsed = bb_text_parse(p->ctx, "random", first.data, first.length);
-  bb_defer(p->ctx, destroy, parsed);
+  bb_program_defer(parsed);
   bb_text_print(&second, parsed, NULL);
   if (strcmp(first.data, second.data) != 0) {
     printf("--- printed\n%s--- parsed and printed\n%s", first.data, second.data);

@@ -551,13 +551,9 @@ static void extents_new(maker *k) {
   }
 }
 
-static void destroy(void *program) {
-  bb_program_destroy(program);
-}
-
 array_case array_case_make(bb_context *ctx, uint64_t seed, uint32_t size) {
   bb_program *p = bb_program_create(ctx, "random");
-  bb_defer(ctx, destroy, p);
+  bb_program_defer(p);
   maker *k = BB_NEW(p->arena, maker, 1);
   k->program = p;
   k->random.state = seed;

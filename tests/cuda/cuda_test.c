@@ -22,10 +22,6 @@ typedef struct job {
   int64_t extent;
 } job;
 
-static void destroy_program(void *program) {
-  bb_program_destroy(program);
-}
-
 static void release(void *model) {
   bb_model_release(model);
 }
@@ -34,7 +30,7 @@ static void release(void *model) {
 static void run(bb_context *ctx, void *argument) {
   job *j = argument;
   bb_program *p = bb_drive_read(ctx, j->model, NULL, 0);
-  bb_defer(ctx, destroy_program, p);
+  bb_program_defer(p);
   bb_drive(p, BB_STAGE_FUSED, &(bb_drive_options){0});
   bb_binding binding = {BB_NEW(p->arena, int64_t, p->symbols + 1),
                         BB_NEW(p->arena, bb_interp_tensor, p->tensors + 1)};
@@ -111,7 +107,7 @@ static int check_hip(const char *driver, const char *model) {
 static void count_ways(bb_context *ctx, void *argument) {
   bb_compile_options options = {.version = BB_VERSION, .device = "cuda"};
   bb_program *p = bb_drive_read(ctx, argument, NULL, 0);
-  bb_defer(ctx, destroy_program, p);
+  bb_program_defer(p);
   bb_model *m = bb_compile(p, &options, NULL);
   bb_defer(ctx, release, m);
   uint32_t ways = m->module->kernels->kernel[0].count;

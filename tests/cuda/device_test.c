@@ -23,10 +23,6 @@ typedef struct job {
   int way;         /* -1: all */
 } job;
 
-static void destroy_program(void *program) {
-  bb_program_destroy(program);
-}
-
 static bool is_plain(const job *j) {
   return strcmp(j->device, "plain") == 0;
 }
@@ -137,7 +133,7 @@ static bool has_way(bb_program *p, uint32_t way, bool warps) {
 static void body(bb_context *ctx, void *argument) {
   job *j = argument;
   bb_program *p = bb_drive_read(ctx, j->argv[3], NULL, 0);
-  bb_defer(ctx, destroy_program, p);
+  bb_program_defer(p);
   bb_drive(p, BB_STAGE_FUSED, &(bb_drive_options){0});
   bb_binding drawn = {extents(j, p), BB_NEW(p->arena, bb_interp_tensor, p->tensors + 1)};
   bb_binding want = {drawn.symbol, BB_NEW(p->arena, bb_interp_tensor, p->tensors + 1)};

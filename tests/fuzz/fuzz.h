@@ -27,10 +27,6 @@ static inline void *fuzz_resize(void *user, void *pointer, size_t old_size, size
   return moved;
 }
 
-static inline void fuzz_destroy(void *program) {
-  bb_program_destroy(program);
-}
-
 /* Runs body on the input; traps when memory is left behind or a law of the library broke. */
 static inline void fuzz_run(bb_body *body, const uint8_t *bytes, size_t length) {
   size_t used = 0;

@@ -7,7 +7,7 @@
 static void body(bb_context *ctx, void *argument) {
   const fuzz_input *input = argument;
   bb_program *program = bb_program_create(ctx, "input");
-  bb_defer(ctx, fuzz_destroy, program);
+  bb_program_defer(program);
   bb_onnx_read_bytes(program, input->bytes, input->length, NULL);
   pipeline(program);
 }

@@ -10,7 +10,7 @@
 
 static bb_program *parse(bb_context *ctx, const char *text, size_t length) {
   bb_program *program = bb_text_parse(ctx, "/nowhere/input", text, length);
-  bb_defer(ctx, fuzz_destroy, program);
+  bb_program_defer(program);
   return program;
 }
 

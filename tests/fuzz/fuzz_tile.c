@@ -8,7 +8,7 @@
 
 static bb_tile_program *parse(bb_context *ctx, const char *text, size_t length) {
   bb_tile_program *program = bb_tile_parse(ctx, "/nowhere/input", text, length);
-  bb_defer(ctx, fuzz_destroy, program->home);
+  bb_program_defer(program->home);
   return program;
 }
 

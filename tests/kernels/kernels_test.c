@@ -32,10 +32,6 @@ typedef struct test {
   bb_interp_tensor *want; /* in float64 */
 } test;
 
-static void destroy_program(void *program) {
-  bb_program_destroy(program);
-}
-
 static void destroy_plan(void *plan) {
   bb_cpu_plan_destroy(plan);
 }
@@ -249,7 +245,7 @@ static void check_cut(const test *t) {
 static void body(bb_context *ctx, void *argument) {
   test *t = argument;
   t->program = bb_drive_read(ctx, t->argv[0], NULL, 0);
-  bb_defer(ctx, destroy_program, t->program);
+  bb_program_defer(t->program);
   if (t->machine) {
     bb_drive(t->program, BB_STAGE_BLOCK, &t->drive);
     t->drive.select = selection(t);

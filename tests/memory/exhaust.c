@@ -88,17 +88,13 @@ static void *resize(void *user, void *pointer, size_t old_size, size_t new_size)
 
 /* --- one run --- */
 
-static void destroy(void *program) {
-  bb_program_destroy(program);
-}
-
 static void read_text(bb_context *ctx, const char *path, bb_program **program) {
   bb_program *holder = bb_program_create(ctx, path);
-  bb_defer(ctx, destroy, holder);
+  bb_program_defer(holder);
   uint64_t length;
   const void *text = bb_program_map_whole(holder, path, &length);
   *program = bb_text_parse(ctx, path, text, length);
-  bb_defer(ctx, destroy, *program);
+  bb_program_defer(*program);
 }
 
 static void convert(bb_context *ctx, void *argument) {
@@ -109,7 +105,7 @@ static void convert(bb_context *ctx, void *argument) {
     read_text(ctx, path, &program);
   } else {
     program = bb_program_create(ctx, path);
-    bb_defer(ctx, destroy, program);
+    bb_program_defer(program);
     bb_onnx_read(program, path);
   }
   pipeline(program);

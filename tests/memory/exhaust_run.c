@@ -41,17 +41,13 @@ typedef struct paths {
 
 enum { EXTENT = 5 };
 
-static void destroy(void *program) {
-  bb_program_destroy(program);
-}
-
 static bb_program *read_program(bb_context *ctx, const char *path) {
   bb_program *holder = bb_program_create(ctx, path);
-  bb_defer(ctx, destroy, holder);
+  bb_program_defer(holder);
   uint64_t length;
   const void *text = bb_program_map_whole(holder, path, &length);
   bb_program *program = bb_text_parse(ctx, path, text, length);
-  bb_defer(ctx, destroy, program);
+  bb_program_defer(program);
   pipeline_lower(program);
   program->stage = BB_STAGE_BLOCK;
   return program;
@@ -103,14 +99,14 @@ static void run(bb_context *ctx, void *argument) {
 
 static bb_tile_program *parse_tile(bb_context *ctx, const char *text, size_t length) {
   bb_tile_program *program = bb_tile_parse(ctx, "kernel", text, length);
-  bb_defer(ctx, destroy, program->home);
+  bb_program_defer(program->home);
   return program;
 }
 
 static void emit(bb_context *ctx, void *argument) {
   const paths *p = argument;
   bb_program *holder = bb_program_create(ctx, p->model);
-  bb_defer(ctx, destroy, holder);
+  bb_program_defer(holder);
   uint64_t length;
   const char *text = bb_program_map_whole(holder, p->model, &length);
   bb_tile_program *first = parse_tile(ctx, text, length);

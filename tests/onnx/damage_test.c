@@ -32,14 +32,10 @@ typedef struct bytes {
   size_t length;
 } bytes;
 
-static void destroy(void *program) {
-  bb_program_destroy(program);
-}
-
 static void read_model(bb_context *ctx, void *argument) {
   const bytes *model = argument;
   bb_program *program = bb_program_create(ctx, "damaged");
-  bb_defer(ctx, destroy, program);
+  bb_program_defer(program);
   bb_onnx_read_bytes(program, model->data, model->length, NULL);
 }
 

@@ -15,10 +15,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static void destroy(void *program) {
-  bb_program_destroy(program);
-}
-
 /* --- symbols --- */
 
 static const bb_expr *symbol_leaf(void *user, const char *name, size_t length) {
@@ -132,7 +128,7 @@ typedef struct job {
 static void run(bb_context *ctx, void *argument) {
   job *j = argument;
   bb_program *program = bb_program_create(ctx, j->path);
-  bb_defer(ctx, destroy, program);
+  bb_program_defer(program);
   bb_arena *arena = bb_scratch(ctx);
   bb_onnx_read(program, j->path);
   char *data = bb_arena_text(arena, j->path, strlen(j->path));

@@ -63,16 +63,12 @@ static void on_event(void *user, const bb_trace_event *event, const bb_graph *ro
   }
 }
 
-static void destroy_program(void *program) {
-  bb_program_destroy(program);
-}
-
 /* The listing of the example after `steps` rewrites (0: all), and its trace. */
 static const char *fuse(bb_context *ctx, bb_arena *arena, const char *path, uint32_t steps,
                         bool naive, const char **trace) {
   char *text = read_file(arena, path);
   bb_program *program = bb_text_parse(ctx, path, text, strlen(text));
-  bb_defer(ctx, destroy_program, program);
+  bb_program_defer(program);
   pipeline_lower(program);
   run r = {.trace = {.arena = arena}};
   bb_fuse_options options = {.naive = naive, .stop_after = steps, .trace = on_event, .user = &r};

@@ -205,14 +205,10 @@ static int64_t block_of(generator *g, int64_t extent) {
   return block < least ? least : block;
 }
 
-static void destroy(void *program) {
-  bb_program_destroy(program);
-}
-
 static random_case make_case(bb_context *ctx, uint64_t seed, uint32_t size, bool lifts,
                              double lift) {
   bb_program *p = bb_program_create(ctx, "random");
-  bb_defer(ctx, destroy, p);
+  bb_program_defer(p);
   generator *g = BB_NEW(p->arena, generator, 1);
   g->program = p;
   g->random.state = seed;

@@ -80,10 +80,6 @@ static void compare(const trial *t, const bb_interp_tensor *got, const char *aft
 
 /* --- the text form --- */
 
-static void destroy(void *program) {
-  bb_program_destroy(program);
-}
-
 /* Prints `root` as the program's, parses, prints again. */
 static void print_and_parse(const trial *t, bb_graph *root, bb_arena *scratch, const char *after) {
   bb_program *p = t->made.program;
@@ -93,7 +89,7 @@ static void print_and_parse(const trial *t, bb_graph *root, bb_arena *scratch, c
   bb_text_print(&first, p, NULL);
   p->root = kept;
   bb_program *parsed = bb_text_parse(p->ctx, "random", first.data, first.length);
-  bb_defer(p->ctx, destroy, parsed);
+  bb_program_defer(parsed);
   bb_text_print(&second, parsed, NULL);
   if (strcmp(first.data, second.data) != 0) {
     printf("--- printed\n%s--- parsed and printed\n%s", first.data, second.data);

@@ -90,14 +90,10 @@ static void on_event(void *user, const bb_trace_event *event, const bb_graph *ro
   ((run *)user)->fired += !event->snapshot;
 }
 
-static void destroy_program(void *program) {
-  bb_program_destroy(program);
-}
-
 static run fuse(bb_context *ctx, bb_arena *arena, const char *path, const char *text, uint32_t rule,
                 bool naive) {
   run r = {.program = bb_text_parse(ctx, path, text, strlen(text))};
-  bb_defer(ctx, destroy_program, r.program);
+  bb_program_defer(r.program);
   bb_program *p = r.program;
   bb_verify_or_fail(p, p->root, "parsing", true);
   bb_interp_tensor *before = interpret(p, p->root, arena);

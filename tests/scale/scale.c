@@ -42,14 +42,10 @@ typedef struct conversion {
   uint32_t candidates, nodes;
 } conversion;
 
-static void destroy(void *program) {
-  bb_program_destroy(program);
-}
-
 static void convert(bb_context *ctx, void *argument) {
   conversion *c = argument;
   bb_program *program = bb_program_create(ctx, "stack");
-  bb_defer(ctx, destroy, program);
+  bb_program_defer(program);
   bb_onnx_read_bytes(program, c->bytes->data, c->bytes->length, NULL);
   pipeline_lower(program);
   bb_array_drop(program);

@@ -62,7 +62,7 @@ static void examine(trial *t, bb_program *program, const char *stage) {
   write_data(t, program);
   bb_text_print(&first, program, "data");
   bb_program *parsed = bb_text_parse(ctx, path, first.data, first.length);
-  bb_defer(ctx, pipeline_destroy, parsed);
+  bb_program_defer(parsed);
   bb_text_print(&second, parsed, "data");
   if (first.length != second.length || memcmp(first.data, second.data, first.length) != 0)
     bb_fail(ctx, BB_ERROR_MISMATCH, "%s: print, parse, print is not the identity", stage);

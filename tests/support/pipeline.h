@@ -11,15 +11,11 @@
 
 #include <string.h>
 
-static inline void pipeline_destroy(void *program) {
-  bb_program_destroy(program);
-}
-
 /* A model, or a program as text; it dies with the enclosing bb_protect(). */
 static inline bb_program *pipeline_read(bb_context *ctx, const char *path) {
   size_t length = strlen(path);
   bb_program *program = bb_program_create(ctx, path);
-  bb_defer(ctx, pipeline_destroy, program);
+  bb_program_defer(program);
   if (length < 4 || strcmp(path + length - 3, ".bb") != 0) {
     bb_onnx_read(program, path);
     return program;
@@ -27,7 +23,7 @@ static inline bb_program *pipeline_read(bb_context *ctx, const char *path) {
   uint64_t size;
   const void *text = bb_program_map_whole(program, path, &size);
   bb_program *parsed = bb_text_parse(ctx, path, text, size);
-  bb_defer(ctx, pipeline_destroy, parsed);
+  bb_program_defer(parsed);
   return parsed;
 }
 

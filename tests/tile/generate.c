@@ -226,14 +226,10 @@ static void generate(job *j, const bb_candidate *c) {
   }
 }
 
-static void destroy(void *program) {
-  bb_program_destroy(program);
-}
-
 static void body(bb_context *ctx, void *argument) {
   job *j = argument;
   j->program = bb_drive_read(ctx, j->argv[1], NULL, 0);
-  bb_defer(ctx, destroy, j->program);
+  bb_program_defer(j->program);
   bb_drive(j->program, BB_STAGE_FUSED, &(bb_drive_options){0});
   for (uint32_t i = 0; i < j->program->candidates; i++) generate(j, &j->program->candidate[i]);
   bb_undefer(ctx, j->program);

@@ -39,14 +39,10 @@ typedef struct emitted {
   char message[300];
 } emitted;
 
-static void destroy_home(void *home) {
-  bb_program_destroy(home);
-}
-
 static void emit(bb_context *ctx, void *argument) {
   emitted *e = argument;
   bb_tile_program *p = bb_tile_parse(ctx, "text", e->text, strlen(e->text));
-  bb_defer(ctx, destroy_home, p->home);
+  bb_program_defer(p->home);
   bb_buffer source = {.arena = p->home->arena}, launch = {.arena = p->home->arena};
   bb_sm90_launch plan = {0};
   bb_emit_sm90(p, &source, &launch, &plan);

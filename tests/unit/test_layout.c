@@ -24,10 +24,6 @@ static const char text[] =
     "f32[M,2] : i64[M,2] @ \"best\"\n"
     "output T = elementwise top*b\n";
 
-static void destroy_program(void *program) {
-  bb_program_destroy(program);
-}
-
 static void release(void *model) {
   bb_model_release(model);
 }
@@ -39,7 +35,7 @@ static void destroy_session(void *session) {
 static void body(bb_context *ctx, void *argument) {
   (void)argument;
   bb_program *p = bb_text_parse(ctx, "largest", text, sizeof text - 1);
-  bb_defer(ctx, destroy_program, p);
+  bb_program_defer(p);
   bb_model *m = bb_compile(p, &(bb_compile_options){.version = BB_VERSION}, NULL);
   bb_defer(ctx, release, m);
   bb_session *session;

@@ -11,10 +11,6 @@
 #include <string.h>
 #include <cmocka.h>
 
-static void destroy(void *program) {
-  bb_program_destroy(program);
-}
-
 /* A context that keeps what is logged. */
 static char logged[4096], message[1024];
 
@@ -41,7 +37,7 @@ static bb_program *declare(bb_context *ctx, const char *declaration) {
   char text[4096];
   snprintf(text, sizeof text, "%s%s%s", head, declaration, tail);
   bb_program *program = bb_text_parse(ctx, "tuple.bb", text, strlen(text));
-  bb_defer(ctx, destroy, program);
+  bb_program_defer(program);
   return program;
 }
 

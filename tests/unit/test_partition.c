@@ -232,10 +232,6 @@ static void assert_same(const double *a, const double *b) {
     assert_true(fabs(a[e] - b[e]) <= 1e-9 * (1 + fabs(b[e])));
 }
 
-static void destroy(void *program) {
-  bb_program_destroy(program);
-}
-
 typedef struct counts {
   uint32_t candidates, once, misc, missed, fused, cut;
 } counts;
@@ -262,7 +258,7 @@ static void try_cut(bb_program *program, bb_arena *arena, uint32_t seed, const d
 static void try_program(bb_context *ctx, uint32_t seed, counts *total) {
   bb_arena *arena = bb_scratch(ctx);
   bb_program *program = random_program(ctx, arena, seed);
-  bb_defer(ctx, destroy, program);
+  bb_program_defer(program);
   facts *f = look(arena, program->root);
   double *want = run(program, false, arena);
   bb_partition(program, 0, NULL);

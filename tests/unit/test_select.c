@@ -66,16 +66,12 @@ typedef struct outcome {
   bb_selection_report report;
 } outcome;
 
-static void destroy(void *program) {
-  bb_program_destroy(program);
-}
-
 /* Deferred. */
 static bb_program *layers_parted(bb_context *ctx, uint32_t layers) {
   bb_buffer text = {.arena = bb_scratch(ctx)};
   put_layers(&text, layers);
   bb_program *program = bb_text_parse(ctx, "layers", text.data, text.length);
-  bb_defer(ctx, destroy, program);
+  bb_program_defer(program);
   pipeline_lower(program);
   bb_array_drop(program);
   bb_partition(program, 0, NULL);

@@ -8,10 +8,6 @@
 #include <string.h>
 #include <cmocka.h>
 
-static void destroy(void *program) {
-  bb_program_destroy(program);
-}
-
 /* The next node's number after reading a text of three nodes, the output without a number. */
 #define SERIALS(told, x, y)                                                                        \
   "blockbuster 1 stage block " told " symbol M dim M = M input X : f32[M] dims [M] output Y : "    \
@@ -30,7 +26,7 @@ static void serial_body(bb_context *ctx, void *argument) {
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     bb_program *p = bb_text_parse(ctx, "serials", cases[i].text, strlen(cases[i].text));
-    bb_defer(ctx, destroy, p);
+    bb_program_defer(p);
     assert_int_equal(bb_node_get(p->root, p->root->output[0])->serial, cases[i].output);
     assert_int_equal(p->serial, cases[i].next);
     assert_null(bb_verify_program(p, p->arena));

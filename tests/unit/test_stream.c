@@ -25,14 +25,10 @@ typedef struct rows {
   uint32_t rows, cols; /* of the largest tile */
 } rows;
 
-static void destroy_program(void *program) {
-  bb_program_destroy(program);
-}
-
 static void body(bb_context *ctx, void *argument) {
   rows *r = argument;
   bb_program *p = bb_drive_read(ctx, "norm", text, sizeof text - 1);
-  bb_defer(ctx, destroy_program, p);
+  bb_program_defer(p);
   bb_selection_options select = {.machine = bb_machine_find(p->arena, "h200"), .symbol = r->extent};
   bb_drive_options options = {.select = r->extent[0] > 0 ? &select : NULL};
   bb_drive(p, BB_STAGE_FUSED, &options);

@@ -13,13 +13,9 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-static void destroy(void *program) {
-  bb_program_destroy(program);
-}
-
 static bb_program *parse(bb_context *ctx, const char *path, const char *text) {
   bb_program *program = bb_text_parse(ctx, path, text, strlen(text));
-  bb_defer(ctx, destroy, program);
+  bb_program_defer(program);
   return program;
 }
 

@@ -324,14 +324,10 @@ typedef struct trial {
   char message[512];
 } trial;
 
-static void destroy(void *program) {
-  bb_program_destroy(program);
-}
-
 static void run(bb_context *ctx, void *argument) {
   trial *t = argument;
   bb_program *program = bb_text_parse(ctx, "case", t->text, strlen(t->text));
-  bb_defer(ctx, destroy, program);
+  bb_program_defer(program);
   if (t->change) t->change(program);
   const char *broken = bb_verify_program(program, program->arena);
   snprintf(t->message, sizeof t->message, "%s", broken ? broken : "");
@@ -407,7 +403,7 @@ static void test_message(void **state) {
 static void fail_after(bb_context *ctx, void *argument) {
   trial *t = argument;
   bb_program *program = bb_text_parse(ctx, "case", t->text, strlen(t->text));
-  bb_defer(ctx, destroy, program);
+  bb_program_defer(program);
   bb_verify_or_fail(program, program->root, "a test", false);
   bb_verify_or_fail(program, program->root, "a test", true);
 }

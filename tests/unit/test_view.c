@@ -18,10 +18,6 @@ static uint32_t draw(uint32_t *seed, uint32_t below) {
   return (uint32_t)((uint64_t)(*seed >> 8) * below >> 24);
 }
 
-static void destroy(void *program) {
-  bb_program_destroy(program);
-}
-
 /* A recipe of a level: what each node is and what it reads; made in any order of its nodes. */
 typedef struct recipe {
   uint32_t count;
@@ -142,7 +138,7 @@ static void check_order(bb_view *view, const recipe *r, const uint32_t *place) {
 static void views_body(bb_context *ctx, void *argument) {
   uint32_t *seed = argument, order[MOST], place[MOST];
   bb_program *program = bb_program_create(ctx, "test");
-  bb_defer(ctx, destroy, program);
+  bb_program_defer(program);
   for (int i = 0; i < 500; i++) {
     recipe r = random_recipe(seed);
     shuffle(seed, r.count, order);
@@ -180,7 +176,7 @@ static void isomorphic_body(bb_context *ctx, void *argument) {
   uint32_t *seed = argument, order[MOST], place[MOST];
   uint32_t same = 0, different = 0;
   bb_program *program = bb_program_create(ctx, "test");
-  bb_defer(ctx, destroy, program);
+  bb_program_defer(program);
   for (int i = 0; i < 300; i++) {
     recipe r = random_recipe(seed), other = r;
     uint32_t changed = draw(seed, r.count);
@@ -207,7 +203,7 @@ static void cycle_body(bb_context *ctx, void *argument) {
   (void)argument;
   uint32_t order[2];
   bb_program *program = bb_program_create(ctx, "test");
-  bb_defer(ctx, destroy, program);
+  bb_program_defer(program);
   bb_graph *graph = bb_graph_create(program);
   uint32_t a = bb_node_add(graph, BB_NODE_FUNC, 1, 1), b = bb_node_add(graph, BB_NODE_FUNC, 1, 1);
   bb_connect(graph, a, 0, (bb_value){b, 0});

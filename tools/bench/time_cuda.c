@@ -31,10 +31,6 @@ static double now(void) {
   return (double)t.tv_sec * 1e6 + (double)t.tv_nsec / 1e3;
 }
 
-static void destroy_program(void *program) {
-  bb_program_destroy(program);
-}
-
 static void release(void *model) {
   bb_model_release(model);
 }
@@ -178,7 +174,7 @@ static void body(bb_context *ctx, void *argument) {
   job *j = argument;
   double begin = now();
   bb_program *p = bb_drive_read(ctx, j->argv[1], NULL, 0);
-  bb_defer(ctx, destroy_program, p);
+  bb_program_defer(p);
   fuse(j, p);
   double fused = now();
   bb_compile_options options = {.version = BB_VERSION, .device = "cuda"};

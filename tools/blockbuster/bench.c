@@ -8,7 +8,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum { WARM_UP = 3, LEAST_RUNS = 15, MOST_RUNS = 2000, RANK = 16, GUESS = 1024 };
 static const double enough = 0.7; /* seconds of runs */
@@ -25,12 +24,6 @@ typedef struct bench {
   bb_setting extent[MOST_SETTINGS];
   figures f;
 } bench;
-
-static double now(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 static int out_of_memory(void) {
   fprintf(stderr, "blockbuster: out of memory\n");
@@ -134,9 +127,9 @@ static bool on_step(void *user, const bb_step_event *event) {
 }
 
 static int run_once(bench *b, double *seconds) {
-  double began = now();
+  double began = seconds_now();
   int code = report(b->t, bb_session_run(b->session, NULL));
-  *seconds = now() - began;
+  *seconds = seconds_now() - began;
   return code;
 }
 
@@ -254,13 +247,13 @@ int bench_main(tool *t) {
   b.f.read = t->seconds;
   if (t->set->no_cache) setenv("BLOCKBUSTER_CACHE", "", 1);
   if (t->set->inputs) code = report(t, bb_arrays_read(t->context, t->set->inputs, &arrays));
-  double began = now();
+  double began = seconds_now();
   if (code == EXIT_GOOD && t->program && arrays) code = expect_inputs(t, arrays);
   if (code == EXIT_GOOD && t->program) code = advance(t, BB_STAGE_FUSED, NULL);
-  b.f.read += now() - began;
-  began = now();
+  b.f.read += seconds_now() - began;
+  began = seconds_now();
   if (code == EXIT_GOOD) code = take_model(t, &b.model);
-  b.f.compile = t->program ? now() - began : t->seconds;
+  b.f.compile = t->program ? seconds_now() - began : t->seconds;
   if (code == EXIT_GOOD) code = measure(&b, arrays);
   if (code == EXIT_GOOD) (t->set->json ? print_figures_json : print_figures)(&b.f);
   bb_session_destroy(b.session);

@@ -28,7 +28,7 @@ int report(tool *t, bb_status status) {
   }
 }
 
-static double now(void) {
+double seconds_now(void) {
   struct timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);
   return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
@@ -37,7 +37,7 @@ static double now(void) {
 int load(tool *t) {
   const settings *set = t->set;
   struct stat status;
-  double began = now();
+  double began = seconds_now();
   int code;
   if (stat(set->model, &status) != 0 || !S_ISDIR(status.st_mode)) {
     code = report(t, bb_program_read(t->context, set->model, &t->program));
@@ -47,7 +47,7 @@ int load(tool *t) {
     fprintf(stderr, "blockbuster: %s is a folder: run and bench take a compiled one\n", set->model);
     code = EXIT_REFUSED;
   }
-  t->seconds = now() - began;
+  t->seconds = seconds_now() - began;
   return code;
 }
 

@@ -70,6 +70,8 @@ extern const char *const command_name[COMMANDS];
 
 /* The exit code for a status; prints the context's message. */
 int report(tool *t, bb_status status);
+/* Of a clock that only goes forward. */
+double seconds_now(void);
 /* Reads the model.  Each returns EXIT_GOOD or the exit code after reporting. */
 int load(tool *t);
 /* Takes the program to a stage, dumping phases and showing progress; observers of `more` (may be
