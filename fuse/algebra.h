@@ -27,8 +27,8 @@ typedef struct bb_chain_fold {
   const char *name;
   bb_monoid_id fold;
   const bb_expr *term;
-  const bb_expr
-      *payload; /* argmax, argmin: what is carried along, the element's index; else NULL */
+  /* argmax, argmin: what is carried along, the element's index; else NULL */
+  const bb_expr *payload;
 } bb_chain_fold;
 
 typedef struct bb_chain {
@@ -50,9 +50,9 @@ typedef struct bb_component {
   double empty;          /* of a part without elements */
   const bb_expr *term;   /* b: elements, fixed, own components before this one */
   const bb_expr *repair; /* h: fixed, own components, renewed components before this one */
-  /* The same for arithmetic with infinities (algebra_guard.c): `start` has a value where an element of
-   * -inf meets a maximum of -inf, `update` where a part has nothing but such elements.  `limits`:
-   * the extrema for which `start` stands in for the term. */
+  /* The same for arithmetic with infinities (algebra_guard.c): `start` has a value where an element
+   * of -inf meets a maximum of -inf, `update` where a part has nothing but such elements.
+   * `limits`: the extrema for which `start` stands in for the term. */
   const bb_expr *start, *update;
   uint64_t limits;
   const bb_expr *inverse; /* c from a value t (ARG own + this) of the term, if it was inverted */
@@ -113,7 +113,8 @@ bb_product *bb_product_derive_anew(bb_program *program, const bb_chain *chain);
  * fails, or NULL. */
 const bb_proof_step *bb_product_prove(bb_program *program, bb_product *product);
 
-/* Is an expression of own components 0 nowhere, or only where all terms of a fold of one sign are 0? */
+/* Is an expression of own components 0 nowhere, or only where all terms of a fold of one sign are
+ * 0? */
 bool bb_product_fades(struct bb_algebra *al, const bb_product *product, const bb_expr *expr);
 
 /* Expressions for evaluation, one for each component.

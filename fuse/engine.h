@@ -50,8 +50,8 @@ typedef struct bb_levels {
 } bb_levels;
 
 void bb_levels_add(bb_levels *levels, bb_scope *scope);
-/* The maps of a scope inside which something waits, which `waiting`, a heap of the scope, holds; all
- * maps if it is NULL, and for the naive engine. */
+/* The maps of a scope inside which something waits, which `waiting`, a heap of the scope, holds;
+ * all maps if it is NULL, and for the naive engine. */
 void bb_levels_add_inner(bb_levels *levels, bb_engine *engine, bb_scope *scope, bb_heap *waiting);
 
 /* --- rewriting (engine.c) --- */

@@ -39,18 +39,18 @@ typedef struct bb_fuse_options {
 /* The name of the rule with this number; NULL: none has it. */
 const char *bb_rule_name(uint32_t number);
 
-/* Rewrites *root in place of the candidate (levels that others hold are copied first) and gives
- * the snapshots, oldest first, in the program's arena.  The last one is what *root has become, also
- * when stop_after ended the work early.  With `peel`, siblings follow it: in each, the first iteration
- * of a map of an earlier snapshot is peeled off and fused with what stands around it. */
+/* Rewrites *root in place of the candidate (levels that others hold are copied first) and gives the
+ * snapshots, oldest first, in the program's arena.  The last one is what *root has become, also
+ * when stop_after ended the work early.  With `peel`, siblings follow it: in each, the first
+ * iteration of a map of an earlier snapshot is peeled off and fused with what stands around it. */
 uint32_t bb_fuse(bb_program *program, bb_graph **root, const bb_fuse_options *options,
                  bb_snapshot **snapshots);
 
 /* Prints a block program in the paper's notation: forall, for, load, store. */
 void bb_listing_print(bb_buffer *out, const bb_program *program, const bb_graph *root);
 
-/* For someone who knows the Neptune paper: each repaired fold of `root` with g, h, the proofs and the
- * recurrence, and each chain of dependent folds that was not repaired with the reason. */
+/* For someone who knows the Neptune paper: each repaired fold of `root` with g, h, the proofs and
+ * the recurrence, and each chain of dependent folds that was not repaired with the reason. */
 void bb_fuse_explain(bb_buffer *out, bb_program *program, bb_graph *root);
 
 /* Why the nodes with these serials did not fuse in `root`: every rule tried with the condition

@@ -29,8 +29,8 @@ void bb_listing_indent(bb_listing *l);
 void bb_listing_put_memory(bb_listing *l, const bb_listed *at);
 void bb_listing_put_place(bb_listing *l, const bb_listed *at);
 const char *bb_listing_temporary(bb_listing *l);
-/* A line that opens a loop, whose variable is given; l->depth closes it.  map: whose loop it is; NULL:
- * a reduction's, over all of dim. */
+/* A line that opens a loop, whose variable is given; l->depth closes it.  map: whose loop it is;
+ * NULL: a reduction's, over all of dim. */
 const char *bb_listing_open(bb_listing *l, const char *keyword, bb_dim dim, const bb_node *map);
 /* The place with its open index number `level` fixed. */
 bb_listed bb_listing_fix(bb_listing *l, const bb_listed *at, uint32_t level, const char *index);

@@ -3,8 +3,9 @@
  *
  * U folds r; V, over the same dim, takes r (or elementwise functions of r computed between the two)
  * whole and folds terms of it.  The terms are traced back through elementwise ops to scalar
- * expressions of elements (values of the bodies that do not depend on r), fixed values and results of
- * earlier folds: a bb_chain (algebra.h).  What the algebra derives is lowered again to ops on items.
+ * expressions of elements (values of the bodies that do not depend on r), fixed values and results
+ * of earlier folds: a bb_chain (algebra.h).  What the algebra derives is lowered again to ops on
+ * items.
  */
 #ifndef BB_FUSE_REPAIR_H
 #define BB_FUSE_REPAIR_H
@@ -51,8 +52,8 @@ typedef struct bb_repair_fold {
   bb_dim along;        /* the axis that comes together inside a block; BB_NO_DIM: none */
   bb_value operand[2]; /* of the body: what comes together */
   const bb_expr *term, *payload;
-  /* Results at whose infinities the program says what a term is, or the fold's readers see to it; and
-   * those at which all terms are 0. */
+  /* Results at whose infinities the program says what a term is, or the fold's readers see to it;
+   * and those at which all terms are 0. */
   uint32_t guards, zeros;
   int degree[BB_REPAIR_PIVOTS]; /* the program's fold is this one times exp(pivot)**degree */
 } bb_repair_fold;
@@ -158,7 +159,8 @@ extern const bb_rule bb_rule_repair_reduction;
 
 /* Is there a pair for V; which folds make the chain?  Fills all but terms. */
 bool bb_repair_find(bb_repair *r, bb_match *match);
-/* Is a value of the level a function of a fold over the same dim, which may join the chain another time? */
+/* Is a value of the level a function of a fold over the same dim, which may join the chain another
+ * time? */
 bool bb_repair_waits(bb_repair *r, bb_value value);
 /* The fold of U's or V's out-port in the chain, or NULL. */
 const bb_repair_fold *bb_repair_fold_of(const bb_repair *r, bool second, uint32_t port);
@@ -178,7 +180,8 @@ bool bb_repair_derive(bb_repair *r);
 
 /* --- repair_guard.c --- */
 
-/* A value without what the program says of infinite extrema; adds the results of those to `guards`. */
+/* A value without what the program says of infinite extrema; adds the results of those to
+ * `guards`. */
 const bb_expr *bb_repair_unguarded(const bb_repair *r, const bb_expr *expr, uint32_t *guards);
 /* Notes what the program says of a fold's term, which is `guarded` there. */
 void bb_repair_note_guards(const bb_repair *r, bb_repair_fold *fold, const bb_expr *guarded,
@@ -210,8 +213,8 @@ void bb_repair_keep_proof(bb_repair *r);
 /* Adds to the body (U's, V's moved into it) what computes the components of a block, in order. */
 bool bb_repair_lowers(bb_repair *r); /* can they be said with ops on items? */
 void bb_repair_lower(bb_repair *r, bb_graph *body, bb_value *component);
-/* What the algebra gives as it stands in a program: extents that are numbers as numbers, and those as
- * wide as the widest fold. */
+/* What the algebra gives as it stands in a program: extents that are numbers as numbers, and those
+ * as wide as the widest fold. */
 const bb_expr *bb_repair_numbers(const bb_repair *r, const bb_expr *expr);
 /* The element type that a component gets. */
 bb_dtype bb_repair_dtype(const bb_repair *r, uint32_t component);

@@ -1,16 +1,17 @@
 /* safety.h - block programs whose exps cannot overflow to a wrong result (Blockbuster, appendix).
  *
- * An exp whose overflow (or underflow: a row sum of zeros) could reach a wrong result becomes a pair
- * of a significand and an exponent, s * exp(e).  e is the largest of the exponents it stands for: of
- * a row where the exps are summed along their columns, of an element where they are not summed.
- * All sums along one axis share it; it never varies along an axis that is being contracted.  Folds over
- * blocks of pairs become a tuple monoid: e folds with max, every sum is renewed by exp(e - e').
- * Products, quotients, powers and logarithms work on pairs, exponents of equal values cancel, and where a
- * result leaves the program it is multiplied back: there an overflow is the right limit.
+ * An exp whose overflow (or underflow: a row sum of zeros) could reach a wrong result becomes a
+ * pair of a significand and an exponent, s * exp(e).  e is the largest of the exponents it stands
+ * for: of a row where the exps are summed along their columns, of an element where they are not
+ * summed. All sums along one axis share it; it never varies along an axis that is being contracted.
+ * Folds over blocks of pairs become a tuple monoid: e folds with max, every sum is renewed by exp(e
+ * - e'). Products, quotients, powers and logarithms work on pairs, exponents of equal values
+ * cancel, and where a result leaves the program it is multiplied back: there an overflow is the
+ * right limit.
  *
- * An exp is left alone where nothing can go wrong: its exponent is bounded (an element less its row's
- * maximum, a cosine, a constant), or all that its overflow reaches is the right limit (sigmoid, swish).
- * Each choice is kept with its reason.
+ * An exp is left alone where nothing can go wrong: its exponent is bounded (an element less its
+ * row's maximum, a cosine, a constant), or all that its overflow reaches is the right limit
+ * (sigmoid, swish). Each choice is kept with its reason.
  */
 #ifndef BB_FUSE_SAFETY_H
 #define BB_FUSE_SAFETY_H
@@ -29,10 +30,10 @@ void bb_safety_carry(bb_safety *safety, uint32_t tensor);
  * tensors are learned in the order in which they run, all before any is made safe. */
 void bb_safety_learn(bb_safety *safety, const bb_graph *root);
 
-/* The program with pairs: a graph of its own, or, where nothing has to be done, `root`.  Requires: it
- * was learned.  Keeps: inputs and outputs, serials of the nodes that stay, every value where the
- * program does not overflow (up to rounding).  Programs may come to hand each other exponents in new
- * local tensors. */
+/* The program with pairs: a graph of its own, or, where nothing has to be done, `root`.  Requires:
+ * it was learned.  Keeps: inputs and outputs, serials of the nodes that stay, every value where the
+ * program does not overflow (up to rounding).  Programs may come to hand each other exponents in
+ * new local tensors. */
 bb_graph *bb_safety_make(bb_safety *safety, bb_graph *root);
 
 /* The same for one program by itself, which shares no local tensor with others. */

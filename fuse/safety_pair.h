@@ -1,7 +1,7 @@
 /* safety_pair.h - significand-exponent pairs while a program is being rebuilt; internal to safety.
  *
- * The old program is only read; the new one is built beside it, level by level.  For each value of the
- * old level there is a bb_pair of values of the new one.
+ * The old program is only read; the new one is built beside it, level by level.  For each value of
+ * the old level there is a bb_pair of values of the new one.
  */
 #ifndef BB_FUSE_SAFETY_PAIR_H
 #define BB_FUSE_SAFETY_PAIR_H
@@ -11,15 +11,17 @@
 
 enum { BB_PAIR_EXPONENTS = 8, BB_PAIR_LISTS = 32 };
 
-/* weight * value, part of an exponent.  Where the pair is a list, `lists` says over which of its lists
- * (bit i: list i, 0 the outermost) the exponent varies: those are the exponent's own lists, in order. */
+/* weight * value, part of an exponent.  Where the pair is a list, `lists` says over which of its
+ * lists (bit i: list i, 0 the outermost) the exponent varies: those are the exponent's own lists,
+ * in order. */
 typedef struct bb_exponent {
   double weight;
   bb_value value;
   uint32_t lists;
 } bb_exponent;
 
-/* How many of a set of lists stand outside list `at`; and the set without it, those inside it one place further out. */
+/* How many of a set of lists stand outside list `at`; and the set without it, those inside it one
+ * place further out. */
 static inline uint32_t bb_lists_before(uint32_t lists, uint32_t at) {
   return (uint32_t)__builtin_popcount(lists & ((1u << at) - 1));
 }
@@ -72,8 +74,8 @@ struct bb_safety {
 
 /* --- safety_need.c: what becomes of a value of the old program --- */
 
-/* The axes of a value along which it is contracted, as it is; and whether anything else is done to it
- * but to fold it. */
+/* The axes of a value along which it is contracted, as it is; and whether anything else is done to
+ * it but to fold it. */
 enum { BB_NEED_ROW = 1, BB_NEED_COL = 2, BB_NEED_OTHER = 4 };
 uint32_t bb_safe_need(const bb_safe_level *level, bb_value value);
 /* How it leaves the program: plain, or with its exponent in a tensor of its own. */
@@ -100,7 +102,8 @@ const bb_expr *bb_safe_half_power(bb_program *program, bb_dtype dtype, const bb_
 const bb_expr *bb_safe_product(bb_program *program, const bb_expr *significand,
                                const bb_expr *half);
 
-/* An expression by itself: significand * exp(exponent), both of the same ARGs; NULL: it is plain. */
+/* An expression by itself: significand * exp(exponent), both of the same ARGs; NULL: it is
+ * plain. */
 typedef struct bb_safe_form {
   const bb_expr *significand, *exponent;
 } bb_safe_form;
@@ -121,7 +124,8 @@ bb_value bb_safe_emit(bb_safe_level *level, const bb_expr *expr, uint32_t count,
 bb_value bb_safe_sum(bb_safe_level *level, uint32_t count, const bb_exponent *exponent);
 /* The value itself; `item` is the item of the value. */
 bb_value bb_safe_multiply_back(bb_safe_level *level, bb_pair *pair, bb_item item);
-/* The exponents as an expression of operands `first` on, which it puts there; NULL: there is none. */
+/* The exponents as an expression of operands `first` on, which it puts there; NULL: there is
+ * none. */
 const bb_expr *bb_safe_sum_expr(bb_safe_level *level, uint32_t count, const bb_exponent *exponent,
                                 uint32_t first, bb_value *in);
 /* Its exponent along all axes of the item. */
@@ -166,13 +170,13 @@ bool bb_safe_scale_product(bb_program *program, const bb_monoid *product, bb_saf
 
 void bb_safe_map(bb_safe_level *level, const bb_node *node, uint32_t index, bb_pair **out);
 void bb_safe_reduce(bb_safe_level *level, const bb_node *node, bb_pair **out);
-/* An expression of values that may be lists, element by element, in loops of its own. `type`: of the
- * result; lists[i]: over which of its lists operand i varies. */
+/* An expression of values that may be lists, element by element, in loops of its own. `type`: of
+ * the result; lists[i]: over which of its lists operand i varies. */
 bb_value bb_safe_in_loops(bb_safe_level *level, const bb_expr *expr, uint32_t count,
                           const bb_value *in, const uint32_t *lists, const bb_type *type);
 uint32_t bb_safe_all_lists(const bb_type *type);
-/* Are the lists of a part, but for list `skip`, lists of the whole other than list `at`?  Those that
- * chunk an axis which the part lacks are not: they are marked otherwise. */
+/* Are the lists of a part, but for list `skip`, lists of the whole other than list `at`?  Those
+ * that chunk an axis which the part lacks are not: they are marked otherwise. */
 bool bb_safe_has_lists(const bb_type *whole, uint32_t at, const bb_type *part, uint32_t skip);
 /* Exponents of a value of that type as one. */
 bb_exponent bb_safe_list_sum(bb_safe_level *level, uint32_t count, const bb_exponent *exponent,

@@ -7,9 +7,9 @@
  * element is at most the maximum over its row; a product of two vectors is at most that of their
  * norms) is found by comparing pointers.
  *
- * A term knows its range over the real numbers, and its faults: how far its value in floating point,
- * where an exp on the way overflowed or underflowed, can be from the real one.  Where a fault
- * could become a wrong result, the exps it came from are marked unsafe, with the reason.
+ * A term knows its range over the real numbers, and its faults: how far its value in floating
+ * point, where an exp on the way overflowed or underflowed, can be from the real one.  Where a
+ * fault could become a wrong result, the exps it came from are marked unsafe, with the reason.
  */
 #ifndef BB_FUSE_SCALAR_H
 #define BB_FUSE_SCALAR_H
@@ -61,8 +61,8 @@ struct bb_scalar {
 };
 
 /* An exp of the program: all its occurrences, in whatever loop.  Or a value that unsafe exps would
- * spoil, but whose true size is moderate (a share of a sum): made of pairs, it can be multiplied back
- * on the spot, unless its underflow does harm further on. */
+ * spoil, but whose true size is moderate (a share of a sum): made of pairs, it can be multiplied
+ * back on the spot, unless its underflow does harm further on. */
 typedef struct bb_exp {
   uint32_t same;      /* the exp that it turned out to be; else its own number */
   bool mended;        /* it is such a value */
@@ -90,8 +90,8 @@ const bb_scalar *bb_scalar_index(bb_scalars *t, uint32_t var, double last);
 const bb_scalar *bb_scalar_leaf(bb_scalars *t, const bb_scalar *leaf);
 const bb_scalar *bb_scalar_apply(bb_scalars *t, bb_expr_op op, bb_dtype dtype, const bb_scalar *a,
                                  const bb_scalar *b, const bb_scalar *c);
-/* The fold of `body` over `var`: of a block (PART), or of everything (FOLD; what was folded block by
- * block in the loop of that variable is then folded over all elements). */
+/* The fold of `body` over `var`: of a block (PART), or of everything (FOLD; what was folded block
+ * by block in the loop of that variable is then folded over all elements). */
 const bb_scalar *bb_scalar_fold(bb_scalars *t, bb_scalar_kind kind, bb_monoid_id fold, uint32_t var,
                                 const bb_scalar *body);
 /* The term with one index variable in the place of another. */
@@ -113,13 +113,14 @@ bb_range bb_scalar_bounds(bb_scalars *t, const bb_scalar *term);
 bool bb_scalar_is_below_maximum(bb_scalars *t, const bb_scalar *term);
 /* The largest size of a term, by shares and cosines in it too; infinite: not known. */
 double bb_scalar_size(bb_scalars *t, const bb_scalar *term);
-/* Is it no larger than `most`, or than an element of a tensor?  Those are held by their type, and so is
- * what they are averaged to. */
+/* Is it no larger than `most`, or than an element of a tensor?  Those are held by their type, and
+ * so is what they are averaged to. */
 bool bb_scalar_is_moderate(bb_scalars *t, const bb_scalar *term, double most);
 
 /* --- scalar_fault.c: what overflow and underflow of an exp do to the values behind it --- */
 
-/* Sets the faults of a term from its operands', and marks exps whose fault would be a wrong result. */
+/* Sets the faults of a term from its operands', and marks exps whose fault would be a wrong
+ * result. */
 void bb_scalar_find_faults(bb_scalars *t, bb_scalar *term);
 /* The exps behind a term's faults come to be those behind another's. */
 void bb_scalar_inherit(bb_scalars *t, bb_scalar *term, const bb_scalar *from);

@@ -1,4 +1,5 @@
-/* scalar_mean.h - what a value of a block program means, while programs are walked; internal to scalar.
+/* scalar_mean.h - what a value of a block program means, while programs are walked; internal to
+ * scalar.
  */
 #ifndef BB_FUSE_SCALAR_MEAN_H
 #define BB_FUSE_SCALAR_MEAN_H
@@ -7,7 +8,8 @@
 
 enum { BB_MEAN_LEVELS = 16 };
 
-/* A value: its term, and which variable belongs to each axis of its item and to each of its lists. */
+/* A value: its term, and which variable belongs to each axis of its item and to each of its
+ * lists. */
 typedef struct bb_meaning {
   const bb_scalar *term;
   uint8_t row, col;
@@ -37,8 +39,8 @@ typedef struct bb_mean_level {
 
 /* An exp, or a value mended, of a node's expression. */
 void bb_mean_note_exp(bb_scalar_walk *walk, const bb_node *node, const bb_expr *expr, uint32_t exp);
-/* A value about which nothing is known but the variables it depends on; `like`: those of its lists and
- * axes, or NULL. */
+/* A value about which nothing is known but the variables it depends on; `like`: those of its lists
+ * and axes, or NULL. */
 void bb_mean_opaque(bb_scalar_walk *walk, const bb_type *type, const bb_meaning *like,
                     bb_range range, bb_meaning *m);
 

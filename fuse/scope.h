@@ -2,9 +2,9 @@
  * kept beside it while it is being rewritten.
  *
  * A scope keeps a topological order of its level, brought up to date after each rewrite from the
- * level's journal; an index of sibling maps (the users of one value); and, for the engine, the heaps
- * of nodes that still have to be looked at.  Rules read the graph and ask the questions below; they
- * edit the graph alone, and the scope follows.
+ * level's journal; an index of sibling maps (the users of one value); and, for the engine, the
+ * heaps of nodes that still have to be looked at.  Rules read the graph and ask the questions
+ * below; they edit the graph alone, and the scope follows.
  */
 #ifndef BB_FUSE_SCOPE_H
 #define BB_FUSE_SCOPE_H
@@ -82,7 +82,8 @@ void bb_scope_learn(bb_scope *scope, uint32_t node);
 static inline bool bb_scope_before(const bb_scope *scope, uint32_t a, uint32_t b) {
   return scope->place[a].label < scope->place[b].label;
 }
-/* Is there a path from one node to another?  With `indirect`, edges between the two do not count. */
+/* Is there a path from one node to another?  With `indirect`, edges between the two do not
+ * count. */
 bool bb_scope_reaches(bb_scope *scope, uint32_t from, uint32_t to, bool indirect);
 /* The last map before `map`, over the same dim, that uses `src` the same way. */
 uint32_t bb_scope_sibling_before(const bb_scope *scope, uint32_t map, bb_value src, uint32_t level);

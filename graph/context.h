@@ -48,7 +48,8 @@ void *bb_allocate(bb_context *ctx, size_t size); /* not zeroed */
 bb_arena *bb_arena_create(bb_context *ctx);
 void bb_arena_destroy(bb_arena *arena);
 
-/* An arena that dies with the innermost bb_protect(), or earlier by bb_scratch_end(), unless bb_undefer() gives it to somebody. */
+/* An arena that dies with the innermost bb_protect(), or earlier by bb_scratch_end(), unless
+ * bb_undefer() gives it to somebody. */
 bb_arena *bb_scratch(bb_context *ctx);
 void bb_scratch_end(bb_arena *arena);
 
@@ -103,8 +104,8 @@ struct bb_context {
   struct bb_deferred *deferred; /* a stack; frames remember their depth */
   size_t deferred_count, deferred_capacity;
   struct bb_chunk *spare[BB_CHUNK_SIZES]; /* of arenas that died, by size */
-  size_t spare_bytes,
-      spare_most; /* tests set the bound to 0: every arena then asks the allocator */
+  /* tests set the bound to 0: every arena then asks the allocator */
+  size_t spare_bytes, spare_most;
 };
 
 #endif

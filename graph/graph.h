@@ -59,10 +59,11 @@ typedef enum bb_out_mode {
   BB_OUT_INVARIANT /* equal in every iteration, stored once */
 } bb_out_mode;
 
-/* Which iterations a map runs.  Rule 7 peels the first one off: a map of its own makes the list with
- * that element alone, or the fold of one term, and the rest goes on from there.  A chunk: enclosing
- * maps over small enumerated dims number the chunks, the outermost dim counting most; of C chunks
- * number c has the iterations from c * count / C up to (c + 1) * count / C (it may have none). */
+/* Which iterations a map runs.  Rule 7 peels the first one off: a map of its own makes the list
+ * with that element alone, or the fold of one term, and the rest goes on from there.  A chunk:
+ * enclosing maps over small enumerated dims number the chunks, the outermost dim counting most; of
+ * C chunks number c has the iterations from c * count / C up to (c + 1) * count / C (it may have
+ * none). */
 typedef enum bb_part { BB_PART_ALL, BB_PART_FIRST, BB_PART_REST, BB_PART_CHUNK } bb_part;
 
 /* The maps around a chunk that number it: their dims, outermost first. */
@@ -75,9 +76,9 @@ enum { BB_COMPONENT_BITS = 24 };
 
 typedef struct bb_out {
   const bb_type *type;
-  const bb_monoid
-      *fold; /* FOLD (MAP only, as all below): components stand in neighbouring ports, */
-  uint32_t component : BB_COMPONENT_BITS; /* this one's number from 0 */
+  /* Of maps only, from here on.  FOLD: the components stand in neighbouring ports, numbered from 0 */
+  const bb_monoid *fold;
+  uint32_t component : BB_COMPONENT_BITS;
   bb_out_mode mode : 4;
   bb_axis axis : 4; /* COLLECT: the axis of the new level */
   uint32_t resumes; /* REST: 1 + the in-port (whole) with the first iteration's result */
@@ -90,8 +91,8 @@ typedef enum bb_reduce_mode {
   BB_REDUCE_SCAN_EXCLUSIVE /* list -> list of exclusive prefixes, first the empty element */
 } bb_reduce_mode;
 
-/* Elements that an iteration takes, as selection chose them for what runs on one machine; 0: whoever runs
- * the loop chooses.  Loops that a list of partial results ties together have one. */
+/* Elements that an iteration takes, as selection chose them for what runs on one machine; 0:
+ * whoever runs the loop chooses.  Loops that a list of partial results ties together have one. */
 enum { BB_BLOCK_MOST = 1 << 30 };
 
 /* Little more than a cache line: a program is mostly nodes. */
@@ -216,15 +217,16 @@ void bb_map_out_remove(bb_graph *graph, uint32_t map, uint32_t port);
 /* --- moving nodes between levels --- */
 
 /* Moves what `src` computes into `dst`: every node but its inputs and outputs, serials kept.
- * input[i], a value of dst, takes the place of the i-th input of src; output[i] receives the value of
- * dst that fed its i-th output.  The caller gives up its hold of src (others keep theirs). */
+ * input[i], a value of dst, takes the place of the i-th input of src; output[i] receives the value
+ * of dst that fed its i-th output.  The caller gives up its hold of src (others keep theirs). */
 void bb_graph_splice(bb_graph *dst, bb_graph *src, const bb_value *input, bb_value *output);
 /* A copy of a node that stands in no level yet; a level inside gets one more holder. */
 bb_node *bb_node_copy(bb_arena *arena, const bb_node *node);
 /* Moves a node whose in-ports are not connected and which has no uses; gives its new index. */
 uint32_t bb_node_move(bb_graph *dst, bb_graph *src, uint32_t node);
 
-/* Removes nodes and ports that nothing uses, in the levels inside too, but for those that others hold. */
+/* Removes nodes and ports that nothing uses, in the levels inside too, but for those that others
+ * hold. */
 void bb_graph_prune(bb_graph *graph);
 
 /* Writes a change of a node into the level's journal, if it has one. */
@@ -240,10 +242,11 @@ bb_graph *bb_graph_copy(bb_graph *graph);
 
 /* --- where levels live --- */
 
-/* What a pass makes and does not keep need not stay: it sets program->levels to an arena of its own,
- * then copies what it keeps to the program's arena (levels that are there already stay), and ends
- * its own.  A level kept twice is copied once.  Removed nodes are left out, so that indices change;
- * their order does not.  The caller gives up its hold of the level for one of the result. */
+/* What a pass makes and does not keep need not stay: it sets program->levels to an arena of its
+ * own, then copies what it keeps to the program's arena (levels that are there already stay), and
+ * ends its own.  A level kept twice is copied once.  Removed nodes are left out, so that indices
+ * change; their order does not.  The caller gives up its hold of the level for one of the
+ * result. */
 bb_graph *bb_graph_keep(bb_graph *graph);
 
 /* --- reading --- */
@@ -281,7 +284,8 @@ uint32_t bb_use_count(const bb_graph *graph, bb_value value);
 uint32_t bb_operator_count(const bb_graph *graph);
 bool bb_edge_is_buffered(const bb_graph *graph, bb_use use);
 /* The level's nodes in topological order: inputs first, then among ready nodes the least serial.
- * `order` has room for graph->live.  Returns how many were ordered: fewer than live means a cycle. */
+ * `order` has room for graph->live.  Returns how many were ordered: fewer than live means a
+ * cycle. */
 uint32_t bb_topological_order(const bb_graph *graph, bb_arena *scratch, uint32_t *order);
 
 #endif

@@ -47,8 +47,8 @@ typedef struct bb_monoid {
   bool commutative;                     /* proved; else false */
   bool proved;                          /* associative by proof, not by test alone */
   const bb_monoid_component *component; /* TUPLE, else NULL */
-  /* A derived product: how it was derived and proved, in lines for a reader; else NULL.  Not part of
-   * what the monoid is. */
+  /* A derived product: how it was derived and proved, in lines for a reader; else NULL.  Not part
+   * of what the monoid is. */
   const char *proof;
 } bb_monoid;
 
@@ -63,11 +63,12 @@ bb_monoid_id bb_monoid_of_row_op(bb_op op);
 /* The tuple with these components, made or found.  `name` is a wish: one that is taken gets a
  * number appended.  proved: the caller proved that combine is associative on what it folds (a
  * derived product); else that is shown if it is plain, or tested on random values with a warning.
- * Where arithmetic does not leave a part as it is beside the empty element, a selection is put around
- * it.  Fails the context with BB_ERROR_INPUT where a law is broken. */
+ * Where arithmetic does not leave a part as it is beside the empty element, a selection is put
+ * around it.  Fails the context with BB_ERROR_INPUT where a law is broken. */
 const bb_monoid *bb_monoid_make(bb_program *program, const char *name, uint32_t count,
                                 const bb_monoid_component *component, bool proved);
-/* The same, but gives NULL and the law that is broken, in the program's arena, instead of failing. */
+/* The same, but gives NULL and the law that is broken, in the program's arena, instead of
+ * failing. */
 const bb_monoid *bb_monoid_try(bb_program *program, const char *name, uint32_t count,
                                const bb_monoid_component *component, bool proved,
                                const char **broken);

@@ -35,13 +35,14 @@ static inline bool bb_op_is_pointwise(bb_op op) {
 enum { BB_OP_RESULTS = 32 };
 uint32_t bb_op_results(bb_op op, uint32_t count);
 
-/* A pointwise op that has a name, as an expression of its operands, with the type that the op gives. */
+/* A pointwise op that has a name, as an expression of its operands, with the type that the op
+ * gives. */
 const bb_expr *bb_op_expr(bb_program *program, bb_op op, const bb_expr *a, const bb_expr *b);
 
 /* The items an op gives for the items it takes; `expr` for ELEMENTWISE only.  Returns NULL, or a
- * static phrase saying which law the operands break ("operands of add differ").  What scales or shifts a
- * block of narrow floats may be wider than they are: it is computed with as it is, and the result is as narrow as
- * the block. */
+ * static phrase saying which law the operands break ("operands of add differ").  What scales or
+ * shifts a block of narrow floats may be wider than they are: it is computed with as it is, and the
+ * result is as narrow as the block. */
 const char *bb_op_infer(bb_op op, const bb_expr *expr, uint32_t count, const bb_item *in,
                         bb_item out[BB_OP_RESULTS]);
 

@@ -1,7 +1,7 @@
 /* precision.h - what a rewrite assumes of floating point.
  *
- * Every rule of rules/ and of graph/array/ says one of these.  `--precision fast`, the default, takes
- * them all; strict leaves out what can lose more than sums in another order do.
+ * Every rule of rules/ and of graph/array/ says one of these.  `--precision fast`, the default,
+ * takes them all; strict leaves out what can lose more than sums in another order do.
  */
 #ifndef BB_GRAPH_PRECISION_H
 #define BB_GRAPH_PRECISION_H

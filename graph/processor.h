@@ -5,8 +5,8 @@
 
 #include <stdbool.h>
 
-/* Units that multiply tiles of bf16 (AMX), which this process may use: asks for the permission, which all of its threads
- * have from then on. */
+/* Units that multiply tiles of bf16 (AMX), which this process may use: asks for the permission,
+ * which all of its threads have from then on. */
 bool bb_processor_has_tiles(void);
 
 #endif

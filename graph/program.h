@@ -126,7 +126,8 @@ struct bb_program {
   bb_candidate *candidate;
   bb_step *step;
   const struct bb_selection_report *selection; /* select/select.h; NULL: not chosen by price */
-  /* Other programs for other extents, chosen with this one: runtime/variants.h; NULL: there are none. */
+  /* Other programs for other extents, chosen with this one: runtime/variants.h; NULL: there are
+   * none. */
   const struct bb_variants *variants;
   struct bb_intern *types, *exprs, *extents, *accesses, *names, *symbol_names, *monoid_set;
   struct bb_intern *products;  /* fuse/algebra.c: derivations by chain; NULL: none yet */

@@ -4,8 +4,8 @@
 
 #include "graph.h"
 
-/* Removes ports of a map that nothing uses, and what nothing uses in the level inside it, unless others
- * hold that level. */
+/* Removes ports of a map that nothing uses, and what nothing uses in the level inside it, unless
+ * others hold that level. */
 void bb_map_prune(bb_graph *graph, uint32_t map);
 
 #endif

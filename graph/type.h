@@ -26,7 +26,8 @@ enum {
 const char *bb_dtype_name(bb_dtype dtype);
 uint32_t bb_dtype_bytes(bb_dtype dtype);
 bool bb_dtype_is_float(bb_dtype dtype);
-/* Held by arrays alone: such elements are moved, chosen and cast, and computed with as wider ones. */
+/* Held by arrays alone: such elements are moved, chosen and cast, and computed with as wider
+ * ones. */
 bool bb_dtype_is_stored(bb_dtype dtype);
 /* A number as an element of a stored type: toward zero, its low bits; NaN gives 0. */
 double bb_dtype_wrap(bb_dtype dtype, double value);

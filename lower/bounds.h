@@ -1,9 +1,9 @@
 /* bounds.h - loops of a tile program bounded by the masks in them.
  *
- * Where a mask compares places affinely (causal, window, band, what lies beyond an extent, and their unions
- * and intersections), the blocks of a loop in which it holds everywhere are run without it, in a stretch of
- * their own; and the blocks in which it holds nowhere are left out, where a proof shows that such a
- * block leaves everything as it was.
+ * Where a mask compares places affinely (causal, window, band, what lies beyond an extent, and
+ * their unions and intersections), the blocks of a loop in which it holds everywhere are run
+ * without it, in a stretch of their own; and the blocks in which it holds nowhere are left out,
+ * where a proof shows that such a block leaves everything as it was.
  */
 #ifndef BB_LOWER_BOUNDS_H
 #define BB_LOWER_BOUNDS_H
@@ -13,24 +13,26 @@
 /* skip: blocks may be left out although NaNs or infinities in them would have been seen. */
 void bb_tile_bound(bb_tile_program *program, bool skip);
 
-/* Leaves iterations out of a loop that stands within one which was bounded, where they change nothing in the
- * stretches with masks: in the others they hold everywhere.  The loop has one stretch and a constant step. */
+/* Leaves iterations out of a loop that stands within one which was bounded, where they change
+ * nothing in the stretches with masks: in the others they hold everywhere.  The loop has one
+ * stretch and a constant step. */
 void bb_tile_bound_inner(bb_tile_program *program, bb_tile_loop *loop);
 
-/* bounds_ends.c: columns of a tile from some place on change nothing, in an iteration of such a loop. */
+/* bounds_ends.c: columns of a tile from some place on change nothing, in an iteration of such a
+ * loop. */
 typedef struct bb_tile_ends {
   uint32_t tile;      /* BB_NONE: there are no such columns */
   uint32_t stretches; /* of the loop around, in which that is so; 0: in all */
-  bb_tile_index start,
-      end; /* the place of its first column, and the place from which on it is so */
+  /* the place of its first column, and the place from which on it is so */
+  bb_tile_index start, end;
 } bb_tile_ends;
 /* As masks say that end what each row takes, but do not begin it. */
 bb_tile_ends bb_tile_find_ends(bb_tile_program *program, bb_tile_loop *loop);
 
-/* bounds_data.c: where a mask is data, iterations that it leaves nothing to do are passed over at run time.
- * strips: the variable of loops whose statements are confined to stretches of the loop around them;
- * BB_NONE: there are none.  Gives a copy with statements of its own, or the program where nothing was
- * to be done, and in strict programs. */
+/* bounds_data.c: where a mask is data, iterations that it leaves nothing to do are passed over at
+ * run time. strips: the variable of loops whose statements are confined to stretches of the loop
+ * around them; BB_NONE: there are none.  Gives a copy with statements of its own, or the program
+ * where nothing was to be done, and in strict programs. */
 const bb_tile_program *bb_tile_skip(bb_arena *arena, const bb_tile_program *program,
                                     uint32_t strips);
 

@@ -1,4 +1,6 @@
-/* bounds_asking.h - between bounds_ask.c and bounds_answer.c: variables of the program as parameters of sets. */
+/* bounds_asking.h - between bounds_ask.c and bounds_answer.c: variables of the program as
+ * parameters of sets.
+ */
 #ifndef BB_LOWER_BOUNDS_ASKING_H
 #define BB_LOWER_BOUNDS_ASKING_H
 

@@ -8,18 +8,19 @@ enum { BB_SM90_MAPS = 16, BB_SM90_RANK = 5 };
 
 /* A tensor map of a launch: a box of a view, 64 columns wide, of 16-bit elements. */
 typedef struct bb_sm90_map {
-  uint32_t view, rank,
-      fold; /* fold: boxes side by side in one copy, counted by an outermost axis */
+  /* fold: boxes side by side in one copy, counted by an outermost axis */
+  uint32_t view, rank, fold;
   bb_tile_index extent[BB_SM90_RANK], stride[BB_SM90_RANK]; /* strides in elements */
   uint32_t box[BB_SM90_RANK];
   const char *reads; /* how many blocks read a box: if several, it is worth a place in the cache */
 } bb_sm90_map;
 
-/* What a launch needs (of sm_80, too: it has no maps).  Expressions are C's, of integers, over the extents' names, min and max.  The
- * kernel's argument is a structure of: the maps; pointers to the views listed; where `splits` says
- * something, memory for `part` bytes of every block and a zeroed counter for every group of `splits` of
- * them; where `counter`, one more zeroed counter; the extents as int; the number of tiles as int; and, a bit for each
- * of the first 32 views, which may be read before earlier launches have ended (0: none). */
+/* What a launch needs (of sm_80, too: it has no maps).  Expressions are C's, of integers, over the
+ * extents' names, min and max.  The kernel's argument is a structure of: the maps; pointers to the
+ * views listed; where `splits` says something, memory for `part` bytes of every block and a zeroed
+ * counter for every group of `splits` of them; where `counter`, one more zeroed counter; the
+ * extents as int; the number of tiles as int; and, a bit for each of the first 32 views, which may
+ * be read before earlier launches have ended (0: none). */
 typedef struct bb_sm90_launch {
   const char *kernel;
   uint32_t threads, shared;
@@ -33,17 +34,19 @@ typedef struct bb_sm90_launch {
   const uint32_t *pointer; /* views */
 } bb_sm90_launch;
 
-/* CUDA C++ for sm_90a, over lower/device/sm90.cuh; compiles with nvcc and NVRTC.  `launch` receives, as
- * JSON, what a launch needs: threads, shared memory, the size of the grid and of a cluster as
- * expressions of the extents, and the kernel's arguments in order; `plan` the same as a structure in the
- * arena of the program's home (NULL: not wanted).  Fails with BB_ERROR_UNSUPPORTED and the statement when the schedule
- * asks for what this emitter cannot do, or more registers or shared memory than there are. */
+/* CUDA C++ for sm_90a, over lower/device/sm90.cuh; compiles with nvcc and NVRTC.  `launch`
+ * receives, as JSON, what a launch needs: threads, shared memory, the size of the grid and of a
+ * cluster as expressions of the extents, and the kernel's arguments in order; `plan` the same as a
+ * structure in the arena of the program's home (NULL: not wanted).  Fails with BB_ERROR_UNSUPPORTED
+ * and the statement when the schedule asks for what this emitter cannot do, or more registers or
+ * shared memory than there are. */
 void bb_emit_sm90(const bb_tile_program *program, bb_buffer *source, bb_buffer *launch,
                   bb_sm90_launch *plan);
 
-/* The same for sm_80 and all later GPUs, over lower/device/sm80.cuh: products of single warps, copies that one more warp asks
- * for.  `shared`: bytes that a block may have.  The launch has no maps, clusters or mates: views are pointers, which may begin
- * anywhere.  Refuses loops over clusters and warps, and what blocks do that take several tiles. */
+/* The same for sm_80 and all later GPUs, over lower/device/sm80.cuh: products of single warps,
+ * copies that one more warp asks for.  `shared`: bytes that a block may have.  The launch has no
+ * maps, clusters or mates: views are pointers, which may begin anywhere.  Refuses loops over
+ * clusters and warps, and what blocks do that take several tiles. */
 void bb_emit_sm80(const bb_tile_program *program, uint32_t shared, bb_buffer *source,
                   bb_buffer *launch, bb_sm90_launch *plan);
 

@@ -45,13 +45,13 @@ typedef struct bb_c_live {
   bool is;                     /* statements leave out what is beyond */
 } bb_c_live;
 
-/* A loop's body runs for one strip of some blocks after the other.  variable: where it begins; BB_NONE: no
- * block is cut. */
+/* A loop's body runs for one strip of some blocks after the other.  variable: where it begins;
+ * BB_NONE: no block is cut. */
 typedef struct bb_c_strips {
   uint32_t variable, size, count;
   uint32_t tiles;
-  bool *
-      passes; /* by tile, of so many: there is one for each strip, since several loops over strips have it */
+  /* by tile, of so many: there is one for each strip, since several loops over strips have it */
+  bool *passes;
   bb_tile_ends ends; /* in a strip; .tile BB_NONE: no block has an end in it */
 } bb_c_strips;
 const bb_tile_program *bb_c_strip(bb_arena *arena, const bb_tile_program *program,
@@ -117,7 +117,8 @@ const char *bb_c_held(const bb_c *c, uint32_t tile);
 /* Of loads and stores, which convert. */
 const char *bb_c_memory_suffix(const bb_c *c, bb_dtype dtype);
 
-/* Elements along a line that elementwise loops may work on: whole vectors, of which the end is not asked for. */
+/* Elements along a line that elementwise loops may work on: whole vectors, of which the end is not
+ * asked for. */
 uint32_t bb_c_whole(uint32_t along);
 
 /* Declares, before a function's code, the extents that it names: from[0], ... */
@@ -131,7 +132,8 @@ const char *bb_c_at(bb_c *c, uint32_t tile, const char *r, const char *col);
  * row, col: C expressions of the coordinates. */
 const char *bb_c_expression(bb_c *c, const bb_expr *expr, const char *const *operand,
                             const char *row, const char *col);
-/* Is there one of a tile for each strip?  And what one takes in memory, in bytes and in elements. */
+/* Is there one of a tile for each strip?  And what one takes in memory, in bytes and in
+ * elements. */
 bool bb_c_passes(const bb_c *c, uint32_t tile);
 int64_t bb_c_tile_bytes(const bb_c *c, uint32_t tile);
 int64_t bb_c_tile_elements(const bb_c *c, uint32_t tile);
@@ -145,15 +147,17 @@ const char *bb_c_condition(bb_c *c, const bb_tile_stmt *stmt);
 void bb_c_loop_head(bb_c *c, const bb_tile_loop *loop, uint32_t stretch);
 /* MAP and ANY. */
 void bb_c_map(bb_c *c, const bb_tile_stmt *stmt);
-/* A MAP and the fold of its result, which is the next statement, in one; false: they are no such pair. */
+/* A MAP and the fold of its result, which is the next statement, in one; false: they are no such
+ * pair. */
 bool bb_c_map_and_fold(bb_c *c, const bb_tile_stmt *stmt, const bb_tile_stmt *fold);
 /* "sum": of functions of the library. */
 const char *bb_c_monoid(const bb_c *c, const bb_monoid *monoid);
 
 /* Finds what statements may leave out: c->axes, c->live. */
 void bb_c_find_live(bb_c *c);
-/* Do statements leave out what is beyond an extent along the axis?  And how many elements are there, as a C expression; of
- * a tile that lacks the axis: 1.  whole: in whole vectors, as bb_c_whole(). */
+/* Do statements leave out what is beyond an extent along the axis?  And how many elements are
+ * there, as a C expression; of a tile that lacks the axis: 1.  whole: in whole vectors, as
+ * bb_c_whole(). */
 bool bb_c_is_live(const bb_c *c, uint32_t tile, bb_axis axis);
 const char *bb_c_count(bb_c *c, uint32_t tile, bb_axis axis);
 /* Of an axis that a variable moves along, which is live; NULL: there is none. */
@@ -162,8 +166,8 @@ const char *bb_c_whole_count(bb_c *c, uint32_t tile, bb_axis axis);
 
 /* Forgets strips.ends if some statement, as tiles lie, cannot leave out what is behind them. */
 void bb_c_settle_ends(bb_c *c);
-/* Before the body of a loop over strips: how many columns of strips.ends.tile are left there, as a C expression, and
- * c->ends, until the body ends; NULL: all. */
+/* Before the body of a loop over strips: how many columns of strips.ends.tile are left there, as a
+ * C expression, and c->ends, until the body ends; NULL: all. */
 const char *bb_c_begin_ends(bb_c *c, const bb_tile_body *body, uint32_t stretch);
 
 /* Decides how tiles lie in memory: turned, pitch, window of c->tile[].  See emit_c_layout.c. */

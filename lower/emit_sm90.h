@@ -1,9 +1,10 @@
-/* emit_sm90.h - what the files of the emitter for sm_90a share, which is the one for sm_80 and later, too (emit_sm80.c).
+/* emit_sm90.h - what the files of the emitter for sm_90a share, which is the one for sm_80 and
+ * later, too (emit_sm80.c).
  *
- * A kernel here is a nest of parallel loops over the grid, around them optionally a loop spread over a
- * cluster and one spread over warps, and in the innermost at most one serial loop: the core.  Its
- * statements are put into lists, each a straight run of code: the first iteration, the others, the last
- * statements of a later stage; emit_sm90_order.c orders each list.
+ * A kernel here is a nest of parallel loops over the grid, around them optionally a loop spread
+ * over a cluster and one spread over warps, and in the innermost at most one serial loop: the core.
+ * Its statements are put into lists, each a straight run of code: the first iteration, the others,
+ * the last statements of a later stage; emit_sm90_order.c orders each list.
  */
 #ifndef BB_LOWER_EMIT_SM90_H
 #define BB_LOWER_EMIT_SM90_H
@@ -89,20 +90,20 @@ typedef struct bb_cuda {
   const bb_tile_loop *grid[8], *cluster, *warps, *serial;
   const bb_tile_loop *split; /* the innermost over the grid, if its iterations are merged */
   const bb_tile_loop *pair;  /* of the grid: neighbours along it are clusters of two */
-  bb_cuda_list before, after, after_warps, after_cluster,
-      after_split; /* of the core; behind the spread loops */
+  /* of the core; behind the spread loops */
+  bb_cuda_list before, after, after_warps, after_cluster, after_split;
   bb_cuda_tile *tile;
   uint32_t maps;
   bb_cuda_map map[16];
   uint32_t groups, threads, shared, stages, warp_count;
   bool copier, puts, exchange;
-  uint32_t
-      copiers; /* threads that copy: one for all tiles, or one for each (emit_sm90_copiers.c) */
-  bool lags;   /* products of the serial loop end while the next iteration's run */
-  bool sm80;   /* products of warps, copies by all: no roles, tensor maps, clusters (emit_sm80.c) */
+  /* threads that copy: one for all tiles, or one for each (emit_sm90_copiers.c) */
+  uint32_t copiers;
+  bool lags; /* products of the serial loop end while the next iteration's run */
+  bool sm80; /* products of warps, copies by all: no roles, tensor maps, clusters (emit_sm80.c) */
   uint32_t group; /* rows of a group that computes: 64, or on sm_80 a multiple */
-  uint32_t
-      sync; /* bytes of shared memory beside tiles: barriers and what threads tell each other */
+  /* bytes of shared memory beside tiles: barriers and what threads tell each other */
+  uint32_t sync;
   uint32_t turns;       /* sm80: buffers of what the serial loop loads; 0: nothing */
   uint32_t most_shared; /* bytes that a block may have */
   uint32_t inbox;       /* where parts of other blocks come to */
@@ -135,8 +136,8 @@ const char *bb_cuda_value(const bb_cuda *e, const bb_tile_stmt *stmt, const bb_e
 const char *bb_cuda_element(const bb_cuda *e, uint32_t tile, const char *element, bb_layout layout,
                             uint32_t ct, uint32_t rows, uint32_t cols);
 
-/* emit_sm90_order.c: the code of a list; acts in the arena.  `lags`: the list's products are left in flight, and those
- * of the list before are waited for. */
+/* emit_sm90_order.c: the code of a list; acts in the arena.  `lags`: the list's products are left
+ * in flight, and those of the list before are waited for. */
 bb_cuda_act *bb_cuda_order(bb_cuda *e, uint32_t count, const bb_cuda_item *item, bool turns,
                            bool lags, uint32_t *acts);
 
@@ -145,10 +146,12 @@ void bb_cuda_stmt(bb_cuda *e, const bb_tile_stmt *stmt);
 /* The copy of a ring's tile, from `row` of it on; as many rows as its map has. */
 void bb_cuda_load(bb_cuda *e, const bb_tile_stmt *stmt, uint32_t row, const char *buffer,
                   const char *barrier);
-/* `pairs` pairs of neighbours of a map's result, narrowed, as texts of u32; `format`: the first one's element. */
+/* `pairs` pairs of neighbours of a map's result, narrowed, as texts of u32; `format`: the first
+ * one's element. */
 void bb_cuda_pairs(bb_cuda *e, const bb_tile_stmt *stmt, bb_buffer *out, const char *format,
                    uint32_t pairs, uint32_t ct);
-/* The offset of an element in a view, from the texts of its row and column; *inside: whether it lies there. */
+/* The offset of an element in a view, from the texts of its row and column; *inside: whether it
+ * lies there. */
 const char *bb_cuda_offset(bb_cuda *e, const bb_tile_stmt *stmt, const char *row, const char *col,
                            const char **inside);
 /* Coordinates of a box, innermost first, each behind a comma. */
@@ -184,7 +187,8 @@ void bb_cuda_find_beside(bb_cuda *e);
 /* The product that one instruction may make together with `stmt`, a product; or NULL. */
 const bb_tile_stmt *bb_cuda_second(const bb_cuda *e, const bb_tile_stmt *stmt);
 
-/* emit_sm90_list.c: lists of the core, and their code in the warps that compute or in the copier. */
+/* emit_sm90_list.c: lists of the core, and their code in the warps that compute or in the
+ * copier. */
 typedef enum bb_cuda_place {
   BB_LIST_BEGIN,
   BB_LIST_STEADY,
@@ -208,17 +212,20 @@ const char *bb_cuda_mates(const bb_cuda *e, uint32_t tile);
 
 /* emit_sm90_copiers.c: how many threads copy. */
 void bb_cuda_find_copiers(bb_cuda *e);
-/* Does the copier at hand load the tile?  Where no copier's code is written, as if there were one for all. */
+/* Does the copier at hand load the tile?  Where no copier's code is written, as if there were one
+ * for all. */
 bool bb_cuda_copies(const bb_cuda *e, uint32_t tile);
 /* The code of all of them. */
 void bb_cuda_put_copiers(bb_cuda *e);
 
-/* emit_sm90_early.c: in the copier, before its loops: loads that need not wait for earlier launches, and the wait. */
+/* emit_sm90_early.c: in the copier, before its loops: loads that need not wait for earlier
+ * launches, and the wait. */
 void bb_cuda_early(bb_cuda *e);
 
 /* emit_sm90_core.c: the loops of a role. */
 void bb_cuda_role(bb_cuda *e, bool copier);
-/* How variables are called in a role: the grid's are members of `place`, the serial loop's is `serial`. */
+/* How variables are called in a role: the grid's are members of `place`, the serial loop's is
+ * `serial`. */
 const char **bb_cuda_names_in(bb_cuda *e, const char *place, const char *serial);
 /* How many iterations a loop has. */
 const char *bb_cuda_trips(const bb_cuda *e, const bb_tile_loop *loop, const char *const *names);

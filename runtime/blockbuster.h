@@ -94,26 +94,28 @@ typedef struct bb_advance_options {
   bool no_extend; /* leave out map extension (Rule 6) */
   bool peel;      /* more snapshots: Rule 7 in the place of map extension */
   bool naive;     /* the plain loop of the paper: slower, the same result */
-  /* Leave out rewrites that may cost more digits than sums in another order do: E[x^2] - mean^2 for a
-   * variance, x W - mean (1 W) for (x - mean) W, narrowing casts moved behind a product.  To be given at
-   * every call for a program. */
+  /* Leave out rewrites that may cost more digits than sums in another order do: E[x^2] - mean^2 for
+   * a variance, x W - mean (1 W) for (x - mean) W, narrowing casts moved behind a product.  To be
+   * given at every call for a program. */
   bool strict;
   uint32_t stop_after;     /* so many rewrites over the whole program; 0: no limit */
   uint64_t disabled_rules; /* bit r set: rule r is not tried */
   bb_fold_kind fold;       /* of the kernels chosen */
   uint32_t chunks;         /* SPLIT_K, TREE: 1 to BB_FOLD_CHUNKS; a tree has a power of two */
   /* Kernels are chosen by price on this machine: a name that bb_machine_get_name() gives, or a file
-   * with a description; "host" is the one that this process runs on, as far as the system tells; "cuda" and "hip" its first
-   * GPU of NVIDIA's or AMD's, as the driver describes it; what is compiled for, such as
-   * "gfx942", one of which no more is known; "" for what BLOCKBUSTER_MACHINE names, else "host".  NULL: by counts.  Prices are kept in the default folder of
+   * with a description; "host" is the one that this process runs on, as far as the system tells;
+   * "cuda" and "hip" its first GPU of NVIDIA's or AMD's, as the driver describes it; what is
+   * compiled for, such as "gfx942", one of which no more is known; "" for what BLOCKBUSTER_MACHINE
+   * names, else "host".  NULL: by counts.  Prices are kept in the default folder of
    * bb_compile_options.cache, for the next equal program. */
   const char *machine;
   uint32_t dims; /* what run-time extents count as in prices, 1 to 2^40; others as 1024 */
   const bb_setting *dim;
-  /* Several programs for several regions of run-time extents, at most so many (BB_PROGRAMS; 0 and 1: one): extents that `dim` does not
-   * name and that do not follow from others are then any from 1 to 4096, or in the range that is given. There are as many programs as make the
-   * mean region 5 % faster each, by price; a compiled model holds all of them, and a session runs the one for what is
-   * bound.  The program itself is the best of them alone.  Needs `machine`. */
+  /* Several programs for several regions of run-time extents, at most so many (BB_PROGRAMS; 0 and
+   * 1: one): extents that `dim` does not name and that do not follow from others are then any from
+   * 1 to 4096, or in the range that is given. There are as many programs as make the mean region
+   * 5 % faster each, by price; a compiled model holds all of them, and a session runs the one for
+   * what is bound.  The program itself is the best of them alone.  Needs `machine`. */
   uint32_t programs;
   uint32_t ranges;
   const bb_extent_range *range;
@@ -130,11 +132,12 @@ typedef struct bb_advance_options {
   void *user;
 } bb_advance_options;
 
-/* Takes the program to a stage, through all stages before it; does nothing if it is there or beyond.
- * options may be NULL.  After a failure other than ARGUMENT the program can only be destroyed.
- * Errors: ARGUMENT (a cut names no node, chunks, there is no such machine or extent; with `machine`, the
- * program is fused already), INPUT (sizes that cannot be, a machine description that is wrong),
- * MEMORY, INTERNAL. */
+/* Takes the program to a stage, through all stages before it; does nothing if it is there or
+ * beyond. options may be NULL.  After a failure other than ARGUMENT the program can only be
+ * destroyed.
+ * Errors: ARGUMENT (a cut names no node, chunks, there is no such machine or extent; with
+ * `machine`, the program is fused already), INPUT (sizes that cannot be, a machine description that
+ * is wrong), MEMORY, INTERNAL. */
 BB_API bb_status bb_program_advance(bb_program *program, bb_stage stage,
                                     const bb_advance_options *options);
 
@@ -155,8 +158,9 @@ typedef bool bb_write_function(void *user, const char *bytes, size_t length);
  * observer. Errors: MEMORY, IO. */
 BB_API bb_status bb_program_write_text(const bb_program *program, const char *data_name,
                                        bb_write_function *write, void *user);
-/* Measures the processor that this process runs on and writes its description, named "measured": what
- * `machine` may then name as a file.  A few seconds, on all processors that the process may use.
+/* Measures the processor that this process runs on and writes its description, named "measured":
+ * what `machine` may then name as a file.  A few seconds, on all processors that the process may
+ * use.
  * Errors: MEMORY (also: no threads), IO. */
 BB_API bb_status bb_machine_measure_and_write(bb_context *context, bb_write_function *write,
                                               void *user);
@@ -191,23 +195,25 @@ typedef struct bb_draw_options {
 BB_API bb_status bb_program_write_drawing(const bb_program *program, bb_graph_id graph,
                                           const bb_draw_options *options, bb_write_function *write,
                                           void *user);
-/* The same of a candidate right after rewrite `step` (1 and up) of the whole program,
- * with the nodes that the rewrite made or changed marked.  The program is at stage PARTITION and
- * goes to FUSED; `advance` as for bb_program_advance().  Errors: ARGUMENT (there is no such step). */
+/* The same of a candidate right after rewrite `step` (1 and up) of the whole program, with the
+ * nodes that the rewrite made or changed marked.  The program is at stage PARTITION and goes to
+ * FUSED; `advance` as for bb_program_advance().
+ * Errors: ARGUMENT (there is no such step). */
 BB_API bb_status bb_program_write_step(bb_program *program, uint32_t step,
                                        const bb_advance_options *advance,
                                        const bb_draw_options *options, bb_write_function *write,
                                        void *user);
 
-/* How the dependent reductions of a graph were repaired: for each the chain, g and h, both proofs, the
- * recurrence and the combination of two parts (Neptune's notation); and the chains that were not
- * repaired, with the reason.  Errors: ARGUMENT (no such graph), MEMORY, IO. */
+/* How the dependent reductions of a graph were repaired: for each the chain, g and h, both proofs,
+ * the recurrence and the combination of two parts (Neptune's notation); and the chains that were
+ * not repaired, with the reason.
+ * Errors: ARGUMENT (no such graph), MEMORY, IO. */
 BB_API bb_status bb_program_write_repairs(bb_program *program, bb_graph_id graph,
                                           bb_write_function *write, void *user);
 
 /* Why two nodes did not fuse: every rule tried, the condition that failed, a line each; or what
- * keeps them in different candidates.  Errors: ARGUMENT (a node is gone, as after a fusion, or never
- * was), MEMORY, IO. */
+ * keeps them in different candidates.
+ * Errors: ARGUMENT (a node is gone, as after a fusion, or never was), MEMORY, IO. */
 BB_API bb_status bb_program_write_why(bb_program *program, bb_node_pair pair,
                                       bb_write_function *write, void *user);
 
@@ -238,9 +244,9 @@ typedef struct bb_candidate_info {
   uint32_t nodes;                      /* functions and reductions of what runs, inside loops too */
   uint32_t kernels, snapshots, chosen; /* chosen: BB_SNAPSHOT_CHOSEN before FUSED */
   bool safe; /* what runs differs from the chosen snapshot: BB_SNAPSHOT_RUNS */
-  const char
-      *exps; /* a line for each exp of the chosen snapshot, what became of it and why; NULL: it
-                     * has none, or the program was read at stage FUSED */
+  /* a line for each exp of the chosen snapshot, what became of it and why; NULL: it has none, or
+   * the program was read at stage FUSED */
+  const char *exps;
 } bb_candidate_info;
 
 /* False if there is no such candidate. */
@@ -287,8 +293,8 @@ typedef struct bb_bill_info {
   double joined_seconds;
 } bb_bill_info;
 
-/* False if there is no such kernel, or it was not chosen by price.  What it points to lives as long as
- * the program. */
+/* False if there is no such kernel, or it was not chosen by price.  What it points to lives as long
+ * as the program. */
 BB_API bool bb_program_get_bill(const bb_program *program, uint32_t candidate, bb_bill_info *info);
 
 typedef struct bb_selection_info {
@@ -307,19 +313,22 @@ BB_API bool bb_program_get_selection(const bb_program *program, bb_selection_inf
 /* What a run-time extent counted as: index 0 and up; false beyond the last. */
 BB_API bool bb_program_get_assumed(const bb_program *program, uint32_t index, bb_setting *extent);
 
-/* Where bb_advance_options.programs asks for several, a fused program holds them all, as bb_model_get_variant() counts those
- * of a model.  From here on what is told of the program, its candidates, bills, selection and extents, is told of this
- * one; at first it is the first.  What compiles takes them all, what prints or interprets the program the one shown.
- * False, and nothing changed, beyond the last; a program alone is number 0. */
+/* Where bb_advance_options.programs asks for several, a fused program holds them all, as
+ * bb_model_get_variant() counts those of a model.  From here on what is told of the program, its
+ * candidates, bills, selection and extents, is told of this one; at first it is the first.  What
+ * compiles takes them all, what prints or interprets the program the one shown. False, and nothing
+ * changed, beyond the last; a program alone is number 0. */
 BB_API bool bb_program_show_variant(bb_program *program, uint32_t index);
-/* As bb_model_get_region(), before it is compiled.  What it points to lives as long as the program. */
+/* As bb_model_get_region(), before it is compiled.  What it points to lives as long as the
+ * program. */
 BB_API bool bb_program_get_region(const bb_program *program, uint32_t index, bb_region_info *info);
 
 /* A stretch of values of one run-time extent at which the same kernels are cheapest. */
 typedef struct bb_table_info {
   int64_t from, to;
   double seconds_from, seconds_to; /* at both ends */
-  /* At the border to the next stretch: this one at to + 1, the next at `to` and at to + 1; 0: last. */
+  /* At the border to the next stretch: this one at to + 1, the next at `to` and at to + 1; 0:
+   * last. */
   double beyond, next_before, next_beyond;
   uint32_t kernels;
   const bb_way_info *kernel; /* those that run every time, in order */
@@ -332,9 +341,10 @@ typedef struct bb_table_options {
   const bb_advance_options *advance; /* its machine must be given; dims for the other extents */
 } bb_table_options;
 
-/* Takes the program to stage PARTITION and calls visit for every stretch, ascending, without gaps: a
- * stretch ends where other kernels are cheaper by more than 5 % for the first time.  Errors: ARGUMENT (no such extent or
- * machine, a wrong range, a program that is fused already), and those of bb_program_advance(). */
+/* Takes the program to stage PARTITION and calls visit for every stretch, ascending, without gaps:
+ * a stretch ends where other kernels are cheaper by more than 5 % for the first time.
+ * Errors: ARGUMENT (no such extent or machine, a wrong range, a program that is fused already), and
+ * those of bb_program_advance(). */
 BB_API bb_status bb_program_visit_table(bb_program *program, const bb_table_options *options,
                                         void (*visit)(void *user, const bb_table_info *stretch),
                                         void *user);
@@ -402,47 +412,55 @@ typedef struct bb_compile_options {
   uint32_t version; /* BB_VERSION */
   /* The folder of kernels that were compiled before: only its owner can write it.  NULL:
    * $BLOCKBUSTER_CACHE, $XDG_CACHE_HOME/blockbuster or ~/.cache/blockbuster, the first that is set;
-   * "": nothing is kept.  It is held under BLOCKBUSTER_CACHE_MB (512): what was used least lately goes. */
+   * "": nothing is kept.  It is held under BLOCKBUSTER_CACHE_MB (512): what was used least lately
+   * goes. */
   const char *cache;
   uint32_t blocks; /* block sizes of dims; others as the scheduler likes */
   const bb_setting *block;
-  /* What the model runs on: NULL, "cpu", "cuda" or "hip", the first GPU there is of NVIDIA's or of AMD's, or "cuda:1", another.
-   * A folder may also be for a GPU that need not be here: "sm_90a", "sm_80", "gfx942" or alike. */
+  /* What the model runs on: NULL, "cpu", "cuda" or "hip", the first GPU there is of NVIDIA's or of
+   * AMD's, or "cuda:1", another. A folder may also be for a GPU that need not be here: "sm_90a",
+   * "sm_80", "gfx942" or alike. */
   const char *device;
 } bb_compile_options;
 
-/* Compiles a program for this machine's processor, or for a GPU, whose kernels NVRTC or hipRTC compile: driver and compiler
- * are loaded now (BLOCKBUSTER_CUDA, BLOCKBUSTER_NVRTC, BLOCKBUSTER_HIP, BLOCKBUSTER_HIPRTC may name them).  One that is not at stage FUSED is taken there first, its kernels
- * chosen by price, as bb_program_advance() with the machine "" and 4 programs does, or with that of the device's name and one (several, made by
- * bb_program_advance() before, go into a GPU's model as well).  The system's C compiler (cc, or what BLOCKBUSTER_CC names) does it, or the cache has it.  Constants are copied: the program may be
- * destroyed.  What has no kernel becomes a step that sessions interpret; a warning says which and why.  options may be NULL.
- * *model is the caller's, to be released.  Errors: UNSUPPORTED (arrays of more axes than a plan has; no driver, no
- * compiler of a GPU's, no GPU, or one that is too old), ARGUMENT (no such device, or only a target), IO (no compiler, no folder to work in), MEMORY (a device's,
- * too). */
+/* Compiles a program for this machine's processor, or for a GPU, whose kernels NVRTC or hipRTC
+ * compile: driver and compiler are loaded now (BLOCKBUSTER_CUDA, BLOCKBUSTER_NVRTC,
+ * BLOCKBUSTER_HIP, BLOCKBUSTER_HIPRTC may name them).  One that is not at stage FUSED is taken
+ * there first, its kernels chosen by price, as bb_program_advance() with the machine "" and 4
+ * programs does, or with that of the device's name and one (several, made by bb_program_advance()
+ * before, go into a GPU's model as well).  The system's C compiler (cc, or what BLOCKBUSTER_CC
+ * names) does it, or the cache has it.  Constants are copied: the program may be destroyed.  What
+ * has no kernel becomes a step that sessions interpret; a warning says which and why.  options may
+ * be NULL. *model is the caller's, to be released.
+ * Errors: UNSUPPORTED (arrays of more axes than a plan has; no driver, no compiler of a GPU's, no
+ * GPU, or one that is too old), ARGUMENT (no such device, or only a target), IO (no compiler, no
+ * folder to work in), MEMORY (a device's, too). */
 BB_API bb_status bb_program_compile(bb_program *program, const bb_compile_options *options,
                                     bb_model **model);
 /* The same into a folder, to be loaded by bb_model_load() where there is no compiler: plan.json,
- * kernels.so, data.bin (constants), and kernels.c, to be read; for a GPU kernels.bin (images of the driver's) and
- * launches.json (what launches of them need) in the place of both.  The
- * folder appears when it is complete; one that is there is replaced if it is empty or a compiled model.  Nothing
- * interprets there: UNSUPPORTED where something has no kernel, all of it in one message.
+ * kernels.so, data.bin (constants), and kernels.c, to be read; for a GPU kernels.bin (images of the
+ * driver's) and launches.json (what launches of them need) in the place of both.  The folder
+ * appears when it is complete; one that is there is replaced if it is empty or a compiled model.
+ * Nothing interprets there: UNSUPPORTED where something has no kernel, all of it in one message.
  * Errors: as above, ARGUMENT (the folder holds something else). */
 BB_API bb_status bb_program_compile_to(bb_program *program, const bb_compile_options *options,
                                        const char *folder);
-/* Writes the source of a program's kernels for a GPU that need not be here, with the device library that it includes, into a
- * folder, which is made: to be read, or to be compiled elsewhere.  target: "sm_80", "sm_90a", "gfx90a", "gfx942" or alike.
- * launches.json says of each kernel's function its file, and what its blocks have: threads, and bytes of shared memory.
+/* Writes the source of a program's kernels for a GPU that need not be here, with the device library
+ * that it includes, into a folder, which is made: to be read, or to be compiled elsewhere.  target:
+ * "sm_80", "sm_90a", "gfx90a", "gfx942" or alike. launches.json says of each kernel's function its
+ * file, and what its blocks have: threads, and bytes of shared memory.
  * Errors: ARGUMENT (no such target, a program that is not at stage FUSED), IO. */
 BB_API bb_status bb_program_write_kernels(bb_program *program, const char *target,
                                           const char *folder);
-/* Everything at once: a model file (.onnx), a program (.bb) or a compiled folder; options as above, for files.
+/* Everything at once: a model file (.onnx), a program (.bb) or a compiled folder; options as above,
+ * for files.
  * Errors: those of bb_program_read(), bb_program_compile(), bb_model_load(). */
 BB_API bb_status bb_model_open(bb_context *context, const char *path,
                                const bb_compile_options *options, bb_model **model);
 
 typedef enum bb_run_mode {
-  /* Kernels where the stage is FUSED and the run not float64; what has none, or everything where there
-   * is no compiler, is interpreted, and the log says so. */
+  /* Kernels where the stage is FUSED and the run not float64; what has none, or everything where
+   * there is no compiler, is interpreted, and the log says so. */
   BB_RUN_BEST,
   BB_RUN_INTERPRET, /* the yardstick: slow, exact about results and counts */
   BB_RUN_KERNELS /* a missing compiler is an error; a candidate without a kernel is interpreted */
@@ -457,9 +475,9 @@ typedef struct bb_run_options {
   const bb_setting *symbol;
   bb_run_mode mode;
   uint32_t threads; /* of kernels; 0: one for each processor.  The results are the same */
-  const char *
-      device; /* what kernels run on: NULL, "cpu", "cuda" or "hip" (BB_ERROR_UNSUPPORTED, with the reason,
-                       * where there is no driver, no compiler or no fit GPU), "cuda:1" and so on */
+  /* what kernels run on: NULL, "cpu", "cuda" or "hip" (BB_ERROR_UNSUPPORTED, with the reason,
+   * where there is no driver, no compiler or no fit GPU), "cuda:1" and so on */
+  const char *device;
 } bb_run_options;
 
 typedef struct bb_run_counts {
@@ -472,19 +490,20 @@ typedef struct bb_run_counts {
 /* A finished run. */
 typedef struct bb_result bb_result;
 
-/* The run-time extents that the shapes of inputs tell, and those that follow from them: what the extents of
- * bb_advance_options.dim are, for kernels that are chosen for such inputs.  The program is at stage BLOCK or
- * later; inputs that are not there tell nothing.  Errors: ARGUMENT (the stage), INPUT (a shape that does not
- * fit), MEMORY. */
+/* The run-time extents that the shapes of inputs tell, and those that follow from them: what the
+ * extents of bb_advance_options.dim are, for kernels that are chosen for such inputs.  The program
+ * is at stage BLOCK or later; inputs that are not there tell nothing.
+ * Errors: ARGUMENT (the stage), INPUT (a shape that does not fit), MEMORY. */
 BB_API bb_status bb_program_visit_extents(bb_program *program, const bb_arrays *inputs,
                                           void (*visit)(void *user, const bb_setting *extent),
                                           void *user);
 
-/* Runs a program at stage BLOCK or later: at BLOCK the unfused program, after it the candidates, from
- * FUSED on their chosen snapshots, as kernels or interpreted as `mode` says.  Inputs are found in `inputs` by
- * name, and run-time extents follow from their shapes.  *result is the caller's, to be destroyed before the
- * program.  options may be NULL.  Errors: ARGUMENT (the stage, an unknown name), INPUT (an input is
- * missing or does not fit), IO (no compiler, no folder), MEMORY. */
+/* Runs a program at stage BLOCK or later: at BLOCK the unfused program, after it the candidates,
+ * from FUSED on their chosen snapshots, as kernels or interpreted as `mode` says.  Inputs are found
+ * in `inputs` by name, and run-time extents follow from their shapes.  *result is the caller's, to
+ * be destroyed before the program.  options may be NULL.
+ * Errors: ARGUMENT (the stage, an unknown name), INPUT (an input is missing or does not fit), IO
+ * (no compiler, no folder), MEMORY. */
 BB_API bb_status bb_program_run(bb_program *program, const bb_arrays *inputs,
                                 const bb_run_options *options, bb_result **result);
 /* The same for a compiled model, which it holds; of the options, version, symbols and threads. */
@@ -493,7 +512,8 @@ BB_API bb_status bb_model_run(bb_context *context, bb_model *model, const bb_arr
 /* What ran: kernels, or the interpreter. */
 BB_API bool bb_result_by_kernels(const bb_result *result);
 BB_API void bb_result_get_counts(const bb_result *result, bb_run_counts *counts);
-/* Which of a model's programs ran, as bb_model_get_variant() counts; of what holds one alone, or was interpreted: 0. */
+/* Which of a model's programs ran, as bb_model_get_variant() counts; of what holds one alone, or
+ * was interpreted: 0. */
 BB_API uint32_t bb_result_get_variant(const bb_result *result);
 /* The outputs; *arrays is the caller's.  Errors: MEMORY. */
 BB_API bb_status bb_result_get_arrays(const bb_result *result, bb_arrays **arrays);

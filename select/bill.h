@@ -34,8 +34,8 @@ typedef struct bb_way {
   uint32_t blocks;   /* block sizes: a dim may have several, for loops that are cut apart */
   struct bb_block_size *block;
   bb_dim *block_dim; /* by block size */
-  uint32_t loop,
-      parts;    /* the loop whose fold is split into parts; BB_NONE and 1: all fold rolling */
+  /* the loop whose fold is split into parts; BB_NONE and 1: all fold rolling */
+  uint32_t loop, parts;
   bb_dim fold;  /* that loop's dim */
   uint32_t map; /* and the serial of its map */
   bb_price price;
@@ -47,8 +47,9 @@ typedef struct bb_bill {
   bb_way second;   /* the cheapest with another snapshot, or another fold */
   uint32_t pieces; /* what it is made of: parts that could run as kernels of their own */
   uint32_t again;  /* pieces that it computes beside another kernel that does */
-  /* Seconds of the cheapest cover of its pieces without this kernel (0: there is none), and of the kernel
-   * in the same terms: before exps are made safe, which depends on what other kernels hand on. */
+  /* Seconds of the cheapest cover of its pieces without this kernel (0: there is none), and of the
+   * kernel in the same terms: before exps are made safe, which depends on what other kernels hand
+   * on. */
   double apart, joined;
   const double *seconds; /* of the best way at each point that the pricer is asked about */
 } bb_bill;

@@ -18,9 +18,10 @@ typedef struct bb_plan {
 } bb_plan;
 
 /* Fuses a sub-program, splits what that leaves into kernels as bb_choose() does, and adds up their
- * prices by options->pricer, for each point that it is asked about; what runs at load is free.  INFINITY unless it becomes one
- * kernel, or `alone`: a sub-program that fusion leaves in several kernels is what its parts are.  What is made
- * lives in program->levels and `scratch`.  plan: gets the kernels that run every time; NULL: nobody asks. */
+ * prices by options->pricer, for each point that it is asked about; what runs at load is free.
+ * INFINITY unless it becomes one kernel, or `alone`: a sub-program that fusion leaves in several
+ * kernels is what its parts are.  What is made lives in program->levels and `scratch`.  plan: gets
+ * the kernels that run every time; NULL: nobody asks. */
 void bb_choose_probe(bb_program *program, const bb_choose_options *options, bb_graph *graph,
                      bool alone, bb_arena *scratch, double *seconds, bb_plan *plan);
 

@@ -1,21 +1,21 @@
 /* cover.h - inside select/: the cheapest way to cut a graph into kernels, for any price.
  *
  * The graph is abstract: nodes in topological order, what each reads, and a function that prices a
- * kernel.  A cover gives every node a home: the homes are convex connected sets of nodes, and a node
- * that is `fixed` has one of its own.  A kernel is a home with, beside it, *cheap* nodes that it
- * computes again instead of reading them; those are wanted in two places, and have been computed
- * before, by another kernel.  A value is stored where its home is if it is `kept` or some kernel reads
- * it from memory.  The cost of a cover is the sum of its kernels' prices; a price must not fall when
- * more is stored.
+ * kernel.  A cover gives every node a home: the homes are convex connected sets of nodes, and a
+ * node that is `fixed` has one of its own.  A kernel is a home with, beside it, *cheap* nodes that
+ * it computes again instead of reading them; those are wanted in two places, and have been computed
+ * before, by another kernel.  A value is stored where its home is if it is `kept` or some kernel
+ * reads it from memory.  The cost of a cover is the sum of its kernels' prices; a price must not
+ * fall when more is stored.
  *
  * A home is *loose* if only values that its nodes could compute again, each for itself, hold it
- * together: it is several kernels that could share a load.  There may be very many, one for each set of
- * neighbours.  So a loose home is grown by a part at a time, and only as long as that saves something
- * against a kernel of its own for the part.  Parts that run the same loops are not loose: there the
- * value is loaded once for all of them.
+ * together: it is several kernels that could share a load.  There may be very many, one for each
+ * set of neighbours.  So a loose home is grown by a part at a time, and only as long as that saves
+ * something against a kernel of its own for the part.  Parts that run the same loops are not loose:
+ * there the value is loaded once for all of them.
  *
- * The cheapest cover is found by a dynamic program over down-sets of the partial order: a state is the
- * set of nodes whose homes have run, and which cheap ones of them were not stored.  It is exact
+ * The cheapest cover is found by a dynamic program over down-sets of the partial order: a state is
+ * the set of nodes whose homes have run, and which cheap ones of them were not stored.  It is exact
  * within stated bounds:
  *   - a kernel's nodes, and the nodes of a down-set beyond its first gap, lie within a window of 64
  *     in the order given (so the work grows with the graph);
@@ -25,7 +25,8 @@
  *     (BB_COVER_PRICED), and at most `most_states` states of one size are followed, the cheapest;
  *   - kernels wait for one another in very many ways: beyond BB_COVER_WORK tries, and a share of it for
  *     each node, few states are followed, and few ways from each.
- * Where one of the last two, or the window, cut something off, `exact` is false and `why` says so.
+ * Where one of the last two, or the window, cut something off, `exact` is false and `why` says
+ * so.
  */
 #ifndef BB_SELECT_COVER_H
 #define BB_SELECT_COVER_H
@@ -133,8 +134,8 @@ typedef struct bb_cover_window {
   } * home;    /* smaller ones first */
 } bb_cover_window;
 
-/* Is the home loose?  Then *part is the part that it was grown by last, *copy the values that a kernel of
- * the part's own computes again; a home without such a part is none (*part: 0). */
+/* Is the home loose?  Then *part is the part that it was grown by last, *copy the values that a
+ * kernel of the part's own computes again; a home without such a part is none (*part: 0). */
 bool bb_cover_is_loose(const bb_cover_window *w, uint64_t home, uint64_t *part, uint64_t *copy);
 
 /* Fills choice[] and first[] with everything that can be a kernel and has a price. */

@@ -25,8 +25,8 @@ typedef struct bb_flow {
 } bb_flow;
 
 typedef struct bb_flow_value {
-  /* How it is read.  A source below flow->sources is a program tensor, another one is
-   * flow->sources + the number of a value in memory of its own, whose axes are its type's levels. */
+  /* How it is read.  A source below flow->sources is a program tensor, another one is flow->sources
+   * + the number of a value in memory of its own, whose axes are its type's levels. */
   const bb_access *access;
   bb_value at;
   uint32_t output;     /* the root OUTPUT node whose tensor holds it; BB_NONE: none does */
@@ -89,8 +89,8 @@ bool bb_absorb_transposes(bb_program *program, bb_graph *root);
 /* Lists the dims of inputs in the order of program inputs: enumerated, rows, cols. */
 void bb_orient_inputs(bb_program *program, bb_graph *root);
 
-/* Is `b` the graph `a` with other dims, tensors and constants' data?  Then bb_twin_graph() turns, up
- * to the next match, what became of `a` into what becomes of `b`. */
+/* Is `b` the graph `a` with other dims, tensors and constants' data?  Then bb_twin_graph() turns,
+ * up to the next match, what became of `a` into what becomes of `b`. */
 typedef struct bb_twin bb_twin;
 bb_twin *bb_twin_create(bb_program *program, bb_arena *arena);
 bool bb_twin_match(bb_twin *twin, const bb_graph *a, const bb_graph *b, bb_arena *scratch);

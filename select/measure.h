@@ -5,18 +5,18 @@
 
 #include "machine.h"
 
-/* A description of the machine that this process runs on, its numbers measured on the processors that it
- * may use and rounded to two digits; about two seconds.  What cannot be measured by itself stands in
- * the ratio that the description "cpu" gives it.  Fails the context where there is no memory or no
- * thread for it. */
+/* A description of the machine that this process runs on, its numbers measured on the processors
+ * that it may use and rounded to two digits; about two seconds.  What cannot be measured by itself
+ * stands in the ratio that the description "cpu" gives it.  Fails the context where there is no
+ * memory or no thread for it. */
 const bb_machine *bb_machine_measure(bb_arena *arena);
 
 /* --- measure_loops.c: loops that do one thing as fast as it goes --- */
 
 enum { BB_MEASURE_SMALL = 2048 }; /* elements that stay in the first cache */
 
-/* The first five give the operations that `turns` turns over an array of so many elements ran: products (a
- * multiply-add is two), arithmetic, exps. */
+/* The first five give the operations that `turns` turns over an array of so many elements ran:
+ * products (a multiply-add is two), arithmetic, exps. */
 typedef struct bb_measure_loops {
   double (*products_f32)(uint64_t turns, float *x);
   double (*products_f64)(uint64_t turns, double *x);

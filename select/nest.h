@@ -51,7 +51,8 @@ typedef enum bb_nest_run {
   BB_RUN_NONE /* none: other axes lie between them */
 } bb_nest_run;
 
-/* amount (operations, or bytes) for each element of the item with these axes, once a turn of `loop`. */
+/* amount (operations, or bytes) for each element of the item with these axes, once a turn of
+ * `loop`. */
 typedef struct bb_nest_term {
   bb_nest_kind kind;
   uint32_t loop;    /* the innermost around it; BB_NONE: at the top */

@@ -49,7 +49,8 @@ void bb_nest_keep_moments(bb_nest_walker *w);
 /* Work or traffic where the walk stands. */
 void bb_nest_add_term(bb_nest_walker *w, bb_nest_kind kind, const uint32_t *axis, uint32_t depth,
                       double amount, bb_dtype dtype, uint64_t depends);
-/* Of the blocks of an input at the top; *follows: a whole run is followed by the next one of its block. */
+/* Of the blocks of an input at the top; *follows: a whole run is followed by the next one of its
+ * block. */
 bb_nest_run bb_nest_run_of(const bb_program *program, const bb_node *input, bool *follows);
 /* Where the blocks of the load that was added last have neighbours. */
 void bb_nest_set_run(bb_nest_walker *w, bb_nest_run run, bool follows);

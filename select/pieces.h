@@ -2,8 +2,8 @@
  *
  * A piece is what no cover takes apart: nodes that pass partial results, which have no tensor form;
  * and an elementwise map with the node that makes its operand, where that node has no other reader
- * and both run over the same lists (done apart, the value would be stored and loaded for nothing); and an exp of
- * narrow floats with what makes its argument and what reads it.
+ * and both run over the same lists (done apart, the value would be stored and loaded for nothing);
+ * and an exp of narrow floats with what makes its argument and what reads it.
  */
 #ifndef BB_SELECT_PIECES_H
 #define BB_SELECT_PIECES_H
@@ -22,8 +22,8 @@ typedef struct bb_pieces {
 
 bb_pieces *bb_pieces_create(const bb_flow *flow, bb_arena *arena);
 
-/* What a kernel of pieces is, whatever its dims and tensors are called: kernels with equal keys have
- * equal prices. */
+/* What a kernel of pieces is, whatever its dims and tensors are called: kernels with equal keys
+ * have equal prices. */
 typedef struct bb_piece_key {
   uint32_t words, capacity;
   uint64_t *word;
@@ -36,8 +36,8 @@ void bb_keys_begin(bb_keys *keys, const bb_pieces *pieces);
 /* The key of a kernel; it stays until the next call. */
 const bb_piece_key *bb_keys_make(bb_keys *keys, const bb_cover_kernel *kernel);
 
-/* The kernel as a block program of its own, for pricing: values that it reads from other kernels are
- * tensors that are there until bb_probe_end(). */
+/* The kernel as a block program of its own, for pricing: values that it reads from other kernels
+ * are tensors that are there until bb_probe_end(). */
 bb_graph *bb_probe_graph(const bb_pieces *pieces, const bb_cover_kernel *kernel);
 typedef struct bb_probe {
   uint32_t tensors, serial;

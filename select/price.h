@@ -1,18 +1,18 @@
 /* price.h - inside select/: the seconds that a kernel takes on a machine, and why.
  *
- * A kernel is a snapshot with block sizes, a fold and a place for its loops.  The loops of the chain
- * at its top run side by side, an *instance* for each turn; the rest runs in turn inside an instance.
- * The fold of a loop right inside an instance is *rolling*, or split into parts: more instances, and
- * a second pass that combines their results.  For each pass
+ * A kernel is a snapshot with block sizes, a fold and a place for its loops.  The loops of the
+ * chain at its top run side by side, an *instance* for each turn; the rest runs in turn inside an
+ * instance. The fold of a loop right inside an instance is *rolling*, or split into parts: more
+ * instances, and a second pass that combines their results.  For each pass
  *
  *   seconds = launch + waves (begin + the work of an instance) , or the time of memory or of the
  *             shared cache, whichever is longest, and a little of what hides behind it
  *
  * waves are instances over units, rounded up; the work of an instance is that of its products,
  * arithmetic, special functions and local memory, at once or in turn as the machine has it, and a
- * little for each turn of a loop.  Memory moves what is loaded once for the whole kernel if it stays in
- * the shared cache, else once for each time that instances which do not run together want it.  Items
- * that are alive together must fit the unit.
+ * little for each turn of a loop.  Memory moves what is loaded once for the whole kernel if it
+ * stays in the shared cache, else once for each time that instances which do not run together want
+ * it.  Items that are alive together must fit the unit.
  */
 #ifndef BB_SELECT_PRICE_H
 #define BB_SELECT_PRICE_H
@@ -47,16 +47,17 @@ void bb_price_tiling(const bb_pricing *pricing, const bb_tiling *tiling, bool fo
 /* Its seconds alone, in less time. */
 double bb_price_seconds(const bb_pricing *pricing, const bb_tiling *tiling, bool force);
 
-/* Block sizes where a search may begin: those that were best for something alike.  close: as for extents half or twice as
- * large, of which these are nearly best, too; else it begins elsewhere as well, as long as that takes few points. */
+/* Block sizes where a search may begin: those that were best for something alike.  close: as for
+ * extents half or twice as large, of which these are nearly best, too; else it begins elsewhere as
+ * well, as long as that takes few points. */
 typedef struct bb_search_hint {
   const double *block; /* by size */
   bool close;
 } bb_search_hint;
 
 /* The cheapest block sizes for a loop's fold (BB_NONE: rolling alone) in parts; *second: the least
- * seconds met with other block sizes.  Descends along one size, then pairs of sizes, from the hint or, where that is
- * NULL, from several starts. */
+ * seconds met with other block sizes.  Descends along one size, then pairs of sizes, from the hint
+ * or, where that is NULL, from several starts. */
 bb_price bb_price_search(const bb_pricing *pricing, uint32_t fold, uint32_t split,
                          const bb_search_hint *hint, bool force, bb_arena *arena, bb_tiling *best,
                          double *second);

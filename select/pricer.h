@@ -32,12 +32,13 @@ bb_pricer bb_pricer_create(bb_program *program, const bb_machine *machine, uint3
 /* Of a point, by dim of the program. */
 const double *bb_pricer_extents(bb_pricer *pricer, uint32_t point);
 
-/* Prices every snapshot of a kernel as it would run, with safe exps, at the points that are asked about; sets which is chosen at the
- * first of them, and why: kernel->bill, in `arena`.  Where no block sizes fit, they are no obstacle but a price. */
+/* Prices every snapshot of a kernel as it would run, with safe exps, at the points that are asked
+ * about; sets which is chosen at the first of them, and why: kernel->bill, in `arena`.  Where no
+ * block sizes fit, they are no obstacle but a price. */
 void bb_pricer_choose(bb_pricer *pricer, bb_candidate *kernel, bb_arena *arena);
 
-/* A kernel's chosen snapshot is safe by now, together with its neighbours': prices what runs, and gives
- * its loops the block sizes that are cheapest. */
+/* A kernel's chosen snapshot is safe by now, together with its neighbours': prices what runs, and
+ * gives its loops the block sizes that are cheapest. */
 void bb_pricer_settle(bb_pricer *pricer, bb_candidate *kernel);
 
 /* Adds a kernel in the way chosen. */

@@ -1,7 +1,7 @@
 /* quote.h - inside select/: the price of a kernel made of any set of pieces, equal sets asked once.
  *
- * What fusion makes of a kernel does not depend on run-time extents, and takes as long as its price: a kernel that is asked for at
- * one of several points is priced at all of them.
+ * What fusion makes of a kernel does not depend on run-time extents, and takes as long as its
+ * price: a kernel that is asked for at one of several points is priced at all of them.
  */
 #ifndef BB_SELECT_QUOTE_H
 #define BB_SELECT_QUOTE_H

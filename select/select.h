@@ -1,4 +1,5 @@
-/* select.h - which kernels: partitions a block program into candidates and chooses a snapshot of each.
+/* select.h - which kernels: partitions a block program into candidates and chooses a snapshot of
+ * each.
  */
 #ifndef BB_SELECT_H
 #define BB_SELECT_H
@@ -39,8 +40,8 @@ typedef struct bb_choose_options {
 void bb_choose(bb_program *program, const bb_choose_options *options);
 
 /* Makes what the kernels run safe (fuse/safety.h), in the order in which they run; those that hand
- * each other exps beyond what a type holds hand on their exponents in tensors of their own.  False: a
- * kernel runs as it is, none of its snapshots having a form of pairs.  Part of bb_choose(). */
+ * each other exps beyond what a type holds hand on their exponents in tensors of their own.  False:
+ * a kernel runs as it is, none of its snapshots having a form of pairs.  Part of bb_choose(). */
 bool bb_make_kernels_safe(bb_program *program);
 
 /* The prices of kernels, in the order in which a selection asked for them. */
@@ -55,10 +56,11 @@ typedef struct bb_selection_options {
   const double *symbol;            /* by index, for every symbol: what the extents count as */
   const bb_choose_options *choose; /* as for bb_choose(); NULL: defaults */
   bool rolling;                    /* no fold is split: the caller cuts them all, or none */
-  /* Of an earlier selection of an equal program by equal options: it asks for the same ones, and takes a
-   * small part of the time.  NULL: none. */
+  /* Of an earlier selection of an equal program by equal options: it asks for the same ones, and
+   * takes a small part of the time.  NULL: none. */
   const bb_prices *known;
-  /* Of this program by these options, at several points (quote.h), asked in the place of `known`; NULL: none. */
+  /* Of this program by these options, at several points (quote.h), asked in the place of `known`;
+   * NULL: none. */
   struct bb_quotes *quotes;
 } bb_selection_options;
 
@@ -129,11 +131,11 @@ typedef struct bb_regions {
   const bb_region_axis *axis;
   uint32_t cells; /* combinations of stretches, the last axis moving fastest */
   const uint32_t *cell;
-  /* How many times as long as with these programs the best of all programs alone would take: the geometric mean over all
-   * cells, by weight, and the worst. */
+  /* How many times as long as with these programs the best of all programs alone would take: the
+   * geometric mean over all cells, by weight, and the worst. */
   double mean, worst;
-  struct bb_quotes
-      *quotes; /* for selections of these programs: bb_selection_options.quotes; NULL: none */
+  /* for selections of these programs: bb_selection_options.quotes; NULL: none */
+  struct bb_quotes *quotes;
 } bb_regions;
 
 typedef struct bb_region_options {
@@ -146,10 +148,11 @@ typedef struct bb_region_options {
   void *user;
 } bb_region_options;
 
-/* Selects the program at points of a grid over the ranges, prices what was found in every cell of a finer one, and takes programs one
- * by one, each time the one that helps most over all cells, as long as the mean cell gains more than 5 %; cells of less than 20
- * microseconds hardly count.  Ranges beyond the
- * fifth count as `selection` says.  Requires: stage PARTITION.  Keeps: the program.  The regions live in `arena`. */
+/* Selects the program at points of a grid over the ranges, prices what was found in every cell of a
+ * finer one, and takes programs one by one, each time the one that helps most over all cells, as
+ * long as the mean cell gains more than 5 %; cells of less than 20 microseconds hardly count.
+ * Ranges beyond the fifth count as `selection` says.  Requires: stage PARTITION.  Keeps: the
+ * program.  The regions live in `arena`. */
 bb_regions *bb_select_regions(bb_program *program, const bb_region_options *options,
                               bb_arena *arena);
 

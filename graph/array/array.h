@@ -112,8 +112,8 @@ void bb_array_fold(bb_array *array);
 void bb_array_structure(bb_array *array);
 /* Values joined only to be folded or taken apart again stay apart. */
 void bb_array_part(bb_array *array);
-/* A gather of one element of each row, out of what loops pass over anyway, becomes a sum that leaves
- * out all others. */
+/* A gather of one element of each row, out of what loops pass over anyway, becomes a sum that
+ * leaves out all others. */
 void bb_array_pick(bb_array *array);
 /* Slices by a step that divides their axis become a split axis and one of its parts. */
 void bb_array_split_strides(bb_array *array);

@@ -2,10 +2,10 @@
  *
  * A value is a function of its axes, each axis one dim (a class of axis factoring): reshape,
  * transpose, squeeze and broadcast are gone, an axis of extent 1 is no axis (until unit.c gives
- * products of vectors and blocks one), and a value that is constant along an axis does not
- * have it.  A node runs over indices; its first ones are the axes of its result, in order, and every
- * operand says which index each of its axes follows.  The canonical forms are found here, where a
- * rewrite never meets a layout operator.
+ * products of vectors and blocks one), and a value that is constant along an axis does not have it.
+ * A node runs over indices; its first ones are the axes of its result, in order, and every operand
+ * says which index each of its axes follows.  The canonical forms are found here, where a rewrite
+ * never meets a layout operator.
  *
  * bb_array_factor() makes the form from an array program, bb_array_canonicalise() rewrites it and
  * bb_array_lower() turns it into blocks.
@@ -114,7 +114,8 @@ uint32_t bb_ix_node_add(bb_ix *ix, bb_ix_op op, const char *name, uint32_t nin, 
                         const uint32_t *dim);
 /* One more result of a node. */
 uint32_t bb_ix_result(bb_ix *ix, uint32_t node, bb_dtype dtype, uint32_t rank, const uint32_t *dim);
-/* A node with one result whose axes are the first `rank` of `indices` indices.  Gives the result. */
+/* A node with one result whose axes are the first `rank` of `indices` indices.  Gives the
+ * result. */
 uint32_t bb_ix_add(bb_ix *ix, bb_ix_op op, const char *name, bb_dtype dtype, uint32_t nin,
                    uint32_t rank, uint32_t indices, const uint32_t *dim);
 void bb_ix_use(bb_ix *ix, uint32_t node, uint32_t slot, uint32_t value, const uint32_t *index);

@@ -1,8 +1,8 @@
 /* lower.h - what the files of lowering share: from the index form to a block program.
  *
  * Every axis of a value in blocks has a role: the row or the column axis of its item, or a loop
- * over single elements.  A blocked dim in the role of a loop is read through an alias, an enumerated
- * dim of the same extent.
+ * over single elements.  A blocked dim in the role of a loop is read through an alias, an
+ * enumerated dim of the same extent.
  */
 #ifndef BB_GRAPH_ARRAY_LOWER_H
 #define BB_GRAPH_ARRAY_LOWER_H
@@ -48,20 +48,22 @@ typedef struct bb_lower {
 
 /* --- unit.c --- */
 
-/* Gives vectors that are multiplied with blocks an axis of extent 1, and what is computed from them. */
+/* Gives vectors that are multiplied with blocks an axis of extent 1, and what is computed from
+ * them. */
 void bb_ix_add_units(bb_ix *ix);
 
 /* --- alike.c --- */
 
-/* Makes one dim of those along which products that read one operand alike have their own axes, where extents are equal. */
+/* Makes one dim of those along which products that read one operand alike have their own axes,
+ * where extents are equal. */
 void bb_ix_cut_alike(bb_ix *ix);
 
 /* --- lower_dims.c: which dims are blocked, and their names --- */
 
 void bb_lower_find_blocked(bb_lower *l);
 bool bb_lower_blocked(bb_lower *l, uint32_t class);
-/* The indices of a contraction that become axes of its items: rows of the left operand, of the right
- * one, and what is summed; BB_NONE: it has none (a sum it always has). */
+/* The indices of a contraction that become axes of its items: rows of the left operand, of the
+ * right one, and what is summed; BB_NONE: it has none (a sum it always has). */
 typedef struct bb_product_axes {
   uint32_t row, col, sum;
 } bb_product_axes;
@@ -135,7 +137,8 @@ void bb_lower_contract(bb_lower *l, bb_ix_node *node);
 void bb_lower_reduce(bb_lower *l, bb_ix_node *node);
 /* Folds what is still pending of a value, in a nest of its own. */
 void bb_lower_force(bb_lower *l, uint32_t value);
-/* A nest that copies an operand, its axes in the order of the node's indices; own: their roles, NULL: the natural ones. */
+/* A nest that copies an operand, its axes in the order of the node's indices; own: their roles,
+ * NULL: the natural ones. */
 bb_placed *bb_lower_copy(bb_lower *l, const bb_ix_node *node, uint32_t slot, const bb_role *own);
 
 /* The operand's own row stays the row, if the result has it; else the last blocked axis is. */

@@ -101,22 +101,23 @@ bb_onnx_value *bb_onnx_swap_heads(const bb_onnx_node *n, bb_onnx_value *v);
 /* Joins the last two axes. */
 bb_onnx_value *bb_onnx_merge_heads(const bb_onnx_node *n, bb_onnx_value *v);
 
-/* A scale or zero point, one for all, or one for each index along an axis of x, or (block > 0) for each block of so many, in a
- * shape that broadcasts against x. */
+/* A scale or zero point, one for all, or one for each index along an axis of x, or (block > 0) for
+ * each block of so many, in a shape that broadcasts against x. */
 bb_onnx_value *bb_onnx_scale_along(const bb_onnx_node *n, bb_onnx_value *v, const bb_onnx_value *x,
                                    uint32_t axis, int64_t block);
 /* (x - zero_point) * scale in f32; zero_point NULL: 0. */
 bb_onnx_value *bb_onnx_dequantized(const bb_onnx_node *n, bb_onnx_value *x, bb_onnx_value *scale,
                                    bb_onnx_value *zero_point, uint32_t axis, int64_t block);
-/* round(x / scale) + zero_point, kept within the zero point's type, or (NULL: 0) within `stored`; refuses other types than
- * quantised ones. */
+/* round(x / scale) + zero_point, kept within the zero point's type, or (NULL: 0) within `stored`;
+ * refuses other types than quantised ones. */
 bb_onnx_value *bb_onnx_quantized(const bb_onnx_node *n, bb_onnx_value *x, bb_onnx_value *scale,
                                  bb_onnx_value *zero_point, bb_dtype stored, uint32_t axis);
-/* x in 8 bits without a sign: its range, 0 within it, is cut into 255 steps.  part: elements, scale, zero point. */
+/* x in 8 bits without a sign: its range, 0 within it, is cut into 255 steps.  part: elements,
+ * scale, zero point. */
 void bb_onnx_quantize_parts(const bb_onnx_node *n, bb_onnx_value *x, bb_onnx_value *part[3]);
 
-/* The convolution of in[0] with weights in[1] and a bias in[2], if nin is 3, with the node's attributes, of floats or of
- * integers; `unsupported` where it was reported so. */
+/* The convolution of in[0] with weights in[1] and a bias in[2], if nin is 3, with the node's
+ * attributes, of floats or of integers; `unsupported` where it was reported so. */
 bb_onnx_value *bb_onnx_convolve(const bb_onnx_node *n, uint32_t nin, bb_onnx_value **in);
 
 /* v at indices along an axis: known elements or a slice where the indices allow it, else the

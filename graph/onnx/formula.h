@@ -1,4 +1,6 @@
-/* formula.h - short spellings for building scalar expressions, as the converters do by the dozen. */
+/* formula.h - short spellings for building scalar expressions, as the converters do by the
+ * dozen.
+ */
 #ifndef BB_ONNX_FORMULA_H
 #define BB_ONNX_FORMULA_H
 

@@ -32,8 +32,9 @@ typedef struct bb_onnx_value {
   bb_dtype dtype;
   /* the model's type: integers of few bits are computed with as wider ones, within its range */
   bb_dtype stored;
-  uint32_t
-      bits; /* of an element of the model's type, one that only constants have (int4, float8...); 0: any other type */
+  /* of an element of the model's type, one that only constants have (int4, float8...); 0: any
+   * other type */
+  uint32_t bits;
   uint32_t rank;
   const bb_extent *const *shape;
   uint32_t id;         /* BB_NONE: not in the array program yet */
@@ -113,8 +114,8 @@ void bb_onnx_import_graph(bb_onnx *m);
  * outputs become `out`.  Refuses other numbers of either. */
 void bb_onnx_inline_graph(const bb_onnx_node *n, const Onnx__GraphProto *graph, uint32_t inputs,
                           bb_onnx_value *const *in, uint32_t outputs, bb_onnx_value **out);
-/* The same in two steps, for a graph that is converted several times: its initializers are read once, into the frame that
- * the first gives. */
+/* The same in two steps, for a graph that is converted several times: its initializers are read
+ * once, into the frame that the first gives. */
 const bb_onnx_frame *bb_onnx_open_graph(const bb_onnx_node *n, const Onnx__GraphProto *graph,
                                         uint32_t inputs, uint32_t outputs);
 void bb_onnx_convert_graph(const bb_onnx_node *n, const bb_onnx_frame *opened,
@@ -123,8 +124,8 @@ void bb_onnx_convert_graph(const bb_onnx_node *n, const bb_onnx_frame *opened,
 
 /* --- scope.c --- */
 
-/* Converts the node as operator `op` of ai.onnx, as opset `version` has it, on operands in[0..nin) (NULL: absent) with its own
- * attributes; results are `unsupported` where it was reported so. */
+/* Converts the node as operator `op` of ai.onnx, as opset `version` has it, on operands in[0..nin)
+ * (NULL: absent) with its own attributes; results are `unsupported` where it was reported so. */
 void bb_onnx_convert_as(const bb_onnx_node *n, const char *op, int64_t version, uint32_t nin,
                         bb_onnx_value **in, uint32_t nout, bb_onnx_value **out);
 
@@ -165,7 +166,8 @@ const bb_attribute *bb_onnx_attributes(const bb_onnx_node *n, uint32_t *count);
 /* --- tensor.c --- */
 
 /* The element type that an ONNX data type is computed in: narrow integers are widened.  False for
- * what cannot be held (text, complex, uint64), or only as constants (floats of 8 bits and less, integers of 4 and 2). */
+ * what cannot be held (text, complex, uint64), or only as constants (floats of 8 bits and less,
+ * integers of 4 and 2). */
 bool bb_onnx_dtype(int32_t data_type, bb_dtype *dtype);
 /* How inputs and outputs of that type are held. */
 bb_dtype bb_onnx_stored(int32_t data_type);
@@ -176,9 +178,11 @@ bb_onnx_value *bb_onnx_value_of_tensor(bb_onnx *m, const char *name,
 /* --- extent.c: extents and the integers computed from them --- */
 
 const bb_expr *bb_onnx_extent_expr(bb_onnx *m, const bb_extent *extent);
-/* What a symbol says that is no name of the model's but an expression, the extent of a sum; NULL: it is a name. */
+/* What a symbol says that is no name of the model's but an expression, the extent of a sum; NULL:
+ * it is a name. */
 const bb_expr *bb_onnx_symbol_meaning(bb_onnx *m, const bb_expr *symbol);
-/* The extent as an expression, what it was made of by name where that is a sum: sums of it cancel. */
+/* The extent as an expression, what it was made of by name where that is a sum: sums of it
+ * cancel. */
 const bb_expr *bb_onnx_extent_meaning(bb_onnx *m, const bb_extent *extent);
 /* The product of extents that an expression is, or NULL. */
 const bb_extent *bb_onnx_expr_product(bb_onnx *m, const bb_expr *e);
@@ -220,11 +224,12 @@ typedef struct bb_onnx_sum {
 } bb_onnx_sum;
 /* Adds an integer expression, times a whole number; false: it has too many terms. */
 bool bb_onnx_sum_add(bb_onnx *m, bb_onnx_sum *s, const bb_expr *e, double times);
-/* The sum as an expression of an integer type: terms in one order, those that are taken away behind the others, the number
- * last. */
+/* The sum as an expression of an integer type: terms in one order, those that are taken away behind
+ * the others, the number last. */
 const bb_expr *bb_onnx_sum_expr(bb_onnx *m, bb_onnx_sum *s, bb_dtype dtype);
 
-/* A quotient or a remainder of whole numbers: exact where it is, else in the form that equal ones share. */
+/* A quotient or a remainder of whole numbers: exact where it is, else in the form that equal ones
+ * share. */
 const bb_expr *bb_onnx_tidy_quotient(bb_onnx *m, const bb_expr *e);
 
 /* --- tie.c --- */
@@ -269,9 +274,11 @@ bb_onnx_value *bb_onnx_contract(const bb_onnx_node *n, bb_onnx_value *a, bb_onnx
 
 /* --- narrow.c: integers of few bits --- */
 
-/* v with the low bits that a stored type keeps of each element, computed in v's type; any other type: v. */
+/* v with the low bits that a stored type keeps of each element, computed in v's type; any other
+ * type: v. */
 bb_onnx_value *bb_onnx_wrap(const bb_onnx_node *n, bb_onnx_value *v, bb_dtype stored);
-/* Refuses a node that takes elements of types that only constants have, and that ONNX lets no such operator take. */
+/* Refuses a node that takes elements of types that only constants have, and that ONNX lets no such
+ * operator take. */
 void bb_onnx_check_few(const bb_onnx_node *n);
 /* After conversion: results have the model's types, and their elements fit those. */
 void bb_onnx_keep_types(bb_onnx_node *n);
@@ -285,13 +292,14 @@ bb_onnx_value *bb_onnx_broadcast(const bb_onnx_node *n, bb_onnx_value *v, uint32
                                  const bb_extent *const *shape);
 bb_onnx_value *bb_onnx_slice(const bb_onnx_node *n, bb_onnx_value *v, uint32_t axis, int64_t start,
                              int64_t step, int64_t length);
-/* The elements from `start` to before `end` by `step`, as numpy has them, whether the axis is as long as a number or a
- * run-time extent; what then lies out of range is refused in the run. */
+/* The elements from `start` to before `end` by `step`, as numpy has them, whether the axis is as
+ * long as a number or a run-time extent; what then lies out of range is refused in the run. */
 bb_onnx_value *bb_onnx_part(const bb_onnx_node *n, bb_onnx_value *v, uint32_t axis, int64_t start,
                             int64_t end, int64_t step);
 #define BB_ONNX_TO_END ((int64_t)1 << 62)
-/* What is known of integers and truth values that are functions of their coordinates (form.c), of the shape given;
- * NULL: nothing.  The index of a gather counts along `axis`, those of the other along all axes. */
+/* What is known of integers and truth values that are functions of their coordinates (form.c), of
+ * the shape given; NULL: nothing.  The index of a gather counts along `axis`, those of the other
+ * along all axes. */
 const bb_expr *bb_onnx_form_tidy(bb_onnx *m, const bb_expr *form);
 bb_onnx_value *bb_onnx_form_concat(bb_onnx *m, uint32_t count, bb_onnx_value *const *v,
                                    uint32_t axis, const bb_extent *const *shape);

@@ -14,8 +14,8 @@
  * BB_ERROR_INPUT or BB_ERROR_UNSUPPORTED and the names of the nodes at fault. */
 bb_array *bb_onnx_read(bb_program *program, const char *path);
 
-/* The same for a model in memory; `folder` holds its external data (NULL: there is none).  The bytes
- * are not needed after the call. */
+/* The same for a model in memory; `folder` holds its external data (NULL: there is none).  The
+ * bytes are not needed after the call. */
 bb_array *bb_onnx_read_bytes(bb_program *program, const void *bytes, size_t length,
                              const char *folder);
 

@@ -1,5 +1,5 @@
-/* resize.h - interpolation along an axis: its attributes, shared by axes whose lengths are known as the model is read
- * (resize.c) and those whose lengths only a run tells (resize_open.c).
+/* resize.h - interpolation along an axis: its attributes, shared by axes whose lengths are known as
+ * the model is read (resize.c) and those whose lengths only a run tells (resize_open.c).
  */
 #ifndef BB_ONNX_RESIZE_H
 #define BB_ONNX_RESIZE_H

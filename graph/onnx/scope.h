@@ -45,7 +45,8 @@ uint32_t bb_onnx_sort(bb_onnx *m, const bb_onnx_frame *frame, bb_onnx_nodes node
 /* --- scope.c --- */
 
 void bb_onnx_note_functions(bb_onnx *m);
-/* Counts a node, or a graph within one that is converted again; refuses more than a model may have. */
+/* Counts a node, or a graph within one that is converted again; refuses more than a model may
+ * have. */
 void bb_onnx_count_node(const bb_onnx_node *n);
 /* Converts what the wanted values need; they are then defined in the frame. */
 void bb_onnx_convert_nodes(bb_onnx *m, const bb_onnx_frame *frame, bb_onnx_nodes node, size_t count,
