@@ -45,6 +45,10 @@ static inline bb_place bb_at_out(const bb_node *node, uint32_t port) {
 /* The nodes of a level in topological order, or NULL once a law is broken. */
 uint32_t *bb_verify_structure(bb_verifier *v, const bb_graph *graph, bool root);
 
+/* Which outputs of a level change with the loop of the k-th map around it, given which of its
+ * inputs do?  Exact to the port: what a map gives may depend on some of its in-ports only. */
+bool *bb_verify_varying(bb_arena *scratch, const bb_graph *graph, const bool *input, uint32_t k);
+
 /* Each gives false once a law is broken. */
 bool bb_verify_levels(bb_verifier *v, const bb_graph *root);
 /* Of an INPUT, OUTPUT or VIEW node of the root, whose value has `type`. */

@@ -1,5 +1,6 @@
-/* gpu.h - what the passes share that turn a plain tile program, as bb_schedule() makes it, into one for
- * a GPU.  Each pass keeps the meaning (bb_tile_interpret()) up to rounding, and can be run alone.
+/* gpu.h - what the passes share that turn a plain tile program, as bb_schedule() makes it, into one
+ * for a GPU.  Each pass keeps the meaning (bb_tile_interpret()) up to rounding, and can be run
+ * alone.
  */
 #ifndef BB_LOWER_GPU_H
 #define BB_LOWER_GPU_H
@@ -33,12 +34,12 @@ void bb_gpu_scales(bb_gpu *g); /* constant factors of values that are only compa
 void bb_gpu_powers(
     bb_gpu *g); /* exp as a power of two, factors of its argument with the constant */
 
-/* gpu_fold.c */
+/* gpu_fold.c, gpu_lazy.c */
 void bb_gpu_factors(bb_gpu *g);  /* repairs that scale: the factor once, for all components */
 void bb_gpu_lazy(bb_gpu *g);     /* repairs only where the pivot moved far */
 void bb_gpu_partials(bb_gpu *g); /* sums in lanes' parts until they are read */
 
-/* gpu_stretch.c */
+/* gpu_fill.c, gpu_stretch.c */
 void bb_gpu_fills(bb_gpu *g);     /* fillings of what is that already */
 void bb_gpu_stretches(bb_gpu *g); /* loops by where masks are true */
 
@@ -51,7 +52,8 @@ void bb_gpu_place(bb_gpu *g); /* memories, orientation, roles, stages, under the
 void bb_gpu_split(bb_gpu *g); /* a placed program's folds, over the blocks of a cluster */
 
 /* gpu_few.c */
-/* All of that for results of few rows, with products by warps or, of what is loaded, by a warp group. */
+/* All of that for results of few rows, with products by warps or, of what is loaded, by a warp
+ * group. */
 void bb_gpu_few(bb_gpu *g, bool by_group);
 
 /* gpu_simplify.c */

@@ -15,17 +15,19 @@ typedef struct bb_parts {
   const bb_tile_monoid *monoid;
 } bb_parts;
 
-/* What the loop of `core` carries, and how parts of it are joined.  Refuses a loop that carries what is no sum. */
+/* What the loop of `core` carries, and how parts of it are joined.  Refuses a loop that carries
+ * what is no sum. */
 void bb_parts_find(bb_parts *q);
-/* Behind bb_gpu_partials(): sums that lanes hold in parts are made whole before the merge, which then reads the whole
- * ones. */
+/* Behind bb_gpu_partials(): sums that lanes hold in parts are made whole before the merge, which
+ * then reads the whole ones. */
 void bb_parts_settle(bb_parts *q);
-/* A vector that is only turned behind the loop is turned before the merge: what stands behind it then goes element by
- * element. */
+/* A vector that is only turned behind the loop is turned before the merge: what stands behind it
+ * then goes element by element. */
 void bb_parts_turn(bb_parts *q);
 /* Refuses statements behind the parts that read what these have, but for what is merged. */
 void bb_parts_leave(const bb_parts *q);
-/* The loop, over blocks of a cluster: as many parts as make about `fill` blocks of the grid, at most `most`. */
+/* The loop, over blocks of a cluster: as many parts as make about `fill` blocks of the grid, at
+ * most `most`. */
 void bb_parts_split(bb_parts *q, int64_t fill, int64_t most);
 
 /* Of indices. */

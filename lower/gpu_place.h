@@ -1,4 +1,6 @@
-/* gpu_place.h - what the parts share that place a tile program on a GPU: gpu_place.c, gpu_grid.c. */
+/* gpu_place.h - what the parts share that place a tile program on a GPU: gpu_place.c,
+ * gpu_grid.c.
+ */
 #ifndef BB_LOWER_GPU_PLACE_H
 #define BB_LOWER_GPU_PLACE_H
 
@@ -19,7 +21,8 @@ typedef struct bb_gpu_placer {
 
 /* gpu_grid.c.  Does the serial loop's length depend on a variable? */
 bool bb_gpu_varies_with(const bb_gpu_placer *placer, uint32_t variable);
-/* The loops around the core go over the grid: their order, and what blocks take one after the other. */
+/* The loops around the core go over the grid: their order, and what blocks take one after the
+ * other. */
 void bb_gpu_schedule_grid(bb_gpu_placer *placer);
 
 #endif

@@ -15,4 +15,8 @@ typedef struct bb_rolling {
 /* Of the loop at a place of a body; false: it has none of that form. */
 bool bb_gpu_find_rolling(bb_gpu *g, bb_tile_body *outer, uint32_t loop, bb_rolling *rolling);
 
+/* x = factor * tile + rest, of a named expression; NULL: zero.  False: it is not of that form. */
+bool bb_gpu_split_factor(bb_gpu *g, const bb_expr *x, uint32_t tile, const bb_expr **factor,
+                         const bb_expr **rest);
+
 #endif

@@ -1,220 +1,14 @@
-/* gpu_stretch.c - masks of blocks: those that change nothing go, and a serial loop over blocks is split by
- * where the others are true.
+/* gpu_stretch.c - a serial loop over blocks is split by where its masks are true.
  *
  * A mask is a map select(c, x, y), or with the condition the other way, of comparisons that are affine in
  * the coordinates, joined by `and`.  Over the blocks of a loop each comparison is true everywhere from
  * some iteration on, or up to some; blocks where all are need no mask, and blocks where one is nowhere
  * true are left out if the loop's sums stay as they are.
  */
-#include "gpu.h"
-
-#include "affine.h"
+#include "gpu_mask.h"
 
 #include <math.h>
 #include <string.h>
-
-/* --- fillings that change nothing --- */
-
-typedef struct mask {
-  const bb_expr *condition; /* named */
-  uint32_t tile;
-  double fill;
-} mask;
-
-/* tile = select(condition, tile, fill) */
-static bool is_filling(const bb_gpu *g, const bb_tile_stmt *s, mask *m) {
-  if (s->kind != BB_TILE_MAP || !bb_expr_uses_coord(s->expr)) return false;
-  const bb_expr *e = bb_tile_named(g->p, s);
-  if (e->op != BB_X_SELECT || e->a[2]->op != BB_X_CONST) return false;
-  if (e->a[1]->op != BB_X_ARG || e->a[1]->index != BB_TILE_NAMED + s->result) return false;
-  *m = (mask){e->a[0], s->result, e->a[2]->number};
-  return true;
-}
-
-static const bb_expr *number(const bb_gpu *g, double value) {
-  return bb_expr_const(g->p->home, BB_F32, value);
-}
-
-/* The expression with each tile other than `tile` that one map of a single operand makes here expanded,
- * so that what that map excludes is known. */
-static const bb_expr *expanded(const bb_gpu *g, const bb_tile_body *body, uint32_t at,
-                               const bb_expr *e, uint32_t tile) {
-  const bb_tile_stmt *s = body->stmt[at];
-  for (uint32_t i = 0; i < s->operands; i++) {
-    if (s->operand[i] == tile) continue;
-    uint32_t k = at;
-    while (k > 0 && !bb_tile_writes(body->stmt[k - 1], s->operand[i])) k--;
-    if (k == 0) continue;
-    const bb_tile_stmt *made = body->stmt[k - 1];
-    if (made->kind == BB_TILE_MAP && made->operands == 1 && !bb_expr_uses_coord(made->expr) &&
-        made->operand[0] != tile && made->operand[0] != s->operand[i])
-      e = bb_tile_replace(g->p, e, s->operand[i], bb_tile_named(g->p, made));
-  }
-  return e;
-}
-
-static bool always_is(const bb_gpu *g, const bb_expr *e, double value) {
-  static const double sample[] = {0, 1, -2.5, 3e30, -3e30, INFINITY, -INFINITY};
-  const uint32_t samples = sizeof sample / sizeof *sample;
-  uint32_t tile[4], tiles = 0, ways = 1;
-  for (uint32_t t = 0; t < g->p->tiles; t++) {
-    if (!bb_tile_names(e, t)) continue;
-    if (tiles == 4) return false;
-    tile[tiles++] = t, ways *= samples;
-  }
-  for (uint32_t way = 0; way < ways; way++) {
-    const bb_expr *x = e;
-    for (uint32_t i = 0, rest = way; i < tiles; i++, rest /= samples)
-      x = bb_tile_replace(g->p, x, tile[i], number(g, sample[rest % samples]));
-    if (bb_expr_eval(x, &(bb_expr_env){0}) != value) return false;
-  }
-  return true;
-}
-
-/* Does a load give `fill` where a condition, that the column is below the extent of what is loaded,
- * does not hold? */
-static bool fills_beyond(const bb_gpu *g, const bb_tile_stmt *load, const bb_tile_stmt *mask_stmt,
-                         const bb_expr *condition, double *fill) {
-  if (load->kind != BB_TILE_LOAD || condition->op != BB_X_LT) return false;
-  const bb_expr *col = condition->a[0], *limit = condition->a[1];
-  if (col->op != BB_X_COORD || col->index != BB_COORD_COL) return false;
-  const bb_tile_view *view = &g->p->view[load->view];
-  *fill = load->pad;
-  for (uint32_t i = 0; i < view->rank; i++) {
-    const bb_tile_range *r = &load->range[i];
-    if (!r->size || r->axis != BB_AXIS_COL) continue;
-    bb_tile_index extent = view->extent[i];
-    bool same = extent->op == BB_X_CONST ? limit == extent
-                                         : extent->op == BB_X_ARG && limit->op == BB_X_ARG &&
-                                               limit->index == BB_TILE_VARIABLE + extent->index;
-    return same && r->start == mask_stmt->at[1];
-  }
-  return false;
-}
-
-/* Is what the statement before made of a tile that the same condition filled already the filling? */
-static bool is_filled(const bb_gpu *g, const bb_tile_body *body, uint32_t at) {
-  mask m, earlier;
-  if (!is_filling(g, body->stmt[at], &m) || at == 0) return false;
-  uint32_t made = at;
-  while (made > 0 && !bb_tile_writes(body->stmt[made - 1], m.tile)) made--;
-  if (made-- == 0 || body->stmt[made]->kind != BB_TILE_MAP) return false;
-  const bb_tile_stmt *map = body->stmt[made];
-  if (bb_expr_uses_coord(map->expr)) return false;
-  for (uint32_t i = 0; i < map->operands; i++) {
-    uint32_t k = made, x = map->operand[i];
-    while (k > 0 && !bb_tile_writes(body->stmt[k - 1], x)) k--;
-    if (k > 0 && fills_beyond(g, body->stmt[k - 1], body->stmt[at], m.condition, &earlier.fill)) {
-      const bb_expr *pad = bb_expr_const(g->p->home, g->p->tile[x].dtype, earlier.fill);
-      const bb_expr *e = expanded(g, body, made, bb_tile_named(g->p, map), x);
-      if (always_is(g, bb_tile_replace(g->p, e, x, pad), m.fill)) return true;
-    }
-    if (k == 0 || !is_filling(g, body->stmt[k - 1], &earlier)) continue;
-    if (earlier.condition != m.condition || body->stmt[k - 1]->at[0] != body->stmt[at]->at[0] ||
-        body->stmt[k - 1]->at[1] != body->stmt[at]->at[1])
-      continue;
-    const bb_expr *e = expanded(g, body, made, bb_tile_named(g->p, map), x);
-    if (always_is(g, bb_tile_replace(g->p, e, x, number(g, earlier.fill)), m.fill)) return true;
-  }
-  return false;
-}
-
-/* --- masks that others imply --- */
-
-/* A side of a comparison as row * by[0] + col * by[1] + rest. */
-typedef struct linear {
-  bool is;
-  int64_t by[2];
-  bb_affine rest;
-} linear;
-
-static linear linear_add(linear a, int64_t by, linear b) {
-  a.is = a.is && b.is;
-  a.by[0] += by * b.by[0];
-  a.by[1] += by * b.by[1];
-  a.rest = bb_affine_add(a.rest, by, b.rest);
-  return a;
-}
-
-static linear linear_of(const bb_expr *x) {
-  linear l = {.is = true, .rest = bb_affine_number(0)}, zero = l;
-  switch (x->op) {
-  case BB_X_CONST:
-    if (x->number != floor(x->number) || fabs(x->number) > 0x1p40) return (linear){0};
-    l.rest = bb_affine_number((int64_t)x->number);
-    return l;
-  case BB_X_COORD:
-    if (x->index > BB_COORD_COL) return (linear){0};
-    l.by[x->index] = 1;
-    return l;
-  case BB_X_ARG:
-    if (x->index < BB_TILE_VARIABLE || x->index >= BB_TILE_NAMED) return (linear){0};
-    l.rest = bb_affine_variable(x->index - BB_TILE_VARIABLE);
-    return l;
-  case BB_X_NEG: return linear_add(zero, -1, linear_of(x->a[0]));
-  case BB_X_ADD: return linear_add(linear_of(x->a[0]), 1, linear_of(x->a[1]));
-  case BB_X_SUB: return linear_add(linear_of(x->a[0]), -1, linear_of(x->a[1]));
-  default: return (linear){0};
-  }
-}
-
-/* The comparison as 0 <= linear. */
-static linear comparison_of(const bb_expr *c, bool holds) {
-  linear one = {.is = true, .rest = bb_affine_number(1)};
-  if (c->op != BB_X_LT && c->op != BB_X_LE) return (linear){0};
-  linear a = linear_of(c->a[0]), b = linear_of(c->a[1]);
-  linear d = holds ? linear_add(b, -1, a) : linear_add(a, -1, b); /* a <= b; b < a */
-  return holds == (c->op == BB_X_LT) ? linear_add(d, -1, one) : d;
-}
-
-/* Does the condition say that d is not negative, in rows below their limit?  What stands in rows beyond is
- * left out where the tile is stored, or filled before anything is folded over rows. */
-static bool implies(const bb_affine_scope *scope, const bb_tile_stmt *s, const bb_expr *c,
-                    linear d) {
-  if (c->op == BB_X_AND) return implies(scope, s, c->a[0], d) || implies(scope, s, c->a[1], d);
-  linear rest = linear_add(d, -1, comparison_of(c, true));
-  bb_affine row = bb_affine_of(s->at[0] ? s->at[0] : s->at[1]);
-  if (!rest.is || rest.by[1] != 0 || rest.by[0] > 0 || !row.is || row.terms != 1 || row.constant)
-    return false;
-  const bb_tile_loop *loop = scope->loop[row.term[0].variable];
-  if (!loop || !s->at[0] || row.term[0].by != 1 || loop->stretches != 1 || !loop->stretch[0].to)
-    return false;
-  bb_affine last = bb_affine_add(bb_affine_of(loop->stretch[0].to), 1, bb_affine_number(-1));
-  return bb_affine_at_most(scope, bb_affine_number(0), bb_affine_add(rest.rest, rest.by[0], last));
-}
-
-/* A filling right behind another of the same tile and number, whose condition implies its own. */
-static bool is_implied(const bb_gpu *g, const bb_affine_scope *scope, const bb_tile_body *body,
-                       uint32_t at) {
-  mask m, earlier;
-  if (at == 0 || !is_filling(g, body->stmt[at], &m) ||
-      !is_filling(g, body->stmt[at - 1], &earlier) || earlier.tile != m.tile ||
-      memcmp(&earlier.fill, &m.fill, sizeof m.fill) != 0)
-    return false;
-  linear d = comparison_of(m.condition, true);
-  return d.is && implies(scope, body->stmt[at], earlier.condition, d);
-}
-
-static void fill_body(bb_gpu *g, bb_tile_body *body, const bb_tile_loop **scope) {
-  bb_affine_scope known = {g->p, scope};
-  for (uint32_t at = 0; at < body->count; at++) {
-    bb_tile_loop *loop = body->stmt[at]->loop;
-    if (loop) scope[loop->variable] = loop;
-    if (loop) fill_body(g, &loop->body, scope);
-    if (loop) scope[loop->variable] = NULL;
-    if (is_filled(g, body, at)) bb_tile_remove(body, at--);
-  }
-  for (uint32_t at = 0; at < body->count; at++)
-    if (is_implied(g, &known, body, at)) bb_tile_remove(body, at--);
-}
-
-static const bb_tile_loop **new_scope(const bb_gpu *g) {
-  return BB_NEW(g->p->home->arena, const bb_tile_loop *, g->p->variables + 1);
-}
-
-void bb_gpu_fills(bb_gpu *g) {
-  fill_body(g, &g->p->body, new_scope(g));
-}
 
 /* --- where a condition is true --- */
 
@@ -261,15 +55,15 @@ static bool lower(const splitter *s, bound *to, bb_affine at) {
 
 /* Is the mask true nowhere from the loop's end on?  Then the loop may as well go on for as long as the mask allows. */
 static bool is_within(const splitter *s, const bb_tile_stmt *stmt, const bb_expr *c, bb_affine to) {
-  linear d = {.is = true, .by = {0, -1}};
+  bb_mask_linear d = {.is = true, .by = {0, -1}};
   d.rest = bb_affine_add(to, 1, bb_affine_number(-1));
   bb_affine start = bb_affine_of(stmt->at[1] ? stmt->at[1] : stmt->at[0]);
   return stmt->at[1] && start.is && start.terms == 1 && start.term[0].variable == s->n &&
-         implies(&s->scope, stmt, c, d);
+         bb_mask_implies(&s->scope, stmt, c, d);
 }
 
 /* 0 <= d over the block of the statement: where that is so for every element, and for some. */
-static bool add_comparison(splitter *s, const bb_tile_stmt *stmt, linear d) {
+static bool add_comparison(splitter *s, const bb_tile_stmt *stmt, bb_mask_linear d) {
   const bb_tile *t = &s->g->p->tile[stmt->result];
   uint32_t size[2] = {t->rows, t->cols};
   bb_affine least = d.rest, most = d.rest;
@@ -303,7 +97,7 @@ static bool add_condition(splitter *s, const bb_tile_stmt *stmt, const bb_expr *
   if (c->op == BB_X_NOT) return add_condition(s, stmt, c->a[0], !holds);
   if (c->op == (holds ? BB_X_AND : BB_X_OR))
     return add_condition(s, stmt, c->a[0], holds) && add_condition(s, stmt, c->a[1], holds);
-  return add_comparison(s, stmt, comparison_of(c, holds));
+  return add_comparison(s, stmt, bb_mask_comparison(c, holds));
 }
 
 /* Does the value where the mask holds stand first? */
@@ -510,5 +304,5 @@ static void stretch_body(bb_gpu *g, bb_tile_body *body, const bb_tile_loop **sco
 }
 
 void bb_gpu_stretches(bb_gpu *g) {
-  stretch_body(g, &g->p->body, new_scope(g));
+  stretch_body(g, &g->p->body, bb_mask_scope(g));
 }

@@ -1,15 +1,16 @@
 /* tile.h - tile programs: the last device-independent form of a kernel.
  *
  * A tile program says what a kernel does with blocks of fixed size: loops over run-time extents,
- * loads and stores of tiles by affine index, products, elementwise expressions, folds.  Its meaning is
- * sequential: statement after statement, loop after loop; a tile is storage with a name, and a
+ * loads and stores of tiles by affine index, products, elementwise expressions, folds.  Its meaning
+ * is sequential: statement after statement, loop after loop; a tile is storage with a name, and a
  * statement replaces what it holds.  bb_tile_interpret() is that meaning.
  *
- * How a device runs it stands beside the statements as a *schedule*, which never changes the meaning:
- * where a tile lives (registers, registers laid out as a product's left operand, shared memory in so
- * many buffers), which warps a loop is spread over, in which pipeline stage a statement runs, whether
- * neighbouring iterations of the output loop overlap, which warp groups copy and which compute.  An emitter
- * that does not know a note ignores it: the same statements are the kernels of every target.
+ * How a device runs it stands beside the statements as a *schedule*, which never changes the
+ * meaning: where a tile lives (registers, registers laid out as a product's left operand, shared
+ * memory in so many buffers), which warps a loop is spread over, in which pipeline stage a
+ * statement runs, whether neighbouring iterations of the output loop overlap, which warp groups
+ * copy and which compute.  An emitter that does not know a note ignores it: the same statements are
+ * the kernels of every target.
  *
  * The text form is described in tile_parse.c.  A tile program lives in the arena of its home, a
  * bb_program that holds the tables of its expressions and symbols.
@@ -24,7 +25,8 @@ enum { BB_TILE_RANK = 32, BB_TILE_SIZE = 1 << 18, BB_TILE_OPERANDS = 16, BB_TILE
 /* In the expression of a MAP or ANY, ARG BB_TILE_VARIABLE + k is variable k. */
 enum { BB_TILE_VARIABLE = BB_TILE_OPERANDS };
 
-/* Integer expressions (i64): ARG k is variable k, an extent or the variable of an enclosing loop. */
+/* Integer expressions (i64): ARG k is variable k, an extent or the variable of an enclosing
+ * loop. */
 typedef const bb_expr *bb_tile_index;
 
 /* An array in memory: an argument of the kernel, or scratch. */
@@ -40,8 +42,8 @@ typedef struct bb_tile_view {
                  * that a single outermost loop uses holds nothing from one iteration of the parallel
                  * loops around its uses to another: each may have its own */
   /* the last two axes are those of a block, and a load or store takes one from its begin; how
-                 * its elements lie in memory is the device's to say.  The last extent is a multiple of
-                 * BB_TILE_PANEL */
+   * its elements lie in memory is the device's to say.  The last extent is a multiple of
+   * BB_TILE_PANEL */
   bool panels;
 } bb_tile_view;
 
@@ -72,6 +74,9 @@ static inline uint32_t bb_tile_cols(const bb_tile *tile) {
 static inline double bb_tile_elements(const bb_tile *tile) {
   return (double)bb_tile_rows(tile) * bb_tile_cols(tile);
 }
+static inline bool bb_tile_is_vector(const bb_tile *tile) {
+  return !tile->rows != !tile->cols;
+}
 static inline bool bb_tile_is_block(const bb_tile *tile) {
   return tile->rows && tile->cols;
 }
@@ -81,8 +86,8 @@ typedef struct bb_tile_monoid {
   const char *name;
   uint32_t components;
   const double *empty;
-  const bb_expr *const
-      *combine; /* ARG k: component k of the left part; ARG components + k: right */
+  /* ARG k: component k of the left part; ARG components + k: right */
+  const bb_expr *const *combine;
 } bb_tile_monoid;
 
 typedef enum bb_tile_kind {
@@ -116,7 +121,8 @@ typedef enum bb_tile_spread {
 } bb_tile_spread;
 
 /* A stretch of a serial loop: the variable takes from, from + step, ... below to, upwards or
- * downwards; without a `to` it takes `from`, once.  Statements may be confined to some stretches (a mask where it is not true everywhere). */
+ * downwards; without a `to` it takes `from`, once.  Statements may be confined to some stretches (a
+ * mask where it is not true everywhere). */
 typedef struct bb_tile_stretch {
   bb_tile_index from, to;
 } bb_tile_stretch;
@@ -191,8 +197,8 @@ typedef struct bb_tile_program {
 
 /* Lives as long as its home, and is not registered there. */
 bb_tile_program *bb_tile_create(bb_program *home, const char *name);
-/* Expressions may also name an extent as a symbol, once it is one of the home's.  A name that is a word of the text
- * form, as i32 is, gets an underscore. */
+/* Expressions may also name an extent as a symbol, once it is one of the home's.  A name that is a
+ * word of the text form, as i32 is, gets an underscore. */
 uint32_t bb_tile_add_variable(bb_tile_program *program, const char *name, bool extent);
 uint32_t bb_tile_add_view(bb_tile_program *program, const bb_tile_view *view);
 uint32_t bb_tile_add(bb_tile_program *program, const bb_tile *tile);
@@ -212,8 +218,8 @@ bool bb_tile_equal(const bb_tile_program *a, const bb_tile_program *b);
 /* NULL, or the first law that is broken, with the statement, in `scratch`. */
 const char *bb_tile_verify(const bb_tile_program *program, bb_arena *scratch);
 
-/* A name that says what a program does: PREFIX_dot3_fold_128x64 has three products, a fold, and stores blocks of 128 rows and 64
- * columns first; a C identifier if the prefix is one. */
+/* A name that says what a program does: PREFIX_dot3_fold_128x64 has three products, a fold, and
+ * stores blocks of 128 rows and 64 columns first; a C identifier if the prefix is one. */
 const char *bb_tile_describe(const bb_tile_program *program, const char *prefix, bb_arena *arena);
 
 /* One statement, as the text has it, without its body. */

@@ -38,6 +38,10 @@ void bb_tile_set(bb_tile_program *program, bb_tile_stmt *stmt, const bb_expr *na
 const bb_expr *bb_tile_replace(bb_tile_program *program, const bb_expr *named, uint32_t tile,
                                const bb_expr *with);
 bool bb_tile_names(const bb_expr *named, uint32_t tile);
+/* Is a named expression the tile, and nothing else? */
+static inline bool bb_tile_is_name(const bb_expr *named, uint32_t tile) {
+  return named->op == BB_X_ARG && named->index == BB_TILE_NAMED + tile;
+}
 
 /* A MAP that gives its operand as it is; the operand. */
 bool bb_tile_is_copy(const bb_tile_stmt *stmt);
