@@ -104,6 +104,7 @@ void bb_order_edge(bb_scope *scope, uint32_t src, uint32_t node);
 /* --- sibling maps (siblings.c) --- */
 
 struct bb_siblings *bb_siblings_create(bb_arena *arena);
+/* A map takes list `level` of a value, or does so no more. */
 void bb_siblings_add(bb_scope *scope, uint32_t map, bb_value src, uint32_t level);
 void bb_siblings_remove(bb_scope *scope, uint32_t map, bb_value src, uint32_t level);
 /* Out of the index and back in, around a change of the map's place. */

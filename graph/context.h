@@ -26,6 +26,7 @@ bb_status bb_protect(bb_context *ctx, bb_body *body, void *argument);
 _Noreturn void bb_fail(bb_context *ctx, bb_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* A line for the caller's log function; nothing where there is none. */
 void bb_log(bb_context *ctx, bb_log_level level, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
@@ -85,6 +86,7 @@ typedef struct bb_buffer {
   size_t length, capacity;
 } bb_buffer;
 
+/* All append. */
 void bb_put(bb_buffer *buffer, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void bb_put_integer(bb_buffer *buffer, int64_t value);
 void bb_put_bytes(bb_buffer *buffer, const char *bytes, size_t length);

@@ -31,8 +31,7 @@ static const char *type_of(drawing *d, const bb_type *type) {
   return text.data;
 }
 
-static bool is_closed(const drawing *d, const bb_node *map, uint32_t depth) {
-  (void)map;
+static bool is_closed(const drawing *d, uint32_t depth) {
   return d->picture->collapse && depth + 1 >= d->picture->collapse;
 }
 
@@ -137,7 +136,7 @@ static void draw_out_port(drawing *d, const bb_node *map, uint32_t port, uint32_
 /* The dot node at which an edge from an out-port starts: of an open map, the port inside. */
 static const char *tail_of(drawing *d, const bb_graph *graph, bb_value src, uint32_t depth) {
   const bb_node *node = graph->node[src.node];
-  if (node->kind == BB_NODE_MAP && !is_closed(d, node, depth))
+  if (node->kind == BB_NODE_MAP && !is_closed(d, depth))
     node = node->inner->node[node->inner->output[src.port]];
   return bb_id_of(d->ids, node);
 }
@@ -145,7 +144,7 @@ static const char *tail_of(drawing *d, const bb_graph *graph, bb_value src, uint
 static void draw_edge(drawing *d, const bb_graph *graph, bb_use use, uint32_t depth) {
   const bb_node *user = graph->node[use.node], *head = user;
   bb_value src = user->in[use.port].src;
-  if (user->kind == BB_NODE_MAP && !is_closed(d, user, depth)) {
+  if (user->kind == BB_NODE_MAP && !is_closed(d, depth)) {
     head = user->inner->node[user->inner->input[use.port]];
     if (head->out[0].first.node == BB_NONE) return;
   }
@@ -189,7 +188,7 @@ static void draw_level(drawing *d, const bb_graph *graph, uint32_t depth) {
     const bb_node *node = graph->node[i];
     bool port = node->kind == BB_NODE_INPUT || node->kind == BB_NODE_OUTPUT;
     if (node->kind == BB_NODE_REMOVED || (port && depth > 0)) continue;
-    if (node->kind == BB_NODE_MAP && !is_closed(d, node, depth))
+    if (node->kind == BB_NODE_MAP && !is_closed(d, depth))
       draw_open_map(d, node, depth);
     else
       draw_node(d, node, depth);

@@ -28,6 +28,7 @@ typedef struct bb_ids bb_ids;
 bb_ids *bb_ids_create(bb_arena *arena, const bb_graph *graph);
 const char *bb_id_of(const bb_ids *ids, const bb_node *node);
 
+/* The picture as JSON: nodes and edges by name, maps as nodes that hold others. */
 void bb_draw_json(bb_buffer *out, const bb_picture *picture, const bb_ids *ids);
 
 bool bb_is_marked(const bb_picture *picture, const bb_node *node);

@@ -44,6 +44,7 @@ typedef struct bb_expr {
 /* Deeper trees are refused (BB_ERROR_INPUT), so that walks may recurse. */
 enum { BB_EXPR_DEPTH = 1000 };
 
+/* Leaves.  EXTENT: a dim whose extent is a number gives that number. */
 const bb_expr *bb_expr_const(bb_program *program, bb_dtype dtype, double value);
 const bb_expr *bb_expr_arg(bb_program *program, bb_dtype dtype, uint32_t operand);
 const bb_expr *bb_expr_coord(bb_program *program, uint32_t which);

@@ -174,10 +174,13 @@ uint32_t bb_node_add_like(bb_graph *graph, const bb_node *like);
 /* Removes a node without uses; its in-ports are disconnected. */
 void bb_node_remove(bb_graph *graph, uint32_t node);
 
+/* In-port `port` of a node takes the value from now on, or none; use lists follow. */
 void bb_connect(bb_graph *graph, uint32_t node, uint32_t port, bb_value src);
 void bb_disconnect(bb_graph *graph, uint32_t node, uint32_t port);
+/* Whoever took the old value takes the other one. */
 void bb_replace_uses(bb_graph *graph, bb_value old, bb_value with);
 
+/* One more port, behind those that are there; its number. */
 uint32_t bb_in_add(bb_graph *graph, uint32_t node, bb_value src, uint32_t level);
 void bb_in_remove(bb_graph *graph, uint32_t node, uint32_t port); /* later ports move down */
 uint32_t bb_out_add(bb_graph *graph, uint32_t node, const bb_type *type);
@@ -279,6 +282,7 @@ static inline bb_use bb_next_use(const bb_graph *graph, bb_use use) {
 static inline uint32_t bb_chunk_depth(const bb_node *map) {
   return map->part == BB_PART_CHUNK ? map->chunk->count : 0;
 }
+/* How many in-ports of its level take a value. */
 uint32_t bb_use_count(const bb_graph *graph, bb_value value);
 /* Functions and reductions, those in levels inside included. */
 uint32_t bb_operator_count(const bb_graph *graph);

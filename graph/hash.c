@@ -369,8 +369,7 @@ static bb_hash hash_level(hasher *h, const bb_graph *graph) {
   return finish(&all);
 }
 
-bb_hash bb_hash_graph(const bb_program *program, const bb_graph *graph, bb_arena *scratch) {
-  (void)scratch;
+bb_hash bb_hash_graph(const bb_program *program, const bb_graph *graph) {
   bb_arena *own = bb_scratch(program->ctx);
   hasher h = {.program = program, .arena = own};
   h.numbers = bb_intern_create(own, hash_number, same_number);

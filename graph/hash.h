@@ -13,7 +13,8 @@ typedef struct bb_hash {
   uint64_t low, high;
 } bb_hash;
 
-bb_hash bb_hash_graph(const bb_program *program, const bb_graph *graph, bb_arena *scratch);
+/* Of a root level and all inside it, with the program's tensors that it reads and writes. */
+bb_hash bb_hash_graph(const bb_program *program, const bb_graph *graph);
 /* As 32 hexadecimal digits and a NUL. */
 void bb_hash_text(bb_hash hash, char text[33]);
 

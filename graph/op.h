@@ -20,7 +20,9 @@ typedef struct bb_op_info {
   const char *description;
 } bb_op_info;
 
+/* The row of op.def. */
 const bb_op_info *bb_op_get(bb_op op);
+/* False: there is none of that name. */
 bool bb_op_find(const char *name, size_t length, bb_op *op);
 
 static inline bool bb_op_has_monoid(bb_op op) {

@@ -45,6 +45,8 @@ typedef struct bb_extent {
   const uint32_t *symbol; /* indices into the program's table of symbols */
 } bb_extent;
 
+/* An extent that is a number, or a run-time symbol, which is added if it is new.  Equal extents of a program
+ * are one pointer. */
 const bb_extent *bb_extent_number(bb_program *program, int64_t value);
 const bb_extent *bb_extent_symbol(bb_program *program, const char *name);
 /* The index of a symbol (an extent or a run-time scalar) by name, added if new. */
@@ -98,6 +100,7 @@ typedef struct bb_type {
   const bb_level *level; /* outermost first */
 } bb_type;
 
+/* Equal types of a program are one pointer.  The levels are copied. */
 const bb_type *bb_type_make(bb_program *program, bb_item item, uint32_t rank,
                             const bb_level *level);
 /* The element of the list `level`: the type without that level. */

@@ -22,6 +22,7 @@ typedef struct bb_affine_scope {
   const bb_tile_loop *const *loop; /* by variable; NULL: an extent */
 } bb_affine_scope;
 
+/* A number, a variable, and an index; one that is not affine gives what is not `is`. */
 bb_affine bb_affine_number(int64_t value);
 bb_affine bb_affine_variable(uint32_t variable);
 bb_affine bb_affine_of(bb_tile_index index);

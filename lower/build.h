@@ -124,6 +124,7 @@ typedef struct bb_loop_options {
   bb_tile_index chunk;  /* part CHUNK: its number, of so many */
   int64_t chunks;
 } bb_loop_options;
+/* Opens a loop over a dim: what is built from now on stands in it, until it is closed. */
 bb_build_loop *bb_build_begin(bb_build *b, bb_dim dim, const bb_loop_options *options);
 void bb_build_end(bb_build *b, const bb_build_loop *loop, const bb_loop_options *options);
 /* Which chunk of its loop a map of a chunk runs, and of how many: the maps around it that number them,
@@ -178,6 +179,7 @@ typedef struct bb_nest {
 typedef void bb_item_function(bb_build *b, void *user, uint32_t count, const bb_build_value *item);
 void bb_each_item(bb_build *b, const bb_node *node, uint32_t count, const bb_build_value *value,
                   const bb_nest *nest, bb_item_function *function, void *user);
+/* The same with a body that copies: `from` into the memory of `to`. */
 void bb_value_copy(bb_build *b, const bb_node *node, const bb_build_value *to,
                    const bb_build_value *from, const bb_nest *nest);
 

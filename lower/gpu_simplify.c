@@ -219,10 +219,9 @@ static bool compose(bb_gpu *g, bb_tile_body *body, uint32_t at) {
 }
 
 /* t = 0; t += a b: t = a b. */
-static bool begin_with_product(bb_gpu *g, bb_tile_body *body, uint32_t at) {
+static bool begin_with_product(bb_tile_body *body, uint32_t at) {
   double value;
   uint32_t t = body->stmt[at]->result, next = at + 1;
-  (void)g;
   if (!bb_tile_is_constant(body->stmt[at], &value) || value != 0) return false;
   while (next < body->count && !bb_tile_reads(body->stmt[next], t)) {
     if (bb_tile_writes(body->stmt[next], t)) return false;
@@ -251,7 +250,7 @@ static bool clean_at(bb_gpu *g, bb_tile_body *body, uint32_t at) {
     return true;
   }
   if (bb_tile_is_copy(s) && (forward_copy(g, body, at) || backward_copy(g, body, at))) return true;
-  return compose(g, body, at) || begin_with_product(g, body, at);
+  return compose(g, body, at) || begin_with_product(body, at);
 }
 
 static bool clean_body(bb_gpu *g, bb_tile_body *body) {

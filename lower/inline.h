@@ -4,6 +4,8 @@
 
 #include "tile.h"
 
+/* Joins chains of elementwise statements (inline.c says which), in place.  Keeps what the program means to the
+ * last bit. */
 void bb_tile_inline(bb_tile_program *program);
 
 #endif

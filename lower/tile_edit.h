@@ -14,8 +14,10 @@ typedef void bb_tile_visit(void *user, bb_tile_body *body, uint32_t at);
 /* Every statement, those inside of one after it. */
 void bb_tile_walk(bb_tile_body *body, bb_tile_visit *visit, void *user);
 
+/* A statement that stands nowhere yet, and a copy of one with all that is inside. */
 bb_tile_stmt *bb_tile_stmt_new(bb_tile_program *program, bb_tile_kind kind);
 bb_tile_stmt *bb_tile_copy(bb_tile_program *program, const bb_tile_stmt *stmt);
+/* At the end of a body, and before the statement that is at a place now. */
 void bb_tile_push(bb_tile_program *program, bb_tile_body *body, bb_tile_stmt *stmt);
 void bb_tile_insert(bb_tile_program *program, bb_tile_body *body, uint32_t at, bb_tile_stmt *stmt);
 void bb_tile_remove(bb_tile_body *body, uint32_t at);
@@ -31,10 +33,12 @@ void bb_tile_rename(bb_tile_body *body, uint32_t from, uint32_t to);
 /* Removes statements whose results nobody reads, and loops that have no others. */
 void bb_tile_drop_dead(bb_tile_program *program);
 
+/* The expression of a MAP or ANY, named; and the named expression that is a tile. */
 const bb_expr *bb_tile_named(bb_tile_program *program, const bb_tile_stmt *stmt);
 const bb_expr *bb_tile_name(bb_tile_program *program, uint32_t tile);
 /* Gives a MAP or ANY a named expression. */
 void bb_tile_set(bb_tile_program *program, bb_tile_stmt *stmt, const bb_expr *named);
+/* A named expression with another in the place of a tile; and does it name the tile at all? */
 const bb_expr *bb_tile_replace(bb_tile_program *program, const bb_expr *named, uint32_t tile,
                                const bb_expr *with);
 bool bb_tile_names(const bb_expr *named, uint32_t tile);

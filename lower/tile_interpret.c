@@ -31,15 +31,14 @@ static void run_body(machine *m, const bb_tile_body *body, uint32_t stretch);
 
 /* --- memory --- */
 
-static void extents_of(const bb_tile_program *p, const bb_tile_view *view, const double *variable,
-                       int64_t *extent, int64_t *stride) {
+static void extents_of(const bb_tile_view *view, const double *variable, int64_t *extent,
+                       int64_t *stride) {
   int64_t step = 1;
   for (uint32_t i = view->rank; i-- > 0;) {
     extent[i] = bb_tile_index_value(view->extent[i], variable);
     stride[i] = view->strided ? bb_tile_index_value(view->stride[i], variable) : step;
     step *= extent[i];
   }
-  (void)p;
 }
 
 size_t bb_tile_view_count(const bb_tile_program *p, uint32_t view, const int64_t *value) {
@@ -47,7 +46,7 @@ size_t bb_tile_view_count(const bb_tile_program *p, uint32_t view, const int64_t
   double *variable = BB_NEW(scratch, double, p->variables + 1);
   int64_t extent[BB_TILE_RANK], stride[BB_TILE_RANK], last = 0;
   for (uint32_t i = 0; i < p->extents; i++) variable[i] = (double)value[i];
-  extents_of(p, &p->view[view], variable, extent, stride);
+  extents_of(&p->view[view], variable, extent, stride);
   for (uint32_t i = 0; i < p->view[view].rank; i++) {
     if (extent[i] <= 0) last = -1;
     if (last >= 0) last += (extent[i] - 1) * stride[i];
@@ -75,7 +74,7 @@ static void run_memory(machine *m, const bb_tile_stmt *s) {
   const bb_tile *t = &m->p->tile[tile];
   const bb_tile_view *view = &m->p->view[s->view];
   int64_t extent[BB_TILE_RANK], stride[BB_TILE_RANK], start[BB_TILE_RANK];
-  extents_of(m->p, view, m->variable, extent, stride);
+  extents_of(view, m->variable, extent, stride);
   for (uint32_t i = 0; i < view->rank; i++)
     start[i] = bb_tile_index_value(s->range[i].start, m->variable);
   for (uint32_t r = 0; r < bb_tile_rows(t); r++)

@@ -152,9 +152,7 @@ static void hash_body(bb_context *ctx, void *argument) {
   const bb_program *program = call->program;
   if (program->stage < BB_STAGE_BLOCK || !program->root)
     bb_fail(ctx, BB_ERROR_ARGUMENT, "the program does not have its unfused block program");
-  bb_arena *scratch = bb_scratch(ctx);
-  bb_hash_text(bb_hash_graph(program, program->root, scratch), call->text);
-  bb_scratch_end(scratch);
+  bb_hash_text(bb_hash_graph(program, program->root), call->text);
 }
 
 bb_status bb_program_get_hash(const bb_program *program, char hash[33]) {

@@ -41,7 +41,8 @@ extern "C" {
 #define BB_API
 #endif
 
-/* Bytes of version: major * 10000 + minor * 100 + patch. */
+/* Of this header, as major * 10000 + minor * 100 + patch: what the structs that a caller fills begin with.
+ * bb_version() is that of the library, which may be newer. */
 #define BB_VERSION 102
 BB_API uint32_t bb_version(void);
 

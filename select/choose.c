@@ -209,8 +209,8 @@ static uint64_t shape_of(const bb_graph *graph) {
   return shape;
 }
 
-static void hash_known(chooser *c, known *k, const bb_graph *graph, bb_arena *scratch) {
-  k->hash = bb_hash_graph(c->program, graph, scratch);
+static void hash_known(chooser *c, known *k, const bb_graph *graph) {
+  k->hash = bb_hash_graph(c->program, graph);
   k->hashed = true;
 }
 
@@ -227,10 +227,10 @@ static const known *find_twin(chooser *c, repertoire *r, const bb_candidate *all
     return NULL;
   }
   if (!alike->hashed) {
-    hash_known(c, alike, all[alike->index].graph, scratch);
+    hash_known(c, alike, all[alike->index].graph);
     bb_intern_add(r->hashes, alike);
   }
-  hash_known(c, k, graph, scratch);
+  hash_known(c, k, graph);
   const known *found = bb_intern_find(r->hashes, k);
   if (!found) bb_intern_add(r->hashes, k);
   bool same = found && bb_twin_match(c->twin, all[found->index].graph, graph, scratch);

@@ -191,9 +191,8 @@ typedef struct wanted {
 
 static void walk_level(bb_nest_walker *w, level *l, const bb_node *map, const wanted *want);
 
-static wanted wanted_of(const level *l, const bb_node *map, const wanted *want, bb_value value) {
+static wanted wanted_of(const level *l, const wanted *want, bb_value value) {
   wanted result = {0};
-  (void)map;
   for (bb_use u = bb_first_use(l->graph, value); u.node != BB_NONE; u = bb_next_use(l->graph, u)) {
     if (l->graph->node[u.node]->kind != BB_NODE_OUTPUT || l->top) {
       result.tensor |= l->top;
@@ -324,8 +323,7 @@ static bool in_grid(const bb_nest_walker *w, const level *l, uint32_t n) {
 }
 
 /* Accumulators have room before the first turn; they fit one of the classes of the results. */
-static void walk_map(bb_nest_walker *w, const level *l, const bb_node *outer, const wanted *want,
-                     uint32_t n) {
+static void walk_map(bb_nest_walker *w, const level *l, const wanted *want, uint32_t n) {
   const bb_node *map = l->graph->node[n];
   bb_nest *nest = w->nest;
   uint32_t around = w->around, loop;
@@ -352,7 +350,7 @@ static void walk_map(bb_nest_walker *w, const level *l, const bb_node *outer, co
   }
   wanted *inner_want = BB_NEW(w->scratch, wanted, map->nout);
   for (uint32_t p = 0; p < map->nout; p++) {
-    inner_want[p] = wanted_of(l, outer, want, (bb_value){n, p});
+    inner_want[p] = wanted_of(l, want, (bb_value){n, p});
     if (map->out[p].mode != BB_OUT_COLLECT) inner_want[p] = (wanted){.list = true};
   }
   walk_level(w, &inside, map, inner_want);
@@ -445,7 +443,7 @@ static void walk_level(bb_nest_walker *w, level *l, const bb_node *map, const wa
     uint32_t n = l->order[i];
     switch (g->node[n]->kind) {
     case BB_NODE_FUNC: walk_func(w, l, map, n, i); break;
-    case BB_NODE_MAP: walk_map(w, l, map, want, n); break;
+    case BB_NODE_MAP: walk_map(w, l, want, n); break;
     case BB_NODE_REDUCE: walk_reduce(w, l, n); break;
     default: continue;
     }

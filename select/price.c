@@ -371,14 +371,13 @@ static void add_parts(const point *p, double instances, double parts, pass *firs
   }
 }
 
-static void add_turns(const point *p, uint32_t phase, double instances, pass *first, pass *last) {
+static void add_turns(const point *p, uint32_t phase, pass *first, pass *last) {
   for (uint32_t i = 0; i < p->nest->loops; i++) {
     const bb_nest_loop *loop = &p->nest->loop[i];
     if (loop->phase != phase || loop->grid) continue;
     pass *to = p->tiling->split > 1 && !inside(p, i, p->tiling->fold) ? last : first;
     to->start += p->machine->trip * p->run[i];
   }
-  (void)instances;
 }
 
 static double phase_seconds(const point *p, uint32_t phase, bool lists, bb_price *price,
@@ -398,7 +397,7 @@ static double phase_seconds(const point *p, uint32_t phase, bool lists, bb_price
              splits && !inside(p, term->loop, p->tiling->fold) ? &last : &first);
     if (!p->brief) count_operations(p, term, times_of(p, term, instances), price);
   }
-  add_turns(p, phase, instances, &first, &last);
+  add_turns(p, phase, &first, &last);
   if (splits) add_parts(p, instances, parts, &first, &last);
   *work += first.dot + first.vector + first.special + last.dot + last.vector + last.special;
   *useful += first.useful + last.useful;

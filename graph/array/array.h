@@ -59,9 +59,13 @@ typedef struct bb_array {
   struct bb_ix *index; /* the index form, once factored: index.h */
 } bb_array;
 
+/* Lives in the program's drafts, until bb_array_drop(). */
 bb_array *bb_array_create(bb_program *program);
+/* A value that nothing makes yet; its shape is copied.  Its number. */
 uint32_t bb_array_value_add(bb_array *array, const char *name, bb_dtype dtype, uint32_t rank,
                             const bb_extent *const *shape);
+/* A node whose results exist; operands and results are copied.  Its number.  Shapes are not looked at: the
+ * builders below do that. */
 uint32_t bb_array_node_add(bb_array *array, bb_array_op op, const char *name, uint32_t nin,
                            const uint32_t *in, uint32_t nout, const uint32_t *out);
 /* A node as it stands; its results exist already. */

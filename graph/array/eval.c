@@ -73,13 +73,12 @@ static bool uses_extents(bb_arena *arena, const bb_expr *expr) {
   return false;
 }
 
-static bool eval_elementwise(const bb_array *array, const bb_array_node *node, const bb_whole *in,
-                             bb_arena *arena, bb_whole *out) {
+static bool eval_elementwise(const bb_array_node *node, const bb_whole *in, bb_arena *arena,
+                             bb_whole *out) {
   double *arg = BB_NEW(arena, double, node->nin);
   int64_t at[BB_EVAL_RANK] = {0}, back[BB_EVAL_RANK] = {0};
   if (uses_extents(arena, node->expr)) return false;
   bb_expr_env env = {.arg = arg, .axis_index = back};
-  (void)array;
   size_t i = 0;
   do {
     for (uint32_t k = 0; k < node->nin; k++)
@@ -151,7 +150,7 @@ bool bb_eval_node(const bb_array *array, const bb_array_node *node, const bb_who
   out->data = BB_NEW(arena, double, out->count);
   switch (node->op) {
   case BB_A_ELEMENTWISE:
-    if (!eval_elementwise(array, node, in, arena, out)) return false;
+    if (!eval_elementwise(node, in, arena, out)) return false;
     break;
   case BB_A_RESHAPE: memcpy(out->data, in->data, out->count * sizeof *out->data); break;
   case BB_A_TRANSPOSE: eval_transpose(node, in, out); break;

@@ -178,6 +178,7 @@ typedef struct bb_ix_classes {
   bool *copied;    /* of each node: a reshape, slice or join that is no renaming: data moves */
   uint32_t *stored_as; /* of each array value: the one whose axes it is stored with, BB_NONE: own */
 } bb_ix_classes;
+/* Ties the axes of all values, and splits classes, until nothing more becomes a renaming. */
 bb_ix_classes bb_ix_classify(bb_ix *ix, bb_arena *scratch);
 
 /* --- flatten.c --- */

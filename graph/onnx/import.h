@@ -177,6 +177,7 @@ bb_onnx_value *bb_onnx_value_of_tensor(bb_onnx *m, const char *name,
                                        const Onnx__TensorProto *tensor, const char *where);
 /* --- extent.c: extents and the integers computed from them --- */
 
+/* An extent as an i64 expression of extents and numbers. */
 const bb_expr *bb_onnx_extent_expr(bb_onnx *m, const bb_extent *extent);
 /* What a symbol says that is no name of the model's but an expression, the extent of a sum; NULL:
  * it is a name. */
@@ -242,6 +243,8 @@ const bb_extent *bb_onnx_tied(bb_onnx *m, const char *name);
 
 /* --- value.c: values and the operators of array programs on them --- */
 
+/* A value of a type and shape of which nothing is known; one of the array program; one that is an expression of
+ * its coordinates; one whose `count` elements are known, each an expression without coordinates. */
 bb_onnx_value *bb_onnx_value_new(bb_onnx *m, bb_dtype dtype, uint32_t rank,
                                  const bb_extent *const *shape);
 bb_onnx_value *bb_onnx_value_of_id(bb_onnx *m, uint32_t id);
@@ -285,6 +288,7 @@ void bb_onnx_keep_types(bb_onnx_node *n);
 
 /* --- layout.c: views of values --- */
 
+/* As numpy has them; axes are counted from 0, and what does not fit is refused. */
 bb_onnx_value *bb_onnx_reshape(const bb_onnx_node *n, bb_onnx_value *v, uint32_t rank,
                                const bb_extent *const *shape);
 bb_onnx_value *bb_onnx_transpose(const bb_onnx_node *n, bb_onnx_value *v, const int64_t *perm);

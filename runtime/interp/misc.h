@@ -16,6 +16,7 @@ typedef struct bb_kernel {
   bb_misc_value *out;
 } bb_kernel;
 
+/* An attribute of the node, `otherwise` where it has none of that name; fails where it is of another kind. */
 int64_t bb_misc_int(const bb_kernel *k, const char *name, int64_t otherwise);
 double bb_misc_float(const bb_kernel *k, const char *name, double otherwise);
 const char *bb_misc_text(const bb_kernel *k, const char *name, const char *otherwise);

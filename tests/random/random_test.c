@@ -97,7 +97,7 @@ static void print_and_parse(const trial *t, bb_graph *root, bb_arena *scratch, c
   }
   if (!bb_graph_equal(root, parsed->root))
     bb_fail(p->ctx, BB_ERROR_MISMATCH, "after %s: the parsed program is not equal", after);
-  bb_hash a = bb_hash_graph(p, root, scratch), b = bb_hash_graph(parsed, parsed->root, scratch);
+  bb_hash a = bb_hash_graph(p, root), b = bb_hash_graph(parsed, parsed->root);
   if (a.low != b.low || a.high != b.high)
     bb_fail(p->ctx, BB_ERROR_MISMATCH, "after %s: the parsed program has another hash", after);
   bb_undefer(p->ctx, parsed);

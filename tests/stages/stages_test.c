@@ -32,22 +32,21 @@ static void write_data(const trial *t, const bb_program *program) {
 }
 
 static void compare_graphs(const bb_program *p, const bb_graph *a, const bb_program *q,
-                           const bb_graph *b, const char *stage, bb_arena *scratch) {
-  bb_hash left = bb_hash_graph(p, a, scratch), right = bb_hash_graph(q, b, scratch);
+                           const bb_graph *b, const char *stage) {
+  bb_hash left = bb_hash_graph(p, a), right = bb_hash_graph(q, b);
   if (!bb_graph_equal(a, b)) bb_fail(p->ctx, BB_ERROR_MISMATCH, "%s: not equal", stage);
   if (left.low != right.low || left.high != right.high)
     bb_fail(p->ctx, BB_ERROR_MISMATCH, "%s: another hash", stage);
 }
 
-static void compare_programs(const bb_program *p, const bb_program *q, const char *stage,
-                             bb_arena *scratch) {
-  if (p->stage == BB_STAGE_BLOCK) compare_graphs(p, p->root, q, q->root, stage, scratch);
+static void compare_programs(const bb_program *p, const bb_program *q, const char *stage) {
+  if (p->stage == BB_STAGE_BLOCK) compare_graphs(p, p->root, q, q->root, stage);
   if (p->stage < BB_STAGE_PARTITION) return;
   for (uint32_t i = 0; i < p->candidates; i++) {
     const bb_candidate *a = &p->candidate[i], *b = &q->candidate[i];
-    compare_graphs(p, a->graph, q, b->graph, stage, scratch);
+    compare_graphs(p, a->graph, q, b->graph, stage);
     for (uint32_t k = 0; k < a->snapshots; k++)
-      compare_graphs(p, a->snapshot[k].graph, q, b->snapshot[k].graph, stage, scratch);
+      compare_graphs(p, a->snapshot[k].graph, q, b->snapshot[k].graph, stage);
   }
 }
 
@@ -68,7 +67,7 @@ static void examine(trial *t, bb_program *program, const char *stage) {
     bb_fail(ctx, BB_ERROR_MISMATCH, "%s: print, parse, print is not the identity", stage);
   broken = bb_verify_program(parsed, scratch);
   if (broken) bb_fail(ctx, BB_ERROR_MISMATCH, "%s, parsed: %s", stage, broken);
-  compare_programs(program, parsed, stage, scratch);
+  compare_programs(program, parsed, stage);
   bb_undefer(ctx, parsed);
   bb_program_destroy(parsed);
   bb_scratch_end(scratch);

@@ -446,7 +446,7 @@ static void test_data(void **state) {
   LAYER(m, n, "%o = map " m " (%a = %x[0]) { %n = map " n " (%b = %a[0]) { " inside " } yield %n }")
 
 static bb_hash hash_of(bb_program *program) {
-  return bb_hash_graph(program, program->root, program->arena);
+  return bb_hash_graph(program, program->root);
 }
 
 static bool same_hash(bb_hash a, bb_hash b) {
