@@ -1,4 +1,5 @@
 /* emit_simt.c - any tile program in CUDA C++: nests as functions, what their threads and lists are. */
+#include "code.h"
 #include "emit_simt_parts.h"
 
 #include <inttypes.h>
@@ -202,6 +203,8 @@ static void put_nest(bb_simt *s, const bb_c_nest *n, bb_simt_nest *made) {
   bb_put_bytes(&code, inner.data, inner.length);
   bb_put(&code, "  }\n");
   bb_c_declare_extents(c, &code, "call.extent");
+  bb_code_declare(&code, "tx", 1, "const int tx = bb_thread() %% TX;");
+  bb_code_declare(&code, "ty", 1, "const int ty = bb_thread() / TX;");
   c->out = out;
   c->indent = 0;
   bb_c_line(c, "BB_KERNEL(%s_%u, %s_call, %u, %u) {", c->name, c->nest, c->name, s->ty * s->tx,
@@ -209,7 +212,6 @@ static void put_nest(bb_simt *s, const bb_c_nest *n, bb_simt_nest *made) {
   c->indent = 1;
   bb_c_line(c, "enum { TY = %u, TX = %u, TV = %u };", s->ty, s->tx, s->tv);
   bb_c_line(c, "bb_after_earlier();");
-  bb_c_line(c, "const int ty = bb_thread() / TX, tx = bb_thread() %% TX;");
   bb_put_bytes(out, code.data, code.length);
   bb_put(out, "}\n\n");
   c->indent = 0;

@@ -130,16 +130,31 @@ uint32_t *bb_lower_loop_order(bb_lower *l, const bb_ix_node *node);
 /* The node with its indices in that order. */
 bb_ix_node bb_lower_reordered(bb_lower *l, const bb_ix_node *node, const uint32_t *at);
 
-/* --- lower_ops.c: the nest of each operator --- */
+/* --- lower_elementwise.c --- */
 
 void bb_lower_elementwise(bb_lower *l, bb_ix_node *node);
-void bb_lower_contract(bb_lower *l, bb_ix_node *node);
-void bb_lower_reduce(bb_lower *l, bb_ix_node *node);
-/* Folds what is still pending of a value, in a nest of its own. */
-void bb_lower_force(bb_lower *l, uint32_t value);
+/* Where the coordinates of an expression point once its indices are loops. */
+typedef struct bb_lower_places {
+  bb_lower *l;
+  uint32_t loops;
+  const bb_role *role;
+  const uint32_t *at; /* the loop of each index; NULL: in their order */
+} bb_lower_places;
+/* The block op that an expression of items is. */
+bb_value bb_lower_apply(bb_graph *graph, const bb_expr *expr, const bb_lower_places *at,
+                        uint32_t count, const bb_value *in);
 /* A nest that copies an operand, its axes in the order of the node's indices; own: their roles,
  * NULL: the natural ones. */
 bb_placed *bb_lower_copy(bb_lower *l, const bb_ix_node *node, uint32_t slot, const bb_role *own);
+
+/* --- lower_ops.c: contractions and reductions --- */
+
+void bb_lower_contract(bb_lower *l, bb_ix_node *node);
+void bb_lower_reduce(bb_lower *l, bb_ix_node *node);
+/* An elementwise op on pending folds joins the nest that folds them; false: it has none, or cannot. */
+bool bb_lower_join_pending(bb_lower *l, bb_ix_node *node);
+/* Folds what is still pending of a value, in a nest of its own. */
+void bb_lower_force(bb_lower *l, uint32_t value);
 
 /* The operand's own row stays the row, if the result has it; else the last blocked axis is. */
 bb_role *bb_lower_reduce_roles(bb_lower *l, const bb_ix_node *node);

@@ -85,3 +85,16 @@ bb_nest_operand *bb_nest_operands(bb_lower *l, const bb_ix_node *node, const bb_
   for (uint32_t i = 0; i < node->nin; i++) in[i] = bb_nest_operand_of(l, node, i, role);
   return in;
 }
+
+void bb_nest_loops(bb_nest *nest, uint32_t count, const uint32_t *class, const bb_role *role) {
+  static const bb_axis axes[] = {BB_AXIS_NONE, BB_AXIS_ROW, BB_AXIS_COL};
+  bb_dim *dim = BB_NEW(nest->lower->scratch, bb_dim, count);
+  bb_axis *axis = BB_NEW(nest->lower->scratch, bb_axis, count);
+  for (uint32_t k = 0; k < count; k++) {
+    dim[k] = bb_lower_dim(nest->lower, class[k], role[k]);
+    axis[k] = axes[role[k]];
+  }
+  nest->loops = count;
+  nest->dim = dim;
+  nest->axis = axis;
+}

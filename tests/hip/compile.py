@@ -1,4 +1,4 @@
-"""Kernels for AMD's GPUs compile without one: no scratch memory, which is where registers spill to, LDS as there is, and
+"""Kernels for AMD's GPUs compile without one: names that are all used, no scratch memory, which is where registers spill to, LDS as there is, and
 MFMA where products are of 16-bit elements.
 
     compile.py PROGRAM TARGET,... MODEL[=bf16]... [--random RANDOM FIRST COUNT]
@@ -23,7 +23,7 @@ def compile_for(target, source, library):
     """Returns whether it compiled, and the assembly or what the compiler said."""
     isa = next(v for v in VERSION[target] if os.path.exists(f"{BITCODE}/oclc_isa_version_{v}.bc"))
     linked = [x for part in [*PARTS, f"oclc_isa_version_{isa}"] for x in ("-Xclang", "-mlink-builtin-bitcode", "-Xclang", f"{BITCODE}/{part}.bc")]
-    ran = subprocess.run([CLANG, "-x", "hip", "-std=c++17", "-O3", "--cuda-device-only", "-nogpuinc", "-nogpulib", "-D__HIPCC_RTC__",
+    ran = subprocess.run([CLANG, "-x", "hip", "-std=c++17", "-O3", "-Wunused", "-Werror", "--cuda-device-only", "-nogpuinc", "-nogpulib", "-D__HIPCC_RTC__",
                           "-include", "__clang_hip_runtime_wrapper.h", *linked, f"--offload-arch={target}", f"-I{library}",
                           "-S", source, "-o", "-"], capture_output=True, text=True)
     return ran.returncode == 0, ran.stdout if ran.returncode == 0 else ran.stderr[-3000:]
