@@ -232,13 +232,8 @@ static const char *round_of_element(const bb_sharing *s, uint32_t tile) {
   return t->rows && t->cols ? "round" : t->rows ? "round >> 1" : "round & 1";
 }
 
-static void open_rounds(const bb_sharing *s, uint32_t tile) {
-  bb_cuda_line(s->e, "TL_UNROLL for (int round = 0; round < %u; round++) {", rounds_of(s, tile));
-  s->e->depth++;
-}
-
-static void put_element(const bb_sharing *s, uint32_t tile) {
-  bb_cuda_line(s->e, "const int e = %s;", element_of_round(s, tile));
+static bb_sharing_rounds rounds_over(const bb_sharing *s, uint32_t tile) {
+  return (bb_sharing_rounds){rounds_of(s, tile), element_of_round(s, tile), NULL, {0}};
 }
 
 /* Does combining each component look at that one alone?  Vectors are then combined once for all elements. */
@@ -246,8 +241,8 @@ static bool is_apart(const bb_sharing *s) {
   uint32_t n = s->monoid->components;
   for (uint32_t k = 0; k < n; k++)
     for (uint32_t i = 0; i < n; i++)
-      if (i != k && (bb_cuda_depends(s->monoid->combine[k], i) ||
-                     bb_cuda_depends(s->monoid->combine[k], n + i)))
+      if (i != k && (bb_expr_uses_arg(s->monoid->combine[k], i) ||
+                     bb_expr_uses_arg(s->monoid->combine[k], n + i)))
         return false;
   return true;
 }
@@ -277,13 +272,6 @@ static const char *known_of_element(const bb_sharing *s, uint32_t tile) {
   return known_at(s, tile, round_of_element(s, whole ? s->of : tile));
 }
 
-static bool asks_where(const bb_expr *x) {
-  if (x->op == BB_X_COORD) return true;
-  for (uint32_t i = 0; x->coord && i < bb_expr_op_arity(x->op); i++)
-    if (asks_where(x->a[i])) return true;
-  return false;
-}
-
 /* all_X of what a statement makes that is made before: of a load, or of vectors. */
 static void put_before(const bb_sharing *s, const bb_tile_stmt *stmt) {
   bb_cuda *e = s->e;
@@ -292,8 +280,8 @@ static void put_before(const bb_sharing *s, const bb_tile_stmt *stmt) {
   for (uint32_t i = 0; s->list->stmt[i] != stmt; i++)
     declared |= s->list->stmt[i]->result == stmt->result;
   if (!declared) bb_cuda_line(e, "float all_%s[%u];", name, rounds_of(s, stmt->result));
-  open_rounds(s, stmt->result);
-  if (stmt->kind == BB_TILE_LOAD || asks_where(stmt->expr)) put_element(s, stmt->result);
+  bb_sharing_rounds rounds = rounds_over(s, stmt->result);
+  bb_sharing_begin_rounds(e, &rounds);
   for (uint32_t i = 0; i < stmt->operands; i++) {
     uint32_t tile = stmt->operand[i];
     bool again = false;
@@ -311,7 +299,7 @@ static void put_before(const bb_sharing *s, const bb_tile_stmt *stmt) {
   bb_cuda_stmt(e, stmt);
   e->single = 0;
   bb_cuda_line(e, "all_%s[round] = one_%s;", name, name);
-  close(s);
+  bb_sharing_end_rounds(e, &rounds);
 }
 
 /* Where in vector k that is which belongs to element e. */
@@ -331,11 +319,11 @@ static void put_received(const bb_sharing *s) {
     if (!s->needed[k]) continue;
     bb_cuda_line(e, "float part_%s[%u];", name, rounds_of(s, by_tile(s, k)));
     if (!bb_sharing_is_block(s, k)) {
-      open_rounds(s, by_tile(s, k));
-      put_element(s, by_tile(s, k));
+      bb_sharing_rounds rounds = rounds_over(s, by_tile(s, k));
+      bb_sharing_begin_rounds(e, &rounds);
       bb_cuda_line(e, "part_%s[round] = vectors[i * %u + %s];", name, vectors_room(s),
                    vector_at(s, k, place_in(s, k)));
-      close(s);
+      bb_sharing_end_rounds(e, &rounds);
     } else if (e->warps) {
       bb_cuda_line(e, "part_%s[0] = from[%s];", name, element_at(s, k, "my_warp", s->lane));
     } else {
@@ -350,9 +338,10 @@ static void put_received(const bb_sharing *s) {
 /* all_X[round] and part_X[round], combined, of components `which`, by the values of a tile. */
 static void put_both(const bb_sharing *s, const bool *which, uint32_t tile) {
   static const char *const all[2] = {"all_", "[round]"}, *const part[2] = {"part_", "[round]"};
-  open_rounds(s, tile);
+  bb_sharing_rounds rounds = rounds_over(s, tile);
+  bb_sharing_begin_rounds(s->e, &rounds);
   bb_sharing_put_combine(s, which, all, part);
-  close(s);
+  bb_sharing_end_rounds(s->e, &rounds);
 }
 
 /* all_X of all blocks' parts, one after the other.  Code that runs once takes longer to fetch than a loop to go round, but where
@@ -408,9 +397,9 @@ void bb_cuda_push(const bb_sharing *s) {
   for (uint32_t i = 0; i < s->list->count; i++)
     if (s->list->stmt[i]->kind == BB_TILE_MAP && is_made_before(s, s->list->stmt[i]))
       put_before(s, s->list->stmt[i]);
-  open_rounds(s, s->of);
-  put_element(s, s->of);
+  bb_sharing_rounds rounds = rounds_over(s, s->of);
+  bb_sharing_begin_rounds(e, &rounds);
   bb_sharing_put_following(s, known_of_element, is_made_before);
-  close(s);
+  bb_sharing_end_rounds(e, &rounds);
   close(s);
 }

@@ -14,10 +14,6 @@ enum { BATCH = 8 }; /* parts of blocks that are loaded at once */
 
 /* --- what can be shared --- */
 
-static bool is_block(const bb_tile *t) {
-  return t->rows && t->cols;
-}
-
 /* The first tile that is stored: its elements are shared. */
 static uint32_t stored(const bb_cuda_list *list) {
   for (uint32_t i = 0; i < list->count; i++)
@@ -34,11 +30,11 @@ static bool lies_beside(const bb_cuda *e, uint32_t tile, uint32_t of) {
 
 static bool is_elementwise(const bb_cuda *e, const bb_cuda_list *list) {
   uint32_t of = stored(list);
-  if (of == BB_NONE || !is_block(&e->p->tile[of])) return false;
+  if (of == BB_NONE || !bb_tile_is_block(&e->p->tile[of])) return false;
   for (uint32_t i = 0; i < list->count; i++) {
     const bb_tile_stmt *s = list->stmt[i];
     if (s->kind != BB_TILE_MAP && s->kind != BB_TILE_STORE && s->kind != BB_TILE_LOAD) return false;
-    if (s->kind == BB_TILE_STORE && !is_block(&e->p->tile[s->operand[0]])) return false;
+    if (s->kind == BB_TILE_STORE && !bb_tile_is_block(&e->p->tile[s->operand[0]])) return false;
     for (uint32_t k = 0; k < s->operands; k++)
       if (!lies_beside(e, s->operand[k], of)) return false;
     if (s->kind != BB_TILE_STORE && !lies_beside(e, s->result, of)) return false;
@@ -99,7 +95,8 @@ static void need(const bb_sharing *s, uint32_t k, bool *needed) {
   if (needed[k]) return;
   needed[k] = true;
   for (uint32_t i = 0; i < n; i++)
-    if (bb_cuda_depends(s->monoid->combine[k], i) || bb_cuda_depends(s->monoid->combine[k], n + i))
+    if (bb_expr_uses_arg(s->monoid->combine[k], i) ||
+        bb_expr_uses_arg(s->monoid->combine[k], n + i))
       need(s, i, needed);
 }
 
@@ -135,7 +132,7 @@ const char *bb_sharing_name(const bb_sharing *s, uint32_t component) {
 }
 
 bool bb_sharing_is_block(const bb_sharing *s, uint32_t component) {
-  return is_block(&s->e->p->tile[s->merged[component]]);
+  return bb_tile_is_block(&s->e->p->tile[s->merged[component]]);
 }
 
 static void put_leave(const bb_sharing *s, const char *to) {
@@ -189,6 +186,22 @@ void bb_sharing_put_parts(const bb_sharing *s, const bool *needed, uint32_t roun
       bb_cuda_line(s->e, "float part_%s[%u][%u];", bb_sharing_name(s, k), rounds, parts);
 }
 
+void bb_sharing_begin_rounds(bb_cuda *e, bb_sharing_rounds *r) {
+  r->out = e->out;
+  r->code = (bb_buffer){.arena = e->arena};
+  e->out = &r->code;
+  e->depth++;
+}
+
+void bb_sharing_end_rounds(bb_cuda *e, bb_sharing_rounds *r) {
+  e->depth--;
+  e->out = r->out;
+  bb_cuda_line(e, "TL_UNROLL for (int round = 0; round < %u; round++) {", r->count);
+  bb_code_declare(&r->code, "e", e->depth + 1, "const int e = %s;", r->element);
+  bb_put_bytes(e->out, r->code.data, r->code.length);
+  bb_cuda_line(e, "}");
+}
+
 /* --- what follows, at one element --- */
 
 /* What is looked at by statements that are not done gets a name, and what they make. */
@@ -229,27 +242,33 @@ bool bb_sharing_is_component(const bb_sharing *s, uint32_t tile) {
 
 /* --- from the warps of a block --- */
 
-/* Opens a loop over elements e below `count` that this warp takes, beginning with warp `first`. */
-static void open_elements(bb_cuda *e, uint32_t count, uint32_t first) {
+/* Elements e below `count` that this warp takes, beginning with warp `first`. */
+static bb_sharing_rounds of_warp(bb_cuda *e, uint32_t count, uint32_t first) {
   uint32_t warps = e->warp_count;
-  bb_cuda_line(e, "TL_UNROLL for (int round = 0; round < %u; round++) {",
-               (count + warps - 1) / warps);
-  e->depth++;
-  if (first)
-    bb_cuda_line(e, "const int e = round * %u + (my_warp + %u) %% %u;", warps, warps - first,
-                 warps);
-  else
-    bb_cuda_line(e, "const int e = round * %u + my_warp;", warps);
-  if (count % warps) bb_cuda_line(e, "if (e >= %u) continue;", count);
+  const char *mine =
+      first ? bb_arena_printf(e->arena, "(my_warp + %u) %% %u", warps - first, warps) : "my_warp";
+  return (bb_sharing_rounds){(count + warps - 1) / warps,
+                             bb_arena_printf(e->arena, "round * %u + %s", warps, mine),
+                             NULL,
+                             {0}};
 }
 
-/* Opens the same loop where what the warps left there is combined: part_X[round][0].  All loads come first: what is
+/* Of rounds that have no element some end at once. */
+static void begin_elements(bb_cuda *e, bb_sharing_rounds *r, uint32_t count, uint32_t workers) {
+  bb_sharing_begin_rounds(e, r);
+  if (count % workers) bb_cuda_line(e, "if (e >= %u) continue;", count);
+}
+
+/* Begins the same loop where what the warps left there is combined: part_X[round][0].  All loads come first: what is
  * written may lie where they read, for all that a compiler knows, and values that elements share are combined once. */
-static void open_warps(const bb_sharing *s, const bool *needed, uint32_t of, uint32_t first) {
+static void begin_warps(const bb_sharing *s, const bool *needed, uint32_t of, uint32_t first,
+                        bb_sharing_rounds *rounds) {
   bb_cuda *e = s->e;
   uint32_t count = e->tile[of].registers, warps = e->warp_count;
-  bb_sharing_put_parts(s, needed, (count + warps - 1) / warps, warps);
-  open_elements(e, count, first);
+  bb_sharing_rounds load = of_warp(e, count, first);
+  *rounds = load;
+  bb_sharing_put_parts(s, needed, load.count, warps);
+  begin_elements(e, &load, count, warps);
   bb_cuda_line(e, "TL_UNROLL for (int i = 0; i < %u; i++) {", warps);
   for (uint32_t k = 0; k < s->monoid->components; k++)
     if (needed[k])
@@ -257,9 +276,8 @@ static void open_warps(const bb_sharing *s, const bool *needed, uint32_t of, uin
                    bb_sharing_name(s, k), s->count, s->offset[k],
                    bb_sharing_value(s, s->merged[k], of), s->lanes, s->lane);
   bb_cuda_line(e, "}");
-  e->depth--;
-  bb_cuda_line(e, "}");
-  open_elements(e, count, first);
+  bb_sharing_end_rounds(e, &load);
+  begin_elements(e, rounds, count, warps);
   bb_sharing_put_tree(s, needed, warps, NULL);
 }
 
@@ -269,16 +287,16 @@ void bb_sharing_put_warps(const bb_sharing *s, bb_sharing_part *begin, bb_sharin
   for (uint32_t k = 0; k < s->monoid->components; k++) {
     bool needed[BB_TILE_OPERANDS] = {false};
     uint32_t count = e->tile[s->merged[k]].registers;
+    bb_sharing_rounds rounds;
     need(s, k, needed);
     bb_cuda_line(e, "{");
     e->depth++;
     if (begin) begin(s, k);
-    open_warps(s, needed, s->merged[k], first);
+    begin_warps(s, needed, s->merged[k], first, &rounds);
     take(s, k);
-    for (uint32_t i = 0; i < 2; i++) {
-      e->depth--;
-      bb_cuda_line(e, "}");
-    }
+    bb_sharing_end_rounds(e, &rounds);
+    e->depth--;
+    bb_cuda_line(e, "}");
     first = (first + count) % e->warp_count;
   }
 }
@@ -290,10 +308,10 @@ static const char *known_of_warps(const bb_sharing *s, uint32_t tile) {
 
 /* The result from what the warps left, within this block. */
 static void put_from_warps(const bb_sharing *s) {
-  open_warps(s, s->needed, s->of, 0);
+  bb_sharing_rounds rounds;
+  begin_warps(s, s->needed, s->of, 0, &rounds);
   bb_sharing_put_following(s, known_of_warps, NULL);
-  s->e->depth--;
-  bb_cuda_line(s->e, "}");
+  bb_sharing_end_rounds(s->e, &rounds);
 }
 
 /* --- from the blocks of the grid --- */
@@ -303,27 +321,27 @@ static uint32_t workers(const bb_cuda *e) {
   return e->warps ? e->warp_count : 1;
 }
 
-/* Element e of round `round`, if there is one. */
-static void put_element(const bb_sharing *s) {
-  bb_cuda_line(s->e, "const int e = round * %u%s;", workers(s->e), s->e->warps ? " + my_warp" : "");
-  if (s->e->tile[s->of].registers % workers(s->e))
-    bb_cuda_line(s->e, "if (e >= %u) continue;", s->e->tile[s->of].registers);
+/* All elements, those of this worker. */
+static bb_sharing_rounds of_worker(const bb_sharing *s) {
+  uint32_t count = s->e->tile[s->of].registers;
+  if (s->e->warps) return of_warp(s->e, count, 0);
+  return (bb_sharing_rounds){count, "round", NULL, {0}};
 }
 
-/* What `blocks` blocks left, combined, at `rounds` elements: all_X[round].  All of a batch's loads are under way
+/* What `blocks` blocks left, combined, at this worker's elements: all_X[round].  All of a batch's loads are under way
  * together. */
-static void put_blocks(const bb_sharing *s, uint32_t rounds) {
+static void put_blocks(const bb_sharing *s) {
   static const char *const all[2] = {"all_", "[round]"}, *const part[2] = {"part_", "[round][0]"};
   bb_cuda *e = s->e;
+  bb_sharing_rounds load = of_worker(s), combine = load;
+  uint32_t count = e->tile[s->of].registers;
   for (uint32_t k = 0; k < s->monoid->components; k++)
-    if (s->needed[k]) bb_cuda_line(e, "float all_%s[%u];", bb_sharing_name(s, k), rounds);
+    if (s->needed[k]) bb_cuda_line(e, "float all_%s[%u];", bb_sharing_name(s, k), load.count);
   bb_cuda_line(e, "for (int first = 0; first < blocks; first += %u) {", BATCH);
   e->depth++;
   bb_cuda_line(e, "fetch(first);");
-  bb_sharing_put_parts(s, s->needed, rounds, BATCH);
-  bb_cuda_line(e, "TL_UNROLL for (int round = 0; round < %u; round++) {", rounds);
-  e->depth++;
-  put_element(s);
+  bb_sharing_put_parts(s, s->needed, load.count, BATCH);
+  begin_elements(e, &load, count, workers(e));
   bb_cuda_line(e, "TL_UNROLL for (int i = 0; i < %u; i++) {", BATCH);
   bb_cuda_line(e, "  if (first + i >= blocks) continue;");
   for (uint32_t k = 0; k < s->monoid->components; k++)
@@ -332,11 +350,8 @@ static void put_blocks(const bb_sharing *s, uint32_t rounds) {
                    bb_sharing_name(s, k), s->count * s->lanes, s->offset[k],
                    bb_sharing_value(s, s->merged[k], s->of), s->lanes, s->lane);
   bb_cuda_line(e, "}");
-  e->depth--;
-  bb_cuda_line(e, "}");
-  bb_cuda_line(e, "TL_UNROLL for (int round = 0; round < %u; round++) {", rounds);
-  e->depth++;
-  put_element(s);
+  bb_sharing_end_rounds(e, &load);
+  begin_elements(e, &combine, count, workers(e));
   bb_sharing_put_tree(s, s->needed, BATCH, "first + i");
   bb_cuda_line(e, "if (first > 0) {");
   e->depth++;
@@ -348,10 +363,9 @@ static void put_blocks(const bb_sharing *s, uint32_t rounds) {
       bb_cuda_line(e, "  all_%s[round] = part_%s[round][0];", bb_sharing_name(s, k),
                    bb_sharing_name(s, k));
   bb_cuda_line(e, "}");
-  for (uint32_t i = 0; i < 2; i++) {
-    e->depth--;
-    bb_cuda_line(e, "}");
-  }
+  bb_sharing_end_rounds(e, &combine);
+  e->depth--;
+  bb_cuda_line(e, "}");
 }
 
 /* whole[], the block's: every value by one warp. */
@@ -369,7 +383,8 @@ static const char *known_of_all(const bb_sharing *s, uint32_t tile) {
 static void put_last(const bb_sharing *s, const char *sync) {
   bb_cuda *e = s->e;
   const char *thread = e->copier ? "my_thread" : "threadIdx.x";
-  uint32_t rounds = (e->tile[s->of].registers + workers(e) - 1) / workers(e);
+  bb_sharing_rounds rounds = of_worker(s);
+  uint32_t count = e->tile[s->of].registers;
   bb_cuda_line(e, "tl::fence_device();");
   bb_cuda_line(e, "%s", sync);
   bb_cuda_line(e, "if (%s == 0) sync.last = tl::is_last(p.done + blockIdx.x / blocks, blocks);",
@@ -387,13 +402,10 @@ static void put_last(const bb_sharing *s, const char *sync) {
       32 * e->warp_count, s->count * s->lanes, BATCH, s->count * s->lanes, thread);
   bb_cuda_line(e, "  %s", sync);
   bb_cuda_line(e, "};");
-  put_blocks(s, rounds);
-  bb_cuda_line(e, "TL_UNROLL for (int round = 0; round < %u; round++) {", rounds);
-  e->depth++;
-  put_element(s);
+  put_blocks(s);
+  begin_elements(e, &rounds, count, workers(e));
   bb_sharing_put_following(s, known_of_all, NULL);
-  e->depth--;
-  bb_cuda_line(e, "}");
+  bb_sharing_end_rounds(e, &rounds);
   e->depth--;
   bb_cuda_line(e, "}");
 }
@@ -401,12 +413,12 @@ static void put_last(const bb_sharing *s, const char *sync) {
 /* --- all together --- */
 
 static bool is_of_vectors(const bb_sharing *s, const bb_tile_stmt *stmt) {
-  return stmt->result != BB_NONE && !is_block(&s->e->p->tile[stmt->result]);
+  return stmt->result != BB_NONE && !bb_tile_is_block(&s->e->p->tile[stmt->result]);
 }
 
 /* Merged tiles are whole, and so is what is made of vectors alone. */
 static const char *known_alone(const bb_sharing *s, uint32_t tile) {
-  if (!bb_sharing_is_component(s, tile) && is_block(&s->e->p->tile[tile])) return NULL;
+  if (!bb_sharing_is_component(s, tile) && bb_tile_is_block(&s->e->p->tile[tile])) return NULL;
   return bb_arena_printf(s->e->arena, "%s[%s]", s->e->tile[tile].name,
                          bb_sharing_value(s, tile, s->of));
 }
@@ -423,11 +435,10 @@ static void put_alone(const bb_sharing *s) {
       bb_cuda_line(e, "float %s[%u];", e->tile[stmt->result].name, e->tile[stmt->result].registers);
     bb_cuda_stmt(e, stmt);
   }
-  bb_cuda_line(e, "TL_UNROLL for (int e = 0; e < %u; e++) {", e->tile[s->of].registers);
-  e->depth++;
+  bb_sharing_rounds rounds = {e->tile[s->of].registers, "round", NULL, {0}};
+  bb_sharing_begin_rounds(e, &rounds);
   bb_sharing_put_following(s, known_alone, is_of_vectors);
-  e->depth--;
-  bb_cuda_line(e, "}");
+  bb_sharing_end_rounds(e, &rounds);
 }
 
 /* Parts of the grid or of a cluster, from what each block has. */

@@ -7,6 +7,7 @@
 #ifndef BB_LOWER_EMIT_SM90_SHARE_H
 #define BB_LOWER_EMIT_SM90_SHARE_H
 
+#include "code.h"
 #include "emit_sm90.h"
 
 typedef struct bb_sharing {
@@ -22,6 +23,15 @@ typedef struct bb_sharing {
 } bb_sharing;
 
 bb_sharing bb_sharing_begin(bb_cuda *e);
+/* A loop over rounds: what is written between begin and end is its body, where e is the element that `element` says. */
+typedef struct bb_sharing_rounds {
+  uint32_t count;
+  const char *element;
+  bb_buffer *out, code;
+} bb_sharing_rounds;
+void bb_sharing_begin_rounds(bb_cuda *e, bb_sharing_rounds *r);
+void bb_sharing_end_rounds(bb_cuda *e, bb_sharing_rounds *r);
+
 const char *bb_sharing_name(const bb_sharing *s, uint32_t component);
 /* Does a component have a value for every element of the shared tile, and not one for a row or column of them? */
 bool bb_sharing_is_block(const bb_sharing *s, uint32_t component);

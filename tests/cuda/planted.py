@@ -55,7 +55,7 @@ FAULTS = [(GATED, *fault) for fault in FAULTS] + [
     (CAUSAL, "nobody says that there is no tile more", "s/t < p.tiles [?] t : -1/t/", "(nobody can go on|shared memory|error)"),
     (DECODE, "blocks do not wait for each other's parts", "s/tl::barrier_wait_cluster\\(&sync.parts, 0\\);//", "(error|nobody waited for what is pushed)"),
     (DECODE, "blocks do not wait until others have begun", "s/tl::cluster_(arrive|wait)\\(\\);//", "may not have begun"),
-    (DECODE, "a block expects the bytes of one part too few", "s/mine \\? blocks \\* /mine ? (blocks - 1) * /", STUCK),
+    (DECODE, "a block expects the bytes of one part too few", "s/mine \\? 4 \\* blocks/mine ? 4 * (blocks - 1)/", STUCK),
     (DECODE, "parts are sent to the next block", "s/tl::away\\(hands, to\\)/tl::away(hands, (to + 1) % blocks)/", "(error|bytes are missing|nobody can go on)"),
     (FEW, "parts come to where others still read tiles",
      "s/tl::cluster_(arrive|wait)\\(\\);//; s/TL_SHARED\\(tile_memory\\);/& tl::cluster_sync();/", "which may still read the box there"),
