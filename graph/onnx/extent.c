@@ -300,12 +300,16 @@ static const char *plain_name(bb_onnx *m, const char *text) {
   return out.data;
 }
 
+const bb_extent *bb_onnx_sum_extent(bb_onnx *m, const char *text) {
+  reader r = {.m = m, .p = text};
+  const bb_expr *e = read_sum(&r);
+  return e && !*r.p ? bb_onnx_expr_extent(m, e) : NULL;
+}
+
 const bb_extent *bb_onnx_param_extent(bb_onnx *m, const char *param) {
-  reader r = {.m = m, .p = param};
   bool word = letter(param[0]);
   for (const char *p = param; word && *p; p++) word = letter(*p) || digit(*p);
   if (word) return bb_onnx_tied(m, param);
-  const bb_expr *e = strlen(param) < 256 ? read_sum(&r) : NULL;
-  const bb_extent *extent = e && !*r.p ? bb_onnx_expr_extent(m, e) : NULL;
+  const bb_extent *extent = strlen(param) < 256 ? bb_onnx_sum_extent(m, param) : NULL;
   return extent ? extent : bb_onnx_tied(m, plain_name(m, param));
 }

@@ -201,6 +201,8 @@ const bb_extent *bb_onnx_number(bb_onnx *m, int64_t value);
 const bb_extent *bb_onnx_product(bb_onnx *m, uint32_t count, const bb_extent *const *extent);
 /* The extent that a dim_param names: a symbol, or an expression of symbols. */
 const bb_extent *bb_onnx_param_extent(bb_onnx *m, const char *param);
+/* The extent that a sum of numbers and names is; NULL: the text is none. */
+const bb_extent *bb_onnx_sum_extent(bb_onnx *m, const char *text);
 /* A symbol of its own, for an extent that the model leaves open. */
 const bb_extent *bb_onnx_fresh(bb_onnx *m, const char *stem);
 bool bb_onnx_is_one(const bb_extent *extent);

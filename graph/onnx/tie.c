@@ -3,9 +3,10 @@
  * Exporters give every input names of its own, or leave a name where the same extent is a number
  * elsewhere.  Where an operator makes two of them one, the name declared later stands for the other,
  * and the import begins again, so that every shape is written with one extent from the start.  So it is with
- * sums of names: where past_key + 1 meets past_value + 1, two names are one.  Where what is left of an axis when it is
- * halved and doubled meets the axis itself, its name stands for twice another.  When the program runs, an input with other
- * extents is refused as any wrong shape is.
+ * sums of names: where past_key + 1 meets past_value + 1, two names are one; where the length of a mask meets
+ * past + new, its name stands for the sum.  Where what is left of an axis when it is halved and doubled meets the axis
+ * itself, its name stands for twice another.  When the program runs, an input with other extents is refused as any wrong
+ * shape is.
  */
 #include "import.h"
 
@@ -14,9 +15,9 @@
 
 typedef struct bb_onnx_tie {
   struct bb_onnx_tie *next;
-  const char *name;  /* of a dim_param */
-  const char *other; /* what it stands for, `number` times; NULL: `number` */
-  int64_t number;
+  const char *name; /* of a dim_param */
+  const char
+      *meant; /* what it stands for: a sum of numbers and names, which ties may be for, too */
 } bb_onnx_tie;
 
 /* The name of an extent that an input declares by a word; NULL: it is none. */
@@ -34,29 +35,25 @@ static const char *declared_name(const bb_onnx *m, const bb_extent *extent) {
 
 const bb_extent *bb_onnx_tied(bb_onnx *m, const char *name) {
   for (const bb_onnx_tie *tie = m->ties; tie; tie = tie->next)
-    if (strcmp(tie->name, name) == 0)
-      return bb_extent_multiply(m->program, bb_onnx_number(m, tie->number),
-                                tie->other ? bb_onnx_tied(m, tie->other) : bb_onnx_number(m, 1));
+    if (strcmp(tie->name, name) == 0) return bb_onnx_sum_extent(m, tie->meant);
   return bb_extent_symbol(m->program, name);
 }
 
-static _Noreturn void tie(const bb_onnx_node *n, const char *name, const char *other,
-                          int64_t number) {
+/* `name`, and `meant` if it is a name, is of the program, which the next import clears. */
+static _Noreturn void tie(const bb_onnx_node *n, const char *name, const char *meant) {
   bb_onnx *m = n->m;
   bb_onnx_tie *t = BB_NEW(m->arena, bb_onnx_tie, 1);
-  *t = (bb_onnx_tie){.next = m->ties, .number = number};
-  t->name = bb_arena_text(m->arena, name, strlen(name));
-  if (other) t->other = bb_arena_text(m->arena, other, strlen(other));
+  *t = (bb_onnx_tie){.next = m->ties,
+                     .name = bb_arena_text(m->arena, name, strlen(name)),
+                     .meant = bb_arena_text(m->arena, meant, strlen(meant))};
   m->ties = t;
   m->again = true;
-  if (other && number > 1)
-    bb_log(m->ctx, BB_LOG_INFO, "node %s: extent %s is %lld*%s", n->name, name, (long long)number,
-           other);
-  else if (other)
-    bb_log(m->ctx, BB_LOG_INFO, "node %s: extents %s and %s are one", n->name, other, name);
-  else
-    bb_log(m->ctx, BB_LOG_INFO, "node %s: extent %s is %lld", n->name, name, (long long)number);
+  bb_log(m->ctx, BB_LOG_INFO, "node %s: extent %s is %s", n->name, name, meant);
   bb_fail(m->ctx, BB_ERROR_INPUT, "node %s: extents meet", n->name);
+}
+
+static _Noreturn void tie_to_number(const bb_onnx_node *n, const char *name, int64_t number) {
+  tie(n, name, bb_arena_printf(n->m->arena, "%lld", (long long)number));
 }
 
 /* --- sums --- */
@@ -87,7 +84,7 @@ static void tie_to_multiple(const bb_onnx_node *n, const bb_expr *term, double k
   const char *name = declared_name(m, bb_extent_symbol(m->program, text));
   const char *part = bb_arena_printf(m->arena, "%s_by%d", text, (int)k);
   while (bb_symbol_find(m->program, part) != BB_NONE) part = bb_arena_printf(m->arena, "%s_", part);
-  if (name) tie(n, name, part, (int64_t)k);
+  if (name) tie(n, name, bb_arena_printf(m->arena, "%d*%s", (int)k, part));
 }
 
 /* Where k * (d / k), d/k rounded down, has to be d or less than k below it: what is left of d has to be a multiple of k. */
@@ -108,36 +105,64 @@ static void tie_multiple(const bb_onnx_node *n, const bb_onnx_sum *s) {
   }
 }
 
-/* Makes two sums one by what is left of their difference: a name and a number, or as many names of one as of the other, in
- * the order in which they are declared. */
+/* What is left of the difference of two sums: names that stand alone on either side, each `times` times. */
+typedef struct difference {
+  const char *name[2][BB_ONNX_TERMS];
+  uint32_t count[2];
+  double times, number; /* the number is on the first side */
+} difference;
+
+/* False: something else than declared names is left, or they are there in unlike numbers. */
+static bool read_difference(bb_onnx *m, const bb_onnx_sum *s, difference *d) {
+  *d = (difference){.number = s->number};
+  for (uint32_t i = 0; i < s->terms; i++) {
+    if (s->times[i] == 0) continue;
+    bool second = s->times[i] < 0;
+    if (s->term[i]->op != BB_X_SYMBOL || (d->times && fabs(s->times[i]) != d->times)) return false;
+    const char *text = m->program->symbol[s->term[i]->index];
+    d->times = fabs(s->times[i]);
+    text = declared_name(m, bb_extent_symbol(m->program, text));
+    if (!text) return false;
+    d->name[second][d->count[second]++] = text;
+  }
+  return true;
+}
+
+/* The only name of one side stands for the other side's names and number, of which there is at least as much as nothing. */
+static void tie_to_sum(const bb_onnx_node *n, const difference *d, bool side) {
+  uint32_t others = d->count[!side];
+  double number = side ? d->number : -d->number;
+  if (d->count[side] != 1 || others == 0 || d->times != 1 || others + number < 0) return;
+  if (number != (double)(int64_t)number) return;
+  bb_buffer sum = {.arena = n->m->arena};
+  for (uint32_t i = 0; i < others; i++) bb_put(&sum, i ? " + %s" : "%s", d->name[!side][i]);
+  if (number) bb_put(&sum, number > 0 ? " + %.0f" : " - %.0f", fabs(number));
+  tie(n, d->name[side][0], sum.data);
+}
+
+/* Makes two sums one by what is left of their difference: a name and a number, as many names of one as of the other, in
+ * the order in which they are declared, or a name and a sum. */
 static void tie_sums(const bb_onnx_node *n, const bb_extent *a, const bb_extent *b) {
   bb_onnx *m = n->m;
   bb_onnx_sum s = {0};
-  const char *name[2][BB_ONNX_TERMS];
-  double times = 0;
-  uint32_t left[2] = {0, 0};
+  difference d;
   if (!bb_onnx_sum_add(m, &s, bb_onnx_extent_expr(m, a), 1)) return;
   if (!bb_onnx_sum_add(m, &s, bb_onnx_extent_expr(m, b), -1)) return;
   bb_onnx_sum_expr(m, &s, BB_I64); /* sorts it */
   tie_multiple(n, &s);
-  for (uint32_t i = 0; i < s.terms; i++) {
-    if (s.times[i] == 0) continue;
-    bool second = s.times[i] < 0;
-    if (s.term[i]->op != BB_X_SYMBOL || (times && fabs(s.times[i]) != times)) return;
-    const char *text = m->program->symbol[s.term[i]->index];
-    times = fabs(s.times[i]);
-    name[second][left[second]] = declared_name(m, bb_extent_symbol(m->program, text));
-    if (!name[second][left[second]++]) return;
-  }
-  bool one = left[0] + left[1] == 1;
-  double number = one ? s.number / (left[0] ? -times : times) : 0;
-  if (left[0] && left[0] == left[1] && s.number == 0) { /* the name declared first stays */
-    const char *x = name[0][0], *y = name[1][0];
+  if (!read_difference(m, &s, &d)) return;
+  if (d.count[0] && d.count[0] == d.count[1] && d.number == 0) { /* the name declared first stays */
+    const char *x = d.name[0][0], *y = d.name[1][0];
     bool first = bb_symbol_find(m->program, x) < bb_symbol_find(m->program, y);
-    tie(n, first ? y : x, first ? x : y, 1);
+    tie(n, first ? y : x, first ? x : y);
   }
-  if (one && number >= 1 && number == (double)(int64_t)number)
-    tie(n, name[!left[0]][0], NULL, (int64_t)number);
+  if (d.count[0] + d.count[1] == 1) {
+    double number = d.number / (d.count[0] ? -d.times : d.times);
+    if (number >= 1 && number == (double)(int64_t)number)
+      tie_to_number(n, d.name[!d.count[0]][0], (int64_t)number);
+  }
+  tie_to_sum(n, &d, d.number > 0);
+  tie_to_sum(n, &d, d.number <= 0);
 }
 
 bool bb_onnx_same_extent(const bb_onnx_node *n, const bb_extent *a, const bb_extent *b) {
@@ -146,9 +171,9 @@ bool bb_onnx_same_extent(const bb_onnx_node *n, const bb_extent *a, const bb_ext
   int64_t known = bb_extent_value(x ? b : a);
   if (x && y) {
     bool first = a->symbol[0] < b->symbol[0];
-    tie(n, first ? y : x, first ? x : y, 1);
+    tie(n, first ? y : x, first ? x : y);
   }
-  if ((x || y) && known >= 0) tie(n, x ? x : y, NULL, known);
+  if ((x || y) && known >= 0) tie_to_number(n, x ? x : y, known);
   tie_sums(n, a, b);
   return false;
 }

@@ -297,6 +297,12 @@ def graphs():
     yield graph_case("join-what-is-computed", [
         N("Exp", ["past"], ["e"]), N("Transpose", ["e"], ["t"], perm=[0, 2, 1]), N("Transpose", ["new"], ["u"], perm=[0, 2, 1]),
         N("Concat", ["t", "u"], ["y"], axis=-1)], {k: cache[k] for k in ("past", "new")}, ["y"], symbols=named)
+    # a mask as long as what a cache becomes, by a name of its own; a name that is one more than another
+    seen = {**{k: cache[k] for k in ("past", "new")}, "mask": rand(2, 8, 1), "ends": rand(2, 9, 1)}
+    yield graph_case("extent-that-is-a-sum", [
+        N("Concat", ["past", "new"], ["k"], axis=1), N("Add", ["k", "mask"], ["y"]), N("Concat", ["mask", "one"], ["m"], axis=1),
+        N("Mul", ["m", "ends"], ["z"])], seen, ["y", "z"], {"one": rand(2, 1, 1)},
+        symbols={**named, "past": [2, "P", 4], "new": [2, "S", 4], "mask": [2, "T", 1], "ends": [2, "U", 1]})
     yield from branches()
     yield from functions()
 
