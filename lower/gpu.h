@@ -23,7 +23,6 @@ _Noreturn void bb_gpu_refuse(const bb_gpu *g, const char *why);
 
 /* gpu_simplify.c */
 void bb_gpu_dissolve(bb_gpu *g); /* loops of one iteration */
-void bb_gpu_widen(bb_gpu *g);    /* registers hold f32: narrow only for products and memory */
 void bb_gpu_clean(bb_gpu *g);    /* copies, chains of maps, what nobody reads */
 
 /* gpu_algebra.c */

@@ -1,5 +1,4 @@
-/* gpu_simplify.c - what the plain tile program leaves to be tidied: loops of one iteration, narrow
- * values between statements, copies, chains of maps.
+/* gpu_simplify.c - what the plain tile program leaves to be tidied: loops of one iteration, copies, chains of maps.
  */
 #include "gpu.h"
 
@@ -36,102 +35,6 @@ static void dissolve_body(bb_gpu *g, bb_tile_body *body) {
 
 void bb_gpu_dissolve(bb_gpu *g) {
   dissolve_body(g, &g->p->body);
-}
-
-/* --- narrow values --- */
-
-static bool is_narrow(bb_dtype dtype) {
-  return dtype == BB_F16 || dtype == BB_BF16;
-}
-
-typedef struct widening {
-  bb_gpu *g;
-  bool *loaded;    /* by tile */
-  bb_dtype *dtype; /* what it was */
-} widening;
-
-static void find_loaded(void *user, bb_tile_body *body, uint32_t at) {
-  const bb_tile_stmt *s = body->stmt[at];
-  if (s->kind == BB_TILE_LOAD) ((widening *)user)->loaded[s->result] = true;
-}
-
-static const bb_expr *widened(const widening *w, const bb_expr *x) {
-  bb_program *home = w->g->p->home;
-  const bb_expr *a[3] = {NULL, NULL, NULL};
-  if (x->op == BB_X_ARG && x->index >= BB_TILE_NAMED) {
-    const bb_expr *named = bb_tile_name(w->g->p, x->index - BB_TILE_NAMED);
-    return is_narrow(named->dtype) ? bb_expr_cast(home, BB_F32, named) : named;
-  }
-  if (x->op == BB_X_CONST && is_narrow(x->dtype)) return bb_expr_const(home, BB_F32, x->number);
-  for (uint32_t i = 0; i < bb_expr_op_arity(x->op); i++) a[i] = widened(w, x->a[i]);
-  if (x->op == BB_X_CAST && is_narrow(x->dtype)) {
-    const bb_expr *inner = w->g->strict ? bb_expr_cast(home, x->dtype, a[0]) : a[0];
-    return inner->dtype == BB_F32 ? inner : bb_expr_cast(home, BB_F32, inner);
-  }
-  if (x->op == BB_X_CAST)
-    return a[0]->dtype == x->dtype ? a[0] : bb_expr_cast(home, x->dtype, a[0]);
-  return bb_expr_op_arity(x->op) ? bb_expr_make(home, x->op, a[0], a[1], a[2]) : x;
-}
-
-static void widen_map(const widening *w, bb_tile_stmt *s) {
-  bb_dtype was = w->dtype[s->result], is = w->g->p->tile[s->result].dtype;
-  const bb_expr *x = widened(w, bb_tile_named(w->g->p, s));
-  if (w->g->strict && is != was)
-    x = bb_expr_cast(w->g->p->home, was, x); /* the rounding that the program has */
-  if (s->kind == BB_TILE_MAP && x->dtype != is) x = bb_expr_cast(w->g->p->home, is, x);
-  bb_tile_set(w->g->p, s, x);
-}
-
-/* The operand in another type, made before statement `at`. */
-static void convert(const widening *w, bb_tile_body *body, uint32_t *at, uint32_t operand,
-                    bb_dtype dtype) {
-  bb_tile_program *p = w->g->p;
-  bb_tile_stmt *s = body->stmt[*at], *map = bb_tile_stmt_new(p, BB_TILE_MAP);
-  uint32_t from = s->operand[operand];
-  map->result = bb_tile_like(p, from, dtype);
-  bb_tile_set(p, map, bb_expr_cast(p->home, dtype, bb_tile_name(p, from)));
-  for (uint32_t i = 0; i < s->operands; i++)
-    if (s->operand[i] == from) s->operand[i] = map->result;
-  bb_tile_insert(p, body, (*at)++, map);
-}
-
-static void widen_body(const widening *w, bb_tile_body *body) {
-  bb_tile_program *p = w->g->p;
-  for (uint32_t at = 0; at < body->count; at++) {
-    bb_tile_stmt *s = body->stmt[at];
-    bb_dtype now = s->operands ? p->tile[s->operand[0]].dtype : BB_F32, want = now;
-    switch (s->kind) {
-    case BB_TILE_MAP:
-    case BB_TILE_ANY: widen_map(w, s); break;
-    case BB_TILE_STORE: want = p->view[s->view].dtype; break;
-    case BB_TILE_FOLD:
-    case BB_TILE_SCAN:
-    case BB_TILE_TRANSPOSE: want = p->tile[s->result].dtype; break;
-    case BB_TILE_DOT:
-      for (uint32_t i = 0; i < 2; i++) {
-        bb_dtype was = w->dtype[s->operand[i]];
-        if (p->tile[s->operand[i]].dtype != was) convert(w, body, &at, i, was);
-      }
-      continue;
-    default: break;
-    }
-    if (want != now) convert(w, body, &at, 0, want);
-    widen_body(w, &s->body);
-    if (s->loop) widen_body(w, &s->loop->body);
-  }
-}
-
-void bb_gpu_widen(bb_gpu *g) {
-  bb_tile_program *p = g->p;
-  widening w = {.g = g};
-  w.loaded = BB_NEW(p->home->arena, bool, p->tiles + 1);
-  w.dtype = BB_NEW(p->home->arena, bb_dtype, p->tiles + 1);
-  bb_tile_walk(&p->body, find_loaded, &w);
-  for (uint32_t t = 0; t < p->tiles; t++) {
-    w.dtype[t] = p->tile[t].dtype;
-    if (is_narrow(p->tile[t].dtype) && !w.loaded[t]) p->tile[t].dtype = BB_F32;
-  }
-  widen_body(&w, &p->body);
 }
 
 /* --- copies and chains --- */

@@ -420,7 +420,8 @@ const bb_kernel *bb_schedule_blocks(bb_program *program, const bb_graph *graph, 
   bb_schedule_extents(b, graph);
   lower_root(b);
   b->tile->body = b->frame[0].body;
-  if (!options || !options->raw) { /* else the passes behind this one do both in their own way */
+  if (!options || !options->raw) { /* else the passes behind this one do this in their own way */
+    if (!program->strict) bb_tile_widen_results(b->tile);
     bb_tile_inline(b->tile);
     bb_tile_drop_dead(b->tile); /* components of a tuple that only others were made of */
     bb_tile_bound(b->tile, !program->strict);

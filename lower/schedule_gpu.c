@@ -26,7 +26,7 @@ static void rewrite(bb_tile_program *tile, const bb_gpu *budget, bool few, bool 
   g.strict = tile->home->strict;
   g.split = split;
   bb_gpu_dissolve(&g);
-  bb_gpu_widen(&g);
+  bb_tile_widen(tile, g.strict);
   bb_gpu_clean(&g);
   bb_gpu_masks(&g);
   bb_gpu_guards(&g);

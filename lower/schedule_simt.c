@@ -125,7 +125,7 @@ static void rewrite(bb_program *program, bb_tile_program *tile) {
   bool narrow = false;
   for (uint32_t t = 0; t < tile->tiles; t++)
     narrow |= tile->tile[t].dtype == BB_F16 || tile->tile[t].dtype == BB_BF16;
-  if (narrow) bb_gpu_widen(&g);
+  if (narrow) bb_tile_widen(tile, g.strict);
   bb_gpu_partials(&g);
 }
 

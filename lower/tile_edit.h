@@ -60,4 +60,10 @@ void bb_tile_fix(bb_tile_program *program, bb_tile_body *body, uint32_t variable
 bb_tile_index bb_tile_index_replace(bb_tile_program *program, bb_tile_index index,
                                     uint32_t variable, bb_tile_index value);
 
+/* widen.c: tiles of 16 bits become f32, but for those that are loaded.  strict: what the program rounds to 16 bits is
+ * rounded all the same. */
+void bb_tile_widen(bb_tile_program *program, bool strict);
+/* The same of those that lead to memory alone. */
+void bb_tile_widen_results(bb_tile_program *program);
+
 #endif
