@@ -180,17 +180,20 @@ static int64_t whole_of(double a) {
   return isnan(a) ? 0 : a < -0x1p63 ? INT64_MIN : a >= 0x1p63 ? INT64_MAX : (int64_t)a;
 }
 
-/* Conversion to an integer: toward zero; what does not fit saturates, NaN gives 0. */
+/* Conversion of a float to an integer: toward zero; what does not fit saturates, NaN gives 0. */
 static double to_integer(double value, double low, double high) {
   if (isnan(value)) return 0;
   value = trunc(value);
   return value < low ? low : value > high ? high : value;
 }
 
-static double convert(bb_dtype dtype, double value) {
+/* Integers wrap. */
+static double convert(bb_dtype from, bb_dtype dtype, double value) {
   switch (dtype) {
   case BB_BOOL: return value != 0;
-  case BB_I32: return to_integer(value, -2147483648.0, 2147483647.0);
+  case BB_I32:
+    if (!bb_dtype_is_float(from)) return (int32_t)(uint32_t)whole_of(value);
+    return to_integer(value, -2147483648.0, 2147483647.0);
   case BB_I64: return to_integer(value, -9223372036854775808.0, 9223372036854774784.0);
   default: return bb_dtype_is_stored(dtype) ? bb_dtype_wrap(dtype, value) : value;
   }
@@ -203,7 +206,7 @@ double bb_expr_apply(const bb_expr *expr, double a, double b, double c) {
   case BB_X_SUB: return a - b;
   case BB_X_MUL: return a * b;
   case BB_X_DIV: return divide(integer, a, b);
-  case BB_X_POW: return integer ? convert(expr->dtype, pow(a, b)) : pow(a, b);
+  case BB_X_POW: return integer ? convert(BB_F64, expr->dtype, pow(a, b)) : pow(a, b);
   case BB_X_NEG: return -a;
   case BB_X_ABS: return fabs(a);
   case BB_X_SIGN: return isnan(a) ? a : (a > 0) - (a < 0);
@@ -234,7 +237,7 @@ double bb_expr_apply(const bb_expr *expr, double a, double b, double c) {
   case BB_X_SELECT: return a != 0 ? b : c;
   case BB_X_ISNAN: return isnan(a);
   case BB_X_ISINF: return isinf(a) != 0;
-  case BB_X_CAST: return convert(expr->dtype, a);
+  case BB_X_CAST: return convert(expr->a[0]->dtype, expr->dtype, a);
   default: return NAN;
   }
 }
@@ -322,7 +325,7 @@ const bb_expr *bb_expr_cast(bb_program *program, bb_dtype dtype, const bb_expr *
   if (back && a->dtype != BB_BOOL && !bb_dtype_is_float(a->dtype)) return a->a[0];
   /* A float constant is folded only into a type that holds it as it is. */
   if (a->op == BB_X_CONST && (dtype == BB_F64 || !bb_dtype_is_float(dtype)))
-    return bb_expr_const(program, dtype, convert(dtype, a->number));
+    return bb_expr_const(program, dtype, convert(a->dtype, dtype, a->number));
   if (a->op == BB_X_CONST && dtype == BB_F32 && (double)(float)a->number == a->number)
     return bb_expr_const(program, dtype, a->number);
   return intern(program, (bb_expr){.op = BB_X_CAST, .dtype = dtype, .dim = BB_NO_DIM, .a = {a}});

@@ -267,8 +267,14 @@ void bb_onnx_power(bb_onnx_node *n) {
     exponent = bb_onnx_cast(n, exponent, base->dtype);
     b = bb_onnx_arg(n, 1, exponent);
   }
-  const bb_expr *result = bb_expr_cast(p, base->dtype, f_pow(p, a, b));
-  n->out[0] = bb_onnx_map(n, result, 2, (bb_onnx_value *[]){base, exponent});
+  const bb_expr *times = bb_onnx_scalar_expr(exponent), *power = f_pow(p, a, b);
+  if (!bb_dtype_is_float(base->dtype) && times && times->op == BB_X_CONST &&
+      (times->number == 2 || times->number == 3)) { /* wraps, as products do */
+    power = f_mul(p, a, a);
+    if (times->number == 3) power = f_mul(p, power, a);
+  }
+  n->out[0] =
+      bb_onnx_map(n, bb_expr_cast(p, base->dtype, power), 2, (bb_onnx_value *[]){base, exponent});
 }
 
 void bb_onnx_modulo(bb_onnx_node *n) {

@@ -65,11 +65,25 @@ static const bb_onnx_value *of_type(const bb_onnx_node *n, uint32_t result) {
   return operand >= 0 && (uint32_t)operand < n->nin ? n->in[operand] : NULL;
 }
 
+/* What an operator has just computed element by element is cut as it is computed: between the two it may be a number of more
+ * bits than programs hold anywhere else. */
+static bb_onnx_value *cut(const bb_onnx_node *n, bb_onnx_value *v, bb_dtype stored) {
+  bb_onnx *m = n->m;
+  bb_program *p = m->program;
+  uint32_t from = v->id == BB_NONE ? BB_NONE : m->array->value[v->id].producer;
+  const bb_array_node *made = from == BB_NONE ? NULL : &m->array->node[from];
+  if (!made || made->op != BB_A_ELEMENTWISE || made->name != n->name)
+    return bb_onnx_map(n, bb_expr_cast(p, v->dtype, bb_expr_cast(p, stored, bb_onnx_arg(n, 0, v))),
+                       1, &v);
+  const bb_expr *low = bb_expr_cast(p, stored, made->expr);
+  return bb_onnx_value_of_id(
+      m,
+      bb_array_elementwise(m->array, n->name, bb_expr_cast(p, v->dtype, low), made->nin, made->in));
+}
+
 bb_onnx_value *bb_onnx_wrap(const bb_onnx_node *n, bb_onnx_value *v, bb_dtype stored) {
-  bb_program *p = n->m->program;
   if (!bb_dtype_is_stored(stored)) return v;
-  const bb_expr *low = bb_expr_cast(p, stored, bb_onnx_arg(n, 0, v));
-  bb_onnx_value *wrapped = bb_onnx_map(n, bb_expr_cast(p, v->dtype, low), 1, &v);
+  bb_onnx_value *wrapped = cut(n, v, stored);
   wrapped->stored = stored;
   return wrapped;
 }

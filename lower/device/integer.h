@@ -36,15 +36,16 @@ BB_INTEGER int64_t bb_sign(int64_t a) {
 BB_INTEGER int64_t bb_abs(int64_t a) {
   return a < 0 ? (int64_t)(0 - (uint64_t)a) : a;
 }
-/* What does not fit saturates, NaN gives 0. */
+/* A float that does not fit saturates, NaN gives 0. */
 BB_INTEGER int64_t bb_to_i64(double a) {
   return a != a ? 0 : a >= 0x1p63 ? INT64_MAX : a < -0x1p63 ? INT64_MIN : (int64_t)a;
 }
 BB_INTEGER int64_t bb_to_i32(double a) {
   return a != a ? 0 : a >= 2147483647.0 ? INT32_MAX : a < -2147483648.0 ? INT32_MIN : (int32_t)a;
 }
+/* The low 32 bits. */
 BB_INTEGER int64_t bb_narrow(int64_t a) {
-  return a > INT32_MAX ? INT32_MAX : a < INT32_MIN ? INT32_MIN : a;
+  return (int32_t)(uint32_t)(uint64_t)a;
 }
 BB_INTEGER int64_t bb_power(int64_t a, int64_t b) {
   return bb_to_i64(pow((double)a, (double)b));

@@ -46,7 +46,8 @@ static void combine_row(void *user, double *acc, const double *term, int64_t cou
     for (int64_t i = 0; i < count; i++) acc[i * da] += term[i * dt];
     break;
   case BB_MONOID_PROD:
-    for (int64_t i = 0; i < count; i++) acc[i * da] *= term[i * dt];
+    for (int64_t i = 0; i < count; i++)
+      acc[i * da] = bb_interp_times(c->dtype, acc[i * da], term[i * dt]);
     break;
   default:
     for (int64_t i = 0; i < count; i++) bb_monoid_combine(c->monoid, &acc[i * da], &term[i * dt]);

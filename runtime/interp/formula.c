@@ -85,6 +85,16 @@ static double modulo(double a, double b) {
   return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
 }
 
+/* The least number of 32 bits is its own negative. */
+static double negative(bb_dtype dtype, double x) {
+  return dtype == BB_I32 && x == INT32_MIN ? x : -x;
+}
+
+static double converted(const bb_expr *cast, double x) {
+  bool wraps = cast->dtype == BB_I32 && !bb_dtype_is_float(cast->a[0]->dtype);
+  return wraps ? (int32_t)(uint32_t)whole(x) : bb_round_to(cast->dtype, x);
+}
+
 static void run_unary(const bb_expr *expr, int n, const double *a, double *out) {
 #define EACH(value)                                                                                \
   do {                                                                                             \
@@ -92,8 +102,8 @@ static void run_unary(const bb_expr *expr, int n, const double *a, double *out) 
     return;                                                                                        \
   } while (0)
   switch (expr->op) {
-  case BB_X_NEG: EACH(-a[i]);
-  case BB_X_ABS: EACH(fabs(a[i]));
+  case BB_X_NEG: EACH(negative(expr->dtype, a[i]));
+  case BB_X_ABS: EACH(a[i] < 0 ? negative(expr->dtype, a[i]) : fabs(a[i]));
   case BB_X_SIGN: EACH(isnan(a[i]) ? a[i] : (a[i] > 0) - (a[i] < 0));
   case BB_X_SQRT: EACH(sqrt(a[i]));
   case BB_X_EXP: EACH(exp(a[i]));
@@ -113,7 +123,7 @@ static void run_unary(const bb_expr *expr, int n, const double *a, double *out) 
     if (bb_dtype_is_float(expr->dtype))
       memcpy(out, a, (size_t)n * sizeof *out);
     else
-      EACH(bb_round_to(expr->dtype, a[i]));
+      EACH(converted(expr, a[i]));
     return;
   default: EACH(NAN);
   }
@@ -128,11 +138,15 @@ static void run_power(const bb_expr *expr, int n, const double *a, const double 
     for (int i = 0; i < n; i++) out[i] = bb_round_to(expr->dtype, out[i]);
 }
 
-/* A sum, difference or product of integers, of which doubles say too little, in the low bits of its type as kernels compute
- * it; NaN: no double holds that. */
-static double wrapped(const bb_expr *expr, double a, double b) {
+/* A sum, difference or product of integers, all bits that kernels have of it. */
+static uint64_t low_bits(const bb_expr *expr, double a, double b) {
   uint64_t x = (uint64_t)whole(a), y = (uint64_t)whole(b);
-  uint64_t bits = expr->op == BB_X_ADD ? x + y : expr->op == BB_X_SUB ? x - y : x * y;
+  return expr->op == BB_X_ADD ? x + y : expr->op == BB_X_SUB ? x - y : x * y;
+}
+
+/* Of which doubles say too little, in its type; NaN: no double holds that. */
+static double wrapped(const bb_expr *expr, double a, double b) {
+  uint64_t bits = low_bits(expr, a, b);
   if (expr->dtype == BB_I32) return (int32_t)(uint32_t)bits;
   double value;
   bb_interp_load(expr->dtype, &bits, 1, &value);
@@ -219,6 +233,7 @@ typedef struct evaluation {
   const bb_datum *out;
   uint32_t depth;
   double (*value)[STRETCH]; /* by step */
+  bool *lost;               /* by step: an integer is among its values that no double holds */
 } evaluation;
 
 static bool is_uniform_leaf(const bb_expr *expr) {
@@ -259,14 +274,34 @@ static void load_operand(const bb_datum *in, int64_t cols, int64_t first, int n,
   }
 }
 
-static void run_pair(const evaluation *e, const bb_expr *expr, int n, const double *a,
-                     const double *b, double *out) {
+static void run_pair(const evaluation *e, uint32_t number, int n, const double *a, const double *b,
+                     double *out) {
+  const bb_expr *expr = e->formula->step[number].expr;
   if (expr->op != BB_X_ADD && expr->op != BB_X_SUB && expr->op != BB_X_MUL)
     run_binary(expr, n, a, b, out);
-  else if (!run_arithmetic(expr, n, a, b, out))
-    bb_fail(e->run->ctx, BB_ERROR_UNSUPPORTED,
-            "%s: a result is an integer beyond 2^53 that no double holds",
-            bb_run_place(e->run, e->node));
+  else
+    e->lost[number] = !run_arithmetic(expr, n, a, b, out);
+}
+
+/* Whether a step cuts integers to so few bits that a double holds them, and nothing but bits is asked of its operand. */
+static bool cuts_bits(const bb_expr *expr) {
+  return expr->op == BB_X_CAST && bb_dtype_is_stored(expr->dtype);
+}
+
+static void refuse_lost(const evaluation *e) {
+  bb_fail(e->run->ctx, BB_ERROR_UNSUPPORTED,
+          "%s: a result is an integer beyond 2^53 that no double holds",
+          bb_run_place(e->run, e->node));
+}
+
+/* What is cut of a sum, difference or product that doubles do not hold, by its operands. */
+static void run_cut(const evaluation *e, uint32_t number, int n, double *out) {
+  const step *cut = &e->formula->step[number], *of = &e->formula->step[cut->a[0]];
+  const double *a = e->value[of->a[0]], *b = e->value[of->a[1]];
+  for (int i = 0; i < n; i++) {
+    uint64_t bits = low_bits(of->expr, a[i], b[i]);
+    bb_interp_load(cut->expr->dtype, &bits, 1, &out[i]);
+  }
 }
 
 static void load_coordinate(const bb_datum *out, uint32_t which, int64_t cols, int64_t first, int n,
@@ -292,20 +327,30 @@ static void run_stretch(evaluation *e, int64_t first, int n) {
       continue;
     }
     const double *a = e->value[at->a[0]], *b = e->value[at->a[1]], *c = e->value[at->a[2]];
+    bool lost = false;
+    for (uint32_t k = 0; k < bb_expr_op_arity(expr->op); k++) lost |= e->lost[at->a[k]];
+    if (lost && !cuts_bits(expr)) refuse_lost(e);
+    if (lost) {
+      run_cut(e, s, n, out);
+      continue;
+    }
     switch (bb_expr_op_arity(expr->op)) {
     case 1: run_unary(expr, n, a, out); break;
-    case 2: run_pair(e, expr, n, a, b, out); break;
+    case 2: run_pair(e, s, n, a, b, out); break;
     default: run_select(n, a, b, c, out);
     }
     if (!e->run->options->float64) round_stretch(precision(e->formula, expr), n, out);
   }
+  if (e->lost[e->formula->steps - 1]) refuse_lost(e);
 }
 
 void bb_formula_run_on(bb_run *run, const bb_formula *formula, const bb_node *node,
                        bb_datum *const *in, bb_datum *out, bb_stack *stack, uint32_t depth) {
   bb_stack_mark mark = bb_stack_save(stack);
-  evaluation e = {run, formula, node, in, out, depth, NULL};
+  evaluation e = {run, formula, node, in, out, depth, NULL, NULL};
   e.value = (double(*)[STRETCH])bb_stack_alloc(stack, (size_t)formula->steps * STRETCH);
+  e.lost = (bool *)bb_stack_alloc(stack, formula->steps / sizeof(double) + 1);
+  memset(e.lost, 0, formula->steps);
   int64_t count = out->row.length * out->col.length;
   for (uint32_t s = 0; s < formula->steps && count; s++) {
     if (!is_uniform_leaf(formula->step[s].expr)) continue;

@@ -43,20 +43,23 @@ static void unite_shapes(bb_run *run, const bb_node *node, bb_instance_node *mad
 static void run_broadcast(bb_run *run, const bb_node *node, bb_instance_node *made, bool multiply) {
   const bb_datum *a = made->in[0], *b = made->in[1];
   bb_datum *out = made->out;
+  bb_dtype dtype = node->out[0].type->item.dtype;
+  bool wraps = multiply && dtype == BB_I32;
   /* An axis that b lacks has stride 0. */
   for (int64_t r = 0; r < out->row.length; r++) {
     const double *x = a->data + r * a->row.stride, *y = b->data + r * b->row.stride;
     double *z = out->data + r * out->col.length;
     int64_t dx = a->col.stride, dy = b->col.stride, n = out->col.length;
-    if (dx == 1 && dy == 1 && multiply)
+    if (wraps)
+      for (int64_t c = 0; c < n; c++) z[c] = bb_interp_times(dtype, x[c * dx], y[c * dy]);
+    else if (dx == 1 && dy == 1 && multiply)
       for (int64_t c = 0; c < n; c++) z[c] = x[c] * y[c];
     else if (multiply)
       for (int64_t c = 0; c < n; c++) z[c] = x[c * dx] * y[c * dy];
     else
       for (int64_t c = 0; c < n; c++) z[c] = x[c * dx] + y[c * dy];
   }
-  bb_settle(run, node, node->out[0].type->item.dtype, out->data,
-            (size_t)(out->row.length * out->col.length), false);
+  bb_settle(run, node, dtype, out->data, (size_t)(out->row.length * out->col.length), false);
 }
 
 static void run_elementwise(bb_run *run, const bb_node *node, bb_instance_node *made,
@@ -91,7 +94,7 @@ static double fold_row(bb_op op, const bb_datum *in, int64_t r) {
     double x = at(in, r, c);
     switch (op) {
     case BB_OP_ROW_SUM: value += x; break;
-    case BB_OP_ROW_PROD: value *= x; break;
+    case BB_OP_ROW_PROD: value = bb_interp_times(in->type->item.dtype, value, x); break;
     case BB_OP_ROW_MAX: value = isnan(value) || value > x ? value : x; break;
     default: value = isnan(value) || value < x ? value : x;
     }
@@ -210,6 +213,13 @@ static double dot_one(const double *a, const double *b, int64_t inner) {
   return sum;
 }
 
+/* Of numbers of 32 bits, whose sums wrap. */
+static double dot_wrapped(const double *a, const double *b, int64_t inner) {
+  uint32_t sum = 0;
+  for (int64_t k = 0; k < inner; k++) sum += (uint32_t)(int32_t)bb_interp_times(BB_I32, a[k], b[k]);
+  return (int32_t)sum;
+}
+
 static void run_dot(bb_run *run, const bb_node *node, bb_instance_node *made, uint32_t depth) {
   const bb_datum *a = made->in[0], *b = made->in[1];
   bb_datum *out = made->out;
@@ -222,19 +232,21 @@ static void run_dot(bb_run *run, const bb_node *node, bb_instance_node *made, ui
   bb_datum_alloc(run->ctx, out, &run->stack[depth]);
   bb_stack_mark mark = bb_stack_save(&run->stack[depth]);
   int64_t da, db, rows = a->row.length, cols = b->row.length, inner = a->col.length;
+  bb_dtype dtype = node->out[0].type->item.dtype;
   const double *x = packed(run, a, depth, &da), *y = packed(run, b, depth, &db);
   for (int64_t r = 0; r < rows; r += TILE)
     for (int64_t c = 0; c < cols; c += TILE) {
-      if (r + TILE <= rows && c + TILE <= cols) {
+      if (r + TILE <= rows && c + TILE <= cols && dtype != BB_I32) {
         dot_tile(x + r * da, da, y + c * db, db, inner, out->data + r * cols + c, cols);
         continue;
       }
       for (int64_t i = r; i < r + TILE && i < rows; i++)
         for (int64_t j = c; j < c + TILE && j < cols; j++)
-          out->data[i * cols + j] = dot_one(x + i * da, y + j * db, inner);
+          out->data[i * cols + j] =
+              (dtype == BB_I32 ? dot_wrapped : dot_one)(x + i * da, y + j * db, inner);
     }
   bb_stack_restore(&run->stack[depth], mark);
-  bb_settle(run, node, node->out[0].type->item.dtype, out->data, (size_t)(rows * cols), true);
+  bb_settle(run, node, dtype, out->data, (size_t)(rows * cols), true);
   bb_count_operations(run, made->cost * (double)(rows * cols) * (double)inner);
 }
 
@@ -245,12 +257,13 @@ static void run_outer(bb_run *run, const bb_node *node, bb_instance_node *made, 
   out->row_start = a->row_start;
   out->col = b->row;
   out->col_start = b->row_start;
+  bb_dtype dtype = node->out[0].type->item.dtype;
   bb_datum_alloc(run->ctx, out, &run->stack[depth]);
   for (int64_t r = 0; r < a->row.length; r++)
     for (int64_t c = 0; c < b->row.length; c++)
-      out->data[r * b->row.length + c] = at(a, r, 0) * at(b, c, 0);
+      out->data[r * b->row.length + c] = bb_interp_times(dtype, at(a, r, 0), at(b, c, 0));
   size_t count = (size_t)(a->row.length * b->row.length);
-  bb_settle(run, node, node->out[0].type->item.dtype, out->data, count, false);
+  bb_settle(run, node, dtype, out->data, count, false);
   bb_count_operations(run, made->cost * (double)count);
 }
 

@@ -77,5 +77,7 @@ void bb_interp_check(bb_context *ctx, const char *what, bb_dtype dtype, const do
                      size_t count);
 void bb_interp_store(bb_dtype dtype, const double *in, size_t count, void *bytes);
 double bb_round_to(bb_dtype dtype, double value);
+/* The product of two numbers of a type: those of 32 bits wrap, which doubles hold no product of. */
+double bb_interp_times(bb_dtype dtype, double a, double b);
 
 #endif

@@ -41,6 +41,11 @@ double bb_round_to(bb_dtype dtype, double value) {
   }
 }
 
+double bb_interp_times(bb_dtype dtype, double a, double b) {
+  if (dtype != BB_I32) return a * b;
+  return (int32_t)((uint32_t)(int32_t)a * (uint32_t)(int32_t)b);
+}
+
 /* --- bytes --- */
 
 static double half_to_double(uint16_t bits) {

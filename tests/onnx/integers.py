@@ -9,6 +9,7 @@ import sys
 import tempfile
 
 import numpy as np
+from onnx import TensorProto as T
 from onnx.helper import make_node as N
 
 from case import K, graph_case, single
@@ -36,10 +37,21 @@ def cases():
         yield single("ends", "Identity", [ENDS], by=exact(lambda x: x)), True, True
         yield single("ends-min", "Min", [ROOM, K(ENDS)], by=lambda g: {"y0": np.minimum(g["x0"], ENDS)}), True, True
         yield single("near", "Mul", [ROOM * 2**24, ROOM * 2**24], by=mul), True, True
-        yield single("u32", "Mul", [FEW, FEW], by=mul), False, True
+        yield single("u32", "Mul", [FEW, FEW], by=mul), True, True
         yield single("u32-near", "Mul", [FEW, np.full(4, 3, np.uint32)], by=mul), True, True
         yield single("i32-sum", "Add", [HALF, HALF], by=add), True, True
         yield single("i32-fold", "ReduceSum", [HALF[[0, 0, 3]]], keepdims=0, by=exact(lambda x: x.sum(dtype=np.int32))), True, True
+        yield single("i32-product", "Mul", [HALF, HALF[::-1].copy()], by=mul), True, True
+        yield single("i32-column", "Mul", [np.stack([HALF, HALF]), HALF[:2, None].copy()], by=mul), True, True
+        yield single("i32-fold-product", "ReduceProd", [HALF], keepdims=0, by=exact(lambda x: x.prod(dtype=np.int32))), True, True
+        yield single("i32-contraction", "MatMul", [np.stack([HALF] * 3), np.stack([HALF[::-1]] * 5, 1)], by=exact(np.matmul)), True, True
+        yield single("i32-square", "Pow", [HALF, K(np.array(2, np.int32))], by=exact(lambda x: x * x)), True, True
+        yield single("i32-cube", "Pow", [HALF, K(np.array(3, np.int32))], by=exact(lambda x: x * x * x)), True, True
+        yield single("u32-square", "Pow", [FEW, K(np.array(2, np.uint32))], by=exact(lambda x: x * x)), True, True
+        yield single("i32-negative", "Neg", [HALF], by=exact(np.negative)), True, True
+        yield single("i32-absolute", "Abs", [HALF], by=exact(np.abs)), True, True
+        yield single("i32-cut", "Cast", [ROOM * 2**31 + 5], to=T.INT32, by=exact(lambda x: x.astype(np.int32))), True, True
+        yield single("u8-cut", "Cast", [ROOM * 2**40 - 5], to=T.UINT8, by=exact(lambda x: x.astype(np.uint8))), True, True
         shifted = [N("Add", ["x0", "x0"], ["a"]), N("Mul", ["a", "c"], ["b"]), N("Sub", ["b", "x0"], ["y0"])]
         yield graph_case("i32-chain", shifted, {"x0": HALF}, ["y0"], {"c": np.array(70001, np.int32)},
                          by=exact(lambda x: (x + x) * np.int32(70001) - x)), True, True
