@@ -78,13 +78,9 @@ static _Noreturn void refuse_kernels(bb_context *ctx, const char *folder, const 
           said);
 }
 
-static bool said_nothing(const char *log) {
-  struct stat status;
-  return stat(log, &status) != 0 || status.st_size == 0;
-}
-
 /* Waits for all; did they do what they should, and were they there?  In a program that ignores SIGCHLD, or waits for any
- * child itself, their exit status is lost: there one that said something has failed (warnings are off). */
+ * child itself, their exit status is lost: there one that left no output has failed, as compilers take away what is not
+ * whole. */
 static bool wait_for(bb_compilers *c, bool *found) {
   bool good = true;
   for (*found = true; c->count; c->count--) {
@@ -92,7 +88,7 @@ static bool wait_for(bb_compilers *c, bool *found) {
     pid_t ended = waitpid(c->pid[c->count - 1], &status, 0);
     while (ended < 0 && errno == EINTR) ended = waitpid(c->pid[c->count - 1], &status, 0);
     if (ended < 0) {
-      good &= said_nothing(c->log);
+      good &= access(c->output[c->count - 1], F_OK) == 0;
       continue;
     }
     good &= WIFEXITED(status) && WEXITSTATUS(status) == 0;
@@ -119,7 +115,9 @@ bb_compilers *bb_compilers_begin(bb_context *ctx, bb_arena *arena, const char *f
 void bb_compilers_start(bb_compilers *c, const char *const *words) {
   const char *cc = compiler();
   uint32_t count = 0;
-  while (words[count]) count++;
+  for (; words[count]; count++)
+    if (strcmp(words[count], "-o") == 0) c->output[c->count] = words[count + 1];
+  unlink(c->output[c->count]);
   const char **arguments = BB_NEW(c->arena, const char *, FLAGS + count + 2), **more = arguments;
   *more++ = cc;
   for (size_t i = 0; i < FLAGS; i++) *more++ = flags[i];

@@ -18,12 +18,13 @@ typedef struct bb_compilers {
   const char *folder, *log;
   uint32_t count;
   pid_t pid[BB_COMPILERS];
-  int error; /* of one that could not be started; 0: all were */
+  const char *output[BB_COMPILERS]; /* the file that each makes */
+  int error;                        /* of one that could not be started; 0: all were */
 } bb_compilers;
 
 /* None yet.  In `arena`, and deferred: the caller's bb_undefer() ends them. */
 bb_compilers *bb_compilers_begin(bb_context *ctx, bb_arena *arena, const char *folder);
-/* One more, at most BB_COMPILERS at once.  words: after the flags, up to a NULL. */
+/* One more, at most BB_COMPILERS at once.  words: after the flags, up to a NULL; behind -o the file that it makes. */
 void bb_compilers_start(bb_compilers *compilers, const char *const *words);
 /* Waits for all.  Fails with BB_ERROR_IO where there is no compiler or no room for what it writes, or _INTERNAL with what
  * it said. */

@@ -320,8 +320,11 @@ class Cache(Folder):
         bad.write_text("#!/bin/sh\nexit 0\n")  # says it is done, and has made nothing
         self.assertIn("kernels", self.run_model(code=3, BLOCKBUSTER_CC=bad))
         self.assertEqual(self.entries(), [])
-        self.run_model(limit=deaf)
+        bad.write_text("#!/bin/sh\necho 'a warning' >&2\nexec cc \"$@\"\n")  # says something, and has made what it should
+        self.run_model(limit=deaf, BLOCKBUSTER_CC=bad)
         self.assertEqual(len(self.entries()), 1)
+        self.run_model(limit=deaf)
+        self.assertEqual(len(self.entries()), 2)
 
     def test_long_sources_are_compiled_in_parts(self):
         self.model = TESTS / "models/llama.onnx"
