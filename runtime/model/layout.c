@@ -150,13 +150,18 @@ static int64_t extent_of(const bb_session *s, const bb_extent *extent) {
 static void size_within(bb_session *s, uint32_t tensor) {
   const bb_plan_tensor *t = &s->model->plan->tensor[tensor];
   const bb_plan_tensor *whole = &s->model->plan->tensor[t->within];
-  int64_t row = bb_dtype_bytes(t->dtype), first = extent_of(s, t->first);
+  int64_t first = extent_of(s, t->first);
   int64_t extent = extent_of(s, t->shape[t->room_axis]);
   if (extent > extent_of(s, whole->shape[t->room_axis]) - first)
     bb_fail(s->ctx, BB_ERROR_INPUT, "\"%s\": %lld elements behind %lld are beyond its end",
             whole->name, (long long)extent, (long long)first);
-  for (uint32_t i = t->room_axis + 1; i < t->rank; i++) row *= extent_of(s, t->shape[i]);
-  s->place[tensor].offset = (size_t)(first * row);
+  size_t row, offset;
+  uint32_t inner = t->room_axis + 1;
+  for (uint32_t i = inner; i < t->rank; i++) check_known(s, t->shape[i]);
+  if (!bb_plan_count(t->rank - inner, t->shape + inner, s->symbol, &row) ||
+      __builtin_mul_overflow(row * bb_dtype_bytes(t->dtype), (size_t)first, &offset))
+    bb_fail(s->ctx, BB_ERROR_MEMORY, "array \"%s\" is too large to hold", whole->name);
+  s->place[tensor].offset = offset;
 }
 
 /* to_come: of a run whose arrays may not be bound yet. */
