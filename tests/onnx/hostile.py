@@ -4,10 +4,12 @@ usage: hostile.py PROGRAM   (onnx_test, or blockbuster with --program)
 """
 
 import pathlib
+import resource
 import subprocess
 import sys
 import tempfile
 
+MOST_MEMORY = 1 << 20  # KiB that refusing a model may take, with sanitizers, too
 SKIP = 77
 try:
     import onnx
@@ -196,6 +198,9 @@ def loops():
     yield "loop-endless", model([N("Loop", ["", "c"], ["y"], name="again", body=body)], constants=[true]), ["again", "more than 1024 steps"]
     yield "loop-no-step", model([N("Loop", ["m", "c"], ["y"], name="never", body=body)], constants=[
         numpy_helper.from_array(np.array(-3), "m"), true]), ["never", "no step", "output 0"]
+    wide = steps([exp("x", "o")], counted, ["go"] + ["o"] * 200_000)
+    yield "loop-wide", model([N("Loop", ["m", "c"], ["y"], name="never", body=wide)], constants=[
+        numpy_helper.from_array(np.array(0), "m"), true]), ["never", "no step", "output 0"]
     yield "loop-arity", model([N("Loop", ["n", "c", "x"], ["y"], name="odd", body=body)], constants=[true, three]), ["odd", "2 inputs, not 3"]
     yield "loop-states", model([N("Loop", ["n", "c", "x", "x"], ["y"], name="odd", body=body)], constants=[true, three]), ["odd", "2 outputs for 2 states"]
     most = numpy_helper.from_array(np.array(1000), "m")
@@ -278,9 +283,10 @@ def main():
             ran = subprocess.run([program, str(path)], capture_output=True, text=True, timeout=60)
             text = ran.stderr + ran.stdout
             wrong = [s for s in says if s not in text] if name != "empty" else []
-            if ran.returncode != 1 or wrong:
+            held = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss  # the most of any so far
+            if ran.returncode != 1 or wrong or held > MOST_MEMORY:
                 failures += 1
-                print(f"{name}: exit {ran.returncode}, not said: {wrong}: {text[:600]}")
+                print(f"{name}: exit {ran.returncode}, {held >> 10} MiB, not said: {wrong}: {text[:600]}")
     print(f"{tried} models, {failures} wrong")
     return 1 if failures or not tried else 0
 
