@@ -179,6 +179,37 @@ void bb_onnx_like_first(bb_onnx_node *n) {
   bb_onnx_misc_result(n, n->in[0]->dtype, n->in[0]->rank, n->in[0]->shape);
 }
 
+/* Known elements in the places of others, as exporters make a shape with one length exchanged. */
+static bb_onnx_value *put_elements(const bb_onnx_node *n) {
+  const bb_onnx_value *v = n->in[0], *index = n->in[1], *put = n->in[2];
+  uint32_t count;
+  bool plain = v->rank == 1 && v->element && put->element && index->element &&
+               put->elements == index->elements &&
+               strcmp(bb_onnx_text(n, "reduction", "none"), "none") == 0;
+  const int64_t *at = plain ? bb_onnx_known_ints(n, index, &count) : NULL;
+  if (!at) return NULL;
+  const bb_expr **element = BB_NEW(n->m->arena, const bb_expr *, v->elements);
+  for (uint32_t i = 0; i < v->elements; i++) element[i] = v->element[i];
+  for (uint32_t i = 0; i < count; i++) {
+    int64_t to = at[i] < 0 ? at[i] + v->elements : at[i];
+    if (to < 0 || to >= v->elements)
+      bb_onnx_refuse(n, "index %lld is out of range for extent %u", (long long)at[i], v->elements);
+    element[to] = put->element[i];
+  }
+  return bb_onnx_value_of_elements(n->m, v->dtype, 1, v->shape, v->elements, element);
+}
+
+void bb_onnx_scatter_elements(bb_onnx_node *n) {
+  bb_onnx_value *known = NULL;
+  want_index(n, n->in[1]);
+  bb_onnx_axis(n, bb_onnx_int(n, "axis", 0), n->in[0]->rank);
+  if (n->in[0]->dtype == n->in[2]->dtype) known = put_elements(n);
+  if (known)
+    n->out[0] = known;
+  else
+    bb_onnx_like_first(n);
+}
+
 void bb_onnx_top_k(bb_onnx_node *n) {
   bb_onnx *m = n->m;
   bb_onnx_value *v = n->in[0], *out[2];

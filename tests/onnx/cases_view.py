@@ -272,6 +272,10 @@ def graphs():
         N("Shape", ["x"], ["s"], start=1, end=2), N("Slice", ["t", "zero", "s", "axis"], ["p"]), N("Add", ["x", "p"], ["y"]),
         N("Sub", ["s", "two"], ["r"]), N("Slice", ["t", "r", "s", "axis"], ["z"])],
         {"x": x}, ["y", "z"], {"t": table, "zero": np.array([0]), "two": np.array([2]), "axis": np.array([1])}, symbols={"x": ["B", "S", 8]})
+    # a shape with one length exchanged, as index_copy() is exported
+    yield graph_case("shape-put", [
+        N("Shape", ["x"], ["s"]), N("Shape", ["t"], ["l"]), N("ScatterElements", ["s", "at", "l"], ["to"], axis=0), N("Expand", ["t", "to"], ["y"])],
+        {"x": rand(2, 3, 8), "t": rand(8)}, ["y"], {"at": np.array([-1])}, symbols={"x": ["B", 3, 8], "t": ["L"]}, by="runtime")
     yield graph_case("scalar-form-output", [N("Shape", ["x"], ["y"])], {"x": x}, ["y"], symbols={"x": ["B", "S", 8]})
     yield graph_case("gather-slice", [N("Gather", ["x", "i"], ["y"], axis=1)], {"x": x}, ["y"], {"i": np.array(-2)})
     yield graph_case("gather-range", [N("Gather", ["x", "i"], ["y"], axis=1)], {"x": x}, ["y"], {"i": np.array([[3, 2], [1, 0]])})
