@@ -218,6 +218,8 @@ static void settle(bb_build *b, map *m) {
       bb_build_value place = *out;
       *out = *inner;
       out->depth = b->depth;
+      if (out->kind == BB_BUILD_TILE && b->fact[out->tile].depth > b->depth)
+        b->fact[out->tile].depth = b->depth; /* what reads it stands behind the loop */
       bb_nest nest = out_nest(m, port);
       if (place.kind == BB_BUILD_WINDOW && how->type->rank) {
         place.type = how->type;
