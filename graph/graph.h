@@ -95,7 +95,11 @@ typedef enum bb_reduce_mode {
  * whoever runs the loop chooses.  Loops that a list of partial results ties together have one. */
 enum { BB_BLOCK_MOST = 1 << 30 };
 
-/* Little more than a cache line: a program is mostly nodes. */
+/* A factor that a rule took out of sums scaled nothing where they have no terms, and must not spoil the empty sum: 0 times
+ * an infinity is NaN.  `expr` of an op that scales is how many terms there were, a product of extents; NULL: one at least.
+ * Where there is none, the factor - the second operand, OUTER's first - counts as 0.
+ *
+ * Little more than a cache line: a program is mostly nodes. */
 typedef struct bb_node {
   bb_kind kind : 8;
   bb_op op : 8;              /* FUNC */
@@ -117,7 +121,7 @@ typedef struct bb_node {
     const bb_monoid *rows;          /* FUNC ROW_FOLD, ROW_SCAN, ROW_SCAN_EXCLUSIVE */
   };
   union {                       /* by kind */
-    const bb_expr *expr;        /* FUNC ELEMENTWISE */
+    const bb_expr *expr;        /* FUNC: ELEMENTWISE; of one that scales, terms */
     const bb_monoid *monoid;    /* REDUCE */
     bb_graph *inner;            /* MAP: read it; edit it through bb_map_own() */
     const struct bb_misc *misc; /* MISC */

@@ -33,6 +33,10 @@ static inline bool bb_op_is_pointwise(bb_op op) {
   return op == BB_OP_ELEMENTWISE || op == BB_OP_ADD || op == BB_OP_MUL || op == BB_OP_ROW_SHIFT ||
          op == BB_OP_ROW_SCALE || op == BB_OP_COL_SHIFT || op == BB_OP_COL_SCALE;
 }
+/* Ops by whose one operand another is scaled: that one may have come out of sums over some terms (bb_node.expr). */
+static inline bool bb_op_scales(bb_op op) {
+  return op == BB_OP_MUL || op == BB_OP_ROW_SCALE || op == BB_OP_COL_SCALE || op == BB_OP_OUTER;
+}
 /* How many results an op of `count` operands has; never above BB_OP_RESULTS. */
 enum { BB_OP_RESULTS = 32 };
 uint32_t bb_op_results(bb_op op, uint32_t count);

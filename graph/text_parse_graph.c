@@ -139,6 +139,11 @@ static void infer_func(level *l, const char *place, uint32_t node) {
     n->out[i].type = bb_type_make(l->r->program, out[i], 0, NULL);
 }
 
+static const bb_expr *no_operand(void *user, const char *name, size_t length) {
+  (void)user, (void)name, (void)length;
+  return NULL;
+}
+
 static uint32_t read_func(level *l, const char *place, bb_op op) {
   bb_read_next(l->r);
   const bb_monoid *monoid = bb_op_has_monoid(op) ? bb_read_monoid(l->r) : NULL;
@@ -148,6 +153,8 @@ static uint32_t read_func(level *l, const char *place, bb_op op) {
   uint32_t node = add_node(l, BB_NODE_FUNC, &list, bb_op_results(op, list.count));
   l->graph->node[node]->op = op;
   l->graph->node[node]->rows = monoid;
+  if (bb_op_scales(op) && bb_read_accept(l->r, "past"))
+    l->graph->node[node]->expr = bb_read_expr(l->r, no_operand, NULL);
   if (!read_types(l, node)) infer_func(l, place, node);
   return node;
 }

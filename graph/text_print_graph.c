@@ -101,6 +101,10 @@ static void write_func(bb_writer *w, const bb_graph *graph, const bb_node *node)
     bb_put(w->out, "(");
     for (uint32_t i = 0; i < node->nin; i++) bb_put(w->out, "%s%s", i ? ", " : "", names[i]);
     bb_put(w->out, ")");
+    if (node->expr) {
+      bb_put(w->out, " past ");
+      bb_expr_print(w->out, w->program, node->expr, BB_EXPR_TEXT, 0, NULL);
+    }
   }
   if (!func_types_follow(w, graph, node)) write_types(w, node);
 }

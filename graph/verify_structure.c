@@ -6,6 +6,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* A product of extents, of an op that scales. */
+static bool is_count(const bb_expr *e) {
+  if (e->op == BB_X_MUL) return is_count(e->a[0]) && is_count(e->a[1]);
+  return e->op == BB_X_EXTENT;
+}
+
+static bool counts_terms(const bb_node *node) {
+  return bb_op_scales(node->op) && is_count(node->expr);
+}
+
 static bool check_ports(bb_verifier *v, const bb_node *node) {
   uint32_t nin = node->nin, nout = node->nout;
   switch (node->kind) {
@@ -18,6 +28,8 @@ static bool check_ports(bb_verifier *v, const bb_node *node) {
                            node->rows ? "its monoid has other components" : "it has no monoid");
     if (node->op == BB_OP_ELEMENTWISE && !node->expr)
       return bb_law_broken(v, BB_LAW_PORTS, bb_at_node(node), "it has no expression");
+    if (node->op != BB_OP_ELEMENTWISE && node->expr && !counts_terms(node))
+      return bb_law_broken(v, BB_LAW_PORTS, bb_at_node(node), "its expression counts no terms");
     break;
   case BB_NODE_VIEW: nout = 1; break;
   case BB_NODE_REDUCE:

@@ -90,7 +90,11 @@ static bool sums_stay(const pivot *v) {
   return true;
 }
 
-/* By which power of a an expression changes; NAN: not by one. */
+static bool is_zero(const bb_expr *x) {
+  return x->op == BB_X_CONST && x->number == 0;
+}
+
+/* By which power of a an expression changes; NAN: not by one.  0 is 0 whatever it is scaled by. */
 static double degree_of(const pivot *v, const bb_expr *x) {
   double d[3] = {0, 0, 0};
   bool plain = true;
@@ -110,6 +114,9 @@ static double degree_of(const pivot *v, const bb_expr *x) {
   case BB_X_SUB:
   case BB_X_MAX:
   case BB_X_MIN: return d[0] == d[1] ? d[0] : NAN;
+  case BB_X_SELECT:
+    if (d[0] != 0) return NAN;
+    return is_zero(x->a[1]) || d[1] == d[2] ? d[2] : is_zero(x->a[2]) ? d[1] : NAN;
   default: return plain ? 0 : NAN;
   }
 }

@@ -26,6 +26,18 @@ static const bb_expr *renamed(void *user, const bb_expr *leaf) {
   return bb_expr_arg(b->program, BB_I64, BB_TILE_VARIABLE + index->index);
 }
 
+/* A factor that came out of sums counts as 0 where they have no terms. */
+static uint32_t factor(bb_build *b, const bb_node *node, uint32_t tile) {
+  if (!node->expr) return tile;
+  leaves l = {b};
+  bb_program *p = b->program;
+  bb_dtype dtype = b->tile->tile[tile].dtype;
+  const bb_expr *terms = bb_expr_map_leaves(p, node->expr, renamed, &l);
+  const bb_expr *none = bb_expr_make(p, BB_X_EQ, terms, bb_expr_const(p, BB_I64, 0), NULL);
+  const bb_expr *zero = bb_expr_const(p, dtype, 0), *own = bb_expr_arg(p, dtype, 0);
+  return bb_build_map(b, bb_expr_make(p, BB_X_SELECT, none, zero, own), 1, &tile);
+}
+
 /* Tiles may be wider than what they stand for: sums are.  The result is as the op says. */
 static const bb_expr *expression_of(bb_build *b, const bb_node *node, const uint32_t *tile) {
   const bb_expr *operand[2];
@@ -37,8 +49,10 @@ static const bb_expr *expression_of(bb_build *b, const bb_node *node, const uint
 
 /* Operands that the expression does not read are left out, unless they give the result an axis. */
 static uint32_t elementwise(bb_build *b, const bb_node *node, const uint32_t *tile) {
-  if (node->op != BB_OP_ELEMENTWISE)
-    return bb_build_map(b, expression_of(b, node, tile), node->nin, tile);
+  if (node->op != BB_OP_ELEMENTWISE) {
+    uint32_t both[2] = {tile[0], factor(b, node, tile[1])};
+    return bb_build_map(b, expression_of(b, node, both), node->nin, both);
+  }
   leaves l = {b};
   const bb_expr *expr = bb_expr_map_leaves(b->program, node->expr, renamed, &l);
   return bb_build_map(b, expr, node->nin, tile);
@@ -153,7 +167,7 @@ static uint32_t dot(bb_build *b, const bb_node *node, uint32_t x, uint32_t y, ui
 
 /* rows a and rows b: b's rows lie along the columns of the result. */
 static uint32_t outer(bb_build *b, const bb_node *node, uint32_t x, uint32_t y) {
-  uint32_t across = transpose(b, y), both[2] = {x, across};
+  uint32_t across = transpose(b, y), both[2] = {factor(b, node, x), across};
   bb_dtype dtype = b->tile->tile[x].dtype;
   const bb_expr *product = bb_expr_make(b->program, BB_X_MUL, bb_expr_arg(b->program, dtype, 0),
                                         bb_expr_arg(b->program, b->tile->tile[y].dtype, 1), NULL);

@@ -149,6 +149,7 @@ static bb_operand columns(const bb_scaled_product *found) {
 static bb_value move_scale(bb_scope *scope, const bb_scaled_product *found) {
   bb_loops product = found->product, moved = product;
   moved.op = BB_OP_COL_SCALE;
+  moved.expr = found->scale.expr;
   moved.operand[0] = product.operand[1];
   moved.operand[1] = columns(found);
   bb_loops_axes(scope->graph, &moved, 0, moved.axis);
@@ -171,7 +172,7 @@ static bb_value move_shift(bb_scope *scope, const bb_scaled_product *found) {
   product.operand[0].value = found->scale.operand[0].value;
   bb_value moved = build_early(scope, shift);
   bb_value result = bb_loops_build(scope->graph, &product);
-  return bb_loops_over_outputs(scope->graph, &product, BB_OP_COL_SHIFT, result, moved, right);
+  return bb_loops_over_outputs(scope->graph, &product, BB_OP_COL_SHIFT, result, moved, right, NULL);
 }
 
 static void apply(bb_match *match) {

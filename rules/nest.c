@@ -120,8 +120,7 @@ static bb_op op_for(const bb_graph *graph, bb_op op, bb_value first) {
 
 static bb_value build(bb_graph *graph, const bb_loops *nest, uint32_t i, const bb_value *in) {
   if (i == nest->depth)
-    return bb_func_add(graph, op_for(graph, nest->op, in[0]),
-                       nest->op == BB_OP_ELEMENTWISE ? nest->expr : NULL, nest->operands, in);
+    return bb_func_add(graph, op_for(graph, nest->op, in[0]), nest->expr, nest->operands, in);
   uint32_t map = bb_map_add(graph, nest->dim[i]);
   bb_graph *inner = bb_node_get(graph, map)->inner;
   bb_value below[2];
@@ -145,8 +144,9 @@ void bb_loops_remove(bb_graph *graph, const bb_loops *nest) {
 }
 
 bb_value bb_loops_over_outputs(bb_graph *graph, const bb_loops *like, bb_op op, bb_value result,
-                               bb_value other, uint32_t iterated) {
+                               bb_value other, uint32_t iterated, const bb_expr *terms) {
   bb_loops nest = *like;
+  nest.expr = terms;
   nest.depth = like->outputs;
   nest.op = op;
   nest.operands = 2;
@@ -155,6 +155,16 @@ bb_value bb_loops_over_outputs(bb_graph *graph, const bb_loops *like, bb_op op, 
   for (uint32_t i = 0; i < nest.depth; i++)
     if (!(iterated >> i & 1)) nest.operand[1].level[i] = BB_WHOLE;
   return bb_loops_build(graph, &nest);
+}
+
+const bb_expr *bb_loops_terms(bb_program *program, const bb_loops *nest, const bb_expr *before) {
+  const bb_expr *terms = before;
+  for (uint32_t i = nest->outputs; i < nest->depth; i++) {
+    const bb_expr *extent = bb_expr_extent(program, nest->dim[i]);
+    if (extent->op == BB_X_CONST) continue;
+    terms = terms ? bb_expr_make(program, BB_X_MUL, terms, extent, NULL) : extent;
+  }
+  return terms;
 }
 
 void bb_loops_keep(bb_loops *nest, uint32_t maps) {

@@ -32,8 +32,9 @@ typedef struct bb_loops {
   bb_axis axis[BB_LOOPS_DEPTH]; /* of the collected list */
   bool folded[BB_LOOPS_DEPTH];  /* a summed map folds; else it collects and a reduction follows */
   bb_op op;
-  const bb_expr *expr; /* of an elementwise op */
-  uint32_t operands;   /* one or two are read; elementwise ops may have more */
+  const bb_expr
+      *expr; /* of an elementwise op; of one that scales: the terms that its factor came out of */
+  uint32_t operands; /* one or two are read; elementwise ops may have more */
   bb_operand operand[2];
 } bb_loops;
 
@@ -48,9 +49,12 @@ bb_value bb_loops_build(bb_graph *graph, const bb_loops *nest);
 void bb_loops_remove(bb_graph *graph, const bb_loops *nest);
 
 /* A nest over the output maps of `like`: op(result, other).  The result is iterated by every
- * map, `other` at its outermost level by the maps whose bit is set. */
+ * map, `other` at its outermost level by the maps whose bit is set.  terms: that `other`, a factor, came out of. */
 bb_value bb_loops_over_outputs(bb_graph *graph, const bb_loops *like, bb_op op, bb_value result,
-                               bb_value other, uint32_t iterated);
+                               bb_value other, uint32_t iterated, const bb_expr *terms);
+/* How many terms each of the nest's sums has, times those that its factor came out of `before`, if any; NULL: one at least,
+ * for every value of the run-time extents. */
+const bb_expr *bb_loops_terms(bb_program *program, const bb_loops *nest, const bb_expr *before);
 
 /* Keeps of the nest's maps those whose bit is set. */
 void bb_loops_keep(bb_loops *nest, uint32_t maps);

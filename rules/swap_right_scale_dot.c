@@ -40,6 +40,7 @@ static bool match(bb_match *match) {
 static bb_value turned(bb_graph *graph, const bb_loops *scale) {
   bb_loops nest = *scale;
   nest.op = BB_OP_TRANSPOSE;
+  nest.expr = NULL;
   nest.operands = 1;
   nest.operand[0] = scale->operand[1];
   bb_loops_axes(graph, &nest, 0, nest.axis);
@@ -60,7 +61,9 @@ static void apply(bb_match *match) {
     if (found.scale.operand[1].level[i] != BB_WHOLE) iterated |= (uint32_t)1 << found.at[i];
   bb_value c = turned(graph, &found.scale);
   bb_value result = bb_loops_build(graph, &product);
-  bb_value scaled = bb_loops_over_outputs(graph, &product, BB_OP_COL_SCALE, result, c, iterated);
+  const bb_expr *terms = bb_loops_terms(graph->program, &product, found.scale.expr);
+  bb_value scaled =
+      bb_loops_over_outputs(graph, &product, BB_OP_COL_SCALE, result, c, iterated, terms);
   bb_scaled_product_replace(graph, &found, scaled);
 }
 

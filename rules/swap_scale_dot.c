@@ -8,7 +8,8 @@
  *                       |                                |
  *
  * diag(c) I1 I2 = diag(c) (I1 I2).  The product no longer waits for c, and the map of the scale runs
- * over the product's dims, where it meets what follows.
+ * over the product's dims, where it meets what follows.  A product of K = 0 is 0 whatever c is: the new scale knows of
+ * which sums c came (bb_node.expr).
  *
  * Conditions:
  * - c is the same for all maps of the scale: a scale that changes along the contraction is not a
@@ -42,8 +43,9 @@ static void apply(bb_match *match) {
   bb_loops product = found.product;
   product.operand[0].value = found.scale.operand[0].value;
   bb_value result = bb_loops_build(graph, &product);
+  const bb_expr *terms = bb_loops_terms(graph->program, &product, found.scale.expr);
   bb_value scaled = bb_loops_over_outputs(graph, &product, BB_OP_ROW_SCALE, result,
-                                          found.scale.operand[1].value, 0);
+                                          found.scale.operand[1].value, 0, terms);
   bb_scaled_product_replace(graph, &found, scaled);
 }
 

@@ -55,6 +55,7 @@ static bb_value outer(bb_graph *graph, const bb_loops *product, bb_value c, bb_v
   bb_loops nest = *product;
   nest.depth = nest.outputs;
   nest.op = BB_OP_OUTER;
+  nest.expr = bb_loops_terms(graph->program, product, NULL);
   uint32_t iterated = bb_loops_iterating(product, 1);
   nest.operand[0] = (bb_operand){.value = c};
   nest.operand[1] = (bb_operand){.value = sums};
@@ -74,7 +75,8 @@ static void apply(bb_match *match) {
   bb_value sums = row_sums(graph, &product);
   bb_value shift = outer(graph, &product, found.scale.operand[1].value, sums);
   bb_value result = bb_loops_build(graph, &product);
-  bb_value shifted = bb_loops_over_outputs(graph, &product, BB_OP_ADD, shift, result, UINT32_MAX);
+  bb_value shifted =
+      bb_loops_over_outputs(graph, &product, BB_OP_ADD, shift, result, UINT32_MAX, NULL);
   bb_scaled_product_replace(graph, &found, shifted);
 }
 

@@ -13,6 +13,13 @@ static double at(const bb_datum *item, int64_t r, int64_t c) {
   return item->data[r * item->row.stride + c * item->col.stride];
 }
 
+/* Whether a factor came out of sums that have no terms in this run. */
+static bool of_nothing(bb_run *run, const bb_expr *terms) {
+  if (!terms) return false;
+  if (terms->op == BB_X_MUL) return of_nothing(run, terms->a[0]) || of_nothing(run, terms->a[1]);
+  return bb_run_extent(run, terms->dim) == 0;
+}
+
 /* --- elementwise and broadcasts --- */
 
 /* The union of the operands' axes; they must agree in length and place. */
@@ -44,13 +51,15 @@ static void run_broadcast(bb_run *run, const bb_node *node, bb_instance_node *ma
   const bb_datum *a = made->in[0], *b = made->in[1];
   bb_datum *out = made->out;
   bb_dtype dtype = node->out[0].type->item.dtype;
-  bool wraps = multiply && dtype == BB_I32;
+  bool wraps = multiply && dtype == BB_I32, nothing = of_nothing(run, node->expr);
   /* An axis that b lacks has stride 0. */
   for (int64_t r = 0; r < out->row.length; r++) {
     const double *x = a->data + r * a->row.stride, *y = b->data + r * b->row.stride;
     double *z = out->data + r * out->col.length;
     int64_t dx = a->col.stride, dy = b->col.stride, n = out->col.length;
-    if (wraps)
+    if (nothing)
+      for (int64_t c = 0; c < n; c++) z[c] = x[c * dx] * 0;
+    else if (wraps)
       for (int64_t c = 0; c < n; c++) z[c] = bb_interp_times(dtype, x[c * dx], y[c * dy]);
     else if (dx == 1 && dy == 1 && multiply)
       for (int64_t c = 0; c < n; c++) z[c] = x[c] * y[c];
@@ -258,10 +267,12 @@ static void run_outer(bb_run *run, const bb_node *node, bb_instance_node *made, 
   out->col = b->row;
   out->col_start = b->row_start;
   bb_dtype dtype = node->out[0].type->item.dtype;
+  bool nothing = of_nothing(run, node->expr);
   bb_datum_alloc(run->ctx, out, &run->stack[depth]);
   for (int64_t r = 0; r < a->row.length; r++)
     for (int64_t c = 0; c < b->row.length; c++)
-      out->data[r * b->row.length + c] = bb_interp_times(dtype, at(a, r, 0), at(b, c, 0));
+      out->data[r * b->row.length + c] =
+          bb_interp_times(dtype, nothing ? 0 : at(a, r, 0), at(b, c, 0));
   size_t count = (size_t)(a->row.length * b->row.length);
   bb_settle(run, node, dtype, out->data, count, false);
   bb_count_operations(run, made->cost * (double)count);

@@ -50,7 +50,7 @@ FAULTS = [
 
 FAULTS = [(GATED, *fault) for fault in FAULTS] + [
     (CAUSAL, "a group does not pass its turn on", "s/tl::named_arrive\\(2 - group, 256\\);//", STUCK),
-    (CAUSAL, "a left operand is written while its product runs", "s/tl::mma_wait<1>\\(\\);/t21[0]++; tl::mma_wait<1>();/", "a left operand was written"),
+    (CAUSAL, "a left operand is written while its product runs", "s/tl::mma_wait<1>\\(\\);/t22[0]++; tl::mma_wait<1>();/", "a left operand was written"),
     (CAUSAL, "sums are looked at before their product is made", "s/tl::mma_wait<1>\\(\\);//", "(error|which a product of thread)"),
     (CAUSAL, "nobody says that there is no tile more", "s/t < p.tiles [?] t : -1/t/", "(nobody can go on|shared memory|error)"),
     (DECODE, "blocks do not wait for each other's parts", "s/tl::barrier_wait_cluster\\(&sync.parts, 0\\);//", "(error|nobody waited for what is pushed)"),
