@@ -240,6 +240,8 @@ const bb_expr *bb_onnx_tidy_quotient(bb_onnx *m, const bb_expr *e);
 /* Are two extents the same?  Where one is a name that an input declares, they are made so: then the
  * import begins again with that name bound, and this does not return. */
 bool bb_onnx_same_extent(const bb_onnx_node *n, const bb_extent *a, const bb_extent *b);
+/* The same of products of extents: what both have aside. */
+bool bb_onnx_same_product(const bb_onnx_node *n, const bb_extent *a, const bb_extent *b);
 /* The extent of a name: its own symbol, or what it is bound to. */
 const bb_extent *bb_onnx_tied(bb_onnx *m, const char *name);
 

@@ -94,7 +94,8 @@ bb_onnx_value *bb_onnx_reshape(const bb_onnx_node *n, bb_onnx_value *v, uint32_t
                                const bb_extent *const *shape) {
   bb_onnx *m = n->m;
   if (same_shape(v, rank, shape)) return v;
-  if (bb_onnx_product(m, v->rank, v->shape) != bb_onnx_product(m, rank, shape)) {
+  const bb_extent *all = bb_onnx_product(m, v->rank, v->shape);
+  if (!bb_onnx_same_product(n, all, bb_onnx_product(m, rank, shape))) {
     bb_buffer to = {.arena = m->arena};
     bb_onnx_put_shape(&to, m, rank, shape);
     bb_onnx_refuse(n, "shape %s does not reshape to %s", bb_onnx_shape_text(m, v), to.data);

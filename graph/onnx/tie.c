@@ -177,3 +177,30 @@ bool bb_onnx_same_extent(const bb_onnx_node *n, const bb_extent *a, const bb_ext
   tie_sums(n, a, b);
   return false;
 }
+
+static int64_t common_divisor(int64_t a, int64_t b) {
+  while (b) {
+    int64_t rest = a % b;
+    a = b;
+    b = rest;
+  }
+  return a;
+}
+
+bool bb_onnx_same_product(const bb_onnx_node *n, const bb_extent *a, const bb_extent *b) {
+  bb_program *p = n->m->program;
+  if (a == b) return true;
+  if (a->factor == 0 || b->factor == 0) return false;
+  const bb_extent *both = bb_onnx_number(n->m, common_divisor(a->factor, b->factor));
+  for (uint32_t i = 0, k = 0; i < a->count && k < b->count;) { /* sorted */
+    if (a->symbol[i] == b->symbol[k])
+      both = bb_extent_multiply(p, both, bb_extent_symbol(p, p->symbol[a->symbol[i]]));
+    if (a->symbol[i] == b->symbol[k])
+      i++, k++;
+    else if (a->symbol[i] < b->symbol[k])
+      i++;
+    else
+      k++;
+  }
+  return bb_onnx_same_extent(n, bb_extent_divide(p, a, both), bb_extent_divide(p, b, both));
+}

@@ -301,6 +301,11 @@ def graphs():
     yield graph_case("join-what-is-computed", [
         N("Exp", ["past"], ["e"]), N("Transpose", ["e"], ["t"], perm=[0, 2, 1]), N("Transpose", ["new"], ["u"], perm=[0, 2, 1]),
         N("Concat", ["t", "u"], ["y"], axis=-1)], {k: cache[k] for k in ("past", "new")}, ["y"], symbols=named)
+    # a length that an exporter wrote into a shape, beside one that it left open
+    yield graph_case("Reshape-written", [N("Reshape", ["x", "to"], ["y"])], {"x": rand(5, 2, 12)}, ["y"], {"to": np.array([5, -1, 4])}, symbols={"x": ["T", "B", 12]})
+    yield graph_case("Reshape-written-open", [
+        N("Shape", ["x"], ["b"], start=1, end=2), N("Mul", ["b", "three"], ["h"]), N("Concat", ["five", "h", "four"], ["to"], axis=0), N("Reshape", ["x", "to"], ["y"])],
+        {"x": rand(5, 2, 12)}, ["y"], {"three": np.array([3]), "five": np.array([5]), "four": np.array([4])}, symbols={"x": ["T", "B", 12]})
     # a mask as long as what a cache becomes, by a name of its own; a name that is one more than another
     seen = {**{k: cache[k] for k in ("past", "new")}, "mask": rand(2, 8, 1), "ends": rand(2, 9, 1)}
     yield graph_case("extent-that-is-a-sum", [
