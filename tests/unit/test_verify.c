@@ -136,6 +136,7 @@ static const struct {
   void (*change)(bb_program *program);
 } cases[] = {
     {BB_LAW_PORTS, EACH("%z = elementwise exp(%b)", "%z"), drop_expression},
+    {BB_LAW_PORTS, EACH("%z = mul(%b, %b) past extent(M)+1", "%z"), NULL},
     {BB_LAW_PORTS, EACH("%z = elementwise exp(%b)", "%z"), duplicate_map},
     {BB_LAW_CONNECTED, EACH("%z = add(%b, none) : f32(M,N)", "%z"), NULL},
     {BB_LAW_USES, EACH("%z = elementwise exp(%b)", "%z"), drop_use},

@@ -20,7 +20,8 @@ int report(tool *t, bb_status status) {
   clear_progress(t);
   if (status == BB_OK) return EXIT_GOOD;
   const char *message = bb_context_message(t->context);
-  if (*message) fprintf(stderr, "blockbuster: %s\n", message);
+  const char *whose = status == BB_ERROR_INTERNAL ? "internal error: " : ""; /* not the model's */
+  if (*message) fprintf(stderr, "blockbuster: %s%s\n", whose, message);
   switch (status) {
   case BB_ERROR_MISMATCH: return EXIT_DIFFERENT;
   case BB_ERROR_ARGUMENT: return EXIT_WRONG_CALL;
