@@ -55,9 +55,11 @@ static void solve_all(binder *b) {
       if (!b->array[t]) continue;
       const bb_tensor *tensor = &b->program->tensor[t];
       if (tensor->rank != b->array[t]->rank) refuse_shape(b, t);
-      for (uint32_t i = 0; i < tensor->rank; i++)
-        if (!bb_extent_solve(tensor->shape[i], b->array[t]->shape[i], b->symbol, &progress))
-          refuse_shape(b, t);
+      for (uint32_t i = 0; i < tensor->rank; i++) {
+        bb_solved is = bb_extent_solve(tensor->shape[i], b->array[t]->shape[i], b->symbol);
+        if (is == BB_SOLVED_WRONG) refuse_shape(b, t);
+        progress |= is == BB_SOLVED_FOUND;
+      }
     }
   }
 }

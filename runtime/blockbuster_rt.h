@@ -273,8 +273,8 @@ BB_API void bb_session_destroy(bb_session *session);
 /* An array of the caller's.  It stays where it is, and is there, until it is bound to something
  * else or the session dies; the shape and strides are copied.  On a CPU any alignment does, that of
  * the element at least.  On a GPU the array lies where the model's device reaches it: others are
- * refused (bb_session_write() takes those of the processor's memory); one that begins at no
- * multiple of 16 bytes costs a copy, too. */
+ * refused (bb_session_write() takes those of the processor's memory), unless they begin where the
+ * one bound before did; one that begins at no multiple of 16 bytes costs a copy, too. */
 typedef struct bb_tensor_view {
   bb_dtype dtype;
   uint32_t rank;

@@ -109,9 +109,13 @@ typedef struct bb_device_class {
    * has `prepare`. */
   size_t (*scratch)(bb_module *module, bb_queue *queue, bb_context *context,
                     const bb_launch *launch, bb_prepared **prepared);
-  /* Works out what follows from where arrays lie; after `scratch` of all steps of the session.  NULL: nothing. */
-  void (*prepare)(bb_module *module, bb_queue *queue, bb_context *context, const bb_launch *launch,
-                  bb_prepared *prepared);
+  /* Takes what launches of the queue share, after `scratch` of all steps of the session.  True: it lies elsewhere than
+   * before, and all of them are to be prepared.  NULL: they share nothing. */
+  bool (*equip)(bb_queue *queue, bb_context *context);
+  /* Works out what follows from where arrays lie, and from the launch before this one in a run; `before` NULL: anything may be
+   * there.  True: the one behind it is to be prepared, too.  NULL: nothing follows. */
+  bool (*prepare)(bb_module *module, bb_queue *queue, bb_context *context, const bb_launch *launch,
+                  bb_prepared *prepared, const bb_prepared *before);
   void (*forget)(bb_prepared *prepared); /* of a device with `prepare` */
   void (*launch)(bb_module *module, bb_queue *queue, bb_context *context, const bb_launch *launch,
                  bb_prepared *prepared);

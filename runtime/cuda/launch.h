@@ -4,16 +4,16 @@
 
 #include "../gpu/launch.h"
 
-/* Bytes of scratch, and of counters, that a launch needs. */
-size_t bb_cuda_scratch(const bb_gpu_machine *machine, const bb_gpu_way *way, const int64_t *extent,
-                       size_t *counters);
-/* NULL, or why the arrays do not lie as the copy engine wants them. */
+/* NULL, or why the arrays do not lie as the copy engine wants them.  view[]: where each begins, or anything that differs from it by
+ * multiples of 16 bytes. */
 const char *bb_cuda_refusal(const bb_gpu_machine *machine, const bb_gpu_way *way,
                             const int64_t *extent, const bb_gpu_pointer *view);
 /* weigh.c: seconds for these extents, to be compared with those of another way to run the same. */
 double bb_cuda_weigh(const bb_gpu_machine *machine, const bb_gpu_way *way, const int64_t *extent);
-/* Adds its launch, if there is anything to do.  view[]: where each begins. */
-void bb_cuda_call(const bb_gpu_machine *machine, const bb_gpu_way *way, const int64_t *extent,
-                  const bb_gpu_pointer *view, bb_gpu_calls *calls);
+
+/* What bb_gpu_cut_work_out() and bb_gpu_cut_call() do for such a way. */
+void bb_cuda_cut(const bb_gpu_machine *machine, bb_gpu_cut *cut);
+void bb_cuda_call(const bb_gpu_machine *machine, const bb_gpu_cut *cut, const bb_gpu_pointer *view,
+                  bb_gpu_encoded *encoded, bb_gpu_calls *calls);
 
 #endif

@@ -83,8 +83,8 @@ struct bb_queue {
   size_t counter_bytes, wanted_counters;
   bb_gpu_pointer faults; /* a word for each step: 1 + the element that it complains of */
   uint32_t fault_words, wanted_faults;
-  bb_gpu_past past; /* while launches are prepared: of the step before */
-  uint32_t past_step;
+  bb_prepared **last; /* by kernel of the module: of the last step of it that was met */
+  uint32_t lasts;
   bb_gpu_calls moves; /* of the move that is under way: its memory is kept */
 };
 
@@ -108,8 +108,8 @@ uint32_t bb_gpu_queue_fault(bb_queue *queue, bb_context *ctx, int64_t *element);
 void bb_gpu_copy(bb_queue *queue, bb_context *ctx, bb_way_of_copy way, void *to, const void *from,
                  size_t bytes);
 void bb_gpu_move(bb_module *module, bb_queue *queue, bb_context *ctx, const bb_move *move);
-/* Counters and faults, as many as launches want. */
-void bb_gpu_queue_equip(bb_queue *queue, bb_context *ctx);
+/* Counters and faults, as many as launches want.  True: they lie elsewhere than before. */
+bool bb_gpu_queue_equip(bb_queue *queue, bb_context *ctx);
 
 /* --- graph.c --- */
 bool bb_gpu_note(bb_queue *queue, bb_context *ctx, bool moving);
@@ -127,8 +127,8 @@ void bb_gpu_graphs_end(bb_queue *queue);
 /* --- prepare.c --- */
 size_t bb_gpu_scratch(bb_module *module, bb_queue *queue, bb_context *ctx, const bb_launch *launch,
                       bb_prepared **prepared);
-void bb_gpu_prepare(bb_module *module, bb_queue *queue, bb_context *ctx, const bb_launch *launch,
-                    bb_prepared *prepared);
+bool bb_gpu_prepare(bb_module *module, bb_queue *queue, bb_context *ctx, const bb_launch *launch,
+                    bb_prepared *prepared, const bb_prepared *before);
 void bb_gpu_forget(bb_prepared *prepared);
 void bb_gpu_launch(bb_module *module, bb_queue *queue, bb_context *ctx, const bb_launch *launch,
                    bb_prepared *prepared);

@@ -55,6 +55,41 @@ typedef struct bb_gpu_machine {
   bb_gpu_past *past;       /* NULL: a launch begins when those before it have ended */
 } bb_gpu_machine;
 
+/* What a tensor map says but for where its array begins: sizes, steps in bytes and a box, innermost axis first. */
+typedef struct bb_gpu_box {
+  uint32_t rank;
+  bool bf16, often; /* often: several blocks read a box */
+  uint64_t size[BB_GPU_MAP_RANK + 1], step[BB_GPU_MAP_RANK + 1];
+  uint32_t box[BB_GPU_MAP_RANK + 1];
+} bb_gpu_box;
+
+/* A tensor map as the driver made it: it is asked again only for another one. */
+typedef struct bb_gpu_encoded {
+  bool known;
+  bb_gpu_pointer data;
+  bb_gpu_box box;
+  char map[sizeof(bb_cuda_tensor_map)];
+} bb_gpu_encoded;
+
+typedef struct bb_gpu_nest_cut {
+  int64_t tasks, each, blocks; /* each: bytes of a block's own memory */
+} bb_gpu_nest_cut;
+
+/* What launches of a way are at some extents, wherever its arrays lie (cut.c). */
+typedef struct bb_gpu_cut {
+  const bb_gpu_way *way;
+  size_t scratch, counters; /* bytes */
+  int64_t tiles, splits;    /* of a way for own units ... */
+  uint32_t blocks, cluster; /* ... as it is launched */
+  int64_t *extent;          /* the way's */
+  int64_t *bytes,
+      *list;       /* by view: from its first element to its last; those of a list in scratch */
+  bb_gpu_box *map; /* by map of a way for own units */
+  bb_gpu_nest_cut *nest; /* by nest of one for plain threads */
+  char *room;            /* for all of them */
+  size_t room_bytes;
+} bb_gpu_cut;
+
 /* Of the bytes that a block of a device may share, 0 where it does not tell, those that kernels ask for when they are
  * launched: the device library has a few of its own. */
 static inline uint32_t bb_gpu_shared(uint32_t told) {
@@ -80,20 +115,30 @@ void bb_gpu_calls_end(bb_context *ctx, bb_gpu_calls *calls);
 /* past.c: the next launch follows something else than a kernel that was noted. */
 void bb_gpu_past_unknown(const bb_gpu_machine *machine);
 /* A kernel is the launch before the next: where it writes.  view[]: where each begins. */
-void bb_gpu_past_note(const bb_gpu_machine *machine, const bb_gpu_way *way, const int64_t *extent,
+void bb_gpu_past_note(const bb_gpu_machine *machine, const bb_gpu_cut *cut,
                       const bb_gpu_pointer *view);
 /* Bit v: view v is read alone, and the launch before does not write there.  The first 32. */
-uint32_t bb_gpu_past_spares(const bb_gpu_machine *machine, const bb_gpu_way *way,
-                            const int64_t *extent, const bb_gpu_pointer *view);
+uint32_t bb_gpu_past_spares(const bb_gpu_machine *machine, const bb_gpu_cut *cut,
+                            const bb_gpu_pointer *view);
+bool bb_gpu_past_same(const bb_gpu_past *a, const bb_gpu_past *b);
 
 /* The value of a formula of a way's extents; fails with BB_ERROR_INPUT where it is too large. */
 int64_t bb_gpu_value(const bb_gpu_machine *machine, const bb_formula *formula,
                      const int64_t *extent);
 
-size_t bb_gpu_plain_scratch(const bb_gpu_machine *machine, const bb_gpu_way *way,
-                            const int64_t *extent);
-/* Adds its launches.  view[]: where each begins. */
-void bb_gpu_call_plain(const bb_gpu_machine *machine, const bb_gpu_way *way, const int64_t *extent,
+/* cut.c: room for any of a kernel's ways. */
+void bb_gpu_cut_begin(bb_context *ctx, const bb_gpu_ways *ways, bb_gpu_cut *cut);
+void bb_gpu_cut_end(bb_context *ctx, bb_gpu_cut *cut);
+/* All that follows, once the way and its extents are there. */
+void bb_gpu_cut_work_out(const bb_gpu_machine *machine, bb_gpu_cut *cut);
+void bb_gpu_cut_copy(bb_gpu_cut *to, const bb_gpu_cut *from);
+/* Adds its launches, if there is anything to do.  view[]: where each begins; encoded[]: by map. */
+void bb_gpu_cut_call(const bb_gpu_machine *machine, const bb_gpu_cut *cut,
+                     const bb_gpu_pointer *view, bb_gpu_encoded *encoded, bb_gpu_calls *calls);
+
+/* The same of a way for plain threads. */
+void bb_gpu_cut_plain(const bb_gpu_machine *machine, bb_gpu_cut *cut);
+void bb_gpu_call_plain(const bb_gpu_machine *machine, const bb_gpu_cut *cut,
                        const bb_gpu_pointer *view, bb_gpu_calls *calls);
 
 #endif

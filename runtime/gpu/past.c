@@ -5,17 +5,23 @@ typedef struct range {
   bb_gpu_pointer from, to;
 } range;
 
-static range range_of(const bb_gpu_machine *m, const bb_gpu_view *view, const int64_t *extent,
-                      bb_gpu_pointer begin) {
-  return (range){begin, begin + (uint64_t)bb_gpu_value(m, &view->bytes, extent)};
+static range range_of(const bb_gpu_cut *c, uint32_t v, const bb_gpu_pointer *view) {
+  return (range){view[v], view[v] + (uint64_t)c->bytes[v]};
 }
 
 void bb_gpu_past_unknown(const bb_gpu_machine *m) {
   if (m->past) m->past->known = false;
 }
 
-void bb_gpu_past_note(const bb_gpu_machine *m, const bb_gpu_way *way, const int64_t *extent,
-                      const bb_gpu_pointer *view) {
+bool bb_gpu_past_same(const bb_gpu_past *a, const bb_gpu_past *b) {
+  bool is = a->known == b->known && (!a->known || a->ranges == b->ranges);
+  for (uint32_t i = 0; is && a->known && i < a->ranges; i++)
+    is = a->from[i] == b->from[i] && a->to[i] == b->to[i];
+  return is;
+}
+
+void bb_gpu_past_note(const bb_gpu_machine *m, const bb_gpu_cut *c, const bb_gpu_pointer *view) {
+  const bb_gpu_way *way = c->way;
   if (!m->past) return;
   m->past->known = true;
   m->past->ranges = 0;
@@ -25,19 +31,20 @@ void bb_gpu_past_note(const bb_gpu_machine *m, const bb_gpu_way *way, const int6
       bb_gpu_past_unknown(m);
       return;
     }
-    range wrote = range_of(m, &way->about[v], extent, view[v]);
+    range wrote = range_of(c, v, view);
     m->past->from[m->past->ranges] = wrote.from;
     m->past->to[m->past->ranges++] = wrote.to;
   }
 }
 
-uint32_t bb_gpu_past_spares(const bb_gpu_machine *m, const bb_gpu_way *way, const int64_t *extent,
+uint32_t bb_gpu_past_spares(const bb_gpu_machine *m, const bb_gpu_cut *c,
                             const bb_gpu_pointer *view) {
+  const bb_gpu_way *way = c->way;
   uint32_t early = 0;
   if (!m->past || !m->past->known) return 0;
   for (uint32_t v = 0; v < way->views && v < 32; v++) {
     if (way->about[v].written || way->about[v].scratch) continue;
-    range read = range_of(m, &way->about[v], extent, view[v]);
+    range read = range_of(c, v, view);
     bool free = true;
     for (uint32_t i = 0; i < m->past->ranges; i++)
       free &= read.to <= m->past->from[i] || m->past->to[i] <= read.from;

@@ -6,26 +6,19 @@
 #include <math.h>
 #include <string.h>
 
-/* What a launch was worked out from: where nothing of it changed, it stays. */
-typedef struct from {
-  bool known;
-  bb_gpu_pointer scratch, counters;
-  bb_gpu_past past; /* before it */
-} from;
-
 struct bb_prepared {
   bb_context *ctx;
-  const bb_gpu_way *way;
-  int64_t *extent;      /* of the way's */
-  bb_gpu_pointer *view; /* where each begins */
-  uint32_t extents, views;
-  int64_t *given; /* of the step: extents, then where its arguments begin in their arrays */
-  void **argument;
-  uint32_t givens, arguments;
-  bool chosen; /* the way, for those */
-  size_t scratch, counters;
-  from from;
-  bb_gpu_past after; /* it */
+  const bb_prepared
+      *like; /* of the step of the same kernel that was met before it; NULL: none was */
+  int64_t *
+      given; /* what the cut follows from: the step's extents, and how its arguments lie in their arrays */
+  uint32_t givens;
+  bool chosen; /* the cut's way, for those */
+  bb_gpu_cut cut;
+  bb_gpu_pointer *view; /* where each of the way's begins */
+  bb_gpu_encoded *encoded;
+  uint32_t views, maps; /* that there is room for */
+  bb_gpu_past after;    /* where it writes, for the launch behind it */
   bb_gpu_calls calls;
 };
 
@@ -39,10 +32,10 @@ static void give(bb_context *ctx, void *memory, size_t count, size_t size) {
 
 void bb_gpu_forget(bb_prepared *p) {
   bb_gpu_calls_end(p->ctx, &p->calls);
-  give(p->ctx, p->extent, p->extents, sizeof *p->extent);
+  bb_gpu_cut_end(p->ctx, &p->cut);
   give(p->ctx, p->view, p->views, sizeof *p->view);
+  give(p->ctx, p->encoded, p->maps, sizeof *p->encoded);
   give(p->ctx, p->given, p->givens, sizeof *p->given);
-  give(p->ctx, p->argument, p->arguments, sizeof *p->argument);
   bb_resize(p->ctx, p, sizeof *p, 0);
 }
 
@@ -53,24 +46,28 @@ static void forget_cleanup(void *prepared) {
 /* With room for any of the kernel's ways; ways NULL: a node. */
 static bb_prepared *make(bb_context *ctx, const bb_gpu_ways *ways, const bb_plan_step *step) {
   bb_prepared *p = bb_resize(ctx, NULL, 0, sizeof *p);
-  uint32_t extents = 0, views = 0;
   p->ctx = ctx;
   bb_defer(ctx, forget_cleanup, p);
   for (uint32_t i = 0; ways && i < ways->count; i++) {
     const bb_gpu_way *w = &ways->way[i];
-    if (w->extents > extents) extents = w->extents;
-    if (w->views > views) views = w->views;
+    if (w->views > p->views) p->views = w->views;
+    if (w->is_own && w->own.maps > p->maps) p->maps = w->own.maps;
   }
-  p->extent = take(ctx, extents, sizeof *p->extent);
-  p->extents = extents;
-  p->view = take(ctx, views, sizeof *p->view);
-  p->views = views;
-  p->given = take(ctx, step->extents + step->arguments, sizeof *p->given);
   p->givens = step->extents + step->arguments;
-  p->argument = take(ctx, step->arguments, sizeof *p->argument);
-  p->arguments = step->arguments;
+  p->view = take(ctx, p->views, sizeof *p->view);
+  p->encoded = take(ctx, p->maps, sizeof *p->encoded);
+  p->given = take(ctx, p->givens, sizeof *p->given);
+  if (ways) bb_gpu_cut_begin(ctx, ways, &p->cut);
   bb_undefer(ctx, p);
   return p;
+}
+
+/* Among those of the same kernel. */
+static void link(bb_module *module, bb_queue *q, uint32_t kernel, bb_prepared *p) {
+  if (!q->last) q->last = take(q->ctx, module->kernels->kernels, sizeof *q->last);
+  q->lasts = module->kernels->kernels + 1;
+  p->like = q->last[kernel];
+  q->last[kernel] = p;
 }
 
 static bb_gpu_machine machine_of(bb_queue *q, bb_context *ctx, void *scratch) {
@@ -80,15 +77,17 @@ static bb_gpu_machine machine_of(bb_queue *q, bb_context *ctx, void *scratch) {
                           .processors = device->target.processors,
                           .shared = device->target.shared,
                           .scratch = (uintptr_t)scratch,
-                          .counters = q->counters,
-                          .past = device->overlaps ? &q->past : NULL};
+                          .counters = q->counters};
 }
 
-/* The launch as a way has it. */
-static void as(bb_prepared *p, const bb_gpu_way *w, const bb_launch *l) {
-  p->way = w;
+/* The step's extents as a way has them. */
+static void take_extents(bb_prepared *p, const bb_gpu_way *w, const bb_launch *l) {
+  p->cut.way = w;
   for (uint32_t i = 0; i < w->extents; i++)
-    p->extent[i] = w->extent[i] == BB_NONE ? 0 : l->extent[w->extent[i]];
+    p->cut.extent[i] = w->extent[i] == BB_NONE ? 0 : l->extent[w->extent[i]];
+}
+
+static void take_views(bb_prepared *p, const bb_gpu_way *w, const bb_launch *l) {
   for (uint32_t i = 0; i < w->views; i++)
     p->view[i] = w->view[i] == BB_NONE ? 0 : (uintptr_t)l->argument[w->view[i]];
 }
@@ -103,11 +102,12 @@ static void choose(const bb_gpu_machine *m, const bb_gpu_ways *ways, const bb_la
     const bb_gpu_way *way = &ways->way[i];
     double seconds = INFINITY; /* what any other is preferred to */
     if (way->is_own) {
-      as(p, way, l);
-      const char *refused = bb_cuda_refusal(m, way, p->extent, p->view);
+      take_extents(p, way, l);
+      take_views(p, way, l);
+      const char *refused = bb_cuda_refusal(m, way, p->cut.extent, p->view);
       if (refused) why = refused;
       if (refused) continue;
-      seconds = ways->count > 1 ? bb_cuda_weigh(m, way, p->extent) : 0;
+      seconds = ways->count > 1 ? bb_cuda_weigh(m, way, p->cut.extent) : 0;
     }
     if (best && seconds >= least) continue;
     least = seconds;
@@ -115,75 +115,71 @@ static void choose(const bb_gpu_machine *m, const bb_gpu_ways *ways, const bb_la
   }
   if (!best)
     bb_fail(m->ctx, BB_ERROR_UNSUPPORTED, "%s does not run at these extents: %s", l->name, why);
-  as(p, best, l);
+  take_extents(p, best, l);
 }
 
-/* Whether numbers are those that were there, which they are from now on. */
-static bool same(bb_prepared *p, const bb_launch *l) {
-  uint32_t extents = p->givens - p->arguments;
+/* Whether numbers are those that were there, which they are from now on.  Of where arguments begin only that is given which ways
+ * may be refused for: arrays themselves begin at multiples of ALIGN. */
+static bool same(bb_prepared *p, const bb_plan_step *step, const bb_launch *l) {
+  enum { ALIGN = 16 };
   bool is = p->chosen;
   for (uint32_t i = 0; i < p->givens; i++) {
-    int64_t now = i < extents ? l->extent[i] : (int64_t)(intptr_t)l->argument[i - extents];
+    int64_t now = i < step->extents ? l->extent[i]
+                                    : (int64_t)((uintptr_t)l->argument[i - step->extents] % ALIGN);
     is &= p->given[i] == now;
     p->given[i] = now;
   }
   return is;
 }
 
+/* Another step of the kernel at the same numbers; NULL: there is none. */
+static const bb_prepared *find_like(const bb_prepared *p) {
+  const bb_prepared *other = p->like;
+  while (other &&
+         !(other->chosen && memcmp(other->given, p->given, p->givens * sizeof *p->given) == 0))
+    other = other->like;
+  return other;
+}
+
+static void work_out(const bb_gpu_machine *m, const bb_gpu_ways *ways, const bb_launch *l,
+                     bb_prepared *p) {
+  const bb_prepared *other = find_like(p);
+  p->chosen = false;
+  if (other) {
+    bb_gpu_cut_copy(&p->cut, &other->cut);
+  } else {
+    choose(m, ways, l, p);
+    bb_gpu_cut_work_out(m, &p->cut);
+  }
+  p->chosen = true;
+}
+
 size_t bb_gpu_scratch(bb_module *module, bb_queue *q, bb_context *ctx, const bb_launch *l,
                       bb_prepared **prepared) {
   bb_gpu_machine m = machine_of(q, ctx, NULL);
   bool node = l->kernel == BB_NONE;
+  const bb_plan_step *step = &module->plan->step[l->step];
   const bb_gpu_ways *ways = node ? NULL : &module->kernels->kernel[l->kernel];
-  if (!*prepared) *prepared = make(ctx, ways, &module->plan->step[l->step]);
+  if (!*prepared) {
+    *prepared = make(ctx, ways, step);
+    if (!node) link(module, q, l->kernel, *prepared);
+  }
   bb_prepared *p = *prepared;
   if (node) {
     if (l->step >= q->wanted_faults) q->wanted_faults = l->step + 1;
     return bb_gpu_misc_scratch(&m, module->misc[l->step], l->symbol);
   }
-  if (!same(p, l)) {
-    p->chosen = p->from.known = false;
-    p->counters = 0;
-    choose(&m, ways, l, p);
-    p->scratch = p->way->is_own ? bb_cuda_scratch(&m, p->way, p->extent, &p->counters)
-                                : bb_gpu_plain_scratch(&m, p->way, p->extent);
-    p->chosen = true;
-  }
-  if (p->counters > q->wanted_counters) q->wanted_counters = p->counters;
-  return p->scratch;
+  if (!same(p, step, l)) work_out(&m, ways, l, p);
+  if (p->cut.counters > q->wanted_counters) q->wanted_counters = p->cut.counters;
+  return p->cut.scratch;
 }
 
-static bool same_past(const bb_gpu_past *a, const bb_gpu_past *b) {
-  bool is = a->known == b->known && (!a->known || a->ranges == b->ranges);
-  for (uint32_t i = 0; is && a->known && i < a->ranges; i++)
-    is = a->from[i] == b->from[i] && a->to[i] == b->to[i];
-  return is;
-}
-
-/* Whether a kernel's launches are what they would become. */
-static bool stays(bb_prepared *p, const bb_gpu_machine *m, const bb_launch *l, const bb_queue *q) {
-  from *f = &p->from;
-  bool is = f->known && f->scratch == m->scratch && f->counters == m->counters &&
-            same_past(&f->past, &q->past);
-  for (uint32_t i = 0; i < p->arguments; i++) {
-    is &= p->argument[i] == l->argument[i];
-    p->argument[i] = l->argument[i];
-  }
-  *f = (from){.scratch = m->scratch, .counters = m->counters, .past = q->past, .known = is};
-  return is;
-}
-
-void bb_gpu_prepare(bb_module *module, bb_queue *q, bb_context *ctx, const bb_launch *l,
-                    bb_prepared *p) {
-  bb_gpu_queue_equip(q, ctx);
+bool bb_gpu_prepare(bb_module *module, bb_queue *q, bb_context *ctx, const bb_launch *l,
+                    bb_prepared *p, const bb_prepared *before) {
   bb_gpu_machine m = machine_of(q, ctx, l->scratch);
-  /* a run launches what is prepared in this order; what is left out may be anything */
-  if (l->step == 0 || l->step != q->past_step + 1) bb_gpu_past_unknown(&m);
-  q->past_step = l->step;
-  if (l->kernel != BB_NONE && stays(p, &m, l, q)) {
-    q->past = p->after;
-    return;
-  }
+  bb_gpu_past past = {0};
+  if (before) past = before->after;
+  if (q->device->overlaps) m.past = &past;
   bb_gpu_calls_clear(&p->calls);
   bb_gpu_enter(q->device, ctx);
   if (l->kernel == BB_NONE) {
@@ -191,16 +187,14 @@ void bb_gpu_prepare(bb_module *module, bb_queue *q, bb_context *ctx, const bb_la
                      q->faults + l->step * sizeof(int64_t), &p->calls);
     if (p->calls.count) bb_gpu_past_unknown(&m); /* else the launch before is still the last one */
   } else {
-    as(p, p->way, l);
-    if (p->way->is_own)
-      bb_cuda_call(&m, p->way, p->extent, p->view, &p->calls);
-    else
-      bb_gpu_call_plain(&m, p->way, p->extent, p->view, &p->calls);
-    p->after = q->past;
-    p->from.known = true;
+    take_views(p, p->cut.way, l);
+    bb_gpu_cut_call(&m, &p->cut, p->view, p->encoded, &p->calls);
   }
   bb_gpu_calls_settle(&p->calls, &q->graphs.versions);
   bb_gpu_leave(q->device, ctx);
+  bool same_after = bb_gpu_past_same(&p->after, &past);
+  p->after = past;
+  return !same_after;
 }
 
 void bb_gpu_launch(bb_module *module, bb_queue *q, bb_context *ctx, const bb_launch *l,

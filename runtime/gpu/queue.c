@@ -20,6 +20,7 @@ void bb_gpu_queue_close(bb_queue *q) {
   if (q->own) d->stream_destroy(q->own);
   if (entered) d->pop(&popped);
   bb_gpu_calls_end(q->ctx, &q->moves);
+  if (q->last) bb_resize(q->ctx, q->last, q->lasts * sizeof *q->last, 0);
   bb_resize(q->ctx, q, sizeof *q, 0);
 }
 
@@ -107,8 +108,8 @@ static void zeroed(bb_queue *q, bb_context *ctx, bb_gpu_pointer *memory, size_t 
   must(q, ctx, d->stream_wait(q->own), what);
 }
 
-void bb_gpu_queue_equip(bb_queue *q, bb_context *ctx) {
-  if (q->wanted_counters <= q->counter_bytes && q->wanted_faults <= q->fault_words) return;
+bool bb_gpu_queue_equip(bb_queue *q, bb_context *ctx) {
+  if (q->wanted_counters <= q->counter_bytes && q->wanted_faults <= q->fault_words) return false;
   bb_gpu_enter(q->device, ctx);
   if (q->wanted_counters > q->counter_bytes) {
     q->counter_bytes = 0;
@@ -121,6 +122,7 @@ void bb_gpu_queue_equip(bb_queue *q, bb_context *ctx) {
     q->fault_words = q->wanted_faults;
   }
   bb_gpu_leave(q->device, ctx);
+  return true;
 }
 
 uint32_t bb_gpu_queue_fault(bb_queue *q, bb_context *ctx, int64_t *element) {

@@ -77,56 +77,83 @@ static void check_view(bb_context *ctx, const bb_tensor_view *v, const bb_plan_t
   if (v->stride) check_strides(ctx, v, t, side);
 }
 
-bb_bound bb_session_view(const bb_session *s, uint32_t tensor, const bb_tensor_view *view) {
+void bb_session_see(const bb_session *s, uint32_t tensor, bb_bound *made) {
   const bb_plan_tensor *t = &s->model->plan->tensor[tensor];
-  check_view(s->ctx, view, t);
-  bb_bound made = {.given = true, .data = view->data};
+  made->room = 0;
+  made->strided = !is_dense(made, t->rank);
+  if (made->strided && t->room != BB_NONE) made->room = bb_room_of(made, t->rank, t->room_axis);
+  made->strided &= !made->room;
+}
+
+void bb_session_view(const bb_session *s, uint32_t tensor, const bb_tensor_view *view,
+                     bb_bound *made) {
+  const bb_plan_tensor *t = &s->model->plan->tensor[tensor];
   int64_t stride = 1;
+  check_view(s->ctx, view, t);
+  made->given = true;
+  made->shares = made->open = false;
+  made->most = 0;
+  made->data = view->data;
   for (uint32_t i = t->rank; i-- > 0;) {
-    made.shape[i] = view->shape[i];
-    made.stride[i] = view->stride ? view->stride[i] : stride;
-    stride *= made.shape[i] ? made.shape[i] : 1;
+    made->shape[i] = view->shape[i];
+    made->stride[i] = view->stride ? view->stride[i] : stride;
+    stride *= made->shape[i] ? made->shape[i] : 1;
   }
-  made.strided = !is_dense(&made, t->rank);
-  if (made.strided && t->room != BB_NONE) made.room = bb_room_of(&made, t->rank, t->room_axis);
-  made.strided &= !made.room;
-  return made;
+  bb_session_see(s, tensor, made);
 }
 
 /* Another device than the processor wants arrays in its memory, and kernels take those that begin where all may begin:
- * others are copied, as those with strides are. */
-static void meet_device(bb_session *s, const bb_plan_tensor *t, bb_bound *bound) {
+ * others are copied, as those with strides are.  An array that stays where it is was asked about before. */
+void bb_session_meet(const bb_session *s, uint32_t tensor, bb_bound *made) {
   const bb_model *m = s->model;
-  const char *side = t->role == BB_TENSOR_INPUT ? "input" : "output";
-  if (m->class->align && (uintptr_t)bound->data % m->class->align) {
-    bound->strided = true;
-    bound->room = 0;
+  const bb_plan_tensor *t = &m->plan->tensor[tensor];
+  if (m->class->align && (uintptr_t)made->data % m->class->align) {
+    made->strided = true;
+    made->room = 0;
   }
-  const char *why = bound->data && m->class->unreachable
-                        ? m->class->unreachable(m->device, s->ctx, bound->data)
-                        : NULL;
+  if (!made->data || made->data == s->bound[tensor].data || !m->class->unreachable) return;
+  const char *why = m->class->unreachable(m->device, s->ctx, made->data);
   if (why)
-    bb_fail(s->ctx, BB_ERROR_ARGUMENT, "%s \"%s\": the array is not in memory of %s:%u: %s", side,
-            t->name, m->class->name, m->number, why);
+    bb_fail(s->ctx, BB_ERROR_ARGUMENT, "%s \"%s\": the array is not in memory of %s:%u: %s",
+            t->role == BB_TENSOR_INPUT ? "input" : "output", t->name, m->class->name, m->number,
+            why);
+}
+
+/* What is there already changes nothing.  The axis of an open output is as long as it was laid out; its room is what is compared. */
+void bb_session_take(bb_session *s, uint32_t tensor, const bb_bound *made) {
+  const bb_plan_tensor *t = &s->model->plan->tensor[tensor];
+  bb_bound *bound = &s->bound[tensor];
+  bool kind = made->given == bound->given && made->strided == bound->strided;
+  bool same =
+      kind && made->open == bound->open && made->room == bound->room && made->most == bound->most;
+  bool there = same && made->data == bound->data;
+  for (uint32_t i = 0; i < t->rank && made->given; i++) {
+    bool open = made->open && i == t->room_axis;
+    same &= made->shape[i] == bound->shape[i] || (open && bound->open);
+    there &= made->stride[i] == bound->stride[i];
+    if (!(open && bound->open)) bound->shape[i] = made->shape[i];
+    bound->stride[i] = made->stride[i];
+  }
+  bound->given = made->given, bound->strided = made->strided, bound->open = made->open;
+  bound->room = made->room, bound->most = made->most;
+  bound->data = made->data;
+  if (!kind) s->changed = BB_ALL_SYMBOLS;
+  s->prepared &= same;
+  s->placed &= same && there;
 }
 
 void bb_session_bind_tensor(bb_session *s, uint32_t tensor, const bb_tensor_view *view) {
   const bb_plan_tensor *t = &s->model->plan->tensor[tensor];
-  bb_bound *bound = &s->bound[tensor], made = {0};
+  bb_bound made;
   if (!view && t->role == BB_TENSOR_INPUT)
     bb_fail(s->ctx, BB_ERROR_ARGUMENT, "input \"%s\": no array", t->name);
   if (view) {
-    made = bb_session_view(s, tensor, view);
-    meet_device(s, t, &made);
+    bb_session_view(s, tensor, view, &made);
+    bb_session_meet(s, tensor, &made);
+  } else {
+    made = (bb_bound){.given = false};
   }
-  bool same = made.given == bound->given && made.strided == bound->strided &&
-              made.room == bound->room && !bound->open;
-  for (uint32_t i = 0; i < t->rank && same && made.given; i++)
-    same = made.shape[i] == bound->shape[i];
-  s->prepared &= same;
-  s->placed = false;
-  made.shares = bound->shares;
-  *bound = made;
+  bb_session_take(s, tensor, &made);
 }
 
 static void bind_body(bb_context *ctx, void *argument) {

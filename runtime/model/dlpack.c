@@ -113,6 +113,7 @@ static void take_body(bb_context *ctx, void *argument) {
   place->own = NULL;
   place->own_bytes = 0;
   s->prepared = s->placed = false;
+  s->changed = BB_ALL_SYMBOLS; /* it gets another array */
   call->managed = &t->managed;
 }
 

@@ -76,7 +76,8 @@ static void write_body(bb_context *ctx, void *argument) {
   const bb_device_class *class = s->model->class;
   uint32_t tensor = bb_session_tensor(s, BB_INPUT, call->index);
   bb_place *place = &s->place[tensor];
-  bb_bound from = bb_session_view(s, tensor, call->view);
+  bb_bound from;
+  bb_session_view(s, tensor, call->view, &from);
   bb_arena *arena = bb_scratch(ctx);
   bb_tensor_view made = *call->view;
   size_t element = bb_dtype_bytes(made.dtype), bytes = element;

@@ -48,6 +48,56 @@ void bb_plan_give_rooms(bb_plan *p) {
   }
 }
 
+/* --- what follows from which symbols --- */
+
+static bb_plan_symbols of_symbol(uint32_t symbol) {
+  return (bb_plan_symbols)1 << symbol % 64;
+}
+
+static bb_plan_symbols of_extents(uint32_t count, const bb_extent *const *extent) {
+  bb_plan_symbols all = 0;
+  for (uint32_t i = 0; i < count; i++)
+    for (uint32_t k = 0; k < extent[i]->count; k++) all |= of_symbol(extent[i]->symbol[k]);
+  return all;
+}
+
+static bb_plan_symbols of_formula(const bb_formula *f) {
+  bb_plan_symbols all = 0;
+  for (uint32_t i = 0; i < f->count; i++)
+    if (f->term[i].op == BB_T_VARIABLE) all |= of_symbol((uint32_t)f->term[i].number);
+  return all;
+}
+
+static bb_plan_symbols of_operand(const bb_plan *p, const bb_plan_operand *o) {
+  if (o->absent) return 0;
+  bb_plan_symbols all = of_extents(o->rank, o->shape) | of_extents(o->axes, o->extent);
+  for (uint32_t i = 0; i < o->pieces; i++) {
+    const bb_plan_piece *piece = &o->piece[i];
+    const bb_plan_tensor *t = &p->tensor[piece->tensor];
+    all |= t->follows | of_formula(&piece->offset);
+    if (t->room != BB_NONE) all |= of_symbol(t->room);
+    for (uint32_t a = 0; a < o->axes; a++) all |= of_formula(&piece->stride[a]);
+  }
+  return all;
+}
+
+void bb_plan_find_symbols(bb_plan *p) {
+  for (uint32_t i = 0; i < p->tensors; i++)
+    p->tensor[i].follows = of_extents(p->tensor[i].rank, p->tensor[i].shape);
+  for (uint32_t i = 0; i < p->tensors; i++) {
+    bb_plan_tensor *t = &p->tensor[i];
+    if (t->within != BB_NONE) t->follows |= of_extents(1, &t->first) | p->tensor[t->within].follows;
+  }
+  for (uint32_t i = 0; i < p->steps; i++) {
+    bb_plan_step *s = &p->step[i];
+    s->follows = of_extents(s->extents, s->extent);
+    for (uint32_t k = 0; k < s->nin; k++) s->follows |= of_operand(p, &s->in[k]);
+    for (uint32_t k = 0; k < s->nout; k++) s->follows |= of_operand(p, &s->out[k]);
+  }
+}
+
+/* --- run-time extents --- */
+
 bool bb_plan_derive(bb_context *ctx, const bb_plan *p, int64_t *symbol) {
   bool found = false;
   for (bool progress = true; progress;) {

@@ -21,6 +21,9 @@ enum { BB_PLAN_RANK = 32, BB_PLAN_VERSION = 4, BB_PLAN_VARIANTS = 8 };
  * two lines for one where rows begin in the middle, from memory 256 at a time. */
 enum { BB_PLAN_APART = 256 };
 
+/* Symbols of a plan: bit s % 64 for symbol s. */
+typedef uint64_t bb_plan_symbols;
+
 typedef struct bb_plan_tensor {
   const char *name; /* inputs and outputs: the model's, any bytes; else NULL */
   bb_dtype dtype;
@@ -36,6 +39,7 @@ typedef struct bb_plan_tensor {
    * its own. */
   uint32_t within;
   const bb_extent *first;
+  bb_plan_symbols follows; /* what its size, and its place in another, follow from */
 } bb_plan_tensor;
 
 /* An output that is an input with more behind it along an axis, brought together by a step.  fresh: a local array that is all
@@ -92,6 +96,7 @@ typedef struct bb_plan_step {
   const char *program;
   uint32_t nin, nout;              /* of both */
   const bb_plan_operand *in, *out; /* results: whole tensors */
+  bb_plan_symbols follows;         /* what a launch of it follows from, beside where arrays lie */
 } bb_plan_step;
 
 /* An extent that the choice of a variant depends on: it is in stretch i if it is at most limit[i], and no less; beyond the
@@ -145,6 +150,8 @@ bool bb_plan_count(uint32_t rank, const bb_extent *const *shape, const int64_t *
                    size_t *count);
 /* The ends of caches and what they grow by know their rooms, all other tensors that they have none. */
 void bb_plan_give_rooms(bb_plan *plan);
+/* Tensors and steps know which symbols they follow from. */
+void bb_plan_find_symbols(bb_plan *plan);
 /* Fills in, again and again, extents (-1: not known) that follow from others.  True: one was found;
  * fails with BB_ERROR_INPUT where one is no size, or is known as something else. */
 bool bb_plan_derive(bb_context *ctx, const bb_plan *plan, int64_t *symbol);

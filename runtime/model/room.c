@@ -26,11 +26,11 @@ int64_t bb_room_of(const bb_bound *b, uint32_t rank, uint32_t axis) {
   return room;
 }
 
+/* By the number of its room; NULL: it is no end of a cache. */
 static const bb_plan_cache *cache_of(const bb_session *s, uint32_t output) {
   const bb_plan *p = s->model->plan;
-  for (uint32_t i = 0; i < p->caches; i++)
-    if (p->cache[i].output == output) return &p->cache[i];
-  return NULL;
+  uint32_t room = p->tensor[output].room;
+  return room == BB_NONE ? NULL : &p->cache[(room - p->extents) / 2];
 }
 
 bool bb_session_grows(const bb_session *s, uint32_t output, uint32_t input) {
@@ -92,24 +92,23 @@ static void bind_body(bb_context *ctx, void *argument) {
   if (view->rank != t->rank)
     bb_fail(ctx, BB_ERROR_ARGUMENT, "cache \"%s\": %u axes, the model wants %u", t->name,
             view->rank, t->rank);
+  bb_bound out, in;
   if (call->used < 0 || call->used > view->shape[cache->axis])
     bb_fail(ctx, BB_ERROR_ARGUMENT,
             "cache \"%s\": %lld elements cannot be there along axis %u, which has room for %lld",
             t->name, (long long)call->used, cache->axis, (long long)view->shape[cache->axis]);
-  bb_session_bind_tensor(s, cache->output, call->view);
-  bb_bound *out = &s->bound[cache->output], *in = &s->bound[cache->input];
-  bb_tensor_view used = *call->view;
-  int64_t shape[BB_PLAN_RANK];
-  for (uint32_t i = 0; i < t->rank; i++) shape[i] = used.shape[i];
-  shape[cache->axis] = call->used;
-  used.shape = shape;
-  used.stride = out->stride;
-  bb_session_bind_tensor(s, cache->input, &used);
-  out->open = true;
-  out->most = call->view->shape[cache->axis];
-  if (!out->room) out->room = out->most;
-  if (!in->strided) in->room = out->room;
-  s->prepared = false;
+  bb_session_view(s, cache->output, view, &out);
+  in = out;
+  in.shape[cache->axis] = call->used;
+  bb_session_see(s, cache->input, &in);
+  bb_session_meet(s, cache->output, &out);
+  bb_session_meet(s, cache->input, &in);
+  out.open = true;
+  out.most = view->shape[cache->axis];
+  if (!out.room) out.room = out.most;
+  if (!in.strided) in.room = out.room;
+  bb_session_take(s, cache->output, &out);
+  bb_session_take(s, cache->input, &in);
 }
 
 bb_status bb_session_bind_cache(bb_session *s, uint32_t index, const bb_tensor_view *view,

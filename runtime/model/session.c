@@ -21,6 +21,7 @@ static void use(bb_session *s, uint32_t tensor, uint32_t step) {
 void bb_session_take_variant(bb_session *s, uint32_t variant) {
   const bb_plan *p = s->model->plan;
   s->variant = variant;
+  s->changed = BB_ALL_SYMBOLS;
   for (uint32_t t = 0; t < p->tensors; t++) s->place[t].first = UINT32_MAX, s->place[t].last = 0;
   for (uint32_t i = 0; i < p->steps; i++) {
     const bb_plan_step *step = &p->step[i];
@@ -43,22 +44,28 @@ static void make_room(bb_session *s) {
   bb_arena *a = s->arena;
   s->preset = BB_NEW(a, int64_t, p->symbols + 1);
   s->symbol = BB_NEW(a, int64_t, p->symbols + 1);
+  s->laid = BB_NEW(a, int64_t, p->symbols + 1);
   for (uint32_t i = 0; i < p->symbols; i++) s->preset[i] = s->symbol[i] = -1;
   s->bound = BB_NEW(a, bb_bound, p->tensors + 1);
   s->place = BB_NEW(a, bb_place, p->tensors + 1);
   s->data = BB_NEW(a, void *, p->tensors + 1);
   s->order = BB_NEW(a, uint32_t, p->tensors + 1);
   s->near = BB_NEW(a, void *, p->tensors + 1);
+  s->span = BB_NEW(a, bb_span, p->tensors + 1);
+  for (uint32_t side = 0, at = 0; side < 2; side++)
+    for (uint32_t i = 0; i < s->model->sides[side]; i++)
+      s->span[at++].tensor = s->model->side[side][i];
   s->ready = BB_NEW(a, bb_ready, p->steps + 1);
   for (uint32_t i = 0; i < p->steps; i++) {
+    s->ready[i].launched = bb_model_launches(s->model, i);
     s->ready[i].extent = BB_NEW(a, int64_t, p->step[i].extents + 1);
     s->ready[i].offset = BB_NEW(a, int64_t, p->step[i].arguments + 1);
     s->ready[i].argument = BB_NEW(a, void *, p->step[i].arguments + 1);
   }
-  s->reserve = BB_NEW(a, bb_reserve, p->variants);
+  s->arrangement = BB_NEW(a, bb_arrangement, p->variants);
   for (uint32_t v = 0; v < p->variants; v++) {
-    s->reserve[v].bytes = BB_NEW(a, size_t, p->tensors + 1);
-    s->reserve[v].offset = BB_NEW(a, size_t, p->tensors + 1);
+    s->arrangement[v].bytes = BB_NEW(a, size_t, p->tensors + 1);
+    s->arrangement[v].offset = BB_NEW(a, size_t, p->tensors + 1);
   }
   bb_session_take_variant(s, 0);
 }
@@ -212,13 +219,15 @@ uint32_t bb_session_get_variant(const bb_session *s) {
 }
 
 size_t bb_session_workspace(const bb_session *s) {
-  return s->prepared ? s->workspace : s->reserve[s->variant].workspace;
+  const bb_arrangement *a = &s->arrangement[s->variant];
+  return s->prepared ? s->workspace : a->what == BB_ARRANGED_AT_MOST ? a->workspace : 0;
 }
 
 void bb_session_use_workspace(bb_session *s, void *memory, size_t bytes) {
+  if (!memory) bytes = 0;
+  s->placed &= s->lent == memory && s->lent_bytes == bytes;
   s->lent = memory;
-  s->lent_bytes = memory ? bytes : 0;
-  s->placed = false;
+  s->lent_bytes = bytes;
 }
 
 /* --- running --- */
@@ -267,16 +276,12 @@ static double seconds(void) {
   return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-static char *scratch_of(bb_session *s) {
-  return s->lent ? (char *)(((uintptr_t)s->lent + 63) & ~(uintptr_t)63) : s->own;
-}
-
 static void run_step(bb_session *s, uint32_t number) {
   const bb_model *m = s->model;
   const bb_ready *ready = &s->ready[number];
-  if (bb_model_launches(m, number)) {
+  if (ready->launched) {
     bb_launch launch = bb_session_launch(s, number, ready->argument);
-    launch.scratch = scratch_of(s);
+    launch.scratch = s->at_scratch;
     m->class->launch(m->module, s->queue, s->ctx, &launch, ready->prepared);
   } else if (m->class->host) {
     bb_lab_call call = {number, s->symbol, s->data, s->queue};

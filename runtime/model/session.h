@@ -31,6 +31,7 @@ typedef struct bb_place {
   bb_home home;
   uint32_t first, last; /* steps that use it; no step: first > last */
   size_t bytes, offset; /* offset: in the workspace, or in the tensor that it is part of */
+  bool moved;           /* as pointers are found: it lay elsewhere before */
   void *own;            /* OWN, or an input that was written: its memory, of so many bytes */
   size_t own_bytes;
   void *mirror; /* what the lab works on where the device's memory is not the processor's */
@@ -38,20 +39,32 @@ typedef struct bb_place {
   bool mirrored; /* and it holds what never changes */
 } bb_place;
 
-/* A kernel's step, ready to be launched. */
+/* A step of the device's, ready to be launched. */
 typedef struct bb_ready {
-  int64_t *extent, *offset; /* offset: by argument, in bytes */
+  bool launched;            /* it is one */
+  int64_t *extent, *offset; /* of a kernel.  offset: by argument, in bytes */
   void **argument;
+  size_t scratch;
   bb_prepared *prepared; /* the device's; NULL: it has none */
   bool known;            /* extents and offsets */
+  bool stale;            /* it is to be prepared, for what it follows from changed */
 } bb_ready;
 
-/* A layout that bb_session_reserve() made for a variant. */
-typedef struct bb_reserve {
-  size_t scratch;
-  size_t workspace;       /* the most that any variant needs; 0: none is reserved */
+/* Where arrays lie in the workspace of a variant: those of the last run of it, or at most as large as bb_session_reserve()
+ * was told. */
+typedef struct bb_arrangement {
+  enum { BB_ARRANGED_NOT, BB_ARRANGED_FOR_RUN, BB_ARRANGED_AT_MOST } what;
+  size_t arrays;          /* bytes of all, behind which scratch of kernels lies ... */
+  size_t scratch;         /* ... AT_MOST: of so many bytes */
+  size_t workspace;       /* AT_MOST: what any variant needs */
   size_t *bytes, *offset; /* by tensor: what lies in the workspace; 0 bytes: not there */
-} bb_reserve;
+} bb_arrangement;
+
+/* The bytes that a bound array spans; none: from == to. */
+typedef struct bb_span {
+  uintptr_t from, to;
+  uint32_t tensor;
+} bb_span;
 
 struct bb_session {
   bb_context *ctx;
@@ -67,17 +80,29 @@ struct bb_session {
   bb_place *place;
   void **data;
   bb_ready *ready; /* by step */
-  uint32_t *order; /* tensors, for the layout */
+  uint32_t *order; /* tensors, for the workspace */
+  bb_span *span;   /* of inputs and outputs, nearly in the order of memory */
   bool prepared;   /* shapes are as they were laid out */
   bool placed;     /* and pointers are where arrays are */
   bool ran, noted; /* since then; and the device has noted all launches of a run */
-  void **near;     /* by tensor: mirrors */
-  size_t scratch;  /* bytes of the workspace that kernels use, at its begin */
+  bb_plan_symbols
+      changed; /* beside those whose values differ from `laid`: what the last layout does not hold for ... */
+  int64_t *laid;          /* ... the symbols that it is for */
+  void **near;            /* by tensor: mirrors */
+  bool arranged;          /* arrays of the workspace are as large as they were arranged for */
+  size_t arrays, scratch; /* bytes of the workspace: of arrays, then of kernels */
   size_t workspace;
-  bb_reserve *reserve; /* by variant */
-  void *own, *lent;    /* the workspace: the session's, or the caller's */
+  bb_arrangement *arrangement; /* by variant */
+  void *at_scratch;            /* where kernels have theirs */
+  void *own, *lent;            /* the workspace: the session's, or the caller's */
   size_t own_bytes, lent_bytes;
 };
+
+/* Whatever it follows from. */
+#define BB_ALL_SYMBOLS (~(bb_plan_symbols)0)
+static inline bool bb_session_touches(bb_plan_symbols changed, bb_plan_symbols follows) {
+  return changed == BB_ALL_SYMBOLS || changed & follows;
+}
 
 /* Whether a bound array is copied: into the workspace before the first step, or out of it at the end. */
 static inline bool bb_bound_is_staged(const bb_bound *bound) {
@@ -108,19 +133,40 @@ void bb_session_find_rooms(bb_session *session);
 uint32_t bb_session_tensor(const bb_session *session, bb_side side, uint32_t index);
 /* What a view says of the tensor's array, once it is one of the tensor's type and rank; else fails with
  * BB_ERROR_ARGUMENT. */
-bb_bound bb_session_view(const bb_session *session, uint32_t tensor, const bb_tensor_view *view);
+void bb_session_view(const bb_session *session, uint32_t tensor, const bb_tensor_view *view,
+                     bb_bound *made);
+/* How it lies, from its shape and strides: in a row, or with room, or otherwise. */
+void bb_session_see(const bb_session *session, uint32_t tensor, bb_bound *made);
+/* Whether it lies as the device takes it, in memory that it reaches; else fails with BB_ERROR_ARGUMENT. */
+void bb_session_meet(const bb_session *session, uint32_t tensor, bb_bound *made);
+/* It is what is bound from now on. */
+void bb_session_take(bb_session *session, uint32_t tensor, const bb_bound *made);
 /* Binds an input or output, or frees an output (NULL); fails the context. */
 void bb_session_bind_tensor(bb_session *session, uint32_t tensor, const bb_tensor_view *view);
 
+/* --- sharing.c --- */
 /* Marks outputs that share memory with an input; true: one of them did not before, or no longer does. */
 bool bb_session_note_sharing(bb_session *session);
+
+/* --- layout.c --- */
 /* Extents, memory, and what kernels are called with; fails the context. */
 void bb_session_lay_out(bb_session *session);
+/* Sizes of arrays, and scratch of kernels, as far as they follow from symbols that changed.  to_come: of a run whose arrays may
+ * not be bound yet. */
+void bb_session_size(bb_session *session, bb_plan_symbols changed, bool to_come);
 /* Takes a variant, and finds which steps use which arrays. */
 void bb_session_take_variant(bb_session *session, uint32_t variant);
+
+/* --- workspace.c --- */
+/* Arranges the arrays of the workspace, once sizes are known. */
+void bb_session_arrange(bb_session *session);
 /* Memory for a run with the extents that `symbol` has, which smaller ones then use as well, by whatever variant. */
 void bb_session_hold(bb_session *session);
-/* Pointers, after bindings moved. */
+/* Where the workspace begins: of the caller's memory, or of the session's, which grows. */
+char *bb_session_workspace_memory(bb_session *session);
+
+/* --- place.c --- */
+/* Pointers, after bindings moved, and what launches follow from them. */
 void bb_session_place(bb_session *session);
 /* Runs all steps, once it is prepared and placed. */
 void bb_session_steps(bb_session *session);

@@ -12,24 +12,23 @@ static int64_t exact_root(int64_t value, uint32_t power) {
   return product == value ? root : -1;
 }
 
-bool bb_extent_solve(const bb_extent *extent, int64_t have, int64_t *symbol, bool *progress) {
+bb_solved bb_extent_solve(const bb_extent *extent, int64_t have, int64_t *symbol) {
   int64_t known = extent->factor;
   uint32_t unknown = UINT32_MAX, power = 0;
   for (uint32_t k = 0; k < extent->count; k++) {
     uint32_t s = extent->symbol[k];
     if (symbol[s] < 0) {
-      if (power && s != unknown) return true; /* two unknowns: another axis may tell one */
+      if (power && s != unknown) return BB_SOLVED_OPEN;
       unknown = s;
       power++;
     } else if (__builtin_mul_overflow(known, symbol[s], &known)) {
-      return false;
+      return BB_SOLVED_WRONG;
     }
   }
-  if (power == 0) return known == have;
-  if (known == 0) return have == 0;
+  if (power == 0) return known == have ? BB_SOLVED_AGREES : BB_SOLVED_WRONG;
+  if (known == 0) return have == 0 ? BB_SOLVED_OPEN : BB_SOLVED_WRONG;
   int64_t root = have % known ? -1 : exact_root(have / known, power);
-  if (root < 0) return false;
+  if (root < 0) return BB_SOLVED_WRONG;
   symbol[unknown] = root;
-  *progress = true;
-  return true;
+  return BB_SOLVED_FOUND;
 }

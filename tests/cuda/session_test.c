@@ -277,8 +277,10 @@ static void two_devices(void **state) {
       gpu_take(&p, &n);
       int64_t shape[2] = {19, WIDTH};
       bb_tensor_view x = {BB_F32, 2, shape, NULL, (void *)(uintptr_t)p.x};
-      gpu_refused(&w[!d], bb_session_bind(w[!d].session, BB_INPUT, 0, &x), BB_ERROR_ARGUMENT,
+      gpu_world other = gpu_make(PICK, d ? "cuda:0" : "cuda:1");
+      gpu_refused(&other, bb_session_bind(other.session, BB_INPUT, 0, &x), BB_ERROR_ARGUMENT,
                   "it is on another device");
+      gpu_end(&other);
       gpu_leave(&p, d);
     }
   bb_model *model;

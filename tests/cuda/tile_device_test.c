@@ -69,20 +69,28 @@ static void launch(const job *j, const bb_gpu_machine *machine, const bb_gpu_way
                    const bb_gpu_pointer *view) {
   bb_gpu_machine own = *machine;
   bb_gpu_calls calls = {0};
+  const bb_gpu_ways ways = {1, (bb_gpu_way *)way};
+  bb_gpu_encoded *encoded = BB_NEW(j->arena, bb_gpu_encoded, way->own.maps + 1);
+  bb_gpu_cut cut;
   void *stream;
-  size_t counters, scratch = bb_cuda_scratch(machine, way, j->extent, &counters);
-  own.scratch = (bb_gpu_pointer)(uintptr_t)aligned(j->arena, scratch);
+  bb_gpu_cut_begin(j->ctx, &ways, &cut);
+  cut.way = way;
+  memcpy(cut.extent, j->extent, way->extents * sizeof *cut.extent);
+  bb_gpu_cut_work_out(machine, &cut);
+  size_t counters = cut.counters;
+  own.scratch = (bb_gpu_pointer)(uintptr_t)aligned(j->arena, cut.scratch);
   char *counter = aligned(j->arena, counters);
   memset(counter, 0, counters);
   own.counters = (bb_gpu_pointer)(uintptr_t)counter;
   const char *refusal = bb_cuda_refusal(&own, way, j->extent, view);
   if (refusal) bb_fail(j->ctx, BB_ERROR_INPUT, "%s", refusal);
   bb_gpu_must(j->ctx, own.driver, own.driver->stream_create(&stream, 0), "a stream");
-  for (int i = 0; i < 2; i++) bb_cuda_call(&own, way, j->extent, view, &calls);
+  for (int i = 0; i < 2; i++) bb_gpu_cut_call(&own, &cut, view, encoded, &calls);
   bb_gpu_issue(j->ctx, own.driver, &calls, stream, "a launch");
   bb_gpu_must(j->ctx, own.driver, own.driver->stream_wait(stream), "a run");
   own.driver->stream_destroy(stream);
   bb_gpu_calls_end(j->ctx, &calls);
+  bb_gpu_cut_end(j->ctx, &cut);
   for (size_t i = 0; i < counters; i++)
     if (counter[i]) bb_fail(j->ctx, BB_ERROR_MISMATCH, "a counter is not zero behind a launch");
 }

@@ -201,13 +201,19 @@ static void run_plain(batch *b, const bb_gpu_machine *machine, void *module, voi
     view[i] = (bb_gpu_pointer)(uintptr_t)data[t] + (uint64_t)first * each;
   }
   bb_gpu_machine own = *machine;
-  size_t scratch = bb_gpu_plain_scratch(&own, &k, extent);
-  uintptr_t room = (uintptr_t)bb_arena_alloc(b->arena, scratch + 512);
+  const bb_gpu_ways ways = {1, &k};
+  bb_gpu_cut cut;
+  bb_gpu_cut_begin(b->ctx, &ways, &cut);
+  cut.way = &k;
+  memcpy(cut.extent, extent, k.extents * sizeof *cut.extent);
+  bb_gpu_cut_work_out(&own, &cut);
+  uintptr_t room = (uintptr_t)bb_arena_alloc(b->arena, cut.scratch + 512);
   own.scratch = (room + 255) / 256 * 256;
-  bb_gpu_call_plain(&own, &k, extent, view, &calls);
+  bb_gpu_cut_call(&own, &cut, view, NULL, &calls);
   bb_gpu_issue(b->ctx, own.driver, &calls, stream, "a launch");
   bb_gpu_must(b->ctx, own.driver, own.driver->stream_wait(stream), "a run");
   bb_gpu_calls_end(b->ctx, &calls);
+  bb_gpu_cut_end(b->ctx, &cut);
   take_up(p, data, got);
   random_compare(p, got, m->want, m->what, m->seed);
 }

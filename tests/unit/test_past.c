@@ -25,8 +25,17 @@ static bb_arena *arena;
 static bb_gpu_way way;
 static bb_gpu_past past;
 static bb_gpu_machine machine;
-static const int64_t extent[] = {4,
-                                 8}; /* x: 64 bytes; w: 112, of which 16 in the last row; y: 16 */
+static bb_gpu_cut cut, empty; /* x: 64 bytes; w: 112, of which 16 in the last row; y: 16 */
+
+static void cut_at(bb_context *c, int64_t rows, bb_gpu_cut *made) {
+  const int64_t extent[] = {rows, 8};
+  const bb_gpu_ways ways = {1, &way};
+  machine.ctx = c;
+  bb_gpu_cut_begin(c, &ways, made);
+  made->way = &way;
+  memcpy(made->extent, extent, sizeof extent);
+  bb_gpu_cut_work_out(&machine, made);
+}
 
 static void parse(bb_context *c, void *argument) {
   (void)argument;
@@ -34,6 +43,8 @@ static void parse(bb_context *c, void *argument) {
   tile = bb_tile_parse(c, "past", text, sizeof text - 1);
   arena = bb_arena_create(c);
   way = bb_gpu_describe_plain(arena, tile, &none, "k");
+  cut_at(c, 4, &cut);
+  cut_at(c, 0, &empty);
 }
 
 static int begin(void **state) {
@@ -44,6 +55,8 @@ static int begin(void **state) {
 
 static int end(void **state) {
   (void)state;
+  bb_gpu_cut_end(ctx, &cut);
+  bb_gpu_cut_end(ctx, &empty);
   bb_arena_destroy(arena);
   bb_program_destroy(tile->home);
   bb_context_destroy(ctx);
@@ -54,8 +67,8 @@ static int end(void **state) {
 static uint32_t after(bb_gpu_pointer wrote, bb_gpu_pointer x, bb_gpu_pointer w) {
   const bb_gpu_pointer before[] = {AT, AT, wrote}, now[] = {x, w, 2 * AT};
   machine.past = &past;
-  bb_gpu_past_note(&machine, &way, extent, before);
-  return bb_gpu_past_spares(&machine, &way, extent, now);
+  bb_gpu_past_note(&machine, &cut, before);
+  return bb_gpu_past_spares(&machine, &cut, now);
 }
 
 static void test_elsewhere(void **state) {
@@ -83,19 +96,18 @@ static void test_unknown(void **state) {
   assert_int_equal(after(3 * AT, 4 * AT, 5 * AT), X | W);
   bb_gpu_past_unknown(&machine);
   const bb_gpu_pointer now[] = {4 * AT, 5 * AT, 2 * AT};
-  assert_int_equal(bb_gpu_past_spares(&machine, &way, extent, now), 0);
+  assert_int_equal(bb_gpu_past_spares(&machine, &cut, now), 0);
   machine.past = NULL; /* launches follow each other */
-  bb_gpu_past_note(&machine, &way, extent, now);
-  assert_int_equal(bb_gpu_past_spares(&machine, &way, extent, now), 0);
+  bb_gpu_past_note(&machine, &cut, now);
+  assert_int_equal(bb_gpu_past_spares(&machine, &cut, now), 0);
 }
 
 static void test_none(void **state) {
   (void)state;
-  static const int64_t nothing[] = {0, 8};
   const bb_gpu_pointer before[] = {AT, AT, AT}, now[] = {AT, AT, 2 * AT};
   machine.past = &past;
-  bb_gpu_past_note(&machine, &way, nothing, before);
-  assert_int_equal(bb_gpu_past_spares(&machine, &way, extent, now), X | W);
+  bb_gpu_past_note(&machine, &empty, before);
+  assert_int_equal(bb_gpu_past_spares(&machine, &cut, now), X | W);
 }
 
 int main(void) {
