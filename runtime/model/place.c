@@ -39,6 +39,33 @@ static bool any_moved(const bb_session *s, uint32_t count, const bb_plan_operand
   return moved;
 }
 
+/* Both ends of a cache begin in one place - where that is no growing in place, the output is staged - and what is fresh lies behind
+ * the one, up to the end of the other. */
+static bool is_together(const bb_session *s, const bb_plan_cache *c) {
+  const bb_plan_tensor *in = &s->model->plan->tensor[c->input];
+  const bb_plan_tensor *out = &s->model->plan->tensor[c->output];
+  const bb_plan_tensor *fresh = &s->model->plan->tensor[c->fresh];
+  int64_t before, behind, all;
+  return s->place[c->output].home == BB_HOME_CALLER && s->place[c->fresh].home == BB_HOME_WITHIN &&
+         s->data[c->input] == s->data[c->output] &&
+         bb_plan_extent(in->shape[c->axis], s->symbol, &before) &&
+         bb_plan_extent(fresh->shape[c->axis], s->symbol, &behind) &&
+         bb_plan_extent(out->shape[c->axis], s->symbol, &all) && behind == all - before;
+}
+
+/* Whether a step has something to do now that had nothing before, or the other way round. */
+static bool find_idle(bb_session *s) {
+  const bb_plan *p = s->model->plan;
+  bool turned = false;
+  for (uint32_t i = 0; i < p->steps; i++) {
+    if (p->step[i].joins == BB_NONE || !bb_session_takes(s, i)) continue;
+    bool idle = is_together(s, &p->cache[p->step[i].joins]);
+    turned |= idle != s->ready[i].idle;
+    s->ready[i].idle = idle;
+  }
+  return turned;
+}
+
 /* Before anything can fail: what moved is known now alone. */
 static void find_stale(bb_session *s, bool all) {
   const bb_plan *p = s->model->plan;
@@ -68,7 +95,7 @@ static void prepare(bb_session *s) {
   bool follows = false;
   for (uint32_t i = 0; i < m->plan->steps; i++) {
     bb_ready *ready = &s->ready[i];
-    if (!bb_session_takes(s, i)) continue;
+    if (!bb_session_takes(s, i) || ready->idle) continue;
     if (!ready->launched) {
       before = NULL;
       follows = false;
@@ -95,7 +122,7 @@ void bb_session_place(bb_session *s) {
   s->at_scratch = base + s->arrays;
   s->ran = s->noted = false;
   find_data(s, base);
-  find_stale(s, moved);
+  find_stale(s, find_idle(s) || moved);
   if (class->equip && class->equip(s->queue, s->ctx)) find_stale(s, true);
   prepare(s);
   s->placed = true;

@@ -96,6 +96,40 @@ void bb_plan_find_symbols(bb_plan *p) {
   }
 }
 
+/* --- caches --- */
+
+static bool same_extent(const bb_extent *a, const bb_extent *b) {
+  bool same = a->factor == b->factor && a->count == b->count;
+  for (uint32_t i = 0; same && i < a->count; i++) same = a->symbol[i] == b->symbol[i];
+  return same;
+}
+
+static bool is_all_of(const bb_plan_operand *o, uint32_t tensor) {
+  return !o->absent && o->whole && o->piece[0].tensor == tensor;
+}
+
+/* Of ends that are equally wide whatever the symbols are: then there is nothing to look at, but whether the ends are in their place. */
+static bool brings_together(const bb_plan *p, const bb_plan_step *s, const bb_plan_cache *c) {
+  const bb_plan_tensor *in = &p->tensor[c->input], *out = &p->tensor[c->output];
+  bool does = c->fresh != BB_NONE && s->kernel == BB_NONE && s->misc && s->nin == 2 &&
+              s->nout == 1 && is_all_of(&s->in[0], c->input) && is_all_of(&s->in[1], c->fresh) &&
+              is_all_of(&s->out[0], c->output);
+  for (uint32_t i = 0; does && i < out->rank; i++)
+    does = i == c->axis || same_extent(in->shape[i], out->shape[i]);
+  return does;
+}
+
+void bb_plan_find_joins(bb_plan *p) {
+  for (uint32_t i = 0; i < p->steps; i++) {
+    bb_plan_step *s = &p->step[i];
+    s->joins = BB_NONE;
+    uint32_t room =
+        s->nout == 1 && !s->out[0].absent ? p->tensor[s->out[0].piece[0].tensor].room : BB_NONE;
+    uint32_t cache = room == BB_NONE ? BB_NONE : (room - p->extents) / 2;
+    if (cache != BB_NONE && brings_together(p, s, &p->cache[cache])) s->joins = cache;
+  }
+}
+
 /* --- run-time extents --- */
 
 bool bb_plan_derive(bb_context *ctx, const bb_plan *p, int64_t *symbol) {
@@ -188,12 +222,6 @@ static const char *step_broken(const bb_plan *p, const bb_plan_step *s) {
   for (uint32_t i = 0; i < s->nin && !broken; i++) broken = operand_broken(p, s, &s->in[i], false);
   for (uint32_t i = 0; i < s->nout && !broken; i++) broken = operand_broken(p, s, &s->out[i], true);
   return broken;
-}
-
-static bool same_extent(const bb_extent *a, const bb_extent *b) {
-  bool same = a->factor == b->factor && a->count == b->count;
-  for (uint32_t i = 0; same && i < a->count; i++) same = a->symbol[i] == b->symbol[i];
-  return same;
 }
 
 static const char *cache_broken(const bb_plan *p, const bb_plan_cache *c) {

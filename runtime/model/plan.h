@@ -97,6 +97,8 @@ typedef struct bb_plan_step {
   uint32_t nin, nout;              /* of both */
   const bb_plan_operand *in, *out; /* results: whole tensors */
   bb_plan_symbols follows;         /* what a launch of it follows from, beside where arrays lie */
+  uint32_t
+      joins; /* the cache that it brings together, the input and what is fresh; BB_NONE: of none */
 } bb_plan_step;
 
 /* An extent that the choice of a variant depends on: it is in stretch i if it is at most limit[i], and no less; beyond the
@@ -150,8 +152,9 @@ bool bb_plan_count(uint32_t rank, const bb_extent *const *shape, const int64_t *
                    size_t *count);
 /* The ends of caches and what they grow by know their rooms, all other tensors that they have none. */
 void bb_plan_give_rooms(bb_plan *plan);
-/* Tensors and steps know which symbols they follow from. */
+/* Tensors and steps know which symbols they follow from, and steps which cache they bring together. */
 void bb_plan_find_symbols(bb_plan *plan);
+void bb_plan_find_joins(bb_plan *plan);
 /* Fills in, again and again, extents (-1: not known) that follow from others.  True: one was found;
  * fails with BB_ERROR_INPUT where one is no size, or is known as something else. */
 bool bb_plan_derive(bb_context *ctx, const bb_plan *plan, int64_t *symbol);

@@ -361,5 +361,6 @@ bb_plan *bb_plan_read(bb_arena *arena, const char *text, size_t length) {
   const char *broken = bb_plan_verify(p);
   if (broken) bb_fail(r.from.ctx, BB_ERROR_INPUT, "plan: %s", broken);
   bb_plan_find_symbols(p);
+  bb_plan_find_joins(p);
   return p;
 }

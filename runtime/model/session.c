@@ -279,6 +279,7 @@ static double seconds(void) {
 static void run_step(bb_session *s, uint32_t number) {
   const bb_model *m = s->model;
   const bb_ready *ready = &s->ready[number];
+  if (ready->idle) return;
   if (ready->launched) {
     bb_launch launch = bb_session_launch(s, number, ready->argument);
     launch.scratch = s->at_scratch;

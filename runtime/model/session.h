@@ -41,7 +41,9 @@ typedef struct bb_place {
 
 /* A step of the device's, ready to be launched. */
 typedef struct bb_ready {
-  bool launched;            /* it is one */
+  bool launched; /* it is one */
+  bool
+      idle; /* a step of any device: it brings together what lies where it belongs, and has nothing to do */
   int64_t *extent, *offset; /* of a kernel.  offset: by argument, in bytes */
   void **argument;
   size_t scratch;

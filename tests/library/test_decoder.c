@@ -311,6 +311,38 @@ static void other_width(void **state) {
   bb_context_destroy(context);
 }
 
+/* An output whose length the caller tells: more than both parts have is refused, also where both lie in its array. */
+static void other_length(void **state) {
+  static const char text[] =
+      "blockbuster 1\nprogram long\nsymbol P, S, T\ninput past : f32[2,P,8]\ninput x : f32[2,S,8]\n"
+      "made = elementwise max(x,-9)\noutput present = misc \"Concat\" 13(past, made) {axis=1} of "
+      "(f32[2,P,8], f32[2,S,8]) -> (f32[2,T,8]) : f32[2,T,8]\n";
+  static float x[2 * 3 * 8], room[2 * 8 * 8];
+  bb_context *context;
+  bb_program *program;
+  bb_model *model;
+  bb_session *session;
+  (void)state;
+  assert_int_equal(bb_context_create(NULL, &context), BB_OK);
+  assert_int_equal(bb_program_parse(context, "long.bb", text, strlen(text), &program), BB_OK);
+  assert_int_equal(bb_program_compile(program, NULL, &model), BB_OK);
+  bb_program_destroy(program);
+  assert_int_equal(bb_session_create(context, model, NULL, &session), BB_OK);
+  bb_tensor_view all = {.dtype = BB_F32, .rank = 3, .shape = (int64_t[]){2, 8, 8}, .data = room};
+  bb_tensor_view rows = {.dtype = BB_F32, .rank = 3, .shape = (int64_t[]){2, 3, 8}, .data = x};
+  uint32_t index = 0;
+  assert_true(bb_model_find_tensor(model, BB_INPUT, "x", &index));
+  assert_int_equal(bb_session_bind(session, BB_INPUT, index, &rows), BB_OK);
+  assert_int_equal(bb_session_bind_cache(session, 0, &all, 2), BB_OK);
+  for (int64_t length = 4; length < 7; length++) {
+    assert_int_equal(bb_session_set(session, "T", length), BB_OK);
+    assert_int_equal(bb_session_run(session, NULL), length == 5 ? BB_OK : BB_ERROR_INPUT);
+  }
+  bb_session_destroy(session);
+  bb_model_release(model);
+  bb_context_destroy(context);
+}
+
 static void wrong_calls(void **state) {
   static decoder d;
   static float want[ROW * TOKENS];
@@ -348,6 +380,7 @@ int main(void) {
       cmocka_unit_test(what_a_model_says), cmocka_unit_test(token_by_token),
       cmocka_unit_test(other_strides),     cmocka_unit_test(bound_apart),
       cmocka_unit_test(wrong_calls),       cmocka_unit_test(other_width),
+      cmocka_unit_test(other_length),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
