@@ -78,6 +78,26 @@ typedef struct cache_call {
   const bb_setting *extent;
 } cache_call;
 
+/* A cache's input, of whose output so much is there. */
+static void see_used(const bb_session *s, const bb_plan_cache *cache, const bb_bound *out,
+                     int64_t used, bb_bound *in) {
+  *in = *out;
+  in->open = false;
+  in->most = 0;
+  in->shape[cache->axis] = used;
+  bb_session_see(s, cache->input, in);
+  bb_session_meet(s, cache->input, in);
+  if (!in->strided) in->room = out->room;
+}
+
+static void check_used(bb_session *s, const bb_plan_cache *cache, int64_t used, int64_t most) {
+  if (used < 0 || used > most)
+    bb_fail(s->ctx, BB_ERROR_ARGUMENT,
+            "cache \"%s\": %lld elements cannot be there along axis %u, which has room for %lld",
+            s->model->plan->tensor[cache->output].name, (long long)used, cache->axis,
+            (long long)most);
+}
+
 /* The input is what is there, the output open: as long as it comes out. */
 static void bind_body(bb_context *ctx, void *argument) {
   const cache_call *call = argument;
@@ -93,20 +113,13 @@ static void bind_body(bb_context *ctx, void *argument) {
     bb_fail(ctx, BB_ERROR_ARGUMENT, "cache \"%s\": %u axes, the model wants %u", t->name,
             view->rank, t->rank);
   bb_bound out, in;
-  if (call->used < 0 || call->used > view->shape[cache->axis])
-    bb_fail(ctx, BB_ERROR_ARGUMENT,
-            "cache \"%s\": %lld elements cannot be there along axis %u, which has room for %lld",
-            t->name, (long long)call->used, cache->axis, (long long)view->shape[cache->axis]);
+  check_used(s, cache, call->used, view->shape[cache->axis]);
   bb_session_view(s, cache->output, view, &out);
-  in = out;
-  in.shape[cache->axis] = call->used;
-  bb_session_see(s, cache->input, &in);
   bb_session_meet(s, cache->output, &out);
-  bb_session_meet(s, cache->input, &in);
   out.open = true;
   out.most = view->shape[cache->axis];
   if (!out.room) out.room = out.most;
-  if (!in.strided) in.room = out.room;
+  see_used(s, cache, &out, call->used, &in);
   bb_session_take(s, cache->output, &out);
   bb_session_take(s, cache->input, &in);
 }
@@ -115,6 +128,36 @@ bb_status bb_session_bind_cache(bb_session *s, uint32_t index, const bb_tensor_v
                                 int64_t used) {
   cache_call call = {.session = s, .index = index, .view = view, .used = used};
   return bb_protect(s->ctx, bind_body, &call);
+}
+
+/* The input may have been bound to something else since. */
+static bool is_bound(const bb_session *s, const bb_plan_cache *cache) {
+  const bb_bound *out = &s->bound[cache->output], *in = &s->bound[cache->input];
+  return out->open && in->given && in->data == out->data;
+}
+
+static void set_body(bb_context *ctx, void *argument) {
+  const cache_call *call = argument;
+  bb_session *s = call->session;
+  const bb_plan *p = s->model->plan;
+  for (uint32_t i = 0; i < p->caches; i++) {
+    const bb_plan_cache *cache = &p->cache[i];
+    if (!is_bound(s, cache))
+      bb_fail(ctx, BB_ERROR_ARGUMENT, "cache \"%s\" is not bound as one array",
+              p->tensor[cache->output].name);
+    check_used(s, cache, call->used, s->bound[cache->output].most);
+  }
+  for (uint32_t i = 0; i < p->caches; i++) {
+    const bb_plan_cache *cache = &p->cache[i];
+    bb_bound in;
+    see_used(s, cache, &s->bound[cache->output], call->used, &in);
+    bb_session_take(s, cache->input, &in);
+  }
+}
+
+bb_status bb_session_set_caches(bb_session *s, int64_t used) {
+  cache_call call = {.session = s, .used = used};
+  return bb_protect(s->ctx, set_body, &call);
 }
 
 static void reserve_body(bb_context *ctx, void *argument) {

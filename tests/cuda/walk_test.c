@@ -124,8 +124,11 @@ static void bind_apart(const gpu_world *w, const drawn *d) {
   bind(w, BB_OUTPUT, "present_k0", &to);
 }
 
-static void bind_caches(const gpu_world *w, const drawn *d) {
+/* told: they are bound as they are, but for how much is there. */
+static void bind_caches(const gpu_world *w, const drawn *d, bool told) {
   static const int64_t shape[] = {LAYERS_HEADS, ROOM, LAYERS_SIZE};
+  if (told) gpu_good(w, bb_session_set_caches(w->session, d->there));
+  if (told) return;
   for (uint32_t c = d->apart; c < CACHES; c++) {
     bb_tensor_view room = view(3, shape, NULL, all.cache[d->cache[c]][c]);
     gpu_good(w, bb_session_bind_cache(w->session, c, &room, d->there));
@@ -133,10 +136,10 @@ static void bind_caches(const gpu_world *w, const drawn *d) {
   if (d->apart) bind_apart(w, d);
 }
 
-static void bind_all(const gpu_world *w, const drawn *d) {
+static void bind_all(const gpu_world *w, const drawn *d, bool told) {
   bind_weights(w, d);
   bind_rows(w, d);
-  bind_caches(w, d);
+  bind_caches(w, d, told);
   bb_session_use_workspace(w->session, d->lent ? (void *)(uintptr_t)all.room : NULL, WORKSPACE);
 }
 
@@ -160,8 +163,9 @@ static void run(const gpu_world *w, const drawn *d, result *r) {
                               (size_t)d->rows * LAYERS_WIDTH * element()));
 }
 
-/* Some of it, all, or nothing, from the run before. */
-static void change(drawn *d) {
+/* Some of it, all, or nothing, from the run before.  True: caches are where they were, and each one array. */
+static bool change(drawn *d) {
+  const drawn was = *d;
   if (draw(3)) d->there = d->there + d->rows <= ROOM - MOST_ROWS ? d->there + d->rows : 0;
   if (!draw(3)) d->there = draw(ROOM - MOST_ROWS);
   if (!draw(3)) d->rows = draw(2) ? 1 : 1 + draw(MOST_ROWS);
@@ -171,6 +175,7 @@ static void change(drawn *d) {
   if (!draw(4)) d->cache[draw(CACHES)] = draw(COPIES);
   if (!draw(5)) d->lent = !d->lent;
   if (!draw(5)) d->apart = !d->apart;
+  return !d->apart && !was.apart && memcmp(d->cache, was.cache, sizeof was.cache) == 0;
 }
 
 /* What is refused leaves nothing behind. */
@@ -198,21 +203,23 @@ static void walk(void **unused) {
   assert_int_equal(gpu.stream(&stream, 1), 0);
   take_all();
   drawn d = {.rows = MOST_ROWS};
+  bool told = false;
   for (int i = 0; i < runs; i++) {
     fill(all.x[d.x], ROWS);
-    bind_all(&w, &d);
+    bind_all(&w, &d, told);
     if (!draw(8)) reserve(&w);
     if (!draw(4)) gpu_good(&w, bb_session_prepare(w.session));
     run(&w, &d, &got);
     gpu_good(&fresh, bb_session_create(w.context, w.model, NULL, &fresh.session));
-    bind_all(&fresh, &d);
+    bind_all(&fresh, &d, false);
     run(&fresh, &d, &want);
     bb_session_destroy(fresh.session);
     if (memcmp(got.cache, want.cache, sizeof got.cache) != 0) fail_msg("run %d: caches", i);
     if (memcmp(got.y, want.y, (size_t)d.rows * LAYERS_WIDTH * element()) != 0)
       fail_msg("run %d: y", i);
-    if (!draw(8)) refuse(&w);
-    change(&d);
+    bool refused = !draw(8);
+    if (refused) refuse(&w);
+    told = change(&d) && !refused && draw(2);
   }
   gpu_end(&w);
   give_all();

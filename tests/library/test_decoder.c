@@ -229,6 +229,38 @@ static void token_by_token(void **state) {
   close_decoder(&d);
 }
 
+/* All caches told at once how much of them is there: the same, and refused as a whole. */
+static void told_at_once(void **state) {
+  static const int64_t odd[] = {WIDTH, ROW, 1}, *const strides[] = {NULL, odd};
+  static decoder d;
+  static float want[ROW * TOKENS];
+  (void)state;
+  run_at_once(want);
+  for (int i = 0; i < 2; i++) {
+    open_decoder(&d);
+    fill_caches(&d);
+    assert_int_equal(bb_session_set_caches(d.session, 0), BB_ERROR_ARGUMENT);
+    assert_non_null(strstr(bb_context_message(d.context), "\"present_k\" is not bound"));
+    step(&d, strides[i], want, 0, PROMPT);
+    for (int64_t at = PROMPT; at < TOKENS; at++) {
+      bind_tokens(&d, at, 1);
+      assert_int_equal(bb_session_set_caches(d.session, ROOM + 1), BB_ERROR_ARGUMENT);
+      assert_int_equal(bb_session_set_caches(d.session, at), BB_OK);
+      run(&d);
+      check_tokens(&d, want, at, 1);
+    }
+    check_caches(&d, strides[i]);
+    assert_int_equal(bb_session_set_caches(d.session, 0), BB_OK); /* from the beginning */
+    bind_tokens(&d, 0, PROMPT);
+    run(&d);
+    check_tokens(&d, want, 0, PROMPT);
+    bind(&d, BB_INPUT, "past_v", d.past[0], 0); /* elsewhere */
+    assert_int_equal(bb_session_set_caches(d.session, 1), BB_ERROR_ARGUMENT);
+    assert_non_null(strstr(bb_context_message(d.context), "\"present_v\" is not bound"));
+    close_decoder(&d);
+  }
+}
+
 /* Tokens outermost, as some runtimes keep them: right, if not in place. */
 static void other_strides(void **state) {
   static decoder d;
@@ -380,7 +412,7 @@ int main(void) {
       cmocka_unit_test(what_a_model_says), cmocka_unit_test(token_by_token),
       cmocka_unit_test(other_strides),     cmocka_unit_test(bound_apart),
       cmocka_unit_test(wrong_calls),       cmocka_unit_test(other_width),
-      cmocka_unit_test(other_length),
+      cmocka_unit_test(other_length),      cmocka_unit_test(told_at_once),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

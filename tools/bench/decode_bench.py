@@ -6,7 +6,7 @@
 
 `export` writes the module as ONNX (float16, rows and past of any length) and compiles it into FOLDER/compiled with no GPU at
 hand. `run` loads that folder by the run-time library alone, in a stream of PyTorch's. Ours: the caches are one array
-each with room; a token's call binds, works out what depends on the length, and launches. The peer: the module on caches of that
+each with room; a token's calls say how much is there, bind its row, work out what depends on the length, and launch. The peer: the module on caches of that
 room, of which a mask shows what is there, by torch.compile(mode="max-autotune"), which replays CUDA graphs (its way to run
 without a compilation for each length). Both: microseconds a token, where each is waited for and where none is, medians of
 rounds in turn; and the largest difference of their outputs.
@@ -128,18 +128,18 @@ class Ours:
         while self.lib.bb_model_get_cache(self.model, caches, ctypes.byref(cache)):
             caches += 1
         assert caches == 2 * LAYERS, f'{caches} caches'
-        self.grow, self.bind, self.start = self.lib.bb_session_bind_cache, self.lib.bb_session_bind, self.lib.bb_session_run
-        self.grow.argtypes = [pointer, u32, pointer, i64]
+        self.grow, self.bind, self.start = self.lib.bb_session_set_caches, self.lib.bb_session_bind, self.lib.bb_session_run
+        self.lib.bb_session_bind_cache.argtypes, self.grow.argtypes = [pointer, u32, pointer, i64], [pointer, i64]
         self.bind.argtypes, self.start.argtypes = [pointer, ctypes.c_int, u32, pointer], [pointer, pointer]
-        self.views = [ctypes.byref(v) for v in self.views]
+        for i, view in enumerate(self.views):
+            self.check(self.lib.bb_session_bind_cache(self.session, i, ctypes.byref(view), 0))
 
     def check(self, status):
         if status:
             raise SystemExit(self.lib.bb_context_message(self.context).decode())
 
     def __call__(self, x, y, at):
-        for i, view in enumerate(self.views):
-            self.check(self.grow(self.session, i, view, at))
+        self.check(self.grow(self.session, at))
         self.check(self.bind(self.session, IN, 0, ctypes.byref(view_of(x))))
         self.check(self.bind(self.session, OUT, 0, ctypes.byref(view_of(y))))
         self.check(self.start(self.session, self.stream))

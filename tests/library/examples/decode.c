@@ -65,24 +65,31 @@ static bb_status bind(decoder *d, bb_side side, const char *name, int64_t rows, 
   return bb_session_bind(d->session, side, index, &view);
 }
 
+/* Once: they stay where they are. */
+static bb_status bind_caches(decoder *d) {
+  bb_status status = BB_OK;
+  for (uint32_t c = 0; c < 2 && !status; c++) {
+    bb_tensor_view room = {
+        .dtype = BB_F32, .rank = 2, .shape = (int64_t[]){ROOM, WIDTH}, .data = d->cache[c]};
+    status = bb_session_bind_cache(d->session, c, &room, 0);
+  }
+  return status;
+}
+
 /* What a run over `rows` new rows works on, `used` being there already. */
-static bb_status bind_all(decoder *d, int64_t used, int64_t rows) {
+static bb_status bind_rows(decoder *d, int64_t used, int64_t rows) {
   bb_status status = bind(d, BB_INPUT, "q", rows, d->q);
   if (!status) status = bind(d, BB_INPUT, "k", rows, d->k);
   if (!status) status = bind(d, BB_INPUT, "v", rows, d->v);
   if (!status) status = bind(d, BB_OUTPUT, "y", rows, d->y);
-  for (uint32_t c = 0; c < 2 && !status; c++) {
-    bb_tensor_view room = {
-        .dtype = BB_F32, .rank = 2, .shape = (int64_t[]){ROOM, WIDTH}, .data = d->cache[c]};
-    status = bb_session_bind_cache(d->session, c, &room, used);
-  }
-  return status;
+  return status ? status : bb_session_set_caches(d->session, used);
 }
 
 /* Memory for the longest run, so that none of those that follow allocates. */
 static bb_status reserve(decoder *d) {
   bb_setting most[] = {{"P", STEPS}, {"S", PROMPT}};
-  bb_status status = bind_all(d, 0, PROMPT);
+  bb_status status = bind_caches(d);
+  if (!status) status = bind_rows(d, 0, PROMPT);
   return status ? status : bb_session_reserve(d->session, 2, most);
 }
 
@@ -114,7 +121,7 @@ static int decode(decoder *d) {
         d->k[r * WIDTH + c] = drawn(i + 16);
         d->v[r * WIDTH + c] = drawn(i + 32);
       }
-    if (bind_all(d, at, rows) != BB_OK) return report(d, "bind");
+    if (bind_rows(d, at, rows) != BB_OK) return report(d, "bind");
     if (bb_session_run(d->session, NULL) != BB_OK) return report(d, "run");
     for (int64_t r = 0; r < rows; r++)
       if (!check(d, at, r)) {

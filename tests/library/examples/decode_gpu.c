@@ -5,7 +5,7 @@
  *   cc decode_gpu.c $(pkg-config --cflags --libs blockbuster-rt) -lcuda -lm -o decode_gpu && ./decode_gpu decoder [cuda:1]
  *
  * Each run appends rows to the caches of keys and values and weighs all rows that are there.  How many there are is an
- * extent of run time: bb_session_bind_cache() says it, and nothing is compiled, moved or allocated from token to token.
+ * extent of run time: bb_session_set_caches() says it, and nothing is compiled, moved or allocated from token to token.
  */
 #include <blockbuster_rt.h>
 
@@ -67,20 +67,26 @@ static bb_status bind(const decoder *d, bb_side side, const char *name, int64_t 
   return bb_session_bind(d->session, side, index, &view);
 }
 
-/* What a run over `rows` new rows works on, `used` being there already. */
-static bb_status bind_all(const decoder *d, int64_t used, int64_t rows) {
-  bb_status status = bind(d, BB_INPUT, "q", rows, d->in[QUERY]);
-  if (!status) status = bind(d, BB_INPUT, "k", rows, d->in[KEY]);
-  if (!status) status = bind(d, BB_INPUT, "v", rows, d->in[VALUE]);
-  if (!status) status = bind(d, BB_OUTPUT, "y", rows, d->y);
+/* Once: they stay where they are. */
+static bb_status bind_caches(const decoder *d) {
+  bb_status status = BB_OK;
   for (uint32_t c = 0; c < 2 && !status; c++) {
     bb_tensor_view room = {.dtype = BB_F32,
                            .rank = 2,
                            .shape = (int64_t[]){ROOM, WIDTH},
                            .data = (void *)(uintptr_t)d->cache[c]};
-    status = bb_session_bind_cache(d->session, c, &room, used);
+    status = bb_session_bind_cache(d->session, c, &room, 0);
   }
   return status;
+}
+
+/* What a run over `rows` new rows works on, `used` being there already. */
+static bb_status bind_rows(const decoder *d, int64_t used, int64_t rows) {
+  bb_status status = bind(d, BB_INPUT, "q", rows, d->in[QUERY]);
+  if (!status) status = bind(d, BB_INPUT, "k", rows, d->in[KEY]);
+  if (!status) status = bind(d, BB_INPUT, "v", rows, d->in[VALUE]);
+  if (!status) status = bind(d, BB_OUTPUT, "y", rows, d->y);
+  return status ? status : bb_session_set_caches(d->session, used);
 }
 
 /* By the definition: all rows up to `at`, weighed. */
@@ -106,7 +112,7 @@ static bb_status step(const decoder *d, int64_t at, int64_t rows) {
     for (int64_t e = 0; e < rows * WIDTH; e++) held[e] = drawn(i, at + e / WIDTH, e % WIDTH);
     if (cuMemcpyHtoDAsync(d->in[i], held, (size_t)rows * row_bytes, d->stream)) return BB_ERROR_IO;
   }
-  bb_status status = bind_all(d, at, rows);
+  bb_status status = bind_rows(d, at, rows);
   if (!status) status = bb_session_run(d->session, d->stream);
   if (status) return status;
   if (cuMemcpyDtoHAsync(held, d->y, (size_t)rows * row_bytes, d->stream)) return BB_ERROR_IO;
@@ -119,7 +125,8 @@ static bb_status step(const decoder *d, int64_t at, int64_t rows) {
 /* Memory for the longest run is taken ahead. */
 static bb_status decode(const decoder *d) {
   bb_setting longest[] = {{"P", TOKENS}, {"S", PROMPT}};
-  bb_status status = bind_all(d, 0, PROMPT);
+  bb_status status = bind_caches(d);
+  if (!status) status = bind_rows(d, 0, PROMPT);
   if (!status) status = bb_session_reserve(d->session, 2, longest);
   if (!status) status = step(d, 0, PROMPT);
   for (int64_t at = PROMPT; at < TOKENS && !status; at++) status = step(d, at, 1);
