@@ -24,6 +24,11 @@ void bb_gpu_leave(bb_device *d, bb_context *ctx) {
   leave(d);
 }
 
+bool bb_gpu_is_current(const bb_device *d) {
+  void *context = NULL;
+  return d->driver.current(&context) == 0 && context == d->context;
+}
+
 /* --- opened and closed --- */
 
 static void close_device(bb_device *d) {

@@ -91,6 +91,8 @@ struct bb_queue {
 /* The device's context is current between both, on whatever thread calls; a failure leaves it, too. */
 void bb_gpu_enter(bb_device *device, bb_context *ctx);
 void bb_gpu_leave(bb_device *device, bb_context *ctx);
+/* Whether it is, as where the caller's thread has it: then there is no need of either. */
+bool bb_gpu_is_current(const bb_device *device);
 
 /* --- module.c --- */
 bb_module *bb_gpu_load(bb_device *device, bb_context *ctx, const bb_code *code,

@@ -50,6 +50,7 @@ typedef struct bb_cuda_tensor_map {
   X(release, "cuDevicePrimaryCtxRelease_v2", "hipDevicePrimaryCtxRelease", (int))                            \
   X(push, "cuCtxPushCurrent_v2", "hipCtxPushCurrent", (void *))                                              \
   X(pop, "cuCtxPopCurrent_v2", "hipCtxPopCurrent", (void **))                                                \
+  X(current, "cuCtxGetCurrent", "hipCtxGetCurrent", (void **))                                               \
   X(allocate, "cuMemAlloc_v2", "hipMalloc", (bb_gpu_pointer *, size_t))                                      \
   X(free, "cuMemFree_v2", "hipFree", (bb_gpu_pointer))                                                       \
   X(to_device_async, "cuMemcpyHtoDAsync_v2", "hipMemcpyHtoDAsync",                                           \

@@ -180,8 +180,9 @@ bool bb_gpu_prepare(bb_module *module, bb_queue *q, bb_context *ctx, const bb_la
   bb_gpu_past past = {0};
   if (before) past = before->after;
   if (q->device->overlaps) m.past = &past;
+  bool there = bb_gpu_is_current(q->device);
   bb_gpu_calls_clear(&p->calls);
-  bb_gpu_enter(q->device, ctx);
+  if (!there) bb_gpu_enter(q->device, ctx);
   if (l->kernel == BB_NONE) {
     bb_gpu_misc_call(&m, module->misc[l->step], l->symbol, l->data,
                      q->faults + l->step * sizeof(int64_t), &p->calls);
@@ -191,7 +192,7 @@ bool bb_gpu_prepare(bb_module *module, bb_queue *q, bb_context *ctx, const bb_la
     bb_gpu_cut_call(&m, &p->cut, p->view, p->encoded, &p->calls);
   }
   bb_gpu_calls_settle(&p->calls, &q->graphs.versions);
-  bb_gpu_leave(q->device, ctx);
+  if (!there) bb_gpu_leave(q->device, ctx);
   bool same_after = bb_gpu_past_same(&p->after, &past);
   p->after = past;
   return !same_after;

@@ -248,23 +248,24 @@ void bb_copy_strided(uint32_t rank, const int64_t *shape, size_t element, char *
 }
 
 /* What is bound with strides, into the workspace or out of it. */
-static void copy_bound(bb_session *s, bb_tensor_role role) {
-  const bb_plan *p = s->model->plan;
+static void copy_bound(bb_session *s, bb_side side) {
+  const bb_model *m = s->model;
+  const bb_device_class *class = m->class;
   int64_t dense[BB_PLAN_RANK];
-  for (uint32_t t = 0; t < p->tensors; t++) {
-    const bb_plan_tensor *tensor = &p->tensor[t];
+  for (uint32_t i = 0; i < m->sides[side]; i++) {
+    uint32_t t = m->side[side][i];
+    const bb_plan_tensor *tensor = &m->plan->tensor[t];
     const bb_bound *b = &s->bound[t];
-    if (tensor->role != role || !bb_bound_is_staged(b) || !s->place[t].bytes) continue;
-    const bb_device_class *class = s->model->class;
+    if (!bb_bound_is_staged(b) || !s->place[t].bytes) continue;
     bb_dense_strides(tensor->rank, b->shape, dense);
     bb_move move = {b->data,   s->data[t], bb_dtype_bytes(tensor->dtype), tensor->rank, b->shape,
                     b->stride, dense};
-    if (role == BB_TENSOR_INPUT) {
+    if (side == BB_INPUT) {
       move.to = s->data[t], move.to_stride = dense;
       move.from = b->data, move.from_stride = b->stride;
     }
-    if (role == BB_TENSOR_INPUT || b->strided)
-      class->move(s->model->module, s->queue, s->ctx, &move);
+    if (side == BB_INPUT || b->strided)
+      class->move(m->module, s->queue, s->ctx, &move);
     else
       class->copy(s->queue, s->ctx, BB_COPY_WITHIN, b->data, s->data[t], s->place[t].bytes);
   }
@@ -303,14 +304,14 @@ static void observe(bb_session *s, uint32_t number, double began) {
 
 static void run_steps(bb_session *s) {
   const bb_plan *p = s->model->plan;
-  copy_bound(s, BB_TENSOR_INPUT);
+  copy_bound(s, BB_INPUT);
   for (uint32_t i = 0; i < p->steps; i++) {
     if (!bb_session_takes(s, i)) continue;
     double began = s->options.observe ? seconds() : 0;
     run_step(s, i);
     if (s->options.observe) observe(s, i, began);
   }
-  copy_bound(s, BB_TENSOR_OUTPUT);
+  copy_bound(s, BB_OUTPUT);
 }
 
 /* A second run with everything in its place is noted, if nothing in it is the processor's; and so are runs each of which begins

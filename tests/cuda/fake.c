@@ -93,6 +93,11 @@ BOTH(cuCtxPopCurrent_v2, hipCtxPopCurrent, (void **context)) {
   return 0;
 }
 
+BOTH(cuCtxGetCurrent, hipCtxGetCurrent, (void **context)) {
+  *context = depth ? (void *)(uintptr_t)(current[depth - 1] + 1) : NULL;
+  return 0;
+}
+
 /* --- kernels --- */
 
 /* The file is as long as its table of sections says, which stands at the end. */

@@ -62,6 +62,11 @@ NAME(cuCtxPopCurrent_v2, (void **context)) {
   SEEN(pop);
   return 0;
 }
+NAME(cuCtxGetCurrent, (void **context)) {
+  SEEN(current);
+  *context = NULL;
+  return 0;
+}
 NAME(cuGetErrorString, (int code, const char **text)) {
   *text = "nothing fails here";
   return 0;
