@@ -8,10 +8,8 @@
 
 struct bb_prepared {
   bb_context *ctx;
-  const bb_prepared
-      *like; /* of the step of the same kernel that was met before it; NULL: none was */
-  int64_t *
-      given; /* what the cut follows from: the step's extents, and how its arguments lie in their arrays */
+  const bb_prepared *like; /* the one made before it for the same kernel, or NULL */
+  int64_t *given;          /* what the cut follows from: a step's extents, how its arguments lie */
   uint32_t givens;
   bool chosen; /* the cut's way, for those */
   bb_gpu_cut cut;

@@ -42,8 +42,7 @@ typedef struct bb_place {
 /* A step of the device's, ready to be launched. */
 typedef struct bb_ready {
   bool launched; /* it is one */
-  bool
-      idle; /* a step of any device: it brings together what lies where it belongs, and has nothing to do */
+  bool idle;     /* of any device: there is nothing to do, what it brings together lies in place */
   int64_t *extent, *offset; /* of a kernel.  offset: by argument, in bytes */
   void **argument;
   size_t scratch;
@@ -81,18 +80,17 @@ struct bb_session {
   bb_bound *bound; /* by tensor, as all below */
   bb_place *place;
   void **data;
-  bb_ready *ready; /* by step */
-  uint32_t *order; /* tensors, for the workspace */
-  bb_span *span;   /* of inputs and outputs, nearly in the order of memory */
-  bool prepared;   /* shapes are as they were laid out */
-  bool placed;     /* and pointers are where arrays are */
-  bool ran, noted; /* since then; and the device has noted all launches of a run */
-  bb_plan_symbols
-      changed; /* beside those whose values differ from `laid`: what the last layout does not hold for ... */
-  int64_t *laid;          /* ... the symbols that it is for */
-  void **near;            /* by tensor: mirrors */
-  bool arranged;          /* arrays of the workspace are as large as they were arranged for */
-  size_t arrays, scratch; /* bytes of the workspace: of arrays, then of kernels */
+  bb_ready *ready;         /* by step */
+  uint32_t *order;         /* tensors, for the workspace */
+  bb_span *span;           /* of inputs and outputs, nearly in the order of memory */
+  bool prepared;           /* shapes are as they were laid out */
+  bool placed;             /* and pointers are where arrays are */
+  bool ran, noted;         /* since then; and the device has noted all launches of a run */
+  int64_t *laid;           /* the symbols that the last layout was for ... */
+  bb_plan_symbols changed; /* ... and those that it does not hold for, whatever they were */
+  void **near;             /* by tensor: mirrors */
+  bool arranged;           /* arrays of the workspace are as large as they were arranged for */
+  size_t arrays, scratch;  /* bytes of the workspace: of arrays, then of kernels */
   size_t workspace;
   bb_arrangement *arrangement; /* by variant */
   void *at_scratch;            /* where kernels have theirs */
