@@ -22,19 +22,14 @@ static void find_span(const bb_session *s, bb_span *span) {
   span->to = (uintptr_t)b->data + (uintptr_t)((high + 1) * element);
 }
 
-/* By where they begin; by strides that shrink, so that what was not sorted at all takes no square of steps. */
+/* By where they begin. */
 static void sort_spans(uint32_t count, bb_span *span) {
-  uint32_t gap = 1;
-  bool sorted = true;
-  for (uint32_t i = 1; i < count; i++) sorted &= span[i - 1].from <= span[i].from;
-  while (!sorted && gap < count / 3) gap = 3 * gap + 1;
-  for (; !sorted && gap; gap /= 3)
-    for (uint32_t i = gap; i < count; i++) {
-      bb_span moving = span[i];
-      uint32_t at = i;
-      for (; at >= gap && span[at - gap].from > moving.from; at -= gap) span[at] = span[at - gap];
-      span[at] = moving;
-    }
+  for (uint32_t i = 1; i < count; i++) {
+    bb_span moving = span[i];
+    uint32_t at = i;
+    for (; at && span[at - 1].from > moving.from; at--) span[at] = span[at - 1];
+    span[at] = moving;
+  }
 }
 
 static bool is_input(const bb_session *s, const bb_span *span) {

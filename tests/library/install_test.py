@@ -15,7 +15,7 @@ import tempfile
 import unittest
 
 SOURCE = BUILD = ROOT = None
-SMALL = 192 << 10  # bytes of the small library, stripped; the README says about 180 kB
+SMALL = 200 << 10  # bytes of the small library, stripped; the README says about 195 kB
 
 
 def call(*words, **more):
