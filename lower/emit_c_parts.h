@@ -176,5 +176,11 @@ void bb_c_lay_out(bb_c *c);
 void bb_c_share(bb_c *c);
 /* Elements that each sum of a product runs over. */
 uint32_t bb_c_depth(const bb_tile_program *program, const bb_tile_stmt *dot);
+/* fresh: the result holds nothing yet that is to be added to. */
+void bb_c_dot(bb_c *c, const bb_tile_stmt *dot, bool fresh);
+/* Between neighbouring rows of a tile as it is held (of a turned one: neighbouring columns); between rows; columns. */
+const char *bb_c_pitch(const bb_c *c, uint32_t tile);
+const char *bb_c_row_stride(const bb_c *c, uint32_t tile);
+const char *bb_c_col_stride(const bb_c *c, uint32_t tile);
 
 #endif

@@ -3,7 +3,6 @@
 #include "tile_edit.h"
 
 #include <inttypes.h>
-#include <math.h>
 
 static bb_arena *arena(const bb_c *c) {
   return c->out->arena;
@@ -16,8 +15,7 @@ static uint32_t cols_of(const bb_tile *t) {
   return t->cols ? t->cols : 1;
 }
 
-/* Between neighbouring rows of a tile as it is held (of a turned one: neighbouring columns). */
-static const char *pitch_of(const bb_c *c, uint32_t tile) {
+const char *bb_c_pitch(const bb_c *c, uint32_t tile) {
   if (c->tile[tile].window) return bb_arena_printf(arena(c), "t%u_s", tile);
   return bb_arena_printf(arena(c), "%u", c->tile[tile].pitch);
 }
@@ -126,17 +124,17 @@ static void load(bb_c *c, const bb_tile_stmt *s) {
   copy_in(c, s);
   if (c->tile[s->result].bundled)
     bb_c_line(c, "bb_bundle_%s(t%u_in, t%u, %s, %s, %u);", bb_c_suffix(c, t->dtype), s->result,
-              s->result, pitch_of(c, s->result),
+              s->result, bb_c_pitch(c, s->result),
               bb_c_count(c, s->result, turned ? BB_AXIS_ROW : BB_AXIS_COL),
               turned ? t->cols : t->rows);
 }
 
-static const char *row_stride(const bb_c *c, uint32_t tile) {
+const char *bb_c_row_stride(const bb_c *c, uint32_t tile) {
   if (c->tile[tile].turned) return "1";
-  return c->p->tile[tile].cols || c->tile[tile].window ? pitch_of(c, tile) : "1";
+  return c->p->tile[tile].cols || c->tile[tile].window ? bb_c_pitch(c, tile) : "1";
 }
-static const char *col_stride(const bb_c *c, uint32_t tile) {
-  return c->tile[tile].turned ? pitch_of(c, tile) : "1";
+const char *bb_c_col_stride(const bb_c *c, uint32_t tile) {
+  return c->tile[tile].turned ? bb_c_pitch(c, tile) : "1";
 }
 
 static void store(bb_c *c, const bb_tile_stmt *s) {
@@ -147,104 +145,21 @@ static void store(bb_c *c, const bb_tile_stmt *s) {
   if (c->p->view[s->view].panels) {
     const bb_tile_range *depth = &s->range[c->p->view[s->view].rank - 2];
     bool by_row = depth->axis == BB_AXIS_COL;
-    const char *row = row_stride(c, from), *col = col_stride(c, from);
+    const char *row = bb_c_row_stride(c, from), *col = bb_c_col_stride(c, from);
     bb_c_line(c, "bb_pack_block_%s(v%u + %s, t%u, %s, %s, %u, %u);",
               bb_c_memory_suffix(c, t->dtype), s->view, p.offset, from, by_row ? row : col,
               by_row ? col : row, by_row ? rows_of(t) : cols_of(t), depth->size);
     return;
   }
   /* A vector lies as a row does, or, from a view, with a stride. */
-  const char *pitch = t->cols || c->tile[from].window ? pitch_of(c, from) : "1";
+  const char *pitch = t->cols || c->tile[from].window ? bb_c_pitch(c, from) : "1";
   bb_c_line(c, "bb_store_%s(v%u + %s, %s, %s, t%u, %s, %s, %s);",
             bb_c_memory_suffix(c, c->p->view[s->view].dtype), s->view, p.offset,
             turned ? p.col : p.row, turned ? p.row : p.col, from, pitch, turned ? p.cols : p.rows,
             turned ? p.rows : p.cols);
 }
 
-/* --- products, folds, scans --- */
-
-uint32_t bb_c_depth(const bb_tile_program *p, const bb_tile_stmt *s) {
-  const bb_tile *x = &p->tile[s->operand[0]];
-  return s->transposed[0] ? rows_of(x) : cols_of(x);
-}
-
-/* Bytes, of the widest panels there are: BB_PANELS of cpu_product.h for each of k, and BB_ROWS rows of one. */
-enum { PANELS = 4 * 256, EDGE = 6 * 256 };
-
-/* Products by tiles (device/cpu_tiles.h), in bytes: of room beside the tiles of the repeated operand, and those of an
- * element. */
-enum {
-  TILES_ROOM = 128 * 64 * 10 + 6 * 64 * 4,
-  TILES_BYTES = 6,
-  TILES_PIECE = 128,
-  TILES_LINES = 512
-};
-
-static uint32_t tiled(uint32_t count) {
-  return (count + 31) / 32 * 32;
-}
-
-/* Of m rows by n along vectors, k deep: are they sooner made by tiles, by a seventh at least?  In cycles of a core, as
- * measured: 85 multiply-adds in f32 by tiles at four fifths of that, 32 by vectors at nine tenths, and an element that is
- * packed takes about one. */
-static bool is_for_tiles(const bb_c *c, uint32_t m, uint32_t n, uint32_t k) {
-  const double packed = 0.9, by_tiles = 85 * 0.8, by_vectors = 32 * 0.9, gain = 1.15;
-  const double tm = tiled(m), tn = tiled(n), tk = tiled(k), again = ceil(m / (double)TILES_LINES);
-  const double cycles = tm * tn * tk / by_tiles + packed * tk * (tm + again * tn);
-  return c->tiles && m >= 32 && n >= 32 && k >= 32 &&
-         cycles * gain < (double)m * n * k / by_vectors;
-}
-
-static int64_t tiles_room(uint32_t m, uint32_t k) {
-  const int64_t lines = tiled(m < TILES_LINES ? m : TILES_LINES);
-  return TILES_ROOM + lines * tiled(k < TILES_PIECE ? k : TILES_PIECE) * TILES_BYTES;
-}
-
-/* fresh: the result holds nothing yet that is to be added to.  A turned result is the other operand's
- * product with the one. */
-static void dot(bb_c *c, const bb_tile_stmt *s, bool fresh) {
-  const bb_tile *to = &c->p->tile[s->result];
-  bool turned = c->tile[s->result].turned, real = bb_dtype_is_float(to->dtype);
-  uint32_t most = bb_c_depth(c->p, s);
-  const char *across[2], *along[2],
-      *k = bb_c_count(c, s->operand[0], s->transposed[0] ? BB_AXIS_ROW : BB_AXIS_COL);
-  for (int i = 0; i < 2; i++) {
-    uint32_t tile = s->operand[i];
-    bool swapped = s->transposed[i] != (i == 1); /* the contracted axis is its rows */
-    across[i] = swapped ? col_stride(c, tile) : row_stride(c, tile);
-    along[i] = swapped ? row_stride(c, tile) : col_stride(c, tile);
-  }
-  int a = turned ? 1 : 0, b = 1 - a;
-  const char *rows = bb_c_count(c, s->result, BB_AXIS_ROW);
-  const char *cols = bb_c_count(c, s->result, BB_AXIS_COL);
-  bool bundled = c->tile[s->operand[a]].bundled;
-  const char *with =
-      bundled ? bb_arena_printf(arena(c), "t%u_in, %s, BB_BUNDLED", s->operand[a], k)
-              : bb_arena_printf(arena(c), "t%u, %s, %s", s->operand[a], across[a], along[a]);
-  const bb_c_tile *held = &c->tile[s->operand[b]];
-  const char *suffix = held->narrow || held->panels
-                           ? bb_c_memory_suffix(c, c->p->tile[s->operand[b]].dtype)
-                           : bb_c_suffix(c, to->dtype);
-  const uint32_t lines = turned ? cols_of(to) : rows_of(to);
-  const bool tiles = real && !bundled && to->dtype != BB_F64 &&
-                     is_for_tiles(c, lines, turned ? rows_of(to) : cols_of(to), most);
-  const char *by = tiles ? "tiles" : "dot";
-  if (tiles && c->panel < tiles_room(lines, most)) c->panel = tiles_room(lines, most);
-  if (held->panels) {
-    bb_c_line(c, "bb_%s_panels_%s(t%u, %s, %s, t%u, %s, %s, %s, %s, panel);", by, suffix, s->result,
-              to->cols ? pitch_of(c, s->result) : "1", with, s->operand[b], turned ? cols : rows,
-              turned ? rows : cols, k, s->accumulate && !fresh ? "true" : "false");
-    if (c->panel < EDGE) c->panel = EDGE;
-    return;
-  }
-  bb_c_line(c, "bb_%s_%s(t%u, %s, %s, t%u, %s, %s, %s, %s, %s, %s%s);", by, suffix, s->result,
-            to->cols ? pitch_of(c, s->result) : "1", with, s->operand[b], across[b], along[b],
-            turned ? cols : rows, turned ? rows : cols, k,
-            s->accumulate && !fresh ? "true" : "false", real ? ", panel" : "");
-  if (!real) return;
-  int64_t bytes = (int64_t)most * PANELS + EDGE;
-  if (bytes > c->panel) c->panel = bytes;
-}
+/* --- folds, scans --- */
 
 static void fold(bb_c *c, const bb_tile_stmt *s) {
   uint32_t from = s->operand[0];
@@ -253,7 +168,7 @@ static void fold(bb_c *c, const bb_tile_stmt *s) {
   if (s->axis != BB_AXIS_COL) bb_c_refuse(c, "a fold along the rows of a tile");
   if (s->second == BB_NONE) {
     bb_c_line(c, "bb_fold_%s%s_%s(t%u, t%u, %s, %s, %s);", c->tile[from].turned ? "down_" : "",
-              bb_c_monoid(c, s->monoid), suffix, s->result, from, pitch_of(c, from),
+              bb_c_monoid(c, s->monoid), suffix, s->result, from, bb_c_pitch(c, from),
               bb_c_count(c, from, BB_AXIS_ROW), bb_c_count(c, from, BB_AXIS_COL));
     return;
   }
@@ -261,8 +176,9 @@ static void fold(bb_c *c, const bb_tile_stmt *s) {
   bool largest = id == BB_MONOID_ARGMAX || id == BB_MONOID_ARGMAX_LAST;
   bool last = id == BB_MONOID_ARGMAX_LAST || id == BB_MONOID_ARGMIN_LAST;
   bb_c_line(c, "bb_place_%s(t%u, t%u, t%u, %s, %u, %u, %s, %s, %s, %s);", suffix, s->result,
-            s->second, from, pitch_of(c, from), rows_of(t), cols_of(t), largest ? "true" : "false",
-            last ? "true" : "false", bb_c_index(c, s->at[1]), bb_c_index(c, s->limit));
+            s->second, from, bb_c_pitch(c, from), rows_of(t), cols_of(t),
+            largest ? "true" : "false", last ? "true" : "false", bb_c_index(c, s->at[1]),
+            bb_c_index(c, s->limit));
 }
 
 static void scan(bb_c *c, const bb_tile_stmt *s) {
@@ -271,7 +187,7 @@ static void scan(bb_c *c, const bb_tile_stmt *s) {
   if (s->axis != BB_AXIS_COL || s->monoid->id != BB_MONOID_SUM)
     bb_c_refuse(c, "a scan of a tile by this monoid");
   bb_c_line(c, "bb_prefix_sum_%s(t%u, %s, t%u, %s, %s, %u);", bb_c_suffix(c, t->dtype), s->result,
-            pitch_of(c, s->result), from, pitch_of(c, from), bb_c_count(c, from, BB_AXIS_ROW),
+            bb_c_pitch(c, s->result), from, bb_c_pitch(c, from), bb_c_count(c, from, BB_AXIS_ROW),
             cols_of(t));
 }
 
@@ -281,10 +197,10 @@ static void transpose(bb_c *c, const bb_tile_stmt *s) {
   const bb_tile *t = &c->p->tile[from], *to = &c->p->tile[s->result];
   bool turned = c->tile[from].turned, across = turned == c->tile[s->result].turned;
   uint32_t lines = turned ? cols_of(t) : rows_of(t), along = turned ? rows_of(t) : cols_of(t);
-  const char *pitch = to->cols ? pitch_of(c, s->result) : "1";
+  const char *pitch = to->cols ? bb_c_pitch(c, s->result) : "1";
   bb_c_line(c, "bb_store_%s(t%u, %s, %s, t%u, %s, %u, %u);", bb_c_suffix(c, t->dtype), s->result,
             across ? "1" : pitch, across ? pitch : "1", from,
-            t->cols || c->tile[from].window ? pitch_of(c, from) : "1", lines, along);
+            t->cols || c->tile[from].window ? bb_c_pitch(c, from) : "1", lines, along);
 }
 
 /* --- loops --- */
@@ -340,7 +256,7 @@ static void body(bb_c *c, const bb_tile_body *b, uint32_t stretch) {
       continue;
     }
     if (s->kind == BB_TILE_DOT)
-      dot(c, s, is_fresh);
+      bb_c_dot(c, s, is_fresh);
     else
       statement(c, s, stretch);
   }
@@ -419,7 +335,7 @@ static void statement(bb_c *c, const bb_tile_stmt *s, uint32_t stretch) {
   case BB_TILE_STORE: store(c, s); return;
   case BB_TILE_MAP:
   case BB_TILE_ANY: bb_c_map(c, s); return;
-  case BB_TILE_DOT: dot(c, s, false); return;
+  case BB_TILE_DOT: bb_c_dot(c, s, false); return;
   case BB_TILE_FOLD: fold(c, s); return;
   case BB_TILE_SCAN: scan(c, s); return;
   case BB_TILE_TRANSPOSE: transpose(c, s); return;
