@@ -67,10 +67,12 @@ static void use_tile(bb_c *c, uint32_t tile) {
   c->tile[tile].used = true;
   c->tile[tile].offset = over == BB_NONE ? c->bytes : c->tile[over].offset;
   if (over == BB_NONE && !c->tile[tile].panels) c->bytes += all_bytes(c, tile);
-  if (!c->tile[tile].bundled) return;
   const bb_tile *t = &c->p->tile[tile];
-  c->tile[tile].bundles = c->bytes;
-  c->bytes += ((int64_t)t->rows * t->cols * size_of(c, t->dtype) + 63) / 64 * 64;
+  c->tile[tile].copy = c->bytes;
+  if (c->tile[tile].bundled)
+    c->bytes += ((int64_t)t->rows * t->cols * size_of(c, t->dtype) + 63) / 64 * 64;
+  else if (bb_c_is_ahead(c, tile))
+    c->bytes += bb_c_ahead_bytes(c, tile) * (bb_c_passes(c, tile) ? c->strips.count : 1);
 }
 
 static void place_carried(bb_c *c, const bb_c_nest *n) {
@@ -252,7 +254,10 @@ static void put_tiles(bb_c *c, bb_buffer *code) {
               c->tile[i].carried ? "carried" : "local", c->tile[i].offset);
     if (c->tile[i].bundled)
       bb_c_line(c, "%s *const t%u_in = (%s *)(local + %" PRId64 ");", element, i, element,
-                c->tile[i].bundles);
+                c->tile[i].copy);
+    else if (bb_c_is_ahead(c, i))
+      bb_c_line(c, "char *const t%u_in%s = local + %" PRId64 ";", i,
+                bb_c_passes(c, i) ? "_all" : "", c->tile[i].copy);
     if (!c->tile[i].window) continue;
     bb_c_line(c, "const %s *t%u = t%u_own;", element, i, i);
     if (bb_code_reads(code, bb_arena_printf(c->out->arena, "t%u_s", i)))

@@ -16,10 +16,9 @@
 #include <string.h>
 
 enum {
-  VECTOR = 16,  /* columns that a product holds at once */
-  STRIP = 6,    /* rows */
-  UNKNOWN = 16, /* iterations of a loop over an extent that is not known */
-  FAR = 512,    /* elements between rows that map to few lines of a cache */
+  VECTOR = 16, /* columns that a product holds at once */
+  STRIP = 6,   /* rows */
+  FAR = 512,   /* elements between rows that map to few lines of a cache */
   DESCENTS = 8
 };
 
@@ -54,25 +53,11 @@ static bool lies_turned(layout *l, uint32_t tile) {
 
 typedef void visit(layout *l, const bb_tile_stmt *s, double times);
 
-static double trips(const bb_tile_loop *loop) {
-  double all = 0;
-  for (uint32_t i = 0; i < loop->stretches; i++) {
-    bb_tile_index from = loop->stretch[i].from, to = loop->stretch[i].to;
-    bool known =
-        to && from->op == BB_X_CONST && to->op == BB_X_CONST && loop->step->op == BB_X_CONST;
-    if (!to)
-      all += 1;
-    else
-      all += known ? ceil(fmax(0, to->number - from->number) / loop->step->number) : UNKNOWN;
-  }
-  return all;
-}
-
 static void walk(layout *l, const bb_tile_body *body, double times, visit *function) {
   for (uint32_t i = 0; i < body->count; i++) {
     const bb_tile_stmt *s = body->stmt[i];
     function(l, s, times);
-    if (s->kind == BB_TILE_LOOP) walk(l, &s->loop->body, times * trips(s->loop), function);
+    if (s->kind == BB_TILE_LOOP) walk(l, &s->loop->body, times * bb_c_trips(s->loop), function);
     walk(l, &s->body, times, function);
   }
 }
@@ -165,7 +150,7 @@ static double product_cycles(uint32_t along, uint32_t across, uint32_t depth) {
   return panels * strips * depth;
 }
 
-static void cost_of_dot(layout *l, const bb_tile_stmt *s, double times) {
+static double cost_by_vectors(layout *l, const bb_tile_stmt *s) {
   const bb_tile *tile = l->c->p->tile, *to = &tile[s->result];
   bool turned = lies_turned(l, s->result);
   uint32_t m = to->rows ? to->rows : 1, n = to->cols ? to->cols : 1;
@@ -176,11 +161,19 @@ static void cost_of_dot(layout *l, const bb_tile_stmt *s, double times) {
   const bb_c_tile *held = &l->c->tile[s->operand[side]];
   bool ready =
       !is_block(of) || held->panels || held->packable || lies_turned(l, s->operand[side]) == by_row;
-  l->cost += times * product_cycles(turned ? m : n, turned ? n : m, k);
+  double cost = product_cycles(turned ? m : n, turned ? n : m, k);
   uint32_t across = turned ? n : m, lies_along = by_row ? of->rows : of->cols;
   bool packs = !held->panels && !held->packable && across > STRIP && lies_along != VECTOR;
-  if (is_block(of)) l->cost += times * count(of) * (!ready ? 1 : packs ? 0.25 : 0);
-  if (l->c->tile[s->operand[1 - side]].panels) l->cost += NEVER;
+  if (is_block(of)) cost += count(of) * (!ready ? 1 : packs ? 0.25 : 0);
+  return cost;
+}
+
+static void cost_of_dot(layout *l, const bb_tile_stmt *s, double times) {
+  bool turned = lies_turned(l, s->result);
+  const bool lie[2] = {lies_turned(l, s->operand[0]), lies_turned(l, s->operand[1])};
+  double by_tiles = bb_c_price_of_tiles(l->c, s, turned, lie) / VECTOR;
+  l->cost += times * fmin(by_tiles, cost_by_vectors(l, s));
+  if (l->c->tile[s->operand[turned ? 1 : 0]].panels) l->cost += NEVER;
 }
 
 static void cost_of(layout *l, const bb_tile_stmt *s, double times) {
@@ -324,7 +317,8 @@ static void note_bundle(bundling *b, const bb_tile_stmt *s, const bb_tile_body *
     bool fits = before && b->loaded[tile] == before && s->kind == BB_TILE_DOT &&
                 s->operand[0] != s->operand[1] && !c->tile[s->operand[1 - i]].panels &&
                 !c->tile[s->operand[1 - i]].narrow && bb_dtype_is_float(t->dtype) && is_block(t) &&
-                i == (c->tile[s->result].turned ? 1 : 0) && reads_down(c, s, i);
+                !bb_c_is_by_tiles(c, s) && i == (c->tile[s->result].turned ? 1 : 0) &&
+                reads_down(c, s, i);
     *(fits ? &b->wanted[tile] : &b->other[tile]) = true;
   }
 }
@@ -366,6 +360,7 @@ void bb_c_lay_out(bb_c *c) {
   layout l = {.c = c};
   find_classes(&l);
   walk(&l, &c->p->body, 1, count_uses);
+  bb_c_count_packs(c);
   for (int i = 0; i < DESCENTS && descend(&l); i++) continue;
   for (uint32_t i = 0; i < c->p->tiles; i++) {
     c->tile[i].turned = lies_turned(&l, i);
@@ -375,5 +370,6 @@ void bb_c_lay_out(bb_c *c) {
   choose_narrow(&l);
   walk(&l, &c->p->body, 1, find_pads);
   walk(&l, &c->p->body, 1, choose_window);
+  bb_c_choose_ahead(c);
   choose_bundles(&l);
 }

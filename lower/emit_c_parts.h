@@ -15,13 +15,18 @@ typedef struct bb_c_tile {
   bool turned;    /* rows lie side by side: element (r, c) at c * pitch + r, else r * pitch + c */
   bool reused;    /* a product reads it again for each of several vectors */
   bool bundled;   /* products take it from a copy, its bundles (device/cpu_product.h) */
+  bool columns;   /* of products by tiles it is b */
+  bool deep_rows; /* those contract its rows */
+  bool by_tiles;  /* such a product reads it, as the two before say */
   bool taken;     /* another tile takes its memory over */
   bool carried;   /* in the nest at hand it comes from the nest before, or is for the next */
   uint32_t over;  /* it lies in the memory of that tile; BB_NONE: in its own */
   uint32_t pitch; /* of its own memory */
   uint32_t writers, readers; /* statements */
-  int64_t offset;            /* of its own memory, in that of the task */
-  int64_t bundles;           /* likewise of its bundles */
+  double loads;              /* how often it is loaded */
+  double packs;   /* for tiles, for each product that reads it; less than 1: when loaded */
+  int64_t offset; /* of its own memory, in that of the task */
+  int64_t copy;   /* likewise of its bundles, or tiles */
 } bb_c_tile;
 
 /* Columns of a panel of f32 (device/cpu_product.h), as BB_VECTORS says. */
@@ -182,5 +187,22 @@ void bb_c_dot(bb_c *c, const bb_tile_stmt *dot, bool fresh);
 const char *bb_c_pitch(const bb_c *c, uint32_t tile);
 const char *bb_c_row_stride(const bb_c *c, uint32_t tile);
 const char *bb_c_col_stride(const bb_c *c, uint32_t tile);
+
+/* How often a loop's body runs, or about so. */
+double bb_c_trips(const bb_tile_loop *loop);
+/* Before tiles are laid out: finds .packs of each, as if all products were made by tiles. */
+void bb_c_count_packs(bb_c *c);
+/* What a product takes by tiles, in multiply-adds by vectors; INFINITY: they are not for it.  turned: so lie the result
+ * and both operands. */
+double bb_c_price_of_tiles(const bb_c *c, const bb_tile_stmt *dot, bool turned,
+                           const bool lies_turned[2]);
+/* After it: which operands are packed where they are loaded. */
+void bb_c_choose_ahead(bb_c *c);
+bool bb_c_is_ahead(const bb_c *c, uint32_t tile);
+int64_t bb_c_ahead_bytes(const bb_c *c, uint32_t tile);
+/* Is a product made by tiles? */
+bool bb_c_is_by_tiles(const bb_c *c, const bb_tile_stmt *dot);
+/* Where an operand is packed, behind the load of it. */
+void bb_c_pack_ahead(bb_c *c, uint32_t tile);
 
 #endif

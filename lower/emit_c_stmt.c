@@ -122,6 +122,7 @@ static void load(bb_c *c, const bb_tile_stmt *s) {
   const bb_tile *t = &c->p->tile[s->result];
   bool turned = c->tile[s->result].turned;
   copy_in(c, s);
+  if (bb_c_is_ahead(c, s->result)) bb_c_pack_ahead(c, s->result);
   if (c->tile[s->result].bundled)
     bb_c_line(c, "bb_bundle_%s(t%u_in, t%u, %s, %s, %u);", bb_c_suffix(c, t->dtype), s->result,
               s->result, bb_c_pitch(c, s->result),
@@ -308,6 +309,10 @@ static void loop_over_strips(bb_c *c, const bb_tile_loop *l, uint32_t stretch) {
       bb_c_line(c, "%s *const t%u = t%u_all + i%u / %u * %" PRId64 ";",
                 bb_c_element(c, c->p->tile[i].dtype), i, i, l->variable, c->strips.size,
                 bb_c_tile_elements(c, i));
+  for (uint32_t i = 0; i < c->p->tiles; i++)
+    if (bb_c_passes(c, i) && bb_c_is_ahead(c, i) && has(&l->body, i))
+      bb_c_line(c, "char *const t%u_in = t%u_in_all + i%u / %u * %" PRId64 ";", i, i, l->variable,
+                c->strips.size, bb_c_ahead_bytes(c, i));
   const char *left = bb_c_count_by(c, l->variable);
   if (left) bb_c_line(c, "if (%s == 0) break;", left);
   const char *live = bb_c_begin_ends(c, &l->body, stretch);

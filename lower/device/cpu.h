@@ -253,6 +253,14 @@ BB_PRODUCTS_WITH(bf16)
   BB_PRODUCTS_OF void bb_tiles_panels_##kind(                                                      \
       float *to, int64_t pitch, const float *a, int64_t a_row, int64_t a_col, const element *b,    \
       int64_t m, int64_t n, int64_t k, bool add, void *room);
+/* The same with operands that were packed before: `a_ahead` and `b_ahead` are NULL, or what bb_tiles_ahead_f32() made of that
+ * operand, or of one with more lines and a greater depth.  columns: it is b. */
+BB_PRODUCTS_OF void bb_tiles_with_f32(float *to, int64_t pitch, const float *a, int64_t a_row,
+                                      int64_t a_col, const void *a_ahead, const float *b,
+                                      int64_t b_row, int64_t b_col, const void *b_ahead, int64_t m,
+                                      int64_t n, int64_t k, bool add, void *room);
+BB_PRODUCTS_OF void bb_tiles_ahead_f32(void *to, const float *from, int64_t line, int64_t depth,
+                                       int64_t lines, int64_t k, bool columns);
 BB_PRODUCTS_BY_TILES(f32, float)
 BB_PRODUCTS_BY_TILES(f16, uint16_t)
 BB_PRODUCTS_BY_TILES(bf16, uint16_t)

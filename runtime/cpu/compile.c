@@ -157,7 +157,8 @@ const char *bb_cpu_identity(bb_context *ctx, bb_arena *arena) {
 /* Whether kernels call products of an object. */
 static bool calls(const char *source, size_t i) {
   static const char *const name[] = {"bb_dot",          "bb_dot_panels", "bb_tiles",
-                                     "bb_tiles_panels", "bb_pack_block", "bb_bundle"};
+                                     "bb_tiles_panels", "bb_tiles_with", "bb_tiles_ahead",
+                                     "bb_pack_block",   "bb_bundle"};
   enum { NAMES = sizeof name / sizeof *name };
   char call[32];
   for (size_t k = 0; k < 3 && product[i].suffix[k]; k++)

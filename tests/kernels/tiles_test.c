@@ -1,5 +1,5 @@
 /* tiles_test.c - products by tiles (lower/device/cpu_tiles.h) beside those by vectors, both against sums in double: in all
- * layouts and with ends of blocks; of ordinary numbers, badly scaled ones, cancelling ones, numbers of 8 and 11 bits,
+ * layouts and with ends of blocks, operands packed before or not, and then with more lines and a greater depth than a product takes; of ordinary numbers, badly scaled ones, cancelling ones, numbers of 8 and 11 bits,
  * and such that tiles are not for: infinities, NaN, numbers next to the largest and the least.
  */
 #define BB_PRODUCTS_F32
@@ -11,10 +11,12 @@
 #include <stdlib.h>
 
 enum { MOST = 1 << 18, SKIPPED = 77, GUARD = 7 };
-enum { ORDINARY, SCALED, CANCELLING, OF_BF16, OF_F16, SMALL, SUBNORMAL, LARGE, ODD, KINDS };
+enum { ORDINARY, SCALED, CANCELLING, OF_BF16, OF_F16, SMALL, SUBNORMAL, LARGE, ODD, ONE, KINDS };
 
 static float a[MOST], b[MOST], by_vectors[MOST], by_tiles[MOST], panel[MOST];
 static char room[1 << 20] __attribute__((aligned(64)));
+static char a_ahead[1 << 20] __attribute__((aligned(64))),
+    b_ahead[1 << 20] __attribute__((aligned(64)));
 static uint32_t seed = 1;
 
 static float draw(void) {
@@ -22,7 +24,8 @@ static float draw(void) {
   return (float)(int32_t)seed * 0x1p-31f;
 }
 
-static void fill(float *x, int kind, uint32_t k) {
+/* Of `count` elements one is infinite if the kind is ONE: whatever is asked before tiles are used has to have met it. */
+static void fill(float *x, int kind, uint32_t k, int64_t count) {
   for (uint32_t i = 0; i < MOST; i++) {
     x[i] = draw();
     switch (kind) {
@@ -40,6 +43,7 @@ static void fill(float *x, int kind, uint32_t k) {
     default: break;
     }
   }
+  if (kind == ONE) x[(int64_t)(fabsf(draw()) * (float)(count - 1))] = INFINITY;
 }
 
 typedef struct shape {
@@ -61,7 +65,7 @@ static double error_of(const float *to, int64_t pitch, shape s, const int64_t *s
       }
       double got = (double)to[i * pitch + j], off = got - true_one;
       if (isnan(true_one) || size > 3e38) {
-        *wrong += isnan(true_one) && !isnan(got);
+        *wrong += (isnan(true_one) && !isnan(got)) || (isinf(true_one) && got != true_one);
         continue;
       }
       *wrong += !(fabs(off) <= size * 1e-5 + 0x1p-149 * (double)s.k);
@@ -70,19 +74,31 @@ static double error_of(const float *to, int64_t pitch, shape s, const int64_t *s
   return sqrt(sum / (double)(s.m * s.n));
 }
 
-static int check(shape s, int layout, int kind) {
+/* Both are bits: of what is packed before. */
+enum { A_AHEAD = 1, B_AHEAD = 2, MORE = 3 };
+
+static int check(shape s, int layout, int kind, int ahead) {
   bool add = layout & 1;
   int64_t pitch = (s.n + 15) / 16 * 16 + 16;
   const int64_t stride[4] = {layout & 2 ? 1 : s.k + 3, layout & 2 ? s.m + 3 : 1,
                              layout & 4 ? s.k + 5 : 1, layout & 4 ? 1 : s.n + 5};
   int wrong = 0;
-  fill(a, kind, (uint32_t)s.k);
-  fill(b, kind == CANCELLING ? ORDINARY : kind, 0);
+  fill(a, kind, (uint32_t)s.k, s.m * s.k);
+  fill(b, kind == CANCELLING ? ORDINARY : kind, 0, s.n * s.k);
   for (int i = 0; i < MOST; i++) by_vectors[i] = by_tiles[i] = GUARD;
   bb_dot_f32(by_vectors, pitch, a, stride[0], stride[1], b, stride[2], stride[3], s.m, s.n, s.k,
              add, panel);
-  bb_tiles_f32(by_tiles, pitch, a, stride[0], stride[1], b, stride[2], stride[3], s.m, s.n, s.k,
-               add, room);
+  if (ahead & A_AHEAD)
+    bb_tiles_ahead_f32(a_ahead, a, stride[0], stride[1], s.m + MORE, s.k + MORE, false);
+  if (ahead & B_AHEAD)
+    bb_tiles_ahead_f32(b_ahead, b, stride[2], stride[3], s.n + MORE, s.k + MORE, true);
+  if (ahead)
+    bb_tiles_with_f32(by_tiles, pitch, a, stride[0], stride[1], ahead & A_AHEAD ? a_ahead : NULL, b,
+                      stride[2], stride[3], ahead & B_AHEAD ? b_ahead : NULL, s.m, s.n, s.k, add,
+                      room);
+  else
+    bb_tiles_f32(by_tiles, pitch, a, stride[0], stride[1], b, stride[2], stride[3], s.m, s.n, s.k,
+                 add, room);
   for (int64_t i = s.m * pitch; i < MOST; i++) wrong += by_tiles[i] != GUARD;
   double one = error_of(by_vectors, pitch, s, stride, add, &wrong);
   double other = error_of(by_tiles, pitch, s, stride, add, &wrong);
@@ -90,8 +106,9 @@ static int check(shape s, int layout, int kind) {
   double most = one * (add && s.k > BB_TILE_PIECE ? 1.5 : 1.05) + 0x1p-26;
   if (!wrong && other <= most) return 0;
   fprintf(stderr,
-          "%lldx%lldx%lld, layout %d, kind %d: %d wrong, error %.3g where vectors have %.3g\n",
-          (long long)s.m, (long long)s.n, (long long)s.k, layout, kind, wrong, other, one);
+          "%lldx%lldx%lld, layout %d, kind %d, ahead %d: %d wrong, error %.3g where vectors have "
+          "%.3g\n",
+          (long long)s.m, (long long)s.n, (long long)s.k, layout, kind, ahead, wrong, other, one);
   return 1;
 }
 
@@ -105,6 +122,7 @@ int main(void) {
   }
   for (unsigned i = 0; i < sizeof shapes / sizeof *shapes; i++)
     for (int layout = 0; layout < 8; layout++)
-      for (int kind = 0; kind < KINDS; kind++) bad += check(shapes[i], layout, kind);
+      for (int kind = 0; kind < KINDS; kind++)
+        bad += check(shapes[i], layout, kind, (int)((i + (unsigned)(layout / 2 + kind)) % 4));
   return bad != 0;
 }
