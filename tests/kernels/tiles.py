@@ -1,12 +1,15 @@
 """Products large enough for tiles: where the processor has units for them, kernels of folders use them and say so, but not
 those of strict programs; they give what numpy does, the same bits by 1, 2 and 7 threads, with infinities, NaN and numbers that tiles
 are not for, too.  Of two products in a row, with blocks in strips between them, what all strips read is packed before them.
+Where the system gives no permission for tiles, kernels do without, and a folder that needs them is refused.
 
 usage: tiles.py PROGRAM
 """
 
+import ctypes
 import json
 import pathlib
+import struct
 import subprocess
 import sys
 import tempfile
@@ -25,10 +28,25 @@ RNG = np.random.default_rng(7)
 program = sys.argv[1]
 
 
-def call(*command):
-    result = subprocess.run([program, *map(str, command)], capture_output=True, text=True)
-    assert result.returncode == 0, f"{command}: {result.stdout}{result.stderr}"
-    return result.stdout
+def call(*command, code=0, before=None):
+    result = subprocess.run([program, *map(str, command)], capture_output=True, text=True, preexec_fn=before)
+    assert result.returncode == code, f"{command}: {result.stdout}{result.stderr}"
+    return result.stdout + result.stderr
+
+
+def without_tiles():
+    """From here on this process asks for permission in vain: arch_prctl(ARCH_REQ_XCOMP_PERM) is answered by EPERM."""
+    load, equal, give = 0x20, 0x15, 0x06  # words of data at an offset; jumps over so many if (not) equal; answers
+    allow, refuse = 0x7FFF0000, 0x00050001
+    filter = [(load, 0, 0, 4), (equal, 0, 5, 0xC000003E), (load, 0, 0, 0), (equal, 0, 3, 158), (load, 0, 0, 16),
+              (equal, 0, 1, 0x1023), (give, 0, 0, refuse), (give, 0, 0, allow)]
+    code = ctypes.create_string_buffer(b"".join(struct.pack("=HBBI", *line) for line in filter))
+    whole = ctypes.create_string_buffer(struct.pack("@HP", len(filter), ctypes.addressof(code)))
+    libc = ctypes.CDLL(None, use_errno=True)
+    no_new_rights, filters = (38, 1), (22, 2)
+    for words in [(*no_new_rights, 0, 0, 0), (*filters, whole, 0, 0)]:
+        if libc.prctl(*words) != 0:
+            raise OSError(ctypes.get_errno(), "no filter of system calls")
 
 
 def save(path, nodes, inputs, result, constants):
@@ -46,7 +64,7 @@ def run(folder, arrays, threads):
 
 
 def compiled(folder, words):
-    """Whether the processor has tiles; then all of the words are in the source."""
+    """Whether the processor has tiles: then all of the words are in the source."""
     call("compile", folder / "m.onnx", "-o", folder / "strict", "--precision", "strict")
     assert "bb_tiles_" not in (folder / "strict" / "kernels.c").read_text()
     call("compile", folder / "m.onnx", "-o", folder / "made")
@@ -54,6 +72,7 @@ def compiled(folder, words):
     source = (folder / "made" / "kernels.c").read_text()
     for word in words:
         assert has == (word in source), f"features and kernels differ: {word}"
+    return has
 
 
 def check(folder, arrays, want, size, error):
@@ -100,6 +119,24 @@ def two_products(folder):
         check(folder, case, share @ v, share @ np.abs(v) * slack, 4e-7)
 
 
-for example in [product, two_products]:
+def refused(folder):
+    m, k, n = 300, 500, 530
+    weight = RNG.uniform(-1, 1, (k, n)).astype(np.float32)
+    save(folder / "m.onnx", [("MatMul", "x w", "y", {})], {"x": [m, k]}, [m, n], {"w": weight})
+    if not compiled(folder, ["bb_tiles_"]):
+        return
+    run(folder, {"x": RNG.uniform(-1, 1, (m, k)).astype(np.float32)}, 2)
+    try:
+        said = call("run", folder / "made", "--inputs", folder / "in.npz", code=3, before=without_tiles)
+    except subprocess.SubprocessError as error:
+        print(f"not asked without permission for tiles: {error}")
+        return
+    assert "amx-bf16" in said, said
+    call("compile", folder / "m.onnx", "-o", folder / "other", before=without_tiles)
+    assert "bb_tiles_" not in (folder / "other" / "kernels.c").read_text()
+    call("run", folder / "other", "--inputs", folder / "in.npz", "--expect", folder / "out.npz", before=without_tiles)
+
+
+for example in [product, two_products, refused]:
     with tempfile.TemporaryDirectory() as name, np.errstate(invalid="ignore"):
         example(pathlib.Path(name))
