@@ -7,8 +7,9 @@
 #include "convert.h"
 #include "formula.h"
 
-/* Exporters that count in 32 bits write this bound for an end of an axis, others one beyond. */
-static const double to_end = INT32_MAX;
+/* Exporters that count in 32 bits write the greatest number for an end of an axis, or one a little below: no axis of a model
+ * ends between these and there. */
+static const double to_end = INT32_MAX - 0xffff;
 
 /* One axis of a Slice, by numpy's rules. */
 static void clamp_slice(int64_t extent, int64_t *start, int64_t end, int64_t step,

@@ -264,7 +264,7 @@ def graphs():
                      {**sizes, "from": np.array([2]), "end": np.array([7]), "axis": np.array([0])})
     # parts of an axis whose length only a run tells, at both ends, by steps, backwards, and of a table as long as that
     far = 2**62
-    for name, start, end, step in [("tail", 1, far, 1), ("tail32", 1, 2**31 - 1, 1), ("all32", 0, 2**31 - 1, 1), ("turned32", -1, -2**31, -1), ("turned31", 2**31 - 2, -2**31, -1), ("head", 0, -1, 1), ("last", -1, far, 1), ("inner", 1, -2, 1), ("even", 0, far, 2), ("odd", 1, -1, 3),
+    for name, start, end, step in [("tail", 1, far, 1), ("tail32", 1, 2**31 - 1, 1), ("all32", 0, 2**31 - 1, 1), ("turned32", -1, -2**31, -1), ("turned31", 2**31 - 2, -2**31, -1), ("turned30", 2**31 - 3, -2**31 + 2, -1), ("tail30", 1, 2**31 - 3, 1), ("head", 0, -1, 1), ("last", -1, far, 1), ("inner", 1, -2, 1), ("even", 0, far, 2), ("odd", 1, -1, 3),
                                    ("turned", -1, -far, -1), ("back", -2, 1, -2), ("first", 0, 3, 1)]:
         yield single(f"Slice-open-{name}", "Slice", [x, ints(start), ints(end), ints(1), ints(step)], symbols=[["B", "S", 8]])
     table = rand(1, 12, 8)
