@@ -99,10 +99,6 @@ static void find_classes(layout *l) {
 
 /* --- costs, in cycles or so --- */
 
-static double count(const bb_tile *t) {
-  return (double)(t->rows ? t->rows : 1) * (t->cols ? t->cols : 1);
-}
-
 typedef struct unit_axes {
   bool row, col; /* neighbours along that axis are neighbours in memory */
   double apart;  /* elements between neighbours along the other one; 0: not known */
@@ -141,7 +137,7 @@ static void cost_of_move(layout *l, const bb_tile_stmt *s, double times, uint32_
   unit_axes u = units(l->c, s, t);
   bool across = lies_turned(l, tile) ? !u.row : !u.col;
   bool window = s->kind == BB_TILE_LOAD && !across && l->c->tile[tile].writers == 1;
-  l->cost += times * count(t) * (across ? 1.2 : window ? 0.02 : 0.25);
+  l->cost += times * bb_tile_elements(t) * (across ? 1.2 : window ? 0.02 : 0.25);
 }
 
 static double product_cycles(uint32_t along, uint32_t across, uint32_t depth) {
@@ -164,7 +160,7 @@ static double cost_by_vectors(layout *l, const bb_tile_stmt *s) {
   double cost = product_cycles(turned ? m : n, turned ? n : m, k);
   uint32_t across = turned ? n : m, lies_along = by_row ? of->rows : of->cols;
   bool packs = !held->panels && !held->packable && across > STRIP && lies_along != VECTOR;
-  if (is_block(of)) cost += count(of) * (!ready ? 1 : packs ? 0.25 : 0);
+  if (is_block(of)) cost += bb_tile_elements(of) * (!ready ? 1 : packs ? 0.25 : 0);
   return cost;
 }
 
@@ -185,7 +181,7 @@ static void cost_of(layout *l, const bb_tile_stmt *s, double times) {
   case BB_TILE_MAP: { /* vectors that are not full */
     const bb_tile *t = &tile[s->result];
     uint32_t along = lies_turned(l, s->result) ? t->rows : t->cols;
-    if (is_block(t)) l->cost += times * count(t) / along * ceil(along / 8.0);
+    if (is_block(t)) l->cost += times * bb_tile_elements(t) / along * ceil(along / 8.0);
     return;
   }
   case BB_TILE_FOLD:
@@ -194,7 +190,7 @@ static void cost_of(layout *l, const bb_tile_stmt *s, double times) {
     return;
   case BB_TILE_TRANSPOSE:
     if (lies_turned(l, s->result) != lies_turned(l, s->operand[0])) return;
-    l->cost += times * count(&tile[s->result]);
+    l->cost += times * bb_tile_elements(&tile[s->result]);
     return;
   default: return;
   }

@@ -8,13 +8,6 @@ static bb_arena *arena(const bb_c *c) {
   return c->out->arena;
 }
 
-static uint32_t rows_of(const bb_tile *t) {
-  return t->rows ? t->rows : 1;
-}
-static uint32_t cols_of(const bb_tile *t) {
-  return t->cols ? t->cols : 1;
-}
-
 const char *bb_c_pitch(const bb_c *c, uint32_t tile) {
   if (c->tile[tile].window) return bb_arena_printf(arena(c), "t%u_s", tile);
   return bb_arena_printf(arena(c), "%u", c->tile[tile].pitch);
@@ -31,14 +24,6 @@ typedef struct place {
 
 static const char *join(bb_c *c, const char *a, const char *op, const char *b) {
   return a ? bb_arena_printf(arena(c), "%s%s%s", a, op, b) : b;
-}
-
-static bool is_one(bb_tile_index index) {
-  return index->op == BB_X_CONST && index->number == 1;
-}
-
-static bool is_zero(bb_tile_index index) {
-  return index->op == BB_X_CONST && index->number == 0;
 }
 
 /* Of the tile's lines those are asked for that are there: all who read it stop where they end. */
@@ -61,9 +46,11 @@ static place place_of(bb_c *c, const bb_tile_stmt *s, uint32_t tile) {
     const bb_tile_range *r = &s->range[i];
     const char *start = bb_c_index(c, r->start), *by = bb_c_index(c, stride[i]);
     const char *extent = bb_c_index(c, view->extent[i]);
-    if (!is_zero(r->start))
-      p.offset = join(c, p.offset, " + ",
-                      is_one(stride[i]) ? start : bb_arena_printf(arena(c), "%s * %s", start, by));
+    if (!bb_expr_is_number(r->start, 0))
+      p.offset =
+          join(c, p.offset, " + ",
+               bb_expr_is_number(stride[i], 1) ? start
+                                               : bb_arena_printf(arena(c), "%s * %s", start, by));
     if (!r->size) continue;
     const char *inside =
         bb_c_is_live(c, tile, r->axis)
@@ -149,7 +136,7 @@ static void store(bb_c *c, const bb_tile_stmt *s) {
     const char *row = bb_c_row_stride(c, from), *col = bb_c_col_stride(c, from);
     bb_c_line(c, "bb_pack_block_%s(v%u + %s, t%u, %s, %s, %u, %u);",
               bb_c_memory_suffix(c, t->dtype), s->view, p.offset, from, by_row ? row : col,
-              by_row ? col : row, by_row ? rows_of(t) : cols_of(t), depth->size);
+              by_row ? col : row, by_row ? bb_tile_rows(t) : bb_tile_cols(t), depth->size);
     return;
   }
   /* A vector lies as a row does, or, from a view, with a stride. */
@@ -177,7 +164,7 @@ static void fold(bb_c *c, const bb_tile_stmt *s) {
   bool largest = id == BB_MONOID_ARGMAX || id == BB_MONOID_ARGMAX_LAST;
   bool last = id == BB_MONOID_ARGMAX_LAST || id == BB_MONOID_ARGMIN_LAST;
   bb_c_line(c, "bb_place_%s(t%u, t%u, t%u, %s, %u, %u, %s, %s, %s, %s);", suffix, s->result,
-            s->second, from, bb_c_pitch(c, from), rows_of(t), cols_of(t),
+            s->second, from, bb_c_pitch(c, from), bb_tile_rows(t), bb_tile_cols(t),
             largest ? "true" : "false", last ? "true" : "false", bb_c_index(c, s->at[1]),
             bb_c_index(c, s->limit));
 }
@@ -189,7 +176,7 @@ static void scan(bb_c *c, const bb_tile_stmt *s) {
     bb_c_refuse(c, "a scan of a tile by this monoid");
   bb_c_line(c, "bb_prefix_sum_%s(t%u, %s, t%u, %s, %s, %u);", bb_c_suffix(c, t->dtype), s->result,
             bb_c_pitch(c, s->result), from, bb_c_pitch(c, from), bb_c_count(c, from, BB_AXIS_ROW),
-            cols_of(t));
+            bb_tile_cols(t));
 }
 
 /* Between a tile and a turned one nothing moves across. */
@@ -197,7 +184,8 @@ static void transpose(bb_c *c, const bb_tile_stmt *s) {
   uint32_t from = s->operand[0];
   const bb_tile *t = &c->p->tile[from], *to = &c->p->tile[s->result];
   bool turned = c->tile[from].turned, across = turned == c->tile[s->result].turned;
-  uint32_t lines = turned ? cols_of(t) : rows_of(t), along = turned ? rows_of(t) : cols_of(t);
+  uint32_t lines = turned ? bb_tile_cols(t) : bb_tile_rows(t),
+           along = turned ? bb_tile_rows(t) : bb_tile_cols(t);
   const char *pitch = to->cols ? bb_c_pitch(c, s->result) : "1";
   bb_c_line(c, "bb_store_%s(t%u, %s, %s, t%u, %s, %u, %u);", bb_c_suffix(c, t->dtype), s->result,
             across ? "1" : pitch, across ? pitch : "1", from,
