@@ -41,10 +41,6 @@ static void close_cleanup(void *device) {
   close_device(device);
 }
 
-static void destroy_arena(void *arena) {
-  bb_arena_destroy(arena);
-}
-
 static void look_at(bb_device *d, const bb_gpu_api *api) {
   const char *target = api->target(d->ctx, &d->driver, d->device, d->arena);
   int processors = bb_gpu_ask(&d->driver, BB_GPU_PROCESSORS, d->device);
@@ -64,8 +60,7 @@ static bool captures_early(const bb_gpu_driver *driver) {
 }
 
 static bb_device *open(bb_context *ctx, const bb_gpu_api *api, uint32_t number) {
-  bb_arena *arena = bb_arena_create(ctx);
-  bb_defer(ctx, destroy_arena, arena);
+  bb_arena *arena = bb_scratch(ctx);
   bb_device *d = BB_NEW(arena, bb_device, 1);
   *d = (bb_device){.ctx = ctx, .arena = arena, .number = number};
   bb_undefer(ctx, arena);

@@ -115,14 +115,9 @@ static void unload_cleanup(void *module) {
   bb_gpu_unload(module);
 }
 
-static void destroy_arena(void *arena) {
-  bb_arena_destroy(arena);
-}
-
 bb_module *bb_gpu_load(bb_device *device, bb_context *ctx, const bb_code *code,
                        const bb_plan *plan) {
-  bb_arena *arena = bb_arena_create(ctx);
-  bb_defer(ctx, destroy_arena, arena);
+  bb_arena *arena = bb_scratch(ctx);
   bb_module *m = BB_NEW(arena, bb_module, 1);
   *m = (bb_module){.device = device, .plan = plan, .arena = arena};
   bb_undefer(ctx, arena);

@@ -236,10 +236,6 @@ typedef struct making {
   bb_model *model;
 } making;
 
-static void destroy_arena(void *arena) {
-  bb_arena_destroy(arena);
-}
-
 /* On the model's own context, which nobody else uses. */
 static void make_body(bb_context *home, void *argument) {
   making *call = argument;
@@ -248,8 +244,7 @@ static void make_body(bb_context *home, void *argument) {
   m->home = home;
   m->cached = call->parts->cached;
   m->interpreter = call->parts->interpreter;
-  bb_arena *arena = bb_arena_create(home);
-  bb_defer(home, destroy_arena, arena);
+  bb_arena *arena = bb_scratch(home);
   m->plan = bb_plan_read(arena, call->parts->text, call->parts->length);
   bb_undefer(home, arena);
   check_steps(m, home, call->parts);

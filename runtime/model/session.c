@@ -91,15 +91,10 @@ static void destroy_cleanup(void *session) {
   destroy(session);
 }
 
-static void destroy_arena(void *arena) {
-  bb_arena_destroy(arena);
-}
-
 /* Deferred on the context until it is complete. */
 static bb_session *make(bb_context *ctx, bb_model *model, const bb_session_options *options,
                         bool once) {
-  bb_arena *arena = bb_arena_create(ctx);
-  bb_defer(ctx, destroy_arena, arena);
+  bb_arena *arena = bb_scratch(ctx);
   bb_session *s = BB_NEW(arena, bb_session, 1);
   *s = (bb_session){.ctx = ctx, .arena = arena, .model = model, .options = *options, .once = once};
   bb_undefer(ctx, arena);
