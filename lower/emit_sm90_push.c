@@ -1,9 +1,13 @@
 /* emit_sm90_push.c - parts of a tuple that the blocks of a cluster have, pushed into each other's memory.
  *
- * Elements are dealt to the blocks, a few at a time, and each block sends what it has of an element to the one that combines it, with
- * the vectors beside the elements.  What is sent counts at a barrier of the receiver, as bytes of a copy do: nobody waits for more
- * than that, and who has sent its parts and combines none may end.  A barrier of the whole cluster before it asks only whether all have begun;
- * or, where the parts find no room beside the tiles, whether all have read theirs.
+ * Elements are dealt to the blocks, a hand of a few at a time, and each block sends what it has of an element to the
+ * one that combines it, with the vectors beside the elements.  What is sent counts at a barrier of the receiver, as
+ * bytes of a copy do: nobody waits for more than that, and who has sent its parts and combines none may end.  A barrier
+ * of the whole cluster before it asks only whether all have begun; or, where the parts find no room beside the tiles,
+ * whether all have read theirs.
+ *
+ * In the code that is written, `vectors` has room for those of every block, and `hands` for a hand of every block, then
+ * for the next hand of every block.
  */
 #include "emit_sm90_share.h"
 #include "infix.h"
@@ -73,7 +77,7 @@ static uint32_t hand_values(const bb_sharing *s) {
   return blocks_sent(s) * hand(s->e) * s->lanes;
 }
 
-/* Bytes that a block receives, of as many blocks as take most: all vectors, then a hand of every block, then the next. */
+/* Bytes that a block receives, of as many blocks as take most. */
 static uint32_t room(const bb_sharing *s) {
   uint32_t most = 0;
   for (uint32_t blocks = 2; blocks <= most_blocks(s->e); blocks++) {
@@ -210,8 +214,8 @@ static void push_of_threads(const bb_sharing *s) {
 
 /* --- combining --- */
 
-/* Values that a thread has of a tile among a hand's elements: an element of each warp's, or of a thread's four those of two rows and two
- * columns. */
+/* Values that a thread has of a tile among a hand's elements: one of its warp's element, or of its four elements those
+ * of two rows and two columns. */
 static uint32_t rounds_of(const bb_sharing *s, uint32_t tile) {
   const bb_tile *t = &s->e->p->tile[tile];
   if (s->e->warps) return 1;
@@ -344,8 +348,8 @@ static void put_both(const bb_sharing *s, const bool *which, uint32_t tile) {
   bb_sharing_end_rounds(s->e, &rounds);
 }
 
-/* all_X of all blocks' parts, one after the other.  Code that runs once takes longer to fetch than a loop to go round, but where
- * parts are scaled before they are added: of a few at a time that is done together. */
+/* all_X of all blocks' parts, one after the other.  Code that runs once takes longer to fetch than a loop to go round;
+ * but where parts are scaled before they are added, that of a few at a time is done together. */
 static void put_combined(const bb_sharing *s) {
   bb_cuda *e = s->e;
   bool one[BB_TILE_OPERANDS] = {false};

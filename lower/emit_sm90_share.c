@@ -1,10 +1,10 @@
 /* emit_sm90_share.c - behind loops that are spread over warps and over a cluster: parts of a tuple are
  * combined, and what follows is computed, by all threads together.
  *
- * All parts lie alike over the threads.  What combines them goes element by element, and so does what
- * follows if it only loads, maps and stores; so each warp of each block takes some elements of the result,
- * has what all parts have there, combines in a tree, and stores.  Warps leave their parts in the block's memory, blocks of the grid in the
- * device's; those of a cluster push theirs to who combines them (emit_sm90_push.c).  emit_sm90_merge.c does the rest: what
+ * All parts lie alike over the threads.  What combines them goes element by element, and so does what follows if it only
+ * loads, maps and stores; so each warp of each block takes some elements of the result, has what all parts have there,
+ * combines in a tree, and stores.  Warps leave their parts in the block's memory, blocks of the grid in the device's;
+ * those of a cluster push theirs to who combines them (emit_sm90_push.c).  emit_sm90_merge.c does the rest: what
  * follows looks across elements, and one warp or block must have them all.
  */
 #include "emit_sm90_share.h"

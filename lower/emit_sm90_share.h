@@ -1,8 +1,8 @@
-/* emit_sm90_share.h - what emit_sm90_share.c and emit_sm90_push.c say together: parts of a tuple that lie alike over the threads, and
- * what is computed of one element of their combination.
+/* emit_sm90_share.h - what emit_sm90_share.c and emit_sm90_push.c say together: parts of a tuple that lie alike over the
+ * threads, and what is computed of one element of their combination.
  *
- * Names in the code that is written: part_X[round][i] is what part i has of merged tile X at the element of that round, one_X what a
- * tile has at the element at hand.
+ * Names in the code that is written: part_X[round][i] is what part i has of merged tile X at the element of that round,
+ * all_X[round] what all parts have, combined, and one_X what a tile has at the element at hand.
  */
 #ifndef BB_LOWER_EMIT_SM90_SHARE_H
 #define BB_LOWER_EMIT_SM90_SHARE_H
@@ -22,7 +22,9 @@ typedef struct bb_sharing {
   bool needed[BB_TILE_OPERANDS]; /* components that the list looks at, and those that these need */
 } bb_sharing;
 
+/* Of the outermost loop whose iterations leave parts. */
 bb_sharing bb_sharing_begin(bb_cuda *e);
+
 /* A loop over rounds: what is written between begin and end is its body, where e is the element that `element` says. */
 typedef struct bb_sharing_rounds {
   uint32_t count;
@@ -45,13 +47,16 @@ void bb_sharing_put_tree(const bb_sharing *s, const bool *needed, uint32_t parts
 /* The components named FROM[0] NAME FROM[1], combined with those of `right`. */
 void bb_sharing_put_combine(const bb_sharing *s, const bool *needed, const char *const left[2],
                             const char *const right[2]);
+/* Is the tile one that is merged? */
 bool bb_sharing_is_component(const bb_sharing *s, uint32_t tile);
+
 /* How a tile's value at element e is called before what follows, NULL: it has none. */
 typedef const char *bb_sharing_known(const bb_sharing *s, uint32_t tile);
 /* Has a statement of what follows been done for all elements? */
 typedef bool bb_sharing_done(const bb_sharing *s, const bb_tile_stmt *stmt);
 /* What follows, at element e, but what is done (NULL: nothing is). */
 void bb_sharing_put_following(const bb_sharing *s, bb_sharing_known *known, bb_sharing_done *done);
+
 /* Combines what the warps left in `parts`, a value by one warp: `take` writes the code for what becomes of value e of
  * component k, part_X[round][0], and `begin` (or NULL) what comes before the first of them. */
 typedef void bb_sharing_part(const bb_sharing *s, uint32_t k);
