@@ -147,7 +147,7 @@ static const bb_machine *read_file(bb_arena *arena, const char *path) {
   FILE *file = fopen(path, "r");
   if (!file)
     bb_fail(ctx, errno == ENOENT ? BB_ERROR_ARGUMENT : BB_ERROR_IO,
-            "there is no machine named %s, and no file: %s", path, strerror(errno));
+            "there is no machine or target named %s, and no file: %s", path, strerror(errno));
   bb_defer(ctx, close_file, file);
   char *text = BB_NEW(arena, char, MOST_TEXT);
   size_t length = fread(text, 1, MOST_TEXT - 1, file);

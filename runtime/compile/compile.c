@@ -54,7 +54,9 @@ static destination *begin(bb_program *program, const bb_compile_options *o, bb_a
   d->gpu = far ? bb_gpu_find_target(device) : bb_gpu_find_numbered(device, &d->number);
   d->class = d->gpu ? bb_gpu_class(d->gpu) : bb_device_find(device);
   if (!d->class)
-    bb_fail(ctx, BB_ERROR_ARGUMENT, "there is no device %s: only cpu, cuda and hip", device);
+    bb_fail(ctx, BB_ERROR_ARGUMENT,
+            "there is no device %s: only cpu, cuda and hip, or targets as sm_90a and gfx942",
+            device);
   if (!far) d->device = d->class->open(ctx, d->number);
   bb_defer(ctx, close_device, d);
   if (d->gpu) d->target = far ? bb_gpu_supposed(far, device) : *bb_gpu_target_of(d->device);

@@ -6,8 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { OLDEST = 7 }; /* the first digits of a compute capability */
+
 static const char *target(bb_context *ctx, const bb_gpu_driver *d, int device, bb_arena *arena) {
-  enum { MAJOR = 75, MINOR = 76, OLDEST = 7 };
+  enum { MAJOR = 75, MINOR = 76 };
   int major = 0, minor = 0;
   char name[128] = "";
   bb_gpu_must(ctx, d, d->name(name, sizeof name, device), "a device's name");
@@ -39,11 +41,19 @@ static uint32_t shared(const char *target) {
   return 0;
 }
 
+/* "sm_", a compute capability, and a letter where code is for one generation's or one device's own. */
+static bool is_target(const char *name) {
+  const char *prefix = "sm_", *digits = name + 3;
+  if (strncmp(name, prefix, 3) != 0) return false;
+  size_t count = strspn(digits, "0123456789");
+  bool ends = !digits[count] || (strchr("af", digits[count]) && !digits[count + 1]);
+  return count >= 2 && count <= 3 && ends && strtol(digits, NULL, 10) >= 10 * OLDEST;
+}
+
 /* Code for a compute capability runs on later ones of the same generation, but for what is one device's own. */
 static bool serves(const char *target, const char *compiled) {
-  const char *prefix = "sm_";
   char *has, *wants;
-  if (strncmp(compiled, prefix, 3) != 0) return false;
+  if (!is_target(compiled)) return false;
   long device = strtol(target + 3, &has, 10), made = strtol(compiled + 3, &wants, 10);
   return strcmp(target, compiled) == 0 || (!*wants && device / 10 == made / 10 && device >= made);
 }
@@ -73,7 +83,7 @@ const bb_gpu_api bb_gpu_cuda = {
              [BB_GPU_MEMORY_KHZ] = 36,
              [BB_GPU_MEMORY_BITS] = 37,
              [BB_GPU_CACHE] = 38},
-    .prefix = "sm_",
+    .is_target = is_target,
     .units = units,
     .shared = shared,
     .target = target,

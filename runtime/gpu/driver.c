@@ -34,7 +34,7 @@ const bb_gpu_api *bb_gpu_find_numbered(const char *name, uint32_t *number) {
 
 const bb_gpu_api *bb_gpu_find_target(const char *target) {
   for (uint32_t i = 0; target && i < APIS; i++)
-    if (strncmp(target, all[i]->prefix, strlen(all[i]->prefix)) == 0) return all[i];
+    if (all[i]->is_target(target)) return all[i];
   return NULL;
 }
 

@@ -132,7 +132,8 @@ struct bb_gpu_api {
   bb_gpu_library driver;
   const char *symbol[BB_GPU_CALLS];
   int fact[BB_GPU_FACTS]; /* the numbers of attributes; -1: not told, or not to be relied on */
-  const char *prefix;     /* of its targets, "sm_" */
+  /* Is it the name of a target that kernels are made for, "sm_90a"? */
+  bool (*is_target)(const char *name);
   /* Which units of a target's own kernels are made for; NULL: of none. */
   bb_gpu_units (*units)(const char *target);
   /* Bytes that a block of a target may share; 0: not known.  NULL: of none. */
@@ -158,6 +159,7 @@ typedef struct bb_gpu_target {
 const bb_gpu_api *bb_gpu_find(const char *name);
 /* The same of "cuda", or "cuda:1" with its number; name may be NULL. */
 const bb_gpu_api *bb_gpu_find_numbered(const char *name, uint32_t *number);
+/* Of a target, "sm_90a" or "gfx942"; NULL: that is none, or one that is too old. */
 const bb_gpu_api *bb_gpu_find_target(const char *target);
 
 /* What kernels for a target are made for. */

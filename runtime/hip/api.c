@@ -42,6 +42,14 @@ static const char *target(bb_context *ctx, const bb_gpu_driver *d, int device, b
   return found;
 }
 
+static bool is_target(const char *name) {
+  const char *prefix = "gfx";
+  if (strncmp(name, prefix, 3) != 0) return false;
+  size_t digits = strspn(name + 3, "0123456789abcdef");
+  bool ends = !name[3 + digits] || name[3 + digits] == ':';
+  return digits >= 3 && digits <= 5 && ends && generation(name) >= OLDEST;
+}
+
 /* "gfx90a:sramecc+:xnack-" runs what was compiled for it, or for as much of it as is told. */
 static bool serves(const char *target, const char *compiled) {
   size_t length = strlen(compiled);
@@ -74,7 +82,7 @@ const bb_gpu_api bb_gpu_hip = {
              [BB_GPU_MEMORY_KHZ] = -1,
              [BB_GPU_MEMORY_BITS] = -1,
              [BB_GPU_CACHE] = -1},
-    .prefix = "gfx",
+    .is_target = is_target,
     .target = target,
     .serves = serves,
     .explain = explain,

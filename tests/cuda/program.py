@@ -5,7 +5,7 @@
 The last three: all kernels of that model compile for a GPU of compute capability 9.0; where there is a HIP runtime, it
 compiles them for the fake driver's device, too, and sees no device itself.
 """
-import ctypes, os, subprocess, sys, tempfile
+import ctypes, os, re, subprocess, sys, tempfile
 
 program, model, arrays, fake, *compiled = sys.argv[1:]
 bad = 0
@@ -40,6 +40,12 @@ with tempfile.TemporaryDirectory() as folder:
         bad += not good
     ran = tool("compile", model, "--target", "toaster", "-o", folder)
     bad += ran.returncode != 2 or "no target toaster" not in ran.stderr
+    for target in "sm_", "sm_1", "sm_60", "sm_90b", "sm_90aa", "sm_toaster", "gfx", "gfx9", "gfx803", "gfx94z":
+        for more in [], ["--device", "cuda" if target[0] == "s" else "hip"]:
+            ran = tool("compile", model, "--target", target, "-o", f"{folder}/none", *more)
+            good = ran.returncode == 2 and re.search(f"no machine or target named {target}\\b", ran.stderr) and not os.path.exists(f"{folder}/none")
+            if not good: print("WRONG", target, more, ran.returncode, ran.stderr.strip())
+            bad += not good
 run(2, "a GPU runs kernels", {}, "cuda", "--interpret")
 if compiled and compiled[0]:
     run(0, " 0 interpreted", {"BLOCKBUSTER_CUDA": fake, "BLOCKBUSTER_NVRTC": compiled[0]}, "cuda", "--counts",
