@@ -11,6 +11,7 @@
  */
 #include "emit_sm90_share.h"
 #include "infix.h"
+#include "tile_edit.h"
 
 /* Blocks of a cluster where no number is said; bytes of each of two blocks on a processor. */
 enum { MOST_BLOCKS = 16, HALF_SHARED = 113 * 1024 };
@@ -256,12 +257,19 @@ static uint32_t by_tile(const bb_sharing *s, uint32_t k) {
   return is_apart(s) ? s->merged[k] : s->of;
 }
 
-/* What is combined, loaded or made of vectors is known before the elements are gone through. */
+/* What is combined, loaded or made of vectors is known before the elements are gone through: but nothing overtakes what it
+ * reads or writes again, or what reads it. */
 static bool is_made_before(const bb_sharing *s, const bb_tile_stmt *stmt) {
-  bool whole =
-      stmt->kind == BB_TILE_MAP && bb_sharing_is_component(s, stmt->result) && !is_apart(s);
-  return stmt->kind == BB_TILE_LOAD ||
-         (stmt->kind == BB_TILE_MAP && !whole && rounds_of(s, stmt->result) < rounds_of(s, s->of));
+  if (stmt->kind == BB_TILE_LOAD) return true;
+  if (stmt->kind != BB_TILE_MAP || rounds_of(s, stmt->result) >= rounds_of(s, s->of)) return false;
+  if (bb_sharing_is_component(s, stmt->result) && !is_apart(s)) return false;
+  for (uint32_t i = 0; s->list->stmt[i] != stmt; i++) {
+    const bb_tile_stmt *other = s->list->stmt[i];
+    bool meets = other->result == stmt->result || bb_tile_reads(other, stmt->result) ||
+                 (other->result != BB_NONE && bb_tile_reads(stmt, other->result));
+    if (meets && !is_made_before(s, other)) return false;
+  }
+  return true;
 }
 
 static const char *known_at(const bb_sharing *s, uint32_t tile, const char *round) {

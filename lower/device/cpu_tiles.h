@@ -61,10 +61,11 @@ BB_INLINE void bb_tiles_end(void) {
 
 /* --- packing --- */
 
-/* What was packed, so far: twice the bits of x1, of the largest and, less 1, the least; bits that x2 and x3 have. */
+/* What was packed, so far: twice the bits of x1, of the largest and, less 1, the least; bits that x2 and x3 have; and,
+ * in lower halves, bits that x3 has no room for: of numbers so small that x1 and x2 are 0. */
 typedef struct bb_packing {
   bb_shorts most, least;
-  bb_words second, third;
+  bb_words second, third, lost;
 } bb_packing;
 
 /* The same of all lanes. */
@@ -74,12 +75,13 @@ typedef struct bb_packed {
 } bb_packed;
 
 BB_FUNCTION bb_packed bb_all_lanes(const bb_packing *p) {
-  uint32_t most = 0, least = 0xffff, second = 0, third = 0;
+  uint32_t most = 0, least = 0xffff, second = 0, third = 0, lost = 0;
   for (int l = 0; l < 32; l++) {
     if (p->most[l] > most) most = p->most[l];
     if (p->least[l] < least) least = p->least[l];
   }
-  for (int l = 0; l < 16; l++) second |= p->second[l], third |= p->third[l];
+  for (int l = 0; l < 16; l++) second |= p->second[l], third |= p->third[l], lost |= p->lost[l];
+  if (lost & 0xffff) return (bb_packed){127, 0, 3}; /* as small as a number can be */
   const uint32_t sizes = 0x7fff7fff;
   return (bb_packed){most ? (int32_t)(most >> 8) : 127, most ? (int32_t)((least + 1) >> 8) : 127,
                      third & sizes    ? 3
@@ -99,6 +101,7 @@ BB_INLINE void bb_pack_pair(char *to, bb_vector_f32 even, bb_vector_f32 odd, bb_
   const bb_words second = e >> 16 | o;
   even -= (bb_vector_f32)e;
   odd -= (bb_vector_f32)o;
+  p->lost |= (bb_words)even | (bb_words)odd;
   const bb_words third = (bb_words)even >> 16 | (bb_words)odd;
   *(bb_words *)to = first;
   *(bb_words *)(to + BB_TILE_BYTES) = second;
@@ -519,11 +522,11 @@ BB_FUNCTION void bb_tiles_any(float *to, int64_t pitch, const bb_left *l, const 
 
 /* Fewer lines than a block has are not worth packing for. */
 #ifdef BB_TILES
-#define BB_BY_TILES(m, n) ((m) >= BB_TILE_BLOCK && (n) >= BB_TILE_BLOCK)
+#define BB_BY_TILES(m, n, k) ((m) >= BB_TILE_BLOCK && (n) >= BB_TILE_BLOCK && (k) > 0)
 #define BB_TILES_ANY bb_tiles_any
 #define BB_AHEAD_FILL bb_ahead_fill
 #else
-#define BB_BY_TILES(m, n) false
+#define BB_BY_TILES(m, n, k) false
 #define BB_TILES_ANY(...) (void)0
 #define BB_AHEAD_FILL(...) (void)0
 #endif
@@ -531,7 +534,7 @@ BB_FUNCTION void bb_tiles_any(float *to, int64_t pitch, const bb_left *l, const 
   void bb_tiles_##suffix(float *to, int64_t pitch, const float *a, int64_t a_row, int64_t a_col,   \
                          const element *b, int64_t b_row, int64_t b_col, int64_t m, int64_t n,     \
                          int64_t k, bool add, void *room) {                                        \
-    if (BB_BY_TILES(m, n))                                                                         \
+    if (BB_BY_TILES(m, n, k))                                                                      \
       BB_TILES_ANY(to, pitch, (&(bb_left){a, NULL, a_row, a_col, m}),                              \
                    (&(bb_beside){b, NULL, b_row, b_col, n, k, of, false}), add, room);             \
     else                                                                                           \
@@ -540,7 +543,7 @@ BB_FUNCTION void bb_tiles_any(float *to, int64_t pitch, const bb_left *l, const 
   void bb_tiles_panels_##suffix(float *to, int64_t pitch, const float *a, int64_t a_row,           \
                                 int64_t a_col, const element *b, int64_t m, int64_t n, int64_t k,  \
                                 bool add, void *room) {                                            \
-    if (BB_BY_TILES(m, n))                                                                         \
+    if (BB_BY_TILES(m, n, k))                                                                      \
       BB_TILES_ANY(to, pitch, (&(bb_left){a, NULL, a_row, a_col, m}),                              \
                    (&(bb_beside){b, NULL, 0, 0, n, k, of, true}), add, room);                      \
     else                                                                                           \
@@ -558,7 +561,7 @@ void bb_tiles_ahead_f32(void *to, const float *from, int64_t line, int64_t depth
 void bb_tiles_with_f32(float *to, int64_t pitch, const float *a, int64_t a_row, int64_t a_col,
                        const void *a_ahead, const float *b, int64_t b_row, int64_t b_col,
                        const void *b_ahead, int64_t m, int64_t n, int64_t k, bool add, void *room) {
-  if (BB_BY_TILES(m, n))
+  if (BB_BY_TILES(m, n, k))
     BB_TILES_ANY(to, pitch, (&(bb_left){a, a_ahead, a_row, a_col, m}),
                  (&(bb_beside){b, b_ahead, b_row, b_col, n, k, BB_OF_F32, false}), add, room);
   else

@@ -108,7 +108,8 @@ def two_products(folder):
     compiled(folder, ["bb_tiles_ahead_", "bb_tiles_with_"])
     plain = {name: RNG.standard_normal(s).astype(np.float32) for name, s in shape.items()}
     odd = {name: array.copy() for name, array in plain.items()}
-    odd["q"][0, 3, 5], odd["k"][0, 70, 9], odd["v"][1, 700, 3], odd["v"][1, 30, 4] = np.nan, 1e-41, np.inf, np.nan
+    odd["q"][0, 3, 5], odd["v"][1, 700, 3], odd["v"][1, 30, 4] = np.nan, np.inf, np.nan
+    odd["k"][0, 70, 9], odd["k"][0, 71, 25] = 1e-41, 2.0**-135  # in either half of a packed word
     steep = {**plain, "q": plain["q"] * np.float32(30)}  # most of the exps are subnormal numbers, or 0
     for case in [plain, odd, steep]:
         q, key, v = (case[name].astype(np.float64) for name in "qkv")

@@ -11,7 +11,20 @@
 #include <stdlib.h>
 
 enum { MOST = 1 << 18, SKIPPED = 77, GUARD = 7 };
-enum { ORDINARY, SCALED, CANCELLING, OF_BF16, OF_F16, SMALL, SUBNORMAL, LARGE, ODD, ONE, KINDS };
+enum {
+  ORDINARY,
+  SCALED,
+  CANCELLING,
+  OF_BF16,
+  OF_F16,
+  SMALL,
+  SUBNORMAL,
+  TINY,
+  LARGE,
+  ODD,
+  ONE,
+  KINDS
+};
 
 static float a[MOST], b[MOST], by_vectors[MOST], by_tiles[MOST], panel[MOST];
 static char room[1 << 20] __attribute__((aligned(64)));
@@ -35,6 +48,7 @@ static void fill(float *x, int kind, uint32_t k, int64_t count) {
     case OF_F16: x[i] = bb_round_f16(x[i]); break;
     case SMALL: x[i] = ldexpf(x[i], -60); break;
     case SUBNORMAL: x[i] = i % 97 ? x[i] : ldexpf(x[i], -130); break;
+    case TINY: x[i] = i % 97 ? x[i] : ldexpf(x[i], -134); break;
     case LARGE: x[i] = i % 89 ? ldexpf(x[i], 40) : ldexpf(x[i], 127); break;
     case ODD:
       if (i % 1009 == 5) x[i] = i % 2 ? INFINITY : i % 3 ? NAN : -INFINITY;
