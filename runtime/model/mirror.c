@@ -70,6 +70,22 @@ typedef struct move_call {
   size_t bytes;
 } move_call;
 
+/* Room for so many bytes of an input's own.  What is bound stays until there is other memory, and is forgotten with the old. */
+static void grow_own(bb_session *s, bb_context *ctx, uint32_t tensor, size_t bytes) {
+  const bb_model *m = s->model;
+  bb_place *place = &s->place[tensor];
+  if (bytes <= place->own_bytes) return;
+  void *more = m->class->allocate(m->device, ctx, bytes);
+  if (place->own) {
+    const bb_bound none = {.given = false};
+    if (s->bound[tensor].given && s->bound[tensor].data == place->own)
+      bb_session_take(s, tensor, &none);
+    m->class->release(m->device, place->own, place->own_bytes);
+  }
+  place->own = more;
+  place->own_bytes = bytes;
+}
+
 static void write_body(bb_context *ctx, void *argument) {
   const move_call *call = argument;
   bb_session *s = call->session;
@@ -91,7 +107,7 @@ static void write_body(bb_context *ctx, void *argument) {
     data = packed;
   }
   class->queue_use(s->queue, ctx, NULL);
-  bb_session_grow(s, &place->own, &place->own_bytes, bytes ? bytes : 1);
+  grow_own(s, ctx, tensor, bytes ? bytes : 1);
   class->copy(s->queue, ctx, BB_COPY_IN, place->own, data, bytes);
   class->queue_wait(s->queue, ctx);
   made.stride = NULL;

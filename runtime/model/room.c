@@ -87,7 +87,8 @@ static void see_used(const bb_session *s, const bb_plan_cache *cache, const bb_b
   in->shape[cache->axis] = used;
   bb_session_see(s, cache->input, in);
   bb_session_meet(s, cache->input, in);
-  if (!in->strided) in->room = out->room;
+  /* one element lies in a row, however far the next one is: other strides say themselves where it lies */
+  if (!in->strided && !out->strided) in->room = out->room;
 }
 
 static void check_used(bb_session *s, const bb_plan_cache *cache, int64_t used, int64_t most) {
@@ -164,6 +165,8 @@ static void reserve_body(bb_context *ctx, void *argument) {
   const cache_call *call = argument;
   bb_session *s = call->session;
   const bb_plan *p = s->model->plan;
+  s->prepared = s->placed =
+      false; /* also where the call is refused: extents are another's from here on */
   for (uint32_t i = 0; i < p->symbols; i++) s->symbol[i] = i < p->extents ? s->preset[i] : -1;
   for (uint32_t k = 0; k < call->index; k++) {
     uint32_t i = 0;

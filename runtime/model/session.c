@@ -259,7 +259,7 @@ static void copy_bound(bb_session *s, bb_side side) {
       move.to = s->data[t], move.to_stride = dense;
       move.from = b->data, move.from_stride = b->stride;
     }
-    if (side == BB_INPUT || b->strided)
+    if (side == BB_INPUT || b->strided || b->room)
       class->move(m->module, s->queue, s->ctx, &move);
     else
       class->copy(s->queue, s->ctx, BB_COPY_WITHIN, b->data, s->data[t], s->place[t].bytes);
