@@ -34,8 +34,12 @@ static const char *declared_name(const bb_onnx *m, const bb_extent *extent) {
 }
 
 const bb_extent *bb_onnx_tied(bb_onnx *m, const char *name) {
-  for (const bb_onnx_tie *tie = m->ties; tie; tie = tie->next)
-    if (strcmp(tie->name, name) == 0) return bb_onnx_sum_extent(m, tie->meant);
+  for (const bb_onnx_tie *tie = m->ties; tie; tie = tie->next) {
+    if (strcmp(tie->name, name) != 0) continue;
+    const bb_extent *meant = bb_onnx_sum_extent(m, tie->meant);
+    if (!meant) bb_fail(m->ctx, BB_ERROR_INPUT, "extent %s would have to be %s", name, tie->meant);
+    return meant;
+  }
   return bb_extent_symbol(m->program, name);
 }
 

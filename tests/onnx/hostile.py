@@ -93,6 +93,8 @@ def shapes():
                              [], constants=[numpy_helper.from_array(np.array([1 << 31, 1 << 31]), "s")]), ["larger"]
     yield "huge-range", model([N("Range", ["a", "b", "c"], ["r"], name="long"), N("MatMul", ["r", "r"], ["y"])], [],
                               constants=[numpy_helper.from_array(np.array(v), k) for k, v in (("a", 0), ("b", 1 << 60), ("c", 1))]), ["long"]
+    yield "huge-tie", model([N("Reshape", ["x", "s"], ["y"], name="big")], [info("x", T.FLOAT, ["S", 4])],
+                            constants=[numpy_helper.from_array(np.array([30801054211768320, 4]), "s")]), ["S"]
     yield "negative", model([exp("x", "y")], [info("x", T.FLOAT, [-3])]), ["x", "negative"]
     yield "zero-input", model([exp("x", "y")], [info("x", T.FLOAT, [2, 0])]), ["x", "zero"]
     yield "zero-slice", model([N("Slice", ["x", "a", "a"], ["z"], name="empty"), exp("z", "y")], constants=[numpy_helper.from_array(np.array([1]), "a")]), ['"y"', "zero"]
