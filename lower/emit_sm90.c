@@ -273,9 +273,10 @@ static uint32_t blocks_beside(const bb_cuda *e) {
 
 /* Do two blocks, which are part of a sum each, fit a processor?  Then the next launch's begin beside this one's. */
 static bool shares_processor(const bb_cuda *e) {
-  enum { SHARED = 113 * 1024, SUMS = 32, THREADS = 256 };
+  enum { SUMS = 32, THREADS = 256 };
   uint32_t sums = 0;
-  if (!e->cluster || !e->cluster->merge || e->threads > THREADS || e->shared + e->sync > SHARED)
+  if (!e->cluster || !e->cluster->merge || e->threads > THREADS ||
+      e->shared + e->sync > BB_CUDA_HALF_SHARED)
     return false;
   for (uint32_t k = 0; k < e->cluster->merge->components; k++)
     sums += e->tile[e->cluster->merged[k]].registers;

@@ -11,7 +11,8 @@
 
 #include "emit.h"
 
-enum { BB_CUDA_OPERANDS = 64 }; /* registers for the left operands of a warp's product */
+enum { BB_CUDA_OPERANDS = 64 };            /* registers for the left operands of a warp's product */
+enum { BB_CUDA_HALF_SHARED = 113 * 1024 }; /* bytes of each of two blocks on a processor */
 
 typedef enum bb_layout {
   BB_LAYOUT_FRAGMENT, /* the accumulator of a product, and vectors beside it */

@@ -13,8 +13,7 @@
 #include "infix.h"
 #include "tile_edit.h"
 
-/* Blocks of a cluster where no number is said; bytes of each of two blocks on a processor. */
-enum { MOST_BLOCKS = 16, HALF_SHARED = 113 * 1024 };
+enum { MOST_BLOCKS = 16 }; /* of a cluster where no number is said */
 
 bool bb_cuda_pushes(const bb_cuda *e) {
   return e->cluster && !e->split && bb_cuda_is_shared(e);
@@ -92,7 +91,7 @@ void bb_cuda_place_inbox(bb_cuda *e) {
   if (!bb_cuda_pushes(e)) return;
   const bb_sharing s = bb_sharing_begin(e);
   uint32_t bytes = (room(&s) + 1023) & ~1023u;
-  uint32_t most = e->shared + e->sync <= HALF_SHARED ? HALF_SHARED : e->most_shared;
+  uint32_t most = e->shared + e->sync <= BB_CUDA_HALF_SHARED ? BB_CUDA_HALF_SHARED : e->most_shared;
   e->beside_tiles = e->shared + bytes + e->sync <= most;
   /* or where tiles were, behind what the warps leave there */
   e->inbox = e->beside_tiles ? e->shared : e->warps ? e->warp_count * bb_cuda_part_bytes(e) : 0;
@@ -272,16 +271,13 @@ static bool is_made_before(const bb_sharing *s, const bb_tile_stmt *stmt) {
   return true;
 }
 
-static const char *known_at(const bb_sharing *s, uint32_t tile, const char *round) {
-  bool known = bb_sharing_is_component(s, tile);
+static const char *known_of_element(const bb_sharing *s, uint32_t tile) {
+  bool component = bb_sharing_is_component(s, tile), known = component;
   for (uint32_t i = 0; i < s->list->count; i++)
     known |= s->list->stmt[i]->result == tile && is_made_before(s, s->list->stmt[i]);
-  return known ? bb_arena_printf(s->e->arena, "all_%s[%s]", s->e->tile[tile].name, round) : NULL;
-}
-
-static const char *known_of_element(const bb_sharing *s, uint32_t tile) {
-  bool whole = bb_sharing_is_component(s, tile) && !is_apart(s);
-  return known_at(s, tile, round_of_element(s, whole ? s->of : tile));
+  if (!known) return NULL;
+  return bb_arena_printf(s->e->arena, "all_%s[%s]", s->e->tile[tile].name,
+                         round_of_element(s, component && !is_apart(s) ? s->of : tile));
 }
 
 /* all_X of what a statement makes that is made before: of a load, or of vectors. */
