@@ -25,6 +25,8 @@ typedef struct bb_sm90_launch {
   const char *kernel;
   uint32_t threads, shared;
   uint32_t rows; /* of a warp, whose products are its own; 0: they are a group's */
+  uint32_t
+      resident; /* blocks that a processor has registers for at once, and memory where they persist */
   bool persistent, counter;
   const char *tiles, *cluster, *splits; /* splits: NULL: none */
   const char *mates; /* blocks of a cluster that have a tile each, where `cluster` is 1 */

@@ -45,8 +45,11 @@ static void put_launch(bb_cuda *e, bb_buffer *out) {
   const char **names = BB_NEW(e->arena, const char *, e->p->variables + 1);
   const char *comma = "";
   for (uint32_t i = 0; i < e->p->variables; i++) names[i] = e->p->variable[i];
-  bb_put(out, "{\"kernel\": \"%s\", \"threads\": %u, \"shared\": %u, \"persistent\": %s,\n",
-         e->p->name, e->threads, e->shared, e->grids && e->grid[0]->persistent ? "true" : "false");
+  bb_put(out,
+         "{\"kernel\": \"%s\", \"threads\": %u, \"shared\": %u, \"resident\": %u, \"persistent\": "
+         "%s,\n",
+         e->p->name, e->threads, e->shared, e->resident,
+         e->grids && e->grid[0]->persistent ? "true" : "false");
   const char *mates = bb_cuda_pair_size(e, names), *tiles = bb_cuda_tiles(e, names);
   bb_put(out, " \"tiles\": \"%s\", \"cluster\": \"%s\", \"mates\": \"%s\",\n", tiles,
          e->cluster ? bb_cuda_trips(e, e->cluster, names) : "1", mates);
@@ -92,6 +95,7 @@ static void fill_plan(bb_cuda *e, bb_sm90_launch *plan) {
   for (uint32_t i = 0; i < e->p->variables; i++) names[i] = e->p->variable[i];
   *plan = (bb_sm90_launch){.kernel = e->p->name, .threads = e->threads, .shared = e->shared};
   plan->rows = e->sm80 ? e->group / 4 : 0;
+  plan->resident = e->resident;
   plan->persistent = e->grids && e->grid[0]->persistent;
   plan->counter = has_queue(e);
   plan->mates = bb_arena_printf(arena, "%s", bb_cuda_pair_size(e, names));
@@ -264,34 +268,11 @@ static void put_roles(bb_cuda *e) {
   bb_cuda_line(e, "}");
 }
 
-/* Of how many blocks a processor's registers are to be enough. */
-static uint32_t blocks_beside(const bb_cuda *e) {
-  enum { REGISTERS = 64 << 10 };
-  uint32_t blocks = e->p->registers ? REGISTERS / (e->p->registers * e->threads) : 1;
-  return blocks ? blocks : 1;
-}
-
-/* Do two blocks, which are part of a sum each, fit a processor?  Then the next launch's begin beside this one's. */
-static bool shares_processor(const bb_cuda *e) {
-  enum { SUMS = 32, THREADS = 256 };
-  uint32_t sums = 0;
-  if (!e->cluster || !e->cluster->merge || e->threads > THREADS ||
-      e->shared + e->sync > BB_CUDA_HALF_SHARED)
-    return false;
-  for (uint32_t k = 0; k < e->cluster->merge->components; k++)
-    sums += e->tile[e->cluster->merged[k]].registers;
-  return sums <= SUMS;
-}
-
 static void put_head(bb_cuda *e) {
   const char *name = e->p->name;
-  if (e->sm80 || e->p->registers)
-    bb_put(e->out, "%sTL_KERNEL(%s, %u, %u) {\n", e->sm80 ? "" : "\n", name, e->threads,
-           e->sm80 ? blocks_beside(e) : 1);
-  else if (shares_processor(e))
-    bb_put(e->out, "\nTL_KERNEL(%s, %u, 2) {\n", name, e->threads);
-  else
-    bb_put(e->out, "\nTL_KERNEL(%s, %u) {\n", name, e->threads);
+  bb_put(e->out, "%sTL_KERNEL(%s, %u", e->sm80 ? "" : "\n", name, e->threads);
+  if (e->sm80 || e->p->registers || e->resident > 1) bb_put(e->out, ", %u", e->resident);
+  bb_put(e->out, ") {\n");
 }
 
 static void put_body(bb_cuda *e) {

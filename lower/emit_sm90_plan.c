@@ -414,6 +414,21 @@ static void check_registers(const bb_cuda *e) {
     bb_cuda_refuse(e, NULL, "tiles need more registers than a thread has");
 }
 
+/* For how many blocks of a processor its registers are to be enough.  Where they are not counted: for two which are part of a sum
+ * each and hold few, so that the next launch's begin beside this one's. */
+static uint32_t resident_blocks(const bb_cuda *e) {
+  enum { REGISTERS = 64 << 10, SUMS = 32, THREADS = 256 };
+  const bb_tile_program *p = e->p;
+  uint32_t held = 128 * (p->registers * e->groups + p->copier_registers), sums = 0;
+  if (e->sm80) held = p->registers * e->threads;
+  bool fits = e->sm80 || e->shared + e->sync <= BB_CUDA_HALF_SHARED;
+  if (p->registers) return fits && held < REGISTERS ? REGISTERS / held : 1;
+  if (!fits || !e->cluster || !e->cluster->merge || e->threads > THREADS) return 1;
+  for (uint32_t k = 0; k < e->cluster->merge->components; k++)
+    sums += e->tile[e->cluster->merged[k]].registers;
+  return sums <= SUMS ? 2 : 1;
+}
+
 /* Rows of a group: those of the products, of sm_90a 64. */
 static void find_group(bb_cuda *e, const bb_tile_stmt *s) {
   uint32_t rows = s->kind == BB_TILE_DOT ? e->p->tile[s->result].rows / e->groups : 0;
@@ -461,4 +476,5 @@ void bb_cuda_plan(bb_cuda *e) {
   place_shared(e);
   drop_shared(e);
   check_registers(e);
+  e->resident = resident_blocks(e);
 }

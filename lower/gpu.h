@@ -15,7 +15,7 @@ typedef struct bb_gpu {
   bool warps; /* products are made by single warps, each of its rows, and waited for (sm_80); else
                    * by groups of four, and run by themselves (sm_90a) */
   uint32_t rows;   /* warps: of a group of four, 64 times some */
-  uint32_t blocks; /* warps: that share a processor */
+  uint32_t blocks; /* that share a processor; 0: one */
   uint32_t shared; /* warps: bytes that a block may have */
 } bb_gpu;
 

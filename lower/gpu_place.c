@@ -12,12 +12,12 @@
 #include <math.h>
 
 enum {
-  SHARED_BYTES = 225 * 1024,
-  REGISTERS = 65536,     /* of a processor */
-  MOST_REGISTERS = 255,  /* of a thread */
-  KEPT_BYTES = 1024,     /* what a processor keeps of each block's for itself */
-  EXCHANGE_BYTES = 2048, /* for what threads tell each other */
-  SLACK = 24,            /* registers of a thread for what is no tile */
+  SHARED_BYTES = 227 * 1024, /* that a block of warp groups may have */
+  REGISTERS = 65536,         /* of a processor */
+  MOST_REGISTERS = 255,      /* of a thread */
+  KEPT_BYTES = 1024,         /* what a processor keeps of each block's for itself */
+  EXCHANGE_BYTES = 2048,     /* for what threads tell each other */
+  SLACK = 24,                /* registers of a thread for what is no tile */
   GROUP_ROWS = 64,
   MOST_BUFFERS = 6,
   PIECES_BYTES = 256, /* of each row, for results that leave in pieces */
@@ -234,11 +234,15 @@ static void find_exchange(void *user, bb_tile_body *body, uint32_t at) {
   *(bool *)user |= body->stmt[at]->kind == BB_TILE_TRANSPOSE;
 }
 
+static uint32_t blocks_beside(const bb_gpu_placer *w) {
+  return w->g->blocks ? w->g->blocks : 1;
+}
+
 /* Bytes of shared memory for the tiles of a block. */
 static uint32_t shared_bytes(const bb_gpu_placer *w) {
-  if (!w->g->warps) return SHARED_BYTES;
-  bool exchange = false;
-  uint32_t blocks = w->g->blocks, each = (w->g->shared + KEPT_BYTES) / blocks - KEPT_BYTES;
+  bool exchange = !w->g->warps; /* of groups: their barriers */
+  uint32_t all = w->g->warps ? w->g->shared : SHARED_BYTES;
+  uint32_t each = (all + KEPT_BYTES) / blocks_beside(w) - KEPT_BYTES;
   bb_tile_walk(&w->p->body, find_exchange, &exchange);
   if (!exchange && !w->g->split) return each;
   return each > EXCHANGE_BYTES ? each - EXCHANGE_BYTES : 0;
@@ -246,16 +250,17 @@ static uint32_t shared_bytes(const bb_gpu_placer *w) {
 
 /* How many registers a thread that computes may have, and one that copies. */
 static void give_registers(bb_gpu_placer *w) {
-  static const uint32_t computing[] = {0, 240, 232, 160}, copying[] = {0, 40, 40, 32};
+  enum { MOST_OF_GROUPS = 240, COPYING = 40, COPYING_BESIDE_THREE = 32 };
   if (w->groups > 3) bb_gpu_refuse(w->g, "more than three warp groups");
   w->p->groups = w->groups;
-  if (w->g->warps) {
-    uint32_t each = REGISTERS / (w->g->blocks * 128 * w->groups);
-    w->p->registers = each > MOST_REGISTERS ? MOST_REGISTERS : each & ~7u;
-    return;
+  uint32_t all = REGISTERS / (blocks_beside(w) * 128), most = MOST_REGISTERS;
+  if (!w->g->warps) {
+    w->p->copier_registers = w->groups == 3 ? COPYING_BESIDE_THREE : COPYING;
+    all -= w->p->copier_registers;
+    most = MOST_OF_GROUPS;
   }
-  w->p->registers = computing[w->groups];
-  w->p->copier_registers = copying[w->groups];
+  uint32_t each = all / w->groups;
+  w->p->registers = each > most ? most : each & ~7u;
 }
 
 /* Is the tile made anew in every run of the body, by its first statement to touch it?  That one. */

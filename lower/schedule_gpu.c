@@ -71,6 +71,10 @@ enum { THIN = sizeof thin / sizeof *thin, GROUP_FOLDED = 128 };
 static const sizes small[] = {
     {128, 128, 64, 128}, {64, 128, 64, 128}, {64, 64, 64, 64}, {64, 64, 128, 128}};
 enum { SMALL = sizeof small / sizeof *small };
+/* Where columns are one block: tiles of half the rows, two of which share a processor.  They are as many as there are processors at
+ * half the length, and where some take longer than others, more of them are evener. */
+static const sizes half = {64, 64, 64, 256};
+enum { HALF = 1 };
 
 /* And those whose folds are in parts. */
 static const sizes parted[] = {{128, 128, 64, 128}, {64, 128, 64, 128}};
@@ -255,10 +259,13 @@ const bb_kernel *bb_schedule_gpu_way(bb_program *program, const bb_graph *graph,
   if (way == 0) return bb_schedule_gpu(program, graph, name, NULL, room);
   find_folded(graph, &u);
   bool cut = find_columns(program, graph, &u);
-  if (!a.few && !cut) bb_fail(ctx, BB_ERROR_UNSUPPORTED, "columns that are one block");
+  if (!a.few && !cut && way != HALF)
+    bb_fail(ctx, BB_ERROR_UNSUPPORTED, "columns that are one block");
   const sizes *s = a.few     ? &thin[way - SMALL - PARTED - 1]
                    : a.split ? &parted[way - SMALL - 1]
-                             : &small[way - 1];
+                   : cut     ? &small[way - 1]
+                             : &half;
+  if (s == &half) a.budget.blocks = 2;
   if (a.few && !has_few_rows(program, graph, NULL, s->rows, true))
     bb_fail(ctx, BB_ERROR_UNSUPPORTED, "many rows");
   if (a.few) {

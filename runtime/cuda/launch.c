@@ -24,12 +24,20 @@ static bb_gpu_box box_of(const bb_gpu_machine *m, const bb_gpu_map *map, const i
   return s;
 }
 
+uint32_t bb_cuda_alone(const bb_gpu_own *own, uint32_t most) {
+  uint32_t half = (most + BB_CUDA_OWN_SHARED) / 2;
+  return own->persistent && own->resident > 1 && own->shared < half ? half : own->shared;
+}
+
 /* Blocks as they are launched: no more than there is room for where each takes tiles in turn, and in whole clusters. */
 static void find_blocks(const bb_gpu_machine *m, bb_gpu_cut *c) {
   const bb_gpu_own *p = &c->way->own;
   int64_t cluster = bb_gpu_value(m, &p->cluster, c->extent), blocks = c->tiles * cluster;
   int64_t mates = bb_gpu_value(m, &p->mates, c->extent);
-  if (p->persistent && blocks > m->processors) blocks = m->processors;
+  uint32_t resident = bb_cuda_resident(m, c->way, c->extent);
+  int64_t room = (int64_t)m->processors * resident;
+  c->shared = resident < p->resident ? bb_cuda_alone(p, m->shared) : p->shared;
+  if (p->persistent && blocks > room) blocks = room;
   if (mates > 1 && blocks >= mates) {
     cluster = mates;
     blocks -= blocks % mates;
@@ -153,7 +161,7 @@ void bb_cuda_call(const bb_gpu_machine *m, const bb_gpu_cut *c, const bb_gpu_poi
   arguments a = arguments_of(m, c, view, encoded, arena);
   bb_gpu_call call = {.how = {.function = p->function,
                               .threads = p->threads,
-                              .shared = p->shared,
+                              .shared = c->shared,
                               .cluster = c->cluster,
                               .early = m->past != NULL},
                       .blocks = c->blocks};

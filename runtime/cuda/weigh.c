@@ -17,7 +17,11 @@ static const double BYTES = 150e9, FEW_BYTES = 75e9, BEYOND = 65e9;
 static const double ALL_BYTES = 16e12, DIFFERENT = 4.4e12, CACHED = 6.5e12, CACHE = 40e6;
 static const double ELEMENTS = 150e9, TURN = 30e-9;
 static const double LAUNCH = 1.5e-6, BEGIN = 1.9e-6, AGAIN = 0.5e-6, MERGE = 1.5e-6, MERGED = 20e9;
-enum { OWN_SHARED = 1 << 10, THREADS = 2048, REGISTERS = 64 << 10, HELD = 168 };
+enum { THREADS = 2048, REGISTERS = 64 << 10, HELD = 168 };
+/* Of blocks that persist and of which several share a processor: how much longer a turn takes one that is alone, in which nothing else
+ * goes on while products wait for arithmetic; seconds until the first tile of such a block is there and its results left, which are half
+ * of another's; as attention of 128 to 2048 rows has it. */
+static const double ALONE = 1.5, SHARING_BEGIN = 0.63e-6;
 /* The same processor's by warps that make products of 32 rows each, or of 16, and the registers of their threads; as products of 1024,
  * 2048 and 4096 cubed have it. */
 static const double TALL_RATE = 3e12, LOW_RATE = 2.3e12;
@@ -38,7 +42,7 @@ static double rounded_up(double a) {
 
 /* Blocks of a kernel that a processor runs at once.  It has what the largest block may ask for, and what it keeps for that one. */
 static uint32_t together(const bb_gpu_machine *m, const bb_gpu_own *p) {
-  uint32_t by_room = (m->shared + OWN_SHARED) / (p->shared + OWN_SHARED),
+  uint32_t by_room = (m->shared + BB_CUDA_OWN_SHARED) / (p->shared + BB_CUDA_OWN_SHARED),
            by_threads = THREADS / p->threads;
   uint32_t by_registers = REGISTERS / ((p->weight.rows ? ALL_HELD : HELD) * p->threads);
   uint32_t blocks = least(by_room, least(by_threads, by_registers));
@@ -72,22 +76,53 @@ static double begin_of(const bb_gpu_machine *m, const bb_gpu_own *p, double roun
   return BEGIN * rounds;
 }
 
-double bb_cuda_weigh(const bb_gpu_machine *m, const bb_gpu_way *k, const int64_t *extent) {
+typedef struct weighed {
+  double seconds;
+  uint32_t resident; /* blocks of a processor */
+} weighed;
+
+/* Of blocks that take tiles in turn, and may share a processor: seconds of all but loads, where a tile takes `tile` and the longest so many
+ * times as much as the mean.  Which tiles meet on a processor is chance; alone, blocks that begin with the longest end together. */
+static weighed sharing(const bb_gpu_machine *m, const bb_gpu_own *p, double tiles, double tile,
+                       double longest) {
+  double each = rounded_up(tiles / m->processors), meet = each < p->resident ? each : p->resident;
+  weighed alone = {ALONE * tile * most(each, longest) + AGAIN * (each - 1), 1};
+  weighed shared = {tile * most(each, meet * longest) + AGAIN * (each - meet), p->resident};
+  return each > 1 && shared.seconds < alone.seconds ? shared : alone;
+}
+
+static weighed weigh(const bb_gpu_machine *m, const bb_gpu_way *k, const int64_t *extent) {
   const bb_gpu_weight *w = &k->own.weight;
   double total[BB_GPU_TOTALS];
   evaluate(m, k, extent, total);
   double cluster = (double)bb_gpu_value(m, &k->own.cluster, extent);
   double blocks = (double)bb_gpu_value(m, &k->own.tiles, extent) * cluster;
-  if (blocks < 1) return 0;
+  if (blocks < 1) return (weighed){0, 1};
   double each = rounded_up(blocks / m->processors),
          rounds = rounded_up(each / together(m, &k->own));
   double bytes = total[BB_GPU_BYTES], different = total[BB_GPU_DIFFERENT];
   double loads = bytes / (w->groups && w->few ? FEW_BYTES : BYTES);
   double busy = most(total[BB_GPU_OPERATIONS] / rate_of(w), loads) +
                 total[BB_GPU_ELEMENTS] / ELEMENTS + TURN * total[BB_GPU_TURNS];
+  double mean = most(total[BB_GPU_TURNS] / blocks, 1), longest = total[BB_GPU_LONGEST] / mean;
   double merge = cluster > 1 ? MERGE + total[BB_GPU_MERGED] / MERGED : 0;
   double reading = most(bytes / ALL_BYTES, different / (different > CACHE ? DIFFERENT : CACHED));
   double filling = total[BB_GPU_BEYOND] / BEYOND / blocks * each;
-  return LAUNCH + begin_of(m, &k->own, rounds) + merge + most(busy / blocks * each, reading) +
-         filling;
+  if (k->own.persistent && k->own.resident > 1) {
+    weighed best = sharing(m, &k->own, blocks, busy / blocks, longest);
+    best.seconds = LAUNCH + SHARING_BEGIN + most(best.seconds, reading) + filling;
+    return best;
+  }
+  double seconds = LAUNCH + begin_of(m, &k->own, rounds) + merge + filling +
+                   most(busy / blocks * most(each, longest), reading);
+  return (weighed){seconds, 1};
+}
+
+double bb_cuda_weigh(const bb_gpu_machine *m, const bb_gpu_way *k, const int64_t *extent) {
+  return weigh(m, k, extent).seconds;
+}
+
+uint32_t bb_cuda_resident(const bb_gpu_machine *m, const bb_gpu_way *k, const int64_t *extent) {
+  bool chosen = k->own.persistent && k->own.resident > 1;
+  return chosen ? weigh(m, k, extent).resident : 1;
 }

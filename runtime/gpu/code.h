@@ -14,7 +14,7 @@
 /* Files of a folder: the text, and the images that it lists, one after the other from multiples of BB_GPU_IMAGE_LINE on. */
 #define BB_GPU_LAUNCHES "launches.json"
 #define BB_GPU_IMAGES "kernels.bin"
-enum { BB_GPU_IMAGE_LINE = 64, BB_GPU_CODE_VERSION = 2, BB_GPU_MAP_RANK = 5 };
+enum { BB_GPU_IMAGE_LINE = 64, BB_GPU_CODE_VERSION = 3, BB_GPU_MAP_RANK = 5 };
 
 /* What a model for a GPU is loaded from. */
 typedef struct bb_gpu_code {
@@ -46,6 +46,7 @@ enum {
   BB_GPU_OPERATIONS, /* of products */
   BB_GPU_BYTES,      /* that come to blocks */
   BB_GPU_TURNS,      /* of serial loops */
+  BB_GPU_LONGEST,    /* turns of the block that has most */
   BB_GPU_ELEMENTS,   /* of blocks, by arithmetic */
   BB_GPU_BEYOND,     /* bytes of blocks that lie beyond arrays */
   BB_GPU_MERGED,     /* bytes */
@@ -68,6 +69,8 @@ typedef struct bb_gpu_weight {
 typedef struct bb_gpu_own {
   const char *name;
   uint32_t image, threads, shared, part;
+  uint32_t
+      resident; /* blocks that a processor has registers for at once, and memory where they persist */
   bool persistent, counter, split;
   bb_formula tiles, cluster, splits;
   bb_formula mates; /* blocks of a cluster that have a tile each, where `cluster` is 1 */

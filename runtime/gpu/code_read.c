@@ -96,7 +96,7 @@ static uint32_t threads_of(const reader *r, const bb_json *json) {
 }
 
 static void read_own(const reader *r, const bb_json *json, bb_gpu_way *way) {
-  enum { MAPS = 16 };
+  enum { MAPS = 16, MOST_BLOCKS = 32 };
   bb_gpu_own *own = &way->own;
   const bb_json *maps = bb_json_member(&r->from, json, "maps", BB_JSON_LIST);
   bb_gpu_map *map = BB_NEW(r->arena, bb_gpu_map, maps->count + 1);
@@ -105,6 +105,8 @@ static void read_own(const reader *r, const bb_json *json, bb_gpu_way *way) {
   own->image = bb_json_index(&r->from, json, "image", r->made->images);
   own->threads = threads_of(r, json);
   own->shared = bb_json_index(&r->from, json, "shared", INT32_MAX);
+  own->resident = bb_json_index(&r->from, json, "resident", MOST_BLOCKS);
+  if (own->resident == 0) bb_json_refuse(&r->from, "resident");
   own->persistent = flag(r, json, "persistent");
   own->counter = flag(r, json, "counter");
   own->tiles = value(r, json, "tiles", way->extents);

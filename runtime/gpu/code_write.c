@@ -50,8 +50,9 @@ static void put_map(bb_buffer *out, const bb_gpu_map *map) {
 static void put_own(bb_buffer *out, const bb_gpu_own *own) {
   bb_put(out, ",\n    \"image\": %u, \"function\": ", own->image);
   bb_json_put(out, own->name);
-  bb_put(out, ", \"threads\": %u, \"shared\": %u, \"persistent\": %s, \"counter\": %s",
-         own->threads, own->shared, word(own->persistent), word(own->counter));
+  bb_put(out,
+         ", \"threads\": %u, \"shared\": %u, \"resident\": %u, \"persistent\": %s, \"counter\": %s",
+         own->threads, own->shared, own->resident, word(own->persistent), word(own->counter));
   put_formula(out, "tiles", &own->tiles);
   put_formula(out, "cluster", &own->cluster);
   put_formula(out, "mates", &own->mates);

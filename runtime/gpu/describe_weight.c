@@ -61,18 +61,41 @@ static const bb_expr *elements_within(const walk *w, const bb_tile_stmt *s) {
   return within;
 }
 
+/* How often the stretch's body runs. */
+static const bb_expr *trips_of(walk *w, const bb_tile_loop *l, uint32_t stretch) {
+  const bb_tile_stretch *s = &l->stretch[stretch];
+  if (!s->to) return number(w, 1);
+  const bb_expr *by = at(w, l->step);
+  const bb_expr *span = two(w, BB_X_SUB, two(w, BB_X_ADD, at(w, s->to), by), at(w, s->from));
+  const bb_expr *trips = two(w, BB_X_DIV, two(w, BB_X_SUB, span, number(w, 1)), by);
+  return step(w, two(w, BB_X_MAX, trips, number(w, 0)));
+}
+
+/* Turns of serial loops in one block: of the grid's first, or its last. */
+static const bb_expr *turns_of(walk *w, const bb_tile_body *body, bool last) {
+  const bb_expr *turns = number(w, 0), *one = number(w, 1);
+  for (uint32_t i = 0; i < body->count; i++) {
+    const bb_tile_loop *l = body->stmt[i]->loop;
+    for (uint32_t k = 0; l && k < l->stretches; k++) {
+      const bb_expr *from = at(w, l->stretch[k].from), *trips = trips_of(w, l, k);
+      const bb_expr *to_last = two(w, BB_X_MUL, two(w, BB_X_SUB, trips, one), at(w, l->step));
+      w->value[l->variable] = last && l->parallel ? step(w, two(w, BB_X_ADD, from, to_last)) : from;
+      const bb_expr *within = turns_of(w, &l->body, last);
+      if (!l->parallel) within = two(w, BB_X_MUL, trips, two(w, BB_X_ADD, within, one));
+      turns = two(w, BB_X_ADD, turns, within);
+    }
+  }
+  return turns;
+}
+
 static void walk_body(walk *w, const bb_tile_body *body, const bb_expr *times, uint32_t stretch);
 
 static void walk_loop(walk *w, const bb_tile_loop *l, const bb_expr *times) {
   for (uint32_t k = 0; l->merge && k < l->merge->components; k++)
     add(w, BB_GPU_MERGED, number(w, 1), number(w, elements_of(w, l->merged[k]) * sizeof(float)));
   for (uint32_t k = 0; k < l->stretches; k++) {
-    const bb_expr *from = at(w, l->stretch[k].from), *by = at(w, l->step), *trips = number(w, 1);
-    if (l->stretch[k].to) { /* else one iteration */
-      const bb_expr *to = two(w, BB_X_SUB, two(w, BB_X_ADD, at(w, l->stretch[k].to), by), from);
-      trips = two(w, BB_X_DIV, two(w, BB_X_SUB, to, number(w, 1)), by);
-      trips = step(w, two(w, BB_X_MAX, trips, number(w, 0)));
-    }
+    const bb_expr *from = at(w, l->stretch[k].from), *by = at(w, l->step);
+    const bb_expr *trips = trips_of(w, l, k);
     const bb_expr *all = step(w, two(w, BB_X_MUL, times, trips));
     if (!l->parallel) add(w, BB_GPU_TURNS, number(w, 1), all);
     const bb_expr *middle = two(w, BB_X_DIV, trips, number(w, 2));
@@ -125,6 +148,8 @@ bb_gpu_weight bb_gpu_describe_weight(bb_arena *arena, const bb_tile_program *til
   for (uint32_t i = 0; i < BB_GPU_TOTALS; i++) w.total[i] = number(&w, 0);
   walk_body(&w, &tile->body, number(&w, 1), BB_NONE);
   count_different(&w);
+  w.total[BB_GPU_LONGEST] =
+      two(&w, BB_X_MAX, turns_of(&w, &tile->body, false), turns_of(&w, &tile->body, true));
   made.steps = w.steps;
   made.step = w.step;
   for (uint32_t i = 0; i < BB_GPU_TOTALS; i++)

@@ -78,15 +78,15 @@ typedef struct bb_gpu_nest_cut {
 /* What launches of a way are at some extents, wherever its arrays lie (cut.c). */
 typedef struct bb_gpu_cut {
   const bb_gpu_way *way;
-  size_t scratch, counters; /* bytes */
-  int64_t tiles, splits;    /* of a way for own units ... */
-  uint32_t blocks, cluster; /* ... as it is launched */
-  int64_t *extent;          /* the way's */
-  int64_t *bytes;           /* by view: from its first element to its last ... */
-  int64_t *list;            /* ... or of a list in scratch */
-  bb_gpu_box *map;          /* by map of a way for own units */
-  bb_gpu_nest_cut *nest;    /* by nest of one for plain threads */
-  char *room;               /* for all of them */
+  size_t scratch, counters;         /* bytes */
+  int64_t tiles, splits;            /* of a way for own units ... */
+  uint32_t blocks, cluster, shared; /* ... as it is launched */
+  int64_t *extent;                  /* the way's */
+  int64_t *bytes;                   /* by view: from its first element to its last ... */
+  int64_t *list;                    /* ... or of a list in scratch */
+  bb_gpu_box *map;                  /* by map of a way for own units */
+  bb_gpu_nest_cut *nest;            /* by nest of one for plain threads */
+  char *room;                       /* for all of them */
   size_t room_bytes;
 } bb_gpu_cut;
 

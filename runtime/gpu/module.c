@@ -22,7 +22,7 @@ static void find_own(const bb_module *m, bb_context *ctx, bb_gpu_own *own) {
   enum { ANY_CLUSTER = 14 };
   const bb_gpu_driver *d = &m->device->driver;
   must(m, ctx, d->function(&own->function, m->image[own->image], own->name), "finding a kernel");
-  share(m, ctx, own->function, own->shared);
+  share(m, ctx, own->function, bb_cuda_alone(own, m->device->target.shared));
   if (d->function_set && m->device->target.units == BB_UNITS_GROUPS)
     must(m, ctx, d->function_set(own->function, ANY_CLUSTER, 1), "a kernel's clusters");
 }

@@ -105,6 +105,8 @@ static void test_wrong(void **state) {
                  {"\"tiles\": \"", "\"tiles\": \"+ "},
                  {"\"threads\": ", "\"threads\": 9"},
                  {"\"threads\": ", "\"threads\": 0, \"more\": "},
+                 {"\"resident\": ", "\"resident\": 99"},
+                 {"\"resident\": ", "\"resident\": 0, \"more\": "},
                  {"\"pointers\": [", "\"pointers\": [77, "},
                  {"\"box\": [", "\"box\": [1, 1, 1, 1, 1, 1, "},
                  {"\"totals\": [", "\"totals\": [\"1\", "},

@@ -15,6 +15,9 @@ import argparse, ctypes, json, os, statistics, subprocess, time
 import torch
 import torch.nn.functional as F
 
+import loaded
+from loaded import IN, OUT, i64, pointer, u32, view_of
+
 LAYERS, HEADS, SIZE, INNER = 16, 16, 64, 4096
 WIDTH = HEADS * SIZE
 PROMPT, TOKENS, ROOM = 128, 256, 512
@@ -90,59 +93,30 @@ def export(options):
 
 # --- ours ---
 
-u32, i64, pointer = ctypes.c_uint32, ctypes.c_int64, ctypes.c_void_p
-VERSION, F16, IN, OUT = 102, 2, 0, 1
-
-
-class View(ctypes.Structure):
-    _fields_ = [('dtype', ctypes.c_int), ('rank', u32), ('shape', ctypes.POINTER(i64)), ('stride', ctypes.POINTER(i64)),
-                ('data', pointer)]
-
-
-class Options(ctypes.Structure):
-    _fields_ = [('version', u32), ('rest', pointer * 8)]
-
-
 class Cache(ctypes.Structure):
     _fields_ = [('input', u32), ('output', u32), ('axis', u32)]
 
 
-def view_of(t):
-    return View(F16, t.dim(), (i64 * t.dim())(*t.shape), None, t.data_ptr())
-
-
-class Ours:
+class Ours(loaded.Session):
     def __init__(self, library, folder, stream):
-        self.lib, self.context, self.model, self.session = ctypes.CDLL(library), pointer(), pointer(), pointer()
-        self.lib.bb_context_message.restype = ctypes.c_char_p
-        self.stream = pointer(stream.cuda_stream)
-        options = Options(VERSION)
-        assert self.lib.bb_context_create(ctypes.byref(options), ctypes.byref(self.context)) == 0
-        began = time.perf_counter()
-        self.check(self.lib.bb_model_load(self.context, os.fsencode(folder), ctypes.byref(self.model)))
-        self.loaded = time.perf_counter() - began
-        options = Options(VERSION)
-        self.check(self.lib.bb_session_create(self.context, self.model, ctypes.byref(options), ctypes.byref(self.session)))
+        model = loaded.Model(library, folder)
+        super().__init__(model)
+        self.stream, self.loaded = pointer(stream.cuda_stream), model.seconds
         self.rooms = [torch.zeros(1, HEADS, ROOM, SIZE, dtype=torch.half, device='cuda') for _ in range(2 * LAYERS)]
-        self.views, caches, cache = [view_of(r) for r in self.rooms], 0, Cache()
-        while self.lib.bb_model_get_cache(self.model, caches, ctypes.byref(cache)):
+        caches, cache = 0, Cache()
+        while self.lib.bb_model_get_cache(model.model, caches, ctypes.byref(cache)):
             caches += 1
         assert caches == 2 * LAYERS, f'{caches} caches'
-        self.grow, self.bind, self.start = self.lib.bb_session_set_caches, self.lib.bb_session_bind, self.lib.bb_session_run
+        self.grow = self.lib.bb_session_set_caches
         self.lib.bb_session_bind_cache.argtypes, self.grow.argtypes = [pointer, u32, pointer, i64], [pointer, i64]
-        self.bind.argtypes, self.start.argtypes = [pointer, ctypes.c_int, u32, pointer], [pointer, pointer]
-        for i, view in enumerate(self.views):
-            self.check(self.lib.bb_session_bind_cache(self.session, i, ctypes.byref(view), 0))
-
-    def check(self, status):
-        if status:
-            raise SystemExit(self.lib.bb_context_message(self.context).decode())
+        for i, room in enumerate(self.rooms):
+            model.check(self.lib.bb_session_bind_cache(self.session, i, ctypes.byref(view_of(room)), 0))
 
     def __call__(self, x, y, at):
-        self.check(self.grow(self.session, at))
-        self.check(self.bind(self.session, IN, 0, ctypes.byref(view_of(x))))
-        self.check(self.bind(self.session, OUT, 0, ctypes.byref(view_of(y))))
-        self.check(self.start(self.session, self.stream))
+        self.model.check(self.grow(self.session, at))
+        self.bind(IN, 0, x)
+        self.bind(OUT, 0, y)
+        self.run(self.stream)
 
 
 class Peer:

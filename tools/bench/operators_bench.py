@@ -1,9 +1,11 @@
-"""Generated kernels of tests/operators on a GPU: right against float64, then timed beside the best that PyTorch has.
+"""Operators of tests/operators on a GPU, as sessions of the library run them: right against float64, then timed beside the best that
+PyTorch has.
 
-    operators_bench.py KERNELS [--hand FOLDER] [--table FILE | --ceiling] [OPERATOR...]
+    operators_bench.py FOLDERS --library libblockbuster-rt.so [--hand FOLDER] [--table FILE | --ceiling] [OPERATOR...]
 
-KERNELS/OPERATOR holds what `tests/tile/generate OPERATOR.bb KERNELS/OPERATOR` writes, and k0.cubin compiled from it.  Peers in the same
-run: cuDNN's SDPA where it has the operator, FlexAttention compiled; --hand FOLDER: kernels written by hand (attention_sm90a.py).
+FOLDERS/OPERATOR is what `blockbuster compile tests/operators/OPERATOR.bb --device cuda --target sm_90a -o FOLDERS/OPERATOR` makes.
+Peers in the same run: cuDNN's SDPA where it has the operator, FlexAttention compiled; --hand FOLDER: kernels written by hand
+(attention_sm90a.py).
 LENS=512,... FLEX=4096,... ROUNDS=3 in the environment.
 --table FILE: Neptune's ten operators at LENS (128, 256, ..., 32768), inputs in turn past the L2, against all peers, FlexAttention at FLEX;
 rows go to FILE as JSON, ratios' geometric means last.
@@ -13,19 +15,24 @@ cubed that takes as long: clocks and power are the same for both.  Medians of RO
 import json, math, os, sys
 import torch, torch.nn.functional as F
 from torch.nn.attention import sdpa_kernel, SDPBackend
-import tile_bench as tb
+import loaded, tile_bench as tb
 
 dev, half = "cuda", torch.float16
 
 
-class Generated(tb.Kernel):
-    def __init__(self, folder):
-        super().__init__(folder, "k0")
-        self.arguments = json.load(open(f"{folder}/k0.arguments.json"))
+class Compiled(loaded.Model):
+    library = None
 
-    def on(self, tensors, symbols):
-        views = {view: tensors[name] for view, name in self.arguments["views"].items()}
-        return self.bind(views, {e: symbols[s] for e, s in self.arguments["extents"].items()})
+    def __init__(self, folder):
+        torch.zeros(1, device=dev)  # the context
+        super().__init__(self.library, folder)
+
+    def on(self, tensors):
+        """A function that runs on the current stream.  It has run once: a graph captures what needs no more memory."""
+        session = loaded.Session(self, tensors)
+        call = lambda: session.run(torch.cuda.current_stream().cuda_stream)
+        call()
+        return call
 
 
 def scores_of(op, s, rows, cols, heads):
@@ -56,7 +63,7 @@ def bind(op, kernel, q, k, v, o):
     h, n, d = q.shape
     g = k.shape[0]
     if is_grouped(op): q, o = q.view(g, h // g, n, d), o.view(g, h // g, n, d)
-    return kernel.on(dict(Q=q, K=k, V=v, O=o), dict(H=h, G=g, R=h // g, M=n, N=n))
+    return kernel.on(dict(Q=q, K=k, V=v, O=o))
 
 
 def reference(op, q, k, v):
@@ -129,7 +136,7 @@ def decode_inputs(op, n, groups):
 
 
 def bind_decode(kernel, q, k, v, o):
-    return kernel.on(dict(Q=q, K=k, V=v, O=o), dict(G=k.shape[0], R=q.shape[1], N=k.shape[1]))
+    return kernel.on(dict(Q=q, K=k, V=v, O=o))
 
 
 def decode_scores(op, s, heads):
@@ -175,7 +182,7 @@ def decode_peers(op, sets, folder):
 
 
 def decode(op, kernels, folder):
-    kernel = Generated(f"{kernels}/{op}")
+    kernel = Compiled(f"{kernels}/{op}")
     good = check_decode(op, kernel)
     heads, groups = DECODE[op]
     for n in [int(x) for x in os.environ.get("DECODE", "128,512,2048,8192,32768").split(",")]:
@@ -245,7 +252,7 @@ def table(kernels, file, lens, flexed):
     for ops in NEPTUNE:
         of_best, of_flex = [], []
         for op in ops:
-            kernel = Generated(f"{kernels}/{op}")
+            kernel = Compiled(f"{kernels}/{op}")
             for n in lens:
                 calls, us = calls_of(op, kernel, n, n in flexed), {}
                 for r in range(tb.ROUNDS):
@@ -285,7 +292,7 @@ def rate(fn, operations, seconds=0.25):
 
 
 def ceiling(kernels, lens):
-    kernel, rounds = Generated(f"{kernels}/global_prefill"), int(os.environ.get("ROUNDS", "7"))
+    kernel, rounds = Compiled(f"{kernels}/global_prefill"), int(os.environ.get("ROUNDS", "7"))
     a, b, c = (torch.randn(8192, 8192, device=dev, dtype=half) for _ in range(3))
     for n in lens:
         q, k, v = inputs("global_prefill", n, 32, 32)
@@ -296,13 +303,13 @@ def ceiling(kernels, lens):
 
 
 def product(op, kernels):
-    kernel, worst = Generated(f"{kernels}/{op}"), 0
+    kernel, worst = Compiled(f"{kernels}/{op}"), 0
     after = F.gelu if op == "product_gelu" else lambda x: x
     def tensors(m, n, k):
         t = dict(A=torch.randn(m, k, device=dev, dtype=half), W=torch.randn(n, k, device=dev, dtype=half) / k ** .5,
                  C=torch.full((m, n), float("nan"), device=dev, dtype=half))
         if op == "product_gelu": t["b"] = torch.randn(n, device=dev, dtype=half)
-        return t, kernel.on(t, dict(M=m, N=n, K=k))
+        return t, kernel.on(t)
     for m, n, k in ((1, 64, 64), (17, 128, 64), (129, 264, 200), (1000, 1000, 1000), (4097, 512, 1024)):
         t, run = tensors(m, n, k)
         run(); torch.cuda.synchronize()
@@ -319,11 +326,11 @@ def product(op, kernels):
 
 
 def norm_product(op, kernels):
-    kernel, worst = Generated(f"{kernels}/{op}"), 0
+    kernel, worst = Compiled(f"{kernels}/{op}"), 0
     def tensors(m, n, k):
         t = dict(X=torch.randn(m, k, device=dev, dtype=half) + .25, YT=torch.randn(n, k, device=dev, dtype=half) / k ** .5,
                  Z=torch.full((m, n), float("nan"), device=dev, dtype=half))
-        return t, kernel.on(t, dict(M=m, N=n, K=k))
+        return t, kernel.on(t)
     for m, n, k in ((1, 64, 64), (17, 128, 64), (129, 264, 200), (1000, 1000, 1000), (4097, 512, 1024)):
         t, run = tensors(m, n, k)
         run(); torch.cuda.synchronize()
@@ -351,6 +358,10 @@ def main():
         at = arguments.index("--hand")
         folder = arguments[at + 1]
         del arguments[at:at + 2]
+    if "--library" in arguments:
+        at = arguments.index("--library")
+        Compiled.library = arguments[at + 1]
+        del arguments[at:at + 2]
     kernels, names = arguments[0], arguments[1:] or [*HEADS, *DECODE, "product", "product_gelu", "norm_product"]
     lens = [int(x) for x in os.environ.get("LENS", "512,2048,8192").split(",")]
     flexed = [int(x) for x in os.environ.get("FLEX", "2048,8192").split(",") if x]
@@ -363,7 +374,7 @@ def main():
             run = lambda: decode(op, kernels, folder) if op in DECODE else (norm_product if op == "norm_product" else product)(op, kernels)
             good = run() and good
             continue
-        kernel = Generated(f"{kernels}/{op}")
+        kernel = Compiled(f"{kernels}/{op}")
         good = check(op, kernel) and good
         for n in lens:
             q, k, v = inputs(op, n, *HEADS[op])

@@ -75,7 +75,7 @@ class Kernel:
         if p["counter"]: data += struct.pack("Q", self.counter.data_ptr())
         data += b"".join(struct.pack("i", extents[x]) for x in p["ints"]) + struct.pack("i", tiles)
         data += bytes(64)
-        blocks = min(self.sms, tiles) if p["persistent"] else tiles * number(p["cluster"], extents)
+        blocks = min(self.sms * p["resident"], tiles) if p["persistent"] else tiles * number(p["cluster"], extents)
         mates = min(number(p["mates"], extents), blocks)
         blocks -= blocks % mates
         cluster = max(mates, number(p["cluster"], extents))

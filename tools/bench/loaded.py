@@ -1,0 +1,83 @@
+"""Folders that `blockbuster compile --device cuda -o FOLDER` made, run by libblockbuster-rt on PyTorch's arrays and streams.
+
+A failed call raises Failed with the library's message.
+"""
+import ctypes
+import os
+import time
+
+import torch
+
+VERSION, IN, OUT = 102, 0, 1
+TYPES = {torch.float64: 0, torch.float32: 1, torch.float16: 2}
+u32, i64, text, pointer = ctypes.c_uint32, ctypes.c_int64, ctypes.c_char_p, ctypes.c_void_p
+
+
+class View(ctypes.Structure):
+    _fields_ = [('dtype', ctypes.c_int), ('rank', u32), ('shape', ctypes.POINTER(i64)), ('stride', ctypes.POINTER(i64)),
+                ('data', pointer)]
+
+
+class Options(ctypes.Structure):
+    """Of any call: its version, and nothing that is chosen."""
+    _fields_ = [('version', u32), ('rest', pointer * 8)]
+
+
+class TensorInfo(ctypes.Structure):
+    _fields_ = [('name', text), ('dtype', ctypes.c_int), ('rank', u32), ('shape', ctypes.POINTER(i64)),
+                ('extent', ctypes.POINTER(text))]
+
+
+class Failed(Exception):
+    pass
+
+
+def view_of(t):
+    stride = None if t.is_contiguous() else (i64 * t.dim())(*t.stride())
+    return View(TYPES[t.dtype], t.dim(), (i64 * t.dim())(*t.shape), stride, t.data_ptr())
+
+
+class Model:
+    def __init__(self, library, folder):
+        self.lib, self.context, self.model = ctypes.CDLL(library), pointer(), pointer()
+        self.lib.bb_context_message.restype = text
+        self.lib.bb_session_bind.argtypes = [pointer, ctypes.c_int, u32, pointer]
+        self.lib.bb_session_run.argtypes = [pointer, pointer]
+        options = Options(VERSION)
+        if self.lib.bb_context_create(ctypes.byref(options), ctypes.byref(self.context)):
+            raise Failed('no context')
+        began = time.perf_counter()
+        self.check(self.lib.bb_model_load(self.context, os.fsencode(folder), ctypes.byref(self.model)))
+        self.seconds = time.perf_counter() - began  # to load it
+
+    def check(self, status):
+        if status:
+            raise Failed(self.lib.bb_context_message(self.context).decode())
+
+    def names(self, side):
+        info, found = TensorInfo(), []
+        while self.lib.bb_model_get_tensor(self.model, side, len(found), ctypes.byref(info)):
+            found.append(info.name.decode())
+        return found
+
+
+class Session:
+    """Runs on what is bound, in a stream of PyTorch's: also while a graph is captured there."""
+
+    def __init__(self, model, tensors=None):
+        self.model, self.lib, self.session = model, model.lib, pointer()
+        options = Options(VERSION)
+        model.check(self.lib.bb_session_create(model.context, model.model, ctypes.byref(options), ctypes.byref(self.session)))
+        self.tensors = tensors or {}  # are to live as long
+        for side in (IN, OUT) if tensors else ():
+            for index, name in enumerate(model.names(side)):
+                self.bind(side, index, tensors[name])
+
+    def bind(self, side, index, tensor):
+        self.model.check(self.lib.bb_session_bind(self.session, side, index, ctypes.byref(view_of(tensor))))
+
+    def run(self, stream):
+        self.model.check(self.lib.bb_session_run(self.session, stream))
+
+    def __del__(self):
+        self.lib.bb_session_destroy(self.session)
