@@ -71,7 +71,7 @@ void bb_c_dot(bb_c *c, const bb_tile_stmt *s, bool fresh) {
   const char *result =
       bb_arena_printf(arena(c), "t%u, %s", s->result, to->cols ? bb_c_pitch(c, s->result) : "1");
   const char *with = c->tile[left].bundled
-                         ? bb_arena_printf(arena(c), "t%u_in, %s, BB_BUNDLED", left, k)
+                         ? bb_arena_printf(arena(c), "t%u_in, %u, BB_BUNDLED", left, most)
                          : bb_arena_printf(arena(c), "t%u, %s, %s", left, across[a], along[a]);
   const bb_c_tile *held = &c->tile[right];
   const char *suffix = held->narrow || held->panels ? bb_c_memory_suffix(c, c->p->tile[right].dtype)

@@ -167,8 +167,7 @@ static bool may_end(const bb_c *c, const bb_tile_stmt *s) {
   if (s->kind == BB_TILE_FOLD) return c->tile[s->operand[0]].turned && s->second == BB_NONE;
   bool apart = false; /* laid out by how many there are */
   for (uint32_t i = 0; i < s->operands; i++)
-    apart |= touches(c, s->operand[i]) &&
-             (c->tile[s->operand[i]].bundled || c->tile[s->operand[i]].panels);
+    apart |= touches(c, s->operand[i]) && c->tile[s->operand[i]].panels;
   return s->kind == BB_TILE_DOT && !apart;
 }
 

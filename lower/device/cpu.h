@@ -211,7 +211,7 @@ BB_PRODUCT(i32, int32_t)
 BB_PRODUCT(b8, uint8_t)
 
 /* In place of the stride between columns of a product's left operand: it lies as bb_bundle() leaves it, and the
- * stride between rows is the depth of the product. */
+ * stride between rows is the depth that it was bundled with, which may be more than the product's. */
 enum { BB_BUNDLED = -1 };
 
 #define BB_PASTE_(a, b) a##b

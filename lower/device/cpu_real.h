@@ -158,7 +158,7 @@ BB_FUNCTION void BB_NAME(bb_prefix_sum)(BB_REAL *to, int64_t pitch, const BB_REA
 /* --- products: to[m][n] (+)= a b', b's rows being the columns of `to` --- */
 
 /* `panel` has room for BB_PANELS times k times BB_PANEL elements (cpu_product.h), and as many more as BB_ROWS rows of
- * BB_PANEL.  a_col BB_BUNDLED, a_row k: `a` lies in bundles. */
+ * BB_PANEL.  a_col BB_BUNDLED: `a` lies in bundles, made of a_row columns, of which the product takes the first k. */
 BB_PRODUCTS_OF void BB_NAME(bb_dot)(BB_REAL *to, int64_t pitch, const BB_REAL *a, int64_t a_row,
                                     int64_t a_col, const BB_REAL *b, int64_t b_row, int64_t b_col,
                                     int64_t m, int64_t n, int64_t k, bool add, BB_REAL *panel);

@@ -114,16 +114,21 @@ static void check_packed(const float *left, int64_t a_row, int64_t a_col, int64_
     fprintf(stderr, "product %d x %d x %d of packed panels differs\n", m, n, k);
 }
 
-/* Bundled before, too. */
+/* Bundled before, too, also where it takes only the first columns of the bundles. */
 static void check_bundled(int64_t a_col, int64_t b_row, int64_t b_col, int m, int n, int k,
                           bool add) {
-  static float bundles[MOST * MOST], other[MOST * MOST * 2];
+  static float bundles[MOST * MOST], other[MOST * MOST * 2], part[MOST * MOST * 2];
   int64_t pitch = n + 4;
   for (int i = 0; i < MOST * MOST * 2; i++) other[i] = (float)(i % 7);
   bb_bundle_f32(bundles, a, a_col, m, k);
   bb_dot_f32(other, pitch, bundles, k, BB_BUNDLED, b, b_row, b_col, m, n, k, add, panel);
   if (memcmp(other, to, (size_t)(m * pitch) * sizeof *to) != 0 && wrong++ < 10)
     fprintf(stderr, "product %d x %d x %d of bundles differs\n", m, n, k);
+  for (int i = 0; i < MOST * MOST * 2; i++) part[i] = other[i] = (float)(i % 7);
+  bb_dot_f32(part, pitch, a, 1, a_col, b, b_row, b_col, m, n, k / 2, add, panel);
+  bb_dot_f32(other, pitch, bundles, k, BB_BUNDLED, b, b_row, b_col, m, n, k / 2, add, panel);
+  if (memcmp(other, part, (size_t)(m * pitch) * sizeof *part) != 0 && wrong++ < 10)
+    fprintf(stderr, "product %d x %d x %d of deeper bundles differs\n", m, n, k / 2);
 }
 
 /* turned: the axis contracted is the slow one. */
