@@ -221,17 +221,17 @@ static bool slice_names(const parting *w, uint32_t home, uint32_t variable) {
 }
 
 static bool find_loops(const parting *w, uint32_t home, uint32_t rank, bb_part_loops *loops) {
-  *loops = (bb_part_loops){0};
-  for (uint32_t k = home; k != BB_NONE; k = w->place[k].up) {
-    const bb_tile_loop *l = w->place[k].stmt->loop;
-    if (!l) return false; /* it may not run */
-    if (!slice_names(w, home, l->variable)) continue;
-    if (!bb_loop_known_trips(l) || loops->count + rank == BB_TILE_RANK) return false;
-    memmove(loops->loop + 1, loops->loop, loops->count * sizeof *loops->loop);
-    loops->loop[0] = l;
-    loops->count++;
+  bb_arena *arena = w->p->home->arena;
+  uint32_t count = 0;
+  for (uint32_t k = home; k != BB_NONE; k = w->place[k].up, count++)
+    if (!w->place[k].stmt->loop) return false; /* it may not run */
+  const bb_tile_loop **around = BB_NEW(arena, const bb_tile_loop *, count + 1);
+  bool *named = BB_NEW(arena, bool, count + 1);
+  for (uint32_t k = home, i = count; i-- > 0; k = w->place[k].up) {
+    around[i] = w->place[k].stmt->loop;
+    named[i] = slice_names(w, home, around[i]->variable);
   }
-  return true;
+  return bb_part_find_loops(w->p, around, named, count, rank, loops);
 }
 
 /* --- out of the kernel --- */
@@ -264,7 +264,7 @@ static bb_tile_view view_of(bb_tile_program *p, const bb_part_loops *loops, cons
   bb_tile_view view = {.dtype = tile->dtype, .rank = loops->count};
   view.name = bb_arena_printf(p->home->arena, "part%u", p->views);
   for (uint32_t k = 0; k < loops->count; k++)
-    view.extent[k] = bb_expr_const(p->home, BB_I64, (double)bb_loop_known_trips(loops->loop[k]));
+    view.extent[k] = bb_expr_const(p->home, BB_I64, (double)loops->loop[k].trips);
   if (tile->rows) view.extent[view.rank++] = bb_expr_const(p->home, BB_I64, tile->rows);
   if (tile->cols) view.extent[view.rank++] = bb_expr_const(p->home, BB_I64, tile->cols);
   if (!view.rank) view.extent[view.rank++] = bb_expr_const(p->home, BB_I64, 1);

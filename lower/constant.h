@@ -36,11 +36,19 @@ void bb_panel_constants(bb_tile_program *program, bb_constant_parts *parts);
 bool bb_index_is_known(const bb_tile_program *program, bb_tile_index index);
 /* Iterations of a loop with bounds that are numbers; 0: they are not, or it has none. */
 int64_t bb_loop_known_trips(const bb_tile_loop *loop);
-/* The view that a part makes, an item for each iteration of some loops; both programs get it. */
+/* The view that a part makes, an item for each value of the variables of some loops; both programs get it. */
+typedef struct bb_part_loop {
+  const bb_tile_loop *loop;
+  int64_t from, to, trips; /* from, from + step, ... below `to`, wherever the loops around are */
+} bb_part_loop;
 typedef struct bb_part_loops {
   uint32_t count;
-  const bb_tile_loop *loop[BB_TILE_RANK];
+  bb_part_loop loop[BB_TILE_RANK];
 } bb_part_loops;
+/* Those of `around`, the loops around a statement from the outermost on, that are `named`; false: the values of one are
+ * not known, or the view would have more than BB_TILE_RANK axes with `rank` of its item. */
+bool bb_part_find_loops(const bb_tile_program *program, const bb_tile_loop *const *around,
+                        const bool *named, uint32_t count, uint32_t rank, bb_part_loops *loops);
 /* A part without statements but for its loops, and the body inside them. */
 bb_tile_program *bb_part_begin(bb_tile_program *program, const bb_part_loops *loops,
                                bb_tile_body **body);

@@ -47,30 +47,32 @@ static void note_use(void *user, bb_tile_body *body, uint32_t at) {
   }
 }
 
-static bool index_names(bb_tile_index index, uint32_t variable) {
-  return bb_expr_uses_arg(index, variable);
-}
-
-/* The loops around the load that its indices name; false: it may not run, or they are not known. */
-static bool find_loops(const bb_tile_program *p, const bb_tile_body *body, const bb_tile_stmt *load,
-                       bb_part_loops *loops, bool *found) {
-  uint32_t rank = p->view[load->view].rank;
+/* The loops around the load, from the outermost on; false: it may not run. */
+static bool find_around(const bb_tile_body *body, const bb_tile_stmt *load,
+                        const bb_tile_loop **around, uint32_t *count, bool *found) {
   for (uint32_t i = 0; i < body->count && !*found; i++) {
     const bb_tile_stmt *s = body->stmt[i];
     if (s == load) *found = true;
-    if (!find_loops(p, &s->body, load, loops, found) || (*found && s != load)) return false;
+    if (!find_around(&s->body, load, around, count, found) || (*found && s != load)) return false;
     if (!s->loop || *found) continue;
-    if (!find_loops(p, &s->loop->body, load, loops, found)) return false;
-    bool named = false;
-    for (uint32_t k = 0; *found && k < rank; k++)
-      named |= index_names(load->range[k].start, s->loop->variable);
-    if (!named) continue;
-    if (!bb_loop_known_trips(s->loop) || loops->count + 2 == BB_TILE_RANK) return false;
-    memmove(loops->loop + 1, loops->loop, loops->count * sizeof *loops->loop);
-    loops->loop[0] = s->loop;
-    loops->count++;
+    around[(*count)++] = s->loop;
+    if (!find_around(&s->loop->body, load, around, count, found)) return false;
+    if (!*found) --*count;
   }
   return true;
+}
+
+/* Those that its indices name; false: it may not run, or their values are not known. */
+static bool find_loops(const bb_tile_program *p, const bb_tile_stmt *load, bb_part_loops *loops) {
+  bb_arena *arena = p->home->arena;
+  const bb_tile_loop **around = BB_NEW(arena, const bb_tile_loop *, p->variables + 1);
+  bool *named = BB_NEW(arena, bool, p->variables + 1), found = false;
+  uint32_t count = 0;
+  if (!find_around(&p->body, load, around, &count, &found) || !found) return false;
+  for (uint32_t i = 0; i < count; i++)
+    for (uint32_t k = 0; k < p->view[load->view].rank; k++)
+      named[i] |= bb_expr_uses_arg(load->range[k].start, around[i]->variable);
+  return bb_part_find_loops(p, around, named, count, 2, loops);
 }
 
 static double elements_of(const bb_tile_view *view) {
@@ -107,8 +109,7 @@ static bb_tile_view panels_of(bb_tile_program *p, const bb_part_loops *loops, co
   bb_tile_view view = {.dtype = tile->dtype, .panels = true};
   view.name = bb_arena_printf(home->arena, "part%u", p->views);
   for (uint32_t k = 0; k < loops->count; k++)
-    view.extent[view.rank++] =
-        bb_expr_const(home, BB_I64, (double)bb_loop_known_trips(loops->loop[k]));
+    view.extent[view.rank++] = bb_expr_const(home, BB_I64, (double)loops->loop[k].trips);
   uint32_t depth = by_row ? tile->cols : tile->rows, along = by_row ? tile->rows : tile->cols;
   view.extent[view.rank++] = bb_expr_const(home, BB_I64, depth);
   view.extent[view.rank++] = bb_expr_const(home, BB_I64, up_to(along, BB_TILE_PANEL));
@@ -165,10 +166,9 @@ void bb_panel_constants(bb_tile_program *p, bb_constant_parts *parts) {
   bb_c_lay_out(&c);
   for (uint32_t i = 0; i < p->tiles; i++) {
     bb_part_loops loops = {0};
-    bool found = false;
     if (!c.tile[i].packable) continue;
     bb_tile_walk(&p->body, note_use, &all[i]);
-    if (all[i].fits && all[i].users && find_loops(p, &p->body, all[i].load, &loops, &found))
+    if (all[i].fits && all[i].users && find_loops(p, all[i].load, &loops))
       lay_out(p, parts, &all[i], &loops);
   }
 }

@@ -181,10 +181,40 @@ static void transposed(void **state) {
       (expected){"xcy", 0, 1});
 }
 
+/* Parts of a loop that run side by side, in one and in two loops: blocks of all of them are one view.  Where they
+ * begin at no multiple of the step from each other, or where no number says how many there are, blocks stay where they
+ * lie. */
+static void in_chunks(const char *around, const char *from, const char *to, expected e) {
+  char text[4000];
+  snprintf(
+      text, sizeof text,
+      "tile k 1\nextent M\nview x : f32[M,40]\nview w : f32[40,24]\noutput y : f32[6,M,24]\n"
+      "tile a : f32[8,8]\ntile b : f32[8,24]\ntile t : f32[_,24]\ntile o : f32[8,24]\n"
+      "tile h : f32[8,24]\nparallel i = 0 to M step 8 {\n %s {\n parallel c = 0 to 2 step 1 {\n"
+      "  o = 0\n  serial k = %s to %s step 8 {\n   a = load x[i:8,k:8]\n   b = load w[k:8,0:24]\n"
+      "   t = fold sum(b) over row\n   o += dot(a,b)\n   o = o + t\n  }\n  h = o * 2\n"
+      "  store y[d*2+c,i:8,0:24] = h\n }\n }\n}\n",
+      around, from, to);
+  parts_are(text, e);
+}
+
+static void chunks(void **state) {
+  (void)state;
+  const char *three = "parallel d = 0 to 3 step 1", *any = "parallel d = 0 to M/13 step 1";
+  in_chunks(three, "5*c/2*8", "5*(c+1)/2*8", (expected){"xcy", 1, 1});
+  in_chunks(three, "5*(d*2+c)/6*8", "5*(d*2+c+1)/6*8", (expected){"xcy", 1, 1});
+  in_chunks(three, "5*c/2*8+8", "5*(c+1)/2*8", (expected){"xcy", 1, 1});
+  in_chunks(three, "c*20", "c*20+20", (expected){"xcy", 0, 0});
+  in_chunks(three, "c*(M-30)*8", "40", (expected){"xcy", 0, 0});
+  in_chunks(any, "5*c/2*8", "5*(c+1)/2*8", (expected){"xcy", 1, 1});
+  in_chunks(any, "5*(d*2+c)/6*8", "5*(d*2+c+1)/6*8", (expected){"xcy", 0, 0});
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(sums_and_panels), cmocka_unit_test(carried),    cmocka_unit_test(unfinished),
       cmocka_unit_test(conditional),     cmocka_unit_test(other_uses), cmocka_unit_test(transposed),
+      cmocka_unit_test(chunks),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
