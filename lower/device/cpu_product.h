@@ -3,7 +3,8 @@
  *
  * to[m][n] (+)= a b', n along vectors, in panels of as many vectors as registers hold the sums of for six rows: up to
  * six rows of a at a time are held against a panel of b.  The last panel has fewer vectors; up to twelve rows are held
- * against a single one.  A panel is copied first, side by side, unless few rows make use of it.
+ * against a single one.  A panel is copied first, side by side, unless few rows make use of it.  Of panels that were
+ * packed at load, few rows take several at once, and up to BB_SOON rows ask for the next one: they come from memory.
  * Every sum runs over k in order. */
 
 #if BB_VECTOR_BYTES == 64
@@ -14,8 +15,12 @@
 #define BB_PANELS 8
 #endif
 #define BB_ROWS 6
-#define BB_MOST_ROWS 12 /* against one vector */
-#define BB_AHEAD 4      /* lines */
+#define BB_MOST_ROWS 12  /* against one vector */
+#define BB_SPREAD_ROWS 3 /* at most, against several panels */
+#define BB_SPREAD 4      /* panels for one row, one less for each row more */
+#define BB_SOON 64       /* rows at most whose work does not hide where a panel comes from */
+#define BB_AHEAD 4       /* lines */
+#define BB_VECTORS_A_LINE (64 / BB_VECTOR_BYTES)
 
 enum { BB_NAME(BB_PANEL) = BB_VECTORS * BB_VECTOR_BYTES / sizeof(BB_REAL) };
 
@@ -96,12 +101,13 @@ BB_INLINE void BB_NAME(bb_add)(BB_NAME(bb_sums) sum, const BB_REAL *const *row, 
 /* `rows` rows of the result against a panel of `vectors`; constants, so that the sums stay in registers.
  * Where they go is wanted last, and asked for first.  A core that runs two threads gives each of
  * them three instructions in a cycle; one k takes 20 for 12 sums, which six cycles could add: so a `turn`
- * of several k shares those that count and move on. */
+ * of several k shares those that count and move on.  soon: the next panel, which lies behind this one, is asked for. */
 BB_INLINE void BB_NAME(bb_strip)(BB_REAL *to, int64_t pitch, const BB_REAL *a, int64_t a_row,
                                  int64_t a_col, const BB_REAL *b, int64_t b_pitch, int64_t k,
                                  bool add, const int rows, const int vectors, const int turn,
-                                 const bool turned) {
+                                 const bool turned, const bool soon) {
   BB_NAME(bb_sums) sum;
+  const int64_t panel = k * b_pitch;
   const BB_REAL *row[BB_ROWS];
   const int shared = BB_SHARED(rows), pointers = turned ? 1 : (rows + shared - 1) / shared;
   BB_STRAIGHT
@@ -120,6 +126,9 @@ BB_INLINE void BB_NAME(bb_strip)(BB_REAL *to, int64_t pitch, const BB_REAL *a, i
     for (int i = 0; i < pointers && !turned; i++) BB_HIDE(row[i]);
     BB_STRAIGHT
     for (int t = 0; t < turn; t++) {
+      BB_STRAIGHT
+      for (int v = 0; soon && v < vectors; v += BB_VECTORS_A_LINE)
+        __builtin_prefetch(b + panel + t * b_pitch + v * BB_LANES);
       BB_NAME(bb_add)(sum, row, a_row, t, b + t * b_pitch, rows, vectors, turned);
       if (!turned) continue;
       row[0] += a_col;
@@ -143,28 +152,28 @@ BB_INLINE void BB_NAME(bb_strip)(BB_REAL *to, int64_t pitch, const BB_REAL *a, i
 }
 
 /* All rows against a panel, strip by strip. */
-#define BB_CASE(rows, vectors, row, col, b_step, turn, turned)                                     \
+#define BB_CASE(rows, vectors, row, col, b_step, turn, turned, soon)                               \
   case rows:                                                                                       \
     BB_NAME(bb_strip)                                                                              \
-    (to, pitch, a, row, col, b, b_step, k, add, rows, vectors, turn, turned);                      \
+    (to, pitch, a, row, col, b, b_step, k, add, rows, vectors, turn, turned, soon);                \
     break;
-#define BB_FEW_CASES(vectors, row, col, b_step, turn, turned)                                      \
-  BB_CASE(6, vectors, row, col, b_step, turn, turned)                                              \
-  BB_CASE(4, vectors, row, col, b_step, turn, turned)                                              \
-  BB_CASE(3, vectors, row, col, b_step, 1, turned)                                                 \
-  BB_CASE(2, vectors, row, col, b_step, 1, turned)                                                 \
-  BB_CASE(1, vectors, row, col, b_step, 1, turned)
-#define BB_MANY_CASES(vectors, row, col, b_step, turn, turned)                                     \
-  BB_CASE(12, vectors, row, col, b_step, turn, turned)                                             \
-  BB_CASE(8, vectors, row, col, b_step, turn, turned)                                              \
-  BB_FEW_CASES(vectors, row, col, b_step, turn, turned)
-#define BB_STRIPS(name, cases, next_of, vectors, row, col, b_step, turn, turned)                   \
+#define BB_FEW_CASES(vectors, row, col, b_step, turn, turned, soon)                                \
+  BB_CASE(6, vectors, row, col, b_step, turn, turned, soon)                                        \
+  BB_CASE(4, vectors, row, col, b_step, turn, turned, soon)                                        \
+  BB_CASE(3, vectors, row, col, b_step, 1, turned, soon)                                           \
+  BB_CASE(2, vectors, row, col, b_step, 1, turned, soon)                                           \
+  BB_CASE(1, vectors, row, col, b_step, 1, turned, soon)
+#define BB_MANY_CASES(vectors, row, col, b_step, turn, turned, soon)                               \
+  BB_CASE(12, vectors, row, col, b_step, turn, turned, soon)                                       \
+  BB_CASE(8, vectors, row, col, b_step, turn, turned, soon)                                        \
+  BB_FEW_CASES(vectors, row, col, b_step, turn, turned, soon)
+#define BB_STRIPS(name, cases, next_of, vectors, row, col, b_step, turn, turned, soon)             \
   BB_ALONE void BB_NAME(name)(BB_REAL * to, int64_t pitch, const BB_REAL *a, int64_t a_row,        \
                               int64_t a_col, const BB_REAL *b, int64_t b_pitch, int64_t m,         \
                               int64_t k, bool add) {                                               \
     while (m > 0) {                                                                                \
       const int64_t next = BB_NAME(next_of)(m);                                                    \
-      switch (next) { cases(vectors, row, col, b_step, turn, turned) }                             \
+      switch (next) { cases(vectors, row, col, b_step, turn, turned, soon) }                       \
       to += next * pitch;                                                                          \
       a += next * a_row;                                                                           \
       m -= next;                                                                                   \
@@ -172,11 +181,11 @@ BB_INLINE void BB_NAME(bb_strip)(BB_REAL *to, int64_t pitch, const BB_REAL *a, i
   }
 /* What is constant here is addressed better.  Bundles are of BB_ROWS rows, or fewer. */
 #define BB_STRIPS_OF(n, cases, next_of)                                                            \
-  BB_STRIPS(bb_wide_##n, cases, next_of, n, a_row, a_col, b_pitch, 1, false)                       \
-  BB_STRIPS(bb_row_##n, cases, next_of, n, a_row, 1, n *BB_LANES, 4, false)                        \
-  BB_STRIPS(bb_col_##n, cases, next_of, n, 1, a_col, n *BB_LANES, 4, true)                         \
-  BB_STRIPS(bb_bundled_##n, BB_FEW_CASES, bb_next_rows, n, 1, next, n *BB_LANES, 4, true)          \
-  BB_STRIPS(bb_bundles_##n, BB_FEW_CASES, bb_next_rows, n, 1, next, b_pitch, 1, false)             \
+  BB_STRIPS(bb_wide_##n, cases, next_of, n, a_row, a_col, b_pitch, 1, false, false)                \
+  BB_STRIPS(bb_row_##n, cases, next_of, n, a_row, 1, n *BB_LANES, 4, false, false)                 \
+  BB_STRIPS(bb_col_##n, cases, next_of, n, 1, a_col, n *BB_LANES, 4, true, false)                  \
+  BB_STRIPS(bb_bundled_##n, BB_FEW_CASES, bb_next_rows, n, 1, next, n *BB_LANES, 4, true, false)   \
+  BB_STRIPS(bb_bundles_##n, BB_FEW_CASES, bb_next_rows, n, 1, next, b_pitch, 1, false, false)      \
   BB_INLINE void BB_NAME(bb_strips_##n)(BB_REAL * to, int64_t pitch, const BB_REAL *a,             \
                                         int64_t a_row, int64_t a_col, const BB_REAL *b,            \
                                         int64_t b_pitch, int64_t m, int64_t k, bool add) {         \
@@ -198,6 +207,8 @@ BB_STRIPS_OF(2, BB_FEW_CASES, bb_next_rows)
 BB_STRIPS_OF(3, BB_FEW_CASES, bb_next_rows)
 BB_STRIPS_OF(4, BB_FEW_CASES, bb_next_rows)
 #endif
+BB_STRIPS(bb_soon, BB_FEW_CASES, bb_next_rows, BB_VECTORS, a_row, 1, BB_VECTORS *BB_LANES, 4, false,
+          true)
 #undef BB_STRIPS_OF
 #undef BB_STRIPS
 #undef BB_MANY_CASES
@@ -285,6 +296,75 @@ BB_ALONE void BB_NAME(bb_dot_lines)(BB_REAL *to, int64_t pitch, const BB_REAL *a
       BB_NAME(bb_line)(to + i * pitch + j, pitch, a + i * a_row, a_row, b, k, add, 2);
     if (i < m) BB_NAME(bb_line)(to + i * pitch + j, pitch, a + i * a_row, a_row, b, k, add, 1);
   }
+}
+
+/* `rows` rows against `panels` whole panels side by side, `apart` columns from each other: a few rows have too few sums in
+ * one to hide the latency of the units, and of memory, which gives more where several places are read at once. */
+BB_INLINE void BB_NAME(bb_spread)(BB_REAL *to, int64_t pitch, const BB_REAL *a, int64_t a_row,
+                                  int64_t a_col, const BB_REAL *b, int64_t apart, int64_t k,
+                                  bool add, const int rows, const int panels) {
+  BB_NAME(bb_vector) sum[BB_SPREAD_ROWS][BB_SPREAD][BB_VECTORS];
+  const int64_t width = BB_NAME(BB_PANEL), next = apart * k;
+  BB_STRAIGHT
+  for (int i = 0; i < rows; i++) BB_STRAIGHT
+  for (int p = 0; p < panels; p++) BB_STRAIGHT
+  for (int v = 0; v < BB_VECTORS; v++) sum[i][p][v] = (BB_NAME(bb_vector)){0};
+  for (; k > 0; k--, a += a_col, b += width) {
+    BB_NAME(bb_vector) x[BB_SPREAD_ROWS];
+    BB_STRAIGHT
+    for (int i = 0; i < rows; i++) x[i] = a[i * a_row] - (BB_NAME(bb_vector)){0};
+    BB_STRAIGHT
+    for (int p = 0; p < panels; p++) BB_STRAIGHT
+    for (int v = 0; v < BB_VECTORS; v++) {
+      const BB_NAME(bb_vector) with = *(const BB_NAME(bb_loose) *)(b + p * next + v * BB_LANES);
+      BB_STRAIGHT
+      for (int i = 0; i < rows; i++) BB_FMA(sum[i][p][v], x[i], with);
+    }
+  }
+  BB_STRAIGHT
+  for (int i = 0; i < rows; i++) BB_STRAIGHT
+  for (int p = 0; p < panels; p++) BB_STRAIGHT
+  for (int v = 0; v < BB_VECTORS; v++) {
+    BB_NAME(bb_loose) *at = (BB_NAME(bb_loose) *)(to + i * pitch + p * apart + v * BB_LANES);
+    if (add) sum[i][p][v] += *at;
+    *at = sum[i][p][v];
+  }
+}
+
+#define BB_SPREAD_OF(rows, panels)                                                                 \
+  BB_ALONE void BB_NAME(bb_spread_##rows##_##panels)(                                              \
+      BB_REAL * to, int64_t pitch, const BB_REAL *a, int64_t a_row, int64_t a_col,                 \
+      const BB_REAL *b, int64_t apart, int64_t k, bool add) {                                      \
+    BB_NAME(bb_spread)(to, pitch, a, a_row, a_col, b, apart, k, add, rows, panels);                \
+  }
+BB_SPREAD_OF(1, 4)
+BB_SPREAD_OF(1, 3)
+BB_SPREAD_OF(1, 2)
+BB_SPREAD_OF(2, 3)
+BB_SPREAD_OF(2, 2)
+BB_SPREAD_OF(3, 2)
+#undef BB_SPREAD_OF
+
+/* Of as many columns as there are whole panels side by side for; how many these are. */
+BB_FUNCTION int64_t BB_NAME(bb_dot_spread)(BB_REAL *to, int64_t pitch, const BB_REAL *a,
+                                           int64_t a_row, int64_t a_col, const BB_REAL *b,
+                                           int64_t m, int64_t n, int64_t k, bool add) {
+  typedef void spread(BB_REAL *, int64_t, const BB_REAL *, int64_t, int64_t, const BB_REAL *,
+                      int64_t, int64_t, bool);
+  static spread *const by[BB_SPREAD_ROWS][BB_SPREAD + 1] = {
+      {0, 0, BB_NAME(bb_spread_1_2), BB_NAME(bb_spread_1_3), BB_NAME(bb_spread_1_4)},
+      {0, 0, BB_NAME(bb_spread_2_2), BB_NAME(bb_spread_2_3)},
+      {0, 0, BB_NAME(bb_spread_3_2)}};
+  const int64_t width = BB_NAME(BB_PANEL), panels = n / width;
+  int64_t done = 0;
+  while (panels - done > 1) {
+    int64_t beside = bb_min(panels - done, BB_SPREAD + 1 - m), each = (panels - done) / beside;
+    for (int64_t j = done; j < done + each; j++)
+      by[m - 1][beside](to + j * width, pitch, a, a_row, a_col, b + j * width * k, each * width, k,
+                        add);
+    done += each * beside;
+  }
+  return done * width;
 }
 
 #ifndef __clang__
@@ -377,8 +457,16 @@ BB_INLINE void BB_NAME(bb_dot_panel)(BB_REAL *to, int64_t pitch, const BB_REAL *
 void BB_NAME(bb_dot_panels)(BB_REAL *to, int64_t pitch, const BB_REAL *a, int64_t a_row,
                             int64_t a_col, const BB_REAL *b, int64_t m, int64_t n, int64_t k,
                             bool add, BB_REAL *edge) {
-  for (int64_t j = 0; j < n; j += BB_NAME(BB_PANEL)) {
+  const bool soon = m <= BB_SOON && a_col == 1;
+  int64_t j = 0;
+  if (m > 0 && m <= BB_SPREAD_ROWS && a_col != BB_BUNDLED)
+    j = BB_NAME(bb_dot_spread)(to, pitch, a, a_row, a_col, b, m, n, k, add);
+  for (; j < n; j += BB_NAME(BB_PANEL)) {
     const int64_t wide = bb_min(n - j, BB_NAME(BB_PANEL)), width = BB_NAME(bb_width)(wide);
+    if (soon && wide == BB_NAME(BB_PANEL)) {
+      BB_NAME(bb_soon)(to + j, pitch, a, a_row, a_col, b + j * k, width, m, k, add);
+      continue;
+    }
     BB_NAME(bb_dot_panel)
     (to + j, pitch, a, a_row, a_col, b + j * k, width, m, wide, bb_max(n, pitch) - j, k, add, edge);
   }
@@ -420,9 +508,13 @@ void BB_NAME(bb_dot)(BB_REAL *to, int64_t pitch, const BB_REAL *a, int64_t a_row
 
 #undef BB_ROWS
 #undef BB_MOST_ROWS
+#undef BB_SPREAD_ROWS
+#undef BB_SPREAD
+#undef BB_SOON
 #undef BB_SHARED
 #undef BB_PANELS
 #undef BB_VECTORS
 #undef BB_AHEAD
+#undef BB_VECTORS_A_LINE
 #undef BB_FMA
 #undef BB_FMA_ONCE

@@ -90,8 +90,8 @@ static float my_erf(float x) {
 
 /* --- products --- */
 
-enum { MOST = 40, WIDE = 70 };
-static float a[MOST * MOST * 2], b[MOST * MOST * 2], to[MOST * MOST * 2];
+enum { MOST = 40, WIDE = 70, WIDEST = 330, ROOM = 22 * (WIDEST + 5) };
+static float a[ROOM], b[ROOM], to[ROOM];
 static float panel[(8 * MOST + 6) * 64] __attribute__((aligned(64)));
 
 /* What lies between a row's columns and the next row is nobody's. */
@@ -105,9 +105,9 @@ static bool same_rows(const float *x, const float *y, int64_t pitch, int m, int 
  * numbers whose sums are exact, as these are. */
 static void check_packed(const float *left, int64_t a_row, int64_t a_col, int64_t b_row,
                          int64_t b_col, int m, int n, int k, bool add) {
-  static float packed[(WIDE + 64) * MOST], edge[6 * 64], other[MOST * MOST * 2];
+  static float packed[(WIDEST + 64) * MOST], edge[6 * 64], other[ROOM];
   int64_t pitch = n + 4;
-  for (int i = 0; i < MOST * MOST * 2; i++) other[i] = (float)(i % 7);
+  for (int i = 0; i < m * pitch + 64; i++) other[i] = (float)(i % 7);
   bb_pack_block_f32(packed, b, b_row, b_col, n, k);
   bb_dot_panels_f32(other, pitch, left, a_row, a_col, packed, m, n, k, add, edge);
   if (!same_rows(other, to, pitch, m, n) && wrong++ < 10)
@@ -117,17 +117,17 @@ static void check_packed(const float *left, int64_t a_row, int64_t a_col, int64_
 /* Bundled before, too, also where it takes only the first columns of the bundles. */
 static void check_bundled(int64_t a_col, int64_t b_row, int64_t b_col, int m, int n, int k,
                           bool add) {
-  static float bundles[MOST * MOST], other[MOST * MOST * 2], part[MOST * MOST * 2];
+  static float bundles[MOST * MOST], other[ROOM], part[ROOM];
   int64_t pitch = n + 4;
-  for (int i = 0; i < MOST * MOST * 2; i++) other[i] = (float)(i % 7);
+  for (int i = 0; i < m * pitch + 64; i++) other[i] = (float)(i % 7);
   bb_bundle_f32(bundles, a, a_col, m, k);
   bb_dot_f32(other, pitch, bundles, k, BB_BUNDLED, b, b_row, b_col, m, n, k, add, panel);
   if (memcmp(other, to, (size_t)(m * pitch) * sizeof *to) != 0 && wrong++ < 10)
     fprintf(stderr, "product %d x %d x %d of bundles differs\n", m, n, k);
-  for (int i = 0; i < MOST * MOST * 2; i++) part[i] = other[i] = (float)(i % 7);
+  for (int i = 0; i < m * pitch + 64; i++) part[i] = other[i] = (float)(i % 7);
   bb_dot_f32(part, pitch, a, 1, a_col, b, b_row, b_col, m, n, k / 2, add, panel);
   bb_dot_f32(other, pitch, bundles, k, BB_BUNDLED, b, b_row, b_col, m, n, k / 2, add, panel);
-  if (memcmp(other, part, (size_t)(m * pitch) * sizeof *part) != 0 && wrong++ < 10)
+  if (!same_rows(other, part, pitch, m, n) && wrong++ < 10)
     fprintf(stderr, "product %d x %d x %d of deeper bundles differs\n", m, n, k / 2);
 }
 
@@ -135,11 +135,11 @@ static void check_bundled(int64_t a_col, int64_t b_row, int64_t b_col, int m, in
 static void check_product(int m, int n, int k, bool turned_a, bool turned_b, bool add) {
   int64_t a_row = turned_a ? 1 : k + 3, a_col = turned_a ? m + 1 : 1;
   int64_t b_row = turned_b ? 1 : k + 2, b_col = turned_b ? n + 5 : 1, pitch = n + 4;
-  for (int i = 0; i < MOST * MOST * 2; i++) to[i] = (float)(i % 7);
+  for (int i = 0; i < m * pitch + 64; i++) to[i] = (float)(i % 7);
   bb_dot_f32(to, pitch, a, a_row, a_col, b, b_row, b_col, m, n, k, add, panel);
   check_packed(a, a_row, a_col, b_row, b_col, m, n, k, add);
   if (turned_a) check_bundled(a_col, b_row, b_col, m, n, k, add);
-  for (int64_t i = m * pitch; i < MOST * MOST * 2; i++)
+  for (int64_t i = m * pitch; i < m * pitch + 64; i++)
     if (to[i] != (float)(i % 7) && wrong++ < 10)
       fprintf(stderr, "product %d x %d x %d writes behind its rows\n", m, n, k);
   for (int i = 0; i < m; i++)
@@ -157,7 +157,7 @@ static void check_product(int m, int n, int k, bool turned_a, bool turned_b, boo
 
 static void check_products(void) {
   const int depth[] = {1, 2, 17, 40};
-  for (int i = 0; i < MOST * MOST * 2; i++) {
+  for (int i = 0; i < ROOM; i++) {
     a[i] = (float)((i * 37 + 11) % 64) / 32.0f - 1.0f;
     b[i] = (float)((i * 53 + 7) % 64) / 32.0f - 1.0f;
   }
@@ -165,6 +165,9 @@ static void check_products(void) {
     for (int n = 1; n <= WIDE; n++)
       for (int d = 0; d < 4; d++)
         for (int way = 0; way < 8; way++) check_product(m, n, depth[d], way & 1, way & 2, way & 4);
+  for (int m = 1; m <= 7; m++) /* several panels of any vectors */
+    for (int n = WIDE; n <= WIDEST; n += 13)
+      for (int way = 0; way < 8; way++) check_product(m, n, depth[2], way & 1, way & 2, way & 4);
 }
 
 /* --- an operand of 16 bits --- */
