@@ -164,13 +164,20 @@ def main():
             if problem:
                 failures += 1
                 print(make.__name__, shape, blocks, problem)
+    parts = [(product, (7, 200, 50)), (gemm, (1, 300, 50)), (normed, (5, 200, 40))]
+    for make, shape in parts:  # a weight's blocks in parts of a loop
+        with tempfile.TemporaryDirectory() as folder:
+            problem = check(program, pathlib.Path(folder), *make(*shape), ["--fold", "split-k=3"])
+        if problem:
+            failures += 1
+            print(make.__name__, shape, "in parts", problem)
     for make, k, n in ((product, 256, 520), (normed, 192, 256), (twice, 128, 256)):
         with tempfile.TemporaryDirectory() as folder:
             problem = check_open(program, pathlib.Path(folder), make, (1, 2, 9, 40, 300), k, n)
         if problem:
             failures += 1
             print(make.__name__, "open", k, n, problem)
-    print(f"{len(cases) + 3} models, {failures} failures")
+    print(f"{len(cases) + len(parts) + 3} models, {failures} failures")
     return 1 if failures else 0
 
 

@@ -126,6 +126,9 @@ ROWS = {
     'causal attention 1x16x2048x64': lambda: attention(16, 2048, 64, True),
     'LayerNorm+Matmul 2048x1024x1024': lambda: layernorm_matmul(2048, 1024, 1024),
     'RMSNorm+SwiGLU 512x1024x2816': lambda: rmsnorm_swiglu(512, 1024, 2816),
+    'RMSNorm+SwiGLU 1x1024x2816': lambda: rmsnorm_swiglu(1, 1024, 2816),
+    'RMSNorm+SwiGLU 4x1024x2816': lambda: rmsnorm_swiglu(4, 1024, 2816),
+    'RMSNorm+SwiGLU 16x1024x2816': lambda: rmsnorm_swiglu(16, 1024, 2816),
     'bert': lambda: file_model('bert'),
     'gpt2': lambda: file_model('gpt2'),
     'llama': lambda: file_model('llama'),
@@ -133,7 +136,7 @@ ROWS = {
 }
 PRODUCTS = {  # the product alone, for rows that are held against one
     'LayerNorm+Matmul 2048x1024x1024': [(2048, 1024, 1024)],
-    'RMSNorm+SwiGLU 512x1024x2816': [(512, 1024, 2816), (512, 1024, 2816), (512, 2816, 1024)],
+    **{f'RMSNorm+SwiGLU {m}x1024x2816': [(m, 1024, 2816), (m, 1024, 2816), (m, 2816, 1024)] for m in (512, 1, 4, 16)},
 }
 
 # --- who runs ---
