@@ -149,6 +149,18 @@ static bool spreads(const bb_c *c, const bb_c_nest *n, const bb_tile_loop *l) {
          known_trips(l) * tasks_of(n) * work_of(c, &l->body) >= WORTH_A_NEST;
 }
 
+/* What is left of a nest's body where the next one does some of it again: not the loads that nothing else here reads. */
+static const bb_tile_body *left_of(const bb_c *c, const bb_tile_body *before, const bool *read,
+                                   const bb_tile_body *again) {
+  bb_tile_body left = {0, BB_NEW(c->out->arena, bb_tile_stmt *, before->count + 1)};
+  for (uint32_t i = 0; i < before->count; i++) {
+    bool done_again = false;
+    for (uint32_t k = 0; k < again->count; k++) done_again |= again->stmt[k] == before->stmt[i];
+    if (!done_again || read[before->stmt[i]->result]) left.stmt[left.count++] = before->stmt[i];
+  }
+  return joined(c, &left, left.count, &(const bb_tile_body){0});
+}
+
 /* The nest without the loop that ends its body, and `next` with it; false: they are better one. */
 static bool divide(const bb_c *c, bb_c_nest *n, const bb_tile_loop *l, bb_c_nest *next) {
   const bb_tile_body before = all_but_last(n->body);
@@ -170,7 +182,7 @@ static bool divide(const bb_c *c, bb_c_nest *n, const bb_tile_loop *l, bb_c_nest
   n->carried = carried;
   n->carry = carry;
   *next = *n;
-  n->body = joined(c, &before, before.count, &(const bb_tile_body){0});
+  n->body = left_of(c, &before, first.read, &again);
   next->takes = true;
   next->loop[next->loops++] = l;
   next->body = joined(c, &again, again.count, &l->body);
