@@ -10,6 +10,8 @@
  */
 #include "algebra_derive.h"
 
+#include <math.h>
+
 static bool is_extremum(const bb_component *c) {
   return !c->payload && c->fold != BB_MONOID_SUM && c->fold != BB_MONOID_PROD;
 }
@@ -165,6 +167,29 @@ static uint64_t extrema_in(bb_derivation *d, const bb_expr *expr) {
   return extrema;
 }
 
+static uint32_t infinities(bb_derivation *d, const bb_expr *expr) {
+  uint32_t count, found = 0;
+  bb_arena *scratch = bb_scratch(d->program->ctx);
+  const bb_expr **node = bb_expr_postorder(scratch, expr, &count);
+  for (uint32_t k = 0; k < count; k++) found += node[k]->op == BB_X_CONST && isinf(node[k]->number);
+  bb_scratch_end(scratch);
+  return found;
+}
+
+/* max(m, -1e30): the limit is never seen behind it, and what is computed there is right as it stands. */
+static uint64_t clamped(bb_derivation *d, const bb_expr *term, uint64_t extrema) {
+  const bb_product *p = d->product;
+  uint64_t never = 0;
+  for (uint32_t i = 0; i < p->count; i++) {
+    const bb_expr *with[2 * BB_CHAIN_ARGS] = {NULL};
+    if (!(extrema >> i & 1)) continue;
+    with[p->own + i] = bb_dx_number(d, p->component[i].empty);
+    const bb_expr *there = bb_expr_substitute(d->program, term, p->own + p->count, with);
+    if (infinities(d, there) <= infinities(d, term)) never |= UINT64_C(1) << i;
+  }
+  return never;
+}
+
 /* Where nothing changed the component stays, so that inf - inf is never formed. */
 static const bb_expr *unless_same(bb_derivation *d, uint32_t j, const bb_expr *update) {
   const bb_component *c = &d->product->component[j];
@@ -186,6 +211,7 @@ void bb_derive_guards(bb_derivation *d, uint32_t j) {
   c->update = c->repair;
   if (c->payload) return;
   uint64_t fading = fades_with(d, j), others = extrema_in(d, c->term) & ~fading;
+  others &= ~clamped(d, c->term, others);
   c->limits = fading | (c->fold == BB_MONOID_SUM ? others : 0);
   standing s = {d, c->limits & ~fading};
   if (s.extrema) {

@@ -42,8 +42,10 @@ typedef struct bb_repair_leaf {
 } bb_repair_leaf;
 
 typedef struct bb_repair_fold {
-  bool second;   /* of V, else of U */
-  uint32_t port; /* of its value; an index follows at the next one; BB_NONE: a pivot's maximum */
+  bool second; /* of V, else of U */
+  uint32_t
+      port; /* of its value; an index follows at the next one; BB_NONE: a fold of the chain alone,
+                  * a pivot's maximum or a count */
   bb_monoid_id fold;
   bb_term_kind kind;
   bool swapped;    /* DOT: the second operand is the one whose rows the earlier folds have */
@@ -55,6 +57,8 @@ typedef struct bb_repair_fold {
   /* Results at whose infinities the program says what a term is, or the fold's readers see to it;
    * and those at which all terms are 0. */
   uint32_t guards, zeros;
+  uint32_t counted;    /* the result that counts terms that are not masked; BB_NONE: none does */
+  const bb_expr *rest; /* what the masked ones are, of results */
   int degree[BB_REPAIR_PIVOTS]; /* the program's fold is this one times exp(pivot)**degree */
 } bb_repair_fold;
 
@@ -78,6 +82,8 @@ struct bb_repair {
   bb_repair_leaf leaf[BB_REPAIR_LEAVES];
   struct bb_trace *trace; /* values traced so far */
   bool deep;              /* leaves are no ops; else as large as they can be */
+  const bb_expr
+      *terms; /* how many elements the whole has, a product of extents; NULL: one at least */
   const bb_product *product;
   uint32_t pivots, pivot[BB_REPAIR_PIVOTS]; /* results: the largest exponents */
   /* What combine reads beside the product's components: further components of the monoid. */
@@ -111,6 +117,12 @@ static inline bb_value bb_repair_folded(const bb_repair *r, bool second, uint32_
 }
 static inline bool bb_repair_marked(const bb_repair *r, bool second, bb_value value) {
   return r->mark[second] && r->mark[second][value.node] >> (value.port < 63 ? value.port : 63) & 1;
+}
+
+static inline uint32_t bb_repair_fold_of_result(const bb_repair *r, uint32_t result) {
+  uint32_t i = 0;
+  while (r->fold[i].result != result) i++;
+  return i;
 }
 
 /* Does an expression of a chain read a fold's result? */
@@ -186,8 +198,16 @@ const bb_expr *bb_repair_unguarded(const bb_repair *r, const bb_expr *expr, uint
 /* Notes what the program says of a fold's term, which is `guarded` there. */
 void bb_repair_note_guards(const bb_repair *r, bb_repair_fold *fold, const bb_expr *guarded,
                            uint32_t guards);
-/* What a fold is from the components of the whole, infinite extrema included. */
+/* What a fold is from the components of the whole, infinite extrema and empty sums included. */
 const bb_expr *bb_repair_limited(const bb_repair *r, uint32_t fold, const bb_expr *finish);
+
+/* --- repair_count.c --- */
+
+/* Finds how many elements the whole has, and adds a count of those that masks let through to the
+ * chain, where sums depend on it; false: refused. */
+bool bb_repair_count(bb_repair *r);
+/* Is a fold such a count? */
+bool bb_repair_is_count(const bb_repair_fold *fold);
 
 /* --- repair_pivot.c --- */
 

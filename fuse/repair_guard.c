@@ -1,4 +1,4 @@
-/* repair_guard.c - what programs say of infinite extrema, and what folds are there.
+/* repair_guard.c - what programs say of infinite extrema and of counts of nothing, and what folds are there.
  *
  * A program may guard what it computes from a maximum m: select(m == -inf, 0, exp(x - m)).  Over the reals no
  * maximum is infinite: the chain has the value without the guard.  Where m is -inf over the whole a fold is
@@ -17,6 +17,20 @@ typedef struct answer {
   uint32_t result; /* BB_NONE: no question that only infinities answer otherwise */
   bool there;      /* at the limit; the opposite for numbers */
 } answer;
+
+static bool of_extents(const bb_expr *expr) {
+  bool all = expr->op != BB_X_ARG && expr->op != BB_X_COORD;
+  for (uint32_t i = 0; i < bb_expr_op_arity(expr->op); i++) all &= of_extents(expr->a[i]);
+  return all;
+}
+
+/* Without the question whether there are elements at all. */
+static const bb_expr *of_whole(const bb_expr *question) {
+  if (question->op != BB_X_AND) return question;
+  return of_extents(question->a[1])   ? question->a[0]
+         : of_extents(question->a[0]) ? question->a[1]
+                                      : question;
+}
 
 /* The result that is all an expression reads; BB_NONE: it reads something else. */
 static uint32_t only_result(const bb_repair *r, const bb_expr *expr) {
@@ -38,9 +52,10 @@ static bool answered(const bb_expr *question, uint32_t result, double value) {
   return bb_expr_eval(question, &env) != 0;
 }
 
-/* Is it answered one way for all numbers?  Gives the answer. */
-static bool is_settled(const bb_repair *r, const bb_expr *question, uint32_t result, bool *yes) {
-  bb_range number = {.lo = -DBL_MAX, .hi = DBL_MAX}, arg[BB_REPAIR_RESULTS];
+/* Is it answered one way for all numbers from `least` on?  Gives the answer. */
+static bool is_settled(const bb_repair *r, const bb_expr *question, uint32_t result, double least,
+                       bool *yes) {
+  bb_range number = {.lo = least, .hi = DBL_MAX}, arg[BB_REPAIR_RESULTS];
   for (uint32_t i = 0; i < BB_REPAIR_RESULTS; i++) arg[i] = i == result ? number : BB_RANGE_FLOAT;
   bb_range_env env = {.args = BB_REPAIR_RESULTS, .arg = arg};
   bb_range range = bb_range_of(&env, r->program, question);
@@ -48,16 +63,19 @@ static bool is_settled(const bb_repair *r, const bb_expr *question, uint32_t res
   return range.lo == range.hi;
 }
 
-/* m == -inf, isinf(m), abs(m) < inf, !(m > -inf): what sets the limit of an extremum apart. */
+/* m == -inf, isinf(m), abs(m) < inf, !(m > -inf): what sets the limit of an extremum apart; n == 0, a count's. */
 static answer asked(const bb_repair *r, const bb_expr *question) {
+  question = of_whole(question);
   answer a = {.result = question->dtype == BB_BOOL ? only_result(r, question) : BB_NONE};
   for (uint32_t i = 0; i < r->folds && a.result != BB_NONE; i++) {
     double empty[2];
-    bool numbers;
+    bool numbers, count = bb_repair_is_count(&r->fold[i]);
     if (r->fold[i].result != a.result) continue;
     bb_monoid_empty(bb_monoid_get(r->fold[i].fold), empty);
-    a.there = isinf(empty[0]) && answered(question, a.result, empty[0]);
-    if (isinf(empty[0]) && is_settled(r, question, a.result, &numbers) && numbers != a.there)
+    bool limit = count || isinf(empty[0]);
+    a.there = limit && answered(question, a.result, empty[0]);
+    if (limit && is_settled(r, question, a.result, count ? 1 : -DBL_MAX, &numbers) &&
+        numbers != a.there)
       return a;
     break;
   }
@@ -143,12 +161,22 @@ void bb_repair_note_guards(const bb_repair *r, bb_repair_fold *fold, const bb_ex
 
 /* --- folds at a limit --- */
 
-static const bb_expr *where(const bb_repair *r, const bb_expr *extremum, double empty, double value,
+static const bb_expr *at(const bb_repair *r, const bb_expr *fold, double empty) {
+  return bb_expr_make(r->program, BB_X_EQ, fold, bb_expr_const(r->program, BB_F32, empty), NULL);
+}
+
+static const bb_expr *where(const bb_repair *r, const bb_expr *is, double value,
                             const bb_expr *finish) {
   bb_program *p = r->program;
-  const bb_expr *limit = bb_expr_const(p, BB_F32, empty);
-  const bb_expr *none = bb_expr_make(p, BB_X_EQ, extremum, limit, NULL);
-  return bb_expr_make(p, BB_X_SELECT, none, bb_expr_const(p, finish->dtype, value), finish);
+  return bb_expr_make(p, BB_X_SELECT, is, bb_expr_const(p, finish->dtype, value), finish);
+}
+
+/* A whole without elements is at every limit, and its folds are what they begin with. */
+static const bb_expr *of_elements(const bb_repair *r, const bb_expr *is) {
+  if (!r->terms) return is;
+  const bb_expr *none = bb_expr_const(r->program, BB_I64, 0);
+  const bb_expr *some = bb_expr_make(r->program, BB_X_NE, r->terms, none, NULL);
+  return bb_expr_make(r->program, BB_X_AND, is, some, NULL);
 }
 
 /* Where an extremum is at its limit over the whole, terms taken relative to it were left out as if there
@@ -161,7 +189,8 @@ static const bb_expr *without_numbers(const bb_repair *r, const bb_repair_fold *
     const bb_component *c = &p->component[i];
     bool said = fold->guards >> r->fold[c->of].result & 1;
     if (!(limits >> i & 1) || said || bb_repair_is_pivot(r, c->of)) continue;
-    value = where(r, bb_expr_arg(r->program, BB_F32, p->own + i), c->empty, NAN, value);
+    const bb_expr *is = at(r, bb_expr_arg(r->program, BB_F32, p->own + i), c->empty);
+    value = where(r, of_elements(r, is), NAN, value);
   }
   return value;
 }
@@ -189,6 +218,26 @@ static const bb_expr *with_limits(const bb_repair *r, const bb_repair_fold *fold
   return without_numbers(r, fold, limits, finish);
 }
 
+static const bb_expr *finished(const bb_repair *r, uint32_t fold) {
+  const bb_expr *finish = bb_repair_scaled(r, fold, r->product->result[fold].finish);
+  return bb_repair_limited(r, fold, finish);
+}
+
+/* What a sum is all of whose terms are masked: their rest, if there are any. */
+static const bb_expr *without_elements(const bb_repair *r, const bb_repair_fold *f,
+                                       const bb_expr *result) {
+  const bb_expr *with[BB_REPAIR_RESULTS] = {NULL};
+  for (uint32_t i = 0; i < BB_REPAIR_RESULTS; i++)
+    if (bb_expr_uses_arg(f->rest, i)) with[i] = finished(r, bb_repair_fold_of_result(r, i));
+  const bb_expr *rest = bb_expr_substitute(r->program, f->rest, BB_REPAIR_RESULTS, with);
+  if (rest->op != BB_X_CONST && r->terms) {
+    const bb_expr *none = bb_expr_const(r->program, BB_I64, 0);
+    rest = where(r, bb_expr_make(r->program, BB_X_EQ, r->terms, none, NULL), 0, rest);
+  }
+  const bb_expr *count = finished(r, bb_repair_fold_of_result(r, f->counted));
+  return bb_expr_make(r->program, BB_X_SELECT, at(r, count, 0), rest, result);
+}
+
 const bb_expr *bb_repair_limited(const bb_repair *r, uint32_t fold, const bb_expr *finish) {
   const bb_repair_fold *f = &r->fold[fold];
   const bb_expr *result = with_limits(r, f, finish);
@@ -196,7 +245,7 @@ const bb_expr *bb_repair_limited(const bb_repair *r, uint32_t fold, const bb_exp
     double empty[2];
     if (!(f->zeros >> r->fold[i].result & 1)) continue;
     bb_monoid_empty(bb_monoid_get(r->fold[i].fold), empty);
-    result = where(r, r->product->result[i].finish, empty[0], 0, result);
+    result = where(r, at(r, r->product->result[i].finish, empty[0]), 0, result);
   }
-  return result;
+  return f->counted == BB_NONE ? result : without_elements(r, f, result);
 }

@@ -247,7 +247,8 @@ static void insert_fold(bb_repair *r, const pivot *p) {
                          .result = p->result->index,
                          .dtype = p->user->dtype,
                          .along = p->user->along,
-                         .term = p->exponent};
+                         .term = p->exponent,
+                         .counted = BB_NONE};
   memmove(r->fold + 1, r->fold, r->folds * sizeof *r->fold);
   r->fold[0] = made;
   r->folds++;
@@ -282,18 +283,12 @@ bool bb_repair_is_pivot(const bb_repair *r, uint32_t fold) {
   return false;
 }
 
-static uint32_t fold_of_result(const bb_repair *r, uint32_t result) {
-  uint32_t i = 0;
-  while (r->fold[i].result != result) i++;
-  return i;
-}
-
 const bb_expr *bb_repair_scaled(const bb_repair *r, uint32_t fold, const bb_expr *finish) {
   const bb_expr *power = NULL;
   for (uint32_t i = 0; i < r->pivots; i++) {
     int degree = r->fold[fold].degree[i];
     if (!degree) continue;
-    const bb_expr *m = r->product->result[fold_of_result(r, r->pivot[i])].finish;
+    const bb_expr *m = r->product->result[bb_repair_fold_of_result(r, r->pivot[i])].finish;
     const bb_expr *times = bb_expr_const(r->program, BB_F32, degree);
     m = bb_expr_make(r->program, BB_X_MUL, times, m, NULL);
     power = power ? bb_expr_make(r->program, BB_X_ADD, power, m, NULL) : m;

@@ -519,6 +519,7 @@ bool bb_repair_derive(bb_repair *r) {
     if (r->fold[i].along != r->fold[0].along)
       return bb_repair_refuse(r, "the maps fold along different axes");
   }
+  if (!bb_repair_count(r)) return false;
   bb_repair *deep = BB_NEW(r->arena, bb_repair, 1);
   *deep = *r;
   if (!bb_repair_pivot(r))
