@@ -341,6 +341,24 @@ static const bb_expr *shifted(moments *m, const uint32_t *outer, const uint32_t 
   return product;
 }
 
+/* The same sum about one pivot by Horner's scheme, d*(2*t + d*n) for 2*d*t + d**2*n: of two products that
+ * overflow one may be below 0, and their sum no number. */
+static const bb_expr *horner(moments *m, uint32_t j, const bb_expr *difference) {
+  bb_derivation *d = m->d;
+  const bb_expr *value = NULL;
+  uint32_t power = 0;
+  for (uint32_t i = 0; i <= j; i++) {
+    const bb_expr *times = bb_dx_number(d, (double)binomials(m->index[j], m->index[i]));
+    const bb_expr *term = bb_dx_mul(d, times, m->fold[i].value);
+    if (value)
+      term = bb_dx_add(d, term,
+                       bb_dx_mul(d, bb_dx_power(d, difference, m->index[i][0] - power), value));
+    value = term;
+    power = m->index[i][0];
+  }
+  return value;
+}
+
 static bool add_moment(moments *m, uint32_t j, const bb_expr *const *difference) {
   bb_derivation *d = m->d;
   bb_linear repair = {NULL};
@@ -360,6 +378,7 @@ static bool add_moment(moments *m, uint32_t j, const bb_expr *const *difference)
   for (uint32_t i = j + 1; i-- > 0;)
     if (below(m->index[i], m->index[j]))
       add_multiple(d, &repair, shifted(m, m->index[j], m->index[i], difference), &m->fold[i]);
+  if (m->bases == 1 && difference[0]) repair.value = horner(m, j, difference[0]);
   bb_linear scaled = {NULL};
   add_multiple(d, &scaled, bb_normal_expr(d->al, m->group->scale), &repair);
   bool changes = scaled.value != m->fold[j].value;

@@ -10,14 +10,6 @@
 
 /* --- floating point --- */
 
-double bb_range_largest(bb_dtype dtype) {
-  switch (dtype) {
-  case BB_F16: return 65504;
-  case BB_BF16: return 3.3895313892515355e38;
-  case BB_F32: return FLT_MAX;
-  default: return DBL_MAX;
-  }
-}
 static double unit(bb_dtype dtype) {
   return dtype == BB_F16    ? 0x1p-10
          : dtype == BB_BF16 ? 0x1p-7
@@ -32,7 +24,7 @@ static double smallest(bb_dtype dtype) {
  * overflow. */
 static bb_range rounded(bb_dtype dtype, bb_range r) {
   if (!bb_dtype_is_float(dtype)) return r;
-  double wide = 4 * unit(dtype), least = smallest(dtype), most = bb_range_largest(dtype);
+  double wide = 4 * unit(dtype), least = smallest(dtype), most = bb_dtype_largest(dtype);
   bool low_exact = isinf(r.lo) || (r.lo == trunc(r.lo) && fabs(r.lo) < 1 / unit(dtype));
   bool high_exact = isinf(r.hi) || (r.hi == trunc(r.hi) && fabs(r.hi) < 1 / unit(dtype));
   if (!low_exact) r.lo -= fabs(r.lo) * wide;
@@ -285,7 +277,7 @@ bb_range bb_range_fold(bb_monoid_id fold, bb_range t) {
 
 bool bb_range_exp_overflows(const bb_range_env *env, bb_program *program, const bb_expr *expr) {
   bb_range a = bb_range_of(env, program, expr->a[0]);
-  double most = log(bb_range_largest(expr->dtype));
+  double most = log(bb_dtype_largest(expr->dtype));
   if (a.hi <= most) return false;
   /* An exponent that is infinite or NaN by its own right is not the exp's fault; any finite one
    * above the limit is. */

@@ -44,9 +44,6 @@ enum { BB_UP = 1, BB_DOWN = 2 };
 uint32_t bb_range_slope(const bb_range_env *env, bb_program *program, const bb_expr *expr,
                         uint32_t operand);
 
-/* The largest number of a float type. */
-double bb_range_largest(bb_dtype dtype);
-
 /* The fold of a non-empty sequence of terms that all lie in `term`, in reals. */
 bb_range bb_range_fold(bb_monoid_id fold, bb_range term);
 

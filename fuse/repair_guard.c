@@ -103,12 +103,13 @@ typedef struct guards {
   uint32_t at; /* the result that is at its limit; BB_NONE: none is */
 } guards;
 
-/* Takes guards away that give 0 or no number, or another number in the place of the extremum; notes those
+/* Takes bounds away that every number keeps, and guards that give 0 or no number, or another number in the place of the extremum; notes those
  * that give a number. */
 static const bb_expr *unguarded(void *user, bb_program *program, const bb_expr *node,
                                 const bb_expr *const a[3]) {
   guards *g = user;
   if (!a[0]) return node;
+  if (node->op == BB_X_MIN && bb_expr_is_number(a[1], bb_dtype_largest(node->dtype))) return a[0];
   if (node->op != BB_X_SELECT) return bb_expr_rebuild(program, node, a);
   answer is = asked(g->r, a[0]);
   const bb_expr *guard = bare(a[is.there ? 1 : 2]), *rest = a[is.there ? 2 : 1];

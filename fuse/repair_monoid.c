@@ -88,14 +88,42 @@ static bb_monoid_component constant_of(shape *s, uint32_t j) {
                                .repair = both[0]};
 }
 
+/* --- sums of no negative terms --- */
+
+typedef struct floored {
+  bb_dtype dtype;
+  uint32_t own, renewed; /* ARGs of the component */
+} floored;
+
+static const bb_expr *floored_step(void *user, bb_program *p, const bb_expr *node,
+                                   const bb_expr *const a[3]) {
+  const floored *f = user;
+  if (!a[0]) return node;
+  const bb_expr *sum = node->op == BB_X_ADD ? node->a[0] : NULL;
+  bool part = sum && sum->op == BB_X_ARG && (sum->index == f->own || sum->index == f->renewed);
+  if (!part || node->a[1]->op != BB_X_MUL) return bb_expr_rebuild(p, node, a);
+  const bb_expr *least = bb_expr_const(p, f->dtype, -bb_dtype_largest(f->dtype));
+  return bb_expr_make(p, BB_X_ADD, a[0], bb_expr_make(p, BB_X_MAX, a[1], least, NULL), NULL);
+}
+
+/* What is added to a sum of squares to move it may be negative, by rounding at least.  Where both overflow
+ * the sum did so first: it is infinite, and no number minus infinity. */
+static const bb_expr *floor_moved(const bb_repair *r, uint32_t component, const bb_expr *expr) {
+  const bb_component *c = &r->product->component[component];
+  if (c->fold != BB_MONOID_SUM || !(c->range.lo >= 0) || c->payload) return expr;
+  floored f = {bb_repair_dtype(r, component), r->product->own + component,
+               r->product->renewed + component};
+  return bb_expr_rewrite(r->program, expr, floored_step, &f);
+}
+
 bool bb_repair_monoid(bb_repair *r) {
   const bb_product *p = r->product;
   const bb_expr **combine = bb_product_combine(r->program, p);
   r->constants = 0;
   const bb_expr **update = BB_NEW(r->arena, const bb_expr *, p->count);
   for (uint32_t j = 0; j < p->count; j++) {
-    combine[j] = bb_repair_numbers(r, combine[j]);
-    update[j] = bb_repair_numbers(r, p->component[j].update);
+    combine[j] = floor_moved(r, j, bb_repair_numbers(r, combine[j]));
+    update[j] = floor_moved(r, j, bb_repair_numbers(r, p->component[j].update));
     if (!find_constants(r, combine[j]) || !find_constants(r, update[j])) return false;
   }
   shape s = {.r = r, .count = p->count + r->constants};

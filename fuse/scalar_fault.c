@@ -81,7 +81,7 @@ static uint32_t exp_fault(bb_scalars *t, const bb_scalar *term) {
   bb_range range = bb_scalar_bounds(t, exponent);
   double lo = fmin(range.lo * by, range.hi * by), hi = fmax(range.lo * by, range.hi * by);
   uint32_t fault = 0;
-  if (hi > margin * log(bb_range_largest(term->dtype))) fault |= BB_FAULT_HIGH;
+  if (hi > margin * log(bb_dtype_largest(term->dtype))) fault |= BB_FAULT_HIGH;
   if (lo < margin * least_exponent(term->dtype)) fault |= BB_FAULT_ZERO;
   if (!fault)
     exp->bound =
@@ -244,7 +244,7 @@ static uint32_t fold_fault(bb_scalars *t, const bb_scalar *term) {
  * a number again, of which no more is left than that it can underflow. */
 static void mend(bb_scalars *t, bb_scalar *term) {
   if (!bb_dtype_is_float(term->dtype)) return;
-  if (!bb_scalar_is_moderate(t, term, margin * bb_range_largest(term->dtype))) return;
+  if (!bb_scalar_is_moderate(t, term, margin * bb_dtype_largest(term->dtype))) return;
   if (!term->exp) {
     term->exp = bb_exp_add(t);
     bb_exp_of(t, term->exp)->mended = true;

@@ -1,6 +1,7 @@
 /* dtype.c - element types: names and sizes. */
 #include "type.h"
 
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -27,6 +28,15 @@ bool bb_dtype_is_float(bb_dtype dtype) {
 }
 bool bb_dtype_is_stored(bb_dtype dtype) {
   return dtypes[dtype].kind == STORED;
+}
+
+double bb_dtype_largest(bb_dtype dtype) {
+  switch (dtype) {
+  case BB_F16: return 65504;
+  case BB_BF16: return 3.3895313892515355e38;
+  case BB_F32: return FLT_MAX;
+  default: return DBL_MAX;
+  }
 }
 
 double bb_dtype_wrap(bb_dtype dtype, double value) {

@@ -26,6 +26,8 @@ enum {
 const char *bb_dtype_name(bb_dtype dtype);
 uint32_t bb_dtype_bytes(bb_dtype dtype);
 bool bb_dtype_is_float(bb_dtype dtype);
+/* The largest number of a float type. */
+double bb_dtype_largest(bb_dtype dtype);
 /* Held by arrays alone: such elements are moved, chosen and cast, and computed with as wider
  * ones. */
 bool bb_dtype_is_stored(bb_dtype dtype);

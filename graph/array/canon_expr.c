@@ -7,7 +7,6 @@
  */
 #include "canon.h"
 
-#include <float.h>
 #include <math.h>
 
 static bool is_const(const bb_expr *e) {
@@ -191,14 +190,9 @@ static const bb_expr *canon_equal(bb_program *p, bool equal, const bb_expr *a, c
   return make(p, equal ? BB_X_EQ : BB_X_NE, a, b);
 }
 
-/* The largest finite number of a type. */
-static double largest(bb_dtype dtype) {
-  return dtype == BB_F16 ? 65504 : dtype == BB_F64 ? DBL_MAX : FLT_MAX;
-}
-
 /* A number is of any float type that reaches as far.  A truth value that was written as numbers is itself again. */
 static const bb_expr *canon_cast(bb_program *p, bb_dtype dtype, const bb_expr *a) {
-  if (is_const(a) && bb_dtype_is_float(dtype) && fabs(a->number) <= largest(dtype))
+  if (is_const(a) && bb_dtype_is_float(dtype) && fabs(a->number) <= bb_dtype_largest(dtype))
     return bb_expr_const(p, dtype, a->number);
   if (dtype == BB_BOOL && a->op == BB_X_SELECT && is_const(a->a[1]) && is_const(a->a[2])) {
     bool yes = a->a[1]->number != 0, no = a->a[2]->number != 0;

@@ -364,6 +364,8 @@ bool bb_rule_moments(bb_canon *c, uint32_t at) {
   const bb_expr *raw = bb_expr_make(p, BB_X_DIV, bb_expr_arg(p, dtype, 0), n, NULL);
   const bb_expr *mean2 =
       bb_expr_make(p, BB_X_POW, bb_expr_arg(p, dtype, 1), bb_expr_const(p, dtype, 2), NULL);
+  /* Where both overflow, the mean of squares is the larger. */
+  mean2 = bb_expr_make(p, BB_X_MIN, mean2, bb_expr_const(p, dtype, bb_dtype_largest(dtype)), NULL);
   /* Rounded, the difference may be below 0, of which there is no root. */
   const bb_expr *gap = bb_expr_make(p, BB_X_MAX, bb_expr_make(p, BB_X_SUB, raw, mean2, NULL),
                                     bb_expr_const(p, dtype, 0), NULL);

@@ -115,7 +115,7 @@ static void test_shapes(void **state) {
   product = derive(p, c);
   assert_int_equal(product->count, 4);
   assert_ptr_equal(product->component[3].repair,
-                   repair_text(p, c, product, "M+2*(S/n-a1/b1)*M_1+(S/n-a1/b1)**2*n"));
+                   repair_text(p, c, product, "M+(S/n-a1/b1)*(2*M_1+(S/n-a1/b1)*n)"));
   assert_true(product->component[3].range.lo == 0);
   product = derive(p, find("variance of a sum of two"));
   assert_int_equal(product->count, 4);
