@@ -61,16 +61,26 @@ static int64_t places(const bb_onnx_node *n, window w, automatic automatic_pad, 
   return up && (count - 1) * w.stride >= w.extent + w.before ? count - 1 : count;
 }
 
-/* The same as an extent, where only a run tells the length; a window larger than that is refused then.  NULL: what hangs
- * over cannot be told yet. */
+/* With `up` there are as many places as reach the end, ceil((extent + pads - reach) / stride) + 1, but no more than begin
+ * before it, ceil((extent + before) / stride).  Which is less does not depend on the extent; with what is given they are
+ * (extent + that) / stride + 1, rounded down. */
+static int64_t hanging(window w, int64_t reach) {
+  int64_t beyond = w.after - reach + w.stride;
+  return w.before + (beyond < 0 ? beyond : 0) - 1;
+}
+
+/* The same as an extent, where only a run tells the length; a window larger than that is refused then.  NULL: a
+ * window may stand in the padding behind the end alone. */
 static const bb_extent *open_places(const bb_onnx_node *n, window w, automatic automatic_pad,
                                     bool up, const bb_extent *axis) {
   bb_onnx *m = n->m;
   bool same = automatic_pad == SAME_UPPER || automatic_pad == SAME_LOWER;
   if (same || automatic_pad == VALID) w.before = w.after = 0;
-  if (up && w.stride > 1 && !same) return NULL;
+  int64_t reach = (w.kernel - 1) * w.dilation + 1;
   const bb_expr *length = bb_onnx_extent_meaning(m, axis);
-  int64_t more = w.before + w.after - (same ? 1 : (w.kernel - 1) * w.dilation + 1);
+  int64_t more = w.before + w.after - (same ? 1 : reach);
+  if (up && !same && w.after >= reach) return NULL;
+  if (up && !same) more = hanging(w, reach);
   if (w.stride == 1)
     return bb_onnx_expr_extent(
         m, bb_onnx_tidy_make(m, BB_X_ADD, length, f_num(m->program, length, (double)more + 1)));
@@ -93,7 +103,7 @@ static bool slide(bb_onnx_node *n, const int64_t *kernel, const bb_extent **shap
     shape[i + 2] = w.extent < 0 ? open_places(n, w, automatic_pad, up, n->in[0]->shape[i + 2])
                                 : bb_onnx_number(n->m, places(n, w, automatic_pad, up));
     if (shape[i + 2]) continue;
-    bb_onnx_unsupported(n, "a window that may hang over an end that is known only at run time");
+    bb_onnx_unsupported(n, "a window in the padding behind an end that is known only at run time");
     return false;
   }
   return true;

@@ -452,6 +452,13 @@ def kernels():
         yield single(f"Pad-open-{mode}", "Pad", [line, ints(0, 0, 3, 0, 0, 2)], symbols=[["N", 4, "T"]], mode=mode)
     yield single("Pad-open-cut", "Pad", [line, ints(0, 0, -2, 1, 0, -3), K(np.float32(1.5))], symbols=[["N", 4, "T"]], by="runtime")
     yield single("MaxPool-ceil", "MaxPool", [image], kernel_shape=[3, 3], strides=[2, 2], ceil_mode=1)
+    for size in range(6, 12): # what hangs over the end, and what would begin behind it, at any remainder; the reference's windows are others
+        for name, given in [("pads", dict(pads=[1, 2, 1, 1], strides=[2, 4])), ("none", dict(strides=[3, 2])), ("far", dict(strides=[4, 5], pads=[0, 1, 2, 2])),
+                            ("counted", dict(strides=[2, 3], pads=[1, 1, 1, 1], count_include_pad=1))]:
+            yield single(f"AveragePool-open-ceil-{name}-{size}", "AveragePool", [rand(2, 3, size, size + 1)], since=19, symbols=[["N", 3, "H", "W"]],
+                         kernel_shape=[3, 3], ceil_mode=1, by="runtime", **given)
+        yield single(f"MaxPool-open-ceil-{size}", "MaxPool", [rand(2, 3, size, size)], symbols=[["N", 3, "H", "W"]], kernel_shape=[2, 2], strides=[3, 2],
+                     dilations=[2, 3], pads=[1, 0, 1, 1], ceil_mode=1, by="runtime")
     yield single("AveragePool", "AveragePool", [image], kernel_shape=[2, 2], pads=[1, 1, 0, 0], count_include_pad=1)
 
 
