@@ -205,10 +205,12 @@ static void run_select(int n, const double *a, const double *b, const double *c,
 #undef EACH
 }
 
-/* What a step gives is rounded to. */
-static bb_dtype precision(const bb_formula *formula, const bb_expr *expr) {
+/* What a step gives is rounded to: 16 bits by casts, and at the end. */
+static bb_dtype precision(const bb_formula *formula, uint32_t number) {
+  const bb_expr *expr = formula->step[number].expr;
   bool narrow = bb_dtype_is_float(expr->dtype) && expr->dtype != BB_F64;
-  return formula->accumulator && narrow && expr->op != BB_X_CAST ? BB_F32 : expr->dtype;
+  bool inside = formula->accumulator || number + 1 < formula->steps;
+  return inside && narrow && expr->op != BB_X_CAST ? BB_F32 : expr->dtype;
 }
 
 static void round_stretch(bb_dtype dtype, int n, double *values) {
@@ -339,7 +341,7 @@ static void run_stretch(evaluation *e, int64_t first, int n) {
     case 2: run_pair(e, s, n, a, b, out); break;
     default: run_select(n, a, b, c, out);
     }
-    if (!e->run->options->float64) round_stretch(precision(e->formula, expr), n, out);
+    if (!e->run->options->float64) round_stretch(precision(e->formula, s), n, out);
   }
   if (e->lost[e->formula->steps - 1]) refuse_lost(e);
 }

@@ -2,10 +2,11 @@
  *
  * float64 computes everything in double and rounds nothing; conversions to integers and bools are
  * conversions all the same.  float32 rounds the result of every operation, also inside expressions,
- * to its dtype, with two liberties that make it as good as what it is compared with: a dot or a
+ * to its dtype, with three liberties that make it as good as what it is compared with: a dot or a
  * row_sum adds its terms in double and rounds once (an accumulator of several blocks rounds after
- * each), and what accumulates (dot, row_sum, folds, scans) in f16 or bf16 is held in f32, as kernels
- * do.  It becomes narrow where an elementwise operation or a tensor takes it.
+ * each); what accumulates (dot, row_sum, folds, scans) in f16 or bf16 is held in f32, as kernels
+ * do, and becomes narrow where an elementwise operation or a tensor takes it; and an expression of
+ * f16 or bf16 is taken in f32 and rounded at its end and where it has a cast, as kernels do.
  */
 #ifndef BB_INTERP_H
 #define BB_INTERP_H
@@ -29,7 +30,7 @@ typedef struct bb_interp_counts {
 } bb_interp_counts;
 
 typedef struct bb_interp_options {
-  bool float64;          /* else every operation rounds to its dtype, f32 at least */
+  bool float64;          /* else operations round as above */
   const int64_t *symbol; /* value of each symbol of the program */
   const int64_t *block;  /* per dim: elements in a block, 0: 64; blocked dims only */
   uint32_t loop_seed;    /* not 0: draw a block size per loop where the program lets loops
