@@ -2,6 +2,7 @@
 #include "convert.h"
 #include "formula.h"
 
+#include <math.h>
 #include <string.h>
 
 bb_dtype bb_onnx_fold_dtype(bb_dtype dtype) {
@@ -76,6 +77,17 @@ static bb_onnx_value *fold_elements(const bb_onnx_node *n, int kind, bb_onnx_val
   return bb_onnx_value_of_elements(n->m, v->dtype, keep ? v->rank : 0, shape, 1, &e);
 }
 
+/* exps are taken relative to their greatest, and an infinite one is no number away from itself: the sum of
+ * exps is then infinite, too. */
+static bb_onnx_value *where_infinite(const bb_onnx_node *n, bb_onnx_value *y,
+                                     bb_onnx_value *greatest) {
+  bb_program *p = n->m->program;
+  bb_onnx_value *in[2] = {y, greatest};
+  const bb_expr *log = bb_onnx_arg(n, 0, y), *top = bb_onnx_arg(n, 1, greatest);
+  const bb_expr *infinite = f_num(p, top, INFINITY);
+  return bb_onnx_map(n, bb_expr_make(p, BB_X_SELECT, f_eq(p, top, infinite), infinite, log), 2, in);
+}
+
 static void reduce(bb_onnx_node *n, uint32_t count, const int64_t *given) {
   bb_program *p = n->m->program;
   bb_onnx_value *v = n->in[0];
@@ -92,10 +104,12 @@ static void reduce(bb_onnx_node *n, uint32_t count, const int64_t *given) {
   if (n->out[0]) return;
   for (uint32_t i = 0; i < count; i++) folded[i] = v->shape[axes[i]];
   const bb_expr *length = bb_onnx_length(n, work, skip ? 0 : count, folded);
-  v = bb_onnx_cast(n, v, work);
+  bb_onnx_value *x = v = bb_onnx_cast(n, v, work);
   v = bb_onnx_map(n, before(p, kind, bb_onnx_arg(n, 0, v)), 1, &v);
   if (!skip && count) v = bb_onnx_reduce(n, monoid_of(kind), v, count, axes, keep);
   v = bb_onnx_map(n, after(p, kind, bb_onnx_arg(n, 0, v), length), 1, &v);
+  if (kind == R_LOG_SUM_EXP && bb_dtype_is_float(work) && !skip && count)
+    v = where_infinite(n, v, bb_onnx_reduce(n, BB_MONOID_MAX, x, count, axes, keep));
   n->out[0] = bb_onnx_cast(n, v, dtype);
 }
 
