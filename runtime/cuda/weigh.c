@@ -20,7 +20,7 @@ static const double LAUNCH = 1.5e-6, BEGIN = 1.9e-6, AGAIN = 0.5e-6, MERGE = 1.5
 enum { THREADS = 2048, REGISTERS = 64 << 10, HELD = 168 };
 /* Of blocks that persist and of which several share a processor: how much longer a turn takes one that is alone, in which nothing else
  * goes on while products wait for arithmetic; seconds until the first tile of such a block is there and its results left, which are half
- * of another's; as attention of 128 to 2048 rows has it. */
+ * of another's; as two products with a fold of exps between them, of 128 to 2048 rows, have it. */
 static const double ALONE = 1.5, SHARING_BEGIN = 0.63e-6;
 /* The same processor's by warps that make products of 32 rows each, or of 16, and the registers of their threads; as products of 1024,
  * 2048 and 4096 cubed have it. */

@@ -34,7 +34,7 @@ def log_softmax(x, axis=-1):
 
 def log_sum_exp(x, axes, keepdims=1):
     top = x.max(tuple(axes), keepdims=True)
-    top = np.where(np.isneginf(top), np.zeros_like(top), top)
+    top = np.where(np.isinf(top), np.zeros_like(top), top)
     return top + np.log(np.exp(x - top).sum(tuple(axes), keepdims=True, dtype=x.dtype))
 
 
