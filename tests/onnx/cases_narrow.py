@@ -125,11 +125,11 @@ def quantised_operators():
     yield single("ConvInteger-points", "ConvInteger", [image, K(whole(np.uint8, 3, 4, 1, 1)), K(np.uint8(7)), K(np.uint8(9))])
     yield single("ConvInteger-open", "ConvInteger", [image, K(weights), K(np.uint8(7))], symbols=open_image, group=2, by="runtime")
     maps = K(rand(6, low=0.005, high=0.02))
-    for name, x, zero in [("", image, z), ("-int8", image.view(np.int8), K(np.int8(-3)))]:
-        yield single(f"QLinearConv{name}", "QLinearConv", [x, s, zero, K(weights), maps, K(np.zeros(6, np.int8)), u, zero, K(np.arange(-900, 900, 300, dtype=np.int32))],
-                     group=2, pads=[1, 1, 1, 1], by="runtime")
+    for name, x, zero, w, by in [("", image, z, weights, "reference"), ("-seven", image, z, weights >> 1, "runtime"),
+                                 ("-int8", image.view(np.int8), K(np.int8(-3)), weights, "runtime")]:
+        yield single(f"QLinearConv{name}", "QLinearConv", [x, s, zero, K(w), maps, K(np.zeros(6, np.int8)), u, zero, K(np.arange(-900, 900, 300, dtype=np.int32))],
+                     group=2, pads=[1, 1, 1, 1], by=by)
     yield single("QLinearConv-points", "QLinearConv", [image, s, z, K(whole(np.uint8, 3, 4, 1, 1)), t, y, u, v], by="runtime")
-    yield single("QLinearConv-last", "QLinearConv", [image.transpose(0, 2, 3, 1).copy(), s, z, K(weights), t, K(np.int8(0)), u, v], domain=MS, group=2, channels_last=1)
     yield single("QLinearAdd", "QLinearAdd", [a, s, z, b[:1], t, y, u, v], domain=MS)
     yield single("QLinearMul", "QLinearMul", [a, s, z, K(b), t, y, u, v], domain=MS)
     yield single("QLinearSigmoid", "QLinearSigmoid", [a, s, z, K(np.float32(1 / 256)), K(np.uint8(0))], domain=MS)
@@ -142,12 +142,55 @@ def quantised_operators():
     yield single("QLinearAveragePool-last", "QLinearAveragePool", [image, s, z, t, y], domain=MS, kernel_shape=[2, 3], channels_last=1)
     yield single("QLinearConcat", "QLinearConcat", [u, v, a, s, z, b, t, y], domain=MS, axis=1)
     yield single("QLinearWhere", "QLinearWhere", [rand(6, 40) > 0, a, s, z, b, t, y, u, v], domain=MS)
-    c, steps, bias = whole(np.int8, 40, 24), K(rand(24, low=0.01, high=0.03)), K(rand(24))
-    yield single("MatMulIntegerToFloat", "MatMulIntegerToFloat", [a, K(c), s, steps, z, K(np.zeros(24, np.int8)), bias], domain=MS)
-    yield single("MatMulIntegerToFloat-plain", "MatMulIntegerToFloat", [a, K(c), s, t], domain=MS)
-    yield single("DynamicQuantizeMatMul", "DynamicQuantizeMatMul", [rand(6, 40), K(c), steps, K(np.zeros(24, np.int8)), bias], domain=MS)
-    yield single("QGemm", "QGemm", [a, s, z, K(c), steps, K(np.zeros(24, np.int8)), K(np.arange(24, dtype=np.int32) * 40), u, v], domain=MS)
-    yield single("QGemm-turned", "QGemm", [a, s, z, K(c.T.copy()), t, K(np.int8(2)), None], domain=MS, transB=1, alpha=0.5)
+    yield from products_to_float(s, t, u, z, v, a, image, weights)
+
+
+def products_to_float(s, t, u, z, v, a, image, weights):
+    """Products of bytes without a sign and with one, and what ONNX Runtime makes of them in one node.  Where processors have no
+    instruction for them (VNNI), it adds two such products in 16 bits that saturate: there it is right for weights of seven bits
+    (2 x 255 x 64 < 2^15), those that its quantiser then makes (reduce_range), and for all others numpy says what is."""
+    c, steps, bias, none = whole(np.int8, 40, 24), K(rand(24, low=0.01, high=0.03)), K(rand(24)), K(np.zeros(24, np.int8))
+    floats, whole_bias = rand(6, 40), K(np.arange(24, dtype=np.int32) * 40)
+
+    def conv(x0):
+        feature_major = single("conv", "QLinearConv", [x0.transpose(0, 3, 1, 2), s, z, K(weights), t, K(np.int8(0)), u, v], group=2)
+        return {"y0": feature_major.answer()["y0"].transpose(0, 2, 3, 1)}
+
+    def dynamic(x0):
+        q, scale, zero = single("dynamic", "DynamicQuantizeLinear", [x0], outputs=3).answer().values()
+        return {"y0": scaled(integers(q, c, zero), scale * steps.array, bias.array)}
+
+    answers = {
+        "QLinearConv-last": conv,
+        "MatMulIntegerToFloat": lambda x0: {"y0": scaled(integers(x0, c, z.array), s.array * steps.array, bias.array)},
+        "MatMulIntegerToFloat-plain": lambda x0: {"y0": scaled(integers(x0, c), s.array * t.array)},
+        "DynamicQuantizeMatMul": dynamic,
+        "QGemm": lambda x0: {"y0": codes(scaled(integers(x0, c, z.array) + whole_bias.array, s.array * steps.array), u, v)},
+        "QGemm-turned": lambda x0: {"y0": scaled(integers(x0, c, z.array, np.int8(2)), np.float32(0.5) * s.array * t.array)}}
+    for seven in (False, True):
+        def case(name, operands, seven=seven, **attributes):
+            by = "runtime" if seven else wrapped(answers[name])
+            return single(name + "-seven" * seven, name.split("-")[0], operands, domain=MS, by=by, **attributes)
+        w, k = (weights >> 1, c >> 1) if seven else (weights, c)
+        yield case("QLinearConv-last", [image.transpose(0, 2, 3, 1).copy(), s, z, K(w), t, K(np.int8(0)), u, v], group=2, channels_last=1)
+        yield case("MatMulIntegerToFloat", [a, K(k), s, steps, z, none, bias])
+        yield case("MatMulIntegerToFloat-plain", [a, K(k), s, t])
+        yield case("DynamicQuantizeMatMul", [floats, K(k), steps, none, bias])
+        yield case("QGemm", [a, s, z, K(k), steps, none, whole_bias, u, v])
+        yield case("QGemm-turned", [a, s, z, K(k.T.copy()), t, K(np.int8(2)), None], transB=1, alpha=0.5)
+
+
+def integers(x, w, x_zero=0, w_zero=0):
+    """The product of codes less their zero points, exact."""
+    return (x.astype(np.int64) - x_zero) @ (w.astype(np.int64) - w_zero)
+
+
+def scaled(x, scale, bias=0):
+    return (x * scale + bias).astype(np.float32)
+
+
+def codes(x, scale, zero):
+    return np.clip(np.rint(x / scale.array) + zero.array, 0, 255).astype(np.uint8)
 
 
 FEW = {"int4": TensorProto.INT4, "uint4": TensorProto.UINT4, "float8e4m3fn": TensorProto.FLOAT8E4M3FN, "float8e5m2": TensorProto.FLOAT8E5M2,

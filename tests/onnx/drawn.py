@@ -1,6 +1,6 @@
 """Random models: chains of operators in the forms that exporters and people write, checked against onnxruntime.
 
-Every node is run by itself as it is drawn, by onnxruntime or else by ONNX's reference, so that the answer owes nothing to
+Every node is run by itself as it is drawn, by onnxruntime or else by ONNX's reference (integer products by it alone), so that the answer owes nothing to
 anybody's fusion; what would not be finite, or too large, is drawn anew.  Discrete operators (comparisons, rounding, maxima's
 places) see inputs only, or integers: there a last digit would decide.
 
