@@ -1,8 +1,8 @@
 """Random models: chains of operators in the forms that exporters and people write, checked against onnxruntime.
 
-Every node is run by itself as it is drawn, by onnxruntime or else by ONNX's reference (integer products by it alone), so that the answer owes nothing to
-anybody's fusion; what would not be finite, or too large, is drawn anew.  Discrete operators (comparisons, rounding, maxima's
-places) see inputs only, or integers: there a last digit would decide.
+Every node is run by itself as it is drawn, by onnxruntime or else by ONNX's reference (integer products by that alone), so that
+the answer owes nothing to anybody's fusion; what would not be finite, or too large, is drawn anew.  Discrete operators
+(comparisons, rounding, maxima's places) see inputs only, or integers: there a last digit would decide.
 
 usage: drawn.py [--keep FOLDER] [--size N] PROGRAM FIRST COUNT
 A model that differs, is refused or breaks the program is kept, if a folder is given; some seeds are drawn with symbols for extents.
