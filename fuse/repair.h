@@ -132,6 +132,13 @@ static inline bool bb_repair_reads_results(const bb_expr *expr) {
   return false;
 }
 
+/* Does an expression read an element, and not only folds' results? */
+static inline bool bb_repair_reads_leaves(const bb_repair *r, const bb_expr *expr) {
+  for (uint32_t i = 0; i < r->leaves; i++)
+    if (bb_expr_uses_arg(expr, BB_REPAIR_RESULTS + i)) return true;
+  return false;
+}
+
 static inline bool bb_repair_elementwise(const bb_node *node) {
   if (node->kind != BB_NODE_FUNC) return false;
   return node->op == BB_OP_ELEMENTWISE || node->op == BB_OP_ADD || node->op == BB_OP_MUL ||

@@ -14,9 +14,10 @@
 typedef struct masked {
   const bb_expr *let; /* of elements */
   const bb_expr *rest;
+  bool beside; /* elements are factors of what is masked: with an infinite one its 0 is no number */
 } masked;
 
-static const masked nowhere_known = {NULL, NULL};
+static const masked nowhere_known = {NULL, NULL, false};
 
 static const bb_expr *make(const bb_repair *r, bb_expr_op op, const bb_expr *a, const bb_expr *b) {
   return bb_expr_make(r->program, op, a, b, NULL);
@@ -25,12 +26,6 @@ static const bb_expr *make(const bb_repair *r, bb_expr_op op, const bb_expr *a, 
 static bool is_number(const bb_expr *expr, double value) {
   while (expr->op == BB_X_CAST) expr = expr->a[0];
   return expr->op == BB_X_CONST && expr->number == value;
-}
-
-static bool reads_leaves(const bb_repair *r, const bb_expr *expr) {
-  for (uint32_t i = 0; i < r->leaves; i++)
-    if (bb_expr_uses_arg(expr, BB_REPAIR_RESULTS + i)) return true;
-  return false;
 }
 
 /* Of extrema: beside their values. */
@@ -48,15 +43,16 @@ static masked of_selection(const bb_repair *r, const bb_expr *expr) {
   const bb_expr *let = first ? expr->a[0] : make(r, BB_X_NOT, expr->a[0], NULL);
   masked inner = masked_by(r, expr->a[first ? 1 : 2]);
   if (inner.let && is_number(inner.rest, 0)) let = make(r, BB_X_AND, let, inner.let);
-  return (masked){let, bb_expr_const(r->program, BB_F32, 0)};
+  return (masked){let, bb_expr_const(r->program, BB_F32, 0), false};
 }
 
 /* A masked factor beside another one, which is no element's: 0 times an infinity is no number. */
 static masked of_factor(const bb_repair *r, const bb_expr *expr, uint32_t which) {
   const bb_expr *other = expr->a[!which];
   masked m = masked_by(r, expr->a[which]);
+  m.beside |= bb_repair_reads_leaves(r, other);
   if (!m.let || !bb_repair_reads_results(other)) return m;
-  if (reads_leaves(r, other)) return nowhere_known;
+  if (bb_repair_reads_leaves(r, other)) return nowhere_known;
   m.rest = make(r, expr->op, which ? other : m.rest, which ? m.rest : other);
   return m;
 }
@@ -65,7 +61,7 @@ static masked of_sum(const bb_repair *r, const bb_expr *expr) {
   masked a = masked_by(r, expr->a[0]), b = masked_by(r, expr->a[1]);
   if (!a.let || !b.let) return nowhere_known;
   const bb_expr *let = a.let == b.let ? a.let : make(r, BB_X_OR, a.let, b.let);
-  return (masked){let, make(r, expr->op, a.rest, b.rest)};
+  return (masked){let, make(r, expr->op, a.rest, b.rest), a.beside || b.beside};
 }
 
 static masked masked_by(const bb_repair *r, const bb_expr *expr) {
@@ -144,7 +140,7 @@ static const bb_expr *terms_of(const bb_repair *r) {
     terms = make(r, BB_X_MUL, terms, bb_expr_extent_name(r->program, along));
   if (r->around) terms = make(r, BB_X_MUL, r->around, terms);
   terms = bb_expr_without_names(r->program, terms);
-  return terms->op == BB_X_CONST ? NULL : terms;
+  return terms->op == BB_X_CONST && terms->number > 0 ? NULL : terms;
 }
 
 bool bb_repair_count(bb_repair *r) {
@@ -155,7 +151,9 @@ bool bb_repair_count(bb_repair *r) {
     f->counted = BB_NONE;
     if (f->fold != BB_MONOID_SUM || of_tuple(r, f) || !bb_repair_reads_results(f->term)) continue;
     masked m = masked_by(r, f->term);
-    if (!m.let || reads_leaves(r, m.rest) || reads_indices(r, m.rest)) continue;
+    if (!m.let || bb_repair_reads_leaves(r, m.rest) || reads_indices(r, m.rest)) continue;
+    if (m.beside && r->program->strict)
+      return bb_repair_refuse(r, "what is masked has factors that may be infinite");
     f->rest = m.rest;
     if (!add_count(r, i, m.let)) return false;
   }

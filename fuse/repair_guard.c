@@ -103,13 +103,22 @@ typedef struct guards {
   uint32_t at; /* the result that is at its limit; BB_NONE: none is */
 } guards;
 
-/* Takes bounds away that every number keeps, and guards that give 0 or no number, or another number in the place of the extremum; notes those
- * that give a number. */
+/* A square of folds' results, kept finite: over the reals it is the square.  Any other bound of that kind stays, as what it
+ * bounds may be an infinity of the input. */
+static bool is_kept_square(const bb_repair *r, const bb_expr *node, const bb_expr *const a[3]) {
+  if (node->op != BB_X_MIN || !bb_expr_is_number(a[1], bb_dtype_largest(node->dtype))) return false;
+  bool square = (a[0]->op == BB_X_POW && bb_expr_is_number(a[0]->a[1], 2)) ||
+                (a[0]->op == BB_X_MUL && a[0]->a[0] == a[0]->a[1]);
+  return square && bb_repair_reads_results(a[0]) && !bb_repair_reads_leaves(r, a[0]);
+}
+
+/* Takes guards away that give 0 or no number, or another number in the place of the extremum; notes those that give a
+ * number. */
 static const bb_expr *unguarded(void *user, bb_program *program, const bb_expr *node,
                                 const bb_expr *const a[3]) {
   guards *g = user;
   if (!a[0]) return node;
-  if (node->op == BB_X_MIN && bb_expr_is_number(a[1], bb_dtype_largest(node->dtype))) return a[0];
+  if (is_kept_square(g->r, node, a)) return a[0];
   if (node->op != BB_X_SELECT) return bb_expr_rebuild(program, node, a);
   answer is = asked(g->r, a[0]);
   const bb_expr *guard = bare(a[is.there ? 1 : 2]), *rest = a[is.there ? 2 : 1];

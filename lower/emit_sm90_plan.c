@@ -422,7 +422,10 @@ static uint32_t resident_blocks(const bb_cuda *e) {
   uint32_t held = 128 * (p->registers * e->groups + p->copier_registers), sums = 0;
   if (e->sm80) held = p->registers * e->threads;
   bool fits = e->sm80 || e->shared + e->sync <= BB_CUDA_HALF_SHARED;
-  if (p->registers) return fits && held < REGISTERS ? REGISTERS / held : 1;
+  uint32_t most = e->sm80 ? REGISTERS : 2; /* `fits` is about half of the memory */
+  if (p->registers && fits && held < REGISTERS)
+    return REGISTERS / held < most ? REGISTERS / held : most;
+  if (p->registers) return 1;
   if (!fits || !e->cluster || !e->cluster->merge || e->threads > THREADS) return 1;
   for (uint32_t k = 0; k < e->cluster->merge->components; k++)
     sums += e->tile[e->cluster->merged[k]].registers;

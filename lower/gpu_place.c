@@ -252,6 +252,8 @@ static uint32_t shared_bytes(const bb_gpu_placer *w) {
 static void give_registers(bb_gpu_placer *w) {
   enum { MOST_OF_GROUPS = 240, COPYING = 40, COPYING_BESIDE_THREE = 32 };
   if (w->groups > 3) bb_gpu_refuse(w->g, "more than three warp groups");
+  if (!w->g->warps && blocks_beside(w) > 1 && w->groups > 1)
+    bb_gpu_refuse(w->g, "several warp groups in a part of a processor");
   w->p->groups = w->groups;
   uint32_t all = REGISTERS / (blocks_beside(w) * 128), most = MOST_REGISTERS;
   if (!w->g->warps) {

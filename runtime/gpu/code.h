@@ -46,7 +46,7 @@ enum {
   BB_GPU_OPERATIONS, /* of products */
   BB_GPU_BYTES,      /* that come to blocks */
   BB_GPU_TURNS,      /* of serial loops */
-  BB_GPU_LONGEST,    /* turns of the block that has most */
+  BB_GPU_LONGEST,    /* turns of the grid's first block or its last, whichever has more */
   BB_GPU_ELEMENTS,   /* of blocks, by arithmetic */
   BB_GPU_BEYOND,     /* bytes of blocks that lie beyond arrays */
   BB_GPU_MERGED,     /* bytes */

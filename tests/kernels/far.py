@@ -25,6 +25,25 @@ CASES = {
     "a variance": NORM + "y = elementwise v/K\noutput O = elementwise y+0\n",
 }
 ROWS, LANES = 7, 3
+# An element that is infinite is the largest number: no bound that "every number keeps".
+CLIPPED = ("x = elementwise min(X,3.4028234663852886e38)\ng = reduce max(x, axis=-1, keep)\ne = elementwise exp(x-g)\n"
+           "s = reduce sum(e, axis=-1, keep)\ny = elementwise e/s\noutput O = contract(y[m,k], W[n,k] -> [m,n])\n")
+
+
+def check_clipped(blockbuster, folder):
+    rng = np.random.default_rng(3)
+    x, w = rng.normal(size=(ROWS, 300)).astype(np.float32), rng.uniform(0, 1, (LANES, 300)).astype(np.float32)
+    x[1, 5] = x[2] = np.inf
+    c = np.minimum(x.astype(np.float64), np.finfo(np.float32).max)
+    e = np.exp(c - c.max(-1, keepdims=True))
+    (folder / "a.bb").write_text(HEAD + CLIPPED)
+    np.savez(folder / "a.npz", X=x, W=w, O=(e / e.sum(-1, keepdims=True) @ w.T).astype(np.float32))
+    for how in (["--interpret"], ["--kernels"], ["--kernels", "--machine", "counts"], ["--kernels", "--precision", "strict"]):
+        ran = subprocess.run([blockbuster, "run", "-q", "a.bb", "--inputs", "a.npz", "--expect", "a.npz", "--device", "cpu", *how], cwd=folder,
+                             capture_output=True, text=True, timeout=120)
+        if ran.returncode:
+            return f"{how}: {(ran.stdout + ran.stderr).strip()[:300]}"
+    return ""
 
 
 def wanted(name, x, w):
@@ -69,7 +88,12 @@ def main():
             if problem:
                 failures += 1
                 print(f"{name}: {problem}")
-    print(f"{2 * len(CASES)} runs, {failures} failures")
+    with tempfile.TemporaryDirectory() as folder:
+        problem = check_clipped(blockbuster, pathlib.Path(folder))
+    if problem:
+        failures += 1
+        print(f"clipped elements: {problem}")
+    print(f"{2 * len(CASES) + 1} runs, {failures} failures")
     return 1 if failures else 0
 
 

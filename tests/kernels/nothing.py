@@ -102,6 +102,37 @@ def check_masked(blockbuster, folder, body, meaning):
     return ""
 
 
+def check_strict(blockbuster, folder):
+    """Behind a mask that lets nothing through, 0 times an infinity is no number: strict says so."""
+    rng = np.random.default_rng(5)
+    x, y = rng.normal(size=(4, 150)).astype(np.float32), rng.uniform(0, 1, (3, 150)).astype(np.float32)
+    b = rng.uniform(size=x.shape) < 0.5
+    b[1], b[:, 3], y[1, 3] = False, False, np.inf
+    with np.errstate(all="ignore"):
+        wanted = masked_exps(x.astype(np.float64), b) @ y.astype(np.float64).T
+    np.savez(folder / "a.npz", X=x, B=b, Y=y, O=wanted.astype(np.float32))
+    (folder / "a.bb").write_text(MASKED + TOP + E + "y = elementwise e+0\n" + PRODUCT)
+    for how in ("--interpret", "--kernels"):
+        ran = subprocess.run([blockbuster, "run", "-q", "a.bb", "--inputs", "a.npz", "--expect", "a.npz", "--device", "cpu", how,
+                              "--precision", "strict"], cwd=folder, capture_output=True, text=True, timeout=120)
+        if ran.returncode:
+            return f"{how}: {(ran.stdout + ran.stderr).strip()[:300]}"
+    return ""
+
+
+def check_no_columns(blockbuster, folder):
+    """An extent that the text says is 0."""
+    (folder / "a.bb").write_text("blockbuster 1\nprogram none\ndim M\n\ninput X : f32[M,0]\ng = reduce max(X, axis=-1, keep)\n"
+                                 "e = elementwise exp(X-g)\noutput O = reduce sum(e, axis=-1, keep)\n")
+    np.savez(folder / "a.npz", X=np.zeros((5, 0), np.float32), O=np.zeros((5, 1), np.float32))
+    for how in ("--interpret", "--kernels"):
+        ran = subprocess.run([blockbuster, "run", "-q", "a.bb", "--inputs", "a.npz", "--expect", "a.npz", "--device", "cpu", how],
+                             cwd=folder, capture_output=True, text=True, timeout=120)
+        if ran.returncode:
+            return f"{how}: {(ran.stdout + ran.stderr).strip()[:300]}"
+    return ""
+
+
 def check(blockbuster, folder, rule, body):
     def call(*command):
         return subprocess.run([blockbuster, *command], cwd=folder, capture_output=True, text=True, timeout=120)
@@ -129,7 +160,13 @@ def main():
         if problem:
             failures += 1
             print(f"{name}: {problem}")
-    print(f"{len(CASES) + len(MASKS)} programs, {failures} failures")
+    for alone in (check_strict, check_no_columns):
+        with tempfile.TemporaryDirectory() as folder:
+            problem = alone(blockbuster, pathlib.Path(folder))
+        if problem:
+            failures += 1
+            print(f"{alone.__name__}: {problem}")
+    print(f"{len(CASES) + len(MASKS) + 2} programs, {failures} failures")
     return 1 if failures else 0
 
 

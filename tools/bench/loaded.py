@@ -8,14 +8,8 @@ import time
 
 import torch
 
-VERSION, IN, OUT = 102, 0, 1
-TYPES = {torch.float64: 0, torch.float32: 1, torch.float16: 2}
-u32, i64, text, pointer = ctypes.c_uint32, ctypes.c_int64, ctypes.c_char_p, ctypes.c_void_p
-
-
-class View(ctypes.Structure):
-    _fields_ = [('dtype', ctypes.c_int), ('rank', u32), ('shape', ctypes.POINTER(i64)), ('stride', ctypes.POINTER(i64)),
-                ('data', pointer)]
+from library import VERSION, Failed, TensorInfo, TensorView, i64, pointer, text, u32
+from library import INPUT as IN, OUTPUT as OUT, TYPES
 
 
 class Options(ctypes.Structure):
@@ -23,18 +17,9 @@ class Options(ctypes.Structure):
     _fields_ = [('version', u32), ('rest', pointer * 8)]
 
 
-class TensorInfo(ctypes.Structure):
-    _fields_ = [('name', text), ('dtype', ctypes.c_int), ('rank', u32), ('shape', ctypes.POINTER(i64)),
-                ('extent', ctypes.POINTER(text))]
-
-
-class Failed(Exception):
-    pass
-
-
 def view_of(t):
     stride = None if t.is_contiguous() else (i64 * t.dim())(*t.stride())
-    return View(TYPES[t.dtype], t.dim(), (i64 * t.dim())(*t.shape), stride, t.data_ptr())
+    return TensorView(TYPES[str(t.dtype).removeprefix('torch.')], t.dim(), (i64 * t.dim())(*t.shape), stride, t.data_ptr())
 
 
 class Model:

@@ -362,6 +362,7 @@ def main():
         at = arguments.index("--library")
         Compiled.library = arguments[at + 1]
         del arguments[at:at + 2]
+    else: sys.exit(__doc__)
     kernels, names = arguments[0], arguments[1:] or [*HEADS, *DECODE, "product", "product_gelu", "norm_product"]
     lens = [int(x) for x in os.environ.get("LENS", "512,2048,8192").split(",")]
     flexed = [int(x) for x in os.environ.get("FLEX", "2048,8192").split(",") if x]
