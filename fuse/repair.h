@@ -43,9 +43,8 @@ typedef struct bb_repair_leaf {
 
 typedef struct bb_repair_fold {
   bool second; /* of V, else of U */
-  uint32_t
-      port; /* of its value; an index follows at the next one; BB_NONE: a fold of the chain alone,
-                  * a pivot's maximum or a count */
+  /* Of its value; an index follows at the next one; BB_NONE: a fold of the chain alone, a pivot's maximum or a count. */
+  uint32_t port;
   bb_monoid_id fold;
   bb_term_kind kind;
   bool swapped;    /* DOT: the second operand is the one whose rows the earlier folds have */
@@ -82,8 +81,8 @@ struct bb_repair {
   bb_repair_leaf leaf[BB_REPAIR_LEAVES];
   struct bb_trace *trace; /* values traced so far */
   bool deep;              /* leaves are no ops; else as large as they can be */
-  const bb_expr
-      *terms; /* how many elements the whole has, a product of extents; NULL: one at least */
+  /* How many elements the whole has, a product of extents; NULL: one at least. */
+  const bb_expr *terms;
   const bb_product *product;
   uint32_t pivots, pivot[BB_REPAIR_PIVOTS]; /* results: the largest exponents */
   /* What combine reads beside the product's components: further components of the monoid. */
@@ -123,6 +122,17 @@ static inline uint32_t bb_repair_fold_of_result(const bb_repair *r, uint32_t res
   uint32_t i = 0;
   while (r->fold[i].result != result) i++;
   return i;
+}
+
+/* Behind its casts. */
+static inline const bb_expr *bb_repair_bare(const bb_expr *expr) {
+  while (expr->op == BB_X_CAST) expr = expr->a[0];
+  return expr;
+}
+
+/* A number of elements, times those of the maps around. */
+static inline const bb_expr *bb_repair_around(const bb_repair *r, const bb_expr *here) {
+  return r->around ? bb_expr_make(r->program, BB_X_MUL, r->around, here, NULL) : here;
 }
 
 /* Does an expression of a chain read a fold's result? */

@@ -24,8 +24,7 @@ static const bb_expr *make(const bb_repair *r, bb_expr_op op, const bb_expr *a, 
 }
 
 static bool is_number(const bb_expr *expr, double value) {
-  while (expr->op == BB_X_CAST) expr = expr->a[0];
-  return expr->op == BB_X_CONST && expr->number == value;
+  return bb_expr_is_number(bb_repair_bare(expr), value);
 }
 
 /* Of extrema: beside their values. */
@@ -89,8 +88,7 @@ static const bb_expr *ones(const bb_repair *r, const bb_expr *let) {
 }
 
 bool bb_repair_is_count(const bb_repair_fold *f) {
-  const bb_expr *term = f->term;
-  while (term && term->op == BB_X_CAST) term = term->a[0];
+  const bb_expr *term = f->term ? bb_repair_bare(f->term) : NULL;
   return f->fold == BB_MONOID_SUM && term && term->op == BB_X_SELECT &&
          !bb_repair_reads_results(term) && is_number(term->a[1], 1) && is_number(term->a[2], 0);
 }
@@ -138,8 +136,7 @@ static const bb_expr *terms_of(const bb_repair *r) {
   const bb_expr *terms = bb_expr_extent_name(r->program, dim);
   if (along != BB_NO_DIM && along != dim)
     terms = make(r, BB_X_MUL, terms, bb_expr_extent_name(r->program, along));
-  if (r->around) terms = make(r, BB_X_MUL, r->around, terms);
-  terms = bb_expr_without_names(r->program, terms);
+  terms = bb_expr_without_names(r->program, bb_repair_around(r, terms));
   return terms->op == BB_X_CONST && terms->number > 0 ? NULL : terms;
 }
 

@@ -83,11 +83,6 @@ static answer asked(const bb_repair *r, const bb_expr *question) {
   return a;
 }
 
-static const bb_expr *bare(const bb_expr *expr) {
-  while (expr->op == BB_X_CAST) expr = expr->a[0];
-  return expr;
-}
-
 /* 0, or 0 times something of elements: 0 / s may be 0 / 0. */
 static bool is_zero(const bb_expr *expr) {
   if (expr->op == BB_X_CAST || expr->op == BB_X_NEG) return is_zero(expr->a[0]);
@@ -121,9 +116,10 @@ static const bb_expr *unguarded(void *user, bb_program *program, const bb_expr *
   if (is_kept_square(g->r, node, a)) return a[0];
   if (node->op != BB_X_SELECT) return bb_expr_rebuild(program, node, a);
   answer is = asked(g->r, a[0]);
-  const bb_expr *guard = bare(a[is.there ? 1 : 2]), *rest = a[is.there ? 2 : 1];
+  const bb_expr *guard = bb_repair_bare(a[is.there ? 1 : 2]), *rest = a[is.there ? 2 : 1];
   bool number = guard->op == BB_X_CONST, none = number && isnan(guard->number);
-  bool stand_in = number && bare(rest)->op == BB_X_ARG && bare(rest)->index == is.result;
+  bool stand_in =
+      number && bb_repair_bare(rest)->op == BB_X_ARG && bb_repair_bare(rest)->index == is.result;
   bool taken = is.result != BB_NONE && (none || is_zero(guard) || stand_in);
   if (!taken) return bb_expr_rebuild(program, node, a);
   if (!none) g->said |= UINT32_C(1) << is.result;

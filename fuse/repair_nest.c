@@ -61,7 +61,7 @@ static uint32_t place_of(const bb_repair *inner, bool second, uint32_t port) {
 
 static const bb_expr *length_around(const bb_repair *r) {
   const bb_expr *here = bb_expr_extent_name(r->program, bb_node_get(r->graph, r->u)->dim);
-  return r->around ? bb_expr_make(r->program, BB_X_MUL, r->around, here, NULL) : here;
+  return bb_repair_around(r, here);
 }
 
 /* Makes one map of U and V; gives the scope of its body, and where V's inner map is now. */

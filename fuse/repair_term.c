@@ -432,7 +432,7 @@ static const bb_expr *length_of(const bb_repair *r) {
   bool blocked = bb_dim_get(r->program, dim)->blocked;
   if (along == BB_NO_DIM ? blocked : along != dim) return NULL;
   const bb_expr *here = bb_expr_extent_name(r->program, dim);
-  return r->around ? bb_expr_make(r->program, BB_X_MUL, r->around, here, NULL) : here;
+  return bb_repair_around(r, here);
 }
 
 enum { LONG = 64 };

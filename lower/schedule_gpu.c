@@ -71,8 +71,8 @@ enum { THIN = sizeof thin / sizeof *thin, GROUP_FOLDED = 128 };
 static const sizes small[] = {
     {128, 128, 64, 128}, {64, 128, 64, 128}, {64, 64, 64, 64}, {64, 64, 128, 128}};
 enum { SMALL = sizeof small / sizeof *small };
-/* Where columns are one block: tiles of half the rows, two of which share a processor.  They are as many as there are processors at
- * half the length, and where some take longer than others, more of them are evener. */
+/* Where columns are one block: tiles of half the rows, two of which share a processor.  They are as many as there are
+ * processors at half the length, and where some take longer than others, more of them are evener. */
 static const sizes half = {64, 64, 64, 256};
 enum { HALF = 1 };
 

@@ -18,9 +18,10 @@ static const double ALL_BYTES = 16e12, DIFFERENT = 4.4e12, CACHED = 6.5e12, CACH
 static const double ELEMENTS = 150e9, TURN = 30e-9;
 static const double LAUNCH = 1.5e-6, BEGIN = 1.9e-6, AGAIN = 0.5e-6, MERGE = 1.5e-6, MERGED = 20e9;
 enum { THREADS = 2048, REGISTERS = 64 << 10, HELD = 168 };
-/* Of blocks that persist and of which several share a processor: how much longer a turn takes one that is alone, in which nothing else
- * goes on while products wait for arithmetic; seconds until the first tile of such a block is there and its results left, which are half
- * of another's; as two products with a fold of exps between them, of 128 to 2048 rows, have it. */
+/* Of blocks that persist and of which several share a processor: how much longer a turn takes one that is alone, in which
+ * nothing else goes on while products wait for arithmetic; seconds until the first tile of such a block is there and its
+ * results left, which are half of another's; as two products with a fold of exps between them, of 128 to 2048 rows, have
+ * it. */
 static const double ALONE = 1.5, SHARING_BEGIN = 0.63e-6;
 /* The same processor's by warps that make products of 32 rows each, or of 16, and the registers of their threads; as products of 1024,
  * 2048 and 4096 cubed have it. */
@@ -81,8 +82,9 @@ typedef struct weighed {
   uint32_t resident; /* blocks of a processor */
 } weighed;
 
-/* Of blocks that take tiles in turn, and may share a processor: seconds of all but loads, where a tile takes `tile` and the longest so many
- * times as much as the mean.  Which tiles meet on a processor is chance; alone, blocks that begin with the longest end together. */
+/* Of blocks that take tiles in turn, and may share a processor: seconds of all but loads, where a tile takes `tile` and the
+ * longest so many times as much as the mean.  Which tiles meet on a processor is chance; alone, blocks that begin with the
+ * longest end together. */
 static weighed sharing(const bb_gpu_machine *m, const bb_gpu_own *p, double tiles, double tile,
                        double longest) {
   double each = rounded_up(tiles / m->processors), meet = each < p->resident ? each : p->resident;

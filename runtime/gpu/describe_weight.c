@@ -84,6 +84,8 @@ static const bb_expr *turns_of(walk *w, const bb_tile_body *body, bool last) {
       if (!l->parallel) within = two(w, BB_X_MUL, trips, two(w, BB_X_ADD, within, one));
       turns = two(w, BB_X_ADD, turns, within);
     }
+    if (body->stmt[i]->body.count)
+      turns = two(w, BB_X_ADD, turns, turns_of(w, &body->stmt[i]->body, last));
   }
   return turns;
 }

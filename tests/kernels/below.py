@@ -4,11 +4,9 @@ comes out is right either way, far beyond what an exp of anything positive could
 usage: below.py PROGRAM
 """
 
-import pathlib
 import re
 import subprocess
 import sys
-import tempfile
 
 SKIP = 77
 try:
@@ -16,6 +14,8 @@ try:
 except ImportError as error:
     print(error)
     sys.exit(SKIP)
+
+from programs import check_all
 
 HEAD = "blockbuster 1\nprogram below\ndim M, N\n\ninput X : f32[M,N]\ninput Y : f32[M,N]\n"
 ROWS, COLS = 37, 70
@@ -61,18 +61,7 @@ def check(blockbuster, folder, argument, bounding, below):
     return ""
 
 
-def main():
-    blockbuster = str(pathlib.Path(sys.argv[1]).resolve())
-    failures = 0
-    for name, case in CASES.items():
-        with tempfile.TemporaryDirectory() as folder:
-            problem = check(blockbuster, pathlib.Path(folder), *case)
-        if problem:
-            failures += 1
-            print(f"{name}: {problem}")
-    print(f"{len(CASES)} programs, {failures} failures")
-    return 1 if failures else 0
-
+CHECKS = [(name, lambda *at, case=case: check(*at, *case)) for name, case in CASES.items()]
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(check_all(CHECKS))

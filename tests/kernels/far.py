@@ -4,10 +4,8 @@ another, are infinities there and never no number; what they scale is 0.
 usage: far.py PROGRAM
 """
 
-import pathlib
 import subprocess
 import sys
-import tempfile
 
 SKIP = 77
 try:
@@ -15,6 +13,8 @@ try:
 except ImportError as error:
     print(error)
     sys.exit(SKIP)
+
+from programs import check_all, differs
 
 HEAD = "blockbuster 1\nprogram far\ndim M, K, N\n\ninput X : f32[M,K]\ninput W : f32[N,K]\n"
 NORM = ("s = reduce sum(X, axis=-1, keep)\nc = elementwise s/K\nu = elementwise X-c\nq = elementwise u*u\n"
@@ -38,12 +38,8 @@ def check_clipped(blockbuster, folder):
     e = np.exp(c - c.max(-1, keepdims=True))
     (folder / "a.bb").write_text(HEAD + CLIPPED)
     np.savez(folder / "a.npz", X=x, W=w, O=(e / e.sum(-1, keepdims=True) @ w.T).astype(np.float32))
-    for how in (["--interpret"], ["--kernels"], ["--kernels", "--machine", "counts"], ["--kernels", "--precision", "strict"]):
-        ran = subprocess.run([blockbuster, "run", "-q", "a.bb", "--inputs", "a.npz", "--expect", "a.npz", "--device", "cpu", *how], cwd=folder,
-                             capture_output=True, text=True, timeout=120)
-        if ran.returncode:
-            return f"{how}: {(ran.stdout + ran.stderr).strip()[:300]}"
-    return ""
+    ways = (["--interpret"], ["--kernels"], ["--kernels", "--machine", "counts"], ["--kernels", "--precision", "strict"])
+    return "\n".join(filter(None, (differs(blockbuster, folder, *how) for how in ways)))
 
 
 def wanted(name, x, w):
@@ -78,24 +74,8 @@ def check(blockbuster, folder, name, columns):
     return ""
 
 
-def main():
-    blockbuster = str(pathlib.Path(sys.argv[1]).resolve())
-    failures = 0
-    for name in CASES:
-        for columns in (17, 300):
-            with tempfile.TemporaryDirectory() as folder:
-                problem = check(blockbuster, pathlib.Path(folder), name, columns)
-            if problem:
-                failures += 1
-                print(f"{name}: {problem}")
-    with tempfile.TemporaryDirectory() as folder:
-        problem = check_clipped(blockbuster, pathlib.Path(folder))
-    if problem:
-        failures += 1
-        print(f"clipped elements: {problem}")
-    print(f"{2 * len(CASES) + 1} runs, {failures} failures")
-    return 1 if failures else 0
-
+CHECKS = [(name, lambda *at, name=name, columns=columns: check(*at, name, columns)) for name in CASES for columns in (17, 300)]
+CHECKS += [("clipped elements", check_clipped)]
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(check_all(CHECKS))

@@ -4,10 +4,8 @@ sums back into the range of float16.  Expressions in 16 bits are rounded once, b
 usage: rounded.py PROGRAM
 """
 
-import pathlib
 import subprocess
 import sys
-import tempfile
 
 SKIP = 77
 try:
@@ -15,6 +13,8 @@ try:
 except ImportError as error:
     print(error)
     sys.exit(SKIP)
+
+from programs import check_all
 
 HEAD = "blockbuster 1\nprogram rounded\ndim M\n\ninput X : f16[M,256]\ninput W : f16[24,256]\n\nx = elementwise f32(X)\n"
 TAIL = "n = elementwise f16(y)\noutput O = contract(n[m,k], W[l,k] -> [m,l])\n"
@@ -56,23 +56,7 @@ def check_once(blockbuster, folder):
     return ""
 
 
-def main():
-    blockbuster = str(pathlib.Path(sys.argv[1]).resolve())
-    failures = 0
-    for name, case in CASES.items():
-        with tempfile.TemporaryDirectory() as folder:
-            problem = check(blockbuster, pathlib.Path(folder), *case)
-        if problem:
-            failures += 1
-            print(f"{name}: {problem}")
-    with tempfile.TemporaryDirectory() as folder:
-        problem = check_once(blockbuster, pathlib.Path(folder))
-    if problem:
-        failures += 1
-        print(f"an expression: {problem}")
-    print(f"{len(CASES) + 1} programs, {failures} failures")
-    return 1 if failures else 0
-
+CHECKS = [(name, lambda *at, case=case: check(*at, *case)) for name, case in CASES.items()] + [("an expression", check_once)]
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(check_all(CHECKS))

@@ -8,8 +8,8 @@ import time
 
 import torch
 
-from library import VERSION, Failed, TensorInfo, TensorView, i64, pointer, text, u32
-from library import INPUT as IN, OUTPUT as OUT, TYPES
+import library
+from library import INPUT as IN, OUTPUT as OUT, TYPES, VERSION, Failed, TensorView, i64, pointer, text, u32
 
 
 class Options(ctypes.Structure):
@@ -22,9 +22,11 @@ def view_of(t):
     return TensorView(TYPES[str(t.dtype).removeprefix('torch.')], t.dim(), (i64 * t.dim())(*t.shape), stride, t.data_ptr())
 
 
-class Model:
-    def __init__(self, library, folder):
-        self.lib, self.context, self.model = ctypes.CDLL(library), pointer(), pointer()
+class Model(library.Model):
+    """A compiled folder; what can be asked of it is as of any model."""
+
+    def __init__(self, path, folder):
+        self.lib, self.context, self.model = ctypes.CDLL(path), pointer(), pointer()
         self.lib.bb_context_message.restype = text
         self.lib.bb_session_bind.argtypes = [pointer, ctypes.c_int, u32, pointer]
         self.lib.bb_session_run.argtypes = [pointer, pointer]
@@ -34,16 +36,6 @@ class Model:
         began = time.perf_counter()
         self.check(self.lib.bb_model_load(self.context, os.fsencode(folder), ctypes.byref(self.model)))
         self.seconds = time.perf_counter() - began  # to load it
-
-    def check(self, status):
-        if status:
-            raise Failed(self.lib.bb_context_message(self.context).decode())
-
-    def names(self, side):
-        info, found = TensorInfo(), []
-        while self.lib.bb_model_get_tensor(self.model, side, len(found), ctypes.byref(info)):
-            found.append(info.name.decode())
-        return found
 
 
 class Session:
