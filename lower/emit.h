@@ -12,6 +12,9 @@ typedef struct bb_sm90_map {
   uint32_t view, rank, fold;
   bb_tile_index extent[BB_SM90_RANK], stride[BB_SM90_RANK]; /* strides in elements */
   uint32_t box[BB_SM90_RANK];
+  /* 0, or 1 + an axis: of that the box has what the extent leaves beyond whole boxes, in eights
+   * (all of a box where it leaves nothing) */
+  uint32_t edge;
   const char *reads; /* how many blocks read a box: if several, it is worth a place in the cache */
 } bb_sm90_map;
 

@@ -41,6 +41,13 @@ static void put_params(bb_cuda *e) {
   bb_cuda_line(e, "};");
 }
 
+/* As bb_sm90_map has it. */
+static uint32_t edge_of(const bb_cuda *e, const bb_cuda_map *m) {
+  for (uint32_t k = 0; m->edge && k < e->p->view[m->view].rank; k++)
+    if (m->axis[k] == BB_AXIS_ROW) return k + 1;
+  return 0;
+}
+
 static void put_launch(bb_cuda *e, bb_buffer *out) {
   const char **names = BB_NEW(e->arena, const char *, e->p->variables + 1);
   const char *comma = "";
@@ -70,7 +77,8 @@ static void put_launch(bb_cuda *e, bb_buffer *out) {
     if (v->strided) bb_put(out, "], \"strides\": [");
     for (uint32_t k = 0; v->strided && k < v->rank; k++)
       bb_put(out, "%s\"%s\"", k ? ", " : "", bb_cuda_index(e, v->stride[k], names));
-    bb_put(out, "], \"fold\": %u, \"reads\": \"%s\"}", m->fold, m->reads);
+    bb_put(out, "], \"fold\": %u, \"edge\": %u, \"reads\": \"%s\"}", m->fold, edge_of(e, m),
+           m->reads);
   }
   bb_put(out, "],\n \"pointers\": [");
   for (uint32_t i = 0; i < e->p->views; i++) {
@@ -112,7 +120,7 @@ static void fill_plan(bb_cuda *e, bb_sm90_launch *plan) {
     const bb_cuda_map *m = &e->map[i];
     const bb_tile_view *v = &e->p->view[m->view];
     bb_sm90_map *to = &plan->map[i];
-    *to = (bb_sm90_map){.view = m->view, .rank = v->rank, .fold = m->fold};
+    *to = (bb_sm90_map){.view = m->view, .rank = v->rank, .fold = m->fold, .edge = edge_of(e, m)};
     to->reads = bb_arena_printf(arena, "%s", m->reads);
     bb_tile_index stride = bb_expr_const(e->p->home, BB_I64, 1);
     for (uint32_t k = v->rank; k-- > 0;) {

@@ -40,12 +40,14 @@ typedef struct bb_cuda_tile {
   bool mated;      /* ring: each block of a pair loads half of it, for both */
   bool pieces;     /* SHARED: made when it is stored, 64 columns at a time (emit_sm90_pieces.c) */
   uint32_t map;    /* ring: the tensor map that loads it */
+  uint32_t edge;   /* ring: 1 + the map that loads it at the end of an array; 0: none */
 } bb_cuda_tile;
 
 typedef struct bb_cuda_map {
   uint32_t view, rows, cols; /* a box of 64 columns at most */
   bb_axis axis[BB_TILE_RANK];
   bool put;
+  bool edge;         /* of as many rows as the array has beyond whole boxes */
   const char *reads; /* iterations of the grid's loops that read the same box: more than one make it
                       * worth a place in the L2 */
   /* 64 columns each, which an outermost axis of the map counts: one copy, not several */
@@ -124,6 +126,8 @@ void bb_cuda_line(bb_cuda *e, const char *format, ...) __attribute__((format(pri
 
 /* emit_sm90_plan.c: the nest, layouts, shared memory, tensor maps. */
 void bb_cuda_plan(bb_cuda *e);
+/* 1 + a load's map for the end of its array; 0: there is no room for another. */
+uint32_t bb_cuda_add_edge(bb_cuda *e, const bb_tile_stmt *load);
 bool bb_cuda_is_async(const bb_cuda *e, const bb_tile_stmt *stmt);
 
 /* emit_sm90_expr.c */
@@ -145,7 +149,7 @@ bb_cuda_act *bb_cuda_order(bb_cuda *e, uint32_t count, const bb_cuda_item *item,
 
 /* emit_sm90_stmt.c */
 void bb_cuda_stmt(bb_cuda *e, const bb_tile_stmt *stmt);
-/* The copy of a ring's tile, from `row` of it on; as many rows as its map has. */
+/* The copy of a ring's tile, from `row` of it on: bb_cuda_load_bytes(). */
 void bb_cuda_load(bb_cuda *e, const bb_tile_stmt *stmt, uint32_t row, const char *buffer,
                   const char *barrier);
 /* `pairs` pairs of neighbours of a map's result, narrowed, as texts of u32; `format`: the first
@@ -158,6 +162,13 @@ const char *bb_cuda_offset(bb_cuda *e, const bb_tile_stmt *stmt, const char *row
                            const char **inside);
 /* Coordinates of a box, innermost first, each behind a comma. */
 const char *bb_cuda_box_at(bb_cuda *e, const bb_tile_stmt *stmt, const char *row, const char *col);
+
+/* emit_sm90_edge.c: rows beyond an array. */
+void bb_cuda_find_edges(bb_cuda *e);
+/* How many bytes a load brings, from `row` of its tile on, as text. */
+const char *bb_cuda_load_bytes(const bb_cuda *e, const bb_tile_stmt *load, uint32_t row);
+/* The map that loads it, as text, behind the line that says whether there is anything to load. */
+const char *bb_cuda_box(bb_cuda *e, const bb_tile_stmt *load, uint32_t row);
 
 /* emit_sm90_pieces.c: results of persistent blocks. */
 void bb_cuda_find_pieces(bb_cuda *e);

@@ -18,12 +18,13 @@ static void put_loads(bb_cuda *e, const bb_tile_stmt *load) {
   const bb_cuda_tile *c = &e->tile[load->result];
   bb_cuda_line(e, "if (p.early >> %u & 1) {", load->view);
   e->depth++;
-  bb_cuda_line(e,
-               "for (int ahead = first; %s_early < %u && ahead < last; ahead += %s, %s_early++) {",
-               c->name, t->buffers, bb_cuda_index(e, e->serial->step, NULL), c->name);
+  bb_cuda_line(
+      e,
+      "TL_ROLLED for (int ahead = first; %s_early < %u && ahead < last; ahead += %s, %s_early++) {",
+      c->name, t->buffers, bb_cuda_index(e, e->serial->step, NULL), c->name);
   e->depth++;
-  bb_cuda_line(e, "tl::barrier_expect(&sync.%s.full[%s_early], %u);", c->name, c->name,
-               t->rows * t->cols * 2);
+  bb_cuda_line(e, "tl::barrier_expect(&sync.%s.full[%s_early], %s);", c->name, c->name,
+               bb_cuda_load_bytes(e, load, 0));
   bb_cuda_load(
       e, load, 0,
       bb_arena_printf(e->arena, "tile_memory + %u + %s_early * %u", c->offset, c->name, c->stride),

@@ -104,8 +104,10 @@ static void put_copy(bb_cuda *e, const bb_tile_stmt *s, uint32_t from, uint32_t 
       bb_cuda_line(e, "} else {");
       e->depth++;
     }
-    bb_cuda_line(e, "tl::ring_claim(%s, %s_ring, %u);", sync, c->name, part);
-    bb_cuda_load(e, s, i * t->rows / c->parts,
+    uint32_t row = i * t->rows / c->parts;
+    bb_cuda_line(e, "tl::ring_claim(%s, %s_ring, %s);", sync, c->name,
+                 bb_cuda_load_bytes(e, s, row));
+    bb_cuda_load(e, s, row,
                  bb_arena_printf(e->arena, "tile_memory + %u + %s_ring.at * %u",
                                  c->offset + i * part, c->name, c->stride),
                  bb_arena_printf(e->arena, "&%s.full[%s_ring.at]", sync, c->name));

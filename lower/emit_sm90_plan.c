@@ -291,10 +291,10 @@ static bool is_folded(const bb_tile_view *view, const bb_tile_range *last, const
          (int64_t)start->number % 64 == 0;
 }
 
-static uint32_t add_map(bb_cuda *e, const bb_tile_stmt *s, uint32_t tile_at, bool put) {
+static uint32_t add_map(bb_cuda *e, const bb_tile_stmt *s, uint32_t tile_at, bool put, bool edge) {
   const bb_tile_view *view = &e->p->view[s->view];
   const bb_tile *tile = &e->p->tile[tile_at];
-  bb_cuda_map map = {.view = s->view, .rows = 16, .cols = 64, .put = put, .fold = 1};
+  bb_cuda_map map = {.view = s->view, .rows = 16, .cols = 64, .put = put, .edge = edge, .fold = 1};
   if (!put) map.rows = tile->rows / (e->tile[tile_at].mated ? 2 : e->tile[tile_at].parts);
   if (view->rank < 2 || s->range[view->rank - 1].axis != BB_AXIS_COL)
     bb_cuda_refuse(e, s, "a tile whose columns are not the last axis of its view");
@@ -307,27 +307,31 @@ static uint32_t add_map(bb_cuda *e, const bb_tile_stmt *s, uint32_t tile_at, boo
   map.reads = put ? "1" : bb_cuda_reads(e, s);
   if (!put && !e->tile[tile_at].mated && is_folded(view, &s->range[view->rank - 1], tile))
     map.fold = tile->cols / 64;
-  map.name = bb_arena_printf(e->arena, "%s_%s", view->name, put ? "put" : "box");
+  map.name = bb_arena_printf(e->arena, "%s_%s", view->name, put ? "put" : edge ? "edge" : "box");
   for (uint32_t i = 0; i < e->maps; i++) {
     bb_cuda_map *known = &e->map[i];
-    if (known->view != map.view || known->put != put) continue;
+    if (known->view != map.view || known->put != put || known->edge != edge) continue;
     if (known->rows == map.rows && known->fold == map.fold &&
         memcmp(known->axis, map.axis, sizeof map.axis) == 0)
       return i;
     map.name = bb_arena_printf(e->arena, "%s%u", map.name, e->maps);
   }
-  if (e->maps == 16) bb_cuda_refuse(e, s, "more than 16 tensor maps");
+  if (e->maps == BB_SM90_MAPS) bb_cuda_refuse(e, s, "more than 16 tensor maps");
   e->map[e->maps] = map;
   return e->maps++;
+}
+
+uint32_t bb_cuda_add_edge(bb_cuda *e, const bb_tile_stmt *load) {
+  return e->maps < BB_SM90_MAPS ? 1 + add_map(e, load, load->result, false, true) : 0;
 }
 
 static void map_stmt(bb_cuda *e, const bb_tile_stmt *s) {
   if (s->kind == BB_TILE_TRANSPOSE) e->exchange = true;
   if (e->sm80) return;
   if (s->kind == BB_TILE_LOAD && e->tile[s->result].ring)
-    e->tile[s->result].map = add_map(e, s, s->result, false);
+    e->tile[s->result].map = add_map(e, s, s->result, false, false);
   if (s->kind == BB_TILE_STORE && e->p->tile[s->operand[0]].place == BB_PLACE_SHARED) {
-    e->tile[s->operand[0]].map = add_map(e, s, s->operand[0], true);
+    e->tile[s->operand[0]].map = add_map(e, s, s->operand[0], true, false);
     e->puts = true;
   }
 }
@@ -475,6 +479,7 @@ void bb_cuda_plan(bb_cuda *e) {
   if (e->split && !bb_cuda_is_shared(e))
     bb_cuda_refuse(e, NULL, "what follows parts of the grid does more than map and store");
   walk(e, &e->p->body, map_stmt);
+  bb_cuda_find_edges(e);
   bb_cuda_find_pieces(e);
   place_shared(e);
   drop_shared(e);

@@ -281,17 +281,18 @@ void bb_cuda_load(bb_cuda *e, const bb_tile_stmt *s, uint32_t row, const char *b
     bb_cuda_load_half(e, s, buffer, barrier);
     return;
   }
+  const char *box = bb_cuda_box(e, s, row);
   if (map->fold > 1) {
     int start = (int)s->range[e->p->view[s->view].rank - 1].start->number;
-    bb_cuda_line(e, "tl::copy_box(%s, &p.%s, %s%s, %d);", buffer, map->name, barrier,
+    bb_cuda_line(e, "tl::copy_box(%s, %s, %s%s, %d);", buffer, box, barrier,
                  bb_cuda_box_at(e, s, first, bb_arena_printf(e->arena, "%d", -start)), start / 64);
   } else if (t->cols == 64) {
-    bb_cuda_line(e, "tl::copy_box(%s, &p.%s, %s%s);", buffer, map->name, barrier,
+    bb_cuda_line(e, "tl::copy_box(%s, %s, %s%s);", buffer, box, barrier,
                  bb_cuda_box_at(e, s, first, "0"));
   } else {
     bb_cuda_line(e, "TL_UNROLL for (int c = 0; c < %u; c += 64)", t->cols);
-    bb_cuda_line(e, "  tl::copy_box(%s + c * %u, &p.%s, %s%s);", buffer, map->rows * 2, map->name,
-                 barrier, bb_cuda_box_at(e, s, first, "c"));
+    bb_cuda_line(e, "  tl::copy_box(%s + c * %u, %s, %s%s);", buffer, map->rows * 2, box, barrier,
+                 bb_cuda_box_at(e, s, first, "c"));
   }
 }
 

@@ -66,6 +66,8 @@ TL_DEV int mailbox_get(Mailbox &m, int round) {
   if (lane() == 0) barrier_arrive(&m.empty[round & 1]);
   return tile;
 }
+// Rows that a copy brings of a box of Rows, where `left` are there: fewer than all in eights.
+template <int Rows> TL_DEV int edge(int left) { return left >= Rows ? Rows : max((left + 7) / 8 * 8, 0); }
 // Of so many elements, dealt to blocks some at a time: how many one has.
 TL_DEV int dealt(int elements, int each, int rank, int blocks) {
   int mine = 0;

@@ -7,6 +7,12 @@ enum { MAP_BYTES = 128, ALIGN = 64, STEP = 16 };
 
 /* --- what follows from extents --- */
 
+/* As tl::edge() has it (lower/device/sm90.cuh). */
+static uint32_t beyond_boxes(uint64_t size, uint32_t box) {
+  uint32_t left = (uint32_t)(size % box);
+  return left ? (left + 7) / 8 * 8 : box;
+}
+
 static bb_gpu_box box_of(const bb_gpu_machine *m, const bb_gpu_map *map, const int64_t *extent) {
   bb_gpu_box s = {.rank = map->rank, .bf16 = map->bf16};
   for (uint32_t i = 0; i < s.rank; i++) {
@@ -14,6 +20,7 @@ static bb_gpu_box box_of(const bb_gpu_machine *m, const bb_gpu_map *map, const i
     s.size[i] = (uint64_t)bb_gpu_value(m, &map->extent[from], extent);
     s.step[i] = 2 * (uint64_t)bb_gpu_value(m, &map->stride[from], extent);
     s.box[i] = map->box[from];
+    if (map->edge == from + 1) s.box[i] = beyond_boxes(s.size[i], s.box[i]);
   }
   if (map->fold > 1) { /* 64 columns at a time, counted by an outermost axis */
     s.size[s.rank] = s.size[0] / 64;

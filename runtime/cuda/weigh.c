@@ -18,11 +18,13 @@ static const double ALL_BYTES = 16e12, DIFFERENT = 4.4e12, CACHED = 6.5e12, CACH
 static const double ELEMENTS = 150e9, TURN = 30e-9;
 static const double LAUNCH = 1.5e-6, BEGIN = 1.9e-6, AGAIN = 0.5e-6, MERGE = 1.5e-6, MERGED = 20e9;
 enum { THREADS = 2048, REGISTERS = 64 << 10, HELD = 168 };
+/* Of the shorter of a processor's work and what memory brings: how much the longer does not hide. */
+static const double SHOWN = 0.08;
 /* Of blocks that persist and of which several share a processor: how much longer a turn takes one that is alone, in which
  * nothing else goes on while products wait for arithmetic; seconds until the first tile of such a block is there and its
  * results left, which are half of another's; as two products with a fold of exps between them, of 128 to 2048 rows, have
  * it. */
-static const double ALONE = 1.5, SHARING_BEGIN = 0.63e-6;
+static const double ALONE = 1.5, SHARING_BEGIN = 0.5e-6;
 /* The same processor's by warps that make products of 32 rows each, or of 16, and the registers of their threads; as products of 1024,
  * 2048 and 4096 cubed have it. */
 static const double TALL_RATE = 3e12, LOW_RATE = 2.3e12;
@@ -34,6 +36,11 @@ static uint32_t least(uint32_t a, uint32_t b) {
 
 static double most(double a, double b) {
   return a > b ? a : b;
+}
+
+/* Of what goes on at once, the longer; the shorter is not quite hidden behind it. */
+static double beside(double a, double b) {
+  return a > b ? a + SHOWN * b : b + SHOWN * a;
 }
 
 static double rounded_up(double a) {
@@ -112,11 +119,11 @@ static weighed weigh(const bb_gpu_machine *m, const bb_gpu_way *k, const int64_t
   double filling = total[BB_GPU_BEYOND] / BEYOND / blocks * each;
   if (k->own.persistent && k->own.resident > 1) {
     weighed best = sharing(m, &k->own, blocks, busy / blocks, longest);
-    best.seconds = LAUNCH + SHARING_BEGIN + most(best.seconds, reading) + filling;
+    best.seconds = LAUNCH + SHARING_BEGIN + beside(best.seconds, reading) + filling;
     return best;
   }
   double seconds = LAUNCH + begin_of(m, &k->own, rounds) + merge + filling +
-                   most(busy / blocks * most(each, longest), reading);
+                   beside(busy / blocks * most(each, longest), reading);
   return (weighed){seconds, 1};
 }
 

@@ -14,7 +14,7 @@
 /* Files of a folder: the text, and the images that it lists, one after the other from multiples of BB_GPU_IMAGE_LINE on. */
 #define BB_GPU_LAUNCHES "launches.json"
 #define BB_GPU_IMAGES "kernels.bin"
-enum { BB_GPU_IMAGE_LINE = 64, BB_GPU_CODE_VERSION = 3, BB_GPU_MAP_RANK = 5 };
+enum { BB_GPU_IMAGE_LINE = 64, BB_GPU_CODE_VERSION = 4, BB_GPU_MAP_RANK = 5 };
 
 /* What a model for a GPU is loaded from. */
 typedef struct bb_gpu_code {
@@ -38,6 +38,8 @@ typedef struct bb_gpu_map {
   bool bf16;
   bb_formula extent[BB_GPU_MAP_RANK], stride[BB_GPU_MAP_RANK]; /* strides in elements */
   uint32_t box[BB_GPU_MAP_RANK];
+  uint32_t
+      edge; /* 0, or 1 + an axis: of that the box has what the extent leaves beyond whole boxes, in eights */
   bb_formula reads; /* how many blocks read a box */
 } bb_gpu_map;
 

@@ -61,6 +61,7 @@ static void read_map(const reader *r, const bb_json *json, const bb_gpu_way *way
     bb_json_refuse(&r->from, "maps");
   map->view = bb_json_index(&r->from, json, "view", way->views);
   map->fold = bb_json_index(&r->from, json, "fold", BOX + 1);
+  map->edge = bb_json_index(&r->from, json, "edge", map->rank + 1);
   map->bf16 = flag(r, json, "bf16");
   map->reads = value(r, json, "reads", way->extents);
   const bb_json *extent = extents->first, *stride = strides->first;

@@ -38,8 +38,8 @@ static const char *word(bool is) {
 }
 
 static void put_map(bb_buffer *out, const bb_gpu_map *map) {
-  bb_put(out, "\n      {\"view\": %u, \"fold\": %u, \"bf16\": %s, ", map->view, map->fold,
-         word(map->bf16));
+  bb_put(out, "\n      {\"view\": %u, \"fold\": %u, \"edge\": %u, \"bf16\": %s, ", map->view,
+         map->fold, map->edge, word(map->bf16));
   put_numbers(out, "box", map->rank, map->box);
   put_formulas(out, "extents", map->rank, map->extent);
   put_formulas(out, "strides", map->rank, map->stride);

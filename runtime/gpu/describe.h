@@ -4,6 +4,7 @@
 
 #include "make.h"
 
-bb_gpu_weight bb_gpu_describe_weight(bb_arena *arena, const bb_tile_program *tile);
+bb_gpu_weight bb_gpu_describe_weight(bb_arena *arena, const bb_tile_program *tile,
+                                     const bb_sm90_launch *plan);
 
 #endif

@@ -156,6 +156,7 @@ static bb_gpu_map map_of(bb_arena *arena, const bb_tile_program *tile, const bb_
   bb_gpu_map map = {.view = from->view,
                     .rank = from->rank,
                     .fold = from->fold,
+                    .edge = from->edge,
                     .bf16 = tile->view[from->view].dtype == BB_BF16,
                     .reads = bb_gpu_launch_formula(arena, from->reads, tile)};
   for (uint32_t i = 0; i < from->rank; i++) {
@@ -188,7 +189,7 @@ bb_gpu_way bb_gpu_describe_own(bb_arena *arena, const bb_tile_program *tile,
                          .pointers = plan->pointers,
                          .map = map,
                          .pointer = pointer,
-                         .weight = bb_gpu_describe_weight(arena, tile)};
+                         .weight = bb_gpu_describe_weight(arena, tile, plan)};
   way.own.weight.rows = plan->rows;
   if (plan->splits) way.own.splits = bb_gpu_launch_formula(arena, plan->splits, tile);
   return way;

@@ -12,6 +12,7 @@
 typedef struct walk {
   bb_arena *arena;
   const bb_tile_program *p;
+  const bb_sm90_launch *plan;
   bb_program *home;
   const bb_expr **value; /* by variable of the program */
   const bb_expr *total[BB_GPU_TOTALS];
@@ -48,12 +49,23 @@ static double elements_of(const walk *w, uint32_t tile) {
   return (double)(t->rows ? t->rows : 1) * (t->cols ? t->cols : 1);
 }
 
-/* Of a load: those that are within the array. */
+/* Does a map of its own load what is left at the end of an array, along an axis of a view? */
+static bool has_edge(const walk *w, uint32_t view, uint32_t axis) {
+  for (uint32_t i = 0; i < w->plan->maps; i++)
+    if (w->plan->map[i].view == view && w->plan->map[i].edge == axis + 1) return true;
+  return false;
+}
+
+/* Of a load: those that are within the array, or not asked for. */
 static const bb_expr *elements_within(const walk *w, const bb_tile_stmt *s) {
   const bb_tile_view *view = &w->p->view[s->view];
   const bb_expr *within = number(w, 1);
   for (uint32_t i = 0; i < view->rank; i++) {
     if (!s->range[i].size) continue;
+    if (has_edge(w, s->view, i)) {
+      within = two(w, BB_X_MUL, within, number(w, s->range[i].size));
+      continue;
+    }
     const bb_expr *rest = two(w, BB_X_SUB, at(w, view->extent[i]), at(w, s->range[i].start));
     rest = two(w, BB_X_MAX, two(w, BB_X_MIN, rest, number(w, s->range[i].size)), number(w, 0));
     within = two(w, BB_X_MUL, within, rest);
@@ -141,8 +153,9 @@ static void count_different(walk *w) {
   }
 }
 
-bb_gpu_weight bb_gpu_describe_weight(bb_arena *arena, const bb_tile_program *tile) {
-  walk w = {.arena = arena, .p = tile, .home = tile->home};
+bb_gpu_weight bb_gpu_describe_weight(bb_arena *arena, const bb_tile_program *tile,
+                                     const bb_sm90_launch *plan) {
+  walk w = {.arena = arena, .p = tile, .plan = plan, .home = tile->home};
   bb_gpu_weight made = {.groups = tile->groups, .few = !tile->registers};
   w.value = BB_NEW(arena, const bb_expr *, tile->variables + 1);
   for (uint32_t i = 0; i < tile->variables; i++)

@@ -16,18 +16,20 @@ CAUSAL = ("0", "causal", "H=1", "N=700")
 DECODE = ("7", "decode", "G=2", "N=700")
 # Parts of a product of few rows, which come to where tiles lay.
 FEW = ("8", "heads_product", "M=16", "N=136", "H=12")
+# One row and 8 columns beyond whole tiles.
+EDGE = ("4", "product", "M=65", "N=136", "K=400")
 STUCK = "nobody can go on"
 # what is wrong, what sed does, what is said
 FAULTS = [
     ("nothing", "1s/^/ /", None),
     ("what threads wrote is put without a fence", "s/tl::fence_copies\\(\\);//", "without a fence"),
     ("a ring's buffer is released while products read it", "s/tl::mma_wait<2>\\(\\);/tl::mma_wait<6>();/", "is to come to byte .* which a product of thread"),
-    ("a copier expects no bytes", "s/tl::ring_claim\\(sync.t2, t2_ring, [0-9]+\\)/tl::barrier_wait(\\&sync.t2.empty[t2_ring.at], t2_ring.phase ^ 1)/", STUCK),
-    ("a copier expects too few bytes", "s/(tl::ring_claim\\(sync.t2, t2_ring, )16384/\\18192/; s/p.early >> 1/0/", STUCK),
+    ("a copier expects no bytes", "s/tl::ring_claim\\(sync.t2, t2_ring, .*\\);/tl::barrier_wait(\\&sync.t2.empty[t2_ring.at], t2_ring.phase ^ 1);/", STUCK),
+    ("a copier expects too few bytes", "s/(tl::ring_claim\\(sync.t2, t2_ring, )(.*)\\);/\\1(\\2) \\/ 2);/; s/p.early >> 1/0/", STUCK),
     ("readers wait for the phase before", "s/tl::ring_wait\\(sync.t2, t2_ring\\);/tl::barrier_wait(\\&sync.t2.full[t2_ring.at], t2_ring.phase ^ 1);/",
      "where a box is on its way"),
-    ("a copier waits for the parity of readers", "s/tl::ring_claim\\(sync.t2, t2_ring, ([0-9]+)\\)/tl::barrier_wait(\\&sync.t2.empty[t2_ring.at], t2_ring.phase), "
-     "tl::barrier_expect(\\&sync.t2.full[t2_ring.at], \\1)/", STUCK),
+    ("a copier waits for the parity of readers", "s/tl::ring_claim\\(sync.t2, t2_ring, (.*)\\);/tl::barrier_wait(\\&sync.t2.empty[t2_ring.at], t2_ring.phase), "
+     "tl::barrier_expect(\\&sync.t2.full[t2_ring.at], \\1);/", STUCK),
     ("one tile has no copier", "s/threadIdx.x == 32\\)/threadIdx.x == 33000)/", STUCK),
     ("a barrier has a reader too few", "s/tl::ring_init\\(sync.t2, 8\\)/tl::ring_init(sync.t2, 7)/", "(is to come to byte|one arrival too many|not complete)"),
     ("a barrier has a reader too many", "s/tl::ring_init\\(sync.t2, 8\\)/tl::ring_init(sync.t2, 9)/", STUCK),
@@ -61,6 +63,8 @@ FAULTS = [(GATED, *fault) for fault in FAULTS] + [
      "s/tl::cluster_(arrive|wait)\\(\\);//; s/TL_SHARED\\(tile_memory\\);/& tl::cluster_sync();/", "which may still read the box there"),
     (DECODE, "nobody says how many bytes come", "s/tl::barrier_expect\\(&sync.parts, .*//", STUCK),
     (DECODE, "warps do not wait for each other's parts", "s/__syncthreads\\(\\);//", "error"),
+    (EDGE, "at an array's end whole boxes are expected", "s/tl::edge<([0-9]+)>\\([^()]*\\)/\\1/", STUCK),
+    (EDGE, "at an array's end whole boxes come", "s/[^,]* < [0-9]+ \\? &p.x[0-9]+_edge : //", "(nobody can go on|bytes)"),
 ]
 
 

@@ -51,6 +51,7 @@ class Kernel:
             step *= x
             stride.append(step)
         if "strides" in m: stride = [2 * number(x, extents) for x in m["strides"]][-2::-1]
+        if m["edge"]: box[-m["edge"]] = -(-(size[-m["edge"]] % box[-m["edge"]] or box[-m["edge"]]) // 8) * 8
         if m["fold"] > 1:  # 64 columns at a time, counted by an outermost axis
             size, box, stride = [64] + size[1:] + [size[0] // 64], box + [m["fold"]], stride + [128]
         n = len(size)
