@@ -8,9 +8,7 @@
 
 #include "../../lower/schedule_gpu.h"
 #include "../../lower/schedule_simt.h"
-#include "../cuda/launch.h"
 
-#include <math.h>
 #include <string.h>
 
 typedef struct lowering {
@@ -18,8 +16,7 @@ typedef struct lowering {
   const bb_graph *graph;
   uint32_t number; /* of the way that is tried */
   const bb_kernel *kernel;
-  bb_gpu_way own; /* its launches, of a target's own units */
-  bool refuses;   /* arrays, it may */
+  bb_offer offer; /* the same, of a target's own units */
   /* What the step has so far, of all ways */
   bb_plan_step *step;
   uint32_t extents, extent_capacity, arguments, argument_capacity;
@@ -51,8 +48,11 @@ static void lower_own(bb_context *ctx, void *argument) {
     bb_emit_sm80(l->kernel->tile, target->shared, &source, &launch, &plan);
   else
     bb_emit_sm90(l->kernel->tile, &source, &launch, &plan);
-  l->own = bb_gpu_describe_own(m->arena, l->kernel->tile, &plan);
-  l->refuses = bb_gpu_may_refuse(&plan, l->kernel->argument);
+  l->offer = (bb_offer){.kernel = l->kernel,
+                        .own = bb_gpu_describe_own(m->arena, l->kernel->tile, &plan),
+                        .source = source.data,
+                        .length = source.length};
+  l->offer.demands = bb_gpu_demands(m->arena, &plan, l->kernel->argument, &l->offer.demand);
 }
 
 static void lower_plain(bb_context *ctx, void *argument) {
@@ -176,41 +176,23 @@ static bb_gpu_draft_way way_of(lowering *l, bb_gpu_units units) {
 
 /* --- all ways --- */
 
-/* Extents that are numbers; NULL: not all of those that are used. */
-static const int64_t *known_extents(const lowering *l) {
-  const bb_kernel *kernel = l->kernel;
-  bb_buffer text = {.arena = l->m->arena};
-  bb_tile_print(&text, kernel->tile);
-  const bool *used = used_extents(l, text.data);
-  int64_t *extent = BB_NEW(l->m->arena, int64_t, kernel->tile->extents + 1);
-  for (uint32_t i = 0; i < kernel->tile->extents; i++) {
-    if (!used[i]) continue;
-    extent[i] = kernel->extent[i] ? bb_extent_value(kernel->extent[i]) : -1;
-    if (extent[i] < 0) return NULL;
-  }
-  return extent;
-}
-
-/* One for each way to cut the results, or the one that is cheapest where extents are known.  Returns whether there may be
- * arrays that the first of them refuses. */
+/* Those to cut the results that are worth their compilation.  Returns whether there may be arrays that all of them refuse. */
 static bool make_own(lowering *l, bb_gpu_draft_ways *ways, bb_gpu_draft_way *way) {
-  const bb_draft_options *o = l->m->options;
+  bb_maker *m = l->m;
+  const bb_draft_options *o = m->options;
   bb_gpu_machine machine = {
-      .ctx = l->m->ctx, .processors = o->target->processors, .shared = o->target->shared};
-  double least = INFINITY;
+      .ctx = m->ctx, .processors = o->target->processors, .shared = o->target->shared};
+  bb_offer offer[BB_GPU_WAYS];
   bool refuses = true;
-  uint32_t count = o->target->units == BB_UNITS_WARPS ? BB_WARP_WAYS : BB_GPU_WAYS;
-  for (l->number = 0; l->number < (o->block ? 1 : count); l->number++) {
-    if ((o->way && l->number + 1 != o->way) || !is_made(l, lower_own)) continue;
-    const int64_t *known = known_extents(l);
-    if (known) {
-      double seconds = bb_cuda_weigh(&machine, &l->own, known);
-      if (seconds >= least) continue;
-      least = seconds;
-      ways->count = 0;
-    }
-    if (!ways->count) refuses = l->refuses;
+  uint32_t offers = 0, count = o->target->units == BB_UNITS_WARPS ? BB_WARP_WAYS : BB_GPU_WAYS;
+  for (l->number = 0; l->number < (o->block ? 1 : count); l->number++)
+    if ((!o->way || l->number + 1 == o->way) && is_made(l, lower_own)) offer[offers++] = l->offer;
+  bb_maker_keep(m, &machine, offers, offer);
+  for (uint32_t i = 0; i < offers; i++) {
+    if (!offer[i].kept) continue;
+    l->kernel = offer[i].kernel;
     way[ways->count++] = way_of(l, o->target->units);
+    refuses &= offer[i].demands > 0;
   }
   return refuses;
 }

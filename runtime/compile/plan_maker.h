@@ -5,7 +5,28 @@
 
 #include "../../lower/emit_c.h"
 #include "../../select/machine.h"
+#include "../gpu/launch.h"
 #include "plan_make.h"
+
+/* A way to make a kernel for a target's own units. */
+typedef struct bb_offer {
+  const bb_kernel *kernel;
+  bb_gpu_way own; /* its launches */
+  const char *source;
+  size_t length;
+  uint32_t demands; /* of arrays: as bb_gpu_demands() says */
+  const bb_tile_index *demand;
+  /* Of bb_maker_keep(): */
+  const bb_extent *const *extent; /* the kernel's, as the plan has them */
+  bool kept;                      /* it is worth its compilation */
+} bb_offer;
+
+/* Those of a kernel before. */
+typedef struct bb_offers {
+  const struct bb_offers *next;
+  uint32_t count;
+  const bb_offer *offer;
+} bb_offers;
 
 typedef struct bb_maker {
   bb_program *program;
@@ -19,6 +40,7 @@ typedef struct bb_maker {
   bb_buffer *source;            /* by kernel, under one name for all, so that equal ones are seen */
   const bb_tile_program **tile; /* by kernel */
   bb_gpu_draft_ways *ways;      /* by kernel, of a GPU */
+  const bb_offers *offers;      /* that were looked at */
   bool *used;                   /* by tensor */
   bb_room *room;                /* by tensor */
   uint32_t *same;               /* by tensor: one made at load that it equals; else itself */
@@ -47,6 +69,10 @@ void bb_maker_note_used(bb_maker *m, uint32_t tensor);
 /* Fills the step of a candidate with a kernel for the target, which is added to the others unless one is equal.  Fails
  * with BB_ERROR_UNSUPPORTED where there is none. */
 void bb_maker_ways(bb_maker *m, const bb_graph *graph, bb_plan_step *step);
+
+/* --- plan_ways.c --- */
+/* Finds out which of a kernel's ways are worth their compilation; 31 at most. */
+void bb_maker_keep(bb_maker *m, const bb_gpu_machine *machine, uint32_t count, bb_offer *offer);
 
 /* --- plan_operand.c --- */
 /* Fills the step of a misc node. */

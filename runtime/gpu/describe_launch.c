@@ -206,15 +206,25 @@ static bool divides(int64_t by, bb_tile_index x) {
   }
 }
 
-bool bb_gpu_may_refuse(const bb_sm90_launch *plan, const bb_kernel_argument *argument) {
-  enum { STEP = 8 }; /* elements */
-  bool good = true;
+static uint32_t add_demand(bb_tile_index x, uint32_t count, bb_tile_index *demand) {
+  enum { STEP = 8 };
+  bool there = divides(STEP, x);
+  for (uint32_t i = 0; i < count; i++) there |= demand[i] == x;
+  if (!there) demand[count] = x;
+  return count + !there;
+}
+
+uint32_t bb_gpu_demands(bb_arena *arena, const bb_sm90_launch *plan,
+                        const bb_kernel_argument *argument, const bb_tile_index **demand) {
+  bb_tile_index *all = BB_NEW(arena, bb_tile_index, plan->maps * BB_SM90_RANK + 1);
+  uint32_t count = 0;
   for (uint32_t i = 0; i < plan->maps; i++) {
     const bb_sm90_map *map = &plan->map[i];
-    good &= divides(STEP, argument[map->view].offset);
-    for (uint32_t a = 0; a + 1 < map->rank; a++) good &= divides(STEP, map->stride[a]);
+    count = add_demand(argument[map->view].offset, count, all);
+    for (uint32_t a = 0; a + 1 < map->rank; a++) count = add_demand(map->stride[a], count, all);
   }
-  return !good;
+  *demand = all;
+  return count;
 }
 
 /* --- launches of plain threads --- */

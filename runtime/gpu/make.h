@@ -54,8 +54,10 @@ bb_gpu_way bb_gpu_describe_plain(bb_arena *arena, const bb_tile_program *tile,
 /* An expression of a launch's description as a formula of the program's extents.  Fails with BB_ERROR_INTERNAL where it is
  * none. */
 bb_formula bb_gpu_launch_formula(bb_arena *arena, const char *text, const bb_tile_program *tile);
-/* Whether it may ever refuse arrays that begin at multiples of 16 bytes.  argument: of each view. */
-bool bb_gpu_may_refuse(const bb_sm90_launch *plan, const bb_kernel_argument *argument);
+/* By which it takes arrays that begin at multiples of 16 bytes: numbers of elements that have to be multiples of 8, and might
+ * not be; each once.  A constant among them is none, so then it takes no arrays at all.  argument: of each view. */
+uint32_t bb_gpu_demands(bb_arena *arena, const bb_sm90_launch *plan,
+                        const bb_kernel_argument *argument, const bb_tile_index **demand);
 
 /* --- build.c --- */
 
