@@ -53,6 +53,8 @@ bb_gpu_headers bb_gpu_headers_of(const bb_gpu_toolchain *t) {
 
 typedef struct job {
   const char *source;
+  size_t length;
+  uint32_t image; /* that it becomes */
   void *program;
   int code;
 } job;
@@ -76,6 +78,13 @@ static void *run_jobs(void *argument) {
     if (j->code == 0) j->code = all->compiler->compile(j->program, OPTIONS, all->option);
   }
   return NULL;
+}
+
+/* The longest first: at the end threads wait for each other the least. */
+static int by_length(const void *a, const void *b) {
+  const job *x = a, *y = b;
+  if (x->length != y->length) return x->length > y->length ? -1 : 1;
+  return x->image < y->image ? -1 : 1;
 }
 
 static void run_all(jobs *all) {
@@ -121,7 +130,6 @@ const bb_gpu_image *bb_gpu_compile_all(bb_context *ctx, bb_gpu_compiler *c, cons
   const char *option[OPTIONS] = {bb_arena_printf(arena, "%s%s", c->toolchain->option, target),
                                  standard};
   bb_gpu_image *image = BB_NEW(arena, bb_gpu_image, count + 1);
-  uint32_t *of = BB_NEW(arena, uint32_t, count + 1);
   jobs all = {.compiler = c,
               .header = bb_gpu_headers_of(c->toolchain),
               .option = option,
@@ -130,16 +138,16 @@ const bb_gpu_image *bb_gpu_compile_all(bb_context *ctx, bb_gpu_compiler *c, cons
   for (uint32_t i = 0; i < count; i++) {
     bb_cache_key key = key_of(c, target, source[i], arena);
     image[i].data = bb_cache_image(ctx, arena, &key, &image[i].size);
-    of[all.count] = i;
-    if (!image[i].data) all.job[all.count++].source = source[i];
+    if (!image[i].data) all.job[all.count++] = (job){source[i], strlen(source[i]), i, NULL, 0};
   }
+  qsort(all.job, all.count, sizeof *all.job, by_length);
   if (all.count && !c->library) bb_gpu_compiler_open(ctx, c);
   if (all.count) run_all(&all);
   for (uint32_t k = 0; k < all.count; k++) {
     size_t size = 0;
     const char *made = image_of(c, &all.job[k], arena, &size, &why);
-    bb_cache_key key = key_of(c, target, source[of[k]], arena);
-    image[of[k]] = (bb_gpu_image){made, size};
+    bb_cache_key key = key_of(c, target, all.job[k].source, arena);
+    image[all.job[k].image] = (bb_gpu_image){made, size};
     if (!made) bad = why;
     if (made) bb_cache_keep_image(ctx, arena, &key, made, size);
   }

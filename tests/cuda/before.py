@@ -41,4 +41,16 @@ for model in models:
     check(model, "sm_80", True, COPIES)
     check(model, "sm_89", True, COPIES)
 for model in plain: check(model, "sm_80", False, PRODUCTS)
+
+# Copies of arrays, which every model has, by a loop over axes: repeated as compilers like they are 70 kB of PTX, and as long to compile as any kernel.
+with tempfile.TemporaryDirectory() as folder:
+    subprocess.run([program, "compile", plain[0], "--target", "sm_80", "-o", folder], check=True, capture_output=True)
+    with open(f"{folder}/moves.cu", "w") as file:
+        print('#include "misc.cuh"', file=file)
+        for word in "uint8_t", "uint16_t", "uint32_t", "uint64_t", "bb_16_bytes":
+            print(f"BB_KERNEL(move_{word}, bb_misc_copy_call, 256, 1) {{ bb_misc_copy<{word}>(call); }}", file=file)
+    good, log, ptx = Compiler(folder, "sm_80").compile(f"{folder}/moves.cu", "PTX")
+    fine = good and len(ptx) < 45000
+    print("ok    " if fine else "FAILED", "copies of arrays", len(ptx), log if not good else "")
+    bad += not fine
 sys.exit(bad > 0)
