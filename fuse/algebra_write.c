@@ -193,6 +193,68 @@ static const bb_normal *left_out(bb_algebra *al, const bb_normal *a, const bb_at
   return NULL;
 }
 
+static bool is_predicate(bb_factor f) {
+  return f.atom->predicate && f.power.num > 0;
+}
+
+/* Opposite in sign, and the same product but for predicates: where these hold, one takes the other away. */
+static bool opposed(const bb_term *s, const bb_term *t) {
+  if ((s->k.num < 0) == (t->k.num < 0)) return false;
+  for (uint32_t i = 0, k = 0;; i++, k++) {
+    while (i < s->count && is_predicate(s->factor[i])) i++;
+    while (k < t->count && is_predicate(t->factor[k])) k++;
+    if (i == s->count || k == t->count) return i == s->count && k == t->count;
+    bb_factor f = s->factor[i], g = t->factor[k];
+    if (f.atom != g.atom || f.power.num != g.power.num || f.power.den != g.power.den) return false;
+  }
+}
+
+/* a = select(p, x, y) + rest for a predicate p, as p*(x-y) + y + rest: terms of y that p takes away.  Left as
+ * terms, a y much larger than x and the rest (a mask's most negative number) would take their digits. */
+static bool find_selection(bb_algebra *al, const bb_normal *a, const bb_atom *predicate,
+                           const bb_normal **x, const bb_normal **y, const bb_normal **rest) {
+  *x = *y = *rest = al->zero;
+  for (uint32_t i = 0; i < a->count; i++) {
+    const bb_term *t = &a->term[i];
+    uint32_t at = 0;
+    while (at < t->count && t->factor[at].atom != predicate) at++;
+    if (at < t->count) *x = bb_normal_add(al, *x, bb_normal_without(al, t, at));
+  }
+  const bb_normal *with = *x;
+  for (uint32_t i = 0; i < a->count; i++) {
+    const bb_term *t = &a->term[i];
+    bool inside = false, taken = false;
+    for (uint32_t f = 0; f < t->count; f++) inside |= t->factor[f].atom == predicate;
+    for (uint32_t k = 0; k < with->count; k++) taken |= opposed(t, &with->term[k]);
+    const bb_normal **sum = taken ? y : rest;
+    if (!inside) *sum = bb_normal_add(al, *sum, bb_normal_of_term(al, t));
+  }
+  *x = bb_normal_add(al, with, *y);
+  return (*y)->count && !al->gave_up;
+}
+
+/* Two selections that leave the same out are one. */
+static const bb_expr *select_expr(bb_algebra *al, const bb_expr *p, const bb_expr *x,
+                                  const bb_expr *y) {
+  bool nested = x->op == BB_X_SELECT && x->a[2] == y && x->a[0]->dtype == BB_BOOL;
+  if (nested) return select_expr(al, op2(al, BB_X_AND, p, x->a[0]), x->a[1], y);
+  return bb_expr_make(al->program, BB_X_SELECT, p, x, y);
+}
+
+static const bb_expr *selection_expr(bb_algebra *al, const bb_normal *a) {
+  const bb_normal *x, *y, *rest;
+  for (uint32_t i = 0; i < a->count; i++)
+    for (uint32_t f = 0; f < a->term[i].count; f++) {
+      if (!is_predicate(a->term[i].factor[f])) continue;
+      const bb_atom *p = a->term[i].factor[f].atom;
+      if (!find_selection(al, a, p, &x, &y, &rest)) continue;
+      const bb_expr *value =
+          select_expr(al, atom_expr(al, p), bb_normal_expr(al, x), bb_normal_expr(al, y));
+      return rest->count ? join(al, value, false, bb_normal_expr(al, rest)) : value;
+    }
+  return NULL;
+}
+
 const bb_expr *bb_normal_expr(bb_algebra *al, const bb_normal *a) {
   const bb_expr *sum = NULL;
   const bb_normal *rest, *size;
@@ -210,6 +272,7 @@ const bb_expr *bb_normal_expr(bb_algebra *al, const bb_normal *a) {
   if (kept)
     return bb_expr_make(al->program, BB_X_SELECT, atom_expr(al, atom), number(al, 0),
                         bb_normal_expr(al, kept));
+  if ((sum = selection_expr(al, a))) return sum;
   for (int minus = 0; minus < 2; minus++)
     for (uint32_t i = 0; i < a->count; i++)
       if ((a->term[i].k.num < 0) == (minus == 1))

@@ -265,6 +265,32 @@ static void test_read_again(void **state) {
   }
 }
 
+/* A mask adds a number that is larger than all scores by far: where it is not taken, nothing of it is added. */
+static void test_selections_kept(void **state) {
+  static const char *const texts[] = {"select(x<=3, 0, -3.4e38)+y/4-p",
+                                      "select(x<=3&y<3, 0, -3.4e38)+y/4-p",
+                                      "exp(select(x<=3&y<3, 0, -3.4e38)+y/4-p)*q",
+                                      "select(x<=3, select(y<3, 0, -3.4e38), -2.5e38)+x*y",
+                                      "select(x<=3, p, 3.4e38)-select(3<x, 2.5e38, q)",
+                                      "select(x<=-3, 3.4e38, x)",
+                                      "y-select(3<x&q<4, -3.4e38, -q)+p"};
+  bb_program *p = *state;
+  static const double arg[5] = {0.75, -1.25, 1.5, 0.375, 2.75};
+  for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+    bb_arena *scratch = bb_scratch(p->ctx);
+    bb_algebra *al = begin(p, scratch);
+    const bb_expr *e = case_expr(p, &names, texts[i]);
+    const bb_expr *back = bb_normal_expr(al, bb_normal_of(al, e));
+    bb_buffer out = {.arena = p->arena};
+    bb_expr_print(&out, p, back, BB_EXPR_TEXT, 0, NULL);
+    double want = value_at(e, arg), got = value_at(back, arg);
+    if (!(fabs(want - got) <= 1e-12))
+      fail_msg("%s became %s: %g, %g", texts[i], out.data, want, got);
+    if (bb_normal_of(al, back) != bb_normal_of(al, e)) fail_msg("%s became %s", texts[i], out.data);
+    bb_scratch_end(scratch);
+  }
+}
+
 /* Each node of each term, repair, start, update and finish of each case, changed alone. */
 static void test_mutations(void **state) {
   bb_program *p = *state;
@@ -437,11 +463,11 @@ static int tear_down(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_laws),        cmocka_unit_test(test_not_laws),
-      cmocka_unit_test(test_overflow),    cmocka_unit_test(test_round_trip),
-      cmocka_unit_test(test_read_again),  cmocka_unit_test(test_mutations),
-      cmocka_unit_test(test_swapped),     cmocka_unit_test(test_unchanged),
-      cmocka_unit_test(test_distributes),
+      cmocka_unit_test(test_laws),       cmocka_unit_test(test_not_laws),
+      cmocka_unit_test(test_overflow),   cmocka_unit_test(test_round_trip),
+      cmocka_unit_test(test_read_again), cmocka_unit_test(test_selections_kept),
+      cmocka_unit_test(test_mutations),  cmocka_unit_test(test_swapped),
+      cmocka_unit_test(test_unchanged),  cmocka_unit_test(test_distributes),
   };
   return cmocka_run_group_tests(tests, set_up, tear_down);
 }
