@@ -242,6 +242,8 @@ const bb_expr *bb_onnx_tidy_quotient(bb_onnx *m, const bb_expr *e);
 bool bb_onnx_same_extent(const bb_onnx_node *n, const bb_extent *a, const bb_extent *b);
 /* The same of products of extents: what both have aside. */
 bool bb_onnx_same_product(const bb_onnx_node *n, const bb_extent *a, const bb_extent *b);
+/* Makes a / by whole, where a name that is declared can be a multiple of what is missing: then this does not return. */
+void bb_onnx_tie_quotient(const bb_onnx_node *n, const bb_extent *a, const bb_extent *by);
 /* The extent of a name: its own symbol, or what it is bound to. */
 const bb_extent *bb_onnx_tied(bb_onnx *m, const char *name);
 

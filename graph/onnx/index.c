@@ -118,10 +118,14 @@ static const bb_extent *range_extent(bb_onnx_node *n, const bb_expr *start, cons
     if (!(count < 1e12)) bb_onnx_refuse(n, "the range is too long");
     return bb_onnx_number(m, count > 0 ? (int64_t)count : 0);
   }
-  bool unit = delta->op == BB_X_CONST && delta->number == 1 && !bb_dtype_is_float(start->dtype);
-  if (!unit) return NULL;
+  if (delta->op != BB_X_CONST || bb_dtype_is_float(start->dtype)) return NULL;
+  double step = fabs(delta->number);
+  bool up = delta->number > 0;
+  const bb_expr *span = bb_onnx_tidy_make(m, BB_X_SUB, up ? limit : start, up ? start : limit);
+  if (step == 1) return bb_onnx_expr_extent(m, span);
+  const bb_expr *rounded = bb_onnx_tidy_make(m, BB_X_ADD, span, f_num(m->program, span, step - 1));
   return bb_onnx_expr_extent(
-      m, bb_onnx_tidy(m, bb_expr_make(m->program, BB_X_SUB, limit, start, NULL)));
+      m, bb_onnx_tidy_make(m, BB_X_DIV, rounded, f_num(m->program, span, step)));
 }
 
 /* start + coordinate * delta, of 16-bit floats in f32 */

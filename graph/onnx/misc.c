@@ -214,16 +214,18 @@ void bb_onnx_top_k(bb_onnx_node *n) {
   bb_onnx *m = n->m;
   bb_onnx_value *v = n->in[0], *out[2];
   const bb_extent *shape[BB_ONNX_RANK];
-  int64_t k;
-  if (!bb_onnx_known_int(n->in[1], &k)) {
+  const bb_expr *k = bb_onnx_scalar_expr(n->in[1]);
+  bool number = k && k->op == BB_X_CONST;
+  if (!number && !(k && bb_onnx_expr_extent(m, k))) {
     bb_onnx_unsupported(n, "a k that is computed at run time");
     return;
   }
   uint32_t axis = bb_onnx_axis(n, bb_onnx_int(n, "axis", -1), v->rank);
   int64_t extent = bb_extent_value(v->shape[axis]);
-  if (k < 1 || (extent >= 0 && k > extent)) bb_onnx_refuse(n, "k is %lld", (long long)k);
+  if (number && !(k->number >= 1 && (extent < 0 || k->number <= (double)extent)))
+    bb_onnx_refuse(n, "k is %.0f", k->number);
   memcpy(shape, v->shape, v->rank * sizeof *shape);
-  shape[axis] = bb_onnx_number(m, k);
+  shape[axis] = bb_onnx_expr_extent(m, k);
   out[0] = bb_onnx_value_new(m, v->dtype, v->rank, shape);
   out[1] = bb_onnx_value_new(m, BB_I64, v->rank, shape);
   bb_misc kernel = bb_onnx_own_kernel(n);

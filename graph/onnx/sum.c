@@ -131,19 +131,30 @@ static const bb_expr *reduced_quotient(bb_onnx *m, const bb_expr *e) {
   return bb_onnx_tidy_make(m, BB_X_ADD, rest, bb_expr_const(p, e->dtype, whole));
 }
 
-/* (k - a mod k) mod k, what a lacks to the next multiple of k, as k * ((a + k - 1) / k) - a; else NULL. */
-static const bb_expr *lacking(bb_onnx *m, const bb_expr *e) {
-  bb_program *p = m->program;
+/* The a of (k - a mod k) mod k, or of -a mod k that is not below 0; NULL: it is neither. */
+static const bb_expr *lacking_of(bb_onnx *m, const bb_expr *e) {
   const bb_expr *k = e->a[1], *from = e->a[0];
-  if (k->op != BB_X_CONST || from->op != BB_X_SUB) return NULL;
+  bb_onnx_sum s = {0};
+  if (e->op == BB_X_MOD && bb_onnx_sum_add(m, &s, from, -1)) {
+    const bb_expr *a = bb_onnx_sum_expr(m, &s, e->dtype);
+    if (bb_onnx_least(m, a) >= 0) return a;
+  }
+  if (from->op != BB_X_SUB || from->a[0]->op != BB_X_CONST || from->a[0]->number != k->number)
+    return NULL;
   const bb_expr *mod = from->a[1];
-  bool fits = from->a[0]->op == BB_X_CONST && from->a[0]->number == k->number && k->number >= 1 &&
-              (mod->op == BB_X_MOD || mod->op == BB_X_FMOD) && mod->a[1]->op == BB_X_CONST &&
+  bool fits = (mod->op == BB_X_MOD || mod->op == BB_X_FMOD) && mod->a[1]->op == BB_X_CONST &&
               mod->a[1]->number == k->number && bb_onnx_least(m, mod->a[0]) >= 0;
-  if (!fits) return NULL;
-  const bb_expr *up = bb_onnx_tidy_make(m, BB_X_ADD, mod->a[0], f_num(p, k, k->number - 1));
+  return fits ? mod->a[0] : NULL;
+}
+
+/* What a lacks to the next multiple of k, as k * ((a + k - 1) / k) - a; else NULL. */
+static const bb_expr *lacking(bb_onnx *m, const bb_expr *e) {
+  const bb_expr *k = e->a[1];
+  const bb_expr *a = k->op == BB_X_CONST && k->number >= 1 ? lacking_of(m, e) : NULL;
+  if (!a) return NULL;
+  const bb_expr *up = bb_onnx_tidy_make(m, BB_X_ADD, a, f_num(m->program, k, k->number - 1));
   const bb_expr *next = bb_onnx_tidy_make(m, BB_X_MUL, bb_onnx_tidy_make(m, BB_X_DIV, up, k), k);
-  return bb_onnx_tidy_make(m, BB_X_SUB, next, mod->a[0]);
+  return bb_onnx_tidy_make(m, BB_X_SUB, next, a);
 }
 
 const bb_expr *bb_onnx_tidy_quotient(bb_onnx *m, const bb_expr *e) {

@@ -5,8 +5,8 @@
  * and the import begins again, so that every shape is written with one extent from the start.  So it is with
  * sums of names: where past_key + 1 meets past_value + 1, two names are one; where the length of a mask meets
  * past + new, its name stands for the sum.  Where what is left of an axis when it is halved and doubled meets the axis
- * itself, its name stands for twice another.  When the program runs, an input with other extents is refused as any wrong
- * shape is.
+ * itself, or a shape cuts an axis into pairs, its name stands for twice another.  When the program runs, an input with other
+ * extents is refused as any wrong shape is.
  */
 #include "import.h"
 
@@ -191,10 +191,10 @@ static int64_t common_divisor(int64_t a, int64_t b) {
   return a;
 }
 
-bool bb_onnx_same_product(const bb_onnx_node *n, const bb_extent *a, const bb_extent *b) {
+/* The greatest extent that divides both. */
+static const bb_extent *common_extent(const bb_onnx_node *n, const bb_extent *a,
+                                      const bb_extent *b) {
   bb_program *p = n->m->program;
-  if (a == b) return true;
-  if (a->factor == 0 || b->factor == 0) return false;
   const bb_extent *both = bb_onnx_number(n->m, common_divisor(a->factor, b->factor));
   for (uint32_t i = 0, k = 0; i < a->count && k < b->count;) { /* sorted */
     if (a->symbol[i] == b->symbol[k])
@@ -206,5 +206,42 @@ bool bb_onnx_same_product(const bb_onnx_node *n, const bb_extent *a, const bb_ex
     else
       k++;
   }
-  return bb_onnx_same_extent(n, bb_extent_divide(p, a, both), bb_extent_divide(p, b, both));
+  return both;
+}
+
+/* Where d of one product meets k * (d / k), d/k rounded down, of the other: d has to be a multiple of k. */
+static void tie_rounded(const bb_onnx_node *n, const bb_extent *whole, const bb_extent *parts) {
+  bb_onnx *m = n->m;
+  for (uint32_t i = 0; i < parts->count; i++) {
+    const bb_expr *part = bb_expr_symbol(m->program, parts->symbol[i]),
+                  *meant = bb_onnx_symbol_meaning(m, part);
+    if (!meant || meant->op != BB_X_DIV || meant->a[1]->op != BB_X_CONST) continue;
+    double k = meant->a[1]->number;
+    const bb_extent *of = k >= 2 ? bb_onnx_expr_extent(m, meant->a[0]) : NULL;
+    bool met = of && of->factor && fmod((double)parts->factor, k) == 0;
+    if (met && bb_extent_divide(m->program, whole, of)) tie_to_multiple(n, meant->a[0], k);
+  }
+}
+
+void bb_onnx_tie_quotient(const bb_onnx_node *n, const bb_extent *a, const bb_extent *by) {
+  bb_program *p = n->m->program;
+  if (a->factor == 0 || by->factor == 0) return;
+  const bb_extent *both = common_extent(n, a, by);
+  a = bb_extent_divide(p, a, both);
+  by = bb_extent_divide(p, by, both);
+  tie_rounded(n, a, by);
+  if (by->count == 0 && a->count == 1)
+    tie_to_multiple(n, bb_expr_symbol(p, a->symbol[0]), (double)by->factor);
+}
+
+bool bb_onnx_same_product(const bb_onnx_node *n, const bb_extent *a, const bb_extent *b) {
+  bb_program *p = n->m->program;
+  if (a == b) return true;
+  if (a->factor == 0 || b->factor == 0) return false;
+  const bb_extent *both = common_extent(n, a, b);
+  a = bb_extent_divide(p, a, both);
+  b = bb_extent_divide(p, b, both);
+  tie_rounded(n, a, b);
+  tie_rounded(n, b, a);
+  return bb_onnx_same_extent(n, a, b);
 }

@@ -63,6 +63,7 @@ void bb_onnx_reshape_to(bb_onnx_node *n) {
     if (i != open) rest = bb_extent_divide(m->program, rest, shape[i]);
   if (open != BB_NONE && !rest) {
     shape[open] = bb_onnx_number(m, 1);
+    bb_onnx_tie_quotient(n, bb_onnx_product(m, v->rank, v->shape), bb_onnx_product(m, rank, shape));
     tie_axes(n, rank, shape, open);
     bb_buffer to = {.arena = m->arena};
     bb_onnx_put_shape(&to, m, rank, shape);

@@ -112,6 +112,12 @@ def indices():
     yield single("ConstantOfShape", "ConstantOfShape", [ints(2, 3)],
                  value=helper.make_tensor("v", T.FLOAT, [1], [1.5]))
     yield single("Range", "Range", [K(np.array(a, np.int64)) for a in (3, 20, 4)])
+    # every second row, from the first and from the last on
+    steps = [N("Shape", ["x"], ["s"], end=1), N("Squeeze", ["s"], ["n"]), N("Sub", ["n", "one"], ["last"]), N("Range", ["nought", "n", "two"], ["i"]),
+             N("Range", ["last", "back", "down"], ["j"]), N("Gather", ["x", "i"], ["a"]), N("Gather", ["x", "j"], ["b"]), N("Softmax", ["a"], ["y"]), N("Add", ["b", "a"], ["z"])]
+    for rows in (1, 8, 9):
+        yield graph_case(f"Range-steps{rows}", steps, {"x": rand(rows, 4)}, ["y", "z"],
+                         {k: np.array(v) for k, v in (("one", 1), ("nought", 0), ("two", 2), ("back", -1), ("down", -2))}, symbols={"x": ["S", 4]})
     yield single("Range-float", "Range", [K(np.array(a, np.float32)) for a in (1, 0, -0.25)])
     yield single("Range-f16", "Range", [K(np.array(a, np.float16)) for a in (1, 40, 0.75)], opset=27)
     for name in ("HannWindow", "HammingWindow", "BlackmanWindow"):
@@ -147,6 +153,25 @@ def ties():
     yield graph_case("Tie-reshape", named, {"x": rand(6, 4), "y": y}, ["r"], {"rest": np.array([-1])}, symbols={"x": ["N", "C"], "y": ["M", "D"]})
     yield graph_case("Tie-reshape-last", [named[0], N("Concat", ["rest", "s"], ["to"], axis=0), named[2]], {"x": rand(3, 2, 6), "y": y}, ["r"],
                      {"rest": np.array([-1])}, symbols={"x": ["N", 2, "C"], "y": ["M", "D"]})
+    # axes that are cut into windows of a fixed size, by a rounded quotient, by an open axis, and with what lacks to a multiple added
+    sides = [N("Shape", ["x"], ["h"], start=1, end=2), N("Shape", ["x"], ["w"], start=2, end=3), N("Shape", ["x"], ["b"], end=1)]
+    cut = [N("Div", ["h", "four"], ["hs"]), N("Div", ["w", "four"], ["ws"]), N("Concat", ["b", "hs", "four", "ws", "four", "c"], ["to"], axis=0),
+           N("Reshape", ["x", "to"], ["p"]), N("Softmax", ["p"], ["s"], axis=2), N("Shape", ["x"], ["back"]), N("Reshape", ["s", "back"], ["y"])]
+    windows, four = rand(2, 8, 12, 3), {"four": np.array([4]), "c": np.array([3])}
+    yield graph_case("Tie-windows", sides + cut, {"x": windows}, ["y"], four, symbols={"x": ["B", "H", "W", 3]})
+    cut[2] = N("Concat", ["open", "hs", "four", "ws", "four", "c"], ["to"], axis=0)
+    yield graph_case("Tie-windows-open", sides[:2] + cut, {"x": windows}, ["y"], {**four, "open": np.array([-1])}, symbols={"x": ["B", "H", "W", 3]})
+    yield graph_case("Tie-open-multiple", [N("Reshape", ["x", "to"], ["p"]), N("Softmax", ["p"], ["y"], axis=2)], {"x": windows}, ["y"],
+                     {"to": np.array([0, 0, -1, 4, 3])}, symbols={"x": ["B", "H", "W", 3]})
+    yield graph_case("Tie-open-multiple-last", [N("Reshape", ["x", "to"], ["p"]), N("Softmax", ["p"], ["y"], axis=2)], {"x": rand(2, 3, 8)}, ["y"],
+                     {"to": np.array([0, 0, -1, 2])}, symbols={"x": ["B", "C", "W"]})
+    filled = [N("Shape", ["x"], ["s"], start=1, end=2), N("Neg", ["s"], ["m"]), N("Mod", ["m", "eight"], ["lack"]), N("Concat", ["zeros", "lack", "zero"], ["pads"], axis=0),
+              N("Pad", ["x", "pads"], ["f"]), N("Add", ["s", "lack"], ["all"]), N("Div", ["all", "eight"], ["n"]), N("Concat", ["b", "n", "eight", "c"], ["to"], axis=0),
+              N("Reshape", ["f", "to"], ["p"]), N("ReduceSum", ["p", "two"], ["y"])]
+    for rows in (8, 11):
+        yield graph_case(f"Pad-to-multiple{rows}", filled, {"x": rand(2, rows, 3)}, ["y"],
+                         {"eight": np.array([8]), "zeros": np.zeros(4, np.int64), "zero": np.array([0]), "b": np.array([-1]), "c": np.array([3]), "two": np.array([2])},
+                         symbols={"x": ["B", "S", 3]})
     label = np.array([0, 3, 1, 2, 2, 0], np.int64)
     yield single("Tie-labels", "SoftmaxCrossEntropyLoss", [x, label], symbols=[["N", 4], [6]])
     # One name meets several, and is a factor of what an expression says.
@@ -411,6 +436,10 @@ def kernels():
     yield single("GatherND", "GatherND", [x, np.array([[0, 1], [2, 4]], np.int64)])
     yield single("GatherND-batch", "GatherND", [rand(2, 3, 4), np.array([[1], [2]], np.int64)], batch_dims=1)
     yield single("TopK", "TopK", [rand(3, 7), ints(3)], outputs=2)
+    # a sort, and the first of it, at most as many as there are
+    sort = [N("Shape", ["x"], ["s"], start=1, end=2), N("TopK", ["x", "s"], ["v", "i"], axis=1), N("Min", ["s", "most"], ["k"]), N("TopK", ["x", "k"], ["few", "at"], axis=1, largest=0)]
+    for rows in (3, 9):
+        yield graph_case(f"TopK-extent{rows}", sort, {"x": rand(2, rows, 4)}, ["v", "i", "few", "at"], {"most": np.array([5])}, symbols={"x": ["B", "S", 4]})
     yield single("TopK-smallest", "TopK", [rand(3, 7), ints(2)], outputs=2, largest=0, axis=0)
     yield single("ScatterND", "ScatterND", [rand(4, 3), np.array([[1], [3]], np.int64), rand(2, 3)])
     yield single("ScatterElements", "ScatterElements", [rand(4, 3), np.array([[1, 0, 2]], np.int64), rand(1, 3)])
