@@ -241,13 +241,13 @@ static form logarithm(builder *b, const form *x) {
   return f;
 }
 
-/* An exp that must not be taken: 1 * exp(its exponent). */
+/* An exp that must not be taken: 1 * exp(its exponent), a float as the exp is: integers have no -inf, the exponent of 0. */
 static form unsafe_exp(builder *b, const bb_expr *expr, const form *a, const form *to) {
   form f = {.significand = number(b, expr->dtype, 1)};
   if (expr->op == BB_X_EXP)
-    add_part(&f, 1, plain(b, a));
+    add_part(&f, 1, cast(b, expr->dtype, plain(b, a)));
   else
-    add_part(&f, log(expr->a[0]->number), plain(b, to));
+    add_part(&f, log(expr->a[0]->number), cast(b, expr->dtype, plain(b, to)));
   return f;
 }
 

@@ -28,6 +28,10 @@ def reductions():
     far[2, 5] = far[3, 1] = far[4] = -np.inf
     far[5] = 80  # of greater ones unfused exps overflow: the numerics have those
     yield single("ReduceLogSumExp-infinite", "ReduceLogSumExp", [far, ints(1)], opset=18, by="runtime")
+    whole = rand(5, 9, low=-5, high=30).astype(np.int32)
+    yield single("ReduceLogSumExp-i32", "ReduceLogSumExp", [whole, ints(1)], opset=18, by="runtime")
+    yield graph_case("Powers-i32", [N("Pow", ["two", "x"], ["p"]), N("ReduceSum", ["p", "last"], ["s"]), N("Log", ["s"], ["y"])], {"x": whole * 9}, ["y"],
+                     {"two": np.float32(2), "last": np.array([1])}, by=lambda feeds: {"y": np.log(2) * np.log2(np.exp2(feeds["x"].astype(np.float64)).sum(1, keepdims=True))})
     yield single("ReduceMean-f16", "ReduceMean", [rand(2, 300, dtype=np.float16), ints(1)], opset=18)
     yield single("ReduceSum-symbol", "ReduceMean", [x, ints(1)], opset=18, symbols=[["B", "S", 4]])
     for axis in (-1, 0, 1):
