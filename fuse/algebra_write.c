@@ -197,40 +197,67 @@ static bool is_predicate(bb_factor f) {
   return f.atom->predicate && f.power.num > 0;
 }
 
-/* Opposite in sign, and the same product but for predicates: where these hold, one takes the other away. */
-static bool opposed(const bb_term *s, const bb_term *t) {
-  if ((s->k.num < 0) == (t->k.num < 0)) return false;
+/* The same product but for coefficients and, where they `may` differ, predicates. */
+static bool alike(const bb_term *s, const bb_term *t, bool may) {
   for (uint32_t i = 0, k = 0;; i++, k++) {
-    while (i < s->count && is_predicate(s->factor[i])) i++;
-    while (k < t->count && is_predicate(t->factor[k])) k++;
+    while (may && i < s->count && is_predicate(s->factor[i])) i++;
+    while (may && k < t->count && is_predicate(t->factor[k])) k++;
     if (i == s->count || k == t->count) return i == s->count && k == t->count;
     bb_factor f = s->factor[i], g = t->factor[k];
     if (f.atom != g.atom || f.power.num != g.power.num || f.power.den != g.power.den) return false;
   }
 }
 
-/* a = select(p, x, y) + rest for a predicate p, as p*(x-y) + y + rest: terms of y that p takes away.  Left as
- * terms, a y much larger than x and the rest (a mask's most negative number) would take their digits. */
+static bool opposed(const bb_term *s, const bb_term *t) {
+  return (s->k.num < 0) != (t->k.num < 0);
+}
+
+static double size_of(const bb_term *t) {
+  return fabs((double)t->k.num / (double)t->k.den);
+}
+
+/* Of a sum of selections, p*x + q*x - 2*x say: what p takes away of a term that has more. */
+static const bb_normal *part_taken(bb_algebra *al, const bb_normal *with,
+                                   const bb_normal *without) {
+  for (uint32_t i = 0; i < with->count; i++)
+    for (uint32_t k = 0; k < without->count; k++) {
+      const bb_term *w = &with->term[i], *t = &without->term[k];
+      if (opposed(w, t) && size_of(w) < size_of(t) && alike(w, t, false))
+        return bb_normal_scale(al, bb_normal_of_term(al, w), minus_one);
+    }
+  return NULL;
+}
+
+/* a = select(p, x, y) + rest for a predicate p, as p*(x-y) + y + rest: all terms like those of y that p takes
+ * away.  Left as terms, a y much larger than x and the rest (a mask's most negative number) would take their digits. */
 static bool find_selection(bb_algebra *al, const bb_normal *a, const bb_atom *predicate,
                            const bb_normal **x, const bb_normal **y, const bb_normal **rest) {
-  *x = *y = *rest = al->zero;
+  const bb_normal *with = al->zero, *without = al->zero;
+  bool away = false;
   for (uint32_t i = 0; i < a->count; i++) {
     const bb_term *t = &a->term[i];
     uint32_t at = 0;
     while (at < t->count && t->factor[at].atom != predicate) at++;
-    if (at < t->count) *x = bb_normal_add(al, *x, bb_normal_without(al, t, at));
+    if (at < t->count)
+      with = bb_normal_add(al, with, bb_normal_without(al, t, at));
+    else
+      without = bb_normal_add(al, without, bb_normal_of_term(al, t));
   }
-  const bb_normal *with = *x;
-  for (uint32_t i = 0; i < a->count; i++) {
-    const bb_term *t = &a->term[i];
-    bool inside = false, taken = false;
-    for (uint32_t f = 0; f < t->count; f++) inside |= t->factor[f].atom == predicate;
-    for (uint32_t k = 0; k < with->count; k++) taken |= opposed(t, &with->term[k]);
-    const bb_normal **sum = taken ? y : rest;
-    if (!inside) *sum = bb_normal_add(al, *sum, bb_normal_of_term(al, t));
+  *y = al->zero;
+  const bb_normal *part = part_taken(al, with, without);
+  for (uint32_t i = 0; i < without->count && !part; i++) {
+    bool taken = false;
+    for (uint32_t k = 0; k < with->count; k++) {
+      if (!alike(&without->term[i], &with->term[k], true)) continue;
+      taken = true;
+      away |= opposed(&without->term[i], &with->term[k]);
+    }
+    if (taken) *y = bb_normal_add(al, *y, bb_normal_of_term(al, &without->term[i]));
   }
+  if (part) *y = part;
   *x = bb_normal_add(al, with, *y);
-  return (*y)->count && !al->gave_up;
+  *rest = bb_normal_subtract(al, without, *y);
+  return (part || away) && !al->gave_up;
 }
 
 /* Two selections that leave the same out are one. */

@@ -271,6 +271,8 @@ static void test_selections_kept(void **state) {
                                       "select(x<=3&y<3, 0, -3.4e38)+y/4-p",
                                       "exp(select(x<=3&y<3, 0, -3.4e38)+y/4-p)*q",
                                       "select(x<=3, select(y<3, 0, -3.4e38), -2.5e38)+x*y",
+                                      "select(3<x, -3.4e38, select(y<3, 0, -3.4e38))+y/4-p",
+                                      "select(x<=3, 0, -1.7e38)+select(y<3, 0, -1.7e38)+y/4-p",
                                       "select(x<=3, p, 3.4e38)-select(3<x, 2.5e38, q)",
                                       "select(x<=-3, 3.4e38, x)",
                                       "y-select(3<x&q<4, -3.4e38, -q)+p"};
