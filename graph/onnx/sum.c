@@ -17,6 +17,25 @@ static bool add_term(bb_onnx_sum *s, const bb_expr *term, double times) {
   return true;
 }
 
+/* Is it made of extents and numbers alone, not of coordinates? */
+static bool of_extents(const bb_expr *e, uint32_t depth) {
+  bool leaf = e->op == BB_X_CONST || e->op == BB_X_SYMBOL;
+  uint32_t arity = bb_expr_op_arity(e->op);
+  if (leaf || depth == DEPTH || !arity) return leaf;
+  for (uint32_t i = 0; i < arity; i++)
+    if (!of_extents(e->a[i], depth + 1)) return false;
+  return true;
+}
+
+/* A product of extents; quotients are such by their names, as in shapes: h/8 * (w/8). */
+static const bb_extent *product_of(bb_onnx *m, const bb_expr *e) {
+  const bb_extent *product = bb_onnx_expr_product(m, e);
+  if (product || e->op != BB_X_MUL) return product;
+  for (uint32_t i = 0; i < 2; i++)
+    if (e->a[i]->op != BB_X_DIV && !product_of(m, e->a[i])) return NULL;
+  return of_extents(e, 0) ? bb_onnx_expr_extent(m, e) : NULL;
+}
+
 static bool add(bb_onnx *m, bb_onnx_sum *s, const bb_expr *e, double times, uint32_t depth) {
   const bb_expr *a = e->a[0], *b = e->a[1];
   if (depth == DEPTH) return false;
@@ -33,7 +52,7 @@ static bool add(bb_onnx *m, bb_onnx_sum *s, const bb_expr *e, double times, uint
   }
   const bb_expr *meant = e->op == BB_X_SYMBOL ? bb_onnx_symbol_meaning(m, e) : NULL;
   if (meant) return add(m, s, meant, times, depth + 1);
-  const bb_extent *product = bb_onnx_expr_product(m, e);
+  const bb_extent *product = product_of(m, e);
   if (!product) return add_term(s, e, times);
   if (!product->count) return s->number += times * (double)product->factor, true;
   const bb_extent *one =

@@ -258,6 +258,13 @@ def graphs():
     yield graph_case("extent-of-steps", length + [N("Sub", ["s", "one"], ["l"]), N("Div", ["l", "two"], ["h"]), N("Add", ["h", "one"], ["c"]), N("Concat", ["b", "c"], ["to"], axis=0),
                                                   N("Slice", ["x", "zero", "end", "one", "two"], ["e"]), N("Reshape", ["e", "to"], ["y"])], {"x": rand(3, 9)}, ["y"],
                      {**last, "two": np.array([2]), "b": np.array([-1]), "end": np.array([2**63 - 1])}, symbols={"x": ["B", "S"]})
+    # what windows leave of two axes and one more, as counted from the axes
+    count = [N("Conv", ["x", "w"], ["c"], strides=[2, 2]), N("Reshape", ["c", "to"], ["f"]), N("Concat", ["f", "more"], ["j"], axis=2),
+             N("Shape", ["x"], ["h"], start=2, end=3), N("Shape", ["x"], ["v"], start=3, end=4), N("Div", ["h", "two"], ["hs"]), N("Div", ["v", "two"], ["vs"]),
+             N("Mul", ["hs", "vs"], ["n"]), N("Add", ["n", "one"], ["m"]), N("Concat", ["four", "m"], ["shape"], axis=0), N("Reshape", ["j", "shape"], ["y"])]
+    yield graph_case("extents-of-windows-and-one", count, {"x": rand(1, 3, 5, 8)}, ["y"], {
+        "w": rand(4, 3, 2, 2), "to": np.array([1, 4, -1]), "more": rand(1, 4, 1), "two": np.array([2]), "one": np.array([1]), "four": np.array([4])},
+        symbols={"x": [1, 3, "H", "W"]})
     # parts as long as extents say, and equal ones
     yield graph_case("Split-open", [N("Concat", ["p", "x"], ["a"], axis=1), N("Exp", ["a"], ["e"]), N("Shape", ["p"], ["sp"], start=1, end=2), N("Shape", ["x"], ["sx"], start=1, end=2),
                                     N("Concat", ["sp", "sx"], ["to"], axis=0), N("Split", ["e", "to"], ["y", "z"], axis=1)], {"p": rand(2, 5, 3), "x": rand(2, 8, 3)}, ["y", "z"],
