@@ -296,6 +296,18 @@ static void refuse_lost(const evaluation *e) {
           bb_run_place(e->run, e->node));
 }
 
+/* Whether a step only chooses among numbers: those that no double holds (NaN) may be what it leaves out. */
+static bool chooses(const bb_expr *expr) {
+  bool select = expr->op == BB_X_SELECT, extremum = expr->op == BB_X_MIN || expr->op == BB_X_MAX;
+  return (select || extremum) && expr->dtype == BB_I64;
+}
+
+static bool any_nan(int n, const double *x) {
+  bool any = false;
+  for (int i = 0; i < n; i++) any |= isnan(x[i]);
+  return any;
+}
+
 /* What is cut of a sum, difference or product that doubles do not hold, by its operands. */
 static void run_cut(const evaluation *e, uint32_t number, int n, double *out) {
   const step *cut = &e->formula->step[number], *of = &e->formula->step[cut->a[0]];
@@ -331,8 +343,9 @@ static void run_stretch(evaluation *e, int64_t first, int n) {
     const double *a = e->value[at->a[0]], *b = e->value[at->a[1]], *c = e->value[at->a[2]];
     bool lost = false;
     for (uint32_t k = 0; k < bb_expr_op_arity(expr->op); k++) lost |= e->lost[at->a[k]];
-    if (lost && !cuts_bits(expr)) refuse_lost(e);
-    if (lost) {
+    bool left = lost && chooses(expr) && (expr->op != BB_X_SELECT || !e->lost[at->a[0]]);
+    if (lost && !left && !cuts_bits(expr)) refuse_lost(e);
+    if (lost && !left) {
       run_cut(e, s, n, out);
       continue;
     }
@@ -341,7 +354,8 @@ static void run_stretch(evaluation *e, int64_t first, int n) {
     case 2: run_pair(e, s, n, a, b, out); break;
     default: run_select(n, a, b, c, out);
     }
-    if (!e->run->options->float64) round_stretch(precision(e->formula, s), n, out);
+    if (chooses(expr)) e->lost[s] = left && any_nan(n, out);
+    if (!e->run->options->float64 && !e->lost[s]) round_stretch(precision(e->formula, s), n, out);
   }
   if (e->lost[e->formula->steps - 1]) refuse_lost(e);
 }

@@ -36,6 +36,13 @@ def cases():
         yield single("far-fold", "ReduceSum", [np.full(4, 2**52 + 1)], keepdims=0, by=exact(lambda x: x.sum())), False, True
         yield single("ends", "Identity", [ENDS], by=exact(lambda x: x)), True, True
         yield single("ends-min", "Min", [ROOM, K(ENDS)], by=lambda g: {"y0": np.minimum(g["x0"], ENDS)}), True, True
+        # what no double holds, and a selection leaves out: buckets of far places, of which -inf is none
+        bucket = [N("Cast", ["x0"], ["f"], to=T.FLOAT), N("Log", ["f"], ["l"]), N("Cast", ["l"], ["i"], to=T.INT64), N("Add", ["i", "eight"], ["a"]),
+                  N("Min", ["a", "most"], ["m"]), N("Less", ["x0", "eight"], ["near"]), N("Where", ["near", "x0", "m"], ["y0"])]
+        places, ends = np.array([0, 3, 9, 5000]), {"eight": np.array(8), "most": np.array(15)}
+        yield graph_case("ends-left-out", bucket, {"x0": places}, ["y0"], ends, by=exact(lambda x: np.array([0, 3, 10, 15]))), True, True
+        yield graph_case("ends-taken", [*bucket[:4], N("Max", ["a", "least"], ["y0"])], {"x0": places}, ["y0"], {**ends, "least": np.array(-(2**62))},
+                         by=exact(lambda x: np.array([-(2**62), 9, 10, 16]))), False, True
         yield single("near", "Mul", [ROOM * 2**24, ROOM * 2**24], by=mul), True, True
         yield single("u32", "Mul", [FEW, FEW], by=mul), True, True
         yield single("u32-near", "Mul", [FEW, np.full(4, 3, np.uint32)], by=mul), True, True
