@@ -267,6 +267,39 @@ static int ascending(const void *left, const void *right) {
   return order ? order : earlier(a, b);
 }
 
+typedef int order(const void *left, const void *right);
+
+/* Of a heap whose root comes last of all, where the root alone may be out of place. */
+static void sift(ranked *heap, int64_t count, order *compare) {
+  for (int64_t at = 0, next; (next = 2 * at + 1) < count; at = next) {
+    if (next + 1 < count && compare(&heap[next + 1], &heap[next]) > 0) next++;
+    if (compare(&heap[at], &heap[next]) >= 0) return;
+    const ranked kept = heap[at];
+    heap[at] = heap[next];
+    heap[next] = kept;
+  }
+}
+
+/* The first `kept` of a line, sorted. Few of many are held in a heap, which most of the others do not enter. */
+static void pick_first(ranked *line, int64_t extent, int64_t kept, order *compare) {
+  if (kept > extent / 4) {
+    qsort(line, (size_t)extent, sizeof *line, compare);
+    return;
+  }
+  qsort(line, (size_t)kept, sizeof *line, compare);
+  for (int64_t i = 0; i < kept / 2; i++) { /* the other way round it is a heap */
+    const ranked first = line[i];
+    line[i] = line[kept - 1 - i];
+    line[kept - 1 - i] = first;
+  }
+  for (int64_t e = kept; e < extent && kept; e++) {
+    if (compare(&line[e], &line[0]) >= 0) continue;
+    line[0] = line[e];
+    sift(line, kept, compare);
+  }
+  qsort(line, (size_t)kept, sizeof *line, compare);
+}
+
 /* Always sorted, which is allowed also where it was not asked for. */
 void bb_misc_top_k(const bb_kernel *k) {
   const bb_misc_value *data = bb_misc_in(k, 0), *many = bb_misc_in(k, 1);
@@ -289,7 +322,7 @@ void bb_misc_top_k(const bb_kernel *k) {
     for (size_t i = 0; i < inner; i++) {
       const double *from = data->data + o * (size_t)extent * inner + i;
       for (int64_t e = 0; e < extent; e++) line[e] = (ranked){from[(size_t)e * inner], e};
-      qsort(line, (size_t)extent, sizeof *line, largest ? descending : ascending);
+      pick_first(line, extent, kept, largest ? descending : ascending);
       for (int64_t e = 0; e < kept; e++) {
         size_t to = (o * (size_t)kept + (size_t)e) * inner + i;
         values->data[to] = line[e].value;

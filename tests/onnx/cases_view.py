@@ -443,6 +443,10 @@ def kernels():
     yield single("GatherND", "GatherND", [x, np.array([[0, 1], [2, 4]], np.int64)])
     yield single("GatherND-batch", "GatherND", [rand(2, 3, 4), np.array([[1], [2]], np.int64)], batch_dims=1)
     yield single("TopK", "TopK", [rand(3, 7), ints(3)], outputs=2)
+    # few of many, equal ones among them
+    many = np.round(rand(3, 500, low=-9, high=9))
+    for few in (1, 2, 7, 40, 125, 130):
+        yield single(f"TopK-few{few}", "TopK", [many, ints(few)], outputs=2, largest=few % 2)
     # a sort, and the first of it, at most as many as there are
     sort = [N("Shape", ["x"], ["s"], start=1, end=2), N("TopK", ["x", "s"], ["v", "i"], axis=1), N("Min", ["s", "most"], ["k"]), N("TopK", ["x", "k"], ["few", "at"], axis=1, largest=0)]
     for rows in (3, 9):
