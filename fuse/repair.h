@@ -53,9 +53,9 @@ typedef struct bb_repair_fold {
   bb_dim along;        /* the axis that comes together inside a block; BB_NO_DIM: none */
   bb_value operand[2]; /* of the body: what comes together */
   const bb_expr *term, *payload;
-  /* Results at whose infinities the program says what a term is, or the fold's readers see to it;
-   * and those at which all terms are 0. */
-  uint32_t guards, zeros;
+  /* Results at whose infinities the program says what a term is, or the fold's readers see to it; those at which all terms
+   * are 0; and counts at whose 0 the program says so of a value that is less than a term. */
+  uint32_t guards, zeros, kept;
   uint32_t counted;    /* the result that counts terms that are not masked; BB_NONE: none does */
   const bb_expr *rest; /* what the masked ones are, of results */
   int degree[BB_REPAIR_PIVOTS]; /* the program's fold is this one times exp(pivot)**degree */

@@ -140,6 +140,18 @@ static const bb_expr *terms_of(const bb_repair *r) {
   return terms->op == BB_X_CONST && terms->number > 0 ? NULL : terms;
 }
 
+/* A count may be 0, as no extremum is infinite over the reals: what the program says of a value there stays, unless the
+ * same count says what the whole sum is. */
+static bool keeps_guards(bb_repair *r, uint32_t fold) {
+  const bb_repair_fold *f = &r->fold[fold];
+  for (uint32_t i = 0; i < r->results; i++)
+    if (f->kept >> i & 1 && f->counted != i) {
+      r->refused = fold;
+      return bb_repair_refuse(r, "a value that is said for no elements at all is a part of terms");
+    }
+  return true;
+}
+
 bool bb_repair_count(bb_repair *r) {
   uint32_t folds = r->folds;
   r->terms = terms_of(r);
@@ -154,5 +166,7 @@ bool bb_repair_count(bb_repair *r) {
     f->rest = m.rest;
     if (!add_count(r, i, m.let)) return false;
   }
+  for (uint32_t i = 0; i < folds; i++)
+    if (!keeps_guards(r, i)) return false;
   return true;
 }

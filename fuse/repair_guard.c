@@ -159,9 +159,11 @@ void bb_repair_note_guards(const bb_repair *r, bb_repair_fold *fold, const bb_ex
   for (uint32_t i = 0; i < r->results; i++) {
     guards g = {.r = r, .at = i};
     if (asks(r, fold->term, i)) fold->guards |= UINT32_C(1) << i;
-    if (said >> i & 1 && fold->fold == BB_MONOID_SUM && !(seen >> i & 1) &&
-        is_zero(bb_expr_rewrite(r->program, guarded, at_limit, &g)))
+    if (!(said >> i & 1) || seen >> i & 1) continue;
+    if (fold->fold == BB_MONOID_SUM && is_zero(bb_expr_rewrite(r->program, guarded, at_limit, &g)))
       fold->zeros |= UINT32_C(1) << i;
+    else if (bb_repair_is_count(&r->fold[bb_repair_fold_of_result(r, i)]))
+      fold->kept |= UINT32_C(1) << i;
   }
 }
 

@@ -19,6 +19,8 @@ except ImportError as error:
 from programs import check_all, differs
 
 HEAD = "blockbuster 1\nprogram nothing\ndim M, N, K, L\n\ninput X : f32[M,K]\ninput Y : f32[N,K]\ninput Z : f32[L,N]\n"
+VARIANCE = ("x = elementwise select(B,X,0)\nb = elementwise select(B,1.0,0.0)\nc = reduce sum(b, axis=-1, keep)\nt = reduce sum(x, axis=-1, keep)\n"
+            "u = elementwise t/c\nq = elementwise select(B,(x-u)**2,0)\nv = reduce sum(q, axis=-1, keep)\n")
 PRODUCT = "output O = contract(y[m,k], Y[n,k] -> [m,n])\n"
 SUM = "s = reduce sum(X, axis=-1, keep)\n"
 # By name: the rule that takes the factor out, and a program whose result O is [M,N] or [M,L].
@@ -73,10 +75,10 @@ MASKS = {
     "masked shares of plain exps": ("e = elementwise select(B,exp(X),0)\ns = reduce sum(e, axis=-1, keep)\n"
                                     "y = elementwise select(B,e/s,0)\n" + PRODUCT,
                                     lambda x, b: np.where(b, share(np.where(b, np.exp(x), 0), lambda s: s), 0)),
-    "a masked variance": ("x = elementwise select(B,X,0)\nb = elementwise select(B,1.0,0.0)\nc = reduce sum(b, axis=-1, keep)\n"
-                          "t = reduce sum(x, axis=-1, keep)\nu = elementwise t/c\nq = elementwise select(B,(x-u)**2,0)\n"
-                          "v = reduce sum(q, axis=-1, keep)\ny = elementwise v+0*X\n" + PRODUCT,
+    "a masked variance": (VARIANCE + "y = elementwise v+0*X\n" + PRODUCT,
                           lambda x, b: spread(x, b).sum(-1, keepdims=True) + 0 * x),
+    "a masked variance among the terms": (VARIANCE + "y = elementwise (v+1)*X\n" + PRODUCT, lambda x, b: (spread(x, b).sum(-1, keepdims=True) + 1) * x),
+    "a masked variance beside the terms": (VARIANCE + "y = elementwise v*2+X\n" + PRODUCT, lambda x, b: 2 * spread(x, b).sum(-1, keepdims=True) + x),
 }
 
 
