@@ -2,8 +2,8 @@
  *
  * The copy engine fills what is beyond with zeros, and takes several times as long for such a row as for one that is
  * there: a product of 33 rows by tiles of 64 took half as long again as one of 64.  Rows along a loop over the grid need
- * no zeros, as what is made of them is stored nowhere, whatever they hold.  So the last block along it asks for a box of
- * fewer rows: how many an extent leaves is known at the launch, which makes a map for them.
+ * no zeros where what is made of them is stored along it, too, and nowhere else: whatever they hold.  So the last block
+ * along it asks for a box of fewer rows: how many an extent leaves is known at the launch, which makes a map for them.
  */
 #include "emit_sm90.h"
 #include "infix.h"
@@ -19,22 +19,134 @@ static uint32_t box_rows(const bb_cuda *e, const bb_tile_stmt *load) {
   return e->p->tile[load->result].rows / e->tile[load->result].parts;
 }
 
-static bool is_over_grid(const bb_cuda *e, bb_tile_index start) {
-  for (uint32_t k = 0; k < e->grids; k++)
-    if (start->op == BB_X_ARG && start->index == e->grid[k]->variable)
-      return e->grid[k] != e->split;
+/* --- where rows begin and end --- */
+
+static const bb_tile_loop *grid_of(const bb_cuda *e, bb_tile_index variable) {
+  for (uint32_t k = 0; variable->op == BB_X_ARG && k < e->grids; k++)
+    if (e->grid[k]->variable == variable->index && e->grid[k] != e->split) return e->grid[k];
+  return NULL;
+}
+
+/* Is it a multiple of so many rows in every iteration? */
+static bool is_multiple(const bb_cuda *e, bb_tile_index index, uint32_t rows) {
+  if (index->op == BB_X_CONST) return (int64_t)index->number % rows == 0;
+  const bb_tile_loop *loop = grid_of(e, index);
+  return loop && loop->step->op == BB_X_CONST && (int64_t)loop->step->number % rows == 0 &&
+         is_multiple(e, loop->stretch[0].from, rows);
+}
+
+static bool ends_at(bb_tile_index to, bb_tile_index extent) {
+  return to == extent || (to->op == BB_X_MIN && (to->a[0] == extent || to->a[1] == extent));
+}
+
+/* --- where they go --- */
+
+/* Which tiles' rows and columns come from those of one tile, statement by statement. */
+typedef struct flow {
+  const bb_cuda *e;
+  uint32_t tile;
+  bb_tile_index variable, extent; /* what its rows lie along */
+  bool *along[2];
+  bool wrong; /* what is there goes into what is not along it */
+} flow;
+
+static bool has_axis(const flow *f, uint32_t tile, uint32_t axis) {
+  return axis ? f->e->p->tile[tile].cols > 0 : f->e->p->tile[tile].rows > 0;
+}
+
+/* Of a load or store: does that axis of its tile begin where the loop stands, and end with the same extent? */
+static bool is_there(const flow *f, const bb_tile_stmt *s, uint32_t axis) {
+  const bb_tile_view *view = &f->e->p->view[s->view];
+  for (uint32_t i = 0; i < view->rank; i++)
+    if (s->range[i].size && (s->range[i].axis == BB_AXIS_COL) == (axis == 1))
+      return s->range[i].start == f->variable && view->extent[i] == f->extent;
   return false;
 }
+
+/* What an axis of the statement's result has from one of an operand; of a product, a fold or a scan the axis that is summed
+ * along has nothing to go to. */
+static void follow_operand(flow *f, const bb_tile_stmt *s, uint32_t i, uint32_t axis, bool *made) {
+  bool folds = s->kind == BB_TILE_FOLD || s->kind == BB_TILE_SCAN;
+  uint32_t to = axis;
+  if (!f->along[axis][s->operand[i]]) return;
+  if (s->kind == BB_TILE_STORE) f->wrong |= !is_there(f, s, axis);
+  if (s->kind == BB_TILE_TRANSPOSE) to = !axis;
+  if (folds) f->wrong |= (s->axis == BB_AXIS_COL) == (axis == 1);
+  if (s->kind == BB_TILE_DOT) {
+    to = i;
+    f->wrong |= axis != (s->transposed[i] ? !i : i);
+  }
+  if (s->result == BB_NONE || s->kind == BB_TILE_ANY) return; /* an answer is one for all rows */
+  f->wrong |= !has_axis(f, s->result, to);
+  made[to] = true;
+}
+
+static void follow_merge(flow *f, const bb_tile_loop *loop) {
+  for (uint32_t i = 0; i < loop->merge->components; i++)
+    for (uint32_t k = 0; k < loop->merge->components; k++)
+      for (uint32_t axis = 0; axis < 2; axis++)
+        f->along[axis][loop->merged[k]] |=
+            f->along[axis][loop->merged[i]] && has_axis(f, loop->merged[k], axis);
+}
+
+static void follow_body(flow *f, const bb_tile_body *body, bool always);
+
+/* Until what the end of an iteration hands on is known at its begin. */
+static void follow_loop(flow *f, const bb_tile_loop *loop) {
+  uint32_t tiles = f->e->p->tiles;
+  bool *before = BB_NEW(f->e->arena, bool, 2 * tiles + 1), grows = true;
+  while (grows) {
+    grows = false;
+    for (uint32_t i = 0; i < 2 * tiles; i++) before[i] = f->along[i / tiles][i % tiles];
+    follow_body(f, &loop->body, true);
+    for (uint32_t i = 0; i < 2 * tiles; i++) {
+      grows |= f->along[i / tiles][i % tiles] && !before[i];
+      f->along[i / tiles][i % tiles] |= before[i];
+    }
+  }
+  if (loop->merge) follow_merge(f, loop);
+}
+
+/* always: its statements run whenever what is around them does. */
+static void follow_body(flow *f, const bb_tile_body *body, bool always) {
+  for (uint32_t at = 0; at < body->count; at++) {
+    const bb_tile_stmt *s = body->stmt[at];
+    bool made[2] = {s->kind == BB_TILE_LOAD && s->result == f->tile, false};
+    for (uint32_t i = 0; i < s->operands; i++)
+      for (uint32_t axis = 0; axis < 2; axis++) follow_operand(f, s, i, axis, made);
+    if (made[0] && s->kind == BB_TILE_LOAD) f->wrong |= !is_there(f, s, 0);
+    bool anew = always && !s->stretches && !s->accumulate;
+    for (uint32_t axis = 0; axis < 2 && s->result != BB_NONE; axis++) {
+      f->along[axis][s->result] = made[axis] || (!anew && f->along[axis][s->result]);
+      if (s->second != BB_NONE) f->along[axis][s->second] |= made[axis];
+    }
+    follow_body(f, &s->body, false);
+    if (s->loop) follow_loop(f, s->loop);
+  }
+}
+
+/* Does what is made of a tile's rows stay along the loop that they lie along? */
+static bool stays(const bb_cuda *e, uint32_t tile, bb_tile_index variable, bb_tile_index extent) {
+  flow f = {.e = e, .tile = tile, .variable = variable, .extent = extent};
+  for (uint32_t axis = 0; axis < 2; axis++) f.along[axis] = BB_NEW(e->arena, bool, e->p->tiles + 1);
+  follow_body(&f, &e->p->body, true);
+  return !f.wrong;
+}
+
+/* --- */
 
 /* May rows be beyond the array, in a load that is made again and again? */
 static bool has_edge(const bb_cuda *e, const bb_tile_stmt *load) {
   if (!bb_cuda_is_copied(e, load) || e->sm80 || e->warps) return false;
   const bb_cuda_tile *t = &e->tile[load->result];
-  uint32_t axis = row_axis(e, load);
-  if (t->mated || e->map[t->map].fold > 1 || axis == BB_NONE) return false;
-  bb_tile_index extent = e->p->view[load->view].extent[axis];
-  bool whole = extent->op == BB_X_CONST && (int64_t)extent->number % box_rows(e, load) == 0;
-  return !whole && box_rows(e, load) > 8 && is_over_grid(e, load->range[axis].start);
+  uint32_t axis = row_axis(e, load), rows = e->p->tile[load->result].rows;
+  if (t->mated || e->map[t->map].fold > 1 || axis == BB_NONE || box_rows(e, load) <= 8)
+    return false;
+  bb_tile_index extent = e->p->view[load->view].extent[axis], start = load->range[axis].start;
+  if (extent->op == BB_X_CONST && (int64_t)extent->number % rows == 0) return false;
+  const bb_tile_loop *loop = grid_of(e, start);
+  return loop && is_multiple(e, start, rows) && ends_at(loop->stretch[0].to, extent) &&
+         stays(e, load->result, start, extent);
 }
 
 void bb_cuda_find_edges(bb_cuda *e) {

@@ -71,7 +71,7 @@ void bb_maker_note_used(bb_maker *m, uint32_t tensor);
 void bb_maker_ways(bb_maker *m, const bb_graph *graph, bb_plan_step *step);
 
 /* --- plan_ways.c --- */
-/* Finds out which of a kernel's ways are worth their compilation; 31 at most. */
+/* Finds out which of a kernel's ways are worth their compilation: of a dozen or so, as all sets of them are looked at. */
 void bb_maker_keep(bb_maker *m, const bb_gpu_machine *machine, uint32_t count, bb_offer *offer);
 
 /* --- plan_operand.c --- */

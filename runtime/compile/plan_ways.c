@@ -14,6 +14,8 @@
 /* Values of each extent: so many from each power of two to the next, and those where another tile begins; longer arrays repeat
  * what there was before.  Powers of two alone would not do: which ways leave processors idle is seen beside them. */
 enum { OCTAVES = 17, EACH = 16, VALUES = 2 * OCTAVES * EACH + 1, NODES = 2048 };
+/* With more extents than so many the nodes lie too far apart to tell what is never needed: all ways are made. */
+enum { MOST_AXES = 3 };
 /* By which a way may weigh more than another that is left out for it: what the fastest one was found to be off by. */
 static const double SLACK = 0.02;
 /* Bytes of arrays that no device has room for. */
@@ -265,7 +267,7 @@ static void find_kept(bb_maker *m, const bb_gpu_machine *machine, uint32_t count
   const grid *g = k.grid = grid_over(m, is_axis);
   k.symbol = BB_NEW(m->arena, int64_t, m->plan->symbols + 1);
   k.seconds = BB_NEW(m->arena, double, count + 1);
-  for (uint32_t i = 0; i < g->nodes; i++)
+  for (uint32_t i = 0; i < g->nodes && g->axes <= MOST_AXES; i++)
     if (is_weighed(&k, i)) want_for_any_arrays(&k, g->axes ? SLACK : 0);
   uint32_t best =
       k.wanted ? best_set(&k) : UINT32_MAX; /* of no extents that can be weighed at: any may run */

@@ -49,8 +49,8 @@ static double elements_of(const walk *w, uint32_t tile) {
   return (double)(t->rows ? t->rows : 1) * (t->cols ? t->cols : 1);
 }
 
-/* Does a map of its own load what is left at the end of an array, along an axis of a view? */
-static bool has_edge(const walk *w, uint32_t view, uint32_t axis) {
+/* Are loads of a view, along an axis, of no rows beyond its end? */
+static bool ends_there(const walk *w, uint32_t view, uint32_t axis) {
   for (uint32_t i = 0; i < w->plan->maps; i++)
     if (w->plan->map[i].view == view && w->plan->map[i].edge == axis + 1) return true;
   return false;
@@ -62,7 +62,7 @@ static const bb_expr *elements_within(const walk *w, const bb_tile_stmt *s) {
   const bb_expr *within = number(w, 1);
   for (uint32_t i = 0; i < view->rank; i++) {
     if (!s->range[i].size) continue;
-    if (has_edge(w, s->view, i)) {
+    if (ends_there(w, s->view, i)) {
       within = two(w, BB_X_MUL, within, number(w, s->range[i].size));
       continue;
     }
