@@ -139,18 +139,20 @@ static void run_power(const bb_expr *expr, int n, const double *a, const double 
 }
 
 /* A sum, difference or product of integers, all bits that kernels have of it. */
-static uint64_t low_bits(const bb_expr *expr, double a, double b) {
-  uint64_t x = (uint64_t)whole(a), y = (uint64_t)whole(b);
+static uint64_t low_bits(const bb_expr *expr, uint64_t x, uint64_t y) {
   return expr->op == BB_X_ADD ? x + y : expr->op == BB_X_SUB ? x - y : x * y;
 }
 
-/* Of which doubles say too little, in its type; NaN: no double holds that. */
-static double wrapped(const bb_expr *expr, double a, double b) {
-  uint64_t bits = low_bits(expr, a, b);
-  if (expr->dtype == BB_I32) return (int32_t)(uint32_t)bits;
+/* Bits as a number of a type of integers; NaN: no double holds it. */
+static double of_bits(bb_dtype dtype, uint64_t bits) {
   double value;
-  bb_interp_load(expr->dtype, &bits, 1, &value);
+  bb_interp_load(dtype, &bits, 1, &value);
   return value;
+}
+
+/* What doubles say too little of, in its type. */
+static double wrapped(const bb_expr *expr, double a, double b) {
+  return of_bits(expr->dtype, low_bits(expr, (uint64_t)whole(a), (uint64_t)whole(b)));
 }
 
 /* False: a result is none that a double holds. */
@@ -234,8 +236,11 @@ typedef struct evaluation {
   bb_datum *const *in;
   const bb_datum *out;
   uint32_t depth;
+  bb_stack *stack;
   double (*value)[STRETCH]; /* by step */
-  bool *lost;               /* by step: an integer is among its values that no double holds */
+  /* By step: all bits of its values, where a double does not hold one of them (it is NaN); else NULL. */
+  uint64_t **bits;
+  uint64_t **room; /* by step: for these, once there were any */
 } evaluation;
 
 static bool is_uniform_leaf(const bb_expr *expr) {
@@ -276,18 +281,9 @@ static void load_operand(const bb_datum *in, int64_t cols, int64_t first, int n,
   }
 }
 
-static void run_pair(const evaluation *e, uint32_t number, int n, const double *a, const double *b,
-                     double *out) {
-  const bb_expr *expr = e->formula->step[number].expr;
-  if (expr->op != BB_X_ADD && expr->op != BB_X_SUB && expr->op != BB_X_MUL)
-    run_binary(expr, n, a, b, out);
-  else
-    e->lost[number] = !run_arithmetic(expr, n, a, b, out);
-}
-
 /* Whether a step cuts integers to so few bits that a double holds them, and nothing but bits is asked of its operand. */
 static bool cuts_bits(const bb_expr *expr) {
-  return expr->op == BB_X_CAST && bb_dtype_is_stored(expr->dtype);
+  return expr->op == BB_X_CAST && (bb_dtype_is_stored(expr->dtype) || expr->dtype == BB_I32);
 }
 
 static void refuse_lost(const evaluation *e) {
@@ -296,25 +292,55 @@ static void refuse_lost(const evaluation *e) {
           bb_run_place(e->run, e->node));
 }
 
-/* Whether a step only chooses among numbers: those that no double holds (NaN) may be what it leaves out. */
+/* Whether a step only chooses among numbers: those that no double holds may be what it leaves out. */
 static bool chooses(const bb_expr *expr) {
   bool select = expr->op == BB_X_SELECT, extremum = expr->op == BB_X_MIN || expr->op == BB_X_MAX;
   return (select || extremum) && expr->dtype == BB_I64;
 }
 
-static bool any_nan(int n, const double *x) {
-  bool any = false;
-  for (int i = 0; i < n; i++) any |= isnan(x[i]);
-  return any;
+static uint64_t bits_at(const evaluation *e, uint32_t number, int i) {
+  return e->bits[number] ? e->bits[number][i] : (uint64_t)whole(e->value[number][i]);
 }
 
-/* What is cut of a sum, difference or product that doubles do not hold, by its operands. */
-static void run_cut(const evaluation *e, uint32_t number, int n, double *out) {
-  const step *cut = &e->formula->step[number], *of = &e->formula->step[cut->a[0]];
-  const double *a = e->value[of->a[0]], *b = e->value[of->a[1]];
+/* All bits of element i of a step that chooses or cuts. */
+static uint64_t chosen_bits(const evaluation *e, const step *at, int i) {
+  uint64_t b, a = at->expr->op == BB_X_SELECT ? 0 : bits_at(e, at->a[0], i);
+  switch (at->expr->op) {
+  case BB_X_SELECT: return bits_at(e, at->a[e->value[at->a[0]][i] != 0 ? 1 : 2], i);
+  case BB_X_MIN: b = bits_at(e, at->a[1], i); return (int64_t)a < (int64_t)b ? a : b;
+  case BB_X_MAX: b = bits_at(e, at->a[1], i); return (int64_t)a > (int64_t)b ? a : b;
+  default: return a;
+  }
+}
+
+static uint64_t *room_for_bits(evaluation *e, uint32_t number) {
+  if (!e->room[number]) e->room[number] = (uint64_t *)bb_stack_alloc(e->stack, STRETCH);
+  return e->room[number];
+}
+
+/* A step of whose operands doubles do not hold all. */
+static void run_on_bits(evaluation *e, uint32_t number, int n) {
+  const step *at = &e->formula->step[number];
+  bool selects = at->expr->op == BB_X_SELECT, held = true;
+  if (!(chooses(at->expr) || cuts_bits(at->expr)) || (selects && e->bits[at->a[0]])) refuse_lost(e);
+  uint64_t *bits = room_for_bits(e, number);
   for (int i = 0; i < n; i++) {
-    uint64_t bits = low_bits(of->expr, a[i], b[i]);
-    bb_interp_load(cut->expr->dtype, &bits, 1, &out[i]);
+    bits[i] = chosen_bits(e, at, i);
+    e->value[number][i] = of_bits(at->expr->dtype, bits[i]);
+    held &= !isnan(e->value[number][i]);
+  }
+  e->bits[number] = held ? NULL : bits;
+}
+
+static void run_pair(evaluation *e, uint32_t number, int n, const double *a, const double *b,
+                     double *out) {
+  const bb_expr *expr = e->formula->step[number].expr;
+  if (expr->op != BB_X_ADD && expr->op != BB_X_SUB && expr->op != BB_X_MUL) {
+    run_binary(expr, n, a, b, out);
+  } else if (!run_arithmetic(expr, n, a, b, out)) {
+    uint64_t *bits = e->bits[number] = room_for_bits(e, number);
+    for (int i = 0; i < n; i++)
+      bits[i] = low_bits(expr, (uint64_t)whole(a[i]), (uint64_t)whole(b[i]));
   }
 }
 
@@ -342,11 +368,10 @@ static void run_stretch(evaluation *e, int64_t first, int n) {
     }
     const double *a = e->value[at->a[0]], *b = e->value[at->a[1]], *c = e->value[at->a[2]];
     bool lost = false;
-    for (uint32_t k = 0; k < bb_expr_op_arity(expr->op); k++) lost |= e->lost[at->a[k]];
-    bool left = lost && chooses(expr) && (expr->op != BB_X_SELECT || !e->lost[at->a[0]]);
-    if (lost && !left && !cuts_bits(expr)) refuse_lost(e);
-    if (lost && !left) {
-      run_cut(e, s, n, out);
+    e->bits[s] = NULL;
+    for (uint32_t k = 0; k < bb_expr_op_arity(expr->op); k++) lost |= e->bits[at->a[k]] != NULL;
+    if (lost) {
+      run_on_bits(e, s, n);
       continue;
     }
     switch (bb_expr_op_arity(expr->op)) {
@@ -354,19 +379,19 @@ static void run_stretch(evaluation *e, int64_t first, int n) {
     case 2: run_pair(e, s, n, a, b, out); break;
     default: run_select(n, a, b, c, out);
     }
-    if (chooses(expr)) e->lost[s] = left && any_nan(n, out);
-    if (!e->run->options->float64 && !e->lost[s]) round_stretch(precision(e->formula, s), n, out);
+    if (!e->run->options->float64 && !e->bits[s]) round_stretch(precision(e->formula, s), n, out);
   }
-  if (e->lost[e->formula->steps - 1]) refuse_lost(e);
+  if (e->bits[e->formula->steps - 1]) refuse_lost(e);
 }
 
 void bb_formula_run_on(bb_run *run, const bb_formula *formula, const bb_node *node,
                        bb_datum *const *in, bb_datum *out, bb_stack *stack, uint32_t depth) {
   bb_stack_mark mark = bb_stack_save(stack);
-  evaluation e = {run, formula, node, in, out, depth, NULL, NULL};
+  evaluation e = {run, formula, node, in, out, depth, stack, NULL, NULL, NULL};
   e.value = (double(*)[STRETCH])bb_stack_alloc(stack, (size_t)formula->steps * STRETCH);
-  e.lost = (bool *)bb_stack_alloc(stack, formula->steps / sizeof(double) + 1);
-  memset(e.lost, 0, formula->steps);
+  e.bits = (uint64_t **)bb_stack_alloc(stack, formula->steps);
+  e.room = (uint64_t **)bb_stack_alloc(stack, formula->steps);
+  for (uint32_t s = 0; s < formula->steps; s++) e.bits[s] = e.room[s] = NULL;
   int64_t count = out->row.length * out->col.length;
   for (uint32_t s = 0; s < formula->steps && count; s++) {
     if (!is_uniform_leaf(formula->step[s].expr)) continue;

@@ -42,7 +42,28 @@ def cases():
         places, ends = np.array([0, 3, 9, 5000]), {"eight": np.array(8), "most": np.array(15)}
         yield graph_case("ends-left-out", bucket, {"x0": places}, ["y0"], ends, by=exact(lambda x: np.array([0, 3, 10, 15]))), True, True
         yield graph_case("ends-taken", [*bucket[:4], N("Max", ["a", "least"], ["y0"])], {"x0": places}, ["y0"], {**ends, "least": np.array(-(2**62))},
-                         by=exact(lambda x: np.array([-(2**62), 9, 10, 16]))), False, True
+                         by=exact(lambda x: np.array([-(2**62), 9, 10, 16]))), True, True
+        yield graph_case("ends-stay", [*bucket[:4], N("Min", ["a", "most"], ["y0"])], {"x0": places}, ["y0"], {**ends, "most": np.array(2**62 + 3)},
+                         by=exact(lambda x: np.minimum(np.array([-(2**63) + 8, 9, 10, 16]), 2**62 + 3))), False, False
+        # and of which few bits are asked, of those that were chosen, beside others that doubles hold
+        chosen = {
+            "select": N("Where", ["near", "cap", "p"], ["w"]),
+            "select-else": N("Where", ["near", "p", "cap"], ["w"]),
+            "max": N("Max", ["p", "cap"], ["w"]),
+            "min": N("Min", ["p", "cap"], ["w"]),
+        }
+        values = {
+            "select": lambda x: np.where(x < 4, 100, x + 2**60),
+            "select-else": lambda x: np.where(x < 4, x + 2**60, 100),
+            "max": lambda x: np.maximum(x + 2**60, 100),
+            "min": lambda x: np.minimum(x + 2**60, 100),
+        }
+        few, odd = {"big": np.array(2**60), "four": np.array(4), "cap": np.array(100)}, np.array([3, 5, -7, -(2**60) + 1280])
+        for name, node in chosen.items():
+            for to, stored in ((T.UINT32, np.uint32), (T.INT8, np.int8), (T.INT32, np.int32)):
+                cut = [N("Add", ["x0", "big"], ["p"]), N("Less", ["x0", "four"], ["near"]), node, N("Cast", ["w"], ["y0"], to=to)]
+                yield graph_case(f"cut-{name}-{np.dtype(stored)}", cut, {"x0": odd}, ["y0"], few,
+                                 by=exact(lambda x, name=name, stored=stored: values[name](x).astype(stored))), True, True
         yield single("near", "Mul", [ROOM * 2**24, ROOM * 2**24], by=mul), True, True
         yield single("u32", "Mul", [FEW, FEW], by=mul), True, True
         yield single("u32-near", "Mul", [FEW, np.full(4, 3, np.uint32)], by=mul), True, True
