@@ -148,7 +148,9 @@ static const bb_trace *result_of(tracer *t, uint32_t map, bb_value value, bool o
                                  const bb_repair_fold *fold, uint32_t which, const bb_item *item) {
   if (other && item->row != BB_NO_DIM)
     return refuse(t, "both operands of a product depend on the fold");
-  bool index = which && !bb_dtype_is_float(item->dtype);
+  bool whole = !bb_dtype_is_float(item->dtype), index = which && whole;
+  /* Their sums and differences wrap, and -inf is none of them: what holds of numbers does not hold of them. */
+  if (whole && !index) return refuse(t, "terms depend on a fold of integers");
   const bb_expr *arg =
       bb_expr_arg(t->r->program, index ? item->dtype : BB_F32, fold->result + which);
   return keep(t, map, value, other, arg);

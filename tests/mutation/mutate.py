@@ -6,8 +6,9 @@ usage: mutate.py [--find] [--jobs N] [--programs N] SOURCE BUILD [WORD]
 SOURCE is the checkout and BUILD a build folder of it.  The lists are beside this file: rules.txt has
 wrong conditions in the rules, which the random test has to catch; derivation.txt wrong steps in what
 repair derives, which its proofs have to refuse; proof.txt, interval.txt and sign.txt faults in what
-proves; golden.txt wrong conditions in a rule that random programs have no casts for, which the golden pairs of the rules catch.  WORD picks the mutations whose title contains it ('rules.txt' those of that list, 'equivalent'
-those that are marked so).
+proves; golden.txt wrong conditions in rules that random programs have no casts or integers for, which the golden pairs of the
+rules catch.  WORD picks the mutations whose title contains it ('rules.txt' those of that list, 'equivalent' those that are
+marked so).
 
 A mutation of a rule says which of the 2,000 random programs catches it, and only that one runs.
 --find runs all of them (or the first N) for each mutation whose program does not catch it, or that

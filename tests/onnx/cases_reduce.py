@@ -1,6 +1,7 @@
 """Reductions, softmax, normalisations, scans."""
 
 import numpy as np
+from onnx import TensorProto as T
 from onnx.helper import make_node as N
 
 from case import MS, K, graph_case, ints, rand, single
@@ -30,6 +31,11 @@ def reductions():
     yield single("ReduceLogSumExp-infinite", "ReduceLogSumExp", [far, ints(1)], opset=18, by="runtime")
     whole = rand(5, 9, low=-5, high=30).astype(np.int32)
     yield single("ReduceLogSumExp-i32", "ReduceLogSumExp", [whole, ints(1)], opset=18, by="runtime")
+    for dtype in (np.int32, np.int64):  # exps of differences of integers, which are exact, a block of them or many
+        for size, given in (("short", whole.astype(dtype)), ("far", (whole + 2**30).astype(dtype)), ("long", np.tile(whole.T, (40, 3)).T.copy().astype(dtype))):
+            nodes = [N("ReduceMax", ["x"], ["m"], axes=[1]), N("Sub", ["x", "m"], ["d"]), N("Cast", ["d"], ["f"], to=T.FLOAT), N("Exp", ["f"], ["e"]),
+                     N("ReduceSum", ["e", "last"], ["s"]), N("Div", ["e", "s"], ["y"])]
+            yield graph_case(f"Exps-of-{np.dtype(dtype)}-{size}", nodes, {"x": given}, ["y"], {"last": np.array([1])}, opset=17, by="runtime")
     yield graph_case("Powers-i32", [N("Pow", ["two", "x"], ["p"]), N("ReduceSum", ["p", "last"], ["s"]), N("Log", ["s"], ["y"])], {"x": whole * 9}, ["y"],
                      {"two": np.float32(2), "last": np.array([1])}, by=lambda feeds: {"y": np.log(2) * np.log2(np.exp2(feeds["x"].astype(np.float64)).sum(1, keepdims=True))})
     yield single("ReduceMean-f16", "ReduceMean", [rand(2, 300, dtype=np.float16), ints(1)], opset=18)
