@@ -107,6 +107,13 @@ void bb_onnx_size_of(bb_onnx_node *n) {
 
 /* --- ranges --- */
 
+/* At least none.  A difference of lengths is left alone: that a model adds it to the one and has the other says enough. */
+static const bb_expr *some(bb_onnx *m, const bb_expr *span, const bb_expr *count) {
+  bool lengths = span == count && span->op == BB_X_SUB && span->a[0]->op != BB_X_CONST;
+  if (lengths || bb_onnx_least(m, span) >= 0) return count;
+  return bb_onnx_tidy_make(m, BB_X_MAX, count, f_num(m->program, count, 0));
+}
+
 /* Elements of start, start + delta, ... before limit; NULL when the number is not a known extent. */
 static const bb_extent *range_extent(bb_onnx_node *n, const bb_expr *start, const bb_expr *limit,
                                      const bb_expr *delta) {
@@ -122,10 +129,10 @@ static const bb_extent *range_extent(bb_onnx_node *n, const bb_expr *start, cons
   double step = fabs(delta->number);
   bool up = delta->number > 0;
   const bb_expr *span = bb_onnx_tidy_make(m, BB_X_SUB, up ? limit : start, up ? start : limit);
-  if (step == 1) return bb_onnx_expr_extent(m, span);
+  if (step == 1) return bb_onnx_expr_extent(m, some(m, span, span));
   const bb_expr *rounded = bb_onnx_tidy_make(m, BB_X_ADD, span, f_num(m->program, span, step - 1));
-  return bb_onnx_expr_extent(
-      m, bb_onnx_tidy_make(m, BB_X_DIV, rounded, f_num(m->program, span, step)));
+  const bb_expr *count = bb_onnx_tidy_make(m, BB_X_DIV, rounded, f_num(m->program, span, step));
+  return bb_onnx_expr_extent(m, some(m, span, count));
 }
 
 /* start + coordinate * delta, of 16-bit floats in f32 */

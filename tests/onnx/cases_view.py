@@ -118,6 +118,13 @@ def indices():
     for rows in (1, 8, 9):
         yield graph_case(f"Range-steps{rows}", steps, {"x": rand(rows, 4)}, ["y", "z"],
                          {k: np.array(v) for k, v in (("one", 1), ("nought", 0), ("two", 2), ("back", -1), ("down", -2))}, symbols={"x": ["S", 4]})
+    # of lengths that a run tells, and that may leave nothing
+    for rows in (3, 5, 8):
+        for step in (1, 2, -2):
+            nodes = [N("Shape", ["x"], ["s"], end=1), N("Squeeze", ["s"], ["n"]), N("Range", ["n", "end", "step"], ["i"]), N("Cast", ["i"], ["f"], to=T.FLOAT),
+                     N("Exp", ["f"], ["y"]), N("ReduceSum", ["y"], ["z"])]
+            yield graph_case(f"Range-some-{rows}-{step}", nodes, {"x": np.ones((rows, 2), np.float32)}, ["y", "z"], {"end": np.array(5), "step": np.array(step)},
+                             symbols={"x": ["rows", 2]}, by="runtime")
     yield single("Range-float", "Range", [K(np.array(a, np.float32)) for a in (1, 0, -0.25)])
     yield single("Range-f16", "Range", [K(np.array(a, np.float16)) for a in (1, 40, 0.75)], opset=27)
     for name in ("HannWindow", "HammingWindow", "BlackmanWindow"):
