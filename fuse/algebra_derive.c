@@ -50,14 +50,15 @@ static bool cut(bb_derivation *d, const bb_normal *g, uint32_t *count, bb_term_p
   return true;
 }
 
-/* The exps among the factors of a coefficient's first term: they stay with the exps of elements. */
-static const bb_normal *exps_of(bb_derivation *d, const bb_normal *coef) {
+/* The exps among the factors of a coefficient's first term, all or those of folds. */
+static const bb_normal *exps_of(bb_derivation *d, const bb_normal *coef, bool folds) {
   const bb_normal *exps = d->al->one;
   const bb_term *t = &coef->term[0];
-  for (uint32_t i = 0; i < t->count; i++)
-    if (t->factor[i].atom->kind == BB_ATOM_EXP)
-      exps = bb_normal_multiply(d->al, exps,
-                                bb_normal_atom(d->al, t->factor[i].atom, t->factor[i].power));
+  for (uint32_t i = 0; i < t->count; i++) {
+    bb_factor f = t->factor[i];
+    if (f.atom->kind == BB_ATOM_EXP && (!folds || f.atom->deps & BB_DEP_FOLD))
+      exps = bb_normal_multiply(d->al, exps, bb_normal_atom(d->al, f.atom, f.power));
+  }
   return exps;
 }
 
@@ -90,13 +91,16 @@ static bb_group take_group(bb_derivation *d, uint32_t *count, bb_term_piece *pie
       piece[kept++] = piece[i];
   }
   *count = kept;
-  g.exps = has_exp(sig) ? exps_of(d, g.piece[0].coef) : al->one;
+  /* They stay with the exps of elements.  Those of numbers (of masks: exp(x+1e9*p-1e9-m)) are none of h's:
+   * no renewal changes them, and written there twice they would take its digits, or be inf - inf. */
+  const bb_normal *exps = has_exp(sig) ? exps_of(d, g.piece[0].coef, false) : al->one;
+  g.exps = has_exp(sig) ? exps_of(d, g.piece[0].coef, true) : al->one;
   const bb_normal *common = common_psi(d, g.count, g.piece);
   for (uint32_t i = 0; i < g.count; i++) {
-    g.piece[i].coef = bb_normal_divide(al, g.piece[i].coef, g.exps);
+    g.piece[i].coef = bb_normal_divide(al, g.piece[i].coef, exps);
     g.piece[i].psi = bb_normal_divide(al, g.piece[i].psi, common);
   }
-  g.weight = bb_normal_multiply(al, bb_normal_multiply(al, sig, common), g.exps);
+  g.weight = bb_normal_multiply(al, bb_normal_multiply(al, sig, common), exps);
   g.scale = al->one;
   if (g.exps != al->one) {
     const bb_expr *renewed = bb_dx_renewed(d, bb_normal_expr(al, g.exps));
