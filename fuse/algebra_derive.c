@@ -235,6 +235,33 @@ static bool affine(bb_derivation *d, uint32_t count, bb_term_piece *piece, bb_gr
   return *function != NULL;
 }
 
+/* What of the shift the folds scale as they do the function, or leave alone with it, goes back to it:
+ * max(select(p, x, -1e9) - s) is no max(select(p, x+1e9, 0)) - 1e9 - s, which has no digits of x left. */
+static void unshift(bb_derivation *d, bb_group *group, const bb_normal **function,
+                    const bb_normal **shift) {
+  bb_algebra *al = d->al;
+  const bb_normal *a = group->piece[0].coef, *back = al->zero, *kept = al->zero;
+  bool fixed = !(a->deps & BB_DEP_FOLD);
+  if (group->scale != al->one || (!fixed && a->count != 1)) return;
+  for (uint32_t i = 0; i < (*shift)->count; i++) {
+    const bb_normal *term = bb_normal_of_term(al, &(*shift)->term[i]);
+    const bb_normal *share = fixed ? term : bb_normal_divide(al, term, a);
+    if (share->deps & BB_DEP_FOLD)
+      kept = bb_normal_add(al, kept, term);
+    else
+      back = bb_normal_add(al, back, share);
+  }
+  if (back == al->zero) return;
+  *function = bb_normal_multiply(al, group->weight, *function);
+  if (fixed) {
+    *function = bb_normal_multiply(al, a, *function);
+    group->piece[0].coef = al->one;
+  }
+  *function = bb_normal_add(al, *function, back);
+  *shift = kept;
+  group->weight = al->one;
+}
+
 static bool derive_extremum(bb_derivation *d, const bb_expr *g, const bb_normal *normal,
                             bb_result *result) {
   bb_group group = {0};
@@ -248,6 +275,7 @@ static bool derive_extremum(bb_derivation *d, const bb_expr *g, const bb_normal 
                             "%s is more than one function of the elements, scaled and shifted "
                             "by folds",
                             bb_derive_print(d, g));
+  unshift(d, &group, &function, &shift);
   const bb_normal *a = group.piece[0].coef;
   uint32_t sign = bb_normal_sign(a);
   bool up = !(sign & BB_SIGN_NEG), down = !(sign & BB_SIGN_POS);
