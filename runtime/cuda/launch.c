@@ -7,7 +7,8 @@ enum { MAP_BYTES = 128, ALIGN = 64, STEP = 16 };
 
 /* --- what follows from extents --- */
 
-/* As tl::edge() has it (lower/device/sm90.cuh). */
+/* Rows of the last box, as tl::edge() has them (lower/device/sm90.cuh): boxes begin at multiples of theirs
+ * (lower/emit_sm90_edge.c). */
 static uint32_t beyond_boxes(uint64_t size, uint32_t box) {
   uint32_t left = (uint32_t)(size % box);
   return left ? (left + 7) / 8 * 8 : box;
