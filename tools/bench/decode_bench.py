@@ -15,8 +15,8 @@ import argparse, ctypes, json, os, statistics, subprocess, time
 import torch
 import torch.nn.functional as F
 
-import loaded
-from loaded import IN, OUT, i64, pointer, u32, view_of
+import library_torch
+from library_torch import IN, OUT, i64, pointer, u32, view_of
 
 LAYERS, HEADS, SIZE, INNER = 16, 16, 64, 4096
 WIDTH = HEADS * SIZE
@@ -97,9 +97,9 @@ class Cache(ctypes.Structure):
     _fields_ = [('input', u32), ('output', u32), ('axis', u32)]
 
 
-class Ours(loaded.Session):
+class Ours(library_torch.Session):
     def __init__(self, library, folder, stream):
-        model = loaded.Model(library, folder)
+        model = library_torch.Model(library, folder)
         super().__init__(model)
         self.stream, self.loaded = pointer(stream.cuda_stream), model.seconds
         self.rooms = [torch.zeros(1, HEADS, ROOM, SIZE, dtype=torch.half, device='cuda') for _ in range(2 * LAYERS)]

@@ -15,12 +15,12 @@ cubed that takes as long: clocks and power are the same for both.  Medians of RO
 import json, math, os, sys
 import torch, torch.nn.functional as F
 from torch.nn.attention import sdpa_kernel, SDPBackend
-import loaded, tile_bench as tb
+import library_torch, tile_bench as tb
 
 dev, half = "cuda", torch.float16
 
 
-class Compiled(loaded.Model):
+class Compiled(library_torch.Model):
     library = None
 
     def __init__(self, folder):
@@ -29,7 +29,7 @@ class Compiled(loaded.Model):
 
     def on(self, tensors):
         """A function that runs on the current stream.  It has run once: a graph captures what needs no more memory."""
-        session = loaded.Session(self, tensors)
+        session = library_torch.Session(self, tensors)
         call = lambda: session.run(torch.cuda.current_stream().cuda_stream)
         call()
         return call
