@@ -318,7 +318,8 @@ BB_API bool bb_model_get_cache(const bb_model *model, uint32_t index, bb_cache_i
 BB_API bb_status bb_session_bind_cache(bb_session *session, uint32_t index,
                                        const bb_tensor_view *room, int64_t used);
 /* Says of all caches at once, each where bb_session_bind_cache() bound it, that the first `used` elements of it are there: what
- * changes of them from token to token.  Errors: ARGUMENT (one was not bound so, or has no room for them); then none is changed. */
+ * changes of them from token to token.  Errors: ARGUMENT (one was not bound so, or has no room for them); then none is
+ * changed. */
 BB_API bb_status bb_session_set_caches(bb_session *session, int64_t used);
 
 /* Takes the memory that a run with these extents needs (those that follow from others left out),

@@ -7,28 +7,53 @@
  */
 #include "launch.h"
 
-/* A Hopper processor's, as products of 4096 x 4096 with 1 to 4096 rows have it: operations a second by several warp groups,
- * by one, and by warps; bytes a second that reach it, for results on their side (gpu_few.c), and that are filled in beyond an
- * array's end; those that reach all, and different ones that do, from memory or, where they may have stayed there, from
- * the cache; elements a second that arithmetic beside products makes or folds; seconds for a turn of a loop, a launch, a
- * block until its first tile is there, one that persists until its results left, and a cluster's merge; bytes a second of parts that are merged. */
-static const double GROUPS_RATE = 6.6e12, GROUP_RATE = 6e12, WARP_RATE = 2.4e12;
-static const double BYTES = 150e9, FEW_BYTES = 75e9, BEYOND = 65e9;
-static const double ALL_BYTES = 16e12, DIFFERENT = 4.4e12, CACHED = 6.5e12, CACHE = 40e6;
-static const double ELEMENTS = 150e9, TURN = 30e-9;
-static const double LAUNCH = 1.5e-6, BEGIN = 1.9e-6, AGAIN = 0.5e-6, MERGE = 1.5e-6, MERGED = 20e9;
-enum { THREADS = 2048, REGISTERS = 64 << 10, HELD = 168 };
+/* What follows is measured on Hopper.  "Processor" is one of the GPU's; rates are a second. */
+
+/* Operations of products on a processor, as products of 4096 x 4096 with 1 to 4096 rows have it. */
+static const double GROUPS_RATE = 6.6e12; /* by several warp groups */
+static const double GROUP_RATE = 6e12;    /* by one */
+static const double WARP_RATE = 2.4e12;   /* by warps */
+/* By warps that make products of 32 rows each, or of 16, as products of 1024, 2048 and 4096 cubed have it. */
+static const double TALL_RATE = 3e12, LOW_RATE = 2.3e12;
+enum { TALL = 32 };
+
+/* Arithmetic beside products. */
+static const double ELEMENTS = 150e9; /* elements that a processor makes or folds */
+
+/* What loads bring, in bytes. */
+static const double BYTES = 150e9;      /* to a processor */
+static const double FEW_BYTES = 75e9;   /* to a processor, for results on their side (gpu_few.c) */
+static const double BEYOND = 65e9;      /* to a processor, filled in beyond an array's end */
+static const double ALL_BYTES = 16e12;  /* to all processors */
+static const double DIFFERENT = 4.4e12; /* to all, different ones, from memory */
+static const double CACHED = 6.5e12;    /* to all, different ones, from the cache */
+static const double CACHE = 40e6;       /* as many may have stayed there */
+static const double MERGED = 20e9;      /* of parts that a cluster merges */
+
+/* Seconds that something takes to begin or end. */
+static const double TURN = 30e-9;    /* a turn of a loop */
+static const double LAUNCH = 1.5e-6; /* a launch */
+static const double BEGIN = 1.9e-6;  /* a block, until its first tile is there */
+static const double AGAIN = 0.5e-6;  /* a block that persists, until its results left */
+static const double MERGE = 1.5e-6;  /* a cluster's merge */
+
 /* Of the shorter of a processor's work and what memory brings: how much the longer does not hide. */
 static const double SHOWN = 0.08;
-/* Of blocks that persist and of which several share a processor: how much longer a turn takes one that is alone, in which
- * nothing else goes on while products wait for arithmetic; seconds until the first tile of such a block is there and its
- * results left, which are half of another's; as two products with a fold of exps between them, of 128 to 2048 rows, have
- * it. */
-static const double ALONE = 1.5, SHARING_BEGIN = 0.5e-6;
-/* The same processor's by warps that make products of 32 rows each, or of 16, and the registers of their threads; as products of 1024,
- * 2048 and 4096 cubed have it. */
-static const double TALL_RATE = 3e12, LOW_RATE = 2.3e12;
-enum { TALL = 32, ALL_HELD = 256 };
+
+/* Blocks that persist and of which several share a processor, as two products with a fold of exps between them, of 128 to
+ * 2048 rows, have it.  One that is alone takes so many times as long a turn: nothing else goes on while products wait for
+ * arithmetic. */
+static const double ALONE = 1.5;
+/* Seconds until the first tile of such a block is there and its results left: half of another's. */
+static const double SHARING_BEGIN = 0.5e-6;
+
+/* What a processor has room for, and what a thread takes of it. */
+enum {
+  THREADS = 2048,
+  REGISTERS = 64 << 10,
+  HELD = 168,    /* registers of a thread */
+  ALL_HELD = 256 /* of one by warps that make products of so many rows (above) */
+};
 
 static uint32_t least(uint32_t a, uint32_t b) {
   return a < b ? a : b;
