@@ -369,6 +369,8 @@ static void put_own_copies(bb_cuda *e) {
                  "fetch_%s(i, ahead);",
                  t->buffers, step, name);
     open(e, bb_arena_printf(e->arena, "auto refill_%s = [&]() {", name));
+    /* what the warp reads there has to have come: copies keep no order with its loads */
+    bb_cuda_line(e, "tl::fence_copies();");
     bb_cuda_line(e, "__syncwarp();");
     bb_cuda_line(e, "const int ahead = %s + %u * (%s);", serial_name(e), t->buffers, step);
     bb_cuda_line(e, "if (tl::lane() == 0 && ahead < last) fetch_%s(%s_ring.at, ahead);", name,

@@ -117,7 +117,7 @@ TL_DEV void prefetch_map(const tensor_map *m) { asm volatile("prefetch.tensormap
 TL_DEV void put_commit() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
 // All but the last N sources may be written again.
 template <int N = 0> TL_DEV void put_read() { asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(N) : "memory"); }
-TL_DEV void fence_copies() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }  // ordinary stores before copies, products
+TL_DEV void fence_copies() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }  // ordinary stores and loads before copies, products
 
 // ---- swizzled tiles
 TL_DEV void store_matrix(u32 a, u32 r0, u32 r1, u32 r2, u32 r3) {

@@ -3,12 +3,14 @@
  *
  * Boxes, and values that another block pushes, count at a barrier as bytes.  A box comes when somebody waits for it and nobody else can go on, the youngest first; what is put is read when somebody waits for that.
  * Errors are: memory that is written while a box is on its way there, while what is put from there has not been read, or while a product that reads it runs; memory that
- * is read while a box is on its way there, or has come and this thread did not wait for it; what threads wrote, read by a copy or a product without fence_copies(); boxes that nobody waited for and puts
+ * is read while a box is on its way there, or has come and this thread did not wait for it; what threads wrote, read by a copy or a product without fence_copies();
+ * what a thread's warp read, written by a copy that it asks for, without fence_copies() either: its loads may still be on their way; boxes that nobody waited for and puts
  * that were not waited for when a block ends.
  */
 #include "fake_map.h"
 
 #include <algorithm>
+#include <set>
 
 namespace tl {
 struct alignas(64) tensor_map {
@@ -83,6 +85,8 @@ template <class F> static void each_element(const box &b, F f) {
 /* Of every 16 bytes of a block's: the thread that wrote there, plus one, and did not fence since. */
 static u16 unfenced[TL_BLOCKS][BB_SHARED / 16];
 static std::vector<u32> unfenced_by[BB_FIBERS];
+/* What each thread read there and did not fence since. */
+static std::set<u32> unfenced_reads[BB_FIBERS];
 
 TL_DEV void check_fence(range r, const char *who) {
   const u16 *by = unfenced[tl_rank()];
@@ -96,6 +100,7 @@ static void fence_copies() {
     if (*by == bb_here.thread + 1) *by = 0;
   }
   unfenced_by[bb_here.me].clear();
+  unfenced_reads[bb_here.me].clear();
 }
 
 /* Products that run: host_group.hpp.  0: none reads there, or 1 + the thread that began it. */
@@ -134,7 +139,10 @@ static void check_read(range r, const char *who) {
 static void touch(u32 at, bool writes, u32 bytes) {
   const range r = {at, at + bytes};
   if (r.to > bb_here.shared) tl_fault("byte %u of %zu of shared memory", at, bb_here.shared);
-  if (!writes) return check_read(r, "a thread reads");
+  if (!writes) {
+    unfenced_reads[bb_here.me].insert(at / 16);
+    return check_read(r, "a thread reads");
+  }
   check_write(tl_rank(), r, "a thread writes");
   forget(tl_rank(), r);
   for (u32 i = at / 16; i < (at + bytes + 15) / 16; i++) {
@@ -145,6 +153,16 @@ static void touch(u32 at, bool writes, u32 bytes) {
 
 /* --- copies --- */
 
+/* Copies keep no order with loads of the warp that asks for them. */
+static void check_loads(const box &b) {
+  const int first = bb_here.me - bb_here.thread % TL_WARP;
+  for (int lane = 0; lane < TL_WARP; lane++) {
+    const auto read = unfenced_reads[first + lane].lower_bound(b.memory.from / 16);
+    if (read != unfenced_reads[first + lane].end() && 16 * *read < b.memory.to)
+      tl_fault("a box is to come to byte %u, which lane %d read without a fence", 16 * *read, lane);
+  }
+}
+
 static void ask_for(int mates, void *to, const tensor_map *m, u64 *barrier, const int *at,
                     int axes) {
   box b = box_of(m, to, at, axes);
@@ -153,6 +171,7 @@ static void ask_for(int mates, void *to, const tensor_map *m, u64 *barrier, cons
   for (b.block = first; b.block < last; b.block++) {
     b.barrier = barrier_of(barrier, b.block, "a box")->number;
     check_write(b.block, b.memory, "a box is to come to");
+    if (b.block == tl_rank()) check_loads(b);
     coming.push_back(b);
   }
 }
@@ -324,7 +343,7 @@ static const tl_with copies_anew =
               arrived.clear();
               putters.clear();
               for (int f = 0; f < tl_cluster.blocks * bb_here.threads; f++)
-                putting[f].clear(), unfenced_by[f].clear();
+                putting[f].clear(), unfenced_by[f].clear(), unfenced_reads[f].clear();
               memset(unfenced, 0, (size_t)tl_cluster.blocks * sizeof *unfenced);
             },
             end_copies, end_boxes, bring_something};

@@ -14,6 +14,8 @@ GATED = ("0", "product_gated", "M=256", "N=136", "K=400")
 CAUSAL = ("0", "causal", "H=1", "N=700")
 # Warps that copy for themselves, and merge what they have over a cluster.
 DECODE = ("7", "decode", "G=2", "N=700")
+# The same, with buffers that are filled again.
+LONGER = ("7", "decode", "G=2", "N=1500")
 # Parts of a product of few rows, which come to where tiles lay.
 FEW = ("8", "heads_product", "M=16", "N=136", "H=12")
 # One row and 8 columns beyond whole tiles.
@@ -59,6 +61,7 @@ FAULTS = [(GATED, *fault) for fault in FAULTS] + [
     (DECODE, "blocks do not wait until others have begun", "s/tl::cluster_(arrive|wait)\\(\\);//", "may not have begun"),
     (DECODE, "a block expects the bytes of one part too few", "s/mine \\? 4 \\* blocks/mine ? 4 * (blocks - 1)/", STUCK),
     (DECODE, "parts are sent to the next block", "s/tl::away\\(hands, to\\)/tl::away(hands, (to + 1) % blocks)/", "(error|bytes are missing|nobody can go on)"),
+    (LONGER, "a warp copies to where its loads may be on their way", "s/tl::fence_copies\\(\\);//", "which lane .* read without a fence"),
     (FEW, "parts come to where others still read tiles",
      "s/tl::cluster_(arrive|wait)\\(\\);//; s/TL_SHARED\\(tile_memory\\);/& tl::cluster_sync();/", "which may still read the box there"),
     (DECODE, "nobody says how many bytes come", "s/tl::barrier_expect\\(&sync.parts, .*//", STUCK),
