@@ -1,6 +1,7 @@
 /* emit_sm90_dot.c - products: of warp groups by wgmma, begun and ended apart, and of single warps. */
 #include "code.h"
 #include "emit_sm90.h"
+#include "tile_edit.h"
 
 /* --- products of a warp group --- */
 
@@ -45,6 +46,16 @@ static uint32_t next_columns(const bb_cuda *e, const bb_tile_stmt *s) {
   return s->transposed[1] ? 16 : bb_cuda_tile_of(e, s->operand[1])->rows * 128;
 }
 
+/* Does the serial loop read the left operand in every iteration as it was before the loop?  ptxas (13.0.88) has given registers that
+ * such an operand holds to another product's, too, where it saw that nothing writes them in the loop. */
+static bool is_held(const bb_cuda *e, const bb_tile_stmt *s) {
+  uint32_t left = s->operand[0];
+  if (!e->serial || bb_cuda_tile_of(e, left)->place != BB_PLACE_LEFT) return false;
+  for (uint32_t i = 0; i < e->serial->body.count; i++)
+    if (bb_tile_writes(e->serial->body.stmt[i], left)) return false;
+  return true;
+}
+
 void bb_cuda_async_dot(bb_cuda *e, const bb_tile_stmt *s) {
   const bb_tile *a = bb_cuda_tile_of(e, s->operand[0]), *b = bb_cuda_tile_of(e, s->operand[1]);
   const char *c = e->tile[s->result].name;
@@ -58,7 +69,10 @@ void bb_cuda_async_dot(bb_cuda *e, const bb_tile_stmt *s) {
     return;
   }
   bb_cuda_line(e, "tl::pin(%s);", c);
-  if (a->place == BB_PLACE_LEFT) bb_cuda_line(e, "tl::pin(%s);", e->tile[s->operand[0]].name);
+  if (is_held(e, s))
+    bb_cuda_line(e, "tl::renew(%s, p.tiles >> 31);", e->tile[s->operand[0]].name);
+  else if (a->place == BB_PLACE_LEFT)
+    bb_cuda_line(e, "tl::pin(%s);", e->tile[s->operand[0]].name);
   put_steps(e, s, product_name(e, s, false), c, next_columns(e, s));
 }
 

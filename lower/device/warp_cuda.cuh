@@ -56,6 +56,10 @@ template <int N> TL_DEV void copies_wait() { asm volatile("cp.async.wait_group %
 // Registers that products in flight read or write: nothing of the compiler's moves across.
 template <int N> TL_DEV void pin(float (&d)[N]) { TL_UNROLL for (int i = 0; i < N; i++) asm volatile("" : "+f"(d[i])::"memory"); }
 template <int N> TL_DEV void pin(u32 (&d)[N]) { TL_UNROLL for (int i = 0; i < N; i++) asm volatile("" : "+r"(d[i])::"memory"); }
+// The same of registers that keep what they hold, as no compiler can know: `nothing` is 0.
+template <int N> TL_DEV void renew(u32 (&d)[N], int nothing) {
+  TL_UNROLL for (int i = 0; i < N; i++) asm volatile("xor.b32 %0, %0, %1;" : "+r"(d[i]) : "r"(nothing) : "memory");
+}
 
 // ---- mma of one warp: 16 x 8 += 16 x 16 times 16 x 8
 TL_DEV void mma_f16(float *d, u32 a0, u32 a1, u32 a2, u32 a3, u32 b0, u32 b1) {

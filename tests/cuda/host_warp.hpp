@@ -140,6 +140,9 @@ template <int N> static void copies_wait() {
 }
 
 template <class T, int N> TL_DEV void pin(T (&)[N]) {}
+template <int N> TL_DEV void renew(u32 (&d)[N], int nothing) {
+  for (int i = 0; i < N; i++) d[i] ^= (u32)nothing;
+}
 
 /* --- arithmetic --- */
 
