@@ -27,8 +27,8 @@ static void put_params(bb_cuda *e) {
   for (uint32_t i = 0; i < e->p->views; i++) {
     const bb_tile_view *v = &e->p->view[i];
     if (is_pointed_at(e, i, &e->p->body))
-      bb_cuda_line(e, "  %s%s *%s;", v->written ? "" : "const ",
-                   v->dtype == BB_F32 ? "float" : "tl::u16", bb_cuda_view_name(e, i));
+      bb_cuda_line(e, "  %s%s *%s;", v->written ? "" : "const ", bb_cuda_type(v->dtype),
+                   bb_cuda_view_name(e, i));
   }
   if (e->split)
     bb_cuda_line(e, "  float *parts; unsigned *done; // of blocks; 0 between launches, they wrap");
@@ -213,10 +213,11 @@ static void put_tiles(bb_cuda *e) {
     if (t->layout == BB_LAYOUT_SHARED)
       bb_cuda_line(e, "const tl::u32 %s_at = tl::address(tile_memory) + %u%s;", t->name, t->offset,
                    own);
-    else if (e->p->tile[i].dtype == BB_BOOL)
+    else if (bb_cuda_is_truth(&e->p->tile[i]))
       bb_cuda_line(e, "bool %s = false;", t->name);
     else
-      bb_cuda_line(e, "%s %s[%u];", operand ? "tl::u32" : "float", t->name, t->registers);
+      bb_cuda_line(e, "%s %s[%u];", operand ? "tl::u32" : bb_cuda_value_type(&e->p->tile[i]),
+                   t->name, t->registers);
   }
 }
 

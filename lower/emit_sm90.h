@@ -27,6 +27,7 @@ typedef struct bb_cuda_tile {
   const char *name;   /* in the source */
   uint32_t rt, ct;    /* tiles of 16 rows and 8 columns of a thread's warp */
   uint32_t registers; /* of a thread */
+  bool wide;          /* each of them is two */
   uint32_t uses;      /* by statements, but those that are shared element by element */
   bool ring;          /* loaded by the copy engine */
   bool stands;        /* ring: loaded once before the serial loop, which reads it from there */
@@ -181,6 +182,13 @@ static inline const bb_tile *bb_cuda_tile_of(const bb_cuda *e, uint32_t tile) {
 /* A load by the copy engine, or on sm_80 by cp.async. */
 static inline bool bb_cuda_is_copied(const bb_cuda *e, const bb_tile_stmt *stmt) {
   return stmt->kind == BB_TILE_LOAD && e->tile[stmt->result].ring;
+}
+/* What an element of a view is called in memory, and one of a tile in registers. */
+const char *bb_cuda_type(bb_dtype dtype);
+const char *bb_cuda_value_type(const bb_tile *tile);
+/* One truth, which is no array of registers. */
+static inline bool bb_cuda_is_truth(const bb_tile *tile) {
+  return tile->dtype == BB_BOOL && !tile->rows && !tile->cols;
 }
 /* As functions of the device library name an element type of 16 bits. */
 const char *bb_cuda_narrow(bb_dtype dtype);

@@ -95,8 +95,22 @@ static void put_cast(writer *w, const bb_expr *x) {
   case BB_I16:
   case BB_U8:
   case BB_I8: bb_cuda_refuse(w->e, w->stmt, "an integer of few bits"); break;
+  case BB_I64: put_named(w, w->stmt ? "(long long)" : "int", x->a[0]); break;
   default: put_named(w, "int", x->a[0]); break;
   }
+}
+
+/* The lesser or greater of two integers: elements may be of 64 bits, and coordinates beside them are of 32. */
+static void put_bound(writer *w, const char *name, const bb_expr *x) {
+  if (!w->stmt || x->dtype != BB_I64) {
+    put_call(w, name, x);
+    return;
+  }
+  bb_put(&w->out, "%s(", name);
+  put_named(w, "(long long)", x->a[0]);
+  bb_put(&w->out, ", ");
+  put_named(w, "(long long)", x->a[1]);
+  bb_put(&w->out, ")");
 }
 
 static void put_leaf(writer *w, const bb_expr *x) {
@@ -174,8 +188,8 @@ static void put(writer *w, const bb_expr *x) {
   case BB_X_POW: put_power(w, x); break;
   case BB_X_NEG: put_call(w, "-", x); break;
   case BB_X_NOT: put_call(w, "!", x); break;
-  case BB_X_MIN: put_call(w, integer ? "min" : "fminf", x); break;
-  case BB_X_MAX: put_call(w, integer ? "max" : "fmaxf", x); break;
+  case BB_X_MIN: integer ? put_bound(w, "min", x) : put_call(w, "fminf", x); break;
+  case BB_X_MAX: integer ? put_bound(w, "max", x) : put_call(w, "fmaxf", x); break;
   case BB_X_EXP: put_call(w, "tl::exp", x); break;
   case BB_X_ATAN: put_call(w, "atanf", x); break;
   case BB_X_TANH: put_tanh(w, x); break;

@@ -278,6 +278,7 @@ static void size_tile(bb_cuda *e, uint32_t i) {
   plan->ct = t->cols / 8;
   plan->registers = plan->rt && plan->ct ? 4 * plan->rt * plan->ct : 2 * (plan->rt + plan->ct);
   if (!plan->registers) plan->registers = 1;
+  plan->wide = t->dtype == BB_I64;
   if (plan->layout == BB_LAYOUT_LEFT) plan->registers /= 2;
 }
 
@@ -413,7 +414,8 @@ static void check_registers(const bb_cuda *e) {
   uint32_t sum = e->warps ? BB_CUDA_OPERANDS : 0;
   uint32_t limit = e->p->registers ? e->p->registers : REGISTER_LIMIT;
   for (uint32_t i = 0; i < e->p->tiles; i++)
-    if (e->tile[i].layout != BB_LAYOUT_SHARED && e->tile[i].uses) sum += e->tile[i].registers;
+    if (e->tile[i].layout != BB_LAYOUT_SHARED && e->tile[i].uses)
+      sum += e->tile[i].registers << e->tile[i].wide;
   if (sum + REGISTER_SLACK > limit)
     bb_cuda_refuse(e, NULL, "tiles need more registers than a thread has");
 }

@@ -215,11 +215,12 @@ static void put_names(const bb_sharing *s, bb_sharing_known *known, bb_sharing_d
       uint32_t tile = stmt->operand[k];
       const char *value = known(s, tile);
       if (!value || named[tile]) continue;
-      bb_cuda_line(e, "float one_%s = %s;", e->tile[tile].name, value);
+      bb_cuda_line(e, "%s one_%s = %s;", bb_cuda_value_type(&e->p->tile[tile]), e->tile[tile].name,
+                   value);
       named[tile] = true;
     }
     if (stmt->result == BB_NONE || named[stmt->result]) continue;
-    bb_cuda_line(e, "%s one_%s;", e->p->tile[stmt->result].dtype == BB_BOOL ? "bool" : "float",
+    bb_cuda_line(e, "%s one_%s;", bb_cuda_value_type(&e->p->tile[stmt->result]),
                  e->tile[stmt->result].name);
     named[stmt->result] = true;
   }

@@ -24,6 +24,20 @@ const char *bb_cuda_narrow(bb_dtype dtype) {
   return dtype == BB_BF16 ? "bf16" : "f16";
 }
 
+const char *bb_cuda_type(bb_dtype dtype) {
+  switch (dtype) {
+  case BB_F32: return "float";
+  case BB_BOOL: return "bool";
+  case BB_I32: return "int";
+  case BB_I64: return "long long";
+  default: return "tl::u16";
+  }
+}
+
+const char *bb_cuda_value_type(const bb_tile *tile) {
+  return bb_dtype_is_float(tile->dtype) ? "float" : bb_cuda_type(tile->dtype);
+}
+
 const char *bb_cuda_buffer(const bb_cuda *e, uint32_t tile) {
   const bb_cuda_tile *plan = &e->tile[tile];
   if (!plan->ring) return bb_arena_printf(e->arena, "%s_at", plan->name);
@@ -152,7 +166,7 @@ static void put_map_registers(bb_cuda *e, const bb_tile_stmt *s) {
                  bb_cuda_value(e, s, s->expr, "e", c->layout, c->ct));
     e->raw = 0;
     bb_cuda_line(e, "}");
-  } else if (!t->rows && !t->cols && t->dtype == BB_BOOL) {
+  } else if (bb_cuda_is_truth(t)) {
     bb_cuda_line(e, "%s = %s;", c->name, bb_cuda_value(e, s, s->expr, "0", c->layout, 1));
   } else {
     bb_cuda_line(e, "TL_UNROLL for (int e = 0; e < %u; e++) %s[e] = %s;", c->registers, c->name,
@@ -214,7 +228,7 @@ static void put_any(bb_cuda *e, const bb_tile_stmt *s) {
 static void put_fold(bb_cuda *e, const bb_tile_stmt *s) {
   const bb_cuda_tile *from = &e->tile[s->operand[0]], *c = &e->tile[s->result];
   const bb_tile *t = bb_cuda_tile_of(e, s->operand[0]);
-  if (s->monoid->id > BB_MONOID_PROD || s->second != BB_NONE)
+  if (s->monoid->id > BB_MONOID_PROD || s->second != BB_NONE || !bb_dtype_is_float(t->dtype))
     bb_cuda_refuse(e, s, "a fold without a device form");
   const char *f = fold_name[s->monoid->id];
   if (from->layout == BB_LAYOUT_SPREAD) {
@@ -332,6 +346,11 @@ static void put_places(bb_cuda *e, const bb_tile *t, uint32_t ct) {
     bb_cuda_line(e, "  const int col = my_col + 4 * e - 3 * (e & 1);");
 }
 
+static bool has_registers(bb_dtype dtype) {
+  return dtype == BB_F16 || dtype == BB_BF16 || dtype == BB_F32 || dtype == BB_I32 ||
+         dtype == BB_I64 || dtype == BB_BOOL;
+}
+
 /* Each thread its own elements. */
 static void put_fragment_load(bb_cuda *e, const bb_tile_stmt *s) {
   const bb_cuda_tile *c = &e->tile[s->result];
@@ -344,11 +363,14 @@ static void put_fragment_load(bb_cuda *e, const bb_tile_stmt *s) {
   put_places(e, t, c->ct);
   const char *value =
       bb_arena_printf(e->arena, "__ldg(p.%s + %s)", bb_cuda_view_name(e, s->view), at);
-  if (t->dtype != BB_F32)
+  if (t->dtype == BB_F16 || t->dtype == BB_BF16)
     value = bb_arena_printf(e->arena, "tl::float_%s(%s)", bb_cuda_narrow(t->dtype), value);
-  const char *pad = bb_cuda_index(e, bb_expr_const(e->p->home, BB_F32, s->pad), NULL);
-  bb_cuda_line(e, e->single ? "  one_%s = %s ? %s : %s;" : "  %s[e] = %s ? %s : %s;", c->name,
-               inside, value, pad);
+  bb_dtype dtype = bb_dtype_is_float(t->dtype) ? BB_F32 : t->dtype;
+  const char *pad = bb_cuda_index(e, bb_expr_const(e->p->home, dtype, s->pad), NULL);
+  const char *to = e->single             ? bb_arena_printf(e->arena, "one_%s", c->name)
+                   : bb_cuda_is_truth(t) ? c->name
+                                         : bb_arena_printf(e->arena, "%s[e]", c->name);
+  bb_cuda_line(e, "  %s = %s ? %s : %s;", to, inside, value, pad);
   bb_cuda_line(e, "}");
 }
 
@@ -356,8 +378,7 @@ static void put_load(bb_cuda *e, const bb_tile_stmt *s) {
   const bb_cuda_tile *c = &e->tile[s->result];
   const bb_tile *t = bb_cuda_tile_of(e, s->result);
   if (c->ring) return; /* the copier's */
-  bool narrow_float = t->dtype == BB_F16 || t->dtype == BB_BF16;
-  if (c->layout == BB_LAYOUT_FRAGMENT && (narrow_float || t->dtype == BB_F32)) {
+  if (c->layout == BB_LAYOUT_FRAGMENT && has_registers(t->dtype)) {
     put_fragment_load(e, s);
     return;
   }

@@ -63,19 +63,20 @@ static void turn_stmt(void *user, bb_tile_body *body, uint32_t at) {
 
 static void find_operand(void *user, bb_tile_body *body, uint32_t at) {
   const turning *t = user;
+  if (body->stmt[at]->kind == BB_TILE_LOAD) t->operand[body->stmt[at]->result] = true;
+}
+
+static void find_other_reader(void *user, bb_tile_body *body, uint32_t at) {
+  const turning *t = user;
   const bb_tile_stmt *s = body->stmt[at];
-  if (s->kind != BB_TILE_LOAD) return;
-  bool product = true;
-  for (uint32_t i = 0; i < body->count; i++)
-    for (uint32_t k = 0; k < body->stmt[i]->operands; k++)
-      if (body->stmt[i]->operand[k] == s->result && body->stmt[i]->kind != BB_TILE_DOT)
-        product = false;
-  t->operand[s->result] = product;
+  for (uint32_t i = 0; i < s->operands; i++)
+    if (s->kind != BB_TILE_DOT) t->operand[s->operand[i]] = false;
 }
 
 static void turn(bb_gpu *g) {
   turning t = {g->p, BB_NEW(g->p->home->arena, bool, g->p->tiles + 1)};
   bb_tile_walk(&g->p->body, find_operand, &t);
+  bb_tile_walk(&g->p->body, find_other_reader, &t);
   for (uint32_t i = 0; i < g->p->tiles; i++) {
     bb_tile *tile = &g->p->tile[i];
     uint32_t rows = tile->rows;

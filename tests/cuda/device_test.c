@@ -48,6 +48,12 @@ static int64_t *extents(const job *j, bb_program *p) {
   return symbol;
 }
 
+/* From -1 to 1; truths; 1, 2 and 3. */
+static double of_type(bb_dtype dtype, double drawn) {
+  if (bb_dtype_is_float(dtype)) return bb_round_to(dtype, drawn);
+  return dtype == BB_BOOL ? drawn > 0 : 2 + rint(1.4 * drawn);
+}
+
 static void draw(bb_program *p, bb_binding *binding) {
   uint64_t state = 1;
   for (uint32_t t = 0; t < p->tensors; t++) {
@@ -59,7 +65,7 @@ static void draw(bb_program *p, bb_binding *binding) {
     for (size_t i = 0; i < count; i++) {
       state = state * 6364136223846793005u + 1442695040888963407u;
       double drawn = (double)(int64_t)(state >> 11) / (double)(1ll << 52) - 1;
-      binding->tensor[t].data[i] = bb_round_to(p->tensor[t].dtype, drawn);
+      binding->tensor[t].data[i] = of_type(p->tensor[t].dtype, drawn);
     }
   }
 }

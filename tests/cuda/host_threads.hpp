@@ -40,6 +40,12 @@ static inline int min(int a, int b) {
 static inline int max(int a, int b) {
   return a > b ? a : b;
 }
+static inline long long min(long long a, long long b) {
+  return a < b ? a : b;
+}
+static inline long long max(long long a, long long b) {
+  return a > b ? a : b;
+}
 static inline float rsqrtf(float x) {
   return 1 / sqrtf(x);
 }

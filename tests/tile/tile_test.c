@@ -383,7 +383,7 @@ static void refusals(void **state) {
   not_emitted("tile s : f16[256,512] shared 1 x = 0", "shared memory");
   not_emitted("tile s : f16[64,40] shared 1 x = 0", "a shared tile is");
   not_emitted("roles groups 2 x = 0", "do not share evenly");
-  not_emitted("view I : i64[N] tile n : i64[64,_] n = load I[0:64]", "a load to registers");
+  not_emitted("view I : u8[N] tile n : u8[64,_] n = load I[0:64]", "a load to registers");
   not_emitted("x = 0 c = fold sum(x) over row", "across the rows");
   not_emitted("x = 0 serial i = 0 to N step 64 { a = load A[i:64, 0:64] x += dot(a, a) @ stage 1 }",
               "first iteration is not apart");
