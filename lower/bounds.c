@@ -8,6 +8,9 @@
 
 #include <string.h>
 
+enum { MOST_STRETCHES = 4 };
+_Static_assert((int)MOST_STRETCHES < (int)BB_TILE_STRETCHES, "a first iteration may be apart");
+
 /* --- masks of a loop --- */
 
 static bool same_mask(const bb_mask *m, const bb_expr *condition, const bb_tile_stmt *s) {
@@ -91,14 +94,13 @@ static void split_body(bb_bounds *b, uint32_t clean) {
 
 static bool cut(bb_bounds *b, bb_asking *a, uint32_t most) {
   bool idle[BB_SETS_MASKS] = {false}, gave_up;
-  uint32_t clean;
   for (uint32_t i = 0; i < b->masks && b->skip; i++) idle[i] = bb_bounds_idle(b, &b->mask[i]);
-  bb_tile_stretch made[BB_TILE_STRETCHES];
-  uint32_t count = bb_asking_stretches(a, b, idle, most, made, &clean, &gave_up);
+  bb_tile_stretch made[MOST_STRETCHES];
+  uint32_t count = bb_asking_stretches(a, b, idle, most, made, &b->clean, &gave_up);
   if (!count) return !gave_up;
   b->loop->stretches = count;
   memcpy(b->loop->stretch, made, count * sizeof *made);
-  if (clean) split_body(b, clean);
+  if (b->clean) split_body(b, b->clean);
   return true;
 }
 
@@ -123,7 +125,7 @@ static bool is_plain(const bb_tile_loop *l) {
 
 static void bound_loop(bb_bounds *b, bb_tile_loop *loop) {
   b->loop = loop;
-  cut_by_masks(b, BB_TILE_STRETCHES);
+  cut_by_masks(b, MOST_STRETCHES);
 }
 
 static void walk(bb_bounds *b, bb_tile_body *body) {
@@ -171,6 +173,19 @@ void bb_tile_bound(bb_tile_program *program, bool skip) {
   walk(&b, &program->body);
   order(&program->body);
   bb_scratch_end(b.scratch);
+}
+
+bool bb_tile_bound_loop(bb_tile_program *program, bb_tile_loop *loop, const bb_tile_loop **around,
+                        bool skip, uint32_t *clean) {
+  bb_bounds b = {.p = program, .skip = skip, .around = around, .loop = loop, .stretch = BB_NONE};
+  bb_tile_stretch before = loop->stretch[0];
+  if (!is_plain(loop)) return false;
+  b.scratch = bb_scratch(program->home->ctx);
+  cut_by_masks(&b, MOST_STRETCHES);
+  bb_scratch_end(b.scratch);
+  *clean = b.clean;
+  return loop->stretches > 1 || loop->stretch[0].from != before.from ||
+         loop->stretch[0].to != before.to;
 }
 
 /* --- within a stretch of another loop --- */

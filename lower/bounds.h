@@ -13,6 +13,12 @@
 /* skip: blocks may be left out although NaNs or infinities in them would have been seen. */
 void bb_tile_bound(bb_tile_program *program, bool skip);
 
+/* One loop alone, of one stretch; `around`: by variable, the loops that it is within, and itself.
+ * Whether it was cut.  *clean: the stretches that statements which stand twice have without masks,
+ * in the later one of the two. */
+bool bb_tile_bound_loop(bb_tile_program *program, bb_tile_loop *loop, const bb_tile_loop **around,
+                        bool skip, uint32_t *clean);
+
 /* Leaves iterations out of a loop that stands within one which was bounded, where they change
  * nothing in the stretches with masks: in the others they hold everywhere.  The loop has one
  * stretch and a constant step. */

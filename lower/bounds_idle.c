@@ -32,6 +32,8 @@ static const bb_expr *constant(const trial *t, bb_dtype dtype, double value) {
 static const bb_expr *product(const trial *t, const bb_expr *e, const bb_expr *x,
                               const bb_expr *y) {
   if (bb_expr_is_number(x, 0) || bb_expr_is_number(y, 0)) return constant(t, e->dtype, 0);
+  if (bb_expr_is_number(x, 1)) return y;
+  if (bb_expr_is_number(y, 1)) return x;
   return bb_expr_make(home(t), BB_X_MUL, x, y, NULL);
 }
 
@@ -58,7 +60,20 @@ static const bb_expr *extreme(const trial *t, bb_expr_op op, const bb_expr *x, c
   return bb_expr_make(home(t), op, x, y, NULL);
 }
 
+/* Of constants: what comes out without rounding. */
+static const bb_expr *known(const trial *t, const bb_expr *e, const bb_expr *const *a) {
+  double value[3] = {0, 0, 0};
+  for (uint32_t i = 0; i < bb_expr_op_arity(e->op); i++) {
+    if (a[i]->op != BB_X_CONST) return NULL;
+    value[i] = a[i]->number;
+  }
+  double made = bb_expr_apply(e, value[0], value[1], value[2]);
+  return made == 0 || isinf(made) ? constant(t, e->dtype, made) : NULL;
+}
+
 static const bb_expr *simple(const trial *t, const bb_expr *e, const bb_expr *const *a) {
+  const bb_expr *made = known(t, e, a);
+  if (made) return made;
   switch (e->op) {
   case BB_X_MUL: return product(t, e, a[0], a[1]);
   case BB_X_ADD: return sum(t, e, a[0], a[1]);
@@ -69,6 +84,7 @@ static const bb_expr *simple(const trial *t, const bb_expr *e, const bb_expr *co
     if (a[0] == a[1]) return constant(t, BB_BOOL, 1);
     break;
   case BB_X_SELECT:
+    if (a[0]->op == BB_X_CONST) return a[a[0]->number != 0 ? 1 : 2];
     if (a[1] == a[2]) return a[1];
     break;
   case BB_X_CAST: return bb_expr_cast(home(t), e->dtype, a[0]);

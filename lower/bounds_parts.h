@@ -26,6 +26,7 @@ typedef struct bb_bounds {
   uint32_t stretch;
   uint32_t masks;
   bb_mask mask[BB_SETS_MASKS];
+  uint32_t clean; /* stretches in which the masks marked so hold everywhere */
 } bb_bounds;
 
 /* Does a statement of the loop's body run in the stretch that is looked at? */

@@ -3,8 +3,10 @@
  * A mask is a map select(c, x, y), or with the condition the other way, of comparisons that are affine in
  * the coordinates, joined by `and`.  Over the blocks of a loop each comparison is true everywhere from
  * some iteration on, or up to some; blocks where all are need no mask, and blocks where one is nowhere
- * true are left out if the loop's sums stay as they are.
+ * true are left out if the loop's sums stay as they are.  Masks that are more than that are asked of sets
+ * (bounds.h).
  */
+#include "bounds.h"
 #include "gpu_mask.h"
 
 #include <math.h>
@@ -259,6 +261,68 @@ static void split_loop(splitter *s, bool *masks, const span *where) {
   if (k == 2) ask_when(s, masks, where, first);
 }
 
+/* The first iteration of a stretch that has one for sure, else of the first one that has any; *at: the stretch. */
+static bb_tile_index first_of(const bb_affine_scope *scope, const bb_tile_loop *loop,
+                              uint32_t *at) {
+  bb_program *home = scope->p->home;
+  bb_tile_index first = loop->stretch[loop->stretches - 1].from;
+  for (*at = 0; *at < loop->stretches; ++*at) {
+    const bb_tile_stretch *s = &loop->stretch[*at];
+    bb_affine from = bb_affine_of(s->from), to = bb_affine_of(s->to);
+    bb_affine next = bb_affine_add(from, 1, bb_affine_number(1));
+    if (from.is && to.is && bb_affine_at_most(scope, next, to)) return s->from;
+  }
+  for (uint32_t i = loop->stretches - 1; i-- > 0;) {
+    const bb_tile_stretch *s = &loop->stretch[i];
+    bb_tile_index none = bb_expr_make(home, BB_X_LE, s->to, s->from, NULL);
+    first = bb_expr_make(home, BB_X_SELECT, none, first, s->from);
+  }
+  return first;
+}
+
+/* Stretches that begin behind the first iteration where that is theirs. */
+static void go_on(const bb_affine_scope *scope, bb_tile_loop *loop, bb_tile_index first,
+                  uint32_t at) {
+  bb_program *home = scope->p->home;
+  bb_tile_index next = bb_expr_make(home, BB_X_ADD, first, loop->step, NULL);
+  for (uint32_t i = 0; i < loop->stretches; i++) {
+    bb_tile_stretch *s = &loop->stretch[i];
+    bool any = at == loop->stretches && i > 0;
+    if (any) s->from = bb_expr_make(home, BB_X_MAX, s->from, next, NULL);
+    if (i == at || (!any && at == loop->stretches))
+      s->from = bb_expr_make(home, BB_X_ADD, s->from, loop->step, NULL);
+  }
+}
+
+/* A stretch that the first iteration was all of is none. */
+static bool is_over(const bb_affine_scope *scope, const bb_tile_stretch *s) {
+  bb_affine from = bb_affine_of(s->from), to = bb_affine_of(s->to);
+  return from.is && to.is && bb_affine_at_most(scope, to, from);
+}
+
+/* Takes the first iteration apart, as loops with stages want it, with masks.  Where the stretches have none it is one in which
+ * masks hold nowhere, and changes nothing.  clean: stretches in which statements stand without them. */
+static void peel(const splitter *s, uint32_t clean) {
+  bb_tile_loop *loop = s->loop;
+  uint32_t count = loop->stretches, all = (1u << count) - 1, at;
+  if (count == BB_TILE_STRETCHES || (clean & all) == all) return;
+  bb_tile_index first = first_of(&s->scope, loop, &at);
+  go_on(&s->scope, loop, first, at);
+  bool over = at < count && is_over(&s->scope, &loop->stretch[at]);
+  uint32_t last = over ? at : count, before = (1u << at) - 1;
+  for (uint32_t i = last; i > 0; i--) loop->stretch[i] = loop->stretch[i - 1];
+  loop->stretch[0] = (bb_tile_stretch){first, NULL};
+  loop->stretches += over ? 0 : 1;
+  for (uint32_t i = 0; i < loop->body.count; i++) {
+    bb_tile_stmt *stmt = loop->body.stmt[i];
+    uint32_t in = stmt->stretches, masked = in != clean;
+    if (!in) continue;
+    if (over) in = (in >> (at + 1) << at) | (in & before);
+    stmt->stretches = in << 1 | masked;
+    if (!stmt->stretches) bb_tile_remove(&loop->body, i--);
+  }
+}
+
 /* A loop that folds and may run in any order, over blocks from 0 on. */
 static bool is_plain_loop(const bb_tile_loop *loop) {
   return !loop->parallel && loop->commutes && loop->stretches == 1 && loop->stretch[0].to &&
@@ -269,7 +333,7 @@ static bool is_plain_loop(const bb_tile_loop *loop) {
 static void stretch_loop(bb_gpu *g, bb_tile_loop *loop, const bb_tile_loop **scope) {
   splitter s = {.g = g, .scope = {g->p, scope}, .loop = loop, .n = loop->variable};
   bb_affine to = bb_affine_of(loop->stretch[0].to);
-  bool masks[64] = {false}, any = false;
+  bool masks[64] = {false}, any = false, more = false;
   span where[64];
   if (loop->body.count > 64 || !to.is) return;
   s.step = (int64_t)loop->step->number;
@@ -280,7 +344,10 @@ static void stretch_loop(bb_gpu *g, bb_tile_loop *loop, const bb_tile_loop **sco
     splitter tried = s;
     const bb_expr *e = bb_tile_named(g->p, m);
     tried.ends = holds_first(e) && is_within(&s, m, e->a[0], to);
-    if (!add_condition(&tried, m, e->a[0], holds_first(e))) continue;
+    if (!add_condition(&tried, m, e->a[0], holds_first(e))) {
+      more = true;
+      continue;
+    }
     /* a block with nothing in it is left out only if that changes nothing */
     if (!is_without_effect(g, &loop->body, i)) tried.some = s.some;
     splitter alone = {.g = g, .scope = s.scope, .loop = loop, .n = s.n, .step = s.step};
@@ -288,6 +355,11 @@ static void stretch_loop(bb_gpu *g, bb_tile_loop *loop, const bb_tile_loop **sco
     where[i] = alone.all;
     s = tried;
     masks[i] = any = true;
+  }
+  uint32_t clean;
+  if (more && bb_tile_bound_loop(g->p, loop, scope, !g->strict, &clean)) {
+    peel(&s, clean);
+    return;
   }
   if (any) split_loop(&s, masks, where);
 }

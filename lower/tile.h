@@ -127,7 +127,7 @@ typedef struct bb_tile_stretch {
   bb_tile_index from, to;
 } bb_tile_stretch;
 
-enum { BB_TILE_STRETCHES = 4 };
+enum { BB_TILE_STRETCHES = 5 };
 
 typedef struct bb_tile_stmt bb_tile_stmt;
 
