@@ -118,7 +118,7 @@ typedef struct bb_cuda {
   const char **old_variable; /* ... in statements of the iteration before */
   const char *outer_step;    /* how the step of grid[0] is called, where it has a name */
   uint32_t copied;           /* not 0: of a copier, for tile copied - 1 alone */
-  uint32_t raw;    /* not 0: tile raw - 1 lies in `raw`, as a product's left operand would */
+  bool raw; /* 16 columns of each shared operand lie in raw_NAME, as a left operand's would */
   uint32_t single; /* not 0: statements are of element e of a block of so many column tiles */
 } bb_cuda;
 

@@ -240,11 +240,10 @@ const char *bb_cuda_element(const bb_cuda *e, uint32_t tile, const char *element
                             uint32_t ct, uint32_t rows, uint32_t cols) {
   const bb_tile *t = &e->p->tile[tile];
   const bb_cuda_tile *plan = &e->tile[tile];
-  if (e->raw == tile + 1)
-    return bb_arena_printf(
-        e->arena,
-        "tl::half_%s(raw[4 * ((%s) / 8) + ((%s) / 4 & 1) * 2 + ((%s) >> 1 & 1)], (%s) & 1)",
-        t->dtype == BB_BF16 ? "bf16" : "f16", element, element, element, element);
+  if (e->raw && plan->layout == BB_LAYOUT_SHARED && t->rows == rows && t->cols == cols)
+    return bb_arena_printf(e->arena,
+                           "tl::half_%s(raw_%s[((%s) / 4 & 1) * 2 + ((%s) >> 1 & 1)], (%s) & 1)",
+                           bb_cuda_narrow(t->dtype), plan->name, element, element, element);
   if (plan->layout == BB_LAYOUT_SHARED || plan->layout == BB_LAYOUT_LEFT ||
       plan->layout == BB_LAYOUT_RIGHT)
     bb_cuda_refuse(e, NULL, "a map over a tile that lies as an operand");

@@ -130,6 +130,42 @@ static void put_left(bb_cuda *e, const char *to, uint32_t tile, uint32_t parts) 
                bb_cuda_tile_of(e, tile)->rows / parts, part);
 }
 
+static bool reads_shared(const bb_cuda *e, const bb_tile_stmt *s) {
+  for (uint32_t i = 0; i < s->operands; i++)
+    if (bb_cuda_tile_of(e, s->operand[i])->place == BB_PLACE_SHARED) return true;
+  return false;
+}
+
+/* Of operands in shared memory 16 columns at a time come to registers. */
+static void put_map_over_shared(bb_cuda *e, const bb_tile_stmt *s) {
+  const bb_cuda_tile *c = &e->tile[s->result];
+  bool *named = BB_NEW(e->arena, bool, e->p->tiles + 1);
+  e->raw = true;
+  for (uint32_t r = 0; r < c->rt; r++) {
+    const char *row = r ? bb_arena_printf(e->arena, "my_rows + %u", 16 * r) : "my_rows";
+    const char *first = r ? bb_arena_printf(e->arena, "%u + 8 * k", r * 4 * c->ct) : "8 * k";
+    bb_cuda_line(e, "TL_UNROLL for (int k = 0; k < %u; k++) {", c->ct / 2);
+    memset(named, 0, e->p->tiles);
+    for (uint32_t i = 0; i < s->operands; i++) {
+      uint32_t tile = s->operand[i];
+      const char *name = e->tile[tile].name;
+      if (e->tile[tile].layout != BB_LAYOUT_SHARED || named[tile]) continue;
+      named[tile] = true;
+      bb_cuda_line(e, "  tl::u32 raw_%s[4];", name);
+      bb_cuda_line(e,
+                   "  tl::load_matrix(%s + tl::piece(%u, %s + (tl::lane() & 15), 2 * k + "
+                   "(tl::lane() >> 4)), "
+                   "raw_%s[0], raw_%s[1], raw_%s[2], raw_%s[3]);",
+                   bb_cuda_buffer(e, tile), bb_cuda_tile_of(e, tile)->rows, row, name, name, name,
+                   name);
+    }
+    bb_cuda_line(e, "  TL_UNROLL for (int e = %s; e < %s + 8; e++) %s[e] = %s;", first, first,
+                 c->name, bb_cuda_value(e, s, s->expr, "e", c->layout, c->ct));
+    bb_cuda_line(e, "}");
+  }
+  e->raw = false;
+}
+
 static void put_map_registers(bb_cuda *e, const bb_tile_stmt *s) {
   const bb_tile *t = bb_cuda_tile_of(e, s->result),
                 *from = s->operands ? bb_cuda_tile_of(e, s->operand[0]) : NULL;
@@ -155,17 +191,8 @@ static void put_map_registers(bb_cuda *e, const bb_tile_stmt *s) {
     bb_cuda_line(e, "tl::load_spread_%s<%u, %u, %u>(%s, %s, my_thread);",
                  bb_cuda_narrow(from->dtype), t->rows, t->cols, 32 * e->warp_count, c->name,
                  bb_cuda_buffer(e, s->operand[0]));
-  } else if (from && from->place == BB_PLACE_SHARED) {
-    bb_cuda_line(e, "{");
-    bb_cuda_line(e, "  tl::u32 raw[%u];", c->registers / 2);
-    e->depth++;
-    put_left(e, "raw", s->operand[0], 1);
-    e->depth--;
-    e->raw = s->operand[0] + 1;
-    bb_cuda_line(e, "  TL_UNROLL for (int e = 0; e < %u; e++) %s[e] = %s;", c->registers, c->name,
-                 bb_cuda_value(e, s, s->expr, "e", c->layout, c->ct));
-    e->raw = 0;
-    bb_cuda_line(e, "}");
+  } else if (reads_shared(e, s)) {
+    put_map_over_shared(e, s);
   } else if (bb_cuda_is_truth(t)) {
     bb_cuda_line(e, "%s = %s;", c->name, bb_cuda_value(e, s, s->expr, "0", c->layout, 1));
   } else {

@@ -173,6 +173,41 @@ static void place_operands(void *user, bb_tile_body *body, uint32_t at) {
   if (c->cols % 8 || c->cols > 256) bb_gpu_refuse(w->g, "a product of so many columns");
 }
 
+typedef struct beside {
+  bb_gpu_placer *w;
+  uint32_t tile;
+  bool fits;
+} beside;
+
+static void find_reader_beside(void *user, bb_tile_body *body, uint32_t at) {
+  beside *b = user;
+  const bb_tile_stmt *s = body->stmt[at];
+  if (!bb_tile_reads(s, b->tile) || s->body.count || s->loop) return;
+  const bb_tile *t = &b->w->p->tile[b->tile],
+                *r = s->result == BB_NONE ? t : &b->w->p->tile[s->result];
+  b->fits &= s->kind == BB_TILE_MAP && body == &b->w->serial->body && r->dtype == BB_F32 &&
+             r->rows == t->rows && r->cols == t->cols;
+}
+
+/* What the loop loads beside its products, as biases of scores, comes to shared memory, too, where maps read it. */
+static void place_beside(bb_gpu_placer *w) {
+  for (uint32_t i = 0; w->serial && !w->g->warps && i < w->serial->body.count; i++) {
+    const bb_tile_stmt *s = w->serial->body.stmt[i];
+    if (s->kind != BB_TILE_LOAD) continue;
+    bb_tile *t = &w->p->tile[s->result];
+    const bb_tile_view *view = &w->p->view[s->view];
+    const bb_tile_range *last = &s->range[view->rank - 1];
+    bb_tile_index stride = view->strided ? view->stride[view->rank - 1] : NULL;
+    beside b = {w, s->result,
+                t->place == BB_PLACE_REGISTERS && t->rows == group_rows(w) * w->groups};
+    b.fits &= (t->dtype == BB_F16 || t->dtype == BB_BF16) && t->cols && t->cols % 64 == 0 &&
+              view->rank > 1 && last->size && last->axis == BB_AXIS_COL && s->pad == 0 &&
+              (!stride || bb_expr_is_number(stride, 1));
+    if (b.fits) bb_tile_walk(&w->p->body, find_reader_beside, &b);
+    if (b.fits) t->place = BB_PLACE_SHARED;
+  }
+}
+
 static uint32_t registers_of(const bb_gpu_placer *w, uint32_t tile) {
   const bb_tile *t = &w->p->tile[tile];
   uint32_t threads = 128 * w->groups, size = t->rows * t->cols;
@@ -455,6 +490,7 @@ void bb_gpu_place(bb_gpu *g) {
   bb_tile_walk(&g->p->body, place_operands, &w);
   if (!w.groups) bb_tile_walk(&g->p->body, group_by_rows, &w);
   if (!w.groups) bb_gpu_refuse(g, "neither products nor rows");
+  place_beside(&w);
   give_registers(&w);
   reuse_in(&w, w.core);
   if (w.serial) reuse_in(&w, &w.serial->body);
