@@ -13,6 +13,7 @@ typedef struct known {
   uint64_t depends; /* loops in whose turns it differs */
   uint32_t class;   /* ITEM, LIST: where it is counted; BB_NONE: nowhere */
   bool owned;       /* by this level: its room is free after the last use */
+  bool made;        /* ITEM: computed, and more than turned */
   bb_nest_run run;  /* TENSOR, LIST: of its blocks */
   bool follows;
   uint32_t
@@ -118,6 +119,9 @@ static void walk_func(bb_nest_walker *w, const level *l, const bb_node *map, uin
   else
     bb_nest_add_term(w, dot ? BB_NEST_DOT : BB_NEST_VECTOR, axis, depth, bb_op_get(node->op)->cost,
                      dtype, depends);
+  if (dot && w->nest->terms)
+    w->nest->term[w->nest->terms - 1].made = value_of(l, node->in[1].src)->made;
+  bool turned = node->op == BB_OP_TRANSPOSE;
   uint32_t class = bb_nest_class_of(w, BB_NEST_COMPUTED, axis, bb_dtype_bytes(item->dtype), 0);
   bool in_place = is_summed(l->graph, map, (bb_value){n, 0}), reused = false;
   for (uint32_t p = 0; !dot && !reused && p < node->nin; p++) {
@@ -130,7 +134,8 @@ static void walk_func(bb_nest_walker *w, const level *l, const bb_node *map, uin
                              .axis = {axis[0], axis[1]},
                              .depends = depends,
                              .class = in_place ? BB_NONE : class,
-                             .owned = !in_place};
+                             .owned = !in_place,
+                             .made = !turned || value_of(l, node->in[0].src)->made};
     if (!in_place && !(reused && p == 0)) bb_nest_take_room(w, class);
   }
 }

@@ -62,6 +62,7 @@ typedef struct bb_nest_term {
   uint64_t apart;  /* loops around it on which it does not depend: it is repeated in each turn */
   bb_nest_run run; /* LOAD */
   bool follows;    /* LOAD: a run that is whole is followed by the next one of the block */
+  bool made;       /* DOT: its right operand is computed here, not loaded */
 } bb_nest_term;
 
 typedef enum bb_nest_room {

@@ -30,9 +30,12 @@ bb_pricing bb_pricing_bind(const bb_nest *nest, const bb_machine *machine, const
   bb_pricing p = {nest, machine, BB_NEW(arena, double, nest->sizes),
                   BB_NEW(arena, double, nest->loops), BB_NEW(arena, double, nest->classes)};
   p.stops = strcmp(machine->target, "cpu") == 0;
-  /* units of their own make the products of one loop: what passes lists between loops is for plain threads */
-  for (uint32_t i = 0; i < nest->terms; i++)
-    p.plain |= machine->grain_wide > 0 && nest->term[i].kind == BB_NEST_LIST_STORE;
+  /* units of their own make the products of one loop, of right operands that are loaded: what passes lists between loops, or
+   * computes such an operand, is for plain threads */
+  for (uint32_t i = 0; i < nest->terms && machine->grain_wide > 0; i++) {
+    const bb_nest_term *term = &nest->term[i];
+    p.plain |= term->kind == BB_NEST_LIST_STORE || (term->kind == BB_NEST_DOT && term->made);
+  }
   for (uint32_t i = 0; i < nest->sizes; i++) p.size_extent[i] = extent[nest->size[i].dim];
   for (uint32_t i = 0; i < nest->loops; i++) p.loop_extent[i] = extent[nest->loop[i].dim];
   return p;
