@@ -410,11 +410,24 @@ static void drop_shared(bb_cuda *e) {
     }
 }
 
+/* A vector that only what stands before the serial loop needs: its registers are the loop's. */
+static bool is_early_vector(const bb_cuda *e, uint32_t tile) {
+  if (!e->serial || bb_tile_is_block(&e->p->tile[tile])) return false;
+  for (uint32_t i = 0; i < e->serial->body.count; i++)
+    if (bb_tile_reads(e->serial->body.stmt[i], tile) ||
+        bb_tile_writes(e->serial->body.stmt[i], tile))
+      return false;
+  const bb_cuda_list *lists[] = {&e->after, &e->after_warps, &e->after_cluster, &e->after_split};
+  for (uint32_t k = 0; k < 4; k++)
+    if (uses(lists[k], tile)) return false;
+  return true;
+}
+
 static void check_registers(const bb_cuda *e) {
   uint32_t sum = e->warps ? BB_CUDA_OPERANDS : 0;
   uint32_t limit = e->p->registers ? e->p->registers : REGISTER_LIMIT;
   for (uint32_t i = 0; i < e->p->tiles; i++)
-    if (e->tile[i].layout != BB_LAYOUT_SHARED && e->tile[i].uses)
+    if (e->tile[i].layout != BB_LAYOUT_SHARED && e->tile[i].uses && !is_early_vector(e, i))
       sum += e->tile[i].registers << e->tile[i].wide;
   if (sum + REGISTER_SLACK > limit)
     bb_cuda_refuse(e, NULL, "tiles need more registers than a thread has");

@@ -136,34 +136,47 @@ static bool reads_shared(const bb_cuda *e, const bb_tile_stmt *s) {
   return false;
 }
 
-/* Of operands in shared memory 16 columns at a time come to registers. */
+/* 16 columns of a shared operand, as a left operand would have them. */
+static void put_raw(bb_cuda *e, uint32_t tile, uint32_t row) {
+  const char *name = e->tile[tile].name, *at = "my_rows";
+  uint32_t parts = e->tile[tile].parts ? e->tile[tile].parts : 1;
+  if (parts > 1) at = bb_arena_printf(e->arena, "my_rows %% %u", e->group);
+  if (row) at = bb_arena_printf(e->arena, "%s + %u", at, row);
+  bb_cuda_line(e, "  tl::u32 raw_%s[4];", name);
+  bb_cuda_line(e,
+               "  tl::load_matrix(%s + tl::piece(%u, %s + (tl::lane() & 15), 2 * k + (tl::lane() "
+               ">> 4)), raw_%s[0], raw_%s[1], raw_%s[2], raw_%s[3]);",
+               bb_cuda_buffer(e, tile), bb_cuda_tile_of(e, tile)->rows / parts, at, name, name,
+               name, name);
+}
+
 static void put_map_over_shared(bb_cuda *e, const bb_tile_stmt *s) {
   const bb_cuda_tile *c = &e->tile[s->result];
-  bool *named = BB_NEW(e->arena, bool, e->p->tiles + 1);
+  bool left = c->layout == BB_LAYOUT_LEFT;
   e->raw = true;
   for (uint32_t r = 0; r < c->rt; r++) {
-    const char *row = r ? bb_arena_printf(e->arena, "my_rows + %u", 16 * r) : "my_rows";
-    const char *first = r ? bb_arena_printf(e->arena, "%u + 8 * k", r * 4 * c->ct) : "8 * k";
+    bool *named = BB_NEW(e->arena, bool, e->p->tiles + 1);
+    uint32_t before = r * 4 * c->ct; /* elements */
+    const char *first = before ? bb_arena_printf(e->arena, "%u + 8 * k", before) : "8 * k";
+    bb_buffer pair = {.arena = e->arena};
     bb_cuda_line(e, "TL_UNROLL for (int k = 0; k < %u; k++) {", c->ct / 2);
-    memset(named, 0, e->p->tiles);
     for (uint32_t i = 0; i < s->operands; i++) {
       uint32_t tile = s->operand[i];
-      const char *name = e->tile[tile].name;
-      if (e->tile[tile].layout != BB_LAYOUT_SHARED || named[tile]) continue;
+      if (e->tile[tile].layout == BB_LAYOUT_SHARED && !named[tile]) put_raw(e, tile, 16 * r);
       named[tile] = true;
-      bb_cuda_line(e, "  tl::u32 raw_%s[4];", name);
-      bb_cuda_line(e,
-                   "  tl::load_matrix(%s + tl::piece(%u, %s + (tl::lane() & 15), 2 * k + "
-                   "(tl::lane() >> 4)), "
-                   "raw_%s[0], raw_%s[1], raw_%s[2], raw_%s[3]);",
-                   bb_cuda_buffer(e, tile), bb_cuda_tile_of(e, tile)->rows, row, name, name, name,
-                   name);
     }
-    bb_cuda_line(e, "  TL_UNROLL for (int e = %s; e < %s + 8; e++) %s[e] = %s;", first, first,
-                 c->name, bb_cuda_value(e, s, s->expr, "e", c->layout, c->ct));
+    if (left) {
+      bb_cuda_pairs(e, s, &pair, "2 * i", 1, c->ct);
+      bb_cuda_line(e, "  TL_UNROLL for (int i = (%s) / 2; i < (%s) / 2 + 4; i++) %s[i] = %s;",
+                   first, first, c->name, pair.data);
+    } else {
+      bb_cuda_line(e, "  TL_UNROLL for (int e = %s; e < %s + 8; e++) %s[e] = %s;", first, first,
+                   c->name, bb_cuda_value(e, s, s->expr, "e", c->layout, c->ct));
+    }
     bb_cuda_line(e, "}");
   }
   e->raw = false;
+  if (left) bb_cuda_line(e, "tl::pin(%s);", c->name);
 }
 
 static void put_map_registers(bb_cuda *e, const bb_tile_stmt *s) {
@@ -171,12 +184,14 @@ static void put_map_registers(bb_cuda *e, const bb_tile_stmt *s) {
                 *from = s->operands ? bb_cuda_tile_of(e, s->operand[0]) : NULL;
   const bb_cuda_tile *c = &e->tile[s->result];
   bb_buffer pairs = {.arena = e->arena};
-  if (c->layout == BB_LAYOUT_LEFT && from && from->place == BB_PLACE_SHARED) {
-    if (s->expr->op != BB_X_ARG) bb_cuda_refuse(e, s, "a left operand is copied as it is");
+  bool left = c->layout == BB_LAYOUT_LEFT;
+  if (left && s->expr->op != BB_X_ARG && reads_shared(e, s)) {
+    put_map_over_shared(e, s);
+  } else if (left && from && from->place == BB_PLACE_SHARED) {
     uint32_t parts = e->tile[s->operand[0]].parts;
     put_left(e, c->name, s->operand[0], parts);
     bb_cuda_line(e, "tl::pin(%s);", c->name);
-  } else if (c->layout == BB_LAYOUT_LEFT) {
+  } else if (left) {
     bb_cuda_pairs(e, s, &pairs, "2 * i", 1, c->ct);
     bb_cuda_line(e, "TL_UNROLL for (int i = 0; i < %u; i++) %s[i] = %s;", c->registers, c->name,
                  pairs.data);

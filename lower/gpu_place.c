@@ -175,6 +175,7 @@ static void place_operands(void *user, bb_tile_body *body, uint32_t at) {
 
 typedef struct beside {
   bb_gpu_placer *w;
+  const bb_tile_body *body; /* of its load */
   uint32_t tile;
   bool fits;
 } beside;
@@ -185,27 +186,34 @@ static void find_reader_beside(void *user, bb_tile_body *body, uint32_t at) {
   if (!bb_tile_reads(s, b->tile) || s->body.count || s->loop) return;
   const bb_tile *t = &b->w->p->tile[b->tile],
                 *r = s->result == BB_NONE ? t : &b->w->p->tile[s->result];
-  b->fits &= s->kind == BB_TILE_MAP && body == &b->w->serial->body && r->dtype == BB_F32 &&
+  bool left = body == b->w->core && r->place == BB_PLACE_LEFT;
+  b->fits &= s->kind == BB_TILE_MAP && body == b->body && (r->dtype == BB_F32 || left) &&
              r->rows == t->rows && r->cols == t->cols;
 }
 
-/* What the loop loads beside its products, as biases of scores, comes to shared memory, too, where maps read it. */
-static void place_beside(bb_gpu_placer *w) {
-  for (uint32_t i = 0; w->serial && !w->g->warps && i < w->serial->body.count; i++) {
-    const bb_tile_stmt *s = w->serial->body.stmt[i];
+static void place_loads_beside(bb_gpu_placer *w, bb_tile_body *body, uint32_t count) {
+  for (uint32_t i = 0; i < count; i++) {
+    const bb_tile_stmt *s = body->stmt[i];
     if (s->kind != BB_TILE_LOAD) continue;
     bb_tile *t = &w->p->tile[s->result];
     const bb_tile_view *view = &w->p->view[s->view];
     const bb_tile_range *last = &s->range[view->rank - 1];
     bb_tile_index stride = view->strided ? view->stride[view->rank - 1] : NULL;
-    beside b = {w, s->result,
-                t->place == BB_PLACE_REGISTERS && t->rows == group_rows(w) * w->groups};
-    b.fits &= (t->dtype == BB_F16 || t->dtype == BB_BF16) && t->cols && t->cols % 64 == 0 &&
-              view->rank > 1 && last->size && last->axis == BB_AXIS_COL && s->pad == 0 &&
-              (!stride || bb_expr_is_number(stride, 1));
+    beside b = {w, body, s->result, t->place == BB_PLACE_REGISTERS};
+    b.fits &= t->rows == group_rows(w) * w->groups && t->cols && t->cols % 64 == 0 &&
+              (t->dtype == BB_F16 || t->dtype == BB_BF16) && view->rank > 1 && last->size &&
+              last->axis == BB_AXIS_COL && s->pad == 0 && (!stride || bb_expr_is_number(stride, 1));
     if (b.fits) bb_tile_walk(&w->p->body, find_reader_beside, &b);
     if (b.fits) t->place = BB_PLACE_SHARED;
   }
+}
+
+/* What is loaded beside products' operands, as biases of scores or what an operand is computed from, comes to shared memory, too,
+ * where maps read it. */
+static void place_beside(bb_gpu_placer *w) {
+  if (!w->serial || w->g->warps) return;
+  place_loads_beside(w, &w->serial->body, w->serial->body.count);
+  place_loads_beside(w, w->core, w->at);
 }
 
 static uint32_t registers_of(const bb_gpu_placer *w, uint32_t tile) {
@@ -256,12 +264,22 @@ static bool is_behind_parts(const bb_gpu_placer *w, uint32_t tile) {
   return true;
 }
 
+/* A vector that only what stands before the loop needs: its registers are the loop's. */
+static bool is_early_vector(const bb_gpu_placer *w, uint32_t tile) {
+  if (!w->serial || (w->p->tile[tile].rows && w->p->tile[tile].cols)) return false;
+  for (uint32_t i = w->at; i < w->core->count; i++)
+    if (bb_tile_reads(w->core->stmt[i], tile) || bb_tile_writes(w->core->stmt[i], tile))
+      return false;
+  return true;
+}
+
 static uint32_t registers_needed(const bb_gpu_placer *w) {
   longest l = {w->p, false};
   bb_tile_walk(&w->p->body, find_long, &l);
   uint32_t sum = SLACK + (l.is ? SLACK : 0);
   for (uint32_t t = 0; t < w->p->tiles; t++)
-    if (bb_tile_writers(&w->p->body, t) && !is_behind_parts(w, t)) sum += registers_of(w, t);
+    if (bb_tile_writers(&w->p->body, t) && !is_behind_parts(w, t) && !is_early_vector(w, t))
+      sum += registers_of(w, t);
   return sum;
 }
 

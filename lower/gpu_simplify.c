@@ -175,6 +175,37 @@ void bb_gpu_clean(bb_gpu *g) {
   while (clean_body(g, &g->p->body)) continue;
 }
 
+/* --- invariants --- */
+
+static bool is_invariant(bb_gpu *g, bb_tile_loop *loop, const bb_tile_stmt *s) {
+  if (s->kind != BB_TILE_MAP || s->stretches || bb_tile_writers(&g->p->body, s->result) != 1)
+    return false;
+  for (uint32_t k = 0; k < 2; k++)
+    if (s->at[k] && bb_expr_uses_arg(s->at[k], loop->variable)) return false;
+  if (bb_expr_uses_arg(s->expr, BB_TILE_VARIABLE + loop->variable)) return false;
+  for (uint32_t i = 0; i < s->operands; i++)
+    if (bb_tile_writers(&loop->body, s->operand[i])) return false;
+  return true;
+}
+
+static void hoist_maps(bb_gpu *g, bb_tile_body *body) {
+  for (uint32_t at = 0; at < body->count; at++) {
+    bb_tile_loop *loop = body->stmt[at]->loop;
+    if (!loop) continue;
+    hoist_maps(g, &loop->body);
+    for (uint32_t i = 0; !loop->parallel && i < loop->body.count; i++) {
+      bb_tile_stmt *s = loop->body.stmt[i];
+      if (!is_invariant(g, loop, s)) continue;
+      bb_tile_remove(&loop->body, i--);
+      bb_tile_insert(g->p, body, at++, s);
+    }
+  }
+}
+
+void bb_gpu_invariants(bb_gpu *g) {
+  hoist_maps(g, &g->p->body);
+}
+
 /* --- tiles --- */
 
 static void renumber(void *user, bb_tile_body *body, uint32_t at) {

@@ -6,6 +6,7 @@
  *   dissolve, widen, clean   plain statements in f32, one for each value
  *   masks, guards, fills     selections by coordinates apart from values, and no more of them than needed
  *   scales, powers           constant factors where they cost nothing
+ *   invariants               what a loop makes alike in every iteration, before it
  *   factors, stretches       what repairs scale by; loops split by where masks hold
  *   lazy, partials           folds as the loop's stretches let them be
  *   place                    memories, stages, roles, the grid
@@ -33,6 +34,7 @@ static void rewrite(bb_tile_program *tile, const bb_gpu *budget, bool few, bool 
   bb_gpu_fills(&g);
   bb_gpu_scales(&g);
   bb_gpu_powers(&g);
+  bb_gpu_invariants(&g);
   bb_gpu_clean(&g);
   bb_gpu_factors(&g);
   if (few) {
