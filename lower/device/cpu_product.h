@@ -4,7 +4,8 @@
  * to[m][n] (+)= a b', n along vectors, in panels of as many vectors as registers hold the sums of for six rows: up to
  * six rows of a at a time are held against a panel of b.  The last panel has fewer vectors; up to twelve rows are held
  * against a single one.  A panel is copied first, side by side, unless few rows make use of it.  Of panels that were
- * packed at load, few rows take several at once, and up to BB_SOON rows ask for the next one: they come from memory.
+ * packed at load, few rows take several at once, and strips ask for the next one, which comes from memory: of up to BB_SOON
+ * rows each for all of it, of more rows each for a share.
  * Every sum runs over k in order. */
 
 #if BB_VECTOR_BYTES == 64
@@ -20,6 +21,9 @@
 #define BB_SPREAD 4      /* panels for one row, one less for each row more */
 #define BB_SOON 64       /* rows at most whose work does not hide where a panel comes from */
 #define BB_AHEAD 4       /* lines */
+#define BB_ASK_NOTHING 0 /* what strips ask for: of the next panel */
+#define BB_ASK_ALL 1
+#define BB_ASK_SHARE 2
 #define BB_VECTORS_A_LINE (64 / BB_VECTOR_BYTES)
 
 enum { BB_NAME(BB_PANEL) = BB_VECTORS * BB_VECTOR_BYTES / sizeof(BB_REAL) };
@@ -101,13 +105,15 @@ BB_INLINE void BB_NAME(bb_add)(BB_NAME(bb_sums) sum, const BB_REAL *const *row, 
 /* `rows` rows of the result against a panel of `vectors`; constants, so that the sums stay in registers.
  * Where they go is wanted last, and asked for first.  A core that runs two threads gives each of
  * them three instructions in a cycle; one k takes 20 for 12 sums, which six cycles could add: so a `turn`
- * of several k shares those that count and move on.  soon: the next panel, which lies behind this one, is asked for. */
+ * of several k shares those that count and move on.  asks: for the next panel, which lies behind this one, or in each turn for a
+ * line of it, from *later on, into the second cache: the first one has no room for what is not used soon. */
 BB_INLINE void BB_NAME(bb_strip)(BB_REAL *to, int64_t pitch, const BB_REAL *a, int64_t a_row,
                                  int64_t a_col, const BB_REAL *b, int64_t b_pitch, int64_t k,
                                  bool add, const int rows, const int vectors, const int turn,
-                                 const bool turned, const bool soon) {
+                                 const bool turned, const int asks, const BB_REAL **later) {
   BB_NAME(bb_sums) sum;
   const int64_t panel = k * b_pitch;
+  const int64_t line = *later < b + 2 * panel ? 64 / (int64_t)sizeof(BB_REAL) : 0;
   const BB_REAL *row[BB_ROWS];
   const int shared = BB_SHARED(rows), pointers = turned ? 1 : (rows + shared - 1) / shared;
   BB_STRAIGHT
@@ -124,10 +130,11 @@ BB_INLINE void BB_NAME(bb_strip)(BB_REAL *to, int64_t pitch, const BB_REAL *a, i
     BB_HIDE(b);
     BB_STRAIGHT
     for (int i = 0; i < pointers && !turned; i++) BB_HIDE(row[i]);
+    if (asks == BB_ASK_SHARE) __builtin_prefetch(*later, 0, 2), *later += line;
     BB_STRAIGHT
     for (int t = 0; t < turn; t++) {
       BB_STRAIGHT
-      for (int v = 0; soon && v < vectors; v += BB_VECTORS_A_LINE)
+      for (int v = 0; asks == BB_ASK_ALL && v < vectors; v += BB_VECTORS_A_LINE)
         __builtin_prefetch(b + panel + t * b_pitch + v * BB_LANES);
       BB_NAME(bb_add)(sum, row, a_row, t, b + t * b_pitch, rows, vectors, turned);
       if (!turned) continue;
@@ -152,28 +159,31 @@ BB_INLINE void BB_NAME(bb_strip)(BB_REAL *to, int64_t pitch, const BB_REAL *a, i
 }
 
 /* All rows against a panel, strip by strip. */
-#define BB_CASE(rows, vectors, row, col, b_step, turn, turned, soon)                               \
+typedef void BB_NAME(bb_strips_of)(BB_REAL *, int64_t, const BB_REAL *, int64_t, int64_t,
+                                   const BB_REAL *, int64_t, int64_t, int64_t, bool);
+#define BB_CASE(rows, vectors, row, col, b_step, turn, turned, asks)                               \
   case rows:                                                                                       \
     BB_NAME(bb_strip)                                                                              \
-    (to, pitch, a, row, col, b, b_step, k, add, rows, vectors, turn, turned, soon);                \
+    (to, pitch, a, row, col, b, b_step, k, add, rows, vectors, turn, turned, asks, &later);        \
     break;
-#define BB_FEW_CASES(vectors, row, col, b_step, turn, turned, soon)                                \
-  BB_CASE(6, vectors, row, col, b_step, turn, turned, soon)                                        \
-  BB_CASE(4, vectors, row, col, b_step, turn, turned, soon)                                        \
-  BB_CASE(3, vectors, row, col, b_step, 1, turned, soon)                                           \
-  BB_CASE(2, vectors, row, col, b_step, 1, turned, soon)                                           \
-  BB_CASE(1, vectors, row, col, b_step, 1, turned, soon)
-#define BB_MANY_CASES(vectors, row, col, b_step, turn, turned, soon)                               \
-  BB_CASE(12, vectors, row, col, b_step, turn, turned, soon)                                       \
-  BB_CASE(8, vectors, row, col, b_step, turn, turned, soon)                                        \
-  BB_FEW_CASES(vectors, row, col, b_step, turn, turned, soon)
-#define BB_STRIPS(name, cases, next_of, vectors, row, col, b_step, turn, turned, soon)             \
+#define BB_FEW_CASES(vectors, row, col, b_step, turn, turned, asks)                                \
+  BB_CASE(6, vectors, row, col, b_step, turn, turned, asks)                                        \
+  BB_CASE(4, vectors, row, col, b_step, turn, turned, asks)                                        \
+  BB_CASE(3, vectors, row, col, b_step, 1, turned, asks)                                           \
+  BB_CASE(2, vectors, row, col, b_step, 1, turned, asks)                                           \
+  BB_CASE(1, vectors, row, col, b_step, 1, turned, asks)
+#define BB_MANY_CASES(vectors, row, col, b_step, turn, turned, asks)                               \
+  BB_CASE(12, vectors, row, col, b_step, turn, turned, asks)                                       \
+  BB_CASE(8, vectors, row, col, b_step, turn, turned, asks)                                        \
+  BB_FEW_CASES(vectors, row, col, b_step, turn, turned, asks)
+#define BB_STRIPS(name, cases, next_of, vectors, row, col, b_step, turn, turned, asks)             \
   BB_ALONE void BB_NAME(name)(BB_REAL * to, int64_t pitch, const BB_REAL *a, int64_t a_row,        \
                               int64_t a_col, const BB_REAL *b, int64_t b_pitch, int64_t m,         \
                               int64_t k, bool add) {                                               \
+    const BB_REAL *later = b + k * (b_step);                                                       \
     while (m > 0) {                                                                                \
       const int64_t next = BB_NAME(next_of)(m);                                                    \
-      switch (next) { cases(vectors, row, col, b_step, turn, turned, soon) }                       \
+      switch (next) { cases(vectors, row, col, b_step, turn, turned, asks) }                       \
       to += next * pitch;                                                                          \
       a += next * a_row;                                                                           \
       m -= next;                                                                                   \
@@ -181,11 +191,13 @@ BB_INLINE void BB_NAME(bb_strip)(BB_REAL *to, int64_t pitch, const BB_REAL *a, i
   }
 /* What is constant here is addressed better.  Bundles are of BB_ROWS rows, or fewer. */
 #define BB_STRIPS_OF(n, cases, next_of)                                                            \
-  BB_STRIPS(bb_wide_##n, cases, next_of, n, a_row, a_col, b_pitch, 1, false, false)                \
-  BB_STRIPS(bb_row_##n, cases, next_of, n, a_row, 1, n *BB_LANES, 4, false, false)                 \
-  BB_STRIPS(bb_col_##n, cases, next_of, n, 1, a_col, n *BB_LANES, 4, true, false)                  \
-  BB_STRIPS(bb_bundled_##n, BB_FEW_CASES, bb_next_rows, n, 1, next, n *BB_LANES, 4, true, false)   \
-  BB_STRIPS(bb_bundles_##n, BB_FEW_CASES, bb_next_rows, n, 1, next, b_pitch, 1, false, false)      \
+  BB_STRIPS(bb_wide_##n, cases, next_of, n, a_row, a_col, b_pitch, 1, false, BB_ASK_NOTHING)       \
+  BB_STRIPS(bb_row_##n, cases, next_of, n, a_row, 1, n *BB_LANES, 4, false, BB_ASK_NOTHING)        \
+  BB_STRIPS(bb_col_##n, cases, next_of, n, 1, a_col, n *BB_LANES, 4, true, BB_ASK_NOTHING)         \
+  BB_STRIPS(bb_bundled_##n, BB_FEW_CASES, bb_next_rows, n, 1, next, n *BB_LANES, 4, true,          \
+            BB_ASK_NOTHING)                                                                        \
+  BB_STRIPS(bb_bundles_##n, BB_FEW_CASES, bb_next_rows, n, 1, next, b_pitch, 1, false,             \
+            BB_ASK_NOTHING)                                                                        \
   BB_INLINE void BB_NAME(bb_strips_##n)(BB_REAL * to, int64_t pitch, const BB_REAL *a,             \
                                         int64_t a_row, int64_t a_col, const BB_REAL *b,            \
                                         int64_t b_pitch, int64_t m, int64_t k, bool add) {         \
@@ -208,7 +220,11 @@ BB_STRIPS_OF(3, BB_FEW_CASES, bb_next_rows)
 BB_STRIPS_OF(4, BB_FEW_CASES, bb_next_rows)
 #endif
 BB_STRIPS(bb_soon, BB_FEW_CASES, bb_next_rows, BB_VECTORS, a_row, 1, BB_VECTORS *BB_LANES, 4, false,
-          true)
+          BB_ASK_ALL)
+BB_STRIPS(bb_later, BB_FEW_CASES, bb_next_rows, BB_VECTORS, a_row, 1, BB_VECTORS *BB_LANES, 4,
+          false, BB_ASK_SHARE)
+BB_STRIPS(bb_later_col, BB_FEW_CASES, bb_next_rows, BB_VECTORS, 1, a_col, BB_VECTORS *BB_LANES, 4,
+          true, BB_ASK_SHARE)
 #undef BB_STRIPS_OF
 #undef BB_STRIPS
 #undef BB_MANY_CASES
@@ -457,14 +473,16 @@ BB_INLINE void BB_NAME(bb_dot_panel)(BB_REAL *to, int64_t pitch, const BB_REAL *
 void BB_NAME(bb_dot_panels)(BB_REAL *to, int64_t pitch, const BB_REAL *a, int64_t a_row,
                             int64_t a_col, const BB_REAL *b, int64_t m, int64_t n, int64_t k,
                             bool add, BB_REAL *edge) {
-  const bool soon = m <= BB_SOON && a_col == 1;
   int64_t j = 0;
   if (m > 0 && m <= BB_SPREAD_ROWS && a_col != BB_BUNDLED)
     j = BB_NAME(bb_dot_spread)(to, pitch, a, a_row, a_col, b, m, n, k, add);
   for (; j < n; j += BB_NAME(BB_PANEL)) {
     const int64_t wide = bb_min(n - j, BB_NAME(BB_PANEL)), width = BB_NAME(bb_width)(wide);
-    if (soon && wide == BB_NAME(BB_PANEL)) {
-      BB_NAME(bb_soon)(to + j, pitch, a, a_row, a_col, b + j * k, width, m, k, add);
+    if (wide == BB_NAME(BB_PANEL) && (a_col == 1 || (a_row == 1 && a_col != BB_BUNDLED))) {
+      BB_NAME(bb_strips_of) *const strips = a_col != 1     ? BB_NAME(bb_later_col)
+                                            : m <= BB_SOON ? BB_NAME(bb_soon)
+                                                           : BB_NAME(bb_later);
+      strips(to + j, pitch, a, a_row, a_col, b + j * k, width, m, k, add);
       continue;
     }
     BB_NAME(bb_dot_panel)
@@ -515,6 +533,9 @@ void BB_NAME(bb_dot)(BB_REAL *to, int64_t pitch, const BB_REAL *a, int64_t a_row
 #undef BB_PANELS
 #undef BB_VECTORS
 #undef BB_AHEAD
+#undef BB_ASK_NOTHING
+#undef BB_ASK_ALL
+#undef BB_ASK_SHARE
 #undef BB_VECTORS_A_LINE
 #undef BB_FMA
 #undef BB_FMA_ONCE
