@@ -16,9 +16,11 @@
 #include <string.h>
 
 enum {
-  VECTOR = 16, /* columns that a product holds at once */
-  STRIP = 6,   /* rows */
-  FAR = 512,   /* elements between rows that map to few lines of a cache */
+  VECTOR = 16,    /* columns that a product holds at once */
+  STRIP = 6,      /* rows */
+  FAR = 512,      /* elements between rows that map to few lines of a cache */
+  AGAIN = 2,      /* panels at most for which such rows are read where they lie */
+  AGAIN_WIDE = 8, /* of vectors of 64 bytes */
   DESCENTS = 8
 };
 
@@ -233,14 +235,16 @@ static void count_uses(layout *l, const bb_tile_stmt *s, double times) {
 }
 
 /* Elements that are repeated are read row by row, again for every panel of the other side: a few
- * times is no reason to copy them. */
+ * times is no reason to copy them, and the widest vectors take so long for a panel that rows come from the shared
+ * cache meanwhile. */
 static void find_far(layout *l, const bb_tile_stmt *s, double times) {
   (void)times;
   if (s->kind != BB_TILE_DOT) return;
   bool turned = lies_turned(l, s->result);
   const bb_tile *to = &l->c->p->tile[s->result];
   uint32_t along = turned ? to->rows : to->cols;
-  if (along > 2 * bb_c_panel(l->c->vector_bytes))
+  uint32_t panels = l->c->vector_bytes == 64 ? AGAIN_WIDE : AGAIN;
+  if (along > panels * bb_c_panel(l->c->vector_bytes))
     l->c->tile[s->operand[turned ? 1 : 0]].reused = true;
 }
 
