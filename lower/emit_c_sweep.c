@@ -157,10 +157,12 @@ const char *bb_c_monoid(const bb_c *c, const bb_monoid *monoid) {
   }
 }
 
-/* Elements that are folded side by side, each into its own; the tile's vectors must make whole ones. */
-enum { LANES = 32, FEW_LANES = 16 };
+/* Elements that are folded side by side, each into its own; the tile's vectors must make whole ones.  Four of the widest
+ * vectors, a whole line of most tiles, hide what each waits for; lanes that become one in the end are at most 32. */
+enum { LANES = 32, FEW_LANES = 16, WIDE_LANES = 64 };
 
-static uint32_t lanes_for(uint32_t along) {
+static uint32_t lanes_for(const bb_c *c, uint32_t along, bool apart) {
+  if (apart && c->vector_bytes == 64 && along % WIDE_LANES == 0) return WIDE_LANES;
   for (uint32_t lanes = LANES; lanes; lanes -= 8)
     if (along % lanes == 0) return lanes;
   return 0;
@@ -332,10 +334,11 @@ bool bb_c_map_and_fold(bb_c *c, const bb_tile_stmt *s, const bb_tile_stmt *fold)
     return false;
   const bb_tile *t = &c->p->tile[s->result];
   bool turned = c->tile[s->result].turned;
-  uint32_t lanes = lanes_for(!turned                ? t->cols
-                             : has_room(c, s, true) ? bb_c_whole(t->rows)
-                             : t->rows % 8          ? 1
-                                                    : t->rows);
+  uint32_t along = !turned                ? t->cols
+                   : has_room(c, s, true) ? bb_c_whole(t->rows)
+                   : t->rows % 8          ? 1
+                                          : t->rows;
+  uint32_t lanes = lanes_for(c, along, turned);
   if (!t->rows || !t->cols || !lanes || fold->second != BB_NONE || fold->axis != BB_AXIS_COL ||
       !bb_dtype_is_float(t->dtype))
     return false;
