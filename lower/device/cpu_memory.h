@@ -106,12 +106,16 @@ BB_INLINE void bb_turn_eight(float *to, int64_t to_pitch, const float *from, int
   }
 }
 
-/* to[j * to_pitch + i] = from[i * from_pitch + j]. */
+/* to[j * to_pitch + i] = from[i * from_pitch + j].  Eight columns of all rows come before the next eight: meanwhile the
+ * next line of each row is asked for. */
 BB_FUNCTION void bb_turn_f32(float *to, int64_t to_pitch, const float *from, int64_t from_pitch,
                              int64_t rows, int64_t cols) {
+  const int64_t line = 64 / sizeof(float);
   int64_t j = 0;
   for (; j + 8 <= cols; j += 8) {
     int64_t i = 0;
+    if (j % line == 0 && j + line < cols)
+      for (int64_t k = 0; k < rows; k++) __builtin_prefetch(from + k * from_pitch + j + line);
     for (; i + 8 <= rows; i += 8)
       bb_turn_eight(to + j * to_pitch + i, to_pitch, from + i * from_pitch + j, from_pitch);
     for (; i < rows; i++)
