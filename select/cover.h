@@ -20,9 +20,11 @@
  *   - a kernel's nodes, and the nodes of a down-set beyond its first gap, lie within a window of 64
  *     in the order given (so the work grows with the graph);
  *   - a home has at most `most_nodes` nodes, or is a region of up to 64 with one entry and one exit;
- *   - a kernel computes at most `most_again` nodes again, one where very many kernels were priced;
- *   - at most `most_sets` homes begin at one node, few where the nodes before had very many kernels
- *     (BB_COVER_PRICED), and at most `most_states` states of one size are followed, the cheapest;
+ *   - a kernel computes at most `most_again` nodes again; where very many kernels were priced
+ *     (BB_COVER_PRICED) one, where twice as many were it stores all that somebody else reads, all but
+ *     one value, or what must be, and where four times as many were it computes nothing again;
+ *   - at most `most_sets` homes begin at one node, few where the nodes before had very many kernels,
+ *     and at most `most_states` states of one size are followed, the cheapest;
  *   - kernels wait for one another in very many ways: beyond BB_COVER_WORK tries, and a share of it for
  *     each node, few states are followed, and few ways from each.
  * Where one of the last two, or the window, cut something off, `exact` is false and `why` says

@@ -138,9 +138,22 @@ static uint64_t must_store(const bb_cover_window *w, uint64_t home, uint64_t *op
   return stored;
 }
 
-/* Every way to leave values of the home unstored. */
+/* Kernels priced that are many for the nodes so far. */
+static uint64_t enough_priced(const bb_cover_window *w) {
+  return BB_COVER_PRICED + (uint64_t)w->low * (BB_COVER_PRICED / 128);
+}
+
+/* Every way to leave values of the home unstored: twice as many for each value that whoever wants it
+ * could compute again.  Where very many kernels were priced, all are stored, or all but one, or none. */
 static void choose_stores(bb_cover_window *w, uint64_t home, bb_near again) {
   uint64_t optional, stored = must_store(w, home, &optional), chosen = optional;
+  if (w->sets->priced >= 2 * enough_priced(w) && size_of(optional) > 2) {
+    add_choice(w, home, again, (bb_near)(stored | optional) << 64);
+    for (uint64_t rest = optional; rest; rest &= rest - 1)
+      add_choice(w, home, again, (bb_near)(stored | (optional & ~(rest & -rest))) << 64);
+    add_choice(w, home, again, (bb_near)stored << 64);
+    return;
+  }
   while (true) {
     add_choice(w, home, again, (bb_near)(stored | chosen) << 64);
     if (chosen == 0) break;
@@ -159,11 +172,6 @@ static bb_near read_apart(const bb_cover_window *w, bb_near set) {
         apart |= BB_NEAR_BIT((int)(node->read[i] - w->low));
   }
   return apart;
-}
-
-/* Kernels priced that are many for the nodes so far. */
-static uint64_t enough_priced(const bb_cover_window *w) {
-  return BB_COVER_PRICED + (uint64_t)w->low * (BB_COVER_PRICED / 128);
 }
 
 /* Cheap nodes outside that the home or what it computes again reads, from number `from` down: each is
@@ -223,11 +231,12 @@ static bool is_worthwhile(const bb_cover_window *w, const struct bb_cover_home *
 static void choose_homes(bb_cover_window *w) {
   const bb_cover_sets *sets = w->sets;
   uint32_t most = sets->node[w->low].fixed ? 0 : sets->options.most_again;
-  if (sets->priced >= enough_priced(w) && most > 1) most = 1;
   qsort(w->home, w->homes, sizeof *w->home, smaller_first);
   for (uint32_t i = 0; i < w->homes; i++) {
     if (!is_worthwhile(w, &w->home[i])) continue;
     w->home[i].price = price_of(w, w->home[i].set, 0);
+    if (sets->priced >= enough_priced(w) && most > 1) most = 1;
+    if (sets->priced >= 4 * enough_priced(w)) most = 0;
     choose_again(w, w->home[i].set, 0, 63, most);
   }
 }

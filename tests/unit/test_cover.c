@@ -453,8 +453,40 @@ static void test_wide_graphs_end(void **state) {
   bb_context_destroy(ctx);
 }
 
+/* Each node reads two of the four before it, and any may be computed again: a kernel of nine leaves its
+ * values unstored in some hundred ways, beside each of what it computes again. */
+static void solve_cheap(bb_context *ctx, void *argument) {
+  bb_arena *scratch = bb_scratch(ctx);
+  bb_cover_node node[WIDE] = {0};
+  uint32_t read[WIDE][2], seed = 5;
+  (void)argument;
+  for (uint32_t n = 1; n < WIDE; n++) {
+    uint32_t before = n < 4 ? n : 4;
+    read[n][0] = n - 1 - draw(&seed, before);
+    read[n][1] = n - 1 - draw(&seed, before);
+    node[n].read = read[n];
+    node[n].reads = read[n][0] == read[n][1] ? 1 : 2;
+    node[n].cheap = true;
+    node[n].kept = n + 1 == WIDE;
+  }
+  bb_cover *cover = bb_cover_solve(scratch, WIDE, node, NULL, flat_price, NULL);
+  print_message("%u kernels of %d nodes, %u priced\n", cover->kernels, WIDE, cover->priced);
+  assert_true(cover->kernels < WIDE / 4);
+  assert_true(cover->priced < 16 * BB_COVER_PRICED);
+  bb_scratch_end(scratch);
+}
+
+static void test_cheap_graphs_end(void **state) {
+  bb_context *ctx;
+  (void)state;
+  assert_int_equal(bb_context_create(NULL, &ctx), BB_OK);
+  assert_int_equal(bb_protect(ctx, solve_cheap, NULL), BB_OK);
+  bb_context_destroy(ctx);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_equals_exhaustive_search),
-                                     cmocka_unit_test(test_wide_graphs_end)};
+                                     cmocka_unit_test(test_wide_graphs_end),
+                                     cmocka_unit_test(test_cheap_graphs_end)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
