@@ -223,6 +223,7 @@ bb_safety *bb_safety_create(bb_program *program, bb_arena *arena) {
   s->walk = bb_scalar_walk_create(program, arena);
   s->wide = BB_NEW(arena, uint32_t, s->tensors);
   s->carried = BB_NEW(arena, bool, s->tensors);
+  s->reader = BB_NEW(arena, bb_safe_reader *, s->tensors);
   return s;
 }
 
@@ -230,7 +231,21 @@ void bb_safety_carry(bb_safety *s, uint32_t tensor) {
   s->carried[tensor] = true;
 }
 
+static void note_readers(bb_safety *s, const bb_graph *root) {
+  for (uint32_t i = 0; i < root->ninputs; i++) {
+    const bb_access *access = root->node[root->input[i]]->access;
+    for (uint32_t k = 0; access && k < access->count; k++) {
+      uint32_t tensor = access->piece[k].source;
+      if (tensor >= s->tensors || !s->carried[tensor]) continue;
+      bb_safe_reader *made = BB_NEW(s->arena, bb_safe_reader, 1);
+      *made = (bb_safe_reader){root, root->input[i], s->reader[tensor]};
+      s->reader[tensor] = made;
+    }
+  }
+}
+
 void bb_safety_learn(bb_safety *s, const bb_graph *root) {
+  note_readers(s, root);
   if (bb_scalar_walk_concerns(s->walk, root, bb_graph_has_exp(s->program, root)))
     bb_scalar_walk_graph(s->walk, root);
 }

@@ -2,8 +2,9 @@
  *
  * An exp whose overflow (or underflow: a row sum of zeros) could reach a wrong result becomes a
  * pair of a significand and an exponent, s * exp(e).  e is the largest of the exponents it stands
- * for: of a row where the exps are summed along their columns, of an element where they are not
- * summed. All sums along one axis share it; it never varies along an axis that is being contracted.
+ * for: of a row where sums along their columns are all that is done to the exps, also by who reads
+ * them from memory, of an element elsewhere.  All sums along one axis share it; it never varies
+ * along an axis that is being contracted.
  * Folds over blocks of pairs become a tuple monoid: e folds with max, every sum is renewed by exp(e
  * - e'). Products, quotients, powers and logarithms work on pairs, exponents of equal values
  * cancel, and where a result leaves the program it is multiplied back: there an overflow is the
@@ -23,7 +24,8 @@ typedef struct bb_safety bb_safety;
 /* Lives in `arena`. */
 bb_safety *bb_safety_create(bb_program *program, bb_arena *arena);
 
-/* A local tensor may be stored as a pair: its significands there, its exponents in a new one. */
+/* A local tensor may be stored as a pair: its significands there, its exponents in a new one.
+ * Requires: no program that reads it was learned. */
 void bb_safety_carry(bb_safety *safety, uint32_t tensor);
 
 /* Learns what a block program does with its exps.  Programs that hand values to each other in local

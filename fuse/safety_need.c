@@ -3,13 +3,15 @@
  * An exponent is made constant along an axis where the exp is computed if contractions along that axis
  * are all that is done to it.  Where the uses differ, or another factor comes before the contraction
  * (whose exponent may make up for what this one lacks), it is left to vary, and made constant at each
- * of them.
+ * of them.  What is stored is used by its readers: a sum over rows, in another kernel, of what has the
+ * exponents of rows would be of significands that are all 0.
  */
 #include "safety_pair.h"
 
 enum { VISITS = 4096 }; /* beyond, a value counts as used otherwise */
 
 typedef struct walk {
+  const bb_safety *safety;
   uint32_t visits;
 } walk;
 
@@ -44,6 +46,22 @@ static bool is_folded(const nest *at, uint32_t port) {
   return at->parent->graph->node[at->map]->out[port].mode == BB_OUT_FOLD;
 }
 
+/* What programs do to a value that one stores: what they do to it where they read it as it was stored; what
+ * else they do, and what leaves them all, wants each element with its own exponent. */
+static uint32_t need_stored(walk *w, const bb_graph *root, const bb_node *output) {
+  const bb_safety *s = w->safety;
+  if (output->tensor >= s->tensors || !s->carried[output->tensor]) return BB_NEED_OTHER;
+  uint32_t axes = 0;
+  for (const bb_safe_reader *r = s->reader[output->tensor]; r; r = r->next) {
+    const bb_node *input = r->root->node[r->input];
+    bool same = input->access == output->access &&
+                input->out[0].type == bb_type_of(root, output->in[0].src);
+    nest around = {NULL, r->root, BB_NONE};
+    axes |= same ? need(w, &around, (bb_value){r->input, 0}) : BB_NEED_OTHER;
+  }
+  return axes;
+}
+
 static uint32_t need_use(walk *w, const nest *at, bb_use use) {
   const bb_node *node = at->graph->node[use.node];
   uint32_t axes = 0;
@@ -54,10 +72,13 @@ static uint32_t need_use(walk *w, const nest *at, bb_use use) {
     return need(w, &inner, (bb_value){node->inner->input[use.port], 0});
   }
   case BB_NODE_OUTPUT:
-    for (uint32_t p = 0; at->parent && p < at->graph->noutputs; p++)
+    if (!at->parent) return need_stored(w, at->graph, node);
+    for (uint32_t p = 0; p < at->graph->noutputs; p++)
       if (at->graph->output[p] == use.node && !is_folded(at, p))
         axes |= need(w, at->parent, (bb_value){at->map, p});
     return axes;
+  case BB_NODE_VIEW:
+  case BB_NODE_MISC: return BB_NEED_OTHER;
   default: return 0;
   }
 }
@@ -81,7 +102,7 @@ static uint32_t need_around(const bb_safe_level *level, nest *inner, const nest 
     inner->parent = &outer;
     return need_around(level->parent, &outer, start, value);
   }
-  walk w = {0};
+  walk w = {.safety = level->safety};
   return need(&w, start, value);
 }
 

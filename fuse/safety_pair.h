@@ -62,14 +62,22 @@ struct bb_safe_level {
   bb_safe_top *top;
 };
 
+/* An input of a program that reads a local tensor. */
+typedef struct bb_safe_reader {
+  const bb_graph *root;
+  uint32_t input;
+  struct bb_safe_reader *next;
+} bb_safe_reader;
+
 struct bb_safety {
   bb_program *program;
   bb_arena *arena;
   bb_scalar_walk *walk;
   uint32_t tensors;
-  uint32_t *wide;      /* by tensor: 1 + the local tensor with its exponent; 0: it is plain */
-  bool *carried;       /* by tensor: a local one that may be stored as a pair */
-  const char *refused; /* why a program could not be made safe */
+  uint32_t *wide;          /* by tensor: 1 + the local tensor with its exponent; 0: it is plain */
+  bool *carried;           /* by tensor: a local one that may be stored as a pair */
+  bb_safe_reader **reader; /* by tensor: who reads it, of the programs learned */
+  const char *refused;     /* why a program could not be made safe */
 };
 
 /* --- safety_need.c: what becomes of a value of the old program --- */

@@ -36,6 +36,13 @@ def reductions():
             nodes = [N("ReduceMax", ["x"], ["m"], axes=[1]), N("Sub", ["x", "m"], ["d"]), N("Cast", ["d"], ["f"], to=T.FLOAT), N("Exp", ["f"], ["e"]),
                      N("ReduceSum", ["e", "last"], ["s"]), N("Div", ["e", "s"], ["y"])]
             yield graph_case(f"Exps-of-{np.dtype(dtype)}-{size}", nodes, {"x": given}, ["y"], {"last": np.array([1])}, opset=17, by="runtime")
+    # exps that are summed along rows, and also kept, or summed along columns too: beside the greatest of their row they are nothing
+    rows = rand(4, 10, low=-9, high=-3)
+    rows[:, 3] = 84
+    yield graph_case("Exps-of-rows-kept", [N("Exp", ["x"], ["e"]), N("ReduceSum", ["e", "last"], ["s"]), N("Log", ["s"], ["y"])], {"x": rows}, ["e", "y"],
+                     {"last": np.array([1])})
+    yield graph_case("Exps-of-rows-and-columns", [N("MatMul", ["a", "b"], ["p"]), N("Softmax", ["p"], ["r"], axis=0), N("Softmax", ["p"], ["c"], axis=1),
+                                                  N("Mul", ["r", "c"], ["y"])], {"a": rand(20, 8, low=-8, high=8), "b": rand(8, 30, low=-8, high=8)}, ["y"])
     yield graph_case("Powers-i32", [N("Pow", ["two", "x"], ["p"]), N("ReduceSum", ["p", "last"], ["s"]), N("Log", ["s"], ["y"])], {"x": whole * 9}, ["y"],
                      {"two": np.float32(2), "last": np.array([1])}, by=lambda feeds: {"y": np.log(2) * np.log2(np.exp2(feeds["x"].astype(np.float64)).sum(1, keepdims=True))})
     yield single("ReduceMean-f16", "ReduceMean", [rand(2, 300, dtype=np.float16), ints(1)], opset=18)
