@@ -42,10 +42,29 @@ static const bb_expr *sigmoid(bb_program *p, const bb_expr *x) {
   return f_div(p, one, f_add(p, one, f_exp(p, f_neg(p, x))));
 }
 
-/* log(1 + exp x) without overflow. */
+/* c[0] + c[1] x + c[2] x**2 + ... */
+static const bb_expr *polynomial(bb_program *p, const bb_expr *x, uint32_t count, const double *c) {
+  const bb_expr *sum = f_num(p, x, c[count - 1]);
+  for (uint32_t i = count - 1; i-- > 0;) sum = f_add(p, f_mul(p, sum, x), f_num(p, x, c[i]));
+  return sum;
+}
+
+/* An odd function: near 0, where its formula would lose all digits of a small result, x times a series in x**2. */
+static const bb_expr *odd(bb_program *p, const bb_expr *x, double near, uint32_t count,
+                          const double *c, const bb_expr *elsewhere) {
+  const bb_expr *series = f_mul(p, x, polynomial(p, f_mul(p, x, x), count, c));
+  return f_select(p, f_lt(p, f_abs(p, x), f_num(p, x, near)), series, elsewhere);
+}
+
+/* log(1 + exp x) without overflow; a series where the 1 would swallow the exp. */
 static const bb_expr *softplus(bb_program *p, const bb_expr *x) {
+  static const double c[] = {1, -1.0 / 2, 1.0 / 3, -1.0 / 4, 1.0 / 5};
   const bb_expr *small = f_exp(p, f_neg(p, f_abs(p, x)));
-  return f_add(p, f_max(p, x, f_num(p, x, 0)), f_log(p, f_add(p, f_num(p, x, 1), small)));
+  const bb_expr *near = f_num(p, x, x->dtype == BB_F64 ? 0x1p-10 : 0x1p-4);
+  const bb_expr *rest =
+      f_select(p, f_lt(p, small, near), f_mul(p, small, polynomial(p, small, 5, c)),
+               f_log(p, f_add(p, f_num(p, x, 1), small)));
+  return f_add(p, f_max(p, x, f_num(p, x, 0)), rest);
 }
 
 static const bb_expr *clamp(bb_program *p, const bb_expr *x, double low, double high) {
@@ -75,25 +94,58 @@ static const bb_expr *swish(bb_program *p, const bb_expr *x, double alpha) {
   return f_div(p, x, f_add(p, f_num(p, x, 1), e));
 }
 
+/* (exp x + exp -x) / 2, or the difference */
 static const bb_expr *half_of(bb_program *p, bb_expr_op op, const bb_expr *x) {
   const bb_expr *a = f_exp(p, x), *b = f_exp(p, f_neg(p, x));
   return f_mul(p, f_num(p, x, 0.5), bb_expr_make(p, op, a, b, NULL));
 }
 
-/* log(|x| + sqrt(x**2 + 1)) with the sign of x; log 2|x| from where the 1 no longer counts, and before the square overflows. */
+/* Near where an exp overflows its half does not yet, and is all that counts. */
+static const bb_expr *cosh_of(bb_program *p, const bb_expr *x) {
+  const bb_expr *size = f_abs(p, x), *half = f_exp(p, f_sub(p, size, f_num(p, x, M_LN2)));
+  double far = x->dtype == BB_F64 ? 700 : x->dtype == BB_F16 ? 10 : 80;
+  return f_select(p, f_lt(p, f_num(p, x, far), size), half, half_of(p, BB_X_ADD, x));
+}
+
+static const bb_expr *sinh_of(bb_program *p, const bb_expr *x) {
+  static const double c[] = {1, 1.0 / 6, 1.0 / 120, 1.0 / 5040, 1.0 / 362880, 1.0 / 39916800};
+  double near = x->dtype == BB_F64 ? 0.25 : 1;
+  return odd(p, x, near, 6, c, half_of(p, BB_X_SUB, x));
+}
+
+/* From where 1 beside the square no longer counts, and before the square overflows. */
+static double far_of(const bb_expr *x) {
+  return x->dtype == BB_F64 ? 0x1p28 : x->dtype == BB_F16 ? 0x1p7 : 0x1p12;
+}
+
+/* To where six terms of a series with coefficients near 1 are exact. */
+static double near_of(const bb_expr *x) {
+  return x->dtype == BB_F64 ? 0x1p-4 : 0x1p-2;
+}
+
+/* log(|x| + sqrt(x**2 + 1)) with the sign of x; far away log 2|x|. */
 static const bb_expr *inverse_sinh(bb_program *p, const bb_expr *x) {
-  double far = x->dtype == BB_F64 ? 0x1p28 : x->dtype == BB_F16 ? 0x1p7 : 0x1p12;
+  static const double c[] = {1, -1.0 / 6, 3.0 / 40, -5.0 / 112, 35.0 / 1152, -63.0 / 2816};
   const bb_expr *size = f_abs(p, x), *one = f_num(p, x, 1);
   const bb_expr *near = f_log(p, f_add(p, size, f_sqrt(p, f_add(p, f_mul(p, x, x), one))));
   const bb_expr *large = f_add(p, f_log(p, size), f_num(p, x, M_LN2));
-  const bb_expr *y = f_select(p, f_lt(p, f_num(p, x, far), size), large, near);
-  return f_select(p, f_lt(p, x, f_num(p, x, 0)), f_neg(p, y), y);
+  const bb_expr *y = f_select(p, f_lt(p, f_num(p, x, far_of(x)), size), large, near);
+  y = f_select(p, f_lt(p, x, f_num(p, x, 0)), f_neg(p, y), y);
+  return odd(p, x, near_of(x), 6, c, y);
 }
 
-/* log(x + sqrt(x - 1) sqrt(x + 1)): no number below 1 */
+/* log(x + sqrt(x - 1) sqrt(x + 1)): no number below 1; far away log 2x */
 static const bb_expr *inverse_cosh(bb_program *p, const bb_expr *x) {
   const bb_expr *one = f_num(p, x, 1), *less = f_sqrt(p, f_sub(p, x, one));
-  return f_log(p, f_add(p, x, f_mul(p, less, f_sqrt(p, f_add(p, x, one)))));
+  const bb_expr *near = f_log(p, f_add(p, x, f_mul(p, less, f_sqrt(p, f_add(p, x, one)))));
+  const bb_expr *large = f_add(p, f_log(p, x), f_num(p, x, M_LN2));
+  return f_select(p, f_lt(p, f_num(p, x, far_of(x)), x), large, near);
+}
+
+static const bb_expr *inverse_tanh(bb_program *p, const bb_expr *x) {
+  static const double c[] = {1, 1.0 / 3, 1.0 / 5, 1.0 / 7, 1.0 / 9, 1.0 / 11};
+  const bb_expr *one = f_num(p, x, 1), *ratio = f_div(p, f_add(p, one, x), f_sub(p, one, x));
+  return odd(p, x, near_of(x), 6, c, f_mul(p, f_num(p, x, 0.5), f_log(p, ratio)));
 }
 
 static const bb_expr *shrink(const bb_onnx_node *n, const bb_expr *x) {
@@ -160,14 +212,11 @@ const bb_expr *bb_onnx_formula_of(const bb_onnx_node *n, int formula, const bb_e
                         f_add(p, one, f_sqrt(p, f_mul(p, f_sub(p, one, x), f_add(p, one, x)))))));
   case F_ACOS:
     return twice(p, arc_tangent(p, f_sqrt(p, f_div(p, f_sub(p, one, x), f_add(p, one, x)))));
-  case F_SINH: return half_of(p, BB_X_SUB, x);
-  case F_COSH: return half_of(p, BB_X_ADD, x);
+  case F_SINH: return sinh_of(p, x);
+  case F_COSH: return cosh_of(p, x);
   case F_ASINH: return inverse_sinh(p, x);
   case F_ACOSH: return inverse_cosh(p, x);
-  case F_ATANH: {
-    const bb_expr *ratio = f_div(p, f_add(p, one, x), f_sub(p, one, x));
-    return f_mul(p, f_num(p, x, 0.5), f_log(p, ratio));
-  }
+  case F_ATANH: return inverse_tanh(p, x);
   case F_SIGMOID: return sigmoid(p, x);
   case F_SHRINK: return shrink(n, x);
   case F_SOFTPLUS: return softplus(p, x);

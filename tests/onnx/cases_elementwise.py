@@ -35,6 +35,16 @@ def unary():
     yield single("Swish", "Swish", [x], opset=24, alpha=1.3)
     yield single("SwiGLU", "SwiGLU", [x, x[::-1].copy()], opset=28, alpha=1.3)
     yield single("Round-halves", "Round", [np.array([0.5, 1.5, -0.5, -2.5, 2.4], np.float32)])
+    # small results are relative to small operands; the greatest operands with a finite result
+    near = np.concatenate([s * 10.0**-np.arange(1, 9) for s in (1, -1)] + [np.array([0.06, 0.2, 0.24, 0.26, 0.5, 0.97, -0.97])])
+    for op in ("Sinh", "Asinh", "Atanh"):
+        for dtype in (np.float32, np.float64):
+            yield graph_case(f"{op}-near-{np.dtype(dtype)}", [N(op, ["x"], ["a"]), N("Div", ["a", "x"], ["y"])], {"x": near.astype(dtype)}, ["y"])
+    for op in ("Sinh", "Cosh"):
+        yield single(op + "-far", op, [np.float32([88.9, -88.9, 89.3, 50, 3])])
+    yield single("Acosh-farther", "Acosh", [np.float32([4095, 4097, 1e20, 3e38])])
+    yield graph_case("Softplus-near", [N("Softplus", ["x"], ["a"]), N("Log", ["a"], ["y"])], {"x": np.float32([-2, -2.8, -5, -10, -18, -30, -80, 3])}, ["y"],
+                     by=lambda inputs: {"y": np.log(np.logaddexp(0, inputs["x"].astype(np.float64))).astype(np.float32)})
     yield single("Softplus-large", "Softplus", [np.array([200, -200, 0], np.float32)])
     for op, attributes in [("LeakyRelu", {"alpha": 0.3}), ("Elu", {"alpha": 0.7}), ("Celu", {"alpha": 0.7}),
                            ("Selu", {"alpha": 1.1, "gamma": 0.9}), ("ThresholdedRelu", {"alpha": 0.4}),
