@@ -47,6 +47,7 @@ static void find_nest(bb_cuda *e) {
   body = enter(body, BB_SPREAD_CLUSTER, &e->cluster, &e->after_cluster);
   body = enter(body, BB_SPREAD_WARPS, &e->warps, &e->after_warps);
   uint32_t i = 0;
+  e->core = body;
   while (i < body->count && body->stmt[i]->kind != BB_TILE_LOOP) i++;
   e->before = (bb_cuda_list){i, body->stmt};
   if (i == body->count) return;
@@ -423,12 +424,19 @@ static bool is_early_vector(const bb_cuda *e, uint32_t tile) {
   return true;
 }
 
+/* With stages the end of one result runs beside the begin of the next; what is merged is needed beside what merges it. */
 static void check_registers(const bb_cuda *e) {
-  uint32_t sum = e->warps ? BB_CUDA_OPERANDS : 0;
-  uint32_t limit = e->p->registers ? e->p->registers : REGISTER_LIMIT;
-  for (uint32_t i = 0; i < e->p->tiles; i++)
-    if (e->tile[i].layout != BB_LAYOUT_SHARED && e->tile[i].uses && !is_early_vector(e, i))
-      sum += e->tile[i].registers << e->tile[i].wide;
+  bool apart = !e->serial || e->stages || e->warps || e->cluster || e->split;
+  uint32_t sum = 0, limit = e->p->registers ? e->p->registers : REGISTER_LIMIT;
+  uint32_t *size = BB_NEW(e->arena, uint32_t, e->p->tiles + 1);
+  for (uint32_t i = 0; i < e->p->tiles; i++) {
+    if (e->tile[i].layout == BB_LAYOUT_SHARED || !e->tile[i].uses || is_early_vector(e, i))
+      continue;
+    size[i] = e->tile[i].registers << e->tile[i].wide;
+    sum += size[i];
+  }
+  if (!apart) sum = bb_tile_most_live(e->p, e->core, size);
+  if (e->warps) sum += BB_CUDA_OPERANDS;
   if (sum + REGISTER_SLACK > limit)
     bb_cuda_refuse(e, NULL, "tiles need more registers than a thread has");
 }

@@ -23,6 +23,7 @@ _Noreturn void bb_gpu_refuse(const bb_gpu *g, const char *why);
 
 /* gpu_simplify.c */
 void bb_gpu_dissolve(bb_gpu *g);   /* loops of one iteration */
+void bb_gpu_join(bb_gpu *g);       /* loops of nothing but a loop */
 void bb_gpu_invariants(bb_gpu *g); /* maps alike in every iteration of a loop, before it */
 void bb_gpu_clean(bb_gpu *g);      /* copies, chains of maps, what nobody reads */
 

@@ -273,14 +273,19 @@ static bool is_early_vector(const bb_gpu_placer *w, uint32_t tile) {
   return true;
 }
 
+/* A loop with stages runs beside the end of one result and the begin of the next: there all tiles are needed at once. */
 static uint32_t registers_needed(const bb_gpu_placer *w) {
   longest l = {w->p, false};
   bb_tile_walk(&w->p->body, find_long, &l);
-  uint32_t sum = SLACK + (l.is ? SLACK : 0);
-  for (uint32_t t = 0; t < w->p->tiles; t++)
-    if (bb_tile_writers(&w->p->body, t) && !is_behind_parts(w, t) && !is_early_vector(w, t))
-      sum += registers_of(w, t);
-  return sum;
+  uint32_t sum = 0, slack = SLACK + (l.is ? SLACK : 0);
+  uint32_t *size = BB_NEW(w->p->home->arena, uint32_t, w->p->tiles + 1);
+  for (uint32_t t = 0; t < w->p->tiles; t++) {
+    if (!bb_tile_writers(&w->p->body, t) || is_behind_parts(w, t) || is_early_vector(w, t))
+      continue;
+    size[t] = registers_of(w, t);
+    sum += size[t];
+  }
+  return slack + (w->staged || !w->serial ? sum : bb_tile_most_live(w->p, w->core, size));
 }
 
 static void find_exchange(void *user, bb_tile_body *body, uint32_t at) {

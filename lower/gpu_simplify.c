@@ -1,4 +1,5 @@
-/* gpu_simplify.c - what the plain tile program leaves to be tidied: loops of one iteration, copies, chains of maps.
+/* gpu_simplify.c - what the plain tile program leaves to be tidied: loops of one iteration and within each other, copies, chains of
+ * maps.
  */
 #include "gpu.h"
 
@@ -35,6 +36,57 @@ static void dissolve_body(bb_gpu *g, bb_tile_body *body) {
 
 void bb_gpu_dissolve(bb_gpu *g) {
   dissolve_body(g, &g->p->body);
+}
+
+/* --- loops within each other --- */
+
+/* Iterations of a serial loop whose bounds are numbers; 0: they are not. */
+static int64_t trips_of(const bb_tile_loop *l) {
+  const bb_tile_stretch *s = &l->stretch[0];
+  if (l->parallel || l->merge || l->stretches != 1 || !s->to || s->from->op != BB_X_CONST ||
+      s->to->op != BB_X_CONST || l->step->op != BB_X_CONST || s->to->number <= s->from->number)
+    return 0;
+  int64_t step = (int64_t)l->step->number;
+  return ((int64_t)s->to->number - (int64_t)s->from->number + step - 1) / step;
+}
+
+/* The loop's variable in its i-th iteration. */
+static bb_tile_index value_of(bb_program *home, const bb_tile_loop *l, bb_tile_index i) {
+  if (l->step->number != 1) i = bb_expr_make(home, BB_X_MUL, i, l->step, NULL);
+  if (l->stretch[0].from->number == 0) return i;
+  return bb_expr_make(home, BB_X_ADD, l->stretch[0].from, i, NULL);
+}
+
+/* A loop that has nothing in it but another one: one loop over all iterations of both. */
+static void join(bb_gpu *g, bb_tile_loop *outer) {
+  bb_program *home = g->p->home;
+  bb_tile_loop *inner = outer->body.count == 1 ? outer->body.stmt[0]->loop : NULL;
+  int64_t out = trips_of(outer), in = inner ? trips_of(inner) : 0;
+  if (!out || !in) return;
+  bb_tile_index at = bb_expr_arg(home, BB_I64, outer->variable);
+  bb_tile_index count = bb_expr_const(home, BB_I64, (double)in);
+  bb_tile_index turn = bb_expr_make(home, BB_X_DIV, at, count, NULL);
+  bb_tile_index within =
+      bb_expr_make(home, BB_X_SUB, at, bb_expr_make(home, BB_X_MUL, turn, count, NULL), NULL);
+  bb_tile_fix(g->p, &inner->body, outer->variable, value_of(home, outer, turn));
+  bb_tile_fix(g->p, &inner->body, inner->variable, value_of(home, inner, within));
+  outer->stretch[0] = (bb_tile_stretch){bb_expr_const(home, BB_I64, 0),
+                                        bb_expr_const(home, BB_I64, (double)(out * in))};
+  outer->step = bb_expr_const(home, BB_I64, 1);
+  outer->commutes &= inner->commutes;
+  outer->body = inner->body;
+}
+
+static void join_loops(bb_gpu *g, bb_tile_body *body) {
+  for (uint32_t i = 0; i < body->count; i++) {
+    if (!body->stmt[i]->loop) continue;
+    join_loops(g, &body->stmt[i]->loop->body);
+    join(g, body->stmt[i]->loop);
+  }
+}
+
+void bb_gpu_join(bb_gpu *g) {
+  join_loops(g, &g->p->body);
 }
 
 /* --- copies and chains --- */

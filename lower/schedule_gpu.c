@@ -3,7 +3,8 @@
  * Each pass is a rewriting of the tile program that keeps its meaning; the order matters where one makes
  * what another looks for:
  *
- *   dissolve, widen, clean   plain statements in f32, one for each value
+ *   dissolve, join           loops of one iteration, loops of nothing but a loop
+ *   widen, clean             plain statements in f32, one for each value
  *   masks, guards, fills     selections by coordinates apart from values, and no more of them than needed
  *   scales, powers           constant factors where they cost nothing
  *   invariants               what a loop makes alike in every iteration, before it
@@ -27,6 +28,7 @@ static void rewrite(bb_tile_program *tile, const bb_gpu *budget, bool few, bool 
   g.strict = tile->home->strict;
   g.split = split;
   bb_gpu_dissolve(&g);
+  bb_gpu_join(&g);
   bb_tile_widen(tile, g.strict);
   bb_gpu_clean(&g);
   bb_gpu_masks(&g);

@@ -52,6 +52,11 @@ bool bb_tile_is_copy(const bb_tile_stmt *stmt);
 /* A MAP to a constant; the number. */
 bool bb_tile_is_constant(const bb_tile_stmt *stmt, double *value);
 
+/* tile_live.c.  The greatest sum of sizes, by tile, of what is needed at once in a body that runs once; a loop in it needs all that
+ * it touches at the same time. */
+uint32_t bb_tile_most_live(const bb_tile_program *program, const bb_tile_body *body,
+                           const uint32_t *size);
+
 /* A new tile like another, of a type. */
 uint32_t bb_tile_like(bb_tile_program *program, uint32_t tile, bb_dtype dtype);
 /* A variable's value in all indices of a body. */

@@ -25,19 +25,47 @@ static inline double least(double a, double b) {
   return a < b ? a : b;
 }
 
+/* Do two loops stand one behind the other, one of them with products?  Those that are one block are none. */
+static bool has_loops_in_a_row(const bb_pricing *p) {
+  enum { BLOCK = 256 };
+  const bb_nest *nest = p->nest;
+  bool dot[BB_NEST_LOOPS] = {false}, cut[BB_NEST_LOOPS] = {false};
+  for (uint32_t i = 0; i < nest->terms; i++)
+    if (nest->term[i].kind == BB_NEST_DOT && nest->term[i].loop != BB_NONE)
+      dot[nest->term[i].loop] = true;
+  for (uint32_t i = nest->loops; i-- > 0;) { /* what is inside of a loop comes behind it */
+    uint32_t parent = nest->loop[i].parent;
+    cut[i] |= p->loop_extent[i] > BLOCK;
+    if (parent == BB_NONE) continue;
+    dot[parent] |= dot[i];
+    cut[parent] |= cut[i];
+  }
+  for (uint32_t i = 0; i < nest->loops; i++)
+    for (uint32_t k = 0; k < i; k++) {
+      bool beside = nest->loop[i].parent == nest->loop[k].parent && nest->loop[i].parent != BB_NONE;
+      if (beside && cut[i] && cut[k] && (dot[i] || dot[k])) return true;
+    }
+  return false;
+}
+
+/* Units of their own make the products of one loop, of right operands that are loaded: what passes lists between loops, computes
+ * such an operand, or has a loop behind another is for plain threads. */
+static bool is_for_plain_threads(const bb_pricing *p) {
+  for (uint32_t i = 0; i < p->nest->terms; i++) {
+    const bb_nest_term *term = &p->nest->term[i];
+    if (term->kind == BB_NEST_LIST_STORE || (term->kind == BB_NEST_DOT && term->made)) return true;
+  }
+  return has_loops_in_a_row(p);
+}
+
 bb_pricing bb_pricing_bind(const bb_nest *nest, const bb_machine *machine, const double *extent,
                            bb_arena *arena) {
   bb_pricing p = {nest, machine, BB_NEW(arena, double, nest->sizes),
                   BB_NEW(arena, double, nest->loops), BB_NEW(arena, double, nest->classes)};
   p.stops = strcmp(machine->target, "cpu") == 0;
-  /* units of their own make the products of one loop, of right operands that are loaded: what passes lists between loops, or
-   * computes such an operand, is for plain threads */
-  for (uint32_t i = 0; i < nest->terms && machine->grain_wide > 0; i++) {
-    const bb_nest_term *term = &nest->term[i];
-    p.plain |= term->kind == BB_NEST_LIST_STORE || (term->kind == BB_NEST_DOT && term->made);
-  }
   for (uint32_t i = 0; i < nest->sizes; i++) p.size_extent[i] = extent[nest->size[i].dim];
   for (uint32_t i = 0; i < nest->loops; i++) p.loop_extent[i] = extent[nest->loop[i].dim];
+  p.plain = machine->grain_wide > 0 && is_for_plain_threads(&p);
   return p;
 }
 

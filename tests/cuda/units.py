@@ -1,0 +1,19 @@
+"""What selection chooses for a GPU with units for products has a schedule there: no kernel of plain threads makes products.
+
+    units.py BLOCKBUSTER NVRTC MODEL...
+"""
+import json, os, subprocess, sys, tempfile
+
+program, nvrtc, *models = sys.argv[1:]
+if not nvrtc: sys.exit(77)
+bad = 0
+with tempfile.TemporaryDirectory() as folder:
+    for model in models:
+        out = os.path.join(folder, os.path.basename(model))
+        subprocess.run([program, "compile", model, "--device", "cuda", "--target", "sm_90a", "--machine", "h200", "-o", out], check=True, capture_output=True,
+                       env={**os.environ, "BLOCKBUSTER_NVRTC": nvrtc})
+        ways = [way for kernel in json.load(open(f"{out}/launches.json"))["kernels"] for way in kernel]
+        plain = [nest["function"] for way in ways for nest in way.get("nests", []) if "dot" in nest["function"]]
+        print("WRONG" if plain else "ok   ", model, *plain)
+        bad += bool(plain)
+sys.exit(bad != 0)
