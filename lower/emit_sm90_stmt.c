@@ -27,7 +27,7 @@ const char *bb_cuda_narrow(bb_dtype dtype) {
 const char *bb_cuda_type(bb_dtype dtype) {
   switch (dtype) {
   case BB_F32: return "float";
-  case BB_BOOL: return "bool";
+  case BB_BOOL: return "unsigned char";
   case BB_I32: return "int";
   case BB_I64: return "long long";
   default: return "tl::u16";
@@ -35,6 +35,7 @@ const char *bb_cuda_type(bb_dtype dtype) {
 }
 
 const char *bb_cuda_value_type(const bb_tile *tile) {
+  if (tile->dtype == BB_BOOL) return "bool";
   return bb_dtype_is_float(tile->dtype) ? "float" : bb_cuda_type(tile->dtype);
 }
 
@@ -452,7 +453,7 @@ static void put_store(bb_cuda *e, const bb_tile_stmt *s) {
     bb_cuda_line(e, "}");
     return;
   }
-  if (c->layout != BB_LAYOUT_FRAGMENT || (!t->rows && !t->cols))
+  if (c->layout != BB_LAYOUT_FRAGMENT || (!t->rows && !t->cols) || !bb_dtype_is_float(t->dtype))
     bb_cuda_refuse(e, s, "a store of this layout");
   const char *inside, *at = bb_cuda_offset(e, s, "row", "col", &inside);
   bool wide = t->dtype == BB_F32;
