@@ -115,6 +115,20 @@ void bb_gpu_hoist(bb_gpu *g, bb_tile_body *core, uint32_t *loop) {
 
 /* --- stages --- */
 
+static bool ties(const bb_tile_stmt *a, const bb_tile_stmt *b, uint32_t tile) {
+  bool a_writes = bb_tile_writes(a, tile), b_writes = bb_tile_writes(b, tile);
+  return (a_writes && (b_writes || bb_tile_reads(b, tile))) || (b_writes && bb_tile_reads(a, tile));
+}
+
+/* Does what would run a stage earlier wait for a late product? */
+static bool is_awaited(const bb_gpu_placer *w, const bb_tile_body *body) {
+  for (uint32_t i = 0; i < body->count; i++)
+    for (uint32_t k = i + 1; body->stmt[i]->stage && k < body->count; k++)
+      for (uint32_t t = 0; t < w->p->tiles; t++)
+        if (body->stmt[k]->stage == 0 && ties(body->stmt[i], body->stmt[k], t)) return true;
+  return false;
+}
+
 /* Marks what depends on a product of the same iteration. */
 static void find_stages(bb_gpu_placer *w) {
   bb_tile_body *body = &w->serial->body;
@@ -134,7 +148,7 @@ static void find_stages(bb_gpu_placer *w) {
     for (uint32_t t = 0; reads && t < w->p->tiles; t++) after[t] |= bb_tile_writes(s, t);
   }
   w->staged = late > 0 && products > late && w->serial->stretches > 1 &&
-              !w->serial->stretch[0].to && !w->g->warps;
+              !w->serial->stretch[0].to && !w->g->warps && !is_awaited(w, body);
   for (uint32_t i = 0; i < body->count; i++) {
     bb_tile_stmt *s = body->stmt[i];
     if (!w->staged) s->stage = 0;
