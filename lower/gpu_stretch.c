@@ -35,8 +35,12 @@ typedef struct splitter {
   bool ends; /* the mask at hand is true in no block beyond the loop's last */
 } splitter;
 
-static void raise(const splitter *s, bound *from, bb_affine at) {
-  if (!from->is || bb_affine_at_most(&s->scope, from->at, at)) *from = (bound){true, at};
+static bool raise(const splitter *s, bound *from, bb_affine at) {
+  if (!from->is || bb_affine_at_most(&s->scope, from->at, at))
+    *from = (bound){true, at};
+  else if (!bb_affine_at_most(&s->scope, at, from->at))
+    return false; /* which is greater is not known */
+  return true;
 }
 
 /* Are the blocks that begin below a sure to begin below b? */
@@ -85,9 +89,10 @@ static bool add_comparison(splitter *s, const bb_tile_stmt *stmt, bb_mask_linear
       if (x.term[k].variable == s->n) by = x.term[k].by;
     if (!x.is || (by != 1 && by != -1)) return false;
     bb_affine rest = bb_affine_add(x, -by, bb_affine_variable(s->n));
-    if (by > 0) /* 0 <= n + rest */
-      raise(s, &of->from, bb_affine_add(bb_affine_number(0), -1, rest));
-    else if (!lower(s, &of->to, bb_affine_add(rest, 1, bb_affine_number(1)))) {
+    if (by > 0) { /* 0 <= n + rest; blocks below where some element holds may run with the mask */
+      bool known = raise(s, &of->from, bb_affine_add(bb_affine_number(0), -1, rest));
+      if (!known && !i) return false;
+    } else if (!lower(s, &of->to, bb_affine_add(rest, 1, bb_affine_number(1)))) {
       if (!i || !s->ends) return false;
       of->to.at = bb_affine_add(rest, 1, bb_affine_number(1));
     }
@@ -230,6 +235,10 @@ static void split_loop(splitter *s, bool *masks, const span *where) {
   bb_tile_index zero = bb_expr_const(s->g->p->home, BB_I64, 0), low = zero;
   bb_tile_index last = bb_affine_floor(&s->scope, before_last, s->step);
   uint32_t k = 0, masked = 1;
+  /* where masks hold in no block, the one that runs is the loop's first: before it they may */
+  if (!bb_affine_at_most(&s->scope, bb_affine_of(loop->stretch[0].to), hi) &&
+      !bb_affine_at_most(&s->scope, bb_affine_number(1), hi))
+    last = bb_expr_make(s->g->p->home, BB_X_MAX, last, zero, NULL);
   if (s->some.from.is) low = clipped(s, s->some.from.at, zero, last);
   loop->down = true;
   loop->stretch[k++] = (bb_tile_stretch){last, NULL};
