@@ -17,8 +17,6 @@ enum {
   MOST_REGISTERS = 255,      /* of a thread */
   KEPT_BYTES = 1024,         /* what a processor keeps of each block's for itself */
   EXCHANGE_BYTES = 2048,     /* for what threads tell each other */
-  SLACK = 24,                /* registers of a thread for what is no tile */
-  GROUP_ROWS = 64,
   MOST_BUFFERS = 6,
   PIECES_BYTES = 256, /* of each row, for results that leave in pieces */
 };
@@ -162,10 +160,6 @@ static void find_stages(bb_gpu_placer *w) {
 
 /* --- places --- */
 
-static uint32_t group_rows(const bb_gpu_placer *w) {
-  return w->g->warps ? w->g->rows : GROUP_ROWS;
-}
-
 static void place_operands(void *user, bb_tile_body *body, uint32_t at) {
   bb_gpu_placer *w = user;
   const bb_tile_stmt *s = body->stmt[at];
@@ -180,10 +174,11 @@ static void place_operands(void *user, bb_tile_body *body, uint32_t at) {
       bb_gpu_refuse(w->g, "a right operand that is computed");
   }
   const bb_tile *c = &w->p->tile[s->result];
-  if (c->rows % group_rows(w)) bb_gpu_refuse(w->g, "a product of other rows than groups have");
-  if (w->groups && w->groups != c->rows / group_rows(w))
+  if (c->rows % bb_gpu_group_rows(w))
+    bb_gpu_refuse(w->g, "a product of other rows than groups have");
+  if (w->groups && w->groups != c->rows / bb_gpu_group_rows(w))
     bb_gpu_refuse(w->g, "products of different numbers of rows");
-  w->groups = c->rows / group_rows(w);
+  w->groups = c->rows / bb_gpu_group_rows(w);
   if (c->cols % 8 || c->cols > 256) bb_gpu_refuse(w->g, "a product of so many columns");
 }
 
@@ -214,7 +209,7 @@ static void place_loads_beside(bb_gpu_placer *w, bb_tile_body *body, uint32_t co
     const bb_tile_range *last = &s->range[view->rank - 1];
     bb_tile_index stride = view->strided ? view->stride[view->rank - 1] : NULL;
     beside b = {w, body, s->result, t->place == BB_PLACE_REGISTERS};
-    b.fits &= t->rows == group_rows(w) * w->groups && t->cols && t->cols % 64 == 0 &&
+    b.fits &= t->rows == bb_gpu_group_rows(w) * w->groups && t->cols && t->cols % 64 == 0 &&
               (t->dtype == BB_F16 || t->dtype == BB_BF16) && view->rank > 1 && last->size &&
               last->axis == BB_AXIS_COL && s->pad == 0 && (!stride || bb_expr_is_number(stride, 1));
     if (b.fits) bb_tile_walk(&w->p->body, find_reader_beside, &b);
@@ -230,76 +225,12 @@ static void place_beside(bb_gpu_placer *w) {
   place_loads_beside(w, w->core, w->at);
 }
 
-static uint32_t registers_of(const bb_gpu_placer *w, uint32_t tile) {
-  const bb_tile *t = &w->p->tile[tile];
-  uint32_t threads = 128 * w->groups, size = t->rows * t->cols;
-  if (t->place == BB_PLACE_SHARED) return 0;
-  if (t->rows && t->cols)
-    return (size + threads - 1) / threads / (t->place == BB_PLACE_LEFT ? 2 : 1);
-  return t->cols ? t->cols / 4 : t->rows ? 2 * (group_rows(w) / GROUP_ROWS) : 1;
-}
-
 /* Without products the rows of what is stored say how many groups there are. */
 static void group_by_rows(void *user, bb_tile_body *body, uint32_t at) {
   bb_gpu_placer *w = user;
   const bb_tile_stmt *s = body->stmt[at];
   uint32_t rows = s->kind == BB_TILE_STORE ? w->p->tile[s->operand[0]].rows : 0;
-  if (rows && rows % group_rows(w) == 0) w->groups = rows / group_rows(w);
-}
-
-static bool is_long(const bb_expr *x) {
-  if (x->op == BB_X_ERF || x->op == BB_X_LOG || x->op == BB_X_SIN || x->op == BB_X_ATAN ||
-      x->op == BB_X_COS)
-    return true;
-  if (x->op == BB_X_POW && x->a[0]->op != BB_X_CONST && x->a[1]->op != BB_X_CONST) return true;
-  for (uint32_t i = 0; i < bb_expr_op_arity(x->op); i++)
-    if (is_long(x->a[i])) return true;
-  return false;
-}
-
-typedef struct longest {
-  const bb_tile_program *p;
-  bool is;
-} longest;
-
-/* Functions that are computed by many operations want registers of their own, beside a block's. */
-static void find_long(void *user, bb_tile_body *body, uint32_t at) {
-  longest *l = user;
-  const bb_tile_stmt *s = body->stmt[at];
-  bool block = s->kind == BB_TILE_MAP && l->p->tile[s->result].rows && l->p->tile[s->result].cols;
-  l->is |= block && is_long(s->expr);
-}
-
-/* Is the tile made behind the loop, where parts are merged and each block has some elements at a time? */
-static bool is_behind_parts(const bb_gpu_placer *w, uint32_t tile) {
-  if (!w->g->split || !w->serial) return false;
-  for (uint32_t i = 0; i <= w->at; i++)
-    if (bb_tile_writes(w->core->stmt[i], tile)) return false;
-  return true;
-}
-
-/* A vector that only what stands before the loop needs: its registers are the loop's. */
-static bool is_early_vector(const bb_gpu_placer *w, uint32_t tile) {
-  if (!w->serial || (w->p->tile[tile].rows && w->p->tile[tile].cols)) return false;
-  for (uint32_t i = w->at; i < w->core->count; i++)
-    if (bb_tile_reads(w->core->stmt[i], tile) || bb_tile_writes(w->core->stmt[i], tile))
-      return false;
-  return true;
-}
-
-/* A loop with stages runs beside the end of one result and the begin of the next: there all tiles are needed at once. */
-static uint32_t registers_needed(const bb_gpu_placer *w) {
-  longest l = {w->p, false};
-  bb_tile_walk(&w->p->body, find_long, &l);
-  uint32_t sum = 0, slack = SLACK + (l.is ? SLACK : 0);
-  uint32_t *size = BB_NEW(w->p->home->arena, uint32_t, w->p->tiles + 1);
-  for (uint32_t t = 0; t < w->p->tiles; t++) {
-    if (!bb_tile_writers(&w->p->body, t) || is_behind_parts(w, t) || is_early_vector(w, t))
-      continue;
-    size[t] = registers_of(w, t);
-    sum += size[t];
-  }
-  return slack + (w->staged || !w->serial ? sum : bb_tile_most_live(w->p, w->core, size));
+  if (rows && rows % bb_gpu_group_rows(w) == 0) w->groups = rows / bb_gpu_group_rows(w);
 }
 
 static void find_exchange(void *user, bb_tile_body *body, uint32_t at) {
@@ -396,7 +327,7 @@ static bool may_hold(const bb_gpu_placer *w, const bb_tile_stmt *s) {
   if (bb_tile_writers(&w->serial->body, t)) return false;
   if (bb_tile_readers(&w->serial->body, t) != bb_tile_readers(&w->p->body, t)) return false;
   uint32_t size = w->p->tile[t].rows * w->p->tile[t].cols / (256 * w->groups);
-  return registers_needed(w) + size <= w->p->registers;
+  return bb_gpu_registers_needed(w) + size <= w->p->registers;
 }
 
 /* Is there an operand of the loop's products that is loaded before it, and has no room in registers? */
@@ -441,8 +372,8 @@ static void place_stores(bb_gpu_placer *w) {
     bb_tile *t = &w->p->tile[s->operand[0]];
     const bb_tile_view *view = &w->p->view[s->view];
     bb_tile_index stride = view->strided ? view->stride[view->rank - 1] : NULL;
-    bool fits = bb_dtype_bytes(t->dtype) == 2 && t->rows == group_rows(w) * w->groups && t->cols &&
-                t->cols % 64 == 0 && s->range[view->rank - 1].axis == BB_AXIS_COL &&
+    bool fits = bb_dtype_bytes(t->dtype) == 2 && t->rows == bb_gpu_group_rows(w) * w->groups &&
+                t->cols && t->cols % 64 == 0 && s->range[view->rank - 1].axis == BB_AXIS_COL &&
                 s->range[view->rank - 1].size && view->rank >= 2 && i > w->at &&
                 (!stride || (stride->op == BB_X_CONST && stride->number == 1));
     if (fits && bb_tile_readers(&w->p->body, s->operand[0]) == 1) t->place = BB_PLACE_SHARED;
@@ -539,7 +470,7 @@ void bb_gpu_place(bb_gpu *g) {
     keep_stores(&w);
     if (!give_buffers(&w)) bb_gpu_refuse(g, "tiles need more shared memory than a block has");
   }
-  if (registers_needed(&w) > g->p->registers)
+  if (bb_gpu_registers_needed(&w) > g->p->registers)
     bb_gpu_refuse(g, "tiles need more registers than a thread has");
   hold_left(&w);
   w.stands = has_standing(&w);

@@ -1,5 +1,5 @@
 /* gpu_place.h - what the parts share that place a tile program on a GPU: gpu_place.c,
- * gpu_grid.c.
+ * gpu_registers.c, gpu_grid.c.
  */
 #ifndef BB_LOWER_GPU_PLACE_H
 #define BB_LOWER_GPU_PLACE_H
@@ -18,6 +18,15 @@ typedef struct bb_gpu_placer {
   bool persists; /* a block takes several parts of the grid, one after the other */
   bool *loaded;
 } bb_gpu_placer;
+
+enum { BB_GPU_GROUP_ROWS = 64 }; /* of a warp group's product */
+
+static inline uint32_t bb_gpu_group_rows(const bb_gpu_placer *placer) {
+  return placer->g->warps ? placer->g->rows : BB_GPU_GROUP_ROWS;
+}
+
+/* gpu_registers.c.  Of a thread that computes, with what is no tile. */
+uint32_t bb_gpu_registers_needed(const bb_gpu_placer *placer);
 
 /* gpu_grid.c.  Does the serial loop's length depend on a variable? */
 bool bb_gpu_varies_with(const bb_gpu_placer *placer, uint32_t variable);

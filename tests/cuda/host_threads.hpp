@@ -55,6 +55,7 @@ static inline float __uint_as_float(unsigned bits) {
 template <class T> static inline T __ldg(const T *from) {
   return *from;
 }
+template <> inline bool __ldg(const bool *) = delete; // as the device has none
 static inline unsigned atomicInc(unsigned *counter, unsigned most) {
   unsigned old = *counter;
   *counter = old >= most ? 0 : old + 1;
