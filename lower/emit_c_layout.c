@@ -236,14 +236,15 @@ static void count_uses(layout *l, const bb_tile_stmt *s, double times) {
 
 /* Elements that are repeated are read row by row, again for every panel of the other side: a few
  * times is no reason to copy them, and the widest vectors take so long for a panel that rows come from the shared
- * cache meanwhile. */
+ * cache meanwhile; products by tiles do not. */
 static void find_far(layout *l, const bb_tile_stmt *s, double times) {
   (void)times;
   if (s->kind != BB_TILE_DOT) return;
   bool turned = lies_turned(l, s->result);
   const bb_tile *to = &l->c->p->tile[s->result];
   uint32_t along = turned ? to->rows : to->cols;
-  uint32_t panels = l->c->vector_bytes == 64 ? AGAIN_WIDE : AGAIN;
+  bool wide = l->c->vector_bytes == 64 && !bb_c_is_by_tiles(l->c, s);
+  uint32_t panels = wide ? AGAIN_WIDE : AGAIN;
   if (along > panels * bb_c_panel(l->c->vector_bytes))
     l->c->tile[s->operand[turned ? 1 : 0]].reused = true;
 }
