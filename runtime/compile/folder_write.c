@@ -207,7 +207,8 @@ static void begin(target *t) {
     }
     if (t->lock >= 0) close(t->lock);
     t->lock = open(t->making, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  } while (t->lock >= 0 && flock(t->lock, LOCK_EX) == 0 && !is_there(t->lock, t->making));
+  } while (t->lock >= 0 ? flock(t->lock, LOCK_EX) == 0 && !is_there(t->lock, t->making)
+                        : errno == ENOENT);
 }
 
 static void end(void *argument) {
