@@ -144,16 +144,25 @@ static bool may_be_replaced(const target *t, bool *exists) {
   return good;
 }
 
-/* The folder that was there takes the other's name, and is removed under it. */
-static void move(const target *t, bool exists) {
+static void check_replaceable(const target *t, bool *exists) {
+  if (!may_be_replaced(t, exists))
+    bb_fail(t->ctx, BB_ERROR_ARGUMENT, "%s is there and is no compiled model", t->folder);
+}
+
+/* A folder that was there, or came to be there meanwhile, takes the other's name, and is removed under it. */
+static void move(const target *t) {
   if (chmod(t->making, 0755) != 0) fail_io(t, t->making);
-  if (!exists || rmdir(t->folder) == 0) {
-    if (rename(t->making, t->folder) != 0) fail_io(t, t->folder);
-    return;
+  while (rename(t->making, t->folder) != 0) {
+    bool exists, in_the_way = errno == ENOTEMPTY || errno == EEXIST || errno == ENOTDIR;
+    if (!in_the_way) fail_io(t, t->folder);
+    check_replaceable(t, &exists);
+    if (!exists) continue; /* it is gone again */
+    if (renameat2(AT_FDCWD, t->making, AT_FDCWD, t->folder, RENAME_EXCHANGE) == 0) {
+      if (unlink(t->making) != 0) bb_cpu_remove_folder(t->making); /* a link to one, or one */
+      return;
+    }
+    if (errno != ENOENT) fail_io(t, t->folder);
   }
-  if (renameat2(AT_FDCWD, t->making, AT_FDCWD, t->folder, RENAME_EXCHANGE) != 0)
-    fail_io(t, t->folder);
-  bb_cpu_remove_folder(t->making);
 }
 
 /* --- what is being made --- */
@@ -227,13 +236,12 @@ void bb_folder_write(bb_context *ctx, bb_draft *draft, const bb_gpu_code *code, 
   while (length > 1 && folder[length - 1] == '/') length--;
   t->folder = bb_arena_text(arena, folder, length);
   bool exists;
-  if (!may_be_replaced(t, &exists))
-    bb_fail(ctx, BB_ERROR_ARGUMENT, "%s is there and is no compiled model", folder);
+  check_replaceable(t, &exists);
   sweep(t);
   begin(t);
   bb_defer(ctx, end, t);
   fill(t, draft, code);
-  move(t, exists);
+  move(t);
   bb_undefer(ctx, t);
   free(t->making);
   if (t->lock >= 0) close(t->lock);

@@ -404,6 +404,17 @@ class Compiled(Folder):
         self.assertEqual([path.name for path in making()], ["compiled.making-theirs"])
         self.run_model(self.folder / "compiled", how=())
 
+    def test_several_at_once_into_one_folder(self):
+        out = self.folder / "compiled"
+        for _ in range(20):
+            children = [subprocess.Popen([PROGRAM, "compile", self.model, "-o", out], env=self.environment(), stdout=subprocess.DEVNULL,
+                                         stderr=subprocess.PIPE, text=True) for _ in range(4)]
+            for child in children:
+                _, message = child.communicate(timeout=120)
+                self.assertEqual(child.returncode, 0, message)
+            self.assertEqual(self.left(), ["compiled"])
+            shutil.rmtree(out)
+
     def test_files_that_may_not_grow(self):
         for kilobytes, wanted in (1, "bb_cpu.h: File too large"), (60, "could not write the kernels in .*ulimit -f"):
             limit = ("bash", "-c", f'ulimit -f {kilobytes}; exec "$@"', "bash")
