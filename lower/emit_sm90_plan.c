@@ -477,7 +477,7 @@ void bb_cuda_plan(bb_cuda *e) {
     const bb_tile_stretch *s = &e->warps->stretch[0];
     bool constant = s->from->op == BB_X_CONST && s->from->number == 0 && s->to->op == BB_X_CONST &&
                     e->warps->step->op == BB_X_CONST && e->warps->step->number == 1;
-    if (!constant || s->to->number > 16)
+    if (!constant || s->to->number < 1 || s->to->number > 16)
       bb_cuda_refuse(e, NULL, "warps are counted from 0 to at most 16");
     e->warp_count = (uint32_t)s->to->number;
     if (e->stages) bb_cuda_refuse(e, NULL, "stages within a warp");

@@ -397,6 +397,7 @@ static void refusals(void **state) {
               "padded with zeros");
   not_emitted("parallel i = 0 to N step 64 @ grid persistent rotate { x = 0 }", "without stages");
   not_emitted("parallel i = 0 to N step 64 @ warps { x = 0 }", "warps are counted");
+  not_emitted("parallel i = 0 to -4 step 1 @ warps { x = 0 }", "warps are counted");
   not_emitted("x = 0 x = floor(x)", "without a device form");
   not_emitted("monoid m (0) = ($0 + $1) parallel i = 0 to N step 64 merge m (x) @ grid { x = 0 }",
               "more than map and store");
