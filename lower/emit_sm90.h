@@ -94,7 +94,7 @@ typedef struct bb_cuda {
   const bb_tile_loop *grid[8], *cluster, *warps, *serial;
   const bb_tile_loop *split; /* the innermost over the grid, if its iterations are merged */
   const bb_tile_loop *pair;  /* of the grid: neighbours along it are clusters of two */
-  const bb_tile_body *core;
+  const bb_tile_body *core;  /* the body within the spread loops: before, serial, after */
   /* of the core; behind the spread loops */
   bb_cuda_list before, after, after_warps, after_cluster, after_split;
   bb_cuda_tile *tile;

@@ -411,17 +411,11 @@ static void drop_shared(bb_cuda *e) {
     }
 }
 
-/* A vector that only what stands before the serial loop needs: its registers are the loop's. */
+/* Is a vector needed only before the serial loop?  What runs behind the spread loops is no part of the core. */
 static bool is_early_vector(const bb_cuda *e, uint32_t tile) {
-  if (!e->serial || bb_tile_is_block(&e->p->tile[tile])) return false;
-  for (uint32_t i = 0; i < e->serial->body.count; i++)
-    if (bb_tile_reads(e->serial->body.stmt[i], tile) ||
-        bb_tile_writes(e->serial->body.stmt[i], tile))
-      return false;
-  const bb_cuda_list *lists[] = {&e->after, &e->after_warps, &e->after_cluster, &e->after_split};
-  for (uint32_t k = 0; k < 4; k++)
-    if (uses(lists[k], tile)) return false;
-  return true;
+  return e->serial && bb_tile_is_early_vector(e->p, e->core, e->before.count, tile) &&
+         !uses(&e->after_warps, tile) && !uses(&e->after_cluster, tile) &&
+         !uses(&e->after_split, tile);
 }
 
 /* With stages the end of one result runs beside the begin of the next; what is merged is needed beside what merges it. */

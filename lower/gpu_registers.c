@@ -45,15 +45,6 @@ static bool is_behind_parts(const bb_gpu_placer *w, uint32_t tile) {
   return true;
 }
 
-/* A vector that only what stands before the loop needs: its registers are the loop's. */
-static bool is_early_vector(const bb_gpu_placer *w, uint32_t tile) {
-  if (!w->serial || (w->p->tile[tile].rows && w->p->tile[tile].cols)) return false;
-  for (uint32_t i = w->at; i < w->core->count; i++)
-    if (bb_tile_reads(w->core->stmt[i], tile) || bb_tile_writes(w->core->stmt[i], tile))
-      return false;
-  return true;
-}
-
 /* A loop with stages runs beside the end of one result and the begin of the next: there all tiles are needed at once. */
 uint32_t bb_gpu_registers_needed(const bb_gpu_placer *w) {
   longest l = {w->p, false};
@@ -61,8 +52,8 @@ uint32_t bb_gpu_registers_needed(const bb_gpu_placer *w) {
   uint32_t sum = 0, slack = SLACK + (l.is ? SLACK : 0);
   uint32_t *size = BB_NEW(w->p->home->arena, uint32_t, w->p->tiles + 1);
   for (uint32_t t = 0; t < w->p->tiles; t++) {
-    if (!bb_tile_writers(&w->p->body, t) || is_behind_parts(w, t) || is_early_vector(w, t))
-      continue;
+    if (!bb_tile_writers(&w->p->body, t) || is_behind_parts(w, t)) continue;
+    if (w->serial && bb_tile_is_early_vector(w->p, w->core, w->at, t)) continue;
     size[t] = registers_of(w, t);
     sum += size[t];
   }

@@ -56,6 +56,10 @@ bool bb_tile_is_constant(const bb_tile_stmt *stmt, double *value);
  * it touches at the same time. */
 uint32_t bb_tile_most_live(const bb_tile_program *program, const bb_tile_body *body,
                            const uint32_t *size);
+/* tile_live.c.  A vector, or a single element, that only what stands before statement `at` needs: in registers it makes room for the
+ * loop there. */
+bool bb_tile_is_early_vector(const bb_tile_program *program, const bb_tile_body *body, uint32_t at,
+                             uint32_t tile);
 
 /* A new tile like another, of a type. */
 uint32_t bb_tile_like(bb_tile_program *program, uint32_t tile, bb_dtype dtype);

@@ -1,4 +1,4 @@
-/* tile_live.c - which tiles of a straight run of statements with one loop in it are needed at once. */
+/* tile_live.c - which tiles of a straight run of statements with one loop in it are needed, where and at once. */
 #include "tile_edit.h"
 
 static bool touches(const bb_tile_stmt *s, uint32_t tile) {
@@ -18,6 +18,14 @@ static span span_of(const bb_tile_body *body, uint32_t tile) {
     s.last = i;
   }
   return s;
+}
+
+bool bb_tile_is_early_vector(const bb_tile_program *p, const bb_tile_body *body, uint32_t at,
+                             uint32_t tile) {
+  if (bb_tile_is_block(&p->tile[tile])) return false;
+  for (uint32_t i = at; i < body->count; i++)
+    if (touches(body->stmt[i], tile)) return false;
+  return true;
 }
 
 /* Beside statement i.  What a map reads for the last time makes room for its result, element by element. */

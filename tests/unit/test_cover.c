@@ -395,12 +395,16 @@ static void solve_graphs(bb_context *ctx, void *argument) {
   assert_true(covers > 100000 && again > 30 && unstored > 500 && larger > 500);
 }
 
-static void test_equals_exhaustive_search(void **state) {
+static void solve(void (*graphs)(bb_context *ctx, void *argument)) {
   bb_context *ctx;
-  (void)state;
   assert_int_equal(bb_context_create(NULL, &ctx), BB_OK);
-  assert_int_equal(bb_protect(ctx, solve_graphs, NULL), BB_OK);
+  assert_int_equal(bb_protect(ctx, graphs, NULL), BB_OK);
   bb_context_destroy(ctx);
+}
+
+static void test_equals_exhaustive_search(void **state) {
+  (void)state;
+  solve(solve_graphs);
 }
 
 /* --- graphs that are too wide to be searched --- */
@@ -446,11 +450,8 @@ static void solve_wide(bb_context *ctx, void *argument) {
 }
 
 static void test_wide_graphs_end(void **state) {
-  bb_context *ctx;
   (void)state;
-  assert_int_equal(bb_context_create(NULL, &ctx), BB_OK);
-  assert_int_equal(bb_protect(ctx, solve_wide, NULL), BB_OK);
-  bb_context_destroy(ctx);
+  solve(solve_wide);
 }
 
 /* Each node reads two of the four before it, and any may be computed again: a kernel of nine leaves its
@@ -477,11 +478,8 @@ static void solve_cheap(bb_context *ctx, void *argument) {
 }
 
 static void test_cheap_graphs_end(void **state) {
-  bb_context *ctx;
   (void)state;
-  assert_int_equal(bb_context_create(NULL, &ctx), BB_OK);
-  assert_int_equal(bb_protect(ctx, solve_cheap, NULL), BB_OK);
-  bb_context_destroy(ctx);
+  solve(solve_cheap);
 }
 
 int main(void) {

@@ -9,7 +9,7 @@ import numpy as np
 
 VERSION = 102
 FUSED = 3
-TYPES = {'float64': 0, 'float32': 1, 'float16': 2, 'int64': 4, 'int32': 5, 'bool': 6, 'bfloat16': 3}
+TYPES = {'float64': 0, 'float32': 1, 'float16': 2, 'bfloat16': 3, 'int64': 4, 'int32': 5, 'bool': 6}
 INPUT, OUTPUT = 0, 1
 
 u32, i64, text, pointer = ctypes.c_uint32, ctypes.c_int64, ctypes.c_char_p, ctypes.c_void_p

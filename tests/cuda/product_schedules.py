@@ -1,6 +1,6 @@
 """What selection chooses for a GPU with units for products has a schedule there: no kernel of plain threads makes products.
 
-    units.py BLOCKBUSTER NVRTC MODEL...
+    product_schedules.py BLOCKBUSTER NVRTC MODEL...
 """
 import json, os, subprocess, sys, tempfile
 
