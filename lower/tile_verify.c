@@ -44,6 +44,14 @@ static bool condition_in_scope(const verifier *v, const bb_expr *e) {
   return true;
 }
 
+/* Parts know of each other's components and of nothing else: they have no place. */
+static bool combines_parts_alone(const bb_expr *e) {
+  if (e->op == BB_X_COORD || e->op == BB_X_EXTENT || e->op == BB_X_SYMBOL) return false;
+  for (uint32_t i = 0; i < bb_expr_op_arity(e->op); i++)
+    if (!combines_parts_alone(e->a[i])) return false;
+  return true;
+}
+
 static void check_declarations(verifier *v) {
   const bb_tile_program *p = v->p;
   for (uint32_t i = 0; i < p->views; i++)
@@ -73,8 +81,12 @@ static void check_declarations(verifier *v) {
     breaks(v, t->partial && (shared || !t->rows == !t->cols || t->dtype != BB_F32),
            "what lanes hold parts of is an f32 vector in registers");
   }
-  for (uint32_t i = 0; i < p->monoids; i++)
+  for (uint32_t i = 0; i < p->monoids; i++) {
     breaks(v, p->monoid[i]->components == 0, "a monoid without components");
+    for (uint32_t k = 0; k < p->monoid[i]->components; k++)
+      breaks(v, !combines_parts_alone(p->monoid[i]->combine[k]),
+             "how parts combine depends on the parts alone");
+  }
 }
 
 /* --- tiles of a statement --- */

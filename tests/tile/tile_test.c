@@ -196,6 +196,8 @@ static void laws(void **state) {
   refused("tile t 1 view A : f32[nan]", "no integer");
   refused("tile t 1 view A : f32[1e30]", "no integer");
   refused("tile t 1 monoid m (0) = ($2)", "no such argument");
+  refused("tile t 1 monoid m (0) = ($0 + $1*coord(col))", "the parts alone");
+  refused("tile t 1 extent N monoid m (0) = ($0 + $1*symbol(N))", "the parts alone");
 }
 
 /* --- meaning --- */
