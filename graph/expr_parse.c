@@ -24,6 +24,7 @@ typedef struct parser {
   const char *at, *end;
   bb_expr_lookup *lookup;
   void *user;
+  bool integers; /* numbers beside none but numbers are integers */
   bb_arena *scratch;
   const char *error; /* set once; then everything returns quickly */
   uint32_t nesting;
@@ -120,7 +121,11 @@ static const bb_expr *typed_number(parser *p, bb_dtype dtype, double value, bool
 
 static const bb_expr *settle(parser *p, term t, const bb_expr *beside) {
   if (p->error || t.expr) return t.expr;
-  return typed_number(p, bb_expr_literal_dtype(t.number, beside), t.number, t.exact);
+  bb_dtype dtype = bb_expr_literal_dtype(t.number, beside);
+  bool alone = !beside || beside->op == BB_X_CONST;
+  if (p->integers && alone && fabs(t.number) <= 0x1p53 && t.number == trunc(t.number))
+    dtype = BB_I64;
+  return typed_number(p, dtype, t.number, t.exact);
 }
 
 static term make(parser *p, bb_expr_op op, const bb_expr *a, const bb_expr *b, const bb_expr *c) {
@@ -436,15 +441,27 @@ static void parse_bindings(parser *p) {
   if (!p->error && !accept_word(p, "in")) fail(p, "expected ; or in");
 }
 
+static const bb_expr *parse(parser *p, const char **text, const char **error) {
+  p->at = *text;
+  p->scratch = bb_scratch(p->program->ctx);
+  if (accept_word(p, "let")) parse_bindings(p);
+  const bb_expr *expr = NULL;
+  if (!p->error) expr = settle(p, parse_infix(p, BB_STRENGTH_OR), NULL);
+  *text = p->at;
+  *error = p->error;
+  bb_scratch_end(p->scratch);
+  return p->error ? NULL : expr;
+}
+
 const bb_expr *bb_expr_parse(bb_program *program, const char **text, const char *end,
                              bb_expr_lookup *lookup, void *user, const char **error) {
-  parser p = {.program = program, .at = *text, .end = end, .lookup = lookup, .user = user};
-  p.scratch = bb_scratch(program->ctx);
-  if (accept_word(&p, "let")) parse_bindings(&p);
-  const bb_expr *expr = NULL;
-  if (!p.error) expr = settle(&p, parse_infix(&p, BB_STRENGTH_OR), NULL);
-  *text = p.at;
-  *error = p.error;
-  bb_scratch_end(p.scratch);
-  return p.error ? NULL : expr;
+  parser p = {.program = program, .end = end, .lookup = lookup, .user = user};
+  return parse(&p, text, error);
+}
+
+const bb_expr *bb_expr_parse_index(bb_program *program, const char **text, const char *end,
+                                   bb_expr_lookup *lookup, void *user, const char **error) {
+  parser p = {
+      .program = program, .end = end, .lookup = lookup, .user = user, .integers = true};
+  return parse(&p, text, error);
 }

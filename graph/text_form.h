@@ -162,6 +162,8 @@ const bb_misc *bb_read_misc(bb_reader *r, bb_read_source *operand, void *user,
 const void *bb_read_data(bb_reader *r, bb_dtype dtype, uint32_t rank, const bb_extent *const *shape,
                          size_t *bytes);
 const bb_expr *bb_read_expr(bb_reader *r, bb_expr_lookup *lookup, void *user);
+/* By bb_expr_parse_index(). */
+const bb_expr *bb_read_index_expr(bb_reader *r, bb_expr_lookup *lookup, void *user);
 const bb_monoid *bb_read_monoid(bb_reader *r);
 
 /* Statements, behind their first word. */

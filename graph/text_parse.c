@@ -292,3 +292,11 @@ const bb_expr *bb_read_expr(bb_reader *r, bb_expr_lookup *lookup, void *user) {
   bb_read_from(r, at);
   return expr;
 }
+
+const bb_expr *bb_read_index_expr(bb_reader *r, bb_expr_lookup *lookup, void *user) {
+  const char *at = r->token.start, *wrong;
+  const bb_expr *expr = bb_expr_parse_index(r->program, &at, r->end, lookup, user, &wrong);
+  if (!expr) fail_expression(r, at, wrong);
+  bb_read_from(r, at);
+  return expr;
+}

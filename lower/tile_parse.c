@@ -31,7 +31,6 @@
 #include "../graph/text_form.h"
 #include "tile.h"
 
-#include <math.h>
 #include <string.h>
 
 typedef struct parser {
@@ -74,10 +73,7 @@ static const bb_expr *find_variable(void *user, const char *name, size_t length)
 
 static bb_tile_index read_index(parser *t) {
   const char *place = t->r->token.start;
-  const bb_expr *index = bb_read_expr(t->r, find_variable, t);
-  bool number = index->op == BB_X_CONST && index->dtype == BB_F32;
-  if (number && fabs(index->number) <= 0x1p53 && index->number == floor(index->number))
-    index = bb_expr_const(t->p->home, BB_I64, index->number);
+  const bb_expr *index = bb_read_index_expr(t->r, find_variable, t);
   if (index->dtype != BB_I64) bb_read_fail(t->r, place, "an index that is no integer");
   return index;
 }
@@ -428,7 +424,7 @@ static void read_statement(parser *t, bb_tile_body *body) {
   } else if (bb_read_accept(t->r, "when")) {
     bb_tile_stmt *s = bb_tile_append(t->p, body, BB_TILE_WHEN);
     const char *place = t->r->token.start;
-    s->expr = bb_read_expr(t->r, find_variable, t);
+    s->expr = bb_read_index_expr(t->r, find_variable, t);
     if (s->expr->dtype != BB_BOOL) bb_read_fail(t->r, place, "a condition that is no comparison");
     read_body(t, &s->body);
   } else if (bb_read_accept(t->r, "store")) {

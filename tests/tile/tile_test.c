@@ -87,6 +87,25 @@ static void text_and_back(void **state) {
   }
 }
 
+/* f32 holds no odd number as large. */
+static void holds_numbers(bb_tile_program *p, void *user) {
+  const bb_tile_loop *loop = p->body.stmt[0]->loop;
+  (void)user;
+  assert_true(p->view[0].extent[0]->number == 16777217);
+  assert_true(p->view[0].stride[0]->number == 9007199254740991);
+  assert_true(loop->stretch[0].to->number == 33554436);
+  assert_true(loop->body.stmt[0]->expr->op == BB_X_CONST && loop->body.stmt[0]->expr->number == 0);
+}
+
+static void large_numbers(void **state) {
+  (void)state;
+  const char *text = "tile t 1 extent N view A : f32[16777217,N] by [9007199254740991,1]\n"
+                     "tile a : f32[8,8] serial i = 0 to 16777217 + 16777219 step 16777217 {\n"
+                     "  when 16777217 < 16777216 { a = 0 } a = 1 }";
+  with(text, holds_numbers, NULL);
+  with(text, same_again, NULL);
+}
+
 static void called(bb_tile_program *p, void *user) {
   assert_string_equal(bb_tile_describe(p, "k", p->home->arena), user);
 }
@@ -424,11 +443,15 @@ static void refusals(void **state) {
 }
 
 int main(int argc, char **argv) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(text_and_back),  cmocka_unit_test(laws),
-      cmocka_unit_test(meaning),        cmocka_unit_test(meaning_of_a_product),
-      cmocka_unit_test(small_programs), cmocka_unit_test(places),
-      cmocka_unit_test(refusals),       cmocka_unit_test(names)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(text_and_back),
+                                     cmocka_unit_test(large_numbers),
+                                     cmocka_unit_test(laws),
+                                     cmocka_unit_test(meaning),
+                                     cmocka_unit_test(meaning_of_a_product),
+                                     cmocka_unit_test(small_programs),
+                                     cmocka_unit_test(places),
+                                     cmocka_unit_test(refusals),
+                                     cmocka_unit_test(names)};
   folder = argc > 1 ? argv[1] : ".";
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
