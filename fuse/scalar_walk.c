@@ -138,14 +138,15 @@ static void mean_input(bb_scalar_walk *w, const bb_node *node, bb_meaning *m) {
   bool known = access && access->count == 1 && type->rank <= BB_MEAN_LEVELS;
   for (uint32_t a = 0; known && a < access->piece[0].rank; a++) {
     const bb_index *at = &access->piece[0].index[a];
-    uint32_t k = 0;
-    if (at->kind == BB_INDEX_FIXED) continue;
-    for (uint32_t b = 0; b < a; b++)
-      k += access->piece[0].index[b].kind != BB_INDEX_FIXED &&
-           access->piece[0].index[b].dim == at->dim;
-    uint32_t var = variable_of_dim(type, m, at->dim, k);
-    known = var < BB_VARS && leaf.count < BB_MEAN_LEVELS;
-    if (known) index[leaf.count++] = (uint8_t)var;
+    for (uint32_t d = 0; known && d < bb_index_dims(at); d++) {
+      uint32_t k = d && at->tap == at->dim;
+      for (uint32_t b = 0; b < a; b++)
+        for (uint32_t e = 0; e < bb_index_dims(&access->piece[0].index[b]); e++)
+          k += bb_index_dim(&access->piece[0].index[b], e) == bb_index_dim(at, d);
+      uint32_t var = variable_of_dim(type, m, bb_index_dim(at, d), k);
+      known = var < BB_VARS && leaf.count < BB_MEAN_LEVELS;
+      if (known) index[leaf.count++] = (uint8_t)var;
+    }
   }
   if (!known) {
     bb_mean_opaque(w, type, NULL, BB_RANGE_ANY, m);

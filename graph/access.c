@@ -21,6 +21,7 @@ uint64_t bb_access_hash(const void *object) {
       const bb_index *index = &piece->index[i];
       hash = mix(mix(hash, index->kind), index->dim);
       hash = mix(mix(hash, (uint64_t)index->start), (uint64_t)index->step);
+      hash = mix(mix(hash, index->tap), (uint64_t)index->by);
     }
   }
   return hash;
@@ -32,7 +33,8 @@ static bool piece_equal(const bb_piece *a, const bb_piece *b) {
     return false;
   for (uint32_t i = 0; i < a->rank; i++) {
     const bb_index *x = &a->index[i], *y = &b->index[i];
-    if (x->kind != y->kind || x->dim != y->dim || x->start != y->start || x->step != y->step)
+    if (x->kind != y->kind || x->dim != y->dim || x->start != y->start || x->step != y->step ||
+        x->tap != y->tap || x->by != y->by)
       return false;
   }
   return true;
@@ -57,6 +59,7 @@ const bb_access *bb_access_make(bb_program *program, const bb_access *access) {
       index[i] = piece->index[i];
       if (index[i].kind == BB_INDEX_FIXED) index[i].dim = BB_NO_DIM, index[i].step = 0;
       if (index[i].kind == BB_INDEX_DIM) index[i].start = 0, index[i].step = 1;
+      if (index[i].kind != BB_INDEX_WINDOW) index[i].tap = BB_NO_DIM, index[i].by = 0;
     }
     pieces[p] = *piece;
     pieces[p].index = index;

@@ -22,13 +22,17 @@
 typedef enum bb_index_kind {
   BB_INDEX_DIM,   /* the whole axis is this dim */
   BB_INDEX_FIXED, /* element `start` of the axis: it has no dim in the view (take) */
-  BB_INDEX_RANGE  /* start, start + step, ...: dim has as many elements as the range */
+  BB_INDEX_RANGE, /* start, start + step, ...: dim has as many elements as the range */
+  /* start + step * place + by * tap, of two dims: windows that may overlap.  No OUTPUT has one */
+  BB_INDEX_WINDOW
 } bb_index_kind;
 
 typedef struct bb_index {
   bb_index_kind kind;
-  bb_dim dim;          /* DIM, RANGE */
+  bb_dim dim;          /* DIM, RANGE, WINDOW: of places */
   int64_t start, step; /* step may be negative, never 0 */
+  bb_dim tap;          /* WINDOW: of what stands in a window, ... */
+  int64_t by;          /* ... so far from each other */
 } bb_index;
 
 typedef struct bb_piece {
@@ -44,6 +48,19 @@ typedef struct bb_access {
   uint32_t count;
   const bb_piece *piece;
 } bb_access;
+
+/* The dims that an index runs over: of a WINDOW the places, then the taps. */
+static inline uint32_t bb_index_dims(const bb_index *index) {
+  return index->kind == BB_INDEX_FIXED ? 0 : index->kind == BB_INDEX_WINDOW ? 2 : 1;
+}
+static inline bb_dim bb_index_dim(const bb_index *index, uint32_t k) {
+  return k ? index->tap : index->dim;
+}
+static inline bool bb_index_over(const bb_index *index, bb_dim dim) {
+  for (uint32_t k = 0; k < bb_index_dims(index); k++)
+    if (bb_index_dim(index, k) == dim) return true;
+  return false;
+}
 
 /* Copies into the program's arena and interns, so that equal accesses are one pointer. */
 const bb_access *bb_access_make(bb_program *program, const bb_access *access);

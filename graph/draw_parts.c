@@ -90,19 +90,21 @@ static const char *dim_name(const bb_program *program, bb_dim dim) {
   return bb_dim_get(program, dim)->name;
 }
 
+static void put_steps(bb_buffer *out, int64_t step, const char *dim) {
+  if (step == 1)
+    bb_put(out, "+%s", dim);
+  else
+    bb_put(out, "%+lld*%s", (long long)step, dim);
+}
+
 static void put_index(bb_buffer *out, const bb_program *program, const bb_index *index) {
-  long long start = index->start, step = index->step;
-  if (index->kind == BB_INDEX_FIXED) {
-    bb_put(out, "%lld", start);
+  if (index->kind == BB_INDEX_DIM) {
+    bb_put(out, "%s", dim_name(program, index->dim));
     return;
   }
-  const char *dim = dim_name(program, index->dim);
-  if (index->kind == BB_INDEX_DIM)
-    bb_put(out, "%s", dim);
-  else if (step == 1)
-    bb_put(out, "%lld+%s", start, dim);
-  else
-    bb_put(out, "%lld%+lld*%s", start, step, dim);
+  bb_put(out, "%lld", (long long)index->start);
+  for (uint32_t k = 0; k < bb_index_dims(index); k++)
+    put_steps(out, k ? index->by : index->step, dim_name(program, bb_index_dim(index, k)));
 }
 
 static void put_piece(bb_buffer *out, const bb_program *program, const bb_piece *piece) {

@@ -133,9 +133,11 @@ static bool same_expr(const bb_program *p, const bb_expr *a, const bb_program *q
 static bool same_index(const bb_program *p, const bb_index *a, const bb_program *q,
                        const bb_index *b) {
   if (a->kind != b->kind) return false;
-  if (a->kind != BB_INDEX_FIXED && !same_dim(p, a->dim, q, b->dim)) return false;
+  for (uint32_t k = 0; k < bb_index_dims(a); k++)
+    if (!same_dim(p, bb_index_dim(a, k), q, bb_index_dim(b, k))) return false;
   if (a->kind != BB_INDEX_DIM && a->start != b->start) return false;
-  return a->kind != BB_INDEX_RANGE || a->step == b->step;
+  if (a->kind == BB_INDEX_WINDOW && a->by != b->by) return false;
+  return bb_index_dims(a) == 0 || a->kind == BB_INDEX_DIM || a->step == b->step;
 }
 
 static bool same_access(const bb_program *p, const bb_access *a, const bb_program *q,

@@ -461,7 +461,6 @@ const bb_expr *bb_expr_parse(bb_program *program, const char **text, const char 
 
 const bb_expr *bb_expr_parse_index(bb_program *program, const char **text, const char *end,
                                    bb_expr_lookup *lookup, void *user, const char **error) {
-  parser p = {
-      .program = program, .end = end, .lookup = lookup, .user = user, .integers = true};
+  parser p = {.program = program, .end = end, .lookup = lookup, .user = user, .integers = true};
   return parse(&p, text, error);
 }

@@ -192,7 +192,11 @@ static void put_access(hasher *h, words *w, const bb_access *access, bool tensor
       put(h, w, index->kind);
       put_dim(h, w, index->kind == BB_INDEX_FIXED ? BB_NO_DIM : index->dim);
       put(h, w, index->kind == BB_INDEX_DIM ? 0 : (uint64_t)index->start);
-      put(h, w, index->kind == BB_INDEX_RANGE ? (uint64_t)index->step : 0);
+      bool steps = index->kind == BB_INDEX_RANGE || index->kind == BB_INDEX_WINDOW;
+      put(h, w, steps ? (uint64_t)index->step : 0);
+      if (index->kind != BB_INDEX_WINDOW) continue;
+      put_dim(h, w, index->tap);
+      put(h, w, (uint64_t)index->by);
     }
     put(h, w, access->joined == BB_NO_DIM ? 0 : (uint64_t)piece->first);
     put(h, w, access->joined == BB_NO_DIM ? 0 : (uint64_t)piece->length);

@@ -23,7 +23,8 @@ static bool is_word(const char *name) {
       "inf",       "as",          "at",          "once",     "chosen",  "array",     "block",
       "partition", "fused",       "elementwise", "contract", "reshape", "transpose", "broadcast",
       "slice",     "concat",      "level",       "row",      "col",     "yield",     "exclusive",
-      "reverse",   "absent",      "monoid",      "safe",     "exps",
+      "reverse",   "absent",      "monoid",      "safe",     "exps",    "axes",      "keep",
+      "perm",      "by",          "length",      "start",    "apart",   "taps",      "windows",
 #define BB_EXPR(id, name, arity, cost, text) name,
 #include "expr.def"
 #undef BB_EXPR

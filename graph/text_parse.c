@@ -133,21 +133,28 @@ const bb_type *bb_read_type(bb_reader *r) {
 
 /* --- accesses --- */
 
-/* M, 3, 4+K, 4-2*K */
+/* +K, -2*K; false: there is none */
+static bool read_steps(bb_reader *r, int64_t *step, bb_dim *dim) {
+  bool minus = bb_read_is(r, "-");
+  if (!bb_read_accept(r, minus ? "-" : "+")) return false;
+  *step = 1;
+  if (r->token.kind == BB_TOKEN_NUMBER) {
+    *step = bb_read_integer(r);
+    bb_read_expect(r, "*");
+  }
+  if (minus) *step = -*step;
+  *dim = bb_read_dim(r);
+  return true;
+}
+
+/* M, 3, 4+K, 4-2*K, 0+2*P+T */
 static bb_index read_index(bb_reader *r) {
   if (r->token.kind != BB_TOKEN_NUMBER && !bb_read_is(r, "-"))
     return (bb_index){.kind = BB_INDEX_DIM, .dim = bb_read_dim(r)};
   bb_index index = {.kind = BB_INDEX_FIXED, .dim = BB_NO_DIM, .start = bb_read_integer(r)};
-  bool minus = bb_read_is(r, "-");
-  if (!bb_read_accept(r, minus ? "-" : "+")) return index;
-  index.kind = BB_INDEX_RANGE;
-  index.step = 1;
-  if (r->token.kind == BB_TOKEN_NUMBER) {
-    index.step = bb_read_integer(r);
-    bb_read_expect(r, "*");
-  }
-  if (minus) index.step = -index.step;
-  index.dim = bb_read_dim(r);
+  if (read_steps(r, &index.step, &index.dim)) index.kind = BB_INDEX_RANGE;
+  if (index.kind == BB_INDEX_RANGE && read_steps(r, &index.by, &index.tap))
+    index.kind = BB_INDEX_WINDOW;
   return index;
 }
 

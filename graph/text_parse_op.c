@@ -52,6 +52,11 @@ void bb_array_build(bb_context *ctx, void *argument) {
     t->result[0] = bb_array_slice(array, t->name, t->in[0], (uint32_t)t->ints[0], t->start, t->step,
                                   t->length);
     break;
+  case BB_A_WINDOWS:
+    t->result[0] =
+        bb_array_windows_of(array, t->name, t->in[0], (uint32_t)t->ints[0],
+                            &(bb_array_windows){t->start, t->step, t->apart, t->length, t->taps});
+    break;
   case BB_A_CONCAT:
     t->result[0] = bb_array_concat(array, t->name, t->nin, t->in, (uint32_t)t->ints[0]);
     break;
@@ -90,7 +95,8 @@ static void read_option(bb_op_text *t) {
   bb_reader *r = t->a->r;
   const char *place = r->token.start;
   bool fold = t->op == BB_A_REDUCE || t->op == BB_A_ARGREDUCE;
-  bool one_axis = t->op == BB_A_SCAN || t->op == BB_A_SLICE || t->op == BB_A_CONCAT;
+  bool cut = t->op == BB_A_SLICE || t->op == BB_A_WINDOWS;
+  bool one_axis = t->op == BB_A_SCAN || t->op == BB_A_CONCAT || cut;
   if (fold && bb_read_accept(r, "keep")) {
     t->keep = true;
   } else if (t->op == BB_A_SCAN && bb_read_accept(r, "exclusive")) {
@@ -109,12 +115,17 @@ static void read_option(bb_op_text *t) {
     bb_read_expect(r, "=");
     t->count = 0;
     read_int_list(t, true);
-  } else if (t->op == BB_A_SLICE) {
-    int64_t *to = bb_read_accept(r, "start")    ? &t->start
-                  : bb_read_accept(r, "by")     ? &t->step
-                  : bb_read_accept(r, "length") ? &t->length
-                                                : NULL;
-    if (!to) bb_read_fail(r, place, "expected axis, start, by or length");
+  } else if (cut) {
+    bool windows = t->op == BB_A_WINDOWS;
+    int64_t *to = bb_read_accept(r, "start")              ? &t->start
+                  : bb_read_accept(r, "by")               ? &t->step
+                  : bb_read_accept(r, "length")           ? &t->length
+                  : windows && bb_read_accept(r, "apart") ? &t->apart
+                  : windows && bb_read_accept(r, "taps")  ? &t->taps
+                                                          : NULL;
+    if (!to)
+      bb_read_fail(r, place, "expected axis, start, by%s",
+                   windows ? ", length, apart or taps" : " or length");
     bb_read_expect(r, "=");
     *to = bb_read_integer(r);
   } else {
@@ -129,8 +140,8 @@ static int by_value(const void *a, const void *b) {
 
 static void check_options(bb_op_text *t) {
   bb_reader *r = t->a->r;
-  bool one_axis =
-      t->op == BB_A_ARGREDUCE || t->op == BB_A_SCAN || t->op == BB_A_SLICE || t->op == BB_A_CONCAT;
+  bool one_axis = t->op == BB_A_ARGREDUCE || t->op == BB_A_SCAN || t->op == BB_A_SLICE ||
+                  t->op == BB_A_WINDOWS || t->op == BB_A_CONCAT;
   if (one_axis && t->count != 1) bb_read_fail(r, t->place, "the axis is missing");
   if (t->op == BB_A_TRANSPOSE && t->count != rank_of(t))
     bb_read_fail(r, t->place, "perm must name all %u axes", rank_of(t));
@@ -149,8 +160,8 @@ static void check_options(bb_op_text *t) {
 }
 
 static bool is_option(const bb_reader *r) {
-  static const char *const words[] = {"axis", "axes", "keep",   "exclusive", "reverse",
-                                      "perm", "by",   "length", "start"};
+  static const char *const words[] = {"axis", "axes",   "keep",  "exclusive", "reverse", "perm",
+                                      "by",   "length", "start", "apart",     "taps"};
   for (size_t i = 0; i < sizeof words / sizeof *words; i++)
     if (bb_read_is(r, words[i])) return true;
   return false;
@@ -292,7 +303,7 @@ void bb_array_read_op(bb_op_text *t) {
   };
   bb_reader *r = t->a->r;
   t->place = r->token.start;
-  t->step = 1;
+  t->step = t->apart = t->taps = 1;
   while (t->op < BB_ARRAY_OP_COUNT && !bb_read_is(r, name[t->op])) t->op++;
   if (t->op == BB_ARRAY_OP_COUNT) bb_read_fail_expected(r, "an array operator");
   bb_read_next(r);

@@ -109,19 +109,23 @@ void bb_write_type(bb_writer *w, const bb_type *type) {
 
 /* --- accesses --- */
 
-/* M, 3, 4+K, 4+2*K or 7-K */
+/* +K, +2*K or -K */
+static void write_steps(bb_writer *w, int64_t step, bb_dim dim) {
+  unsigned long long size = step < 0 ? 0 - (unsigned long long)step : (unsigned long long)step;
+  bb_put(w->out, step < 0 ? "-" : "+");
+  if (size != 1) bb_put(w->out, "%llu*", size);
+  write_dim(w, dim);
+}
+
+/* M, 3, 4+K, 4+2*K, 7-K or 0+2*P+T */
 static void write_index(bb_writer *w, const bb_index *index) {
-  if (index->kind == BB_INDEX_FIXED || index->kind == BB_INDEX_RANGE)
-    bb_put(w->out, "%lld", (long long)index->start);
-  if (index->kind == BB_INDEX_FIXED) return;
-  if (index->kind == BB_INDEX_RANGE) {
-    bool minus = index->step < 0;
-    bb_put(w->out, minus ? "-" : "+");
-    unsigned long long size =
-        minus ? 0 - (unsigned long long)index->step : (unsigned long long)index->step;
-    if (size != 1) bb_put(w->out, "%llu*", size);
+  if (index->kind == BB_INDEX_DIM) {
+    write_dim(w, index->dim);
+    return;
   }
-  write_dim(w, index->dim);
+  bb_put(w->out, "%lld", (long long)index->start);
+  if (index->kind != BB_INDEX_FIXED) write_steps(w, index->step, index->dim);
+  if (index->kind == BB_INDEX_WINDOW) write_steps(w, index->by, index->tap);
 }
 
 static void write_piece(bb_writer *w, const bb_piece *piece, const char *const *operand) {

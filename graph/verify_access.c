@@ -34,6 +34,22 @@ static int64_t extent_of(const bb_verifier *v, bb_dim dim) {
   return bb_extent_value(v->program->dim[dim].extent);
 }
 
+/* Every element of every window lies in an axis of `extent` (-1: not known). */
+static bool windows_in_range(const bb_index *index, int64_t places, int64_t taps, int64_t extent) {
+  int64_t along[2] = {index->step, index->by}, count[2] = {places, taps}, low, high;
+  if (index->step == 0 || index->by == 0 || index->start < 0) return false;
+  if (places == 0 || taps == 0) return true;
+  low = high = index->start;
+  for (int k = 0; k < 2; k++) {
+    int64_t far;
+    if (count[k] < 0) return true; /* known only at run time */
+    if (__builtin_mul_overflow(along[k], count[k] - 1, &far) ||
+        __builtin_add_overflow(far < 0 ? low : high, far, far < 0 ? &low : &high))
+      return false;
+  }
+  return low >= 0 && (extent < 0 || high < extent);
+}
+
 /* start + step * (length - 1) and start itself lie in an axis of `extent` (-1: not known). */
 static bool in_range(const bb_index *index, int64_t length, int64_t extent) {
   int64_t last = index->start;
@@ -53,9 +69,13 @@ static bool check_index(bb_verifier *v, const bb_node *node, uint32_t at, uint32
   const bb_piece *piece = &access->piece[at];
   const bb_index *index = &piece->index[i];
   int64_t axis = extent_of(v, source->dim[i]);
-  if (index->kind != BB_INDEX_FIXED && index->dim >= v->program->dims)
-    return bb_law_broken(v, BB_LAW_ACCESS, at_piece(v, node, at), "index %u has no dim", i);
-  bool joined = index->kind != BB_INDEX_FIXED && index->dim == access->joined;
+  for (uint32_t k = 0; k < bb_index_dims(index); k++)
+    if (bb_index_dim(index, k) >= v->program->dims)
+      return bb_law_broken(v, BB_LAW_ACCESS, at_piece(v, node, at), "index %u has no dim", i);
+  bool joined = access->joined != BB_NO_DIM && bb_index_over(index, access->joined);
+  if (index->kind == BB_INDEX_WINDOW && (joined || node->kind == BB_NODE_OUTPUT))
+    return bb_law_broken(v, BB_LAW_ACCESS, at_piece(v, node, at),
+                         "index %u is a window, which nothing is joined along or stored to", i);
   if (index->kind == BB_INDEX_DIM && !joined &&
       v->program->dim[index->dim].extent != v->program->dim[source->dim[i]].extent)
     return bb_law_broken(v, BB_LAW_ACCESS, at_piece(v, node, at),
@@ -70,7 +90,10 @@ static bool check_index(bb_verifier *v, const bb_node *node, uint32_t at, uint32
   int64_t length = index->kind == BB_INDEX_FIXED ? 1
                    : joined                      ? piece->length
                                                  : extent_of(v, index->dim);
-  if (in_range(index, length, axis)) return true;
+  if (index->kind == BB_INDEX_WINDOW
+          ? windows_in_range(index, length, extent_of(v, index->tap), axis)
+          : in_range(index, length, axis))
+    return true;
   return bb_law_broken(v, BB_LAW_ACCESS_RANGE, at_piece(v, node, at),
                        "index %u leaves axis %s of %lld", i, v->program->dim[source->dim[i]].name,
                        (long long)axis);
@@ -80,13 +103,13 @@ static bool check_index(bb_verifier *v, const bb_node *node, uint32_t at, uint32
 static bool check_dims(bb_verifier *v, const bb_node *node, uint32_t at, const bb_type *type) {
   const bb_access *access = node->access;
   const bb_piece *piece = &access->piece[at];
-  bb_dim *dim = BB_NEW(v->scratch, bb_dim, (size_t)piece->rank + 1);
+  bb_dim *dim = BB_NEW(v->scratch, bb_dim, 2 * (size_t)piece->rank + 1);
   uint32_t count = 0;
   bool has_joined = access->joined == BB_NO_DIM;
   for (uint32_t i = 0; i < piece->rank; i++) {
-    if (piece->index[i].kind == BB_INDEX_FIXED) continue;
-    has_joined |= piece->index[i].dim == access->joined;
-    dim[count++] = piece->index[i].dim;
+    has_joined |= bb_index_over(&piece->index[i], access->joined);
+    for (uint32_t k = 0; k < bb_index_dims(&piece->index[i]); k++)
+      dim[count++] = bb_index_dim(&piece->index[i], k);
   }
   if (!has_joined) dim[count++] = access->joined; /* pack: each piece one element */
   if (!has_joined && piece->length != 1)

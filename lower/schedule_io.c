@@ -88,17 +88,24 @@ static bb_build_value piece_window(bb_build *b, const bb_node *node, const bb_ty
     if (range)
       offset = bb_index_add(b, offset,
                             bb_index_times(b, stride[i + 1], bb_index_number(b, index->start)));
-    if (index->kind == BB_INDEX_FIXED) continue;
-    if (view.rank == BB_TILE_RANK) bb_build_refuse(b, node, "a tensor of too many axes");
-    uint8_t name = take_slot(&s, index->dim);
-    if (name == BB_SLOT_NONE) bb_build_refuse(b, node, "an index over a dim that the value lacks");
-    view.extent[view.rank] =
-        index->dim == joined ? bb_index_number(b, piece->length) : bb_index_extent(b, index->dim);
-    view.stride[view.rank] = stride[i + 1];
-    if (range)
-      view.stride[view.rank] = bb_index_times(b, stride[i + 1], bb_index_number(b, index->step));
-    value.window.slot[view.rank] = name;
-    value.window.at[view.rank++] = bb_index_number(b, 0);
+    uint8_t name[2] = {BB_SLOT_NONE, BB_SLOT_NONE};
+    for (uint32_t k = 0; k < bb_index_dims(index); k++) {
+      name[k] = take_slot(&s, bb_index_dim(index, k));
+      if (name[k] == BB_SLOT_NONE)
+        bb_build_refuse(b, node, "an index over a dim that the value lacks");
+    }
+    for (uint32_t k = bb_index_dims(index); k-- > 0;) { /* taps, then places: neighbours last */
+      if (view.rank == BB_TILE_RANK) bb_build_refuse(b, node, "a tensor of too many axes");
+      bb_dim dim = bb_index_dim(index, k);
+      view.extent[view.rank] =
+          dim == joined ? bb_index_number(b, piece->length) : bb_index_extent(b, dim);
+      view.stride[view.rank] = stride[i + 1];
+      if (range)
+        view.stride[view.rank] =
+            bb_index_times(b, stride[i + 1], bb_index_number(b, k ? index->by : index->step));
+      value.window.slot[view.rank] = name[k];
+      value.window.at[view.rank++] = bb_index_number(b, 0);
+    }
   }
   if (view.rank == 0) { /* one element */
     view.extent[0] = view.stride[0] = bb_index_number(b, 1);

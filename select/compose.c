@@ -32,13 +32,15 @@ static int64_t floor_div(int64_t a, int64_t b) {
   return a % b != 0 && (a < 0) != (b < 0) ? q - 1 : q;
 }
 
-/* The level of `type` that axis `axis` of a piece is: the k-th over its dim for the k-th index over
+/* The level of `type` that axis `axis` of a piece is (of a window, dim k): the n-th over its dim for the n-th index over
  * it.  BB_NONE: the type has no such level. */
-static uint32_t level_of_axis(const bb_type *type, const bb_piece *piece, uint32_t axis) {
-  bb_dim dim = piece->index[axis].dim;
+static uint32_t level_of_axis(const bb_type *type, const bb_piece *piece, uint32_t axis,
+                              uint32_t k) {
+  bb_dim dim = bb_index_dim(&piece->index[axis], k);
   uint32_t skip = 0;
   for (uint32_t i = 0; i < axis; i++)
-    skip += piece->index[i].kind != BB_INDEX_FIXED && piece->index[i].dim == dim;
+    for (uint32_t n = 0; n < bb_index_dims(&piece->index[i]); n++)
+      skip += bb_index_dim(&piece->index[i], n) == dim;
   for (uint32_t i = 0; i < type->rank; i++)
     if (type->level[i].dim == dim && skip-- == 0) return i;
   return BB_NONE;
@@ -60,11 +62,68 @@ static bb_index compose_index(const bb_index *inner, const bb_index *outer, int6
   if (outer->kind == BB_INDEX_FIXED)
     return (bb_index){BB_INDEX_FIXED, BB_NO_DIM, start + step * (outer->start - base), 0};
   progression(outer, &from, &by);
-  bb_index index = {BB_INDEX_RANGE, outer->dim, start + step * (from + by * shift - base),
-                    step * by};
+  bb_index index = {.kind = BB_INDEX_RANGE,
+                    .dim = outer->dim,
+                    .start = start + step * (from + by * shift - base),
+                    .step = step * by};
+  if (outer->kind == BB_INDEX_WINDOW) {
+    index.kind = BB_INDEX_WINDOW;
+    index.tap = outer->tap;
+    index.by = step * outer->by;
+  }
   if (whole && inner->kind == BB_INDEX_DIM && index.start == 0 && index.step == 1)
     index.kind = BB_INDEX_DIM;
   return index;
+}
+
+/* The same of an axis that `inner` reads in windows: outer[0] says which place, outer[1] which tap. */
+static bool compose_window(const bb_index *inner, const bb_index *const *outer, bb_index *index) {
+  int64_t step[2] = {inner->step, inner->by};
+  *index = (bb_index){.kind = BB_INDEX_FIXED, .dim = BB_NO_DIM, .start = inner->start};
+  for (uint32_t k = 0; k < 2; k++) {
+    int64_t from, by;
+    progression(outer[k], &from, &by);
+    index->start += step[k] * from;
+    if (outer[k]->kind == BB_INDEX_FIXED) continue;
+    if (outer[k]->kind == BB_INDEX_WINDOW) return false; /* of three dims */
+    if (index->kind == BB_INDEX_FIXED) {
+      index->kind = BB_INDEX_RANGE;
+      index->dim = outer[k]->dim;
+      index->step = step[k] * by;
+    } else {
+      index->kind = BB_INDEX_WINDOW;
+      index->tap = outer[k]->dim;
+      index->by = step[k] * by;
+    }
+  }
+  return true;
+}
+
+/* Where a piece has windows, no two of its indices are over one dim: nothing then hangs on their order. */
+static bool windows_stand_out(const bb_piece *piece) {
+  bool windows = false, twice = false;
+  for (uint32_t i = 0; i < piece->rank; i++) {
+    const bb_index *a = &piece->index[i];
+    windows |= a->kind == BB_INDEX_WINDOW;
+    twice |= a->kind == BB_INDEX_WINDOW && a->dim == a->tap;
+    for (uint32_t j = 0; j < i; j++)
+      for (uint32_t k = 0; k < bb_index_dims(a); k++)
+        twice |= bb_index_over(&piece->index[j], bb_index_dim(a, k));
+  }
+  return !windows || !twice;
+}
+
+static bool add_window(const composition *c, const bb_type *type, bb_dim inner_joined,
+                       const part *p, uint32_t axis, bb_index *index) {
+  const bb_index *inner = &p->inner->index[axis], *outer[2];
+  for (uint32_t k = 0; k < 2; k++) {
+    uint32_t level = level_of_axis(type, p->inner, axis, k);
+    if (level == BB_NONE || level >= p->outer->rank) return false;
+    outer[k] = &p->outer->index[level];
+    if (inner_joined == bb_index_dim(inner, k)) return false;
+    if (c->joined != BB_NO_DIM && bb_index_over(outer[k], c->joined)) return false;
+  }
+  return compose_window(inner, outer, index);
 }
 
 /* Indices over one dim are told apart by their order alone: it has to be that of the levels they read. */
@@ -73,20 +132,22 @@ static bool keeps_order(const bb_piece *outer, uint32_t count, const uint32_t *l
     for (uint32_t j = i + 1; j < count; j++) {
       if (level[i] == BB_NONE || level[j] == BB_NONE || level[i] < level[j]) continue;
       const bb_index *a = &outer->index[level[i]], *b = &outer->index[level[j]];
-      if (a->kind != BB_INDEX_FIXED && b->kind != BB_INDEX_FIXED && a->dim == b->dim) return false;
+      for (uint32_t k = 0; k < bb_index_dims(a); k++)
+        if (bb_index_over(b, bb_index_dim(a, k))) return false;
     }
   return true;
 }
 
 static bool has_index_over(const bb_piece *piece, bb_dim dim) {
   for (uint32_t i = 0; i < piece->rank; i++)
-    if (piece->index[i].kind != BB_INDEX_FIXED && piece->index[i].dim == dim) return true;
+    if (bb_index_over(&piece->index[i], dim)) return true;
   return false;
 }
 
 static bool add_part(composition *c, const bb_type *type, bb_dim inner_joined, part p) {
   bb_index *index = BB_NEW(c->arena, bb_index, p.inner->rank);
   uint32_t *levels = BB_NEW(c->arena, uint32_t, p.inner->rank);
+  if (!windows_stand_out(p.inner) || !windows_stand_out(p.outer)) return false;
   for (uint32_t j = 0; j < p.inner->rank; j++) {
     const bb_index *inner = &p.inner->index[j];
     levels[j] = BB_NONE;
@@ -94,11 +155,16 @@ static bool add_part(composition *c, const bb_type *type, bb_dim inner_joined, p
       index[j] = *inner;
       continue;
     }
-    uint32_t level = levels[j] = level_of_axis(type, p.inner, j);
+    if (inner->kind == BB_INDEX_WINDOW) {
+      if (!add_window(c, type, inner_joined, &p, j, &index[j])) return false;
+      continue;
+    }
+    uint32_t level = levels[j] = level_of_axis(type, p.inner, j, 0);
     if (level == BB_NONE || level >= p.outer->rank) return false;
     const bb_index *outer = &p.outer->index[level];
     bool cut = inner_joined != BB_NO_DIM && inner->dim == inner_joined;
     int64_t shift = 0;
+    if (outer->kind == BB_INDEX_WINDOW && (cut || bb_index_over(outer, c->joined))) return false;
     if (c->joined != BB_NO_DIM && outer->kind != BB_INDEX_FIXED && outer->dim == c->joined)
       shift = p.first - p.outer->first;
     bool whole = cut ? p.taken == p.inner->length : outer->kind == BB_INDEX_DIM;
@@ -160,6 +226,9 @@ static bool add_piece(composition *c, const bb_piece *outer, const bb_type *type
   if (inner->joined == BB_NO_DIM)
     return add_part(c, type, BB_NO_DIM,
                     (part){outer, &inner->piece[0], outer->first, outer->length, 0});
+  /* what overlapping windows see, brought together, is several times what is joined */
+  for (uint32_t i = 0; i < outer->rank; i++)
+    if (outer->index[i].kind == BB_INDEX_WINDOW) return false;
   uint32_t level = BB_NONE;
   for (uint32_t i = 0; i < type->rank; i++) {
     if (type->level[i].dim != inner->joined) continue;

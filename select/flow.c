@@ -220,7 +220,10 @@ static bool turns_indices(const bb_flow *flow, const bb_access *access) {
     for (uint32_t i = 0; i < piece->rank; i++)
       for (uint32_t j = i + 1; j < piece->rank; j++) {
         const bb_index *a = &piece->index[i], *b = &piece->index[j];
-        if (a->kind == BB_INDEX_FIXED || b->kind == BB_INDEX_FIXED || a->dim != b->dim) continue;
+        bool same = false;
+        for (uint32_t k = 0; k < bb_index_dims(a); k++)
+          same |= bb_index_over(b, bb_index_dim(a, k));
+        if (!same) continue;
         if (!v->order) v->order = level_order(flow->scratch, type);
         if (place_in_order(type, v->order, i) > place_in_order(type, v->order, j)) return true;
       }

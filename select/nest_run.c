@@ -10,7 +10,7 @@ static bb_nest_run axis_over(const bb_type *type, bb_dim dim) {
 }
 
 static bb_dim dim_of(const bb_index *index) {
-  bool side = index->kind == BB_INDEX_DIM || (index->kind == BB_INDEX_RANGE && index->step == 1);
+  bool side = index->kind == BB_INDEX_DIM || (index->kind != BB_INDEX_FIXED && index->step == 1);
   return side ? index->dim : BB_NO_DIM;
 }
 

@@ -102,7 +102,9 @@ static bool pair_accesses(bb_twin *t, const bb_access *a, const bb_access *b) {
       return false;
     for (uint32_t i = 0; i < x->rank; i++)
       if (x->index[i].kind != y->index[i].kind || x->index[i].start != y->index[i].start ||
-          x->index[i].step != y->index[i].step || !pair_dims(t, x->index[i].dim, y->index[i].dim))
+          x->index[i].step != y->index[i].step || x->index[i].by != y->index[i].by ||
+          !pair_dims(t, x->index[i].dim, y->index[i].dim) ||
+          (x->index[i].kind == BB_INDEX_WINDOW && !pair_dims(t, x->index[i].tap, y->index[i].tap)))
         return false;
   }
   return true;
@@ -206,6 +208,7 @@ static const bb_access *twin_access(bb_twin *t, const bb_access *access) {
     for (uint32_t i = 0; i < piece[p].rank; i++) {
       index[i] = piece[p].index[i];
       index[i].dim = bb_twin_dim(t, index[i].dim);
+      if (index[i].kind == BB_INDEX_WINDOW) index[i].tap = bb_twin_dim(t, index[i].tap);
     }
     piece[p].index = index;
   }

@@ -473,6 +473,45 @@ uint32_t bb_array_slice(bb_array *array, const char *name, uint32_t in, uint32_t
   return out;
 }
 
+/* What bb_array_windows says of an axis of `extent` (-1: not known) stays within it. */
+static bool windows_fit(const bb_array_windows *w, int64_t extent) {
+  const int64_t along[2] = {w->step, w->by}, count[2] = {w->places, w->taps};
+  int64_t last = w->start;
+  if (w->start < 0) return false;
+  for (int k = 0; k < 2; k++) {
+    int64_t far;
+    if (along[k] < 1 || count[k] < 1 || __builtin_mul_overflow(along[k], count[k] - 1, &far) ||
+        __builtin_add_overflow(last, far, &last))
+      return false;
+  }
+  return extent < 0 || last < extent;
+}
+
+uint32_t bb_array_windows_of(bb_array *array, const char *name, uint32_t in, uint32_t axis,
+                             const bb_array_windows *w) {
+  check_axis(array, name, in, axis);
+  const bb_array_value v = array->value[in];
+  if (!windows_fit(w, bb_extent_value(v.shape[axis])))
+    bb_fail(context(array), BB_ERROR_INPUT,
+            "node %s: %lld windows of %lld from %lld by %lld leave axis %u of shape %s",
+            label(name), (long long)w->places, (long long)w->taps, (long long)w->start,
+            (long long)w->step, axis, value_shape(array, in));
+  if (v.rank >= BB_ARRAY_RANK)
+    bb_fail(context(array), BB_ERROR_INPUT, "node %s: a rank is above the limit of %d", label(name),
+            BB_ARRAY_RANK);
+  const bb_extent *shape[BB_ARRAY_RANK];
+  for (uint32_t a = 0; a < v.rank; a++) shape[a + (a > axis)] = v.shape[a];
+  shape[axis] = bb_extent_number(array->program, w->places);
+  shape[axis + 1] = bb_extent_number(array->program, w->taps);
+  if (w->places == 1) { /* a slice, and an axis of one element */
+    in = bb_array_slice(array, name, in, axis, w->start, w->by, w->taps);
+    return bb_array_reshape(array, name, in, v.rank + 1, shape);
+  }
+  uint32_t out = result(array, BB_A_WINDOWS, name, v.dtype, v.rank + 1, shape, 1, &in);
+  set_ints(array, out, 6, (int64_t[]){axis, w->start, w->step, w->by, w->places, w->taps});
+  return out;
+}
+
 /* The extent of joined axes: a sum of numbers, or k times one symbolic extent. */
 static const bb_extent *joined_extent(bb_array *array, const char *name, uint32_t count,
                                       const uint32_t *in, uint32_t axis) {

@@ -89,6 +89,12 @@ uint32_t bb_array_broadcast(bb_array *array, const char *name, uint32_t in, uint
                             const bb_extent *const *shape);
 uint32_t bb_array_slice(bb_array *array, const char *name, uint32_t in, uint32_t axis,
                         int64_t start, int64_t step, int64_t length);
+/* Windows of so many taps, `by` apart, at places `step` apart from `start` on: the axis becomes two, places and taps. */
+typedef struct bb_array_windows {
+  int64_t start, step, by, places, taps;
+} bb_array_windows;
+uint32_t bb_array_windows_of(bb_array *array, const char *name, uint32_t in, uint32_t axis,
+                             const bb_array_windows *windows);
 uint32_t bb_array_concat(bb_array *array, const char *name, uint32_t count, const uint32_t *in,
                          uint32_t axis);
 /* The same with a tuple: an operand of one shape for each component, a result for each in out[]. */

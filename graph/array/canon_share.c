@@ -25,7 +25,7 @@ static uint64_t hash_node(const void *object) {
   if (n->expr) hash = mix(hash, n->expr->id);
   if (n->monoid) hash = mix(hash, n->monoid->id + 1u);
   if (n->op == BB_IX_SOURCE) hash = mix(hash, n->tensor);
-  hash = mix(hash, (uint64_t)n->start * 31 + (uint64_t)n->step);
+  hash = mix(hash, ((uint64_t)n->start * 31 + (uint64_t)n->step) * 31 + (uint64_t)n->by);
   for (uint32_t i = 0; i < n->nin; i++) hash = mix(hash, n->in[i].value);
   return hash;
 }
@@ -42,6 +42,7 @@ static bool same_access(const bb_ix_node *x, const bb_ix_node *y) {
 /* Indices whose class may differ, because the node makes it: those of ranges. */
 static bool free_index(const bb_ix_node *node, uint32_t index) {
   if (node->op == BB_IX_SLICE) return index == node->at;
+  if (node->op == BB_IX_WINDOWS) return index == node->at || index == node->at + 1;
   if (node->op != BB_IX_SOURCE) return false;
   for (uint32_t a = 0, at = 0; a < node->rank; a++) {
     if (node->access[a].kind == BB_INDEX_FIXED) continue;
@@ -56,7 +57,7 @@ static bool same_node(const void *left, const void *right) {
   const bb_ix_node *x = &ix->node[a->node], *y = &ix->node[b->node];
   if (x->op != y->op || x->nin != y->nin || x->indices != y->indices || x->expr != y->expr ||
       x->monoid != y->monoid || x->at != y->at || x->start != y->start || x->step != y->step ||
-      ix->value[x->out[0]].rank != ix->value[y->out[0]].rank)
+      x->by != y->by || ix->value[x->out[0]].rank != ix->value[y->out[0]].rank)
     return false;
   if (x->op == BB_IX_SOURCE && !same_access(x, y)) return false;
   for (uint32_t k = 0; k < x->indices; k++) {

@@ -115,6 +115,16 @@ static void eval_slice(const bb_array_node *node, const bb_whole *in, bb_whole *
   } while (advance(out->rank, out->shape, at));
 }
 
+static void eval_windows(const bb_array_node *node, const bb_whole *in, bb_whole *out) {
+  int64_t at[BB_EVAL_RANK] = {0}, from[BB_EVAL_RANK] = {0}, axis = node->ints[0];
+  size_t i = 0;
+  do {
+    for (uint32_t a = 0; a < in->rank; a++) from[a] = at[a + (a > axis)];
+    from[axis] = node->ints[1] + at[axis] * node->ints[2] + at[axis + 1] * node->ints[3];
+    out->data[i++] = in->data[offset(in, from)];
+  } while (advance(out->rank, out->shape, at));
+}
+
 static void eval_concat(const bb_array_node *node, const bb_whole *in, bb_whole *out) {
   int64_t at[BB_EVAL_RANK] = {0}, from[BB_EVAL_RANK], axis = node->ints[0];
   size_t i = 0;
@@ -156,6 +166,7 @@ bool bb_eval_node(const bb_array *array, const bb_array_node *node, const bb_who
   case BB_A_TRANSPOSE: eval_transpose(node, in, out); break;
   case BB_A_BROADCAST: eval_broadcast(in, out); break;
   case BB_A_SLICE: eval_slice(node, in, out); break;
+  case BB_A_WINDOWS: eval_windows(node, in, out); break;
   case BB_A_CONCAT: eval_concat(node, in, out); break;
   case BB_A_REDUCE:
     if (!eval_reduce(node, in, out)) return false;

@@ -36,6 +36,10 @@ void bb_ix_leaves(bb_ix *ix, uint32_t class, bb_ix_list *list) {
   if (!ix->dim[class].parts) bb_ix_push(list, class);
 }
 
+static bool is_whole(const factoring *f, uint32_t class) {
+  return f->ix->dim[bb_ix_find(f->ix, class)].whole;
+}
+
 /* Splits a leaf into outer * inner; `outer` and `inner` are new or existing leaves. */
 static void split(factoring *f, uint32_t class, uint32_t outer, uint32_t inner) {
   bb_ix_dim *dim = &f->ix->dim[bb_ix_find(f->ix, class)];
@@ -99,6 +103,21 @@ static void tie_components(factoring *f, const bb_array_node *node) {
   }
 }
 
+/* What overlaps in memory is one axis, whatever the places are reshaped to behind it: then these are copied. */
+static void keep_whole(factoring *f, uint32_t value, int64_t axis) {
+  uint32_t class = f->classes.axis[value][axis];
+  if (class != BB_NONE) f->ix->dim[bb_ix_find(f->ix, class)].whole = true;
+}
+
+static void tie_windows(factoring *f, const bb_array_node *node) {
+  int64_t axis = node->ints[0];
+  for (uint32_t a = 0; a < f->array->value[node->in[0]].rank; a++)
+    if (a != axis) tie(f, node->in[0], a, node->out[0], a + (a > axis));
+  keep_whole(f, node->in[0], axis);
+  keep_whole(f, node->out[0], axis);
+  keep_whole(f, node->out[0], axis + 1);
+}
+
 static void tie_node(factoring *f, const bb_array_node *node) {
   tie_components(f, node);
   switch (node->op) {
@@ -119,6 +138,7 @@ static void tie_node(factoring *f, const bb_array_node *node) {
     tie_all_but(f, node->in[0], node->out[0], all ? -1 : node->ints[0]);
     break;
   }
+  case BB_A_WINDOWS: tie_windows(f, node); break;
   case BB_A_CONCAT:
     for (uint32_t i = 0; i < node->nin; i++)
       tie_all_but(f, node->in[i], node->out[0], node->ints[0]);
@@ -193,12 +213,12 @@ static bool refine(factoring *f, bb_ix_list *a, bb_ix_list *b) {
     const bb_extent *ex = f->ix->dim[x].extent, *ey = f->ix->dim[y].extent, *rest;
     if (ex == ey)
       bb_ix_unite(f->ix, x, y);
-    else if ((rest = bb_extent_divide(program, ex, ey)))
+    else if (!is_whole(f, x) && (rest = bb_extent_divide(program, ex, ey)))
       split_outer(f, x, y, rest, a);
-    else if ((rest = bb_extent_divide(program, ey, ex)))
+    else if (!is_whole(f, y) && (rest = bb_extent_divide(program, ey, ex)))
       split_outer(f, y, x, rest, b);
     else
-      return false; /* a class stands on both sides and its own splits do not agree */
+      return false; /* a class stands on both sides and its own splits do not agree, or is to stay whole */
   }
   return a->count == b->count;
 }
@@ -244,14 +264,14 @@ static const bb_extent *match_inner(factoring *f, bb_ix_list *a, bb_ix_list *b) 
     a->count--, b->count--;
     return ex;
   }
-  if (whole_y && ex != ey && (rest = bb_extent_divide(program, ex, ey))) {
+  if (whole_y && ex != ey && !is_whole(f, x) && (rest = bb_extent_divide(program, ex, ey))) {
     uint32_t outer = bb_ix_class(f->ix, rest);
     split(f, x, outer, y);
     a->at[a->count - 1] = outer;
     b->count--;
     return ey;
   }
-  if (whole_x && ex != ey && (rest = bb_extent_divide(program, ey, ex))) {
+  if (whole_x && ex != ey && !is_whole(f, y) && (rest = bb_extent_divide(program, ey, ex))) {
     uint32_t outer = bb_ix_class(f->ix, rest);
     split(f, y, outer, x);
     b->at[b->count - 1] = outer;

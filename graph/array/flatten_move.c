@@ -221,6 +221,44 @@ void bb_flatten_slice(bb_flattening *f, const bb_array_node *node, bool copied) 
   f->flat[node->out[0]] = out;
 }
 
+/* The axis of a value in windows: an axis of places, and behind it one of taps. */
+static uint32_t add_windows(bb_flattening *f, const bb_array_node *node, const bb_flat *x,
+                            bb_flat *out) {
+  bb_ix *ix = f->ix;
+  const int64_t *ints = node->ints;
+  bb_ix_value v = ix->value[x->value];
+  uint32_t axis = (uint32_t)ints[0], source = x->first[axis], cut = x->at[source];
+  uint32_t *dim = BB_NEW(f->scratch, uint32_t, (size_t)v.rank + 1),
+           *index = BB_NEW(f->scratch, uint32_t, v.rank);
+  for (uint32_t a = 0; a < v.rank; a++) {
+    index[a] = a + (a > cut);
+    dim[index[a]] = a == cut ? out->leaf[out->first[axis]] : v.dim[a];
+  }
+  dim[cut + 1] = out->leaf[out->first[axis + 1]];
+  for (uint32_t k = 0; k < bb_flat_leaves(x); k++)
+    if (x->at[k] != BB_NONE) out->at[k + (k > source)] = index[x->at[k]];
+  out->at[out->first[axis + 1]] = cut + 1;
+  uint32_t value =
+      bb_ix_add(ix, BB_IX_WINDOWS, node->name, v.dtype, 1, v.rank + 1, v.rank + 1, dim);
+  bb_ix_node *made = bb_ix_node_of(ix, value);
+  made->at = cut, made->start = ints[1], made->step = ints[2], made->by = ints[3];
+  bb_ix_use(ix, ix->value[value].node, 0, x->value, index);
+  return value;
+}
+
+/* Classes of windows are never split (factor.c). */
+void bb_flatten_windows(bb_flattening *f, const bb_array_node *node) {
+  bb_flat x = *bb_flat_of(f, node->in[0]), out = bb_flat_of_shape(f, node->out[0]);
+  uint32_t axis = (uint32_t)node->ints[0];
+  if (x.at[x.first[axis]] == BB_NONE) bb_flat_materialise(f, &x); /* alike along the axis */
+  for (uint32_t k = 0; k < bb_flat_leaves(&out); k++) out.at[k] = BB_NONE;
+  if (node->ints[5] == 1) /* taps have no axis */
+    out.value = add_slice(f, node->name, &x, axis, &out, node->ints[1], node->ints[2]);
+  else
+    out.value = add_windows(f, node, &x, &out);
+  f->flat[node->out[0]] = out;
+}
+
 /* Places the leaves of the result that some piece has, and the joined one. */
 static uint32_t place_joined(bb_flattening *f, bb_flat *out, uint32_t joined, uint32_t count,
                              const bb_flat *piece, uint32_t axis) {

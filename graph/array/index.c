@@ -33,6 +33,7 @@ void bb_ix_unite(bb_ix *ix, uint32_t a, uint32_t b) {
   /* The elder stays, so that names follow the order of the program. */
   if (a < b) ix->dim[b].same = a;
   if (b < a) ix->dim[a].same = b;
+  ix->dim[a].whole = ix->dim[b].whole = ix->dim[a].whole || ix->dim[b].whole;
 }
 
 /* --- nodes --- */

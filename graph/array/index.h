@@ -24,6 +24,8 @@ typedef enum bb_ix_op {
   BB_IX_FOLD,  /* with an operand and a result for each component of a monoid */
   BB_IX_SCAN,  /* along index `at`; exclusive if start is not 0; components as for FOLD */
   BB_IX_SLICE, /* elements start, start + step, ... of the operand's axis behind index `at` */
+  /* elements start + step * p + by * t of the operand's axis behind index `at`, which is p; the next one is t */
+  BB_IX_WINDOWS,
   BB_IX_JOIN,  /* operands one after another along index `at`; their own dims there differ */
   BB_IX_MISC,  /* an operand's index is an axis of its port's storage */
   BB_IX_OUTPUT /* a program output; its indices are the output's axes in storage order */
@@ -48,8 +50,9 @@ typedef struct bb_ix_node {
   uint32_t *out; /* values; none for OUTPUT, several for FOLD, SCAN, MISC */
   const bb_expr *expr;
   const bb_monoid *monoid;
-  uint32_t at;            /* SCAN, SLICE, JOIN: an index; OUTPUT: its number */
-  int64_t start, step;    /* SLICE */
+  uint32_t at;            /* SCAN, SLICE, WINDOWS, JOIN: an index; OUTPUT: its number */
+  int64_t start, step;    /* SLICE, WINDOWS */
+  int64_t by;             /* WINDOWS */
   uint32_t tensor, rank;  /* SOURCE: array value, axes of the tensor */
   const bb_index *access; /* SOURCE: for each axis of the tensor; dims are classes */
   const bb_misc *misc;    /* MISC; axes of its ports are classes until lowering */
@@ -71,6 +74,7 @@ typedef struct bb_ix_dim {
   const bb_extent *extent;
   uint32_t parts; /* split into this many classes, outer to inner; 0: not split */
   uint32_t part[2];
+  bool whole; /* it is read in windows, and never split */
   bb_dim dim; /* in the program, once it has been named */
 } bb_ix_dim;
 

@@ -11,6 +11,7 @@ static void lower_node(bb_lower *l, bb_ix_node *node) {
   case BB_IX_FOLD: bb_lower_fold(l, node); break;
   case BB_IX_SCAN: bb_lower_scan(l, node); break;
   case BB_IX_SLICE:
+  case BB_IX_WINDOWS:
   case BB_IX_JOIN: bb_lower_view(l, node); break;
   case BB_IX_MISC: bb_lower_misc(l, node); break;
   case BB_IX_OUTPUT: bb_lower_output(l, node); break;

@@ -265,9 +265,15 @@ static bb_index *indices_of(bb_lower *l, const bb_ix_node *node, uint32_t slot, 
     bb_index *at = &index[in->level[a]];
     *at = (bb_index){.kind = BB_INDEX_DIM, .dim = BB_NO_DIM, .step = 1};
     if (k < out_rank) at->dim = bb_lower_dim(l, node->dim[k], role[k]);
-    if (node->op != BB_IX_SLICE || k != node->at) continue;
-    at->kind = k < out_rank ? BB_INDEX_RANGE : BB_INDEX_FIXED;
+    if (k != node->at || node->op == BB_IX_JOIN) continue;
     at->start = node->start;
+    if (node->op == BB_IX_WINDOWS) {
+      at->kind = BB_INDEX_WINDOW;
+      at->step = node->step, at->by = node->by;
+      at->tap = bb_lower_dim(l, node->dim[k + 1], role[k + 1]);
+      continue;
+    }
+    at->kind = k < out_rank ? BB_INDEX_RANGE : BB_INDEX_FIXED;
     at->step = k < out_rank ? node->step : 1;
   }
   return index;
@@ -315,7 +321,7 @@ void bb_lower_view(bb_lower *l, bb_ix_node *node) {
   for (uint32_t i = 0; i < node->nin; i++) {
     piece[i] = (bb_piece){.source = i, .rank = bb_ix_rank(l->ix, node->in[i].value)};
     piece[i].index = indices_of(l, node, i, in[i], role);
-    if (node->op == BB_IX_SLICE) continue;
+    if (node->op != BB_IX_JOIN) continue;
     piece[i].first = first;
     piece[i].length = length_of_piece(l, node, i);
     first += piece[i].length;

@@ -107,6 +107,7 @@ static void find_candidates(units *u, uint32_t at) {
   case BB_IX_SOURCE:
   case BB_IX_MISC:
   case BB_IX_SLICE:
+  case BB_IX_WINDOWS:
   case BB_IX_JOIN: can = true; break; /* it lies in memory */
   default: can |= u->passes[at]; break;
   }

@@ -77,6 +77,9 @@ const bb_expr *bb_onnx_length(const bb_onnx_node *n, bb_dtype dtype, uint32_t co
                               const bb_extent *const *extent);
 /* The type that folds of 16-bit floats are computed in: f32. */
 bb_dtype bb_onnx_fold_dtype(bb_dtype dtype);
+/* pad.c: so many more elements before and behind an axis. */
+bb_onnx_value *bb_onnx_pad_with(const bb_onnx_node *n, bb_onnx_value *v, uint32_t axis,
+                                int64_t before, int64_t after, double fill);
 /* exp(x) / sum exp(x) along an axis, in the type of x. */
 bb_onnx_value *bb_onnx_softmax_of(const bb_onnx_node *n, bb_onnx_value *x, uint32_t axis);
 /* x - log sum exp(x) along an axis, in the type of x. */

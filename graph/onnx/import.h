@@ -302,6 +302,9 @@ bb_onnx_value *bb_onnx_broadcast(const bb_onnx_node *n, bb_onnx_value *v, uint32
                                  const bb_extent *const *shape);
 bb_onnx_value *bb_onnx_slice(const bb_onnx_node *n, bb_onnx_value *v, uint32_t axis, int64_t start,
                              int64_t step, int64_t length);
+/* An axis in windows, which may overlap: it becomes two, places and taps. */
+bb_onnx_value *bb_onnx_windows(const bb_onnx_node *n, bb_onnx_value *v, uint32_t axis,
+                               const bb_array_windows *windows);
 /* The elements from `start` to before `end` by `step`, as numpy has them, whether the axis is as
  * long as a number or a run-time extent; what then lies out of range is refused in the run. */
 bb_onnx_value *bb_onnx_part(const bb_onnx_node *n, bb_onnx_value *v, uint32_t axis, int64_t start,

@@ -165,6 +165,13 @@ static const bb_expr *slice_form(bb_onnx *m, const bb_onnx_value *v, uint32_t ax
   return renamed(m, v->form, &r);
 }
 
+bb_onnx_value *bb_onnx_windows(const bb_onnx_node *n, bb_onnx_value *v, uint32_t axis,
+                               const bb_array_windows *windows) {
+  bb_onnx *m = n->m;
+  return bb_onnx_value_of_id(
+      m, bb_array_windows_of(m->array, n->name, bb_onnx_id(n, v), axis, windows));
+}
+
 bb_onnx_value *bb_onnx_slice(const bb_onnx_node *n, bb_onnx_value *v, uint32_t axis, int64_t start,
                              int64_t step, int64_t length) {
   bb_onnx *m = n->m;

@@ -40,6 +40,13 @@ static bb_onnx_value *pad_axis(const bb_onnx_node *n, bb_onnx_value *v, uint32_t
   return bb_onnx_concat(n, count, part, axis);
 }
 
+bb_onnx_value *bb_onnx_pad_with(const bb_onnx_node *n, bb_onnx_value *v, uint32_t axis,
+                                int64_t before, int64_t after, double fill) {
+  if (before == 0 && after == 0) return v;
+  return pad_axis(n, v, axis, CONSTANT, before, after,
+                  bb_expr_const(n->m->program, v->dtype, fill));
+}
+
 static pad_mode parse_mode(const bb_onnx_node *n) {
   static const char *const name[] = {"constant", "reflect", "edge", "wrap"};
   const char *text = bb_onnx_text(n, "mode", "constant");

@@ -1,10 +1,11 @@
-/* window.c - windows that slide over the spatial axes of [N, C, ...]: the shapes of convolutions and
- * pools, which run as reference kernels, convolutions whose windows stand side by side, which are
- * contractions, and pools over everything, which are folds.
+/* window.c - windows that slide over the spatial axes of [N, C, ...]: convolutions, which are contractions of what windows
+ * see, and pools, which are folds of it, as far as it is known before a run where windows stand; else both run as
+ * reference kernels.
  */
 #include "convert.h"
 #include "formula.h"
 
+#include <math.h>
 #include <string.h>
 
 /* A window along one axis; extent -1: only a run tells how long it is. */
@@ -131,76 +132,131 @@ static void check_convolution(bb_onnx_node *n, uint32_t in_axis, int64_t *kernel
   }
 }
 
-/* --- windows side by side: a product of what each sees with the weights --- */
+/* --- what each window sees --- */
 
-/* Does no element stand in two windows, and none in the padding? */
-static bool is_apart(const bb_onnx_node *n, const int64_t *kernel) {
-  automatic automatic_pad = automatic_padding(n);
-  uint32_t spatial = n->in[0]->rank - 2;
-  for (uint32_t i = 0; i < spatial; i++) {
-    window w = read_window(n, i, kernel[i]);
-    bool padded = automatic_pad == NOTSET  ? w.before || w.after
-                  : automatic_pad == VALID ? false
-                                           : w.kernel > 1 && w.extent % w.stride != 0;
-    if (w.extent < 0 && (w.kernel > 1 || w.stride > 1)) return false;
-    if (padded || (w.kernel > 1 && (w.kernel != w.stride || w.dilation > 1))) return false;
+/* Where windows stand along an axis of known length: what is padded, and is only as much as some window sees. */
+static void settle(window *w, automatic automatic_pad, int64_t count) {
+  int64_t needs = (count - 1) * w->stride + (w->kernel - 1) * w->dilation + 1 - w->extent;
+  if (automatic_pad == SAME_UPPER || automatic_pad == SAME_LOWER) {
+    int64_t all = needs > 0 ? needs : 0;
+    w->before = automatic_pad == SAME_UPPER ? all / 2 : all - all / 2;
+  } else if (automatic_pad == VALID) {
+    w->before = 0;
   }
-  return 3 + 2 * spatial <= BB_ONNX_RANK;
+  w->after = needs > w->before ? needs - w->before : 0;
+}
+
+/* Is each element of an axis a window of its own? */
+static bool sees_all(const window *w, int64_t count) {
+  return w->kernel == 1 && (count < 0 || (w->stride == 1 && count == w->extent));
+}
+
+typedef struct sight {
+  uint32_t axes; /* spatial */
+  double fill;   /* of the padding */
+  window window[BB_ONNX_RANK];
+  int64_t count
+      [BB_ONNX_RANK]; /* places; -1: known only at run time, and then windows are one element each, side by side */
+  const bb_extent *const *shape; /* of the result */
+  const bb_extent *group, *channels, *maps;
+} sight;
+
+/* All but groups.  False: where windows stand is known only at run time, or there are too many axes. */
+static bool look(const bb_onnx_node *n, const int64_t *kernel, const bb_extent *const *shape,
+                 sight *s) {
+  automatic automatic_pad = automatic_padding(n);
+  *s = (sight){.axes = n->in[0]->rank - 2, .shape = shape};
+  if (3 + 2 * s->axes > BB_ONNX_RANK) return false;
+  for (uint32_t i = 0; i < s->axes; i++) {
+    window *w = &s->window[i];
+    *w = read_window(n, i, kernel[i]);
+    s->count[i] = bb_extent_value(shape[i + 2]);
+    if (w->extent >= 0 && s->count[i] >= 1) {
+      settle(w, automatic_pad, s->count[i]);
+      continue;
+    }
+    bool padded = automatic_pad == NOTSET && (w->before || w->after);
+    if (w->extent >= 0 || w->kernel > 1 || w->stride > 1 || padded) return false;
+  }
+  return true;
 }
 
 enum { LABEL_SAMPLE, LABEL_GROUP, LABEL_CHANNEL, LABEL_MAP, LABEL_PLACE, LABEL_TAP = 100 };
 
-typedef struct apart {
-  const int64_t *kernel;
-  const bb_extent *const *shape; /* of the result */
-  const bb_extent *group, *channels, *maps;
-} apart;
-
-/* What windows see: [N, groups, channels, place, tap, place, tap ...]. */
-static bb_onnx_value *seen(const bb_onnx_node *n, const apart *a, int64_t *label) {
+/* What windows see, taps before channels: neighbours are summed last, and there are more channels than taps. [N, groups,
+ * tap, tap ..., channels, place, place ...]. */
+static bb_onnx_value *seen(const bb_onnx_node *n, const sight *s, int64_t *label) {
   bb_onnx_value *v = n->in[0];
-  const bb_extent *split[BB_ONNX_RANK] = {v->shape[0], a->group, a->channels};
-  uint32_t rank = 3, spatial = v->rank - 2;
-  label[0] = LABEL_SAMPLE, label[1] = LABEL_GROUP, label[2] = LABEL_CHANNEL;
-  for (uint32_t i = 0; i < spatial; i++) {
-    window w = read_window(n, i, a->kernel[i]);
-    int64_t count = bb_extent_value(a->shape[i + 2]);
-    if (w.extent >= 0 && (w.kernel == 1 || w.extent != count * w.kernel))
-      v = bb_onnx_slice(n, v, i + 2, 0, w.kernel == 1 ? w.stride : 1, count * w.kernel);
-    label[rank] = LABEL_PLACE + i;
-    split[rank++] = a->shape[i + 2];
-    label[rank] = LABEL_TAP + i;
-    split[rank++] = bb_onnx_number(n->m, w.kernel);
+  const bb_extent *split[BB_ONNX_RANK] = {v->shape[0], s->group, s->channels};
+  uint32_t rank = 3, last = 3 + s->axes;
+  for (uint32_t i = 0; i < s->axes; i++) {
+    const window *w = &s->window[i];
+    v = bb_onnx_pad_with(n, v, i + 2, w->before, w->after, s->fill);
+    split[rank++] = v->shape[i + 2];
+    if (sees_all(w, s->count[i])) split[rank++] = bb_onnx_number(n->m, 1);
   }
-  return bb_onnx_reshape(n, v, rank, split);
+  v = bb_onnx_reshape(n, v, rank, split);
+  for (uint32_t i = 0; i < s->axes; i++) {
+    const window *w = &s->window[i];
+    if (sees_all(w, s->count[i])) continue;
+    bb_array_windows windows = {0, w->stride, w->dilation, s->count[i], w->kernel};
+    v = bb_onnx_windows(n, v, 3 + 2 * i, &windows);
+  }
+  int64_t perm[BB_ONNX_RANK] = {0, 1};
+  label[0] = LABEL_SAMPLE, label[1] = LABEL_GROUP, label[2 + s->axes] = LABEL_CHANNEL;
+  perm[2 + s->axes] = 2;
+  for (uint32_t i = 0; i < s->axes; i++) {
+    perm[2 + i] = 4 + 2 * i, label[2 + i] = LABEL_TAP + i;
+    perm[last + i] = 3 + 2 * i, label[last + i] = LABEL_PLACE + i;
+  }
+  return bb_onnx_transpose(n, v, perm);
 }
 
-static bb_onnx_value *weights_of(const bb_onnx_node *n, const apart *a, int64_t *label) {
-  const bb_extent *split[BB_ONNX_RANK] = {a->group, a->maps, a->channels};
-  uint32_t spatial = n->in[0]->rank - 2;
+/* --- a product of it with the weights --- */
+
+static bb_onnx_value *weights_of(const bb_onnx_node *n, const sight *s, int64_t *label) {
+  const bb_extent *split[BB_ONNX_RANK] = {s->group, s->maps, s->channels};
   label[0] = LABEL_GROUP, label[1] = LABEL_MAP, label[2] = LABEL_CHANNEL;
-  for (uint32_t i = 0; i < spatial; i++) {
+  for (uint32_t i = 0; i < s->axes; i++) {
     label[3 + i] = LABEL_TAP + i;
     split[3 + i] = n->in[1]->shape[2 + i];
   }
-  return bb_onnx_reshape(n, n->in[1], 3 + spatial, split);
+  return bb_onnx_reshape(n, n->in[1], 3 + s->axes, split);
 }
 
-static bb_onnx_value *product(const bb_onnx_node *n, const int64_t *kernel,
-                              const bb_extent *const *shape) {
-  uint32_t rank = n->in[0]->rank, spatial = rank - 2;
-  int64_t group = bb_onnx_int(n, "group", 1), maps = bb_extent_value(n->in[1]->shape[0]);
-  apart a = {kernel, shape, bb_onnx_number(n->m, group), n->in[1]->shape[1],
-             bb_onnx_number(n->m, maps / group)};
+/* Each channel by itself: no product, but a sum of as many terms as there are taps. */
+static bb_onnx_value *channel_by_channel(const bb_onnx_node *n, const sight *s) {
+  int64_t label[BB_ONNX_RANK], axes[BB_ONNX_RANK];
+  bb_dtype dtype = n->in[0]->dtype, work = bb_onnx_fold_dtype(dtype);
+  bb_onnx_value *v = bb_onnx_cast(n, seen(n, s, label), work);
+  const bb_extent *one = bb_onnx_number(n->m, 1), *along[BB_ONNX_RANK] = {one, s->group};
+  for (uint32_t i = 0; i < s->axes; i++) {
+    along[2 + i] = n->in[1]->shape[2 + i];
+    along[3 + s->axes + i] = one;
+    axes[i] = 2 + i;
+  }
+  along[2 + s->axes] = one;
+  bb_onnx_value *w = bb_onnx_reshape(n, bb_onnx_cast(n, n->in[1], work), v->rank, along);
+  v = bb_onnx_reduce(n, BB_MONOID_SUM, bb_onnx_binary_map(n, BB_X_MUL, v, w), s->axes, axes, false);
+  return bb_onnx_cast(n, v, dtype);
+}
+
+static bb_onnx_value *product(const bb_onnx_node *n, const sight *s) {
+  uint32_t rank = n->in[0]->rank;
   int64_t left[BB_ONNX_RANK], right[BB_ONNX_RANK];
   int64_t out[BB_ONNX_RANK] = {LABEL_SAMPLE, LABEL_GROUP, LABEL_MAP};
-  bb_onnx_value *v = seen(n, &a, left), *w = weights_of(n, &a, right);
-  for (uint32_t i = 0; i < spatial; i++) out[3 + i] = LABEL_PLACE + i;
-  bb_onnx_value *y = bb_onnx_contract(n, v, w, left, right, 3 + spatial, out);
-  y = bb_onnx_reshape(n, y, rank, shape);
+  bb_onnx_value *y;
+  if (bb_onnx_is_one(s->channels) && bb_onnx_is_one(s->maps) && !bb_onnx_is_one(s->group)) {
+    y = channel_by_channel(n, s);
+  } else {
+    bb_onnx_value *v = seen(n, s, left), *w = weights_of(n, s, right);
+    for (uint32_t i = 0; i < s->axes; i++) out[3 + i] = LABEL_PLACE + i;
+    y = bb_onnx_contract(n, v, w, left, right, 3 + s->axes, out);
+  }
+  y = bb_onnx_reshape(n, y, rank, s->shape);
   if (n->nin < 3 || !n->in[2]) return y;
   const bb_extent *one[BB_ONNX_RANK] = {n->in[1]->shape[0]};
-  for (uint32_t i = 0; i < spatial; i++) one[i + 1] = bb_onnx_number(n->m, 1);
+  for (uint32_t i = 0; i < s->axes; i++) one[i + 1] = bb_onnx_number(n->m, 1);
   if (n->in[2]->rank != 1 || n->in[2]->shape[0] != n->in[1]->shape[0])
     bb_onnx_refuse(n, "its bias does not fit its weights");
   return bb_onnx_binary_map(n, BB_X_ADD, y, bb_onnx_reshape(n, n->in[2], rank - 1, one));
@@ -222,10 +278,16 @@ static void convolve(bb_onnx_node *n) {
   shape[0] = n->in[0]->shape[0];
   shape[1] = n->in[1]->shape[0];
   if (!slide(n, kernel, shape)) return;
-  if (is_apart(n, kernel))
-    n->out[0] = product(n, kernel, shape);
-  else
+  sight s;
+  if (!look(n, kernel, shape, &s)) {
     window_result(n, shape);
+    return;
+  }
+  int64_t group = bb_onnx_int(n, "group", 1), maps = bb_extent_value(n->in[1]->shape[0]);
+  s.group = bb_onnx_number(n->m, group);
+  s.channels = n->in[1]->shape[1];
+  s.maps = bb_onnx_number(n->m, maps / group);
+  n->out[0] = product(n, &s);
 }
 
 void bb_onnx_convolution(bb_onnx_node *n) {
@@ -297,6 +359,58 @@ void bb_onnx_transposed_convolution(bb_onnx_node *n) {
   bb_onnx_misc_result(n, n->in[0]->dtype, n->in[0]->rank, shape);
 }
 
+/* --- pools --- */
+
+/* Of how many elements each mean along an axis is, as a column of the result. */
+static bb_onnx_value *counted(const bb_onnx_node *n, const sight *s, uint32_t axis, bb_dtype dtype,
+                              bool with_padding) {
+  const window *w = &s->window[axis];
+  window given = read_window(n, axis, w->kernel); /* its pads, before as many as windows see */
+  int64_t first = with_padding ? -w->before : 0;
+  int64_t end = w->extent;
+  if (with_padding) end += automatic_padding(n) == NOTSET ? given.after : w->after;
+  const bb_expr **element = BB_NEW(n->m->arena, const bb_expr *, (size_t)s->count[axis]);
+  for (int64_t p = 0; p < s->count[axis]; p++) {
+    int64_t count = 0;
+    for (int64_t t = 0; t < w->kernel; t++) {
+      int64_t at = p * w->stride - w->before + t * w->dilation;
+      count += at >= first && at < end;
+    }
+    if (!count) count = 1; /* nothing but padding, whose sum is 0 */
+    element[p] = bb_expr_const(n->m->program, dtype, (double)count);
+  }
+  const bb_extent *shape[BB_ONNX_RANK], *one = bb_onnx_number(n->m, 1);
+  for (uint32_t i = 0; i < s->axes; i++) shape[i] = i == axis ? s->shape[i + 2] : one;
+  return bb_onnx_value_of_elements(n->m, dtype, s->axes, shape, (uint32_t)s->count[axis], element);
+}
+
+/* A fold of what each window of each channel sees. */
+static bb_onnx_value *folded(const bb_onnx_node *n, sight *s) {
+  int64_t label[BB_ONNX_RANK], axes[BB_ONNX_RANK];
+  bb_dtype dtype = n->in[0]->dtype;
+  bool mean = strcmp(n->row->name, "AveragePool") == 0;
+  s->group = n->in[0]->shape[1];
+  s->channels = bb_onnx_number(n->m, 1);
+  s->fill = mean ? 0 : -INFINITY;
+  bb_onnx_value *v = seen(n, s, label);
+  for (uint32_t i = 0; i < s->axes; i++) axes[i] = 2 + i;
+  if (mean) v = bb_onnx_cast(n, v, bb_onnx_fold_dtype(dtype));
+  v = bb_onnx_reduce(n, mean ? BB_MONOID_SUM : BB_MONOID_MAX, v, s->axes, axes, false);
+  v = bb_onnx_reshape(n, v, n->in[0]->rank, s->shape);
+  for (uint32_t i = 0; mean && i < s->axes; i++)
+    v = bb_onnx_binary_map(n, BB_X_DIV, v,
+                           counted(n, s, i, v->dtype, bb_onnx_int(n, "count_include_pad", 0)));
+  return bb_onnx_cast(n, v, dtype);
+}
+
+/* Are all places known before a run, their elements numbers that a fold takes, and nothing else asked for? */
+static bool folds(const bb_onnx_node *n, const sight *s) {
+  bool power = strcmp(n->row->name, "LpPool") == 0;
+  for (uint32_t i = 0; i < s->axes; i++)
+    if (s->count[i] < 1 || s->count[i] > BB_ONNX_ELEMENTS) return false;
+  return !power && n->nout == 1 && bb_dtype_is_float(n->in[0]->dtype);
+}
+
 /* The second result of MaxPool: where in the input each largest element is. */
 void bb_onnx_pool(bb_onnx_node *n) {
   bb_onnx_value *v = n->in[0], *out[2];
@@ -308,6 +422,11 @@ void bb_onnx_pool(bb_onnx_node *n) {
   shape[0] = v->shape[0];
   shape[1] = v->shape[1];
   if (!slide(n, kernel, shape)) return;
+  sight s;
+  if (look(n, kernel, shape, &s) && folds(n, &s)) {
+    n->out[0] = folded(n, &s);
+    return;
+  }
   out[0] = bb_onnx_value_new(n->m, v->dtype, v->rank, shape);
   out[1] = bb_onnx_value_new(n->m, BB_I64, v->rank, shape);
   bb_misc own = bb_onnx_own_kernel(n);

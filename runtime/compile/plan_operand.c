@@ -41,13 +41,16 @@ static void make_piece(bb_maker *m, const bb_misc_port *port, const bb_piece *fr
     bool whole = index->kind == BB_INDEX_DIM;
     if (!whole)
       offset = bb_expr_make(m->program, BB_X_ADD, offset, scaled(m, step, index->start), NULL);
-    if (index->kind == BB_INDEX_FIXED) continue;
-    uint32_t axis = 0;
-    while (axis < port->axes && (taken[axis] || port->axis[axis] != index->dim)) axis++;
-    if (axis == port->axes)
-      bb_fail(m->ctx, BB_ERROR_UNSUPPORTED, "an operand read along a dim that it lacks");
-    taken[axis] = true;
-    stride[axis] = bb_formula_of(m->program, m->arena, whole ? step : scaled(m, step, index->step));
+    for (uint32_t k = 0; k < bb_index_dims(index); k++) {
+      uint32_t axis = 0;
+      bb_dim dim = bb_index_dim(index, k);
+      while (axis < port->axes && (taken[axis] || port->axis[axis] != dim)) axis++;
+      if (axis == port->axes)
+        bb_fail(m->ctx, BB_ERROR_UNSUPPORTED, "an operand read along a dim that it lacks");
+      taken[axis] = true;
+      stride[axis] = bb_formula_of(m->program, m->arena,
+                                   whole ? step : scaled(m, step, k ? index->by : index->step));
+    }
   }
   uint32_t tensor = bb_maker_tensor(m, from->source);
   bb_maker_note_used(m, tensor);

@@ -108,6 +108,19 @@ typedef struct view {
   bb_dim joined;
 } view;
 
+/* Of an index of windows, which may overlap. */
+static void place_windows(const view *v, bb_span axis, const bb_index *index, bb_span *place,
+                          bb_span *tap, double **data) {
+  place->stride = axis.stride * index->step;
+  tap->stride = axis.stride * index->by;
+  if (place->length == 0 || tap->length == 0) return;
+  int64_t low = index->start, high = index->start;
+  int64_t far[2] = {(place->length - 1) * index->step, (tap->length - 1) * index->by};
+  for (int k = 0; k < 2; k++) *(far[k] < 0 ? &low : &high) += far[k];
+  if (low < 0 || high >= axis.length) refuse(v->run, v->node, "a window beyond its axis");
+  *data += index->start * axis.stride;
+}
+
 /* One axis of the source under its index; *data moves to the first element. */
 static void place_axis(const view *v, slots *s, bb_span axis, const bb_index *index,
                        int64_t piece_length, double **data) {
@@ -119,6 +132,14 @@ static void place_axis(const view *v, slots *s, bb_span axis, const bb_index *in
   }
   bb_span *span = take_slot(s, index->dim);
   if (!span) refuse(v->run, v->node, "an index over a dim that the view lacks");
+  if (index->kind == BB_INDEX_WINDOW) {
+    bb_span *tap = take_slot(s, index->tap);
+    if (!tap) refuse(v->run, v->node, "an index over a dim that the view lacks");
+    if (index->dim == v->joined || index->tap == v->joined)
+      refuse(v->run, v->node, "windows along the joined dim");
+    place_windows(v, axis, index, span, tap, data);
+    return;
+  }
   if (index->dim == v->joined) span->length = piece_length;
   if (index->kind == BB_INDEX_DIM) {
     bool part = index->dim == v->joined;
