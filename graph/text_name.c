@@ -15,16 +15,16 @@ bool bb_is_name_char(char c) {
 /* The words of the text form.  A tensor of such a name is quoted, so that a word never is one. */
 static bool is_word(const char *name) {
   static const char *const words[] = {
-      "_",         "blockbuster", "program",     "stage",    "serial",  "symbol",    "dim",
-      "input",     "constant",    "local",       "output",   "root",    "graph",     "candidate",
-      "snapshot",  "step",        "run",         "misc",     "map",     "collect",   "fold",
-      "invariant", "reduce",      "argreduce",   "scan",     "view",    "join",      "file",
-      "none",      "axis",        "coord",       "extent",   "let",     "in",        "nan",
-      "inf",       "as",          "at",          "once",     "chosen",  "array",     "block",
-      "partition", "fused",       "elementwise", "contract", "reshape", "transpose", "broadcast",
-      "slice",     "concat",      "level",       "row",      "col",     "yield",     "exclusive",
-      "reverse",   "absent",      "monoid",      "safe",     "exps",    "axes",      "keep",
-      "perm",      "by",          "length",      "start",    "apart",   "taps",      "windows",
+      "_",         "blockbuster", "program",     "stage",    "serial",   "symbol",    "dim",
+      "input",     "constant",    "local",       "output",   "root",     "graph",     "candidate",
+      "snapshot",  "step",        "run",         "misc",     "map",      "collect",   "fold",
+      "invariant", "reduce",      "argreduce",   "scan",     "view",     "join",      "file",
+      "none",      "axis",        "coord",       "extent",   "let",      "in",        "nan",
+      "inf",       "as",          "at",          "once",     "chosen",   "array",     "block",
+      "partition", "fused",       "elementwise", "contract", "reshape",  "transpose", "broadcast",
+      "slice",     "concat",      "level",       "row",      "col",      "yield",     "exclusive",
+      "reverse",   "absent",      "monoid",      "safe",     "exps",     "axes",      "keep",
+      "perm",      "by",          "length",      "start",    "dilation", "taps",      "windows",
 #define BB_EXPR(id, name, arity, cost, text) name,
 #include "expr.def"
 #undef BB_EXPR

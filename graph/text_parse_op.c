@@ -53,9 +53,9 @@ void bb_array_build(bb_context *ctx, void *argument) {
                                   t->length);
     break;
   case BB_A_WINDOWS:
-    t->result[0] =
-        bb_array_windows_of(array, t->name, t->in[0], (uint32_t)t->ints[0],
-                            &(bb_array_windows){t->start, t->step, t->apart, t->length, t->taps});
+    t->result[0] = bb_array_windows_of(
+        array, t->name, t->in[0], (uint32_t)t->ints[0],
+        &(bb_array_windows){t->start, t->step, t->dilation, t->length, t->taps});
     break;
   case BB_A_CONCAT:
     t->result[0] = bb_array_concat(array, t->name, t->nin, t->in, (uint32_t)t->ints[0]);
@@ -117,15 +117,15 @@ static void read_option(bb_op_text *t) {
     read_int_list(t, true);
   } else if (cut) {
     bool windows = t->op == BB_A_WINDOWS;
-    int64_t *to = bb_read_accept(r, "start")              ? &t->start
-                  : bb_read_accept(r, "by")               ? &t->step
-                  : bb_read_accept(r, "length")           ? &t->length
-                  : windows && bb_read_accept(r, "apart") ? &t->apart
-                  : windows && bb_read_accept(r, "taps")  ? &t->taps
-                                                          : NULL;
+    int64_t *to = bb_read_accept(r, "start")                 ? &t->start
+                  : bb_read_accept(r, "by")                  ? &t->step
+                  : bb_read_accept(r, "length")              ? &t->length
+                  : windows && bb_read_accept(r, "dilation") ? &t->dilation
+                  : windows && bb_read_accept(r, "taps")     ? &t->taps
+                                                             : NULL;
     if (!to)
       bb_read_fail(r, place, "expected axis, start, by%s",
-                   windows ? ", length, apart or taps" : " or length");
+                   windows ? ", length, dilation or taps" : " or length");
     bb_read_expect(r, "=");
     *to = bb_read_integer(r);
   } else {
@@ -161,7 +161,7 @@ static void check_options(bb_op_text *t) {
 
 static bool is_option(const bb_reader *r) {
   static const char *const words[] = {"axis", "axes",   "keep",  "exclusive", "reverse", "perm",
-                                      "by",   "length", "start", "apart",     "taps"};
+                                      "by",   "length", "start", "dilation",  "taps"};
   for (size_t i = 0; i < sizeof words / sizeof *words; i++)
     if (bb_read_is(r, words[i])) return true;
   return false;
@@ -303,7 +303,7 @@ void bb_array_read_op(bb_op_text *t) {
   };
   bb_reader *r = t->a->r;
   t->place = r->token.start;
-  t->step = t->apart = t->taps = 1;
+  t->step = t->dilation = t->taps = 1;
   while (t->op < BB_ARRAY_OP_COUNT && !bb_read_is(r, name[t->op])) t->op++;
   if (t->op == BB_ARRAY_OP_COUNT) bb_read_fail_expected(r, "an array operator");
   bb_read_next(r);

@@ -172,7 +172,7 @@ static void write_layout(writer *a, const bb_array_node *node) {
     bb_put(a->w->out, ", axis=%lld, start=%lld, by=%lld, length=%lld", (long long)ints[0],
            (long long)ints[1], (long long)ints[2], (long long)ints[3]);
   if (node->op == BB_A_WINDOWS)
-    bb_put(a->w->out, ", axis=%lld, start=%lld, by=%lld, length=%lld, apart=%lld, taps=%lld",
+    bb_put(a->w->out, ", axis=%lld, start=%lld, by=%lld, length=%lld, dilation=%lld, taps=%lld",
            (long long)ints[0], (long long)ints[1], (long long)ints[2], (long long)ints[4],
            (long long)ints[3], (long long)ints[5]);
   if (node->op == BB_A_CONCAT) bb_put(a->w->out, ", axis=%lld", (long long)ints[0]);

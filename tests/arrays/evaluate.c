@@ -157,6 +157,11 @@ static double moved(const evaluator *e, const int64_t *index) {
   if (n->op == BB_A_TRANSPOSE)
     for (uint32_t i = 0; i < in->rank; i++) from[n->ints[i]] = index[i];
   if (n->op == BB_A_SLICE) from[n->ints[0]] = n->ints[1] + n->ints[2] * index[n->ints[0]];
+  if (n->op == BB_A_WINDOWS) {
+    int64_t axis = n->ints[0], place = index[axis], tap = index[axis + 1];
+    for (uint32_t i = (uint32_t)axis + 1; i < in->rank; i++) from[i] = index[i + 1];
+    from[axis] = n->ints[1] + n->ints[2] * place + n->ints[3] * tap;
+  }
   if (n->op == BB_A_CONCAT) {
     int64_t *at = &from[n->ints[0]];
     uint32_t piece = 0;

@@ -12,6 +12,8 @@ enum { EXTENTS = 6, ELEMENTS_MAX = 3000, POOL_MAX = 256 };
 typedef struct maker {
   bb_program *program;
   random_state random;
+  bool
+      windows; /* are drawn, too: not for seeds of before they were, so that these mean what they did */
   int64_t symbol[SYMBOL_MAX];
   bb_array *array;
   const bb_extent *extent[EXTENTS];
@@ -352,6 +354,20 @@ static uint32_t slice_any(maker *k, uint32_t v) {
   return sliced(k, v, axis, start, 1, n);
 }
 
+/* Windows that may overlap, somewhere on an axis. */
+static uint32_t windows_any(maker *k, uint32_t v) {
+  uint32_t rank = rank_of(k, v), axis = below(k, rank);
+  int64_t full = bb_extent_value(value_of(k, v)->shape[axis]);
+  if (full < 3 || rank > 4) return slice_any(k, v);
+  bb_array_windows w = {.step = 1 + below(k, 3), .by = 1 + below(k, 2)};
+  w.taps = 1 + below(k, 3);
+  if (w.by * (w.taps - 1) >= full) w.taps = 1;
+  int64_t most = (full - 1 - w.by * (w.taps - 1)) / w.step + 1;
+  w.places = chance(k, 50) ? most : 1 + below(k, (uint32_t)most);
+  w.start = below(k, (uint32_t)(full - w.by * (w.taps - 1) - w.step * (w.places - 1)));
+  return moved(k, v, bb_array_windows_of(k->array, "windows", k->value[v], axis, &w));
+}
+
 static uint32_t joined(maker *k, uint32_t count, const uint32_t *v, uint32_t axis) {
   uint32_t in[4];
   double bound = 0;
@@ -493,7 +509,10 @@ static void operation(maker *k) {
   case 10: v = einsum(k, any(k, 1)); break;
   case 11: v = reshape_any(k, any(k, 1)); break;
   case 12: v = transpose_any(k, any(k, 2)); break;
-  case 13: v = slice_any(k, any(k, 1)); break;
+  case 13:
+    v = any(k, 1);
+    v = k->windows && chance(k, 70) ? windows_any(k, v) : slice_any(k, v);
+    break;
   case 14: v = concat_any(k, any(k, 1)); break;
   case 15: v = broadcast_any(k, any(k, 1)); break;
   case 16: v = product(k, softmax(k, any(k, 2)), any_extent(k)); break;
@@ -557,6 +576,7 @@ array_case array_case_make(bb_context *ctx, uint64_t seed, uint32_t size) {
   maker *k = BB_NEW(p->arena, maker, 1);
   k->program = p;
   k->random.state = seed;
+  k->windows = seed >= 10000;
   k->array = p->array = bb_array_create(p);
   extents_new(k);
   for (uint32_t i = 0; i < size; i++) operation(k);

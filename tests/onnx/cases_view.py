@@ -475,6 +475,31 @@ def kernels():
     yield single("Conv-points-far", "Conv", [image, rand(3, 4, 1, 1)], strides=[3, 2], auto_pad="SAME_LOWER")
     yield single("Conv-line", "Conv", [rand(2, 3, 12), rand(4, 3, 4)], strides=[4], auto_pad="SAME_UPPER")
     yield single("Conv-stripes", "Conv", [image, rand(3, 4, 1, 3), rand(3)], strides=[1, 3], auto_pad="SAME_UPPER")
+    yield single("Conv-each-channel", "Conv", [image, rand(4, 1, 3, 3), rand(4)], group=4, pads=[1, 1, 1, 1])
+    yield single("Conv-each-channel-twice", "Conv", [image, rand(8, 1, 2, 5)], group=4, pads=[0, 2, 1, 2], strides=[1, 2])
+    yield single("Conv-cube", "Conv", [rand(1, 3, 5, 4, 6), rand(4, 3, 3, 2, 3), rand(4)], pads=[1, 0, 1, 1, 1, 1], strides=[2, 1, 2])
+    yield single("Conv-in-the-padding", "Conv", [rand(1, 2, 3), rand(3, 2, 2)], pads=[4, 5], strides=[3])
+    yield single("Conv-half", "Conv", [image.astype(np.float16), rand(3, 4, 3, 3).astype(np.float16)], pads=[1, 1, 1, 1])
+    yield single("Conv-double", "Conv", [image.astype(np.float64), rand(3, 4, 3, 3).astype(np.float64)], pads=[1, 1, 1, 1])
+    # What windows overlap in stays one axis, whatever it is split into around them.
+    two, kernel = [N("Conv", ["x", "w"], ["c"], pads=[1, 1])], {"w": rand(4, 4, 3)}
+    yield graph_case("Conv-then-split", two + [N("Reshape", ["c", "to"], ["r"]), N("Softmax", ["r"], ["y"], axis=2)], {"x": rand(2, 4, 12)}, ["y"],
+                     kernel | {"to": np.array([2, 4, 3, 4])})
+    yield graph_case("Conv-of-split", [N("Reshape", ["z", "to"], ["x"])] + two + [N("Reshape", ["c", "back"], ["r"]), N("Add", ["z", "r"], ["y"])],
+                     {"z": rand(2, 4, 3, 4)}, ["y"], kernel | {"to": np.array([2, 4, 12]), "back": np.array([2, 4, 3, 4])})
+    yield graph_case("Conv-of-half", [N("Slice", ["z", "a", "b", "two", "s"], ["x"])] + two + [N("Add", ["x", "c"], ["y"])], {"z": rand(2, 4, 12)}, ["y"],
+                     kernel | {"a": np.array([1]), "b": np.array([12]), "two": np.array([2]), "s": np.array([2])})
+    yield graph_case("Conv-of-constant", [N("Expand", ["z", "to"], ["x"])] + two + [N("Relu", ["c"], ["y"])], {"z": rand(2, 4, 1)}, ["y"],
+                     kernel | {"to": np.array([2, 4, 9])})
+    yield graph_case("Conv-twice", two + [N("Relu", ["c"], ["r"]), N("Conv", ["r", "w"], ["d"], pads=[1, 1]), N("Add", ["x", "d"], ["s"]), N("Transpose", ["s"], ["y"], perm=[2, 0, 1])],
+                     {"x": rand(2, 4, 7)}, ["y"], kernel)
+    yield single("MaxPool-overlaps", "MaxPool", [image], kernel_shape=[3, 3], strides=[2, 2], pads=[1, 1, 1, 1])
+    yield single("MaxPool-dilated", "MaxPool", [image], kernel_shape=[2, 3], dilations=[3, 2], pads=[1, 2, 2, 0])
+    yield single("MaxPool-half", "MaxPool", [image.astype(np.float16)], kernel_shape=[3, 2], pads=[2, 0, 0, 1])
+    for counted in (0, 1):
+        yield single(f"AveragePool-ceil-{counted}", "AveragePool", [rand(2, 3, 8, 9)], since=19, kernel_shape=[3, 3], strides=[2, 4], pads=[1, 2, 1, 1], ceil_mode=1,
+                     count_include_pad=counted, by="runtime")
+        yield single(f"AveragePool-same-{counted}", "AveragePool", [image], kernel_shape=[3, 2], strides=[2, 1], auto_pad="SAME_UPPER", count_include_pad=counted)
     yield single("MaxPool", "MaxPool", [image], kernel_shape=[2, 3], strides=[2, 1], pads=[0, 1, 0, 1])
     open_image = [["N", 4, "H", "W"]]
     for name, given in [("same", dict(pads=[1, 1, 1, 1])), ("steps", dict(strides=[2, 3], pads=[1, 0, 2, 1], dilations=[2, 1])),
