@@ -132,11 +132,20 @@ static void outside(bb_array *array) {
   bb_array_slice(array, "cut", input2(array, "a", 3, 4), 1, 2, 1, 3);
 }
 
+static void windows_outside(bb_array *array) {
+  bb_array_windows w = {.start = 0, .step = 1, .by = 1, .places = 2, .taps = 3};
+  bb_array_windows_of(array, "seen", input2(array, "a", 3, 4), 1, &w);
+  w.by = 2;
+  bb_array_windows_of(array, "seen", input2(array, "b", 3, 4), 1, &w);
+}
+
 static void test_builders_name_the_node(void **state) {
   (void)state;
   assert_string_equal(run(misfit).message, "node binary: shapes [3,4] and [5,4] do not broadcast");
   assert_string_equal(run(misreshaped).message, "node flat: shape [3,4] does not reshape to [13]");
   assert_non_null(strstr(run(outside).message, "node cut: slice from 2 by 1 of length 3"));
+  assert_non_null(strstr(run(windows_outside).message,
+                         "node seen: 2 windows of 3 from 0 by 1 leave axis 1 of shape [3,4]"));
 }
 
 /* --- folding --- */

@@ -262,6 +262,18 @@ static const struct {
      BLOCK "input X : f32[8,4] dims [P,Q] output O : f32[4] dims [Q] "
            "root { %x = input X[8,Q] : [Q]f32(Q,_) output O[Q] = %x }",
      NULL},
+    {BB_LAW_ACCESS_RANGE,
+     BLOCK "input X : f32[8] dims [P] output O : f32[4,4] dims [H,Q] "
+           "root { %x = input X[2+Q+H] : [H][Q]f32(Q,_) output O[H,Q] = %x }",
+     NULL},
+    {BB_LAW_ACCESS_RANGE,
+     BLOCK "input X : f32[8] dims [P] output O : f32[4,4] dims [H,Q] "
+           "root { %x = input X[2+Q-H] : [H][Q]f32(Q,_) output O[H,Q] = %x }",
+     NULL},
+    {BB_LAW_ACCESS,
+     BLOCK "input X : f32[4,4] dims [H,Q] output O : f32[8] dims [P] "
+           "root { %x = input X[H,Q] : [H][Q]f32(Q,_) output O[0+Q+H] = %x }",
+     NULL},
     {BB_LAW_ACCESS_JOIN,
      BLOCK "input X : f32[4] dims [Q] output O : f32[8] dims [P] "
            "root { %x = input X of join P (X[P] at 0 to 4, X[P] at 5 to 9) : [P]f32(P,_) "
@@ -310,6 +322,8 @@ static const struct {
     {BB_LAW_ARRAY_TYPE, ARRAY "y = contract(X[a,b], X[c,b] -> [a,c]) output y", change_type},
     {BB_LAW_ARRAY_TYPE, ARRAY "y = transpose(X, perm=[1,0]) output y", change_type},
     {BB_LAW_ARRAY_TYPE, ARRAY "y = slice(X, axis=0, length=3) output y", change_type},
+    {BB_LAW_ARRAY_TYPE, ARRAY "y = windows(X, axis=1, length=2, taps=3) output y", change_type},
+    {BB_LAW_ARRAY_NODE, ARRAY "y = windows(X, axis=1, length=2, taps=3) output y", drop_attributes},
     {BB_LAW_ARRAY_TYPE, ARRAY "y = concat(X, X, axis=0) output y", change_type},
     {BB_LAW_ARRAY_TYPE, ARRAY "y = scan sum(X, axis=0) output y", change_type},
     {BB_LAW_ARRAY_DIMS,
@@ -376,6 +390,10 @@ static void test_lawful(void **state) {
       BLOCK "input X : f32[4] dims [Q] output O : f32[8] dims [P] "
             "root { %x = input X of join P (X[P] at 0 to 4, X[3-P] at 4 to 8) : [P]f32(P,_) "
             "output O[P] = %x }",
+      BLOCK "input X : f32[8] dims [P] output O : f32[4,4] dims [H,Q] "
+            "root { %x = input X[1+Q+H] : [H][Q]f32(Q,_) output O[H,Q] = %x }",
+      BLOCK "input X : f32[8] dims [P] output O : f32[4,4] dims [H,Q] "
+            "root { %x = input X[3+Q-H] : [H][Q]f32(Q,_) output O[H,Q] = %x }",
       PARTITION "candidate c0 { graph " COPY("T", "O") "} candidate c1 { graph " COPY(
           "X", "T") "} "
                     "step run 1() to () step run 0() to ()",

@@ -21,6 +21,7 @@ flat = reshape(product) : f32[2*S,8]
 turned = transpose(product, perm=[1,0,2])
 wide = broadcast(sum) : f32[2,S,4]
 even = slice(product, axis=-1, by=2, length=4)
+seen = windows(product, axis=2, start=1, by=2, length=3, dilation=1, taps=2)
 joined = concat(even, wide, axis=2)
 wider = elementwise f32(half)
 picked = misc "Gather" 13(table, I) {axis=0} : f32[2,S,8]
@@ -30,6 +31,7 @@ output running
 output flat
 output turned
 output joined
+output seen
 output picked
 output halves = wider
 output shifted = elementwise joined-sum
