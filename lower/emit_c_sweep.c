@@ -240,14 +240,18 @@ static const bb_expr *put_exps(bb_c *c, const bb_tile_stmt *s, const sweep *w, u
 }
 
 /* Lane l of the line at hand: the element, where it is kept if others read it, and where it is folded into.
- * Short loops of constant length are made straight before they can become vectors, unless told not to. */
+ * Short loops of constant length are made straight before they can become vectors, unless told not to.  most: not 0: lanes
+ * from there on have no element, and hold what a fold begins with. */
 static void put_lanes(bb_c *c, const bb_tile_stmt *s, const bb_tile_stmt *fold, const sweep *w,
-                      uint32_t lanes, const char **operand) {
+                      uint32_t lanes, uint32_t most, const char **operand) {
   const bb_tile *t = &c->p->tile[s->result];
   const bb_expr *expr = put_exps(c, s, w, lanes, operand);
   lane_loop loop;
   begin_lanes(c, &loop, lanes);
   const char *value = bb_c_expression(c, expr, operand, place(c, s, 0), place(c, s, 1));
+  if (most)
+    value = bb_arena_printf(arena(c), "%s < %u ? %s : bb_first_%s_%s", w->at, most, value,
+                            bb_c_monoid(c, fold->monoid), bb_c_suffix(c, t->dtype));
   bb_c_line(c, "const %s made = %s;", bb_c_element(c, t->dtype), value);
   if (c->tile[s->result].readers > 1) bb_c_line(c, "%s = made;", bb_c_at(c, s->result, "r", "c"));
   bb_c_line(c, "lane[l] = bb_%s_%s_%s(lane[l], made);", is_extremum(fold) ? "over" : "next",
@@ -271,35 +275,41 @@ static void put_odd_lanes(bb_c *c, const bb_tile_stmt *fold, uint32_t lanes) {
 }
 
 /* Operands of the lanes alone are read once for all columns. */
-static void hold_lanes(bb_c *c, const bb_tile_stmt *s, uint32_t lanes, const char **held) {
+static void hold_lanes(bb_c *c, const bb_tile_stmt *s, uint32_t lanes, uint32_t most,
+                       const char **held) {
   for (uint32_t i = 0; i < s->operands; i++) {
     const bb_tile *o = &c->p->tile[s->operand[i]];
     held[i] = NULL;
     if (!o->rows || o->cols || !bb_expr_uses_arg(s->expr, i)) continue;
     uint32_t k = c->temporaries++;
     bb_c_line(c, "%s x%u[%u];", bb_c_element(c, o->dtype), k, lanes);
-    bb_c_line(c, "for (int64_t l = 0; l < %u; l++) x%u[l] = %s;", lanes, k,
-              bb_c_at(c, s->operand[i], "(first + l)", "0"));
+    const char *value = bb_c_at(c, s->operand[i], "(first + l)", "0");
+    if (most) value = bb_arena_printf(arena(c), "first + l < %u ? %s : 0", most, value);
+    bb_c_line(c, "for (int64_t l = 0; l < %u; l++) x%u[l] = %s;", lanes, k, value);
     held[i] = bb_arena_printf(arena(c), "x%u[l]", k);
   }
 }
 
-/* A turned tile: lanes are rows, and stay apart. */
-static void sweep_down(bb_c *c, const bb_tile_stmt *s, const bb_tile_stmt *fold, uint32_t lanes) {
+/* A turned tile: lanes are rows, and stay apart.  Nothing is read behind the last row of what lies in an array (most). */
+static void sweep_down(bb_c *c, const bb_tile_stmt *s, const bb_tile_stmt *fold, uint32_t lanes,
+                       uint32_t most) {
   const bb_tile *t = &c->p->tile[s->result];
   const char *operand[BB_TILE_OPERANDS], *held[BB_TILE_OPERANDS];
   sweep w = sweep_of(t, true);
-  bb_c_line(c, "for (int64_t first = 0; first < %s; first += %u) {",
-            bb_c_whole_count(c, s->result, BB_AXIS_ROW), lanes);
+  if (most)
+    bb_c_line(c, "for (int64_t first = 0; first < %u; first += %u) {", most, lanes);
+  else
+    bb_c_line(c, "for (int64_t first = 0; first < %s; first += %u) {",
+              bb_c_whole_count(c, s->result, BB_AXIS_ROW), lanes);
   c->indent++;
   put_empty_lanes(c, fold, t, lanes);
-  hold_lanes(c, s, lanes, held);
+  hold_lanes(c, s, lanes, most, held);
   bb_c_line(c, "for (int64_t c = 0; c < %s; c++) {", bb_c_count(c, s->result, BB_AXIS_COL));
   c->indent++;
   read_once(c, s, &w, operand);
   for (uint32_t i = 0; i < s->operands; i++)
     if (held[i]) operand[i] = held[i];
-  put_lanes(c, s, fold, &w, lanes, operand);
+  put_lanes(c, s, fold, &w, lanes, most, operand);
   c->indent--;
   bb_c_line(c, "}");
   put_odd_lanes(c, fold, lanes);
@@ -319,7 +329,7 @@ static void sweep_along(bb_c *c, const bb_tile_stmt *s, const bb_tile_stmt *fold
   read_once(c, s, &w, operand);
   bb_c_line(c, "for (int64_t first = 0; first < %u; first += %u) {", t->cols, lanes);
   c->indent++;
-  put_lanes(c, s, fold, &w, lanes, operand);
+  put_lanes(c, s, fold, &w, lanes, 0, operand);
   c->indent--;
   bb_c_line(c, "}");
   put_odd_lanes(c, fold, lanes);
@@ -334,14 +344,14 @@ bool bb_c_map_and_fold(bb_c *c, const bb_tile_stmt *s, const bb_tile_stmt *fold)
     return false;
   const bb_tile *t = &c->p->tile[s->result];
   bool turned = c->tile[s->result].turned;
-  uint32_t along = !turned                ? t->cols
-                   : has_room(c, s, true) ? bb_c_whole(t->rows)
-                   : t->rows % 8          ? 1
-                                          : t->rows;
-  uint32_t lanes = lanes_for(c, along, turned);
+  bool ragged = turned && t->rows % 8 && !has_room(c, s, true);
+  uint32_t lanes = lanes_for(c, turned ? bb_c_whole(t->rows) : t->cols, turned);
   if (!t->rows || !t->cols || !lanes || fold->second != BB_NONE || fold->axis != BB_AXIS_COL ||
       !bb_dtype_is_float(t->dtype))
     return false;
-  (turned ? sweep_down : sweep_along)(c, s, fold, lanes);
+  if (turned)
+    sweep_down(c, s, fold, lanes, ragged ? t->rows : 0);
+  else
+    sweep_along(c, s, fold, lanes);
   return true;
 }

@@ -134,12 +134,18 @@ BB_FOLD_ROWS(min)
       }                                                                                            \
       for (int64_t l = 0; l < 4 * BB_LANES; l++) to[i + l] = lane[l];                              \
     }                                                                                              \
-    for (int64_t l = i; l < rows; l++) to[l] = BB_NAME(bb_first_##name);                           \
-    for (int64_t j = 0; j < cols; j++)                                                             \
-      for (int64_t l = i; l < rows; l++) {                                                         \
-        BB_REAL held = to[l], x = from[j * pitch + l];                                             \
-        to[l] = BB_NAME(bb_next_##name)(held, x);                                                  \
-      }                                                                                            \
+    for (; i < rows; i += BB_LANES) {                                                              \
+      const int64_t left = rows - i < BB_LANES ? rows - i : BB_LANES;                              \
+      BB_REAL lane[BB_LANES];                                                                      \
+      for (int64_t l = 0; l < BB_LANES; l++) lane[l] = BB_NAME(bb_first_##name);                   \
+      for (int64_t j = 0; j < cols; j++)                                                           \
+        for (int64_t l = 0; l < BB_LANES; l++) {                                                   \
+          BB_REAL held = lane[l];                                                                  \
+          BB_REAL x = l < left ? from[j * pitch + i + l] : BB_NAME(bb_first_##name);               \
+          lane[l] = BB_NAME(bb_next_##name)(held, x);                                              \
+        }                                                                                          \
+      for (int64_t l = 0; l < left; l++) to[i + l] = lane[l];                                      \
+    }                                                                                              \
   }
 BB_FOLD_DOWN(sum)
 BB_FOLD_DOWN(prod)

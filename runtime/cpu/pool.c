@@ -1,9 +1,12 @@
 /* pool.c - a few threads that take tasks from a counter.
  *
  * The counter, a ticket, says in its upper half which round of work it counts and in its lower half which task is next.
- * A thread takes a task by raising the ticket that it has looked at: if that succeeds, the round is the one whose
- * function it has read, and the round cannot end before the task is done.  Nobody waits for a thread that took none:
+ * A thread takes tasks by raising the ticket that it has looked at: if that succeeds, the round is the one whose
+ * function it has read, and the round cannot end before the tasks are done.  Nobody waits for a thread that took none:
  * one that wakes up late finds the round over.  Between rounds, while the function changes, the round is odd.
+ *
+ * To raise it takes as long as the line that it lies in takes from one processor to another, which is longer than a short
+ * task: a thread takes a share of what is left, less and less of it, so that all end at about the same time.
  *
  * A thread that has nothing to do looks for work for some time, since nests follow each other closely, and then sleeps.
  */
@@ -44,19 +47,27 @@ static uint32_t round_of(uint64_t ticket) {
   return (uint32_t)(ticket >> 32);
 }
 
+/* How many tasks a thread takes at once of so many that are left. */
+static int64_t share_of(int64_t left, int64_t threads) {
+  const int64_t shares = 16; /* of each thread's part */
+  int64_t share = left / (threads * shares);
+  return share ? share : 1;
+}
+
 /* Until the round that was looked at has no more. */
 static void take_tasks(bb_pool *p, uint32_t number) {
   int64_t done = 0;
   uint64_t ticket = atomic_load(&p->ticket);
   while (round_of(ticket) % 2 == 0) {
-    int64_t task = (uint32_t)ticket;
-    if (task >= atomic_load(&p->tasks)) break;
+    int64_t task = (uint32_t)ticket, tasks = atomic_load(&p->tasks);
+    if (task >= tasks) break;
+    int64_t share = share_of(tasks - task, p->threads);
     bb_task *function = atomic_load_explicit(&p->function, memory_order_relaxed);
     void *user = atomic_load_explicit(&p->user, memory_order_relaxed);
     int64_t first = atomic_load_explicit(&p->first, memory_order_relaxed);
-    if (!atomic_compare_exchange_weak(&p->ticket, &ticket, ticket + 1)) continue;
-    function(user, first + task, number);
-    done++;
+    if (!atomic_compare_exchange_weak(&p->ticket, &ticket, ticket + (uint64_t)share)) continue;
+    for (int64_t i = 0; i < share; i++) function(user, first + task + i, number);
+    done += share;
     ticket = atomic_load(&p->ticket);
   }
   if (done) atomic_fetch_sub(&p->left, done);
@@ -188,23 +199,26 @@ void bb_pool_destroy(bb_pool *p) {
 
 typedef struct borrowed {
   atomic_llong next;
-  int64_t tasks;
+  int64_t tasks, threads;
   bb_task *function;
   void *user;
 } borrowed;
 
 static void take_borrowed(void *argument, uint32_t number) {
   borrowed *b = argument;
-  for (;;) {
-    long long task = atomic_fetch_add(&b->next, 1);
-    if (task >= b->tasks) return;
-    b->function(b->user, task, number);
+  long long task = atomic_load(&b->next);
+  while (task < b->tasks) {
+    int64_t share = share_of(b->tasks - task, b->threads);
+    if (!atomic_compare_exchange_weak(&b->next, &task, task + share)) continue;
+    for (int64_t i = 0; i < share; i++) b->function(b->user, task + i, number);
+    task = atomic_load(&b->next);
   }
 }
 
 void bb_pool_borrow(bb_parallel_function *parallel, void *parallel_user, uint32_t threads,
                     int64_t tasks, bb_task *function, void *user) {
-  borrowed b = {.tasks = tasks, .function = function, .user = user};
+  borrowed b = {
+      .tasks = tasks, .threads = threads ? threads : 1, .function = function, .user = user};
   atomic_init(&b.next, 0);
   if (tasks <= 1 || threads <= 1)
     take_borrowed(&b, 0);
