@@ -211,6 +211,9 @@ void bb_schedule_reduce(bb_build *b, const bb_node *node, const bb_site_node *at
                         const bb_build_value *const *in, const uint32_t *const *in_tie,
                         bb_build_value *out);
 void bb_schedule_extents(bb_build *b, const bb_graph *graph);
+/* A kernel that does nothing but bring the pieces of a joined input to one place writes each there at once.  False: it is
+ * another kernel, and nothing was made. */
+bool bb_schedule_joined_copy(bb_build *b, const bb_graph *graph, const uint32_t *tie);
 bb_build_value bb_schedule_input(bb_build *b, const bb_node *node, const uint32_t *tie);
 /* Where an output lies, if one window says it; else kind NOTHING, and bb_schedule_output() brings
  * the value there. */

@@ -398,6 +398,8 @@ static bool *place_outputs(bb_build *b, level *l) {
 static void lower_root(bb_build *b) {
   level l = new_level(b, b->sites.root);
   const bb_graph *graph = l.site->graph;
+  if (graph->ninputs && bb_schedule_joined_copy(b, graph, l.site->node[graph->input[0]].tie[0]))
+    return;
   const bool *brought = place_outputs(b, &l);
   lower_nodes(b, &l, true);
   for (uint32_t i = 0; i < graph->noutputs; i++) {

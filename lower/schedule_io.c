@@ -190,6 +190,68 @@ void bb_schedule_output(bb_build *b, const bb_node *node, const bb_build_value *
   }
 }
 
+/* --- joined inputs that are only written elsewhere --- */
+
+/* Is the value each element of its operand as it is?  Loops over the outermost level, then the next: no turn of two levels
+ * over one dim. */
+static bool is_copy(const bb_graph *graph, uint32_t at) {
+  const bb_node *node = bb_node_get(graph, at);
+  if (node->kind == BB_NODE_FUNC)
+    return node->op == BB_OP_ELEMENTWISE && node->nin == 1 && node->expr->op == BB_X_ARG;
+  if (node->kind != BB_NODE_MAP || node->nin != 1 || node->nout != 1 || node->in[0].level != 0 ||
+      node->part != BB_PART_ALL || node->out[0].mode != BB_OUT_COLLECT)
+    return false;
+  const bb_graph *inner = node->inner;
+  uint32_t made = bb_src(inner, inner->output[0], 0).node;
+  return inner->live == 3 && is_copy(inner, made) &&
+         bb_node_get(inner, bb_src(inner, made, 0).node)->kind == BB_NODE_INPUT;
+}
+
+/* A part of an output: elements from `first` on along the joined dim.  False: it has no index over that, or several. */
+static bool output_part(bb_build *b, const bb_node *node, const bb_type *type, bb_dim joined,
+                        const bb_piece *part, bb_build_value *to) {
+  bb_piece piece = node->access ? node->access->piece[0] : whole_tensor(b, node->tensor);
+  bb_index *index = BB_NEW(b->arena, bb_index, piece.rank + 1u);
+  uint32_t found = 0;
+  bool covered;
+  for (uint32_t i = 0; i < piece.rank; i++) {
+    index[i] = piece.index[i];
+    if (!bb_index_over(&index[i], joined)) continue;
+    found++;
+    if (index[i].kind == BB_INDEX_DIM) index[i].start = 0, index[i].step = 1;
+    index[i].kind = BB_INDEX_RANGE;
+    index[i].start += index[i].step * part->first;
+  }
+  piece.index = index;
+  piece.length = part->length;
+  if (found != 1) return false;
+  *to = piece_window(b, node, type, &piece, joined, true, &covered);
+  return covered;
+}
+
+bool bb_schedule_joined_copy(bb_build *b, const bb_graph *graph, const uint32_t *tie) {
+  if (graph->ninputs != 1 || graph->noutputs != 1 || graph->live != 3) return false;
+  const bb_node *in = bb_node_get(graph, graph->input[0]);
+  const bb_node *out = bb_node_get(graph, graph->output[0]);
+  const bb_access *access = in->access;
+  bb_value made = out->in[0].src;
+  const bb_type *type = in->out[0].type;
+  if (!access || access->joined == BB_NO_DIM || (out->access && out->access->joined != BB_NO_DIM) ||
+      !is_copy(graph, made.node) || bb_type_of(graph, made) != type)
+    return false;
+  for (uint32_t p = 0; p < access->count; p++) {
+    const bb_piece *piece = &access->piece[p];
+    bool covered;
+    bb_build_value to;
+    if (!output_part(b, out, type, access->joined, piece, &to))
+      bb_build_refuse(b, out, "an output without a place for every element");
+    bb_build_value from = piece_window(b, in, type, piece, access->joined, false, &covered);
+    bb_nest nest = {tie, true, access->joined, bb_index_number(b, piece->length)};
+    bb_value_copy(b, in, &to, &from, &nest);
+  }
+  return true;
+}
+
 /* --- run-time extents --- */
 
 static void add_extent(bb_build *b, const bb_extent *extent, uint32_t symbol) {
