@@ -114,6 +114,78 @@ def rmsnorm_swiglu(rows, width, hidden):
             'SimplifiedLayerNormalization': model(whole, wires, result, weights)}, inputs, 6 * rows * width * hidden
 
 
+class Network:
+    """Convolutions one after the other, as exporters write them: weights as constants, norms folded into them."""
+
+    def __init__(self, channels, size):
+        self.shape, self.nodes, self.constants, self.operations = [channels, size, size], [], [], 0
+        self.begin = list(self.shape)
+
+    def add(self, op, wires, **attributes):
+        name = f't{len(self.nodes)}'
+        self.nodes.append(node(op, wires, name, **attributes))
+        return name
+
+    def convolution(self, x, maps, kernel, stride=1, group=1, shape=None):
+        channels, height, width = shape or self.shape
+        per_group = channels // group
+        weight = rng.standard_normal((maps, per_group, kernel, kernel), dtype=np.float32)
+        weight *= np.float32((per_group * kernel * kernel) ** -0.5)
+        number = len(self.constants)
+        self.constants += [constant(f'w{number}', weight), constant(f'b{number}', rng.standard_normal(maps, dtype=np.float32))]
+        out = [maps, (height + stride - 1) // stride, (width + stride - 1) // stride]
+        self.operations += 2 * np.prod(out) * per_group * kernel * kernel
+        if not shape:
+            self.shape = out
+        pads = kernel // 2
+        return self.add('Conv', f'{x} w{number} b{number}', strides=[stride] * 2, pads=[pads] * 4, group=group,
+                        kernel_shape=[kernel] * 2)
+
+    def model(self, result):
+        inputs = {'image': rng.standard_normal((1, *self.begin), dtype=np.float32)}
+        self.nodes.append(node('Identity', result, 'y'))
+        made = model(self.nodes, [('image', (1, *self.begin))], [('y', (1, *self.shape))], self.constants)
+        return {'as it is': made}, inputs, self.operations
+
+
+def convolution(channels, size, maps, kernel, group=1):
+    network = Network(channels, size)
+    return network.model(network.convolution('image', maps, kernel, group=group))
+
+
+def residual_network(blocks, channels):
+    network = Network(3, 224)
+    x = network.add('Relu', network.convolution('image', channels[0], 7, 2))
+    x = network.add('MaxPool', x, kernel_shape=[3, 3], strides=[2, 2], pads=[1, 1, 1, 1])
+    network.shape[1:] = [56, 56]
+    for count, maps in zip(blocks, channels):
+        for _ in range(count):
+            stride = 2 if maps != network.shape[0] else 1
+            before = list(network.shape)
+            y = network.add('Relu', network.convolution(x, maps, 3, stride))
+            y = network.convolution(y, maps, 3)
+            if stride > 1:
+                x = network.convolution(x, maps, 1, stride, shape=before)
+            x = network.add('Relu', network.add('Add', f'{x} {y}'))
+    return network.model(x)
+
+
+def separable_network(blocks, channels):
+    """A convolution of each channel by itself, then a product over channels, widened and narrowed."""
+    network = Network(3, 224)
+    x = network.convolution('image', channels[0], 4, 4)
+    network.shape[1:] = [57, 57]
+    for count, maps in zip(blocks, channels):
+        if maps != network.shape[0]:
+            x = network.convolution(x, maps, 3, 2)
+        for _ in range(count):
+            y = network.convolution(x, maps, 7, group=maps)
+            y = network.convolution(y, 4 * maps, 1)
+            y = network.add('Mul', f'{y} {network.add("Sigmoid", y)}')
+            x = network.add('Add', f'{x} {network.convolution(y, maps, 1)}')
+    return network.model(x)
+
+
 def file_model(name):
     loaded = onnx.load(f'{ROOT}/tests/models/{name}.onnx')
     arrays = np.load(f'{ROOT}/tests/models/{name}.npz')
@@ -133,6 +205,10 @@ ROWS = {
     'gpt2': lambda: file_model('gpt2'),
     'llama': lambda: file_model('llama'),
     'vit': lambda: file_model('vit'),
+    'convolution 3x3 of 64x56x56': lambda: convolution(64, 56, 64, 3),
+    'convolution 7x7 of 96x28x28, each channel': lambda: convolution(96, 28, 96, 7, 96),
+    'residual network, 18 layers, 224x224': lambda: residual_network([2, 2, 2, 2], [64, 128, 256, 512]),
+    'separable network, 6 blocks, 224x224': lambda: separable_network([2, 2, 2], [48, 96, 192]),
 }
 PRODUCTS = {  # the product alone, for rows that are held against one
     'LayerNorm+Matmul 2048x1024x1024': [(2048, 1024, 1024)],
