@@ -229,6 +229,20 @@ static bool output_part(bb_build *b, const bb_node *node, const bb_type *type, b
   return covered;
 }
 
+/* Is a piece worth a round of all threads?  Small ones one thread brings, one after the other. */
+static bool is_worth_threads(const bb_build *b, const bb_type *type, bb_dim joined,
+                             const bb_piece *piece) {
+  const double worth = 1 << 15;
+  double elements = 1;
+  for (uint32_t i = 0; i < type->rank; i++) {
+    bb_dim dim = type->level[i].dim;
+    int64_t extent = bb_extent_value(b->program->dim[dim].extent);
+    if (dim != joined && extent < 0) return true;
+    elements *= (double)(dim == joined ? piece->length : extent);
+  }
+  return elements >= worth;
+}
+
 bool bb_schedule_joined_copy(bb_build *b, const bb_graph *graph, const uint32_t *tie) {
   if (graph->ninputs != 1 || graph->noutputs != 1 || graph->live != 3) return false;
   const bb_node *in = bb_node_get(graph, graph->input[0]);
@@ -246,7 +260,8 @@ bool bb_schedule_joined_copy(bb_build *b, const bb_graph *graph, const uint32_t 
     if (!output_part(b, out, type, access->joined, piece, &to))
       bb_build_refuse(b, out, "an output without a place for every element");
     bb_build_value from = piece_window(b, in, type, piece, access->joined, false, &covered);
-    bb_nest nest = {tie, true, access->joined, bb_index_number(b, piece->length)};
+    bb_nest nest = {tie, is_worth_threads(b, type, access->joined, piece), access->joined,
+                    bb_index_number(b, piece->length)};
     bb_value_copy(b, in, &to, &from, &nest);
   }
   return true;

@@ -459,6 +459,11 @@ def kernels():
     for rows in (3, 9):
         yield graph_case(f"TopK-extent{rows}", sort, {"x": rand(2, rows, 4)}, ["v", "i", "few", "at"], {"most": np.array([5])}, symbols={"x": ["B", "S", 4]})
     yield single("TopK-smallest", "TopK", [rand(3, 7), ints(2)], outputs=2, largest=0, axis=0)
+    heights = rand(4, 3, 5)
+    for axis in (0, 1, -1):  # as many places as there are, or fewer, along the other axes
+        at = np.random.default_rng(axis + 9).integers(-heights.shape[axis], heights.shape[axis], (3, 2, 4))
+        yield single(f"GatherElements-{axis}", "GatherElements", [heights, at.astype(np.int64 if axis else np.int32)], axis=axis)
+        yield single(f"GatherElements-half-{axis}", "GatherElements", [heights.astype(np.float16), at], axis=axis)
     yield single("ScatterND", "ScatterND", [rand(4, 3), np.array([[1], [3]], np.int64), rand(2, 3)])
     yield single("ScatterElements", "ScatterElements", [rand(4, 3), np.array([[1, 0, 2]], np.int64), rand(1, 3)])
     image = rand(2, 4, 7, 6)
