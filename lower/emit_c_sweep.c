@@ -313,7 +313,11 @@ static void sweep_down(bb_c *c, const bb_tile_stmt *s, const bb_tile_stmt *fold,
   c->indent--;
   bb_c_line(c, "}");
   put_odd_lanes(c, fold, lanes);
-  bb_c_line(c, "for (int64_t l = 0; l < %u; l++) t%u[first + l] = lane[l];", lanes, fold->result);
+  if (most && bb_c_whole(most) % lanes) /* the tile ends before the last lanes */
+    bb_c_line(c, "for (int64_t l = 0; l < %u && first + l < %u; l++) t%u[first + l] = lane[l];",
+              lanes, bb_c_whole(most), fold->result);
+  else
+    bb_c_line(c, "for (int64_t l = 0; l < %u; l++) t%u[first + l] = lane[l];", lanes, fold->result);
   c->indent--;
   bb_c_line(c, "}");
 }
@@ -346,6 +350,8 @@ bool bb_c_map_and_fold(bb_c *c, const bb_tile_stmt *s, const bb_tile_stmt *fold)
   bool turned = c->tile[s->result].turned;
   bool ragged = turned && t->rows % 8 && !has_room(c, s, true);
   uint32_t lanes = lanes_for(c, turned ? bb_c_whole(t->rows) : t->cols, turned);
+  /* gcc makes fewer lanes that ask whether they are there straight, one by one */
+  if (ragged && lanes && lanes < LANES) lanes = c->tile[s->result].readers > 1 ? 0 : LANES;
   if (!t->rows || !t->cols || !lanes || fold->second != BB_NONE || fold->axis != BB_AXIS_COL ||
       !bb_dtype_is_float(t->dtype))
     return false;
