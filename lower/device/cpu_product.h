@@ -221,6 +221,8 @@ BB_STRIPS_OF(4, BB_FEW_CASES, bb_next_rows)
 #endif
 BB_STRIPS(bb_soon, BB_FEW_CASES, bb_next_rows, BB_VECTORS, a_row, 1, BB_VECTORS *BB_LANES, 4, false,
           BB_ASK_ALL)
+BB_STRIPS(bb_soon_col, BB_FEW_CASES, bb_next_rows, BB_VECTORS, 1, a_col, BB_VECTORS *BB_LANES, 4,
+          true, BB_ASK_ALL)
 BB_STRIPS(bb_later, BB_FEW_CASES, bb_next_rows, BB_VECTORS, a_row, 1, BB_VECTORS *BB_LANES, 4,
           false, BB_ASK_SHARE)
 BB_STRIPS(bb_later_col, BB_FEW_CASES, bb_next_rows, BB_VECTORS, 1, a_col, BB_VECTORS *BB_LANES, 4,
@@ -479,9 +481,10 @@ void BB_NAME(bb_dot_panels)(BB_REAL *to, int64_t pitch, const BB_REAL *a, int64_
   for (; j < n; j += BB_NAME(BB_PANEL)) {
     const int64_t wide = bb_min(n - j, BB_NAME(BB_PANEL)), width = BB_NAME(bb_width)(wide);
     if (wide == BB_NAME(BB_PANEL) && (a_col == 1 || (a_row == 1 && a_col != BB_BUNDLED))) {
-      BB_NAME(bb_strips_of) *const strips = a_col != 1     ? BB_NAME(bb_later_col)
-                                            : m <= BB_SOON ? BB_NAME(bb_soon)
-                                                           : BB_NAME(bb_later);
+      BB_NAME(bb_strips_of) *const strips = m <= BB_SOON ? a_col == 1 ? BB_NAME(bb_soon)
+                                                                      : BB_NAME(bb_soon_col)
+                                            : a_col == 1 ? BB_NAME(bb_later)
+                                                         : BB_NAME(bb_later_col);
       strips(to + j, pitch, a, a_row, a_col, b + j * k, width, m, k, add);
       continue;
     }
