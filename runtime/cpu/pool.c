@@ -1,12 +1,15 @@
-/* pool.c - a few threads that take tasks from a counter.
+/* pool.c - a few threads that take tasks from counters.
  *
- * The counter, a ticket, says in its upper half which round of work it counts and in its lower half which task is next.
- * A thread takes tasks by raising the ticket that it has looked at: if that succeeds, the round is the one whose
- * function it has read, and the round cannot end before the tasks are done.  Nobody waits for a thread that took none:
- * one that wakes up late finds the round over.  Between rounds, while the function changes, the round is odd.
+ * Each thread has a part of a round's tasks, neighbours, and a counter of them, a ticket.  It says in its upper half which
+ * round of work it counts and in its lower half which task of the part is next.  A thread takes tasks by raising the
+ * ticket that it has looked at: if that succeeds, the round is the one whose function it has read, and the round cannot
+ * end before the tasks are done.  Nobody waits for a thread that took none: one that wakes up late finds the round over.
+ * Between rounds, while the function changes, the rounds of all tickets are odd.
  *
- * To raise it takes as long as the line that it lies in takes from one processor to another, which is longer than a short
- * task: a thread takes a share of what is left, less and less of it, so that all end at about the same time.
+ * A thread begins with its own part, so that from nest to nest and from run to run it meets what its processor's cache
+ * holds, and then takes of those of others.  To raise a ticket that another has raised takes as long as the line that it
+ * lies in takes from one processor to another, which is longer than a short task: a thread takes a share of what is left,
+ * less and less of it, so that all end at about the same time.
  *
  * A thread that has nothing to do looks for work for some time, since nests follow each other closely, and then sleeps.
  */
@@ -21,6 +24,11 @@
 enum { MOST_THREADS = 256, LOOKS = 16000, PATIENCE = 2000 };
 static const int64_t most_tasks = INT32_MAX; /* of a round */
 
+typedef struct part {
+  _Atomic uint64_t ticket;
+  char apart[64 - sizeof(uint64_t)]; /* each on a line of its own */
+} part;
+
 struct bb_pool {
   bb_context *ctx;
   uint32_t threads, started;
@@ -29,13 +37,14 @@ struct bb_pool {
   pthread_cond_t work;
   atomic_uint asleep;
   atomic_bool ends;
-  char apart[64]; /* what all threads write, on lines of its own */
-  _Atomic uint64_t ticket;
+  char apart[64];
   _Atomic int64_t first, tasks; /* of this round */
   _Atomic(bb_task *) function;
   _Atomic(void *) user;
-  char apart_too[64];
+  char apart_too[64];   /* what all threads write, on lines of its own */
   _Atomic int64_t left; /* tasks of this round that are not done */
+  char apart_again[64];
+  part part[MOST_THREADS]; /* of thread 0 always; of the others where they were started */
 };
 
 typedef struct worker {
@@ -47,29 +56,43 @@ static uint32_t round_of(uint64_t ticket) {
   return (uint32_t)(ticket >> 32);
 }
 
-/* How many tasks a thread takes at once of so many that are left. */
-static int64_t share_of(int64_t left, int64_t threads) {
-  const int64_t shares = 16; /* of each thread's part */
-  int64_t share = left / (threads * shares);
-  return share ? share : 1;
+/* How many tasks a thread takes at once of so many that are left of its part. */
+static int64_t share_of(int64_t left) {
+  const int64_t shares = 16;
+  return left < shares ? 1 : left / shares;
 }
 
-/* Until the round that was looked at has no more. */
-static void take_tasks(bb_pool *p, uint32_t number) {
+/* The first of a thread's part of so many tasks. */
+static int64_t begin_of(int64_t tasks, int64_t thread, int64_t threads) {
+  return tasks / threads * thread + (tasks % threads < thread ? tasks % threads : thread);
+}
+
+/* Of one part, until the round that was looked at has no more; gives how many. */
+static int64_t take_of(bb_pool *p, uint32_t owner, uint32_t number) {
+  part *of = &p->part[owner];
   int64_t done = 0;
-  uint64_t ticket = atomic_load(&p->ticket);
+  uint64_t ticket = atomic_load(&of->ticket);
   while (round_of(ticket) % 2 == 0) {
-    int64_t task = (uint32_t)ticket, tasks = atomic_load(&p->tasks);
-    if (task >= tasks) break;
-    int64_t share = share_of(tasks - task, p->threads);
+    int64_t tasks = atomic_load(&p->tasks);
+    int64_t begin = begin_of(tasks, owner, p->threads);
+    int64_t left = begin_of(tasks, owner + 1, p->threads) - begin - (uint32_t)ticket;
+    if (left <= 0) break;
+    int64_t share = share_of(left);
     bb_task *function = atomic_load_explicit(&p->function, memory_order_relaxed);
     void *user = atomic_load_explicit(&p->user, memory_order_relaxed);
-    int64_t first = atomic_load_explicit(&p->first, memory_order_relaxed);
-    if (!atomic_compare_exchange_weak(&p->ticket, &ticket, ticket + (uint64_t)share)) continue;
-    for (int64_t i = 0; i < share; i++) function(user, first + task + i, number);
+    int64_t first =
+        atomic_load_explicit(&p->first, memory_order_relaxed) + begin + (uint32_t)ticket;
+    if (!atomic_compare_exchange_weak(&of->ticket, &ticket, ticket + (uint64_t)share)) continue;
+    for (int64_t i = 0; i < share; i++) function(user, first + i, number);
     done += share;
-    ticket = atomic_load(&p->ticket);
+    ticket = atomic_load(&of->ticket);
   }
+  return done;
+}
+
+static void take_tasks(bb_pool *p, uint32_t number) {
+  int64_t done = 0;
+  for (uint32_t i = 0; i < p->threads; i++) done += take_of(p, (number + i) % p->threads, number);
   if (done) atomic_fetch_sub(&p->left, done);
 }
 
@@ -81,7 +104,7 @@ static inline void breathe(void) {
 
 /* Is there a round that this thread has not seen the end of? */
 static bool is_news(bb_pool *p, uint32_t seen) {
-  uint32_t round = round_of(atomic_load(&p->ticket));
+  uint32_t round = round_of(atomic_load(&p->part[0].ticket));
   return (round % 2 == 0 && round != seen) || atomic_load(&p->ends);
 }
 
@@ -104,7 +127,7 @@ static void *work(void *argument) {
   for (;;) {
     await(w.pool, seen);
     if (atomic_load(&w.pool->ends)) return NULL;
-    seen = round_of(atomic_load(&w.pool->ticket)) & ~1u;
+    seen = round_of(atomic_load(&w.pool->part[0].ticket)) & ~1u;
     take_tasks(w.pool, w.number);
   }
 }
@@ -152,14 +175,15 @@ static void wake(bb_pool *p, int64_t tasks) {
 
 /* Begins a round while nobody has a task. */
 static void begin(bb_pool *p, int64_t first, int64_t tasks, bb_task *function, void *user) {
-  uint64_t round = round_of(atomic_load(&p->ticket)) + 1u;
-  atomic_store(&p->ticket, round << 32);
-  atomic_store(&p->tasks, tasks); /* seen only after the odd ticket */
+  uint64_t round = round_of(atomic_load(&p->part[0].ticket)) + 1u;
+  for (uint32_t i = 0; i < p->threads; i++) atomic_store(&p->part[i].ticket, round << 32);
+  atomic_store(&p->tasks, tasks); /* seen only after the odd tickets */
   atomic_store_explicit(&p->first, first, memory_order_relaxed);
   atomic_store_explicit(&p->function, function, memory_order_relaxed);
   atomic_store_explicit(&p->user, user, memory_order_relaxed);
   atomic_store_explicit(&p->left, tasks, memory_order_relaxed);
-  atomic_store(&p->ticket, (round + 1) << 32);
+  for (uint32_t i = p->threads; i-- > 0;) /* the first, which tells of the round, last */
+    atomic_store(&p->part[i].ticket, (round + 1) << 32);
   wake(p, tasks);
 }
 
@@ -208,7 +232,7 @@ static void take_borrowed(void *argument, uint32_t number) {
   borrowed *b = argument;
   long long task = atomic_load(&b->next);
   while (task < b->tasks) {
-    int64_t share = share_of(b->tasks - task, b->threads);
+    int64_t share = share_of((b->tasks - task) / b->threads);
     if (!atomic_compare_exchange_weak(&b->next, &task, task + share)) continue;
     for (int64_t i = 0; i < share; i++) b->function(b->user, task + i, number);
     task = atomic_load(&b->next);
