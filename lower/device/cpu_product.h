@@ -481,10 +481,10 @@ void BB_NAME(bb_dot_panels)(BB_REAL *to, int64_t pitch, const BB_REAL *a, int64_
   for (; j < n; j += BB_NAME(BB_PANEL)) {
     const int64_t wide = bb_min(n - j, BB_NAME(BB_PANEL)), width = BB_NAME(bb_width)(wide);
     if (wide == BB_NAME(BB_PANEL) && (a_col == 1 || (a_row == 1 && a_col != BB_BUNDLED))) {
-      BB_NAME(bb_strips_of) *const strips = m <= BB_SOON ? a_col == 1 ? BB_NAME(bb_soon)
-                                                                      : BB_NAME(bb_soon_col)
-                                            : a_col == 1 ? BB_NAME(bb_later)
-                                                         : BB_NAME(bb_later_col);
+      BB_NAME(bb_strips_of) *const strips =
+          m <= BB_SOON ? a_col == 1 ? BB_NAME(bb_soon) : BB_NAME(bb_soon_col)
+          : a_col == 1 ? BB_NAME(bb_later)
+                       : BB_NAME(bb_later_col);
       strips(to + j, pitch, a, a_row, a_col, b + j * k, width, m, k, add);
       continue;
     }

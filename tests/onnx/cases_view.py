@@ -462,8 +462,8 @@ def kernels():
     heights = rand(4, 3, 5)
     for axis in (0, 1, -1):  # as many places as there are, or fewer, along the other axes
         at = np.random.default_rng(axis + 9).integers(-heights.shape[axis], heights.shape[axis], (3, 2, 4))
-        yield single(f"GatherElements-{axis}", "GatherElements", [heights, at.astype(np.int64 if axis else np.int32)], axis=axis)
-        yield single(f"GatherElements-half-{axis}", "GatherElements", [heights.astype(np.float16), at], axis=axis)
+        yield single(f"GatherElements-{axis}", "GatherElements", [heights, at.astype(np.int64 if axis else np.int32)], axis=axis, by="runtime")
+        yield single(f"GatherElements-half-{axis}", "GatherElements", [heights.astype(np.float16), at], axis=axis, by="runtime")
     yield single("ScatterND", "ScatterND", [rand(4, 3), np.array([[1], [3]], np.int64), rand(2, 3)])
     yield single("ScatterElements", "ScatterElements", [rand(4, 3), np.array([[1, 0, 2]], np.int64), rand(1, 3)])
     image = rand(2, 4, 7, 6)
