@@ -155,8 +155,8 @@ typedef struct sight {
   uint32_t axes; /* spatial */
   double fill;   /* of the padding */
   window window[BB_ONNX_RANK];
-  int64_t count
-      [BB_ONNX_RANK]; /* places; -1: known only at run time, and then windows are one element each, side by side */
+  /* Places; -1: known only at run time, and then windows are one element each, side by side. */
+  int64_t count[BB_ONNX_RANK];
   const bb_extent *const *shape; /* of the result */
   const bb_extent *group, *channels, *maps;
 } sight;
