@@ -217,9 +217,9 @@ static void end_lanes(bb_c *c, lane_loop *loop, const sweep *w) {
 }
 
 /* The widest vectors have exps of their own, which compilers do not make of plain loops: what they take is computed before for
- * all lanes.  Gives what is left, in which they are operands. */
+ * all lanes.  Gives what is left, in which they are operands.  most: as of put_lanes(). */
 static const bb_expr *put_exps(bb_c *c, const bb_tile_stmt *s, const sweep *w, uint32_t lanes,
-                               const char **operand) {
+                               uint32_t most, const char **operand) {
   const bb_expr *left = s->expr, *exp;
   uint32_t operands = s->operands;
   if (c->vector_bytes != 64 || lanes % FEW_LANES) return left;
@@ -228,8 +228,9 @@ static const bb_expr *put_exps(bb_c *c, const bb_tile_stmt *s, const sweep *w, u
     bb_c_line(c, "float x%u[%u];", k, lanes);
     lane_loop loop;
     begin_lanes(c, &loop, lanes);
-    bb_c_line(c, "x%u[l] = %s;", k,
-              bb_c_expression(c, exp->a[0], operand, place(c, s, 0), place(c, s, 1)));
+    const char *value = bb_c_expression(c, exp->a[0], operand, place(c, s, 0), place(c, s, 1));
+    if (most) value = bb_arena_printf(arena(c), "%s < %u ? %s : 0", w->at, most, value);
+    bb_c_line(c, "x%u[l] = %s;", k, value);
     end_lanes(c, &loop, w);
     bb_c_line(c, "bb_exps_%sf32(x%u, %u);", bb_c_is_below(c, exp) ? "below_" : "", k, lanes);
     operand[operands] = bb_arena_printf(arena(c), "x%u[l]", k);
@@ -245,7 +246,7 @@ static const bb_expr *put_exps(bb_c *c, const bb_tile_stmt *s, const sweep *w, u
 static void put_lanes(bb_c *c, const bb_tile_stmt *s, const bb_tile_stmt *fold, const sweep *w,
                       uint32_t lanes, uint32_t most, const char **operand) {
   const bb_tile *t = &c->p->tile[s->result];
-  const bb_expr *expr = put_exps(c, s, w, lanes, operand);
+  const bb_expr *expr = put_exps(c, s, w, lanes, most, operand);
   lane_loop loop;
   begin_lanes(c, &loop, lanes);
   const char *value = bb_c_expression(c, expr, operand, place(c, s, 0), place(c, s, 1));

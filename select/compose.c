@@ -99,18 +99,21 @@ static bool compose_window(const bb_index *inner, const bb_index *const *outer, 
   return true;
 }
 
-/* Where a piece has windows, no two of its indices are over one dim: nothing then hangs on their order. */
-static bool windows_stand_out(const bb_piece *piece) {
-  bool windows = false, twice = false;
-  for (uint32_t i = 0; i < piece->rank; i++) {
-    const bb_index *a = &piece->index[i];
-    windows |= a->kind == BB_INDEX_WINDOW;
-    twice |= a->kind == BB_INDEX_WINDOW && a->dim == a->tap;
-    for (uint32_t j = 0; j < i; j++)
-      for (uint32_t k = 0; k < bb_index_dims(a); k++)
-        twice |= bb_index_over(&piece->index[j], bb_index_dim(a, k));
-  }
-  return !windows || !twice;
+static uint32_t indices_over(const bb_piece *piece, bb_dim dim) {
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < piece->rank; i++)
+    for (uint32_t k = 0; k < bb_index_dims(&piece->index[i]); k++)
+      count += bb_index_dim(&piece->index[i], k) == dim;
+  return count;
+}
+
+/* Nothing else of a piece is over the dims of its windows, or over the joined one: their order would not tell them apart. */
+static bool stands_out(const bb_piece *piece, bb_dim joined) {
+  if (joined != BB_NO_DIM && indices_over(piece, joined) > 1) return false;
+  for (uint32_t i = 0; i < piece->rank; i++)
+    for (uint32_t k = 0; piece->index[i].kind == BB_INDEX_WINDOW && k < 2; k++)
+      if (indices_over(piece, bb_index_dim(&piece->index[i], k)) > 1) return false;
+  return true;
 }
 
 static bool add_window(const composition *c, const bb_type *type, bb_dim inner_joined,
@@ -147,7 +150,7 @@ static bool has_index_over(const bb_piece *piece, bb_dim dim) {
 static bool add_part(composition *c, const bb_type *type, bb_dim inner_joined, part p) {
   bb_index *index = BB_NEW(c->arena, bb_index, p.inner->rank);
   uint32_t *levels = BB_NEW(c->arena, uint32_t, p.inner->rank);
-  if (!windows_stand_out(p.inner) || !windows_stand_out(p.outer)) return false;
+  if (!stands_out(p.inner, BB_NO_DIM) || !stands_out(p.outer, BB_NO_DIM)) return false;
   for (uint32_t j = 0; j < p.inner->rank; j++) {
     const bb_index *inner = &p.inner->index[j];
     levels[j] = BB_NONE;
@@ -171,12 +174,14 @@ static bool add_part(composition *c, const bb_type *type, bb_dim inner_joined, p
     index[j] = compose_index(inner, outer, cut ? p.inner->first : -1, shift, whole);
   }
   if (!keeps_order(p.outer, p.inner->rank, levels)) return false;
+  const bb_piece made = {.source = p.inner->source,
+                         .rank = p.inner->rank,
+                         .index = index,
+                         .first = p.first,
+                         .length = p.length};
+  if (!stands_out(&made, c->joined)) return false;
   BB_GROW(c->arena, c->piece, c->capacity, (size_t)c->count + 1);
-  c->piece[c->count++] = (bb_piece){.source = p.inner->source,
-                                    .rank = p.inner->rank,
-                                    .index = index,
-                                    .first = p.first,
-                                    .length = p.length};
+  c->piece[c->count++] = made;
   return true;
 }
 

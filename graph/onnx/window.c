@@ -368,7 +368,9 @@ static bb_onnx_value *counted(const bb_onnx_node *n, const sight *s, uint32_t ax
   window given = read_window(n, axis, w->kernel); /* its pads, before as many as windows see */
   int64_t first = with_padding ? -w->before : 0;
   int64_t end = w->extent;
-  if (with_padding) end += automatic_padding(n) == NOTSET ? given.after : w->after;
+  automatic automatic_pad = automatic_padding(n);
+  if (with_padding && automatic_pad != VALID)
+    end += automatic_pad == NOTSET ? given.after : w->after;
   const bb_expr **element = BB_NEW(n->m->arena, const bb_expr *, (size_t)s->count[axis]);
   for (int64_t p = 0; p < s->count[axis]; p++) {
     int64_t count = 0;

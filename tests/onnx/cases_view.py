@@ -498,6 +498,16 @@ def kernels():
                      kernel | {"to": np.array([2, 4, 9])})
     yield graph_case("Conv-twice", two + [N("Relu", ["c"], ["r"]), N("Conv", ["r", "w"], ["d"], pads=[1, 1]), N("Add", ["x", "d"], ["s"]), N("Transpose", ["s"], ["y"], perm=[2, 0, 1])],
                      {"x": rand(2, 4, 7)}, ["y"], kernel)
+    # Axes that something else makes one: places and samples, places and taps, a joined axis and another.
+    yield graph_case("MaxPool-as-samples", [N("MaxPool", ["x"], ["c"], kernel_shape=[3]), N("Transpose", ["c"], ["t"], perm=[2, 1, 0]), N("Sub", ["c", "t"], ["y"])],
+                     {"x": rand(5, 4, 7)}, ["y"], {})
+    yield graph_case("Conv-as-taps", [N("Conv", ["x", "w"], ["c"]), N("Add", ["c", "w"], ["y"])], {"x": rand(3, 3, 5)}, ["y"], {"w": rand(3, 3, 3)})
+    turned = [N("Transpose", ["c"], ["t"], perm=[1, 0]), N("Sub", ["c", "t"], ["d"]), N("MatMul", ["c", "d"], ["y"])]
+    yield graph_case("Concat-square", [N("Concat", ["a", "b"], ["c"], axis=0)] + turned, {"a": rand(3, 8), "b": rand(5, 8)}, ["y"], {})
+    yield graph_case("Pad-square", [N("Pad", ["x", "p"], ["c"])] + turned, {"x": rand(5, 6)}, ["y"], {"p": np.array([1, 0, 2, 2])})
+    yield graph_case("Exps-of-ragged-columns", [N("Exp", ["x"], ["e"]), N("ReduceSum", ["e", "zero"], ["y"])], {"x": rand(64, 13)}, ["y"], {"zero": np.array([0])})
+    yield single("AveragePool-valid-ceil", "AveragePool", [rand(1, 2, 6, 7)], since=19, kernel_shape=[3, 2], strides=[2, 3], auto_pad="VALID", ceil_mode=1,
+                 count_include_pad=1, by="runtime")
     yield single("MaxPool-overlaps", "MaxPool", [image], kernel_shape=[3, 3], strides=[2, 2], pads=[1, 1, 1, 1])
     yield single("MaxPool-dilated", "MaxPool", [image], kernel_shape=[2, 3], dilations=[3, 2], pads=[1, 2, 2, 0])
     yield single("MaxPool-half", "MaxPool", [image.astype(np.float16)], kernel_shape=[3, 2], pads=[2, 0, 0, 1])
