@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Models of transformers, small and with drawn weights, as PyTorch exports them, on the CPU beside ONNX Runtime.
 
-usage: exports_cpu.py FOLDER [--threads N] [--seconds S] [--library FILE] [NAME...]
+usage: exports_cpu.py FOLDER [NAME...] [--threads N] [--seconds S] [--library FILE]
 
 FOLDER keeps NAME.onnx, which is exported where it is not there; that wants the packages torch, transformers and onnxscript, beside
 those of tools/requirements.txt. Rounds alternate and times are medians, as of cpu.py.
