@@ -61,6 +61,12 @@ static inline bool bb_index_over(const bb_index *index, bb_dim dim) {
     if (bb_index_dim(index, k) == dim) return true;
   return false;
 }
+/* Do two indices run over one dim? */
+static inline bool bb_index_meets(const bb_index *a, const bb_index *b) {
+  for (uint32_t k = 0; k < bb_index_dims(a); k++)
+    if (bb_index_over(b, bb_index_dim(a, k))) return true;
+  return false;
+}
 
 /* Copies into the program's arena and interns, so that equal accesses are one pointer. */
 const bb_access *bb_access_make(bb_program *program, const bb_access *access);

@@ -125,11 +125,11 @@ void bb_expr_print(bb_buffer *out, const bb_program *program, const bb_expr *exp
  * up by name with `lookup` (returns NULL: unknown).  On error returns NULL with *error set to a
  * static phrase and *text at the place. */
 typedef const bb_expr *bb_expr_lookup(void *user, const char *name, size_t length);
-const bb_expr *bb_expr_parse(bb_program *program, const char **text, const char *end,
-                             bb_expr_lookup *lookup, void *user, const char **error);
+typedef const bb_expr *bb_expr_parser(bb_program *program, const char **text, const char *end,
+                                      bb_expr_lookup *lookup, void *user, const char **error);
+bb_expr_parser bb_expr_parse;
 /* The same where numbers count: those beside nothing but numbers are i64, not f32, which holds no
  * whole number beyond 2^24. */
-const bb_expr *bb_expr_parse_index(bb_program *program, const char **text, const char *end,
-                                   bb_expr_lookup *lookup, void *user, const char **error);
+bb_expr_parser bb_expr_parse_index;
 
 #endif

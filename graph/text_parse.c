@@ -292,18 +292,19 @@ static _Noreturn void fail_expression(bb_reader *r, const char *at, const char *
   bb_read_fail(r, at, "%s%s%.*s", wrong, name ? " " : "", name ? length : 0, at);
 }
 
-const bb_expr *bb_read_expr(bb_reader *r, bb_expr_lookup *lookup, void *user) {
+static const bb_expr *read_by(bb_expr_parser *parse, bb_reader *r, bb_expr_lookup *lookup,
+                              void *user) {
   const char *at = r->token.start, *wrong;
-  const bb_expr *expr = bb_expr_parse(r->program, &at, r->end, lookup, user, &wrong);
+  const bb_expr *expr = parse(r->program, &at, r->end, lookup, user, &wrong);
   if (!expr) fail_expression(r, at, wrong);
   bb_read_from(r, at);
   return expr;
 }
 
+const bb_expr *bb_read_expr(bb_reader *r, bb_expr_lookup *lookup, void *user) {
+  return read_by(bb_expr_parse, r, lookup, user);
+}
+
 const bb_expr *bb_read_index_expr(bb_reader *r, bb_expr_lookup *lookup, void *user) {
-  const char *at = r->token.start, *wrong;
-  const bb_expr *expr = bb_expr_parse_index(r->program, &at, r->end, lookup, user, &wrong);
-  if (!expr) fail_expression(r, at, wrong);
-  bb_read_from(r, at);
-  return expr;
+  return read_by(bb_expr_parse_index, r, lookup, user);
 }

@@ -135,8 +135,7 @@ static bool keeps_order(const bb_piece *outer, uint32_t count, const uint32_t *l
     for (uint32_t j = i + 1; j < count; j++) {
       if (level[i] == BB_NONE || level[j] == BB_NONE || level[i] < level[j]) continue;
       const bb_index *a = &outer->index[level[i]], *b = &outer->index[level[j]];
-      for (uint32_t k = 0; k < bb_index_dims(a); k++)
-        if (bb_index_over(b, bb_index_dim(a, k))) return false;
+      if (bb_index_meets(a, b)) return false;
     }
   return true;
 }

@@ -220,10 +220,7 @@ static bool turns_indices(const bb_flow *flow, const bb_access *access) {
     for (uint32_t i = 0; i < piece->rank; i++)
       for (uint32_t j = i + 1; j < piece->rank; j++) {
         const bb_index *a = &piece->index[i], *b = &piece->index[j];
-        bool same = false;
-        for (uint32_t k = 0; k < bb_index_dims(a); k++)
-          same |= bb_index_over(b, bb_index_dim(a, k));
-        if (!same) continue;
+        if (!bb_index_meets(a, b)) continue;
         if (!v->order) v->order = level_order(flow->scratch, type);
         if (place_in_order(type, v->order, i) > place_in_order(type, v->order, j)) return true;
       }

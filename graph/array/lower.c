@@ -41,7 +41,7 @@ static bb_lower start(bb_ix *ix) {
 void bb_array_lower(bb_array *array) {
   bb_ix_add_units(array->index);
   bb_ix_cut_alike(array->index);
-  bb_ix_set_views_apart(array->index);
+  bb_ix_separate_view_dims(array->index);
   bb_lower l = start(array->index);
   uint32_t *order, count = bb_ix_order(l.ix, l.scratch, &order);
   bb_lower_find_blocked(&l);

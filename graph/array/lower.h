@@ -57,8 +57,8 @@ void bb_ix_add_units(bb_ix *ix);
 /* Makes one dim of those along which products that read one operand alike have their own axes,
  * where extents are equal. */
 void bb_ix_cut_alike(bb_ix *ix);
-/* apart.c: windows and joins beside another axis over the dim of their own. */
-void bb_ix_set_views_apart(bb_ix *ix);
+/* view_dims.c: windows and joins beside another axis over the dim of their own. */
+void bb_ix_separate_view_dims(bb_ix *ix);
 
 /* --- lower_dims.c: which dims are blocked, and their names --- */
 

@@ -1,4 +1,4 @@
-/* apart.c - places and taps of windows, and joined axes, over the dim of another axis get dims of their own.
+/* view_dims.c - places and taps of windows, and joined axes, over the dim of another axis get dims of their own.
  *
  *     seen[p,t,c]   p as c, say, because something adds them   ==>   seen[q,t,c], then a slice of all of q that is p
  *
@@ -31,7 +31,7 @@ static uint32_t renamed(bb_ix *ix, uint32_t value, uint32_t axis, uint32_t class
 }
 
 /* The axes from `at` on, as many as that of windows or a join are, keep their classes behind slices. */
-static void set_apart(bb_ix *ix, uint32_t at, bb_arena *arena) {
+static void separate(bb_ix *ix, uint32_t at, bb_arena *arena) {
   bb_ix_node node = ix->node[at];
   uint32_t old = node.out[0], axes = node.op == BB_IX_WINDOWS ? 2 : 1, had[2] = {BB_NONE, BB_NONE};
   bb_ix_value v = ix->value[old];
@@ -56,13 +56,12 @@ static void set_apart(bb_ix *ix, uint32_t at, bb_arena *arena) {
   bb_ix_sweep(ix, at);
 }
 
-void bb_ix_set_views_apart(bb_ix *ix) {
+void bb_ix_separate_view_dims(bb_ix *ix) {
   bb_arena *scratch = bb_scratch(ix->program->ctx);
   uint32_t nodes = ix->nodes;
   for (uint32_t i = 0; i < nodes; i++) {
     bb_ix_op op = ix->node[i].op;
-    if (!ix->node[i].removed && (op == BB_IX_WINDOWS || op == BB_IX_JOIN))
-      set_apart(ix, i, scratch);
+    if (!ix->node[i].removed && (op == BB_IX_WINDOWS || op == BB_IX_JOIN)) separate(ix, i, scratch);
   }
   bb_scratch_end(scratch);
 }
