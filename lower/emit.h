@@ -18,7 +18,8 @@ typedef struct bb_sm90_map {
   const char *reads; /* how many blocks read a box: if several, it is worth a place in the cache */
 } bb_sm90_map;
 
-/* What a launch needs (of sm_80, too: it has no maps).  Expressions are C's, of integers, over the
+/* What a launch needs (of sm_80, too: it has no maps).  Nests before the kernel (bb_tile_nests_before()) are launches of their
+ * own, of plain threads, and no part of this one.  Expressions are C's, of integers, over the
  * extents' names, min and max.  The kernel's argument is a structure of: the maps; pointers to the
  * views listed; where `splits` says something, memory for `part` bytes of every block and a zeroed
  * counter for every group of `splits` of them; where `counter`, one more zeroed counter; the

@@ -17,6 +17,10 @@ static bool is_pointed_at(const bb_cuda *e, uint32_t view, const bb_tile_body *b
   return false;
 }
 
+static bool is_argument(const bb_cuda *e, uint32_t view) {
+  return is_pointed_at(e, view, &e->p->body) || (e->marks && e->serial->marks == view);
+}
+
 static bool has_queue(const bb_cuda *e) {
   return e->grids && e->grid[0]->queue;
 }
@@ -26,7 +30,7 @@ static void put_params(bb_cuda *e) {
   for (uint32_t i = 0; i < e->maps; i++) bb_cuda_line(e, "  tl::tensor_map %s;", e->map[i].name);
   for (uint32_t i = 0; i < e->p->views; i++) {
     const bb_tile_view *v = &e->p->view[i];
-    if (is_pointed_at(e, i, &e->p->body))
+    if (is_argument(e, i))
       bb_cuda_line(e, "  %s%s *%s;", v->written ? "" : "const ", bb_cuda_type(v->dtype),
                    bb_cuda_view_name(e, i));
   }
@@ -82,7 +86,7 @@ static void put_launch(bb_cuda *e, bb_buffer *out) {
   }
   bb_put(out, "],\n \"pointers\": [");
   for (uint32_t i = 0; i < e->p->views; i++) {
-    if (!is_pointed_at(e, i, &e->p->body)) continue;
+    if (!is_argument(e, i)) continue;
     bb_put(out, "%s\"%s\"", comma, e->p->view[i].name);
     comma = ", ";
   }
@@ -132,7 +136,7 @@ static void fill_plan(bb_cuda *e, bb_sm90_launch *plan) {
   }
   uint32_t *pointer = BB_NEW(arena, uint32_t, e->p->views + 1);
   for (uint32_t i = 0; i < e->p->views; i++)
-    if (is_pointed_at(e, i, &e->p->body)) pointer[plan->pointers++] = i;
+    if (is_argument(e, i)) pointer[plan->pointers++] = i;
   plan->pointer = pointer;
 }
 
@@ -297,10 +301,14 @@ static void put_body(bb_cuda *e) {
 static void emit(bb_cuda *e, bb_buffer *launch, bb_sm90_launch *plan) {
   const bb_tile_program *program = e->p;
   bb_buffer *source = e->out, body = {.arena = e->arena};
+  bb_tile_program own = bb_tile_part(program, bb_tile_nests_before(program), program->body.count);
+  e->p = &own;
   for (uint32_t i = 0; i < program->views; i++)
-    if (program->view[i].scratch || program->view[i].rank > 5)
-      bb_cuda_refuse(e, NULL, program->view[i].scratch ? "scratch memory" : "more than five axes");
+    if (program->view[i].rank > 5) bb_cuda_refuse(e, NULL, "more than five axes");
   bb_cuda_plan(e);
+  for (uint32_t i = 0; i < program->views; i++)
+    if (program->view[i].scratch && is_pointed_at(e, i, &own.body))
+      bb_cuda_refuse(e, NULL, "scratch memory");
   if (e->cluster && e->grids && e->grid[0]->persistent)
     bb_cuda_refuse(e, NULL, "a cluster that is persistent");
   if (e->p->turns && e->groups != 2) bb_cuda_refuse(e, NULL, "turns of other than two groups");

@@ -104,6 +104,7 @@ typedef struct bb_cuda {
   bool copier, puts, exchange;
   /* threads that copy: one for all tiles, or one for each (emit_sm90_copiers.c) */
   uint32_t copiers;
+  bool marks; /* the serial loop goes from one marked iteration to the next */
   bool lags; /* products of the serial loop end while the next iteration's run */
   bool sm80; /* products of warps, copies by all: no roles, tensor maps, clusters (emit_sm80.c) */
   uint32_t group; /* rows of a group that computes: 64, or on sm_80 a multiple */
@@ -239,6 +240,16 @@ void bb_cuda_find_copiers(bb_cuda *e);
 bool bb_cuda_copies(const bb_cuda *e, uint32_t tile);
 /* The code of all of them. */
 void bb_cuda_put_copiers(bb_cuda *e);
+
+/* emit_sm90_marks.c: iterations that are marked. */
+void bb_cuda_find_marks(bb_cuda *e);
+/* A stretch of the serial loop as texts: the variable, where it begins and ends. */
+typedef struct bb_cuda_stretch {
+  const char *now, *first, *end;
+} bb_cuda_stretch;
+/* What the loop's head asks for, and the head. */
+void bb_cuda_put_marks(bb_cuda *e, const bb_cuda_stretch *stretch);
+const char *bb_cuda_marked_loop(bb_cuda *e, const bb_cuda_stretch *stretch);
 
 /* emit_sm90_early.c: in the copier, before its loops: loads that need not wait for earlier
  * launches, and the wait. */

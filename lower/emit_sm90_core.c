@@ -242,7 +242,12 @@ static void put_stretch(bb_cuda *e, uint32_t i, bb_cuda_place list, bool copier)
       first = from;
     else
       bb_cuda_line(e, "const int %s = %s;", first, from);
-    if (e->serial->down) {
+    const bb_cuda_stretch marked = {n, first, end};
+    if (e->marks) {
+      open(e, "{");
+      bb_cuda_put_marks(e, &marked);
+      open(e, bb_arena_printf(e->arena, "%s%s", rolled, bb_cuda_marked_loop(e, &marked)));
+    } else if (e->serial->down) {
       const char *trips = bb_infix_trips(e->arena, first, end, step);
       const char *last = bb_infix(e->arena, bb_infix(e->arena, trips, "-", "1"), "*", step);
       open(e, bb_arena_printf(e->arena, "%sfor (%s = %s; %s >= %s; %s -= %s) {", rolled, n,
@@ -255,6 +260,7 @@ static void put_stretch(bb_cuda *e, uint32_t i, bb_cuda_place list, bool copier)
   bb_cuda_list_code(e, list, i, copier);
   if (e->stages) put_old(e);
   close(e);
+  if (s->to && e->marks) close(e);
 }
 
 static void put_begin(bb_cuda *e, bool copier) {

@@ -462,6 +462,7 @@ static void find_group(bb_cuda *e, const bb_tile_stmt *s) {
 void bb_cuda_plan(bb_cuda *e) {
   find_nest(e);
   check_nest(e);
+  bb_cuda_find_marks(e);
   e->groups = e->p->groups ? e->p->groups : 1;
   e->group = 64;
   walk(e, &e->p->body, find_group);

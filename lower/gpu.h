@@ -17,6 +17,7 @@ typedef struct bb_gpu {
   uint32_t rows;   /* warps: of a group of four, 64 times some */
   uint32_t blocks; /* that share a processor; 0: one */
   uint32_t shared; /* warps: bytes that a block may have */
+  bb_tile_body before; /* nests that bb_gpu_marks() has made */
 } bb_gpu;
 
 _Noreturn void bb_gpu_refuse(const bb_gpu *g, const char *why);
@@ -26,6 +27,9 @@ void bb_gpu_dissolve(bb_gpu *g);   /* loops of one iteration */
 void bb_gpu_join(bb_gpu *g);       /* loops of nothing but a loop */
 void bb_gpu_invariants(bb_gpu *g); /* maps alike in every iteration of a loop, before it */
 void bb_gpu_clean(bb_gpu *g);      /* copies, chains of maps, what nobody reads */
+
+/* gpu_marks.c: iterations that masks from memory leave nothing to do */
+void bb_gpu_marks(bb_gpu *g);
 
 /* gpu_algebra.c */
 void bb_gpu_masks(bb_gpu *g); /* x = select(where, f, constant): x = f, and then the selection */

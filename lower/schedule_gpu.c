@@ -4,6 +4,7 @@
  * what another looks for:
  *
  *   dissolve, join           loops of one iteration, loops of nothing but a loop
+ *   marks                    iterations that masks from memory leave nothing to do, by a nest before the others
  *   widen, clean             plain statements in f32, one for each value
  *   masks, guards, fills     selections by coordinates apart from values, and no more of them than needed
  *   scales, powers           constant factors where they cost nothing
@@ -29,6 +30,7 @@ static void rewrite(bb_tile_program *tile, const bb_gpu *budget, bool few, bool 
   g.split = split;
   bb_gpu_dissolve(&g);
   bb_gpu_join(&g);
+  if (!few && !g.warps) bb_gpu_marks(&g);
   bb_tile_widen(tile, g.strict);
   bb_gpu_clean(&g);
   bb_gpu_masks(&g);
@@ -48,6 +50,8 @@ static void rewrite(bb_tile_program *tile, const bb_gpu *budget, bool few, bool 
     bb_gpu_place(&g);
     if (split) bb_gpu_split(&g);
   }
+  for (uint32_t i = 0; i < g.before.count; i++)
+    bb_tile_insert(tile, &tile->body, i, g.before.stmt[i]);
   bb_gpu_prune(&g);
 }
 
@@ -182,13 +186,27 @@ typedef struct attempt {
   const bb_kernel *kernel;
 } attempt;
 
+/* Views that passes have added are no tensors. */
+static const bb_kernel *with_scratch(bb_arena *arena, const bb_kernel *kernel, uint32_t views) {
+  if (kernel->tile->views == views) return kernel;
+  bb_kernel *made = BB_NEW(arena, bb_kernel, 1);
+  bb_kernel_argument *argument = BB_NEW(arena, bb_kernel_argument, kernel->tile->views);
+  memcpy(argument, kernel->argument, views * sizeof *argument);
+  for (uint32_t i = views; i < kernel->tile->views; i++)
+    argument[i] = (bb_kernel_argument){BB_NONE, NULL};
+  *made = *kernel;
+  made->argument = argument;
+  return made;
+}
+
 static void try_blocks(bb_context *ctx, void *argument) {
   attempt *a = argument;
   (void)ctx;
   bb_schedule_options options = {.block = a->block, .raw = true, .room = a->room};
   const bb_kernel *kernel = bb_schedule(a->program, a->graph, a->name, &options);
+  uint32_t views = kernel->tile->views;
   rewrite(kernel->tile, &a->budget, a->few, a->by_group, a->split);
-  a->kernel = kernel;
+  a->kernel = with_scratch(a->program->arena, kernel, views);
 }
 
 /* For results of few rows: by a warp group where that is possible, else by warps. */

@@ -11,7 +11,7 @@ bool bb_tile_name_is_good(const char *name) {
       "over",    "else",       "by",       "left",   "shared",   "stage",  "grid",   "cluster",
       "warps",   "queue",      "rotate",   "turns",  "groups",   "copier", "extent", "output",
       "fold",    "transpose",  "scan",     "in",     "scratch",  "below",  "at",     "registers",
-      "partial", "persistent", "commutes", "panels", "pairs"};
+      "partial", "persistent", "commutes", "panels", "pairs",    "where"};
   for (uint32_t i = 0; i < sizeof words / sizeof *words; i++)
     if (strcmp(words[i], name) == 0) return false;
   return bb_name_is_plain(name) && !strchr(name, '.');
@@ -64,6 +64,20 @@ bb_tile_stmt *bb_tile_append(bb_tile_program *p, bb_tile_body *body, bb_tile_kin
   }
   body->stmt[body->count++] = stmt;
   return stmt;
+}
+
+uint32_t bb_tile_nests_before(const bb_tile_program *p) {
+  for (uint32_t i = 0; i < p->body.count; i++) {
+    const bb_tile_loop *loop = p->body.stmt[i]->loop;
+    if (!loop || loop->spread != BB_SPREAD_GRID || loop->merge) return 0;
+  }
+  return p->body.count ? p->body.count - 1 : 0;
+}
+
+bb_tile_program bb_tile_part(const bb_tile_program *p, uint32_t from, uint32_t to) {
+  bb_tile_program part = *p;
+  part.body = (bb_tile_body){to - from, p->body.stmt + from};
+  return part;
 }
 
 int64_t bb_tile_index_value(bb_tile_index index, const double *variable) {

@@ -147,6 +147,10 @@ typedef struct bb_tile_loop {
   bb_tile_body body;
   const bb_tile_monoid *merge; /* parallel: what iterations leave in merged[] is combined */
   uint32_t merged[BB_TILE_OPERANDS];
+  /* serial: NULL, or by axis where the view `marks` says if an iteration has anything to do: one whose mark is 0 changes nothing and
+   * is passed over (a device may run it all the same).  The last index is the variable / the step, no other has the variable */
+  const bb_tile_index *marked;
+  uint32_t marks;
   /* schedule */
   bb_tile_spread spread;
   bool persistent; /* GRID: a block takes one iteration after another ... */
@@ -224,6 +228,14 @@ const char *bb_tile_describe(const bb_tile_program *program, const char *prefix,
 
 /* One statement, as the text has it, without its body. */
 void bb_tile_print_head(bb_buffer *out, const bb_tile_program *program, const bb_tile_stmt *stmt);
+
+/* --- launches --- */
+
+/* How many statements of the body are launches of their own, before the kernel: where all are nests over the grid, all but the
+ * last. */
+uint32_t bb_tile_nests_before(const bb_tile_program *program);
+/* The program of statements from..to-1 of the body, with everything else of the whole one. */
+bb_tile_program bb_tile_part(const bb_tile_program *program, uint32_t from, uint32_t to);
 
 /* --- the meaning --- */
 

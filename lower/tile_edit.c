@@ -242,6 +242,12 @@ static void fix_one(void *user, bb_tile_body *body, uint32_t at) {
     t->from = bb_expr_map_leaves(home, t->from, fix_index_leaf, f);
     if (t->to) t->to = bb_expr_map_leaves(home, t->to, fix_index_leaf, f);
   }
+  if (!s->loop->marked) return;
+  uint32_t rank = f->p->view[s->loop->marks].rank;
+  bb_tile_index *marked = BB_NEW(home->arena, bb_tile_index, rank + 1);
+  for (uint32_t i = 0; i < rank; i++)
+    marked[i] = bb_expr_map_leaves(home, s->loop->marked[i], fix_index_leaf, f);
+  s->loop->marked = marked;
 }
 
 void bb_tile_fix(bb_tile_program *p, bb_tile_body *body, uint32_t variable, bb_tile_index value) {

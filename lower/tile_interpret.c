@@ -227,11 +227,25 @@ static void combine(machine *m, const bb_tile_loop *loop, double *const *left) {
     memcpy(left[k], result[k], count_of(&m->p->tile[loop->merged[k]]) * sizeof(double));
 }
 
+/* A mark that is not there, or was never made, leaves nothing out. */
+static bool is_passed_over(const machine *m, const bb_tile_loop *loop) {
+  const bb_tile_view *view = &m->p->view[loop->marks];
+  int64_t extent[BB_TILE_RANK], stride[BB_TILE_RANK], offset = 0;
+  extents_of(view, m->variable, extent, stride);
+  for (uint32_t i = 0; i < view->rank; i++) {
+    int64_t at = bb_tile_index_value(loop->marked[i], m->variable);
+    if (at < 0 || at >= extent[i]) return false;
+    offset += at * stride[i];
+  }
+  return m->view[loop->marks][offset] == 0;
+}
+
 static void run_iteration(machine *m, const bb_tile_loop *loop, uint32_t stretch, int64_t value,
                           double *const *left) {
   bb_arena *outer = m->arena;
-  m->arena = bb_scratch(m->p->home->ctx);
   m->variable[loop->variable] = (double)value;
+  if (loop->marked && is_passed_over(m, loop)) return;
+  m->arena = bb_scratch(m->p->home->ctx);
   run_body(m, &loop->body, stretch);
   if (loop->merge) combine(m, loop, left);
   bb_scratch_end(m->arena);

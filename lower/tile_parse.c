@@ -19,7 +19,8 @@
  *            | TILE = scan MONOID(TILE) over row|col
  *            | if TILE { statement... }
  *            | when condition { statement... }                a comparison of indices
- *            | serial NAME = stretch [then stretch]... step index [down] [commutes] { ... }
+ *            | serial NAME = stretch [then stretch]... step index [down] [commutes]
+ *              [where VIEW[index, ...]] { statement... }          iterations whose mark is not 0
  *            | parallel NAME = index to index step index [down] [merge MONOID (TILE, ...)]
  *              [@ [grid|cluster|warps] [persistent] [queue] [rotate] [pairs]] { statement... }
  *   stretch    index to index | index                          the latter once
@@ -377,6 +378,18 @@ static void read_spread(parser *t, bb_tile_loop *loop) {
   loop->pairs = bb_read_accept(t->r, "pairs");
 }
 
+static void read_marks(parser *t, bb_tile_loop *loop) {
+  loop->marks = read_known(t, t->view, "view");
+  uint32_t rank = t->p->view[loop->marks].rank;
+  bb_tile_index *index = BB_NEW(t->p->home->arena, bb_tile_index, rank + 1);
+  for (uint32_t i = 0; i < rank; i++) {
+    bb_read_expect(t->r, i ? "," : "[");
+    index[i] = read_index(t);
+  }
+  bb_read_expect(t->r, "]");
+  loop->marked = index;
+}
+
 static void read_loop(parser *t, bb_tile_body *body, bool parallel) {
   bb_tile_loop *loop = bb_tile_append(t->p, body, BB_TILE_LOOP)->loop;
   loop->parallel = parallel;
@@ -401,6 +414,7 @@ static void read_loop(parser *t, bb_tile_body *body, bool parallel) {
   bb_table_add(t->variable, name, strlen(name), loop->variable);
   loop->down = bb_read_accept(t->r, "down");
   if (!parallel) loop->commutes = bb_read_accept(t->r, "commutes");
+  if (!parallel && bb_read_accept(t->r, "where")) read_marks(t, loop);
   if (parallel && bb_read_accept(t->r, "merge")) read_merge(t, loop);
   if (parallel && bb_read_accept(t->r, "@")) read_spread(t, loop);
   read_body(t, &loop->body);

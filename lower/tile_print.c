@@ -97,6 +97,10 @@ static void put_loop(const printer *w, const bb_tile_loop *loop) {
   put_index(w, loop->step);
   if (loop->down) bb_put(w->out, " down");
   if (loop->commutes) bb_put(w->out, " commutes");
+  if (loop->marked) {
+    bb_put(w->out, " where %s", w->p->view[loop->marks].name);
+    put_indices(w, w->p->view[loop->marks].rank, loop->marked);
+  }
   if (loop->merge) {
     bb_put(w->out, " merge %s (", loop->merge->name);
     for (uint32_t i = 0; i < loop->merge->components; i++)

@@ -38,6 +38,24 @@ template <int Threads> TL_DEV void fetch(float *to, const float *from, int count
   }
 }
 
+// ---- marks, in eights: the first at `from` or behind it, else `to`; and the last before `to`, else from - 1
+TL_DEV int next_marked(const unsigned char *marks, int from, int to) {
+  for (int at = from & ~7; at < to; at += 8) {
+    u64 eight = *(const u64 *)(marks + at);
+    if (at < from) eight &= ~0ull << 8 * (from - at);
+    if (eight) return min(at + (__ffsll(eight) - 1) / 8, to);
+  }
+  return to;
+}
+TL_DEV int last_marked(const unsigned char *marks, int from, int to) {
+  for (int at = (to - 1) & ~7; at >= 0 && at + 7 >= from; at -= 8) {
+    u64 eight = *(const u64 *)(marks + at);
+    if (at + 8 > to) eight &= ~0ull >> 8 * (at + 8 - to);
+    if (eight) return max(at + (63 - __clzll(eight)) / 8, from - 1);
+  }
+  return from - 1;
+}
+
 // ---- swizzled tiles
 // Byte offset of the 16-byte piece at (row, 8 piece) of a tile of so many rows.
 TL_DEV u32 piece(int rows, int row, int p) { return (p >> 3) * rows * 128 + row * 128 + (((p & 7) ^ (row & 7)) << 4); }

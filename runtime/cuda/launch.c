@@ -144,7 +144,11 @@ static arguments arguments_of(const bb_gpu_machine *m, const bb_gpu_cut *c,
     encode(m, &c->map[i], view[p->map[i].view], &encoded[i]);
     put(&a, encoded[i].map, MAP_BYTES);
   }
-  for (uint32_t i = 0; i < p->pointers; i++) put(&a, &view[p->pointer[i]], 8);
+  for (uint32_t i = 0; i < p->pointers; i++) {
+    uint32_t v = p->pointer[i];
+    bb_gpu_pointer at = c->way->about[v].scratch ? bb_gpu_list_at(m, c, v) : view[v];
+    put(&a, &at, 8);
+  }
   bb_gpu_pointer parts = m->scratch, counters = m->counters;
   if (p->split) {
     put(&a, &parts, 8);

@@ -14,7 +14,7 @@
 /* Files of a folder: the text, and the images that it lists, one after the other from multiples of BB_GPU_IMAGE_LINE on. */
 #define BB_GPU_LAUNCHES "launches.json"
 #define BB_GPU_IMAGES "kernels.bin"
-enum { BB_GPU_IMAGE_LINE = 64, BB_GPU_CODE_VERSION = 4, BB_GPU_MAP_RANK = 5 };
+enum { BB_GPU_IMAGE_LINE = 64, BB_GPU_CODE_VERSION = 5, BB_GPU_MAP_RANK = 5 };
 
 /* What a model for a GPU is loaded from. */
 typedef struct bb_gpu_code {
@@ -90,14 +90,15 @@ typedef struct bb_gpu_nest {
   void *function;
 } bb_gpu_nest;
 
-/* For plain threads: a function for each nest, one after the other, of the image of all of them.  Their argument is a structure
+/* For plain threads: a function for each nest, one after the other, of the image of all of them (of a way for own units those
+ * that run before its function; mostly none).  Their argument is a structure
  * of 64-bit members: the extents, and a zero; for each view where it begins, and a zero; the blocks' own memory, its bytes for
  * each block; the tasks. */
 typedef struct bb_gpu_plain {
   uint32_t nests;
   bb_gpu_nest *nest;
   const bb_formula *
-      list; /* by view: bytes of a scratch list that is in no block's own memory; without terms: it is none */
+      list; /* by view: bytes of a scratch list that is in no block's own memory; without terms: it is none.  NULL without nests */
 } bb_gpu_plain;
 
 typedef struct bb_gpu_way {

@@ -161,8 +161,9 @@ static void read_way(const reader *r, const bb_json *json, bb_gpu_way *way) {
     view->scratch = flag(r, a, "scratch");
     if (!view->scratch) view->bytes = value(r, a, "bytes", way->extents);
   }
-  way->is_own = bb_json_get(json, "nests") == NULL;
-  (way->is_own ? read_own : read_plain)(r, json, way);
+  way->is_own = bb_json_get(json, "image") != NULL;
+  if (way->is_own) read_own(r, json, way);
+  if (!way->is_own || bb_json_get(json, "nests")) read_plain(r, json, way);
 }
 
 /* Every step gives each way what it takes. */

@@ -103,10 +103,8 @@ static void put_way(bb_buffer *out, const bb_gpu_way *way) {
     bb_put(out, "}");
   }
   bb_put(out, "]");
-  if (way->is_own)
-    put_own(out, &way->own);
-  else
-    put_plain(out, way);
+  if (way->is_own) put_own(out, &way->own);
+  if (!way->is_own || way->plain.nests) put_plain(out, way);
   bb_put(out, "}");
 }
 

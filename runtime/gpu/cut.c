@@ -23,7 +23,7 @@ void bb_gpu_cut_begin(bb_context *ctx, const bb_gpu_ways *ways, bb_gpu_cut *c) {
     extents = larger(extents, w->extents);
     views = larger(views, w->views);
     maps = larger(maps, w->is_own ? w->own.maps : 0);
-    nests = larger(nests, w->is_own ? 0 : w->plain.nests);
+    nests = larger(nests, w->plain.nests);
   }
   size_t numbers = (extents + 2 * (size_t)views) * sizeof(int64_t);
   *c = (bb_gpu_cut){.room_bytes = numbers + maps * sizeof *c->map + nests * sizeof *c->nest + 1};
@@ -54,16 +54,19 @@ void bb_gpu_cut_work_out(const bb_gpu_machine *m, bb_gpu_cut *c) {
   c->scratch = c->counters = 0;
   for (uint32_t v = 0; v < w->views; v++)
     c->bytes[v] = w->about[v].scratch ? 0 : bb_gpu_value(m, &w->about[v].bytes, c->extent);
-  if (w->is_own)
-    bb_cuda_cut(m, c);
-  else
-    bb_gpu_cut_plain(m, c);
+  if (w->is_own) bb_cuda_cut(m, c);
+  c->lists = c->scratch;
+  if (w->plain.nests) bb_gpu_cut_plain(m, c);
+}
+
+bb_gpu_pointer bb_gpu_list_at(const bb_gpu_machine *m, const bb_gpu_cut *c, uint32_t view) {
+  bb_gpu_pointer at = m->scratch + c->lists;
+  for (uint32_t v = 0; v < view; v++) at += (uint64_t)c->list[v];
+  return at;
 }
 
 void bb_gpu_cut_call(const bb_gpu_machine *m, const bb_gpu_cut *c, const bb_gpu_pointer *view,
                      bb_gpu_encoded *encoded, bb_gpu_calls *calls) {
-  if (c->way->is_own)
-    bb_cuda_call(m, c, view, encoded, calls);
-  else
-    bb_gpu_call_plain(m, c, view, calls);
+  if (c->way->plain.nests) bb_gpu_call_plain(m, c, view, calls);
+  if (c->way->is_own) bb_cuda_call(m, c, view, encoded, calls);
 }

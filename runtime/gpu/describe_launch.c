@@ -170,6 +170,7 @@ static bb_gpu_map map_of(bb_arena *arena, const bb_tile_program *tile, const bb_
 bb_gpu_way bb_gpu_describe_own(bb_arena *arena, const bb_tile_program *tile,
                                const bb_sm90_launch *plan) {
   bb_gpu_way way = way_of(arena, tile, true);
+  bb_tile_program own = bb_tile_part(tile, bb_tile_nests_before(tile), tile->body.count);
   bb_gpu_map *map = BB_NEW(arena, bb_gpu_map, plan->maps + 1);
   uint32_t *pointer = BB_NEW(arena, uint32_t, plan->pointers + 1);
   for (uint32_t i = 0; i < plan->maps; i++) map[i] = map_of(arena, tile, &plan->map[i]);
@@ -189,10 +190,19 @@ bb_gpu_way bb_gpu_describe_own(bb_arena *arena, const bb_tile_program *tile,
                          .pointers = plan->pointers,
                          .map = map,
                          .pointer = pointer,
-                         .weight = bb_gpu_describe_weight(arena, tile, plan)};
+                         .weight = bb_gpu_describe_weight(arena, &own, plan)};
   way.own.weight.rows = plan->rows;
   if (plan->splits) way.own.splits = bb_gpu_launch_formula(arena, plan->splits, tile);
   return way;
+}
+
+void bb_gpu_describe_before(bb_arena *arena, const bb_tile_program *tile,
+                            const bb_simt_launch *plan, const char *name, bb_gpu_way *way) {
+  way->plain = bb_gpu_describe_plain(arena, tile, plan, name).plain;
+  bb_formula *list = BB_NEW(arena, bb_formula, tile->views + 1);
+  for (uint32_t v = 0; v < tile->views; v++)
+    if (way->about[v].scratch) list[v] = formula(arena, tile, bytes_of(tile, &tile->view[v]));
+  way->plain.list = list;
 }
 
 /* Is it a multiple of `by`, whatever the extents are? */

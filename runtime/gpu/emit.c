@@ -38,29 +38,48 @@ static const uint32_t *numbers(bb_arena *arena, const uint32_t *from, uint32_t c
   return kept;
 }
 
+/* Under one name for all, to be compared, and then under its own; the name. */
+static const char *put_plain(making *m, const bb_tile_program *tile, bb_simt_launch *plan) {
+  bb_buffer alike = {.arena = m->arena};
+  uint32_t before = m->plain.count;
+  bb_emit_simt(&alike, tile, "k", &m->emission, plan);
+  uint32_t number = place_of(m->arena, &m->plain, &alike);
+  const char *name = bb_tile_describe(tile, bb_arena_printf(m->arena, "k%u", number), m->arena);
+  if (number == before) bb_emit_simt(&m->source, tile, name, &m->emission, plan);
+  return name;
+}
+
+static bb_gpu_way make_plain(making *m, const bb_tile_program *tile) {
+  bb_simt_launch plan;
+  const char *name = put_plain(m, tile, &plan);
+  return bb_gpu_describe_plain(m->arena, tile, &plan, name);
+}
+
+/* Nests before a kernel for own units: what passes to that is an argument of both. */
+static void make_before(making *m, const bb_tile_program *tile, bb_gpu_way *way) {
+  bb_tile_program before = bb_tile_part(tile, 0, bb_tile_nests_before(tile));
+  bb_simt_launch plan;
+  if (!before.body.count) return;
+  before.view = BB_NEW(m->arena, bb_tile_view, tile->views + 1);
+  memcpy(before.view, tile->view, tile->views * sizeof *before.view);
+  for (uint32_t v = 0; v < tile->views; v++) before.view[v].scratch = false;
+  const char *name = put_plain(m, &before, &plan);
+  bb_gpu_describe_before(m->arena, &before, &plan, name, way);
+}
+
 static bb_gpu_way make_own(making *m, bb_tile_program *tile, bb_gpu_units units) {
   bb_buffer source = {.arena = m->arena}, launch = {.arena = m->arena};
   bb_sm90_launch plan;
-  tile->name = bb_tile_describe(tile, "kernel", m->arena);
+  bb_tile_program last = bb_tile_part(tile, bb_tile_nests_before(tile), tile->body.count);
+  tile->name = bb_tile_describe(&last, "kernel", m->arena);
   if (units == BB_UNITS_WARPS)
     bb_emit_sm80(tile, m->emission.shared, &source, &launch, &plan);
   else
     bb_emit_sm90(tile, &source, &launch, &plan);
   bb_gpu_way way = bb_gpu_describe_own(m->arena, tile, &plan);
   way.own.image = place_of(m->arena, &m->own, &source);
+  make_before(m, tile, &way);
   return way;
-}
-
-/* Under one name for all, to be compared, and then under its own. */
-static bb_gpu_way make_plain(making *m, const bb_tile_program *tile) {
-  bb_buffer alike = {.arena = m->arena};
-  bb_simt_launch plan;
-  uint32_t before = m->plain.count;
-  bb_emit_simt(&alike, tile, "k", &m->emission, &plan);
-  uint32_t number = place_of(m->arena, &m->plain, &alike);
-  const char *name = bb_tile_describe(tile, bb_arena_printf(m->arena, "k%u", number), m->arena);
-  if (number == before) bb_emit_simt(&m->source, tile, name, &m->emission, &plan);
-  return bb_gpu_describe_plain(m->arena, tile, &plan, name);
 }
 
 static void destroy_home(void *home) {

@@ -79,6 +79,7 @@ typedef struct bb_gpu_nest_cut {
 typedef struct bb_gpu_cut {
   const bb_gpu_way *way;
   size_t scratch, counters;         /* bytes */
+  size_t lists;                     /* where lists begin in scratch */
   int64_t tiles, splits;            /* of a way for own units ... */
   uint32_t blocks, cluster, shared; /* ... as it is launched */
   int64_t *extent;                  /* the way's */
@@ -132,11 +133,13 @@ void bb_gpu_cut_end(bb_context *ctx, bb_gpu_cut *cut);
 /* All that follows, once the way and its extents are there. */
 void bb_gpu_cut_work_out(const bb_gpu_machine *machine, bb_gpu_cut *cut);
 void bb_gpu_cut_copy(bb_gpu_cut *to, const bb_gpu_cut *from);
+/* Where a view's list begins; of view v = views: what is behind them. */
+bb_gpu_pointer bb_gpu_list_at(const bb_gpu_machine *machine, const bb_gpu_cut *cut, uint32_t view);
 /* Adds its launches, if there is anything to do.  view[]: where each begins; encoded[]: by map. */
 void bb_gpu_cut_call(const bb_gpu_machine *machine, const bb_gpu_cut *cut,
                      const bb_gpu_pointer *view, bb_gpu_encoded *encoded, bb_gpu_calls *calls);
 
-/* The same of a way for plain threads. */
+/* The same of nests of plain threads. */
 void bb_gpu_cut_plain(const bb_gpu_machine *machine, bb_gpu_cut *cut);
 void bb_gpu_call_plain(const bb_gpu_machine *machine, const bb_gpu_cut *cut,
                        const bb_gpu_pointer *view, bb_gpu_calls *calls);

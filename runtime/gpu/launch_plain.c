@@ -34,15 +34,12 @@ static uint64_t *arguments_of(const bb_gpu_machine *m, const bb_gpu_cut *c,
                               const bb_gpu_pointer *view, bb_arena *arena) {
   const bb_gpu_way *k = c->way;
   uint64_t *word = BB_NEW(arena, uint64_t, k->extents + k->views + 5), *at = word;
-  bb_gpu_pointer list = m->scratch;
   for (uint32_t i = 0; i < k->extents; i++) *at++ = (uint64_t)c->extent[i];
   at++;
-  for (uint32_t v = 0; v < k->views; v++) {
-    *at++ = k->plain.list[v].count ? list : view[v];
-    list += (uint64_t)c->list[v];
-  }
+  for (uint32_t v = 0; v < k->views; v++)
+    *at++ = k->plain.list[v].count ? bb_gpu_list_at(m, c, v) : view[v];
   at++;
-  *at = list;
+  *at = bb_gpu_list_at(m, c, k->views);
   return word;
 }
 

@@ -44,10 +44,13 @@ void bb_gpu_make(bb_context *ctx, const bb_gpu_target *target, const bb_gpu_draf
 
 /* --- describe_launch.c --- */
 
-/* What launches of a tile program need that was emitted with such a plan; everything in `arena`.  Extents and views are those of the
+/* What launches of a tile program need that was emitted with such a plan, but for its nests before; everything in `arena`.  Extents and views are those of the
  * program. */
 bb_gpu_way bb_gpu_describe_own(bb_arena *arena, const bb_tile_program *tile,
                                const bb_sm90_launch *plan);
+/* Nests before such a launch, emitted as a program of their own in which what both know is no scratch. */
+void bb_gpu_describe_before(bb_arena *arena, const bb_tile_program *tile,
+                            const bb_simt_launch *plan, const char *name, bb_gpu_way *way);
 /* name: of the source: a nest's function is NAME_0, NAME_1, ... */
 bb_gpu_way bb_gpu_describe_plain(bb_arena *arena, const bb_tile_program *tile,
                                  const bb_simt_launch *plan, const char *name);

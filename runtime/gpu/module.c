@@ -29,7 +29,7 @@ static void find_own(const bb_module *m, bb_context *ctx, bb_gpu_own *own) {
 
 static void find_plain(const bb_module *m, bb_context *ctx, bb_gpu_plain *plain) {
   const bb_gpu_driver *d = &m->device->driver;
-  void *image = m->image[m->kernels->plain];
+  void *image = plain->nests ? m->image[m->kernels->plain] : NULL;
   for (uint32_t n = 0; n < plain->nests; n++) {
     bb_gpu_nest *nest = &plain->nest[n];
     must(m, ctx, d->function(&nest->function, image, nest->name), "finding a kernel");
@@ -72,10 +72,8 @@ static void load(bb_module *m, bb_context *ctx, const bb_gpu_code *code, const b
   for (uint32_t i = 0; i < m->kernels->kernels; i++)
     for (uint32_t k = 0; k < m->kernels->kernel[i].count; k++) {
       bb_gpu_way *w = &m->kernels->kernel[i].way[k];
-      if (w->is_own)
-        find_own(m, ctx, &w->own);
-      else
-        find_plain(m, ctx, &w->plain);
+      if (w->is_own) find_own(m, ctx, &w->own);
+      find_plain(m, ctx, &w->plain);
     }
   find_misc(m, ctx, plan);
   bb_gpu_leave(m->device, ctx);

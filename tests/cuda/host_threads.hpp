@@ -46,6 +46,12 @@ static inline long long min(long long a, long long b) {
 static inline long long max(long long a, long long b) {
   return a > b ? a : b;
 }
+static inline int __ffsll(long long bits) {
+  return bits ? __builtin_ctzll((unsigned long long)bits) + 1 : 0;
+}
+static inline int __clzll(long long bits) {
+  return bits ? __builtin_clzll((unsigned long long)bits) : 64;
+}
 static inline float rsqrtf(float x) {
   return 1 / sqrtf(x);
 }
