@@ -105,8 +105,8 @@ typedef struct bb_cuda {
   /* threads that copy: one for all tiles, or one for each (emit_sm90_copiers.c) */
   uint32_t copiers;
   bool marks; /* the serial loop goes from one marked iteration to the next */
-  bool lags; /* products of the serial loop end while the next iteration's run */
-  bool sm80; /* products of warps, copies by all: no roles, tensor maps, clusters (emit_sm80.c) */
+  bool lags;  /* products of the serial loop end while the next iteration's run */
+  bool sm80;  /* products of warps, copies by all: no roles, tensor maps, clusters (emit_sm80.c) */
   uint32_t group; /* rows of a group that computes: 64, or on sm_80 a multiple */
   /* bytes of shared memory beside tiles: barriers and what threads tell each other */
   uint32_t sync;
@@ -247,9 +247,11 @@ void bb_cuda_find_marks(bb_cuda *e);
 typedef struct bb_cuda_stretch {
   const char *now, *first, *end;
 } bb_cuda_stretch;
-/* What the loop's head asks for, and the head. */
-void bb_cuda_put_marks(bb_cuda *e, const bb_cuda_stretch *stretch);
+/* The head of its loop, behind what that asks for. */
 const char *bb_cuda_marked_loop(bb_cuda *e, const bb_cuda_stretch *stretch);
+/* Of a loop that may begin anywhere: where it does, how that is called, and the code that finds out. */
+const char *bb_cuda_begin_name(const bb_cuda *e);
+void bb_cuda_marked_begin(bb_cuda *e);
 
 /* emit_sm90_early.c: in the copier, before its loops: loads that need not wait for earlier
  * launches, and the wait. */

@@ -216,6 +216,11 @@ static const char *old_name(const bb_cuda *e) {
 }
 
 static void put_first(bb_cuda *e) {
+  if (e->marks && e->serial->anywhere) {
+    bb_cuda_marked_begin(e);
+    bb_cuda_line(e, "%s = %s;", serial_name(e), bb_cuda_begin_name(e));
+    return;
+  }
   bb_cuda_line(e, "%s = %s;", serial_name(e), bb_cuda_index(e, e->serial->stretch[0].from, NULL));
 }
 
@@ -245,7 +250,6 @@ static void put_stretch(bb_cuda *e, uint32_t i, bb_cuda_place list, bool copier)
     const bb_cuda_stretch marked = {n, first, end};
     if (e->marks) {
       open(e, "{");
-      bb_cuda_put_marks(e, &marked);
       open(e, bb_arena_printf(e->arena, "%s%s", rolled, bb_cuda_marked_loop(e, &marked)));
     } else if (e->serial->down) {
       const char *trips = bb_infix_trips(e->arena, first, end, step);
@@ -415,6 +419,8 @@ static void declare_serial(bb_cuda *e, bb_buffer *loops) {
   for (uint32_t i = 0; i < 2; i++)
     if (bb_code_reads(loops, name[i]))
       bb_code_declare(loops, name[i], e->depth, "int %s = 0;", name[i]);
+  if (e->marks && e->serial->anywhere)
+    bb_code_declare(loops, bb_cuda_begin_name(e), e->depth, "int %s;", bb_cuda_begin_name(e));
 }
 
 void bb_cuda_role(bb_cuda *e, bool copier) {

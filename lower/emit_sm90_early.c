@@ -38,7 +38,7 @@ static void put_loads(bb_cuda *e, const bb_tile_stmt *load) {
 void bb_cuda_early(bb_cuda *e) {
   const bb_tile_stretch *s = e->serial ? &e->serial->stretch[0] : NULL;
   bool plain = s && e->serial->stretches == 1 && s->to && !e->serial->down && !e->stages &&
-               !(e->grids && e->grid[0]->rotate);
+               !e->marks && !(e->grids && e->grid[0]->rotate);
   bool any = false;
   for (uint32_t i = 0; plain && i < e->serial->body.count; i++) {
     const bb_tile_stmt *load = e->serial->body.stmt[i];

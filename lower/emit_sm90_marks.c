@@ -33,15 +33,26 @@ void bb_cuda_find_marks(bb_cuda *e) {
   e->marks = view->dtype == BB_BOOL && !view->strided &&
              is_multiple(e, view->extent[view->rank - 1], EIGHT);
   for (uint32_t i = 0; i < loop->stretches; i++)
-    e->marks &= !loop->stretch[i].to ||
-                is_multiple(e, loop->stretch[i].from, (int64_t)loop->step->number);
+    e->marks &=
+        !loop->stretch[i].to || is_multiple(e, loop->stretch[i].from, (int64_t)loop->step->number);
+  for (uint32_t i = 0; e->pair && i < view->rank; i++) /* mates load the same blocks */
+    e->marks &= !bb_expr_uses_arg(loop->marked[i], e->pair->variable);
 }
 
 static const char *nth(const bb_cuda *e, const char *at) {
   return bb_infix(e->arena, at, "/", bb_cuda_index(e, e->serial->step, NULL));
 }
 
-void bb_cuda_put_marks(bb_cuda *e, const bb_cuda_stretch *s) {
+static const char *marks_name(const bb_cuda *e) {
+  return bb_arena_printf(e->arena, "%s_marks", e->p->variable[e->serial->variable]);
+}
+
+const char *bb_cuda_begin_name(const bb_cuda *e) {
+  return bb_arena_printf(e->arena, "%s_begin", e->p->variable[e->serial->variable]);
+}
+
+/* Where the marks of the loop's iterations begin. */
+static void put_row(bb_cuda *e) {
   const bb_tile_loop *loop = e->serial;
   const bb_tile_view *view = &e->p->view[loop->marks];
   bb_program *home = e->p->home;
@@ -50,23 +61,54 @@ void bb_cuda_put_marks(bb_cuda *e, const bb_cuda_stretch *s) {
     row = bb_expr_make(home, BB_X_ADD, row, loop->marked[i], NULL);
     row = bb_expr_make(home, BB_X_MUL, row, view->extent[i + 1], NULL);
   }
-  bb_cuda_line(e, "const unsigned char *const %s_marks = p.%s + (%s);", s->now,
+  bb_cuda_line(e, "const unsigned char *const %s = p.%s + (%s);", marks_name(e),
                bb_cuda_view_name(e, loop->marks), bb_cuda_index(e, row, NULL));
-  bb_cuda_line(e, "const int %s_to = %s;", s->now,
-               bb_infix_trips(e->arena, "0", s->end, bb_cuda_index(e, loop->step, NULL)));
+}
+
+/* The first marked iteration of a stretch, as text; `but`: another than this, or NULL. */
+static const char *first_of(bb_cuda *e, const bb_cuda_stretch *s, const char *but) {
+  const char *step = bb_cuda_index(e, e->serial->step, NULL);
+  const char *to = bb_infix_trips(e->arena, "0", s->end, step);
+  if (but) but = bb_arena_printf(e->arena, ", %s", nth(e, but));
+  return bb_arena_printf(e->arena, "tl::%s_marked(%s, %s, %s%s) * %s",
+                         e->serial->down ? "last" : "next", marks_name(e), nth(e, s->first), to,
+                         but ? but : "", step);
 }
 
 const char *bb_cuda_marked_loop(bb_cuda *e, const bb_cuda_stretch *s) {
-  const char *step = bb_cuda_index(e, e->serial->step, NULL), *from = nth(e, s->first);
+  const char *step = bb_cuda_index(e, e->serial->step, NULL), *now = s->now;
+  const char *from = first_of(e, s, e->serial->anywhere ? bb_cuda_begin_name(e) : NULL);
+  put_row(e);
   if (e->serial->down)
-    return bb_arena_printf(e->arena,
-                           "for (%s = tl::last_marked(%s_marks, %s, %s_to) * %s; %s >= %s; "
-                           "%s = tl::last_marked(%s_marks, %s, %s) * %s) {",
-                           s->now, s->now, from, s->now, step, s->now, s->first, s->now, s->now,
-                           from, nth(e, s->now), step);
-  return bb_arena_printf(e->arena,
-                         "for (%s = tl::next_marked(%s_marks, %s, %s_to) * %s; %s < %s; "
-                         "%s = tl::next_marked(%s_marks, %s, %s_to) * %s) {",
-                         s->now, s->now, from, s->now, step, s->now, s->end, s->now, s->now,
-                         bb_infix(e->arena, nth(e, s->now), "+", "1"), s->now, step);
+    return bb_arena_printf(
+        e->arena, "for (%s = %s; %s >= %s; %s = tl::last_marked(%s, %s, %s) * %s) {", now, from,
+        now, s->first, now, marks_name(e), nth(e, s->first), nth(e, now), step);
+  bb_cuda_line(e, "const int %s_to = %s;", now, bb_infix_trips(e->arena, "0", s->end, step));
+  return bb_arena_printf(
+      e->arena, "for (%s = %s; %s < %s; %s = tl::next_marked(%s, %s, %s_to) * %s) {", now, from,
+      now, s->end, now, marks_name(e), bb_infix(e->arena, nth(e, now), "+", "1"), now, step);
+}
+
+void bb_cuda_marked_begin(bb_cuda *e) {
+  const bb_tile_loop *loop = e->serial;
+  const char *begin = bb_cuda_begin_name(e);
+  bb_cuda_line(e, "{ // the first that is marked, if any is");
+  e->depth++;
+  put_row(e);
+  bb_cuda_line(e, "%s = %s;", begin, bb_cuda_index(e, loop->stretch[0].from, NULL));
+  bb_cuda_line(e, "bool none = !%s[%s];", marks_name(e), nth(e, begin));
+  for (uint32_t i = 1; i < loop->stretches; i++) {
+    const bb_tile_stretch *s = &loop->stretch[i];
+    bb_cuda_stretch at = {.first = bb_cuda_index(e, s->from, NULL),
+                          .end = bb_cuda_index(e, s->to, NULL)};
+    bb_cuda_line(e, "if (none) {");
+    bb_cuda_line(e, "  const int from = %s, to = %s;", at.first, at.end);
+    at.first = "from", at.end = "to";
+    bb_cuda_line(e, "  const int first = %s;", first_of(e, &at, NULL));
+    bb_cuda_line(e, "  none = first < from || first >= to;");
+    bb_cuda_line(e, "  if (!none) %s = first;", begin);
+    bb_cuda_line(e, "}");
+  }
+  e->depth--;
+  bb_cuda_line(e, "}");
 }

@@ -462,7 +462,6 @@ static void find_group(bb_cuda *e, const bb_tile_stmt *s) {
 void bb_cuda_plan(bb_cuda *e) {
   find_nest(e);
   check_nest(e);
-  bb_cuda_find_marks(e);
   e->groups = e->p->groups ? e->p->groups : 1;
   e->group = 64;
   walk(e, &e->p->body, find_group);
@@ -489,6 +488,7 @@ void bb_cuda_plan(bb_cuda *e) {
   e->lags = may_lag(e);
   bb_cuda_find_copiers(e);
   bb_cuda_find_mates(e);
+  bb_cuda_find_marks(e);
   if (!e->sm80) bb_cuda_find_beside(e);
   walk(e, &e->p->body, lay_by_use);
   for (uint32_t i = 0; i < 8; i++) walk(e, &e->p->body, lay_beside);

@@ -14,9 +14,9 @@ typedef struct bb_gpu {
   uint32_t split; /* not 0: bb_gpu_split() into at most so many parts follows */
   bool warps; /* products are made by single warps, each of its rows, and waited for (sm_80); else
                    * by groups of four, and run by themselves (sm_90a) */
-  uint32_t rows;   /* warps: of a group of four, 64 times some */
-  uint32_t blocks; /* that share a processor; 0: one */
-  uint32_t shared; /* warps: bytes that a block may have */
+  uint32_t rows;       /* warps: of a group of four, 64 times some */
+  uint32_t blocks;     /* that share a processor; 0: one */
+  uint32_t shared;     /* warps: bytes that a block may have */
   bb_tile_body before; /* nests that bb_gpu_marks() has made */
 } bb_gpu;
 
@@ -30,6 +30,7 @@ void bb_gpu_clean(bb_gpu *g);      /* copies, chains of maps, what nobody reads 
 
 /* gpu_marks.c: iterations that masks from memory leave nothing to do */
 void bb_gpu_marks(bb_gpu *g);
+void bb_gpu_free_first(bb_gpu *g); /* behind bb_gpu_stretches(): whichever of them comes first */
 
 /* gpu_algebra.c */
 void bb_gpu_masks(bb_gpu *g); /* x = select(where, f, constant): x = f, and then the selection */

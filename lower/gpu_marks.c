@@ -75,7 +75,8 @@ static bool gather(marking *m, uint32_t tile) {
   for (uint32_t i = 0; s->kind == BB_TILE_LOAD && i < m->g->p->view[s->view].rank; i++)
     note_index(m, s->range[i].start, 0);
   for (uint32_t i = 0; i < 2; i++) note_index(m, s->at[i], 0);
-  for (uint32_t d = 0; s->kind == BB_TILE_MAP && d < m->depth; d++) /* places are asked by coordinates */
+  for (uint32_t d = 0; s->kind == BB_TILE_MAP && d < m->depth;
+       d++) /* places are asked by coordinates */
     if (bb_expr_uses_arg(s->expr, BB_TILE_VARIABLE + m->loop[d]->variable)) return false;
   if (s->kind == BB_TILE_LOAD && bb_tile_is_block(&m->g->p->tile[s->result])) m->vectors = false;
   BB_GROW(m->b.scratch, m->stmt, m->stmt_capacity, m->stmts + 1u);
@@ -189,8 +190,10 @@ static uint32_t put_question(marking *m, bb_tile_body *body, const bb_tile_stmt 
     size.rows |= p->tile[s->operand[i]].rows;
     size.cols |= p->tile[s->operand[i]].cols;
   }
-  if (uses_coord(condition, BB_COORD_ROW)) mask->at[0] = s->at[0], size.rows = p->tile[s->result].rows;
-  if (uses_coord(condition, BB_COORD_COL)) mask->at[1] = s->at[1], size.cols = p->tile[s->result].cols;
+  if (uses_coord(condition, BB_COORD_ROW))
+    mask->at[0] = s->at[0], size.rows = p->tile[s->result].rows;
+  if (uses_coord(condition, BB_COORD_COL))
+    mask->at[1] = s->at[1], size.cols = p->tile[s->result].cols;
   const bb_expr *named = put_parts(m, body, bb_tile_named(p, &asks));
   mask->result = add_truth(p, "mask", size.rows, size.cols);
   any->result = add_truth(p, "any", 0, 0);
@@ -235,8 +238,7 @@ static void put_nest(marking *m, const bb_tile_stmt *s, const bb_expr *condition
 /* Whether an iteration changes nothing where the mask holds nowhere. */
 static bool is_idle(marking *m, const bb_tile_stmt *s, const bb_expr *condition, bool inverse) {
   m->b.masks = 1;
-  m->b.mask[0] =
-      (bb_mask){.condition = condition, .at = {s->at[0], s->at[1]}, .inverse = inverse};
+  m->b.mask[0] = (bb_mask){.condition = condition, .at = {s->at[0], s->at[1]}, .inverse = inverse};
   return bb_bounds_idle(&m->b, &m->b.mask[0]);
 }
 
@@ -268,6 +270,22 @@ static void walk(marking *m, bb_tile_body *body) {
     if (!loop->parallel && has_product(&loop->body)) mark(m, loop);
     m->depth--;
   }
+}
+
+/* --- where such a loop may begin --- */
+
+/* Masks of the others that the first iteration has, too, may be asked of any. */
+static void free_first(void *user, bb_tile_body *body, uint32_t at) {
+  bb_tile_loop *loop = body->stmt[at]->loop;
+  (void)user;
+  if (!loop || !loop->marked || loop->stretch[0].to || !loop->commutes) return;
+  loop->anywhere = true;
+  for (uint32_t i = 0; i < loop->body.count; i++)
+    loop->anywhere &= !loop->body.stmt[i]->stretches || loop->body.stmt[i]->stretches & 1;
+}
+
+void bb_gpu_free_first(bb_gpu *g) {
+  bb_tile_walk(&g->p->body, free_first, NULL);
 }
 
 void bb_gpu_marks(bb_gpu *g) {

@@ -20,7 +20,7 @@
  *            | if TILE { statement... }
  *            | when condition { statement... }                a comparison of indices
  *            | serial NAME = stretch [then stretch]... step index [down] [commutes]
- *              [where VIEW[index, ...]] { statement... }          iterations whose mark is not 0
+ *              [where VIEW[index, ...] [anywhere]] { statement... }   iterations whose mark is not 0
  *            | parallel NAME = index to index step index [down] [merge MONOID (TILE, ...)]
  *              [@ [grid|cluster|warps] [persistent] [queue] [rotate] [pairs]] { statement... }
  *   stretch    index to index | index                          the latter once
@@ -388,6 +388,7 @@ static void read_marks(parser *t, bb_tile_loop *loop) {
   }
   bb_read_expect(t->r, "]");
   loop->marked = index;
+  loop->anywhere = bb_read_accept(t->r, "anywhere");
 }
 
 static void read_loop(parser *t, bb_tile_body *body, bool parallel) {

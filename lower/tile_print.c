@@ -100,6 +100,7 @@ static void put_loop(const printer *w, const bb_tile_loop *loop) {
   if (loop->marked) {
     bb_put(w->out, " where %s", w->p->view[loop->marks].name);
     put_indices(w, w->p->view[loop->marks].rank, loop->marked);
+    bb_put(w->out, loop->anywhere ? " anywhere" : "");
   }
   if (loop->merge) {
     bb_put(w->out, " merge %s (", loop->merge->name);

@@ -304,14 +304,16 @@ static void check_stages(verifier *v, const bb_tile_body *body) {
 static void check_marks(verifier *v, const bb_tile_loop *loop) {
   const bb_tile_view *view = &v->p->view[loop->marks];
   breaks(v, loop->parallel, "only iterations of serial loops are marked");
-  breaks(v, bb_dtype_is_float(view->dtype) || view->rank == 0, "a mark is whole, one for each iteration");
+  breaks(v, bb_dtype_is_float(view->dtype) || view->rank == 0,
+         "a mark is whole, one for each iteration");
   breaks(v, loop->step->op != BB_X_CONST, "marked iterations are a constant step apart");
   for (uint32_t i = 0; i < view->rank && !v->wrong; i++) {
     bb_tile_index at = loop->marked[i];
     bool last = i + 1 == view->rank;
     breaks(v, !index_in_scope(v, at), "an index uses a variable of another loop");
-    bool nth = at->op == BB_X_DIV && at->a[0]->op == BB_X_ARG && at->a[0]->index == loop->variable &&
-               at->a[1]->op == BB_X_CONST && at->a[1]->number == loop->step->number;
+    bool nth = at->op == BB_X_DIV && at->a[0]->op == BB_X_ARG &&
+               at->a[0]->index == loop->variable && at->a[1]->op == BB_X_CONST &&
+               at->a[1]->number == loop->step->number;
     breaks(v, last ? !nth : bb_expr_uses_arg(at, loop->variable),
            "the last index of a mark counts the loop's steps, and no other does");
   }

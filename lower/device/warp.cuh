@@ -55,6 +55,14 @@ TL_DEV int last_marked(const unsigned char *marks, int from, int to) {
   }
   return from - 1;
 }
+TL_DEV int next_marked(const unsigned char *marks, int from, int to, int but) {
+  const int next = next_marked(marks, from, to);
+  return next == but ? next_marked(marks, next + 1, to) : next;
+}
+TL_DEV int last_marked(const unsigned char *marks, int from, int to, int but) {
+  const int last = last_marked(marks, from, to);
+  return last == but ? last_marked(marks, from, last) : last;
+}
 
 // ---- swizzled tiles
 // Byte offset of the 16-byte piece at (row, 8 piece) of a tile of so many rows.
