@@ -17,6 +17,16 @@ static bool is_pointed_at(const bb_cuda *e, uint32_t view, const bb_tile_body *b
   return false;
 }
 
+static bool is_stored(uint32_t view, const bb_tile_body *body) {
+  for (uint32_t i = 0; i < body->count; i++) {
+    const bb_tile_stmt *s = body->stmt[i];
+    if ((s->kind == BB_TILE_STORE && s->view == view) || is_stored(view, &s->body) ||
+        (s->loop && is_stored(view, &s->loop->body)))
+      return true;
+  }
+  return false;
+}
+
 static bool is_argument(const bb_cuda *e, uint32_t view) {
   return is_pointed_at(e, view, &e->p->body) || (e->marks && e->serial->marks == view);
 }
@@ -307,8 +317,8 @@ static void emit(bb_cuda *e, bb_buffer *launch, bb_sm90_launch *plan) {
     if (program->view[i].rank > 5) bb_cuda_refuse(e, NULL, "more than five axes");
   bb_cuda_plan(e);
   for (uint32_t i = 0; i < program->views; i++)
-    if (program->view[i].scratch && is_pointed_at(e, i, &own.body))
-      bb_cuda_refuse(e, NULL, "scratch memory");
+    if (program->view[i].scratch && is_stored(i, &own.body))
+      bb_cuda_refuse(e, NULL, "scratch memory, but what nests before it leave there");
   if (e->cluster && e->grids && e->grid[0]->persistent)
     bb_cuda_refuse(e, NULL, "a cluster that is persistent");
   if (e->p->turns && e->groups != 2) bb_cuda_refuse(e, NULL, "turns of other than two groups");

@@ -7,6 +7,12 @@
 
 #include "tile_edit.h"
 
+/* A condition, named; inverse: the mask holds where it does not. */
+typedef struct bb_gpu_mask {
+  const bb_expr *condition;
+  bool inverse;
+} bb_gpu_mask;
+
 typedef struct bb_gpu {
   bb_tile_program *p;
   bb_context *ctx;
@@ -14,10 +20,12 @@ typedef struct bb_gpu {
   uint32_t split; /* not 0: bb_gpu_split() into at most so many parts follows */
   bool warps; /* products are made by single warps, each of its rows, and waited for (sm_80); else
                    * by groups of four, and run by themselves (sm_90a) */
-  uint32_t rows;       /* warps: of a group of four, 64 times some */
-  uint32_t blocks;     /* that share a processor; 0: one */
-  uint32_t shared;     /* warps: bytes that a block may have */
-  bb_tile_body before; /* nests that bb_gpu_marks() has made */
+  uint32_t rows;   /* warps: of a group of four, 64 times some */
+  uint32_t blocks; /* that share a processor; 0: one */
+  uint32_t shared; /* warps: bytes that a block may have */
+  /* Of bb_gpu_marks(): nests before the kernel's; by variable of a marked loop: its mask */
+  bb_tile_body before;
+  bb_gpu_mask *mask;
 } bb_gpu;
 
 _Noreturn void bb_gpu_refuse(const bb_gpu *g, const char *why);
@@ -30,6 +38,7 @@ void bb_gpu_clean(bb_gpu *g);      /* copies, chains of maps, what nobody reads 
 
 /* gpu_marks.c: iterations that masks from memory leave nothing to do */
 void bb_gpu_marks(bb_gpu *g);
+void bb_gpu_unmask(bb_gpu *g); /* iterations in which their masks hold everywhere, without them */
 void bb_gpu_free_first(bb_gpu *g); /* behind bb_gpu_stretches(): whichever of them comes first */
 
 /* gpu_algebra.c */

@@ -29,12 +29,35 @@ static uint32_t tile_of(const bb_expr *x) {
 
 /* --- masks --- */
 
+/* Are all that write the tile loads? */
+static bool is_loaded(const bb_gpu *g, const bb_tile_body *body, uint32_t tile) {
+  for (uint32_t i = 0; i < body->count; i++) {
+    const bb_tile_stmt *s = body->stmt[i];
+    if ((s->result == tile || s->second == tile) && s->kind != BB_TILE_LOAD) return false;
+    if (!is_loaded(g, &s->body, tile) || (s->loop && !is_loaded(g, &s->loop->body, tile)))
+      return false;
+  }
+  return true;
+}
+
+/* Is it asked of places, or of nothing but what memory holds? */
+static bool is_masks(const bb_gpu *g, const bb_expr *condition) {
+  bool loaded = true, any = false;
+  if (bb_expr_uses_coord(condition)) return true;
+  for (uint32_t t = 0; t < g->p->tiles; t++) {
+    if (!bb_tile_names(condition, t)) continue;
+    any = true;
+    loaded &= is_loaded(g, &g->p->body, t);
+  }
+  return any && loaded;
+}
+
 static void mask_at(void *user, bb_tile_body *body, uint32_t at) {
   bb_gpu *g = user;
   bb_tile_stmt *s = body->stmt[at];
   if (s->kind != BB_TILE_MAP || bb_tile_reads(s, s->result)) return;
   const bb_expr *e = bb_tile_named(g->p, s);
-  if (e->op != BB_X_SELECT || !bb_expr_uses_coord(e->a[0])) return;
+  if (e->op != BB_X_SELECT || !is_masks(g, e->a[0])) return;
   uint32_t kept = e->a[1]->op == BB_X_CONST ? 2 : 1;
   if (e->a[3 - kept]->op != BB_X_CONST || e->a[kept]->op == BB_X_CONST) return;
   bb_tile_stmt *value = bb_tile_copy(g->p, s);

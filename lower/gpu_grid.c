@@ -46,8 +46,9 @@ static bb_tile_index bytes_read(const bb_gpu_placer *w, uint32_t variable) {
   amount *a = BB_NEW(home->arena, amount, count + 1);
   bb_tile_index most = bb_expr_const(home, BB_I64, 1), sum = NULL;
   for (uint32_t i = 0; i < count; i++) {
-    if (w->serial->body.stmt[i]->kind != BB_TILE_LOAD) continue;
-    amount one = read_by(w, w->serial->body.stmt[i], variable);
+    const bb_tile_stmt *load = w->serial->body.stmt[i];
+    if (load->kind != BB_TILE_LOAD || !bb_tile_is_block(&w->p->tile[load->result])) continue;
+    amount one = read_by(w, load, variable);
     uint32_t k = 0;
     while (k < amounts && a[k].product != one.product) k++;
     a[k] = (amount){a[k].times + one.times, one.product};
@@ -173,5 +174,5 @@ void bb_gpu_schedule_grid(bb_gpu_placer *w) {
   if (w->stands) return;
   bb_tile_loop *outermost = w->p->body.stmt[0]->loop;
   outermost->persistent = outermost->rotate = true;
-  outermost->queue = unequal != BB_NONE;
+  outermost->queue = unequal != BB_NONE || w->serial->marked;
 }

@@ -254,7 +254,12 @@ static void mark(marking *m, bb_tile_loop *loop) {
     for (uint32_t k = 0; k < count && !loop->marked; k++) {
       if (node[k]->op != BB_X_SELECT || !is_data(m, s, node[k]->a[0])) continue;
       for (int inverse = 0; inverse < 2 && !loop->marked; inverse++)
-        if (is_idle(m, s, node[k]->a[0], inverse)) put_nest(m, s, node[k]->a[0], inverse);
+        if (is_idle(m, s, node[k]->a[0], inverse)) {
+          bb_tile_stmt asks = *s;
+          asks.expr = node[k]->a[0];
+          m->g->mask[loop->variable] = (bb_gpu_mask){bb_tile_named(m->g->p, &asks), inverse};
+          put_nest(m, s, node[k]->a[0], inverse);
+        }
     }
   }
 }
@@ -270,6 +275,105 @@ static void walk(marking *m, bb_tile_body *body) {
     if (!loop->parallel && has_product(&loop->body)) mark(m, loop);
     m->depth--;
   }
+}
+
+/* --- iterations in which the mask holds everywhere --- */
+
+/* The body in which marks are stored, and the store. */
+static bb_tile_body *find_store(bb_tile_body *body, uint32_t view, const bb_tile_stmt **store) {
+  for (uint32_t i = 0; i < body->count; i++) {
+    const bb_tile_stmt *s = body->stmt[i];
+    if (s->kind == BB_TILE_STORE && s->view == view) {
+      *store = s;
+      return body;
+    }
+    bb_tile_body *found = s->loop ? find_store(&s->loop->body, view, store) : NULL;
+    if (found) return found;
+  }
+  return NULL;
+}
+
+/* A second mark of each iteration: whether the mask holds not everywhere. */
+static uint32_t put_partly(bb_gpu *g, const bb_tile_loop *loop) {
+  bb_tile_program *p = g->p;
+  const bb_tile_stmt *store, *any = NULL;
+  bb_tile_body *body = find_store(&g->before, loop->marks, &store);
+  for (uint32_t i = 0; i < body->count; i++)
+    if (body->stmt[i]->result == store->operand[0]) any = body->stmt[i];
+  bb_tile_stmt *some = bb_tile_copy(p, any), *keep = bb_tile_copy(p, store);
+  bb_tile_view view = p->view[loop->marks];
+  view.name = bb_arena_printf(p->home->arena, "partly%u", p->views);
+  keep->view = bb_tile_add_view(p, &view);
+  keep->operand[0] = some->result = add_truth(p, "some", 0, 0);
+  bb_tile_set(p, some, bb_expr_make(p->home, BB_X_NOT, bb_tile_named(p, any), NULL, NULL));
+  bb_tile_push(p, body, some);
+  bb_tile_push(p, body, keep);
+  return keep->view;
+}
+
+/* The place of the selection that the loop's marks are of, and nothing else; the body's count: there is none. */
+static uint32_t find_selection(const bb_gpu *g, const bb_tile_loop *loop) {
+  const bb_tile_body *body = &loop->body;
+  uint32_t at = 0;
+  for (; at < body->count; at++) {
+    const bb_tile_stmt *s = body->stmt[at];
+    if (s->kind != BB_TILE_MAP || s->stretches) continue;
+    const bb_expr *e = bb_tile_named(g->p, s), *own = bb_tile_name(g->p, s->result);
+    if (e->op != BB_X_SELECT || e->a[0] != g->mask[loop->variable].condition) continue;
+    if (e->a[g->mask[loop->variable].inverse ? 2 : 1] == own) break;
+  }
+  return at;
+}
+
+static bb_tile_stmt *put_if(bb_gpu *g, bb_tile_body *body, uint32_t at, uint32_t asked) {
+  bb_tile_stmt *inner = body->stmt[at], *made = bb_tile_stmt_new(g->p, BB_TILE_IF);
+  made->operands = 1;
+  made->operand[0] = asked;
+  bb_tile_push(g->p, &made->body, inner);
+  body->stmt[at] = made;
+  return made;
+}
+
+/* partly = load ...; if partly { k = load K[j:64] } ... if partly { s = select(q==k, s, -inf) } */
+static void leave_out(bb_gpu *g, bb_tile_body *around, uint32_t loop_at) {
+  bb_tile_program *p = g->p;
+  bb_tile_loop *loop = around->stmt[loop_at]->loop;
+  bb_tile_body *body = &loop->body;
+  uint32_t at = find_selection(g, loop);
+  if (at == body->count) return;
+  bb_tile_stmt *selection = body->stmt[at], *load = bb_tile_stmt_new(p, BB_TILE_LOAD);
+  load->view = put_partly(g, loop);
+  load->result = add_truth(p, "partly", 0, 0);
+  for (uint32_t i = 0; i < p->view[load->view].rank; i++) load->range[i].start = loop->marked[i];
+  put_if(g, body, at, load->result);
+  for (uint32_t i = 0; i < at; i++) {
+    bb_tile_stmt *s = body->stmt[i];
+    if (s->kind != BB_TILE_LOAD || s->stretches || !bb_tile_reads(selection, s->result) ||
+        bb_tile_readers(&p->body, s->result) != 1 || p->tile[s->result].place == BB_PLACE_SHARED)
+      continue;
+    bb_tile_stmt *nothing =
+        bb_tile_stmt_new(p, BB_TILE_MAP); /* what is read is written, though nobody looks */
+    nothing->result = s->result;
+    bb_tile_set(p, nothing, bb_expr_const(p->home, p->tile[s->result].dtype, 0));
+    bb_tile_insert(p, around, loop_at++, nothing);
+    put_if(g, body, i, load->result);
+  }
+  bb_tile_insert(p, body, 0, load);
+}
+
+static void unmask_body(bb_gpu *g, bb_tile_body *body) {
+  for (uint32_t i = 0; i < body->count; i++) {
+    bb_tile_loop *loop = body->stmt[i]->loop;
+    if (!loop) continue;
+    uint32_t count = body->count;
+    unmask_body(g, &loop->body);
+    if (loop->marked && g->mask) leave_out(g, body, i);
+    i += body->count - count;
+  }
+}
+
+void bb_gpu_unmask(bb_gpu *g) {
+  unmask_body(g, &g->p->body);
 }
 
 /* --- where such a loop may begin --- */
@@ -292,6 +396,7 @@ void bb_gpu_marks(bb_gpu *g) {
   if (g->strict) return;
   marking m = {.g = g, .b = {.p = g->p, .skip = true, .stretch = BB_NONE}};
   m.b.scratch = bb_scratch(g->ctx);
+  g->mask = BB_NEW(g->p->home->arena, bb_gpu_mask, g->p->variables + 1);
   walk(&m, &g->p->body);
   bb_scratch_end(m.b.scratch);
 }

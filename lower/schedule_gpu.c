@@ -48,6 +48,7 @@ static void rewrite(bb_tile_program *tile, const bb_gpu *budget, bool few, bool 
     bb_gpu_free_first(&g);
     bb_gpu_lazy(&g);
     bb_gpu_partials(&g);
+    bb_gpu_unmask(&g);
     bb_gpu_place(&g);
     if (split) bb_gpu_split(&g);
   }
