@@ -88,40 +88,46 @@ void bb_cuda80_copies(bb_cuda *e, const bb_cuda_list *list) {
   if (any) bb_cuda_line(e, "tl::copies_end();");
 }
 
-/* Iterations of stretch k, and the first of them. */
+/* The bounds of stretch k, and its first iteration. */
 static void put_stretch(bb_cuda *e, uint32_t k) {
   const bb_tile_stretch *s = &e->serial->stretch[k];
-  const char *from = bb_cuda_index(e, s->from, NULL),
-             *step = bb_cuda_index(e, e->serial->step, NULL);
-  bb_cuda_line(e, "case %u: {", k);
-  if (s->to) {
-    bb_cuda_line(e, "  const int first = %s;", from);
-    bb_cuda_line(e, "  left = %s;",
-                 bb_infix_trips(e->arena, "first", bb_cuda_index(e, s->to, NULL), step));
-    bb_cuda_line(e, "  ahead = first%s;",
-                 e->serial->down ? bb_arena_printf(e->arena, " + (left - 1) * (%s)", step) : "");
-  } else {
-    bb_cuda_line(e, "  left = 1, ahead = %s;", from);
+  const bb_cuda_stretch all = {"ahead", "first", "end"};
+  const char *step = bb_cuda_index(e, e->serial->step, NULL), *begin = "first";
+  if (e->serial->down) {
+    const char *trips = bb_infix_trips(e->arena, "first", "end", step);
+    begin = bb_arena_printf(e->arena, "first + (%s - 1) * (%s)", trips, step);
   }
+  bb_cuda_line(e, "case %u:", k);
+  bb_cuda_line(e, "  first = %s;", bb_cuda_index(e, s->from, NULL));
+  bb_cuda_line(e, "  end = %s;", s->to ? bb_cuda_index(e, s->to, NULL) : "first + 1");
+  if (s->to && e->marks) begin = bb_cuda_marked_first(e, &all, NULL);
+  bb_cuda_line(e, "  ahead = %s;", s->to ? begin : "first");
   bb_cuda_line(e, "  break;");
-  bb_cuda_line(e, "}");
 }
 
 /* go_ahead(): the next iteration to load for, over all stretches, and whether there is one. */
 static void put_walk(bb_cuda *e) {
-  bb_cuda_line(e, "int ahead = 0, left = 0, stretch = 0;");
+  const bb_cuda_stretch all = {"ahead", "first", "end"};
+  const char *step = bb_cuda_index(e, e->serial->step, NULL);
+  const char *next = bb_infix(e->arena, "ahead", e->serial->down ? "-" : "+", step);
+  if (e->marks) {
+    bb_cuda_put_marks(e);
+    next = bb_cuda_marked_next(e, &all);
+  }
+  bb_cuda_line(e, "int first = 0, end = 0, ahead = %s, stretch = 0;", e->serial->down ? "-1" : "0");
+  bb_cuda_line(e, "auto is_there = [&]() { return ahead %s; };",
+               e->serial->down ? ">= first" : "< end");
   bb_cuda_line(e, "auto go_ahead = [&]() {");
   e->depth++;
-  bb_cuda_line(e, "if (left > 0) ahead %s %s;",
-               e->serial->down ? "-=" : "+=", bb_cuda_index(e, e->serial->step, NULL));
-  bb_cuda_line(e, "while (left <= 0 && stretch < %u) {", e->serial->stretches);
+  bb_cuda_line(e, "if (is_there()) ahead = %s;", next);
+  bb_cuda_line(e, "while (!is_there() && stretch < %u) {", e->serial->stretches);
   e->depth++;
   bb_cuda_line(e, "switch (stretch++) {");
   for (uint32_t k = 0; k < e->serial->stretches; k++) put_stretch(e, k);
   bb_cuda_line(e, "}");
   e->depth--;
   bb_cuda_line(e, "}");
-  bb_cuda_line(e, "return left-- > 0;");
+  bb_cuda_line(e, "return is_there();");
   e->depth--;
   bb_cuda_line(e, "};");
 }

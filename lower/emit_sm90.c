@@ -317,7 +317,8 @@ static void emit(bb_cuda *e, bb_buffer *launch, bb_sm90_launch *plan) {
     if (program->view[i].rank > 5) bb_cuda_refuse(e, NULL, "more than five axes");
   bb_cuda_plan(e);
   for (uint32_t i = 0; i < program->views; i++)
-    if (program->view[i].scratch && is_stored(i, &own.body))
+    if (program->view[i].scratch && is_argument(e, i) &&
+        (is_stored(i, &own.body) || !is_stored(i, &program->body)))
       bb_cuda_refuse(e, NULL, "scratch memory, but what nests before it leave there");
   if (e->cluster && e->grids && e->grid[0]->persistent)
     bb_cuda_refuse(e, NULL, "a cluster that is persistent");

@@ -104,9 +104,10 @@ typedef struct bb_cuda {
   bool copier, puts, exchange;
   /* threads that copy: one for all tiles, or one for each (emit_sm90_copiers.c) */
   uint32_t copiers;
-  bool marks; /* the serial loop goes from one marked iteration to the next */
-  bool lags;  /* products of the serial loop end while the next iteration's run */
-  bool sm80;  /* products of warps, copies by all: no roles, tensor maps, clusters (emit_sm80.c) */
+  bool marks;  /* the serial loop goes from one marked iteration to the next ... */
+  bool begins; /* ... and begins at the first */
+  bool lags;   /* products of the serial loop end while the next iteration's run */
+  bool sm80;   /* products of warps, copies by all: no roles, tensor maps, clusters (emit_sm80.c) */
   uint32_t group; /* rows of a group that computes: 64, or on sm_80 a multiple */
   /* bytes of shared memory beside tiles: barriers and what threads tell each other */
   uint32_t sync;
@@ -247,8 +248,11 @@ void bb_cuda_find_marks(bb_cuda *e);
 typedef struct bb_cuda_stretch {
   const char *now, *first, *end;
 } bb_cuda_stretch;
-/* The head of its loop, behind what that asks for. */
-const char *bb_cuda_marked_loop(bb_cuda *e, const bb_cuda_stretch *stretch);
+/* The line that says where the marks of its iterations begin, which the others ask for. */
+void bb_cuda_put_marks(bb_cuda *e);
+/* The first marked iteration of a stretch that is not `but` (NULL: any), and the next one; outside of the stretch: there is none. */
+const char *bb_cuda_marked_first(const bb_cuda *e, const bb_cuda_stretch *stretch, const char *but);
+const char *bb_cuda_marked_next(const bb_cuda *e, const bb_cuda_stretch *stretch);
 /* Of a loop that may begin anywhere: where it does, how that is called, and the code that finds out. */
 const char *bb_cuda_begin_name(const bb_cuda *e);
 void bb_cuda_marked_begin(bb_cuda *e);

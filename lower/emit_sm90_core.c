@@ -216,7 +216,7 @@ static const char *old_name(const bb_cuda *e) {
 }
 
 static void put_first(bb_cuda *e) {
-  if (e->marks && e->serial->anywhere) {
+  if (e->begins) {
     bb_cuda_marked_begin(e);
     bb_cuda_line(e, "%s = %s;", serial_name(e), bb_cuda_begin_name(e));
     return;
@@ -247,10 +247,14 @@ static void put_stretch(bb_cuda *e, uint32_t i, bb_cuda_place list, bool copier)
       first = from;
     else
       bb_cuda_line(e, "const int %s = %s;", first, from);
-    const bb_cuda_stretch marked = {n, first, end};
+    const bb_cuda_stretch all = {n, first, end};
     if (e->marks) {
       open(e, "{");
-      open(e, bb_arena_printf(e->arena, "%s%s", rolled, bb_cuda_marked_loop(e, &marked)));
+      bb_cuda_put_marks(e);
+      const char *begin = bb_cuda_marked_first(e, &all, e->begins ? bb_cuda_begin_name(e) : NULL);
+      open(e, bb_arena_printf(e->arena, "%sfor (%s = %s; %s %s %s; %s = %s) {", rolled, n, begin, n,
+                              e->serial->down ? ">=" : "<", e->serial->down ? first : end, n,
+                              bb_cuda_marked_next(e, &all)));
     } else if (e->serial->down) {
       const char *trips = bb_infix_trips(e->arena, first, end, step);
       const char *last = bb_infix(e->arena, bb_infix(e->arena, trips, "-", "1"), "*", step);
@@ -419,7 +423,7 @@ static void declare_serial(bb_cuda *e, bb_buffer *loops) {
   for (uint32_t i = 0; i < 2; i++)
     if (bb_code_reads(loops, name[i]))
       bb_code_declare(loops, name[i], e->depth, "int %s = 0;", name[i]);
-  if (e->marks && e->serial->anywhere)
+  if (e->begins)
     bb_code_declare(loops, bb_cuda_begin_name(e), e->depth, "int %s;", bb_cuda_begin_name(e));
 }
 

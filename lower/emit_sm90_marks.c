@@ -37,6 +37,7 @@ void bb_cuda_find_marks(bb_cuda *e) {
         !loop->stretch[i].to || is_multiple(e, loop->stretch[i].from, (int64_t)loop->step->number);
   for (uint32_t i = 0; e->pair && i < view->rank; i++) /* mates load the same blocks */
     e->marks &= !bb_expr_uses_arg(loop->marked[i], e->pair->variable);
+  e->begins = e->marks && loop->anywhere && !e->sm80;
 }
 
 static const char *nth(const bb_cuda *e, const char *at) {
@@ -51,8 +52,7 @@ const char *bb_cuda_begin_name(const bb_cuda *e) {
   return bb_arena_printf(e->arena, "%s_begin", e->p->variable[e->serial->variable]);
 }
 
-/* Where the marks of the loop's iterations begin. */
-static void put_row(bb_cuda *e) {
+void bb_cuda_put_marks(bb_cuda *e) {
   const bb_tile_loop *loop = e->serial;
   const bb_tile_view *view = &e->p->view[loop->marks];
   bb_program *home = e->p->home;
@@ -65,8 +65,7 @@ static void put_row(bb_cuda *e) {
                bb_cuda_view_name(e, loop->marks), bb_cuda_index(e, row, NULL));
 }
 
-/* The first marked iteration of a stretch, as text; `but`: another than this, or NULL. */
-static const char *first_of(bb_cuda *e, const bb_cuda_stretch *s, const char *but) {
+const char *bb_cuda_marked_first(const bb_cuda *e, const bb_cuda_stretch *s, const char *but) {
   const char *step = bb_cuda_index(e, e->serial->step, NULL);
   const char *to = bb_infix_trips(e->arena, "0", s->end, step);
   if (but) but = bb_arena_printf(e->arena, ", %s", nth(e, but));
@@ -75,18 +74,15 @@ static const char *first_of(bb_cuda *e, const bb_cuda_stretch *s, const char *bu
                          but ? but : "", step);
 }
 
-const char *bb_cuda_marked_loop(bb_cuda *e, const bb_cuda_stretch *s) {
-  const char *step = bb_cuda_index(e, e->serial->step, NULL), *now = s->now;
-  const char *from = first_of(e, s, e->serial->anywhere ? bb_cuda_begin_name(e) : NULL);
-  put_row(e);
-  if (e->serial->down)
-    return bb_arena_printf(
-        e->arena, "for (%s = %s; %s >= %s; %s = tl::last_marked(%s, %s, %s) * %s) {", now, from,
-        now, s->first, now, marks_name(e), nth(e, s->first), nth(e, now), step);
-  bb_cuda_line(e, "const int %s_to = %s;", now, bb_infix_trips(e->arena, "0", s->end, step));
-  return bb_arena_printf(
-      e->arena, "for (%s = %s; %s < %s; %s = tl::next_marked(%s, %s, %s_to) * %s) {", now, from,
-      now, s->end, now, marks_name(e), bb_infix(e->arena, nth(e, now), "+", "1"), now, step);
+const char *bb_cuda_marked_next(const bb_cuda *e, const bb_cuda_stretch *s) {
+  const char *step = bb_cuda_index(e, e->serial->step, NULL);
+  const char *from = nth(e, s->first), *to = nth(e, s->now);
+  if (!e->serial->down) {
+    from = bb_infix(e->arena, to, "+", "1");
+    to = bb_infix_trips(e->arena, "0", s->end, step);
+  }
+  return bb_arena_printf(e->arena, "tl::%s_marked(%s, %s, %s) * %s",
+                         e->serial->down ? "last" : "next", marks_name(e), from, to, step);
 }
 
 void bb_cuda_marked_begin(bb_cuda *e) {
@@ -94,7 +90,7 @@ void bb_cuda_marked_begin(bb_cuda *e) {
   const char *begin = bb_cuda_begin_name(e);
   bb_cuda_line(e, "{ // the first that is marked, if any is");
   e->depth++;
-  put_row(e);
+  bb_cuda_put_marks(e);
   bb_cuda_line(e, "%s = %s;", begin, bb_cuda_index(e, loop->stretch[0].from, NULL));
   bb_cuda_line(e, "bool none = !%s[%s];", marks_name(e), nth(e, begin));
   for (uint32_t i = 1; i < loop->stretches; i++) {
@@ -104,7 +100,7 @@ void bb_cuda_marked_begin(bb_cuda *e) {
     bb_cuda_line(e, "if (none) {");
     bb_cuda_line(e, "  const int from = %s, to = %s;", at.first, at.end);
     at.first = "from", at.end = "to";
-    bb_cuda_line(e, "  const int first = %s;", first_of(e, &at, NULL));
+    bb_cuda_line(e, "  const int first = %s;", bb_cuda_marked_first(e, &at, NULL));
     bb_cuda_line(e, "  none = first < from || first >= to;");
     bb_cuda_line(e, "  if (!none) %s = first;", begin);
     bb_cuda_line(e, "}");

@@ -30,7 +30,7 @@ static void rewrite(bb_tile_program *tile, const bb_gpu *budget, bool few, bool 
   g.split = split;
   bb_gpu_dissolve(&g);
   bb_gpu_join(&g);
-  if (!few && !g.warps) bb_gpu_marks(&g);
+  if (!few) bb_gpu_marks(&g);
   bb_tile_widen(tile, g.strict);
   bb_gpu_clean(&g);
   bb_gpu_masks(&g);

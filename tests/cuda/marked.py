@@ -1,17 +1,17 @@
-"""Masks from memory that leave blocks of keys nothing to do, by kernels for sm_90a on the processor (host.hpp): what they leave out
+"""Masks from memory that leave blocks of keys nothing to do, by kernels for sm_80 or sm_90a on the processor (host.hpp): what they leave out
 changes nothing, and it is left out.
 
-    marked.py PROGRAM FAKE-DRIVER FAKE-COMPILER HOST.HPP
+    marked.py PROGRAM FAKE-DRIVER FAKE-COMPILER HOST.HPP 80|90
 
 What is left out is seen by planting: values there that a product would have shown as NaN, 0 of a weight times inf.
 """
 import json, os, shutil, subprocess, sys, tempfile
 import numpy as np
 
-program, driver, compiler, host = sys.argv[1:]
+program, driver, compiler, host, sm = sys.argv[1:]
 if not shutil.which(os.environ.get("FAKE_CXX", "c++")): sys.exit(77)
 environment = {**os.environ, "BLOCKBUSTER_CUDA": driver, "BLOCKBUSTER_NVRTC": compiler, "BLOCKBUSTER_CACHE": "", "FAKE_CUDA": "host",
-               "FAKE_SM": "90", "FAKE_PROCESSORS": "2", "FAKE_HOST": host}
+               "FAKE_SM": sm, "FAKE_PROCESSORS": "2", "FAKE_HOST": host}
 HEADS, WIDE = 2, 64
 TEXT = """blockbuster 1
 program marked
@@ -49,7 +49,7 @@ def check(what, inputs, mask, rows, keys, arrays, keep, inf=True):
         path = lambda name: os.path.join(folder, name)
         open(path("m.bb"), "w").write(TEXT.format(inputs=inputs, mask=mask))
         np.savez(path("in.npz"), Q=q, K=k, V=v, **arrays)
-        compiled = subprocess.run([program, "compile", path("m.bb"), "--device", "cuda", "--target", "sm_90a", "-o", path("out")], env=environment,
+        compiled = subprocess.run([program, "compile", path("m.bb"), "--device", "cuda", "--target", "sm_90a" if sm == "90" else f"sm_{sm}", "-o", path("out")], env=environment,
                                   capture_output=True, text=True)
         ways = json.load(open(path("out/launches.json")))["kernels"][0] if compiled.returncode == 0 else []
         ran = subprocess.run([program, "run", path("m.bb"), "--inputs", path("in.npz"), "-o", path("got.npz"), "--device", "cuda"],

@@ -193,6 +193,17 @@ static void laws(void **state) {
                "depends on what is outside");
   refused_body("serial N = 0 to 1 step 1 { a = 0 }", "new variable");
   refused_body("a = 0 b = 0 parallel i = 0 to 1 step 1 merge one (a) { a = 0 }", "no monoid");
+  refused_body("serial i = 0 to N step 8 where A[i, i/8] { a = 0 }", "a mark is whole");
+  refused_body("scratch S : bool[N] serial i = 0 to N step 8 where S[i] { a = 0 }", "counts the loop");
+  refused_body("scratch S : bool[N] serial i = 0 to N step 8 where S[i/4] { a = 0 }", "counts the loop");
+  refused_body("scratch S : bool[N,N] serial i = 0 to N step 8 where S[i, i/8] { a = 0 }",
+               "counts the loop");
+  refused_body("scratch S : bool[N] serial i = 0 to N step M where S[i/M] { a = 0 }",
+               "constant step");
+  refused_body("scratch S : bool[N,N] serial i = 0 to N step 8 where S[i/8] { a = 0 }",
+               "expected ,");
+  refused_body("scratch S : bool[N] parallel i = 0 to N step 8 where S[i/8] { a = 0 }",
+               "expected {");
   refused_body("a = select(i < 3, 1, 0)", "unknown");
   refused_body("serial i = 0 to N step 8 { a = 0 } a = select(i < 3, 1, 0)", "enclosing loop");
   refused_body("a = 0 r = scan sum(a) over col", "shape and type");
@@ -343,6 +354,28 @@ static void small_programs(void **state) {
        small_programs_run, NULL);
 }
 
+/* Iterations that are marked, in stretches, downwards; what has no mark runs. */
+static void marks_run(bb_tile_program *p, void *user) {
+  (void)user;
+  double m[5] = {1, 0, 1, 1, 0}, c[2] = {0}, *view[2] = {m, c};
+  bb_tile_interpret(p, &(bb_tile_binding){.extent = (int64_t[]){6}, .view = view});
+  assert_true(c[0] == 235 && c[1] == 5320);
+}
+
+static void marks(void **state) {
+  (void)state;
+  const char *text =
+      "tile t 1 extent N view M : bool[N - 1] output C : f32[2] tile a : f32[_,_]\n"
+      "a = 0 serial i = 4 to 2*N then 2 step 2 where M[i/2] { a = a*10 + f32(i/2) }\n"
+      "store C[0] = a\n"
+      "a = 0 serial j = 2*N - 2 then 0 to 8 step 2 down commutes where M[j/2] anywhere {\n"
+      "  a = a*10 + f32(j/2)\n"
+      "}\n"
+      "store C[1] = a\n";
+  with(text, same_again, NULL);
+  with(text, marks_run, NULL);
+}
+
 /* Places, prefixes, loop variables in expressions, and scratch memory that begins as nothing. */
 static void places_run(bb_tile_program *p, void *user) {
   (void)user;
@@ -437,7 +470,8 @@ static void refusals(void **state) {
               "dot(a, a) }",
               "side by side");
   not_emitted("x = 0 x = scan sum(x) over col", "a scan");
-  not_emitted("scratch S : f32[N] x = 0", "scratch");
+  not_emitted("scratch S : f32[N] r = load S[0:64] r = r + r", "scratch");
+  not_emitted("scratch S : f32[N] r = 0 store S[0:64] = r", "scratch");
   not_emitted("tile p : i64[64,_] x = 0 r, p = fold argmax(x) over col below N at (_, 0)",
               "without a device form");
 }
@@ -450,6 +484,7 @@ int main(int argc, char **argv) {
                                      cmocka_unit_test(meaning_of_a_product),
                                      cmocka_unit_test(small_programs),
                                      cmocka_unit_test(places),
+                                     cmocka_unit_test(marks),
                                      cmocka_unit_test(refusals),
                                      cmocka_unit_test(names)};
   folder = argc > 1 ? argv[1] : ".";
