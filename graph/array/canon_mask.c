@@ -3,7 +3,8 @@
  * Hide: exp(x + (p ? 0 : m)) with a large finite negative m is exp(p ? x : -inf) as long as x is far
  * from -m: both are 0 where p does not hold.  They differ in a row where p holds nowhere, so the
  * rule wants a proof that every row keeps an element.  The assumption on x is recorded.
- * Guard: p != p ? 0 : p on shares p = e / sum e goes where no row can be empty.
+ * Guard: p != p ? 0 : p on shares p = e / sum e goes where no row can be empty.  Elsewhere it is the row's: 1 / sum e is 0
+ * where nothing is summed, which products behind it do not mind.  (They differ in rows with a NaN, which is then seen.)
  * Both look through casts between floats: 16-bit models compute their exps in float32.
  */
 #include "canon.h"
@@ -209,10 +210,10 @@ static bool has_infinity(bb_canon *c, const bb_expr *expr) {
   return false;
 }
 
-/* Is the value a product, perhaps through functions of such?  Anything else may hold an infinity. */
+/* Is the value a product, perhaps through functions of such and of whole numbers?  Anything else may hold an infinity. */
 static bool is_of_product(bb_canon *c, uint32_t value, uint32_t depth) {
   const bb_ix_node *maker = bb_ix_node_of(c->ix, value);
-  if (maker->op == BB_IX_CONTRACT) return true;
+  if (maker->op == BB_IX_CONTRACT || !bb_dtype_is_float(c->ix->value[value].dtype)) return true;
   if (maker->op != BB_IX_ELEMENTWISE || !maker->nin || !depth || has_infinity(c, maker->expr))
     return false;
   for (uint32_t i = 0; i < maker->nin; i++)
@@ -223,43 +224,72 @@ static bool is_of_product(bb_canon *c, uint32_t value, uint32_t depth) {
 /* e = exp(x) or exp(p ? x : -inf) of a product, every row of it with an element. */
 static bool is_never_empty(bb_canon *c, uint32_t at) {
   const bb_ix_node *node = &c->ix->node[at];
-  if (node->op != BB_IX_ELEMENTWISE || node->nin != 1 || node->expr->op != BB_X_EXP ||
-      !is_of_product(c, node->in[0].value, PRODUCT_DEPTH))
-    return false;
+  if (!node->nin) return false;
+  for (uint32_t i = 0; i < node->nin; i++)
+    if (!is_of_product(c, node->in[i].value, PRODUCT_DEPTH)) return false;
   const bb_expr *e = uncast(node->expr->a[0]);
   if (!has_infinity(c, e)) return true;
   return e->op == BB_X_SELECT && bb_expr_is_number(e->a[2], -INFINITY) &&
          !has_infinity(c, e->a[1]) && keeps_an_element(c, at, e->a[0]);
 }
 
-/* Is the node e * (1 / sum e) for an e as above? */
-static bool is_share(bb_canon *c, uint32_t at) {
-  uint32_t i, j;
+/* Is the node e * (1 / sum e) for an exp e?  Gives the operand that is e, and the other. */
+static bool is_share(bb_canon *c, uint32_t at, uint32_t *i, uint32_t *j) {
   const bb_ix_node *node = &c->ix->node[at];
   if (node->op != BB_IX_ELEMENTWISE || node->nin != 2 ||
-      !bb_canon_is_binary(uncast(node->expr), BB_X_MUL, &i, &j))
+      !bb_canon_is_binary(uncast(node->expr), BB_X_MUL, i, j))
     return false;
-  uint32_t inverse = bb_canon_maker(c, at, j, BB_IX_ELEMENTWISE);
-  if (inverse == BB_NONE || c->ix->node[inverse].nin != 1) return false;
+  uint32_t element = bb_canon_maker(c, at, *i, BB_IX_ELEMENTWISE);
+  uint32_t inverse = bb_canon_maker(c, at, *j, BB_IX_ELEMENTWISE);
+  if (element == BB_NONE || inverse == BB_NONE || c->ix->node[inverse].nin != 1) return false;
   const bb_expr *e = c->ix->node[inverse].expr;
   uint32_t sum = bb_canon_maker(c, inverse, 0, BB_IX_REDUCE);
   if (e->op != BB_X_DIV || !bb_expr_is_number(e->a[0], 1) || e->a[1]->op != BB_X_ARG ||
       sum == BB_NONE)
     return false;
   const bb_ix_node *reduce = &c->ix->node[sum];
-  return reduce->monoid->id == BB_MONOID_SUM && reduce->in[0].value == node->in[i].value &&
-         is_never_empty(c, bb_ix_producer(c->ix, node->in[i].value));
+  return reduce->monoid->id == BB_MONOID_SUM && reduce->in[0].value == node->in[*i].value &&
+         c->ix->node[element].expr->op == BB_X_EXP;
+}
+
+/* Is the node p != p ? 0 : p?  Gives the node of p, else BB_NONE. */
+static uint32_t guarded(bb_canon *c, uint32_t at) {
+  const bb_ix_node *node = &c->ix->node[at];
+  if (node->op != BB_IX_ELEMENTWISE || node->nin != 1) return BB_NONE;
+  const bb_expr *e = node->expr;
+  if (e->op != BB_X_SELECT || e->a[0]->op != BB_X_ISNAN || uncast(e->a[2])->op != BB_X_ARG ||
+      !bb_expr_is_number(e->a[1], 0) || e->a[2] != e->a[0]->a[0])
+    return BB_NONE;
+  return bb_ix_producer(c->ix, node->in[0].value);
+}
+
+static void drop_guard(bb_canon *c, uint32_t at) {
+  bb_term in = bb_canon_term(c, at, 0);
+  bb_canon_set(c, at, c->ix->node[at].expr->a[2], 1, &in);
 }
 
 bool bb_rule_guard(bb_canon *c, uint32_t at) {
-  const bb_ix_node *node = &c->ix->node[at];
-  if (node->op != BB_IX_ELEMENTWISE || node->nin != 1) return false;
-  const bb_expr *e = node->expr;
-  if (e->op != BB_X_SELECT || e->a[0]->op != BB_X_ISNAN || uncast(e->a[2])->op != BB_X_ARG ||
-      e->a[1]->op != BB_X_CONST || e->a[2] != e->a[0]->a[0])
+  uint32_t share = guarded(c, at), i, j;
+  if (share == BB_NONE || !is_share(c, share, &i, &j) ||
+      !is_never_empty(c, bb_canon_maker(c, share, i, BB_IX_ELEMENTWISE)))
     return false;
-  if (!is_share(c, bb_ix_producer(c->ix, node->in[0].value))) return false;
-  bb_term in = bb_canon_term(c, at, 0);
-  bb_canon_set(c, at, e->a[2], 1, &in);
+  drop_guard(c, at);
+  return true;
+}
+
+bool bb_rule_guard_row(bb_canon *c, uint32_t at) {
+  uint32_t share = guarded(c, at), i, j;
+  if (share == BB_NONE || !is_share(c, share, &i, &j) ||
+      !bb_canon_only_user(c, c->ix->node[share].out[0], at))
+    return false;
+  bb_program *p = c->program;
+  uint32_t inverse = bb_canon_maker(c, share, j, BB_IX_ELEMENTWISE);
+  const bb_expr *e = c->ix->node[inverse].expr, *zero = bb_expr_const(p, e->dtype, 0);
+  const bb_expr *empty = bb_expr_make(p, BB_X_EQ, e->a[1], zero, NULL);
+  const bb_expr *row = bb_expr_make(p, BB_X_SELECT, empty, zero, e);
+  bb_term in[2] = {bb_canon_term(c, share, 0), bb_canon_term(c, share, 1)};
+  in[j].value = bb_canon_unary(c, c->ix->node[inverse].name, row, c->ix->node[inverse].in[0].value);
+  bb_canon_set(c, share, c->ix->node[share].expr, 2, in);
+  drop_guard(c, at);
   return true;
 }

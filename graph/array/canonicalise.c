@@ -40,6 +40,7 @@ static const struct {
     {bb_rule_keep_order, BB_EXACT},
     {bb_rule_hide, BB_EXACT},
     {bb_rule_guard, BB_EXACT},
+    {bb_rule_guard_row, BB_REASSOCIATING},
     {bb_rule_turn, BB_EXACT}, /* once the others are through: they look for nodes that it joins */
 };
 enum { RULES = sizeof rules / sizeof *rules };

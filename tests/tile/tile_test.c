@@ -194,8 +194,10 @@ static void laws(void **state) {
   refused_body("serial N = 0 to 1 step 1 { a = 0 }", "new variable");
   refused_body("a = 0 b = 0 parallel i = 0 to 1 step 1 merge one (a) { a = 0 }", "no monoid");
   refused_body("serial i = 0 to N step 8 where A[i, i/8] { a = 0 }", "a mark is whole");
-  refused_body("scratch S : bool[N] serial i = 0 to N step 8 where S[i] { a = 0 }", "counts the loop");
-  refused_body("scratch S : bool[N] serial i = 0 to N step 8 where S[i/4] { a = 0 }", "counts the loop");
+  refused_body("scratch S : bool[N] serial i = 0 to N step 8 where S[i] { a = 0 }",
+               "counts the loop");
+  refused_body("scratch S : bool[N] serial i = 0 to N step 8 where S[i/4] { a = 0 }",
+               "counts the loop");
   refused_body("scratch S : bool[N,N] serial i = 0 to N step 8 where S[i, i/8] { a = 0 }",
                "counts the loop");
   refused_body("scratch S : bool[N] serial i = 0 to N step M where S[i/M] { a = 0 }",
