@@ -44,8 +44,10 @@ static const char *column(const bb_simt *s, uint32_t cols) {
   return bb_arena_printf(arena(s), "bb_col<TX, TV, %u>(tx, j)", cols);
 }
 
-static const char *place(bb_simt *s, const bb_tile_stmt *stmt, uint32_t cols, uint32_t axis) {
-  const char *name = axis ? column(s, cols) : "(ty + TY * i)";
+/* Where an element of a tile of that shape lies; one without the axis where it begins. */
+static const char *place(bb_simt *s, const bb_tile_stmt *stmt, const bb_tile *t, uint32_t axis) {
+  const char *name = axis ? column(s, t->cols) : "(ty + TY * i)";
+  if (axis ? !t->cols : !t->rows) name = "0";
   if (!stmt->at[axis]) return name;
   return bb_arena_printf(arena(s), "(%s + %s)", bb_c_index(&s->c, stmt->at[axis]), name);
 }
@@ -86,7 +88,7 @@ static void map(bb_simt *s, const bb_tile_stmt *stmt) {
   bb_c_line(c, "BB_EACH(i, %u) BB_EACH(j, %u) {", rt, ct);
   c->indent++;
   const char *value =
-      bb_c_expression(c, stmt->expr, operand, place(s, stmt, t.cols, 0), place(s, stmt, t.cols, 1));
+      bb_c_expression(c, stmt->expr, operand, place(s, stmt, &t, 0), place(s, stmt, &t, 1));
   if (any)
     bb_c_line(c, "any%u |= %s(%s) != 0;", stmt->result, inside(s, &t), value);
   else

@@ -7,10 +7,16 @@
 
 #include "tile_edit.h"
 
-/* A condition, named; inverse: the mask holds where it does not. */
+enum { BB_GPU_MASK_LOOPS = 16 };
+
+/* What a marked loop's marks are of.  Its condition, named; inverse: the mask holds where it does not. */
 typedef struct bb_gpu_mask {
   const bb_expr *condition;
   bool inverse;
+  uint32_t partly;    /* a view: whether the mask holds not everywhere */
+  bb_tile_body *body; /* of the nest; its loops, for those around the marked one and for that */
+  uint32_t loops, from[BB_GPU_MASK_LOOPS];
+  bb_tile_index to[BB_GPU_MASK_LOOPS];
 } bb_gpu_mask;
 
 typedef struct bb_gpu {
@@ -39,7 +45,8 @@ void bb_gpu_clean(bb_gpu *g);      /* copies, chains of maps, what nobody reads 
 /* gpu_marks.c: iterations that masks from memory leave nothing to do */
 void bb_gpu_marks(bb_gpu *g);
 void bb_gpu_unmask(bb_gpu *g); /* iterations in which their masks hold everywhere, without them */
-void bb_gpu_free_first(bb_gpu *g); /* behind bb_gpu_stretches(): whichever of them comes first */
+void bb_gpu_settle_marks(
+    bb_gpu *g); /* behind bb_gpu_stretches(): which of them are asked for, and where loops begin */
 
 /* gpu_algebra.c */
 void bb_gpu_masks(bb_gpu *g); /* x = select(where, f, constant): x = f, and then the selection */

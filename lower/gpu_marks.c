@@ -15,11 +15,11 @@
  * The processor asks in the loop itself (bounds_data.c): its blocks are small, and nothing runs ahead of it.
  */
 #include "bounds_parts.h"
-#include "gpu.h"
+#include "gpu_marks.h"
 
 #include <string.h>
 
-enum { DEPTH = 16, MADE_FROM = 32 };
+enum { DEPTH = BB_GPU_MASK_LOOPS, MADE_FROM = 32 };
 
 typedef struct marking {
   bb_gpu *g;
@@ -138,7 +138,7 @@ static bb_tile_index place_of(bb_program *home, const bb_tile_loop *loop, uint32
 }
 
 /* A view with a mark for each block, of a row in eights, and how the loop finds its own. */
-static uint32_t add_view(marking *m, bb_tile_loop *loop) {
+static void add_view(marking *m, bb_tile_loop *loop) {
   bb_tile_program *p = m->g->p;
   bb_tile_index *place = BB_NEW(p->home->arena, bb_tile_index, DEPTH);
   bb_tile_view view = {.dtype = BB_BOOL, .written = true, .scratch = true};
@@ -153,7 +153,7 @@ static uint32_t add_view(marking *m, bb_tile_loop *loop) {
   *row = bb_expr_make(p->home, BB_X_DIV, *row, eight, NULL);
   *row = bb_expr_make(p->home, BB_X_MUL, *row, eight, NULL);
   loop->marked = place;
-  return loop->marks = bb_tile_add_view(p, &view);
+  loop->marks = bb_tile_add_view(p, &view);
 }
 
 /* What the mask is made of, in tiles of its own; the mask, named by them. */
@@ -177,60 +177,121 @@ static uint32_t add_truth(bb_tile_program *p, const char *what, uint32_t rows, u
   return bb_tile_add(p, &t);
 }
 
-/* mask = condition; any = any(mask) */
-static uint32_t put_question(marking *m, bb_tile_body *body, const bb_tile_stmt *s,
-                             const bb_expr *condition, bool inverse) {
-  bb_tile_program *p = m->g->p;
-  bb_tile_stmt asks = *s;
-  asks.expr = inverse ? bb_expr_make(p->home, BB_X_NOT, condition, NULL, NULL) : condition;
-  bb_tile size = {.rows = 0};
-  bb_tile_stmt *mask = bb_tile_stmt_new(p, BB_TILE_MAP), *any = bb_tile_stmt_new(p, BB_TILE_ANY);
-  for (uint32_t i = 0; i < s->operands; i++) {
-    if (!bb_expr_uses_arg(condition, i)) continue;
-    size.rows |= p->tile[s->operand[i]].rows;
-    size.cols |= p->tile[s->operand[i]].cols;
-  }
-  if (uses_coord(condition, BB_COORD_ROW))
-    mask->at[0] = s->at[0], size.rows = p->tile[s->result].rows;
-  if (uses_coord(condition, BB_COORD_COL))
-    mask->at[1] = s->at[1], size.cols = p->tile[s->result].cols;
-  const bb_expr *named = put_parts(m, body, bb_tile_named(p, &asks));
-  mask->result = add_truth(p, "mask", size.rows, size.cols);
-  any->result = add_truth(p, "any", 0, 0);
-  bb_tile_set(p, mask, named);
-  bb_tile_set(p, any, bb_tile_name(p, mask->result));
-  bb_tile_push(p, body, mask);
-  bb_tile_push(p, body, any);
-  return any->result;
+/* truth = a named condition; what a block is asked, or only scalars. */
+static bb_tile_stmt *add_map(marking *m, uint32_t result, const bb_expr *named,
+                             const bb_tile_index *at) {
+  bb_tile_stmt *map = bb_tile_stmt_new(m->g->p, BB_TILE_MAP);
+  map->result = result;
+  for (uint32_t i = 0; i < 2; i++)
+    if (uses_coord(named, i ? BB_COORD_COL : BB_COORD_ROW)) map->at[i] = at[i];
+  bb_tile_set(m->g->p, map, named);
+  return map;
 }
 
-static void put_nest(marking *m, const bb_tile_stmt *s, const bb_expr *condition, bool inverse) {
+static void add_any(marking *m, bb_tile_body *body, uint32_t result, const bb_expr *named) {
+  bb_tile_stmt *any = bb_tile_stmt_new(m->g->p, BB_TILE_ANY);
+  any->result = result;
+  bb_tile_set(m->g->p, any, named);
+  bb_tile_push(m->g->p, body, any);
+}
+
+/* mask = condition; any = any(mask); some = any(!mask), where what is known of ranges does not say it. */
+static void put_question(marking *m, bb_tile_body *body, const bb_tile_stmt *s,
+                         const bb_expr *condition, bool inverse, uint32_t any, uint32_t some) {
   bb_tile_program *p = m->g->p;
   bb_program *home = p->home;
-  bb_tile_body *to = &m->g->before;
-  uint32_t variable[DEPTH], view = add_view(m, m->loop[m->depth - 1]), axis = 0;
+  bb_tile_stmt asks = *s;
+  asks.expr = inverse ? bb_expr_make(home, BB_X_NOT, condition, NULL, NULL) : condition;
+  uint32_t rows = uses_coord(condition, BB_COORD_ROW) ? p->tile[s->result].rows : 0;
+  uint32_t cols = uses_coord(condition, BB_COORD_COL) ? p->tile[s->result].cols : 0;
+  for (uint32_t i = 0; i < s->operands; i++) {
+    if (!bb_expr_uses_arg(condition, i)) continue;
+    rows |= p->tile[s->operand[i]].rows;
+    cols |= p->tile[s->operand[i]].cols;
+  }
+  const bb_expr *named = put_parts(m, body, bb_tile_named(p, &asks));
+  if (rows && cols) {
+    bb_gpu_sure sure = bb_gpu_surely(m->g, body, named, rows, cols);
+    const bb_expr *open = bb_expr_make(home, BB_X_OR, sure.never, sure.always, NULL);
+    bb_tile_stmt *rest = bb_tile_stmt_new(p, BB_TILE_IF);
+    rest->operands = 1;
+    rest->operand[0] = add_truth(p, "open", 0, 0);
+    bb_tile_push(p, body,
+                 add_map(m, any, bb_expr_make(home, BB_X_NOT, sure.never, NULL, NULL), s->at));
+    bb_tile_push(p, body,
+                 add_map(m, some, bb_expr_make(home, BB_X_NOT, sure.always, NULL, NULL), s->at));
+    bb_tile_push(
+        p, body,
+        add_map(m, rest->operand[0], bb_expr_make(home, BB_X_NOT, open, NULL, NULL), s->at));
+    bb_tile_push(p, body, rest);
+    body = &rest->body;
+  }
+  bb_tile_stmt *mask = add_map(m, add_truth(p, "mask", rows, cols), named, s->at);
+  bb_tile_push(p, body, mask);
+  named = bb_tile_name(p, mask->result);
+  add_any(m, body, any, named);
+  add_any(m, body, some, bb_expr_make(home, BB_X_NOT, named, NULL, NULL));
+}
+
+static void put_store(marking *m, bb_tile_body *body, uint32_t view, uint32_t truth,
+                      const uint32_t *variable) {
+  bb_tile_program *p = m->g->p;
   bb_tile_stmt *store = bb_tile_stmt_new(p, BB_TILE_STORE);
+  uint32_t axis = 0;
+  for (uint32_t d = 0; d < m->depth; d++)
+    if (m->uses[d])
+      store->range[axis++].start = place_of(p->home, m->loop[d], variable[d], d + 1 == m->depth);
+  store->view = view;
+  store->operands = 1;
+  store->operand[0] = truth;
+  bb_tile_push(p, body, store);
+}
+
+/* The loops of the nest, and what each is called. */
+static bb_tile_body *put_loops(marking *m, uint32_t *variable) {
+  bb_tile_program *p = m->g->p;
+  bb_tile_body *to = &m->g->before;
   for (uint32_t d = 0; d < m->depth; d++) {
     if (!m->uses[d]) continue;
-    variable[d] = bb_tile_add_variable(p, bb_arena_printf(home->arena, "b%u", p->variables), false);
+    const char *name = bb_arena_printf(p->home->arena, "b%u", p->variables);
     bb_tile_stmt *loop = bb_tile_stmt_new(p, BB_TILE_LOOP);
+    variable[d] = bb_tile_add_variable(p, name, false);
     *loop->loop = (bb_tile_loop){.variable = variable[d],
                                  .parallel = true,
                                  .spread = BB_SPREAD_GRID,
                                  .step = m->loop[d]->step,
                                  .stretches = 1,
                                  .stretch = {m->loop[d]->stretch[0]}};
-    store->range[axis++].start = place_of(home, m->loop[d], variable[d], d + 1 == m->depth);
     bb_tile_push(p, to, loop);
     to = &loop->loop->body;
   }
-  store->view = view;
-  store->operands = 1;
-  store->operand[0] = put_question(m, to, s, condition, inverse);
-  for (uint32_t d = 0; d < m->depth; d++)
-    if (m->uses[d])
-      bb_tile_fix(p, to, m->loop[d]->variable, bb_expr_arg(home, BB_I64, variable[d]));
-  bb_tile_push(p, to, store);
+  return to;
+}
+
+static void put_nest(marking *m, const bb_tile_stmt *s, const bb_expr *condition, bool inverse) {
+  bb_tile_program *p = m->g->p;
+  bb_tile_loop *loop = m->loop[m->depth - 1];
+  uint32_t variable[DEPTH] = {0}, any = add_truth(p, "any", 0, 0),
+           some = add_truth(p, "some", 0, 0);
+  bb_tile_stmt asks = *s;
+  asks.expr = condition;
+  bb_gpu_mask *mask = &m->g->mask[loop->variable];
+  mask->condition = bb_tile_named(p, &asks);
+  mask->inverse = inverse;
+  add_view(m, loop);
+  bb_tile_view partly = p->view[loop->marks];
+  partly.name = bb_arena_printf(p->home->arena, "partly%u", p->views);
+  mask->partly = bb_tile_add_view(p, &partly);
+  mask->body = put_loops(m, variable);
+  put_question(m, mask->body, s, condition, inverse, any, some);
+  for (uint32_t d = 0; d < m->depth; d++) {
+    if (!m->uses[d]) continue;
+    mask->from[mask->loops] = m->loop[d]->variable;
+    mask->to[mask->loops++] = bb_expr_arg(p->home, BB_I64, variable[d]);
+    bb_tile_fix(p, mask->body, m->loop[d]->variable, bb_expr_arg(p->home, BB_I64, variable[d]));
+  }
+  put_store(m, mask->body, loop->marks, any, variable);
+  put_store(m, mask->body, mask->partly, some, variable);
 }
 
 /* --- */
@@ -254,12 +315,7 @@ static void mark(marking *m, bb_tile_loop *loop) {
     for (uint32_t k = 0; k < count && !loop->marked; k++) {
       if (node[k]->op != BB_X_SELECT || !is_data(m, s, node[k]->a[0])) continue;
       for (int inverse = 0; inverse < 2 && !loop->marked; inverse++)
-        if (is_idle(m, s, node[k]->a[0], inverse)) {
-          bb_tile_stmt asks = *s;
-          asks.expr = node[k]->a[0];
-          m->g->mask[loop->variable] = (bb_gpu_mask){bb_tile_named(m->g->p, &asks), inverse};
-          put_nest(m, s, node[k]->a[0], inverse);
-        }
+        if (is_idle(m, s, node[k]->a[0], inverse)) put_nest(m, s, node[k]->a[0], inverse);
     }
   }
 }
@@ -278,38 +334,6 @@ static void walk(marking *m, bb_tile_body *body) {
 }
 
 /* --- iterations in which the mask holds everywhere --- */
-
-/* The body in which marks are stored, and the store. */
-static bb_tile_body *find_store(bb_tile_body *body, uint32_t view, const bb_tile_stmt **store) {
-  for (uint32_t i = 0; i < body->count; i++) {
-    const bb_tile_stmt *s = body->stmt[i];
-    if (s->kind == BB_TILE_STORE && s->view == view) {
-      *store = s;
-      return body;
-    }
-    bb_tile_body *found = s->loop ? find_store(&s->loop->body, view, store) : NULL;
-    if (found) return found;
-  }
-  return NULL;
-}
-
-/* A second mark of each iteration: whether the mask holds not everywhere. */
-static uint32_t put_partly(bb_gpu *g, const bb_tile_loop *loop) {
-  bb_tile_program *p = g->p;
-  const bb_tile_stmt *store, *any = NULL;
-  bb_tile_body *body = find_store(&g->before, loop->marks, &store);
-  for (uint32_t i = 0; i < body->count; i++)
-    if (body->stmt[i]->result == store->operand[0]) any = body->stmt[i];
-  bb_tile_stmt *some = bb_tile_copy(p, any), *keep = bb_tile_copy(p, store);
-  bb_tile_view view = p->view[loop->marks];
-  view.name = bb_arena_printf(p->home->arena, "partly%u", p->views);
-  keep->view = bb_tile_add_view(p, &view);
-  keep->operand[0] = some->result = add_truth(p, "some", 0, 0);
-  bb_tile_set(p, some, bb_expr_make(p->home, BB_X_NOT, bb_tile_named(p, any), NULL, NULL));
-  bb_tile_push(p, body, some);
-  bb_tile_push(p, body, keep);
-  return keep->view;
-}
 
 /* The place of the selection that the loop's marks are of, and nothing else; the body's count: there is none. */
 static uint32_t find_selection(const bb_gpu *g, const bb_tile_loop *loop) {
@@ -342,7 +366,7 @@ static void leave_out(bb_gpu *g, bb_tile_body *around, uint32_t loop_at) {
   uint32_t at = find_selection(g, loop);
   if (at == body->count) return;
   bb_tile_stmt *selection = body->stmt[at], *load = bb_tile_stmt_new(p, BB_TILE_LOAD);
-  load->view = put_partly(g, loop);
+  load->view = g->mask[loop->variable].partly;
   load->result = add_truth(p, "partly", 0, 0);
   for (uint32_t i = 0; i < p->view[load->view].rank; i++) load->range[i].start = loop->marked[i];
   put_if(g, body, at, load->result);
@@ -376,20 +400,62 @@ void bb_gpu_unmask(bb_gpu *g) {
   unmask_body(g, &g->p->body);
 }
 
-/* --- where such a loop may begin --- */
+/* --- where such a loop runs, and may begin --- */
+
+/* Does it know a loop that the nest has none like? */
+static bool uses_others(const bb_gpu *g, const bb_expr *index, const bb_gpu_mask *mask) {
+  for (uint32_t v = g->p->extents; v < g->p->variables; v++) {
+    bool own = false;
+    for (uint32_t i = 0; i < mask->loops; i++) own |= mask->to[i]->index == v;
+    if (!own && bb_expr_uses_arg(index, v)) return true;
+  }
+  return false;
+}
+
+/* n is an iteration of one of the loop's stretches. */
+static const bb_expr *is_run(const bb_gpu *g, const bb_tile_loop *loop) {
+  bb_program *home = g->p->home;
+  bb_tile_index n = bb_expr_arg(home, BB_I64, loop->variable);
+  const bb_expr *runs = NULL;
+  for (uint32_t i = 0; i < loop->stretches; i++) {
+    const bb_tile_stretch *s = &loop->stretch[i];
+    const bb_expr *in = bb_expr_make(home, s->to ? BB_X_LE : BB_X_EQ, s->from, n, NULL);
+    if (s->to)
+      in = bb_expr_make(home, BB_X_AND, in, bb_expr_make(home, BB_X_LT, n, s->to, NULL), NULL);
+    runs = runs ? bb_expr_make(home, BB_X_OR, runs, in, NULL) : in;
+  }
+  return runs;
+}
+
+/* Where what runs depends on loops around, the nest asks of nothing else. */
+static void bound_nest(bb_gpu *g, const bb_tile_loop *loop) {
+  const bb_gpu_mask *mask = &g->mask[loop->variable];
+  const bb_expr *runs = is_run(g, loop);
+  bool depends = false;
+  for (uint32_t i = 0; i + 1 < mask->loops; i++) depends |= bb_expr_uses_arg(runs, mask->from[i]);
+  for (uint32_t i = 0; i < mask->loops; i++)
+    runs = bb_tile_index_replace(g->p, runs, mask->from[i], mask->to[i]);
+  if (!depends || uses_others(g, runs, mask)) return;
+  bb_tile_stmt *when = bb_tile_stmt_new(g->p, BB_TILE_WHEN);
+  when->expr = runs;
+  when->body = *mask->body;
+  *mask->body = (bb_tile_body){0};
+  bb_tile_push(g->p, mask->body, when);
+}
 
 /* Masks of the others that the first iteration has, too, may be asked of any. */
-static void free_first(void *user, bb_tile_body *body, uint32_t at) {
+static void settle(void *user, bb_tile_body *body, uint32_t at) {
   bb_tile_loop *loop = body->stmt[at]->loop;
-  (void)user;
-  if (!loop || !loop->marked || loop->stretch[0].to || !loop->commutes) return;
+  if (!loop || !loop->marked) return;
+  bound_nest(user, loop);
+  if (loop->stretch[0].to || !loop->commutes) return;
   loop->anywhere = true;
   for (uint32_t i = 0; i < loop->body.count; i++)
     loop->anywhere &= !loop->body.stmt[i]->stretches || loop->body.stmt[i]->stretches & 1;
 }
 
-void bb_gpu_free_first(bb_gpu *g) {
-  bb_tile_walk(&g->p->body, free_first, NULL);
+void bb_gpu_settle_marks(bb_gpu *g) {
+  bb_tile_walk(&g->p->body, settle, g);
 }
 
 void bb_gpu_marks(bb_gpu *g) {

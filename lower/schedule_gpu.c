@@ -45,7 +45,7 @@ static void rewrite(bb_tile_program *tile, const bb_gpu *budget, bool few, bool 
     bb_gpu_few(&g, by_group);
   } else {
     bb_gpu_stretches(&g);
-    bb_gpu_free_first(&g);
+    bb_gpu_settle_marks(&g);
     bb_gpu_lazy(&g);
     bb_gpu_partials(&g);
     bb_gpu_unmask(&g);
