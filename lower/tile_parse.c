@@ -21,9 +21,9 @@
  *            | when condition { statement... }                a comparison of indices
  *            | serial NAME = stretch [then stretch]... step index [down] [commutes]
  *              [where VIEW[index, ...] [anywhere]] { statement... }   iterations whose mark is not 0
- *            | parallel NAME = index to index step index [down] [merge MONOID (TILE, ...)]
+ *            | parallel NAME = stretch [then stretch]... step index [down] [merge MONOID (TILE, ...)]
  *              [@ [grid|cluster|warps] [persistent] [queue] [rotate] [pairs]] { statement... }
- *   stretch    index to index | index                          the latter once
+ *   stretch    index to index | index                          the latter once, not of a parallel loop
  *   range      index | index:INT [row|col]                      rows come first
  *   index      an integer expression of extents and loop variables
  *
@@ -401,7 +401,7 @@ static void read_loop(parser *t, bb_tile_body *body, bool parallel) {
     bb_read_fail(t->r, place, "%s cannot be the name of a new variable", name);
   bb_read_expect(t->r, "=");
   do {
-    if (loop->stretches == (parallel ? 1 : BB_TILE_STRETCHES))
+    if (loop->stretches == BB_TILE_STRETCHES)
       bb_read_fail(t->r, t->r->token.start, "too many stretches");
     bb_tile_stretch *stretch = &loop->stretch[loop->stretches++];
     stretch->from = read_index(t);

@@ -328,6 +328,7 @@ static void check_loop(verifier *v, const bb_tile_loop *loop, bool outer_serial)
            "a bound depends on what is outside");
   breaks(v, loop->spread && (!loop->parallel || outer_serial),
          "only outer parallel loops are spread");
+  breaks(v, loop->spread && loop->stretches > 1, "a loop that is spread is one stretch");
   breaks(v, loop->persistent && loop->spread != BB_SPREAD_GRID,
          "only the grid's loop is persistent");
   breaks(v, (loop->queue || loop->rotate) && !loop->persistent,

@@ -113,6 +113,10 @@ TL_DEV void put_box(const tensor_map *m, const void *from, int c0, int c1, int c
   asm volatile("cp.async.bulk.tensor.4d.global.shared::cta.tile.bulk_group [%0, {%2, %3, %4, %5}], [%1];"
                ::"l"(m), "r"(address(from)), "r"(c0), "r"(c1), "r"(c2), "r"(c3) : "memory");
 }
+TL_DEV void put_box(const tensor_map *m, const void *from, int c0, int c1, int c2, int c3, int c4) {
+  asm volatile("cp.async.bulk.tensor.5d.global.shared::cta.tile.bulk_group [%0, {%2, %3, %4, %5, %6}], [%1];"
+               ::"l"(m), "r"(address(from)), "r"(c0), "r"(c1), "r"(c2), "r"(c3), "r"(c4) : "memory");
+}
 TL_DEV void prefetch_map(const tensor_map *m) { asm volatile("prefetch.tensormap [%0];" ::"l"(m) : "memory"); }
 TL_DEV void put_commit() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
 // All but the last N sources may be written again.
