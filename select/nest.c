@@ -14,7 +14,8 @@ typedef struct known {
   uint32_t class;   /* ITEM, LIST: where it is counted; BB_NONE: nowhere */
   bool owned;       /* by this level: its room is free after the last use */
   bool made;        /* ITEM: computed, and more than turned */
-  bb_nest_run run;  /* TENSOR, LIST: of its blocks */
+  bool waits; /* ITEM: a block that turns of a serial loop load in a wide type, or made of such */
+  bb_nest_run run; /* TENSOR, LIST: of its blocks */
   bool follows;
   uint32_t
       partials; /* LIST: levels of partial results, and the sizes of the loops that made them */
@@ -119,8 +120,12 @@ static void walk_func(bb_nest_walker *w, const level *l, const bb_node *map, uin
   else
     bb_nest_add_term(w, dot ? BB_NEST_DOT : BB_NEST_VECTOR, axis, depth, bb_op_get(node->op)->cost,
                      dtype, depends);
-  if (dot && w->nest->terms)
+  bool waits = false;
+  for (uint32_t p = 0; p < node->nin && !dot; p++) waits |= value_of(l, node->in[p].src)->waits;
+  if (dot && w->nest->terms) {
     w->nest->term[w->nest->terms - 1].made = value_of(l, node->in[1].src)->made;
+    w->nest->term[w->nest->terms - 1].waits = value_of(l, node->in[0].src)->waits;
+  }
   bool turned = node->op == BB_OP_TRANSPOSE;
   uint32_t class = bb_nest_class_of(w, BB_NEST_COMPUTED, axis, bb_dtype_bytes(item->dtype), 0);
   bool in_place = is_summed(l->graph, map, (bb_value){n, 0}), reused = false;
@@ -135,7 +140,8 @@ static void walk_func(bb_nest_walker *w, const level *l, const bb_node *map, uin
                              .depends = depends,
                              .class = in_place ? BB_NONE : class,
                              .owned = !in_place,
-                             .made = !turned || value_of(l, node->in[0].src)->made};
+                             .made = !turned || value_of(l, node->in[0].src)->made,
+                             .waits = waits};
     if (!in_place && !(reused && p == 0)) bb_nest_take_room(w, class);
   }
 }
@@ -185,6 +191,8 @@ static known element_of(bb_nest_walker *w, const bb_type *type, const known *lis
   element.class =
       bb_nest_class_of(w, streamed ? BB_NEST_STREAMED : BB_NEST_LOADED, element.axis, bytes, 0);
   element.owned = true;
+  element.waits = streamed && type->item.row != BB_NO_DIM && type->item.col != BB_NO_DIM &&
+                  bb_dtype_bytes(type->item.dtype) > 2;
   bb_nest_take_room(w, element.class);
   return element;
 }

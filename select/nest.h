@@ -63,6 +63,7 @@ typedef struct bb_nest_term {
   bb_nest_run run; /* LOAD */
   bool follows;    /* LOAD: a run that is whole is followed by the next one of the block */
   bool made;       /* DOT: its right operand is computed here, not loaded */
+  bool waits; /* DOT: its left operand is made of what each turn of a loop loads in a wide type */
 } bb_nest_term;
 
 typedef enum bb_nest_room {

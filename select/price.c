@@ -25,9 +25,36 @@ static inline double least(double a, double b) {
   return a < b ? a : b;
 }
 
-/* Do two loops stand one behind the other, one of them with products?  Those that are one block are none. */
+enum { BLOCK = 256 }; /* a loop of at most so many elements is one block, and none */
+
+static bool is_cut(const bb_pricing *p, uint32_t loop) {
+  double most_once = p->nest->loop[loop].size == BB_NONE ? 1 : BLOCK;
+  return p->loop_extent[loop] > most_once;
+}
+
+/* Does a loop that runs in turn load or store for itself, around another one with products? */
+static bool has_loop_in_loop(const bb_pricing *p) {
+  const bb_nest *nest = p->nest;
+  bool own[BB_NEST_LOOPS] = {false};
+  for (uint32_t i = 0; i < nest->terms; i++) {
+    const bb_nest_term *t = &nest->term[i];
+    if (t->loop != BB_NONE && (t->kind == BB_NEST_LOAD || t->kind == BB_NEST_STORE))
+      own[t->loop] |= !nest->loop[t->loop].grid && is_cut(p, t->loop);
+  }
+  for (uint32_t i = 0; i < nest->terms; i++) {
+    const bb_nest_term *t = &nest->term[i];
+    bool within = false; /* of a loop inside of k */
+    for (uint32_t k = t->kind == BB_NEST_DOT ? t->loop : BB_NONE; k != BB_NONE;
+         k = nest->loop[k].parent) {
+      if (own[k] && within) return true;
+      within |= is_cut(p, k);
+    }
+  }
+  return false;
+}
+
+/* Do two loops stand one behind the other, one of them with products? */
 static bool has_loops_in_a_row(const bb_pricing *p) {
-  enum { BLOCK = 256 };
   const bb_nest *nest = p->nest;
   bool dot[BB_NEST_LOOPS] = {false}, cut[BB_NEST_LOOPS] = {false};
   for (uint32_t i = 0; i < nest->terms; i++)
@@ -49,13 +76,13 @@ static bool has_loops_in_a_row(const bb_pricing *p) {
 }
 
 /* Units of their own make the products of one loop, of right operands that are loaded: what passes lists between loops, computes
- * such an operand, or has a loop behind another is for plain threads. */
+ * such an operand, or has a loop behind another or within one is for plain threads. */
 static bool is_for_plain_threads(const bb_pricing *p) {
   for (uint32_t i = 0; i < p->nest->terms; i++) {
     const bb_nest_term *term = &p->nest->term[i];
     if (term->kind == BB_NEST_LIST_STORE || (term->kind == BB_NEST_DOT && term->made)) return true;
   }
-  return has_loops_in_a_row(p);
+  return has_loops_in_a_row(p) || has_loop_in_loop(p);
 }
 
 bb_pricing bb_pricing_bind(const bb_nest *nest, const bb_machine *machine, const double *extent,
@@ -235,6 +262,7 @@ static void add_work(const point *p, const bb_nest_term *term, double times, pas
       to->start += times * m->wait * turns_of_dot(p, term);
     else
       to->narrow += seconds;
+    if (!wide && term->waits) to->start += times * m->wait; /* no copy engine brings it ahead */
     to->local += times * operand_bytes(p, term) / m->local_bandwidth;
   } else if (term->kind == BB_NEST_VECTOR) {
     double wide = m->vector_bytes / bb_dtype_bytes(term->dtype), count = 1;
