@@ -24,6 +24,15 @@ struct bb_misc_along_call {
   int64_t shape[BB_MISC_AXES], data_shape[BB_MISC_AXES]; /* of the indices; of the data */
 };
 
+/* Points: `depth` indices each, of the first axes behind those of a batch. */
+struct bb_misc_points_call {
+  const void *data, *index;
+  void *out;
+  int64_t *fault;
+  int64_t total, per_batch, depth, inner; /* of the result; points of a batch; elements at one */
+  int64_t extent[BB_MISC_AXES];           /* of the axes that are indexed */
+};
+
 struct bb_misc_copy_call {
   const void *data;
   void *out;
@@ -89,6 +98,20 @@ template <class T, class I> BB_DEVICE void bb_misc_along(const bb_misc_along_cal
       step *= call.data_shape[axis];
     }
     out[at] = data[offset];
+  }
+}
+
+template <class T, class I> BB_DEVICE void bb_misc_points(const bb_misc_points_call &call) {
+  const T *data = (const T *)call.data;
+  const I *index = (const I *)call.index;
+  T *out = (T *)call.out;
+  BB_MISC_EACH(call) {
+    int64_t inner = at % call.inner, point = at / call.inner, from = point / call.per_batch;
+    for (int64_t d = 0; d < call.depth; d++) {
+      int64_t place = point * call.depth + d;
+      from = from * call.extent[d] + bb_misc_index(index[place], call.extent[d], place, call.fault);
+    }
+    out[at] = data[from * call.inner + inner];
   }
 }
 

@@ -84,7 +84,9 @@ static bool set_gather(bb_gpu_misc *m, bb_arena *arena) {
   if (index != BB_I64 && index != BB_I32) return false;
   const char *types = bb_arena_printf(arena, "%s, %s", word_of(dtype_of(m, 0)),
                                       index == BB_I64 ? "int64_t" : "int32_t");
-  const char *body = m->kind == BB_GPU_GATHER ? "gather" : "along";
+  const char *body = m->kind == BB_GPU_GATHER  ? "gather"
+                     : m->kind == BB_GPU_ALONG ? "along"
+                                               : "points";
   return set_kernel(m, arena, body, body, types);
 }
 
@@ -115,9 +117,13 @@ static bool find_kind(const bb_misc *misc, bb_gpu_misc_kind *found) {
   static const struct {
     const char *domain, *op;
     bb_gpu_misc_kind kind;
-  } known[] = {{"", "Gather", BB_GPU_GATHER},    {"", "GatherElements", BB_GPU_ALONG},
-               {"", "Conv", BB_GPU_CONVOLUTION}, {"", "Concat", BB_GPU_JOIN},
-               {"", "Reshape", BB_GPU_MOVE},     {"blockbuster", "Append", BB_GPU_APPEND}};
+  } known[] = {{"", "Gather", BB_GPU_GATHER},
+               {"", "GatherElements", BB_GPU_ALONG},
+               {"", "GatherND", BB_GPU_POINTS},
+               {"", "Conv", BB_GPU_CONVOLUTION},
+               {"", "Concat", BB_GPU_JOIN},
+               {"", "Reshape", BB_GPU_MOVE},
+               {"blockbuster", "Append", BB_GPU_APPEND}};
   for (size_t i = 0; i < sizeof known / sizeof *known; i++)
     if (strcmp(misc->domain, known[i].domain) == 0 && strcmp(misc->op, known[i].op) == 0) {
       *found = known[i].kind;
@@ -129,7 +135,8 @@ static bool find_kind(const bb_misc *misc, bb_gpu_misc_kind *found) {
 static bool set(bb_gpu_misc *m, bb_arena *arena) {
   switch (m->kind) {
   case BB_GPU_GATHER:
-  case BB_GPU_ALONG: return set_gather(m, arena);
+  case BB_GPU_ALONG:
+  case BB_GPU_POINTS: return set_gather(m, arena);
   case BB_GPU_CONVOLUTION: return set_window(m, arena);
   case BB_GPU_APPEND: return set_append(m, arena);
   case BB_GPU_JOIN:

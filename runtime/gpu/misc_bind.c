@@ -57,6 +57,29 @@ static bool bind_along(const bb_misc *misc, const bb_gpu_array *in, const bb_gpu
   return total == product(out, 0, out->rank) && (data->extent[axis] > 0 || total == 0);
 }
 
+static bool bind_points(const bb_misc *misc, const bb_gpu_array *in, const bb_gpu_array *out,
+                        bb_gpu_pointer fault, bb_gpu_misc_call_of *call) {
+  const bb_gpu_array *data = &in[0], *index = &in[1];
+  int64_t batch = bb_gpu_integer(misc, "batch_dims", 0), total = product(out, 0, out->rank);
+  if (!index->rank || batch < 0 || batch >= index->rank) return false;
+  int64_t depth = index->extent[index->rank - 1];
+  if (batch + depth > data->rank) return false;
+  call->bytes = sizeof call->as.points;
+  call->as.points.data = data->data, call->as.points.index = index->data;
+  call->as.points.out = out->data, call->as.points.fault = fault;
+  call->as.points.depth = depth;
+  call->as.points.per_batch = product(index, (uint32_t)batch, index->rank - 1);
+  call->as.points.inner = product(data, (uint32_t)(batch + depth), data->rank);
+  call->threads = call->as.points.total = total;
+  for (uint32_t i = 0; i < batch; i++)
+    if (index->extent[i] != data->extent[i]) return false;
+  for (uint32_t d = 0; d < depth; d++) {
+    call->as.points.extent[d] = data->extent[batch + d];
+    if (total && data->extent[batch + d] < 1) return false;
+  }
+  return total == product(index, 0, index->rank - 1) * call->as.points.inner;
+}
+
 /* Of [batch, heads, rows, width]: how many rows it is from one head to the next; false: they do not lie so. */
 static bool pitch_of(const bb_gpu_array *a, int64_t *pitch) {
   int64_t width = a->extent[3];
@@ -140,6 +163,7 @@ bool bb_gpu_misc_bind(const bb_gpu_binding *b, const bb_gpu_array *in, const bb_
   switch (b->misc->kind) {
   case BB_GPU_GATHER: return bind_gather(misc, in, out, fault, call);
   case BB_GPU_ALONG: return bind_along(misc, in, out, fault, call);
+  case BB_GPU_POINTS: return bind_points(misc, in, out, fault, call);
   case BB_GPU_CONVOLUTION: return bind_window(misc, b->misc->operands, in, out, call);
   case BB_GPU_APPEND: return bind_append(in, out, fault, call);
   case BB_GPU_JOIN:

@@ -1,0 +1,52 @@
+"""GatherND by its kernel on the processor (host.hpp): batches, points of one axis and of all, slices, indices counted from the end, and
+one that is out of range, which is an error.
+
+    points.py PROGRAM FAKE-DRIVER FAKE-COMPILER HOST.HPP
+"""
+import os, shutil, subprocess, sys, tempfile
+try:
+    import numpy as np, onnx
+except ImportError as error:
+    print(error)
+    sys.exit(77)
+from onnx import helper
+
+program, driver, compiler, host = sys.argv[1:]
+if not shutil.which(os.environ.get("FAKE_CXX", "c++")): sys.exit(77)
+environment = {**os.environ, "BLOCKBUSTER_CUDA": driver, "BLOCKBUSTER_NVRTC": compiler, "BLOCKBUSTER_CACHE": "", "FAKE_CUDA": "host", "FAKE_HOST": host}
+generator, bad = np.random.default_rng(0), 0
+
+
+def gathered(data, index, batch):
+    depth, shape = index.shape[-1], index.shape[batch:-1]
+    rows = data.reshape((-1,) + data.shape[batch:])
+    points = index.reshape((-1,) + index.shape[batch:])
+    made = [row[tuple(np.moveaxis(at, -1, 0))] for row, at in zip(rows, points)]
+    return np.stack(made).reshape(data.shape[:batch] + shape + data.shape[batch + depth:])
+
+
+def run(data, index, batch, says):
+    info = lambda name, array, shape: helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(array.dtype), shape)
+    node = helper.make_node("GatherND", ["d", "i"], ["o"], "points", batch_dims=batch)
+    graph = helper.make_graph([node], "g", [info("d", data, data.shape), info("i", index, index.shape)], [info("o", data, None)])
+    with tempfile.TemporaryDirectory() as folder:
+        path = lambda name: os.path.join(folder, name)
+        onnx.save(helper.make_model(graph, ir_version=8, opset_imports=[helper.make_opsetid("", 17)]), path("m.onnx"))
+        expected = {} if says else {"o": gathered(data, index, batch)}
+        np.savez(path("a.npz"), d=data, i=index, **expected)
+        ran = subprocess.run([program, "run", path("m.onnx"), "--inputs", path("a.npz"), "--device", "cuda", *(["--expect", path("a.npz")] if expected else [])],
+                             capture_output=True, text=True, env=environment, timeout=120)
+    said = ran.stdout + ran.stderr
+    return (ran.returncode == 0) == (not says) and says in said and "on the processor" not in said, said
+
+
+for shape, points, batch, dtype in (((4, 5, 6), (3, 2), 0, np.float32), ((4, 5, 6), (2, 3, 3), 0, np.float16), ((4, 5, 6), (4, 7, 1), 1, np.float32),
+                                    ((3, 4, 5, 6), (3, 4, 2, 1), 2, np.int64), ((3, 50), (3, 1, 9, 2), 0, np.bool_), ((5,), (2, 2, 1), 0, np.float32)):
+    data = (generator.standard_normal(shape) * 10).astype(dtype)
+    index = np.stack([generator.integers(-shape[batch + k], shape[batch + k], points[:-1]) for k in range(points[-1])], -1)
+    good, said = run(data, index, batch, "")
+    print("ok   " if good else "WRONG", shape, points, batch, dtype.__name__, "" if good else said.strip()[-300:])
+    bad += not good
+good, said = run(np.zeros((4, 5), np.float32), np.array([[1, 2], [1, 5]]), 0, "points")
+print("ok   " if good else "WRONG", "out of range:", said.strip()[-200:])
+sys.exit(1 if bad or not good else 0)
