@@ -73,6 +73,15 @@ static bool is_summed(const bb_graph *graph, const bb_node *map, bb_value value)
   return false;
 }
 
+/* Does anything but products, with it on the right, read the value? */
+static bool has_other_readers(const level *l, bb_value value) {
+  for (bb_use u = bb_first_use(l->graph, value); u.node != BB_NONE; u = bb_next_use(l->graph, u)) {
+    const bb_node *user = l->graph->node[u.node];
+    if (user->kind != BB_NODE_FUNC || user->op != BB_OP_DOT || u.port != 1) return true;
+  }
+  return false;
+}
+
 static void tie_operands(bb_nest_walker *w, const level *l, const bb_node *node, uint32_t *axis) {
   for (uint32_t p = 0; p < node->nin; p++) {
     known *in = value_of(l, node->in[p].src);
@@ -123,7 +132,8 @@ static void walk_func(bb_nest_walker *w, const level *l, const bb_node *map, uin
   bool waits = false;
   for (uint32_t p = 0; p < node->nin && !dot; p++) waits |= value_of(l, node->in[p].src)->waits;
   if (dot && w->nest->terms) {
-    w->nest->term[w->nest->terms - 1].made = value_of(l, node->in[1].src)->made;
+    w->nest->term[w->nest->terms - 1].made =
+        value_of(l, node->in[1].src)->made || has_other_readers(l, node->in[1].src);
     w->nest->term[w->nest->terms - 1].waits = value_of(l, node->in[0].src)->waits;
   }
   bool turned = node->op == BB_OP_TRANSPOSE;

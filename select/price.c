@@ -76,7 +76,7 @@ static bool has_loops_in_a_row(const bb_pricing *p) {
 }
 
 /* Units of their own make the products of one loop, of right operands that are loaded: what passes lists between loops, computes
- * such an operand, or has a loop behind another or within one is for plain threads. */
+ * such an operand or something else of it, or has a loop behind another or within one is for plain threads. */
 static bool is_for_plain_threads(const bb_pricing *p) {
   for (uint32_t i = 0; i < p->nest->terms; i++) {
     const bb_nest_term *term = &p->nest->term[i];
