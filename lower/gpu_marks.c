@@ -72,13 +72,13 @@ static bool gather(marking *m, uint32_t tile) {
   if (m->stmts == MADE_FROM) return false;
   for (uint32_t i = 0; i < s->operands; i++)
     if (!gather(m, s->operand[i])) return false;
-  for (uint32_t i = 0; s->kind == BB_TILE_LOAD && i < m->g->p->view[s->view].rank; i++)
-    note_index(m, s->range[i].start, 0);
+  const bb_tile_view *view = s->kind == BB_TILE_LOAD ? &m->g->p->view[s->view] : NULL;
+  if (view && (view->written || view->scratch)) return false; /* what the kernel makes itself */
+  for (uint32_t i = 0; view && i < view->rank; i++) note_index(m, s->range[i].start, 0);
   for (uint32_t i = 0; i < 2; i++) note_index(m, s->at[i], 0);
-  for (uint32_t d = 0; s->kind == BB_TILE_MAP && d < m->depth;
-       d++) /* places are asked by coordinates */
+  for (uint32_t d = 0; !view && d < m->depth; d++) /* places are asked by coordinates */
     if (bb_expr_uses_arg(s->expr, BB_TILE_VARIABLE + m->loop[d]->variable)) return false;
-  if (s->kind == BB_TILE_LOAD && bb_tile_is_block(&m->g->p->tile[s->result])) m->vectors = false;
+  if (view && bb_tile_is_block(&m->g->p->tile[s->result])) m->vectors = false;
   BB_GROW(m->b.scratch, m->stmt, m->stmt_capacity, m->stmts + 1u);
   m->stmt[m->stmts++] = s;
   return true;
@@ -210,8 +210,9 @@ static void put_question(marking *m, bb_tile_body *body, const bb_tile_stmt *s,
     cols |= p->tile[s->operand[i]].cols;
   }
   const bb_expr *named = put_parts(m, body, bb_tile_named(p, &asks));
-  if (rows && cols) {
-    bb_gpu_sure sure = bb_gpu_surely(m->g, body, named, rows, cols);
+  bb_gpu_sure sure = {NULL, NULL};
+  if (rows && cols) sure = bb_gpu_surely(m->g, body, named, rows, cols);
+  if (sure.never) {
     const bb_expr *open = bb_expr_make(home, BB_X_OR, sure.never, sure.always, NULL);
     bb_tile_stmt *rest = bb_tile_stmt_new(p, BB_TILE_IF);
     rest->operands = 1;

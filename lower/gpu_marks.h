@@ -4,7 +4,7 @@
 
 #include "gpu.h"
 
-/* Named conditions over scalars: that another holds nowhere in a block, or everywhere, for sure. */
+/* Named conditions over scalars: that another holds nowhere in a block, or everywhere, for sure.  NULL: nothing is known. */
 typedef struct bb_gpu_sure {
   const bb_expr *never, *always;
 } bb_gpu_sure;

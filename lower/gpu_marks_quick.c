@@ -6,6 +6,8 @@
  */
 #include "gpu_marks.h"
 
+enum { VECTORS = BB_TILE_OPERANDS / 2 };
+
 /* What an expression may be, as expressions of scalars; NULL: not known. */
 typedef struct range {
   const bb_expr *least, *most;
@@ -14,6 +16,7 @@ typedef struct range {
 typedef struct quick {
   bb_gpu *g;
   bb_tile_body *body; /* folds go here */
+  uint32_t vectors;   /* that were folded so far: a statement has two operands of each */
   uint32_t rows, cols;
   range *tile; /* by tile: once it is folded */
   uint32_t tiles;
@@ -93,7 +96,8 @@ static range range_of_tile(quick *q, uint32_t tile) {
   }
   range *known = &q->tile[tile];
   const bb_tile_stmt *load = load_of(q, tile);
-  if (!known->least && load) {
+  if (!known->least && load && q->vectors < VECTORS) {
+    q->vectors++;
     uint32_t columns = as_columns(q, load);
     *known = (range){folded(q, columns, BB_MONOID_MIN), folded(q, columns, BB_MONOID_MAX)};
   }
@@ -165,5 +169,6 @@ bb_gpu_sure bb_gpu_surely(bb_gpu *g, bb_tile_body *body, const bb_expr *named, u
                           uint32_t cols) {
   quick q = {.g = g, .body = body, .rows = rows, .cols = cols, .tiles = g->p->tiles};
   q.tile = BB_NEW(home(&q)->arena, range, q.tiles + 1);
-  return sure_of(&q, named);
+  bb_gpu_sure sure = sure_of(&q, named);
+  return is_false(sure.never) && is_false(sure.always) ? (bb_gpu_sure){NULL, NULL} : sure;
 }

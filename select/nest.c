@@ -132,9 +132,10 @@ static void walk_func(bb_nest_walker *w, const level *l, const bb_node *map, uin
   bool waits = false;
   for (uint32_t p = 0; p < node->nin && !dot; p++) waits |= value_of(l, node->in[p].src)->waits;
   if (dot && w->nest->terms) {
-    w->nest->term[w->nest->terms - 1].made =
-        value_of(l, node->in[1].src)->made || has_other_readers(l, node->in[1].src);
-    w->nest->term[w->nest->terms - 1].waits = value_of(l, node->in[0].src)->waits;
+    bb_nest_term *term = &w->nest->term[w->nest->terms - 1];
+    term->made = value_of(l, node->in[1].src)->made;
+    term->shared = has_other_readers(l, node->in[1].src);
+    term->waits = value_of(l, node->in[0].src)->waits;
   }
   bool turned = node->op == BB_OP_TRANSPOSE;
   uint32_t class = bb_nest_class_of(w, BB_NEST_COMPUTED, axis, bb_dtype_bytes(item->dtype), 0);

@@ -75,12 +75,20 @@ static bool has_loops_in_a_row(const bb_pricing *p) {
   return false;
 }
 
+/* Results on their side: what is read of the right operand beside has room. */
+static bool has_few_rows(const bb_pricing *p, const bb_nest_term *dot) {
+  enum { FEW = 64 };
+  return dot->axis[0] == BB_NONE || p->size_extent[dot->axis[0]] <= FEW;
+}
+
 /* Units of their own make the products of one loop, of right operands that are loaded: what passes lists between loops, computes
- * such an operand or something else of it, or has a loop behind another or within one is for plain threads. */
+ * such an operand or, but for few rows, something else of it, or has a loop behind another or within one is for plain threads. */
 static bool is_for_plain_threads(const bb_pricing *p) {
   for (uint32_t i = 0; i < p->nest->terms; i++) {
     const bb_nest_term *term = &p->nest->term[i];
-    if (term->kind == BB_NEST_LIST_STORE || (term->kind == BB_NEST_DOT && term->made)) return true;
+    if (term->kind == BB_NEST_LIST_STORE) return true;
+    if (term->kind == BB_NEST_DOT && (term->made || (term->shared && !has_few_rows(p, term))))
+      return true;
   }
   return has_loops_in_a_row(p) || has_loop_in_loop(p);
 }

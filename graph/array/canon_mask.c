@@ -233,6 +233,20 @@ static bool is_never_empty(bb_canon *c, uint32_t at) {
          !has_infinity(c, e->a[1]) && keeps_an_element(c, at, e->a[0]);
 }
 
+/* Is each element of operand i, e, multiplied with what is made of the sum that it is part of?  Operand j is a function of that sum. */
+static bool is_own_sum(const bb_canon *c, uint32_t at, uint32_t i, uint32_t j, uint32_t inverse,
+                       uint32_t sum) {
+  const bb_ix_operand *e = &c->ix->node[at].in[i], *by = &c->ix->node[at].in[j];
+  const bb_ix_operand *summed = &c->ix->node[sum].in[0], *of = &c->ix->node[inverse].in[0];
+  uint32_t rank = c->ix->value[e->value].rank, kept = c->ix->value[c->ix->node[sum].out[0]].rank;
+  for (uint32_t a = 0; a < rank; a++) {
+    if (summed->index[a] >= kept) continue;
+    uint32_t axis = of->index[summed->index[a]]; /* of the inverse's result */
+    if (axis >= c->ix->value[by->value].rank || by->index[axis] != e->index[a]) return false;
+  }
+  return true;
+}
+
 /* Is the node e * (1 / sum e) for an exp e?  Gives the operand that is e, and the other. */
 static bool is_share(bb_canon *c, uint32_t at, uint32_t *i, uint32_t *j) {
   const bb_ix_node *node = &c->ix->node[at];
@@ -249,7 +263,7 @@ static bool is_share(bb_canon *c, uint32_t at, uint32_t *i, uint32_t *j) {
     return false;
   const bb_ix_node *reduce = &c->ix->node[sum];
   return reduce->monoid->id == BB_MONOID_SUM && reduce->in[0].value == node->in[*i].value &&
-         c->ix->node[element].expr->op == BB_X_EXP;
+         is_own_sum(c, at, *i, *j, inverse, sum) && c->ix->node[element].expr->op == BB_X_EXP;
 }
 
 /* Is the node p != p ? 0 : p?  Gives the node of p, else BB_NONE. */
