@@ -306,7 +306,8 @@ static void check_marks(verifier *v, const bb_tile_loop *loop) {
   breaks(v, loop->parallel, "only iterations of serial loops are marked");
   breaks(v, bb_dtype_is_float(view->dtype) || view->rank == 0,
          "a mark is whole, one for each iteration");
-  breaks(v, loop->step->op != BB_X_CONST, "marked iterations are a constant step apart");
+  breaks(v, loop->step->op != BB_X_CONST || loop->step->number < 1,
+         "marked iterations are a constant step apart");
   for (uint32_t i = 0; i < view->rank && !v->wrong; i++) {
     bb_tile_index at = loop->marked[i];
     bool last = i + 1 == view->rank;

@@ -76,7 +76,8 @@ static void same_again(bb_tile_program *p, void *user) {
 }
 
 static const char *const files[] = {"full.tile",        "causal.tile",   "decode.tile",
-                                    "decode_grid.tile", "row_norm.tile", "products.tile"};
+                                    "decode_grid.tile", "row_norm.tile", "products.tile",
+                                    "marked.tile"};
 
 static void text_and_back(void **state) {
   (void)state;
@@ -114,7 +115,8 @@ static void called(bb_tile_program *p, void *user) {
 static void names(void **state) {
   static char name[][40] = {"k_dot2_fold3_128x128",     "k_dot2_fold3_128x128",
                             "k_dot2_fold2_split_128x8", "k_dot2_fold2_split_128x8",
-                            "k_dot2_fold3_split_64x16", "k_dot3_64x64"};
+                            "k_dot2_fold3_split_64x16", "k_dot3_64x64",
+                            "k_dot2_fold6_1x1"};
   (void)state;
   for (uint32_t i = 0; i < sizeof files / sizeof *files; i++) {
     char *text = read_file(files[i]);
@@ -201,6 +203,8 @@ static void laws(void **state) {
   refused_body("scratch S : bool[N,N] serial i = 0 to N step 8 where S[i, i/8] { a = 0 }",
                "counts the loop");
   refused_body("scratch S : bool[N] serial i = 0 to N step M where S[i/M] { a = 0 }",
+               "constant step");
+  refused_body("scratch S : bool[N] serial i = 0 to N step 0 where S[i/0] { a = 0 }",
                "constant step");
   refused_body("scratch S : bool[N,N] serial i = 0 to N step 8 where S[i/8] { a = 0 }",
                "expected ,");
