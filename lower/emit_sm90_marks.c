@@ -28,7 +28,8 @@ static bool is_multiple(const bb_cuda *e, bb_tile_index x, int64_t step) {
 void bb_cuda_find_marks(bb_cuda *e) {
   enum { EIGHT = 8 };
   const bb_tile_loop *loop = e->serial;
-  if (!loop || !loop->marked) return;
+  if (!loop || !loop->marked || e->warps)
+    return; /* what warps copy for themselves comes in a row */
   const bb_tile_view *view = &e->p->view[loop->marks];
   e->marks = view->dtype == BB_BOOL && !view->strided &&
              is_multiple(e, view->extent[view->rank - 1], EIGHT);
@@ -92,7 +93,9 @@ void bb_cuda_marked_begin(bb_cuda *e) {
   e->depth++;
   bb_cuda_put_marks(e);
   bb_cuda_line(e, "%s = %s;", begin, bb_cuda_index(e, loop->stretch[0].from, NULL));
-  bb_cuda_line(e, "bool none = !%s[%s];", marks_name(e), nth(e, begin));
+  const bb_tile_view *view = &e->p->view[loop->marks]; /* one that is none may lie beyond the end */
+  bb_cuda_line(e, "bool none = !%s[min(%s, %s)];", marks_name(e), nth(e, begin),
+               bb_infix(e->arena, bb_cuda_index(e, view->extent[view->rank - 1], NULL), "-", "1"));
   for (uint32_t i = 1; i < loop->stretches; i++) {
     const bb_tile_stretch *s = &loop->stretch[i];
     bb_cuda_stretch at = {.first = bb_cuda_index(e, s->from, NULL),

@@ -9,9 +9,11 @@
 
 enum { BB_GPU_MASK_LOOPS = 16 };
 
-/* What a marked loop's marks are of.  Its condition, named; inverse: the mask holds where it does not. */
+/* What a marked loop's marks are of.  Its condition, named, and where its block lies; inverse: the mask holds where it does
+ * not. */
 typedef struct bb_gpu_mask {
   const bb_expr *condition;
+  bb_tile_index at[2];
   bool inverse;
   uint32_t partly;    /* a view: whether the mask holds not everywhere */
   bb_tile_body *body; /* of the nest; its loops, for those around the marked one and for that */

@@ -279,6 +279,7 @@ static void put_nest(marking *m, const bb_tile_stmt *s, const bb_expr *condition
   bb_gpu_mask *mask = &m->g->mask[loop->variable];
   mask->condition = bb_tile_named(p, &asks);
   mask->inverse = inverse;
+  mask->at[0] = s->at[0], mask->at[1] = s->at[1];
   add_view(m, loop);
   bb_tile_view partly = p->view[loop->marks];
   partly.name = bb_arena_printf(p->home->arena, "partly%u", p->views);
@@ -344,7 +345,10 @@ static uint32_t find_selection(const bb_gpu *g, const bb_tile_loop *loop) {
     const bb_tile_stmt *s = body->stmt[at];
     if (s->kind != BB_TILE_MAP || s->stretches) continue;
     const bb_expr *e = bb_tile_named(g->p, s), *own = bb_tile_name(g->p, s->result);
-    if (e->op != BB_X_SELECT || e->a[0] != g->mask[loop->variable].condition) continue;
+    const bb_gpu_mask *mask = &g->mask[loop->variable];
+    if (e->op != BB_X_SELECT || e->a[0] != mask->condition || s->at[0] != mask->at[0] ||
+        s->at[1] != mask->at[1])
+      continue;
     if (e->a[g->mask[loop->variable].inverse ? 2 : 1] == own) break;
   }
   return at;
@@ -369,7 +373,13 @@ static void leave_out(bb_gpu *g, bb_tile_body *around, uint32_t loop_at) {
   bb_tile_stmt *selection = body->stmt[at], *load = bb_tile_stmt_new(p, BB_TILE_LOAD);
   load->view = g->mask[loop->variable].partly;
   load->result = add_truth(p, "partly", 0, 0);
-  for (uint32_t i = 0; i < p->view[load->view].rank; i++) load->range[i].start = loop->marked[i];
+  const bb_tile_view *view = &p->view[load->view];
+  bb_tile_index *last = &load->range[view->rank - 1].start, one = bb_expr_const(p->home, BB_I64, 1);
+  for (uint32_t i = 0; i < view->rank; i++) load->range[i].start = loop->marked[i];
+  /* a first iteration that is none may lie beyond the loop's end */
+  *last =
+      bb_expr_make(p->home, BB_X_MIN, *last,
+                   bb_expr_make(p->home, BB_X_SUB, view->extent[view->rank - 1], one, NULL), NULL);
   put_if(g, body, at, load->result);
   for (uint32_t i = 0; i < at; i++) {
     bb_tile_stmt *s = body->stmt[i];

@@ -4,8 +4,9 @@
  * what another looks for:
  *
  *   dissolve, join           loops of one iteration, loops of nothing but a loop
+ *   widen                    plain statements in f32
  *   marks                    iterations that masks from memory leave nothing to do, by a nest before the others
- *   widen, clean             plain statements in f32, one for each value
+ *   clean                    one statement for each value
  *   masks, guards, fills     selections by coordinates apart from values, and no more of them than needed
  *   scales, powers           constant factors where they cost nothing
  *   invariants               what a loop makes alike in every iteration, before it
@@ -30,8 +31,8 @@ static void rewrite(bb_tile_program *tile, const bb_gpu *budget, bool few, bool 
   g.split = split;
   bb_gpu_dissolve(&g);
   bb_gpu_join(&g);
-  if (!few) bb_gpu_marks(&g);
   bb_tile_widen(tile, g.strict);
+  if (!few) bb_gpu_marks(&g);
   bb_gpu_clean(&g);
   bb_gpu_masks(&g);
   bb_gpu_guards(&g);

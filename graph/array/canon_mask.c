@@ -210,10 +210,10 @@ static bool has_infinity(bb_canon *c, const bb_expr *expr) {
   return false;
 }
 
-/* Is the value a product, perhaps through functions of such and of whole numbers?  Anything else may hold an infinity. */
+/* Is the value a product, perhaps through functions of such?  Anything else may hold an infinity. */
 static bool is_of_product(bb_canon *c, uint32_t value, uint32_t depth) {
   const bb_ix_node *maker = bb_ix_node_of(c->ix, value);
-  if (maker->op == BB_IX_CONTRACT || !bb_dtype_is_float(c->ix->value[value].dtype)) return true;
+  if (maker->op == BB_IX_CONTRACT) return true;
   if (maker->op != BB_IX_ELEMENTWISE || !maker->nin || !depth || has_infinity(c, maker->expr))
     return false;
   for (uint32_t i = 0; i < maker->nin; i++)
@@ -221,13 +221,42 @@ static bool is_of_product(bb_canon *c, uint32_t value, uint32_t depth) {
   return true;
 }
 
-/* e = exp(x) or exp(p ? x : -inf) of a product, every row of it with an element. */
+/* What of products and constants stays finite, whatever conditions choose: sums, and selections.  *large: constants so large that
+ * two of them may be infinite together. */
+static bool stays_finite(bb_canon *c, const bb_ix_node *node, const bb_expr *e, uint32_t depth,
+                         uint32_t *large) {
+  static const double LARGE = 1e4;
+  switch (e->op) {
+  case BB_X_CONST: *large += fabs(e->number) > LARGE; return isfinite(e->number);
+  case BB_X_ARG: {
+    const bb_ix_node *maker = bb_ix_node_of(c->ix, node->in[e->index].value);
+    if (is_of_product(c, node->in[e->index].value, depth)) return true;
+    return depth && maker->op == BB_IX_ELEMENTWISE && bb_dtype_is_float(maker->expr->dtype) &&
+           stays_finite(c, maker, maker->expr, depth - 1, large);
+  }
+  case BB_X_CAST: return uncast(e) != e && stays_finite(c, node, e->a[0], depth, large);
+  case BB_X_SELECT:
+    return stays_finite(c, node, e->a[1], depth, large) &&
+           stays_finite(c, node, e->a[2], depth, large);
+  case BB_X_ADD:
+  case BB_X_SUB:
+    return stays_finite(c, node, e->a[0], depth, large) &&
+           stays_finite(c, node, e->a[1], depth, large);
+  default: { /* a factor */
+    bool scaled = e->op == BB_X_MUL && e->a[1]->op == BB_X_CONST && fabs(e->a[1]->number) <= LARGE;
+    uint32_t within = 0;
+    return scaled && stays_finite(c, node, e->a[0], depth, &within) && !within;
+  }
+  }
+}
+
+/* e = exp(x) or exp(p ? x : -inf) of a product, every row of it with an element, or of one that a mask moves. */
 static bool is_never_empty(bb_canon *c, uint32_t at) {
   const bb_ix_node *node = &c->ix->node[at];
-  if (!node->nin) return false;
-  for (uint32_t i = 0; i < node->nin; i++)
-    if (!is_of_product(c, node->in[i].value, PRODUCT_DEPTH)) return false;
   const bb_expr *e = uncast(node->expr->a[0]);
+  uint32_t large = 0;
+  if (stays_finite(c, node, e, PRODUCT_DEPTH, &large) && large <= 1) return true;
+  if (node->nin != 1 || !is_of_product(c, node->in[0].value, PRODUCT_DEPTH)) return false;
   if (!has_infinity(c, e)) return true;
   return e->op == BB_X_SELECT && bb_expr_is_number(e->a[2], -INFINITY) &&
          !has_infinity(c, e->a[1]) && keeps_an_element(c, at, e->a[0]);

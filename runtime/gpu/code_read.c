@@ -164,6 +164,13 @@ static void read_way(const reader *r, const bb_json *json, bb_gpu_way *way) {
   way->is_own = bb_json_get(json, "image") != NULL;
   if (way->is_own) read_own(r, json, way);
   if (!way->is_own || bb_json_get(json, "nests")) read_plain(r, json, way);
+  for (uint32_t i = 0; i < way->own.maps; i++)
+    if (way->about[way->own.map[i].view].scratch) bb_json_refuse(&r->from, "maps");
+  for (uint32_t i = 0; i < way->own.pointers; i++) { /* what nests before it leave there */
+    uint32_t v = way->own.pointer[i];
+    if (way->about[v].scratch && (!way->plain.nests || !way->plain.list[v].count))
+      bb_json_refuse(&r->from, "pointers");
+  }
 }
 
 /* Every step gives each way what it takes. */
