@@ -19,12 +19,6 @@ typedef struct skipping {
   bool *first;     /* by statement of the loop's body: the mask is made of it */
 } skipping;
 
-static bool has_product(const bb_tile_body *body) {
-  for (uint32_t i = 0; i < body->count; i++)
-    if (body->stmt[i]->kind == BB_TILE_DOT) return true;
-  return false;
-}
-
 /* The one statement of the loop's body that writes a tile; its count: there is none. */
 static uint32_t writer_of(const bb_tile_body *body, uint32_t tile) {
   uint32_t at = 0;
@@ -130,7 +124,8 @@ static bool walk(skipping *w, bb_tile_body *body, uint32_t stretches) {
     if (!s->loop) continue;
     uint32_t within = s->loop->variable == w->strips ? stretches : s->loop->stretches;
     changed |= walk(w, &s->loop->body, within);
-    if (!s->loop->parallel && has_product(&s->loop->body)) changed |= skip_in(w, s->loop, within);
+    if (!s->loop->parallel && bb_tile_has_product(&s->loop->body))
+      changed |= skip_in(w, s->loop, within);
   }
   return changed;
 }

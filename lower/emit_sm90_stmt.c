@@ -413,7 +413,10 @@ static void put_fragment_load(bb_cuda *e, const bb_tile_stmt *s) {
   const char *to = e->single             ? bb_arena_printf(e->arena, "one_%s", c->name)
                    : bb_cuda_is_truth(t) ? c->name
                                          : bb_arena_printf(e->arena, "%s[e]", c->name);
-  bb_cuda_line(e, "  %s = %s ? %s : %s;", to, inside, value, pad);
+  if (strcmp(inside, "true") == 0)
+    bb_cuda_line(e, "  %s = %s;", to, value);
+  else
+    bb_cuda_line(e, "  %s = %s ? %s : %s;", to, inside, value, pad);
   bb_cuda_line(e, "}");
 }
 

@@ -47,8 +47,8 @@ void bb_gpu_clean(bb_gpu *g);      /* copies, chains of maps, what nobody reads 
 /* gpu_marks.c: iterations that masks from memory leave nothing to do */
 void bb_gpu_marks(bb_gpu *g);
 void bb_gpu_unmask(bb_gpu *g); /* iterations in which their masks hold everywhere, without them */
-void bb_gpu_settle_marks(
-    bb_gpu *g); /* behind bb_gpu_stretches(): which of them are asked for, and where loops begin */
+/* behind bb_gpu_stretches(): which of them are asked for, and where loops begin */
+void bb_gpu_settle_marks(bb_gpu *g);
 
 /* gpu_algebra.c */
 void bb_gpu_masks(bb_gpu *g); /* x = select(where, f, constant): x = f, and then the selection */

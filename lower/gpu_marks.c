@@ -36,12 +36,6 @@ typedef struct marking {
   bool vectors; /* no block is loaded for it */
 } marking;
 
-static bool has_product(const bb_tile_body *body) {
-  for (uint32_t i = 0; i < body->count; i++)
-    if (body->stmt[i]->kind == BB_TILE_DOT) return true;
-  return false;
-}
-
 /* --- what a mask is made of --- */
 
 /* The one statement that makes a tile, if it stands before where the mask stands; NULL: there is none such. */
@@ -296,7 +290,7 @@ static void put_nest(marking *m, const bb_tile_stmt *s, const bb_expr *condition
   put_store(m, mask->body, mask->partly, some, variable);
 }
 
-/* --- */
+/* --- which loops --- */
 
 /* Whether an iteration changes nothing where the mask holds nowhere. */
 static bool is_idle(marking *m, const bb_tile_stmt *s, const bb_expr *condition, bool inverse) {
@@ -330,7 +324,7 @@ static void walk(marking *m, bb_tile_body *body) {
     m->at[m->depth] = i;
     m->loop[m->depth++] = loop;
     walk(m, &loop->body);
-    if (!loop->parallel && has_product(&loop->body)) mark(m, loop);
+    if (!loop->parallel && bb_tile_has_product(&loop->body)) mark(m, loop);
     m->depth--;
   }
 }
@@ -349,18 +343,17 @@ static uint32_t find_selection(const bb_gpu *g, const bb_tile_loop *loop) {
     if (e->op != BB_X_SELECT || e->a[0] != mask->condition || s->at[0] != mask->at[0] ||
         s->at[1] != mask->at[1])
       continue;
-    if (e->a[g->mask[loop->variable].inverse ? 2 : 1] == own) break;
+    if (e->a[mask->inverse ? 2 : 1] == own) break;
   }
   return at;
 }
 
-static bb_tile_stmt *put_if(bb_gpu *g, bb_tile_body *body, uint32_t at, uint32_t asked) {
+static void put_if(bb_gpu *g, bb_tile_body *body, uint32_t at, uint32_t asked) {
   bb_tile_stmt *inner = body->stmt[at], *made = bb_tile_stmt_new(g->p, BB_TILE_IF);
   made->operands = 1;
   made->operand[0] = asked;
   bb_tile_push(g->p, &made->body, inner);
   body->stmt[at] = made;
-  return made;
 }
 
 /* partly = load ...; if partly { k = load K[j:64] } ... if partly { s = select(q==k, s, -inf) } */
@@ -386,8 +379,8 @@ static void leave_out(bb_gpu *g, bb_tile_body *around, uint32_t loop_at) {
     if (s->kind != BB_TILE_LOAD || s->stretches || !bb_tile_reads(selection, s->result) ||
         bb_tile_readers(&p->body, s->result) != 1 || p->tile[s->result].place == BB_PLACE_SHARED)
       continue;
-    bb_tile_stmt *nothing =
-        bb_tile_stmt_new(p, BB_TILE_MAP); /* what is read is written, though nobody looks */
+    /* what is read is written, though nobody looks */
+    bb_tile_stmt *nothing = bb_tile_stmt_new(p, BB_TILE_MAP);
     nothing->result = s->result;
     bb_tile_set(p, nothing, bb_expr_const(p->home, p->tile[s->result].dtype, 0));
     bb_tile_insert(p, around, loop_at++, nothing);

@@ -151,8 +151,8 @@ typedef struct bb_tile_loop {
    * is passed over (a device may run it all the same).  The last index is the variable / the step, no other has the variable */
   const bb_tile_index *marked;
   uint32_t marks;
-  bool
-      anywhere; /* a first stretch of one iteration may be any other of the loop's, whose place it takes */
+  /* a first stretch of one iteration may be any other of the loop's, whose place it takes */
+  bool anywhere;
   /* schedule */
   bb_tile_spread spread;
   bool persistent; /* GRID: a block takes one iteration after another ... */

@@ -52,6 +52,12 @@ void bb_tile_remove(bb_tile_body *body, uint32_t at) {
 
 /* --- uses --- */
 
+bool bb_tile_has_product(const bb_tile_body *body) {
+  for (uint32_t i = 0; i < body->count; i++)
+    if (body->stmt[i]->kind == BB_TILE_DOT) return true;
+  return false;
+}
+
 bool bb_tile_reads(const bb_tile_stmt *s, uint32_t tile) {
   for (uint32_t i = 0; i < s->operands; i++)
     if (s->operand[i] == tile) return true;

@@ -28,6 +28,8 @@ bool bb_tile_writes(const bb_tile_stmt *stmt, uint32_t tile);
 /* Statements of a body and all inside that write or read a tile; a LOOP reads what it merges. */
 uint32_t bb_tile_writers(bb_tile_body *body, uint32_t tile);
 uint32_t bb_tile_readers(bb_tile_body *body, uint32_t tile);
+/* Of a body's own statements. */
+bool bb_tile_has_product(const bb_tile_body *body);
 /* Everywhere in the body. */
 void bb_tile_rename(bb_tile_body *body, uint32_t from, uint32_t to);
 /* Removes statements whose results nobody reads, and loops that have no others. */

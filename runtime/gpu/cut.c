@@ -49,15 +49,13 @@ void bb_gpu_cut_copy(bb_gpu_cut *to, const bb_gpu_cut *from) {
   memcpy(to->room, from->room, to->room_bytes);
 }
 
-enum { LINE = 16 }; /* lists behind a way's own parts */
-
 void bb_gpu_cut_work_out(const bb_gpu_machine *m, bb_gpu_cut *c) {
   const bb_gpu_way *w = c->way;
   c->scratch = c->counters = 0;
   for (uint32_t v = 0; v < w->views; v++)
     c->bytes[v] = w->about[v].scratch ? 0 : bb_gpu_value(m, &w->about[v].bytes, c->extent);
   if (w->is_own) bb_cuda_cut(m, c);
-  c->lists = c->scratch = (c->scratch + LINE - 1) / LINE * LINE;
+  c->lists = c->scratch = (size_t)bb_gpu_list_line((int64_t)c->scratch);
   if (w->plain.nests) bb_gpu_cut_plain(m, c);
 }
 

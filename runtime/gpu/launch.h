@@ -75,6 +75,12 @@ typedef struct bb_gpu_nest_cut {
   int64_t tasks, each, blocks; /* each: bytes of a block's own memory */
 } bb_gpu_nest_cut;
 
+/* Lists of scratch begin at multiples of what the widest loads want. */
+enum { BB_GPU_LIST_LINE = 16 };
+static inline int64_t bb_gpu_list_line(int64_t bytes) {
+  return (bytes + BB_GPU_LIST_LINE - 1) / BB_GPU_LIST_LINE * BB_GPU_LIST_LINE;
+}
+
 /* What launches of a way are at some extents, wherever its arrays lie (cut.c). */
 typedef struct bb_gpu_cut {
   const bb_gpu_way *way;

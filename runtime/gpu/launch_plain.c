@@ -3,8 +3,6 @@
 
 /* Blocks that a processor is given at most: of those with memory of their own, fewer. */
 enum { PER_PROCESSOR = 32, PER_PROCESSOR_OWN = 4 };
-/* Lists begin at multiples of what the widest loads want. */
-enum { LINE = 16 };
 
 static bb_gpu_nest_cut nest_of(const bb_gpu_machine *m, const bb_gpu_nest *nest,
                                const int64_t *extent) {
@@ -21,7 +19,7 @@ void bb_gpu_cut_plain(const bb_gpu_machine *m, bb_gpu_cut *c) {
   size_t own = 0;
   for (uint32_t v = 0; v < c->way->views; v++) {
     c->list[v] = p->list[v].count ? bb_gpu_value(m, &p->list[v], c->extent) : 0;
-    c->list[v] = (c->list[v] + LINE - 1) / LINE * LINE;
+    c->list[v] = bb_gpu_list_line(c->list[v]);
     c->scratch += (size_t)c->list[v];
   }
   for (uint32_t n = 0; n < p->nests; n++) {

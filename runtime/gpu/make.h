@@ -44,7 +44,8 @@ void bb_gpu_make(bb_context *ctx, const bb_gpu_target *target, const bb_gpu_draf
 
 /* --- describe_launch.c --- */
 
-/* What launches of a tile program need that was emitted with such a plan, but for its nests before; everything in `arena`.  Extents and views are those of the
+/* What launches of a tile program need that was emitted with such a plan, but for its nests before; everything in `arena`.
+ * Extents and views are those of the
  * program. */
 bb_gpu_way bb_gpu_describe_own(bb_arena *arena, const bb_tile_program *tile,
                                const bb_sm90_launch *plan);

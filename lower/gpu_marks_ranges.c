@@ -1,4 +1,4 @@
-/* gpu_marks_quick.c - whether a condition holds nowhere or everywhere in a block, from the least and the most of its vectors.
+/* gpu_marks_ranges.c - whether a condition holds nowhere or everywhere in a block, from the least and the most of its vectors.
  *
  * Two vectors whose ranges do not meet have no equal elements; a place below all others is below each.  Most blocks of a
  * mask by documents, lengths or places are decided so, by a few numbers instead of all pairs.  Ranges are of whole numbers:
@@ -13,24 +13,24 @@ typedef struct range {
   const bb_expr *least, *most;
 } range;
 
-typedef struct quick {
+typedef struct ranges {
   bb_gpu *g;
   bb_tile_body *body; /* folds go here */
   uint32_t vectors;   /* that were folded so far: a statement has two operands of each */
   uint32_t rows, cols;
   range *tile; /* by tile: once it is folded */
   uint32_t tiles;
-} quick;
+} ranges;
 
-static bb_program *home(const quick *q) {
+static bb_program *home(const ranges *q) {
   return q->g->p->home;
 }
 
-static const bb_expr *make(const quick *q, bb_expr_op op, const bb_expr *a, const bb_expr *b) {
+static const bb_expr *make(const ranges *q, bb_expr_op op, const bb_expr *a, const bb_expr *b) {
   return bb_expr_make(home(q), op, a, b, NULL);
 }
 
-static const bb_expr *truth(const quick *q, bool is) {
+static const bb_expr *truth(const ranges *q, bool is) {
   return bb_expr_const(home(q), BB_BOOL, is);
 }
 
@@ -38,11 +38,11 @@ static bool is_false(const bb_expr *e) {
   return bb_expr_is_number(e, 0);
 }
 
-static const bb_expr * and (const quick *q, const bb_expr *a, const bb_expr *b) {
+static const bb_expr * and (const ranges *q, const bb_expr *a, const bb_expr *b) {
   return is_false(a) || is_false(b) ? truth(q, false) : make(q, BB_X_AND, a, b);
 }
 
-static const bb_expr * or (const quick *q, const bb_expr *a, const bb_expr *b) {
+static const bb_expr * or (const ranges *q, const bb_expr *a, const bb_expr *b) {
   return is_false(a) ? b : is_false(b) ? a : make(q, BB_X_OR, a, b);
 }
 
@@ -54,7 +54,7 @@ static uint32_t add_tile(bb_tile_program *p, bb_dtype dtype, uint32_t cols) {
   return bb_tile_add(p, &t);
 }
 
-static const bb_tile_stmt *load_of(const quick *q, uint32_t tile) {
+static const bb_tile_stmt *load_of(const ranges *q, uint32_t tile) {
   for (uint32_t i = 0; i < q->body->count; i++)
     if (q->body->stmt[i]->result == tile)
       return q->body->stmt[i]->kind == BB_TILE_LOAD ? q->body->stmt[i] : NULL;
@@ -62,7 +62,7 @@ static const bb_tile_stmt *load_of(const quick *q, uint32_t tile) {
 }
 
 /* Threads fold along columns only: rows are loaded once more as such. */
-static uint32_t as_columns(quick *q, const bb_tile_stmt *load) {
+static uint32_t as_columns(ranges *q, const bb_tile_stmt *load) {
   bb_tile_program *p = q->g->p;
   const bb_tile *t = &p->tile[load->result];
   if (t->cols) return load->result;
@@ -74,7 +74,7 @@ static uint32_t as_columns(quick *q, const bb_tile_stmt *load) {
   return again->result;
 }
 
-static const bb_expr *folded(quick *q, uint32_t tile, bb_monoid_id by) {
+static const bb_expr *folded(ranges *q, uint32_t tile, bb_monoid_id by) {
   bb_tile_program *p = q->g->p;
   bb_tile_stmt *fold = bb_tile_stmt_new(p, BB_TILE_FOLD);
   fold->operands = 1;
@@ -86,7 +86,7 @@ static const bb_expr *folded(quick *q, uint32_t tile, bb_monoid_id by) {
   return bb_tile_name(p, fold->result);
 }
 
-static range range_of_tile(quick *q, uint32_t tile) {
+static range range_of_tile(ranges *q, uint32_t tile) {
   const bb_tile *t = &q->g->p->tile[tile];
   if (bb_dtype_is_float(t->dtype) || t->dtype == BB_BOOL || bb_tile_is_block(t)) return (range){0};
   if (tile >= q->tiles) return (range){0};
@@ -104,7 +104,7 @@ static range range_of_tile(quick *q, uint32_t tile) {
   return *known;
 }
 
-static range range_of(quick *q, const bb_expr *e) {
+static range range_of(ranges *q, const bb_expr *e) {
   switch (e->op) {
   case BB_X_CONST: return (range){e, e};
   case BB_X_ARG:
@@ -133,7 +133,7 @@ static range range_of(quick *q, const bb_expr *e) {
 
 /* --- truths --- */
 
-static bb_gpu_sure compared(quick *q, const bb_expr *e) {
+static bb_gpu_sure compared(ranges *q, const bb_expr *e) {
   bb_gpu_sure none = {truth(q, false), truth(q, false)};
   if (bb_dtype_is_float(e->a[0]->dtype)) return none;
   range a = range_of(q, e->a[0]), b = range_of(q, e->a[1]);
@@ -148,7 +148,7 @@ static bb_gpu_sure compared(quick *q, const bb_expr *e) {
           and(q, make(q, BB_X_EQ, b.least, b.most), make(q, BB_X_EQ, a.least, b.least)))};
 }
 
-static bb_gpu_sure sure_of(quick *q, const bb_expr *e) {
+static bb_gpu_sure sure_of(ranges *q, const bb_expr *e) {
   bb_gpu_sure none = {truth(q, false), truth(q, false)};
   if (e->op == BB_X_CONST) return (bb_gpu_sure){truth(q, e->number == 0), truth(q, e->number != 0)};
   if (e->op == BB_X_EQ || e->op == BB_X_LT || e->op == BB_X_LE) return compared(q, e);
@@ -167,7 +167,7 @@ static bb_gpu_sure sure_of(quick *q, const bb_expr *e) {
 
 bb_gpu_sure bb_gpu_surely(bb_gpu *g, bb_tile_body *body, const bb_expr *named, uint32_t rows,
                           uint32_t cols) {
-  quick q = {.g = g, .body = body, .rows = rows, .cols = cols, .tiles = g->p->tiles};
+  ranges q = {.g = g, .body = body, .rows = rows, .cols = cols, .tiles = g->p->tiles};
   q.tile = BB_NEW(home(&q)->arena, range, q.tiles + 1);
   bb_gpu_sure sure = sure_of(&q, named);
   return is_false(sure.never) && is_false(sure.always) ? (bb_gpu_sure){NULL, NULL} : sure;
