@@ -48,14 +48,18 @@ static uint8_t slot_of_level(const bb_type *type, uint32_t level) {
   return axis == BB_AXIS_ROW ? BB_SLOT_ROW : axis == BB_AXIS_COL ? BB_SLOT_COL : (uint8_t)level;
 }
 
-/* Items lie whole, side by side: levels that cut them come last. */
-static void order_levels(const bb_build *b, const bb_type *type, uint32_t *order) {
-  const bb_schedule_options *o = b->sites.options;
-  uint32_t count = 0;
-  for (int cuts = 0; cuts < 2; cuts++)
-    for (uint32_t i = 0; i < type->rank; i++)
-      if ((type->level[i].axis != BB_AXIS_NONE) == cuts) order[count++] = i;
-  for (uint32_t i = 0; o && o->raw && i < type->rank; i++) order[i] = i;
+/* One axis more, of a level's elements or, where they are cut into blocks elsewhere, of the blocks. */
+static void add_level(bb_build *b, const bb_type *type, uint32_t level, uint32_t tie,
+                      bb_tile_view *view, bb_build_value *value) {
+  bb_tile_index extent = bb_index_extent(b, type->level[level].dim);
+  int64_t block = bb_site_block(&b->sites, tie);
+  if (type->level[level].axis == BB_AXIS_NONE && block > 1) {
+    bb_tile_index more = bb_index_add(b, extent, bb_index_number(b, block - 1));
+    extent = bb_expr_make(b->program, BB_X_DIV, more, bb_index_number(b, block), NULL);
+  }
+  view->extent[view->rank] = extent;
+  value->window.slot[view->rank] = slot_of_level(type, level);
+  value->window.at[view->rank++] = bb_index_number(b, 0);
 }
 
 bb_build_value bb_value_scratch(bb_build *b, const bb_type *type, const uint32_t *tie) {
@@ -64,34 +68,26 @@ bb_build_value bb_value_scratch(bb_build *b, const bb_type *type, const uint32_t
                        .dtype = type->item.dtype,
                        .written = true,
                        .scratch = true};
-  if (type->rank > BB_TILE_RANK) bb_build_refuse(b, NULL, "a list of too many levels");
-  uint32_t order[BB_TILE_RANK];
-  order_levels(b, type, order);
-  for (uint32_t k = 0; k < type->rank; k++) {
-    uint32_t i = order[k];
-    bb_dim dim = type->level[i].dim;
-    bb_tile_index extent = bb_index_extent(b, dim);
-    int64_t block = bb_site_block(&b->sites, tie[i]);
-    if (type->level[i].axis == BB_AXIS_NONE && block > 1) {
-      bb_tile_index more = bb_index_add(b, extent, bb_index_number(b, block - 1));
-      extent = bb_expr_make(b->program, BB_X_DIV, more, bb_index_number(b, block), NULL);
-    }
-    view.extent[view.rank] = extent;
-    value.window.slot[view.rank] = slot_of_level(type, i);
-    value.window.at[view.rank++] = bb_index_number(b, 0);
-  }
-  /* An axis of the item that no level cuts is as long as the block of the loop around, which is known
-   * once something is stored: see give_ranges(). */
-  bool row = type->item.row != BB_NO_DIM, col = type->item.col != BB_NO_DIM;
+  const bb_schedule_options *o = b->sites.options;
+  static const bb_axis in_turn[] = {BB_AXIS_NONE, BB_AXIS_ROW, BB_AXIS_COL};
+  bool whole[] = {false, type->item.row != BB_NO_DIM, type->item.col != BB_NO_DIM}; /* in turn */
   for (uint32_t i = 0; i < type->rank; i++) {
-    row &= type->level[i].axis != BB_AXIS_ROW;
-    col &= type->level[i].axis != BB_AXIS_COL;
+    whole[1] &= type->level[i].axis != BB_AXIS_ROW;
+    whole[2] &= type->level[i].axis != BB_AXIS_COL;
   }
-  if (type->rank + row + col > BB_TILE_RANK) bb_build_refuse(b, NULL, "a list of too many levels");
-  for (uint32_t i = 0; i < 2; i++) {
-    if (!(i ? col : row)) continue;
+  if (type->rank + whole[1] + whole[2] > BB_TILE_RANK)
+    bb_build_refuse(b, NULL, "a list of too many levels");
+  /* Items lie whole, side by side, row after row; for the passes behind a raw program as the levels go. */
+  bool raw = o && o->raw;
+  for (uint32_t i = 0; raw && i < type->rank; i++) add_level(b, type, i, tie[i], &view, &value);
+  for (uint32_t turn = 0; turn < 3; turn++) {
+    for (uint32_t i = 0; !raw && i < type->rank; i++)
+      if (type->level[i].axis == in_turn[turn]) add_level(b, type, i, tie[i], &view, &value);
+    if (!whole[turn]) continue;
+    /* An axis of the item that no level cuts is as long as the block of the loop around, which is known
+     * once something is stored: see give_ranges(). */
     view.extent[view.rank] = bb_index_number(b, 0);
-    value.window.slot[view.rank] = i ? BB_SLOT_COL : BB_SLOT_ROW;
+    value.window.slot[view.rank] = turn == 2 ? BB_SLOT_COL : BB_SLOT_ROW;
     value.window.at[view.rank++] = bb_index_number(b, 0);
   }
   if (view.rank == 0) { /* a single element */

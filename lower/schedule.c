@@ -1,5 +1,6 @@
 /* schedule.c - levels and maps of a block program as loops of a tile program. */
 #include "bounds.h"
+#include "forward.h"
 #include "inline.h"
 #include "schedule_parts.h"
 #include "tile_edit.h"
@@ -410,6 +411,14 @@ static void lower_root(bb_build *b) {
   }
 }
 
+/* What is stored and loaded again in one iteration stays in its tile; views are arguments. */
+static void forward(bb_build *b) {
+  uint32_t views = b->tile->views, *now = BB_NEW(b->arena, uint32_t, views + 1);
+  bb_tile_forward(b->tile, now);
+  for (uint32_t v = 0; v < views; v++)
+    if (now[v] != BB_NONE) b->argument[now[v]] = b->argument[v];
+}
+
 const bb_kernel *bb_schedule_blocks(bb_program *program, const bb_graph *graph, const char *name,
                                     const bb_schedule_options *options) {
   bb_build *b = BB_NEW(program->arena, bb_build, 1);
@@ -424,6 +433,7 @@ const bb_kernel *bb_schedule_blocks(bb_program *program, const bb_graph *graph, 
   bb_schedule_extents(b, graph);
   lower_root(b);
   b->tile->body = b->frame[0].body;
+  forward(b);
   if (!options || !options->raw) { /* else the passes behind this one do this in their own way */
     if (!program->strict) bb_tile_widen_results(b->tile);
     bb_tile_inline(b->tile);

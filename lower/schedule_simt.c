@@ -199,7 +199,8 @@ static void size_rows(const bb_program *program, const streams *s, int64_t wide,
     if (!s->row[d]) continue;
     if (extent <= 0) most /= 2;
     if (most > rows) most = rows;
-    block[d] = most < 1 ? 1 : most;
+    block[d] = 1;
+    while (block[d] <= most / 2) block[d] *= 2; /* threads lie in rows of a power of two */
     while (extent > 0 && block[d] / 2 >= extent) block[d] /= 2;
   }
 }
