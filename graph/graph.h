@@ -246,6 +246,8 @@ bb_graph *bb_graph_own(bb_graph **root);             /* *root, replaced by a cop
 bb_graph *bb_map_own(bb_graph *graph, uint32_t map); /* the inner level, likewise; graph is owned */
 /* A deep copy that shares nothing with the original. */
 bb_graph *bb_graph_copy(bb_graph *graph);
+/* One of other nodes: with serials of their own. */
+bb_graph *bb_graph_copy_anew(bb_graph *graph);
 
 /* --- where levels live --- */
 

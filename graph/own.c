@@ -59,6 +59,20 @@ bb_graph *bb_graph_copy(bb_graph *graph) {
   return copy;
 }
 
+static void renumber(bb_graph *graph) {
+  for (uint32_t i = 0; i < graph->count; i++) {
+    bb_node *node = bb_node_get(graph, i);
+    node->serial = graph->program->serial++;
+    if (node->kind == BB_NODE_MAP) renumber(node->inner);
+  }
+}
+
+bb_graph *bb_graph_copy_anew(bb_graph *graph) {
+  bb_graph *copy = bb_graph_copy(graph);
+  renumber(copy);
+  return copy;
+}
+
 /* --- keeping what a pass made --- */
 
 /* Indices of nodes, once removed ones are left out. */

@@ -46,15 +46,6 @@ static bool match(bb_match *match) {
   return bb_inward_find_maps(match, false);
 }
 
-/* New serials, for a copy is not the node that it was made from. */
-static void renumber(bb_graph *graph) {
-  for (uint32_t i = 0; i < graph->count; i++) {
-    bb_node *node = bb_node_get(graph, i);
-    node->serial = graph->program->serial++;
-    if (node->kind == BB_NODE_MAP) renumber(node->inner);
-  }
-}
-
 /* A copy of the map that runs its first iteration only. */
 static uint32_t copy_first(bb_graph *graph, uint32_t x) {
   const bb_node *map = bb_node_get(graph, x);
@@ -63,8 +54,7 @@ static uint32_t copy_first(bb_graph *graph, uint32_t x) {
   first->dim = map->dim;
   first->part = BB_PART_FIRST;
   first->name = map->name;
-  first->inner = bb_graph_copy(map->inner);
-  renumber(first->inner);
+  first->inner = bb_graph_copy_anew(map->inner);
   for (uint32_t i = 0; i < map->nin; i++) bb_in_add(graph, copy, map->in[i].src, map->in[i].level);
   for (uint32_t i = 0; i < map->nout; i++) {
     uint32_t port = bb_out_add(graph, copy, map->out[i].type);

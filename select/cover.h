@@ -1,8 +1,8 @@
 /* cover.h - inside select/: the cheapest way to cut a graph into kernels, for any price.
  *
  * The graph is abstract: nodes in topological order, what each reads, and a function that prices a
- * kernel.  A cover gives every node a home: the homes are convex connected sets of nodes, and a
- * node that is `fixed` has one of its own.  A kernel is a home with, beside it, *cheap* nodes that
+ * kernel.  A cover gives every node a home: the homes are convex sets of nodes that reads connect, or a
+ * value that two of them read alike, and a node that is `fixed` has one of its own.  A kernel is a home with, beside it, *cheap* nodes that
  * it computes again instead of reading them; those are wanted in two places, and have been computed
  * before, by another kernel.  A value is stored where its home is if it is `kept` or some kernel
  * reads it from memory.  The cost of a cover is the sum of its kernels' prices; a price must not
@@ -39,11 +39,14 @@ typedef struct bb_cover_node {
   uint32_t reads; /* earlier nodes whose values it reads, each once */
   const uint32_t *read;
   const bool *apart; /* by read: the two never share a kernel; NULL: any may */
-  uint32_t group;    /* nodes of different groups never share a kernel */
-  uint32_t loops;    /* nodes that run the same loops have the same number */
-  bool fixed;        /* runs alone */
-  bool cheap;        /* may be computed again where it is read */
-  bool kept;         /* its value is stored, whoever reads it */
+  uint32_t
+      twins; /* earlier nodes that read what it reads, over the same loops: one load serves both */
+  const uint32_t *twin;
+  uint32_t group; /* nodes of different groups never share a kernel */
+  uint32_t loops; /* nodes that run the same loops have the same number */
+  bool fixed;     /* runs alone */
+  bool cheap;     /* may be computed again where it is read */
+  bool kept;      /* its value is stored, whoever reads it */
 } bb_cover_node;
 
 typedef struct bb_cover_kernel {
@@ -127,8 +130,9 @@ typedef struct bb_cover_window {
   uint64_t before[BB_COVER_WINDOW]; /* what a node depends on, within the window */
   uint64_t after[BB_COVER_WINDOW];  /* what depends on it */
   uint64_t beside[BB_COVER_WINDOW]; /* what it reads, and what reads it */
-  uint64_t apart[BB_COVER_WINDOW];  /* of these, what it never shares a kernel with */
-  uint32_t homes, capacity;         /* connected and convex */
+  uint64_t joined[BB_COVER_WINDOW]; /* the same, and twins */
+  uint64_t apart[BB_COVER_WINDOW]; /* what it reads or is read by, and never shares a kernel with */
+  uint32_t homes, capacity;        /* connected and convex */
   struct bb_cover_home {
     uint64_t set;
     double

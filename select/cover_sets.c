@@ -1,4 +1,4 @@
-/* cover_sets.c - every kernel that a cover may hold: convex connected homes, and for each what it
+/* cover_sets.c - every kernel that a cover may hold: convex homes of nodes that belong together, and for each what it
  * computes again and what it stores.
  *
  * Connected sets are grown from their first node, each met once: a set grows by nodes next to it,
@@ -36,6 +36,14 @@ static void look(bb_cover_window *w, bb_cover_sets *sets, uint32_t low) {
         w->apart[k] |= (uint64_t)1 << from;
         w->apart[from] |= (uint64_t)1 << k;
       }
+    }
+    w->joined[k] |= w->beside[k];
+    for (uint32_t i = 0; i < node->reads; i++)
+      if (node->read[i] >= low) w->joined[node->read[i] - low] |= (uint64_t)1 << k;
+    for (uint32_t i = 0; i < node->twins; i++) {
+      if (node->twin[i] < low) continue;
+      w->joined[k] |= (uint64_t)1 << (node->twin[i] - low);
+      w->joined[node->twin[i] - low] |= (uint64_t)1 << k;
     }
     for (uint64_t rest = w->before[k]; rest; rest &= rest - 1)
       w->after[lowest(rest)] |= (uint64_t)1 << k;
@@ -262,7 +270,7 @@ static void grow(bb_cover_window *w, uint64_t set, uint64_t open, uint64_t met) 
     if (size_of(whole) > w->sets->options.most_nodes || (whole & passed_over) ||
         (whole & ~w->allowed) || is_divided(w, whole))
       continue;
-    grow(w, larger, open | (w->beside[k] & ~met & w->allowed), met | w->beside[k]);
+    grow(w, larger, open | (w->joined[k] & ~met & w->allowed), met | w->joined[k]);
   }
 }
 
@@ -293,7 +301,7 @@ static void add_all(bb_cover_window *w) {
     return;
   for (uint64_t rest = 1; rest;) {
     uint32_t k = lowest(rest);
-    uint64_t fresh = w->beside[k] & ~reached;
+    uint64_t fresh = w->joined[k] & ~reached;
     reached |= fresh;
     rest = (rest & (rest - 1)) | fresh;
   }
@@ -353,7 +361,7 @@ void bb_cover_enumerate(bb_cover_sets *sets) {
     if (sets->node[low].fixed) {
       add_home(&w, 1);
     } else {
-      grow(&w, 1, w.beside[0] & w.allowed, 1 | w.beside[0]);
+      grow(&w, 1, w.joined[0] & w.allowed, 1 | w.joined[0]);
       add_regions(&w);
       add_all(&w);
     }

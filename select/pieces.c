@@ -47,22 +47,6 @@ static void join_partials(builder *b) {
 
 /* --- elementwise maps --- */
 
-/* Loops without a fold or a product around functions of one element each. */
-static bool is_pointwise(const bb_node *node) {
-  if (node->kind == BB_NODE_FUNC)
-    return bb_op_is_pointwise(node->op) || node->op == BB_OP_TRANSPOSE;
-  if (node->kind != BB_NODE_MAP || node->part != BB_PART_ALL) return false;
-  for (uint32_t p = 0; p < node->nout; p++)
-    if (node->out[p].mode != BB_OUT_COLLECT) return false;
-  for (uint32_t i = 0; i < node->inner->count; i++) {
-    const bb_node *inner = node->inner->node[i];
-    if (inner->kind == BB_NODE_REDUCE) return false;
-    if (inner->kind == BB_NODE_MAP || inner->kind == BB_NODE_FUNC)
-      if (!is_pointwise(inner)) return false;
-  }
-  return true;
-}
-
 static bool same_lists(const bb_type *a, const bb_type *b) {
   if (a->rank != b->rank) return false;
   for (uint32_t i = 0; i < a->rank; i++)
@@ -96,7 +80,8 @@ static void join_makers(builder *b) {
   for (uint32_t i = 0; i < b->flow->nodes; i++) {
     uint32_t n = b->flow->order[i], maker = BB_NONE;
     const bb_node *node = g->node[n];
-    if (!bb_is_computed(node) || node->nout != 1 || !is_pointwise(node)) continue;
+    if (!bb_is_computed(node) || node->nout != 1 || !bb_is_pointwise(node)) continue;
+    if (bb_widens(g, n)) continue;
     for (uint32_t p = 0; p < node->nin; p++) {
       bb_value src = node->in[p].src;
       const bb_node *from = g->node[src.node];
@@ -106,6 +91,19 @@ static void join_makers(builder *b) {
       if (maker == BB_NONE || b->place[src.node] > b->place[maker]) maker = src.node;
     }
     if (maker != BB_NONE && !reaches(b, maker, n, maker)) unite(b, maker, n);
+  }
+}
+
+/* Joins a node that widens with who alone reads it. */
+static void join_readers(builder *b) {
+  const bb_graph *g = b->graph;
+  for (uint32_t i = b->flow->nodes; i-- > 0;) {
+    uint32_t n = b->flow->order[i];
+    if (!bb_widens(g, n)) continue;
+    bb_use u = g->node[n]->out[0].first;
+    if (u.node == BB_NONE || bb_next_use(g, u).node != BB_NONE) continue;
+    if (!bb_is_computed(g->node[u.node]) || b->flow->once[u.node] != b->flow->once[n]) continue;
+    if (!reaches(b, n, u.node, n)) unite(b, n, u.node);
   }
 }
 
@@ -140,7 +138,7 @@ static void join_exps(builder *b) {
     uint32_t n = b->flow->order[i];
     const bb_node *node = g->node[n];
     if (!bb_is_computed(node) || node->nout != 1 || !is_narrow(node->out[0].type)) continue;
-    if (!is_pointwise(node) || !has_exp(b, node)) continue;
+    if (!bb_is_pointwise(node) || !has_exp(b, node)) continue;
     bb_use first = node->out[0].first;
     if (first.node == BB_NONE || bb_next_use(g, first).node == BB_NONE) continue;
     for (uint32_t p = 0; p < node->nin; p++) {
@@ -296,6 +294,33 @@ static uint32_t loops_of(uint32_t loops, const bb_node *node) {
   return loops;
 }
 
+/* Pieces that read a value alike, in a row: each knows the one before it that runs the same loops. */
+static void find_twins(bb_pieces *pieces, bb_arena *arena) {
+  const bb_graph *g = pieces->flow->graph;
+  for (uint32_t k = 0; k < pieces->count; k++) {
+    bb_cover_node *cover = &pieces->cover[k];
+    uint32_t *twin = NULL, capacity = 0;
+    for (uint32_t i = pieces->start[k]; i < pieces->start[k + 1]; i++) {
+      const bb_node *node = g->node[pieces->node[i]];
+      for (uint32_t p = 0; p < node->nin; p++) {
+        uint32_t last = BB_NONE;
+        for (bb_use u = bb_first_use(g, node->in[p].src); u.node != BB_NONE;
+             u = bb_next_use(g, u)) {
+          uint32_t other = pieces->of[u.node];
+          if (other == BB_NONE || other >= k || (last != BB_NONE && other < last)) continue;
+          if (pieces->cover[other].loops == cover->loops) last = other;
+        }
+        bool known = last == BB_NONE || last == pieces->of[node->in[p].src.node];
+        for (uint32_t t = 0; t < cover->twins && !known; t++) known = twin[t] == last;
+        if (known) continue;
+        BB_GROW(arena, twin, capacity, (size_t)cover->twins + 1);
+        twin[cover->twins++] = last;
+      }
+    }
+    cover->twin = twin;
+  }
+}
+
 static void describe(bb_pieces *pieces, builder *b, bb_arena *arena) {
   const bb_graph *g = b->graph;
   pieces->cover = BB_NEW(arena, bb_cover_node, pieces->count);
@@ -307,7 +332,7 @@ static void describe(bb_pieces *pieces, builder *b, bb_arena *arena) {
     cover->group = b->flow->once[pieces->node[first]];
     for (uint32_t i = first; i < last; i++) {
       const bb_node *node = g->node[pieces->node[i]];
-      cover->cheap &= is_pointwise(node);
+      cover->cheap &= bb_is_pointwise(node);
       cover->loops = loops_of(cover->loops, node);
       for (uint32_t p = 0; p < node->nin; p++) {
         uint32_t from = pieces->of[node->in[p].src.node];
@@ -323,6 +348,7 @@ static void describe(bb_pieces *pieces, builder *b, bb_arena *arena) {
     cover->read = r.read;
     cover->apart = r.apart;
   }
+  find_twins(pieces, arena);
 }
 
 bb_pieces *bb_pieces_create(const bb_flow *flow, bb_arena *arena) {
@@ -336,6 +362,7 @@ bb_pieces *bb_pieces_create(const bb_flow *flow, bb_arena *arena) {
   for (uint32_t i = 0; i < flow->nodes; i++) b.place[flow->order[i]] = i;
   join_partials(&b);
   join_makers(&b);
+  join_readers(&b);
   join_exps(&b);
   ordering o = {.b = &b};
   o.root = BB_NEW(arena, uint32_t, nodes);

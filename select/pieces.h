@@ -3,6 +3,7 @@
  * A piece is what no cover takes apart: nodes that pass partial results, which have no tensor form;
  * and an elementwise map with the node that makes its operand, where that node has no other reader
  * and both run over the same lists (done apart, the value would be stored and loaded for nothing);
+ * and what widens elements with who reads it;
  * and an exp of narrow floats with what makes its argument and what reads it.
  */
 #ifndef BB_SELECT_PIECES_H
@@ -19,6 +20,13 @@ typedef struct bb_pieces {
   uint32_t *node;       /* the flow's nodes by piece, in topological order */
   bb_cover_node *cover; /* by piece: what the cover has to know */
 } bb_pieces;
+
+/* Loops without a fold or a product around functions of one element each. */
+bool bb_is_pointwise(const bb_node *node);
+/* Does the node convert elements to a wider type, and nothing else? */
+bool bb_widens(const bb_graph *graph, uint32_t node);
+/* In place: each reader of such a node makes it for itself (widening.c). */
+void bb_spread_widening(bb_graph *graph);
 
 bb_pieces *bb_pieces_create(const bb_flow *flow, bb_arena *arena);
 

@@ -183,10 +183,15 @@ static double price_apart(selector *s, const bb_pieces *pieces, const bb_cover_k
     node[i] = *whole;
     node[i].read = read;
     node[i].apart = NULL; /* they did share a kernel */
-    node[i].reads = 0;
+    node[i].reads = node[i].twins = 0;
     for (uint32_t r = 0; r < whole->reads; r++)
       if (place_in(&p, whole->read[r]) != BB_NONE)
         read[node[i].reads++] = place_in(&p, whole->read[r]);
+    uint32_t *twin = BB_NEW(scratch, uint32_t, whole->twins);
+    node[i].twin = twin;
+    for (uint32_t t = 0; t < whole->twins; t++)
+      if (place_in(&p, whole->twin[t]) != BB_NONE)
+        twin[node[i].twins++] = place_in(&p, whole->twin[t]);
   }
   for (uint32_t i = 0, at = 0; i < kernel->nodes; i++)
     if (!kernel->again[i]) node[at++].kept = kernel->stored[i];
@@ -205,6 +210,7 @@ static origin origin_of(selector *s, const bb_cover_kernel *kernel, double apart
 static void cover_candidate(selector *s, const bb_candidate *candidate, bb_carving *made) {
   bb_program *program = s->program;
   bb_arena *scratch = bb_scratch(program->ctx);
+  bb_spread_widening(candidate->graph);
   bb_flow *flow = bb_flow_create(program, candidate->graph, scratch);
   bb_pieces *pieces = bb_pieces_create(flow, scratch);
   bb_quoter_begin(s->quoter, pieces);

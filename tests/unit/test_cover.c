@@ -22,6 +22,8 @@ typedef struct graph {
   uint32_t read[MOST][MOST];
   uint32_t reads[MOST]; /* as sets */
   bool apart[MOST][MOST];
+  uint32_t twin[MOST][MOST];
+  uint32_t twins[MOST]; /* as sets */
   uint32_t never[MOST]; /* by node: operands that it never shares a kernel with */
   uint32_t again;       /* nodes that may be computed again */
 } graph;
@@ -69,6 +71,12 @@ static void make_graph(graph *g, uint32_t number) {
     node->kept = draw(&seed, 6) == 0;
     node->group = draw(&seed, groups);
     node->loops = draw(&seed, 3);
+    node->twin = g->twin[n];
+    for (uint32_t m = 0; number % 4 == 1 && m < n; m++) {
+      if (g->node[m].loops != node->loops || draw(&seed, 2)) continue;
+      g->twins[n] |= 1u << m;
+      g->twin[n][node->twins++] = m;
+    }
   }
   g->again = may_be_copied(g);
 }
@@ -119,7 +127,7 @@ static bool connected(const exhaustive *e, uint32_t set) {
   for (uint32_t turn = 0; turn < MOST; turn++)
     for (uint32_t a = 0; a < e->g->nodes; a++)
       for (uint32_t b = 0; b < e->g->nodes; b++)
-        if ((set >> a & 1) && (set >> b & 1) && (e->g->reads[b] >> a & 1) &&
+        if ((set >> a & 1) && (set >> b & 1) && ((e->g->reads[b] | e->g->twins[b]) >> a & 1) &&
             ((reached >> a | reached >> b) & 1))
           reached |= 1u << a | 1u << b;
   return reached == set;
