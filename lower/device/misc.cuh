@@ -70,8 +70,14 @@ BB_DEVICE int64_t bb_misc_index(I held, int64_t extent, int64_t place, int64_t *
   return 0;
 }
 
+/* How many elements that lie side by side move at once: as many as 16 bytes hold, where runs of them begin and end at such. */
+template <class T> BB_DEVICE int64_t bb_misc_together(const void *data, const void *out, int64_t run) {
+  const bool whole = ((uint64_t)data | (uint64_t)out | (uint64_t)run * sizeof(T)) % 16 == 0;
+  return whole ? 16 / (int64_t)sizeof(T) : 1;
+}
+
 /* Elements are moved as words of their size. */
-template <class T, class I> BB_DEVICE void bb_misc_gather(const bb_misc_gather_call &call) {
+template <class T, class I> BB_DEVICE void bb_misc_gather_words(const bb_misc_gather_call &call) {
   const T *data = (const T *)call.data;
   const I *index = (const I *)call.index;
   T *out = (T *)call.out;
@@ -82,6 +88,14 @@ template <class T, class I> BB_DEVICE void bb_misc_gather(const bb_misc_gather_c
     int64_t from = bb_misc_index(index[place], call.extent, place, call.fault);
     out[at] = data[(outer * call.extent + from) * call.inner + inner];
   }
+}
+
+template <class T, class I> BB_DEVICE void bb_misc_gather(const bb_misc_gather_call &call) {
+  const int64_t together = bb_misc_together<T>(call.data, call.out, call.inner);
+  if (together == 1) return bb_misc_gather_words<T, I>(call);
+  bb_misc_gather_call by = call;
+  by.total /= together, by.inner /= together;
+  bb_misc_gather_words<bb_16_bytes, I>(by);
 }
 
 template <class T, class I> BB_DEVICE void bb_misc_along(const bb_misc_along_call &call) {
@@ -101,7 +115,7 @@ template <class T, class I> BB_DEVICE void bb_misc_along(const bb_misc_along_cal
   }
 }
 
-template <class T, class I> BB_DEVICE void bb_misc_points(const bb_misc_points_call &call) {
+template <class T, class I> BB_DEVICE void bb_misc_points_words(const bb_misc_points_call &call) {
   const T *data = (const T *)call.data;
   const I *index = (const I *)call.index;
   T *out = (T *)call.out;
@@ -113,6 +127,14 @@ template <class T, class I> BB_DEVICE void bb_misc_points(const bb_misc_points_c
     }
     out[at] = data[from * call.inner + inner];
   }
+}
+
+template <class T, class I> BB_DEVICE void bb_misc_points(const bb_misc_points_call &call) {
+  const int64_t together = bb_misc_together<T>(call.data, call.out, call.inner);
+  if (together == 1) return bb_misc_points_words<T, I>(call);
+  bb_misc_points_call by = call;
+  by.total /= together, by.inner /= together;
+  bb_misc_points_words<bb_16_bytes, I>(by);
 }
 
 /* I: a type that counts the elements. */
