@@ -165,6 +165,7 @@ static void put_sync(bb_cuda *e) {
   }
   if (has_queue(e)) bb_cuda_line(e, "  tl::Mailbox mailbox;");
   if (bb_cuda_pushes(e)) bb_cuda_line(e, "  tl::u64 parts;");
+  if (e->added) bb_cuda_line(e, "  tl::u64 added[%u][2];", e->warp_count);
   if (e->exchange) bb_cuda_line(e, "  float exchange[256];");
   if (e->split) bb_cuda_line(e, "  int last;");
   bb_cuda_line(e, "  int none;");
@@ -193,6 +194,10 @@ static void put_init(bb_cuda *e) {
   if (has_queue(e)) bb_cuda_line(e, "    tl::mailbox_init(sync.mailbox, %u);", e->warp_count);
   if (bb_cuda_pushes(e))
     bb_cuda_line(e, "    if (threadIdx.x == 0) tl::barrier_init(&sync.parts, 1);");
+  if (e->added)
+    bb_cuda_line(
+        e, "    for (int i = 0; i < %u; i++) tl::barrier_init(&sync.added[i / 2][i %% 2], 1);",
+        2 * e->warp_count);
   bb_cuda_line(e, "    tl::barrier_init_done();");
   bb_cuda_line(e, "  }");
   bb_cuda_line(e, "  __syncwarp();");

@@ -40,14 +40,15 @@ typedef struct bb_cuda_tile {
   bool late;       /* SHARED: made behind the serial loop, where what that loaded lay */
   bool mated;      /* ring: each block of a pair loads half of it, for both */
   bool pieces;     /* SHARED: made when it is stored, 64 columns at a time (emit_sm90_pieces.c) */
-  uint32_t map;    /* ring: the tensor map that loads it */
+  bool added;      /* SHARED: it comes into the memory that a result leaves by, in pieces like it */
+  uint32_t map;    /* ring, added: the tensor map that loads it */
   uint32_t edge;   /* ring: 1 + the map that loads it at the end of an array; 0: none */
 } bb_cuda_tile;
 
 typedef struct bb_cuda_map {
   uint32_t view, rows, cols; /* a box of 64 columns at most */
   bb_axis axis[BB_TILE_RANK];
-  bool put;
+  bool put;          /* of a warp's piece: 16 rows; of a view that is stored, or loaded in pieces */
   bool edge;         /* of as many rows as the array has beyond whole boxes */
   const char *reads; /* iterations of the grid's loops that read the same box: more than one make it
                       * worth a place in the L2 */
@@ -102,6 +103,7 @@ typedef struct bb_cuda {
   bb_cuda_map map[16];
   uint32_t groups, threads, shared, stages, warp_count;
   bool copier, puts, exchange;
+  const bb_tile_stmt *added; /* the load of the tile that is `added`; NULL: there is none */
   /* threads that copy: one for all tiles, or one for each (emit_sm90_copiers.c) */
   uint32_t copiers;
   bool marks;  /* the serial loop goes from one marked iteration to the next ... */
@@ -175,7 +177,10 @@ const char *bb_cuda_load_bytes(const bb_cuda *e, const bb_tile_stmt *load, uint3
 const char *bb_cuda_box(bb_cuda *e, const bb_tile_stmt *load, uint32_t row);
 
 /* emit_sm90_pieces.c: results of persistent blocks. */
+void bb_cuda_find_added(bb_cuda *e);
 void bb_cuda_find_pieces(bb_cuda *e);
+/* Asks for the first pieces of what is added, before the serial loop. */
+void bb_cuda_ask_added(bb_cuda *e);
 uint32_t bb_cuda_pieces_bytes(const bb_tile *tile);
 void bb_cuda_put_pieces(bb_cuda *e, const bb_tile_stmt *store);
 

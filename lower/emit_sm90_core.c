@@ -288,6 +288,7 @@ static void put_plain(bb_cuda *e, bool copier) {
   if (e->sm80) bb_cuda80_begin(e);
   bb_cuda_run_list(e, &e->before, copier);
   if (!e->serial) return;
+  if (e->added && !copier) bb_cuda_ask_added(e);
   if (e->lags && !copier)
     bb_cuda_line(e, "bool behind = false; // an iteration whose products run");
   for (uint32_t i = 0; i < e->serial->stretches; i++) put_stretch(e, i, BB_LIST_PLAIN, copier);
@@ -432,6 +433,7 @@ void bb_cuda_role(bb_cuda *e, bool copier) {
   e->old_variable = bb_cuda_names_in(e, "place", e->serial ? old_name(e) : "");
   if (e->warps) e->variable[e->warps->variable] = "my_warp";
   put_rings(e);
+  if (e->added && !copier) bb_cuda_line(e, "tl::u32 added_phase = 0; // a bit for each piece");
   put_next(e, copier);
   if (copier && !e->sm80) bb_cuda_early(e);
   bb_cuda_line(e, "Place place;");

@@ -134,7 +134,7 @@ static void lay_beside(bb_cuda *e, const bb_tile_stmt *s) {
 
 static void find_rings(bb_cuda *e, const bb_tile_stmt *s) {
   if (s->kind == BB_TILE_LOAD && e->p->tile[s->result].place == BB_PLACE_SHARED)
-    e->tile[s->result].ring = true;
+    e->tile[s->result].ring = s != e->added;
 }
 
 static bool is_reader(const bb_tile_stmt *s, uint32_t tile) {
@@ -231,15 +231,16 @@ static bool may_lag(const bb_cuda *e) {
 
 static const char *safe_name(bb_cuda *e, const char *name) {
   static const char *const taken[] = {
-      "auto",     "bool",     "break",   "case",  "char",    "const",     "do",    "double",
-      "else",     "enum",     "float",   "for",   "goto",    "if",        "int",   "long",
-      "new",      "p",        "e",       "r",     "c",       "short",     "this",  "struct",
-      "switch",   "template", "tl",      "true",  "false",   "union",     "while", "using",
-      "unsigned", "void",     "rank",    "group", "at_row",  "at_col",    "old",   "t",
-      "f",        "round",    "more",    "place", "shared",  "behind",    "mates", "mine",
-      "half",     "turns",    "ahead",   "left",  "stretch", "blocks",    "inbox", "slot",
-      "size",     "start",    "nth",     "from",  "to",      "first",     "last",  "parts",
-      "whole",    "hands",    "vectors", "there", "my_hand", "my_vectors"};
+      "auto",       "bool",     "break",   "case",  "char",    "const",      "do",    "double",
+      "else",       "enum",     "float",   "for",   "goto",    "if",         "int",   "long",
+      "new",        "p",        "e",       "r",     "c",       "short",      "this",  "struct",
+      "switch",     "template", "tl",      "true",  "false",   "union",      "while", "using",
+      "unsigned",   "void",     "rank",    "group", "at_row",  "at_col",     "old",   "t",
+      "f",          "round",    "more",    "place", "shared",  "behind",     "mates", "mine",
+      "half",       "turns",    "ahead",   "left",  "stretch", "blocks",     "inbox", "slot",
+      "size",       "start",    "nth",     "from",  "to",      "first",      "last",  "parts",
+      "whole",      "hands",    "vectors", "there", "my_hand", "my_vectors", "piece", "at",
+      "added_phase"};
   for (uint32_t i = 0; i < sizeof taken / sizeof *taken; i++)
     if (strcmp(taken[i], name) == 0) return bb_arena_printf(e->arena, "%s_", name);
   return name;
@@ -309,7 +310,7 @@ static uint32_t add_map(bb_cuda *e, const bb_tile_stmt *s, uint32_t tile_at, boo
   map.reads = put ? "1" : bb_cuda_reads(e, s);
   if (!put && !e->tile[tile_at].mated && is_folded(view, &s->range[view->rank - 1], tile))
     map.fold = tile->cols / 64;
-  map.name = bb_arena_printf(e->arena, "%s_%s", view->name, put ? "put" : edge ? "edge" : "box");
+  map.name = bb_arena_printf(e->arena, "%s_%s", view->name, put ? "piece" : edge ? "edge" : "box");
   for (uint32_t i = 0; i < e->maps; i++) {
     bb_cuda_map *known = &e->map[i];
     if (known->view != map.view || known->put != put || known->edge != edge) continue;
@@ -332,16 +333,28 @@ static void map_stmt(bb_cuda *e, const bb_tile_stmt *s) {
   if (e->sm80) return;
   if (s->kind == BB_TILE_LOAD && e->tile[s->result].ring)
     e->tile[s->result].map = add_map(e, s, s->result, false, false);
+  if (s == e->added) e->tile[s->result].map = add_map(e, s, s->result, true, false);
   if (s->kind == BB_TILE_STORE && e->p->tile[s->operand[0]].place == BB_PLACE_SHARED) {
     e->tile[s->operand[0]].map = add_map(e, s, s->operand[0], true, false);
     e->puts = true;
   }
 }
 
+/* The first of the tiles that leave in pieces: all of them do so by its memory. */
+static uint32_t first_of_pieces(const bb_cuda *e) {
+  uint32_t i = 0;
+  while (!e->tile[i].pieces) i++;
+  return i;
+}
+
 static void place_tile(bb_cuda *e, uint32_t i) {
   const bb_tile *t = &e->p->tile[i];
   uint32_t bytes = t->rows * t->cols * 2;
   if (e->tile[i].behind) return; /* lies with the other */
+  if (e->tile[i].pieces && first_of_pieces(e) < i) {
+    e->tile[i].offset = e->tile[first_of_pieces(e)].offset;
+    return;
+  }
   e->tile[i].stride = e->tile[i].beside ? 2 * bytes : bytes;
   if (e->warps && e->tile[i].ring) bytes *= e->warp_count;
   if (e->tile[i].pieces) bytes = bb_cuda_pieces_bytes(t);
@@ -373,7 +386,7 @@ static void place_shared(bb_cuda *e) {
   uint32_t turning = 0, late = 0;
   for (uint32_t pass = 0; pass < 2; pass++) {
     for (uint32_t i = 0; i < e->p->tiles; i++) {
-      if (e->p->tile[i].place != BB_PLACE_SHARED) continue;
+      if (e->p->tile[i].place != BB_PLACE_SHARED || e->tile[i].added) continue;
       bool turns = e->serial && is_copied_in(e, &e->serial->body, i);
       uint32_t bytes = (e->p->tile[i].rows * e->p->tile[i].cols * 2 + 1023) & ~1023u;
       if (pass && !turns && is_late(e, i) && late + bytes <= turning) {
@@ -480,6 +493,7 @@ void bb_cuda_plan(bb_cuda *e) {
   }
   e->threads = 32 * e->warp_count + (e->copier && !e->sm80 ? 128 : 0);
   walk(e, &e->p->body, check_body);
+  bb_cuda_find_added(e);
   walk(e, &e->p->body, find_rings);
   check_copies(e);
   if (e->sm80) bb_cuda80_check(e);

@@ -423,7 +423,7 @@ static void put_fragment_load(bb_cuda *e, const bb_tile_stmt *s) {
 static void put_load(bb_cuda *e, const bb_tile_stmt *s) {
   const bb_cuda_tile *c = &e->tile[s->result];
   const bb_tile *t = bb_cuda_tile_of(e, s->result);
-  if (c->ring) return; /* the copier's */
+  if (c->ring || c->added) return; /* the copier's, or in pieces */
   if (c->layout == BB_LAYOUT_FRAGMENT && has_registers(t->dtype)) {
     put_fragment_load(e, s);
     return;

@@ -298,19 +298,30 @@ static bool is_alike(const bb_tile *a, const bb_tile *b) {
          a->partial == b->partial;
 }
 
+/* Is the tile made to be stored, and for nobody else?  Then it may leave by a memory of its own. */
+static bool is_result(const bb_gpu_placer *w, uint32_t tile) {
+  for (uint32_t i = w->at + 1; i < w->core->count; i++) {
+    const bb_tile_stmt *s = w->core->stmt[i];
+    if (s->kind == BB_TILE_STORE && s->operand[0] == tile)
+      return bb_tile_readers(&w->p->body, tile) == 1;
+  }
+  return false;
+}
+
 /* A tile made where another of its form was needed last takes its place: blocks element by element. */
-static void reuse_in(bb_gpu_placer *w, bb_tile_body *body) {
+static void reuse_in(bb_gpu_placer *w, bb_tile_body *body, bool results) {
   for (uint32_t i = 0; i < body->count; i++) {
     bb_tile_stmt *s = body->stmt[i];
     uint32_t t = s->result;
     if (t == BB_NONE || s->kind == BB_TILE_LOAD || s->kind == BB_TILE_DOT) continue;
     if (made_at(body, t) != i || !only_in(w, body, t)) continue;
     bool block = w->p->tile[t].rows && w->p->tile[t].cols;
+    if (block && !results && is_result(w, t)) continue;
     for (uint32_t x = 0; x < w->p->tiles; x++) {
       uint32_t made = x == t || w->loaded[x] ? BB_NONE : made_at(body, x);
       if (made == BB_NONE || made >= i || last_use(body, x) > i || !only_in(w, body, x)) continue;
       if (!is_alike(&w->p->tile[t], &w->p->tile[x])) continue;
-      if (block && s->kind != BB_TILE_MAP) continue;
+      if (block && (s->kind != BB_TILE_MAP || (!results && is_result(w, x)))) continue;
       /* the end of an iteration of the grid may run beside the begin of the next */
       bool crosses = body == w->core && w->serial &&
                      (bb_tile_reads(body->stmt[w->at], x) || bb_tile_writes(body->stmt[w->at], x));
@@ -412,7 +423,7 @@ static bool may_persist(const bb_gpu_placer *w) {
 }
 
 static bool give_buffers(bb_gpu_placer *w) {
-  uint32_t fixed = 0, turning = 0, left = 0;
+  uint32_t fixed = 0, turning = 0, left = 0, pieces = 0;
   w->persists = w->persists && may_persist(w);
   for (uint32_t t = 0; t < w->p->tiles; t++) {
     bb_tile *tile = &w->p->tile[t];
@@ -421,12 +432,13 @@ static bool give_buffers(bb_gpu_placer *w) {
     if (w->serial && bb_tile_writers(&w->serial->body, t))
       turning += bytes_of(tile);
     else if (w->serial && is_left(w, t) && w->persists)
-      fixed += tile->rows * PIECES_BYTES;
+      pieces = tile->rows * PIECES_BYTES; /* all results leave by one memory */
     else if (w->serial && is_left(w, t))
       left += bytes_of(tile);
     else
       fixed += bytes_of(tile);
   }
+  fixed += pieces;
   if (left > 2 * turning) fixed += left;
   uint32_t room = shared_bytes(w);
   if (fixed > room || (turning && (room - fixed) / turning < 2)) return false;
@@ -448,6 +460,41 @@ static void keep_stores(bb_gpu_placer *w) {
       w->p->tile[w->core->stmt[i]->operand[0]].place = BB_PLACE_REGISTERS;
 }
 
+static bool is_whole_load(const bb_gpu_placer *w, const bb_tile_stmt *load, const bb_tile *like) {
+  const bb_tile_view *view = &w->p->view[load->view];
+  const bb_tile *t = &w->p->tile[load->result];
+  bb_tile_index stride = view->strided ? view->stride[view->rank - 1] : NULL;
+  return t->rows == like->rows && t->cols == like->cols && bb_dtype_bytes(t->dtype) == 2 &&
+         t->dtype == view->dtype && load->pad == 0 && view->rank >= 2 && view->rank <= 5 &&
+         load->range[view->rank - 1].size && load->range[view->rank - 1].axis == BB_AXIS_COL &&
+         (!stride || (stride->op == BB_X_CONST && stride->number == 1)) &&
+         bb_tile_writers(&w->p->body, load->result) == 1 &&
+         bb_tile_readers(&w->p->body, load->result) == 1;
+}
+
+/* What a persistent block's only result is computed from beside products may come the way that the result leaves, piece by
+ * piece, while the loop runs (emit_sm90_pieces.c): it needs no registers till then. */
+static void place_added(bb_gpu_placer *w) {
+  const bb_tile_stmt *map = NULL;
+  uint32_t results = 0;
+  for (uint32_t i = w->at + 1; i < w->core->count; i++) {
+    const bb_tile_stmt *s = w->core->stmt[i];
+    if (s->kind != BB_TILE_STORE || w->p->tile[s->operand[0]].place != BB_PLACE_SHARED) continue;
+    results++;
+    map = w->core->stmt[i - 1];
+  }
+  for (uint32_t i = 0; results == 1 && i < w->core->count; i++) {
+    const bb_tile_stmt *load = w->core->stmt[i];
+    if (load->kind != BB_TILE_LOAD || !bb_tile_reads(map, load->result)) continue;
+    bb_tile *t = &w->p->tile[load->result];
+    if (t->place != BB_PLACE_REGISTERS || !is_whole_load(w, load, &w->p->tile[map->result]))
+      continue;
+    t->place = BB_PLACE_SHARED;
+    t->buffers = 1;
+    return;
+  }
+}
+
 void bb_gpu_place(bb_gpu *g) {
   bb_gpu_placer w = {.g = g, .p = g->p};
   w.loaded = BB_NEW(g->p->home->arena, bool, g->p->tiles + 1);
@@ -460,16 +507,18 @@ void bb_gpu_place(bb_gpu *g) {
   if (!w.groups) bb_gpu_refuse(g, "neither products nor rows");
   place_beside(&w);
   give_registers(&w);
-  reuse_in(&w, w.core);
-  if (w.serial) reuse_in(&w, &w.serial->body);
+  reuse_in(&w, w.core, g->split);
+  if (w.serial) reuse_in(&w, &w.serial->body, true);
   if (!g->split) place_stores(&w);
   w.stands = has_standing(&w);
   w.persists = true;
   if (!give_buffers(&w)) {
     w.persists = true;
     keep_stores(&w);
+    reuse_in(&w, w.core, true);
     if (!give_buffers(&w)) bb_gpu_refuse(g, "tiles need more shared memory than a block has");
   }
+  if (w.persists) place_added(&w);
   if (bb_gpu_registers_needed(&w) > g->p->registers)
     bb_gpu_refuse(g, "tiles need more registers than a thread has");
   hold_left(&w);

@@ -149,6 +149,46 @@ static bool find_columns(const bb_program *program, const bb_graph *graph, const
   return cut;
 }
 
+/* Which values of a level are made of a product's result: by node; given: those of its inputs, by number.  Is an operand of
+ * some other product one of them? */
+static bool find_chain(const bb_graph *graph, const bool *given, bool *made, bb_arena *arena) {
+  bool chain = false, more = true;
+  for (uint32_t i = 0; i < graph->ninputs; i++) made[graph->input[i]] = given[i];
+  while (more) {
+    more = false;
+    for (uint32_t i = 0; i < graph->count; i++) {
+      const bb_node *node = bb_node_get(graph, i);
+      if (node->kind == BB_NODE_REMOVED || node->kind == BB_NODE_INPUT) continue;
+      bool is = node->kind == BB_NODE_FUNC && node->op == BB_OP_DOT, of = false;
+      bool *in = BB_NEW(arena, bool, node->nin + 1u);
+      for (uint32_t k = 0; k < node->nin; k++) of |= in[k] = made[node->in[k].src.node];
+      chain |= is && of;
+      if (node->kind == BB_NODE_MAP) {
+        bool *inside = BB_NEW(arena, bool, node->inner->count + 1u);
+        chain |= find_chain(node->inner, in, inside, arena);
+        for (uint32_t o = 0; o < node->inner->noutputs; o++) is |= inside[node->inner->output[o]];
+      }
+      more |= (is || of) && !made[i];
+      made[i] |= is || of;
+    }
+  }
+  return chain;
+}
+
+static bool has_chain(const bb_graph *graph) {
+  bb_arena *scratch = bb_scratch(graph->program->ctx);
+  bool *none = BB_NEW(scratch, bool, graph->ninputs + 1u);
+  bool chain = find_chain(graph, none, BB_NEW(scratch, bool, graph->count + 1u), scratch);
+  bb_scratch_end(scratch);
+  return chain;
+}
+
+/* Is it the columns that are cut, as far as they can be: is all that is folded a product's? */
+static bool is_wide(const bb_program *program, const bb_graph *graph, const uses *u) {
+  bool cut = find_columns(program, graph, u);
+  return cut || !has_chain(graph);
+}
+
 /* Have all results few rows, as far as that is known? */
 static bool has_few_rows(const bb_program *program, const bb_graph *graph, const int64_t *given,
                          int64_t most, bool unknown) {
@@ -239,7 +279,7 @@ const bb_kernel *bb_schedule_gpu(bb_program *program, const bb_graph *graph, con
   const char *why = NULL; /* of the sizes that would be best */
   bb_status status = BB_ERROR_UNSUPPORTED;
   find_folded(graph, &u);
-  const sizes *tried = find_columns(program, graph, &u) ? wide : narrow;
+  const sizes *tried = is_wide(program, graph, &u) ? wide : narrow;
   if (has_few_rows(program, graph, block, FEW, false)) {
     if (try_few(ctx, &a, &u, &thin[0], size) == BB_OK) return a.kernel;
     ctx->status = BB_OK;
@@ -283,7 +323,7 @@ const bb_kernel *bb_schedule_gpu_way(bb_program *program, const bb_graph *graph,
     bb_fail(ctx, BB_ERROR_UNSUPPORTED, "no product of f16 or bf16");
   if (way == 0) return bb_schedule_gpu(program, graph, name, NULL, room);
   find_folded(graph, &u);
-  bool cut = find_columns(program, graph, &u);
+  bool cut = is_wide(program, graph, &u);
   if (!a.few && !cut && way != HALF)
     bb_fail(ctx, BB_ERROR_UNSUPPORTED, "columns that are one block");
   const sizes *s = a.few     ? &thin[way - SMALL - PARTED - 1]
@@ -316,7 +356,7 @@ const bb_kernel *bb_schedule_warps(bb_program *program, const bb_graph *graph, c
   if (!bb_gpu_has_narrow_product(graph))
     bb_fail(ctx, BB_ERROR_UNSUPPORTED, "no product of f16 or bf16");
   find_folded(graph, &u);
-  bool cut = find_columns(program, graph, &u);
+  bool cut = is_wide(program, graph, &u);
   if (way > 0 && !cut) bb_fail(ctx, BB_ERROR_UNSUPPORTED, "columns that are one block");
   if (has_few_rows(program, graph, block, FEW, false))
     bb_fail(ctx, BB_ERROR_UNSUPPORTED, "few rows");

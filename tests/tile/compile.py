@@ -87,7 +87,9 @@ def faults(source, plan, good, log, cubin):
     wrong += warnings(log)
     wrong += [f"products do not overlap: {x}" for x in re.findall(r".*C75\d\d.*", log)]
     one = {name: 1 for name in plan.get("ints", [])}
-    wrong += [f"{m['view']} of one block is read again" for m in plan.get("maps", []) if eval(m["reads"].replace("/", "//"), {"min": min, "max": max}, one) != 1]
+    at_one = lambda formula: eval(formula.replace("/", "//"), {"min": min, "max": max}, one)
+    if at_one(plan.get("tiles", "1")) == 1: # no block for each of so many heads
+        wrong += [f"{m['view']} of one block is read again" for m in plan.get("maps", []) if at_one(m["reads"]) != 1]
     if plan["shared"] > SHARED_LIMIT: wrong.append(f"{plan['shared']} bytes of shared memory")
     if cubin[:4] != b"\x7fELF": wrong.append("no cubin")
     used = [int(x) for x in re.findall(r"Used (\d+) registers", log)]
@@ -100,7 +102,7 @@ def faults(source, plan, good, log, cubin):
 def persists(path):
     source = open(path + ".cu").read()
     stages = [int(x) for x in re.findall(r"tl::Barriers<(\d+)>", source)]
-    return json.load(open(path + ".json"))["persistent"] and "tl::put_read<1>()" in source and min(stages) >= 4
+    return json.load(open(path + ".json"))["persistent"] and "unsigned char *const piece" in source and min(stages) >= 4
 
 
 def judge(compiler, folder, name, title):
