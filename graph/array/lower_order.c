@@ -8,12 +8,13 @@
 
 #include <string.h>
 
-/* As an operand with all the indices was computed, element by element. */
+/* As an operand with all the indices was computed, element by element or as a product. */
 static bool adopted_order(bb_lower *l, const bb_ix_node *node, uint32_t *key) {
   for (uint32_t i = 0; i < node->nin; i++) {
     const bb_placed *p = &l->placed[node->in[i].value];
-    bool computed = p->made && bb_ix_node_of(l->ix, node->in[i].value)->op == BB_IX_ELEMENTWISE;
-    if (!computed || bb_ix_rank(l->ix, node->in[i].value) != node->indices) continue;
+    bb_ix_op op = p->made ? bb_ix_node_of(l->ix, node->in[i].value)->op : BB_IX_REDUCE;
+    if (op != BB_IX_ELEMENTWISE && op != BB_IX_CONTRACT) continue;
+    if (bb_ix_rank(l->ix, node->in[i].value) != node->indices) continue;
     for (uint32_t a = 0; a < node->indices; a++) key[node->in[i].index[a]] = p->level[a];
     return true;
   }

@@ -8,6 +8,10 @@ blockbuster select ../../operators/global_prefill.bb --machine h200 --dims H=4,M
 blockbuster select ../../operators/causal_wide.bb --machine h200 --dims H=4,N=1000
 blockbuster select ../../models/block_attention.onnx --machine mi300x --json
 
+# What reads one operand alike shares a kernel, though nothing ties it but that; narrow elements pass between kernels.
+blockbuster select ../../operators/projections.bb --machine h200 --dims G=8,M=512
+blockbuster select widened.bb --machine h200 --dims M=4096
+
 # Every model: selected, run, and compared.
 blockbuster select ../../models/block_attention.onnx --machine cpu | tail -n 1
 blockbuster select ../../models/block_layernorm_matmul.onnx --machine cpu | tail -n 1
