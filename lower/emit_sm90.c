@@ -223,7 +223,7 @@ static void put_tiles(bb_cuda *e) {
     const bb_cuda_tile *t = &e->tile[i];
     if (!t->uses) continue;
     bool operand = t->layout == BB_LAYOUT_LEFT || t->layout == BB_LAYOUT_RIGHT;
-    uint32_t bytes = e->p->tile[i].rows * e->p->tile[i].cols * 2;
+    uint32_t bytes = bb_tile_shared_bytes(&e->p->tile[i]);
     const char *own = "";
     if (e->warps && t->ring)
       own = bb_arena_printf(e->arena, " + my_warp * %u", e->p->tile[i].buffers * bytes);

@@ -16,9 +16,9 @@ static bool is_free(const bb_cuda_tile *t) {
 }
 
 /* Do the columns or rows of a second operand go on where the first one's end?  Pieces of 64 columns lie one behind the
- * other, each with all rows: along rows there may be one only. */
+ * other, each with all rows: along rows there may be one only, and along columns all are whole. */
 static bool goes_on(const bb_tile *t, bool transposed) {
-  return !transposed || t->cols <= 64;
+  return transposed ? t->cols <= 64 : t->cols % 64 == 0;
 }
 
 static bool may_be_one(const bb_cuda *e, const bb_tile_stmt *a, const bb_tile_stmt *b) {

@@ -234,7 +234,9 @@ static void put_stretch(bb_cuda *e, uint32_t i, bb_cuda_place list, bool copier)
   const char *n = serial_name(e), *from = bb_cuda_index(e, s->from, NULL);
   const char *step = bb_cuda_index(e, e->serial->step, NULL);
   /* one thread that waits for buffers: repeated, its code takes a tenth of a compiler's time and no less of its own */
-  const char *rolled = copier ? "TL_ROLLED " : "";
+  /* and products that run on, of so many iterations as are known: repeated, they get other registers, which have to be waited for */
+  bool known = s->to && s->to->op == BB_X_CONST && s->from->op == BB_X_CONST;
+  const char *rolled = copier || (e->lags && known) ? "TL_ROLLED " : "";
   if (!s->to) {
     put_first(e);
     open(e, "{");
@@ -369,7 +371,7 @@ static void put_own_copies(bb_cuda *e) {
     if (load->kind != BB_TILE_LOAD || !e->tile[load->result].ring) continue;
     const bb_tile *t = &e->p->tile[load->result];
     const char *name = e->tile[load->result].name;
-    uint32_t bytes = t->rows * t->cols * 2;
+    uint32_t bytes = bb_tile_shared_bytes(t);
     open(e, bb_arena_printf(e->arena, "auto fetch_%s = [&](int buffer, int ahead) {", name));
     bb_cuda_line(e, "tl::barrier_expect(&sync.%s[my_warp].full[buffer], %u);", name, bytes);
     bb_cuda_load(e, load, 0,

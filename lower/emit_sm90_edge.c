@@ -166,7 +166,8 @@ static const char *rows_left(const bb_cuda *e, const bb_tile_stmt *load, uint32_
 }
 
 const char *bb_cuda_load_bytes(const bb_cuda *e, const bb_tile_stmt *load, uint32_t row) {
-  uint32_t bytes = 2 * e->p->tile[load->result].cols, rows = box_rows(e, load);
+  const bb_tile *t = &e->p->tile[load->result];
+  uint32_t bytes = bb_tile_shared_bytes(t) / t->rows, rows = box_rows(e, load);
   if (!e->tile[load->result].edge) return bb_arena_printf(e->arena, "%u", bytes * rows);
   return bb_arena_printf(e->arena, "%u * tl::edge<%u>(%s)", bytes, rows, rows_left(e, load, row));
 }

@@ -191,8 +191,8 @@ static void put(writer *w, const bb_expr *x) {
   case BB_X_MIN: integer ? put_bound(w, "min", x) : put_call(w, "fminf", x); break;
   case BB_X_MAX: integer ? put_bound(w, "max", x) : put_call(w, "fmaxf", x); break;
   case BB_X_EXP: put_call(w, "tl::exp", x); break;
-  case BB_X_SIN: put_call(w, "sinf", x); break;
-  case BB_X_COS: put_call(w, "cosf", x); break;
+  case BB_X_SIN: put_call(w, "tl::sin", x); break;
+  case BB_X_COS: put_call(w, "tl::cos", x); break;
   case BB_X_ATAN: put_call(w, "atanf", x); break;
   case BB_X_TANH: put_tanh(w, x); break;
   case BB_X_SQRT: put_call(w, "sqrtf", x); break;

@@ -94,7 +94,7 @@ static void put_act(bb_cuda *e, const bb_cuda_act *a, const bb_cuda_item *item) 
 static void put_copy(bb_cuda *e, const bb_tile_stmt *s, uint32_t from, uint32_t to) {
   const bb_tile *t = &e->p->tile[s->result];
   const bb_cuda_tile *c = &e->tile[s->result];
-  uint32_t bytes = t->rows * t->cols * 2, part = bytes / c->parts;
+  uint32_t bytes = bb_tile_shared_bytes(t), part = bytes / c->parts;
   for (uint32_t i = from; i < to; i++) {
     const char *sync = c->parts > 1 ? bb_arena_printf(e->arena, "sync.%s[%u]", c->name, i)
                                     : bb_arena_printf(e->arena, "sync.%s", c->name);

@@ -16,6 +16,10 @@ uint32_t bb_cuda_pieces_bytes(const bb_tile *tile) {
   return tile->rows / 16 * TURNING * PIECE;
 }
 
+static uint32_t pieces_of(const bb_tile *tile) {
+  return (tile->cols + COLUMNS - 1) / COLUMNS;
+}
+
 /* The map right before a store that makes what is stored, and for nobody else. */
 static const bb_tile_stmt *map_of(const bb_cuda *e, const bb_tile_stmt *store) {
   for (uint32_t i = 1; i < e->after.count; i++) {
@@ -52,7 +56,7 @@ static uint32_t pieces_before(const bb_cuda *e, const bb_tile_stmt *store) {
   for (uint32_t i = 0; i < e->after.count && e->after.stmt[i] != store; i++) {
     const bb_tile_stmt *s = e->after.stmt[i];
     if (s->kind == BB_TILE_STORE && e->tile[s->operand[0]].pieces)
-      pieces += e->p->tile[s->operand[0]].cols / COLUMNS;
+      pieces += pieces_of(&e->p->tile[s->operand[0]]);
   }
   return pieces;
 }
@@ -75,13 +79,11 @@ void bb_cuda_find_pieces(bb_cuda *e) {
     const bb_tile *t = &e->p->tile[s->operand[0]];
     bb_tile_body *all = (bb_tile_body *)&e->p->body;
     e->tile[s->operand[0]].pieces = t->place == BB_PLACE_SHARED && t->rows == 64 * e->groups &&
-                                    t->cols % COLUMNS == 0 && map_of(e, s) &&
-                                    bb_tile_readers(all, s->operand[0]) == 1 &&
+                                    map_of(e, s) && bb_tile_readers(all, s->operand[0]) == 1 &&
                                     bb_tile_writers(all, s->operand[0]) == 1;
   }
   const bb_tile_stmt *store = e->added ? store_of_added(e) : NULL;
-  if (e->added &&
-      (!store || pieces_before(e, NULL) != e->p->tile[store->operand[0]].cols / COLUMNS))
+  if (e->added && (!store || pieces_before(e, NULL) != pieces_of(&e->p->tile[store->operand[0]])))
     bb_cuda_refuse(e, e->added, "a tile in pieces for other than a single result that leaves so");
 }
 
@@ -140,7 +142,11 @@ void bb_cuda_put_pieces(bb_cuda *e, const bb_tile_stmt *store) {
   e->raw = e->added != NULL;
   bb_cuda_pairs(e, map, &pairs, "c / 2 + 8 * k", 4, t->cols / 8);
   e->raw = false;
-  bb_cuda_line(e, "TL_UNROLL for (int k = 0; k < %u; k++) {", COLUMNS / 16);
+  const char *steps = bb_arena_printf(e->arena, "%u", COLUMNS / 16);
+  if (t->cols % COLUMNS) /* the last one is not full */
+    steps = bb_arena_printf(e->arena, "(c + %u <= %u ? %u : %u)", COLUMNS, t->cols, COLUMNS / 16,
+                            t->cols % COLUMNS / 16);
+  bb_cuda_line(e, "TL_UNROLL for (int k = 0; k < %s; k++) {", steps);
   bb_cuda_line(e, "  const tl::u32 at = tl::address(piece) + tl::piece(16, tl::lane() & 15, 2 * k "
                   "+ (tl::lane() >> 4));");
   if (e->added) {

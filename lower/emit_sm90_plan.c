@@ -254,8 +254,8 @@ static void size_tile(bb_cuda *e, uint32_t i) {
   plan->name = safe_name(e, t->name);
   if (t->place == BB_PLACE_SHARED) {
     plan->layout = BB_LAYOUT_SHARED;
-    if (bb_dtype_bytes(t->dtype) != 2 || t->cols % 64 || t->rows % 8 || t->rows > 256 || !t->rows)
-      bb_cuda_refuse(e, NULL, "a shared tile is of 16-bit elements, 8k rows, 64l columns");
+    if (bb_dtype_bytes(t->dtype) != 2 || t->cols % 16 || t->rows % 8 || t->rows > 256 || !t->rows)
+      bb_cuda_refuse(e, NULL, "a shared tile is of 16-bit elements, 8k rows, 16l columns");
     return;
   }
   if (t->place == BB_PLACE_LEFT) plan->layout = BB_LAYOUT_LEFT;
@@ -305,6 +305,10 @@ static uint32_t add_map(bb_cuda *e, const bb_tile_stmt *s, uint32_t tile_at, boo
   bb_tile_index last = view->strided ? view->stride[view->rank - 1] : NULL;
   if (last && (last->op != BB_X_CONST || last->number != 1))
     bb_cuda_refuse(e, s, "a tile whose columns do not lie side by side");
+  bb_tile_index extent = view->extent[view->rank - 1];
+  if (tile->cols % 64 && (!bb_expr_is_number(s->range[view->rank - 1].start, 0) ||
+                          extent->op != BB_X_CONST || extent->number > tile->cols))
+    bb_cuda_refuse(e, s, "a shared tile that ends within a line of 64 columns and an array");
   for (uint32_t i = 0; i < view->rank; i++)
     map.axis[i] = s->range[i].size ? s->range[i].axis : BB_AXIS_NONE;
   map.reads = put ? "1" : bb_cuda_reads(e, s);
@@ -349,7 +353,7 @@ static uint32_t first_of_pieces(const bb_cuda *e) {
 
 static void place_tile(bb_cuda *e, uint32_t i) {
   const bb_tile *t = &e->p->tile[i];
-  uint32_t bytes = t->rows * t->cols * 2;
+  uint32_t bytes = bb_tile_shared_bytes(t);
   if (e->tile[i].behind) return; /* lies with the other */
   if (e->tile[i].pieces && first_of_pieces(e) < i) {
     e->tile[i].offset = e->tile[first_of_pieces(e)].offset;
@@ -388,7 +392,7 @@ static void place_shared(bb_cuda *e) {
     for (uint32_t i = 0; i < e->p->tiles; i++) {
       if (e->p->tile[i].place != BB_PLACE_SHARED || e->tile[i].added) continue;
       bool turns = e->serial && is_copied_in(e, &e->serial->body, i);
-      uint32_t bytes = (e->p->tile[i].rows * e->p->tile[i].cols * 2 + 1023) & ~1023u;
+      uint32_t bytes = (bb_tile_shared_bytes(&e->p->tile[i]) + 1023) & ~1023u;
       if (pass && !turns && is_late(e, i) && late + bytes <= turning) {
         e->tile[i].late = true;
         e->tile[i].offset = late;

@@ -93,7 +93,7 @@ static void put_map_shared(bb_cuda *e, const bb_tile_stmt *s) {
   if (s->operands == 0) { /* one value: where it lies does not matter */
     const char *value = bb_cuda_value(e, s, below_cast(e, s), "0", BB_LAYOUT_FRAGMENT, 1);
     if (e->tile[s->result].late) bb_cuda_line(e, "tl::named_sync(7, %u);", 32 * e->warp_count);
-    bb_cuda_line(e, "for (int i = my_thread * 4; i < %u; i += %u)", t->rows * t->cols * 2,
+    bb_cuda_line(e, "for (int i = my_thread * 4; i < %u; i += %u)", bb_tile_shared_bytes(t),
                  32 * e->warp_count * 4);
     bb_cuda_line(e, "  tl::store_word(%s + i, tl::pack_%s(%s, %s));", at, bb_cuda_narrow(t->dtype),
                  value, value);
@@ -343,7 +343,7 @@ void bb_cuda_load(bb_cuda *e, const bb_tile_stmt *s, uint32_t row, const char *b
     int start = (int)s->range[e->p->view[s->view].rank - 1].start->number;
     bb_cuda_line(e, "tl::copy_box(%s, %s, %s%s, %d);", buffer, box, barrier,
                  bb_cuda_box_at(e, s, first, bb_arena_printf(e->arena, "%d", -start)), start / 64);
-  } else if (t->cols == 64) {
+  } else if (t->cols <= 64) {
     bb_cuda_line(e, "tl::copy_box(%s, %s, %s%s);", buffer, box, barrier,
                  bb_cuda_box_at(e, s, first, "0"));
   } else {

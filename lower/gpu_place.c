@@ -372,7 +372,14 @@ static void hold_left(bb_gpu_placer *w) {
 /* --- shared memory --- */
 
 static uint32_t bytes_of(const bb_tile *t) {
-  return (t->rows * t->cols * 2 + 1023) & ~1023u;
+  return (bb_tile_shared_bytes(t) + 1023) & ~1023u;
+}
+
+/* Do columns end with a line of shared memory, or with the array? */
+static bool fills_lines(const bb_tile *t, const bb_tile_view *view, const bb_tile_range *columns) {
+  bb_tile_index extent = view->extent[view->rank - 1];
+  return t->cols % 64 == 0 || (bb_expr_is_number(columns->start, 0) && extent->op == BB_X_CONST &&
+                               extent->number <= t->cols);
 }
 
 /* Results leave through shared memory, if that leaves two buffers for everything that is loaded. */
@@ -384,8 +391,9 @@ static void place_stores(bb_gpu_placer *w) {
     const bb_tile_view *view = &w->p->view[s->view];
     bb_tile_index stride = view->strided ? view->stride[view->rank - 1] : NULL;
     bool fits = bb_dtype_bytes(t->dtype) == 2 && t->rows == bb_gpu_group_rows(w) * w->groups &&
-                t->cols && t->cols % 64 == 0 && s->range[view->rank - 1].axis == BB_AXIS_COL &&
-                s->range[view->rank - 1].size && view->rank >= 2 && i > w->at &&
+                t->cols && fills_lines(t, view, &s->range[view->rank - 1]) &&
+                s->range[view->rank - 1].axis == BB_AXIS_COL && s->range[view->rank - 1].size &&
+                view->rank >= 2 && i > w->at &&
                 (!stride || (stride->op == BB_X_CONST && stride->number == 1));
     if (fits && bb_tile_readers(&w->p->body, s->operand[0]) == 1) t->place = BB_PLACE_SHARED;
   }

@@ -7,6 +7,7 @@
  *   widen                    plain statements in f32
  *   marks                    iterations that masks from memory leave nothing to do, by a nest before the others
  *   clean                    one statement for each value
+ *   sums                     products that are only added, in one accumulator
  *   masks, guards, fills     selections by coordinates apart from values, and no more of them than needed
  *   scales, powers           constant factors where they cost nothing
  *   invariants               what a loop makes alike in every iteration, before it
@@ -34,6 +35,7 @@ static void rewrite(bb_tile_program *tile, const bb_gpu *budget, bool few, bool 
   bb_tile_widen(tile, g.strict);
   if (!few) bb_gpu_marks(&g);
   bb_gpu_clean(&g);
+  bb_gpu_sums(&g);
   bb_gpu_masks(&g);
   bb_gpu_guards(&g);
   bb_gpu_fills(&g);
@@ -123,8 +125,11 @@ static bool is_whole(const bb_program *program, bb_dim dim, int64_t most) {
   return extent > 0 && extent <= most;
 }
 
-static int64_t padded(int64_t extent) {
-  return (extent + 63) / 64 * 64;
+/* Elements of which a block of rows is made, and one of columns or of what is folded: less than that is in vain. */
+enum { ROW_GRAIN = 64, GRAIN = 32 };
+
+static int64_t padded(int64_t extent, int64_t grain) {
+  return (extent + grain - 1) / grain * grain;
 }
 
 static void find_folded(const bb_graph *graph, const uses *u) {
@@ -203,14 +208,15 @@ static bool has_few_rows(const bb_program *program, const bb_graph *graph, const
   return graph->noutputs > 0;
 }
 
+/* few: columns are rows of a product made on its side. */
 static void size_blocks(const bb_program *program, const uses *u, const sizes *s,
-                        const int64_t *given, bool few, int64_t *block) {
+                        const int64_t *given, bool few, int64_t grain, int64_t *block) {
   for (uint32_t d = 0; d < program->dims; d++) {
     int64_t extent = bb_extent_value(program->dim[d].extent);
     bool row = !u->folded[d] && !u->cols[d];
     block[d] = u->folded[d] ? s->folded : u->cols[d] ? s->cols : s->rows;
-    if (row && is_whole(program, d, s->rows) && !few) block[d] = padded(extent);
-    if (!row && is_whole(program, d, s->whole)) block[d] = padded(extent);
+    if (row && is_whole(program, d, s->rows) && !few) block[d] = padded(extent, ROW_GRAIN);
+    if (!row && is_whole(program, d, s->whole)) block[d] = padded(extent, grain);
     if (given && given[d] > 0) block[d] = given[d];
   }
 }
@@ -261,7 +267,7 @@ static bb_status try_few(bb_context *ctx, attempt *a, const uses *u, const sizes
   for (int by_group = 1; by_group >= 0 && status == BB_ERROR_UNSUPPORTED; by_group--) {
     cut.folded = by_group ? GROUP_FOLDED : s->folded;
     a->by_group = by_group;
-    size_blocks(a->program, u, &cut, NULL, true, size);
+    size_blocks(a->program, u, &cut, NULL, true, ROW_GRAIN, size);
     ctx->status = BB_OK;
     status = bb_protect(ctx, try_blocks, a);
   }
@@ -286,7 +292,7 @@ const bb_kernel *bb_schedule_gpu(bb_program *program, const bb_graph *graph, con
   }
   for (uint32_t given = block ? 1 : 0;; given--) {
     for (uint32_t i = 0; i < TRIED; i++) {
-      size_blocks(program, &u, &tried[i], given ? block : NULL, false, size);
+      size_blocks(program, &u, &tried[i], given ? block : NULL, false, GRAIN, size);
       status = bb_protect(ctx, try_blocks, &a);
       if (status == BB_OK) return a.kernel;
       if (!why || status != BB_ERROR_UNSUPPORTED)
@@ -338,7 +344,7 @@ const bb_kernel *bb_schedule_gpu_way(bb_program *program, const bb_graph *graph,
     if (status == BB_OK) return a.kernel;
     bb_fail(ctx, status, "%s", bb_arena_text(program->arena, ctx->message, strlen(ctx->message)));
   }
-  size_blocks(program, &u, s, NULL, false, size);
+  size_blocks(program, &u, s, NULL, false, GRAIN, size);
   try_blocks(ctx, &a);
   return a.kernel;
 }
@@ -363,7 +369,7 @@ const bb_kernel *bb_schedule_warps(bb_program *program, const bb_graph *graph, c
   for (uint32_t i = way; i < BB_WARP_WAYS && (i == way || way == 0); i++) {
     const warp_sizes *s = cut ? &warp_wide[i] : &warp_narrow[i];
     a.budget = (bb_gpu){.warps = true, .rows = s->rows, .blocks = s->blocks, .shared = shared};
-    size_blocks(program, &u, &s->cut, block, false, size);
+    size_blocks(program, &u, &s->cut, block, false, ROW_GRAIN, size);
     status = bb_protect(ctx, try_blocks, &a);
     if (status == BB_OK) return a.kernel;
     if (!why || status != BB_ERROR_UNSUPPORTED)

@@ -74,6 +74,10 @@ static inline uint32_t bb_tile_cols(const bb_tile *tile) {
 static inline double bb_tile_elements(const bb_tile *tile) {
   return (double)bb_tile_rows(tile) * bb_tile_cols(tile);
 }
+/* Of 16-bit elements in shared memory: lines of 64 columns, of which the last may be empty in part. */
+static inline uint32_t bb_tile_shared_bytes(const bb_tile *tile) {
+  return tile->rows * ((tile->cols + 63) / 64 * 64) * 2;
+}
 static inline bool bb_tile_is_vector(const bb_tile *tile) {
   return !tile->rows != !tile->cols;
 }

@@ -2,6 +2,7 @@
  */
 #include "nest_walk.h"
 
+#include <math.h>
 #include <string.h>
 
 /* --- sizes --- */
@@ -174,7 +175,10 @@ void bb_nest_set_run(bb_nest_walker *w, bb_nest_run run, bool follows) {
   term->follows = follows;
 }
 
-/* Operations of an expression: plain arithmetic, and special functions. */
+/* What an exponential costs, of which machines tell how many they do. */
+static const double EXPONENTIAL = 10;
+
+/* Operations of an expression: plain arithmetic, and special functions, as so many exponentials. */
 static void count_expr(const bb_expr *expr, double *vector, double *special, uint32_t *budget) {
   static const double cost[] = {
 #define BB_EXPR(id, name, arity, cost, how) [BB_X_##id] = cost,
@@ -190,7 +194,7 @@ static void count_expr(const bb_expr *expr, double *vector, double *special, uin
   if (square)
     *vector += 1;
   else if (cost[expr->op] >= 4)
-    *special += cost[expr->op] > 10 ? 2 : 1;
+    *special += fmax(1, round(cost[expr->op] / EXPONENTIAL));
   else
     *vector += cost[expr->op];
   for (int i = 0; i < 3; i++)

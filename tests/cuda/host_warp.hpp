@@ -152,6 +152,12 @@ template <class A, class B> TL_DEV float divide(A x, B y) {
 TL_DEV float exp2(float x) {
   return exp2f(x);
 }
+TL_DEV float sin_of_turn(float x) {
+  return sinf(x);
+}
+TL_DEV float cos_of_turn(float x) {
+  return cosf(x);
+}
 TL_DEV float recip(float x) {
   return 1 / x;
 }
