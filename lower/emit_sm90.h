@@ -182,6 +182,8 @@ void bb_cuda_find_pieces(bb_cuda *e);
 /* Asks for the first pieces of what is added, before the serial loop. */
 void bb_cuda_ask_added(bb_cuda *e);
 uint32_t bb_cuda_pieces_bytes(const bb_tile *tile);
+/* Are the pieces of an iteration of the grid's loops an odd number?  Then the next one's begin where these ended. */
+bool bb_cuda_is_odd(const bb_cuda *e);
 void bb_cuda_put_pieces(bb_cuda *e, const bb_tile_stmt *store);
 
 static inline const bb_tile *bb_cuda_tile_of(const bb_cuda *e, uint32_t tile) {

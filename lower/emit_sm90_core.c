@@ -436,6 +436,8 @@ void bb_cuda_role(bb_cuda *e, bool copier) {
   if (e->warps) e->variable[e->warps->variable] = "my_warp";
   put_rings(e);
   if (e->added && !copier) bb_cuda_line(e, "tl::u32 added_phase = 0; // a bit for each piece");
+  if (bb_cuda_is_odd(e) && !copier)
+    bb_cuda_line(e, "int odd = 0; // the piece's memory that is next");
   put_next(e, copier);
   if (copier && !e->sm80) bb_cuda_early(e);
   bb_cuda_line(e, "Place place;");

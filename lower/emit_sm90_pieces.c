@@ -87,12 +87,17 @@ void bb_cuda_find_pieces(bb_cuda *e) {
     bb_cuda_refuse(e, e->added, "a tile in pieces for other than a single result that leaves so");
 }
 
+bool bb_cuda_is_odd(const bb_cuda *e) {
+  return !e->added && pieces_before(e, NULL) % TURNING != 0;
+}
+
 /* The place of the piece that begins at column `c`, in the memory of the calling warp; where its arrival is told. */
 static const char *place_of_piece(const bb_cuda *e, uint32_t result, uint32_t first,
                                   const char *c) {
-  return bb_arena_printf(e->arena, "tile_memory + %u + my_rows * %u + ((%s) / %u + %u) %% %u * %u",
+  return bb_arena_printf(e->arena,
+                         "tile_memory + %u + my_rows * %u + ((%s) / %u + %u%s) %% %u * %u",
                          e->tile[result].offset, TURNING * PIECE / 16, c, COLUMNS, first % TURNING,
-                         TURNING, PIECE);
+                         bb_cuda_is_odd(e) ? " + odd" : "", TURNING, PIECE);
 }
 
 static void ask(bb_cuda *e, uint32_t result, const char *c) {
@@ -124,7 +129,6 @@ void bb_cuda_put_pieces(bb_cuda *e, const bb_tile_stmt *store) {
   const bb_tile *t = &e->p->tile[store->operand[0]];
   bb_buffer pairs = {.arena = e->arena};
   uint32_t first = pieces_before(e, store), all = pieces_before(e, NULL);
-  bool even = all % TURNING == 0; /* else the last piece lies where the next one goes */
   bb_cuda_line(e, "TL_UNROLL for (int c = 0; c < %u; c += %u) {", t->cols, COLUMNS);
   e->depth++;
   bb_cuda_line(e, "unsigned char *const piece = %s;",
@@ -136,7 +140,7 @@ void bb_cuda_put_pieces(bb_cuda *e, const bb_tile_stmt *store) {
                  COLUMNS, TURNING, COLUMNS, TURNING);
     bb_cuda_line(e, "added_phase ^= 1u << c / %u %% %u;", COLUMNS, TURNING);
   } else {
-    bb_cuda_line(e, "if (tl::lane() == 0) tl::put_read<%u>();", even ? TURNING - 1 : 0);
+    bb_cuda_line(e, "if (tl::lane() == 0) tl::put_read<%u>();", TURNING - 1);
     bb_cuda_line(e, "__syncwarp();");
   }
   e->raw = e->added != NULL;
@@ -175,4 +179,5 @@ void bb_cuda_put_pieces(bb_cuda *e, const bb_tile_stmt *store) {
   bb_cuda_line(e, "}");
   e->depth--;
   bb_cuda_line(e, "}");
+  if (bb_cuda_is_odd(e) && first + pieces_of(t) == all) bb_cuda_line(e, "odd ^= 1;");
 }

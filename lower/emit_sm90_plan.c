@@ -231,16 +231,16 @@ static bool may_lag(const bb_cuda *e) {
 
 static const char *safe_name(bb_cuda *e, const char *name) {
   static const char *const taken[] = {
-      "auto",       "bool",     "break",   "case",  "char",    "const",      "do",    "double",
-      "else",       "enum",     "float",   "for",   "goto",    "if",         "int",   "long",
-      "new",        "p",        "e",       "r",     "c",       "short",      "this",  "struct",
-      "switch",     "template", "tl",      "true",  "false",   "union",      "while", "using",
-      "unsigned",   "void",     "rank",    "group", "at_row",  "at_col",     "old",   "t",
-      "f",          "round",    "more",    "place", "shared",  "behind",     "mates", "mine",
-      "half",       "turns",    "ahead",   "left",  "stretch", "blocks",     "inbox", "slot",
-      "size",       "start",    "nth",     "from",  "to",      "first",      "last",  "parts",
-      "whole",      "hands",    "vectors", "there", "my_hand", "my_vectors", "piece", "at",
-      "added_phase"};
+      "auto",        "bool",     "break",   "case",  "char",    "const",      "do",    "double",
+      "else",        "enum",     "float",   "for",   "goto",    "if",         "int",   "long",
+      "new",         "p",        "e",       "r",     "c",       "short",      "this",  "struct",
+      "switch",      "template", "tl",      "true",  "false",   "union",      "while", "using",
+      "unsigned",    "void",     "rank",    "group", "at_row",  "at_col",     "old",   "t",
+      "f",           "round",    "more",    "place", "shared",  "behind",     "mates", "mine",
+      "half",        "turns",    "ahead",   "left",  "stretch", "blocks",     "inbox", "slot",
+      "size",        "start",    "nth",     "from",  "to",      "first",      "last",  "parts",
+      "whole",       "hands",    "vectors", "there", "my_hand", "my_vectors", "piece", "at",
+      "added_phase", "odd"};
   for (uint32_t i = 0; i < sizeof taken / sizeof *taken; i++)
     if (strcmp(taken[i], name) == 0) return bb_arena_printf(e->arena, "%s_", name);
   return name;

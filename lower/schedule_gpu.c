@@ -92,7 +92,10 @@ enum { HALF = 1 };
 /* And those whose folds are in parts. */
 static const sizes parted[] = {{128, 128, 64, 128}, {64, 128, 64, 128}};
 enum { PARTED = sizeof parted / sizeof *parted, MOST_PARTS = 8 };
-_Static_assert(BB_GPU_WAYS == 1 + SMALL + PARTED + THIN, "every way has its number");
+/* Of results whose columns fill processors better in thirds of 576 or 768. */
+static const sizes thirds = {128, 192, 64, 192};
+enum { THIRDS = 1 + SMALL + PARTED + THIN };
+_Static_assert(BB_GPU_WAYS == THIRDS + 1, "every way has its number");
 
 /* Where warps make the products of their own rows (bb_gpu.warps): also the rows of a group of four, and how many blocks share a
  * processor, each its registers and memory, so that one's begin, end and waits overlap the others' products.  Taller tiles of a warp
@@ -323,8 +326,8 @@ const bb_kernel *bb_schedule_gpu_way(bb_program *program, const bb_graph *graph,
             BB_NEW(program->arena, bool, program->dims + 1)};
   int64_t *size = BB_NEW(program->arena, int64_t, program->dims + 1);
   attempt a = {.program = program, .graph = graph, .name = name, .block = size, .room = room};
-  a.few = way > SMALL + PARTED;
-  a.split = way > SMALL && !a.few ? MOST_PARTS : 0;
+  a.few = way > SMALL + PARTED && way < THIRDS;
+  a.split = way > SMALL && way < THIRDS && !a.few ? MOST_PARTS : 0;
   if (!bb_gpu_has_narrow_product(graph))
     bb_fail(ctx, BB_ERROR_UNSUPPORTED, "no product of f16 or bf16");
   if (way == 0) return bb_schedule_gpu(program, graph, name, NULL, room);
@@ -332,10 +335,11 @@ const bb_kernel *bb_schedule_gpu_way(bb_program *program, const bb_graph *graph,
   bool cut = is_wide(program, graph, &u);
   if (!a.few && !cut && way != HALF)
     bb_fail(ctx, BB_ERROR_UNSUPPORTED, "columns that are one block");
-  const sizes *s = a.few     ? &thin[way - SMALL - PARTED - 1]
-                   : a.split ? &parted[way - SMALL - 1]
-                   : cut     ? &small[way - 1]
-                             : &half;
+  const sizes *s = way == THIRDS ? &thirds
+                   : a.few       ? &thin[way - SMALL - PARTED - 1]
+                   : a.split     ? &parted[way - SMALL - 1]
+                   : cut         ? &small[way - 1]
+                                 : &half;
   if (s == &half) a.budget.blocks = 2;
   if (a.few && !has_few_rows(program, graph, NULL, s->rows, true))
     bb_fail(ctx, BB_ERROR_UNSUPPORTED, "many rows");
