@@ -37,7 +37,9 @@ void bb_cuda_find_added(bb_cuda *e) {
   for (uint32_t k = 0; k < 2 && e->serial && !e->sm80; k++)
     for (uint32_t i = 0; i < lists[k].count; i++) {
       const bb_tile_stmt *load = lists[k].stmt[i];
-      if (load->kind != BB_TILE_LOAD || e->p->tile[load->result].place != BB_PLACE_SHARED) continue;
+      if (load->kind != BB_TILE_LOAD || e->p->tile[load->result].place != BB_PLACE_SHARED ||
+          bb_tile_readers((bb_tile_body *)&e->p->body, load->result) != 1)
+        continue;
       for (uint32_t j = 0; j < e->after.count; j++) {
         const bb_tile_stmt *map = e->after.stmt[j];
         if (map->kind != BB_TILE_MAP || !bb_tile_reads(map, load->result) ||

@@ -468,6 +468,26 @@ static void keep_stores(bb_gpu_placer *w) {
       w->p->tile[w->core->stmt[i]->operand[0]].place = BB_PLACE_REGISTERS;
 }
 
+/* Bytes that the copy engine wants arrays' rows to be multiples of, as elements of 16 bits. */
+enum { ALIGNED = 8 };
+
+static bool is_aligned(bb_tile_index x) {
+  if (x->op == BB_X_CONST) return fmod(x->number, ALIGNED) == 0;
+  if (x->op == BB_X_MUL) return is_aligned(x->a[0]) || is_aligned(x->a[1]);
+  return x->op == BB_X_ADD && is_aligned(x->a[0]) && is_aligned(x->a[1]);
+}
+
+/* Are rows as far apart as the engine wants, or as those of the result, which it takes as well? */
+static bool lies_aligned(const bb_tile_view *view, const bb_tile_view *result) {
+  for (uint32_t i = 0; i + 1 < view->rank; i++) {
+    bool known = !view->strided || is_aligned(view->stride[i]);
+    for (uint32_t k = 0; !known && result->strided && k < result->rank; k++)
+      known = view->stride[i] == result->stride[k];
+    if (!known) return false;
+  }
+  return view->strided;
+}
+
 static bool is_whole_load(const bb_gpu_placer *w, const bb_tile_stmt *load, const bb_tile *like) {
   const bb_tile_view *view = &w->p->view[load->view];
   const bb_tile *t = &w->p->tile[load->result];
@@ -483,19 +503,21 @@ static bool is_whole_load(const bb_gpu_placer *w, const bb_tile_stmt *load, cons
 /* What a persistent block's only result is computed from beside products may come the way that the result leaves, piece by
  * piece, while the loop runs (emit_sm90_pieces.c): it needs no registers till then. */
 static void place_added(bb_gpu_placer *w) {
-  const bb_tile_stmt *map = NULL;
+  const bb_tile_stmt *map = NULL, *store = NULL;
   uint32_t results = 0;
   for (uint32_t i = w->at + 1; i < w->core->count; i++) {
     const bb_tile_stmt *s = w->core->stmt[i];
     if (s->kind != BB_TILE_STORE || w->p->tile[s->operand[0]].place != BB_PLACE_SHARED) continue;
     results++;
     map = w->core->stmt[i - 1];
+    store = s;
   }
   for (uint32_t i = 0; results == 1 && i < w->core->count; i++) {
     const bb_tile_stmt *load = w->core->stmt[i];
     if (load->kind != BB_TILE_LOAD || !bb_tile_reads(map, load->result)) continue;
     bb_tile *t = &w->p->tile[load->result];
-    if (t->place != BB_PLACE_REGISTERS || !is_whole_load(w, load, &w->p->tile[map->result]))
+    if (t->place != BB_PLACE_REGISTERS || !is_whole_load(w, load, &w->p->tile[map->result]) ||
+        !lies_aligned(&w->p->view[load->view], &w->p->view[store->view]))
       continue;
     t->place = BB_PLACE_SHARED;
     t->buffers = 1;
@@ -518,6 +540,7 @@ void bb_gpu_place(bb_gpu *g) {
   reuse_in(&w, w.core, g->split);
   if (w.serial) reuse_in(&w, &w.serial->body, true);
   if (!g->split) place_stores(&w);
+  reuse_in(&w, w.core, true); /* those that leave from registers */
   w.stands = has_standing(&w);
   w.persists = true;
   if (!give_buffers(&w)) {

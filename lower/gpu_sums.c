@@ -9,6 +9,15 @@
  */
 #include "gpu.h"
 
+/* Is an expression, parts that it shares counted again, of no more nodes than that? */
+static bool is_small(const bb_expr *x, uint32_t *left) {
+  if (*left == 0) return false;
+  --*left;
+  for (uint32_t i = 0; i < bb_expr_op_arity(x->op); i++)
+    if (!is_small(x->a[i], left)) return false;
+  return true;
+}
+
 /* The tile, or the tile by a constant. */
 static bool is_scaled(const bb_expr *x, uint32_t tile) {
   if (x->op == BB_X_MUL && x->a[1]->op == BB_X_CONST) x = x->a[0];
@@ -53,8 +62,10 @@ static bool is_like(const bb_tile *a, const bb_tile *b) {
 static bool join(bb_gpu *g, bb_tile_body *body, uint32_t first, uint32_t second, uint32_t at) {
   bb_tile_stmt *s = body->stmt[at], *later = body->stmt[second];
   uint32_t a = body->stmt[first]->result, b = later->result;
-  if (!is_like(&g->p->tile[a], &g->p->tile[b])) return false;
-  const bb_expr *x = bb_tile_named(g->p, s), *sum = find_sum(g, x, a, b);
+  uint32_t most = 256;
+  const bb_expr *x = bb_tile_named(g->p, s);
+  if (!is_like(&g->p->tile[a], &g->p->tile[b]) || !is_small(x, &most)) return false;
+  const bb_expr *sum = find_sum(g, x, a, b);
   if (!sum) return false;
   const bb_expr *rest = with(g, x, sum, bb_expr_const(g->p->home, sum->dtype, 0));
   if (bb_tile_names(rest, a) || bb_tile_names(rest, b)) return false;
@@ -80,5 +91,6 @@ static void join_all(bb_gpu *g, bb_tile_body *body) {
 }
 
 void bb_gpu_sums(bb_gpu *g) {
+  if (g->strict) return; /* each product is scaled, then added */
   join_all(g, &g->p->body);
 }

@@ -160,25 +160,23 @@ static bool find_columns(const bb_program *program, const bb_graph *graph, const
 /* Which values of a level are made of a product's result: by node; given: those of its inputs, by number.  Is an operand of
  * some other product one of them? */
 static bool find_chain(const bb_graph *graph, const bool *given, bool *made, bb_arena *arena) {
-  bool chain = false, more = true;
+  uint32_t *order = BB_NEW(arena, uint32_t, graph->live + 1u);
+  uint32_t count = bb_topological_order(graph, arena, order);
+  bool chain = false;
   for (uint32_t i = 0; i < graph->ninputs; i++) made[graph->input[i]] = given[i];
-  while (more) {
-    more = false;
-    for (uint32_t i = 0; i < graph->count; i++) {
-      const bb_node *node = bb_node_get(graph, i);
-      if (node->kind == BB_NODE_REMOVED || node->kind == BB_NODE_INPUT) continue;
-      bool is = node->kind == BB_NODE_FUNC && node->op == BB_OP_DOT, of = false;
-      bool *in = BB_NEW(arena, bool, node->nin + 1u);
-      for (uint32_t k = 0; k < node->nin; k++) of |= in[k] = made[node->in[k].src.node];
-      chain |= is && of;
-      if (node->kind == BB_NODE_MAP) {
-        bool *inside = BB_NEW(arena, bool, node->inner->count + 1u);
-        chain |= find_chain(node->inner, in, inside, arena);
-        for (uint32_t o = 0; o < node->inner->noutputs; o++) is |= inside[node->inner->output[o]];
-      }
-      more |= (is || of) && !made[i];
-      made[i] |= is || of;
+  for (uint32_t k = 0; k < count; k++) {
+    const bb_node *node = bb_node_get(graph, order[k]);
+    if (node->kind == BB_NODE_INPUT) continue;
+    bool is = node->kind == BB_NODE_FUNC && node->op == BB_OP_DOT, of = false;
+    bool *in = BB_NEW(arena, bool, node->nin + 1u);
+    for (uint32_t i = 0; i < node->nin; i++) of |= in[i] = made[node->in[i].src.node];
+    chain |= is && of;
+    if (node->kind == BB_NODE_MAP) {
+      bool *inside = BB_NEW(arena, bool, node->inner->count + 1u);
+      chain |= find_chain(node->inner, in, inside, arena);
+      for (uint32_t o = 0; o < node->inner->noutputs; o++) is |= inside[node->inner->output[o]];
     }
+    made[order[k]] = is || of;
   }
   return chain;
 }

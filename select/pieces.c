@@ -294,6 +294,9 @@ static uint32_t loops_of(uint32_t loops, const bb_node *node) {
   return loops;
 }
 
+/* Of a value that very many read, so many are looked at. */
+enum { MOST_READERS = 256 };
+
 /* Pieces that read a value alike, in a row: each knows the one before it that runs the same loops. */
 static void find_twins(bb_pieces *pieces, bb_arena *arena) {
   const bb_graph *g = pieces->flow->graph;
@@ -303,9 +306,9 @@ static void find_twins(bb_pieces *pieces, bb_arena *arena) {
     for (uint32_t i = pieces->start[k]; i < pieces->start[k + 1]; i++) {
       const bb_node *node = g->node[pieces->node[i]];
       for (uint32_t p = 0; p < node->nin; p++) {
-        uint32_t last = BB_NONE;
-        for (bb_use u = bb_first_use(g, node->in[p].src); u.node != BB_NONE;
-             u = bb_next_use(g, u)) {
+        uint32_t last = BB_NONE, looked = 0;
+        for (bb_use u = bb_first_use(g, node->in[p].src);
+             u.node != BB_NONE && looked < MOST_READERS; u = bb_next_use(g, u), looked++) {
           uint32_t other = pieces->of[u.node];
           if (other == BB_NONE || other >= k || (last != BB_NONE && other < last)) continue;
           if (pieces->cover[other].loops == cover->loops) last = other;

@@ -55,19 +55,29 @@ static uint32_t copy_of(bb_graph *graph, uint32_t n) {
   return copy;
 }
 
+/* One that the reader has by another port (of those from `made` on), or a new one. */
+static uint32_t copy_for(bb_graph *graph, uint32_t n, uint32_t reader, uint32_t made) {
+  const bb_node *node = graph->node[reader];
+  for (uint32_t p = 0; p < node->nin; p++)
+    if (node->in[p].src.node != BB_NONE && node->in[p].src.node >= made)
+      return node->in[p].src.node;
+  return copy_of(graph, n);
+}
+
 void bb_spread_widening(bb_graph *graph) {
   uint32_t count = graph->count;
   for (uint32_t n = 0; n < count; n++) {
     if (graph->node[n]->kind == BB_NODE_REMOVED || !bb_widens(graph, n)) continue;
     bb_value value = {n, 0};
     bool first = true; /* it reads the node itself */
+    uint32_t made = graph->count;
     for (bb_use next, u = bb_first_use(graph, value); u.node != BB_NONE; u = next) {
       next = bb_next_use(graph, u);
       if (first || !bb_is_computed(graph->node[u.node])) {
         first = false;
         continue;
       }
-      bb_connect(graph, u.node, u.port, (bb_value){copy_of(graph, n), 0});
+      bb_connect(graph, u.node, u.port, (bb_value){copy_for(graph, n, u.node, made), 0});
     }
   }
 }
