@@ -479,3 +479,13 @@ uint32_t bb_expr_arg_count(const bb_expr *expr) {
 double bb_expr_cost(const bb_expr *expr) {
   return expr->cost;
 }
+
+double bb_expr_distinct_cost(bb_context *ctx, const bb_expr *expr) {
+  uint32_t count;
+  double cost = 0;
+  bb_arena *scratch = bb_scratch(ctx);
+  const bb_expr **node = bb_expr_postorder(scratch, expr, &count);
+  for (uint32_t i = 0; i < count; i++) cost += ops[node[i]->op].cost;
+  bb_scratch_end(scratch);
+  return cost;
+}

@@ -79,6 +79,8 @@ bool bb_expr_uses_arg(const bb_expr *expr, uint32_t operand);
 bool bb_expr_uses_coord(const bb_expr *expr);
 uint32_t bb_expr_arg_count(const bb_expr *expr);
 double bb_expr_cost(const bb_expr *expr);
+/* The same of what a kernel computes: each distinct part once, wherever it stands. */
+double bb_expr_distinct_cost(bb_context *ctx, const bb_expr *expr);
 
 /* The distinct nodes below and including `expr`, children first; count is set. The array is in
  * `scratch`; expr itself is the last. */

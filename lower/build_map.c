@@ -7,6 +7,7 @@
 #include "build.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 enum { CHEAP = 4 };
 
@@ -27,17 +28,22 @@ typedef struct axes {
 } axes;
 
 static axes axes_of(const split *s, const bb_expr *e) {
-  if (e->op == BB_X_COORD) return (axes){e->index == BB_COORD_ROW, e->index == BB_COORD_COL};
   axes all = {false, false};
-  if (e->op == BB_X_ARG && e->index < s->count) {
-    const bb_tile *t = &s->b->tile->tile[s->operand[e->index]];
-    return (axes){t->rows > 0, t->cols > 0};
+  for (uint32_t i = 0; i < s->count; i++) {
+    const bb_tile *t = &s->b->tile->tile[s->operand[i]];
+    if (!bb_expr_uses_arg(e, i)) continue;
+    all.row |= t->rows > 0;
+    all.col |= t->cols > 0;
   }
-  for (uint32_t i = 0; i < bb_expr_op_arity(e->op); i++) {
-    axes part = axes_of(s, e->a[i]);
-    all.row |= part.row;
-    all.col |= part.col;
+  if (!e->coord) return all;
+  uint32_t count;
+  bb_arena *scratch = bb_scratch(s->b->ctx);
+  const bb_expr **node = bb_expr_postorder(scratch, e, &count);
+  for (uint32_t i = 0; i < count; i++) {
+    all.row |= node[i]->op == BB_X_COORD && node[i]->index == BB_COORD_ROW;
+    all.col |= node[i]->op == BB_X_COORD && node[i]->index == BB_COORD_COL;
   }
+  bb_scratch_end(scratch);
   return all;
 }
 
@@ -67,7 +73,19 @@ static const bb_expr *narrow(split *s, const bb_expr *e, axes has) {
   return take(s, tile, e->dtype);
 }
 
-static const bb_expr *rebuild(split *s, const bb_expr *e) {
+/* What has become of a part, where it stands again. */
+typedef struct rebuilt {
+  const bb_expr *node, *now;
+} rebuilt;
+
+static int by_id(const void *left, const void *right) {
+  uint32_t a = ((const rebuilt *)left)->node->id, b = ((const rebuilt *)right)->node->id;
+  return (a > b) - (a < b);
+}
+
+static const bb_expr *rebuild(split *s, const bb_expr *e, rebuilt *known, uint32_t count);
+
+static const bb_expr *rebuild_anew(split *s, const bb_expr *e, rebuilt *known, uint32_t count) {
   if (e->op == BB_X_ARG && e->index < s->count) return take(s, s->operand[e->index], e->dtype);
   uint32_t arity = bb_expr_op_arity(e->op);
   if (arity == 0) return e;
@@ -75,20 +93,44 @@ static const bb_expr *rebuild(split *s, const bb_expr *e) {
   bool lacks = (s->row && !has.row) || (s->col && !has.col);
   bool fits = s->count + s->parts < BB_TILE_OPERANDS;
   if (lacks && e->cost >= CHEAP && e->args && fits) return narrow(s, e, has);
-  if (e->op == BB_X_CAST) return bb_expr_cast(s->b->program, e->dtype, rebuild(s, e->a[0]));
   const bb_expr *a[3] = {NULL, NULL, NULL};
-  for (uint32_t i = 0; i < arity; i++) a[i] = rebuild(s, e->a[i]);
+  for (uint32_t i = 0; i < arity; i++) a[i] = rebuild(s, e->a[i], known, count);
+  if (e->op == BB_X_CAST) return bb_expr_cast(s->b->program, e->dtype, a[0]);
   return bb_expr_make(s->b->program, e->op, a[0], a[1], a[2]);
 }
 
-/* Is there such a part? */
+static const bb_expr *rebuild(split *s, const bb_expr *e, rebuilt *known, uint32_t count) {
+  rebuilt *k = bsearch(&(rebuilt){e, NULL}, known, count, sizeof *known, by_id);
+  if (!k->now) k->now = rebuild_anew(s, e, known, count);
+  return k->now;
+}
+
+/* From the whole down: the largest parts that lack an axis become statements. */
+static const bb_expr *rebuild_all(split *s, const bb_expr *e) {
+  uint32_t count;
+  bb_arena *scratch = bb_scratch(s->b->ctx);
+  const bb_expr **node = bb_expr_postorder(scratch, e, &count);
+  rebuilt *known = BB_NEW(scratch, rebuilt, count);
+  for (uint32_t i = 0; i < count; i++) known[i].node = node[i];
+  qsort(known, count, sizeof *known, by_id);
+  const bb_expr *made = rebuild(s, e, known, count);
+  bb_scratch_end(scratch);
+  return made;
+}
+
+/* Is there such a part?  What it stands in costs as much at least. */
 static bool has_narrow(const split *s, const bb_expr *e) {
-  if (e->cost < CHEAP) return false;
-  axes has = axes_of(s, e);
-  if (((s->row && !has.row) || (s->col && !has.col)) && e->args) return true;
-  for (uint32_t i = 0; i < bb_expr_op_arity(e->op); i++)
-    if (has_narrow(s, e->a[i])) return true;
-  return false;
+  uint32_t count;
+  bool any = false;
+  bb_arena *scratch = bb_scratch(s->b->ctx);
+  const bb_expr **node = bb_expr_postorder(scratch, e, &count);
+  for (uint32_t i = 0; i < count && !any; i++) {
+    if (node[i]->cost < CHEAP || !node[i]->args) continue;
+    axes has = axes_of(s, node[i]);
+    any = (s->row && !has.row) || (s->col && !has.col);
+  }
+  bb_scratch_end(scratch);
+  return any;
 }
 
 static const bb_expr *split_parts(split *s, const bb_expr *expr, uint32_t count,
@@ -105,7 +147,7 @@ static const bb_expr *split_parts(split *s, const bb_expr *expr, uint32_t count,
     for (uint32_t i = 0; i < count; i++) s->take[i] = tile[i];
     return expr;
   }
-  return rebuild(s, expr);
+  return rebuild_all(s, expr);
 }
 
 /* --- statements --- */
@@ -140,20 +182,21 @@ void bb_build_constant(bb_build *b, uint32_t result, uint32_t depth, double valu
 /* The deepest loop that an expression's coordinates name. */
 static uint32_t coordinates_depth(const bb_build *b, const bb_expr *expr, const bb_build_loop *row,
                                   const bb_build_loop *col) {
-  if (expr->op == BB_X_COORD) {
-    const bb_build_loop *loop = expr->index == BB_COORD_ROW ? row : col;
-    return loop ? loop->depth : 0;
-  }
-  if (expr->op == BB_X_ARG && expr->index >= BB_TILE_VARIABLE) {
-    for (uint32_t d = b->depth; d > 0; d--)
-      if (b->frame[d].loop->variable == expr->index - BB_TILE_VARIABLE) return d;
-    return 0;
-  }
-  uint32_t deepest = 0;
-  for (uint32_t i = 0; i < bb_expr_op_arity(expr->op); i++) {
-    uint32_t depth = coordinates_depth(b, expr->a[i], row, col);
+  uint32_t deepest = 0, count;
+  bb_arena *scratch = bb_scratch(b->ctx);
+  const bb_expr **node = bb_expr_postorder(scratch, expr, &count);
+  for (uint32_t i = 0; i < count; i++) {
+    const bb_expr *e = node[i];
+    uint32_t depth = 0;
+    if (e->op == BB_X_COORD) {
+      const bb_build_loop *loop = e->index == BB_COORD_ROW ? row : col;
+      depth = loop ? loop->depth : 0;
+    }
+    for (uint32_t d = b->depth; e->op == BB_X_ARG && e->index >= BB_TILE_VARIABLE && d > 0; d--)
+      if (b->frame[d].loop->variable == e->index - BB_TILE_VARIABLE && !depth) depth = d;
     if (depth > deepest) deepest = depth;
   }
+  bb_scratch_end(scratch);
   return deepest;
 }
 

@@ -140,7 +140,9 @@ static uint32_t degree(const verifier *v, const bb_tile_stmt *s, const bb_expr *
 }
 
 static void check_partial(verifier *v, const bb_tile_stmt *s) {
-  uint32_t d = degree(v, s, s->expr);
+  uint32_t d = 0;
+  for (uint32_t i = 0; i < s->operands; i++) d |= v->p->tile[s->operand[i]].partial;
+  if (d) d = degree(v, s, s->expr); /* short ones: parts of sums are set, scaled and added */
   bool zero = s->expr->op == BB_X_CONST && s->expr->number == 0;
   if (v->p->tile[s->result].partial)
     breaks(v, d != 1 && !zero, "parts of a sum are set to zero, scaled and added, nothing else");
@@ -148,7 +150,7 @@ static void check_partial(verifier *v, const bb_tile_stmt *s) {
     breaks(v, d != 0 && s->expr->op != BB_X_ARG, "parts of a sum are copied before they are used");
 }
 
-static bool leaves_are_known(const verifier *v, const bb_tile_stmt *s, const bb_expr *e) {
+static bool leaf_is_known(const verifier *v, const bb_tile_stmt *s, const bb_expr *e) {
   switch (e->op) {
   case BB_X_ARG:
     if (e->index < s->operands) return true;
@@ -160,11 +162,18 @@ static bool leaves_are_known(const verifier *v, const bb_tile_stmt *s, const bb_
     for (uint32_t i = 0; i < v->p->extents; i++)
       if (strcmp(v->p->variable[i], v->p->home->symbol[e->index]) == 0) return true;
     return false;
-  default: break;
+  default: return true;
   }
-  for (uint32_t i = 0; i < bb_expr_op_arity(e->op); i++)
-    if (!leaves_are_known(v, s, e->a[i])) return false;
-  return true;
+}
+
+static bool leaves_are_known(const verifier *v, const bb_tile_stmt *s) {
+  uint32_t count;
+  bool known = true;
+  bb_arena *scratch = bb_scratch(v->p->home->ctx);
+  const bb_expr **node = bb_expr_postorder(scratch, s->expr, &count);
+  for (uint32_t i = 0; i < count && known; i++) known = leaf_is_known(v, s, node[i]);
+  bb_scratch_end(scratch);
+  return known;
 }
 
 static void check_map(verifier *v, const bb_tile_stmt *s) {
@@ -182,7 +191,7 @@ static void check_map(verifier *v, const bb_tile_stmt *s) {
   }
   for (uint32_t i = 0; i < 2; i++)
     breaks(v, s->at[i] && !index_in_scope(v, s->at[i]), "an index uses a variable of another loop");
-  breaks(v, !leaves_are_known(v, s, s->expr),
+  breaks(v, !leaves_are_known(v, s),
          "a coordinate says where the tile lies, a variable is of an enclosing loop");
   if (s->kind == BB_TILE_ANY)
     breaks(v, s->expr->dtype != BB_BOOL || result->dtype != BB_BOOL || result->rows || result->cols,

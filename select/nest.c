@@ -55,12 +55,6 @@ static void release(bb_nest_walker *w, const level *l, uint32_t n, uint32_t at) 
   }
 }
 
-static bool expr_has_coord(const bb_expr *expr) {
-  if (!expr) return false;
-  if (expr->op == BB_X_COORD) return true;
-  return expr_has_coord(expr->a[0]) || expr_has_coord(expr->a[1]) || expr_has_coord(expr->a[2]);
-}
-
 /* A sum of products adds in place: the product itself takes no room and the addition no time. */
 static bool is_summed(const bb_graph *graph, const bb_node *map, bb_value value) {
   bb_use u = bb_first_use(graph, value);
@@ -119,7 +113,7 @@ static void walk_func(bb_nest_walker *w, const level *l, const bb_node *map, uin
   const bb_node *node = l->graph->node[n];
   const bb_item *item = &node->out[0].type->item;
   uint32_t axis[2], depth = tie(w, l, node, axis);
-  uint64_t depends = node->op == BB_OP_ELEMENTWISE && expr_has_coord(node->expr) ? w->chain : 0;
+  uint64_t depends = node->op == BB_OP_ELEMENTWISE && bb_expr_uses_coord(node->expr) ? w->chain : 0;
   for (uint32_t p = 0; p < node->nin; p++) depends |= value_of(l, node->in[p].src)->depends;
   bb_nest_complete_axes(w, item, axis);
   bool dot = node->op == BB_OP_DOT;

@@ -122,7 +122,7 @@ static double cost_of(const counter *c, const bb_tile_stmt *s) {
     double most = s->result == BB_NONE ? 1 : bb_tile_elements(&tile[s->result]);
     for (uint32_t i = 0; i < s->operands; i++)
       most = fmax(most, bb_tile_elements(&tile[s->operand[i]]));
-    return most * bb_expr_cost(s->expr);
+    return most * bb_expr_distinct_cost(c->program->ctx, s->expr);
   }
   case BB_TILE_DOT: {
     const bb_tile *a = &tile[s->operand[0]];
