@@ -7,7 +7,7 @@
  * A list that passes between loops lies in scratch memory; where each of them has one iteration, its blocks are whole
  * lists, and memory is a detour.  Both statements take the same block, and between them nothing writes the tile or the
  * list.  Beyond the list's extent a load has its filling, and a tile what it has: only blocks that are known to lie
- * inside are forwarded.
+ * inside are forwarded.  A tile belongs to one task: outside all loops, and into a parallel one, memory is no detour.
  */
 #include "forward.h"
 
@@ -72,7 +72,7 @@ static void forward(bb_tile_program *p, const bb_tile_stmt *stored, bb_tile_body
     bb_tile_body self = {1, &body->stmt[at]};
     if (bb_tile_writes(s, tile) || stores(&self, stored->view)) return;
     forward(p, stored, &s->body, 0);
-    if (s->loop) forward(p, stored, &s->loop->body, 0);
+    if (s->loop && !s->loop->parallel) forward(p, stored, &s->loop->body, 0);
     if (s->kind == BB_TILE_LOAD && same_block(p, stored, s) &&
         is_like(&p->tile[tile], &p->tile[s->result]))
       replace(p, body, at, tile);
@@ -80,14 +80,14 @@ static void forward(bb_tile_program *p, const bb_tile_stmt *stored, bb_tile_body
   }
 }
 
-static void forward_all(bb_tile_program *p, bb_tile_body *body) {
+static void forward_all(bb_tile_program *p, bb_tile_body *body, bool within) {
   for (uint32_t i = 0; i < body->count; i++) {
     const bb_tile_stmt *s = body->stmt[i];
-    if (s->kind == BB_TILE_STORE && p->view[s->view].scratch &&
+    if (within && s->kind == BB_TILE_STORE && p->view[s->view].scratch &&
         p->tile[s->operand[0]].dtype == p->view[s->view].dtype && is_inside(p, s))
       forward(p, s, body, i + 1);
-    forward_all(p, &body->stmt[i]->body);
-    if (s->loop) forward_all(p, &s->loop->body);
+    forward_all(p, &body->stmt[i]->body, within);
+    if (s->loop) forward_all(p, &s->loop->body, true);
   }
 }
 
@@ -133,6 +133,6 @@ static void drop_unread(bb_tile_program *p, uint32_t *now) {
 }
 
 void bb_tile_forward(bb_tile_program *program, uint32_t *now) {
-  forward_all(program, &program->body);
+  forward_all(program, &program->body, false);
   drop_unread(program, now);
 }

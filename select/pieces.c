@@ -297,12 +297,14 @@ static uint32_t loops_of(uint32_t loops, const bb_node *node) {
 /* Of a value that very many read, so many are looked at. */
 enum { MOST_READERS = 256 };
 
-/* Pieces that read a value alike, in a row: each knows the one before it that runs the same loops. */
+/* Pieces with products or folds that read a value alike, in a row: each knows the one before it that runs the same loops.  What is
+ * only computed element by element costs little more than its loads, and very much of it may be more than a kernel can hold. */
 static void find_twins(bb_pieces *pieces, bb_arena *arena) {
   const bb_graph *g = pieces->flow->graph;
   for (uint32_t k = 0; k < pieces->count; k++) {
     bb_cover_node *cover = &pieces->cover[k];
     uint32_t *twin = NULL, capacity = 0;
+    if (cover->cheap) continue;
     for (uint32_t i = pieces->start[k]; i < pieces->start[k + 1]; i++) {
       const bb_node *node = g->node[pieces->node[i]];
       for (uint32_t p = 0; p < node->nin; p++) {
@@ -311,7 +313,8 @@ static void find_twins(bb_pieces *pieces, bb_arena *arena) {
              u.node != BB_NONE && looked < MOST_READERS; u = bb_next_use(g, u), looked++) {
           uint32_t other = pieces->of[u.node];
           if (other == BB_NONE || other >= k || (last != BB_NONE && other < last)) continue;
-          if (pieces->cover[other].loops == cover->loops) last = other;
+          if (pieces->cover[other].loops == cover->loops && !pieces->cover[other].cheap)
+            last = other;
         }
         bool known = last == BB_NONE || last == pieces->of[node->in[p].src.node];
         for (uint32_t t = 0; t < cover->twins && !known; t++) known = twin[t] == last;
