@@ -95,8 +95,7 @@ static const bb_expr *rebuild_anew(split *s, const bb_expr *e, rebuilt *known, u
   if (lacks && e->cost >= CHEAP && e->args && fits) return narrow(s, e, has);
   const bb_expr *a[3] = {NULL, NULL, NULL};
   for (uint32_t i = 0; i < arity; i++) a[i] = rebuild(s, e->a[i], known, count);
-  if (e->op == BB_X_CAST) return bb_expr_cast(s->b->program, e->dtype, a[0]);
-  return bb_expr_make(s->b->program, e->op, a[0], a[1], a[2]);
+  return bb_expr_rebuild(s->b->program, e, a);
 }
 
 static const bb_expr *rebuild(split *s, const bb_expr *e, rebuilt *known, uint32_t count) {

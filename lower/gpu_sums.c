@@ -43,8 +43,7 @@ static const bb_expr *with(const bb_gpu *g, const bb_expr *x, const bb_expr *par
   if (x == part) return other;
   if (arity == 0) return x;
   for (uint32_t i = 0; i < arity; i++) a[i] = with(g, x->a[i], part, other);
-  if (x->op == BB_X_CAST) return bb_expr_cast(g->p->home, x->dtype, a[0]);
-  return bb_expr_make(g->p->home, x->op, a[0], a[1], a[2]);
+  return bb_expr_rebuild(g->p->home, x, a);
 }
 
 /* A product that sets a tile which one statement reads, and nobody else writes. */
