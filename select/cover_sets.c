@@ -152,10 +152,12 @@ static uint64_t enough_priced(const bb_cover_window *w) {
 }
 
 /* Every way to leave values of the home unstored: twice as many for each value that whoever wants it
- * could compute again.  Where very many kernels were priced, all are stored, or all but one, or none. */
+ * could compute again.  Where very many kernels were priced, and of homes that are regions, all are
+ * stored, or all but one, or none. */
 static void choose_stores(bb_cover_window *w, uint64_t home, bb_near again) {
   uint64_t optional, stored = must_store(w, home, &optional), chosen = optional;
-  if (w->sets->priced >= 2 * enough_priced(w) && size_of(optional) > 2) {
+  bool many = w->sets->priced >= 2 * enough_priced(w) || size_of(home) > w->sets->options.most_nodes;
+  if (many && size_of(optional) > 2) {
     add_choice(w, home, again, (bb_near)(stored | optional) << 64);
     for (uint64_t rest = optional; rest; rest &= rest - 1)
       add_choice(w, home, again, (bb_near)(stored | (optional & ~(rest & -rest))) << 64);

@@ -3,7 +3,7 @@
  *
  * Exporters spell one thing in many ways.  No operator is recognised as a whole: each rule is a
  * piece of algebra on one or two nodes, and the spellings meet at the fixed point.  Why it ends:
- * forward, compose, merge shifts, refold and the slice rules remove a node; negate and reciprocal remove a
+ * forward, gather, compose, merge shifts, refold and the slice rules remove a node; negate and reciprocal remove a
  * subtraction or division; scale, weight scale and outward move a factor towards the outputs or into
  * a constant; slice up moves a slice towards the inputs, join down and join contract a join towards
  * the outputs; turn brings a node closer to the inputs; keep order follows the reductions behind a node,
@@ -20,6 +20,7 @@ static const struct {
 } rules[] = {
     {bb_rule_tidy, BB_REASSOCIATING},
     {bb_rule_forward, BB_EXACT},
+    {bb_rule_gather, BB_EXACT},
     {bb_rule_slice_source, BB_EXACT},
     {bb_rule_slice_slice, BB_EXACT},
     {bb_rule_slice_join, BB_EXACT},

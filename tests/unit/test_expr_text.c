@@ -163,6 +163,7 @@ static void test_same(void **state) {
       "1e-5",
       "1e20",
       "i64(3)",
+      "max(i64(t1),i64(-inf))",
       "bool(1)",
       "-0",
       "inf",
