@@ -32,4 +32,8 @@ const bb_kernel *bb_schedule_warps(bb_program *program, const bb_graph *graph, c
 /* Has a graph a product of f16 or bf16 operands, which is what these schedules are for? */
 bool bb_gpu_has_narrow_product(const bb_graph *graph);
 
+/* Can these schedules be written for sm_90a in one way at least, or has the graph no such product?  What is made is thrown
+ * away, but for some memory of the program (take_gpu.c). */
+bool bb_gpu_takes(bb_program *program, const bb_graph *graph);
+
 #endif

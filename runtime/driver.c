@@ -129,6 +129,12 @@ static void split(bb_program *program, const bb_drive_options *options) {
   }
 }
 
+bb_selection_options bb_drive_asking(const bb_selection_options *given) {
+  bb_selection_options options = *given;
+  if (options.machine && strcmp(options.machine->target, "sm_90a") == 0) options.lowers = bb_gpu_takes;
+  return options;
+}
+
 void bb_drive(bb_program *program, bb_stage goal, const bb_drive_options *options) {
   program->strict = options->strict;
   if (program->stage == BB_STAGE_ARRAY && goal > BB_STAGE_ARRAY) {
@@ -150,10 +156,12 @@ void bb_drive(bb_program *program, bb_stage goal, const bb_drive_options *option
     after(program, "partition", options);
   }
   if (program->stage == BB_STAGE_PARTITION && goal > BB_STAGE_PARTITION) {
-    if (options->select)
-      bb_select(program, options->select);
-    else
+    if (options->select) {
+      bb_selection_options select = bb_drive_asking(options->select);
+      bb_select(program, &select);
+    } else {
       bb_choose(program, options->choose);
+    }
     if (options->fold > BB_FOLD_ROLLING)
       bracket(program, options);
     else if (options->fold == BB_FOLD_CHOSEN)

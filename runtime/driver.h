@@ -24,6 +24,9 @@ typedef struct bb_drive_options {
   void *user;
 } bb_drive_options;
 
+/* The same, asking lowering where the machine is a GPU with units of its own for products. */
+bb_selection_options bb_drive_asking(const bb_selection_options *given);
+
 /* Reads what lies in a file or in memory (bytes != NULL; `path` then is a name for messages): text,
  * which begins with the word `blockbuster`, at whatever stage it was printed, or ONNX, at stage
  * ARRAY.  The program is the caller's (deferred while it is being built).  Fails with IO, INPUT or

@@ -31,6 +31,7 @@ typedef struct bb_price {
 /* One way to run a kernel. */
 typedef struct bb_way {
   uint32_t snapshot; /* BB_NONE: there is no such way */
+  bool threads;      /* plain threads make its products: lowering has nothing else for it */
   uint32_t blocks;   /* block sizes: a dim may have several, for loops that are cut apart */
   struct bb_block_size *block;
   bb_dim *block_dim; /* by block size */

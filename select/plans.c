@@ -7,9 +7,7 @@ static void plan_candidate(bb_quoter *quoter, const bb_candidate *candidate, bb_
   bb_arena *scratch = bb_scratch(quoter->program->ctx);
   bb_flow *flow = bb_flow_create(quoter->program, candidate->graph, scratch);
   bb_pieces *pieces = bb_pieces_create(flow, scratch);
-  bb_quoter_begin(quoter, pieces);
-  bb_cover *cover =
-      bb_cover_solve(scratch, pieces->count, pieces->cover, NULL, bb_quoter_price, quoter);
+  bb_cover *cover = bb_quoter_solve(quoter, pieces, scratch);
   for (uint32_t i = 0; i < cover->kernels; i++)
     if (!pieces->cover[cover->kernel[i].node[0]].group)
       bb_quoter_plan(quoter, &cover->kernel[i], plan);
@@ -77,6 +75,7 @@ double bb_plans_seconds(bb_plans *p, uint32_t plan, const double *symbol) {
     bb_price price = kernel->way.price;
     if (kernel->nest) {
       bb_pricing pricing = bb_pricing_bind(kernel->nest, p->pricer.machine, extents, scratch);
+      pricing.plain |= kernel->way.threads;
       bb_price_tiling(&pricing, &kernel->tiling, true, &price);
     }
     seconds += price.seconds;

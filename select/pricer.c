@@ -41,6 +41,7 @@ typedef struct contest {
   const double *extent; /* by dim */
   bb_arena *scratch;
   bool force;
+  bool threads;        /* the snapshot's products are made by plain threads, whatever they look like */
   bb_way best, second; /* their sizes are in `scratch` */
 } contest;
 
@@ -60,8 +61,11 @@ static void enter(contest *c, const bb_way *way) {
 
 static bb_way describe(const contest *c, uint32_t snapshot, const bb_nest *nest,
                        const bb_tiling *tiling, const bb_price *price) {
-  bb_way way = {
-      .snapshot = snapshot, .loop = tiling->fold, .parts = tiling->split, .price = *price};
+  bb_way way = {.snapshot = snapshot,
+                .threads = c->threads,
+                .loop = tiling->fold,
+                .parts = tiling->split,
+                .price = *price};
   way.fold = tiling->fold == BB_NONE ? BB_NO_DIM : nest->loop[tiling->fold].dim;
   way.map = tiling->fold == BB_NONE ? BB_NONE : nest->loop[tiling->fold].serial;
   way.block = BB_NEW(c->scratch, struct bb_block_size, nest->sizes);
@@ -151,6 +155,7 @@ static void search_nest(contest *c, uint32_t index, const bb_nest *nest, const t
   const double *like = NULL;
   bb_pricer *pricer = c->pricer;
   bb_pricing pricing = bb_pricing_bind(nest, pricer->machine, c->extent, c->scratch);
+  pricing.plain |= c->threads;
   bb_price rolling = search_one(c, index, &pricing, BB_NONE, 1, t, &like);
   if (pricer->rolling || (pricer->plain && rolling.waves >= BUSY)) return;
   for (uint32_t i = 0; i < nest->loops; i++)
@@ -158,13 +163,14 @@ static void search_nest(contest *c, uint32_t index, const bb_nest *nest, const t
 }
 
 /* The same in contests that have no winner yet, or, unless forced, in all. */
-static void search_snapshot(contest *c, uint32_t contests, bool force, uint32_t index,
+static void search_snapshot(contest *c, uint32_t contests, bool force, bool threads, uint32_t index,
                             const bb_snapshot *s, const bb_graph *graph) {
   bb_nest *nest = bb_nest_create(c->pricer->program, graph, c->scratch);
   trail t = {NULL};
   if (nest) t.hint = bb_arena_alloc(c->scratch, (nest->loops + 1) * sizeof *t.hint);
   for (uint32_t i = 0; i < contests; i++) {
     if (force && !c[i].force) continue;
+    c[i].threads = threads;
     if (nest)
       search_nest(&c[i], index, nest, &t);
     else if (force)
@@ -186,7 +192,6 @@ static bb_way keep(const bb_way *way, bb_arena *arena) {
 /* A snapshot with safe exps, or NULL where it cannot have them; nobody is told why, and what is made takes
  * no numbers from the program's. */
 static const bb_graph *safe_form(bb_pricer *pricer, bb_graph *graph) {
-  if (pricer->plain) return graph;
   bb_program *program = pricer->program;
   bb_log_function *log = program->ctx->log;
   uint32_t serial = program->serial;
@@ -195,6 +200,16 @@ static const bb_graph *safe_form(bb_pricer *pricer, bb_graph *graph) {
   program->ctx->log = log;
   program->serial = serial;
   return safe;
+}
+
+/* What counts as what runs, or NULL where nothing does. */
+static const bb_graph *counted_form(bb_pricer *pricer, bb_graph *graph) {
+  return pricer->plain ? graph : safe_form(pricer, graph);
+}
+
+/* Has lowering only plain threads for it?  Unless that is asked for, it is as it looks. */
+static bool is_for_threads(bb_pricer *pricer, const bb_graph *runs) {
+  return pricer->asks && pricer->lowers && !pricer->lowers(pricer->program, runs);
 }
 
 /* One for each point that is asked about. */
@@ -223,8 +238,11 @@ void bb_pricer_choose(bb_pricer *pricer, bb_candidate *kernel, bb_arena *arena) 
     if (force && !by_force(c, pricer->points)) break;
     for (uint32_t i = 0; i < kernel->snapshots; i++) {
       bb_snapshot *s = &kernel->snapshot[i];
-      const bb_graph *safe = safe_form(pricer, s->graph);
-      if (safe || force) search_snapshot(c, pricer->points, force, i, s, safe ? safe : s->graph);
+      const bb_graph *counted = counted_form(pricer, s->graph), *safe = counted;
+      if (!counted && !force) continue;
+      if (pricer->asks && pricer->plain) safe = safe_form(pricer, s->graph);
+      bool threads = is_for_threads(pricer, safe ? safe : s->graph);
+      search_snapshot(c, pricer->points, force, threads, i, s, counted ? counted : s->graph);
     }
   }
   double *seconds = BB_NEW(arena, double, pricer->points);
@@ -267,9 +285,10 @@ void bb_pricer_settle(bb_pricer *pricer, bb_candidate *kernel) {
   bb_snapshot *s = &kernel->snapshot[kernel->chosen];
   const bb_graph *runs = bb_candidate_runs(kernel);
   const bb_nest *nest = bb_nest_create(program, runs, scratch);
+  bool threads = is_for_threads(pricer, runs);
   for (int force = 0; force < 2; force++) {
     if (force && !by_force(c, 1)) break;
-    search_snapshot(c, 1, force, kernel->chosen, s, runs);
+    search_snapshot(c, 1, force, threads, kernel->chosen, s, runs);
   }
   bb_bill *bill = BB_NEW(program->arena, bb_bill, 1);
   *bill = *kernel->bill;
@@ -291,7 +310,7 @@ void bb_pricer_plan(bb_pricer *pricer, const bb_candidate *kernel, bb_plan *plan
   struct bb_planned *planned = &plan->kernel[plan->kernels++];
   *planned = (struct bb_planned){.way = keep(best, plan->arena)};
   bb_graph *graph = kernel->snapshot[best->snapshot].graph;
-  const bb_graph *safe = safe_form(pricer, graph);
+  const bb_graph *safe = counted_form(pricer, graph);
   const bb_nest *nest = bb_nest_create(pricer->program, safe ? safe : graph, plan->arena);
   if (!nest) return;
   planned->nest = nest;

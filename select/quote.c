@@ -9,7 +9,9 @@ typedef struct priced {
   uint32_t words;
   const uint64_t *word;
   double *seconds;    /* by point; NULL: not asked for, but by those who knew */
+  bool lowered;       /* as lowering has it */
   uint32_t selection; /* the last that asked */
+  uint32_t confirmed; /* the last whose cover held it */
   double now;         /* what it got */
 } priced;
 
@@ -28,6 +30,7 @@ bb_quotes *bb_quotes_create(bb_program *program, const bb_selection_options *opt
   *q = (bb_quotes){.program = program, .arena = arena, .points = points};
   q->pricer = bb_pricer_create(program, options->machine, points, symbol, arena);
   q->pricer.rolling = options->rolling;
+  q->pricer.lowers = options->lowers;
   q->keys = bb_keys_create(program, arena);
   q->prices = bb_intern_create(arena, priced_hash, priced_equal);
   const bb_fuse_options *given = options->choose ? options->choose->fuse : NULL;
@@ -74,16 +77,18 @@ void bb_quoter_begin(bb_quoter *quoter, const bb_pieces *pieces) {
   bb_keys_begin(quoter->quotes->keys, pieces);
 }
 
-/* At the points that the pricer is asked about. */
-static void probe(bb_quoter *q, const bb_cover_kernel *kernel, double *seconds, bb_plan *plan) {
+/* At the points that the pricer is asked about; asks: as lowering has it. */
+static void probe(bb_quoter *q, const bb_cover_kernel *kernel, bool asks, double *seconds,
+                  bb_plan *plan) {
   bb_program *program = q->program;
   bb_quotes *quotes = q->quotes;
   bb_arena *scratch = program->levels = bb_scratch(program->ctx);
   bb_probe before = bb_probe_begin(program);
   bb_graph *graph = bb_probe_graph(q->pieces, kernel);
   quotes->pricer.plain = plan == NULL;
+  quotes->pricer.asks = asks;
   bb_choose_probe(program, &quotes->probe, graph, kernel->nodes == 1, scratch, seconds, plan);
-  quotes->pricer.plain = false;
+  quotes->pricer.plain = quotes->pricer.asks = false;
   bb_probe_end(program, before);
   program->levels = program->arena;
   bb_scratch_end(scratch);
@@ -105,13 +110,23 @@ static priced *find(bb_quotes *quotes, const bb_cover_kernel *kernel) {
   return made;
 }
 
-static double price_at_all(bb_quoter *q, const bb_cover_kernel *kernel, priced *entry) {
+static double price_at_all(bb_quoter *q, const bb_cover_kernel *kernel, bool asks, priced *entry) {
   bb_quotes *quotes = q->quotes;
   quotes->pricer.first = 0;
   quotes->pricer.points = quotes->points;
-  entry->seconds = BB_NEW(quotes->arena, double, quotes->points);
-  probe(q, kernel, entry->seconds, NULL);
+  if (!entry->seconds) entry->seconds = BB_NEW(quotes->arena, double, quotes->points);
+  probe(q, kernel, asks, entry->seconds, NULL);
   return entry->seconds[q->point];
+}
+
+/* What an equal selection got here? */
+static bool is_known(const bb_quoter *q) {
+  return q->known && q->answers < q->known->count;
+}
+
+static double answer(bb_quoter *q, double seconds) {
+  BB_GROW(q->arena, q->answer, q->answer_capacity, (size_t)q->answers + 1);
+  return q->answer[q->answers++] = seconds;
 }
 
 double bb_quoter_price(void *user, const bb_cover_kernel *kernel) {
@@ -120,18 +135,48 @@ double bb_quoter_price(void *user, const bb_cover_kernel *kernel) {
   q->met++;
   if (entry->selection == q->number) return entry->now;
   entry->selection = q->number;
+  q->priced++;
   if (entry->seconds)
     entry->now = entry->seconds[q->point];
-  else if (q->known && q->priced < q->known->count)
-    entry->now = q->known->seconds[q->priced];
+  else if (is_known(q))
+    entry->now = q->known->seconds[q->answers];
   else
-    entry->now = price_at_all(q, kernel, entry);
-  BB_GROW(q->arena, q->asked, q->asked_capacity, (size_t)q->priced + 1);
-  return q->asked[q->priced++] = entry->now;
+    entry->now = price_at_all(q, kernel, false, entry);
+  return answer(q, entry->now);
+}
+
+/* Does a kernel of a cover cost something else, as lowering has it? */
+static bool is_mistaken(bb_quoter *q, const bb_cover_kernel *kernel) {
+  priced *entry = find(q->quotes, kernel);
+  if (entry->confirmed == q->number) return false;
+  entry->confirmed = q->number;
+  double looked = entry->now;
+  if (is_known(q)) {
+    entry->now = q->known->seconds[q->answers];
+  } else {
+    if (!entry->lowered) price_at_all(q, kernel, true, entry);
+    entry->lowered = true;
+    entry->now = entry->seconds[q->point];
+  }
+  return answer(q, entry->now) != looked;
+}
+
+bb_cover *bb_quoter_solve(bb_quoter *q, const bb_pieces *pieces, bb_arena *arena) {
+  enum { TURNS = 12 };
+  bb_cover *cover;
+  bool mistaken = true;
+  bb_quoter_begin(q, pieces);
+  for (int turn = 0; turn < TURNS && mistaken; turn++) {
+    cover = bb_cover_solve(arena, pieces->count, pieces->cover, NULL, bb_quoter_price, q);
+    mistaken = false;
+    for (uint32_t i = 0; q->quotes->pricer.lowers && i < cover->kernels; i++)
+      mistaken |= is_mistaken(q, &cover->kernel[i]);
+  }
+  return cover;
 }
 
 void bb_quoter_plan(bb_quoter *quoter, const bb_cover_kernel *kernel, bb_plan *plan) {
   double seconds;
   bb_quoter_pricer(quoter);
-  probe(quoter, kernel, &seconds, plan);
+  probe(quoter, kernel, true, &seconds, plan);
 }

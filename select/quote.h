@@ -35,9 +35,9 @@ typedef struct bb_quoter {
   uint32_t point, number;
   const bb_pieces *pieces;
   uint32_t met, priced;   /* kernels asked for; those that differ in more than names */
-  const bb_prices *known; /* what they were found to cost before, in this order; NULL: nothing */
-  uint32_t asked_capacity;
-  double *asked; /* what they cost */
+  const bb_prices *known; /* the answers of an equal selection before, in this order; NULL: none */
+  uint32_t answers, answer_capacity;
+  double *answer; /* what kernels cost as they look, and of those that a cover holds, as lowering has them */
 } bb_quoter;
 
 /* At options->symbol: by options->quotes, where these have that point. */
@@ -49,6 +49,9 @@ bb_pricer *bb_quoter_pricer(bb_quoter *quoter);
 void bb_quoter_begin(bb_quoter *quoter, const bb_pieces *pieces);
 /* A bb_cover_price; user: a bb_quoter. */
 double bb_quoter_price(void *user, const bb_cover_kernel *kernel);
+/* The cheapest cover of the pieces by kernels that lowering has as they were priced: those of a cover that it has by
+ * plain threads alone are priced anew, and the cover is looked for again, a few times.  In `arena`. */
+bb_cover *bb_quoter_solve(bb_quoter *quoter, const bb_pieces *pieces, bb_arena *arena);
 /* Adds the loop nests that the kernel becomes, each in its cheapest way. */
 void bb_quoter_plan(bb_quoter *quoter, const bb_cover_kernel *kernel, bb_plan *plan);
 

@@ -213,9 +213,7 @@ static void cover_candidate(selector *s, const bb_candidate *candidate, bb_carvi
   bb_spread_widening(candidate->graph);
   bb_flow *flow = bb_flow_create(program, candidate->graph, scratch);
   bb_pieces *pieces = bb_pieces_create(flow, scratch);
-  bb_quoter_begin(s->quoter, pieces);
-  bb_cover *cover =
-      bb_cover_solve(scratch, pieces->count, pieces->cover, NULL, bb_quoter_price, s->quoter);
+  bb_cover *cover = bb_quoter_solve(s->quoter, pieces, scratch);
   s->report.pieces += pieces->count;
   s->report.states += cover->states;
   if (!cover->exact && s->report.exact) s->report.exact = false, s->report.why = cover->why;
@@ -290,20 +288,22 @@ void bb_select(bb_program *program, const bb_selection_options *options) {
   uint32_t searched = s.quoter->quotes->pricer.searches;
   cut_candidates(&s);
   bb_pricer *pricer = bb_quoter_pricer(s.quoter);
+  pricer->asks = true;
   bb_choose_options choose = {.begin = on_begin, .user = &s, .pricer = pricer};
   if (s.given) choose.fuse = s.given->fuse;
   bb_choose(program, &choose);
   for (uint32_t i = 0; i < program->candidates; i++)
     bb_pricer_settle(pricer, &program->candidate[i]);
+  pricer->asks = false;
   finish_bills(&s);
   s.report.searches = pricer->searches - searched;
   s.report.met = s.quoter->met;
   s.report.priced = s.quoter->priced;
   bb_selection_report *report = BB_NEW(program->arena, bb_selection_report, 1);
-  double *asked = BB_NEW(program->arena, double, s.quoter->priced + 1u);
-  if (s.quoter->priced) memcpy(asked, s.quoter->asked, s.quoter->priced * sizeof *asked);
+  double *said = BB_NEW(program->arena, double, s.quoter->answers + 1u);
+  if (s.quoter->answers) memcpy(said, s.quoter->answer, s.quoter->answers * sizeof *said);
   *report = s.report;
-  report->prices = (bb_prices){s.quoter->priced, asked};
+  report->prices = (bb_prices){s.quoter->answers, said};
   program->selection = report;
   bb_scratch_end(scratch);
 }

@@ -56,6 +56,9 @@ typedef struct bb_selection_options {
   const double *symbol;            /* by index, for every symbol: what the extents count as */
   const bb_choose_options *choose; /* as for bb_choose(); NULL: defaults */
   bool rolling;                    /* no fold is split: the caller cuts them all, or none */
+  /* Has lowering a kernel for the machine's own units of products?  Asked of what would run, in this program; a
+   * kernel that it has none for is priced by plain threads.  NULL: it always has. */
+  bool (*lowers)(bb_program *program, const bb_graph *graph);
   /* Of an earlier selection of an equal program by equal options: it asks for the same ones, and
    * takes a small part of the time.  NULL: none. */
   const bb_prices *known;
