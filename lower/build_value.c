@@ -321,6 +321,7 @@ typedef struct each {
 
 enum { MOST_VALUES = 66 };
 
+/* nest.parallel: the loops around are spread, or there are none. */
 static void each_level(bb_build *b, const each *e, bb_nest nest, const bb_build_value *value) {
   const bb_type *type = value[0].type;
   if (type->rank == 0) {
@@ -330,7 +331,7 @@ static void each_level(bb_build *b, const each *e, bb_nest nest, const bb_build_
   bb_dim dim = type->level[0].dim;
   bb_loop_options options = {.block = bb_site_block(&b->sites, nest.tie[0])};
   options.counts = type->level[0].axis == BB_AXIS_NONE && options.block > 1;
-  options.parallel = options.spread = nest.parallel && b->depth == 0;
+  options.parallel = options.spread = nest.parallel;
   if (dim == nest.joined) {
     options.length = nest.length;
     nest.joined = BB_NO_DIM;
@@ -342,6 +343,7 @@ static void each_level(bb_build *b, const each *e, bb_nest nest, const bb_build_
   for (uint32_t i = 0; i < e->count; i++)
     element[i] = bb_value_element(b, e->node, &value[i], 0, loop);
   nest.tie++;
+  nest.parallel &= b->sites.options && b->sites.options->tasks;
   each_level(b, e, nest, element);
   bb_build_end(b, loop, &options);
   b->floor = floor;
@@ -350,7 +352,9 @@ static void each_level(bb_build *b, const each *e, bb_nest nest, const bb_build_
 void bb_each_item(bb_build *b, const bb_node *node, uint32_t count, const bb_build_value *value,
                   const bb_nest *nest, bb_item_function *function, void *user) {
   if (count > MOST_VALUES) bb_build_refuse(b, node, "too many values");
-  each_level(b, &(each){node, function, user, count}, *nest, value);
+  bb_nest first = *nest;
+  first.parallel &= b->depth == 0;
+  each_level(b, &(each){node, function, user, count}, first, value);
 }
 
 static void copy_item(bb_build *b, void *user, uint32_t count, const bb_build_value *item) {

@@ -319,7 +319,7 @@ static void emit(bb_cuda *e, bb_buffer *launch, bb_sm90_launch *plan) {
   bb_tile_program own = bb_tile_part(program, bb_tile_nests_before(program), program->body.count);
   e->p = &own;
   for (uint32_t i = 0; i < program->views; i++)
-    if (program->view[i].rank > 5) bb_cuda_refuse(e, NULL, "more than five axes");
+    if (program->view[i].rank > BB_SM90_RANK) bb_cuda_refuse(e, NULL, "more than five axes");
   bb_cuda_plan(e);
   for (uint32_t i = 0; i < program->views; i++)
     if (program->view[i].scratch && is_argument(e, i) &&

@@ -62,6 +62,8 @@ static void put_power(writer *w, const bb_expr *x) {
     put_named(w, "tl::exp2", x->a[1]);
   else if (bb_expr_is_number(x->a[1], 2))
     put_named(w, "tl::square", x->a[0]);
+  else if (bb_expr_is_number(x->a[1], 3))
+    put_named(w, "tl::cube", x->a[0]);
   else if (bb_expr_is_number(x->a[1], -0.5))
     put_named(w, "rsqrtf", x->a[0]);
   else if (bb_expr_is_number(x->a[1], 0.5))
@@ -197,7 +199,7 @@ static void put(writer *w, const bb_expr *x) {
   case BB_X_TANH: put_tanh(w, x); break;
   case BB_X_SQRT: put_call(w, "sqrtf", x); break;
   case BB_X_LOG: put_call(w, "logf", x); break;
-  case BB_X_ERF: put_call(w, "erff", x); break;
+  case BB_X_ERF: put_call(w, "tl::erf", x); break;
   case BB_X_ABS: put_call(w, integer ? "abs" : "fabsf", x); break;
   case BB_X_ISNAN: put_call(w, "isnan", x); break;
   case BB_X_ISINF: put_call(w, "isinf", x); break;

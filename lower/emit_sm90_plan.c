@@ -289,7 +289,7 @@ static void size_tile(bb_cuda *e, uint32_t i) {
 /* May all columns of a tile be one box? */
 static bool is_folded(const bb_tile_view *view, const bb_tile_range *last, const bb_tile *tile) {
   bb_tile_index extent = view->extent[view->rank - 1], start = last->start;
-  return tile->cols > 64 && view->rank < BB_TILE_RANK && extent->op == BB_X_CONST &&
+  return tile->cols > 64 && view->rank < BB_SM90_RANK && extent->op == BB_X_CONST &&
          (int64_t)extent->number % 64 == 0 && start->op == BB_X_CONST &&
          (int64_t)start->number % 64 == 0;
 }

@@ -44,6 +44,9 @@ void bb_gpu_join(bb_gpu *g);       /* loops of nothing but a loop */
 void bb_gpu_invariants(bb_gpu *g); /* maps alike in every iteration of a loop, before it */
 void bb_gpu_clean(bb_gpu *g);      /* copies, chains of maps, what nobody reads */
 
+/* gpu_axes.c: views of more axes than the copy engine takes, of fewer */
+void bb_gpu_axes(bb_gpu *g);
+
 /* gpu_marks.c: iterations that masks from memory leave nothing to do */
 void bb_gpu_marks(bb_gpu *g);
 void bb_gpu_unmask(bb_gpu *g); /* iterations in which their masks hold everywhere, without them */

@@ -4,6 +4,7 @@
  * what another looks for:
  *
  *   dissolve, join           loops of one iteration, loops of nothing but a loop
+ *   axes                     views of fewer axes
  *   widen                    plain statements in f32
  *   marks                    iterations that masks from memory leave nothing to do, by a nest before the others
  *   clean                    one statement for each value
@@ -32,6 +33,7 @@ static void rewrite(bb_tile_program *tile, const bb_gpu *budget, bool few, bool 
   g.split = split;
   bb_gpu_dissolve(&g);
   bb_gpu_join(&g);
+  bb_gpu_axes(&g);
   bb_tile_widen(tile, g.strict);
   if (!few) bb_gpu_marks(&g);
   bb_gpu_clean(&g);
@@ -252,7 +254,7 @@ static const bb_kernel *with_scratch(bb_arena *arena, const bb_kernel *kernel, u
 static void try_blocks(bb_context *ctx, void *argument) {
   attempt *a = argument;
   (void)ctx;
-  bb_schedule_options options = {.block = a->block, .raw = true, .room = a->room};
+  bb_schedule_options options = {.block = a->block, .raw = true, .tasks = true, .room = a->room};
   const bb_kernel *kernel = bb_schedule(a->program, a->graph, a->name, &options);
   uint32_t views = kernel->tile->views;
   rewrite(kernel->tile, &a->budget, a->few, a->by_group, a->split);

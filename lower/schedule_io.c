@@ -5,6 +5,8 @@
  */
 #include "build.h"
 
+#include <stdlib.h>
+
 /* --- the axes of a type --- */
 
 typedef struct slot {
@@ -94,7 +96,10 @@ static bb_build_value piece_window(bb_build *b, const bb_node *node, const bb_ty
       if (name[k] == BB_SLOT_NONE)
         bb_build_refuse(b, node, "an index over a dim that the value lacks");
     }
-    for (uint32_t k = bb_index_dims(index); k-- > 0;) { /* taps, then places: neighbours last */
+    uint32_t dims = bb_index_dims(index);
+    bool far = dims > 1 && llabs(index->step) > llabs(index->by); /* places lie farther apart than taps */
+    for (uint32_t n = dims; n-- > 0;) { /* neighbours last */
+      uint32_t k = far ? dims - 1 - n : n;
       if (view.rank == BB_TILE_RANK) bb_build_refuse(b, node, "a tensor of too many axes");
       bb_dim dim = bb_index_dim(index, k);
       view.extent[view.rank] =
@@ -137,6 +142,50 @@ static bb_build_value moved(bb_build *b, const bb_build_value *whole, bb_dim joi
   return part;
 }
 
+/* Does `next` lie behind `piece` in memory as it lies along the joined dim?  Elements of an axis, of each all of the one after it. */
+static bool continues(const bb_build *b, const bb_piece *piece, const bb_piece *next, bb_dim joined) {
+  const bb_tensor *t = &b->program->tensor[piece->source];
+  uint32_t axis = BB_NONE;
+  if (next->source != piece->source || next->rank != piece->rank) return false;
+  for (uint32_t i = 0; i < piece->rank; i++) {
+    const bb_index *x = &piece->index[i], *y = &next->index[i];
+    if (x->kind == y->kind && x->dim == y->dim && x->start == y->start && x->step == y->step &&
+        x->tap == y->tap && x->by == y->by)
+      continue;
+    if (axis != BB_NONE || x->kind != BB_INDEX_FIXED || y->kind != BB_INDEX_FIXED) return false;
+    axis = i;
+  }
+  if (axis == BB_NONE || axis + 1 >= piece->rank) return false;
+  const bb_index *along = &piece->index[axis + 1];
+  int64_t extent = bb_extent_value(b->program->dim[t->axis[axis + 1]].extent), taken = piece->length / extent;
+  bool whole = bb_index_over(along, joined) && along->kind != BB_INDEX_WINDOW && extent > 0 &&
+               (along->kind == BB_INDEX_DIM || (along->start == 0 && along->step == 1));
+  return whole && next->length == extent && piece->length % extent == 0 &&
+         next->index[axis].start == piece->index[axis].start + taken;
+}
+
+/* Pieces from number *p on that are one stretch of memory, as one; *p is the last of them. */
+static bb_piece stretch_of(const bb_build *b, const bb_access *access, uint32_t *p) {
+  bb_piece all = access->piece[*p];
+  while (*p + 1 < access->count && continues(b, &all, &access->piece[*p + 1], access->joined))
+    all.length += access->piece[++*p].length;
+  return all;
+}
+
+/* Is a piece worth a round of all threads?  Small ones one thread brings, one after the other. */
+static bool is_worth_threads(const bb_build *b, const bb_type *type, bb_dim joined,
+                             const bb_piece *piece) {
+  const double worth = 1 << 15;
+  double elements = 1;
+  for (uint32_t i = 0; i < type->rank; i++) {
+    bb_dim dim = type->level[i].dim;
+    int64_t extent = bb_extent_value(b->program->dim[dim].extent);
+    if (dim != joined && extent < 0) return true;
+    elements *= (double)(dim == joined ? piece->length : extent);
+  }
+  return elements >= worth;
+}
+
 /* --- inputs --- */
 
 bb_build_value bb_schedule_input(bb_build *b, const bb_node *node, const uint32_t *tie) {
@@ -149,10 +198,11 @@ bb_build_value bb_schedule_input(bb_build *b, const bb_node *node, const uint32_
   }
   bb_build_value whole = bb_value_scratch(b, type, tie);
   for (uint32_t p = 0; p < access->count; p++) { /* in order: a block may reach into the next */
-    const bb_piece *piece = &access->piece[p];
-    bb_build_value from = piece_window(b, node, type, piece, access->joined, false, &covered);
-    bb_build_value to = moved(b, &whole, access->joined, piece->first);
-    bb_nest nest = {tie, false, access->joined, bb_index_number(b, piece->length)};
+    bb_piece piece = stretch_of(b, access, &p);
+    bb_build_value from = piece_window(b, node, type, &piece, access->joined, false, &covered);
+    bb_build_value to = moved(b, &whole, access->joined, piece.first);
+    bb_nest nest = {tie, is_worth_threads(b, type, access->joined, &piece), access->joined,
+                    bb_index_number(b, piece.length)};
     bb_value_copy(b, node, &to, &from, &nest);
   }
   return whole;
@@ -229,20 +279,6 @@ static bool output_part(bb_build *b, const bb_node *node, const bb_type *type, b
   return covered;
 }
 
-/* Is a piece worth a round of all threads?  Small ones one thread brings, one after the other. */
-static bool is_worth_threads(const bb_build *b, const bb_type *type, bb_dim joined,
-                             const bb_piece *piece) {
-  const double worth = 1 << 15;
-  double elements = 1;
-  for (uint32_t i = 0; i < type->rank; i++) {
-    bb_dim dim = type->level[i].dim;
-    int64_t extent = bb_extent_value(b->program->dim[dim].extent);
-    if (dim != joined && extent < 0) return true;
-    elements *= (double)(dim == joined ? piece->length : extent);
-  }
-  return elements >= worth;
-}
-
 bool bb_schedule_joined_copy(bb_build *b, const bb_graph *graph, const uint32_t *tie) {
   if (graph->ninputs != 1 || graph->noutputs != 1 || graph->live != 3) return false;
   const bb_node *in = bb_node_get(graph, graph->input[0]);
@@ -254,14 +290,14 @@ bool bb_schedule_joined_copy(bb_build *b, const bb_graph *graph, const uint32_t 
       !is_copy(graph, made.node) || bb_type_of(graph, made) != type)
     return false;
   for (uint32_t p = 0; p < access->count; p++) {
-    const bb_piece *piece = &access->piece[p];
+    bb_piece piece = stretch_of(b, access, &p);
     bool covered;
     bb_build_value to;
-    if (!output_part(b, out, type, access->joined, piece, &to))
+    if (!output_part(b, out, type, access->joined, &piece, &to))
       bb_build_refuse(b, out, "an output without a place for every element");
-    bb_build_value from = piece_window(b, in, type, piece, access->joined, false, &covered);
-    bb_nest nest = {tie, is_worth_threads(b, type, access->joined, piece), access->joined,
-                    bb_index_number(b, piece->length)};
+    bb_build_value from = piece_window(b, in, type, &piece, access->joined, false, &covered);
+    bb_nest nest = {tie, is_worth_threads(b, type, access->joined, &piece), access->joined,
+                    bb_index_number(b, piece.length)};
     bb_value_copy(b, in, &to, &from, &nest);
   }
   return true;

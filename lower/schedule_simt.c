@@ -3,6 +3,8 @@
 
 #include "emit_c_parts.h"
 #include "gpu.h"
+#include "turn.h"
+#include "vector.h"
 
 #include <string.h>
 
@@ -116,26 +118,30 @@ typedef struct attempt {
   const int64_t *block, *limit;
   const bb_room *room;
   const bb_kernel *kernel;
+  bool turns; /* its rows lie side by side in memory */
 } attempt;
 
 /* Registers hold f32: what is computed from f16 is rounded where it goes to memory or into a product.  Sums of a loop are
  * those of a thread until it ends: threads meet once. */
-static void rewrite(bb_program *program, bb_tile_program *tile) {
+static bool rewrite(bb_program *program, bb_tile_program *tile) {
   bb_gpu g = {.p = tile, .ctx = program->ctx, .strict = program->strict};
   bool narrow = false;
+  bb_tile_vectors(tile);
+  bool turns = bb_tile_turn(tile);
   for (uint32_t t = 0; t < tile->tiles; t++)
     narrow |= tile->tile[t].dtype == BB_F16 || tile->tile[t].dtype == BB_BF16;
   if (narrow) bb_tile_widen(tile, g.strict);
   bb_gpu_partials(&g);
+  return turns;
 }
 
 static void try_blocks(bb_context *ctx, void *argument) {
   attempt *a = argument;
   (void)ctx;
   bb_schedule_options options = {
-      .block = a->block, .limit = a->limit, .alike = true, .room = a->room};
+      .block = a->block, .limit = a->limit, .alike = true, .tasks = true, .room = a->room};
   a->kernel = bb_schedule(a->program, a->graph, a->name, &options);
-  rewrite(a->program, a->kernel->tile);
+  a->turns = rewrite(a->program, a->kernel->tile);
 }
 
 static bool schedules(bb_context *ctx, attempt *a, bool last) {
@@ -252,6 +258,13 @@ static const bb_kernel *by_rows(bb_context *ctx, attempt a, uint32_t processors)
     if (s.row[d] && s.col[d]) return NULL;
   if (s.products || is_small(p, &s)) return NULL;
   a.block = block;
+  size_rows(p, &s, NARROWEST, 1, block);
+  if (!schedules(ctx, &a, false)) return NULL;
+  if (a.turns) {
+    bool *row = s.row;
+    s.row = s.col;
+    s.col = row;
+  }
   int64_t whole = whole_row(p, a.graph, &s);
   for (int64_t wide = whole ? whole : WIDEST; wide >= NARROWEST; wide /= 2)
     for (int64_t rows = whole ? 1 : MOST_ROWS; rows >= 1; rows /= 2) {

@@ -93,6 +93,14 @@ static bool is_for_plain_threads(const bb_pricing *p) {
   return has_loops_in_a_row(p) || has_loop_in_loop(p);
 }
 
+/* Is nothing in blocks, but loops over single elements? */
+static bool is_of_scalars(const bb_nest *nest) {
+  for (uint32_t i = 0; i < nest->terms; i++)
+    for (int a = 0; a < 3; a++)
+      if (nest->term[i].axis[a] != BB_NONE) return false;
+  return true;
+}
+
 bb_pricing bb_pricing_bind(const bb_nest *nest, const bb_machine *machine, const double *extent,
                            bb_arena *arena) {
   bb_pricing p = {nest, machine, BB_NEW(arena, double, nest->sizes),
@@ -101,6 +109,7 @@ bb_pricing bb_pricing_bind(const bb_nest *nest, const bb_machine *machine, const
   for (uint32_t i = 0; i < nest->sizes; i++) p.size_extent[i] = extent[nest->size[i].dim];
   for (uint32_t i = 0; i < nest->loops; i++) p.loop_extent[i] = extent[nest->loop[i].dim];
   p.plain = machine->grain_wide > 0 && is_for_plain_threads(&p);
+  p.scalars = machine->grain_wide > 0 && is_of_scalars(nest);
   return p;
 }
 
@@ -447,6 +456,8 @@ static void add_turns(const point *p, uint32_t phase, pass *first, pass *last) {
   }
 }
 
+enum { SCALARS = 128 }; /* that a block takes at a time, where all are */
+
 static double phase_seconds(const point *p, uint32_t phase, bool lists, bb_price *price,
                             double *work, double *useful, double *longest) {
   const bb_nest *nest = p->nest;
@@ -455,7 +466,8 @@ static double phase_seconds(const point *p, uint32_t phase, bool lists, bb_price
   for (uint32_t i = 0; i < nest->loops; i++)
     if (nest->loop[i].phase == phase && nest->loop[i].grid) instances *= p->turns[i];
   if (splits) parts = least(p->tiling->split, p->turns[p->tiling->fold]);
-  pass first = {.instances = most(1, instances * parts)}, last = {.instances = most(1, instances)};
+  double together = p->pricing->scalars ? SCALARS : 1;
+  pass first = {.instances = most(1, ceil(instances / together) * parts)}, last = {.instances = most(1, instances)};
   for (uint32_t i = 0; i < nest->terms; i++) {
     const bb_nest_term *term = &nest->term[i];
     uint32_t of = term->loop == BB_NONE ? nest->phases - 1 : nest->loop[term->loop].phase;

@@ -21,6 +21,11 @@ typedef struct bb_cut {
  * serials of its nodes.  Fails the context when a cut names no two root nodes. */
 void bb_partition(bb_program *program, uint32_t cuts, const bb_cut *cut);
 
+/* Lays arrays out as products read them, for machines that copy whole rows into a product's memory: constants whose
+ * neighbours are neither in a row nor in a column of a product's blocks are copied at load, into LOCAL tensors, by
+ * candidates of their own; arrays between candidates get another order of axes.  Requires and keeps: stage PARTITION. */
+void bb_lay(bb_program *program);
+
 typedef struct bb_choose_options {
   const bb_fuse_options *fuse; /* NULL: defaults; stop_after counts over all candidates */
   /* Called before a candidate (or, after its first snapshot, a kernel of it) is fused, so that the

@@ -242,6 +242,19 @@ def graphs():
         used = {i for node in places + nodes for i in node.input}
         yield graph_case("places-" + name, places + nodes, joined[0], [f"y{i}" for i in range(outputs)],
                          {k: v for k, v in {**joined[1], **more}.items() if k in used}, symbols={"x": ["B", "S", 3]})
+    # Gathers at the coordinates of their own results: the value itself, turned, or along one axis; and a diagonal, and places one on, which are not.
+    grid = [N("Shape", ["x"], ["b"], start=0, end=1), N("Shape", ["x"], ["s"], start=1, end=2), N("Squeeze", ["b"], ["bn"]), N("Squeeze", ["s"], ["sn"]),
+            N("Range", ["zero", "bn", "one"], ["br"]), N("Range", ["zero", "sn", "one"], ["sr"]),
+            N("Unsqueeze", ["br", "last"], ["rows"]), N("Unsqueeze", ["sr", "first"], ["cols"]), N("Concat", ["b", "s"], ["shape"], axis=0),
+            N("Expand", ["rows", "shape"], ["i2"]), N("Expand", ["cols", "shape"], ["j2"]),
+            N("Unsqueeze", ["i2", "end"], ["i"]), N("Unsqueeze", ["j2", "end"], ["j"]), N("Concat", ["i", "j"], ["ij"], axis=2)]
+    yield graph_case("gather-at-coordinates", grid + [
+        N("GatherND", ["x", "ij"], ["same"]), N("Transpose", ["ij"], ["ji"], perm=[1, 0, 2]), N("GatherND", ["x", "ji"], ["turned"]),
+        N("GatherND", ["x", "j"], ["along"], batch_dims=1), N("Gather", ["x", "sr"], ["cols_of"], axis=1), N("Gather", ["x", "br"], ["rows_of"], axis=0),
+        N("Add", ["same", "along"], ["y0"]), N("Neg", ["turned"], ["y1"]), N("Mul", ["cols_of", "rows_of"], ["y2"]),
+        N("Concat", ["j", "j"], ["jj"], axis=2), N("MatMul", ["x", "x", ], ["square"]), N("GatherND", ["square", "jj"], ["diagonal"]), N("Neg", ["diagonal"], ["y3"]),
+        N("Sub", ["sr", "one"], ["before"]), N("Gather", ["x", "before"], ["y4"], axis=1)], {"x": rand(4, 4)}, [f"y{i}" for i in range(5)],
+        {"zero": np.array(0), "one": np.array(1), "first": np.array([0]), "last": np.array([1]), "end": np.array([2])}, symbols={"x": ["S", "S"]})
     yield graph_case("expand-where", [
         N("Shape", ["x"], ["s"]), N("Equal", ["want", "minus"], ["eq"]), N("Where", ["eq", "s", "want"], ["shape"]),
         N("Expand", ["v", "shape"], ["e"]), N("Add", ["e", "x"], ["y"])], {"x": x, "v": rand(8)}, ["y"],
