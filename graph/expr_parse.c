@@ -109,7 +109,8 @@ static const bb_expr *typed_number(parser *p, bb_dtype dtype, double value, bool
     if (isinf((float)value) && !isinf(value)) fail(p, "a number too large for its type");
     value = (double)(float)value;
   }
-  if ((dtype == BB_I64 || dtype == BB_I32) && !isinf(value)) { /* folds of integers begin at an infinity */
+  if ((dtype == BB_I64 || dtype == BB_I32) &&
+      !isinf(value)) { /* folds of integers begin at an infinity */
     double limit = dtype == BB_I64 ? 9223372036854775808.0 : 2147483648.0;
     if (value != trunc(value) || !(value >= -limit && value < limit))
       fail(p, "a number that its integer type does not hold");

@@ -46,7 +46,8 @@ static void join_axes(const joiner *j) {
   bb_tile_walk(&j->g->p->body, join_use, (void *)j);
   bb_tile_view *view = &j->g->p->view[j->view];
   bb_tile_index a = view->extent[j->outer], b = view->extent[j->inner];
-  view->extent[j->inner] = make(j, BB_X_ADD, make(j, BB_X_MUL, a, j->times), make(j, BB_X_SUB, b, j->times));
+  view->extent[j->inner] =
+      make(j, BB_X_ADD, make(j, BB_X_MUL, a, j->times), make(j, BB_X_SUB, b, j->times));
   view->rank--;
   for (uint32_t i = j->outer; i < view->rank; i++) {
     view->extent[i] = view->extent[i + 1];
@@ -56,7 +57,8 @@ static void join_axes(const joiner *j) {
 
 /* The steps of the inner axis that are one of the outer axis; NULL: no whole number of them, as far as is known. */
 static bb_tile_index times_of(const joiner *j, const bb_tile_view *view) {
-  bb_tile_index outer = view->stride[j->outer], inner = view->stride[j->inner], all = view->extent[j->inner];
+  bb_tile_index outer = view->stride[j->outer], inner = view->stride[j->inner],
+                all = view->extent[j->inner];
   if (outer == make(j, BB_X_MUL, all, inner)) return all;
   if (outer->op != BB_X_CONST || inner->op != BB_X_CONST || inner->number < 1) return NULL;
   double times = outer->number / inner->number;
@@ -81,6 +83,7 @@ void bb_gpu_axes(bb_gpu *g) {
   for (uint32_t v = 0; v < g->p->views; v++) {
     joiner j = {.g = g, .view = v};
     bb_tile_view *view = &g->p->view[v];
-    while (view->strided && !view->scratch && view->rank > BB_SM90_RANK && find_pair(&j)) join_axes(&j);
+    while (view->strided && !view->scratch && view->rank > BB_SM90_RANK && find_pair(&j))
+      join_axes(&j);
   }
 }

@@ -29,7 +29,8 @@ typedef struct bb_schedule_options {
   const int64_t *limit; /* per dim: the same; 0, or NULL: any size */
   bool raw;   /* for passes behind this one: expressions stay whole, and masks cut no loop */
   bool alike; /* loops are spread whose iterations make some values alike: each makes them again */
-  bool tasks; /* copies of whole values are spread over all of their loops: there are many processors */
+  bool
+      tasks; /* copies of whole values are spread over all of their loops: there are many processors */
   uint32_t
       strips; /* not 0: for vectors of so many bytes, by an emitter that works off blocks between
                     * products in strips, if they are large (emit_c.h) */

@@ -97,8 +97,9 @@ static bb_build_value piece_window(bb_build *b, const bb_node *node, const bb_ty
         bb_build_refuse(b, node, "an index over a dim that the value lacks");
     }
     uint32_t dims = bb_index_dims(index);
-    bool far = dims > 1 && llabs(index->step) > llabs(index->by); /* places lie farther apart than taps */
-    for (uint32_t n = dims; n-- > 0;) { /* neighbours last */
+    bool far =
+        dims > 1 && llabs(index->step) > llabs(index->by); /* places lie farther apart than taps */
+    for (uint32_t n = dims; n-- > 0;) {                    /* neighbours last */
       uint32_t k = far ? dims - 1 - n : n;
       if (view.rank == BB_TILE_RANK) bb_build_refuse(b, node, "a tensor of too many axes");
       bb_dim dim = bb_index_dim(index, k);
@@ -143,7 +144,8 @@ static bb_build_value moved(bb_build *b, const bb_build_value *whole, bb_dim joi
 }
 
 /* Does `next` lie behind `piece` in memory as it lies along the joined dim?  Elements of an axis, of each all of the one after it. */
-static bool continues(const bb_build *b, const bb_piece *piece, const bb_piece *next, bb_dim joined) {
+static bool continues(const bb_build *b, const bb_piece *piece, const bb_piece *next,
+                      bb_dim joined) {
   const bb_tensor *t = &b->program->tensor[piece->source];
   uint32_t axis = BB_NONE;
   if (next->source != piece->source || next->rank != piece->rank) return false;
@@ -157,7 +159,8 @@ static bool continues(const bb_build *b, const bb_piece *piece, const bb_piece *
   }
   if (axis == BB_NONE || axis + 1 >= piece->rank) return false;
   const bb_index *along = &piece->index[axis + 1];
-  int64_t extent = bb_extent_value(b->program->dim[t->axis[axis + 1]].extent), taken = piece->length / extent;
+  int64_t extent = bb_extent_value(b->program->dim[t->axis[axis + 1]].extent),
+          taken = piece->length / extent;
   bool whole = bb_index_over(along, joined) && along->kind != BB_INDEX_WINDOW && extent > 0 &&
                (along->kind == BB_INDEX_DIM || (along->start == 0 && along->step == 1));
   return whole && next->length == extent && piece->length % extent == 0 &&

@@ -7,8 +7,8 @@
 
 typedef struct turning {
   bb_tile_program *p;
-  bool good;            /* only loads, maps and stores */
-  uint32_t rows, cols;  /* loads and stores of blocks whose rows, whose columns lie side by side */
+  bool good;             /* only loads, maps and stores */
+  uint32_t rows, cols;   /* loads and stores of blocks whose rows, whose columns lie side by side */
   const uint32_t *nests; /* by tile: how many nests use it */
 } turning;
 
@@ -20,7 +20,8 @@ static void look_at(turning *t, const bb_tile_body *body) {
   for (uint32_t i = 0; i < body->count; i++) {
     const bb_tile_stmt *s = body->stmt[i];
     bool known = s->kind == BB_TILE_LOOP || s->kind == BB_TILE_MAP || is_memory(s);
-    t->good &= known && !(s->loop && s->loop->merge) && (s->result == BB_NONE || t->nests[s->result] == 1);
+    t->good &=
+        known && !(s->loop && s->loop->merge) && (s->result == BB_NONE || t->nests[s->result] == 1);
     for (uint32_t k = 0; k < s->operands; k++) t->good &= t->nests[s->operand[k]] == 1;
     if (s->loop) look_at(t, &s->loop->body);
     if (!is_memory(s)) continue;
@@ -83,7 +84,8 @@ static void count_uses(const bb_tile_body *body, uint32_t nest, uint32_t *last, 
 
 bool bb_tile_turn(bb_tile_program *p) {
   bb_arena *scratch = bb_scratch(p->home->ctx);
-  uint32_t *last = BB_NEW(scratch, uint32_t, p->tiles + 1), *nests = BB_NEW(scratch, uint32_t, p->tiles + 1);
+  uint32_t *last = BB_NEW(scratch, uint32_t, p->tiles + 1),
+           *nests = BB_NEW(scratch, uint32_t, p->tiles + 1);
   bool *turned = BB_NEW(scratch, bool, p->tiles + 1), last_turns = false;
   for (uint32_t i = 0; i < p->body.count; i++)
     count_uses(&(bb_tile_body){1, p->body.stmt + i}, i + 1, last, nests);

@@ -56,8 +56,9 @@ static bool can_be_vector(const vectors *v, const bb_tile_stmt *s, const bool *m
 }
 
 static bool is_plain(const bb_tile_loop *l) {
-  return l->parallel && l->spread == BB_SPREAD_GRID && !l->merge && l->stretches == 1 && !l->persistent &&
-         l->stretch[0].to && bb_expr_is_number(l->stretch[0].from, 0) && bb_expr_is_number(l->step, 1);
+  return l->parallel && l->spread == BB_SPREAD_GRID && !l->merge && l->stretches == 1 &&
+         !l->persistent && l->stretch[0].to && bb_expr_is_number(l->stretch[0].from, 0) &&
+         bb_expr_is_number(l->step, 1);
 }
 
 /* Only loads, maps and stores of scalars, and what is stored a map has made. */
@@ -99,7 +100,8 @@ static void make_vector(vectors *v, bb_tile_stmt *s) {
       s->at[1] = bb_expr_arg(v->p->home, BB_I64, v->variable);
     s->expr = bb_expr_map_leaves(v->p->home, s->expr, column, v);
   }
-  if (s->kind == BB_TILE_MAP || (s->kind == BB_TILE_LOAD && axis != BB_NONE)) s->result = vector_of(v, s->result);
+  if (s->kind == BB_TILE_MAP || (s->kind == BB_TILE_LOAD && axis != BB_NONE))
+    s->result = vector_of(v, s->result);
 }
 
 static uint32_t columns_of(bb_tile_index to) {

@@ -156,7 +156,8 @@ static uint64_t enough_priced(const bb_cover_window *w) {
  * stored, or all but one, or none. */
 static void choose_stores(bb_cover_window *w, uint64_t home, bb_near again) {
   uint64_t optional, stored = must_store(w, home, &optional), chosen = optional;
-  bool many = w->sets->priced >= 2 * enough_priced(w) || size_of(home) > w->sets->options.most_nodes;
+  bool many =
+      w->sets->priced >= 2 * enough_priced(w) || size_of(home) > w->sets->options.most_nodes;
   if (many && size_of(optional) > 2) {
     add_choice(w, home, again, (bb_near)(stored | optional) << 64);
     for (uint64_t rest = optional; rest; rest &= rest - 1)

@@ -29,7 +29,8 @@ typedef struct layer {
 
 static bb_axis axis_over(const bb_type *type, bb_dim dim) {
   for (uint32_t i = 0; i < type->rank; i++)
-    if (type->level[i].dim == dim && type->level[i].axis != BB_AXIS_NONE) return type->level[i].axis;
+    if (type->level[i].dim == dim && type->level[i].axis != BB_AXIS_NONE)
+      return type->level[i].axis;
   return BB_AXIS_NONE;
 }
 
@@ -59,7 +60,8 @@ static bool has_product(const bb_graph *graph) {
 
 static const bb_access *whole(const layer *l, const bb_type *type, uint32_t tensor) {
   bb_index *index = BB_NEW(l->scratch, bb_index, type->rank);
-  for (uint32_t i = 0; i < type->rank; i++) index[i] = (bb_index){BB_INDEX_DIM, type->level[i].dim, 0, 1};
+  for (uint32_t i = 0; i < type->rank; i++)
+    index[i] = (bb_index){BB_INDEX_DIM, type->level[i].dim, 0, 1};
   bb_piece piece = {.source = tensor, .rank = type->rank, .index = index};
   return bb_access_make(l->program, &(bb_access){.joined = BB_NO_DIM, .count = 1, .piece = &piece});
 }
@@ -116,10 +118,11 @@ static uint32_t lay(layer *l, const bb_node *input) {
   uint32_t tensor = add_tensor(l, type);
   BB_GROW(program->arena, made->candidate, made->candidate_capacity, (size_t)made->candidates + 1);
   BB_GROW(program->arena, made->step, made->step_capacity, (size_t)made->steps + 1);
-  made->candidate[made->candidates] = (bb_candidate){.name = bb_arena_printf(program->arena, "c%u", made->candidates),
-                                                     .once = true,
-                                                     .graph = copying(l, input, tensor),
-                                                     .chosen = BB_NONE};
+  made->candidate[made->candidates] =
+      (bb_candidate){.name = bb_arena_printf(program->arena, "c%u", made->candidates),
+                     .once = true,
+                     .graph = copying(l, input, tensor),
+                     .chosen = BB_NONE};
   made->step[made->steps++] =
       (bb_step){.candidate = made->candidates, .name = made->candidate[made->candidates].name};
   made->candidates++;
@@ -146,7 +149,8 @@ static void follow(layer *l) {
   bb_carving *made = &l->made;
   uint32_t first = made->candidates;
   for (uint32_t i = 0; i < program->candidates; i++) {
-    BB_GROW(program->arena, made->candidate, made->candidate_capacity, (size_t)made->candidates + 1);
+    BB_GROW(program->arena, made->candidate, made->candidate_capacity,
+            (size_t)made->candidates + 1);
     bb_candidate *candidate = &made->candidate[made->candidates];
     *candidate = program->candidate[i];
     candidate->name = bb_arena_printf(program->arena, "c%u", made->candidates++);
@@ -185,7 +189,8 @@ static uint32_t lines_of(const order *o, const bb_node *input) {
   for (uint32_t a = tensor->axes; a-- > 0;) {
     const bb_index *index = &piece->index[a];
     bool along = index->kind == BB_INDEX_DIM || (index->kind == BB_INDEX_RANGE && index->step == 1);
-    if (along && axis_over(input->out[0].type, index->dim) != BB_AXIS_NONE && is_line(o, tensor, a)) return a;
+    if (along && axis_over(input->out[0].type, index->dim) != BB_AXIS_NONE && is_line(o, tensor, a))
+      return a;
   }
   return BB_NONE;
 }
@@ -233,7 +238,8 @@ static void look_at_copy(order *o, const bb_graph *graph) {
         const bb_tensor *from = &o->program->tensor[piece->source];
         if (o->fixed[piece->source] || o->last[piece->source] != BB_NONE) continue;
         for (uint32_t a = 0; a < piece->rank; a++)
-          if (piece->index[a].kind == BB_INDEX_DIM && piece->index[a].dim == dim && is_line(o, from, a))
+          if (piece->index[a].kind == BB_INDEX_DIM && piece->index[a].dim == dim &&
+              is_line(o, from, a))
             o->last[piece->source] = a;
       }
     }
@@ -263,7 +269,8 @@ static void find_fixed(order *o) {
       const bb_node *node = bb_node_get(graph, n);
       if (!node->access) o->fixed[node->tensor] = true;
       for (uint32_t p = 0; node->access && p < node->access->count; p++)
-        if (reads_dim_twice(&node->access->piece[p])) o->fixed[node->access->piece[p].source] = true;
+        if (reads_dim_twice(&node->access->piece[p]))
+          o->fixed[node->access->piece[p].source] = true;
     }
   }
 }
@@ -313,16 +320,19 @@ static void lay_locals(bb_program *program, bb_arena *scratch) {
   for (uint32_t c = 0; c < program->candidates; c++) {
     const bb_graph *graph = program->candidate[c].graph;
     if (!has_product(graph)) continue;
-    for (uint32_t i = 0; i < graph->ninputs; i++) look_at_product(&o, bb_node_get(graph, graph->input[i]));
+    for (uint32_t i = 0; i < graph->ninputs; i++)
+      look_at_product(&o, bb_node_get(graph, graph->input[i]));
   }
   for (uint32_t c = program->candidates; c-- > 0;)
     if (is_pointwise(program->candidate[c].graph)) look_at_copy(&o, program->candidate[c].graph);
   for (uint32_t c = 0; c < program->candidates; c++) {
     bb_graph *graph = program->candidate[c].graph;
     for (uint32_t i = 0; i < graph->ninputs; i++)
-      if (graph->node[graph->input[i]]->access) turn_access(&o, program, scratch, graph->node[graph->input[i]]);
+      if (graph->node[graph->input[i]]->access)
+        turn_access(&o, program, scratch, graph->node[graph->input[i]]);
     for (uint32_t i = 0; i < graph->noutputs; i++)
-      if (graph->node[graph->output[i]]->access) turn_access(&o, program, scratch, graph->node[graph->output[i]]);
+      if (graph->node[graph->output[i]]->access)
+        turn_access(&o, program, scratch, graph->node[graph->output[i]]);
   }
   for (uint32_t t = 0; t < o.tensors; t++)
     if (o.last[t] != BB_NONE) turn_tensor(program, &program->tensor[t], o.last[t]);

@@ -467,7 +467,8 @@ static double phase_seconds(const point *p, uint32_t phase, bool lists, bb_price
     if (nest->loop[i].phase == phase && nest->loop[i].grid) instances *= p->turns[i];
   if (splits) parts = least(p->tiling->split, p->turns[p->tiling->fold]);
   double together = p->pricing->scalars ? SCALARS : 1;
-  pass first = {.instances = most(1, ceil(instances / together) * parts)}, last = {.instances = most(1, instances)};
+  pass first = {.instances = most(1, ceil(instances / together) * parts)},
+       last = {.instances = most(1, instances)};
   for (uint32_t i = 0; i < nest->terms; i++) {
     const bb_nest_term *term = &nest->term[i];
     uint32_t of = term->loop == BB_NONE ? nest->phases - 1 : nest->loop[term->loop].phase;

@@ -41,7 +41,7 @@ typedef struct contest {
   const double *extent; /* by dim */
   bb_arena *scratch;
   bool force;
-  bool threads;        /* the snapshot's products are made by plain threads, whatever they look like */
+  bool threads; /* the snapshot's products are made by plain threads, whatever they look like */
   bb_way best, second; /* their sizes are in `scratch` */
 } contest;
 

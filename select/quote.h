@@ -37,7 +37,8 @@ typedef struct bb_quoter {
   uint32_t met, priced;   /* kernels asked for; those that differ in more than names */
   const bb_prices *known; /* the answers of an equal selection before, in this order; NULL: none */
   uint32_t answers, answer_capacity;
-  double *answer; /* what kernels cost as they look, and of those that a cover holds, as lowering has them */
+  double *
+      answer; /* what kernels cost as they look, and of those that a cover holds, as lowering has them */
 } bb_quoter;
 
 /* At options->symbol: by options->quotes, where these have that point. */

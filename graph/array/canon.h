@@ -78,7 +78,7 @@ void bb_canon_inline(bb_canon *c, uint32_t at, uint32_t slot);
 typedef bool bb_canon_rule(bb_canon *c, uint32_t node);
 
 bb_canon_rule bb_rule_tidy, bb_rule_forward, bb_rule_compose, bb_rule_negate, bb_rule_reciprocal,
-    bb_rule_outward; /* canon_elementwise.c */
+    bb_rule_outward;          /* canon_elementwise.c */
 bb_canon_rule bb_rule_gather; /* canon_gather.c */
 bb_canon_rule bb_rule_scale, bb_rule_scale_form, bb_rule_weight_scale, bb_rule_weight_shift,
     bb_rule_merge_shifts, bb_rule_moments;                    /* canon_linear.c */

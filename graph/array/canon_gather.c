@@ -104,7 +104,8 @@ static bool place(bb_canon *c, uint32_t at, const gather *g, uint32_t a, uint32_
 
 static bool can_unite(bb_ix *ix, uint32_t a, uint32_t b) {
   uint32_t p = bb_ix_find(ix, a), q = bb_ix_find(ix, b);
-  return p == q || (ix->dim[p].parts == 0 && ix->dim[q].parts == 0 && ix->dim[p].extent == ix->dim[q].extent);
+  return p == q ||
+         (ix->dim[p].parts == 0 && ix->dim[q].parts == 0 && ix->dim[p].extent == ix->dim[q].extent);
 }
 
 bool bb_rule_gather(bb_canon *c, uint32_t at) {
@@ -127,7 +128,8 @@ bool bb_rule_gather(bb_canon *c, uint32_t at) {
     map[a] = storage_of(g.out, axis[axis_of(g.x, node->in[0].index[a])]);
     if (!can_unite(c->ix, c->ix->value[x].dim[a], c->ix->value[y].dim[map[a]])) return false;
   }
-  for (uint32_t a = 0; a < rank; a++) bb_ix_unite(c->ix, c->ix->value[x].dim[a], c->ix->value[y].dim[map[a]]);
+  for (uint32_t a = 0; a < rank; a++)
+    bb_ix_unite(c->ix, c->ix->value[x].dim[a], c->ix->value[y].dim[map[a]]);
   bb_canon_replace(c, y, x, map, BB_NONE);
   return true;
 }
