@@ -159,12 +159,14 @@ static bool continues(const bb_build *b, const bb_piece *piece, const bb_piece *
   }
   if (axis == BB_NONE || axis + 1 >= piece->rank) return false;
   const bb_index *along = &piece->index[axis + 1];
-  int64_t extent = bb_extent_value(b->program->dim[t->axis[axis + 1]].extent),
-          taken = piece->length / extent;
+  const bb_schedule_options *options = b->sites.options;
+  const bb_room *room = options && options->room ? &options->room[piece->source] : NULL;
+  if (room && room->given && room->axis == axis + 1) return false;
+  int64_t extent = bb_extent_value(b->program->dim[t->axis[axis + 1]].extent);
   bool whole = bb_index_over(along, joined) && along->kind != BB_INDEX_WINDOW && extent > 0 &&
                (along->kind == BB_INDEX_DIM || (along->start == 0 && along->step == 1));
   return whole && next->length == extent && piece->length % extent == 0 &&
-         next->index[axis].start == piece->index[axis].start + taken;
+         next->index[axis].start == piece->index[axis].start + piece->length / extent;
 }
 
 /* Pieces from number *p on that are one stretch of memory, as one; *p is the last of them. */

@@ -34,6 +34,13 @@ static bb_axis axis_over(const bb_type *type, bb_dim dim) {
   return BB_AXIS_NONE;
 }
 
+static bool has_dim_twice(const bb_type *type) {
+  for (uint32_t i = 0; i < type->rank; i++)
+    for (uint32_t k = 0; k < i; k++)
+      if (type->level[i].dim == type->level[k].dim) return true;
+  return false;
+}
+
 /* A block of a constant whose neighbours in memory are neither in a row nor in a column of it? */
 static bool is_across(const bb_program *program, const bb_node *input) {
   const bb_tensor *tensor = &program->tensor[input->tensor];
@@ -42,6 +49,7 @@ static bool is_across(const bb_program *program, const bb_node *input) {
   bool block = type->item.row != BB_NO_DIM && type->item.col != BB_NO_DIM;
   if (!block || !access || access->joined != BB_NO_DIM || tensor->axes == 0) return false;
   if (tensor->role != BB_TENSOR_CONSTANT && !tensor->once) return false;
+  if (has_dim_twice(type)) return false;
   const bb_index *last = &access->piece[0].index[tensor->axes - 1];
   if (last->kind == BB_INDEX_WINDOW) return false;
   return last->kind == BB_INDEX_FIXED || axis_over(type, last->dim) == BB_AXIS_NONE;
@@ -58,21 +66,29 @@ static bool has_product(const bb_graph *graph) {
 
 /* --- the copy --- */
 
+/* The dims of the levels: enumerated ones, then the rows', then the columns'. */
+static bb_dim *dims_of(const layer *l, const bb_type *type) {
+  static const bb_axis axes[] = {BB_AXIS_NONE, BB_AXIS_ROW, BB_AXIS_COL};
+  bb_dim *dim = BB_NEW(l->scratch, bb_dim, type->rank);
+  uint32_t count = 0;
+  for (int a = 0; a < 3; a++)
+    for (uint32_t i = 0; i < type->rank; i++)
+      if (type->level[i].axis == axes[a]) dim[count++] = type->level[i].dim;
+  return dim;
+}
+
 static const bb_access *whole(const layer *l, const bb_type *type, uint32_t tensor) {
+  const bb_dim *dim = dims_of(l, type);
   bb_index *index = BB_NEW(l->scratch, bb_index, type->rank);
-  for (uint32_t i = 0; i < type->rank; i++)
-    index[i] = (bb_index){BB_INDEX_DIM, type->level[i].dim, 0, 1};
+  for (uint32_t i = 0; i < type->rank; i++) index[i] = (bb_index){BB_INDEX_DIM, dim[i], 0, 1};
   bb_piece piece = {.source = tensor, .rank = type->rank, .index = index};
   return bb_access_make(l->program, &(bb_access){.joined = BB_NO_DIM, .count = 1, .piece = &piece});
 }
 
 static uint32_t add_tensor(layer *l, const bb_type *type) {
-  bb_dim *axis = BB_NEW(l->scratch, bb_dim, type->rank);
+  const bb_dim *axis = dims_of(l, type);
   const bb_extent **shape = BB_NEW(l->scratch, const bb_extent *, type->rank);
-  for (uint32_t i = 0; i < type->rank; i++) {
-    axis[i] = type->level[i].dim;
-    shape[i] = bb_dim_get(l->program, axis[i])->extent;
-  }
+  for (uint32_t i = 0; i < type->rank; i++) shape[i] = bb_dim_get(l->program, axis[i])->extent;
   bb_tensor tensor = {.name = bb_arena_printf(l->scratch, "T%u", ++l->made.locals),
                       .dtype = type->item.dtype,
                       .role = BB_TENSOR_LOCAL,
