@@ -136,6 +136,10 @@ void bb_fail(bb_context *ctx, bb_status status, const char *format, ...) {
   unwind(ctx, status);
 }
 
+void bb_fail_again(bb_context *ctx, bb_status status) {
+  unwind(ctx, status);
+}
+
 void bb_log(bb_context *ctx, bb_log_level level, const char *format, ...) {
   if (!ctx->log) return;
   char text[1024]; /* a log line is cut, never an error message */

@@ -25,6 +25,8 @@ bb_status bb_protect(bb_context *ctx, bb_body *body, void *argument);
 /* Sets the context's message and unwinds.  Never returns. */
 _Noreturn void bb_fail(bb_context *ctx, bb_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+/* Once more, with the message that is there: what failed under a bb_protect() of its own is its caller's failure, too. */
+_Noreturn void bb_fail_again(bb_context *ctx, bb_status status);
 
 /* A line for the caller's log function; nothing where there is none. */
 void bb_log(bb_context *ctx, bb_log_level level, const char *format, ...)

@@ -299,7 +299,8 @@ const bb_kernel *bb_schedule_gpu(bb_program *program, const bb_graph *graph, con
       status = bb_protect(ctx, try_blocks, &a);
       if (status == BB_OK) return a.kernel;
       if (!why || status != BB_ERROR_UNSUPPORTED)
-        why = bb_arena_text(program->arena, ctx->message, strlen(ctx->message));
+        why =
+            bb_arena_text(program->arena, bb_context_message(ctx), strlen(bb_context_message(ctx)));
       ctx->status = BB_OK;
       if (status != BB_ERROR_UNSUPPORTED) bb_fail(ctx, status, "%s", why);
     }
@@ -346,7 +347,7 @@ const bb_kernel *bb_schedule_gpu_way(bb_program *program, const bb_graph *graph,
   if (a.few) {
     bb_status status = try_few(ctx, &a, &u, s, size);
     if (status == BB_OK) return a.kernel;
-    bb_fail(ctx, status, "%s", bb_arena_text(program->arena, ctx->message, strlen(ctx->message)));
+    bb_fail_again(ctx, status);
   }
   size_blocks(program, &u, s, NULL, false, GRAIN, size);
   try_blocks(ctx, &a);
@@ -377,7 +378,7 @@ const bb_kernel *bb_schedule_warps(bb_program *program, const bb_graph *graph, c
     status = bb_protect(ctx, try_blocks, &a);
     if (status == BB_OK) return a.kernel;
     if (!why || status != BB_ERROR_UNSUPPORTED)
-      why = bb_arena_text(program->arena, ctx->message, strlen(ctx->message));
+      why = bb_arena_text(program->arena, bb_context_message(ctx), strlen(bb_context_message(ctx)));
     ctx->status = BB_OK;
     if (status != BB_ERROR_UNSUPPORTED) break;
   }

@@ -147,9 +147,7 @@ static void try_blocks(bb_context *ctx, void *argument) {
 static bool schedules(bb_context *ctx, attempt *a, bool last) {
   bb_status status = bb_protect(ctx, try_blocks, a);
   if (status == BB_OK) return true;
-  if (status != BB_ERROR_UNSUPPORTED || last)
-    bb_fail(ctx, status, "%s",
-            bb_arena_text(a->program->arena, ctx->message, strlen(ctx->message)));
+  if (status != BB_ERROR_UNSUPPORTED || last) bb_fail_again(ctx, status);
   ctx->status = BB_OK;
   return false;
 }

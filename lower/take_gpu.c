@@ -6,8 +6,6 @@
 #include "emit.h"
 #include "schedule_gpu.h"
 
-#include <string.h>
-
 typedef struct trial {
   bb_program *program;
   const bb_graph *graph;
@@ -31,8 +29,7 @@ bool bb_gpu_takes(bb_program *program, const bb_graph *graph) {
   for (; t.way < BB_GPU_WAYS; t.way++) {
     bb_status status = bb_protect(ctx, try_way, &t);
     if (status == BB_OK) return true;
-    if (status != BB_ERROR_UNSUPPORTED)
-      bb_fail(ctx, status, "%s", bb_arena_text(program->arena, ctx->message, strlen(ctx->message)));
+    if (status != BB_ERROR_UNSUPPORTED) bb_fail_again(ctx, status);
     ctx->status = BB_OK;
   }
   return false;

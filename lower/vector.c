@@ -102,6 +102,8 @@ static void make_vector(vectors *v, bb_tile_stmt *s) {
   }
   if (s->kind == BB_TILE_MAP || (s->kind == BB_TILE_LOAD && axis != BB_NONE))
     s->result = vector_of(v, s->result);
+  else if (s->kind == BB_TILE_LOAD)
+    v->vector[s->result] = BB_NONE;
 }
 
 static uint32_t columns_of(bb_tile_index to) {
@@ -123,10 +125,14 @@ static void make_vectors(bb_tile_program *p, const nest *n, const bb_tile_body *
   for (uint32_t k = n->loops; k-- > 0;) {
     bb_tile_loop *l = n->loop[k];
     vectors v = {.p = p, .variable = l->variable, .to = l->stretch[0].to};
-    if (!is_for_vectors(&v, body, scratch)) continue;
+    bool inside = false; /* another loop's end depends on it */
+    for (uint32_t i = k + 1; i < n->loops; i++)
+      inside |= bb_expr_uses_arg(n->loop[i]->stretch[0].to, v.variable);
+    if (inside || !is_for_vectors(&v, body, scratch)) continue;
     v.cols = columns_of(v.to);
-    v.vector = BB_NEW(scratch, uint32_t, 2 * p->tiles);
-    for (uint32_t t = 0; t < 2 * p->tiles; t++) v.vector[t] = BB_NONE;
+    uint32_t tiles = p->tiles;
+    v.vector = BB_NEW(scratch, uint32_t, tiles);
+    for (uint32_t t = 0; t < tiles; t++) v.vector[t] = BB_NONE;
     for (uint32_t i = 0; i < body->count; i++) make_vector(&v, body->stmt[i]);
     l->step = bb_expr_const(p->home, BB_I64, v.cols);
     break;

@@ -50,8 +50,9 @@ static bool is_across(const bb_program *program, const bb_node *input) {
   if (!block || !access || access->joined != BB_NO_DIM || tensor->axes == 0) return false;
   if (tensor->role != BB_TENSOR_CONSTANT && !tensor->once) return false;
   if (has_dim_twice(type)) return false;
+  for (uint32_t a = 0; a < tensor->axes; a++) /* what windows see is several times what is there */
+    if (access->piece[0].index[a].kind == BB_INDEX_WINDOW) return false;
   const bb_index *last = &access->piece[0].index[tensor->axes - 1];
-  if (last->kind == BB_INDEX_WINDOW) return false;
   return last->kind == BB_INDEX_FIXED || axis_over(type, last->dim) == BB_AXIS_NONE;
 }
 
@@ -133,14 +134,11 @@ static uint32_t lay(layer *l, const bb_node *input) {
   bb_program *program = l->program;
   uint32_t tensor = add_tensor(l, type);
   BB_GROW(program->arena, made->candidate, made->candidate_capacity, (size_t)made->candidates + 1);
-  BB_GROW(program->arena, made->step, made->step_capacity, (size_t)made->steps + 1);
   made->candidate[made->candidates] =
       (bb_candidate){.name = bb_arena_printf(program->arena, "c%u", made->candidates),
                      .once = true,
                      .graph = copying(l, input, tensor),
                      .chosen = BB_NONE};
-  made->step[made->steps++] =
-      (bb_step){.candidate = made->candidates, .name = made->candidate[made->candidates].name};
   made->candidates++;
   BB_GROW(l->scratch, l->laid, l->capacity, (size_t)l->count + 1);
   l->laid[l->count++] = (laid){input->access, type, tensor};
@@ -159,11 +157,28 @@ static void lay_inputs(layer *l, bb_graph *graph) {
   }
 }
 
-/* The program's candidates and steps behind those that lay constants out. */
+/* Does a step store what depends on constants only? */
+static bool is_once(const bb_program *program, const bb_step *step) {
+  if (step->candidate != BB_NONE) return program->candidate[step->candidate].once;
+  for (uint32_t k = 0; k < step->nout; k++)
+    if (program->tensor[step->out[k]].once) return true;
+  return false;
+}
+
+static void add_step(layer *l, const bb_step *step) {
+  bb_carving *made = &l->made;
+  BB_GROW(l->program->arena, made->step, made->step_capacity, (size_t)made->steps + 1);
+  made->step[made->steps] = *step;
+  if (step->candidate != BB_NONE)
+    made->step[made->steps].name = made->candidate[step->candidate].name;
+  made->steps++;
+}
+
+/* The program's candidates behind those that lay constants out, whose steps stand behind the last one that runs once. */
 static void follow(layer *l) {
   bb_program *program = l->program;
   bb_carving *made = &l->made;
-  uint32_t first = made->candidates;
+  uint32_t first = made->candidates, before = 0;
   for (uint32_t i = 0; i < program->candidates; i++) {
     BB_GROW(program->arena, made->candidate, made->candidate_capacity,
             (size_t)made->candidates + 1);
@@ -171,13 +186,14 @@ static void follow(layer *l) {
     *candidate = program->candidate[i];
     candidate->name = bb_arena_printf(program->arena, "c%u", made->candidates++);
   }
-  for (uint32_t i = 0; i < program->steps; i++) {
-    BB_GROW(program->arena, made->step, made->step_capacity, (size_t)made->steps + 1);
-    bb_step *step = &made->step[made->steps++];
-    *step = program->step[i];
-    if (step->candidate == BB_NONE) continue;
-    step->candidate += first;
-    step->name = made->candidate[step->candidate].name;
+  for (uint32_t i = 0; i < program->steps; i++)
+    if (is_once(program, &program->step[i])) before = i + 1;
+  for (uint32_t i = 0; i <= program->steps; i++) {
+    for (uint32_t k = 0; i == before && k < first; k++) add_step(l, &(bb_step){.candidate = k});
+    if (i == program->steps) break;
+    bb_step step = program->step[i];
+    if (step.candidate != BB_NONE) step.candidate += first;
+    add_step(l, &step);
   }
   bb_carving_install(program, made);
 }
@@ -343,6 +359,7 @@ static void lay_locals(bb_program *program, bb_arena *scratch) {
     if (is_pointwise(program->candidate[c].graph)) look_at_copy(&o, program->candidate[c].graph);
   for (uint32_t c = 0; c < program->candidates; c++) {
     bb_graph *graph = program->candidate[c].graph;
+    program->candidate[c].safe = NULL; /* it was made of arrays as they lay */
     for (uint32_t i = 0; i < graph->ninputs; i++)
       if (graph->node[graph->input[i]]->access)
         turn_access(&o, program, scratch, graph->node[graph->input[i]]);

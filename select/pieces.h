@@ -38,7 +38,8 @@ typedef struct bb_piece_key {
 } bb_piece_key;
 
 typedef struct bb_keys bb_keys;
-bb_keys *bb_keys_create(const bb_program *program, bb_arena *arena);
+/* layouts: kernels differ, too, by how their inputs lie in memory. */
+bb_keys *bb_keys_create(const bb_program *program, bool layouts, bb_arena *arena);
 /* Another flow follows: what is known of nodes is forgotten, the numbers of equal nodes stay. */
 void bb_keys_begin(bb_keys *keys, const bb_pieces *pieces);
 /* The key of a kernel; it stays until the next call. */

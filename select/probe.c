@@ -31,6 +31,7 @@ typedef struct met {
 
 struct bb_keys {
   const bb_program *program;
+  bool layouts;
   bb_arena *arena, *scratch;
   bb_intern *shapes;
   const bb_pieces *pieces;
@@ -51,9 +52,9 @@ static bool shape_equal(const void *left, const void *right) {
   return a->words == b->words && memcmp(a->word, b->word, a->words * sizeof *a->word) == 0;
 }
 
-bb_keys *bb_keys_create(const bb_program *program, bb_arena *arena) {
+bb_keys *bb_keys_create(const bb_program *program, bool layouts, bb_arena *arena) {
   bb_keys *keys = BB_NEW(arena, bb_keys, 1);
-  *keys = (bb_keys){.program = program, .arena = arena};
+  *keys = (bb_keys){.program = program, .layouts = layouts, .arena = arena};
   keys->shapes = bb_intern_create(arena, shape_hash, shape_equal);
   return keys;
 }
@@ -179,13 +180,41 @@ static void put_kernel_dim(bb_keys *keys, bb_dim dim) {
   if (fresh) put_word(keys, (uint64_t)(uintptr_t)info->extent | info->blocked);
 }
 
+static uint32_t level_over(const bb_type *type, bb_dim dim) {
+  for (uint32_t i = 0; i < type->rank; i++)
+    if (type->level[i].dim == dim) return i;
+  return BB_NONE;
+}
+
+/* How an input lies in memory: which level each axis of it is, and by what steps. */
+static void put_layout(bb_keys *keys, const bb_node *input) {
+  const bb_access *access = input->access;
+  put_word(keys, access->count);
+  for (uint32_t p = 0; p < access->count; p++) {
+    const bb_piece *piece = &access->piece[p];
+    put_word(keys, piece->rank);
+    for (uint32_t i = 0; i < piece->rank; i++) {
+      const bb_index *index = &piece->index[i];
+      put_word(keys, index->kind);
+      for (uint32_t k = 0; k < bb_index_dims(index); k++) {
+        put_word(keys, level_over(input->out[0].type, bb_index_dim(index, k)));
+        put_word(keys, (uint64_t)(k ? index->by : index->step));
+      }
+    }
+  }
+}
+
 static void put_operand(bb_keys *keys, bb_value src) {
+  const bb_node *maker = keys->pieces->flow->graph->node[src.node];
   uint32_t value = keys->pieces->flow->first_value[src.node] + src.port;
-  if (keys->value_stamp[value] != keys->stamp) {
+  bool fresh = keys->value_stamp[value] != keys->stamp;
+  if (fresh) {
     keys->value_stamp[value] = keys->stamp;
     keys->value_number[value] = keys->values++;
   }
   put_word(keys, keys->value_number[value]);
+  if (fresh && keys->layouts && maker->kind == BB_NODE_INPUT && maker->access)
+    put_layout(keys, maker);
 }
 
 static void put_kernel_node(bb_keys *keys, uint32_t n, bool stored) {

@@ -31,7 +31,7 @@ bb_quotes *bb_quotes_create(bb_program *program, const bb_selection_options *opt
   q->pricer = bb_pricer_create(program, options->machine, points, symbol, arena);
   q->pricer.rolling = options->rolling;
   q->pricer.lowers = options->lowers;
-  q->keys = bb_keys_create(program, arena);
+  q->keys = bb_keys_create(program, options->lowers != NULL, arena);
   q->prices = bb_intern_create(arena, priced_hash, priced_equal);
   const bb_fuse_options *given = options->choose ? options->choose->fuse : NULL;
   if (given)

@@ -52,6 +52,7 @@ static bool is_gather(const bb_ix_node *node, gather *g) {
   int64_t axis = attribute(misc, split ? "batch_dims" : "axis");
   g->axis = (uint32_t)(axis < 0 ? axis + g->x->rank : axis);
   g->before = split ? 0 : g->axis;
+  if (split && bb_extent_value(g->index->shape[g->index->rank - 1]) < 1) return false;
   return is_plain(g->x) && is_plain(g->index) && is_plain(g->out);
 }
 

@@ -155,8 +155,7 @@ static bool is_weighed(keeping *k, uint32_t node) {
   bb_context *ctx = k->m->ctx;
   k->node = node;
   bb_status status = bb_protect(ctx, weigh_all, k);
-  if (status != BB_OK && status != BB_ERROR_INPUT)
-    bb_fail(ctx, status, "%s", bb_arena_text(k->m->arena, ctx->message, strlen(ctx->message)));
+  if (status != BB_OK && status != BB_ERROR_INPUT) bb_fail_again(ctx, status);
   ctx->status = BB_OK;
   return status == BB_OK;
 }

@@ -40,6 +40,10 @@ def models():
     yield "patches", [conv("x", "w", "y", 8, 0, [8, 8])], (3, 64, 64), {"w": weights(64, 3, 8, 8)}
     yield "padded", [conv("x", "w", "y", 1, 1, [3, 3])], (64, 14, 14), {"w": weights(32, 64, 3, 3)}
     yield "strides", [conv("x", "w", "y", 2, 1, [3, 3])], (64, 15, 15), {"w": weights(32, 64, 3, 3)}
+    yield "made at load", [node("Mul", ["w", "by"], "v"), conv("x", "v", "y", 1, 1, [3, 3])], (64, 14, 14), {
+        "w": weights(32, 64, 3, 3), "by": weights(32, 1, 1, 1)}
+    yield "picked at load", [node("Gather", ["w", "order"], "v"), conv("x", "v", "y", 1, 1, [3, 3])], (64, 14, 14), {
+        "w": weights(32, 64, 3, 3), "order": RNG.permutation(32)}
     yield "sound", [conv("x", "w", "h", 1, 1, [3]), node("Relu", ["h"], "r"), conv("r", "v", "y", 2, 1, [3])], (16, 100), {
         "w": weights(64, 16, 3), "v": weights(64, 64, 3)}
     yield "residual", [conv("x", "w", "a", 1, 1, [3, 3]), node("Relu", ["a"], "b"), conv("b", "v", "c", 1, 1, [3, 3]),

@@ -5,12 +5,14 @@
  * succeed, where the library can do without), and give back every byte with the size it was asked with.
  * A few children run beside one another.
  *
- * usage: exhaust MODEL...   (.onnx or .bb)
+ * usage: exhaust [--machine NAME] MODEL...   (.onnx or .bb)
+ *   --machine: kernels are chosen by price, extents that a run tells count as 64
  */
 #include "../support/pipeline.h"
 
 #include "../../graph/onnx/onnx.h"
 #include "../../graph/text.h"
+#include "../../runtime/driver.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -88,6 +90,16 @@ static void *resize(void *user, void *pointer, size_t old_size, size_t new_size)
 
 /* --- one run --- */
 
+static const char *machine; /* NULL: kernels by counts */
+
+static void choose_by_price(bb_program *program) {
+  double *symbol = BB_NEW(program->arena, double, program->symbols + 1);
+  for (uint32_t s = 0; s < program->symbols; s++) symbol[s] = 64;
+  bb_selection_options select = {.machine = bb_machine_find(program->arena, machine),
+                                 .symbol = symbol};
+  bb_drive(program, BB_STAGE_FUSED, &(bb_drive_options){.select = &select});
+}
+
 static void read_text(bb_context *ctx, const char *path, bb_program **program) {
   bb_program *holder = bb_program_create(ctx, path);
   bb_program_defer(holder);
@@ -108,7 +120,10 @@ static void convert(bb_context *ctx, void *argument) {
     bb_program_defer(program);
     bb_onnx_read(program, path);
   }
-  pipeline(program);
+  if (machine)
+    choose_by_price(program);
+  else
+    pipeline(program);
 }
 
 static bb_status run(const char *path, counter *c) {
@@ -151,11 +166,13 @@ static bool exhaust(const char *path) {
 }
 
 int main(int argc, char **argv) {
-  if (argc < 2) {
-    fprintf(stderr, "usage: exhaust MODEL...\n");
+  int first = argc > 2 && strcmp(argv[1], "--machine") == 0 ? 3 : 1;
+  if (argc <= first) {
+    fprintf(stderr, "usage: exhaust [--machine NAME] MODEL...\n");
     return 2;
   }
+  if (first > 1) machine = argv[2];
   bool good = true;
-  for (int i = 1; i < argc; i++) good &= exhaust(argv[i]);
+  for (int i = first; i < argc; i++) good &= exhaust(argv[i]);
   return good ? 0 : 1;
 }
