@@ -375,6 +375,47 @@ static void other_length(void **state) {
   bb_context_destroy(context);
 }
 
+/* Heads that are joined row after row are read where they lie, a whole room apart, not one behind the other. */
+static void joined_heads(void **state) {
+  enum { USED = 7, ALL = 40, HEAD = USED * 8 };
+  static const char text[] =
+      "blockbuster 1\nprogram joined\nsymbol n, \"symbol(n)+7\"\ninput past : f32[2,7,8]\ninput x "
+      ": "
+      "f32[2,n,8]\noutput present = misc \"Concat\" 13(past, x) {axis=1} of (f32[2,7,8], "
+      "f32[2,n,8]) "
+      "-> (f32[2,\"symbol(n)+7\",8]) : f32[2,\"symbol(n)+7\",8]\n"
+      "a = slice(past, axis=0, start=0, by=1, length=1) : f32[1,7,8]\nb = reshape(a) : f32[7,8]\n"
+      "c = slice(past, axis=0, start=1, by=1, length=1) : f32[1,7,8]\nd = reshape(c) : f32[7,8]\n"
+      "output y = concat(b, d, axis=0) : f32[14,8]\n";
+  static float x[2 * 3 * 8], y[2 * HEAD], room[2 * ALL * 8];
+  bb_context *context;
+  bb_program *program;
+  bb_model *model;
+  bb_session *session;
+  (void)state;
+  for (int i = 0; i < 2 * ALL * 8; i++) room[i] = i % (ALL * 8) < HEAD ? (float)i : -1;
+  assert_int_equal(bb_context_create(NULL, &context), BB_OK);
+  assert_int_equal(bb_program_parse(context, "joined.bb", text, strlen(text), &program), BB_OK);
+  assert_int_equal(bb_program_compile(program, NULL, &model), BB_OK);
+  bb_program_destroy(program);
+  assert_int_equal(bb_session_create(context, model, NULL, &session), BB_OK);
+  bb_tensor_view past = {.dtype = BB_F32, .rank = 3, .shape = (int64_t[]){2, ALL, 8}, .data = room};
+  bb_tensor_view rows = {.dtype = BB_F32, .rank = 3, .shape = (int64_t[]){2, 3, 8}, .data = x};
+  bb_tensor_view heads = {.dtype = BB_F32, .rank = 2, .shape = (int64_t[]){14, 8}, .data = y};
+  uint32_t in = 0, out = 0;
+  assert_true(bb_model_find_tensor(model, BB_INPUT, "x", &in));
+  assert_true(bb_model_find_tensor(model, BB_OUTPUT, "y", &out));
+  assert_int_equal(bb_session_bind(session, BB_INPUT, in, &rows), BB_OK);
+  assert_int_equal(bb_session_bind(session, BB_OUTPUT, out, &heads), BB_OK);
+  assert_int_equal(bb_session_bind_cache(session, 0, &past, USED), BB_OK);
+  assert_int_equal(bb_session_run(session, NULL), BB_OK);
+  for (int i = 0; i < 2 * HEAD; i++)
+    assert_true(y[i] == (float)(i < HEAD ? i : i - HEAD + ALL * 8));
+  bb_session_destroy(session);
+  bb_model_release(model);
+  bb_context_destroy(context);
+}
+
 static void wrong_calls(void **state) {
   static decoder d;
   static float want[ROW * TOKENS];
@@ -413,6 +454,7 @@ int main(void) {
       cmocka_unit_test(other_strides),     cmocka_unit_test(bound_apart),
       cmocka_unit_test(wrong_calls),       cmocka_unit_test(other_width),
       cmocka_unit_test(other_length),      cmocka_unit_test(told_at_once),
+      cmocka_unit_test(joined_heads),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
