@@ -202,7 +202,8 @@ bb_build_value bb_schedule_input(bb_build *b, const bb_node *node, const uint32_
     return piece_window(b, node, type, &piece, BB_NO_DIM, false, &covered);
   }
   bb_build_value whole = bb_value_scratch(b, type, tie);
-  for (uint32_t p = 0; p < access->count; p++) { /* in order: a block may reach into the next */
+  for (uint32_t p = 0; p < access->count;
+       p++) { /* nests one after the other: a block may reach into the next */
     bb_piece piece = stretch_of(b, access, &p);
     bb_build_value from = piece_window(b, node, type, &piece, access->joined, false, &covered);
     bb_build_value to = moved(b, &whole, access->joined, piece.first);

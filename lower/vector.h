@@ -5,7 +5,7 @@
 #include "tile.h"
 
 /* Innermost parallel loops over scalars, which load, compute and store one element of each array, take vectors of them, in
- * place. */
+ * place.  Before loops are placed, marked or turned around. */
 void bb_tile_vectors(bb_tile_program *program);
 
 #endif

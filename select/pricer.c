@@ -207,7 +207,7 @@ static const bb_graph *counted_form(bb_pricer *pricer, bb_graph *graph) {
   return pricer->plain ? graph : safe_form(pricer, graph);
 }
 
-/* Has lowering only plain threads for it?  Unless that is asked for, it is as it looks. */
+/* Has lowering only plain threads for it?  Asked of what a cover holds alone; anything else is taken for what its price says. */
 static bool is_for_threads(bb_pricer *pricer, const bb_graph *runs) {
   return pricer->asks && pricer->lowers && !pricer->lowers(pricer->program, runs);
 }
