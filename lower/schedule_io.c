@@ -97,9 +97,9 @@ static bb_build_value piece_window(bb_build *b, const bb_node *node, const bb_ty
         bb_build_refuse(b, node, "an index over a dim that the value lacks");
     }
     uint32_t dims = bb_index_dims(index);
-    bool far =
-        dims > 1 && llabs(index->step) > llabs(index->by); /* places lie farther apart than taps */
-    for (uint32_t n = dims; n-- > 0;) {                    /* neighbours last */
+    /* Neighbours last: places, but where they lie farther apart than taps. */
+    bool far = dims > 1 && llabs(index->step) > llabs(index->by);
+    for (uint32_t n = dims; n-- > 0;) {
       uint32_t k = far ? dims - 1 - n : n;
       if (view.rank == BB_TILE_RANK) bb_build_refuse(b, node, "a tensor of too many axes");
       bb_dim dim = bb_index_dim(index, k);
@@ -202,8 +202,8 @@ bb_build_value bb_schedule_input(bb_build *b, const bb_node *node, const uint32_
     return piece_window(b, node, type, &piece, BB_NO_DIM, false, &covered);
   }
   bb_build_value whole = bb_value_scratch(b, type, tie);
-  for (uint32_t p = 0; p < access->count;
-       p++) { /* nests one after the other: a block may reach into the next */
+  /* Nests one after the other: a piece's last block may reach into the next piece. */
+  for (uint32_t p = 0; p < access->count; p++) {
     bb_piece piece = stretch_of(b, access, &p);
     bb_build_value from = piece_window(b, node, type, &piece, access->joined, false, &covered);
     bb_build_value to = moved(b, &whole, access->joined, piece.first);

@@ -81,7 +81,7 @@ const bb_selection_options *bb_api_selection(bb_program *program, const bb_advan
   selection->symbol = assume(program, options);
   selection->choose = choose;
   selection->rolling = options->fold != BB_FOLD_CHOSEN;
-  if (program->stage == BB_STAGE_PARTITION) *selection = bb_drive_asking(program, selection);
+  if (program->stage == BB_STAGE_PARTITION) *selection = bb_drive_for_machine(program, selection);
   return selection;
 }
 

@@ -129,7 +129,7 @@ static void split(bb_program *program, const bb_drive_options *options) {
   }
 }
 
-bb_selection_options bb_drive_asking(bb_program *program, const bb_selection_options *given) {
+bb_selection_options bb_drive_for_machine(bb_program *program, const bb_selection_options *given) {
   bb_selection_options options = *given;
   if (!options.machine || strcmp(options.machine->target, "sm_90a") != 0) return options;
   options.lowers = bb_gpu_takes;
@@ -159,7 +159,7 @@ void bb_drive(bb_program *program, bb_stage goal, const bb_drive_options *option
   }
   if (program->stage == BB_STAGE_PARTITION && goal > BB_STAGE_PARTITION) {
     if (options->select) {
-      bb_selection_options select = bb_drive_asking(program, options->select);
+      bb_selection_options select = bb_drive_for_machine(program, options->select);
       bb_select(program, &select);
     } else {
       bb_choose(program, options->choose);

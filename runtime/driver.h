@@ -24,9 +24,9 @@ typedef struct bb_drive_options {
   void *user;
 } bb_drive_options;
 
-/* The options for a machine that is a GPU with units of its own for products: lowering is asked, and constants are laid
- * out as those units read them.  Others are as given.  Requires and keeps: stage PARTITION. */
-bb_selection_options bb_drive_asking(bb_program *program, const bb_selection_options *given);
+/* The options for a machine that is a GPU with units of its own for products: lowering is asked, and constants and
+ * arrays between candidates are laid out as those units read them (bb_lay()).  Others are as given.  Requires and keeps: stage PARTITION. */
+bb_selection_options bb_drive_for_machine(bb_program *program, const bb_selection_options *given);
 
 /* Reads what lies in a file or in memory (bytes != NULL; `path` then is a name for messages): text,
  * which begins with the word `blockbuster`, at whatever stage it was printed, or ONNX, at stage

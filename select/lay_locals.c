@@ -4,6 +4,7 @@
  * those of what is copied into it.
  */
 #include "lay.h"
+#include "pieces.h"
 
 #include <string.h>
 
@@ -51,16 +52,10 @@ static void look_at_product(order *o, const bb_node *input) {
   if (axis != BB_NONE && o->last[input->tensor] == BB_NONE) o->last[input->tensor] = axis;
 }
 
-/* Is every element made of those in its place? */
-static bool is_pointwise(const bb_graph *graph) {
+static bool is_copied(const bb_graph *graph) {
   for (uint32_t i = 0; i < graph->count; i++) {
     const bb_node *node = bb_node_get(graph, i);
-    bool plain = node->kind != BB_NODE_REDUCE;
-    if (node->kind == BB_NODE_FUNC)
-      plain = node->op == BB_OP_ELEMENTWISE || node->op == BB_OP_ADD || node->op == BB_OP_MUL;
-    for (uint32_t o = 0; node->kind == BB_NODE_MAP && o < node->nout; o++)
-      plain &= node->out[o].mode == BB_OUT_COLLECT;
-    if (!plain || (node->kind == BB_NODE_MAP && !is_pointwise(node->inner))) return false;
+    if (bb_is_computed(node) && !bb_is_pointwise(node)) return false;
   }
   return true;
 }
@@ -164,7 +159,7 @@ void bb_lay_locals(bb_program *program, bb_arena *scratch) {
       look_at_product(&o, bb_node_get(graph, graph->input[i]));
   }
   for (uint32_t c = program->candidates; c-- > 0;)
-    if (is_pointwise(program->candidate[c].graph)) look_at_copy(&o, program->candidate[c].graph);
+    if (is_copied(program->candidate[c].graph)) look_at_copy(&o, program->candidate[c].graph);
   for (uint32_t c = 0; c < program->candidates; c++) {
     bb_graph *graph = program->candidate[c].graph;
     program->candidate[c].safe = NULL; /* it was made of arrays as they lay */

@@ -2,6 +2,7 @@
 """Models of transformers, float16, on a GPU: ours, from PyTorch's exports, beside torch.compile.
 
     exports_gpu.py export FOLDER [MODEL...]                      wants torch, transformers and onnxscript, no GPU
+    exports_gpu.py expect FOLDER [MODEL...]                      wants onnxruntime: MODEL_in.npz and MODEL_out.npz, for blockbuster run --expect
     exports_gpu.py run FOLDER [MODEL...] --program time_cuda     where the GPU is; time_cuda: tools/bench/time_cuda.c
 
 Drawn weights, 768 wide, 12 heads (of keys and values of decoders 4), 2 layers. Texts come with an attention mask, an input; batch and
@@ -10,7 +11,7 @@ MODEL.data where that is not there, so that a folder of all models is a few MB. 
 price for an H200, the peer by torch.compile(mode="reduce-overhead", dynamic=False), which replays CUDA graphs, for each size anew;
 --alone: ours alone.
 """
-import argparse, json, os, statistics, subprocess, time
+import argparse, json, os, subprocess
 import numpy as np
 
 LARGE = 65536  # bytes of weights that are not kept
@@ -43,6 +44,7 @@ MODELS = {
                                              embedding_size=64)),
     "whisper": ("sound", "Whisper", "", dict(d_model=768, encoder_layers=2, encoder_attention_heads=12, encoder_ffn_dim=3072)),
 }
+SHAPES = {"picture": (2, 3, 224, 224), "sound": (2, 80, 3000)}
 SIZES = {"text": ((2, 128), (2, 512), (8, 512)), "decoder": ((2, 128), (2, 512), (8, 512)), "picture": ((1,), (8,)), "sound": ((1,), (8,))}
 
 
@@ -106,21 +108,25 @@ def draw(path):
     (np.random.default_rng(0).standard_normal(size // 2, dtype=np.float32) * 0.02).astype(np.float16).tofile(data)
 
 
-def measure(run, rounds=51, row=20):
-    import torch
-    for _ in range(5): run()
-    torch.cuda.synchronize()
-    took = []
-    for _ in range(rounds):
-        begin = time.perf_counter()
-        for _ in range(row): run()
-        torch.cuda.synchronize()
-        took.append((time.perf_counter() - begin) / row * 1e6)
-    return statistics.median(took)
+def expect(name, path):
+    """What ONNX Runtime gives on the processor, for 77 rows of two texts, one masked in part, or for two pictures or sounds."""
+    import onnxruntime
+    draw(path)
+    kind, rng = MODELS[name][0], np.random.default_rng(5)
+    if kind in ("text", "decoder"):
+        mask = np.ones((2, 77), np.int64)
+        mask[1, slice(0, 17) if kind == "decoder" else slice(30, None)] = 0
+        given = {"given": rng.integers(3, 1000, (2, 77)), "mask": mask}
+    else:
+        given = {"given": rng.standard_normal(SHAPES[kind], dtype=np.float32).astype(np.float16)}
+    session = onnxruntime.InferenceSession(path)
+    np.savez(path.replace(".onnx", "_in.npz"), **given)
+    np.savez(path.replace(".onnx", "_out.npz"), **{session.get_outputs()[0].name: session.run(None, given)[0]})
 
 
 def peer(name, size):
     import torch
+    from in_a_row import measure
     given, compiled = arrays(MODELS[name][0], *size, device="cuda"), module(name).cuda()
     torch._dynamo.reset()
     compiled = torch.compile(compiled, mode="reduce-overhead", dynamic=False)
@@ -144,7 +150,7 @@ def run(name, path, options):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("export", "run"))
+    parser.add_argument("what", choices=("export", "expect", "run"))
     parser.add_argument("folder")
     parser.add_argument("models", nargs="*")
     parser.add_argument("--program", default="build/tools/bench/time_cuda")
@@ -159,6 +165,7 @@ def main():
     for name in options.models or MODELS:
         path = os.path.join(options.folder, name + ".onnx")
         if options.what == "run": run(name, path, options)
+        elif options.what == "expect": expect(name, path)
         elif not os.path.exists(path): export(name, path)
 
 

@@ -7,10 +7,11 @@ operators that an exporter saw. Eager, torch.compile in the given mode (reduce-o
 and TIME_CUDA on the same GPU; microseconds of a run with inputs and outputs on the device, of twenty that follow
 each other, medians. Outputs of the modules are compared with the arrays beside the model (MODEL.npz).
 """
-import argparse, json, os, statistics, subprocess, sys, time
+import argparse, json, os, subprocess, sys, time
 import numpy as np, onnx, torch
 import torch.nn.functional as F
 from onnx import numpy_helper
+from in_a_row import measure
 
 torch.backends.cuda.matmul.allow_tf32 = False
 torch.backends.cudnn.allow_tf32 = False
@@ -97,18 +98,6 @@ class Graph(torch.nn.Module):
             return torch.from_numpy(np.array(numpy_helper.to_array(a["value"]))).cuda()
         if op in ("Cast", "Identity"): return x[0].to(torch.float32) if op == "Cast" and a["to"] == 1 else x[0]
         raise NotImplementedError(op)
-
-
-def measure(run, rounds=51, row=20):
-    for _ in range(5): run()
-    torch.cuda.synchronize()
-    took = []
-    for _ in range(rounds):
-        begin = time.perf_counter()
-        for _ in range(row): run()
-        torch.cuda.synchronize()
-        took.append((time.perf_counter() - begin) / row * 1e6)
-    return statistics.median(took)
 
 
 def bench(path, options):
