@@ -17,6 +17,7 @@ uint64_t bb_access_hash(const void *object) {
     const bb_piece *piece = &access->piece[p];
     hash = mix(mix(hash, piece->source), piece->rank);
     hash = mix(mix(hash, (uint64_t)piece->first), (uint64_t)piece->length);
+    hash = mix(hash, piece->padded);
     for (uint32_t i = 0; i < piece->rank; i++) {
       const bb_index *index = &piece->index[i];
       hash = mix(mix(hash, index->kind), index->dim);
@@ -27,9 +28,26 @@ uint64_t bb_access_hash(const void *object) {
   return hash;
 }
 
+bool bb_piece_same_fill(const bb_piece *a, const bb_piece *b) {
+  return a->padded == b->padded &&
+         (!a->padded || memcmp(&a->fill, &b->fill, sizeof a->fill) == 0);
+}
+
+bool bb_piece_has_windows(const bb_piece *piece) {
+  for (uint32_t i = 0; i < piece->rank; i++)
+    if (piece->index[i].kind == BB_INDEX_WINDOW) return true;
+  return false;
+}
+
+bool bb_access_is_padded(const bb_access *access) {
+  for (uint32_t p = 0; p < access->count; p++)
+    if (access->piece[p].padded) return true;
+  return false;
+}
+
 static bool piece_equal(const bb_piece *a, const bb_piece *b) {
   if (a->source != b->source || a->rank != b->rank || a->first != b->first ||
-      a->length != b->length)
+      a->length != b->length || !bb_piece_same_fill(a, b))
     return false;
   for (uint32_t i = 0; i < a->rank; i++) {
     const bb_index *x = &a->index[i], *y = &b->index[i];
@@ -64,6 +82,7 @@ const bb_access *bb_access_make(bb_program *program, const bb_access *access) {
     pieces[p] = *piece;
     pieces[p].index = index;
     if (access->joined == BB_NO_DIM) pieces[p].first = pieces[p].length = 0;
+    if (!piece->padded) pieces[p].fill = 0;
   }
   *copy = (bb_access){.joined = access->joined, .count = access->count, .piece = pieces};
   const bb_access *found = bb_intern_find(program->accesses, copy);

@@ -12,6 +12,7 @@
  * In a piece of a joined view, the index over the joined dim counts from the piece's begin: element
  * e of the joined dim, first <= e < first + length, reads e - first (DIM) or start + step * (e -
  * first) (RANGE); a piece without such an index (pack) has length 1.
+ * A padded piece may reach beyond the axes of its source: its fill stands there.
  * The access of an OUTPUT reads the same way, backwards: it says where each element is stored.
  */
 #ifndef BB_GRAPH_ACCESS_H
@@ -41,6 +42,8 @@ typedef struct bb_piece {
   const bb_index *index; /* one for each axis of the source */
   int64_t first;         /* where the piece begins along the joined dim */
   int64_t length;        /* and how much of it it covers; both unused for a single piece */
+  bool padded;           /* indices may leave the axes, ... */
+  double fill;           /* ... where this stands, a number of the source's type; no OUTPUT has one */
 } bb_piece;
 
 typedef struct bb_access {
@@ -67,6 +70,11 @@ static inline bool bb_index_meets(const bb_index *a, const bb_index *b) {
     if (bb_index_over(b, bb_index_dim(a, k))) return true;
   return false;
 }
+
+bool bb_piece_has_windows(const bb_piece *piece);
+bool bb_access_is_padded(const bb_access *access);
+/* Is it the same number, bit for bit? */
+bool bb_piece_same_fill(const bb_piece *a, const bb_piece *b);
 
 /* Copies into the program's arena and interns, so that equal accesses are one pointer. */
 const bb_access *bb_access_make(bb_program *program, const bb_access *access);

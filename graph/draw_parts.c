@@ -113,6 +113,7 @@ static void put_piece(bb_buffer *out, const bb_program *program, const bb_piece 
     put_index(out, program, &piece->index[i]);
   }
   if (piece->rank) bb_put(out, "]");
+  if (piece->padded) bb_put(out, " else %.9g", piece->fill);
 }
 
 static void put_terminal(bb_buffer *out, const bb_program *program, const bb_node *node) {

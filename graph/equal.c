@@ -147,7 +147,7 @@ static bool same_access(const bb_program *p, const bb_access *a, const bb_progra
   for (uint32_t i = 0; i < a->count; i++) {
     const bb_piece *x = &a->piece[i], *y = &b->piece[i];
     bool source = tensors ? same_tensor(p, x->source, q, y->source) : x->source == y->source;
-    if (!source || x->rank != y->rank) return false;
+    if (!source || x->rank != y->rank || !bb_piece_same_fill(x, y)) return false;
     if (a->joined != BB_NO_DIM && (x->first != y->first || x->length != y->length)) return false;
     for (uint32_t k = 0; k < x->rank; k++)
       if (!same_index(p, &x->index[k], q, &y->index[k])) return false;

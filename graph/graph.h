@@ -264,6 +264,8 @@ static inline bb_node *bb_node_get(const bb_graph *graph, uint32_t node) {
   return graph->node[node];
 }
 /* A root INPUT or OUTPUT. */
+/* Does the level nothing but hand its only input on?  copy.c */
+bool bb_graph_is_copy(const bb_graph *graph);
 static inline bool bb_node_has_tensor(const bb_node *node) {
   return node->kind != BB_NODE_MAP && node->tensor != BB_NONE;
 }

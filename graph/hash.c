@@ -200,6 +200,8 @@ static void put_access(hasher *h, words *w, const bb_access *access, bool tensor
     }
     put(h, w, access->joined == BB_NO_DIM ? 0 : (uint64_t)piece->first);
     put(h, w, access->joined == BB_NO_DIM ? 0 : (uint64_t)piece->length);
+    put(h, w, piece->padded);
+    if (piece->padded) put_double(h, w, piece->fill);
   }
 }
 

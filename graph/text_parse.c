@@ -169,6 +169,8 @@ static bb_piece read_piece(bb_reader *r, bb_read_source *source, void *user) {
     index[piece.rank++] = read_index(r);
   }
   piece.index = index;
+  piece.padded = bb_read_accept(r, "else");
+  if (piece.padded) piece.fill = bb_read_double(r);
   return piece;
 }
 

@@ -135,6 +135,9 @@ static void write_piece(bb_writer *w, const bb_piece *piece, const char *const *
     write_index(w, &piece->index[i]);
   }
   bb_put(w->out, "]");
+  if (!piece->padded) return;
+  bb_put(w->out, " else ");
+  bb_put_number(w->out, piece->fill, BB_F64);
 }
 
 void bb_write_access(bb_writer *w, const bb_access *access, const char *const *operand) {

@@ -1,6 +1,10 @@
 /* verify_access.c - the laws of accesses: how inputs, outputs and views read and store. */
 #include "verify_law.h"
 
+#include "../runtime/interp/interp.h"
+
+#include <math.h>
+
 /* The axes of a source of an access. */
 typedef struct axes {
   uint32_t count;
@@ -34,10 +38,11 @@ static int64_t extent_of(const bb_verifier *v, bb_dim dim) {
   return bb_extent_value(v->program->dim[dim].extent);
 }
 
-/* Every element of every window lies in an axis of `extent` (-1: not known). */
-static bool windows_in_range(const bb_index *index, int64_t places, int64_t taps, int64_t extent) {
+/* Every element of every window lies in an axis of `extent` (-1: not known); anywhere, if the axis is padded. */
+static bool windows_in_range(const bb_index *index, int64_t places, int64_t taps, int64_t extent,
+                             bool padded) {
   int64_t along[2] = {index->step, index->by}, count[2] = {places, taps}, low, high;
-  if (index->step == 0 || index->by == 0 || index->start < 0) return false;
+  if (index->step == 0 || index->by == 0 || (index->start < 0 && !padded)) return false;
   if (places == 0 || taps == 0) return true;
   low = high = index->start;
   for (int k = 0; k < 2; k++) {
@@ -47,20 +52,21 @@ static bool windows_in_range(const bb_index *index, int64_t places, int64_t taps
         __builtin_add_overflow(far < 0 ? low : high, far, far < 0 ? &low : &high))
       return false;
   }
-  return low >= 0 && (extent < 0 || high < extent);
+  return padded || (low >= 0 && (extent < 0 || high < extent));
 }
 
-/* start + step * (length - 1) and start itself lie in an axis of `extent` (-1: not known). */
-static bool in_range(const bb_index *index, int64_t length, int64_t extent) {
+/* start + step * (length - 1) and start itself lie in an axis of `extent` (-1: not known); anywhere, if it is padded. */
+static bool in_range(const bb_index *index, int64_t length, int64_t extent, bool padded) {
   int64_t last = index->start;
-  if (index->start < 0 || (extent >= 0 && index->start >= extent && length != 0)) return false;
+  bool begins = index->start >= 0 && (extent < 0 || index->start < extent || length == 0);
+  if (!begins && !padded) return false;
   if (index->kind == BB_INDEX_FIXED) return true;
   if (index->step == 0) return false;
   if (length <= 0) return true; /* none, or known only at run time */
   if (__builtin_mul_overflow(index->step, length - 1, &last) ||
       __builtin_add_overflow(last, index->start, &last))
     return false;
-  return last >= 0 && (extent < 0 || last < extent);
+  return padded || (last >= 0 && (extent < 0 || last < extent));
 }
 
 static bool check_index(bb_verifier *v, const bb_node *node, uint32_t at, uint32_t i,
@@ -91,8 +97,8 @@ static bool check_index(bb_verifier *v, const bb_node *node, uint32_t at, uint32
                    : joined                      ? piece->length
                                                  : extent_of(v, index->dim);
   if (index->kind == BB_INDEX_WINDOW
-          ? windows_in_range(index, length, extent_of(v, index->tap), axis)
-          : in_range(index, length, axis))
+          ? windows_in_range(index, length, extent_of(v, index->tap), axis, piece->padded)
+          : in_range(index, length, axis, piece->padded))
     return true;
   return bb_law_broken(v, BB_LAW_ACCESS_RANGE, at_piece(v, node, at),
                        "index %u leaves axis %s of %lld", i, v->program->dim[source->dim[i]].name,
@@ -163,6 +169,15 @@ static bool check_role(bb_verifier *v, const bb_node *node, uint32_t at) {
                        tensor->name);
 }
 
+static bool check_fill(bb_verifier *v, const bb_node *node, uint32_t at, bb_dtype dtype) {
+  double fill = node->access->piece[at].fill;
+  if (node->kind == BB_NODE_OUTPUT)
+    return bb_law_broken(v, BB_LAW_ACCESS, at_piece(v, node, at), "nothing is stored to a padding");
+  if (isnan(fill) ? bb_dtype_is_float(dtype) : bb_round_to(dtype, fill) == fill) return true;
+  return bb_law_broken(v, BB_LAW_ACCESS_TYPE, at_piece(v, node, at), "its fill is no %s",
+                       bb_dtype_name(dtype));
+}
+
 static bool check_piece(bb_verifier *v, const bb_graph *root, const bb_node *node, uint32_t at,
                         const bb_type *type) {
   axes source = {0};
@@ -173,6 +188,7 @@ static bool check_piece(bb_verifier *v, const bb_graph *root, const bb_node *nod
                          piece->rank, source.count);
   for (uint32_t i = 0; i < piece->rank; i++)
     if (!check_index(v, node, at, i, &source)) return false;
+  if (piece->padded && !check_fill(v, node, at, source.dtype)) return false;
   if (source.dtype != type->item.dtype)
     return bb_law_broken(v, BB_LAW_ACCESS_TYPE, at_piece(v, node, at),
                          "a value of %s, a source of %s", bb_dtype_name(type->item.dtype),

@@ -28,7 +28,21 @@ typedef struct bb_window {
   uint32_t view;
   bb_tile_index at[BB_TILE_RANK];
   uint8_t slot[BB_TILE_RANK]; /* a level of the value's type, or one of the above */
+  struct bb_window_pad *pad;  /* of a view that is padded; else NULL */
 } bb_window;
+
+/* Where a window stands along an axis that is padded, besides at[]: places and taps of one axis meet in it, as they are
+ * inside of it or outside together. */
+typedef struct bb_window_pad {
+  double fill;
+  struct bb_window_reach {
+    bb_tile_index from; /* NULL: at[] says it all */
+    uint8_t slot[2];    /* levels whose elements ... */
+    int64_t by[2];      /* ... are so far from each other */
+    int64_t parts;      /* in an axis that was split by so many, from / parts ... */
+    bool rest;          /* ... or what remains */
+  } axis[BB_TILE_RANK];
+} bb_window_pad;
 
 typedef enum bb_build_kind { BB_BUILD_NOTHING, BB_BUILD_WINDOW, BB_BUILD_TILE } bb_build_kind;
 
@@ -143,6 +157,8 @@ uint32_t bb_build_tile(bb_build *b, bb_dtype dtype, const bb_build_loop *row,
                        const bb_build_loop *col, uint32_t depth);
 /* Gives a tile that was made without axes its axes. */
 void bb_tile_shape(bb_build *b, uint32_t tile, const bb_build_loop *row, const bb_build_loop *col);
+/* Where a window begins along an axis of its view. */
+bb_tile_index bb_window_start(bb_build *b, const bb_window *window, uint32_t axis);
 /* Element of a list, by the loop that iterates over `level`. */
 bb_build_value bb_value_element(bb_build *b, const bb_node *node, const bb_build_value *list,
                                 uint32_t level, const bb_build_loop *loop);
@@ -153,7 +169,7 @@ bb_build_value bb_value_scratch(bb_build *b, const bb_type *type, const uint32_t
 /* The tile of an item: loaded if it lies in a view. */
 uint32_t bb_value_tile(bb_build *b, const bb_node *node, const bb_build_value *value);
 /* Do two values lie in the same memory? */
-bool bb_value_same_place(const bb_build *b, const bb_build_value *x, const bb_build_value *y);
+bool bb_value_same_place(bb_build *b, const bb_build_value *x, const bb_build_value *y);
 void bb_value_store(bb_build *b, const bb_build_value *where, uint32_t tile, uint32_t depth);
 /* Makes what stands beyond the extents of a tile's axis `fill`; gives the tile to be used. */
 uint32_t bb_tile_filled(bb_build *b, uint32_t tile, bb_axis axis, double fill);

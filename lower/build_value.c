@@ -6,6 +6,37 @@
 
 /* --- elements of lists --- */
 
+bb_tile_index bb_window_start(bb_build *b, const bb_window *window, uint32_t axis) {
+  bb_tile_index at = window->at[axis];
+  const struct bb_window_reach *reach = window->pad ? &window->pad->axis[axis] : NULL;
+  if (!reach || !reach->from) return at;
+  if (reach->parts == 1) return bb_index_add(b, at, reach->from);
+  bb_tile_index parts = bb_index_number(b, reach->parts);
+  bb_tile_index whole = bb_expr_make(b->program, BB_X_DIV, reach->from, parts, NULL);
+  if (!reach->rest) return bb_index_add(b, at, whole);
+  whole = bb_expr_make(b->program, BB_X_MUL, whole, parts, NULL);
+  return bb_index_add(b, at, bb_expr_make(b->program, BB_X_SUB, reach->from, whole, NULL));
+}
+
+/* The element of a level is known: places and taps along padded axes. */
+static bb_window_pad *pad_element(bb_build *b, const bb_window_pad *pad, uint32_t rank,
+                                  uint8_t level, const bb_build_loop *loop) {
+  bb_window_pad *made = BB_NEW(b->arena, bb_window_pad, 1);
+  *made = *pad;
+  for (uint32_t i = 0; i < rank; i++)
+    for (uint32_t k = 0; k < 2 && made->axis[i].from; k++) {
+      struct bb_window_reach *reach = &made->axis[i];
+      if (reach->slot[k] == level) {
+        bb_tile_index far = bb_index_times(b, bb_index_number(b, reach->by[k]), loop->element);
+        reach->from = bb_index_add(b, reach->from, far);
+        reach->slot[k] = BB_SLOT_NONE;
+      } else if (reach->slot[k] < BB_SLOT_COL && reach->slot[k] > level) {
+        reach->slot[k]--;
+      }
+    }
+  return made;
+}
+
 bb_build_value bb_value_element(bb_build *b, const bb_node *node, const bb_build_value *list,
                                 uint32_t level, const bb_build_loop *loop) {
   bb_build_value made = *list;
@@ -27,6 +58,9 @@ bb_build_value bb_value_element(bb_build *b, const bb_node *node, const bb_build
       --*slot;
     }
   }
+  if (made.window.pad && axis == BB_AXIS_NONE)
+    made.window.pad =
+        pad_element(b, made.window.pad, b->tile->view[made.window.view].rank, taken, loop);
   return made;
 }
 
@@ -103,14 +137,15 @@ bb_build_value bb_value_scratch(bb_build *b, const bb_type *type, const uint32_t
 
 /* --- loads and stores --- */
 
-static bool same_window(const bb_build *b, const bb_window *x, const bb_window *y) {
+static bool same_window(bb_build *b, const bb_window *x, const bb_window *y) {
   if (x->view != y->view) return false;
   for (uint32_t i = 0; i < b->tile->view[x->view].rank; i++)
-    if (x->at[i] != y->at[i] || x->slot[i] != y->slot[i]) return false;
+    if (x->slot[i] != y->slot[i] || bb_window_start(b, x, i) != bb_window_start(b, y, i))
+      return false;
   return true;
 }
 
-bool bb_value_same_place(const bb_build *b, const bb_build_value *x, const bb_build_value *y) {
+bool bb_value_same_place(bb_build *b, const bb_build_value *x, const bb_build_value *y) {
   return x->kind == BB_BUILD_WINDOW && y->kind == BB_BUILD_WINDOW &&
          same_window(b, &x->window, &y->window);
 }
@@ -130,7 +165,7 @@ static void give_ranges(bb_build *b, const bb_build_value *value, bb_tile_stmt *
   for (uint32_t i = 0; i < b->tile->view[stmt->view].rank; i++) {
     uint8_t slot = value->window.slot[i];
     bb_tile_range *range = &stmt->range[i];
-    range->start = value->window.at[i];
+    range->start = bb_window_start(b, &value->window, i);
     if ((slot == BB_SLOT_ROW && !value->row) || (slot == BB_SLOT_COL && !value->col))
       bb_build_refuse(b, NULL, "an item with an axis that no loop cuts");
     if (slot == BB_SLOT_ROW)
@@ -148,7 +183,7 @@ static const bb_expr *both(const bb_build *b, const bb_expr *x, const bb_expr *y
 static const bb_expr *is_there(bb_build *b, const bb_build_value *value) {
   const bb_expr *there = NULL;
   for (uint32_t i = 0; i < b->tile->view[value->window.view].rank; i++)
-    there = both(b, there, bb_build_element_is_there(b, value->window.at[i]));
+    there = both(b, there, bb_build_element_is_there(b, bb_window_start(b, &value->window, i)));
   return there;
 }
 
@@ -183,12 +218,23 @@ static bb_tile_stmt *load_stmt(bb_build *b, const bb_build_value *value, uint32_
   return bb_tile_append(b->tile, &when->body, BB_TILE_LOAD);
 }
 
+/* What stands beyond an extent is the fill where the axis is all of the array's, and not known where windows reach over its end. */
+static void know_pad(const bb_build *b, const bb_window *window, bb_tile_fact *fact) {
+  fact->chosen = true;
+  fact->load->pad = fact->fill[0] = fact->fill[1] = window->pad->fill;
+  for (uint32_t i = 0; i < b->tile->view[window->view].rank; i++) {
+    if (!window->pad->axis[i].from) continue;
+    if (window->slot[i] == BB_SLOT_ROW) fact->known[0] = false;
+    if (window->slot[i] == BB_SLOT_COL) fact->known[1] = false;
+  }
+}
+
 static uint32_t load(bb_build *b, const bb_build_value *value) {
   bool has_row = has_slot(b, value, BB_SLOT_ROW), has_col = has_slot(b, value, BB_SLOT_COL);
   const bb_build_loop *row = has_row ? value->row : NULL, *col = has_col ? value->col : NULL;
   uint32_t depth = value->depth;
   for (uint32_t i = 0; i < b->tile->view[value->window.view].rank; i++) {
-    uint32_t of_index = bb_build_index_depth(b, value->window.at[i]);
+    uint32_t of_index = bb_build_index_depth(b, bb_window_start(b, &value->window, i));
     if (of_index > depth) depth = of_index;
   }
   depth = bb_build_place(b, depth);
@@ -206,6 +252,7 @@ static uint32_t load(bb_build *b, const bb_build_value *value) {
   bb_tile_fact *fact = &b->fact[tile];
   fact->load = stmt;
   fact->known[0] = fact->known[1] = true;
+  if (value->window.pad) know_pad(b, &value->window, fact);
   bb_build_frame *frame = &b->frame[depth];
   BB_GROW(b->arena, frame->load, frame->load_capacity, frame->loads + 1u);
   frame->load[frame->loads].window = value->window;

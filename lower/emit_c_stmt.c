@@ -20,6 +20,8 @@ typedef struct place {
   const char *row, *col;   /* strides */
   const char *rows, *cols; /* how many are inside the extents */
   const char *whole;       /* whether all are that anybody asks for, NULL: always */
+  const char *first[2];    /* of a padded view: rows and columns before its begin */
+  const char *there; /* of a padded view: whether its single indices are inside, NULL: always */
 } place;
 
 static const char *join(bb_c *c, const char *a, const char *op, const char *b) {
@@ -34,9 +36,23 @@ static bool stops_at_lines(const bb_c *c, uint32_t tile, bb_axis axis) {
   return line && !held->bundled && bb_c_is_live(c, tile, axis);
 }
 
+/* What a range of a padded view may have before the begin of its axis, and whether it has anything there. */
+static void note_pad(bb_c *c, const bb_tile_range *r, const char *start, const char *extent,
+                     place *p) {
+  if (r->size) {
+    p->first[r->axis == BB_AXIS_COL] =
+        bb_arena_printf(arena(c), "bb_clip(0, %u, -(%s))", r->size, start);
+    p->whole = join(c, p->whole, " && ", bb_arena_printf(arena(c), "%s >= 0", start));
+    return;
+  }
+  const char *inside = bb_arena_printf(arena(c), "%s >= 0 && %s < %s", start, start, extent);
+  p->there = join(c, p->there, " && ", inside);
+  p->whole = join(c, p->whole, " && ", inside);
+}
+
 static place place_of(bb_c *c, const bb_tile_stmt *s, uint32_t tile) {
   const bb_tile_view *view = &c->p->view[s->view];
-  place p = {.row = "0", .col = "1", .rows = "1", .cols = "1"};
+  place p = {.row = "0", .col = "1", .rows = "1", .cols = "1", .first = {"0", "0"}};
   bb_tile_index stride[BB_TILE_RANK], dense = bb_expr_const(c->p->home, BB_I64, 1);
   for (uint32_t i = view->rank; i-- > 0;) {
     stride[i] = view->strided ? view->stride[i] : dense;
@@ -51,12 +67,13 @@ static place place_of(bb_c *c, const bb_tile_stmt *s, uint32_t tile) {
           join(c, p.offset, " + ",
                bb_expr_is_number(stride[i], 1) ? start
                                                : bb_arena_printf(arena(c), "%s * %s", start, by));
+    if (view->padded) note_pad(c, r, start, extent, &p);
     if (!r->size) continue;
     const char *inside =
         bb_c_is_live(c, tile, r->axis)
             ? bb_c_count(c, tile, r->axis)
             : bb_arena_printf(arena(c), "bb_clip(%s, %u, %s)", start, r->size, extent);
-    if (!stops_at_lines(c, tile, r->axis))
+    if (view->padded || !stops_at_lines(c, tile, r->axis))
       p.whole = join(c, p.whole, " && ",
                      bb_arena_printf(arena(c), "%s + %u <= %s", start, r->size, extent));
     if (r->axis == BB_AXIS_ROW)
@@ -68,6 +85,41 @@ static place place_of(bb_c *c, const bb_tile_stmt *s, uint32_t tile) {
   return p;
 }
 
+/* The tile into memory of its own, line beside line, with its padding where nothing is. */
+static void put_copy(bb_c *c, const bb_tile_stmt *s, const place *p) {
+  const bb_tile *t = &c->p->tile[s->result];
+  const bb_c_tile *held = &c->tile[s->result];
+  const bb_tile_view *view = &c->p->view[s->view];
+  bool turned = held->turned;
+  const char *step = turned ? p->col : p->row, *by = turned ? p->row : p->col;
+  const char *lines = turned ? p->cols : p->rows, *along = turned ? p->rows : p->cols;
+  const char *pad =
+      bb_c_expression(c, bb_expr_const(c->p->home, t->dtype, s->pad), NULL, NULL, NULL);
+  const char *call = held->narrow ? "narrow" : bb_c_memory_suffix(c, view->dtype);
+  const char *to = bb_arena_printf(arena(c), "t%u%s", s->result, held->window ? "_own" : "");
+  const char *size = bb_arena_printf(arena(c), "%s, %s",
+                                     bb_c_count(c, s->result, turned ? BB_AXIS_COL : BB_AXIS_ROW),
+                                     bb_c_count(c, s->result, turned ? BB_AXIS_ROW : BB_AXIS_COL));
+  if (!view->padded) {
+    bb_c_line(c, "bb_load_%s(%s, %u, %s, v%u + %s, %s, %s, %s, %s, %s);", call, to, held->pitch,
+              size, s->view, p->offset, step, by, lines, along, pad);
+    return;
+  }
+  bb_c_line(c, "bb_load_%s(%s, %u, %s, v%u, %s, %s, 0, 0, %s);", call, to, held->pitch, size,
+            s->view, step, by, pad);
+  bb_c_line(c, "if (%s) {", p->there ? p->there : "true");
+  c->indent++;
+  bb_c_line(c, "const int64_t r = %s, c = %s;", p->first[turned], p->first[!turned]);
+  bb_c_line(c, "const int64_t rows = %s - r, cols = %s - c;", lines, along);
+  bb_c_line(c, "if (rows > 0 && cols > 0)");
+  bb_c_line(c,
+            "  bb_load_%s(%s + r * %u + c, %u, rows, cols, v%u + %s + r * (%s) + c * (%s), %s, %s, "
+            "rows, cols, %s);",
+            call, to, held->pitch, held->pitch, s->view, p->offset, step, by, step, by, pad);
+  c->indent--;
+  bb_c_line(c, "}");
+}
+
 static void copy_in(bb_c *c, const bb_tile_stmt *s) {
   const bb_tile *t = &c->p->tile[s->result];
   const bb_c_tile *held = &c->tile[s->result];
@@ -76,29 +128,18 @@ static void copy_in(bb_c *c, const bb_tile_stmt *s) {
     bb_c_line(c, "t%u = v%u + %s;", s->result, s->view, p.offset);
     return;
   }
-  const char *suffix = held->narrow ? "narrow" : bb_c_memory_suffix(c, c->p->view[s->view].dtype);
-  bb_axis line = held->turned ? BB_AXIS_COL : BB_AXIS_ROW;
-  const char *pad =
-      bb_c_expression(c, bb_expr_const(c->p->home, t->dtype, s->pad), NULL, NULL, NULL);
-  bool turned = held->turned;
-  const char *along = bb_c_count(c, s->result, turned ? BB_AXIS_ROW : BB_AXIS_COL);
-  const char *copy = bb_arena_printf(
-      arena(c), "bb_load_%s(t%u%s, %u, %s, %s, v%u + %s, %s, %s, %s, %s, %s);", suffix, s->result,
-      held->window ? "_own" : "", held->pitch, bb_c_count(c, s->result, line), along, s->view,
-      p.offset, turned ? p.col : p.row, turned ? p.row : p.col, turned ? p.cols : p.rows,
-      turned ? p.rows : p.cols, pad);
   if (!held->window) {
-    bb_c_line(c, "%s", copy);
+    put_copy(c, s, &p);
     return;
   }
   bb_c_line(c, "if (%s) {", p.whole ? p.whole : "true");
   c->indent++;
   bb_c_line(c, "t%u = v%u + %s;", s->result, s->view, p.offset);
-  bb_c_line(c, "t%u_s = %s;", s->result, turned ? p.col : t->rows ? p.row : "0");
+  bb_c_line(c, "t%u_s = %s;", s->result, held->turned ? p.col : t->rows ? p.row : "0");
   c->indent--;
   bb_c_line(c, "} else {");
   c->indent++;
-  bb_c_line(c, "%s", copy);
+  put_copy(c, s, &p);
   bb_c_line(c, "t%u = t%u_own;", s->result, s->result);
   bb_c_line(c, "t%u_s = %u;", s->result, t->cols ? held->pitch : 1);
   c->indent--;

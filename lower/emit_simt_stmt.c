@@ -102,13 +102,26 @@ static void map(bb_simt *s, const bb_tile_stmt *stmt) {
 
 typedef struct window {
   const char *from, *row, *col, *rows, *cols;
+  const char *begin[2]; /* of a padded view: rows and columns before it */
+  const char *there;    /* of a padded view: whether single indices are inside; NULL: always */
 } window;
+
+static void note_pad(bb_simt *s, const bb_tile_range *r, const char *extent, window *w) {
+  const char *start = bb_c_index(&s->c, r->start);
+  if (r->size) {
+    w->begin[r->axis == BB_AXIS_COL] =
+        bb_arena_printf(arena(s), "bb_clip(0, %u, -(%s))", r->size, start);
+    return;
+  }
+  const char *inside = bb_arena_printf(arena(s), "%s >= 0 && %s < %s", start, start, extent);
+  w->there = w->there ? bb_arena_printf(arena(s), "%s && %s", w->there, inside) : inside;
+}
 
 /* Of what runs along an axis: its stride, and how many indices are inside the extent. */
 static window window_of(bb_simt *s, const bb_tile_stmt *stmt) {
   bb_c *c = &s->c;
   const bb_tile_view *view = &c->p->view[stmt->view];
-  window w = {bb_arena_printf(arena(s), "v%u", stmt->view), "0", "0", "1", "1"};
+  window w = {bb_arena_printf(arena(s), "v%u", stmt->view), "0", "0", "1", "1", {"0", "0"}, NULL};
   bb_tile_index stride[BB_TILE_RANK], dense = bb_expr_const(c->p->home, BB_I64, 1);
   for (uint32_t i = view->rank; i-- > 0;) {
     stride[i] = view->strided ? view->stride[i] : dense;
@@ -120,6 +133,7 @@ static window window_of(bb_simt *s, const bb_tile_stmt *stmt) {
     const char *by = bb_c_index(c, stride[i]);
     if (at->op != BB_X_CONST || at->number != 0)
       w.from = bb_arena_printf(arena(s), "%s + %s", w.from, bb_c_index(c, at));
+    if (view->padded) note_pad(s, r, bb_c_index(c, view->extent[i]), &w);
     if (!r->size) continue;
     const char *count = bb_arena_printf(arena(s), "bb_clip(%s, %u, %s)", bb_c_index(c, r->start),
                                         r->size, bb_c_index(c, view->extent[i]));
@@ -137,6 +151,13 @@ static void load(bb_simt *s, const bb_tile_stmt *stmt) {
   window w = window_of(s, stmt);
   const char *pad =
       bb_c_expression(c, bb_expr_const(c->p->home, t->dtype, stmt->pad), NULL, NULL, NULL);
+  if (c->p->view[stmt->view].padded) {
+    const char *rows = w.there ? bb_arena_printf(arena(s), "%s ? %s : 0", w.there, w.rows) : w.rows;
+    bb_c_line(c, "bb_load_padded<%s, %s>(t%u, %s, %s, %s, %s, %s, %s, %s, %s);", shape(s, t),
+              bb_c_element(c, t->dtype), stmt->result, w.from, w.row, w.col, w.begin[0], w.begin[1],
+              rows, w.cols, pad);
+    return;
+  }
   bb_c_line(c, "bb_load<%s, %s>(t%u, %s, %s, %s, %s, %s, %s);", shape(s, t),
             bb_c_element(c, t->dtype), stmt->result, w.from, w.row, w.col, w.rows, w.cols, pad);
 }

@@ -68,14 +68,35 @@ static const char *begin_of(bb_cuda *e, const bb_tile_stmt *s, side *rows, side 
   return bb_arena_printf(e->arena, "p.%s + %s", bb_cuda_view_name(e, s->view), at);
 }
 
+/* Of a padded view: how many rows lie before it, as a last argument; there are none where a single index is outside. */
+static const char *rows_before(bb_cuda *e, const bb_tile_stmt *s, side *rows) {
+  const bb_tile_view *view = &e->p->view[s->view];
+  const char *before = "", *inside = NULL;
+  for (uint32_t i = 0; i < view->rank; i++) {
+    const bb_tile_range *r = &s->range[i];
+    const char *start = bb_cuda_index(e, r->start, NULL);
+    if (r->size && r->axis == BB_AXIS_ROW) before = bb_arena_printf(e->arena, ", -(%s)", start);
+    bool begins = r->start->op == BB_X_ARG || (r->start->op == BB_X_CONST && r->start->number >= 0);
+    if (r->size && r->axis == BB_AXIS_COL && !begins)
+      bb_cuda_refuse(e, s, "a copied tile whose columns may begin before an array");
+    if (r->size) continue;
+    const char *there = bb_arena_printf(e->arena, "%s >= 0 && %s < %s", start, start,
+                                        bb_cuda_index(e, view->extent[i], NULL));
+    inside = inside ? bb_arena_printf(e->arena, "%s && %s", inside, there) : there;
+  }
+  if (inside) rows->left = bb_arena_printf(e->arena, "%s ? %s : 0", inside, rows->left);
+  return before;
+}
+
 /* By all threads, to a buffer in shared memory. */
 static void put_copy(bb_cuda *e, const bb_tile_stmt *s, const char *to) {
   const bb_tile *t = bb_cuda_tile_of(e, s->result);
   side rows, cols;
   const char *from = begin_of(e, s, &rows, &cols);
   if (s->pad != 0) bb_cuda_refuse(e, s, "a copied tile is padded with zeros");
-  bb_cuda_line(e, "tl::copy_tile<%u, %u, %u>(my_thread, %s, %s, %s, %s, %s);", e->threads, t->rows,
-               t->cols, to, from, rows.step, rows.left, cols.left);
+  const char *before = e->p->view[s->view].padded ? rows_before(e, s, &rows) : "";
+  bb_cuda_line(e, "tl::copy_tile<%u, %u, %u>(my_thread, %s, %s, %s, %s, %s%s);", e->threads,
+               t->rows, t->cols, to, from, rows.step, rows.left, cols.left, before);
 }
 
 void bb_cuda80_copies(bb_cuda *e, const bb_cuda_list *list) {

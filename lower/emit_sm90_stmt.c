@@ -362,7 +362,9 @@ const char *bb_cuda_offset(bb_cuda *e, const bb_tile_stmt *s, const char *row, c
     const char *extent = bb_cuda_index(e, view->extent[i], NULL);
     const char *more = !r->size ? "0" : r->axis == BB_AXIS_ROW ? row : col;
     const char *at = bb_infix(e->arena, bb_cuda_index(e, r->start, NULL), "+", more);
-    const char *within = r->size ? bb_infix(e->arena, at, "<", extent) : NULL;
+    const char *within = r->size || view->padded ? bb_infix(e->arena, at, "<", extent) : NULL;
+    if (view->padded)
+      within = bb_arena_printf(e->arena, "%s && %s", bb_infix(e->arena, "0", "<=", at), within);
     if (within) limit = limit ? bb_arena_printf(e->arena, "%s && %s", limit, within) : within;
     if (view->strided || i == 0) at = bb_arena_printf(e->arena, "(long long)(%s)", at);
     const char *by = view->strided ? bb_cuda_index(e, view->stride[i], NULL) : extent;
@@ -429,7 +431,7 @@ static void put_load(bb_cuda *e, const bb_tile_stmt *s) {
     return;
   }
   if (c->layout != BB_LAYOUT_RIGHT || s->range[e->p->view[s->view].rank - 1].axis != BB_AXIS_COL ||
-      s->pad != 0)
+      e->p->view[s->view].padded || s->pad != 0)
     bb_cuda_refuse(e, s, "a load to registers that are no right operand");
   const char *inside, *at = bb_cuda_offset(e, s, "row", "col", &inside);
   bb_cuda_line(e, "TL_UNROLL for (int i = 0; i < %u; i++) {", c->registers);

@@ -64,6 +64,60 @@ static bb_tile_index held(bb_build *b, uint32_t tensor, uint32_t axis) {
   return bb_index_extent(b, b->program->tensor[tensor].axis[axis]);
 }
 
+/* --- padded axes --- */
+
+static void add_axis(bb_build *b, const bb_node *node, bb_tile_index extent, bb_tile_index stride,
+                     uint8_t along, bb_tile_view *view, bb_window *window) {
+  if (view->rank == BB_TILE_RANK) bb_build_refuse(b, node, "a tensor of too many axes");
+  view->extent[view->rank] = extent;
+  view->stride[view->rank] = stride;
+  window->slot[view->rank] = along;
+  window->at[view->rank++] = bb_index_number(b, 0);
+}
+
+static bool is_enumerated(uint8_t name) {
+  return name < BB_SLOT_COL;
+}
+
+/* All of an axis of an array, of which `index` takes elements, some of them outside.  Blocks lie along it element by element:
+ * where they take every n-th, the axis is cut in two, and has n places where they begin. */
+static void pad_axis(bb_build *b, const bb_node *node, slots *s, const bb_index *index,
+                     bb_tile_index extent, bb_tile_index stride, bb_tile_view *view,
+                     bb_window *window) {
+  struct bb_window_reach reach = {.slot = {BB_SLOT_NONE, BB_SLOT_NONE}, .parts = 1};
+  uint8_t along = BB_SLOT_NONE;
+  for (uint32_t k = 0; k < bb_index_dims(index); k++) {
+    uint8_t name = take_slot(s, bb_index_dim(index, k));
+    if (name == BB_SLOT_NONE) bb_build_refuse(b, node, "an index over a dim that the value lacks");
+    reach.by[k] = k ? index->by : index->step;
+    if (is_enumerated(name))
+      reach.slot[k] = name;
+    else if (k == 0 && reach.by[0] > 0)
+      along = name;
+    else
+      bb_build_refuse(b, node, "a padded axis that a block lies along against its order");
+  }
+  int64_t parts = along == BB_SLOT_NONE ? 1 : reach.by[0], first = index->start, begin = 0;
+  if (parts > 1) {
+    if (extent->op != BB_X_CONST || (int64_t)extent->number % parts || reach.by[1] < 0)
+      bb_build_refuse(b, node, "a padded axis whose length its blocks' step does not divide");
+    /* Quotients of what is below 0 would be rounded up. */
+    while (first < 0) first += parts, begin--;
+  }
+  reach.parts = parts;
+  reach.from = bb_index_number(b, first);
+  bb_window_pad *pad = window->pad;
+  pad->axis[view->rank] = reach;
+  bb_tile_index whole = parts > 1 ? bb_index_number(b, (int64_t)extent->number / parts) : extent;
+  add_axis(b, node, whole, bb_index_times(b, stride, bb_index_number(b, parts)), along, view,
+           window);
+  window->at[view->rank - 1] = bb_index_number(b, begin);
+  if (parts == 1) return;
+  reach.rest = true;
+  pad->axis[view->rank] = reach;
+  add_axis(b, node, bb_index_number(b, parts), stride, BB_SLOT_NONE, view, window);
+}
+
 /* A window of `type` on a piece.  covered: whether every axis of the type is one of the piece's. */
 static bb_build_value piece_window(bb_build *b, const bb_node *node, const bb_type *type,
                                    const bb_piece *piece, bb_dim joined, bool written,
@@ -79,6 +133,11 @@ static bb_build_value piece_window(bb_build *b, const bb_node *node, const bb_ty
   slots_of(b, node, type, &s);
   if (piece->rank != t->axes)
     bb_build_refuse(b, node, "an access with an index too few or too many");
+  if (piece->padded) {
+    view.padded = true;
+    value.window.pad = BB_NEW(b->arena, bb_window_pad, 1);
+    value.window.pad->fill = piece->fill;
+  }
   bb_tile_index *stride = BB_NEW(b->arena, bb_tile_index, t->axes + 1u);
   stride[t->axes] = bb_index_number(b, 1);
   for (uint32_t i = t->axes; i-- > 0;)
@@ -86,6 +145,10 @@ static bb_build_value piece_window(bb_build *b, const bb_node *node, const bb_ty
   bb_tile_index offset = bb_index_number(b, 0);
   for (uint32_t i = 0; i < t->axes; i++) {
     const bb_index *index = &piece->index[i];
+    if (piece->padded && index->kind != BB_INDEX_DIM) {
+      pad_axis(b, node, &s, index, held(b, piece->source, i), stride[i + 1], &view, &value.window);
+      continue;
+    }
     bool range = index->kind != BB_INDEX_DIM;
     if (range)
       offset = bb_index_add(b, offset,
@@ -248,21 +311,6 @@ void bb_schedule_output(bb_build *b, const bb_node *node, const bb_build_value *
 
 /* --- joined inputs that are only written elsewhere --- */
 
-/* Is the value each element of its operand as it is?  Loops over the outermost level, then the next: no turn of two levels
- * over one dim. */
-static bool is_copy(const bb_graph *graph, uint32_t at) {
-  const bb_node *node = bb_node_get(graph, at);
-  if (node->kind == BB_NODE_FUNC)
-    return node->op == BB_OP_ELEMENTWISE && node->nin == 1 && node->expr->op == BB_X_ARG;
-  if (node->kind != BB_NODE_MAP || node->nin != 1 || node->nout != 1 || node->in[0].level != 0 ||
-      node->part != BB_PART_ALL || node->out[0].mode != BB_OUT_COLLECT)
-    return false;
-  const bb_graph *inner = node->inner;
-  uint32_t made = bb_src(inner, inner->output[0], 0).node;
-  return inner->live == 3 && is_copy(inner, made) &&
-         bb_node_get(inner, bb_src(inner, made, 0).node)->kind == BB_NODE_INPUT;
-}
-
 /* A part of an output: elements from `first` on along the joined dim.  False: it has no index over that, or several. */
 static bool output_part(bb_build *b, const bb_node *node, const bb_type *type, bb_dim joined,
                         const bb_piece *part, bb_build_value *to) {
@@ -286,14 +334,12 @@ static bool output_part(bb_build *b, const bb_node *node, const bb_type *type, b
 }
 
 bool bb_schedule_joined_copy(bb_build *b, const bb_graph *graph, const uint32_t *tie) {
-  if (graph->ninputs != 1 || graph->noutputs != 1 || graph->live != 3) return false;
+  if (!bb_graph_is_copy(graph)) return false;
   const bb_node *in = bb_node_get(graph, graph->input[0]);
   const bb_node *out = bb_node_get(graph, graph->output[0]);
   const bb_access *access = in->access;
-  bb_value made = out->in[0].src;
   const bb_type *type = in->out[0].type;
-  if (!access || access->joined == BB_NO_DIM || (out->access && out->access->joined != BB_NO_DIM) ||
-      !is_copy(graph, made.node) || bb_type_of(graph, made) != type)
+  if (!access || access->joined == BB_NO_DIM || (out->access && out->access->joined != BB_NO_DIM))
     return false;
   for (uint32_t p = 0; p < access->count; p++) {
     bb_piece piece = stretch_of(b, access, &p);

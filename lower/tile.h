@@ -45,6 +45,8 @@ typedef struct bb_tile_view {
    * its elements lie in memory is the device's to say.  The last extent is a multiple of
    * BB_TILE_PANEL */
   bool panels;
+  /* loads may begin before an axis, and single indices lie outside of one, where nothing is read.  Never written */
+  bool padded;
 } bb_tile_view;
 
 typedef enum bb_tile_place {

@@ -2,7 +2,7 @@
  *
  *   program    tile NAME 1  declaration...  statement...        # starts a comment
  *   declaration  extent NAME, ...                               run-time arguments, i64
- *            | view|output|scratch NAME : dtype[index, ...] [by [index, ...]] [panels]   by: strides
+ *            | view|output|scratch NAME : dtype[index, ...] [by [index, ...]] [panels] [padded]   by: strides
  *            | monoid NAME (number, ...) = (expr, ...)           the empty part; how parts combine: $k is
  *                                                               component k left, $(n + k) right
  *            | tile NAME : dtype[INT|_, INT|_] [left | shared INT] [partial]
@@ -148,6 +148,7 @@ static void read_view(parser *t, bool written, bool scratch) {
   if (view.strided && read_indices(t, view.stride) != view.rank)
     bb_read_fail(t->r, place, "a view of %u axes has as many strides", view.rank);
   view.panels = bb_read_accept(t->r, "panels");
+  view.padded = bb_read_accept(t->r, "padded");
   bb_tile_add_view(t->p, &view);
 }
 

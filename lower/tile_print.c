@@ -43,7 +43,7 @@ static void put_view(const printer *w, const bb_tile_view *view) {
     bb_put(w->out, " by ");
     put_indices(w, view->rank, view->stride);
   }
-  bb_put(w->out, "%s\n", view->panels ? " panels" : "");
+  bb_put(w->out, "%s%s\n", view->panels ? " panels" : "", view->padded ? " padded" : "");
 }
 
 static void put_size(const printer *w, uint32_t size) {

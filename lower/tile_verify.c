@@ -66,6 +66,7 @@ static void check_declarations(verifier *v) {
     breaks(v, p->view[i].scratch && !p->view[i].written, "scratch is written before it is read");
   for (uint32_t i = 0; i < p->views; i++) {
     const bb_tile_view *view = &p->view[i];
+    breaks(v, view->padded && (view->written || view->panels), "a padded view is only read");
     if (!view->panels || breaks(v, view->rank < 2 || view->strided, "panels are dense blocks"))
       continue;
     bb_tile_index along = view->extent[view->rank - 1];

@@ -2,7 +2,8 @@
  *
  * Each index of the outer view addresses one level of an operand, and the operand's own access says
  * which axis of which tensor that level is.  Where the operand joins pieces, the outer index selects
- * those that it meets.
+ * those that it meets.  What pads the operand pads what is made of it; the outer view may pad a level that is all of an
+ * axis, as what is outside of one is outside of the other.
  */
 #include "flow.h"
 
@@ -116,6 +117,11 @@ static bool stands_out(const bb_piece *piece, bb_dim joined) {
   return true;
 }
 
+/* May the outer piece leave a level of its operand by this index? */
+static bool may_leave(const bb_piece *outer, const bb_index *index) {
+  return outer->padded && index->kind != BB_INDEX_DIM;
+}
+
 static bool add_window(const composition *c, const bb_type *type, bb_dim inner_joined,
                        const part *p, uint32_t axis, bb_index *index) {
   const bb_index *inner = &p->inner->index[axis], *outer[2];
@@ -123,7 +129,7 @@ static bool add_window(const composition *c, const bb_type *type, bb_dim inner_j
     uint32_t level = level_of_axis(type, p->inner, axis, k);
     if (level == BB_NONE || level >= p->outer->rank) return false;
     outer[k] = &p->outer->index[level];
-    if (inner_joined == bb_index_dim(inner, k)) return false;
+    if (inner_joined == bb_index_dim(inner, k) || may_leave(p->outer, outer[k])) return false;
     if (c->joined != BB_NO_DIM && bb_index_over(outer[k], c->joined)) return false;
   }
   return compose_window(inner, outer, index);
@@ -150,6 +156,7 @@ static bool add_part(composition *c, const bb_type *type, bb_dim inner_joined, p
   bb_index *index = BB_NEW(c->arena, bb_index, p.inner->rank);
   uint32_t *levels = BB_NEW(c->arena, uint32_t, p.inner->rank);
   if (!stands_out(p.inner, BB_NO_DIM) || !stands_out(p.outer, BB_NO_DIM)) return false;
+  if (p.inner->padded && p.outer->padded && !bb_piece_same_fill(p.inner, p.outer)) return false;
   for (uint32_t j = 0; j < p.inner->rank; j++) {
     const bb_index *inner = &p.inner->index[j];
     levels[j] = BB_NONE;
@@ -166,6 +173,7 @@ static bool add_part(composition *c, const bb_type *type, bb_dim inner_joined, p
     const bb_index *outer = &p.outer->index[level];
     bool cut = inner_joined != BB_NO_DIM && inner->dim == inner_joined;
     int64_t shift = 0;
+    if (may_leave(p.outer, outer) && (cut || inner->kind != BB_INDEX_DIM)) return false;
     if (outer->kind == BB_INDEX_WINDOW && (cut || bb_index_over(outer, c->joined))) return false;
     if (c->joined != BB_NO_DIM && outer->kind != BB_INDEX_FIXED && outer->dim == c->joined)
       shift = p.first - p.outer->first;
@@ -177,7 +185,9 @@ static bool add_part(composition *c, const bb_type *type, bb_dim inner_joined, p
                          .rank = p.inner->rank,
                          .index = index,
                          .first = p.first,
-                         .length = p.length};
+                         .length = p.length,
+                         .padded = p.inner->padded || p.outer->padded,
+                         .fill = p.outer->padded ? p.outer->fill : p.inner->fill};
   if (!stands_out(&made, c->joined)) return false;
   BB_GROW(c->arena, c->piece, c->capacity, (size_t)c->count + 1);
   c->piece[c->count++] = made;
@@ -231,8 +241,7 @@ static bool add_piece(composition *c, const bb_piece *outer, const bb_type *type
     return add_part(c, type, BB_NO_DIM,
                     (part){outer, &inner->piece[0], outer->first, outer->length, 0});
   /* what overlapping windows see, brought together, is several times what is joined */
-  for (uint32_t i = 0; i < outer->rank; i++)
-    if (outer->index[i].kind == BB_INDEX_WINDOW) return false;
+  if (bb_piece_has_windows(outer) || outer->padded) return false;
   uint32_t level = BB_NONE;
   for (uint32_t i = 0; i < type->rank; i++) {
     if (type->level[i].dim != inner->joined) continue;

@@ -14,7 +14,7 @@ enum { LINE = 16 }; /* bytes at whose multiples rows begin */
 typedef struct order {
   const bb_program *program;
   uint32_t tensors, *last;
-  bool *fixed; /* its order is the program's, or a misc node's */
+  bool *fixed; /* bb_lay_find_fixed() */
 } order;
 
 static bool is_line(const order *o, const bb_tensor *tensor, uint32_t axis) {
@@ -34,13 +34,6 @@ static uint32_t lines_of(const order *o, const bb_node *input) {
       return a;
   }
   return BB_NONE;
-}
-
-static bool reads_dim_twice(const bb_piece *piece) {
-  for (uint32_t a = 0; a < piece->rank; a++)
-    for (uint32_t b = 0; b < a; b++)
-      if (bb_index_meets(&piece->index[a], &piece->index[b])) return true;
-  return false;
 }
 
 static void look_at_product(order *o, const bb_node *input) {
@@ -77,35 +70,6 @@ static void look_at_copy(order *o, const bb_graph *graph) {
               is_line(o, from, a))
             o->last[piece->source] = a;
       }
-    }
-  }
-}
-
-static void fix_those_of(order *o, const bb_access *access) {
-  for (uint32_t p = 0; access && p < access->count; p++) o->fixed[access->piece[p].source] = true;
-}
-
-static void find_fixed(order *o) {
-  const bb_program *program = o->program;
-  for (uint32_t t = 0; t < o->tensors; t++) {
-    const bb_tensor *tensor = &program->tensor[t];
-    o->fixed[t] = tensor->role != BB_TENSOR_LOCAL || tensor->once || tensor->axes != tensor->rank;
-  }
-  for (uint32_t i = 0; i < program->steps; i++) {
-    const bb_step *step = &program->step[i];
-    if (step->candidate != BB_NONE) continue;
-    for (uint32_t k = 0; k < step->nin; k++) fix_those_of(o, step->in[k]);
-    for (uint32_t k = 0; k < step->nout; k++) o->fixed[step->out[k]] = true;
-  }
-  for (uint32_t c = 0; c < program->candidates; c++) {
-    const bb_graph *graph = program->candidate[c].graph;
-    for (uint32_t k = 0; k < graph->ninputs + graph->noutputs; k++) {
-      uint32_t n = k < graph->ninputs ? graph->input[k] : graph->output[k - graph->ninputs];
-      const bb_node *node = bb_node_get(graph, n);
-      if (!node->access) o->fixed[node->tensor] = true;
-      for (uint32_t p = 0; node->access && p < node->access->count; p++)
-        if (reads_dim_twice(&node->access->piece[p]))
-          o->fixed[node->access->piece[p].source] = true;
     }
   }
 }
@@ -149,9 +113,8 @@ static void turn_access(const order *o, bb_program *program, bb_arena *scratch, 
 void bb_lay_locals(bb_program *program, bb_arena *scratch) {
   order o = {.program = program, .tensors = program->tensors};
   o.last = BB_NEW(scratch, uint32_t, o.tensors + 1);
-  o.fixed = BB_NEW(scratch, bool, o.tensors + 1);
   for (uint32_t t = 0; t < o.tensors; t++) o.last[t] = BB_NONE;
-  find_fixed(&o);
+  o.fixed = bb_lay_find_fixed(program, scratch);
   for (uint32_t c = 0; c < program->candidates; c++) {
     const bb_graph *graph = program->candidate[c].graph;
     if (!bb_lay_has_product(graph)) continue;

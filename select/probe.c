@@ -192,7 +192,7 @@ static void put_layout(bb_keys *keys, const bb_node *input) {
   put_word(keys, access->count);
   for (uint32_t p = 0; p < access->count; p++) {
     const bb_piece *piece = &access->piece[p];
-    put_word(keys, piece->rank);
+    put_word(keys, (uint64_t)piece->rank << 1 | piece->padded);
     for (uint32_t i = 0; i < piece->rank; i++) {
       const bb_index *index = &piece->index[i];
       put_word(keys, index->kind);

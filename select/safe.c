@@ -16,7 +16,8 @@ typedef struct users {
 
 static void note_access(users *u, const bb_access *access, bool plain) {
   for (uint32_t i = 0; access && i < access->count; i++)
-    if (plain || access->count > 1) u->plain[access->piece[i].source] = true;
+    if (plain || access->count > 1 || access->piece[i].padded)
+      u->plain[access->piece[i].source] = true;
 }
 
 static void note_kernel(users *u, const bb_graph *graph) {

@@ -26,6 +26,8 @@ typedef enum bb_ix_op {
   BB_IX_SLICE, /* elements start, start + step, ... of the operand's axis behind index `at` */
   /* elements start + step * p + by * t of the operand's axis behind index `at`, which is p; the next one is t */
   BB_IX_WINDOWS,
+  /* the operand with `start` elements before its axis behind index `at`, and more behind: expr, a number.  After canonicalisation */
+  BB_IX_PAD,
   BB_IX_JOIN,  /* operands one after another along index `at`; their own dims there differ */
   BB_IX_MISC,  /* an operand's index is an axis of its port's storage */
   BB_IX_OUTPUT /* a program output; its indices are the output's axes in storage order */
@@ -50,8 +52,8 @@ typedef struct bb_ix_node {
   uint32_t *out; /* values; none for OUTPUT, several for FOLD, SCAN, MISC */
   const bb_expr *expr;
   const bb_monoid *monoid;
-  uint32_t at;            /* SCAN, SLICE, WINDOWS, JOIN: an index; OUTPUT: its number */
-  int64_t start, step;    /* SLICE, WINDOWS */
+  uint32_t at;            /* SCAN, SLICE, WINDOWS, PAD, JOIN: an index; OUTPUT: its number */
+  int64_t start, step;    /* SLICE, WINDOWS; PAD has no step */
   int64_t by;             /* WINDOWS */
   uint32_t tensor, rank;  /* SOURCE: array value, axes of the tensor */
   const bb_index *access; /* SOURCE: for each axis of the tensor; dims are classes */

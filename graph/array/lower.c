@@ -12,6 +12,7 @@ static void lower_node(bb_lower *l, bb_ix_node *node) {
   case BB_IX_SCAN: bb_lower_scan(l, node); break;
   case BB_IX_SLICE:
   case BB_IX_WINDOWS:
+  case BB_IX_PAD:
   case BB_IX_JOIN: bb_lower_view(l, node); break;
   case BB_IX_MISC: bb_lower_misc(l, node); break;
   case BB_IX_OUTPUT: bb_lower_output(l, node); break;
@@ -41,6 +42,7 @@ static bb_lower start(bb_ix *ix) {
 void bb_array_lower(bb_array *array) {
   bb_ix_add_units(array->index);
   bb_ix_cut_alike(array->index);
+  bb_ix_find_pads(array->index);
   bb_ix_separate_view_dims(array->index);
   bb_lower l = start(array->index);
   uint32_t *order, count = bb_ix_order(l.ix, l.scratch, &order);

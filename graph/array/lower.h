@@ -57,6 +57,8 @@ void bb_ix_add_units(bb_ix *ix);
 /* Makes one dim of those along which products that read one operand alike have their own axes,
  * where extents are equal. */
 void bb_ix_cut_alike(bb_ix *ix);
+/* pads.c: joins with what is one number become paddings. */
+void bb_ix_find_pads(bb_ix *ix);
 /* view_dims.c: windows and joins beside another axis over the dim of their own. */
 void bb_ix_separate_view_dims(bb_ix *ix);
 
@@ -158,6 +160,8 @@ bool bb_lower_join_pending(bb_lower *l, bb_ix_node *node);
 /* Folds what is still pending of a value, in a nest of its own. */
 void bb_lower_force(bb_lower *l, uint32_t value);
 
+/* Does a reduction run along the innermost of its dims within items?  Along what is enumerated it runs from item to item. */
+bool bb_lower_folds_rows(bb_lower *l, const bb_ix_node *node);
 /* The operand's own row stays the row, if the result has it; else the last blocked axis is. */
 bb_role *bb_lower_reduce_roles(bb_lower *l, const bb_ix_node *node);
 /* Folds the lists left of partial results inside the loops over their axes; component `port`. */

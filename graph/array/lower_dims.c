@@ -2,7 +2,8 @@
  *
  * A dim is blocked where a product or a reduction runs along it innermost: the innermost dim of the
  * rows, of the columns and of the sum of a contraction (one of a few elements only if there is no
- * other), the innermost dim of a reduction or scan.
+ * other), the innermost dim of a reduction or scan.  What a reduction sees in windows is enumerated: there are few of them, and
+ * neighbours are seen by the next window.
  * Beyond these, the last two axes of a value are blocked as long as no value gets a third blocked
  * axis by it: an item has two axes.  All other dims are enumerated: batch, heads, the outer ones of a
  * reduction over several.
@@ -36,8 +37,20 @@ bb_product_axes bb_ix_product_axes(bb_ix *ix, const bb_ix_node *node) {
   return axes;
 }
 
+/* By class: what stands in a window. */
+static bool *find_taps(bb_ix *ix, bb_arena *arena) {
+  bool *tap = BB_NEW(arena, bool, ix->dims);
+  for (uint32_t i = 0; i < ix->nodes; i++) {
+    const bb_ix_node *node = &ix->node[i];
+    if (!node->removed && node->op == BB_IX_WINDOWS)
+      tap[bb_ix_find(ix, node->dim[node->at + 1])] = true;
+  }
+  return tap;
+}
+
 bool *bb_ix_blocked_by_operators(bb_ix *ix, bb_arena *arena) {
   bool *blocked = BB_NEW(arena, bool, ix->dims);
+  const bool *tap = find_taps(ix, arena);
   for (uint32_t i = 0; i < ix->nodes; i++) {
     const bb_ix_node *node = &ix->node[i];
     if (node->removed) continue;
@@ -47,7 +60,8 @@ bool *bb_ix_blocked_by_operators(bb_ix *ix, bb_arena *arena) {
       if (axes.col != BB_NONE) blocked[bb_ix_find(ix, node->dim[axes.col])] = true;
       blocked[bb_ix_find(ix, node->dim[axes.sum])] = true;
     }
-    if (bb_ix_reduces(node)) blocked[bb_ix_find(ix, node->dim[node->indices - 1])] = true;
+    uint32_t inner = node->indices ? bb_ix_find(ix, node->dim[node->indices - 1]) : 0;
+    if (bb_ix_reduces(node)) blocked[inner] |= node->op != BB_IX_REDUCE || !tap[inner];
     if (node->op == BB_IX_SCAN) blocked[bb_ix_find(ix, node->dim[node->at])] = true;
   }
   return blocked;
@@ -101,6 +115,8 @@ static void try_block(weak *w, uint32_t class) {
  * blocks, they would be read through a view. */
 static void keep_reduced(weak *w) {
   bb_ix *ix = w->l->ix;
+  const bool *tap = find_taps(ix, w->l->scratch);
+  for (uint32_t d = 0; d < ix->dims; d++) w->refused[d] |= tap[d];
   for (uint32_t i = 0; i < ix->nodes; i++) {
     const bb_ix_node *node = &ix->node[i];
     if (node->removed || !bb_ix_reduces(node)) continue;

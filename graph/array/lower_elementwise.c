@@ -111,6 +111,12 @@ static bool roles_of_use(bb_lower *l, const bb_ix_node *user, uint32_t slot, bb_
   }
   if (bb_ix_reduces(user)) {
     uint32_t row = BB_NONE, rank = bb_ix_rank(l->ix, user->out[0]);
+    if (!bb_lower_folds_rows(l, user)) {
+      bb_role *kept = BB_NEW(l->scratch, bb_role, user->indices);
+      bb_lower_natural_roles(l, rank, user->dim, kept);
+      for (uint32_t a = 0; a < v->rank; a++) role[a] = kept[index[a]];
+      return true;
+    }
     for (uint32_t k = 0; k < rank; k++)
       if (bb_lower_blocked(l, user->dim[k])) row = k;
     for (uint32_t a = 0; a < v->rank; a++)

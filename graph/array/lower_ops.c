@@ -61,6 +61,12 @@ static const bb_expr *flat_index(bb_nest *nest, const reduction *r) {
 
 static void reduce_body(bb_nest *nest, bb_graph *graph, const bb_value *in, bb_value *out) {
   const reduction *r = nest->user;
+  if (!bb_lower_folds_rows(nest->lower, r->node)) {
+    bb_dtype dtype = bb_type_of(graph, in[0])->item.dtype;
+    const bb_expr *same = bb_expr_arg(nest->lower->program, dtype, 0);
+    out[0] = bb_func_add(graph, BB_OP_ELEMENTWISE, same, 1, in);
+    return;
+  }
   out[0] = bb_func_add(graph, bb_monoid_row_op(r->node->monoid->id), NULL, 1, in);
   if (nest->nout == 1) return;
   out[1] = (bb_value){out[0].node, 1};
@@ -68,11 +74,21 @@ static void reduce_body(bb_nest *nest, bb_graph *graph, const bb_value *in, bb_v
   if (index->op != BB_X_ARG) out[1] = bb_func_add(graph, BB_OP_ELEMENTWISE, index, 1, &out[1]);
 }
 
+bool bb_lower_folds_rows(bb_lower *l, const bb_ix_node *node) {
+  return bb_lower_blocked(l, node->dim[node->indices - 1]);
+}
+
 bb_role *bb_lower_reduce_roles(bb_lower *l, const bb_ix_node *node) {
   uint32_t rank = bb_ix_rank(l->ix, node->out[0]), row = BB_NONE;
   bb_role *role = BB_NEW(l->scratch, bb_role, node->indices);
   for (uint32_t i = 0; i < node->nin; i++) bb_lower_force(l, node->in[i].value);
   const bb_placed *p = &l->placed[node->in[0].value];
+  if (!bb_lower_folds_rows(l, node)) {
+    bb_lower_natural_roles(l, rank, node->dim, role);
+    for (uint32_t a = 0; p->made && a < bb_ix_rank(l->ix, node->in[0].value); a++)
+      if (node->in[0].index[a] < rank) role[node->in[0].index[a]] = p->role[a];
+    return role;
+  }
   for (uint32_t k = 0; k < rank; k++)
     if (bb_lower_blocked(l, node->dim[k])) row = k;
   for (uint32_t a = 0; p->made && a < bb_ix_rank(l->ix, node->in[0].value); a++)

@@ -266,7 +266,7 @@ static bb_index *indices_of(bb_lower *l, const bb_ix_node *node, uint32_t slot, 
     *at = (bb_index){.kind = BB_INDEX_DIM, .dim = BB_NO_DIM, .step = 1};
     if (k < out_rank) at->dim = bb_lower_dim(l, node->dim[k], role[k]);
     if (k != node->at || node->op == BB_IX_JOIN) continue;
-    at->start = node->start;
+    at->start = node->op == BB_IX_PAD ? -node->start : node->start;
     if (node->op == BB_IX_WINDOWS) {
       at->kind = BB_INDEX_WINDOW;
       at->step = node->step, at->by = node->by;
@@ -274,7 +274,7 @@ static bb_index *indices_of(bb_lower *l, const bb_ix_node *node, uint32_t slot, 
       continue;
     }
     at->kind = k < out_rank ? BB_INDEX_RANGE : BB_INDEX_FIXED;
-    at->step = k < out_rank ? node->step : 1;
+    at->step = k < out_rank && node->op == BB_IX_SLICE ? node->step : 1;
   }
   return index;
 }
@@ -287,12 +287,12 @@ static int64_t length_of_piece(bb_lower *l, const bb_ix_node *node, uint32_t slo
   return 1;
 }
 
-/* The roles of a view's axes: a slice's are those of its operand. */
+/* The roles of a view's axes: those of a slice and a padding are their operand's. */
 static bb_role *roles_of_view(bb_lower *l, const bb_ix_node *node, const bb_placed *in) {
   uint32_t value = node->out[0], rank = bb_ix_rank(l->ix, value);
   bb_role *role = new_roles(l, rank, NULL);
   bb_lower_natural_roles(l, rank, node->dim, role);
-  if (node->op != BB_IX_SLICE) return role;
+  if (node->op != BB_IX_SLICE && node->op != BB_IX_PAD) return role;
   for (uint32_t a = 0; a < bb_ix_rank(l->ix, node->in[0].value); a++)
     if (node->in[0].index[a] < rank) role[node->in[0].index[a]] = in->role[a];
   return roles_where_blocked(l, value, role);
@@ -312,7 +312,7 @@ void bb_lower_view(bb_lower *l, bb_ix_node *node) {
                  node->dim, role, level))
       continue;
     in[i] = straightened(l, operand->value, operand->index);
-    if (node->op != BB_IX_SLICE) continue;
+    if (node->op != BB_IX_SLICE && node->op != BB_IX_PAD) continue;
     role = roles_of_view(l, node, in[0]);
     type = type_of_roles(l, v->dtype, rank, v->dim, role, level);
   }
@@ -321,6 +321,8 @@ void bb_lower_view(bb_lower *l, bb_ix_node *node) {
   for (uint32_t i = 0; i < node->nin; i++) {
     piece[i] = (bb_piece){.source = i, .rank = bb_ix_rank(l->ix, node->in[i].value)};
     piece[i].index = indices_of(l, node, i, in[i], role);
+    piece[i].padded = node->op == BB_IX_PAD;
+    if (piece[i].padded) piece[i].fill = node->expr->number;
     if (node->op != BB_IX_JOIN) continue;
     piece[i].first = first;
     piece[i].length = length_of_piece(l, node, i);

@@ -176,16 +176,27 @@ template <class S, int V> union bb_line {
   }
 };
 
-template <int TY, int TX, int TV, int R, int C, class T, int N, class S>
-BB_DEVICE void bb_load(T (&to)[N], const S *from, int64_t row_step, int64_t col_step, int rows,
-                       int cols, T pad) {
+/* Rows and columns of a tile that lie in an array: those from `end` on are behind it, those before `begin` before. */
+template <bool PADDED> struct bb_inside {
+  int row_end, col_end, row_begin, col_begin;
+  BB_DEVICE bool operator()(int row, int col) const {
+    return row < row_end && col < col_end && (!PADDED || (row >= row_begin && col >= col_begin));
+  }
+  BB_DEVICE bool is_even(int neighbours) const {
+    return col_end % neighbours == 0 && (!PADDED || col_begin % neighbours == 0);
+  }
+};
+
+template <int TY, int TX, int TV, int R, int C, class T, int N, class S, bool PADDED>
+BB_DEVICE void bb_load_inside(T (&to)[N], const S *from, int64_t row_step, int64_t col_step,
+                              bb_inside<PADDED> inside, T pad) {
   using tile = bb_tile<TY, TX, TV, R, C>;
   using line = bb_line<S, tile::v>;
-  if (tile::v > 1 && cols % tile::v == 0 && line::fits(from, row_step, col_step)) {
+  if (tile::v > 1 && inside.is_even(tile::v) && line::fits(from, row_step, col_step)) {
     BB_EACH(i, tile::rt) BB_EACH(j, tile::ct / tile::v) {
       line some;
       int r = tile::row(i), c = tile::col(j * tile::v);
-      bool there = r < rows && c < cols;
+      bool there = inside(r, c);
       if (there) some.load(from + r * row_step + c);
       BB_EACH(k, tile::v)
       to[i * tile::ct + j * tile::v + k] = there ? bb_get<T>(&some.element[k]) : pad;
@@ -194,9 +205,23 @@ BB_DEVICE void bb_load(T (&to)[N], const S *from, int64_t row_step, int64_t col_
   }
   BB_EACH(i, tile::rt) BB_EACH(j, tile::ct) {
     int r = tile::row(i), c = tile::col(j);
-    bool there = r < rows && c < cols;
-    to[i * tile::ct + j] = there ? bb_get<T>(from + r * row_step + c * col_step) : pad;
+    to[i * tile::ct + j] = inside(r, c) ? bb_get<T>(from + r * row_step + c * col_step) : pad;
   }
+}
+
+template <int TY, int TX, int TV, int R, int C, class T, int N, class S>
+BB_DEVICE void bb_load(T (&to)[N], const S *from, int64_t row_step, int64_t col_step, int rows,
+                       int cols, T pad) {
+  bb_load_inside<TY, TX, TV, R, C>(to, from, row_step, col_step,
+                                   bb_inside<false>{rows, cols, 0, 0}, pad);
+}
+
+/* Of an array that is padded: `from` may lie before it. */
+template <int TY, int TX, int TV, int R, int C, class T, int N, class S>
+BB_DEVICE void bb_load_padded(T (&to)[N], const S *from, int64_t row_step, int64_t col_step,
+                              int row_begin, int col_begin, int rows, int cols, T pad) {
+  bb_load_inside<TY, TX, TV, R, C>(to, from, row_step, col_step,
+                                   bb_inside<true>{rows, cols, row_begin, col_begin}, pad);
 }
 
 template <int TY, int TX, int TV, int R, int C, class T, int N, class S>

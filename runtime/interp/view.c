@@ -197,6 +197,59 @@ static void restrict_to(const view *v, const bb_piece *piece, const bb_datum *wh
   span->length = piece->length;
 }
 
+/* --- padded pieces --- */
+
+typedef struct reach {
+  int64_t low, high;
+} reach;
+
+/* An axis from its first element, or the first that the index reads before it, to the last. */
+static reach reach_of(const view *v, const bb_index *index, bb_span axis, int64_t piece_length) {
+  int64_t low = 0, high = axis.length - 1;
+  if (index->kind == BB_INDEX_DIM) return (reach){low, high};
+  low = high = index->start;
+  for (uint32_t k = 0; k < bb_index_dims(index); k++) {
+    bb_dim dim = bb_index_dim(index, k);
+    int64_t count = dim == v->joined ? piece_length : bb_run_extent(v->run, dim);
+    int64_t far = count > 0 ? (count - 1) * (k ? index->by : index->step) : 0;
+    *(far < 0 ? &low : &high) += far;
+  }
+  return (reach){low < 0 ? low : 0, high < axis.length ? axis.length - 1 : high};
+}
+
+/* The source with as much of the piece's fill around it as its indices see, and the piece that reads there what
+ * it reads here. */
+static bb_piece pad_source(const view *v, const bb_piece *piece, source *s) {
+  bb_run *run = v->run;
+  source wide = *s;
+  bb_piece moved = *piece;
+  bb_index *index = BB_NEW(run->scratch, bb_index, piece->rank);
+  int64_t before[MOST_AXES];
+  size_t count = 1;
+  if (piece->rank != s->axes) refuse(run, v->node, "a view has an index too few or too many");
+  for (uint32_t i = s->axes; i-- > 0;) {
+    reach seen = reach_of(v, &piece->index[i], s->axis[i], piece->length);
+    index[i] = piece->index[i];
+    before[i] = -seen.low;
+    if (index[i].kind != BB_INDEX_DIM) index[i].start += before[i];
+    wide.axis[i] = (bb_span){seen.high - seen.low + 1, (int64_t)count};
+    if (__builtin_mul_overflow(count, (size_t)wide.axis[i].length, &count))
+      bb_fail(run->ctx, BB_ERROR_MEMORY, "a padded operand is too large to hold");
+  }
+  wide.data = BB_NEW(run->scratch, double, count);
+  for (size_t e = 0; e < count; e++) {
+    const double *from = s->data;
+    for (uint32_t i = 0; from && i < s->axes; i++) {
+      int64_t at = (int64_t)e / wide.axis[i].stride % wide.axis[i].length - before[i];
+      from = at >= 0 && at < s->axis[i].length ? from + at * s->axis[i].stride : NULL;
+    }
+    wide.data[e] = from ? *from : piece->fill;
+  }
+  moved.index = index;
+  *s = wide;
+  return moved;
+}
+
 /* --- whole views --- */
 
 typedef void make_source(bb_run *run, const bb_node *node, void *user, uint32_t which, source *s);
@@ -224,7 +277,9 @@ static void see(bb_run *run, const bb_node *node, const bb_access *access, make_
     if (access->count != 1) refuse(run, node, "a view of several pieces names no joined dim");
     source from;
     make(run, node, user, access->piece[0].source, &from);
-    see_piece(&v, &from, &access->piece[0], out, true);
+    bb_piece piece = access->piece[0];
+    if (piece.padded) piece = pad_source(&v, &piece, &from);
+    see_piece(&v, &from, &piece, out, true);
     return;
   }
   slots s;
@@ -238,7 +293,9 @@ static void see(bb_run *run, const bb_node *node, const bb_access *access, make_
     bb_datum window = {.type = out->type, .level = spans[0]}, part = {.level = spans[1]};
     source from;
     make(run, node, user, access->piece[p].source, &from);
-    see_piece(&v, &from, &access->piece[p], &window, true);
+    bb_piece piece = access->piece[p];
+    if (piece.padded) piece = pad_source(&v, &piece, &from);
+    see_piece(&v, &from, &piece, &window, true);
     restrict_to(&v, &access->piece[p], out, &part);
     if (!bb_datum_same_shape(&part, &window)) refuse(run, node, "a piece has another shape");
     bb_datum_copy(&part, &window);
