@@ -70,12 +70,20 @@ static uint32_t power_from(uint32_t size, uint32_t most) {
 
 /* Rows of threads as the tallest tile has, and threads of a row as the widest: warps at least.  Where nothing
  * goes by shared memory a warp has one row, and a thread as many neighbours in it as come by one load,
- * if it is long. */
+ * if it is long; of many short rows a thread takes as many of one, which fewer threads share. */
 static void choose_threads(bb_simt *s) {
-  bool streams = !s->products && !s->shares && s->least_bytes < VECTOR && s->most_cols >= WIDE;
+  bool streams = !s->products && !s->shares && s->least_bytes < VECTOR;
+  uint32_t neighbours = VECTOR / (s->least_bytes < 2 ? 2 : s->least_bytes);
+  uint32_t lines = s->most_cols / neighbours;
+  bool narrow = streams && s->most_cols < WIDE && s->most_rows >= FEWER_ROWS && lines > 1 &&
+                s->most_cols % (2 * neighbours) == 0;
+  s->tv = narrow || (streams && s->most_cols >= WIDE) ? neighbours : 1;
   s->ty = power_from(s->most_rows, s->products ? ROWS : FEWER_ROWS);
-  s->tv = streams ? VECTOR / (s->least_bytes < 2 ? 2 : s->least_bytes) : 1;
   s->tx = power_from(s->most_cols, THREADS / s->ty);
+  if (narrow) {
+    s->tx = lines & -lines;
+    s->ty = power_from(s->most_rows, THREADS / s->tx);
+  }
   while (s->ty * s->tx < LANES) s->tx *= 2;
 }
 

@@ -2,6 +2,7 @@
 #include "emit_simt_parts.h"
 
 #include <inttypes.h>
+#include <math.h>
 
 /* MEETING: bytes, for a value of each warp. */
 enum { DEPTH = 64, PIECE = 4, MEETING = 16 * 16 };
@@ -281,10 +282,33 @@ static void transpose(bb_simt *s, const bb_tile_stmt *stmt) {
 
 static void body(bb_simt *s, const bb_tile_body *b, uint32_t stretch);
 
+/* How many iterations of a short loop stand one behind the other, so that what they load is on its way at once: as many as a
+ * thread has registers for. */
+static uint32_t unrolled(const bb_simt *s, const bb_tile_loop *l) {
+  enum { SHORT = 8, HELD = 96 };
+  const bb_tile_stretch *k = &l->stretch[0];
+  if (l->stretches > 1 || !k->to || k->from->op != BB_X_CONST || k->to->op != BB_X_CONST ||
+      l->step->op != BB_X_CONST)
+    return 1;
+  double trips = ceil((k->to->number - k->from->number) / l->step->number);
+  uint32_t held = 0;
+  for (uint32_t i = 0; i < l->body.count; i++) {
+    const bb_tile_stmt *stmt = l->body.stmt[i];
+    if (stmt->kind != BB_TILE_LOAD && stmt->kind != BB_TILE_MAP) return 1;
+    const bb_tile *t = tile_of(s, stmt->result);
+    if (stmt->kind == BB_TILE_LOAD)
+      held += bb_simt_parts(t->rows, s->ty) * bb_simt_parts(t->cols, s->tx);
+  }
+  if (!held || trips < 2 || trips > SHORT) return 1;
+  return held * trips <= HELD ? (uint32_t)trips : held * 2 <= HELD ? HELD / held : 1;
+}
+
 static void loop(bb_simt *s, const bb_tile_loop *l) {
   bb_c *c = &s->c;
+  uint32_t together = unrolled(s, l);
   if (l->merge) bb_c_refuse(c, "a loop whose iterations are merged");
   for (uint32_t k = 0; k < l->stretches; k++) {
+    if (together > 1) bb_c_line(c, "#pragma unroll %u", together);
     bb_c_loop_head(c, l, k);
     c->indent++;
     body(s, &l->body, l->stretches > 1 ? k : BB_NONE);

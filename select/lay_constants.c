@@ -1,4 +1,4 @@
-/* lay_constants.c - constants whose neighbours in memory are neither in a row nor in a column of a product's blocks.
+/* lay_constants.c - constants whose neighbours in memory are neither in a row nor in a column of the blocks that are read.
  *
  * A convolution's weights have their taps last, and its products read channels, a tap at a time.  Such a constant is copied
  * once, at load, into the order in which its candidate lists it: enumerated dims, rows, columns.
@@ -26,13 +26,13 @@ static bool has_dim_twice(const bb_type *type) {
   return false;
 }
 
-/* A block of a constant whose neighbours in memory are neither in a row nor in a column of it? */
+/* Of a constant, blocks or vectors whose neighbours in memory are neither in a row nor in a column of them? */
 static bool is_across(const bb_program *program, const bb_node *input) {
   const bb_tensor *tensor = &program->tensor[input->tensor];
   const bb_type *type = input->out[0].type;
   const bb_access *access = input->access;
-  bool block = type->item.row != BB_NO_DIM && type->item.col != BB_NO_DIM;
-  if (!block || !access || access->joined != BB_NO_DIM || tensor->axes == 0) return false;
+  bool scalar = type->item.row == BB_NO_DIM && type->item.col == BB_NO_DIM;
+  if (scalar || !access || access->joined != BB_NO_DIM || tensor->axes == 0) return false;
   if (tensor->role != BB_TENSOR_CONSTANT && !tensor->once) return false;
   if (has_dim_twice(type)) return false;
   for (uint32_t a = 0; a < tensor->axes; a++) /* what windows see is several times what is there */
@@ -179,7 +179,7 @@ void bb_lay_constants(bb_program *program, bb_arena *scratch) {
   l.made = bb_carving_start(program, "c");
   for (uint32_t i = 0; i < program->candidates; i++) {
     bb_candidate *candidate = &program->candidate[i];
-    if (!candidate->once && bb_lay_has_product(candidate->graph)) lay_inputs(&l, candidate->graph);
+    if (!candidate->once) lay_inputs(&l, candidate->graph);
   }
   if (l.count) follow(&l);
 }

@@ -160,6 +160,8 @@ bool bb_lower_join_pending(bb_lower *l, bb_ix_node *node);
 /* Folds what is still pending of a value, in a nest of its own. */
 void bb_lower_force(bb_lower *l, uint32_t value);
 
+/* The roles in which the first user that has a wish reads a value's axes.  False: nobody has one. */
+bool bb_lower_wanted_roles(bb_lower *l, uint32_t value, bb_role *role);
 /* Does a reduction run along the innermost of its dims within items?  Along what is enumerated it runs from item to item. */
 bool bb_lower_folds_rows(bb_lower *l, const bb_ix_node *node);
 /* The operand's own row stays the row, if the result has it; else the last blocked axis is. */

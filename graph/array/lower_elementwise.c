@@ -111,9 +111,10 @@ static bool roles_of_use(bb_lower *l, const bb_ix_node *user, uint32_t slot, bb_
   }
   if (bb_ix_reduces(user)) {
     uint32_t row = BB_NONE, rank = bb_ix_rank(l->ix, user->out[0]);
-    if (!bb_lower_folds_rows(l, user)) {
+    if (!bb_lower_folds_rows(l, user)) { /* element by element in all but the lists that it folds */
       bb_role *kept = BB_NEW(l->scratch, bb_role, user->indices);
-      bb_lower_natural_roles(l, rank, user->dim, kept);
+      if (!wanted_roles(l, user->out[0], kept, depth + 1))
+        bb_lower_natural_roles(l, rank, user->dim, kept);
       for (uint32_t a = 0; a < v->rank; a++) role[a] = kept[index[a]];
       return true;
     }
@@ -181,6 +182,10 @@ static bb_role *elementwise_roles(bb_lower *l, const bb_ix_node *node) {
       role[row = k] = BB_ROLE_ROW;
   }
   return role;
+}
+
+bool bb_lower_wanted_roles(bb_lower *l, uint32_t value, bb_role *role) {
+  return wanted_roles(l, value, role, 0);
 }
 
 void bb_lower_elementwise(bb_lower *l, bb_ix_node *node) {

@@ -287,10 +287,12 @@ static int64_t length_of_piece(bb_lower *l, const bb_ix_node *node, uint32_t slo
   return 1;
 }
 
-/* The roles of a view's axes: those of a slice and a padding are their operand's. */
+/* The roles of a view's axes: those of a slice and a padding are their operand's, windows are seen as their user likes. */
 static bb_role *roles_of_view(bb_lower *l, const bb_ix_node *node, const bb_placed *in) {
   uint32_t value = node->out[0], rank = bb_ix_rank(l->ix, value);
   bb_role *role = new_roles(l, rank, NULL);
+  if (node->op == BB_IX_WINDOWS && bb_lower_wanted_roles(l, value, role))
+    return roles_where_blocked(l, value, role);
   bb_lower_natural_roles(l, rank, node->dim, role);
   if (node->op != BB_IX_SLICE && node->op != BB_IX_PAD) return role;
   for (uint32_t a = 0; a < bb_ix_rank(l->ix, node->in[0].value); a++)
