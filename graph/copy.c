@@ -1,7 +1,8 @@
-/* copy.c - levels that compute nothing: their output is their input, elsewhere. */
-#include "graph.h"
-
+/* copy.c - what computes nothing: its result is its operand, elsewhere. */
 #include "expr.h"
+#include "program.h"
+
+#include <string.h>
 
 /* Is the value each element of its operand as it is?  Loops over the outermost level, then the next: no turn of two levels
  * over one dim. */
@@ -23,4 +24,8 @@ bool bb_graph_is_copy(const bb_graph *graph) {
   bb_value made = bb_src(graph, graph->output[0], 0);
   return is_copied(graph, made.node) &&
          bb_type_of(graph, made) == bb_node_get(graph, graph->input[0])->out[0].type;
+}
+
+bool bb_misc_is_copy(const bb_misc *misc) {
+  return !misc->domain[0] && strcmp(misc->op, "Reshape") == 0 && misc->nin == 1 && misc->nout == 1;
 }

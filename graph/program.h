@@ -68,6 +68,9 @@ typedef struct bb_misc {
   const bb_misc_port *in, *out;
 } bb_misc;
 
+/* Has its result the elements of its only operand, one after the other as they are stored?  copy.c */
+bool bb_misc_is_copy(const bb_misc *misc);
+
 typedef struct bb_snapshot {
   uint32_t step; /* rewrites applied when it was taken */
   bb_graph *graph;

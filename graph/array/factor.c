@@ -46,6 +46,7 @@ static void split(factoring *f, uint32_t class, uint32_t outer, uint32_t inner) 
   dim->parts = 2;
   dim->part[0] = outer;
   dim->part[1] = inner;
+  f->ix->dim[bb_ix_find(f->ix, inner)].multiplied |= dim->multiplied;
   f->split = true;
 }
 
@@ -71,10 +72,31 @@ static void tie_broadcast(factoring *f, const bb_array_node *node) {
   }
 }
 
+static bool has_label(const int64_t *label, int64_t count, int64_t which) {
+  for (int64_t a = 0; a < count; a++)
+    if (label[a] == which) return true;
+  return false;
+}
+
+/* Axes of an operand that the other operand or the result lacks. */
+static void note_multiplied(factoring *f, uint32_t value, const int64_t *label, int64_t count,
+                            const int64_t *const *other, const int64_t *counts) {
+  for (int64_t a = 0; a < count; a++) {
+    uint32_t class = f->classes.axis[value][a];
+    bool both =
+        has_label(other[0], counts[0], label[a]) && has_label(other[1], counts[1], label[a]);
+    if (class != BB_NONE && !both) f->ix->dim[bb_ix_find(f->ix, class)].multiplied = true;
+  }
+}
+
 static void tie_contract(factoring *f, const bb_array_node *node) {
   const uint32_t value[3] = {node->in[0], node->in[1], node->out[0]};
   const int64_t *label[3] = {node->ints + 3, node->ints + 3 + node->ints[0],
                              node->ints + 3 + node->ints[0] + node->ints[1]};
+  for (int x = 0; x < 2; x++)
+    note_multiplied(f, value[x], label[x], node->ints[x],
+                    (const int64_t *const[]){label[!x], label[2]},
+                    (const int64_t[]){node->ints[!x], node->ints[2]});
   for (int x = 0; x < 3; x++)
     for (int y = 0; y < x; y++)
       for (int64_t a = 0; a < node->ints[x]; a++)
@@ -202,9 +224,47 @@ static void split_outer(factoring *f, uint32_t whole, uint32_t outer, const bb_e
   bb_ix_push(stack, inner);
 }
 
+/* The leaf of `list` that is the innermost part of an axis which begins behind `before` elements and has `extent`; BB_NONE: it is
+ * no whole leaves, or one. */
+static uint32_t innermost_part(factoring *f, const bb_ix_list *list, const bb_extent *before,
+                               const bb_extent *extent) {
+  bb_program *program = f->array->program;
+  const bb_extent *left = extent;
+  uint32_t i = 0;
+  for (; i < list->count && !bb_extent_is_one(before); i++) {
+    before = bb_extent_divide(program, before, bb_ix_extent(f->ix, list->at[i]));
+    if (!before) return BB_NONE;
+  }
+  for (; i < list->count; i++) {
+    left = bb_extent_divide(program, left, bb_ix_extent(f->ix, list->at[i]));
+    if (!left) return BB_NONE;
+    if (bb_extent_is_one(left)) break;
+  }
+  return i < list->count && bb_ix_extent(f->ix, list->at[i]) != extent ? list->at[i] : BB_NONE;
+}
+
+/* Would a product's axis among `a` be cut so that its innermost part has few elements, which no product knows by itself?
+ * Blocks of the axis would lie along that part: one copy is cheaper. */
+static bool cuts_short(factoring *f, const bb_ix_list *a, const bb_ix_list *b) {
+  enum { FEW = 4, BLOCK = 16 };
+  const bb_extent *before = bb_extent_number(f->array->program, 1);
+  for (uint32_t i = 0; i < a->count; i++) {
+    const bb_ix_dim *axis = &f->ix->dim[bb_ix_find(f->ix, a->at[i])];
+    int64_t whole = bb_extent_value(axis->extent);
+    if (axis->multiplied && whole >= BLOCK) {
+      uint32_t inner = innermost_part(f, b, before, axis->extent);
+      int64_t part = inner == BB_NONE ? 0 : bb_extent_value(bb_ix_extent(f->ix, inner));
+      if (part >= FEW && part < BLOCK && !f->ix->dim[bb_ix_find(f->ix, inner)].multiplied)
+        return true;
+    }
+    before = bb_extent_multiply(f->array->program, before, axis->extent);
+  }
+  return false;
+}
+
 /* Makes two products of equal extent the same leaves in the same order. */
 static bool refine(factoring *f, bb_ix_list *a, bb_ix_list *b) {
-  if (!refines(f, a, b)) return false;
+  if (!refines(f, a, b) || cuts_short(f, a, b) || cuts_short(f, b, a)) return false;
   bb_program *program = f->array->program;
   reverse(a);
   reverse(b);

@@ -34,6 +34,7 @@ void bb_ix_unite(bb_ix *ix, uint32_t a, uint32_t b) {
   if (a < b) ix->dim[b].same = a;
   if (b < a) ix->dim[a].same = b;
   ix->dim[a].whole = ix->dim[b].whole = ix->dim[a].whole || ix->dim[b].whole;
+  ix->dim[a].multiplied = ix->dim[b].multiplied = ix->dim[a].multiplied || ix->dim[b].multiplied;
 }
 
 /* --- nodes --- */

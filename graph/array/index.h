@@ -77,7 +77,9 @@ typedef struct bb_ix_dim {
   uint32_t parts; /* split into this many classes, outer to inner; 0: not split */
   uint32_t part[2];
   bool whole; /* it is read in windows, and never split */
-  bb_dim dim; /* in the program, once it has been named */
+  bool
+      multiplied; /* rows, columns or the sum of a product lie along it, or along its innermost part */
+  bb_dim dim;     /* in the program, once it has been named */
 } bb_ix_dim;
 
 /* A list of classes that grows. */

@@ -162,7 +162,7 @@ static bb_gpu_draft_way way_of(lowering *l, bb_gpu_units units) {
   for (uint32_t i = 0; i < tile->extents; i++)
     extent[i] = used[i] ? extent_number(l, bb_maker_extent(m, kernel, i)) : BB_NONE;
   for (uint32_t i = 0; i < tile->views; i++) {
-    uint32_t tensor = kernel->argument[i].tensor;
+    uint32_t tensor = bb_maker_tensor(m, kernel->argument[i].tensor);
     view[i] = BB_NONE;
     if (tensor == BB_NONE) continue;
     bb_formula offset = bb_formula_of(m->program, m->arena, kernel->argument[i].offset);

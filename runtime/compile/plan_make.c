@@ -182,8 +182,22 @@ static void merge_once(bb_maker *m) {
   plan->steps--;
 }
 
+/* What nothing but counts an array's elements by other axes is that array, where all of it is the model's own. */
+static bool is_renamed(bb_maker *m, const bb_step *step) {
+  if (step->candidate != BB_NONE || !bb_misc_is_copy(step->misc) || !step->misc->in) return false;
+  if (m->variants != bb_plan_all(m->plan)) return false;
+  const bb_tensor *tensor = m->program->tensor;
+  uint32_t in = step->in[0]->piece[0].source, out = step->out[0];
+  if (tensor[in].role != BB_TENSOR_LOCAL || tensor[out].role != BB_TENSOR_LOCAL ||
+      !bb_operand_is_whole(m->program, step->misc->in, step->in[0]))
+    return false;
+  m->same[out] = m->same[in];
+  return true;
+}
+
 static void make_step(bb_maker *m, const bb_choice *choice, uint32_t number) {
   const bb_step *from = &choice->step[number];
+  if (is_renamed(m, from)) return;
   if (from->candidate == BB_NONE)
     bb_maker_misc(m, from, bb_maker_step(m));
   else
