@@ -74,7 +74,9 @@ static bool give_source(reading *r, uint32_t tensor, const bb_type *type, const 
     for (uint32_t i = 0; i < graph->ninputs; i++) {
       bb_node *user = graph->node[graph->input[i]];
       if (!names(user->access, tensor)) continue;
-      const bb_access *access = read_through(r, user, type, copied);
+      /* A product asks for the order that a copy gives it. */
+      bool apart = r->fixed[copied->piece[0].source] && bb_lay_has_product(graph);
+      const bb_access *access = apart ? NULL : read_through(r, user, type, copied);
       all &= access != NULL;
       if (!access) continue;
       user->access = access;
@@ -91,7 +93,7 @@ static bool is_read_by_misc(const reading *r, uint32_t tensor) {
   return false;
 }
 
-/* A candidate that copies a padded array, whose axes may still be laid as its readers like. */
+/* A candidate that copies a padded array. */
 static void look_at(reading *r, uint32_t c) {
   const bb_graph *graph = r->program->candidate[c].graph;
   if (!bb_graph_is_copy(graph)) return;
@@ -99,7 +101,7 @@ static void look_at(reading *r, uint32_t c) {
   const bb_node *output = bb_node_get(graph, graph->output[0]);
   const bb_access *access = input->access;
   if (!access || access->joined != BB_NO_DIM || !access->piece[0].padded || !output->access ||
-      r->fixed[input->tensor] || r->program->tensor[output->tensor].role != BB_TENSOR_LOCAL)
+      r->program->tensor[output->tensor].role != BB_TENSOR_LOCAL)
     return;
   const bb_type *type = type_as_stored(r, output, input->out[0].type);
   if (!type || is_read_by_misc(r, output->tensor)) return;

@@ -43,6 +43,7 @@ void bb_array_lower(bb_array *array) {
   bb_ix_add_units(array->index);
   bb_ix_cut_alike(array->index);
   bb_ix_find_pads(array->index);
+  bb_ix_sum_along_rows(array->index);
   bb_ix_separate_view_dims(array->index);
   bb_lower l = start(array->index);
   uint32_t *order, count = bb_ix_order(l.ix, l.scratch, &order);

@@ -37,20 +37,24 @@ bb_product_axes bb_ix_product_axes(bb_ix *ix, const bb_ix_node *node) {
   return axes;
 }
 
-/* By class: what stands in a window. */
-static bool *find_taps(bb_ix *ix, bb_arena *arena) {
-  bool *tap = BB_NEW(arena, bool, ix->dims);
+/* By class: what stands in a window; of those, what is reduced. */
+static bool *find_taps(bb_ix *ix, bool only_reduced, bb_arena *arena) {
+  bool *tap = BB_NEW(arena, bool, ix->dims), *reduced = BB_NEW(arena, bool, ix->dims);
   for (uint32_t i = 0; i < ix->nodes; i++) {
     const bb_ix_node *node = &ix->node[i];
-    if (!node->removed && node->op == BB_IX_WINDOWS)
-      tap[bb_ix_find(ix, node->dim[node->at + 1])] = true;
+    if (node->removed) continue;
+    if (node->op == BB_IX_WINDOWS) tap[bb_ix_find(ix, node->dim[node->at + 1])] = true;
+    if (node->op != BB_IX_REDUCE) continue;
+    for (uint32_t k = bb_ix_rank(ix, node->out[0]); k < node->indices; k++)
+      reduced[bb_ix_find(ix, node->dim[k])] = true;
   }
+  for (uint32_t d = 0; only_reduced && d < ix->dims; d++) tap[d] &= reduced[d];
   return tap;
 }
 
 bool *bb_ix_blocked_by_operators(bb_ix *ix, bb_arena *arena) {
   bool *blocked = BB_NEW(arena, bool, ix->dims);
-  const bool *tap = find_taps(ix, arena);
+  const bool *tap = find_taps(ix, true, arena);
   for (uint32_t i = 0; i < ix->nodes; i++) {
     const bb_ix_node *node = &ix->node[i];
     if (node->removed) continue;
@@ -115,7 +119,7 @@ static void try_block(weak *w, uint32_t class) {
  * blocks, they would be read through a view. */
 static void keep_reduced(weak *w) {
   bb_ix *ix = w->l->ix;
-  const bool *tap = find_taps(ix, w->l->scratch);
+  const bool *tap = find_taps(ix, true, w->l->scratch);
   for (uint32_t d = 0; d < ix->dims; d++) w->refused[d] |= tap[d];
   for (uint32_t i = 0; i < ix->nodes; i++) {
     const bb_ix_node *node = &ix->node[i];
@@ -134,10 +138,14 @@ void bb_lower_find_blocked(bb_lower *l) {
   w.count = BB_NEW(l->scratch, uint32_t, ix->values);
   index_values(&w);
   keep_reduced(&w);
+  const bool *tap = find_taps(ix, false, l->scratch);
   for (uint32_t v = 0; v < ix->values; v++) {
     if (!is_live(ix, v)) continue;
-    for (uint32_t back = 1; back <= 2 && back <= ix->value[v].rank; back++)
-      if (w.count[v] < 2) try_block(&w, bb_ix_axis(ix, v, ix->value[v].rank - back));
+    for (uint32_t back = 1; back <= 2 && back <= ix->value[v].rank; back++) {
+      uint32_t class = bb_ix_axis(ix, v, ix->value[v].rank - back);
+      if (back > 1 && tap[class]) continue; /* a few, with neighbours of their own behind each */
+      if (w.count[v] < 2) try_block(&w, class);
+    }
   }
 }
 
