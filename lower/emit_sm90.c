@@ -83,11 +83,7 @@ static void put_launch(bb_cuda *e, bb_buffer *out) {
     for (uint32_t k = 0; k < v->rank; k++)
       bb_put(out, "%s\"%s\"", k ? ", " : "", bb_cuda_index(e, v->extent[k], names));
     bb_put(out, "], \"box\": [");
-    for (uint32_t k = 0; k < v->rank; k++)
-      bb_put(out, "%s%u", k ? ", " : "",
-             m->axis[k] == BB_AXIS_ROW   ? m->rows
-             : m->axis[k] == BB_AXIS_COL ? m->cols
-                                         : 1);
+    for (uint32_t k = 0; k < v->rank; k++) bb_put(out, "%s%u", k ? ", " : "", m->box[k]);
     if (v->strided) bb_put(out, "], \"strides\": [");
     for (uint32_t k = 0; v->strided && k < v->rank; k++)
       bb_put(out, "%s\"%s\"", k ? ", " : "", bb_cuda_index(e, v->stride[k], names));
@@ -141,7 +137,7 @@ static void fill_plan(bb_cuda *e, bb_sm90_launch *plan) {
       to->extent[k] = v->extent[k];
       to->stride[k] = v->strided ? v->stride[k] : stride;
       stride = bb_expr_make(e->p->home, BB_X_MUL, stride, v->extent[k], NULL);
-      to->box[k] = m->axis[k] == BB_AXIS_ROW ? m->rows : m->axis[k] == BB_AXIS_COL ? m->cols : 1;
+      to->box[k] = m->box[k];
     }
   }
   uint32_t *pointer = BB_NEW(arena, uint32_t, e->p->views + 1);

@@ -48,6 +48,7 @@ typedef struct bb_cuda_tile {
 typedef struct bb_cuda_map {
   uint32_t view, rows, cols; /* a box of 64 columns at most */
   bb_axis axis[BB_TILE_RANK];
+  uint32_t box[BB_TILE_RANK];
   bool put;          /* of a warp's piece: 16 rows; of a view that is stored, or loaded in pieces */
   bool edge;         /* of as many rows as the array has beyond whole boxes */
   const char *reads; /* iterations of the grid's loops that read the same box: more than one make it

@@ -140,6 +140,7 @@ static bool has_edge(const bb_cuda *e, const bb_tile_stmt *load) {
   if (!bb_cuda_is_copied(e, load) || e->sm80 || e->warps) return false;
   const bb_cuda_tile *t = &e->tile[load->result];
   uint32_t axis = row_axis(e, load), rows = e->p->tile[load->result].rows;
+  if (bb_tile_has_two_rows(load, e->p->view[load->view].rank)) return false;
   if (t->mated || e->map[t->map].fold > 1 || axis == BB_NONE || box_rows(e, load) <= 8)
     return false;
   bb_tile_index extent = e->p->view[load->view].extent[axis], start = load->range[axis].start;
@@ -168,6 +169,8 @@ static const char *rows_left(const bb_cuda *e, const bb_tile_stmt *load, uint32_
 const char *bb_cuda_load_bytes(const bb_cuda *e, const bb_tile_stmt *load, uint32_t row) {
   const bb_tile *t = &e->p->tile[load->result];
   uint32_t bytes = bb_tile_shared_bytes(t) / t->rows, rows = box_rows(e, load);
+  uint32_t rank = e->p->view[load->view].rank;
+  if (bb_tile_has_two_rows(load, rank)) rows = bb_tile_rows_taken(load, rank);
   if (!e->tile[load->result].edge) return bb_arena_printf(e->arena, "%u", bytes * rows);
   return bb_arena_printf(e->arena, "%u * tl::edge<%u>(%s)", bytes, rows, rows_left(e, load, row));
 }

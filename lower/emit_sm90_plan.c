@@ -309,17 +309,23 @@ static uint32_t add_map(bb_cuda *e, const bb_tile_stmt *s, uint32_t tile_at, boo
   if (tile->cols % 64 && (!bb_expr_is_number(s->range[view->rank - 1].start, 0) ||
                           extent->op != BB_X_CONST || extent->number > tile->cols))
     bb_cuda_refuse(e, s, "a shared tile that ends within a line of 64 columns and an array");
-  for (uint32_t i = 0; i < view->rank; i++)
-    map.axis[i] = s->range[i].size ? s->range[i].axis : BB_AXIS_NONE;
+  bool two = bb_tile_has_two_rows(s, view->rank);
+  if (two && (put || map.rows != tile->rows)) bb_cuda_refuse(e, s, "two ranges of rows in pieces");
+  for (uint32_t i = 0; i < view->rank; i++) {
+    const bb_tile_range *r = &s->range[i];
+    map.axis[i] = r->size ? r->axis : BB_AXIS_NONE;
+    map.box[i] = !r->size ? 1 : r->axis == BB_AXIS_COL ? map.cols : two ? r->size : map.rows;
+  }
   map.reads = put ? "1" : bb_cuda_reads(e, s);
-  if (!put && !e->tile[tile_at].mated && is_folded(view, &s->range[view->rank - 1], tile))
+  if (!put && !two && !e->tile[tile_at].mated && is_folded(view, &s->range[view->rank - 1], tile))
     map.fold = tile->cols / 64;
   map.name = bb_arena_printf(e->arena, "%s_%s", view->name, put ? "piece" : edge ? "edge" : "box");
   for (uint32_t i = 0; i < e->maps; i++) {
     bb_cuda_map *known = &e->map[i];
     if (known->view != map.view || known->put != put || known->edge != edge) continue;
     if (known->rows == map.rows && known->fold == map.fold &&
-        memcmp(known->axis, map.axis, sizeof map.axis) == 0)
+        memcmp(known->axis, map.axis, sizeof map.axis) == 0 &&
+        memcmp(known->box, map.box, sizeof map.box) == 0)
       return i;
     map.name = bb_arena_printf(e->arena, "%s%u", map.name, e->maps);
   }

@@ -353,14 +353,33 @@ void bb_cuda_load(bb_cuda *e, const bb_tile_stmt *s, uint32_t row, const char *b
   }
 }
 
+/* Which element of one of two ranges along the rows a row is in; `within`: it is in one at all. */
+static const char *row_of_range(bb_cuda *e, const bb_tile_stmt *s, uint32_t range, const char *row,
+                                const char **within) {
+  uint32_t inner = 1;
+  bool first = true;
+  for (uint32_t i = 0; i < e->p->view[s->view].rank; i++) {
+    bool is_row = s->range[i].size && s->range[i].axis == BB_AXIS_ROW;
+    if (is_row && i < range) first = false;
+    if (is_row && i > range) inner *= s->range[i].size;
+  }
+  const char *all = bb_arena_printf(e->arena, "%u", inner * s->range[range].size);
+  if (first) *within = bb_infix(e->arena, row, "<", all);
+  if (first) return bb_infix(e->arena, row, "/", bb_arena_printf(e->arena, "%u", inner));
+  return bb_infix(e->arena, row, "%", all);
+}
+
 const char *bb_cuda_offset(bb_cuda *e, const bb_tile_stmt *s, const char *row, const char *col,
                            const char **inside) {
   const bb_tile_view *view = &e->p->view[s->view];
   const char *offset = "0", *limit = NULL;
+  bool two = bb_tile_has_two_rows(s, view->rank);
   for (uint32_t i = 0; i < view->rank; i++) {
     const bb_tile_range *r = &s->range[i];
     const char *extent = bb_cuda_index(e, view->extent[i], NULL);
-    const char *more = !r->size ? "0" : r->axis == BB_AXIS_ROW ? row : col;
+    const char *more = !r->size ? "0" : r->axis == BB_AXIS_ROW ? row : col, *taken = NULL;
+    if (two && r->size && r->axis == BB_AXIS_ROW) more = row_of_range(e, s, i, row, &taken);
+    if (taken) limit = limit ? bb_arena_printf(e->arena, "%s && %s", limit, taken) : taken;
     const char *at = bb_infix(e->arena, bb_cuda_index(e, r->start, NULL), "+", more);
     const char *within = r->size || view->padded ? bb_infix(e->arena, at, "<", extent) : NULL;
     if (view->padded)

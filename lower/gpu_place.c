@@ -209,9 +209,10 @@ static void place_loads_beside(bb_gpu_placer *w, bb_tile_body *body, uint32_t co
     const bb_tile_range *last = &s->range[view->rank - 1];
     bb_tile_index stride = view->strided ? view->stride[view->rank - 1] : NULL;
     beside b = {w, body, s->result, t->place == BB_PLACE_REGISTERS};
-    b.fits &= t->rows == bb_gpu_group_rows(w) * w->groups && t->cols && t->cols % 64 == 0 &&
-              (t->dtype == BB_F16 || t->dtype == BB_BF16) && view->rank > 1 && last->size &&
-              last->axis == BB_AXIS_COL && s->pad == 0 && (!stride || bb_expr_is_number(stride, 1));
+    b.fits &= !bb_tile_has_two_rows(s, view->rank) && t->rows == bb_gpu_group_rows(w) * w->groups &&
+              t->cols && t->cols % 64 == 0 && (t->dtype == BB_F16 || t->dtype == BB_BF16) &&
+              view->rank > 1 && last->size && last->axis == BB_AXIS_COL && s->pad == 0 &&
+              (!stride || bb_expr_is_number(stride, 1));
     if (b.fits) bb_tile_walk(&w->p->body, find_reader_beside, &b);
     if (b.fits) t->place = BB_PLACE_SHARED;
   }
@@ -390,8 +391,9 @@ static void place_stores(bb_gpu_placer *w) {
     bb_tile *t = &w->p->tile[s->operand[0]];
     const bb_tile_view *view = &w->p->view[s->view];
     bb_tile_index stride = view->strided ? view->stride[view->rank - 1] : NULL;
-    bool fits = bb_dtype_bytes(t->dtype) == 2 && t->rows == bb_gpu_group_rows(w) * w->groups &&
-                t->cols && fills_lines(t, view, &s->range[view->rank - 1]) &&
+    bool fits = !bb_tile_has_two_rows(s, view->rank) && bb_dtype_bytes(t->dtype) == 2 &&
+                t->rows == bb_gpu_group_rows(w) * w->groups && t->cols &&
+                fills_lines(t, view, &s->range[view->rank - 1]) &&
                 s->range[view->rank - 1].axis == BB_AXIS_COL && s->range[view->rank - 1].size &&
                 view->rank >= 2 && i > w->at &&
                 (!stride || (stride->op == BB_X_CONST && stride->number == 1));
@@ -492,9 +494,10 @@ static bool is_whole_load(const bb_gpu_placer *w, const bb_tile_stmt *load, cons
   const bb_tile_view *view = &w->p->view[load->view];
   const bb_tile *t = &w->p->tile[load->result];
   bb_tile_index stride = view->strided ? view->stride[view->rank - 1] : NULL;
-  return t->rows == like->rows && t->cols == like->cols && bb_dtype_bytes(t->dtype) == 2 &&
-         t->dtype == view->dtype && load->pad == 0 && view->rank >= 2 && view->rank <= 5 &&
-         load->range[view->rank - 1].size && load->range[view->rank - 1].axis == BB_AXIS_COL &&
+  return !bb_tile_has_two_rows(load, view->rank) && t->rows == like->rows &&
+         t->cols == like->cols && bb_dtype_bytes(t->dtype) == 2 && t->dtype == view->dtype &&
+         load->pad == 0 && view->rank >= 2 && view->rank <= 5 && load->range[view->rank - 1].size &&
+         load->range[view->rank - 1].axis == BB_AXIS_COL &&
          (!stride || (stride->op == BB_X_CONST && stride->number == 1)) &&
          bb_tile_writers(&w->p->body, load->result) == 1 &&
          bb_tile_readers(&w->p->body, load->result) == 1;

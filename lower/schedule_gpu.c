@@ -14,6 +14,7 @@
  *   invariants               what a loop makes alike in every iteration, before it
  *   factors, stretches       what repairs scale by; loops split by where masks hold
  *   lazy, partials           folds as the loop's stretches let them be
+ *   rows                     blocks of rows that several rows of an image fill
  *   place                    memories, stages, roles, the grid
  *   split                    folds in parts, of which a cluster's blocks make one each
  */
@@ -54,6 +55,8 @@ static void rewrite(bb_tile_program *tile, const bb_gpu *budget, bool few, bool 
     bb_gpu_lazy(&g);
     bb_gpu_partials(&g);
     bb_gpu_unmask(&g);
+    bool several = !g.warps && bb_gpu_rows(&g);
+    if (g.several && !several) bb_gpu_refuse(&g, "no rows of an image that fill a block");
     bb_gpu_place(&g);
     if (split) bb_gpu_split(&g);
   }
@@ -290,6 +293,13 @@ const bb_kernel *bb_schedule_gpu(bb_program *program, const bb_graph *graph, con
   find_folded(graph, &u);
   const sizes *tried = is_wide(program, graph, &u) ? wide : narrow;
   if (has_few_rows(program, graph, block, FEW, false)) {
+    a.budget.several = true;
+    for (uint32_t i = 0; i < TRIED; i++) {
+      size_blocks(program, &u, &tried[i], NULL, false, GRAIN, size);
+      if (bb_protect(ctx, try_blocks, &a) == BB_OK) return a.kernel;
+      ctx->status = BB_OK;
+    }
+    a.budget.several = false;
     if (try_few(ctx, &a, &u, &thin[0], size) == BB_OK) return a.kernel;
     ctx->status = BB_OK;
   }

@@ -190,6 +190,22 @@ struct bb_tile_stmt {
   uint32_t stage; /* runs so many iterations behind the statements of stage 0 */
 };
 
+/* Has a load or store two ranges along the rows of its tile?  Then the tile's rows are those of the first by those of the
+ * second, and rows beyond all of them are beyond the extents. */
+static inline bool bb_tile_has_two_rows(const bb_tile_stmt *stmt, uint32_t rank) {
+  uint32_t ranges = 0;
+  for (uint32_t i = 0; i < rank; i++)
+    ranges += stmt->range[i].size && stmt->range[i].axis == BB_AXIS_ROW;
+  return ranges > 1;
+}
+/* Rows that the ranges of a load or store have; 1: there is none along them. */
+static inline uint32_t bb_tile_rows_taken(const bb_tile_stmt *stmt, uint32_t rank) {
+  uint32_t rows = 1;
+  for (uint32_t i = 0; i < rank; i++)
+    if (stmt->range[i].size && stmt->range[i].axis == BB_AXIS_ROW) rows *= stmt->range[i].size;
+  return rows;
+}
+
 typedef struct bb_tile_program {
   bb_program *home;
   const char *name;

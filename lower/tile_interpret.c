@@ -59,14 +59,17 @@ size_t bb_tile_view_count(const bb_tile_program *p, uint32_t view, const int64_t
 static double *element(const machine *m, const bb_tile_stmt *s, const int64_t *extent,
                        const int64_t *stride, const int64_t *start, uint32_t row, uint32_t col) {
   const bb_tile_view *view = &m->p->view[s->view];
+  bool two = bb_tile_has_two_rows(s, view->rank);
   int64_t offset = 0;
-  for (uint32_t i = 0; i < view->rank; i++) {
+  for (uint32_t i = view->rank; i-- > 0;) {
     const bb_tile_range *r = &s->range[i];
-    int64_t at = start[i] + (!r->size ? 0 : r->axis == BB_AXIS_ROW ? row : col);
+    bool is_row = r->size && r->axis == BB_AXIS_ROW;
+    int64_t at = start[i] + (!r->size ? 0 : !is_row ? col : two ? row % r->size : row);
+    if (two && is_row) row /= r->size;
     if (at < 0 || at >= extent[i]) return NULL;
     offset += at * stride[i];
   }
-  return m->view[s->view] + offset;
+  return two && row ? NULL : m->view[s->view] + offset;
 }
 
 static void run_memory(machine *m, const bb_tile_stmt *s) {

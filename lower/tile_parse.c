@@ -24,7 +24,7 @@
  *            | parallel NAME = stretch [then stretch]... step index [down] [merge MONOID (TILE, ...)]
  *              [@ [grid|cluster|warps] [persistent] [queue] [rotate] [pairs]] { statement... }
  *   stretch    index to index | index                          the latter once, not of a parallel loop
- *   range      index | index:INT [row|col]                      rows come first
+ *   range      index | index:INT [row|col]                      rows come first; two of rows: the second's within the first's
  *   index      an integer expression of extents and loop variables
  *
  * Expressions: graph/expr_text.c.

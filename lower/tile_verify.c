@@ -108,11 +108,16 @@ static void check_ranges(verifier *v, const bb_tile_stmt *s, const bb_tile *tile
     breaks(v, !index_in_scope(v, r->start), "an index uses a variable of another loop");
     if (!r->size) continue;
     axes[r->axis]++;
-    breaks(v, r->size != (r->axis == BB_AXIS_ROW ? tile->rows : tile->cols),
+    bool several = r->axis == BB_AXIS_ROW && bb_tile_has_two_rows(s, view->rank);
+    breaks(v, !several && r->size != (r->axis == BB_AXIS_ROW ? tile->rows : tile->cols),
            "a range is as long as the tile's axis");
   }
-  breaks(v, axes[BB_AXIS_ROW] != (tile->rows > 0) || axes[BB_AXIS_COL] != (tile->cols > 0),
-         "every axis of the tile has one range");
+  bool two = tile->rows && axes[BB_AXIS_ROW] == 2;
+  breaks(v, two && bb_tile_rows_taken(s, view->rank) > tile->rows,
+         "two ranges of rows are no more than the tile has");
+  breaks(v,
+         (!two && axes[BB_AXIS_ROW] != (tile->rows > 0)) || axes[BB_AXIS_COL] != (tile->cols > 0),
+         "every axis of the tile has one range, or its rows two");
   breaks(v, view->dtype != tile->dtype, "view and tile hold the same type");
   for (uint32_t i = view->panels && view->rank >= 2 ? view->rank - 2 : view->rank; i < view->rank;
        i++)
