@@ -52,6 +52,7 @@ static void note_pad(bb_c *c, const bb_tile_range *r, const char *start, const c
 
 static place place_of(bb_c *c, const bb_tile_stmt *s, uint32_t tile) {
   const bb_tile_view *view = &c->p->view[s->view];
+  if (bb_tile_has_two_rows(s, view->rank)) bb_c_refuse(c, "two ranges along the rows of a tile");
   place p = {.row = "0", .col = "1", .rows = "1", .cols = "1", .first = {"0", "0"}};
   bb_tile_index stride[BB_TILE_RANK], dense = bb_expr_const(c->p->home, BB_I64, 1);
   for (uint32_t i = view->rank; i-- > 0;) {

@@ -124,6 +124,7 @@ static window window_of(bb_simt *s, const bb_tile_stmt *stmt) {
   const bb_tile_view *view = &c->p->view[stmt->view];
   window w = {bb_arena_printf(arena(s), "v%u", stmt->view), "0", "0", "1", "1", {"0", "0"}, NULL};
   bb_tile_index stride[BB_TILE_RANK], dense = bb_expr_const(c->p->home, BB_I64, 1);
+  if (bb_tile_has_two_rows(stmt, view->rank)) bb_c_refuse(c, "two ranges along the rows of a tile");
   for (uint32_t i = view->rank; i-- > 0;) {
     stride[i] = view->strided ? view->stride[i] : dense;
     dense = bb_expr_make(c->p->home, BB_X_MUL, dense, view->extent[i], NULL);
@@ -285,7 +286,7 @@ static void body(bb_simt *s, const bb_tile_body *b, uint32_t stretch);
 /* How many iterations of a short loop stand one behind the other, so that what they load is on its way at once: as many as a
  * thread has registers for. */
 static uint32_t unrolled(const bb_simt *s, const bb_tile_loop *l) {
-  enum { SHORT = 8, HELD = 96 };
+  enum { SHORT = 8, HELD = 168 };
   const bb_tile_stretch *k = &l->stretch[0];
   if (l->stretches > 1 || !k->to || k->from->op != BB_X_CONST || k->to->op != BB_X_CONST ||
       l->step->op != BB_X_CONST)

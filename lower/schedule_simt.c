@@ -12,7 +12,14 @@
  * loaded at once: what a block waits for memory counts more, and room there is. */
 enum { LEAST = 16, REGISTERS = 96, THREADS = 256, SIZES = 3, LONGEST = 128 };
 /* Elements of a tile where rows stream, and its columns. */
-enum { ELEMENTS = 8192, WIDEST = 2048, NARROWEST = 128, MOST_ROWS = 64, FEW_ELEMENTS = 1 << 20 };
+enum {
+  ELEMENTS = 8192,
+  WAITING = 1024,
+  WIDEST = 2048,
+  NARROWEST = 128,
+  MOST_ROWS = 64,
+  FEW_ELEMENTS = 1 << 20
+};
 /* Rows that selection gives a block where there are few for each processor, and the most columns of a block that has one. */
 enum { FEW_ROWS = 8, WHOLE = 4096 };
 typedef struct sizes {
@@ -169,7 +176,7 @@ static const bb_kernel *with_chosen(bb_context *ctx, attempt a, const bool *fold
 
 typedef struct streams {
   bool *row, *col; /* by dim: an axis of items */
-  bool products;
+  bool products, waits;
 } streams;
 
 static void note_item(streams *s, const bb_item *item) {
@@ -186,8 +193,18 @@ static void find_axes(const bb_graph *graph, streams *s) {
   }
 }
 
+/* Does a body load within a loop that is no task's?  Each iteration waits for memory. */
+static bool waits(const bb_tile_body *body, bool serial) {
+  for (uint32_t i = 0; i < body->count; i++) {
+    const bb_tile_stmt *s = body->stmt[i];
+    if ((serial && s->kind == BB_TILE_LOAD) || waits(&s->body, serial)) return true;
+    if (s->loop && waits(&s->loop->body, serial || !s->loop->parallel)) return true;
+  }
+  return false;
+}
+
 /* Long pieces of a few rows: `wide` columns, and so many rows that each thread has a few loads on their way; half of them where
- * it is not known how many there are. */
+ * it is not known how many there are.  Where a block waits again and again, it is small: others run meanwhile. */
 static void size_rows(const bb_program *program, const streams *s, int64_t wide, int64_t rows,
                       int64_t *block) {
   int64_t widest = 0;
@@ -199,7 +216,8 @@ static void size_rows(const bb_program *program, const streams *s, int64_t wide,
     if (block[d] > widest) widest = block[d];
   }
   for (uint32_t d = 0; d < program->dims; d++) {
-    int64_t extent = bb_extent_value(program->dim[d].extent), most = ELEMENTS / (widest + !widest);
+    int64_t extent = bb_extent_value(program->dim[d].extent),
+            most = (s->waits ? WAITING : ELEMENTS) / (widest + !widest);
     if (!s->row[d]) continue;
     if (extent <= 0) most /= 2;
     if (most > rows) most = rows;
@@ -248,16 +266,19 @@ static bool is_small(const bb_program *program, const streams *s) {
  * product, or an axis that runs both ways. */
 static const bb_kernel *by_rows(bb_context *ctx, attempt a, uint32_t processors) {
   bb_program *p = a.program;
-  streams s = {BB_NEW(p->arena, bool, p->dims + 1), BB_NEW(p->arena, bool, p->dims + 1), false};
+  streams s = {BB_NEW(p->arena, bool, p->dims + 1), BB_NEW(p->arena, bool, p->dims + 1), false,
+               false};
   int64_t *block = BB_NEW(p->arena, int64_t, p->dims + 1);
   const bb_kernel *best = NULL;
   find_axes(a.graph, &s);
   for (uint32_t d = 0; d < p->dims; d++)
     if (s.row[d] && s.col[d]) return NULL;
-  if (s.products || is_small(p, &s)) return NULL;
+  if (s.products) return NULL;
   a.block = block;
   size_rows(p, &s, NARROWEST, 1, block);
   if (!schedules(ctx, &a, false)) return NULL;
+  s.waits = waits(&a.kernel->tile->body, false);
+  if (!s.waits && is_small(p, &s)) return NULL;
   if (a.turns) {
     bool *row = s.row;
     s.row = s.col;
