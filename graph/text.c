@@ -59,7 +59,7 @@
  *                lists, then the item's row and col; a list chunks the first axis of its dim that no
  *                list further out does, unless it says otherwise
  *   access     [TENSOR of] piece | [TENSOR of] join dim (piece at INT to INT, ...) | TENSOR of none
- *   piece      TENSOR[index, ...]                    TENSOR: NAME | &INT; in a view V | &operand
+ *   piece      TENSOR[index, ...] [else NUMBER]      TENSOR: NAME | &INT; in a view V | &operand.  else: what stands outside
  *   index      dim | INT | INT+[INT*]dim | INT-[INT*]dim
  *   candidate  candidate NAME [once] [chosen INT] { [graph {node...}] [exps TEXT] snapshot... }
  *   snapshot   snapshot INT [operations NUMBER] [buffered NUMBER] {node...} [safe {node...}]

@@ -95,8 +95,9 @@ static void put_copy(bb_cuda *e, const bb_tile_stmt *s, const char *to) {
   const char *from = begin_of(e, s, &rows, &cols);
   if (s->pad != 0) bb_cuda_refuse(e, s, "a copied tile is padded with zeros");
   const char *before = e->p->view[s->view].padded ? rows_before(e, s, &rows) : "";
-  bb_cuda_line(e, "tl::copy_tile<%u, %u, %u>(my_thread, %s, %s, %s, %s, %s%s);", e->threads,
-               t->rows, t->cols, to, from, rows.step, rows.left, cols.left, before);
+  bb_cuda_line(e, "tl::copy_tile<%u, %u, %u%s>(my_thread, %s, %s, %s, %s, %s%s);", e->threads,
+               t->rows, t->cols, *before ? ", true" : "", to, from, rows.step, rows.left, cols.left,
+               before);
 }
 
 void bb_cuda80_copies(bb_cuda *e, const bb_cuda_list *list) {

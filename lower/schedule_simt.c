@@ -193,12 +193,14 @@ static void find_axes(const bb_graph *graph, streams *s) {
   }
 }
 
-/* Does a body load within a loop that is no task's?  Each iteration waits for memory. */
+/* Does a body load within a loop over single elements, as of a window, that is no task's?  Each iteration waits for memory. */
 static bool waits(const bb_tile_body *body, bool serial) {
   for (uint32_t i = 0; i < body->count; i++) {
     const bb_tile_stmt *s = body->stmt[i];
+    const bb_tile_loop *l = s->loop;
     if ((serial && s->kind == BB_TILE_LOAD) || waits(&s->body, serial)) return true;
-    if (s->loop && waits(&s->loop->body, serial || !s->loop->parallel)) return true;
+    bool counts = l && !l->parallel && bb_expr_is_number(l->step, 1);
+    if (l && waits(&l->body, serial || counts)) return true;
   }
   return false;
 }

@@ -4,6 +4,7 @@
 
 #include "../graph/array/array.h"
 #include "../graph/hash.h"
+#include "compile/plan_make.h"
 
 #include <string.h>
 
@@ -17,9 +18,21 @@ uint32_t bb_api_kernels(const bb_graph *graph) {
   return maps ? maps : others > 0; /* functions of single items need no loop but a kernel */
 }
 
+/* A copy that counts elements anew computes nothing. */
+static bool is_misc(const bb_node *node) {
+  return node->kind == BB_NODE_MISC && !bb_misc_is_copy(node->misc);
+}
+
+/* Does a reference kernel run in every run? */
+static bool runs_as_misc(const bb_program *program, const bb_step *step) {
+  if (step->candidate != BB_NONE) return false;
+  return !bb_step_is_renaming(program, step) &&
+         !(bb_misc_is_copy(step->misc) && program->tensor[step->out[0]].once);
+}
+
 static bool is_operator(const bb_node *node) {
   return node->kind == BB_NODE_FUNC || node->kind == BB_NODE_MAP || node->kind == BB_NODE_REDUCE ||
-         node->kind == BB_NODE_MISC;
+         is_misc(node);
 }
 
 static uint32_t operators(const bb_graph *graph) {
@@ -73,12 +86,13 @@ static void count_tensors(const bb_program *program, bb_program_info *info) {
 
 static void count_root(const bb_graph *root, bb_program_info *info) {
   info->nodes = operators(root);
-  for (uint32_t i = 0; i < root->count; i++) info->misc += root->node[i]->kind == BB_NODE_MISC;
+  for (uint32_t i = 0; i < root->count; i++) info->misc += is_misc(root->node[i]);
 }
 
 static void count_candidates(const bb_program *program, bb_program_info *info) {
   info->candidates = program->candidates;
-  for (uint32_t i = 0; i < program->steps; i++) info->misc += program->step[i].candidate == BB_NONE;
+  for (uint32_t i = 0; i < program->steps; i++)
+    info->misc += runs_as_misc(program, &program->step[i]);
   info->nodes = info->misc;
   for (uint32_t i = 0; i < program->candidates; i++) {
     const bb_candidate *candidate = &program->candidate[i];
@@ -204,7 +218,7 @@ static void tally_graph(tallies *t, const bb_graph *graph) {
     if (node->kind == BB_NODE_FUNC) add(t, bb_op_get(node->op)->name, false);
     if (node->kind == BB_NODE_REDUCE) add(t, "reduce", false);
     if (node->kind == BB_NODE_VIEW) add(t, "view", false);
-    if (node->kind == BB_NODE_MISC) add(t, node->misc->op, true);
+    if (is_misc(node)) add(t, node->misc->op, true);
     if (node->kind == BB_NODE_MAP) {
       add(t, "map", false);
       tally_graph(t, node->inner);
@@ -238,7 +252,7 @@ static void ops_body(bb_context *ctx, void *argument) {
     for (uint32_t i = 0; i < program->candidates; i++)
       tally_graph(&t, chosen_graph(&program->candidate[i]));
     for (uint32_t i = 0; i < program->steps; i++)
-      if (program->step[i].candidate == BB_NONE) add(&t, program->step[i].misc->op, true);
+      if (runs_as_misc(program, &program->step[i])) add(&t, program->step[i].misc->op, true);
   }
   sort_tallies(&t);
   for (uint32_t i = 0; i < t.count; i++)
@@ -266,13 +280,12 @@ static void misc_body(bb_context *ctx, void *argument) {
   } else if (program->stage == BB_STAGE_BLOCK) {
     for (uint32_t i = 0; i < program->root->count; i++) {
       const bb_node *node = program->root->node[i];
-      if (node->kind == BB_NODE_MISC)
-        call->misc(call->user, node->name ? node->name : "", node->misc->op);
+      if (is_misc(node)) call->misc(call->user, node->name ? node->name : "", node->misc->op);
     }
   } else {
     for (uint32_t i = 0; i < program->steps; i++) {
       const bb_step *step = &program->step[i];
-      if (step->candidate == BB_NONE)
+      if (runs_as_misc(program, step))
         call->misc(call->user, step->name ? step->name : "", step->misc->op);
     }
   }

@@ -16,33 +16,34 @@ template <int Buffers> struct Turns {
 // May rows `step` elements apart be moved by 16 bytes?
 TL_DEV bool moves_by_pieces(const u16 *p, long long step) { return (((u64)p | (u64)step * 2) & 15) == 0; }
 
-// By all threads: rows `step` elements apart; what lies beyond `rows` and `cols` of them, or among the first `before` rows, becomes zeros.  Where arrays do not lie so that
+// By all threads: rows `step` elements apart; what lies beyond `rows` and `cols` of them, or, Padded, among the first `before` rows, becomes zeros.  Where arrays do not lie so that
 // 16 bytes can be moved, element by element, and not asked for but done.
-template <int Rows, int Cols> TL_DEV void copy_elements(int thread, int threads, u32 to, const u16 *from, long long step, int rows, int cols, int before) {
+template <int Rows, int Cols, bool Padded>
+TL_DEV void copy_elements(int thread, int threads, u32 to, const u16 *from, long long step, int rows, int cols, int before) {
   _Pragma("unroll 1") for (int i = thread; i < Rows * Cols / 8; i += threads) {
     const int r = i / (Cols / 8), c = i % (Cols / 8) * 8;
     const u16 *const at = from + r * step + c;
     u32 w[4];
-    const int there = r >= before && r < rows ? cols - c : 0;
+    const bool there = r < rows && (!Padded || r >= before);
     TL_UNROLL for (int k = 0; k < 4; k++)
-      w[k] = (2 * k < there ? __ldg(at + 2 * k) : 0) | (2 * k + 1 < there ? __ldg(at + 2 * k + 1) : 0) << 16;
+      w[k] = (there && c + 2 * k < cols ? __ldg(at + 2 * k) : 0) | (there && c + 2 * k + 1 < cols ? __ldg(at + 2 * k + 1) : 0) << 16;
     store_piece(to + piece(Rows, r, c >> 3), make_uint4(w[0], w[1], w[2], w[3]));
   }
 }
-template <int Threads, int Rows, int Cols>
+template <int Threads, int Rows, int Cols, bool Padded = false>
 TL_DEV void copy_tile(int thread, u32 to, const u16 *from, long long step, int rows, int cols, int before = 0) {
   constexpr int Step = Threads / 8;
   const int row = thread / 8, col = thread % 8 * 8;
-  if (!moves_by_pieces(from, step)) return copy_elements<Rows, Cols>(thread, Threads, to, from, step, rows, cols, before);
+  if (!moves_by_pieces(from, step)) return copy_elements<Rows, Cols, Padded>(thread, Threads, to, from, step, rows, cols, before);
   const u16 *at = from + row * step + col;
-  if (rows >= Rows && cols >= Cols && before <= 0) {
+  if (rows >= Rows && cols >= Cols && (!Padded || before <= 0)) {
     TL_UNROLL for (int r = 0; r < Rows; r += Step, at += Step * step)
       TL_UNROLL for (int c = 0; c < Cols; c += 64)
         if (Rows % Step == 0 || r + row < Rows) copy_piece(to + piece(Rows, r + row, (c + col) >> 3), at + c);
   } else {
     TL_UNROLL for (int r = 0; r < Rows; r += Step, at += Step * step)
       TL_UNROLL for (int c = 0; c < Cols; c += 64) {
-        const int bytes = r + row < rows && r + row >= before ? min(max(2 * (cols - c - col), 0), 16) : 0;
+        const int bytes = r + row < rows && (!Padded || r + row >= before) ? min(max(2 * (cols - c - col), 0), 16) : 0;
         if (Rows % Step == 0 || r + row < Rows) copy_piece(to + piece(Rows, r + row, (c + col) >> 3), bytes ? at + c : from, bytes);
       }
   }

@@ -182,15 +182,18 @@ static void merge_once(bb_maker *m) {
   plan->steps--;
 }
 
-/* What nothing but counts an array's elements by other axes is that array, where all of it is the model's own. */
+/* An array within the end of a cache has other rows behind each of its own. */
+static bool is_fresh(const bb_plan *plan, uint32_t tensor) {
+  for (uint32_t i = 0; i < plan->caches; i++)
+    if (plan->cache[i].fresh == tensor) return true;
+  return false;
+}
+
+/* Both arrays of a renaming are one. */
 static bool is_renamed(bb_maker *m, const bb_step *step) {
-  if (step->candidate != BB_NONE || !bb_misc_is_copy(step->misc) || !step->misc->in) return false;
-  if (m->variants != bb_plan_all(m->plan)) return false;
-  const bb_tensor *tensor = m->program->tensor;
+  if (!bb_step_is_renaming(m->program, step) || m->variants != bb_plan_all(m->plan)) return false;
   uint32_t in = step->in[0]->piece[0].source, out = step->out[0];
-  if (tensor[in].role != BB_TENSOR_LOCAL || tensor[out].role != BB_TENSOR_LOCAL ||
-      !bb_operand_is_whole(m->program, step->misc->in, step->in[0]))
-    return false;
+  if (is_fresh(m->plan, in) || is_fresh(m->plan, out)) return false;
   m->same[out] = m->same[in];
   return true;
 }

@@ -73,6 +73,13 @@ bool bb_operand_is_whole(const bb_program *program, const bb_misc_port *port,
   return true;
 }
 
+bool bb_step_is_renaming(const bb_program *program, const bb_step *step) {
+  if (step->candidate != BB_NONE || !bb_misc_is_copy(step->misc) || !step->misc->in) return false;
+  return program->tensor[step->in[0]->piece[0].source].role == BB_TENSOR_LOCAL &&
+         program->tensor[step->out[0]].role == BB_TENSOR_LOCAL &&
+         bb_operand_is_whole(program, step->misc->in, step->in[0]);
+}
+
 static bb_misc_port port_of(const bb_maker *m, uint32_t tensor) {
   const bb_tensor *t = &m->program->tensor[tensor];
   return (bb_misc_port){

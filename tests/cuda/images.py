@@ -51,6 +51,24 @@ def models():
     yield "shortcut", [conv("x", "w", "a", 2, 1, [3, 3]), node("Relu", ["a"], "b"), conv("b", "v", "c", 1, 1, [3, 3]),
                        conv("x", "u", "d", 2, 0, [1, 1]), node("Add", ["c", "d"], "y")], (64, 10, 10), {
         "w": weights(64, 64, 3, 3), "v": weights(64, 64, 3, 3), "u": weights(64, 64, 1, 1)}
+    yield "colours", [conv("x", "w", "a", 2, 3, [7, 7]), node("Relu", ["a"], "b"),
+                      node("MaxPool", ["b"], "y", kernel_shape=[3, 3], strides=[2, 2], pads=[1, 1, 1, 1])], (3, 32, 32), {"w": weights(64, 3, 7, 7)}
+    yield "short rows", [conv("x", "w", "a", 1, 1, [3, 3]), node("Relu", ["a"], "b"), conv("b", "v", "c", 1, 1, [3, 3]),
+                         conv("c", "u", "y", 2, 1, [3, 3])], (64, 28, 28), {
+        "w": weights(64, 64, 3, 3), "v": weights(64, 64, 3, 3), "u": weights(64, 64, 3, 3)}
+    yield "shortest rows", [conv("x", "w", "a", 1, 1, [3, 3]), node("Relu", ["a"], "b"), conv("b", "v", "y", 1, 1, [3, 3])], (64, 7, 7), {
+        "w": weights(64, 64, 3, 3), "v": weights(64, 64, 3, 3)}
+    yield "each channel", [conv("x", "w", "a", 1, 1, [3, 3]), node("Relu", ["a"], "b"),
+                           node("Conv", ["b", "v"], "c", pads=[3] * 4, kernel_shape=[7, 7], group=64), node("Transpose", ["c"], "d", perm=[0, 2, 3, 1]),
+                           node("LayerNormalization", ["d", "scale"], "e"), node("MatMul", ["e", "m"], "y")], (64, 14, 14), {
+        "w": weights(64, 64, 3, 3), "v": weights(64, 1, 7, 7), "scale": np.ones(64, np.float16), "m": weights(64, 64)}
+    yield "windows of places", [conv("x", "w", "a", 1, 1, [3, 3]), node("Transpose", ["a"], "b", perm=[0, 2, 3, 1]), node("Reshape", ["b", "cut"], "c"),
+                                node("Transpose", ["c"], "d", perm=[0, 1, 3, 2, 4, 5]), node("Reshape", ["d", "rows"], "e"), node("MatMul", ["e", "q"], "f"),
+                                node("MatMul", ["e", "k"], "g"), node("Transpose", ["g"], "h", perm=[0, 2, 1]), node("MatMul", ["f", "h"], "i"),
+                                node("Softmax", ["i"], "j", axis=-1), node("MatMul", ["j", "e"], "o"), node("Reshape", ["o", "back"], "r"),
+                                node("Transpose", ["r"], "s", perm=[0, 1, 3, 2, 4, 5]), node("Reshape", ["s", "image"], "y")], (64, 14, 14), {
+        "w": weights(64, 64, 3, 3), "cut": np.array([-1, 2, 7, 2, 7, 64]), "rows": np.array([-1, 49, 64]), "q": weights(64, 64), "k": weights(64, 64),
+        "back": np.array([-1, 2, 2, 7, 7, 64]), "image": np.array([-1, 14, 14, 64])}
     yield "first token", [conv("x", "w", "p", 8, 0, [8, 8]), node("Reshape", ["p", "rows"], "q"), node("Transpose", ["q"], "t", perm=[0, 2, 1]),
                           node("Shape", ["x"], "batch", start=0, end=1), node("Concat", ["batch", "one"], "many", axis=0),
                           node("Expand", ["token", "many"], "first"), node("Concat", ["first", "t"], "all", axis=1),

@@ -75,9 +75,9 @@ static void same_again(bb_tile_program *p, void *user) {
   bb_program_destroy(q->home);
 }
 
-static const char *const files[] = {"full.tile",        "causal.tile",   "decode.tile",
-                                    "decode_grid.tile", "row_norm.tile", "products.tile",
-                                    "marked.tile"};
+static const char *const files[] = {"full.tile",        "causal.tile",    "decode.tile",
+                                    "decode_grid.tile", "row_norm.tile",  "products.tile",
+                                    "marked.tile",      "short_rows.tile"};
 
 static void text_and_back(void **state) {
   (void)state;
@@ -116,7 +116,7 @@ static void names(void **state) {
   static char name[][40] = {"k_dot2_fold3_128x128",     "k_dot2_fold3_128x128",
                             "k_dot2_fold2_split_128x8", "k_dot2_fold2_split_128x8",
                             "k_dot2_fold3_split_64x16", "k_dot3_64x64",
-                            "k_dot2_fold6_1x1"};
+                            "k_dot2_fold6_1x1",         "k_dot_64x64"};
   (void)state;
   for (uint32_t i = 0; i < sizeof files / sizeof *files; i++) {
     char *text = read_file(files[i]);
@@ -147,6 +147,9 @@ static void laws(void **state) {
   refused_body("a = b", "read before");
   refused_body("a = load A[0:8, 0:4]", "as long as");
   refused_body("a = load A[0:8, 0]", "has one range");
+  refused_body("a = load A[0:8, 0:8 row]", "no more than the tile has");
+  refused_body("r = load A[0:3 row, 0:3 row]", "no more than the tile has");
+  refused("tile t 1 output C : f32[8] padded", "only read");
   refused_body("a = load A[k:8, 0:8]", "unknown");
   refused_body("h = load A[0, 0:8]", "same type");
   refused_body("a = 0 store A[0:8, 0:8] = a", "only outputs");
@@ -303,6 +306,41 @@ static void meaning(void **state) {
   with(decode, attend_as_expected, &(attend){1, 3, 5, {1, 5, 3, 4}, false});
   with(grid, attend_as_expected, &(attend){2, 90, 2, {2, 2, 90, 7}, false});
   free(full), free(causal), free(decode), free(grid);
+}
+
+enum { SIDE = 14, CHANNELS = 64, IMAGES = 2 };
+
+/* Of an image; 0 around it. */
+static double pixel(const double *x, int b, int h, int w, int c) {
+  bool inside = h >= 0 && h < SIDE && w >= 0 && w < SIDE;
+  return inside ? x[((b * SIDE + h) * SIDE + w) * CHANNELS + c] : 0;
+}
+
+static void convolved(bb_tile_program *p, void *user) {
+  enum { ALL = IMAGES * SIDE * SIDE * CHANNELS };
+  (void)user;
+  double *y = filled(ALL, 8), *x = filled(ALL, 9), *w = filled(9 * CHANNELS * CHANNELS, 10),
+         *view[3] = {y, x, w};
+  bb_tile_interpret(p,
+                    &(bb_tile_binding){.extent = (int64_t[]){IMAGES}, .view = view, .exact = true});
+  for (int at = 0; at < ALL; at += 37) {
+    int o = at % CHANNELS, j = at / CHANNELS % SIDE, i = at / CHANNELS / SIDE % SIDE,
+        b = at / CHANNELS / SIDE / SIDE;
+    double want = 0;
+    for (int t = 0; t < 9; t++)
+      for (int c = 0; c < CHANNELS; c++)
+        want += pixel(x, b, i + t / 3 - 1, j + t % 3 - 1, c) * w[(t * CHANNELS + o) * CHANNELS + c];
+    if (!(fabs(y[at] - want) <= 1e-6)) fail_msg("%d, %d, %d: %g, not %g", b, i, j, y[at], want);
+  }
+  free(y), free(x), free(w);
+}
+
+/* Rows of an image as one block, and zeros around it. */
+static void short_rows(void **state) {
+  (void)state;
+  char *text = read_file("short_rows.tile");
+  with(text, convolved, NULL);
+  free(text);
 }
 
 static void normed_product(bb_tile_program *p, void *user) {
@@ -483,16 +521,13 @@ static void refusals(void **state) {
 }
 
 int main(int argc, char **argv) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(text_and_back),
-                                     cmocka_unit_test(large_numbers),
-                                     cmocka_unit_test(laws),
-                                     cmocka_unit_test(meaning),
-                                     cmocka_unit_test(meaning_of_a_product),
-                                     cmocka_unit_test(small_programs),
-                                     cmocka_unit_test(places),
-                                     cmocka_unit_test(marks),
-                                     cmocka_unit_test(refusals),
-                                     cmocka_unit_test(names)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(text_and_back),  cmocka_unit_test(large_numbers),
+      cmocka_unit_test(laws),           cmocka_unit_test(meaning),
+      cmocka_unit_test(short_rows),     cmocka_unit_test(meaning_of_a_product),
+      cmocka_unit_test(small_programs), cmocka_unit_test(places),
+      cmocka_unit_test(marks),          cmocka_unit_test(refusals),
+      cmocka_unit_test(names)};
   folder = argc > 1 ? argv[1] : ".";
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -57,6 +57,48 @@ static void test_input_view(void **state) {
   fixture_end(&f);
 }
 
+/* x[A, B] read as x[i - 2, 5 - 2 j] and in windows x[i - 2, p + t - 1], 0.5 where that is outside. */
+static void test_padded(void **state) {
+  (void)state;
+  enum { A = 3, B = 5, I = 6, J = 4, P = 5, T = 3 };
+  fixture f;
+  fixture_begin(&f);
+  bb_dim a = fixture_dim(&f, "A", A, false), b = fixture_dim(&f, "B", B, true),
+         i = fixture_dim(&f, "I", I, false), j = fixture_dim(&f, "J", J, true),
+         p = fixture_dim(&f, "P", P, true), t = fixture_dim(&f, "T", T, false);
+  f.block[j] = 2;
+  f.block[p] = 2;
+  uint32_t x = fixture_tensor(&f, "x", BB_TENSOR_INPUT, BB_F32, 2, (bb_dim[]){a, b});
+  bb_index range[] = {range_index(i, -2, 1), range_index(j, 5, -2)};
+  bb_index window[] = {range_index(i, -2, 1), {BB_INDEX_WINDOW, p, -1, 1, t, 1}};
+  bb_piece piece[] = {{.source = x, .rank = 2, .index = range, .padded = true, .fill = 0.5},
+                      {.source = x, .rank = 2, .index = window, .padded = true, .fill = 0.5}};
+  bb_level levels[] = {{i, BB_AXIS_NONE}, {t, BB_AXIS_NONE}, {p, BB_AXIS_COL}};
+  bb_level two[] = {{i, BB_AXIS_NONE}, {j, BB_AXIS_COL}};
+  const bb_type *type[] = {bb_type_make(f.p, (bb_item){BB_F32, BB_NO_DIM, j}, 2, two),
+                           bb_type_make(f.p, (bb_item){BB_F32, BB_NO_DIM, p}, 3, levels)};
+  uint32_t y[2];
+  for (int k = 0; k < 2; k++) {
+    bb_value value = fixture_input_view(&f, type[k], &(bb_access){BB_NO_DIM, 1, &piece[k]});
+    y[k] = fixture_output(&f, k ? "z" : "y", copy_nest(f.root, value, false));
+  }
+  assert_int_equal(fixture_run(&f), BB_OK);
+  for (int64_t r = 0; r < I; r++)
+    for (int64_t c = 0; c < J; c++) {
+      bool inside = r >= 2 && r - 2 < A && 5 - 2 * c >= 0 && 5 - 2 * c < B;
+      double want = inside ? fixture_at(&f, x, (int64_t[]){r - 2, 5 - 2 * c}) : 0.5;
+      assert_close(fixture_at(&f, y[0], (int64_t[]){r, c}), want, 0);
+    }
+  for (int64_t r = 0; r < I; r++)
+    for (int64_t s = 0; s < T; s++)
+      for (int64_t c = 0; c < P; c++) {
+        bool inside = r >= 2 && r - 2 < A && c + s - 1 >= 0 && c + s - 1 < B;
+        double want = inside ? fixture_at(&f, x, (int64_t[]){r - 2, c + s - 1}) : 0.5;
+        assert_close(fixture_at(&f, y[1], (int64_t[]){r, s, c}), want, 0);
+      }
+  fixture_end(&f);
+}
+
 /* A dim that occurs twice: the first index over it belongs to the first level. */
 static void test_repeated_dim(void **state) {
   (void)state;
@@ -304,10 +346,15 @@ static void test_count_elementwise(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_input_view),    cmocka_unit_test(test_repeated_dim),
-      cmocka_unit_test(test_joined),        cmocka_unit_test(test_pack),
-      cmocka_unit_test(test_output_views),  cmocka_unit_test(test_bad_views),
-      cmocka_unit_test(test_count_product), cmocka_unit_test(test_count_elementwise),
+      cmocka_unit_test(test_input_view),
+      cmocka_unit_test(test_padded),
+      cmocka_unit_test(test_repeated_dim),
+      cmocka_unit_test(test_joined),
+      cmocka_unit_test(test_pack),
+      cmocka_unit_test(test_output_views),
+      cmocka_unit_test(test_bad_views),
+      cmocka_unit_test(test_count_product),
+      cmocka_unit_test(test_count_elementwise),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
