@@ -1,6 +1,7 @@
 /* emit_simt.c - any tile program in CUDA C++: nests as functions, what their threads and lists are. */
 #include "code.h"
 #include "emit_simt_parts.h"
+#include "tile_edit.h"
 
 #include <inttypes.h>
 
@@ -57,9 +58,8 @@ enum {
   LANES = 32,
   VECTOR = 16,
   WIDE = 256,
-  BESIDE =
-      1024, /* threads, of blocks that stream; half as many where each holds more than half of that */
-  MOST_HELD = 32, /* elements of a tile, by a thread */
+  BESIDE = 1024,  /* threads, of blocks that stream */
+  MOST_HELD = 16, /* elements of a tile, by a thread */
   MOST_SHARED = 227 * 1024
 };
 
@@ -76,9 +76,9 @@ static void choose_threads(bb_simt *s) {
   bool streams = !s->products && !s->shares && s->least_bytes < VECTOR;
   uint32_t neighbours = VECTOR / (s->least_bytes < 2 ? 2 : s->least_bytes);
   uint32_t lines = s->most_cols / neighbours;
-  bool narrow = streams && s->most_cols < WIDE && s->most_rows >= FEWER_ROWS && lines > 1 &&
-                s->most_cols % (2 * neighbours) == 0 &&
-                (uint64_t)s->most_rows * s->most_cols <= MOST_HELD * THREADS;
+  bool narrow = streams && s->waits && s->most_cols < WIDE && s->most_rows >= FEWER_ROWS &&
+                lines > 1 && s->most_cols % (2 * neighbours) == 0 &&
+                (uint64_t)s->most_rows * s->most_cols <= 2 * MOST_HELD * THREADS;
   s->tv = narrow || (streams && s->most_cols >= WIDE) ? neighbours : 1;
   s->ty = power_from(s->most_rows, s->products ? ROWS : FEWER_ROWS);
   s->tx = power_from(s->most_cols, THREADS / s->ty);
@@ -90,11 +90,12 @@ static void choose_threads(bb_simt *s) {
 }
 
 /* Loads that are on their way at once are those of all blocks that a processor has: where kernels stream, and a thread
- * holds little, its registers are to be enough for several. */
+ * holds little, its registers are to be enough for several; for two at least where each waits again and again. */
 static uint32_t blocks_beside(const bb_simt *s) {
   uint32_t held = bb_simt_parts(s->most_rows, s->ty) * bb_simt_parts(s->most_cols, s->tx);
-  uint32_t beside = BESIDE / (held <= MOST_HELD / 2 ? 1 : 2) / (s->ty * s->tx);
-  return s->tv > 1 && held <= MOST_HELD && beside ? beside : 1;
+  uint32_t threads = s->ty * s->tx;
+  if (s->tv > 1 && held <= MOST_HELD) return BESIDE / threads;
+  return s->tv > 1 && s->waits && held <= 2 * MOST_HELD ? BESIDE / 2 / threads : 1;
 }
 
 /* --- memory --- */
@@ -200,6 +201,7 @@ static void put_nest(bb_simt *s, const bb_c_nest *n, bb_simt_nest *made) {
   if (n->loops) body = *n->body;
   forget_uses(s);
   walk(s, &body, note_uses);
+  s->waits = bb_tile_waits(&body);
   choose_threads(s);
   c->out = &inner;
   c->indent = 2;

@@ -193,18 +193,6 @@ static void find_axes(const bb_graph *graph, streams *s) {
   }
 }
 
-/* Does a body load within a loop over single elements, as of a window, that is no task's?  Each iteration waits for memory. */
-static bool waits(const bb_tile_body *body, bool serial) {
-  for (uint32_t i = 0; i < body->count; i++) {
-    const bb_tile_stmt *s = body->stmt[i];
-    const bb_tile_loop *l = s->loop;
-    if ((serial && s->kind == BB_TILE_LOAD) || waits(&s->body, serial)) return true;
-    bool counts = l && !l->parallel && bb_expr_is_number(l->step, 1);
-    if (l && waits(&l->body, serial || counts)) return true;
-  }
-  return false;
-}
-
 /* Long pieces of a few rows: `wide` columns, and so many rows that each thread has a few loads on their way; half of them where
  * it is not known how many there are.  Where a block waits again and again, it is small: others run meanwhile. */
 static void size_rows(const bb_program *program, const streams *s, int64_t wide, int64_t rows,
@@ -279,7 +267,7 @@ static const bb_kernel *by_rows(bb_context *ctx, attempt a, uint32_t processors)
   a.block = block;
   size_rows(p, &s, NARROWEST, 1, block);
   if (!schedules(ctx, &a, false)) return NULL;
-  s.waits = waits(&a.kernel->tile->body, false);
+  s.waits = bb_tile_waits(&a.kernel->tile->body);
   if (!s.waits && is_small(p, &s)) return NULL;
   if (a.turns) {
     bool *row = s.row;

@@ -52,6 +52,21 @@ void bb_tile_remove(bb_tile_body *body, uint32_t at) {
 
 /* --- uses --- */
 
+static bool waits(const bb_tile_body *body, bool serial) {
+  for (uint32_t i = 0; i < body->count; i++) {
+    const bb_tile_stmt *s = body->stmt[i];
+    const bb_tile_loop *l = s->loop;
+    if ((serial && s->kind == BB_TILE_LOAD) || waits(&s->body, serial)) return true;
+    bool counts = l && !l->parallel && bb_expr_is_number(l->step, 1);
+    if (l && waits(&l->body, serial || counts)) return true;
+  }
+  return false;
+}
+
+bool bb_tile_waits(const bb_tile_body *body) {
+  return waits(body, false);
+}
+
 bool bb_tile_has_product(const bb_tile_body *body) {
   for (uint32_t i = 0; i < body->count; i++)
     if (body->stmt[i]->kind == BB_TILE_DOT) return true;

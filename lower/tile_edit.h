@@ -30,6 +30,9 @@ uint32_t bb_tile_writers(bb_tile_body *body, uint32_t tile);
 uint32_t bb_tile_readers(bb_tile_body *body, uint32_t tile);
 /* Of a body's own statements. */
 bool bb_tile_has_product(const bb_tile_body *body);
+/* Does a body load within a loop over single elements, as of a window, that is no task's?  A thread that does waits for memory in
+ * each iteration. */
+bool bb_tile_waits(const bb_tile_body *body);
 /* Everywhere in the body. */
 void bb_tile_rename(bb_tile_body *body, uint32_t from, uint32_t to);
 /* Removes statements whose results nobody reads, and loops that have no others. */
