@@ -135,7 +135,8 @@ static void mean_input(bb_scalar_walk *w, const bb_node *node, bb_meaning *m) {
                     .range = tensor_range(w, node->tensor),
                     .index = index};
   const bb_access *access = node->access;
-  bool known = access && access->count == 1 && !access->piece[0].padded && type->rank <= BB_MEAN_LEVELS;
+  bool known =
+      access && access->count == 1 && !access->piece[0].padded && type->rank <= BB_MEAN_LEVELS;
   for (uint32_t a = 0; known && a < access->piece[0].rank; a++) {
     const bb_index *at = &access->piece[0].index[a];
     for (uint32_t d = 0; known && d < bb_index_dims(at); d++) {

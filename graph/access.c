@@ -29,8 +29,7 @@ uint64_t bb_access_hash(const void *object) {
 }
 
 bool bb_piece_same_fill(const bb_piece *a, const bb_piece *b) {
-  return a->padded == b->padded &&
-         (!a->padded || memcmp(&a->fill, &b->fill, sizeof a->fill) == 0);
+  return a->padded == b->padded && (!a->padded || memcmp(&a->fill, &b->fill, sizeof a->fill) == 0);
 }
 
 bool bb_piece_has_windows(const bb_piece *piece) {

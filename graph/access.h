@@ -43,7 +43,7 @@ typedef struct bb_piece {
   int64_t first;         /* where the piece begins along the joined dim */
   int64_t length;        /* and how much of it it covers; both unused for a single piece */
   bool padded;           /* indices may leave the axes, ... */
-  double fill;           /* ... where this stands, a number of the source's type; no OUTPUT has one */
+  double fill; /* ... where this stands, a number of the source's type; no OUTPUT has one */
 } bb_piece;
 
 typedef struct bb_access {

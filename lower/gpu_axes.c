@@ -83,7 +83,8 @@ void bb_gpu_axes(bb_gpu *g) {
   for (uint32_t v = 0; v < g->p->views; v++) {
     joiner j = {.g = g, .view = v};
     bb_tile_view *view = &g->p->view[v];
-    while (view->strided && !view->scratch && !view->padded && view->rank > BB_SM90_RANK && find_pair(&j))
+    while (view->strided && !view->scratch && !view->padded && view->rank > BB_SM90_RANK &&
+           find_pair(&j))
       join_axes(&j);
   }
 }

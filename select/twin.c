@@ -98,8 +98,7 @@ static bool pair_accesses(bb_twin *t, const bb_access *a, const bb_access *b) {
   for (uint32_t p = 0; p < a->count; p++) {
     const bb_piece *x = &a->piece[p], *y = &b->piece[p];
     if (x->rank != y->rank || x->first != y->first || x->length != y->length ||
-        !bb_piece_same_fill(x, y) ||
-        !pair_tensors(t, x->source, y->source))
+        !bb_piece_same_fill(x, y) || !pair_tensors(t, x->source, y->source))
       return false;
     for (uint32_t i = 0; i < x->rank; i++)
       if (x->index[i].kind != y->index[i].kind || x->index[i].start != y->index[i].start ||
