@@ -263,9 +263,9 @@ bb_graph *bb_graph_keep(bb_graph *graph);
 static inline bb_node *bb_node_get(const bb_graph *graph, uint32_t node) {
   return graph->node[node];
 }
-/* A root INPUT or OUTPUT. */
 /* Does the level nothing but hand its only input on?  copy.c */
 bool bb_graph_is_copy(const bb_graph *graph);
+/* A root INPUT or OUTPUT. */
 static inline bool bb_node_has_tensor(const bb_node *node) {
   return node->kind != BB_NODE_MAP && node->tensor != BB_NONE;
 }

@@ -146,7 +146,8 @@ static bb_build_value piece_window(bb_build *b, const bb_node *node, const bb_ty
   for (uint32_t i = 0; i < t->axes; i++) {
     const bb_index *index = &piece->index[i];
     if (piece->padded && index->kind != BB_INDEX_DIM) {
-      pad_axis(b, node, &s, index, held(b, piece->source, i), stride[i + 1], &view, &value.window);
+      pad_axis(b, node, &s, index, bb_index_extent(b, t->axis[i]), stride[i + 1], &view,
+               &value.window);
       continue;
     }
     bool range = index->kind != BB_INDEX_DIM;
@@ -211,7 +212,8 @@ static bool continues(const bb_build *b, const bb_piece *piece, const bb_piece *
                       bb_dim joined) {
   const bb_tensor *t = &b->program->tensor[piece->source];
   uint32_t axis = BB_NONE;
-  if (next->source != piece->source || next->rank != piece->rank) return false;
+  if (next->source != piece->source || next->rank != piece->rank || piece->padded || next->padded)
+    return false;
   for (uint32_t i = 0; i < piece->rank; i++) {
     const bb_index *x = &piece->index[i], *y = &next->index[i];
     if (x->kind == y->kind && x->dim == y->dim && x->start == y->start && x->step == y->step &&

@@ -116,7 +116,11 @@ void bb_program_get_info(const bb_program *program, bb_program_info *info) {
   else
     count_candidates(program, info);
   /* Fusion merges operators: while the unfused program is at hand, they are counted there. */
-  if (program->stage > BB_STAGE_BLOCK && program->root) info->nodes = operators(program->root);
+  if (program->stage <= BB_STAGE_BLOCK || !program->root) return;
+  info->nodes = operators(program->root);
+  for (uint32_t i = 0; i < program->steps; i++)
+    info->nodes +=
+        runs_as_misc(program, &program->step[i]) && bb_misc_is_copy(program->step[i].misc);
 }
 
 /* Does every function in the graph pass its operand on? */

@@ -181,6 +181,11 @@ static bool add_part(composition *c, const bb_type *type, bb_dim inner_joined, p
     index[j] = compose_index(inner, outer, cut ? p.inner->first : -1, shift, whole);
   }
   if (!keeps_order(p.outer, p.inner->rank, levels)) return false;
+  for (uint32_t i = 0; i < p.outer->rank; i++) { /* what nothing follows has no outside */
+    bool followed = !may_leave(p.outer, &p.outer->index[i]);
+    for (uint32_t j = 0; j < p.inner->rank; j++) followed |= levels[j] == i;
+    if (!followed) return false;
+  }
   const bb_piece made = {.source = p.inner->source,
                          .rank = p.inner->rank,
                          .index = index,

@@ -228,15 +228,21 @@ static bool turns_indices(const bb_flow *flow, const bb_access *access) {
   return false;
 }
 
-/* What windows see of a padded value is asked for again and again whether it is there: it is brought together, until something
- * knows better (lay_padded.c). */
+/* Does a piece take elements of its source in windows, backwards, or some of them only? */
+static bool takes_apart(const bb_piece *piece) {
+  for (uint32_t i = 0; i < piece->rank; i++)
+    if (piece->index[i].kind == BB_INDEX_RANGE && piece->index[i].step != 1) return true;
+  return bb_piece_has_windows(piece);
+}
+
+/* What windows see of a padded value is asked for again and again whether it is there, and not every kernel can take apart what is
+ * padded: it is brought together, until something knows better (lay_padded.c). */
 static void copy_padded(bb_flow *flow, uint32_t n) {
   const bb_access *access = flow->graph->node[n]->access;
   for (uint32_t p = 0; p < access->count; p++) {
     uint32_t port = access->piece[p].source;
     bb_value src = bb_src(flow->graph, n, port);
-    if (bb_piece_has_windows(&access->piece[p]) &&
-        bb_access_is_padded(bb_flow_at(flow, src)->access))
+    if (takes_apart(&access->piece[p]) && bb_access_is_padded(bb_flow_at(flow, src)->access))
       copy_into(flow, n, port);
   }
 }

@@ -89,6 +89,23 @@ static uint32_t with_taps(bb_ix *ix, uint32_t value, uint32_t axis, int64_t more
   return operand == BB_NONE ? BB_NONE : made_anew(ix, value, operand, axis, class, arena);
 }
 
+/* Longer windows see what is really there: zeros, instead, beyond the first `taps`, as an infinity times 0 is none. */
+static uint32_t hidden_beyond(bb_ix *ix, uint32_t value, uint32_t axis, int64_t taps,
+                              bb_arena *arena) {
+  bb_program *p = ix->program;
+  bb_ix_value v = ix->value[value];
+  uint32_t *index = BB_NEW(arena, uint32_t, v.rank);
+  for (uint32_t a = 0; a < v.rank; a++) index[a] = a;
+  uint32_t made = bb_ix_add(ix, BB_IX_ELEMENTWISE, v.name, v.dtype, 1, v.rank, v.rank, v.dim);
+  const bb_expr *inside = bb_expr_make(p, BB_X_LT, bb_expr_coord(p, BB_COORD_AXIS + axis),
+                                       bb_expr_const(p, BB_I64, (double)taps), NULL);
+  bb_ix_node_of(ix, made)->expr = bb_expr_make(p, BB_X_SELECT, inside, bb_expr_arg(p, v.dtype, 0),
+                                               bb_expr_const(p, v.dtype, 0));
+  bb_ix_use(ix, bb_ix_producer(ix, made), 0, value, index);
+  ix->value[made].once = v.once;
+  return made;
+}
+
 /* --- the copy --- */
 
 static bb_misc_port port_of(bb_ix *ix, bb_dtype dtype, uint32_t axes, const uint32_t *class) {
@@ -133,6 +150,11 @@ typedef struct product {
   int64_t summed;            /* elements of all */
 } product;
 
+/* Of 16 bits, which products take by units of their own, that want long sums; others sum a few elements as fast as any. */
+static bool is_narrow(bb_dtype dtype) {
+  return dtype == BB_F16 || dtype == BB_BF16;
+}
+
 /* A product of windows with weights, in which no sum is long enough for a block but all together are. */
 static bool is_short(bb_ix *ix, uint32_t at, product *p, bb_arena *arena) {
   const bb_ix_node *node = &ix->node[at];
@@ -143,18 +165,20 @@ static bool is_short(bb_ix *ix, uint32_t at, product *p, bb_arena *arena) {
   p->weights = !p->windows;
   const bb_ix_operand *x = &node->in[p->windows], *w = &node->in[p->weights];
   if (bb_ix_node_of(ix, x->value)->op != BB_IX_WINDOWS || ix->value[x->value].once ||
-      !ix->value[w->value].once || p->sums < 2 || bb_ix_rank(ix, x->value) > MOST_AXES)
+      !ix->value[w->value].once || p->sums < 2 || bb_ix_rank(ix, x->value) > MOST_AXES ||
+      !is_narrow(ix->value[x->value].dtype))
     return false;
   int64_t longest = extent_of(ix, node->dim[bb_ix_product_axes(ix, node).sum]);
   p->order = BB_NEW(arena, uint32_t, p->sums);
-  for (uint32_t a = 0, n = 0; a < bb_ix_rank(ix, w->value); a++) {
+  uint32_t n = 0;
+  for (uint32_t a = 0; a < bb_ix_rank(ix, w->value); a++) {
     if (w->index[a] < p->rank) continue;
     int64_t extent = extent_of(ix, node->dim[w->index[a]]);
     if (extent < 1 || extent > BLOCK || n == p->sums) return false;
     p->order[n++] = w->index[a];
     p->summed *= extent;
   }
-  return longest < BLOCK && p->summed >= BLOCK;
+  return n == p->sums && longest < BLOCK && p->summed >= BLOCK;
 }
 
 /* Taps that the innermost sum needs more, so that rows are multiples of 16 bytes. */
@@ -191,7 +215,8 @@ static void sum_along_rows(bb_ix *ix, const product *p, bb_arena *arena) {
   if (longer != BB_NONE) {
     int64_t inner = extent_of(ix, node.dim[last]);
     summed = summed / inner * (inner + more);
-    value[p->windows] = longer;
+    value[p->windows] =
+        hidden_beyond(ix, longer, axis_over(ix, &node.in[p->windows], last), inner, arena);
     value[p->weights] = with_zeros(ix, value[p->weights], axis_over(ix, &node.in[p->weights], last),
                                    inner + more, arena);
   }

@@ -9,23 +9,28 @@
 #include "../../runtime/interp/interp.h"
 
 #include <math.h>
+#include <string.h>
 
-/* The number that every element of a value is; false: it is not known to be one. */
+/* The number that every element of a constant is, bit for bit. */
+static bool is_alike(const bb_array_value *v, double *number) {
+  size_t size = bb_dtype_bytes(v->dtype);
+  if (!v->data || v->bytes < size) return false;
+  for (size_t at = size; at < v->bytes; at += size)
+    if (memcmp(v->data, (const char *)v->data + at, size) != 0) return false;
+  bb_interp_load(v->dtype, v->data, 1, number);
+  return true;
+}
+
+/* The number that every element of a value is; false: it is not known to be one, or no double holds it. */
 static bool is_number(const bb_ix *ix, uint32_t value, double *number) {
   const bb_ix_node *node = bb_ix_node_of(ix, value);
-  if (node->op == BB_IX_ELEMENTWISE && node->nin == 0 && node->expr->op == BB_X_CONST) {
-    *number = node->expr->number;
-    return true;
-  }
   if (node->op == BB_IX_ELEMENTWISE && node->nin == 1 && node->expr->op == BB_X_ARG)
     return is_number(ix, node->in[0].value, number);
-  if (node->op != BB_IX_SOURCE) return false;
-  const bb_array_value *v = &ix->array->value[node->tensor];
-  if (!v->data) return false;
-  for (uint32_t a = 0; a < v->rank; a++)
-    if (!bb_extent_is_one(v->shape[a])) return false;
-  bb_interp_load(v->dtype, v->data, 1, number);
-  return v->dtype != BB_I64 || fabs(*number) < 0x1p53; /* what a double holds */
+  bool constant = node->op == BB_IX_ELEMENTWISE && node->nin == 0 && node->expr->op == BB_X_CONST;
+  if (constant) *number = node->expr->number;
+  if (!constant && (node->op != BB_IX_SOURCE || !is_alike(&ix->array->value[node->tensor], number)))
+    return false;
+  return ix->value[value].dtype != BB_I64 || fabs(*number) < 0x1p53;
 }
 
 /* The only operand of a join that is something else than one number, the same in all the others; BB_NONE: there is none such. */

@@ -36,7 +36,7 @@ uint32_t bb_caches_find(bb_program *program, bb_arena *arena, bb_plan_cache *cac
 bool bb_operand_is_whole(const bb_program *program, const bb_misc_port *port,
                          const bb_access *access);
 
-/* Whether a step nothing but counts the elements of a local array by other axes, all of it: it takes no time. */
+/* Does a step only count the elements of a local array by other axes?  It takes no time. */
 bool bb_step_is_renaming(const bb_program *program, const bb_step *step);
 
 /* Runs the steps of plans that are interpreted. */

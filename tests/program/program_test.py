@@ -370,7 +370,7 @@ class Facts(Folder):
             info = json.loads(call("info", model(name), "--json"))
             with self.subTest(name):
                 self.assertLessEqual({m["op"] for m in info["misc"]}, MISC)
-                self.assertEqual(info["copies"], int(name == "vit"))  # patches of three colours, as rows
+                self.assertEqual(info["copies"], 0)
                 self.assertRegex(info["hash"], "^[0-9a-f]{32}$")
                 if name.startswith("block_"):
                     self.assertEqual(info["kernels"] - info["kernels_once"], 1)
