@@ -23,6 +23,16 @@ def views():
                                        N("Reshape", ["z", "turned"], ["w"]), N("Softmax", ["w"], ["y"], axis=1)],
                      {"past": rand(2, 3, 8), "x": rand(2, 3, 8)}, ["present", "y"], {"turned": np.array([3, 2, 8])},
                      symbols={"past": [2, "P", 8]})
+    # Neighbours in memory, padded with different numbers; and padding that is read by steps of 2, and backwards, of an odd length.
+    yield graph_case("Concat-padded-apart", [N("Gather", ["x", "i"], ["a"], axis=0), N("Gather", ["x", "j"], ["b"], axis=0), N("Pad", ["a", "pads", "two"], ["p"]),
+                                             N("Pad", ["b", "pads", "three"], ["q"]), N("Concat", ["p", "q"], ["y"], axis=0)], {"x": rand(2, 6, 8, 3)}, ["y"],
+                     {"i": np.array(0), "j": np.array(1), "pads": np.array([0, 1, 0, 0, 0, 0]), "two": np.array(2, np.float32), "three": np.array(3, np.float32)},
+                     symbols={"x": [2, 6, 8, "N"]})
+    for step in (2, -1):
+        yield graph_case(f"Pad-by{step}", [N("Exp", ["x"], ["e"]), N("Pad", ["e", "pads", "two"], ["p"]), N("Slice", ["p", "from", "to", "last", "by"], ["s"]),
+                                           N("Softmax", ["s"], ["y"], axis=1)], {"x": rand(2, 5, 7)}, ["y"],
+                         {"pads": np.array([0, 0, 1, 0, 0, 2]), "two": np.array(2, np.float32), "from": np.array([0 if step > 0 else -1]),
+                          "to": np.array([2**62 if step > 0 else -2**62]), "last": np.array([2]), "by": np.array([step])}, symbols={"x": ["N", 5, 7]})
     one = rand(1, 3, 1, 4)
     yield single("Squeeze", "Squeeze", [one])
     yield single("Squeeze-axes", "Squeeze", [one, ints(-2)])
