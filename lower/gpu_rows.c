@@ -13,7 +13,7 @@
 typedef enum rows_of {
   NOTHING, /* it has none, or all alike */
   PLACES,  /* the image's */
-  OTHER
+  OTHER    /* not the image's, so not to be stored or reduced as if they were */
 } rows_of;
 
 typedef struct taking {

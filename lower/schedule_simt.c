@@ -11,7 +11,7 @@
 /* Dims that two blocks hold are one where sums run over them.  The smaller a block, the longer the part of a sum that is
  * loaded at once: what a block waits for memory counts more, and room there is. */
 enum { LEAST = 16, REGISTERS = 96, THREADS = 256, SIZES = 3, LONGEST = 128 };
-/* Elements of a tile where rows stream, and its columns. */
+/* Elements of a tile where rows stream, and where each block waits in loops; and its columns. */
 enum {
   ELEMENTS = 8192,
   WAITING = 1024,

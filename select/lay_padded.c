@@ -7,8 +7,6 @@
  */
 #include "lay.h"
 
-#include <string.h>
-
 typedef struct reading {
   bb_program *program;
   bb_arena *scratch;

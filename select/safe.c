@@ -1,7 +1,7 @@
 /* safe.c - kernels made safe, all of a program together.
  *
  * A local tensor may carry pairs if one kernel stores it and only kernels read it, each by itself: a
- * misc node and a view that joins several tensors read plain values.
+ * misc node and a view that joins several tensors or pads one read plain values.
  */
 #include "select.h"
 

@@ -44,22 +44,9 @@ static bb_misc_port port_of(bb_flattening *f, uint32_t array_value, uint32_t axe
  * that of `to`. */
 static uint32_t add_copy(bb_flattening *f, const char *name, bb_flat in, uint32_t from,
                          uint32_t rank, const uint32_t *dim, uint32_t to) {
-  bb_ix *ix = f->ix;
-  bb_misc *misc = BB_NEW(ix->arena, bb_misc, 1);
-  bb_misc_port *port = BB_NEW(ix->arena, bb_misc_port, 2);
-  port[0] = port_of(f, from, bb_flat_leaves(&in), in.leaf);
-  port[1] = port_of(f, to, rank, dim);
-  *misc = (bb_misc){.domain = "",
-                    .op = "Reshape",
-                    .version = 13,
-                    .nin = 1,
-                    .nout = 1,
-                    .in = port,
-                    .out = port + 1};
-  uint32_t node = bb_ix_node_add(ix, BB_IX_MISC, name, 1, 0, NULL);
-  ix->node[node].misc = misc;
-  uint32_t out = bb_ix_result(ix, node, port->dtype, rank, dim);
-  bb_flat_use_whole(f, node, 0, &in);
+  uint32_t out = bb_ix_copy_add(f->ix, name, port_of(f, from, bb_flat_leaves(&in), in.leaf),
+                                port_of(f, to, rank, dim));
+  bb_flat_use_whole(f, bb_ix_producer(f->ix, out), 0, &in);
   return out;
 }
 

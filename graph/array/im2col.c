@@ -121,22 +121,10 @@ static uint32_t in_rows(bb_ix *ix, const char *name, uint32_t value, const uint3
   bb_ix_value v = ix->value[value];
   uint32_t *dim = BB_NEW(arena, uint32_t, v.rank), kept = v.rank - sums;
   for (uint32_t a = 0; a < v.rank; a++) dim[place[a]] = bb_ix_find(ix, v.dim[a]);
-  bb_misc *misc = BB_NEW(ix->arena, bb_misc, 1);
-  bb_misc_port *port = BB_NEW(ix->arena, bb_misc_port, 2);
-  port[0] = port_of(ix, v.dtype, v.rank, dim);
+  bb_misc_port from = port_of(ix, v.dtype, v.rank, dim);
   dim[kept] = class;
-  port[1] = port_of(ix, v.dtype, kept + 1, dim);
-  *misc = (bb_misc){.domain = "",
-                    .op = "Reshape",
-                    .version = 13,
-                    .nin = 1,
-                    .nout = 1,
-                    .in = port,
-                    .out = port + 1};
-  uint32_t node = bb_ix_node_add(ix, BB_IX_MISC, name, 1, 0, NULL);
-  ix->node[node].misc = misc;
-  uint32_t made = bb_ix_result(ix, node, v.dtype, kept + 1, dim);
-  bb_ix_use(ix, node, 0, value, place);
+  uint32_t made = bb_ix_copy_add(ix, name, from, port_of(ix, v.dtype, kept + 1, dim));
+  bb_ix_use(ix, bb_ix_producer(ix, made), 0, value, place);
   ix->value[made].once = v.once;
   return made;
 }

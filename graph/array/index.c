@@ -77,6 +77,23 @@ uint32_t bb_ix_add(bb_ix *ix, bb_ix_op op, const char *name, bb_dtype dtype, uin
   return bb_ix_result(ix, node, dtype, rank, dim);
 }
 
+uint32_t bb_ix_copy_add(bb_ix *ix, const char *name, bb_misc_port from, bb_misc_port to) {
+  bb_misc *misc = BB_NEW(ix->arena, bb_misc, 1);
+  bb_misc_port *port = BB_NEW(ix->arena, bb_misc_port, 2);
+  port[0] = from;
+  port[1] = to;
+  *misc = (bb_misc){.domain = "",
+                    .op = "Reshape",
+                    .version = 13,
+                    .nin = 1,
+                    .nout = 1,
+                    .in = port,
+                    .out = port + 1};
+  uint32_t node = bb_ix_node_add(ix, BB_IX_MISC, name, 1, 0, NULL);
+  ix->node[node].misc = misc;
+  return bb_ix_result(ix, node, to.dtype, to.axes, to.axis);
+}
+
 void bb_ix_use(bb_ix *ix, uint32_t node, uint32_t slot, uint32_t value, const uint32_t *index) {
   bb_ix_value *v = &ix->value[value];
   bb_ix_operand *in = &ix->node[node].in[slot];

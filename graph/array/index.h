@@ -77,9 +77,9 @@ typedef struct bb_ix_dim {
   uint32_t parts; /* split into this many classes, outer to inner; 0: not split */
   uint32_t part[2];
   bool whole; /* it is read in windows, and never split */
-  bool
-      multiplied; /* rows, columns or the sum of a product lie along it, or along its innermost part */
-  bb_dim dim;     /* in the program, once it has been named */
+  /* Rows, columns or the sum of a product lie along it, or along its innermost part. */
+  bool multiplied;
+  bb_dim dim; /* in the program, once it has been named */
 } bb_ix_dim;
 
 /* A list of classes that grows. */
@@ -126,6 +126,9 @@ uint32_t bb_ix_result(bb_ix *ix, uint32_t node, bb_dtype dtype, uint32_t rank, c
  * result. */
 uint32_t bb_ix_add(bb_ix *ix, bb_ix_op op, const char *name, bb_dtype dtype, uint32_t nin,
                    uint32_t rank, uint32_t indices, const uint32_t *dim);
+/* A misc node that copies elements in storage order from the one tensor to the other.  Gives the
+ * result; the operand is set by bb_ix_use(). */
+uint32_t bb_ix_copy_add(bb_ix *ix, const char *name, bb_misc_port from, bb_misc_port to);
 void bb_ix_use(bb_ix *ix, uint32_t node, uint32_t slot, uint32_t value, const uint32_t *index);
 void bb_ix_unuse(bb_ix *ix, uint32_t node, uint32_t slot);
 /* Makes a node's operands from `nin` others; the old ones are given up. */
