@@ -1,10 +1,11 @@
 /* emit_simt_stmt.c - statements of a tile program as calls of the plain device library. */
 #include "emit_simt_parts.h"
+#include "held.h"
 
 #include <inttypes.h>
 #include <math.h>
 
-/* MEETING: bytes, for a value of each warp. */
+/* MEETING: bytes, for a value of each warp, of any type. */
 enum { DEPTH = 64, PIECE = 4, MEETING = 16 * 16 };
 
 static bb_arena *arena(const bb_simt *s) {
@@ -64,13 +65,21 @@ static const char *inside(const bb_simt *s, const bb_tile *t) {
 
 /* Each thread's part of a sum becomes the sum. */
 static bool is_whole(const bb_simt *s, const bb_tile_stmt *stmt) {
-  return stmt->operands == 1 && tile_of(s, stmt->operand[0])->partial &&
-         !tile_of(s, stmt->result)->partial;
+  return stmt->kind == BB_TILE_MAP && stmt->operands == 1 &&
+         tile_of(s, stmt->operand[0])->partial && !tile_of(s, stmt->result)->partial;
 }
 
-static void whole(bb_simt *s, const bb_tile_stmt *stmt) {
-  want_shared(s, MEETING);
-  bb_c_line(&s->c, "bb_whole<TY, TX>(t%u, t%u);", stmt->result, stmt->operand[0]);
+static uint32_t parts_of(const bb_simt *s, uint32_t tile) {
+  const bb_tile *t = tile_of(s, tile);
+  return bb_simt_parts(t->rows, s->ty) * bb_simt_parts(t->cols, s->tx);
+}
+
+/* next: another one right behind it, or NULL: threads meet once for both. */
+static void whole(bb_simt *s, const bb_tile_stmt *stmt, const bb_tile_stmt *next) {
+  const char *also =
+      next ? bb_arena_printf(arena(s), ", t%u, t%u", next->result, next->operand[0]) : "";
+  want_shared(s, MEETING * (parts_of(s, stmt->result) + (next ? parts_of(s, next->result) : 0)));
+  bb_c_line(&s->c, "bb_whole<TY, TX>(t%u, t%u%s);", stmt->result, stmt->operand[0], also);
 }
 
 static void map(bb_simt *s, const bb_tile_stmt *stmt) {
@@ -243,7 +252,7 @@ static const char *monoid_of(const bb_simt *s, const bb_tile_stmt *stmt) {
 static void fold(bb_simt *s, const bb_tile_stmt *stmt) {
   const bb_tile *t = tile_of(s, stmt->operand[0]);
   if (stmt->axis != BB_AXIS_COL) bb_c_refuse(&s->c, "a fold along the rows of a tile");
-  want_shared(s, MEETING);
+  want_shared(s, MEETING * parts_of(s, stmt->result));
   if (stmt->second == BB_NONE) {
     const char *monoid = monoid_of(s, stmt);
     bool part = tile_of(s, stmt->result)->partial;
@@ -312,6 +321,7 @@ static void loop(bb_simt *s, const bb_tile_loop *l) {
     if (together > 1) bb_c_line(c, "#pragma unroll %u", together);
     bb_c_loop_head(c, l, k);
     c->indent++;
+    s->variable = l->variable;
     body(s, &l->body, l->stretches > 1 ? k : BB_NONE);
     c->indent--;
     bb_c_line(c, "}");
@@ -326,17 +336,27 @@ static void branch(bb_simt *s, const bb_tile_stmt *stmt, const char *condition, 
   bb_c_line(&s->c, "}");
 }
 
+/* Of a block that the tile has not yet. */
+static void load_other(bb_simt *s, const bb_tile_stmt *stmt) {
+  bb_c *c = &s->c;
+  bb_c_line(c, "if (t%u_at != i%u) {", stmt->result, s->variable);
+  c->indent++;
+  load(s, stmt);
+  bb_c_line(c, "t%u_at = i%u;", stmt->result, s->variable);
+  c->indent--;
+  bb_c_line(c, "}");
+}
+
 static void statement(bb_simt *s, const bb_tile_stmt *stmt, uint32_t stretch) {
   switch (stmt->kind) {
-  case BB_TILE_LOAD: load(s, stmt); return;
-  case BB_TILE_STORE: store(s, stmt); return;
-  case BB_TILE_MAP:
-    if (is_whole(s, stmt)) {
-      whole(s, stmt);
-      return;
-    }
-    map(s, stmt);
+  case BB_TILE_LOAD:
+    if (bb_tile_is_held(s->c.p, stmt->result))
+      load_other(s, stmt);
+    else
+      load(s, stmt);
     return;
+  case BB_TILE_STORE: store(s, stmt); return;
+  case BB_TILE_MAP: map(s, stmt); return;
   case BB_TILE_ANY: map(s, stmt); return;
   case BB_TILE_DOT: dot(s, stmt); return;
   case BB_TILE_FOLD: fold(s, stmt); return;
@@ -350,11 +370,23 @@ static void statement(bb_simt *s, const bb_tile_stmt *stmt, uint32_t stretch) {
   }
 }
 
+static bool runs(const bb_tile_stmt *stmt, uint32_t stretch) {
+  return !stmt->stretches || stretch == BB_NONE || stmt->stretches >> stretch & 1;
+}
+
 static void body(bb_simt *s, const bb_tile_body *b, uint32_t stretch) {
   for (uint32_t i = 0; i < b->count; i++) {
-    const bb_tile_stmt *stmt = b->stmt[i];
-    bool runs = !stmt->stretches || stretch == BB_NONE || stmt->stretches >> stretch & 1;
-    if (runs) statement(s, stmt, stretch);
+    const bb_tile_stmt *stmt = b->stmt[i], *next = i + 1 < b->count ? b->stmt[i + 1] : NULL;
+    if (!runs(stmt, stretch)) continue;
+    if (!is_whole(s, stmt)) {
+      statement(s, stmt, stretch);
+      continue;
+    }
+    bool both = next && runs(next, stretch) && is_whole(s, next) &&
+                next->operand[0] != stmt->result && next->result != stmt->operand[0] &&
+                tile_of(s, next->result)->dtype == tile_of(s, stmt->result)->dtype;
+    whole(s, stmt, both ? next : NULL);
+    i += both;
   }
 }
 

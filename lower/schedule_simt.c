@@ -3,6 +3,7 @@
 
 #include "emit_c_parts.h"
 #include "gpu.h"
+#include "held.h"
 #include "turn.h"
 #include "vector.h"
 
@@ -129,7 +130,7 @@ typedef struct attempt {
 } attempt;
 
 /* Registers hold f32: what is computed from f16 is rounded where it goes to memory or into a product.  Sums of a loop are
- * those of a thread until it ends: threads meet once. */
+ * those of a thread until it ends: threads meet once.  What loops behind one read again is at hand. */
 static bool rewrite(bb_program *program, bb_tile_program *tile) {
   bb_gpu g = {.p = tile, .ctx = program->ctx, .strict = program->strict};
   bool narrow = false;
@@ -139,6 +140,7 @@ static bool rewrite(bb_program *program, bb_tile_program *tile) {
     narrow |= tile->tile[t].dtype == BB_F16 || tile->tile[t].dtype == BB_BF16;
   if (narrow) bb_tile_widen(tile, g.strict);
   bb_gpu_partials(&g);
+  bb_tile_hold(tile);
   return turns;
 }
 

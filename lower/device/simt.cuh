@@ -285,18 +285,21 @@ BB_MONOID(most, bb_least<T>::value(), ((a > b) | (a != a)) ? a : b)
 BB_MONOID(least_of, bb_least<T>::most(), ((a < b) | (a != a)) ? a : b)
 #undef BB_MONOID
 
-/* One value of each thread of a row of threads, in halves: all get the same bits. */
-template <int TY, int TX, class V, class F> BB_DEVICE V bb_across(V value, F both) {
+/* N values of each thread of a row of threads, in halves: all get the same bits. */
+template <int TY, int TX, int N, class V, class F> BB_DEVICE void bb_across(V (&value)[N], F both) {
   constexpr int lanes = TX < BB_LANES ? TX : BB_LANES, warps = TX / lanes;
-  for (int half = lanes / 2; half > 0; half /= 2) value = both(value, bb_shuffle(value, half));
-  if (warps == 1) return value;
+  for (int half = lanes / 2; half > 0; half /= 2)
+    BB_EACH(i, N) value[i] = both(value[i], bb_shuffle(value[i], half));
+  if (warps == 1) return;
   V *part = (V *)bb_shared + bb_thread() / TX * warps;
   bb_sync();
-  if (bb_thread() % lanes == 0) part[bb_thread() % TX / lanes] = value;
+  if (bb_thread() % lanes == 0)
+    BB_EACH(i, N) part[i * TY * warps + bb_thread() % TX / lanes] = value[i];
   bb_sync();
-  value = part[0];
-  for (int w = 1; w < warps; w++) value = both(value, part[w]);
-  return value;
+  BB_EACH(i, N) {
+    value[i] = part[i * TY * warps];
+    for (int w = 1; w < warps; w++) value[i] = both(value[i], part[i * TY * warps + w]);
+  }
 }
 
 /* PART: of what a thread has alone. */
@@ -307,14 +310,25 @@ BB_DEVICE void bb_fold(T (&to)[N], const T (&from)[M], F both) {
     T held = F::empty();
     BB_EACH(j, tile::ct)
     if (C % TX == 0 || tile::col(j) < tile::cols) held = both(held, from[i * tile::ct + j]);
-    to[i] = C && !PART ? bb_across<TY, TX>(held, both) : held;
+    to[i] = held;
   }
+  if (C && !PART) bb_across<TY, TX>(to, both);
 }
 
-/* Of parts of a sum, the sum. */
+/* Of parts of a sum, the sum; and of two at once. */
 template <int TY, int TX, class T, int N>
 BB_DEVICE void bb_whole(T (&to)[N], const T (&parts)[N]) {
-  BB_EACH(i, N) to[i] = bb_across<TY, TX>(parts[i], bb_sum<T>());
+  BB_EACH(i, N) to[i] = parts[i];
+  bb_across<TY, TX>(to, bb_sum<T>());
+}
+template <int TY, int TX, class T, int N, int M>
+BB_DEVICE void bb_whole(T (&to)[N], const T (&parts)[N], T (&next)[M], const T (&more)[M]) {
+  T all[N + M];
+  BB_EACH(i, N) all[i] = parts[i];
+  BB_EACH(i, M) all[N + i] = more[i];
+  bb_across<TY, TX>(all, bb_sum<T>());
+  BB_EACH(i, N) to[i] = all[i];
+  BB_EACH(i, M) next[i] = all[N + i];
 }
 
 template <class T> struct bb_placed {
@@ -344,14 +358,17 @@ BB_DEVICE void bb_place(T (&to)[N], P (&place)[N], const T (&from)[M], int64_t s
                         int64_t limit) {
   using tile = bb_tile<TY, TX, TV, R, C>;
   bb_better<LARGEST, LAST, T> better;
+  bb_placed<T> held[tile::rt];
   BB_EACH(i, tile::rt) {
-    bb_placed<T> held = {LARGEST ? bb_least<T>::value() : bb_least<T>::most(), -1};
+    held[i] = {LARGEST ? bb_least<T>::value() : bb_least<T>::most(), -1};
     BB_EACH(j, tile::ct)
     if (tile::col(j) < tile::cols && start + tile::col(j) < limit)
-      held = better(held, bb_placed<T>{from[i * tile::ct + j], start + tile::col(j)});
-    if (C) held = bb_across<TY, TX>(held, better);
-    to[i] = held.value;
-    place[i] = (P)held.place;
+      held[i] = better(held[i], bb_placed<T>{from[i * tile::ct + j], start + tile::col(j)});
+  }
+  if (C) bb_across<TY, TX>(held, better);
+  BB_EACH(i, tile::rt) {
+    to[i] = held[i].value;
+    place[i] = (P)held[i].place;
   }
 }
 

@@ -197,6 +197,8 @@ static void put_ways(const job *j, const bb_candidate *c, bool check, bool warps
     if (status != BB_OK && status != BB_ERROR_UNSUPPORTED)
       bb_fail(ctx, status, "way %u: %s", w.way,
               bb_arena_text(j->program->arena, ctx->message, strlen(ctx->message)));
+    if (status != BB_OK && !check && !warps)
+      printf("%s_%u: none: %s\n", c->name, w.way, ctx->message);
     ctx->status = BB_OK;
   }
 }

@@ -1,0 +1,114 @@
+/* held.c - a block that a loop loaded last, and that the loop behind it wants first, stays where it is.
+ *
+ *   serial i { t = load x[i, ...]; sum += ... t }       serial i { t = load x[i, ...]; sum += ... t }
+ *   ...                                            ==>  ...
+ *   serial k { u = load x[k, ...]; ... u ... }          serial k { t = load x[k, ...]; ... t ... }
+ *
+ * A row that is folded and then scaled is read twice; most often it is one block, both loops run once, and the second load, which
+ * all threads would wait for, gives what the first one gave.  Loops with others beside them run one after the other, parallel ones, too.  Where that is so is seen when the kernel runs
+ * (bb_tile_is_held()); the meaning is the same whether such a load is done or not.
+ */
+#include "held.h"
+
+#include "tile_edit.h"
+
+/* A statement that writes the tile; the loop that it stands in, and where that one stands, within a task. */
+typedef struct site {
+  const bb_tile_stmt *stmt;
+  const bb_tile_loop *loop; /* NULL: none */
+  const bb_tile_body *around;
+} site;
+
+typedef struct writers {
+  const bb_tile_program *p;
+  uint32_t tile, count;
+  site first;
+  bool alike; /* all are loads of one block, each in a loop of its own */
+} writers;
+
+/* More than one iteration, whatever the extents are?  Then the last one's block is no other loop's first. */
+static bool repeats(const bb_tile_loop *l) {
+  bb_tile_index from = l->stretch[0].from, to = l->stretch[0].to;
+  if (l->stretches != 1 || !to || from->op != BB_X_CONST || to->op != BB_X_CONST ||
+      l->step->op != BB_X_CONST)
+    return false;
+  return to->number - from->number > l->step->number;
+}
+
+typedef struct renaming {
+  bb_program *home;
+  uint32_t from, to;
+} renaming;
+
+static const bb_expr *rename_leaf(void *user, const bb_expr *leaf) {
+  const renaming *r = user;
+  bool is = leaf->op == BB_X_ARG && leaf->index == r->from;
+  return is ? bb_expr_arg(r->home, BB_I64, r->to) : leaf;
+}
+
+static bool same_block(const bb_tile_program *p, const site *a, const site *b) {
+  const bb_tile_stmt *s = a->stmt, *t = b->stmt;
+  const bb_tile_view *view = &p->view[s->view];
+  renaming r = {p->home, b->loop->variable, a->loop->variable};
+  if (s->view != t->view || s->pad != t->pad || view->written || view->scratch) return false;
+  for (uint32_t i = 0; i < view->rank; i++) {
+    const bb_tile_range *m = &s->range[i], *n = &t->range[i];
+    if (m->size != n->size || m->axis != n->axis ||
+        m->start != bb_expr_map_leaves(p->home, n->start, rename_leaf, &r))
+      return false;
+  }
+  return true;
+}
+
+static void note(writers *w, const site *here) {
+  bool alone = here->stmt->kind == BB_TILE_LOAD && here->loop && !repeats(here->loop);
+  if (!w->count++) {
+    w->first = *here;
+    w->alike = alone;
+    return;
+  }
+  w->alike = w->alike && alone && here->around == w->first.around && here->loop != w->first.loop &&
+             same_block(w->p, &w->first, here);
+}
+
+static void find(writers *w, const bb_tile_body *body, const site *in, bool task) {
+  for (uint32_t i = 0; i < body->count; i++) {
+    const bb_tile_stmt *s = body->stmt[i];
+    site here = {s, in->loop, in->around}, none = {0};
+    if (s->result == w->tile || s->second == w->tile) note(w, &here);
+    find(w, &s->body, &none, task);
+    if (!s->loop) continue;
+    site within = {NULL, task ? s->loop : NULL, body};
+    find(w, &s->loop->body, &within, task || s->loop->parallel);
+  }
+}
+
+static writers writers_of(const bb_tile_program *p, uint32_t tile) {
+  writers w = {.p = p, .tile = tile};
+  find(&w, &p->body, &(site){0}, false);
+  return w;
+}
+
+bool bb_tile_is_held(const bb_tile_program *p, uint32_t tile) {
+  writers w = writers_of(p, tile);
+  return w.count > 1 && w.alike;
+}
+
+static bool is_like(const bb_tile *a, const bb_tile *b) {
+  return a->rows == b->rows && a->cols == b->cols && a->dtype == b->dtype;
+}
+
+void bb_tile_hold(bb_tile_program *p) {
+  for (uint32_t a = 0; a < p->tiles; a++) {
+    writers w = writers_of(p, a);
+    if (!w.count || !w.alike) continue;
+    for (uint32_t b = a + 1; b < p->tiles; b++) {
+      writers v = writers_of(p, b);
+      if (v.count != 1 || !v.alike || !is_like(&p->tile[a], &p->tile[b]) ||
+          v.first.around != w.first.around || v.first.loop == w.first.loop ||
+          !same_block(p, &w.first, &v.first))
+        continue;
+      bb_tile_rename(&p->body, b, a);
+    }
+  }
+}
