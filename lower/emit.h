@@ -4,7 +4,7 @@
 
 #include "tile.h"
 
-enum { BB_SM90_MAPS = 16, BB_SM90_RANK = 5 };
+enum { BB_SM90_MAPS = 16, BB_SM90_RANK = 5, BB_SM90_AHEAD = 31 };
 
 /* A tensor map of a launch: a box of a view, 64 columns wide, of 16-bit elements. */
 typedef struct bb_sm90_map {
@@ -23,15 +23,16 @@ typedef struct bb_sm90_map {
  * extents' names, min and max.  The kernel's argument is a structure of: the maps; pointers to the
  * views listed; where `splits` says something, memory for `part` bytes of every block and a zeroed
  * counter for every group of `splits` of them; where `counter`, one more zeroed counter; the
- * extents as int; the number of tiles as int; and, a bit for each of the first 32 views, which may
- * be read before earlier launches have ended (0: none). */
+ * extents as int; the number of tiles as int; and, a bit for each of the first 31 views, which may
+ * be read before earlier launches have ended (0: none).  Where `ahead`, and all views that it reads may, bit BB_SM90_AHEAD may be
+ * set as well: the launch runs beside earlier ones until it writes, and the next one beside it. */
 typedef struct bb_sm90_launch {
   const char *kernel;
   uint32_t threads, shared;
   uint32_t rows; /* of a warp, whose products are its own; 0: they are a group's */
   uint32_t
       resident; /* blocks that a processor has registers for at once, and memory where they persist */
-  bool persistent, counter;
+  bool persistent, counter, ahead;
   const char *tiles, *cluster, *splits; /* splits: NULL: none */
   const char *mates; /* blocks of a cluster that have a tile each, where `cluster` is 1 */
   uint32_t part;

@@ -196,6 +196,21 @@ static void forget_uses(bb_simt *s) {
   s->shared = 0;
 }
 
+/* Views that a body loads, as bits.  False: there is one whose writing a launch before may not be seen by, or that has none. */
+static bool find_reads(const bb_simt *s, const bb_tile_body *body, uint32_t *reads) {
+  enum { MOST = 31 };
+  for (uint32_t i = 0; i < body->count; i++) {
+    const bb_tile_stmt *stmt = body->stmt[i];
+    const bb_tile_view *view = stmt->kind == BB_TILE_LOAD ? &s->c.p->view[stmt->view] : NULL;
+    if (view && (view->written || view->scratch || stmt->view >= MOST)) return false;
+    if (view) *reads |= 1u << stmt->view;
+    if (stmt->loop && stmt->loop->marked) return false;
+    if (!find_reads(s, &stmt->body, reads)) return false;
+    if (stmt->loop && !find_reads(s, &stmt->loop->body, reads)) return false;
+  }
+  return true;
+}
+
 static void put_nest(bb_simt *s, const bb_c_nest *n, bb_simt_nest *made) {
   bb_c *c = &s->c;
   bb_buffer *out = c->out, inner = {.arena = out->arena}, code = {.arena = out->arena};
@@ -205,6 +220,7 @@ static void put_nest(bb_simt *s, const bb_c_nest *n, bb_simt_nest *made) {
   walk(s, &body, note_uses);
   s->waits = bb_tile_waits(&body);
   choose_threads(s);
+  made->ahead = s->ahead = find_reads(s, &body, &made->reads);
   c->out = &inner;
   c->indent = 2;
   put_task(s, n);
@@ -216,6 +232,7 @@ static void put_nest(bb_simt *s, const bb_c_nest *n, bb_simt_nest *made) {
   bb_c_line(c, "for (int64_t task = bb_block(); task < call.tasks; task += bb_blocks()) {");
   bb_put_bytes(&code, inner.data, inner.length);
   bb_put(&code, "  }\n");
+  if (s->ahead) bb_c_line(c, "if (call.ahead) bb_after_earlier();");
   bb_c_declare_extents(c, &code, "call.extent");
   bb_code_declare(&code, "tx", 1, "const int tx = bb_thread() %% TX;");
   bb_code_declare(&code, "ty", 1, "const int ty = bb_thread() / TX;");
@@ -225,7 +242,8 @@ static void put_nest(bb_simt *s, const bb_c_nest *n, bb_simt_nest *made) {
             blocks_beside(s));
   c->indent = 1;
   bb_c_line(c, "enum { TY = %u, TX = %u, TV = %u };", s->ty, s->tx, s->tv);
-  bb_c_line(c, "bb_after_earlier();");
+  bb_c_line(c,
+            s->ahead ? "call.ahead ? bb_let_next() : bb_after_earlier();" : "bb_after_earlier();");
   bb_put_bytes(out, code.data, code.length);
   bb_put(out, "}\n\n");
   c->indent = 0;
@@ -242,7 +260,7 @@ static void put_call(bb_simt *s) {
   bb_c_line(c, "  int64_t extent[%u];", c->p->extents + 1);
   bb_c_line(c, "  char *view[%u];", c->p->views + 1);
   bb_c_line(c, "  char *own;");
-  bb_c_line(c, "  int64_t each, tasks;");
+  bb_c_line(c, "  int64_t each, tasks, ahead;");
   bb_c_line(c, "};\n");
 }
 

@@ -15,11 +15,14 @@ typedef struct bb_simt_nest {
   uint32_t threads, shared; /* of a block; bytes */
   bb_tile_index tasks;      /* a block takes one after another, every so many-th */
   bb_tile_index own;        /* bytes of each block, in device memory */
+  bool ahead;               /* it may run beside earlier launches until it writes ... */
+  uint32_t reads;           /* ... where none of these views is written by them: a bit for each */
 } bb_simt_nest;
 
 /* The nests are launched one after the other: functions NAME_0, NAME_1, ...  Their argument is a structure
  * of 64-bit members: the extents; for each view where it begins, of scratch lists that are in no block's
- * own memory: of `list` bytes each; the blocks' own memory, its bytes for each block; the tasks. */
+ * own memory: of `list` bytes each; the blocks' own memory, its bytes for each block; the tasks; whether it runs ahead:
+ * it lets the next launch begin at once, and waits for earlier ones only where it writes. */
 typedef struct bb_simt_launch {
   uint32_t nests;
   const bb_simt_nest *nest;

@@ -11,6 +11,7 @@ typedef struct bb_simt {
   uint32_t most_rows, most_cols; /* of the tiles in the nest at hand */
   bool products, shares;         /* in the nest at hand: anything that goes by shared memory */
   bool waits;                    /* bb_tile_waits() */
+  bool ahead;                    /* the nest may run beside earlier launches until it writes */
   uint32_t least_bytes;          /* of an element that it loads or stores */
   uint32_t shared, most_shared;  /* bytes, so far; at most */
   uint32_t *touches;             /* by view: statements of the nest that touch it */

@@ -390,6 +390,22 @@ static void body(bb_simt *s, const bb_tile_body *b, uint32_t stretch) {
   }
 }
 
+static bool stores(const bb_tile_body *b) {
+  for (uint32_t i = 0; i < b->count; i++) {
+    const bb_tile_stmt *stmt = b->stmt[i];
+    if (stmt->kind == BB_TILE_STORE || stores(&stmt->body)) return true;
+    if (stmt->loop && stores(&stmt->loop->body)) return true;
+  }
+  return false;
+}
+
 void bb_simt_body(bb_simt *s, const bb_tile_body *b) {
-  body(s, b, BB_NONE);
+  bb_tile_body first = *b, rest;
+  first.count = 0;
+  while (first.count < b->count && !stores(&(bb_tile_body){1, b->stmt + first.count}))
+    first.count++;
+  rest = (bb_tile_body){b->count - first.count, b->stmt + first.count};
+  body(s, &first, BB_NONE);
+  if (s->ahead && rest.count) bb_c_line(&s->c, "if (call.ahead) bb_after_earlier();");
+  body(s, &rest, BB_NONE);
 }

@@ -50,8 +50,10 @@ static void put_params(bb_cuda *e) {
     bb_cuda_line(e, "  unsigned *counter; // 0 between launches: it wraps by itself");
   for (uint32_t i = 0; i < e->p->extents; i++) bb_cuda_line(e, "  int %s;", e->p->variable[i]);
   bb_cuda_line(e, "  int tiles; // iterations of the grid's loops");
-  bb_cuda_line(
-      e, "  unsigned early; // a bit for each view: earlier launches that run do not write there");
+  bb_cuda_line(e,
+               "  unsigned early; // a bit for each view: earlier launches that run do not write "
+               "there%s",
+               e->ahead ? "; the last one: it runs ahead" : "");
   bb_cuda_line(e, "};");
 }
 
@@ -116,6 +118,7 @@ static void fill_plan(bb_cuda *e, bb_sm90_launch *plan) {
   plan->resident = e->resident;
   plan->persistent = e->grids && e->grid[0]->persistent;
   plan->counter = has_queue(e);
+  plan->ahead = e->ahead;
   plan->mates = bb_arena_printf(arena, "%s", bb_cuda_pair_size(e, names));
   plan->tiles = bb_arena_printf(arena, "%s", bb_cuda_tiles(e, names));
   for (uint32_t i = 0; i < e->p->variables; i++) names[i] = e->p->variable[i];
@@ -256,7 +259,7 @@ static void put_compute(bb_cuda *e) {
   e->out = &code;
   if (e->exchange) bb_cuda_line(e, "float *const exchange = sync.exchange;");
   put_tiles(e);
-  if (!e->sm80) bb_cuda_line(e, "tl::after_earlier();");
+  if (!e->sm80) bb_cuda_put_begin(e);
   if (e->p->turns) bb_cuda_line(e, "if (group == 1) tl::named_arrive(1, 256);");
   if (bb_cuda_pushes(e)) bb_cuda_expect_parts(e);
   bb_cuda_role(e, false);
@@ -304,6 +307,7 @@ static void put_body(bb_cuda *e) {
   bb_cuda_line(e, "TL_SHARED(tile_memory);");
   if (e->sync) bb_cuda_line(e, "Sync &sync = *(Sync *)(tile_memory + %u);", e->shared);
   if (e->pair) bb_cuda_line(e, "const int mates = tl::cluster_size(), mine = tl::cluster_rank();");
+  if (e->ahead) bb_cuda_line(e, "if (p.early >> 31) tl::let_next(); // it runs ahead");
   if (!e->sm80) put_init(e);
   put_roles(e);
   e->depth = 0;
@@ -317,6 +321,7 @@ static void emit(bb_cuda *e, bb_buffer *launch, bb_sm90_launch *plan) {
   for (uint32_t i = 0; i < program->views; i++)
     if (program->view[i].rank > BB_SM90_RANK) bb_cuda_refuse(e, NULL, "more than five axes");
   bb_cuda_plan(e);
+  e->ahead = bb_cuda_may_run_ahead(e, program);
   for (uint32_t i = 0; i < program->views; i++)
     if (program->view[i].scratch && is_argument(e, i) &&
         (is_stored(i, &own.body) || !is_stored(i, &program->body)))

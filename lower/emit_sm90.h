@@ -109,6 +109,7 @@ typedef struct bb_cuda {
   uint32_t copiers;
   bool marks;  /* the serial loop goes from one marked iteration to the next ... */
   bool begins; /* ... and begins at the first */
+  bool ahead;  /* it may run beside earlier launches until it writes (emit_sm90_early.c) */
   bool lags;   /* products of the serial loop end while the next iteration's run */
   bool sm80;   /* products of warps, copies by all: no roles, tensor maps, clusters (emit_sm80.c) */
   uint32_t group; /* rows of a group that computes: 64, or on sm_80 a multiple */
@@ -265,6 +266,10 @@ const char *bb_cuda_marked_next(const bb_cuda *e, const bb_cuda_stretch *stretch
 const char *bb_cuda_begin_name(const bb_cuda *e);
 void bb_cuda_marked_begin(bb_cuda *e);
 
+/* emit_sm90_early.c: whether a kernel may run ahead; where a role begins, and where one writes */
+bool bb_cuda_may_run_ahead(const bb_cuda *e, const bb_tile_program *whole);
+void bb_cuda_put_begin(bb_cuda *e);
+void bb_cuda_put_write(bb_cuda *e);
 /* emit_sm90_early.c: in the copier, before its loops: loads that need not wait for earlier
  * launches, and the wait. */
 void bb_cuda_early(bb_cuda *e);

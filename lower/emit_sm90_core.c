@@ -299,6 +299,12 @@ static void put_plain(bb_cuda *e, bool copier) {
   bb_cuda_run_list(e, &e->after, copier);
 }
 
+/* The next iteration of a queue: its counter may still be an earlier launch's. */
+static void put_take(bb_cuda *e) {
+  bb_cuda_put_write(e);
+  bb_cuda_line(e, "t = gridDim.x + atomicInc(p.counter, p.tiles - 1);");
+}
+
 /* The end of an iteration of the grid's loops overlaps the begin of the next. */
 static void put_rotated(bb_cuda *e, bool copier) {
   bb_cuda_line(e, "bool more = next(place);");
@@ -311,8 +317,7 @@ static void put_rotated(bb_cuda *e, bool copier) {
   const char **plain = e->old_variable;
   e->old_variable = bb_cuda_names_in(e, "old", old_name(e));
   /* asked for only now: sooner, a block with a long iteration would take as many as others */
-  if (copier && e->grid[0]->queue)
-    bb_cuda_line(e, "t = gridDim.x + atomicInc(p.counter, p.tiles - 1);");
+  if (copier && e->grid[0]->queue) put_take(e);
   bb_cuda_line(e, "more = next(place);");
   open(e, "if (more) {");
   put_first(e);
@@ -414,8 +419,7 @@ static void put_loops(bb_cuda *e, bool copier) {
     else
       put_plain(e, copier);
     if (!copier) put_tail(e);
-    if (copier && e->grids && e->grid[0]->queue)
-      bb_cuda_line(e, "t = gridDim.x + atomicInc(p.counter, p.tiles - 1);");
+    if (copier && e->grids && e->grid[0]->queue) put_take(e);
     close(e);
   }
 }
@@ -448,6 +452,7 @@ void bb_cuda_role(bb_cuda *e, bool copier) {
   if (e->serial) declare_serial(e, &loops);
   bb_put_bytes(out, loops.data, loops.length);
   /* until the memory may go: that writes are there is what the kernel's end means */
+  if (!copier) bb_cuda_put_write(e); /* whoever follows waits for this launch alone */
   if (!copier && e->puts) bb_cuda_line(e, "if (tl::lane() == 0) tl::put_read();");
   if (!copier && e->pair) {
     bb_cuda_line(e, "__syncwarp();");

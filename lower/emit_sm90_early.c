@@ -1,10 +1,37 @@
-/* emit_sm90_early.c - loads of a copier that need not wait until earlier launches have ended.
+/* emit_sm90_early.c - what need not wait until earlier launches have ended.
  *
  * A launch may begin before the one before it has ended.  Until that has, it may read nothing that one writes; but what it
  * does not (a product's weights, while its other operand is still being made) may come at once: as much as there are
- * buffers for.  Which views those are is known when the kernel is launched.
+ * buffers for.  Where that is so of all that it reads, it runs ahead: it lets the next launch begin at once, and waits
+ * only where it writes.  Which views those are, and whether it does, is known when the kernel is launched.
  */
 #include "emit_sm90.h"
+
+#define AHEAD "p.early >> 31" /* bit BB_SM90_AHEAD */
+
+static bool reads_written(const bb_tile_program *p, const bb_tile_body *body) {
+  for (uint32_t i = 0; i < body->count; i++) {
+    const bb_tile_stmt *s = body->stmt[i];
+    const bb_tile_view *view = s->kind == BB_TILE_LOAD ? &p->view[s->view] : NULL;
+    if (view && (view->written || view->scratch)) return true;
+    if (reads_written(p, &s->body) || (s->loop && reads_written(p, &s->loop->body))) return true;
+  }
+  return false;
+}
+
+/* Parts that blocks leave in memory, and marks of nests before it, are what an earlier launch may have there, too. */
+bool bb_cuda_may_run_ahead(const bb_cuda *e, const bb_tile_program *whole) {
+  return !e->sm80 && !e->split && !e->marks && !bb_tile_nests_before(whole) &&
+         whole->views <= BB_SM90_AHEAD && !reads_written(e->p, &e->p->body);
+}
+
+void bb_cuda_put_begin(bb_cuda *e) {
+  bb_cuda_line(e, "%stl::after_earlier();", e->ahead ? "if (!(" AHEAD ")) " : "");
+}
+
+void bb_cuda_put_write(bb_cuda *e) {
+  if (e->ahead) bb_cuda_line(e, "if (" AHEAD ") tl::after_earlier();");
+}
 
 /* In the serial loop of the block's first tile, if that is one plain stretch. */
 static bool may_be_early(const bb_cuda *e, const bb_tile_stmt *s) {
@@ -61,5 +88,5 @@ void bb_cuda_early(bb_cuda *e) {
     e->depth--;
     bb_cuda_line(e, "}");
   }
-  bb_cuda_line(e, "tl::after_earlier();");
+  bb_cuda_put_begin(e);
 }

@@ -466,6 +466,7 @@ void bb_cuda_share(bb_cuda *e) {
   bool between = e->split || e->cluster;
   bb_cuda_line(e, "{ // merge %s; each takes some elements of the result", s.monoid->name);
   e->depth++;
+  bb_cuda_put_write(e);
   if (e->split)
     bb_cuda_line(e, "const int blocks = %s;", bb_cuda_trips(e, e->split, e->variable));
   else if (e->cluster)

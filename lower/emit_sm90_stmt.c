@@ -504,6 +504,7 @@ void bb_cuda_stmt(bb_cuda *e, const bb_tile_stmt *s) {
   switch (s->kind) {
   case BB_TILE_LOAD: put_load(e, s); break;
   case BB_TILE_STORE:
+    if (!e->single) bb_cuda_put_write(e); /* else before them all */
     e->tile[s->operand[0]].pieces ? bb_cuda_put_pieces(e, s) : put_store(e, s);
     break;
   case BB_TILE_MAP:

@@ -42,6 +42,12 @@ BB_DEVICE int64_t bb_block() {
 BB_DEVICE int64_t bb_blocks() {
   return gridDim.x;
 }
+/* The next launch may begin, which waits for the end of this one. */
+BB_DEVICE void bb_let_next() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;");
+#endif
+}
 /* Until earlier launches have ended; the next one may begin, which waits here, too. */
 BB_DEVICE void bb_after_earlier() {
 #if __CUDA_ARCH__ >= 900

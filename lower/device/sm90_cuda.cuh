@@ -10,8 +10,9 @@ template <int R> TL_DEV void fewer_registers() { asm volatile("setmaxnreg.dec.sy
 template <int R> TL_DEV void more_registers() { asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(R)); }
 
 // ---- launches, of which each may begin before the one before it has ended
-// Until what earlier launches wrote is there, and they read no more.  From here on the next one may begin, and not sooner: so when a
-// launch begins, all but the one before it have ended.
+// The next one may begin.
+TL_DEV void let_next() { asm volatile("griddepcontrol.launch_dependents;"); }
+// Until what earlier launches wrote is there, and they read no more; then the next one may begin, unless it may already.
 TL_DEV void after_earlier() { asm volatile("griddepcontrol.wait;\n griddepcontrol.launch_dependents;" ::: "memory"); }
 
 // ---- clusters

@@ -132,8 +132,17 @@ static void put(arguments *a, const void *bytes, size_t length) {
   a->length += length;
 }
 
+/* Which views may be read before earlier launches have ended; and, the last bit, whether it runs ahead. */
+static uint32_t early_of(const bb_gpu_machine *m, const bb_gpu_cut *c, const bb_gpu_pointer *view) {
+  uint32_t spared = bb_gpu_past_spares(m, c, view), reads = 0;
+  for (uint32_t v = 0; v < c->way->views && v < BB_GPU_AHEAD; v++)
+    if (!c->way->about[v].written) reads |= 1u << v;
+  bool ahead = c->way->own.ahead && bb_gpu_past_lets(m, c, spared, reads);
+  return spared | (uint32_t)ahead << BB_GPU_AHEAD;
+}
+
 static arguments arguments_of(const bb_gpu_machine *m, const bb_gpu_cut *c,
-                              const bb_gpu_pointer *view, bb_gpu_encoded *encoded,
+                              const bb_gpu_pointer *view, uint32_t early, bb_gpu_encoded *encoded,
                               bb_arena *arena) {
   const bb_gpu_own *p = &c->way->own;
   uint32_t extents = c->way->extents;
@@ -160,7 +169,6 @@ static arguments arguments_of(const bb_gpu_machine *m, const bb_gpu_cut *c,
     int32_t value = (int32_t)(i < extents ? c->extent[i] : c->tiles);
     put(&a, &value, 4);
   }
-  uint32_t early = bb_gpu_past_spares(m, c, view);
   put(&a, &early, 4);
   return a;
 }
@@ -170,14 +178,15 @@ void bb_cuda_call(const bb_gpu_machine *m, const bb_gpu_cut *c, const bb_gpu_poi
   const bb_gpu_own *p = &c->way->own;
   if (!c->tiles) return;
   bb_arena *arena = bb_scratch(m->ctx);
-  arguments a = arguments_of(m, c, view, encoded, arena);
+  uint32_t early = early_of(m, c, view);
+  arguments a = arguments_of(m, c, view, early, encoded, arena);
   bb_gpu_call call = {.how = {.function = p->function,
                               .threads = p->threads,
                               .shared = c->shared,
                               .cluster = c->cluster,
                               .early = m->past != NULL},
                       .blocks = c->blocks};
-  bb_gpu_past_note(m, c, view);
+  bb_gpu_past_note(m, c, view, early >> BB_GPU_AHEAD);
   bb_gpu_add(m, calls, &call, a.data, a.length);
   bb_scratch_end(arena);
 }

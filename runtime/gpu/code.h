@@ -14,7 +14,7 @@
 /* Files of a folder: the text, and the images that it lists, one after the other from multiples of BB_GPU_IMAGE_LINE on. */
 #define BB_GPU_LAUNCHES "launches.json"
 #define BB_GPU_IMAGES "kernels.bin"
-enum { BB_GPU_IMAGE_LINE = 64, BB_GPU_CODE_VERSION = 5, BB_GPU_MAP_RANK = 5 };
+enum { BB_GPU_IMAGE_LINE = 64, BB_GPU_CODE_VERSION = 6, BB_GPU_MAP_RANK = 5 };
 
 /* What a model for a GPU is loaded from. */
 typedef struct bb_gpu_code {
@@ -66,14 +66,15 @@ typedef struct bb_gpu_weight {
 
 /* For units of the device's own: one function.  Its argument is a structure of: the maps; pointers to the views listed;
  * where it splits, memory for `part` bytes of every block and a zeroed counter for every group of `splits` of them; where
- * `counter`, one more zeroed counter; the extents as int; the number of tiles as int; and, a bit for each of the first 32 views,
- * which may be read before earlier launches have ended. */
+ * `counter`, one more zeroed counter; the extents as int; the number of tiles as int; and, a bit for each of the first 31 views,
+ * which may be read before earlier launches have ended, the last one where it runs ahead (past.c). */
 typedef struct bb_gpu_own {
   const char *name;
   uint32_t image, threads, shared, part;
   uint32_t
       resident; /* blocks that a processor has registers for at once, and memory where they persist */
   bool persistent, counter, split;
+  bool ahead; /* it may run ahead, where all that it reads may be read so */
   bb_formula tiles, cluster, splits;
   bb_formula mates; /* blocks of a cluster that have a tile each, where `cluster` is 1 */
   uint32_t maps, pointers;
@@ -87,13 +88,15 @@ typedef struct bb_gpu_nest {
   const char *name;
   uint32_t threads, shared;
   bb_formula tasks, own; /* own: bytes of each block, in device memory */
+  bool ahead;            /* it may run ahead, where these views may be read so: a bit for each */
+  uint32_t reads;
   void *function;
 } bb_gpu_nest;
 
 /* For plain threads: a function for each nest, one after the other, of the image of all of them (of a way for own units those
  * that run before its function; mostly none).  Their argument is a structure
  * of 64-bit members: the extents, and a zero; for each view where it begins, and a zero; the blocks' own memory, its bytes for
- * each block; the tasks. */
+ * each block; the tasks; whether it runs ahead. */
 typedef struct bb_gpu_plain {
   uint32_t nests;
   bb_gpu_nest *nest;

@@ -110,6 +110,7 @@ static void read_own(const reader *r, const bb_json *json, bb_gpu_way *way) {
   if (own->resident == 0) bb_json_refuse(&r->from, "resident");
   own->persistent = flag(r, json, "persistent");
   own->counter = flag(r, json, "counter");
+  own->ahead = flag(r, json, "ahead");
   own->tiles = value(r, json, "tiles", way->extents);
   own->cluster = value(r, json, "cluster", way->extents);
   own->mates = value(r, json, "mates", way->extents);
@@ -139,6 +140,8 @@ static void read_plain(const reader *r, const bb_json *json, bb_gpu_way *way) {
     nest->name = bb_json_member(&r->from, n, "function", BB_JSON_TEXT)->text;
     nest->threads = threads_of(r, n);
     nest->shared = bb_json_index(&r->from, n, "shared", INT32_MAX);
+    nest->ahead = flag(r, n, "ahead");
+    nest->reads = bb_json_index(&r->from, n, "reads", UINT32_MAX);
     nest->tasks = value(r, n, "tasks", way->extents);
     nest->own = value(r, n, "own", way->extents);
   }

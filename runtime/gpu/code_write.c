@@ -50,9 +50,12 @@ static void put_map(bb_buffer *out, const bb_gpu_map *map) {
 static void put_own(bb_buffer *out, const bb_gpu_own *own) {
   bb_put(out, ",\n    \"image\": %u, \"function\": ", own->image);
   bb_json_put(out, own->name);
-  bb_put(out,
-         ", \"threads\": %u, \"shared\": %u, \"resident\": %u, \"persistent\": %s, \"counter\": %s",
-         own->threads, own->shared, own->resident, word(own->persistent), word(own->counter));
+  bb_put(
+      out,
+      ", \"threads\": %u, \"shared\": %u, \"resident\": %u, \"persistent\": %s, \"counter\": %s, "
+      "\"ahead\": %s",
+      own->threads, own->shared, own->resident, word(own->persistent), word(own->counter),
+      word(own->ahead));
   put_formula(out, "tiles", &own->tiles);
   put_formula(out, "cluster", &own->cluster);
   put_formula(out, "mates", &own->mates);
@@ -80,7 +83,8 @@ static void put_plain(bb_buffer *out, const bb_gpu_way *way) {
     const bb_gpu_nest *nest = &way->plain.nest[n];
     bb_put(out, "%s\n      {\"function\": ", n ? "," : "");
     bb_json_put(out, nest->name);
-    bb_put(out, ", \"threads\": %u, \"shared\": %u", nest->threads, nest->shared);
+    bb_put(out, ", \"threads\": %u, \"shared\": %u, \"ahead\": %s, \"reads\": %u", nest->threads,
+           nest->shared, word(nest->ahead), nest->reads);
     put_formula(out, "tasks", &nest->tasks);
     put_formula(out, "own", &nest->own);
     bb_put(out, "}");

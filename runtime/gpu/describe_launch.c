@@ -182,6 +182,7 @@ bb_gpu_way bb_gpu_describe_own(bb_arena *arena, const bb_tile_program *tile,
                          .resident = plan->resident,
                          .persistent = plan->persistent,
                          .counter = plan->counter,
+                         .ahead = plan->ahead,
                          .split = plan->splits != NULL,
                          .tiles = bb_gpu_launch_formula(arena, plan->tiles, tile),
                          .cluster = bb_gpu_launch_formula(arena, plan->cluster, tile),
@@ -249,7 +250,9 @@ bb_gpu_way bb_gpu_describe_plain(bb_arena *arena, const bb_tile_program *tile,
                             .threads = plan->nest[n].threads,
                             .shared = plan->nest[n].shared,
                             .tasks = formula(arena, tile, plan->nest[n].tasks),
-                            .own = formula(arena, tile, plan->nest[n].own)};
+                            .own = formula(arena, tile, plan->nest[n].own),
+                            .ahead = plan->nest[n].ahead,
+                            .reads = plan->nest[n].reads};
   for (uint32_t v = 0; v < tile->views; v++)
     if (plan->list[v]) list[v] = formula(arena, tile, plan->list[v]);
   way.plain = (bb_gpu_plain){plan->nests, nest, list};

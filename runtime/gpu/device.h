@@ -85,7 +85,8 @@ struct bb_queue {
   uint32_t fault_words, wanted_faults;
   bb_prepared **last; /* by kernel of the module: of the last step of it that was met */
   uint32_t lasts;
-  bb_gpu_calls moves; /* of the move that is under way: its memory is kept */
+  bb_gpu_calls moves;    /* of the move that is under way: its memory is kept */
+  bb_gpu_calls captured; /* of the step that is captured: so is its memory */
 };
 
 /* The device's context is current between both, on whatever thread calls; a failure leaves it, too. */
@@ -125,6 +126,14 @@ bool bb_gpu_loose(bb_queue *queue, void **stream);
 void bb_gpu_graphs_leave(bb_queue *queue);
 /* There are none, and nothing is kept. */
 void bb_gpu_graphs_end(bb_queue *queue);
+
+/* --- captured.c --- */
+/* What a stream captured last, and the number of its capture; NULL: nothing, several things, or the driver does not tell. */
+void *bb_gpu_captured_last(const bb_gpu_driver *driver, void *stream, uint64_t *id);
+/* Of the queue's stream, which captures: where launches write that may run beside the next one; and once that was captured, the
+ * same of the one behind it. */
+bb_gpu_past bb_gpu_captured_past(const bb_queue *queue);
+void bb_gpu_captured_note(const bb_queue *queue, const bb_gpu_past *past);
 
 /* --- prepare.c --- */
 size_t bb_gpu_scratch(bb_module *module, bb_queue *queue, bb_context *ctx, const bb_launch *launch,

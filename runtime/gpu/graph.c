@@ -70,19 +70,6 @@ bool bb_gpu_loose(bb_queue *q, void **stream) {
 
 /* --- drawn --- */
 
-/* What was captured last; NULL: the driver does not tell. */
-static void *last_node(const bb_queue *q) {
-  int status;
-  uint64_t id;
-  size_t count = 0;
-  void *graph, *const *node = NULL;
-  const void *edge;
-  if (q->device->driver.capture_info(q->graphs.stream, &status, &id, &graph, &node, &edge,
-                                     &count) != 0)
-    return NULL;
-  return count == 1 ? *node : NULL;
-}
-
 static bool begin(bb_queue *q) {
   enum { NOT_BLOCKING = 1, THREAD_LOCAL = 1 };
   const bb_gpu_driver *d = &q->device->driver;
@@ -103,12 +90,13 @@ static bool finish(bb_queue *q, bb_gpu_graph *graph, bool good) {
 
 static bool draw(bb_queue *q, bb_gpu_graph *graph) {
   const bb_gpu_graphs *g = &q->graphs;
+  uint64_t id;
   bool good = true;
   if (!begin(q)) return false;
   for (uint32_t i = 0; good && i < graph->nodes; i++) {
     const bb_gpu_listed *l = &g->listed[i];
     good = bb_gpu_try(&q->device->driver, l->calls, l->index, g->stream) == 0;
-    void *node = good ? last_node(q) : NULL;
+    void *node = good ? bb_gpu_captured_last(&q->device->driver, g->stream, &id) : NULL;
     good = node != NULL;
     graph->node[i] = (bb_gpu_node){node, l->calls->call[l->index].how, l->calls->version, l->index};
   }

@@ -33,13 +33,14 @@ typedef struct bb_gpu_calls {
   bool differ;     /* one that was added since is another */
 } bb_gpu_calls;
 
-/* Where the launch before this one writes.  Launches may begin before the one before them has ended (on devices where
- * that helps): every kernel waits for it by itself before it reads or writes what that one may have written or may
- * still read, and lets the next one begin only then.  So all launches but the one before have ended when a kernel
- * begins, and what that one does not write may be read at once. */
-enum { BB_GPU_PAST = 8 };
+/* Where the launches write that may not have ended when the next one begins.  Launches may begin before the one before them
+ * has ended (on devices where that helps): every kernel waits for it by itself before it writes, and before it reads what
+ * such launches may have written.  Most wait at once, and let the next one begin only then: so all launches but that
+ * one have ended.  What reads nothing that such launches write runs ahead: it lets the next one begin at once, beside which all of
+ * them may run still.  Who waits for a launch waits for all before it, as that one did before it ended. */
+enum { BB_GPU_PAST = 16, BB_GPU_AHEAD = 31 };
 typedef struct bb_gpu_past {
-  bool known; /* false: it was not ours, or is not known to wait */
+  bool known; /* false: one was not ours, or is not known to wait */
   uint32_t ranges;
   bb_gpu_pointer from[BB_GPU_PAST], to[BB_GPU_PAST];
 } bb_gpu_past;
@@ -121,12 +122,15 @@ void bb_gpu_calls_end(bb_context *ctx, bb_gpu_calls *calls);
 
 /* past.c: the next launch follows something else than a kernel that was noted. */
 void bb_gpu_past_unknown(const bb_gpu_machine *machine);
-/* A kernel is the launch before the next: where it writes.  view[]: where each begins. */
+/* A kernel is the launch before the next: where it writes.  view[]: where each begins.  ahead: it runs ahead. */
 void bb_gpu_past_note(const bb_gpu_machine *machine, const bb_gpu_cut *cut,
-                      const bb_gpu_pointer *view);
-/* Bit v: view v is read alone, and the launch before does not write there.  The first 32. */
+                      const bb_gpu_pointer *view, bool ahead);
+/* Bit v: view v is read alone, and launches that may run do not write there.  The first 31. */
 uint32_t bb_gpu_past_spares(const bb_gpu_machine *machine, const bb_gpu_cut *cut,
                             const bb_gpu_pointer *view);
+/* May a kernel run ahead that reads these views, bits, of those that are spared? */
+bool bb_gpu_past_lets(const bb_gpu_machine *machine, const bb_gpu_cut *cut, uint32_t spared,
+                      uint32_t reads);
 bool bb_gpu_past_same(const bb_gpu_past *a, const bb_gpu_past *b);
 
 /* The value of a formula of a way's extents; fails with BB_ERROR_INPUT where it is too large. */

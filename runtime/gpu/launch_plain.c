@@ -34,7 +34,7 @@ void bb_gpu_cut_plain(const bb_gpu_machine *m, bb_gpu_cut *c) {
 static uint64_t *arguments_of(const bb_gpu_machine *m, const bb_gpu_cut *c,
                               const bb_gpu_pointer *view, bb_arena *arena) {
   const bb_gpu_way *k = c->way;
-  uint64_t *word = BB_NEW(arena, uint64_t, k->extents + k->views + 5), *at = word;
+  uint64_t *word = BB_NEW(arena, uint64_t, k->extents + k->views + 6), *at = word;
   for (uint32_t i = 0; i < k->extents; i++) *at++ = (uint64_t)c->extent[i];
   at++;
   for (uint32_t v = 0; v < k->views; v++)
@@ -56,13 +56,15 @@ void bb_gpu_call_plain(const bb_gpu_machine *m, const bb_gpu_cut *c, const bb_gp
     if (is->blocks < 1) continue;
     last[1] = (uint64_t)is->each;
     last[2] = (uint64_t)is->tasks;
+    bool ahead = nest->ahead && bb_gpu_past_lets(m, c, bb_gpu_past_spares(m, c, view), nest->reads);
+    last[3] = ahead;
     bb_gpu_call call = {.how = {.function = nest->function,
                                 .threads = nest->threads,
                                 .shared = nest->shared,
                                 .early = m->past != NULL},
                         .blocks = (uint32_t)is->blocks};
-    bb_gpu_past_note(m, c, view);
-    bb_gpu_add(m, calls, &call, word, (size_t)((char *)(last + 3) - (char *)word));
+    bb_gpu_past_note(m, c, view, ahead);
+    bb_gpu_add(m, calls, &call, word, (size_t)((char *)(last + 4) - (char *)word));
   }
   bb_scratch_end(scratch);
 }

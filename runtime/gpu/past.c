@@ -1,4 +1,4 @@
-/* past.c - where the launch before writes: what may be read before it has ended. */
+/* past.c - where launches write that may not have ended: what may be read before they have. */
 #include "launch.h"
 
 typedef struct range {
@@ -20,13 +20,18 @@ bool bb_gpu_past_same(const bb_gpu_past *a, const bb_gpu_past *b) {
   return is;
 }
 
-void bb_gpu_past_note(const bb_gpu_machine *m, const bb_gpu_cut *c, const bb_gpu_pointer *view) {
+static bool is_left(const bb_gpu_way *way, uint32_t v) {
+  return way->about[v].written && !way->about[v].scratch;
+}
+
+void bb_gpu_past_note(const bb_gpu_machine *m, const bb_gpu_cut *c, const bb_gpu_pointer *view,
+                      bool ahead) {
   const bb_gpu_way *way = c->way;
   if (!m->past) return;
+  if (!ahead) m->past->ranges = 0;
   m->past->known = true;
-  m->past->ranges = 0;
   for (uint32_t v = 0; v < way->views; v++) {
-    if (!way->about[v].written || way->about[v].scratch) continue;
+    if (!is_left(way, v)) continue;
     if (m->past->ranges == BB_GPU_PAST) {
       bb_gpu_past_unknown(m);
       return;
@@ -42,7 +47,7 @@ uint32_t bb_gpu_past_spares(const bb_gpu_machine *m, const bb_gpu_cut *c,
   const bb_gpu_way *way = c->way;
   uint32_t early = 0;
   if (!m->past || !m->past->known) return 0;
-  for (uint32_t v = 0; v < way->views && v < 32; v++) {
+  for (uint32_t v = 0; v < way->views && v < BB_GPU_AHEAD; v++) {
     if (way->about[v].written || way->about[v].scratch) continue;
     range read = range_of(c, v, view);
     bool free = true;
@@ -51,4 +56,13 @@ uint32_t bb_gpu_past_spares(const bb_gpu_machine *m, const bb_gpu_cut *c,
     if (free) early |= 1u << v;
   }
   return early;
+}
+
+/* What it writes has to be remembered beside what is. */
+bool bb_gpu_past_lets(const bb_gpu_machine *m, const bb_gpu_cut *c, uint32_t spared,
+                      uint32_t reads) {
+  uint32_t ranges = 0;
+  if (!m->past || !m->past->known) return false;
+  for (uint32_t v = 0; v < c->way->views; v++) ranges += is_left(c->way, v);
+  return (spared & reads) == reads && m->past->ranges + ranges <= BB_GPU_PAST;
 }

@@ -172,23 +172,29 @@ size_t bb_gpu_scratch(bb_module *module, bb_queue *q, bb_context *ctx, const bb_
   return p->cut.scratch;
 }
 
-bool bb_gpu_prepare(bb_module *module, bb_queue *q, bb_context *ctx, const bb_launch *l,
-                    bb_prepared *p, const bb_prepared *before) {
+/* past: of the launches before; becomes that of the one behind. */
+static void call(bb_module *module, bb_queue *q, bb_context *ctx, const bb_launch *l,
+                 bb_prepared *p, bb_gpu_past *past, bb_gpu_calls *calls) {
   bb_gpu_machine m = machine_of(q, ctx, l->scratch);
-  bb_gpu_past past = {0};
-  if (before) past = before->after;
-  if (q->device->overlaps) m.past = &past;
-  bool there = bb_gpu_is_current(q->device);
-  bb_gpu_calls_clear(&p->calls);
-  if (!there) bb_gpu_enter(q->device, ctx);
+  if (q->device->overlaps) m.past = past;
+  bb_gpu_calls_clear(calls);
   if (l->kernel == BB_NONE) {
     bb_gpu_misc_call(&m, module->misc[l->step], l->symbol, l->data,
-                     q->faults + l->step * sizeof(int64_t), &p->calls);
-    if (p->calls.count) bb_gpu_past_unknown(&m); /* else the launch before is still the last one */
-  } else {
-    take_views(p, p->cut.way, l);
-    bb_gpu_cut_call(&m, &p->cut, p->view, p->encoded, &p->calls);
+                     q->faults + l->step * sizeof(int64_t), calls);
+    if (calls->count) bb_gpu_past_unknown(&m); /* else the launch before is still the last one */
+    return;
   }
+  take_views(p, p->cut.way, l);
+  bb_gpu_cut_call(&m, &p->cut, p->view, p->encoded, calls);
+}
+
+bool bb_gpu_prepare(bb_module *module, bb_queue *q, bb_context *ctx, const bb_launch *l,
+                    bb_prepared *p, const bb_prepared *before) {
+  bb_gpu_past past = {0};
+  if (before) past = before->after;
+  bool there = bb_gpu_is_current(q->device);
+  if (!there) bb_gpu_enter(q->device, ctx);
+  call(module, q, ctx, l, p, &past, &p->calls);
   bb_gpu_calls_settle(&p->calls, &q->graphs.versions);
   if (!there) bb_gpu_leave(q->device, ctx);
   bool same_after = bb_gpu_past_same(&p->after, &past);
@@ -198,6 +204,14 @@ bool bb_gpu_prepare(bb_module *module, bb_queue *q, bb_context *ctx, const bb_la
 
 void bb_gpu_launch(bb_module *module, bb_queue *q, bb_context *ctx, const bb_launch *l,
                    bb_prepared *p) {
-  (void)module;
-  bb_gpu_put(q, ctx, &p->calls, l->name);
+  if (!q->capturing || !q->device->overlaps) {
+    bb_gpu_put(q, ctx, &p->calls, l->name);
+    return;
+  }
+  bb_gpu_enter(q->device, ctx);
+  bb_gpu_past past = bb_gpu_captured_past(q);
+  call(module, q, ctx, l, p, &past, &q->captured);
+  bb_gpu_issue(ctx, &q->device->driver, &q->captured, q->stream, l->name);
+  if (q->captured.count) bb_gpu_captured_note(q, &past);
+  bb_gpu_leave(q->device, ctx);
 }

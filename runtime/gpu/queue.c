@@ -20,6 +20,7 @@ void bb_gpu_queue_close(bb_queue *q) {
   if (q->own) d->stream_destroy(q->own);
   if (entered) d->pop(&popped);
   bb_gpu_calls_end(q->ctx, &q->moves);
+  bb_gpu_calls_end(q->ctx, &q->captured);
   if (q->last) bb_resize(q->ctx, q->last, q->lasts * sizeof *q->last, 0);
   bb_resize(q->ctx, q, sizeof *q, 0);
 }

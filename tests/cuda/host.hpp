@@ -49,6 +49,7 @@ static struct bb_farewell {
 alignas(1024) static unsigned char bb_room[BB_SHARED];
 static unsigned char *bb_shared = bb_room;
 
+BB_DEVICE void bb_let_next() {}
 BB_DEVICE void bb_after_earlier() {}
 BB_DEVICE int bb_thread() {
   return bb_here.thread;

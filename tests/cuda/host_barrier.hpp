@@ -42,6 +42,7 @@ template <int R> static void more_registers() {
     }
   __syncwarp();
 }
+TL_DEV void let_next() {}
 TL_DEV void after_earlier() {}
 
 /* --- clusters --- */

@@ -58,16 +58,23 @@ def warnings(log):
 
 
 def waits(source):
-    """What a launch that begins early must not do: every role waits, once, and touches no array before it does but what it may."""
+    """What a launch that begins early must not do: every role waits once where it begins, and touches no array before but what it may;
+    one that may run ahead instead waits before all that it writes, and at its end."""
     wrong, kernel = [], source.split("TL_KERNEL(")[1]
     roles = re.split(r"\n  \} else \{\n", kernel.split("// the copier")[1]) if "// the copier" in kernel else [kernel]
     copiers = re.split(r"\n    \} else if \(threadIdx.x == \d+\) \{", roles[0])  # one for each tile
-    roles = copiers + roles[1:]
-    for role in roles:
-        before, *after = role.split("tl::after_earlier();")
+    computes = roles[1:] or roles
+    begin, later = "if (!(p.early >> 31)) tl::after_earlier();", "if (p.early >> 31) tl::after_earlier();"
+    ahead = "tl::let_next();" in kernel
+    for role in (copiers if roles[1:] else []) + computes:
+        before, *after = role.replace(later, "LATER").split(begin if ahead else "tl::after_earlier();")
         if len(after) != 1: wrong.append("a role that waits %d times for earlier launches" % len(after))
         loads = [x for x in before.split("\n") if re.search(r"copy_box|put_box|p\.\w+\[|atomic", x)]
         if loads and "if (p.early >> " not in before: wrong.append(f"a role that does not wait for earlier launches: {loads[0]}")
+        writes = [i for i, x in enumerate(after[-1:] and after[-1].split("\n")) if re.search(r"put_box|p\.\w+\[.*\] =|atomicInc", x)]
+        guards = [i for i, x in enumerate(after[-1:] and after[-1].split("\n")) if "LATER" in x]
+        if ahead and writes and not (guards and guards[0] < writes[0]): wrong.append("a role that runs ahead and writes")
+    if ahead and not all(role.count(later) for role in computes): wrong.append("a role that runs ahead and never waits")
     return wrong
 
 
@@ -128,7 +135,7 @@ def main():
         for path in models:
             path, *how = path.split("=")
             made = subprocess.run([generate, path, folder, *["--ways"] * ("ways" in how)], check=True, capture_output=True, text=True).stdout
-            made = [line.split(":")[0] for line in made.splitlines()]
+            made = [line.split(":")[0] for line in made.splitlines() if ": none: " not in line]
             if not made: print(path, "has no kernel"); bad += 1
             if "cut" in how and not all(re.search(r"serial .* then ", open(f"{folder}/{name}.cu").read()) for name in made):
                 print(path, "has a loop that is not cut"); bad += 1

@@ -67,7 +67,7 @@ static int end(void **state) {
 static uint32_t after(bb_gpu_pointer wrote, bb_gpu_pointer x, bb_gpu_pointer w) {
   const bb_gpu_pointer before[] = {AT, AT, wrote}, now[] = {x, w, 2 * AT};
   machine.past = &past;
-  bb_gpu_past_note(&machine, &cut, before);
+  bb_gpu_past_note(&machine, &cut, before, false);
   return bb_gpu_past_spares(&machine, &cut, now);
 }
 
@@ -98,7 +98,7 @@ static void test_unknown(void **state) {
   const bb_gpu_pointer now[] = {4 * AT, 5 * AT, 2 * AT};
   assert_int_equal(bb_gpu_past_spares(&machine, &cut, now), 0);
   machine.past = NULL; /* launches follow each other */
-  bb_gpu_past_note(&machine, &cut, now);
+  bb_gpu_past_note(&machine, &cut, now, false);
   assert_int_equal(bb_gpu_past_spares(&machine, &cut, now), 0);
 }
 
@@ -106,13 +106,46 @@ static void test_none(void **state) {
   (void)state;
   const bb_gpu_pointer before[] = {AT, AT, AT}, now[] = {AT, AT, 2 * AT};
   machine.past = &past;
-  bb_gpu_past_note(&machine, &empty, before);
+  bb_gpu_past_note(&machine, &empty, before, false);
   assert_int_equal(bb_gpu_past_spares(&machine, &cut, now), X | W);
 }
 
+/* One that runs ahead: those before it may run beside the next one, too. */
+static void test_ahead(void **state) {
+  (void)state;
+  const bb_gpu_pointer first[] = {AT, AT, 3 * AT}, second[] = {AT, AT, 4 * AT},
+                       now[] = {3 * AT, 4 * AT, 2 * AT}, other[] = {6 * AT, 7 * AT, 2 * AT};
+  machine.past = &past;
+  bb_gpu_past_note(&machine, &cut, first, false);
+  bb_gpu_past_note(&machine, &cut, second, true);
+  assert_int_equal(bb_gpu_past_spares(&machine, &cut, now), 0);
+  assert_int_equal(bb_gpu_past_spares(&machine, &cut, other), X | W);
+  assert_true(bb_gpu_past_lets(&machine, &cut, X | W, X | W));
+  assert_false(bb_gpu_past_lets(&machine, &cut, X, X | W));
+  bb_gpu_past_note(&machine, &cut, second, false); /* waits for both */
+  assert_int_equal(bb_gpu_past_spares(&machine, &cut, now), X);
+  bb_gpu_past_unknown(&machine);
+  assert_false(bb_gpu_past_lets(&machine, &cut, 0, 0));
+}
+
+/* No more of them than can be remembered. */
+static void test_ahead_for_long(void **state) {
+  (void)state;
+  const bb_gpu_pointer now[] = {AT, AT, 3 * AT};
+  machine.past = &past;
+  bb_gpu_past_note(&machine, &cut, now, false);
+  for (uint32_t i = 1; i < BB_GPU_PAST; i++) {
+    assert_true(bb_gpu_past_lets(&machine, &cut, X | W, X | W));
+    bb_gpu_past_note(&machine, &cut, now, true);
+  }
+  assert_false(bb_gpu_past_lets(&machine, &cut, X | W, X | W));
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_elsewhere), cmocka_unit_test(test_ends),
-                                     cmocka_unit_test(test_strides), cmocka_unit_test(test_unknown),
-                                     cmocka_unit_test(test_none)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_elsewhere),     cmocka_unit_test(test_ends),
+      cmocka_unit_test(test_strides),       cmocka_unit_test(test_unknown),
+      cmocka_unit_test(test_none),          cmocka_unit_test(test_ahead),
+      cmocka_unit_test(test_ahead_for_long)};
   return cmocka_run_group_tests(tests, begin, end);
 }
