@@ -269,6 +269,16 @@ static void give_registers(bb_gpu_placer *w) {
   w->p->registers = each > most ? most : each & ~7u;
 }
 
+/* A single group that is a block's only one takes no more registers than it wants: beside it there is room for blocks of the launch
+ * behind it, which are there when it ends. */
+static void spare_registers(bb_gpu_placer *w) {
+  enum { FEWEST = 128, SPARE = 32 };
+  if (w->g->warps || w->groups > 1 || w->staged || blocks_beside(w) > 1) return;
+  uint32_t wanted = (bb_gpu_registers_needed(w) + SPARE + 7) & ~7u;
+  if (wanted < FEWEST) wanted = FEWEST;
+  if (wanted < w->p->registers) w->p->registers = wanted;
+}
+
 /* Is the tile made anew in every run of the body, by its first statement to touch it?  That one. */
 static uint32_t made_at(const bb_tile_body *body, uint32_t tile) {
   for (uint32_t j = 0; j < body->count; j++) {
@@ -555,6 +565,7 @@ void bb_gpu_place(bb_gpu *g) {
   if (w.persists) place_added(&w);
   if (bb_gpu_registers_needed(&w) > g->p->registers)
     bb_gpu_refuse(g, "tiles need more registers than a thread has");
+  spare_registers(&w);
   hold_left(&w);
   w.stands = has_standing(&w);
   g->p->turns = w.staged && w.groups == 2;

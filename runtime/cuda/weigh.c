@@ -21,8 +21,10 @@ enum { TALL = 32 };
 static const double ELEMENTS = 150e9; /* elements that a processor makes or folds */
 
 /* What loads bring, in bytes. */
-static const double BYTES = 150e9;      /* to a processor */
-static const double FEW_BYTES = 75e9;   /* to a processor, for results on their side (gpu_few.c) */
+/* To a processor, from the cache and from memory, which takes longer to answer; the same for parts of clusters, and results on their
+ * side (gpu_few.c), which are of more processors. */
+static const double BYTES = 135e9, FAR_BYTES = 100e9;
+static const double PART_BYTES = 92e9, FAR_PART_BYTES = 75e9;
 static const double BEYOND = 65e9;      /* to a processor, filled in beyond an array's end */
 static const double ALL_BYTES = 16e12;  /* to all processors */
 static const double DIFFERENT = 4.4e12; /* to all, different ones, from memory */
@@ -35,7 +37,7 @@ static const double TURN = 30e-9;    /* a turn of a loop */
 static const double LAUNCH = 1.5e-6; /* a launch */
 static const double BEGIN = 1.9e-6;  /* a block, until its first tile is there */
 static const double AGAIN = 0.5e-6;  /* a block that persists, until its results left */
-static const double MERGE = 1.5e-6;  /* a cluster's merge */
+static const double MERGE = 1e-6;    /* a cluster's merge */
 
 /* Of the shorter of a processor's work and what memory brings: how much the longer does not hide. */
 static const double SHOWN = 0.08;
@@ -101,6 +103,12 @@ static double rate_of(const bb_gpu_weight *w) {
   return w->groups > 1 ? GROUPS_RATE : w->groups ? GROUP_RATE : WARP_RATE;
 }
 
+/* How fast loads come to a processor. */
+static double load_rate(const bb_gpu_weight *w, double cluster, double different) {
+  bool parts = (w->groups && w->few) || cluster > 1, far = different > CACHE;
+  return parts ? (far ? FAR_PART_BYTES : PART_BYTES) : (far ? FAR_BYTES : BYTES);
+}
+
 /* What blocks wait for before and behind their loops, rounds of them; where several share a processor, and wait for their copies, another
  * one's loop goes on meanwhile. */
 static double begin_of(const bb_gpu_machine *m, const bb_gpu_own *p, double rounds) {
@@ -135,7 +143,7 @@ static weighed weigh(const bb_gpu_machine *m, const bb_gpu_way *k, const int64_t
   double each = rounded_up(blocks / m->processors),
          rounds = rounded_up(each / together(m, &k->own));
   double bytes = total[BB_GPU_BYTES], different = total[BB_GPU_DIFFERENT];
-  double loads = bytes / (w->groups && w->few ? FEW_BYTES : BYTES);
+  double loads = bytes / load_rate(w, cluster, different);
   double busy = most(total[BB_GPU_OPERATIONS] / rate_of(w), loads) +
                 total[BB_GPU_ELEMENTS] / ELEMENTS + TURN * total[BB_GPU_TURNS];
   double mean = most(total[BB_GPU_TURNS] / blocks, 1), longest = total[BB_GPU_LONGEST] / mean;
