@@ -118,6 +118,84 @@ static void capture(void **state) {
   assert_int_equal(gpu_allocations(), 0);
 }
 
+/* --- sessions one behind the other in a capture --- */
+
+enum { ARRAYS = 6, SESSIONS = 12, MIXED = 512, MIXED_ROWS = 300, MIXED_SIZE = MIXED * MIXED_ROWS };
+#define MIX                                                                                        \
+  "blockbuster 1\nprogram mix\ndim M\ninput X : f32[M,512]\ninput W : f32[M,512]\n"                \
+  "output Y = elementwise 0.5*X-W\n"
+
+/* Which arrays a session reads, and which it writes. */
+typedef struct mixing {
+  int x, w, y;
+} mixing;
+
+static void mix_at(const gpu_world *w, bb_session *session, const gpu_pointer *array, mixing m) {
+  int64_t shape[2] = {MIXED_ROWS, MIXED};
+  const int of[3] = {m.x, m.w, m.y};
+  for (int i = 0; i < 3; i++) {
+    bb_tensor_view view = {BB_F32, 2, shape, NULL, (void *)(uintptr_t)array[of[i]]};
+    gpu_good(w, bb_session_bind(session, i < 2 ? BB_INPUT : BB_OUTPUT, i % 2, &view));
+  }
+}
+
+/* Some read what the one before them wrote, some what one long before did, some write over what others read. */
+static mixing draw_mixing(unsigned *state) {
+  int of[3];
+  for (int i = 0; i < 3; i++) {
+    do of[i] = (int)((*state = *state * 1103515245 + 12345) >> 16) % ARRAYS;
+    while (i == 2 && (of[2] == of[0] || of[2] == of[1]));
+  }
+  return (mixing){of[0], of[1], of[2]};
+}
+
+static void chains(void **state) {
+  static float host[ARRAYS][MIXED_SIZE], read[MIXED_SIZE];
+  gpu_pointer array[ARRAYS];
+  bb_session *session[SESSIONS];
+  void *graph, *made;
+  unsigned seed = 1;
+  (void)state;
+  gpu_world w = gpu_make(MIX, "cuda");
+  gpu_place p = gpu_settle(0);
+  for (int i = 0; i < ARRAYS; i++) assert_int_equal(gpu.allocate(&array[i], sizeof host[i]), 0);
+  for (int chain = 0; chain < 4; chain++) {
+    mixing mixed[SESSIONS];
+    for (int i = 0; i < ARRAYS; i++) {
+      for (int k = 0; k < MIXED_SIZE; k++) host[i][k] = (float)((k * 7 + i * 11) % 17 - 8);
+      assert_int_equal(gpu.in(array[i], host[i], sizeof host[i], p.stream), 0);
+    }
+    for (int i = 0; i < SESSIONS; i++) {
+      mixed[i] = draw_mixing(&seed);
+      gpu_good(&w, bb_session_create(w.context, w.model, NULL, &session[i]));
+      mix_at(&w, session[i], array, mixed[i]);
+      gpu_good(&w, bb_session_prepare(session[i]));
+    }
+    assert_int_equal(gpu.capture(p.stream, 0), 0);
+    for (int i = 0; i < SESSIONS; i++) gpu_good(&w, bb_session_run(session[i], p.stream));
+    assert_int_equal(gpu.captured(p.stream, &graph), 0);
+    assert_int_equal(gpu.make(&made, graph, 0), 0);
+    gpu.drop(graph);
+    for (int round = 0; round < 2; round++) {
+      assert_int_equal(gpu.launch(made, p.stream), 0);
+      for (int i = 0; i < SESSIONS; i++)
+        for (int k = 0; k < MIXED_SIZE; k++)
+          host[mixed[i].y][k] = 0.5f * host[mixed[i].x][k] - host[mixed[i].w][k];
+    }
+    for (int i = 0; i < ARRAYS; i++) {
+      assert_int_equal(gpu.out(read, array[i], sizeof read, p.stream), 0);
+      assert_int_equal(gpu.wait(p.stream), 0);
+      assert_memory_equal(read, host[i], sizeof read);
+    }
+    gpu.drop_made(made);
+    for (int i = 0; i < SESSIONS; i++) bb_session_destroy(session[i]);
+  }
+  for (int i = 0; i < ARRAYS; i++) gpu.free(array[i]);
+  gpu_end(&w);
+  gpu_leave(&p, 0);
+  assert_int_equal(gpu_allocations(), 0);
+}
+
 /* Memory for the longest run serves shorter ones. */
 static void reserved(void **state) {
   (void)state;
@@ -338,11 +416,11 @@ static void threads(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(runs),       cmocka_unit_test(steps_of_the_processor),
-      cmocka_unit_test(streams),    cmocka_unit_test(capture),
-      cmocka_unit_test(reserved),   cmocka_unit_test(views),
-      cmocka_unit_test(no_capture), cmocka_unit_test(workspaces),
-      cmocka_unit_test(dlpack),     cmocka_unit_test(two_devices),
-      cmocka_unit_test(threads)};
+      cmocka_unit_test(runs),        cmocka_unit_test(steps_of_the_processor),
+      cmocka_unit_test(streams),     cmocka_unit_test(capture),
+      cmocka_unit_test(chains),      cmocka_unit_test(reserved),
+      cmocka_unit_test(views),       cmocka_unit_test(no_capture),
+      cmocka_unit_test(workspaces),  cmocka_unit_test(dlpack),
+      cmocka_unit_test(two_devices), cmocka_unit_test(threads)};
   return cmocka_run_group_tests(tests, gpu_open, NULL);
 }
