@@ -411,7 +411,7 @@ static void place_shared(bb_cuda *e) {
   }
   uint32_t parts = bb_cuda_part_bytes(e) * bb_cuda_parts_in_memory(e);
   if (e->shared < parts) e->shared = (parts + 1023) & ~1023u;
-  e->sync = e->sm80 && !e->exchange && !e->split ? 0 : 2048;
+  e->sync = e->sm80 && !e->exchange && !e->split ? 0 : e->exchange || e->warps ? 2048 : 1024;
   bb_cuda_place_inbox(e);
   if (e->shared + e->sync > e->most_shared)
     bb_cuda_refuse(e, NULL, "more shared memory than a block has");

@@ -269,14 +269,14 @@ static void give_registers(bb_gpu_placer *w) {
   w->p->registers = each > most ? most : each & ~7u;
 }
 
-/* A single group that is a block's only one takes no more registers than it wants: beside it there is room for blocks of the launch
- * behind it, which are there when it ends. */
+/* Groups take no more registers than they want where that leaves some: blocks of the launch behind find room beside a block, and
+ * are there when it ends.  Of two groups that is so for what all threads begin with. */
 static void spare_registers(bb_gpu_placer *w) {
   enum { FEWEST = 128, SPARE = 32 };
-  if (w->g->warps || w->groups > 1 || w->staged || blocks_beside(w) > 1) return;
+  if (w->g->warps || w->groups > 2 || w->staged || blocks_beside(w) > 1) return;
   uint32_t wanted = (bb_gpu_registers_needed(w) + SPARE + 7) & ~7u;
   if (wanted < FEWEST) wanted = FEWEST;
-  if (wanted < w->p->registers) w->p->registers = wanted;
+  if (wanted < w->p->registers && (w->groups == 1 || wanted == FEWEST)) w->p->registers = wanted;
 }
 
 /* Is the tile made anew in every run of the body, by its first statement to touch it?  That one. */

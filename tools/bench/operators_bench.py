@@ -1,14 +1,15 @@
 """Operators of tests/operators on a GPU, as sessions of the library run them: right against float64, then timed beside the best that
 PyTorch has.
 
-    operators_bench.py FOLDERS --library libblockbuster-rt.so [--hand FOLDER] [--table FILE | --ceiling] [OPERATOR...]
+    operators_bench.py FOLDERS --library libblockbuster-rt.so [--hand FOLDER] [--table FILE [--chained] | --ceiling] [OPERATOR...]
 
 FOLDERS/OPERATOR is what `blockbuster compile tests/operators/OPERATOR.bb --device cuda --target sm_90a -o FOLDERS/OPERATOR` makes.
 Peers in the same run: cuDNN's SDPA where it has the operator, FlexAttention compiled; --hand FOLDER: kernels written by hand
 (attention_sm90a.py).
 LENS=512,... FLEX=4096,... ROUNDS=3 in the environment.
 --table FILE: Neptune's ten operators at LENS (128, 256, ..., 32768), inputs in turn past the L2, against all peers, FlexAttention at FLEX;
-rows go to FILE as JSON, ratios' geometric means last.
+rows go to FILE as JSON, ratios' geometric means last.  Calls of a graph depend on nothing of each other, and ours run beside each other;
+--chained: queries are the result of the call before.
 --ceiling: global_prefill at LENS (2048, ..., 32768) in a loop of a quarter of a second, in turn with a loop of cuBLAS's product of 8192
 cubed that takes as long: clocks and power are the same for both.  Medians of ROUNDS (7).
 """
@@ -221,7 +222,17 @@ def biased(heads, n, sets):
 NEPTUNE = (("global_prefill", "causal", "alibi", "gqa", "softcap", "window"), ("decode_group", "decode_alibi_group", "decode", "decode_softcap"))
 
 
-def copies(one): return max(2, min(60, -(-160_000_000 // one)))
+# Calls that depend on nothing run beside each other: as many sets as there may be such calls, or they would share what they read.
+def copies(one): return max(8, min(60, -(-160_000_000 // one)))
+
+
+CHAINED = False
+
+
+def chained(bound, sets):
+    """Ours, one call for each set: of its own queries, or of the result of the call before."""
+    results = [torch.zeros_like(x[0]) for x in sets]
+    return [bound(results[i - 1] if CHAINED else x[0], *x[1:], results[i]) for i, x in enumerate(sets)]
 
 
 def calls_of(op, kernel, n, flexed):
@@ -229,13 +240,13 @@ def calls_of(op, kernel, n, flexed):
     if op in DECODE:
         groups = DECODE[op][1]
         sets = [decode_inputs(op, n, groups) for _ in range(copies(4 * groups * n * 128))]
-        calls = dict(ours=[bind_decode(kernel, *x, torch.empty_like(x[0])) for x in sets], **decode_peers(op, sets, None))
+        calls = dict(ours=chained(lambda *x: bind_decode(kernel, *x), sets), **decode_peers(op, sets, None))
         if op.startswith("decode_alibi"): calls.update(biased(DECODE[op][0], n, sets))
         if flexed: calls["flex"] = decode_flex(op, sets)
         return calls
     heads, groups = HEADS[op]
     sets = [inputs(op, n, heads, groups) for _ in range(copies(4 * (heads + groups) * n * 128))]
-    calls = dict(ours=[bind(op, kernel, *x, torch.empty_like(x[0])) for x in sets])
+    calls = dict(ours=chained(lambda *x: bind(op, kernel, *x), sets))
     for name, peer in (("cudnn", cudnn), ("flash", flash)):
         if peer(op, *sets[0]): calls[name] = [peer(op, *x) for x in sets]
     if flexed:
@@ -347,7 +358,11 @@ def norm_product(op, kernels):
 
 
 def main():
+    global CHAINED
     arguments, folder, file = sys.argv[1:], None, None
+    if "--chained" in arguments:
+        CHAINED = True
+        arguments.remove("--chained")
     if "--table" in arguments:
         at = arguments.index("--table")
         file = arguments[at + 1]
