@@ -169,6 +169,8 @@ static void put_sync(bb_cuda *e) {
   if (e->split) bb_cuda_line(e, "  int last;");
   bb_cuda_line(e, "  int none;");
   bb_cuda_line(e, "};");
+  if (e->sync)
+    bb_cuda_line(e, "static_assert(sizeof(Sync) <= %u, \"there is no more room\");", e->sync);
 }
 
 /* Who copies makes the barriers and goes on: a warp that copies for itself its own, the copier all. */

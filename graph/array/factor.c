@@ -244,7 +244,9 @@ static uint32_t innermost_part(factoring *f, const bb_ix_list *list, const bb_ex
 }
 
 /* Would a product's axis among `a` be cut so that its innermost part has few elements, which no product knows by itself?
- * Blocks of the axis would lie along that part: one copy is cheaper. */
+ * Blocks of the axis would lie along that part: one copy is cheaper.  BLOCK: rows of the units for products.  Parts of less than
+ * FEW are left: what comes in twos and threes (halves of heads that are turned, queries with keys and values) is most often picked
+ * from, and a copy of all of it costs more than its products lose. */
 static bool cuts_short(factoring *f, const bb_ix_list *a, const bb_ix_list *b) {
   enum { FEW = 4, BLOCK = 16 };
   const bb_extent *before = bb_extent_number(f->array->program, 1);

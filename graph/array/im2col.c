@@ -11,6 +11,7 @@
 
 #include <string.h>
 
+/* BLOCK: what the units for products sum at once, of 16 bits; of a shorter sum the rest is nothing. */
 enum { BLOCK = 16, LINE = 16, MOST_AXES = 8 };
 
 static int64_t extent_of(bb_ix *ix, uint32_t class) {
