@@ -182,7 +182,8 @@ static void put_tiles(bb_simt *s) {
     if (!c->tile[i].used) continue;
     bb_c_line(c, "%s t%u[%u]; // %u x %u", bb_c_element(c, t->dtype), i,
               bb_simt_parts(t->rows, s->ty) * bb_simt_parts(t->cols, s->tx), t->rows, t->cols);
-    if (bb_tile_is_held(c->p, i)) bb_c_line(c, "int64_t t%u_at = -1; // where its block lies", i);
+    if (bb_tile_is_held(c->p, i))
+      bb_c_line(c, "int64_t t%u_at = INT64_MIN; // where its block lies", i);
   }
 }
 

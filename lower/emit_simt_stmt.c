@@ -315,7 +315,7 @@ static uint32_t unrolled(const bb_simt *s, const bb_tile_loop *l) {
 
 static void loop(bb_simt *s, const bb_tile_loop *l) {
   bb_c *c = &s->c;
-  uint32_t together = unrolled(s, l);
+  uint32_t together = unrolled(s, l), around = s->variable;
   if (l->merge) bb_c_refuse(c, "a loop whose iterations are merged");
   for (uint32_t k = 0; k < l->stretches; k++) {
     if (together > 1) bb_c_line(c, "#pragma unroll %u", together);
@@ -326,6 +326,7 @@ static void loop(bb_simt *s, const bb_tile_loop *l) {
     c->indent--;
     bb_c_line(c, "}");
   }
+  s->variable = around;
 }
 
 static void branch(bb_simt *s, const bb_tile_stmt *stmt, const char *condition, uint32_t stretch) {

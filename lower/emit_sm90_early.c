@@ -37,7 +37,7 @@ void bb_cuda_put_write(bb_cuda *e) {
 static bool may_be_early(const bb_cuda *e, const bb_tile_stmt *s) {
   const bb_cuda_tile *t = s->kind == BB_TILE_LOAD ? &e->tile[s->result] : NULL;
   return t && t->ring && bb_cuda_copies(e, s->result) && !t->stands && t->parts == 1 &&
-         s->view < 32 && !s->stretches;
+         s->view < BB_SM90_AHEAD && !s->stretches;
 }
 
 static void put_loads(bb_cuda *e, const bb_tile_stmt *load) {

@@ -274,6 +274,7 @@ static void give_registers(bb_gpu_placer *w) {
 static void spare_registers(bb_gpu_placer *w) {
   enum { FEWEST = 128, SPARE = 32 };
   if (w->g->warps || w->groups > 2 || w->staged || blocks_beside(w) > 1) return;
+  if (bb_gpu_has_long(w)) return; /* how many those want is not known so well */
   uint32_t wanted = (bb_gpu_registers_needed(w) + SPARE + 7) & ~7u;
   if (wanted < FEWEST) wanted = FEWEST;
   if (wanted < w->p->registers && (w->groups == 1 || wanted == FEWEST)) w->p->registers = wanted;

@@ -27,6 +27,8 @@ static inline uint32_t bb_gpu_group_rows(const bb_gpu_placer *placer) {
 
 /* gpu_registers.c.  Of a thread that computes, with what is no tile. */
 uint32_t bb_gpu_registers_needed(const bb_gpu_placer *placer);
+/* Does it compute blocks by functions of many operations, as erf? */
+bool bb_gpu_has_long(const bb_gpu_placer *placer);
 
 /* gpu_grid.c.  Does the serial loop's length depend on a variable? */
 bool bb_gpu_varies_with(const bb_gpu_placer *placer, uint32_t variable);

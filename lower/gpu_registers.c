@@ -37,6 +37,12 @@ static void find_long(void *user, bb_tile_body *body, uint32_t at) {
   l->is |= block && is_long(s->expr);
 }
 
+bool bb_gpu_has_long(const bb_gpu_placer *w) {
+  longest l = {w->p, false};
+  bb_tile_walk(&w->p->body, find_long, &l);
+  return l.is;
+}
+
 /* Is the tile made behind the loop, where parts are merged and each block has some elements at a time? */
 static bool is_behind_parts(const bb_gpu_placer *w, uint32_t tile) {
   if (!w->g->split || !w->serial) return false;
@@ -47,9 +53,7 @@ static bool is_behind_parts(const bb_gpu_placer *w, uint32_t tile) {
 
 /* A loop with stages runs beside the end of one result and the begin of the next: there all tiles are needed at once. */
 uint32_t bb_gpu_registers_needed(const bb_gpu_placer *w) {
-  longest l = {w->p, false};
-  bb_tile_walk(&w->p->body, find_long, &l);
-  uint32_t sum = 0, slack = SLACK + (l.is ? SLACK : 0);
+  uint32_t sum = 0, slack = SLACK + (bb_gpu_has_long(w) ? SLACK : 0);
   uint32_t *size = BB_NEW(w->p->home->arena, uint32_t, w->p->tiles + 1);
   for (uint32_t t = 0; t < w->p->tiles; t++) {
     if (!bb_tile_writers(&w->p->body, t) || is_behind_parts(w, t)) continue;

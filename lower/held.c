@@ -12,10 +12,11 @@
 
 #include "tile_edit.h"
 
-/* A statement that writes the tile; the loop that it stands in, and where that one stands, within a task. */
+/* A statement that writes the tile; the loop that it stands in, and where that one stands: the body of a task. */
 typedef struct site {
   const bb_tile_stmt *stmt;
-  const bb_tile_loop *loop; /* NULL: none */
+  const bb_tile_loop *
+      loop; /* NULL: none, or one within another of the task, whose iterations have tiles of their own */
   const bb_tile_body *around;
 } site;
 
@@ -71,27 +72,51 @@ static void note(writers *w, const site *here) {
              same_block(w->p, &w->first, here);
 }
 
-static void find(writers *w, const bb_tile_body *body, const site *in, bool task) {
+/* A body of the program, of loops whose iterations are tasks, or of a task; or one within a task. */
+typedef enum depth { PROGRAM, TASKS, WITHIN } depth;
+
+/* Loops of nothing but a loop are tasks together. */
+static depth below(depth d, const bb_tile_body *body, const bb_tile_loop *loop) {
+  bool tasks = loop->parallel && (d == PROGRAM || (d == TASKS && body->count == 1));
+  return tasks ? TASKS : WITHIN;
+}
+
+static void find(writers *w, const bb_tile_body *body, const site *in, depth d) {
   for (uint32_t i = 0; i < body->count; i++) {
     const bb_tile_stmt *s = body->stmt[i];
     site here = {s, in->loop, in->around}, none = {0};
     if (s->result == w->tile || s->second == w->tile) note(w, &here);
-    find(w, &s->body, &none, task);
+    find(w, &s->body, &none, WITHIN);
     if (!s->loop) continue;
-    site within = {NULL, task ? s->loop : NULL, body};
-    find(w, &s->loop->body, &within, task || s->loop->parallel);
+    site within = {NULL, d == TASKS ? s->loop : NULL, body};
+    find(w, &s->loop->body, &within, below(d, body, s->loop));
   }
 }
 
 static writers writers_of(const bb_tile_program *p, uint32_t tile) {
   writers w = {.p = p, .tile = tile};
-  find(&w, &p->body, &(site){0}, false);
+  find(&w, &p->body, &(site){0}, PROGRAM);
   return w;
 }
 
 bool bb_tile_is_held(const bb_tile_program *p, uint32_t tile) {
   writers w = writers_of(p, tile);
   return w.count > 1 && w.alike;
+}
+
+/* Do loops that read the tile load it first, and nothing else reads it? */
+static bool is_theirs(const writers *w) {
+  for (uint32_t i = 0; i < w->first.around->count; i++) {
+    const bb_tile_stmt *s = w->first.around->stmt[i];
+    const bb_tile_body *body = s->loop ? &s->loop->body : NULL;
+    uint32_t k = 0;
+    if (!bb_tile_reads(s, w->tile)) continue;
+    while (body && k < body->count && !bb_tile_reads(body->stmt[k], w->tile) &&
+           body->stmt[k]->result != w->tile)
+      k++;
+    if (!body || k == body->count || body->stmt[k]->result != w->tile) return false;
+  }
+  return true;
 }
 
 static bool is_like(const bb_tile *a, const bb_tile *b) {
@@ -101,10 +126,10 @@ static bool is_like(const bb_tile *a, const bb_tile *b) {
 void bb_tile_hold(bb_tile_program *p) {
   for (uint32_t a = 0; a < p->tiles; a++) {
     writers w = writers_of(p, a);
-    if (!w.count || !w.alike) continue;
+    if (!w.count || !w.alike || !is_theirs(&w)) continue;
     for (uint32_t b = a + 1; b < p->tiles; b++) {
       writers v = writers_of(p, b);
-      if (v.count != 1 || !v.alike || !is_like(&p->tile[a], &p->tile[b]) ||
+      if (v.count != 1 || !v.alike || !is_theirs(&v) || !is_like(&p->tile[a], &p->tile[b]) ||
           v.first.around != w.first.around || v.first.loop == w.first.loop ||
           !same_block(p, &w.first, &v.first))
         continue;

@@ -16,7 +16,7 @@ struct bb_prepared {
   bb_gpu_pointer *view; /* where each of the way's begins */
   bb_gpu_encoded *encoded;
   uint32_t views, maps; /* that there is room for */
-  bb_gpu_past after;    /* where it writes, for the launch behind it */
+  bb_gpu_past after;    /* where launches write that may run beside the one behind it */
   bb_gpu_calls calls;
 };
 

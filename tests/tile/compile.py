@@ -57,25 +57,50 @@ def warnings(log):
     return re.findall(r".*: warning #.*", log)
 
 
+AT_ONCE, LATER = "if (!(p.early >> 31)) tl::after_earlier();", "if (p.early >> 31) tl::after_earlier();"
+
+
+def roles_of(kernel):
+    """Those that copy, and those that compute."""
+    roles = re.split(r"\n  \} else \{\n", kernel.split("// the copier")[1]) if "// the copier" in kernel else ["", kernel]
+    return re.split(r"\n    \} else if \(threadIdx.x == \d+\) \{", roles[0]) if roles[0] else [], roles[1:]
+
+
+def unguarded(role, computes):
+    """Writes of a role that may run ahead with no wait of their own before them (those behind a merge have one for all), and its end."""
+    wrong, waited, last, merged = [], False, None, False
+    for line in role.split("\n"):
+        if LATER in line: waited = last = True
+        elif re.search(r"put_box|p\.\w+\[.*\] =|atomicInc", line):
+            if not waited: wrong.append(f"a role that runs ahead and writes: {line.strip()}")
+            waited, last = merged, False
+        elif "{ // merge" in line: merged = True
+    if computes and not last: wrong.append("a role that runs ahead and ends without a wait")
+    return wrong
+
+
 def waits(source):
     """What a launch that begins early must not do: every role waits once where it begins, and touches no array before but what it may;
     one that may run ahead instead waits before all that it writes, and at its end."""
     wrong, kernel = [], source.split("TL_KERNEL(")[1]
-    roles = re.split(r"\n  \} else \{\n", kernel.split("// the copier")[1]) if "// the copier" in kernel else [kernel]
-    copiers = re.split(r"\n    \} else if \(threadIdx.x == \d+\) \{", roles[0])  # one for each tile
-    computes = roles[1:] or roles
-    begin, later = "if (!(p.early >> 31)) tl::after_earlier();", "if (p.early >> 31) tl::after_earlier();"
     ahead = "tl::let_next();" in kernel
-    for role in (copiers if roles[1:] else []) + computes:
-        before, *after = role.replace(later, "LATER").split(begin if ahead else "tl::after_earlier();")
+    kernel = re.sub(r".*tl::let_next\(\);.*", "", kernel)
+    copiers, computes = roles_of(kernel)
+    for role in copiers + computes:
+        before, *after = role.split(AT_ONCE) if ahead else role.split("tl::after_earlier();")
         if len(after) != 1: wrong.append("a role that waits %d times for earlier launches" % len(after))
         loads = [x for x in before.split("\n") if re.search(r"copy_box|put_box|p\.\w+\[|atomic", x)]
         if loads and "if (p.early >> " not in before: wrong.append(f"a role that does not wait for earlier launches: {loads[0]}")
-        writes = [i for i, x in enumerate(after[-1:] and after[-1].split("\n")) if re.search(r"put_box|p\.\w+\[.*\] =|atomicInc", x)]
-        guards = [i for i, x in enumerate(after[-1:] and after[-1].split("\n")) if "LATER" in x]
-        if ahead and writes and not (guards and guards[0] < writes[0]): wrong.append("a role that runs ahead and writes")
-    if ahead and not all(role.count(later) for role in computes): wrong.append("a role that runs ahead and never waits")
+        if ahead and after: wrong += unguarded(after[-1], role in computes)
     return wrong
+
+
+def sharp(source):
+    """Is every wait of a kernel that may run ahead missed, if it is not there?"""
+    at = [[m.start() for m in re.finditer(re.escape(wait), source)] for wait in (AT_ONCE, LATER)]
+    at = at[0] + (at[1][-1:] if "{ // merge" in source else at[1])  # behind a merge the first stands for all but the last
+    return [f"a wait that nobody would miss: line {source[:i].count(chr(10)) + 1}" for i in at
+            if not waits(source[:i] + source[i:].replace("tl::after_earlier();", "", 1))]
 
 
 def unclaimed(source):
@@ -103,6 +128,7 @@ def faults(source, plan, good, log, cubin):
     if not used or max(used) * plan["threads"] > 65536: wrong.append(f"registers: {used} of {plan['threads']} threads")
     if "asm" in source.split("TL_KERNEL(")[1]: wrong.append("inline assembly in the kernel itself")
     if "Params" in source: wrong += waits(source) + unclaimed(source)
+    if "tl::let_next();" in source: wrong += sharp(source)
     return wrong
 
 
