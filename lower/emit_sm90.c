@@ -309,7 +309,7 @@ static void put_body(bb_cuda *e) {
   bb_cuda_line(e, "TL_SHARED(tile_memory);");
   if (e->sync) bb_cuda_line(e, "Sync &sync = *(Sync *)(tile_memory + %u);", e->shared);
   if (e->pair) bb_cuda_line(e, "const int mates = tl::cluster_size(), mine = tl::cluster_rank();");
-  if (e->ahead) bb_cuda_line(e, "if (p.early >> 31) tl::let_next(); // it runs ahead");
+  bb_cuda_put_ahead(e);
   if (!e->sm80) put_init(e);
   put_roles(e);
   e->depth = 0;

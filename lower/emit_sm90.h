@@ -266,8 +266,9 @@ const char *bb_cuda_marked_next(const bb_cuda *e, const bb_cuda_stretch *stretch
 const char *bb_cuda_begin_name(const bb_cuda *e);
 void bb_cuda_marked_begin(bb_cuda *e);
 
-/* emit_sm90_early.c: whether a kernel may run ahead; where a role begins, and where one writes */
+/* emit_sm90_early.c: whether a kernel may run ahead; where it begins, where a role does, and where one writes */
 bool bb_cuda_may_run_ahead(const bb_cuda *e, const bb_tile_program *whole);
+void bb_cuda_put_ahead(bb_cuda *e);
 void bb_cuda_put_begin(bb_cuda *e);
 void bb_cuda_put_write(bb_cuda *e);
 /* emit_sm90_early.c: in the copier, before its loops: loads that need not wait for earlier

@@ -25,6 +25,10 @@ bool bb_cuda_may_run_ahead(const bb_cuda *e, const bb_tile_program *whole) {
          whole->views <= BB_SM90_AHEAD && !reads_written(e->p, &e->p->body);
 }
 
+void bb_cuda_put_ahead(bb_cuda *e) {
+  if (e->ahead) bb_cuda_line(e, "if (" AHEAD ") tl::let_next(); // it runs ahead");
+}
+
 void bb_cuda_put_begin(bb_cuda *e) {
   bb_cuda_line(e, "%stl::after_earlier();", e->ahead ? "if (!(" AHEAD ")) " : "");
 }

@@ -13,7 +13,7 @@
 
 /* Values of each extent: so many from each power of two to the next, and those where another tile begins; longer arrays repeat
  * what there was before.  Powers of two alone would not do: which ways leave processors idle is seen beside them. */
-enum { OCTAVES = 17, EACH = 16, VALUES = 2 * OCTAVES * EACH + 1, NODES = 2048 };
+enum { OCTAVES = 17, EACH = 16, VALUES = 2 * OCTAVES * EACH + 1, NODES = 1024 };
 /* With more extents than so many the nodes lie too far apart to tell what is never needed: all ways are made. */
 enum { MOST_AXES = 3 };
 /* By which a way may weigh more than another that is left out for it: what the fastest one was found to be off by. */

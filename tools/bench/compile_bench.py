@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """How long the programs of tests/operators take from text to loaded kernels on a GPU.
 
-    compile_bench.py TIME_CUDA [--machine h200] [--json FILE]
+    compile_bench.py TIME_CUDA [OPERATOR...] [--machine h200] [--json FILE]
 
 Each is compiled by three processes and in an empty cache first: milliseconds to read, fuse and choose; to write and compile the
 kernels and load them, the driver's context included; the same from the cache; and once more in a process that has the device
@@ -11,22 +11,24 @@ import argparse, json, os, pathlib, statistics, subprocess, tempfile
 
 OPERATORS = pathlib.Path(__file__).resolve().parents[2] / 'tests/operators'
 EXTENTS = {'H': 32, 'G': 8, 'R': 8, 'M': 64, 'D': 4096, 'K': 4096, 'N': 4096}
+OTHERS = 64
 
 
 def dims_of(path):
-    line = next(l for l in path.read_text().splitlines() if l.startswith('dim '))
-    return [f'{d.strip()}={EXTENTS[d.strip()]}' for d in line[4:].split(',')]
+    line = next((l for l in path.read_text().splitlines() if l.startswith('dim ')), 'dim ')
+    return [f'{d.strip()}={EXTENTS.get(d.strip(), OTHERS)}' for d in line[4:].split(',') if d.strip()]
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('program')
+    parser.add_argument('operators', nargs='*')
     parser.add_argument('--machine', default='h200')
     parser.add_argument('--json')
     options = parser.parse_args()
     rows = {}
     print('program | kernels | read, fused, chosen | compiled, cold | from the cache | device open')
-    for path in sorted(OPERATORS.glob('*.bb')):
+    for path in [OPERATORS / (name + '.bb') for name in options.operators] or sorted(OPERATORS.glob('*.bb')):
         command = [options.program, str(path), '--machine', options.machine, *dims_of(path)]
         runs = []
         with tempfile.TemporaryDirectory() as cache:
