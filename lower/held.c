@@ -4,9 +4,9 @@
  *   ...                                            ==>  ...
  *   serial k { u = load x[k, ...]; ... u ... }          serial k { t = load x[k, ...]; ... t ... }
  *
- * A row that is folded and then scaled is read twice; most often it is one block, both loops run once, and the second load, which
- * all threads would wait for, gives what the first one gave.  Loops with others beside them run one after the other, parallel ones, too.  Where that is so is seen when the kernel runs
- * (bb_tile_is_held()); the meaning is the same whether such a load is done or not.
+ * A row that is folded and then scaled is read twice; most often it is one block, both loops run once, and the second load,
+ * which all threads would wait for, gives what the first one gave.  Where that is so is seen when the kernel runs
+ * (bb_tile_is_held()).  Loops of a task that have others beside them run one after the other, parallel ones, too.
  */
 #include "held.h"
 
@@ -15,8 +15,8 @@
 /* A statement that writes the tile; the loop that it stands in, and where that one stands: the body of a task. */
 typedef struct site {
   const bb_tile_stmt *stmt;
-  const bb_tile_loop *
-      loop; /* NULL: none, or one within another of the task, whose iterations have tiles of their own */
+  /* NULL: none, or one within another of the task, whose iterations are of other blocks. */
+  const bb_tile_loop *loop;
   const bb_tile_body *around;
 } site;
 
@@ -36,26 +36,15 @@ static bool repeats(const bb_tile_loop *l) {
   return to->number - from->number > l->step->number;
 }
 
-typedef struct renaming {
-  bb_program *home;
-  uint32_t from, to;
-} renaming;
-
-static const bb_expr *rename_leaf(void *user, const bb_expr *leaf) {
-  const renaming *r = user;
-  bool is = leaf->op == BB_X_ARG && leaf->index == r->from;
-  return is ? bb_expr_arg(r->home, BB_I64, r->to) : leaf;
-}
-
 static bool same_block(const bb_tile_program *p, const site *a, const site *b) {
   const bb_tile_stmt *s = a->stmt, *t = b->stmt;
   const bb_tile_view *view = &p->view[s->view];
-  renaming r = {p->home, b->loop->variable, a->loop->variable};
+  bb_tile_index variable = bb_expr_arg(p->home, BB_I64, a->loop->variable);
   if (s->view != t->view || s->pad != t->pad || view->written || view->scratch) return false;
   for (uint32_t i = 0; i < view->rank; i++) {
     const bb_tile_range *m = &s->range[i], *n = &t->range[i];
     if (m->size != n->size || m->axis != n->axis ||
-        m->start != bb_expr_map_leaves(p->home, n->start, rename_leaf, &r))
+        m->start != bb_tile_index_replace(p, n->start, b->loop->variable, variable))
       return false;
   }
   return true;

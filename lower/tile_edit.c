@@ -222,7 +222,7 @@ uint32_t bb_tile_like(bb_tile_program *p, uint32_t tile, bb_dtype dtype) {
 /* --- indices --- */
 
 typedef struct fixing {
-  bb_tile_program *p;
+  const bb_tile_program *p;
   uint32_t variable;
   bb_tile_index value;
 } fixing;
@@ -238,8 +238,8 @@ static const bb_expr *fix_map_leaf(void *user, const bb_expr *leaf) {
   return is ? f->value : leaf;
 }
 
-bb_tile_index bb_tile_index_replace(bb_tile_program *p, bb_tile_index index, uint32_t variable,
-                                    bb_tile_index value) {
+bb_tile_index bb_tile_index_replace(const bb_tile_program *p, bb_tile_index index,
+                                    uint32_t variable, bb_tile_index value) {
   return bb_expr_map_leaves(p->home, index, fix_index_leaf, &(fixing){p, variable, value});
 }
 

@@ -71,7 +71,7 @@ uint32_t bb_tile_like(bb_tile_program *program, uint32_t tile, bb_dtype dtype);
 /* A variable's value in all indices of a body. */
 void bb_tile_fix(bb_tile_program *program, bb_tile_body *body, uint32_t variable,
                  bb_tile_index value);
-bb_tile_index bb_tile_index_replace(bb_tile_program *program, bb_tile_index index,
+bb_tile_index bb_tile_index_replace(const bb_tile_program *program, bb_tile_index index,
                                     uint32_t variable, bb_tile_index value);
 
 /* widen.c: tiles of 16 bits become f32, but for those that are loaded.  strict: what the program rounds to 16 bits is

@@ -362,8 +362,9 @@ BB_API void bb_session_use_workspace(bb_session *session, void *memory, size_t b
  * one has ended.  After the first run with given extents it allocates nothing and takes no lock
  * with one thread; on a GPU a second one in which nothing moved notes the launches, which then
  * start as one (a graph).  A stream that captures gets the launches one by one: call
- * bb_session_prepare() before, which takes the memory.  Runs that follow each other in a capture with nothing between
- * them may run beside each other there, of whatever sessions, as far as none reads what one before it writes.
+ * bb_session_prepare() before, which takes the memory.  Runs that follow each other in a capture
+ * with nothing between them, of whatever sessions, may run beside each other there, as far as none
+ * reads what one before it writes; a lock is taken for that.
  * Errors: those of bb_session_prepare(), INPUT (data that an operator refuses, as an index out of
  * range), STOPPED; outputs may be written in part then. */
 BB_API bb_status bb_session_run(bb_session *session, void *stream);

@@ -20,9 +20,8 @@ enum { TALL = 32 };
 /* Arithmetic beside products. */
 static const double ELEMENTS = 150e9; /* elements that a processor makes or folds */
 
-/* What loads bring, in bytes. */
-/* To a processor, from the cache and from memory, which takes longer to answer; the same for parts of clusters, and results on their
- * side (gpu_few.c), which are of more processors. */
+/* What loads bring, in bytes.  First, to a processor: from the cache, and from memory, which takes longer to answer; the same
+ * for parts of clusters and for results on their side (gpu_few.c), which more processors share. */
 static const double BYTES = 135e9, FAR_BYTES = 100e9;
 static const double PART_BYTES = 92e9, FAR_PART_BYTES = 75e9;
 static const double BEYOND = 65e9;      /* to a processor, filled in beyond an array's end */
