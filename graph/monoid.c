@@ -9,7 +9,7 @@
 
 static const bb_monoid monoids[] = {
 #define BB_MONOID(id, name, components, symbol, commutative, row)                                  \
-  [BB_MONOID_##id] = {BB_MONOID_##id, name, components, symbol, commutative, true, NULL},
+  [BB_MONOID_##id] = {BB_MONOID_##id, name, name, components, symbol, commutative, true, NULL},
 #include "monoid.def"
 #undef BB_MONOID
 };
@@ -110,11 +110,11 @@ static bool is_taken(const bb_program *program, const char *name) {
   return bb_monoid_find(name, length) || bb_monoid_named(program, name, length);
 }
 
-static const char *free_name(bb_program *program, const char *wish) {
-  const char *clean = clean_name(program->arena, wish, "tuple"), *name = clean;
-  for (uint32_t n = 2; is_taken(program, name); n++)
-    name = bb_arena_printf(program->arena, "%s_%u", clean, n);
-  return name;
+void bb_monoid_name(bb_program *program, bb_monoid *tuple) {
+  tuple->name = tuple->wish;
+  for (uint32_t n = 2; is_taken(program, tuple->name); n++)
+    tuple->name = bb_arena_printf(program->arena, "%s_%u", tuple->wish, n);
+  tuple->symbol = bb_arena_printf(program->arena, "%s=", tuple->name);
 }
 
 /* The names of components, made different where they are not. */
@@ -141,8 +141,8 @@ static const bb_monoid *add_tuple(bb_program *program, const char *name, bb_mono
   bb_monoid *monoid = BB_NEW(arena, bb_monoid, 1);
   *monoid = made;
   monoid->component = copy;
-  monoid->name = free_name(program, name);
-  monoid->symbol = bb_arena_printf(arena, "%s=", monoid->name);
+  monoid->wish = clean_name(arena, name, "tuple");
+  bb_monoid_name(program, monoid);
   bb_intern_add(program->monoid_set, monoid);
   BB_GROW(arena, program->monoid, program->monoid_capacity, (size_t)program->monoids + 1);
   program->monoid[program->monoids++] = monoid;

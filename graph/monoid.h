@@ -42,6 +42,7 @@ typedef struct bb_monoid_component {
 typedef struct bb_monoid {
   bb_monoid_id id;
   const char *name; /* of a tuple: unique in its program; not part of what it is */
+  const char *wish; /* its name if no other had it */
   uint32_t components;
   const char *symbol;                   /* in listings: += */
   bool commutative;                     /* proved; else false */
@@ -74,6 +75,12 @@ const bb_monoid *bb_monoid_try(bb_program *program, const char *name, uint32_t c
                                const char **broken);
 /* Keeps a proof, in the program's arena, with a tuple that has none. */
 void bb_monoid_keep_proof(bb_program *program, const bb_monoid *monoid, const char *proof);
+/* Names a tuple as it wishes, with a number where one of the program's has that name. */
+void bb_monoid_name(bb_program *program, bb_monoid *tuple);
+/* By number of a tuple: how many others the program's graphs use before it first; BB_NONE: they do not use it. */
+const uint32_t *bb_monoid_uses(const bb_program *program, bb_arena *arena);
+/* Orders and names the program's tuples as it uses them first; then come those that were made only to be looked at. */
+void bb_monoids_settle(bb_program *program);
 /* The tuple of this name, or NULL. */
 const bb_monoid *bb_monoid_named(const bb_program *program, const char *name, size_t length);
 /* Tuples in the order in which they were made. */

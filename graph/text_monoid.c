@@ -13,48 +13,6 @@
 
 #include <string.h>
 
-/* --- which tuples a program uses --- */
-
-typedef struct search {
-  const bb_program *program;
-  bool *used; /* by number */
-} search;
-
-static void use(search *s, const bb_monoid *monoid) {
-  if (!monoid || !monoid->component) return;
-  for (uint32_t i = 0; i < s->program->monoids; i++) s->used[i] |= s->program->monoid[i] == monoid;
-}
-
-static void search_graph(search *s, const bb_graph *graph) {
-  for (uint32_t i = 0; graph && i < graph->count; i++) {
-    const bb_node *node = graph->node[i];
-    if (node->kind == BB_NODE_REDUCE) use(s, node->monoid);
-    if (node->kind == BB_NODE_FUNC && bb_op_has_monoid(node->op)) use(s, node->rows);
-    if (node->kind != BB_NODE_MAP) continue;
-    for (uint32_t p = 0; p < node->nout; p++) use(s, node->out[p].fold);
-    search_graph(s, node->inner);
-  }
-}
-
-static void search_program(search *s) {
-  const bb_program *program = s->program;
-  if (program->stage == BB_STAGE_ARRAY) {
-    for (uint32_t i = 0; program->array && i < program->array->nodes; i++)
-      if (!program->array->node[i].removed) use(s, program->array->node[i].monoid);
-  } else if (program->stage == BB_STAGE_BLOCK) {
-    search_graph(s, program->root);
-  } else {
-    for (uint32_t i = 0; i < program->candidates; i++) {
-      const bb_candidate *c = &program->candidate[i];
-      search_graph(s, c->graph);
-      for (uint32_t k = 0; k < c->snapshots; k++) {
-        search_graph(s, c->snapshot[k].graph);
-        if (c->snapshot[k].safe) search_graph(s, c->snapshot[k].safe);
-      }
-    }
-  }
-}
-
 /* --- printing --- */
 
 static const char *const sides[] = {"left", "right"}, *const ages[] = {"self", "new"};
@@ -109,11 +67,9 @@ static void write_monoid(bb_writer *w, const bb_monoid *m) {
 
 void bb_write_monoids(bb_writer *w) {
   if (w->program->monoids == 0) return;
-  search s = {.program = w->program};
-  s.used = BB_NEW(w->scratch, bool, w->program->monoids);
-  search_program(&s);
+  const uint32_t *use = bb_monoid_uses(w->program, w->scratch);
   for (uint32_t i = 0; i < w->program->monoids; i++)
-    if (s.used[i]) write_monoid(w, w->program->monoid[i]);
+    if (use[i] != BB_NONE) write_monoid(w, w->program->monoid[i]);
 }
 
 /* --- parsing --- */

@@ -209,7 +209,7 @@ static const bb_graph *counted_form(bb_pricer *pricer, bb_graph *graph) {
 
 /* Has lowering only plain threads for it?  Asked of what a cover holds alone; anything else is taken for what its price says. */
 static bool is_for_threads(bb_pricer *pricer, const bb_graph *runs) {
-  return pricer->asks && pricer->lowers && !pricer->lowers(pricer->program, runs);
+  return pricer->lowers && !pricer->lowers(pricer->user, runs);
 }
 
 /* One for each point that is asked about. */
@@ -240,7 +240,7 @@ void bb_pricer_choose(bb_pricer *pricer, bb_candidate *kernel, bb_arena *arena) 
       bb_snapshot *s = &kernel->snapshot[i];
       const bb_graph *counted = counted_form(pricer, s->graph), *safe = counted;
       if (!counted && !force) continue;
-      if (pricer->asks && pricer->plain) safe = safe_form(pricer, s->graph);
+      if (pricer->lowers && pricer->plain) safe = safe_form(pricer, s->graph);
       bool threads = is_for_threads(pricer, safe ? safe : s->graph);
       search_snapshot(c, pricer->points, force, threads, i, s, counted ? counted : s->graph);
     }

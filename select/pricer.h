@@ -23,8 +23,9 @@ typedef struct bb_pricer {
   uint32_t searches; /* for block sizes, so far */
   bool rolling;      /* no fold is split */
   bool plain;        /* exps count as they stand: what a kernel of a cover is asked for */
-  bool asks;         /* lowering is asked whether the machine's own units make products */
-  bool (*lowers)(bb_program *program, const bb_graph *graph); /* as in bb_selection_options */
+  /* Whether the machine's own units make a kernel's products, as lowering has it; NULL: nobody is asked. */
+  bool (*lowers)(void *user, const bb_graph *graph);
+  void *user;
 } bb_pricer;
 
 /* symbol: by point.  All points are asked about. */

@@ -30,7 +30,7 @@ bb_quotes *bb_quotes_create(bb_program *program, const bb_selection_options *opt
   *q = (bb_quotes){.program = program, .arena = arena, .points = points};
   q->pricer = bb_pricer_create(program, options->machine, points, symbol, arena);
   q->pricer.rolling = options->rolling;
-  q->pricer.lowers = options->lowers;
+  q->lowers = options->lowers;
   q->keys = bb_keys_create(program, options->lowers != NULL, arena);
   q->prices = bb_intern_create(arena, priced_hash, priced_equal);
   const bb_fuse_options *given = options->choose ? options->choose->fuse : NULL;
@@ -77,6 +77,11 @@ void bb_quoter_begin(bb_quoter *quoter, const bb_pieces *pieces) {
   bb_keys_begin(quoter->quotes->keys, pieces);
 }
 
+static bool ask_lowering(void *user, const bb_graph *graph) {
+  const bb_quotes *q = user;
+  return q->lowers(q->program, graph);
+}
+
 /* At the points that the pricer is asked about; asks: as lowering has it. */
 static void probe(bb_quoter *q, const bb_cover_kernel *kernel, bool asks, double *seconds,
                   bb_plan *plan) {
@@ -86,9 +91,11 @@ static void probe(bb_quoter *q, const bb_cover_kernel *kernel, bool asks, double
   bb_probe before = bb_probe_begin(program);
   bb_graph *graph = bb_probe_graph(q->pieces, kernel);
   quotes->pricer.plain = plan == NULL;
-  quotes->pricer.asks = asks;
+  quotes->pricer.lowers = asks && quotes->lowers ? ask_lowering : NULL;
+  quotes->pricer.user = quotes;
   bb_choose_probe(program, &quotes->probe, graph, kernel->nodes == 1, scratch, seconds, plan);
-  quotes->pricer.plain = quotes->pricer.asks = false;
+  quotes->pricer.plain = false;
+  quotes->pricer.lowers = NULL;
   bb_probe_end(program, before);
   program->levels = program->arena;
   bb_scratch_end(scratch);
@@ -169,10 +176,22 @@ bb_cover *bb_quoter_solve(bb_quoter *q, const bb_pieces *pieces, bb_arena *arena
   for (int turn = 0; turn < TURNS && mistaken; turn++) {
     cover = bb_cover_solve(arena, pieces->count, pieces->cover, NULL, bb_quoter_price, q);
     mistaken = false;
-    for (uint32_t i = 0; q->quotes->pricer.lowers && i < cover->kernels; i++)
+    for (uint32_t i = 0; q->quotes->lowers && i < cover->kernels; i++)
       mistaken |= is_mistaken(q, &cover->kernel[i]);
   }
   return cover;
+}
+
+static bool ask_or_know(void *user, const bb_graph *graph) {
+  bb_quoter *q = user;
+  return answer(q, is_known(q) ? q->known->seconds[q->answers]
+                               : (double)q->quotes->lowers(q->program, graph)) != 0;
+}
+
+void bb_quoter_ask(bb_quoter *quoter, bool asks) {
+  bb_pricer *pricer = &quoter->quotes->pricer;
+  pricer->lowers = asks && quoter->quotes->lowers ? ask_or_know : NULL;
+  pricer->user = quoter;
 }
 
 void bb_quoter_plan(bb_quoter *quoter, const bb_cover_kernel *kernel, bb_plan *plan) {

@@ -17,7 +17,8 @@ typedef struct bb_quotes {
   bb_fuse_options fuse;
   bb_pricer pricer;
   bb_keys *keys;
-  struct bb_intern *prices; /* by key */
+  struct bb_intern *prices;                                   /* by key */
+  bool (*lowers)(bb_program *program, const bb_graph *graph); /* as in bb_selection_options */
   uint32_t points, selections;
 } bb_quotes;
 
@@ -37,8 +38,9 @@ typedef struct bb_quoter {
   uint32_t met, priced;   /* kernels asked for; those that differ in more than names */
   const bb_prices *known; /* the answers of an equal selection before, in this order; NULL: none */
   uint32_t answers, answer_capacity;
-  double *
-      answer; /* what kernels cost as they look, and of those that a cover holds, as lowering has them */
+  /* What kernels cost as they look, and of those that a cover holds, as lowering has them; then, of each snapshot that could
+   * run, whether lowering has more than plain threads for it. */
+  double *answer;
 } bb_quoter;
 
 /* At options->symbol: by options->quotes, where these have that point. */
@@ -46,6 +48,8 @@ bb_quoter *bb_quoter_create(bb_program *program, const bb_selection_options *opt
                             bb_arena *arena);
 /* The pricer, asked about the quoter's point alone. */
 bb_pricer *bb_quoter_pricer(bb_quoter *quoter);
+/* From here on it asks lowering, as the equal selection before has it, until told to stop. */
+void bb_quoter_ask(bb_quoter *quoter, bool asks);
 /* Kernels asked for from here on are of these pieces. */
 void bb_quoter_begin(bb_quoter *quoter, const bb_pieces *pieces);
 /* A bb_cover_price; user: a bb_quoter. */

@@ -288,13 +288,14 @@ void bb_select(bb_program *program, const bb_selection_options *options) {
   uint32_t searched = s.quoter->quotes->pricer.searches;
   cut_candidates(&s);
   bb_pricer *pricer = bb_quoter_pricer(s.quoter);
-  pricer->asks = true;
+  bb_quoter_ask(s.quoter, true);
   bb_choose_options choose = {.begin = on_begin, .user = &s, .pricer = pricer};
   if (s.given) choose.fuse = s.given->fuse;
   bb_choose(program, &choose);
   for (uint32_t i = 0; i < program->candidates; i++)
     bb_pricer_settle(pricer, &program->candidate[i]);
-  pricer->asks = false;
+  bb_quoter_ask(s.quoter, false);
+  bb_monoids_settle(program); /* not as what was priced came to be */
   finish_bills(&s);
   s.report.searches = pricer->searches - searched;
   s.report.met = s.quoter->met;

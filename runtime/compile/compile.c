@@ -5,8 +5,8 @@
 #include "../api.h"
 #include "../gpu/gpu.h"
 #include "../model/model.h"
-#include "kernel_cache.h"
-#include "plan_make.h"
+#include "../model/plan_text.h"
+#include "model_cache.h"
 
 #include <string.h>
 #include <sys/stat.h>
@@ -69,19 +69,28 @@ static void end(bb_context *ctx, destination *d) {
   close_device(d);
 }
 
-static bb_draft *draft_of(bb_program *program, const bb_compile_options *o, const destination *d,
-                          const bb_compile_way *way, bb_arena *arena) {
+/* Keeps its target in `d`. */
+static bb_draft_options options_of(bb_program *program, const bb_compile_options *o, destination *d,
+                                   const bb_compile_way *way, bb_arena *arena) {
   bb_draft_options options = {0};
-  bb_gpu_target target;
   if (o->blocks) options.block = bb_api_blocks(program, o->blocks, o->block, arena);
-  if (d->gpu) {
-    target = d->target;
-    options.target = &target;
-    if (way) options.way = way->way;
-    if (way && way->plain) target.units = BB_UNITS_NONE;
-    if (way && way->warps && target.units) target.units = BB_UNITS_WARPS;
-  }
-  bb_draft *draft = bb_draft_make(program, &options, arena);
+  if (!d->gpu) return options;
+  options.target = &d->target;
+  if (way) options.way = way->way;
+  if (way && way->plain) d->target.units = BB_UNITS_NONE;
+  if (way && way->warps && d->target.units) d->target.units = BB_UNITS_WARPS;
+  return options;
+}
+
+/* folder: nothing interprets what has no kernel there. */
+static bb_draft *draft_of(bb_program *program, const bb_draft_options *options,
+                          const destination *d, bool folder, bb_arena *arena) {
+  bb_draft *draft = bb_draft_make(program, options, arena);
+  if (draft->refused && folder)
+    bb_fail(program->ctx, BB_ERROR_UNSUPPORTED,
+            "what has no kernel for %s cannot go into a folder, where nothing interprets it:\n%s",
+            d->gpu ? d->target.name : "the CPU", draft->refused);
+  tell_refused(program->ctx, draft->refused);
   draft->plan->features = d->gpu ? bb_arena_text(arena, d->target.name, strlen(d->target.name))
                                  : d->class->features(d->device, arena);
   return draft;
@@ -92,6 +101,23 @@ static const bb_gpu_code *code_of(bb_context *ctx, const destination *d, const b
   bb_gpu_made *made = BB_NEW(arena, bb_gpu_made, 1);
   bb_gpu_make(ctx, &d->target, draft->gpu, draft->plan, arena, made);
   return bb_gpu_build(ctx, &d->target, made, draft->plan, cache, arena);
+}
+
+/* For a GPU: as it was kept, or made and kept. */
+static const bb_gpu_model *model_of(bb_program *program, const bb_draft_options *options,
+                                    const destination *d, const char *cache, bool folder,
+                                    bb_arena *arena) {
+  bb_context *ctx = program->ctx;
+  bb_cache_key key = bb_gpu_model_key(program, options, cache, arena);
+  const bb_gpu_model *kept = bb_gpu_model_recall(ctx, arena, &key);
+  if (kept) return kept;
+  bb_gpu_model *model = BB_NEW(arena, bb_gpu_model, 1);
+  bb_buffer text = {.arena = arena};
+  bb_draft *draft = draft_of(program, options, d, folder, arena);
+  bb_plan_write(&text, draft->plan);
+  *model = (bb_gpu_model){text.data, text.length, code_of(ctx, d, draft, cache, arena)};
+  if (!draft->refused) bb_gpu_model_keep(ctx, arena, &key, model); /* else told each time */
+  return model;
 }
 
 /* Misc nodes that a device has no kernel for, where that costs copies. */
@@ -105,34 +131,53 @@ static void tell_brought_back(bb_context *ctx, const bb_model *m) {
   }
 }
 
+/* What a model for the processor is loaded from; `code` is to be ended when it is. */
+static void parts_for_cpu(bb_program *program, const bb_draft_options *options,
+                          const destination *d, const char *cache, bb_cached *code,
+                          bb_model_parts *parts, bb_arena *arena) {
+  bb_buffer text = {.arena = arena};
+  bb_draft *draft = draft_of(program, options, d, false, arena);
+  if (draft->plan->kernels)
+    bb_cache_get(program->ctx, arena, cache, draft->source, draft->length, code);
+  bb_plan_write(&text, draft->plan);
+  parts->text = text.data;
+  parts->length = text.length;
+  parts->code.path = code->path;
+  parts->cached = code->hit;
+}
+
+static void parts_for_gpu(bb_program *program, const bb_draft_options *options,
+                          const destination *d, const char *cache, bb_model_parts *parts,
+                          bb_arena *arena) {
+  if (!d->device)
+    bb_fail(program->ctx, BB_ERROR_ARGUMENT,
+            "%s is no device, but a target: a folder is made for it", d->target.name);
+  const bb_gpu_model *made = model_of(program, options, d, cache, false, arena);
+  parts->text = made->plan;
+  parts->length = made->length;
+  parts->code.memory = made->code;
+  parts->cached = true;
+}
+
 bb_model *bb_compile(bb_program *program, const bb_compile_options *options,
                      const bb_compile_way *way) {
   bb_context *ctx = program->ctx;
   bb_arena *arena = bb_scratch(ctx);
   destination *d = begin(program, options, arena);
-  bb_draft *draft = draft_of(program, options, d, way, arena);
-  tell_refused(ctx, draft->refused);
-  if (!d->device)
-    bb_fail(ctx, BB_ERROR_ARGUMENT, "%s is no device, but a target: a folder is made for it",
-            d->target.name);
-  bb_buffer text = {.arena = arena};
+  bb_draft_options draft = options_of(program, options, d, way, arena);
   bb_cached code = {.hit = true};
-  if (draft->plan->kernels && !d->gpu)
-    bb_cache_get(ctx, arena, options->cache, draft->source, draft->length, &code);
-  bb_plan_write(&text, draft->plan);
-  bb_model_parts parts = {.text = text.data,
-                          .length = text.length,
-                          .class = d->class,
+  bb_model_parts parts = {.class = d->class,
                           .number = d->number,
-                          .code = {.path = code.path},
-                          .place = draft->plan->name,
-                          .cached = code.hit,
+                          .place = program->name,
                           .interpreter = &bb_interpreter_of_steps,
                           .data_file = -1,
-                          .data = draft->data};
-  if (d->gpu) parts.code.memory = code_of(ctx, d, draft, options->cache, arena);
+                          .data = bb_constants_of(program, arena)};
+  if (d->gpu)
+    parts_for_gpu(program, &draft, d, options->cache, &parts, arena);
+  else
+    parts_for_cpu(program, &draft, d, options->cache, &code, &parts, arena);
   bb_model *model = bb_model_make(ctx, &parts);
-  if (!d->gpu) bb_cached_end(ctx, &code);
+  bb_cached_end(ctx, &code);
   tell_brought_back(ctx, model);
   end(ctx, d);
   bb_scratch_end(arena);
@@ -167,14 +212,18 @@ bb_status bb_program_compile(bb_program *program, const bb_compile_options *opti
 static void folder_body(bb_context *ctx, void *argument) {
   compile_call *call = argument;
   bb_arena *arena = bb_scratch(ctx);
+  const char *cache = call->options->cache;
   destination *d = begin(call->program, call->options, arena);
-  bb_draft *draft = draft_of(call->program, call->options, d, NULL, arena);
-  if (draft->refused)
-    bb_fail(ctx, BB_ERROR_UNSUPPORTED,
-            "what has no kernel for %s cannot go into a folder, where nothing interprets it:\n%s",
-            d->gpu ? d->target.name : "the CPU", draft->refused);
-  bb_folder_write(ctx, draft, d->gpu ? code_of(ctx, d, draft, call->options->cache, arena) : NULL,
-                  call->folder, call->options->cache);
+  bb_draft_options options = options_of(call->program, call->options, d, NULL, arena);
+  if (d->gpu) {
+    const bb_gpu_model *made = model_of(call->program, &options, d, cache, true, arena);
+    bb_draft draft = {.plan = bb_plan_read(arena, made->plan, made->length),
+                      .data = bb_constants_of(call->program, arena)};
+    bb_folder_write(ctx, &draft, made->code, call->folder, cache);
+  } else {
+    bb_draft *draft = draft_of(call->program, &options, d, true, arena);
+    bb_folder_write(ctx, draft, NULL, call->folder, cache);
+  }
   end(ctx, d);
   bb_scratch_end(arena);
 }

@@ -82,9 +82,15 @@ static void make_tensors(bb_maker *m) {
   bb_plan_give_rooms(plan);
 }
 
+const void *const *bb_constants_of(const bb_program *program, bb_arena *arena) {
+  const void **data = BB_NEW(arena, const void *, program->tensors + 1);
+  for (uint32_t i = 0; i < program->tensors; i++)
+    if (program->tensor[i].role == BB_TENSOR_CONSTANT) data[i] = program->tensor[i].data;
+  return data;
+}
+
 /* Constants that something reads, one after the other; others are left out. */
-static void place_constants(bb_maker *m, bb_draft *draft) {
-  const void **data = BB_NEW(m->arena, const void *, m->plan->tensors + 1);
+static void place_constants(bb_maker *m) {
   uint64_t at = 0;
   for (uint32_t i = 0; i < m->program->tensors; i++) {
     bb_plan_tensor *t = &m->plan->tensor[i];
@@ -98,11 +104,9 @@ static void place_constants(bb_maker *m, bb_draft *draft) {
       bb_fail(m->ctx, BB_ERROR_INPUT, "constant \"%s\" has no data", from->name);
     t->offset = at;
     t->bytes = from->bytes;
-    data[i] = from->data;
     at += (t->bytes + BB_PLAN_APART - 1) / BB_PLAN_APART * BB_PLAN_APART;
   }
   m->plan->data_bytes = at;
-  draft->data = data;
 }
 
 /* It is there when the model is loaded, or may be made then. */
@@ -327,7 +331,8 @@ bb_draft *bb_draft_make(bb_program *program, const bb_draft_options *options, bb
   make_tensors(&m);
   make_table(&m, variants ? variants->regions : NULL);
   make_steps(&m, m.plan->variants, variants ? variants->choice : &alone);
-  place_constants(&m, draft);
+  place_constants(&m);
+  draft->data = bb_constants_of(program, arena);
   if (m.options->target)
     put_ways(&m, draft);
   else

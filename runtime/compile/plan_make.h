@@ -26,6 +26,9 @@ typedef struct bb_draft_options {
 /* Requires stage FUSED.  Everything is in `arena` or in the program's. */
 bb_draft *bb_draft_make(bb_program *program, const bb_draft_options *options, bb_arena *arena);
 
+/* By tensor of a program, which are the first ones of its plan: the bytes of each constant, the program's. */
+const void *const *bb_constants_of(const bb_program *program, bb_arena *arena);
+
 /* Which of several programs runs where; limits are copied to `arena`. */
 bb_plan_table bb_plan_table_of(const bb_regions *regions, bb_arena *arena);
 

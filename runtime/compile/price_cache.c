@@ -1,30 +1,10 @@
 /* price_cache.c - prices of a selection, by the text of what was selected. */
-#define _GNU_SOURCE
 #include "price_cache.h"
 
-#include "../../graph/text.h"
 #include "kernel_cache.h"
+#include "program_key.h"
 
-#include <dlfcn.h>
-#include <math.h>
 #include <string.h>
-#include <sys/stat.h>
-
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
-static const size_t analysed = 1 << 20; /* bytes of a constant: more are not looked at */
-
-/* Prices of another build are not these. */
-static void put_build(bb_buffer *out) {
-  Dl_info info;
-  struct stat file;
-  bb_put(out, "prices 2 %u", bb_version());
-  if (dladdr((void *)bb_price_key_of, &info) && info.dli_fname && stat(info.dli_fname, &file) == 0)
-    bb_put(out, " %lld %lld.%09ld", (long long)file.st_size, (long long)file.st_mtim.tv_sec,
-           file.st_mtim.tv_nsec);
-  bb_put(out, "\n");
-}
 
 static void put_options(bb_buffer *out, const bb_selection_options *options) {
   const bb_fuse_options *fuse = options->choose ? options->choose->fuse : NULL;
@@ -35,27 +15,15 @@ static void put_options(bb_buffer *out, const bb_selection_options *options) {
   bb_put(out, "\n");
 }
 
-/* The text names large constants by place only. */
-static void put_constants(bb_buffer *out, const bb_program *program) {
-  for (uint32_t t = 0; t < program->tensors; t++) {
-    const bb_tensor *tensor = &program->tensor[t];
-    if (tensor->role != BB_TENSOR_CONSTANT || !tensor->data || tensor->bytes > analysed) continue;
-    XXH128_hash_t hash = XXH3_128bits(tensor->data, tensor->bytes);
-    bb_put(out, "%u %llx%016llx\n", t, (unsigned long long)hash.high64,
-           (unsigned long long)hash.low64);
-  }
-}
-
 bb_price_key bb_price_key_of(const bb_program *program, const bb_selection_options *options,
                              bb_arena *arena) {
   bb_buffer out = {.arena = arena};
-  put_build(&out);
+  bb_key_put_build(&out, "prices");
   put_options(&out, options);
   bb_put(&out, "strict %d\n", program->strict);
   for (uint32_t i = 0; i < program->symbols; i++) bb_put(&out, "%a ", options->symbol[i]);
   bb_machine_print(&out, options->machine);
-  put_constants(&out, program);
-  bb_text_print(&out, program, "data");
+  bb_key_put_program(&out, program);
   return (bb_price_key){out.data, out.length};
 }
 

@@ -52,6 +52,25 @@ class Folder(unittest.TestCase):
         code, said = call("bench", self.folder, "--runs", "3", BLOCKBUSTER_HIPRTC="/no/compiler")
         self.assertEqual(code, 0, said)
 
+    def test_from_the_cache(self):
+        """What was kept is what was made, byte by byte, needs no compiler, and serves nobody who asks for something else."""
+        cache = {"BLOCKBUSTER_CACHE": str(self.place / "cache")}
+        deaf = {"FAKE_CXX": "false"}
+        contents = lambda: {f.name: f.read_bytes() for f in self.folder.iterdir()}
+        self.compile("--device", "cuda", **cache)
+        made = contents()
+        self.compile("--device", "cuda", **cache, **deaf)
+        self.assertEqual(contents(), made)
+        self.good()
+        for options in ("--device", "cuda", "--fold", "split-k=3"), ("--device", "hip"):
+            code, said = call("compile", MODEL, *options, "-o", self.folder, **cache, **deaf)
+            self.assertNotEqual(code, 0, said)
+        self.assertEqual(contents(), made)
+        for entry in (self.place / "cache").glob("*.bin"):
+            entry.write_bytes(entry.read_bytes()[:-100])
+        self.compile("--device", "cuda", **cache)
+        self.assertEqual(contents(), made)
+
     def test_for_a_target_that_is_not_here(self):
         none = {"BLOCKBUSTER_CUDA": "/no/driver"}
         self.assertIn("for cuda, sm_80", self.compile("--device", "cuda", "--target", "sm_80", **none))

@@ -4,8 +4,8 @@
     compile_bench.py TIME_CUDA [OPERATOR...] [--machine h200] [--json FILE]
 
 Each is compiled by three processes and in an empty cache first: milliseconds to read, fuse and choose; to write and compile the
-kernels and load them, the driver's context included; the same from the cache; and once more in a process that has the device
-open, from the cache. Kernels serve every length: the extents are those that prices are for.
+kernels and load them, the driver's context included; the same from the cache; and, in a process that has the device open, from
+text to loaded kernels, from the cache. Kernels serve every length: the extents are those that prices are for.
 """
 import argparse, json, os, pathlib, statistics, subprocess, tempfile
 
@@ -27,7 +27,7 @@ def main():
     parser.add_argument('--json')
     options = parser.parse_args()
     rows = {}
-    print('program | kernels | read, fused, chosen | compiled, cold | from the cache | device open')
+    print('program | kernels | read, fused, chosen | compiled, cold | from the cache | all, device open')
     for path in [OPERATORS / (name + '.bb') for name in options.operators] or sorted(OPERATORS.glob('*.bb')):
         command = [options.program, str(path), '--machine', options.machine, *dims_of(path)]
         runs = []

@@ -4,8 +4,8 @@
  *
  * --way N: results are cut in way N alone (lower/schedule_gpu.h), where a kernel has it, instead of the cheapest.
  * --plain, --warps: kernels of plain threads, or those for sm_80, where the device has others.
- * Prints one line of JSON: milliseconds to read and fuse, to compile (kernels from the disk cache where
- * they are there) and again in a process that has used the device, and microseconds of a run of a session, inputs and outputs on the device: alone, until
+ * Prints one line of JSON: milliseconds to read and fuse, to compile (from the disk cache where that has it) and, in a process
+ * that has used the device, all of that again, and microseconds of a run of a session, inputs and outputs on the device: alone, until
  * it has ended, and as one of twenty that follow each other in one graph of the caller's, as PyTorch's are timed; medians.
  */
 #include "../../runtime/compile/compile.h"
@@ -45,16 +45,14 @@ static void check(bb_context *ctx, bb_status status) {
   bb_fail(ctx, status, "%s", bb_arena_text(bb_scratch(ctx), why, strlen(why)));
 }
 
-static int64_t *extents(const job *j, bb_program *p) {
-  int64_t *symbol = BB_NEW(p->arena, int64_t, p->symbols + 1);
-  for (uint32_t s = 0; s < p->symbols; s++) {
-    size_t length = strlen(p->symbol[s]);
-    symbol[s] = 1;
-    for (int i = 2; i < j->argc; i++)
-      if (strncmp(j->argv[i], p->symbol[s], length) == 0 && j->argv[i][length] == '=')
-        symbol[s] = strtoll(j->argv[i] + length + 1, NULL, 10);
-  }
-  return symbol;
+/* 0: nothing is told of it. */
+static int64_t told_extent(const job *j, const char *name) {
+  size_t length = strlen(name);
+  int64_t told = 0;
+  for (int i = 2; i < j->argc; i++)
+    if (strncmp(j->argv[i], name, length) == 0 && j->argv[i][length] == '=')
+      told = strtoll(j->argv[i] + length + 1, NULL, 10);
+  return told;
 }
 
 static uint32_t way(const job *j) {
@@ -71,21 +69,15 @@ static bool has(const job *j, const char *option) {
 
 /* --machine: kernels are chosen by price, for the extents that are told. */
 static void fuse(const job *j, bb_program *p) {
-  const char *machine = NULL;
-  for (int i = 2; i + 1 < j->argc; i++)
-    if (strcmp(j->argv[i], "--machine") == 0) machine = j->argv[i + 1];
-  bb_drive_options options = {0};
-  bb_selection_options select = {0};
-  if (machine) {
-    double *symbol = BB_NEW(p->arena, double, p->symbols + 1);
-    const int64_t *extent = extents(j, p);
-    for (uint32_t s = 0; s < p->symbols; s++) symbol[s] = (double)extent[s];
-    select.machine = strcmp(machine, "cuda") == 0 ? bb_gpu_describe(&bb_gpu_cuda, p->arena, 0)
-                                                  : bb_machine_find(p->arena, machine);
-    select.symbol = symbol;
-    options.select = &select;
+  bb_setting *dim = BB_NEW(p->arena, bb_setting, p->symbols + 1);
+  bb_advance_options options = {.version = BB_VERSION, .dim = dim};
+  for (uint32_t s = 0; s < p->symbols; s++) {
+    int64_t told = told_extent(j, p->symbol[s]);
+    if (told > 0) dim[options.dims++] = (bb_setting){p->symbol[s], told};
   }
-  bb_drive(p, BB_STAGE_FUSED, &options);
+  for (int i = 2; i + 1 < j->argc; i++)
+    if (strcmp(j->argv[i], "--machine") == 0) options.machine = j->argv[i + 1];
+  check(p->ctx, bb_program_advance(p, BB_STAGE_FUSED, &options));
 }
 
 /* Reals of both signs; integers that every table has. */
@@ -170,26 +162,37 @@ static double run_row(bb_context *ctx, const bb_model *m, bb_session *session) {
   return took[count / 2];
 }
 
-static void body(bb_context *ctx, void *argument) {
-  job *j = argument;
-  double begin = now();
+/* Deferred. */
+static bb_program *fused_program(bb_context *ctx, const job *j) {
   bb_program *p = bb_drive_read(ctx, j->argv[1], NULL, 0);
   bb_program_defer(p);
   fuse(j, p);
+  return p;
+}
+
+static void body(bb_context *ctx, void *argument) {
+  job *j = argument;
+  double begin = now();
+  bb_program *p = fused_program(ctx, j);
   double fused = now();
   bb_compile_options options = {.version = BB_VERSION, .device = "cuda"};
   bb_compile_way only = {.way = way(j), .plain = has(j, "--plain"), .warps = has(j, "--warps")};
   bb_model *m = bb_compile(p, &options, &only);
   bb_defer(ctx, release, m);
   double made = now();
-  bb_model_release(bb_compile(p, &options, &only));
+  bb_program *next = fused_program(ctx, j);
+  bb_model_release(bb_compile(next, &options, &only));
   double again = now();
-  const int64_t *symbol = extents(j, p);
+  bb_undefer(ctx, next);
+  bb_program_destroy(next);
   bb_setting *extent = BB_NEW(p->arena, bb_setting, p->symbols + 1);
   uint32_t told = 0;
   bb_extent_info e;
   for (uint32_t i = 0; bb_model_get_extent(m, i, &e); i++)
-    if (!e.follows) extent[told++] = (bb_setting){e.name, symbol[i]};
+    if (!e.follows) {
+      int64_t value = told_extent(j, e.name);
+      extent[told++] = (bb_setting){e.name, value > 0 ? value : 1};
+    }
   bb_session *session;
   check(ctx, bb_session_create(ctx, m, NULL, &session));
   bb_defer(ctx, destroy_session, session);

@@ -1,0 +1,38 @@
+/* program_key.c - what decides what a program becomes, as text. */
+#define _GNU_SOURCE
+#include "program_key.h"
+
+#include "../../graph/text.h"
+
+#include <dlfcn.h>
+#include <sys/stat.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+static const size_t analysed = 1 << 20; /* bytes of a constant: more are not looked at */
+
+void bb_key_put_build(bb_buffer *out, const char *what) {
+  Dl_info info;
+  struct stat file;
+  bb_put(out, "%s %u", what, bb_version());
+  if (dladdr((void *)bb_key_put_build, &info) && info.dli_fname && stat(info.dli_fname, &file) == 0)
+    bb_put(out, " %lld %lld.%09ld", (long long)file.st_size, (long long)file.st_mtim.tv_sec,
+           file.st_mtim.tv_nsec);
+  bb_put(out, "\n");
+}
+
+static void put_constants(bb_buffer *out, const bb_program *program) {
+  for (uint32_t t = 0; t < program->tensors; t++) {
+    const bb_tensor *tensor = &program->tensor[t];
+    if (tensor->role != BB_TENSOR_CONSTANT || !tensor->data || tensor->bytes > analysed) continue;
+    XXH128_hash_t hash = XXH3_128bits(tensor->data, tensor->bytes);
+    bb_put(out, "%u %llx%016llx\n", t, (unsigned long long)hash.high64,
+           (unsigned long long)hash.low64);
+  }
+}
+
+void bb_key_put_program(bb_buffer *out, const bb_program *program) {
+  put_constants(out, program);
+  bb_text_print(out, program, "data");
+}
