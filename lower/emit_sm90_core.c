@@ -229,13 +229,44 @@ static void put_old(bb_cuda *e) {
   bb_cuda_line(e, "%s = %s;", old_name(e), serial_name(e));
 }
 
-static void put_stretch(bb_cuda *e, uint32_t i, bb_cuda_place list, bool copier) {
+static const char *stretch_code(bb_cuda *e, uint32_t i, bb_cuda_place list, bool copier) {
+  bb_buffer *out = e->out, code = {.arena = e->arena};
+  e->out = &code;
+  bb_cuda_list_code(e, list, i, copier);
+  e->out = out;
+  return code.length ? code.data : "";
+}
+
+/* How many stretches from i on have the same code: their iterations are of one loop, as most of a compiler's time is by the
+ * body.  A copier's is short. */
+static uint32_t alike_from(bb_cuda *e, uint32_t i, bb_cuda_place list, bool copier) {
+  const bb_tile_stretch *s = e->serial->stretch;
+  uint32_t next = i + 1;
+  if (copier || !s[i].to || next == e->serial->stretches) return 1;
+  const char *code = stretch_code(e, i, list, copier);
+  while (next < e->serial->stretches && s[next].to &&
+         strcmp(code, stretch_code(e, next, list, copier)) == 0)
+    next++;
+  return next - i;
+}
+
+/* A bound of stretch i, or of the one of `alike` that is the loop's turn. */
+static const char *bound_of(bb_cuda *e, uint32_t i, uint32_t alike, const char *part, bool end) {
   const bb_tile_stretch *s = &e->serial->stretch[i];
-  const char *n = serial_name(e), *from = bb_cuda_index(e, s->from, NULL);
+  const char *own = bb_cuda_index(e, end ? s->to : s->from, NULL);
+  if (alike == 1) return own;
+  return bb_arena_printf(e->arena, "%s == %u ? %s : %s", part, i, own,
+                         bound_of(e, i + 1, alike - 1, part, end));
+}
+
+static void put_stretch(bb_cuda *e, uint32_t i, uint32_t alike, bb_cuda_place list, bool copier) {
+  const bb_tile_stretch *s = &e->serial->stretch[i];
+  const char *n = serial_name(e), *part = bb_arena_printf(e->arena, "%s_part", n);
+  const char *from = bound_of(e, i, alike, part, false);
   const char *step = bb_cuda_index(e, e->serial->step, NULL);
   /* one thread that waits for buffers: repeated, its code takes a tenth of a compiler's time and no less of its own */
   /* and products that run on, of so many iterations as are known: repeated, they get other registers, which have to be waited for */
-  bool known = s->to && s->to->op == BB_X_CONST && s->from->op == BB_X_CONST;
+  bool known = s->to && s->to->op == BB_X_CONST && s->from->op == BB_X_CONST && alike == 1;
   const char *rolled = copier || (e->lags && known) ? "TL_ROLLED " : "";
   if (!s->to) {
     put_first(e);
@@ -244,8 +275,11 @@ static void put_stretch(bb_cuda *e, uint32_t i, bb_cuda_place list, bool copier)
     /* bounds once, however dear: the loop's barriers keep a compiler from moving them out */
     const char *first = bb_arena_printf(e->arena, "%s_first%u", n, i);
     const char *end = bb_arena_printf(e->arena, "%s_end%u", n, i);
-    bb_cuda_line(e, "const int %s = %s;", end, bb_cuda_index(e, s->to, NULL));
-    if (s->from->op == BB_X_CONST)
+    if (alike > 1)
+      open(e, bb_arena_printf(e->arena, "TL_ROLLED for (int %s = %u; %s < %u; %s++) {", part, i,
+                              part, i + alike, part));
+    bb_cuda_line(e, "const int %s = %s;", end, bound_of(e, i, alike, part, true));
+    if (alike == 1 && s->from->op == BB_X_CONST)
       first = from;
     else
       bb_cuda_line(e, "const int %s = %s;", first, from);
@@ -271,6 +305,14 @@ static void put_stretch(bb_cuda *e, uint32_t i, bb_cuda_place list, bool copier)
   if (e->stages) put_old(e);
   close(e);
   if (s->to && e->marks) close(e);
+  if (alike > 1) close(e);
+}
+
+static void put_stretches(bb_cuda *e, uint32_t from, bb_cuda_place list, bool copier) {
+  for (uint32_t i = from, alike; i < e->serial->stretches; i += alike) {
+    alike = alike_from(e, i, list, copier);
+    put_stretch(e, i, alike, list, copier);
+  }
 }
 
 static void put_begin(bb_cuda *e, bool copier) {
@@ -282,7 +324,7 @@ static void put_begin(bb_cuda *e, bool copier) {
 /* The core, once, for loops with stages: begin, the others, end. */
 static void put_staged(bb_cuda *e, bool copier) {
   put_begin(e, copier);
-  for (uint32_t i = 1; i < e->serial->stretches; i++) put_stretch(e, i, BB_LIST_STEADY, copier);
+  put_stretches(e, 1, BB_LIST_STEADY, copier);
   bb_cuda_list_code(e, BB_LIST_END, 0, copier);
 }
 
@@ -293,7 +335,7 @@ static void put_plain(bb_cuda *e, bool copier) {
   if (e->added && !copier) bb_cuda_ask_added(e);
   if (e->lags && !copier)
     bb_cuda_line(e, "bool behind = false; // an iteration whose products run");
-  for (uint32_t i = 0; i < e->serial->stretches; i++) put_stretch(e, i, BB_LIST_PLAIN, copier);
+  put_stretches(e, 0, BB_LIST_PLAIN, copier);
   if (e->lags && !copier) bb_cuda_end_lag(e);
   if (e->sm80) bb_cuda80_copies(e, &e->after);
   bb_cuda_run_list(e, &e->after, copier);
@@ -312,7 +354,7 @@ static void put_rotated(bb_cuda *e, bool copier) {
   put_begin(e, copier);
   close(e);
   open(e, "while (more) {");
-  for (uint32_t i = 1; i < e->serial->stretches; i++) put_stretch(e, i, BB_LIST_STEADY, copier);
+  put_stretches(e, 1, BB_LIST_STEADY, copier);
   bb_cuda_line(e, "const Place old = place;");
   const char **plain = e->old_variable;
   e->old_variable = bb_cuda_names_in(e, "old", old_name(e));

@@ -25,6 +25,7 @@ typedef struct bb_gpu {
   bb_tile_program *p;
   bb_context *ctx;
   bool strict;    /* narrowings are kept where the program has them */
+  bool flat;      /* what bb_gpu_flat() does nothing for is refused */
   bool several;   /* what bb_gpu_rows() does nothing for is refused */
   uint32_t split; /* not 0: bb_gpu_split() into at most so many parts follows */
   bool warps; /* products are made by single warps, each of its rows, and waited for (sm_80); else
@@ -47,6 +48,10 @@ void bb_gpu_clean(bb_gpu *g);      /* copies, chains of maps, what nobody reads 
 
 /* gpu_axes.c: views of more axes than the copy engine takes, of fewer */
 void bb_gpu_axes(bb_gpu *g);
+
+/* gpu_flat.c: axes that lie one behind the other, blocks of rows of one of which are loaded and stored, as one.  False: there
+ * are none */
+bool bb_gpu_flat(bb_gpu *g);
 
 /* gpu_marks.c: iterations that masks from memory leave nothing to do */
 void bb_gpu_marks(bb_gpu *g);

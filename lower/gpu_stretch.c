@@ -210,21 +210,25 @@ static void confine(const splitter *s, bool *of, uint32_t stretches) {
     if (of[i]) s->loop->body.stmt[i]->stretches = stretches;
 }
 
-/* `when` some element of the last block is masked: the mask; as the comparison that would be false. */
-static void ask_when(splitter *s, const bool *of, const span *where, bb_affine first) {
+/* The mask that is statement i `when` some element of the block is masked: as the comparison that would be false. */
+static void ask_when(splitter *s, uint32_t i, const span *where) {
   bb_program *home = s->g->p->home;
   bb_tile_index n = bb_expr_arg(home, BB_I64, s->n);
-  for (uint32_t i = 0; i < s->loop->body.count; i++) {
-    if (!of[i] || !where[i].to.is || where[i].from.is) continue;
-    if (bb_affine_at_most(&s->scope, where[i].to.at, first)) continue; /* it is */
-    bb_tile_stmt *inner = s->loop->body.stmt[i], *when = bb_tile_stmt_new(s->g->p, BB_TILE_WHEN);
-    bb_affine last = bb_affine_add(where[i].to.at, 1, bb_affine_number(-1));
-    when->expr = bb_expr_make(home, BB_X_LT, bb_affine_index(s->g->p, last), n, NULL);
-    when->stretches = inner->stretches;
-    inner->stretches = 0;
-    bb_tile_push(s->g->p, &when->body, inner);
-    s->loop->body.stmt[i] = when;
-  }
+  bb_tile_stmt *inner = s->loop->body.stmt[i], *when = bb_tile_stmt_new(s->g->p, BB_TILE_WHEN);
+  bb_affine last = bb_affine_add(where->to.at, 1, bb_affine_number(-1));
+  when->expr = bb_expr_make(home, BB_X_LT, bb_affine_index(s->g->p, last), n, NULL);
+  when->stretches = inner->stretches;
+  inner->stretches = 0;
+  bb_tile_push(s->g->p, &when->body, inner);
+  s->loop->body.stmt[i] = when;
+}
+
+/* The same of masks that hold up to some iteration. */
+static void ask_of_last(splitter *s, const bool *of, const span *where, bb_affine first) {
+  for (uint32_t i = 0; i < s->loop->body.count; i++)
+    if (of[i] && where[i].to.is && !where[i].from.is &&
+        !bb_affine_at_most(&s->scope, where[i].to.at, first)) /* else it is */
+      ask_when(s, i, &where[i]);
 }
 
 /* last block; blocks up to where masks hold everywhere; those; blocks before them. */
@@ -267,7 +271,7 @@ static void split_loop(splitter *s, bool *masks, const span *where) {
   loop->stretches = k;
   confine(s, masks, masked);
   bb_affine first = bb_affine_floor_sum(&s->scope, before_last, s->step);
-  if (k == 2) ask_when(s, masks, where, first);
+  if (k == 2) ask_of_last(s, masks, where, first);
 }
 
 /* The first iteration of a stretch that has one for sure, else of the first one that has any; *at: the stretch. */
@@ -332,6 +336,13 @@ static void peel(const splitter *s, uint32_t clean) {
   }
 }
 
+/* A loop that takes marked iterations has a question in each already: what ends with the array is one more, not a stretch, of
+ * which each is the loop's body once more. */
+static void ask_of_edges(splitter *s, const bool *edge, const span *where) {
+  for (uint32_t i = 0; i < s->loop->body.count; i++)
+    if (edge[i]) ask_when(s, i, &where[i]);
+}
+
 /* A loop that folds and may run in any order, over blocks from 0 on. */
 static bool is_plain_loop(const bb_tile_loop *loop) {
   return !loop->parallel && loop->commutes && loop->stretches == 1 && loop->stretch[0].to &&
@@ -342,7 +353,7 @@ static bool is_plain_loop(const bb_tile_loop *loop) {
 static void stretch_loop(bb_gpu *g, bb_tile_loop *loop, const bb_tile_loop **scope) {
   splitter s = {.g = g, .scope = {g->p, scope}, .loop = loop, .n = loop->variable};
   bb_affine to = bb_affine_of(loop->stretch[0].to);
-  bool masks[64] = {false}, any = false, more = false;
+  bool masks[64] = {false}, edge[64] = {false}, any = false, more = false;
   span where[64];
   if (loop->body.count > 64 || !to.is) return;
   s.step = (int64_t)loop->step->number;
@@ -362,11 +373,14 @@ static void stretch_loop(bb_gpu *g, bb_tile_loop *loop, const bb_tile_loop **sco
     splitter alone = {.g = g, .scope = s.scope, .loop = loop, .n = s.n, .step = s.step};
     add_condition(&alone, m, e->a[0], holds_first(e));
     where[i] = alone.all;
+    edge[i] = where[i].to.is && !where[i].from.is && alone.some.to.is &&
+              ends_sooner(&s, to, alone.some.to.at);
     s = tried;
     masks[i] = any = true;
   }
-  uint32_t clean;
-  if (more && bb_tile_bound_loop(g->p, loop, scope, !g->strict, &clean)) {
+  uint32_t clean = 0;
+  if (more && loop->marked) ask_of_edges(&s, edge, where);
+  if (more && (bb_tile_bound_loop(g->p, loop, scope, !g->strict, &clean) || loop->marked)) {
     peel(&s, clean);
     return;
   }

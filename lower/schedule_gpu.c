@@ -5,6 +5,7 @@
  *
  *   dissolve, join           loops of one iteration, loops of nothing but a loop
  *   axes                     views of fewer axes
+ *   flat                     axes one behind the other, as one that blocks of rows are cut from
  *   widen                    plain statements in f32
  *   marks                    iterations that masks from memory leave nothing to do, by a nest before the others
  *   clean                    one statement for each value
@@ -35,6 +36,8 @@ static void rewrite(bb_tile_program *tile, const bb_gpu *budget, bool few, bool 
   bb_gpu_dissolve(&g);
   bb_gpu_join(&g);
   bb_gpu_axes(&g);
+  bool flat = !few && bb_gpu_flat(&g);
+  if (g.flat && !flat) bb_gpu_refuse(&g, "no axes that lie one behind the other");
   bb_tile_widen(tile, g.strict);
   if (!few) bb_gpu_marks(&g);
   bb_gpu_clean(&g);
@@ -214,14 +217,15 @@ static bool has_few_rows(const bb_program *program, const bb_graph *graph, const
   return graph->noutputs > 0;
 }
 
-/* few: columns are rows of a product made on its side. */
+/* whole: blocks have all rows whatever there are of the dim: few columns of a product made on its side, or an axis that others lie
+ * behind. */
 static void size_blocks(const bb_program *program, const uses *u, const sizes *s,
-                        const int64_t *given, bool few, int64_t grain, int64_t *block) {
+                        const int64_t *given, bool whole, int64_t grain, int64_t *block) {
   for (uint32_t d = 0; d < program->dims; d++) {
     int64_t extent = bb_extent_value(program->dim[d].extent);
     bool row = !u->folded[d] && !u->cols[d];
     block[d] = u->folded[d] ? s->folded : u->cols[d] ? s->cols : s->rows;
-    if (row && is_whole(program, d, s->rows) && !few) block[d] = padded(extent, ROW_GRAIN);
+    if (row && is_whole(program, d, s->rows) && !whole) block[d] = padded(extent, ROW_GRAIN);
     if (!row && is_whole(program, d, s->whole)) block[d] = padded(extent, grain);
     if (given && given[d] > 0) block[d] = given[d];
   }
@@ -264,6 +268,35 @@ static void try_blocks(bb_context *ctx, void *argument) {
   a->kernel = with_scratch(a->program->arena, kernel, views);
 }
 
+/* Would blocks of so many rows be partly empty, though what other axes have could fill them? */
+static bool are_short(const bb_program *program, const bb_graph *graph, int64_t rows) {
+  for (uint32_t i = 0; i < graph->noutputs; i++) {
+    const bb_type *type = bb_type_of(graph, bb_src(graph, graph->output[i], 0));
+    bb_dim row = type->item.row;
+    if (row == BB_NO_DIM || !is_whole(program, row, rows - 1)) return false;
+    bool others = false;
+    for (uint32_t k = 0; k < type->rank; k++)
+      others |= type->level[k].dim != row && type->level[k].dim != type->item.col;
+    if (!others) return false;
+  }
+  return graph->noutputs > 0;
+}
+
+/* In blocks of such sizes, that short axes fill together where they can. */
+static bb_status try_sizes(bb_context *ctx, attempt *a, const uses *u, const sizes *s,
+                           const int64_t *given, int64_t grain, int64_t *size) {
+  a->budget.flat = !given && are_short(a->program, a->graph, s->rows);
+  if (a->budget.flat) {
+    size_blocks(a->program, u, s, NULL, true, grain, size);
+    bb_status status = bb_protect(ctx, try_blocks, a);
+    a->budget.flat = false;
+    if (status != BB_ERROR_UNSUPPORTED) return status;
+    ctx->status = BB_OK;
+  }
+  size_blocks(a->program, u, s, given, false, grain, size);
+  return bb_protect(ctx, try_blocks, a);
+}
+
 /* For results of few rows: by a warp group where that is possible, else by warps. */
 static bb_status try_few(bb_context *ctx, attempt *a, const uses *u, const sizes *s,
                          int64_t *size) {
@@ -293,20 +326,20 @@ const bb_kernel *bb_schedule_gpu(bb_program *program, const bb_graph *graph, con
   find_folded(graph, &u);
   const sizes *tried = is_wide(program, graph, &u) ? wide : narrow;
   if (has_few_rows(program, graph, block, FEW, false)) {
-    a.budget.several = true;
-    for (uint32_t i = 0; i < TRIED; i++) {
-      size_blocks(program, &u, &tried[i], NULL, false, GRAIN, size);
+    for (uint32_t i = 0; i < 2 * TRIED; i++) {
+      a.budget.flat = i < TRIED;
+      a.budget.several = !a.budget.flat;
+      size_blocks(program, &u, &tried[i % TRIED], NULL, a.budget.flat, GRAIN, size);
       if (bb_protect(ctx, try_blocks, &a) == BB_OK) return a.kernel;
       ctx->status = BB_OK;
     }
-    a.budget.several = false;
+    a.budget.flat = a.budget.several = false;
     if (try_few(ctx, &a, &u, &thin[0], size) == BB_OK) return a.kernel;
     ctx->status = BB_OK;
   }
   for (uint32_t given = block ? 1 : 0;; given--) {
     for (uint32_t i = 0; i < TRIED; i++) {
-      size_blocks(program, &u, &tried[i], given ? block : NULL, false, GRAIN, size);
-      status = bb_protect(ctx, try_blocks, &a);
+      status = try_sizes(ctx, &a, &u, &tried[i], given ? block : NULL, GRAIN, size);
       if (status == BB_OK) return a.kernel;
       if (!why || status != BB_ERROR_UNSUPPORTED)
         why =
@@ -359,8 +392,8 @@ const bb_kernel *bb_schedule_gpu_way(bb_program *program, const bb_graph *graph,
     if (status == BB_OK) return a.kernel;
     bb_fail_again(ctx, status);
   }
-  size_blocks(program, &u, s, NULL, false, GRAIN, size);
-  try_blocks(ctx, &a);
+  bb_status status = try_sizes(ctx, &a, &u, s, NULL, GRAIN, size);
+  if (status != BB_OK) bb_fail_again(ctx, status);
   return a.kernel;
 }
 
@@ -384,8 +417,7 @@ const bb_kernel *bb_schedule_warps(bb_program *program, const bb_graph *graph, c
   for (uint32_t i = way; i < BB_WARP_WAYS && (i == way || way == 0); i++) {
     const warp_sizes *s = cut ? &warp_wide[i] : &warp_narrow[i];
     a.budget = (bb_gpu){.warps = true, .rows = s->rows, .blocks = s->blocks, .shared = shared};
-    size_blocks(program, &u, &s->cut, block, false, ROW_GRAIN, size);
-    status = bb_protect(ctx, try_blocks, &a);
+    status = try_sizes(ctx, &a, &u, &s->cut, block, ROW_GRAIN, size);
     if (status == BB_OK) return a.kernel;
     if (!why || status != BB_ERROR_UNSUPPORTED)
       why = bb_arena_text(program->arena, bb_context_message(ctx), strlen(bb_context_message(ctx)));

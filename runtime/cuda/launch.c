@@ -86,7 +86,7 @@ const char *bb_cuda_refusal(const bb_gpu_machine *m, const bb_gpu_way *k, const 
     for (uint32_t a = 1; a < s.rank; a++)
       if (s.step[a] % STEP) why = "rows of an array are no multiple of 16 bytes apart";
     for (uint32_t a = 0; a < s.rank; a++)
-      if (s.size[a] > UINT32_MAX) why = "an array's axis is too long";
+      if (s.size[a] > INT32_MAX) why = "an array's axis is too long";
   }
   for (uint32_t i = 0; i < k->extents; i++)
     if (extent[i] > INT32_MAX) why = "an extent is too large";

@@ -36,7 +36,7 @@ static const double TURN = 30e-9;    /* a turn of a loop */
 static const double LAUNCH = 1.5e-6; /* a launch */
 static const double BEGIN = 1.9e-6;  /* a block, until its first tile is there */
 static const double AGAIN = 0.5e-6;  /* a block that persists, until its results left */
-static const double MERGE = 1e-6;    /* a cluster's merge */
+static const double MERGE = 1e-6;    /* a cluster's merge, if only of one part */
 
 /* Of the shorter of a processor's work and what memory brings: how much the longer does not hide. */
 static const double SHOWN = 0.08;
@@ -146,7 +146,7 @@ static weighed weigh(const bb_gpu_machine *m, const bb_gpu_way *k, const int64_t
   double busy = most(total[BB_GPU_OPERATIONS] / rate_of(w), loads) +
                 total[BB_GPU_ELEMENTS] / ELEMENTS + TURN * total[BB_GPU_TURNS];
   double mean = most(total[BB_GPU_TURNS] / blocks, 1), longest = total[BB_GPU_LONGEST] / mean;
-  double merge = cluster > 1 ? MERGE + total[BB_GPU_MERGED] / MERGED : 0;
+  double merge = total[BB_GPU_MERGED] > 0 ? MERGE + total[BB_GPU_MERGED] / MERGED : 0;
   double reading = most(bytes / ALL_BYTES, different / (different > CACHE ? DIFFERENT : CACHED));
   double filling = total[BB_GPU_BEYOND] / BEYOND / blocks * each;
   if (k->own.persistent && k->own.resident > 1) {

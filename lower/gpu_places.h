@@ -1,0 +1,40 @@
+/* gpu_places.h - inside lower/: are a tile program's blocks of rows places along an axis, of which each is computed by itself?
+ *
+ * Then a block may have other places than those that it had, and rows beyond the last place may hold anything: what is computed
+ * from them row by row is not stored.
+ */
+#ifndef BB_GPU_PLACES_H
+#define BB_GPU_PLACES_H
+
+#include "gpu.h"
+
+/* What the rows of a tile are. */
+typedef enum bb_rows_of {
+  BB_ROWS_NOTHING, /* it has none, or all alike */
+  BB_ROWS_PLACES,  /* places of the axis */
+  BB_ROWS_OTHER    /* not places, so not to be stored or reduced as if they were */
+} bb_rows_of;
+
+typedef struct bb_gpu_places bb_gpu_places;
+/* Whether a load or store that uses the loops takes a block of places as a pass wants it. */
+typedef bool bb_takes_places(bb_gpu_places *p, const bb_tile_stmt *s, uint32_t tile);
+
+struct bb_gpu_places {
+  bb_gpu *g;
+  bb_takes_places *takes;
+  uint32_t variable, inner; /* of the loops over places: one or two; else BB_NONE */
+  uint32_t rows;            /* of the tiles; 0: not known yet */
+  /* found: */
+  bool good, changed;
+  bb_rows_of *rows_in; /* by tile */
+};
+
+bb_gpu_places bb_gpu_places_start(bb_gpu *g, bb_takes_places *takes);
+
+/* Does an index or expression whose variables begin at `base` use the loops? */
+bool bb_gpu_uses_places(const bb_gpu_places *p, const bb_expr *e, uint32_t base);
+
+/* Whether that is so of all statements of the loops' body. */
+bool bb_gpu_are_places(bb_gpu_places *p, bb_tile_body *body);
+
+#endif
