@@ -70,30 +70,30 @@ static bool takes(bb_gpu_places *p, const bb_tile_stmt *s, uint32_t tile) {
          s->range[inner].size == p->rows && s->range[inner].size == p->g->p->tile[tile].rows;
 }
 
-/* Do all statements of the views that have such blocks take them so?  Their places are counted anew. */
+/* Do all statements of the views that have such blocks take them so, along the same axes?  Their places are counted anew. */
 static void agree(void *user, bb_tile_body *body, uint32_t at) {
   flattening *f = user;
   const bb_tile_stmt *s = body->stmt[at];
-  uint32_t outer, inner;
+  uint32_t outer, inner, v = s->view;
   if (s->kind != BB_TILE_LOAD && s->kind != BB_TILE_STORE) return;
-  if (find_axes(f, s, &outer, &inner))
-    f->taken[s->view] = true;
-  else
-    f->other[s->view] = true;
+  if (!find_axes(f, s, &outer, &inner)) {
+    f->other[v] = true;
+    return;
+  }
+  f->other[v] |= f->taken[v] && (f->outer_axis[v] != outer || f->inner_axis[v] != inner);
+  f->taken[v] = true;
+  f->outer_axis[v] = outer;
+  f->inner_axis[v] = inner;
 }
 
 static void take(void *user, bb_tile_body *body, uint32_t at) {
   flattening *f = user;
   bb_tile_stmt *s = body->stmt[at];
-  uint32_t outer, inner, loop = f->places.inner;
+  uint32_t loop = f->places.inner == BB_NONE ? f->places.variable : f->places.inner;
   if ((s->kind != BB_TILE_LOAD && s->kind != BB_TILE_STORE) || !f->taken[s->view]) return;
-  find_axes(f, s, &outer, &inner);
-  if (loop == BB_NONE) loop = f->places.variable;
-  s->range[inner].start = bb_expr_arg(f->places.g->p->home, BB_I64, loop);
-  for (uint32_t i = outer; i + 1 < f->places.g->p->view[s->view].rank; i++)
+  s->range[f->inner_axis[s->view]].start = bb_expr_arg(f->places.g->p->home, BB_I64, loop);
+  for (uint32_t i = f->outer_axis[s->view]; i + 1 < f->places.g->p->view[s->view].rank; i++)
     s->range[i] = s->range[i + 1];
-  f->outer_axis[s->view] = outer;
-  f->inner_axis[s->view] = inner;
 }
 
 static void flatten_view(const flattening *f, bb_tile_view *view, uint32_t outer, uint32_t inner) {
@@ -141,7 +141,8 @@ static bool is_flat(flattening *f, const nest *n, uint32_t outer, uint32_t inner
   p->rows = rows ? (uint32_t)rows->step->number : 0;
   f->outer = loop->stretch[0].to;
   f->inner = rows ? rows->stretch[0].to : NULL;
-  if (!bb_gpu_are_places(p, &n->loop[first]->body) || !f->inner) return false;
+  if (!bb_gpu_are_places(p, &n->loop[first]->body)) return false;
+  if (!f->inner) return false; /* nothing was taken, which would have told it */
   bb_tile_program *program = p->g->p;
   memset(f->taken, 0, program->views * sizeof *f->taken);
   memset(f->other, 0, program->views * sizeof *f->other);

@@ -40,8 +40,10 @@ static void look_at_store(bb_gpu_places *p, const bb_tile_stmt *s) {
   p->good &= p->rows_in[s->operand[0]] != BB_ROWS_OTHER && p->takes(p, s, s->operand[0]);
 }
 
+/* Rows that differ by where they stand in their block are no places, whatever else they are made of. */
 static void look_at_map(bb_gpu_places *p, const bb_tile_stmt *s) {
   bool asks = s->at[0] && bb_expr_uses_coord(s->expr);
+  if (asks) note(p, s->result, BB_ROWS_OTHER);
   for (uint32_t i = 0; i < s->operands; i++) {
     bb_rows_of is = p->rows_in[s->operand[i]];
     p->good &= is != BB_ROWS_PLACES || !asks;

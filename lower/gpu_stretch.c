@@ -371,8 +371,8 @@ static void stretch_loop(bb_gpu *g, bb_tile_loop *loop, const bb_tile_loop **sco
     /* a block with nothing in it is left out only if that changes nothing */
     if (!is_without_effect(g, &loop->body, i)) tried.some = s.some;
     splitter alone = {.g = g, .scope = s.scope, .loop = loop, .n = s.n, .step = s.step};
-    add_condition(&alone, m, e->a[0], holds_first(e));
-    where[i] = alone.all;
+    bool told = add_condition(&alone, m, e->a[0], holds_first(e));
+    where[i] = told ? alone.all : (span){0};
     edge[i] = where[i].to.is && !where[i].from.is && alone.some.to.is &&
               ends_sooner(&s, to, alone.some.to.at);
     s = tried;

@@ -9,7 +9,11 @@
 
 #include <string.h>
 
-enum { SYMBOL_GUESS = 1024, PROGRAMS = 4, FEW = 16 /* prices that are found as fast as read, where lowering is not asked */ };
+enum {
+  SYMBOL_GUESS = 1024,
+  PROGRAMS = 4,
+  FEW = 16 /* prices that are found as fast as read, where lowering is not asked */
+};
 
 /* --- asking --- */
 
@@ -93,7 +97,9 @@ void bb_api_drive_selection(bb_program *program, bb_selection_options *selection
   selection->known = bb_prices_recall(ctx, scratch, &key);
   drive->select = selection;
   bb_drive(program, BB_STAGE_FUSED, drive);
-  if (!selection->known && (selection->lowers || program->selection->prices.count >= FEW))
+  uint32_t known = selection->known ? selection->known->count : 0;
+  uint32_t least = selection->lowers ? 1 : FEW;
+  if (program->selection->prices.count > known && program->selection->prices.count >= least)
     bb_prices_keep(ctx, scratch, &key, &program->selection->prices);
   bb_scratch_end(scratch);
 }

@@ -15,7 +15,7 @@ typedef struct bb_gpu_model {
   const bb_gpu_code *code;
 } bb_gpu_model;
 
-/* All that a model depends on, in `arena`.  Requires: stage FUSED, before the draft of it is made; a target in the options.
+/* All that a model depends on, in `arena`, but for the compiler's version, as for images (gpu/compile.c).  Requires: stage FUSED, before the draft of it is made; a target in the options.
  * folder: as of bb_cache_get(). */
 bb_cache_key bb_gpu_model_key(const bb_program *program, const bb_draft_options *options,
                               const char *folder, bb_arena *arena);
