@@ -76,15 +76,15 @@ static uint32_t power_from(uint32_t size, uint32_t most) {
 static void choose_threads(bb_simt *s) {
   bool streams = !s->products && !s->shares && s->least_bytes < VECTOR;
   uint32_t neighbours = VECTOR / (s->least_bytes < 2 ? 2 : s->least_bytes);
-  uint32_t lines = s->most_cols / neighbours;
-  bool narrow = streams && s->waits && s->most_cols < WIDE && s->most_rows >= FEWER_ROWS &&
+  uint32_t lines = s->most_cols / neighbours, even = lines & -lines; /* a power of two */
+  bool narrow = streams && s->waits && s->most_cols < WIDE && s->most_rows * even >= LANES &&
                 lines > 1 && s->most_cols % (2 * neighbours) == 0 &&
                 (uint64_t)s->most_rows * s->most_cols <= 2 * MOST_HELD * THREADS;
   s->tv = narrow || (streams && s->most_cols >= WIDE) ? neighbours : 1;
   s->ty = power_from(s->most_rows, s->products ? ROWS : FEWER_ROWS);
   s->tx = power_from(s->most_cols, THREADS / s->ty);
   if (narrow) {
-    s->tx = lines & -lines;
+    s->tx = even;
     s->ty = power_from(s->most_rows, THREADS / s->tx);
   }
   while (s->ty * s->tx < LANES) s->tx *= 2;

@@ -173,6 +173,30 @@ static void load(bb_simt *s, const bb_tile_stmt *stmt) {
             bb_c_element(c, t->dtype), stmt->result, w.from, w.row, w.col, w.rows, w.cols, pad);
 }
 
+/* All are asked for before the first is taken. */
+static void load_several(bb_simt *s, uint32_t loads, bb_tile_stmt *const *stmt) {
+  bb_c *c = &s->c;
+  bb_c_line(c, "{");
+  c->indent++;
+  for (uint32_t i = 0; i < loads; i++) {
+    window w = window_of(s, stmt[i]);
+    bool padded = c->p->view[stmt[i]->view].padded;
+    const char *rows = w.there ? bb_arena_printf(arena(s), "%s ? %s : 0", w.there, w.rows) : w.rows;
+    bb_c_line(c, "const auto in%u = bb_within<%s>(%s, %s, %s, %s);", i, padded ? "true" : "false",
+              rows, w.cols, w.begin[0], w.begin[1]);
+    bb_c_line(c, "const auto part%u = bb_ask<%s>(%s, %s, %s, in%u);", i,
+              shape(s, tile_of(s, stmt[i]->result)), w.from, w.row, w.col, i);
+  }
+  for (uint32_t i = 0; i < loads; i++) {
+    const bb_tile *t = tile_of(s, stmt[i]->result);
+    const bb_expr *pad = bb_expr_const(c->p->home, t->dtype, stmt[i]->pad);
+    bb_c_line(c, "bb_take<%s, %s>(t%u, part%u, in%u, %s);", shape(s, t), bb_c_element(c, t->dtype),
+              stmt[i]->result, i, i, bb_c_expression(c, pad, NULL, NULL, NULL));
+  }
+  c->indent--;
+  bb_c_line(c, "}");
+}
+
 /* What other statements of the nest touch, other threads of the block may. */
 static void store(bb_simt *s, const bb_tile_stmt *stmt) {
   const bb_tile *t = tile_of(s, stmt->operand[0]);
@@ -375,10 +399,38 @@ static bool runs(const bb_tile_stmt *stmt, uint32_t stretch) {
   return !stmt->stretches || stretch == BB_NONE || stmt->stretches >> stretch & 1;
 }
 
+/* Does a thread hold neighbours, which come together? */
+static bool comes_in_lines(const bb_simt *s, const bb_tile_stmt *stmt) {
+  uint32_t cols = tile_of(s, stmt->result)->cols;
+  return s->tv > 1 && cols && cols % (2 * s->tx) == 0;
+}
+
+/* Loads of lines that follow each other from statement i on, as many as a thread has registers for on the way: more of them would
+ * leave a processor fewer threads. */
+static uint32_t loads_from(const bb_simt *s, const bb_tile_body *b, uint32_t i, uint32_t stretch) {
+  enum { ROOM = 160 }; /* bytes */
+  uint32_t loads = 0, bytes = 0;
+  for (; i + loads < b->count; loads++) {
+    const bb_tile_stmt *stmt = b->stmt[i + loads];
+    if (stmt->kind != BB_TILE_LOAD || !runs(stmt, stretch) ||
+        bb_tile_is_held(s->c.p, stmt->result) || !comes_in_lines(s, stmt))
+      break;
+    bytes += parts_of(s, stmt->result) * (uint32_t)bb_dtype_bytes(s->c.p->view[stmt->view].dtype);
+    if (bytes > ROOM) break;
+  }
+  return loads;
+}
+
 static void body(bb_simt *s, const bb_tile_body *b, uint32_t stretch) {
   for (uint32_t i = 0; i < b->count; i++) {
     const bb_tile_stmt *stmt = b->stmt[i], *next = i + 1 < b->count ? b->stmt[i + 1] : NULL;
     if (!runs(stmt, stretch)) continue;
+    uint32_t loads = loads_from(s, b, i, stretch);
+    if (loads > 1) {
+      load_several(s, loads, b->stmt + i);
+      i += loads - 1;
+      continue;
+    }
     if (!is_whole(s, stmt)) {
       statement(s, stmt, stretch);
       continue;

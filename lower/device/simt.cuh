@@ -224,6 +224,53 @@ BB_DEVICE void bb_load_padded(T (&to)[N], const S *from, int64_t row_step, int64
                                    bb_inside<true>{rows, cols, row_begin, col_begin}, pad);
 }
 
+/* --- several tiles: all are asked for before the first is taken --- */
+
+template <bool PADDED>
+BB_DEVICE bb_inside<PADDED> bb_within(int row_end, int col_end, int row_begin, int col_begin) {
+  return {row_end, col_end, row_begin, col_begin};
+}
+
+/* A thread's part of a tile as it lies in memory. */
+template <int TY, int TX, int TV, int R, int C, class S> struct bb_part {
+  using tile = bb_tile<TY, TX, TV, R, C>;
+  using line = bb_line<S, tile::v>;
+  line some[tile::rt * tile::ct / tile::v];
+};
+
+/* What is inside.  Nobody waits for it yet. */
+template <int TY, int TX, int TV, int R, int C, class S, bool PADDED>
+BB_DEVICE bb_part<TY, TX, TV, R, C, S> bb_ask(const S *from, int64_t row_step, int64_t col_step,
+                                              const bb_inside<PADDED> &inside) {
+  using part = bb_part<TY, TX, TV, R, C, S>;
+  using tile = typename part::tile;
+  part to;
+  if (tile::v > 1 && inside.is_even(tile::v) && part::line::fits(from, row_step, col_step)) {
+    BB_EACH(i, tile::rt) BB_EACH(j, tile::ct / tile::v) {
+      int r = tile::row(i), c = tile::col(j * tile::v);
+      if (inside(r, c)) to.some[i * (tile::ct / tile::v) + j].load(from + r * row_step + c);
+    }
+    return to;
+  }
+  BB_EACH(i, tile::rt) BB_EACH(j, tile::ct / tile::v) BB_EACH(k, tile::v) {
+    int r = tile::row(i), c = tile::col(j * tile::v + k);
+    if (inside(r, c))
+      to.some[i * (tile::ct / tile::v) + j].element[k] = from[r * row_step + c * col_step];
+  }
+  return to;
+}
+
+template <int TY, int TX, int TV, int R, int C, class T, int N, class S, bool PADDED>
+BB_DEVICE void bb_take(T (&to)[N], const bb_part<TY, TX, TV, R, C, S> &from,
+                       const bb_inside<PADDED> &inside, T pad) {
+  using tile = bb_tile<TY, TX, TV, R, C>;
+  BB_EACH(i, tile::rt) BB_EACH(j, tile::ct / tile::v) BB_EACH(k, tile::v) {
+    bool there = inside(tile::row(i), tile::col(j * tile::v + k));
+    to[i * tile::ct + j * tile::v + k] =
+        there ? bb_get<T>(&from.some[i * (tile::ct / tile::v) + j].element[k]) : pad;
+  }
+}
+
 template <int TY, int TX, int TV, int R, int C, class T, int N, class S>
 BB_DEVICE void bb_store(S *to, int64_t row_step, int64_t col_step, const T (&from)[N], int rows,
                         int cols) {
