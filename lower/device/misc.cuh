@@ -70,6 +70,18 @@ BB_DEVICE int64_t bb_misc_index(I held, int64_t extent, int64_t place, int64_t *
   return 0;
 }
 
+/* The last place of several axes that `rest` counts, and what it counts of those before. */
+BB_DEVICE int64_t bb_misc_last(int64_t *rest, int64_t extent) {
+  const int64_t all = *rest;
+  if (((uint64_t)all | (uint64_t)extent) >> 32) {
+    *rest = all / extent;
+    return all % extent;
+  }
+  const uint32_t before = (uint32_t)all / (uint32_t)extent; /* a third of a long division */
+  *rest = before;
+  return (uint32_t)all - before * (uint32_t)extent;
+}
+
 /* How many elements that lie side by side move at once: as many as 16 bytes hold, where runs of them begin and end at such. */
 template <class T> BB_DEVICE int64_t bb_misc_together(const void *data, const void *out, int64_t run) {
   const bool whole = ((uint64_t)data | (uint64_t)out | (uint64_t)run * sizeof(T)) % 16 == 0;
@@ -83,8 +95,8 @@ template <class T, class I> BB_DEVICE void bb_misc_gather_words(const bb_misc_ga
   T *out = (T *)call.out;
   if (call.extent == 0) return;
   BB_MISC_EACH(call) {
-    int64_t inner = at % call.inner, row = at / call.inner;
-    int64_t place = row % call.count, outer = row / call.count;
+    int64_t outer = at, inner = bb_misc_last(&outer, call.inner);
+    int64_t place = bb_misc_last(&outer, call.count);
     int64_t from = bb_misc_index(index[place], call.extent, place, call.fault);
     out[at] = data[(outer * call.extent + from) * call.inner + inner];
   }
@@ -105,8 +117,7 @@ template <class T, class I> BB_DEVICE void bb_misc_along(const bb_misc_along_cal
   BB_MISC_EACH(call) {
     int64_t rest = at, offset = 0, step = 1;
     for (int64_t axis = call.rank - 1; axis >= 0; axis--) {
-      int64_t here = rest % call.shape[axis];
-      rest /= call.shape[axis];
+      int64_t here = axis ? bb_misc_last(&rest, call.shape[axis]) : rest;
       if (axis == call.axis) here = bb_misc_index(index[at], call.data_shape[axis], at, call.fault);
       offset += here * step;
       step *= call.data_shape[axis];

@@ -39,6 +39,23 @@ static bool bind_gather(const bb_misc *misc, const bb_gpu_array *in, const bb_gp
   return total == product(out, 0, out->rank) && (data->extent[axis] > 0 || total == 0);
 }
 
+/* Axes of which the indices have all are one with those before. */
+static void bind_axes(const bb_gpu_array *data, const bb_gpu_array *index, uint32_t axis,
+                      bb_gpu_misc_call_of *call) {
+  uint32_t rank = 0;
+  for (uint32_t i = 0; i < data->rank; i++) {
+    int64_t places = index->extent[i], all = data->extent[i];
+    bool joins = i > 0 && i != axis && i - 1 != axis && places == all;
+    if (i == axis) call->as.along.axis = rank;
+    if (joins) {
+      call->as.along.shape[rank - 1] *= places, call->as.along.data_shape[rank - 1] *= all;
+    } else {
+      call->as.along.shape[rank] = places, call->as.along.data_shape[rank++] = all;
+    }
+  }
+  call->as.along.rank = rank;
+}
+
 static bool bind_along(const bb_misc *misc, const bb_gpu_array *in, const bb_gpu_array *out,
                        bb_gpu_pointer fault, bb_gpu_misc_call_of *call) {
   const bb_gpu_array *data = &in[0], *index = &in[1];
@@ -47,11 +64,9 @@ static bool bind_along(const bb_misc *misc, const bb_gpu_array *in, const bb_gpu
   call->bytes = sizeof call->as.along;
   call->as.along.data = data->data, call->as.along.index = index->data;
   call->as.along.out = out->data, call->as.along.fault = fault;
-  call->as.along.rank = data->rank, call->as.along.axis = axis;
-  for (uint32_t i = 0; i < data->rank; i++) {
-    call->as.along.shape[i] = index->extent[i], call->as.along.data_shape[i] = data->extent[i];
+  for (uint32_t i = 0; i < data->rank; i++)
     if (i != axis && index->extent[i] > data->extent[i]) return false;
-  }
+  bind_axes(data, index, axis, call);
   int64_t total = product(index, 0, index->rank);
   call->threads = call->as.along.total = total;
   return total == product(out, 0, out->rank) && (data->extent[axis] > 0 || total == 0);

@@ -1,5 +1,5 @@
-"""GatherND by its kernel on the processor (host.hpp): batches, points of one axis and of all, slices, indices counted from the end, and
-one that is out of range, which is an error.
+"""GatherND and GatherElements by their kernels on the processor (host.hpp): batches, points of one axis and of all, slices, along each axis,
+fewer indices than elements, indices counted from the end, and one that is out of range, which is an error.
 
     points.py PROGRAM FAKE-DRIVER FAKE-COMPILER HOST.HPP
 """
@@ -25,14 +25,21 @@ def gathered(data, index, batch):
     return np.stack(made).reshape(data.shape[:batch] + shape + data.shape[batch + depth:])
 
 
-def run(data, index, batch, says):
+def along(data, index, axis):
+    places = list(np.ogrid[tuple(slice(n) for n in index.shape)])
+    places[axis] = index
+    return data[tuple(places)]
+
+
+def run(data, index, batch, says, axis=None):
     info = lambda name, array, shape: helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(array.dtype), shape)
     node = helper.make_node("GatherND", ["d", "i"], ["o"], "points", batch_dims=batch)
+    if axis is not None: node = helper.make_node("GatherElements", ["d", "i"], ["o"], "points", axis=axis)
     graph = helper.make_graph([node], "g", [info("d", data, data.shape), info("i", index, index.shape)], [info("o", data, None)])
     with tempfile.TemporaryDirectory() as folder:
         path = lambda name: os.path.join(folder, name)
         onnx.save(helper.make_model(graph, ir_version=8, opset_imports=[helper.make_opsetid("", 17)]), path("m.onnx"))
-        expected = {} if says else {"o": gathered(data, index, batch)}
+        expected = {} if says else {"o": gathered(data, index, batch) if axis is None else along(data, index, axis)}
         np.savez(path("a.npz"), d=data, i=index, **expected)
         ran = subprocess.run([program, "run", path("m.onnx"), "--inputs", path("a.npz"), "--device", "cuda", *(["--expect", path("a.npz")] if expected else [])],
                              capture_output=True, text=True, env=environment, timeout=120)
@@ -46,6 +53,13 @@ for shape, points, batch, dtype in (((4, 5, 6), (3, 2), 0, np.float32), ((4, 5, 
     index = np.stack([generator.integers(-shape[batch + k], shape[batch + k], points[:-1]) for k in range(points[-1])], -1)
     good, said = run(data, index, batch, "")
     print("ok   " if good else "WRONG", shape, points, batch, dtype.__name__, "" if good else said.strip()[-300:])
+    bad += not good
+for shape, indices, axis in (((2, 3, 5, 7), (2, 3, 5, 9), -1), ((2, 3, 5, 7), (2, 3, 4, 7), 2), ((2, 3, 5, 7), (1, 2, 5, 7), 0), ((2, 3, 5, 7), (2, 8, 5, 6), 1),
+                             ((6, 4), (9, 4), 0), ((5,), (8,), 0), ((4, 3, 2, 2, 3), (3, 3, 2, 1, 3), 2)):
+    data = generator.standard_normal(shape).astype(np.float16)
+    index = generator.integers(-shape[axis], shape[axis], indices)
+    good, said = run(data, index, 0, "", axis)
+    print("ok   " if good else "WRONG", shape, indices, axis, "" if good else said.strip()[-300:])
     bad += not good
 good, said = run(np.zeros((4, 5), np.float32), np.array([[1, 2], [1, 5]]), 0, "points")
 print("ok   " if good else "WRONG", "out of range:", said.strip()[-200:])
