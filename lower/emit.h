@@ -4,7 +4,7 @@
 
 #include "tile.h"
 
-enum { BB_SM90_MAPS = 16, BB_SM90_RANK = 5, BB_SM90_AHEAD = 31 };
+enum { BB_SM90_MAPS = 16, BB_SM90_RANK = 5 };
 
 /* A tensor map of a launch: a box of a view, 64 columns wide, of 16-bit elements. */
 typedef struct bb_sm90_map {
@@ -24,7 +24,7 @@ typedef struct bb_sm90_map {
  * views listed; where `splits` says something, memory for `part` bytes of every block and a zeroed
  * counter for every group of `splits` of them; where `counter`, one more zeroed counter; the
  * extents as int; the number of tiles as int; and, a bit for each of the first 31 views, which may
- * be read before earlier launches have ended (0: none).  Where `ahead`, and all views that it reads may, bit BB_SM90_AHEAD may be
+ * be read before earlier launches have ended (0: none).  Where `ahead`, and all views that it reads may, bit BB_AHEAD may be
  * set as well: the launch runs beside earlier ones until it writes, and the next one beside it. */
 typedef struct bb_sm90_launch {
   const char *kernel;

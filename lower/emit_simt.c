@@ -199,11 +199,10 @@ static void forget_uses(bb_simt *s) {
 
 /* Views that a body loads, as bits.  False: there is one whose writing a launch before may not be seen by, or that has none. */
 static bool find_reads(const bb_simt *s, const bb_tile_body *body, uint32_t *reads) {
-  enum { MOST = 31 };
   for (uint32_t i = 0; i < body->count; i++) {
     const bb_tile_stmt *stmt = body->stmt[i];
     const bb_tile_view *view = stmt->kind == BB_TILE_LOAD ? &s->c.p->view[stmt->view] : NULL;
-    if (view && (view->written || view->scratch || stmt->view >= MOST)) return false;
+    if (view && (view->written || view->scratch || stmt->view >= BB_AHEAD)) return false;
     if (view) *reads |= 1u << stmt->view;
     if (stmt->loop && stmt->loop->marked) return false;
     if (!find_reads(s, &stmt->body, reads)) return false;

@@ -7,7 +7,7 @@
  */
 #include "emit_sm90.h"
 
-#define AHEAD "p.early >> 31" /* bit BB_SM90_AHEAD */
+#define AHEAD "p.early >> 31" /* bit BB_AHEAD */
 
 static bool reads_written(const bb_tile_program *p, const bb_tile_body *body) {
   for (uint32_t i = 0; i < body->count; i++) {
@@ -22,7 +22,7 @@ static bool reads_written(const bb_tile_program *p, const bb_tile_body *body) {
 /* Parts that blocks leave in memory, and marks of nests before it, are what an earlier launch may have there, too. */
 bool bb_cuda_may_run_ahead(const bb_cuda *e, const bb_tile_program *whole) {
   return !e->sm80 && !e->split && !e->marks && !bb_tile_nests_before(whole) &&
-         whole->views <= BB_SM90_AHEAD && !reads_written(e->p, &e->p->body);
+         whole->views <= BB_AHEAD && !reads_written(e->p, &e->p->body);
 }
 
 void bb_cuda_put_ahead(bb_cuda *e) {
@@ -41,7 +41,7 @@ void bb_cuda_put_write(bb_cuda *e) {
 static bool may_be_early(const bb_cuda *e, const bb_tile_stmt *s) {
   const bb_cuda_tile *t = s->kind == BB_TILE_LOAD ? &e->tile[s->result] : NULL;
   return t && t->ring && bb_cuda_copies(e, s->result) && !t->stands && t->parts == 1 &&
-         s->view < BB_SM90_AHEAD && !s->stretches;
+         s->view < BB_AHEAD && !s->stretches;
 }
 
 static void put_loads(bb_cuda *e, const bb_tile_stmt *load) {

@@ -21,6 +21,9 @@
 #include "../graph/program.h"
 
 enum { BB_TILE_RANK = 32, BB_TILE_SIZE = 1 << 18, BB_TILE_OPERANDS = 16, BB_TILE_PANEL = 64 };
+/* Launches are told of so many views, a bit each, whether launches before may still write there; the bit behind those: whether
+ * it runs ahead of them. */
+enum { BB_AHEAD = 31 };
 
 /* In the expression of a MAP or ANY, ARG BB_TILE_VARIABLE + k is variable k. */
 enum { BB_TILE_VARIABLE = BB_TILE_OPERANDS };

@@ -3,8 +3,11 @@
 
 #include "../../lower/emit.h"
 #include "../compile/plan_make.h"
+#include "launch.h"
 
 #include <string.h>
+
+_Static_assert((int)BB_AHEAD == (int)BB_GPU_AHEAD, "kernels are told what they ask for");
 
 /* --- expressions of the emitter's, as terms --- */
 

@@ -226,27 +226,24 @@ NEPTUNE = (("global_prefill", "causal", "alibi", "gqa", "softcap", "window"), ("
 def copies(one): return max(8, min(60, -(-160_000_000 // one)))
 
 
-CHAINED = False
-
-
-def chained(bound, sets):
+def calls_on(bound, sets, chained):
     """Ours, one call for each set: of its own queries, or of the result of the call before."""
     results = [torch.zeros_like(x[0]) for x in sets]
-    return [bound(results[i - 1] if CHAINED else x[0], *x[1:], results[i]) for i, x in enumerate(sets)]
+    return [bound(results[i - 1] if chained else x[0], *x[1:], results[i]) for i, x in enumerate(sets)]
 
 
-def calls_of(op, kernel, n, flexed):
+def calls_of(op, kernel, n, flexed, chained):
     """Ours and each peer's, one call for each set of inputs."""
     if op in DECODE:
         groups = DECODE[op][1]
         sets = [decode_inputs(op, n, groups) for _ in range(copies(4 * groups * n * 128))]
-        calls = dict(ours=chained(lambda *x: bind_decode(kernel, *x), sets), **decode_peers(op, sets, None))
+        calls = dict(ours=calls_on(lambda *x: bind_decode(kernel, *x), sets, chained), **decode_peers(op, sets, None))
         if op.startswith("decode_alibi"): calls.update(biased(DECODE[op][0], n, sets))
         if flexed: calls["flex"] = decode_flex(op, sets)
         return calls
     heads, groups = HEADS[op]
     sets = [inputs(op, n, heads, groups) for _ in range(copies(4 * (heads + groups) * n * 128))]
-    calls = dict(ours=chained(lambda *x: bind(op, kernel, *x), sets))
+    calls = dict(ours=calls_on(lambda *x: bind(op, kernel, *x), sets, chained))
     for name, peer in (("cudnn", cudnn), ("flash", flash)):
         if peer(op, *sets[0]): calls[name] = [peer(op, *x) for x in sets]
     if flexed:
@@ -258,14 +255,14 @@ def calls_of(op, kernel, n, flexed):
 def mean(ratios): return math.exp(sum(map(math.log, ratios)) / len(ratios)) if ratios else float("nan")
 
 
-def table(kernels, file, lens, flexed):
+def table(kernels, file, lens, flexed, chained):
     rows = []
     for ops in NEPTUNE:
         of_best, of_flex = [], []
         for op in ops:
             kernel = Compiled(f"{kernels}/{op}")
             for n in lens:
-                calls, us = calls_of(op, kernel, n, n in flexed), {}
+                calls, us = calls_of(op, kernel, n, n in flexed, chained), {}
                 for r in range(tb.ROUNDS):
                     for name in list(calls)[::1 if r % 2 else -1]:
                         try: us.setdefault(name, []).append(tb.timed(calls[name], 5 if n > 4096 else 11))
@@ -358,11 +355,9 @@ def norm_product(op, kernels):
 
 
 def main():
-    global CHAINED
     arguments, folder, file = sys.argv[1:], None, None
-    if "--chained" in arguments:
-        CHAINED = True
-        arguments.remove("--chained")
+    chained = "--chained" in arguments
+    if chained: arguments.remove("--chained")
     if "--table" in arguments:
         at = arguments.index("--table")
         file = arguments[at + 1]
@@ -382,7 +377,7 @@ def main():
     lens = [int(x) for x in os.environ.get("LENS", "512,2048,8192").split(",")]
     flexed = [int(x) for x in os.environ.get("FLEX", "2048,8192").split(",") if x]
     print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}, CUDA {torch.version.cuda}, cuDNN {torch.backends.cudnn.version()}", flush=True)
-    if file: return table(kernels, file, [int(x) for x in os.environ.get("LENS", "128,256,512,1024,2048,4096,8192,16384,32768").split(",")], flexed)
+    if file: return table(kernels, file, [int(x) for x in os.environ.get("LENS", "128,256,512,1024,2048,4096,8192,16384,32768").split(",")], flexed, chained)
     if beside_blas: return ceiling(kernels, [int(x) for x in os.environ.get("LENS", "2048,4096,8192,16384,32768").split(",")])
     good = True
     for op in names:
