@@ -13,10 +13,8 @@
 #include <string.h>
 
 typedef struct flattening {
-  bb_gpu_places
-      places; /* of the loop over the outer axis, and that over the inner one if there is one */
-  bb_tile_index outer; /* the extents of both; inner NULL: not known yet */
-  bb_tile_index inner;
+  bb_gpu_places places; /* the loop over the outer axis, and that over the inner one if there is */
+  bb_tile_index outer, inner; /* the extents of both; inner NULL: not known yet */
   /* by view: do statements take blocks of places of it, do others not; the axes */
   bool *taken, *other;
   uint32_t *outer_axis, *inner_axis;
@@ -143,6 +141,7 @@ static bool is_flat(flattening *f, const nest *n, uint32_t outer, uint32_t inner
   f->inner = rows ? rows->stretch[0].to : NULL;
   if (!bb_gpu_are_places(p, &n->loop[first]->body)) return false;
   if (!f->inner) return false; /* nothing was taken, which would have told it */
+  if (!rows && (f->inner->op != BB_X_CONST || f->inner->number > p->rows)) return false;
   bb_tile_program *program = p->g->p;
   memset(f->taken, 0, program->views * sizeof *f->taken);
   memset(f->other, 0, program->views * sizeof *f->other);
