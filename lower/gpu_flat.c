@@ -103,37 +103,12 @@ static void flatten_view(const flattening *f, bb_tile_view *view, uint32_t outer
   }
 }
 
-/* A loop from 0, whose step is so many; 0: any. */
-static bool counts_up(const bb_tile_loop *l, double step) {
-  return l->parallel && !l->merge && !l->down && l->stretches == 1 && l->stretch[0].to &&
-         bb_expr_is_number(l->stretch[0].from, 0) && l->step->op == BB_X_CONST &&
-         (step == 0 || l->step->number == step);
-}
-
-/* The loops of nothing but a loop, outermost first, and the bodies that they stand in. */
-typedef struct nest {
-  uint32_t count;
-  bb_tile_body *body[BB_GPU_MASK_LOOPS];
-  bb_tile_loop *loop[BB_GPU_MASK_LOOPS];
-} nest;
-
-static nest nest_of(bb_gpu *g) {
-  nest n = {0};
-  for (bb_tile_body *b = &g->p->body; b->count == 1 && b->stmt[0]->loop &&
-                                      b->stmt[0]->loop->parallel && n.count < BB_GPU_MASK_LOOPS;
-       b = &b->stmt[0]->loop->body) {
-    n.body[n.count] = b;
-    n.loop[n.count++] = b->stmt[0]->loop;
-  }
-  return n;
-}
-
 /* outer, inner: of the nest's loops; inner BB_NONE: a block has all places of the axis. */
-static bool is_flat(flattening *f, const nest *n, uint32_t outer, uint32_t inner) {
+static bool is_flat(flattening *f, const bb_gpu_nest *n, uint32_t outer, uint32_t inner) {
   bb_gpu_places *p = &f->places;
   const bb_tile_loop *loop = n->loop[outer], *rows = inner == BB_NONE ? NULL : n->loop[inner];
   uint32_t first = inner < outer ? inner : outer;
-  if (!counts_up(loop, 1) || (rows && !counts_up(rows, 0))) return false;
+  if (!bb_gpu_counts_up(loop, 1) || (rows && !bb_gpu_counts_up(rows, 0))) return false;
   p->variable = loop->variable;
   p->inner = rows ? rows->variable : BB_NONE;
   p->rows = rows ? (uint32_t)rows->step->number : 0;
@@ -151,7 +126,7 @@ static bool is_flat(flattening *f, const nest *n, uint32_t outer, uint32_t inner
   return true;
 }
 
-static void flatten(flattening *f, const nest *n, uint32_t outer, uint32_t inner) {
+static void flatten(flattening *f, const bb_gpu_nest *n, uint32_t outer, uint32_t inner) {
   bb_gpu_places *p = &f->places;
   bb_tile_loop *loop = n->loop[inner == BB_NONE ? outer : inner];
   bb_tile_walk(&p->g->p->body, take, f);
@@ -163,7 +138,7 @@ static void flatten(flattening *f, const nest *n, uint32_t outer, uint32_t inner
 }
 
 static bool flatten_any(flattening *f) {
-  nest n = nest_of(f->places.g);
+  bb_gpu_nest n = bb_gpu_nest_of(f->places.g);
   for (uint32_t outer = n.count; outer-- > 0;)
     for (uint32_t inner = n.count + 1; inner-- > 0;) {
       uint32_t rows = inner == n.count ? BB_NONE : inner;

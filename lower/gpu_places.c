@@ -3,6 +3,23 @@
 
 #include <string.h>
 
+bool bb_gpu_counts_up(const bb_tile_loop *l, double step) {
+  return l->parallel && !l->merge && !l->down && l->stretches == 1 && l->stretch[0].to &&
+         bb_expr_is_number(l->stretch[0].from, 0) && l->step->op == BB_X_CONST &&
+         (step == 0 || l->step->number == step);
+}
+
+bb_gpu_nest bb_gpu_nest_of(const bb_gpu *g) {
+  bb_gpu_nest n = {0};
+  for (bb_tile_body *b = &g->p->body; b->count == 1 && b->stmt[0]->loop &&
+                                      b->stmt[0]->loop->parallel && n.count < BB_GPU_MASK_LOOPS;
+       b = &b->stmt[0]->loop->body) {
+    n.body[n.count] = b;
+    n.loop[n.count++] = b->stmt[0]->loop;
+  }
+  return n;
+}
+
 bb_gpu_places bb_gpu_places_start(bb_gpu *g, bb_takes_places *takes) {
   return (bb_gpu_places){.g = g,
                          .takes = takes,

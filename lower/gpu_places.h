@@ -29,6 +29,17 @@ struct bb_gpu_places {
   bb_rows_of *rows_in; /* by tile */
 };
 
+/* A parallel loop from 0 upwards, by steps of so many; 0: of any number. */
+bool bb_gpu_counts_up(const bb_tile_loop *loop, double step);
+
+/* The parallel loops of nothing but a loop, outermost first, and the bodies that they stand in. */
+typedef struct bb_gpu_nest {
+  uint32_t count;
+  bb_tile_body *body[BB_GPU_MASK_LOOPS];
+  bb_tile_loop *loop[BB_GPU_MASK_LOOPS];
+} bb_gpu_nest;
+bb_gpu_nest bb_gpu_nest_of(const bb_gpu *g);
+
 bb_gpu_places bb_gpu_places_start(bb_gpu *g, bb_takes_places *takes);
 
 /* Does an index or expression whose variables begin at `base` use the loops? */

@@ -72,10 +72,8 @@ static bool may_share(taking *t) {
   const bb_tile_loop *l = t->loop;
   t->width = 0;
   t->places.variable = l->variable;
-  return l->parallel && !l->merge && !l->down && l->stretches == 1 && l->stretch[0].to &&
-         bb_expr_is_number(l->stretch[0].from, 0) && bb_expr_is_number(l->step, 1) &&
-         bb_gpu_are_places(&t->places, (bb_tile_body *)&l->body) && t->width > 0 &&
-         t->width * 2 <= t->places.rows;
+  return bb_gpu_counts_up(l, 1) && bb_gpu_are_places(&t->places, (bb_tile_body *)&l->body) &&
+         t->width > 0 && t->width * 2 <= t->places.rows;
 }
 
 static void take(void *user, bb_tile_body *body, uint32_t at) {
@@ -94,21 +92,17 @@ static void take(void *user, bb_tile_body *body, uint32_t at) {
 bool bb_gpu_rows(bb_gpu *g) {
   taking t = {.places = bb_gpu_places_start(g, takes)};
   t.places.rows = 64;
-  bb_tile_loop *around[BB_GPU_MASK_LOOPS];
-  uint32_t count = 0;
-  for (bb_tile_body *b = &g->p->body;
-       b->count == 1 && b->stmt[0]->loop && b->stmt[0]->loop->parallel && count < BB_GPU_MASK_LOOPS;
-       b = &b->stmt[0]->loop->body)
-    around[count++] = b->stmt[0]->loop;
-  while (count-- > 0) {
-    t.loop = around[count];
+  bb_gpu_nest nest = bb_gpu_nest_of(g);
+  while (nest.count-- > 0) {
+    bb_tile_loop *loop = nest.loop[nest.count];
+    t.loop = loop;
     if (!may_share(&t)) continue;
-    bb_tile_index to = around[count]->stretch[0].to;
+    bb_tile_index to = loop->stretch[0].to;
     int64_t together = t.places.rows / t.width;
     if (to->op == BB_X_CONST && together > (int64_t)to->number) together = (int64_t)to->number;
     if (together < 2) return false;
-    around[count]->step = bb_expr_const(g->p->home, BB_I64, (double)together);
-    bb_tile_walk(&around[count]->body, take, &t);
+    loop->step = bb_expr_const(g->p->home, BB_I64, (double)together);
+    bb_tile_walk(&loop->body, take, &t);
     return true;
   }
   return false;

@@ -69,7 +69,7 @@ static void put(row *r, double number) {
   r->number[r->count++] = number;
 }
 
-static bb_prices written(const bb_regions *regions, uint32_t symbols, bb_arena *arena) {
+bb_prices bb_regions_written(const bb_regions *regions, uint32_t symbols, bb_arena *arena) {
   row r = {.arena = arena};
   put(&r, regions->count);
   for (uint32_t i = 0; i < regions->count; i++)
@@ -145,7 +145,7 @@ static const bb_regions *find_regions(bb_program *program, const bb_region_optio
   bb_regions *regions = kept ? read_back(kept, program->symbols, arena) : NULL;
   if (!regions) {
     regions = bb_select_regions(program, options, arena);
-    bb_prices prices = written(regions, program->symbols, scratch);
+    bb_prices prices = bb_regions_written(regions, program->symbols, scratch);
     bb_prices_keep(ctx, scratch, &key, &prices);
   }
   bb_scratch_end(scratch);

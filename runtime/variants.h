@@ -24,6 +24,9 @@ struct bb_variants {
 bb_choice bb_choice_of(const bb_program *program);
 void bb_choice_install(bb_program *program, const bb_choice *choice);
 
+/* Which program runs where, as numbers in a row: as it is kept on disk.  In `arena`. */
+bb_prices bb_regions_written(const bb_regions *regions, uint32_t symbols, bb_arena *arena);
+
 /* Takes a program from stage BLOCK or PARTITION to FUSED, as bb_drive() does, once for each region of the extents
  * that options->dim does not name; options->programs of them at most. */
 void bb_api_drive_variants(bb_program *program, const bb_advance_options *options,

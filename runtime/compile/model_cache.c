@@ -35,18 +35,8 @@ static void put_choice(bb_buffer *out, const bb_program *program, const bb_choic
   bb_key_put_program(out, &shown);
 }
 
-static void put_extents(bb_buffer *out, uint32_t count, const double *extent) {
-  for (uint32_t i = 0; i < count; i++) bb_put(out, "%a ", extent[i]);
-  bb_put(out, "\n");
-}
-
-static void put_regions(bb_buffer *out, const bb_regions *r, uint32_t symbols) {
-  for (uint32_t i = 0; i < r->count; i++) put_extents(out, symbols, r->symbol[i]);
-  for (uint32_t a = 0; a < r->axes; a++) {
-    bb_put(out, "%u: ", r->axis[a].symbol);
-    put_extents(out, r->axis[a].stretches - 1, r->axis[a].limit);
-  }
-  for (uint32_t i = 0; i < r->cells; i++) bb_put(out, "%u ", r->cell[i]);
+static void put_numbers(bb_buffer *out, uint32_t count, const double *number) {
+  for (uint32_t i = 0; i < count; i++) bb_put(out, "%a ", number[i]);
   bb_put(out, "\n");
 }
 
@@ -58,10 +48,12 @@ bb_cache_key bb_gpu_model_key(const bb_program *program, const bb_draft_options 
   bb_buffer out = {.arena = arena};
   bb_key_put_build(&out, "model");
   put_options(&out, options, program);
-  if (variants)
-    put_regions(&out, variants->regions, program->symbols);
-  else if (report)
-    put_extents(&out, report->symbols, report->symbol);
+  if (variants) {
+    bb_prices regions = bb_regions_written(variants->regions, program->symbols, arena);
+    put_numbers(&out, regions.count, regions.seconds);
+  } else if (report) {
+    put_numbers(&out, report->symbols, report->symbol);
+  }
   for (uint32_t v = 0; v < (variants ? variants->regions->count : 1); v++)
     put_choice(&out, program, variants ? &variants->choice[v] : &alone);
   return (bb_cache_key){out.data, out.length, .folder = folder};

@@ -2,7 +2,7 @@
  *
  * What takes the time of a selection is fusing and pricing every kernel that a cover could hold.  An equal program
  * (its text, and the data of constants that analyses look at) on an equal machine with equal options asks for
- * the same prices in the same order.  Prices decide nothing but what is fast.
+ * the same prices in the same order, and the same of lowering, whose answers stand behind them.  Prices decide nothing but what is fast.
  */
 #ifndef BB_PRICE_CACHE_H
 #define BB_PRICE_CACHE_H

@@ -5,6 +5,7 @@
 #include "../../graph/text.h"
 
 #include <dlfcn.h>
+#include <string.h>
 #include <sys/stat.h>
 
 #define XXH_INLINE_ALL
@@ -12,11 +13,17 @@
 
 static const size_t analysed = 1 << 20; /* bytes of a constant: more are not looked at */
 
-void bb_key_put_build(bb_buffer *out, const char *what) {
+/* The file that this code is in; a program's own name is as it was called, by a name alone where a path was searched for it. */
+static const char *file_of_build(void) {
   Dl_info info;
+  bool told = dladdr((void *)bb_key_put_build, &info) && info.dli_fname;
+  return told && strchr(info.dli_fname, '/') ? info.dli_fname : "/proc/self/exe";
+}
+
+void bb_key_put_build(bb_buffer *out, const char *what) {
   struct stat file;
   bb_put(out, "%s %u", what, bb_version());
-  if (dladdr((void *)bb_key_put_build, &info) && info.dli_fname && stat(info.dli_fname, &file) == 0)
+  if (stat(file_of_build(), &file) == 0)
     bb_put(out, " %lld %lld.%09ld", (long long)file.st_size, (long long)file.st_mtim.tv_sec,
            file.st_mtim.tv_nsec);
   bb_put(out, "\n");

@@ -71,6 +71,20 @@ class Folder(unittest.TestCase):
         self.compile("--device", "cuda", **cache)
         self.assertEqual(contents(), made)
 
+    def test_of_another_build(self):
+        """It keeps for itself alone, by whatever name it was called."""
+        tools = self.place / "bin"
+        tools.mkdir()
+        program = shutil.copy(PROGRAM, tools / "bb-other")
+        environment = {**ENVIRONMENT, "BLOCKBUSTER_CACHE": str(self.place / "cache"), "PATH": f"{tools}:{os.environ['PATH']}"}
+        kept = []
+        for when in 1, 1, 2:  # twice: a choice by known prices may be told in other words
+            os.utime(program, (when, when))
+            subprocess.run(["bb-other", "compile", MODEL, "--device", "cuda", "-o", str(self.folder)], check=True, capture_output=True, timeout=300,
+                           env=environment)
+            kept.append({f.name for f in (self.place / "cache").glob("*.bin")})
+        self.assertTrue(kept[1] < kept[2])
+
     def test_for_a_target_that_is_not_here(self):
         none = {"BLOCKBUSTER_CUDA": "/no/driver"}
         self.assertIn("for cuda, sm_80", self.compile("--device", "cuda", "--target", "sm_80", **none))
