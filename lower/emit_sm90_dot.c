@@ -5,11 +5,12 @@
 
 /* --- products of a warp group --- */
 
-/* Bytes from one step of 16 along the contracted axis to the next, as an expression of k. */
+/* Where step k of 16 along the contracted axis begins in a shared operand, as expressions of k: in units of 16 bytes, which an
+ * operand's number counts in, so that a step is one addition. */
 static const char *step_of(const bb_cuda *e, const bb_tile *t, bool along_cols) {
-  if (!along_cols) return "k * 2048";
-  return t->cols <= 64 ? "k * 32"
-                       : bb_arena_printf(e->arena, "(k / 4 * %u + k %% 4 * 32)", t->rows * 128);
+  if (!along_cols) return "k * 128";
+  return t->cols <= 64 ? "k * 2"
+                       : bb_arena_printf(e->arena, "(k / 4 * %u + k %% 4 * 2)", t->rows * 8);
 }
 
 /* A product's wrapper; `two`: of one that makes two. */
@@ -33,11 +34,11 @@ static void put_steps(bb_cuda *e, const bb_tile_stmt *s, const char *name, const
     bb_put(&left_text, "%s[4 * k], %s[4 * k + 1], %s[4 * k + 2], %s[4 * k + 3]", left->name,
            left->name, left->name, left->name);
   else
-    bb_put(&left_text, "tl::operand(%s + group * %u + %s, %u)", bb_cuda_buffer(e, s->operand[0]),
-           s->transposed[0] ? a->rows * 128 : 64 * 128, step_of(e, a, !s->transposed[0]),
-           s->transposed[0] ? a->rows * 128 : 16);
-  bb_cuda_line(e, "  %s(%s, %s, tl::operand(%s + %s, %u), %s);", name, into, left_text.data,
-               bb_cuda_buffer(e, s->operand[1]), step_of(e, b, s->transposed[1]), right,
+    bb_put(&left_text, "tl::operand(%s + group * %u, %u) + %s", bb_cuda_buffer(e, s->operand[0]),
+           s->transposed[0] ? a->rows * 128 : 64 * 128, s->transposed[0] ? a->rows * 128 : 16,
+           step_of(e, a, !s->transposed[0]));
+  bb_cuda_line(e, "  %s(%s, %s, tl::operand(%s, %u) + %s, %s);", name, into, left_text.data,
+               bb_cuda_buffer(e, s->operand[1]), right, step_of(e, b, s->transposed[1]),
                s->accumulate ? "1" : "k > 0");
   bb_cuda_line(e, "tl::mma_commit();");
 }

@@ -160,11 +160,13 @@ static uint32_t rank_of(const list *l, uint32_t i) {
   return waits && best == 10 ? 20 + waits : best;
 }
 
+/* Of those alike, what depends on a condition comes last: a compiler moves nothing across it, and what precedes runs into each
+ * other. */
 static uint32_t choose(const list *l) {
   uint32_t best = BB_NONE, best_rank = 0;
   for (uint32_t i = 0; i < l->count; i++) {
     if (l->done[i] || !is_ready(l, i)) continue;
-    uint32_t rank = rank_of(l, i);
+    uint32_t rank = 2 * rank_of(l, i) + (l->item[i].stmt->kind == BB_TILE_IF);
     if (best == BB_NONE || rank < best_rank) best = i, best_rank = rank;
   }
   return best;
