@@ -192,7 +192,9 @@ static void put_init(bb_cuda *e) {
       bb_cuda_line(e, "    tl::ring_init(sync.%s, %u%s);", t->name, e->warp_count,
                    t->mated ? " * mates" : "");
   }
-  if (has_queue(e)) bb_cuda_line(e, "    tl::mailbox_init(sync.mailbox, %u);", e->warp_count);
+  if (has_queue(e))
+    bb_cuda_line(e, "    tl::mailbox_init(sync.mailbox, %u%s);", e->warp_count,
+                 e->pair ? " * mates + mates - 1" : "");
   if (bb_cuda_pushes(e))
     bb_cuda_line(e, "    if (threadIdx.x == 0) tl::barrier_init(&sync.parts, 1);");
   if (e->added)
@@ -202,17 +204,19 @@ static void put_init(bb_cuda *e) {
   bb_cuda_line(e, "    tl::barrier_init_done();");
   bb_cuda_line(e, "  }");
   bb_cuda_line(e, "  __syncwarp();");
-  if (e->copier && !e->pair) {
+  if (e->copier) {
     uint32_t threads = 32 * (e->copiers + e->warp_count);
-    bb_cuda_line(e, "  tl::named_arrive(3, %u);", threads);
+    const char *alone = e->pair ? "mates == 1" : "", *also = e->pair ? " && " : "";
+    bb_cuda_line(e, "  %stl::named_arrive(3, %u);", e->pair ? "if (mates == 1) " : "", threads);
     if (e->copiers > 1)
-      bb_cuda_line(e, "} else if (tl::warp() < %u || tl::warp() >= 4) {", e->copiers);
+      bb_cuda_line(e, "} else if (%s%s(tl::warp() < %u || tl::warp() >= 4)) {", alone, also,
+                   e->copiers);
     else
-      bb_cuda_line(e, "} else if (tl::warp() >= 4) {");
+      bb_cuda_line(e, "} else if (%s%stl::warp() >= 4) {", alone, also);
     bb_cuda_line(e, "  tl::named_sync(3, %u);", threads);
   }
   bb_cuda_line(e, "}");
-  if (e->pair) bb_cuda_line(e, "tl::cluster_sync(); // the mate's barriers, too");
+  if (e->pair) bb_cuda_line(e, "if (mates > 1) tl::cluster_sync(); // the mate's barriers, too");
   if (bb_cuda_pushes(e) && e->beside_tiles)
     bb_cuda_line(e, "tl::cluster_arrive(); // others may send their parts");
 }

@@ -96,7 +96,9 @@ typedef struct bb_cuda {
   const bb_tile_loop *grid[8], *cluster, *warps, *serial;
   const bb_tile_loop *split; /* the innermost over the grid, if its iterations are merged */
   const bb_tile_loop *pair;  /* of the grid: neighbours along it are clusters of two */
-  const bb_tile_body *core;  /* the body within the spread loops: before, serial, after */
+  uint32_t
+      lead; /* iterations of the serial loop that the second of them has before those of both */
+  const bb_tile_body *core; /* the body within the spread loops: before, serial, after */
   /* of the core; behind the spread loops */
   bb_cuda_list before, after, after_warps, after_cluster, after_split;
   bb_cuda_tile *tile;
@@ -123,8 +125,9 @@ typedef struct bb_cuda {
   /* while code is written */
   const char **variable;     /* how each is called here */
   const char **old_variable; /* ... in statements of the iteration before */
-  const char *outer_step;    /* how the step of grid[0] is called, where it has a name */
-  uint32_t copied;           /* not 0: of a copier, for tile copied - 1 alone */
+  const char
+      *step_name[8]; /* by loop of the grid: how its step is called; NULL: as it is computed */
+  uint32_t copied;   /* not 0: of a copier, for tile copied - 1 alone */
   bool raw; /* 16 columns of each shared operand lie in raw_NAME, as a left operand's would */
   uint32_t single; /* not 0: statements are of element e of a block of so many column tiles */
 } bb_cuda;
@@ -237,11 +240,18 @@ void bb_cuda_run_list(bb_cuda *e, const bb_cuda_list *list, bool copier);
 
 /* emit_sm90_pairs.c */
 void bb_cuda_find_mates(bb_cuda *e);
+/* Is half of a mated tile half of its rows?  Else of its columns, lines of 64. */
+bool bb_cuda_halves_rows(const bb_cuda *e, uint32_t tile);
 /* The copy of a mated tile: of this block's half, or of both where it has no mate. */
 void bb_cuda_load_half(bb_cuda *e, const bb_tile_stmt *stmt, const char *buffer,
                        const char *barrier);
 /* A last argument of what releases a tile: ", mates" or nothing. */
 const char *bb_cuda_mates(const bb_cuda *e, uint32_t tile);
+/* Around the serial loop's begin, in the warps that compute: the first block of a pair passes over what comes for the second alone,
+ * of tiles of a stage. */
+void bb_cuda_pass_over(bb_cuda *e, uint32_t stage);
+/* The loop's bounds for a copier, which goes through the iterations of both: how variables are called in them. */
+const char **bb_cuda_names_of_both(bb_cuda *e);
 
 /* emit_sm90_copiers.c: how many threads copy. */
 void bb_cuda_find_copiers(bb_cuda *e);

@@ -9,7 +9,18 @@
 
 /* --- the grid's loops --- */
 
+/* How far the loop ends behind its begin, where it ends at so much more; NULL: it does not. */
+static bb_tile_index span_of(const bb_tile_loop *loop) {
+  bb_tile_index from = loop->stretch[0].from, to = loop->stretch[0].to;
+  if (to->op != BB_X_ADD || from->op == BB_X_CONST) return NULL;
+  return to->a[0] == from ? to->a[1] : to->a[1] == from ? to->a[0] : NULL;
+}
+
 const char *bb_cuda_trips(const bb_cuda *e, const bb_tile_loop *loop, const char *const *names) {
+  bb_tile_index span = span_of(loop);
+  if (span)
+    return bb_infix_trips(e->arena, "0", bb_cuda_index(e, span, names),
+                          bb_cuda_index(e, loop->step, names));
   return bb_infix_trips(e->arena, bb_cuda_index(e, loop->stretch[0].from, names),
                         bb_cuda_index(e, loop->stretch[0].to, names),
                         bb_cuda_index(e, loop->step, names));
@@ -56,14 +67,16 @@ const char *bb_cuda_reads(const bb_cuda *e, const bb_tile_stmt *load) {
   return reads;
 }
 
-/* Loops within may depend on the outermost only: their last round may be shorter. */
+/* How many iterations loops within have may depend on the outermost only: their last round may be shorter. */
 static void check_ragged(const bb_cuda *e) {
   for (uint32_t k = 1; k < e->grids; k++)
     for (uint32_t i = 1; i < k; i++) {
       const bb_tile_loop *loop = e->grid[k];
-      if (bb_expr_uses_arg(loop->stretch[0].from, e->grid[i]->variable) ||
-          bb_expr_uses_arg(loop->stretch[0].to, e->grid[i]->variable) ||
-          bb_expr_uses_arg(loop->step, e->grid[i]->variable))
+      bb_tile_index span = span_of(loop);
+      bool bounds = span ? bb_expr_uses_arg(span, e->grid[i]->variable)
+                         : bb_expr_uses_arg(loop->stretch[0].from, e->grid[i]->variable) ||
+                               bb_expr_uses_arg(loop->stretch[0].to, e->grid[i]->variable);
+      if (bounds || bb_expr_uses_arg(loop->step, e->grid[i]->variable))
         bb_cuda_refuse(e, NULL, "bounds of the grid that depend on an inner loop");
     }
 }
@@ -120,10 +133,11 @@ void bb_cuda_place_function(bb_cuda *e) {
   bb_put(e->out, "; };\n");
   bb_cuda_line(e, "static __device__ __forceinline__ Place place_of(const Params &p, int t) {");
   bb_cuda_line(e, "  Place place;");
-  if (e->grids && e->grid[0]->step->op != BB_X_CONST) {
-    const char *step = bb_arena_printf(e->arena, "step_%s", e->p->variable[e->grid[0]->variable]);
-    bb_cuda_line(e, "  const int %s = %s;", step, bb_cuda_index(e, e->grid[0]->step, names));
-    e->outer_step = step;
+  for (uint32_t k = 0; k < e->grids; k++) {
+    if (e->grid[k]->step->op == BB_X_CONST) continue;
+    const char *step = bb_arena_printf(e->arena, "step_%s", e->p->variable[e->grid[k]->variable]);
+    bb_cuda_line(e, "  const int %s = %s;", step, bb_cuda_index(e, e->grid[k]->step, names));
+    e->step_name[k] = step;
   }
   for (uint32_t k = 0; k < e->grids; k++) {
     const bb_tile_loop *loop = e->grid[k];
@@ -140,7 +154,7 @@ void bb_cuda_place_function(bb_cuda *e) {
     }
     names[loop->variable] = bb_arena_printf(e->arena, "place.%s", name);
   }
-  e->outer_step = NULL;
+  for (uint32_t k = 0; k < e->grids; k++) e->step_name[k] = NULL;
   bb_cuda_line(e, "  return place;");
   bb_cuda_line(e, "}");
 }
@@ -156,18 +170,20 @@ static void put_rings(bb_cuda *e) {
 /* next(place): the block's next iteration of the grid's loops, if there is one. */
 static void put_next(bb_cuda *e, bool copier) {
   const bb_tile_loop *grid = e->grids ? e->grid[0] : NULL;
-  if (grid && grid->queue && !copier) {
-    bb_cuda_line(e, "int round = 0;");
+  if (grid && grid->queue) {
+    const char *alone = e->pair ? "" : ");", *to = e->pair ? ", mates);" : "";
+    bb_cuda_line(e, "int round = 0%s;", copier ? ", t = blockIdx.x" : "");
     bb_cuda_line(e, "auto next = [&](Place &x) {");
-    bb_cuda_line(e, "  const int t = tl::mailbox_get(sync.mailbox, round++);");
+    if (copier && e->pair)
+      bb_cuda_line(e, "  if (mine) t = tl::mailbox_hear(sync.mailbox, round++);");
+    if (copier)
+      bb_cuda_line(e, "  %stl::mailbox_put(sync.mailbox, round++, t = t < p.tiles ? t : -1%s%s",
+                   e->pair ? "else " : "", alone, to);
+    else
+      bb_cuda_line(e, "  const int t = tl::mailbox_get(sync.mailbox, round++%s%s", alone,
+                   e->pair ? ", mates, mine);" : "");
     bb_cuda_line(e, "  if (t >= 0) x = place_of(p, t);");
     bb_cuda_line(e, "  return t >= 0;");
-  } else if (grid && grid->queue) {
-    bb_cuda_line(e, "int round = 0, t = blockIdx.x;");
-    bb_cuda_line(e, "auto next = [&](Place &x) {");
-    bb_cuda_line(e, "  tl::mailbox_put(sync.mailbox, round++, t < p.tiles ? t : -1);");
-    bb_cuda_line(e, "  if (t < p.tiles) x = place_of(p, t);");
-    bb_cuda_line(e, "  return t < p.tiles;");
   } else {
     bb_cuda_line(e, "int t = blockIdx.x%s;", e->cluster ? " / tl::cluster_size()" : "");
     bb_cuda_line(e, "auto next = [&](Place &x) {");
@@ -215,13 +231,18 @@ static const char *old_name(const bb_cuda *e) {
   return bb_arena_printf(e->arena, "%s_old", e->p->variable[e->serial->variable]);
 }
 
-static void put_first(bb_cuda *e) {
+static void put_first(bb_cuda *e, const char *const *bounds) {
   if (e->begins) {
     bb_cuda_marked_begin(e);
     bb_cuda_line(e, "%s = %s;", serial_name(e), bb_cuda_begin_name(e));
     return;
   }
-  bb_cuda_line(e, "%s = %s;", serial_name(e), bb_cuda_index(e, e->serial->stretch[0].from, NULL));
+  bb_cuda_line(e, "%s = %s;", serial_name(e), bb_cuda_index(e, e->serial->stretch[0].from, bounds));
+}
+
+/* How variables are called in the serial loop's bounds. */
+static const char *const *names_of_bounds(bb_cuda *e, bool copier) {
+  return copier && e->lead ? bb_cuda_names_of_both(e) : NULL;
 }
 
 /* An iteration has ended. */
@@ -251,25 +272,27 @@ static uint32_t alike_from(bb_cuda *e, uint32_t i, bb_cuda_place list, bool copi
 }
 
 /* A bound of stretch i, or of the one of `alike` that is the loop's turn. */
-static const char *bound_of(bb_cuda *e, uint32_t i, uint32_t alike, const char *part, bool end) {
+static const char *bound_of(bb_cuda *e, uint32_t i, uint32_t alike, const char *part, bool end,
+                            const char *const *names) {
   const bb_tile_stretch *s = &e->serial->stretch[i];
-  const char *own = bb_cuda_index(e, end ? s->to : s->from, NULL);
+  const char *own = bb_cuda_index(e, end ? s->to : s->from, names);
   if (alike == 1) return own;
   return bb_arena_printf(e->arena, "%s == %u ? %s : %s", part, i, own,
-                         bound_of(e, i + 1, alike - 1, part, end));
+                         bound_of(e, i + 1, alike - 1, part, end, names));
 }
 
 static void put_stretch(bb_cuda *e, uint32_t i, uint32_t alike, bb_cuda_place list, bool copier) {
   const bb_tile_stretch *s = &e->serial->stretch[i];
+  const char *const *bounds = names_of_bounds(e, copier);
   const char *n = serial_name(e), *part = bb_arena_printf(e->arena, "%s_part", n);
-  const char *from = bound_of(e, i, alike, part, false);
+  const char *from = bound_of(e, i, alike, part, false, bounds);
   const char *step = bb_cuda_index(e, e->serial->step, NULL);
   /* one thread that waits for buffers: repeated, its code takes a tenth of a compiler's time and no less of its own */
   /* and products that run on, of so many iterations as are known: repeated, they get other registers, which have to be waited for */
   bool known = s->to && s->to->op == BB_X_CONST && s->from->op == BB_X_CONST && alike == 1;
   const char *rolled = copier || (e->lags && known) ? "TL_ROLLED " : "";
   if (!s->to) {
-    put_first(e);
+    put_first(e, bounds);
     open(e, "{");
   } else {
     /* bounds once, however dear: the loop's barriers keep a compiler from moving them out */
@@ -278,7 +301,7 @@ static void put_stretch(bb_cuda *e, uint32_t i, uint32_t alike, bb_cuda_place li
     if (alike > 1)
       open(e, bb_arena_printf(e->arena, "TL_ROLLED for (int %s = %u; %s < %u; %s++) {", part, i,
                               part, i + alike, part));
-    bb_cuda_line(e, "const int %s = %s;", end, bound_of(e, i, alike, part, true));
+    bb_cuda_line(e, "const int %s = %s;", end, bound_of(e, i, alike, part, true, bounds));
     if (alike == 1 && s->from->op == BB_X_CONST)
       first = from;
     else
@@ -315,15 +338,18 @@ static void put_stretches(bb_cuda *e, uint32_t from, bb_cuda_place list, bool co
   }
 }
 
-static void put_begin(bb_cuda *e, bool copier) {
-  put_first(e);
-  bb_cuda_list_code(e, BB_LIST_BEGIN, 0, copier);
+/* The loop's first iteration, alone or beside the end of the one before. */
+static void put_begin(bb_cuda *e, bb_cuda_place list, bool copier) {
+  put_first(e, names_of_bounds(e, copier));
+  if (!copier) bb_cuda_pass_over(e, 0);
+  bb_cuda_list_code(e, list, 0, copier);
+  if (!copier) bb_cuda_pass_over(e, 1);
   put_old(e);
 }
 
 /* The core, once, for loops with stages: begin, the others, end. */
 static void put_staged(bb_cuda *e, bool copier) {
-  put_begin(e, copier);
+  put_begin(e, BB_LIST_BEGIN, copier);
   put_stretches(e, 1, BB_LIST_STEADY, copier);
   bb_cuda_list_code(e, BB_LIST_END, 0, copier);
 }
@@ -344,14 +370,18 @@ static void put_plain(bb_cuda *e, bool copier) {
 /* The next iteration of a queue: its counter may still be an earlier launch's. */
 static void put_take(bb_cuda *e) {
   bb_cuda_put_write(e);
-  bb_cuda_line(e, "t = gridDim.x + atomicInc(p.counter, p.tiles - 1);");
+  if (e->pair)
+    bb_cuda_line(e,
+                 "if (!mine) t = gridDim.x + mates * atomicInc(p.counter, p.tiles / mates - 1);");
+  else
+    bb_cuda_line(e, "t = gridDim.x + atomicInc(p.counter, p.tiles - 1);");
 }
 
 /* The end of an iteration of the grid's loops overlaps the begin of the next. */
 static void put_rotated(bb_cuda *e, bool copier) {
   bb_cuda_line(e, "bool more = next(place);");
   open(e, "if (more) {");
-  put_begin(e, copier);
+  put_begin(e, BB_LIST_BEGIN, copier);
   close(e);
   open(e, "while (more) {");
   put_stretches(e, 1, BB_LIST_STEADY, copier);
@@ -362,9 +392,7 @@ static void put_rotated(bb_cuda *e, bool copier) {
   if (copier && e->grid[0]->queue) put_take(e);
   bb_cuda_line(e, "more = next(place);");
   open(e, "if (more) {");
-  put_first(e);
-  bb_cuda_list_code(e, BB_LIST_JOIN, 0, copier);
-  put_old(e);
+  put_begin(e, BB_LIST_JOIN, copier);
   e->depth--;
   open(e, "} else {");
   bb_cuda_list_code(e, BB_LIST_END, 0, copier);
@@ -484,6 +512,9 @@ void bb_cuda_role(bb_cuda *e, bool copier) {
   if (e->added && !copier) bb_cuda_line(e, "tl::u32 added_phase = 0; // a bit for each piece");
   if (bb_cuda_is_odd(e) && !copier)
     bb_cuda_line(e, "int odd = 0; // the piece's memory that is next");
+  /* said to be uniform here: else places in rings are none, and products' operands are computed by every thread */
+  if (e->lead && !copier)
+    bb_cuda_line(e, "const int alone = tl::uniform((mates - 1 - mine) * %u);", e->lead);
   put_next(e, copier);
   if (copier && !e->sm80) bb_cuda_early(e);
   bb_cuda_line(e, "Place place;");

@@ -158,10 +158,11 @@ static bool is_cluster_size(const writer *w, const bb_expr *x) {
 
 static void put(writer *w, const bb_expr *x) {
   bool integer = !bb_dtype_is_float(x->dtype);
-  if (w->e->outer_step && x == w->e->grid[0]->step) {
-    bb_put(&w->out, "%s", w->e->outer_step);
-    return;
-  }
+  for (uint32_t k = 0; k < w->e->grids; k++)
+    if (w->e->step_name[k] && x == w->e->grid[k]->step) {
+      bb_put(&w->out, "%s", w->e->step_name[k]);
+      return;
+    }
   if (is_cluster_size(w, x)) {
     bb_put(&w->out, "tl::cluster_size()");
     return;

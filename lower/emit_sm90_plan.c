@@ -240,7 +240,7 @@ static const char *safe_name(bb_cuda *e, const char *name) {
       "half",        "turns",    "ahead",   "left",  "stretch", "blocks",     "inbox", "slot",
       "size",        "start",    "nth",     "from",  "to",      "first",      "last",  "parts",
       "whole",       "hands",    "vectors", "there", "my_hand", "my_vectors", "piece", "at",
-      "added_phase", "odd"};
+      "added_phase", "odd",      "alone"};
   for (uint32_t i = 0; i < sizeof taken / sizeof *taken; i++)
     if (strcmp(taken[i], name) == 0) return bb_arena_printf(e->arena, "%s_", name);
   return name;
@@ -298,7 +298,7 @@ static uint32_t add_map(bb_cuda *e, const bb_tile_stmt *s, uint32_t tile_at, boo
   const bb_tile_view *view = &e->p->view[s->view];
   const bb_tile *tile = &e->p->tile[tile_at];
   bb_cuda_map map = {.view = s->view, .rows = 16, .cols = 64, .put = put, .edge = edge, .fold = 1};
-  if (!put) map.rows = tile->rows / (e->tile[tile_at].mated ? 2 : e->tile[tile_at].parts);
+  if (!put) map.rows = tile->rows / (bb_cuda_halves_rows(e, tile_at) ? 2 : e->tile[tile_at].parts);
   if (view->rank < 2 || s->range[view->rank - 1].axis != BB_AXIS_COL)
     bb_cuda_refuse(e, s, "a tile whose columns are not the last axis of its view");
   if (s->pad != 0) bb_cuda_refuse(e, s, "a copied tile is padded with zeros");

@@ -62,8 +62,9 @@ static bb_tile_index bytes_read(const bb_gpu_placer *w, uint32_t variable) {
   return sum ? bb_expr_make(home, BB_X_MAX, sum, most, NULL) : most;
 }
 
-static bb_tile_stmt *loop_over(bb_gpu_placer *w, const char *name, bb_tile_index from,
-                               bb_tile_index to, bb_tile_index step) {
+bb_tile_stmt *bb_gpu_loop_over(bb_gpu_placer *w, bb_tile_index from, bb_tile_index to,
+                               bb_tile_index step) {
+  const char *name = bb_arena_printf(w->p->home->arena, "i%u", w->p->variables);
   bb_tile_stmt *s = bb_tile_stmt_new(w->p, BB_TILE_LOOP);
   *s->loop = (bb_tile_loop){.parallel = true, .spread = BB_SPREAD_GRID, .stretches = 1};
   s->loop->variable = bb_tile_add_variable(w->p, name, false);
@@ -87,8 +88,7 @@ static void cut_in_sections(bb_gpu_placer *w, uint32_t unequal) {
   bb_tile_index many = bb_expr_make(home, BB_X_DIV, bb_expr_const(home, BB_I64, L2_BYTES),
                                     bytes_read(w, outermost->variable), NULL);
   bb_tile_stmt *section =
-      loop_over(w, bb_arena_printf(home->arena, "i%u", w->p->variables), whole.from, whole.to,
-                bb_expr_make(home, BB_X_MAX, many, one, NULL));
+      bb_gpu_loop_over(w, whole.from, whole.to, bb_expr_make(home, BB_X_MAX, many, one, NULL));
   bb_tile_index from = bb_expr_arg(home, BB_I64, section->loop->variable);
   bb_tile_index end = bb_expr_make(home, BB_X_ADD, from, section->loop->step, NULL);
   outermost->stretch[0] =
@@ -122,8 +122,7 @@ static void group_rows(bb_gpu_placer *w) {
   bb_tile_index many =
       bb_expr_const(home, BB_I64, ROWS_TOGETHER * (double)rows->loop->step->number);
   bb_tile_stretch whole = rows->loop->stretch[0];
-  bb_tile_stmt *section = loop_over(w, bb_arena_printf(home->arena, "i%u", w->p->variables),
-                                    whole.from, whole.to, many);
+  bb_tile_stmt *section = bb_gpu_loop_over(w, whole.from, whole.to, many);
   bb_tile_index from = bb_expr_arg(home, BB_I64, section->loop->variable);
   bb_tile_index end = bb_expr_make(home, BB_X_ADD, from, many, NULL);
   rows->loop->stretch[0] =
@@ -136,21 +135,6 @@ static void group_rows(bb_gpu_placer *w) {
   w->core = &rows->loop->body;
   bb_tile_push(w->p, &section->loop->body, around->stmt[0]);
   around->stmt[0] = section;
-}
-
-/* Neighbours along the innermost loop, of blocks that go through the same iterations, read some of the same: as pairs they ask
- * for it once.  Of blocks with one group, which end soon, it takes longer than it spares: two processors have to be free. */
-static void pair_neighbours(bb_gpu_placer *w) {
-  bb_tile_body *around = &w->p->body;
-  while (&around->stmt[0]->loop->body != w->core) around = &around->stmt[0]->loop->body;
-  bb_tile_loop *innermost = around->stmt[0]->loop;
-  for (uint32_t i = 0; i < w->serial->body.count; i++) {
-    const bb_tile_stmt *s = w->serial->body.stmt[i];
-    bool same = s->kind == BB_TILE_LOAD;
-    for (uint32_t k = 0; same && k < w->p->view[s->view].rank; k++)
-      same = !bb_expr_uses_arg(s->range[k].start, innermost->variable);
-    innermost->pairs |= same;
-  }
 }
 
 void bb_gpu_schedule_grid(bb_gpu_placer *w) {
@@ -166,12 +150,13 @@ void bb_gpu_schedule_grid(bb_gpu_placer *w) {
   if (w->serial && !w->staged && unequal == BB_NONE && !w->g->split) group_rows(w);
   if (w->persists) {
     w->p->body.stmt[0]->loop->persistent = true;
-    if (w->groups > 1) pair_neighbours(w);
+    if (w->groups > 1) bb_gpu_pair_plain(w);
   }
   if (!w->staged) return;
   if (unequal != BB_NONE && unequal != w->p->body.stmt[0]->loop->variable)
     cut_in_sections(w, unequal);
   if (w->stands) return;
+  bb_gpu_pair_staged(w);
   bb_tile_loop *outermost = w->p->body.stmt[0]->loop;
   outermost->persistent = outermost->rotate = true;
   outermost->queue = unequal != BB_NONE || w->serial->marked;

@@ -1,5 +1,5 @@
 /* gpu_place.h - what the parts share that place a tile program on a GPU: gpu_place.c,
- * gpu_registers.c, gpu_grid.c.
+ * gpu_registers.c, gpu_grid.c, gpu_pairs.c.
  */
 #ifndef BB_LOWER_GPU_PLACE_H
 #define BB_LOWER_GPU_PLACE_H
@@ -35,5 +35,12 @@ bool bb_gpu_varies_with(const bb_gpu_placer *placer, uint32_t variable);
 /* The loops around the core go over the grid: their order, and what blocks take one after the
  * other. */
 void bb_gpu_schedule_grid(bb_gpu_placer *placer);
+/* A loop over the grid, of a new variable. */
+bb_tile_stmt *bb_gpu_loop_over(bb_gpu_placer *placer, bb_tile_index from, bb_tile_index to,
+                               bb_tile_index step);
+
+/* gpu_pairs.c: neighbours that load in pairs; where blocks are persistent, and where their loops have stages. */
+void bb_gpu_pair_plain(bb_gpu_placer *placer);
+void bb_gpu_pair_staged(bb_gpu_placer *placer);
 
 #endif

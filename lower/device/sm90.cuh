@@ -49,7 +49,7 @@ template <int Buffers> TL_DEV void ring_release_before(Barriers<Buffers> &b, con
   if (is) barrier_arrive_in_all(&b.empty[r.at == 0 ? Buffers - 1 : r.at - 1], mates);
 }
 
-// The next output tile, handed from the copier to everybody.
+// The next output tile, handed from the copier to everybody; -1: there is none.
 struct Mailbox { u64 full[2], empty[2]; int tile[2]; };
 TL_DEV void mailbox_init(Mailbox &m, int readers) {
   for (int i = 0; i < 2; i++) barrier_init(&m.full[i], 1), barrier_init(&m.empty[i], readers);
@@ -66,6 +66,31 @@ TL_DEV int mailbox_get(Mailbox &m, int round) {
   if (lane() == 0) barrier_arrive(&m.empty[round & 1]);
   return tile;
 }
+// Of mates: the first's copier takes for both, tiles that follow each other; all who read, the mate's copier too, say so at the first's.
+TL_DEV void mailbox_put(Mailbox &m, int round, int tile, int mates) {
+  mailbox_put(m, round, tile);
+  if (mates > 1) tell_mate(&m.tile[round & 1], tile < 0 ? -1 : tile + 1, &m.full[round & 1]);
+}
+TL_DEV int mailbox_read(Mailbox &m, int round, int mates) {
+  if (mates > 1) barrier_wait_cluster(&m.full[round & 1], round >> 1 & 1);
+  else barrier_wait(&m.full[round & 1], round >> 1 & 1);
+  return *(volatile int *)&m.tile[round & 1];
+}
+TL_DEV void mailbox_done(Mailbox &m, int round, int mine) {  // by one thread
+  if (mine == 0) barrier_arrive(&m.empty[round & 1]);
+  else barrier_arrive_at_mate(&m.empty[round & 1]);
+}
+TL_DEV int mailbox_get(Mailbox &m, int round, int mates, int mine) {
+  int tile = mailbox_read(m, round, mates);
+  __syncwarp();
+  if (lane() == 0) mailbox_done(m, round, mine);
+  return tile;
+}
+TL_DEV int mailbox_hear(Mailbox &m, int round) {  // by the mate's copier
+  int tile = mailbox_read(m, round, 2);
+  mailbox_done(m, round, 1);
+  return tile;
+}
 // Rows that a copy brings of a box of Rows, where `left` are there: fewer than all in eights.
 template <int Rows> TL_DEV int edge(int left) { return left >= Rows ? Rows : max((left + 7) / 8 * 8, 0); }
 // Of so many elements, dealt to blocks some at a time: how many one has.
@@ -77,6 +102,6 @@ TL_DEV int dealt(int elements, int each, int rank, int blocks) {
 
 // ---- products of warp groups
 // A shared operand, given by its first byte and the bytes from 64 to the next 64 elements along its
-// contiguous axis where that is not the contracted one; 8 rows are 1024 bytes.
+// contiguous axis where that is not the contracted one; 8 rows are 1024 bytes.  What lies 16 n bytes behind it: plus n.
 TL_DEV u64 operand(u32 a, int next64) { return (u64)((a & 0x3FFFF) >> 4) | (u64)(next64 >> 4) << 16 | 64ull << 32 | 1ull << 62; }
 }  // namespace tl

@@ -50,6 +50,12 @@ TL_DEV void barrier_arrive_at_mate(u64 *b) {
   asm volatile("{\n.reg .b32 a;\nmapa.shared::cluster.u32 a, %0, %1;\nmbarrier.arrive.shared::cluster.b64 _, [a];\n}"
                ::"r"(address(b)), "r"(cluster_rank() ^ 1) : "memory");
 }
+// A number to the same place in its memory, and an arrival that shows it to who waits there by barrier_wait_cluster().
+TL_DEV void tell_mate(int *at, int value, u64 *b) {
+  asm volatile("{\n.reg .b32 a, b;\nmapa.shared::cluster.u32 a, %0, %3;\nmapa.shared::cluster.u32 b, %2, %3;\n"
+               "st.shared::cluster.u32 [a], %1;\nmbarrier.arrive.release.cluster.shared::cluster.b64 _, [b];\n}"
+               ::"r"(address(at)), "r"(value), "r"(address(b)), "r"(cluster_rank() ^ 1) : "memory");
+}
 
 // What is added to an address in this block's shared memory to name the same place in another's of the cluster.
 TL_DEV u32 away(const void *here, int rank) {

@@ -26,7 +26,8 @@ template <int CT> TL_DEV constexpr int col_at(int e) { return 8 * (e / 4 % CT) +
 
 // ---- threads
 TL_DEV int lane() { return threadIdx.x & 31; }
-TL_DEV int warp() { return __shfl_sync(~0u, threadIdx.x >> 5, 0); }  // known to be uniform
+TL_DEV int uniform(int x) { return __shfl_sync(~0u, x, 0); }  // what all of a warp have alike, so that a compiler knows
+TL_DEV int warp() { return uniform(threadIdx.x >> 5); }
 
 // Copies from global to shared memory, several loads of a thread at once; count in floats, by fours.
 template <int Threads> TL_DEV void fetch(float *to, const float *from, int count, int thread) {

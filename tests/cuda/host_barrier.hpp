@@ -155,6 +155,11 @@ static void barrier_arrive(u64 *b) {
 static void barrier_arrive_at_mate(u64 *b) {
   arrive_at(barrier_of(b, tl_rank() ^ 1, "an arrival from another block"), 0);
 }
+static void tell_mate(int *at, int value, u64 *b) {
+  barrier *x = barrier_of(b, tl_rank() ^ 1, "a number for another block");
+  memcpy(tl_cluster.block[tl_rank() ^ 1].memory + address(at), &value, sizeof value);
+  arrive_at(x, 0);
+}
 /* Until the phase of this parity is complete. */
 static void barrier_wait(u64 *b, u32 parity) {
   barrier *x = barrier_of(b, tl_rank(), "a wait");

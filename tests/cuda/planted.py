@@ -1,10 +1,10 @@
 """Faults planted into kernels for sm_90a are found out when those run on the processor (host_*.hpp), each for its reason.
 
-    planted.py DEVICE_TEST FAKE-DRIVER FAKE-COMPILER HOST.HPP OPERATORS
+    planted.py DEVICE_TEST TILE_DEVICE_TEST FAKE-DRIVER FAKE-COMPILER HOST.HPP OPERATORS TILE-PROGRAMS
 """
 import concurrent.futures, os, re, shutil, subprocess, sys
 
-test, driver, compiler, host, operators = sys.argv[1:]
+test, tile_test, driver, compiler, host, operators, programs = sys.argv[1:]
 if not shutil.which("c++"): sys.exit(77)
 environment = {**os.environ, "BLOCKBUSTER_CUDA": driver, "BLOCKBUSTER_NVRTC": compiler, "BLOCKBUSTER_CACHE": "", "FAKE_CUDA": "host",
                "FAKE_HOST": host, "FAKE_SM": "90", "FAKE_PROCESSORS": "2"}
@@ -20,6 +20,8 @@ LONGER = ("7", "decode", "G=2", "N=1500")
 FEW = ("8", "heads_product", "M=16", "N=136", "H=12")
 # One row and 8 columns beyond whole tiles.
 EDGE = ("4", "product", "M=65", "N=136", "K=400")
+# Two tiles of a queue at once for two blocks, which load for each other; the first passes over what the second begins with.
+MATES = (None, "mates", "H=2", "N=512", "S=2", "P=2")
 STUCK = "nobody can go on"
 # what is wrong, what sed does, what is said
 FAULTS = [
@@ -56,7 +58,14 @@ FAULTS = [(GATED, *fault) for fault in FAULTS] + [
     (CAUSAL, "a group does not pass its turn on", "s/tl::named_arrive\\(2 - group, 256\\);//", STUCK),
     (CAUSAL, "a left operand is written while its product runs", "s/tl::mma_wait<1>\\(\\);/t22[0]++; tl::mma_wait<1>();/", "a left operand was written"),
     (CAUSAL, "sums are looked at before their product is made", "s/tl::mma_wait<1>\\(\\);//", "(error|which a product of thread)"),
-    (CAUSAL, "nobody says that there is no tile more", "s/t < p.tiles [?] t : -1/t/", "(nobody can go on|shared memory|error)"),
+    (CAUSAL, "nobody says that there is no tile more", "s/round\\+\\+, t = t < p.tiles [?] t : -1/round++, t); (void)(t = t < p.tiles ? t : -1/", "(nobody can go on|shared memory|error)"),
+    (MATES, "nothing", "1s/^/ /", None),
+    (MATES, "what comes for the mate alone is not passed over", "s/const int alone = .*/const int alone = 0;/", STUCK),
+    (MATES, "readers of the mate are not counted", "s/ring_init\\(sync.k, 8 \\* mates\\)/ring_init(sync.k, 8)/", "(one arrival too many|on its way|which a product of thread)"),
+    (MATES, "the mate is not told of a buffer that was read", "s/tl::ring_release\\(sync.v, v_ring, mates\\);/tl::ring_release(sync.v, v_ring);/", STUCK),
+    (MATES, "each block's copier takes tiles for itself", "s/if \\(!mine\\) t = /t = /; s/if \\(mine\\) t = tl::mailbox_hear.*//; s/else tl::mailbox_put/tl::mailbox_put/",
+     "(one arrival too many|nobody can go on)"),
+    (MATES, "a copier begins with its own block", "s/ \\+ \\(mates - 1 - mine\\) \\* 128//", "(nobody can go on|bytes are missing)"),
     (DECODE, "blocks do not wait for each other's parts", "s/tl::barrier_wait_cluster\\(&sync.parts, 0\\);//", "(error|nobody waited for what is pushed)"),
     (DECODE, "blocks do not wait until others have begun", "s/tl::cluster_(arrive|wait)\\(\\);//", "may not have begun"),
     (DECODE, "a block expects the bytes of one part too few", "s/mine \\? 4 \\* blocks/mine ? 4 * (blocks - 1)/", STUCK),
@@ -74,7 +83,8 @@ FAULTS = [(GATED, *fault) for fault in FAULTS] + [
 def run(fault):
     kernel, what, script, says = fault
     way, name, *extents = kernel
-    ran = subprocess.run([test, "cuda/" + way, "2e-3", os.path.join(operators, name + ".bb"), *extents], capture_output=True, text=True, timeout=300,
+    command = [test, "cuda/" + way, "2e-3", os.path.join(operators, name + ".bb")] if way else [tile_test, os.path.join(programs, name + ".tile"), "2e-3"]
+    ran = subprocess.run([*command, *extents], capture_output=True, text=True, timeout=300,
                          env={**environment, "FAKE_EDIT": script})
     said = ran.stdout + ran.stderr
     good = ran.returncode == 0 if says is None else ran.returncode == 1 and re.search(says, said)

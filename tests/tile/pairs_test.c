@@ -1,7 +1,8 @@
-/* pairs_test.c - blocks that load in pairs: at which extents they are, what comes in halves, and what is refused; and which threads
- * load.
+/* pairs_test.c - blocks that load in pairs: at which extents they are, what comes in halves, which iterations they have in common,
+ * and what is refused; and which threads load.
  */
 #include "lower/emit.h"
+#include "lower/mates.h"
 #include "runtime/gpu/make.h"
 
 #include <setjmp.h>
@@ -107,6 +108,64 @@ static void halves(void **state) {
   assert_false(e.has_clusters);
 }
 
+typedef struct follower {
+  const char *serial;
+  int64_t lead;
+} follower;
+
+static void find_lead(bb_context *ctx, void *argument) {
+  follower *l = argument;
+  char text[1500];
+  snprintf(text, sizeof text,
+           "tile t 1 extent M, K view A : f32[M,K] output C : f32[M,64] tile a : f32[128,64] "
+           "tile x : f32[128,64] parallel m = 0 to M step 128 { x = 0 serial k = %s { "
+           "a = load A[m:128, k:64] x = x + a } store C[m:128, 0:64] = x }",
+           l->serial);
+  bb_tile_program *p = bb_tile_parse(ctx, "text", text, strlen(text));
+  bb_program_defer(p->home);
+  const bb_tile_loop *along = p->body.stmt[0]->loop;
+  for (uint32_t i = 0; i < along->body.count; i++)
+    if (along->body.stmt[i]->loop) l->lead = bb_mates_lead(along->body.stmt[i]->loop, along);
+  bb_undefer(ctx, p->home);
+  bb_program_destroy(p->home);
+}
+
+/* How many iterations the later of two blocks has before those that both have. */
+static void leads(void **state) {
+  (void)state;
+  static const follower all[] = {
+      {"0 to K step 64", 0},
+      {"m then 0 to m step 128 down", 1},
+      {"m then 0 to m step 64 down", 2},
+      {"2*m + 64 then m to 2*m + 64 then 0 to m step 64 down", 4},
+      {"m then 0 to m step 64", -1},            /* up: it ends later */
+      {"m then 0 to m step 48 down", -1},       /* not at the same places */
+      {"m then m - 512 to m step 64 down", -1}, /* ends differ, too */
+      {"m then 0 to m - 64 step 64 down", -1},  /* a gap, which moves */
+      {"max(m, 256) then 0 to max(m, 256) step 64 down", -1},
+      {"K - m then 0 to K - m step 64 down", -1}, /* it begins later */
+      {"0 to m step 64 down", -1},                /* no iteration for sure */
+  };
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+    follower found = all[i];
+    bb_context *ctx;
+    assert_int_equal(bb_context_create(NULL, &ctx), BB_OK);
+    if (bb_protect(ctx, find_lead, &found) != BB_OK) fail_msg("%s", bb_context_message(ctx));
+    bb_context_destroy(ctx);
+    if (found.lead != all[i].lead) fail_msg("%s: %d", found.serial, (int)found.lead);
+  }
+}
+
+/* Blocks that take from a queue do it two by two. */
+static void queues(void **state) {
+  (void)state;
+  static const char queue[] =
+      "parallel n = 0 to N step 256 @ grid persistent queue { parallel m = 0 to M step 128 @ "
+      "grid pairs {";
+  pairs(queue, "} }", 256, 4096, 2);
+  pairs(queue, "} }", 300, 4096, 1);
+}
+
 static void refused(const char *loops, const char *braces, const char *why) {
   char text[1500];
   emitted e = {product(text, sizeof text, loops, braces), {256, 256, 64}};
@@ -119,9 +178,6 @@ static void refusals(void **state) {
   (void)state;
   refused("parallel n = 0 to N step 256 @ grid { parallel m = 0 to M step 128 @ cluster pairs {",
           "} }", "only blocks of the grid");
-  refused("parallel n = 0 to N step 256 @ grid persistent queue { parallel m = 0 to M step 128 @ "
-          "grid pairs {",
-          "} }", "take turns of their own");
   char text[1500];
   product(text, sizeof text,
           "parallel n = 0 to N step 256 @ grid { parallel m = 0 to M step 128 @ grid pairs {",
@@ -154,7 +210,8 @@ static void copiers(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(extents), cmocka_unit_test(halves),
+  const struct CMUnitTest tests[] = {cmocka_unit_test(extents),  cmocka_unit_test(halves),
+                                     cmocka_unit_test(leads),    cmocka_unit_test(queues),
                                      cmocka_unit_test(refusals), cmocka_unit_test(copiers)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
