@@ -39,7 +39,8 @@ static void use_tile(bb_simt *s, uint32_t tile) {
 
 static void note_uses(bb_simt *s, const bb_tile_stmt *stmt) {
   s->products |= stmt->kind == BB_TILE_DOT;
-  s->shares |= stmt->kind == BB_TILE_SCAN || stmt->kind == BB_TILE_TRANSPOSE;
+  s->scans |= stmt->kind == BB_TILE_SCAN;
+  s->turns |= stmt->kind == BB_TILE_TRANSPOSE;
   use_tile(s, stmt->result);
   use_tile(s, stmt->second);
   for (uint32_t i = 0; i < stmt->operands; i++) use_tile(s, stmt->operand[i]);
@@ -70,15 +71,16 @@ static uint32_t power_from(uint32_t size, uint32_t most) {
   return power;
 }
 
-/* Rows of threads as the tallest tile has, and threads of a row as the widest: warps at least.  Where nothing
- * goes by shared memory a warp has one row, and a thread as many neighbours in it as come by one load,
- * if it is long; of many short rows a thread takes as many of one, which fewer threads share. */
+/* Rows of threads as the tallest tile has, and threads of a row as the widest: warps at least.  Where nothing but what is
+ * turned goes by shared memory a warp has one row, and a thread as many neighbours in it as come by one load, if it is long; of
+ * many short rows a thread takes as many of one, which fewer threads share, where each waits again and again, or where
+ * tiles are turned: those are as high as wide. */
 static void choose_threads(bb_simt *s) {
-  bool streams = !s->products && !s->shares && s->least_bytes < VECTOR;
+  bool streams = !s->products && !s->scans && s->least_bytes < VECTOR;
   uint32_t neighbours = VECTOR / (s->least_bytes < 2 ? 2 : s->least_bytes);
   uint32_t lines = s->most_cols / neighbours, even = lines & -lines; /* a power of two */
-  bool narrow = streams && s->waits && s->most_cols < WIDE && s->most_rows * even >= LANES &&
-                lines > 1 && s->most_cols % (2 * neighbours) == 0 &&
+  bool narrow = streams && (s->waits || s->turns) && s->most_cols < WIDE &&
+                s->most_rows * even >= LANES && lines > 1 && s->most_cols % (2 * neighbours) == 0 &&
                 (uint64_t)s->most_rows * s->most_cols <= 2 * MOST_HELD * THREADS;
   s->tv = narrow || (streams && s->most_cols >= WIDE) ? neighbours : 1;
   s->ty = power_from(s->most_rows, s->products ? ROWS : FEWER_ROWS);
@@ -95,7 +97,7 @@ static void choose_threads(bb_simt *s) {
 static uint32_t blocks_beside(const bb_simt *s) {
   uint32_t held = bb_simt_parts(s->most_rows, s->ty) * bb_simt_parts(s->most_cols, s->tx);
   uint32_t threads = s->ty * s->tx;
-  if (s->tv > 1 && held <= MOST_HELD) return BESIDE / threads;
+  if (s->tv > 1 && held <= MOST_HELD) return (s->turns ? BESIDE / 2 : BESIDE) / threads;
   return s->tv > 1 && s->waits && held <= 2 * MOST_HELD ? BESIDE / 2 / threads : 1;
 }
 
@@ -192,7 +194,7 @@ static void forget_uses(bb_simt *s) {
   for (uint32_t i = 0; i < p->tiles; i++) s->c.tile[i].used = false;
   for (uint32_t i = 0; i < p->views; i++) s->c.view[i] = false, s->touches[i] = 0;
   s->most_rows = s->most_cols = 1;
-  s->products = s->shares = false;
+  s->products = s->scans = s->turns = false;
   s->least_bytes = VECTOR;
   s->shared = 0;
 }

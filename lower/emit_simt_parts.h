@@ -9,13 +9,14 @@ typedef struct bb_simt {
   bb_c c; /* names, indices and expressions are those of C */
   uint32_t ty, tx, tv;
   uint32_t most_rows, most_cols; /* of the tiles in the nest at hand */
-  bool products, shares;         /* in the nest at hand: anything that goes by shared memory */
-  bool waits;                    /* bb_tile_waits() */
-  bool ahead;                    /* the nest may run beside earlier launches until it writes */
-  uint32_t least_bytes;          /* of an element that it loads or stores */
-  uint32_t shared, most_shared;  /* bytes, so far; at most */
-  uint32_t *touches;             /* by view: statements of the nest that touch it */
-  uint32_t variable;             /* of the serial loop whose body is being written */
+  bool products, scans,
+      turns;            /* in the nest at hand: what goes by shared memory; turns: transpositions */
+  bool waits;           /* bb_tile_waits() */
+  bool ahead;           /* the nest may run beside earlier launches until it writes */
+  uint32_t least_bytes; /* of an element that it loads or stores */
+  uint32_t shared, most_shared; /* bytes, so far; at most */
+  uint32_t *touches;            /* by view: statements of the nest that touch it */
+  uint32_t variable;            /* of the serial loop whose body is being written */
 } bb_simt;
 
 /* So many of an axis's elements has a thread. */
