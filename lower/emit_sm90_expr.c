@@ -47,8 +47,24 @@ static const char *text_of(const writer *w, const bb_expr *x) {
   return own.out.data;
 }
 
+/* Is it made of what the statement reads, not of where its elements lie alone? */
+static bool reads_tiles(const bb_expr *x) {
+  bool reads = x->op == BB_X_ARG && x->index < BB_TILE_VARIABLE;
+  for (uint32_t i = 0; i < bb_expr_op_arity(x->op); i++) reads |= reads_tiles(x->a[i]);
+  return reads;
+}
+
+/* A compiler makes one operation of a sum and the product on its left.  The other product it makes by itself: that of places alone,
+ * which elements along a diagonal have in common. */
+static bool stands_better_second(const bb_expr *x) {
+  return x->op == BB_X_ADD && bb_dtype_is_float(x->dtype) && x->a[0]->op == BB_X_MUL &&
+         x->a[1]->op == BB_X_MUL && !reads_tiles(x->a[0]) && reads_tiles(x->a[1]);
+}
+
 static void put_infix(writer *w, const char *op, const bb_expr *x) {
-  bb_put(&w->out, "%s", bb_infix(w->e->arena, text_of(w, x->a[0]), op, text_of(w, x->a[1])));
+  bool turned = stands_better_second(x);
+  bb_put(&w->out, "%s",
+         bb_infix(w->e->arena, text_of(w, x->a[turned]), op, text_of(w, x->a[!turned])));
 }
 
 static void put_named(writer *w, const char *name, const bb_expr *x) {
