@@ -69,9 +69,7 @@ static bool find_loops(const bb_tile_program *p, const bb_tile_stmt *load, bb_pa
   bool *named = BB_NEW(arena, bool, p->variables + 1), found = false;
   uint32_t count = 0;
   if (!find_around(&p->body, load, around, &count, &found) || !found) return false;
-  for (uint32_t i = 0; i < count; i++)
-    for (uint32_t k = 0; k < p->view[load->view].rank; k++)
-      named[i] |= bb_expr_uses_arg(load->range[k].start, around[i]->variable);
+  for (uint32_t i = 0; i < count; i++) named[i] = bb_tile_load_varies(p, load, around[i]->variable);
   return bb_part_find_loops(p, around, named, count, 2, loops);
 }
 

@@ -3,12 +3,12 @@
  * The left operand is read once, and the product unit is busy for twice as long.
  */
 #include "emit_sm90.h"
+#include "tile_edit.h"
 
 enum { WIDEST = 256 };
 
 static bool is_alike(const bb_tile *a, const bb_tile *b) {
-  return a->rows == b->rows && a->cols == b->cols && a->dtype == b->dtype && a->place == b->place &&
-         a->buffers == b->buffers;
+  return bb_tile_have_one_form(a, b) && a->place == b->place && a->buffers == b->buffers;
 }
 
 static bool is_free(const bb_cuda_tile *t) {

@@ -4,6 +4,7 @@
 #include "code.h"
 #include "emit_sm90.h"
 #include "infix.h"
+#include "tile_edit.h"
 
 #include <string.h>
 
@@ -54,8 +55,7 @@ const char *bb_cuda_reads(const bb_cuda *e, const bb_tile_stmt *load) {
   const char *reads = "1";
   for (uint32_t k = e->grids; k-- > 0;) {
     uint32_t variable = e->grid[k]->variable;
-    for (uint32_t i = 0; i < e->p->view[load->view].rank; i++)
-      told[k] |= bb_expr_uses_arg(load->range[i].start, variable);
+    told[k] = bb_tile_load_varies(e->p, load, variable);
     for (uint32_t i = k + 1; i < e->grids; i++)
       told[k] |= told[i] && bb_expr_uses_arg(e->grid[i]->stretch[0].from, variable);
   }

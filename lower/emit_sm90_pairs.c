@@ -10,12 +10,7 @@
 #include "emit_sm90.h"
 #include "infix.h"
 #include "mates.h"
-
-static bool varies(const bb_tile_program *p, const bb_tile_stmt *load, uint32_t variable) {
-  for (uint32_t i = 0; i < p->view[load->view].rank; i++)
-    if (bb_expr_uses_arg(load->range[i].start, variable)) return true;
-  return false;
-}
+#include "tile_edit.h"
 
 /* How much sooner the second block's loop begins. */
 static uint32_t find_lead(bb_cuda *e, uint32_t at) {
@@ -46,7 +41,7 @@ void bb_cuda_find_mates(bb_cuda *e) {
     if (s->kind != BB_TILE_LOAD || !e->tile[s->result].ring || s->stretches) continue;
     bb_cuda_tile *t = &e->tile[s->result];
     t->mated = t->parts == 1 && e->p->tile[s->result].rows % 16 == 0 &&
-               !varies(e->p, s, e->pair->variable);
+               !bb_tile_load_varies(e->p, s, e->pair->variable);
   }
 }
 

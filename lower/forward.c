@@ -34,10 +34,6 @@ static bool is_inside(const bb_tile_program *p, const bb_tile_stmt *s) {
   return true;
 }
 
-static bool is_like(const bb_tile *a, const bb_tile *b) {
-  return a->rows == b->rows && a->cols == b->cols && a->dtype == b->dtype;
-}
-
 static bool stores(const bb_tile_body *body, uint32_t view) {
   for (uint32_t i = 0; i < body->count; i++) {
     const bb_tile_stmt *s = body->stmt[i];
@@ -74,7 +70,7 @@ static void forward(bb_tile_program *p, const bb_tile_stmt *stored, bb_tile_body
     forward(p, stored, &s->body, 0);
     if (s->loop && !s->loop->parallel) forward(p, stored, &s->loop->body, 0);
     if (s->kind == BB_TILE_LOAD && same_block(p, stored, s) &&
-        is_like(&p->tile[tile], &p->tile[s->result]))
+        bb_tile_have_one_form(&p->tile[tile], &p->tile[s->result]))
       replace(p, body, at, tile);
     if (at < body->count && body->stmt[at] == s) at++;
   }

@@ -322,11 +322,9 @@ static uint32_t bytes_along(const bb_parts *q, uint32_t variable) {
   uint32_t bytes = 0;
   for (uint32_t i = 0; i < body->count; i++) {
     const bb_tile_stmt *s = body->stmt[i];
-    bool differs = false;
-    for (uint32_t k = 0; s->kind == BB_TILE_LOAD && k < p->view[s->view].rank; k++)
-      differs |= bb_expr_uses_arg(s->range[k].start, variable);
-    const bb_tile *t = &p->tile[s->kind == BB_TILE_LOAD ? s->result : 0];
-    if (differs) bytes += t->rows * t->cols * (uint32_t)bb_dtype_bytes(t->dtype);
+    if (s->kind != BB_TILE_LOAD || !bb_tile_load_varies(p, s, variable)) continue;
+    const bb_tile *t = &p->tile[s->result];
+    bytes += t->rows * t->cols * (uint32_t)bb_dtype_bytes(t->dtype);
   }
   return bytes;
 }

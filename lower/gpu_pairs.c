@@ -12,12 +12,6 @@ enum {
   PAIRED_BYTES = 8 << 20
 };
 
-static bool varies(const bb_gpu_placer *w, const bb_tile_stmt *load, uint32_t variable) {
-  for (uint32_t k = 0; k < w->p->view[load->view].rank; k++)
-    if (bb_expr_uses_arg(load->range[k].start, variable)) return true;
-  return false;
-}
-
 /* Neighbours along the innermost loop, of blocks that go through the same iterations, read some of the same: as pairs they ask
  * for it once.  Of blocks with one group, which end soon, it takes longer than it spares: two processors have to be free. */
 void bb_gpu_pair_plain(bb_gpu_placer *w) {
@@ -26,7 +20,8 @@ void bb_gpu_pair_plain(bb_gpu_placer *w) {
   bb_tile_loop *innermost = around->stmt[0]->loop;
   for (uint32_t i = 0; i < w->serial->body.count; i++) {
     const bb_tile_stmt *s = w->serial->body.stmt[i];
-    innermost->pairs |= s->kind == BB_TILE_LOAD && !varies(w, s, innermost->variable);
+    innermost->pairs |=
+        s->kind == BB_TILE_LOAD && !bb_tile_load_varies(w->p, s, innermost->variable);
   }
 }
 
@@ -42,7 +37,7 @@ static alike alike_along(const bb_gpu_placer *w, uint32_t variable) {
     const bb_tile_stmt *load = w->serial->body.stmt[i];
     if (load->kind != BB_TILE_LOAD || !bb_tile_is_block(&w->p->tile[load->result])) continue;
     if (load->stretches) return (alike){0}; /* a block would load what its mate does not */
-    if (varies(w, load, variable)) continue;
+    if (bb_tile_load_varies(w->p, load, variable)) continue;
     const bb_tile_view *view = &w->p->view[load->view];
     alike one = {(double)bb_dtype_bytes(view->dtype), NULL};
     bool several = false;

@@ -47,9 +47,8 @@ static void hoist_loads(bb_gpu_placer *w) {
   bb_tile_body *body = w->serial ? &w->serial->body : NULL;
   for (uint32_t i = 0; body && i < body->count; i++) {
     bb_tile_stmt *s = body->stmt[i];
-    bool varies = s->kind != BB_TILE_LOAD || s->stretches;
-    for (uint32_t k = 0; !varies && k < w->p->view[s->view].rank; k++)
-      varies = bb_expr_uses_arg(s->range[k].start, w->serial->variable);
+    bool varies = s->kind != BB_TILE_LOAD || s->stretches ||
+                  bb_tile_load_varies(w->p, s, w->serial->variable);
     if (varies || bb_tile_writers(&w->p->body, s->result) != 1) continue;
     bb_tile_remove(body, i--);
     bb_tile_insert(w->p, w->core, w->at++, s);
@@ -305,9 +304,8 @@ static bool only_in(const bb_gpu_placer *w, bb_tile_body *body, uint32_t tile) {
 }
 
 static bool is_alike(const bb_tile *a, const bb_tile *b) {
-  return a->rows == b->rows && a->cols == b->cols && a->dtype == b->dtype &&
-         a->place == BB_PLACE_REGISTERS && b->place == BB_PLACE_REGISTERS &&
-         a->partial == b->partial;
+  return bb_tile_have_one_form(a, b) && a->place == BB_PLACE_REGISTERS &&
+         b->place == BB_PLACE_REGISTERS && a->partial == b->partial;
 }
 
 /* Is the tile made to be stored, and for nobody else?  Then it may leave by a memory of its own. */

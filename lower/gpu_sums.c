@@ -53,17 +53,13 @@ static bool is_term(const bb_gpu *g, const bb_tile_stmt *s) {
          bb_tile_readers(&g->p->body, s->result) == 1;
 }
 
-static bool is_like(const bb_tile *a, const bb_tile *b) {
-  return a->rows == b->rows && a->cols == b->cols && a->dtype == b->dtype;
-}
-
 /* Adds the product at `second` to what the one at `first` gives, if the map at `at` only adds the two. */
 static bool join(bb_gpu *g, bb_tile_body *body, uint32_t first, uint32_t second, uint32_t at) {
   bb_tile_stmt *s = body->stmt[at], *later = body->stmt[second];
   uint32_t a = body->stmt[first]->result, b = later->result;
   uint32_t most = 256;
   const bb_expr *x = bb_tile_named(g->p, s);
-  if (!is_like(&g->p->tile[a], &g->p->tile[b]) || !is_small(x, &most)) return false;
+  if (!bb_tile_have_one_form(&g->p->tile[a], &g->p->tile[b]) || !is_small(x, &most)) return false;
   const bb_expr *sum = find_sum(g, x, a, b);
   if (!sum) return false;
   const bb_expr *rest = with(g, x, sum, bb_expr_const(g->p->home, sum->dtype, 0));

@@ -108,19 +108,15 @@ static bool is_theirs(const writers *w) {
   return true;
 }
 
-static bool is_like(const bb_tile *a, const bb_tile *b) {
-  return a->rows == b->rows && a->cols == b->cols && a->dtype == b->dtype;
-}
-
 void bb_tile_hold(bb_tile_program *p) {
   for (uint32_t a = 0; a < p->tiles; a++) {
     writers w = writers_of(p, a);
     if (!w.count || !w.alike || !is_theirs(&w)) continue;
     for (uint32_t b = a + 1; b < p->tiles; b++) {
       writers v = writers_of(p, b);
-      if (v.count != 1 || !v.alike || !is_theirs(&v) || !is_like(&p->tile[a], &p->tile[b]) ||
-          v.first.around != w.first.around || v.first.loop == w.first.loop ||
-          !same_block(p, &w.first, &v.first))
+      if (v.count != 1 || !v.alike || !is_theirs(&v) ||
+          !bb_tile_have_one_form(&p->tile[a], &p->tile[b]) || v.first.around != w.first.around ||
+          v.first.loop == w.first.loop || !same_block(p, &w.first, &v.first))
         continue;
       bb_tile_rename(&p->body, b, a);
     }

@@ -67,6 +67,12 @@ bool bb_tile_waits(const bb_tile_body *body) {
   return waits(body, false);
 }
 
+bool bb_tile_load_varies(const bb_tile_program *p, const bb_tile_stmt *load, uint32_t variable) {
+  for (uint32_t i = 0; i < p->view[load->view].rank; i++)
+    if (bb_expr_uses_arg(load->range[i].start, variable)) return true;
+  return false;
+}
+
 bool bb_tile_has_product(const bb_tile_body *body) {
   for (uint32_t i = 0; i < body->count; i++)
     if (body->stmt[i]->kind == BB_TILE_DOT) return true;

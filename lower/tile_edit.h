@@ -52,6 +52,13 @@ static inline bool bb_tile_is_name(const bb_expr *named, uint32_t tile) {
   return named->op == BB_X_ARG && named->index == BB_TILE_NAMED + tile;
 }
 
+/* Does where a load's block lies depend on a variable? */
+bool bb_tile_load_varies(const bb_tile_program *program, const bb_tile_stmt *load,
+                         uint32_t variable);
+static inline bool bb_tile_have_one_form(const bb_tile *a, const bb_tile *b) {
+  return a->rows == b->rows && a->cols == b->cols && a->dtype == b->dtype;
+}
+
 /* A MAP that gives its operand as it is; the operand. */
 bool bb_tile_is_copy(const bb_tile_stmt *stmt);
 /* A MAP to a constant; the number. */
