@@ -122,6 +122,12 @@ const char *bb_cuda_pair_size(bb_cuda *e, const char **names) {
   return bb_infix(e->arena, size, "+", "1");
 }
 
+static bool follows_grid(const bb_cuda *e, bb_tile_index index) {
+  for (uint32_t k = 0; k < e->grids; k++)
+    if (bb_expr_uses_arg(index, e->grid[k]->variable)) return true;
+  return false;
+}
+
 void bb_cuda_place_function(bb_cuda *e) {
   const char **names = BB_NEW(e->arena, const char *, e->p->variables + 1);
   for (uint32_t i = 0; i < e->p->extents; i++)
@@ -134,7 +140,7 @@ void bb_cuda_place_function(bb_cuda *e) {
   bb_cuda_line(e, "static __device__ __forceinline__ Place place_of(const Params &p, int t) {");
   bb_cuda_line(e, "  Place place;");
   for (uint32_t k = 0; k < e->grids; k++) {
-    if (e->grid[k]->step->op == BB_X_CONST) continue;
+    if (e->grid[k]->step->op == BB_X_CONST || follows_grid(e, e->grid[k]->step)) continue;
     const char *step = bb_arena_printf(e->arena, "step_%s", e->p->variable[e->grid[k]->variable]);
     bb_cuda_line(e, "  const int %s = %s;", step, bb_cuda_index(e, e->grid[k]->step, names));
     e->step_name[k] = step;

@@ -12,17 +12,21 @@
 #include "mates.h"
 #include "tile_edit.h"
 
-/* How much sooner the second block's loop begins. */
+/* How much sooner the second block's loop begins.  A block passes over one iteration's tiles and has one of its own on the way. */
 static uint32_t find_lead(bb_cuda *e, uint32_t at) {
-  int64_t lead = bb_mates_lead(e->serial, e->pair);
-  for (uint32_t i = at + 1; i < e->grids; i++)
-    if (bb_mates_lead(e->serial, e->grid[i])) lead = -1;
+  int lead = bb_mates_lead(e->serial, e->pair, e->grid, at);
+  for (uint32_t i = at + 1; i < e->grids; i++) {
+    const bb_tile_stretch *s = &e->grid[i]->stretch[0];
+    if (bb_expr_uses_arg(s->from, e->pair->variable) || bb_expr_uses_arg(s->to, e->pair->variable))
+      bb_cuda_refuse(e, NULL, "pairs of blocks with loops that follow theirs");
+    if (bb_mates_lead(e->serial, e->grid[i], e->grid, i)) lead = -1;
+  }
   if (lead < 0 || (lead && !e->stages))
     bb_cuda_refuse(e, NULL, "pairs of blocks whose loops differ");
   for (uint32_t i = 0; lead && i < e->serial->body.count; i++) {
     const bb_tile_stmt *s = e->serial->body.stmt[i];
     if (s->kind == BB_TILE_LOAD && e->tile[s->result].ring &&
-        (s->stretches || e->tile[s->result].parts > 1))
+        (s->stretches || e->tile[s->result].parts > 1 || e->p->tile[s->result].buffers < 2))
       bb_cuda_refuse(e, s, "pairs of blocks whose loops differ in what they load");
   }
   return (uint32_t)lead;

@@ -67,8 +67,6 @@ void bb_gpu_sums(bb_gpu *g);   /* products that are only added, in one accumulat
 void bb_gpu_scales(bb_gpu *g); /* constant factors of values that are only compared and folded */
 void bb_gpu_powers(
     bb_gpu *g); /* exp as a power of two, factors of its argument with the constant */
-void bb_gpu_reciprocals(
-    bb_gpu *g); /* divisions by constants as products: a division is a dozen operations */
 
 /* gpu_fold.c, gpu_lazy.c */
 void bb_gpu_factors(bb_gpu *g);  /* repairs that scale: the factor once, for all components */

@@ -343,30 +343,3 @@ static void power_one(void *user, bb_tile_body *body, uint32_t at) {
 void bb_gpu_powers(bb_gpu *g) {
   bb_tile_walk(&g->p->body, power_one, g);
 }
-
-/* --- reciprocals --- */
-
-static const bb_expr *with_reciprocals(const bb_gpu *g, const bb_expr *x) {
-  const bb_expr *a[3] = {NULL, NULL, NULL};
-  for (uint32_t i = 0; i < bb_expr_op_arity(x->op); i++) a[i] = with_reciprocals(g, x->a[i]);
-  if (x->op == BB_X_CAST) return bb_expr_cast(g->p->home, x->dtype, a[0]);
-  if (!bb_expr_op_arity(x->op)) return x;
-  if (x->op == BB_X_DIV && x->dtype == BB_F32 && a[1]->op == BB_X_CONST) {
-    double by = a[1]->number, one = (double)(float)(1 / by);
-    bool exact = one * by == 1;
-    if (isnormal((float)by) && isnormal((float)one) && (exact || !g->strict))
-      return make(g, BB_X_MUL, a[0], number(g, one));
-  }
-  return bb_expr_make(g->p->home, x->op, a[0], a[1], a[2]);
-}
-
-static void reciprocals_in(void *user, bb_tile_body *body, uint32_t at) {
-  bb_gpu *g = user;
-  bb_tile_stmt *s = body->stmt[at];
-  if (s->kind != BB_TILE_MAP && s->kind != BB_TILE_ANY) return;
-  bb_tile_set(g->p, s, with_reciprocals(g, bb_tile_named(g->p, s)));
-}
-
-void bb_gpu_reciprocals(bb_gpu *g) {
-  bb_tile_walk(&g->p->body, reciprocals_in, g);
-}

@@ -7,8 +7,8 @@
 #include <math.h>
 
 enum {
-  /* Of which a block loads at least so many from the L2, in turn: pairs then spare power, of which there is not enough for all
-   * processors, and memory, where the L2 does not hold what others read later.  Less takes them no less time, and longer to begin. */
+  /* Blocks go through arrays of at least so many: pairs then spare power, of which there is not enough for all processors, and
+   * memory, where the L2 does not hold what others read later.  Less takes them no less time, and longer to begin. */
   PAIRED_BYTES = 8 << 20
 };
 
@@ -54,14 +54,28 @@ static alike alike_along(const bb_gpu_placer *w, uint32_t variable) {
   return all;
 }
 
+/* Do loops within one stand where it does? */
+static bool is_followed(const bb_gpu_placer *w, bb_tile_stmt *stmt) {
+  for (bb_tile_body *body = &stmt->loop->body; body != w->core; body = &body->stmt[0]->loop->body) {
+    const bb_tile_loop *inner = body->stmt[0]->loop;
+    if (bb_expr_uses_arg(inner->stretch[0].from, stmt->loop->variable) ||
+        bb_expr_uses_arg(inner->stretch[0].to, stmt->loop->variable) ||
+        bb_expr_uses_arg(inner->step, stmt->loop->variable))
+      return true;
+  }
+  return false;
+}
+
 /* The loop over the grid of whose iterations two may be a pair: the innermost that blocks load alike along, and go through
- * the same iterations but for the begin.  NULL: there is none. */
+ * the same iterations but for the begin.  NULL: there is none, or blocks go through a part of what they load from. */
 static bb_tile_stmt *find_paired(const bb_gpu_placer *w, alike *loads) {
   bb_tile_stmt *found = NULL;
+  if (!bb_expr_is_number(w->serial->stretch[w->serial->stretches - 1].from, 0)) return NULL;
   for (bb_tile_body *body = &w->p->body; body != w->core; body = &body->stmt[0]->loop->body) {
     const bb_tile_loop *loop = body->stmt[0]->loop;
     bool is = loop->stretches == 1 && loop->stretch[0].to && loop->step->op == BB_X_CONST &&
-              bb_expr_is_number(loop->stretch[0].from, 0) && bb_mates_lead(w->serial, loop) >= 0;
+              bb_expr_is_number(loop->stretch[0].from, 0) && !is_followed(w, body->stmt[0]) &&
+              bb_mates_lead(w->serial, loop, NULL, 0) >= 0;
     for (bb_tile_body *k = &w->p->body; k != body; k = &k->stmt[0]->loop->body)
       is &= !bb_expr_uses_arg(loop->stretch[0].to, k->stmt[0]->loop->variable);
     alike along = is ? alike_along(w, loop->variable) : (alike){0};

@@ -4,8 +4,10 @@
 
 #include "tile.h"
 
-/* Of blocks at neighbouring iterations of `along`: how many iterations of the serial loop the later one goes through before those that
- * both go through alike.  -1: theirs differ in another way, or it is not known. */
-int64_t bb_mates_lead(const bb_tile_loop *serial, const bb_tile_loop *along);
+/* Of blocks at neighbouring iterations of `along`, which `around` are the loops around, outermost first: how many iterations of the
+ * serial loop the later one goes through before those that both go through alike, none or one.  -1: theirs differ in another
+ * way, or by more, or it is not known. */
+int bb_mates_lead(const bb_tile_loop *serial, const bb_tile_loop *along,
+                  const bb_tile_loop *const *around, uint32_t count);
 
 #endif

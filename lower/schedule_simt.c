@@ -139,7 +139,6 @@ static bool rewrite(bb_program *program, bb_tile_program *tile) {
   for (uint32_t t = 0; t < tile->tiles; t++)
     narrow |= tile->tile[t].dtype == BB_F16 || tile->tile[t].dtype == BB_BF16;
   if (narrow) bb_tile_widen(tile, g.strict);
-  bb_gpu_reciprocals(&g);
   bb_gpu_partials(&g);
   bb_tile_hold(tile);
   return turns;

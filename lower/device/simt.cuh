@@ -54,6 +54,12 @@ BB_UNARY(rint)
 BB_UNARY(fabs)
 #undef BB_UNARY
 
+/* x / by, `one` being 1 / by: a quotient, and what is left of x by it.  As a division rounds, but where results are not normal. */
+BB_DEVICE float bb_divide_f32(float x, float by, float one) {
+  float quotient = x * one, rest = fmaf(-quotient, by, x);
+  return rest - rest == 0.0f ? fmaf(rest, one, quotient) : quotient; /* of infinities nothing is left */
+}
+
 /* NaN wins; a remainder has the sign of the divisor (mod) or of the dividend (fmod). */
 #define BB_REAL(suffix, real, power, remainder)                                                    \
   BB_DEVICE real bb_max_##suffix(real a, real b) {                                                 \

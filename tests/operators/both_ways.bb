@@ -1,4 +1,4 @@
-# Scores of two arrays, one of which lies the other way, weighed along the rows: what is turned, a thread takes several neighbours of.
+# Scores of two arrays, one of which lies the other way, where both places are masked in, weighed along the rows: an axis of rows and columns.
 blockbuster 1
 program both_ways
 dim G, N
@@ -7,9 +7,11 @@ input A : f16[G,N,N]
 input B : f16[G,N,N]
 input M : bool[G,N]
 
-turned = transpose(B, perm=[0,2,1])
-mask = reshape(M) : bool[G,1,N]
-scores = elementwise select(mask, (A + turned)/13.859375, -65504)
+parts = elementwise B/13.859375
+turned = transpose(parts, perm=[0,2,1])
+from = reshape(M) : bool[G,N,1]
+to = reshape(M) : bool[G,1,N]
+scores = elementwise select(from & to, A/13.859375 + turned, -65504)
 most = reduce max(scores, axis=-1, keep)
 weights = elementwise exp(scores - most)
 sum = reduce sum(weights, axis=-1, keep)

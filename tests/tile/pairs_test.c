@@ -110,7 +110,7 @@ static void halves(void **state) {
 
 typedef struct follower {
   const char *serial;
-  int64_t lead;
+  int lead;
 } follower;
 
 static void find_lead(bb_context *ctx, void *argument) {
@@ -125,7 +125,8 @@ static void find_lead(bb_context *ctx, void *argument) {
   bb_program_defer(p->home);
   const bb_tile_loop *along = p->body.stmt[0]->loop;
   for (uint32_t i = 0; i < along->body.count; i++)
-    if (along->body.stmt[i]->loop) l->lead = bb_mates_lead(along->body.stmt[i]->loop, along);
+    if (along->body.stmt[i]->loop)
+      l->lead = bb_mates_lead(along->body.stmt[i]->loop, along, NULL, 0);
   bb_undefer(ctx, p->home);
   bb_program_destroy(p->home);
 }
@@ -136,15 +137,20 @@ static void leads(void **state) {
   static const follower all[] = {
       {"0 to K step 64", 0},
       {"m then 0 to m step 128 down", 1},
-      {"m then 0 to m step 64 down", 2},
-      {"2*m + 64 then m to 2*m + 64 then 0 to m step 64 down", 4},
-      {"m then 0 to m step 64", -1},            /* up: it ends later */
-      {"m then 0 to m step 48 down", -1},       /* not at the same places */
-      {"m then m - 512 to m step 64 down", -1}, /* ends differ, too */
-      {"m then 0 to m - 64 step 64 down", -1},  /* a gap, which moves */
-      {"max(m, 256) then 0 to max(m, 256) step 64 down", -1},
-      {"K - m then 0 to K - m step 64 down", -1}, /* it begins later */
-      {"0 to m step 64 down", -1},                /* no iteration for sure */
+      {"m + 256 then 0 to m + 256 step 128 down", 1},
+      {"m then 0 to m step 64 down", -1}, /* by two: more than there are buffers for */
+      {"m then 0 to m step 128", -1},     /* up: it ends later */
+      {"m then 0 to m step 48 down", -1}, /* not at the same places */
+      {"m + 96 then 0 to m + 96 step 128 down", -1},
+      {"m + 256 then m to m + 256 then 0 to m step 128 down", -1},
+      {"m then m - 512 to m step 128 down", -1},       /* ends differ, too */
+      {"m then 0 to m - 128 step 128 down", -1},       /* a gap, which moves */
+      {"m then 256 to m step 128 down", -1},           /* it may end above where it begins */
+      {"m - 128 then 0 to m - 128 step 128 down", -1}, /* it may begin below */
+      {"max(m, 256) then 0 to max(m, 256) step 128 down", -1},
+      {"K + m then 0 to K + m step 128 down", -1},
+      {"K - m then 0 to K - m step 128 down", -1}, /* it begins later */
+      {"0 to m step 128 down", -1},                /* no iteration for sure */
   };
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
     follower found = all[i];
@@ -152,7 +158,7 @@ static void leads(void **state) {
     assert_int_equal(bb_context_create(NULL, &ctx), BB_OK);
     if (bb_protect(ctx, find_lead, &found) != BB_OK) fail_msg("%s", bb_context_message(ctx));
     bb_context_destroy(ctx);
-    if (found.lead != all[i].lead) fail_msg("%s: %d", found.serial, (int)found.lead);
+    if (found.lead != all[i].lead) fail_msg("%s: %d", found.serial, found.lead);
   }
 }
 
