@@ -173,31 +173,36 @@ static void put_rings(bb_cuda *e) {
       bb_cuda_line(e, "tl::Ring<%u> %s_ring;", e->p->tile[i].buffers, e->tile[i].name);
 }
 
+/* Of a queue: the copier tells the others which one it is; a pair's second block hears it of the first's. */
+static void put_next_of_queue(bb_cuda *e, bool copier) {
+  bb_cuda_line(e, "int round = 0%s;", copier ? ", t = blockIdx.x" : "");
+  bb_cuda_line(e, "auto next = [&](Place &x) {");
+  if (copier && e->pair)
+    bb_cuda_line(e, "  if (mine) t = tl::mailbox_hear(sync.mailbox, round++);");
+  if (copier)
+    bb_cuda_line(e, "  %stl::mailbox_put(sync.mailbox, round++, t = t < p.tiles ? t : -1%s);",
+                 e->pair ? "else " : "", e->pair ? ", mates" : "");
+  else
+    bb_cuda_line(e, "  const int t = tl::mailbox_get(sync.mailbox, round++%s);",
+                 e->pair ? ", mates, mine" : "");
+  bb_cuda_line(e, "  if (t >= 0) x = place_of(p, t);");
+  bb_cuda_line(e, "  return t >= 0;");
+  bb_cuda_line(e, "};");
+}
+
 /* next(place): the block's next iteration of the grid's loops, if there is one. */
 static void put_next(bb_cuda *e, bool copier) {
   const bb_tile_loop *grid = e->grids ? e->grid[0] : NULL;
   if (grid && grid->queue) {
-    const char *alone = e->pair ? "" : ");", *to = e->pair ? ", mates);" : "";
-    bb_cuda_line(e, "int round = 0%s;", copier ? ", t = blockIdx.x" : "");
-    bb_cuda_line(e, "auto next = [&](Place &x) {");
-    if (copier && e->pair)
-      bb_cuda_line(e, "  if (mine) t = tl::mailbox_hear(sync.mailbox, round++);");
-    if (copier)
-      bb_cuda_line(e, "  %stl::mailbox_put(sync.mailbox, round++, t = t < p.tiles ? t : -1%s%s",
-                   e->pair ? "else " : "", alone, to);
-    else
-      bb_cuda_line(e, "  const int t = tl::mailbox_get(sync.mailbox, round++%s%s", alone,
-                   e->pair ? ", mates, mine);" : "");
-    bb_cuda_line(e, "  if (t >= 0) x = place_of(p, t);");
-    bb_cuda_line(e, "  return t >= 0;");
-  } else {
-    bb_cuda_line(e, "int t = blockIdx.x%s;", e->cluster ? " / tl::cluster_size()" : "");
-    bb_cuda_line(e, "auto next = [&](Place &x) {");
-    bb_cuda_line(e, "  if (t >= p.tiles) return false;");
-    bb_cuda_line(e, "  x = place_of(p, t), t = %s;",
-                 grid && grid->persistent ? "t + gridDim.x" : "p.tiles");
-    bb_cuda_line(e, "  return true;");
+    put_next_of_queue(e, copier);
+    return;
   }
+  bb_cuda_line(e, "int t = blockIdx.x%s;", e->cluster ? " / tl::cluster_size()" : "");
+  bb_cuda_line(e, "auto next = [&](Place &x) {");
+  bb_cuda_line(e, "  if (t >= p.tiles) return false;");
+  bb_cuda_line(e, "  x = place_of(p, t), t = %s;",
+               grid && grid->persistent ? "t + gridDim.x" : "p.tiles");
+  bb_cuda_line(e, "  return true;");
   bb_cuda_line(e, "};");
 }
 

@@ -25,7 +25,8 @@ void bb_gpu_pair_plain(bb_gpu_placer *w) {
   }
 }
 
-/* What the serial loop cuts blocks from that are the same along a loop: bytes for each place of an axis; NULL: of an axis of one. */
+/* What the serial loop cuts blocks from that are the same along a loop: bytes for each place of an extent; NULL: all bytes, as no
+ * extent is open. */
 typedef struct alike {
   double bytes; /* 0: nothing is the same */
   bb_tile_index extent;
