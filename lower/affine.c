@@ -93,6 +93,29 @@ bb_tile_index bb_affine_floor(const bb_affine_scope *s, bb_affine a, int64_t ste
   return bb_expr_make(home, BB_X_MUL, bb_expr_make(home, BB_X_DIV, x, by, NULL), by, NULL);
 }
 
+bool bb_affine_is_multiple(bb_tile_index x, int64_t n, const bb_tile_loop *const *loop,
+                           uint32_t loops) {
+  bool is[3] = {false};
+  for (uint32_t i = 0; i < bb_expr_op_arity(x->op); i++)
+    is[i] = bb_affine_is_multiple(x->a[i], n, loop, loops);
+  switch (x->op) {
+  case BB_X_CONST: return (int64_t)x->number % n == 0;
+  case BB_X_ARG:
+    for (uint32_t k = 0; k < loops; k++)
+      if (loop[k]->variable == x->index)
+        return bb_affine_is_multiple(loop[k]->stretch[0].from, n, loop, k) &&
+               bb_affine_is_multiple(loop[k]->step, n, loop, k);
+    return false;
+  case BB_X_MUL: return is[0] || is[1];
+  case BB_X_ADD:
+  case BB_X_SUB:
+  case BB_X_MIN:
+  case BB_X_MAX: return is[0] && is[1];
+  case BB_X_SELECT: return is[1] && is[2];
+  default: return false;
+  }
+}
+
 /* b - a, with variables replaced by bounds of theirs until a number is left. */
 bool bb_affine_at_most(const bb_affine_scope *s, bb_affine a, bb_affine b) {
   bb_affine d = bb_affine_add(b, -1, a);

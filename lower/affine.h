@@ -33,6 +33,9 @@ bb_tile_index bb_affine_index(bb_tile_program *p, bb_affine a);
 bb_tile_index bb_affine_floor(const bb_affine_scope *scope, bb_affine a, int64_t step);
 /* As a sum, if it is one. */
 bb_affine bb_affine_floor_sum(const bb_affine_scope *scope, bb_affine a, int64_t step);
+/* Is an index a multiple of n, whatever extents are and wherever loops stand?  Variables of other loops are none. */
+bool bb_affine_is_multiple(bb_tile_index index, int64_t n, const bb_tile_loop *const *loop,
+                           uint32_t loops);
 /* Is a <= b sure? */
 bool bb_affine_at_most(const bb_affine_scope *scope, bb_affine a, bb_affine b);
 

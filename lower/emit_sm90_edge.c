@@ -5,6 +5,7 @@
  * no zeros where what is made of them is stored along it, too, and nowhere else: whatever they hold.  So the last block
  * along it asks for a box of fewer rows: how many an extent leaves is known at the launch, which makes a map for them.
  */
+#include "affine.h"
 #include "emit_sm90.h"
 #include "infix.h"
 
@@ -25,14 +26,6 @@ static const bb_tile_loop *grid_of(const bb_cuda *e, bb_tile_index variable) {
   for (uint32_t k = 0; variable->op == BB_X_ARG && k < e->grids; k++)
     if (e->grid[k]->variable == variable->index && e->grid[k] != e->split) return e->grid[k];
   return NULL;
-}
-
-/* Is it a multiple of so many rows in every iteration? */
-static bool is_multiple(const bb_cuda *e, bb_tile_index index, uint32_t rows) {
-  if (index->op == BB_X_CONST) return (int64_t)index->number % rows == 0;
-  const bb_tile_loop *loop = grid_of(e, index);
-  return loop && loop->step->op == BB_X_CONST && (int64_t)loop->step->number % rows == 0 &&
-         is_multiple(e, loop->stretch[0].from, rows);
 }
 
 static bool ends_at(bb_tile_index to, bb_tile_index extent) {
@@ -146,8 +139,8 @@ static bool has_edge(const bb_cuda *e, const bb_tile_stmt *load) {
   bb_tile_index extent = e->p->view[load->view].extent[axis], start = load->range[axis].start;
   if (extent->op == BB_X_CONST && (int64_t)extent->number % rows == 0) return false;
   const bb_tile_loop *loop = grid_of(e, start);
-  return loop && is_multiple(e, start, rows) && ends_at(loop->stretch[0].to, extent) &&
-         stays(e, load->result, start, extent);
+  return loop && bb_affine_is_multiple(start, rows, e->grid, e->grids) &&
+         ends_at(loop->stretch[0].to, extent) && stays(e, load->result, start, extent);
 }
 
 void bb_cuda_find_edges(bb_cuda *e) {

@@ -2,27 +2,12 @@
  *
  * A block's marks are bytes side by side, which the copier and the warps that compute read alike, eight at a time.
  */
+#include "affine.h"
 #include "emit_sm90.h"
 #include "infix.h"
 
-/* Is it a multiple of the step, wherever the loops around stand? */
 static bool is_multiple(const bb_cuda *e, bb_tile_index x, int64_t step) {
-  switch (x->op) {
-  case BB_X_CONST: return (int64_t)x->number % step == 0;
-  case BB_X_ARG:
-    for (uint32_t k = 0; k < e->grids; k++)
-      if (e->grid[k]->variable == x->index)
-        return is_multiple(e, e->grid[k]->stretch[0].from, step) &&
-               is_multiple(e, e->grid[k]->step, step);
-    return false;
-  case BB_X_MUL: return is_multiple(e, x->a[0], step) || is_multiple(e, x->a[1], step);
-  case BB_X_ADD:
-  case BB_X_SUB:
-  case BB_X_MIN:
-  case BB_X_MAX: return is_multiple(e, x->a[0], step) && is_multiple(e, x->a[1], step);
-  case BB_X_SELECT: return is_multiple(e, x->a[1], step) && is_multiple(e, x->a[2], step);
-  default: return false;
-  }
+  return bb_affine_is_multiple(x, step, e->grid, e->grids);
 }
 
 void bb_cuda_find_marks(bb_cuda *e) {
