@@ -119,8 +119,9 @@ static void write_tensor(bb_writer *w, const bb_tensor *tensor) {
   bb_put(w->out, "\n");
 }
 
-void bb_text_print(bb_buffer *out, const bb_program *program, const char *data_name) {
+static void print(bb_buffer *out, const bb_program *program, const char *data_name, bool proofs) {
   bb_writer w = bb_writer_begin(out, program, data_name);
+  w.proofs = proofs;
   bb_put(out, "blockbuster 1\n");
   if (*program->name) {
     bb_put(out, "program ");
@@ -143,6 +144,15 @@ void bb_text_print(bb_buffer *out, const bb_program *program, const char *data_n
     if (program->stage >= BB_STAGE_PARTITION) bb_write_stages(&w);
   }
   bb_writer_end(&w);
+}
+
+void bb_text_print(bb_buffer *out, const bb_program *program, const char *data_name) {
+  print(out, program, data_name, true);
+}
+
+void bb_text_print_without_proofs(bb_buffer *out, const bb_program *program,
+                                  const char *data_name) {
+  print(out, program, data_name, false);
 }
 
 /* --- the data file --- */

@@ -10,6 +10,9 @@
  * small and by file reference otherwise (data_name: the name of the data file to refer to; NULL:
  * always in full). */
 void bb_text_print(bb_buffer *out, const bb_program *program, const char *data_name);
+/* The same without what is for readers alone: the proofs of tuples, which name the nodes that they were first found for.  Of equal
+ * programs they differ by what was looked at. */
+void bb_text_print_without_proofs(bb_buffer *out, const bb_program *program, const char *data_name);
 /* What the data file must hold for a text printed with a data_name, piece by piece in order. */
 typedef void bb_text_sink(void *user, const void *bytes, size_t length);
 void bb_text_data(const bb_program *program, bb_text_sink *sink, void *user);

@@ -19,6 +19,7 @@ typedef struct bb_writer {
   const char **tensor;   /* how each program tensor is named: plain, quoted, or &3 */
   const char *data_name; /* large constants refer to this file; NULL: none do */
   uint64_t data_offset;  /* where the next one lies in it */
+  bool proofs;           /* of tuples: they are written */
 } bb_writer;
 
 bb_writer bb_writer_begin(bb_buffer *out, const bb_program *program, const char *data_name);

@@ -61,7 +61,7 @@ static void write_monoid(bb_writer *w, const bb_monoid *m) {
     }
     bb_put(w->out, "\n");
   }
-  write_proof(w, m->proof);
+  if (w->proofs) write_proof(w, m->proof);
   bb_put(w->out, "}\n");
 }
 

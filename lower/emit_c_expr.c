@@ -222,30 +222,27 @@ static const char *cast(const printer *p, const bb_expr *e) {
   }
 }
 
-/* A division by a number, where divisions are a dozen operations: by what one is divided by it, and a rest. */
-static const char *by_number(const printer *p, const bb_expr *e) {
+/* By a number where divisions are slow: of what one is divided by it, and a rest. */
+static const char *quotient(const printer *p, const bb_expr *e) {
   const bb_expr *by = e->a[1];
-  if (!p->c->divides_dear || p->c->exact || e->dtype != BB_F32 || by->op != BB_X_CONST) return NULL;
-  float divisor = (float)by->number, one = 1 / divisor;
-  if (!isnormal(divisor) || !isnormal(one)) return NULL;
-  return bb_arena_printf(arena(p->c), "bb_divide_f32(%s, %s, %s)", find(p, e->a[0]),
-                         number(p->c, BB_F32, divisor), number(p->c, BB_F32, one));
+  float divisor = by->op == BB_X_CONST ? (float)by->number : 0, one = 1 / divisor;
+  bool slow = p->c->slow_division && !p->c->exact && e->dtype == BB_F32;
+  if (slow && isnormal(divisor) && isnormal(one))
+    return bb_arena_printf(arena(p->c), "bb_divide_f32(%s, %s, %s)", find(p, e->a[0]),
+                           number(p->c, BB_F32, divisor), number(p->c, BB_F32, one));
+  return bb_arena_printf(arena(p->c), "((%s)%s / %s)", bb_c_element(p->c, e->dtype),
+                         find(p, e->a[0]), find(p, by));
 }
 
 /* Operands of arithmetic have the type of the result, so that integers divide as integers only where
  * the result is one. */
 static const char *arithmetic(const printer *p, const bb_expr *e) {
   bool real = bb_dtype_is_float(e->dtype);
-  const char *divided_by_number = e->op == BB_X_DIV ? by_number(p, e) : NULL;
   switch (e->op) {
   case BB_X_ADD: return infix(p, "+", e);
   case BB_X_SUB: return infix(p, "-", e);
   case BB_X_MUL: return infix(p, "*", e);
-  case BB_X_DIV:
-    if (!real) return whole_call(p, "quotient", e);
-    if (divided_by_number) return divided_by_number;
-    return bb_arena_printf(arena(p->c), "((%s)%s / %s)", bb_c_element(p->c, e->dtype),
-                           find(p, e->a[0]), find(p, e->a[1]));
+  case BB_X_DIV: return real ? quotient(p, e) : whole_call(p, "quotient", e);
   case BB_X_POW: return power(p, e);
   case BB_X_NEG: return bb_arena_printf(arena(p->c), "(-%s)", find(p, e->a[0]));
   case BB_X_ABS: return real ? call(p, "fabs", e) : whole_call(p, "abs", e);

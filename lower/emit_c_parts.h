@@ -88,7 +88,7 @@ typedef struct bb_c {
   const char *name;
   const char *target; /* what refusals name; NULL: the CPU */
   bool exact;
-  bool divides_dear;     /* divisions are a dozen operations */
+  bool slow_division;    /* a dozen operations */
   uint32_t vector_bytes; /* of the processor that it is for */
   bool tiles;            /* likewise: it has units for products of tiles, and they may be used */
   bb_c_tile *tile;

@@ -273,7 +273,7 @@ void bb_emit_simt(bb_buffer *out, const bb_tile_program *p, const char *name,
   bb_buffer text = {.arena = keep};
   bb_simt s = {.c = {.out = &text, .p = p, .name = name, .target = "a GPU"}};
   s.c.exact = options && options->exact;
-  s.c.divides_dear = true;
+  s.c.slow_division = true;
   s.most_shared = options && options->shared ? options->shared : MOST_SHARED;
   s.c.tile = BB_NEW(keep, bb_c_tile, p->tiles + 1);
   s.c.home = BB_NEW(keep, uint32_t, p->views + 1);

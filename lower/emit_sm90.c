@@ -206,13 +206,11 @@ static void put_init(bb_cuda *e) {
   bb_cuda_line(e, "  __syncwarp();");
   if (e->copier) {
     uint32_t threads = 32 * (e->copiers + e->warp_count);
-    const char *alone = e->pair ? "mates == 1" : "", *also = e->pair ? " && " : "";
-    bb_cuda_line(e, "  %stl::named_arrive(3, %u);", e->pair ? "if (mates == 1) " : "", threads);
+    const char *waits = "tl::warp() >= 4"; /* and other copiers */
     if (e->copiers > 1)
-      bb_cuda_line(e, "} else if (%s%s(tl::warp() < %u || tl::warp() >= 4)) {", alone, also,
-                   e->copiers);
-    else
-      bb_cuda_line(e, "} else if (%s%stl::warp() >= 4) {", alone, also);
+      waits = bb_arena_printf(e->arena, "(tl::warp() < %u || tl::warp() >= 4)", e->copiers);
+    bb_cuda_line(e, "  %stl::named_arrive(3, %u);", e->pair ? "if (mates == 1) " : "", threads);
+    bb_cuda_line(e, "} else if (%s%s) {", e->pair ? "mates == 1 && " : "", waits);
     bb_cuda_line(e, "  tl::named_sync(3, %u);", threads);
   }
   bb_cuda_line(e, "}");

@@ -96,8 +96,7 @@ typedef struct bb_cuda {
   const bb_tile_loop *grid[8], *cluster, *warps, *serial;
   const bb_tile_loop *split; /* the innermost over the grid, if its iterations are merged */
   const bb_tile_loop *pair;  /* of the grid: neighbours along it are clusters of two */
-  uint32_t
-      lead; /* iterations of the serial loop that the second of them has before those of both */
+  bool leads; /* the second of them has an iteration of the serial loop before those of both */
   const bb_tile_body *core; /* the body within the spread loops: before, serial, after */
   /* of the core; behind the spread loops */
   bb_cuda_list before, after, after_warps, after_cluster, after_split;

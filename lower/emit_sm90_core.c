@@ -253,7 +253,7 @@ static void put_first(bb_cuda *e, const char *const *bounds) {
 
 /* How variables are called in the serial loop's bounds. */
 static const char *const *names_of_bounds(bb_cuda *e, bool copier) {
-  return copier && e->lead ? bb_cuda_names_of_both(e) : NULL;
+  return copier && e->leads ? bb_cuda_names_of_both(e) : NULL;
 }
 
 /* An iteration has ended. */
@@ -524,8 +524,7 @@ void bb_cuda_role(bb_cuda *e, bool copier) {
   if (bb_cuda_is_odd(e) && !copier)
     bb_cuda_line(e, "int odd = 0; // the piece's memory that is next");
   /* said to be uniform here: else places in rings are none, and products' operands are computed by every thread */
-  if (e->lead && !copier)
-    bb_cuda_line(e, "const int alone = tl::uniform((mates - 1 - mine) * %u);", e->lead);
+  if (e->leads && !copier) bb_cuda_line(e, "const int alone = tl::uniform(mates - 1 - mine);");
   put_next(e, copier);
   if (copier && !e->sm80) bb_cuda_early(e);
   bb_cuda_line(e, "Place place;");

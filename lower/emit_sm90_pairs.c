@@ -12,8 +12,8 @@
 #include "mates.h"
 #include "tile_edit.h"
 
-/* How much sooner the second block's loop begins.  A block passes over one iteration's tiles and has one of its own on the way. */
-static uint32_t find_lead(bb_cuda *e, uint32_t at) {
+/* Does the second block's loop begin sooner?  The first passes over one iteration's tiles, and has one of its own on the way. */
+static bool find_lead(bb_cuda *e, uint32_t at) {
   int lead = bb_mates_lead(e->serial, e->pair, e->grid, at);
   for (uint32_t i = at + 1; i < e->grids; i++) {
     const bb_tile_stretch *s = &e->grid[i]->stretch[0];
@@ -29,7 +29,7 @@ static uint32_t find_lead(bb_cuda *e, uint32_t at) {
         (s->stretches || e->tile[s->result].parts > 1 || e->p->tile[s->result].buffers < 2))
       bb_cuda_refuse(e, s, "pairs of blocks whose loops differ in what they load");
   }
-  return (uint32_t)lead;
+  return lead > 0;
 }
 
 void bb_cuda_find_mates(bb_cuda *e) {
@@ -39,7 +39,7 @@ void bb_cuda_find_mates(bb_cuda *e) {
   e->pair = e->grid[at];
   if (!e->copier || !e->serial || e->cluster || e->split)
     bb_cuda_refuse(e, NULL, "pairs of blocks that are clusters already, or have no loop");
-  e->lead = find_lead(e, at);
+  e->leads = find_lead(e, at);
   for (uint32_t i = 0; i < e->serial->body.count; i++) {
     const bb_tile_stmt *s = e->serial->body.stmt[i];
     if (s->kind != BB_TILE_LOAD || !e->tile[s->result].ring || s->stretches) continue;
@@ -83,7 +83,7 @@ const char *bb_cuda_mates(const bb_cuda *e, uint32_t tile) {
 }
 
 void bb_cuda_pass_over(bb_cuda *e, uint32_t stage) {
-  for (uint32_t i = 0; e->lead && i < e->serial->body.count; i++) {
+  for (uint32_t i = 0; e->leads && i < e->serial->body.count; i++) {
     const bb_tile_stmt *s = e->serial->body.stmt[i];
     if (s->kind != BB_TILE_LOAD || !e->tile[s->result].ring || s->stage != stage) continue;
     const char *name = e->tile[s->result].name;

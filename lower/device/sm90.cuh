@@ -54,21 +54,11 @@ struct Mailbox { u64 full[2], empty[2]; int tile[2]; };
 TL_DEV void mailbox_init(Mailbox &m, int readers) {
   for (int i = 0; i < 2; i++) barrier_init(&m.full[i], 1), barrier_init(&m.empty[i], readers);
 }
-TL_DEV void mailbox_put(Mailbox &m, int round, int tile) {
+// Of mates the first's copier takes for both, tiles that follow each other; all who read, the mate's copier too, say so at the first's.
+TL_DEV void mailbox_put(Mailbox &m, int round, int tile, int mates = 1) {
   barrier_wait(&m.empty[round & 1], (round >> 1 & 1) ^ 1);
   m.tile[round & 1] = tile;
   barrier_arrive(&m.full[round & 1]);
-}
-TL_DEV int mailbox_get(Mailbox &m, int round) {
-  barrier_wait(&m.full[round & 1], round >> 1 & 1);
-  int tile = *(volatile int *)&m.tile[round & 1];
-  __syncwarp();
-  if (lane() == 0) barrier_arrive(&m.empty[round & 1]);
-  return tile;
-}
-// Of mates: the first's copier takes for both, tiles that follow each other; all who read, the mate's copier too, say so at the first's.
-TL_DEV void mailbox_put(Mailbox &m, int round, int tile, int mates) {
-  mailbox_put(m, round, tile);
   if (mates > 1) tell_mate(&m.tile[round & 1], tile < 0 ? -1 : tile + 1, &m.full[round & 1]);
 }
 TL_DEV int mailbox_read(Mailbox &m, int round, int mates) {
@@ -80,7 +70,7 @@ TL_DEV void mailbox_done(Mailbox &m, int round, int mine) {  // by one thread
   if (mine == 0) barrier_arrive(&m.empty[round & 1]);
   else barrier_arrive_at_mate(&m.empty[round & 1]);
 }
-TL_DEV int mailbox_get(Mailbox &m, int round, int mates, int mine) {
+TL_DEV int mailbox_get(Mailbox &m, int round, int mates = 1, int mine = 0) {
   int tile = mailbox_read(m, round, mates);
   __syncwarp();
   if (lane() == 0) mailbox_done(m, round, mine);

@@ -39,20 +39,7 @@ static void put_constants(bb_buffer *out, const bb_program *program) {
   }
 }
 
-/* Proofs of tuples are for readers, and name the nodes that they were first found for: of equal programs they differ by what was
- * looked at. */
-static void put_without_proofs(bb_buffer *out, const char *text) {
-  static const char proof[] = "  proof \"";
-  for (const char *line = text, *next; *line; line = next) {
-    next = line + strcspn(line, "\n");
-    next += *next == '\n';
-    if (strncmp(line, proof, sizeof proof - 1) != 0) bb_put_bytes(out, line, (size_t)(next - line));
-  }
-}
-
 void bb_key_put_program(bb_buffer *out, const bb_program *program) {
-  bb_buffer text = {.arena = out->arena};
   put_constants(out, program);
-  bb_text_print(&text, program, "data");
-  put_without_proofs(out, text.data);
+  bb_text_print_without_proofs(out, program, "data");
 }

@@ -3,17 +3,13 @@ fewer indices than elements, indices counted from the end, and one that is out o
 
     points.py PROGRAM FAKE-DRIVER FAKE-COMPILER HOST.HPP
 """
-import os, shutil, subprocess, sys, tempfile
-try:
-    import numpy as np, onnx
-except ImportError as error:
-    print(error)
-    sys.exit(77)
+import os, subprocess, sys, tempfile
+
+import on_processor
+import numpy as np, onnx
 from onnx import helper
 
-program, driver, compiler, host = sys.argv[1:]
-if not shutil.which(os.environ.get("FAKE_CXX", "c++")): sys.exit(77)
-environment = {**os.environ, "BLOCKBUSTER_CUDA": driver, "BLOCKBUSTER_NVRTC": compiler, "BLOCKBUSTER_CACHE": "", "FAKE_CUDA": "host", "FAKE_HOST": host}
+program, environment = on_processor.begin()
 generator, bad = np.random.default_rng(0), 0
 
 

@@ -3,17 +3,13 @@ a gather, masked in both places, weighed along the rows.
 
     turned.py PROGRAM FAKE-DRIVER FAKE-COMPILER HOST.HPP
 """
-import os, re, shutil, subprocess, sys, tempfile
-try:
-    import numpy as np, onnx
-except ImportError as error:
-    print(error)
-    sys.exit(77)
+import os, re, subprocess, sys, tempfile
+
+import on_processor
+import numpy as np, onnx
 from onnx import TensorProto, helper, numpy_helper
 
-program, driver, compiler, host = sys.argv[1:]
-if not shutil.which(os.environ.get("FAKE_CXX", "c++")): sys.exit(77)
-environment = {**os.environ, "BLOCKBUSTER_CUDA": driver, "BLOCKBUSTER_NVRTC": compiler, "BLOCKBUSTER_CACHE": "", "FAKE_CUDA": "host", "FAKE_HOST": host}
+program, environment = on_processor.begin()
 generator, half = np.random.default_rng(0), np.float16
 
 

@@ -58,13 +58,19 @@ static void emit(bb_context *ctx, void *argument) {
   bb_program_destroy(p->home);
 }
 
-static bb_status try_to_emit(emitted *e) {
+/* In a context of its own; what it says comes to `message`. */
+static bb_status protect(void (*body)(bb_context *ctx, void *argument), void *argument,
+                         char *message, size_t room) {
   bb_context *ctx;
   assert_int_equal(bb_context_create(NULL, &ctx), BB_OK);
-  bb_status status = bb_protect(ctx, emit, e);
-  snprintf(e->message, sizeof e->message, "%s", bb_context_message(ctx));
+  bb_status status = bb_protect(ctx, body, argument);
+  snprintf(message, room, "%s", bb_context_message(ctx));
   bb_context_destroy(ctx);
   return status;
+}
+
+static bb_status try_to_emit(emitted *e) {
+  return protect(emit, e, e->message, sizeof e->message);
 }
 
 static void pairs(const char *loops, const char *braces, int64_t m, int64_t n, int64_t mates) {
@@ -154,10 +160,8 @@ static void leads(void **state) {
   };
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
     follower found = all[i];
-    bb_context *ctx;
-    assert_int_equal(bb_context_create(NULL, &ctx), BB_OK);
-    if (bb_protect(ctx, find_lead, &found) != BB_OK) fail_msg("%s", bb_context_message(ctx));
-    bb_context_destroy(ctx);
+    char message[300];
+    if (protect(find_lead, &found, message, sizeof message) != BB_OK) fail_msg("%s", message);
     if (found.lead != all[i].lead) fail_msg("%s: %d", found.serial, found.lead);
   }
 }

@@ -255,9 +255,9 @@ def calls_of(op, kernel, n, flexed, chained):
 def mean(ratios): return math.exp(sum(map(math.log, ratios)) / len(ratios)) if ratios else float("nan")
 
 
-def table(kernels, file, lens, flexed, chained):
+def table(kernels, file, names, lens, flexed, chained):
     rows = []
-    for ops in NEPTUNE:
+    for ops in filter(None, ([op for op in ops if op in names] for ops in NEPTUNE)):
         of_best, of_flex = [], []
         for op in ops:
             kernel = Compiled(f"{kernels}/{op}")
@@ -377,7 +377,7 @@ def main():
     lens = [int(x) for x in os.environ.get("LENS", "512,2048,8192").split(",")]
     flexed = [int(x) for x in os.environ.get("FLEX", "2048,8192").split(",") if x]
     print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}, CUDA {torch.version.cuda}, cuDNN {torch.backends.cudnn.version()}", flush=True)
-    if file: return table(kernels, file, [int(x) for x in os.environ.get("LENS", "128,256,512,1024,2048,4096,8192,16384,32768").split(",")], flexed, chained)
+    if file: return table(kernels, file, names, [int(x) for x in os.environ.get("LENS", "128,256,512,1024,2048,4096,8192,16384,32768").split(",")], flexed, chained)
     if beside_blas: return ceiling(kernels, [int(x) for x in os.environ.get("LENS", "2048,4096,8192,16384,32768").split(",")])
     good = True
     for op in names:

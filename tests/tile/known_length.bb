@@ -1,6 +1,6 @@
 # A window over a number of places that is known, as heads' sections are then.
 blockbuster 1
-program known
+program known_length
 dim H
 
 input Q : f16[H,16384,128]
