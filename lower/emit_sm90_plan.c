@@ -458,6 +458,16 @@ static void check_registers(const bb_cuda *e) {
     bb_cuda_refuse(e, NULL, "tiles need more registers than a thread has");
 }
 
+/* A block's threads begin with as many registers each, and share these out anew: who asks for more than there are waits for ever. */
+static void check_pool(const bb_cuda *e) {
+  enum { REGISTERS = 64 << 10, UNIT = 8 };
+  if (!e->p->registers || e->sm80 || !e->copier) return;
+  uint32_t each = REGISTERS / e->threads / UNIT * UNIT, begun = e->threads / 128;
+  if (e->groups * e->p->registers + e->p->copier_registers > begun * each)
+    bb_cuda_refuse(e, NULL,
+                   "more registers for groups and copier than a block's threads begin with");
+}
+
 /* For how many blocks of a processor its registers are to be enough.  Where they are not counted: for two which are part of a sum
  * each and hold few, so that the next launch's begin beside this one's. */
 static uint32_t resident_blocks(const bb_cuda *e) {
@@ -526,5 +536,6 @@ void bb_cuda_plan(bb_cuda *e) {
   place_shared(e);
   drop_shared(e);
   check_registers(e);
+  check_pool(e);
   e->resident = resident_blocks(e);
 }

@@ -27,6 +27,7 @@ typedef struct bb_gpu {
   bool strict;    /* narrowings are kept where the program has them */
   bool flat;      /* what bb_gpu_flat() does nothing for is refused */
   bool several;   /* what bb_gpu_rows() does nothing for is refused */
+  bool side;      /* results lie on their side (bb_gpu_side()) */
   uint32_t split; /* not 0: bb_gpu_split() into at most so many parts follows */
   bool warps; /* products are made by single warps, each of its rows, and waited for (sm_80); else
                    * by groups of four, and run by themselves (sm_90a) */
@@ -87,6 +88,9 @@ void bb_gpu_place(bb_gpu *g); /* memories, orientation, roles, stages, under the
 
 /* gpu_split.c */
 void bb_gpu_split(bb_gpu *g); /* a placed program's folds, over the blocks of a cluster */
+
+/* gpu_side.c */
+void bb_gpu_side(bb_gpu *g); /* results whose rows are the columns of what warp groups make */
 
 /* gpu_few.c */
 /* All of that for results of few rows, with products by warps or, of what is loaded, by a warp

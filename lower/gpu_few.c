@@ -1,16 +1,14 @@
 /* gpu_few.c - results of few rows: a loop over what is folded, spread over warps and over the blocks of a
  * cluster, each with a part that is merged at the end.
  *
- * A product of eight rows would leave most of a warp group idle.  So the program is turned: every tile lies
- * transposed, c = a b becomes c' = b' a', and what was folded over columns is folded over rows, of which a
- * warp's product has 16.  Each warp copies for itself.
+ * A product of eight rows would leave most of a warp group idle.  So the program lies on its side (gpu_side.c): what was
+ * folded over columns is folded over rows, of which a warp's product has 16.  Each warp copies for itself.
  *
  *   serial n = 0 to N step 16 { ... }    becomes
  *   parallel split { parallel warp { begin; serial n = of this split and warp { ... } } } merged; end
  *
  * Where all products of the loop are summed and their operands loaded, as they are where what is contracted is what
- * is folded, a warp group makes them from shared memory: operands lie as memory does, only results are turned,
- * and vectors that the loop sums beside them are, behind it.
+ * is folded, a warp group makes them from shared memory, and only results are on their side.
  */
 #include "gpu_parts.h"
 
@@ -21,71 +19,6 @@ enum { BLOCKS = 132, MOST_SPLITS = 8 };
 enum { WARPS = 4, SPLIT_ROWS = 8, SHARED_BYTES = 100 * 1024 };
 /* By warp groups. */
 enum { GROUP_BYTES = 200 * 1024, MOST_BUFFERS = 10, COPIER_REGISTERS = 40 };
-
-/* --- turning --- */
-
-static const bb_expr *turn_leaf(void *user, const bb_expr *leaf) {
-  bb_program *home = user;
-  if (leaf->op != BB_X_COORD || leaf->index > BB_COORD_COL) return leaf;
-  return bb_expr_coord(home, leaf->index == BB_COORD_ROW ? BB_COORD_COL : BB_COORD_ROW);
-}
-
-static bb_axis turned(bb_axis axis) {
-  return axis == BB_AXIS_ROW ? BB_AXIS_COL : axis == BB_AXIS_COL ? BB_AXIS_ROW : axis;
-}
-
-typedef struct turning {
-  bb_tile_program *p;
-  bool *operand; /* by tile: loaded for products, and left as it lies */
-} turning;
-
-static void turn_stmt(void *user, bb_tile_body *body, uint32_t at) {
-  const turning *t = user;
-  bb_tile_stmt *s = body->stmt[at];
-  bool memory = s->kind == BB_TILE_LOAD || s->kind == BB_TILE_STORE;
-  uint32_t held = s->kind == BB_TILE_STORE ? s->operand[0] : s->result;
-  for (uint32_t i = 0; memory && !t->operand[held] && i < t->p->view[s->view].rank; i++)
-    s->range[i].axis = turned(s->range[i].axis);
-  if (s->kind == BB_TILE_FOLD || s->kind == BB_TILE_SCAN) s->axis = turned(s->axis);
-  if (s->kind == BB_TILE_MAP || s->kind == BB_TILE_ANY)
-    s->expr = bb_expr_map_leaves(t->p->home, s->expr, turn_leaf, t->p->home);
-  bb_tile_index row = s->at[0];
-  s->at[0] = s->at[1];
-  s->at[1] = row;
-  if (s->kind != BB_TILE_DOT) return;
-  uint32_t left = s->operand[0];
-  bool flip = s->transposed[0] != t->operand[left];
-  s->operand[0] = s->operand[1];
-  s->transposed[0] = s->transposed[1] != t->operand[s->operand[0]];
-  s->operand[1] = left;
-  s->transposed[1] = flip;
-}
-
-static void find_operand(void *user, bb_tile_body *body, uint32_t at) {
-  const turning *t = user;
-  if (body->stmt[at]->kind == BB_TILE_LOAD) t->operand[body->stmt[at]->result] = true;
-}
-
-static void find_other_reader(void *user, bb_tile_body *body, uint32_t at) {
-  const turning *t = user;
-  const bb_tile_stmt *s = body->stmt[at];
-  for (uint32_t i = 0; i < s->operands; i++)
-    if (s->kind != BB_TILE_DOT) t->operand[s->operand[i]] = false;
-}
-
-static void turn(bb_gpu *g) {
-  turning t = {g->p, BB_NEW(g->p->home->arena, bool, g->p->tiles + 1)};
-  bb_tile_walk(&g->p->body, find_operand, &t);
-  bb_tile_walk(&g->p->body, find_other_reader, &t);
-  for (uint32_t i = 0; i < g->p->tiles; i++) {
-    bb_tile *tile = &g->p->tile[i];
-    uint32_t rows = tile->rows;
-    if (t.operand[i]) continue;
-    tile->rows = tile->cols;
-    tile->cols = rows;
-  }
-  bb_tile_walk(&g->p->body, turn_stmt, &t);
-}
 
 /* --- spreading --- */
 
@@ -136,135 +69,6 @@ static void spread(bb_parts *q) {
 }
 
 /* --- by a warp group --- */
-
-static void swap_sides(bb_tile *tile) {
-  uint32_t rows = tile->rows;
-  tile->rows = tile->cols;
-  tile->cols = rows;
-}
-
-static bool is_loaded(const bb_tile_body *body, uint32_t tile) {
-  for (uint32_t i = 0; i < body->count; i++)
-    if (body->stmt[i]->result == tile) return body->stmt[i]->kind == BB_TILE_LOAD;
-  return false;
-}
-
-/* c += a b: c' += b' a'. */
-static void turn_products(bb_parts *q, bool *turned) {
-  bb_tile_body *body = &q->core->stmt[q->loop]->loop->body;
-  for (uint32_t i = 0; i < body->count; i++) {
-    bb_tile_stmt *s = body->stmt[i];
-    if (s->kind != BB_TILE_DOT) continue;
-    uint32_t left = s->operand[0];
-    bool flip = s->transposed[0];
-    if (!s->accumulate || !is_loaded(body, left) || !is_loaded(body, s->operand[1]))
-      bb_gpu_refuse(q->g, "a product of few rows that is no sum of loaded blocks");
-    s->operand[0] = s->operand[1];
-    s->transposed[0] = !s->transposed[1];
-    s->operand[1] = left;
-    s->transposed[1] = !flip;
-    if (!turned[s->result]) swap_sides(&q->g->p->tile[s->result]);
-    turned[s->result] = true;
-  }
-}
-
-static bool is_part(const bb_parts *q, uint32_t tile) {
-  for (uint32_t k = 0; k < q->count; k++)
-    if (q->tile[k] == tile) return true;
-  return false;
-}
-
-/* A vector along rows that the loop sums, along columns: for what stands behind the loop. */
-static uint32_t turned_vector(bb_parts *q, uint32_t vector, uint32_t *at) {
-  bb_tile_program *p = q->g->p;
-  uint32_t made = bb_tile_like(p, vector, p->tile[vector].dtype);
-  bb_tile_stmt *s = bb_tile_stmt_new(p, BB_TILE_TRANSPOSE);
-  if (p->tile[vector].cols) bb_gpu_refuse(q->g, "a sum along columns of few rows");
-  swap_sides(&p->tile[made]);
-  p->tile[made].partial = false;
-  s->result = made;
-  s->operand[0] = vector;
-  s->operands = 1;
-  bb_tile_insert(p, q->core, (*at)++, s);
-  return made;
-}
-
-/* What follows the loop, all tiles turned; a vector that it transposes lies right already. */
-static void turn_end(bb_parts *q, bool *turned) {
-  bb_tile_program *p = q->g->p;
-  bb_arena *arena = p->home->arena;
-  uint32_t begin = q->loop + 1, tiles = p->tiles;
-  turning t = {p, BB_NEW(arena, bool, 2 * tiles + BB_TILE_OPERANDS)};
-  for (uint32_t k = 0; k < q->count; k++) {
-    uint32_t v = q->tile[k], made = BB_NONE;
-    for (uint32_t i = begin; i < q->core->count && !turned[v]; i++) {
-      bb_tile_stmt *s = q->core->stmt[i];
-      if (!bb_tile_reads(s, v) || s->kind == BB_TILE_TRANSPOSE) continue;
-      uint32_t at = begin;
-      if (made == BB_NONE) {
-        made = turned_vector(q, v, &at);
-        begin = at;
-        i++;
-      }
-      bb_tile_body one = {1, &s};
-      bb_tile_rename(&one, v, made);
-    }
-  }
-  for (uint32_t i = begin; i < q->core->count; i++) {
-    bb_tile_stmt *s = q->core->stmt[i];
-    if (s->loop || s->body.count || s->kind == BB_TILE_DOT || s->kind == BB_TILE_SCAN)
-      bb_gpu_refuse(q->g, "more than maps and stores behind a loop of few rows");
-    if (s->kind == BB_TILE_TRANSPOSE && is_part(q, s->operand[0])) {
-      s->kind = BB_TILE_MAP;
-      bb_tile_set(p, s, bb_tile_name(p, s->operand[0]));
-    } else {
-      turn_stmt(&t, q->core, i);
-    }
-    if (s->result != BB_NONE && s->result < tiles && !turned[s->result]) {
-      swap_sides(&p->tile[s->result]);
-      turned[s->result] = true;
-    }
-  }
-}
-
-static bool is_plain_widening(const bb_tile_stmt *s) {
-  return s->kind == BB_TILE_MAP && s->operands == 1 && s->expr->op == BB_X_CAST &&
-         s->expr->a[0]->op == BB_X_ARG;
-}
-
-/* What maps of the loop read of a loaded block comes to registers once, in f32, and they read it there. */
-static void widen_once(bb_parts *q) {
-  bb_tile_program *p = q->g->p;
-  bb_tile_body *body = &q->core->stmt[q->loop]->loop->body;
-  for (uint32_t i = 0; i < body->count; i++) {
-    uint32_t loaded = body->stmt[i]->result, wide = BB_NONE;
-    if (body->stmt[i]->kind != BB_TILE_LOAD) continue;
-    for (uint32_t k = i + 1; k < body->count; k++) {
-      bb_tile_stmt *s = body->stmt[k];
-      if (s->kind == BB_TILE_DOT || !bb_tile_reads(s, loaded)) continue;
-      if (s->kind != BB_TILE_MAP) bb_gpu_refuse(q->g, "a loaded block that is folded as it is");
-      if (wide == BB_NONE && is_plain_widening(s)) {
-        wide = s->result;
-        continue;
-      }
-      if (wide == BB_NONE) {
-        bb_tile_stmt *made = bb_tile_stmt_new(p, BB_TILE_MAP);
-        made->result = wide = bb_tile_like(p, loaded, BB_F32);
-        bb_tile_set(p, made, bb_expr_cast(p->home, BB_F32, bb_tile_name(p, loaded)));
-        bb_tile_insert(p, body, k++, made);
-      }
-      bb_tile_set(p, s, bb_tile_replace(p, bb_tile_named(p, s), loaded, bb_tile_name(p, wide)));
-    }
-  }
-}
-
-static void turn_results(bb_parts *q) {
-  bool *turned = BB_NEW(q->g->p->home->arena, bool, q->g->p->tiles + 1);
-  if (q->pivots) bb_gpu_refuse(q->g, "sums relative to a pivot");
-  turn_products(q, turned);
-  turn_end(q, turned);
-  widen_once(q);
-}
 
 /* Iterations of the loop over the grid or of the serial one where its bounds are numbers, else 0. */
 static int64_t trips_of(const bb_tile_loop *loop) {
@@ -392,15 +196,15 @@ void bb_gpu_few(bb_gpu *g, bool by_group) {
   order_grid(&q);
   bb_parts_find(&q);
   if (by_group)
-    turn_results(&q);
+    bb_gpu_turn_results(&q);
   else
-    turn(g);
+    bb_gpu_turn_all(g);
   bb_gpu_partials(g);
   bb_parts_settle(&q);
   bb_parts_turn(&q);
   if (by_group) {
     uint32_t buffers = steps_of_block(&q);
-    bb_parts_split(&q, BLOCKS, MOST_SPLITS);
+    bb_parts_split(&q, BLOCKS, BLOCKS, MOST_SPLITS);
     place_for_group(&q, buffers);
   } else {
     spread(&q);

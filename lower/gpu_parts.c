@@ -8,7 +8,7 @@
 /* --- the tuple --- */
 
 /* What the loop carries: the pivot, sums scaled with it, and sums of their own. */
-static void find_carried(bb_parts *q) {
+void bb_parts_find_carried(bb_parts *q) {
   bb_tile_program *p = q->g->p;
   bb_tile_body *body = &q->core->stmt[q->loop]->loop->body;
   q->pivots = bb_gpu_find_rolling(q->g, q->core, q->loop, &q->rolling);
@@ -83,7 +83,7 @@ static const bb_tile_monoid *make_monoid(bb_parts *q) {
 }
 
 void bb_parts_find(bb_parts *q) {
-  find_carried(q);
+  bb_parts_find_carried(q);
   q->monoid = make_monoid(q);
   q->inside = q->loop + 1;
 }
@@ -171,7 +171,7 @@ bb_tile_stmt *bb_parts_loop(bb_parts *q, bb_tile_index to, bb_tile_spread spread
   return s;
 }
 
-void bb_parts_split(bb_parts *q, int64_t fill, int64_t most) {
+void bb_parts_split(bb_parts *q, int64_t fill, int64_t fill_by_twos, int64_t most) {
   bb_tile_program *p = q->g->p;
   bb_tile_loop *serial = q->core->stmt[q->loop]->loop;
   bb_tile_index step = serial->step, to = serial->stretch[0].to;
@@ -181,6 +181,11 @@ void bb_parts_split(bb_parts *q, int64_t fill, int64_t most) {
       step);
   bb_tile_index each = bb_parts_make(q, BB_X_MAX, bb_parts_grid_blocks(q), bb_parts_number(q, 1));
   bb_tile_index count = bb_parts_make(q, BB_X_DIV, bb_parts_number(q, fill), each);
+  if (fill_by_twos > fill) {
+    bb_tile_index twos = bb_parts_make(q, BB_X_DIV, bb_parts_number(q, fill_by_twos), each);
+    count =
+        bb_parts_make(q, BB_X_MAX, count, bb_parts_make(q, BB_X_MIN, twos, bb_parts_number(q, 2)));
+  }
   count = bb_parts_make(q, BB_X_MIN, bb_parts_number(q, most),
                         bb_parts_make(q, BB_X_MAX, count, bb_parts_number(q, 1)));
   bb_tile_stmt *split = bb_parts_loop(q, count, BB_SPREAD_CLUSTER);

@@ -15,8 +15,9 @@ typedef struct bb_parts {
   const bb_tile_monoid *monoid;
 } bb_parts;
 
-/* What the loop of `core` carries, and how parts of it are joined.  Refuses a loop that carries
- * what is no sum. */
+/* What the loop of `core` carries. */
+void bb_parts_find_carried(bb_parts *q);
+/* And how parts of it are joined.  Refuses a loop that carries what is no sum. */
 void bb_parts_find(bb_parts *q);
 /* Behind bb_gpu_partials(): sums that lanes hold in parts are made whole before the merge, which
  * then reads the whole ones. */
@@ -26,9 +27,14 @@ void bb_parts_settle(bb_parts *q);
 void bb_parts_turn(bb_parts *q);
 /* Refuses statements behind the parts that read what these have, but for what is merged. */
 void bb_parts_leave(const bb_parts *q);
-/* The loop, over blocks of a cluster: as many parts as make about `fill` blocks of the grid, at
- * most `most`. */
-void bb_parts_split(bb_parts *q, int64_t fill, int64_t most);
+/* The loop, over blocks of a cluster: as many parts as make about `fill` blocks of the grid, or
+ * `fill_by_twos` where they are two, at most `most`. */
+void bb_parts_split(bb_parts *q, int64_t fill, int64_t fill_by_twos, int64_t most);
+
+/* gpu_side.c.  Tiles on their side: all of them; or those of results that the loop sums of products of loaded blocks, and what
+ * stands behind it.  Refuses other loops. */
+void bb_gpu_turn_all(bb_gpu *g);
+void bb_gpu_turn_results(bb_parts *q);
 
 /* Of indices. */
 bb_tile_index bb_parts_number(const bb_parts *q, int64_t value);

@@ -15,6 +15,7 @@ enum {
   SHARED_BYTES = 227 * 1024, /* that a block of warp groups may have */
   REGISTERS = 65536,         /* of a processor */
   MOST_REGISTERS = 255,      /* of a thread */
+  MOST_OF_GROUPS = 240,      /* of a group's */
   KEPT_BYTES = 1024,         /* what a processor keeps of each block's for itself */
   EXCHANGE_BYTES = 2048,     /* for what threads tell each other */
   MOST_BUFFERS = 6,
@@ -253,7 +254,7 @@ static uint32_t shared_bytes(const bb_gpu_placer *w) {
 
 /* How many registers a thread that computes may have, and one that copies. */
 static void give_registers(bb_gpu_placer *w) {
-  enum { MOST_OF_GROUPS = 240, COPYING = 40, COPYING_BESIDE_THREE = 32 };
+  enum { COPYING = 40, COPYING_BESIDE_THREE = 32 };
   if (w->groups > 3) bb_gpu_refuse(w->g, "more than three warp groups");
   if (!w->g->warps && blocks_beside(w) > 1 && w->groups > 1)
     bb_gpu_refuse(w->g, "several warp groups in a part of a processor");
@@ -266,6 +267,16 @@ static void give_registers(bb_gpu_placer *w) {
   }
   uint32_t each = all / w->groups;
   w->p->registers = each > most ? most : each & ~7u;
+}
+
+/* Two groups that want about all they have take from a copier what it does without where a loop has no stages.  How many
+ * long functions want is not known so well. */
+static void borrow_registers(bb_gpu_placer *w) {
+  enum { SPARE = 8, FEWEST_COPYING = 24 };
+  if (w->g->warps || w->groups != 2 || w->staged || bb_gpu_has_long(w)) return;
+  if (bb_gpu_registers_needed(w) + SPARE <= w->p->registers) return;
+  w->p->registers = MOST_OF_GROUPS;
+  w->p->copier_registers = FEWEST_COPYING;
 }
 
 /* Groups take no more registers than they want where that leaves some: blocks of the launch behind find room beside a block, and
@@ -562,6 +573,7 @@ void bb_gpu_place(bb_gpu *g) {
     if (!give_buffers(&w)) bb_gpu_refuse(g, "tiles need more shared memory than a block has");
   }
   if (w.persists) place_added(&w);
+  borrow_registers(&w);
   if (bb_gpu_registers_needed(&w) > g->p->registers)
     bb_gpu_refuse(g, "tiles need more registers than a thread has");
   spare_registers(&w);

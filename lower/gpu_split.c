@@ -6,8 +6,8 @@
  */
 #include "gpu_parts.h"
 
-/* That fill the processors, one each: of those that share a cluster's memories some stay idle. */
-enum { BLOCKS = 120 };
+/* That fill the processors, one each: of those that share a cluster's memories some stay idle, where these are more than two. */
+enum { BLOCKS = 120, BLOCKS_BY_TWOS = 132 };
 
 void bb_gpu_split(bb_gpu *g) {
   bb_parts q = {.g = g, .core = &g->p->body};
@@ -23,5 +23,5 @@ void bb_gpu_split(bb_gpu *g) {
   bb_parts_find(&q);
   bb_parts_settle(&q);
   bb_parts_turn(&q);
-  bb_parts_split(&q, BLOCKS, g->split);
+  bb_parts_split(&q, BLOCKS, BLOCKS_BY_TWOS, g->split);
 }

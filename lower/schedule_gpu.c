@@ -14,6 +14,7 @@
  *   scales, powers           constant factors where they cost nothing
  *   invariants               what a loop makes alike in every iteration, before it
  *   factors, stretches       what repairs scale by; loops split by where masks hold
+ *   side                     results whose rows are the columns of what warp groups make
  *   lazy, partials           folds as the loop's stretches let them be
  *   rows                     blocks of rows that several rows of an image fill
  *   place                    memories, stages, roles, the grid
@@ -53,6 +54,7 @@ static void rewrite(bb_tile_program *tile, const bb_gpu *budget, bool few, bool 
   if (few) {
     bb_gpu_few(&g, by_group);
   } else {
+    if (g.side) bb_gpu_side(&g);
     bb_gpu_stretches(&g);
     bb_gpu_settle_marks(&g);
     bb_gpu_lazy(&g);
@@ -80,30 +82,47 @@ static const sizes wide[] = {{128, 256, 64, 256}, {128, 128, 64, 256}, {128, 128
                              {64, 128, 64, 128},  {128, 64, 64, 64},   {64, 64, 64, 64}};
 static const sizes narrow[] = {{128, 128, 128, 256}, {128, 64, 64, 256}, {128, 128, 128, 128},
                                {64, 64, 64, 256},    {128, 64, 64, 64},  {64, 64, 64, 64}};
-enum { TRIED = sizeof wide / sizeof *wide, FEW = 8 };
+enum { TRIED = sizeof wide / sizeof *wide };
 _Static_assert(TRIED == sizeof narrow / sizeof *narrow, "as many are tried of both");
 
-/* Results of at most so many rows, whose products are a warp's. */
-static const sizes thin[] = {
-    {FEW, 64, 16, 256}, {16, 64, 16, 256}, {32, 64, 16, 256}, {64, 64, 16, 256}};
-enum { THIN = sizeof thin / sizeof *thin, GROUP_FOLDED = 128 };
+/* A way to cut results into blocks of such sizes. */
+typedef struct gpu_way {
+  sizes cut;
+  bool few;       /* of at most so many rows (gpu_few.c) */
+  bool side;      /* on their side (gpu_side.c) */
+  uint32_t split; /* not 0: folds in so many parts at most (gpu_split.c) */
+} gpu_way;
 
-/* Other ways for results whose columns are cut, where tiles of the first choice would leave processors idle. */
-static const sizes small[] = {
-    {128, 128, 64, 128}, {64, 128, 64, 128}, {64, 64, 64, 64}, {64, 64, 128, 128}};
-enum { SMALL = sizeof small / sizeof *small };
-/* Where columns are one block: tiles of half the rows, two of which share a processor.  They are as many as there are
+enum { FEW = 8, GROUP_FOLDED = 128, MOST_PARTS = 8 };
+static const sizes thinnest = {FEW, 64, 16, 256};
+
+/* Way 0 is the first of `wide` or `narrow` for which there is room. */
+static const gpu_way ways[] = {
+    {{0}},
+    /* Where tiles of the first choice would leave processors idle. */
+    {{128, 128, 64, 128}},
+    {{64, 128, 64, 128}},
+    {{64, 64, 64, 64}},
+    {{64, 64, 128, 128}},
+    {{128, 128, 64, 128}, .split = MOST_PARTS},
+    {{64, 128, 64, 128}, .split = MOST_PARTS},
+    {{FEW, 64, 16, 256}, .few = true},
+    {{16, 64, 16, 256}, .few = true},
+    {{32, 64, 16, 256}, .few = true},
+    {{64, 64, 16, 256}, .few = true},
+    /* Columns that fill processors better in thirds of 576 or 768. */
+    {{128, 192, 64, 192}},
+    /* Rows that fill no tile of 128. */
+    {{208, 128, 64, 128}, .side = true},
+    {{152, 128, 64, 128}, .side = true},
+    {{208, 64, 64, 128}, .side = true, .split = MOST_PARTS},
+    {{152, 64, 64, 128}, .side = true, .split = MOST_PARTS},
+};
+_Static_assert(sizeof ways / sizeof *ways == BB_GPU_WAYS, "every way has its number");
+/* Way 1 where columns are one block: tiles of half the rows, two of which share a processor.  They are as many as there are
  * processors at half the length, and where some take longer than others, more of them are evener. */
 static const sizes half = {64, 64, 64, 256};
 enum { HALF = 1 };
-
-/* And those whose folds are in parts. */
-static const sizes parted[] = {{128, 128, 64, 128}, {64, 128, 64, 128}};
-enum { PARTED = sizeof parted / sizeof *parted, MOST_PARTS = 8 };
-/* Of results whose columns fill processors better in thirds of 576 or 768. */
-static const sizes thirds = {128, 192, 64, 192};
-enum { THIRDS = 1 + SMALL + PARTED + THIN };
-_Static_assert(BB_GPU_WAYS == THIRDS + 1, "every way has its number");
 
 /* Where warps make the products of their own rows (bb_gpu.warps): also the rows of a group of four, and how many blocks share a
  * processor, each its registers and memory, so that one's begin, end and waits overlap the others' products.  Taller tiles of a warp
@@ -293,7 +312,7 @@ static bb_status try_sizes(bb_context *ctx, attempt *a, const uses *u, const siz
     if (status != BB_ERROR_UNSUPPORTED) return status;
     ctx->status = BB_OK;
   }
-  size_blocks(a->program, u, s, given, false, grain, size);
+  size_blocks(a->program, u, s, given, a->budget.side, grain, size);
   return bb_protect(ctx, try_blocks, a);
 }
 
@@ -334,7 +353,7 @@ const bb_kernel *bb_schedule_gpu(bb_program *program, const bb_graph *graph, con
       ctx->status = BB_OK;
     }
     a.budget.flat = a.budget.several = false;
-    if (try_few(ctx, &a, &u, &thin[0], size) == BB_OK) return a.kernel;
+    if (try_few(ctx, &a, &u, &thinnest, size) == BB_OK) return a.kernel;
     ctx->status = BB_OK;
   }
   for (uint32_t given = block ? 1 : 0;; given--) {
@@ -364,35 +383,27 @@ bool bb_gpu_has_narrow_product(const bb_graph *graph) {
 }
 
 const bb_kernel *bb_schedule_gpu_way(bb_program *program, const bb_graph *graph, const char *name,
-                                     uint32_t way, const bb_room *room) {
+                                     uint32_t number, const bb_room *room) {
   bb_context *ctx = program->ctx;
+  const gpu_way *w = &ways[number];
   uses u = {BB_NEW(program->arena, bool, program->dims + 1),
             BB_NEW(program->arena, bool, program->dims + 1)};
   int64_t *size = BB_NEW(program->arena, int64_t, program->dims + 1);
   attempt a = {.program = program, .graph = graph, .name = name, .block = size, .room = room};
-  a.few = way > SMALL + PARTED && way < THIRDS;
-  a.split = way > SMALL && way < THIRDS && !a.few ? MOST_PARTS : 0;
   if (!bb_gpu_has_narrow_product(graph))
     bb_fail(ctx, BB_ERROR_UNSUPPORTED, "no product of f16 or bf16");
-  if (way == 0) return bb_schedule_gpu(program, graph, name, NULL, room);
+  if (number == 0) return bb_schedule_gpu(program, graph, name, NULL, room);
   find_folded(graph, &u);
   bool cut = is_wide(program, graph, &u);
-  if (!a.few && !cut && way != HALF)
+  if (!cut && !w->few && number != HALF)
     bb_fail(ctx, BB_ERROR_UNSUPPORTED, "columns that are one block");
-  const sizes *s = way == THIRDS ? &thirds
-                   : a.few       ? &thin[way - SMALL - PARTED - 1]
-                   : a.split     ? &parted[way - SMALL - 1]
-                   : cut         ? &small[way - 1]
-                                 : &half;
-  if (s == &half) a.budget.blocks = 2;
-  if (a.few && !has_few_rows(program, graph, NULL, s->rows, true))
+  if (w->few && !has_few_rows(program, graph, NULL, w->cut.rows, true))
     bb_fail(ctx, BB_ERROR_UNSUPPORTED, "many rows");
-  if (a.few) {
-    bb_status status = try_few(ctx, &a, &u, s, size);
-    if (status == BB_OK) return a.kernel;
-    bb_fail_again(ctx, status);
-  }
-  bb_status status = try_sizes(ctx, &a, &u, s, NULL, GRAIN, size);
+  a.split = w->split;
+  a.budget.side = w->side;
+  a.budget.blocks = cut || w->few ? 0 : 2;
+  bb_status status = w->few ? try_few(ctx, &a, &u, &w->cut, size)
+                            : try_sizes(ctx, &a, &u, cut ? &w->cut : &half, NULL, GRAIN, size);
   if (status != BB_OK) bb_fail_again(ctx, status);
   return a.kernel;
 }

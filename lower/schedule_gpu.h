@@ -15,9 +15,9 @@ const bb_kernel *bb_schedule_gpu(bb_program *program, const bb_graph *graph, con
 /* Ways to cut a kernel's results into tiles, for a caller that has several made and takes the one
  * that fits the extents of a run (runtime/cuda/weigh.c): 0, as above without sizes to begin with;
  * then smaller and smaller ones (of columns that are one block one, two of which share a processor),
- * those whose folds are in parts, then those for few rows; the last one again for many, of three quarters of way 0's columns.  Fails as above, also where a way is none
- * for this kernel. */
-enum { BB_GPU_WAYS = 12 };
+ * those whose folds are in parts, those for few rows, one of three quarters of way 0's columns, and last results on their side,
+ * whole and in parts.  Fails as above, also where a way is none for this kernel. */
+enum { BB_GPU_WAYS = 16 };
 const bb_kernel *bb_schedule_gpu_way(bb_program *program, const bb_graph *graph, const char *name,
                                      uint32_t way, const bb_room *room);
 

@@ -21,9 +21,11 @@ enum { TALL = 32 };
 static const double ELEMENTS = 150e9; /* elements that a processor makes or folds */
 
 /* What loads bring, in bytes.  First, to a processor: from the cache, and from memory, which takes longer to answer; the same
- * for parts of clusters and for results on their side (gpu_few.c), which more processors share. */
+ * for parts of clusters and for results of few rows (gpu_few.c), which more processors share. */
 static const double BYTES = 135e9, FAR_BYTES = 100e9;
 static const double PART_BYTES = 92e9, FAR_PART_BYTES = 75e9;
+static const double FAR_PART_OF_GROUP_BYTES =
+    84e9; /* of one group, by larger boxes: results on their side (gpu_side.c) */
 static const double BEYOND = 65e9;      /* to a processor, filled in beyond an array's end */
 static const double ALL_BYTES = 16e12;  /* to all processors */
 static const double DIFFERENT = 4.4e12; /* to all, different ones, from memory */
@@ -105,6 +107,7 @@ static double rate_of(const bb_gpu_weight *w) {
 /* How fast loads come to a processor. */
 static double load_rate(const bb_gpu_weight *w, double cluster, double different) {
   bool parts = (w->groups && w->few) || cluster > 1, far = different > CACHE;
+  if (parts && far && w->groups == 1 && !w->few) return FAR_PART_OF_GROUP_BYTES;
   return parts ? (far ? FAR_PART_BYTES : PART_BYTES) : (far ? FAR_BYTES : BYTES);
 }
 

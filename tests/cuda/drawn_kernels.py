@@ -82,7 +82,7 @@ def run(seed, folder):
     dims, lines, sizes = make(draw, kind)
     path = os.path.join(folder, f"drawn{seed}.bb")
     with open(path, "w") as file: file.write("\n".join(["blockbuster 1", f"program drawn{seed}", f"dim {dims}", "", *lines, ""]))
-    order, processors, way = draw.randrange(5), draw.choice(["2", "3", "132"]), draw.choice([0, 7] if make is attention else [0, 0, 0, *range(1, 11)])
+    order, processors, way = draw.randrange(5), draw.choice(["2", "3", "132"]), draw.choice([0, 7] if make is attention else [0, 0, 0, *range(1, 16)])
     extents = [f"{name}={size}" for name, size in sizes.items()]
     environment = {**os.environ, "BLOCKBUSTER_CUDA": driver, "BLOCKBUSTER_NVRTC": compiler, "BLOCKBUSTER_CACHE": "", "FAKE_CUDA": "host", "FAKE_HOST": host,
                    "FAKE_SM": "90", "FAKE_PROCESSORS": processors, "FAKE_ORDER": str(order)}

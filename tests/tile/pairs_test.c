@@ -198,6 +198,19 @@ static void refusals(void **state) {
   assert_non_null(strstr(e.message, "whose loops differ"));
 }
 
+/* Of 384 threads' 168 registers each: 240 for two groups leave a copier 24. */
+static void pools(void **state) {
+  (void)state;
+  char text[1500];
+  product(text, sizeof text, sections, "} } }");
+  emitted e = {text, {256, 256, 64}};
+  memcpy(strstr(text, "copier 40 registers 232"), "copier 24 registers 240", 23);
+  assert_int_equal(try_to_emit(&e), BB_OK);
+  memcpy(strstr(text, "copier 24"), "copier 32", 9);
+  assert_int_equal(try_to_emit(&e), BB_ERROR_UNSUPPORTED);
+  assert_non_null(strstr(e.message, "threads begin with"));
+}
+
 /* Tiles of a loop of products have a thread each, but where a queue, or what stands before the loop, wants one for all. */
 static void copiers(void **state) {
   (void)state;
@@ -222,6 +235,7 @@ static void copiers(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(extents),  cmocka_unit_test(halves),
                                      cmocka_unit_test(leads),    cmocka_unit_test(queues),
-                                     cmocka_unit_test(refusals), cmocka_unit_test(copiers)};
+                                     cmocka_unit_test(refusals), cmocka_unit_test(pools),
+                                     cmocka_unit_test(copiers)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

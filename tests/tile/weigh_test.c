@@ -95,8 +95,11 @@ static void body(bb_context *ctx, void *argument) {
     if (status != BB_OK && status != BB_ERROR_UNSUPPORTED)
       bb_fail(ctx, status, "way %u: %s", j->way,
               bb_arena_text(j->p->arena, ctx->message, strlen(ctx->message)));
+    if (status == BB_OK)
+      printf("way %u: %.1f us\n", j->way, j->seconds * 1e6);
+    else
+      printf("way %u: %s\n", j->way, ctx->message);
     ctx->status = BB_OK;
-    if (status == BB_OK) printf("way %u: %.1f us\n", j->way, j->seconds * 1e6);
     if (status == BB_OK && j->seconds < least)
       best = j->way, least = j->seconds, resident = j->resident;
   }
