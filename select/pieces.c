@@ -129,16 +129,40 @@ static bool is_narrow(const bb_type *type) {
   return type->item.dtype == BB_F16 || type->item.dtype == BB_BF16;
 }
 
+/* Is what a node makes an output, or what others make of it element by element?  A kernel then writes all of its elements, and
+ * who makes what is written has to wait for the sum of the row. */
+static bool is_handed_on(builder *b, uint32_t n) {
+  const bb_graph *g = b->graph;
+  uint32_t top = 0;
+  b->stamp++;
+  b->stack[top++] = n;
+  while (top) {
+    uint32_t at = b->stack[--top];
+    bb_use u = g->node[at]->out[0].first;
+    for (; u.node != BB_NONE; u = bb_next_use(g, u)) {
+      const bb_node *reader = g->node[u.node];
+      if (reader->kind == BB_NODE_OUTPUT) return true;
+      if (!bb_is_computed(reader) || reader->nout != 1 || !bb_is_pointwise(reader)) continue;
+      if (b->seen[u.node] == b->stamp) continue;
+      if (!same_lists(reader->out[0].type, g->node[n]->out[0].type)) continue;
+      b->seen[u.node] = b->stamp;
+      b->stack[top++] = u.node;
+    }
+  }
+  return false;
+}
+
 /* An exp that is read more than once is one that is summed and used.  Its argument's absolute error is the relative one
  * of all that follows: rounded to a narrow float in memory, it would be larger than that of the whole result.  So who
- * makes the argument, and who reads the exp, are with it as far as loops allow. */
+ * makes the argument, and who reads the exp, are with it as far as loops allow; but where its elements are handed on, which no
+ * kernel makes without having them in memory first, rounded. */
 static void join_exps(builder *b) {
   const bb_graph *g = b->graph;
   for (uint32_t i = 0; i < b->flow->nodes; i++) {
     uint32_t n = b->flow->order[i];
     const bb_node *node = g->node[n];
     if (!bb_is_computed(node) || node->nout != 1 || !is_narrow(node->out[0].type)) continue;
-    if (!bb_is_pointwise(node) || !has_exp(b, node)) continue;
+    if (!bb_is_pointwise(node) || !has_exp(b, node) || is_handed_on(b, n)) continue;
     bb_use first = node->out[0].first;
     if (first.node == BB_NONE || bb_next_use(g, first).node == BB_NONE) continue;
     for (uint32_t p = 0; p < node->nin; p++) {
