@@ -53,7 +53,9 @@ static const bb_expr *constant_component(void *user, const bb_expr *leaf) {
   return leaf;
 }
 
-static const bb_expr *in_monoid(shape *s, const bb_expr *expr) {
+/* Component j's part of combine or repair.  The chain's factors may be wider than the component, as those of a softmax in
+ * f32 between products in f16: it keeps its type. */
+static const bb_expr *in_monoid(shape *s, uint32_t component, const bb_expr *expr) {
   bb_program *program = s->r->program;
   const bb_product *p = s->r->product;
   const bb_expr *with[BB_REPAIR_LEAVES + 3 * BB_PRODUCT_COMPONENTS] = {NULL};
@@ -68,7 +70,9 @@ static const bb_expr *in_monoid(shape *s, const bb_expr *expr) {
     near[FAR + j] = bb_expr_arg(program, s->dtype[j], j);
     near[FAR + s->count + j] = bb_expr_arg(program, s->dtype[j], s->count + j);
   }
-  return bb_expr_substitute(program, expr, FAR + s->count + p->count, near);
+  expr = bb_expr_substitute(program, expr, FAR + s->count + p->count, near);
+  bb_dtype dtype = s->dtype[component];
+  return expr->dtype == dtype ? expr : bb_expr_cast(program, dtype, expr);
 }
 
 static bb_monoid_component constant_of(shape *s, uint32_t j) {
@@ -135,9 +139,9 @@ bool bb_repair_monoid(bb_repair *r) {
     c[j] = (bb_monoid_component){.name = p->component[j].name,
                                  .dtype = s.dtype[j],
                                  .empty = p->component[j].empty,
-                                 .combine = in_monoid(&s, combine[j]),
+                                 .combine = in_monoid(&s, j, combine[j]),
                                  .fold = p->component[j].fold,
-                                 .repair = in_monoid(&s, update[j]),
+                                 .repair = in_monoid(&s, j, update[j]),
                                  .low = p->component[j].range.lo,
                                  .high = p->component[j].range.hi};
   for (uint32_t j = p->count; j < s.count; j++) c[j] = constant_of(&s, j);
