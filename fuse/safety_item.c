@@ -290,7 +290,8 @@ static bb_pair *row_scan(bb_safe_level *level, const bb_node *node) {
     level->safety->refused = "a running sum and its exponent make no monoid";
     return row_fold(level, node);
   }
-  bb_value made = bb_row_fold_add(level->graph, BB_OP_ROW_SCAN, monoid, in);
+  bb_op op = node->op == BB_OP_ROW_CUMSUM ? BB_OP_ROW_SCAN : node->op;
+  bb_value made = bb_row_fold_add(level->graph, op, monoid, in);
   bb_node_get(level->graph, made.node)->serial = node->serial;
   bb_pair *result = bb_safe_plain(level, (bb_value){made.node, 1});
   result->exponent[result->count++] = (bb_exponent){1, {made.node, 0}, 0};
@@ -367,6 +368,13 @@ void bb_safe_func(bb_safe_level *level, const bb_node *node, uint32_t index, bb_
   case BB_OP_ROW_MAX:
   case BB_OP_ROW_MIN: out[0] = row_fold(level, node); return;
   case BB_OP_ROW_CUMSUM: out[0] = row_scan(level, node); return;
+  case BB_OP_ROW_SCAN:
+  case BB_OP_ROW_SCAN_EXCLUSIVE:
+    if (node->rows->id == BB_MONOID_SUM)
+      out[0] = row_scan(level, node);
+    else
+      on_plain_values(level, node, out);
+    return;
   case BB_OP_TRANSPOSE: out[0] = transposed(level, node); return;
   default: on_plain_values(level, node, out);
   }

@@ -159,7 +159,6 @@ static void write_fold(writer *a, const bb_array_node *node) {
     bb_put(a->w->out, ", axis=%lld", (long long)(node->op == BB_A_REDUCE ? ints[1] : ints[0]));
   if (node->op != BB_A_SCAN && ints[node->op == BB_A_ARGREDUCE]) bb_put(a->w->out, ", keep");
   if (node->op == BB_A_SCAN && ints[1]) bb_put(a->w->out, ", exclusive");
-  if (node->op == BB_A_SCAN && ints[2]) bb_put(a->w->out, ", reverse");
   bb_put(a->w->out, ")");
 }
 

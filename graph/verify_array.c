@@ -154,7 +154,7 @@ static bool same_type(checker *c) {
 }
 
 static bool check_scan(checker *c) {
-  if (!c->node->monoid || c->node->count != 3 || !is_axis(c->node->ints[0], operand(c, 0)->rank))
+  if (!c->node->monoid || c->node->count != 2 || !is_axis(c->node->ints[0], operand(c, 0)->rank))
     return node_broken(c, "a monoid or the axis is missing");
   return check_components(c) && same_type(c);
 }

@@ -216,9 +216,9 @@ static void scan(bb_c *c, const bb_tile_stmt *s) {
   const bb_tile *t = &c->p->tile[from];
   if (s->axis != BB_AXIS_COL || s->monoid->id != BB_MONOID_SUM)
     bb_c_refuse(c, "a scan of a tile by this monoid");
-  bb_c_line(c, "bb_prefix_sum_%s(t%u, %s, t%u, %s, %s, %u);", bb_c_suffix(c, t->dtype), s->result,
-            bb_c_pitch(c, s->result), from, bb_c_pitch(c, from), bb_c_count(c, from, BB_AXIS_ROW),
-            bb_tile_cols(t));
+  bb_c_line(c, "bb_prefix_%s_%s(t%u, %s, t%u, %s, %s, %u);", s->before ? "before" : "sum",
+            bb_c_suffix(c, t->dtype), s->result, bb_c_pitch(c, s->result), from,
+            bb_c_pitch(c, from), bb_c_count(c, from, BB_AXIS_ROW), bb_tile_cols(t));
 }
 
 /* Between a tile and a turned one nothing moves across. */

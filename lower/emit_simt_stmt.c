@@ -302,8 +302,8 @@ static void scan(bb_simt *s, const bb_tile_stmt *stmt) {
   if (stmt->axis != BB_AXIS_COL) bb_c_refuse(&s->c, "a scan along the rows of a tile");
   const char *monoid = monoid_of(s, stmt);
   lay_down(s, t);
-  bb_c_line(&s->c, "bb_scan<%s, %s>(t%u, t%u, %s());", shape(s, t), monoid, stmt->result,
-            stmt->operand[0], monoid);
+  bb_c_line(&s->c, "bb_scan<%s, %s%s>(t%u, t%u, %s());", shape(s, t), monoid,
+            stmt->before ? ", true" : "", stmt->result, stmt->operand[0], monoid);
 }
 
 static void transpose(bb_simt *s, const bb_tile_stmt *stmt) {

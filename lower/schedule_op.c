@@ -110,7 +110,7 @@ static void step_columns(bb_build *b, const bb_node *node, const uint32_t *tile,
   }
 }
 
-static uint32_t scan_columns(bb_build *b, uint32_t tile) {
+static uint32_t scan_columns(bb_build *b, const bb_node *node, uint32_t tile) {
   const bb_tile_fact *fact = &b->fact[tile];
   uint32_t depth = fact->depth;
   uint32_t result = bb_build_tile(b, b->tile->tile[tile].dtype, fact->row, fact->col, depth);
@@ -120,6 +120,7 @@ static uint32_t scan_columns(bb_build *b, uint32_t tile) {
   stmt->result = result;
   stmt->monoid = bb_monoid_get(BB_MONOID_SUM);
   stmt->axis = BB_AXIS_COL;
+  stmt->before = node->op == BB_OP_ROW_SCAN_EXCLUSIVE;
   return result;
 }
 
@@ -179,13 +180,18 @@ void bb_schedule_func(bb_build *b, const bb_node *node, const bb_build_value *co
   uint32_t *tile = BB_NEW(b->arena, uint32_t, node->nin + 1);
   for (uint32_t i = 0; i < node->nin; i++) tile[i] = bb_value_tile(b, node, in[i]);
   switch (node->op) {
-  case BB_OP_ROW_CUMSUM: out[0].tile = scan_columns(b, tile[0]); break;
+  case BB_OP_ROW_CUMSUM: out[0].tile = scan_columns(b, node, tile[0]); break;
   case BB_OP_DOT: out[0].tile = dot(b, node, tile[0], tile[1], b->into); break;
   case BB_OP_OUTER: out[0].tile = outer(b, node, tile[0], tile[1]); break;
   case BB_OP_TRANSPOSE: out[0].tile = transpose(b, tile[0]); break;
   case BB_OP_ROW_FOLD:
   case BB_OP_ROW_SCAN:
-  case BB_OP_ROW_SCAN_EXCLUSIVE: step_columns(b, node, tile, out); break;
+  case BB_OP_ROW_SCAN_EXCLUSIVE:
+    if (bb_site_sums(node))
+      out[0].tile = scan_columns(b, node, tile[0]);
+    else
+      step_columns(b, node, tile, out);
+    break;
   default:
     if (bb_op_is_pointwise(node->op))
       out[0].tile = elementwise(b, node, tile);

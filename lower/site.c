@@ -152,6 +152,7 @@ static void tie_columns(bb_sites *s, const bb_graph *graph, const bb_node *node,
                         const around *loops) {
   bool steps = node->op == BB_OP_ROW_FOLD || node->op == BB_OP_ROW_SCAN ||
                node->op == BB_OP_ROW_SCAN_EXCLUSIVE;
+  steps = steps && !bb_site_sums(node);
   for (uint32_t i = 0; steps && i < node->nin; i++)
     for (const around *l = loops; l; l = l->outer)
       if (l->dim == bb_type_of(graph, node->in[i].src)->item.col)

@@ -34,6 +34,12 @@ typedef struct bb_sites {
   bb_site *root;
 } bb_sites;
 
+/* Is it a running sum, which tiles have a step for? */
+static inline bool bb_site_sums(const bb_node *node) {
+  return bb_op_has_monoid(node->op) && node->op != BB_OP_ROW_FOLD &&
+         node->rows->id == BB_MONOID_SUM;
+}
+
 void bb_sites_make(bb_sites *sites, const bb_graph *root);
 /* Elements of one iteration of a loop, or of an element of a list of partial results. */
 int64_t bb_site_block(bb_sites *sites, uint32_t tie);

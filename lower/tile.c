@@ -6,12 +6,13 @@
 
 bool bb_tile_name_is_good(const char *name) {
   static const char *const words[] = {
-      "view",    "tile",       "monoid",   "roles",  "parallel", "serial", "load",     "store",
-      "dot",     "any",        "if",       "when",   "merge",    "to",     "then",     "down",
-      "over",    "else",       "by",       "left",   "shared",   "stage",  "grid",     "cluster",
-      "warps",   "queue",      "rotate",   "turns",  "groups",   "copier", "extent",   "output",
-      "fold",    "transpose",  "scan",     "in",     "scratch",  "below",  "at",       "registers",
-      "partial", "persistent", "commutes", "panels", "pairs",    "where",  "anywhere", "padded"};
+      "view",           "tile",     "monoid",  "roles",  "parallel", "serial",    "load",
+      "store",          "dot",      "any",     "if",     "when",     "merge",     "to",
+      "then",           "down",     "over",    "else",   "by",       "left",      "shared",
+      "stage",          "grid",     "cluster", "warps",  "queue",    "rotate",    "turns",
+      "groups",         "copier",   "extent",  "output", "fold",     "transpose", "scan",
+      "scan_exclusive", "in",       "scratch", "below",  "at",       "registers", "partial",
+      "persistent",     "commutes", "panels",  "pairs",  "where",    "anywhere",  "padded"};
   for (uint32_t i = 0; i < sizeof words / sizeof *words; i++)
     if (strcmp(words[i], name) == 0) return false;
   return bb_name_is_plain(name) && !strchr(name, '.');

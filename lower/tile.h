@@ -107,7 +107,7 @@ typedef enum bb_tile_kind {
   BB_TILE_TRANSPOSE,
   BB_TILE_FOLD, /* result = operand 0 folded along an axis by a monoid; by one of values and their
                 * places, second = the places, -1 where there is none */
-  BB_TILE_SCAN, /* result = inclusive prefixes of operand 0 along an axis by a monoid */
+  BB_TILE_SCAN, /* result = prefixes of operand 0 along an axis by a monoid, inclusive ones unless `before` */
   BB_TILE_ANY,  /* result (a bool) = does expr hold anywhere? */
   BB_TILE_IF,   /* where operand 0 holds, body.  A device may ask for a part of the rows at a
                   * time: the body must be one that rows with a false answer may run too */
@@ -183,6 +183,7 @@ struct bb_tile_stmt {
   bb_tile_index at[2]; /* MAP, ANY: where row 0 and col 0 of the result lie; NULL: not asked.  FOLD
                         * with `second`: the place of the operand's first row or col */
   bool transposed[2], accumulate;
+  bool before; /* SCAN: prefixes are without the element itself */
   const bb_monoid *monoid;
   bb_axis axis;        /* FOLD, SCAN: the axis folded along */
   bb_tile_index limit; /* FOLD with `second`: places from here on are left out */

@@ -196,9 +196,11 @@ static void run_scan(machine *m, const bb_tile_stmt *s) {
     bb_monoid_empty(s->monoid, &sum);
     for (uint32_t k = 0; k < go; k++) {
       uint32_t r = rows ? k : i, c = rows ? i : k;
+      size_t to = (size_t)r * bb_tile_cols(t) + c;
       double x = value_at(m, s->operand[0], r, c);
+      if (s->before) set(m, s->result, to, sum);
       bb_monoid_combine(s->monoid, &sum, &x);
-      set(m, s->result, (size_t)r * bb_tile_cols(t) + c, sum);
+      if (!s->before) set(m, s->result, to, sum);
     }
   }
 }

@@ -334,8 +334,10 @@ static void read_assignment(parser *t, bb_tile_body *body) {
   } else if (bb_read_accept(t->r, "fold")) {
     s->kind = BB_TILE_FOLD;
     read_fold(t, s);
-  } else if (bb_read_accept(t->r, "scan")) {
+  } else if (bb_read_is(t->r, "scan") || bb_read_is(t->r, "scan_exclusive")) {
     s->kind = BB_TILE_SCAN;
+    s->before = bb_read_is(t->r, "scan_exclusive");
+    bb_read_next(t->r);
     read_fold(t, s);
   } else if (bb_read_accept(t->r, "any")) {
     s->kind = BB_TILE_ANY;

@@ -174,8 +174,8 @@ void bb_tile_print_head(bb_buffer *out, const bb_tile_program *p, const bb_tile_
     put_index(&w, s->limit);
     break;
   case BB_TILE_SCAN:
-    bb_put(out, "scan %s(%s) over %s", s->monoid->name, p->tile[s->operand[0]].name,
-           s->axis == BB_AXIS_ROW ? "row" : "col");
+    bb_put(out, "scan%s %s(%s) over %s", s->before ? "_exclusive" : "", s->monoid->name,
+           p->tile[s->operand[0]].name, s->axis == BB_AXIS_ROW ? "row" : "col");
     break;
   case BB_TILE_IF: bb_put(out, "if %s", p->tile[s->operand[0]].name); break;
   case BB_TILE_WHEN:

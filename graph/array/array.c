@@ -361,16 +361,6 @@ void bb_array_reduce_tuple(bb_array *array, const char *name, const bb_monoid *m
   set_ints(array, out[0], 1 + count, ints);
 }
 
-/* From the end: the running fold of the elements in the other order. */
-static uint32_t reversed(bb_array *array, const char *name, uint32_t in, uint32_t axis) {
-  int64_t extent = bb_extent_value(array->value[in].shape[axis]);
-  if (extent < 0)
-    bb_fail(context(array), BB_ERROR_UNSUPPORTED,
-            "node %s: a running fold from the end of an axis of unknown extent, other than a sum",
-            label(name));
-  return bb_array_slice(array, name, in, axis, extent ? extent - 1 : 0, -1, extent);
-}
-
 void bb_array_scan_tuple(bb_array *array, const char *name, const bb_monoid *monoid,
                          const uint32_t *in, uint32_t axis, bool exclusive, bool reverse,
                          uint32_t *out) {
@@ -378,27 +368,23 @@ void bb_array_scan_tuple(bb_array *array, const char *name, const bb_monoid *mon
   check_components(array, name, monoid, in);
   check_axis(array, name, in[0], axis);
   for (uint32_t k = 0; k < monoid->components; k++)
-    from[k] = reverse ? reversed(array, name, in[k], axis) : in[k];
+    from[k] = reverse ? bb_array_turned(array, name, in[k], axis) : in[k];
   const bb_array_value v = array->value[from[0]];
   add_components(array, BB_A_SCAN, name, monoid, from, v.rank, v.shape, out);
-  set_ints(array, out[0], 3, (int64_t[]){axis, exclusive, false});
+  set_ints(array, out[0], 2, (int64_t[]){axis, exclusive});
   for (uint32_t k = 0; reverse && k < monoid->components; k++)
-    out[k] = reversed(array, name, out[k], axis);
+    out[k] = bb_array_turned(array, name, out[k], axis);
 }
 
 uint32_t bb_array_scan(bb_array *array, const char *name, const bb_monoid *monoid, uint32_t in,
                        uint32_t axis, bool exclusive, bool reverse) {
   check_axis(array, name, in, axis);
-  if (reverse && monoid->id != BB_MONOID_SUM) {
-    uint32_t forward =
-        bb_array_scan(array, name, monoid, reversed(array, name, in, axis), axis, exclusive, false);
-    return reversed(array, name, forward, axis);
-  }
+  if (reverse) in = bb_array_turned(array, name, in, axis);
   const bb_array_value v = array->value[in];
   uint32_t out = result(array, BB_A_SCAN, name, v.dtype, v.rank, v.shape, 1, &in);
   array->node[array->value[out].producer].monoid = monoid;
-  set_ints(array, out, 3, (int64_t[]){axis, exclusive, reverse});
-  return out;
+  set_ints(array, out, 2, (int64_t[]){axis, exclusive});
+  return reverse ? bb_array_turned(array, name, out, axis) : out;
 }
 
 static const bb_extent *product(bb_array *array, uint32_t rank, const bb_extent *const *shape) {

@@ -102,13 +102,17 @@ void bb_array_reduce_tuple(bb_array *array, const char *name, const bb_monoid *m
                            const uint32_t *in, uint32_t count, const int64_t *axes, bool keep,
                            uint32_t *out);
 /* The running fold along an axis with a monoid of one component; exclusive: without the element
- * itself; reverse: from the end. */
+ * itself; reverse: from the end, the running fold of the axis turned round. */
 uint32_t bb_array_scan(bb_array *array, const char *name, const bb_monoid *monoid, uint32_t in,
                        uint32_t axis, bool exclusive, bool reverse);
 /* The same with a tuple. */
 void bb_array_scan_tuple(bb_array *array, const char *name, const bb_monoid *monoid,
                          const uint32_t *in, uint32_t axis, bool exclusive, bool reverse,
                          uint32_t *out);
+/* The elements in the other order along an axis. */
+uint32_t bb_array_turned(bb_array *array, const char *name, uint32_t in, uint32_t axis);
+/* An extent as an expression. */
+const bb_expr *bb_array_extent(bb_program *program, const bb_extent *extent);
 /* Index (i64) of the largest or smallest element along an axis. */
 uint32_t bb_array_argreduce(bb_array *array, const char *name, const bb_monoid *monoid, uint32_t in,
                             uint32_t axis, bool keep);

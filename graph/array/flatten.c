@@ -55,18 +55,6 @@ bb_flat *bb_flat_of(bb_flattening *f, uint32_t array_value) {
   return &f->flat[array_value];
 }
 
-/* The extent as an expression. */
-const bb_expr *bb_flat_extent(bb_flattening *f, const bb_extent *extent) {
-  bb_program *p = f->ix->program;
-  const bb_expr *e = NULL;
-  if (extent->factor != 1 || !extent->count) e = bb_expr_const(p, BB_I64, (double)extent->factor);
-  for (uint32_t s = 0; s < extent->count; s++) {
-    const bb_expr *symbol = bb_expr_symbol(p, extent->symbol[s]);
-    e = e ? bb_expr_make(p, BB_X_MUL, e, symbol, NULL) : symbol;
-  }
-  return e;
-}
-
 /* --- elementwise nodes --- */
 
 /* An elementwise node over `count` leaves, in the order given; operand i's axis a is leaf
@@ -129,7 +117,7 @@ static const bb_expr *axis_coordinate(void *user, const bb_expr *leaf) {
   uint32_t axis = c->out->rank - 1 - back;
   for (uint32_t k = c->out->first[axis]; k < c->out->first[axis + 1]; k++) {
     const bb_expr *here = bb_expr_coord(p, BB_COORD_AXIS + c->index[k]);
-    const bb_expr *extent = bb_flat_extent(c->f, bb_ix_extent(c->f->ix, c->out->leaf[k]));
+    const bb_expr *extent = bb_array_extent(p, bb_ix_extent(c->f->ix, c->out->leaf[k]));
     if (sum) sum = bb_expr_make(p, BB_X_MUL, sum, extent, NULL);
     sum = sum ? bb_expr_make(p, BB_X_ADD, sum, here, NULL) : here;
   }

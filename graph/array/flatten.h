@@ -35,8 +35,6 @@ static inline uint32_t bb_flat_axis_leaves(const bb_flat *x, uint32_t axis) {
 bb_flat bb_flat_of_shape(bb_flattening *f, uint32_t array_value);
 /* An array value's flat; that of an input or constant is made. */
 bb_flat *bb_flat_of(bb_flattening *f, uint32_t array_value);
-/* The extent as an expression. */
-const bb_expr *bb_flat_extent(bb_flattening *f, const bb_extent *extent);
 /* An elementwise node over `count` leaves, in the order given; operand i's axis a is leaf
  * index[i][a]. */
 uint32_t bb_flat_elementwise(bb_flattening *f, const char *name, const bb_expr *expr,

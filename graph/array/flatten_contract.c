@@ -91,7 +91,7 @@ static const bb_expr *lost_extents(contraction *c) {
   const bb_expr *factor = NULL;
   for (uint32_t i = 0; i < c->count; i++) {
     if (c->term[i].where != 0) continue;
-    const bb_expr *e = bb_flat_extent(c->f, bb_ix_extent(c->f->ix, c->term[i].class));
+    const bb_expr *e = bb_array_extent(c->f->ix->program, bb_ix_extent(c->f->ix, c->term[i].class));
     factor = factor ? bb_expr_make(p, BB_X_MUL, factor, e, NULL) : e;
   }
   return factor;

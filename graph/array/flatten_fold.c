@@ -137,7 +137,7 @@ static void run_one(bb_flattening *f, const bb_array_node *node, bool exclusive,
   }
 }
 
-static void flatten_running(bb_flattening *f, const bb_array_node *node) {
+void bb_flatten_scan(bb_flattening *f, const bb_array_node *node) {
   uint32_t value[BB_MONOID_COMPONENTS];
   bb_flat x = straight_operands(f, node, value);
   uint32_t lo = x.first[node->ints[0]], hi = x.first[node->ints[0] + 1];
@@ -157,7 +157,7 @@ static void flatten_running(bb_flattening *f, const bb_array_node *node) {
 static const bb_expr *fold_of_equal(bb_flattening *f, const bb_monoid *monoid, bb_dtype dtype,
                                     const bb_extent *extent) {
   bb_program *p = f->ix->program;
-  const bb_expr *x = bb_expr_arg(p, dtype, 0), *n = bb_flat_extent(f, extent);
+  const bb_expr *x = bb_expr_arg(p, dtype, 0), *n = bb_array_extent(p, extent);
   if (monoid->id == BB_MONOID_SUM)
     return bb_expr_make(p, BB_X_MUL, x, bb_expr_cast(p, dtype, n), NULL);
   if (monoid->id == BB_MONOID_PROD)
@@ -217,83 +217,4 @@ void bb_flatten_argreduce(bb_flattening *f, const bb_array_node *node) {
   bb_flat result = flat_of_kept(f, node->out[0], &in, axis_gone, node->ints[1], kept);
   result.value = out;
   f->flat[node->out[0]] = result;
-}
-
-/* --- running sums --- */
-
-/* out = expr(a, b), where b lacks axes lo..hi-1 of a. */
-static uint32_t combine(bb_flattening *f, const char *name, const bb_expr *expr, uint32_t a,
-                        uint32_t b, uint32_t lo, uint32_t hi) {
-  bb_ix_value v = f->ix->value[a];
-  uint32_t *index[2] = {BB_NEW(f->scratch, uint32_t, v.rank), BB_NEW(f->scratch, uint32_t, v.rank)};
-  uint32_t n = 0;
-  for (uint32_t i = 0; i < v.rank; i++) {
-    index[0][i] = i;
-    if (i < lo || i >= hi) index[1][n++] = i;
-  }
-  return bb_flat_elementwise(f, name, expr, v.rank, v.dim, 2, (uint32_t[]){a, b}, index);
-}
-
-static const bb_expr *binary(bb_flattening *f, bb_expr_op op, uint32_t value, bool swapped) {
-  bb_program *p = f->ix->program;
-  bb_dtype dtype = f->ix->value[value].dtype;
-  return bb_expr_make(p, op, bb_expr_arg(p, dtype, swapped), bb_expr_arg(p, dtype, !swapped), NULL);
-}
-
-static uint32_t add_scan(bb_flattening *f, const char *name, uint32_t value, uint32_t axis) {
-  bb_ix_value v = f->ix->value[value];
-  uint32_t *index = BB_NEW(f->scratch, uint32_t, v.rank);
-  for (uint32_t i = 0; i < v.rank; i++) index[i] = i;
-  uint32_t out = bb_ix_add(f->ix, BB_IX_SCAN, name, v.dtype, 1, v.rank, v.rank, v.dim);
-  bb_ix_node_of(f->ix, out)->monoid = bb_monoid_get(BB_MONOID_SUM);
-  bb_ix_node_of(f->ix, out)->at = axis;
-  bb_ix_use(f->ix, bb_ix_producer(f->ix, out), 0, value, index);
-  return out;
-}
-
-static uint32_t sum_axes(bb_flattening *f, const char *name, uint32_t value, uint32_t lo,
-                         uint32_t hi) {
-  uint32_t rank = f->ix->value[value].rank;
-  bool *gone = BB_NEW(f->scratch, bool, rank);
-  for (uint32_t a = lo; a < hi; a++) gone[a] = true;
-  return bb_flat_sum(f, name, value, gone, BB_NEW(f->scratch, uint32_t, rank));
-}
-
-/* The inclusive sum along the axes lo..hi-1, which are one axis of the array: along the innermost,
- * plus what all earlier runs of it add up to. */
-static uint32_t scan_axes(bb_flattening *f, const char *name, uint32_t value, uint32_t lo,
-                          uint32_t hi) {
-  uint32_t inner = add_scan(f, name, value, hi - 1);
-  if (hi - lo == 1) return inner;
-  uint32_t total = sum_axes(f, name, value, hi - 1, hi);
-  uint32_t upto = scan_axes(f, name, total, lo, hi - 1);
-  uint32_t before = combine(f, name, binary(f, BB_X_SUB, value, false), upto, total, 0, 0);
-  return combine(f, name, binary(f, BB_X_ADD, value, false), inner, before, hi - 1, hi);
-}
-
-/* exclusive: without the element itself; reverse: what follows instead of what precedes. */
-void bb_flatten_scan(bb_flattening *f, const bb_array_node *node) {
-  if (node->monoid->id != BB_MONOID_SUM) {
-    flatten_running(f, node);
-    return;
-  }
-  bb_flat x = *bb_flat_of(f, node->in[0]);
-  const char *name = node->name;
-  bool exclusive = node->ints[1], reverse = node->ints[2];
-  bb_flat_straighten(f, &x);
-  uint32_t lo = x.first[node->ints[0]], hi = x.first[node->ints[0] + 1];
-  if (lo == hi) { /* one element */
-    bb_dtype dtype = f->ix->value[x.value].dtype;
-    if (exclusive)
-      x.value = bb_flat_apply(f, name, bb_expr_const(f->ix->program, dtype, 0), x.value);
-  } else {
-    const bb_expr *minus = binary(f, BB_X_SUB, x.value, false);
-    uint32_t value = scan_axes(f, name, x.value, lo, hi);
-    if (exclusive != reverse) value = combine(f, name, minus, value, x.value, 0, 0);
-    if (reverse)
-      value = combine(f, name, binary(f, BB_X_SUB, x.value, true), value,
-                      sum_axes(f, name, x.value, lo, hi), lo, hi);
-    x.value = value;
-  }
-  f->flat[node->out[0]] = x;
 }

@@ -65,7 +65,9 @@ static void offsets_body(bb_nest *nest, bb_graph *graph, const bb_value *in, bb_
 
 static void running_sum_body(bb_nest *nest, bb_graph *graph, const bb_value *in, bb_value *out) {
   bb_program *p = nest->lower->program;
-  bb_value run = bb_func_add(graph, BB_OP_ROW_CUMSUM, NULL, 1, in);
+  const bb_ix_node *node = nest->user;
+  bb_value run = node->start ? bb_row_fold_add(graph, BB_OP_ROW_SCAN_EXCLUSIVE, node->monoid, in)
+                             : bb_func_add(graph, BB_OP_ROW_CUMSUM, NULL, 1, in);
   bb_item item = bb_type_of(graph, run)->item;
   if (item.row != BB_NO_DIM) {
     out[0] = bb_func_add(graph, BB_OP_ROW_SHIFT, NULL, 2, (bb_value[]){run, in[1]});

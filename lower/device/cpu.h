@@ -160,6 +160,17 @@ BB_FOLDS(b8, uint8_t, 0, 1)
       for (int64_t j = 0; j < cols; j++)                                                           \
         to[i * pitch + j] = sum = (tile)(sum + from[i * stride + j]);                              \
     }                                                                                              \
+  }                                                                                                \
+  BB_FUNCTION void bb_prefix_before_##suffix(tile *to, int64_t pitch, const tile *from,            \
+                                             int64_t stride, int64_t rows, int64_t cols) {         \
+    for (int64_t i = 0; i < rows; i++) {                                                           \
+      tile sum = 0;                                                                                \
+      for (int64_t j = 0; j < cols; j++) {                                                         \
+        tile x = from[i * stride + j];                                                             \
+        to[i * pitch + j] = sum;                                                                   \
+        sum = (tile)(sum + x);                                                                     \
+      }                                                                                            \
+    }                                                                                              \
   }
 BB_PREFIX_SUM(i64, int64_t)
 BB_PREFIX_SUM(i32, int32_t)

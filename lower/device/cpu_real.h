@@ -161,6 +161,19 @@ BB_FUNCTION void BB_NAME(bb_prefix_sum)(BB_REAL *to, int64_t pitch, const BB_REA
   }
 }
 
+/* Each element's own prefix is without it. */
+BB_FUNCTION void BB_NAME(bb_prefix_before)(BB_REAL *to, int64_t pitch, const BB_REAL *from,
+                                           int64_t stride, int64_t rows, int64_t cols) {
+  for (int64_t i = 0; i < rows; i++) {
+    BB_REAL sum = 0;
+    for (int64_t j = 0; j < cols; j++) {
+      BB_REAL x = from[i * stride + j];
+      to[i * pitch + j] = sum;
+      sum += x;
+    }
+  }
+}
+
 /* --- products: to[m][n] (+)= a b', b's rows being the columns of `to` --- */
 
 /* `panel` has room for BB_PANELS times k times BB_PANEL elements (cpu_product.h), and as many more as BB_ROWS rows of

@@ -449,15 +449,19 @@ BB_DEVICE void bb_transpose(T (&to)[N], const T (&from)[M]) {
     to[i * tile::ct + j] = shared[tile::col(j) * (bb_whole(C) + 1) + tile::row(i)];
 }
 
-/* Prefixes along the columns. */
-template <int TY, int TX, int TV, int R, int C, class F, class T, int N>
+/* Prefixes along the columns; BEFORE: without the element itself. */
+template <int TY, int TX, int TV, int R, int C, class F, bool BEFORE = false, class T, int N>
 BB_DEVICE void bb_scan(T (&to)[N], const T (&from)[N], F both) {
   using tile = bb_tile<TY, TX, TV, R, C>;
   T *shared = (T *)bb_shared;
   bb_lay_down<TY, TX, TV, R, C>(shared, from);
   for (int r = bb_thread(); r < tile::rows; r += TY * TX) {
     T held = F::empty(), *row = shared + r * (tile::cols + 1);
-    for (int c = 0; c < tile::cols; c++) row[c] = held = both(held, row[c]);
+    for (int c = 0; c < tile::cols; c++) {
+      T next = both(held, row[c]);
+      row[c] = BEFORE ? held : next;
+      held = next;
+    }
   }
   bb_sync();
   BB_EACH(i, tile::rt) BB_EACH(j, tile::ct)

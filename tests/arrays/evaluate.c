@@ -131,15 +131,14 @@ static void argreduce(evaluator *e) {
 static void scan(evaluator *e) {
   const whole *in = e->in[0];
   uint32_t axis = (uint32_t)e->node->ints[0];
-  bool exclusive = e->node->ints[1] != 0, reverse = e->node->ints[2] != 0;
+  bool exclusive = e->node->ints[1] != 0;
   size_t inner = 1, length = (size_t)in->shape[axis];
   for (uint32_t i = axis + 1; i < in->rank; i++) inner *= (size_t)in->shape[i];
   for (size_t i = 0; length && i < in->count / length; i++) {
     double sum;
     bb_monoid_empty(e->node->monoid, &sum);
     for (size_t k = 0; k < length; k++) {
-      size_t step = reverse ? length - 1 - k : k;
-      size_t at = (i / inner * length + step) * inner + i % inner;
+      size_t at = (i / inner * length + k) * inner + i % inner;
       if (exclusive) e->out->data[at] = sum;
       bb_monoid_combine(e->node->monoid, &sum, &in->data[at]);
       if (!exclusive) e->out->data[at] = sum;

@@ -64,6 +64,34 @@ def reductions():
             yield single(f"CumProd-{exclusive}{reverse}", "CumProd", [x, K(np.array(1, np.int64))], opset=26,
                          exclusive=exclusive, reverse=reverse)
     yield single("CumSum-last", "CumSum", [rand(2, 70), K(np.array(-1, np.int32))])
+    yield from sums_apart()
+
+
+def running_sum(x, exclusive, reverse):
+    """Along the last axis, by nothing but sums of what belongs to each."""
+    x = x[..., ::-1] if reverse else x
+    with np.errstate(invalid="ignore"):
+        y = np.stack([x[..., : i + 1 - exclusive].astype(np.float64).sum(-1) for i in range(x.shape[-1])], -1)
+    return (y[..., ::-1] if reverse else y).astype(x.dtype)
+
+
+def sums_apart():
+    """Running sums beside numbers that are beyond all others: what does not contain one does not depend on it."""
+    x = rand(12, 120)
+    for i, far in enumerate([-1e9, -np.inf, np.nan, 3e38]):
+        x[3 * i, 2] = x[3 * i + 1, 60] = x[3 * i + 2, 118] = far
+    constants = {"nought": np.array(0), "one": np.array(1), "parts": np.array([12, 6, 20])}
+    for exclusive in (0, 1):
+        for reverse in (0, 1):
+            along, want = dict(exclusive=exclusive, reverse=reverse), running_sum(x, exclusive, reverse)
+            own = N("CumSum", ["x", "one"], ["y"], **along)
+            for name, nodes, answer in [
+                    ("", [own], {"y": want}), ("-open", [own], {"y": want}),
+                    ("-rows", [N("Transpose", ["x"], ["t"]), N("CumSum", ["t", "nought"], ["u"], **along), N("Neg", ["u"], ["y"])], {"y": -want.T}),
+                    ("-parts", [own, N("Reshape", ["y", "parts"], ["z"]), N("Neg", ["z"], ["n"])], {"y": want, "n": -want.reshape(12, 6, 20)})]:
+                used = {i for node in nodes for i in node.input}
+                yield graph_case(f"CumSum-{exclusive}{reverse}-apart{name}", nodes, {"x": x}, list(answer), {k: v for k, v in constants.items() if k in used},
+                                 symbols={"x": ["B", "N"]} if name == "-open" else None, by=lambda feeds, answer=answer: answer)
 
 
 def whole_numbers():

@@ -423,10 +423,11 @@ static void marks(void **state) {
 /* Places, prefixes, loop variables in expressions, and scratch memory that begins as nothing. */
 static void places_run(bb_tile_program *p, void *user) {
   (void)user;
-  double a[10] = {3, 7, 7, 1, 9, 5, 5, 5, 5, 5}, c[10], d[5], *view[4] = {a, c, d, NULL};
+  double a[10] = {3, 7, 7, 1, 9, 5, 5, 5, 5, 5}, c[10], d[5], e[10];
+  double *view[5] = {a, c, d, e, NULL};
   const double sums[10] = {3, 10, 17, 18, 27, 5, 10, 15, 20, 25};
   bb_tile_interpret(p, &(bb_tile_binding){.extent = (int64_t[]){5}, .view = view});
-  for (int i = 0; i < 10; i++) assert_true(c[i] == sums[i]);
+  for (int i = 0; i < 10; i++) assert_true(c[i] == sums[i] && e[i] == sums[i] - a[i]);
   assert_true(d[0] == 9 && d[1] == 5);
   assert_true(d[2] == 4 && d[3] == 0);
   assert_true(isnan(d[4]));
@@ -435,11 +436,13 @@ static void places_run(bb_tile_program *p, void *user) {
 static void places(void **state) {
   (void)state;
   const char *text =
-      "tile t 1 extent N view A : f32[2,N] output C : f32[2,N] output D : f32[5] scratch S : "
+      "tile t 1 extent N view A : f32[2,N] output C : f32[2,N] output D : f32[5] output E : "
+      "f32[2,N] scratch S : "
       "f32[N]\n"
       "tile a : f32[2,8] tile b : f32[2,8] tile v : f32[2,_] tile p : i64[2,_] tile q : f32[2,_]\n"
       "tile s : f32[_,_] a = load A[0:2, 0:8] else 100\n"
       "b = scan sum(a) over col store C[0:2, 0:8] = b\n"
+      "b = scan_exclusive sum(a) over col store E[0:2, 0:8] = b\n"
       "v, p = fold argmax(a) over col below N + 1 at (_, 1) store D[0:2 row] = v\n"
       "q = 0 serial i = 2 to 3 step 1 { q = select(i < N, f32(p) - 1 + f32(i - 2), 0) }\n"
       "store D[2:2 row] = q s = load S[N - 1] store D[4] = s\n";
