@@ -85,6 +85,7 @@ bb_canon_rule bb_rule_scale, bb_rule_scale_form, bb_rule_weight_scale, bb_rule_w
 bb_canon_rule bb_rule_hide, bb_rule_guard, bb_rule_guard_row; /* canon_mask.c */
 bb_canon_rule bb_rule_slice_source, bb_rule_slice_slice, bb_rule_slice_join, bb_rule_slice_up,
     bb_rule_join_down, bb_rule_join_contract;   /* canon_pieces.c */
+bb_canon_rule bb_rule_quotient;                 /* canon_quotient.c */
 bb_canon_rule bb_rule_refold;                   /* canon_refold.c */
 bb_canon_rule bb_rule_turn, bb_rule_keep_order; /* canon_turn.c */
 

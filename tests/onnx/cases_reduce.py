@@ -43,6 +43,16 @@ def reductions():
                      {"last": np.array([1])})
     yield graph_case("Exps-of-rows-and-columns", [N("MatMul", ["a", "b"], ["p"]), N("Softmax", ["p"], ["r"], axis=0), N("Softmax", ["p"], ["c"], axis=1),
                                                   N("Mul", ["r", "c"], ["y"])], {"a": rand(20, 8, low=-8, high=8), "b": rand(8, 30, low=-8, high=8)}, ["y"])
+    # softmaxes in f32 between products in f16, written out, one and the difference of two, each with its quotient in a larger expression
+    half = {n: rand(*shape, dtype=np.float16) for n, shape in [("q", (40, 16)), ("k", (16, 90)), ("v", (90, 16)), ("q1", (40, 16)), ("k1", (16, 90))]}
+    def softmax(q, k, to):
+        return [N("MatMul", [q, k], ["p" + to]), N("Cast", ["p" + to], ["f" + to], to=T.FLOAT), N("ReduceMax", ["f" + to], ["m" + to], axes=[1]), N("Sub", ["f" + to, "m" + to], ["d" + to]),
+                N("Exp", ["d" + to], ["e" + to]), N("ReduceSum", ["e" + to, "last"], ["s" + to]), N("Div", ["e" + to, "s" + to], [to])]
+    def last(of):
+        return [N("Cast", [of], ["h"], to=T.FLOAT16), N("MatMul", ["h", "v"], ["y"])]
+    yield graph_case("Exps-of-f16-in-f32", [*softmax("q", "k", "w"), *last("w")], {n: half[n] for n in "qkv"}, ["y"], {"last": np.array([1])}, opset=17)
+    yield graph_case("Exps-of-f16-apart", [*softmax("q", "k", "w"), *softmax("q1", "k1", "u"), N("Mul", ["u", "part"], ["t"]), N("Sub", ["w", "t"], ["x"]), *last("x")],
+                     half, ["y"], {"last": np.array([1]), "part": np.float32(0.5)}, opset=17)
     yield graph_case("Powers-i32", [N("Pow", ["two", "x"], ["p"]), N("ReduceSum", ["p", "last"], ["s"]), N("Log", ["s"], ["y"])], {"x": whole * 9}, ["y"],
                      {"two": np.float32(2), "last": np.array([1])}, by=lambda feeds: {"y": np.log(2) * np.log2(np.exp2(feeds["x"].astype(np.float64)).sum(1, keepdims=True))})
     yield single("ReduceMean-f16", "ReduceMean", [rand(2, 300, dtype=np.float16), ints(1)], opset=18)
