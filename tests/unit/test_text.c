@@ -96,7 +96,7 @@ static const char array_text[] =
     "m = reduce max(s, axes=[0,2], keep) : f32[1,S,1]\n"
     "all = reduce sum(s, axes=[]) : f32[B,S,S]\n"
     "best = argreduce argmax(s, axis=2) : i64[B,S]\n"
-    "run1 = scan sum(s, axis=1, exclusive, reverse) : f32[B,S,S]\n"
+    "run1 = scan sum(s, axis=1, exclusive) : f32[B,S,S]\n"
     "r = reshape(X) : f32[B,S,8,8]\n"
     "t = transpose(r, perm=[0,2,1,3]) : f32[B,8,S,8]\n"
     "e = broadcast(m) : f32[B,S,4]\n"
