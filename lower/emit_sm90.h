@@ -17,7 +17,7 @@ enum { BB_CUDA_HALF_SHARED = 113 * 1024 }; /* bytes of each of two blocks on a p
 typedef enum bb_layout {
   BB_LAYOUT_FRAGMENT, /* the accumulator of a product, and vectors beside it */
   BB_LAYOUT_LEFT,     /* a left operand: pairs of 16-bit elements */
-  BB_LAYOUT_RIGHT,    /* a right operand of a warp's product */
+  BB_LAYOUT_RIGHT,    /* a right operand of a warp's product: pairs along what is contracted */
   BB_LAYOUT_SPREAD,   /* so many threads a row, 8 neighbouring columns each in turn */
   BB_LAYOUT_SHARED
 } bb_layout;
@@ -40,6 +40,7 @@ typedef struct bb_cuda_tile {
   bool late;       /* SHARED: made behind the serial loop, where what that loaded lay */
   bool mated;      /* ring: each block of a pair loads half of it, for both */
   bool pieces;     /* SHARED: made when it is stored, 64 columns at a time (emit_sm90_pieces.c) */
+  bool flipped;    /* RIGHT: products read it transposed: contracted are its columns */
   bool added;      /* SHARED: it comes into the memory that a result leaves by, in pieces like it */
   uint32_t map;    /* ring, added: the tensor map that loads it */
   uint32_t edge;   /* ring: 1 + the map that loads it at the end of an array; 0: none */
@@ -214,6 +215,8 @@ void bb_cuda_async_dot(bb_cuda *e, const bb_tile_stmt *stmt);
 void bb_cuda_both_dots(bb_cuda *e, const bb_tile_stmt *stmt, const bb_tile_stmt *second);
 /* A warp's product; `then`: a line of code for when it has read the left operand, or NULL. */
 void bb_cuda_warp_dot(bb_cuda *e, const bb_tile_stmt *stmt, const char *then);
+/* The load of a right operand of such, to registers. */
+void bb_cuda_load_right(bb_cuda *e, const bb_tile_stmt *load);
 /* The wrappers of wgmma that the kernel, its code, calls. */
 void bb_cuda_products(bb_cuda *e, const bb_buffer *kernel);
 

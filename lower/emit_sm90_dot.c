@@ -1,4 +1,5 @@
 /* emit_sm90_dot.c - products: of warp groups by wgmma, begun and ended apart, and of single warps. */
+#include "affine.h"
 #include "code.h"
 #include "emit_sm90.h"
 #include "tile_edit.h"
@@ -155,6 +156,65 @@ void bb_cuda_products(bb_cuda *e, const bb_buffer *kernel) {
 }
 
 /* --- products of a warp --- */
+
+static bool is_even(const bb_cuda *e, bb_tile_index x) {
+  return bb_affine_is_multiple(x, 2, e->grid, e->grids);
+}
+
+/* Are elements 2 i and 2 i + 1 of a load's columns, both in the array or both beyond, a word of memory wherever its view begins at
+ * one? */
+static bool has_words(const bb_cuda *e, const bb_tile_stmt *s) {
+  const bb_tile_view *view = &e->p->view[s->view];
+  uint32_t last = view->rank - 1;
+  const bb_tile_range *cols = &s->range[last];
+  if (!cols->size || cols->axis != BB_AXIS_COL) return false;
+  if (!is_even(e, view->extent[last]) || !is_even(e, cols->start)) return false;
+  if (!view->strided) return true;
+  for (uint32_t i = 0; i < last; i++)
+    if (!is_even(e, view->stride[i])) return false;
+  return bb_expr_is_number(view->stride[last], 1);
+}
+
+/* A thread's pairs along what is contracted, as words of memory or one element after the other. */
+static void put_right(bb_cuda *e, const bb_tile_stmt *s, bool words) {
+  const bb_cuda_tile *c = &e->tile[s->result];
+  const bb_tile *t = bb_cuda_tile_of(e, s->result);
+  const char *view = bb_cuda_view_name(e, s->view), *inside, *behind;
+  uint32_t eights = (c->flipped ? t->cols : t->rows) / 8;
+  const char *at = bb_cuda_offset(e, s, "row", "col", &inside);
+  const char *next =
+      bb_cuda_offset(e, s, c->flipped ? "row" : "row + 1", c->flipped ? "col + 1" : "col", &behind);
+  bb_cuda_line(e, "TL_UNROLL for (int i = 0; i < %u; i++) {", c->registers);
+  bb_cuda_line(e, "  const int %s = i / %u * 8 + tl::lane() / 4, %s = i %% %u * 8 + my_col;",
+               c->flipped ? "row" : "col", eights, c->flipped ? "col" : "row", eights);
+  if (words) {
+    bb_cuda_line(e, "  %s[i] = %s ? __ldg((const tl::u32 *)(p.%s + %s)) : 0;", c->name, inside,
+                 view, at);
+  } else {
+    bb_cuda_line(e, "  %s[i] = %s ? __ldg(p.%s + %s) : 0;", c->name, inside, view, at);
+    bb_cuda_line(e, "  %s[i] |= %s ? (tl::u32)__ldg(p.%s + %s) << 16 : 0;", c->name, behind, view,
+                 next);
+  }
+  bb_cuda_line(e, "}");
+}
+
+void bb_cuda_load_right(bb_cuda *e, const bb_tile_stmt *s) {
+  bool words = e->tile[s->result].flipped && has_words(e, s);
+  if (!words) {
+    put_right(e, s, false);
+    return;
+  }
+  bb_cuda_line(e, "if (((tl::u64)p.%s & 3) == 0) { // a part of an array may begin anywhere",
+               bb_cuda_view_name(e, s->view));
+  e->depth++;
+  put_right(e, s, true);
+  e->depth--;
+  bb_cuda_line(e, "} else {");
+  e->depth++;
+  put_right(e, s, false);
+  e->depth--;
+  bb_cuda_line(e, "}");
+}
 
 /* Steps from..to-1 of 16 along the contracted axis. */
 static void put_warp_steps(bb_cuda *e, const bb_tile_stmt *s, uint32_t from, uint32_t to, bool two,

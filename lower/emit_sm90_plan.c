@@ -111,10 +111,22 @@ static void check_body(bb_cuda *e, const bb_tile_stmt *s) {
   }
 }
 
+/* A right operand in registers lies as its products read it: all of them the same way round. */
+static void lay_right(bb_cuda *e, const bb_tile_stmt *s) {
+  const bb_tile *t = &e->p->tile[s->operand[1]];
+  bb_cuda_tile *right = &e->tile[s->operand[1]];
+  bool flipped = s->transposed[1];
+  if (right->layout == BB_LAYOUT_RIGHT && right->flipped != flipped)
+    bb_cuda_refuse(e, s, "a right operand in registers that products read both ways round");
+  if ((flipped ? t->cols : t->rows) % 16 || (flipped ? t->rows : t->cols) % 8)
+    bb_cuda_refuse(e, s, "a right operand in registers of other than sixteens by eights");
+  right->layout = BB_LAYOUT_RIGHT;
+  right->flipped = flipped;
+}
+
 static void lay_by_use(bb_cuda *e, const bb_tile_stmt *s) {
   const bb_tile *tile = e->p->tile;
-  if (s->kind == BB_TILE_DOT && tile[s->operand[1]].place != BB_PLACE_SHARED)
-    e->tile[s->operand[1]].layout = BB_LAYOUT_RIGHT;
+  if (s->kind == BB_TILE_DOT && tile[s->operand[1]].place != BB_PLACE_SHARED) lay_right(e, s);
   if (s->kind != BB_TILE_MAP || tile[s->result].place != BB_PLACE_REGISTERS) return;
   if (!bb_tile_is_block(&tile[s->result]) || s->operands != 1) return;
   /* the groups' own rows lie as a product has them, others are spread */

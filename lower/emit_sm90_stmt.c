@@ -198,6 +198,7 @@ static void put_map_registers(bb_cuda *e, const bb_tile_stmt *s) {
                  pairs.data);
   } else if (c->layout == BB_LAYOUT_RIGHT) {
     if (t->cols != 8) bb_cuda_refuse(e, s, "a right operand of other than 8 columns");
+    if (c->flipped) bb_cuda_refuse(e, s, "a right operand that is made the other way round");
     bb_cuda_pairs(e, s, &pairs, "2 * i", 1, 1);
     bb_cuda_line(e, "TL_UNROLL for (int i = 0; i < %u; i++) %s[i] = tl::transpose_8x8(%s);",
                  c->registers, c->name, pairs.data);
@@ -284,6 +285,8 @@ static void put_fold(bb_cuda *e, const bb_tile_stmt *s) {
                    32 * e->warp_count / t->rows, c->name);
     return;
   }
+  if (from->layout != BB_LAYOUT_FRAGMENT || c->layout != BB_LAYOUT_FRAGMENT)
+    bb_cuda_refuse(e, s, "a fold of what lies as an operand");
   bool rows = s->axis == BB_AXIS_ROW;
   if (rows && !e->warps) bb_cuda_refuse(e, s, "a fold across the rows of a warp group");
   bb_cuda_line(e, "tl::fold_%s<%s, %u, %u>(%s, %s);", rows ? "rows" : "cols", f, from->rt, from->ct,
@@ -449,16 +452,9 @@ static void put_load(bb_cuda *e, const bb_tile_stmt *s) {
     put_fragment_load(e, s);
     return;
   }
-  if (c->layout != BB_LAYOUT_RIGHT || s->range[e->p->view[s->view].rank - 1].axis != BB_AXIS_COL ||
-      e->p->view[s->view].padded || s->pad != 0)
+  if (c->layout != BB_LAYOUT_RIGHT || e->p->view[s->view].padded || s->pad != 0)
     bb_cuda_refuse(e, s, "a load to registers that are no right operand");
-  const char *inside, *at = bb_cuda_offset(e, s, "row", "col", &inside);
-  bb_cuda_line(e, "TL_UNROLL for (int i = 0; i < %u; i++) {", c->registers);
-  bb_cuda_line(e, "  const int row = i / %u * 8 + tl::lane() / 4, col = i %% %u * 8 + my_col;",
-               t->cols / 8, t->cols / 8);
-  bb_cuda_line(e, "  %s[i] = %s ? __ldg((const tl::u32 *)(p.%s + %s)) : 0;", c->name, inside,
-               bb_cuda_view_name(e, s->view), at);
-  bb_cuda_line(e, "}");
+  bb_cuda_load_right(e, s);
 }
 
 static void put_store(bb_cuda *e, const bb_tile_stmt *s) {

@@ -58,7 +58,9 @@ static inline float rsqrtf(float x) {
 static inline float __uint_as_float(unsigned bits) {
   return bb_float(bits);
 }
+static void tl_fault(const char *format, ...) __attribute__((format(printf, 1, 2)));
 template <class T> static inline T __ldg(const T *from) {
+  if ((size_t)from % sizeof(T)) tl_fault("%zu bytes are read at %p", sizeof(T), (const void *)from);
   return *from;
 }
 template <> inline bool __ldg(const bool *) = delete; // as the device has none
