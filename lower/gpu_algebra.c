@@ -122,6 +122,7 @@ static bool guard_at(bb_gpu *g, bb_tile_body *body, uint32_t at) {
   if (x == r || !smaller || !only_reads(s, r, x) || !bounds(g, body, at, r, x)) return false;
   const bb_expr *limit = bb_tile_replace(g->p, e->a[2], r, number(g, 0));
   limit = bb_tile_replace(g->p, limit, x, number(g, -INFINITY));
+  if (limit->arg_count > 0) return false; /* indices are left: what it comes to is not known */
   if (bb_expr_eval(limit, &(bb_expr_env){0}) != e->a[1]->number) return false;
   bb_tile_stmt *map = bb_tile_stmt_new(g->p, BB_TILE_MAP);
   map->result = bb_tile_like(g->p, r, row->dtype);
