@@ -129,7 +129,8 @@ const char *bb_op_infer(bb_op op, const bb_expr *expr, uint32_t count, const bb_
                         bb_item out[BB_OP_RESULTS]) {
   if (ops[op].arity >= 0 && count != (uint32_t)ops[op].arity) return "wrong number of operands";
   for (uint32_t i = 0; i < count && op != BB_OP_ELEMENTWISE && op != BB_OP_TRANSPOSE; i++)
-    if (bb_dtype_is_stored(in[i].dtype)) return "an operand's type is only stored";
+    if (bb_dtype_is_stored(in[i].dtype))
+      return "an operand's type is only stored: cast it to i32, i64 or f32 first";
   switch (op) {
   case BB_OP_ELEMENTWISE: return infer_elementwise(expr, count, in, out);
   case BB_OP_ADD: out[0] = in[0]; return same_item(&in[0], &in[1]) ? NULL : "operands differ";

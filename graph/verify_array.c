@@ -29,6 +29,10 @@ static bool type_broken(checker *c, const char *what) {
   return bb_law_broken(c->v, BB_LAW_ARRAY_TYPE, c->place, "%s", what);
 }
 
+static bool only_stored(checker *c) {
+  return type_broken(c, "its operands are only stored: cast them to i32, i64 or f32 first");
+}
+
 static bool is_axis(int64_t axis, uint32_t rank) {
   return axis >= 0 && axis < (int64_t)rank;
 }
@@ -75,7 +79,7 @@ static bool check_contract(checker *c) {
     return node_broken(c, "its labels do not fit the ranks");
   if (a->dtype != b->dtype || a->dtype != out->dtype)
     return type_broken(c, "operands and result have different element types");
-  if (bb_dtype_is_stored(out->dtype)) return type_broken(c, "its type is only stored");
+  if (bb_dtype_is_stored(out->dtype)) return only_stored(c);
   const int64_t *la = ints + 3, *lb = la + a->rank, *lo = lb + b->rank;
   for (uint32_t i = 0; i < a->rank; i++) {
     const bb_extent *other = labelled(b, lb, la[i]);
@@ -123,7 +127,7 @@ static bool check_components(checker *c) {
   bool index = node->monoid->components == 2 && !node->monoid->component;
   if (index != (node->op == BB_A_ARGREDUCE)) return node_broken(c, "another kind of monoid");
   for (uint32_t k = 0; k < node->nin; k++)
-    if (bb_dtype_is_stored(operand(c, k)->dtype)) return type_broken(c, "its type is only stored");
+    if (bb_dtype_is_stored(operand(c, k)->dtype)) return only_stored(c);
   for (uint32_t k = 0; node->monoid->component && k < node->nin; k++) {
     const bb_array_value *in = operand(c, k), *out = &c->array->value[node->out[k]];
     bb_dtype dtype = node->monoid->component[k].dtype;
