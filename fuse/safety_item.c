@@ -244,13 +244,59 @@ static void add_exponents(bb_safe_level *level, bb_pair *to, const bb_pair *from
   }
 }
 
+/* Varies one of the exponents along the columns: of each row by itself, or of all rows alike? */
+static bool has_exponent(const bb_safe_level *level, const bb_pair *pair, bool rows) {
+  for (uint32_t i = 0; i < pair->count; i++)
+    if (varies(level, &pair->exponent[i], BB_NEED_COL) &&
+        varies(level, &pair->exponent[i], BB_NEED_ROW) == rows)
+      return true;
+  return false;
+}
+
+/* Exponents of the columns alone, that all rows of one operand share, go over to the other. */
+static void hand_over(bb_safe_level *level, bb_pair **from, bb_item item, bb_pair **to,
+                      bb_item other) {
+  bb_pair *less = new_pair(level), *more = new_pair(level);
+  *less = (bb_pair){.significand = bb_safe_significand(level, *from, item)};
+  *more = (bb_pair){.ones = (*to)->ones, .significand = (*to)->significand};
+  add_exponents(level, more, *to, KEEP);
+  for (uint32_t i = 0; i < (*from)->count; i++) {
+    const bb_exponent *e = &(*from)->exponent[i];
+    bool shared = varies(level, e, BB_NEED_COL) && !varies(level, e, BB_NEED_ROW);
+    add_exponent(level, shared ? more : less, e->weight, e->value);
+  }
+  if (more->ones && !more->count) { /* all have cancelled */
+    more->significand = bb_safe_significand(level, *to, other);
+    more->ones = false;
+  }
+  *from = less;
+  *to = more;
+}
+
+/* The exponents of a dot's two operands add up in each of its terms, and may make up for each other: the
+ * greatest sum can be far below the sum of the greatest.  What scales the columns is brought beside the
+ * other exponents of the columns, so that sums are what is compared. */
+static void join_columns(bb_safe_level *level, const bb_node *node, bb_pair **a) {
+  bool shared[2], own[2];
+  for (uint32_t p = 0; p < 2; p++) {
+    shared[p] = has_exponent(level, a[p], false);
+    own[p] = has_exponent(level, a[p], true);
+  }
+  if (own[0] && own[1]) return; /* what scales either belongs to the rows it stands beside */
+  uint32_t from = own[0] || !own[1] ? 1 : 0;
+  if (shared[from] && (own[1 - from] || shared[1 - from]))
+    hand_over(level, &a[from], old_item(level, node, from), &a[1 - from],
+              old_item(level, node, 1 - from));
+}
+
 /* Products: significands multiply, exponents add. */
 static bb_pair *product(bb_safe_level *level, const bb_node *node) {
   bb_value in[2];
   bb_pair *a[2], *result = new_pair(level);
+  for (uint32_t p = 0; p < 2; p++) a[p] = factor(level, node, p);
+  if (node->op == BB_OP_DOT) join_columns(level, node, a);
   for (uint32_t p = 0; p < 2; p++) {
     bb_item item = old_item(level, node, p);
-    a[p] = factor(level, node, p);
     if (node->op == BB_OP_DOT) a[p] = bb_safe_level_out(level, a[p], item, BB_NEED_COL);
     in[p] = bb_safe_significand(level, a[p], item);
   }
