@@ -12,7 +12,8 @@
  *
  * An exp is left alone where nothing can go wrong: its exponent is bounded (an element less its
  * row's maximum, a cosine, a constant), or all that its overflow reaches is the right limit
- * (sigmoid, swish). Each choice is kept with its reason.
+ * (sigmoid, swish). What meets a pair becomes one, also where it is bounded: an element far below its
+ * row's maximum may be what a huge factor belongs to. Each choice is kept with its reason.
  */
 #ifndef BB_FUSE_SAFETY_H
 #define BB_FUSE_SAFETY_H

@@ -1,10 +1,10 @@
 /* safety_need.c - what becomes of a value: along which axes it is contracted, how it leaves.
  *
  * An exponent is made constant along an axis where the exp is computed if contractions along that axis
- * are all that is done to it.  Where the uses differ, or another factor comes before the contraction
- * (whose exponent may make up for what this one lacks), it is left to vary, and made constant at each
- * of them.  What is stored is used by its readers: a sum over rows, in another kernel, of what has the
- * exponents of rows would be of significands that are all 0.
+ * are all that is done to it.  Where the uses differ, or another factor comes before the contraction or
+ * is the other operand of it (whose exponent may make up for what this one lacks), it is left to vary,
+ * and made constant at each of them.  What is stored is used by its readers: a sum over rows, in another
+ * kernel, of what has the exponents of rows would be of significands that are all 0.
  */
 #include "safety_pair.h"
 
@@ -34,8 +34,10 @@ static uint32_t need_func(walk *w, const nest *at, bb_use use) {
   switch (node->op) {
   case BB_OP_ROW_SUM:
   case BB_OP_ROW_MAX:
-  case BB_OP_ROW_MIN:
-  case BB_OP_DOT: return BB_NEED_COL;
+  case BB_OP_ROW_MIN: return BB_NEED_COL;
+  case BB_OP_DOT:
+    return bb_scalar_walk_joins_pairs(w->safety->walk, node) ? BB_NEED_COL | BB_NEED_OTHER
+                                                             : BB_NEED_COL;
   case BB_OP_TRANSPOSE: return swapped(need(w, at, (bb_value){use.node, 0}));
   default: return BB_NEED_OTHER;
   }

@@ -79,8 +79,30 @@ bb_exp *bb_exp_of(bb_scalars *t, uint32_t exp) {
 
 uint32_t bb_exp_add(bb_scalars *t) {
   BB_GROW(t->arena, t->exp, t->exp_capacity, (size_t)t->exps + 1);
-  t->exp[t->exps] = (bb_exp){.same = t->exps};
+  t->exp[t->exps] = (bb_exp){.same = t->exps, .tied = t->exps};
   return ++t->exps;
+}
+
+static bb_exp *knot(bb_scalars *t, const bb_exp *exp) {
+  uint32_t i = (uint32_t)(exp - t->exp);
+  while (t->exp[i].tied != i) i = t->exp[i].tied = t->exp[t->exp[i].tied].tied;
+  return &t->exp[i];
+}
+
+void bb_exp_condemn(bb_scalars *t, bb_exp *exp, const char *reason) {
+  if (!exp->unsafe) exp->unsafe = reason;
+  knot(t, exp)->condemned = true;
+}
+
+void bb_exp_tie(bb_scalars *t, bb_exp *a, bb_exp *b) {
+  bb_exp *x = knot(t, a), *y = knot(t, b);
+  if (x == y) return;
+  x->condemned |= y->condemned;
+  y->tied = (uint32_t)(x - t->exp);
+}
+
+void bb_exp_settle(bb_scalars *t, bb_exp *exp) {
+  if (!exp->unsafe && knot(t, exp)->condemned) exp->unsafe = "its value meets that of a pair";
 }
 
 /* Two records of one exp become one. */
@@ -90,6 +112,7 @@ static void unite(bb_scalars *t, uint32_t a, uint32_t b) {
   if (!x->unsafe) x->unsafe = y->unsafe;
   if (!x->bound) x->bound = y->bound;
   x->mended &= y->mended;
+  bb_exp_tie(t, x, y);
   y->same = (uint32_t)(x - t->exp);
 }
 
@@ -147,6 +170,7 @@ const bb_scalar *bb_scalar_leaf(bb_scalars *t, const bb_scalar *leaf) {
   uint8_t *index = BB_NEW(t->arena, uint8_t, (size_t)key.count + 1);
   if (key.count) memcpy(index, leaf->index, key.count);
   key.kind = BB_SCALAR_LEAF;
+  if (key.fault & BB_FAULT_SMALL) key.small = BB_VAR_NEVER;
   key.index = index;
   return make(t, key, 0);
 }
@@ -171,6 +195,7 @@ static const bb_scalar *substitute(bb_scalars *t, const bb_scalar *term, uint32_
   bb_scalar key = *term;
   key.free = 0;
   key.bound = 0;
+  key.small = key.kind == BB_SCALAR_LEAF ? key.small : 0;
   key.exp = 0;
   for (uint32_t i = 0; i < 3 && term->a[i]; i++) key.a[i] = substitute(t, term->a[i], from, to);
   if ((key.kind == BB_SCALAR_INDEX || key.kind == BB_SCALAR_SCAN) && key.var == from) key.var = to;

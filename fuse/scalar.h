@@ -18,9 +18,18 @@
 
 #include "../graph/intern.h"
 
-/* An infinity (a zero) in the place of a real number beyond (below) what the type holds.  It is no
- * harm by itself: the limit is right. */
-enum { BB_FAULT_HIGH = 1, BB_FAULT_LOW = 2, BB_FAULT_ZERO = 4 };
+/* HIGH, LOW, ZERO: an infinity (a zero) in the place of a real number beyond (below) what the type
+ * holds.  It is no harm by itself: the limit is right.  SMALL: a zero in the place of what is below
+ * the type's numbers, beside others of the same row that are not; harm only where it meets a number
+ * that may be huge.  PAIR: right, being made of pairs, and of any size: whatever has another fault and
+ * meets it has to be a pair as well. */
+enum {
+  BB_FAULT_HIGH = 1,
+  BB_FAULT_LOW = 2,
+  BB_FAULT_ZERO = 4,
+  BB_FAULT_SMALL = 8,
+  BB_FAULT_PAIR = 16
+};
 
 typedef enum bb_scalar_kind {
   BB_SCALAR_LEAF, /* an element of a source: of a tensor, or of a value about which nothing is known */
@@ -35,6 +44,8 @@ typedef enum bb_scalar_kind {
 /* Index variables: of the loop at depth d, d; of a list that no loop iterates yet, from
  * BB_VAR_LIST; bound by a fold, from BB_VAR_BOUND. */
 enum { BB_VAR_LIST = 24, BB_VAR_BOUND = 44, BB_VARS = 64 };
+/* No index variable. */
+#define BB_VAR_NEVER (UINT64_C(1) << 63)
 
 typedef struct bb_scalar bb_scalar;
 struct bb_scalar {
@@ -55,6 +66,8 @@ struct bb_scalar {
   uint64_t free;      /* index variables, a bit each */
   bb_range range;     /* over the reals */
   uint32_t fault;
+  uint64_t
+      small; /* SMALL: the variables over all of which it has to be summed not to be, a bit each */
   uint32_t risks; /* the exps that a fault may come from */
   const uint32_t *risk;
   uint32_t exp; /* of an exp, and of a value mended: 1 + the number of its record */
@@ -65,6 +78,8 @@ struct bb_scalar {
  * back on the spot, unless its underflow does harm further on. */
 typedef struct bb_exp {
   uint32_t same;      /* the exp that it turned out to be; else its own number */
+  uint32_t tied;      /* towards one that stands for all whose values meet: unsafe together */
+  bool condemned;     /* of the latter: one of them is unsafe */
   bool mended;        /* it is such a value */
   const char *bound;  /* why it needs no guard by itself; or NULL */
   const char *unsafe; /* or NULL: what would go wrong */
@@ -78,6 +93,7 @@ typedef struct bb_scalars {
   uint32_t exps, exp_capacity;
   bb_exp *exp;
   bool blamed;                   /* exps, since this was last cleared */
+  uint64_t small;                /* of the exp that was looked at last */
   uint32_t epoch, memo_capacity; /* of substitution */
   struct bb_scalar_memo *memo;
 } bb_scalars;
@@ -102,6 +118,12 @@ const bb_scalar *bb_scalar_substitute(bb_scalars *t, const bb_scalar *term, uint
 bool bb_is_exp(bb_expr_op op, bb_dtype dtype, bool base_is_constant, double base);
 /* The exp's record, whatever else it has turned out to be the same as. */
 bb_exp *bb_exp_of(bb_scalars *t, uint32_t exp);
+/* The exp is unsafe, and with it all that are tied to it. */
+void bb_exp_condemn(bb_scalars *t, bb_exp *exp, const char *reason);
+/* Where one of the two becomes a pair, the other has to. */
+void bb_exp_tie(bb_scalars *t, bb_exp *a, bb_exp *b);
+/* Takes over what happened to those it is tied to. */
+void bb_exp_settle(bb_scalars *t, bb_exp *exp);
 /* A new record: 1 + its number. */
 uint32_t bb_exp_add(bb_scalars *t);
 
@@ -109,8 +131,10 @@ uint32_t bb_exp_add(bb_scalars *t);
 
 /* Bounds of a term from its own form and from relations between its parts; within term->range. */
 bb_range bb_scalar_bounds(bb_scalars *t, const bb_scalar *term);
-/* An element minus the maximum of a row it is in: the exps of a row sum to 1 at least. */
-bool bb_scalar_is_below_maximum(bb_scalars *t, const bb_scalar *term);
+/* An element minus the maximum of a row it is in: the exps of a row sum to 1 at least.  `along`
+ * receives the variables of the row, a bit each, and BB_VAR_NEVER if the maximum is not one of the row
+ * alone. */
+bool bb_scalar_is_below_maximum(bb_scalars *t, const bb_scalar *term, uint64_t *along);
 /* The largest size of a term, by shares and cosines in it too; infinite: not known. */
 double bb_scalar_size(bb_scalars *t, const bb_scalar *term);
 /* Is it no larger than `most`, or than an element of a tensor?  Those are held by their type, and

@@ -86,17 +86,20 @@ static uint64_t variables(const items *list) {
 /* Is there a sum in the list, times `weight`, that `top` is the maximum (or minimum) of, by its form?
  * Takes it out. */
 static bool take_element(bb_scalars *t, items *list, const bb_scalar *top, double weight,
-                         bool maximum, uint32_t depth) {
+                         bool maximum, uint32_t depth, uint64_t *along) {
   if (depth == 0) return false;
-  if (is_float_cast(top)) return take_element(t, list, top->a[0], weight, maximum, depth - 1);
+  if (is_float_cast(top))
+    return take_element(t, list, top->a[0], weight, maximum, depth - 1, along);
   if (is_apply(top, maximum ? BB_X_MAX : BB_X_MIN) &&
-      (take_element(t, list, top->a[0], weight, maximum, depth - 1) ||
-       take_element(t, list, top->a[1], weight, maximum, depth - 1)))
+      (take_element(t, list, top->a[0], weight, maximum, depth - 1, along) ||
+       take_element(t, list, top->a[1], weight, maximum, depth - 1, along))) {
+    *along |= BB_VAR_NEVER;
     return true;
+  }
   /* A guard of empty rows: r == -inf ? number : r. */
   if (is_apply(top, BB_X_SELECT) && is_apply(top->a[0], BB_X_EQ) &&
       (top->a[0]->a[0] == top->a[2] || top->a[0]->a[1] == top->a[2]))
-    return take_element(t, list, top->a[2], weight, maximum, depth - 1);
+    return take_element(t, list, top->a[2], weight, maximum, depth - 1, along);
   if (take_sum(list, top, weight)) return true;
   if (top->kind != BB_SCALAR_FOLD && top->kind != BB_SCALAR_PART) return false;
   if (top->fold != (maximum ? BB_MONOID_MAX : BB_MONOID_MIN)) return false;
@@ -104,21 +107,23 @@ static bool take_element(bb_scalars *t, items *list, const bb_scalar *top, doubl
   for (uint32_t v = 0; v < BB_VARS; v++) {
     if (!(free >> v & 1) || (top->kind == BB_SCALAR_PART && top->block != v)) continue;
     const bb_scalar *at = bb_scalar_substitute(t, top->a[0], top->var, v);
-    if (take_element(t, list, at, weight, maximum, depth - 1)) return true;
+    if (!take_element(t, list, at, weight, maximum, depth - 1, along)) continue;
+    *along |= UINT64_C(1) << v;
+    return true;
   }
   return false;
 }
 
 /* Takes pairs c * element - c * maximum, and c * minimum - c * element, out of the list: each is at
  * most 0.  Returns how many there were. */
-static uint32_t cancel_extrema(bb_scalars *t, items *list, bool maximum) {
+static uint32_t cancel_extrema(bb_scalars *t, items *list, bool maximum, uint64_t *along) {
   uint32_t found = 0;
   for (uint32_t i = 0; i < list->count; i++) {
     double weight = list->item[i].weight;
     if (weight == 0 || (weight < 0) != maximum) continue;
     items rest = *list;
     rest.item[i].weight = 0;
-    if (!take_element(t, &rest, list->item[i].term, -weight, maximum, 6)) continue;
+    if (!take_element(t, &rest, list->item[i].term, -weight, maximum, 6, along)) continue;
     *list = rest;
     found++;
   }
@@ -131,9 +136,10 @@ static items sum_of(const bb_scalar *term) {
   return list;
 }
 
-bool bb_scalar_is_below_maximum(bb_scalars *t, const bb_scalar *term) {
+bool bb_scalar_is_below_maximum(bb_scalars *t, const bb_scalar *term, uint64_t *along) {
   items list = sum_of(term);
-  if (list.full || cancel_extrema(t, &list, true) != 1) return false;
+  *along = 0;
+  if (list.full || cancel_extrema(t, &list, true, along) != 1) return false;
   for (uint32_t i = 0; i < list.count; i++)
     if (list.item[i].weight != 0) return false;
   return true;
@@ -320,7 +326,7 @@ static double size_of(bb_scalars *t, const bb_scalar *term, double given) {
     bb_range r = power_range(factor, factors.item[i].weight);
     double most = fmax(fabs(r.lo), fabs(r.hi));
     if (average && factors.item[i].weight == 1 && factor->kind == BB_SCALAR_LEAF &&
-        !factor->fault) {
+        !(factor->fault & ~(uint32_t)BB_FAULT_SMALL)) {
       most = fmin(most, given);
       average = false;
     }
@@ -352,7 +358,8 @@ bb_range bb_scalar_bounds(bb_scalars *t, const bb_scalar *term) {
   bb_range range = term->range, sum = {0};
   items list = sum_of(term);
   if (list.full) return range;
-  bool above = cancel_extrema(t, &list, true) + cancel_extrema(t, &list, false) > 0;
+  uint64_t along = 0;
+  bool above = cancel_extrema(t, &list, true, &along) + cancel_extrema(t, &list, false, &along) > 0;
   for (uint32_t i = 0; i < list.count; i++)
     if (list.item[i].weight != 0) add_item(t, &sum, &list.item[i]);
   if (above) sum.lo = -INFINITY;

@@ -113,6 +113,10 @@ static void mean_pointwise(bb_mean_level *l, const bb_node *node, bb_meaning *ou
                                     arg[0], arg[1], NULL);
 }
 
+static bool may_be_pair(const bb_scalar *term) {
+  return term->fault & (BB_FAULT_PAIR | BB_FAULT_HIGH | BB_FAULT_LOW);
+}
+
 /* a @ b.T, or the outer product: rows of both, and for a dot the sum over the columns they share. */
 static void mean_product(bb_mean_level *l, const bb_node *node, bb_meaning *out) {
   bb_scalar_walk *w = l->walk;
@@ -120,16 +124,19 @@ static void mean_product(bb_mean_level *l, const bb_node *node, bb_meaning *out)
   const bb_meaning *a = &l->value[node->in[0].src.node][node->in[0].src.port];
   const bb_meaning *b = &l->value[node->in[1].src.node][node->in[1].src.port];
   *out = (bb_meaning){.row = a->row, .col = b->row};
+  if (may_be_pair(a->term) && may_be_pair(b->term)) bb_mean_note_pairs(w, node);
   bool apart = type->item.row == BB_NO_DIM || type->item.col == BB_NO_DIM || a->row != b->row;
   if (!apart || (node->op == BB_OP_DOT && (a->col == a->row || b->col == b->row))) {
     out->col = out->row == BB_VAR_LIST + BB_MEAN_LEVELS ? BB_VAR_LIST + BB_MEAN_LEVELS + 1
                                                         : BB_VAR_LIST + BB_MEAN_LEVELS;
     bb_mean_opaque(w, type, out, BB_RANGE_ANY, out);
     /* What it is made of may be faulty, and this product no better. */
+    const bb_scalar *like =
+        bb_scalar_apply(w->terms, BB_X_MUL, type->item.dtype, a->term, b->term, NULL);
     bb_scalar faulty = *out->term;
-    faulty.fault = a->term->fault | b->term->fault;
-    faulty.risks = a->term->risks ? a->term->risks : b->term->risks;
-    faulty.risk = a->term->risks ? a->term->risk : b->term->risk;
+    faulty.fault = like->fault;
+    faulty.risks = like->risks;
+    faulty.risk = like->risk;
     faulty.serial = ++w->opaque;
     out->term = bb_scalar_leaf(w->terms, &faulty);
     return;

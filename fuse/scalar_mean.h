@@ -39,6 +39,8 @@ typedef struct bb_mean_level {
 
 /* An exp, or a value mended, of a node's expression. */
 void bb_mean_note_exp(bb_scalar_walk *walk, const bb_node *node, const bb_expr *expr, uint32_t exp);
+/* A dot both of whose operands may become pairs. */
+void bb_mean_note_pairs(bb_scalar_walk *walk, const bb_node *node);
 /* A value about which nothing is known but the variables it depends on; `like`: those of its lists
  * and axes, or NULL. */
 void bb_mean_opaque(bb_scalar_walk *walk, const bb_type *type, const bb_meaning *like,

@@ -51,6 +51,7 @@ void bb_mean_note_exp(bb_scalar_walk *w, const bb_node *node, const bb_expr *exp
     if (a == b) return;
     if (!a->unsafe) a->unsafe = b->unsafe;
     a->mended &= b->mended;
+    bb_exp_tie(w->terms, a, b);
     b->same = (uint32_t)(a - w->terms->exp);
     return;
   }
@@ -61,7 +62,25 @@ void bb_mean_note_exp(bb_scalar_walk *w, const bb_node *node, const bb_expr *exp
 
 const bb_exp *bb_scalar_walk_exp(bb_scalar_walk *w, const bb_node *node, const bb_expr *expr) {
   const occurrence *found = bb_intern_find(w->occurrences, &(occurrence){node, expr, 0});
-  return found ? bb_exp_of(w->terms, found->exp) : NULL;
+  if (!found) return NULL;
+  bb_exp *exp = bb_exp_of(w->terms, found->exp);
+  bb_exp_settle(w->terms, exp);
+  return exp;
+}
+
+/* In the place of the expression. */
+static const bb_expr two_pairs;
+
+void bb_mean_note_pairs(bb_scalar_walk *w, const bb_node *node) {
+  occurrence key = {node, &two_pairs, 0};
+  if (bb_intern_find(w->occurrences, &key)) return;
+  occurrence *made = BB_NEW(w->arena, occurrence, 1);
+  *made = key;
+  bb_intern_add(w->occurrences, made);
+}
+
+bool bb_scalar_walk_joins_pairs(const bb_scalar_walk *w, const bb_node *node) {
+  return bb_intern_find(w->occurrences, &(occurrence){node, &two_pairs, 0}) != NULL;
 }
 
 /* --- leaves --- */
@@ -208,7 +227,8 @@ static void mean_unknown(bb_mean_level *l, const bb_node *node, bb_meaning *out)
     bb_mean_opaque(l->walk, node->out[p].type, NULL, BB_RANGE_ANY, &out[p]);
 }
 
-/* What one part has of a component: anything with its faults. */
+/* What one part has of a component: anything with its faults.  Sums of what is small are renewed by
+ * factors of at most 1, and are as small. */
 static const bb_scalar *part_of(bb_scalar_walk *w, const bb_monoid_component *component,
                                 const bb_scalar *term) {
   bb_scalar part = {.dtype = component->dtype, .source = w, .range = BB_RANGE_ANY};
@@ -217,7 +237,7 @@ static const bb_scalar *part_of(bb_scalar_walk *w, const bb_monoid_component *co
     part.range.hi = component->high;
     part.range.nonzero = component->low > 0 || component->high < 0;
   }
-  part.fault = term->fault;
+  part.fault = term->fault & ~(uint32_t)BB_FAULT_SMALL;
   part.risks = term->risks;
   part.risk = term->risk;
   part.serial = ++w->opaque;
@@ -235,6 +255,13 @@ static const bb_scalar *combined(bb_scalar_walk *w, const bb_monoid *monoid, uin
   return bb_mean_expr(w, monoid->component[k].combine, part);
 }
 
+/* Is component k made of pairs?  The exps by which parts are renewed are none of the program's. */
+static bool folds_pairs(const bb_monoid *monoid, uint32_t k, const bb_scalar *const *term) {
+  for (uint32_t j = 0; j < monoid->components; j++)
+    if (term[j]->fault & ~(uint32_t)BB_FAULT_SMALL && bb_monoid_reads(monoid, k, j)) return true;
+  return false;
+}
+
 /* A fold of which no more is known than its faults; `term`: of all components.  `first`: the result of an
  * iteration that was peeled, or NULL. */
 static void mean_fold(bb_scalar_walk *w, const bb_monoid *monoid, uint32_t k,
@@ -246,6 +273,11 @@ static void mean_fold(bb_scalar_walk *w, const bb_monoid *monoid, uint32_t k,
   for (uint32_t i = 0; i < 2 && from[i]; i++) {
     faulty.fault |= from[i]->fault;
     bb_scalar_inherit(w->terms, &faulty, from[i]);
+  }
+  if (monoid->component && !folds_pairs(monoid, k, term)) faulty.fault &= ~(uint32_t)BB_FAULT_PAIR;
+  if (monoid->component && term[k]->fault & BB_FAULT_SMALL) {
+    faulty.fault |= BB_FAULT_SMALL;
+    bb_scalar_inherit(w->terms, &faulty, term[k]);
   }
   faulty.serial = ++w->opaque;
   m->term = bb_scalar_leaf(w->terms, &faulty);

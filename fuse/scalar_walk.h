@@ -21,4 +21,7 @@ bool bb_scalar_walk_concerns(const bb_scalar_walk *walk, const bb_graph *root, b
  * of the result of another op.  `node` is of a graph walked. */
 const bb_exp *bb_scalar_walk_exp(bb_scalar_walk *walk, const bb_node *node, const bb_expr *exp);
 
+/* May both operands of a dot be pairs? */
+bool bb_scalar_walk_joins_pairs(const bb_scalar_walk *walk, const bb_node *node);
+
 #endif

@@ -124,6 +124,40 @@ def softmax_twice(m):
     m.output(m.Softmax(m.Softmax(m.input("x", OFFSET))))
 
 
+def far_apart(m, *shape):
+    """Logits that lie beyond each other's exps, in float16 a little less; whole numbers, whose differences
+    are not rounded."""
+    size = {"f16": 4}.get(m.dtype, 100)
+    return m.input("x", np.round(normal(*shape, seed=7) * size))
+
+
+@case
+def softmax_less_its_mean(m):
+    """The stored exp is multiplied by the inverse of a sum that is a pair."""
+    p = m.Softmax(far_apart(m, 2, 6, 8))
+    m.output(m.Sub(p, m.over("ReduceMean", p)))
+
+
+@strict
+def softmax_norm(m):
+    m.output(m.LayerNormalization(m.Softmax(far_apart(m, 2, 6, 8)), np.ones(8)))
+
+
+@strict
+def softmax_of_columns_norm(m):
+    """The greatest exponent of a row and the greatest of its scales belong to different elements."""
+    m.output(m.LayerNormalization(m.Softmax(far_apart(m, 2, 6, 8), axis=1), np.ones(8)))
+
+
+@case
+def softmax_of_queries(m):
+    """Each key's scores are divided by their sum over the queries, a factor of the columns that are
+    contracted."""
+    size = {"f16": 1}.get(m.dtype, 8)
+    q, k, v = (m.input(n, normal(65, 16, seed=s) * by) for n, s, by in (("q", 21, size), ("k", 22, size), ("v", 23, 1)))
+    m.output(m.MatMul(m.Softmax(m.MatMul(q, m.Transpose(k, perm=[1, 0])), axis=0), v))
+
+
 @case
 def cross_entropy(m):
     labels = np.eye(COLS)[np.random.default_rng(4).integers(0, COLS, ROWS)]

@@ -17,12 +17,22 @@ uint32_t prepared(generator *g, uint32_t value, double limit) {
   return map_one(g, value, bb_expr_cast(g->program, BB_F32, x), fmin(bound, limit));
 }
 
+/* The lift, or that of a first row and its opposite elsewhere: where rows are contracted, exponents that
+ * vary among them have to meet those of their sums. */
+static const bb_expr *lift_of(generator *g, uint32_t value) {
+  bb_program *p = g->program;
+  const bb_expr *lift = number(p, g->lift);
+  if (!random_chance(&g->random, 50) || pooled_type(g, value)->item.row == BB_NO_DIM) return lift;
+  const bb_expr *row = bb_expr_coord(p, BB_COORD_ROW), *first = bb_expr_const(p, row->dtype, 0);
+  return bb_expr_make(p, BB_X_SELECT, make(p, BB_X_EQ, row, first), lift, number(p, -g->lift));
+}
+
 /* exp(x), its row sums, their reciprocals, a scale of the rows: weights that sum to one */
 static uint32_t weights(generator *g, uint32_t value) {
   value = prepared(g, value, 3);
   uint32_t first = g->count;
   const bb_expr *x = argument(g, 0, BB_F32);
-  if (g->lifts) x = make(g->program, BB_X_ADD, x, number(g->program, g->lift));
+  if (g->lifts) x = make(g->program, BB_X_ADD, x, lift_of(g, value));
   uint32_t e = map_one(g, value, make(g->program, BB_X_EXP, x, NULL), exp(3));
   const bb_expr *inverse =
       make(g->program, BB_X_DIV, number(g->program, 1), argument(g, 0, BB_F32));
@@ -125,6 +135,14 @@ uint32_t scaled_per_head(generator *g, enum terms how) {
   return contract_all(g, a, b, how);
 }
 
+/* What is done to weights whose exponents are lifted: contracted along their rows too, and standardised. */
+static void lifted(generator *g, uint32_t weights) {
+  uint32_t how = random_below(&g->random, 4);
+  if (how == 0) weights = transposed(g, weights);
+  if (how == 1) weights = standardised(g, weights, true);
+  product(g, weights);
+}
+
 static void generate_one(generator *g) {
   if (g->products && random_chance(&g->random, 75)) {
     if (g->enumerated && random_chance(&g->random, 15))
@@ -134,7 +152,7 @@ static void generate_one(generator *g) {
     return;
   }
   if (g->lifts && random_chance(&g->random, 40)) {
-    product(g, weights(g, value_any(g, true)));
+    lifted(g, weights(g, value_any(g, true)));
     return;
   }
   switch (random_below(&g->random, 31)) {
