@@ -53,8 +53,23 @@ static const bb_expr *constant_component(void *user, const bb_expr *leaf) {
   return leaf;
 }
 
-/* Component j's part of combine or repair.  The chain's factors may be wider than the component, as those of a softmax in
- * f32 between products in f16: it keeps its type. */
+/* Is all that is added up one of two arguments, times factors? */
+static bool is_scaled(const bb_expr *x, uint32_t own, uint32_t other) {
+  switch (x->op) {
+  case BB_X_ARG: return x->index == own || x->index == other;
+  case BB_X_ADD:
+  case BB_X_SUB: return is_scaled(x->a[0], own, other) && is_scaled(x->a[1], own, other);
+  case BB_X_MUL: return is_scaled(x->a[0], own, other) || is_scaled(x->a[1], own, other);
+  case BB_X_SELECT: return is_scaled(x->a[1], own, other) && is_scaled(x->a[2], own, other);
+  case BB_X_CAST:
+  case BB_X_NEG:
+  case BB_X_DIV: return is_scaled(x->a[0], own, other);
+  default: return false;
+  }
+}
+
+/* A component's part of combine or repair.  The chain's factors may be wider than the component, as those of a softmax in
+ * f32 between products in f16: it keeps its type.  But not where it is moved by other sums: each step would round it. */
 static const bb_expr *in_monoid(shape *s, uint32_t component, const bb_expr *expr) {
   bb_program *program = s->r->program;
   const bb_product *p = s->r->product;
@@ -72,7 +87,8 @@ static const bb_expr *in_monoid(shape *s, uint32_t component, const bb_expr *exp
   }
   expr = bb_expr_substitute(program, expr, FAR + s->count + p->count, near);
   bb_dtype dtype = s->dtype[component];
-  return expr->dtype == dtype ? expr : bb_expr_cast(program, dtype, expr);
+  bool keeps = expr->dtype != dtype && is_scaled(expr, component, s->count + component);
+  return keeps ? bb_expr_cast(program, dtype, expr) : expr;
 }
 
 static bb_monoid_component constant_of(shape *s, uint32_t j) {
