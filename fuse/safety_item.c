@@ -275,7 +275,8 @@ static void hand_over(bb_safe_level *level, bb_pair **from, bb_item item, bb_pai
 
 /* The exponents of a dot's two operands add up in each of its terms, and may make up for each other: the
  * greatest sum can be far below the sum of the greatest.  What scales the columns is brought beside the
- * other exponents of the columns, so that sums are what is compared. */
+ * other exponents of the columns, so that sums are what is compared.  Where both operands have exponents of their
+ * rows' columns, each is relative to its own greatest, and terms far below the product of these are lost. */
 static void join_columns(bb_safe_level *level, const bb_node *node, bb_pair **a) {
   bool shared[2], own[2];
   for (uint32_t p = 0; p < 2; p++) {

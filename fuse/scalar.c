@@ -54,12 +54,28 @@ static bb_range apply_range(const bb_scalar *term) {
   return bb_range_apply(&env, &expr, a[0], a[1], a[2]);
 }
 
+/* Of a running fold without the element itself: that of none is what is empty. */
+static bb_range range_before(const bb_scalar *term) {
+  bb_range range = bb_range_fold(term->fold, term->a[0]->range);
+  double empty;
+  bb_monoid_empty(bb_monoid_get(term->fold), &empty);
+  range.lo = fmin(range.lo, empty);
+  range.hi = fmax(range.hi, empty);
+  range.nonzero &= empty != 0;
+  return range;
+}
+
+static bool is_running(const bb_scalar *term) {
+  return term->kind == BB_SCALAR_SCAN || term->kind == BB_SCALAR_BEFORE;
+}
+
 static bb_range range_of(const bb_scalar *term) {
   switch (term->kind) {
   case BB_SCALAR_APPLY: return apply_range(term);
   case BB_SCALAR_FOLD:
   case BB_SCALAR_PART:
   case BB_SCALAR_SCAN: return bb_range_fold(term->fold, term->a[0]->range);
+  case BB_SCALAR_BEFORE: return range_before(term);
   default: return term->range;
   }
 }
@@ -128,7 +144,7 @@ static const bb_scalar *make(bb_scalars *t, bb_scalar key, uint32_t exp) {
     key.free |= key.a[i]->free;
     if (key.a[i]->bound > key.bound) key.bound = key.a[i]->bound;
   }
-  if (key.kind == BB_SCALAR_INDEX || key.kind == BB_SCALAR_SCAN) key.free |= 1ull << key.var;
+  if (key.kind == BB_SCALAR_INDEX || is_running(&key)) key.free |= 1ull << key.var;
   if (key.kind == BB_SCALAR_FOLD || key.kind == BB_SCALAR_PART) {
     key.free &= ~(1ull << key.var);
     key.bound++;
@@ -198,7 +214,7 @@ static const bb_scalar *substitute(bb_scalars *t, const bb_scalar *term, uint32_
   key.small = key.kind == BB_SCALAR_LEAF ? key.small : 0;
   key.exp = 0;
   for (uint32_t i = 0; i < 3 && term->a[i]; i++) key.a[i] = substitute(t, term->a[i], from, to);
-  if ((key.kind == BB_SCALAR_INDEX || key.kind == BB_SCALAR_SCAN) && key.var == from) key.var = to;
+  if ((key.kind == BB_SCALAR_INDEX || is_running(&key)) && key.var == from) key.var = to;
   if (key.kind == BB_SCALAR_PART && key.block == from) key.block = to;
   if (key.count) {
     uint8_t *index = BB_NEW(t->arena, uint8_t, key.count);
@@ -224,7 +240,7 @@ const bb_scalar *bb_scalar_substitute(bb_scalars *t, const bb_scalar *term, uint
 const bb_scalar *bb_scalar_fold(bb_scalars *t, bb_scalar_kind kind, bb_monoid_id fold, uint32_t var,
                                 const bb_scalar *body) {
   bb_scalar key = {.kind = kind, .dtype = body->dtype, .fold = fold, .var = var, .a = {body}};
-  if (kind == BB_SCALAR_SCAN) return make(t, key, 0);
+  if (is_running(&key)) return make(t, key, 0);
   if (kind == BB_SCALAR_FOLD && body->kind == BB_SCALAR_PART && body->fold == fold &&
       body->block == var && !(body->a[0]->free >> var & 1)) {
     key.a[0] = body->a[0];

@@ -38,14 +38,15 @@ typedef enum bb_scalar_kind {
   BB_SCALAR_APPLY,  /* an operator of expr.def */
   BB_SCALAR_FOLD,   /* a fold over all values of an index variable */
   BB_SCALAR_PART,   /* the same over those in one block */
-  BB_SCALAR_SCAN    /* a fold of those up to the index */
+  BB_SCALAR_SCAN,   /* a fold of those up to the index */
+  BB_SCALAR_BEFORE  /* of those before it: of none at the first */
 } bb_scalar_kind;
 
 /* Index variables: of the loop at depth d, d; of a list that no loop iterates yet, from
  * BB_VAR_LIST; bound by a fold, from BB_VAR_BOUND. */
-enum { BB_VAR_LIST = 24, BB_VAR_BOUND = 44, BB_VARS = 64 };
-/* No index variable. */
-#define BB_VAR_NEVER (UINT64_C(1) << 63)
+enum { BB_VAR_LIST = 24, BB_VAR_BOUND = 44, BB_VARS = 63 };
+/* The bit of none of them. */
+#define BB_VAR_NEVER (UINT64_C(1) << BB_VARS)
 
 typedef struct bb_scalar bb_scalar;
 struct bb_scalar {
@@ -56,9 +57,9 @@ struct bb_scalar {
   double number;
   const void *source; /* LEAF */
   uint32_t serial;    /* LEAF: tells values of one source apart */
-  uint32_t var;       /* INDEX; FOLD, PART: the variable bound; SCAN: the one it runs along */
-  uint32_t block;     /* PART: the variable whose block is folded */
-  uint32_t count;     /* LEAF: index variables */
+  uint32_t var;   /* INDEX; FOLD, PART: the variable bound; SCAN, BEFORE: the one it runs along */
+  uint32_t block; /* PART: the variable whose block is folded */
+  uint32_t count; /* LEAF: index variables */
   const uint8_t *index;
   const bb_scalar *a[3];
   /* What follows from the above. */
@@ -66,8 +67,8 @@ struct bb_scalar {
   uint64_t free;      /* index variables, a bit each */
   bb_range range;     /* over the reals */
   uint32_t fault;
-  uint64_t
-      small; /* SMALL: the variables over all of which it has to be summed not to be, a bit each */
+  /* SMALL: the variables over all of which it has to be summed not to be, a bit each. */
+  uint64_t small;
   uint32_t risks; /* the exps that a fault may come from */
   const uint32_t *risk;
   uint32_t exp; /* of an exp, and of a value mended: 1 + the number of its record */

@@ -193,13 +193,14 @@ bb_monoid_id bb_mean_plain_fold(const bb_monoid *monoid, uint32_t k) {
 /* Components that are folded with others are not known, and wrong where an operand overflows. */
 static void mean_components(bb_mean_level *l, const bb_node *node, bb_meaning *out) {
   bb_scalar_walk *w = l->walk;
-  bool scan = node->op != BB_OP_ROW_FOLD;
+  bb_scalar_kind kind = node->op == BB_OP_ROW_FOLD   ? BB_SCALAR_PART
+                        : node->op == BB_OP_ROW_SCAN ? BB_SCALAR_SCAN
+                                                     : BB_SCALAR_BEFORE;
   for (uint32_t k = 0; k < node->nin; k++) {
     const bb_meaning *in = &l->value[node->in[k].src.node][node->in[k].src.port];
     bb_monoid_id fold = bb_mean_plain_fold(node->rows, k);
     out[k] = *in;
     if (fold != BB_MONOID_TUPLE) {
-      bb_scalar_kind kind = scan ? BB_SCALAR_SCAN : BB_SCALAR_PART;
       out[k].term = bb_scalar_fold(w->terms, kind, fold, in->col, in->term);
       continue;
     }

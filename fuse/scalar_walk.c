@@ -302,8 +302,9 @@ static void mean_reduce(bb_mean_level *l, const bb_node *node, bb_meaning *out) 
       continue;
     }
     if (node->reduce != BB_REDUCE_FOLD) {
-      out[k].term = bb_scalar_fold(w->terms, BB_SCALAR_SCAN, bb_mean_plain_fold(node->monoid, k),
-                                   in->level[at], in->term);
+      bool before = node->reduce == BB_REDUCE_SCAN_EXCLUSIVE;
+      out[k].term = bb_scalar_fold(w->terms, before ? BB_SCALAR_BEFORE : BB_SCALAR_SCAN,
+                                   bb_mean_plain_fold(node->monoid, k), in->level[at], in->term);
       continue;
     }
     const bb_scalar *term = folded(w, node->monoid, k, in->level[at], in->term);

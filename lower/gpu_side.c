@@ -6,6 +6,12 @@
  */
 #include "gpu_parts.h"
 
+static void swap_sides(bb_tile *tile) {
+  uint32_t rows = tile->rows;
+  tile->rows = tile->cols;
+  tile->cols = rows;
+}
+
 /* --- all tiles --- */
 
 static const bb_expr *turn_leaf(void *user, const bb_expr *leaf) {
@@ -14,7 +20,7 @@ static const bb_expr *turn_leaf(void *user, const bb_expr *leaf) {
   return bb_expr_coord(home, leaf->index == BB_COORD_ROW ? BB_COORD_COL : BB_COORD_ROW);
 }
 
-static bb_axis turned(bb_axis axis) {
+static bb_axis turned_axis(bb_axis axis) {
   return axis == BB_AXIS_ROW ? BB_AXIS_COL : axis == BB_AXIS_COL ? BB_AXIS_ROW : axis;
 }
 
@@ -29,8 +35,8 @@ static void turn_stmt(void *user, bb_tile_body *body, uint32_t at) {
   bool memory = s->kind == BB_TILE_LOAD || s->kind == BB_TILE_STORE;
   uint32_t held = s->kind == BB_TILE_STORE ? s->operand[0] : s->result;
   for (uint32_t i = 0; memory && !t->operand[held] && i < t->p->view[s->view].rank; i++)
-    s->range[i].axis = turned(s->range[i].axis);
-  if (s->kind == BB_TILE_FOLD || s->kind == BB_TILE_SCAN) s->axis = turned(s->axis);
+    s->range[i].axis = turned_axis(s->range[i].axis);
+  if (s->kind == BB_TILE_FOLD || s->kind == BB_TILE_SCAN) s->axis = turned_axis(s->axis);
   if (s->kind == BB_TILE_MAP || s->kind == BB_TILE_ANY)
     s->expr = bb_expr_map_leaves(t->p->home, s->expr, turn_leaf, t->p->home);
   bb_tile_index row = s->at[0];
@@ -62,22 +68,12 @@ void bb_gpu_turn_all(bb_gpu *g) {
   bb_tile_walk(&g->p->body, find_operand, &t);
   bb_tile_walk(&g->p->body, find_other_reader, &t);
   for (uint32_t i = 0; i < g->p->tiles; i++) {
-    bb_tile *tile = &g->p->tile[i];
-    uint32_t rows = tile->rows;
-    if (t.operand[i]) continue;
-    tile->rows = tile->cols;
-    tile->cols = rows;
+    if (!t.operand[i]) swap_sides(&g->p->tile[i]);
   }
   bb_tile_walk(&g->p->body, turn_stmt, &t);
 }
 
 /* --- results --- */
-
-static void swap_sides(bb_tile *tile) {
-  uint32_t rows = tile->rows;
-  tile->rows = tile->cols;
-  tile->cols = rows;
-}
 
 static bool is_loaded(const bb_tile_body *body, uint32_t tile) {
   for (uint32_t i = 0; i < body->count; i++)

@@ -17,6 +17,7 @@
  *            | TILE = fold MONOID(TILE) over row|col             the axis that goes
  *            | TILE, TILE = fold MONOID(TILE) over row|col below index      values and their places
  *            | TILE = scan MONOID(TILE) over row|col
+ *            | TILE = scan_exclusive MONOID(TILE) over row|col   without the element itself
  *            | if TILE { statement... }
  *            | when condition { statement... }                a comparison of indices
  *            | serial NAME = stretch [then stretch]... step index [down] [commutes]

@@ -17,24 +17,44 @@ static bool is_quotient(const bb_canon *c, uint32_t at, const bb_expr *expr) {
          c->ix->value[node->in[v].value].dtype == expr->dtype;
 }
 
-static const bb_expr *find_quotient(const bb_canon *c, uint32_t at, const bb_expr *expr) {
-  const bb_expr *found = NULL;
-  switch (expr->op) {
+static void reach(const bb_expr *const *node, uint32_t count, const bb_expr *operand,
+                  bool *linear) {
+  for (uint32_t i = 0; i < count; i++) linear[i] |= node[i] == operand;
+}
+
+/* Marks the operands that an operator is linear in. */
+static void reach_operands(const bb_expr *const *node, uint32_t at, bool *linear) {
+  const bb_expr *x = node[at];
+  switch (x->op) {
   case BB_X_DIV:
-    if (is_quotient(c, at, expr)) return expr;
-    return bb_canon_is_fixed(expr->a[1]) ? find_quotient(c, at, expr->a[0]) : NULL;
+    if (bb_canon_is_fixed(x->a[1])) reach(node, at, x->a[0], linear);
+    return;
   case BB_X_MUL:
-    for (uint32_t i = 0; i < 2 && !found; i++)
-      if (bb_canon_is_fixed(expr->a[i])) found = find_quotient(c, at, expr->a[!i]);
-    return found;
+    for (uint32_t i = 0; i < 2; i++)
+      if (bb_canon_is_fixed(x->a[i])) reach(node, at, x->a[!i], linear);
+    return;
   case BB_X_ADD:
-  case BB_X_SUB:
-    found = find_quotient(c, at, expr->a[0]);
-    return found ? found : find_quotient(c, at, expr->a[1]);
+  case BB_X_SUB: reach(node, at, x->a[1], linear); /* fall through */
   case BB_X_CAST:
-  case BB_X_NEG: return find_quotient(c, at, expr->a[0]);
-  default: return NULL;
+  case BB_X_NEG: reach(node, at, x->a[0], linear); return;
+  default: return;
   }
+}
+
+/* Expressions share what they have in common, so each is looked at once, from the top. */
+static const bb_expr *find_quotient(const bb_canon *c, uint32_t at, const bb_expr *expr) {
+  uint32_t count, quotients = 0;
+  const bb_expr **node = bb_expr_postorder(c->scratch, expr, &count);
+  for (uint32_t i = 0; i < count; i++) quotients += is_quotient(c, at, node[i]);
+  if (!quotients) return NULL;
+  bool *linear = BB_NEW(c->scratch, bool, count);
+  linear[count - 1] = true;
+  for (uint32_t i = count; i-- > 0;) {
+    if (!linear[i]) continue;
+    if (is_quotient(c, at, node[i])) return node[i];
+    reach_operands(node, i, linear);
+  }
+  return NULL;
 }
 
 typedef struct exchange {

@@ -4,8 +4,8 @@
  * Exporters spell one thing in many ways.  No operator is recognised as a whole: each rule is a
  * piece of algebra on one or two nodes, and the spellings meet at the fixed point.  Why it ends:
  * forward, gather, compose, merge shifts, refold and the slice rules remove a node; negate and reciprocal remove a
- * subtraction or division, which quotient takes out of expressions; scale, weight scale and outward move a factor towards the outputs or into
- * a constant; slice up moves a slice towards the inputs, join down and join contract a join towards
+ * subtraction or division; quotient leaves one division fewer in an expression, which compose does not put back, as its
+ * operands differ in rank; scale, weight scale and outward move a factor towards the outputs or into a constant; slice up moves a slice towards the inputs, join down and join contract a join towards
  * the outputs; turn brings a node closer to the inputs; keep order follows the reductions behind a node,
  * whose orders do not depend on it.
  */

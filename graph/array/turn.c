@@ -1,4 +1,5 @@
-/* turn.c - an axis of an array value in the other order: running folds from the end are those of it. */
+/* turn.c - an axis of an array value in the other order: running folds from the end are those of it.  What is turned is a
+ * number: exps that overflow are no pairs behind it (fuse/safety.h). */
 #include "array.h"
 
 const bb_expr *bb_array_extent(bb_program *p, const bb_extent *extent) {

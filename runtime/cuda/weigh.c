@@ -24,8 +24,8 @@ static const double ELEMENTS = 150e9; /* elements that a processor makes or fold
  * for parts of clusters and for results of few rows (gpu_few.c), which more processors share. */
 static const double BYTES = 135e9, FAR_BYTES = 100e9;
 static const double PART_BYTES = 92e9, FAR_PART_BYTES = 75e9;
-static const double FAR_PART_OF_GROUP_BYTES =
-    84e9; /* of one group, by larger boxes: results on their side (gpu_side.c) */
+/* Of one group, by larger boxes: results on their side (gpu_side.c). */
+static const double FAR_PART_OF_GROUP_BYTES = 84e9;
 static const double BEYOND = 65e9;      /* to a processor, filled in beyond an array's end */
 static const double ALL_BYTES = 16e12;  /* to all processors */
 static const double DIFFERENT = 4.4e12; /* to all, different ones, from memory */

@@ -150,6 +150,13 @@ def softmax_of_columns_norm(m):
 
 
 @case
+def softmax_of_differences(m):
+    """What a running sum and the one without the element differ by is the element, not nothing."""
+    x = far_apart(m, 6, 8)
+    m.output(m.Softmax(m.Sub(m.CumSum(x, np.int64(1)), m.CumSum(x, np.int64(1), exclusive=1))))
+
+
+@case
 def softmax_of_queries(m):
     """Each key's scores are divided by their sum over the queries, a factor of the columns that are
     contracted."""

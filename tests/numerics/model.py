@@ -75,7 +75,7 @@ OPERATORS = {
     "Unsqueeze": lambda x, a: np.expand_dims(x, tuple(a)),
     "Squeeze": lambda x, a: np.squeeze(x, tuple(a)),
     "ReduceL2": lambda x, a, keepdims=1: np.sqrt((x * x).sum(tuple(a), keepdims=bool(keepdims), dtype=x.dtype)),
-    "CumSum": lambda x, a: x.cumsum(int(a), dtype=x.dtype),
+    "CumSum": lambda x, a, exclusive=0: x.cumsum(int(a), dtype=x.dtype) - (x if exclusive else 0),
     "ArgMax": lambda x, axis, keepdims=1: np.argmax(np.expand_dims(x, 0), axis % x.ndim + 1)[0][..., None],
 }
 
