@@ -38,7 +38,7 @@ def run(program, folder, *words):
 def check_source(folder, name):
     """Products and loops over rows end where the rows do."""
     source = (folder / "c" / "kernels.c").read_text()
-    products = re.findall(r"bb_(?:dot|tiles|prefix_sum)\w*\([^;]*;", source)
+    products = re.findall(r"bb_(?:dot|tiles|prefix_sum|prefix_before)\w*\([^;]*;", source)
     if not products or not all("bb_clip(" in product for product in products):
         sys.exit(f"{name}: a product or a scan does not stop at an extent: {products}")
 
