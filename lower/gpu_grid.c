@@ -6,8 +6,6 @@
 enum {
   /* Blocks of rows that run beside each other, in as many columns as there are processors for. */
   ROWS_TOGETHER = 16,
-  /* On their side, where there are few: sections would be priced by the one in the middle. */
-  ALL_TOGETHER = 1 << 16,
   L2_BYTES = 32 << 20
 };
 
@@ -121,8 +119,7 @@ static void group_rows(bb_gpu_placer *w) {
   if (!is_plain(rows->loop) || !is_plain(columns->loop) ||
       bb_expr_uses_arg(columns->loop->stretch[0].to, rows->loop->variable))
     return;
-  double together = w->g->side ? ALL_TOGETHER : ROWS_TOGETHER;
-  bb_tile_index many = bb_expr_const(home, BB_I64, together * (double)rows->loop->step->number);
+  bb_tile_index many = bb_expr_const(home, BB_I64, ROWS_TOGETHER * rows->loop->step->number);
   bb_tile_stretch whole = rows->loop->stretch[0];
   bb_tile_stmt *section = bb_gpu_loop_over(w, whole.from, whole.to, many);
   bb_tile_index from = bb_expr_arg(home, BB_I64, section->loop->variable);

@@ -1,7 +1,7 @@
 /* describe_weight.c - what the tiles of a kernel cost, as formulas of its extents.
  *
  * The tile program is walked as it would run: a loop's trips, and how often its body runs in all, are steps that what stands
- * in it refers to; its variable is the iteration in the middle, which all are taken for.
+ * in it refers to; its variable is the iteration in the middle, which all are taken for.  Sections are all alike but the last.
  */
 #include "make.h"
 
@@ -104,17 +104,41 @@ static const bb_expr *turns_of(walk *w, const bb_tile_body *body, bool last) {
 
 static void walk_body(walk *w, const bb_tile_body *body, const bb_expr *times, uint32_t stretch);
 
+/* Does a loop in the body begin at the variable: are its iterations sections of what that one goes over? */
+static bool has_section(const bb_tile_body *body, uint32_t variable) {
+  for (uint32_t i = 0; i < body->count; i++) {
+    const bb_tile_loop *l = body->stmt[i]->loop;
+    if (!l || !l->parallel) continue;
+    const bb_expr *from = l->stretch[0].from;
+    if ((from->op == BB_X_ARG && from->index == variable) || has_section(&l->body, variable))
+      return true;
+  }
+  return false;
+}
+
+/* Of a stretch's iterations, so many like the one of that number. */
+static void walk_like(walk *w, const bb_tile_loop *l, uint32_t stretch, const bb_expr *times,
+                      const bb_expr *of) {
+  const bb_expr *from = at(w, l->stretch[stretch].from), *by = at(w, l->step);
+  if (!l->parallel) add(w, BB_GPU_TURNS, number(w, 1), times);
+  w->value[l->variable] = step(w, two(w, BB_X_ADD, from, two(w, BB_X_MUL, by, of)));
+  walk_body(w, &l->body, times, l->stretches > 1 ? stretch : BB_NONE);
+}
+
 static void walk_loop(walk *w, const bb_tile_loop *l, const bb_expr *times) {
+  const bb_expr *one = number(w, 1), *none = number(w, 0);
   for (uint32_t k = 0; l->merge && k < l->merge->components; k++)
-    add(w, BB_GPU_MERGED, number(w, 1), number(w, elements_of(w, l->merged[k]) * sizeof(float)));
+    add(w, BB_GPU_MERGED, one, number(w, elements_of(w, l->merged[k]) * sizeof(float)));
   for (uint32_t k = 0; k < l->stretches; k++) {
-    const bb_expr *from = at(w, l->stretch[k].from), *by = at(w, l->step);
     const bb_expr *trips = trips_of(w, l, k);
-    const bb_expr *all = step(w, two(w, BB_X_MUL, times, trips));
-    if (!l->parallel) add(w, BB_GPU_TURNS, number(w, 1), all);
-    const bb_expr *middle = two(w, BB_X_DIV, trips, number(w, 2));
-    w->value[l->variable] = step(w, two(w, BB_X_ADD, from, two(w, BB_X_MUL, by, middle)));
-    walk_body(w, &l->body, all, l->stretches > 1 ? k : BB_NONE);
+    if (l->parallel && has_section(&l->body, l->variable)) {
+      const bb_expr *last = step(w, two(w, BB_X_MAX, two(w, BB_X_SUB, trips, one), none));
+      walk_like(w, l, k, step(w, two(w, BB_X_MUL, times, last)), none);
+      walk_like(w, l, k, step(w, two(w, BB_X_MUL, times, two(w, BB_X_MIN, trips, one))), last);
+    } else {
+      walk_like(w, l, k, step(w, two(w, BB_X_MUL, times, trips)),
+                two(w, BB_X_DIV, trips, number(w, 2)));
+    }
   }
 }
 
