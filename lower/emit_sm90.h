@@ -101,6 +101,7 @@ typedef struct bb_cuda {
   const bb_tile_body *core; /* the body within the spread loops: before, serial, after */
   /* of the core; behind the spread loops */
   bb_cuda_list before, after, after_warps, after_cluster, after_split;
+  bb_cuda_list ending; /* behind `after`, part by part (emit_sm90_ending.c) */
   bb_cuda_tile *tile;
   uint32_t maps;
   bb_cuda_map map[16];
@@ -130,6 +131,7 @@ typedef struct bb_cuda {
   uint32_t copied;   /* not 0: of a copier, for tile copied - 1 alone */
   bool raw; /* 16 columns of each shared operand lie in raw_NAME, as a left operand's would */
   uint32_t single; /* not 0: statements are of element e of a block of so many column tiles */
+  uint32_t part;   /* not 0: statements are of so many of a thread's elements of blocks, `part` of them */
 } bb_cuda;
 
 _Noreturn void bb_cuda_refuse(const bb_cuda *e, const bb_tile_stmt *stmt, const char *why);
@@ -313,6 +315,10 @@ void bb_cuda80_arrived(bb_cuda *e, uint32_t tile);
 void bb_cuda80_copies(bb_cuda *e, const bb_cuda_list *list); /* of the list behind the loop */
 void bb_cuda80_dot(bb_cuda *e, const bb_tile_stmt *stmt);
 void bb_cuda80_put(bb_cuda *e, const bb_tile_stmt *store);
+
+/* emit_sm90_ending.c: what ends a block, part by part. */
+void bb_cuda_find_ending(bb_cuda *e);
+void bb_cuda_put_ending(bb_cuda *e);
 
 /* emit_sm90_merge.c: behind a loop that is spread over warps or a cluster. */
 void bb_cuda_merge(bb_cuda *e, const bb_tile_loop *loop);

@@ -376,6 +376,7 @@ static void put_plain(bb_cuda *e, bool copier) {
   if (e->lags && !copier) bb_cuda_end_lag(e);
   if (e->sm80) bb_cuda80_copies(e, &e->after);
   bb_cuda_run_list(e, &e->after, copier);
+  if (!copier) bb_cuda_put_ending(e);
 }
 
 /* The next iteration of a queue: its counter may still be an earlier launch's. */

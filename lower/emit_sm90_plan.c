@@ -545,6 +545,7 @@ void bb_cuda_plan(bb_cuda *e) {
   walk(e, &e->p->body, map_stmt);
   bb_cuda_find_edges(e);
   bb_cuda_find_pieces(e);
+  bb_cuda_find_ending(e);
   place_shared(e);
   drop_shared(e);
   check_registers(e);

@@ -73,6 +73,13 @@ static const char *at_pair(const bb_cuda *e, const char *first, uint32_t i) {
   return bb_infix(e->arena, first, "+", bb_arena_printf(e->arena, "%u", i));
 }
 
+/* The head of a loop over a thread's elements of a tile: all, or those of the part at hand. */
+static const char *over_elements(const bb_cuda *e, const bb_cuda_tile *c) {
+  uint32_t n = e->part;
+  if (!n) return bb_arena_printf(e->arena, "for (int e = 0; e < %u; e++)", c->registers);
+  return bb_arena_printf(e->arena, "for (int e = part * %u; e < part * %u + %u; e++)", n, n, n);
+}
+
 void bb_cuda_pairs(bb_cuda *e, const bb_tile_stmt *s, bb_buffer *out, const char *format,
                    uint32_t pairs, uint32_t ct) {
   const bb_expr *inner = below_cast(e, s);
@@ -213,7 +220,7 @@ static void put_map_registers(bb_cuda *e, const bb_tile_stmt *s) {
   } else if (bb_cuda_is_truth(t)) {
     bb_cuda_line(e, "%s = %s;", c->name, bb_cuda_value(e, s, s->expr, "0", c->layout, 1));
   } else {
-    bb_cuda_line(e, "TL_UNROLL for (int e = 0; e < %u; e++) %s[e] = %s;", c->registers, c->name,
+    bb_cuda_line(e, "TL_UNROLL %s %s[e] = %s;", over_elements(e, c), c->name,
                  bb_cuda_value(e, s, s->expr, "e", c->layout, c->ct ? c->ct : 1));
   }
 }
@@ -426,7 +433,7 @@ static void put_fragment_load(bb_cuda *e, const bb_tile_stmt *s) {
   if (e->single)
     bb_cuda_line(e, "{");
   else
-    bb_cuda_line(e, "TL_UNROLL for (int e = 0; e < %u; e++) {", c->registers);
+    bb_cuda_line(e, "TL_UNROLL %s {", over_elements(e, c));
   put_places(e, t, c->ct);
   const char *value =
       bb_arena_printf(e->arena, "__ldg(p.%s + %s)", bb_cuda_view_name(e, s->view), at);
@@ -481,7 +488,7 @@ static void put_store(bb_cuda *e, const bb_tile_stmt *s) {
   if (e->single)
     bb_cuda_line(e, "{");
   else
-    bb_cuda_line(e, "TL_UNROLL for (int e = 0; e < %u; e++) {", c->registers);
+    bb_cuda_line(e, "TL_UNROLL %s {", over_elements(e, c));
   put_places(e, t, c->ct);
   if (wide)
     bb_cuda_line(e, "  if (%s) p.%s[%s] = %s;", inside, bb_cuda_view_name(e, s->view), at, value);

@@ -359,6 +359,7 @@ static bool may_hold(const bb_gpu_placer *w, const bb_tile_stmt *s) {
   if (bb_tile_writers(&w->serial->body, t)) return false;
   if (bb_tile_readers(&w->serial->body, t) != bb_tile_readers(&w->p->body, t)) return false;
   uint32_t size = w->p->tile[t].rows * w->p->tile[t].cols / (256 * w->groups);
+  size += bb_gpu_registers_in_flight(w);
   return bb_gpu_registers_needed(w) + size <= w->p->registers;
 }
 

@@ -27,6 +27,9 @@ static inline uint32_t bb_gpu_group_rows(const bb_gpu_placer *placer) {
 
 /* gpu_registers.c.  Of a thread that computes, with what is no tile. */
 uint32_t bb_gpu_registers_needed(const bb_gpu_placer *placer);
+/* Beside them: a loop's values of columns come by threads' own loads, all in flight at once, each with its address and a test of whether
+ * it is within the array.  What could as well stay in shared memory is not held where these want the room. */
+uint32_t bb_gpu_registers_in_flight(const bb_gpu_placer *w);
 /* Does it compute blocks by functions of many operations, as erf? */
 bool bb_gpu_has_long(const bb_gpu_placer *placer);
 

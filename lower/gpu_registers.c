@@ -51,6 +51,17 @@ static bool is_behind_parts(const bb_gpu_placer *w, uint32_t tile) {
   return true;
 }
 
+uint32_t bb_gpu_registers_in_flight(const bb_gpu_placer *w) {
+  uint32_t sum = 0;
+  for (uint32_t i = 0; w->serial && i < w->serial->body.count; i++) {
+    const bb_tile_stmt *s = w->serial->body.stmt[i];
+    const bb_tile *t = s->kind == BB_TILE_LOAD ? &w->p->tile[s->result] : NULL;
+    if (t && !t->rows && t->cols && t->place == BB_PLACE_REGISTERS)
+      sum += 3 * registers_of(w, s->result) / 2;
+  }
+  return sum;
+}
+
 /* A loop with stages runs beside the end of one result and the begin of the next: there all tiles are needed at once. */
 uint32_t bb_gpu_registers_needed(const bb_gpu_placer *w) {
   uint32_t sum = 0, slack = SLACK + (bb_gpu_has_long(w) ? SLACK : 0);
