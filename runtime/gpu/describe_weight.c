@@ -16,6 +16,7 @@ typedef struct walk {
   bb_program *home;
   const bb_expr **value; /* by variable of the program */
   const bb_expr *total[BB_GPU_TOTALS];
+  bool merges; /* what has parts is stored by all that have made them */
   bb_formula *step;
   uint32_t steps, capacity;
 } walk;
@@ -43,6 +44,10 @@ static const bb_expr *step(walk *w, const bb_expr *value) {
 static void add(walk *w, uint32_t total, const bb_expr *times, const bb_expr *each) {
   w->total[total] = two(w, BB_X_ADD, w->total[total], two(w, BB_X_MUL, times, each));
 }
+
+/* A block that threads store, 16 bits or 32 at a time: each element takes as long as arithmetic with so many, by products of 4096 x
+ * 14336 with 3328 to 8192 rows. */
+enum { STORED = 20 };
 
 static double elements_of(const walk *w, uint32_t tile) {
   const bb_tile *t = &w->p->tile[tile];
@@ -127,6 +132,7 @@ static void walk_like(walk *w, const bb_tile_loop *l, uint32_t stretch, const bb
 
 static void walk_loop(walk *w, const bb_tile_loop *l, const bb_expr *times) {
   const bb_expr *one = number(w, 1), *none = number(w, 0);
+  w->merges |= l->merge != NULL;
   for (uint32_t k = 0; l->merge && k < l->merge->components; k++)
     add(w, BB_GPU_MERGED, one, number(w, elements_of(w, l->merged[k]) * sizeof(float)));
   for (uint32_t k = 0; k < l->stretches; k++) {
@@ -158,6 +164,9 @@ static void walk_body(walk *w, const bb_tile_body *body, const bb_expr *times, u
       add(w, BB_GPU_OPERATIONS, times,
           number(w, 2 * elements_of(w, s->result) * bb_c_depth(w->p, s)));
     if (s->kind == BB_TILE_LOAD) walk_load(w, s, times);
+    if (s->kind == BB_TILE_STORE && bb_tile_is_block(&w->p->tile[s->operand[0]]) && !w->merges &&
+        w->p->tile[s->operand[0]].place == BB_PLACE_REGISTERS)
+      add(w, BB_GPU_ELEMENTS, times, number(w, STORED * elements_of(w, s->operand[0])));
     if (s->kind == BB_TILE_MAP || s->kind == BB_TILE_FOLD)
       add(w, BB_GPU_ELEMENTS, times,
           number(w, elements_of(w, s->kind == BB_TILE_FOLD ? s->operand[0] : s->result)));
