@@ -279,12 +279,24 @@ static void borrow_registers(bb_gpu_placer *w) {
   w->p->copier_registers = FEWEST_COPYING;
 }
 
+/* Are values of many columns loaded for what parts of folds are computed to?  A thread asks for those of its elements while it combines
+ * them, and how many registers that wants is not known so well. */
+static bool loads_columns_behind(const bb_gpu_placer *w) {
+  enum { MANY = 128 };
+  for (uint32_t i = w->at + 1; w->g->split && i < w->core->count; i++) {
+    const bb_tile_stmt *s = w->core->stmt[i];
+    const bb_tile *t = s->kind == BB_TILE_LOAD ? &w->p->tile[s->result] : NULL;
+    if (t && !t->rows && t->cols > MANY) return true;
+  }
+  return false;
+}
+
 /* Groups take no more registers than they want where that leaves some: blocks of the launch behind find room beside a block, and
  * are there when it ends.  Of two groups that is so for what all threads begin with. */
 static void spare_registers(bb_gpu_placer *w) {
   enum { FEWEST = 128, SPARE = 32 };
   if (w->g->warps || w->groups > 2 || w->staged || blocks_beside(w) > 1) return;
-  if (bb_gpu_has_long(w)) return; /* how many those want is not known so well */
+  if (bb_gpu_has_long(w) || loads_columns_behind(w)) return;
   uint32_t wanted = (bb_gpu_registers_needed(w) + SPARE + 7) & ~7u;
   if (wanted < FEWEST) wanted = FEWEST;
   if (wanted < w->p->registers && (w->groups == 1 || wanted == FEWEST)) w->p->registers = wanted;
