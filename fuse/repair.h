@@ -47,11 +47,11 @@ typedef struct bb_repair_fold {
   uint32_t port;
   bb_monoid_id fold;
   bb_term_kind kind;
-  bool swapped;    /* DOT: the second operand is the one whose rows the earlier folds have */
-  uint32_t result; /* ARG while tracing */
-  bb_dtype dtype;
-  bb_dim along;        /* the axis that comes together inside a block; BB_NO_DIM: none */
-  bb_value operand[2]; /* of the body: what comes together */
+  bool swapped;           /* DOT: the second operand is the one whose rows the earlier folds have */
+  uint32_t result;        /* ARG while tracing */
+  bb_dtype dtype, factor; /* factor: DOT: of its operands */
+  bb_dim along;           /* the axis that comes together inside a block; BB_NO_DIM: none */
+  bb_value operand[2];    /* of the body: what comes together */
   const bb_expr *term, *payload;
   /* Results at whose infinities the program says what a term is, or the fold's readers see to it; those at which all terms
    * are 0; and counts at whose 0 the program says so of a value that is less than a term. */

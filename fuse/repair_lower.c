@@ -376,24 +376,26 @@ static bb_value lower_rows(lowering *l, bb_monoid_id fold, const bb_expr *expr, 
   return bb_func_add(l->body, bb_monoid_row_op(fold), NULL, 1, &in);
 }
 
-static bb_value lower_pair(lowering *l, const pair *p, bb_dtype dtype) {
+/* factor: the type of what is multiplied. */
+static bb_value lower_pair(lowering *l, const pair *p, bb_dtype factor, bb_dtype dtype) {
   if (!p->right) return lower_rows(l, BB_MONOID_SUM, p->left, false, dtype);
   if (!p->left) {
     bb_value rows = lower_rows(l, BB_MONOID_SUM, p->right, true, dtype);
     return bb_func_add(l->body, BB_OP_TRANSPOSE, NULL, 1, &rows);
   }
-  bb_value in[2] = {lower_point(l, p->left, true, false, dtype),
-                    lower_point(l, p->right, true, true, dtype)};
-  return bb_func_add(l->body, BB_OP_DOT, NULL, 2, in);
+  bb_value in[2] = {lower_point(l, p->left, true, false, factor),
+                    lower_point(l, p->right, true, true, factor)};
+  const bb_expr *wide = factor == dtype ? NULL : bb_op_wide_sum(l->r->program, dtype);
+  return bb_func_add(l->body, BB_OP_DOT, wide, 2, in);
 }
 
-static bb_value lower_product(lowering *l, const bb_expr *expr, bb_dtype dtype) {
+static bb_value lower_product(lowering *l, const bb_expr *expr, bb_dtype factor, bb_dtype dtype) {
   pairs list = {0};
   split(l, expr, &list);
   operands o = {.r = l->r, .graph = l->body};
   const bb_expr *sum = NULL;
   for (uint32_t i = 0; i < list.count; i++) {
-    const bb_expr *term = operand(&o, lower_pair(l, &list.pair[i], dtype));
+    const bb_expr *term = operand(&o, lower_pair(l, &list.pair[i], factor, dtype));
     sum = sum ? make(l, BB_X_ADD, sum, term) : term;
   }
   if (list.count == 1) return o.in[0];
@@ -414,7 +416,7 @@ void bb_repair_lower(bb_repair *r, bb_graph *body, bb_value *component) {
     bb_dtype dtype = bb_repair_dtype(r, j);
     lowers(&l, j);
     if (f->kind == BB_TERM_DOT)
-      component[j] = lower_product(&l, c->start, dtype);
+      component[j] = lower_product(&l, c->start, f->factor, dtype);
     else if (f->kind == BB_TERM_POINT)
       component[j] = lower_point(&l, c->start, false, false, dtype);
     else if (c->payload)

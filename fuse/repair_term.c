@@ -298,6 +298,7 @@ static bool read_term(tracer *t, bb_repair_fold *f) {
   f->dtype = bb_type_of(body, value)->item.dtype;
   if (func && node->op == BB_OP_DOT && f->fold == BB_MONOID_SUM) {
     f->along = bb_type_of(body, node->in[0].src)->item.col;
+    f->factor = bb_type_of(body, node->in[0].src)->item.dtype;
     return product_term(t, f, node);
   }
   bool rows = func && node->op == bb_monoid_row_op(f->fold) && value.port == 0;

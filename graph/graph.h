@@ -121,7 +121,7 @@ typedef struct bb_node {
     const bb_monoid *rows;          /* FUNC ROW_FOLD, ROW_SCAN, ROW_SCAN_EXCLUSIVE */
   };
   union {                       /* by kind */
-    const bb_expr *expr;        /* FUNC: ELEMENTWISE; of one that scales, terms */
+    const bb_expr *expr;        /* FUNC: ELEMENTWISE; of one that scales, terms; of a wide DOT, 0 */
     const bb_monoid *monoid;    /* REDUCE */
     bb_graph *inner;            /* MAP: read it; edit it through bb_map_own() */
     const struct bb_misc *misc; /* MISC */

@@ -99,11 +99,13 @@ static const char *infer_broadcast(const bb_item *in, bool rows, bb_item *out) {
   return NULL;
 }
 
-static const char *infer_dot(const bb_item *in, bb_item *out) {
+static const char *infer_dot(const bb_expr *wide, const bb_item *in, bb_item *out) {
   if (!has_col(&in[0]) || !has_col(&in[1]) || in[0].col != in[1].col)
     return "dot contracts the col axes, which differ";
   if (in[0].dtype != in[1].dtype) return "operands have different element types";
-  *out = (bb_item){in[0].dtype, in[0].row, in[1].row};
+  if (wide && (wide->dtype != BB_F32 || (in[0].dtype != BB_F16 && in[0].dtype != BB_BF16)))
+    return "only products of 16 bits are wider than their operands, in f32";
+  *out = (bb_item){wide ? wide->dtype : in[0].dtype, in[0].row, in[1].row};
   return NULL;
 }
 
@@ -155,7 +157,7 @@ const char *bb_op_infer(bb_op op, const bb_expr *expr, uint32_t count, const bb_
   case BB_OP_ROW_FOLD: return infer_components(count, in, false, out);
   case BB_OP_ROW_SCAN:
   case BB_OP_ROW_SCAN_EXCLUSIVE: return infer_components(count, in, true, out);
-  case BB_OP_DOT: return infer_dot(in, out);
+  case BB_OP_DOT: return infer_dot(expr, in, out);
   case BB_OP_OUTER:
     if (!is_rows(&in[0]) || !is_rows(&in[1])) return "operands of outer are not rows";
     if (!serves(in[0].dtype, in[1].dtype)) return "operands have different element types";

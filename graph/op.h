@@ -45,10 +45,16 @@ uint32_t bb_op_results(bb_op op, uint32_t count);
  * gives. */
 const bb_expr *bb_op_expr(bb_program *program, bb_op op, const bb_expr *a, const bb_expr *b);
 
-/* The items an op gives for the items it takes; `expr` for ELEMENTWISE only.  Returns NULL, or a
- * static phrase saying which law the operands break ("operands of add differ").  What scales or
- * shifts a block of narrow floats may be wider than they are: it is computed with as it is, and the
- * result is as narrow as the block. */
+/* bb_node.expr of a DOT whose products of 16 bits are summed, and given, in another type: the empty
+ * sum.  NULL: the result is of the operands' type. */
+static inline const bb_expr *bb_op_wide_sum(bb_program *program, bb_dtype dtype) {
+  return bb_expr_const(program, dtype, 0);
+}
+
+/* The items an op gives for the items it takes; `expr` for ELEMENTWISE, and for a DOT that is wider
+ * than its operands.  Returns NULL, or a static phrase saying which law the operands break
+ * ("operands of add differ").  What scales or shifts a block of narrow floats may be wider than they
+ * are: it is computed with as it is, and the result is as narrow as the block. */
 const char *bb_op_infer(bb_op op, const bb_expr *expr, uint32_t count, const bb_item *in,
                         bb_item out[BB_OP_RESULTS]);
 

@@ -44,6 +44,7 @@
  *   node       V = input access : type | output access = V
  *            | V, ... = OP [MONOID](V, ...) [: type, ...]   OP: of op.def; MONOID: of row_fold and such
  *            | V = OP(V, V) [past expr] [: type]        OP scales; by what came out of sums over so many terms
+ *            | V = dot [dtype](V, V) [: type]           dtype: what is summed and given, where operands are narrower
  *            | V = elementwise [of (V, ...)] expr [: type]
  *            | V, ... = reduce|scan|scan_exclusive MONOID(V[level], ...) [: type, ...]
  *            | V, ... = map dim [first|rest|chunk [dim, ...]] [block INT] (V [: type] = V | V[level], ...)

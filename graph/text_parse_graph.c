@@ -147,12 +147,16 @@ static const bb_expr *no_operand(void *user, const char *name, size_t length) {
 static uint32_t read_func(level *l, const char *place, bb_op op) {
   bb_read_next(l->r);
   const bb_monoid *monoid = bb_op_has_monoid(op) ? bb_read_monoid(l->r) : NULL;
+  const bb_expr *wide = NULL;
+  if (op == BB_OP_DOT && l->r->token.kind == BB_TOKEN_NAME)
+    wide = bb_op_wide_sum(l->r->program, bb_read_dtype(l->r));
   operands list = read_operands(l, false);
   if (monoid && list.count != monoid->components)
     bb_read_fail(l->r, place, "%s has %u components", monoid->name, monoid->components);
   uint32_t node = add_node(l, BB_NODE_FUNC, &list, bb_op_results(op, list.count));
   l->graph->node[node]->op = op;
   l->graph->node[node]->rows = monoid;
+  l->graph->node[node]->expr = wide;
   if (bb_op_scales(op) && bb_read_accept(l->r, "past"))
     l->graph->node[node]->expr = bb_read_expr(l->r, no_operand, NULL);
   if (!read_types(l, node)) infer_func(l, place, node);

@@ -98,10 +98,12 @@ static void write_func(bb_writer *w, const bb_graph *graph, const bb_node *node)
   } else {
     bb_put(w->out, "%s", bb_op_get(node->op)->name);
     if (bb_op_has_monoid(node->op)) bb_put(w->out, " %s", node->rows ? node->rows->name : "none");
+    bool wide = node->op == BB_OP_DOT && node->expr;
+    if (wide) bb_put(w->out, " %s", bb_dtype_name(node->expr->dtype));
     bb_put(w->out, "(");
     for (uint32_t i = 0; i < node->nin; i++) bb_put(w->out, "%s%s", i ? ", " : "", names[i]);
     bb_put(w->out, ")");
-    if (node->expr) {
+    if (node->expr && !wide) {
       bb_put(w->out, " past ");
       bb_expr_print(w->out, w->program, node->expr, BB_EXPR_TEXT, 0, NULL);
     }

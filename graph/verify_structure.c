@@ -28,7 +28,9 @@ static bool check_ports(bb_verifier *v, const bb_node *node) {
                            node->rows ? "its monoid has other components" : "it has no monoid");
     if (node->op == BB_OP_ELEMENTWISE && !node->expr)
       return bb_law_broken(v, BB_LAW_PORTS, bb_at_node(node), "it has no expression");
-    if (node->op != BB_OP_ELEMENTWISE && node->expr && !counts_terms(node))
+    if (node->op == BB_OP_DOT && node->expr && !bb_expr_is_number(node->expr, 0))
+      return bb_law_broken(v, BB_LAW_PORTS, bb_at_node(node), "its expression is no empty sum");
+    if (node->op != BB_OP_ELEMENTWISE && node->op != BB_OP_DOT && node->expr && !counts_terms(node))
       return bb_law_broken(v, BB_LAW_PORTS, bb_at_node(node), "its expression counts no terms");
     break;
   case BB_NODE_VIEW: nout = 1; break;

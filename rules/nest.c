@@ -223,6 +223,19 @@ static bool iterates_as_it_collects(const bb_loops *scale) {
   return true;
 }
 
+/* What scales or shifts a narrow operand would scale or shift a wider product, and is too narrow for that; sums of the other
+ * operand, by which a shift is taken out, are not as wide as the product. */
+static const char *too_narrow(const bb_graph *graph, const bb_loops *product,
+                              const bb_loops *scale) {
+  if (!product->expr) return NULL;
+  if (scale->op == BB_OP_ROW_SHIFT) return "the product is wider than what is shifted";
+  if (scale->op != BB_OP_ROW_SCALE) return NULL;
+  bb_dtype dtype = bb_type_of(graph, scale->operand[1].value)->item.dtype;
+  return bb_dtype_bytes(dtype) < bb_dtype_bytes(product->expr->dtype)
+             ? "the product is wider than the scale"
+             : NULL;
+}
+
 /* What an operand is not, in words. */
 static const char *not_this_op(uint32_t ops) {
   if (ops == 1 << BB_OP_ROW_SCALE) return "the operand of the product is not a mapped row scale";
@@ -255,6 +268,8 @@ bool bb_scaled_product_read(bb_match *match, uint32_t side, uint32_t ops, bool a
   if (!pair_maps(found)) return bb_miss(match, "the product iterates its operand in another order");
   if (bb_scope_constant(match->scope, scaled.node))
     return bb_miss(match, "the operand is computed once, at load");
+  const char *narrow = too_narrow(graph, product, scale);
+  if (narrow) return bb_miss(match, narrow);
   return true;
 }
 

@@ -32,8 +32,9 @@ typedef struct bb_loops {
   bb_axis axis[BB_LOOPS_DEPTH]; /* of the collected list */
   bool folded[BB_LOOPS_DEPTH];  /* a summed map folds; else it collects and a reduction follows */
   bb_op op;
-  const bb_expr
-      *expr; /* of an elementwise op; of one that scales: the terms that its factor came out of */
+  const bb_expr *
+      expr; /* of an elementwise op; of one that scales: the terms that its factor came out of; of a
+              * wide product: 0 */
   uint32_t operands; /* one or two are read; elementwise ops may have more */
   bb_operand operand[2];
 } bb_loops;

@@ -8,8 +8,10 @@
 /* --- contraction --- */
 
 static void dot_body(bb_nest *nest, bb_graph *graph, const bb_value *in, bb_value *out) {
-  (void)nest;
-  out[0] = bb_func_add(graph, BB_OP_DOT, NULL, 2, in);
+  const bb_dtype *dtype = nest->user;
+  bool wide = *dtype != bb_type_of(graph, in[0])->item.dtype;
+  out[0] =
+      bb_func_add(graph, BB_OP_DOT, wide ? bb_op_wide_sum(graph->program, *dtype) : NULL, 2, in);
 }
 
 /* Rows from the left operand, columns from the right one, the sum along both operands' columns. */
@@ -26,7 +28,8 @@ void bb_lower_contract(bb_lower *l, bb_ix_node *node) {
     side[i][axes.sum] = BB_ROLE_COL;
   }
   role[axes.sum] = BB_ROLE_COL; /* the dim itself, not its alias, is looped over */
-  bb_nest nest = {.lower = l, .nin = 2, .nout = 1, .body = dot_body};
+  bb_dtype dtype = l->ix->value[node->out[0]].dtype;
+  bb_nest nest = {.lower = l, .nin = 2, .nout = 1, .body = dot_body, .user = &dtype};
   nest.fold = bb_monoid_get(BB_MONOID_SUM);
   nest.first_fold = bb_ix_rank(l->ix, node->out[0]);
   bb_nest_loops(&nest, node->indices, node->dim, role);

@@ -1,0 +1,34 @@
+# Sums of a right operand of 16 bits are no part of a product in f32.
+#! rule 5
+#! misses 21 30: the product is wider than what is shifted
+blockbuster 1
+program case
+stage block
+dim M = 7
+dim K = 6
+dim N = 5
+input X : f16[7,6] dims [M,K]
+input C : f32[7] dims [M]
+input W : f16[5,6] dims [N,K]
+output Z : f32[7,5] dims [M,N]
+root {
+  %X = input X[M,K] : [M][K]f16(M,K)
+  %C = input C[M] : [M]f32(M,_)
+  %W = input W[N,K] : [N][K]f16(N,K)
+  %1 = map M (%x = %X[0], %c = %C[0], %w = %W) {
+      %21 = map K (%22 = %x[0], %23 = %c) {
+        %24 = row_shift(%22, %23)
+        yield %24
+      }
+      %30 = map N (%31 = %21, %32 = %w[0]) {
+        %33 = map K (%34 = %31[0], %35 = %32[0]) {
+          %36 = dot f32(%34, %35)
+          yield %36
+        }
+        %38 = reduce sum(%33[0])
+        yield %38
+      }
+      yield %30
+    }
+  output Z[M,N] = %1
+}
