@@ -25,6 +25,11 @@ static const bb_machine *find_machine(bb_arena *arena, const char *name) {
   return bb_machine_find(arena, name);
 }
 
+bool bb_api_multiplies_narrow(bb_program *program, const char *machine) {
+  if (!machine || program->stage > BB_STAGE_ARRAY) return false;
+  return strcmp(find_machine(program->arena, machine)->target, "cpu") != 0;
+}
+
 bool bb_api_tells(const bb_advance_options *options, const char *name) {
   for (uint32_t i = 0; i < options->dims; i++)
     if (strcmp(options->dim[i].name, name) == 0) return true;
@@ -117,7 +122,8 @@ void bb_api_drive_priced(bb_program *program, const bb_advance_options *options,
 
 void bb_api_choose(bb_program *program, const char *machine) {
   bb_advance_options options = {.version = BB_VERSION, .machine = machine};
-  bb_drive_options drive = {.strict = program->strict};
+  bb_drive_options drive = {.strict = program->strict,
+                            .narrow = bb_api_multiplies_narrow(program, machine)};
   if (!*machine) options.programs = PROGRAMS; /* what a GPU runs is cut by extents at each launch */
   if (program->stage != BB_STAGE_FUSED) bb_api_drive_priced(program, &options, &drive);
 }

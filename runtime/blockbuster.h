@@ -107,7 +107,8 @@ typedef struct bb_advance_options {
    * "cuda" and "hip" its first GPU of NVIDIA's or AMD's, as the driver describes it; what is
    * compiled for, such as "gfx942", one of which no more is known; "" for what BLOCKBUSTER_MACHINE
    * names, else "host".  NULL: by counts.  Prices are kept in the default folder of
-   * bb_compile_options.cache, for the next equal program. */
+   * bb_compile_options.cache, for the next equal program.  Constants that a model widens from 16
+   * bits for products stay as they are where a program is taken on from its model for a GPU. */
   const char *machine;
   uint32_t dims; /* what run-time extents count as in prices, 1 to 2^40; others as 1024 */
   const bb_setting *dim;

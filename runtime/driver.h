@@ -19,6 +19,7 @@ typedef struct bb_drive_options {
   bb_fold_kind fold;                  /* how loops that fold are bracketed in what runs ... */
   uint32_t chunks;                    /* ... SPLIT_K and TREE: into so many chunks */
   bool strict;                        /* only rewrites that bb_is_strict() */
+  bool narrow;                        /* for units of products of 16 bits: bb_array_lower() */
   /* After every phase, by the name that bb_drive() says; may be NULL. */
   void (*phase)(void *user, const char *name, const bb_program *program);
   void *user;

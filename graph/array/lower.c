@@ -39,10 +39,11 @@ static bb_lower start(bb_ix *ix) {
   return l;
 }
 
-void bb_array_lower(bb_array *array) {
+void bb_array_lower(bb_array *array, bool narrow) {
   bb_ix_add_units(array->index);
   bb_ix_cut_alike(array->index);
   bb_ix_find_pads(array->index);
+  bb_ix_multiply_narrow(array->index, narrow);
   bb_ix_sum_along_rows(array->index);
   bb_ix_separate_view_dims(array->index);
   bb_lower l = start(array->index);

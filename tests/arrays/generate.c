@@ -12,8 +12,8 @@ enum { EXTENTS = 6, ELEMENTS_MAX = 3000, POOL_MAX = 256 };
 typedef struct maker {
   bb_program *program;
   random_state random;
-  bool
-      windows; /* are drawn, too: not for seeds of before they were, so that these mean what they did */
+  /* Are drawn, too: not for seeds of before they were, so that these mean what they did.  widened: values that come from 16 bits. */
+  bool windows, widened;
   int64_t symbol[SYMBOL_MAX];
   bb_array *array;
   const bb_extent *extent[EXTENTS];
@@ -84,17 +84,29 @@ static uint32_t constant(maker *k, uint32_t rank, const bb_extent *const *extent
   return add(k, id, kind == 1 ? 2 : 2, true);
 }
 
+/* Now and then a value by way of 16 bits, which in reals is the same. */
+static uint32_t perhaps_widened(maker *k, uint32_t v) {
+  if (!k->widened || !chance(k, 70)) return v;
+  bb_program *p = k->program;
+  bb_dtype dtype = chance(k, 85) ? BB_F16 : BB_BF16;
+  const bb_expr *to = bb_expr_cast(p, dtype, bb_expr_arg(p, BB_F32, 0)),
+                *back = bb_expr_cast(p, BB_F32, bb_expr_arg(p, dtype, 0));
+  uint32_t narrow = bb_array_elementwise(k->array, "narrow", to, 1, &k->value[v]);
+  uint32_t wide = bb_array_elementwise(k->array, "wide", back, 1, &narrow);
+  return add(k, wide, k->bound[v], false);
+}
+
 static uint32_t input(maker *k, uint32_t rank, const bb_extent *const *shape) {
   bool fixed = true;
   for (uint32_t i = 0; i < rank; i++) fixed &= bb_extent_value(shape[i]) >= 0;
-  if (fixed && chance(k, 40)) return constant(k, rank, shape);
+  if (fixed && chance(k, 40)) return perhaps_widened(k, constant(k, rank, shape));
   const char *name = bb_arena_printf(k->program->arena, "in%u", k->inputs);
   uint32_t id = bb_array_value_add(k->array, name, BB_F32, rank, shape);
   k->array->value[id].is_input = true;
   BB_GROW(k->program->arena, k->array->input, k->input_capacity, k->inputs + 1);
   k->array->input[k->inputs++] = id;
   k->array->inputs = k->inputs;
-  return add(k, id, 1, true);
+  return perhaps_widened(k, add(k, id, 1, true));
 }
 
 static const bb_extent *any_extent(maker *k) {
@@ -239,7 +251,7 @@ static uint32_t arg_any(maker *k, uint32_t v) {
 
 /* x[.., m, k] with w[k, n] or w[n, k], or a batch of them */
 static uint32_t product(maker *k, uint32_t v, const bb_extent *columns) {
-  v = tamed(k, v, 20);
+  v = perhaps_widened(k, tamed(k, v, 20));
   uint32_t rank = rank_of(k, v);
   bool turned = chance(k, 40), batch = rank > 2 && chance(k, 30);
   const bb_extent *inner = value_of(k, v)->shape[rank - 1], *shape[3];
@@ -262,7 +274,7 @@ static uint32_t product(maker *k, uint32_t v, const bb_extent *columns) {
 
 /* Any two values that share extents: labels of equal extents may be joined, and summed or kept. */
 static uint32_t einsum(maker *k, uint32_t a) {
-  a = tamed(k, a, 20);
+  a = perhaps_widened(k, tamed(k, a, 20));
   uint32_t ra = rank_of(k, a);
   const bb_extent *shape[3];
   int64_t left[RANK_MAX], right[3], out[RANK_MAX];
@@ -577,6 +589,7 @@ array_case array_case_make(bb_context *ctx, uint64_t seed, uint32_t size) {
   k->program = p;
   k->random.state = seed;
   k->windows = seed >= 10000;
+  k->widened = seed >= 20000;
   k->array = p->array = bb_array_create(p);
   extents_new(k);
   for (uint32_t i = 0; i < size; i++) operation(k);

@@ -12,6 +12,15 @@ blockbuster select ../../models/block_attention.onnx --machine mi300x --json
 blockbuster select ../../operators/projections.bb --machine h200 --dims G=8,M=512
 blockbuster select widened.bb --machine h200 --dims M=4096
 
+# Operands of 16 bits that are widened for a product cost what they do where they are not: units for such products take them.
+blockbuster select ../../operators/product.bb --machine h200 --dims M=4096,K=4096,N=4096 | tail -n 1
+blockbuster select ../../operators/product_widened.bb --machine h200 --dims M=4096,K=4096,N=4096
+blockbuster select ../../operators/product_widened.bb --machine a100 --dims M=4096,K=4096,N=4096 | tail -n 1
+blockbuster select ../../operators/product_widened.bb --machine mi300x --dims M=4096,K=4096,N=4096 | tail -n 1
+blockbuster select ../../operators/product_widened.bb --machine cpu --dims M=4096,K=4096,N=4096 | tail -n 1
+blockbuster select ../../operators/global_prefill.bb --machine h200 --dims H=32,M=2048,N=2048 | tail -n 1
+blockbuster select ../../operators/scores_widened.bb --machine h200 --dims H=32,M=2048,N=2048 | tail -n 1
+
 # Every model: selected, run, and compared.
 blockbuster select ../../models/block_attention.onnx --machine cpu | tail -n 1
 blockbuster select ../../models/block_layernorm_matmul.onnx --machine cpu | tail -n 1
