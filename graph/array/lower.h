@@ -61,6 +61,8 @@ void bb_ix_cut_alike(bb_ix *ix);
 void bb_ix_sum_along_rows(bb_ix *ix);
 /* pads.c: joins with what is one number become paddings. */
 void bb_ix_find_pads(bb_ix *ix);
+/* order.c: products give their axes in the order in which their operands were made. */
+void bb_ix_order_products(bb_ix *ix);
 /* narrow.c: products of what was widened from 16 bits, of 16 bits; `constants`: those too that are widened at load */
 void bb_ix_multiply_narrow(bb_ix *ix, bool constants);
 /* view_dims.c: windows and joins beside another axis over the dim of their own. */

@@ -21,6 +21,9 @@ blockbuster select ../../operators/product_widened.bb --machine cpu --dims M=409
 blockbuster select ../../operators/global_prefill.bb --machine h200 --dims H=32,M=2048,N=2048 | tail -n 1
 blockbuster select ../../operators/scores_widened.bb --machine h200 --dims H=32,M=2048,N=2048 | tail -n 1
 
+# In whatever order a product names its axes, its rows are those that its left operand was made in: the two are one kernel.
+blockbuster select ../../operators/gqa_tokens.bb --machine h200 --dims G=4,R=8,M=2048,N=2048
+
 # Every model: selected, run, and compared.
 blockbuster select ../../models/block_attention.onnx --machine cpu | tail -n 1
 blockbuster select ../../models/block_layernorm_matmul.onnx --machine cpu | tail -n 1

@@ -1,0 +1,118 @@
+/* order.c - products give their axes in the order in which what they multiply has them.
+ *
+ *     p[h,t,s] = sum over d of q[t,h,d] k[s,d]              p[h,t,s] = sum over d of q[t,h,d] k[s,d]
+ *     o[t,h,l] = sum over s of f(p)[h,t,s] v[s,l]    ==>    o[h,t,l] = sum over s of f(p)[h,t,s] v[s,l]
+ *
+ * The order in which a product was written says how its result is stored, which is for its reader to say here.  The
+ * innermost of the axes that it keeps of its left operand are its rows: were they others than the operand was made in, or the
+ * loops around them in another order, all of the operand would have to be in memory in between.
+ */
+#include "lower.h"
+
+enum { LOOKED_AT = 32 }; /* nodes between two products, and operands of theirs */
+
+typedef struct ordering {
+  bb_ix *ix;
+  bb_arena *scratch;
+} ordering;
+
+/* Is the value a product, or made of one element by element?  Gives, for each axis of the value, where it stands there, and the
+ * product. */
+static const uint32_t *places_in_product(const ordering *o, uint32_t value, uint32_t *left,
+                                         const bb_ix_node **product) {
+  bb_ix *ix = o->ix;
+  const bb_ix_node *node = bb_ix_node_of(ix, value);
+  uint32_t rank = bb_ix_rank(ix, value), *place = BB_NEW(o->scratch, uint32_t, rank);
+  if (ix->value[value].once || !*left) return NULL;
+  --*left;
+  for (uint32_t a = 0; a < rank; a++) place[a] = a;
+  *product = node;
+  if (node->op == BB_IX_CONTRACT) return place;
+  if (node->op != BB_IX_ELEMENTWISE) return NULL;
+  for (uint32_t i = 0; i < node->nin; i++) {
+    if (bb_ix_rank(ix, node->in[i].value) != rank) continue;
+    const uint32_t *inner = places_in_product(o, node->in[i].value, left, product);
+    if (!inner) continue;
+    for (uint32_t a = 0; a < rank; a++) place[node->in[i].index[a]] = inner[a];
+    return place;
+  }
+  return NULL;
+}
+
+static uint32_t sides_of(bb_ix *ix, const bb_ix_node *node, uint32_t index) {
+  return (uint32_t)bb_ix_follows(ix, &node->in[0], index) |
+         (uint32_t)bb_ix_follows(ix, &node->in[1], index) << 1;
+}
+
+/* key: of each index of the product, by which those of the same operands stand in order; to: where each index comes to stand. */
+static void sort_indices(bb_ix *ix, const bb_ix_node *node, uint32_t rank, const uint32_t *key,
+                         uint32_t *to) {
+  for (uint32_t i = 0; i < rank; i++) {
+    uint32_t sides = sides_of(ix, node, i), before = 0, k = 0;
+    for (uint32_t j = 0; j < rank; j++)
+      before += sides_of(ix, node, j) == sides && (key[j] < key[i] || (key[j] == key[i] && j < i));
+    while (sides_of(ix, node, k) != sides || before--) k++;
+    to[i] = k;
+  }
+}
+
+/* The result's axes and the indices behind them in another order: number i becomes to[i]. */
+static void reorder(const ordering *o, uint32_t at, const uint32_t *to) {
+  bb_ix *ix = o->ix;
+  bb_ix_node *node = &ix->node[at];
+  bb_ix_value *v = &ix->value[node->out[0]];
+  uint32_t *dim = BB_NEW(ix->arena, uint32_t, node->indices),
+           *axis = BB_NEW(ix->arena, uint32_t, v->rank);
+  for (uint32_t i = 0; i < node->indices; i++) dim[i < v->rank ? to[i] : i] = node->dim[i];
+  for (uint32_t a = 0; a < v->rank; a++) axis[to[a]] = v->dim[a];
+  node->dim = dim;
+  v->dim = axis;
+  for (uint32_t i = 0; i < 2; i++)
+    for (uint32_t a = 0; a < bb_ix_rank(ix, node->in[i].value); a++)
+      if (node->in[i].index[a] < v->rank) node->in[i].index[a] = to[node->in[i].index[a]];
+  BB_IX_EACH_USE(ix, node->out[0], user, slot) {
+    uint32_t *index = ix->node[user].in[slot].index, *old = BB_NEW(o->scratch, uint32_t, v->rank);
+    for (uint32_t a = 0; a < v->rank; a++) old[a] = index[a];
+    for (uint32_t a = 0; a < v->rank; a++) index[to[a]] = old[a];
+  }
+}
+
+/* Keys of the axes that operand `slot` has, as where it was made; not if the innermost of those that it alone has would be
+ * no longer the rows that it was made in. */
+static void take_order(const ordering *o, const bb_ix_node *node, uint32_t slot, uint32_t *key) {
+  bb_ix *ix = o->ix;
+  const bb_ix_node *product;
+  const uint32_t rank = bb_ix_rank(ix, node->out[0]), *index = node->in[slot].index;
+  uint32_t left = LOOKED_AT, row = BB_NONE, last = BB_NONE;
+  const uint32_t *place = places_in_product(o, node->in[slot].value, &left, &product);
+  if (!place) return;
+  for (uint32_t a = 0; a < bb_ix_rank(ix, node->in[slot].value); a++) {
+    if (index[a] >= rank || sides_of(ix, node, index[a]) != 1u << slot) continue;
+    if (last == BB_NONE || place[a] > last) last = place[a];
+  }
+  row = bb_ix_product_axes(ix, product).row;
+  if (row == BB_NONE || row != last) return;
+  for (uint32_t a = 0; a < bb_ix_rank(ix, node->in[slot].value); a++)
+    if (index[a] < rank) key[index[a]] = place[a];
+}
+
+static void order_product(const ordering *o, uint32_t at) {
+  bb_ix *ix = o->ix;
+  const bb_ix_node *node = &ix->node[at];
+  uint32_t rank = bb_ix_rank(ix, node->out[0]);
+  uint32_t *key = BB_NEW(o->scratch, uint32_t, rank), *to = BB_NEW(o->scratch, uint32_t, rank);
+  bool moves = false;
+  for (uint32_t i = 0; i < rank; i++) key[i] = i;
+  for (uint32_t slot = 2; slot-- > 0;) take_order(o, node, slot, key); /* the left one says last */
+  sort_indices(ix, node, rank, key, to);
+  for (uint32_t i = 0; i < rank; i++) moves |= to[i] != i;
+  if (moves) reorder(o, at, to);
+}
+
+void bb_ix_order_products(bb_ix *ix) {
+  ordering o = {ix, bb_scratch(ix->program->ctx)};
+  uint32_t *order, count = bb_ix_order(ix, o.scratch, &order);
+  for (uint32_t i = 0; i < count; i++)
+    if (ix->node[order[i]].op == BB_IX_CONTRACT) order_product(&o, order[i]);
+  bb_scratch_end(o.scratch);
+}
