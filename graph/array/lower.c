@@ -40,6 +40,7 @@ static bb_lower start(bb_ix *ix) {
 }
 
 void bb_array_lower(bb_array *array, bool narrow) {
+  bb_ix_merge(array->index);
   bb_ix_order_products(array->index);
   bb_ix_add_units(array->index);
   bb_ix_cut_alike(array->index);

@@ -57,6 +57,8 @@ void bb_ix_add_units(bb_ix *ix);
 /* Makes one dim of those along which products that read one operand alike have their own axes,
  * where extents are equal. */
 void bb_ix_cut_alike(bb_ix *ix);
+/* merge.c: axes that were cut for a few of their readers become whole again. */
+void bb_ix_merge(bb_ix *ix);
 /* im2col.c: products of windows that have too few channels for a block. */
 void bb_ix_sum_along_rows(bb_ix *ix);
 /* pads.c: joins with what is one number become paddings. */

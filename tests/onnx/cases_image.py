@@ -1,8 +1,10 @@
-"""What image models have besides windows: samples at places that a tensor tells, windows put together again, norms over neighbours."""
+"""What image models have besides windows: samples at places that a tensor tells, windows put together again, norms over neighbours and
+over groups of channels between convolutions."""
 
 import numpy as np
+from onnx.helper import make_node as N
 
-from case import K, rand, single
+from case import K, graph_case, rand, single
 
 
 def sampled():
@@ -60,8 +62,28 @@ def reversed_sequences():
     yield single("ReverseSequence-open", "ReverseSequence", [rand(4, 3, 2), K(np.array([4, 2, 3]))], symbols=[["T", 3, 2]])
 
 
+def grouped():
+    """Blocks of convolution, norm of groups, gate, convolution: as exporters write them, whose groups cut the channels of all."""
+    def block(x, y, last):
+        norm = [N("Reshape", [x, "apart"], [y + "r"]), N("InstanceNormalization", [y + "r", "one", "zero"], [y + "i"]), N("Shape", [x], [y + "s"]),
+                N("Reshape", [y + "i", y + "s"], [y + "o"]), N("Mul", [y + "o", "gain"], [y + "m"]), N("Add", [y + "m", "shift"], [y + "n"])]
+        return [*norm, N("Sigmoid", [y + "n"], [y + "g"]), N("Mul", [y + "n", y + "g"], [y + "a"]), N("Conv", [y + "a", last], [y], pads=[1, 1, 1, 1])]
+
+    x = rand(2, 3, 5, 4)
+    for channels, groups in ((12, 3), (24, 4), (32, 2), (8, 4)):
+        constants = {"w": rand(channels, 3, 3, 3), "v": rand(channels, channels, 3, 3) / channels, "u": rand(channels, channels, 3, 3) / channels,
+                     "apart": np.array([0, groups, -1]), "one": rand(groups), "zero": rand(groups), "gain": rand(channels, 1, 1), "shift": rand(channels, 1, 1)}
+        first = [N("Conv", ["x", "w"], ["c"], pads=[1, 1, 1, 1])]
+        name, blocks = f"groups-{channels}-{groups}", block("c", "d", "v") + block("d", "e", "u")
+        yield graph_case(name, first + blocks + [N("Add", ["c", "e"], ["y"])], {"x": x}, ["y"], constants, opset=17, by="runtime")
+        # channels joined, and what only groups have, are outputs, too
+        more = [N("Concat", ["c", "e"], ["y"], axis=1), N("ReduceMax", ["dr"], ["most"], axes=[2])]
+        yield graph_case(name + "-joined", first + blocks + more, {"x": x}, ["y", "most"], constants, opset=17, by="runtime", symbols={"x": ["N", 3, 5, 4]})
+
+
 def cases():
     yield from columns()
     yield from reversed_sequences()
     yield from neighbours()
     yield from sampled()
+    yield from grouped()

@@ -1,0 +1,72 @@
+/* merge.h - what the files of merging axes share (merge.c says what that is). */
+#ifndef BB_GRAPH_ARRAY_MERGE_H
+#define BB_GRAPH_ARRAY_MERGE_H
+
+#include "lower.h"
+
+/* Lists of numbers, one for each class. */
+typedef struct bb_merge_cell {
+  uint32_t item, next; /* next: + 1 */
+} bb_merge_cell;
+
+typedef struct bb_merge_lists {
+  uint32_t *first; /* by class, + 1 */
+  uint32_t classes, cells, cell_capacity;
+  bb_merge_cell *cell;
+} bb_merge_lists;
+
+/* A node that has both, and what its indices are. */
+typedef struct bb_merge_site {
+  uint32_t node;
+  uint32_t *pair;  /* by index: the other one of the pair, BB_NONE: it is in none */
+  uint32_t **axis; /* by operand: the other one of each axis's pair, likewise */
+  uint32_t apart;  /* a reduction's kept index of a pair whose other one it folds; BB_NONE */
+  bool keeps_outer;
+} bb_merge_site;
+
+typedef struct bb_merger {
+  bb_ix *ix;
+  bb_arena *scratch, *attempt;    /* of the pass; of one pair of classes */
+  bb_merge_lists nodes;           /* that have an index of a class */
+  bb_merge_lists behind, before;  /* classes beside it in some axis that was cut */
+  bb_merge_lists refused;         /* classes that it cannot be the outer part of one with */
+  uint32_t *source, *next_source; /* by array value, by node, + 1: readings of a tensor */
+  uint32_t *seen, seen_capacity, attempts; /* by node: the last attempt that looked at it */
+  /* The pair at hand. */
+  uint32_t outer, inner, whole;
+  uint32_t count, capacity;
+  bb_merge_site *site;
+} bb_merger;
+
+static inline int64_t bb_merge_extent(bb_ix *ix, uint32_t class) {
+  return bb_extent_value(bb_ix_extent(ix, class));
+}
+
+static inline bool bb_merge_is_outer(const bb_merger *m, uint32_t class) {
+  return bb_ix_find(m->ix, class) == m->outer;
+}
+
+static inline bool bb_merge_is_either(const bb_merger *m, uint32_t class) {
+  class = bb_ix_find(m->ix, class);
+  return class == m->outer || class == m->inner;
+}
+
+/* Nodes are found by the classes of their axes. */
+void bb_merge_list(bb_merger *m, uint32_t node);
+
+/* --- merge_check.c --- */
+
+/* Pairs the k-th axis over the outer class with the k-th over the inner one.  False: some have no other one. */
+bool bb_merge_pair_axes(const bb_merger *m, uint32_t count, const uint32_t *dim, uint32_t *pair);
+/* The axis of an operand that has one of a pair; BB_NONE: each pair whole, or none of it. */
+uint32_t bb_merge_lone_axis(const bb_merger *m, const bb_ix_node *node, const bb_merge_site *s,
+                            uint32_t slot);
+/* Looks at a node, which becomes a site if it has both; false: it is in the way. */
+bool bb_merge_look_at(bb_merger *m, uint32_t node);
+
+/* --- merge_make.c --- */
+
+/* Makes one class of the pair at hand, at all sites. */
+void bb_merge_make(bb_merger *m);
+
+#endif

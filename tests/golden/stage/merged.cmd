@@ -1,0 +1,5 @@
+# What was cut for groups is whole for products, and for what lies between them.
+blockbuster convert -q merged.bb | grep -E '^(dim|input|output)'
+blockbuster fuse -q merged.bb --listing
+# What has to stay as it is cut.
+blockbuster convert -q unmerged.bb | grep -E '^(dim|input|output)'
