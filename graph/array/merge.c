@@ -12,7 +12,8 @@
  *   - a reduction over one of them folds the others first, then, of few elements, this one, seen in windows side by side;
  *   - an elementwise node's operand with one of them is copied for each element of the other: of few elements, too;
  *   - in memory of the program's, of outputs and of reference kernels they stand one behind the other;
- *   - no view cuts either of them.
+ *   - views join and slice whole parts of the outer one, which then goes with those of their results and operands; nothing else
+ *     cuts either of them.
  */
 #include "merge.h"
 
@@ -55,30 +56,80 @@ static void note_beside(bb_merger *m, uint32_t outer, uint32_t inner) {
   list_add(m, &m->before, inner, outer);
 }
 
-/* The new class stands where the two stood. */
+/* The new classes stand where the two of each stood. */
 static void note_whole(bb_merger *m) {
-  for (uint32_t c = list_first(&m->behind, m->inner); c; c = m->behind.cell[c - 1].next)
-    note_beside(m, m->whole, m->behind.cell[c - 1].item);
-  for (uint32_t c = list_first(&m->before, m->outer); c; c = m->before.cell[c - 1].next)
-    note_beside(m, m->before.cell[c - 1].item, m->whole);
+  for (uint32_t o = 0; o < m->outers; o++) {
+    for (uint32_t c = list_first(&m->behind, m->inner); c; c = m->behind.cell[c - 1].next)
+      note_beside(m, m->whole[o], m->behind.cell[c - 1].item);
+    for (uint32_t c = list_first(&m->before, m->outer[o]); c; c = m->before.cell[c - 1].next)
+      note_beside(m, m->before.cell[c - 1].item, m->whole[o]);
+  }
+}
+
+/* Looks at all nodes that have an outer class, of which views make more; false: some is in the way. */
+static bool look(bb_merger *m) {
+  for (uint32_t o = 0; o < m->outers; o++)
+    for (uint32_t c = list_first(&m->nodes, m->outer[o]); c; c = m->nodes.cell[c - 1].next)
+      if (!bb_merge_add_outers(m, m->nodes.cell[c - 1].item)) return false;
+  m->count = 0, m->attempts++;
+  for (uint32_t o = 0; o < m->outers; o++)
+    for (uint32_t c = list_first(&m->nodes, m->outer[o]); c; c = m->nodes.cell[c - 1].next)
+      if (!bb_merge_look_at(m, m->nodes.cell[c - 1].item)) return false;
+  return true;
 }
 
 static bool merge(bb_merger *m, uint32_t outer, uint32_t inner) {
-  m->outer = outer, m->inner = inner;
+  m->inner = inner, m->outer[0] = outer, m->outers = 1;
   m->attempt = bb_scratch(m->ix->program->ctx);
-  m->site = NULL, m->count = m->capacity = 0, m->attempts++;
-  bool may = true;
-  for (uint32_t c = list_first(&m->nodes, outer); c && may; c = m->nodes.cell[c - 1].next)
-    may = bb_merge_look_at(m, m->nodes.cell[c - 1].item);
+  m->site = NULL, m->capacity = 0;
+  bool may = look(m);
   if (may) {
     bb_merge_make(m);
     note_whole(m);
+    for (uint32_t i = 0; i < m->count; i++) {
+      BB_GROW(m->scratch, m->changed, m->changed_capacity, (size_t)m->changes + 1);
+      m->changed[m->changes++] = m->site[i].node;
+    }
   } else {
     list_add(m, &m->refused, outer, inner);
   }
   bb_scratch_end(m->attempt);
   return may;
 }
+
+/* --- copies --- */
+
+/* Does a reference kernel give its operand, axis by axis, over other classes? */
+static bool is_same(bb_ix *ix, const bb_ix_node *node) {
+  if (node->removed || node->op != BB_IX_MISC || !bb_misc_is_copy(node->misc)) return false;
+  const bb_ix_operand *in = &node->in[0];
+  uint32_t rank = bb_ix_rank(ix, in->value);
+  if (rank != bb_ix_rank(ix, node->out[0])) return false;
+  for (uint32_t a = 0; a < rank; a++)
+    if (bb_ix_extent(ix, bb_ix_axis(ix, in->value, a)) !=
+        bb_ix_extent(ix, bb_ix_axis(ix, node->out[0], in->index[a])))
+      return false;
+  return true;
+}
+
+/* What was copied between axes cut otherwise is read where it lies, once they are cut alike. */
+static void drop_copy(bb_ix *ix, uint32_t at) {
+  const bb_ix_node node = ix->node[at];
+  const bb_ix_operand in = node.in[0];
+  bb_arena *scratch = bb_scratch(ix->program->ctx);
+  uint32_t rank = bb_ix_rank(ix, in.value), *index = BB_NEW(scratch, uint32_t, rank);
+  for (uint32_t a = 0; a < rank; a++)
+    bb_ix_unite(ix, bb_ix_axis(ix, in.value, a), bb_ix_axis(ix, node.out[0], in.index[a]));
+  BB_IX_EACH_USE(ix, node.out[0], user, slot) {
+    for (uint32_t a = 0; a < rank; a++) index[a] = ix->node[user].in[slot].index[in.index[a]];
+    bb_ix_unuse(ix, user, slot);
+    bb_ix_use(ix, user, slot, in.value, index);
+  }
+  bb_ix_sweep(ix, at);
+  bb_scratch_end(scratch);
+}
+
+/* --- products --- */
 
 enum side { ROW, COLUMN, SUM, SHARED };
 
@@ -156,5 +207,7 @@ void bb_ix_merge(bb_ix *ix) {
                    !ix->value[ix->node[i].out[0]].once;
     while (product && merge_for(&m, i)) continue;
   }
+  for (uint32_t i = 0; i < m.changes; i++)
+    if (is_same(ix, &ix->node[m.changed[i]])) drop_copy(ix, m.changed[i]);
   bb_scratch_end(m.scratch);
 }

@@ -21,8 +21,12 @@ typedef struct bb_merge_site {
   uint32_t *pair;  /* by index: the other one of the pair, BB_NONE: it is in none */
   uint32_t **axis; /* by operand: the other one of each axis's pair, likewise */
   uint32_t apart;  /* a reduction's kept index of a pair whose other one it folds; BB_NONE */
+  uint32_t outer;  /* the outer class of that pair */
   bool keeps_outer;
+  bool splits; /* a view that cuts the inner one of a pair: it stays, and the pair is cut for it */
 } bb_merge_site;
+
+enum { BB_MERGE_OUTERS = 16 }; /* more that views make of one another are left alone */
 
 typedef struct bb_merger {
   bb_ix *ix;
@@ -31,9 +35,10 @@ typedef struct bb_merger {
   bb_merge_lists behind, before;  /* classes beside it in some axis that was cut */
   bb_merge_lists refused;         /* classes that it cannot be the outer part of one with */
   uint32_t *source, *next_source; /* by array value, by node, + 1: readings of a tensor */
-  uint32_t *seen, seen_capacity, attempts; /* by node: the last attempt that looked at it */
-  /* The pair at hand. */
-  uint32_t outer, inner, whole;
+  uint32_t *seen, seen_capacity, attempts;      /* by node: the last attempt that looked at it */
+  uint32_t *changed, changes, changed_capacity; /* nodes with a pair that is one class now */
+  /* The pair at hand: the inner class, and the outer one with those that views make of it, a join and its parts. */
+  uint32_t inner, outers, outer[BB_MERGE_OUTERS], whole[BB_MERGE_OUTERS];
   uint32_t count, capacity;
   bb_merge_site *site;
 } bb_merger;
@@ -42,13 +47,20 @@ static inline int64_t bb_merge_extent(bb_ix *ix, uint32_t class) {
   return bb_extent_value(bb_ix_extent(ix, class));
 }
 
+/* Its number among the outer ones; their count: it is none. */
+static inline uint32_t bb_merge_outer(const bb_merger *m, uint32_t class) {
+  uint32_t o = 0;
+  class = bb_ix_find(m->ix, class);
+  while (o < m->outers && m->outer[o] != class) o++;
+  return o;
+}
+
 static inline bool bb_merge_is_outer(const bb_merger *m, uint32_t class) {
-  return bb_ix_find(m->ix, class) == m->outer;
+  return bb_merge_outer(m, class) < m->outers;
 }
 
 static inline bool bb_merge_is_either(const bb_merger *m, uint32_t class) {
-  class = bb_ix_find(m->ix, class);
-  return class == m->outer || class == m->inner;
+  return bb_ix_find(m->ix, class) == m->inner || bb_merge_is_outer(m, class);
 }
 
 /* Nodes are found by the classes of their axes. */
@@ -56,11 +68,14 @@ void bb_merge_list(bb_merger *m, uint32_t node);
 
 /* --- merge_check.c --- */
 
-/* Pairs the k-th axis over the outer class with the k-th over the inner one.  False: some have no other one. */
+/* Pairs the k-th axis over an outer class with the k-th over the inner one.  False: some have no other one. */
 bool bb_merge_pair_axes(const bb_merger *m, uint32_t count, const uint32_t *dim, uint32_t *pair);
 /* The axis of an operand that has one of a pair; BB_NONE: each pair whole, or none of it. */
 uint32_t bb_merge_lone_axis(const bb_merger *m, const bb_ix_node *node, const bb_merge_site *s,
                             uint32_t slot);
+/* Joins and slices along an outer class of what has the inner one, too: those that they make of it are outer ones.  False: too many,
+ * or none that could be. */
+bool bb_merge_add_outers(bb_merger *m, uint32_t node);
 /* Looks at a node, which becomes a site if it has both; false: it is in the way. */
 bool bb_merge_look_at(bb_merger *m, uint32_t node);
 

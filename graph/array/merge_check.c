@@ -8,12 +8,12 @@ bool bb_merge_pair_axes(const bb_merger *m, uint32_t count, const uint32_t *dim,
   for (uint32_t a = 0; a < count; a++) {
     uint32_t class = bb_ix_find(m->ix, dim[a]);
     pair[a] = BB_NONE;
-    outer += class == m->outer, inner += class == m->inner;
+    outer += bb_merge_is_outer(m, class), inner += class == m->inner;
   }
   if (!outer || !inner) return true; /* it has one of them: it stays */
   if (outer != inner) return false;
   for (uint32_t a = 0, b = 0; a < count; a++) {
-    if (bb_ix_find(m->ix, dim[a]) != m->outer) continue;
+    if (!bb_merge_is_outer(m, dim[a])) continue;
     while (bb_ix_find(m->ix, dim[b]) != m->inner) b++;
     pair[a] = b, pair[b] = a;
     b++;
@@ -94,6 +94,7 @@ static bool allows_reduction(const bb_merger *m, const bb_ix_node *node, bb_merg
   if (node->op != BB_IX_REDUCE || node->nout != 1 || !node->monoid->commutative) return false;
   if (s->apart == BB_NONE) return true;
   s->keeps_outer = bb_merge_is_outer(m, node->dim[s->apart]);
+  s->outer = bb_ix_find(m->ix, node->dim[s->keeps_outer ? s->apart : s->pair[s->apart]]);
   for (uint32_t k = rank; k < node->indices && others < MANY; k++)
     if (s->pair[k] == BB_NONE && bb_merge_extent(m->ix, node->dim[k]) > 0)
       others *= bb_merge_extent(m->ix, node->dim[k]);
@@ -107,10 +108,72 @@ static bool allows_product(const bb_merger *m, const bb_ix_node *node, const bb_
   return true;
 }
 
-/* A view, or what runs along an index, takes the pair as it is. */
-static bool allows_along(const bb_ix_node *node, const bb_merge_site *s) {
-  if (s->pair[node->at] != BB_NONE) return false;
-  return node->op != BB_IX_WINDOWS || s->pair[node->at + 1] == BB_NONE;
+/* What runs along an index takes pairs as they are; joins and slices may be of an outer one's whole parts, in all operands. */
+static bool allows_along(const bb_merger *m, const bb_ix_node *node, const bb_merge_site *s) {
+  uint32_t inner = s->pair[node->at];
+  if (node->op == BB_IX_WINDOWS && s->pair[node->at + 1] != BB_NONE) return false;
+  if (inner == BB_NONE) return true;
+  bool parts = node->op == BB_IX_JOIN || (node->op == BB_IX_SLICE && node->step == 1);
+  if (!parts || !bb_merge_is_outer(m, node->dim[node->at])) return false;
+  for (uint32_t i = 0; i < node->nin; i++)
+    if (!bb_ix_follows(m->ix, &node->in[i], inner)) return false;
+  return node->at < bb_ix_rank(m->ix, node->out[0]);
+}
+
+/* The class that a view cuts, of operand `slot`, or, behind the last one, of its result; BB_NONE: the operand has no such axis. */
+static uint32_t class_along(const bb_merger *m, const bb_ix_node *node, uint32_t slot) {
+  if (slot == node->nin) return bb_ix_find(m->ix, node->dim[node->at]);
+  const bb_ix_operand *in = &node->in[slot];
+  for (uint32_t a = 0; a < bb_ix_rank(m->ix, in->value); a++)
+    if (in->index[a] == node->at) return bb_ix_axis(m->ix, in->value, a);
+  return BB_NONE;
+}
+
+static bool add_outer(bb_merger *m, uint32_t class) {
+  class = bb_ix_find(m->ix, class);
+  if (bb_merge_is_outer(m, class)) return true;
+  if (class == m->inner || m->outers == BB_MERGE_OUTERS || bb_merge_extent(m->ix, class) <= 0)
+    return false;
+  m->outer[m->outers++] = class;
+  return true;
+}
+
+static bool add_along(bb_merger *m, const bb_ix_node *node) {
+  bool along = false, has = false;
+  for (uint32_t k = 0; k < node->indices; k++) has |= bb_ix_find(m->ix, node->dim[k]) == m->inner;
+  for (uint32_t i = 0; i <= node->nin; i++) {
+    uint32_t class = class_along(m, node, i);
+    along |= class != BB_NONE && bb_merge_is_outer(m, class);
+  }
+  for (uint32_t i = 0; i <= node->nin && has && along; i++) {
+    uint32_t class = class_along(m, node, i);
+    if (class != BB_NONE && !add_outer(m, class)) return false;
+  }
+  return true;
+}
+
+/* A reading of a part of an axis. */
+static bool add_read(bb_merger *m, const bb_ix_node *node) {
+  const bb_ix_list *axes = &m->ix->storage[node->tensor];
+  bool has = false;
+  for (uint32_t t = 0; t < axes->count; t++) has |= bb_ix_find(m->ix, axes->at[t]) == m->inner;
+  for (uint32_t t = 0; t < axes->count && has; t++) {
+    const bb_index *at = &node->access[t];
+    bool one = at->kind == BB_INDEX_RANGE &&
+               (bb_merge_is_outer(m, axes->at[t]) || bb_merge_is_outer(m, at->dim));
+    if (one && !(add_outer(m, axes->at[t]) && add_outer(m, at->dim))) return false;
+  }
+  return true;
+}
+
+bool bb_merge_add_outers(bb_merger *m, uint32_t at) {
+  const bb_ix_node *node = &m->ix->node[at];
+  if (node->removed) return true;
+  if (node->op == BB_IX_JOIN || node->op == BB_IX_SLICE) return add_along(m, node);
+  if (node->op != BB_IX_SOURCE) return true;
+  for (uint32_t r = m->source[node->tensor]; r; r = m->next_source[r - 1])
+    if (!m->ix->node[r - 1].removed && !add_read(m, &m->ix->node[r - 1])) return false;
+  return true;
 }
 
 /* Indices that say where an element lies: the inner one of a pair is the next one. */
@@ -121,13 +184,16 @@ static bool stand_together(const bb_merger *m, const bb_merge_site *s, uint32_t 
   return true;
 }
 
-/* Does a reading have each pair of the tensor's axes whole, and no other one? */
-static bool reads_pairs(const bb_merger *m, const bb_ix_node *node, uint32_t count,
+/* Does a reading have each pair of the tensor's axes, or whole parts of the outer one, and no other one? */
+static bool reads_pairs(const bb_merger *m, const bb_ix_node *node, const bb_ix_list *axes,
                         const uint32_t *pair) {
-  for (uint32_t t = 0; t < count; t++) {
+  for (uint32_t t = 0; t < axes->count; t++) {
     const bb_index *at = &node->access[t];
     bool either = at->kind != BB_INDEX_FIXED && bb_merge_is_either(m, at->dim);
-    if (pair[t] != BB_NONE ? at->kind != BB_INDEX_DIM : either) return false;
+    if (pair[t] == BB_NONE && !either) continue;
+    bool part = at->kind == BB_INDEX_RANGE && at->step == 1 && bb_merge_is_outer(m, at->dim) &&
+                bb_merge_is_outer(m, axes->at[t]);
+    if (pair[t] == BB_NONE || !(part || at->kind == BB_INDEX_DIM)) return false;
   }
   return true;
 }
@@ -141,7 +207,7 @@ static bool allows_storage(const bb_merger *m, uint32_t tensor) {
     return false;
   for (uint32_t r = m->source[tensor]; r; r = m->next_source[r - 1]) {
     const bb_ix_node *node = &m->ix->node[r - 1];
-    if (!node->removed && !reads_pairs(m, node, axes->count, s.pair)) return false;
+    if (!node->removed && !reads_pairs(m, node, axes, s.pair)) return false;
   }
   return true;
 }
@@ -164,6 +230,26 @@ static bool allows_ports(const bb_merger *m, const bb_ix_node *node, const bb_me
   return true;
 }
 
+/* Does a view see the inner axis of its only pair in windows side by side, as another merge left it? */
+static bool splits_inner(const bb_merger *m, const bb_ix_node *node, bb_merge_site *s) {
+  if (node->op != BB_IX_WINDOWS || node->start || node->by != 1 ||
+      node->step != bb_merge_extent(m->ix, node->dim[node->at + 1]))
+    return false;
+  const bb_ix_operand *in = &node->in[0];
+  uint32_t rank = bb_ix_rank(m->ix, in->value), axes = 0;
+  for (uint32_t k = 0; k < node->indices; k++)
+    if (bb_ix_find(m->ix, node->dim[k]) == m->inner) return false;
+  for (uint32_t a = 0; a < rank; a++) {
+    uint32_t class = bb_ix_axis(m->ix, in->value, a);
+    if ((class == m->inner) != (in->index[a] == node->at)) return false;
+    if (bb_merge_is_outer(m, class)) s->outer = class;
+    axes += bb_merge_is_either(m, class);
+  }
+  s->axis[0] = BB_NEW(m->attempt, uint32_t, rank);
+  s->splits = axes == 2 && bb_merge_pair_axes(m, rank, m->ix->value[in->value].dim, s->axis[0]);
+  return s->splits;
+}
+
 static bool allows(const bb_merger *m, const bb_ix_node *node, bb_merge_site *s) {
   for (uint32_t i = 0; i < node->nin && node->op != BB_IX_ELEMENTWISE && node->op != BB_IX_MISC;
        i++)
@@ -179,7 +265,7 @@ static bool allows(const bb_merger *m, const bb_ix_node *node, bb_merge_site *s)
   case BB_IX_SLICE:
   case BB_IX_WINDOWS:
   case BB_IX_PAD:
-  case BB_IX_JOIN: return allows_along(node, s);
+  case BB_IX_JOIN: return allows_along(m, node, s);
   case BB_IX_MISC: return allows_ports(m, node, s);
   case BB_IX_OUTPUT: return stand_together(m, s, node->indices, node->dim);
   }
@@ -223,6 +309,11 @@ bool bb_merge_look_at(bb_merger *m, uint32_t at) {
   s.pair = BB_NEW(m->attempt, uint32_t, indices);
   s.axis = BB_NEW(m->attempt, uint32_t *, node->nin);
   for (uint32_t k = 0; k < indices; k++) s.pair[k] = BB_NONE;
+  if (splits_inner(m, node, &s)) {
+    BB_GROW(m->attempt, m->site, m->capacity, (size_t)m->count + 1);
+    m->site[m->count++] = s;
+    return true;
+  }
   if (node->op == BB_IX_MISC) {
     for (uint32_t i = 0; i < node->nin; i++) {
       const bb_ix_value *v = &m->ix->value[node->in[i].value];

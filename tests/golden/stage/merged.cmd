@@ -3,3 +3,5 @@ blockbuster convert -q merged.bb | grep -E '^(dim|input|output)'
 blockbuster fuse -q merged.bb --listing
 # What has to stay as it is cut.
 blockbuster convert -q unmerged.bb | grep -E '^(dim|input|output)'
+# With an axis go those that it is joined of, at once.
+blockbuster convert -q joined.bb | grep -E '^(dim|input|output)'
