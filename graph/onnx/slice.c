@@ -69,8 +69,11 @@ static bb_onnx_value *gathered_part(const bb_onnx_node *n, bb_onnx_value *v, uin
   const bb_onnx_value line = {.dtype = BB_I64, .rank = 1, .shape = &length};
   const bb_expr *along = f_mul(p, bb_onnx_index_along(m, &line, 0), f_num(p, span, (double)step));
   const bb_expr *at = f_add(p, first, along);
-  if (first->op != BB_X_CONST) /* below 0 it is out of range, and does not count from the end */
-    at = f_select(p, f_lt(p, first, f_num(p, first, 0)), bb_onnx_extent_expr(m, extent), at);
+  /* below 0 it is out of range, and does not count from the end */
+  const bb_expr *least = step > 0 || past->op == BB_X_CONST ? first : past;
+  double low = least == first ? 0 : -1;
+  if (least->op != BB_X_CONST)
+    at = f_select(p, f_lt(p, least, f_num(p, least, low)), bb_onnx_extent_expr(m, extent), at);
   return bb_onnx_gather_along(n, v, axis, bb_onnx_value_of_form(m, at, 1, &length));
 }
 
