@@ -396,22 +396,31 @@ static bool refine_join(factoring *f, const bb_array_node *node) {
   return true;
 }
 
+static bool has_known_length(const factoring *f, const bb_array_node *join) {
+  return bb_extent_value(f->array->value[join->out[0]].shape[join->ints[0]]) >= 0;
+}
+
+/* Before reshapes are looked at: one that cuts such an axis otherwise is copied, the join has no other form. */
+static void refine_symbolic_joins(factoring *f) {
+  for (uint32_t i = 0; i < f->array->nodes; i++) {
+    const bb_array_node *node = &f->array->node[i];
+    if (!node->removed && node->op == BB_A_CONCAT && !has_known_length(f, node))
+      f->classes.copied[i] = !refine_symbolic_join(f, node);
+  }
+}
+
 /* Until no split makes another one necessary: a split shortens a leaf, so this ends; in practice
  * after one or two rounds. */
 static void refine_views(factoring *f) {
   bb_array *array = f->array;
-  for (bool symbolic = true;; symbolic = false) {
+  for (;;) {
     f->split = false;
     for (uint32_t i = 0; i < array->nodes; i++) {
       const bb_array_node *node = &array->node[i];
       if (node->removed || f->classes.copied[i]) continue;
       if (node->op == BB_A_SLICE) f->classes.copied[i] = !refine_slice(f, node);
-      if (node->op != BB_A_CONCAT) continue;
-      bool known = bb_extent_value(array->value[node->out[0]].shape[node->ints[0]]) >= 0;
-      if (known)
+      if (node->op == BB_A_CONCAT && has_known_length(f, node))
         f->classes.copied[i] = !refine_join(f, node);
-      else if (symbolic)
-        f->classes.copied[i] = !refine_symbolic_join(f, node);
     }
     if (!f->split) return;
   }
@@ -438,6 +447,7 @@ bb_ix_classes bb_ix_classify(bb_ix *ix, bb_arena *scratch) {
   adopt_reshapes(&f);
   for (uint32_t i = 0; i < f.array->nodes; i++)
     if (!f.array->node[i].removed) tie_node(&f, &f.array->node[i]);
+  refine_symbolic_joins(&f);
   for (uint32_t i = 0; i < f.array->nodes; i++)
     if (!f.array->node[i].removed && f.array->node[i].op == BB_A_RESHAPE) refine_reshape(&f, i);
   refine_views(&f);

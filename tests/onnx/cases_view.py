@@ -295,6 +295,10 @@ def graphs():
     yield graph_case("extents-of-windows-and-one", count, {"x": rand(1, 3, 5, 8)}, ["y"], {
         "w": rand(4, 3, 2, 2), "to": np.array([1, 4, -1]), "more": rand(1, 4, 1), "two": np.array([2]), "one": np.array([1]), "four": np.array([4])},
         symbols={"x": [1, 3, "H", "W"]})
+    # a joined axis that is cut otherwise than where it was joined
+    for name, parts, to in (("pairs", 2, [-1, 2]), ("threes", 3, [-1, 3, 5]), ("fours", 4, [4, -1, 5])):
+        yield graph_case(f"joined-in-{name}", [N("Concat", ["x"] * parts, ["c"], axis=0), N("Tanh", ["c"], ["t"]), N("Reshape", ["t", "to"], ["y"])], {"x": rand(6, 5)}, ["y"],
+                         {"to": np.array(to)}, symbols={"x": ["M", 5]})
     # parts as long as extents say, and equal ones
     yield graph_case("Split-open", [N("Concat", ["p", "x"], ["a"], axis=1), N("Exp", ["a"], ["e"]), N("Shape", ["p"], ["sp"], start=1, end=2), N("Shape", ["x"], ["sx"], start=1, end=2),
                                     N("Concat", ["sp", "sx"], ["to"], axis=0), N("Split", ["e", "to"], ["y", "z"], axis=1)], {"p": rand(2, 5, 3), "x": rand(2, 8, 3)}, ["y", "z"],
