@@ -69,10 +69,11 @@ void bb_onnx_gemm(bb_onnx_node *n) {
   bb_onnx_value *y =
       bb_onnx_product_of(n, a, bb_onnx_int(n, "transA", 0), b, bb_onnx_int(n, "transB", 0));
   y = scaled(n, y, bb_onnx_float(n, "alpha", 1));
-  if (c) {
+  double beta = bb_onnx_float(n, "beta", 1);
+  if (c && beta != 0) { /* what 0 would multiply is left out, whatever it is */
     bb_onnx_same_dtype(n, 2, (bb_onnx_value *[]){y, c});
     const bb_extent *const *shape = y->shape;
-    y = bb_onnx_binary_map(n, BB_X_ADD, y, scaled(n, c, bb_onnx_float(n, "beta", 1)));
+    y = bb_onnx_binary_map(n, BB_X_ADD, y, scaled(n, c, beta));
     if (y->rank != 2 || y->shape[0] != shape[0] || y->shape[1] != shape[1])
       bb_onnx_refuse(n, "input 2 does not broadcast to the product");
   }

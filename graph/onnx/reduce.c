@@ -88,6 +88,25 @@ static bb_onnx_value *where_infinite(const bb_onnx_node *n, bb_onnx_value *y,
   return bb_onnx_map(n, bb_expr_make(p, BB_X_SELECT, f_eq(p, top, infinite), infinite, log), 2, in);
 }
 
+/* The greatest or least of no elements is the least or greatest of the type that the model has, which is computed in a wider one. */
+static bb_onnx_value *within_stored(const bb_onnx_node *n, int kind, bb_onnx_value *v,
+                                    bb_dtype stored) {
+  bb_program *p = n->m->program;
+  bool is_signed = stored == BB_I8 || stored == BB_I16;
+  bool is_unsigned = stored == BB_U8 || stored == BB_U16 || stored == BB_U32;
+  if ((kind != R_MAX && kind != R_MIN) || !(is_signed || is_unsigned)) return v;
+  double values = ldexp(1, 8 * (int)bb_dtype_bytes(stored));
+  double least = is_signed ? -values / 2 : 0, greatest = is_signed ? values / 2 - 1 : values - 1;
+  const bb_expr *x = bb_onnx_arg(n, 0, v), *end = f_num(p, x, kind == R_MAX ? least : greatest);
+  return bb_onnx_map(n, bb_expr_make(p, kind == R_MAX ? BB_X_MAX : BB_X_MIN, x, end, NULL), 1, &v);
+}
+
+static bool may_be_empty(uint32_t count, const bb_extent *const *extent) {
+  bool may = false;
+  for (uint32_t i = 0; i < count; i++) may |= bb_extent_value(extent[i]) <= 0;
+  return may;
+}
+
 static void reduce(bb_onnx_node *n, uint32_t count, const int64_t *given) {
   bb_program *p = n->m->program;
   bb_onnx_value *v = n->in[0];
@@ -107,6 +126,7 @@ static void reduce(bb_onnx_node *n, uint32_t count, const int64_t *given) {
   bb_onnx_value *x = v = bb_onnx_cast(n, v, work);
   v = bb_onnx_map(n, before(p, kind, bb_onnx_arg(n, 0, v)), 1, &v);
   if (!skip && count) v = bb_onnx_reduce(n, monoid_of(kind), v, count, axes, keep);
+  if (!skip && may_be_empty(count, folded)) v = within_stored(n, kind, v, n->in[0]->stored);
   v = bb_onnx_map(n, after(p, kind, bb_onnx_arg(n, 0, v), length), 1, &v);
   if (kind == R_LOG_SUM_EXP && bb_dtype_is_float(work) && !skip && count)
     v = where_infinite(n, v, bb_onnx_reduce(n, BB_MONOID_MAX, x, count, axes, keep));

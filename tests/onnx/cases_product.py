@@ -20,6 +20,7 @@ def products():
     yield single("MatMul-f16", "MatMul", [rand(3, 4, dtype=np.float16), rand(4, 5, dtype=np.float16)])
     yield single("Gemm", "Gemm", [rand(3, 4), rand(4, 5), rand(5)])
     yield single("Gemm-all", "Gemm", [rand(4, 3), rand(5, 4), rand(3, 1)], alpha=0.5, beta=2.0, transA=1, transB=1)
+    yield single("Gemm-no-beta", "Gemm", [rand(3, 4), rand(4, 5), np.full(5, np.nan, np.float32)], beta=0.0)
     yield single("Gemm-no-c", "Gemm", [rand(3, 4), rand(4, 5)], alpha=1.5)
     yield single("Gemm-scalar-c", "Gemm", [rand(3, 4), rand(4, 5), K(np.float32(0.5))], beta=3.0)
     yield single("FusedMatMul", "FusedMatMul", [rand(2, 4, 3), rand(2, 5, 4)], domain=MS, transA=1, transB=1, alpha=0.5)

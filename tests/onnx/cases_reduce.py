@@ -24,6 +24,9 @@ def reductions():
     for op in ["ReduceMax", "ReduceMin"]:
         yield single(op + "-int", op, [np.array([[-3, -2, -9], [4, 0, 5]]), ints(1)], opset=18)
         yield single(op + "-bool", op, [mixed, ints(1)], opset=20)
+        for dtype, most in ((np.int8, 127), (np.uint8, 255), (np.int16, 2**15 - 1), (np.uint32, 2**32 - 1)):
+            none = np.full(2, most if op == "ReduceMin" else np.iinfo(dtype).min, dtype)
+            yield single(f"{op}-none-{np.dtype(dtype)}", op, [np.zeros((0, 2), dtype), ints(0)], opset=20, symbols=[["N", 2]], keepdims=0, by=lambda g, none=none: {"y0": none})
     far = rand(6, 70)
     far[1, 3] = far[2, 0] = far[2, 69] = far[3] = np.inf
     far[2, 5] = far[3, 1] = far[4] = -np.inf
