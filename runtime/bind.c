@@ -161,11 +161,27 @@ const int64_t *bb_bind_symbols(bb_program *program, const bb_npz *npz, bb_arena 
   return solve(program, npz, NULL, arena).symbol;
 }
 
+/* As one for an initializer that is among a model's inputs: what the model has stays.  Outputs may stand there, to be held
+ * against. */
+static void tell_unread(const binder *b, const bb_npz *npz) {
+  for (uint32_t i = 0; i < npz->count; i++) {
+    bool read = false;
+    for (uint32_t t = 0; t < b->program->tensors && !read; t++)
+      read = b->array[t] == &npz->array[i] ||
+             (b->program->tensor[t].role == BB_TENSOR_OUTPUT &&
+              strcmp(b->program->tensor[t].name, npz->array[i].name) == 0);
+    if (!read)
+      bb_log(b->ctx, BB_LOG_WARNING, "array \"%s\": nothing of the model reads it",
+             npz->array[i].name);
+  }
+}
+
 void bb_bind_inputs(bb_program *program, const bb_npz *npz, const int64_t *preset, bb_arena *arena,
                     bb_binding *binding) {
   binder b = solve(program, npz, preset, arena);
   for (uint32_t t = 0; t < program->tensors; t++)
     if (program->tensor[t].role == BB_TENSOR_INPUT && !b.array[t]) refuse_absence(&b, npz, t);
+  tell_unread(&b, npz);
   bb_interp_tensor *tensor = BB_NEW(arena, bb_interp_tensor, program->tensors);
   for (uint32_t t = 0; t < program->tensors; t++) {
     const bb_tensor *of = &program->tensor[t];

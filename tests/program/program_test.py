@@ -299,6 +299,13 @@ output y = elementwise exp(present)
         self.assertIn("nothing interprets it:\nk0: no kernel", done.stderr)
         self.assertEqual(list(self.folder.glob("made*")), [])
 
+    def test_unread_array(self):
+        path, data = self.folder / "a.bb", self.folder / "in.npz"
+        path.write_text("blockbuster 1\nprogram a\ninput X : f32[2,3]\noutput Y = elementwise X+1\n")
+        write_zeros(data, [("X", 2, 3), ("w", 2, 3)])
+        done = subprocess.run([PROGRAM, "run", path, "--inputs", data, "-o", self.folder / "out.npz"], capture_output=True, text=True)
+        self.assertEqual((done.returncode, done.stderr), (0, 'blockbuster: array "w": nothing of the model reads it\n'))
+
     def test_no_compiler(self):
         done = subprocess.run([PROGRAM, "run", model("block_attention"), "--inputs",
                                arrays("block_attention"), "--kernels"], capture_output=True, text=True,
