@@ -141,6 +141,20 @@ class Network:
         return self.add('Conv', f'{x} w{number} b{number}', strides=[stride] * 2, pads=[pads] * 4, group=group,
                         kernel_shape=[kernel] * 2)
 
+    def constant(self, name, value):
+        self.constants.append(constant(f'{name}{len(self.constants)}', value))
+        return f'{name}{len(self.constants) - 1}'
+
+    def group_norm(self, x, groups):
+        maps, height, width = self.shape
+        scale, shift = (rng.standard_normal(shape, dtype=np.float32) for shape in [(maps, 1, 1)] * 2)
+        ones = self.constant('s', np.ones(groups, np.float32)), self.constant('s', np.zeros(groups, np.float32))
+        apart = self.add('Reshape', f'{x} {self.constant("to", np.array([1, groups, -1]))}')
+        normal = self.add('InstanceNormalization', f'{apart} {ones[0]} {ones[1]}', epsilon=1e-5)
+        whole = self.add('Reshape', f'{normal} {self.constant("to", np.array([1, maps, height, width]))}')
+        scaled = self.add('Mul', f'{whole} {self.constant("g", scale)}')
+        return self.add('Add', f'{scaled} {self.constant("g", shift)}')
+
     def model(self, result):
         inputs = {'image': rng.standard_normal((1, *self.begin), dtype=np.float32)}
         self.nodes.append(node('Identity', result, 'y'))
@@ -186,6 +200,17 @@ def separable_network(blocks, channels):
     return network.model(x)
 
 
+def diffusion_block(maps, size, groups):
+    """Twice a norm over groups of channels, a gate and a convolution, and what went in."""
+    network = Network(maps, size)
+    x = 'image'
+    for _ in range(2):
+        x = network.group_norm(x, groups)
+        x = network.add('Mul', f'{x} {network.add("Sigmoid", x)}')
+        x = network.convolution(x, maps, 3)
+    return network.model(network.add('Add', f'{x} image'))
+
+
 def file_model(name):
     loaded = onnx.load(f'{ROOT}/tests/models/{name}.onnx')
     arrays = np.load(f'{ROOT}/tests/models/{name}.npz')
@@ -209,6 +234,8 @@ ROWS = {
     'convolution 7x7 of 96x28x28, each channel': lambda: convolution(96, 28, 96, 7, 96),
     'residual network, 18 layers, 224x224': lambda: residual_network([2, 2, 2, 2], [64, 128, 256, 512]),
     'separable network, 6 blocks, 224x224': lambda: separable_network([2, 2, 2], [48, 96, 192]),
+    'diffusion block, 128x32x32, 32 groups': lambda: diffusion_block(128, 32, 32),
+    'diffusion block, 320x16x16, 32 groups': lambda: diffusion_block(320, 16, 32),
 }
 PRODUCTS = {  # the product alone, for rows that are held against one
     'LayerNorm+Matmul 2048x1024x1024': [(2048, 1024, 1024)],
