@@ -100,6 +100,7 @@ static void reduce(evaluator *e) {
   for (size_t i = 0; i < e->out->count; i++) bb_monoid_empty(e->node->monoid, &e->out->data[i]);
   int64_t index[RANK_MAX] = {0}, to[RANK_MAX];
   size_t at = 0;
+  if (in->count == 0) return;
   do {
     uint32_t axes = 0;
     for (uint32_t i = 0; i < in->rank; i++) {
