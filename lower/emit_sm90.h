@@ -131,8 +131,7 @@ typedef struct bb_cuda {
   uint32_t copied;   /* not 0: of a copier, for tile copied - 1 alone */
   bool raw; /* 16 columns of each shared operand lie in raw_NAME, as a left operand's would */
   uint32_t single; /* not 0: statements are of element e of a block of so many column tiles */
-  uint32_t
-      part; /* not 0: statements are of so many of a thread's elements of blocks, `part` of them */
+  uint32_t part;   /* not 0: of so many of a thread's elements of blocks: number `part` of those */
 } bb_cuda;
 
 _Noreturn void bb_cuda_refuse(const bb_cuda *e, const bb_tile_stmt *stmt, const char *why);

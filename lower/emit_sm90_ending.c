@@ -6,11 +6,6 @@
 #include "emit_sm90.h"
 #include "tile_edit.h"
 
-static bool is_block(const bb_cuda *e, uint32_t tile) {
-  const bb_tile *t = bb_cuda_tile_of(e, tile);
-  return t->rows && t->cols;
-}
-
 /* The same elements of it in the same threads as of the other. */
 static bool lies_like(const bb_cuda *e, uint32_t tile, uint32_t other) {
   const bb_cuda_tile *a = &e->tile[tile], *b = &e->tile[other];
@@ -24,10 +19,11 @@ static bool is_ending(const bb_cuda *e, const bb_tile_stmt *s, uint32_t of) {
   bool stores = s->kind == BB_TILE_STORE;
   if (s->kind != BB_TILE_LOAD && s->kind != BB_TILE_MAP && !stores) return false;
   uint32_t made = stores ? s->operand[0] : s->result;
-  if (!is_block(e, made) || !lies_like(e, made, of)) return false;
+  if (!bb_tile_is_block(bb_cuda_tile_of(e, made)) || !lies_like(e, made, of)) return false;
   for (uint32_t i = 0; i < s->operands; i++) {
     const bb_cuda_tile *c = &e->tile[s->operand[i]];
-    bool vector = !is_block(e, s->operand[i]) && c->layout == BB_LAYOUT_FRAGMENT;
+    bool vector =
+        !bb_tile_is_block(bb_cuda_tile_of(e, s->operand[i])) && c->layout == BB_LAYOUT_FRAGMENT;
     if (!vector && !lies_like(e, s->operand[i], of)) return false;
   }
   return true;

@@ -286,6 +286,8 @@ bb_onnx_value *bb_onnx_contract(const bb_onnx_node *n, bb_onnx_value *a, bb_onnx
 /* v with the low bits that a stored type keeps of each element, computed in v's type; any other
  * type: v. */
 bb_onnx_value *bb_onnx_wrap(const bb_onnx_node *n, bb_onnx_value *v, bb_dtype stored);
+/* The least and the greatest value of a stored integer type, or of so many of its bits; 0: all. */
+void bb_onnx_stored_range(bb_dtype stored, uint32_t bits, double *least, double *greatest);
 /* Refuses a node that takes elements of types that only constants have, and that ONNX lets no such
  * operator take. */
 void bb_onnx_check_few(const bb_onnx_node *n);

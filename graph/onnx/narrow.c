@@ -5,6 +5,7 @@
  */
 #include "convert.h"
 
+#include <math.h>
 #include <string.h>
 
 static bool among(const char *name, const char *const *names, size_t count) {
@@ -86,6 +87,12 @@ bb_onnx_value *bb_onnx_wrap(const bb_onnx_node *n, bb_onnx_value *v, bb_dtype st
   bb_onnx_value *wrapped = cut(n, v, stored);
   wrapped->stored = stored;
   return wrapped;
+}
+
+void bb_onnx_stored_range(bb_dtype stored, uint32_t bits, double *least, double *greatest) {
+  double values = ldexp(1, bits ? (int)bits : 8 * (int)bb_dtype_bytes(stored));
+  *least = bb_dtype_wrap(stored, -1) < 0 ? -values / 2 : 0;
+  *greatest = *least + values - 1;
 }
 
 void bb_onnx_keep_types(bb_onnx_node *n) {

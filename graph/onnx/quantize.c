@@ -2,8 +2,6 @@
 #include "convert.h"
 #include "formula.h"
 
-#include <math.h>
-
 /* --- scales and zero points --- */
 
 static bool is_single(const bb_onnx_value *v) {
@@ -66,13 +64,13 @@ static bb_onnx_value *zero(const bb_onnx_node *n, bb_dtype stored) {
 static bb_onnx_value *quantized(const bb_onnx_node *n, bb_onnx_value *x, bb_onnx_value *scale,
                                 bb_onnx_value *zero_point, bb_dtype stored, uint32_t bits) {
   bb_program *p = n->m->program;
-  double values = ldexp(1, bits ? (int)bits : 8 * (int)bb_dtype_bytes(stored));
-  double low = bb_dtype_wrap(stored, -1) < 0 ? -values / 2 : 0;
+  double low, high;
+  bb_onnx_stored_range(stored, bits, &low, &high);
   bb_onnx_value *in[] = {x, scale, bb_onnx_f32(n, zero_point)};
   const bb_expr *a = bb_onnx_arg(n, 0, in[0]), *by = bb_onnx_arg(n, 1, in[1]);
   const bb_expr *whole = bb_expr_make(p, BB_X_ROUND, f_div(p, a, by), NULL, NULL);
   const bb_expr *y = f_add(p, whole, bb_onnx_arg(n, 2, in[2]));
-  y = f_min(p, f_max(p, y, f_num(p, y, low)), f_num(p, y, low + values - 1));
+  y = f_min(p, f_max(p, y, f_num(p, y, low)), f_num(p, y, high));
   bb_onnx_value *made = bb_onnx_map(n, bb_expr_cast(p, zero_point->dtype, y), 3, in);
   made->stored = stored;
   made->bits = bits;

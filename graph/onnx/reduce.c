@@ -92,11 +92,9 @@ static bb_onnx_value *where_infinite(const bb_onnx_node *n, bb_onnx_value *y,
 static bb_onnx_value *within_stored(const bb_onnx_node *n, int kind, bb_onnx_value *v,
                                     bb_dtype stored) {
   bb_program *p = n->m->program;
-  bool is_signed = stored == BB_I8 || stored == BB_I16;
-  bool is_unsigned = stored == BB_U8 || stored == BB_U16 || stored == BB_U32;
-  if ((kind != R_MAX && kind != R_MIN) || !(is_signed || is_unsigned)) return v;
-  double values = ldexp(1, 8 * (int)bb_dtype_bytes(stored));
-  double least = is_signed ? -values / 2 : 0, greatest = is_signed ? values / 2 - 1 : values - 1;
+  double least, greatest;
+  if ((kind != R_MAX && kind != R_MIN) || !bb_dtype_is_stored(stored)) return v;
+  bb_onnx_stored_range(stored, 0, &least, &greatest);
   const bb_expr *x = bb_onnx_arg(n, 0, v), *end = f_num(p, x, kind == R_MAX ? least : greatest);
   return bb_onnx_map(n, bb_expr_make(p, kind == R_MAX ? BB_X_MAX : BB_X_MIN, x, end, NULL), 1, &v);
 }
