@@ -61,6 +61,7 @@ enum {
   VECTOR = 16,
   WIDE = 256,
   BESIDE = 1024,  /* threads, of blocks that stream */
+  ALONE = 128,    /* tasks that a device has processors for, about one each */
   MOST_HELD = 16, /* elements of a tile, by a thread */
   MOST_SHARED = 227 * 1024
 };
@@ -71,15 +72,19 @@ static uint32_t power_from(uint32_t size, uint32_t most) {
   return power;
 }
 
+static bool are_few(bb_tile_index tasks) {
+  return tasks->op == BB_X_CONST && tasks->number <= ALONE;
+}
+
 /* Rows of threads as the tallest tile has, and threads of a row as the widest: warps at least.  Where nothing but what is
  * turned goes by shared memory a warp has one row, and a thread as many neighbours in it as come by one load, if it is long; of
- * many short rows a thread takes as many of one, which fewer threads share, where each waits again and again, or where
- * tiles are turned: those are as high as wide. */
+ * many short rows a thread takes as many of one, which fewer threads share, where each waits again and again and others run
+ * meanwhile, or where tiles are turned: those are as high as wide. */
 static void choose_threads(bb_simt *s) {
   bool streams = !s->products && !s->scans && s->least_bytes < VECTOR;
   uint32_t neighbours = VECTOR / (s->least_bytes < 2 ? 2 : s->least_bytes);
   uint32_t lines = s->most_cols / neighbours, even = lines & -lines; /* a power of two */
-  bool narrow = streams && (s->waits || s->turns) && s->most_cols < WIDE &&
+  bool narrow = streams && ((s->waits && !s->alone) || s->turns) && s->most_cols < WIDE &&
                 s->most_rows * even >= LANES && lines > 1 && s->most_cols % (2 * neighbours) == 0 &&
                 (uint64_t)s->most_rows * s->most_cols <= 2 * MOST_HELD * THREADS;
   s->tv = narrow || (streams && s->most_cols >= WIDE) ? neighbours : 1;
@@ -93,8 +98,10 @@ static void choose_threads(bb_simt *s) {
 }
 
 /* Loads that are on their way at once are those of all blocks that a processor has: where kernels stream, and a thread
- * holds little, its registers are to be enough for several; for two at least where each waits again and again. */
+ * holds little, its registers are to be enough for several; for two at least where each waits again and again.  A block that is alone has them all: its loops' loads, one iteration's
+ * beside the next one's, are what is on its way. */
 static uint32_t blocks_beside(const bb_simt *s) {
+  if (s->alone) return 1;
   uint32_t held = bb_simt_parts(s->most_rows, s->ty) * bb_simt_parts(s->most_cols, s->tx);
   uint32_t threads = s->ty * s->tx;
   if (s->tv > 1 && held <= MOST_HELD) return (s->turns ? BESIDE / 2 : BESIDE) / threads;
@@ -221,6 +228,10 @@ static void put_nest(bb_simt *s, const bb_c_nest *n, bb_simt_nest *made) {
   forget_uses(s);
   walk(s, &body, note_uses);
   s->waits = bb_tile_waits(&body);
+  made->tasks = number(s, 1);
+  for (uint32_t k = 0; k < n->loops; k++)
+    made->tasks = make(s, BB_X_MUL, made->tasks, trips(s, n->loop[k]));
+  s->alone = are_few(made->tasks);
   choose_threads(s);
   made->ahead = s->ahead = find_reads(s, &body, &made->reads);
   c->out = &inner;
@@ -251,9 +262,6 @@ static void put_nest(bb_simt *s, const bb_c_nest *n, bb_simt_nest *made) {
   c->indent = 0;
   made->threads = s->ty * s->tx;
   made->shared = s->shared;
-  made->tasks = number(s, 1);
-  for (uint32_t k = 0; k < n->loops; k++)
-    made->tasks = make(s, BB_X_MUL, made->tasks, trips(s, n->loop[k]));
 }
 
 static void put_call(bb_simt *s) {

@@ -12,6 +12,7 @@ typedef struct bb_simt {
   bool products, scans,
       turns;            /* in the nest at hand: what goes by shared memory; turns: transpositions */
   bool waits;           /* bb_tile_waits() */
+  bool alone;           /* it is known that few tasks are */
   bool ahead;           /* the nest may run beside earlier launches until it writes */
   uint32_t least_bytes; /* of an element that it loads or stores */
   uint32_t shared, most_shared; /* bytes, so far; at most */
