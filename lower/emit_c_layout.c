@@ -31,9 +31,10 @@ typedef struct layout {
   bb_c *c;
   uint32_t *parent; /* classes of tiles, united */
   uint32_t classes;
-  uint32_t *class; /* the tile that stands for each */
-  bool *turned;    /* by tile that stands for its class */
-  bool *row_only;  /* likewise: a statement that knows rows only */
+  uint32_t *class;               /* the tile that stands for each */
+  bool *turned;                  /* by tile that stands for its class */
+  bool *row_only;                /* likewise: a statement that knows rows only */
+  const bb_tile_stmt **packable; /* by tile: the load of what may be packed once */
   double cost;
   bool marks; /* notes which loaded tiles are to be copied */
 } layout;
@@ -90,6 +91,7 @@ static void find_classes(layout *l) {
   l->class = BB_NEW(arena, uint32_t, tiles + 1);
   l->turned = BB_NEW(arena, bool, tiles + 1);
   l->row_only = BB_NEW(arena, bool, tiles + 1);
+  l->packable = BB_NEW(arena, const bb_tile_stmt *, tiles + 1);
   for (uint32_t i = 0; i < tiles; i++) l->parent[i] = i;
   walk(l, &l->c->p->body, 1, unite);
   for (uint32_t i = 0; i < tiles; i++)
@@ -133,13 +135,19 @@ static unit_axes units(const bb_c *c, const bb_tile_stmt *s, const bb_tile *t) {
   return u;
 }
 
-static void cost_of_move(layout *l, const bb_tile_stmt *s, double times, uint32_t tile) {
+static double cost_of_move(layout *l, const bb_tile_stmt *s, uint32_t tile) {
   const bb_tile *t = &l->c->p->tile[tile];
-  if (!is_block(t) || l->c->tile[tile].panels || l->c->tile[tile].packable) return;
+  if (!is_block(t)) return 0;
   unit_axes u = units(l->c, s, t);
   bool across = lies_turned(l, tile) ? !u.row : !u.col;
   bool window = s->kind == BB_TILE_LOAD && !across && l->c->tile[tile].writers == 1;
-  l->cost += times * bb_tile_elements(t) * (across ? 1.2 : window ? 0.02 : 0.25);
+  return bb_tile_elements(t) * (across ? 1.2 : window ? 0.02 : 0.25);
+}
+
+/* Panels come from memory as the product takes them. */
+static double cost_of_load(layout *l, const bb_tile_stmt *s) {
+  const bb_c_tile *held = &l->c->tile[s->result];
+  return held->panels || held->packable ? 0 : cost_of_move(l, s, s->result);
 }
 
 static double product_cycles(uint32_t along, uint32_t across, uint32_t depth) {
@@ -171,14 +179,17 @@ static void cost_of_dot(layout *l, const bb_tile_stmt *s, double times) {
   const bool lie[2] = {lies_turned(l, s->operand[0]), lies_turned(l, s->operand[1])};
   double by_tiles = bb_c_price_of_tiles(l->c, s, turned, lie) / VECTOR;
   l->cost += times * fmin(by_tiles, cost_by_vectors(l, s));
-  if (l->c->tile[s->operand[turned ? 1 : 0]].panels) l->cost += NEVER;
+  uint32_t repeated = s->operand[turned ? 1 : 0];
+  if (l->c->tile[repeated].panels) l->cost += NEVER;
+  /* Panels are for the vector side: here the block is brought in each time. */
+  if (l->packable[repeated]) l->cost += times * cost_of_move(l, l->packable[repeated], repeated);
 }
 
 static void cost_of(layout *l, const bb_tile_stmt *s, double times) {
   const bb_tile *tile = l->c->p->tile;
   switch (s->kind) {
-  case BB_TILE_LOAD: cost_of_move(l, s, times, s->result); return;
-  case BB_TILE_STORE: cost_of_move(l, s, times, s->operand[0]); return;
+  case BB_TILE_LOAD: l->cost += times * cost_of_load(l, s); return;
+  case BB_TILE_STORE: l->cost += times * cost_of_move(l, s, s->operand[0]); return;
   case BB_TILE_DOT: cost_of_dot(l, s, times); return;
   case BB_TILE_MAP: { /* vectors that are not full */
     const bb_tile *t = &tile[s->result];
@@ -230,6 +241,7 @@ static void count_uses(layout *l, const bb_tile_stmt *s, double times) {
   (void)times;
   for (uint32_t i = 0; i < s->operands; i++) l->c->tile[s->operand[i]].readers++;
   if (s->kind == BB_TILE_LOAD && l->c->p->view[s->view].panels) l->c->tile[s->result].panels = true;
+  if (s->kind == BB_TILE_LOAD && l->c->tile[s->result].packable) l->packable[s->result] = s;
   if (s->result != BB_NONE) l->c->tile[s->result].writers++;
   if (s->second != BB_NONE) l->c->tile[s->second].writers++;
 }
