@@ -151,6 +151,18 @@ void bb_c_body(bb_c *c, const bb_tile_body *body);
 const char *bb_c_condition(bb_c *c, const bb_tile_stmt *stmt);
 /* The line that opens one stretch of a loop. */
 void bb_c_loop_head(bb_c *c, const bb_tile_loop *loop, uint32_t stretch);
+void bb_c_load(bb_c *c, const bb_tile_stmt *load);
+void bb_c_store(bb_c *c, const bb_tile_stmt *store);
+void bb_c_loop(bb_c *c, const bb_tile_loop *loop);
+/* Of a load or a store: whether its block is there as a whole, as a C condition, NULL: always; the address of element (r, c).
+ * And the window that a load gives, where it is whole. */
+const char *bb_c_is_whole(bb_c *c, const bb_tile_stmt *move);
+const char *bb_c_place(bb_c *c, const bb_tile_stmt *move, const char *r, const char *col);
+void bb_c_point(bb_c *c, const bb_tile_stmt *load);
+/* A loop whose sums stay in registers, with the statements that these begin with and some that follow: how many from the loop on;
+ * 0: it is no such loop.  And whether a statement is what a sum of one begins with. */
+uint32_t bb_c_lanes(bb_c *c, const bb_tile_body *body, uint32_t at);
+bool bb_c_starts_lanes(bb_c *c, const bb_tile_body *body, uint32_t at);
 /* MAP and ANY. */
 void bb_c_map(bb_c *c, const bb_tile_stmt *stmt);
 /* A MAP and the fold of its result, which is the next statement, in one; false: they are no such
@@ -176,6 +188,8 @@ void bb_c_settle_ends(bb_c *c);
  * C expression, and c->ends, until the body ends; NULL: all. */
 const char *bb_c_begin_ends(bb_c *c, const bb_tile_body *body, uint32_t stretch);
 
+/* Are neighbours along an axis of a view neighbours in memory? */
+bool bb_c_is_unit(const bb_tile_view *view, uint32_t axis);
 /* Decides how tiles lie in memory: turned, pitch, window of c->tile[].  See emit_c_layout.c. */
 void bb_c_lay_out(bb_c *c);
 /* Decides whose memory tiles take over. */

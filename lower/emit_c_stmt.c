@@ -106,12 +106,12 @@ static void put_copy(bb_c *c, const bb_tile_stmt *s, const place *p) {
               size, s->view, p->offset, step, by, lines, along, pad);
     return;
   }
-  bb_c_line(c, "bb_load_%s(%s, %u, %s, v%u, %s, %s, 0, 0, %s);", call, to, held->pitch, size,
-            s->view, step, by, pad);
-  bb_c_line(c, "if (%s) {", p->there ? p->there : "true");
+  bb_c_line(c, "{");
   c->indent++;
   bb_c_line(c, "const int64_t r = %s, c = %s;", p->first[turned], p->first[!turned]);
-  bb_c_line(c, "const int64_t rows = %s - r, cols = %s - c;", lines, along);
+  bb_c_line(c, "const int64_t rows = %s%s - r, cols = %s - c;",
+            p->there ? bb_arena_printf(arena(c), "!(%s) ? 0 : ", p->there) : "", lines, along);
+  bb_c_line(c, "bb_fill_%s(%s, %u, %s, r, c, rows, cols, %s);", call, to, held->pitch, size, pad);
   bb_c_line(c, "if (rows > 0 && cols > 0)");
   bb_c_line(c,
             "  bb_load_%s(%s + r * %u + c, %u, rows, cols, v%u + %s + r * (%s) + c * (%s), %s, %s, "
@@ -119,6 +119,34 @@ static void put_copy(bb_c *c, const bb_tile_stmt *s, const place *p) {
             call, to, held->pitch, held->pitch, s->view, p->offset, step, by, step, by, pad);
   c->indent--;
   bb_c_line(c, "}");
+}
+
+static uint32_t moved(const bb_tile_stmt *s) {
+  return s->kind == BB_TILE_STORE ? s->operand[0] : s->result;
+}
+
+const char *bb_c_is_whole(bb_c *c, const bb_tile_stmt *move) {
+  return place_of(c, move, moved(move)).whole;
+}
+
+const char *bb_c_place(bb_c *c, const bb_tile_stmt *move, const char *r, const char *col) {
+  place p = place_of(c, move, moved(move));
+  return bb_arena_printf(arena(c), "v%u + %s + %s * (%s) + %s * (%s)", move->view, p.offset, r,
+                         p.row, col, p.col);
+}
+
+static void point(bb_c *c, const bb_tile_stmt *s, const place *p) {
+  bool turned = c->tile[s->result].turned;
+  bb_c_line(c, "t%u = v%u + %s;", s->result, s->view, p->offset);
+  bb_c_line(c, "t%u_s = %s;", s->result,
+            turned                       ? p->col
+            : c->p->tile[s->result].rows ? p->row
+                                         : "0");
+}
+
+void bb_c_point(bb_c *c, const bb_tile_stmt *load) {
+  place p = place_of(c, load, load->result);
+  point(c, load, &p);
 }
 
 static void copy_in(bb_c *c, const bb_tile_stmt *s) {
@@ -135,8 +163,7 @@ static void copy_in(bb_c *c, const bb_tile_stmt *s) {
   }
   bb_c_line(c, "if (%s) {", p.whole ? p.whole : "true");
   c->indent++;
-  bb_c_line(c, "t%u = v%u + %s;", s->result, s->view, p.offset);
-  bb_c_line(c, "t%u_s = %s;", s->result, held->turned ? p.col : t->rows ? p.row : "0");
+  point(c, s, &p);
   c->indent--;
   bb_c_line(c, "} else {");
   c->indent++;
@@ -147,7 +174,7 @@ static void copy_in(bb_c *c, const bb_tile_stmt *s) {
   bb_c_line(c, "}");
 }
 
-static void load(bb_c *c, const bb_tile_stmt *s) {
+void bb_c_load(bb_c *c, const bb_tile_stmt *s) {
   const bb_tile *t = &c->p->tile[s->result];
   bool turned = c->tile[s->result].turned;
   copy_in(c, s);
@@ -167,7 +194,7 @@ const char *bb_c_col_stride(const bb_c *c, uint32_t tile) {
   return c->tile[tile].turned ? bb_c_pitch(c, tile) : "1";
 }
 
-static void store(bb_c *c, const bb_tile_stmt *s) {
+void bb_c_store(bb_c *c, const bb_tile_stmt *s) {
   uint32_t from = s->operand[0];
   const bb_tile *t = &c->p->tile[from];
   place p = place_of(c, s, from);
@@ -242,13 +269,6 @@ bool bb_c_runs_in(const bb_tile_stmt *s, uint32_t stretch) {
   return !s->stretches || stretch == BB_NONE || s->stretches >> stretch & 1;
 }
 
-static bool touches(const bb_tile_stmt *s, uint32_t tile) {
-  if (s->body.count || s->kind == BB_TILE_LOOP) return true;
-  for (uint32_t i = 0; i < s->operands; i++)
-    if (s->operand[i] == tile) return true;
-  return s->result == tile || s->second == tile;
-}
-
 static bool is_nothing(const bb_tile_stmt *s) {
   return s->kind == BB_TILE_MAP && s->expr->op == BB_X_CONST && s->expr->number == 0;
 }
@@ -259,7 +279,7 @@ static const bb_tile_stmt *fills(const bb_tile_body *b, uint32_t at, uint32_t st
   if (!is_nothing(zero)) return NULL;
   for (uint32_t i = at + 1; i < b->count; i++) {
     const bb_tile_stmt *s = b->stmt[i];
-    if (!bb_c_runs_in(s, stretch) || !touches(s, zero->result)) continue;
+    if (!bb_c_runs_in(s, stretch) || !bb_tile_touches(s, zero->result)) continue;
     bool first = s->kind == BB_TILE_DOT && s->accumulate && s->result == zero->result &&
                  s->operand[0] != s->result && s->operand[1] != s->result;
     return first && s->stretches == zero->stretches ? s : NULL;
@@ -277,6 +297,11 @@ static void body(bb_c *c, const bb_tile_body *b, uint32_t stretch) {
     c->here = (bb_c_here){b, i, stretch};
     if ((product = fills(b, i, stretch)) != NULL) {
       fresh[count++] = product;
+      continue;
+    }
+    uint32_t taken = bb_c_lanes(c, b, i);
+    if (taken || bb_c_starts_lanes(c, b, i)) {
+      i += taken ? taken - 1 : 0;
       continue;
     }
     for (uint32_t k = 0; k < count; k++) is_fresh |= fresh[k] == s;
@@ -353,7 +378,7 @@ static void loop_over_strips(bb_c *c, const bb_tile_loop *l, uint32_t stretch) {
   bb_c_line(c, "}");
 }
 
-static void loop(bb_c *c, const bb_tile_loop *l) {
+void bb_c_loop(bb_c *c, const bb_tile_loop *l) {
   if (l->merge) bb_c_refuse(c, "a loop whose iterations are merged");
   for (uint32_t k = 0; k < l->stretches; k++) {
     bb_c_loop_head(c, l, k);
@@ -366,8 +391,8 @@ static void loop(bb_c *c, const bb_tile_loop *l) {
 
 static void statement(bb_c *c, const bb_tile_stmt *s, uint32_t stretch) {
   switch (s->kind) {
-  case BB_TILE_LOAD: load(c, s); return;
-  case BB_TILE_STORE: store(c, s); return;
+  case BB_TILE_LOAD: bb_c_load(c, s); return;
+  case BB_TILE_STORE: bb_c_store(c, s); return;
   case BB_TILE_MAP:
   case BB_TILE_ANY: bb_c_map(c, s); return;
   case BB_TILE_DOT: bb_c_dot(c, s, false); return;
@@ -378,7 +403,7 @@ static void statement(bb_c *c, const bb_tile_stmt *s, uint32_t stretch) {
     if (s->loop->variable == c->strips.variable)
       loop_over_strips(c, s->loop, stretch);
     else
-      loop(c, s->loop);
+      bb_c_loop(c, s->loop);
     return;
   case BB_TILE_IF: branch(c, s, bb_c_at(c, s->operand[0], "0", "0"), stretch); return;
   case BB_TILE_WHEN: branch(c, s, bb_c_condition(c, s), stretch); return;

@@ -3,7 +3,8 @@
  * A statement whose result is read once, by an elementwise statement of the same shape further down the same
  * body, becomes a part of that one's expression.  What lacks an axis of the reader stays apart: there it is
  * computed once for each row or column (build_map.c).  A scaling by a power of two is done again by each
- * reader: that takes less than to keep what it gives, and no rounding can tell the readers apart.
+ * reader: that takes less than to keep what it gives, and no rounding can tell the readers apart.  A copy is not made for who
+ * stores it.
  */
 #include "inline.h"
 
@@ -104,6 +105,22 @@ static void merge(inliner *n, const bb_tile_stmt *from, bb_tile_stmt *into) {
   *into = made;
 }
 
+/* What is only copied: whoever reads the copy may read the original. */
+static bool is_copy(const inliner *n, const bb_tile_stmt *s) {
+  const bb_tile *to = &n->p->tile[s->result], *from = &n->p->tile[s->operand[0]];
+  return s->operands == 1 && s->expr->op == BB_X_ARG && s->expr->index == 0 &&
+         to->rows == from->rows && to->cols == from->cols && to->dtype == from->dtype;
+}
+
+static void read_original(inliner *n, const bb_tile_stmt *copy, bb_tile_stmt *s) {
+  for (uint32_t k = 0; k < s->operands; k++) {
+    if (s->operand[k] != copy->result) continue;
+    s->operand[k] = copy->operand[0];
+    n->tile[copy->result].reads--;
+    n->tile[copy->operand[0]].reads++;
+  }
+}
+
 /* The statement goes into those that read its result; does none need it any more? */
 static bool leaves(inliner *n, const bb_tile_body *body, uint32_t at) {
   const bb_tile_stmt *from = body->stmt[at];
@@ -112,6 +129,7 @@ static bool leaves(inliner *n, const bb_tile_body *body, uint32_t at) {
   for (uint32_t i = at + 1; same && n->tile[from->result].reads && i < body->count; i++) {
     bb_tile_stmt *s = body->stmt[i];
     if (reads(s, from->result) && fits(n, from, s)) merge(n, from, s);
+    if (s->kind == BB_TILE_STORE && is_copy(n, from)) read_original(n, from, s);
     for (uint32_t k = 0; k < from->operands; k++) same &= !writes(s, from->operand[k]);
   }
   if (n->tile[from->result].reads) return false;

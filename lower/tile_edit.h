@@ -25,6 +25,9 @@ void bb_tile_remove(bb_tile_body *body, uint32_t at);
 /* Of the statement and all inside it.  An accumulating product reads its result. */
 bool bb_tile_reads(const bb_tile_stmt *stmt, uint32_t tile);
 bool bb_tile_writes(const bb_tile_stmt *stmt, uint32_t tile);
+static inline bool bb_tile_touches(const bb_tile_stmt *stmt, uint32_t tile) {
+  return bb_tile_reads(stmt, tile) || bb_tile_writes(stmt, tile);
+}
 /* Statements of a body and all inside that write or read a tile; a LOOP reads what it merges. */
 uint32_t bb_tile_writers(bb_tile_body *body, uint32_t tile);
 uint32_t bb_tile_readers(bb_tile_body *body, uint32_t tile);

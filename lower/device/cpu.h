@@ -128,6 +128,7 @@ BB_INLINE float bb_round_bf16(float value) {
 
 #include "bb_cpu_math.h"
 #include "bb_cpu_memory.h"
+#include "bb_cpu_lanes.h"
 
 /* --- folds of integers: plain loops along the columns --- */
 

@@ -15,14 +15,23 @@
           to[i * to_row + j * to_col] = convert(from[i * from_row + j * from_col]);                \
   }
 
+/* All but `r` x `c` elements from (r0, c0) on. */
+#define BB_FILL(suffix, tile)                                                                      \
+  BB_FUNCTION void bb_fill_##suffix(tile *to, int64_t pitch, int64_t rows, int64_t cols,           \
+                                    int64_t r0, int64_t c0, int64_t r, int64_t c, tile pad) {      \
+    for (int64_t i = 0; i < rows; i++, to += pitch) {                                              \
+      const bool inside = i >= r0 && i < r0 + r && c > 0;                                          \
+      for (int64_t j = 0; j < (inside ? c0 : cols); j++) to[j] = pad;                              \
+      for (int64_t j = inside ? c0 + c : cols; j < cols; j++) to[j] = pad;                         \
+    }                                                                                              \
+  }
 /* to: rows of `pitch` elements; from: as its strides say, `r` x `c` of it inside the extents. */
 #define BB_LOAD(suffix, element, tile, line, across)                                               \
+  BB_FILL(suffix, tile)                                                                            \
   BB_FUNCTION void bb_load_##suffix(tile *to, int64_t pitch, int64_t rows, int64_t cols,           \
                                     const element *from, int64_t row_stride, int64_t col_stride,   \
                                     int64_t r, int64_t c, tile pad) {                              \
-    if (r < rows || c < cols)                                                                      \
-      for (int64_t i = 0; i < rows; i++)                                                           \
-        for (int64_t j = 0; j < cols; j++) to[i * pitch + j] = pad;                                \
+    if (r < rows || c < cols) bb_fill_##suffix(to, pitch, rows, cols, 0, 0, r, c, pad);            \
     if (col_stride != 1) {                                                                         \
       across(to, pitch, 1, from, row_stride, col_stride, r, c);                                    \
       return;                                                                                      \

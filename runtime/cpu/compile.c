@@ -29,6 +29,7 @@ static const struct {
               {"bb_cpu_math.h", bb_device_cpu_math},
               {"bb_cpu_memory.h", bb_device_cpu_memory},
               {"bb_cpu_tiles.h", bb_device_cpu_tiles},
+              {"bb_cpu_lanes.h", bb_device_cpu_lanes},
               {"integer.h", bb_device_integer}};
 enum { HEADERS = sizeof header / sizeof *header };
 
