@@ -9,8 +9,9 @@
 
 #include <string.h>
 
-/* Elements that a part has to read or make for each that it leaves. */
-enum { WORTH = 4 };
+/* Elements that a part has to read or make for each that it leaves; so many is one that shares its line of memory with none of
+ * its neighbours. */
+enum { WORTH = 4, APART = 8 };
 
 typedef struct place {
   bb_tile_stmt *stmt;
@@ -181,12 +182,23 @@ static uint32_t end_of(const parting *w, uint32_t home, uint32_t tile) {
   return read ? end : BB_NONE;
 }
 
+/* Does it load a vector whose neighbours are apart in memory?  Blocks are copied, or packed, by those who read them. */
+static bool loads_apart(const bb_tile_program *p, const bb_tile_stmt *s) {
+  const bb_tile *t = s->kind == BB_TILE_LOAD ? &p->tile[s->result] : NULL;
+  if (!t || !t->rows == !t->cols) return false;
+  const bb_tile_view *view = &p->view[s->view];
+  for (uint32_t i = 0; i < view->rank; i++)
+    if (s->range[i].size) return !bb_tile_is_unit(view, i);
+  return false;
+}
+
 /* Elements that the slice reads or makes in one iteration of its home. */
 static double work_of(const parting *w, uint32_t home) {
   double work = 0;
   for (uint32_t i = 0; i < w->count; i++) {
     if (!w->place[i].slice) continue;
     double times = bb_tile_elements(&w->p->tile[w->place[i].stmt->result]);
+    if (loads_apart(w->p, w->place[i].stmt)) times *= APART;
     for (uint32_t k = w->place[i].up; k != home; k = w->place[k].up) {
       int64_t trips = bb_loop_known_trips(w->place[k].stmt->loop);
       times *= trips ? (double)trips : 1;

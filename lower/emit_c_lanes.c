@@ -13,9 +13,16 @@
 
 #include <string.h>
 
-/* Iterations: windows of more would come from memory again for each few vectors.  Vectors that are held at once; iterations that
- * are made straight. */
-enum { MOST_TRIPS = 128, MOST_HELD = 8, MOST_STRAIGHT = 8, LEAST_LANES = 4, MOST_SUMS = 4 };
+/* Iterations: windows of more would come from memory again for each few vectors.  Vectors that are held at once, and
+ * those of a line where there are several; iterations that are made straight. */
+enum {
+  MOST_TRIPS = 128,
+  MOST_HELD = 8,
+  MOST_ALONG = 4,
+  MOST_STRAIGHT = 8,
+  LEAST_LANES = 4,
+  MOST_SUMS = 4
+};
 
 typedef struct lanes {
   bb_c *c;
@@ -173,7 +180,7 @@ static bool store_fits(const lanes *l, const bb_tile_stmt *s) {
   bb_axis along = l->turned ? BB_AXIS_ROW : BB_AXIS_COL;
   if (!l->made[s->operand[0]] || view->dtype != BB_F32 || view->panels) return false;
   for (uint32_t i = 0; i < view->rank; i++)
-    if (s->range[i].size && s->range[i].axis == along) return bb_c_is_unit(view, i);
+    if (s->range[i].size && s->range[i].axis == along) return bb_tile_is_unit(view, i);
   return false;
 }
 
@@ -200,12 +207,14 @@ static void find_more(lanes *l) {
   }
 }
 
+/* Several lines at once: what is loaded for all of them, a tap of each column, comes once. */
 static void choose_vectors(lanes *l) {
-  uint32_t most = MOST_HELD / l->sums, all, times;
+  uint32_t most = MOST_HELD / l->sums, all, times, wide = most;
   l->width = l->c->vector_bytes / (uint32_t)sizeof(float);
   while (l->width > l->along) l->width /= 2;
+  while (wide > MOST_ALONG && l->lines >= 2 * (most / wide)) wide /= 2;
   all = (l->along + l->width - 1) / l->width;
-  times = (all + most - 1) / most;
+  times = (all + wide - 1) / wide;
   l->vectors = (all + times - 1) / times;
   l->held = most / l->vectors;
   if (l->held > l->lines) l->held = l->lines;

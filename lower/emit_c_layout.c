@@ -108,11 +108,6 @@ typedef struct unit_axes {
   double apart;  /* elements between neighbours along the other one; 0: not known */
 } unit_axes;
 
-bool bb_c_is_unit(const bb_tile_view *view, uint32_t axis) {
-  if (!view->strided) return axis + 1 == view->rank;
-  return view->stride[axis]->op == BB_X_CONST && view->stride[axis]->number == 1;
-}
-
 static double stride_of(const bb_tile_view *view, uint32_t axis) {
   double stride = 1;
   if (view->strided) return view->stride[axis]->op == BB_X_CONST ? view->stride[axis]->number : 0;
@@ -128,7 +123,7 @@ static unit_axes units(const bb_c *c, const bb_tile_stmt *s, const bb_tile *t) {
   for (uint32_t i = 0; i < view->rank; i++) {
     if (!s->range[i].size) continue;
     bool is_row = s->range[i].axis == BB_AXIS_ROW;
-    *(is_row ? &u.row : &u.col) = bb_c_is_unit(view, i);
+    *(is_row ? &u.row : &u.col) = bb_tile_is_unit(view, i);
     *(is_row ? &row : &col) = stride_of(view, i);
   }
   u.apart = u.col ? row : col;

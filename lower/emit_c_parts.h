@@ -188,8 +188,6 @@ void bb_c_settle_ends(bb_c *c);
  * C expression, and c->ends, until the body ends; NULL: all. */
 const char *bb_c_begin_ends(bb_c *c, const bb_tile_body *body, uint32_t stretch);
 
-/* Are neighbours along an axis of a view neighbours in memory? */
-bool bb_c_is_unit(const bb_tile_view *view, uint32_t axis);
 /* Decides how tiles lie in memory: turned, pitch, window of c->tile[].  See emit_c_layout.c. */
 void bb_c_lay_out(bb_c *c);
 /* Decides whose memory tiles take over. */

@@ -194,6 +194,12 @@ struct bb_tile_stmt {
   uint32_t stage; /* runs so many iterations behind the statements of stage 0 */
 };
 
+/* Are neighbours along an axis of a view neighbours in memory? */
+static inline bool bb_tile_is_unit(const bb_tile_view *view, uint32_t axis) {
+  if (!view->strided) return axis + 1 == view->rank;
+  return view->stride[axis]->op == BB_X_CONST && view->stride[axis]->number == 1;
+}
+
 /* Has a load or store two ranges along the rows of its tile?  Then the tile's rows are those of the first by those of the
  * second, and rows beyond all of them are beyond the extents. */
 static inline bool bb_tile_has_two_rows(const bb_tile_stmt *stmt, uint32_t rank) {
