@@ -11,6 +11,7 @@
 #include "emit_c_parts.h"
 #include "tile_edit.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 /* Iterations: windows of more would come from memory again for each few vectors.  Vectors that are held at once, and
@@ -32,6 +33,8 @@ typedef struct lanes {
   bool *made;      /* by tile: the loop makes it */
   bool *now;       /* likewise, so far */
   uint32_t *reads; /* by tile: of maps in the loop */
+  const bb_tile_stmt *
+      *load; /* by tile: a window of the loop that is read without a pointer to it */
   uint32_t sums;
   uint32_t sum[MOST_SUMS];              /* what passes from an iteration to the next */
   const bb_tile_stmt *start[MOST_SUMS]; /* what each begins with */
@@ -88,16 +91,30 @@ static bool map_fits(lanes *l, const bb_tile_stmt *s) {
   return true;
 }
 
-/* A window where it lies, and it does not depend on the iteration whether it is whole. */
+/* Between neighbours along the vectors, where a load goes; 0: it is not known. */
+static int64_t apart(const lanes *l, const bb_tile_stmt *load) {
+  const bb_tile_view *view = &l->c->p->view[load->view];
+  bb_axis along = l->turned ? BB_AXIS_ROW : BB_AXIS_COL;
+  for (uint32_t i = 0; i < view->rank; i++)
+    if (load->range[i].size && load->range[i].axis == along) {
+      if (!view->strided) return i + 1 == view->rank;
+      return view->stride[i]->op == BB_X_CONST ? (int64_t)view->stride[i]->number : 0;
+    }
+  return 0;
+}
+
+/* A window where it lies, and it does not depend on the iteration whether it is whole.  Columns of it may be some apart. */
 static bool load_fits(const lanes *l, const bb_tile_stmt *s) {
   const bb_c_tile *held = &l->c->tile[s->result];
   const bb_tile_view *view = &l->c->p->view[s->view];
-  if (!held->window || held->bundled || held->writers != 1 || view->padded ||
+  bool lies = held->window || (view->dtype == BB_F32 && apart(l, s) > 0);
+  if (!lies || held->bundled || held->writers != 1 || view->padded ||
       bb_c_is_ahead(l->c, s->result))
     return false;
   for (uint32_t i = 0; i < view->rank; i++)
     for (uint32_t v = 0; s->range[i].size && v < l->c->p->variables; v++)
       if (l->inside[v] && bb_expr_uses_arg(s->range[i].start, v)) return false;
+  if (!held->window) l->load[s->result] = s;
   return true;
 }
 
@@ -228,6 +245,7 @@ static bool fits(bb_c *c, const bb_tile_body *body, uint32_t at, lanes *l) {
   l->inside = BB_NEW(arena(l), bool, c->p->variables + 1);
   l->made = BB_NEW(arena(l), bool, c->p->tiles + 1);
   l->now = BB_NEW(arena(l), bool, c->p->tiles + 1);
+  l->load = BB_NEW(arena(l), const bb_tile_stmt *, c->p->tiles + 1);
   l->reads = BB_NEW(arena(l), uint32_t, c->p->tiles + 1);
   const bb_tile_body *in = &s->loop->body;
   double trips = bb_c_trips(s->loop);
@@ -249,6 +267,9 @@ static bool has_along(const lanes *l, uint32_t tile) {
 /* Vectors of a tile at (r, c). */
 static const char *vector_of(const lanes *l, uint32_t tile) {
   if (l->made[tile]) return bb_arena_printf(arena(l), "t%u_v[q * %u + v]", tile, l->vectors);
+  if (l->load[tile])
+    return bb_arena_printf(arena(l), "bb_lanes%u_every(%s, %" PRId64 ")", l->width,
+                           bb_c_place(l->c, l->load[tile], "r", "c"), apart(l, l->load[tile]));
   const char *at = bb_c_at(l->c, tile, "r", "c");
   if (!has_along(l, tile)) return bb_arena_printf(arena(l), "bb_lanes%u_of(%s)", l->width, at);
   return bb_arena_printf(arena(l), "bb_lanes%u_from(&%s)", l->width, at);
@@ -314,6 +335,8 @@ static void put_loop(lanes *l, const bb_tile_loop *loop) {
     const bb_tile_stmt *s = loop->body.stmt[i];
     if (s->kind == BB_TILE_LOOP)
       put_loop(l, s->loop);
+    else if (l->load[s->result] == s)
+      continue;
     else if (s->kind == BB_TILE_LOAD)
       bb_c_point(c, s);
     else {

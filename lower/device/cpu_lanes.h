@@ -2,31 +2,49 @@
  *
  * The memory that one comes from is aligned as an f32 is.  Vectors that are wider than the processor's are several of them.
  */
-#define BB_LANES_OF(n)                                                                                \
-  typedef float bb_lanes##n __attribute__((vector_size(n * 4)));                                   \
-  typedef int32_t bb_truths##n __attribute__((vector_size(n * 4)));                                \
-  BB_INLINE bb_lanes##n bb_lanes##n##_from(const float *from) {                                    \
-    bb_lanes##n to;                                                                                \
-    memcpy(&to, from, sizeof to);                                                                  \
-    return to;                                                                                     \
-  }                                                                                                \
-  BB_INLINE bb_lanes##n bb_lanes##n##_of(float all) {                                              \
-    return all - (bb_lanes##n){0};                                                                 \
-  }                                                                                                \
-  BB_INLINE void bb_lanes##n##_to(float *to, bb_lanes##n from) {                                   \
-    memcpy(to, &from, sizeof from);                                                                \
-  }                                                                                                \
-  BB_INLINE bb_lanes##n bb_lanes##n##_one(bb_truths##n first, bb_lanes##n a, bb_lanes##n b) {      \
-    return (bb_lanes##n)(((bb_truths##n)a & first) | ((bb_truths##n)b & ~first));                  \
-  }                                                                                                \
-  /* NaN where one of them is. */                                                                  \
-  BB_INLINE bb_lanes##n bb_lanes##n##_max(bb_lanes##n a, bb_lanes##n b) {                          \
-    return bb_lanes##n##_one((a > b) | (a != a), a, b);                                            \
-  }                                                                                                \
-  BB_INLINE bb_lanes##n bb_lanes##n##_min(bb_lanes##n a, bb_lanes##n b) {                          \
-    return bb_lanes##n##_one((a < b) | (a != a), a, b);                                            \
+#define BB_EVEN_16 0, 2, 4, 6, 8, 10, 12, 14, 17, 19, 21, 23, 25, 27, 29, 31
+#define BB_EVEN_8 0, 2, 4, 6, 9, 11, 13, 15
+#define BB_EVEN_4 0, 2, 5, 7
+#define BB_LANES_OF(n)                                                                                               \
+  typedef float bb_lanes##n __attribute__((vector_size(n * 4)));                                                     \
+  typedef int32_t bb_truths##n __attribute__((vector_size(n * 4)));                                                  \
+  BB_INLINE bb_lanes##n bb_lanes##n##_from(const float *from) {                                                      \
+    bb_lanes##n to;                                                                                                  \
+    memcpy(&to, from, sizeof to);                                                                                    \
+    return to;                                                                                                       \
+  }                                                                                                                  \
+  /* Those in even places of twice as many: the second half begins one place earlier, and its odd ones are taken. */ \
+  BB_INLINE bb_lanes##n bb_lanes##n##_even(const float *from) {                                                      \
+    return __builtin_shufflevector(bb_lanes##n##_from(from), bb_lanes##n##_from(from + n - 1),                       \
+                                   BB_EVEN_##n);                                                                     \
+  }                                                                                                                  \
+  /* from[0], from[step], ...; nothing behind the last of them is read. */                                           \
+  BB_INLINE bb_lanes##n bb_lanes##n##_every(const float *from, int64_t step) {                                       \
+    bb_lanes##n to;                                                                                                  \
+    if (step == 2) return bb_lanes##n##_even(from);                                                                  \
+    for (int i = 0; i < n; i++) to[i] = from[i * step];                                                              \
+    return to;                                                                                                       \
+  }                                                                                                                  \
+  BB_INLINE bb_lanes##n bb_lanes##n##_of(float all) {                                                                \
+    return all - (bb_lanes##n){0};                                                                                   \
+  }                                                                                                                  \
+  BB_INLINE void bb_lanes##n##_to(float *to, bb_lanes##n from) {                                                     \
+    memcpy(to, &from, sizeof from);                                                                                  \
+  }                                                                                                                  \
+  BB_INLINE bb_lanes##n bb_lanes##n##_one(bb_truths##n first, bb_lanes##n a, bb_lanes##n b) {                        \
+    return (bb_lanes##n)(((bb_truths##n)a & first) | ((bb_truths##n)b & ~first));                                    \
+  }                                                                                                                  \
+  /* NaN where one of them is. */                                                                                    \
+  BB_INLINE bb_lanes##n bb_lanes##n##_max(bb_lanes##n a, bb_lanes##n b) {                                            \
+    return bb_lanes##n##_one((a > b) | (a != a), a, b);                                                              \
+  }                                                                                                                  \
+  BB_INLINE bb_lanes##n bb_lanes##n##_min(bb_lanes##n a, bb_lanes##n b) {                                            \
+    return bb_lanes##n##_one((a < b) | (a != a), a, b);                                                              \
   }
 BB_LANES_OF(16)
 BB_LANES_OF(8)
 BB_LANES_OF(4)
 #undef BB_LANES_OF
+#undef BB_EVEN_16
+#undef BB_EVEN_8
+#undef BB_EVEN_4
