@@ -116,9 +116,11 @@ static void check_kind(const binder *b, const bb_tensor *t, const bb_npz_array *
             bb_npy_name(array->type), bb_dtype_name(t->dtype));
 }
 
-/* Floats are rounded to the input's dtype; an integer that does not fit is refused. */
+/* What does not fit the input's dtype is refused; floats that it does not hold are rounded, which is told. */
 static bb_interp_tensor load(const binder *b, const bb_tensor *t, const bb_npz_array *array) {
   bb_interp_tensor held = {BB_NEW(b->arena, double, array->count), array->count};
+  bool real = bb_dtype_is_float(t->dtype);
+  size_t rounded = 0;
   bb_npz_doubles(array, held.data);
   for (size_t i = 0; i < held.count; i++) {
     double value = bb_round_to(t->dtype, held.data[i]);
@@ -126,11 +128,16 @@ static bb_interp_tensor load(const binder *b, const bb_tensor *t, const bb_npz_a
       bb_fail(b->ctx, BB_ERROR_INPUT,
               "input \"%s\": element %zu is an integer beyond 2^53 that no double holds", t->name,
               i);
-    if (!bb_dtype_is_float(t->dtype) && value != held.data[i])
-      bb_fail(b->ctx, BB_ERROR_INPUT, "input \"%s\": element %zu, %.0f, is too large for %s",
-              t->name, i, held.data[i], bb_dtype_name(t->dtype));
+    if (real ? isinf(value) && !isinf(held.data[i]) : value != held.data[i])
+      bb_fail(b->ctx, BB_ERROR_INPUT, "input \"%s\": element %zu, %.*g, is too large for %s",
+              t->name, i, real ? 9 : 17, held.data[i], bb_dtype_name(t->dtype));
+    rounded += value != held.data[i] && !isnan(value);
     held.data[i] = value;
   }
+  if (rounded)
+    bb_log(b->ctx, BB_LOG_WARNING,
+           "input \"%s\": elements are %s, rounded to %s: %zu of %zu changed", t->name,
+           bb_npy_name(array->type), bb_dtype_name(t->dtype), rounded, held.count);
   return held;
 }
 
