@@ -2,6 +2,7 @@
  */
 #include "bind.h"
 #include "model/solve.h"
+#include "../graph/text_name.h"
 
 #include <math.h>
 #include <string.h>
@@ -15,9 +16,10 @@ static const char *extents_text(const bb_program *program, bb_arena *arena, cons
     const bb_extent *extent = t->shape[i];
     bb_put(&text, i ? ", " : "");
     if (extent->factor != 1 || extent->count == 0) bb_put(&text, "%lld", (long long)extent->factor);
-    for (uint32_t k = 0; k < extent->count; k++)
-      bb_put(&text, "%s%s", k || extent->factor != 1 ? "*" : "",
-             program->symbol[extent->symbol[k]]);
+    for (uint32_t k = 0; k < extent->count; k++) {
+      bb_put(&text, k || extent->factor != 1 ? "*" : "");
+      bb_put_extent_name(&text, program->symbol[extent->symbol[k]]);
+    }
   }
   bb_put(&text, "]");
   return text.data;
@@ -34,17 +36,24 @@ typedef struct binder {
   int64_t *symbol;
 } binder;
 
+/* The extents that have a value, behind "where"; nothing where none has. */
+static const char *known_text(const binder *b) {
+  bb_buffer known = {.arena = b->arena};
+  for (uint32_t i = 0; i < b->symbols; i++) {
+    if (b->symbol[i] < 0) continue;
+    bb_put(&known, known.length ? ", " : " where ");
+    bb_put_extent_name(&known, b->program->symbol[i]);
+    bb_put(&known, " = %lld", (long long)b->symbol[i]);
+  }
+  return known.length ? known.data : "";
+}
+
 static _Noreturn void refuse_shape(const binder *b, uint32_t tensor) {
   const bb_tensor *t = &b->program->tensor[tensor];
   const bb_npz_array *array = b->array[tensor];
-  bb_buffer known = {.arena = b->arena};
-  for (uint32_t i = 0; i < b->program->symbols; i++)
-    if (b->symbol[i] >= 0)
-      bb_put(&known, "%s%s = %lld", known.length ? ", " : " where ", b->program->symbol[i],
-             (long long)b->symbol[i]);
   bb_fail(b->ctx, BB_ERROR_INPUT, "input \"%s\": shape %s does not fit %s%s", t->name,
           bb_shape_text(b->arena, array->rank, array->shape), extents_text(b->program, b->arena, t),
-          known.length ? known.data : "");
+          known_text(b));
 }
 
 static void solve_all(binder *b) {
@@ -78,8 +87,12 @@ static bool derive(binder *b, bb_program *program, uint32_t symbol) {
     value[node[i]->index] = (double)b->symbol[node[i]->index];
   }
   double found = bb_expr_eval(e, &(bb_expr_env){.symbol = value});
-  if (!(found >= 0 && found < 9e15))
-    bb_fail(b->ctx, BB_ERROR_INPUT, "extent %s is %.0f", program->symbol[symbol], found);
+  if (!(found >= 0 && found < 9e15)) {
+    bb_buffer name = {.arena = b->arena};
+    bb_put_extent_name(&name, program->symbol[symbol]);
+    bb_fail(b->ctx, BB_ERROR_INPUT, "an axis would have %s = %.0f elements%s", name.data, found,
+            known_text(b));
+  }
   b->symbol[symbol] = (int64_t)found;
   return true;
 }
