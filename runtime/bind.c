@@ -73,7 +73,14 @@ static void solve_all(binder *b) {
   }
 }
 
-/* An extent that is no product of symbols is a symbol whose name says what it is. */
+static const char *name_of(const binder *b, uint32_t symbol) {
+  bb_buffer name = {.arena = b->arena};
+  bb_put_extent_name(&name, b->program->symbol[symbol]);
+  return name.data;
+}
+
+/* An extent that is no product of symbols is a symbol whose name says what it is; where an input's shape tells it, too, both
+ * have to say the same. */
 static bool derive(binder *b, bb_program *program, uint32_t symbol) {
   const char *text = program->symbol[symbol], *end = text + strlen(text), *error;
   uint32_t count;
@@ -87,14 +94,15 @@ static bool derive(binder *b, bb_program *program, uint32_t symbol) {
     value[node[i]->index] = (double)b->symbol[node[i]->index];
   }
   double found = bb_expr_eval(e, &(bb_expr_env){.symbol = value});
-  if (!(found >= 0 && found < 9e15)) {
-    bb_buffer name = {.arena = b->arena};
-    bb_put_extent_name(&name, program->symbol[symbol]);
-    bb_fail(b->ctx, BB_ERROR_INPUT, "an axis would have %s = %.0f elements%s", name.data, found,
-            known_text(b));
-  }
-  b->symbol[symbol] = (int64_t)found;
-  return true;
+  if (!(found >= 0 && found < 9e15))
+    bb_fail(b->ctx, BB_ERROR_INPUT, "an axis would have %s = %.0f elements%s", name_of(b, symbol),
+            found, known_text(b));
+  int64_t given = b->symbol[symbol];
+  b->symbol[symbol] = given >= 0 && given != (int64_t)found ? -1 : (int64_t)found;
+  if (b->symbol[symbol] < 0)
+    bb_fail(b->ctx, BB_ERROR_INPUT, "extent %s is %lld by an input's shape, and %.0f%s",
+            name_of(b, symbol), (long long)given, found, known_text(b));
+  return given < 0;
 }
 
 /* Some expressions are of symbols that are expressions themselves. */
@@ -102,8 +110,7 @@ static void derive_all(binder *b, bb_program *program) {
   bool progress = true;
   while (progress) {
     progress = false;
-    for (uint32_t i = 0; i < b->symbols; i++)
-      if (b->symbol[i] < 0) progress |= derive(b, program, i);
+    for (uint32_t i = 0; i < b->symbols; i++) progress |= derive(b, program, i);
   }
 }
 

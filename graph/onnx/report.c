@@ -71,7 +71,10 @@ void bb_onnx_put_shape(bb_buffer *out, const bb_onnx *m, uint32_t rank,
   bb_put(out, "[");
   for (uint32_t i = 0; i < rank; i++) {
     if (i) bb_put(out, ",");
-    put_extent(out, m, shape[i]);
+    if (shape[i])
+      put_extent(out, m, shape[i]);
+    else
+      bb_put(out, "-1"); /* to be inferred */
   }
   bb_put(out, "]");
 }
