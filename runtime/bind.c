@@ -95,7 +95,8 @@ static bool derive(binder *b, bb_program *program, uint32_t symbol) {
   }
   double found = bb_expr_eval(e, &(bb_expr_env){.symbol = value});
   if (!(found >= 0 && found < 9e15))
-    bb_fail(b->ctx, BB_ERROR_INPUT, "an axis would have %s = %.0f elements%s", name_of(b, symbol),
+    bb_fail(b->ctx, BB_ERROR_INPUT,
+            "an axis, or what is left of one, would have %s = %.0f elements%s", name_of(b, symbol),
             found, known_text(b));
   int64_t given = b->symbol[symbol];
   b->symbol[symbol] = given >= 0 && given != (int64_t)found ? -1 : (int64_t)found;

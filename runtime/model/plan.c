@@ -142,7 +142,8 @@ bool bb_plan_derive(bb_context *ctx, const bb_plan *p, int64_t *symbol) {
       if (!bb_formula_value(&p->derived[i], symbol, &value))
         bb_fail(ctx, BB_ERROR_INPUT, "extent %s is too large", p->symbol[i]);
       if (value < 0)
-        bb_fail(ctx, BB_ERROR_INPUT, "an axis would have %s = %lld elements", p->symbol[i],
+        bb_fail(ctx, BB_ERROR_INPUT,
+                "an axis, or what is left of one, would have %s = %lld elements", p->symbol[i],
                 (long long)value);
       if (symbol[i] == value) continue;
       if (symbol[i] >= 0)
