@@ -23,7 +23,8 @@ typedef struct bb_trace {
   uint32_t guards;        /* results whose infinities it says something of */
 } bb_trace;
 
-enum { VALUES = 200, NODES = 400 };
+/* Terms that are nested deeper are left alone: what is derived of them has to be walked, too. */
+enum { VALUES = 200, NODES = 400, DEPTH = 2 * BB_EXPR_JOINED };
 
 typedef struct tracer {
   bb_repair *r;
@@ -123,6 +124,13 @@ static const bb_expr *expr_of(tracer *t, const bb_node *node, const bb_expr *con
   return less ? bb_expr_make(program, BB_X_SUB, with[0], with[1]->a[0], NULL) : made;
 }
 
+static bool is_too_deep(const bb_node *node, const bb_trace *const *in) {
+  uint32_t own = node->op == BB_OP_ELEMENTWISE ? node->expr->depth : 2, most = 0;
+  for (uint32_t i = 0; i < node->nin; i++)
+    if (in[i]->guarded->depth > most) most = in[i]->guarded->depth;
+  return own + most > DEPTH;
+}
+
 /* The value of an elementwise op on what was traced. */
 static const bb_trace *keep_op(tracer *t, uint32_t map, bb_value value, const bb_node *node,
                                const bb_trace *const *in, bool other) {
@@ -130,6 +138,7 @@ static const bb_trace *keep_op(tracer *t, uint32_t map, bb_value value, const bb
   const bb_expr **with = BB_NEW(r->arena, const bb_expr *, node->nin);
   const bb_expr **guarded = BB_NEW(r->arena, const bb_expr *, node->nin);
   uint32_t guards = 0;
+  if (is_too_deep(node, in)) return refuse(t, "the terms are nested too deep");
   for (uint32_t i = 0; i < node->nin; i++) {
     with[i] = in[i]->expr;
     guarded[i] = in[i]->guarded;
@@ -260,10 +269,14 @@ static const bb_trace *trace(tracer *t, bool second, bb_value value, bool other)
     return leaf_value(t, map, value, node->out[value.port].type, other, false);
   }
   const bb_trace **in = BB_NEW(r->arena, const bb_trace *, node->nin);
+  bool reads = false;
   for (uint32_t i = 0; i < node->nin; i++) {
     in[i] = trace(t, second, node->in[i].src, other);
     if (!in[i]) return NULL;
+    reads |= in[i]->reads;
   }
+  if (!reads && is_too_deep(node, in))
+    return leaf_value(t, map, value, node->out[value.port].type, other, false);
   return keep_op(t, map, value, node, in, other);
 }
 

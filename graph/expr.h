@@ -41,8 +41,10 @@ typedef struct bb_expr {
   double cost;        /* sum of the costs in expr.def over the tree; repeated operands once */
 } bb_expr;
 
-/* Deeper trees are refused (BB_ERROR_INPUT), so that walks may recurse. */
-enum { BB_EXPR_DEPTH = 1000 };
+/* Deeper trees are refused (BB_ERROR_INPUT), so that walks may recurse.  What joins nodes of a program leaves them apart
+ * where they would be deeper than BB_EXPR_JOINED together: a chain of any length is cut into nodes, each step of joining
+ * costs no more than that, and algebra on what was joined has room. */
+enum { BB_EXPR_DEPTH = 1000, BB_EXPR_JOINED = 200 };
 
 /* Leaves.  EXTENT: a dim whose extent is a number gives that number. */
 const bb_expr *bb_expr_const(bb_program *program, bb_dtype dtype, double value);
@@ -74,6 +76,9 @@ const bb_expr *bb_expr_without_names(bb_program *program, const bb_expr *expr);
 /* Facts. */
 static inline bool bb_expr_is_number(const bb_expr *expr, double value) {
   return expr->op == BB_X_CONST && expr->number == value;
+}
+static inline bool bb_expr_may_join(const bb_expr *outer, const bb_expr *inner) {
+  return inner->depth == 1 || outer->depth + inner->depth <= BB_EXPR_JOINED;
 }
 bool bb_expr_uses_arg(const bb_expr *expr, uint32_t operand);
 bool bb_expr_uses_coord(const bb_expr *expr);

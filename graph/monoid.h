@@ -91,6 +91,11 @@ const bb_monoid *bb_monoid_copy(bb_program *program, const bb_monoid *monoid);
 
 /* acc = acc * term, and the empty element, component-wise, for one element, unrounded. */
 void bb_monoid_empty(const bb_monoid *monoid, double *acc);
+/* The empty element of a component as items of its type have it: an infinity, where extrema begin, is the least or the
+ * greatest bool. */
+static inline double bb_monoid_empty_held(bb_dtype dtype, double empty) {
+  return dtype == BB_BOOL ? empty > 0 : empty;
+}
 void bb_monoid_combine(const bb_monoid *monoid, double *acc, const double *term);
 
 /* What combine gives for component k, as an expression of ARG k (left) and ARG components + k

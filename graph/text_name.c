@@ -133,3 +133,23 @@ const char *bb_scan_quoted(const char **text, const char *end, bb_arena *arena, 
   *text = close + 1;
   return NULL;
 }
+
+void bb_put_extent_name(bb_buffer *out, const char *name) {
+  static const char word[] = "symbol(";
+  for (const char *p = name; *p; p++) {
+    const char *from = p + sizeof word - 1;
+    bool called = (p == name || !bb_is_name_char(p[-1])) && strncmp(p, word, sizeof word - 1) == 0;
+    size_t length = 0;
+    while (called && bb_is_name_char(from[length])) length++;
+    size_t less = strncmp(p, "+(-", 3) == 0 ? strspn(p + 3, "0123456789") : 0;
+    if (length && from[length] == ')') {
+      bb_put_bytes(out, from, length);
+      p = from + length;
+    } else if (less && p[3 + less] == ')') {
+      bb_put_bytes(out, p + 2, less + 1);
+      p += 3 + less;
+    } else {
+      bb_put_bytes(out, p, 1);
+    }
+  }
+}

@@ -13,6 +13,9 @@ void bb_put_name(bb_buffer *out, const char *name);
 /* The same where a word of the text form cannot stand and so needs no quotes. */
 void bb_put_label(bb_buffer *out, const char *name);
 void bb_put_quoted(bb_buffer *out, const char *name);
+/* A run-time extent for a reader of messages: one that is named by an expression without the word before each name and
+ * sums of what is below 0, N-H-1 for symbol(N)-symbol(H)+(-1). */
+void bb_put_extent_name(bb_buffer *out, const char *name);
 
 /* Reads a quoted text at *text (its opening quote) into arena.  NULL or a static phrase. */
 const char *bb_scan_quoted(const char **text, const char *end, bb_arena *arena, const char **name,

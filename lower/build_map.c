@@ -170,8 +170,7 @@ void bb_build_map_into(bb_build *b, uint32_t result, uint32_t depth, const bb_ex
 
 void bb_build_constant(bb_build *b, uint32_t result, uint32_t depth, double value) {
   bb_dtype dtype = b->tile->tile[result].dtype;
-  if (dtype == BB_BOOL)
-    value = value > 0; /* the infinities, where folds begin: the least, the most */
+  value = bb_monoid_empty_held(dtype, value);
   const bb_expr *expr = bb_expr_const(b->program, dtype, value);
   bb_build_map_into(b, result, depth, expr, 0, NULL);
   b->fact[result].known[0] = b->fact[result].known[1] = true;

@@ -334,7 +334,9 @@ uint32_t bb_tile_filled(bb_build *b, uint32_t tile, bb_axis axis, double fill) {
   bb_tile_fact *fact = &b->fact[tile];
   const bb_build_loop *loop = axis == BB_AXIS_ROW ? fact->row : fact->col;
   uint32_t which = axis == BB_AXIS_ROW ? 0 : 1;
+  bb_dtype dtype = b->tile->tile[tile].dtype;
   if (!loop || loop->clean) return tile;
+  fill = bb_monoid_empty_held(dtype, fill);
   bool stands = fact->known[which] && same_number(fact->fill[which], fill);
   bool fresh = !fact->chosen;
   fact->chosen = true;
@@ -343,7 +345,6 @@ uint32_t bb_tile_filled(bb_build *b, uint32_t tile, bb_axis axis, double fill) {
     fact->fill[0] = fact->fill[1] = fact->load->pad = fill;
     return tile;
   }
-  bb_dtype dtype = b->tile->tile[tile].dtype;
   const bb_expr *expr =
       bb_expr_make(b->program, BB_X_SELECT, inside(b, loop, axis),
                    bb_expr_arg(b->program, dtype, 0), bb_expr_const(b->program, dtype, fill));

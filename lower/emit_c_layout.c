@@ -34,6 +34,7 @@ typedef struct layout {
   uint32_t *class;               /* the tile that stands for each */
   bool *turned;                  /* by tile that stands for its class */
   bool *row_only;                /* likewise: a statement that knows rows only */
+  bool *used;                    /* likewise: there is a statement, not for what went into others */
   const bb_tile_stmt **packable; /* by tile: the load of what may be packed once */
   double cost;
   bool marks; /* notes which loaded tiles are to be copied */
@@ -68,6 +69,8 @@ static void walk(layout *l, const bb_tile_body *body, double times, visit *funct
 static void unite(layout *l, const bb_tile_stmt *s, double times) {
   (void)times;
   const bb_tile *tile = l->c->p->tile;
+  if (s->result != BB_NONE) l->used[s->result] = true;
+  for (uint32_t i = 0; i < s->operands; i++) l->used[s->operand[i]] = true;
   if (s->kind == BB_TILE_SCAN ||
       (s->kind == BB_TILE_FOLD &&
        (s->second != BB_NONE || !bb_dtype_is_float(tile[s->operand[0]].dtype))))
@@ -91,13 +94,16 @@ static void find_classes(layout *l) {
   l->class = BB_NEW(arena, uint32_t, tiles + 1);
   l->turned = BB_NEW(arena, bool, tiles + 1);
   l->row_only = BB_NEW(arena, bool, tiles + 1);
+  l->used = BB_NEW(arena, bool, tiles + 1);
   l->packable = BB_NEW(arena, const bb_tile_stmt *, tiles + 1);
   for (uint32_t i = 0; i < tiles; i++) l->parent[i] = i;
   walk(l, &l->c->p->body, 1, unite);
-  for (uint32_t i = 0; i < tiles; i++)
+  for (uint32_t i = 0; i < tiles; i++) {
     if (l->row_only[i]) l->row_only[find(l, i)] = true;
+    if (l->used[i]) l->used[find(l, i)] = true;
+  }
   for (uint32_t i = 0; i < tiles; i++)
-    if (find(l, i) == i && !l->row_only[i] && is_block(&l->c->p->tile[i]))
+    if (find(l, i) == i && l->used[i] && !l->row_only[i] && is_block(&l->c->p->tile[i]))
       l->class[l->classes++] = i;
 }
 

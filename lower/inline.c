@@ -67,6 +67,7 @@ static bool may_go(const inliner *n, const bb_tile_stmt *from) {
 
 static bool fits(const inliner *n, const bb_tile_stmt *from, const bb_tile_stmt *into) {
   if (into->kind != BB_TILE_MAP || into->stretches || into->stage) return false;
+  if (!bb_expr_may_join(into->expr, from->expr)) return false;
   const bb_tile *a = &n->p->tile[from->result], *b = &n->p->tile[into->result];
   if (a->rows != b->rows || a->cols != b->cols) return false;
   if (from->expr->coord && (from->at[0] != into->at[0] || from->at[1] != into->at[1])) return false;

@@ -176,6 +176,7 @@ static void run_fold(machine *m, const bb_tile_stmt *s) {
   for (uint32_t i = 0; i < stay; i++) {
     double sum[2], x[2];
     bb_monoid_empty(s->monoid, sum);
+    sum[0] = bb_monoid_empty_held(t->dtype, sum[0]);
     for (uint32_t k = 0; k < go && (!places || first + k < limit); k++) {
       x[0] = rows ? value_at(m, s->operand[0], k, i) : value_at(m, s->operand[0], i, k);
       x[1] = (double)(first + k);

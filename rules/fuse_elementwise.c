@@ -10,7 +10,8 @@
  * - g is the only user of f, else f would be computed twice or still be needed;
  * - g takes no other block, and its result has the axes of f's: else f would be evaluated for
  *   elements that it does not have, or a chain of named ops would close up into one that no other
- *   rule knows.  Longer chains merge when kernels are made.
+ *   rule knows.  Longer chains merge when kernels are made;
+ * - together they are not too deep to be walked: a chain of thousands stays in parts.
  *
  * Exact: the same operations on each element, each rounded as before.  Lowers: functional ops.
  * Near misses: f used twice; g(f, another block); a vector f in a block g.
@@ -42,6 +43,8 @@ static bool takes(bb_match *match, uint32_t f) {
   bb_item from = bb_type_of(graph, (bb_value){f, 0})->item, to = g->out[0].type->item;
   if (from.row != to.row || from.col != to.col)
     return bb_miss(match, "the result has axes that the operand lacks");
+  if (!bb_expr_may_join(g->expr, elementwise(graph, f)->expr))
+    return bb_miss(match, "together they would be nested too deep");
   for (uint32_t i = 0; i < g->nin; i++)
     if (g->in[i].src.node != f && is_block(bb_type_of(graph, g->in[i].src)->item))
       return bb_miss(match, "the second op takes another block");

@@ -2,6 +2,7 @@
  */
 #include "bind.h"
 #include "model/solve.h"
+#include "../graph/text_name.h"
 
 #include <math.h>
 #include <string.h>
@@ -15,9 +16,10 @@ static const char *extents_text(const bb_program *program, bb_arena *arena, cons
     const bb_extent *extent = t->shape[i];
     bb_put(&text, i ? ", " : "");
     if (extent->factor != 1 || extent->count == 0) bb_put(&text, "%lld", (long long)extent->factor);
-    for (uint32_t k = 0; k < extent->count; k++)
-      bb_put(&text, "%s%s", k || extent->factor != 1 ? "*" : "",
-             program->symbol[extent->symbol[k]]);
+    for (uint32_t k = 0; k < extent->count; k++) {
+      bb_put(&text, k || extent->factor != 1 ? "*" : "");
+      bb_put_extent_name(&text, program->symbol[extent->symbol[k]]);
+    }
   }
   bb_put(&text, "]");
   return text.data;
@@ -34,17 +36,24 @@ typedef struct binder {
   int64_t *symbol;
 } binder;
 
+/* The extents that have a value, behind "where"; nothing where none has. */
+static const char *known_text(const binder *b) {
+  bb_buffer known = {.arena = b->arena};
+  for (uint32_t i = 0; i < b->symbols; i++) {
+    if (b->symbol[i] < 0) continue;
+    bb_put(&known, known.length ? ", " : " where ");
+    bb_put_extent_name(&known, b->program->symbol[i]);
+    bb_put(&known, " = %lld", (long long)b->symbol[i]);
+  }
+  return known.length ? known.data : "";
+}
+
 static _Noreturn void refuse_shape(const binder *b, uint32_t tensor) {
   const bb_tensor *t = &b->program->tensor[tensor];
   const bb_npz_array *array = b->array[tensor];
-  bb_buffer known = {.arena = b->arena};
-  for (uint32_t i = 0; i < b->program->symbols; i++)
-    if (b->symbol[i] >= 0)
-      bb_put(&known, "%s%s = %lld", known.length ? ", " : " where ", b->program->symbol[i],
-             (long long)b->symbol[i]);
   bb_fail(b->ctx, BB_ERROR_INPUT, "input \"%s\": shape %s does not fit %s%s", t->name,
           bb_shape_text(b->arena, array->rank, array->shape), extents_text(b->program, b->arena, t),
-          known.length ? known.data : "");
+          known_text(b));
 }
 
 static void solve_all(binder *b) {
@@ -64,7 +73,14 @@ static void solve_all(binder *b) {
   }
 }
 
-/* An extent that is no product of symbols is a symbol whose name says what it is. */
+static const char *name_of(const binder *b, uint32_t symbol) {
+  bb_buffer name = {.arena = b->arena};
+  bb_put_extent_name(&name, b->program->symbol[symbol]);
+  return name.data;
+}
+
+/* An extent that is no product of symbols is a symbol whose name says what it is; where an input's shape tells it, too, both
+ * have to say the same. */
 static bool derive(binder *b, bb_program *program, uint32_t symbol) {
   const char *text = program->symbol[symbol], *end = text + strlen(text), *error;
   uint32_t count;
@@ -79,9 +95,15 @@ static bool derive(binder *b, bb_program *program, uint32_t symbol) {
   }
   double found = bb_expr_eval(e, &(bb_expr_env){.symbol = value});
   if (!(found >= 0 && found < 9e15))
-    bb_fail(b->ctx, BB_ERROR_INPUT, "extent %s is %.0f", program->symbol[symbol], found);
-  b->symbol[symbol] = (int64_t)found;
-  return true;
+    bb_fail(b->ctx, BB_ERROR_INPUT,
+            "an axis, or what is left of one, would have %s = %.0f elements%s", name_of(b, symbol),
+            found, known_text(b));
+  int64_t given = b->symbol[symbol];
+  b->symbol[symbol] = given >= 0 && given != (int64_t)found ? -1 : (int64_t)found;
+  if (b->symbol[symbol] < 0)
+    bb_fail(b->ctx, BB_ERROR_INPUT, "extent %s is %lld by an input's shape, and %.0f%s",
+            name_of(b, symbol), (long long)given, found, known_text(b));
+  return given < 0;
 }
 
 /* Some expressions are of symbols that are expressions themselves. */
@@ -89,8 +111,7 @@ static void derive_all(binder *b, bb_program *program) {
   bool progress = true;
   while (progress) {
     progress = false;
-    for (uint32_t i = 0; i < b->symbols; i++)
-      if (b->symbol[i] < 0) progress |= derive(b, program, i);
+    for (uint32_t i = 0; i < b->symbols; i++) progress |= derive(b, program, i);
   }
 }
 
@@ -116,9 +137,11 @@ static void check_kind(const binder *b, const bb_tensor *t, const bb_npz_array *
             bb_npy_name(array->type), bb_dtype_name(t->dtype));
 }
 
-/* Floats are rounded to the input's dtype; an integer that does not fit is refused. */
+/* What does not fit the input's dtype is refused; floats that it does not hold are rounded, which is told. */
 static bb_interp_tensor load(const binder *b, const bb_tensor *t, const bb_npz_array *array) {
   bb_interp_tensor held = {BB_NEW(b->arena, double, array->count), array->count};
+  bool real = bb_dtype_is_float(t->dtype);
+  size_t rounded = 0;
   bb_npz_doubles(array, held.data);
   for (size_t i = 0; i < held.count; i++) {
     double value = bb_round_to(t->dtype, held.data[i]);
@@ -126,11 +149,16 @@ static bb_interp_tensor load(const binder *b, const bb_tensor *t, const bb_npz_a
       bb_fail(b->ctx, BB_ERROR_INPUT,
               "input \"%s\": element %zu is an integer beyond 2^53 that no double holds", t->name,
               i);
-    if (!bb_dtype_is_float(t->dtype) && value != held.data[i])
-      bb_fail(b->ctx, BB_ERROR_INPUT, "input \"%s\": element %zu, %.0f, is too large for %s",
-              t->name, i, held.data[i], bb_dtype_name(t->dtype));
+    if (real ? isinf(value) && !isinf(held.data[i]) : value != held.data[i])
+      bb_fail(b->ctx, BB_ERROR_INPUT, "input \"%s\": element %zu, %.*g, is too large for %s",
+              t->name, i, real ? 9 : 17, held.data[i], bb_dtype_name(t->dtype));
+    rounded += value != held.data[i] && !isnan(value);
     held.data[i] = value;
   }
+  if (rounded)
+    bb_log(b->ctx, BB_LOG_WARNING,
+           "input \"%s\": elements are %s, rounded to %s: %zu of %zu changed", t->name,
+           bb_npy_name(array->type), bb_dtype_name(t->dtype), rounded, held.count);
   return held;
 }
 

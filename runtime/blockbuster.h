@@ -433,8 +433,8 @@ typedef struct bb_compile_options {
  * names) does it, or the cache has it.  Constants are copied: the program may be destroyed.  What
  * has no kernel becomes a step that sessions interpret; a warning says which and why.  options may
  * be NULL. *model is the caller's, to be released.
- * Errors: UNSUPPORTED (arrays of more axes than a plan has; no driver, no compiler of a GPU's, no
- * GPU, or one that is too old), ARGUMENT (no such device, or only a target), IO (no compiler, no
+ * Errors: UNSUPPORTED (arrays of more axes than a plan has; a C compiler that compiles nothing; no
+ * driver, no compiler of a GPU's, no GPU, or one that is too old), ARGUMENT (no such device, or only a target), IO (no compiler, no
  * folder to work in), MEMORY (a device's, too). */
 BB_API bb_status bb_program_compile(bb_program *program, const bb_compile_options *options,
                                     bb_model **model);

@@ -70,7 +70,9 @@ const bb_expr *bb_canon_expr(bb_program *program, const bb_expr *expr);
 
 /* --- canon_elementwise.c --- */
 
-/* Replaces operand `slot` of `at` by the operands of the elementwise node that makes it. */
+/* Operand `slot` of `at` is made by an elementwise node: are the two not nested too deep together? */
+bool bb_canon_may_inline(const bb_canon *c, uint32_t at, uint32_t slot);
+/* Replaces it by the operands of that node. */
 void bb_canon_inline(bb_canon *c, uint32_t at, uint32_t slot);
 
 /* --- the rules; each gives true if it changed something --- */

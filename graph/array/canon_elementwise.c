@@ -133,6 +133,11 @@ static bool may_chain(const bb_canon *c, uint32_t at, uint32_t from) {
   return c->ix->node[at].indices == node->indices;
 }
 
+bool bb_canon_may_inline(const bb_canon *c, uint32_t at, uint32_t slot) {
+  const bb_ix_node *node = &c->ix->node[at], *from = bb_ix_node_of(c->ix, node->in[slot].value);
+  return bb_expr_may_join(node->expr, from->expr);
+}
+
 void bb_canon_inline(bb_canon *c, uint32_t at, uint32_t slot) {
   bb_ix *ix = c->ix;
   const bb_ix_node *node = &ix->node[at], *from = bb_ix_node_of(ix, node->in[slot].value);
@@ -237,7 +242,7 @@ bool bb_rule_compose(bb_canon *c, uint32_t at) {
   if (!is_elementwise(c, at)) return false;
   const bb_ix_node *node = &c->ix->node[at];
   for (uint32_t i = 0; i < node->nin; i++) {
-    if (!is_spread_mask(c, at, i)) continue;
+    if (!is_spread_mask(c, at, i) || !bb_canon_may_inline(c, at, i)) continue;
     bb_canon_inline(c, at, i);
     return true;
   }
@@ -246,20 +251,20 @@ bool bb_rule_compose(bb_canon *c, uint32_t at) {
   for (uint32_t i = 0; i < node->nin; i++) {
     uint32_t maker = bb_canon_maker(c, at, i, BB_IX_ELEMENTWISE);
     if (maker == BB_NONE || !spreads(c, maker)) continue;
-    if (!c->ix->node[maker].nin && node->nin == 1) continue;
+    if ((!c->ix->node[maker].nin && node->nin == 1) || !bb_canon_may_inline(c, at, i)) continue;
     bb_canon_inline(c, at, i);
     return true;
   }
   if (node->nin == 1) {
     uint32_t maker = bb_canon_maker(c, at, 0, BB_IX_ELEMENTWISE);
     if (maker == BB_NONE || !bb_canon_only_user(c, node->in[0].value, at) || !is_even(c, at) ||
-        !may_chain(c, at, maker))
+        !may_chain(c, at, maker) || !bb_canon_may_inline(c, at, 0))
       return false;
     bb_canon_inline(c, at, 0);
     return true;
   }
   uint32_t slot = function_of_one(c, at);
-  if (slot == BB_NONE) return false;
+  if (slot == BB_NONE || !bb_canon_may_inline(c, at, slot)) return false;
   bb_canon_inline(c, at, slot);
   return true;
 }

@@ -137,7 +137,7 @@ bool bb_rule_turn(bb_canon *c, uint32_t at) {
   uint32_t *wanted = BB_NEW(c->scratch, uint32_t, node->indices);
   if (!bb_ix_reduction_order(c->ix, node->out[0], c->scratch, wanted)) return false;
   for (uint32_t i = 0; i < node->nin; i++) {
-    if (!holds_back(c, at, i, wanted)) continue;
+    if (!holds_back(c, at, i, wanted) || !bb_canon_may_inline(c, at, i)) continue;
     bb_canon_inline(c, at, i);
     return true;
   }

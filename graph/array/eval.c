@@ -137,10 +137,14 @@ static void eval_concat(const bb_array_node *node, const bb_whole *in, bb_whole 
 }
 
 /* Folds every element into the place it belongs to; one component. */
-static bool eval_reduce(const bb_array_node *node, const bb_whole *in, bb_whole *out) {
+static bool eval_reduce(const bb_array_node *node, bb_dtype dtype, const bb_whole *in,
+                        bb_whole *out) {
   int64_t at[BB_EVAL_RANK] = {0};
   if (node->monoid->components != 1) return false;
-  for (size_t i = 0; i < out->count; i++) bb_monoid_empty(node->monoid, &out->data[i]);
+  double empty;
+  bb_monoid_empty(node->monoid, &empty);
+  empty = bb_monoid_empty_held(dtype, empty);
+  for (size_t i = 0; i < out->count; i++) out->data[i] = empty;
   size_t i = 0;
   do {
     size_t to = 0;
@@ -169,7 +173,7 @@ bool bb_eval_node(const bb_array *array, const bb_array_node *node, const bb_who
   case BB_A_WINDOWS: eval_windows(node, in, out); break;
   case BB_A_CONCAT: eval_concat(node, in, out); break;
   case BB_A_REDUCE:
-    if (!eval_reduce(node, in, out)) return false;
+    if (!eval_reduce(node, array->value[node->out[0]].dtype, in, out)) return false;
     break;
   default: return false;
   }

@@ -117,8 +117,17 @@ double bb_onnx_least(bb_onnx *m, const bb_expr *e) {
   if (e->op == BB_X_CONST) return e->number;
   const bb_extent *product = bb_onnx_expr_product(m, e);
   if (product) return (double)product->factor;
-  if (e->op == BB_X_ADD) return bb_onnx_least(m, e->a[0]) + bb_onnx_least(m, e->a[1]);
-  return e->op == BB_X_COORD ? 0 : -INFINITY;
+  const bb_expr *a = e->a[0], *b = e->a[1];
+  switch (e->op) {
+  case BB_X_ADD: return bb_onnx_least(m, a) + bb_onnx_least(m, b);
+  case BB_X_SUB: /* what is left of a beyond its least and another */
+    return b->op == BB_X_MIN && (b->a[0] == a || b->a[1] == a) ? 0 : -INFINITY;
+  case BB_X_MIN: return fmin(bb_onnx_least(m, a), bb_onnx_least(m, b));
+  case BB_X_MAX: return fmax(bb_onnx_least(m, a), bb_onnx_least(m, b));
+  case BB_X_DIV: return bb_onnx_least(m, a) >= 0 && bb_onnx_least(m, b) > 0 ? 0 : -INFINITY;
+  case BB_X_COORD: return 0;
+  default: return -INFINITY;
+  }
 }
 
 static const bb_expr *truth(bb_onnx *m, bool value) {

@@ -62,7 +62,9 @@ typedef struct bb_onnx {
   struct bb_onnx_matrix *matrices; /* fourier.c: those of transforms, the latest first */
   struct bb_onnx_tie *ties; /* tie.c: names that stand for another extent, the latest first */
   bool again;               /* a tie was found: the import begins anew */
-  uint32_t nodes;           /* converted so far, inlined bodies included */
+  bool clamps; /* some slice has a length that depends on whether its axis is too short (slice.c) */
+  bool at_word;   /* none may: with such lengths the model cannot be converted */
+  uint32_t nodes; /* converted so far, inlined bodies included */
 } bb_onnx;
 
 struct bb_onnx_row;

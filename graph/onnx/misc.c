@@ -1,6 +1,7 @@
 /* misc.c - making misc nodes; gathers (some are slices after all), scatters and TopK. */
 #include "convert.h"
 #include "formula.h"
+#include "formula.h"
 
 #include <string.h>
 
@@ -90,6 +91,16 @@ static bool even_indices(const bb_onnx_node *n, const bb_onnx_value *index, int6
   return *step != 0;
 }
 
+/* No view may reach beyond an axis whose length a run tells: what lies behind the last of its elements becomes an extent,
+ * though nothing has it, and a run in which an extent is negative is refused. */
+static void need(bb_onnx *m, const bb_extent *axis, int64_t start, int64_t step, uint32_t count) {
+  int64_t end = start + (int64_t)(count - 1) * step, most = end > start ? end : start;
+  const bb_expr *extent = bb_onnx_extent_meaning(m, axis);
+  const bb_expr *rest =
+      bb_onnx_tidy_make(m, BB_X_SUB, extent, f_num(m->program, extent, (double)most + 1));
+  bb_onnx_expr_extent(m, rest);
+}
+
 /* The shape with axis `axis` replaced by the axes of `index`. */
 static uint32_t gathered_shape(const bb_onnx_node *n, const bb_onnx_value *v, uint32_t axis,
                                const bb_onnx_value *index, const bb_extent **shape) {
@@ -129,6 +140,8 @@ bb_onnx_value *bb_onnx_gather_along(const bb_onnx_node *n, bb_onnx_value *v, uin
   if (!out) out = bb_onnx_form_gather(n->m, v, axis, index, rank, shape);
   if (out) return out;
   if (even_indices(n, index, bb_extent_value(v->shape[axis]), &start, &step)) {
+    if (bb_extent_value(v->shape[axis]) < 0)
+      need(n->m, v->shape[axis], start, step, index->elements);
     bb_onnx_value *part = bb_onnx_slice(n, v, axis, start, step, index->elements);
     return bb_onnx_reshape(n, part, rank, shape);
   }

@@ -26,18 +26,35 @@ static void import(bb_context *ctx, void *argument) {
   bb_onnx_import_graph(m);
 }
 
-/* Again for every extent that turns out to be another one. */
+static void begin_anew(bb_onnx *m, struct bb_onnx_tie *ties, bool at_word) {
+  bb_onnx fresh = {
+      .program = m->program, .ctx = m->ctx, .arena = m->arena, .folder = m->folder, .ties = ties};
+  fresh.model = m->model;
+  fresh.refusals.arena = m->arena;
+  fresh.at_word = at_word;
+  *m = fresh;
+  bb_array_drop(m->program);
+  bb_program_clear(m->program);
+}
+
+/* Again for every extent that turns out to be another one, and once more from the start where lengths of slices that
+ * depend on whether an axis is too short fit nothing: they are then taken at their word. */
 static void import_until_tied(bb_onnx *m) {
   bb_context *ctx = m->ctx;
-  while (bb_protect(ctx, import, m) != BB_OK) {
-    if (!m->again) bb_fail(ctx, ctx->status, "%s", bb_context_message(ctx));
-    bb_onnx fresh = {.program = m->program, .ctx = ctx, .arena = m->arena, .folder = m->folder};
-    fresh.model = m->model;
-    fresh.ties = m->ties;
-    fresh.refusals.arena = m->arena;
-    *m = fresh;
-    bb_array_drop(m->program);
-    bb_program_clear(m->program);
+  for (;;) {
+    bb_status status = bb_protect(ctx, import, m);
+    if (status == BB_OK && !m->unsupported) return;
+    bool input = status == BB_OK || status == BB_ERROR_INPUT || status == BB_ERROR_UNSUPPORTED;
+    if (m->again) {
+      begin_anew(m, m->ties, m->at_word);
+    } else if (m->clamps && input) {
+      bb_log(ctx, BB_LOG_INFO, "slices are taken at their word, axes to be as long as they say");
+      begin_anew(m, NULL, true);
+    } else if (status == BB_OK) {
+      return;
+    } else {
+      bb_fail(ctx, status, "%s", bb_context_message(ctx));
+    }
   }
 }
 

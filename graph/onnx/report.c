@@ -2,6 +2,7 @@
  * convert in one list.
  */
 #include "import.h"
+#include "../text_name.h"
 
 #include <string.h>
 
@@ -59,7 +60,9 @@ static void put_extent(bb_buffer *out, const bb_onnx *m, const bb_extent *extent
   for (uint32_t i = 0; i < extent->count; i++) {
     const char *name = m->program->symbol[extent->symbol[i]];
     bool part = (factor || extent->count > 1) && strpbrk(name, "+-/");
-    bb_put(out, part ? "%s(%s)" : "%s%s", i || factor ? "*" : "", name);
+    bb_put(out, "%s%s", i || factor ? "*" : "", part ? "(" : "");
+    bb_put_extent_name(out, name);
+    bb_put(out, part ? ")" : "");
   }
 }
 
@@ -68,7 +71,10 @@ void bb_onnx_put_shape(bb_buffer *out, const bb_onnx *m, uint32_t rank,
   bb_put(out, "[");
   for (uint32_t i = 0; i < rank; i++) {
     if (i) bb_put(out, ",");
-    put_extent(out, m, shape[i]);
+    if (shape[i])
+      put_extent(out, m, shape[i]);
+    else
+      bb_put(out, "-1"); /* to be inferred */
   }
   bb_put(out, "]");
 }

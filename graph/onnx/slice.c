@@ -1,8 +1,11 @@
 /* slice.c - parts of an axis: Split, and Slice with bounds that are numbers or follow from run-time extents.
  *
- * A part whose bounds are numbers is a view.  Any other is gathered at the indices that its bounds give, and the kernel that
- * gathers them refuses one that is out of range: bounds that ONNX would have cut to the axis are refused when the program
- * runs, they never yield other elements.
+ * A part whose bounds are numbers, of an axis that is as long as a number, is a view.  Any other is gathered at the indices
+ * that its bounds give.  A Slice by numbers of an axis that may be too short for them has a length that says so, a least of
+ * both (x[:8] of N has min(N,8) elements), unless the model needs another length there: then, and where bounds are computed,
+ * they are taken at their word, x[:h] has h elements, x[-h:] too, and the kernel that gathers them refuses an index that is
+ * out of range.  Bounds that ONNX would have cut to the axis are then refused when the program runs, they never yield other
+ * elements.
  */
 #include "convert.h"
 #include "formula.h"
@@ -26,39 +29,98 @@ static void clamp_slice(int64_t extent, int64_t *start, int64_t end, int64_t ste
 /* Whether start..end covers an axis of symbolic extent from its first to its last element. */
 static bool covers(bb_onnx *m, const bb_extent *extent, const bb_expr *start, const bb_expr *end,
                    int64_t step) {
-  bool from_first = start->op == BB_X_CONST && start->number == 0;
-  bool to_last =
-      end->op == BB_X_CONST ? end->number >= to_end : bb_onnx_expr_extent(m, end) == extent;
-  return step == 1 && from_first && to_last;
+  if (step != 1 || !bb_expr_is_number(start, 0)) return false;
+  if (end->op == BB_X_CONST) return end->number >= to_end;
+  const bb_expr *all = bb_onnx_extent_meaning(m, extent);
+  return bb_expr_is_number(bb_onnx_tidy_make(m, BB_X_SUB, end, all), 0);
 }
 
-/* A bound as a place on an axis, from 0 to its extent, or with a negative step from -1 to its last element. */
-static const bb_expr *place(bb_onnx *m, const bb_extent *axis, const bb_expr *bound, int64_t step) {
+/* --- places on an axis whose length, or whose bounds, a run tells --- */
+
+/* So many elements, a number, from the front of an axis: all of them if it has no more. */
+static const bb_expr *at_most(bb_onnx *m, const bb_extent *axis, double count) {
+  const bb_expr *extent = bb_onnx_extent_meaning(m, axis);
+  if (count >= to_end) return extent;
+  const bb_expr *some = bb_onnx_tidy_make(m, BB_X_MIN, extent, f_num(m->program, extent, count));
+  m->clamps |= some->op == BB_X_MIN;
+  return some;
+}
+
+/* A bound that is a number, cut to the axis as ONNX has it: so many elements from the front, or from the back. */
+typedef struct cut {
+  double count;
+  bool back;
+} cut;
+
+/* With a negative step places are one further on than bounds are. */
+static cut cut_of(double bound, int64_t step) {
+  double ahead = step < 0 ? 1 : 0;
+  return bound < 0 ? (cut){-bound - ahead, true} : (cut){bound + ahead, false};
+}
+
+static const bb_expr *place_of_cut(bb_onnx *m, const bb_extent *axis, cut at) {
+  const bb_expr *count = at_most(m, axis, at.count);
+  if (!at.back) return count;
+  return bb_onnx_tidy_make(m, BB_X_SUB, bb_onnx_extent_meaning(m, axis), count);
+}
+
+/* From one to the other, at least none: in terms of at_most() alone where it can be, so that parts add up to the axis. */
+static const bb_expr *between(bb_onnx *m, const bb_extent *axis, cut low, cut high) {
+  const bb_expr *extent = bb_onnx_extent_meaning(m, axis), *none = f_num(m->program, extent, 0);
+  bool same_end = low.back == high.back, turned = same_end && low.back;
+  if (same_end && (turned ? low.count <= high.count : low.count >= high.count)) return none;
+  if (same_end) {
+    const bb_expr *a = at_most(m, axis, turned ? low.count : high.count),
+                  *b = at_most(m, axis, turned ? high.count : low.count);
+    return bb_onnx_tidy_make(m, BB_X_SUB, a, b);
+  }
+  if (high.back) return place_of_cut(m, axis, (cut){low.count + high.count, true});
+  const bb_expr *span =
+      bb_onnx_tidy_make(m, BB_X_SUB, place_of_cut(m, axis, high), place_of_cut(m, axis, low));
+  return bb_onnx_tidy_make(m, BB_X_MAX, span, none);
+}
+
+/* A bound that is a number, taken at its word. */
+static const bb_expr *place_of_number(bb_onnx *m, const bb_extent *axis, double bound,
+                                      int64_t step) {
   bb_program *p = m->program;
   const bb_expr *extent = bb_onnx_extent_meaning(m, axis);
   int64_t known = bb_extent_value(axis);
   double last = step > 0 ? 0 : -1;
-  if (bound->op != BB_X_CONST) return bb_expr_cast(p, BB_I64, bound);
-  bool beyond =
-      bound->number >= to_end + last || (known >= 0 && bound->number > (double)known + last);
-  bool before = bound->number <= -to_end || (known >= 0 && bound->number < -(double)known);
+  bool beyond = bound >= to_end + last || (known >= 0 && bound > (double)known + last);
+  bool before = bound <= -to_end || (known >= 0 && bound < -(double)known);
   if (beyond) return bb_onnx_tidy_make(m, BB_X_ADD, extent, f_num(p, extent, last));
   if (before) return f_num(p, extent, last);
-  const bb_expr *number = f_num(p, extent, bound->number);
-  return bound->number < 0 ? bb_onnx_tidy_make(m, BB_X_ADD, extent, number) : number;
+  const bb_expr *number = f_num(p, extent, bound);
+  return bound < 0 ? bb_onnx_tidy_make(m, BB_X_ADD, extent, number) : number;
 }
 
-/* The elements from `start` to before `end`, both expressions; NULL: their places are known only as the program runs. */
-static bb_onnx_value *gathered_part(const bb_onnx_node *n, bb_onnx_value *v, uint32_t axis,
-                                    const bb_expr *start, const bb_expr *end, int64_t step) {
+/* A bound that is computed, taken at its word.  One that may be of either sign counts from the front, and is refused in a run
+ * where it is negative; with a negative step not even that is told apart: NULL. */
+static const bb_expr *place_of_computed(bb_onnx *m, const bb_extent *axis, const bb_expr *bound,
+                                        int64_t step) {
+  bb_program *p = m->program;
+  bound = bb_onnx_tidy(m, bb_expr_cast(p, BB_I64, bound));
+  if (bb_onnx_least(m, bound) >= 0) return bound;
+  const bb_expr *none = f_num(p, bound, 0), *back = bb_onnx_tidy_make(m, BB_X_SUB, none, bound);
+  if (!(bb_onnx_least(m, back) >= 0)) return step > 0 ? bound : NULL;
+  const bb_expr *from_end = bb_onnx_tidy_make(m, BB_X_SUB, bb_onnx_extent_meaning(m, axis), back);
+  if (bb_onnx_least(m, back) > 0) return from_end;
+  return f_select(p, f_lt(p, none, back), from_end, none); /* 0 is no end */
+}
+
+/* A bound as a place on an axis, from 0 to its extent, or with a negative step from -1 to its last element. */
+static const bb_expr *place(bb_onnx *m, const bb_extent *axis, const bb_expr *bound, int64_t step) {
+  if (bound->op == BB_X_CONST) return place_of_number(m, axis, bound->number, step);
+  return place_of_computed(m, axis, bound, step);
+}
+
+/* Elements of an axis at first, first + step, ...: so many as it takes to span so much. */
+static bb_onnx_value *gathered(const bb_onnx_node *n, bb_onnx_value *v, uint32_t axis,
+                               const bb_expr *first, const bb_expr *span, int64_t step,
+                               const bb_expr *least, double low) {
   bb_onnx *m = n->m;
   bb_program *p = m->program;
-  bool numbers = start->op == BB_X_CONST && end->op == BB_X_CONST;
-  if (step < 0 && !numbers) return NULL; /* a bound below 0 would count from the end */
-  const bb_extent *extent = v->shape[axis];
-  const bb_expr *first = place(m, extent, start, step), *past = place(m, extent, end, step);
-  const bb_expr *span =
-      bb_onnx_tidy_make(m, BB_X_SUB, step > 0 ? past : first, step > 0 ? first : past);
   const bb_expr *stride = f_num(p, span, (double)(step > 0 ? step : -step));
   if (stride->number != 1)
     span = bb_onnx_tidy_make(
@@ -70,22 +132,50 @@ static bb_onnx_value *gathered_part(const bb_onnx_node *n, bb_onnx_value *v, uin
   const bb_expr *along = f_mul(p, bb_onnx_index_along(m, &line, 0), f_num(p, span, (double)step));
   const bb_expr *at = f_add(p, first, along);
   /* below 0 it is out of range, and does not count from the end */
-  const bb_expr *least = step > 0 || past->op == BB_X_CONST ? first : past;
-  double low = least == first ? 0 : -1;
-  if (least->op != BB_X_CONST)
-    at = f_select(p, f_lt(p, least, f_num(p, least, low)), bb_onnx_extent_expr(m, extent), at);
+  if (least && least->op != BB_X_CONST)
+    at = f_select(p, f_lt(p, least, f_num(p, least, low)),
+                  f_sub(p, at, bb_onnx_extent_expr(m, v->shape[axis])), at);
   return bb_onnx_gather_along(n, v, axis, bb_onnx_value_of_form(m, at, 1, &length));
 }
 
-/* One axis; NULL: what it is is known only as the program runs. */
+/* The elements from `start` to before `end`, both numbers, as far as the axis has them. */
+static bb_onnx_value *clamped_part(const bb_onnx_node *n, bb_onnx_value *v, uint32_t axis,
+                                   double start, double end, int64_t step) {
+  bb_onnx *m = n->m;
+  const bb_extent *extent = v->shape[axis];
+  cut from = cut_of(start, step), to = cut_of(end, step);
+  const bb_expr *first = place_of_cut(m, extent, from);
+  if (step < 0) first = bb_onnx_tidy_make(m, BB_X_SUB, first, f_num(m->program, first, 1));
+  const bb_expr *span = between(m, extent, step > 0 ? from : to, step > 0 ? to : from);
+  return gathered(n, v, axis, first, span, step, NULL, 0);
+}
+
+/* The elements from `start` to before `end`, both expressions; NULL: their places are known only as the program runs. */
+static bb_onnx_value *gathered_part(const bb_onnx_node *n, bb_onnx_value *v, uint32_t axis,
+                                    const bb_expr *start, const bb_expr *end, int64_t step) {
+  bb_onnx *m = n->m;
+  const bb_extent *extent = v->shape[axis];
+  const bb_expr *first = place(m, extent, start, step), *past = place(m, extent, end, step);
+  if (!first || !past) return NULL;
+  const bb_expr *span =
+      bb_onnx_tidy_make(m, BB_X_SUB, step > 0 ? past : first, step > 0 ? first : past);
+  bool begins = step > 0 || past->op == BB_X_CONST;
+  return gathered(n, v, axis, first, span, step, begins ? first : past, begins ? 0 : -1);
+}
+
+/* One axis; NULL: what it is is known only as the program runs.  clamps: bounds that are numbers are cut to the axis in the
+ * run, else taken at their word. */
 static bb_onnx_value *part(const bb_onnx_node *n, bb_onnx_value *v, uint32_t axis,
-                           const bb_expr *from, const bb_expr *to, int64_t step) {
+                           const bb_expr *from, const bb_expr *to, int64_t step, bool clamps) {
   int64_t extent = bb_extent_value(v->shape[axis]), start, end, length;
   bb_onnx_value one = {.element = &from, .elements = 1};
   if (extent < 0 && covers(n->m, v->shape[axis], from, to, step)) return v;
-  bool numbers = extent >= 0 && bb_onnx_known_int(&one, &start);
+  bool numbers = bb_onnx_known_int(&one, &start);
   one.element = &to;
-  if (!numbers || !bb_onnx_known_int(&one, &end)) return gathered_part(n, v, axis, from, to, step);
+  numbers &= bb_onnx_known_int(&one, &end);
+  if (numbers && extent < 0 && clamps)
+    return clamped_part(n, v, axis, from->number, to->number, step);
+  if (!numbers || extent < 0) return gathered_part(n, v, axis, from, to, step);
   clamp_slice(extent, &start, end, step, &length);
   return bb_onnx_slice(n, v, axis, start, step, length);
 }
@@ -138,7 +228,7 @@ static bool split_open(bb_onnx_node *n, bb_onnx_value *v, uint32_t axis, uint32_
   for (uint32_t i = 0; i < outputs; i++) {
     const bb_expr *end = NULL;
     if (given && given->element) end = bb_onnx_tidy_make(m, BB_X_ADD, start, given->element[i]);
-    bb_onnx_value *one = end     ? part(n, v, axis, start, end, 1)
+    bb_onnx_value *one = end     ? part(n, v, axis, start, end, 1, false)
                          : given ? NULL
                                  : equal_part(n, v, axis, outputs, i);
     if (!one) return false;
@@ -175,7 +265,7 @@ bb_onnx_value *bb_onnx_part(const bb_onnx_node *n, bb_onnx_value *v, uint32_t ax
                             int64_t end, int64_t step) {
   bb_program *p = n->m->program;
   return part(n, v, axis, bb_expr_const(p, BB_I64, (double)start),
-              bb_expr_const(p, BB_I64, (double)end), step);
+              bb_expr_const(p, BB_I64, (double)end), step, false);
 }
 
 void bb_onnx_slice_axes(bb_onnx_node *n) {
@@ -199,9 +289,10 @@ void bb_onnx_slice_axes(bb_onnx_node *n) {
     if (step == 0) bb_onnx_refuse(n, "a step is zero");
     if (step < -INT64_MAX / 2 || step > INT64_MAX / 2)
       step = step > 0 ? INT64_MAX / 2 : -INT64_MAX / 2;
-    v = part(n, v, axis, starts->element[i], ends->element[i], step);
+    v = part(n, v, axis, starts->element[i], ends->element[i], step, !n->m->at_word);
     if (!v) {
-      bb_onnx_unsupported(n, "a part of an axis whose bounds are known only at run time");
+      bb_onnx_unsupported(
+          n, "a negative step and a bound that may count from either end of axis %u", axis);
       return;
     }
   }

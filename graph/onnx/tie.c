@@ -177,7 +177,7 @@ bool bb_onnx_same_extent(const bb_onnx_node *n, const bb_extent *a, const bb_ext
     bool first = a->symbol[0] < b->symbol[0];
     tie(n, first ? y : x, first ? x : y);
   }
-  if ((x || y) && known >= 0) tie_to_number(n, x ? x : y, known);
+  if ((x || y) && known >= 1) tie_to_number(n, x ? x : y, known);
   tie_sums(n, a, b);
   return false;
 }

@@ -232,8 +232,10 @@ static bb_onnx_value *map_elements(bb_onnx *m, const bb_expr *expr, uint32_t cou
   const bb_expr **element = BB_NEW(m->arena, const bb_expr *, (size_t)total);
   const bb_expr **with = BB_NEW(m->arena, const bb_expr *, count);
   for (int64_t i = 0; i < total; i++) {
-    for (uint32_t k = 0; k < count; k++)
+    for (uint32_t k = 0; k < count; k++) {
       with[k] = v[k]->element[operand_position(v[k], rank, index)];
+      if (!bb_expr_may_join(expr, with[k])) return NULL;
+    }
     element[i] = bb_expr_substitute(m->program, expr, count, with);
     for (uint32_t a = rank; a-- > 0;) {
       if (++index[a] < bb_extent_value(shape[a])) break;
@@ -244,13 +246,14 @@ static bb_onnx_value *map_elements(bb_onnx *m, const bb_expr *expr, uint32_t cou
 }
 
 /* The operands that remain tensors, each once; with[i] is what takes the place of ARG i. */
-static uint32_t gather_operands(const bb_onnx_node *n, uint32_t count, bb_onnx_value *const *v,
-                                const bb_expr **with, bb_onnx_value **kept) {
+static uint32_t gather_operands(const bb_onnx_node *n, const bb_expr *expr, uint32_t count,
+                                bb_onnx_value *const *v, const bb_expr **with,
+                                bb_onnx_value **kept) {
   uint32_t kept_count = 0;
   for (uint32_t i = 0; i < count; i++) {
     uint32_t at = 0;
     with[i] = v[i]->form;
-    if (with[i]) continue;
+    if (with[i] && bb_expr_may_join(expr, with[i])) continue;
     while (at < kept_count && kept[at] != v[i]) at++;
     if (at == kept_count) kept[kept_count++] = v[i];
     with[i] = bb_onnx_arg(n, at, v[i]);
@@ -277,7 +280,7 @@ bb_onnx_value *bb_onnx_map(const bb_onnx_node *n, const bb_expr *expr, uint32_t 
   if (known && known->form) return known;
   const bb_expr **with = BB_NEW(m->arena, const bb_expr *, count);
   bb_onnx_value **kept = BB_NEW(m->arena, bb_onnx_value *, count);
-  uint32_t tensors = gather_operands(n, count, v, with, kept);
+  uint32_t tensors = gather_operands(n, expr, count, v, with, kept);
   const bb_expr *whole = bb_expr_substitute(m->program, expr, count, with);
   if (known) {
     known->form = tensors ? NULL : whole;

@@ -4,6 +4,17 @@
 
 #include <string.h>
 
+/* Refuses an extent of a shape that is computed and below 0 in any run. */
+static void refuse_negative(const bb_onnx_node *n, uint32_t axis, const bb_expr *e) {
+  bb_onnx *m = n->m;
+  const bb_expr *less = bb_onnx_tidy_make(m, BB_X_SUB, f_num(m->program, e, 0), e);
+  const bb_extent *extent = bb_onnx_least(m, less) > 0 ? bb_onnx_expr_extent(m, less) : NULL;
+  if (!extent) return;
+  bb_buffer text = {.arena = m->arena};
+  bb_onnx_put_shape(&text, m, 1, &extent);
+  bb_onnx_refuse(n, "extent %u of the shape is negative, 0 less %s", axis, text.data);
+}
+
 /* The extents that a small integer tensor holds; NULL, and the node noted, when one is not known.
  * Negative numbers are left to the caller: extent[i] is NULL and number[i] holds them. */
 static const bb_extent **shape_operand(bb_onnx_node *n, const bb_onnx_value *v, uint32_t *rank,
@@ -17,8 +28,10 @@ static const bb_extent **shape_operand(bb_onnx_node *n, const bb_onnx_value *v, 
   if (v->elements > BB_ONNX_RANK) bb_onnx_refuse(n, "the shape has %u axes", v->elements);
   const bb_extent **extent = BB_NEW(n->m->arena, const bb_extent *, v->elements);
   for (uint32_t i = 0; i < v->elements; i++) {
-    extent[i] = bb_onnx_expr_extent(n->m, v->element[i]);
-    number[i] = extent[i] ? bb_extent_value(extent[i]) : (int64_t)v->element[i]->number;
+    const bb_expr *e = v->element[i];
+    if (e->op != BB_X_CONST) refuse_negative(n, i, e);
+    extent[i] = bb_onnx_expr_extent(n->m, e);
+    number[i] = extent[i] ? bb_extent_value(extent[i]) : (int64_t)e->number;
   }
   *rank = v->elements;
   return extent;
@@ -59,15 +72,20 @@ void bb_onnx_reshape_to(bb_onnx_node *n) {
       bb_onnx_refuse(n, "the shape has a bad or a second -1 axis");
     open = i;
   }
+  for (uint32_t i = 0; i < rank && open != BB_NONE; i++)
+    if (i != open && bb_extent_value(shape[i]) == 0)
+      bb_onnx_refuse(n, "the shape has an axis of no elements and one that is to be inferred");
   for (uint32_t i = 0; i < rank && open != BB_NONE && rest; i++)
     if (i != open) rest = bb_extent_divide(m->program, rest, shape[i]);
   if (open != BB_NONE && !rest) {
     shape[open] = bb_onnx_number(m, 1);
     bb_onnx_tie_quotient(n, bb_onnx_product(m, v->rank, v->shape), bb_onnx_product(m, rank, shape));
     tie_axes(n, rank, shape, open);
+    shape[open] = NULL;
     bb_buffer to = {.arena = m->arena};
     bb_onnx_put_shape(&to, m, rank, shape);
-    bb_onnx_refuse(n, "shape %s is no multiple of %s", bb_onnx_shape_text(m, v), to.data);
+    bb_onnx_refuse(n, "shape %s does not reshape to %s: no length is known to fit",
+                   bb_onnx_shape_text(m, v), to.data);
   }
   if (open != BB_NONE) shape[open] = rest;
   reshape(n, rank, shape);

@@ -286,9 +286,10 @@ static bool make_entry(cache *c, bool *hit) {
   *hit = find_entry(c);
   if (!*hit) {
     bb_status status = bb_protect(c->ctx, build_entry, &b);
-    if (status == BB_ERROR_MEMORY) {
+    if (status != BB_OK && status != BB_ERROR_IO) { /* elsewhere it would fail as well */
       unlock(&held);
-      bb_fail(c->ctx, status, "out of memory");
+      if (status == BB_ERROR_MEMORY) bb_fail(c->ctx, status, "out of memory");
+      bb_fail_again(c->ctx, status);
     }
     if (status != BB_OK) {
       bb_log(c->ctx, BB_LOG_WARNING, "cache %s is not used: %s", c->folder,

@@ -25,6 +25,7 @@ static const char *what_it_said(bb_arena *arena, const char *path) {
   FILE *file = fopen(path, "rb");
   size_t length = file ? fread(text, 1, sizeof text - 1, file) : 0;
   if (file) fclose(file);
+  while (length && text[length - 1] == '\n') length--;
   return bb_arena_text(arena, text, length);
 }
 
@@ -62,45 +63,57 @@ static const char *lacking_room(const char *said) {
   return strstr(said, strsignal(SIGXFSZ)) ? strerror(EFBIG) : NULL;
 }
 
-static _Noreturn void refuse_kernels(bb_context *ctx, const char *folder, const char *said) {
+static _Noreturn void refuse_room(bb_context *ctx, const char *folder, const char *room) {
   struct rlimit limit;
-  const char *room = lacking_room(said), *cc = compiler();
-  if (room && getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
+  const char *cc = compiler();
+  if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
     bb_fail(ctx, BB_ERROR_IO,
             "the compiler \"%s\" could not write the kernels in %s: %s (files that this process "
-            "makes are "
-            "limited to %llu bytes: ulimit -f)",
+            "makes are limited to %llu bytes: ulimit -f)",
             cc, folder, room, (unsigned long long)limit.rlim_cur);
-  if (room)
-    bb_fail(ctx, BB_ERROR_IO, "the compiler \"%s\" could not write the kernels in %s: %s", cc,
-            folder, room);
-  bb_fail(ctx, BB_ERROR_INTERNAL, "the compiler \"%s\" refuses the kernels in %s:\n%s", cc, folder,
-          said);
+  bb_fail(ctx, BB_ERROR_IO, "the compiler \"%s\" could not write the kernels in %s: %s", cc, folder,
+          room);
 }
 
-/* Waits for all; did they do what they should, and were they there?  In a program that ignores SIGCHLD, or waits for any
- * child itself, their exit status is lost: there one that left no output has failed, as compilers take away what is not
- * whole. */
-static bool wait_for(bb_compilers *c, bool *found) {
-  bool good = true;
-  for (*found = true; c->count; c->count--) {
+/* --- how they end --- */
+
+/* What is wrong with one that has ended, in words; NULL: nothing. */
+static const char *fault_of(bb_compilers *c, uint32_t which, bool ended, int status) {
+  struct stat made;
+  if (ended && WIFSIGNALED(status))
+    return bb_arena_printf(c->arena, "was ended by signal %d (%s)", WTERMSIG(status),
+                           strsignal(WTERMSIG(status)));
+  if (ended && WEXITSTATUS(status))
+    return bb_arena_printf(c->arena, "exited with status %d", WEXITSTATUS(status));
+  if (stat(c->output[which], &made) == 0 && made.st_size) return NULL;
+  return "wrote no file, or an empty one";
+}
+
+/* The last to be started that failed. */
+typedef struct failure {
+  const char *call, *fault; /* NULL: none failed */
+  bool absent;              /* the compiler is not there */
+} failure;
+
+/* Waits for all.  In a program that ignores SIGCHLD, or waits for any child itself, their exit status is lost: there what
+ * they wrote has to tell, as compilers take away what is not whole. */
+static failure wait_for(bb_compilers *c) {
+  failure f = {0};
+  while (c->count) {
     int status = 0;
-    pid_t ended = waitpid(c->pid[c->count - 1], &status, 0);
-    while (ended < 0 && errno == EINTR) ended = waitpid(c->pid[c->count - 1], &status, 0);
-    if (ended < 0) {
-      good &= access(c->output[c->count - 1], F_OK) == 0;
-      continue;
-    }
-    good &= WIFEXITED(status) && WEXITSTATUS(status) == 0;
-    *found &= !WIFEXITED(status) || WEXITSTATUS(status) != 127;
+    uint32_t which = --c->count;
+    pid_t ended = waitpid(c->pid[which], &status, 0);
+    while (ended < 0 && errno == EINTR) ended = waitpid(c->pid[which], &status, 0);
+    const char *fault = fault_of(c, which, ended >= 0, status);
+    if (ended >= 0 && WIFEXITED(status) && WEXITSTATUS(status) == 127) f.absent = true;
+    if (fault && !f.fault) f.call = c->call[which], f.fault = fault;
   }
-  return good;
+  return f;
 }
 
 /* Nobody writes into a folder that is being taken away. */
 static void abandon(void *of) {
-  bool found;
-  wait_for(of, &found);
+  wait_for(of);
 }
 
 bb_compilers *bb_compilers_begin(bb_context *ctx, bb_arena *arena, const char *folder) {
@@ -122,6 +135,9 @@ void bb_compilers_start(bb_compilers *c, const char *const *words) {
   *more++ = cc;
   for (size_t i = 0; i < FLAGS; i++) *more++ = flags[i];
   for (uint32_t i = 0; i < count; i++) *more++ = words[i];
+  bb_buffer call = {.arena = c->arena};
+  for (more = arguments; *more; more++) bb_put(&call, more == arguments ? "%s" : " %s", *more);
+  c->call[c->count] = call.data;
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_addopen(&actions, 2, c->log, O_WRONLY | O_CREAT | O_APPEND, 0600);
@@ -134,10 +150,36 @@ void bb_compilers_start(bb_compilers *c, const char *const *words) {
     c->count++;
 }
 
+/* Can it make an object of next to nothing, called in the same way?  Else it is no fault of the kernels. */
+static bool works(bb_compilers *c) {
+  const char *source = bb_arena_printf(c->arena, "%s/trial.c", c->folder),
+             *made = bb_arena_printf(c->arena, "%s/trial.so", c->folder);
+  FILE *file = fopen(source, "w");
+  if (!file) return false;
+  fputs("int bb_trial;\n", file);
+  fclose(file);
+  bb_compilers_start(c, (const char *const[]){"-shared", "-o", made, source, "-lm", NULL});
+  bool good = !wait_for(c).fault && !c->error;
+  unlink(source);
+  unlink(made);
+  return good;
+}
+
 void bb_compilers_finish(bb_compilers *c) {
-  bool found, good = wait_for(c, &found);
-  if (c->error || !found) refuse_compiler(c->ctx, compiler(), c->error ? c->error : ENOENT);
-  if (!good) refuse_kernels(c->ctx, c->folder, what_it_said(c->arena, c->log));
+  failure f = wait_for(c);
+  if (c->error || f.absent) refuse_compiler(c->ctx, compiler(), c->error ? c->error : ENOENT);
+  if (!f.fault) return;
+  const char *said = what_it_said(c->arena, c->log), *room = lacking_room(said);
+  if (!room) room = lacking_room(f.fault);
+  if (room) refuse_room(c->ctx, c->folder, room);
+  if (!*said) said = "it said nothing";
+  if (works(c))
+    bb_fail(c->ctx, BB_ERROR_INTERNAL, "the compiler \"%s\" refuses the kernels: it %s\n%s\n%s",
+            compiler(), f.fault, f.call, said);
+  bb_fail(
+      c->ctx, BB_ERROR_UNSUPPORTED,
+      "the compiler \"%s\" (cc, or what BLOCKBUSTER_CC names) compiles nothing here: it %s\n%s\n%s",
+      compiler(), f.fault, f.call, said);
 }
 
 /* --- what decides what they make --- */

@@ -116,7 +116,7 @@ void bb_fold_empty(const bb_monoid *monoid, bb_datum *const *acc) {
   double empty[MOST_COMPONENTS] = {0};
   bb_monoid_empty(monoid, empty);
   for (uint32_t k = 0; k < monoid->components && k < MOST_COMPONENTS; k++)
-    bb_datum_fill(acc[k], empty[k]);
+    bb_datum_fill(acc[k], bb_monoid_empty_held(acc[k]->type->item.dtype, empty[k]));
 }
 
 /* --- reductions --- */

@@ -95,10 +95,9 @@ static void shape_of_rows(bb_datum *out, const bb_datum *in) {
 }
 
 static double fold_row(bb_op op, const bb_datum *in, int64_t r) {
-  double value = op == BB_OP_ROW_SUM    ? 0
-                 : op == BB_OP_ROW_PROD ? 1
-                 : op == BB_OP_ROW_MAX  ? -INFINITY
-                                        : INFINITY;
+  double value;
+  bb_monoid_empty(bb_monoid_get(bb_monoid_of_row_op(op)), &value);
+  value = bb_monoid_empty_held(in->type->item.dtype, value);
   for (int64_t c = 0; c < in->col.length; c++) {
     double x = at(in, r, c);
     switch (op) {

@@ -139,8 +139,12 @@ bool bb_plan_derive(bb_context *ctx, const bb_plan *p, int64_t *symbol) {
     for (uint32_t i = 0; i < p->symbols; i++) {
       int64_t value;
       if (bb_formula_is_open(&p->derived[i], symbol)) continue;
-      if (!bb_formula_value(&p->derived[i], symbol, &value) || value < 0)
-        bb_fail(ctx, BB_ERROR_INPUT, "extent %s is not a size", p->symbol[i]);
+      if (!bb_formula_value(&p->derived[i], symbol, &value))
+        bb_fail(ctx, BB_ERROR_INPUT, "extent %s is too large", p->symbol[i]);
+      if (value < 0)
+        bb_fail(ctx, BB_ERROR_INPUT,
+                "an axis, or what is left of one, would have %s = %lld elements", p->symbol[i],
+                (long long)value);
       if (symbol[i] == value) continue;
       if (symbol[i] >= 0)
         bb_fail(ctx, BB_ERROR_INPUT, "extent %s is %lld, and follows from others as %lld",

@@ -97,7 +97,10 @@ static void reduce(evaluator *e) {
   const whole *in = e->in[0];
   bool keep = e->node->ints[0] != 0, folded[RANK_MAX] = {false};
   for (uint32_t i = 1; i < e->node->count; i++) folded[e->node->ints[i]] = true;
-  for (size_t i = 0; i < e->out->count; i++) bb_monoid_empty(e->node->monoid, &e->out->data[i]);
+  double empty;
+  bb_monoid_empty(e->node->monoid, &empty);
+  empty = bb_monoid_empty_held(e->made->program->array->value[e->node->out[0]].dtype, empty);
+  for (size_t i = 0; i < e->out->count; i++) e->out->data[i] = empty;
   int64_t index[RANK_MAX] = {0}, to[RANK_MAX];
   size_t at = 0;
   if (in->count == 0) return;

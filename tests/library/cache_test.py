@@ -349,6 +349,27 @@ class Cache(Folder):
         message = self.run_model(how=(), BLOCKBUSTER_CC="/no/compiler")
         self.assertIn("interpreted: kernels need a C compiler", message)
 
+    def test_compiler_that_fails(self):
+        """The message says how it was called, how it ended and what it said; it is no defect of the program's."""
+        ways = {"exit 3": "it exited with status 3", "kill -9 $$": r"it was ended by signal 9 \(Killed\)", "exit 0": "it wrote no file, or an empty one",
+                "while [ \"$1\" != -o ]; do shift; done; : >\"$2\"": "it wrote no file, or an empty one"}
+        for script, how in ways.items():
+            for said in ("", "no licence"):
+                with self.subTest(script=script, said=said):
+                    cc = self.folder / "cc"
+                    cc.write_text(f"#!/bin/sh\necho '{said}' >&2\n{script}\n")
+                    cc.chmod(0o755)
+                    message = self.run_model(code=3, BLOCKBUSTER_CC=cc)
+                    self.assertRegex(message, f'^blockbuster: the compiler "{cc}" .* compiles nothing here: {how}\n{cc} -std=.* -o .*\n{said or "it said nothing"}\n$')
+                    self.assertRegex(self.run_model(how=(), BLOCKBUSTER_CC=cc), f'interpreted: the compiler "{cc}"')
+
+    def test_compiler_that_refuses_kernels(self):
+        cc = self.folder / "cc"
+        cc.write_text("#!/bin/sh\ncase \"$*\" in *trial.c*) exec cc \"$@\";; esac\necho 'kernels.c:3: error' >&2\nexit 1\n")
+        cc.chmod(0o755)
+        message = self.run_model(code=3, BLOCKBUSTER_CC=cc)
+        self.assertRegex(message, f'^blockbuster: internal error: the compiler "{cc}" refuses the kernels: it exited with status 1\n{cc} -std=.*\nkernels.c:3: error')
+
 
 class Compiled(Folder):
     def left(self):

@@ -118,7 +118,44 @@ def types():
     yield single("CastLike", "CastLike", [x, np.zeros(1, np.int64)])
 
 
+def chains():
+    """More operators in a row than an expression has levels."""
+    x, some = rand(3, 5, low=0.1), {f"c{i}": np.float32(1.5 * (-1)**i + 0.25 * i) for i in range(4)}
+    vector = {f"c{i}": rand(5) / 4 for i in range(4)}
+
+    def chain(length, first, last, second=lambda i: f"c{i % 4}", ops=("Add", "Sub")):
+        return [N(ops[i % len(ops)], [f"{first}{i}" if i else first, second(i)], [f"{first}{i + 1}" if i + 1 < length else last]) for i in range(length)]
+
+    def added(value, length, constants):
+        for i in range(length):
+            value = value - constants[f"c{i % 4}"] if i % 2 else value + constants[f"c{i % 4}"]
+        return value
+
+    for length in (1001, 5000):
+        for name, constants in (("numbers", some), ("vectors", vector)):
+            yield graph_case(f"Chain-{name}-{length}", chain(length, "x", "y"), {"x": x}, ["y"], constants,
+                             by=lambda g, length=length, constants=constants: {"y": added(g["x"], length, constants)})
+        yield graph_case(f"Chain-itself-{length}", chain(length, "x", "y", second=lambda i: "x"), {"x": x}, ["y"],
+                         by=lambda g, length=length: {"y": g["x"] * (1 + length % 2)})
+    # of a fold, which another one waits for
+    nodes = [N("ReduceMax", ["x", "last"], ["m"]), *chain(1500, "m", "b"), N("Sub", ["x", "b"], ["d"]), N("Exp", ["d"], ["e"]), N("ReduceSum", ["e", "last"], ["y"])]
+    yield graph_case("Chain-between-folds", nodes, {"x": x}, ["y"], {**some, "last": np.array([-1])},
+                     by=lambda g: {"y": np.exp(g["x"] - added(g["x"].max(-1, keepdims=True), 1500, some)).sum(-1, keepdims=True)})
+    # of coordinates and of extents
+    nodes = [N("Range", ["c0", "n", "c1"], ["r"]), *chain(1500, "r", "k", ops=("Add", "Div")), N("Mul", ["x", "k"], ["y"])]
+    whole = {"c0": np.array(0), "c1": np.array(1), "c2": np.array(3), "c3": np.array(2), "n": np.array(5)}
+
+    def counted(g):
+        k = np.arange(5)
+        for i in range(1500):
+            k = k // whole[f"c{i % 4}"] if i % 2 else k + whole[f"c{i % 4}"]
+        return {"y": g["x"] * k}
+
+    yield graph_case("Chain-of-coordinates", nodes, {"x": np.arange(15).reshape(3, 5)}, ["y"], whole, by=counted)
+
+
 def cases():
+    yield from chains()
     yield from unary()
     yield from several()
     yield from types()

@@ -24,6 +24,13 @@ def reductions():
     for op in ["ReduceMax", "ReduceMin"]:
         yield single(op + "-int", op, [np.array([[-3, -2, -9], [4, 0, 5]]), ints(1)], opset=18)
         yield single(op + "-bool", op, [mixed, ints(1)], opset=20)
+        wide = np.arange(6 * 70).reshape(6, 70) % 97 == 5  # no block ends where it does
+        wide = wide if op == "ReduceMax" else ~wide
+        for axes in ([0], [1], [0, 1]):
+            yield single(f"{op}-bool-wide-{len(axes)}{axes[0]}", op, [wide, ints(*axes)], opset=20, symbols=[["M", "N"]])
+        for axis, shape in enumerate([(0, 2), (2, 0)]):  # the least or the greatest bool
+            none = np.full(2, op == "ReduceMin")
+            yield single(f"{op}-bool-none-{axis}", op, [np.zeros(shape, bool), ints(axis)], opset=20, symbols=[["M", "N"]], keepdims=0, by=lambda g, none=none: {"y0": none})
         for dtype, most in ((np.int8, 127), (np.uint8, 255), (np.int16, 2**15 - 1), (np.uint32, 2**32 - 1)):
             none = np.full(2, most if op == "ReduceMin" else np.iinfo(dtype).min, dtype)
             yield single(f"{op}-none-{np.dtype(dtype)}", op, [np.zeros((0, 2), dtype), ints(0)], opset=20, symbols=[["N", 2]], keepdims=0, by=lambda g, none=none: {"y0": none})

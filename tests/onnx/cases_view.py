@@ -368,6 +368,11 @@ def graphs():
         N("Exp", ["past"], ["e"]), N("Transpose", ["e"], ["t"], perm=[0, 2, 1]), N("Transpose", ["new"], ["u"], perm=[0, 2, 1]),
         N("Concat", ["t", "u"], ["y"], axis=-1)], {k: cache[k] for k in ("past", "new")}, ["y"], symbols=named)
     # a length that an exporter wrote into a shape, beside one that it left open
+    # a 0 that copies and a -1 that infers, computed
+    length = [N("Shape", ["x"], ["a"], end=1), N("Sub", ["a", "a"], ["none"]), N("Sub", ["none", "one"], ["open"]), N("Mul", ["a", "three"], ["a3"])]
+    for to, shape in (("none,open", (2, 12)), ("none,none,open", (2, 3, 4)), ("open,none,none", (2, 3, 4)), ("a3,open", (6, 4)), ("a,open,none", (2, 3, 4)), ("a,none,open", (2, 3, 4))):
+        yield graph_case("Reshape-computed-" + to.replace(",", "-"), [*length, N("Concat", to.split(","), ["to"], axis=0), N("Reshape", ["x", "to"], ["y"])], {"x": rand(2, 3, 4)}, ["y"],
+                         {"one": np.array([1]), "three": np.array([3])}, symbols={"x": ["A", 3, 4]}, by=lambda g, shape=shape: {"y": g["x"].reshape(shape)})
     yield graph_case("Reshape-written", [N("Reshape", ["x", "to"], ["y"])], {"x": rand(5, 2, 12)}, ["y"], {"to": np.array([5, -1, 4])}, symbols={"x": ["T", "B", 12]})
     yield graph_case("Reshape-written-open", [
         N("Shape", ["x"], ["b"], start=1, end=2), N("Mul", ["b", "three"], ["h"]), N("Concat", ["five", "h", "four"], ["to"], axis=0), N("Reshape", ["x", "to"], ["y"])],

@@ -5,9 +5,11 @@ whole or not at all.
 usage: program_test.py PROGRAM TESTS        TESTS is the folder with models/ and examples/
 """
 import json
+import math
 import os
 import pathlib
 import re
+import struct
 import subprocess
 import sys
 import tempfile
@@ -305,6 +307,35 @@ output y = elementwise exp(present)
         write_zeros(data, [("X", 2, 3), ("w", 2, 3)])
         done = subprocess.run([PROGRAM, "run", path, "--inputs", data, "-o", self.folder / "out.npz"], capture_output=True, text=True)
         self.assertEqual((done.returncode, done.stderr), (0, 'blockbuster: array "w": nothing of the model reads it\n'))
+
+    def run_scaled(self, dtype, descr, values):
+        """What Y = X as `dtype` says of an input in `descr`."""
+        path, data = self.folder / "a.bb", self.folder / "in.npz"
+        path.write_text(f"blockbuster 1\nprogram a\ninput X : {dtype}[1,{len(values)}]\noutput Y = elementwise select(X==X,X,X)\n")
+        head = str({"descr": "<" + descr, "fortran_order": False, "shape": (1, len(values))}).ljust(117) + "\n"
+        code = {"f2": "e", "f4": "f", "f8": "d", "i8": "q", "i4": "i"}[descr]
+        with zipfile.ZipFile(data, "w") as archive:
+            archive.writestr("X.npy", b"\x93NUMPY\1\0" + len(head).to_bytes(2, "little") + head.encode() + struct.pack(f"<{len(values)}{code}", *values))
+        done = subprocess.run([PROGRAM, "run", path, "--inputs", data, "--interpret", "-o", self.folder / "out.npz"], capture_output=True, text=True)
+        return done.returncode, done.stderr
+
+    def test_inputs_of_other_types(self):
+        """What an input's type holds is taken; what it rounds is told; what does not fit, and another kind, is refused."""
+        for dtype, descr in (("f32", "f8"), ("f16", "f8"), ("f16", "f4"), ("bf16", "f4"), ("f64", "f4"), ("f32", "f2")):
+            with self.subTest(dtype=dtype, descr=descr):
+                self.assertEqual(self.run_scaled(dtype, descr, [0.5, -3, math.inf, math.nan]), (0, ""))
+        for dtype, descr in (("f32", "f8"), ("f16", "f4"), ("bf16", "f4")):
+            with self.subTest(dtype=dtype, descr=descr):
+                told = f'blockbuster: input "X": elements are <{descr}, rounded to {dtype}: 1 of 3 changed\n'
+                self.assertEqual(self.run_scaled(dtype, descr, [0.1, 0.5, 2]), (0, told))
+        for dtype, descr, large in (("f32", "f8", 1e300), ("f16", "f4", 70000), ("f16", "f8", -70000), ("i32", "i8", 2**40)):
+            with self.subTest(dtype=dtype, descr=descr):
+                code, message = self.run_scaled(dtype, descr, [1, large])
+                self.assertEqual(code, 3)
+                self.assertRegex(message, f'input "X": element 1, \\S+, is too large for {dtype}')
+        for dtype, descr in (("f32", "i4"), ("i32", "f4"), ("i64", "f8")):
+            with self.subTest(dtype=dtype, descr=descr):
+                self.assertEqual(self.run_scaled(dtype, descr, [1, 2]), (3, f'blockbuster: input "X": elements are <{descr}, the program wants {dtype}\n'))
 
     def test_no_compiler(self):
         done = subprocess.run([PROGRAM, "run", model("block_attention"), "--inputs",
