@@ -1,10 +1,8 @@
-/* product.c - operators that are products of matrices: MatMul, Gemm, and those of com.microsoft with a
- * transposition, a factor or an activation of their own.
+/* product.c - operators that are products of matrices: MatMul, Gemm, and FusedMatMul of com.microsoft, with
+ * transpositions and a factor of its own.
  */
 #include "convert.h"
 #include "formula.h"
-
-#include <string.h>
 
 /* Labels of a contraction: batch axes count from the last one so that operands align. */
 enum { LABEL_M = 100, LABEL_N, LABEL_K };
@@ -78,34 +76,4 @@ void bb_onnx_gemm(bb_onnx_node *n) {
       bb_onnx_refuse(n, "input 2 does not broadcast to the product");
   }
   n->out[0] = y;
-}
-
-/* FusedGemm's activation of x; NULL: none that is known. */
-static const bb_expr *activation(const bb_onnx_node *n, const char *name, const bb_expr *x) {
-  static const struct {
-    const char *name;
-    int formula;
-  } plain[] = {
-      {"Relu", F_RELU}, {"Sigmoid", F_SIGMOID}, {"Softplus", F_SOFTPLUS}, {"Softsign", F_SOFTSIGN}};
-  bb_program *p = n->m->program;
-  if (!*name) return x;
-  if (strcmp(name, "Tanh") == 0) return f_tanh(p, x);
-  if (strcmp(name, "LeakyRelu") == 0) {
-    const bb_expr *slope = f_num(p, x, bb_onnx_float(n, "activation_alpha", 0.01));
-    return f_select(p, f_lt(p, x, f_num(p, x, 0)), f_mul(p, slope, x), x);
-  }
-  for (size_t i = 0; i < sizeof plain / sizeof *plain; i++)
-    if (strcmp(plain[i].name, name) == 0) return bb_onnx_formula_of(n, plain[i].formula, x);
-  return NULL;
-}
-
-void bb_onnx_fused_gemm(bb_onnx_node *n) {
-  const char *name = bb_onnx_text(n, "activation", "");
-  bb_onnx_gemm(n);
-  bb_onnx_want_float(n, n->out[0]);
-  const bb_expr *x = bb_onnx_arg(n, 0, n->out[0]), *y = activation(n, name, x);
-  if (!y)
-    bb_onnx_unsupported(n, "activation %s", bb_onnx_quote(n->m->arena, name));
-  else if (y != x)
-    n->out[0] = bb_onnx_map(n, y, 1, n->out);
 }

@@ -205,30 +205,42 @@ BB_PLACE(f64, double, -INFINITY, INFINITY)
 BB_PLACE(i64, int64_t, INT64_MIN, INT64_MAX)
 BB_PLACE(i32, int32_t, INT32_MIN, INT32_MAX)
 
-/* Products of integers. */
-#define BB_PRODUCT(suffix, tile)                                                                   \
-  BB_FUNCTION void bb_dot_##suffix(tile *to, int64_t pitch, const tile *a, int64_t a_row,          \
-                                   int64_t a_col, const tile *b, int64_t b_row, int64_t b_col,     \
-                                   int64_t m, int64_t n, int64_t k, bool add) {                    \
-    for (int64_t i = 0; i < m; i++)                                                                \
-      for (int64_t j = 0; j < n; j++) {                                                            \
-        tile sum = add ? to[i * pitch + j] : 0;                                                    \
-        for (int64_t p = 0; p < k; p++)                                                            \
-          sum = (tile)(sum + a[i * a_row + p * a_col] * b[j * b_row + p * b_col]);                 \
-        to[i * pitch + j] = sum;                                                                   \
-      }                                                                                            \
-  }
-BB_PRODUCT(i64, int64_t)
-BB_PRODUCT(i32, int32_t)
-BB_PRODUCT(b8, uint8_t)
-
-/* In place of the stride between columns of a product's left operand: it lies as bb_bundle() leaves it, and the
- * stride between rows is the depth that it was bundled with, which may be more than the product's. */
-enum { BB_BUNDLED = -1 };
+/* Products of truths. */
+BB_FUNCTION void bb_dot_b8(uint8_t *to, int64_t pitch, const uint8_t *a, int64_t a_row,
+                           int64_t a_col, const uint8_t *b, int64_t b_row, int64_t b_col, int64_t m,
+                           int64_t n, int64_t k, bool add) {
+  for (int64_t i = 0; i < m; i++)
+    for (int64_t j = 0; j < n; j++) {
+      uint8_t sum = add ? to[i * pitch + j] : 0;
+      for (int64_t p = 0; p < k; p++)
+        sum = (uint8_t)(sum + a[i * a_row + p * a_col] * b[j * b_row + p * b_col]);
+      to[i * pitch + j] = sum;
+    }
+}
 
 #define BB_PASTE_(a, b) a##b
 #define BB_PASTE(a, b) BB_PASTE_(a, b)
 #define BB_NAME(name) BB_PASTE(name, BB_SUFFIX)
+
+/* Products of integers. */
+#define BB_SIGNED int64_t
+#define BB_WHOLE uint64_t
+#define BB_SUFFIX _i64
+#include "bb_cpu_integer_product.h"
+#undef BB_SIGNED
+#undef BB_WHOLE
+#undef BB_SUFFIX
+#define BB_SIGNED int32_t
+#define BB_WHOLE uint32_t
+#define BB_SUFFIX _i32
+#include "bb_cpu_integer_product.h"
+#undef BB_SIGNED
+#undef BB_WHOLE
+#undef BB_SUFFIX
+
+/* In place of the stride between columns of a product's left operand: it lies as bb_bundle() leaves it, and the
+ * stride between rows is the depth that it was bundled with, which may be more than the product's. */
+enum { BB_BUNDLED = -1 };
 
 /* Products are the same for all kernels, and take longer to compile than those do: they are an object of their own,
  * of a source that defines BB_PRODUCTS_F32 or BB_PRODUCTS_F64. */

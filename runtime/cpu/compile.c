@@ -26,6 +26,7 @@ static const struct {
               {"bb_cpu_product.h", bb_device_cpu_product},
               {"bb_cpu_narrow.h", bb_device_cpu_narrow},
               {"bb_cpu_narrow_product.h", bb_device_cpu_narrow_product},
+              {"bb_cpu_integer_product.h", bb_device_cpu_integer_product},
               {"bb_cpu_math.h", bb_device_cpu_math},
               {"bb_cpu_memory.h", bb_device_cpu_memory},
               {"bb_cpu_tiles.h", bb_device_cpu_tiles},

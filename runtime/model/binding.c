@@ -62,10 +62,14 @@ static void check_view(bb_context *ctx, const bb_tensor_view *v, const bb_plan_t
             v->rank, t->rank);
   if (v->rank && !v->shape) bb_fail(ctx, BB_ERROR_ARGUMENT, "%s \"%s\": no shape", side, t->name);
   int64_t count = 1;
-  for (uint32_t i = 0; i < v->rank; i++)
-    if (v->shape[i] < 0 || (v->shape[i] && __builtin_mul_overflow(count, v->shape[i], &count)))
+  for (uint32_t i = 0; i < v->rank; i++) {
+    if (v->shape[i] < 0)
       bb_fail(ctx, BB_ERROR_ARGUMENT, "%s \"%s\": axis %u has extent %lld", side, t->name, i,
               (long long)v->shape[i]);
+    if (v->shape[i] && __builtin_mul_overflow(count, v->shape[i], &count))
+      bb_fail(ctx, BB_ERROR_ARGUMENT, "%s \"%s\" has more elements than can be counted", side,
+              t->name);
+  }
   if (!v->data && count)
     for (uint32_t i = 0;; i++) {
       if (i == v->rank) bb_fail(ctx, BB_ERROR_ARGUMENT, "%s \"%s\": no data", side, t->name);
@@ -170,13 +174,7 @@ bb_status bb_session_bind(bb_session *s, bb_side side, uint32_t index, const bb_
 
 static void set_body(bb_context *ctx, void *argument) {
   const bind_call *call = argument;
-  const bb_plan *p = call->session->model->plan;
-  uint32_t i = 0;
-  while (i < p->extents && strcmp(p->symbol[i], call->extent) != 0) i++;
-  if (i == p->extents)
-    bb_fail(ctx, BB_ERROR_ARGUMENT, "there is no run-time extent %s", call->extent);
-  if (call->value < 0)
-    bb_fail(ctx, BB_ERROR_ARGUMENT, "extent %s cannot be negative", call->extent);
+  uint32_t i = bb_plan_find_extent(ctx, call->session->model->plan, call->extent, call->value);
   call->session->prepared &= call->session->preset[i] == call->value;
   call->session->preset[i] = call->value;
 }

@@ -345,11 +345,8 @@ static int64_t *values_of(bb_context *ctx, const shape_call *call, bb_arena *are
   int64_t *value = BB_NEW(arena, int64_t, p->symbols + 1);
   for (uint32_t i = 0; i < p->symbols; i++) value[i] = -1;
   for (uint32_t k = 0; k < call->count; k++) {
-    uint32_t i = 0;
-    while (i < p->extents && strcmp(p->symbol[i], call->extent[k].name) != 0) i++;
-    if (i == p->extents)
-      bb_fail(ctx, BB_ERROR_ARGUMENT, "there is no run-time extent %s", call->extent[k].name);
-    value[i] = call->extent[k].value;
+    const bb_setting *given = &call->extent[k];
+    value[bb_plan_find_extent(ctx, p, given->name, given->value)] = given->value;
   }
   bb_plan_derive(ctx, p, value);
   return value;
@@ -363,9 +360,18 @@ static void shape_body(bb_context *ctx, void *argument) {
     bb_fail(ctx, BB_ERROR_ARGUMENT, "there is no such input or output");
   const int64_t *value = values_of(ctx, call, arena);
   const bb_plan_tensor *t = &m->plan->tensor[m->side[call->side][call->index]];
-  for (uint32_t i = 0; i < t->rank; i++)
-    if (!bb_plan_extent(t->shape[i], value, &call->shape[i]))
-      bb_fail(ctx, BB_ERROR_ARGUMENT, "\"%s\": the extent of axis %u is not known", t->name, i);
+  int64_t *shape = BB_NEW(arena, int64_t, t->rank + 1);
+  size_t count;
+  for (uint32_t i = 0; i < t->rank; i++) {
+    for (uint32_t k = 0; k < t->shape[i]->count; k++)
+      if (value[t->shape[i]->symbol[k]] < 0)
+        bb_fail(ctx, BB_ERROR_ARGUMENT, "\"%s\": the extent of axis %u is not known", t->name, i);
+    if (!bb_plan_extent(t->shape[i], value, &shape[i]))
+      bb_fail(ctx, BB_ERROR_INPUT, "\"%s\": the extent of axis %u is too large", t->name, i);
+  }
+  if (!bb_plan_count(t->rank, t->shape, value, &count))
+    bb_fail(ctx, BB_ERROR_INPUT, "\"%s\" has more elements than can be counted", t->name);
+  memcpy(call->shape, shape, t->rank * sizeof *shape);
   bb_scratch_end(arena);
 }
 

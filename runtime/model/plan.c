@@ -1,6 +1,8 @@
 /* plan.c - what holds of every plan, and the extents of its arrays. */
 #include "plan_text.h"
 
+#include <string.h>
+
 const char *const bb_plan_role_name[BB_PLAN_ROLES] = {[BB_TENSOR_INPUT] = "input",
                                                       [BB_TENSOR_OUTPUT] = "output",
                                                       [BB_TENSOR_CONSTANT] = "constant",
@@ -27,6 +29,14 @@ bool bb_plan_count(uint32_t rank, const bb_extent *const *shape, const int64_t *
   }
   *count = empty ? 0 : product;
   return empty || (fits && product <= SIZE_MAX / 16);
+}
+
+uint32_t bb_plan_find_extent(bb_context *ctx, const bb_plan *p, const char *name, int64_t value) {
+  uint32_t i = 0;
+  while (i < p->extents && strcmp(p->symbol[i], name) != 0) i++;
+  if (i == p->extents) bb_fail(ctx, BB_ERROR_ARGUMENT, "there is no run-time extent %s", name);
+  if (value < 0) bb_fail(ctx, BB_ERROR_ARGUMENT, "extent %s cannot be negative", name);
+  return i;
 }
 
 void bb_plan_give_rooms(bb_plan *p) {

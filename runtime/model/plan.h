@@ -158,6 +158,8 @@ void bb_plan_find_joins(bb_plan *plan);
 /* Fills in, again and again, extents (-1: not known) that follow from others.  True: one was found;
  * fails with BB_ERROR_INPUT where one is no size, or is known as something else. */
 bool bb_plan_derive(bb_context *ctx, const bb_plan *plan, int64_t *symbol);
+/* Which of its run-time extents has this name; fails with BB_ERROR_ARGUMENT where none has, or the value is no size. */
+uint32_t bb_plan_find_extent(bb_context *ctx, const bb_plan *plan, const char *name, int64_t value);
 /* Whether every number, index and formula is within its bounds: NULL, or what is wrong. */
 const char *bb_plan_verify(const bb_plan *plan);
 

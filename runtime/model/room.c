@@ -169,13 +169,8 @@ static void reserve_body(bb_context *ctx, void *argument) {
       false; /* also where the call is refused: extents are another's from here on */
   for (uint32_t i = 0; i < p->symbols; i++) s->symbol[i] = i < p->extents ? s->preset[i] : -1;
   for (uint32_t k = 0; k < call->index; k++) {
-    uint32_t i = 0;
-    while (i < p->extents && strcmp(p->symbol[i], call->extent[k].name) != 0) i++;
-    if (i == p->extents)
-      bb_fail(ctx, BB_ERROR_ARGUMENT, "there is no run-time extent %s", call->extent[k].name);
-    if (call->extent[k].value < 0)
-      bb_fail(ctx, BB_ERROR_ARGUMENT, "extent %s cannot be negative", call->extent[k].name);
-    s->symbol[i] = call->extent[k].value;
+    const bb_setting *given = &call->extent[k];
+    s->symbol[bb_plan_find_extent(ctx, p, given->name, given->value)] = given->value;
   }
   bb_session_hold(s);
 }

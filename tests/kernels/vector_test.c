@@ -269,6 +269,53 @@ static void check_lines(void) {
   }
 }
 
+/* --- products of integers, which wrap --- */
+
+enum { LONG = 140, ROOM_OF_WHOLE = 11 * (WIDE + LONG) + WIDE * LONG };
+
+/* Operands each lie along k or across it, or apart both ways; columns between rows of the result are nobody's. */
+#define CHECK_WHOLE(suffix, tile, whole)                                                           \
+  static void check_whole_##suffix(int m, int n, int k, bool add, int lies) {                      \
+    static tile left[ROOM_OF_WHOLE], right[2 * ROOM_OF_WHOLE], got[ROOM_OF_WHOLE],                 \
+        want[ROOM_OF_WHOLE];                                                                       \
+    const int64_t a_row = lies & 1 ? 1 : k + 2, a_col = lies & 1 ? m + 1 : 1, pitch = n + 3;       \
+    const int64_t apart = lies >> 1 == 2 ? 2 : 1;                                                  \
+    const int64_t b_row = lies >> 1 == 1 ? apart : (k + 1) * apart;                                \
+    const int64_t b_col = lies >> 1 == 1 ? n + 1 : apart;                                          \
+    for (int i = 0; i < ROOM_OF_WHOLE; i++) {                                                      \
+      left[i] = (tile)((whole)(i + 1) * 0x9e3779b97f4a7c15u >> 3);                                 \
+      got[i] = want[i] = (tile)i;                                                                  \
+    }                                                                                              \
+    for (int i = 0; i < 2 * ROOM_OF_WHOLE; i++)                                                    \
+      right[i] = (tile)((whole)(i + 5) * 0xc2b2ae3d27d4eb4fu >> 2);                                \
+    for (int i = 0; i < m; i++)                                                                    \
+      for (int j = 0; j < n; j++) {                                                                \
+        whole sum = add ? (whole)want[i * pitch + j] : 0;                                          \
+        for (int p = 0; p < k; p++)                                                                \
+          sum += (whole)left[i * a_row + p * a_col] * (whole)right[j * b_row + p * b_col];         \
+        want[i * pitch + j] = (tile)sum;                                                           \
+      }                                                                                            \
+    bb_dot_##suffix(got, pitch, left, a_row, a_col, right, b_row, b_col, m, n, k, add);            \
+    if (memcmp(got, want, sizeof got) != 0) {                                                      \
+      printf("a product of " #suffix ": m=%d n=%d k=%d add=%d lies=%d\n", m, n, k, add, lies);     \
+      wrong++;                                                                                     \
+    }                                                                                              \
+  }
+CHECK_WHOLE(i32, int32_t, uint32_t)
+CHECK_WHOLE(i64, int64_t, uint64_t)
+
+static void check_whole_products(void) {
+  static const int columns[] = {0, 1, 2, 7, 8, 16, 17, 31, 33, 64, 65, WIDE},
+                   depths[] = {0, 1, 3, 64, 65, LONG - 2};
+  for (int m = 0; m < 10; m++)
+    for (size_t n = 0; n < sizeof columns / sizeof *columns; n++)
+      for (size_t k = 0; k < sizeof depths / sizeof *depths; k++)
+        for (int lies = 0; lies < 6; lies++) {
+          check_whole_i32(m, columns[n], depths[k], (m + lies) % 2, lies);
+          check_whole_i64(m, columns[n], depths[k], (m + lies) % 2, lies);
+        }
+}
+
 int main(void) {
   check("exp", my_exp, exp, 1.5, 0);
   check("exp below", my_exp_below, exp, 2, 1.7e-38);
@@ -279,6 +326,7 @@ int main(void) {
   check("erf", my_erf, erf, 2, 0x1p-126);
   check_products();
   check_narrow_products();
+  check_whole_products();
   check_lines();
   check_rounding();
   return wrong != 0;

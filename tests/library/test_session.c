@@ -199,6 +199,17 @@ static void what_a_model_says(void **state) {
   assert_int_equal(shape[1], 9);
   assert_int_equal(bb_model_get_shape(context, model, BB_INPUT, 0, 2, known, shape),
                    BB_ERROR_ARGUMENT);
+  const bb_setting refused[][2] = {
+      {{"M", 3}, {"N", -1}}, {{"M", 3}, {"M", 3}}, {{"M", 3}, {"N", INT64_MAX}}};
+  const bb_status why[] = {BB_ERROR_ARGUMENT, BB_ERROR_ARGUMENT, BB_ERROR_INPUT};
+  const char *const says[] = {"extent N cannot be negative", "axis 1 is not known",
+                              "more elements"};
+  for (int i = 0; i < 3; i++) {
+    assert_int_equal(bb_model_get_shape(context, model, BB_OUTPUT, 0, 2, refused[i], shape),
+                     why[i]);
+    assert_non_null(strstr(bb_context_message(context), says[i]));
+    assert_int_equal(shape[0], 7); /* untouched */
+  }
   bb_model_release(model);
   bb_context_destroy(context);
 }
@@ -541,6 +552,7 @@ static void wrong_calls(void **state) {
   assert_int_equal(bb_session_bind(session, BB_INPUT, 0, &bad), BB_ERROR_ARGUMENT);
   bad = view_of(s.x, (int64_t[]){INT64_MAX, INT64_MAX});
   assert_int_equal(bb_session_bind(session, BB_INPUT, 0, &bad), BB_ERROR_ARGUMENT);
+  assert_non_null(strstr(bb_context_message(context), "more elements"));
   bad = view_of(NULL, (int64_t[]){5, 7});
   assert_int_equal(bb_session_bind(session, BB_INPUT, 0, &bad), BB_ERROR_ARGUMENT);
   bad = view_of(s.x, NULL);

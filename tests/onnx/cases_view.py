@@ -5,7 +5,7 @@ import onnx
 from onnx import TensorProto as T
 from onnx import helper, numpy_helper
 
-from case import K, graph_case, ints, rand, single
+from case import K, MS, graph_case, ints, rand, single
 
 N = helper.make_node
 
@@ -506,6 +506,11 @@ def kernels():
     yield single("CausalConvWithState-short", "CausalConvWithState", [rand(2, 3, 2), rand(3, 1, 4)], opset=27, outputs=2)
     yield single("Conv-all", "Conv", [image, rand(6, 2, 3, 2)], group=2, strides=[2, 1], pads=[1, 0, 2, 1], dilations=[1, 2])
     yield single("Conv-same", "Conv", [image, rand(3, 4, 3, 3)], auto_pad="SAME_UPPER", strides=[2, 2])
+    for name, given in [("Relu", None), ("Sigmoid", None), ("Tanh", None), ("LeakyRelu", [0.2]), ("Clip", [-0.5, 0.75]), ("HardSigmoid", [0.3, 0.4]), ("", None)]:
+        alike = ({"activation": name} if name else {}) | ({"activation_params": given} if given else {})
+        for how, more in ("", [rand(3)]), ("-plain", []), ("-added", [rand(3), rand(2, 3, 6, 3)]), ("-added-alone", [None, rand(2, 3, 6, 3)]):
+            yield single(f"FusedConv-{name}{how}", "FusedConv", [image, rand(3, 4, 3, 3), *more], domain=MS, pads=[0, 1, 1, 0], dilations=[1, 2], **alike)
+    yield single("FusedConv-open", "FusedConv", [image, rand(3, 4, 3, 3), rand(3)], domain=MS, activation="LeakyRelu", activation_params=[0.1], symbols=[["N", 4, "H", "W"]])
     yield single("Conv-apart", "Conv", [image, rand(5, 4, 2, 3), rand(5)], strides=[2, 3])
     yield single("Conv-apart-groups", "Conv", [image, rand(6, 2, 3, 1)], group=2, strides=[3, 2], auto_pad="VALID")
     yield single("Conv-points", "Conv", [image, rand(3, 4, 1, 1), rand(3)])
