@@ -1,7 +1,6 @@
 /* misc.c - making misc nodes; gathers (some are slices after all), scatters and TopK. */
 #include "convert.h"
 #include "formula.h"
-#include "formula.h"
 
 #include <string.h>
 
