@@ -33,8 +33,8 @@ typedef struct lanes {
   bool *made;      /* by tile: the loop makes it */
   bool *now;       /* likewise, so far */
   uint32_t *reads; /* by tile: of maps in the loop */
-  const bb_tile_stmt *
-      *load; /* by tile: a window of the loop that is read without a pointer to it */
+  /* by tile: the load in the loop that is read without a pointer to its window */
+  const bb_tile_stmt **load;
   uint32_t sums;
   uint32_t sum[MOST_SUMS];              /* what passes from an iteration to the next */
   const bb_tile_stmt *start[MOST_SUMS]; /* what each begins with */
@@ -270,7 +270,12 @@ static const char *vector_of(const lanes *l, uint32_t tile) {
   if (l->load[tile])
     return bb_arena_printf(arena(l), "bb_lanes%u_every(%s, %" PRId64 ")", l->width,
                            bb_c_place(l->c, l->load[tile], "r", "c"), apart(l, l->load[tile]));
+  const bb_tile *t = &l->c->p->tile[tile];
   const char *at = bb_c_at(l->c, tile, "r", "c");
+  if (l->turned && t->rows && !t->cols &&
+      l->c->tile[tile].window) /* a vector lies as its array does */
+    return bb_arena_printf(arena(l), "bb_lanes%u_every(&%s, %s)", l->width, at,
+                           bb_c_pitch(l->c, tile));
   if (!has_along(l, tile)) return bb_arena_printf(arena(l), "bb_lanes%u_of(%s)", l->width, at);
   return bb_arena_printf(arena(l), "bb_lanes%u_from(&%s)", l->width, at);
 }

@@ -21,6 +21,7 @@
   /* from[0], from[step], ...; nothing behind the last of them is read. */                                           \
   BB_INLINE bb_lanes##n bb_lanes##n##_every(const float *from, int64_t step) {                                       \
     bb_lanes##n to;                                                                                                  \
+    if (step == 1) return bb_lanes##n##_from(from);                                                                  \
     if (step == 2) return bb_lanes##n##_even(from);                                                                  \
     for (int i = 0; i < n; i++) to[i] = from[i * step];                                                              \
     return to;                                                                                                       \

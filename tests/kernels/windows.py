@@ -44,7 +44,7 @@ class Drawn:
 
     def add(self, n, rank, symbolic):
         rng = self.rng
-        channels = int(rng.integers(1, 4))
+        channels = int(rng.choice([1, 2, 3, 20, 33]))
         kernel = [int(rng.integers(1, 8 if rank < 3 else 3)) for _ in range(rank)]
         dilations = [int(rng.choice([1, 1, 1, 2])) for _ in kernel]
         strides = [int(rng.choice([1, 1, 1, 2])) for _ in kernel]
@@ -62,7 +62,7 @@ class Drawn:
         if op == "Conv":
             w, b = rng.standard_normal((channels, int(np.prod(kernel)))), rng.standard_normal(channels)
             w, b = w.astype(np.float32), b.astype(np.float32)
-            self.constant(f"w{n}", w.reshape(channels, 1, *kernel))
+            (self.input if rng.random() < 0.3 else self.constant)(f"w{n}", w.reshape(channels, 1, *kernel))
             self.constant(f"b{n}", b)
             names += [f"w{n}", f"b{n}"]
             attributes["group"] = channels
@@ -85,7 +85,12 @@ class Drawn:
         with np.errstate(all="ignore"):
             made = ends[op][0](made)
         self.nodes.append(helper.make_node(op, [f"m{n}"], [f"y{n}"]))
-        shape = [1, channels, *(f"M{n}_{i}" for i in range(rank))] if symbolic else [1, *made.shape]
+        named = [channels, *(f"M{n}_{i}" for i in range(rank))]
+        if self.rng.random() < 0.3:  # channels last
+            self.nodes[-1].output[0] = f"e{n}"
+            self.nodes.append(helper.make_node("Transpose", [f"e{n}"], [f"y{n}"], perm=[0, *range(2, rank + 2), 1]))
+            made, named = np.moveaxis(made, 0, -1), named[1:] + named[:1]
+        shape = [1, *(named if symbolic else made.shape)]
         self.outputs.append(helper.make_tensor_value_info(f"y{n}", TensorProto.FLOAT, shape))
         self.arrays[f"y{n}"] = made[None].astype(np.float32)
 
