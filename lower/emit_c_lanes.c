@@ -8,6 +8,7 @@
  * What a sum begins with is a number.  Windows are read where they lie; where one is not there as a whole, the statements run one
  * by one.  What is made of the sums right behind the loop is made of the vectors, and stored from them.
  */
+#include "code.h"
 #include "emit_c_parts.h"
 #include "tile_edit.h"
 
@@ -299,34 +300,53 @@ static const char *value_of(const lanes *l, const bb_tile_stmt *s, const bb_expr
   }
 }
 
-/* Loops over the vectors that are held: the coordinates of the first element of each. */
-static void begin_vectors(const lanes *l) {
-  bb_c *c = l->c;
-  const char *line = l->turned ? "c" : "r", *along = l->turned ? "r" : "c";
-  uint32_t last = l->along - l->width;
-  bb_c_line(c, "BB_STRAIGHT");
-  bb_c_line(c, "for (int64_t q = 0; q < %u; q++) {", l->held);
-  bb_c_line(c, "  const int64_t %s = line + q;", line);
-  bb_c_line(c, "  BB_STRAIGHT");
-  bb_c_line(c, "  for (int64_t v = 0; v < %u; v++) {", l->vectors);
-  if (l->vectors * l->width > l->along)
-    bb_c_line(c, "    const int64_t %s = v * %u < %u ? v * %u : %u;", along, l->width, last,
-              l->width, last);
-  else
-    bb_c_line(c, "    const int64_t %s = first + v * %u;", along, l->width);
-  c->indent += 2;
+/* What is being written, apart: it is known then what it names. */
+typedef struct apart_code {
+  bb_buffer *out, code;
+} apart_code;
+
+static apart_code *begin_apart(const lanes *l) {
+  apart_code *a = BB_NEW(arena(l), apart_code, 1);
+  *a = (apart_code){l->c->out, {.arena = arena(l)}};
+  l->c->out = &a->code;
+  return a;
 }
 
-static void end_vectors(const lanes *l) {
+static void end_apart(const lanes *l, const apart_code *a) {
+  l->c->out = a->out;
+  bb_put_bytes(a->out, a->code.data, a->code.length);
+}
+
+/* Loops over the vectors that are held, with the coordinates of the first element of each. */
+static apart_code *begin_vectors(const lanes *l) {
+  bb_c *c = l->c;
+  bb_c_line(c, "BB_STRAIGHT");
+  bb_c_line(c, "for (int64_t q = 0; q < %u; q++) {", l->held);
+  bb_c_line(c, "  BB_STRAIGHT");
+  bb_c_line(c, "  for (int64_t v = 0; v < %u; v++) {", l->vectors);
+  c->indent += 2;
+  return begin_apart(l);
+}
+
+static void end_vectors(const lanes *l, apart_code *a) {
+  const char *line = l->turned ? "c" : "r", *along = l->turned ? "r" : "c";
+  uint32_t indent = l->c->indent, last = l->along - l->width;
+  if (l->vectors * l->width > l->along)
+    bb_code_declare(&a->code, along, indent, "const int64_t %s = v * %u < %u ? v * %u : %u;", along,
+                    l->width, last, l->width, last);
+  else
+    bb_code_declare(&a->code, along, indent, "const int64_t %s = first + v * %u;", along, l->width);
+  bb_code_declare(&a->code, line, indent, "const int64_t %s = line + q;", line);
+  end_apart(l, a);
   l->c->indent -= 2;
   bb_c_line(l->c, "}}");
 }
 
 static void put_map(const lanes *l, const bb_tile_stmt *s, bool declares) {
   if (declares) bb_c_line(l->c, "bb_lanes%u t%u_v[%u];", l->width, s->result, l->held * l->vectors);
-  begin_vectors(l);
+  apart_code *code = begin_vectors(l);
   bb_c_line(l->c, "%s = %s;", vector_of(l, s->result), value_of(l, s, s->expr));
-  end_vectors(l);
+  end_vectors(l, code);
 }
 
 static void put_loop(lanes *l, const bb_tile_loop *loop) {
@@ -362,39 +382,35 @@ static void put_end(lanes *l) {
     put_map(l, s, !l->now[s->result]);
     l->now[s->result] = true;
   }
-  begin_vectors(l);
+  apart_code *code = begin_vectors(l);
   for (uint32_t t = 0; t < c->p->tiles; t++)
     if (l->made[t] && l->now[t] && l->reads[t] != c->tile[t].readers)
       bb_c_line(c, "bb_lanes%u_to(&%s, %s);", l->width, bb_c_at(c, t, "r", "c"), vector_of(l, t));
   if (l->store)
     bb_c_line(c, "bb_lanes%u_to(%s, %s);", l->width, bb_c_place(c, l->store, "r", "c"),
               vector_of(l, l->store->operand[0]));
-  end_vectors(l);
+  end_vectors(l, code);
 }
 
 static void put_lanes(lanes *l) {
   bb_c *c = l->c;
-  bool several = l->vectors * l->width < l->along;
+  uint32_t group = l->vectors * l->width;
+  bool several = group < l->along;
   for (uint32_t t = 0; t < c->p->tiles; t++) l->now[t] = is_sum(l, t);
   bb_c_line(c, "for (int64_t at = 0; at < %u; at += %u) {", l->lines ? l->lines : 1, l->held);
-  c->indent++;
-  bb_c_line(c, "const int64_t line = bb_min(at, %u);", l->lines ? l->lines - l->held : 0);
-  if (several) {
-    uint32_t group = l->vectors * l->width;
-    bb_c_line(c, "for (int64_t next = 0; next < %u; next += %u) {", l->along, group);
-    bb_c_line(c, "  const int64_t first = bb_min(next, %u);", l->along - group);
-    c->indent++;
-  } else if (l->vectors * l->width == l->along)
-    bb_c_line(c, "const int64_t first = 0;");
+  if (several) bb_c_line(c, "  for (int64_t next = 0; next < %u; next += %u) {", l->along, group);
+  c->indent += 1 + several;
+  apart_code *code = begin_apart(l);
   for (uint32_t i = 0; i < l->sums; i++) put_map(l, l->start[i], true);
   put_loop(l, l->loop);
   put_end(l);
-  if (several) {
-    c->indent--;
-    bb_c_line(c, "}");
-  }
-  c->indent--;
-  bb_c_line(c, "}");
+  bb_code_declare(&code->code, "first", c->indent, "const int64_t first = bb_min(%s, %u);",
+                  several ? "next" : "0", several ? l->along - group : 0);
+  bb_code_declare(&code->code, "line", c->indent, "const int64_t line = bb_min(at, %u);",
+                  l->lines ? l->lines - l->held : 0);
+  end_apart(l, code);
+  c->indent -= 1 + several;
+  bb_c_line(c, several ? "}}" : "}");
 }
 
 static const char *both(const lanes *l, const char *a, const char *b) {
