@@ -52,15 +52,11 @@ static bb_arena *arena(const lanes *l) {
 
 /* --- what fits --- */
 
-static bool is_block(const bb_tile *t) {
-  return t->rows > 1 && t->cols > 1;
-}
-
 static bool lies_alike(const lanes *l, uint32_t tile) {
   const bb_tile *t = &l->c->p->tile[tile];
   const bb_c_tile *held = &l->c->tile[tile];
   return t->dtype == BB_F32 && !held->panels && !held->narrow &&
-         (!is_block(t) || held->turned == l->turned);
+         (!bb_c_may_turn(t) || held->turned == l->turned);
 }
 
 static bool expr_fits(const bb_expr *e) {
@@ -81,7 +77,7 @@ static bool expr_fits(const bb_expr *e) {
 
 static bool map_fits(lanes *l, const bb_tile_stmt *s) {
   const bb_tile *to = &l->c->p->tile[s->result];
-  bool turned = l->c->tile[s->result].turned && is_block(to);
+  bool turned = l->c->tile[s->result].turned && bb_c_may_turn(to);
   uint32_t lines = turned ? to->cols : to->rows, along = turned ? to->rows : to->cols;
   if (!l->along) l->turned = turned, l->lines = lines, l->along = along;
   if (lines != l->lines || along != l->along || !lies_alike(l, s->result) ||
@@ -93,7 +89,7 @@ static bool map_fits(lanes *l, const bb_tile_stmt *s) {
 }
 
 /* Between neighbours along the vectors, where a load goes; 0: it is not known. */
-static int64_t apart(const lanes *l, const bb_tile_stmt *load) {
+static int64_t step_along(const lanes *l, const bb_tile_stmt *load) {
   const bb_tile_view *view = &l->c->p->view[load->view];
   bb_axis along = l->turned ? BB_AXIS_ROW : BB_AXIS_COL;
   for (uint32_t i = 0; i < view->rank; i++)
@@ -108,7 +104,7 @@ static int64_t apart(const lanes *l, const bb_tile_stmt *load) {
 static bool load_fits(const lanes *l, const bb_tile_stmt *s) {
   const bb_c_tile *held = &l->c->tile[s->result];
   const bb_tile_view *view = &l->c->p->view[s->view];
-  bool lies = held->window || (view->dtype == BB_F32 && apart(l, s) > 0);
+  bool lies = held->window || (view->dtype == BB_F32 && step_along(l, s) > 0);
   if (!lies || held->bundled || held->writers != 1 || view->padded ||
       bb_c_is_ahead(l->c, s->result))
     return false;
@@ -210,7 +206,7 @@ static void find_more(lanes *l) {
     const bb_tile_stmt *s = l->body->stmt[i];
     bool fits = s->stretches == loop->stretches;
     if (s->kind == BB_TILE_LOAD) {
-      if (!fits || is_block(&l->c->p->tile[s->result]) || l->reads[s->result]) return;
+      if (!fits || bb_c_may_turn(&l->c->p->tile[s->result]) || l->reads[s->result]) return;
       continue;
     }
     if (s->kind == BB_TILE_STORE && fits && store_fits(l, s)) {
@@ -270,7 +266,7 @@ static const char *vector_of(const lanes *l, uint32_t tile) {
   if (l->made[tile]) return bb_arena_printf(arena(l), "t%u_v[q * %u + v]", tile, l->vectors);
   if (l->load[tile])
     return bb_arena_printf(arena(l), "bb_lanes%u_every(%s, %" PRId64 ")", l->width,
-                           bb_c_place(l->c, l->load[tile], "r", "c"), apart(l, l->load[tile]));
+                           bb_c_place(l->c, l->load[tile], "r", "c"), step_along(l, l->load[tile]));
   const bb_tile *t = &l->c->p->tile[tile];
   const char *at = bb_c_at(l->c, tile, "r", "c");
   if (l->turned && t->rows && !t->cols &&
@@ -300,35 +296,35 @@ static const char *value_of(const lanes *l, const bb_tile_stmt *s, const bb_expr
   }
 }
 
-/* What is being written, apart: it is known then what it names. */
-typedef struct apart_code {
+/* What is being written, for itself: it is known then what it names. */
+typedef struct lane_code {
   bb_buffer *out, code;
-} apart_code;
+} lane_code;
 
-static apart_code *begin_apart(const lanes *l) {
-  apart_code *a = BB_NEW(arena(l), apart_code, 1);
-  *a = (apart_code){l->c->out, {.arena = arena(l)}};
+static lane_code *begin_code(const lanes *l) {
+  lane_code *a = BB_NEW(arena(l), lane_code, 1);
+  *a = (lane_code){l->c->out, {.arena = arena(l)}};
   l->c->out = &a->code;
   return a;
 }
 
-static void end_apart(const lanes *l, const apart_code *a) {
+static void end_code(const lanes *l, const lane_code *a) {
   l->c->out = a->out;
   bb_put_bytes(a->out, a->code.data, a->code.length);
 }
 
 /* Loops over the vectors that are held, with the coordinates of the first element of each. */
-static apart_code *begin_vectors(const lanes *l) {
+static lane_code *begin_vectors(const lanes *l) {
   bb_c *c = l->c;
   bb_c_line(c, "BB_STRAIGHT");
   bb_c_line(c, "for (int64_t q = 0; q < %u; q++) {", l->held);
   bb_c_line(c, "  BB_STRAIGHT");
   bb_c_line(c, "  for (int64_t v = 0; v < %u; v++) {", l->vectors);
   c->indent += 2;
-  return begin_apart(l);
+  return begin_code(l);
 }
 
-static void end_vectors(const lanes *l, apart_code *a) {
+static void end_vectors(const lanes *l, lane_code *a) {
   const char *line = l->turned ? "c" : "r", *along = l->turned ? "r" : "c";
   uint32_t indent = l->c->indent, last = l->along - l->width;
   if (l->vectors * l->width > l->along)
@@ -337,14 +333,14 @@ static void end_vectors(const lanes *l, apart_code *a) {
   else
     bb_code_declare(&a->code, along, indent, "const int64_t %s = first + v * %u;", along, l->width);
   bb_code_declare(&a->code, line, indent, "const int64_t %s = line + q;", line);
-  end_apart(l, a);
+  end_code(l, a);
   l->c->indent -= 2;
   bb_c_line(l->c, "}}");
 }
 
 static void put_map(const lanes *l, const bb_tile_stmt *s, bool declares) {
   if (declares) bb_c_line(l->c, "bb_lanes%u t%u_v[%u];", l->width, s->result, l->held * l->vectors);
-  apart_code *code = begin_vectors(l);
+  lane_code *code = begin_vectors(l);
   bb_c_line(l->c, "%s = %s;", vector_of(l, s->result), value_of(l, s, s->expr));
   end_vectors(l, code);
 }
@@ -382,7 +378,7 @@ static void put_end(lanes *l) {
     put_map(l, s, !l->now[s->result]);
     l->now[s->result] = true;
   }
-  apart_code *code = begin_vectors(l);
+  lane_code *code = begin_vectors(l);
   for (uint32_t t = 0; t < c->p->tiles; t++)
     if (l->made[t] && l->now[t] && l->reads[t] != c->tile[t].readers)
       bb_c_line(c, "bb_lanes%u_to(&%s, %s);", l->width, bb_c_at(c, t, "r", "c"), vector_of(l, t));
@@ -400,7 +396,7 @@ static void put_lanes(lanes *l) {
   bb_c_line(c, "for (int64_t at = 0; at < %u; at += %u) {", l->lines ? l->lines : 1, l->held);
   if (several) bb_c_line(c, "  for (int64_t next = 0; next < %u; next += %u) {", l->along, group);
   c->indent += 1 + several;
-  apart_code *code = begin_apart(l);
+  lane_code *code = begin_code(l);
   for (uint32_t i = 0; i < l->sums; i++) put_map(l, l->start[i], true);
   put_loop(l, l->loop);
   put_end(l);
@@ -408,7 +404,7 @@ static void put_lanes(lanes *l) {
                   several ? "next" : "0", several ? l->along - group : 0);
   bb_code_declare(&code->code, "line", c->indent, "const int64_t line = bb_min(at, %u);",
                   l->lines ? l->lines - l->held : 0);
-  end_apart(l, code);
+  end_code(l, code);
   c->indent -= 1 + several;
   bb_c_line(c, several ? "}}" : "}");
 }

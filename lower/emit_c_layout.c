@@ -42,17 +42,13 @@ typedef struct layout {
 
 /* --- classes --- */
 
-static bool is_block(const bb_tile *t) {
-  return t->rows > 1 && t->cols > 1;
-}
-
 static uint32_t find(layout *l, uint32_t tile) {
   while (l->parent[tile] != tile) tile = l->parent[tile] = l->parent[l->parent[tile]];
   return tile;
 }
 
 static bool lies_turned(layout *l, uint32_t tile) {
-  return is_block(&l->c->p->tile[tile]) && l->turned[find(l, tile)];
+  return bb_c_may_turn(&l->c->p->tile[tile]) && l->turned[find(l, tile)];
 }
 
 typedef void visit(layout *l, const bb_tile_stmt *s, double times);
@@ -79,9 +75,9 @@ static void unite(layout *l, const bb_tile_stmt *s, double times) {
   if (s->kind == BB_TILE_DOT && !bb_dtype_is_float(tile[s->result].dtype))
     l->row_only[s->result] = true;
   if (s->kind != BB_TILE_MAP && s->kind != BB_TILE_ANY) return;
-  uint32_t with = s->kind == BB_TILE_MAP && is_block(&tile[s->result]) ? s->result : BB_NONE;
+  uint32_t with = s->kind == BB_TILE_MAP && bb_c_may_turn(&tile[s->result]) ? s->result : BB_NONE;
   for (uint32_t i = 0; i < s->operands; i++) {
-    if (!is_block(&tile[s->operand[i]])) continue;
+    if (!bb_c_may_turn(&tile[s->operand[i]])) continue;
     if (with != BB_NONE) l->parent[find(l, s->operand[i])] = find(l, with);
     with = s->operand[i];
   }
@@ -103,7 +99,7 @@ static void find_classes(layout *l) {
     if (l->used[i]) l->used[find(l, i)] = true;
   }
   for (uint32_t i = 0; i < tiles; i++)
-    if (find(l, i) == i && l->used[i] && !l->row_only[i] && is_block(&l->c->p->tile[i]))
+    if (find(l, i) == i && l->used[i] && !l->row_only[i] && bb_c_may_turn(&l->c->p->tile[i]))
       l->class[l->classes++] = i;
 }
 
@@ -138,7 +134,7 @@ static unit_axes units(const bb_c *c, const bb_tile_stmt *s, const bb_tile *t) {
 
 static double cost_of_move(layout *l, const bb_tile_stmt *s, uint32_t tile) {
   const bb_tile *t = &l->c->p->tile[tile];
-  if (!is_block(t)) return 0;
+  if (!bb_c_may_turn(t)) return 0;
   unit_axes u = units(l->c, s, t);
   bool across = lies_turned(l, tile) ? !u.row : !u.col;
   bool window = s->kind == BB_TILE_LOAD && !across && l->c->tile[tile].writers == 1;
@@ -166,12 +162,12 @@ static double cost_by_vectors(layout *l, const bb_tile_stmt *s) {
   /* Contiguous along the vector: of a left operand its rows, of a right one its columns. */
   bool by_row = (side == 0) != s->transposed[side];
   const bb_c_tile *held = &l->c->tile[s->operand[side]];
-  bool ready =
-      !is_block(of) || held->panels || held->packable || lies_turned(l, s->operand[side]) == by_row;
+  bool ready = !bb_c_may_turn(of) || held->panels || held->packable ||
+               lies_turned(l, s->operand[side]) == by_row;
   double cost = product_cycles(turned ? m : n, turned ? n : m, k);
   uint32_t across = turned ? n : m, lies_along = by_row ? of->rows : of->cols;
   bool packs = !held->panels && !held->packable && across > STRIP && lies_along != VECTOR;
-  if (is_block(of)) cost += bb_tile_elements(of) * (!ready ? 1 : packs ? 0.25 : 0);
+  if (bb_c_may_turn(of)) cost += bb_tile_elements(of) * (!ready ? 1 : packs ? 0.25 : 0);
   return cost;
 }
 
@@ -195,11 +191,11 @@ static void cost_of(layout *l, const bb_tile_stmt *s, double times) {
   case BB_TILE_MAP: { /* vectors that are not full */
     const bb_tile *t = &tile[s->result];
     uint32_t along = lies_turned(l, s->result) ? t->rows : t->cols;
-    if (is_block(t)) l->cost += times * bb_tile_elements(t) / along * ceil(along / 8.0);
+    if (bb_c_may_turn(t)) l->cost += times * bb_tile_elements(t) / along * ceil(along / 8.0);
     return;
   }
   case BB_TILE_FOLD:
-    if (is_block(&tile[s->operand[0]]) && !lies_turned(l, s->operand[0]))
+    if (bb_c_may_turn(&tile[s->operand[0]]) && !lies_turned(l, s->operand[0]))
       l->cost += times * 8 * tile[s->operand[0]].rows;
     return;
   case BB_TILE_TRANSPOSE:
@@ -280,7 +276,7 @@ static void choose_narrow(layout *l) {
   for (uint32_t t = 0; t < c->p->tiles; t++) {
     bb_dtype dtype = c->p->tile[t].dtype;
     c->tile[t].narrow = bb_c_is_narrow(c, dtype) && c->tile[t].writers == 1 && c->tile[t].readers &&
-                        is_block(&c->p->tile[t]) && !c->tile[t].panels && !bb_c_passes(c, t);
+                        bb_c_may_turn(&c->p->tile[t]) && !c->tile[t].panels && !bb_c_passes(c, t);
   }
   walk(l, &c->p->body, 1, find_wide);
 }
@@ -301,7 +297,7 @@ static void choose_window(layout *l, const bb_tile_stmt *s, double times) {
   bool converts =
       !held->narrow && strcmp(bb_c_stored(l->c, view->dtype), bb_c_element(l->c, view->dtype)) != 0;
   unit_axes u = units(l->c, s, t);
-  bool far = held->reused && is_block(t) && (u.apart == 0 || u.apart >= FAR);
+  bool far = held->reused && bb_c_may_turn(t) && (u.apart == 0 || u.apart >= FAR);
   held->window = held->writers == 1 && !bb_c_passes(l->c, s->result) && !converts && !far &&
                  (held->turned ? u.row : u.col);
 }
@@ -330,9 +326,9 @@ static void note_bundle(bundling *b, const bb_tile_stmt *s, const bb_tile_body *
     const bb_tile *t = &c->p->tile[tile];
     bool fits = before && b->loaded[tile] == before && s->kind == BB_TILE_DOT &&
                 s->operand[0] != s->operand[1] && !c->tile[s->operand[1 - i]].panels &&
-                !c->tile[s->operand[1 - i]].narrow && bb_dtype_is_float(t->dtype) && is_block(t) &&
-                !bb_c_is_by_tiles(c, s) && i == (c->tile[s->result].turned ? 1 : 0) &&
-                reads_down(c, s, i);
+                !c->tile[s->operand[1 - i]].narrow && bb_dtype_is_float(t->dtype) &&
+                bb_c_may_turn(t) && !bb_c_is_by_tiles(c, s) &&
+                i == (c->tile[s->result].turned ? 1 : 0) && reads_down(c, s, i);
     *(fits ? &b->wanted[tile] : &b->other[tile]) = true;
   }
 }
@@ -365,7 +361,7 @@ static void choose_bundles(layout *l) {
  * after the other. */
 static uint32_t pitch(const bb_c *c, const bb_tile *t, bool turned) {
   uint32_t along = turned ? t->rows : t->cols;
-  if (!is_block(t)) return along ? along : 1;
+  if (!bb_c_may_turn(t)) return along ? along : 1;
   if (c->strips.variable != BB_NONE && along == c->strips.size) return along;
   return along >= 64 && along % 64 == 0 ? along + 16 : bb_c_whole(along);
 }

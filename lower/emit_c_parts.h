@@ -188,6 +188,10 @@ void bb_c_settle_ends(bb_c *c);
  * C expression, and c->ends, until the body ends; NULL: all. */
 const char *bb_c_begin_ends(bb_c *c, const bb_tile_body *body, uint32_t stretch);
 
+/* Has it several rows and several columns?  Others lie the same way, turned or not. */
+static inline bool bb_c_may_turn(const bb_tile *tile) {
+  return tile->rows > 1 && tile->cols > 1;
+}
 /* Decides how tiles lie in memory: turned, pitch, window of c->tile[].  See emit_c_layout.c. */
 void bb_c_lay_out(bb_c *c);
 /* Decides whose memory tiles take over. */
