@@ -43,7 +43,10 @@ static void note_uses(bb_simt *s, const bb_tile_stmt *stmt) {
   s->turns |= stmt->kind == BB_TILE_TRANSPOSE;
   use_tile(s, stmt->result);
   use_tile(s, stmt->second);
-  for (uint32_t i = 0; i < stmt->operands; i++) use_tile(s, stmt->operand[i]);
+  for (uint32_t i = 0; i < stmt->operands; i++) {
+    use_tile(s, stmt->operand[i]);
+    s->computes[stmt->operand[i]] |= stmt->kind != BB_TILE_STORE;
+  }
   if (stmt->view == BB_NONE) return;
   uint32_t bytes = bytes_of(&s->c, s->c.p->view[stmt->view].dtype);
   s->c.view[stmt->view] = true;
@@ -97,15 +100,42 @@ static void choose_threads(bb_simt *s) {
   while (s->ty * s->tx < LANES) s->tx *= 2;
 }
 
+static uint32_t held_of(const bb_simt *s, uint32_t tile) {
+  const bb_tile *t = &s->c.p->tile[tile];
+  return bb_simt_parts(t->rows, s->ty) * bb_simt_parts(t->cols, s->tx);
+}
+
+/* Elements that a thread holds of what a body loads, of what a loop in it does where that is more. */
+static uint32_t loaded(const bb_simt *s, const bb_tile_body *body) {
+  uint32_t here = 0, most = 0;
+  for (uint32_t i = 0; i < body->count; i++) {
+    const bb_tile_stmt *stmt = body->stmt[i];
+    uint32_t inner = loaded(s, stmt->loop ? &stmt->loop->body : &stmt->body);
+    if (stmt->kind == BB_TILE_LOAD) here += held_of(s, stmt->result);
+    if (inner > most) most = inner;
+  }
+  return here > most ? here : most;
+}
+
+/* Elements that a thread keeps: of a tile, of all that is loaded together, or of all that stays at hand. */
+static uint32_t kept(const bb_simt *s, const bb_tile_body *body) {
+  uint32_t most = bb_simt_parts(s->most_rows, s->ty) * bb_simt_parts(s->most_cols, s->tx);
+  uint32_t together = loaded(s, body), at_hand = 0;
+  for (uint32_t t = 0; t < s->c.p->tiles; t++)
+    if (s->c.tile[t].used && bb_tile_is_held(s->c.p, t)) at_hand += held_of(s, t);
+  if (together > most) most = together;
+  return at_hand > most ? at_hand : most;
+}
+
 /* Loads that are on their way at once are those of all blocks that a processor has: where kernels stream, and a thread
  * holds little, its registers are to be enough for several; for two at least where each waits again and again.  A block that is alone has them all: its loops' loads, one iteration's
  * beside the next one's, are what is on its way. */
-static uint32_t blocks_beside(const bb_simt *s) {
+static uint32_t blocks_beside(const bb_simt *s, const bb_tile_body *body) {
   if (s->alone) return 1;
-  uint32_t held = bb_simt_parts(s->most_rows, s->ty) * bb_simt_parts(s->most_cols, s->tx);
-  uint32_t threads = s->ty * s->tx;
+  uint32_t held = kept(s, body), threads = s->ty * s->tx;
   if (s->tv > 1 && held <= MOST_HELD) return (s->turns ? BESIDE / 2 : BESIDE) / threads;
-  return s->tv > 1 && s->waits && held <= 2 * MOST_HELD ? BESIDE / 2 / threads : 1;
+  if (s->tv == 1 || s->turns || held > 4 * MOST_HELD) return 1;
+  return (s->waits || held > 2 * MOST_HELD ? BESIDE / 2 : BESIDE * 3 / 4) / threads;
 }
 
 /* --- memory --- */
@@ -198,7 +228,7 @@ static void put_tiles(bb_simt *s) {
 
 static void forget_uses(bb_simt *s) {
   const bb_tile_program *p = s->c.p;
-  for (uint32_t i = 0; i < p->tiles; i++) s->c.tile[i].used = false;
+  for (uint32_t i = 0; i < p->tiles; i++) s->c.tile[i].used = s->computes[i] = false;
   for (uint32_t i = 0; i < p->views; i++) s->c.view[i] = false, s->touches[i] = 0;
   s->most_rows = s->most_cols = 1;
   s->products = s->scans = s->turns = false;
@@ -252,7 +282,7 @@ static void put_nest(bb_simt *s, const bb_c_nest *n, bb_simt_nest *made) {
   c->out = out;
   c->indent = 0;
   bb_c_line(c, "BB_KERNEL(%s_%u, %s_call, %u, %u) {", c->name, c->nest, c->name, s->ty * s->tx,
-            blocks_beside(s));
+            blocks_beside(s, &body));
   c->indent = 1;
   bb_c_line(c, "enum { TY = %u, TX = %u, TV = %u };", s->ty, s->tx, s->tv);
   bb_c_line(c,
@@ -287,6 +317,7 @@ void bb_emit_simt(bb_buffer *out, const bb_tile_program *p, const char *name,
   s.c.home = BB_NEW(keep, uint32_t, p->views + 1);
   s.c.view = BB_NEW(keep, bool, p->views + 1);
   s.touches = BB_NEW(keep, uint32_t, p->views + 1);
+  s.computes = BB_NEW(keep, bool, p->tiles + 1);
   bb_c_nest *nests;
   uint32_t count = bb_c_nests(&s.c, &nests);
   bb_simt_nest *made = BB_NEW(keep, bb_simt_nest, count + 1);

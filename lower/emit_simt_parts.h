@@ -17,6 +17,7 @@ typedef struct bb_simt {
   uint32_t least_bytes; /* of an element that it loads or stores */
   uint32_t shared, most_shared; /* bytes, so far; at most */
   uint32_t *touches;            /* by view: statements of the nest that touch it */
+  bool *computes;               /* by tile: others than stores read it */
   uint32_t variable;            /* of the serial loop whose body is being written */
 } bb_simt;
 

@@ -82,6 +82,13 @@ static void whole(bb_simt *s, const bb_tile_stmt *stmt, const bb_tile_stmt *next
   bb_c_line(&s->c, "bb_whole<TY, TX>(t%u, t%u%s);", stmt->result, stmt->operand[0], also);
 }
 
+/* What is rounded only to be stored is rounded by the store. */
+static const bb_expr *unrounded(const bb_simt *s, const bb_tile_stmt *stmt) {
+  const bb_expr *x = stmt->expr;
+  bool rounds = x->op == BB_X_CAST && bb_c_is_narrow(&s->c, x->dtype) && x->a[0]->dtype == BB_F32;
+  return rounds && !s->computes[stmt->result] ? x->a[0] : x;
+}
+
 static void map(bb_simt *s, const bb_tile_stmt *stmt) {
   bb_c *c = &s->c;
   bb_tile t = *tile_of(s, stmt->result);
@@ -98,7 +105,7 @@ static void map(bb_simt *s, const bb_tile_stmt *stmt) {
   bb_c_line(c, "BB_EACH(i, %u) BB_EACH(j, %u) {", rt, ct);
   c->indent++;
   const char *value =
-      bb_c_expression(c, stmt->expr, operand, place(s, stmt, &t, 0), place(s, stmt, &t, 1));
+      bb_c_expression(c, unrounded(s, stmt), operand, place(s, stmt, &t, 0), place(s, stmt, &t, 1));
   if (any)
     bb_c_line(c, "any%u |= %s(%s) != 0;", stmt->result, inside(s, &t), value);
   else
@@ -184,15 +191,12 @@ static void load_several(bb_simt *s, uint32_t loads, bb_tile_stmt *const *stmt) 
     const char *rows = w.there ? bb_arena_printf(arena(s), "%s ? %s : 0", w.there, w.rows) : w.rows;
     bb_c_line(c, "const auto in%u = bb_within<%s>(%s, %s, %s, %s);", i, padded ? "true" : "false",
               rows, w.cols, w.begin[0], w.begin[1]);
-    bb_c_line(c, "const auto part%u = bb_ask<%s>(%s, %s, %s, in%u);", i,
-              shape(s, tile_of(s, stmt[i]->result)), w.from, w.row, w.col, i);
-  }
-  for (uint32_t i = 0; i < loads; i++) {
     const bb_tile *t = tile_of(s, stmt[i]->result);
     const bb_expr *pad = bb_expr_const(c->p->home, t->dtype, stmt[i]->pad);
-    bb_c_line(c, "bb_take<%s, %s>(t%u, part%u, in%u, %s);", shape(s, t), bb_c_element(c, t->dtype),
-              stmt[i]->result, i, i, bb_c_expression(c, pad, NULL, NULL, NULL));
+    bb_c_line(c, "const auto part%u = bb_ask<%s>(%s, %s, %s, in%u, %s);", i, shape(s, t), w.from,
+              w.row, w.col, i, bb_c_expression(c, pad, NULL, NULL, NULL));
   }
+  for (uint32_t i = 0; i < loads; i++) bb_c_line(c, "bb_take(t%u, part%u);", stmt[i]->result, i);
   c->indent--;
   bb_c_line(c, "}");
 }

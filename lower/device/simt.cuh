@@ -57,7 +57,8 @@ BB_UNARY(fabs)
 /* x / by, `one` being 1 / by: a quotient, and what is left of x by it.  As a division rounds, but where results are not normal. */
 BB_DEVICE float bb_divide_f32(float x, float by, float one) {
   float quotient = x * one, rest = fmaf(-quotient, by, x);
-  return rest - rest == 0.0f ? fmaf(rest, one, quotient) : quotient; /* of infinities nothing is left */
+  return rest - rest == 0.0f ? fmaf(rest, one, quotient)
+                             : quotient; /* of infinities nothing is left */
 }
 
 /* NaN wins; a remainder has the sign of the divisor (mod) or of the dividend (fmod). */
@@ -121,6 +122,19 @@ template <class T> BB_DEVICE void bb_put(bb_bf16 *to, T value) {
   to->bits = bb_to_bf16((float)value);
 }
 
+/* A pad as it is stored.  The compiler does not see what a conversion to 16 bits gives: of 0 it is told. */
+BB_DEVICE bool bb_is_nothing(float value) {
+  return bb_bits(value) == 0;
+}
+template <class T> BB_DEVICE bool bb_is_nothing(T) {
+  return false;
+}
+template <class S, class T> BB_DEVICE S bb_padding(T pad) {
+  S stored = {0};
+  if (!bb_is_nothing(pad)) bb_put(&stored, pad);
+  return stored;
+}
+
 /* --- tiles: R rows and C columns, 0 for an axis that is not there --- */
 
 BB_CONSTANT int bb_parts(int size, int threads) {
@@ -144,12 +158,8 @@ template <int TX, int TV, int C> BB_DEVICE int bb_col(int thread, int j) {
 template <int TY, int TX, int TV, int R, int C> struct bb_tile {
   static constexpr int rt = bb_parts(R, TY), ct = bb_parts(C, TX), rows = bb_whole(R),
                        cols = bb_whole(C), v = bb_neighbours(C, TX, TV);
-  static BB_DEVICE int row(int i) {
-    return R ? bb_thread() / TX + TY * i : 0;
-  }
-  static BB_DEVICE int col(int j) {
-    return C ? bb_col<TX, TV, C>(bb_thread() % TX, j) : 0;
-  }
+  static BB_DEVICE int row(int i) { return R ? bb_thread() / TX + TY * i : 0; }
+  static BB_DEVICE int col(int j) { return C ? bb_col<TX, TV, C>(bb_thread() % TX, j) : 0; }
   /* Of the threads that hold the same elements, one. */
   static BB_DEVICE bool owner() {
     return (R || bb_thread() / TX == 0) && (C || bb_thread() % TX == 0);
@@ -165,15 +175,15 @@ template <class S, int V> union bb_line {
   bb_16_bytes whole[lines ? lines : 1];
   bb_8_bytes half;
   S element[V];
-  BB_DEVICE bb_line() {
-  }
+  BB_DEVICE bb_line() {}
+  BB_DEVICE void fill(S value) { BB_EACH(k, V) element[k] = value; }
   BB_DEVICE void load(const S *from) {
     if (bytes == 8) half = *(const bb_8_bytes *)from;
     BB_EACH(i, lines) whole[i] = ((const bb_16_bytes *)from)[i];
   }
   BB_DEVICE void store(S *to) const {
     if (bytes == 8) *(bb_8_bytes *)to = half;
-    BB_EACH(i, lines) ((bb_16_bytes *)to)[i] = whole[i];
+    BB_EACH(i, lines)((bb_16_bytes *)to)[i] = whole[i];
   }
   /* Do rows so far apart lie so? */
   static BB_DEVICE bool fits(const S *from, int64_t row_step, int64_t col_step) {
@@ -193,44 +203,7 @@ template <bool PADDED> struct bb_inside {
   }
 };
 
-template <int TY, int TX, int TV, int R, int C, class T, int N, class S, bool PADDED>
-BB_DEVICE void bb_load_inside(T (&to)[N], const S *from, int64_t row_step, int64_t col_step,
-                              bb_inside<PADDED> inside, T pad) {
-  using tile = bb_tile<TY, TX, TV, R, C>;
-  using line = bb_line<S, tile::v>;
-  if (tile::v > 1 && inside.is_even(tile::v) && line::fits(from, row_step, col_step)) {
-    BB_EACH(i, tile::rt) BB_EACH(j, tile::ct / tile::v) {
-      line some;
-      int r = tile::row(i), c = tile::col(j * tile::v);
-      bool there = inside(r, c);
-      if (there) some.load(from + r * row_step + c);
-      BB_EACH(k, tile::v)
-      to[i * tile::ct + j * tile::v + k] = there ? bb_get<T>(&some.element[k]) : pad;
-    }
-    return;
-  }
-  BB_EACH(i, tile::rt) BB_EACH(j, tile::ct) {
-    int r = tile::row(i), c = tile::col(j);
-    to[i * tile::ct + j] = inside(r, c) ? bb_get<T>(from + r * row_step + c * col_step) : pad;
-  }
-}
-
-template <int TY, int TX, int TV, int R, int C, class T, int N, class S>
-BB_DEVICE void bb_load(T (&to)[N], const S *from, int64_t row_step, int64_t col_step, int rows,
-                       int cols, T pad) {
-  bb_load_inside<TY, TX, TV, R, C>(to, from, row_step, col_step,
-                                   bb_inside<false>{rows, cols, 0, 0}, pad);
-}
-
-/* Of an array that is padded: `from` may lie before it. */
-template <int TY, int TX, int TV, int R, int C, class T, int N, class S>
-BB_DEVICE void bb_load_padded(T (&to)[N], const S *from, int64_t row_step, int64_t col_step,
-                              int row_begin, int col_begin, int rows, int cols, T pad) {
-  bb_load_inside<TY, TX, TV, R, C>(to, from, row_step, col_step,
-                                   bb_inside<true>{rows, cols, row_begin, col_begin}, pad);
-}
-
-/* --- several tiles: all are asked for before the first is taken --- */
+/* --- loads: all of a tile, or of several, is asked for before the first of it is taken --- */
 
 template <bool PADDED>
 BB_DEVICE bb_inside<PADDED> bb_within(int row_end, int col_end, int row_begin, int col_begin) {
@@ -244,37 +217,52 @@ template <int TY, int TX, int TV, int R, int C, class S> struct bb_part {
   line some[tile::rt * tile::ct / tile::v];
 };
 
-/* What is inside.  Nobody waits for it yet. */
-template <int TY, int TX, int TV, int R, int C, class S, bool PADDED>
+/* What is inside, and `pad`, which S holds exactly, around it.  Nobody waits for it yet.  A line is asked for at one place, from
+ * which its elements are at constant distances: places for each element would take all registers. */
+template <int TY, int TX, int TV, int R, int C, class T, class S, bool PADDED>
 BB_DEVICE bb_part<TY, TX, TV, R, C, S> bb_ask(const S *from, int64_t row_step, int64_t col_step,
-                                              const bb_inside<PADDED> &inside) {
+                                              const bb_inside<PADDED> &inside, T pad) {
   using part = bb_part<TY, TX, TV, R, C, S>;
   using tile = typename part::tile;
+  const S around = bb_padding<S>(pad);
   part to;
   if (tile::v > 1 && inside.is_even(tile::v) && part::line::fits(from, row_step, col_step)) {
     BB_EACH(i, tile::rt) BB_EACH(j, tile::ct / tile::v) {
+      typename part::line &line = to.some[i * (tile::ct / tile::v) + j];
       int r = tile::row(i), c = tile::col(j * tile::v);
-      if (inside(r, c)) to.some[i * (tile::ct / tile::v) + j].load(from + r * row_step + c);
+      line.fill(around);
+      if (inside(r, c)) line.load(from + r * row_step + c);
     }
     return to;
   }
-  BB_EACH(i, tile::rt) BB_EACH(j, tile::ct / tile::v) BB_EACH(k, tile::v) {
-    int r = tile::row(i), c = tile::col(j * tile::v + k);
-    if (inside(r, c))
-      to.some[i * (tile::ct / tile::v) + j].element[k] = from[r * row_step + c * col_step];
+  BB_EACH(i, tile::rt) BB_EACH(j, tile::ct / tile::v) {
+    int r = tile::row(i), c = tile::col(j * tile::v);
+    const S *at = from + r * row_step + c * col_step;
+    BB_EACH(k, tile::v)
+    to.some[i * (tile::ct / tile::v) + j].element[k] = inside(r, c + k) ? at[k * col_step] : around;
   }
   return to;
 }
 
-template <int TY, int TX, int TV, int R, int C, class T, int N, class S, bool PADDED>
-BB_DEVICE void bb_take(T (&to)[N], const bb_part<TY, TX, TV, R, C, S> &from,
-                       const bb_inside<PADDED> &inside, T pad) {
+template <int TY, int TX, int TV, int R, int C, class T, int N, class S>
+BB_DEVICE void bb_take(T (&to)[N], const bb_part<TY, TX, TV, R, C, S> &from) {
   using tile = bb_tile<TY, TX, TV, R, C>;
-  BB_EACH(i, tile::rt) BB_EACH(j, tile::ct / tile::v) BB_EACH(k, tile::v) {
-    bool there = inside(tile::row(i), tile::col(j * tile::v + k));
-    to[i * tile::ct + j * tile::v + k] =
-        there ? bb_get<T>(&from.some[i * (tile::ct / tile::v) + j].element[k]) : pad;
-  }
+  BB_EACH(i, N) to[i] = bb_get<T>(&from.some[i / tile::v].element[i % tile::v]);
+}
+
+template <int TY, int TX, int TV, int R, int C, class T, int N, class S>
+BB_DEVICE void bb_load(T (&to)[N], const S *from, int64_t row_step, int64_t col_step, int rows,
+                       int cols, T pad) {
+  bb_take(to, bb_ask<TY, TX, TV, R, C>(from, row_step, col_step, bb_inside<false>{rows, cols, 0, 0},
+                                       pad));
+}
+
+/* Of an array that is padded: `from` may lie before it. */
+template <int TY, int TX, int TV, int R, int C, class T, int N, class S>
+BB_DEVICE void bb_load_padded(T (&to)[N], const S *from, int64_t row_step, int64_t col_step,
+                              int row_begin, int col_begin, int rows, int cols, T pad) {
+  bb_take(to, bb_ask<TY, TX, TV, R, C>(from, row_step, col_step,
+                                       bb_inside<true>{rows, cols, row_begin, col_begin}, pad));
 }
 
 template <int TY, int TX, int TV, int R, int C, class T, int N, class S>
@@ -301,21 +289,13 @@ BB_DEVICE void bb_store(S *to, int64_t row_step, int64_t col_step, const T (&fro
 /* --- folds along the columns --- */
 
 template <class T> struct bb_least {
-  static BB_DEVICE T value() {
-    return (T)-INFINITY;
-  }
-  static BB_DEVICE T most() {
-    return (T)INFINITY;
-  }
+  static BB_DEVICE T value() { return (T)-INFINITY; }
+  static BB_DEVICE T most() { return (T)INFINITY; }
 };
 #define BB_LEAST(type, low, high)                                                                  \
   template <> struct bb_least<type> {                                                              \
-    static BB_DEVICE type value() {                                                                \
-      return low;                                                                                  \
-    }                                                                                              \
-    static BB_DEVICE type most() {                                                                 \
-      return high;                                                                                 \
-    }                                                                                              \
+    static BB_DEVICE type value() { return low; }                                                  \
+    static BB_DEVICE type most() { return high; }                                                  \
   };
 BB_LEAST(int64_t, INT64_MIN, INT64_MAX)
 BB_LEAST(int32_t, INT32_MIN, INT32_MAX)
@@ -325,12 +305,8 @@ BB_LEAST(uint8_t, 0, 1)
 /* What a fold begins with, and how two parts are one.  NaN wins. */
 #define BB_MONOID(name, start, both)                                                               \
   template <class T> struct bb_##name {                                                            \
-    static BB_DEVICE T empty() {                                                                   \
-      return start;                                                                                \
-    }                                                                                              \
-    BB_DEVICE T operator()(T a, T b) const {                                                       \
-      return both;                                                                                 \
-    }                                                                                              \
+    static BB_DEVICE T empty() { return start; }                                                   \
+    BB_DEVICE T operator()(T a, T b) const { return both; }                                        \
   };
 BB_MONOID(sum, 0, (T)(a + b))
 BB_MONOID(prod, 1, (T)(a *b))
@@ -369,8 +345,7 @@ BB_DEVICE void bb_fold(T (&to)[N], const T (&from)[M], F both) {
 }
 
 /* Of parts of a sum, the sum; and of two at once. */
-template <int TY, int TX, class T, int N>
-BB_DEVICE void bb_whole(T (&to)[N], const T (&parts)[N]) {
+template <int TY, int TX, class T, int N> BB_DEVICE void bb_whole(T (&to)[N], const T (&parts)[N]) {
   BB_EACH(i, N) to[i] = parts[i];
   bb_across<TY, TX>(to, bb_sum<T>());
 }
@@ -397,16 +372,17 @@ template <bool LARGEST, bool LAST, class T> struct bb_better {
   BB_DEVICE bb_placed<T> operator()(bb_placed<T> a, bb_placed<T> b) const {
     if (a.place < 0 || b.place < 0) return a.place < 0 ? b : a;
     bool nan_a = a.value != a.value, nan_b = b.value != b.value;
-    bool second = nan_a != nan_b                        ? nan_b
-                  : (nan_a || a.value == b.value)       ? (b.place > a.place) == LAST
-                  : LARGEST                             ? b.value > a.value
-                                                        : b.value < a.value;
+    bool second = nan_a != nan_b                  ? nan_b
+                  : (nan_a || a.value == b.value) ? (b.place > a.place) == LAST
+                  : LARGEST                       ? b.value > a.value
+                                                  : b.value < a.value;
     return second ? b : a;
   }
 };
 
 /* The largest (smallest) element of each row and its place: `limit` and beyond are not asked. */
-template <int TY, int TX, int TV, int R, int C, bool LARGEST, bool LAST, class T, class P, int N, int M>
+template <int TY, int TX, int TV, int R, int C, bool LARGEST, bool LAST, class T, class P, int N,
+          int M>
 BB_DEVICE void bb_place(T (&to)[N], P (&place)[N], const T (&from)[M], int64_t start,
                         int64_t limit) {
   using tile = bb_tile<TY, TX, TV, R, C>;
@@ -432,9 +408,9 @@ template <int TY, int TX, int TV, int R, int C, class T, int N>
 BB_DEVICE void bb_lay_down(T *shared, const T (&from)[N]) {
   using tile = bb_tile<TY, TX, TV, R, C>;
   bb_sync();
-  BB_EACH(i, tile::rt) BB_EACH(j, tile::ct)
-  if (tile::owner() && tile::inside(i, j))
-    shared[tile::row(i) * (tile::cols + 1) + tile::col(j)] = from[i * tile::ct + j];
+  BB_EACH(i, tile::rt)
+  BB_EACH(j, tile::ct) if (tile::owner() && tile::inside(i, j))
+      shared[tile::row(i) * (tile::cols + 1) + tile::col(j)] = from[i * tile::ct + j];
   bb_sync();
 }
 
@@ -444,9 +420,9 @@ BB_DEVICE void bb_transpose(T (&to)[N], const T (&from)[M]) {
   using tile = bb_tile<TY, TX, TV, C, R>;
   T *shared = (T *)bb_shared;
   bb_lay_down<TY, TX, TV, R, C>(shared, from);
-  BB_EACH(i, tile::rt) BB_EACH(j, tile::ct)
-  if (tile::inside(i, j))
-    to[i * tile::ct + j] = shared[tile::col(j) * (bb_whole(C) + 1) + tile::row(i)];
+  BB_EACH(i, tile::rt)
+  BB_EACH(j, tile::ct) if (tile::inside(i, j)) to[i * tile::ct + j] =
+      shared[tile::col(j) * (bb_whole(C) + 1) + tile::row(i)];
 }
 
 /* Prefixes along the columns; BEFORE: without the element itself. */
@@ -464,9 +440,9 @@ BB_DEVICE void bb_scan(T (&to)[N], const T (&from)[N], F both) {
     }
   }
   bb_sync();
-  BB_EACH(i, tile::rt) BB_EACH(j, tile::ct)
-  if (tile::inside(i, j))
-    to[i * tile::ct + j] = shared[tile::row(i) * (tile::cols + 1) + tile::col(j)];
+  BB_EACH(i, tile::rt)
+  BB_EACH(j, tile::ct) if (tile::inside(i, j)) to[i * tile::ct + j] =
+      shared[tile::row(i) * (tile::cols + 1) + tile::col(j)];
 }
 
 #include "product.cuh"
