@@ -14,7 +14,7 @@
 
 /* A statement that writes the tile; the loop that it stands in, and where that one stands: the body of a task. */
 typedef struct site {
-  const bb_tile_stmt *stmt;
+  bb_tile_stmt *stmt;
   /* NULL: none, or one within another of the task, whose iterations are of other blocks. */
   const bb_tile_loop *loop;
   const bb_tile_body *around;
@@ -36,11 +36,12 @@ static bool repeats(const bb_tile_loop *l) {
   return to->number - from->number > l->step->number;
 }
 
-static bool same_block(const bb_tile_program *p, const site *a, const site *b) {
+/* But for what lies around the array. */
+static bool same_place(const bb_tile_program *p, const site *a, const site *b) {
   const bb_tile_stmt *s = a->stmt, *t = b->stmt;
   const bb_tile_view *view = &p->view[s->view];
   bb_tile_index variable = bb_expr_arg(p->home, BB_I64, a->loop->variable);
-  if (s->view != t->view || s->pad != t->pad || view->written || view->scratch) return false;
+  if (s->view != t->view || view->written || view->scratch) return false;
   for (uint32_t i = 0; i < view->rank; i++) {
     const bb_tile_range *m = &s->range[i], *n = &t->range[i];
     if (m->size != n->size || m->axis != n->axis ||
@@ -48,6 +49,10 @@ static bool same_block(const bb_tile_program *p, const site *a, const site *b) {
       return false;
   }
   return true;
+}
+
+static bool same_block(const bb_tile_program *p, const site *a, const site *b) {
+  return a->stmt->pad == b->stmt->pad && same_place(p, a, b);
 }
 
 static void note(writers *w, const site *here) {
@@ -72,7 +77,7 @@ static depth below(depth d, const bb_tile_body *body, const bb_tile_loop *loop) 
 
 static void find(writers *w, const bb_tile_body *body, const site *in, depth d) {
   for (uint32_t i = 0; i < body->count; i++) {
-    const bb_tile_stmt *s = body->stmt[i];
+    bb_tile_stmt *s = body->stmt[i];
     site here = {s, in->loop, in->around}, none = {0};
     if (s->result == w->tile || s->second == w->tile) note(w, &here);
     find(w, &s->body, &none, WITHIN);
@@ -108,6 +113,28 @@ static bool is_theirs(const writers *w) {
   return true;
 }
 
+/* Does what a load gives for elements around the array reach more than elements around one?  Of each element, maps make an
+ * element, and a store leaves out those that are not there. */
+static bool pad_matters(bb_tile_program *p, const site *load) {
+  bb_arena *scratch = bb_scratch(p->home->ctx);
+  bb_tile_body body = load->loop->body;
+  bool matters = p->view[load->stmt->view].padded, *made = BB_NEW(scratch, bool, p->tiles + 1);
+  made[load->stmt->result] = true;
+  for (uint32_t i = 0; i < body.count && !matters; i++) {
+    const bb_tile_stmt *s = body.stmt[i];
+    bool reads = false;
+    for (uint32_t t = 0; t < p->tiles; t++) reads |= made[t] && bb_tile_reads(s, t);
+    if (!reads) continue;
+    matters = s->kind != BB_TILE_MAP && s->kind != BB_TILE_STORE;
+    if (s->kind == BB_TILE_MAP) made[s->result] = true;
+  }
+  for (uint32_t t = 0; t < p->tiles && !matters; t++)
+    matters = made[t] && (bb_tile_readers(&p->body, t) != bb_tile_readers(&body, t) ||
+                          bb_tile_writers(&body, t) != 1);
+  bb_scratch_end(scratch);
+  return matters;
+}
+
 void bb_tile_hold(bb_tile_program *p) {
   for (uint32_t a = 0; a < p->tiles; a++) {
     writers w = writers_of(p, a);
@@ -116,8 +143,12 @@ void bb_tile_hold(bb_tile_program *p) {
       writers v = writers_of(p, b);
       if (v.count != 1 || !v.alike || !is_theirs(&v) ||
           !bb_tile_have_one_form(&p->tile[a], &p->tile[b]) || v.first.around != w.first.around ||
-          v.first.loop == w.first.loop || !same_block(p, &w.first, &v.first))
+          v.first.loop == w.first.loop || !same_place(p, &w.first, &v.first))
         continue;
+      if (v.first.stmt->pad != w.first.stmt->pad) {
+        if (pad_matters(p, &v.first)) continue;
+        v.first.stmt->pad = w.first.stmt->pad;
+      }
       bb_tile_rename(&p->body, b, a);
     }
   }

@@ -21,8 +21,8 @@ enum {
   MOST_ROWS = 64,
   FEW_ELEMENTS = 1 << 20
 };
-/* Rows that selection gives a block where there are few for each processor, and the most columns of a block that has one. */
-enum { FEW_ROWS = 8, WHOLE = 4096 };
+/* The least rows that selection gives a block, whatever it has. */
+enum { CHOSEN_ROWS = 4 };
 typedef struct sizes {
   int64_t size, folded;
 } sizes;
@@ -179,6 +179,8 @@ static const bb_kernel *with_chosen(bb_context *ctx, attempt a, const bool *fold
 typedef struct streams {
   bool *row, *col; /* by dim: an axis of items */
   bool products, waits;
+  int64_t told;  /* rows of a block where a run tells how many there are; 0: not known */
+  int64_t loads; /* that a body has at once */
 } streams;
 
 static void note_item(streams *s, const bb_item *item) {
@@ -195,8 +197,8 @@ static void find_axes(const bb_graph *graph, streams *s) {
   }
 }
 
-/* Long pieces of a few rows: `wide` columns, and so many rows that each thread has a few loads on their way; half of them where
- * it is not known how many there are.  Where a block waits again and again, it is small: others run meanwhile. */
+/* Long pieces of a few rows: `wide` columns, and so many rows that each thread has a few loads on their way; as many as selection
+ * told, half of them where it is not known how many there are.  Where a block waits again and again, it is small: others run meanwhile. */
 static void size_rows(const bb_program *program, const streams *s, int64_t wide, int64_t rows,
                       int64_t *block) {
   int64_t widest = 0;
@@ -210,8 +212,10 @@ static void size_rows(const bb_program *program, const streams *s, int64_t wide,
   for (uint32_t d = 0; d < program->dims; d++) {
     int64_t extent = bb_extent_value(program->dim[d].extent),
             most = (s->waits ? WAITING : ELEMENTS) / (widest + !widest);
+    if (s->told > 0) most /= s->loads;
     if (!s->row[d]) continue;
-    if (extent <= 0) most /= 2;
+    if (extent <= 0 && s->told > 0 && most > s->told) most = s->told;
+    if (extent <= 0 && s->told <= 0) most /= 2;
     if (most > rows) most = rows;
     block[d] = 1;
     while (block[d] <= most / 2) block[d] *= 2; /* threads lie in rows of a power of two */
@@ -232,14 +236,48 @@ static void find_chosen(const bb_program *program, const bb_graph *graph, const 
   }
 }
 
-/* Columns of a block that has one row, where selection found few rows for each processor: as many as it chose, so that all that a
- * block loads is on its way at once.  0: there are rows enough, or how many is known. */
-static int64_t whole_row(const bb_program *program, const bb_graph *graph, const streams *s) {
-  int64_t rows = 0, cols = 0, whole = WHOLE;
-  find_chosen(program, graph, s, &rows, &cols);
-  if (!rows || rows > FEW_ROWS || cols < NARROWEST) return 0;
-  while (whole / 2 >= cols) whole /= 2;
-  return whole;
+static bool holds(const bb_tile_program *p) {
+  for (uint32_t t = 0; t < p->tiles; t++)
+    if (bb_tile_is_held(p, t)) return true;
+  return false;
+}
+
+/* The most blocks of rows and columns that a body loads, one at least. */
+static int64_t most_loads(const bb_tile_program *p, const bb_tile_body *body) {
+  int64_t here = 0, most = 1;
+  for (uint32_t i = 0; i < body->count; i++) {
+    const bb_tile_stmt *s = body->stmt[i];
+    const bb_tile *to = s->kind == BB_TILE_LOAD ? &p->tile[s->result] : NULL;
+    int64_t inner = most_loads(p, s->loop ? &s->loop->body : &s->body);
+    here += to && to->rows && to->cols;
+    if (inner > most) most = inner;
+  }
+  return here > most ? here : most;
+}
+
+static bool has_loops(const bb_tile_body *body) {
+  for (uint32_t i = 0; i < body->count; i++) {
+    const bb_tile_loop *l = body->stmt[i]->loop;
+    if (l && (!l->parallel || has_loops(&l->body))) return true;
+  }
+  return false;
+}
+
+/* Columns of a block that has whole rows, so that what reads a row again has it at hand, and all that a block loads is on its way at
+ * once: as many as there are or, where a run tells, as selection chose.  0: that is not known, or no block has room. */
+static int64_t whole_row(const bb_program *program, const bb_graph *graph, const streams *s,
+                         int64_t *rows) {
+  int64_t cols = 0, whole = 2 * NARROWEST; /* threads of a row load 16 bytes each */
+  *rows = 0;
+  find_chosen(program, graph, s, rows, &cols);
+  for (uint32_t d = 0; d < program->dims; d++) {
+    int64_t extent = bb_extent_value(program->dim[d].extent);
+    if (!s->col[d]) continue;
+    if (extent <= 0 && !cols) return 0;
+    if (extent > cols) cols = extent;
+  }
+  while (whole < cols) whole *= 2;
+  return whole <= ELEMENTS ? whole : 0;
 }
 
 /* So few elements that what counts is how many blocks there are: the sizes that selection chose. */
@@ -258,8 +296,8 @@ static bool is_small(const bb_program *program, const streams *s) {
  * product, or an axis that runs both ways. */
 static const bb_kernel *by_rows(bb_context *ctx, attempt a, uint32_t processors) {
   bb_program *p = a.program;
-  streams s = {BB_NEW(p->arena, bool, p->dims + 1), BB_NEW(p->arena, bool, p->dims + 1), false,
-               false};
+  streams s = {
+      BB_NEW(p->arena, bool, p->dims + 1), BB_NEW(p->arena, bool, p->dims + 1), false, false, 0, 1};
   int64_t *block = BB_NEW(p->arena, int64_t, p->dims + 1);
   const bb_kernel *best = NULL;
   find_axes(a.graph, &s);
@@ -276,9 +314,12 @@ static const bb_kernel *by_rows(bb_context *ctx, attempt a, uint32_t processors)
     s.row = s.col;
     s.col = row;
   }
-  int64_t whole = whole_row(p, a.graph, &s);
+  int64_t chosen, whole = has_loops(&a.kernel->tile->body) ? whole_row(p, a.graph, &s, &chosen) : 0;
+  if (whole > WIDEST && !holds(a.kernel->tile)) whole = 0;
+  if (whole) s.told = chosen / CHOSEN_ROWS;
+  s.loads = most_loads(a.kernel->tile, &a.kernel->tile->body);
   for (int64_t wide = whole ? whole : WIDEST; wide >= NARROWEST; wide /= 2)
-    for (int64_t rows = whole ? 1 : MOST_ROWS; rows >= 1; rows /= 2) {
+    for (int64_t rows = MOST_ROWS; rows >= 1; rows /= 2) {
       size_rows(p, &s, wide, rows, block);
       if (!schedules(ctx, &a, false)) return NULL;
       if (!fits(a.kernel->tile)) continue;

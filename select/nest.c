@@ -17,6 +17,7 @@ typedef struct known {
   bool waits; /* ITEM: a block that turns of a serial loop load in a wide type, or made of such */
   bb_nest_run run; /* TENSOR, LIST: of its blocks */
   bool follows;
+  uint32_t loaded; /* TENSOR: 1 + the loop of this level that loaded its blocks last; 0: none has */
   uint32_t
       partials; /* LIST: levels of partial results, and the sizes of the loops that made them */
   struct {
@@ -169,12 +170,13 @@ static uint32_t add_loop(bb_nest_walker *w, bb_dim dim, bb_part part, uint32_t s
 }
 
 /* One element of a list, in a turn of `loop`; loads it once it is an item. */
-static known element_of(bb_nest_walker *w, const bb_type *type, const known *list, uint32_t strip,
+static known element_of(bb_nest_walker *w, const bb_type *type, known *list, uint32_t strip,
                         uint32_t loop, bool used) {
   const bb_level *taken = &type->level[strip];
   known element = *list;
   uint32_t size = w->nest->loop[loop].size;
   element.owned = false;
+  element.loaded = 0;
   element.class = list->place == LIST ? list->class : BB_NONE;
   element.depends |= (uint64_t)1 << loop;
   if (taken->axis == BB_AXIS_ROW) element.axis[0] = size;
@@ -191,7 +193,11 @@ static known element_of(bb_nest_walker *w, const bb_type *type, const known *lis
   double bytes = bb_dtype_bytes(type->item.dtype);
   bb_nest_add_term(w, listed ? BB_NEST_LIST_LOAD : BB_NEST_LOAD, element.axis, BB_NONE, bytes,
                    type->item.dtype, element.depends);
-  if (!listed) bb_nest_set_run(w, list->run, list->follows);
+  if (!listed) {
+    bb_nest_set_run(w, list->run, list->follows);
+    w->nest->term[w->nest->terms - 1].before = list->loaded;
+    list->loaded = loop + 1;
+  }
   bool streamed = !w->nest->loop[loop].grid && !listed;
   element.class =
       bb_nest_class_of(w, streamed ? BB_NEST_STREAMED : BB_NEST_LOADED, element.axis, bytes, 0);
@@ -361,6 +367,7 @@ static void walk_map(bb_nest_walker *w, const level *l, const wanted *want, uint
     known *value = BB_NEW(w->scratch, known, 1);
     *value = *value_of(l, source);
     value->owned = false;
+    value->loaded = 0;
     if (map->in[p].level != BB_WHOLE)
       *value = element_of(w, bb_type_of(l->graph, source), value_of(l, source), map->in[p].level,
                           loop, used);
@@ -399,7 +406,7 @@ static void walk_reduce(bb_nest_walker *w, const level *l, uint32_t n) {
   w->around = loop;
   w->chain |= (uint64_t)1 << loop;
   for (uint32_t p = 0; p < node->nin; p++) {
-    const known *list = value_of(l, node->in[p].src);
+    known *list = value_of(l, node->in[p].src);
     type = bb_type_of(l->graph, node->in[p].src);
     known element = element_of(w, type, list, node->in[p].level, loop, true);
     bb_nest_complete_axes(w, &type->item, element.axis);

@@ -62,9 +62,11 @@ typedef struct bb_nest_term {
   uint64_t apart;  /* loops around it on which it does not depend: it is repeated in each turn */
   bb_nest_run run; /* LOAD */
   bool follows;    /* LOAD: a run that is whole is followed by the next one of the block */
-  bool made;       /* DOT: its right operand is computed here, not loaded */
-  bool shared;     /* DOT: and others than products read that operand */
-  bool waits; /* DOT: its left operand is made of what each turn of a loop loads in a wide type */
+  uint32_t
+      before; /* LOAD: 1 + the loop beside this one that loads the same blocks before it; 0: none */
+  bool made;  /* DOT: its right operand is computed here, not loaded */
+  bool shared; /* DOT: and others than products read that operand */
+  bool waits;  /* DOT: its left operand is made of what each turn of a loop loads in a wide type */
 } bb_nest_term;
 
 typedef enum bb_nest_room {

@@ -101,11 +101,18 @@ static bool is_of_scalars(const bb_nest *nest) {
   return true;
 }
 
+static bool has_products(const bb_nest *nest) {
+  for (uint32_t i = 0; i < nest->terms; i++)
+    if (nest->term[i].kind == BB_NEST_DOT) return true;
+  return false;
+}
+
 bb_pricing bb_pricing_bind(const bb_nest *nest, const bb_machine *machine, const double *extent,
                            bb_arena *arena) {
   bb_pricing p = {nest, machine, BB_NEW(arena, double, nest->sizes),
                   BB_NEW(arena, double, nest->loops), BB_NEW(arena, double, nest->classes)};
   p.stops = strcmp(machine->target, "cpu") == 0;
+  p.holds = machine->register_bytes > 0 && !has_products(nest);
   for (uint32_t i = 0; i < nest->sizes; i++) p.size_extent[i] = extent[nest->size[i].dim];
   for (uint32_t i = 0; i < nest->loops; i++) p.loop_extent[i] = extent[nest->loop[i].dim];
   p.plain = machine->grain_wide > 0 && is_for_plain_threads(&p);
@@ -322,6 +329,13 @@ static double run_length(const point *p, const bb_nest_term *term) {
   return others == 1 ? INFINITY : whole && term->follows ? length * others : length;
 }
 
+/* Is the block that the loop beside it loaded last the one that a load begins with, and ends with? */
+static bool is_at_hand(const point *p, const bb_nest_term *term) {
+  if (!p->pricing->holds || !term->before) return false;
+  const bb_nest_loop *loop = &p->nest->loop[term->loop];
+  return loop->parent != BB_NONE && p->turns[term->loop] <= 1 && p->turns[term->before - 1] <= 1;
+}
+
 /* What comes in runs, of so many bytes from memory: whole lines, and all that is asked for ahead beyond the end of a
  * run is in vain, which a page ends. */
 static void add_load(const point *p, const bb_nest_term *term, double bytes, double instances,
@@ -341,7 +355,9 @@ static void add_traffic(const point *p, const bb_nest_term *term, double times, 
                         bool lists, pass *to) {
   double bytes = times * term->amount * elements(p, term->axis, 2);
   switch (term->kind) {
-  case BB_NEST_LOAD: add_load(p, term, bytes, instances, to); return;
+  case BB_NEST_LOAD:
+    if (!is_at_hand(p, term)) add_load(p, term, bytes, instances, to);
+    return;
   case BB_NEST_STORE: to->memory += bytes / turns_of(p, term->apart); break;
   default:
     if (lists) {

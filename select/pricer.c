@@ -278,6 +278,19 @@ static double *blocks_of(const bb_nest *nest, const bb_way *way, bb_arena *arena
   return block;
 }
 
+/* Of kernels without products, pieces of what loops within the grid's run over are left to whoever runs those: how long they are
+ * decides little that was priced, and a block that is chosen is all there is. */
+static void leave_pieces(const bb_pricer *pricer, const contest *c, const bb_nest *nest,
+                         double *block) {
+  bb_pricing pricing = bb_pricing_bind(nest, pricer->machine, c->extent, c->scratch);
+  if (!pricing.holds || c->best.parts > 1) return;
+  for (uint32_t i = 0; i < nest->loops; i++) {
+    uint32_t size = nest->loop[i].size;
+    if (!nest->loop[i].grid && size != BB_NONE && block[size] < pricing.size_extent[size])
+      block[size] = 0;
+  }
+}
+
 void bb_pricer_settle(bb_pricer *pricer, bb_candidate *kernel) {
   bb_program *program = pricer->program;
   bb_arena *scratch = bb_scratch(program->ctx);
@@ -300,7 +313,11 @@ void bb_pricer_settle(bb_pricer *pricer, bb_candidate *kernel) {
   bill->best = keep(&c->best, program->arena);
   kernel->bill = bill;
   s->safe = bb_graph_copy(bb_candidate_runs(kernel));
-  if (nest) set_blocks(s->safe, nest, blocks_of(nest, &bill->best, scratch));
+  if (nest) {
+    double *block = blocks_of(nest, &bill->best, scratch);
+    leave_pieces(pricer, c, nest, block);
+    set_blocks(s->safe, nest, block);
+  }
   bb_scratch_end(scratch);
 }
 

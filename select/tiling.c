@@ -2,7 +2,7 @@
  *
  * Each size has a handful of choices: powers of two up to its extent, the extent, and where a tile may have
  * any size (a CPU) the share of a unit: 48 rows on two units are 24 each, not 32 and 16.  All sizes start as
- * small as they can be (so that the tiles fit if any do), or all near some middle, the largest made smaller until
+ * small as they can be (so that the tiles fit if any do), all near some middle, or whole, the largest made smaller until
  * they fit; then one size at a time takes its best choice until none changes, then two at a time change
  * places, one larger and one smaller.
  */
@@ -179,6 +179,16 @@ static void start_at(search *s, const double *block, double all) {
   descend(s);
 }
 
+/* Whole blocks of what loops within the grid's run over, as few side by side as may be: what is loaded stays at hand only where each
+ * of the loops that read it runs once, and no step leads there that is better by itself. */
+static void start_whole(search *s) {
+  const bb_nest *nest = s->pricing->nest;
+  for (uint32_t i = 0; i < s->axes; i++) s->axis[i].at = s->axis[i].choices - 1;
+  for (uint32_t i = 0; i < nest->loops; i++)
+    if (nest->loop[i].grid && nest->loop[i].size != BB_NONE) s->axis[nest->loop[i].size].at = 0;
+  descend(s);
+}
+
 static bb_price price_of_best(const search *s) {
   bb_price price;
   bb_price_tiling(s->pricing, s->best, s->force, &price);
@@ -193,6 +203,7 @@ bb_price bb_price_search(const bb_pricing *pricing, uint32_t fold, uint32_t spli
   uint32_t enough = !hint ? UINT32_MAX : hint->close ? 0 : ENOUGH;
   s.reach = hint && hint->close ? REACH : CHOICES;
   if (hint) start_at(&s, hint->block, 0);
+  if (pricing->holds && s.points < enough) start_whole(&s); /* first: of equals, whole ones */
   for (uint32_t k = 0; k < STARTS && (s.points < enough || s.seconds == INFINITY); k++)
     start_at(&s, NULL, start[k]);
   *second = s.second;

@@ -63,14 +63,24 @@ static void few_rows_are_whole(void **state) {
   check(512, 1024, 1, 1024);
 }
 
-static void many_rows_are_in_pieces(void **state) {
+/* What reads a row again has it at hand; of short rows, a block has more. */
+static void many_rows_are_whole_too(void **state) {
   (void)state;
-  check(8192, 4096, 2, 2048);
+  check(8192, 4096, 2, 4096);
+  check(8192, 8192, 1, 8192);
+  check(8192, 1000, 8, 1024);
+  check(100000, 64, 32, 256);
+}
+
+static void rows_of_any_length_are_in_pieces(void **state) {
+  (void)state;
+  check(8192, 16384, 2, 2048);
   check(0, 0, 2, 2048); /* nothing is known of them */
 }
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(few_rows_are_whole),
-                                     cmocka_unit_test(many_rows_are_in_pieces)};
+                                     cmocka_unit_test(many_rows_are_whole_too),
+                                     cmocka_unit_test(rows_of_any_length_are_in_pieces)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
