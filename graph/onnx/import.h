@@ -274,6 +274,9 @@ bool bb_onnx_known_int(const bb_onnx_value *v, int64_t *value);
 /* `expr` of operands v[0..count) (its ARG leaves), broadcast. */
 bb_onnx_value *bb_onnx_map(const bb_onnx_node *n, const bb_expr *expr, uint32_t count,
                            bb_onnx_value *const *v);
+/* a where the condition, of one element, holds, else b; NULL: they differ in type or shape. */
+bb_onnx_value *bb_onnx_choose(const bb_onnx_node *n, bb_onnx_value *condition, bb_onnx_value *a,
+                              bb_onnx_value *b);
 /* ARG i with the dtype of v. */
 const bb_expr *bb_onnx_arg(const bb_onnx_node *n, uint32_t i, const bb_onnx_value *v);
 bb_onnx_value *bb_onnx_cast(const bb_onnx_node *n, bb_onnx_value *v, bb_dtype dtype);
