@@ -244,6 +244,10 @@ const bb_expr *bb_onnx_tidy_quotient(bb_onnx *m, const bb_expr *e);
 bool bb_onnx_same_extent(const bb_onnx_node *n, const bb_extent *a, const bb_extent *b);
 /* The same of products of extents: what both have aside. */
 bool bb_onnx_same_product(const bb_onnx_node *n, const bb_extent *a, const bb_extent *b);
+/* Where shapes a and b have to be of one size and each names as many extents that the other lacks, these are the same, in the
+ * order of the axes: begins again so, or returns. */
+void bb_onnx_tie_shapes(const bb_onnx_node *n, uint32_t from, const bb_extent *const *a,
+                        uint32_t to, const bb_extent *const *b);
 /* Makes a / by whole, where a name that is declared can be a multiple of what is missing: then this does not return. */
 void bb_onnx_tie_quotient(const bb_onnx_node *n, const bb_extent *a, const bb_extent *by);
 /* The extent of a name: its own symbol, or what it is bound to. */

@@ -175,6 +175,10 @@ def ties():
                                                                                                   "none": np.array([0])}, symbols={"x": ["B", "L", 6]})
     # a shape that names axes which stay as another input has them
     named = [N("Shape", ["y"], ["s"], end=1), N("Concat", ["s", "rest"], ["to"], axis=0), N("Reshape", ["x", "to"], ["r"])]
+    # rows of heads, as a mask that is repeated for each: both names of another input's shape
+    rows = [N("Shape", ["y"], ["b"], end=1), N("Shape", ["y"], ["l"], start=1, end=2), N("Mul", ["b", "three"], ["rows"]), N("Concat", ["rows", "l"], ["to"], axis=0),
+            N("Reshape", ["x", "to"], ["r"])]
+    yield graph_case("Tie-rows", rows, {"x": rand(2, 3, 5), "y": rand(2, 5)}, ["r"], {"three": np.array([3])}, symbols={"x": ["A", 3, "S"], "y": ["B", "L"]})
     yield graph_case("Tie-reshape", named, {"x": rand(6, 4), "y": y}, ["r"], {"rest": np.array([-1])}, symbols={"x": ["N", "C"], "y": ["M", "D"]})
     yield graph_case("Tie-reshape-last", [named[0], N("Concat", ["rest", "s"], ["to"], axis=0), named[2]], {"x": rand(3, 2, 6), "y": y}, ["r"],
                      {"rest": np.array([-1])}, symbols={"x": ["N", 2, "C"], "y": ["M", "D"]})
