@@ -1,7 +1,7 @@
 """Slices of axes whose length is known only as a program runs: bounds that are numbers are cut to the axis as ONNX has it; where a model
 needs more of the axis than it has, and where bounds are computed, a run is right, or it is refused, and never gives other elements.
 
-usage: bounds.py BLOCKBUSTER
+usage: bounds.py BLOCKBUSTER [PART OF A NAME]
 """
 
 import pathlib
