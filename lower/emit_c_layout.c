@@ -34,6 +34,7 @@ typedef struct layout {
   uint32_t *class;               /* the tile that stands for each */
   bool *turned;                  /* by tile that stands for its class */
   bool *row_only;                /* likewise: a statement that knows rows only */
+  bool *apart;                   /* by tile of one column: not to be read along its rows */
   bool *used;                    /* likewise: there is a statement, not for what went into others */
   const bb_tile_stmt **packable; /* by tile: the load of what may be packed once */
   double cost;
@@ -90,6 +91,7 @@ static void find_classes(layout *l) {
   l->class = BB_NEW(arena, uint32_t, tiles + 1);
   l->turned = BB_NEW(arena, bool, tiles + 1);
   l->row_only = BB_NEW(arena, bool, tiles + 1);
+  l->apart = BB_NEW(arena, bool, tiles + 1);
   l->used = BB_NEW(arena, bool, tiles + 1);
   l->packable = BB_NEW(arena, const bb_tile_stmt *, tiles + 1);
   for (uint32_t i = 0; i < tiles; i++) l->parent[i] = i;
@@ -243,6 +245,26 @@ static void count_uses(layout *l, const bb_tile_stmt *s, double times) {
   if (s->second != BB_NONE) l->c->tile[s->second].writers++;
 }
 
+/* A tile of one column lies the same way, turned or not, and loops along its rows have whole vectors.  Statements that go element by
+ * element and folds may take it so; others, and loads of rows that lie apart, may not. */
+static void find_columns(layout *l, const bb_tile_stmt *s, double times) {
+  (void)times;
+  const bb_tile *tile = l->c->p->tile;
+  bool fits = s->kind == BB_TILE_MAP || s->kind == BB_TILE_ANY || s->kind == BB_TILE_STORE;
+  if (s->kind == BB_TILE_FOLD)
+    fits = s->second == BB_NONE && bb_dtype_is_float(tile[s->operand[0]].dtype);
+  if (s->kind == BB_TILE_LOAD) fits = units(l->c, s, &tile[s->result]).row;
+  if (fits) return;
+  for (uint32_t i = 0; i < s->operands; i++) l->apart[s->operand[i]] = true;
+  if (s->result != BB_NONE) l->apart[s->result] = true;
+  if (s->second != BB_NONE) l->apart[s->second] = true;
+}
+
+static bool lies_along_rows(layout *l, uint32_t tile) {
+  const bb_tile *t = &l->c->p->tile[tile];
+  return lies_turned(l, tile) || (t->rows > 1 && t->cols == 1 && !l->apart[tile]);
+}
+
 /* Elements that are repeated are read row by row, again for every panel of the other side: a few
  * times is no reason to copy them, and the widest vectors take so long for a panel that rows come from the shared
  * cache meanwhile; products by tiles do not. */
@@ -361,7 +383,7 @@ static void choose_bundles(layout *l) {
  * after the other. */
 static uint32_t pitch(const bb_c *c, const bb_tile *t, bool turned) {
   uint32_t along = turned ? t->rows : t->cols;
-  if (!bb_c_may_turn(t)) return along ? along : 1;
+  if (!bb_c_may_turn(t)) return turned ? bb_c_whole(along) : along ? along : 1;
   if (c->strips.variable != BB_NONE && along == c->strips.size) return along;
   return along >= 64 && along % 64 == 0 ? along + 16 : bb_c_whole(along);
 }
@@ -372,8 +394,9 @@ void bb_c_lay_out(bb_c *c) {
   walk(&l, &c->p->body, 1, count_uses);
   bb_c_count_packs(c);
   for (int i = 0; i < DESCENTS && descend(&l); i++) continue;
+  walk(&l, &c->p->body, 1, find_columns);
   for (uint32_t i = 0; i < c->p->tiles; i++) {
-    c->tile[i].turned = lies_turned(&l, i);
+    c->tile[i].turned = lies_along_rows(&l, i);
     c->tile[i].pitch = pitch(c, &c->p->tile[i], c->tile[i].turned);
   }
   walk(&l, &c->p->body, 1, find_far);

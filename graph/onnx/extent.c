@@ -130,6 +130,19 @@ double bb_onnx_least(bb_onnx *m, const bb_expr *e) {
   }
 }
 
+/* The greatest value that an expression can have, as far as that is known. */
+static double most_of(bb_onnx *m, const bb_expr *e) {
+  const bb_expr *a = e->a[0], *b = e->a[1];
+  switch (e->op) {
+  case BB_X_CONST: return e->number;
+  case BB_X_ADD: return most_of(m, a) + most_of(m, b);
+  case BB_X_SUB: return most_of(m, a) - bb_onnx_least(m, b);
+  case BB_X_MIN: return fmin(most_of(m, a), most_of(m, b));
+  case BB_X_MAX: return fmax(most_of(m, a), most_of(m, b));
+  default: return INFINITY;
+  }
+}
+
 static const bb_expr *truth(bb_onnx *m, bool value) {
   return bb_expr_const(m->program, BB_BOOL, value);
 }
@@ -161,8 +174,9 @@ static const bb_expr *tidy_extremum(bb_onnx *m, const bb_expr *e) {
     b = swap;
   }
   if (b->op != BB_X_CONST) return e;
-  bool at_least = bb_onnx_least(m, a) >= b->number, at_most = b->number >= HUGE_INDEX;
-  if (e->op == BB_X_MAX) return at_least ? a : e;
+  bool at_least = bb_onnx_least(m, a) >= b->number;
+  bool at_most = b->number >= HUGE_INDEX || most_of(m, a) <= b->number;
+  if (e->op == BB_X_MAX) return at_least ? a : at_most ? b : e;
   return at_least ? b : at_most ? a : e;
 }
 

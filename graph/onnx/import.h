@@ -244,6 +244,10 @@ const bb_expr *bb_onnx_tidy_quotient(bb_onnx *m, const bb_expr *e);
 bool bb_onnx_same_extent(const bb_onnx_node *n, const bb_extent *a, const bb_extent *b);
 /* The same of products of extents: what both have aside. */
 bool bb_onnx_same_product(const bb_onnx_node *n, const bb_extent *a, const bb_extent *b);
+/* Where shapes a and b have to be of one size and each names as many extents that the other lacks, these are the same, in the
+ * order of the axes: begins again so, or returns. */
+void bb_onnx_tie_shapes(const bb_onnx_node *n, uint32_t from, const bb_extent *const *a,
+                        uint32_t to, const bb_extent *const *b);
 /* Makes a / by whole, where a name that is declared can be a multiple of what is missing: then this does not return. */
 void bb_onnx_tie_quotient(const bb_onnx_node *n, const bb_extent *a, const bb_extent *by);
 /* The extent of a name: its own symbol, or what it is bound to. */
@@ -274,6 +278,9 @@ bool bb_onnx_known_int(const bb_onnx_value *v, int64_t *value);
 /* `expr` of operands v[0..count) (its ARG leaves), broadcast. */
 bb_onnx_value *bb_onnx_map(const bb_onnx_node *n, const bb_expr *expr, uint32_t count,
                            bb_onnx_value *const *v);
+/* a where the condition, of one element, holds, else b; NULL: they differ in type or shape. */
+bb_onnx_value *bb_onnx_choose(const bb_onnx_node *n, bb_onnx_value *condition, bb_onnx_value *a,
+                              bb_onnx_value *b);
 /* ARG i with the dtype of v. */
 const bb_expr *bb_onnx_arg(const bb_onnx_node *n, uint32_t i, const bb_onnx_value *v);
 bb_onnx_value *bb_onnx_cast(const bb_onnx_node *n, bb_onnx_value *v, bb_dtype dtype);

@@ -284,28 +284,38 @@ static bool alike(const bb_onnx_value *a, const bb_onnx_value *b) {
          (!a->rank || memcmp(a->shape, b->shape, a->rank * sizeof *a->shape) == 0);
 }
 
+bb_onnx_value *bb_onnx_choose(const bb_onnx_node *n, bb_onnx_value *condition, bb_onnx_value *a,
+                              bb_onnx_value *b) {
+  bb_onnx_value *in[3] = {NULL, a, b};
+  if (a == b) return a;
+  if (!alike(a, b)) return NULL;
+  in[0] = bb_onnx_reshape(n, condition, 0, NULL);
+  const bb_expr *chosen =
+      f_select(n->m->program, bb_onnx_arg(n, 0, in[0]), bb_onnx_arg(n, 1, a), bb_onnx_arg(n, 2, b));
+  bb_onnx_value *v = bb_onnx_map(n, chosen, 3, in);
+  v->stored = a->stored;
+  v->bits = a->bits;
+  return v;
+}
+
 /* Both branches are computed, and the results of one chosen. */
 static void choose_at_run_time(bb_onnx_node *n) {
   bb_onnx_value **other = BB_NEW(n->m->arena, bb_onnx_value *, n->nout);
   inline_branch(n, "then_branch", n->out);
   inline_branch(n, "else_branch", other);
+  bool one = bb_onnx_count(n->in[0]->rank, n->in[0]->shape) == 1;
   for (uint32_t i = 0; i < n->nout; i++) {
-    bb_onnx_value *in[3] = {n->in[0], n->out[i], other[i]};
-    if (in[1]->unsupported || in[2]->unsupported) { /* that is reported */
-      n->out[i] = in[1]->unsupported ? in[1] : in[2];
+    if (n->out[i]->unsupported || other[i]->unsupported) { /* that is reported */
+      n->out[i] = n->out[i]->unsupported ? n->out[i] : other[i];
       continue;
     }
-    if (!alike(in[1], in[2]) || bb_onnx_count(in[0]->rank, in[0]->shape) != 1) {
+    bb_onnx_value *v = one ? bb_onnx_choose(n, n->in[0], n->out[i], other[i]) : NULL;
+    if (!v) {
       bb_onnx_unsupported(
           n, "results of different shapes, chosen by a condition that is computed at run time");
       return;
     }
-    in[0] = bb_onnx_reshape(n, in[0], 0, NULL);
-    const bb_expr *chosen = f_select(n->m->program, bb_onnx_arg(n, 0, in[0]),
-                                     bb_onnx_arg(n, 1, in[1]), bb_onnx_arg(n, 2, in[2]));
-    n->out[i] = bb_onnx_map(n, chosen, 3, in);
-    n->out[i]->stored = in[1]->stored;
-    n->out[i]->bits = in[1]->bits;
+    n->out[i] = v;
   }
 }
 

@@ -96,6 +96,7 @@ bb_onnx_value *bb_onnx_reshape(const bb_onnx_node *n, bb_onnx_value *v, uint32_t
   if (same_shape(v, rank, shape)) return v;
   const bb_extent *all = bb_onnx_product(m, v->rank, v->shape);
   if (!bb_onnx_same_product(n, all, bb_onnx_product(m, rank, shape))) {
+    bb_onnx_tie_shapes(n, v->rank, v->shape, rank, shape);
     bb_buffer to = {.arena = m->arena};
     bb_onnx_put_shape(&to, m, rank, shape);
     bb_onnx_refuse(n, "shape %s does not reshape to %s", bb_onnx_shape_text(m, v), to.data);

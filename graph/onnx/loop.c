@@ -1,7 +1,8 @@
 /* loop.c - Loop and Scan: the graph of a step is converted once for each step, so that steps fuse with what is around them;
- * how many there are has to be known as the model is read.
+ * how many there are at most has to be known as the model is read.
  */
 #include "convert.h"
+#include "formula.h"
 
 #include <string.h>
 
@@ -106,26 +107,61 @@ static void give_results(const steps *s) {
 
 /* --- Loop --- */
 
-/* A condition that is known; absent: true.  False: only a run tells. */
-static bool known_condition(const bb_onnx_node *n, const bb_onnx_value *v, bool *holds) {
+/* Whether a condition (absent: true) can hold; `*goes` becomes one that only a run tells, else NULL. */
+static bool may_hold(const bb_onnx_node *n, bb_onnx_value *v, bb_onnx_value **goes) {
   const bb_expr *e = v ? bb_onnx_scalar_expr(v) : NULL;
-  *holds = true;
+  *goes = NULL;
   if (!v) return true;
   if (v->dtype != BB_BOOL) bb_onnx_refuse(n, "the condition is %s", bb_dtype_name(v->stored));
-  if (!e || e->op != BB_X_CONST) return false;
-  *holds = e->number != 0;
+  if (e && e->op == BB_X_CONST) return e->number != 0;
+  if (bb_onnx_count(v->rank, v->shape) != 1)
+    bb_onnx_refuse(n, "the condition has shape %s", bb_onnx_shape_text(n->m, v));
+  *goes = bb_onnx_reshape(n, v, 0, NULL);
   return true;
 }
 
+/* Both conditions; NULL holds. */
+static bb_onnx_value *both(const bb_onnx_node *n, bb_onnx_value *a, bb_onnx_value *b) {
+  bb_onnx_value *v[2] = {a, b};
+  if (!a || !b) return a ? a : b;
+  return bb_onnx_map(n, f_and(n->m->program, bb_onnx_arg(n, 0, a), bb_onnx_arg(n, 1, b)), 2, v);
+}
+
+/* Of each state, a where the condition (NULL: always) holds, else b.  False: one has another shape, which is reported. */
+static bool choose_states(const steps *s, bb_onnx_value *goes, bb_onnx_value *const *a,
+                          bb_onnx_value *const *b, bb_onnx_value **chosen) {
+  for (uint32_t i = 0; i < s->states; i++) {
+    bb_onnx_value *v = goes ? bb_onnx_choose(s->n, goes, a[i], b[i]) : a[i];
+    if (!v) {
+      bb_onnx_unsupported(s->n,
+                          "a number of steps that is computed at run time, by a condition, "
+                          "while state %u changes its shape",
+                          i);
+      return false;
+    }
+    chosen[i] = v;
+  }
+  return true;
+}
+
+/* Why a condition that only a run tells may not end the loop; NULL: it may. */
+static const char *never_ends(const steps *s, int64_t most) {
+  if (most > MOST_STEPS) return "a number of steps that is computed at run time, by a condition";
+  if (s->n->nout > s->states) return "as many results of steps as a condition at run time says";
+  return NULL;
+}
+
 /* Operands: how often (absent: as long as the condition holds), whether at all, the first states.  The graph takes the
- * number of the step, the condition and the states, and gives the condition, states, and parts of results. */
+ * number of the step, the condition and the states, and gives the condition, states, and parts of results.
+ *
+ * A step that a condition may have ended before is taken all the same, on the states that the last one took, of which every
+ * element is one that a step can meet; the states after it are those before it. */
 void bb_onnx_loop(bb_onnx_node *n) {
   bb_onnx *m = n->m;
   const Onnx__GraphProto *graph = body_of(n);
   bb_onnx_value *count = n->nin ? n->in[0] : NULL, *condition = n->nin > 1 ? n->in[1] : NULL;
   steps s = {.n = n, .states = n->nin > 2 ? n->nin - 2 : 0};
   int64_t most = INT64_MAX;
-  bool holds;
   if (graph->n_output < 1 + s.states)
     bb_onnx_refuse(n, "its graph has %zu outputs for %u states", graph->n_output, s.states);
   s.parts = (uint32_t)graph->n_output - 1 - s.states;
@@ -134,23 +170,25 @@ void bb_onnx_loop(bb_onnx_node *n) {
     return;
   }
   begin(&s, 2 + s.states, 1 + s.states + s.parts);
-  bb_onnx_value **in = BB_NEW(m->arena, bb_onnx_value *, 2 + s.states);
+  bb_onnx_value **in = BB_NEW(m->arena, bb_onnx_value *, 2 + s.states), *now, *goes = NULL;
   bb_onnx_value **out = BB_NEW(m->arena, bb_onnx_value *, graph->n_output);
+  bb_onnx_value **before = BB_NEW(m->arena, bb_onnx_value *, s.states);
   for (uint32_t i = 0; i < s.states; i++) s.state[i] = operand(n, 2 + i);
-  for (;;) {
-    if (!known_condition(n, condition, &holds)) {
-      bb_onnx_unsupported(n, "a number of steps that is computed at run time, by a condition");
+  while (s.done < most && may_hold(n, condition, &now)) {
+    const char *why = now                   ? never_ends(&s, most)
+                      : s.done < MOST_STEPS ? NULL
+                                            : "more than 1024 steps";
+    if (why) {
+      bb_onnx_unsupported(n, "%s", why);
       return;
     }
-    if (!holds || s.done >= most) break;
-    if (s.done == MOST_STEPS) {
-      bb_onnx_unsupported(n, "more than %d steps", MOST_STEPS);
-      return;
-    }
+    goes = both(n, goes, now);
     in[0] = bb_onnx_scalar(m, BB_I64, s.done);
-    in[1] = condition ? condition : bb_onnx_scalar(m, BB_BOOL, 1);
-    if (s.states) memcpy(in + 2, s.state, s.states * sizeof *in);
+    in[1] = bb_onnx_scalar(m, BB_BOOL, 1);
+    if (s.states) memcpy(before, s.state, s.states * sizeof *before);
+    if (!choose_states(&s, goes, before, s.done ? in + 2 : before, in + 2)) return;
     if (!take_step(&s, in, out, 1)) return;
+    if (!choose_states(&s, goes, s.state, before, s.state)) return;
     condition = out[0];
   }
   give_results(&s);

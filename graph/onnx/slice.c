@@ -95,12 +95,24 @@ static const bb_expr *place_of_number(bb_onnx *m, const bb_extent *axis, double 
   return bound < 0 ? bb_onnx_tidy_make(m, BB_X_ADD, extent, number) : number;
 }
 
+/* The e of max(e, 0), a bound that the model itself cuts to the axis; any other: itself. */
+static const bb_expr *uncut(const bb_expr *bound) {
+  if (bound->op != BB_X_MAX) return bound;
+  return bb_expr_is_number(bound->a[1], 0)   ? bound->a[0]
+         : bb_expr_is_number(bound->a[0], 0) ? bound->a[1]
+                                             : bound;
+}
+
 /* A bound that is computed, taken at its word.  One that may be of either sign counts from the front, and is refused in a run
  * where it is negative; with a negative step not even that is told apart: NULL. */
 static const bb_expr *place_of_computed(bb_onnx *m, const bb_extent *axis, const bb_expr *bound,
                                         int64_t step) {
   bb_program *p = m->program;
   bound = bb_onnx_tidy(m, bb_expr_cast(p, BB_I64, bound));
+  if (m->at_word)
+    bound = uncut(bound);
+  else
+    m->clamps |= uncut(bound) != bound;
   if (bb_onnx_least(m, bound) >= 0) return bound;
   const bb_expr *none = f_num(p, bound, 0), *back = bb_onnx_tidy_make(m, BB_X_SUB, none, bound);
   if (!(bb_onnx_least(m, back) >= 0)) return step > 0 ? bound : NULL;

@@ -176,11 +176,23 @@ static const bb_expr *lacking(bb_onnx *m, const bb_expr *e) {
   return bb_onnx_tidy_make(m, BB_X_SUB, next, a);
 }
 
+/* As a product of extents, in which sums and quotients stand by their names; NULL: it is none. */
+static const bb_extent *by_names(bb_onnx *m, const bb_expr *e) {
+  const bb_extent *product = bb_onnx_expr_product(m, e);
+  return product || e->op != BB_X_MUL || !of_extents(e, 0) ? product : bb_onnx_expr_extent(m, e);
+}
+
+/* A product by one that it has as a part, as of b * (s + 4) * 16 by 16 * b; else NULL. */
+static const bb_expr *product_quotient(bb_onnx *m, const bb_expr *e) {
+  const bb_extent *a = by_names(m, e->a[0]), *b = a ? by_names(m, e->a[1]) : NULL;
+  const bb_extent *product = b && b->factor ? bb_extent_divide(m->program, a, b) : NULL;
+  return product ? bb_onnx_extent_meaning(m, product) : NULL;
+}
+
 const bb_expr *bb_onnx_tidy_quotient(bb_onnx *m, const bb_expr *e) {
   bb_program *p = m->program;
-  const bb_extent *a = bb_onnx_expr_product(m, e->a[0]), *b = bb_onnx_expr_product(m, e->a[1]);
-  const bb_extent *product = a && b && b->factor ? bb_extent_divide(p, a, b) : NULL;
-  const bb_expr *exact = product ? bb_onnx_extent_expr(m, product) : exact_quotient(m, e);
+  const bb_expr *exact = product_quotient(m, e);
+  if (!exact) exact = exact_quotient(m, e);
   if (exact) return e->op == BB_X_DIV ? exact : bb_expr_const(p, e->dtype, 0);
   const bb_expr *other = e->op == BB_X_DIV ? reduced_quotient(m, e) : lacking(m, e);
   return other ? other : e;

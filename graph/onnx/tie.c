@@ -234,6 +234,37 @@ void bb_onnx_tie_quotient(const bb_onnx_node *n, const bb_extent *a, const bb_ex
     tie_to_multiple(n, bb_expr_symbol(p, a->symbol[0]), (double)by->factor);
 }
 
+/* The names of a shape in the order of its axes, but those of `both`, into left[0..BB_ONNX_RANK); their number, or BB_NONE: there is one
+ * that no input declares, or there are more. */
+static uint32_t names_left(const bb_onnx_node *n, uint32_t rank, const bb_extent *const *shape,
+                           const bb_extent *both, const bb_extent **left) {
+  bb_program *p = n->m->program;
+  uint32_t count = 0;
+  for (uint32_t a = 0; a < rank; a++)
+    for (uint32_t i = 0; i < shape[a]->count; i++) {
+      const bb_extent *one = bb_extent_symbol(p, p->symbol[shape[a]->symbol[i]]),
+                      *rest = bb_extent_divide(p, both, one);
+      if (rest)
+        both = rest;
+      else if (count == BB_ONNX_RANK || !declared_name(n->m, one))
+        return BB_NONE;
+      else
+        left[count++] = one;
+    }
+  return count;
+}
+
+void bb_onnx_tie_shapes(const bb_onnx_node *n, uint32_t from, const bb_extent *const *a,
+                        uint32_t to, const bb_extent *const *b) {
+  const bb_extent *x = bb_onnx_product(n->m, from, a), *y = bb_onnx_product(n->m, to, b);
+  const bb_extent *left[BB_ONNX_RANK], *other[BB_ONNX_RANK];
+  if (x->factor != y->factor || x->factor == 0) return;
+  const bb_extent *both = common_extent(n, x, y);
+  uint32_t count = names_left(n, from, a, both, left);
+  if (count == BB_NONE || count == 0 || count != names_left(n, to, b, both, other)) return;
+  bb_onnx_same_extent(n, left[0], other[0]);
+}
+
 bool bb_onnx_same_product(const bb_onnx_node *n, const bb_extent *a, const bb_extent *b) {
   bb_program *p = n->m->program;
   if (a == b) return true;

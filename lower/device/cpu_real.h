@@ -88,12 +88,20 @@ BB_FOLD_LANES(min, BB_NAME(bb_either)((held < x) | (held != held), held, x))
 #undef BB_FOLD_LANES
 #undef BB_FOLD_HALF
 
-/* Along the columns: lanes take every so many-th column.  The order depends on the width of vectors alone. */
+/* Along the columns: lanes take every so many-th column.  The order depends on the width of vectors alone.  So few columns as
+ * become one in the end are folded at once: other lanes would hold what a fold begins with. */
 
 #define BB_FOLD_ROWS(name)                                                                         \
   BB_FUNCTION void BB_NAME(bb_fold_##name)(BB_REAL * to, const BB_REAL *from, int64_t stride,      \
                                            int64_t rows, int64_t cols) {                           \
-    for (int64_t i = 0; i < rows; i++) {                                                           \
+    const bool few = cols <= (int64_t)(16 / sizeof(BB_REAL));                                      \
+    for (int64_t i = 0; few && i < rows; i++) {                                                    \
+      BB_REAL held = BB_NAME(bb_first_##name);                                                     \
+      for (int64_t j = 0; j < cols; j++)                                                           \
+        held = BB_NAME(bb_next_##name)(held, from[i * stride + j]);                                \
+      to[i] = held;                                                                                \
+    }                                                                                              \
+    for (int64_t i = 0; !few && i < rows; i++) {                                                   \
       const BB_REAL *row = from + i * stride;                                                      \
       BB_REAL lane[2 * BB_LANES];                                                                  \
       for (int64_t l = 0; l < 2 * BB_LANES; l++) lane[l] = BB_NAME(bb_first_##name);               \

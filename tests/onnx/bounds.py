@@ -1,7 +1,7 @@
 """Slices of axes whose length is known only as a program runs: bounds that are numbers are cut to the axis as ONNX has it; where a model
 needs more of the axis than it has, and where bounds are computed, a run is right, or it is refused, and never gives other elements.
 
-usage: bounds.py BLOCKBUSTER
+usage: bounds.py BLOCKBUSTER [PART OF A NAME]
 """
 
 import pathlib
@@ -82,6 +82,13 @@ def models():
         # eight are needed: a run with fewer is refused
         nodes = [part("-8", "end", "a"), N("Add", ["a", "v"], ["z"])]
         yield graph_case(f"eight-{n}", nodes, x, ["z"], eight, symbols={"x": ["N"]}, by=lambda g: {"z": g["x"][-8:] + np.arange(8, dtype=np.float32)[-len(g["x"]):]}), n < 8
+        # the last rows of a table, by a bound that the model cuts to it: as many as x has, where something needs them; 8 at most
+        last = [N("Shape", ["x"], ["n"]), N("Sub", ["8", "n"], ["d"]), N("Max", ["d", "0"], ["from"]), N("Sub", ["one", "n"], ["e"]), N("Max", ["e", "0"], ["first"]),
+                N("Concat", ["first", "from"], ["starts"], axis=0), N("Slice", ["t", "starts", "ends", "axes"], ["r"])]
+        table = {"0": np.array([0]), "8": np.array([8]), "one": np.array([1]), "ends": np.array([FAR, FAR]), "axes": np.array([1, 2]), "t": np.arange(16, dtype=np.float32).reshape(2, 1, 8)}
+        yield graph_case(f"last-of-8-{n}", last, x, ["r"], table, symbols={"x": ["N"]}, by=lambda g, n=n: {"r": table["t"][:, :, max(8 - n, 0):]}), False
+        yield graph_case(f"last-of-8-and-{n}", [*last, N("Add", ["x", "r"], ["z"])], x, ["z"], table, symbols={"x": ["N"]},
+                         by=lambda g, n=n: {"z": table["t"][:, :, max(8 - n, 0):] + g["x"][:8]}), n > 8
     # a shape that ties y to x: other lengths of y are refused, though nothing else reads y
     nodes = [N("Shape", ["y"], ["h"]), N("Sub", ["h", "one"], ["a"]), N("Concat", ["a", "minus"], ["s"], axis=0), N("Reshape", ["x", "s"], ["z"])]
     for n in (2, 3, 5):
@@ -104,7 +111,7 @@ def models():
 def main():
     wrong = 0
     with tempfile.TemporaryDirectory() as folder:
-        for case, may_refuse in [*numbers(), *computed(), *models()]:
+        for case, may_refuse in [c for c in [*numbers(), *computed(), *models()] if not sys.argv[2:] or sys.argv[2] in c[0].name]:
             path = case.write(pathlib.Path(folder))
             data = path.with_suffix(".npz")
             for how in ("--interpret", "--kernels"):

@@ -40,6 +40,19 @@ def loops():
     step = body([N("Add", ["s", "w"], ["t"]), N("Identity", ["go"], ["on"])], COUNTED + [("s", T.FLOAT, [3])], ["on", "t"])
     yield graph_case("Loop-opset11", [N("Loop", ["n", "go0", "x"], ["y"], body=step)], {"x": rand(3)}, ["y"],
                      {"n": np.array(3), "go0": np.array(True), "w": rand(3)}, opset=11)
+    # at most so often, as long as a condition holds that only a run tells: all steps, some, one, or none; the step's number counts
+    step = body([N("Cast", ["i"], ["f"], to=T.FLOAT), N("Add", ["s", "f"], ["a"]), N("Add", ["a", "x"], ["t"]), N("ReduceSum", ["t"], ["r"], keepdims=0),
+                 N("Less", ["r", "most"], ["on"])], COUNTED + [("s", T.FLOAT, ["B", 4])], ["on", "t"])
+    for name, most, first in (("all", 1e9, 5), ("some", 30, 5), ("one", -1e9, 5), ("none", 1e9, 0)):
+        yield graph_case(f"Loop-until-{name}", [N("Greater", ["most", "x00"], ["may"]), N("And", ["may", "first"], ["go0"]), N("Loop", ["n", "go0", "x"], ["y"], body=step)],
+                         {"x": np.arange(8, dtype=np.float32).reshape(2, 4), "most": np.array(most, np.float32), "first": np.array(first > 0)}, ["y"],
+                         {"n": np.array(5), "x00": np.float32(-1e10)}, symbols={"x": ["B", 4]}, by="runtime")
+    # a state that is a place: beyond the end there is none to be read; a state of bytes, one that stays
+    step = body([N("Gather", ["v", "p"], ["e"]), N("Add", ["s", "e"], ["t"]), N("Add", ["p", "one"], ["q"]), N("Less", ["q", "size"], ["on"]), N("Add", ["b", "b"], ["c"]),
+                 N("Identity", ["k"], ["k2"])], COUNTED + [("p", T.INT64, []), ("s", T.FLOAT, []), ("b", T.UINT8, []), ("k", T.FLOAT, [2])], ["on", "q", "t", "c", "k2"],
+                {"one": np.array(1), "size": np.array(3)})
+    yield graph_case("Loop-places", [N("Loop", ["n", "", "p0", "zero", "b0", "k0"], ["p", "s", "b", "k"], body=step)],
+                     {"v": rand(3), "p0": np.array(1), "b0": np.array(200, np.uint8), "k0": rand(2)}, ["p", "s", "b", "k"], {"n": np.array(6), "zero": np.float32(0)}, by="runtime")
 
 
 def scans():

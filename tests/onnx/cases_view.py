@@ -165,8 +165,20 @@ def ties():
     yield graph_case("Tie-halved", [N("Conv", ["x", "w"], ["h"], **down), N("Conv", ["h", "w"], ["q"], **down), N("Resize", ["q", "", "s"], ["r"], **up),
                                     N("Add", ["h", "r"], ["a"]), N("Resize", ["a", "", "s"], ["b"], **up), N("Concat", ["x", "b"], ["y"], axis=1)],
                      {"x": image}, ["y"], {"w": rand(3, 3, 3, 3), "s": twice}, symbols={"x": [1, 3, "H", "W"]})
+    # a length by the numbers of elements before and after it, of an axis that is padded to a multiple
+    counted = [N("Shape", ["x"], ["b"], end=1), N("Shape", ["x"], ["l"], start=1, end=2), N("Mod", ["l", "four"], ["m"]), N("Sub", ["four", "m"], ["k"]),
+               N("Mod", ["k", "four"], ["lacks"]), N("Concat", ["lead", "lacks", "none"], ["by"], axis=0), N("Pad", ["x", "by"], ["p"]), N("Add", ["l", "lacks"], ["full"]),
+               N("Mul", ["b", "full"], ["e"]), N("Mul", ["e", "six"], ["all"]), N("Mul", ["b", "four"], ["f"]), N("Mul", ["f", "six"], ["each"]),
+               N("Div", ["all", "each"], ["q"]), N("Concat", ["b", "q", "four", "six"], ["to"], axis=0), N("Reshape", ["p", "to"], ["r"])]
+    for length in (5, 8):
+        yield graph_case(f"Reshape-counted-{length}", counted, {"x": rand(2, length, 6)}, ["r"], {"four": np.array([4]), "six": np.array([6]), "lead": np.array([0] * 4),
+                                                                                                  "none": np.array([0])}, symbols={"x": ["B", "L", 6]})
     # a shape that names axes which stay as another input has them
     named = [N("Shape", ["y"], ["s"], end=1), N("Concat", ["s", "rest"], ["to"], axis=0), N("Reshape", ["x", "to"], ["r"])]
+    # rows of heads, as a mask that is repeated for each: both names of another input's shape
+    rows = [N("Shape", ["y"], ["b"], end=1), N("Shape", ["y"], ["l"], start=1, end=2), N("Mul", ["b", "three"], ["rows"]), N("Concat", ["rows", "l"], ["to"], axis=0),
+            N("Reshape", ["x", "to"], ["r"])]
+    yield graph_case("Tie-rows", rows, {"x": rand(2, 3, 5), "y": rand(2, 5)}, ["r"], {"three": np.array([3])}, symbols={"x": ["A", 3, "S"], "y": ["B", "L"]})
     yield graph_case("Tie-reshape", named, {"x": rand(6, 4), "y": y}, ["r"], {"rest": np.array([-1])}, symbols={"x": ["N", "C"], "y": ["M", "D"]})
     yield graph_case("Tie-reshape-last", [named[0], N("Concat", ["rest", "s"], ["to"], axis=0), named[2]], {"x": rand(3, 2, 6), "y": y}, ["r"],
                      {"rest": np.array([-1])}, symbols={"x": ["N", 2, "C"], "y": ["M", "D"]})
