@@ -25,8 +25,9 @@ typedef struct bb_op_text {
   const bb_monoid *monoid;
   uint32_t count; /* axes or perm */
   int64_t ints[BB_TEXT_RANK];
-  int64_t start, step, length; /* of a slice, and of the places of windows ... */
-  int64_t dilation, taps;      /* ... which have so many taps, so far dilation */
+  int64_t start, step,
+      length;             /* of a slice, and of the places of windows (-1: the shape says) ... */
+  int64_t dilation, taps; /* ... which have so many taps, so far dilation */
   bool keep, exclusive, reverse;
   int64_t labels[3][BB_TEXT_RANK];
   uint32_t rank[3];

@@ -192,12 +192,14 @@ static void add_op(bb_op_text *t, uint32_t count, const definition *d) {
   bb_reader *r = t->a->r;
   const char *place = r->token.start;
   t->name = d[0].name;
-  bool needs_shape = t->op == BB_A_RESHAPE || t->op == BB_A_BROADCAST;
+  bool needs_shape = t->op == BB_A_RESHAPE || t->op == BB_A_BROADCAST || t->op == BB_A_PAD;
   if (needs_shape) bb_read_expect(r, ":");
   t->has_shape = needs_shape || bb_read_accept(r, ":");
   if (t->has_shape) {
     place = r->token.start;
     t->shape = bb_read_shape(r);
+    if (t->op == BB_A_PAD && t->shape.rank <= t->ints[0])
+      bb_read_fail(r, place, "a shape without the axis that is padded");
   }
   bb_read_protected(r, t->place, bb_array_build, t);
   if (t->results != count)

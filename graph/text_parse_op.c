@@ -5,6 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* How many places windows have where that is no number: their shape tells. */
+static const bb_extent *open_length(const bb_op_text *t) {
+  bool told = t->length < 0 && t->has_shape && t->shape.rank > t->ints[0];
+  return told ? t->shape.extent[t->ints[0]] : NULL;
+}
+
 void bb_array_build(bb_context *ctx, void *argument) {
   (void)ctx;
   bb_op_text *t = argument;
@@ -55,7 +61,11 @@ void bb_array_build(bb_context *ctx, void *argument) {
   case BB_A_WINDOWS:
     t->result[0] = bb_array_windows_of(
         array, t->name, t->in[0], (uint32_t)t->ints[0],
-        &(bb_array_windows){t->start, t->step, t->dilation, t->length, t->taps});
+        &(bb_array_windows){t->start, t->step, t->dilation, t->length, t->taps, open_length(t)});
+    break;
+  case BB_A_PAD:
+    t->result[0] = bb_array_pad(array, t->name, t->in[0], (uint32_t)t->ints[0], t->start, t->expr,
+                                t->shape.extent[t->ints[0]]);
     break;
   case BB_A_CONCAT:
     t->result[0] = bb_array_concat(array, t->name, t->nin, t->in, (uint32_t)t->ints[0]);
@@ -95,7 +105,7 @@ static void read_option(bb_op_text *t) {
   bb_reader *r = t->a->r;
   const char *place = r->token.start;
   bool fold = t->op == BB_A_REDUCE || t->op == BB_A_ARGREDUCE;
-  bool cut = t->op == BB_A_SLICE || t->op == BB_A_WINDOWS;
+  bool cut = t->op == BB_A_SLICE || t->op == BB_A_WINDOWS || t->op == BB_A_PAD;
   bool one_axis = t->op == BB_A_SCAN || t->op == BB_A_CONCAT || cut;
   if (fold && bb_read_accept(r, "keep")) {
     t->keep = true;
@@ -115,17 +125,23 @@ static void read_option(bb_op_text *t) {
     bb_read_expect(r, "=");
     t->count = 0;
     read_int_list(t, true);
+  } else if (t->op == BB_A_PAD && bb_read_accept(r, "fill")) {
+    bb_read_expect(r, "=");
+    t->expr = bb_expr_const(r->program, t->a->array->value[t->in[0]].dtype, bb_read_double(r));
   } else if (cut) {
     bool windows = t->op == BB_A_WINDOWS;
+    bool pad = t->op == BB_A_PAD;
     int64_t *to = bb_read_accept(r, "start")                 ? &t->start
-                  : bb_read_accept(r, "by")                  ? &t->step
-                  : bb_read_accept(r, "length")              ? &t->length
+                  : !pad && bb_read_accept(r, "by")          ? &t->step
+                  : !pad && bb_read_accept(r, "length")      ? &t->length
                   : windows && bb_read_accept(r, "dilation") ? &t->dilation
                   : windows && bb_read_accept(r, "taps")     ? &t->taps
                                                              : NULL;
     if (!to)
-      bb_read_fail(r, place, "expected axis, start, by%s",
-                   windows ? ", length, dilation or taps" : " or length");
+      bb_read_fail(r, place, "expected axis, start%s",
+                   windows ? ", by, length, dilation or taps"
+                   : pad   ? " or fill"
+                           : ", by or length");
     bb_read_expect(r, "=");
     *to = bb_read_integer(r);
   } else {
@@ -141,8 +157,9 @@ static int by_value(const void *a, const void *b) {
 static void check_options(bb_op_text *t) {
   bb_reader *r = t->a->r;
   bool one_axis = t->op == BB_A_ARGREDUCE || t->op == BB_A_SCAN || t->op == BB_A_SLICE ||
-                  t->op == BB_A_WINDOWS || t->op == BB_A_CONCAT;
+                  t->op == BB_A_WINDOWS || t->op == BB_A_PAD || t->op == BB_A_CONCAT;
   if (one_axis && t->count != 1) bb_read_fail(r, t->place, "the axis is missing");
+  if (t->op == BB_A_PAD && !t->expr) bb_read_fail(r, t->place, "the fill is missing");
   if (t->op == BB_A_TRANSPOSE && t->count != rank_of(t))
     bb_read_fail(r, t->place, "perm must name all %u axes", rank_of(t));
   if (t->monoid &&
@@ -161,7 +178,7 @@ static void check_options(bb_op_text *t) {
 
 static bool is_option(const bb_reader *r) {
   static const char *const words[] = {"axis", "axes",   "keep",  "exclusive", "reverse", "perm",
-                                      "by",   "length", "start", "dilation",  "taps"};
+                                      "by",   "length", "start", "dilation",  "taps",    "fill"};
   for (size_t i = 0; i < sizeof words / sizeof *words; i++)
     if (bb_read_is(r, words[i])) return true;
   return false;
@@ -304,6 +321,7 @@ void bb_array_read_op(bb_op_text *t) {
   bb_reader *r = t->a->r;
   t->place = r->token.start;
   t->step = t->dilation = t->taps = 1;
+  t->length = -1;
   while (t->op < BB_ARRAY_OP_COUNT && !bb_read_is(r, name[t->op])) t->op++;
   if (t->op == BB_ARRAY_OP_COUNT) bb_read_fail_expected(r, "an array operator");
   bb_read_next(r);

@@ -4,6 +4,7 @@
  * order of the text.
  */
 #include "text_form.h"
+#include "text_number.h"
 
 #include <string.h>
 
@@ -170,10 +171,16 @@ static void write_layout(writer *a, const bb_array_node *node) {
   if (node->op == BB_A_SLICE)
     bb_put(a->w->out, ", axis=%lld, start=%lld, by=%lld, length=%lld", (long long)ints[0],
            (long long)ints[1], (long long)ints[2], (long long)ints[3]);
-  if (node->op == BB_A_WINDOWS)
-    bb_put(a->w->out, ", axis=%lld, start=%lld, by=%lld, length=%lld, dilation=%lld, taps=%lld",
-           (long long)ints[0], (long long)ints[1], (long long)ints[2], (long long)ints[4],
-           (long long)ints[3], (long long)ints[5]);
+  if (node->op == BB_A_WINDOWS) {
+    bb_put(a->w->out, ", axis=%lld, start=%lld, by=%lld", (long long)ints[0], (long long)ints[1],
+           (long long)ints[2]);
+    if (ints[4] >= 0) bb_put(a->w->out, ", length=%lld", (long long)ints[4]);
+    bb_put(a->w->out, ", dilation=%lld, taps=%lld", (long long)ints[3], (long long)ints[5]);
+  }
+  if (node->op == BB_A_PAD) {
+    bb_put(a->w->out, ", axis=%lld, start=%lld, fill=", (long long)ints[0], (long long)ints[1]);
+    bb_put_number(a->w->out, node->expr->number, BB_F64);
+  }
   if (node->op == BB_A_CONCAT) bb_put(a->w->out, ", axis=%lld", (long long)ints[0]);
   bb_put(a->w->out, ")");
 }

@@ -224,7 +224,7 @@ static bool check_windows(checker *c) {
     return node_broken(c, "axis, start, step, by, places or taps");
   int64_t extent = bb_extent_value(in->shape[ints[0]]), last = ints[1];
   for (int k = 0; k < 2; k++) {
-    int64_t step = ints[2 + k], count = ints[4 + k], far;
+    int64_t step = ints[2 + k], count = k == 0 && ints[4] == -1 ? 2 : ints[4 + k], far;
     if (step < 1 || count < 2 - k || __builtin_mul_overflow(step, count - 1, &far) ||
         __builtin_add_overflow(last, far, &last))
       return node_broken(c, "axis, start, step, by, places or taps");
@@ -235,6 +235,23 @@ static bool check_windows(checker *c) {
     bool made = i == ints[0] || i == ints[0] + 1;
     if (made ? bb_extent_value(out->shape[i]) != ints[i == ints[0] ? 4 : 5]
              : out->shape[i] != in->shape[i - (i > ints[0])])
+      return type_broken(c, "another shape");
+  }
+  return true;
+}
+
+static bool check_pad(checker *c) {
+  const bb_array_value *in = operand(c, 0), *out = result(c);
+  const int64_t *ints = c->node->ints;
+  const bb_expr *fill = c->node->expr;
+  if (c->node->count != 2 || !is_axis(ints[0], in->rank) || ints[1] < 0)
+    return node_broken(c, "axis or start");
+  if (!fill || fill->op != BB_X_CONST || fill->dtype != in->dtype)
+    return node_broken(c, "its fill is no number of the operand's type");
+  if (out->rank != in->rank) return type_broken(c, "another rank");
+  for (uint32_t i = 0; i < out->rank; i++) {
+    bool open = bb_extent_value(in->shape[i]) < 0 && bb_extent_value(out->shape[i]) < 0;
+    if (i == ints[0] ? !open : out->shape[i] != in->shape[i])
       return type_broken(c, "another shape");
   }
   return true;
@@ -277,6 +294,7 @@ static bool check_op(checker *c) {
   case BB_A_BROADCAST: return check_broadcast(c);
   case BB_A_SLICE: return check_slice(c);
   case BB_A_WINDOWS: return check_windows(c);
+  case BB_A_PAD: return check_pad(c);
   case BB_A_CONCAT: return check_concat(c);
   case BB_A_MISC: return c->node->misc || node_broken(c, "it has no operator");
   case BB_ARRAY_OP_COUNT: break;

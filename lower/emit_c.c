@@ -321,6 +321,7 @@ static void put_nest(bb_c *c, const bb_c_nest *nest, uint32_t number) {
   c->indent = 0;
   bb_c_line(c, "static void %s_%u(const bb_cpu_call *call, int64_t task, char *local) {", c->name,
             number);
+  if (!bb_code_names(&code, "local")) bb_put(out, "  (void)local;\n");
   bb_put_bytes(out, code.data, code.length);
   bb_put(out, "}\n\n");
   const char *bytes = bb_arena_printf(out->arena, "%" PRId64, c->bytes);

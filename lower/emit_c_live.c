@@ -57,6 +57,7 @@ static void note_ranges(finder *f, const bb_tile_stmt *s) {
     uint32_t axis = 2 * tile + (r->axis == BB_AXIS_COL);
     if (!r->size || is_block(view, r, i)) continue;
     bb_c_live *l = live_of(f->c, axis);
+    if (view->padded && r->size == bb_c_axis_size(p, axis)) continue; /* its fill is everywhere */
     l->never |= view->panels || view->padded || r->size != bb_c_axis_size(p, axis) ||
                 (l->start && (l->start != r->start || l->extent != view->extent[i]));
     l->start = r->start;

@@ -154,9 +154,10 @@ void bb_c_loop_head(bb_c *c, const bb_tile_loop *loop, uint32_t stretch);
 void bb_c_load(bb_c *c, const bb_tile_stmt *load);
 void bb_c_store(bb_c *c, const bb_tile_stmt *store);
 void bb_c_loop(bb_c *c, const bb_tile_loop *loop);
-/* Of a load or a store: whether its block is there as a whole, as a C condition, NULL: always; the address of element (r, c).
- * And the window that a load gives, where it is whole. */
+/* Of a load or a store: whether its block is there as a whole, as a C condition, NULL: always; the same of axes that are not live
+ * (no padded view's); the address of element (r, c).  And the window that a load gives, where it is whole. */
 const char *bb_c_is_whole(bb_c *c, const bb_tile_stmt *move);
+const char *bb_c_is_whole_but_live(bb_c *c, const bb_tile_stmt *move);
 const char *bb_c_place(bb_c *c, const bb_tile_stmt *move, const char *r, const char *col);
 void bb_c_point(bb_c *c, const bb_tile_stmt *load);
 /* A loop whose sums stay in registers, with the statements that these begin with and some that follow: how many from the loop on;

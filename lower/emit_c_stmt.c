@@ -3,6 +3,7 @@
 #include "tile_edit.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 static bb_arena *arena(const bb_c *c) {
   return c->out->arena;
@@ -20,6 +21,7 @@ typedef struct place {
   const char *row, *col;   /* strides */
   const char *rows, *cols; /* how many are inside the extents */
   const char *whole;       /* whether all are that anybody asks for, NULL: always */
+  const char *other;       /* the same, along axes whose elements are all asked for */
   const char *first[2];    /* of a padded view: rows and columns before its begin */
   const char *there; /* of a padded view: whether its single indices are inside, NULL: always */
 } place;
@@ -38,10 +40,10 @@ static bool stops_at_lines(const bb_c *c, uint32_t tile, bb_axis axis) {
 
 /* What a range of a padded view may have before the begin of its axis, and whether it has anything there. */
 static void note_pad(bb_c *c, const bb_tile_range *r, const char *start, const char *extent,
-                     place *p) {
+                     const char *size, place *p) {
   if (r->size) {
     p->first[r->axis == BB_AXIS_COL] =
-        bb_arena_printf(arena(c), "bb_clip(0, %u, -(%s))", r->size, start);
+        bb_arena_printf(arena(c), "bb_clip(0, %s, -(%s))", size, start);
     p->whole = join(c, p->whole, " && ", bb_arena_printf(arena(c), "%s >= 0", start));
     return;
   }
@@ -68,15 +70,17 @@ static place place_of(bb_c *c, const bb_tile_stmt *s, uint32_t tile) {
           join(c, p.offset, " + ",
                bb_expr_is_number(stride[i], 1) ? start
                                                : bb_arena_printf(arena(c), "%s * %s", start, by));
-    if (view->padded) note_pad(c, r, start, extent, &p);
+    bool live = r->size && bb_c_is_live(c, tile, r->axis);
+    const char *size =
+        live ? bb_c_count(c, tile, r->axis) : bb_arena_printf(arena(c), "%u", r->size);
+    if (view->padded) note_pad(c, r, start, extent, size, &p);
     if (!r->size) continue;
-    const char *inside =
-        bb_c_is_live(c, tile, r->axis)
-            ? bb_c_count(c, tile, r->axis)
-            : bb_arena_printf(arena(c), "bb_clip(%s, %u, %s)", start, r->size, extent);
-    if (view->padded || !stops_at_lines(c, tile, r->axis))
-      p.whole = join(c, p.whole, " && ",
-                     bb_arena_printf(arena(c), "%s + %u <= %s", start, r->size, extent));
+    const char *inside = live && !view->padded ? size
+                                               : bb_arena_printf(arena(c), "bb_clip(%s, %s, %s)",
+                                                                 start, size, extent);
+    const char *all = bb_arena_printf(arena(c), "%s + %u <= %s", start, r->size, extent);
+    if (view->padded || !stops_at_lines(c, tile, r->axis)) p.whole = join(c, p.whole, " && ", all);
+    if (view->padded || !live) p.other = join(c, p.other, " && ", all);
     if (r->axis == BB_AXIS_ROW)
       p.row = by, p.rows = inside;
     else
@@ -84,6 +88,31 @@ static place place_of(bb_c *c, const bb_tile_stmt *s, uint32_t tile) {
   }
   if (!p.offset) p.offset = "0";
   return p;
+}
+
+/* Lines of a padded view, and its fill around them, to `to`, whose lines lie `pitch` apart; of so many of so many elements. */
+static void put_padded(bb_c *c, const bb_tile_stmt *s, const place *p, bool turned,
+                       const char *call, const char *to, const char *pitch, const char *size[2]) {
+  const char *step = turned ? p->col : p->row, *by = turned ? p->row : p->col;
+  const char *lines = turned ? p->cols : p->rows, *along = turned ? p->rows : p->cols;
+  const char *pad = bb_c_expression(
+      c, bb_expr_const(c->p->home, c->p->tile[s->result].dtype, s->pad), NULL, NULL, NULL);
+  bb_c_line(c, "{");
+  c->indent++;
+  bb_c_line(c, "const int64_t r = bb_min(%s, %s), c = bb_min(%s, %s);", p->first[turned], size[0],
+            p->first[!turned], size[1]);
+  bb_c_line(c, "const int64_t rows = %sbb_min(%s, %s) - r, cols = bb_min(%s, %s) - c;",
+            p->there ? bb_arena_printf(arena(c), "!(%s) ? 0 : ", p->there) : "", lines, size[0],
+            along, size[1]);
+  bb_c_line(c, "bb_fill_%s(%s, %s, %s, %s, r, c, rows, cols, %s);", call, to, pitch, size[0],
+            size[1], pad);
+  bb_c_line(c, "if (rows > 0 && cols > 0)");
+  bb_c_line(c,
+            "  bb_load_%s(%s + r * (%s) + c, %s, rows, cols, v%u + %s + r * (%s) + c * (%s), %s, "
+            "%s, rows, cols, %s);",
+            call, to, pitch, pitch, s->view, p->offset, step, by, step, by, pad);
+  c->indent--;
+  bb_c_line(c, "}");
 }
 
 /* The tile into memory of its own, line beside line, with its padding where nothing is. */
@@ -98,27 +127,13 @@ static void put_copy(bb_c *c, const bb_tile_stmt *s, const place *p) {
       bb_c_expression(c, bb_expr_const(c->p->home, t->dtype, s->pad), NULL, NULL, NULL);
   const char *call = held->narrow ? "narrow" : bb_c_memory_suffix(c, view->dtype);
   const char *to = bb_arena_printf(arena(c), "t%u%s", s->result, held->window ? "_own" : "");
-  const char *size = bb_arena_printf(arena(c), "%s, %s",
-                                     bb_c_count(c, s->result, turned ? BB_AXIS_COL : BB_AXIS_ROW),
-                                     bb_c_count(c, s->result, turned ? BB_AXIS_ROW : BB_AXIS_COL));
-  if (!view->padded) {
-    bb_c_line(c, "bb_load_%s(%s, %u, %s, v%u + %s, %s, %s, %s, %s, %s);", call, to, held->pitch,
-              size, s->view, p->offset, step, by, lines, along, pad);
-    return;
-  }
-  bb_c_line(c, "{");
-  c->indent++;
-  bb_c_line(c, "const int64_t r = %s, c = %s;", p->first[turned], p->first[!turned]);
-  bb_c_line(c, "const int64_t rows = %s%s - r, cols = %s - c;",
-            p->there ? bb_arena_printf(arena(c), "!(%s) ? 0 : ", p->there) : "", lines, along);
-  bb_c_line(c, "bb_fill_%s(%s, %u, %s, r, c, rows, cols, %s);", call, to, held->pitch, size, pad);
-  bb_c_line(c, "if (rows > 0 && cols > 0)");
-  bb_c_line(c,
-            "  bb_load_%s(%s + r * %u + c, %u, rows, cols, v%u + %s + r * (%s) + c * (%s), %s, %s, "
-            "rows, cols, %s);",
-            call, to, held->pitch, held->pitch, s->view, p->offset, step, by, step, by, pad);
-  c->indent--;
-  bb_c_line(c, "}");
+  const char *size[2] = {bb_c_count(c, s->result, turned ? BB_AXIS_COL : BB_AXIS_ROW),
+                         bb_c_count(c, s->result, turned ? BB_AXIS_ROW : BB_AXIS_COL)};
+  if (view->padded)
+    put_padded(c, s, p, turned, call, to, bb_arena_printf(arena(c), "%u", held->pitch), size);
+  else
+    bb_c_line(c, "bb_load_%s(%s, %u, %s, %s, v%u + %s, %s, %s, %s, %s, %s);", call, to, held->pitch,
+              size[0], size[1], s->view, p->offset, step, by, lines, along, pad);
 }
 
 static uint32_t moved(const bb_tile_stmt *s) {
@@ -127,6 +142,10 @@ static uint32_t moved(const bb_tile_stmt *s) {
 
 const char *bb_c_is_whole(bb_c *c, const bb_tile_stmt *move) {
   return place_of(c, move, moved(move)).whole;
+}
+
+const char *bb_c_is_whole_but_live(bb_c *c, const bb_tile_stmt *move) {
+  return place_of(c, move, moved(move)).other;
 }
 
 const char *bb_c_place(bb_c *c, const bb_tile_stmt *move, const char *r, const char *col) {
@@ -214,6 +233,27 @@ void bb_c_store(bb_c *c, const bb_tile_stmt *s) {
             bb_c_memory_suffix(c, c->p->view[s->view].dtype), s->view, p.offset,
             turned ? p.col : p.row, turned ? p.row : p.col, from, pitch, turned ? p.cols : p.rows,
             turned ? p.rows : p.cols);
+}
+
+/* A padded array of f32 is brought together where it goes, not by way of a tile: a load and the store behind it are one.  False: they
+ * are no such pair. */
+static bool copies_padded(bb_c *c, const bb_tile_stmt *load, const bb_tile_stmt *store) {
+  const bb_tile_program *p = c->p;
+  bool pair = load->kind == BB_TILE_LOAD && store->kind == BB_TILE_STORE &&
+              store->operand[0] == load->result && store->stretches == load->stretches;
+  if (!pair || c->exact || !p->view[load->view].padded || p->view[store->view].panels) return false;
+  const bb_c_tile *held = &c->tile[load->result];
+  bool plain = p->view[load->view].dtype == BB_F32 && p->view[store->view].dtype == BB_F32 &&
+               p->tile[load->result].dtype == BB_F32;
+  if (!plain || held->writers != 1 || held->readers != 1) return false;
+  place from = place_of(c, load, load->result), to = place_of(c, store, load->result);
+  bool turned = strcmp(to.col, "1") != 0;
+  if (turned && strcmp(to.row, "1") != 0) return false;
+  const char *size[2] = {turned ? to.cols : to.rows, turned ? to.rows : to.cols};
+  put_padded(c, load, &from, turned, "f32",
+             bb_arena_printf(arena(c), "v%u + %s", store->view, to.offset),
+             turned ? to.col : to.row, size);
+  return true;
 }
 
 /* --- folds, scans --- */
@@ -308,6 +348,10 @@ static void body(bb_c *c, const bb_tile_body *b, uint32_t stretch) {
     uint32_t next = i + 1;
     while (next < b->count && !bb_c_runs_in(b->stmt[next], stretch)) next++;
     if (next < b->count && bb_c_map_and_fold(c, s, b->stmt[next])) {
+      i = next;
+      continue;
+    }
+    if (next < b->count && copies_padded(c, s, b->stmt[next])) {
       i = next;
       continue;
     }

@@ -459,9 +459,9 @@ uint32_t bb_array_slice(bb_array *array, const char *name, uint32_t in, uint32_t
   return out;
 }
 
-/* What bb_array_windows says of an axis of `extent` (-1: not known) stays within it. */
+/* What bb_array_windows says of an axis of `extent` (-1: not known) stays within it, as far as it is told before a run. */
 static bool windows_fit(const bb_array_windows *w, int64_t extent) {
-  const int64_t along[2] = {w->step, w->by}, count[2] = {w->places, w->taps};
+  const int64_t along[2] = {w->step, w->by}, count[2] = {w->open ? 1 : w->places, w->taps};
   int64_t last = w->start;
   if (w->start < 0) return false;
   for (int k = 0; k < 2; k++) {
@@ -487,14 +487,35 @@ uint32_t bb_array_windows_of(bb_array *array, const char *name, uint32_t in, uin
             BB_ARRAY_RANK);
   const bb_extent *shape[BB_ARRAY_RANK];
   for (uint32_t a = 0; a < v.rank; a++) shape[a + (a > axis)] = v.shape[a];
-  shape[axis] = bb_extent_number(array->program, w->places);
+  shape[axis] = w->open ? w->open : bb_extent_number(array->program, w->places);
   shape[axis + 1] = bb_extent_number(array->program, w->taps);
-  if (w->places == 1) { /* a slice, and an axis of one element */
+  if (bb_extent_is_one(shape[axis])) { /* a slice, and an axis of one element */
     in = bb_array_slice(array, name, in, axis, w->start, w->by, w->taps);
     return bb_array_reshape(array, name, in, v.rank + 1, shape);
   }
   uint32_t out = result(array, BB_A_WINDOWS, name, v.dtype, v.rank + 1, shape, 1, &in);
-  set_ints(array, out, 6, (int64_t[]){axis, w->start, w->step, w->by, w->places, w->taps});
+  set_ints(array, out, 6,
+           (int64_t[]){axis, w->start, w->step, w->by, w->open ? -1 : w->places, w->taps});
+  return out;
+}
+
+uint32_t bb_array_pad(bb_array *array, const char *name, uint32_t in, uint32_t axis, int64_t before,
+                      const bb_expr *fill, const bb_extent *extent) {
+  check_axis(array, name, in, axis);
+  const bb_array_value v = array->value[in];
+  bool open = bb_extent_value(v.shape[axis]) < 0 && bb_extent_value(extent) < 0;
+  bool number = fill->op == BB_X_CONST && fill->dtype == v.dtype;
+  if (!open || !number || before < 0 || v.rank > BB_ARRAY_RANK)
+    bb_fail(context(array), BB_ERROR_INPUT,
+            "node %s: axis %u of shape %s is not padded by %lld elements of a number: %s",
+            label(name), axis, value_shape(array, in), (long long)before,
+            !open ? "its length is known" : "that is none of them");
+  const bb_extent *shape[BB_ARRAY_RANK];
+  memcpy(shape, v.shape, v.rank * sizeof *shape);
+  shape[axis] = extent;
+  uint32_t out = result(array, BB_A_PAD, name, v.dtype, v.rank, shape, 1, &in);
+  array->node[array->value[out].producer].expr = fill;
+  set_ints(array, out, 2, (int64_t[]){axis, before});
   return out;
 }
 

@@ -40,7 +40,7 @@ typedef struct bb_array_node {
   const char *name; /* the model's node, for messages */
   uint32_t nin, nout;
   uint32_t *in, *out;      /* values */
-  const bb_expr *expr;     /* ELEMENTWISE: coordinates are BB_COORD_AXIS + k */
+  const bb_expr *expr;     /* ELEMENTWISE: coordinates are BB_COORD_AXIS + k; PAD: a number */
   const bb_monoid *monoid; /* REDUCE, ARGREDUCE, SCAN */
   uint32_t count;          /* of `ints` */
   const int64_t *ints;     /* see array.def */
@@ -89,12 +89,19 @@ uint32_t bb_array_broadcast(bb_array *array, const char *name, uint32_t in, uint
                             const bb_extent *const *shape);
 uint32_t bb_array_slice(bb_array *array, const char *name, uint32_t in, uint32_t axis,
                         int64_t start, int64_t step, int64_t length);
-/* Windows of so many taps, `by` apart, at places `step` apart from `start` on: the axis becomes two, places and taps. */
+/* Windows of so many taps, `by` apart, at places `step` apart from `start` on: the axis becomes two, places and taps.  Of
+ * an axis of which only a run tells the length there are `open` places (`places` does not count then), and the caller vouches
+ * that all they see is there. */
 typedef struct bb_array_windows {
   int64_t start, step, by, places, taps;
+  const bb_extent *open; /* NULL: `places` says */
 } bb_array_windows;
 uint32_t bb_array_windows_of(bb_array *array, const char *name, uint32_t in, uint32_t axis,
                              const bb_array_windows *windows);
+/* An axis of which only a run tells the length, with a number before and behind it: of the result's elements the operand's are
+ * those from `before` on.  Where the length is known, the same is a join. */
+uint32_t bb_array_pad(bb_array *array, const char *name, uint32_t in, uint32_t axis, int64_t before,
+                      const bb_expr *fill, const bb_extent *extent);
 uint32_t bb_array_concat(bb_array *array, const char *name, uint32_t count, const uint32_t *in,
                          uint32_t axis);
 /* The same with a tuple: an operand of one shape for each component, a result for each in out[]. */

@@ -41,7 +41,7 @@ static bool same_access(const bb_ix_node *x, const bb_ix_node *y) {
 
 /* Indices whose class may differ, because the node makes it: those of ranges. */
 static bool free_index(const bb_ix_node *node, uint32_t index) {
-  if (node->op == BB_IX_SLICE) return index == node->at;
+  if (node->op == BB_IX_SLICE || node->op == BB_IX_PAD) return index == node->at;
   if (node->op == BB_IX_WINDOWS) return index == node->at || index == node->at + 1;
   if (node->op != BB_IX_SOURCE) return false;
   for (uint32_t a = 0, at = 0; a < node->rank; a++) {

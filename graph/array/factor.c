@@ -161,6 +161,11 @@ static void tie_node(factoring *f, const bb_array_node *node) {
     break;
   }
   case BB_A_WINDOWS: tie_windows(f, node); break;
+  case BB_A_PAD:
+    tie_all_but(f, node->in[0], node->out[0], node->ints[0]);
+    keep_whole(f, node->in[0], node->ints[0]);
+    keep_whole(f, node->out[0], node->ints[0]);
+    break;
   case BB_A_CONCAT:
     for (uint32_t i = 0; i < node->nin; i++)
       tie_all_but(f, node->in[i], node->out[0], node->ints[0]);

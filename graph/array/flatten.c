@@ -234,6 +234,7 @@ static void flatten_node(bb_flattening *f, const bb_array_node *node, bool copie
   case BB_A_BROADCAST: bb_flatten_broadcast(f, node); break;
   case BB_A_SLICE: bb_flatten_slice(f, node, copied); break;
   case BB_A_WINDOWS: bb_flatten_windows(f, node); break;
+  case BB_A_PAD: bb_flatten_pad(f, node); break;
   case BB_A_CONCAT: bb_flatten_join(f, node, copied); break;
   default: bb_flatten_misc(f, node); break;
   }

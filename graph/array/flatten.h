@@ -65,6 +65,7 @@ void bb_flatten_broadcast(bb_flattening *f, const bb_array_node *node);
 void bb_flatten_reshape(bb_flattening *f, const bb_array_node *node, bool copied);
 void bb_flatten_slice(bb_flattening *f, const bb_array_node *node, bool copied);
 void bb_flatten_windows(bb_flattening *f, const bb_array_node *node);
+void bb_flatten_pad(bb_flattening *f, const bb_array_node *node);
 void bb_flatten_join(bb_flattening *f, const bb_array_node *node, bool copied);
 void bb_flatten_misc(bb_flattening *f, const bb_array_node *node);
 

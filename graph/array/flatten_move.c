@@ -246,6 +246,27 @@ void bb_flatten_windows(bb_flattening *f, const bb_array_node *node) {
   f->flat[node->out[0]] = out;
 }
 
+/* The axis is open and never split (factor.c): it is one leaf. */
+void bb_flatten_pad(bb_flattening *f, const bb_array_node *node) {
+  bb_ix *ix = f->ix;
+  bb_flat x = *bb_flat_of(f, node->in[0]), out = bb_flat_of_shape(f, node->out[0]);
+  uint32_t axis = (uint32_t)node->ints[0], leaf = x.first[axis];
+  if (x.at[leaf] == BB_NONE) bb_flat_materialise(f, &x); /* alike along the axis */
+  bb_ix_value v = ix->value[x.value];
+  uint32_t *dim = BB_NEW(f->scratch, uint32_t, v.rank),
+           *index = BB_NEW(f->scratch, uint32_t, v.rank);
+  for (uint32_t a = 0; a < v.rank; a++) {
+    index[a] = a;
+    dim[a] = a == x.at[leaf] ? out.leaf[out.first[axis]] : v.dim[a];
+  }
+  for (uint32_t k = 0; k < bb_flat_leaves(&out); k++) out.at[k] = x.at[k];
+  out.value = bb_ix_add(ix, BB_IX_PAD, node->name, v.dtype, 1, v.rank, v.rank, dim);
+  bb_ix_node *made = bb_ix_node_of(ix, out.value);
+  made->at = x.at[leaf], made->start = node->ints[1], made->expr = node->expr;
+  bb_ix_use(ix, ix->value[out.value].node, 0, x.value, index);
+  f->flat[node->out[0]] = out;
+}
+
 /* Places the leaves of the result that some piece has, and the joined one. */
 static uint32_t place_joined(bb_flattening *f, bb_flat *out, uint32_t joined, uint32_t count,
                              const bb_flat *piece, uint32_t axis) {

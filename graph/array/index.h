@@ -26,7 +26,8 @@ typedef enum bb_ix_op {
   BB_IX_SLICE, /* elements start, start + step, ... of the operand's axis behind index `at` */
   /* elements start + step * p + by * t of the operand's axis behind index `at`, which is p; the next one is t */
   BB_IX_WINDOWS,
-  /* the operand with `start` elements before its axis behind index `at`, and more behind: expr, a number.  After canonicalisation */
+  /* the operand with `start` elements before its axis behind index `at`, and more behind: expr, a number.  Before canonicalisation
+   * only of open axes; others are joined, as parts of a join may be taken apart */
   BB_IX_PAD,
   BB_IX_JOIN,  /* operands one after another along index `at`; their own dims there differ */
   BB_IX_MISC,  /* an operand's index is an axis of its port's storage */

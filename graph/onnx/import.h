@@ -316,6 +316,9 @@ bb_onnx_value *bb_onnx_slice(const bb_onnx_node *n, bb_onnx_value *v, uint32_t a
 /* An axis in windows, which may overlap: it becomes two, places and taps. */
 bb_onnx_value *bb_onnx_windows(const bb_onnx_node *n, bb_onnx_value *v, uint32_t axis,
                                const bb_array_windows *windows);
+/* An axis of which only a run tells the length, with a number before and behind it. */
+bb_onnx_value *bb_onnx_pad_along(const bb_onnx_node *n, bb_onnx_value *v, uint32_t axis,
+                                 int64_t before, int64_t after, const bb_expr *fill);
 /* The elements from `start` to before `end` by `step`, as numpy has them, whether the axis is as
  * long as a number or a run-time extent; what then lies out of range is refused in the run. */
 bb_onnx_value *bb_onnx_part(const bb_onnx_node *n, bb_onnx_value *v, uint32_t axis, int64_t start,

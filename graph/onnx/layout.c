@@ -173,6 +173,16 @@ bb_onnx_value *bb_onnx_windows(const bb_onnx_node *n, bb_onnx_value *v, uint32_t
       m, bb_array_windows_of(m->array, n->name, bb_onnx_id(n, v), axis, windows));
 }
 
+bb_onnx_value *bb_onnx_pad_along(const bb_onnx_node *n, bb_onnx_value *v, uint32_t axis,
+                                 int64_t before, int64_t after, const bb_expr *fill) {
+  bb_onnx *m = n->m;
+  const bb_expr *length = bb_onnx_extent_meaning(m, v->shape[axis]);
+  const bb_expr *more = f_num(m->program, length, (double)before + (double)after);
+  const bb_extent *extent = bb_onnx_expr_extent(m, bb_onnx_tidy_make(m, BB_X_ADD, length, more));
+  return bb_onnx_value_of_id(
+      m, bb_array_pad(m->array, n->name, bb_onnx_id(n, v), axis, before, fill, extent));
+}
+
 bb_onnx_value *bb_onnx_slice(const bb_onnx_node *n, bb_onnx_value *v, uint32_t axis, int64_t start,
                              int64_t step, int64_t length) {
   bb_onnx *m = n->m;

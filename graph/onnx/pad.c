@@ -32,6 +32,11 @@ static bb_onnx_value *pad_axis(const bb_onnx_node *n, bb_onnx_value *v, uint32_t
   if (extent >= 0 && from - (after < 0 ? after : 0) >= extent)
     bb_onnx_refuse(n, "a negative pad leaves nothing of axis %u", axis);
   v = bb_onnx_part(n, v, axis, from, end, 1);
+  if (before < 0) before = 0;
+  if (after < 0) after = 0;
+  bool open = bb_extent_value(v->shape[axis]) < 0 && fill->op == BB_X_CONST && !v->form;
+  if (mode == CONSTANT && open && (before || after))
+    return bb_onnx_pad_along(n, v, axis, before, after, fill);
   bb_onnx_value *part[3];
   uint32_t count = 0;
   if (before > 0) part[count++] = border(n, v, axis, mode, before, true, fill);

@@ -1,19 +1,12 @@
 /* window.c - windows that slide over the spatial axes of [N, C, ...]: convolutions, which are contractions of what windows
- * see, and pools, which are folds of it, as far as it is known before a run where windows stand; else both run as
- * reference kernels.
+ * see, and pools, which are folds of it, as far as it can be told where windows stand; else both run as reference kernels.
  */
-#include "convert.h"
+#include "window.h"
+
 #include "formula.h"
 
 #include <math.h>
 #include <string.h>
-
-/* A window along one axis; extent -1: only a run tells how long it is. */
-typedef struct window {
-  int64_t extent, kernel, stride, dilation, before, after;
-} window;
-
-typedef enum automatic { NOTSET, VALID, SAME_UPPER, SAME_LOWER } automatic;
 
 /* One attribute value per spatial axis. */
 static const int64_t *per_axis(const bb_onnx_node *n, const char *name, uint32_t need) {
@@ -23,26 +16,26 @@ static const int64_t *per_axis(const bb_onnx_node *n, const char *name, uint32_t
   return ints;
 }
 
-static automatic automatic_padding(const bb_onnx_node *n) {
+static bb_window_pads automatic_padding(const bb_onnx_node *n) {
   static const char *const names[] = {"NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER"};
   const char *text = bb_onnx_text(n, "auto_pad", "NOTSET");
   for (int i = 0; i < 4; i++)
-    if (strcmp(text, names[i]) == 0) return (automatic)i;
+    if (strcmp(text, names[i]) == 0) return (bb_window_pads)i;
   bb_onnx_refuse(n, "auto_pad is %s", bb_onnx_quote(n->m->arena, text));
 }
 
 /* The window along spatial axis i, its numbers small enough that no sum below overflows. */
-static window read_window(const bb_onnx_node *n, uint32_t i, int64_t kernel) {
+static bb_window read_window(const bb_onnx_node *n, uint32_t i, int64_t kernel) {
   const int64_t limit = (int64_t)1 << 30;
   uint32_t spatial = n->in[0]->rank - 2;
   const int64_t *stride = per_axis(n, "strides", spatial), *pad = per_axis(n, "pads", 2 * spatial);
   const int64_t *dilation = per_axis(n, "dilations", spatial);
-  window w = {.extent = bb_extent_value(n->in[0]->shape[i + 2]),
-              .kernel = kernel,
-              .stride = stride ? stride[i] : 1,
-              .dilation = dilation ? dilation[i] : 1,
-              .before = pad ? pad[i] : 0,
-              .after = pad ? pad[i + spatial] : 0};
+  bb_window w = {.extent = bb_extent_value(n->in[0]->shape[i + 2]),
+                 .kernel = kernel,
+                 .stride = stride ? stride[i] : 1,
+                 .dilation = dilation ? dilation[i] : 1,
+                 .before = pad ? pad[i] : 0,
+                 .after = pad ? pad[i + spatial] : 0};
   bool sane = w.kernel >= 1 && w.stride >= 1 && w.dilation >= 1 && w.before >= 0 && w.after >= 0 &&
               w.kernel < limit && w.stride < limit && w.dilation < limit && w.before < limit &&
               w.after < limit;
@@ -52,57 +45,25 @@ static window read_window(const bb_onnx_node *n, uint32_t i, int64_t kernel) {
 
 /* Places of a window.  With `up`, one that hangs over the end counts too, unless it begins in the
  * padding there. */
-static int64_t places(const bb_onnx_node *n, window w, automatic automatic_pad, bool up) {
-  if (automatic_pad == SAME_UPPER || automatic_pad == SAME_LOWER)
+static int64_t places(const bb_onnx_node *n, bb_window w, bb_window_pads automatic_pad, bool up) {
+  if (automatic_pad == BB_PADS_SAME_UPPER || automatic_pad == BB_PADS_SAME_LOWER)
     return (w.extent - 1) / w.stride + 1;
-  if (automatic_pad == VALID) w.before = w.after = 0;
+  if (automatic_pad == BB_PADS_VALID) w.before = w.after = 0;
   int64_t room = w.extent + w.before + w.after - (w.kernel - 1) * w.dilation - 1;
   if (room < 0) bb_onnx_refuse(n, "its window is larger than its input");
   int64_t count = (room + (up ? w.stride - 1 : 0)) / w.stride + 1;
   return up && (count - 1) * w.stride >= w.extent + w.before ? count - 1 : count;
 }
 
-/* With `up` there are as many places as reach the end, ceil((extent + pads - reach) / stride) + 1, but no more than begin
- * before it, ceil((extent + before) / stride).  Which is less does not depend on the extent; with what is given they are
- * (extent + that) / stride + 1, rounded down. */
-static int64_t hanging(window w, int64_t reach) {
-  int64_t beyond = w.after - reach + w.stride;
-  return w.before + (beyond < 0 ? beyond : 0) - 1;
-}
-
-/* The same as an extent, where only a run tells the length; a window larger than that is refused then.  NULL: a
- * window may stand in the padding behind the end alone. */
-static const bb_extent *open_places(const bb_onnx_node *n, window w, automatic automatic_pad,
-                                    bool up, const bb_extent *axis) {
-  bb_onnx *m = n->m;
-  bool same = automatic_pad == SAME_UPPER || automatic_pad == SAME_LOWER;
-  if (same || automatic_pad == VALID) w.before = w.after = 0;
-  int64_t reach = (w.kernel - 1) * w.dilation + 1;
-  const bb_expr *length = bb_onnx_extent_meaning(m, axis);
-  int64_t more = w.before + w.after - (same ? 1 : reach);
-  if (up && !same && w.after >= reach) return NULL;
-  if (up && !same) more = hanging(w, reach);
-  if (w.stride == 1)
-    return bb_onnx_expr_extent(
-        m, bb_onnx_tidy_make(m, BB_X_ADD, length, f_num(m->program, length, (double)more + 1)));
-  int64_t rest = (more % w.stride + w.stride) % w.stride; /* what exporters divide: never below 0 */
-  const bb_expr *room =
-      bb_onnx_tidy_make(m, BB_X_ADD, length, f_num(m->program, length, (double)rest));
-  const bb_expr *steps =
-      bb_onnx_tidy_make(m, BB_X_DIV, room, f_num(m->program, length, (double)w.stride));
-  double first = (double)((more - rest) / w.stride + 1);
-  return bb_onnx_expr_extent(
-      m, bb_onnx_tidy_make(m, BB_X_ADD, steps, f_num(m->program, length, first)));
-}
-
 /* The spatial axes of the result, from axis 2 on; false: refused. */
 static bool slide(bb_onnx_node *n, const int64_t *kernel, const bb_extent **shape) {
-  automatic automatic_pad = automatic_padding(n);
+  bb_window_pads automatic_pad = automatic_padding(n);
   bool up = bb_onnx_int(n, "ceil_mode", 0);
   for (uint32_t i = 0; i + 2 < n->in[0]->rank; i++) {
-    window w = read_window(n, i, kernel[i]);
-    shape[i + 2] = w.extent < 0 ? open_places(n, w, automatic_pad, up, n->in[0]->shape[i + 2])
-                                : bb_onnx_number(n->m, places(n, w, automatic_pad, up));
+    bb_window w = read_window(n, i, kernel[i]);
+    shape[i + 2] = w.extent < 0
+                       ? bb_window_open_places(n, w, automatic_pad, up, n->in[0]->shape[i + 2])
+                       : bb_onnx_number(n->m, places(n, w, automatic_pad, up));
     if (shape[i + 2]) continue;
     bb_onnx_unsupported(n, "a window in the padding behind an end that is known only at run time");
     return false;
@@ -135,48 +96,51 @@ static void check_convolution(bb_onnx_node *n, uint32_t in_axis, int64_t *kernel
 /* --- what each window sees --- */
 
 /* Where windows stand along an axis of known length: what is padded, and is only as much as some window sees. */
-static void settle(window *w, automatic automatic_pad, int64_t count) {
+static void settle(bb_window *w, bb_window_pads automatic_pad, int64_t count) {
   int64_t needs = (count - 1) * w->stride + (w->kernel - 1) * w->dilation + 1 - w->extent;
-  if (automatic_pad == SAME_UPPER || automatic_pad == SAME_LOWER) {
+  if (automatic_pad == BB_PADS_SAME_UPPER || automatic_pad == BB_PADS_SAME_LOWER) {
     int64_t all = needs > 0 ? needs : 0;
-    w->before = automatic_pad == SAME_UPPER ? all / 2 : all - all / 2;
-  } else if (automatic_pad == VALID) {
+    w->before = automatic_pad == BB_PADS_SAME_UPPER ? all / 2 : all - all / 2;
+  } else if (automatic_pad == BB_PADS_VALID) {
     w->before = 0;
   }
   w->after = needs > w->before ? needs - w->before : 0;
 }
 
 /* Is each element of an axis a window of its own? */
-static bool sees_all(const window *w, int64_t count) {
-  return w->kernel == 1 && (count < 0 || (w->stride == 1 && count == w->extent));
+static bool sees_all(const bb_window *w) {
+  return w->kernel == 1 && w->stride == 1 && w->before == 0 && w->after == 0;
 }
 
 typedef struct sight {
   uint32_t axes; /* spatial */
-  double fill;   /* of the padding */
-  window window[BB_ONNX_RANK];
-  /* Places; -1: known only at run time, and then windows are one element each, side by side. */
-  int64_t count[BB_ONNX_RANK];
+  bb_window_pads pads;
+  bool up;
+  double fill; /* of the padding */
+  bb_window window[BB_ONNX_RANK];
+  int64_t count[BB_ONNX_RANK];   /* places; -1: known only at run time */
   const bb_extent *const *shape; /* of the result */
   const bb_extent *group, *channels, *maps;
 } sight;
 
-/* All but groups.  False: where windows stand is known only at run time, or there are too many axes. */
+/* All but groups.  False: it is not told where windows stand along an open axis, or there are too many axes. */
 static bool look(const bb_onnx_node *n, const int64_t *kernel, const bb_extent *const *shape,
                  sight *s) {
-  automatic automatic_pad = automatic_padding(n);
   *s = (sight){.axes = n->in[0]->rank - 2, .shape = shape};
+  s->pads = automatic_padding(n);
+  s->up = bb_onnx_int(n, "ceil_mode", 0);
   if (3 + 2 * s->axes > BB_ONNX_RANK) return false;
   for (uint32_t i = 0; i < s->axes; i++) {
-    window *w = &s->window[i];
+    bb_window *w = &s->window[i];
     *w = read_window(n, i, kernel[i]);
     s->count[i] = bb_extent_value(shape[i + 2]);
-    if (w->extent >= 0 && s->count[i] >= 1) {
-      settle(w, automatic_pad, s->count[i]);
+    if (w->extent >= 0) {
+      if (s->count[i] < 1) return false;
+      settle(w, s->pads, s->count[i]);
       continue;
     }
-    bool padded = automatic_pad == NOTSET && (w->before || w->after);
-    if (w->extent >= 0 || w->kernel > 1 || w->stride > 1 || padded) return false;
+    if (!bb_window_open_told(*w, s->pads)) return false;
+    if (s->pads == BB_PADS_VALID || w->kernel == 1) w->before = w->after = 0;
   }
   return true;
 }
@@ -190,16 +154,20 @@ static bb_onnx_value *seen(const bb_onnx_node *n, const sight *s, int64_t *label
   const bb_extent *split[BB_ONNX_RANK] = {v->shape[0], s->group, s->channels};
   uint32_t rank = 3, last = 3 + s->axes;
   for (uint32_t i = 0; i < s->axes; i++) {
-    const window *w = &s->window[i];
-    v = bb_onnx_pad_with(n, v, i + 2, w->before, w->after, s->fill);
+    const bb_window *w = &s->window[i];
+    if (w->extent < 0)
+      v = bb_window_open_sight(n, v, i + 2, *w, s->pads, s->up, s->fill, s->shape[i + 2]);
+    else
+      v = bb_onnx_pad_with(n, v, i + 2, w->before, w->after, s->fill);
     split[rank++] = v->shape[i + 2];
-    if (sees_all(w, s->count[i])) split[rank++] = bb_onnx_number(n->m, 1);
+    if (sees_all(w)) split[rank++] = bb_onnx_number(n->m, 1);
   }
   v = bb_onnx_reshape(n, v, rank, split);
   for (uint32_t i = 0; i < s->axes; i++) {
-    const window *w = &s->window[i];
-    if (sees_all(w, s->count[i])) continue;
-    bb_array_windows windows = {0, w->stride, w->dilation, s->count[i], w->kernel};
+    const bb_window *w = &s->window[i];
+    if (sees_all(w)) continue;
+    bb_array_windows windows = {0, w->stride, w->dilation, s->count[i], w->kernel, NULL};
+    if (w->extent < 0) windows.open = s->shape[i + 2];
     v = bb_onnx_windows(n, v, 3 + 2 * i, &windows);
   }
   int64_t perm[BB_ONNX_RANK] = {0, 1};
@@ -306,28 +274,15 @@ bb_onnx_value *bb_onnx_convolve(const bb_onnx_node *n, uint32_t nin, bb_onnx_val
   return plain->out[0];
 }
 
-/* What a transposed convolution makes of one axis whose length only a run tells: times the stride, and so many more. */
-static const bb_extent *open_spread(const bb_onnx_node *n, window w, automatic automatic_pad,
-                                    int64_t extra, const bb_extent *axis) {
-  bb_onnx *m = n->m;
-  bool same = automatic_pad == SAME_UPPER || automatic_pad == SAME_LOWER;
-  if (extra < 0 || extra >= (int64_t)1 << 30)
-    bb_onnx_refuse(n, "its output_padding is out of range");
-  if (automatic_pad == VALID) w.before = w.after = 0;
-  int64_t more = same ? 0 : (w.kernel - 1) * w.dilation + 1 - w.stride + extra - w.before - w.after;
-  const bb_expr *length = bb_onnx_extent_meaning(m, axis);
-  length = bb_onnx_tidy_make(m, BB_X_MUL, length, f_num(m->program, length, (double)w.stride));
-  return bb_onnx_expr_extent(
-      m, bb_onnx_tidy_make(m, BB_X_ADD, length, f_num(m->program, length, (double)more)));
-}
-
 /* What a transposed convolution makes of one axis. */
-static int64_t spread(const bb_onnx_node *n, window w, automatic automatic_pad, int64_t extra) {
+static int64_t spread(const bb_onnx_node *n, bb_window w, bb_window_pads automatic_pad,
+                      int64_t extra) {
   int64_t reach = (w.kernel - 1) * w.dilation + 1;
   if (w.extent >= (int64_t)1 << 30 || extra < 0 || extra >= (int64_t)1 << 30)
     bb_onnx_refuse(n, "its input or output_padding is out of range");
-  if (automatic_pad == SAME_UPPER || automatic_pad == SAME_LOWER) return w.extent * w.stride;
-  if (automatic_pad == VALID) w.before = w.after = 0;
+  if (automatic_pad == BB_PADS_SAME_UPPER || automatic_pad == BB_PADS_SAME_LOWER)
+    return w.extent * w.stride;
+  if (automatic_pad == BB_PADS_VALID) w.before = w.after = 0;
   int64_t length = w.stride * (w.extent - 1) + extra + reach - w.before - w.after;
   if (length < 1) bb_onnx_refuse(n, "its pads leave nothing");
   return length;
@@ -340,16 +295,17 @@ void bb_onnx_transposed_convolution(bb_onnx_node *n) {
   int64_t kernel[BB_ONNX_RANK];
   check_convolution(n, 0, kernel);
   uint32_t spatial = n->in[0]->rank - 2;
-  automatic automatic_pad = automatic_padding(n);
+  bb_window_pads automatic_pad = automatic_padding(n);
   const int64_t *extra = per_axis(n, "output_padding", spatial);
   const int64_t *given = per_axis(n, "output_shape", spatial);
   shape[0] = n->in[0]->shape[0];
   shape[1] =
       bb_extent_multiply(p, n->in[1]->shape[1], bb_onnx_number(n->m, bb_onnx_int(n, "group", 1)));
   for (uint32_t i = 0; i < spatial; i++) {
-    window w = read_window(n, i, kernel[i]);
+    bb_window w = read_window(n, i, kernel[i]);
     if (!given && w.extent < 0) {
-      shape[i + 2] = open_spread(n, w, automatic_pad, extra ? extra[i] : 0, n->in[0]->shape[i + 2]);
+      shape[i + 2] =
+          bb_window_open_spread(n, w, automatic_pad, extra ? extra[i] : 0, n->in[0]->shape[i + 2]);
       continue;
     }
     int64_t length = given ? given[i] : spread(n, w, automatic_pad, extra ? extra[i] : 0);
@@ -361,16 +317,29 @@ void bb_onnx_transposed_convolution(bb_onnx_node *n) {
 
 /* --- pools --- */
 
+/* The same along an open axis. */
+static bb_onnx_value *counted_open(const bb_onnx_node *n, const sight *s, uint32_t axis,
+                                   bb_dtype dtype, bool with_padding) {
+  bb_onnx *m = n->m;
+  bb_window given = read_window(n, axis, s->window[axis].kernel);
+  const bb_extent *shape[BB_ONNX_RANK], *one = bb_onnx_number(m, 1);
+  for (uint32_t i = 0; i < s->axes; i++) shape[i] = i == axis ? s->shape[i + 2] : one;
+  const bb_onnx_value column = {.dtype = BB_I64, .rank = s->axes, .shape = shape};
+  const bb_expr *count = bb_window_open_count(n, bb_onnx_index_along(m, &column, axis), given,
+                                              s->pads, with_padding, n->in[0]->shape[axis + 2]);
+  return bb_onnx_value_of_form(m, bb_expr_cast(m->program, dtype, count), s->axes, shape);
+}
+
 /* Of how many elements each mean along an axis is, as a column of the result. */
 static bb_onnx_value *counted(const bb_onnx_node *n, const sight *s, uint32_t axis, bb_dtype dtype,
                               bool with_padding) {
-  const window *w = &s->window[axis];
-  window given = read_window(n, axis, w->kernel); /* its pads, before as many as windows see */
+  const bb_window *w = &s->window[axis];
+  if (w->extent < 0) return counted_open(n, s, axis, dtype, with_padding);
+  bb_window given = read_window(n, axis, w->kernel); /* its pads, before as many as windows see */
   int64_t first = with_padding ? -w->before : 0;
   int64_t end = w->extent;
-  automatic automatic_pad = automatic_padding(n);
-  if (with_padding && automatic_pad != VALID)
-    end += automatic_pad == NOTSET ? given.after : w->after;
+  if (with_padding && s->pads != BB_PADS_VALID)
+    end += s->pads == BB_PADS_NOTSET ? given.after : w->after;
   const bb_expr **element = BB_NEW(n->m->arena, const bb_expr *, (size_t)s->count[axis]);
   for (int64_t p = 0; p < s->count[axis]; p++) {
     int64_t count = 0;
@@ -405,11 +374,11 @@ static bb_onnx_value *folded(const bb_onnx_node *n, sight *s) {
   return bb_onnx_cast(n, v, dtype);
 }
 
-/* Are all places known before a run, their elements numbers that a fold takes, and nothing else asked for? */
+/* Are there not too many places along an axis of known length, their elements numbers that a fold takes, and nothing else asked for? */
 static bool folds(const bb_onnx_node *n, const sight *s) {
   bool power = strcmp(n->row->name, "LpPool") == 0;
   for (uint32_t i = 0; i < s->axes; i++)
-    if (s->count[i] < 1 || s->count[i] > BB_ONNX_ELEMENTS) return false;
+    if (s->count[i] > BB_ONNX_ELEMENTS) return false;
   return !power && n->nout == 1 && bb_dtype_is_float(n->in[0]->dtype);
 }
 

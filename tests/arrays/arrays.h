@@ -10,7 +10,7 @@
 #include "../../graph/array/array.h"
 #include "../random/expr.h"
 
-enum { RANK_MAX = 16, SYMBOL_MAX = 8 };
+enum { RANK_MAX = 16, SYMBOL_MAX = 32 };
 
 typedef struct whole {
   uint32_t rank;

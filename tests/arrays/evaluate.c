@@ -165,6 +165,11 @@ static double moved(const evaluator *e, const int64_t *index) {
     for (uint32_t i = (uint32_t)axis + 1; i < in->rank; i++) from[i] = index[i + 1];
     from[axis] = n->ints[1] + n->ints[2] * place + n->ints[3] * tap;
   }
+  if (n->op == BB_A_PAD) {
+    int64_t *at = &from[n->ints[0]];
+    *at -= n->ints[1];
+    if (*at < 0 || *at >= in->shape[n->ints[0]]) return n->expr->number;
+  }
   if (n->op == BB_A_CONCAT) {
     int64_t *at = &from[n->ints[0]];
     uint32_t piece = 0;

@@ -7,13 +7,15 @@
 #include <stdio.h>
 #include <string.h>
 
+enum { MOST_OPEN = 24 }; /* elements of an axis that is padded: each length has a symbol */
 enum { EXTENTS = 6, ELEMENTS_MAX = 3000, POOL_MAX = 256 };
 
 typedef struct maker {
   bb_program *program;
   random_state random;
-  /* Are drawn, too: not for seeds of before they were, so that these mean what they did.  widened: values that come from 16 bits. */
-  bool windows, widened;
+  /* Are drawn, too: not for seeds of before they were, so that these mean what they did.  widened: values that come from 16 bits;
+   * open: windows on open axes, often. */
+  bool windows, widened, open;
   int64_t symbol[SYMBOL_MAX];
   bb_array *array;
   const bb_extent *extent[EXTENTS];
@@ -366,10 +368,39 @@ static uint32_t slice_any(maker *k, uint32_t v) {
   return sliced(k, v, axis, start, 1, n);
 }
 
+/* An extent of so many elements that only a run tells. */
+static const bb_extent *open_extent(maker *k, int64_t elements) {
+  const char *name = bb_arena_printf(k->program->arena, "n%lld", (long long)elements);
+  const bb_extent *extent = bb_extent_symbol(k->program, name);
+  k->symbol[extent->symbol[0]] = elements;
+  return extent;
+}
+
+/* Windows on an axis that is open, with something before and behind it, perhaps. */
+static uint32_t windows_open(maker *k, uint32_t v, uint32_t axis) {
+  int64_t full = axis_length(k, v, axis), before = below(k, 3);
+  bb_array_windows w = {.step = 1 + below(k, 3), .by = 1 + below(k, 2), .taps = 1 + below(k, 3)};
+  int64_t reach = w.by * (w.taps - 1) + 1, more = below(k, 4);
+  if (full + before + more < reach) more = reach - full - before;
+  uint32_t value = k->value[v];
+  full += before + more;
+  if (full > MOST_OPEN) return transpose_any(k, v);
+  if (before + more)
+    value = bb_array_pad(k->array, "pad", value, axis, before,
+                         bb_expr_const(k->program, value_of(k, v)->dtype, 0), open_extent(k, full));
+  int64_t places = (full - reach) / w.step + 1;
+  w.open = open_extent(k, chance(k, 70) ? places : 1 + below(k, (uint32_t)places));
+  return moved(k, v, bb_array_windows_of(k->array, "windows", value, axis, &w));
+}
+
 /* Windows that may overlap, somewhere on an axis. */
 static uint32_t windows_any(maker *k, uint32_t v) {
   uint32_t rank = rank_of(k, v), axis = below(k, rank);
+  for (uint32_t a = 0; k->open && a < rank; a++)
+    if (bb_extent_value(value_of(k, v)->shape[a]) < 0) axis = a;
   int64_t full = bb_extent_value(value_of(k, v)->shape[axis]);
+  if (k->open && full < 0 && rank <= 4 && value_of(k, v)->shape[axis]->count == 1)
+    return windows_open(k, v, axis);
   if (full < 3 || rank > 4) return slice_any(k, v);
   bb_array_windows w = {.step = 1 + below(k, 3), .by = 1 + below(k, 2)};
   w.taps = 1 + below(k, 3);
@@ -575,7 +606,7 @@ static void bind(maker *k, array_case *c) {
 static void extents_new(maker *k) {
   for (uint32_t i = 0; i < EXTENTS; i++) {
     int64_t value = i < 2 ? 1 + below(k, 7) : 2 * (1 + below(k, 3));
-    bool symbol = i < 2 && chance(k, 60);
+    bool symbol = i < 2 && (k->open || chance(k, 60));
     k->extent[i] =
         symbol ? bb_extent_symbol(k->program, i ? "t" : "s") : bb_extent_number(k->program, value);
     if (symbol) k->symbol[k->extent[i]->symbol[0]] = value;
@@ -589,7 +620,8 @@ array_case array_case_make(bb_context *ctx, uint64_t seed, uint32_t size) {
   k->program = p;
   k->random.state = seed;
   k->windows = seed >= 10000;
-  k->widened = seed >= 20000;
+  k->open = seed >= 30000;
+  k->widened = seed >= 20000 && !k->open;
   k->array = p->array = bb_array_create(p);
   extents_new(k);
   for (uint32_t i = 0; i < size; i++) operation(k);

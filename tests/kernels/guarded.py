@@ -42,21 +42,46 @@ CASES = {
     "a product of windows": ("[6,31]", "w = windows(X, axis=1, length=27, taps=5)\noutput Y = contract(w[c,p,t], w[d,p,t] -> [c,d,p])"),
     "joined and turned": ("[13,19]", "j = concat(X, X, axis=1)\ne = elementwise exp(j)\noutput Y = transpose(e, perm=[1,0])"),
 }
+# Of images of any height and width.
+VALID = """w = windows(X, axis=1, taps=3) : f32[3,"symbol(H)+(-2)",3,W]
+v = windows(w, axis=3, taps=3) : f32[3,"symbol(H)+(-2)",3,"symbol(W)+(-2)",3]
+"""
+PADDED = """h = pad(X, axis=1, start=1, fill=0) : f32[3,"symbol(H)+2",W]
+p = pad(h, axis=2, start=1, fill=0) : f32[3,"symbol(H)+2","symbol(W)+2"]
+w = windows(p, axis=1, by=2, taps=3) : f32[3,"(symbol(H)+1)/2",3,"symbol(W)+2"]
+v = windows(w, axis=3, by=2, taps=3) : f32[3,"(symbol(H)+1)/2",3,"(symbol(W)+1)/2",3]
+"""
+OPEN = {
+    "windows of an image": VALID + "q = elementwise v*v\noutput Y = reduce sum(q, axes=[2,4])",
+    "a product of windows of an image": VALID + "output Y = contract(v[c,p,s,q,t], v[d,p,s,q,t] -> [c,d,p,q])",
+    "windows of a padded image": PADDED + "output Y = reduce max(v, axes=[2,4])",
+}
+SIZES = [(3, 3), (5, 19), (4, 70), (9, 8), (17, 33), (2, 129), (31, 64)]
+SYMBOLS = 'symbol H, W, "symbol(H)+(-2)", "symbol(W)+(-2)", "symbol(H)+2", "symbol(W)+2", "(symbol(H)+1)/2", "(symbol(W)+1)/2"\n'
 library, generator = Library(sys.argv[1]), np.random.default_rng(3)
-with tempfile.TemporaryDirectory() as folder:
-    for name, (shape, text) in CASES.items():
-        path = os.path.join(folder, "case.bb")
-        with open(path, "w") as file:
-            file.write(f"blockbuster 1\nprogram guarded\ninput X : f32{shape}\n{text}\n")
-        extents = [int(n) for n in shape[1:-1].split(",")]
-        model, x = Model(library, path), generator.standard_normal(extents, dtype=np.float32)
-        results = []
+
+
+def check(folder, name, shape, text, symbols, sizes):
+    path = os.path.join(folder, "case.bb")
+    with open(path, "w") as file:
+        file.write(f"blockbuster 1\nprogram guarded\n{symbols}input X : f32{shape}\n{text}\n")
+    model = Model(library, path)
+    for extents in sizes:
+        x, results = generator.standard_normal(extents, dtype=np.float32), []
         for at_end in (True, False):
-            print(name, "at the end" if at_end else "at the begin", flush=True)
+            print(name, extents, "at the end" if at_end else "at the begin", flush=True)
             session = Session(model, {"X": guarded(x, at_end)}, 2)
             session.run()
             results.append(session.outputs()["Y"])
             session.close()
         assert np.isfinite(results[0]).all() and np.array_equal(results[0], results[1]), name
-        model.close()
-print(len(CASES), "kernels")
+    model.close()
+
+
+with tempfile.TemporaryDirectory() as folder:
+    for name, (shape, text) in CASES.items():
+        check(folder, name, shape, text, "", [tuple(int(n) for n in shape[1:-1].split(","))])
+    for name, text in OPEN.items():
+        least = 3 if text.startswith(VALID) else 1
+        check(folder, name, "[3,H,W]", text, SYMBOLS, [(3, *size) for size in SIZES if min(size) >= least])
+print(len(CASES) + len(OPEN), "kernels")

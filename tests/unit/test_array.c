@@ -139,6 +139,11 @@ static void windows_outside(bb_array *array) {
   bb_array_windows_of(array, "seen", input2(array, "b", 3, 4), 1, &w);
 }
 
+static void padded_number(bb_array *array) {
+  bb_array_pad(array, "wide", input2(array, "a", 3, 4), 1, 1,
+               bb_expr_const(array->program, BB_F32, 0), bb_extent_symbol(array->program, "n"));
+}
+
 static void test_builders_name_the_node(void **state) {
   (void)state;
   assert_string_equal(run(misfit).message, "node binary: shapes [3,4] and [5,4] do not broadcast");
@@ -146,6 +151,8 @@ static void test_builders_name_the_node(void **state) {
   assert_non_null(strstr(run(outside).message, "node cut: slice from 2 by 1 of length 3"));
   assert_non_null(strstr(run(windows_outside).message,
                          "node seen: 2 windows of 3 from 0 by 1 leave axis 1 of shape [3,4]"));
+  assert_non_null(
+      strstr(run(padded_number).message, "node wide: axis 1 of shape [3,4] is not padded"));
 }
 
 /* --- folding --- */

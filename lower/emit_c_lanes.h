@@ -1,0 +1,45 @@
+/* emit_c_lanes.h - loops over the taps of windows whose sums stay in registers: what is found of one (emit_c_lanes.c) and how it is
+ * written (emit_c_lanes_put.c).
+ */
+#ifndef BB_LOWER_EMIT_C_LANES_H
+#define BB_LOWER_EMIT_C_LANES_H
+
+#include "emit_c_parts.h"
+
+/* Vectors that are held at once; lanes of the narrowest; sums; iterations that are made straight. */
+enum { BB_LANES_HELD = 8, BB_LANES_LEAST = 4, BB_LANES_SUMS = 4, BB_LANES_STRAIGHT = 8 };
+
+typedef struct bb_c_lanes_found {
+  bb_c *c;
+  const bb_tile_loop *loop;
+  bool turned;
+  bool *inside;    /* by variable: of the loop, and of those in it */
+  bool *made;      /* by tile: the loop makes it */
+  bool *now;       /* likewise, so far */
+  uint32_t *reads; /* by tile: of maps in the loop */
+  /* by tile: the load in the loop that is read without a pointer to its window */
+  const bb_tile_stmt **load;
+  uint32_t sums;
+  uint32_t sum[BB_LANES_SUMS];              /* what passes from an iteration to the next */
+  const bb_tile_stmt *start[BB_LANES_SUMS]; /* what each begins with */
+  uint32_t lines, along;                    /* of all that is made; 0 lines: it is one */
+  uint32_t width, vectors, held; /* lanes of a vector; vectors of a line; lines, at once */
+  bool counted;                  /* how much is there is told by the run: `lines`, `along` */
+  bool single;                   /* all vectors of a line are held, the last one further in */
+  const bb_tile_body *body;
+  uint32_t at, end;          /* the loop; behind the last statement that goes with it */
+  const bb_tile_stmt *store; /* the last of those; NULL: it is no store */
+} bb_c_lanes_found;
+
+static inline bool bb_c_is_lane_sum(const bb_c_lanes_found *l, uint32_t tile) {
+  for (uint32_t i = 0; i < l->sums; i++)
+    if (l->sum[i] == tile) return true;
+  return false;
+}
+
+/* Between neighbours along the vectors, where a load goes; 0: it is not known. */
+int64_t bb_c_lane_step(const bb_c_lanes_found *found, const bb_tile_stmt *load);
+/* Whether the statement is such a loop, with what else is made in its registers. */
+bool bb_c_find_lanes(bb_c *c, const bb_tile_body *body, uint32_t at, bb_c_lanes_found *found);
+
+#endif
