@@ -75,6 +75,13 @@ BB_INLINE int64_t bb_whole(int64_t count) {
   return (count + 7) / 8 * 8;
 }
 
+/* A float brought between two numbers about 0, as an integer; NaN gives 0. */
+BB_INLINE int32_t bb_between(float x, const float least, const float most) {
+  float y = least == 0 || x == x ? x : 0;
+  y = y > least ? y : least;
+  return (int32_t)(y < most ? y : most);
+}
+
 /* --- narrow floats --- */
 
 BB_INLINE uint32_t bb_bits(float value) {

@@ -56,28 +56,36 @@ typedef struct bb_span {
   int32_t least, most;
 } bb_span;
 
+/* Lines are looked at vector by vector, the last one again in part where a line has no whole number of them. */
 BB_ALONE bb_span bb_span_of(const int32_t *from, int64_t line, int64_t depth, int64_t lines,
                             int64_t k) {
   bb_span span = {INT32_MAX, INT32_MIN};
+  int32_t least[BB_BYTE_LANES], most[BB_BYTE_LANES];
+  for (int l = 0; l < BB_BYTE_LANES; l++) least[l] = INT32_MAX, most[l] = INT32_MIN;
   if (depth != 1) { /* the inner loop goes along memory where one can */
     const int64_t other = line, others = lines;
     line = depth, lines = k;
     depth = other, k = others;
   }
-  for (int64_t i = 0; i < lines; i++) {
-    const int32_t *at = from + i * line;
-    int32_t least = span.least, most = span.most;
-    if (depth == 1)
-      for (int64_t p = 0; p < k; p++) {
-        least = at[p] < least ? at[p] : least;
-        most = at[p] > most ? at[p] : most;
+  const bool vectors = depth == 1 && k >= BB_BYTE_LANES;
+  for (int64_t i = 0; i < lines; i++, from += line) {
+    for (int64_t p = 0; vectors && p < k; p += BB_BYTE_LANES) {
+      const int32_t *at = from + bb_min(p, k - BB_BYTE_LANES);
+      for (int l = 0; l < BB_BYTE_LANES; l++) {
+        const int32_t x = at[l];
+        least[l] = x < least[l] ? x : least[l];
+        most[l] = x > most[l] ? x : most[l];
       }
-    else
-      for (int64_t p = 0; p < k; p++) {
-        least = at[p * depth] < least ? at[p * depth] : least;
-        most = at[p * depth] > most ? at[p * depth] : most;
-      }
-    span = (bb_span){least, most};
+    }
+    for (int64_t p = 0; !vectors && p < k; p++) {
+      const int32_t x = from[p * depth];
+      span.least = x < span.least ? x : span.least;
+      span.most = x > span.most ? x : span.most;
+    }
+  }
+  for (int l = 0; l < BB_BYTE_LANES; l++) {
+    span.least = least[l] < span.least ? least[l] : span.least;
+    span.most = most[l] > span.most ? most[l] : span.most;
   }
   return span;
 }

@@ -149,6 +149,17 @@ def scaled_along(m, k, n):
     return made
 
 
+def far_away(dtype, zero):
+    """What is no number, or farther than any step, is quantised as casts have it: NaN gives 0."""
+    made = Model()
+    x = np.array([[np.nan, np.inf, -np.inf, 3e38, -3e38, 1e10, -1e10, 0.0, -0.0, 0.5, 1.5, -0.5, 127.5, -128.5, 255.5, -1.5] * 3], np.float32)
+    a, s = made.quantized("a", np.nan_to_num(x, nan=-zero), dtype, zero, 1)
+    made.arrays["a_x"] = x
+    made.node("Identity", "a", "y")
+    made.output("y", (a * s).astype(np.float32))
+    return made
+
+
 CASES = {  # a model, and whether its product is of integers
     "plain": (lambda: product(33, 70, 65), True),
     "one row": (lambda: product(1, 131, 97), True),
@@ -168,6 +179,8 @@ CASES = {  # a model, and whether its product is of integers
     "windows": (lambda: convolution(16, 24, 11, 3, 1, 1, 120), True),
     "windows of few channels": (lambda: convolution(3, 20, 12, 3, 1, 2, 7), True),
     "windows of one": (lambda: convolution(20, 33, 9, 1, 0, 1, 0), True),
+    "far away, unsigned": (lambda: far_away(U8, 119), None),
+    "far away, signed": (lambda: far_away(I8, -5), None),
     "16 bits": (lambda: product(8, 70, 40, right=(I16, 0, 0.01)), False),
     "a scale along the sum": (lambda: scaled_along(8, 70, 40), False),
     "so many that 32 bits do not hold them": (lambda: product(2, 140000, 8), False),
