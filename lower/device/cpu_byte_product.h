@@ -156,7 +156,7 @@ BB_ALONE void bb_pack_bytes(bb_fours *to, int64_t to_line, int64_t to_depth, con
 #if defined(BB_BYTES_UNIT) && BB_VECTOR_BYTES == 64
 #define BB_DOT_BYTES(sum, u, v) __asm__("vpdpbusd %2, %1, %0" : "+v"(sum) : "v"(u), "v"(v))
 #elif defined(BB_BYTES_UNIT)
-#define BB_DOT_BYTES(sum, u, v) __asm__("{vex} vpdpbusd %2, %1, %0" : "+x"(sum) : "x"(u), "x"(v))
+#define BB_DOT_BYTES(sum, u, v) __asm__("%{vex%} vpdpbusd %2, %1, %0" : "+x"(sum) : "x"(u), "x"(v))
 #else /* tests want the rest of this file on any processor */
 #define BB_DOT_BYTES(sum, u, v)                                                                    \
   for (int t = 0; t < 4; t++)                                                                      \

@@ -6,6 +6,9 @@
 #define BB_PRODUCTS_I32
 #include "bb_cpu.h"
 
+#ifdef __AVXVNNI__
+#include <cpuid.h>
+#endif
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -389,7 +392,20 @@ static void check_whole_products(void) {
         }
 }
 
+/* What it was compiled for beyond the processor at hand is compiled only. */
+static bool runs_here(void) {
+#ifdef __AVXVNNI__
+  enum { AVX_VNNI = 1 << 4 };
+  unsigned a, b, c, d;
+  return __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a & AVX_VNNI);
+#else
+  return true;
+#endif
+}
+
 int main(void) {
+  enum { SKIP = 77 };
+  if (!runs_here()) return SKIP;
   check("exp", my_exp, exp, 1.5, 0);
   check("exp below", my_exp_below, exp, 2, 1.7e-38);
   check_beyond();
