@@ -20,8 +20,21 @@ bool bb_processor_has_tiles(void) {
   enum { ASK = 0x1023, TILES = 18 }; /* ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA */
   return has_instructions() && syscall(SYS_arch_prctl, ASK, TILES) == 0;
 }
+
+bool bb_processor_has_bytes(void) {
+  enum { AVX512_VNNI = 1 << 11, AVX_VNNI = 1 << 4 };
+  unsigned a, b, c, d;
+  if (!__builtin_cpu_supports("avx2")) return false;
+  if (__builtin_cpu_supports("avx512f"))
+    return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (c & AVX512_VNNI);
+  return __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a & AVX_VNNI);
+}
 #else
 bool bb_processor_has_tiles(void) {
+  return false;
+}
+
+bool bb_processor_has_bytes(void) {
   return false;
 }
 #endif

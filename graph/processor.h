@@ -8,5 +8,7 @@
 /* Units that multiply tiles of bf16 (AMX), which this process may use: asks for the permission,
  * which all of its threads have from then on. */
 bool bb_processor_has_tiles(void);
+/* Units that sum products of bytes in vectors of the widest floats (VNNI). */
+bool bb_processor_has_bytes(void);
 
 #endif

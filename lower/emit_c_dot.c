@@ -46,6 +46,11 @@ static const char *ahead(bb_c *c, uint32_t tile) {
   return bb_c_is_ahead(c, tile) ? bb_arena_printf(arena(c), "t%u_in", tile) : "0";
 }
 
+/* Of bb_dot_i32() (device/cpu.h): both operands in bytes, and sums of their lines. */
+static int64_t bytes_room(uint32_t lines, uint32_t k) {
+  return 4 * ((int64_t)lines + 64) * ((int64_t)k / 4 + 4) + 64;
+}
+
 static void make_room(bb_c *c, int64_t bytes) {
   if (bytes > c->panel) c->panel = bytes;
 }
@@ -54,6 +59,7 @@ static void make_room(bb_c *c, int64_t bytes) {
 void bb_c_dot(bb_c *c, const bb_tile_stmt *s, bool fresh) {
   const bb_tile *to = &c->p->tile[s->result];
   const bool turned = c->tile[s->result].turned, real = bb_dtype_is_float(to->dtype);
+  const bool roomy = real || to->dtype == BB_I32;
   const uint32_t most = bb_c_depth(c->p, s), a = turned ? 1 : 0, b = 1 - a;
   const uint32_t left = s->operand[a], right = s->operand[b];
   const char *across[2], *along[2];
@@ -67,7 +73,7 @@ void bb_c_dot(bb_c *c, const bb_tile_stmt *s, bool fresh) {
   const char *n = bb_c_count(c, s->result, turned ? BB_AXIS_ROW : BB_AXIS_COL);
   const char *end =
       bb_arena_printf(arena(c), "%s, %s, %s, %s%s", m, n, k,
-                      s->accumulate && !fresh ? "true" : "false", real ? ", panel" : "");
+                      s->accumulate && !fresh ? "true" : "false", roomy ? ", panel" : "");
   const char *result =
       bb_arena_printf(arena(c), "t%u, %s", s->result, to->cols ? bb_c_pitch(c, s->result) : "1");
   const char *with = c->tile[left].bundled
@@ -79,6 +85,7 @@ void bb_c_dot(bb_c *c, const bb_tile_stmt *s, bool fresh) {
   const bool tiles = bb_c_is_by_tiles(c, s);
   const char *by = tiles ? "tiles" : "dot";
   if (tiles) make_room(c, tiles_room(turned ? to->cols : to->rows, most));
+  if (to->dtype == BB_I32) make_room(c, bytes_room(turned ? to->cols : to->rows, most));
   if (held->panels) {
     bb_c_line(c, "bb_%s_panels_%s(%s, %s, t%u, %s);", by, suffix, result, with, right, end);
     make_room(c, EDGE);

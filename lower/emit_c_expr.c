@@ -203,8 +203,43 @@ static const char *power(const printer *p, const bb_expr *e) {
   return call(p, "power", e);
 }
 
+static uint32_t uses_of(const printer *p, const bb_expr *expr) {
+  for (uint32_t i = 0; i < p->count; i++)
+    if (p->node[i] == expr) return p->uses[i];
+  return 0;
+}
+
+/* The operand of a minimum or a maximum that is no number, and the number; NULL: it is none such. */
+static const bb_expr *beside_number(const bb_expr *e, bb_expr_op op, double *value) {
+  if (e->op != op || e->dtype != BB_F32) return NULL;
+  const uint32_t i = e->a[0]->op == BB_X_CONST ? 0 : 1;
+  if (e->a[i]->op != BB_X_CONST) return NULL;
+  *value = e->a[i]->number;
+  return e->a[1 - i];
+}
+
+/* What was brought between two numbers about 0 fits, and NaN is 0 however it went through: without the
+ * cases of others it takes a compiler a few vector instructions.  NULL: it is not that. */
+static const char *cast_between(const printer *p, const bb_expr *e) {
+  const bb_expr *from = e->a[0];
+  double least, most;
+  if (p->c->target || p->c->exact) return NULL;
+  const bool least_last = from->op == BB_X_MAX;
+  const bb_expr *inner =
+      least_last ? beside_number(from, BB_X_MAX, &least) : beside_number(from, BB_X_MIN, &most);
+  const bb_expr *x = !inner       ? NULL
+                     : least_last ? beside_number(inner, BB_X_MIN, &most)
+                                  : beside_number(inner, BB_X_MAX, &least);
+  if (!x || uses_of(p, from) > 1 || uses_of(p, inner) > 1) return NULL;
+  if (!(least >= INT32_MIN && least <= 0 && most >= 0 && most < 0x1p31)) return NULL;
+  return bb_arena_printf(arena(p->c), "bb_between(%s, %s, %s)", find(p, x),
+                         number(p->c, BB_F32, least), number(p->c, BB_F32, most));
+}
+
 static const char *cast(const printer *p, const bb_expr *e) {
   const bb_expr *from = e->a[0];
+  const char *between = e->dtype == BB_I32 ? cast_between(p, e) : NULL;
+  if (between) return between;
   const char *x = find(p, from);
   bool real = bb_dtype_is_float(from->dtype);
   if (bb_dtype_is_stored(e->dtype))

@@ -73,8 +73,6 @@ static void unite(layout *l, const bb_tile_stmt *s, double times) {
        (s->second != BB_NONE || !bb_dtype_is_float(tile[s->operand[0]].dtype))))
     l->row_only[s->operand[0]] = true;
   if (s->kind == BB_TILE_SCAN) l->row_only[s->result] = true;
-  if (s->kind == BB_TILE_DOT && !bb_dtype_is_float(tile[s->result].dtype))
-    l->row_only[s->result] = true;
   if (s->kind != BB_TILE_MAP && s->kind != BB_TILE_ANY) return;
   uint32_t with = s->kind == BB_TILE_MAP && bb_c_may_turn(&tile[s->result]) ? s->result : BB_NONE;
   for (uint32_t i = 0; i < s->operands; i++) {

@@ -3,7 +3,8 @@
  * A product holds vectors of its result; along them lie the elements of one operand, which it packs into panels
  * (device/cpu_product.h).  Where that operand is a block of a constant, it is packed once, at load: the part copies
  * each block that a load asks for, filled as the load fills it, into a view of panels.  It takes the
- * constant's size in memory again.
+ * constant's size in memory again.  Integers are packed as bytes where they turn out to be some, behind what says so: for that a
+ * block has a row more (device/cpu_byte_product.h).
  */
 #include "constant.h"
 #include "emit_c_parts.h"
@@ -109,7 +110,8 @@ static bb_tile_view panels_of(bb_tile_program *p, const bb_part_loops *loops, co
   for (uint32_t k = 0; k < loops->count; k++)
     view.extent[view.rank++] = bb_expr_const(home, BB_I64, (double)loops->loop[k].trips);
   uint32_t depth = by_row ? tile->cols : tile->rows, along = by_row ? tile->rows : tile->cols;
-  view.extent[view.rank++] = bb_expr_const(home, BB_I64, depth);
+  view.extent[view.rank++] =
+      bb_expr_const(home, BB_I64, depth + (bb_dtype_is_float(tile->dtype) ? 0 : 1));
   view.extent[view.rank++] = bb_expr_const(home, BB_I64, up_to(along, BB_TILE_PANEL));
   return view;
 }
@@ -140,8 +142,8 @@ static bool may_lie(const bb_tile_program *p, const bb_constant_parts *parts, co
   const bb_tile *t = &p->tile[f->tile];
   if (!f->load || !f->fits || f->writers != 1 || f->load->stretches ||
       f->load->view >= parts->views || !parts->constant[f->load->view] ||
-      !is_number_view(&p->view[f->load->view]) || !bb_dtype_is_float(t->dtype) || t->rows < 2 ||
-      t->cols < 2)
+      !is_number_view(&p->view[f->load->view]) ||
+      !(bb_dtype_is_float(t->dtype) || t->dtype == BB_I32) || t->rows < 2 || t->cols < 2)
     return false;
   for (uint32_t i = 0; i < p->view[f->load->view].rank; i++)
     if (!bb_index_is_known(p, f->load->range[i].start)) return false;

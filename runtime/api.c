@@ -111,7 +111,7 @@ static void advance_body(bb_context *ctx, void *argument) {
                             .fold = o->fold,
                             .chunks = o->chunks,
                             .strict = o->strict,
-                            .narrow = bb_api_multiplies_narrow(call->program, o->machine),
+                            .units = bb_api_units(call->program, o->machine),
                             .phase = on_phase,
                             .user = call};
   if (o->machine && call->stage == BB_STAGE_FUSED)

@@ -22,9 +22,8 @@ const bb_selection_options *bb_api_selection(bb_program *program, const bb_advan
 /* Takes a program from stage PARTITION to FUSED by prices, which are kept on disk. */
 void bb_api_drive_selection(bb_program *program, bb_selection_options *selection,
                             bb_drive_options *drive);
-/* Whether a program of arrays becomes one for a machine with units of its own for products of 16 bits: bb_drive_options.narrow.
- * machine: NULL: none is named. */
-bool bb_api_multiplies_narrow(bb_program *program, const char *machine);
+/* The units that a program of arrays becomes one for: bb_drive_options.units.  machine: NULL: none is named. */
+bb_units bb_api_units(bb_program *program, const char *machine);
 /* Whether options->dim names an extent. */
 bool bb_api_tells(const bb_advance_options *options, const char *name);
 /* Run-time extents that follow from others, as far as the options do not tell them. */

@@ -25,9 +25,11 @@ static const bb_machine *find_machine(bb_arena *arena, const char *name) {
   return bb_machine_find(arena, name);
 }
 
-bool bb_api_multiplies_narrow(bb_program *program, const char *machine) {
-  if (!machine || program->stage > BB_STAGE_ARRAY) return false;
-  return strcmp(find_machine(program->arena, machine)->target, "cpu") != 0;
+bb_units bb_api_units(bb_program *program, const char *machine) {
+  if (!machine || program->stage > BB_STAGE_ARRAY) return (bb_units){0};
+  const bb_machine *m = find_machine(program->arena, machine);
+  return (bb_units){.narrow = strcmp(m->target, "cpu") != 0,
+                    .bytes = bb_machine_dot_rate(m, BB_I32) > bb_machine_dot_rate(m, BB_F32)};
 }
 
 bool bb_api_tells(const bb_advance_options *options, const char *name) {
@@ -122,8 +124,7 @@ void bb_api_drive_priced(bb_program *program, const bb_advance_options *options,
 
 void bb_api_choose(bb_program *program, const char *machine) {
   bb_advance_options options = {.version = BB_VERSION, .machine = machine};
-  bb_drive_options drive = {.strict = program->strict,
-                            .narrow = bb_api_multiplies_narrow(program, machine)};
+  bb_drive_options drive = {.strict = program->strict, .units = bb_api_units(program, machine)};
   if (!*machine) options.programs = PROGRAMS; /* what a GPU runs is cut by extents at each launch */
   if (program->stage != BB_STAGE_FUSED) bb_api_drive_priced(program, &options, &drive);
 }

@@ -148,7 +148,7 @@ void bb_drive(bb_program *program, bb_stage goal, const bb_drive_options *option
     bb_array_split_strides(program->array);
     bb_array_factor(program->array);
     bb_array_canonicalise(program->array);
-    bb_array_lower(program->array, options->narrow);
+    bb_array_lower(program->array, options->units);
     bb_array_drop(program);
     program->stage = BB_STAGE_BLOCK;
     after(program, "convert", options);

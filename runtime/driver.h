@@ -7,6 +7,7 @@
 #ifndef BB_DRIVER_H
 #define BB_DRIVER_H
 
+#include "../graph/array/array.h"
 #include "../graph/program.h"
 #include "../select/select.h"
 #include "bind.h"
@@ -19,7 +20,7 @@ typedef struct bb_drive_options {
   bb_fold_kind fold;                  /* how loops that fold are bracketed in what runs ... */
   uint32_t chunks;                    /* ... SPLIT_K and TREE: into so many chunks */
   bool strict;                        /* only rewrites that bb_is_strict() */
-  bool narrow;                        /* for units of products of 16 bits: bb_array_lower() */
+  bb_units units;                     /* that programs of arrays become ones for */
   /* After every phase, by the name that bb_drive() says; may be NULL. */
   void (*phase)(void *user, const char *name, const bb_program *program);
   void *user;

@@ -1,6 +1,7 @@
 /* host.c - the machine that this process runs on, as far as the system tells: nothing is timed.
  */
 #define _GNU_SOURCE
+#include "../graph/processor.h"
 #include "machine.h"
 
 #include <sched.h>
@@ -57,6 +58,11 @@ static void take_vectors(bb_machine *machine, double times) {
   for (size_t i = 0; i < sizeof rate / sizeof *rate; i++) *rate[i] *= times;
 }
 
+double bb_host_bytes_rate(double dot_f32) {
+  enum { BYTES_IN_A_FLOAT = 4 };
+  return bb_processor_has_bytes() ? BYTES_IN_A_FLOAT * dot_f32 : 0;
+}
+
 const bb_machine *bb_machine_host(bb_arena *arena) {
   const bb_machine *assumed = bb_machine_get(0);
   bb_machine *machine = BB_NEW(arena, bb_machine, 1);
@@ -66,5 +72,6 @@ const bb_machine *bb_machine_host(bb_arena *arena) {
   machine->cache_bytes = bb_host_cache(3, assumed->cache_bytes);
   machine->local_bytes = bb_host_cache(2, assumed->local_bytes);
   take_vectors(machine, bb_host_vector_bytes() / assumed->vector_bytes);
+  machine->dot_i32 = bb_host_bytes_rate(machine->dot_f32);
   return machine;
 }

@@ -106,12 +106,17 @@ static void read_line(reader *r, char *line) {
   *word = bb_arena_text(r->arena, value, strlen(value));
 }
 
+/* What older descriptions do not tell. */
+static bool may_be_missing(const char *name) {
+  return strcmp(name, "dot_i32") == 0;
+}
+
 /* Everything is divided by, but what may be absent or is a yes or no. */
 static bool may_be_zero(const char *name) {
-  static const char *const names[] = {"register_bytes", "swap",  "overlap",
-                                      "launch",         "begin", "trip",
-                                      "grain_wide",     "wait",  "memory_run_bandwidth",
-                                      "line_bytes"};
+  static const char *const names[] = {"register_bytes", "swap",   "overlap",
+                                      "launch",         "begin",  "trip",
+                                      "grain_wide",     "wait",   "memory_run_bandwidth",
+                                      "line_bytes",     "dot_i32"};
   for (uint32_t i = 0; i < sizeof names / sizeof *names; i++)
     if (strcmp(name, names[i]) == 0) return true;
   return false;
@@ -129,7 +134,7 @@ const bb_machine *bb_machine_parse(bb_arena *arena, const char *place, const cha
   if (!r.machine->name || !r.machine->target)
     refuse(&r, "missing: the machine's ", "name or target");
   for (uint32_t i = 0; i < FIELDS; i++) {
-    if (!r.seen[i]) refuse(&r, "missing: ", fields[i].name);
+    if (!r.seen[i] && !may_be_missing(fields[i].name)) refuse(&r, "missing: ", fields[i].name);
     if (*field_of(r.machine, &fields[i]) == 0 && !may_be_zero(fields[i].name))
       refuse(&r, "this cannot be 0: ", fields[i].name);
   }
@@ -172,6 +177,7 @@ const bb_machine *bb_machine_find(bb_arena *arena, const char *name_or_path) {
 
 double bb_machine_dot_rate(const bb_machine *machine, bb_dtype dtype) {
   if (dtype == BB_F16 || dtype == BB_BF16) return machine->dot_f16;
+  if (dtype == BB_I32 && machine->dot_i32 > 0) return machine->dot_i32;
   return dtype == BB_F64 ? machine->dot_f64 : machine->dot_f32;
 }
 

@@ -29,6 +29,8 @@ const bb_machine *bb_machine_host(bb_arena *arena);
 enum { BB_HOST_UNITS = 256 };        /* at most */
 uint32_t bb_host_units(void);        /* processors that the process may use */
 uint32_t bb_host_vector_bytes(void); /* of the widest vectors of floats that its processor has */
+/* Of products of bytes, by that of products of f32: bb_machine.dot_i32. */
+double bb_host_bytes_rate(double dot_f32);
 /* Bytes of the cache of level 2 or 3. */
 double bb_host_cache(int level, double otherwise);
 

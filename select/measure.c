@@ -163,6 +163,7 @@ static double bandwidth(const measurement *m, uint32_t units, size_t each, doubl
 /* --- caches --- */
 
 static double two_digits(double value) {
+  if (value == 0) return 0; /* not told */
   double unit = pow(10, floor(log10(value)) - 1);
   return unit >= 1 ? round(value / unit) * unit : round(value / unit) / round(1 / unit);
 }
@@ -199,6 +200,7 @@ static void measure_work(const bb_measure_loops *loops, bb_machine *machine) {
   machine->vector_f64 = best(loops, rate_arithmetic_f64, 10000);
   machine->special = best(loops, rate_exponentials, 4000);
   machine->dot_f16 = machine->dot_f32 * assumed->dot_f16 / assumed->dot_f32;
+  machine->dot_i32 = bb_host_bytes_rate(machine->dot_f32);
   machine->vector_f16 = machine->vector_f32 * assumed->vector_f16 / assumed->vector_f32;
 }
 
@@ -230,6 +232,7 @@ const bb_machine *bb_machine_measure(bb_arena *arena) {
                       &machine->dot_f64,
                       &machine->dot_f32,
                       &machine->dot_f16,
+                      &machine->dot_i32,
                       &machine->vector_f64,
                       &machine->vector_f32,
                       &machine->vector_f16,

@@ -279,7 +279,8 @@ static void add_work(const point *p, const bb_nest_term *term, double times, pas
   double seconds = 0;
   if (term->kind == BB_NEST_DOT) {
     bool wide = is_wide(p, term);
-    bb_dtype like = wide && term->dtype != BB_F64 ? BB_F32 : term->dtype;
+    bool as_f32 = wide && term->dtype != BB_F64 && term->dtype != BB_I32;
+    bb_dtype like = as_f32 ? BB_F32 : term->dtype;
     seconds = times * dot_operations(p, term) / bb_machine_dot_rate(m, like);
     to->dot += seconds;
     if (wide)

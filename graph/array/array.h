@@ -143,9 +143,13 @@ void bb_array_split_strides(bb_array *array);
 void bb_array_factor(bb_array *array);
 /* Canonical forms: rewrites of the index form, to a fixed point. */
 void bb_array_canonicalise(bb_array *array);
-/* Makes program->root: every array op's block subgraph, unfused (the paper's Table 2).  narrow: constants of 16 bits that are
- * widened for products stay as they are, as units for such products want them. */
-void bb_array_lower(bb_array *array, bool narrow);
+/* Makes program->root: every array op's block subgraph, unfused (the paper's Table 2), for units that a machine has for products. */
+typedef struct bb_units {
+  bool narrow; /* of 16 bits: constants that are widened for products stay as they are */
+  bool
+      bytes; /* of integers of 8 bits: products of what was scaled from such sum integers, unless `strict` */
+} bb_units;
+void bb_array_lower(bb_array *array, bb_units units);
 /* Frees the array program and its index form, which nothing needs once they are lowered. */
 void bb_array_drop(bb_program *program);
 

@@ -39,13 +39,14 @@ static bb_lower start(bb_ix *ix) {
   return l;
 }
 
-void bb_array_lower(bb_array *array, bool narrow) {
+void bb_array_lower(bb_array *array, bb_units units) {
   bb_ix_merge(array->index);
   bb_ix_order_products(array->index);
   bb_ix_add_units(array->index);
   bb_ix_cut_alike(array->index);
   bb_ix_find_pads(array->index);
-  bb_ix_multiply_narrow(array->index, narrow);
+  if (units.bytes && !array->program->strict) bb_ix_multiply_bytes(array->index);
+  bb_ix_multiply_narrow(array->index, units.narrow);
   bb_ix_sum_along_rows(array->index);
   bb_ix_separate_view_dims(array->index);
   bb_lower l = start(array->index);

@@ -67,6 +67,15 @@ void bb_ix_find_pads(bb_ix *ix);
 void bb_ix_order_products(bb_ix *ix);
 /* narrow.c: products of what was widened from 16 bits, of 16 bits; `constants`: those too that are widened at load */
 void bb_ix_multiply_narrow(bb_ix *ix, bool constants);
+/* bytes.c: products of what was scaled from bytes, of integers */
+void bb_ix_multiply_bytes(bb_ix *ix);
+/* range.c: the least and the greatest that an expression of a node can be; infinite where nothing is known */
+typedef struct bb_range {
+  double least, most;
+} bb_range;
+bb_range bb_ix_range_of(const bb_ix *ix, const bb_ix_node *node, const bb_expr *expr);
+/* Is it a constant of whole numbers? */
+bool bb_ix_is_whole(const bb_array_value *value);
 /* view_dims.c: windows and joins beside another axis over the dim of their own. */
 void bb_ix_separate_view_dims(bb_ix *ix);
 

@@ -75,6 +75,13 @@ BB_INLINE int64_t bb_whole(int64_t count) {
   return (count + 7) / 8 * 8;
 }
 
+/* A float brought between two numbers about 0, as an integer; NaN gives 0. */
+BB_INLINE int32_t bb_between(float x, const float least, const float most) {
+  float y = least == 0 || x == x ? x : 0;
+  y = y > least ? y : least;
+  return (int32_t)(y < most ? y : most);
+}
+
 /* --- narrow floats --- */
 
 BB_INLINE uint32_t bb_bits(float value) {
@@ -222,7 +229,7 @@ BB_FUNCTION void bb_dot_b8(uint8_t *to, int64_t pitch, const uint8_t *a, int64_t
 #define BB_PASTE(a, b) BB_PASTE_(a, b)
 #define BB_NAME(name) BB_PASTE(name, BB_SUFFIX)
 
-/* Products of integers. */
+/* Products of integers of 64 bits. */
 #define BB_SIGNED int64_t
 #define BB_WHOLE uint64_t
 #define BB_SUFFIX _i64
@@ -230,21 +237,34 @@ BB_FUNCTION void bb_dot_b8(uint8_t *to, int64_t pitch, const uint8_t *a, int64_t
 #undef BB_SIGNED
 #undef BB_WHOLE
 #undef BB_SUFFIX
-#define BB_SIGNED int32_t
-#define BB_WHOLE uint32_t
-#define BB_SUFFIX _i32
-#include "bb_cpu_integer_product.h"
-#undef BB_SIGNED
-#undef BB_WHOLE
-#undef BB_SUFFIX
-
 /* In place of the stride between columns of a product's left operand: it lies as bb_bundle() leaves it, and the
  * stride between rows is the depth that it was bundled with, which may be more than the product's. */
 enum { BB_BUNDLED = -1 };
 
 /* Products are the same for all kernels, and take longer to compile than those do: they are an object of their own,
- * of a source that defines BB_PRODUCTS_F32 or BB_PRODUCTS_F64. */
+ * of a source that defines BB_PRODUCTS_F32, BB_PRODUCTS_F64 or BB_PRODUCTS_I32. */
 #define BB_PRODUCTS_OF __attribute__((visibility("hidden")))
+
+/* As those of floats below.  `room` has 4 (m + 64) (k / 4 + 4) bytes, rounded up where they are divided, beyond 64; a block is
+ * what bb_pack_block_i32() leaves, in the room of k + 1 rows of whole panels. */
+BB_PRODUCTS_OF void bb_dot_i32(int32_t *to, int64_t pitch, const int32_t *a, int64_t a_row,
+                               int64_t a_col, const int32_t *b, int64_t b_row, int64_t b_col,
+                               int64_t m, int64_t n, int64_t k, bool add, void *room);
+BB_PRODUCTS_OF void bb_dot_panels_i32(int32_t *to, int64_t pitch, const int32_t *a, int64_t a_row,
+                                      int64_t a_col, const int32_t *block, int64_t m, int64_t n,
+                                      int64_t k, bool add, void *room);
+BB_PRODUCTS_OF void bb_pack_block_i32(int32_t *block, const int32_t *b, int64_t b_row,
+                                      int64_t b_col, int64_t n, int64_t k);
+#ifdef BB_PRODUCTS_I32
+#define BB_SIGNED int32_t
+#define BB_WHOLE uint32_t
+#define BB_SUFFIX _w32
+#include "bb_cpu_integer_product.h"
+#undef BB_SIGNED
+#undef BB_WHOLE
+#undef BB_SUFFIX
+#include "bb_cpu_byte_product.h"
+#endif
 
 #define BB_REAL float
 #define BB_SUFFIX _f32

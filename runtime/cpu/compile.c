@@ -27,6 +27,7 @@ static const struct {
               {"bb_cpu_narrow.h", bb_device_cpu_narrow},
               {"bb_cpu_narrow_product.h", bb_device_cpu_narrow_product},
               {"bb_cpu_integer_product.h", bb_device_cpu_integer_product},
+              {"bb_cpu_byte_product.h", bb_device_cpu_byte_product},
               {"bb_cpu_math.h", bb_device_cpu_math},
               {"bb_cpu_memory.h", bb_device_cpu_memory},
               {"bb_cpu_tiles.h", bb_device_cpu_tiles},
@@ -45,7 +46,11 @@ static const struct {
                {{"_f64("},
                 "products_f64.o",
                 "products_f64.c",
-                "#define BB_PRODUCTS_F64\n#include \"bb_cpu.h\"\n"}};
+                "#define BB_PRODUCTS_F64\n#include \"bb_cpu.h\"\n"},
+               {{"_i32("},
+                "products_i32.o",
+                "products_i32.c",
+                "#define BB_PRODUCTS_I32\n#include \"bb_cpu.h\"\n"}};
 enum { PRODUCTS = sizeof product / sizeof *product };
 
 /* Of a long source, compiled apart. */

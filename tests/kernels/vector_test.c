@@ -3,8 +3,12 @@
  * shape and layout against sums in double.
  */
 #define BB_PRODUCTS_F32
+#define BB_PRODUCTS_I32
 #include "bb_cpu.h"
 
+#ifdef __AVXVNNI__
+#include <cpuid.h>
+#endif
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -273,9 +277,62 @@ static void check_lines(void) {
 
 enum { LONG = 140, ROOM_OF_WHOLE = 11 * (WIDE + LONG) + WIDE * LONG };
 
+/* Room of a product is used as it is said to be. */
+static int32_t room[ROOM_OF_WHOLE + 16 * (WIDE + LONG)] __attribute__((aligned(64))),
+    block[128 * (LONG + 1)] __attribute__((aligned(64)));
+static size_t room_of(int m, int k) {
+  return (size_t)(4 * (m + 64) * (k / 4 + 4) + 64);
+}
+enum { GUARD = 0x5a };
+
+static void product_i32(int32_t *to, int64_t pitch, const int32_t *a, int64_t a_row, int64_t a_col,
+                        const int32_t *b, int64_t b_row, int64_t b_col, int m, int n, int k,
+                        bool add, bool packed) {
+  const size_t whole = (size_t)(n + 63) / 64 * 64 * (size_t)(k + 1) * sizeof *block;
+  memset(room, GUARD, sizeof room);
+  memset(block, GUARD, sizeof block);
+  if (packed) {
+    bb_pack_block_i32(block, b, b_row, b_col, n, k);
+    bb_dot_panels_i32(to, pitch, a, a_row, a_col, block, m, n, k, add, room);
+  } else {
+    bb_dot_i32(to, pitch, a, a_row, a_col, b, b_row, b_col, m, n, k, add, room);
+  }
+  for (size_t i = room_of(m, k); i < sizeof room; i++)
+    if (((uint8_t *)room)[i] != GUARD) {
+      printf("a product of i32 leaves its room: m=%d n=%d k=%d packed=%d\n", m, n, k, packed);
+      wrong++;
+      return;
+    }
+  for (size_t i = whole; i < sizeof block; i++)
+    if (((uint8_t *)block)[i] != GUARD) {
+      printf("a block of i32 leaves its room: n=%d k=%d\n", n, k);
+      wrong++;
+      return;
+    }
+}
+
+static void product_i64(int64_t *to, int64_t pitch, const int64_t *a, int64_t a_row, int64_t a_col,
+                        const int64_t *b, int64_t b_row, int64_t b_col, int m, int n, int k,
+                        bool add, bool packed) {
+  (void)packed;
+  bb_dot_i64(to, pitch, a, a_row, a_col, b, b_row, b_col, m, n, k, add);
+}
+
+/* Elements of an operand: all there are, or 256 from the least on, of which both ends are some. */
+typedef struct elements {
+  bool all;
+  int64_t least;
+} elements;
+
+static uint64_t element(const elements *of, uint64_t random) {
+  const uint64_t byte = random >> 11 & 255, end = random >> 32 & 7;
+  return of->all ? random : (uint64_t)of->least + (end == 0 ? 0 : end == 1 ? 255 : byte);
+}
+
 /* Operands each lie along k or across it, or apart both ways; columns between rows of the result are nobody's. */
 #define CHECK_WHOLE(suffix, tile, whole)                                                           \
-  static void check_whole_##suffix(int m, int n, int k, bool add, int lies) {                      \
+  static void check_whole_##suffix(int m, int n, int k, bool add, int lies, const elements *of,    \
+                                   bool packed) {                                                  \
     static tile left[ROOM_OF_WHOLE], right[2 * ROOM_OF_WHOLE], got[ROOM_OF_WHOLE],                 \
         want[ROOM_OF_WHOLE];                                                                       \
     const int64_t a_row = lies & 1 ? 1 : k + 2, a_col = lies & 1 ? m + 1 : 1, pitch = n + 3;       \
@@ -283,11 +340,11 @@ enum { LONG = 140, ROOM_OF_WHOLE = 11 * (WIDE + LONG) + WIDE * LONG };
     const int64_t b_row = lies >> 1 == 1 ? apart : (k + 1) * apart;                                \
     const int64_t b_col = lies >> 1 == 1 ? n + 1 : apart;                                          \
     for (int i = 0; i < ROOM_OF_WHOLE; i++) {                                                      \
-      left[i] = (tile)((whole)(i + 1) * 0x9e3779b97f4a7c15u >> 3);                                 \
+      left[i] = (tile)element(&of[0], (uint64_t)(i + 1) * 0x9e3779b97f4a7c15u >> 3);               \
       got[i] = want[i] = (tile)i;                                                                  \
     }                                                                                              \
     for (int i = 0; i < 2 * ROOM_OF_WHOLE; i++)                                                    \
-      right[i] = (tile)((whole)(i + 5) * 0xc2b2ae3d27d4eb4fu >> 2);                                \
+      right[i] = (tile)element(&of[1], (uint64_t)(i + 5) * 0xc2b2ae3d27d4eb4fu >> 2);              \
     for (int i = 0; i < m; i++)                                                                    \
       for (int j = 0; j < n; j++) {                                                                \
         whole sum = add ? (whole)want[i * pitch + j] : 0;                                          \
@@ -295,9 +352,11 @@ enum { LONG = 140, ROOM_OF_WHOLE = 11 * (WIDE + LONG) + WIDE * LONG };
           sum += (whole)left[i * a_row + p * a_col] * (whole)right[j * b_row + p * b_col];         \
         want[i * pitch + j] = (tile)sum;                                                           \
       }                                                                                            \
-    bb_dot_##suffix(got, pitch, left, a_row, a_col, right, b_row, b_col, m, n, k, add);            \
+    product_##suffix(got, pitch, left, a_row, a_col, right, b_row, b_col, m, n, k, add, packed);   \
     if (memcmp(got, want, sizeof got) != 0) {                                                      \
-      printf("a product of " #suffix ": m=%d n=%d k=%d add=%d lies=%d\n", m, n, k, add, lies);     \
+      printf("a product of " #suffix ": m=%d n=%d k=%d add=%d lies=%d packed=%d from %d, %d\n", m, \
+             n, k, add, lies, packed, of[0].all ? -1 : (int)of[0].least,                           \
+             of[1].all ? -1 : (int)of[1].least);                                                   \
       wrong++;                                                                                     \
     }                                                                                              \
   }
@@ -306,17 +365,47 @@ CHECK_WHOLE(i64, int64_t, uint64_t)
 
 static void check_whole_products(void) {
   static const int columns[] = {0, 1, 2, 7, 8, 16, 17, 31, 33, 64, 65, WIDE},
-                   depths[] = {0, 1, 3, 64, 65, LONG - 2};
+                   depths[] = {0, 1, 2, 3, 6, 8, 64, 65, LONG - 1};
+  const elements all = {.all = true};
+  const elements ranges[][2] = {
+      {all, all},                              /* anything */
+      {{.least = 0}, {.least = -128}},         /* bytes as they are */
+      {{.least = -119}, {.least = -128}},      /* less a zero point */
+      {{.least = -128}, {.least = 0}},         /* the other way round */
+      {{.least = INT32_MIN}, {.least = 1000}}, /* far away, and they wrap */
+      {{.least = INT32_MAX - 255}, {.least = INT32_MIN}},
+      {{.least = -7}, all},
+      {all, {.least = -255}}};
   for (int m = 0; m < 10; m++)
     for (size_t n = 0; n < sizeof columns / sizeof *columns; n++)
       for (size_t k = 0; k < sizeof depths / sizeof *depths; k++)
         for (int lies = 0; lies < 6; lies++) {
-          check_whole_i32(m, columns[n], depths[k], (m + lies) % 2, lies);
-          check_whole_i64(m, columns[n], depths[k], (m + lies) % 2, lies);
+          const bool add = (m + lies) % 2;
+          const size_t rest = (size_t)(m + lies) + n + k;
+          check_whole_i64(m, columns[n], depths[k], add, lies, ranges[0], false);
+          for (size_t of = 0; of < sizeof ranges / sizeof *ranges; of++) {
+            if (of && (of + rest) % 4) continue; /* some of each are enough */
+            check_whole_i32(m, columns[n], depths[k], add, lies, ranges[of], false);
+            if (columns[n] > 1 && depths[k] > 1)
+              check_whole_i32(m, columns[n], depths[k], add, lies, ranges[of], true);
+          }
         }
 }
 
+/* What it was compiled for beyond the processor at hand is compiled only. */
+static bool runs_here(void) {
+#ifdef __AVXVNNI__
+  enum { AVX_VNNI = 1 << 4 };
+  unsigned a, b, c, d;
+  return __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a & AVX_VNNI);
+#else
+  return true;
+#endif
+}
+
 int main(void) {
+  enum { SKIP = 77 };
+  if (!runs_here()) return SKIP;
   check("exp", my_exp, exp, 1.5, 0);
   check("exp below", my_exp_below, exp, 2, 1.7e-38);
   check_beyond();

@@ -86,7 +86,7 @@ static void run(bb_context *ctx, void *argument) {
   bb_array_factor(program->array);
   examine(t, program, "factored");
   bb_array_canonicalise(program->array);
-  bb_array_lower(program->array, false);
+  bb_array_lower(program->array, (bb_units){0});
   program->stage = BB_STAGE_BLOCK;
   examine(t, program, "lowered");
   bb_partition(program, 0, NULL);

@@ -34,7 +34,7 @@ static inline void pipeline_lower(bb_program *program) {
   bb_array_split_strides(program->array);
   bb_array_factor(program->array);
   bb_array_canonicalise(program->array);
-  bb_array_lower(program->array, true);
+  bb_array_lower(program->array, (bb_units){true, true});
 }
 
 /* program->root to program->step. */

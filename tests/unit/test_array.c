@@ -83,7 +83,7 @@ static void lower(bb_context *ctx, void *argument) {
   bb_array_split_strides(p->array);
   bb_array_factor(p->array);
   bb_array_canonicalise(p->array);
-  bb_array_lower(p->array, false);
+  bb_array_lower(p->array, (bb_units){0});
   const char *broken = bb_verify_program(p, p->arena);
   if (broken) bb_fail(ctx, BB_ERROR_INTERNAL, "%s", broken);
   bb_buffer text = {.arena = p->arena};
