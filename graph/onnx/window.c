@@ -8,15 +8,14 @@
 #include <math.h>
 #include <string.h>
 
-/* One attribute value per spatial axis. */
-static const int64_t *per_axis(const bb_onnx_node *n, const char *name, uint32_t need) {
+const int64_t *bb_window_per_axis(const bb_onnx_node *n, const char *name, uint32_t need) {
   uint32_t count;
   const int64_t *ints = bb_onnx_ints(n, name, &count);
   if (ints && count != need) bb_onnx_refuse(n, "%s has %u numbers, not %u", name, count, need);
   return ints;
 }
 
-static bb_window_pads automatic_padding(const bb_onnx_node *n) {
+bb_window_pads bb_window_automatic_pads(const bb_onnx_node *n) {
   static const char *const names[] = {"NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER"};
   const char *text = bb_onnx_text(n, "auto_pad", "NOTSET");
   for (int i = 0; i < 4; i++)
@@ -24,12 +23,12 @@ static bb_window_pads automatic_padding(const bb_onnx_node *n) {
   bb_onnx_refuse(n, "auto_pad is %s", bb_onnx_quote(n->m->arena, text));
 }
 
-/* The window along spatial axis i, its numbers small enough that no sum below overflows. */
-static bb_window read_window(const bb_onnx_node *n, uint32_t i, int64_t kernel) {
+bb_window bb_window_read(const bb_onnx_node *n, uint32_t i, int64_t kernel) {
   const int64_t limit = (int64_t)1 << 30;
   uint32_t spatial = n->in[0]->rank - 2;
-  const int64_t *stride = per_axis(n, "strides", spatial), *pad = per_axis(n, "pads", 2 * spatial);
-  const int64_t *dilation = per_axis(n, "dilations", spatial);
+  const int64_t *stride = bb_window_per_axis(n, "strides", spatial),
+                *pad = bb_window_per_axis(n, "pads", 2 * spatial);
+  const int64_t *dilation = bb_window_per_axis(n, "dilations", spatial);
   bb_window w = {.extent = bb_extent_value(n->in[0]->shape[i + 2]),
                  .kernel = kernel,
                  .stride = stride ? stride[i] : 1,
@@ -57,10 +56,10 @@ static int64_t places(const bb_onnx_node *n, bb_window w, bb_window_pads automat
 
 /* The spatial axes of the result, from axis 2 on; false: refused. */
 static bool slide(bb_onnx_node *n, const int64_t *kernel, const bb_extent **shape) {
-  bb_window_pads automatic_pad = automatic_padding(n);
+  bb_window_pads automatic_pad = bb_window_automatic_pads(n);
   bool up = bb_onnx_int(n, "ceil_mode", 0);
   for (uint32_t i = 0; i + 2 < n->in[0]->rank; i++) {
-    bb_window w = read_window(n, i, kernel[i]);
+    bb_window w = bb_window_read(n, i, kernel[i]);
     shape[i + 2] = w.extent < 0
                        ? bb_window_open_places(n, w, automatic_pad, up, n->in[0]->shape[i + 2])
                        : bb_onnx_number(n->m, places(n, w, automatic_pad, up));
@@ -71,8 +70,7 @@ static bool slide(bb_onnx_node *n, const int64_t *kernel, const bb_extent **shap
   return true;
 }
 
-/* Checks operands of a convolution and gives the extents of its kernel. */
-static void check_convolution(bb_onnx_node *n, uint32_t in_axis, int64_t *kernel) {
+void bb_window_check_weights(bb_onnx_node *n, uint32_t in_axis, int64_t *kernel) {
   bb_onnx_value *v = n->in[0], *w = n->in[1];
   int64_t group = bb_onnx_int(n, "group", 1), expect;
   bb_onnx_same_dtype(n, n->nin, n->in);
@@ -85,7 +83,7 @@ static void check_convolution(bb_onnx_node *n, uint32_t in_axis, int64_t *kernel
   if (!fits)
     bb_onnx_refuse(n, "weights %s do not fit input %s", bb_onnx_shape_text(n->m, w),
                    bb_onnx_shape_text(n->m, v));
-  const int64_t *given = per_axis(n, "kernel_shape", v->rank - 2);
+  const int64_t *given = bb_window_per_axis(n, "kernel_shape", v->rank - 2);
   for (uint32_t a = 2; a < v->rank; a++) {
     kernel[a - 2] = bb_extent_value(w->shape[a]);
     if (given && given[a - 2] != kernel[a - 2])
@@ -112,27 +110,16 @@ static bool sees_all(const bb_window *w) {
   return w->kernel == 1 && w->stride == 1 && w->before == 0 && w->after == 0;
 }
 
-typedef struct sight {
-  uint32_t axes; /* spatial */
-  bb_window_pads pads;
-  bool up;
-  double fill; /* of the padding */
-  bb_window window[BB_ONNX_RANK];
-  int64_t count[BB_ONNX_RANK];   /* places; -1: known only at run time */
-  const bb_extent *const *shape; /* of the result */
-  const bb_extent *group, *channels, *maps;
-} sight;
-
 /* All but groups.  False: it is not told where windows stand along an open axis, or there are too many axes. */
 static bool look(const bb_onnx_node *n, const int64_t *kernel, const bb_extent *const *shape,
-                 sight *s) {
-  *s = (sight){.axes = n->in[0]->rank - 2, .shape = shape};
-  s->pads = automatic_padding(n);
+                 bb_window_sight *s) {
+  *s = (bb_window_sight){.axes = n->in[0]->rank - 2, .shape = shape};
+  s->pads = bb_window_automatic_pads(n);
   s->up = bb_onnx_int(n, "ceil_mode", 0);
   if (3 + 2 * s->axes > BB_ONNX_RANK) return false;
   for (uint32_t i = 0; i < s->axes; i++) {
     bb_window *w = &s->window[i];
-    *w = read_window(n, i, kernel[i]);
+    *w = bb_window_read(n, i, kernel[i]);
     s->count[i] = bb_extent_value(shape[i + 2]);
     if (w->extent >= 0) {
       if (s->count[i] < 1) return false;
@@ -149,7 +136,7 @@ enum { LABEL_SAMPLE, LABEL_GROUP, LABEL_CHANNEL, LABEL_MAP, LABEL_PLACE, LABEL_T
 
 /* What windows see, taps before channels: neighbours are summed last, and there are more channels than taps. [N, groups,
  * tap, tap ..., channels, place, place ...]. */
-static bb_onnx_value *seen(const bb_onnx_node *n, const sight *s, int64_t *label) {
+static bb_onnx_value *seen(const bb_onnx_node *n, const bb_window_sight *s, int64_t *label) {
   bb_onnx_value *v = n->in[0];
   const bb_extent *split[BB_ONNX_RANK] = {v->shape[0], s->group, s->channels};
   uint32_t rank = 3, last = 3 + s->axes;
@@ -182,7 +169,7 @@ static bb_onnx_value *seen(const bb_onnx_node *n, const sight *s, int64_t *label
 
 /* --- a product of it with the weights --- */
 
-static bb_onnx_value *weights_of(const bb_onnx_node *n, const sight *s, int64_t *label) {
+static bb_onnx_value *weights_of(const bb_onnx_node *n, const bb_window_sight *s, int64_t *label) {
   const bb_extent *split[BB_ONNX_RANK] = {s->group, s->maps, s->channels};
   label[0] = LABEL_GROUP, label[1] = LABEL_MAP, label[2] = LABEL_CHANNEL;
   for (uint32_t i = 0; i < s->axes; i++) {
@@ -193,7 +180,7 @@ static bb_onnx_value *weights_of(const bb_onnx_node *n, const sight *s, int64_t 
 }
 
 /* Each channel by itself: no product, but a sum of as many terms as there are taps. */
-static bb_onnx_value *channel_by_channel(const bb_onnx_node *n, const sight *s) {
+static bb_onnx_value *channel_by_channel(const bb_onnx_node *n, const bb_window_sight *s) {
   int64_t label[BB_ONNX_RANK], axes[BB_ONNX_RANK];
   bb_dtype dtype = n->in[0]->dtype, work = bb_onnx_fold_dtype(dtype);
   bb_onnx_value *v = bb_onnx_cast(n, seen(n, s, label), work);
@@ -209,8 +196,7 @@ static bb_onnx_value *channel_by_channel(const bb_onnx_node *n, const sight *s) 
   return bb_onnx_cast(n, v, dtype);
 }
 
-static bb_onnx_value *product(const bb_onnx_node *n, const sight *s) {
-  uint32_t rank = n->in[0]->rank;
+bb_onnx_value *bb_window_product(const bb_onnx_node *n, const bb_window_sight *s) {
   int64_t left[BB_ONNX_RANK], right[BB_ONNX_RANK];
   int64_t out[BB_ONNX_RANK] = {LABEL_SAMPLE, LABEL_GROUP, LABEL_MAP};
   bb_onnx_value *y;
@@ -221,13 +207,16 @@ static bb_onnx_value *product(const bb_onnx_node *n, const sight *s) {
     for (uint32_t i = 0; i < s->axes; i++) out[3 + i] = LABEL_PLACE + i;
     y = bb_onnx_contract(n, v, w, left, right, 3 + s->axes, out);
   }
-  y = bb_onnx_reshape(n, y, rank, s->shape);
+  return bb_onnx_reshape(n, y, n->in[0]->rank, s->shape);
+}
+
+bb_onnx_value *bb_window_biased(const bb_onnx_node *n, bb_onnx_value *y) {
   if (n->nin < 3 || !n->in[2]) return y;
-  const bb_extent *one[BB_ONNX_RANK] = {n->in[1]->shape[0]};
-  for (uint32_t i = 0; i < s->axes; i++) one[i + 1] = bb_onnx_number(n->m, 1);
-  if (n->in[2]->rank != 1 || n->in[2]->shape[0] != n->in[1]->shape[0])
+  const bb_extent *one[BB_ONNX_RANK] = {y->shape[1]};
+  for (uint32_t a = 2; a < y->rank; a++) one[a - 1] = bb_onnx_number(n->m, 1);
+  if (n->in[2]->rank != 1 || n->in[2]->shape[0] != y->shape[1])
     bb_onnx_refuse(n, "its bias does not fit its weights");
-  return bb_onnx_binary_map(n, BB_X_ADD, y, bb_onnx_reshape(n, n->in[2], rank - 1, one));
+  return bb_onnx_binary_map(n, BB_X_ADD, y, bb_onnx_reshape(n, n->in[2], y->rank - 1, one));
 }
 
 /* The reference kernel of Conv, whatever the node calls it. */
@@ -242,11 +231,11 @@ static void window_result(bb_onnx_node *n, const bb_extent *const *shape) {
 static void convolve(bb_onnx_node *n) {
   const bb_extent *shape[BB_ONNX_RANK];
   int64_t kernel[BB_ONNX_RANK];
-  check_convolution(n, 1, kernel);
+  bb_window_check_weights(n, 1, kernel);
   shape[0] = n->in[0]->shape[0];
   shape[1] = n->in[1]->shape[0];
   if (!slide(n, kernel, shape)) return;
-  sight s;
+  bb_window_sight s;
   if (!look(n, kernel, shape, &s)) {
     window_result(n, shape);
     return;
@@ -255,7 +244,7 @@ static void convolve(bb_onnx_node *n) {
   s.group = bb_onnx_number(n->m, group);
   s.channels = n->in[1]->shape[1];
   s.maps = bb_onnx_number(n->m, maps / group);
-  n->out[0] = product(n, &s);
+  n->out[0] = bb_window_biased(n, bb_window_product(n, &s));
 }
 
 void bb_onnx_convolution(bb_onnx_node *n) {
@@ -274,54 +263,13 @@ bb_onnx_value *bb_onnx_convolve(const bb_onnx_node *n, uint32_t nin, bb_onnx_val
   return plain->out[0];
 }
 
-/* What a transposed convolution makes of one axis. */
-static int64_t spread(const bb_onnx_node *n, bb_window w, bb_window_pads automatic_pad,
-                      int64_t extra) {
-  int64_t reach = (w.kernel - 1) * w.dilation + 1;
-  if (w.extent >= (int64_t)1 << 30 || extra < 0 || extra >= (int64_t)1 << 30)
-    bb_onnx_refuse(n, "its input or output_padding is out of range");
-  if (automatic_pad == BB_PADS_SAME_UPPER || automatic_pad == BB_PADS_SAME_LOWER)
-    return w.extent * w.stride;
-  if (automatic_pad == BB_PADS_VALID) w.before = w.after = 0;
-  int64_t length = w.stride * (w.extent - 1) + extra + reach - w.before - w.after;
-  if (length < 1) bb_onnx_refuse(n, "its pads leave nothing");
-  return length;
-}
-
-void bb_onnx_transposed_convolution(bb_onnx_node *n) {
-  bb_onnx_want_float(n, n->in[0]);
-  bb_program *p = n->m->program;
-  const bb_extent *shape[BB_ONNX_RANK];
-  int64_t kernel[BB_ONNX_RANK];
-  check_convolution(n, 0, kernel);
-  uint32_t spatial = n->in[0]->rank - 2;
-  bb_window_pads automatic_pad = automatic_padding(n);
-  const int64_t *extra = per_axis(n, "output_padding", spatial);
-  const int64_t *given = per_axis(n, "output_shape", spatial);
-  shape[0] = n->in[0]->shape[0];
-  shape[1] =
-      bb_extent_multiply(p, n->in[1]->shape[1], bb_onnx_number(n->m, bb_onnx_int(n, "group", 1)));
-  for (uint32_t i = 0; i < spatial; i++) {
-    bb_window w = read_window(n, i, kernel[i]);
-    if (!given && w.extent < 0) {
-      shape[i + 2] =
-          bb_window_open_spread(n, w, automatic_pad, extra ? extra[i] : 0, n->in[0]->shape[i + 2]);
-      continue;
-    }
-    int64_t length = given ? given[i] : spread(n, w, automatic_pad, extra ? extra[i] : 0);
-    if (length < 1) bb_onnx_refuse(n, "output_shape is %lld", (long long)length);
-    shape[i + 2] = bb_onnx_number(n->m, length);
-  }
-  bb_onnx_misc_result(n, n->in[0]->dtype, n->in[0]->rank, shape);
-}
-
 /* --- pools --- */
 
 /* The same along an open axis. */
-static bb_onnx_value *counted_open(const bb_onnx_node *n, const sight *s, uint32_t axis,
+static bb_onnx_value *counted_open(const bb_onnx_node *n, const bb_window_sight *s, uint32_t axis,
                                    bb_dtype dtype, bool with_padding) {
   bb_onnx *m = n->m;
-  bb_window given = read_window(n, axis, s->window[axis].kernel);
+  bb_window given = bb_window_read(n, axis, s->window[axis].kernel);
   const bb_extent *shape[BB_ONNX_RANK], *one = bb_onnx_number(m, 1);
   for (uint32_t i = 0; i < s->axes; i++) shape[i] = i == axis ? s->shape[i + 2] : one;
   const bb_onnx_value column = {.dtype = BB_I64, .rank = s->axes, .shape = shape};
@@ -331,11 +279,12 @@ static bb_onnx_value *counted_open(const bb_onnx_node *n, const sight *s, uint32
 }
 
 /* Of how many elements each mean along an axis is, as a column of the result. */
-static bb_onnx_value *counted(const bb_onnx_node *n, const sight *s, uint32_t axis, bb_dtype dtype,
-                              bool with_padding) {
+static bb_onnx_value *counted(const bb_onnx_node *n, const bb_window_sight *s, uint32_t axis,
+                              bb_dtype dtype, bool with_padding) {
   const bb_window *w = &s->window[axis];
   if (w->extent < 0) return counted_open(n, s, axis, dtype, with_padding);
-  bb_window given = read_window(n, axis, w->kernel); /* its pads, before as many as windows see */
+  bb_window given =
+      bb_window_read(n, axis, w->kernel); /* its pads, before as many as windows see */
   int64_t first = with_padding ? -w->before : 0;
   int64_t end = w->extent;
   if (with_padding && s->pads != BB_PADS_VALID)
@@ -356,7 +305,7 @@ static bb_onnx_value *counted(const bb_onnx_node *n, const sight *s, uint32_t ax
 }
 
 /* A fold of what each window of each channel sees. */
-static bb_onnx_value *folded(const bb_onnx_node *n, sight *s) {
+static bb_onnx_value *folded(const bb_onnx_node *n, bb_window_sight *s) {
   int64_t label[BB_ONNX_RANK], axes[BB_ONNX_RANK];
   bb_dtype dtype = n->in[0]->dtype;
   bool mean = strcmp(n->row->name, "AveragePool") == 0;
@@ -375,7 +324,7 @@ static bb_onnx_value *folded(const bb_onnx_node *n, sight *s) {
 }
 
 /* Are there not too many places along an axis of known length, their elements numbers that a fold takes, and nothing else asked for? */
-static bool folds(const bb_onnx_node *n, const sight *s) {
+static bool folds(const bb_onnx_node *n, const bb_window_sight *s) {
   bool power = strcmp(n->row->name, "LpPool") == 0;
   for (uint32_t i = 0; i < s->axes; i++)
     if (s->count[i] > BB_ONNX_ELEMENTS) return false;
@@ -388,12 +337,12 @@ void bb_onnx_pool(bb_onnx_node *n) {
   const bb_extent *shape[BB_ONNX_RANK];
   if (strcmp(n->row->name, "MaxPool") != 0) bb_onnx_want_float(n, v);
   if (v->rank < 3) bb_onnx_refuse(n, "input 0 has rank %u", v->rank);
-  const int64_t *kernel = per_axis(n, "kernel_shape", v->rank - 2);
+  const int64_t *kernel = bb_window_per_axis(n, "kernel_shape", v->rank - 2);
   if (!kernel) bb_onnx_refuse(n, "attribute kernel_shape is missing");
   shape[0] = v->shape[0];
   shape[1] = v->shape[1];
   if (!slide(n, kernel, shape)) return;
-  sight s;
+  bb_window_sight s;
   if (look(n, kernel, shape, &s) && folds(n, &s)) {
     n->out[0] = folded(n, &s);
     return;

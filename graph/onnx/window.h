@@ -1,5 +1,5 @@
-/* window.h - a window that slides along one axis, shared by axes whose lengths are known as the model is read (window.c) and
- * those whose lengths only a run tells (window_open.c).
+/* window.h - a window that slides along one axis, shared by axes whose lengths are known as the model is read (window.c), those
+ * whose lengths only a run tells (window_open.c), and windows that are spread (window_spread.c).
  */
 #ifndef BB_ONNX_WINDOW_H
 #define BB_ONNX_WINDOW_H
@@ -17,6 +17,32 @@ typedef enum bb_window_pads {
   BB_PADS_SAME_UPPER,
   BB_PADS_SAME_LOWER
 } bb_window_pads;
+
+/* What windows see: of each axis, padded as it says. */
+typedef struct bb_window_sight {
+  uint32_t axes; /* spatial */
+  bb_window_pads pads;
+  bool up;
+  double fill; /* of the padding */
+  bb_window window[BB_ONNX_RANK];
+  int64_t count[BB_ONNX_RANK];   /* places; -1: known only at run time */
+  const bb_extent *const *shape; /* of the result */
+  const bb_extent *group, *channels, *maps;
+} bb_window_sight;
+
+/* --- window.c --- */
+
+/* One attribute value for each of so many spatial axes; NULL: it is absent. */
+const int64_t *bb_window_per_axis(const bb_onnx_node *n, const char *name, uint32_t axes);
+bb_window_pads bb_window_automatic_pads(const bb_onnx_node *n);
+/* The window along spatial axis i, its numbers small enough that no sum of few overflows. */
+bb_window bb_window_read(const bb_onnx_node *n, uint32_t i, int64_t kernel);
+/* Checks operands of a convolution, whose weights have the input's channels along `in_axis`, and gives the extents of its kernel. */
+void bb_window_check_weights(bb_onnx_node *n, uint32_t in_axis, int64_t *kernel);
+/* The product of what windows of input 0 see with weights [maps of all groups, channels, tap ...]. */
+bb_onnx_value *bb_window_product(const bb_onnx_node *n, const bb_window_sight *s);
+/* With input 2, a number for each map, where there is one. */
+bb_onnx_value *bb_window_biased(const bb_onnx_node *n, bb_onnx_value *y);
 
 /* --- window_open.c: along an axis that is open --- */
 

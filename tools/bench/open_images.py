@@ -39,6 +39,13 @@ class Net:
         self.channels = maps
         return self.node('Conv', name, name + 'b', group=group, **attributes)
 
+    def transposed(self, maps, kernel, **attributes):
+        name, inner = f'w{len(self.nodes)}', self.channels
+        weights = rng.standard_normal((inner, maps, kernel, kernel)) / np.sqrt(inner * kernel * kernel)
+        self.constants.append(numpy_helper.from_array(weights.astype(np.float32), name))
+        self.channels = maps
+        return self.node('ConvTranspose', name, **attributes)
+
     def block(self, maps, stride):
         """Two convolutions and what goes around them, as in ResNet."""
         start, channels = self.last, self.channels
@@ -81,6 +88,8 @@ ROWS = {
     '3x3 of each channel by 2': lambda: Net(64, 56).convolution(64, 3, 64, strides=[2, 2], **SAME),
     'MaxPool 3x3 by 2': lambda: Net(64, 56).node('MaxPool', kernel_shape=[3, 3], strides=[2, 2], **SAME),
     'AveragePool 3x3': lambda: Net(64, 56).node('AveragePool', kernel_shape=[3, 3], **SAME),
+    'transposed 2x2 by 2': lambda: Net(64, 56).transposed(64, 2, strides=[2, 2]),
+    'transposed 4x4 by 2': lambda: Net(64, 56).transposed(64, 4, strides=[2, 2], **SAME),
     'a small ResNet': resnet,
     'a small MobileNet': mobile,
 }
