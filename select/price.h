@@ -28,7 +28,8 @@ typedef struct bb_pricing {
   double *size_extent, *loop_extent;
   double *room; /* by class of items: scratch of the pricing at hand */
   bool stops;   /* kernels stop where an extent ends, along what runs side by side */
-  bool holds;   /* a block that is all there is stays for the loop behind (lower/held.h) */
+  bool
+      holds; /* blocks stream through registers, and one that is all there is stays for the loop behind (lower/held.h) */
   bool
       scalars; /* nothing has an axis: a block of a machine that copies blocks takes many at a time (lower/vector.h) */
   bool plain;  /* narrow products are made as wide ones are: their units have no schedule */

@@ -40,12 +40,6 @@ typedef struct search {
   } * seen;
 } search;
 
-static bool has_products(const bb_nest *nest) {
-  for (uint32_t i = 0; i < nest->terms; i++)
-    if (nest->term[i].kind == BB_NEST_DOT) return true;
-  return false;
-}
-
 /* Choices ascend. */
 static void insert(axis *a, double choice) {
   uint32_t at = a->choices;
@@ -58,9 +52,8 @@ static void insert(axis *a, double choice) {
 
 static void fill_axis(const bb_pricing *pricing, uint32_t size, axis *a) {
   double extent = pricing->size_extent[size];
-  bool streams = pricing->machine->register_bytes > 0 && !has_products(pricing->nest);
   if (!pricing->nest->size[size].whole)
-    for (double block = streams ? LEAST_STREAMED : LEAST; block < extent && block <= 1024;
+    for (double block = pricing->holds ? LEAST_STREAMED : LEAST; block < extent && block <= 1024;
          block *= 2)
       a->choice[a->choices++] = block;
   const bb_machine *m = pricing->machine;

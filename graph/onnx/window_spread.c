@@ -12,6 +12,9 @@
 
 #include <string.h>
 
+/* Elements that may be made in vain where the result has fewer. */
+enum { LITTLE = 1024 };
+
 /* Along one axis: blocks first .. first + places, the elements that are cut off before the result, and those behind it. */
 typedef struct spread_axis {
   bb_window window;
@@ -34,13 +37,14 @@ typedef struct spread {
   residues of[BB_ONNX_RANK]; /* the convolution at hand */
 } spread;
 
-static int64_t up(int64_t a, int64_t by) {
+/* Towards infinity. */
+static int64_t divide_up(int64_t a, int64_t by) {
   return a > 0 ? (a + by - 1) / by : -(-a / by);
 }
 
 /* How many taps the first residues have. */
 static int64_t most_taps(const bb_window *w) {
-  return up(w->kernel, w->stride);
+  return divide_up(w->kernel, w->stride);
 }
 
 /* --- where blocks stand --- */
@@ -54,7 +58,7 @@ static int64_t cut_before(bb_window w, bb_window_pads pads, bool given, int64_t 
 }
 
 /* `length`: of the result, -1 where only a run tells it; `extra`: elements behind what taps reach.  False: it is not told where
- * blocks stand, or taps lie apart. */
+ * blocks stand, taps lie apart, or blocks are far longer than the result. */
 static bool stand(const bb_onnx_node *n, bb_window_pads pads, bool given, int64_t extra,
                   int64_t length, const bb_extent *extent, spread_axis *a) {
   bb_window *w = &a->window;
@@ -68,11 +72,12 @@ static bool stand(const bb_onnx_node *n, bb_window_pads pads, bool given, int64_
   a->cut = cut_before(*w, pads, given, full - length);
   a->first = a->cut / w->stride;
   if (a->first > least) a->first = least < 0 ? 0 : least;
-  a->beyond = up(a->cut + length, w->stride) - input;
+  a->beyond = divide_up(a->cut + length, w->stride) - input;
   a->places = input + a->beyond - a->first;
   a->cut -= a->first * w->stride;
   a->rest = a->places * w->stride - a->cut - length;
   if (a->places < 1 || (open && a->beyond < 0)) return false;
+  if (!open && a->cut + a->rest > length && a->cut + a->rest > LITTLE) return false;
   if (!open) {
     a->blocks = bb_onnx_number(n->m, a->places);
     return true;
