@@ -57,8 +57,7 @@ BB_UNARY(fabs)
 /* x / by, `one` being 1 / by: a quotient, and what is left of x by it.  As a division rounds, but where results are not normal. */
 BB_DEVICE float bb_divide_f32(float x, float by, float one) {
   float quotient = x * one, rest = fmaf(-quotient, by, x);
-  return rest - rest == 0.0f ? fmaf(rest, one, quotient)
-                             : quotient; /* of infinities nothing is left */
+  return rest - rest == 0.0f ? fmaf(rest, one, quotient) : quotient; /* of infinities nothing is left */
 }
 
 /* NaN wins; a remainder has the sign of the divisor (mod) or of the dividend (fmod). */
@@ -158,8 +157,12 @@ template <int TX, int TV, int C> BB_DEVICE int bb_col(int thread, int j) {
 template <int TY, int TX, int TV, int R, int C> struct bb_tile {
   static constexpr int rt = bb_parts(R, TY), ct = bb_parts(C, TX), rows = bb_whole(R),
                        cols = bb_whole(C), v = bb_neighbours(C, TX, TV);
-  static BB_DEVICE int row(int i) { return R ? bb_thread() / TX + TY * i : 0; }
-  static BB_DEVICE int col(int j) { return C ? bb_col<TX, TV, C>(bb_thread() % TX, j) : 0; }
+  static BB_DEVICE int row(int i) {
+    return R ? bb_thread() / TX + TY * i : 0;
+  }
+  static BB_DEVICE int col(int j) {
+    return C ? bb_col<TX, TV, C>(bb_thread() % TX, j) : 0;
+  }
   /* Of the threads that hold the same elements, one. */
   static BB_DEVICE bool owner() {
     return (R || bb_thread() / TX == 0) && (C || bb_thread() % TX == 0);
@@ -175,15 +178,18 @@ template <class S, int V> union bb_line {
   bb_16_bytes whole[lines ? lines : 1];
   bb_8_bytes half;
   S element[V];
-  BB_DEVICE bb_line() {}
-  BB_DEVICE void fill(S value) { BB_EACH(k, V) element[k] = value; }
+  BB_DEVICE bb_line() {
+  }
+  BB_DEVICE void fill(S value) {
+    BB_EACH(k, V) element[k] = value;
+  }
   BB_DEVICE void load(const S *from) {
     if (bytes == 8) half = *(const bb_8_bytes *)from;
     BB_EACH(i, lines) whole[i] = ((const bb_16_bytes *)from)[i];
   }
   BB_DEVICE void store(S *to) const {
     if (bytes == 8) *(bb_8_bytes *)to = half;
-    BB_EACH(i, lines)((bb_16_bytes *)to)[i] = whole[i];
+    BB_EACH(i, lines) ((bb_16_bytes *)to)[i] = whole[i];
   }
   /* Do rows so far apart lie so? */
   static BB_DEVICE bool fits(const S *from, int64_t row_step, int64_t col_step) {
@@ -289,13 +295,21 @@ BB_DEVICE void bb_store(S *to, int64_t row_step, int64_t col_step, const T (&fro
 /* --- folds along the columns --- */
 
 template <class T> struct bb_least {
-  static BB_DEVICE T value() { return (T)-INFINITY; }
-  static BB_DEVICE T most() { return (T)INFINITY; }
+  static BB_DEVICE T value() {
+    return (T)-INFINITY;
+  }
+  static BB_DEVICE T most() {
+    return (T)INFINITY;
+  }
 };
 #define BB_LEAST(type, low, high)                                                                  \
   template <> struct bb_least<type> {                                                              \
-    static BB_DEVICE type value() { return low; }                                                  \
-    static BB_DEVICE type most() { return high; }                                                  \
+    static BB_DEVICE type value() {                                                                \
+      return low;                                                                                  \
+    }                                                                                              \
+    static BB_DEVICE type most() {                                                                 \
+      return high;                                                                                 \
+    }                                                                                              \
   };
 BB_LEAST(int64_t, INT64_MIN, INT64_MAX)
 BB_LEAST(int32_t, INT32_MIN, INT32_MAX)
@@ -305,8 +319,12 @@ BB_LEAST(uint8_t, 0, 1)
 /* What a fold begins with, and how two parts are one.  NaN wins. */
 #define BB_MONOID(name, start, both)                                                               \
   template <class T> struct bb_##name {                                                            \
-    static BB_DEVICE T empty() { return start; }                                                   \
-    BB_DEVICE T operator()(T a, T b) const { return both; }                                        \
+    static BB_DEVICE T empty() {                                                                   \
+      return start;                                                                                \
+    }                                                                                              \
+    BB_DEVICE T operator()(T a, T b) const {                                                       \
+      return both;                                                                                 \
+    }                                                                                              \
   };
 BB_MONOID(sum, 0, (T)(a + b))
 BB_MONOID(prod, 1, (T)(a *b))
@@ -345,7 +363,8 @@ BB_DEVICE void bb_fold(T (&to)[N], const T (&from)[M], F both) {
 }
 
 /* Of parts of a sum, the sum; and of two at once. */
-template <int TY, int TX, class T, int N> BB_DEVICE void bb_whole(T (&to)[N], const T (&parts)[N]) {
+template <int TY, int TX, class T, int N>
+BB_DEVICE void bb_whole(T (&to)[N], const T (&parts)[N]) {
   BB_EACH(i, N) to[i] = parts[i];
   bb_across<TY, TX>(to, bb_sum<T>());
 }
@@ -372,17 +391,16 @@ template <bool LARGEST, bool LAST, class T> struct bb_better {
   BB_DEVICE bb_placed<T> operator()(bb_placed<T> a, bb_placed<T> b) const {
     if (a.place < 0 || b.place < 0) return a.place < 0 ? b : a;
     bool nan_a = a.value != a.value, nan_b = b.value != b.value;
-    bool second = nan_a != nan_b                  ? nan_b
-                  : (nan_a || a.value == b.value) ? (b.place > a.place) == LAST
-                  : LARGEST                       ? b.value > a.value
-                                                  : b.value < a.value;
+    bool second = nan_a != nan_b                        ? nan_b
+                  : (nan_a || a.value == b.value)       ? (b.place > a.place) == LAST
+                  : LARGEST                             ? b.value > a.value
+                                                        : b.value < a.value;
     return second ? b : a;
   }
 };
 
 /* The largest (smallest) element of each row and its place: `limit` and beyond are not asked. */
-template <int TY, int TX, int TV, int R, int C, bool LARGEST, bool LAST, class T, class P, int N,
-          int M>
+template <int TY, int TX, int TV, int R, int C, bool LARGEST, bool LAST, class T, class P, int N, int M>
 BB_DEVICE void bb_place(T (&to)[N], P (&place)[N], const T (&from)[M], int64_t start,
                         int64_t limit) {
   using tile = bb_tile<TY, TX, TV, R, C>;
@@ -408,9 +426,9 @@ template <int TY, int TX, int TV, int R, int C, class T, int N>
 BB_DEVICE void bb_lay_down(T *shared, const T (&from)[N]) {
   using tile = bb_tile<TY, TX, TV, R, C>;
   bb_sync();
-  BB_EACH(i, tile::rt)
-  BB_EACH(j, tile::ct) if (tile::owner() && tile::inside(i, j))
-      shared[tile::row(i) * (tile::cols + 1) + tile::col(j)] = from[i * tile::ct + j];
+  BB_EACH(i, tile::rt) BB_EACH(j, tile::ct)
+  if (tile::owner() && tile::inside(i, j))
+    shared[tile::row(i) * (tile::cols + 1) + tile::col(j)] = from[i * tile::ct + j];
   bb_sync();
 }
 
@@ -420,9 +438,9 @@ BB_DEVICE void bb_transpose(T (&to)[N], const T (&from)[M]) {
   using tile = bb_tile<TY, TX, TV, C, R>;
   T *shared = (T *)bb_shared;
   bb_lay_down<TY, TX, TV, R, C>(shared, from);
-  BB_EACH(i, tile::rt)
-  BB_EACH(j, tile::ct) if (tile::inside(i, j)) to[i * tile::ct + j] =
-      shared[tile::col(j) * (bb_whole(C) + 1) + tile::row(i)];
+  BB_EACH(i, tile::rt) BB_EACH(j, tile::ct)
+  if (tile::inside(i, j))
+    to[i * tile::ct + j] = shared[tile::col(j) * (bb_whole(C) + 1) + tile::row(i)];
 }
 
 /* Prefixes along the columns; BEFORE: without the element itself. */
@@ -440,9 +458,9 @@ BB_DEVICE void bb_scan(T (&to)[N], const T (&from)[N], F both) {
     }
   }
   bb_sync();
-  BB_EACH(i, tile::rt)
-  BB_EACH(j, tile::ct) if (tile::inside(i, j)) to[i * tile::ct + j] =
-      shared[tile::row(i) * (tile::cols + 1) + tile::col(j)];
+  BB_EACH(i, tile::rt) BB_EACH(j, tile::ct)
+  if (tile::inside(i, j))
+    to[i * tile::ct + j] = shared[tile::row(i) * (tile::cols + 1) + tile::col(j)];
 }
 
 #include "product.cuh"
