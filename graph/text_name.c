@@ -25,6 +25,7 @@ static bool is_word(const char *name) {
       "slice",     "concat",      "level",       "row",      "col",      "yield",     "exclusive",
       "reverse",   "absent",      "monoid",      "safe",     "exps",     "axes",      "keep",
       "perm",      "by",          "length",      "start",    "dilation", "taps",      "windows",
+      "fill",      "pad",
 #define BB_EXPR(id, name, arity, cost, text) name,
 #include "expr.def"
 #undef BB_EXPR

@@ -1,7 +1,7 @@
 /* bytes.c - products of what was scaled from bytes sum integers.
  *
  *     x = f32(a) s    y = f32(b) t
- *     z = sum of x y                 ==>   z = f32(sum of a b) (s t)
+ *     z = sum of x y                 ==>   z = f32(sum of a b) s t
  *
  * where a and b are integers of which each differ by less than 256, s and t do not change along the sum, and no sum of a b can
  * leave 32 bits: that has to follow from the numbers' ranges and from how many there are, so not of a run-time extent.  In
@@ -14,6 +14,7 @@
 #include "beneath.h"
 #include "lower.h"
 
+#include <float.h>
 #include <math.h>
 
 enum { BYTE = 255, MOST = INT32_MAX };
@@ -152,6 +153,15 @@ static uint32_t operands_of(const bb_ix *ix, uint32_t value, const bb_expr *fact
   return count;
 }
 
+/* One factor after the other, but for numbers: their product may be one, unless it leaves the numbers that keep all digits. */
+static const bb_expr *scaled_by(bb_program *p, const bb_expr *sum, const bb_expr *const by[2]) {
+  const bool numbers = by[0]->op == BB_X_CONST && by[1]->op == BB_X_CONST;
+  const double product = numbers ? fabs(by[0]->number * by[1]->number) : 0;
+  if (product >= FLT_MIN && product <= FLT_MAX)
+    return bb_expr_make(p, BB_X_MUL, sum, bb_expr_make(p, BB_X_MUL, by[0], by[1], NULL), NULL);
+  return bb_expr_make(p, BB_X_MUL, bb_expr_make(p, BB_X_MUL, sum, by[0], NULL), by[1], NULL);
+}
+
 static void sum_bytes(bb_digging *d, uint32_t at, const bb_expr *const factor[2]) {
   bb_ix *ix = d->ix;
   bb_program *p = ix->program;
@@ -171,8 +181,7 @@ static void sum_bytes(bb_digging *d, uint32_t at, const bb_expr *const factor[2]
   const bb_expr *by[2];
   for (uint32_t k = 0; k < 2; k++) by[k] = take_factor(d, &node, k, factor[k], to, &count);
   const bb_expr *number = bb_expr_cast(p, BB_F32, bb_expr_arg(p, BB_I32, 0));
-  const bb_expr *scale = bb_expr_make(p, BB_X_MUL, by[0], by[1], NULL);
-  ix->node[to].expr = bb_expr_make(p, BB_X_MUL, number, scale, NULL);
+  ix->node[to].expr = scaled_by(p, number, by);
   bb_ix_replace(ix, node.out[0], scaled, BB_NONE);
   bb_ix_sweep(ix, at);
 }

@@ -46,7 +46,8 @@ static bool within(bb_range inner, bb_range outer) {
 
 /* What comes out of a cast; integers wrap where they do not fit. */
 static bb_range cast_to(bb_dtype to, bb_dtype from, bb_range r) {
-  if (bb_dtype_is_float(to)) return r;
+  if (bb_dtype_is_float(to)) return (bb_range){bb_round_to(to, r.least), bb_round_to(to, r.most)};
+  if (to == BB_BOOL) return of_type(to);
   if (bb_dtype_is_float(from))
     r = both((bb_range){trunc(r.least), trunc(r.most)}, (bb_range){0, 0});
   const bb_range fits = to == BB_I32 ? (bb_range){INT32_MIN, INT32_MAX} : of_type(to);

@@ -155,7 +155,8 @@ static const char *never_ends(const steps *s, int64_t most) {
  * number of the step, the condition and the states, and gives the condition, states, and parts of results.
  *
  * A step that a condition may have ended before is taken all the same, on the states that the last one took, of which every
- * element is one that a step can meet; the states after it are those before it. */
+ * element is one that a step can meet; the states after it are those before it.  Its number goes on beyond those that steps have: what takes it for
+ * a place behind an array's end is refused. */
 void bb_onnx_loop(bb_onnx_node *n) {
   bb_onnx *m = n->m;
   const Onnx__GraphProto *graph = body_of(n);

@@ -56,6 +56,10 @@ bool bb_window_open_told(bb_window w, bb_window_pads pads);
 bb_onnx_value *bb_window_open_sight(const bb_onnx_node *n, bb_onnx_value *v, uint32_t axis,
                                     bb_window w, bb_window_pads pads, bool up, double fill,
                                     const bb_extent *places);
+/* So many elements of an axis from `start` on, which are there, known or open: in windows of one, which pass through a join of axes that a
+ * slice would not. */
+bb_onnx_value *bb_window_part(const bb_onnx_node *n, bb_onnx_value *v, uint32_t axis, int64_t start,
+                              const bb_extent *length);
 /* Of how many elements the window at a place sees, at least 1; with the padding, as far as the node asks for it. */
 const bb_expr *bb_window_open_count(const bb_onnx_node *n, const bb_expr *place, bb_window w,
                                     bb_window_pads pads, bool with_padding, const bb_extent *axis);

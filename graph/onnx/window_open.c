@@ -103,11 +103,11 @@ bool bb_window_open_told(bb_window w, bb_window_pads pads) {
   return most - least < MOST_BEGINNINGS && !(w.kernel == 1 && padded);
 }
 
-/* `length` elements from `start` on. */
-static bb_onnx_value *part_of(const bb_onnx_node *n, bb_onnx_value *v, uint32_t axis, int64_t start,
+bb_onnx_value *bb_window_part(const bb_onnx_node *n, bb_onnx_value *v, uint32_t axis, int64_t start,
                               const bb_extent *length) {
   const bb_extent *shape[BB_ONNX_RANK];
-  bb_array_windows windows = {start, 1, 1, -1, 1, length};
+  int64_t number = bb_extent_value(length);
+  bb_array_windows windows = {start, 1, 1, number, 1, number < 0 ? length : NULL};
   bb_onnx_value *part = bb_onnx_windows(n, v, axis, &windows);
   memcpy(shape, v->shape, v->rank * sizeof *shape);
   shape[axis] = length;
@@ -126,10 +126,10 @@ static bb_onnx_value *chosen(const bb_onnx_node *n, bb_onnx_value *v, uint32_t a
   last = bb_onnx_tidy_make(m, BB_X_MUL, last, f_num(p, last, (double)w.stride));
   const bb_extent *seen = bb_onnx_expr_extent(m, plus(m, last, reach - w.stride));
   bb_onnx_value *all = bb_onnx_pad_along(n, v, axis, most, reach - 1 - least, fill);
-  bb_onnx_value *made = part_of(n, all, axis, 0, seen);
+  bb_onnx_value *made = bb_window_part(n, all, axis, 0, seen);
   const bb_expr *before = before_of(m, w, pads, length);
   for (int64_t later = 1; later <= most - least; later++) {
-    bb_onnx_value *pair[2] = {made, part_of(n, all, axis, later, seen)};
+    bb_onnx_value *pair[2] = {made, bb_window_part(n, all, axis, later, seen)};
     const bb_expr *here = f_eq(p, before, f_num(p, before, (double)(most - later)));
     made = bb_onnx_map(n, f_select(p, here, bb_onnx_arg(n, 1, pair[1]), bb_onnx_arg(n, 0, pair[0])),
                        2, pair);

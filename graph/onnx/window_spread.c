@@ -12,8 +12,9 @@
 
 #include <string.h>
 
-/* Elements that may be made in vain where the result has fewer. */
-enum { LITTLE = 1024 };
+/* Elements that may be made in vain where the result has fewer; axes of weights and results on their way, which may pass reference
+ * kernels. */
+enum { LITTLE = 1024, MOST_AXES = 8 };
 
 /* Along one axis: blocks first .. first + places, the elements that are cut off before the result, and those behind it. */
 typedef struct spread_axis {
@@ -33,6 +34,7 @@ typedef struct spread {
   const bb_onnx_node *n;
   uint32_t axes;
   const bb_extent *group, *channels, *maps; /* of a group */
+  const bb_extent *all_maps;                /* of all groups and samples */
   spread_axis axis[BB_ONNX_RANK];
   residues of[BB_ONNX_RANK]; /* the convolution at hand */
 } spread;
@@ -100,51 +102,53 @@ static bb_onnx_value *seen(const spread *s, bb_onnx_value *x, uint32_t i) {
   const bb_expr *zero = bb_expr_const(n->m->program, x->dtype, 0);
   if (a->places < 0)
     return before || a->beyond ? bb_onnx_pad_along(n, x, i + 2, before, a->beyond, zero) : x;
-  int64_t from = before < 0 ? -before : 0, end = a->window.extent;
-  int64_t behind = a->beyond;
+  int64_t behind = a->beyond, end = a->window.extent;
   if (behind < 0) end += behind, behind = 0;
-  if (end <= from) return NULL;
-  x = bb_onnx_slice(n, x, i + 2, from, 1, end - from);
-  return bb_onnx_pad_with(n, x, i + 2, before + from, behind, 0);
+  if (end < 1) return NULL;
+  return bb_onnx_pad_with(n, bb_onnx_slice(n, x, i + 2, 0, 1, end), i + 2, before, behind, 0);
 }
 
 /* [groups * maps * residues ..., channels, tap ...] of [groups * channels, maps, tap ...]. */
 static bb_onnx_value *weights(const spread *s) {
   const bb_onnx_node *n = s->n;
   bb_onnx *m = n->m;
-  const bb_extent *shape[BB_ONNX_RANK] = {s->group, s->channels, s->maps};
-  int64_t perm[BB_ONNX_RANK] = {0, 2};
-  for (uint32_t i = 0; i < s->axes; i++) shape[3 + i] = n->in[1]->shape[2 + i];
-  bb_onnx_value *w = bb_onnx_reshape(n, n->in[1], 3 + s->axes, shape);
+  uint32_t lead = bb_onnx_is_one(s->group) ? 0 : 1; /* axes before the channels */
+  const bb_extent *shape[BB_ONNX_RANK] = {s->group};
+  int64_t perm[BB_ONNX_RANK] = {0};
+  shape[lead] = s->channels;
+  shape[lead + 1] = s->maps;
+  for (uint32_t i = 0; i < s->axes; i++) shape[lead + 2 + i] = n->in[1]->shape[2 + i];
+  bb_onnx_value *w = bb_onnx_reshape(n, n->in[1], lead + 2 + s->axes, shape);
   shape[0] = bb_extent_multiply(m->program, s->group, s->maps);
   shape[1] = s->channels;
-  perm[2 + s->axes] = 1;
+  perm[lead] = lead + 1;
+  perm[lead + 1 + s->axes] = lead;
   for (uint32_t i = 0; i < s->axes; i++) {
     const residues *r = &s->of[i];
-    uint32_t axis = 3 + 2 * i;
+    uint32_t axis = lead + 2 + 2 * i;
     bb_array_windows rows = {r->first, s->axis[i].window.stride, 1, r->taps, r->count, NULL};
     w = bb_onnx_slice(n, bb_onnx_windows(n, w, axis, &rows), axis, r->taps - 1, -1, r->taps);
     shape[0] = bb_extent_multiply(m->program, shape[0], bb_onnx_number(m, r->count));
     shape[2 + i] = bb_onnx_number(m, r->taps);
-    perm[2 + i] = axis + 1;
-    perm[3 + s->axes + i] = axis;
+    perm[lead + 1 + i] = axis + 1;
+    perm[lead + 2 + s->axes + i] = axis;
   }
   return bb_onnx_reshape(n, bb_onnx_transpose(n, w, perm), 2 + s->axes, shape);
 }
 
-/* Residues of all axes at hand: [samples, groups, maps, residue ..., place ...]. */
+/* Residues of all axes at hand: [samples * groups * maps, residue ..., place ...]. */
 static bb_onnx_value *convolution(const spread *s) {
   const bb_onnx_node *n = s->n;
   bb_onnx *m = n->m;
   bb_onnx_value *x = n->in[0];
-  const bb_extent *shape[BB_ONNX_RANK] = {x->shape[0], s->group, s->maps};
-  const bb_extent *maps = s->maps, *flat[BB_ONNX_RANK] = {x->shape[0]};
+  const bb_extent *shape[BB_ONNX_RANK] = {s->all_maps}, *maps = s->maps;
+  const bb_extent *flat[BB_ONNX_RANK] = {x->shape[0]};
   bb_window_sight sight = {
       .axes = s->axes, .shape = flat, .group = s->group, .channels = s->channels};
   for (uint32_t i = 0; i < s->axes; i++) {
-    shape[3 + i] = bb_onnx_number(m, s->of[i].count);
-    shape[3 + s->axes + i] = flat[2 + i] = s->axis[i].blocks;
-    maps = bb_extent_multiply(m->program, maps, shape[3 + i]);
+    shape[1 + i] = bb_onnx_number(m, s->of[i].count);
+    shape[1 + s->axes + i] = flat[2 + i] = s->axis[i].blocks;
+    maps = bb_extent_multiply(m->program, maps, shape[1 + i]);
     if (x && s->of[i].taps) x = seen(s, x, i);
     if (!x || !s->of[i].taps) x = NULL;
     if (!x) continue;
@@ -154,7 +158,7 @@ static bb_onnx_value *convolution(const spread *s) {
     sight.count[i] = s->axis[i].places;
   }
   if (!x)
-    return bb_onnx_value_of_form(m, bb_expr_const(m->program, n->in[0]->dtype, 0), 3 + 2 * s->axes,
+    return bb_onnx_value_of_form(m, bb_expr_const(m->program, n->in[0]->dtype, 0), 1 + 2 * s->axes,
                                  shape);
   sight.maps = maps;
   flat[1] = bb_extent_multiply(m->program, s->group, maps);
@@ -162,7 +166,7 @@ static bb_onnx_value *convolution(const spread *s) {
   bb_onnx_node plain = *n;
   plain.nin = 2;
   plain.in = in;
-  return bb_onnx_reshape(n, bb_window_product(&plain, &sight), 3 + 2 * s->axes, shape);
+  return bb_onnx_reshape(n, bb_window_product(&plain, &sight), 1 + 2 * s->axes, shape);
 }
 
 /* All residues of the axes from `i` on. */
@@ -176,7 +180,7 @@ static bb_onnx_value *spread_along(spread *s, uint32_t i) {
   if (full == w->stride) return part[0];
   s->of[i] = (residues){full, w->stride - full, taps - 1};
   part[1] = spread_along(s, i + 1);
-  return bb_onnx_concat(s->n, 2, part, 3 + i);
+  return bb_onnx_concat(s->n, 2, part, 1 + i);
 }
 
 /* --- all of them --- */
@@ -185,21 +189,18 @@ static bb_onnx_value *spread_along(spread *s, uint32_t i) {
 static bb_onnx_value *joined(const spread *s, bb_onnx_value *v, const bb_extent *const *shape) {
   const bb_onnx_node *n = s->n;
   bb_onnx *m = n->m;
-  int64_t perm[BB_ONNX_RANK] = {0, 1, 2};
+  int64_t perm[BB_ONNX_RANK] = {0};
   const bb_extent *all[BB_ONNX_RANK] = {shape[0], shape[1]};
   for (uint32_t i = 0; i < s->axes; i++) {
-    perm[3 + 2 * i] = 3 + s->axes + i;
-    perm[4 + 2 * i] = 3 + i;
+    perm[1 + 2 * i] = 1 + s->axes + i;
+    perm[2 + 2 * i] = 1 + i;
     all[2 + i] = bb_extent_multiply(m->program, s->axis[i].blocks,
                                     bb_onnx_number(m, s->axis[i].window.stride));
   }
   v = bb_onnx_reshape(n, bb_onnx_transpose(n, v, perm), 2 + s->axes, all);
   for (uint32_t i = 0; i < s->axes; i++) {
     const spread_axis *a = &s->axis[i];
-    if (a->places >= 0)
-      v = bb_onnx_slice(n, v, i + 2, a->cut, 1, bb_extent_value(shape[i + 2]));
-    else if (a->cut || a->rest)
-      v = bb_onnx_part(n, v, i + 2, a->cut, a->rest ? -a->rest : BB_ONNX_TO_END, 1);
+    if (a->cut || a->rest) v = bb_window_part(n, v, i + 2, a->cut, shape[i + 2]);
   }
   return v;
 }
@@ -232,7 +233,8 @@ void bb_onnx_transposed_convolution(bb_onnx_node *n) {
   s.channels = bb_extent_divide(p, x->shape[1], s.group);
   shape[0] = x->shape[0];
   shape[1] = bb_extent_multiply(p, s.maps, s.group);
-  bool told = 3 + 2 * s.axes <= BB_ONNX_RANK && s.channels;
+  s.all_maps = bb_extent_multiply(p, shape[0], shape[1]);
+  bool one = bb_onnx_is_one(s.group), told = (one ? 2 : 3) + 2 * s.axes <= MOST_AXES && s.channels;
   for (uint32_t i = 0; i < s.axes; i++) {
     int64_t more = extra ? extra[i] : 0, length = -1;
     bb_window w = bb_window_read(n, i, kernel[i]);

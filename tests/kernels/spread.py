@@ -47,7 +47,7 @@ class Drawn:
         self.arrays[name] = array
 
     def draw(self, i):
-        rng, axes = self.rng, int(self.rng.choice([1, 1, 2, 2, 2, 3]))
+        rng, axes = self.rng, int(self.rng.choice([1, 1, 2, 2, 3, 3]))
 
         def some(low, high):
             return [int(rng.integers(low, high)) for _ in range(axes)]

@@ -197,6 +197,14 @@ static void test_round(void **state) {
   check_round(fused_text, true);
   check_round("blockbuster 1\nstage array\n", true);
   check_round("blockbuster 1\nstage partition\nserial 0\n", true);
+  /* Words of options are no names of operands. */
+  check_round("blockbuster 1\nstage array\n"
+              "input \"fill\" : f32[2]\n"
+              "input \"pad\" : f32[2]\n"
+              "input \"taps\" : f32[2]\n"
+              "y = concat(\"fill\", \"pad\", \"taps\", axis=0) : f32[6]\n"
+              "output y\n",
+              true);
 }
 
 static void test_round_block(void **state) {
