@@ -176,9 +176,10 @@ void bb_onnx_loop(bb_onnx_node *n) {
   bb_onnx_value **before = BB_NEW(m->arena, bb_onnx_value *, s.states);
   for (uint32_t i = 0; i < s.states; i++) s.state[i] = operand(n, 2 + i);
   while (s.done < most && may_hold(n, condition, &now)) {
-    const char *why = now                   ? never_ends(&s, most)
-                      : s.done < MOST_STEPS ? NULL
-                                            : "more than 1024 steps";
+    const char *why = now ? never_ends(&s, most)
+                      : s.done < MOST_STEPS
+                          ? NULL
+                          : bb_arena_printf(m->arena, "more than %d steps", MOST_STEPS);
     if (why) {
       bb_onnx_unsupported(n, "%s", why);
       return;

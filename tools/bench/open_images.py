@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Convolutions and pools of images whose height and width only a run tells, beside the same with both known and ONNX Runtime.
 
-usage: open_images.py [--rounds N] [--library FILE] [--before FILE] [ROW...]
+usage: open_images.py [--rounds N] [--library FILE] [--before FILE] [--models FOLDER] [ROW...]
 
 One thread; each time is the least over rounds, in each of which everybody has a turn. FILE is build/libblockbuster.so, or that of
-another build (--before: timed, too, with height and width open).
+another build (--before: timed, too, with height and width open).  With --models nothing is timed: the models are written there, for others to time.
 """
 import argparse
 import os
@@ -130,8 +130,15 @@ def main():
     parser.add_argument('--rounds', type=int, default=5)
     parser.add_argument('--library', default=os.path.join(ROOT, 'build', 'libblockbuster.so'))
     parser.add_argument('--before')
+    parser.add_argument('--models')
     parser.add_argument('rows', nargs='*', metavar='ROW')
     given = parser.parse_args()
+    if given.models:
+        for name in given.rows or ROWS:
+            net = ROWS[name]()
+            for known, kind in enumerate(('open', 'known')):
+                onnx.save(net.model(known), os.path.join(given.models, f'{name}, {kind}.onnx'))
+        return
     library, before = Library(given.library), Library(given.before) if given.before else None
     print('| row | open | known (times as fast) | ONNX Runtime |' + (' before |' if before else ''))
     print('|---|---|---|---|' + ('---|' if before else ''))
