@@ -5,6 +5,7 @@
 #ifndef BB_LOWER_GPU_H
 #define BB_LOWER_GPU_H
 
+#include "slice.h"
 #include "tile_edit.h"
 
 enum { BB_GPU_MASK_LOOPS = 16 };
@@ -37,6 +38,9 @@ typedef struct bb_gpu {
   /* Of bb_gpu_marks(): nests before the kernel's; by variable of a marked loop: its mask */
   bb_tile_body before;
   bb_gpu_mask *mask;
+  /* Of bb_tile_make_slices() */
+  uint32_t slices;
+  bb_tile_index slice_of[BB_TILE_SLICES];
 } bb_gpu;
 
 _Noreturn void bb_gpu_refuse(const bb_gpu *g, const char *why);

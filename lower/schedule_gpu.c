@@ -18,6 +18,7 @@
  *   lazy, partials           folds as the loop's stretches let them be
  *   rows                     blocks of rows that several rows of an image fill
  *   place                    memories, stages, roles, the grid
+ *   slices                   extents that a launch may have less of (slice.h)
  *   split                    folds in parts, of which a cluster's blocks make one each
  */
 #include "schedule_gpu.h"
@@ -26,9 +27,9 @@
 
 #include <string.h>
 
-/* budget: what bb_gpu has of the target. */
-static void rewrite(bb_tile_program *tile, const bb_gpu *budget, bool few, bool by_group,
-                    uint32_t split) {
+/* budget: what bb_gpu has of the target.  Returns that with what passes have found. */
+static bb_gpu rewrite(bb_tile_program *tile, const bb_gpu *budget, bool few, bool by_group,
+                      uint32_t split) {
   bb_gpu g = *budget;
   g.p = tile;
   g.ctx = tile->home->ctx;
@@ -63,11 +64,13 @@ static void rewrite(bb_tile_program *tile, const bb_gpu *budget, bool few, bool 
     bool several = !g.warps && bb_gpu_rows(&g);
     if (g.several && !several) bb_gpu_refuse(&g, "no rows of an image that fill a block");
     bb_gpu_place(&g);
+    if (!g.warps && !g.before.count) g.slices = bb_tile_make_slices(tile, g.slice_of);
     if (split) bb_gpu_split(&g);
   }
   for (uint32_t i = 0; i < g.before.count; i++)
     bb_tile_insert(tile, &tile->body, i, g.before.stmt[i]);
   bb_gpu_prune(&g);
+  return g;
 }
 
 /* --- block sizes --- */
@@ -277,14 +280,35 @@ static const bb_kernel *with_scratch(bb_arena *arena, const bb_kernel *kernel, u
   return made;
 }
 
+/* Extents that passes have added are what those of the same results are. */
+static const bb_kernel *with_slices(bb_program *program, const bb_kernel *kernel, const bb_gpu *g) {
+  uint32_t all = kernel->tile->extents, before = all - g->slices;
+  if (!g->slices) return kernel;
+  bb_kernel *made = BB_NEW(program->arena, bb_kernel, 1);
+  const bb_extent **extent = BB_NEW(program->arena, const bb_extent *, all);
+  uint32_t *symbol = BB_NEW(program->arena, uint32_t, all);
+  bool *used = BB_NEW(program->arena, bool, all);
+  for (uint32_t i = 0; i < all; i++) {
+    bb_tile_index of = i < before ? NULL : g->slice_of[i - before];
+    bool number = of && of->op == BB_X_CONST;
+    uint32_t from = of && !number ? of->index : i;
+    extent[i] = number ? bb_extent_number(program, (int64_t)of->number) : kernel->extent[from];
+    symbol[i] = number ? BB_NONE : kernel->symbol[from];
+    used[i] = of || kernel->used[from];
+  }
+  *made = *kernel;
+  made->extent = extent, made->symbol = symbol, made->used = used;
+  return made;
+}
+
 static void try_blocks(bb_context *ctx, void *argument) {
   attempt *a = argument;
   (void)ctx;
   bb_schedule_options options = {.block = a->block, .raw = true, .tasks = true, .room = a->room};
   const bb_kernel *kernel = bb_schedule(a->program, a->graph, a->name, &options);
   uint32_t views = kernel->tile->views;
-  rewrite(kernel->tile, &a->budget, a->few, a->by_group, a->split);
-  a->kernel = with_scratch(a->program->arena, kernel, views);
+  bb_gpu done = rewrite(kernel->tile, &a->budget, a->few, a->by_group, a->split);
+  a->kernel = with_slices(a->program, with_scratch(a->program->arena, kernel, views), &done);
 }
 
 /* Would blocks of so many rows be partly empty, though what other axes have could fill them? */

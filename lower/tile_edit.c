@@ -231,6 +231,7 @@ typedef struct fixing {
   const bb_tile_program *p;
   uint32_t variable;
   bb_tile_index value;
+  bb_expr_leaf *index, *map; /* of indices, and of expressions of tiles */
 } fixing;
 
 static const bb_expr *fix_index_leaf(void *user, const bb_expr *leaf) {
@@ -246,39 +247,72 @@ static const bb_expr *fix_map_leaf(void *user, const bb_expr *leaf) {
 
 bb_tile_index bb_tile_index_replace(const bb_tile_program *p, bb_tile_index index,
                                     uint32_t variable, bb_tile_index value) {
-  return bb_expr_map_leaves(p->home, index, fix_index_leaf, &(fixing){p, variable, value});
+  fixing f = {.p = p, .variable = variable, .value = value};
+  return bb_expr_map_leaves(p->home, index, fix_index_leaf, &f);
+}
+
+static bb_tile_index fix_index(fixing *f, bb_tile_index index) {
+  return index ? bb_expr_map_leaves(f->p->home, index, f->index, f) : NULL;
 }
 
 static void fix_one(void *user, bb_tile_body *body, uint32_t at) {
   fixing *f = user;
   bb_tile_stmt *s = body->stmt[at];
-  bb_program *home = f->p->home;
   bool memory = s->kind == BB_TILE_LOAD || s->kind == BB_TILE_STORE;
   for (uint32_t i = 0; memory && i < f->p->view[s->view].rank; i++)
-    s->range[i].start = bb_expr_map_leaves(home, s->range[i].start, fix_index_leaf, f);
-  for (uint32_t i = 0; i < 2; i++)
-    if (s->at[i]) s->at[i] = bb_expr_map_leaves(home, s->at[i], fix_index_leaf, f);
-  if (s->limit) s->limit = bb_expr_map_leaves(home, s->limit, fix_index_leaf, f);
-  if (s->kind == BB_TILE_WHEN) s->expr = bb_expr_map_leaves(home, s->expr, fix_index_leaf, f);
+    s->range[i].start = fix_index(f, s->range[i].start);
+  for (uint32_t i = 0; i < 2; i++) s->at[i] = fix_index(f, s->at[i]);
+  s->limit = fix_index(f, s->limit);
+  if (s->kind == BB_TILE_WHEN) s->expr = fix_index(f, s->expr);
   if (s->kind == BB_TILE_MAP || s->kind == BB_TILE_ANY)
-    s->expr = bb_expr_map_leaves(home, s->expr, fix_map_leaf, f);
+    s->expr = bb_expr_map_leaves(f->p->home, s->expr, f->map, f);
   if (!s->loop) return;
-  s->loop->step = bb_expr_map_leaves(home, s->loop->step, fix_index_leaf, f);
+  s->loop->step = fix_index(f, s->loop->step);
   for (uint32_t i = 0; i < s->loop->stretches; i++) {
     bb_tile_stretch *t = &s->loop->stretch[i];
-    t->from = bb_expr_map_leaves(home, t->from, fix_index_leaf, f);
-    if (t->to) t->to = bb_expr_map_leaves(home, t->to, fix_index_leaf, f);
+    *t = (bb_tile_stretch){fix_index(f, t->from), fix_index(f, t->to)};
   }
   if (!s->loop->marked) return;
   uint32_t rank = f->p->view[s->loop->marks].rank;
-  bb_tile_index *marked = BB_NEW(home->arena, bb_tile_index, rank + 1);
-  for (uint32_t i = 0; i < rank; i++)
-    marked[i] = bb_expr_map_leaves(home, s->loop->marked[i], fix_index_leaf, f);
+  bb_tile_index *marked = BB_NEW(f->p->home->arena, bb_tile_index, rank + 1);
+  for (uint32_t i = 0; i < rank; i++) marked[i] = fix_index(f, s->loop->marked[i]);
   s->loop->marked = marked;
 }
 
 void bb_tile_fix(bb_tile_program *p, bb_tile_body *body, uint32_t variable, bb_tile_index value) {
-  bb_tile_walk(body, fix_one, &(fixing){p, variable, value});
+  fixing f = {p, variable, value, fix_index_leaf, fix_map_leaf};
+  bb_tile_walk(body, fix_one, &f);
+}
+
+/* --- one more extent --- */
+
+static const bb_expr *later(const fixing *f, const bb_expr *leaf, uint32_t first) {
+  bool is = leaf->op == BB_X_ARG && leaf->index >= first + f->variable;
+  return is ? bb_expr_arg(f->p->home, leaf->dtype, leaf->index + 1) : leaf;
+}
+
+static const bb_expr *later_index_leaf(void *user, const bb_expr *leaf) {
+  return later(user, leaf, 0);
+}
+
+static const bb_expr *later_map_leaf(void *user, const bb_expr *leaf) {
+  return later(user, leaf, BB_TILE_VARIABLE);
+}
+
+static void number_later(void *user, bb_tile_body *body, uint32_t at) {
+  if (body->stmt[at]->loop) body->stmt[at]->loop->variable++;
+  fix_one(user, body, at);
+}
+
+uint32_t bb_tile_add_extent(bb_tile_program *p, const char *name) {
+  uint32_t at = p->extents;
+  fixing f = {p, at, NULL, later_index_leaf, later_map_leaf};
+  bb_tile_walk(&p->body, number_later, &f);
+  bb_tile_add_variable(p, name, true);
+  const char *added = p->variable[p->variables - 1];
+  memmove(p->variable + at + 1, p->variable + at, (p->variables - 1 - at) * sizeof *p->variable);
+  p->variable[at] = added;
+  return at;
 }
 
 /* --- what nobody reads any more --- */

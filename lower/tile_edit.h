@@ -83,6 +83,8 @@ void bb_tile_fix(bb_tile_program *program, bb_tile_body *body, uint32_t variable
                  bb_tile_index value);
 bb_tile_index bb_tile_index_replace(const bb_tile_program *program, bb_tile_index index,
                                     uint32_t variable, bb_tile_index value);
+/* One more extent, behind those there are: loops' variables are numbered one higher from now on. */
+uint32_t bb_tile_add_extent(bb_tile_program *program, const char *name);
 
 /* widen.c: tiles of 16 bits become f32, but for those that are loaded.  strict: what the program rounds to 16 bits is
  * rounded all the same. */

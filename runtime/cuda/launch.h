@@ -10,6 +10,8 @@ const char *bb_cuda_refusal(const bb_gpu_machine *machine, const bb_gpu_way *way
                             const int64_t *extent, const bb_gpu_pointer *view);
 /* weigh.c: seconds for these extents, to be compared with those of another way to run the same. */
 double bb_cuda_weigh(const bb_gpu_machine *machine, const bb_gpu_way *way, const int64_t *extent);
+/* Seconds of that for what is saved where the launch before is the same kernel's, of other results: it is there when that one ends. */
+double bb_cuda_weigh_launch(void);
 /* ... and how many of its blocks, if they persist, a processor then has at once: one or as many as it has room for. */
 uint32_t bb_cuda_resident(const bb_gpu_machine *machine, const bb_gpu_way *way,
                           const int64_t *extent);

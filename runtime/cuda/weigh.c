@@ -166,6 +166,10 @@ double bb_cuda_weigh(const bb_gpu_machine *m, const bb_gpu_way *k, const int64_t
   return weigh(m, k, extent).seconds;
 }
 
+double bb_cuda_weigh_launch(void) {
+  return LAUNCH;
+}
+
 uint32_t bb_cuda_resident(const bb_gpu_machine *m, const bb_gpu_way *k, const int64_t *extent) {
   bool chosen = k->own.persistent && k->own.resident > 1;
   return chosen ? weigh(m, k, extent).resident : 1;

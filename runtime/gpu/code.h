@@ -14,7 +14,7 @@
 /* Files of a folder: the text, and the images that it lists, one after the other from multiples of BB_GPU_IMAGE_LINE on. */
 #define BB_GPU_LAUNCHES "launches.json"
 #define BB_GPU_IMAGES "kernels.bin"
-enum { BB_GPU_IMAGE_LINE = 64, BB_GPU_CODE_VERSION = 6, BB_GPU_MAP_RANK = 5 };
+enum { BB_GPU_IMAGE_LINE = 64, BB_GPU_CODE_VERSION = 7, BB_GPU_MAP_RANK = 5 };
 
 /* What a model for a GPU is loaded from. */
 typedef struct bb_gpu_code {
@@ -64,6 +64,15 @@ typedef struct bb_gpu_weight {
   bool few;        /* results of few rows, on their side */
 } bb_gpu_weight;
 
+/* An extent that a launch may have less of, and makes that part of the results alone, of arrays that begin so much further on. */
+typedef struct bb_gpu_slice {
+  uint32_t extent; /* the way's */
+  uint32_t step;   /* of which a tile has so many places */
+  const bb_formula
+      *by; /* by view: bytes from one place to the next; without terms: it is all there for any */
+} bb_gpu_slice;
+enum { BB_GPU_SLICES = 2 };
+
 /* For units of the device's own: one function.  Its argument is a structure of: the maps; pointers to the views listed;
  * where it splits, memory for `part` bytes of every block and a zeroed counter for every group of `splits` of them; where
  * `counter`, one more zeroed counter; the extents as int; the number of tiles as int; and, a bit for each of the first 31 views,
@@ -80,6 +89,8 @@ typedef struct bb_gpu_own {
   uint32_t maps, pointers;
   const bb_gpu_map *map;
   const uint32_t *pointer; /* views */
+  uint32_t slices;
+  bb_gpu_slice slice[BB_GPU_SLICES];
   bb_gpu_weight weight;
   void *function; /* once it is loaded */
 } bb_gpu_own;

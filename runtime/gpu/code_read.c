@@ -96,6 +96,22 @@ static uint32_t threads_of(const reader *r, const bb_json *json) {
   return threads;
 }
 
+static void read_slices(const reader *r, const bb_json *json, bb_gpu_way *way) {
+  const bb_json *slices = bb_json_member(&r->from, json, "slices", BB_JSON_LIST);
+  if (slices->count > BB_GPU_SLICES) bb_json_refuse(&r->from, "slices");
+  for (const bb_json *s = slices->first; s; s = s->next) {
+    bb_gpu_slice *slice = &way->own.slice[way->own.slices++];
+    const bb_json *by = bb_json_member(&r->from, s, "by", BB_JSON_LIST);
+    bb_formula *made = BB_NEW(r->arena, bb_formula, by->count + 1);
+    slice->extent = bb_json_index(&r->from, s, "extent", way->extents);
+    slice->step = bb_json_index(&r->from, s, "step", INT32_MAX);
+    slice->by = made;
+    if (!slice->step || by->count != way->views) bb_json_refuse(&r->from, "slices");
+    for (const bb_json *b = by->first; b; b = b->next)
+      *made++ = formula(r, b, "slices", way->extents);
+  }
+}
+
 static void read_own(const reader *r, const bb_json *json, bb_gpu_way *way) {
   enum { MAPS = 16, MOST_BLOCKS = 32 };
   bb_gpu_own *own = &way->own;
@@ -124,6 +140,7 @@ static void read_own(const reader *r, const bb_json *json, bb_gpu_way *way) {
     if (own->pointer[i] == BB_NONE) bb_json_refuse(&r->from, "pointers");
   for (const bb_json *m = maps->first; m; m = m->next) read_map(r, m, way, &map[own->maps++]);
   own->map = map;
+  read_slices(r, json, way);
   read_weight(r, bb_json_member(&r->from, json, "weight", BB_JSON_OBJECT), way->extents,
               &own->weight);
 }

@@ -47,7 +47,19 @@ static void put_map(bb_buffer *out, const bb_gpu_map *map) {
   bb_put(out, "}");
 }
 
-static void put_own(bb_buffer *out, const bb_gpu_own *own) {
+static void put_slices(bb_buffer *out, const bb_gpu_own *own, uint32_t views) {
+  bb_put(out, ",\n    \"slices\": [");
+  for (uint32_t i = 0; i < own->slices; i++) {
+    const bb_gpu_slice *s = &own->slice[i];
+    bb_put(out, "%s{\"extent\": %u, \"step\": %u", i ? ", " : "", s->extent, s->step);
+    put_formulas(out, "by", views, s->by);
+    bb_put(out, "}");
+  }
+  bb_put(out, "]");
+}
+
+static void put_own(bb_buffer *out, const bb_gpu_way *way) {
+  const bb_gpu_own *own = &way->own;
   bb_put(out, ",\n    \"image\": %u, \"function\": ", own->image);
   bb_json_put(out, own->name);
   bb_put(
@@ -70,7 +82,9 @@ static void put_own(bb_buffer *out, const bb_gpu_own *own) {
     bb_put(out, i ? "," : "");
     put_map(out, &own->map[i]);
   }
-  bb_put(out, "],\n    \"weight\": {\"groups\": %u, \"rows\": %u, \"few\": %s", own->weight.groups,
+  bb_put(out, "]");
+  put_slices(out, own, way->views);
+  bb_put(out, ",\n    \"weight\": {\"groups\": %u, \"rows\": %u, \"few\": %s", own->weight.groups,
          own->weight.rows, word(own->weight.few));
   put_formulas(out, "steps", own->weight.steps, own->weight.step);
   put_formulas(out, "totals", BB_GPU_TOTALS, own->weight.total);
@@ -107,7 +121,7 @@ static void put_way(bb_buffer *out, const bb_gpu_way *way) {
     bb_put(out, "}");
   }
   bb_put(out, "]");
-  if (way->is_own) put_own(out, &way->own);
+  if (way->is_own) put_own(out, way);
   if (!way->is_own || way->plain.nests) put_plain(out, way);
   bb_put(out, "}");
 }

@@ -25,11 +25,12 @@ void bb_gpu_cut_begin(bb_context *ctx, const bb_gpu_ways *ways, bb_gpu_cut *c) {
     maps = larger(maps, w->is_own ? w->own.maps : 0);
     nests = larger(nests, w->plain.nests);
   }
-  size_t numbers = (extents + 2 * (size_t)views) * sizeof(int64_t);
+  size_t numbers = (extents + 3 * (size_t)views) * sizeof(int64_t);
   *c = (bb_gpu_cut){.room_bytes = numbers + maps * sizeof *c->map + nests * sizeof *c->nest + 1};
   c->room = bb_resize(ctx, NULL, 0, c->room_bytes);
   c->extent = (int64_t *)(void *)c->room;
-  c->bytes = c->extent + extents;
+  c->offset = c->extent + extents;
+  c->bytes = c->offset + views;
   c->list = c->bytes + views;
   c->map = (bb_gpu_box *)(void *)(c->room + numbers);
   c->nest = (bb_gpu_nest_cut *)(void *)(c->map + maps);
@@ -43,15 +44,24 @@ void bb_gpu_cut_end(bb_context *ctx, bb_gpu_cut *c) {
 void bb_gpu_cut_copy(bb_gpu_cut *to, const bb_gpu_cut *from) {
   bb_gpu_cut made = *from;
   made.room = to->room;
-  made.extent = to->extent, made.bytes = to->bytes, made.list = to->list;
+  made.extent = to->extent, made.offset = to->offset, made.bytes = to->bytes, made.list = to->list;
   made.map = to->map, made.nest = to->nest;
   *to = made;
   memcpy(to->room, from->room, to->room_bytes);
 }
 
+/* Where arrays begin depends on how they lie, which extents of all results tell. */
+static void take_slice(const bb_gpu_machine *m, bb_gpu_cut *c) {
+  const bb_gpu_slice *s = c->slice;
+  for (uint32_t v = 0; v < c->way->views; v++)
+    c->offset[v] = s && s->by[v].count ? c->from * bb_gpu_value(m, &s->by[v], c->extent) : 0;
+  if (s) c->extent[s->extent] = c->to - c->from;
+}
+
 void bb_gpu_cut_work_out(const bb_gpu_machine *m, bb_gpu_cut *c) {
   const bb_gpu_way *w = c->way;
   c->scratch = c->counters = 0;
+  take_slice(m, c);
   for (uint32_t v = 0; v < w->views; v++)
     c->bytes[v] = w->about[v].scratch ? 0 : bb_gpu_value(m, &w->about[v].bytes, c->extent);
   if (w->is_own) bb_cuda_cut(m, c);

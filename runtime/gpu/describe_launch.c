@@ -2,6 +2,7 @@
 #include "describe.h"
 
 #include "../../lower/emit.h"
+#include "../../lower/slice.h"
 #include "../compile/plan_make.h"
 #include "launch.h"
 
@@ -170,6 +171,29 @@ static bb_gpu_map map_of(bb_arena *arena, const bb_tile_program *tile, const bb_
   return map;
 }
 
+/* Bytes from one place of an axis to the next. */
+static bb_formula step_of(bb_arena *arena, const bb_tile_program *tile, const bb_tile_view *view,
+                          uint32_t axis) {
+  bb_program *home = tile->home;
+  bb_tile_index by = bb_expr_const(home, BB_I64, bb_dtype_bytes(view->dtype));
+  for (uint32_t i = axis + 1; i < view->rank && !view->strided; i++)
+    by = bb_expr_make(home, BB_X_MUL, by, view->extent[i], NULL);
+  if (view->strided) by = bb_expr_make(home, BB_X_MUL, by, view->stride[axis], NULL);
+  return formula(arena, tile, by);
+}
+
+static void describe_slices(bb_arena *arena, const bb_tile_program *tile, bb_gpu_own *own) {
+  bb_tile_slice slice[BB_TILE_SLICES];
+  own->slices = bb_tile_slices(tile, slice);
+  for (uint32_t i = 0; i < own->slices; i++) {
+    bb_formula *by = BB_NEW(arena, bb_formula, tile->views + 1);
+    for (uint32_t v = 0; v < tile->views; v++)
+      if (slice[i].axis[v] != BB_NONE)
+        by[v] = step_of(arena, tile, &tile->view[v], slice[i].axis[v]);
+    own->slice[i] = (bb_gpu_slice){slice[i].extent, slice[i].step, by};
+  }
+}
+
 bb_gpu_way bb_gpu_describe_own(bb_arena *arena, const bb_tile_program *tile,
                                const bb_sm90_launch *plan) {
   bb_gpu_way way = way_of(arena, tile, true);
@@ -196,6 +220,7 @@ bb_gpu_way bb_gpu_describe_own(bb_arena *arena, const bb_tile_program *tile,
                          .pointer = pointer,
                          .weight = bb_gpu_describe_weight(arena, &own, plan)};
   way.own.weight.rows = plan->rows;
+  describe_slices(arena, &own, &way.own);
   if (plan->splits) way.own.splits = bb_gpu_launch_formula(arena, plan->splits, tile);
   return way;
 }

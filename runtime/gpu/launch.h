@@ -89,12 +89,15 @@ typedef struct bb_gpu_cut {
   size_t lists;                     /* where lists begin in scratch */
   int64_t tiles, splits;            /* of a way for own units ... */
   uint32_t blocks, cluster, shared; /* ... as it is launched */
-  int64_t *extent;                  /* the way's */
-  int64_t *bytes;                   /* by view: from its first element to its last ... */
-  int64_t *list;                    /* ... or of a list in scratch */
-  bb_gpu_box *map;                  /* by map of a way for own units */
-  bb_gpu_nest_cut *nest;            /* by nest of one for plain threads */
-  char *room;                       /* for all of them */
+  const bb_gpu_slice *slice;        /* whose places from..to-1 it makes; NULL: it makes all */
+  int64_t from, to;
+  int64_t *extent;       /* the way's, of the slice where there is one */
+  int64_t *offset;       /* by view: bytes to where a slice begins ... */
+  int64_t *bytes;        /* ... from its first element to its last ... */
+  int64_t *list;         /* ... or of a list in scratch */
+  bb_gpu_box *map;       /* by map of a way for own units */
+  bb_gpu_nest_cut *nest; /* by nest of one for plain threads */
+  char *room;            /* for all of them */
   size_t room_bytes;
 } bb_gpu_cut;
 
@@ -140,7 +143,7 @@ int64_t bb_gpu_value(const bb_gpu_machine *machine, const bb_formula *formula,
 /* cut.c: room for any of a kernel's ways. */
 void bb_gpu_cut_begin(bb_context *ctx, const bb_gpu_ways *ways, bb_gpu_cut *cut);
 void bb_gpu_cut_end(bb_context *ctx, bb_gpu_cut *cut);
-/* All that follows, once the way and its extents are there. */
+/* All that follows, once the way, the slice and the extents of all are there. */
 void bb_gpu_cut_work_out(const bb_gpu_machine *machine, bb_gpu_cut *cut);
 void bb_gpu_cut_copy(bb_gpu_cut *to, const bb_gpu_cut *from);
 /* Where a view's list begins; of view v = views: what is behind them. */

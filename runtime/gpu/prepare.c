@@ -1,9 +1,9 @@
-/* prepare.c - a step's launches on a GPU: which way of its kernel runs, and with what; worked out when extents or
- * arrays change, so that a run has nothing to do but to launch.
+/* prepare.c - a step's launches on a GPU: with what they run; worked out when extents or arrays change, so that a run has
+ * nothing to do but to launch.
  */
+#include "choose.h"
 #include "device.h"
 
-#include <math.h>
 #include <string.h>
 
 struct bb_prepared {
@@ -11,10 +11,10 @@ struct bb_prepared {
   const bb_prepared *like; /* the one made before it for the same kernel, or NULL */
   int64_t *given;          /* what the cut follows from: a step's extents, how its arguments lie */
   uint32_t givens;
-  bool chosen; /* the cut's way, for those */
-  bb_gpu_cut cut;
-  bb_gpu_pointer *view; /* where each of the way's begins */
-  bb_gpu_encoded *encoded;
+  uint32_t parts; /* that are chosen for those; 0: none are yet */
+  bb_gpu_cut cut[BB_GPU_PARTS];
+  bb_gpu_pointer *view; /* where each of a way's begins */
+  bb_gpu_encoded *encoded[BB_GPU_PARTS];
   uint32_t views, maps; /* that there is room for */
   bb_gpu_past after;    /* where launches write that may run beside the one behind it */
   bb_gpu_calls calls;
@@ -30,9 +30,11 @@ static void give(bb_context *ctx, void *memory, size_t count, size_t size) {
 
 void bb_gpu_forget(bb_prepared *p) {
   bb_gpu_calls_end(p->ctx, &p->calls);
-  bb_gpu_cut_end(p->ctx, &p->cut);
+  for (uint32_t i = 0; i < BB_GPU_PARTS; i++) {
+    bb_gpu_cut_end(p->ctx, &p->cut[i]);
+    give(p->ctx, p->encoded[i], p->maps, sizeof *p->encoded[i]);
+  }
   give(p->ctx, p->view, p->views, sizeof *p->view);
-  give(p->ctx, p->encoded, p->maps, sizeof *p->encoded);
   give(p->ctx, p->given, p->givens, sizeof *p->given);
   bb_resize(p->ctx, p, sizeof *p, 0);
 }
@@ -53,9 +55,11 @@ static bb_prepared *make(bb_context *ctx, const bb_gpu_ways *ways, const bb_plan
   }
   p->givens = step->extents + step->arguments;
   p->view = take(ctx, p->views, sizeof *p->view);
-  p->encoded = take(ctx, p->maps, sizeof *p->encoded);
   p->given = take(ctx, p->givens, sizeof *p->given);
-  if (ways) bb_gpu_cut_begin(ctx, ways, &p->cut);
+  for (uint32_t i = 0; i < BB_GPU_PARTS; i++) {
+    p->encoded[i] = take(ctx, p->maps, sizeof *p->encoded[i]);
+    if (ways) bb_gpu_cut_begin(ctx, ways, &p->cut[i]);
+  }
   bb_undefer(ctx, p);
   return p;
 }
@@ -78,49 +82,11 @@ static bb_gpu_machine machine_of(bb_queue *q, bb_context *ctx, void *scratch) {
                           .counters = q->counters};
 }
 
-/* The step's extents as a way has them. */
-static void take_extents(bb_prepared *p, const bb_gpu_way *w, const bb_launch *l) {
-  p->cut.way = w;
-  for (uint32_t i = 0; i < w->extents; i++)
-    p->cut.extent[i] = w->extent[i] == BB_NONE ? 0 : l->extent[w->extent[i]];
-}
-
-static void take_views(bb_prepared *p, const bb_gpu_way *w, const bb_launch *l) {
-  for (uint32_t i = 0; i < w->views; i++)
-    p->view[i] = w->view[i] == BB_NONE ? 0 : (uintptr_t)l->argument[w->view[i]];
-}
-
-/* The cheapest way of those that take the arrays as they lie; arrays begin at multiples of 16 bytes. */
-static void choose(const bb_gpu_machine *m, const bb_gpu_ways *ways, const bb_launch *l,
-                   bb_prepared *p) {
-  const bb_gpu_way *best = NULL;
-  const char *why = "it has no way";
-  double least = INFINITY;
-  for (uint32_t i = 0; i < ways->count; i++) {
-    const bb_gpu_way *way = &ways->way[i];
-    double seconds = INFINITY; /* what any other is preferred to */
-    if (way->is_own) {
-      take_extents(p, way, l);
-      take_views(p, way, l);
-      const char *refused = bb_cuda_refusal(m, way, p->cut.extent, p->view);
-      if (refused) why = refused;
-      if (refused) continue;
-      seconds = ways->count > 1 ? bb_cuda_weigh(m, way, p->cut.extent) : 0;
-    }
-    if (best && seconds >= least) continue;
-    least = seconds;
-    best = way;
-  }
-  if (!best)
-    bb_fail(m->ctx, BB_ERROR_UNSUPPORTED, "%s does not run at these extents: %s", l->name, why);
-  take_extents(p, best, l);
-}
-
 /* Whether numbers are those that were there, which they are from now on.  Of where arguments begin only that is given which ways
  * may be refused for: arrays themselves begin at multiples of ALIGN. */
 static bool same(bb_prepared *p, const bb_plan_step *step, const bb_launch *l) {
   enum { ALIGN = 16 };
-  bool is = p->chosen;
+  bool is = p->parts > 0;
   for (uint32_t i = 0; i < p->givens; i++) {
     int64_t now = i < step->extents ? l->extent[i]
                                     : (int64_t)((uintptr_t)l->argument[i - step->extents] % ALIGN);
@@ -134,22 +100,35 @@ static bool same(bb_prepared *p, const bb_plan_step *step, const bb_launch *l) {
 static const bb_prepared *find_like(const bb_prepared *p) {
   const bb_prepared *other = p->like;
   while (other &&
-         !(other->chosen && memcmp(other->given, p->given, p->givens * sizeof *p->given) == 0))
+         !(other->parts && memcmp(other->given, p->given, p->givens * sizeof *p->given) == 0))
     other = other->like;
   return other;
+}
+
+static void work_out_part(const bb_gpu_machine *m, const bb_launch *l, const bb_gpu_part *part,
+                          bb_gpu_cut *c) {
+  c->way = part->way;
+  c->slice = part->slice;
+  c->from = part->from;
+  c->to = part->to;
+  bb_gpu_way_extents(c->way, l, c->extent);
+  bb_gpu_cut_work_out(m, c);
 }
 
 static void work_out(const bb_gpu_machine *m, const bb_gpu_ways *ways, const bb_launch *l,
                      bb_prepared *p) {
   const bb_prepared *other = find_like(p);
-  p->chosen = false;
-  if (other) {
-    bb_gpu_cut_copy(&p->cut, &other->cut);
-  } else {
-    choose(m, ways, l, p);
-    bb_gpu_cut_work_out(m, &p->cut);
+  bb_gpu_choice choice = {0};
+  p->parts = 0;
+  if (!other) bb_gpu_choose(m, ways, l, &choice);
+  uint32_t parts = other ? other->parts : choice.count;
+  for (uint32_t i = 0; i < parts; i++) {
+    if (other)
+      bb_gpu_cut_copy(&p->cut[i], &other->cut[i]);
+    else
+      work_out_part(m, l, &choice.part[i], &p->cut[i]);
   }
-  p->chosen = true;
+  p->parts = parts;
 }
 
 size_t bb_gpu_scratch(bb_module *module, bb_queue *q, bb_context *ctx, const bb_launch *l,
@@ -168,8 +147,12 @@ size_t bb_gpu_scratch(bb_module *module, bb_queue *q, bb_context *ctx, const bb_
     return bb_gpu_misc_scratch(&m, module->misc[l->step], l->symbol);
   }
   if (!same(p, step, l)) work_out(&m, ways, l, p);
-  if (p->cut.counters > q->wanted_counters) q->wanted_counters = p->cut.counters;
-  return p->cut.scratch;
+  size_t scratch = 0; /* of parts one at most has any */
+  for (uint32_t i = 0; i < p->parts; i++) {
+    if (p->cut[i].counters > q->wanted_counters) q->wanted_counters = p->cut[i].counters;
+    scratch += p->cut[i].scratch;
+  }
+  return scratch;
 }
 
 /* past: of the launches before; becomes that of the one behind. */
@@ -184,8 +167,12 @@ static void call(bb_module *module, bb_queue *q, bb_context *ctx, const bb_launc
     if (calls->count) bb_gpu_past_unknown(&m); /* else the launch before is still the last one */
     return;
   }
-  take_views(p, p->cut.way, l);
-  bb_gpu_cut_call(&m, &p->cut, p->view, p->encoded, calls);
+  for (uint32_t i = 0; i < p->parts; i++) {
+    const bb_gpu_cut *c = &p->cut[i];
+    bb_gpu_way_views(c->way, l, p->view);
+    for (uint32_t v = 0; v < c->way->views; v++) p->view[v] += (uint64_t)c->offset[v];
+    bb_gpu_cut_call(&m, c, p->view, p->encoded[i], calls);
+  }
 }
 
 bool bb_gpu_prepare(bb_module *module, bb_queue *q, bb_context *ctx, const bb_launch *l,

@@ -2,7 +2,7 @@
  *
  *   device_test DEVICE TOLERANCE MODEL NAME=EXTENT...
  *   DEVICE: cuda, hip, plain (kernels of plain threads alone, on a GPU of NVIDIA's), or warps (those for sm_80, on a later one);
- *   with /WAY, in one way alone
+ *   with /WAY, in one way alone; with /-, as chosen by weight alone
  *
  * Chosen by weight, and, of CUDA's kernels, in every way that their results can be cut (lower/schedule_gpu.h).
  */
@@ -16,11 +16,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { ALL = -2, BY_WEIGHT = -1 };
+
 typedef struct job {
   int argc;
   char **argv;
   char device[16]; /* argv[1] up to the way */
-  int way;         /* -1: all */
+  int way;         /* ALL; BY_WEIGHT */
 } job;
 
 static bool is_plain(const job *j) {
@@ -150,7 +152,7 @@ static void body(bb_context *ctx, void *argument) {
   uint32_t ways = strcmp(j->device, "cuda") == 0 ? BB_GPU_WAYS : is_warps(j) ? BB_WARP_WAYS : 0;
   for (uint32_t way = 0; way <= ways; way++)
     if (way < 2 || has_way(p, way - 1, is_warps(j)))
-      if (j->way < 0 || way == (uint32_t)j->way + 1) run(j, p, &drawn, &want, way);
+      if (j->way == ALL || way == (uint32_t)(j->way + 1)) run(j, p, &drawn, &want, way);
   bb_undefer(ctx, p);
   bb_program_destroy(p);
 }
@@ -161,10 +163,11 @@ static void complain(void *user, bb_log_level level, const char *message) {
 }
 
 int main(int argc, char **argv) {
-  job j = {.argc = argc, .argv = argv, .way = -1};
+  job j = {.argc = argc, .argv = argv, .way = ALL};
   bb_context *ctx;
   if (argc < 4) return 2;
   sscanf(argv[1], "%15[^/]/%d", j.device, &j.way);
+  if (strstr(argv[1], "/-")) j.way = BY_WEIGHT;
   if (!bb_gpu_find(device_of(&j))) return 2;
   if (bb_context_create(&(bb_context_options){.version = BB_VERSION, .log = complain}, &ctx) !=
       BB_OK)

@@ -108,7 +108,7 @@ static void write_file(bb_program *p, const char *folder, const char *name, cons
     bb_fail(p->ctx, BB_ERROR_IO, "cannot write %s", path);
 }
 
-/* What the launch's views and extents are: tensors of the program, and its dims. */
+/* What the launch's views and extents are: tensors of the program, and its dims or numbers. */
 static void put_arguments(bb_program *p, const bb_kernel *kernel, bb_buffer *out) {
   bb_put(out, "{\"views\": {");
   for (uint32_t v = 0; v < kernel->tile->views; v++)
@@ -118,10 +118,13 @@ static void put_arguments(bb_program *p, const bb_kernel *kernel, bb_buffer *out
   bb_put(out, "},\n \"extents\": {");
   for (uint32_t i = 0; i < kernel->tile->extents; i++) {
     const bb_extent *e = kernel->extent[i];
-    if (e && (e->count != 1 || e->factor != 1))
+    bb_put(out, "%s\"%s\": ", i ? ", " : "", kernel->tile->variable[i]);
+    if (e && e->count && (e->count != 1 || e->factor != 1))
       bb_fail(p->ctx, BB_ERROR_UNSUPPORTED, "an extent that is a product");
-    bb_put(out, "%s\"%s\": \"%s\"", i ? ", " : "", kernel->tile->variable[i],
-           p->symbol[e ? e->symbol[0] : kernel->symbol[i]]);
+    if (e && !e->count)
+      bb_put(out, "%lld", (long long)e->factor);
+    else
+      bb_put(out, "\"%s\"", p->symbol[e ? e->symbol[0] : kernel->symbol[i]]);
   }
   bb_put(out, "}}\n");
 }
