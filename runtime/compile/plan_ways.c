@@ -6,7 +6,7 @@
  */
 #include "plan_maker.h"
 
-#include "../cuda/launch.h"
+#include "../gpu/choose.h"
 
 #include <math.h>
 #include <string.h>
@@ -15,7 +15,7 @@
  * what there was before.  Powers of two alone would not do: which ways leave processors idle is seen beside them. */
 enum { OCTAVES = 17, EACH = 16, VALUES = 2 * OCTAVES * EACH + 1, NODES = 1024 };
 /* With more extents than so many the nodes lie too far apart to tell what is never needed: all ways are made. */
-enum { MOST_AXES = 3 };
+enum { MOST_AXES = 3, MOST_PAIRS = 64 };
 /* By which a way may weigh more than another that is left out for it: what the fastest one was found to be off by. */
 static const double SLACK = 0.02;
 /* Bytes of arrays that no device has room for. */
@@ -29,6 +29,12 @@ typedef struct grid {
   int64_t value[VALUES];
 } grid;
 
+/* Sets of offers, as bits: one of those in `any`, or all of one of some sets, have to be there. */
+typedef struct want {
+  uint32_t any, sets;
+  const uint32_t *set;
+} want;
+
 /* seconds: what each offer weighs at the node, INFINITY where it is none. */
 typedef struct keeping {
   bb_maker *m;
@@ -39,9 +45,12 @@ typedef struct keeping {
   uint32_t node;
   int64_t *symbol; /* by symbol: its value */
   double *seconds;
-  /* Sets of offers, as bits, of each of which one has to be there. */
+  bb_gpu_weighed *weighed; /* the same, for bb_gpu_each_two(), which says: */
+  uint32_t pairs;
+  uint32_t *pair;       /* offers, as bits ... */
+  double *pair_seconds; /* ... and what they weigh together */
   uint32_t wanted, capacity;
-  uint32_t *want;
+  want *want;
 } keeping;
 
 /* --- what weights depend on --- */
@@ -130,7 +139,8 @@ static double bytes_of(const keeping *k, const bb_gpu_way *way, const int64_t *e
 }
 
 /* Fails where sizes are too large. */
-static double weigh(bb_context *ctx, const keeping *k, const bb_offer *o, int64_t *extent) {
+static double weigh(bb_context *ctx, const keeping *k, const bb_offer *o) {
+  int64_t *extent = k->weighed[o - k->offer].extent;
   for (uint32_t e = 0; e < o->own.extents; e++)
     if (!bb_plan_extent(o->extent[e], k->symbol, &extent[e]))
       bb_fail(ctx, BB_ERROR_INPUT, "a kernel's sizes are too large");
@@ -139,15 +149,25 @@ static double weigh(bb_context *ctx, const keeping *k, const bb_offer *o, int64_
   return bb_cuda_weigh(k->machine, &o->own, extent);
 }
 
+static void note_two(void *user, const bb_gpu_weighed *first, const bb_gpu_weighed *rest,
+                     double seconds, const bb_gpu_choice *choice) {
+  keeping *k = user;
+  (void)choice;
+  if (k->pairs == MOST_PAIRS) return;
+  k->pair[k->pairs] = 1u << (first - k->weighed) | 1u << (rest - k->weighed);
+  k->pair_seconds[k->pairs++] = seconds;
+}
+
 static void weigh_all(bb_context *ctx, void *argument) {
   keeping *k = argument;
-  bb_arena *scratch = bb_scratch(ctx);
   take_node(k, k->grid, k->node);
   for (uint32_t i = 0; i < k->count; i++) {
     const bb_offer *o = &k->offer[i];
-    int64_t *extent = BB_NEW(scratch, int64_t, o->own.extents + 1);
-    k->seconds[i] = o->kept ? weigh(ctx, k, o, extent) : INFINITY;
+    k->seconds[i] = o->kept ? weigh(ctx, k, o) : INFINITY;
+    k->weighed[i].seconds = k->seconds[i];
   }
+  k->pairs = 0;
+  bb_gpu_each_two(k->machine, k->count, k->weighed, note_two, k);
 }
 
 /* False: there are no such extents. */
@@ -162,11 +182,16 @@ static bool is_weighed(keeping *k, uint32_t node) {
 
 /* --- sets of ways --- */
 
-static void want_one_of(keeping *k, uint32_t offers) {
-  for (uint32_t i = 0; i < k->wanted; i++)
-    if (k->want[i] == offers) return;
+static void add_want(keeping *k, uint32_t any, uint32_t sets, const uint32_t *set) {
+  for (uint32_t i = 0; i < k->wanted; i++) {
+    const want *w = &k->want[i];
+    if (w->any == any && w->sets == sets && (!sets || memcmp(w->set, set, sets * sizeof *set) == 0))
+      return;
+  }
+  uint32_t *copy = BB_NEW(k->m->arena, uint32_t, sets + 1);
+  if (sets) memcpy(copy, set, sets * sizeof *set);
   BB_GROW(k->m->arena, k->want, k->capacity, k->wanted + 1u);
-  k->want[k->wanted++] = offers;
+  k->want[k->wanted++] = (want){any, sets, copy};
 }
 
 static bool is_within(const bb_offer *a, const bb_offer *b) {
@@ -191,13 +216,31 @@ static void want_for_any_arrays(keeping *k, double slack) {
       if (is_within(&k->offer[o], &k->offer[i]) && k->seconds[o] <= least * (1 + slack) &&
           k->offer[o].kept)
         good |= 1u << o;
-    want_one_of(k, good);
+    add_want(k, good, 0, NULL);
   }
+}
+
+/* Where two launches are the cheapest: those two, others that weigh nearly as little, or one that does. */
+static void want_two(keeping *k, double slack) {
+  double least = INFINITY;
+  uint32_t good = 0, sets = 0, *set = k->pair;
+  for (uint32_t i = 0; i < k->pairs; i++) least = fmin(least, k->pair_seconds[i]);
+  for (uint32_t i = 0; i < k->count; i++)
+    if (k->seconds[i] <= least * (1 + slack)) good |= 1u << i;
+  for (uint32_t i = 0; i < k->pairs; i++)
+    if (k->pair_seconds[i] <= least * (1 + slack)) set[sets++] = k->pair[i];
+  if (sets) add_want(k, good, sets, set);
+}
+
+static bool has(const want *w, uint32_t offers) {
+  bool is = w->any & offers;
+  for (uint32_t i = 0; i < w->sets && !is; i++) is = !(w->set[i] & ~offers);
+  return is;
 }
 
 static bool has_all(const keeping *k, uint32_t offers) {
   for (uint32_t i = 0; i < k->wanted; i++)
-    if (!(k->want[i] & offers)) return false;
+    if (!has(&k->want[i], offers)) return false;
   return true;
 }
 
@@ -220,6 +263,14 @@ static void take_extents(bb_maker *m, bb_offer *o) {
   const bb_extent **extent = BB_NEW(m->arena, const bb_extent *, o->own.extents + 1);
   for (uint32_t i = 0; i < o->own.extents; i++) extent[i] = bb_maker_extent(m, o->kernel, i);
   o->extent = extent;
+}
+
+/* Its arrays by the tensors that they are of. */
+static void take_weighed(bb_maker *m, bb_offer *o, bb_gpu_weighed *w) {
+  uint32_t *view = BB_NEW(m->arena, uint32_t, o->own.views + 1);
+  for (uint32_t v = 0; v < o->own.views; v++) view[v] = o->kernel->argument[v].tensor;
+  o->own.view = view;
+  *w = (bb_gpu_weighed){&o->own, BB_NEW(m->arena, int64_t, o->own.extents + 1), INFINITY};
 }
 
 /* Neither those that are made already nor those that take no arrays at all. */
@@ -266,8 +317,15 @@ static void find_kept(bb_maker *m, const bb_gpu_machine *machine, uint32_t count
   const grid *g = k.grid = grid_over(m, is_axis);
   k.symbol = BB_NEW(m->arena, int64_t, m->plan->symbols + 1);
   k.seconds = BB_NEW(m->arena, double, count + 1);
-  for (uint32_t i = 0; i < g->nodes && g->axes <= MOST_AXES; i++)
-    if (is_weighed(&k, i)) want_for_any_arrays(&k, g->axes ? SLACK : 0);
+  k.weighed = BB_NEW(m->arena, bb_gpu_weighed, count + 1);
+  k.pair = BB_NEW(m->arena, uint32_t, MOST_PAIRS);
+  k.pair_seconds = BB_NEW(m->arena, double, MOST_PAIRS);
+  for (uint32_t i = 0; i < count; i++) take_weighed(m, &offer[i], &k.weighed[i]);
+  for (uint32_t i = 0; i < g->nodes && g->axes <= MOST_AXES; i++) {
+    if (!is_weighed(&k, i)) continue;
+    want_for_any_arrays(&k, g->axes ? SLACK : 0);
+    want_two(&k, g->axes ? SLACK : 0);
+  }
   uint32_t best =
       k.wanted ? best_set(&k) : UINT32_MAX; /* of no extents that can be weighed at: any may run */
   for (uint32_t i = 0; i < count; i++) offer[i].kept &= best >> i & 1;

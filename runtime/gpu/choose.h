@@ -20,8 +20,22 @@ typedef struct bb_gpu_choice {
   bb_gpu_part part[BB_GPU_PARTS];
 } bb_gpu_choice;
 
-/* The cheapest of what takes the arrays as they lie; they begin at multiples of 16 bytes.  Fails with BB_ERROR_UNSUPPORTED where no
- * way does. */
+/* A way at some extents, its own, of all results: INFINITY: it takes no arrays that lie so, or has no weight.  view[] of ways says which are
+ * the same arrays. */
+typedef struct bb_gpu_weighed {
+  const bb_gpu_way *way;
+  int64_t *extent;
+  double seconds;
+} bb_gpu_weighed;
+
+/* Calls `two` for each two ways that together weigh less than the cheapest, by as much as weights are off by. */
+typedef void bb_gpu_two(void *user, const bb_gpu_weighed *first, const bb_gpu_weighed *rest,
+                        double seconds, const bb_gpu_choice *choice);
+void bb_gpu_each_two(const bb_gpu_machine *machine, uint32_t count, const bb_gpu_weighed *all,
+                     bb_gpu_two *two, void *user);
+
+/* The cheapest of what takes the arrays as they lie, which begin at multiples of 16 bytes.  Fails with BB_ERROR_UNSUPPORTED where
+ * no way does. */
 void bb_gpu_choose(const bb_gpu_machine *machine, const bb_gpu_ways *ways, const bb_launch *launch,
                    bb_gpu_choice *choice);
 
