@@ -222,7 +222,7 @@ static void put_tiles(bb_simt *s) {
     bb_c_line(c, "%s t%u[%u]; // %u x %u", bb_c_element(c, t->dtype), i,
               bb_simt_parts(t->rows, s->ty) * bb_simt_parts(t->cols, s->tx), t->rows, t->cols);
     if (bb_tile_is_held(c->p, i))
-      bb_c_line(c, "int64_t t%u_at = INT64_MIN; // where its block lies", i);
+      bb_c_line(c, "int t%u_at = BB_NOWHERE; // where its block lies", i);
   }
 }
 
@@ -236,11 +236,18 @@ static void forget_uses(bb_simt *s) {
   s->shared = 0;
 }
 
+/* Of what the nest itself has stored?  It stores behind all launches before it. */
+static bool is_own_store(const bb_simt *s, const bb_tile_stmt *load) {
+  bool alone;
+  return bb_tile_left_by(s->c.p, load->result, &alone) != NULL;
+}
+
 /* Views that a body loads, as bits.  False: there is one whose writing a launch before may not be seen by, or that has none. */
 static bool find_reads(const bb_simt *s, const bb_tile_body *body, uint32_t *reads) {
   for (uint32_t i = 0; i < body->count; i++) {
     const bb_tile_stmt *stmt = body->stmt[i];
-    const bb_tile_view *view = stmt->kind == BB_TILE_LOAD ? &s->c.p->view[stmt->view] : NULL;
+    bool loads = stmt->kind == BB_TILE_LOAD && !is_own_store(s, stmt);
+    const bb_tile_view *view = loads ? &s->c.p->view[stmt->view] : NULL;
     if (view && (view->written || view->scratch || stmt->view >= BB_AHEAD)) return false;
     if (view) *reads |= 1u << stmt->view;
     if (stmt->loop && stmt->loop->marked) return false;

@@ -163,12 +163,16 @@ static window window_of(bb_simt *s, const bb_tile_stmt *stmt) {
   return w;
 }
 
+static const char *pad_of(bb_simt *s, const bb_tile_stmt *stmt) {
+  bb_dtype dtype = tile_of(s, stmt->result)->dtype;
+  return bb_c_expression(&s->c, bb_expr_const(s->c.p->home, dtype, stmt->pad), NULL, NULL, NULL);
+}
+
 static void load(bb_simt *s, const bb_tile_stmt *stmt) {
   bb_c *c = &s->c;
   const bb_tile *t = tile_of(s, stmt->result);
   window w = window_of(s, stmt);
-  const char *pad =
-      bb_c_expression(c, bb_expr_const(c->p->home, t->dtype, stmt->pad), NULL, NULL, NULL);
+  const char *pad = pad_of(s, stmt);
   if (c->p->view[stmt->view].padded) {
     const char *rows = w.there ? bb_arena_printf(arena(s), "%s ? %s : 0", w.there, w.rows) : w.rows;
     bb_c_line(c, "bb_load_padded<%s, %s>(t%u, %s, %s, %s, %s, %s, %s, %s, %s);", shape(s, t),
@@ -192,24 +196,33 @@ static void load_several(bb_simt *s, uint32_t loads, bb_tile_stmt *const *stmt) 
     bb_c_line(c, "const auto in%u = bb_within<%s>(%s, %s, %s, %s);", i, padded ? "true" : "false",
               rows, w.cols, w.begin[0], w.begin[1]);
     const bb_tile *t = tile_of(s, stmt[i]->result);
-    const bb_expr *pad = bb_expr_const(c->p->home, t->dtype, stmt[i]->pad);
     bb_c_line(c, "const auto part%u = bb_ask<%s>(%s, %s, %s, in%u, %s);", i, shape(s, t), w.from,
-              w.row, w.col, i, bb_c_expression(c, pad, NULL, NULL, NULL));
+              w.row, w.col, i, pad_of(s, stmt[i]));
   }
   for (uint32_t i = 0; i < loads; i++) bb_c_line(c, "bb_take(t%u, part%u);", stmt[i]->result, i);
   c->indent--;
   bb_c_line(c, "}");
 }
 
+/* Does a store leave its tile to loads that alone read its view?  Those wait for it where they have something to do.  Memory of a
+ * kernel's own has another task's block next. */
+static bool is_waited_for(const bb_simt *s, const bb_tile_stmt *store) {
+  bool alone;
+  return bb_tile_left_by(s->c.p, store->operand[0], &alone) == store && alone &&
+         !s->c.p->view[store->view].scratch;
+}
+
 /* What other statements of the nest touch, other threads of the block may. */
 static void store(bb_simt *s, const bb_tile_stmt *stmt) {
   const bb_tile *t = tile_of(s, stmt->operand[0]);
   window w = window_of(s, stmt);
-  bool back = s->touches[stmt->view] > 1;
+  bool alone, back = s->touches[stmt->view] > 1 && !is_waited_for(s, stmt);
   if (back) bb_c_line(&s->c, "bb_sync();");
   bb_c_line(&s->c, "bb_store<%s>(%s, %s, %s, t%u, %s, %s);", shape(s, t), w.from, w.row, w.col,
             stmt->operand[0], w.rows, w.cols);
   if (back) bb_c_line(&s->c, "bb_sync();");
+  if (bb_tile_left_by(s->c.p, stmt->operand[0], &alone) == stmt)
+    bb_c_line(&s->c, "t%u_at = bb_at(i%u);", stmt->operand[0], s->variable);
 }
 
 /* --- by several threads --- */
@@ -368,11 +381,20 @@ static void branch(bb_simt *s, const bb_tile_stmt *stmt, const char *condition, 
 /* Of a block that the tile has not yet. */
 static void load_other(bb_simt *s, const bb_tile_stmt *stmt) {
   bb_c *c = &s->c;
+  bool alone;
+  const bb_tile_stmt *left = bb_tile_left_by(c->p, stmt->result, &alone);
   bb_c_line(c, "if (t%u_at != i%u) {", stmt->result, s->variable);
   c->indent++;
+  if (left && is_waited_for(s, left)) bb_c_line(c, "bb_sync();");
   load(s, stmt);
-  bb_c_line(c, "t%u_at = i%u;", stmt->result, s->variable);
+  bb_c_line(c, "t%u_at = bb_at(i%u);", stmt->result, s->variable);
   c->indent--;
+  if (bb_tile_is_bare(c->p, stmt)) {
+    window w = window_of(s, stmt);
+    bb_c_line(c, "} else {");
+    bb_c_line(c, "  bb_surround<%s>(t%u, %s, %s, %s);", shape(s, tile_of(s, stmt->result)),
+              stmt->result, w.rows, w.cols, pad_of(s, stmt));
+  }
   bb_c_line(c, "}");
 }
 
@@ -412,7 +434,6 @@ static bool comes_in_lines(const bb_simt *s, const bb_tile_stmt *stmt) {
 /* Loads of lines that follow each other from statement i on, as many as a thread has registers for on the way: more of them would
  * leave a processor fewer threads. */
 static uint32_t loads_from(const bb_simt *s, const bb_tile_body *b, uint32_t i, uint32_t stretch) {
-  enum { ROOM = 160 }; /* bytes */
   uint32_t loads = 0, bytes = 0;
   for (; i + loads < b->count; loads++) {
     const bb_tile_stmt *stmt = b->stmt[i + loads];
@@ -420,7 +441,7 @@ static uint32_t loads_from(const bb_simt *s, const bb_tile_body *b, uint32_t i, 
         bb_tile_is_held(s->c.p, stmt->result) || !comes_in_lines(s, stmt))
       break;
     bytes += parts_of(s, stmt->result) * (uint32_t)bb_dtype_bytes(s->c.p->view[stmt->view].dtype);
-    if (bytes > ROOM) break;
+    if (bytes > BB_SIMT_ASKED) break;
   }
   return loads;
 }

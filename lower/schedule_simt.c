@@ -2,6 +2,7 @@
 #include "schedule_simt.h"
 
 #include "emit_c_parts.h"
+#include "emit_simt.h"
 #include "gpu.h"
 #include "held.h"
 #include "turn.h"
@@ -242,17 +243,22 @@ static bool holds(const bb_tile_program *p) {
   return false;
 }
 
-/* The most blocks of rows and columns that a body loads, one at least. */
-static int64_t most_loads(const bb_tile_program *p, const bb_tile_body *body) {
+/* The most blocks of rows and columns that a body loads, one at least; in `bytes`: of an element of each. */
+static int64_t most_loads(const bb_tile_program *p, const bb_tile_body *body, bool bytes) {
   int64_t here = 0, most = 1;
   for (uint32_t i = 0; i < body->count; i++) {
     const bb_tile_stmt *s = body->stmt[i];
     const bb_tile *to = s->kind == BB_TILE_LOAD ? &p->tile[s->result] : NULL;
-    int64_t inner = most_loads(p, s->loop ? &s->loop->body : &s->body);
-    here += to && to->rows && to->cols;
+    int64_t inner = most_loads(p, s->loop ? &s->loop->body : &s->body, bytes);
+    if (to && bb_tile_is_block(to)) here += bytes ? (int64_t)bb_dtype_bytes(to->dtype) : 1;
     if (inner > most) most = inner;
   }
   return here > most ? here : most;
+}
+
+/* Is a long row worth being whole: is it at hand again, and can all that is loaded of it be on its way at once? */
+static bool has_room(const bb_tile_program *p, int64_t whole) {
+  return holds(p) && whole * most_loads(p, &p->body, true) <= (int64_t)BB_SIMT_ASKED * THREADS;
 }
 
 static bool has_loops(const bb_tile_body *body) {
@@ -315,10 +321,12 @@ static const bb_kernel *by_rows(bb_context *ctx, attempt a, uint32_t processors)
     s.col = row;
   }
   int64_t chosen, whole = has_loops(&a.kernel->tile->body) ? whole_row(p, a.graph, &s, &chosen) : 0;
-  if (whole > WIDEST && !holds(a.kernel->tile)) whole = 0;
+  if (whole > WIDEST && !has_room(a.kernel->tile, whole)) whole = 0;
   if (whole) s.told = chosen / CHOSEN_ROWS;
-  s.loads = most_loads(a.kernel->tile, &a.kernel->tile->body);
-  for (int64_t wide = whole ? whole : WIDEST; wide >= NARROWEST; wide /= 2)
+  s.loads = most_loads(a.kernel->tile, &a.kernel->tile->body, false);
+  for (int64_t wide = whole ? whole : WIDEST; wide >= NARROWEST; wide /= 2) {
+    if (wide < whole && wide > WIDEST) continue; /* a row that is not whole is in pieces */
+    if (wide < whole) s.told = 0;
     for (int64_t rows = MOST_ROWS; rows >= 1; rows /= 2) {
       size_rows(p, &s, wide, rows, block);
       if (!schedules(ctx, &a, false)) return NULL;
@@ -327,6 +335,7 @@ static const bb_kernel *by_rows(bb_context *ctx, attempt a, uint32_t processors)
       int64_t tasks = least_tasks(best->tile, p->arena);
       if (!tasks || tasks >= 2 * (int64_t)processors || rows == 1) return best;
     }
+  }
   return best;
 }
 

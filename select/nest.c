@@ -17,7 +17,8 @@ typedef struct known {
   bool waits; /* ITEM: a block that turns of a serial loop load in a wide type, or made of such */
   bb_nest_run run; /* TENSOR, LIST: of its blocks */
   bool follows;
-  uint32_t loaded; /* TENSOR: 1 + the loop of this level that loaded its blocks last; 0: none has */
+  uint32_t
+      loaded; /* TENSOR, LIST: 1 + the loop of this level that loaded or stored its blocks last; 0: none has */
   uint32_t
       partials; /* LIST: levels of partial results, and the sizes of the loops that made them */
   struct {
@@ -193,11 +194,9 @@ static known element_of(bb_nest_walker *w, const bb_type *type, known *list, uin
   double bytes = bb_dtype_bytes(type->item.dtype);
   bb_nest_add_term(w, listed ? BB_NEST_LIST_LOAD : BB_NEST_LOAD, element.axis, BB_NONE, bytes,
                    type->item.dtype, element.depends);
-  if (!listed) {
-    bb_nest_set_run(w, list->run, list->follows);
-    w->nest->term[w->nest->terms - 1].before = list->loaded;
-    list->loaded = loop + 1;
-  }
+  if (!listed) bb_nest_set_run(w, list->run, list->follows);
+  w->nest->term[w->nest->terms - 1].before = list->loaded;
+  list->loaded = loop + 1;
   bool streamed = !w->nest->loop[loop].grid && !listed;
   element.class =
       bb_nest_class_of(w, streamed ? BB_NEST_STREAMED : BB_NEST_LOADED, element.axis, bytes, 0);
@@ -239,6 +238,7 @@ static known collected(bb_nest_walker *w, const bb_node *map, uint32_t port, con
   double bytes = bb_dtype_bytes(type->item.dtype);
   uint32_t size = w->nest->loop[loop].size;
   list.owned = false;
+  list.loaded = type->rank == 0 ? loop + 1 : 0;
   if (type->rank == 0) {
     list.class = BB_NONE;
     list.place = TENSOR;
@@ -248,6 +248,7 @@ static known collected(bb_nest_walker *w, const bb_node *map, uint32_t port, con
     if (want.list) {
       bb_nest_add_term(w, BB_NEST_LIST_STORE, inner->axis, BB_NONE, bytes, type->item.dtype,
                        inner->depends);
+      w->nest->term[w->nest->terms - 1].kept = want.tensor;
       list.place = LIST;
       list.class = bb_nest_class_of(w, BB_NEST_LISTED, inner->axis, bytes, (uint64_t)1 << loop);
     }

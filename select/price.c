@@ -204,7 +204,7 @@ static bool fits(const point *p, double local, double registers) {
 }
 
 /* The most that is alive at once, in *price; does it fit in a unit?  *lists: with the lists that pass
- * between its loops. */
+ * between its loops; where blocks stream through registers, those lie in memory. */
 static bool find_room(const point *p, bool *lists, bb_price *price) {
   const bb_nest *nest = p->nest;
   bool apart = p->machine->register_bytes > 0;
@@ -228,7 +228,7 @@ static bool find_room(const point *p, bool *lists, bb_price *price) {
     local = most(local, own);
     listed = most(listed, own + use[BB_NEST_LISTED]);
   }
-  *lists = fits(p, listed, registers);
+  *lists = !p->pricing->holds && fits(p, listed, registers);
   price->local = *lists ? listed : local;
   price->registers = registers;
   return *lists || fits(p, local, registers);
@@ -330,7 +330,7 @@ static double run_length(const point *p, const bb_nest_term *term) {
   return others == 1 ? INFINITY : whole && term->follows ? length * others : length;
 }
 
-/* Is the block that the loop beside it loaded last the one that a load begins with, and ends with? */
+/* Is the block that the loop beside it loaded or stored last the one that a load begins with, and ends with? */
 static bool is_at_hand(const point *p, const bb_nest_term *term) {
   if (!p->pricing->holds || !term->before) return false;
   const bb_nest_loop *loop = &p->nest->loop[term->loop];
@@ -352,6 +352,11 @@ static void add_load(const point *p, const bb_nest_term *term, double bytes, dou
   to->cache += bytes;
 }
 
+/* Of what all instances have in a list, the bytes that are wanted again: where blocks stream, those of the instances at work. */
+static double list_lies(const point *p, double bytes, double instances) {
+  return p->pricing->holds ? bytes * least(1, p->machine->units / instances) : bytes;
+}
+
 static void add_traffic(const point *p, const bb_nest_term *term, double times, double instances,
                         bool lists, pass *to) {
   double bytes = times * term->amount * elements(p, term->axis, 2);
@@ -361,11 +366,12 @@ static void add_traffic(const point *p, const bb_nest_term *term, double times, 
     return;
   case BB_NEST_STORE: to->memory += bytes / turns_of(p, term->apart); break;
   default:
+    if (is_at_hand(p, term) || (p->pricing->holds && term->kept)) return;
     if (lists) {
       to->local += bytes / p->machine->local_bandwidth;
       return;
     }
-    to->memory += bytes > p->machine->cache_bytes / 2 ? bytes : 0;
+    to->memory += list_lies(p, bytes, instances) > p->machine->cache_bytes / 2 ? bytes : 0;
   }
   to->cache += bytes;
 }

@@ -278,17 +278,29 @@ static double *blocks_of(const bb_nest *nest, const bb_way *way, bb_arena *arena
   return block;
 }
 
+static double bytes_of(const bb_pricing *pricing, double *block) {
+  bb_price price;
+  bb_price_tiling(pricing, &(bb_tiling){block, BB_NONE, 1}, true, &price);
+  return price.cache;
+}
+
 /* Of kernels without products, pieces of what loops within the grid's run over are left to whoever runs those: how long they are
- * decides little that was priced, and a block that is chosen is all there is. */
+ * decides little that was priced, and a block that is chosen is all there is.  Such are chosen where less passes by them, other
+ * blocks being as they are: how many rows fit beside each other is for whoever runs them, too. */
 static void leave_pieces(const bb_pricer *pricer, const contest *c, const bb_nest *nest,
                          double *block) {
   bb_pricing pricing = bb_pricing_bind(nest, pricer->machine, c->extent, c->scratch);
   if (!pricing.holds || c->best.parts > 1) return;
+  double *whole = BB_NEW(c->scratch, double, nest->sizes);
+  memcpy(whole, block, nest->sizes * sizeof *whole);
   for (uint32_t i = 0; i < nest->loops; i++) {
     uint32_t size = nest->loop[i].size;
     if (!nest->loop[i].grid && size != BB_NONE && block[size] < pricing.size_extent[size])
-      block[size] = 0;
+      whole[size] = pricing.size_extent[size];
   }
+  bool saves = bytes_of(&pricing, whole) < bytes_of(&pricing, block);
+  for (uint32_t i = 0; i < nest->sizes; i++)
+    if (whole[i] > block[i]) block[i] = saves ? whole[i] : 0;
 }
 
 void bb_pricer_settle(bb_pricer *pricer, bb_candidate *kernel) {

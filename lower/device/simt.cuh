@@ -271,6 +271,21 @@ BB_DEVICE void bb_load_padded(T (&to)[N], const S *from, int64_t row_step, int64
                                        bb_inside<true>{rows, cols, row_begin, col_begin}, pad));
 }
 
+/* Where a tile's block lies, in one register: what does not fit there is nowhere. */
+#define BB_NOWHERE (-2147483647 - 1)
+BB_DEVICE int bb_at(int64_t place) {
+  return place == (int)place ? (int)place : BB_NOWHERE;
+}
+
+/* As a load that had nothing to do would have it: `pad` around what lies in the array. */
+template <int TY, int TX, int TV, int R, int C, class T, int N>
+BB_DEVICE void bb_surround(T (&to)[N], int rows, int cols, T pad) {
+  using tile = bb_tile<TY, TX, TV, R, C>;
+  if (rows == tile::rows && cols == tile::cols) return;
+  BB_EACH(i, tile::rt) BB_EACH(j, tile::ct)
+  if (tile::row(i) >= rows || tile::col(j) >= cols) to[i * tile::ct + j] = pad;
+}
+
 template <int TY, int TX, int TV, int R, int C, class T, int N, class S>
 BB_DEVICE void bb_store(S *to, int64_t row_step, int64_t col_step, const T (&from)[N], int rows,
                         int cols) {

@@ -1,9 +1,12 @@
 /* tile_device_test.c - a tile program as a kernel for sm_90a, on the processor (host.hpp), against its meaning.
  *
- *   tile_device_test FILE.tile TOLERANCE NAME=EXTENT...
+ *   tile_device_test FILE.tile TOLERANCE [plain] NAME=EXTENT...
+ *
+ * plain: as one of plain threads, with what loops leave for loops behind them held, against its meaning with all roundings.
  *
  * The driver and the compiler are those of the environment: the tests' own, whose device sees the processor's memory.
  */
+#include "../../lower/held.h"
 #include "../../runtime/cuda/launch.h"
 #include "../../runtime/gpu/make.h"
 #include "../../runtime/interp/interp.h"
@@ -25,6 +28,10 @@ typedef struct job {
   int64_t *extent;
   double **view;
 } job;
+
+static bool is_plain(const job *j) {
+  return strcmp(j->argv[3], "plain") == 0;
+}
 
 static void set_extents(job *j) {
   j->extent = BB_NEW(j->arena, int64_t, j->tile->extents + 1);
@@ -57,8 +64,17 @@ static void *aligned(bb_arena *arena, size_t bytes) {
   return (void *)((memory + LINE - 1) / LINE * LINE);
 }
 
+static bb_gpu_way emit_plain(const job *j, bb_buffer *source) {
+  bb_simt_launch plan;
+  bb_tile_hold(j->tile);
+  bb_put(source, "#include \"simt.cuh\"\n\n");
+  bb_emit_simt(source, j->tile, "k", NULL, &plan);
+  return bb_gpu_describe_plain(j->arena, j->tile, &plan, "k");
+}
+
 static bb_gpu_way emit(const job *j, bb_buffer *source) {
   bb_buffer launch = {.arena = j->arena};
+  if (is_plain(j)) return emit_plain(j, source);
   bb_sm90_launch plan;
   bb_emit_sm90(j->tile, source, &launch, &plan);
   return bb_gpu_describe_own(j->arena, j->tile, &plan);
@@ -82,7 +98,7 @@ static void launch(const job *j, const bb_gpu_machine *machine, const bb_gpu_way
   char *counter = aligned(j->arena, counters);
   memset(counter, 0, counters);
   own.counters = (bb_gpu_pointer)(uintptr_t)counter;
-  const char *refusal = bb_cuda_refusal(&own, way, j->extent, view);
+  const char *refusal = way->is_own ? bb_cuda_refusal(&own, way, j->extent, view) : NULL;
   if (refusal) bb_fail(j->ctx, BB_ERROR_INPUT, "%s", refusal);
   bb_gpu_must(j->ctx, own.driver, own.driver->stream_create(&stream, 0), "a stream");
   for (int i = 0; i < 2; i++) bb_gpu_cut_call(&own, &cut, view, encoded, &calls);
@@ -110,8 +126,13 @@ static void run(const job *j, void *const *data) {
   bb_gpu_must(j->ctx, &driver, driver.retain(&context, 0), "a context");
   bb_gpu_must(j->ctx, &driver, driver.push(context), "a context");
   bb_gpu_must(j->ctx, &driver, driver.load(&module, image), "loading a kernel");
-  bb_gpu_must(j->ctx, &driver, driver.function(&way.own.function, module, way.own.name),
-              "a function");
+  if (way.is_own)
+    bb_gpu_must(j->ctx, &driver, driver.function(&way.own.function, module, way.own.name),
+                "a function");
+  for (uint32_t n = 0; n < way.plain.nests; n++)
+    bb_gpu_must(j->ctx, &driver,
+                driver.function(&way.plain.nest[n].function, module, way.plain.nest[n].name),
+                "a function");
   launch(j, &machine, &way, view);
   driver.unload(module);
   driver.pop(&context);
@@ -122,7 +143,7 @@ static void run(const job *j, void *const *data) {
 
 static void compare(const job *j, void *const *data) {
   for (uint32_t v = 0; v < j->tile->views; v++) {
-    if (!j->tile->view[v].written) continue;
+    if (!j->tile->view[v].written || j->tile->view[v].scratch) continue;
     size_t count = bb_tile_view_count(j->tile, v, j->extent);
     double *got = BB_NEW(j->arena, double, count + 1), sum = 0, off = 0;
     bb_interp_load(j->tile->view[v].dtype, data[v], count, got);
@@ -151,7 +172,7 @@ static void body(bb_context *ctx, void *argument) {
     data[v] = aligned(j->arena, count * bb_dtype_bytes(j->tile->view[v].dtype));
     bb_interp_store(j->tile->view[v].dtype, j->view[v], count, data[v]);
   }
-  bb_tile_interpret(j->tile, &(bb_tile_binding){j->extent, j->view, true});
+  bb_tile_interpret(j->tile, &(bb_tile_binding){j->extent, j->view, !is_plain(j)});
   run(j, data);
   compare(j, data);
   bb_program_destroy(j->tile->home);
