@@ -5,6 +5,10 @@
  * groups of sequences depend on nothing of each other: each thread takes some from the first step to the last.  Where
  * there are too few of them for all threads, or a group would read too much for too few sequences, the panels of each step are
  * shared out.  Floats of 16 bits are widened before the first step, and narrowed after the last.
+ *
+ * Why it is a kernel here and no loop that is lowered: a tile program's tasks have nothing to tell each other before a nest's end, and
+ * of a step every state wants all states of the one before.  A nest for each step would be a launch for each, and one task for all
+ * steps leaves threads idle where sequences are few.
  */
 #include "native.h"
 #include "recurrent.h"
@@ -146,35 +150,35 @@ static void divide(bb_recurrence *r) {
     r->part[i].panels = (r->width + r->part[i].units - 1) / r->part[i].units;
 }
 
-/* Memory for packed matrices; *fresh: they are not there yet. */
-static float *room_for(const running *n, size_t count, bool *fresh) {
-  const bb_native_call *call = n->call;
-  *fresh = true;
-  if (!call->in[MATRIX].constant) return floats(call, count);
-  if (count > (SIZE_MAX - LINE) / sizeof(float))
-    bb_fail(call->ctx, BB_ERROR_MEMORY, "out of memory");
-  size_t bytes = count * sizeof(float) + LINE;
-  *fresh = call->kept->bytes != bytes;
-  if (*fresh) {
-    call->kept->memory = bb_resize(call->ctx, call->kept->memory, call->kept->bytes, bytes);
-    call->kept->bytes = bytes;
+/* Memory that stays with the step. */
+static float *kept_floats(const bb_native_call *call, size_t bytes) {
+  bb_native_kept *kept = call->kept;
+  if (kept->bytes != bytes) {
+    kept->memory = bb_resize(call->ctx, kept->memory, kept->bytes, 0);
+    kept->bytes = 0;
+    kept->memory = bb_resize(call->ctx, NULL, 0, bytes);
+    kept->bytes = bytes;
   }
-  return (float *)(((uintptr_t)call->kept->memory + LINE - 1) / LINE * LINE);
+  return (float *)(((uintptr_t)kept->memory + LINE - 1) / LINE * LINE);
 }
 
+/* What can fail comes before memory is kept, which is packed then. */
 static void pack_matrices(running *n) {
+  const bb_native_call *call = n->call;
   const bb_recurrence *first = &n->direction[0];
-  int64_t columns =
-      columns_of(&first->part[0]) + (first->parts == 2 ? columns_of(&first->part[1]) : 0);
-  const float *matrix = NULL;
-  bool fresh;
-  float *to = room_for(n, (size_t)(n->directions * columns * n->width), &fresh);
-  if (fresh) matrix = widened(n->call, MATRIX);
+  const bool constant = call->in[MATRIX].constant;
+  int64_t columns = 0;
+  for (uint32_t i = 0; i < first->parts; i++) columns += columns_of(&first->part[i]);
+  const size_t count = (size_t)(n->directions * columns * n->width);
+  const size_t bytes = count * sizeof(float) + LINE;
+  const bool there = constant && call->kept->bytes == bytes;
+  const float *matrix = there ? NULL : widened(call, MATRIX);
+  float *to = constant ? kept_floats(call, bytes) : floats(call, count);
   for (int64_t d = 0; d < n->directions; d++) {
     bb_recurrence *r = &n->direction[d];
     for (uint32_t i = 0; i < r->parts; i++) {
       r->part[i].matrix = to;
-      if (fresh) pack(r, &r->part[i], matrix + d * r->gates * r->width * r->width, r->width, to);
+      if (!there) pack(r, &r->part[i], matrix + d * r->gates * r->width * r->width, r->width, to);
       to += columns_of(&r->part[i]) * r->width;
     }
   }
