@@ -122,16 +122,16 @@ static void narrow_result(const bb_native_call *call, uint32_t i, float *wide) {
 
 /* --- panels --- */
 
-/* Row by row: `from` has those of all gates, one after the other, of `depth` elements. */
-static void pack(const bb_recurrence *r, const bb_recurrent_part *p, const float *from,
-                 int64_t depth, float *to) {
+/* `from` has the rows of all gates, one after the other. */
+static void pack(const bb_recurrence *r, const bb_recurrent_part *p, const float *from, float *to) {
   enum { GROUP = BB_RECURRENT_LANES };
+  const int64_t width = r->width;
   for (int64_t panel = 0; panel < p->panels; panel++)
     for (int64_t g = 0; g < p->gates; g++)
-      for (int64_t u = 0; u < p->units; u++, to += u % GROUP ? 0 : GROUP * depth) {
+      for (int64_t u = 0; u < p->units; u++, to += u % GROUP ? 0 : GROUP * width) {
         const int64_t unit = panel * p->units + u;
-        const float *row = from + ((p->first + g) * r->width + unit) * depth;
-        for (int64_t k = 0; k < depth && unit < r->width; k++) to[k * GROUP + u % GROUP] = row[k];
+        const float *row = from + ((p->first + g) * width + unit) * width;
+        for (int64_t k = 0; k < width; k++) to[k * GROUP + u % GROUP] = unit < width ? row[k] : 0;
       }
 }
 
@@ -178,26 +178,27 @@ static void pack_matrices(running *n) {
     bb_recurrence *r = &n->direction[d];
     for (uint32_t i = 0; i < r->parts; i++) {
       r->part[i].matrix = to;
-      if (!there) pack(r, &r->part[i], matrix + d * r->gates * r->width * r->width, r->width, to);
+      if (!there) pack(r, &r->part[i], matrix + d * r->gates * r->width * r->width, to);
       to += columns_of(&r->part[i]) * r->width;
     }
   }
 }
 
-static void pack_vectors(running *n) {
+/* Vectors of `width` floats, `pitch` apart; `from` NULL: zeros. */
+static const float *spaced(const running *n, const float *from, int64_t vectors) {
+  float *to = floats(n->call, (size_t)(vectors * n->pitch));
+  for (int64_t g = 0; from && g < vectors; g++)
+    memcpy(to + g * n->pitch, from + g * n->width, (size_t)n->width * sizeof *to);
+  return to;
+}
+
+static void space_vectors(running *n) {
   const float *bias = widened(n->call, BIAS), *peephole = widened(n->call, PEEPHOLE);
   for (int64_t d = 0; d < n->directions; d++) {
     bb_recurrence *r = &n->direction[d];
-    for (uint32_t i = 0; i < r->parts; i++) {
-      float *to = floats(n->call, (size_t)columns_of(&r->part[i]));
-      if (bias) pack(r, &r->part[i], bias + d * r->gates * r->width, 1, to);
-      r->part[i].bias = to;
-    }
-    if (!peephole) continue;
-    float *to = floats(n->call, (size_t)(3 * n->pitch));
-    for (int64_t g = 0; g < 3; g++)
-      memcpy(to + g * n->pitch, peephole + (d * 3 + g) * n->width, (size_t)n->width * sizeof *to);
-    r->peephole = to;
+    const float *all = spaced(n, bias ? bias + d * r->gates * n->width : NULL, r->gates);
+    for (uint32_t i = 0; i < r->parts; i++) r->part[i].bias = all + r->part[i].first * n->pitch;
+    if (peephole) r->peephole = spaced(n, peephole + d * 3 * n->width, 3);
   }
 }
 
@@ -390,7 +391,7 @@ bool bb_recurrent_run(const bb_native_call *call, bb_recurrent_loops *loops) {
   for (size_t i = 0; i < sizeof array / sizeof *array; i++) *array[i] = floats(call, states);
   n.row = BB_NEW(call->arena, bb_recurrent_row, sequences);
   pack_matrices(&n);
-  pack_vectors(&n);
+  space_vectors(&n);
   n.inputs = widened(call, INPUTS);
   n.result = wide_result(call, STATES);
   start(&n, widened(call, FIRST), n.state[0]);

@@ -34,7 +34,7 @@ typedef struct bb_recurrent_part {
   int64_t units,
       panels;          /* of each panel: of `units` columns for every gate, zero beyond the last */
   const float *matrix; /* [panels][gates * units / LANES][width][LANES] */
-  const float *bias;   /* [panels][gates * units] */
+  const float *bias;   /* [gates][pitch] */
 } bb_recurrent_part;
 
 /* What all sequences of a direction share. */

@@ -61,7 +61,7 @@ typedef float loose __attribute__((vector_size(BYTES), aligned(sizeof(float)), m
 
 /* Some groups of a panel's columns, `far` floats apart, for `rows` states; constants, so that the sums stay in registers. */
 BB_INLINE void strip(const float *const *from, const float *matrix, int64_t depth, float *sum,
-                     const int rows, const int groups) {
+                     const int64_t *apart, const int rows, const int groups) {
   vector s[MOST_ROWS][COLUMNS / LANES];
   const int vectors = groups * ACROSS;
   const int64_t far = depth * GROUP;
@@ -83,17 +83,18 @@ BB_INLINE void strip(const float *const *from, const float *matrix, int64_t dept
   STRAIGHT
   for (int i = 0; i < rows; i++) STRAIGHT
   for (int v = 0; v < vectors; v++)
-    *(loose *)(sum + (v / ACROSS * rows + i) * GROUP + v % ACROSS * LANES) = s[i][v];
+    *(loose *)(sum + apart[v / ACROSS] + i * GROUP + v % ACROSS * LANES) = s[i][v];
 }
 
-/* sum: [columns / GROUP][rows][GROUP]. */
-typedef void product(const float *const *from, const float *matrix, int64_t depth, float *sum);
+/* Group g of the columns goes to sum + apart[g], row by row. */
+typedef void product(const float *const *from, const float *matrix, int64_t depth, float *sum,
+                     const int64_t *apart);
 #define PRODUCT(rows, columns)                                                                     \
   static __attribute__((noinline)) void product_##rows##_##columns(                                \
-      const float *const *from, const float *matrix, int64_t depth, float *sum) {                  \
+      const float *const *from, const float *matrix, int64_t depth, float *sum,                    \
+      const int64_t *apart) {                                                                      \
     for (int64_t g = 0; g < (columns) / GROUP; g += BESIDE(rows, columns))                         \
-      strip(from, matrix + g * depth * GROUP, depth, sum + g * (rows)*GROUP, rows,                 \
-            BESIDE(rows, columns));                                                                \
+      strip(from, matrix + g * depth * GROUP, depth, sum, apart + g, rows, BESIDE(rows, columns)); \
   }
 #define PRODUCTS(columns)                                                                          \
   PRODUCT(1, columns)                                                                              \
@@ -147,25 +148,31 @@ static void gate(const bb_recurrence *r, uint32_t which, float *lane, int64_t n)
   apply(r->function[which], lane, n);
 }
 
-/* --- what the sums of a panel make of some sequences' units.  Of each gate there are [groups][rows][GROUP], as of all that
+/* --- what the sums of some panels make of some sequences' units.  Of each gate there are [groups][rows][GROUP], as of all that
  * is brought beside them --- */
 
 typedef struct portion {
   const bb_recurrence *r;
   const bb_recurrent_part *p;
   const bb_recurrent_row *row;
-  int64_t rows, panel, n; /* n: lanes of a gate */
+  int64_t rows, unit, n; /* from which unit on; n: lanes of a gate */
   float *sum;
 } portion;
 
 /* The lanes of the portion's units from each sequence's array, and back. */
 #define ROW_BY_ROW(o, at, i)                                                                       \
-  for (int64_t at = 0, u_##at = (o)->panel * (o)->p->units; at < (o)->n; u_##at += GROUP)          \
+  for (int64_t at = 0, u_##at = (o)->unit; at < (o)->n; u_##at += GROUP)                           \
     for (int64_t i = 0; i < (o)->rows; i++, at += GROUP)
 #define BRING(o, to, array)                                                                        \
   ROW_BY_ROW(o, at, i) memcpy((to) + at, (o)->row[i].array + u_at, GROUP * sizeof(float))
 #define TAKE(o, array, from)                                                                       \
   ROW_BY_ROW(o, at, i) memcpy((o)->row[i].array + u_at, (from) + at, GROUP * sizeof(float))
+
+static void add_biases(const portion *o, int64_t gate, float *restrict lane) {
+  const float *bias = o->p->bias + gate * o->r->pitch;
+  ROW_BY_ROW(o, at, i)
+  for (int64_t l = 0; l < GROUP; l++) lane[at + l] += bias[u_at + l];
+}
 
 /* What the inputs add to gate `gate` of the part, nothing beyond the last unit. */
 static void add_inputs(const portion *o, int64_t gate, float *restrict lane) {
@@ -176,14 +183,6 @@ static void add_inputs(const portion *o, int64_t gate, float *restrict lane) {
     for (int64_t l = 0; l < GROUP && there >= GROUP; l++) lane[at + l] += from[l];
     for (int64_t l = 0; l < there && there < GROUP; l++) lane[at + l] += from[l];
   }
-}
-
-static void add_biases(const portion *o) {
-  const float *bias = o->p->bias + o->panel * o->p->gates * o->p->units;
-  float *restrict lane = o->sum;
-  for (int64_t g = 0; g < o->p->gates * o->p->units; g += GROUP)
-    for (int64_t i = 0; i < o->rows; i++, lane += GROUP)
-      for (int64_t l = 0; l < GROUP; l++) lane[l] += bias[g + l];
 }
 
 /* What gate `which` of the peepholes sees of the memory. */
@@ -277,36 +276,45 @@ static step *step_of(const bb_recurrence *r, uint32_t part) {
   return r->parts == 1 ? gated_step : part == 0 ? first_step : second_step;
 }
 
-/* The states of a panel once more, for whoever wants those of all steps. */
+/* The states once more, for whoever wants those of all steps. */
 static void give(const portion *o) {
-  const int64_t unit = o->panel * o->p->units, left = o->r->width - unit;
-  const size_t bytes = (size_t)(left < o->p->units ? left : o->p->units) * sizeof(float);
+  const int64_t units = o->n / o->rows, left = o->r->width - o->unit;
+  const size_t bytes = (size_t)(left < units ? left : units) * sizeof(float);
   for (int64_t i = 0; i < o->rows; i++)
-    if (o->row[i].result) memcpy(o->row[i].result + unit, o->row[i].to + unit, bytes);
+    if (o->row[i].result) memcpy(o->row[i].result + o->unit, o->row[i].to + o->unit, bytes);
 }
 
-/* How many of so many sequences go next: about as many each time. */
-static int64_t next_rows(int64_t left) {
-  return left >= 2 * ROWS ? ROWS : left > ROWS ? (left + 1) / 2 : left;
+/* How many of so many go next: about as many each time. */
+static int64_t next_of(int64_t left, int64_t most) {
+  return left >= 2 * most ? most : left > most ? (left + 1) / 2 : left;
 }
 
-static void run_strip(const bb_recurrence *r, uint32_t part, int64_t panel, int64_t rows,
-                      const bb_recurrent_row *row) {
+/* Up to ROWS sequences, and of few of them several panels: gates take long to answer, but many at once. */
+static void run_strip(const bb_recurrence *r, uint32_t part, int64_t panel, int64_t panels,
+                      int64_t rows, const bb_recurrent_row *row) {
   const bb_recurrent_part *p = &r->part[part];
-  const int64_t columns = p->gates * p->units;
+  const int64_t columns = p->gates * p->units, groups = p->units / GROUP, n = p->units * rows;
   const float *from[MOST_ROWS];
   float sum[LARGEST];
+  int64_t apart[COLUMNS / GROUP];
   for (int64_t i = 0; i < rows; i++) from[i] = part ? row[i].held : row[i].from;
-  product_by[columns == COLUMNS][rows](from, p->matrix + panel * r->width * columns, r->width, sum);
-  const portion o = {r, p, row, rows, panel, p->units * rows, sum};
-  add_biases(&o);
+  for (int64_t g = 0; g < columns / GROUP; g++)
+    apart[g] = g / groups * n * panels + g % groups * rows * GROUP;
+  for (int64_t k = 0; k < panels; k++)
+    product_by[columns == COLUMNS][rows](from, p->matrix + (panel + k) * r->width * columns,
+                                         r->width, sum + k * n, apart);
+  const portion o = {r, p, row, rows, panel * p->units, n * panels, sum};
+  for (int64_t g = 0; g < p->gates; g++) add_biases(&o, g, sum + g * o.n);
   step_of(r, part)(&o);
   if (part + 1 == r->parts) give(&o);
 }
 
 void LOOPS(const bb_recurrence *r, uint32_t part, int64_t first, int64_t last, int64_t rows,
            const bb_recurrent_row *row) {
-  for (int64_t panel = first; panel < last; panel++)
+  const int64_t most = rows < ROWS ? MOST_ROWS / rows : 1;
+  for (int64_t panel = first, panels; panel < last; panel += panels) {
+    panels = next_of(last - panel, most);
     for (int64_t i = 0, next; i < rows; i += next)
-      run_strip(r, part, panel, next = next_rows(rows - i), row + i);
+      run_strip(r, part, panel, panels, next = next_of(rows - i, ROWS), row + i);
+  }
 }

@@ -65,3 +65,10 @@ def cases():
     yield graph_case("recurrent-layers", layer, {"x": x}, ["y"], {
         "w": w.array, "r": r.array, "b": b.array, "to": np.array([0, 0, -1]), "v": rand(1, 3 * HIDDEN, 2 * HIDDEN), "q": rand(1, 3 * HIDDEN, HIDDEN),
         "zero": np.array([0]), "m": rand(HIDDEN, 7)}, symbols={"x": ["S", "B", WIDE]}, by="runtime")
+    # states that are views, of one number or of a part of an array
+    first = [N("Expand", ["s", "shape"], ["h"]), N("Slice", ["many", "one", "three", "zero"], ["c"]),
+             N("LSTM", ["x", "w", "r", "b", "", "h", "c"], ["", "y", "z"], hidden_size=HIDDEN, direction="bidirectional")]
+    x, w, r, b = operands("LSTM", 2)
+    yield graph_case("LSTM-views", first, {"x": x, "s": rand(2, 1, HIDDEN), "many": rand(4, BATCH, HIDDEN)}, ["y", "z"], {
+        "w": w.array, "r": r.array, "b": b.array, "shape": np.array([2, BATCH, HIDDEN]), "one": np.array([1]), "three": np.array([3]),
+        "zero": np.array([0])}, by="runtime")
