@@ -37,7 +37,7 @@ enum {
   WORTH_SHARING =
       1 << 16,      /* multiplications of a step: below, threads would wait longer than they work */
   NEAR = 200 << 10, /* floats of a matrix that the second cache holds beside the rest */
-  ROWS_THAT_HIDE = 4, /* sequences at least of a group that reads a matrix from farther away */
+  ROWS_THAT_HIDE = 8, /* sequences at least of a group that reads a matrix from farther away */
   CHUNK = 4096        /* elements that are converted at once */
 };
 

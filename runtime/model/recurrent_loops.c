@@ -10,8 +10,16 @@
 
 /* What cpu_math.h takes from its surroundings: functions of numbers, which become vector code here. */
 #define BB_INLINE static inline __attribute__((always_inline, unused))
-#define BB_VECTOR_BYTES 16
 #define BB_VECTOR
+#ifdef __AVX512F__
+#define BB_VECTOR_BYTES 64
+#define BB_STRAIGHT
+enum { BB_WIDE_LANES = 16 };
+typedef float bb_wide __attribute__((vector_size(64)));
+typedef float bb_wide_loose __attribute__((vector_size(64), aligned(sizeof(float)), may_alias));
+#else
+#define BB_VECTOR_BYTES 16
+#endif
 BB_INLINE uint32_t bb_bits(float value) {
   uint32_t bits;
   memcpy(&bits, &value, sizeof bits);
@@ -117,8 +125,23 @@ static product *const product_by[2][MOST_ROWS + 1] = {
   for (int64_t l##_at = 0; l##_at < (n); l##_at += GROUP)                                          \
     for (int64_t l = l##_at; l < l##_at + GROUP; l++)
 
-BB_INLINE float sigmoid(float x) {
-  return 1.0f / (1.0f + bb_exp_f32(-x));
+/* Of a group of lanes. */
+BB_INLINE void sigmoids(float *lane) {
+  float e[GROUP];
+  for (int l = 0; l < GROUP; l++) e[l] = -lane[l];
+  bb_exps_f32(e, GROUP);
+  for (int l = 0; l < GROUP; l++) lane[l] = 1.0f / (1.0f + e[l]);
+}
+
+/* As bb_tanh_f32() has it, but for what it divides: no power here is more than 1. */
+BB_INLINE void tanhs(float *lane) {
+  float e[GROUP];
+  for (int l = 0; l < GROUP; l++) e[l] = -2.0f * fabsf(lane[l]);
+  bb_exps_below_f32(e, GROUP);
+  for (int l = 0; l < GROUP; l++) {
+    float x = lane[l], large = 1.0f - 2.0f * e[l] / (1.0f + e[l]);
+    lane[l] = fabsf(x) < 0.625f ? bb_tanh_small_f32(x) : copysignf(large, x);
+  }
 }
 
 BB_INLINE float hard(float x) {
@@ -129,8 +152,12 @@ BB_INLINE float hard(float x) {
 
 static void apply(int64_t function, float *lane, int64_t n) {
   switch (function) {
-  case BB_RECURRENT_SIGMOID: EACH(l, n) lane[l] = sigmoid(lane[l]); break;
-  case BB_RECURRENT_TANH: EACH(l, n) lane[l] = bb_tanh_f32(lane[l]); break;
+  case BB_RECURRENT_SIGMOID:
+    for (int64_t at = 0; at < n; at += GROUP) sigmoids(lane + at);
+    break;
+  case BB_RECURRENT_TANH:
+    for (int64_t at = 0; at < n; at += GROUP) tanhs(lane + at);
+    break;
   case BB_RECURRENT_RELU: EACH(l, n) lane[l] = lane[l] <= 0 ? 0 : lane[l]; break;
   case BB_RECURRENT_HARD_SIGMOID: EACH(l, n) lane[l] = hard(lane[l]); break;
   case BB_RECURRENT_SOFTSIGN: EACH(l, n) lane[l] = lane[l] / (1.0f + fabsf(lane[l])); break;
