@@ -53,9 +53,9 @@ typedef struct bb_recurrence {
 /* A sequence's step. */
 typedef struct bb_recurrent_row {
   const float *inputs; /* [gates * width]: what they add to each gate */
-  const float *from; /* the state before; of these and all below a panel's units are there, whole */
-  float *to;         /* the state behind */
-  float *memory;     /* four gates: before and behind */
+  float *from;   /* the state before; of these and all below a panel's units are there, whole */
+  float *to;     /* the state behind */
+  float *memory; /* four gates: before and behind */
   float *update, *held; /* two parts: gate and state between them */
   float *result;        /* [width]: the state behind, once more; NULL: nobody wants it */
 } bb_recurrent_row;

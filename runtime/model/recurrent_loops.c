@@ -6,6 +6,7 @@
 #include "recurrent.h"
 
 #include <math.h>
+#include <stddef.h>
 #include <string.h>
 
 /* What cpu_math.h takes from its surroundings: functions of numbers, which become vector code here. */
@@ -39,38 +40,43 @@ BB_INLINE float bb_float(uint32_t bits) {
 #endif
 
 /* ROWS: sequences at once.  BESIDE: groups of 16 columns at once that registers hold the sums of, beside what they are made
- * of; it divides both widths of a panel. */
+ * of. */
 #if defined(__AVX512F__)
-enum { BYTES = 64, ROWS = 6 };
-#define BESIDE(rows, columns) ((columns) / GROUP)
+#define BYTES 64
+#define BESIDE(rows) 4
 #elif defined(__AVX2__)
-enum { BYTES = 32, ROWS = 6 };
-#define BESIDE(rows, columns) ((rows) == 1 ? (columns) / GROUP : (rows) == 2 ? (columns) / 32 : 1)
+#define BYTES 32
+#define BESIDE(rows) ((rows) == 1 ? 4 : (rows) == 2 ? 2 : 1)
 #else
-#ifdef __x86_64__
-enum { BYTES = 16, ROWS = 3 };
-#else
-enum { BYTES = 16, ROWS = 6 };
+#define BYTES 16
+#define BESIDE(rows) ((rows) == 1 ? 2 : 1)
 #endif
-#define BESIDE(rows, columns) ((rows) == 1 ? (columns) / 32 : 1)
+#if BYTES == 16 && defined(__x86_64__) /* which has 16 registers of them */
+#define ROWS 3
+#else
+#define ROWS 6
 #endif
 enum {
   LANES = BYTES / 4,
   GROUP = BB_RECURRENT_LANES,
   COLUMNS = BB_RECURRENT_COLUMNS,
-  MOST_ROWS = 6,
-  ACROSS = GROUP / LANES,       /* vectors of a group */
-  LARGEST = MOST_ROWS * COLUMNS /* lanes of a strip */
+  ACROSS = GROUP / LANES,  /* vectors of a group */
+  LARGEST = ROWS * COLUMNS /* lanes of a strip */
 };
 typedef float vector __attribute__((vector_size(BYTES)));
 typedef float loose __attribute__((vector_size(BYTES), aligned(sizeof(float)), may_alias));
+/* A group of lanes, of however many vectors. */
+typedef float group __attribute__((vector_size(GROUP * 4), aligned(sizeof(float)), may_alias));
+#define AT(lane) (*(group *)(lane))
+#define FROM(lane) (*(const group *)(lane))
+#define SMALL static __attribute__((noinline))
 
 /* --- products --- */
 
 /* Some groups of a panel's columns, `far` floats apart, for `rows` states; constants, so that the sums stay in registers. */
 BB_INLINE void strip(const float *const *from, const float *matrix, int64_t depth, float *sum,
                      const int64_t *apart, const int rows, const int groups) {
-  vector s[MOST_ROWS][COLUMNS / LANES];
+  vector s[ROWS][COLUMNS / LANES];
   const int vectors = groups * ACROSS;
   const int64_t far = depth * GROUP;
   STRAIGHT
@@ -94,36 +100,47 @@ BB_INLINE void strip(const float *const *from, const float *matrix, int64_t dept
     *(loose *)(sum + apart[v / ACROSS] + i * GROUP + v % ACROSS * LANES) = s[i][v];
 }
 
-/* Group g of the columns goes to sum + apart[g], row by row. */
-typedef void product(const float *const *from, const float *matrix, int64_t depth, float *sum,
-                     const int64_t *apart);
-#define PRODUCT(rows, columns)                                                                     \
-  static __attribute__((noinline)) void product_##rows##_##columns(                                \
-      const float *const *from, const float *matrix, int64_t depth, float *sum,                    \
-      const int64_t *apart) {                                                                      \
-    for (int64_t g = 0; g < (columns) / GROUP; g += BESIDE(rows, columns))                         \
-      strip(from, matrix + g * depth * GROUP, depth, sum, apart + g, rows, BESIDE(rows, columns)); \
+/* Group g of the columns goes to sum + apart[g], row by row.  A panel has three groups or four. */
+typedef void product(const float *const *from, const float *matrix, int64_t depth, int64_t groups,
+                     float *sum, const int64_t *apart);
+#define GROUPS(rows, beside)                                                                       \
+  while (beside <= BESIDE(rows) && (BESIDE(rows) < 4 || beside > 2) && groups >= beside) {         \
+    strip(from, matrix, depth, sum, apart, rows, beside);                                          \
+    matrix += beside * depth * GROUP;                                                              \
+    apart += beside;                                                                               \
+    groups -= beside;                                                                              \
   }
-#define PRODUCTS(columns)                                                                          \
-  PRODUCT(1, columns)                                                                              \
-  PRODUCT(2, columns)                                                                              \
-  PRODUCT(3, columns)                                                                              \
-  PRODUCT(4, columns)                                                                              \
-  PRODUCT(5, columns)                                                                              \
-  PRODUCT(6, columns)
-PRODUCTS(48)
-PRODUCTS(64)
+#define PRODUCT(rows)                                                                              \
+  SMALL void product_##rows(const float *const *from, const float *matrix, int64_t depth,          \
+                            int64_t groups, float *sum, const int64_t *apart) {                    \
+    GROUPS(rows, 4)                                                                                \
+    GROUPS(rows, 3)                                                                                \
+    GROUPS(rows, 2)                                                                                \
+    GROUPS(rows, 1)                                                                                \
+  }
+PRODUCT(1)
+PRODUCT(2)
+PRODUCT(3)
+#if ROWS > 3
+PRODUCT(4)
+PRODUCT(5)
+PRODUCT(6)
+#define PRODUCTS 0, product_1, product_2, product_3, product_4, product_5, product_6
+#else
+#define PRODUCTS 0, product_1, product_2, product_3
+#endif
 
-static product *const product_by[2][MOST_ROWS + 1] = {
-    {0, product_1_48, product_2_48, product_3_48, product_4_48, product_5_48, product_6_48},
-    {0, product_1_64, product_2_64, product_3_64, product_4_64, product_5_64, product_6_64}};
+static product *const product_by[ROWS + 1] = {PRODUCTS};
 
 /* --- gates: `n` lanes of each, a multiple of GROUP --- */
 
-/* Every lane of n, in groups that are vectors. */
-#define EACH(l, n)                                                                                 \
-  for (int64_t l##_at = 0; l##_at < (n); l##_at += GROUP)                                          \
-    for (int64_t l = l##_at; l < l##_at + GROUP; l++)
+#define EACH(at, n) for (int64_t at = 0; at < (n); at += GROUP)
+/* Of its lanes, in place: what has no vector form in C. */
+#define LANE(x, lane, value)                                                                       \
+  for (int l = 0; l < GROUP; l++) {                                                                \
+    const float x = (lane)[l];                                                                     \
+    (lane)[l] = value;                                                                             \
+  }
 
 /* Of a group of lanes. */
 BB_INLINE void sigmoids(float *lane) {
@@ -150,28 +167,26 @@ BB_INLINE float hard(float x) {
   return y > 0 ? y : 0;
 }
 
-static void apply(int64_t function, float *lane, int64_t n) {
+SMALL void apply(int64_t function, float *lane, int64_t n) {
   switch (function) {
-  case BB_RECURRENT_SIGMOID:
-    for (int64_t at = 0; at < n; at += GROUP) sigmoids(lane + at);
-    break;
-  case BB_RECURRENT_TANH:
-    for (int64_t at = 0; at < n; at += GROUP) tanhs(lane + at);
-    break;
-  case BB_RECURRENT_RELU: EACH(l, n) lane[l] = lane[l] <= 0 ? 0 : lane[l]; break;
-  case BB_RECURRENT_HARD_SIGMOID: EACH(l, n) lane[l] = hard(lane[l]); break;
-  case BB_RECURRENT_SOFTSIGN: EACH(l, n) lane[l] = lane[l] / (1.0f + fabsf(lane[l])); break;
+  case BB_RECURRENT_SIGMOID: EACH(at, n) sigmoids(lane + at); break;
+  case BB_RECURRENT_TANH: EACH(at, n) tanhs(lane + at); break;
+  case BB_RECURRENT_RELU: EACH(at, n) LANE(x, lane + at, x <= 0 ? 0 : x) break;
+  case BB_RECURRENT_HARD_SIGMOID: EACH(at, n) LANE(x, lane + at, hard(x)) break;
+  case BB_RECURRENT_SOFTSIGN: EACH(at, n) LANE(x, lane + at, x / (1.0f + fabsf(x))) break;
   default: break;
   }
 }
 
-static void clip(float most, float *lane, int64_t n) {
-  if (!(most > 0)) return;
-  EACH(l, n) lane[l] = lane[l] > most ? most : lane[l] < -most ? -most : lane[l];
+SMALL void clip(float most, float *lane, int64_t n) {
+  EACH(at, n) {
+    LANE(x, lane + at, x > most ? most : x)
+    LANE(x, lane + at, x < -most ? -most : x)
+  }
 }
 
-static void gate(const bb_recurrence *r, uint32_t which, float *lane, int64_t n) {
-  clip(r->clip, lane, n);
+SMALL void gate(const bb_recurrence *r, uint32_t which, float *lane, int64_t n) {
+  if (r->clip > 0) clip(r->clip, lane, n);
   apply(r->function[which], lane, n);
 }
 
@@ -186,38 +201,44 @@ typedef struct portion {
   float *sum;
 } portion;
 
-/* The lanes of the portion's units from each sequence's array, and back. */
-#define ROW_BY_ROW(o, at, i)                                                                       \
-  for (int64_t at = 0, u_##at = (o)->unit; at < (o)->n; u_##at += GROUP)                           \
+#define ROW_BY_ROW(o, at, u, i)                                                                    \
+  for (int64_t at = 0, u = (o)->unit; at < (o)->n; u += GROUP)                                     \
     for (int64_t i = 0; i < (o)->rows; i++, at += GROUP)
-#define BRING(o, to, array)                                                                        \
-  ROW_BY_ROW(o, at, i) memcpy((to) + at, (o)->row[i].array + u_at, GROUP * sizeof(float))
-#define TAKE(o, array, from)                                                                       \
-  ROW_BY_ROW(o, at, i) memcpy((o)->row[i].array + u_at, (from) + at, GROUP * sizeof(float))
 
-static void add_biases(const portion *o, int64_t gate, float *restrict lane) {
-  const float *bias = o->p->bias + gate * o->r->pitch;
-  ROW_BY_ROW(o, at, i)
-  for (int64_t l = 0; l < GROUP; l++) lane[at + l] += bias[u_at + l];
+/* The lanes of the portion's units from an array of each sequence's, a member of its row, and back. */
+SMALL void bring(const portion *o, size_t member, float *to) {
+  ROW_BY_ROW(o, at, u, i) AT(to + at) = FROM(*(float **)((char *)&o->row[i] + member) + u);
 }
 
-/* What the inputs add to gate `gate` of the part, nothing beyond the last unit. */
-static void add_inputs(const portion *o, int64_t gate, float *restrict lane) {
+SMALL void take(const portion *o, size_t member, const float *from) {
+  ROW_BY_ROW(o, at, u, i) AT(*(float **)((char *)&o->row[i] + member) + u) = FROM(from + at);
+}
+#define BRING(o, to, member) bring(o, offsetof(bb_recurrent_row, member), to)
+#define TAKE(o, member, from) take(o, offsetof(bb_recurrent_row, member), from)
+
+SMALL void add_biases(const portion *o, int64_t gate_of, float *lane) {
+  const float *bias = o->p->bias + gate_of * o->r->pitch;
+  ROW_BY_ROW(o, at, u, i) AT(lane + at) += FROM(bias + u);
+}
+
+/* What the inputs add to gate `gate_of` of the part, nothing beyond the last unit. */
+SMALL void add_inputs(const portion *o, int64_t gate_of, float *lane) {
   const int64_t width = o->r->width;
-  ROW_BY_ROW(o, at, i) {
-    const float *from = o->row[i].inputs + (o->p->first + gate) * width + u_at;
-    const int64_t there = width - u_at;
-    for (int64_t l = 0; l < GROUP && there >= GROUP; l++) lane[at + l] += from[l];
-    for (int64_t l = 0; l < there && there < GROUP; l++) lane[at + l] += from[l];
+  ROW_BY_ROW(o, at, u, i) {
+    const float *from = o->row[i].inputs + (o->p->first + gate_of) * width + u;
+    float edge[GROUP] = {0};
+    if (u + GROUP > width) {
+      if (u < width) memcpy(edge, from, (size_t)(width - u) * sizeof *edge);
+      from = edge;
+    }
+    AT(lane + at) += FROM(from);
   }
 }
 
 /* What gate `which` of the peepholes sees of the memory. */
-static void see(const portion *o, int64_t which, const float *restrict memory,
-                float *restrict lane) {
+SMALL void see(const portion *o, int64_t which, const float *memory, float *lane) {
   const float *weight = o->r->peephole + which * o->r->pitch;
-  ROW_BY_ROW(o, at, i)
-  for (int64_t l = 0; l < GROUP; l++) lane[at + l] += weight[u_at + l] * memory[at + l];
+  ROW_BY_ROW(o, at, u, i) AT(lane + at) += FROM(weight + u) * FROM(memory + at);
 }
 
 static void plain_step(const portion *o) {
@@ -239,23 +260,26 @@ static void memory_step(const portion *o) {
   }
   gate(r, 0, in, r->peephole ? n : 3 * n);
   gate(r, 1, next, n);
-  if (r->coupled) EACH(l, n) forget[l] = 1.0f - in[l];
-  EACH(l, n) memory[l] = forget[l] * memory[l] + in[l] * next[l];
+  if (r->coupled) EACH(at, n) AT(forget + at) = 1.0f - FROM(in + at);
+  EACH(at, n)
+  AT(memory + at) = FROM(forget + at) * FROM(memory + at) + FROM(in + at) * FROM(next + at);
   TAKE(o, memory, memory);
   if (r->peephole) {
     see(o, 1, memory, out);
     gate(r, 0, out, n);
   }
   apply(r->function[2], memory, n);
-  EACH(l, n) out[l] *= memory[l];
+  EACH(at, n) AT(out + at) *= FROM(memory + at);
   TAKE(o, to, out);
 }
 
 /* The state between the one before and the next one. */
-static void blend(const portion *o, const float *restrict update, float *restrict next) {
+SMALL void blend(const portion *o, const float *update, float *next) {
   float before[LARGEST];
   BRING(o, before, from);
-  EACH(l, o->n) next[l] = (1.0f - update[l]) * next[l] + update[l] * before[l];
+  EACH(at, o->n)
+  AT(next + at) =
+      (1.0f - FROM(update + at)) * FROM(next + at) + FROM(update + at) * FROM(before + at);
   TAKE(o, to, next);
 }
 
@@ -266,7 +290,7 @@ static void gated_step(const portion *o) {
   add_inputs(o, 0, update);
   add_inputs(o, 1, reset);
   gate(o->r, 0, update, 2 * n);
-  EACH(l, n) next[l] *= reset[l];
+  EACH(at, n) AT(next + at) *= FROM(reset + at);
   add_inputs(o, 2, next);
   gate(o->r, 1, next, n);
   blend(o, update, next);
@@ -280,7 +304,7 @@ static void first_step(const portion *o) {
   add_inputs(o, 0, update);
   add_inputs(o, 1, reset);
   gate(o->r, 0, update, 2 * n);
-  EACH(l, n) reset[l] *= before[l];
+  EACH(at, n) AT(reset + at) *= FROM(before + at);
   TAKE(o, update, update);
   TAKE(o, held, reset);
 }
@@ -321,15 +345,15 @@ static void run_strip(const bb_recurrence *r, uint32_t part, int64_t panel, int6
                       int64_t rows, const bb_recurrent_row *row) {
   const bb_recurrent_part *p = &r->part[part];
   const int64_t columns = p->gates * p->units, groups = p->units / GROUP, n = p->units * rows;
-  const float *from[MOST_ROWS];
+  const float *from[ROWS];
   float sum[LARGEST];
   int64_t apart[COLUMNS / GROUP];
   for (int64_t i = 0; i < rows; i++) from[i] = part ? row[i].held : row[i].from;
   for (int64_t g = 0; g < columns / GROUP; g++)
     apart[g] = g / groups * n * panels + g % groups * rows * GROUP;
   for (int64_t k = 0; k < panels; k++)
-    product_by[columns == COLUMNS][rows](from, p->matrix + (panel + k) * r->width * columns,
-                                         r->width, sum + k * n, apart);
+    product_by[rows](from, p->matrix + (panel + k) * r->width * columns, r->width, columns / GROUP,
+                     sum + k * n, apart);
   const portion o = {r, p, row, rows, panel * p->units, n * panels, sum};
   for (int64_t g = 0; g < p->gates; g++) add_biases(&o, g, sum + g * o.n);
   step_of(r, part)(&o);
@@ -338,7 +362,7 @@ static void run_strip(const bb_recurrence *r, uint32_t part, int64_t panel, int6
 
 void LOOPS(const bb_recurrence *r, uint32_t part, int64_t first, int64_t last, int64_t rows,
            const bb_recurrent_row *row) {
-  const int64_t most = rows < ROWS ? MOST_ROWS / rows : 1;
+  const int64_t most = rows < ROWS ? ROWS / rows : 1;
   for (int64_t panel = first, panels; panel < last; panel += panels) {
     panels = next_of(last - panel, most);
     for (int64_t i = 0, next; i < rows; i += next)
