@@ -103,6 +103,7 @@ typedef struct bb_device_class {
   /* Runs tasks 0 .. tasks - 1 of a function on the queue's threads of the processor, numbered from 0. */
   void (*spread)(bb_queue *queue, int64_t tasks,
                  void (*task)(void *user, int64_t task, uint32_t thread), void *user);
+  uint32_t (*threads)(const bb_queue *queue); /* how many these are */
 
   /* The bytes of scratch that a launch needs with these extents, whose arguments are offsets from where arrays
    * begin.  *prepared: NULL, or what an earlier call for the step made: is made, or used again, where the device

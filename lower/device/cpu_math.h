@@ -96,15 +96,20 @@ BB_EXPS(_f32)
 BB_EXPS(_below_f32)
 #undef BB_EXPS
 
-/* Within 2 ulp. */
-BB_INLINE float bb_tanh_f32(float x) {
-  float a = fabsf(x), z = x * x;
+/* Between -0.625 and 0.625. */
+BB_INLINE float bb_tanh_small_f32(float x) {
+  float z = x * x;
   float p = -0.00571703655f;
   p = p * z + 0.020650579f;
   p = p * z + -0.0537434953f;
   p = p * z + 0.133314912f;
   p = p * z + -0.333332839f;
-  float small = x + x * (z * p);
+  return x + x * (z * p);
+}
+
+/* Within 2 ulp. */
+BB_INLINE float bb_tanh_f32(float x) {
+  float a = fabsf(x), small = bb_tanh_small_f32(x);
   float large = 1.0f - 2.0f / (bb_exp_near_f32(2.0f * a) + 1.0f);
   large = copysignf(a > 10.0f ? 1.0f : large, x);
   return a < 0.625f ? small : large;

@@ -141,6 +141,11 @@ static void spread(bb_queue *queue, int64_t tasks,
   for (int64_t i = 0; i < tasks; i++) task(user, i, 0);
 }
 
+static uint32_t threads_of(const bb_queue *queue) {
+  (void)queue;
+  return 1;
+}
+
 /* --- the classes --- */
 
 #define CLASS(is, number, opens)                                                                   \
@@ -152,7 +157,7 @@ static void spread(bb_queue *queue, int64_t tasks,
     .compiled = bb_gpu_compiled, .runs = bb_gpu_runs, .queue_open = bb_gpu_queue_open,             \
     .queue_close = bb_gpu_queue_close, .queue_use = bb_gpu_queue_use,                              \
     .queue_wait = bb_gpu_queue_wait, .queue_fault = bb_gpu_queue_fault, .spread = spread,          \
-    .scratch = bb_gpu_scratch, .equip = bb_gpu_queue_equip, .prepare = bb_gpu_prepare,             \
+    .threads = threads_of, .scratch = bb_gpu_scratch, .equip = bb_gpu_queue_equip, .prepare = bb_gpu_prepare,             \
     .forget = bb_gpu_forget, .launch = bb_gpu_launch, .note = bb_gpu_note,                         \
     .note_end = bb_gpu_note_end, .replay = bb_gpu_replay                                           \
   }

@@ -212,6 +212,10 @@ static void spread(bb_queue *queue, int64_t tasks, bb_task *task, void *user) {
                    task, user);
 }
 
+static uint32_t threads_of(const bb_queue *queue) {
+  return queue->threads;
+}
+
 typedef struct call {
   const bb_cpu_nest *nest;
   const bb_cpu_call *call;
@@ -255,5 +259,6 @@ const bb_device_class bb_cpu_device = {.name = "cpu",
                                        .queue_use = queue_use,
                                        .queue_wait = queue_wait,
                                        .spread = spread,
+                                       .threads = threads_of,
                                        .scratch = scratch,
                                        .launch = launch};

@@ -25,6 +25,7 @@ struct bb_lab {
   block *spare;
   const bb_model *model;
   bb_interpreted **program; /* by step; NULL: not read yet, or there is none */
+  bb_native_kept *kept;     /* by step: what native kernels made of constants */
 };
 
 /* --- memory that is kept --- */
@@ -74,6 +75,7 @@ bb_lab *bb_lab_create(bb_context *ctx, const bb_model *model) {
   if (bb_context_create(&options, &lab->inner) != BB_OK)
     bb_fail(ctx, BB_ERROR_MEMORY, "out of memory");
   lab->program = bb_resize(ctx, NULL, 0, model->plan->steps * sizeof *lab->program);
+  lab->kept = bb_resize(ctx, NULL, 0, model->plan->steps * sizeof *lab->kept);
   bb_undefer(ctx, lab);
   return lab;
 }
@@ -85,6 +87,9 @@ void bb_lab_destroy(bb_lab *lab) {
   for (uint32_t i = 0; lab->program && i < steps; i++)
     if (lab->program[i]) lab->model->interpreter->close(lab->program[i]);
   if (lab->program) bb_resize(ctx, lab->program, steps * sizeof *lab->program, 0);
+  for (uint32_t i = 0; lab->kept && i < steps; i++)
+    if (lab->kept[i].memory) bb_resize(lab->inner, lab->kept[i].memory, lab->kept[i].bytes, 0);
+  if (lab->kept) bb_resize(ctx, lab->kept, steps * sizeof *lab->kept, 0);
   if (lab->inner) bb_context_destroy(lab->inner);
   while (lab->spare) {
     block *gone = lab->spare;
@@ -227,24 +232,56 @@ static void store_result(const call *c, uint32_t i) {
 
 /* --- native kernels --- */
 
-/* Operands and results as they lie; false: one is a part of an array, or several. */
-static bool lay(const call *c, uint32_t count, const bb_plan_operand *operand,
+/* The elements of an operand one after the other, wherever they lie. */
+static void bring_together(const call *c, const bb_plan_operand *o, char *to) {
+  size_t element = bb_dtype_bytes(o->dtype), count = count_of(c, o->axes, o->extent);
+  if (o->whole && !room_of(c, o->piece[0].tensor)) {
+    if (count) memcpy(to, c->data[o->piece[0].tensor], count * element);
+    return;
+  }
+  walk w;
+  for (uint32_t k = 0; k < o->pieces; k++)
+    if (walk_piece(c, o, &o->piece[k], &w))
+      bb_copy_strided(w.axes, w.extent, element, to + w.first * (int64_t)element, w.to, w.from,
+                      w.stride);
+}
+
+static bool is_constant(const call *c, const bb_plan_operand *o) {
+  for (uint32_t k = 0; k < o->pieces; k++) {
+    const bb_plan_tensor *t = &c->tensor[o->piece[k].tensor];
+    if (t->role != BB_TENSOR_CONSTANT && !t->once) return false;
+  }
+  return true;
+}
+
+/* An array as it lies; false: it has room that does not follow from its shape. */
+static bool lay_whole(const call *c, const bb_plan_operand *o, bb_native_array *array) {
+  uint32_t tensor = o->piece[0].tensor;
+  array->data = c->data[tensor];
+  array->room = room_of(c, tensor);
+  array->room_axis = c->tensor[tensor].room_axis;
+  return !array->room || c->tensor[tensor].rank == o->rank;
+}
+
+/* Operands and results; false: one of them lies as no native kernel takes it.  Operands that are a part of an array, or several, are
+ * brought together. */
+static bool lay(const call *c, uint32_t count, const bb_plan_operand *operand, bool results,
                 bb_native_array *array) {
   for (uint32_t i = 0; i < count; i++) {
+    const bb_plan_operand *o = &operand[i];
     bb_misc_value value = {0};
-    array[i].absent = operand[i].absent;
-    if (operand[i].absent) continue;
-    if (!operand[i].whole) return false;
-    shape_of(c, &operand[i], &value);
-    uint32_t tensor = operand[i].piece[0].tensor;
-    const bb_plan_tensor *t = &c->tensor[tensor];
-    array[i] = (bb_native_array){.dtype = value.dtype,
-                                 .rank = value.rank,
-                                 .data = c->data[tensor],
-                                 .room = room_of(c, tensor),
-                                 .room_axis = t->room_axis};
-    if (array[i].room && t->rank != value.rank) return false;
+    array[i].absent = o->absent;
+    if (o->absent) continue;
+    shape_of(c, o, &value);
+    array[i].dtype = value.dtype;
+    array[i].rank = value.rank;
     memcpy(array[i].shape, value.shape, sizeof array[i].shape);
+    array[i].constant = !results && is_constant(c, o);
+    if (o->whole && lay_whole(c, o, &array[i])) continue;
+    size_t elements = count_of(c, o->axes, o->extent);
+    if (results || o->whole || elements != count_of(c, o->rank, o->shape)) return false;
+    array[i].data = bb_arena_array(c->arena, elements + 1, bb_dtype_bytes(o->dtype));
+    bring_together(c, o, array[i].data);
   }
   return true;
 }
@@ -256,18 +293,8 @@ static bool run_move(const call *c) {
   if (strcmp(s->misc->op, "Reshape") != 0 || s->misc->domain[0] || s->nin < 1 || s->nout != 1)
     return false;
   if (in->absent || out->absent || in->dtype != out->dtype) return false;
-  size_t element = bb_dtype_bytes(in->dtype), count = count_of(c, in->axes, in->extent);
-  if (count != count_of(c, out->rank, out->shape)) return false;
-  char *to = c->data[out->piece[0].tensor];
-  if (in->whole && !room_of(c, in->piece[0].tensor)) {
-    if (count) memcpy(to, c->data[in->piece[0].tensor], count * element);
-    return true;
-  }
-  walk w;
-  for (uint32_t k = 0; k < in->pieces; k++)
-    if (walk_piece(c, in, &in->piece[k], &w))
-      bb_copy_strided(w.axes, w.extent, element, to + w.first * (int64_t)element, w.to, w.from,
-                      w.stride);
+  if (count_of(c, in->axes, in->extent) != count_of(c, out->rank, out->shape)) return false;
+  bring_together(c, in, c->data[out->piece[0].tensor]);
   return true;
 }
 
@@ -278,7 +305,7 @@ static bool run_native(const call *c) {
   if (!kernel) return false;
   bb_native_array *in = BB_NEW(c->arena, bb_native_array, s->nin + 1);
   bb_native_array *out = BB_NEW(c->arena, bb_native_array, s->nout + 1);
-  if (!lay(c, s->nin, s->in, in) || !lay(c, s->nout, s->out, out)) return false;
+  if (!lay(c, s->nin, s->in, false, in) || !lay(c, s->nout, s->out, true, out)) return false;
   return kernel(&(bb_native_call){.ctx = c->lab->inner,
                                   .arena = c->arena,
                                   .misc = s->misc,
@@ -286,6 +313,7 @@ static bool run_native(const call *c) {
                                   .nout = s->nout,
                                   .in = in,
                                   .out = out,
+                                  .kept = &c->lab->kept[s - c->lab->model->plan->step],
                                   .class = c->class,
                                   .queue = c->queue});
 }

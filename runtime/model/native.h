@@ -17,7 +17,14 @@ typedef struct bb_native_array {
   void *data;   /* row-major; aligned to the element; dense, but for: */
   int64_t room; /* elements of `room_axis` that there is room for; 0: its extent */
   uint32_t room_axis;
+  bool constant; /* the same elements in every run of the model */
 } bb_native_array;
+
+/* What a kernel made of constant operands in its first run, of the memory of `ctx`; the lab frees it. */
+typedef struct bb_native_kept {
+  void *memory;
+  size_t bytes;
+} bb_native_kept;
 
 typedef struct bb_native_call {
   bb_context *ctx; /* to fail: a message without the node's name */
@@ -25,6 +32,7 @@ typedef struct bb_native_call {
   const bb_misc *misc;
   uint32_t nin, nout;
   const bb_native_array *in, *out; /* results have their shapes; a result may lie over an operand */
+  bb_native_kept *kept;            /* of this step in this session; empty at first */
   const bb_device_class *class;    /* class->spread(queue, ...) shares work among threads */
   bb_queue *queue;
 } bb_native_call;

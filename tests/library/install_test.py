@@ -15,7 +15,7 @@ import tempfile
 import unittest
 
 SOURCE = BUILD = ROOT = None
-SMALL = 200 << 10  # bytes of the small library, stripped; the README says about 195 kB
+SMALL = 250 << 10  # bytes of the small library, stripped; the README says about 248 kB
 
 
 def call(*words, **more):
