@@ -4,7 +4,7 @@
 #include <string.h>
 
 struct bb_scalar_memo {
-  uint32_t epoch;
+  uint32_t walk;
   const bb_scalar *result;
 };
 
@@ -202,18 +202,37 @@ const bb_scalar *bb_scalar_apply(bb_scalars *t, bb_expr_op op, bb_dtype dtype, c
   return make(t, (bb_scalar){.kind = BB_SCALAR_APPLY, .op = op, .dtype = dtype, .a = {a, b, c}}, 0);
 }
 
+/* --- what was found of terms --- */
+
+uint32_t bb_scalar_walk_begin(bb_scalars *t, const bb_scalar *top) {
+  BB_GROW(t->arena, t->memo, t->memo_capacity, (size_t)top->id + 1);
+  return ++t->walks;
+}
+
+void bb_scalar_remember(bb_scalars *t, uint32_t walk, const bb_scalar *term,
+                        const bb_scalar *result) {
+  t->memo[term->id] = (struct bb_scalar_memo){walk, result};
+}
+
+const bb_scalar *bb_scalar_recall(const bb_scalars *t, uint32_t walk, const bb_scalar *term) {
+  const struct bb_scalar_memo *memo = &t->memo[term->id];
+  return memo->walk == walk ? memo->result : NULL;
+}
+
 /* --- substitution --- */
 
-static const bb_scalar *substitute(bb_scalars *t, const bb_scalar *term, uint32_t from,
-                                   uint32_t to) {
+static const bb_scalar *substitute(bb_scalars *t, uint32_t walk, const bb_scalar *term,
+                                   uint32_t from, uint32_t to) {
   if (!(term->free >> from & 1)) return term;
-  if (t->memo[term->id].epoch == t->epoch) return t->memo[term->id].result;
+  const bb_scalar *known = bb_scalar_recall(t, walk, term);
+  if (known) return known;
   bb_scalar key = *term;
   key.free = 0;
   key.bound = 0;
   key.small = key.kind == BB_SCALAR_LEAF ? key.small : 0;
   key.exp = 0;
-  for (uint32_t i = 0; i < 3 && term->a[i]; i++) key.a[i] = substitute(t, term->a[i], from, to);
+  for (uint32_t i = 0; i < 3 && term->a[i]; i++)
+    key.a[i] = substitute(t, walk, term->a[i], from, to);
   if ((key.kind == BB_SCALAR_INDEX || is_running(&key)) && key.var == from) key.var = to;
   if (key.kind == BB_SCALAR_PART && key.block == from) key.block = to;
   if (key.count) {
@@ -223,16 +242,14 @@ static const bb_scalar *substitute(bb_scalars *t, const bb_scalar *term, uint32_
     key.index = index;
   }
   const bb_scalar *result = make(t, key, term->exp);
-  t->memo[term->id] = (struct bb_scalar_memo){t->epoch, result};
+  bb_scalar_remember(t, walk, term, result);
   return result;
 }
 
 const bb_scalar *bb_scalar_substitute(bb_scalars *t, const bb_scalar *term, uint32_t from,
                                       uint32_t to) {
   if (from == to || !(term->free >> from & 1)) return term;
-  BB_GROW(t->arena, t->memo, t->memo_capacity, (size_t)term->id + 1);
-  t->epoch++;
-  return substitute(t, term, from, to);
+  return substitute(t, bb_scalar_walk_begin(t, term), term, from, to);
 }
 
 /* --- folds --- */

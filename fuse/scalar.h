@@ -93,9 +93,9 @@ typedef struct bb_scalars {
   uint32_t count;
   uint32_t exps, exp_capacity;
   bb_exp *exp;
-  bool blamed;                   /* exps, since this was last cleared */
-  uint64_t small;                /* of the exp that was looked at last */
-  uint32_t epoch, memo_capacity; /* of substitution */
+  bool blamed;    /* exps, since this was last cleared */
+  uint64_t small; /* of the exp that was looked at last */
+  uint32_t walks, memo_capacity;
   struct bb_scalar_memo *memo;
 } bb_scalars;
 
@@ -115,6 +115,13 @@ const bb_scalar *bb_scalar_fold(bb_scalars *t, bb_scalar_kind kind, bb_monoid_id
 const bb_scalar *bb_scalar_substitute(bb_scalars *t, const bb_scalar *term, uint32_t from,
                                       uint32_t to);
 
+/* A walk over a term and what it is made of that remembers what it found of each: a number of its own,
+ * since others begin and end in the middle of it, of which it may forget some.  NULL: not known. */
+uint32_t bb_scalar_walk_begin(bb_scalars *t, const bb_scalar *top);
+void bb_scalar_remember(bb_scalars *t, uint32_t walk, const bb_scalar *term,
+                        const bb_scalar *result);
+const bb_scalar *bb_scalar_recall(const bb_scalars *t, uint32_t walk, const bb_scalar *term);
+
 /* exp, or a positive constant to a power, of floats: exp(factor * exponent). */
 bool bb_is_exp(bb_expr_op op, bb_dtype dtype, bool base_is_constant, double base);
 /* The exp's record, whatever else it has turned out to be the same as. */
@@ -127,6 +134,24 @@ void bb_exp_tie(bb_scalars *t, bb_exp *a, bb_exp *b);
 void bb_exp_settle(bb_scalars *t, bb_exp *exp);
 /* A new record: 1 + its number. */
 uint32_t bb_exp_add(bb_scalars *t);
+
+/* --- scalar_match.c: elements of what folds go over --- */
+
+/* Is `term`, at the variables that it has, an element of what the folds that were opened go over? */
+typedef struct bb_scalar_match {
+  const bb_scalar *term;
+  uint64_t open;          /* the variables of those folds, a bit each */
+  uint8_t block[BB_VARS]; /* of such: the variable whose block is folded; BB_VARS: everything is */
+} bb_scalar_match;
+
+void bb_scalar_match_begin(bb_scalar_match *m, const bb_scalar *term);
+/* From here on a pattern may be what this fold (FOLD or PART) goes over.  false: no variable of the term can
+ * be the fold's. */
+bool bb_scalar_match_open(bb_scalar_match *m, const bb_scalar *fold);
+/* Undoes the latest. */
+void bb_scalar_match_close(bb_scalar_match *m, const bb_scalar *fold);
+/* Is the pattern the term, with some variable of the term in the place of each open one? */
+bool bb_scalar_match_is(bb_scalars *t, const bb_scalar_match *m, const bb_scalar *pattern);
 
 /* --- scalar_bound.c: facts that relate terms --- */
 

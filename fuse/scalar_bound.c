@@ -177,25 +177,31 @@ static bool is_above_its_terms(const bb_scalar *t) {
   return t->fold == BB_MONOID_MAX || (t->fold == BB_MONOID_SUM && t->a[0]->range.lo >= 0);
 }
 
+/* Is an element of `top` at least m->term ** power, by its form (m->term >= 0)? */
+static bool is_at_least_term(bb_scalars *t, bb_scalar_match *m, const bb_scalar *top, double power,
+                             uint32_t depth) {
+  if (power == 1 && bb_scalar_match_is(t, m, top)) return true;
+  if (depth-- == 0) return false;
+  if (is_float_cast(top)) return is_at_least_term(t, m, top->a[0], power, depth);
+  if (is_apply(top, BB_X_SQRT)) return is_at_least_term(t, m, top->a[0], power * 2, depth);
+  if (is_apply(top, BB_X_POW) && is_number(top->a[1]) && top->a[1]->number > 0)
+    return is_at_least_term(t, m, top->a[0], power / top->a[1]->number, depth);
+  bool add = is_apply(top, BB_X_ADD), max = is_apply(top, BB_X_MAX);
+  for (uint32_t i = 0; i < 2 && (add || max); i++)
+    if ((max || top->a[1 - i]->range.lo >= 0) && is_at_least_term(t, m, top->a[i], power, depth))
+      return true;
+  if (!is_above_its_terms(top) || !bb_scalar_match_open(m, top)) return false;
+  bool found = is_at_least_term(t, m, top->a[0], power, depth);
+  bb_scalar_match_close(m, top);
+  return found;
+}
+
 /* Is top >= base ** power, by its form (base >= 0)? */
 static bool is_at_least(bb_scalars *t, const bb_scalar *top, const bb_scalar *base, double power,
                         uint32_t depth) {
-  if (top == base && power == 1) return true;
-  if (depth == 0) return false;
-  if (is_float_cast(top)) return is_at_least(t, top->a[0], base, power, depth - 1);
-  if (is_apply(top, BB_X_SQRT)) return is_at_least(t, top->a[0], base, power * 2, depth - 1);
-  if (is_apply(top, BB_X_POW) && is_number(top->a[1]) && top->a[1]->number > 0)
-    return is_at_least(t, top->a[0], base, power / top->a[1]->number, depth - 1);
-  bool add = is_apply(top, BB_X_ADD), max = is_apply(top, BB_X_MAX);
-  for (uint32_t i = 0; i < 2 && (add || max); i++)
-    if ((max || top->a[1 - i]->range.lo >= 0) && is_at_least(t, top->a[i], base, power, depth - 1))
-      return true;
-  for (uint32_t v = 0; v < BB_VARS && is_above_its_terms(top); v++) {
-    if (!(base->free >> v & 1) || (top->kind == BB_SCALAR_PART && top->block != v)) continue;
-    const bb_scalar *at = bb_scalar_substitute(t, top->a[0], top->var, v);
-    if (is_at_least(t, at, base, power, depth - 1)) return true;
-  }
-  return false;
+  bb_scalar_match m;
+  bb_scalar_match_begin(&m, base);
+  return is_at_least_term(t, &m, top, power, depth);
 }
 
 /* Takes the inverse of the norm of `vector` (summed over `sum`'s variable) out of the factors. */

@@ -150,6 +150,21 @@ static const bb_expr *reduced_quotient(bb_onnx *m, const bb_expr *e) {
   return bb_onnx_tidy_make(m, BB_X_ADD, rest, bb_expr_const(p, e->dtype, whole));
 }
 
+/* (a / j + c) / k as (a + c * j) / (j * k), where nothing is below 0: what was halved twice was quartered; else NULL. */
+static const bb_expr *nested_quotient(bb_onnx *m, const bb_expr *e) {
+  bb_onnx_sum s = {0}, inside = {0};
+  double by = e->a[1]->op == BB_X_CONST ? e->a[1]->number : 0;
+  if (!(by >= 1) || !bb_onnx_sum_add(m, &s, e->a[0], 1)) return NULL;
+  if (s.terms != 1 || s.times[0] != 1 || !(bb_onnx_least(m, e->a[0]) >= 0)) return NULL;
+  const bb_expr *inner = s.term[0];
+  double first = inner->op == BB_X_DIV && inner->a[1]->op == BB_X_CONST ? inner->a[1]->number : 0;
+  if (!(first >= 1) || !(first * by < 1e15) || !(bb_onnx_least(m, inner->a[0]) >= 0)) return NULL;
+  if (!bb_onnx_sum_add(m, &inside, inner->a[0], 1)) return NULL;
+  inside.number += s.number * first;
+  return bb_onnx_tidy_make(m, BB_X_DIV, bb_onnx_sum_expr(m, &inside, e->dtype),
+                           bb_expr_const(m->program, e->dtype, first * by));
+}
+
 /* The a of (k - a mod k) mod k, or of -a mod k that is not below 0; NULL: it is neither. */
 static const bb_expr *lacking_of(bb_onnx *m, const bb_expr *e) {
   const bb_expr *k = e->a[1], *from = e->a[0];
@@ -194,6 +209,11 @@ const bb_expr *bb_onnx_tidy_quotient(bb_onnx *m, const bb_expr *e) {
   const bb_expr *exact = product_quotient(m, e);
   if (!exact) exact = exact_quotient(m, e);
   if (exact) return e->op == BB_X_DIV ? exact : bb_expr_const(p, e->dtype, 0);
-  const bb_expr *other = e->op == BB_X_DIV ? reduced_quotient(m, e) : lacking(m, e);
+  if (e->op != BB_X_DIV) {
+    const bb_expr *more = lacking(m, e);
+    return more ? more : e;
+  }
+  const bb_expr *other = nested_quotient(m, e);
+  if (!other) other = reduced_quotient(m, e);
   return other ? other : e;
 }

@@ -91,18 +91,29 @@ static void tie_to_multiple(const bb_onnx_node *n, const bb_expr *term, double k
   if (name) tie(n, name, bb_arena_printf(m->arena, "%d*%s", (int)k, part));
 }
 
+/* Of x / (j * k), a quotient of the quotient d = x / j by k: d.  `quotient` is by a number, a multiple of k. */
+static const bb_expr *quotient_of(bb_onnx *m, const bb_expr *quotient, double k) {
+  const bb_expr *by = quotient->a[1];
+  return bb_onnx_tidy_make(m, BB_X_DIV, quotient->a[0],
+                           bb_expr_const(m->program, by->dtype, by->number / k));
+}
+
+static bool is_by_multiple(const bb_expr *e, double k) {
+  return e->op == BB_X_DIV && e->a[1]->op == BB_X_CONST && k >= 2 && e->a[1]->number >= k &&
+         fmod(e->a[1]->number, k) == 0;
+}
+
 /* Where k * (d / k), d/k rounded down, has to be d or less than k below it: what is left of d has to be a multiple of k. */
 static void tie_multiple(const bb_onnx_node *n, const bb_onnx_sum *s) {
   bb_onnx *m = n->m;
   for (uint32_t i = 0; i < s->terms; i++) {
-    const bb_expr *term = s->term[i], *by = term->a[1];
     double k = fabs(s->times[i]), sign = s->times[i] < 0 ? -1 : 1;
-    if (term->op != BB_X_DIV || by->op != BB_X_CONST || by->number != k || k < 2) continue;
+    if (!is_by_multiple(s->term[i], k)) continue;
     bb_onnx_sum rest = {.number = -sign * s->number}, more;
     for (uint32_t t = 0; t < s->terms; t++)
       if (t != i && !bb_onnx_sum_add(m, &rest, s->term[t], -sign * s->times[t])) return;
     more = rest;
-    if (!bb_onnx_sum_add(m, &more, term->a[0], -1)) return;
+    if (!bb_onnx_sum_add(m, &more, quotient_of(m, s->term[i], k), -1)) return;
     bool fits = -more.number >= 0 && -more.number < k && fmod(rest.number, k) == 0;
     for (uint32_t t = 0; t < more.terms; t++) fits &= more.times[t] == 0;
     if (fits) tie_to_multiple(n, only_term(&rest), k);
@@ -215,11 +226,13 @@ static void tie_rounded(const bb_onnx_node *n, const bb_extent *whole, const bb_
   for (uint32_t i = 0; i < parts->count; i++) {
     const bb_expr *part = bb_expr_symbol(m->program, parts->symbol[i]),
                   *meant = bb_onnx_symbol_meaning(m, part);
-    if (!meant || meant->op != BB_X_DIV || meant->a[1]->op != BB_X_CONST) continue;
-    double k = meant->a[1]->number;
-    const bb_extent *of = k >= 2 ? bb_onnx_expr_extent(m, meant->a[0]) : NULL;
-    bool met = of && of->factor && fmod((double)parts->factor, k) == 0;
-    if (met && bb_extent_divide(m->program, whole, of)) tie_to_multiple(n, meant->a[0], k);
+    bool number = meant && meant->op == BB_X_DIV && meant->a[1]->op == BB_X_CONST;
+    if (!number || !(meant->a[1]->number < 1e15)) continue;
+    double k = (double)common_divisor(parts->factor, (int64_t)meant->a[1]->number);
+    if (!is_by_multiple(meant, k)) continue;
+    const bb_expr *of = quotient_of(m, meant, k);
+    const bb_extent *met = bb_onnx_expr_extent(m, of);
+    if (met && met->factor && bb_extent_divide(m->program, whole, met)) tie_to_multiple(n, of, k);
   }
 }
 

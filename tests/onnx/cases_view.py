@@ -300,6 +300,24 @@ def graphs():
     yield graph_case("extent-of-steps", length + [N("Sub", ["s", "one"], ["l"]), N("Div", ["l", "two"], ["h"]), N("Add", ["h", "one"], ["c"]), N("Concat", ["b", "c"], ["to"], axis=0),
                                                   N("Slice", ["x", "zero", "end", "one", "two"], ["e"]), N("Reshape", ["e", "to"], ["y"])], {"x": rand(3, 9)}, ["y"],
                      {**last, "two": np.array([2]), "b": np.array([-1]), "end": np.array([2**63 - 1])}, symbols={"x": ["B", "S"]})
+    # what is halved twice is quartered: by windows without padding, and beside one with it; three times and once more
+    halved = lambda x, y: N("MaxPool", [x], [y], kernel_shape=[2], strides=[2])
+    yield graph_case("extent-quartered", [halved("x", "h"), halved("h", "q"), N("AveragePool", ["x"], ["a"], kernel_shape=[4], strides=[4]),
+                                          N("Concat", ["q", "a"], ["y"], axis=1)], {"x": rand(1, 2, 11)}, ["y"], symbols={"x": [1, 2, "S"]})
+    step = dict(kernel_shape=[3], strides=[2], pads=[1, 1])
+    yield graph_case("extent-quartered-padded", [N("MaxPool", ["x"], ["h"], **step), N("MaxPool", ["h"], ["q"], **step),
+                                                 N("MaxPool", ["x"], ["a"], kernel_shape=[1], strides=[4]), N("Concat", ["q", "a"], ["y"], axis=1)],
+                     {"x": rand(1, 2, 11)}, ["y"], symbols={"x": [1, 2, "S"]})
+    # what was halved is cut into pairs, as many as a quarter of the axis: that has to be even
+    yield graph_case("extent-halved-in-pairs", [halved("x", "h"), N("Shape", ["x"], ["s"], start=2), N("Div", ["s", "four"], ["l"]), N("Concat", ["two", "l", "two"], ["to"], axis=0),
+                                                N("Reshape", ["h", "to"], ["y"])], {"x": rand(1, 2, 12)}, ["y"], {"two": np.array([2]), "four": np.array([4])},
+                     symbols={"x": [1, 2, "S"]})
+    # an image that was halved and comes back, padded to what the other path has of it
+    back = [halved("x", "h"), halved("h", "q"), halved("q", "e"), N("Resize", ["e", "", "twice"], ["r"], mode="nearest", coordinate_transformation_mode="asymmetric"),
+            N("Shape", ["x"], ["s"], start=2), N("Div", ["s", "four"], ["l"]), N("Shape", ["r"], ["m"], start=2), N("Sub", ["l", "m"], ["lacks"]),
+            N("Concat", ["none", "lacks"], ["by"], axis=0), N("Pad", ["r", "by"], ["p"]), N("Concat", ["q", "p"], ["y"], axis=1)]
+    yield graph_case("extent-halved-and-back", back, {"x": rand(1, 2, 13)}, ["y"], {"twice": np.float32([1, 1, 2]), "four": np.array([4]), "none": np.array([0] * 5)},
+                     symbols={"x": [1, 2, "S"]})
     # what windows leave of two axes and one more, as counted from the axes
     count = [N("Conv", ["x", "w"], ["c"], strides=[2, 2]), N("Reshape", ["c", "to"], ["f"]), N("Concat", ["f", "more"], ["j"], axis=2),
              N("Shape", ["x"], ["h"], start=2, end=3), N("Shape", ["x"], ["v"], start=3, end=4), N("Div", ["h", "two"], ["hs"]), N("Div", ["v", "two"], ["vs"]),
