@@ -105,24 +105,15 @@ static uint32_t held_of(const bb_simt *s, uint32_t tile) {
   return bb_simt_parts(t->rows, s->ty) * bb_simt_parts(t->cols, s->tx);
 }
 
-/* Elements that a thread holds of what a body loads, of what a loop in it does where that is more. */
-static uint32_t loaded(const bb_simt *s, const bb_tile_body *body) {
-  uint32_t here = 0, most = 0;
-  for (uint32_t i = 0; i < body->count; i++) {
-    const bb_tile_stmt *stmt = body->stmt[i];
-    uint32_t inner = loaded(s, stmt->loop ? &stmt->loop->body : &stmt->body);
-    if (stmt->kind == BB_TILE_LOAD) here += held_of(s, stmt->result);
-    if (inner > most) most = inner;
-  }
-  return here > most ? here : most;
-}
-
 /* Elements that a thread keeps: of a tile, of all that is loaded together, or of all that stays at hand. */
 static uint32_t kept(const bb_simt *s, const bb_tile_body *body) {
   uint32_t most = bb_simt_parts(s->most_rows, s->ty) * bb_simt_parts(s->most_cols, s->tx);
-  uint32_t together = loaded(s, body), at_hand = 0;
-  for (uint32_t t = 0; t < s->c.p->tiles; t++)
-    if (s->c.tile[t].used && bb_tile_is_held(s->c.p, t)) at_hand += held_of(s, t);
+  uint32_t *held = BB_NEW(s->c.p->home->arena, uint32_t, s->c.p->tiles + 1), at_hand = 0;
+  for (uint32_t t = 0; t < s->c.p->tiles; t++) {
+    held[t] = held_of(s, t);
+    if (s->c.tile[t].used && bb_tile_is_held(s->c.p, t)) at_hand += held[t];
+  }
+  uint32_t together = bb_tile_most_loaded(body, held);
   if (together > most) most = together;
   return at_hand > most ? at_hand : most;
 }

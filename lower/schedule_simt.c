@@ -243,22 +243,18 @@ static bool holds(const bb_tile_program *p) {
   return false;
 }
 
-/* The most blocks of rows and columns that a body loads, one at least; in `bytes`: of an element of each. */
-static int64_t most_loads(const bb_tile_program *p, const bb_tile_body *body, bool bytes) {
-  int64_t here = 0, most = 1;
-  for (uint32_t i = 0; i < body->count; i++) {
-    const bb_tile_stmt *s = body->stmt[i];
-    const bb_tile *to = s->kind == BB_TILE_LOAD ? &p->tile[s->result] : NULL;
-    int64_t inner = most_loads(p, s->loop ? &s->loop->body : &s->body, bytes);
-    if (to && bb_tile_is_block(to)) here += bytes ? (int64_t)bb_dtype_bytes(to->dtype) : 1;
-    if (inner > most) most = inner;
-  }
-  return here > most ? here : most;
+/* The most blocks of rows and columns that are loaded together, one at least; in `bytes`: of an element of each. */
+static int64_t most_loads(const bb_tile_program *p, bool bytes) {
+  uint32_t *size = BB_NEW(p->home->arena, uint32_t, p->tiles + 1);
+  for (uint32_t t = 0; t < p->tiles; t++)
+    if (bb_tile_is_block(&p->tile[t])) size[t] = bytes ? bb_dtype_bytes(p->tile[t].dtype) : 1;
+  uint32_t most = bb_tile_most_loaded(&p->body, size);
+  return most ? most : 1;
 }
 
 /* Is a long row worth being whole: is it at hand again, and can all that is loaded of it be on its way at once? */
 static bool has_room(const bb_tile_program *p, int64_t whole) {
-  return holds(p) && whole * most_loads(p, &p->body, true) <= (int64_t)BB_SIMT_ASKED * THREADS;
+  return holds(p) && whole * most_loads(p, true) <= (int64_t)BB_SIMT_ASKED * THREADS;
 }
 
 static bool has_loops(const bb_tile_body *body) {
@@ -323,7 +319,7 @@ static const bb_kernel *by_rows(bb_context *ctx, attempt a, uint32_t processors)
   int64_t chosen, whole = has_loops(&a.kernel->tile->body) ? whole_row(p, a.graph, &s, &chosen) : 0;
   if (whole > WIDEST && !has_room(a.kernel->tile, whole)) whole = 0;
   if (whole) s.told = chosen / CHOSEN_ROWS;
-  s.loads = most_loads(a.kernel->tile, &a.kernel->tile->body, false);
+  s.loads = most_loads(a.kernel->tile, false);
   for (int64_t wide = whole ? whole : WIDEST; wide >= NARROWEST; wide /= 2) {
     if (wide < whole && wide > WIDEST) continue; /* a row that is not whole is in pieces */
     if (wide < whole) s.told = 0;

@@ -71,6 +71,8 @@ bool bb_tile_is_constant(const bb_tile_stmt *stmt, double *value);
  * it touches at the same time. */
 uint32_t bb_tile_most_live(const bb_tile_program *program, const bb_tile_body *body,
                            const uint32_t *size);
+/* tile_live.c.  The greatest sum of sizes, by tile, of what a body loads, or a loop within it. */
+uint32_t bb_tile_most_loaded(const bb_tile_body *body, const uint32_t *size);
 /* tile_live.c.  A vector, or a single element, that only what stands before statement `at` needs: in registers it makes room for the
  * loop there. */
 bool bb_tile_is_early_vector(const bb_tile_program *program, const bb_tile_body *body, uint32_t at,

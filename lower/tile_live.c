@@ -1,9 +1,5 @@
-/* tile_live.c - which tiles of a straight run of statements with one loop in it are needed, where and at once. */
+/* tile_live.c - which tiles of a straight run of statements with one loop in it are needed, or loaded, where and at once. */
 #include "tile_edit.h"
-
-static bool touches(const bb_tile_stmt *s, uint32_t tile) {
-  return bb_tile_reads(s, tile) || bb_tile_writes(s, tile);
-}
 
 /* The first and the last statement that a tile is needed by; first > last: none. */
 typedef struct span {
@@ -13,7 +9,7 @@ typedef struct span {
 static span span_of(const bb_tile_body *body, uint32_t tile) {
   span s = {1, 0};
   for (uint32_t i = 0; i < body->count; i++) {
-    if (!touches(body->stmt[i], tile)) continue;
+    if (!bb_tile_touches(body->stmt[i], tile)) continue;
     if (s.first > s.last) s.first = i;
     s.last = i;
   }
@@ -24,7 +20,7 @@ bool bb_tile_is_early_vector(const bb_tile_program *p, const bb_tile_body *body,
                              uint32_t tile) {
   if (bb_tile_is_block(&p->tile[tile])) return false;
   for (uint32_t i = at; i < body->count; i++)
-    if (touches(body->stmt[i], tile)) return false;
+    if (bb_tile_touches(body->stmt[i], tile)) return false;
   return true;
 }
 
@@ -47,4 +43,15 @@ uint32_t bb_tile_most_live(const bb_tile_program *p, const bb_tile_body *body,
     if (sum > most) most = sum;
   }
   return most;
+}
+
+uint32_t bb_tile_most_loaded(const bb_tile_body *body, const uint32_t *size) {
+  uint32_t here = 0, most = 0;
+  for (uint32_t i = 0; i < body->count; i++) {
+    const bb_tile_stmt *s = body->stmt[i];
+    uint32_t inner = bb_tile_most_loaded(s->loop ? &s->loop->body : &s->body, size);
+    if (s->kind == BB_TILE_LOAD) here += size[s->result];
+    if (inner > most) most = inner;
+  }
+  return here > most ? here : most;
 }
