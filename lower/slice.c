@@ -170,16 +170,37 @@ static void set_strides(bb_tile_program *p, bb_tile_view *view) {
   view->strided = true;
 }
 
+/* Loops along it end at another number. */
+typedef struct ending {
+  bb_program *home;
+  const bool *along;
+  bb_tile_index end, other;
+} ending;
+
 static void end_there(void *user, bb_tile_body *body, uint32_t at) {
-  const cutting *c = user;
+  const ending *e = user;
   bb_tile_loop *l = body->stmt[at]->loop;
-  if (!l || !c->along[l->variable]) return;
-  bb_tile_index *to = &l->stretch[0].to, until = *to;
-  if (until == c->end) { /* variables are numbered anew where the extent is added */
-    *to = c->parts;
-  } else {
-    bb_tile_index other = until->a[until->a[0] == c->end];
-    *to = bb_expr_make(c->p->home, BB_X_MIN, other, c->parts, NULL);
+  if (!l || !e->along[l->variable]) return;
+  bb_tile_index to = l->stretch[0].to;
+  if (to == e->end) {
+    l->stretch[0].to = e->other;
+  } else { /* a section's */
+    bb_tile_index section = to->a[to->a[0] == e->end];
+    l->stretch[0].to = bb_expr_make(e->home, BB_X_MIN, section, e->other, NULL);
+  }
+}
+
+/* An extent of its own for what is cut. */
+static void give_extent(bb_tile_program *p, const cutting *c, const char *name) {
+  uint32_t extent = bb_tile_add_extent(p, name);
+  bool *along = BB_NEW(p->home->arena, bool, p->variables + 1);
+  for (uint32_t v = extent; v + 1 < p->variables; v++) along[v + 1] = c->along[v];
+  ending e = {p->home, along, c->end, bb_expr_arg(p->home, BB_I64, extent)};
+  bb_tile_walk(&p->body, end_there, &e);
+  for (uint32_t v = 0; v < p->views; v++) {
+    if (c->axis[v] == BB_NONE) continue;
+    set_strides(p, &p->view[v]);
+    p->view[v].extent[c->axis[v]] = e.other;
   }
 }
 
@@ -206,17 +227,7 @@ uint32_t bb_tile_make_slices(bb_tile_program *p, bb_tile_index of[BB_TILE_SLICES
   for (uint32_t i = 0; i < ends; i++) {
     cutting c = cut(p, end[i]);
     if (c.wrong || !c.step) continue;
-    uint32_t extent = bb_tile_add_extent(p, bb_arena_printf(p->home->arena, "s%u", count));
-    bool *along = BB_NEW(p->home->arena, bool, p->variables + 1);
-    for (uint32_t v = extent; v + 1 < p->variables; v++) along[v + 1] = c.along[v];
-    c.along = along;
-    c.parts = bb_expr_arg(p->home, BB_I64, extent);
-    bb_tile_walk(&p->body, end_there, &c);
-    for (uint32_t v = 0; v < p->views; v++) {
-      if (c.axis[v] == BB_NONE) continue;
-      set_strides(p, &p->view[v]);
-      p->view[v].extent[c.axis[v]] = c.parts;
-    }
+    give_extent(p, &c, bb_arena_printf(p->home->arena, "s%u", count));
     of[count++] = end[i];
   }
   return count;
