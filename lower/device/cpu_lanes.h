@@ -34,18 +34,52 @@
   }                                                                                                                  \
   BB_INLINE bb_lanes##n bb_lanes##n##_one(bb_truths##n first, bb_lanes##n a, bb_lanes##n b) {                        \
     return (bb_lanes##n)(((bb_truths##n)a & first) | ((bb_truths##n)b & ~first));                                    \
-  }                                                                                                                  \
-  /* NaN where one of them is. */                                                                                    \
-  BB_INLINE bb_lanes##n bb_lanes##n##_max(bb_lanes##n a, bb_lanes##n b) {                                            \
-    return bb_lanes##n##_one((a > b) | (a != a), a, b);                                                              \
-  }                                                                                                                  \
-  BB_INLINE bb_lanes##n bb_lanes##n##_min(bb_lanes##n a, bb_lanes##n b) {                                            \
-    return bb_lanes##n##_one((a < b) | (a != a), a, b);                                                              \
   }
 BB_LANES_OF(16)
 BB_LANES_OF(8)
 BB_LANES_OF(4)
 #undef BB_LANES_OF
+
+/* The greater and the smaller of two; NaN where one of them is.  Where either is, processors give the second one: so the first
+ * is asked. */
+#define BB_CHOOSE(n, name, is)                                                                     \
+  BB_INLINE bb_lanes##n bb_lanes##n##_##name(bb_lanes##n a, bb_lanes##n b) {                       \
+    return bb_lanes##n##_one((a is b) | (a != a), a, b);                                           \
+  }
+BB_CHOOSE(4, max, >)
+BB_CHOOSE(4, min, <)
+#ifdef __AVX512F__
+#define BB_CHOOSE_16(name, is)                                                                     \
+  BB_INLINE bb_lanes16 bb_lanes16_##name(bb_lanes16 a, bb_lanes16 b) {                             \
+    bb_lanes16 one;                                                                                \
+    uint16_t odd;                                                                                  \
+    __asm__("v" #name "ps %2, %1, %0" : "=v"(one) : "v"(a), "v"(b));                               \
+    __asm__("vcmpps $3, %1, %1, %0" : "=k"(odd) : "v"(a)); /* unordered */                         \
+    __asm__("vmovaps %1, %0%{%2%}" : "+v"(one) : "v"(a), "Yk"(odd));                               \
+    return one;                                                                                    \
+  }
+#else
+#define BB_CHOOSE_16(name, is) BB_CHOOSE(16, name, is)
+#endif
+#ifdef __AVX__
+#define BB_CHOOSE_8(name, is)                                                                      \
+  BB_INLINE bb_lanes8 bb_lanes8_##name(bb_lanes8 a, bb_lanes8 b) {                                 \
+    bb_lanes8 one, odd;                                                                            \
+    __asm__("v" #name "ps %2, %1, %0" : "=x"(one) : "x"(a), "x"(b));                               \
+    __asm__("vcmpps $3, %1, %1, %0" : "=x"(odd) : "x"(a)); /* unordered */                         \
+    __asm__("vblendvps %2, %1, %0, %0" : "+x"(one) : "x"(a), "x"(odd));                            \
+    return one;                                                                                    \
+  }
+#else
+#define BB_CHOOSE_8(name, is) BB_CHOOSE(8, name, is)
+#endif
+BB_CHOOSE_16(max, >)
+BB_CHOOSE_16(min, <)
+BB_CHOOSE_8(max, >)
+BB_CHOOSE_8(min, <)
+#undef BB_CHOOSE_16
+#undef BB_CHOOSE_8
+#undef BB_CHOOSE
 #undef BB_EVEN_16
 #undef BB_EVEN_8
 #undef BB_EVEN_4

@@ -403,6 +403,28 @@ static bool runs_here(void) {
 #endif
 }
 
+/* Bit for bit what a comparison gives, of numbers that are none, zeros of both signs, and infinite ones. */
+static void check_choice(void) {
+  static const float of[] = {NAN, -NAN, 0, -0.0f, 1, -2, INFINITY, -INFINITY};
+  enum { OF = sizeof of / sizeof *of };
+  for (int i = 0; i < OF * OF; i++) {
+    float a[16], b[16], max[16], min[16], max8[8], min8[8];
+    for (int k = 0; k < 16; k++) a[k] = of[(i + k) % OF], b[k] = of[i / OF];
+    bb_lanes16_to(max, bb_lanes16_max(bb_lanes16_from(a), bb_lanes16_from(b)));
+    bb_lanes16_to(min, bb_lanes16_min(bb_lanes16_from(a), bb_lanes16_from(b)));
+    bb_lanes8_to(max8, bb_lanes8_max(bb_lanes8_from(a), bb_lanes8_from(b)));
+    bb_lanes8_to(min8, bb_lanes8_min(bb_lanes8_from(a), bb_lanes8_from(b)));
+    for (int k = 0; k < 16; k++) {
+      float great = a[k] > b[k] || isnan(a[k]) ? a[k] : b[k];
+      float small = a[k] < b[k] || isnan(a[k]) ? a[k] : b[k];
+      if (memcmp(&max[k], &great, 4) || memcmp(&max8[k % 8], &max[k], 4))
+        complain("max", a[k], max[k], great);
+      if (memcmp(&min[k], &small, 4) || memcmp(&min8[k % 8], &min[k], 4))
+        complain("min", a[k], min[k], small);
+    }
+  }
+}
+
 int main(void) {
   enum { SKIP = 77 };
   if (!runs_here()) return SKIP;
@@ -418,5 +440,6 @@ int main(void) {
   check_whole_products();
   check_lines();
   check_rounding();
+  check_choice();
   return wrong != 0;
 }
