@@ -155,10 +155,12 @@ void bb_c_load(bb_c *c, const bb_tile_stmt *load);
 void bb_c_store(bb_c *c, const bb_tile_stmt *store);
 void bb_c_loop(bb_c *c, const bb_tile_loop *loop);
 /* Of a load or a store: whether its block is there as a whole, as a C condition, NULL: always; the same of axes that are not live
- * (no padded view's); the address of element (r, c).  And the window that a load gives, where it is whole. */
+ * (no padded view's); the address of element (r, c); how many rows of it are there.  And the window that a load gives, where it is
+ * whole. */
 const char *bb_c_is_whole(bb_c *c, const bb_tile_stmt *move);
 const char *bb_c_is_whole_but_live(bb_c *c, const bb_tile_stmt *move);
 const char *bb_c_place(bb_c *c, const bb_tile_stmt *move, const char *r, const char *col);
+const char *bb_c_rows_there(bb_c *c, const bb_tile_stmt *move);
 void bb_c_point(bb_c *c, const bb_tile_stmt *load);
 /* A loop whose sums stay in registers, with the statements that these begin with and some that follow: how many from the loop on;
  * 0: it is no such loop.  And whether a statement is what a sum of one begins with. */
@@ -166,6 +168,10 @@ uint32_t bb_c_lanes(bb_c *c, const bb_tile_body *body, uint32_t at);
 bool bb_c_starts_lanes(bb_c *c, const bb_tile_body *body, uint32_t at);
 /* MAP and ANY. */
 void bb_c_map(bb_c *c, const bb_tile_stmt *stmt);
+/* A MAP of so many rows, whole ones, whose element (r, c) goes to `to`. */
+void bb_c_map_to(bb_c *c, const bb_tile_stmt *stmt, const char *to, const char *rows);
+/* A MAP and the store of its result, which is the next statement, in one; false: they are no such pair. */
+bool bb_c_map_and_store(bb_c *c, const bb_tile_stmt *made, const bb_tile_stmt *store);
 /* A MAP and the fold of its result, which is the next statement, in one; false: they are no such
  * pair. */
 bool bb_c_map_and_fold(bb_c *c, const bb_tile_stmt *stmt, const bb_tile_stmt *fold);

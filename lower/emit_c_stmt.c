@@ -148,6 +148,10 @@ const char *bb_c_is_whole_but_live(bb_c *c, const bb_tile_stmt *move) {
   return place_of(c, move, moved(move)).other;
 }
 
+const char *bb_c_rows_there(bb_c *c, const bb_tile_stmt *move) {
+  return place_of(c, move, moved(move)).rows;
+}
+
 const char *bb_c_place(bb_c *c, const bb_tile_stmt *move, const char *r, const char *col) {
   place p = place_of(c, move, moved(move));
   return bb_arena_printf(arena(c), "v%u + %s + %s * (%s) + %s * (%s)", move->view, p.offset, r,
@@ -351,7 +355,8 @@ static void body(bb_c *c, const bb_tile_body *b, uint32_t stretch) {
       i = next;
       continue;
     }
-    if (next < b->count && copies_padded(c, s, b->stmt[next])) {
+    if (next < b->count &&
+        (copies_padded(c, s, b->stmt[next]) || bb_c_map_and_store(c, s, b->stmt[next]))) {
       i = next;
       continue;
     }

@@ -96,83 +96,11 @@ static const bb_expr *leave_lines(bb_c *c, const bb_tile_stmt *s, const sweep *w
   return e->a[2];
 }
 
-static void map(bb_c *c, const bb_tile_stmt *s) {
-  const char *operand[BB_TILE_OPERANDS];
-  sweep w = sweep_of(&c->p->tile[s->result], c->tile[s->result].turned);
-  find_ends(c, s, &w);
-  if (w.lines > 1 && !w.along) bb_c_line(c, "BB_VECTOR");
-  if (w.lines)
-    bb_c_line(c, "for (int64_t %s = 0; %s < %s; %s++) {", w.line, w.line, w.of_lines, w.line);
-  c->indent += w.lines > 0;
-  read_once(c, s, &w, operand);
-  const bb_expr *expr = w.lines ? leave_lines(c, s, &w, operand) : s->expr;
-  if (w.along > 1) bb_c_line(c, "BB_VECTOR");
-  if (w.along) bb_c_line(c, "for (int64_t %s = 0; %s < %s; %s++) {", w.at, w.at, w.of_along, w.at);
-  c->indent += w.along > 0;
-  const char *value = bb_c_expression(c, expr, operand, place(c, s, 0), place(c, s, 1));
-  bb_c_line(c, "%s = %s;", bb_c_at(c, s->result, "r", "c"), value);
-  c->indent -= (w.lines > 0) + (w.along > 0);
-  if (w.lines || w.along) bb_c_line(c, w.lines && w.along ? "}}" : "}");
-}
-
-/* Over the union of the operands, up to the first line in which it holds. */
-static void any(bb_c *c, const bb_tile_stmt *s) {
-  bb_tile shape = {0};
-  const char *operand[BB_TILE_OPERANDS];
-  bool turned = false;
-  for (uint32_t i = 0; i < s->operands; i++) {
-    const bb_tile *o = &c->p->tile[s->operand[i]];
-    if (o->rows) shape.rows = o->rows;
-    if (o->cols) shape.cols = o->cols;
-    turned |= c->tile[s->operand[i]].turned;
-  }
-  sweep w = sweep_of(&shape, turned);
-  bb_c_line(c, "{ uint8_t any = 0;");
-  bb_c_line(c, "for (int64_t %s = 0; %s < %u && !any; %s++) {", w.line, w.line,
-            w.lines ? w.lines : 1, w.line);
-  c->indent++;
-  read_once(c, s, &w, operand);
-  if (w.along > 1) bb_c_line(c, "BB_VECTOR");
-  bb_c_line(c, "for (int64_t %s = 0; %s < %u; %s++) {", w.at, w.at, w.along ? w.along : 1, w.at);
-  c->indent++;
-  bb_c_line(c, "any |= %s;", bb_c_expression(c, s->expr, operand, place(c, s, 0), place(c, s, 1)));
-  c->indent -= 2;
-  bb_c_line(c, "}} t%u[0] = any; }", s->result);
-}
-
-/* MAP and ANY. */
-void bb_c_map(bb_c *c, const bb_tile_stmt *s) {
-  (s->kind == BB_TILE_ANY ? any : map)(c, s);
-}
-
-/* --- with a fold --- */
-
-const char *bb_c_monoid(const bb_c *c, const bb_monoid *monoid) {
-  switch (monoid->id) {
-  case BB_MONOID_SUM: return "sum";
-  case BB_MONOID_PROD: return "prod";
-  case BB_MONOID_MAX: return "max";
-  case BB_MONOID_MIN: return "min";
-  default: bb_c_refuse(c, "a fold of a tile by this monoid");
-  }
-}
+/* --- lanes --- */
 
 /* Elements that are folded side by side, each into its own; the tile's vectors must make whole ones.  Four of the widest
  * vectors, a whole line of most tiles, hide what each waits for; lanes that become one in the end are at most 32. */
 enum { LANES = 32, FEW_LANES = 16, WIDE_LANES = 64 };
-
-static uint32_t lanes_for(const bb_c *c, uint32_t along, bool apart) {
-  if (apart && c->vector_bytes == 64 && along % WIDE_LANES == 0) return WIDE_LANES;
-  for (uint32_t lanes = LANES; lanes; lanes -= 8)
-    if (along % lanes == 0) return lanes;
-  return 0;
-}
-
-/* gcc makes one instruction of a comparison that is false for NaN, and four of one that is not: which lanes
- * have met a NaN is noted beside such a fold. */
-static bool is_extremum(const bb_tile_stmt *fold) {
-  return fold->monoid->id == BB_MONOID_MAX || fold->monoid->id == BB_MONOID_MIN;
-}
 
 /* An exp of single precision that has no other one inside; NULL: there is none. */
 static const bb_expr *inner_exp(const bb_c *c, const bb_expr *expr) {
@@ -218,9 +146,9 @@ static void end_lanes(bb_c *c, lane_loop *loop, const sweep *w) {
 
 /* The widest vectors have exps of their own, which compilers do not make of plain loops: what they take is computed before for
  * all lanes.  Gives what is left, in which they are operands.  most: as of put_lanes(). */
-static const bb_expr *put_exps(bb_c *c, const bb_tile_stmt *s, const sweep *w, uint32_t lanes,
-                               uint32_t most, const char **operand) {
-  const bb_expr *left = s->expr, *exp;
+static const bb_expr *put_exps(bb_c *c, const bb_tile_stmt *s, const sweep *w, const bb_expr *expr,
+                               uint32_t lanes, uint32_t most, const char **operand) {
+  const bb_expr *left = expr, *exp;
   uint32_t operands = s->operands;
   if (c->vector_bytes != 64 || lanes % FEW_LANES) return left;
   for (; operands < BB_TILE_OPERANDS && (exp = inner_exp(c, left)) != NULL; operands++) {
@@ -240,13 +168,128 @@ static const bb_expr *put_exps(bb_c *c, const bb_tile_stmt *s, const sweep *w, u
   return left;
 }
 
+/* --- maps --- */
+
+/* Loops over lanes of lines that whole ones make, where exps are computed for all of them (put_exps()); 0: there are none. */
+static uint32_t lanes_of_map(const bb_c *c, const sweep *w, const bb_expr *expr) {
+  bool all = w->along && strcmp(w->of_along, bb_arena_printf(arena(c), "%u", w->along)) == 0;
+  if (!all || c->vector_bytes != 64 || !inner_exp(c, expr)) return 0;
+  return w->along % LANES == 0 ? LANES : 0;
+}
+
+static void put_map_lanes(bb_c *c, const bb_tile_stmt *s, const sweep *w, const bb_expr *expr,
+                          uint32_t lanes, const char **operand, const char *to) {
+  bb_c_line(c, "for (int64_t first = 0; first < %u; first += %u) {", w->along, lanes);
+  c->indent++;
+  const bb_expr *left = put_exps(c, s, w, expr, lanes, 0, operand);
+  lane_loop loop;
+  begin_lanes(c, &loop, lanes);
+  bb_c_line(c, "%s = %s;", to, bb_c_expression(c, left, operand, place(c, s, 0), place(c, s, 1)));
+  end_lanes(c, &loop, w);
+  c->indent--;
+  bb_c_line(c, "}");
+}
+
+/* to: where element (r, c) goes. */
+static void put_map(bb_c *c, const bb_tile_stmt *s, const sweep *w, const char *to) {
+  const char *operand[BB_TILE_OPERANDS];
+  if (w->lines > 1 && !w->along) bb_c_line(c, "BB_VECTOR");
+  if (w->lines)
+    bb_c_line(c, "for (int64_t %s = 0; %s < %s; %s++) {", w->line, w->line, w->of_lines, w->line);
+  c->indent += w->lines > 0;
+  read_once(c, s, w, operand);
+  const bb_expr *expr = w->lines ? leave_lines(c, s, w, operand) : s->expr;
+  uint32_t lanes = lanes_of_map(c, w, expr);
+  if (lanes) {
+    put_map_lanes(c, s, w, expr, lanes, operand, to);
+  } else {
+    if (w->along > 1) bb_c_line(c, "BB_VECTOR");
+    if (w->along)
+      bb_c_line(c, "for (int64_t %s = 0; %s < %s; %s++) {", w->at, w->at, w->of_along, w->at);
+    c->indent += w->along > 0;
+    bb_c_line(c, "%s = %s;", to, bb_c_expression(c, expr, operand, place(c, s, 0), place(c, s, 1)));
+    c->indent -= w->along > 0;
+  }
+  c->indent -= w->lines > 0;
+  bool both = w->lines && w->along && !lanes;
+  if (w->lines || (w->along && !lanes)) bb_c_line(c, both ? "}}" : "}");
+}
+
+static void map(bb_c *c, const bb_tile_stmt *s) {
+  sweep w = sweep_of(&c->p->tile[s->result], c->tile[s->result].turned);
+  find_ends(c, s, &w);
+  put_map(c, s, &w, bb_c_at(c, s->result, "r", "c"));
+}
+
+void bb_c_map_to(bb_c *c, const bb_tile_stmt *s, const char *to, const char *rows) {
+  sweep w = sweep_of(&c->p->tile[s->result], false);
+  w.of_lines = rows;
+  w.of_along = bb_arena_printf(arena(c), "%u", w.along);
+  put_map(c, s, &w, to);
+}
+
+/* Over the union of the operands, up to the first line in which it holds. */
+static void any(bb_c *c, const bb_tile_stmt *s) {
+  bb_tile shape = {0};
+  const char *operand[BB_TILE_OPERANDS];
+  bool turned = false;
+  for (uint32_t i = 0; i < s->operands; i++) {
+    const bb_tile *o = &c->p->tile[s->operand[i]];
+    if (o->rows) shape.rows = o->rows;
+    if (o->cols) shape.cols = o->cols;
+    turned |= c->tile[s->operand[i]].turned;
+  }
+  sweep w = sweep_of(&shape, turned);
+  bb_c_line(c, "{ uint8_t any = 0;");
+  bb_c_line(c, "for (int64_t %s = 0; %s < %u && !any; %s++) {", w.line, w.line,
+            w.lines ? w.lines : 1, w.line);
+  c->indent++;
+  read_once(c, s, &w, operand);
+  if (w.along > 1) bb_c_line(c, "BB_VECTOR");
+  bb_c_line(c, "for (int64_t %s = 0; %s < %u; %s++) {", w.at, w.at, w.along ? w.along : 1, w.at);
+  c->indent++;
+  bb_c_line(c, "any |= %s;", bb_c_expression(c, s->expr, operand, place(c, s, 0), place(c, s, 1)));
+  c->indent -= 2;
+  bb_c_line(c, "}} t%u[0] = any; }", s->result);
+}
+
+/* MAP and ANY. */
+void bb_c_map(bb_c *c, const bb_tile_stmt *s) {
+  (s->kind == BB_TILE_ANY ? any : map)(c, s);
+}
+
+/* --- with a fold --- */
+
+const char *bb_c_monoid(const bb_c *c, const bb_monoid *monoid) {
+  switch (monoid->id) {
+  case BB_MONOID_SUM: return "sum";
+  case BB_MONOID_PROD: return "prod";
+  case BB_MONOID_MAX: return "max";
+  case BB_MONOID_MIN: return "min";
+  default: bb_c_refuse(c, "a fold of a tile by this monoid");
+  }
+}
+
+static uint32_t lanes_for(const bb_c *c, uint32_t along, bool apart) {
+  if (apart && c->vector_bytes == 64 && along % WIDE_LANES == 0) return WIDE_LANES;
+  for (uint32_t lanes = LANES; lanes; lanes -= 8)
+    if (along % lanes == 0) return lanes;
+  return 0;
+}
+
+/* gcc makes one instruction of a comparison that is false for NaN, and four of one that is not: which lanes
+ * have met a NaN is noted beside such a fold. */
+static bool is_extremum(const bb_tile_stmt *fold) {
+  return fold->monoid->id == BB_MONOID_MAX || fold->monoid->id == BB_MONOID_MIN;
+}
+
 /* Lane l of the line at hand: the element, where it is kept if others read it, and where it is folded into.
  * Short loops of constant length are made straight before they can become vectors, unless told not to.  most: not 0: lanes
  * from there on have no element, and hold what a fold begins with. */
 static void put_lanes(bb_c *c, const bb_tile_stmt *s, const bb_tile_stmt *fold, const sweep *w,
                       uint32_t lanes, uint32_t most, const char **operand) {
   const bb_tile *t = &c->p->tile[s->result];
-  const bb_expr *expr = put_exps(c, s, w, lanes, most, operand);
+  const bb_expr *expr = put_exps(c, s, w, s->expr, lanes, most, operand);
   lane_loop loop;
   begin_lanes(c, &loop, lanes);
   const char *value = bb_c_expression(c, expr, operand, place(c, s, 0), place(c, s, 1));
