@@ -10,10 +10,10 @@
 
 #include "emit_c.h"
 
-/* Indices are of the tile program's extents. */
 /* Bytes of loads that a thread has registers for while they are on their way. */
 enum { BB_SIMT_ASKED = 160 };
 
+/* Indices are of the tile program's extents. */
 typedef struct bb_simt_nest {
   uint32_t threads, shared; /* of a block; bytes */
   bb_tile_index tasks;      /* a block takes one after another, every so many-th */

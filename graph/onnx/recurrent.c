@@ -1,5 +1,5 @@
 /* recurrent.c - LSTM, GRU and RNN: what the inputs of all steps are multiplied with is a product like any other; the steps
- * one after the other, each with what the one before left, are a reference kernel.
+ * one after the other, each with what the one before left, are a misc node's.
  */
 #include "convert.h"
 #include "formula.h"

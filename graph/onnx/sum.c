@@ -161,6 +161,7 @@ static const bb_expr *nested_quotient(bb_onnx *m, const bb_expr *e) {
   if (!(first >= 1) || !(first * by < 1e15) || !(bb_onnx_least(m, inner->a[0]) >= 0)) return NULL;
   if (!bb_onnx_sum_add(m, &inside, inner->a[0], 1)) return NULL;
   inside.number += s.number * first;
+  if (!(fabs(inside.number) < 1e15)) return NULL; /* numbers are doubles */
   return bb_onnx_tidy_make(m, BB_X_DIV, bb_onnx_sum_expr(m, &inside, e->dtype),
                            bb_expr_const(m->program, e->dtype, first * by));
 }

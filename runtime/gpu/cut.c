@@ -53,8 +53,11 @@ void bb_gpu_cut_copy(bb_gpu_cut *to, const bb_gpu_cut *from) {
 /* Where arrays begin depends on how they lie, which extents of all results tell. */
 static void take_slice(const bb_gpu_machine *m, bb_gpu_cut *c) {
   const bb_gpu_slice *s = c->slice;
-  for (uint32_t v = 0; v < c->way->views; v++)
-    c->offset[v] = s && s->by[v].count ? c->from * bb_gpu_value(m, &s->by[v], c->extent) : 0;
+  for (uint32_t v = 0; v < c->way->views; v++) {
+    int64_t by = s && s->by[v].count ? bb_gpu_value(m, &s->by[v], c->extent) : 0;
+    if (__builtin_mul_overflow(c->from, by, &c->offset[v]))
+      bb_fail(m->ctx, BB_ERROR_INPUT, "a kernel's sizes are too large");
+  }
   if (s) c->extent[s->extent] = c->to - c->from;
 }
 

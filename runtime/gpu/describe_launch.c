@@ -9,6 +9,7 @@
 #include <string.h>
 
 _Static_assert((int)BB_AHEAD == (int)BB_GPU_AHEAD, "kernels are told what they ask for");
+_Static_assert((int)BB_TILE_SLICES == (int)BB_GPU_SLICES, "there is room for all slices");
 
 /* --- expressions of the emitter's, as terms --- */
 

@@ -147,7 +147,7 @@ size_t bb_gpu_scratch(bb_module *module, bb_queue *q, bb_context *ctx, const bb_
     return bb_gpu_misc_scratch(&m, module->misc[l->step], l->symbol);
   }
   if (!same(p, step, l)) work_out(&m, ways, l, p);
-  size_t scratch = 0; /* of parts one at most has any */
+  size_t scratch = 0; /* where there are two parts none has any */
   for (uint32_t i = 0; i < p->parts; i++) {
     if (p->cut[i].counters > q->wanted_counters) q->wanted_counters = p->cut[i].counters;
     scratch += p->cut[i].scratch;

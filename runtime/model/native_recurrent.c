@@ -326,7 +326,9 @@ static bool overlaps(const bb_native_call *call) {
 /* Sizes and operands that these loops take; all else is the reference kernel's, which says what is wrong. */
 static bool read_sizes(running *n) {
   const bb_native_call *call = n->call;
+  const bool memory = call->nout > LAST_MEMORY && !call->out[LAST_MEMORY].absent;
   if (call->nin < 2 || call->nin > OPERANDS || call->nout > RESULTS) return false;
+  if (memory && n->gates != 4) return false;
   const bb_native_array *x = &call->in[INPUTS], *matrix = &call->in[MATRIX];
   if (x->absent || matrix->absent || x->rank != 4 || matrix->rank != 3) return false;
   if (x->dtype != BB_F32 && x->dtype != BB_F16 && x->dtype != BB_BF16) return false;

@@ -300,6 +300,9 @@ def graphs():
     yield graph_case("extent-of-steps", length + [N("Sub", ["s", "one"], ["l"]), N("Div", ["l", "two"], ["h"]), N("Add", ["h", "one"], ["c"]), N("Concat", ["b", "c"], ["to"], axis=0),
                                                   N("Slice", ["x", "zero", "end", "one", "two"], ["e"]), N("Reshape", ["e", "to"], ["y"])], {"x": rand(3, 9)}, ["y"],
                      {**last, "two": np.array([2]), "b": np.array([-1]), "end": np.array([2**63 - 1])}, symbols={"x": ["B", "S"]})
+    # numbers that a double does not tell apart once they are multiplied: 1001 * 10030000002005
+    yield graph_case("extent-of-large-numbers", [N("Shape", ["x"], ["s"]), N("Div", ["s", "few"], ["d"]), N("Add", ["d", "large"], ["a"]), N("Div", ["a", "more"], ["y"])],
+                     {"x": rand(1001)}, ["y"], {"few": np.array([1001]), "large": np.array([10030000002005]), "more": np.array([1003])}, symbols={"x": ["S"]})
     # what is halved twice is quartered: by windows without padding, and beside one with it; three times and once more
     halved = lambda x, y: N("MaxPool", [x], [y], kernel_shape=[2], strides=[2])
     yield graph_case("extent-quartered", [halved("x", "h"), halved("h", "q"), N("AveragePool", ["x"], ["a"], kernel_shape=[4], strides=[4]),

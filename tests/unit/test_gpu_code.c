@@ -2,6 +2,7 @@
 #include "../../runtime/compile/plan_make.h"
 #include "../../runtime/driver.h"
 #include "../../runtime/gpu/gpu.h"
+#include "../../runtime/gpu/launch.h"
 #include "../../runtime/gpu/make.h"
 #include "../../runtime/model/plan_text.h"
 
@@ -133,7 +134,32 @@ static void test_wrong(void **state) {
   }
 }
 
+/* A slice that begins farther on than there are bytes. */
+static void cut_far(bb_context *c, void *argument) {
+  bb_gpu_cut *cut = argument;
+  bb_gpu_way way = {.views = 1, .extents = 1, .about = BB_NEW(arena, bb_gpu_view, 1)};
+  bb_formula by;
+  if (!bb_formula_parse(arena, "4611686018427387904", 0, &by))
+    bb_fail(c, BB_ERROR_INTERNAL, "no formula");
+  const bb_gpu_slice slice = {0, 1, &by};
+  bb_gpu_cut_begin(c, &(bb_gpu_ways){1, &way}, cut);
+  cut->way = &way;
+  cut->slice = &slice;
+  cut->from = 2;
+  cut->to = 3;
+  bb_gpu_cut_work_out(&(bb_gpu_machine){.ctx = c}, cut);
+}
+
+static void test_far(void **state) {
+  (void)state;
+  bb_gpu_cut cut = {0};
+  assert_int_equal(bb_protect(ctx, cut_far, &cut), BB_ERROR_INPUT);
+  assert_string_equal(bb_context_message(ctx), "a kernel's sizes are too large");
+  bb_gpu_cut_end(ctx, &cut);
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_identity), cmocka_unit_test(test_wrong)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_identity), cmocka_unit_test(test_wrong),
+                                     cmocka_unit_test(test_far)};
   return cmocka_run_group_tests(tests, begin, end);
 }

@@ -306,11 +306,25 @@ static void leaves_the_rest(void **state) {
   end(&d);
 }
 
+/* Last memories of what has no memory, which the reference kernel refuses. */
+static void has_no_memory(void **state) {
+  (void)state;
+  drawn d;
+  uint64_t seed = 0;
+  for (begin(&d, seed); !d.out[2].absent; begin(&d, ++seed)) end(&d);
+  assert_true(run(&d, bb_recurrent_loops_here(), 1));
+  taken(&d, &(size_t){0});
+  d.out[2].absent = false;
+  refused(&d);
+  end(&d);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(random_sizes),
       cmocka_unit_test(packs_constants_once),
       cmocka_unit_test(leaves_the_rest),
+      cmocka_unit_test(has_no_memory),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
