@@ -1,11 +1,12 @@
 /* plan_ways.c - which of the ways to make a kernel for a GPU are worth their compilation.
  *
  * A compiler takes a third of a second for each, and which one runs follows from what they are weighed at a run's extents
- * (cuda/weigh.c).  So all are weighed here at extents all over what they may be, and of the sets of ways of which one weighs
- * as little as any of all, or nearly, at each of these, the one with the least source is made.
+ * (cuda/weigh.c), or which two (gpu/choose.c).  So all are weighed here at extents all over what they may be, and of the sets of ways
+ * of which one, or two, weigh as little as any of all, or nearly, at each of these, the one with the least source is made.
  */
 #include "plan_maker.h"
 
+#include "../../lower/schedule_gpu.h"
 #include "../gpu/choose.h"
 
 #include <math.h>
@@ -15,7 +16,9 @@
  * what there was before.  Powers of two alone would not do: which ways leave processors idle is seen beside them. */
 enum { OCTAVES = 17, EACH = 16, VALUES = 2 * OCTAVES * EACH + 1, NODES = 1024 };
 /* With more extents than so many the nodes lie too far apart to tell what is never needed: all ways are made. */
-enum { MOST_AXES = 3, MOST_PAIRS = 64 };
+enum { MOST_AXES = 3 };
+/* Of ways, each for whole rounds with each for the rest, by any of the slices of both. */
+enum { MOST_PAIRS = BB_GPU_WAYS * BB_GPU_WAYS * BB_GPU_SLICES * BB_GPU_SLICES };
 /* By which a way may weigh more than another that is left out for it: what the fastest one was found to be off by. */
 static const double SLACK = 0.02;
 /* Bytes of arrays that no device has room for. */
@@ -153,7 +156,6 @@ static void note_two(void *user, const bb_gpu_weighed *first, const bb_gpu_weigh
                      double seconds, const bb_gpu_choice *choice) {
   keeping *k = user;
   (void)choice;
-  if (k->pairs == MOST_PAIRS) return;
   k->pair[k->pairs] = 1u << (first - k->weighed) | 1u << (rest - k->weighed);
   k->pair_seconds[k->pairs++] = seconds;
 }

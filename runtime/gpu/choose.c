@@ -128,12 +128,11 @@ static void take_two(void *user, const bb_gpu_weighed *first, const bb_gpu_weigh
 
 /* Weighs a way at its launch's extents.  NULL, or why it does not take the arrays as they lie. */
 static const char *weigh_way(const bb_gpu_machine *m, const bb_gpu_way *way,
-                             const bb_launch *launch, bool alone, bb_gpu_weighed *w) {
-  bb_arena *arena = bb_scratch(m->ctx);
+                             const bb_launch *launch, bool alone, bb_arena *arena,
+                             bb_gpu_weighed *w) {
   bb_gpu_pointer *view = BB_NEW(arena, bb_gpu_pointer, way->views + 1);
   bb_gpu_way_views(way, launch, view);
   const char *refused = bb_cuda_refusal(m, way, w->extent, view);
-  bb_scratch_end(arena);
   if (!refused) w->seconds = alone ? 0 : bb_cuda_weigh(m, way, w->extent);
   return refused;
 }
@@ -148,7 +147,8 @@ void bb_gpu_choose(const bb_gpu_machine *m, const bb_gpu_ways *ways, const bb_la
     const bb_gpu_way *way = &ways->way[i];
     all[i] = (bb_gpu_weighed){way, BB_NEW(scratch, int64_t, way->extents + 1), INFINITY};
     bb_gpu_way_extents(way, launch, all[i].extent);
-    const char *refused = way->is_own ? weigh_way(m, way, launch, ways->count == 1, &all[i]) : NULL;
+    const char *refused =
+        way->is_own ? weigh_way(m, way, launch, ways->count == 1, scratch, &all[i]) : NULL;
     if (refused)
       why = refused;
     else /* of plain threads: what any other is preferred to */
