@@ -18,8 +18,9 @@
  *   lazy, partials           folds as the loop's stretches let them be
  *   rows                     blocks of rows that several rows of an image fill
  *   place                    memories, stages, roles, the grid
- *   slices                   extents that a launch may have less of (slice.h)
- *   split                    folds in parts, of which a cluster's blocks make one each
+ *   split                    folds in parts, of which a cluster's blocks make one each; or
+ *   slices                   extents that a launch may have less of (slice.h): threads that store parts have no registers for the
+ *                            strides of arrays beside their extents
  */
 #include "schedule_gpu.h"
 
@@ -64,8 +65,10 @@ static bb_gpu rewrite(bb_tile_program *tile, const bb_gpu *budget, bool few, boo
     bool several = !g.warps && bb_gpu_rows(&g);
     if (g.several && !several) bb_gpu_refuse(&g, "no rows of an image that fill a block");
     bb_gpu_place(&g);
-    if (!g.warps && !g.before.count) g.slices = bb_tile_make_slices(tile, g.slice_of);
-    if (split) bb_gpu_split(&g);
+    if (split)
+      bb_gpu_split(&g);
+    else if (!g.warps && !g.before.count)
+      g.slices = bb_tile_make_slices(tile, g.slice_of);
   }
   for (uint32_t i = 0; i < g.before.count; i++)
     bb_tile_insert(tile, &tile->body, i, g.before.stmt[i]);

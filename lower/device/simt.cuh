@@ -278,12 +278,12 @@ BB_DEVICE int bb_at(int64_t place) {
 }
 
 /* As a load that had nothing to do would have it: `pad` around what lies in the array. */
-template <int TY, int TX, int TV, int R, int C, class T, int N>
-BB_DEVICE void bb_surround(T (&to)[N], int rows, int cols, T pad) {
+template <int TY, int TX, int TV, int R, int C, class T, int N, class P>
+BB_DEVICE void bb_surround(T (&to)[N], int rows, int cols, P pad) {
   using tile = bb_tile<TY, TX, TV, R, C>;
   if (rows == tile::rows && cols == tile::cols) return;
   BB_EACH(i, tile::rt) BB_EACH(j, tile::ct)
-  if (tile::row(i) >= rows || tile::col(j) >= cols) to[i * tile::ct + j] = pad;
+  if (tile::row(i) >= rows || tile::col(j) >= cols) to[i * tile::ct + j] = (T)pad;
 }
 
 template <int TY, int TX, int TV, int R, int C, class T, int N, class S>
