@@ -95,7 +95,7 @@ const bb_extent *bb_onnx_expr_product(bb_onnx *m, const bb_expr *e) {
   if (e->op != BB_X_MUL) return NULL;
   const bb_extent *a = bb_onnx_expr_product(m, e->a[0]),
                   *b = a ? bb_onnx_expr_product(m, e->a[1]) : NULL;
-  return b ? bb_extent_multiply(m->program, a, b) : NULL;
+  return b ? bb_onnx_whole_extent(m, bb_extent_multiply(m->program, a, b)) : NULL;
 }
 
 const bb_extent *bb_onnx_expr_extent(bb_onnx *m, const bb_expr *e) {
@@ -106,7 +106,7 @@ const bb_extent *bb_onnx_expr_extent(bb_onnx *m, const bb_expr *e) {
   if (product) return product;
   if (e->op == BB_X_MUL) {
     const bb_extent *a = bb_onnx_expr_extent(m, e->a[0]), *b = bb_onnx_expr_extent(m, e->a[1]);
-    return a && b ? bb_extent_multiply(m->program, a, b) : NULL;
+    return a && b ? bb_onnx_whole_extent(m, bb_extent_multiply(m->program, a, b)) : NULL;
   }
   bb_buffer text = {.arena = m->arena};
   bb_expr_print(&text, m->program, e, BB_EXPR_TEXT, 0, NULL);

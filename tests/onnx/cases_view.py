@@ -219,6 +219,33 @@ def ties():
     yield graph_case("Tie-sum-both", step, long, ["y"], symbols={"pk": [2, "P", 8], "pv": [2, "Q", 8], "k": [2, "S", 8], "v": [2, "S", 8]})
 
 
+def quotients():
+    """Open axes of reshapes whose length is a quotient of names, either of which may have the divisor."""
+    q, cut, row = ["B", 4, "S", 6], N("Reshape", ["q", "to"], ["r"]), N("ReduceMean", ["r", "axis"], ["l"], keepdims=0)
+    to, axis = {"to": np.array([-1, 4, 8, 2, 6])}, {"axis": np.array([-2])}
+    # what a later operator says: that S is 16; that the rows of k are B*S/16; that the batch is B after all
+    turned = [cut, row, N("Transpose", ["l"], ["t"], perm=[0, 1, 3, 2])]
+    yield graph_case("Quotient-batch", [*turned, N("MatMul", ["q", "t"], ["y"])], {"q": rand(3, 4, 16, 6)}, ["y"], {**to, **axis}, symbols={"q": q})
+    for batch, length in ((3, 16), (8, 4), (16, 1), (16, 3)):
+        feeds = {"q": rand(batch, 4, length, 6), "k": rand(batch * length // 16, 4, 5, 6)}
+        yield graph_case(f"Quotient-other-{batch}-{length}", [*turned, N("MatMul", ["k", "t"], ["y"])], feeds, ["y"], {**to, **axis}, symbols={"q": q, "k": ["R", 4, "T", 6]})
+    # nothing says more: whatever has the divisor
+    for batch, length in ((2, 16), (16, 1), (8, 6)):
+        name, x = f"-{batch}-{length}", {"q": rand(batch, 4, length, 6)}
+        yield graph_case("Quotient-open" + name, [cut, N("Softmax", ["r"], ["y"], axis=3)], x, ["y"], to, symbols={"q": q})
+        back = [cut, N("Softmax", ["r"], ["s"], axis=3), N("Shape", ["q"], ["all"], start=1), N("Concat", ["open", "all"], ["as"], axis=0), N("Reshape", ["s", "as"], ["b"]), N("Add", ["b", "q"], ["y"])]
+        yield graph_case("Quotient-back" + name, back, x, ["y"], {**to, "open": np.array([-1])}, symbols={"q": q})
+        twice = [cut, N("Exp", ["r"], ["e"]), N("Reshape", ["e", "rows"], ["m"]), N("MatMul", ["m", "w"], ["y"])]
+        yield graph_case("Quotient-twice" + name, twice, x, ["y"], {**to, "rows": np.array([-1, 12]), "w": rand(12, 5)}, symbols={"q": q})
+        # the same by a quotient that the model works out
+        sized = [N("Size", ["q"], ["n"]), N("Div", ["n", "each"], ["d"]), N("Concat", ["d", "rest"], ["to"], axis=0), cut, N("Softmax", ["r"], ["y"], axis=3)]
+        yield graph_case("Quotient-sized" + name, sized, x, ["y"], {"each": np.array([384]), "rest": np.array([4, 8, 2, 6])}, symbols={"q": q})
+    # of an axis that windows leave
+    pooled = [N("MaxPool", ["x"], ["p"], kernel_shape=[3], strides=[2]), N("Reshape", ["p", "to"], ["r"]), N("Relu", ["r"], ["y"])]
+    for batch, length in ((1, 9), (4, 4)):
+        yield graph_case(f"Quotient-of-windows-{batch}-{length}", pooled, {"x": rand(batch, 2, length)}, ["y"], {"to": np.array([-1, 2, 4])}, symbols={"x": ["B", 2, "L"]})
+
+
 def graphs():
     x = rand(2, 5, 8)
     yield graph_case("shape-arithmetic", [
@@ -622,6 +649,7 @@ def kernels():
 def cases():
     yield from resizing()
     yield from ties()
+    yield from quotients()
     yield from views()
     yield from indices()
     yield from graphs()
