@@ -116,7 +116,7 @@ const bb_extent *bb_onnx_expr_extent(bb_onnx *m, const bb_expr *e) {
 double bb_onnx_least(bb_onnx *m, const bb_expr *e) {
   if (e->op == BB_X_CONST) return e->number;
   const bb_extent *product = bb_onnx_expr_product(m, e);
-  if (product) return (double)product->factor;
+  if (product) return bb_onnx_extent_least(m, product);
   const bb_expr *a = e->a[0], *b = e->a[1];
   switch (e->op) {
   case BB_X_ADD: return bb_onnx_least(m, a) + bb_onnx_least(m, b);
@@ -124,7 +124,11 @@ double bb_onnx_least(bb_onnx *m, const bb_expr *e) {
     return b->op == BB_X_MIN && (b->a[0] == a || b->a[1] == a) ? 0 : -INFINITY;
   case BB_X_MIN: return fmin(bb_onnx_least(m, a), bb_onnx_least(m, b));
   case BB_X_MAX: return fmax(bb_onnx_least(m, a), bb_onnx_least(m, b));
-  case BB_X_DIV: return bb_onnx_least(m, a) >= 0 && bb_onnx_least(m, b) > 0 ? 0 : -INFINITY;
+  case BB_X_DIV: {
+    double least = bb_onnx_least(m, a);
+    if (!(least >= 0 && bb_onnx_least(m, b) > 0)) return -INFINITY;
+    return b->op == BB_X_CONST ? floor(least / b->number) : 0;
+  }
   case BB_X_COORD: return 0;
   default: return -INFINITY;
   }

@@ -64,12 +64,12 @@ typedef struct bb_onnx {
   struct bb_onnx_exact *exact; /* exact.c: quotients that are whole, the latest first */
   bool again;                  /* a tie was found: the import begins anew */
   bool clamps; /* some slice has a length that depends on whether its axis is too short (slice.c) */
-  bool at_word; /* none may: with such lengths the model cannot be converted */
-  bool
-      divides; /* some reshape's open axis is as long as a quotient of names, whichever has the divisor (view.c) */
-  bool
-      in_place; /* none may: numbers of a shape are the lengths of the axes at whose places they stand */
-  uint32_t nodes; /* converted so far, inlined bodies included */
+  bool at_word;  /* none may: with such lengths the model cannot be converted */
+  bool divides;  /* some reshape's open axis is a quotient of names (view.c) */
+  bool in_place; /* none may: numbers of a shape are the lengths of axes in their place */
+  struct bb_onnx_bound *bounds; /* bound.c: how much names are at least */
+  bool learned;                 /* a bound that the import did not begin with */
+  uint32_t nodes;               /* converted so far, inlined bodies included */
 } bb_onnx;
 
 struct bb_onnx_row;
@@ -270,6 +270,14 @@ bool bb_onnx_exact_where(bb_onnx *m, const bb_extent *whole, const bb_extent *pa
 const bb_extent *bb_onnx_whole_extent(bb_onnx *m, const bb_extent *extent);
 /* Two sides of an equation times what their quotients are by: then none is left.  False: there was none. */
 bool bb_onnx_multiply_out(bb_onnx *m, const bb_extent **a, const bb_extent **b);
+
+/* --- bound.c --- */
+
+/* An extent that is at least 1 wherever the model has an answer: what its name then is at least is known from here on, and
+ * where the import begins again.  A run in which it is 0 is refused. */
+void bb_onnx_has_some(bb_onnx *m, const bb_extent *extent);
+/* The least that an extent can be. */
+double bb_onnx_extent_least(const bb_onnx *m, const bb_extent *extent);
 
 /* --- value.c: values and the operators of array programs on them --- */
 

@@ -104,6 +104,13 @@ def models():
         fits = n >= 3 and 3 * n % (n // 3) == 0
         yield graph_case(f"third-{n}", third, {"x": np.arange(3 * n, dtype=np.float32).reshape(n, 3)}, ["z"], {"three": np.array([3]), "minus": np.array([-1])}, symbols={"x": ["A", 3]},
                          by=lambda g, n=n, fits=fits: {"z": g["x"].reshape(n // 3, -1) if fits else np.zeros(1, np.float32)}), not fits
+    # windows that an axis has no room for, though what a model works out of its length is no less than nothing
+    counted = [N("Shape", ["x"], ["s"], start=2), N("Squeeze", ["s"], ["l"]), N("Sub", ["l", "three"], ["a"]), N("Div", ["a", "two"], ["b"]), N("Add", ["b", "one"], ["n"]),
+               N("Range", ["zero", "n", "one"], ["r"]), N("Cast", ["r"], ["f"], to=1), N("MaxPool", ["x"], ["p"], kernel_shape=[3], strides=[2]), N("Add", ["p", "f"], ["z"])]
+    numbers = {k: np.array(v) for k, v in (("zero", 0), ("one", 1), ("two", 2), ("three", 3))}
+    for n in (1, 2, 3, 4, 7):
+        yield graph_case(f"places-{n}", counted, {"x": np.arange(n, dtype=np.float32).reshape(1, 1, n)}, ["z"], numbers, symbols={"x": [1, 1, "S"]},
+                         by=lambda g, n=n: {"z": np.array([[[i * 3 + 2 for i in range((n - 3) // 2 + 1)]]], np.float32) if n > 2 else np.zeros((1, 1, 1), np.float32)}), n < 3
     # elements at fixed places, which views read, and borders made of them: what a run's axis does not have is refused
     for n in (0, 1, 3, 6):
         x = {"x": np.arange(1, n + 1, dtype=np.float32)}

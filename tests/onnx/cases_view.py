@@ -246,6 +246,18 @@ def quotients():
         yield graph_case(f"Quotient-of-windows-{batch}-{length}", pooled, {"x": rand(batch, 2, length)}, ["y"], {"to": np.array([-1, 2, 4])}, symbols={"x": ["B", 2, "L"]})
 
 
+def places_of_windows():
+    """Places that a model counts by itself, as windows of windows leave them: no more than that an axis has some says that the two are one."""
+    numbers = {k: np.array(v) for k, v in (("zero", 0), ("one", 1), ("two", 2), ("three", 3))}
+    count = [N("Shape", ["x"], ["s"], start=2), N("Squeeze", ["s"], ["l0"]), N("Sub", ["l0", "three"], ["a"]), N("Div", ["a", "two"], ["b"]), N("Add", ["b", "one"], ["l1"]), N("Sub", ["l1", "two"], ["c"]),
+             N("Div", ["c", "two"], ["d"]), N("Add", ["d", "one"], ["l2"]), N("Range", ["zero", "l2", "one"], ["r"]), N("Cast", ["r"], ["f"], to=T.FLOAT)]
+    slide = [N("Conv", ["x", "w"], ["h"], strides=[2]), N("MaxPool", ["h"], ["p"], kernel_shape=[2], strides=[2])]
+    weights = rand(2, 2, 3)
+    for length in (5, 6, 8, 31):
+        for name, nodes in (("before", count + slide), ("behind", slide + count)):
+            yield graph_case(f"Places-{name}-{length}", [*nodes, N("Add", ["p", "f"], ["y"])], {"x": rand(1, 2, length)}, ["y"], {**numbers, "w": weights}, symbols={"x": [1, 2, "S"]})
+
+
 def graphs():
     x = rand(2, 5, 8)
     yield graph_case("shape-arithmetic", [
@@ -650,6 +662,7 @@ def cases():
     yield from resizing()
     yield from ties()
     yield from quotients()
+    yield from places_of_windows()
     yield from views()
     yield from indices()
     yield from graphs()
