@@ -198,6 +198,7 @@ const bb_expr *bb_onnx_tidy(bb_onnx *m, const bb_expr *e) {
   if (e->op == BB_X_SELECT && e->a[1] == e->a[2]) return e->a[1];
   if (bb_dtype_is_float(e->dtype) || e->dtype == BB_BOOL) return e;
   switch (e->op) {
+  case BB_X_CAST: return bb_dtype_is_float(e->a[0]->dtype) ? bb_onnx_whole_of_float(m, e) : e;
   case BB_X_ADD: return tidy_sum(m, e, 1);
   case BB_X_SUB: return tidy_sum(m, e, -1);
   case BB_X_MIN:

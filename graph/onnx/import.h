@@ -279,6 +279,12 @@ void bb_onnx_has_some(bb_onnx *m, const bb_extent *extent);
 /* The least that an extent can be. */
 double bb_onnx_extent_least(const bb_onnx *m, const bb_extent *extent);
 
+/* --- ratio.c --- */
+
+/* An i64 that is cast from a float, without floats where it is made of lengths alone: a run in which floats would not hold
+ * these is refused. */
+const bb_expr *bb_onnx_whole_of_float(bb_onnx *m, const bb_expr *e);
+
 /* --- value.c: values and the operators of array programs on them --- */
 
 /* A value of a type and shape of which nothing is known; one of the array program; one that is an expression of

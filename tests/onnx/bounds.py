@@ -111,6 +111,10 @@ def models():
     for n in (1, 2, 3, 4, 7):
         yield graph_case(f"places-{n}", counted, {"x": np.arange(n, dtype=np.float32).reshape(1, 1, n)}, ["z"], numbers, symbols={"x": [1, 1, "S"]},
                          by=lambda g, n=n: {"z": np.array([[[i * 3 + 2 for i in range((n - 3) // 2 + 1)]]], np.float32) if n > 2 else np.zeros((1, 1, 1), np.float32)}), n < 3
+    # a length that floats hold, and one that they do not
+    length = [N("Shape", ["x"], ["l"]), N("Cast", ["l"], ["f"], to=1), N("Add", ["f", "onef"], ["g"]), N("Ceil", ["g"], ["c"]), N("Cast", ["c"], ["n"], to=7), N("Sub", ["n", "one"], ["m"]), N("Reshape", ["x", "m"], ["z"])]
+    for n in (1, 5, 2**24):
+        yield graph_case(f"floats-{n}", length, {"x": np.zeros(n, np.int8)}, ["z"], {"onef": np.float32([1]), "one": np.array([1])}, symbols={"x": ["S"]}, by=lambda g: {"z": g["x"]}), n == 2**24
     # elements at fixed places, which views read, and borders made of them: what a run's axis does not have is refused
     for n in (0, 1, 3, 6):
         x = {"x": np.arange(1, n + 1, dtype=np.float32)}

@@ -258,6 +258,27 @@ def places_of_windows():
             yield graph_case(f"Places-{name}-{length}", [*nodes, N("Add", ["p", "f"], ["y"])], {"x": rand(1, 2, length)}, ["y"], {**numbers, "w": weights}, symbols={"x": [1, 2, "S"]})
 
 
+def lengths_in_floats():
+    """Lengths that a model works out in floats: what windows of 5 and a stride of 3 lack, rounded up, is padded behind an axis."""
+    for kind, dtype in ((T.FLOAT, np.float32), (T.DOUBLE, np.float64)):
+        for length in (1, 2, 5, 6, 7, 13):
+            one, stride = dtype([1]), dtype([3])
+            lacks = [N("Shape", ["x"], ["l"], start=1), N("Sub", ["l", "three"], ["a"]), N("Cast", ["a"], ["f"], to=kind), N("Div", ["f", "stride"], ["d"]), N("Add", ["d", "onef"], ["e"]),
+                     N("Ceil", ["e"], ["c"]), N("Cast", ["c"], ["n"], to=T.INT64), N("Sub", ["n", "one"], ["m"]), N("Mul", ["m", "three"], ["w"]), N("Add", ["w", "three"], ["all"]),
+                     N("Sub", ["all", "l"], ["extra"]), N("Concat", ["zero", "two", "zero", "extra"], ["pads"], axis=0), N("Pad", ["x", "pads"], ["p"]), N("Unsqueeze", ["p", "one"], ["u"]),
+                     N("AveragePool", ["u"], ["y"], kernel_shape=[5], strides=[3])]
+            constants = {"onef": one, "stride": stride, **{k: np.array([v]) for k, v in (("zero", 0), ("one", 1), ("two", 2), ("three", 3))}}
+            yield graph_case(f"Floats-lack-{np.dtype(dtype).name}-{length}", lacks, {"x": rand(2, length)}, ["y"], constants, symbols={"x": [2, "S"]})
+    # there and back, by a half, and rounded down
+    there = [N("Shape", ["x"], ["l"]), N("Cast", ["l"], ["f"], to=T.FLOAT), N("Mul", ["f", "half"], ["h"]), N("Floor", ["h"], ["g"]), N("Add", ["g", "one"], ["k"]), N("Cast", ["k"], ["n"], to=T.INT64),
+             N("Squeeze", ["n"], ["n0"]), N("Range", ["zero", "n0", "step"], ["r"]), N("Cast", ["r"], ["i"], to=T.FLOAT), N("MaxPool", ["u"], ["p"], kernel_shape=[2], strides=[2], pads=[1, 1]),
+             N("Unsqueeze", ["x", "axes"], ["u"]), N("Add", ["p", "i"], ["y"])]
+    there.insert(9, there.pop(10))
+    for length in (1, 2, 7):
+        yield graph_case(f"Floats-half-{length}", there, {"x": rand(length)}, ["y"], {"half": np.float32([0.5]), "one": np.float32([1]), "zero": np.array(0), "step": np.array(1), "axes": np.array([0, 1])},
+                         symbols={"x": ["S"]})
+
+
 def graphs():
     x = rand(2, 5, 8)
     yield graph_case("shape-arithmetic", [
@@ -663,6 +684,7 @@ def cases():
     yield from ties()
     yield from quotients()
     yield from places_of_windows()
+    yield from lengths_in_floats()
     yield from views()
     yield from indices()
     yield from graphs()
