@@ -95,7 +95,7 @@ const bb_extent *bb_onnx_expr_product(bb_onnx *m, const bb_expr *e) {
   if (e->op != BB_X_MUL) return NULL;
   const bb_extent *a = bb_onnx_expr_product(m, e->a[0]),
                   *b = a ? bb_onnx_expr_product(m, e->a[1]) : NULL;
-  return b ? bb_extent_multiply(m->program, a, b) : NULL;
+  return b ? bb_onnx_whole_extent(m, bb_extent_multiply(m->program, a, b)) : NULL;
 }
 
 const bb_extent *bb_onnx_expr_extent(bb_onnx *m, const bb_expr *e) {
@@ -106,7 +106,7 @@ const bb_extent *bb_onnx_expr_extent(bb_onnx *m, const bb_expr *e) {
   if (product) return product;
   if (e->op == BB_X_MUL) {
     const bb_extent *a = bb_onnx_expr_extent(m, e->a[0]), *b = bb_onnx_expr_extent(m, e->a[1]);
-    return a && b ? bb_extent_multiply(m->program, a, b) : NULL;
+    return a && b ? bb_onnx_whole_extent(m, bb_extent_multiply(m->program, a, b)) : NULL;
   }
   bb_buffer text = {.arena = m->arena};
   bb_expr_print(&text, m->program, e, BB_EXPR_TEXT, 0, NULL);
@@ -116,7 +116,7 @@ const bb_extent *bb_onnx_expr_extent(bb_onnx *m, const bb_expr *e) {
 double bb_onnx_least(bb_onnx *m, const bb_expr *e) {
   if (e->op == BB_X_CONST) return e->number;
   const bb_extent *product = bb_onnx_expr_product(m, e);
-  if (product) return (double)product->factor;
+  if (product) return bb_onnx_extent_least(m, product);
   const bb_expr *a = e->a[0], *b = e->a[1];
   switch (e->op) {
   case BB_X_ADD: return bb_onnx_least(m, a) + bb_onnx_least(m, b);
@@ -124,7 +124,11 @@ double bb_onnx_least(bb_onnx *m, const bb_expr *e) {
     return b->op == BB_X_MIN && (b->a[0] == a || b->a[1] == a) ? 0 : -INFINITY;
   case BB_X_MIN: return fmin(bb_onnx_least(m, a), bb_onnx_least(m, b));
   case BB_X_MAX: return fmax(bb_onnx_least(m, a), bb_onnx_least(m, b));
-  case BB_X_DIV: return bb_onnx_least(m, a) >= 0 && bb_onnx_least(m, b) > 0 ? 0 : -INFINITY;
+  case BB_X_DIV: {
+    double least = bb_onnx_least(m, a);
+    if (!(least >= 0 && bb_onnx_least(m, b) > 0)) return -INFINITY;
+    return b->op == BB_X_CONST ? floor(least / b->number) : 0;
+  }
   case BB_X_COORD: return 0;
   default: return -INFINITY;
   }
@@ -194,6 +198,7 @@ const bb_expr *bb_onnx_tidy(bb_onnx *m, const bb_expr *e) {
   if (e->op == BB_X_SELECT && e->a[1] == e->a[2]) return e->a[1];
   if (bb_dtype_is_float(e->dtype) || e->dtype == BB_BOOL) return e;
   switch (e->op) {
+  case BB_X_CAST: return bb_dtype_is_float(e->a[0]->dtype) ? bb_onnx_whole_of_float(m, e) : e;
   case BB_X_ADD: return tidy_sum(m, e, 1);
   case BB_X_SUB: return tidy_sum(m, e, -1);
   case BB_X_MIN:

@@ -60,11 +60,16 @@ typedef struct bb_onnx {
   bb_buffer refusals;
   uint32_t symbols;                /* made for extents without a name */
   struct bb_onnx_matrix *matrices; /* fourier.c: those of transforms, the latest first */
-  struct bb_onnx_tie *ties; /* tie.c: names that stand for another extent, the latest first */
-  bool again;               /* a tie was found: the import begins anew */
+  struct bb_onnx_tie *ties;    /* tie.c: names that stand for another extent, the latest first */
+  struct bb_onnx_exact *exact; /* exact.c: quotients that are whole, the latest first */
+  bool again;                  /* a tie was found: the import begins anew */
   bool clamps; /* some slice has a length that depends on whether its axis is too short (slice.c) */
-  bool at_word;   /* none may: with such lengths the model cannot be converted */
-  uint32_t nodes; /* converted so far, inlined bodies included */
+  bool at_word;  /* none may: with such lengths the model cannot be converted */
+  bool divides;  /* some reshape's open axis is a quotient of names (view.c) */
+  bool in_place; /* none may: numbers of a shape are the lengths of axes in their place */
+  struct bb_onnx_bound *bounds; /* bound.c: how much names are at least */
+  bool learned;                 /* a bound that the import did not begin with */
+  uint32_t nodes;               /* converted so far, inlined bodies included */
 } bb_onnx;
 
 struct bb_onnx_row;
@@ -244,6 +249,8 @@ const bb_expr *bb_onnx_tidy_quotient(bb_onnx *m, const bb_expr *e);
 bool bb_onnx_same_extent(const bb_onnx_node *n, const bb_extent *a, const bb_extent *b);
 /* The same of products of extents: what both have aside. */
 bool bb_onnx_same_product(const bb_onnx_node *n, const bb_extent *a, const bb_extent *b);
+/* The greatest extent that divides both. */
+const bb_extent *bb_onnx_common_extent(bb_onnx *m, const bb_extent *a, const bb_extent *b);
 /* Where shapes a and b have to be of one size and each names as many extents that the other lacks, these are the same, in the
  * order of the axes: begins again so, or returns. */
 void bb_onnx_tie_shapes(const bb_onnx_node *n, uint32_t from, const bb_extent *const *a,
@@ -252,6 +259,31 @@ void bb_onnx_tie_shapes(const bb_onnx_node *n, uint32_t from, const bb_extent *c
 void bb_onnx_tie_quotient(const bb_onnx_node *n, const bb_extent *a, const bb_extent *by);
 /* The extent of a name: its own symbol, or what it is bound to. */
 const bb_extent *bb_onnx_tied(bb_onnx *m, const char *name);
+
+/* --- exact.c --- */
+
+/* of / by, which has to be whole: a run in which it is not is refused.  NULL: it is no extent. */
+const bb_extent *bb_onnx_exact_quotient(bb_onnx *m, const bb_extent *of, const bb_extent *by);
+/* Are two products one where a quotient that `parts` names is whole?  Then it has to be. */
+bool bb_onnx_exact_where(bb_onnx *m, const bb_extent *whole, const bb_extent *parts);
+/* by * (of / by) as of, wherever an extent has such a part. */
+const bb_extent *bb_onnx_whole_extent(bb_onnx *m, const bb_extent *extent);
+/* Two sides of an equation times what their quotients are by: then none is left.  False: there was none. */
+bool bb_onnx_multiply_out(bb_onnx *m, const bb_extent **a, const bb_extent **b);
+
+/* --- bound.c --- */
+
+/* An extent that is at least 1 wherever the model has an answer: what its name then is at least is known from here on, and
+ * where the import begins again.  A run in which it is 0 is refused. */
+void bb_onnx_has_some(bb_onnx *m, const bb_extent *extent);
+/* The least that an extent can be. */
+double bb_onnx_extent_least(const bb_onnx *m, const bb_extent *extent);
+
+/* --- ratio.c --- */
+
+/* An i64 that is cast from a float, without floats where it is made of lengths alone: a run in which floats would not hold
+ * these is refused. */
+const bb_expr *bb_onnx_whole_of_float(bb_onnx *m, const bb_expr *e);
 
 /* --- value.c: values and the operators of array programs on them --- */
 

@@ -90,9 +90,20 @@ static bool same_shape(const bb_onnx_value *v, uint32_t rank, const bb_extent *c
   return v->rank == rank && (!rank || memcmp(v->shape, shape, rank * sizeof *shape) == 0);
 }
 
+/* One size in a run, though their products are told apart: a reference kernel gives the elements their new shape. */
+static bb_onnx_value *reshape_at_run_time(const bb_onnx_node *n, bb_onnx_value *v, uint32_t rank,
+                                          const bb_extent *const *shape) {
+  bb_misc kernel = {.domain = "", .op = "Reshape", .version = 13};
+  bb_onnx_value *out = bb_onnx_value_new(n->m, v->dtype, rank, shape);
+  bb_onnx_misc_node(n, &kernel, 1, &v, 1, &out);
+  return out;
+}
+
 bb_onnx_value *bb_onnx_reshape(const bb_onnx_node *n, bb_onnx_value *v, uint32_t rank,
-                               const bb_extent *const *shape) {
+                               const bb_extent *const *to_shape) {
   bb_onnx *m = n->m;
+  const bb_extent **shape = BB_NEW(m->arena, const bb_extent *, rank);
+  for (uint32_t a = 0; a < rank; a++) shape[a] = bb_onnx_whole_extent(m, to_shape[a]);
   if (same_shape(v, rank, shape)) return v;
   const bb_extent *all = bb_onnx_product(m, v->rank, v->shape);
   if (!bb_onnx_same_product(n, all, bb_onnx_product(m, rank, shape))) {
@@ -104,6 +115,7 @@ bb_onnx_value *bb_onnx_reshape(const bb_onnx_node *n, bb_onnx_value *v, uint32_t
   bb_onnx_value *view = known_view(m, v->dtype, rank, shape, v->elements, v->element,
                                    reshape_form(m, v, rank, shape));
   if (view) return view;
+  if (all != bb_onnx_product(m, rank, shape)) return reshape_at_run_time(n, v, rank, shape);
   return bb_onnx_value_of_id(m, bb_array_reshape(m->array, n->name, bb_onnx_id(n, v), rank, shape));
 }
 

@@ -36,6 +36,7 @@ void bb_onnx_misc_node(const bb_onnx_node *n, const bb_misc *kernel, uint32_t ni
   }
   const char *label = bb_arena_printf(m->arena, "node %s", bb_onnx_quote(m->arena, n->name));
   for (uint32_t i = 0; i < nout; i++) {
+    if (out[i]->rank > KERNEL_RANK) bb_onnx_refuse(n, "result %u has %u axes", i, out[i]->rank);
     bb_onnx_check_shape(m, label, out[i]->dtype, out[i]->rank, out[i]->shape);
     out[i]->id = result[i] =
         bb_array_value_add(m->array, n->name, out[i]->dtype, out[i]->rank, out[i]->shape);

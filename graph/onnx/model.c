@@ -26,30 +26,37 @@ static void import(bb_context *ctx, void *argument) {
   bb_onnx_import_graph(m);
 }
 
-static void begin_anew(bb_onnx *m, struct bb_onnx_tie *ties, bool at_word) {
-  bb_onnx fresh = {
-      .program = m->program, .ctx = m->ctx, .arena = m->arena, .folder = m->folder, .ties = ties};
+/* With what was found out of names, unless they may now mean something else. */
+static void begin_anew(bb_onnx *m, bool keep, bool at_word, bool in_place) {
+  bb_onnx fresh = {.program = m->program, .ctx = m->ctx, .arena = m->arena, .folder = m->folder};
+  if (keep) fresh.ties = m->ties, fresh.bounds = m->bounds;
   fresh.model = m->model;
   fresh.refusals.arena = m->arena;
   fresh.at_word = at_word;
+  fresh.in_place = in_place;
   *m = fresh;
   bb_array_drop(m->program);
   bb_program_clear(m->program);
 }
 
-/* Again for every extent that turns out to be another one, and once more from the start where lengths of slices that
- * depend on whether an axis is too short fit nothing: they are then taken at their word. */
+/* Again for every extent that turns out to be another one, where it was found only on the way how much one is at least, and once more from the start where lengths of slices that
+ * depend on whether an axis is too short fit nothing: they are then taken at their word.  Likewise where open axes of reshapes
+ * are quotients that fit nothing. */
 static void import_until_tied(bb_onnx *m) {
   bb_context *ctx = m->ctx;
   for (;;) {
     bb_status status = bb_protect(ctx, import, m);
     if (status == BB_OK && !m->unsupported) return;
     bool input = status == BB_OK || status == BB_ERROR_INPUT || status == BB_ERROR_UNSUPPORTED;
-    if (m->again) {
-      begin_anew(m, m->ties, m->at_word);
+    if (m->again || (m->learned && input)) {
+      begin_anew(m, true, m->at_word, m->in_place);
     } else if (m->clamps && input) {
       bb_log(ctx, BB_LOG_INFO, "slices are taken at their word, axes to be as long as they say");
-      begin_anew(m, NULL, true);
+      begin_anew(m, false, true, m->in_place);
+    } else if (m->divides && input) {
+      bb_log(ctx, BB_LOG_INFO,
+             "numbers of shapes are taken for the lengths of axes in their place");
+      begin_anew(m, false, false, true);
     } else if (status == BB_OK) {
       return;
     } else {

@@ -205,6 +205,17 @@ static const bb_expr *product_quotient(bb_onnx *m, const bb_expr *e) {
   return product ? bb_onnx_extent_meaning(m, product) : NULL;
 }
 
+/* A product by a number, rounded, without a number that divides both, as of 24*n by 96; else NULL. */
+static const bb_expr *lowest_terms(bb_onnx *m, const bb_expr *e) {
+  const bb_extent *a = by_names(m, e->a[0]), *b = a && a->count ? by_names(m, e->a[1]) : NULL;
+  if (!b || !a->factor || !b->factor) return NULL;
+  const bb_extent *both = bb_onnx_common_extent(m, bb_onnx_number(m, a->factor), b);
+  if (bb_onnx_is_one(both)) return NULL;
+  a = bb_extent_divide(m->program, a, both);
+  b = bb_extent_divide(m->program, b, both);
+  return bb_onnx_tidy_make(m, BB_X_DIV, bb_onnx_extent_meaning(m, a), bb_onnx_extent_expr(m, b));
+}
+
 const bb_expr *bb_onnx_tidy_quotient(bb_onnx *m, const bb_expr *e) {
   bb_program *p = m->program;
   const bb_expr *exact = product_quotient(m, e);
@@ -216,5 +227,6 @@ const bb_expr *bb_onnx_tidy_quotient(bb_onnx *m, const bb_expr *e) {
   }
   const bb_expr *other = nested_quotient(m, e);
   if (!other) other = reduced_quotient(m, e);
+  if (!other) other = lowest_terms(m, e);
   return other ? other : e;
 }

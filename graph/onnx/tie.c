@@ -180,19 +180,6 @@ static void tie_sums(const bb_onnx_node *n, const bb_extent *a, const bb_extent 
   tie_to_sum(n, &d, d.number <= 0);
 }
 
-bool bb_onnx_same_extent(const bb_onnx_node *n, const bb_extent *a, const bb_extent *b) {
-  if (a == b) return true;
-  const char *x = declared_name(n->m, a), *y = declared_name(n->m, b);
-  int64_t known = bb_extent_value(x ? b : a);
-  if (x && y) {
-    bool first = a->symbol[0] < b->symbol[0];
-    tie(n, first ? y : x, first ? x : y);
-  }
-  if ((x || y) && known >= 1) tie_to_number(n, x ? x : y, known);
-  tie_sums(n, a, b);
-  return false;
-}
-
 static int64_t common_divisor(int64_t a, int64_t b) {
   while (b) {
     int64_t rest = a % b;
@@ -202,11 +189,9 @@ static int64_t common_divisor(int64_t a, int64_t b) {
   return a;
 }
 
-/* The greatest extent that divides both. */
-static const bb_extent *common_extent(const bb_onnx_node *n, const bb_extent *a,
-                                      const bb_extent *b) {
-  bb_program *p = n->m->program;
-  const bb_extent *both = bb_onnx_number(n->m, common_divisor(a->factor, b->factor));
+const bb_extent *bb_onnx_common_extent(bb_onnx *m, const bb_extent *a, const bb_extent *b) {
+  bb_program *p = m->program;
+  const bb_extent *both = bb_onnx_number(m, common_divisor(a->factor, b->factor));
   for (uint32_t i = 0, k = 0; i < a->count && k < b->count;) { /* sorted */
     if (a->symbol[i] == b->symbol[k])
       both = bb_extent_multiply(p, both, bb_extent_symbol(p, p->symbol[a->symbol[i]]));
@@ -218,6 +203,52 @@ static const bb_extent *common_extent(const bb_onnx_node *n, const bb_extent *a,
       k++;
   }
   return both;
+}
+
+/* Are all names of a product such as inputs declare? */
+static bool is_declared(bb_onnx *m, const bb_extent *product) {
+  for (uint32_t i = 0; i < product->count; i++)
+    if (!declared_name(m, bb_extent_symbol(m->program, m->program->symbol[product->symbol[i]])))
+      return false;
+  return true;
+}
+
+/* Where of is by * x, x a name that stands for nothing yet: it is of / by.  Nothing divides both. */
+static void tie_to_quotient(const bb_onnx_node *n, const bb_extent *of, const bb_extent *times) {
+  bb_onnx *m = n->m;
+  if (times->count != 1 || of->count == 0 || !is_declared(m, of) || !is_declared(m, times)) return;
+  bb_buffer text = {.arena = m->arena};
+  if (of->factor != 1) bb_put(&text, "%lld*", (long long)of->factor);
+  for (uint32_t i = 0; i < of->count; i++)
+    bb_put(&text, i ? "*%s" : "%s", m->program->symbol[of->symbol[i]]);
+  bb_put(&text, "/%lld", (long long)times->factor);
+  tie(n, m->program->symbol[times->symbol[0]], text.data);
+}
+
+/* Where of / by, which is whole, meets d: of and d * by are one. */
+static void tie_quotients(const bb_onnx_node *n, const bb_extent *a, const bb_extent *b) {
+  bb_onnx *m = n->m;
+  if (!a->factor || !b->factor || !bb_onnx_multiply_out(m, &a, &b)) return;
+  bb_onnx_same_product(n, a, b);
+  const bb_extent *both = bb_onnx_common_extent(m, a, b);
+  a = bb_extent_divide(m->program, a, both);
+  b = bb_extent_divide(m->program, b, both);
+  tie_to_quotient(n, a, b);
+  tie_to_quotient(n, b, a);
+}
+
+bool bb_onnx_same_extent(const bb_onnx_node *n, const bb_extent *a, const bb_extent *b) {
+  if (a == b) return true;
+  const char *x = declared_name(n->m, a), *y = declared_name(n->m, b);
+  int64_t known = bb_extent_value(x ? b : a);
+  if (x && y) {
+    bool first = a->symbol[0] < b->symbol[0];
+    tie(n, first ? y : x, first ? x : y);
+  }
+  if ((x || y) && known >= 1) tie_to_number(n, x ? x : y, known);
+  tie_quotients(n, a, b);
+  tie_sums(n, a, b);
+  return false;
 }
 
 /* Where d of one product meets k * (d / k), d/k rounded down, of the other: d has to be a multiple of k. */
@@ -239,7 +270,7 @@ static void tie_rounded(const bb_onnx_node *n, const bb_extent *whole, const bb_
 void bb_onnx_tie_quotient(const bb_onnx_node *n, const bb_extent *a, const bb_extent *by) {
   bb_program *p = n->m->program;
   if (a->factor == 0 || by->factor == 0) return;
-  const bb_extent *both = common_extent(n, a, by);
+  const bb_extent *both = bb_onnx_common_extent(n->m, a, by);
   a = bb_extent_divide(p, a, both);
   by = bb_extent_divide(p, by, both);
   tie_rounded(n, a, by);
@@ -272,7 +303,7 @@ void bb_onnx_tie_shapes(const bb_onnx_node *n, uint32_t from, const bb_extent *c
   const bb_extent *x = bb_onnx_product(n->m, from, a), *y = bb_onnx_product(n->m, to, b);
   const bb_extent *left[BB_ONNX_RANK], *other[BB_ONNX_RANK];
   if (x->factor != y->factor || x->factor == 0) return;
-  const bb_extent *both = common_extent(n, x, y);
+  const bb_extent *both = bb_onnx_common_extent(n->m, x, y);
   uint32_t count = names_left(n, from, a, both, left);
   if (count == BB_NONE || count == 0 || count != names_left(n, to, b, both, other)) return;
   bb_onnx_same_extent(n, left[0], other[0]);
@@ -282,10 +313,12 @@ bool bb_onnx_same_product(const bb_onnx_node *n, const bb_extent *a, const bb_ex
   bb_program *p = n->m->program;
   if (a == b) return true;
   if (a->factor == 0 || b->factor == 0) return false;
-  const bb_extent *both = common_extent(n, a, b);
+  bb_onnx_multiply_out(n->m, &a, &b);
+  const bb_extent *both = bb_onnx_common_extent(n->m, a, b);
   a = bb_extent_divide(p, a, both);
   b = bb_extent_divide(p, b, both);
   tie_rounded(n, a, b);
   tie_rounded(n, b, a);
-  return bb_onnx_same_extent(n, a, b);
+  return bb_onnx_exact_where(n->m, a, b) || bb_onnx_exact_where(n->m, b, a) ||
+         bb_onnx_same_extent(n, a, b);
 }

@@ -43,24 +43,49 @@ static void reshape(bb_onnx_node *n, uint32_t rank, const bb_extent *const *shap
   n->out[0] = bb_onnx_reshape(n, n->in[0], rank, shape);
 }
 
+/* A name may be another name of the axis that stands in its place; a number says nothing of that, unless no other reading fits. */
+static void tie_axis(bb_onnx_node *n, const bb_extent *axis, const bb_extent *to) {
+  if (to->count || n->m->in_place) bb_onnx_same_extent(n, axis, to);
+}
+
 /* Where a shape does not fit, names that it gives to axes that stay may be other names of theirs: those before the axis
  * `open` and those behind it are tied. */
 static void tie_axes(bb_onnx_node *n, uint32_t rank, const bb_extent *const *shape, uint32_t open) {
   const bb_onnx_value *v = n->in[0];
-  for (uint32_t i = 0; i < open && i < v->rank; i++) bb_onnx_same_extent(n, v->shape[i], shape[i]);
+  for (uint32_t i = 0; i < open && i < v->rank; i++) tie_axis(n, v->shape[i], shape[i]);
   for (uint32_t i = 1; i < rank - open && i <= v->rank; i++)
-    bb_onnx_same_extent(n, v->shape[v->rank - i], shape[rank - i]);
+    tie_axis(n, v->shape[v->rank - i], shape[rank - i]);
+}
+
+/* What is left for the axis `open` of a shape, the others being known. */
+static const bb_extent *open_extent(bb_onnx_node *n, uint32_t rank, const bb_extent **shape,
+                                    uint32_t open) {
+  bb_onnx *m = n->m;
+  bb_onnx_value *v = n->in[0];
+  shape[open] = bb_onnx_number(m, 1);
+  const bb_extent *all = bb_onnx_whole_extent(m, bb_onnx_product(m, v->rank, v->shape)),
+                  *by = bb_onnx_whole_extent(m, bb_onnx_product(m, rank, shape));
+  const bb_extent *rest = bb_extent_divide(m->program, all, by);
+  if (rest) return rest;
+  bb_onnx_tie_quotient(n, all, by);
+  tie_axes(n, rank, shape, open);
+  rest = m->in_place ? NULL : bb_onnx_exact_quotient(m, all, by);
+  m->divides |= rest != NULL;
+  if (rest) return rest;
+  shape[open] = NULL;
+  bb_buffer to = {.arena = m->arena};
+  bb_onnx_put_shape(&to, m, rank, shape);
+  bb_onnx_refuse(n, "shape %s does not reshape to %s: no length is known to fit",
+                 bb_onnx_shape_text(m, v), to.data);
 }
 
 void bb_onnx_reshape_to(bb_onnx_node *n) {
-  bb_onnx *m = n->m;
   bb_onnx_value *v = n->in[0];
   uint32_t rank, open = BB_NONE;
   int64_t number[BB_ONNX_RANK];
   bool zero_is_zero = bb_onnx_int(n, "allowzero", 0);
   const bb_extent **shape = shape_operand(n, n->in[1], &rank, number);
   if (!shape) return;
-  const bb_extent *rest = bb_onnx_product(m, v->rank, v->shape);
   for (uint32_t i = 0; i < rank; i++) {
     if (number[i] == 0 && shape[i] && !zero_is_zero) {
       if (i >= v->rank)
@@ -75,19 +100,7 @@ void bb_onnx_reshape_to(bb_onnx_node *n) {
   for (uint32_t i = 0; i < rank && open != BB_NONE; i++)
     if (i != open && bb_extent_value(shape[i]) == 0)
       bb_onnx_refuse(n, "the shape has an axis of no elements and one that is to be inferred");
-  for (uint32_t i = 0; i < rank && open != BB_NONE && rest; i++)
-    if (i != open) rest = bb_extent_divide(m->program, rest, shape[i]);
-  if (open != BB_NONE && !rest) {
-    shape[open] = bb_onnx_number(m, 1);
-    bb_onnx_tie_quotient(n, bb_onnx_product(m, v->rank, v->shape), bb_onnx_product(m, rank, shape));
-    tie_axes(n, rank, shape, open);
-    shape[open] = NULL;
-    bb_buffer to = {.arena = m->arena};
-    bb_onnx_put_shape(&to, m, rank, shape);
-    bb_onnx_refuse(n, "shape %s does not reshape to %s: no length is known to fit",
-                   bb_onnx_shape_text(m, v), to.data);
-  }
-  if (open != BB_NONE) shape[open] = rest;
+  if (open != BB_NONE) shape[open] = open_extent(n, rank, shape, open);
   reshape(n, rank, shape);
 }
 

@@ -63,6 +63,7 @@ static bool slide(bb_onnx_node *n, const int64_t *kernel, const bb_extent **shap
     shape[i + 2] = w.extent < 0
                        ? bb_window_open_places(n, w, automatic_pad, up, n->in[0]->shape[i + 2])
                        : bb_onnx_number(n->m, places(n, w, automatic_pad, up));
+    if (shape[i + 2] && w.extent < 0) bb_onnx_has_some(n->m, shape[i + 2]);
     if (shape[i + 2]) continue;
     bb_onnx_unsupported(n, "a window in the padding behind an end that is known only at run time");
     return false;

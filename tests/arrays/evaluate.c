@@ -198,6 +198,12 @@ static void misc(const array_case *c, const bb_array_node *node, bb_arena *arena
     in[i] = (bb_misc_value){.dtype = misc->in[i].dtype, .rank = w->rank, .data = w->data};
     memcpy(in[i].shape, w->shape, w->rank * sizeof *w->shape);
   }
+  for (uint32_t i = 0; i < misc->nout && i < 16; i++) { /* some take the shape from the program */
+    const bb_array_value *v = &c->program->array->value[node->out[i]];
+    out[i] = (bb_misc_value){.dtype = v->dtype, .rank = v->rank};
+    for (uint32_t k = 0; k < v->rank; k++)
+      out[i].shape[k] = bb_extent_bind(c->program, v->shape[k], c->symbol);
+  }
   kernel(c->program->ctx, arena, misc, misc->nin, in, misc->nout, out);
   for (uint32_t i = 0; i < node->nout; i++) {
     whole *w = &c->value[node->out[i]];

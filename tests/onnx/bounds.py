@@ -94,6 +94,27 @@ def models():
     for n in (2, 3, 5):
         yield graph_case(f"tied-{n}", nodes, {"x": np.arange(24, dtype=np.float32).reshape(2, 3, 4), "y": np.zeros(n, np.float32)}, ["z"], {"one": np.array([1]), "minus": np.array([-1])},
                          symbols={"x": ["A", 3, 4], "y": ["H"]}, by=lambda g: {"z": g["x"].reshape(len(g["y"]) - 1, -1)}), n != 3
+    # an open axis that is a quotient: a run in which it is not whole is refused
+    for a, b in ((2, 3), (6, 1), (4, 6), (1, 12), (1, 1), (5, 5), (4, 1)):
+        x, shape = {"x": np.arange(a * b * 2, dtype=np.float32).reshape(a, b, 2)}, {"s": np.array([-1, 6, 2])}
+        yield graph_case(f"whole-{a}-{b}", [N("Reshape", ["x", "s"], ["z"])], x, ["z"], shape, symbols={"x": ["A", "B", 2]},
+                         by=lambda g, fits=a * b % 6 == 0: {"z": g["x"].reshape(-1, 6, 2) if fits else np.zeros(1, np.float32)}), a * b % 6 != 0
+    third = [N("Shape", ["x"], ["a"], end=1), N("Div", ["a", "three"], ["d"]), N("Concat", ["d", "minus"], ["s"], axis=0), N("Reshape", ["x", "s"], ["z"])]
+    for n in (2, 3, 4, 6, 7):
+        fits = n >= 3 and 3 * n % (n // 3) == 0
+        yield graph_case(f"third-{n}", third, {"x": np.arange(3 * n, dtype=np.float32).reshape(n, 3)}, ["z"], {"three": np.array([3]), "minus": np.array([-1])}, symbols={"x": ["A", 3]},
+                         by=lambda g, n=n, fits=fits: {"z": g["x"].reshape(n // 3, -1) if fits else np.zeros(1, np.float32)}), not fits
+    # windows that an axis has no room for, though what a model works out of its length is no less than nothing
+    counted = [N("Shape", ["x"], ["s"], start=2), N("Squeeze", ["s"], ["l"]), N("Sub", ["l", "three"], ["a"]), N("Div", ["a", "two"], ["b"]), N("Add", ["b", "one"], ["n"]),
+               N("Range", ["zero", "n", "one"], ["r"]), N("Cast", ["r"], ["f"], to=1), N("MaxPool", ["x"], ["p"], kernel_shape=[3], strides=[2]), N("Add", ["p", "f"], ["z"])]
+    numbers = {k: np.array(v) for k, v in (("zero", 0), ("one", 1), ("two", 2), ("three", 3))}
+    for n in (1, 2, 3, 4, 7):
+        yield graph_case(f"places-{n}", counted, {"x": np.arange(n, dtype=np.float32).reshape(1, 1, n)}, ["z"], numbers, symbols={"x": [1, 1, "S"]},
+                         by=lambda g, n=n: {"z": np.array([[[i * 3 + 2 for i in range((n - 3) // 2 + 1)]]], np.float32) if n > 2 else np.zeros((1, 1, 1), np.float32)}), n < 3
+    # a length that floats hold, and one that they do not
+    length = [N("Shape", ["x"], ["l"]), N("Cast", ["l"], ["f"], to=1), N("Add", ["f", "onef"], ["g"]), N("Ceil", ["g"], ["c"]), N("Cast", ["c"], ["n"], to=7), N("Sub", ["n", "one"], ["m"]), N("Reshape", ["x", "m"], ["z"])]
+    for n in (1, 5, 2**24):
+        yield graph_case(f"floats-{n}", length, {"x": np.zeros(n, np.int8)}, ["z"], {"onef": np.float32([1]), "one": np.array([1])}, symbols={"x": ["S"]}, by=lambda g: {"z": g["x"]}), n == 2**24
     # elements at fixed places, which views read, and borders made of them: what a run's axis does not have is refused
     for n in (0, 1, 3, 6):
         x = {"x": np.arange(1, n + 1, dtype=np.float32)}

@@ -219,6 +219,66 @@ def ties():
     yield graph_case("Tie-sum-both", step, long, ["y"], symbols={"pk": [2, "P", 8], "pv": [2, "Q", 8], "k": [2, "S", 8], "v": [2, "S", 8]})
 
 
+def quotients():
+    """Open axes of reshapes whose length is a quotient of names, either of which may have the divisor."""
+    q, cut, row = ["B", 4, "S", 6], N("Reshape", ["q", "to"], ["r"]), N("ReduceMean", ["r", "axis"], ["l"], keepdims=0)
+    to, axis = {"to": np.array([-1, 4, 8, 2, 6])}, {"axis": np.array([-2])}
+    # what a later operator says: that S is 16; that the rows of k are B*S/16; that the batch is B after all
+    turned = [cut, row, N("Transpose", ["l"], ["t"], perm=[0, 1, 3, 2])]
+    yield graph_case("Quotient-batch", [*turned, N("MatMul", ["q", "t"], ["y"])], {"q": rand(3, 4, 16, 6)}, ["y"], {**to, **axis}, symbols={"q": q})
+    for batch, length in ((3, 16), (8, 4), (16, 1), (16, 3)):
+        feeds = {"q": rand(batch, 4, length, 6), "k": rand(batch * length // 16, 4, 5, 6)}
+        yield graph_case(f"Quotient-other-{batch}-{length}", [*turned, N("MatMul", ["k", "t"], ["y"])], feeds, ["y"], {**to, **axis}, symbols={"q": q, "k": ["R", 4, "T", 6]})
+    # nothing says more: whatever has the divisor
+    for batch, length in ((2, 16), (16, 1), (8, 6)):
+        name, x = f"-{batch}-{length}", {"q": rand(batch, 4, length, 6)}
+        yield graph_case("Quotient-open" + name, [cut, N("Softmax", ["r"], ["y"], axis=3)], x, ["y"], to, symbols={"q": q})
+        back = [cut, N("Softmax", ["r"], ["s"], axis=3), N("Shape", ["q"], ["all"], start=1), N("Concat", ["open", "all"], ["as"], axis=0), N("Reshape", ["s", "as"], ["b"]), N("Add", ["b", "q"], ["y"])]
+        yield graph_case("Quotient-back" + name, back, x, ["y"], {**to, "open": np.array([-1])}, symbols={"q": q})
+        twice = [cut, N("Exp", ["r"], ["e"]), N("Reshape", ["e", "rows"], ["m"]), N("MatMul", ["m", "w"], ["y"])]
+        yield graph_case("Quotient-twice" + name, twice, x, ["y"], {**to, "rows": np.array([-1, 12]), "w": rand(12, 5)}, symbols={"q": q})
+        # the same by a quotient that the model works out
+        sized = [N("Size", ["q"], ["n"]), N("Div", ["n", "each"], ["d"]), N("Concat", ["d", "rest"], ["to"], axis=0), cut, N("Softmax", ["r"], ["y"], axis=3)]
+        yield graph_case("Quotient-sized" + name, sized, x, ["y"], {"each": np.array([384]), "rest": np.array([4, 8, 2, 6])}, symbols={"q": q})
+    # of an axis that windows leave
+    pooled = [N("MaxPool", ["x"], ["p"], kernel_shape=[3], strides=[2]), N("Reshape", ["p", "to"], ["r"]), N("Relu", ["r"], ["y"])]
+    for batch, length in ((1, 9), (4, 4)):
+        yield graph_case(f"Quotient-of-windows-{batch}-{length}", pooled, {"x": rand(batch, 2, length)}, ["y"], {"to": np.array([-1, 2, 4])}, symbols={"x": ["B", 2, "L"]})
+
+
+def places_of_windows():
+    """Places that a model counts by itself, as windows of windows leave them: no more than that an axis has some says that the two are one."""
+    numbers = {k: np.array(v) for k, v in (("zero", 0), ("one", 1), ("two", 2), ("three", 3))}
+    count = [N("Shape", ["x"], ["s"], start=2), N("Squeeze", ["s"], ["l0"]), N("Sub", ["l0", "three"], ["a"]), N("Div", ["a", "two"], ["b"]), N("Add", ["b", "one"], ["l1"]), N("Sub", ["l1", "two"], ["c"]),
+             N("Div", ["c", "two"], ["d"]), N("Add", ["d", "one"], ["l2"]), N("Range", ["zero", "l2", "one"], ["r"]), N("Cast", ["r"], ["f"], to=T.FLOAT)]
+    slide = [N("Conv", ["x", "w"], ["h"], strides=[2]), N("MaxPool", ["h"], ["p"], kernel_shape=[2], strides=[2])]
+    weights = rand(2, 2, 3)
+    for length in (5, 6, 8, 31):
+        for name, nodes in (("before", count + slide), ("behind", slide + count)):
+            yield graph_case(f"Places-{name}-{length}", [*nodes, N("Add", ["p", "f"], ["y"])], {"x": rand(1, 2, length)}, ["y"], {**numbers, "w": weights}, symbols={"x": [1, 2, "S"]})
+
+
+def lengths_in_floats():
+    """Lengths that a model works out in floats: what windows of 5 and a stride of 3 lack, rounded up, is padded behind an axis."""
+    for kind, dtype in ((T.FLOAT, np.float32), (T.DOUBLE, np.float64)):
+        for length in (1, 2, 5, 6, 7, 13):
+            one, stride = dtype([1]), dtype([3])
+            lacks = [N("Shape", ["x"], ["l"], start=1), N("Sub", ["l", "three"], ["a"]), N("Cast", ["a"], ["f"], to=kind), N("Div", ["f", "stride"], ["d"]), N("Add", ["d", "onef"], ["e"]),
+                     N("Ceil", ["e"], ["c"]), N("Cast", ["c"], ["n"], to=T.INT64), N("Sub", ["n", "one"], ["m"]), N("Mul", ["m", "three"], ["w"]), N("Add", ["w", "three"], ["all"]),
+                     N("Sub", ["all", "l"], ["extra"]), N("Concat", ["zero", "two", "zero", "extra"], ["pads"], axis=0), N("Pad", ["x", "pads"], ["p"]), N("Unsqueeze", ["p", "one"], ["u"]),
+                     N("AveragePool", ["u"], ["y"], kernel_shape=[5], strides=[3])]
+            constants = {"onef": one, "stride": stride, **{k: np.array([v]) for k, v in (("zero", 0), ("one", 1), ("two", 2), ("three", 3))}}
+            yield graph_case(f"Floats-lack-{np.dtype(dtype).name}-{length}", lacks, {"x": rand(2, length)}, ["y"], constants, symbols={"x": [2, "S"]})
+    # there and back, by a half, and rounded down
+    there = [N("Shape", ["x"], ["l"]), N("Cast", ["l"], ["f"], to=T.FLOAT), N("Mul", ["f", "half"], ["h"]), N("Floor", ["h"], ["g"]), N("Add", ["g", "one"], ["k"]), N("Cast", ["k"], ["n"], to=T.INT64),
+             N("Squeeze", ["n"], ["n0"]), N("Range", ["zero", "n0", "step"], ["r"]), N("Cast", ["r"], ["i"], to=T.FLOAT), N("MaxPool", ["u"], ["p"], kernel_shape=[2], strides=[2], pads=[1, 1]),
+             N("Unsqueeze", ["x", "axes"], ["u"]), N("Add", ["p", "i"], ["y"])]
+    there.insert(9, there.pop(10))
+    for length in (1, 2, 7):
+        yield graph_case(f"Floats-half-{length}", there, {"x": rand(length)}, ["y"], {"half": np.float32([0.5]), "one": np.float32([1]), "zero": np.array(0), "step": np.array(1), "axes": np.array([0, 1])},
+                         symbols={"x": ["S"]})
+
+
 def graphs():
     x = rand(2, 5, 8)
     yield graph_case("shape-arithmetic", [
@@ -622,6 +682,9 @@ def kernels():
 def cases():
     yield from resizing()
     yield from ties()
+    yield from quotients()
+    yield from places_of_windows()
+    yield from lengths_in_floats()
     yield from views()
     yield from indices()
     yield from graphs()

@@ -111,7 +111,8 @@ def shapes():
     yield "negative-extent", model([*computed, N("Concat", ["less", "minus"], ["s"], axis=0), N("Reshape", ["x", "s"], ["y"], name="fold")], names, constants=numbers), ["fold", "extent 0", "negative"]
     yield "negative-expand", model([*computed, N("Concat", ["a", "less"], ["s"], axis=0), N("Expand", ["x", "s"], ["y"], name="wide")], names, constants=numbers), ["wide", "extent 1", "negative"]
     yield "expand-to-none", model([N("Concat", ["zero", "three"], ["s"], axis=0), N("Expand", ["x", "s"], ["y"], name="wide")], names, constants=numbers), ["wide", "[A,3] and [0,3]"]
-    yield "unknown-open-axis", model([*computed, N("Div", ["a", "three"], ["d"]), N("Concat", ["d", "minus"], ["s"], axis=0), N("Reshape", ["x", "s"], ["y"], name="fold")], names, constants=numbers), ["fold", "[A,3]", "[A/3,-1]"]
+    yield "unknown-open-axis", model([*computed, N("Div", ["a", "three"], ["d"]), N("Concat", ["d", "ones", "minus"], ["s"], axis=0), N("Reshape", ["x", "s"], ["y"], name="fold")], names,
+                                    constants=[*numbers, numpy_helper.from_array(np.ones(7, np.int64), "ones")]), ["fold", "[A,3]", "[A/3,1,1,1,1,1,1,1,-1]"]
     yield "two-open-axes", model([N("Reshape", ["x", "s"], ["y"], name="fold")], constants=[numpy_helper.from_array(np.array([-1, -1]), "s")]), ["fold", "-1"]
     yield "axis", model([N("Softmax", ["x"], ["y"], name="soft", axis=2)]), ["soft", "axis 2"]
     yield "perm", model([N("Transpose", ["x"], ["y"], name="turn", perm=[0, 0])]), ["turn", "twice"]
