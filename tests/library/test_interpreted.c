@@ -11,11 +11,13 @@
 #include <cmocka.h>
 #include <math.h>
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
 #include <unistd.h>
+
+#include "counter.h"
 
 enum { ARRAYS = 100, MOST = 64 };
 
@@ -34,25 +36,6 @@ static char *text_of_many(void) {
            "e = elementwise exp(X0)\n"
            "output P = contract(e[m,k], C[n,k] -> [m,n])\n");
   return text;
-}
-
-typedef struct counter {
-  atomic_size_t calls, live;
-  size_t fail_at; /* 0: never */
-} counter;
-
-static void *count_resize(void *user, void *pointer, size_t old_size, size_t new_size) {
-  counter *c = user;
-  size_t calls = atomic_fetch_add(&c->calls, 1) + 1;
-  if (new_size == 0) {
-    atomic_fetch_sub(&c->live, old_size);
-    free(pointer);
-    return NULL;
-  }
-  if (calls == c->fail_at) return NULL;
-  void *memory = realloc(pointer, new_size);
-  if (memory) atomic_fetch_add(&c->live, new_size - old_size);
-  return memory;
 }
 
 typedef struct log {

@@ -7,33 +7,13 @@
 
 #include <blockbuster.h>
 #include <cmocka.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "counter.h"
+
 enum { BATCH = 3, WIDTH = 130, GATES = 4, MOST_STEPS = 6 };
-
-/* --- an allocator that counts --- */
-
-typedef struct counter {
-  atomic_size_t calls, live;
-  size_t fail_at; /* 0: never */
-} counter;
-
-static void *count_resize(void *user, void *pointer, size_t old_size, size_t new_size) {
-  counter *c = user;
-  size_t calls = atomic_fetch_add(&c->calls, 1) + 1;
-  if (new_size == 0) {
-    atomic_fetch_sub(&c->live, old_size);
-    free(pointer);
-    return NULL;
-  }
-  if (calls == c->fail_at) return NULL;
-  void *memory = realloc(pointer, new_size);
-  if (memory) atomic_fetch_add(&c->live, new_size - old_size);
-  return memory;
-}
 
 static bb_context *open_context(counter *c) {
   bb_context_options options = {.version = BB_VERSION};

@@ -11,9 +11,10 @@
 #include <cmocka.h>
 #include <math.h>
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "counter.h"
 
 static const char *model_path;
 
@@ -35,27 +36,6 @@ static const char cache_text[] = "blockbuster 1\n"
                                  "input fresh : f32[3,1,4]\n"
                                  "doubled = elementwise 2*fresh\n"
                                  "output present = concat(past, doubled, axis=1)\n";
-
-/* --- an allocator that counts --- */
-
-typedef struct counter {
-  atomic_size_t calls, live;
-  size_t fail_at; /* 0: never */
-} counter;
-
-static void *count_resize(void *user, void *pointer, size_t old_size, size_t new_size) {
-  counter *c = user;
-  size_t calls = atomic_fetch_add(&c->calls, 1) + 1;
-  if (new_size == 0) {
-    atomic_fetch_sub(&c->live, old_size);
-    free(pointer);
-    return NULL;
-  }
-  if (calls == c->fail_at) return NULL;
-  void *memory = realloc(pointer, new_size);
-  if (memory) atomic_fetch_add(&c->live, new_size - old_size);
-  return memory;
-}
 
 static bb_context *open_context(counter *c) {
   bb_context_options options = {.version = BB_VERSION};
