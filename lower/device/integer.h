@@ -47,6 +47,17 @@ BB_INTEGER int64_t bb_to_i32(double a) {
 BB_INTEGER int64_t bb_narrow(int64_t a) {
   return (int32_t)(uint32_t)(uint64_t)a;
 }
+/* Exact, by squares, as a device's pow() need not be; `size`: about what it is, which says whether it fits.  Of a negative
+ * exponent toward zero, as a quotient. */
 BB_INTEGER int64_t bb_power(int64_t a, int64_t b) {
-  return bb_to_i64(pow((double)a, (double)b));
+  int negative = a < 0 && (b & 1);
+  if (b < 0) return a == 0 ? INT64_MAX : a == 1 || a == -1 ? (negative ? -1 : 1) : 0;
+  uint64_t bits = 1, square = (uint64_t)a;
+  double size = 1, square_size = a < 0 ? -(double)a : (double)a;
+  for (; b; b >>= 1) {
+    if (b & 1) bits *= square, size *= square_size;
+    square *= square, square_size *= square_size;
+  }
+  if (size < 0x1p63) return (int64_t)bits;
+  return negative ? INT64_MIN : INT64_MAX;
 }

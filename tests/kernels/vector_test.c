@@ -1,6 +1,6 @@
 /* vector_test.c - the vector functions of the CPU's device library: exp, tanh and erf of float32 against
  * those of double, over a dense sample of all floats, with NaNs and infinities; and products of every small
- * shape and layout against sums in double.
+ * shape and layout against sums in double; powers of whole numbers.
  */
 #define BB_PRODUCTS_F32
 #define BB_PRODUCTS_I32
@@ -425,6 +425,25 @@ static void check_choice(void) {
   }
 }
 
+/* Powers of whole numbers, factor by factor: exact, or the least or the greatest number where they do not fit. */
+static void check_powers(void) {
+  for (int64_t a = -40; a <= 40; a++) {
+    __int128 want = 1;
+    for (int64_t b = 0; b <= 70; b++) {
+      int64_t fits = want > INT64_MAX ? INT64_MAX : want < INT64_MIN ? INT64_MIN : (int64_t)want;
+      if (bb_power(a, b) != fits)
+        complain("power", (double)a, (double)bb_power(a, b), (double)fits);
+      if (want <= INT64_MAX && want >= INT64_MIN)
+        want *= a;
+      else if (a < 0)
+        want = -want;
+    }
+    int64_t inverse = a == 0 ? INT64_MAX : a == 1 ? 1 : a == -1 ? -1 : 0;
+    if (bb_power(a, -3) != inverse)
+      complain("power", (double)a, (double)bb_power(a, -3), (double)inverse);
+  }
+}
+
 int main(void) {
   enum { SKIP = 77 };
   if (!runs_here()) return SKIP;
@@ -441,5 +460,6 @@ int main(void) {
   check_lines();
   check_rounding();
   check_choice();
+  check_powers();
   return wrong != 0;
 }
