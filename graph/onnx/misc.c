@@ -223,6 +223,56 @@ void bb_onnx_scatter_elements(bb_onnx_node *n) {
     bb_onnx_like_first(n);
 }
 
+/* The places along an axis of a cache that rows are written to: from `first` on (of each index of the first axis; NULL: 0), going round at the
+ * end if asked. */
+static bb_onnx_value *places_of_rows(const bb_onnx_node *n, const bb_onnx_value *cache,
+                                     const bb_onnx_value *rows, bb_onnx_value *first, uint32_t axis,
+                                     bool round) {
+  bb_onnx *m = n->m;
+  bb_program *p = m->program;
+  const bb_extent *shape[BB_ONNX_RANK];
+  const bb_expr *place = bb_onnx_index_along(m, rows, axis);
+  for (uint32_t a = 0; a < rows->rank; a++) shape[a] = a ? bb_onnx_number(m, 1) : rows->shape[0];
+  if (first) {
+    first = bb_onnx_cast(n, bb_onnx_reshape(n, first, rows->rank, shape), BB_I64);
+    place = f_add(p, place, bb_onnx_arg(n, 1, first));
+  }
+  if (round)
+    place = bb_expr_make(p, BB_X_MOD, place, bb_onnx_extent_expr(m, cache->shape[axis]), NULL);
+  bb_onnx_value *like =
+      bb_onnx_value_of_form(m, bb_expr_const(p, BB_I64, 0), rows->rank, rows->shape);
+  return bb_onnx_map(n, place, first ? 2 : 1, (bb_onnx_value *[]){like, first});
+}
+
+/* Rows written into a cache, one behind the other, where each batch says. */
+void bb_onnx_scatter_rows(bb_onnx_node *n) {
+  bb_onnx_value *cache = n->in[0], *rows = n->in[1], *first = bb_onnx_operand(n, 2);
+  const char *mode = bb_onnx_text(n, "mode", "linear");
+  bool round = strcmp(mode, "circular") == 0;
+  if (!round && strcmp(mode, "linear") != 0)
+    bb_onnx_refuse(n, "mode is %s", bb_onnx_quote(n->m->arena, mode));
+  bb_onnx_same_dtype(n, 2, n->in);
+  uint32_t axis = bb_onnx_axis(n, bb_onnx_int(n, "axis", -2), cache->rank);
+  bool fits = rows->rank == cache->rank && axis != 0;
+  for (uint32_t a = 0; fits && a < rows->rank; a++)
+    fits = a == axis || bb_onnx_same_extent(n, rows->shape[a], cache->shape[a]);
+  int64_t room = bb_extent_value(cache->shape[axis]),
+          count = fits ? bb_extent_value(rows->shape[axis]) : 0;
+  if (!fits || (room >= 0 && count > room))
+    bb_onnx_refuse(n, "rows %s do not fit a cache %s along axis %u", bb_onnx_shape_text(n->m, rows),
+                   bb_onnx_shape_text(n->m, cache), axis);
+  if (first) want_index(n, first);
+  if (first && (first->rank != 1 || !bb_onnx_same_extent(n, first->shape[0], cache->shape[0])))
+    bb_onnx_refuse(n, "places %s are not one for each batch", bb_onnx_shape_text(n->m, first));
+  bb_attribute *attribute = BB_NEW(n->m->program->arena, bb_attribute, 1);
+  *attribute = (bb_attribute){.name = "axis", .kind = BB_ATTR_INT, .i = axis};
+  bb_misc kernel = {
+      .domain = "", .op = "ScatterElements", .version = 13, .count = 1, .attribute = attribute};
+  bb_onnx_value *place = places_of_rows(n, cache, rows, first, axis, round);
+  n->out[0] = bb_onnx_value_new(n->m, cache->dtype, cache->rank, cache->shape);
+  bb_onnx_misc_node(n, &kernel, 3, (bb_onnx_value *[]){cache, place, rows}, 1, n->out);
+}
+
 void bb_onnx_top_k(bb_onnx_node *n) {
   bb_onnx *m = n->m;
   bb_onnx_value *v = n->in[0], *out[2];

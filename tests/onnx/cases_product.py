@@ -168,6 +168,42 @@ def external_cache():
     yield single("Attention24-short-mask", "Attention", [q, k, v, rand(4, 5)], opset=24)
 
 
+def linear_attention():
+    """6 heads of 4 and 5, of which two share a state."""
+    batch, tokens, heads, states = 2, 7, 6, 3
+    q, k, v = rand(batch, tokens, heads * 4), rand(batch, tokens, states * 4, low=-1, high=1), rand(batch, tokens, states * 5)
+    past, rate, one_rate = rand(batch, states, 4, 5), rand(batch, tokens, states, low=0, high=1), rand(batch, tokens, 1, low=0, high=1)
+    by_head, by_key = rand(batch, tokens, states, low=-1, high=0), rand(batch, tokens, states * 4, low=-1, high=0)
+    names = [["B", "T", n] for n in (heads * 4, states * 4, states * 5)] + [["B", states, 4, 5], ["B", "T", states]]
+
+    def one(name, operands, rule, **more):
+        return single("LinearAttention-" + name, "LinearAttention", operands, opset=27, update_rule=rule, q_num_heads=heads, kv_num_heads=states,
+                      **({"outputs": 2} | more))
+    yield one("linear", [q, k, v, past], "linear")
+    yield one("linear-symbol", [q, k, v, past], "linear", symbols=names)
+    yield one("linear-zeros", [q, k, v], "linear", symbols=names, outputs=1, scale=0.3)
+    yield one("gated", [q, k, v, past, by_head], "gated")
+    yield one("gated-symbol", [q, k, v, past, by_head], "gated", symbols=names)
+    yield one("gated-zeros-symbol", [q, k, v, None, by_head], "gated", symbols=names)
+    yield one("gated-by-key", [q, k, v, past, by_key], "gated")
+    yield one("delta", [q, k, v, past, None, rate], "delta")
+    yield one("delta-zeros", [q, k, v, None, None, one_rate], "delta")
+    yield one("gated-delta", [q, k, v, past, by_head, one_rate], "gated_delta")
+    yield one("gated-delta-by-key", [q, k, v, past, by_key, rate], "gated_delta")
+    yield one("one-token", [a[:, :1] for a in (q, k, v)] + [past, by_head[:, :1], rate[:, :1]], "gated_delta", symbols=[["B", 1, n[2]] for n in names[:3]])
+    yield one("f16", [a.astype(np.float16) for a in (q, k, v, past, by_head)], "gated", symbols=names)
+
+
+def written_rows():
+    cache, rows, first = rand(2, 3, 6, 4), rand(2, 3, 2, 4), np.array([4, 1], np.int64)
+    open_axes = [["B", 3, "P", 4], ["B", 3, "S", 4], ["B"]]
+    yield single("TensorScatter", "TensorScatter", [cache, rows, first], opset=24)
+    yield single("TensorScatter-first", "TensorScatter", [cache, rows], opset=24, symbols=open_axes)
+    yield single("TensorScatter-symbol", "TensorScatter", [cache, rows, first], opset=24, symbols=open_axes)
+    yield single("TensorScatter-round", "TensorScatter", [cache, rows, first + 1], opset=24, symbols=open_axes, mode="circular")
+    yield single("TensorScatter-axis", "TensorScatter", [cache, cache[:, :2], first % 2], opset=24, axis=1)
+
+
 def contrib_attention():
     q, k, v = rand(2, 4, 24), rand(2, 6, 24), rand(2, 6, 24)
 
@@ -266,6 +302,8 @@ def cases():
     yield from attention(24)
     yield from external_cache()
     yield from modified_attention()
+    yield from linear_attention()
+    yield from written_rows()
     yield from contrib_attention()
     yield from rotary()
     yield from masked_by_places()
