@@ -374,6 +374,18 @@ void bb_onnx_global_pool(bb_onnx_node *n) {
 
 /* --- a convolution that carries what it has seen --- */
 
+/* Along axis 2: from element `first` on, without the last `left`; a negative `first` counts from the end. */
+static bb_onnx_value *without_ends(const bb_onnx_node *n, bb_onnx_value *v, int64_t first,
+                                   int64_t left) {
+  const double bound[3] = {(double)first, left ? -(double)left : 0x1p62, 2};
+  bb_onnx_value *in[4] = {v}, *part;
+  for (int i = 0; i < 3; i++)
+    in[1 + i] = bb_onnx_reshape(n, bb_onnx_scalar(n->m, BB_I64, bound[i]), 1,
+                                (const bb_extent *[]){bb_onnx_number(n->m, 1)});
+  bb_onnx_convert_as(n, "Slice", BB_ONNX_OPSET_OPERANDS, 4, in, 1, &part);
+  return part;
+}
+
 /* Each channel with its own kernel of k elements, over its last k - 1 elements and the new ones: a sum of k
  * shifted pieces. */
 void bb_onnx_causal_convolution(bb_onnx_node *n) {
@@ -390,9 +402,9 @@ void bb_onnx_causal_convolution(bb_onnx_node *n) {
       !bb_onnx_same_extent(n, x->shape[1], weight->shape[0]))
     bb_onnx_refuse(n, "a weight of shape %s for input 0 of shape %s", bb_onnx_shape_text(m, weight),
                    bb_onnx_shape_text(m, x));
-  int64_t length = bb_extent_value(x->shape[2]), k = bb_extent_value(weight->shape[2]);
-  if (length < 0 || k < 1 || k > BB_ONNX_ELEMENTS) {
-    bb_onnx_unsupported(n, "a length or kernel that is known only at run time, or a long kernel");
+  int64_t k = bb_extent_value(weight->shape[2]);
+  if (k < 1 || k > BB_ONNX_ELEMENTS) {
+    bb_onnx_unsupported(n, "a kernel that is known only at run time, or a long one");
     return;
   }
   if (k == 1 && n->nout > 1) {
@@ -403,14 +415,13 @@ void bb_onnx_causal_convolution(bb_onnx_node *n) {
   const bb_extent *channel[3] = {bb_onnx_number(m, 1), x->shape[1], bb_onnx_number(m, 1)};
   if (!past) past = bb_onnx_value_of_form(m, bb_expr_const(m->program, dtype, 0), 3, before);
   bb_onnx_value *all = k == 1 ? x : bb_onnx_concat(n, 2, (bb_onnx_value *[]){past, x}, 2);
-  if (n->nout > 1) n->out[1] = bb_onnx_slice(n, all, 2, length, 1, k - 1);
+  if (n->nout > 1) n->out[1] = without_ends(n, all, 1 - k, 0);
   all = bb_onnx_cast(n, all, work);
   weight = bb_onnx_cast(n, weight, work);
   bb_onnx_value *sum = bias ? bb_onnx_cast(n, bb_onnx_reshape(n, bias, 3, channel), work) : NULL;
   for (int64_t i = 0; i < k; i++) {
     bb_onnx_value *tap = bb_onnx_reshape(n, bb_onnx_slice(n, weight, 2, i, 1, 1), 3, channel);
-    bb_onnx_value *term =
-        bb_onnx_binary_map(n, BB_X_MUL, bb_onnx_slice(n, all, 2, i, 1, length), tap);
+    bb_onnx_value *term = bb_onnx_binary_map(n, BB_X_MUL, without_ends(n, all, i, k - 1 - i), tap);
     sum = sum ? bb_onnx_binary_map(n, BB_X_ADD, sum, term) : term;
   }
   if (swish) sum = bb_onnx_map(n, bb_onnx_formula_of(n, F_SWISH, bb_onnx_arg(n, 0, sum)), 1, &sum);

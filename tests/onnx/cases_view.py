@@ -465,6 +465,9 @@ def kernels():
     for act in ("none", "silu"):
         yield single("CausalConvWithState-" + act, "CausalConvWithState",
                      [rand(2, 3, 5), rand(3, 1, 4), rand(3), rand(2, 3, 3)], opset=27, outputs=2, activation=act)
+    yield single("CausalConvWithState-open", "CausalConvWithState", [rand(2, 3, 5), rand(3, 1, 4), rand(3), rand(2, 3, 3)], opset=27, outputs=2,
+                 symbols=[["B", 3, "T"], None, None, ["B", 3, 3]], activation="silu")
+    yield single("CausalConvWithState-open-short", "CausalConvWithState", [rand(1, 3, 1), rand(3, 1, 4)], opset=27, outputs=2, symbols=[["B", 3, "T"]])
     yield single("CausalConvWithState-short", "CausalConvWithState", [rand(2, 3, 2), rand(3, 1, 4)], opset=27, outputs=2)
     yield single("Conv-all", "Conv", [image, rand(6, 2, 3, 2)], group=2, strides=[2, 1], pads=[1, 0, 2, 1], dilations=[1, 2])
     yield single("Conv-same", "Conv", [image, rand(3, 4, 3, 3)], auto_pad="SAME_UPPER", strides=[2, 2])
