@@ -10,6 +10,7 @@
 #include "../../runtime/driver.h"
 #include "../../runtime/gpu/driver.h"
 #include "on_device.h"
+#include "../support/given.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -40,13 +41,7 @@ static const char *device_of(const job *j) {
 
 static int64_t *extents(const job *j, bb_program *p) {
   int64_t *symbol = BB_NEW(p->arena, int64_t, p->symbols + 1);
-  for (uint32_t s = 0; s < p->symbols; s++) {
-    size_t length = strlen(p->symbol[s]);
-    symbol[s] = 1;
-    for (int i = 4; i < j->argc; i++)
-      if (strncmp(j->argv[i], p->symbol[s], length) == 0 && j->argv[i][length] == '=')
-        symbol[s] = strtoll(j->argv[i] + length + 1, NULL, 10);
-  }
+  for (uint32_t s = 0; s < p->symbols; s++) symbol[s] = given(j->argv + 4, p->symbol[s], 1);
   return symbol;
 }
 

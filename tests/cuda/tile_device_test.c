@@ -10,6 +10,7 @@
 #include "../../runtime/cuda/launch.h"
 #include "../../runtime/gpu/make.h"
 #include "../../runtime/interp/interp.h"
+#include "../support/given.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -35,13 +36,8 @@ static bool is_plain(const job *j) {
 
 static void set_extents(job *j) {
   j->extent = BB_NEW(j->arena, int64_t, j->tile->extents + 1);
-  for (uint32_t e = 0; e < j->tile->extents; e++) {
-    size_t length = strlen(j->tile->variable[e]);
-    j->extent[e] = 1;
-    for (int i = 3; i < j->argc; i++)
-      if (strncmp(j->argv[i], j->tile->variable[e], length) == 0 && j->argv[i][length] == '=')
-        j->extent[e] = strtoll(j->argv[i] + length + 1, NULL, 10);
-  }
+  for (uint32_t e = 0; e < j->tile->extents; e++)
+    j->extent[e] = given(j->argv + 3, j->tile->variable[e], 1);
 }
 
 /* Numbers that the view's type holds; NaN where the program writes. */

@@ -7,6 +7,7 @@
 #include "../../runtime/driver.h"
 #include "../../runtime/gpu/choose.h"
 #include "../../runtime/gpu/gpu.h"
+#include "../support/given.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,13 +23,8 @@ typedef struct job {
 } job;
 
 static void take_extents(job *j) {
-  for (uint32_t s = 0; s < j->plan->symbols; s++) {
-    size_t length = strlen(j->plan->symbol[s]);
-    j->symbol[s] = -1;
-    for (char **a = j->argv + 4; *a; a++)
-      if (strncmp(*a, j->plan->symbol[s], length) == 0 && (*a)[length] == '=')
-        j->symbol[s] = strtoll(*a + length + 1, NULL, 10);
-  }
+  for (uint32_t s = 0; s < j->plan->symbols; s++)
+    j->symbol[s] = given(j->argv + 4, j->plan->symbol[s], -1);
   bb_plan_derive(j->machine.ctx, j->plan, j->symbol);
 }
 

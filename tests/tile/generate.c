@@ -15,6 +15,7 @@
 #include "../../lower/emit.h"
 #include "../../lower/schedule_gpu.h"
 #include "../../runtime/driver.h"
+#include "../support/given.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -33,13 +34,7 @@ static int64_t *extents_of(const job *j, const bb_kernel *kernel) {
   bb_program *p = j->program;
   int64_t *symbol = BB_NEW(p->arena, int64_t, p->symbols + 1);
   int64_t *extent = BB_NEW(p->arena, int64_t, kernel->tile->extents + 1);
-  for (uint32_t s = 0; s < p->symbols; s++) {
-    size_t length = strlen(p->symbol[s]);
-    symbol[s] = 1;
-    for (int i = 3; i < j->argc; i++)
-      if (strncmp(j->argv[i], p->symbol[s], length) == 0 && j->argv[i][length] == '=')
-        symbol[s] = strtoll(j->argv[i] + length + 1, NULL, 10);
-  }
+  for (uint32_t s = 0; s < p->symbols; s++) symbol[s] = given(j->argv + 3, p->symbol[s], 1);
   for (uint32_t i = 0; i < kernel->tile->extents; i++)
     extent[i] = kernel->extent[i] ? bb_extent_bind(p, kernel->extent[i], symbol)
                                   : symbol[kernel->symbol[i]];
@@ -133,12 +128,8 @@ static void put_arguments(bb_program *p, const bb_kernel *kernel, bb_buffer *out
 static int64_t *blocks_of(const job *j) {
   bb_program *p = j->program;
   int64_t *block = BB_NEW(p->arena, int64_t, p->dims + 1);
-  for (int i = 3; i < j->argc && strcmp(j->argv[2], "--check") != 0; i++)
-    for (uint32_t d = 0; d < p->dims; d++) {
-      size_t length = strlen(p->dim[d].name);
-      if (strncmp(j->argv[i], p->dim[d].name, length) == 0 && j->argv[i][length] == '=')
-        block[d] = strtoll(j->argv[i] + length + 1, NULL, 10);
-    }
+  for (uint32_t d = 0; d < p->dims && strcmp(j->argv[2], "--check") != 0; d++)
+    block[d] = given(j->argv + 3, p->dim[d].name, 0);
   return block;
 }
 

@@ -8,6 +8,7 @@
 #include "../../lower/schedule_gpu.h"
 #include "../../lower/slice.h"
 #include "../../runtime/driver.h"
+#include "../support/given.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -32,13 +33,7 @@ typedef struct run {
 
 static int64_t *extents_of(const job *j) {
   int64_t *symbol = BB_NEW(j->p->arena, int64_t, j->p->symbols + 1);
-  for (uint32_t s = 0; s < j->p->symbols; s++) {
-    size_t length = strlen(j->p->symbol[s]);
-    symbol[s] = 1;
-    for (int i = 3; i < j->argc; i++)
-      if (strncmp(j->argv[i], j->p->symbol[s], length) == 0 && j->argv[i][length] == '=')
-        symbol[s] = strtoll(j->argv[i] + length + 1, NULL, 10);
-  }
+  for (uint32_t s = 0; s < j->p->symbols; s++) symbol[s] = given(j->argv + 3, j->p->symbol[s], 1);
   return symbol;
 }
 

@@ -403,14 +403,17 @@ def bench(name, options, library, folder):
     return row
 
 
+def put_steps(row):
+    for step, taken in row.get('steps', {}).items():
+        print(f'    {step}: {taken:.1f} us')
+
+
 def put(row, options):
     rate = f"{row['rate'] / 1e9:.1f}" if row['rate'] else ''
     blas = f"{100 * row['rate'] / row['blas']:.0f} %" if 'blas' in row else ''
     print(f"| {row['name']} | {row['ours'] * 1e3:.3f} | {row['theirs'] * 1e3:.3f} | {row['spelling']} | {row['ratio']:.2f} "
           f"| {rate} | {blas} | {row['error']:.1e} |", flush=True)
-    if options.steps:
-        for step, taken in row['steps'].items():
-            print(f'    {step}: {taken:.1f} us')
+    put_steps(row)
     if options.verbose:
         for name, (low, middle, high) in row['all'].items():
             print(f'    {name}: {middle * 1e3:.3f} ms ({low * 1e3:.3f} to {high * 1e3:.3f})')
@@ -423,24 +426,33 @@ def processor():
     return f'{len(names)} x {names[0]}' if names else 'a processor'
 
 
-def main():
+def shared_options(seconds):
+    """Of what times rows by bench()."""
     parser = argparse.ArgumentParser()
     parser.add_argument('rows', nargs='*')
     parser.add_argument('--threads', type=int, default=2)
     parser.add_argument('--rounds', type=int, default=5)
-    parser.add_argument('--seconds', type=float, default=3.0, help='that each of a row runs for')
-    parser.add_argument('--json')
+    parser.add_argument('--seconds', type=float, default=seconds, help='that each of a row runs for')
     parser.add_argument('--library', default=f'{ROOT}/build/libblockbuster.so')
     parser.add_argument('--machine', default='host', help='whose prices choose the kernels')
     parser.add_argument('--block', action='append', default=[], help='DIM=N: elements in a block')
     parser.add_argument('--steps', action='store_true', help='the time of each step of ours')
+    return parser
+
+
+def put_head(options, columns):
+    print(f"{processor()}, load {os.getloadavg()[0]:.1f}; onnxruntime {ort.__version__}, numpy {np.__version__}, {options.threads} threads, "
+          f"{time.strftime('%Y-%m-%d')}\n")
+    print(f"| {' | '.join(columns)} |\n|{'---|' * len(columns)}")
+
+
+def main():
+    parser = shared_options(3.0)
+    parser.add_argument('--json')
     parser.add_argument('--verbose', action='store_true')
     options = parser.parse_args()
     library = Library(options.library)
-    print(f"{processor()}, load {os.getloadavg()[0]:.1f}; onnxruntime {ort.__version__}, numpy {np.__version__}, {options.threads} threads, "
-          f"{time.strftime('%Y-%m-%d')}\n")
-    print('| row | ours, ms | ONNX Runtime, ms | its fastest spelling | ratio | GFLOP/s | of BLAS | error |')
-    print('|---|---|---|---|---|---|---|---|')
+    put_head(options, ['row', 'ours, ms', 'ONNX Runtime, ms', 'its fastest spelling', 'ratio', 'GFLOP/s', 'of BLAS', 'error'])
     rows = []
     for name in ROWS:
         if options.rows and not any(name.startswith(r) for r in options.rows):

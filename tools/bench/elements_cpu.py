@@ -5,14 +5,10 @@ usage: elements_cpu.py [--threads N] [--rounds N] [--seconds S] [--library FILE]
 
 float32.  Rounds alternate and times are medians, as of cpu.py.
 """
-import argparse
-import os
 import sys
 import tempfile
-import time
 
 import numpy as np
-import onnxruntime as ort
 
 import cpu
 from library import Library
@@ -45,28 +41,15 @@ def models(nodes, inputs, shape, made):
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument('rows', nargs='*')
-    parser.add_argument('--threads', type=int, default=2)
-    parser.add_argument('--rounds', type=int, default=5)
-    parser.add_argument('--seconds', type=float, default=0.5, help='that each of a row runs for')
-    parser.add_argument('--library', default=f'{cpu.ROOT}/build/libblockbuster.so')
-    parser.add_argument('--machine', default='host')
-    parser.add_argument('--block', action='append', default=[])
-    parser.add_argument('--steps', action='store_true', help='the time of each step of ours')
-    options = parser.parse_args()
+    options = cpu.shared_options(0.5).parse_args()
     library = Library(options.library)
-    print(f'{cpu.processor()}, load {os.getloadavg()[0]:.1f}; onnxruntime {ort.__version__}, {options.threads} threads, '
-          f"{time.strftime('%Y-%m-%d')}\n")
-    print('| operator | ours, us | ONNX Runtime, us | ratio | error |')
-    print('|---|---|---|---|---|')
+    cpu.put_head(options, ['operator', 'ours, us', 'ONNX Runtime, us', 'ratio', 'error'])
     for name in options.rows or ROWS:
         cpu.ROWS[name] = lambda: models(*ROWS[name])
         with tempfile.TemporaryDirectory() as folder:
             row = cpu.bench(name, options, library, folder)
         print(f"| {name} | {row['ours'] * 1e6:.1f} | {row['theirs'] * 1e6:.1f} | {row['ratio']:.2f} | {row['error']:.1e} |", flush=True)
-        for step, taken in row.get('steps', {}).items():
-            print(f'    {step}: {taken:.1f} us')
+        cpu.put_steps(row)
 
 
 if __name__ == '__main__':

@@ -6,14 +6,10 @@ usage: recurrent_cpu.py [--threads N] [--rounds N] [--seconds S] [--library FILE
 A row is OP LAYERS DIRECTIONS BATCH STEPS HIDDEN; the inputs of the first layer are as wide as its states. Rounds alternate and times are
 medians, as of cpu.py.
 """
-import argparse
-import os
 import sys
 import tempfile
-import time
 
 import numpy as np
-import onnxruntime as ort
 from onnx import helper
 
 import cpu
@@ -43,21 +39,9 @@ def layers(op, count, directions, batch, steps, hidden):
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument('rows', nargs='*')
-    parser.add_argument('--threads', type=int, default=2)
-    parser.add_argument('--rounds', type=int, default=5)
-    parser.add_argument('--seconds', type=float, default=1.5, help='that each of a row runs for')
-    parser.add_argument('--library', default=f'{cpu.ROOT}/build/libblockbuster.so')
-    parser.add_argument('--machine', default='host')
-    parser.add_argument('--block', action='append', default=[])
-    parser.add_argument('--steps', action='store_true', help='the time of each step of ours')
-    options = parser.parse_args()
+    options = cpu.shared_options(1.5).parse_args()
     library = Library(options.library)
-    print(f'{cpu.processor()}, load {os.getloadavg()[0]:.1f}; onnxruntime {ort.__version__}, {options.threads} threads, '
-          f"{time.strftime('%Y-%m-%d')}\n")
-    print('| operator | layers | directions | batch | steps | hidden | ours, ms | ONNX Runtime, ms | ratio | error |')
-    print('|---|---|---|---|---|---|---|---|---|---|')
+    cpu.put_head(options, ['operator', 'layers', 'directions', 'batch', 'steps', 'hidden', 'ours, ms', 'ONNX Runtime, ms', 'ratio', 'error'])
     for name in options.rows or ROWS:
         op, *sizes = name.split()
         cpu.ROWS[name] = lambda: layers(op, *map(int, sizes))
@@ -65,8 +49,7 @@ def main():
             row = cpu.bench(name, options, library, folder)
         print(f"| {' | '.join([op] + sizes)} | {row['ours'] * 1e3:.3f} | {row['theirs'] * 1e3:.3f} | {row['ratio']:.2f} "
               f"| {row['error']:.1e} |", flush=True)
-        for step, taken in row.get('steps', {}).items():
-            print(f'    {step}: {taken:.1f} us')
+        cpu.put_steps(row)
 
 
 if __name__ == '__main__':
