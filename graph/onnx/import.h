@@ -65,6 +65,8 @@ typedef struct bb_onnx {
   bool again;                  /* a tie was found: the import begins anew */
   bool clamps; /* some slice has a length that depends on whether its axis is too short (slice.c) */
   bool at_word;  /* none may: with such lengths the model cannot be converted */
+  bool cuts;     /* some length is cut to a number by the model (elementwise.c) */
+  bool uncut;    /* none may */
   bool divides;  /* some reshape's open axis is a quotient of names (view.c) */
   bool in_place; /* none may: numbers of a shape are the lengths of axes in their place */
   struct bb_onnx_bound *bounds; /* bound.c: how much names are at least */
