@@ -222,7 +222,7 @@ const bb_extent *const *bb_onnx_broadcast_shapes(const bb_onnx_node *n, uint32_t
 /* Refuses zero extents and tensors too large to hold.  `what` names the value. */
 void bb_onnx_check_shape(bb_onnx *m, const char *what, bb_dtype dtype, uint32_t rank,
                          const bb_extent *const *shape);
-/* Elements of the shape if it is a number, else -1. */
+/* Elements of the shape if it is a number, none also where only some extents are known, else -1. */
 int64_t bb_onnx_count(uint32_t rank, const bb_extent *const *shape);
 
 /* --- sum.c --- */

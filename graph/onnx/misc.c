@@ -189,7 +189,10 @@ void bb_onnx_gather_nd(bb_onnx_node *n) {
 void bb_onnx_like_first(bb_onnx_node *n) {
   want_index(n, n->in[1]);
   bb_onnx_same_dtype(n, 2, (bb_onnx_value *[]){n->in[0], n->in[2]});
-  bb_onnx_misc_result(n, n->in[0]->dtype, n->in[0]->rank, n->in[0]->shape);
+  if (bb_onnx_count(n->in[2]->rank, n->in[2]->shape) == 0)
+    n->out[0] = n->in[0]; /* nothing is put into it */
+  else
+    bb_onnx_misc_result(n, n->in[0]->dtype, n->in[0]->rank, n->in[0]->shape);
 }
 
 /* Known elements in the places of others, as exporters make a shape with one length exchanged. */

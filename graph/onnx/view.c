@@ -194,8 +194,9 @@ void bb_onnx_expand(bb_onnx_node *n) {
   bb_onnx_value like = {.rank = rank, .shape = shape};
   const bb_extent *const *both =
       bb_onnx_broadcast_shapes(n, 2, (bb_onnx_value *[]){v, &like}, &rank);
-  bb_onnx_check_shape(m, bb_arena_printf(m->arena, "node %s", bb_onnx_quote(m->arena, n->name)),
-                      v->dtype, rank, both);
+  if (bb_onnx_count(rank, both) != 0)
+    bb_onnx_check_shape(m, bb_arena_printf(m->arena, "node %s", bb_onnx_quote(m->arena, n->name)),
+                        v->dtype, rank, both);
   n->out[0] = bb_onnx_broadcast(n, v, rank, both);
 }
 

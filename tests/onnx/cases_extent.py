@@ -140,7 +140,21 @@ def lengths_in_floats():
                          symbols={"x": ["S"]})
 
 
+def no_elements():
+    """Parts of no elements, as exporters write what is put into one: nothing is put anywhere."""
+    numbers = {"zero": np.array([0]), "end": np.array([-3]), "one": np.array([1]), "three": np.array([3]), "value": np.float32(7)}
+    part = [N("Slice", ["x", "zero", "end", "one"], ["s"]), N("Shape", ["s"], ["l"]), N("Expand", ["value", "l"], ["v"])]
+    places = [N("Concat", ["l", "three"], ["k"], axis=0), N("Expand", ["zero", "k"], ["i"]), N("Add", ["i", "one"], ["j"]), N("ScatterND", ["x", "j", "v"], ["p"]), N("Exp", ["p"], ["y"])]
+    for name, symbols in (("", None), ("-symbol", {"x": ["B", 3, "S"]})):
+        yield graph_case("None-put" + name, part + places, {"x": rand(2, 3, 4)}, ["y"], numbers, symbols=symbols)
+    along = [N("Expand", ["zero", "l"], ["i"]), N("Exp", ["v"], ["w"]), N("ScatterElements", ["x", "i", "w"], ["p"], axis=1), N("Exp", ["p"], ["y"])]
+    yield graph_case("None-put-along", part + along, {"x": rand(2, 3, 4)}, ["y"], numbers)
+    joined = [N("Transpose", ["s"], ["t"], perm=[2, 1, 0]), N("Transpose", ["t"], ["u"], perm=[2, 1, 0]), N("Neg", ["u"], ["n"]), N("Concat", ["n", "x"], ["c"], axis=1), N("Exp", ["c"], ["y"])]
+    yield graph_case("None-joined", part[:1] + joined, {"x": rand(2, 3, 4)}, ["y"], numbers)
+
+
 def cases():
+    yield from no_elements()
     yield from ties()
     yield from quotients()
     yield from places_of_windows()
