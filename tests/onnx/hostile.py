@@ -95,6 +95,10 @@ def shapes():
                               constants=[numpy_helper.from_array(np.array(v), k) for k, v in (("a", 0), ("b", 1 << 60), ("c", 1))]), ["long"]
     yield "huge-tie", model([N("Reshape", ["x", "s"], ["y"], name="big")], [info("x", T.FLOAT, ["S", 4])],
                             constants=[numpy_helper.from_array(np.array([30801054211768320, 4]), "s")]), ["S"]
+    yield "beyond-range", model([N("Range", ["a", "b", "c"], ["r"]), N("Gather", ["r", "i"], ["z"], name="far"), exp("z", "y")], [],
+                                constants=[numpy_helper.from_array(np.array(v, np.float32), k) for k, v in (("a", 0), ("b", 400), ("c", 1))] + [numpy_helper.from_array(np.array([1000]), "i")]), ["far", "index 1000"]
+    yield "of-none", model([N("Slice", ["x", "a", "a", "a"], ["z"], name="empty"), N("Gather", ["z", "i"], ["y"], axis=1, name="far")],
+                           constants=[numpy_helper.from_array(np.array([v]), k) for k, v in (("a", 1), ("i", 0))]), ["far", "index 0"]
     yield "negative", model([exp("x", "y")], [info("x", T.FLOAT, [-3])]), ["x", "negative"]
     yield "zero-input", model([exp("x", "y")], [info("x", T.FLOAT, [2, 0])]), ["x", "zero"]
     yield "zero-slice", model([N("Slice", ["x", "a", "a"], ["z"], name="empty"), exp("z", "y")], constants=[numpy_helper.from_array(np.array([1]), "a")]), ['"y"', "zero"]
