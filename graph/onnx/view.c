@@ -43,9 +43,11 @@ static void reshape(bb_onnx_node *n, uint32_t rank, const bb_extent *const *shap
   n->out[0] = bb_onnx_reshape(n, n->in[0], rank, shape);
 }
 
-/* A name may be another name of the axis that stands in its place; a number says nothing of that, unless no other reading fits. */
+/* A name may be another name of the axis that stands in its place; a number says nothing of that, unless no other reading fits, nor
+ * does a part of what the axis is a product of: the rest of it may stand elsewhere. */
 static void tie_axis(bb_onnx_node *n, const bb_extent *axis, const bb_extent *to) {
-  if (to->count || n->m->in_place) bb_onnx_same_extent(n, axis, to);
+  bool part = to->count && axis->factor && bb_extent_divide(n->m->program, axis, to);
+  if (!part && (to->count || n->m->in_place)) bb_onnx_same_extent(n, axis, to);
 }
 
 /* Where a shape does not fit, names that it gives to axes that stay may be other names of theirs: those before the axis
