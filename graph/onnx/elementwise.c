@@ -355,6 +355,29 @@ void bb_onnx_prelu(bb_onnx_node *n) {
 
 /* --- any number of operands --- */
 
+/* The e of min(e, number), a length that the model cuts itself; NULL: it is none. */
+static const bb_expr *cut_length(const bb_expr *e) {
+  if (e->op != BB_X_MIN || bb_dtype_is_float(e->dtype)) return NULL;
+  bool first = e->a[0]->op == BB_X_CONST;
+  return first != (e->a[1]->op == BB_X_CONST) ? e->a[first ? 1 : 0] : NULL;
+}
+
+/* Where no length may be cut, a run in which one is more than the number is refused, as what lies below the number
+ * becomes an extent. */
+static bb_onnx_value *uncut_lengths(const bb_onnx_node *n, const bb_onnx_value *v) {
+  bb_onnx *m = n->m;
+  const bb_expr **element = BB_NEW(m->arena, const bb_expr *, v->elements);
+  for (uint32_t i = 0; i < v->elements; i++) {
+    const bb_expr *e = v->element[i], *length = cut_length(e);
+    element[i] = length && m->uncut ? length : e;
+    m->cuts |= length && !m->uncut;
+    if (element[i] == e) continue;
+    const bb_expr *number = length == e->a[0] ? e->a[1] : e->a[0];
+    bb_onnx_expr_extent(m, bb_onnx_tidy_make(m, BB_X_SUB, number, length));
+  }
+  return bb_onnx_value_of_elements(m, v->dtype, v->rank, v->shape, v->elements, element);
+}
+
 void bb_onnx_variadic(bb_onnx_node *n) {
   enum { AT_ONCE = 8 }; /* operands of one expression: longer lists become a chain */
   bb_program *p = n->m->program;
@@ -379,7 +402,7 @@ void bb_onnx_variadic(bb_onnx_node *n) {
     const bb_expr *x = bb_onnx_arg(n, 0, sum);
     sum = bb_onnx_map(n, f_div(p, x, f_num(p, x, n->nin)), 1, &sum);
   }
-  n->out[0] = sum;
+  n->out[0] = op == BB_X_MIN && sum->element ? uncut_lengths(n, sum) : sum;
 }
 
 void bb_onnx_where(bb_onnx_node *n) {

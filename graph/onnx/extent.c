@@ -32,6 +32,8 @@ const bb_extent *bb_onnx_product(bb_onnx *m, uint32_t count, const bb_extent *co
 
 int64_t bb_onnx_count(uint32_t rank, const bb_extent *const *shape) {
   int64_t count = 1;
+  for (uint32_t i = 0; i < rank; i++) /* no elements, whatever the other extents are */
+    if (bb_extent_value(shape[i]) == 0) return 0;
   for (uint32_t i = 0; i < rank; i++) {
     int64_t value = bb_extent_value(shape[i]);
     if (value < 0 || __builtin_mul_overflow(count, value, &count)) return -1;

@@ -65,6 +65,8 @@ typedef struct bb_onnx {
   bool again;                  /* a tie was found: the import begins anew */
   bool clamps; /* some slice has a length that depends on whether its axis is too short (slice.c) */
   bool at_word;  /* none may: with such lengths the model cannot be converted */
+  bool cuts;     /* some length is cut to a number by the model (elementwise.c) */
+  bool uncut;    /* none may */
   bool divides;  /* some reshape's open axis is a quotient of names (view.c) */
   bool in_place; /* none may: numbers of a shape are the lengths of axes in their place */
   struct bb_onnx_bound *bounds; /* bound.c: how much names are at least */
@@ -220,7 +222,7 @@ const bb_extent *const *bb_onnx_broadcast_shapes(const bb_onnx_node *n, uint32_t
 /* Refuses zero extents and tensors too large to hold.  `what` names the value. */
 void bb_onnx_check_shape(bb_onnx *m, const char *what, bb_dtype dtype, uint32_t rank,
                          const bb_extent *const *shape);
-/* Elements of the shape if it is a number, else -1. */
+/* Elements of the shape if it is a number, none also where only some extents are known, else -1. */
 int64_t bb_onnx_count(uint32_t rank, const bb_extent *const *shape);
 
 /* --- sum.c --- */

@@ -58,10 +58,12 @@ static const bb_expr *renamed(bb_onnx *m, const bb_expr *form, renaming *r) {
   return form ? bb_expr_map_leaves(m->program, form, rename_leaf, r) : NULL;
 }
 
-/* A view for which an element list or a closed form is known: no tensor is needed yet. */
+/* A view of no elements, or one for which an element list or a closed form is known: no tensor is needed yet. */
 static bb_onnx_value *known_view(bb_onnx *m, bb_dtype dtype, uint32_t rank,
                                  const bb_extent *const *shape, uint32_t count,
                                  const bb_expr *const *element, const bb_expr *form) {
+  if (bb_onnx_count(rank, shape) == 0)
+    return bb_onnx_value_of_elements(m, dtype, rank, shape, 0, NULL);
   if (!element && !form) return NULL;
   if (!element) return bb_onnx_value_of_form(m, form, rank, shape);
   bb_onnx_value *v = bb_onnx_value_of_elements(m, dtype, rank, shape, count, element);

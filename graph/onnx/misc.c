@@ -129,12 +129,25 @@ static bb_onnx_value *pick_elements(const bb_onnx_node *n, const bb_onnx_value *
   return bb_onnx_value_of_elements(n->m, v->dtype, index->rank, index->shape, count, element);
 }
 
+/* A place that is a number is one that the axis has, also where no tensor is read: elsewhere that is refused as a run finds it. */
+static void check_place(const bb_onnx_node *n, const bb_extent *axis, const bb_onnx_value *index) {
+  const bb_expr *at = index->form ? index->form : bb_onnx_scalar_expr(index);
+  int64_t extent = bb_extent_value(axis);
+  bool none = bb_onnx_count(index->rank, index->shape) == 0;
+  if (none || !at || at->op != BB_X_CONST || !(at->number >= 0)) return;
+  if (extent >= 0 && at->number >= (double)extent)
+    bb_onnx_refuse(n, "index %.0f is out of range", at->number);
+  if (extent < 0 && at->number >= bb_onnx_extent_least(n->m, axis) && at->number < 1e15)
+    need(n->m, axis, (int64_t)at->number, 1, 1);
+}
+
 bb_onnx_value *bb_onnx_gather_along(const bb_onnx_node *n, bb_onnx_value *v, uint32_t axis,
                                     bb_onnx_value *index) {
   bb_arena *arena = n->m->program->arena;
   const bb_extent *shape[2 * BB_ONNX_RANK];
   int64_t start = 0, step = 1;
   want_index(n, index);
+  check_place(n, v->shape[axis], index);
   uint32_t rank = gathered_shape(n, v, axis, index, shape);
   bb_onnx_value *out = pick_elements(n, v, index);
   if (!out) out = bb_onnx_form_gather(n->m, v, axis, index, rank, shape);
@@ -189,7 +202,10 @@ void bb_onnx_gather_nd(bb_onnx_node *n) {
 void bb_onnx_like_first(bb_onnx_node *n) {
   want_index(n, n->in[1]);
   bb_onnx_same_dtype(n, 2, (bb_onnx_value *[]){n->in[0], n->in[2]});
-  bb_onnx_misc_result(n, n->in[0]->dtype, n->in[0]->rank, n->in[0]->shape);
+  if (bb_onnx_count(n->in[2]->rank, n->in[2]->shape) == 0)
+    n->out[0] = n->in[0]; /* nothing is put into it */
+  else
+    bb_onnx_misc_result(n, n->in[0]->dtype, n->in[0]->rank, n->in[0]->shape);
 }
 
 /* Known elements in the places of others, as exporters make a shape with one length exchanged. */

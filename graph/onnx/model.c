@@ -26,21 +26,27 @@ static void import(bb_context *ctx, void *argument) {
   bb_onnx_import_graph(m);
 }
 
+/* What is taken for granted once a model cannot be converted without. */
+typedef struct granted {
+  bool at_word, uncut, in_place;
+} granted;
+
 /* With what was found out of names, unless they may now mean something else. */
-static void begin_anew(bb_onnx *m, bool keep, bool at_word, bool in_place) {
+static void begin_anew(bb_onnx *m, bool keep, granted g) {
   bb_onnx fresh = {.program = m->program, .ctx = m->ctx, .arena = m->arena, .folder = m->folder};
   if (keep) fresh.ties = m->ties, fresh.bounds = m->bounds;
   fresh.model = m->model;
   fresh.refusals.arena = m->arena;
-  fresh.at_word = at_word;
-  fresh.in_place = in_place;
+  fresh.at_word = g.at_word;
+  fresh.uncut = g.uncut;
+  fresh.in_place = g.in_place;
   *m = fresh;
   bb_array_drop(m->program);
   bb_program_clear(m->program);
 }
 
 /* Again for every extent that turns out to be another one, where it was found only on the way how much one is at least, and once more from the start where lengths of slices that
- * depend on whether an axis is too short fit nothing: they are then taken at their word.  Likewise where open axes of reshapes
+ * depend on whether an axis is too short fit nothing: they are then taken at their word.  Likewise where lengths that the model cuts to a number do, or open axes of reshapes
  * are quotients that fit nothing. */
 static void import_until_tied(bb_onnx *m) {
   bb_context *ctx = m->ctx;
@@ -49,14 +55,17 @@ static void import_until_tied(bb_onnx *m) {
     if (status == BB_OK && !m->unsupported) return;
     bool input = status == BB_OK || status == BB_ERROR_INPUT || status == BB_ERROR_UNSUPPORTED;
     if (m->again || (m->learned && input)) {
-      begin_anew(m, true, m->at_word, m->in_place);
+      begin_anew(m, true, (granted){m->at_word, m->uncut, m->in_place});
     } else if (m->clamps && input) {
       bb_log(ctx, BB_LOG_INFO, "slices are taken at their word, axes to be as long as they say");
-      begin_anew(m, false, true, m->in_place);
+      begin_anew(m, false, (granted){true, m->uncut, m->in_place});
+    } else if (m->cuts && input) {
+      bb_log(ctx, BB_LOG_INFO, "lengths that the model cuts to a number are no more than that");
+      begin_anew(m, false, (granted){m->at_word, true, m->in_place});
     } else if (m->divides && input) {
       bb_log(ctx, BB_LOG_INFO,
              "numbers of shapes are taken for the lengths of axes in their place");
-      begin_anew(m, false, false, true);
+      begin_anew(m, false, (granted){.in_place = true});
     } else if (status == BB_OK) {
       return;
     } else {

@@ -6,6 +6,7 @@
 
 #define MS "com.microsoft"
 #define PREVIEW "ai.onnx.preview"
+#define ML "ai.onnx.ml"
 enum { MANY = 1 << 20 };
 
 static const bb_onnx_row rows[] = {

@@ -237,6 +237,15 @@ static void tie_quotients(const bb_onnx_node *n, const bb_extent *a, const bb_ex
   tie_to_quotient(n, b, a);
 }
 
+/* Where a meets x * a, x a name: x is 1. */
+static void tie_to_one(const bb_onnx_node *n, const bb_extent *a, const bb_extent *b) {
+  if (!a->factor || !b->factor) return;
+  const bb_extent *both = bb_onnx_common_extent(n->m, a, b);
+  const bb_extent *more = both == a ? b : both == b ? a : NULL;
+  const char *name = more ? declared_name(n->m, bb_extent_divide(n->m->program, more, both)) : NULL;
+  if (name) tie_to_number(n, name, 1);
+}
+
 bool bb_onnx_same_extent(const bb_onnx_node *n, const bb_extent *a, const bb_extent *b) {
   if (a == b) return true;
   const char *x = declared_name(n->m, a), *y = declared_name(n->m, b);
@@ -246,6 +255,7 @@ bool bb_onnx_same_extent(const bb_onnx_node *n, const bb_extent *a, const bb_ext
     tie(n, first ? y : x, first ? x : y);
   }
   if ((x || y) && known >= 1) tie_to_number(n, x ? x : y, known);
+  tie_to_one(n, a, b);
   tie_quotients(n, a, b);
   tie_sums(n, a, b);
   return false;

@@ -275,8 +275,9 @@ bb_onnx_value *bb_onnx_map(const bb_onnx_node *n, const bb_expr *expr, uint32_t 
   bb_onnx *m = n->m;
   uint32_t rank;
   const bb_extent *const *shape = bb_onnx_broadcast_shapes(n, count, v, &rank);
-  bb_onnx_value *known =
-      all_elements(count, v) ? map_elements(m, expr, count, v, rank, shape) : NULL;
+  bb_onnx_value *known = bb_onnx_count(rank, shape) == 0 || all_elements(count, v)
+                             ? map_elements(m, expr, count, v, rank, shape)
+                             : NULL;
   if (known && known->form) return known;
   const bb_expr **with = BB_NEW(m->arena, const bb_expr *, count);
   bb_onnx_value **kept = BB_NEW(m->arena, bb_onnx_value *, count);

@@ -43,9 +43,11 @@ static void reshape(bb_onnx_node *n, uint32_t rank, const bb_extent *const *shap
   n->out[0] = bb_onnx_reshape(n, n->in[0], rank, shape);
 }
 
-/* A name may be another name of the axis that stands in its place; a number says nothing of that, unless no other reading fits. */
+/* A name may be another name of the axis that stands in its place; a number says nothing of that, unless no other reading fits, nor
+ * does a part of what the axis is a product of: the rest of it may stand elsewhere. */
 static void tie_axis(bb_onnx_node *n, const bb_extent *axis, const bb_extent *to) {
-  if (to->count || n->m->in_place) bb_onnx_same_extent(n, axis, to);
+  bool part = to->count && axis->factor && bb_extent_divide(n->m->program, axis, to);
+  if (!part && (to->count || n->m->in_place)) bb_onnx_same_extent(n, axis, to);
 }
 
 /* Where a shape does not fit, names that it gives to axes that stay may be other names of theirs: those before the axis
@@ -194,8 +196,9 @@ void bb_onnx_expand(bb_onnx_node *n) {
   bb_onnx_value like = {.rank = rank, .shape = shape};
   const bb_extent *const *both =
       bb_onnx_broadcast_shapes(n, 2, (bb_onnx_value *[]){v, &like}, &rank);
-  bb_onnx_check_shape(m, bb_arena_printf(m->arena, "node %s", bb_onnx_quote(m->arena, n->name)),
-                      v->dtype, rank, both);
+  if (bb_onnx_count(rank, both) != 0)
+    bb_onnx_check_shape(m, bb_arena_printf(m->arena, "node %s", bb_onnx_quote(m->arena, n->name)),
+                        v->dtype, rank, both);
   n->out[0] = bb_onnx_broadcast(n, v, rank, both);
 }
 

@@ -37,7 +37,7 @@ int main(void) {
   qsort(all, count, sizeof *all, by_name);
   printf("| domain | runs as | operators (from which opset, if from a later one than 13) "
          "|\n|---|---|---|\n");
-  static const char *const domains[] = {"", "ai.onnx.preview", "com.microsoft"};
+  static const char *const domains[] = {"", "ai.onnx.ml", "ai.onnx.preview", "com.microsoft"};
   uint32_t shown = 0;
   for (size_t d = 0; d < sizeof domains / sizeof *domains; d++) {
     for (int misc = 0; misc < 2; misc++) print_row(all, count, domains[d], misc);

@@ -82,6 +82,16 @@ def models():
         # eight are needed: a run with fewer is refused
         nodes = [part("-8", "end", "a"), N("Add", ["a", "v"], ["z"])]
         yield graph_case(f"eight-{n}", nodes, x, ["z"], eight, symbols={"x": ["N"]}, by=lambda g: {"z": g["x"][-8:] + np.arange(8, dtype=np.float32)[-len(g["x"]):]}), n < 8
+        # a length that the model cuts to 8 by itself; where it has to be the whole axis, a run with more is refused
+        least = [N("Shape", ["x"], ["n"]), N("Min", ["8", "n"], ["m"])]
+        yield graph_case(f"least-{n}", [*least, part("0", "m", "z")], x, ["z"], constants, symbols={"x": ["N"]}, by=lambda g: {"z": g["x"][:8]}), False
+        whole = [*least, part("0", "n", "r", "v"), N("Add", ["x", "r"], ["s"]), N("Concat", ["m", "one"], ["to"], axis=0), N("Reshape", ["s", "to"], ["z"])]
+        yield graph_case(f"least-whole-{n}", whole, x, ["z"], {**eight, "one": np.array([1])}, symbols={"x": ["N"]},
+                         by=lambda g: {"z": (g["x"] + np.arange(len(g["x"]), dtype=np.float32))[:, None] if len(g["x"]) <= 8 else np.zeros(1, np.float32)}), n > 8
+        # a place that a range does not have, though none of its elements is read from memory
+        picked = [N("Shape", ["x"], ["n"]), N("Squeeze", ["n"], ["l"]), N("Range", ["first", "l", "by"], ["r"]), N("Gather", ["r", "five"], ["g"], name="pick"), N("Cast", ["g"], ["f"], to=1), N("Add", ["x", "f"], ["z"])]
+        yield graph_case(f"picked-{n}", picked, x, ["z"], {"first": np.array(0), "by": np.array(1), "five": np.array(5)}, symbols={"x": ["N"]},
+                         by=lambda g: {"z": g["x"] + 5 if len(g["x"]) > 5 else np.zeros(1, np.float32)}), n < 6
         # the last rows of a table, by a bound that the model cuts to it: as many as x has, where something needs them; 8 at most
         last = [N("Shape", ["x"], ["n"]), N("Sub", ["8", "n"], ["d"]), N("Max", ["d", "0"], ["from"]), N("Sub", ["one", "n"], ["e"]), N("Max", ["e", "0"], ["first"]),
                 N("Concat", ["first", "from"], ["starts"], axis=0), N("Slice", ["t", "starts", "ends", "axes"], ["r"])]

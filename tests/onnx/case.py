@@ -4,7 +4,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-MS, PREVIEW = "com.microsoft", "ai.onnx.preview"
+MS, PREVIEW, ML = "com.microsoft", "ai.onnx.preview", "ai.onnx.ml"
 IR = {v: 7 if v < 13 else 10 if v < 23 else min(v - 12, 14) for v in range(7, 29)}
 RNG = np.random.default_rng(7)
 
@@ -88,7 +88,7 @@ def model_of(nodes, inputs, outputs, constants, opset, functions=()):
     graph = helper.make_graph(nodes, "case", inputs, outputs,
                               [numpy_helper.from_array(a, n) for n, a in constants.items()])
     opsets = [helper.make_opsetid("", opset)]
-    opsets += [helper.make_opsetid(d, 1) for d in (MS, PREVIEW) if any(n.domain == d for n in nodes)]
+    opsets += [helper.make_opsetid(d, 1) for d in (MS, PREVIEW, ML) if any(n.domain == d for n in nodes)]
     opsets += [helper.make_opsetid(d, 1) for d in sorted({f.domain for f in functions})]
     return helper.make_model(graph, opset_imports=opsets, ir_version=IR[opset], functions=list(functions))
 

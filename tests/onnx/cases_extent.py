@@ -18,6 +18,13 @@ def ties():
     yield single("Tie-product", "MatMul", [x, w.T.copy()], symbols=[["N", "C"], ["D", 5]])
     yield single("Tie-batch", "MatMul", [rand(3, 6, 4), rand(3, 4, 5)], symbols=[["B", 6, "C"], [3, "D", 5]])
     yield single("Tie-Concat", "Concat", [x, w], symbols=[["N", "C"], [5, "D"]], axis=0)
+    # rows of all batches beside those of one: there is one batch
+    yield graph_case("Tie-one", [N("Reshape", ["x", "flat"], ["r"]), N("Reshape", ["y", "flat"], ["q"]), N("Unsqueeze", ["q", "axis"], ["c"]), N("Mul", ["x", "r"], ["m"]), N("Add", ["m", "c"], ["z"])],
+                     {"x": rand(1, 5), "y": rand(1, 5)}, ["z"], {"flat": np.array([-1]), "axis": np.array([1])}, symbols={"x": ["B", "S"], "y": ["B", "S"]})
+    # but a shape that takes a part of such rows says nothing of batches
+    yield graph_case("Tie-not-one", [N("Shape", ["x"], ["d"], start=2), N("Concat", ["open", "d"], ["rows"], axis=0), N("Reshape", ["x", "rows"], ["r"]), N("Shape", ["x"], ["s"], start=1, end=2),
+                                     N("Concat", ["s", "rest"], ["to"], axis=0), N("Reshape", ["r", "to"], ["q"]), N("Softmax", ["q"], ["y"], axis=2)],
+                     {"x": rand(2, 3, 8)}, ["y"], {"open": np.array([-1]), "rest": np.array([-1, 16])}, symbols={"x": ["B", "S", "D"]})
     # sums of names that are each another's, and an axis that comes back from being halved: it has to be even
     yield graph_case("Tie-sums-of-names", [N("Concat", ["a", "b"], ["p"], axis=0), N("Concat", ["c", "d"], ["q"], axis=0), N("Mul", ["p", "q"], ["y"])],
                      {"a": x, "b": w, "c": y, "d": rand(5, 4)}, ["y"], symbols={"a": ["N", 4], "b": ["M", 4], "c": ["P", 4], "d": ["Q", 4]})
@@ -140,7 +147,21 @@ def lengths_in_floats():
                          symbols={"x": ["S"]})
 
 
+def no_elements():
+    """Parts of no elements, as exporters write what is put into one: nothing is put anywhere."""
+    numbers = {"zero": np.array([0]), "end": np.array([-3]), "one": np.array([1]), "three": np.array([3]), "value": np.float32(7)}
+    part = [N("Slice", ["x", "zero", "end", "one"], ["s"]), N("Shape", ["s"], ["l"]), N("Expand", ["value", "l"], ["v"])]
+    places = [N("Concat", ["l", "three"], ["k"], axis=0), N("Expand", ["zero", "k"], ["i"]), N("Add", ["i", "one"], ["j"]), N("ScatterND", ["x", "j", "v"], ["p"]), N("Exp", ["p"], ["y"])]
+    for name, symbols in (("", None), ("-symbol", {"x": ["B", 3, "S"]})):
+        yield graph_case("None-put" + name, part + places, {"x": rand(2, 3, 4)}, ["y"], numbers, symbols=symbols)
+    along = [N("Expand", ["zero", "l"], ["i"]), N("Exp", ["v"], ["w"]), N("ScatterElements", ["x", "i", "w"], ["p"], axis=1), N("Exp", ["p"], ["y"])]
+    yield graph_case("None-put-along", part + along, {"x": rand(2, 3, 4)}, ["y"], numbers)
+    joined = [N("Transpose", ["s"], ["t"], perm=[2, 1, 0]), N("Transpose", ["t"], ["u"], perm=[2, 1, 0]), N("Neg", ["u"], ["n"]), N("Concat", ["n", "x"], ["c"], axis=1), N("Exp", ["c"], ["y"])]
+    yield graph_case("None-joined", part[:1] + joined, {"x": rand(2, 3, 4)}, ["y"], numbers)
+
+
 def cases():
+    yield from no_elements()
     yield from ties()
     yield from quotients()
     yield from places_of_windows()

@@ -95,6 +95,10 @@ def shapes():
                               constants=[numpy_helper.from_array(np.array(v), k) for k, v in (("a", 0), ("b", 1 << 60), ("c", 1))]), ["long"]
     yield "huge-tie", model([N("Reshape", ["x", "s"], ["y"], name="big")], [info("x", T.FLOAT, ["S", 4])],
                             constants=[numpy_helper.from_array(np.array([30801054211768320, 4]), "s")]), ["S"]
+    yield "beyond-range", model([N("Range", ["a", "b", "c"], ["r"]), N("Gather", ["r", "i"], ["z"], name="far"), exp("z", "y")], [],
+                                constants=[numpy_helper.from_array(np.array(v, np.float32), k) for k, v in (("a", 0), ("b", 400), ("c", 1))] + [numpy_helper.from_array(np.array([1000]), "i")]), ["far", "index 1000"]
+    yield "of-none", model([N("Slice", ["x", "a", "a", "a"], ["z"], name="empty"), N("Gather", ["z", "i"], ["y"], axis=1, name="far")],
+                           constants=[numpy_helper.from_array(np.array([v]), k) for k, v in (("a", 1), ("i", 0))]), ["far", "index 0"]
     yield "negative", model([exp("x", "y")], [info("x", T.FLOAT, [-3])]), ["x", "negative"]
     yield "zero-input", model([exp("x", "y")], [info("x", T.FLOAT, [2, 0])]), ["x", "zero"]
     yield "zero-slice", model([N("Slice", ["x", "a", "a"], ["z"], name="empty"), exp("z", "y")], constants=[numpy_helper.from_array(np.array([1]), "a")]), ['"y"', "zero"]
@@ -195,6 +199,27 @@ def unsupported():
     yield "runtime-shape", model([N("Reshape", ["x", "s"], ["y"], name="late")], [info("x", T.FLOAT, [2, 3]), info("s", T.INT64, [1])]), ["late", "run time"]
 
 
+def tables():
+    def one(op, shape=(2, 3), kind=T.FLOAT, **attributes):
+        return model([N(op, ["x"], ["y"], name="n", domain="ai.onnx.ml", **attributes)], [info("x", kind, shape)], opsets=(("", 20), ("ai.onnx.ml", 1)))
+    yield "scaler-numbers", one("Scaler", offset=[1.0, 2.0], scale=[1.0]), ['node "n"', "offset has 2 numbers", "[2,3]"]
+    yield "scaler-without", one("Scaler", scale=[1.0]), ['node "n"', "offset"]
+    yield "scaler-scalar", one("Scaler", (), offset=[1.0], scale=[1.0]), ['node "n"', "scalar"]
+    yield "imputer-integers", one("Imputer", kind=T.INT32, imputed_value_int64s=[1]), ['node "n"']
+    yield "normalizer-norm", one("Normalizer", norm="L3"), ['node "n"', "L3"]
+    yield "normalizer-shape", one("Normalizer", (2, 3, 4), norm="L1"), ['node "n"', "[2,3,4]"]
+    yield "normalizer-scalar", one("Normalizer", ()), ['node "n"', "shape []"]
+    yield "regressor-numbers", one("LinearRegressor", coefficients=[1.0] * 5, targets=2), ['node "n"', "5 coefficients for 2 targets"]
+    yield "regressor-targets", one("LinearRegressor", coefficients=[1.0] * 3, targets=-3), ['node "n"', "-3 targets"]
+    yield "regressor-table", one("LinearRegressor", coefficients=[1.0] * 4), ['node "n"', "4 coefficients", "[2,3]"]
+    yield "regressor-intercepts", one("LinearRegressor", coefficients=[1.0] * 6, intercepts=[1.0], targets=2), ['node "n"', "1 intercepts for 2 targets"]
+    yield "regressor-probit", one("LinearRegressor", coefficients=[1.0] * 3, post_transform="PROBIT"), ["n", "PROBIT"]
+    yield "classifier-text", one("LinearClassifier", coefficients=[1.0] * 6, intercepts=[1.0] * 2, classlabels_strings=["a", "b"]), ["n", "text"]
+    yield "classifier-labels", one("LinearClassifier", coefficients=[1.0] * 6, intercepts=[1.0] * 2, classlabels_ints=[1, 2, 3]), ['node "n"', "3 labels for 2 scores"]
+    yield "classifier-one", one("LinearClassifier", coefficients=[1.0] * 3, intercepts=[1.0], classlabels_ints=[1]), ['node "n"', "1 labels for 1 scores"]
+    yield "one-hot-text", one("OneHotEncoder", cats_strings=["a"]), ["n", "text"]
+
+
 def steps(nodes, taken, given, name="step"):
     return helper.make_graph(nodes, name, [info(n, t, []) for n, t in taken], [helper.make_empty_tensor_value_info(o) for o in given])
 
@@ -274,7 +299,7 @@ def wrap(field, payload):
 
 
 def cases():
-    for group in (structure, versions, types, shapes, data, functions, unsupported, loops, graphs, raw):
+    for group in (structure, versions, types, shapes, data, functions, unsupported, tables, loops, graphs, raw):
         yield from group()
 
 

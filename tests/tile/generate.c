@@ -30,11 +30,16 @@ typedef struct job {
 
 /* --- meanings --- */
 
+/* What follows the program and the mode: numbers by name, if any. */
+static char *const *numbers_of(const job *j) {
+  return j->argv + (j->argc < 3 ? j->argc : 3);
+}
+
 static int64_t *extents_of(const job *j, const bb_kernel *kernel) {
   bb_program *p = j->program;
   int64_t *symbol = BB_NEW(p->arena, int64_t, p->symbols + 1);
   int64_t *extent = BB_NEW(p->arena, int64_t, kernel->tile->extents + 1);
-  for (uint32_t s = 0; s < p->symbols; s++) symbol[s] = given(j->argv + 3, p->symbol[s], 1);
+  for (uint32_t s = 0; s < p->symbols; s++) symbol[s] = given(numbers_of(j), p->symbol[s], 1);
   for (uint32_t i = 0; i < kernel->tile->extents; i++)
     extent[i] = kernel->extent[i] ? bb_extent_bind(p, kernel->extent[i], symbol)
                                   : symbol[kernel->symbol[i]];
@@ -128,8 +133,9 @@ static void put_arguments(bb_program *p, const bb_kernel *kernel, bb_buffer *out
 static int64_t *blocks_of(const job *j) {
   bb_program *p = j->program;
   int64_t *block = BB_NEW(p->arena, int64_t, p->dims + 1);
-  for (uint32_t d = 0; d < p->dims && strcmp(j->argv[2], "--check") != 0; d++)
-    block[d] = given(j->argv + 3, p->dim[d].name, 0);
+  bool checks = j->argc > 2 && strcmp(j->argv[2], "--check") == 0;
+  for (uint32_t d = 0; d < p->dims && !checks; d++)
+    block[d] = given(numbers_of(j), p->dim[d].name, 0);
   return block;
 }
 
