@@ -81,9 +81,34 @@ def grouped():
         yield graph_case(name + "-joined", first + blocks + more, {"x": x}, ["y", "most"], constants, opset=17, by="runtime", symbols={"x": ["N", 3, 5, 4]})
 
 
+def between_groups():
+    """Convolutions in groups of a few channels between convolutions of all channels, gates of channels, and channels that become places."""
+    for groups, each in ((3, 4), (2, 8), (7, 2)):
+        channels = groups * each
+        constants = {"w": rand(channels, 3, 1, 1), "v": rand(channels, each, 3, 3), "b": rand(channels), "u": rand(5, channels, 1, 1), "t": rand(channels, 5, 1, 1),
+                     "s": rand(12, channels, 1, 1) / channels}
+        gated = [N("GlobalAveragePool", ["d"], ["m"]), N("Conv", ["m", "u"], ["n"]), N("Conv", ["n", "t"], ["o"]), N("Sigmoid", ["o"], ["g"]), N("Mul", ["d", "g"], ["e"])]
+        nodes = [N("Conv", ["x", "w"], ["a"]), N("Relu", ["a"], ["c"]), N("Conv", ["c", "v", "b"], ["k"], pads=[1, 1, 1, 1], group=groups), N("Relu", ["k"], ["d"]), *gated,
+                 N("Conv", ["e", "s"], ["f"]), N("DepthToSpace", ["f"], ["y"], blocksize=2, mode="CRD")]
+        # what is kept in groups, what is not, and both together are outputs, too
+        for name, more, outputs in (("", [], ["y"]), ("-seen", [N("Add", ["c", "d"], ["z"])], ["y", "z", "d"]), ("-joined", [N("Concat", ["c", "d"], ["z"], axis=1)], ["y", "z"])):
+            yield graph_case(f"between-{groups}-{each}{name}", nodes + more, {"x": rand(2, 3, 5, 4)}, outputs, constants, opset=17, by="runtime", symbols={"x": ["N", 3, 5, 4]})
+
+
+def open_batch():
+    """Windows of padded images, of a number that is known at the run, which a product of all of it has for rows."""
+    constants = {"w": rand(4, 3, 3, 3), "v": rand(6, 4, 3, 2), "u": rand(6, 7)}
+    nodes = [N("Conv", ["x", "w"], ["a"], pads=[1, 1, 1, 1], strides=[2, 2]), N("Relu", ["a"], ["b"]), N("Conv", ["b", "v"], ["c"], pads=[1, 0, 1, 1]),
+             N("GlobalAveragePool", ["c"], ["d"]), N("Flatten", ["d"], ["e"]), N("MatMul", ["e", "u"], ["y"])]
+    for image in ([3, 9, 17], [3, "H", 17]):
+        yield graph_case(f"open-batch-{image[1]}", nodes, {"x": rand(5, 3, 9, 17)}, ["y"], constants, opset=17, by="runtime", symbols={"x": ["N", *image]})
+
+
 def cases():
     yield from columns()
     yield from reversed_sequences()
     yield from neighbours()
     yield from sampled()
     yield from grouped()
+    yield from between_groups()
+    yield from open_batch()
