@@ -160,7 +160,10 @@ static void settle_misc_operand(bb_flow *flow, uint32_t n, uint32_t port) {
   uint32_t axes = in ? in->axes : type->rank;
   if (ask_order(flow, src, axes, order)) return;
   if (is_whole_tensor(flow, bb_flow_at(flow, src)->access, axes, order)) return;
-  bb_flow_copy_into(flow, n, port);
+  if (type->rank == axes && axes > 1)
+    bb_flow_copy_lines_into(flow, n, port, order);
+  else
+    bb_flow_copy_into(flow, n, port);
   ask_order(flow, bb_src(flow->graph, n, port), axes, order);
 }
 
@@ -224,7 +227,7 @@ static void copy_padded(bb_flow *flow, uint32_t n) {
     uint32_t port = access->piece[p].source;
     bb_value src = bb_src(flow->graph, n, port);
     if (takes_apart(&access->piece[p]) && bb_access_is_padded(bb_flow_at(flow, src)->access))
-      bb_flow_copy_lines_into(flow, n, port);
+      bb_flow_copy_lines_into(flow, n, port, NULL);
   }
 }
 

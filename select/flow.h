@@ -51,8 +51,8 @@ uint32_t bb_flow_place(const bb_flow *flow, const bb_piece *piece, uint32_t axis
 
 /* Puts a copy between a value and one in-port. */
 void bb_flow_copy_into(bb_flow *flow, uint32_t node, uint32_t port);
-/* Likewise, in memory as what is copied lies. */
-void bb_flow_copy_lines_into(bb_flow *flow, uint32_t node, uint32_t port);
+/* Likewise, in memory as what is copied lies, or in the order of `asked`, a dim for each of its levels. */
+void bb_flow_copy_lines_into(bb_flow *flow, uint32_t node, uint32_t port, const bb_dim *asked);
 
 /* Is the node a loop, a reduction or a function: something that a candidate may hold? */
 static inline bool bb_is_computed(const bb_node *node) {

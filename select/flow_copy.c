@@ -1,6 +1,6 @@
 /* flow_copy.c - copies in a flow: nests around an identity.
  *
- * A copy whose memory nobody has an order for yet lies as what it is made of lies, and its blocks are of the two innermost axes
+ * A copy lies as is asked for, or else as what it is made of lies, and its blocks are of the two innermost axes
  * there, whichever axes products elsewhere are cut along: rows of a block are neighbours in what is read and in what is written.
  * Readers see it through a view, by the dims that they know.
  *
@@ -66,6 +66,17 @@ static bool order_in_memory(const bb_flow *flow, bb_value value, uint32_t *level
   return n == type->rank;
 }
 
+/* The levels of a value in the order of those dims.  False: they are not told apart by them. */
+static bool order_as_asked(const bb_flow *flow, bb_value value, const bb_dim *dim,
+                           uint32_t *level) {
+  const bb_type *type = bb_type_of(flow->graph, value);
+  for (uint32_t i = 0; i < type->rank; i++) {
+    level[i] = level_over(type, dim[i]);
+    if (level[i] == type->rank || level_over(type, type->level[i].dim) != i) return false;
+  }
+  return true;
+}
+
 /* A view of a value by one dim for each of its levels. */
 static bb_value rename_levels(bb_flow *flow, bb_value value, const bb_type *type,
                               const bb_dim *dim) {
@@ -90,11 +101,11 @@ static bb_dim dim_for(bb_flow *flow, bb_dim dim, bool blocked) {
   return info.blocked == blocked ? dim : bb_dim_add(flow->program, info.name, info.extent, blocked);
 }
 
-void bb_flow_copy_lines_into(bb_flow *flow, uint32_t node, uint32_t port) {
+void bb_flow_copy_lines_into(bb_flow *flow, uint32_t node, uint32_t port, const bb_dim *asked) {
   bb_value value = bb_src(flow->graph, node, port);
   const bb_type *type = bb_type_of(flow->graph, value);
   uint32_t rank = type->rank, *order = BB_NEW(flow->scratch, uint32_t, rank + 1);
-  if (!order_in_memory(flow, value, order)) {
+  if (!(asked ? order_as_asked(flow, value, asked, order) : order_in_memory(flow, value, order))) {
     bb_flow_copy_into(flow, node, port);
     return;
   }
