@@ -1,6 +1,6 @@
 /* emit_c_lanes_put.c - loops whose sums stay in registers, as C: for so many lines and vectors of them at a time, in shapes that fit what
- * is there.  A tap further along lines, a line sees what the next one saw: such a loop is the innermost one, and where registers hold
- * all that its lines see, each vector is loaded once.
+ * is there.  A tap further along lines, a line sees what the next one saw: where registers hold all that
+ * lines see, such a loop is the innermost one, and each vector is loaded once.
  */
 #include "code.h"
 #include "emit_c_lanes.h"
@@ -204,12 +204,14 @@ static bool is_innermost(const bb_tile_loop *loop) {
 }
 
 /* The innermost loop that a loop over taps along lines is made straight in: itself, or the one that is all of its body and then
- * stands around it.  Vectors that several lines want are loaded once.  NULL: it is none. */
+ * stands around it.  NULL: it is none, or not all that lines want has a register. */
 static const bb_tile_loop *find_taps(const lanes *l, const bb_tile_loop *loop) {
   const bb_tile_loop *in = loop->body.count == 1 ? loop->body.stmt[0]->loop : NULL;
   const bb_tile_loop *innermost = in ? in : loop;
   bool fits = is_innermost(innermost) && l->held > 1 && bb_c_trips(loop) <= BB_LANES_STRAIGHT;
-  return fits && find_shared(l, &innermost->body, loop).load ? innermost : NULL;
+  if (!fits) return NULL;
+  bb_c_lanes_shared shared = find_shared(l, &innermost->body, loop);
+  return shared.load && has_registers(l, &shared) ? innermost : NULL;
 }
 
 static void begin_loop(const lanes *l, const bb_tile_loop *loop, bool innermost) {
@@ -241,16 +243,12 @@ static void put_body(lanes *l, const bb_tile_body *body) {
 
 /* A loop over taps along lines, in the one that was in it. */
 static void put_taps(lanes *l, const bb_tile_loop *loop, const bb_tile_loop *innermost) {
-  bb_c_lanes_shared shared = find_shared(l, &innermost->body, loop);
   if (innermost != loop) begin_loop(l, innermost, false);
-  if (has_registers(l, &shared)) {
-    l->shared = shared;
-    put_shared(l, loop);
-  }
+  l->shared = find_shared(l, &innermost->body, loop);
+  put_shared(l, loop);
   begin_loop(l, loop, true);
-  if (l->shared.load)
-    bb_c_line(l->c, "const int64_t tap = (i%u - %s) / %s;", loop->variable,
-              bb_c_index(l->c, loop->stretch[0].from), bb_c_index(l->c, loop->step));
+  bb_c_line(l->c, "const int64_t tap = (i%u - %s) / %s;", loop->variable,
+            bb_c_index(l->c, loop->stretch[0].from), bb_c_index(l->c, loop->step));
   put_body(l, &innermost->body);
   end_loop(l);
   if (innermost != loop) end_loop(l);
