@@ -14,7 +14,7 @@
 
 /* Iterations: windows of more would come from memory again for each few vectors.  Vectors of a line where there are several
  * lines. */
-enum { MOST_TRIPS = 128, MOST_ALONG = 4 };
+enum { MOST_TRIPS = 128, MOST_ALONG = 2 };
 
 typedef bb_c_lanes_found lanes;
 

@@ -9,6 +9,13 @@
 /* Vectors that are held at once; lanes of the narrowest; sums; iterations that are made straight. */
 enum { BB_LANES_HELD = 8, BB_LANES_LEAST = 4, BB_LANES_SUMS = 4, BB_LANES_STRAIGHT = 8 };
 
+/* What several lines read in a loop over taps: line q in iteration t what is number q * apart + t of it. */
+typedef struct bb_c_lanes_shared {
+  const bb_tile_stmt *load; /* NULL: there is nothing such */
+  uint32_t apart, count;
+  int64_t move; /* from one to the next, in elements */
+} bb_c_lanes_shared;
+
 typedef struct bb_c_lanes_found {
   bb_c *c;
   const bb_tile_loop *loop;
@@ -24,6 +31,7 @@ typedef struct bb_c_lanes_found {
   const bb_tile_stmt *start[BB_LANES_SUMS]; /* what each begins with */
   uint32_t lines, along;                    /* of all that is made; 0 lines: it is one */
   uint32_t width, vectors, held; /* lanes of a vector; vectors of a line; lines, at once */
+  bb_c_lanes_shared shared;      /* of the loop that is written */
   bool counted;                  /* how much is there is told by the run: `lines`, `along` */
   bool single;                   /* all vectors of a line are held, the last one further in */
   const bb_tile_body *body;

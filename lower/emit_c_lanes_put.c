@@ -1,5 +1,6 @@
 /* emit_c_lanes_put.c - loops whose sums stay in registers, as C: for so many lines and vectors of them at a time, in shapes that fit what
- * is there.
+ * is there.  A tap further along lines, a line sees what the next one saw: where registers hold all that
+ * lines see, such a loop is the innermost one, and each vector is loaded once.
  */
 #include "code.h"
 #include "emit_c_lanes.h"
@@ -47,6 +48,9 @@ static const char *vector_of(const lanes *l, uint32_t tile) {
     return bb_arena_printf(arena(l), "bb_lanes%u_every(%s, %" PRId64 ")", l->width,
                            bb_c_place(l->c, l->load[tile], "r", "c"),
                            bb_c_lane_step(l, l->load[tile]));
+  if (l->shared.load && l->shared.load->result == tile)
+    return bb_arena_printf(arena(l), "t%u_v[(q * %u + tap) * %u + v]", tile, l->shared.apart,
+                           l->vectors);
   const bb_tile *t = &l->c->p->tile[tile];
   const char *at = bb_c_at(l->c, tile, "r", "c");
   if (l->turned && t->rows && !t->cols &&
@@ -122,28 +126,144 @@ static void put_map(const lanes *l, const bb_tile_stmt *s, bool declares) {
   end_vectors(l, code);
 }
 
-static void put_loop(lanes *l, const bb_tile_loop *loop) {
+/* --- what several lines read --- */
+
+/* What an index that is a loop's variable moves by in an iteration, in elements; 0: there is none, or it is not known. */
+static int64_t move_of(const bb_tile_view *view, const bb_tile_stmt *load,
+                       const bb_tile_loop *loop) {
+  int64_t move = 0;
+  for (uint32_t i = 0; i < view->rank; i++) {
+    const bb_expr *start = load->range[i].start;
+    if (!bb_expr_uses_arg(start, loop->variable)) continue;
+    bool known = !move && start->op == BB_X_ARG && view->stride[i]->op == BB_X_CONST;
+    if (!known) return 0;
+    move = (int64_t)view->stride[i]->number * (int64_t)loop->step->number;
+  }
+  return move;
+}
+
+/* How far one line of a load lies from the next, in elements; 0: it is not known. */
+static int64_t line_of(const lanes *l, const bb_tile_view *view, const bb_tile_stmt *load) {
+  bb_axis line = l->turned ? BB_AXIS_COL : BB_AXIS_ROW;
+  for (uint32_t k = 0; k < view->rank; k++)
+    if (load->range[k].size && load->range[k].axis == line)
+      return view->stride[k]->op == BB_X_CONST ? (int64_t)view->stride[k]->number : 0;
+  return 0;
+}
+
+/* What a line reads in one iteration, and the next line in an earlier one. */
+static bb_c_lanes_shared find_shared(const lanes *l, const bb_tile_body *body,
+                                     const bb_tile_loop *loop) {
+  uint32_t trips = (uint32_t)bb_c_trips(loop);
+  for (uint32_t i = 0; i < body->count; i++) {
+    const bb_tile_stmt *s = body->stmt[i];
+    if (s->kind != BB_TILE_LOAD || !bb_c_may_turn(&l->c->p->tile[s->result])) continue;
+    const bb_tile_view *view = &l->c->p->view[s->view];
+    int64_t move = view->strided ? move_of(view, s, loop) : 0;
+    int64_t line = view->strided ? line_of(l, view, s) : 0;
+    if (move <= 0 || line <= 0 || line % move || line / move >= trips) continue;
+    uint32_t apart = (uint32_t)(line / move);
+    return (bb_c_lanes_shared){s, apart, (l->held - 1) * apart + trips, move};
+  }
+  return (bb_c_lanes_shared){NULL};
+}
+
+/* Is there a register for each of its vectors, beside the sums and what they are multiplied with? */
+static bool has_registers(const lanes *l, const bb_c_lanes_shared *shared) {
+  uint32_t registers = l->c->vector_bytes == 64 ? 32 : 16;
+  return !l->load[shared->load->result] &&
+         (shared->count + l->sums * l->held + 1) * l->vectors + 2 <= registers;
+}
+
+/* Loads it, in front of the loop. */
+static void put_shared(const lanes *l, const bb_tile_loop *loop) {
   bb_c *c = l->c;
-  bool innermost = true;
-  for (uint32_t i = 0; i < loop->body.count; i++) innermost &= !loop->body.stmt[i]->loop;
-  if (innermost && bb_c_trips(loop) <= BB_LANES_STRAIGHT) bb_c_line(c, "BB_STRAIGHT");
-  bb_c_loop_head(c, loop, 0);
-  c->indent++;
-  for (uint32_t i = 0; i < loop->body.count; i++) {
-    const bb_tile_stmt *s = loop->body.stmt[i];
-    if (s->kind == BB_TILE_LOOP)
+  const bb_c_lanes_shared *shared = &l->shared;
+  const char *from = bb_c_index(c, loop->stretch[0].from), *along = l->turned ? "r" : "c";
+  uint32_t tile = shared->load->result;
+  bb_c_line(c, "bb_lanes%u t%u_v[%u];", l->width, tile, shared->count * l->vectors);
+  bb_c_line(c, "BB_STRAIGHT");
+  bb_c_line(c, "for (int64_t q = 0; q < %u; q++) {", shared->count);
+  bb_c_line(c, "  BB_STRAIGHT");
+  bb_c_line(c, "  for (int64_t v = 0; v < %u; v++) {", l->vectors);
+  bb_c_line(c, "    const int64_t i%u = %s, %s = %s%s;", loop->variable, from, along,
+            l->single ? "" : "first + ", vector_place(l));
+  bb_c_line(c, "    t%u_v[q * %u + v] = bb_lanes%u_shared(%s + q * %" PRId64 ");", tile, l->vectors,
+            l->width,
+            bb_c_place(c, shared->load, l->turned ? "r" : "line", l->turned ? "line" : "c"),
+            shared->move);
+  bb_c_line(c, "}}");
+}
+
+/* --- loops --- */
+
+static bool is_innermost(const bb_tile_loop *loop) {
+  for (uint32_t i = 0; i < loop->body.count; i++)
+    if (loop->body.stmt[i]->loop) return false;
+  return true;
+}
+
+/* The innermost loop that a loop over taps along lines is made straight in: itself, or the one that is all of its body and then
+ * stands around it.  NULL: it is none, or not all that lines want has a register. */
+static const bb_tile_loop *find_taps(const lanes *l, const bb_tile_loop *loop) {
+  const bb_tile_loop *in = loop->body.count == 1 ? loop->body.stmt[0]->loop : NULL;
+  const bb_tile_loop *innermost = in ? in : loop;
+  bool fits = is_innermost(innermost) && l->held > 1 && bb_c_trips(loop) <= BB_LANES_STRAIGHT;
+  if (!fits) return NULL;
+  bb_c_lanes_shared shared = find_shared(l, &innermost->body, loop);
+  return shared.load && has_registers(l, &shared) ? innermost : NULL;
+}
+
+static void begin_loop(const lanes *l, const bb_tile_loop *loop, bool innermost) {
+  if (innermost && bb_c_trips(loop) <= BB_LANES_STRAIGHT) bb_c_line(l->c, "BB_STRAIGHT");
+  bb_c_loop_head(l->c, loop, 0);
+  l->c->indent++;
+}
+
+static void end_loop(const lanes *l) {
+  l->c->indent--;
+  bb_c_line(l->c, "}");
+}
+
+static void put_loop(lanes *l, const bb_tile_loop *loop);
+
+static void put_body(lanes *l, const bb_tile_body *body) {
+  for (uint32_t i = 0; i < body->count; i++) {
+    const bb_tile_stmt *s = body->stmt[i];
+    if (s->kind == BB_TILE_LOOP) {
       put_loop(l, s->loop);
-    else if (l->load[s->result] == s)
-      continue;
-    else if (s->kind == BB_TILE_LOAD)
-      bb_c_point(c, s);
-    else {
+    } else if (s->kind == BB_TILE_LOAD) {
+      if (l->load[s->result] != s && l->shared.load != s) bb_c_point(l->c, s);
+    } else {
       put_map(l, s, !l->now[s->result]);
       l->now[s->result] = true;
     }
   }
-  c->indent--;
-  bb_c_line(c, "}");
+}
+
+/* A loop over taps along lines, in the one that was in it. */
+static void put_taps(lanes *l, const bb_tile_loop *loop, const bb_tile_loop *innermost) {
+  if (innermost != loop) begin_loop(l, innermost, false);
+  l->shared = find_shared(l, &innermost->body, loop);
+  put_shared(l, loop);
+  begin_loop(l, loop, true);
+  bb_c_line(l->c, "const int64_t tap = (i%u - %s) / %s;", loop->variable,
+            bb_c_index(l->c, loop->stretch[0].from), bb_c_index(l->c, loop->step));
+  put_body(l, &innermost->body);
+  end_loop(l);
+  if (innermost != loop) end_loop(l);
+  l->shared.load = NULL;
+}
+
+static void put_loop(lanes *l, const bb_tile_loop *loop) {
+  const bb_tile_loop *innermost = find_taps(l, loop);
+  if (innermost) {
+    put_taps(l, loop, innermost);
+    return;
+  }
+  begin_loop(l, loop, is_innermost(loop));
+  put_body(l, &loop->body);
+  end_loop(l);
 }
 
 /* What is made behind the loop, and what others read of it. */

@@ -12,8 +12,8 @@
 
 #include <string.h>
 
-/* Blocks may take up so many times what the constant does, or so many elements. */
-enum { MOST_ROOM = 2, SMALL_ROOM = 1 << 16 };
+/* Blocks may take up so many times what the constant does (a fourth of a vector is there), or so many elements. */
+enum { MOST_ROOM = 4, SMALL_ROOM = 1 << 16 };
 
 typedef struct finding {
   const bb_c *c;
@@ -112,7 +112,7 @@ static bb_tile_view panels_of(bb_tile_program *p, const bb_part_loops *loops, co
   uint32_t depth = by_row ? tile->cols : tile->rows, along = by_row ? tile->rows : tile->cols;
   view.extent[view.rank++] =
       bb_expr_const(home, BB_I64, depth + (bb_dtype_is_float(tile->dtype) ? 0 : 1));
-  view.extent[view.rank++] = bb_expr_const(home, BB_I64, up_to(along, BB_TILE_PANEL));
+  view.extent[view.rank++] = bb_expr_const(home, BB_I64, up_to(along, bb_tile_panel(view.dtype)));
   return view;
 }
 

@@ -20,7 +20,13 @@
 
 #include "../graph/program.h"
 
-enum { BB_TILE_RANK = 32, BB_TILE_SIZE = 1 << 18, BB_TILE_OPERANDS = 16, BB_TILE_PANEL = 64 };
+enum {
+  BB_TILE_RANK = 32,
+  BB_TILE_SIZE = 1 << 18,
+  BB_TILE_OPERANDS = 16,
+  BB_TILE_PANEL = 64,
+  BB_TILE_VECTOR = 16
+};
 /* Launches are told of so many views, a bit each, whether launches before may still write there; the bit behind those: whether
  * it runs ahead of them. */
 enum { BB_AHEAD = 31 };
@@ -46,11 +52,17 @@ typedef struct bb_tile_view {
                  * loops around its uses to another: each may have its own */
   /* the last two axes are those of a block, and a load or store takes one from its begin; how
    * its elements lie in memory is the device's to say.  The last extent is a multiple of
-   * BB_TILE_PANEL */
+   * bb_tile_panel() */
   bool panels;
   /* loads may begin before an axis, and single indices lie outside of one, where nothing is read.  Never written */
   bool padded;
 } bb_tile_view;
+
+/* Elements at whose multiples a block of panels ends: those of the longest vector where a last panel has as few as there are; else
+ * all of one. */
+static inline uint32_t bb_tile_panel(bb_dtype dtype) {
+  return dtype == BB_F32 || dtype == BB_F64 ? BB_TILE_VECTOR : BB_TILE_PANEL;
+}
 
 typedef enum bb_tile_place {
   BB_PLACE_REGISTERS,

@@ -70,7 +70,7 @@ static void check_declarations(verifier *v) {
     if (!view->panels || breaks(v, view->rank < 2 || view->strided, "panels are dense blocks"))
       continue;
     bb_tile_index along = view->extent[view->rank - 1];
-    breaks(v, along->op != BB_X_CONST || (int64_t)along->number % BB_TILE_PANEL != 0,
+    breaks(v, along->op != BB_X_CONST || (int64_t)along->number % bb_tile_panel(view->dtype) != 0,
            "a block of panels has whole ones");
   }
   for (uint32_t i = 0; i < p->tiles; i++) {

@@ -28,7 +28,9 @@ static const bb_machine *find_machine(bb_arena *arena, const char *name) {
 bb_units bb_api_units(bb_program *program, const char *machine) {
   if (!machine || program->stage > BB_STAGE_ARRAY) return (bb_units){0};
   const bb_machine *m = find_machine(program->arena, machine);
-  return (bb_units){.narrow = strcmp(m->target, "cpu") != 0,
+  bool processor = strcmp(m->target, "cpu") == 0;
+  return (bb_units){.narrow = !processor,
+                    .lines = processor,
                     .bytes = bb_machine_dot_rate(m, BB_I32) > bb_machine_dot_rate(m, BB_F32)};
 }
 

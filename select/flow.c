@@ -43,8 +43,7 @@ static const bb_access *own_access(bb_arena *arena, uint32_t source, const bb_ty
   return access;
 }
 
-/* Numbers the values of nodes that have none yet. */
-static void number_values(bb_flow *flow) {
+void bb_flow_number_values(bb_flow *flow) {
   bb_graph *g = flow->graph;
   BB_GROW(flow->scratch, flow->first_value, flow->node_capacity, g->count);
   for (; flow->numbered < g->count; flow->numbered++) {
@@ -63,35 +62,11 @@ static void number_values(bb_flow *flow) {
 
 /* --- copies --- */
 
-/* The level is the caller's until it has to differ. */
-static void own_level(bb_flow *flow) {
+void bb_flow_own_level(bb_flow *flow) {
   if (flow->own) return;
   bb_graph_hold(flow->graph);
   bb_graph_own(&flow->graph);
   flow->own = true;
-}
-
-/* Loops over every level of a value around an identity. */
-static bb_value copy_nest(bb_graph *graph, bb_value value) {
-  bb_program *program = graph->program;
-  const bb_type *type = bb_type_of(graph, value);
-  if (type->rank == 0) {
-    const bb_expr *identity = bb_expr_arg(program, type->item.dtype, 0);
-    return bb_func_add(graph, BB_OP_ELEMENTWISE, identity, 1, &value);
-  }
-  uint32_t map = bb_map_add(graph, type->level[0].dim);
-  graph->node[map]->name = "copy";
-  bb_value element = bb_map_in(graph, map, value, 0);
-  bb_value inner = copy_nest(graph->node[map]->inner, element);
-  return bb_map_collect(graph, map, inner, type->level[0].axis);
-}
-
-/* Puts a copy between a value and one in-port. */
-static void copy_into(bb_flow *flow, uint32_t node, uint32_t port) {
-  own_level(flow);
-  bb_value copy = copy_nest(flow->graph, bb_src(flow->graph, node, port));
-  bb_connect(flow->graph, node, port, copy);
-  number_values(flow);
 }
 
 static bool same_order(uint32_t axes, const bb_dim *a, const bb_dim *b) {
@@ -159,7 +134,7 @@ static void settle_output(bb_flow *flow, uint32_t n) {
       return;
     }
   }
-  if (!computed) copy_into(flow, n, 0);
+  if (!computed) bb_flow_copy_into(flow, n, 0);
 }
 
 static const bb_misc_port *misc_port(const bb_misc_port *ports, uint32_t count, uint32_t port) {
@@ -185,7 +160,10 @@ static void settle_misc_operand(bb_flow *flow, uint32_t n, uint32_t port) {
   uint32_t axes = in ? in->axes : type->rank;
   if (ask_order(flow, src, axes, order)) return;
   if (is_whole_tensor(flow, bb_flow_at(flow, src)->access, axes, order)) return;
-  copy_into(flow, n, port);
+  if (type->rank == axes && axes > 1)
+    bb_flow_copy_lines_into(flow, n, port, order);
+  else
+    bb_flow_copy_into(flow, n, port);
   ask_order(flow, bb_src(flow->graph, n, port), axes, order);
 }
 
@@ -207,6 +185,12 @@ static uint32_t place_in_order(const bb_type *type, const bb_dim *order, uint32_
   for (; order[at] != type->level[level].dim || skip > 0; at++)
     skip -= order[at] == type->level[level].dim;
   return at;
+}
+
+uint32_t bb_flow_place(const bb_flow *flow, const bb_piece *piece, uint32_t axis) {
+  if (piece->source < flow->sources) return axis;
+  const bb_flow_value *v = &flow->value[piece->source - flow->sources];
+  return v->order ? place_in_order(bb_type_of(flow->graph, v->at), v->order, axis) : axis;
 }
 
 /* Indices over one dim are told apart by their order alone: does memory have the axes that they read in another order
@@ -243,21 +227,21 @@ static void copy_padded(bb_flow *flow, uint32_t n) {
     uint32_t port = access->piece[p].source;
     bb_value src = bb_src(flow->graph, n, port);
     if (takes_apart(&access->piece[p]) && bb_access_is_padded(bb_flow_at(flow, src)->access))
-      copy_into(flow, n, port);
+      bb_flow_copy_lines_into(flow, n, port, NULL);
   }
 }
 
-static void settle_view(bb_flow *flow, uint32_t n) {
+void bb_flow_settle_view(bb_flow *flow, uint32_t n) {
   copy_padded(flow, n);
   const bb_access *access = compose_view(flow, n);
   if (!access) {
     for (uint32_t p = 0; p < flow->graph->node[n]->nin; p++)
       if (bb_flow_at(flow, bb_src(flow->graph, n, p))->access->joined != BB_NO_DIM)
-        copy_into(flow, n, p);
+        bb_flow_copy_into(flow, n, p);
     access = compose_view(flow, n);
   }
   if (!access || turns_indices(flow, access)) {
-    for (uint32_t p = 0; p < flow->graph->node[n]->nin; p++) copy_into(flow, n, p);
+    for (uint32_t p = 0; p < flow->graph->node[n]->nin; p++) bb_flow_copy_into(flow, n, p);
     access = compose_view(flow, n);
     if (access) turns_indices(flow, access); /* copies keep their order */
   }
@@ -290,7 +274,7 @@ static void settle(bb_flow *flow) {
   for (uint32_t i = 0; i < flow->nodes; i++) {
     uint32_t n = flow->order[i];
     const bb_node *node = root->node[n];
-    if (node->kind == BB_NODE_VIEW) settle_view(flow, n);
+    if (node->kind == BB_NODE_VIEW) bb_flow_settle_view(flow, n);
     for (uint32_t p = 0; node->kind == BB_NODE_MISC && p < node->nin; p++)
       settle_misc_operand(flow, n, p);
   }
@@ -300,7 +284,7 @@ bb_flow *bb_flow_create(bb_program *program, bb_graph *root, bb_arena *scratch) 
   bb_flow *flow = BB_NEW(scratch, bb_flow, 1);
   *flow =
       (bb_flow){.program = program, .scratch = scratch, .graph = root, .sources = program->tensors};
-  number_values(flow);
+  bb_flow_number_values(flow);
   order_nodes(flow);
   settle(flow);
   if (flow->own) order_nodes(flow);

@@ -38,6 +38,22 @@ static inline bb_flow_value *bb_flow_at(const bb_flow *flow, bb_value value) {
   return &flow->value[flow->first_value[value.node] + value.port];
 }
 
+/* The level is the caller's until it has to differ. */
+void bb_flow_own_level(bb_flow *flow);
+/* Numbers the values of nodes that have none yet. */
+void bb_flow_number_values(bb_flow *flow);
+/* Decides how what a view sees is read. */
+void bb_flow_settle_view(bb_flow *flow, uint32_t node);
+/* Where an axis of what a piece reads stands in memory, as far as that is asked for. */
+uint32_t bb_flow_place(const bb_flow *flow, const bb_piece *piece, uint32_t axis);
+
+/* --- flow_copy.c --- */
+
+/* Puts a copy between a value and one in-port. */
+void bb_flow_copy_into(bb_flow *flow, uint32_t node, uint32_t port);
+/* Likewise, in memory as what is copied lies, or in the order of `asked`, a dim for each of its levels. */
+void bb_flow_copy_lines_into(bb_flow *flow, uint32_t node, uint32_t port, const bb_dim *asked);
+
 /* Is the node a loop, a reduction or a function: something that a candidate may hold? */
 static inline bool bb_is_computed(const bb_node *node) {
   return node->kind == BB_NODE_FUNC || node->kind == BB_NODE_MAP || node->kind == BB_NODE_REDUCE;

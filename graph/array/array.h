@@ -147,6 +147,8 @@ void bb_array_canonicalise(bb_array *array);
 typedef struct bb_units {
   bool narrow; /* of 16 bits: constants that are widened for products stay as they are */
   bool
+      lines; /* that sum along lines of memory: products of windows of few channels see such, unless `strict` */
+  bool
       bytes; /* of integers of 8 bits: products of what was scaled from such sum integers, unless `strict` */
 } bb_units;
 void bb_array_lower(bb_array *array, bb_units units);

@@ -61,6 +61,8 @@ void bb_ix_cut_alike(bb_ix *ix);
 void bb_ix_merge(bb_ix *ix);
 /* im2col.c: products of windows that have too few channels for a block. */
 void bb_ix_sum_along_rows(bb_ix *ix);
+/* lines.c: products of windows that have few channels see lines of them. */
+void bb_ix_see_lines(bb_ix *ix);
 /* pads.c: joins with what is one number become paddings. */
 void bb_ix_find_pads(bb_ix *ix);
 /* order.c: products give their axes in the order in which their operands were made. */

@@ -7,7 +7,8 @@
  * Factoring cuts an axis wherever any operator needs its parts (channels in groups, to normalise them), and a product in
  * blocks sums along one axis, and has rows and columns along one: parts are short, and so are its blocks.
  *
- * Two classes become one everywhere or nowhere: where a value has both, where it has one of them nothing changes. What meets:
+ * Two classes become one everywhere or nowhere (but for products of a few elements in a block: merge_cut.c): where a value
+ * has both, where it has one of them nothing changes. What meets:
  *   - a product has both in an operand, or neither; it sums over both, or over neither;
  *   - a reduction over one of them folds the others first, then, of few elements, this one, seen in windows side by side;
  *   - an elementwise node's operand with one of them is copied for each element of the other: of few elements, too;
@@ -17,7 +18,8 @@
  */
 #include "merge.h"
 
-enum { LONG = 64 }; /* no product wants more along an axis */
+/* No product wants more along an axis; with fewer, most of a vector is idle. */
+enum { LONG = 64, FEW = 16 };
 
 static void list_add(bb_merger *m, bb_merge_lists *l, uint32_t of, uint32_t item) {
   if (of >= l->classes) BB_GROW(m->scratch, l->first, l->classes, (size_t)of + 1);
@@ -78,11 +80,17 @@ static bool look(bb_merger *m) {
   return true;
 }
 
-static bool merge(bb_merger *m, uint32_t outer, uint32_t inner) {
+/* For a product.  cuts: nodes in the way keep both, the product itself apart. */
+static bool merge(bb_merger *m, uint32_t product, uint32_t outer, uint32_t inner, bool cuts) {
   m->inner = inner, m->outer[0] = outer, m->outers = 1;
   m->attempt = bb_scratch(m->ix->program->ctx);
-  m->site = NULL, m->capacity = 0;
+  m->site = NULL, m->capacity = 0, m->cuts = cuts;
   bool may = look(m);
+  if (may && cuts) {
+    may = bb_merge_settle_cuts(m);
+    const bb_merge_site *site = bb_merge_site_of(m, product);
+    may &= site && !site->cut;
+  }
   if (may) {
     bb_merge_make(m);
     note_whole(m);
@@ -91,7 +99,7 @@ static bool merge(bb_merger *m, uint32_t outer, uint32_t inner) {
       m->changed[m->changes++] = m->site[i].node;
     }
   } else {
-    list_add(m, &m->refused, outer, inner);
+    list_add(m, cuts ? &m->kept : &m->refused, outer, inner);
   }
   bb_scratch_end(m->attempt);
   return may;
@@ -150,19 +158,34 @@ static bool is_short(bb_ix *ix, const bb_ix_node *node, enum side side) {
   return longest < LONG;
 }
 
+/* Has the axis that is cut into blocks on a product's side, along which vectors and sums run, a few elements only? */
+static bool has_few(bb_ix *ix, const bb_ix_node *node, enum side side) {
+  bb_product_axes axes = bb_ix_product_axes(ix, node);
+  uint32_t k = side == ROW ? BB_NONE : side == COLUMN ? axes.col : axes.sum;
+  int64_t extent = k == BB_NONE ? -1 : bb_merge_extent(ix, node->dim[k]);
+  return extent > 0 && extent < FEW;
+}
+
+/* One class of two, for all or, where a product has a few elements in its blocks, for it and whom it suits. */
+static bool merge_any(bb_merger *m, uint32_t product, enum side side, uint32_t outer,
+                      uint32_t inner) {
+  if (!list_has(&m->behind, outer, inner)) return false;
+  if (!list_has(&m->refused, outer, inner) && merge(m, product, outer, inner, false)) return true;
+  return has_few(m->ix, &m->ix->node[product], side) && !list_has(&m->kept, outer, inner) &&
+         merge(m, product, outer, inner, true);
+}
+
 /* Makes one of two that a product has on one side of it, the innermost first.  False: there are none, or they stay. */
 static bool merge_for(bb_merger *m, uint32_t at) {
   bb_ix *ix = m->ix;
   const bb_ix_node *node = &ix->node[at];
   for (uint32_t k = node->indices; k-- > 0;) {
     enum side side = side_of(ix, node, k);
-    if (side == SHARED || !is_short(ix, node, side)) continue;
+    if (side == SHARED || (!is_short(ix, node, side) && !has_few(ix, node, side))) continue;
     uint32_t inner = bb_ix_find(ix, node->dim[k]);
     for (uint32_t i = 0; i < node->indices; i++) {
       uint32_t outer = bb_ix_find(ix, node->dim[i]);
-      if (side_of(ix, node, i) == side && list_has(&m->behind, outer, inner) &&
-          !list_has(&m->refused, outer, inner) && merge(m, outer, inner))
-        return true;
+      if (side_of(ix, node, i) == side && merge_any(m, at, side, outer, inner)) return true;
       node = &ix->node[at];
     }
   }

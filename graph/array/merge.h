@@ -15,6 +15,12 @@ typedef struct bb_merge_lists {
   bb_merge_cell *cell;
 } bb_merge_lists;
 
+/* An operand with both as it was before they became one. */
+typedef struct bb_merge_operand {
+  uint32_t rank;
+  const uint32_t *dim, *pair;
+} bb_merge_operand;
+
 /* A node that has both, and what its indices are. */
 typedef struct bb_merge_site {
   uint32_t node;
@@ -24,6 +30,8 @@ typedef struct bb_merge_site {
   uint32_t outer;  /* the outer class of that pair */
   bool keeps_outer;
   bool splits; /* a view that cuts the inner one of a pair: it stays, and the pair is cut for it */
+  bool cut;    /* it keeps both (merge_cut.c) */
+  bb_merge_operand *was; /* then: by operand; rank 0: it stays as it is */
 } bb_merge_site;
 
 enum { BB_MERGE_OUTERS = 16 }; /* more that views make of one another are left alone */
@@ -35,12 +43,15 @@ typedef struct bb_merger {
   bb_merge_lists behind, before;  /* classes beside it in some axis that was cut */
   bb_merge_lists refused;         /* classes that it cannot be the outer part of one with */
   uint32_t *source, *next_source; /* by array value, by node, + 1: readings of a tensor */
-  uint32_t *seen, seen_capacity, attempts;      /* by node: the last attempt that looked at it */
+  bb_merge_lists kept;            /* likewise, though nodes in the way kept both */
+  uint32_t *seen, seen_capacity, attempts; /* by node: the last attempt that looked at it, ... */
+  uint32_t *place, place_capacity;         /* ... and its site, + 1 */
   uint32_t *changed, changes, changed_capacity; /* nodes with a pair that is one class now */
   /* The pair at hand: the inner class, and the outer one with those that views make of it, a join and its parts. */
   uint32_t inner, outers, outer[BB_MERGE_OUTERS], whole[BB_MERGE_OUTERS];
   uint32_t count, capacity;
   bb_merge_site *site;
+  bool cuts; /* nodes in the way keep both */
 } bb_merger;
 
 static inline int64_t bb_merge_extent(bb_ix *ix, uint32_t class) {
@@ -79,8 +90,25 @@ bool bb_merge_add_outers(bb_merger *m, uint32_t node);
 /* Looks at a node, which becomes a site if it has both; false: it is in the way. */
 bool bb_merge_look_at(bb_merger *m, uint32_t node);
 
+/* The site of a node in the attempt at hand; NULL: it is none. */
+bb_merge_site *bb_merge_site_of(const bb_merger *m, uint32_t node);
+
+/* --- merge_cut.c --- */
+
+/* Sites that gain nothing by one class keep both, too.  False: what others read of them would have to be moved. */
+bool bb_merge_settle_cuts(bb_merger *m);
+/* Before anything changes: gives sites of one class what others keep cut, and notes what those read of the former. */
+void bb_merge_join_operands(bb_merger *m);
+/* Gives sites that keep both what others have as one now. */
+void bb_merge_split_operands(bb_merger *m, const bb_merge_site *site);
+
 /* --- merge_make.c --- */
 
+bb_misc_port bb_merge_port(bb_ix *ix, bb_dtype dtype, uint32_t axes, const uint32_t *class);
+/* The class that a pair is now. */
+uint32_t bb_merge_whole(const bb_merger *m, uint32_t outer);
+/* A value as it was with a pair that is one now, its axis `at`: elements of the inner one lie side by side. */
+uint32_t bb_merge_split(bb_merger *m, uint32_t value, uint32_t at, uint32_t outer);
 /* Makes one class of the pair at hand, at all sites. */
 void bb_merge_make(bb_merger *m);
 

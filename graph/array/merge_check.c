@@ -299,33 +299,46 @@ static bool has_pair(const bb_merger *m, const bb_ix_node *node, const bb_merge_
   return any;
 }
 
+static bool add_site(bb_merger *m, bb_merge_site s) {
+  BB_GROW(m->attempt, m->site, m->capacity, (size_t)m->count + 1);
+  m->site[m->count++] = s;
+  m->place[s.node] = m->count;
+  return true;
+}
+
+/* A node that cannot do with one class keeps both, or is in the way. */
+static bool keep_both(bb_merger *m, bb_merge_site s) {
+  s.cut = true, s.splits = false, s.apart = BB_NONE;
+  return m->cuts && add_site(m, s);
+}
+
+bb_merge_site *bb_merge_site_of(const bb_merger *m, uint32_t node) {
+  bool looked = node < m->seen_capacity && m->seen[node] == m->attempts && m->place[node];
+  return looked ? &m->site[m->place[node] - 1] : NULL;
+}
+
 bool bb_merge_look_at(bb_merger *m, uint32_t at) {
   const bb_ix_node *node = &m->ix->node[at];
   BB_GROW(m->scratch, m->seen, m->seen_capacity, (size_t)at + 1);
+  BB_GROW(m->scratch, m->place, m->place_capacity, (size_t)at + 1);
   if (node->removed || m->seen[at] == m->attempts) return true;
   m->seen[at] = m->attempts;
+  m->place[at] = 0;
   bb_merge_site s = {.node = at, .apart = BB_NONE};
   uint32_t indices = indices_of(m, node);
   s.pair = BB_NEW(m->attempt, uint32_t, indices);
   s.axis = BB_NEW(m->attempt, uint32_t *, node->nin);
   for (uint32_t k = 0; k < indices; k++) s.pair[k] = BB_NONE;
-  if (splits_inner(m, node, &s)) {
-    BB_GROW(m->attempt, m->site, m->capacity, (size_t)m->count + 1);
-    m->site[m->count++] = s;
-    return true;
-  }
+  if (splits_inner(m, node, &s)) return add_site(m, s);
   if (node->op == BB_IX_MISC) {
     for (uint32_t i = 0; i < node->nin; i++) {
       const bb_ix_value *v = &m->ix->value[node->in[i].value];
       s.axis[i] = BB_NEW(m->attempt, uint32_t, v->rank);
-      if (!bb_merge_pair_axes(m, v->rank, v->dim, s.axis[i])) return false;
+      if (!bb_merge_pair_axes(m, v->rank, v->dim, s.axis[i])) return keep_both(m, s);
     }
   } else if (!pair_indices(m, node, &s)) {
-    return false;
+    return keep_both(m, s);
   }
   if (!has_pair(m, node, &s, indices)) return true;
-  if (!allows(m, node, &s)) return false;
-  BB_GROW(m->attempt, m->site, m->capacity, (size_t)m->count + 1);
-  m->site[m->count++] = s;
-  return true;
+  return allows(m, node, &s) ? add_site(m, s) : keep_both(m, s);
 }

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-static uint32_t whole_of(const bb_merger *m, uint32_t class) {
+uint32_t bb_merge_whole(const bb_merger *m, uint32_t class) {
   return m->whole[bb_merge_outer(m, class)];
 }
 
@@ -14,12 +14,12 @@ static uint32_t merged_classes(const bb_merger *m, uint32_t count, const uint32_
   for (uint32_t a = 0; a < count; a++) {
     bool paired = pair[a] != BB_NONE;
     if (!paired || bb_merge_is_outer(m, dim[a]))
-      merged[n++] = paired ? whole_of(m, dim[a]) : dim[a];
+      merged[n++] = paired ? bb_merge_whole(m, dim[a]) : dim[a];
   }
   return n;
 }
 
-static bb_misc_port port_of(bb_ix *ix, bb_dtype dtype, uint32_t axes, const uint32_t *class) {
+bb_misc_port bb_merge_port(bb_ix *ix, bb_dtype dtype, uint32_t axes, const uint32_t *class) {
   const bb_extent **shape = BB_NEW(ix->arena, const bb_extent *, axes);
   bb_dim *axis = BB_NEW(ix->arena, bb_dim, axes);
   for (uint32_t a = 0; a < axes; a++) shape[a] = bb_ix_extent(ix, class[a]), axis[a] = class[a];
@@ -41,10 +41,10 @@ static uint32_t spread(bb_merger *m, uint32_t value, uint32_t axis, uint32_t cla
   uint32_t each = bb_ix_add(ix, BB_IX_ELEMENTWISE, v.name, v.dtype, 1, v.rank + 1, v.rank + 1, dim);
   bb_ix_node_of(ix, each)->expr = bb_expr_arg(ix->program, v.dtype, 0);
   bb_ix_use(ix, bb_ix_producer(ix, each), 0, value, index);
-  bb_misc_port from = port_of(ix, v.dtype, v.rank + 1, dim);
+  bb_misc_port from = bb_merge_port(ix, v.dtype, v.rank + 1, dim);
   for (uint32_t a = 0; a < v.rank; a++)
-    dim[a] = a == axis ? whole_of(m, class) : bb_ix_find(ix, v.dim[a]);
-  uint32_t made = bb_ix_copy_add(ix, v.name, from, port_of(ix, v.dtype, v.rank, dim));
+    dim[a] = a == axis ? bb_merge_whole(m, class) : bb_ix_find(ix, v.dim[a]);
+  uint32_t made = bb_ix_copy_add(ix, v.name, from, bb_merge_port(ix, v.dtype, v.rank, dim));
   for (uint32_t a = 0; a <= v.rank; a++) index[a] = a;
   bb_ix_use(ix, bb_ix_producer(ix, made), 0, each, index);
   ix->value[each].once = ix->value[made].once = v.once;
@@ -127,7 +127,7 @@ static void merge_access(const bb_merger *m, bb_ix_node *node) {
     if (pair[t] != BB_NONE && !bb_merge_is_outer(m, axes->at[t])) continue;
     access[n] = node->access[t];
     if (pair[t] != BB_NONE) {
-      access[n].dim = whole_of(m, access[n].dim);
+      access[n].dim = bb_merge_whole(m, access[n].dim);
       access[n].start *= bb_merge_extent(m->ix, m->inner); /* of a part */
     }
     n++;
@@ -145,7 +145,7 @@ static void merge_node(bb_merger *m, const bb_merge_site *s) {
   node->dim = BB_NEW(m->ix->arena, uint32_t, node->indices);
   for (uint32_t k = 0; k < old.indices; k++)
     if (s->pair[k] == BB_NONE || bb_merge_is_outer(m, old.dim[k]))
-      node->dim[index[k]] = s->pair[k] == BB_NONE ? old.dim[k] : whole_of(m, old.dim[k]);
+      node->dim[index[k]] = s->pair[k] == BB_NONE ? old.dim[k] : bb_merge_whole(m, old.dim[k]);
   renaming r = {m, &old, s, index};
   if (old.op == BB_IX_ELEMENTWISE)
     node->expr = bb_expr_map_leaves(m->ix->program, old.expr, rename_coordinate, &r);
@@ -209,7 +209,7 @@ static void merge_value(bb_merger *m, uint32_t value, const bb_merge_site *s) {
            *dim = BB_NEW(m->ix->arena, uint32_t, v->rank);
   if (s->apart != BB_NONE) {
     memcpy(dim, v->dim, v->rank * sizeof *dim);
-    dim[s->apart] = whole_of(m, s->outer);
+    dim[s->apart] = bb_merge_whole(m, s->outer);
   } else {
     bb_merge_pair_axes(m, v->rank, v->dim, pair);
     v->rank = merged_classes(m, v->rank, v->dim, pair, dim);
@@ -225,8 +225,7 @@ static void merge_storage(bb_merger *m, uint32_t tensor) {
   *axes = (bb_ix_list){.count = merged_classes(m, axes->count, axes->at, pair, at), .at = at};
 }
 
-/* A value as it was with a pair that is one now, its axis `at`: elements of the inner one lie side by side. */
-static uint32_t split(bb_merger *m, uint32_t value, uint32_t at, uint32_t outer) {
+uint32_t bb_merge_split(bb_merger *m, uint32_t value, uint32_t at, uint32_t outer) {
   bb_ix *ix = m->ix;
   bb_ix_value v = ix->value[value];
   uint32_t *dim = BB_NEW(m->attempt, uint32_t, (size_t)v.rank + 1),
@@ -250,7 +249,7 @@ static void fold_apart(bb_merger *m, const bb_merge_site *s) {
   bb_ix_value v = ix->value[value];
   uint32_t *dim = BB_NEW(m->attempt, uint32_t, (size_t)v.rank + 1),
            *index = BB_NEW(m->attempt, uint32_t, (size_t)v.rank + 1);
-  uint32_t seen = split(m, value, at, s->outer);
+  uint32_t seen = bb_merge_split(m, value, at, s->outer);
   for (uint32_t a = 0; a < v.rank; a++) dim[a] = v.dim[a];
   dim[at] = s->keeps_outer ? s->outer : m->inner;
   dim[v.rank] = s->keeps_outer ? m->inner : s->outer;
@@ -278,7 +277,7 @@ static void split_operand(bb_merger *m, const bb_merge_site *s) {
     index[n++] = in.index[a];
     if (a == outer) index[n++] = in.index[inner];
   }
-  uint32_t seen = split(m, in.value, at, s->outer);
+  uint32_t seen = bb_merge_split(m, in.value, at, s->outer);
   bb_ix_unuse(m->ix, s->node, 0);
   bb_ix_use(m->ix, s->node, 0, seen, index);
 }
@@ -292,11 +291,12 @@ void bb_merge_make(bb_merger *m) {
     m->whole[o] = bb_ix_class(ix, bb_extent_multiply(ix->program, bb_ix_extent(ix, m->outer[o]),
                                                      bb_ix_extent(ix, m->inner)));
   }
+  bb_merge_join_operands(m);
   for (uint32_t i = 0; i < m->count; i++)
-    if (ix->node[m->site[i].node].op == BB_IX_ELEMENTWISE)
+    if (ix->node[m->site[i].node].op == BB_IX_ELEMENTWISE && !m->site[i].cut)
       spread_operands(m, &m->site[i], copy, values);
   for (uint32_t i = 0; i < m->count; i++) {
-    if (m->site[i].splits) continue;
+    if (m->site[i].splits || m->site[i].cut) continue;
     if (ix->node[m->site[i].node].op == BB_IX_MISC)
       merge_kernel(m, &m->site[i]);
     else
@@ -304,13 +304,14 @@ void bb_merge_make(bb_merger *m) {
   }
   for (uint32_t i = 0; i < m->count; i++) {
     const bb_ix_node *node = &ix->node[m->site[i].node];
-    if (m->site[i].splits) continue;
+    if (m->site[i].splits || m->site[i].cut) continue;
     if (node->op == BB_IX_SOURCE) merge_storage(m, node->tensor);
     for (uint32_t o = 0; o < node->nout; o++) merge_value(m, node->out[o], &m->site[i]);
   }
   for (uint32_t i = 0; i < m->count; i++) {
     if (m->site[i].apart != BB_NONE) fold_apart(m, &m->site[i]);
     if (m->site[i].splits) split_operand(m, &m->site[i]);
+    if (m->site[i].cut) bb_merge_split_operands(m, &m->site[i]);
     bb_merge_list(m, m->site[i].node);
   }
 }

@@ -40,6 +40,35 @@ BB_LANES_OF(8)
 BB_LANES_OF(4)
 #undef BB_LANES_OF
 
+/* A vector that several sums take stays in a register: a compiler would load it anew for each, which is as dear as a sum. */
+#define BB_SHARED_OF(n)                                                                            \
+  BB_INLINE bb_lanes##n bb_lanes##n##_shared(const float *from) {                                  \
+    typedef struct bb_place##n {                                                                   \
+      float at[n];                                                                                 \
+    } bb_place##n;                                                                                 \
+    bb_lanes##n to;                                                                                \
+    __asm__("vmovups %1, %0" : "=v"(to) : "m"(*(const bb_place##n *)from));                        \
+    return to;                                                                                     \
+  }
+#define BB_SHARED_AS_ALL(n)                                                                        \
+  BB_INLINE bb_lanes##n bb_lanes##n##_shared(const float *from) {                                  \
+    return bb_lanes##n##_from(from);                                                               \
+  }
+#ifdef __AVX512F__
+BB_SHARED_OF(16)
+#else
+BB_SHARED_AS_ALL(16)
+#endif
+#ifdef __AVX__
+BB_SHARED_OF(8)
+BB_SHARED_OF(4)
+#else
+BB_SHARED_AS_ALL(8)
+BB_SHARED_AS_ALL(4)
+#endif
+#undef BB_SHARED_OF
+#undef BB_SHARED_AS_ALL
+
 /* The greater and the smaller of two; NaN where one of them is.  Where either is, processors give the second one: so the first
  * is asked. */
 #define BB_CHOOSE(n, name, is)                                                                     \

@@ -93,10 +93,12 @@ BB_LOAD(narrow, uint16_t, uint16_t, bb_copy_narrow, bb_across_narrow)
 typedef float bb_eight __attribute__((vector_size(32)));
 typedef float bb_eight_loose __attribute__((vector_size(32), aligned(4), may_alias));
 
-/* to[j * to_pitch + i] = from[i * from_pitch + j] for 8 x 8. */
-BB_INLINE void bb_turn_eight(float *to, int64_t to_pitch, const float *from, int64_t from_pitch) {
+/* to[j * to_pitch + i] = from[i * from_pitch + j] for 8 x 8, j by j; where there are fewer rows, what comes behind them is anything. */
+BB_INLINE void bb_turn_eight(float *to, int64_t to_pitch, const float *from, int64_t from_pitch,
+                             int64_t rows) {
   bb_eight a[8], b[8];
-  for (int i = 0; i < 8; i++) a[i] = *(const bb_eight_loose *)(from + i * from_pitch);
+  for (int i = 0; i < 8; i++)
+    a[i] = *(const bb_eight_loose *)(from + bb_min(i, rows - 1) * from_pitch);
   for (int i = 0; i < 8; i += 2) {
     b[i] = __builtin_shufflevector(a[i], a[i + 1], 0, 8, 1, 9, 4, 12, 5, 13);
     b[i + 1] = __builtin_shufflevector(a[i], a[i + 1], 2, 10, 3, 11, 6, 14, 7, 15);
@@ -107,12 +109,22 @@ BB_INLINE void bb_turn_eight(float *to, int64_t to_pitch, const float *from, int
       a[i + 2 * k + 1] =
           __builtin_shufflevector(b[i + k], b[i + 2 + k], 2, 3, 10, 11, 6, 7, 14, 15);
     }
-  for (int i = 0; i < 4; i++) {
+  for (int i = 0; i < 4; i++)
     *(bb_eight_loose *)(to + i * to_pitch) =
         __builtin_shufflevector(a[i], a[i + 4], 0, 1, 2, 3, 8, 9, 10, 11);
+  for (int i = 0; i < 4; i++)
     *(bb_eight_loose *)(to + (i + 4) * to_pitch) =
         __builtin_shufflevector(a[i], a[i + 4], 4, 5, 6, 7, 12, 13, 14, 15);
-  }
+}
+
+/* Columns of a few rows, as many as can be, that lie one behind the other in `to`: what is written behind one, the next
+ * overwrites, and there are some more. */
+BB_INLINE int64_t bb_turn_few(float *to, const float *from, int64_t from_pitch, int64_t rows,
+                              int64_t cols) {
+  int64_t j = 0;
+  for (; (cols - j - 8) * rows >= 8; j += 8)
+    bb_turn_eight(to + j * rows, rows, from + j, from_pitch, rows);
+  return j;
 }
 
 /* to[j * to_pitch + i] = from[i * from_pitch + j].  Eight columns of all rows come before the next eight: meanwhile the
@@ -120,13 +132,13 @@ BB_INLINE void bb_turn_eight(float *to, int64_t to_pitch, const float *from, int
 BB_FUNCTION void bb_turn_f32(float *to, int64_t to_pitch, const float *from, int64_t from_pitch,
                              int64_t rows, int64_t cols) {
   const int64_t line = 64 / sizeof(float);
-  int64_t j = 0;
+  int64_t j = rows < 8 && to_pitch == rows ? bb_turn_few(to, from, from_pitch, rows, cols) : 0;
   for (; j + 8 <= cols; j += 8) {
     int64_t i = 0;
     if (j % line == 0 && j + line < cols)
       for (int64_t k = 0; k < rows; k++) __builtin_prefetch(from + k * from_pitch + j + line);
     for (; i + 8 <= rows; i += 8)
-      bb_turn_eight(to + j * to_pitch + i, to_pitch, from + i * from_pitch + j, from_pitch);
+      bb_turn_eight(to + j * to_pitch + i, to_pitch, from + i * from_pitch + j, from_pitch, 8);
     for (; i < rows; i++)
       for (int64_t k = j; k < j + 8; k++) to[k * to_pitch + i] = from[i * from_pitch + k];
   }

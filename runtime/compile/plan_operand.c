@@ -68,7 +68,7 @@ bool bb_operand_is_whole(const bb_program *program, const bb_misc_port *port,
   if (access->count != 1 || access->joined != BB_NO_DIM || port->axes != t->axes) return false;
   for (uint32_t i = 0; i < t->axes; i++)
     if (piece->index[i].kind != BB_INDEX_DIM || piece->index[i].dim != port->axis[i] ||
-        t->axis[i] != port->axis[i])
+        program->dim[t->axis[i]].extent != program->dim[port->axis[i]].extent)
       return false;
   return true;
 }

@@ -81,9 +81,53 @@ def grouped():
         yield graph_case(name + "-joined", first + blocks + more, {"x": x}, ["y", "most"], constants, opset=17, by="runtime", symbols={"x": ["N", 3, 5, 4]})
 
 
+def between_groups():
+    """Convolutions in groups of a few channels between convolutions of all channels, gates of channels, and channels that become places."""
+    for groups, each in ((3, 4), (2, 8), (7, 2)):
+        channels = groups * each
+        constants = {"w": rand(channels, 3, 1, 1), "v": rand(channels, each, 3, 3), "b": rand(channels), "u": rand(5, channels, 1, 1), "t": rand(channels, 5, 1, 1),
+                     "s": rand(12, channels, 1, 1) / channels}
+        gated = [N("GlobalAveragePool", ["d"], ["m"]), N("Conv", ["m", "u"], ["n"]), N("Conv", ["n", "t"], ["o"]), N("Sigmoid", ["o"], ["g"]), N("Mul", ["d", "g"], ["e"])]
+        nodes = [N("Conv", ["x", "w"], ["a"]), N("Relu", ["a"], ["c"]), N("Conv", ["c", "v", "b"], ["k"], pads=[1, 1, 1, 1], group=groups), N("Relu", ["k"], ["d"]), *gated,
+                 N("Conv", ["e", "s"], ["f"]), N("DepthToSpace", ["f"], ["y"], blocksize=2, mode="CRD")]
+        # what is kept in groups, what is not, and both together are outputs, too
+        for name, more, outputs in (("", [], ["y"]), ("-seen", [N("Add", ["c", "d"], ["z"])], ["y", "z", "d"]), ("-joined", [N("Concat", ["c", "d"], ["z"], axis=1)], ["y", "z"])):
+            yield graph_case(f"between-{groups}-{each}{name}", nodes + more, {"x": rand(2, 3, 5, 4)}, outputs, constants, opset=17, by="runtime", symbols={"x": ["N", 3, 5, 4]})
+
+
+def open_batch():
+    """Windows of padded images, of a number that is known at the run, which a product of all of it has for rows."""
+    constants = {"w": rand(4, 3, 3, 3), "v": rand(6, 4, 3, 2), "u": rand(6, 7)}
+    nodes = [N("Conv", ["x", "w"], ["a"], pads=[1, 1, 1, 1], strides=[2, 2]), N("Relu", ["a"], ["b"]), N("Conv", ["b", "v"], ["c"], pads=[1, 0, 1, 1]),
+             N("GlobalAveragePool", ["c"], ["d"]), N("Flatten", ["d"], ["e"]), N("MatMul", ["e", "u"], ["y"])]
+    for image in ([3, 9, 17], [3, "H", 17]):
+        yield graph_case(f"open-batch-{image[1]}", nodes, {"x": rand(5, 3, 9, 17)}, ["y"], constants, opset=17, by="runtime", symbols={"x": ["N", *image]})
+
+
+def few_channels():
+    """Convolutions of a few channels into many, whose windows see lines of an image; and others, which nearly would."""
+    plain = dict(pads=[1, 1, 1, 1])
+    for name, channels, kernel, image, more in (
+            ("plain", 3, (3, 3), (9, 13), plain), ("strides", 3, (3, 5), (9, 17), dict(strides=[2, 3])), ("one", 1, (2, 2), (5, 8), {}),
+            ("apart", 5, (3, 3), (9, 9), dict(dilations=[2, 1], pads=[0, 2, 1, 0])), ("apart-along", 3, (2, 3), (6, 11), dict(dilations=[1, 2])),
+            ("line", 4, (3,), (19,), dict(pads=[2, 0], strides=[2])), ("volume", 2, (3, 2, 3), (5, 4, 7), dict(pads=[1, 0, 1, 1, 1, 0])),
+            ("column", 3, (3, 1), (7, 5), {}), ("many", 16, (3, 3), (5, 6), plain)):
+        for batch in (2, "N"):
+            yield single(f"few-channels-{name}-{batch}", "Conv", [rand(2, channels, *image), K(rand(10, channels, *kernel)), K(rand(10))],
+                         **({} if batch == 2 else {"symbols": [["N", channels, *image]]}), **more)
+    yield single("few-channels-open", "Conv", [rand(2, 3, 7, 9), K(rand(9, 3, 3, 3))], symbols=[["N", 3, "H", "W"]], **plain)
+    # twice, and of windows that something else looks at, too
+    constants = {"w": rand(8, 3, 3, 3), "v": rand(9, 8, 2, 2)}
+    nodes = [N("Conv", ["x", "w"], ["a"], **plain), N("Conv", ["a", "v"], ["y"]), N("MaxPool", ["a"], ["z"], kernel_shape=[2, 2])]
+    yield graph_case("few-channels-twice", nodes, {"x": rand(2, 3, 6, 7)}, ["y", "z"], constants, opset=17, by="runtime", symbols={"x": ["N", 3, 6, 7]})
+
+
 def cases():
     yield from columns()
     yield from reversed_sequences()
     yield from neighbours()
     yield from sampled()
     yield from grouped()
+    yield from between_groups()
+    yield from open_batch()
+    yield from few_channels()

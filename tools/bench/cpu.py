@@ -155,10 +155,12 @@ class Network:
         scaled = self.add('Mul', f'{whole} {self.constant("g", scale)}')
         return self.add('Add', f'{scaled} {self.constant("g", shift)}')
 
-    def model(self, result):
-        inputs = {'image': rng.standard_normal((1, *self.begin), dtype=np.float32)}
+    def model(self, result, images=1, name=1):
+        """name: of the extent of images, where the run tells it."""
+        inputs = {'image': rng.standard_normal((images, *self.begin), dtype=np.float32)}
         self.nodes.append(node('Identity', result, 'y'))
-        made = model(self.nodes, [('image', (1, *self.begin))], [('y', (1, *self.shape))], self.constants)
+        self.operations *= images
+        made = model(self.nodes, [('image', (name, *self.begin))], [('y', (name, *self.shape))], self.constants)
         return {'as it is': made}, inputs, self.operations
 
 
@@ -200,6 +202,40 @@ def separable_network(blocks, channels):
     return network.model(x)
 
 
+def places_network(size):
+    """Channels that become places, four of each."""
+    network = Network(3, size)
+    x = network.add('Relu', network.convolution('image', 32, 5))
+    x = network.add('Relu', network.convolution(x, 32, 3))
+    x = network.add('DepthToSpace', network.convolution(x, 12, 3), blocksize=2, mode='CRD')
+    network.shape = [3, 2 * size, 2 * size]
+    return network.model(x)
+
+
+def groups_network(blocks, channels, each, size):
+    """Convolutions in groups of a few channels between convolutions of all channels."""
+    network = Network(channels, size)
+    x = 'image'
+    for _ in range(blocks):
+        y = network.add('Relu', network.convolution(x, channels, 1))
+        y = network.add('Relu', network.convolution(y, channels, 3, group=channels // each))
+        x = network.add('Relu', network.add('Add', f'{x} {network.convolution(y, channels, 1)}'))
+    return network.model(x)
+
+
+def small_network(images, size):
+    """Images whose number the run tells, by the convolutions of small networks and a product of all images."""
+    network = Network(3, size)
+    x = network.add('Relu', network.convolution('image', 32, 3, 2))
+    for maps, stride in ((16, 1), (24, 2), (40, 2)):
+        x = network.add('Relu', network.convolution(x, network.shape[0], 3, stride, network.shape[0]))
+        x = network.add('Relu', network.convolution(network.convolution(x, maps, 1), 6 * maps, 1))
+    x = network.add('Flatten', network.add('GlobalAveragePool', x))
+    network.constants.append(constant('head', rng.standard_normal((network.shape[0], 1000), dtype=np.float32)))
+    network.shape = [1000]
+    return network.model(network.add('MatMul', f'{x} head'), images, 'images')
+
+
 def diffusion_block(maps, size, groups):
     """Twice a norm over groups of channels, a gate and a convolution, and what went in."""
     network = Network(maps, size)
@@ -239,6 +275,9 @@ ROWS = {
     'convolution 3x3 of 96x112x112, each channel': lambda: convolution(96, 112, 96, 3, 96),
     'residual network, 18 layers, 224x224': lambda: residual_network([2, 2, 2, 2], [64, 128, 256, 512]),
     'separable network, 6 blocks, 224x224': lambda: separable_network([2, 2, 2], [48, 96, 192]),
+    'places out of channels, 3 convolutions, 32x32': lambda: places_network(32),
+    'groups of 8 of 208 channels, 4 blocks, 8x8': lambda: groups_network(4, 208, 8, 8),
+    'small network, 2 images of any number, 96x96': lambda: small_network(2, 96),
     'diffusion block, 128x32x32, 32 groups': lambda: diffusion_block(128, 32, 32),
     'diffusion block, 320x16x16, 32 groups': lambda: diffusion_block(320, 16, 32),
 }

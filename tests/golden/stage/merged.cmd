@@ -5,3 +5,6 @@ blockbuster fuse -q merged.bb --listing
 blockbuster convert -q unmerged.bb | grep -E '^(dim|input|output)'
 # With an axis go those that it is joined of, at once.
 blockbuster convert -q joined.bb | grep -E '^(dim|input|output)'
+# What cannot be one keeps both, beside what is one.
+blockbuster convert -q kept.bb | grep -E '^(dim|input|output)'
+blockbuster fuse -q kept.bb --listing | grep -vE '^$'
