@@ -4,16 +4,19 @@
  * to[m][n] (+)= a b', n along vectors, in panels of as many vectors as registers hold the sums of for six rows: up to
  * six rows of a at a time are held against a panel of b.  The last panel has fewer vectors; up to twelve rows are held
  * against a single one.  A panel is copied first, side by side, unless few rows make use of it.  Of panels that were
- * packed at load, few rows take several at once, and strips ask for the next one, which comes from memory: of up to BB_SOON
- * rows each for all of it, of more rows each for a share.
+ * packed at load, few rows take several at once, and strips ask for the next one, which comes from memory, each for other
+ * lines of it: those of up to BB_SOON rows for more of them in a turn.
  * Every sum runs over k in order. */
 
 #if BB_VECTOR_BYTES == 64
 #define BB_VECTORS 4
 #define BB_PANELS 4 /* that are packed at once */
+#define BB_LINES_SOON                                                                              \
+  2 /* that a turn asks for: more come no sooner, as the processor asks by itself for what follows */
 #else
 #define BB_VECTORS 2
 #define BB_PANELS 8
+#define BB_LINES_SOON 4
 #endif
 #define BB_ROWS 6
 #define BB_MOST_ROWS 12  /* against one vector */
@@ -21,10 +24,7 @@
 #define BB_SPREAD 4      /* panels for one row, one less for each row more */
 #define BB_SOON 64       /* rows at most whose work does not hide where a panel comes from */
 #define BB_AHEAD 4       /* lines */
-#define BB_ASK_NOTHING 0 /* what strips ask for: of the next panel */
-#define BB_ASK_ALL 1
-#define BB_ASK_SHARE 2
-#define BB_VECTORS_A_LINE (64 / BB_VECTOR_BYTES)
+#define BB_LINES_LATER 1 /* that a turn of many rows asks for */
 
 enum { BB_NAME(BB_PANEL) = BB_VECTORS * BB_VECTOR_BYTES / sizeof(BB_REAL) };
 
@@ -105,8 +105,8 @@ BB_INLINE void BB_NAME(bb_add)(BB_NAME(bb_sums) sum, const BB_REAL *const *row, 
 /* `rows` rows of the result against a panel of `vectors`; constants, so that the sums stay in registers.
  * Where they go is wanted last, and asked for first.  A core that runs two threads gives each of
  * them three instructions in a cycle; one k takes 20 for 12 sums, which six cycles could add: so a `turn`
- * of several k shares those that count and move on.  asks: for the next panel, which lies behind this one, or in each turn for a
- * line of it, from *later on, into the second cache: the first one has no room for what is not used soon. */
+ * of several k shares those that count and move on.  asks: for how many lines in each turn, from *later on, of the next panel,
+ * which lies behind this one; into the second cache: the first one has no room for what is not used soon. */
 BB_INLINE void BB_NAME(bb_strip)(BB_REAL *to, int64_t pitch, const BB_REAL *a, int64_t a_row,
                                  int64_t a_col, const BB_REAL *b, int64_t b_pitch, int64_t k,
                                  bool add, const int rows, const int vectors, const int turn,
@@ -130,12 +130,9 @@ BB_INLINE void BB_NAME(bb_strip)(BB_REAL *to, int64_t pitch, const BB_REAL *a, i
     BB_HIDE(b);
     BB_STRAIGHT
     for (int i = 0; i < pointers && !turned; i++) BB_HIDE(row[i]);
-    if (asks == BB_ASK_SHARE) __builtin_prefetch(*later, 0, 2), *later += line;
     BB_STRAIGHT
     for (int t = 0; t < turn; t++) {
-      BB_STRAIGHT
-      for (int v = 0; asks == BB_ASK_ALL && v < vectors; v += BB_VECTORS_A_LINE)
-        __builtin_prefetch(b + panel + t * b_pitch + v * BB_LANES);
+      if (t < asks) __builtin_prefetch(*later, 0, 2), *later += line;
       BB_NAME(bb_add)(sum, row, a_row, t, b + t * b_pitch, rows, vectors, turned);
       if (!turned) continue;
       row[0] += a_col;
@@ -191,13 +188,11 @@ typedef void BB_NAME(bb_strips_of)(BB_REAL *, int64_t, const BB_REAL *, int64_t,
   }
 /* What is constant here is addressed better.  Bundles are of BB_ROWS rows, or fewer. */
 #define BB_STRIPS_OF(n, cases, next_of)                                                            \
-  BB_STRIPS(bb_wide_##n, cases, next_of, n, a_row, a_col, b_pitch, 1, false, BB_ASK_NOTHING)       \
-  BB_STRIPS(bb_row_##n, cases, next_of, n, a_row, 1, n *BB_LANES, 4, false, BB_ASK_NOTHING)        \
-  BB_STRIPS(bb_col_##n, cases, next_of, n, 1, a_col, n *BB_LANES, 4, true, BB_ASK_NOTHING)         \
-  BB_STRIPS(bb_bundled_##n, BB_FEW_CASES, bb_next_rows, n, 1, next, n *BB_LANES, 4, true,          \
-            BB_ASK_NOTHING)                                                                        \
-  BB_STRIPS(bb_bundles_##n, BB_FEW_CASES, bb_next_rows, n, 1, next, b_pitch, 1, false,             \
-            BB_ASK_NOTHING)                                                                        \
+  BB_STRIPS(bb_wide_##n, cases, next_of, n, a_row, a_col, b_pitch, 1, false, 0)                    \
+  BB_STRIPS(bb_row_##n, cases, next_of, n, a_row, 1, n *BB_LANES, 4, false, 0)                     \
+  BB_STRIPS(bb_col_##n, cases, next_of, n, 1, a_col, n *BB_LANES, 4, true, 0)                      \
+  BB_STRIPS(bb_bundled_##n, BB_FEW_CASES, bb_next_rows, n, 1, next, n *BB_LANES, 4, true, 0)       \
+  BB_STRIPS(bb_bundles_##n, BB_FEW_CASES, bb_next_rows, n, 1, next, b_pitch, 1, false, 0)          \
   BB_INLINE void BB_NAME(bb_strips_##n)(BB_REAL * to, int64_t pitch, const BB_REAL *a,             \
                                         int64_t a_row, int64_t a_col, const BB_REAL *b,            \
                                         int64_t b_pitch, int64_t m, int64_t k, bool add) {         \
@@ -220,13 +215,13 @@ BB_STRIPS_OF(3, BB_FEW_CASES, bb_next_rows)
 BB_STRIPS_OF(4, BB_FEW_CASES, bb_next_rows)
 #endif
 BB_STRIPS(bb_soon, BB_FEW_CASES, bb_next_rows, BB_VECTORS, a_row, 1, BB_VECTORS *BB_LANES, 4, false,
-          BB_ASK_ALL)
+          BB_LINES_SOON)
 BB_STRIPS(bb_soon_col, BB_FEW_CASES, bb_next_rows, BB_VECTORS, 1, a_col, BB_VECTORS *BB_LANES, 4,
-          true, BB_ASK_ALL)
+          true, BB_LINES_SOON)
 BB_STRIPS(bb_later, BB_FEW_CASES, bb_next_rows, BB_VECTORS, a_row, 1, BB_VECTORS *BB_LANES, 4,
-          false, BB_ASK_SHARE)
+          false, BB_LINES_LATER)
 BB_STRIPS(bb_later_col, BB_FEW_CASES, bb_next_rows, BB_VECTORS, 1, a_col, BB_VECTORS *BB_LANES, 4,
-          true, BB_ASK_SHARE)
+          true, BB_LINES_LATER)
 #undef BB_STRIPS_OF
 #undef BB_STRIPS
 #undef BB_MANY_CASES
@@ -536,9 +531,7 @@ void BB_NAME(bb_dot)(BB_REAL *to, int64_t pitch, const BB_REAL *a, int64_t a_row
 #undef BB_PANELS
 #undef BB_VECTORS
 #undef BB_AHEAD
-#undef BB_ASK_NOTHING
-#undef BB_ASK_ALL
-#undef BB_ASK_SHARE
-#undef BB_VECTORS_A_LINE
+#undef BB_LINES_SOON
+#undef BB_LINES_LATER
 #undef BB_FMA
 #undef BB_FMA_ONCE
