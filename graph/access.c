@@ -65,13 +65,13 @@ bool bb_access_equal(const void *left, const void *right) {
   return true;
 }
 
-const bb_access *bb_access_make(bb_program *program, const bb_access *access) {
-  /* Fields that a kind does not use are set to one value, so that equal views compare equal. */
-  bb_access *copy = BB_NEW(program->arena, bb_access, 1);
-  bb_piece *pieces = BB_NEW(program->arena, bb_piece, access->count);
+/* Fields that a kind does not use are set to one value, so that equal views compare equal. */
+static bb_access *canonical(bb_arena *arena, const bb_access *access) {
+  bb_access *copy = BB_NEW(arena, bb_access, 1);
+  bb_piece *pieces = BB_NEW(arena, bb_piece, access->count);
   for (uint32_t p = 0; p < access->count; p++) {
     const bb_piece *piece = &access->piece[p];
-    bb_index *index = BB_NEW(program->arena, bb_index, piece->rank);
+    bb_index *index = BB_NEW(arena, bb_index, piece->rank);
     for (uint32_t i = 0; i < piece->rank; i++) {
       index[i] = piece->index[i];
       if (index[i].kind == BB_INDEX_FIXED) index[i].dim = BB_NO_DIM, index[i].step = 0;
@@ -84,8 +84,18 @@ const bb_access *bb_access_make(bb_program *program, const bb_access *access) {
     if (!piece->padded) pieces[p].fill = 0;
   }
   *copy = (bb_access){.joined = access->joined, .count = access->count, .piece = pieces};
-  const bb_access *found = bb_intern_find(program->accesses, copy);
-  if (found) return found;
-  bb_intern_add(program->accesses, copy);
   return copy;
+}
+
+/* Kernels that are only priced ask for the same few accesses over and over: those that are there take no memory. */
+const bb_access *bb_access_make(bb_program *program, const bb_access *access) {
+  bb_arena *scratch = bb_scratch(program->ctx);
+  const bb_access *wanted = canonical(scratch, access);
+  const bb_access *found = bb_intern_find(program->accesses, wanted);
+  if (!found) {
+    found = canonical(program->arena, access);
+    bb_intern_add(program->accesses, found);
+  }
+  bb_scratch_end(scratch);
+  return found;
 }

@@ -536,6 +536,7 @@ bb_nest *bb_nest_create(const bb_program *program, const bb_graph *graph, bb_are
   walk_terminals(&w, &top);
   walk_level(&w, &top, NULL, NULL);
   if (!w.too_many) compact_sizes(&w);
+  if (!w.too_many) bb_nest_join_terms(&w);
   if (!w.too_many) bb_nest_keep_moments(&w);
   bb_scratch_end(w.scratch);
   return w.too_many ? NULL : w.nest;

@@ -209,3 +209,25 @@ void bb_nest_add_expr(bb_nest_walker *w, const bb_expr *expr, const uint32_t *ax
   bb_nest_add_term(w, BB_NEST_VECTOR, axis, BB_NONE, vector, dtype, depends);
   bb_nest_add_term(w, BB_NEST_SPECIAL, axis, BB_NONE, special, dtype, depends);
 }
+
+/* Plain work of the same turns on the same blocks. */
+static bool runs_alike(const bb_nest_term *a, const bb_nest_term *b) {
+  return a->kind == b->kind && a->loop == b->loop && a->dtype == b->dtype && a->apart == b->apart &&
+         memcmp(a->axis, b->axis, sizeof a->axis) == 0;
+}
+
+void bb_nest_join_terms(bb_nest_walker *w) {
+  bb_nest *nest = w->nest;
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < nest->terms; i++) {
+    const bb_nest_term term = nest->term[i];
+    bool plain = term.kind == BB_NEST_VECTOR || term.kind == BB_NEST_SPECIAL;
+    uint32_t at = plain ? 0 : count;
+    while (at < count && !runs_alike(&nest->term[at], &term)) at++;
+    if (at < count)
+      nest->term[at].amount += term.amount;
+    else
+      nest->term[count++] = term;
+  }
+  nest->terms = count;
+}

@@ -56,5 +56,8 @@ bb_nest_run bb_nest_run_of(const bb_program *program, const bb_node *input, bool
 void bb_nest_set_run(bb_nest_walker *w, bb_nest_run run, bool follows);
 void bb_nest_add_expr(bb_nest_walker *w, const bb_expr *expr, const uint32_t *axis, bb_dtype dtype,
                       uint64_t depends);
+/* Arithmetic that runs alike becomes one term, at the end of the walk, when sizes stay: a price adds up every term for every
+ * choice of block sizes. */
+void bb_nest_join_terms(bb_nest_walker *w);
 
 #endif

@@ -109,8 +109,12 @@ static bool has_products(const bb_nest *nest) {
 
 bb_pricing bb_pricing_bind(const bb_nest *nest, const bb_machine *machine, const double *extent,
                            bb_arena *arena) {
-  bb_pricing p = {nest, machine, BB_NEW(arena, double, nest->sizes),
-                  BB_NEW(arena, double, nest->loops), BB_NEW(arena, double, nest->classes)};
+  bb_pricing p = {.nest = nest,
+                  .machine = machine,
+                  .size_extent = BB_NEW(arena, double, nest->sizes),
+                  .loop_extent = BB_NEW(arena, double, nest->loops),
+                  .room = BB_NEW(arena, double, nest->classes)};
+  for (uint32_t i = 0; i < nest->loops; i++) p.grid |= (uint64_t)nest->loop[i].grid << i;
   p.stops = strcmp(machine->target, "cpu") == 0;
   p.holds = machine->register_bytes > 0 && !has_products(nest);
   for (uint32_t i = 0; i < nest->sizes; i++) p.size_extent[i] = extent[nest->size[i].dim];
@@ -308,14 +312,9 @@ static void add_work(const point *p, const bb_nest_term *term, double times, pas
 static double memory_bytes(const point *p, const bb_nest_term *term, double bytes,
                            double instances) {
   const bb_machine *m = p->machine;
-  uint64_t grid = 0;
-  for (uint64_t rest = term->apart; rest; rest &= rest - 1) {
-    uint32_t loop = (uint32_t)__builtin_ctzll(rest);
-    if (p->nest->loop[loop].grid) grid |= (uint64_t)1 << loop;
-  }
   double again = turns_of(p, term->apart), unique = bytes / again;
   if (unique <= m->cache_bytes / 2) return unique;
-  double together = least(turns_of(p, grid), least(instances, m->units));
+  double together = least(turns_of(p, term->apart & p->pricing->grid), least(instances, m->units));
   return unique * most(1, again / together);
 }
 

@@ -26,8 +26,9 @@ typedef struct bb_pricing {
   const bb_nest *nest;
   const bb_machine *machine;
   double *size_extent, *loop_extent;
-  double *room; /* by class of items: scratch of the pricing at hand */
-  bool stops;   /* kernels stop where an extent ends, along what runs side by side */
+  double *room;  /* by class of items: scratch of the pricing at hand */
+  uint64_t grid; /* loops whose turns may run side by side */
+  bool stops;    /* kernels stop where an extent ends, along what runs side by side */
   bool
       holds; /* blocks stream through registers, and one that is all there is stays for the loop behind (lower/held.h) */
   bool

@@ -14,7 +14,8 @@ bb_pricer bb_pricer_create(bb_program *program, const bb_machine *machine, uint3
                       .symbols = program->symbols,
                       .point = BB_NEW(arena, bb_point, points),
                       .points = points,
-                      .arena = arena};
+                      .arena = arena,
+                      .ways = bb_ways_create(machine, arena)};
   for (uint32_t i = 0; i < points; i++) pricer.point[i].symbol = symbol[i];
   return pricer;
 }
@@ -80,58 +81,6 @@ static bb_way describe(const contest *c, uint32_t snapshot, const bb_nest *nest,
   return way;
 }
 
-/* Turns of the fold that is in parts. */
-static double turns_of(const bb_pricing *pricing, const bb_tiling *tiling) {
-  uint32_t size = pricing->nest->loop[tiling->fold].size;
-  double turns = pricing->loop_extent[tiling->fold];
-  return size == BB_NONE ? turns : ceil(turns / tiling->block[size]);
-}
-
-enum { MOST_PARTS = 256, DOUBLINGS = 8, PATIENCE = 2, BUSY = 4 };
-
-/* What was best for a nest at the point before: by loop, the one after the last being none, and by doublings of its
- * parts.  Without a block: nothing yet. */
-typedef struct trail {
-  bb_search_hint (*hint)[DOUBLINGS + 1];
-} trail;
-
-static bb_search_hint *hint_of(const trail *t, const bb_nest *nest, uint32_t fold, uint32_t parts) {
-  return &t->hint[fold == BB_NONE ? nest->loops : fold][__builtin_ctz(parts)];
-}
-
-/* *like: block sizes of what is alike, or NULL; then those found. */
-static bb_price search_one(contest *c, uint32_t snapshot, const bb_pricing *pricing, uint32_t fold,
-                           uint32_t parts, const trail *t, const double **like) {
-  bb_search_hint *before = hint_of(t, pricing->nest, fold, parts), alike = {.block = *like};
-  const bb_search_hint *hint = before->block ? before : *like ? &alike : NULL;
-  bb_tiling tiling;
-  double second;
-  bb_price price =
-      bb_price_search(pricing, fold, parts, hint, c->force, c->scratch, &tiling, &second);
-  c->pricer->searches++;
-  if (price.seconds == INFINITY) return price;
-  *before = (bb_search_hint){.block = *like = tiling.block, .close = true};
-  /* half as many parts do the same, and were tried */
-  if (parts > 1 && 2 * turns_of(pricing, &tiling) <= parts) return price;
-  bb_way way = describe(c, snapshot, pricing->nest, &tiling, &price);
-  enter(c, &way);
-  return price;
-}
-
-/* Twice as many parts as long as that may help: units that would idle, and turns to share.  Units with so many turns are busy: parts are
- * searched for what is told of a kernel alone. */
-static void search_splits(contest *c, uint32_t snapshot, const bb_pricing *pricing, uint32_t fold,
-                          double least, const trail *t, const double *like) {
-  double turns = pricing->loop_extent[fold];
-  uint32_t worse = 0;
-  if (pricing->nest->loop[fold].size != BB_NONE) turns = ceil(turns / 16);
-  for (uint32_t parts = 2; parts <= MOST_PARTS && parts <= turns && worse < PATIENCE; parts *= 2) {
-    double seconds = search_one(c, snapshot, pricing, fold, parts, t, &like).seconds;
-    worse = seconds < least ? 0 : worse + 1;
-    least = fmin(least, seconds);
-  }
-}
-
 /* A snapshot too large for the tables is taken for what its counts say it is at least. */
 static void enter_counted(contest *c, uint32_t snapshot, const bb_snapshot *s) {
   const bb_machine *m = c->pricer->machine;
@@ -150,31 +99,31 @@ static void enter_counted(contest *c, uint32_t snapshot, const bb_snapshot *s) {
   enter(c, &way);
 }
 
-/* nest: of the snapshot as it would run. */
-static void search_nest(contest *c, uint32_t index, const bb_nest *nest, const trail *t) {
-  const double *like = NULL;
-  bb_pricer *pricer = c->pricer;
-  bb_pricing pricing = bb_pricing_bind(nest, pricer->machine, c->extent, c->scratch);
-  pricing.plain |= c->threads;
-  bb_price rolling = search_one(c, index, &pricing, BB_NONE, 1, t, &like);
-  if (pricer->rolling || (pricer->plain && rolling.waves >= BUSY)) return;
-  for (uint32_t i = 0; i < nest->loops; i++)
-    if (nest->loop[i].splits) search_splits(c, index, &pricing, i, rolling.seconds, t, like);
-}
-
-/* The same in contests that have no winner yet, or, unless forced, in all. */
+/* The same in contests that have no winner yet, or, unless forced, in all.  graph: the snapshot as it would run. */
 static void search_snapshot(contest *c, uint32_t contests, bool force, bool threads, uint32_t index,
                             const bb_snapshot *s, const bb_graph *graph) {
-  bb_nest *nest = bb_nest_create(c->pricer->program, graph, c->scratch);
-  trail t = {NULL};
-  if (nest) t.hint = bb_arena_alloc(c->scratch, (nest->loops + 1) * sizeof *t.hint);
+  bb_pricer *pricer = c->pricer;
+  bb_nest *nest = bb_nest_create(pricer->program, graph, c->scratch);
+  uint32_t *at = BB_NEW(c->scratch, uint32_t, contests);
+  const double **extent = BB_NEW(c->scratch, const double *, contests);
+  bb_ways_asked asked = {.extent = extent,
+                         .force = force,
+                         .threads = threads,
+                         .rolling = pricer->rolling,
+                         .brief = pricer->plain};
   for (uint32_t i = 0; i < contests; i++) {
     if (force && !c[i].force) continue;
+    if (!nest && force) enter_counted(&c[i], index, s);
     c[i].threads = threads;
-    if (nest)
-      search_nest(&c[i], index, nest, &t);
-    else if (force)
-      enter_counted(&c[i], index, s);
+    extent[asked.points] = c[i].extent;
+    at[asked.points++] = i;
+  }
+  if (!nest) return;
+  const bb_found_ways *found = bb_ways_find(pricer->ways, nest, &asked);
+  for (uint32_t i = 0; i < found->count; i++) {
+    const struct bb_found_way *f = &found->way[i];
+    bb_way way = describe(&c[at[f->point]], index, nest, &f->tiling, &f->price);
+    enter(&c[at[f->point]], &way);
   }
 }
 

@@ -3,8 +3,8 @@
 #ifndef BB_SELECT_PRICER_H
 #define BB_SELECT_PRICER_H
 
-#include "price.h"
 #include "select.h"
+#include "ways.h"
 
 /* What run-time extents count as. */
 typedef struct bb_point {
@@ -20,9 +20,9 @@ typedef struct bb_pricer {
   bb_point *point;
   uint32_t first, points; /* those that are asked about: point[first] and so on */
   bb_arena *arena;
-  uint32_t searches; /* for block sizes, so far */
-  bool rolling;      /* no fold is split */
-  bool plain;        /* exps count as they stand: what a kernel of a cover is asked for */
+  bb_ways *ways; /* of nests that were searched */
+  bool rolling;  /* no fold is split */
+  bool plain;    /* exps count as they stand: what a kernel of a cover is asked for */
   /* Whether the machine's own units make a kernel's products, as lowering has it; NULL: nobody is asked. */
   bool (*lowers)(void *user, const bb_graph *graph);
   void *user;

@@ -285,7 +285,7 @@ static void finish_bills(selector *s) {
 void bb_select(bb_program *program, const bb_selection_options *options) {
   bb_arena *scratch = bb_scratch(program->ctx);
   selector s = selector_start(program, options, scratch);
-  uint32_t searched = s.quoter->quotes->pricer.searches;
+  uint32_t searched = bb_ways_searches(s.quoter->quotes->pricer.ways);
   cut_candidates(&s);
   bb_pricer *pricer = bb_quoter_pricer(s.quoter);
   bb_quoter_ask(s.quoter, true);
@@ -297,7 +297,7 @@ void bb_select(bb_program *program, const bb_selection_options *options) {
   bb_quoter_ask(s.quoter, false);
   bb_monoids_settle(program); /* not as what was priced came to be */
   finish_bills(&s);
-  s.report.searches = pricer->searches - searched;
+  s.report.searches = bb_ways_searches(pricer->ways) - searched;
   s.report.met = s.quoter->met;
   s.report.priced = s.quoter->priced;
   bb_selection_report *report = BB_NEW(program->arena, bb_selection_report, 1);

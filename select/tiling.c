@@ -17,7 +17,7 @@ static const double LEAST = 16, LEAST_STREAMED = 4;
 enum { CHOICES = 10, STARTS = 3, ROUNDS = 8 };
 /* Where there is a hint: points that are enough, or choices away from a close one. */
 enum { ENOUGH = 256, REACH = 2 };
-/* Of the points that were priced: how many are kept, and the bits of a choice in a packed one. */
+/* Of the points that were priced: how many are kept at most, and the bits of a choice in a packed one. */
 enum { SEEN = 1 << 10, BITS = 4, PACKED = 64 / BITS };
 
 typedef struct axis {
@@ -34,7 +34,8 @@ typedef struct search {
   bb_tiling point, *best;
   double seconds, second; /* of the best, and of the next */
   uint32_t points;        /* priced */
-  struct seen {     /* points that were priced, hashed; where another one lies, it is forgotten */
+  bool few;               /* points: each has a place of its own in `seen` */
+  struct seen { /* points that were priced, else hashed; where another one lies, it is forgotten */
     uint64_t point; /* 1 + its choices, packed; 0: none */
     double seconds;
   } * seen;
@@ -64,6 +65,13 @@ static void fill_axis(const bb_pricing *pricing, uint32_t size, axis *a) {
   if (any && share > LEAST && share < extent && share <= 1024) insert(a, share);
 }
 
+/* How many points there are; more than are kept, if so. */
+static uint32_t all_points(const search *s) {
+  uint32_t points = 1;
+  for (uint32_t i = 0; i < s->axes && points <= SEEN; i++) points *= s->axis[i].choices;
+  return points;
+}
+
 static search search_start(const bb_pricing *pricing, uint32_t fold, uint32_t split, bool force,
                            bb_arena *arena, bb_tiling *best) {
   uint32_t axes = pricing->nest->sizes;
@@ -74,14 +82,22 @@ static search search_start(const bb_pricing *pricing, uint32_t fold, uint32_t sp
   *best = (bb_tiling){BB_NEW(arena, double, axes), fold, split};
   for (uint32_t i = 0; i < axes; i++) best->block[i] = s.axis[i].choice[0];
   s.seconds = s.second = INFINITY;
-  if (axes <= PACKED) s.seen = BB_NEW(arena, struct seen, SEEN);
+  if (axes <= PACKED) {
+    uint32_t points = all_points(&s);
+    s.few = points <= SEEN;
+    s.seen = BB_NEW(arena, struct seen, s.few ? points : SEEN);
+  }
   return s;
 }
 
 static struct seen *find_seen(const search *s, uint64_t *point) {
+  uint32_t place = 0;
   *point = 1;
-  for (uint32_t i = 0; i < s->axes; i++) *point += (uint64_t)s->axis[i].at << i * BITS;
-  return &s->seen[*point * UINT64_C(0x9E3779B97F4A7C15) >> 54];
+  for (uint32_t i = 0; i < s->axes; i++) {
+    *point += (uint64_t)s->axis[i].at << i * BITS;
+    place = place * s->axis[i].choices + s->axis[i].at;
+  }
+  return &s->seen[s->few ? place : *point * UINT64_C(0x9E3779B97F4A7C15) >> 54];
 }
 
 static double try_point(search *s) {

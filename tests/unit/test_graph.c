@@ -68,6 +68,24 @@ static void types(bb_program *p) {
   assert_ptr_equal(bb_type_list(p, element, type->level[0]), type);
 }
 
+/* Equal accesses are one, and those that are there take no memory. */
+static void accesses(bb_program *p) {
+  bb_dim s = bb_dim_add(p, "S", bb_extent_number(p, 8), false);
+  bb_index index[] = {{BB_INDEX_DIM, s, 3, 2}}; /* whose start and step mean nothing */
+  bb_piece piece = {.source = 0, .rank = 1, .index = index, .first = 1};
+  bb_access access = {.joined = BB_NO_DIM, .count = 1, .piece = &piece};
+  const bb_access *made = bb_access_make(p, &access);
+  assert_int_equal(made->piece[0].index[0].step, 1);
+  size_t bytes = bb_arena_bytes(p->arena);
+  for (int i = 0; i < 10000; i++) {
+    index[0].start = i;
+    assert_ptr_equal(bb_access_make(p, &access), made);
+  }
+  assert_int_equal(bb_arena_bytes(p->arena), bytes);
+  index[0].kind = BB_INDEX_FIXED;
+  assert_ptr_not_equal(bb_access_make(p, &access), made);
+}
+
 static void expressions(bb_program *p) {
   const bb_expr *x = bb_expr_arg(p, BB_F32, 0), *one = bb_expr_const(p, BB_F32, 1);
   assert_ptr_equal(bb_expr_make(p, BB_X_MUL, x, one, NULL), x);
@@ -151,6 +169,10 @@ static void test_types(void **state) {
   (void)state;
   with_program(types);
 }
+static void test_accesses(void **state) {
+  (void)state;
+  with_program(accesses);
+}
 static void test_expressions(void **state) {
   (void)state;
   with_program(expressions);
@@ -183,7 +205,7 @@ int main(void) {
       cmocka_unit_test(test_protect), cmocka_unit_test(test_extents),
       cmocka_unit_test(test_types),   cmocka_unit_test(test_expressions),
       cmocka_unit_test(test_levels),  cmocka_unit_test(test_ports),
-      cmocka_unit_test(test_monoids),
+      cmocka_unit_test(test_monoids), cmocka_unit_test(test_accesses),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

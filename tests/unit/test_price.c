@@ -5,6 +5,7 @@
  */
 #include "../../select/price.h"
 #include "../../select/select.h"
+#include "../../select/ways.h"
 #include "../support/pipeline.h"
 #include "text.h"
 
@@ -289,12 +290,24 @@ static char *read_text(bb_arena *arena, const char *path) {
   return text;
 }
 
+/* Arithmetic that runs alike is one term. */
+static void check_terms(const bb_nest *nest) {
+  for (uint32_t i = 0; i < nest->terms; i++)
+    for (uint32_t k = 0; k < i; k++) {
+      const bb_nest_term *a = &nest->term[i], *b = &nest->term[k];
+      bool plain = a->kind == BB_NEST_VECTOR || a->kind == BB_NEST_SPECIAL;
+      assert_false(plain && a->kind == b->kind && a->loop == b->loop && a->dtype == b->dtype &&
+                   a->apart == b->apart && memcmp(a->axis, b->axis, sizeof a->axis) == 0);
+    }
+}
+
 /* Found block sizes against all of them, and prices against larger extents and block sizes. */
 static void check_snapshot(const bb_program *p, const bb_graph *graph, double symbol,
                            const bb_machine *machine) {
   bb_arena *scratch = bb_scratch(p->ctx);
   bb_nest *nest = bb_nest_create(p, graph, scratch);
   assert_non_null(nest);
+  check_terms(nest);
   bb_pricing pricing = bb_pricing_bind(nest, machine, extents(p, symbol, scratch), scratch);
   bb_tiling best, all;
   double second;
@@ -322,6 +335,50 @@ static void check_snapshot(const bb_program *p, const bb_graph *graph, double sy
   bb_price more = bb_price_search(&larger, BB_NONE, 1, NULL, false, scratch, &best, &second);
   assert_true(more.seconds > found.seconds && more.dot >= 16 * found.dot * 0.999);
   bb_scratch_end(scratch);
+}
+
+/* Equal nests are searched once; what a price depends on tells nests apart. */
+static void ways_body(bb_context *ctx, void *argument) {
+  bb_arena *scratch = bb_scratch(ctx);
+  bb_program *p = bb_text_parse(ctx, "product", product, strlen(product));
+  const bb_machine *cpu = bb_machine_find(scratch, "cpu");
+  bb_nest *nest = bb_nest_create(p, p->root, scratch), *twin = bb_nest_create(p, p->root, scratch);
+  double *extent[] = {extents(p, 0, scratch), extents(p, 0, scratch)};
+  bb_ways *ways = bb_ways_create(cpu, scratch);
+  bb_ways_asked asked = {.points = 1, .extent = (const double *const *)extent, .rolling = true};
+  (void)argument;
+  extent[1][nest->size[0].dim] *= 3;
+  const bb_found_ways *found = bb_ways_find(ways, nest, &asked);
+  bb_pricing pricing = bb_pricing_bind(nest, cpu, extent[0], scratch);
+  bb_tiling best;
+  double second;
+  bb_price price = bb_price_search(&pricing, BB_NONE, 1, NULL, false, scratch, &best, &second);
+  assert_int_equal(found->count, 1);
+  assert_true(found->way[0].price.seconds == price.seconds);
+  assert_memory_equal(found->way[0].tiling.block, best.block, nest->sizes * sizeof(double));
+  twin->loop[0].serial++;
+  assert_ptr_equal(bb_ways_find(ways, twin, &asked), found);
+  assert_int_equal(bb_ways_searches(ways), 1);
+  twin->term[0].amount++;
+  assert_ptr_not_equal(bb_ways_find(ways, twin, &asked), found);
+  twin->term[0].amount--;
+  twin->moment[0].until[BB_NEST_ROOMS - 1]--;
+  assert_ptr_not_equal(bb_ways_find(ways, twin, &asked), found);
+  asked.points = 2;
+  const bb_found_ways *both = bb_ways_find(ways, nest, &asked);
+  assert_true(both->count == 2 && both->way[1].point == 1);
+  assert_true(both->way[0].price.seconds == price.seconds);
+  assert_true(both->way[1].price.seconds > price.seconds);
+  asked.extent++, asked.points = 1;
+  assert_ptr_not_equal(bb_ways_find(ways, nest, &asked), found);
+  asked.extent--, asked.rolling = false;
+  assert_ptr_not_equal(bb_ways_find(ways, nest, &asked), found);
+  bb_program_destroy(p);
+}
+
+static void test_equal_nests_are_searched_once(void **state) {
+  (void)state;
+  in_context(ways_body);
 }
 
 static void examples_body(bb_context *ctx, void *argument) {
@@ -358,6 +415,7 @@ int main(int argc, char **argv) {
       cmocka_unit_test(test_units_share_evenly),
       cmocka_unit_test(test_runs_in_memory),
       cmocka_unit_test(test_many_tasks_end_evenly),
+      cmocka_unit_test(test_equal_nests_are_searched_once),
       cmocka_unit_test(test_search_of_block_sizes),
   };
   examples = argc - 1;
