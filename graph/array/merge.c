@@ -166,10 +166,11 @@ static bool has_few(bb_ix *ix, const bb_ix_node *node, enum side side) {
   return extent > 0 && extent < FEW;
 }
 
-/* One class of two, for all or, where a product has a few elements in its blocks, for it and whom it suits. */
+/* One class of two, for all or, where a product has a few elements in its blocks, for it and whom it suits.  Axes of the same class are
+ * not told apart. */
 static bool merge_any(bb_merger *m, uint32_t product, enum side side, uint32_t outer,
                       uint32_t inner) {
-  if (!list_has(&m->behind, outer, inner)) return false;
+  if (outer == inner || !list_has(&m->behind, outer, inner)) return false;
   if (!list_has(&m->refused, outer, inner) && merge(m, product, outer, inner, false)) return true;
   return has_few(m->ix, &m->ix->node[product], side) && !list_has(&m->kept, outer, inner) &&
          merge(m, product, outer, inner, true);

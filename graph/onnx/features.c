@@ -32,11 +32,26 @@ static bb_onnx_value *tensor_of(const bb_onnx_node *n, bb_dtype dtype, uint32_t 
   return v;
 }
 
+/* Numbers count as doubles. */
+static void want_held(const bb_onnx_node *n, const char *name, int64_t number) {
+  const int64_t most = (int64_t)1 << 53;
+  if (number < -most || number > most)
+    bb_onnx_refuse(n, "attribute %s has the integer %lld, which is beyond 2^53", name,
+                   (long long)number);
+}
+
+/* Whole numbers of an attribute. */
+static const int64_t *whole_numbers(const bb_onnx_node *n, const char *name, uint32_t *count) {
+  const int64_t *number = bb_onnx_ints(n, name, count);
+  for (uint32_t i = 0; i < *count; i++) want_held(n, name, number[i]);
+  return number;
+}
+
 /* An attribute with a number for each column of x, or one for all. */
 static bb_onnx_value *along_columns(const bb_onnx_node *n, const bb_onnx_value *x, const char *name,
                                     bb_dtype dtype) {
   uint32_t count = 0;
-  const void *data = dtype == BB_I64 ? (const void *)bb_onnx_ints(n, name, &count)
+  const void *data = dtype == BB_I64 ? (const void *)whole_numbers(n, name, &count)
                                      : (const void *)bb_onnx_floats(n, name, &count);
   const bb_extent *columns = x->shape[x->rank - 1];
   if (!count) bb_onnx_refuse(n, "attribute %s has no numbers", name);
@@ -82,8 +97,9 @@ void bb_onnx_impute(bb_onnx_node *n) {
   const char *name = whole ? "imputed_value_int64s" : "imputed_value_floats";
   bb_onnx_value *v[2] = {x, along_columns(n, x, name, whole ? BB_I64 : BB_F32)};
   v[1] = bb_onnx_cast(n, v[1], x->dtype);
-  double gone = whole ? (double)bb_onnx_int(n, "replaced_value_int64", 0)
-                      : bb_onnx_float(n, "replaced_value_float", 0);
+  int64_t number = bb_onnx_int(n, "replaced_value_int64", 0);
+  if (whole) want_held(n, "replaced_value_int64", number);
+  double gone = whole ? (double)number : bb_onnx_float(n, "replaced_value_float", 0);
   const bb_expr *e = bb_onnx_arg(n, 0, x), *missing = f_eq(p, e, f_num(p, e, gone));
   if (gone != gone) missing = bb_expr_make(p, BB_X_ISNAN, e, NULL, NULL);
   n->out[0] = bb_onnx_map(n, f_select(p, missing, bb_onnx_arg(n, 1, v[1]), e), 2, v);
@@ -126,7 +142,7 @@ void bb_onnx_one_hot_features(bb_onnx_node *n) {
   bb_program *p = n->m->program;
   bb_onnx_value *x = n->in[0];
   uint32_t count;
-  const int64_t *category = bb_onnx_ints(n, "cats_int64s", &count);
+  const int64_t *category = whole_numbers(n, "cats_int64s", &count);
   const bb_extent *shape[BB_ONNX_RANK];
   if (!count || !bb_onnx_int(n, "zeros", 1)) {
     bb_onnx_unsupported(n, count ? "what is no category is an error" : "categories that are text");
@@ -217,7 +233,7 @@ static bb_onnx_value *both(const bb_onnx_node *n, bb_onnx_value *y) {
 
 void bb_onnx_linear_classification(bb_onnx_node *n) {
   uint32_t count, classes;
-  const int64_t *label = bb_onnx_ints(n, "classlabels_ints", &count);
+  const int64_t *label = whole_numbers(n, "classlabels_ints", &count);
   bb_onnx_floats(n, "intercepts", &classes);
   if (!count) {
     bb_onnx_unsupported(n, "labels that are text");

@@ -66,6 +66,15 @@ static void read_past(recurrence *r, bb_onnx_value *past, bb_dtype dtype) {
   r->state = bb_onnx_cast(n, past, dtype);
 }
 
+/* Where nothing is left of a state, how much less than that does not count: sums of such logarithms stay numbers, and near those
+ * of others. */
+static bb_onnx_value *bounded(const bb_onnx_node *n, bb_onnx_value *decay) {
+  bb_program *p = n->m->program;
+  const bb_expr *e = bb_onnx_arg(n, 0, decay);
+  const double nothing = decay->dtype == BB_F64 ? -746 : -104; /* exp() of it is 0 */
+  return bb_onnx_map(n, f_max(p, e, f_num(p, e, nothing)), 1, &decay);
+}
+
 static void read_operands(recurrence *r) {
   bb_onnx_node *n = r->n;
   bb_onnx *m = n->m;
@@ -90,7 +99,7 @@ static void read_operands(recurrence *r) {
   const bb_extent *share = bb_onnx_number(m, heads / states);
   r->q = bb_onnx_reshape(
       n, q, 5, (const bb_extent *[]){q->shape[0], r->k->shape[1], share, q->shape[2], q->shape[3]});
-  if (gated) r->decay = by_heads(n, DECAY, states, dtype);
+  if (gated) r->decay = bounded(n, by_heads(n, DECAY, states, dtype));
   if (gated && !bb_onnx_is_one(r->decay->shape[3]) &&
       !bb_onnx_same_extent(n, r->decay->shape[3], r->k->shape[3]))
     bb_onnx_refuse(n, "a decay of shape %s fits neither heads nor keys",
@@ -233,6 +242,7 @@ void bb_onnx_linear_attention(bb_onnx_node *n) {
   recurrence r = {.n = n};
   read_operands(&r);
   int64_t tokens = bb_extent_value(r.q->shape[3]);
+  if (tokens == 0) bb_onnx_refuse(n, "there are no tokens");
   bool in_pairs = !r.rate && (!r.decay || bb_onnx_is_one(r.decay->shape[3]));
   if (!in_pairs && tokens < 0) {
     bb_onnx_unsupported(n, "tokens that are taken one by one, as many as only a run tells");

@@ -253,8 +253,11 @@ static bb_onnx_value *places_of_rows(const bb_onnx_node *n, const bb_onnx_value 
     first = bb_onnx_cast(n, bb_onnx_reshape(n, first, rows->rank, shape), BB_I64);
     place = f_add(p, place, bb_onnx_arg(n, 1, first));
   }
+  const bb_expr *room = bb_onnx_extent_expr(m, cache->shape[axis]);
   if (round)
-    place = bb_expr_make(p, BB_X_MOD, place, bb_onnx_extent_expr(m, cache->shape[axis]), NULL);
+    place = bb_expr_make(p, BB_X_MOD, place, room, NULL);
+  else if (first) /* kernels count negative ones from the end: there is no such place */
+    place = f_select(p, f_lt(p, place, f_num(p, place, 0)), room, place);
   bb_onnx_value *like =
       bb_onnx_value_of_form(m, bb_expr_const(p, BB_I64, 0), rows->rank, rows->shape);
   return bb_onnx_map(n, place, first ? 2 : 1, (bb_onnx_value *[]){like, first});

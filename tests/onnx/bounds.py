@@ -92,6 +92,11 @@ def models():
         picked = [N("Shape", ["x"], ["n"]), N("Squeeze", ["n"], ["l"]), N("Range", ["first", "l", "by"], ["r"]), N("Gather", ["r", "five"], ["g"], name="pick"), N("Cast", ["g"], ["f"], to=1), N("Add", ["x", "f"], ["z"])]
         yield graph_case(f"picked-{n}", picked, x, ["z"], {"first": np.array(0), "by": np.array(1), "five": np.array(5)}, symbols={"x": ["N"]},
                          by=lambda g: {"z": g["x"] + 5 if len(g["x"]) > 5 else np.zeros(1, np.float32)}), n < 6
+        # rows are written from the place n - 5 on, which is no place counted from the end
+        written = [N("Shape", ["x"], ["n"]), N("Sub", ["n", "five"], ["first"]), N("TensorScatter", ["x'", "row", "first"], ["y"], axis=1), N("Reshape", ["y", "all"], ["z"])]
+        yield graph_case(f"written-{n}", [N("Reshape", ["x", "line"], ["x'"]), *written], x, ["z"],
+                         {"five": np.array([5]), "row": np.ones((1, 1), np.float32), "line": np.array([1, -1]), "all": np.array([-1])}, 24, symbols={"x": ["N"]},
+                         by=lambda g: {"z": np.where(np.arange(len(g["x"])) == len(g["x"]) - 5, np.float32(1), g["x"]) if len(g["x"]) >= 5 else np.zeros(1, np.float32)}), n < 5
         # the last rows of a table, by a bound that the model cuts to it: as many as x has, where something needs them; 8 at most
         last = [N("Shape", ["x"], ["n"]), N("Sub", ["8", "n"], ["d"]), N("Max", ["d", "0"], ["from"]), N("Sub", ["one", "n"], ["e"]), N("Max", ["e", "0"], ["first"]),
                 N("Concat", ["first", "from"], ["starts"], axis=0), N("Slice", ["t", "starts", "ends", "axes"], ["r"])]

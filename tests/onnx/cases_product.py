@@ -184,6 +184,10 @@ def linear_attention():
     yield one("linear-zeros", [q, k, v], "linear", symbols=names, outputs=1, scale=0.3)
     yield one("gated", [q, k, v, past, by_head], "gated")
     yield one("gated-symbol", [q, k, v, past, by_head], "gated", symbols=names)
+    ends = by_head.copy()
+    ends[0, 2, 1], ends[1, 1:, 0], ends[1, ::2, 2] = -np.inf, -np.inf, -3e4
+    yield one("gated-to-nothing", [q, k, v, past, ends], "gated", symbols=names)
+    yield one("gated-delta-to-nothing", [q, k, v, past, ends, rate], "gated_delta")
     yield one("gated-zeros-symbol", [q, k, v, None, by_head], "gated", symbols=names)
     yield one("gated-by-key", [q, k, v, past, by_key], "gated")
     yield one("delta", [q, k, v, past, None, rate], "delta")

@@ -99,6 +99,8 @@ def shapes():
                                 constants=[numpy_helper.from_array(np.array(v, np.float32), k) for k, v in (("a", 0), ("b", 400), ("c", 1))] + [numpy_helper.from_array(np.array([1000]), "i")]), ["far", "index 1000"]
     yield "of-none", model([N("Slice", ["x", "a", "a", "a"], ["z"], name="empty"), N("Gather", ["z", "i"], ["y"], axis=1, name="far")],
                            constants=[numpy_helper.from_array(np.array([v]), k) for k, v in (("a", 1), ("i", 0))]), ["far", "index 0"]
+    no_tokens = [N("Slice", ["x", "a", "a", "b"], ["z"], name="empty"), N("LinearAttention", ["z", "z", "z", "", "", "z"], ["y"], name="none", update_rule="delta", q_num_heads=1, kv_num_heads=1)]
+    yield "no-tokens", model(no_tokens, [info("x", T.FLOAT, [2, 3, 1])], constants=[numpy_helper.from_array(np.array([v]), k) for k, v in (("a", 0), ("b", 1))], opsets=(("", 27),)), ['"none"', "no tokens"]
     yield "negative", model([exp("x", "y")], [info("x", T.FLOAT, [-3])]), ["x", "negative"]
     yield "zero-input", model([exp("x", "y")], [info("x", T.FLOAT, [2, 0])]), ["x", "zero"]
     yield "zero-slice", model([N("Slice", ["x", "a", "a"], ["z"], name="empty"), exp("z", "y")], constants=[numpy_helper.from_array(np.array([1]), "a")]), ['"y"', "zero"]
@@ -217,6 +219,11 @@ def tables():
     yield "classifier-text", one("LinearClassifier", coefficients=[1.0] * 6, intercepts=[1.0] * 2, classlabels_strings=["a", "b"]), ["n", "text"]
     yield "classifier-labels", one("LinearClassifier", coefficients=[1.0] * 6, intercepts=[1.0] * 2, classlabels_ints=[1, 2, 3]), ['node "n"', "3 labels for 2 scores"]
     yield "classifier-one", one("LinearClassifier", coefficients=[1.0] * 3, intercepts=[1.0], classlabels_ints=[1]), ['node "n"', "1 labels for 1 scores"]
+    far = 2**53 + 1
+    yield "classifier-far", one("LinearClassifier", coefficients=[1.0] * 6, intercepts=[1.0] * 2, classlabels_ints=[0, far]), ['node "n"', "classlabels_ints", str(far)]
+    yield "one-hot-far", one("OneHotEncoder", kind=T.INT64, cats_int64s=[0, -far]), ['node "n"', "cats_int64s", str(-far)]
+    yield "imputer-far", one("Imputer", kind=T.INT64, imputed_value_int64s=[far]), ['node "n"', "imputed_value_int64s", str(far)]
+    yield "imputer-replaces-far", one("Imputer", kind=T.INT64, imputed_value_int64s=[1], replaced_value_int64=far), ['node "n"', "replaced_value_int64", str(far)]
     yield "one-hot-text", one("OneHotEncoder", cats_strings=["a"]), ["n", "text"]
 
 

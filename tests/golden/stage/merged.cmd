@@ -8,3 +8,5 @@ blockbuster convert -q joined.bb | grep -E '^(dim|input|output)'
 # What cannot be one keeps both, beside what is one.
 blockbuster convert -q kept.bb | grep -E '^(dim|input|output)'
 blockbuster fuse -q kept.bb --listing | grep -vE '^$'
+# Axes of one class are not told apart.
+blockbuster convert -q same.bb | grep -E '^(dim|input|output)'
