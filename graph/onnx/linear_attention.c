@@ -124,8 +124,13 @@ static bb_onnx_value *plus(const bb_onnx_node *n, bb_onnx_value *a, bb_onnx_valu
   return a && b ? bb_onnx_binary_map(n, BB_X_ADD, a, b) : a ? a : b;
 }
 
-static bb_onnx_value *exponential(const bb_onnx_node *n, bb_onnx_value *v) {
-  return bb_onnx_map(n, f_exp(n->m->program, bb_onnx_arg(n, 0, v)), 1, &v);
+/* Of a logarithm, or of the difference of two (`less` NULL: none), in the type of states. */
+static bb_onnx_value *exponential(const recurrence *r, bb_onnx_value *v, bb_onnx_value *less) {
+  bb_program *p = r->n->m->program;
+  bb_onnx_value *both[2] = {v, less};
+  const bb_expr *e = bb_onnx_arg(r->n, 0, v);
+  if (less) e = f_sub(p, e, bb_onnx_arg(r->n, 1, less));
+  return bb_onnx_map(r->n, f_exp(p, bb_expr_cast(p, r->k->dtype, e)), less ? 2 : 1, both);
 }
 
 /* [B, H, 1, each] as [B, H, each, 1]. */
@@ -145,7 +150,7 @@ static bb_onnx_value *take_step(recurrence *r, int64_t at) {
   bb_onnx_node *n = r->n;
   bb_onnx_value *k = bb_onnx_slice(n, r->k, 2, at, 1, 1), *v = bb_onnx_slice(n, r->v, 2, at, 1, 1);
   if (r->decay && r->state) {
-    bb_onnx_value *kept = exponential(n, bb_onnx_slice(n, r->decay, 2, at, 1, 1));
+    bb_onnx_value *kept = exponential(r, bb_onnx_slice(n, r->decay, 2, at, 1, 1), NULL);
     r->state = times(n, r->state, upright(n, kept));
   }
   if (r->rate && r->state)
@@ -183,41 +188,44 @@ static bb_onnx_value *pair_weights(const recurrence *r, bb_onnx_value *until) {
   if (until) {
     v[1] = along(n, until, 3);
     v[2] = along(n, until, 4);
-    pair = f_mul(p, pair, f_exp(p, f_sub(p, bb_onnx_arg(n, 1, v[1]), bb_onnx_arg(n, 2, v[2]))));
+    const bb_expr *since = f_sub(p, bb_onnx_arg(n, 1, v[1]), bb_onnx_arg(n, 2, v[2]));
+    pair = f_mul(p, pair, f_exp(p, bb_expr_cast(p, pair->dtype, since)));
   }
   pair = f_select(p, f_le(p, writer, reader), pair, f_num(p, pair, 0));
   return bb_onnx_map(n, pair, until ? 3 : 1, v);
 }
 
-/* The state behind the last token. */
-static void add_all(recurrence *r, bb_onnx_value *until) {
+/* The state behind the last token; `decay`: of each, in the type of their sums. */
+static void add_all(recurrence *r, bb_onnx_value *decay, bb_onnx_value *until) {
   static const int64_t of_k[] = {B, H, S, D}, of_v[] = {B, H, S, E}, of_state[] = {B, H, D, E};
   bb_onnx_node *n = r->n;
   bb_onnx_value *k = r->k;
   if (until) {
-    bb_onnx_value *all = bb_onnx_reduce(n, BB_MONOID_SUM, r->decay, 1, (const int64_t[]){2}, true);
-    k = times(n, k, exponential(n, bb_onnx_binary_map(n, BB_X_SUB, all, until)));
-    if (r->state) r->state = times(n, r->state, exponential(n, all));
+    bb_onnx_value *all = bb_onnx_reduce(n, BB_MONOID_SUM, decay, 1, (const int64_t[]){2}, true);
+    k = times(n, k, exponential(r, all, until));
+    if (r->state) r->state = times(n, r->state, exponential(r, all, NULL));
   }
   r->state = plus(n, r->state, bb_onnx_contract(n, k, r->v, of_k, of_v, 4, of_state));
 }
 
+/* Decays are summed as doubles: what counts is the difference of two sums, which grow with the number of tokens. */
 static void take_all(recurrence *r) {
   static const int64_t of_pair[] = {B, H, G, T, S}, of_v[] = {B, H, S, E},
                        of_out[] = {B, H, G, T, E};
   bb_onnx_node *n = r->n;
-  bb_onnx_value *until = NULL;
+  bb_onnx_value *decay = NULL, *until = NULL;
   if (r->decay) {
+    decay = bb_onnx_cast(n, r->decay, BB_F64);
     uint32_t sums = bb_array_scan(n->m->array, n->name, bb_monoid_get(BB_MONOID_SUM),
-                                  bb_onnx_id(n, r->decay), 2, false, false);
+                                  bb_onnx_id(n, decay), 2, false, false);
     until = bb_onnx_value_of_id(n->m, sums);
   }
   r->out = bb_onnx_contract(n, pair_weights(r, until), r->v, of_pair, of_v, 5, of_out);
   if (r->state) {
-    bb_onnx_value *q = until ? times(n, r->q, exponential(n, along(n, until, 3))) : r->q;
+    bb_onnx_value *q = until ? times(n, r->q, exponential(r, along(n, until, 3), NULL)) : r->q;
     r->out = plus(n, r->out, read_state(r, q));
   }
-  if (n->nout > 1) add_all(r, until);
+  if (n->nout > 1) add_all(r, decay, until);
 }
 
 /* --- the operator --- */

@@ -189,6 +189,8 @@ def linear_attention():
     yield one("gated-to-nothing", [q, k, v, past, ends], "gated", symbols=names)
     yield one("gated-delta-to-nothing", [q, k, v, past, ends, rate], "gated_delta")
     yield one("gated-zeros-symbol", [q, k, v, None, by_head], "gated", symbols=names)
+    long = [rand(1, 900, 2, low=-1, high=1) for _ in "qkv"] + [None, np.concatenate([rand(1, 450, 1, low=-90, high=-60), rand(1, 450, 1, low=-0.1, high=0)], axis=1)]
+    yield single("LinearAttention-long", "LinearAttention", long, opset=27, update_rule="gated", q_num_heads=1, kv_num_heads=1, outputs=2, symbols=[["B", "T", 2]] * 3)
     yield one("gated-by-key", [q, k, v, past, by_key], "gated")
     yield one("delta", [q, k, v, past, None, rate], "delta")
     yield one("delta-zeros", [q, k, v, None, None, one_rate], "delta")
