@@ -4,6 +4,7 @@
 #include "convert.h"
 #include "formula.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* --- operands and attributes --- */
@@ -137,6 +138,21 @@ void bb_onnx_extract_features(bb_onnx_node *n) {
   n->out[0] = bb_onnx_gather_along(n, x, x->rank - 1, index);
 }
 
+static int compare(const void *left, const void *right) {
+  const int64_t a = *(const int64_t *)left, b = *(const int64_t *)right;
+  return (a > b) - (a < b);
+}
+
+/* An element is one category at most. */
+static void want_apart(const bb_onnx_node *n, uint32_t count, const int64_t *category) {
+  int64_t *sorted = BB_NEW(n->m->arena, int64_t, count);
+  memcpy(sorted, category, count * sizeof *sorted);
+  qsort(sorted, count, sizeof *sorted, compare);
+  for (uint32_t i = 1; i < count; i++)
+    if (sorted[i] == sorted[i - 1])
+      bb_onnx_refuse(n, "category %lld is there twice", (long long)sorted[i]);
+}
+
 /* An axis more: which of the categories an element is. */
 void bb_onnx_one_hot_features(bb_onnx_node *n) {
   bb_program *p = n->m->program;
@@ -149,6 +165,7 @@ void bb_onnx_one_hot_features(bb_onnx_node *n) {
     return;
   }
   if (x->rank == BB_ONNX_RANK) bb_onnx_refuse(n, "a tensor of %u axes", x->rank);
+  want_apart(n, count, category);
   memcpy(shape, x->shape, x->rank * sizeof *shape);
   shape[x->rank] = bb_onnx_number(n->m, 1);
   bb_onnx_value *v[2] = {bb_onnx_reshape(n, bb_onnx_cast(n, x, BB_I64), x->rank + 1, shape),

@@ -224,6 +224,7 @@ def tables():
     yield "one-hot-far", one("OneHotEncoder", kind=T.INT64, cats_int64s=[0, -far]), ['node "n"', "cats_int64s", str(-far)]
     yield "imputer-far", one("Imputer", kind=T.INT64, imputed_value_int64s=[far]), ['node "n"', "imputed_value_int64s", str(far)]
     yield "imputer-replaces-far", one("Imputer", kind=T.INT64, imputed_value_int64s=[1], replaced_value_int64=far), ['node "n"', "replaced_value_int64", str(far)]
+    yield "one-hot-twice", one("OneHotEncoder", kind=T.INT64, cats_int64s=[3, 4, 3]), ['node "n"', "category 3"]
     yield "one-hot-text", one("OneHotEncoder", cats_strings=["a"]), ["n", "text"]
 
 
