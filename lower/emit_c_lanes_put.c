@@ -203,13 +203,41 @@ static bool is_innermost(const bb_tile_loop *loop) {
   return true;
 }
 
+/* A sum, a product or an extremum of what a tile has and of what does not depend on it. */
+static bool takes_any_order(const bb_tile_stmt *s) {
+  const bb_expr *e = s->expr;
+  if (e->op != BB_X_ADD && e->op != BB_X_MUL && e->op != BB_X_MIN && e->op != BB_X_MAX)
+    return false;
+  bool first = e->a[0]->op == BB_X_ARG && e->a[0]->index < s->operands &&
+               s->operand[e->a[0]->index] == s->result;
+  const bb_expr *own = e->a[!first], *other = e->a[first];
+  return own->op == BB_X_ARG && own->index < s->operands && s->operand[own->index] == s->result &&
+         !bb_expr_uses_arg(other, own->index);
+}
+
+/* May iterations come in another order?  What they leave to each other is folded by operators that commute, each by itself. */
+static bool order_is_free(const lanes *l, const bb_tile_body *body) {
+  for (uint32_t i = 0; i < body->count; i++) {
+    const bb_tile_stmt *s = body->stmt[i];
+    if (s->kind != BB_TILE_MAP) continue;
+    bool folds = false;
+    for (uint32_t k = 0; k < s->operands; k++) {
+      if (!bb_c_is_lane_sum(l, s->operand[k])) continue;
+      if (s->operand[k] != s->result) return false;
+      folds = true;
+    }
+    if (folds && !takes_any_order(s)) return false;
+  }
+  return true;
+}
+
 /* The innermost loop that a loop over taps along lines is made straight in: itself, or the one that is all of its body and then
- * stands around it.  NULL: it is none, or not all that lines want has a register. */
+ * stands around it.  NULL: it is none, or the order counts, or not all that lines want has a register. */
 static const bb_tile_loop *find_taps(const lanes *l, const bb_tile_loop *loop) {
   const bb_tile_loop *in = loop->body.count == 1 ? loop->body.stmt[0]->loop : NULL;
   const bb_tile_loop *innermost = in ? in : loop;
   bool fits = is_innermost(innermost) && l->held > 1 && bb_c_trips(loop) <= BB_LANES_STRAIGHT;
-  if (!fits) return NULL;
+  if (!fits || (in && !order_is_free(l, &in->body))) return NULL;
   bb_c_lanes_shared shared = find_shared(l, &innermost->body, loop);
   return shared.load && has_registers(l, &shared) ? innermost : NULL;
 }
