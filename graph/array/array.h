@@ -145,11 +145,12 @@ void bb_array_factor(bb_array *array);
 void bb_array_canonicalise(bb_array *array);
 /* Makes program->root: every array op's block subgraph, unfused (the paper's Table 2), for units that a machine has for products. */
 typedef struct bb_units {
-  bool narrow; /* of 16 bits: constants that are widened for products stay as they are */
-  bool
-      lines; /* that sum along lines of memory: products of windows of few channels see such, unless `strict` */
-  bool
-      bytes; /* of integers of 8 bits: products of what was scaled from such sum integers, unless `strict` */
+  /* Of 16 bits: constants that are widened for products stay as they are. */
+  bool narrow;
+  /* That sum along lines of memory: products of windows of few channels see such, unless `strict`. */
+  bool lines;
+  /* Of integers of 8 bits: products of what was scaled from such sum integers, unless `strict`. */
+  bool bytes;
 } bb_units;
 void bb_array_lower(bb_array *array, bb_units units);
 /* Frees the array program and its index form, which nothing needs once they are lowered. */

@@ -109,22 +109,15 @@ static uint32_t hidden_beyond(bb_ix *ix, uint32_t value, uint32_t axis, int64_t 
 
 /* --- the copy --- */
 
-static bb_misc_port port_of(bb_ix *ix, bb_dtype dtype, uint32_t axes, const uint32_t *class) {
-  const bb_extent **shape = BB_NEW(ix->arena, const bb_extent *, axes);
-  bb_dim *axis = BB_NEW(ix->arena, bb_dim, axes);
-  for (uint32_t a = 0; a < axes; a++) shape[a] = bb_ix_extent(ix, class[a]), axis[a] = class[a];
-  return (bb_misc_port){.dtype = dtype, .rank = axes, .shape = shape, .axes = axes, .axis = axis};
-}
-
 /* A value stored in the order that place[] says, by axis, its last `sums` axes as one. */
 static uint32_t in_rows(bb_ix *ix, const char *name, uint32_t value, const uint32_t *place,
                         uint32_t sums, uint32_t class, bb_arena *arena) {
   bb_ix_value v = ix->value[value];
   uint32_t *dim = BB_NEW(arena, uint32_t, v.rank), kept = v.rank - sums;
   for (uint32_t a = 0; a < v.rank; a++) dim[place[a]] = bb_ix_find(ix, v.dim[a]);
-  bb_misc_port from = port_of(ix, v.dtype, v.rank, dim);
+  bb_misc_port from = bb_ix_port(ix, v.dtype, v.rank, dim);
   dim[kept] = class;
-  uint32_t made = bb_ix_copy_add(ix, name, from, port_of(ix, v.dtype, kept + 1, dim));
+  uint32_t made = bb_ix_copy_add(ix, name, from, bb_ix_port(ix, v.dtype, kept + 1, dim));
   bb_ix_use(ix, bb_ix_producer(ix, made), 0, value, place);
   ix->value[made].once = v.once;
   return made;

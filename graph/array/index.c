@@ -77,6 +77,13 @@ uint32_t bb_ix_add(bb_ix *ix, bb_ix_op op, const char *name, bb_dtype dtype, uin
   return bb_ix_result(ix, node, dtype, rank, dim);
 }
 
+bb_misc_port bb_ix_port(bb_ix *ix, bb_dtype dtype, uint32_t axes, const uint32_t *class) {
+  const bb_extent **shape = BB_NEW(ix->arena, const bb_extent *, axes);
+  bb_dim *axis = BB_NEW(ix->arena, bb_dim, axes);
+  for (uint32_t a = 0; a < axes; a++) shape[a] = bb_ix_extent(ix, class[a]), axis[a] = class[a];
+  return (bb_misc_port){.dtype = dtype, .rank = axes, .shape = shape, .axes = axes, .axis = axis};
+}
+
 uint32_t bb_ix_copy_add(bb_ix *ix, const char *name, bb_misc_port from, bb_misc_port to) {
   bb_misc *misc = BB_NEW(ix->arena, bb_misc, 1);
   bb_misc_port *port = BB_NEW(ix->arena, bb_misc_port, 2);

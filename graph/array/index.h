@@ -127,6 +127,8 @@ uint32_t bb_ix_result(bb_ix *ix, uint32_t node, bb_dtype dtype, uint32_t rank, c
  * result. */
 uint32_t bb_ix_add(bb_ix *ix, bb_ix_op op, const char *name, bb_dtype dtype, uint32_t nin,
                    uint32_t rank, uint32_t indices, const uint32_t *dim);
+/* An operand or a result of a misc node whose axes are over `axes` classes. */
+bb_misc_port bb_ix_port(bb_ix *ix, bb_dtype dtype, uint32_t axes, const uint32_t *class);
 /* A misc node that copies elements in storage order from the one tensor to the other.  Gives the
  * result; the operand is set by bb_ix_use(). */
 uint32_t bb_ix_copy_add(bb_ix *ix, const char *name, bb_misc_port from, bb_misc_port to);

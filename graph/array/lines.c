@@ -100,13 +100,6 @@ static bool is_short(lines *l, uint32_t at) {
 
 /* --- one axis of two --- */
 
-static bb_misc_port port_of(bb_ix *ix, bb_dtype dtype, uint32_t axes, const uint32_t *class) {
-  const bb_extent **shape = BB_NEW(ix->arena, const bb_extent *, axes);
-  bb_dim *axis = BB_NEW(ix->arena, bb_dim, axes);
-  for (uint32_t a = 0; a < axes; a++) shape[a] = bb_ix_extent(ix, class[a]), axis[a] = class[a];
-  return (bb_misc_port){.dtype = dtype, .rank = axes, .shape = shape, .axes = axes, .axis = axis};
-}
-
 /* A copy with two axes as its last one, over a class: `outer`, then `inner`.  to[]: where each axis is in it. */
 static uint32_t in_lines(lines *l, uint32_t value, uint32_t outer, uint32_t inner, uint32_t class,
                          uint32_t *to) {
@@ -119,9 +112,9 @@ static uint32_t in_lines(lines *l, uint32_t value, uint32_t outer, uint32_t inne
     to[a] = at[a] < last ? at[a] : last;
     dim[at[a]] = bb_ix_find(ix, v.dim[a]);
   }
-  bb_misc_port from = port_of(ix, v.dtype, v.rank, dim);
+  bb_misc_port from = bb_ix_port(ix, v.dtype, v.rank, dim);
   dim[last] = class;
-  uint32_t made = bb_ix_copy_add(ix, v.name, from, port_of(ix, v.dtype, last + 1, dim));
+  uint32_t made = bb_ix_copy_add(ix, v.name, from, bb_ix_port(ix, v.dtype, last + 1, dim));
   bb_ix_use(ix, bb_ix_producer(ix, made), 0, value, at);
   ix->value[made].once = v.once;
   return made;

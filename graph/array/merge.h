@@ -104,7 +104,6 @@ void bb_merge_split_operands(bb_merger *m, const bb_merge_site *site);
 
 /* --- merge_make.c --- */
 
-bb_misc_port bb_merge_port(bb_ix *ix, bb_dtype dtype, uint32_t axes, const uint32_t *class);
 /* The class that a pair is now. */
 uint32_t bb_merge_whole(const bb_merger *m, uint32_t outer);
 /* A value as it was with a pair that is one now, its axis `at`: elements of the inner one lie side by side. */

@@ -127,8 +127,8 @@ static uint32_t joined(bb_merger *m, uint32_t value, uint32_t *place) {
     to[whole] = bb_merge_whole(m, v.dim[a]);
     place[a] = place[pair[a]] = whole++;
   }
-  uint32_t made = bb_ix_copy_add(ix, v.name, bb_merge_port(ix, v.dtype, n, from),
-                                 bb_merge_port(ix, v.dtype, whole, to));
+  uint32_t made = bb_ix_copy_add(ix, v.name, bb_ix_port(ix, v.dtype, n, from),
+                                 bb_ix_port(ix, v.dtype, whole, to));
   bb_ix_use(ix, bb_ix_producer(ix, made), 0, value, at);
   ix->value[made].once = v.once;
   bb_merge_list(m, bb_ix_producer(ix, made));

@@ -19,13 +19,6 @@ static uint32_t merged_classes(const bb_merger *m, uint32_t count, const uint32_
   return n;
 }
 
-bb_misc_port bb_merge_port(bb_ix *ix, bb_dtype dtype, uint32_t axes, const uint32_t *class) {
-  const bb_extent **shape = BB_NEW(ix->arena, const bb_extent *, axes);
-  bb_dim *axis = BB_NEW(ix->arena, bb_dim, axes);
-  for (uint32_t a = 0; a < axes; a++) shape[a] = bb_ix_extent(ix, class[a]), axis[a] = class[a];
-  return (bb_misc_port){.dtype = dtype, .rank = axes, .shape = shape, .axes = axes, .axis = axis};
-}
-
 /* A value with one of the two, for each element of the other: written out, then copied to one axis. */
 static uint32_t spread(bb_merger *m, uint32_t value, uint32_t axis, uint32_t class) {
   bb_ix *ix = m->ix;
@@ -41,10 +34,10 @@ static uint32_t spread(bb_merger *m, uint32_t value, uint32_t axis, uint32_t cla
   uint32_t each = bb_ix_add(ix, BB_IX_ELEMENTWISE, v.name, v.dtype, 1, v.rank + 1, v.rank + 1, dim);
   bb_ix_node_of(ix, each)->expr = bb_expr_arg(ix->program, v.dtype, 0);
   bb_ix_use(ix, bb_ix_producer(ix, each), 0, value, index);
-  bb_misc_port from = bb_merge_port(ix, v.dtype, v.rank + 1, dim);
+  bb_misc_port from = bb_ix_port(ix, v.dtype, v.rank + 1, dim);
   for (uint32_t a = 0; a < v.rank; a++)
     dim[a] = a == axis ? bb_merge_whole(m, class) : bb_ix_find(ix, v.dim[a]);
-  uint32_t made = bb_ix_copy_add(ix, v.name, from, bb_merge_port(ix, v.dtype, v.rank, dim));
+  uint32_t made = bb_ix_copy_add(ix, v.name, from, bb_ix_port(ix, v.dtype, v.rank, dim));
   for (uint32_t a = 0; a <= v.rank; a++) index[a] = a;
   bb_ix_use(ix, bb_ix_producer(ix, made), 0, each, index);
   ix->value[each].once = ix->value[made].once = v.once;

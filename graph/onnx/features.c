@@ -9,12 +9,12 @@
 
 /* --- operands and attributes --- */
 
-/* A table, of one sample where it has one axis only. */
+/* A table, or one sample of it. */
 static bb_onnx_value *table_of(const bb_onnx_node *n) {
   bb_onnx_value *x = n->in[0];
   if (x->rank != 1 && x->rank != 2)
     bb_onnx_refuse(n, "a table of shape %s", bb_onnx_shape_text(n->m, x));
-  return bb_onnx_lead(n, x, 2);
+  return x;
 }
 
 /* Numbers of an attribute as a tensor. */
@@ -111,9 +111,7 @@ void bb_onnx_normalize_rows(bb_onnx_node *n) {
   bb_program *p = n->m->program;
   const char *norm = bb_onnx_text(n, "norm", "MAX");
   bool max = strcmp(norm, "MAX") == 0, squares = strcmp(norm, "L2") == 0;
-  bb_onnx_value *x = n->in[0];
-  if (x->rank != 1 && x->rank != 2)
-    bb_onnx_refuse(n, "a table of shape %s", bb_onnx_shape_text(n->m, x));
+  bb_onnx_value *x = table_of(n);
   if (!max && !squares && strcmp(norm, "L1") != 0)
     bb_onnx_refuse(n, "norm %s", bb_onnx_quote(n->m->arena, norm));
   int64_t axis = x->rank - 1;
@@ -178,7 +176,7 @@ void bb_onnx_one_hot_features(bb_onnx_node *n) {
 
 /* A score of each row for each of `count` targets. */
 static bb_onnx_value *scores(const bb_onnx_node *n, int64_t count) {
-  bb_onnx_value *x = bb_onnx_f32(n, table_of(n));
+  bb_onnx_value *x = bb_onnx_f32(n, bb_onnx_lead(n, table_of(n), 2));
   uint32_t weights, more;
   const float *weight = bb_onnx_floats(n, "coefficients", &weights);
   const float *bias = bb_onnx_floats(n, "intercepts", &more);

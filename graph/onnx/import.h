@@ -24,6 +24,7 @@ enum {
   BB_ONNX_IR_FIRST = 3,
   BB_ONNX_IR_LAST = 14,
   BB_ONNX_RANK = 16,     /* most axes of a tensor of the model */
+  BB_ONNX_STEPS = 1024,  /* most steps that are converted one by one */
   BB_ONNX_ELEMENTS = 256 /* most elements that are tracked one by one */
 };
 

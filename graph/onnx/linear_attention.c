@@ -10,16 +10,9 @@
 #include <math.h>
 #include <string.h>
 
-enum { QUERY, KEY, VALUE, PAST, DECAY, RATE, MOST_STEPS = 1024 };
-enum {
-  B,
-  H,
-  G,
-  T,
-  S,
-  D,
-  E
-}; /* axes: batch, heads with a state, queries that share one, tokens, tokens that are read, keys, values */
+enum { QUERY, KEY, VALUE, PAST, DECAY, RATE };
+/* Axes: batch, heads with a state, queries that share one, tokens, tokens that are read, keys, values. */
+enum { B, H, G, T, S, D, E };
 
 typedef struct recurrence {
   bb_onnx_node *n;
@@ -111,7 +104,7 @@ static void read_operands(recurrence *r) {
       bb_onnx_refuse(n, "a rate of shape %s is not one for each head",
                      bb_onnx_shape_text(m, n->in[RATE]));
   }
-  if (n->nin > PAST && n->in[PAST]) read_past(r, n->in[PAST], dtype);
+  if (bb_onnx_operand(n, PAST)) read_past(r, n->in[PAST], dtype);
 }
 
 /* --- one token after the other --- */
@@ -256,8 +249,8 @@ void bb_onnx_linear_attention(bb_onnx_node *n) {
     bb_onnx_unsupported(n, "tokens that are taken one by one, as many as only a run tells");
     return;
   }
-  if (!in_pairs && tokens > MOST_STEPS) {
-    bb_onnx_unsupported(n, "more than %d tokens that are taken one by one", MOST_STEPS);
+  if (!in_pairs && tokens > BB_ONNX_STEPS) {
+    bb_onnx_unsupported(n, "more than %d tokens that are taken one by one", BB_ONNX_STEPS);
     return;
   }
   if (in_pairs && tokens != 1)
@@ -265,6 +258,6 @@ void bb_onnx_linear_attention(bb_onnx_node *n) {
   else
     take_steps(&r, tokens);
   n->out[0] = result_of(&r);
-  bb_onnx_value *past = n->nin > PAST ? n->in[PAST] : NULL;
+  bb_onnx_value *past = bb_onnx_operand(n, PAST);
   if (n->nout > 1) n->out[1] = bb_onnx_cast(n, r.state, (past ? past : n->in[QUERY])->dtype);
 }

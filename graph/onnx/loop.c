@@ -6,8 +6,6 @@
 
 #include <string.h>
 
-enum { MOST_STEPS = 1024 };
-
 /* What steps have in common: values that go from each to the next, and parts of results that are joined in the end. */
 typedef struct steps {
   bb_onnx_node *n;
@@ -146,7 +144,7 @@ static bool choose_states(const steps *s, bb_onnx_value *goes, bb_onnx_value *co
 
 /* Why a condition that only a run tells may not end the loop; NULL: it may. */
 static const char *never_ends(const steps *s, int64_t most) {
-  if (most > MOST_STEPS) return "a number of steps that is computed at run time, by a condition";
+  if (most > BB_ONNX_STEPS) return "a number of steps that is computed at run time, by a condition";
   if (s->n->nout > s->states) return "as many results of steps as a condition at run time says";
   return NULL;
 }
@@ -177,9 +175,9 @@ void bb_onnx_loop(bb_onnx_node *n) {
   for (uint32_t i = 0; i < s.states; i++) s.state[i] = operand(n, 2 + i);
   while (s.done < most && may_hold(n, condition, &now)) {
     const char *why = now ? never_ends(&s, most)
-                      : s.done < MOST_STEPS
+                      : s.done < BB_ONNX_STEPS
                           ? NULL
-                          : bb_arena_printf(m->arena, "more than %d steps", MOST_STEPS);
+                          : bb_arena_printf(m->arena, "more than %d steps", BB_ONNX_STEPS);
     if (why) {
       bb_onnx_unsupported(n, "%s", why);
       return;
@@ -246,11 +244,11 @@ void bb_onnx_scan(bb_onnx_node *n) {
   for (uint32_t i = 0; i < s.parts; i++) from_last[i] = is_back(n, results_back, i);
   s.from_last = from_last;
   s.axis = each_of(n, "scan_output_axes", s.parts);
-  if (length < 0 || length > MOST_STEPS) {
+  if (length < 0 || length > BB_ONNX_STEPS) {
     if (length < 0)
       bb_onnx_unsupported(n, "a number of steps that is known only at run time");
     else
-      bb_onnx_unsupported(n, "more than %d steps", MOST_STEPS);
+      bb_onnx_unsupported(n, "more than %d steps", BB_ONNX_STEPS);
     return;
   }
   begin(&s, n->nin, s.states + s.parts);

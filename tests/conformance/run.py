@@ -1,7 +1,7 @@
 """Runs the ONNX backend node tests through `blockbuster run`: each passes, is refused with a reason,
 or fails; `_expanded` twins compute what their originals do.  With --kernels each is compiled.
 
-usage: run.py PROGRAM [--kernels] [--filter SUBSTRING] [--shard I/N] [--jobs N] [--verbose] [--readme README.md]
+usage: run.py PROGRAM [--kernels] [--device NAME] [--filter SUBSTRING] [--shard I/N] [--jobs N] [--verbose] [--readme README.md]
 
 Exit status 0 when nothing fails and nothing crashes.  Cases whose values a .npz cannot hold
 (sequences, maps, optionals, strings) are refused here and counted apart.  What decides shapes - an
@@ -120,7 +120,7 @@ def run_case(options, case, folder, original):
         # What a narrow float can say: half a unit in the last place of a few operations.
         narrow = {"float16": 2e-3, "bfloat16": 2e-2}
         tol = max([case.rtol, 1e-4] + [narrow.get(w.dtype.name, 0) for w in wanted.values()])
-        how = ["--kernels"] if options.kernels else ["--interpret"]
+        how = ["--kernels", "--device", options.device] if options.kernels else ["--interpret"]
         verdict = call(options.program, how, path, data, out, folder / "expect.npz", tol)
         if verdict[0] == "refused" and DECIDED.search(verdict[1]):
             fixed = deciding(original.model, arrays)
@@ -192,6 +192,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("program")
     parser.add_argument("--kernels", action="store_true", help="compile every case, not interpret it")
+    parser.add_argument("--device", default="cpu", help="what runs the kernels")
     parser.add_argument("--filter", default="")
     parser.add_argument("--shard", default="0/1", help="the I-th of N parts of all cases")
     parser.add_argument("--readme", help="hold its table of operators against what ran")

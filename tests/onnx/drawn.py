@@ -4,7 +4,7 @@ Every node is run by itself as it is drawn, by onnxruntime or else by ONNX's ref
 the answer owes nothing to anybody's fusion; what would not be finite, or too large, is drawn anew.  Discrete operators
 (comparisons, rounding, maxima's places) see inputs only, or integers: there a last digit would decide.
 
-usage: drawn.py [--keep FOLDER] [--size N] PROGRAM FIRST COUNT
+usage: drawn.py [--keep FOLDER] [--size N] [--device NAME] PROGRAM FIRST COUNT
 A model that differs, is refused or breaks the program is kept, if a folder is given; some seeds are drawn with symbols for extents.
 """
 
@@ -62,7 +62,7 @@ def ways_to_run(seed):
     yield ["--kernels", "--threads", r.choice(["1", "2", "7"]), *fold]
 
 
-def check(program, seed, size, folder, keep):
+def check(program, seed, size, folder, keep, device):
     maker = Maker(seed)
     model, inputs, answers = maker.draw(size)
     path, data = folder / f"{seed}.onnx", folder / f"{seed}.npz"
@@ -70,7 +70,7 @@ def check(program, seed, size, folder, keep):
     np.savez(data, **inputs, **answers)
     problems = []
     for how in ways_to_run(seed):
-        command = [program, "run", str(path), "--inputs", str(data), "--expect", str(data), "--device", "cpu", *how]
+        command = [program, "run", str(path), "--inputs", str(data), "--expect", str(data), "--device", device, *how]
         try:
             ran = subprocess.run(command, capture_output=True, text=True, timeout=300)
         except subprocess.TimeoutExpired:
@@ -93,6 +93,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--keep", type=pathlib.Path)
     parser.add_argument("--size", type=int, default=14)
+    parser.add_argument("--device", default="cpu", help="what runs the kernels")
     parser.add_argument("program")
     parser.add_argument("first", type=int)
     parser.add_argument("count", type=int)
@@ -102,7 +103,7 @@ def main():
     failures = 0
     with tempfile.TemporaryDirectory() as folder:
         for seed in range(options.first, options.first + options.count):
-            problems, symbolic = check(options.program, seed, options.size, pathlib.Path(folder), options.keep)
+            problems, symbolic = check(options.program, seed, options.size, pathlib.Path(folder), options.keep, options.device)
             failures += bool(problems)
             for p in problems:
                 print(f"seed {seed}{' (symbols)' if symbolic else ''}: {p}", flush=True)

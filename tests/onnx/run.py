@@ -1,7 +1,7 @@
 """Writes a tiny model with its answer for every operator, variant and opset, and checks that the given
 program agrees on each.
 
-usage: run.py [--arrays | --blocks | --kernels] [--opsets] PROGRAM [NAME...]
+usage: run.py [--arrays | --blocks | --kernels] [--opsets] [--device NAME] PROGRAM [NAME...]
 --arrays, --blocks: PROGRAM is onnx_test, which evaluates the array program or the unfused block
 program; else it is blockbuster, which interprets unless --kernels asks for kernels.
 --opsets: each model also at every other opset that has its operators in the same form.
@@ -48,7 +48,7 @@ def told(command):
 
 def check(options, case, path):
     data = str(path.with_suffix(".npz"))
-    return told([options.program, "run", str(path), "--inputs", data, "--expect", data, "--device", "cpu", *tolerance(case),
+    return told([options.program, "run", str(path), "--inputs", data, "--expect", data, "--device", options.device, *tolerance(case),
                  "--kernels" if options.kernels else "--interpret"])
 
 
@@ -77,6 +77,7 @@ def main():
     parser.add_argument("--blocks", action="store_true")
     parser.add_argument("--kernels", action="store_true")
     parser.add_argument("--opsets", action="store_true")
+    parser.add_argument("--device", default="cpu", help="what runs the kernels")
     parser.add_argument("program")
     parser.add_argument("names", nargs="*")
     options = parser.parse_args()
