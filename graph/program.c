@@ -52,6 +52,22 @@ static void destroy(void *program) {
   bb_program_destroy(program);
 }
 
+static bool has_symbol(uint32_t count, const bb_misc_port *port, uint32_t symbol) {
+  for (uint32_t i = 0; i < count; i++)
+    for (uint32_t a = 0; !port[i].absent && a < port[i].rank; a++)
+      for (uint32_t k = 0; k < port[i].shape[a]->count; k++)
+        if (port[i].shape[a]->symbol[k] == symbol) return true;
+  return false;
+}
+
+uint32_t bb_misc_tells(const bb_program *program, const bb_misc *misc) {
+  for (uint32_t s = 0; s < program->symbols && misc->out; s++)
+    if (program->most[s] && !bb_symbol_follows(program, s) &&
+        has_symbol(misc->nout, misc->out, s) && !has_symbol(misc->nin, misc->in, s))
+      return s;
+  return BB_NONE;
+}
+
 void bb_program_defer(bb_program *program) {
   bb_defer(program->ctx, destroy, program);
 }

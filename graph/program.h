@@ -70,6 +70,9 @@ typedef struct bb_misc {
 
 /* Has its result the elements of its only operand, one after the other as they are stored?  copy.c */
 bool bb_misc_is_copy(const bb_misc *misc);
+/* The symbol that the node tells in a run, as many elements as its results turn out to have: one with a `most`, in the
+ * shape of a result and of no operand.  BB_NONE: none. */
+uint32_t bb_misc_tells(const bb_program *program, const bb_misc *misc);
 
 typedef struct bb_snapshot {
   uint32_t step; /* rewrites applied when it was taken */
@@ -115,8 +118,11 @@ struct bb_program {
   const char *name; /* of the model */
   uint32_t dims, dim_capacity;
   bb_dim_info *dim;
-  uint32_t symbols, symbol_capacity;
+  uint32_t symbols, symbol_capacity, most_capacity;
   const char **symbol;
+  /* By symbol: the most that it can be, where a misc node tells in a run how much it is (bb_misc_tells), or where it follows
+   * from such ones and is the less the more they are; NULL: it is known before, or its name says. */
+  const bb_extent **most;
   uint32_t tensors, tensor_capacity;
   bb_tensor *tensor;
   uint32_t monoids, monoid_capacity; /* tuples, in the order made: monoid.h */

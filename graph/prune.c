@@ -43,6 +43,8 @@ void bb_graph_prune(bb_graph *graph) {
   while (count-- > 0) {
     bb_node *node = bb_node_get(graph, order[count]);
     bool kept = node->kind == BB_NODE_INPUT || node->kind == BB_NODE_OUTPUT;
+    kept |= node->kind == BB_NODE_MISC && node->misc &&
+            bb_misc_tells(graph->program, node->misc) != BB_NONE;
     for (uint32_t p = 0; p < node->nout; p++) kept |= is_used(node, p);
     if (!kept)
       bb_node_remove(graph, order[count]);

@@ -5,7 +5,8 @@
  *
  *   text       blockbuster 1  [program NAME]  [stage array|block|partition|fused]  [serial INT]
  *              statement...                        INT: the next node's creation number (not in arrays)
- *   statement  symbol NAME, ...                     run-time extents; `dim NAME, ...` says the same
+ *   statement  symbol NAME [at most extent], ...    run-time extents; `dim NAME, ...` says the same.  at most: a misc node of
+ *                                                   the program tells it in a run
  *            | dim NAME = extent [blocked|enumerated]
  *            | monoid | tensor | array | root level | candidate | step
  *   extent     INT | NAME | extent*extent           NAME: a symbol
@@ -84,6 +85,9 @@ static void write_symbols(bb_writer *w) {
   for (uint32_t i = 0; i < program->symbols; i++) {
     bb_put(w->out, i ? ", " : "symbol ");
     bb_put_name(w->out, program->symbol[i]);
+    if (!program->most[i]) continue;
+    bb_put(w->out, " at most ");
+    bb_write_extent(w, program->most[i]);
   }
   if (program->symbols) bb_put(w->out, "\n");
 }

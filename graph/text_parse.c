@@ -254,10 +254,25 @@ static void declare_symbol(bb_reader *r, const char *place, const char *name) {
   bb_symbol_index(r->program, name);
 }
 
+/* Of symbols that stand before it alone, so that each has a number where they have. */
+static void read_most(bb_reader *r, uint32_t symbol) {
+  const char *place = r->token.start;
+  const bb_extent *most = bb_read_extent(r);
+  for (uint32_t k = 0; k < most->count; k++)
+    if (most->symbol[k] >= symbol)
+      bb_read_fail(r, place, "symbol %s is at most what follows from itself",
+                   r->program->symbol[symbol]);
+  r->program->most[symbol] = most;
+}
+
 void bb_read_symbols(bb_reader *r) {
   do {
     const char *place = r->token.start;
-    declare_symbol(r, place, bb_read_name(r, "the name of a symbol"));
+    const char *name = bb_read_name(r, "the name of a symbol");
+    declare_symbol(r, place, name);
+    if (!bb_read_accept(r, "at")) continue;
+    bb_read_expect(r, "most");
+    read_most(r, bb_symbol_find(r->program, name));
   } while (bb_read_accept(r, ","));
 }
 

@@ -72,11 +72,20 @@ uint32_t bb_symbol_index(bb_program *program, const char *name) {
   uint32_t found = bb_symbol_find(program, name);
   if (found != UINT32_MAX) return found;
   BB_GROW(program->arena, program->symbol, program->symbol_capacity, program->symbols + 1);
+  BB_GROW(program->arena, program->most, program->most_capacity, program->symbols + 1);
   const char *copy = bb_arena_text(program->arena, name, strlen(name));
   program->symbol[program->symbols] = copy;
+  program->most[program->symbols] = NULL;
   bb_intern_add(program->symbol_names,
                 new_name(program, (table_name){copy, strlen(copy), program->symbols}));
   return program->symbols++;
+}
+
+bool bb_symbol_follows(const bb_program *program, uint32_t symbol) {
+  const char *text = program->symbol[symbol], *end = text + strlen(text), *error;
+  if (!strpbrk(text, "(")) return false;
+  const bb_expr *e = bb_expr_parse((bb_program *)program, &text, end, NULL, NULL, &error);
+  return e && text == end && e->op != BB_X_SYMBOL;
 }
 
 const bb_extent *bb_extent_symbol(bb_program *program, const char *name) {

@@ -55,6 +55,8 @@ const bb_extent *bb_extent_symbol(bb_program *program, const char *name);
 uint32_t bb_symbol_index(bb_program *program, const char *name);
 /* The same, UINT32_MAX if there is none. */
 uint32_t bb_symbol_find(const bb_program *program, const char *name);
+/* Whether its name is an expression of others, which it follows from. */
+bool bb_symbol_follows(const bb_program *program, uint32_t symbol);
 const bb_extent *bb_extent_multiply(bb_program *program, const bb_extent *a, const bb_extent *b);
 /* a / b if that is exact for every value of the symbols, else NULL. */
 const bb_extent *bb_extent_divide(bb_program *program, const bb_extent *a, const bb_extent *b);

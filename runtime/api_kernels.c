@@ -8,6 +8,7 @@
 #include "gpu/gpu.h"
 #include "interp/interp.h"
 #include "model/model.h"
+#include "model/solve.h"
 
 #include <string.h>
 
@@ -50,15 +51,19 @@ void bb_run_take(const bb_kernel_run *run, const bb_model *model, bb_session *se
   for (uint32_t i = 0; bb_model_get_tensor(model, BB_OUTPUT, i, &info); i++) {
     bb_tensor_view view;
     check(run, bb_session_get(session, BB_OUTPUT, i, &view));
+    uint32_t t = tensor_named(run, BB_TENSOR_OUTPUT, i);
     size_t count = 1;
-    for (uint32_t a = 0; a < view.rank; a++) count *= (size_t)view.shape[a];
+    for (uint32_t a = 0; a < view.rank; a++) {
+      count *= (size_t)view.shape[a];
+      bb_extent_solve(run->program->tensor[t].shape[a], view.shape[a], run->binding->symbol);
+    }
     double *data = BB_NEW(run->arena, double, count + 1);
     size_t bytes = count * bb_dtype_bytes(view.dtype);
     void *held = bb_arena_alloc(run->arena, bytes + 1);
     check(run, bb_session_read(session, BB_OUTPUT, i, held, bytes));
     bb_interp_load(view.dtype, held, count, data);
     bb_interp_check(run->program->ctx, info.name, view.dtype, data, count);
-    run->binding->tensor[tensor_named(run, BB_TENSOR_OUTPUT, i)] = (bb_interp_tensor){data, count};
+    run->binding->tensor[t] = (bb_interp_tensor){data, count};
   }
 }
 

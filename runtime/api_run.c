@@ -201,6 +201,7 @@ static void run_body(bb_context *ctx, void *argument) {
   bb_bind_inputs(call->program, &call->inputs->npz, preset, arena, &result->binding);
   bb_interp_options options = {.float64 = o->float64,
                                .symbol = result->binding.symbol,
+                               .told = result->binding.symbol,
                                .block = bb_api_blocks(call->program, o->blocks, o->block, arena)};
   bb_kernel_run kernels = {call->program,    o,     options.block,
                            &result->binding, arena, &result->kernels};

@@ -46,7 +46,8 @@ bb_followers bb_followers_of(bb_program *program, const bb_advance_options *opti
   bb_formula *formula = BB_NEW(arena, bb_formula, symbols + 1);
   for (uint32_t s = 0; s < symbols; s++)
     if (!bb_api_tells(options, program->symbol[s]))
-      formula[s] = bb_formula_of_symbol(program, arena, s);
+      formula[s] = program->most[s] ? bb_formula_of_most(program, arena, s)
+                                    : bb_formula_of_symbol(program, arena, s);
   return (bb_followers){symbols, formula, BB_NEW(arena, int64_t, symbols + 1)};
 }
 

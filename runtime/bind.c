@@ -36,24 +36,12 @@ typedef struct binder {
   int64_t *symbol;
 } binder;
 
-/* The extents that have a value, behind "where"; nothing where none has. */
-static const char *known_text(const binder *b) {
-  bb_buffer known = {.arena = b->arena};
-  for (uint32_t i = 0; i < b->symbols; i++) {
-    if (b->symbol[i] < 0) continue;
-    bb_put(&known, known.length ? ", " : " where ");
-    bb_put_extent_name(&known, b->program->symbol[i]);
-    bb_put(&known, " = %lld", (long long)b->symbol[i]);
-  }
-  return known.length ? known.data : "";
-}
-
 static _Noreturn void refuse_shape(const binder *b, uint32_t tensor) {
   const bb_tensor *t = &b->program->tensor[tensor];
   const bb_npz_array *array = b->array[tensor];
   bb_fail(b->ctx, BB_ERROR_INPUT, "input \"%s\": shape %s does not fit %s%s", t->name,
           bb_shape_text(b->arena, array->rank, array->shape), extents_text(b->program, b->arena, t),
-          known_text(b));
+          bb_known_symbols(b->program, b->symbol, b->symbols, b->arena));
 }
 
 static void solve_all(binder *b) {
@@ -70,48 +58,6 @@ static void solve_all(binder *b) {
         progress |= is == BB_SOLVED_FOUND;
       }
     }
-  }
-}
-
-static const char *name_of(const binder *b, uint32_t symbol) {
-  bb_buffer name = {.arena = b->arena};
-  bb_put_extent_name(&name, b->program->symbol[symbol]);
-  return name.data;
-}
-
-/* An extent that is no product of symbols is a symbol whose name says what it is; where an input's shape tells it, too, both
- * have to say the same. */
-static bool derive(binder *b, bb_program *program, uint32_t symbol) {
-  const char *text = program->symbol[symbol], *end = text + strlen(text), *error;
-  uint32_t count;
-  const bb_expr *e = bb_expr_parse(program, &text, end, NULL, NULL, &error);
-  if (!e || text != end) return false;
-  const bb_expr **node = bb_expr_postorder(b->arena, e, &count);
-  double *value = BB_NEW(b->arena, double, program->symbols);
-  for (uint32_t i = 0; i < count; i++) {
-    if (node[i]->op != BB_X_SYMBOL) continue;
-    if (node[i]->index >= b->symbols || b->symbol[node[i]->index] < 0) return false;
-    value[node[i]->index] = (double)b->symbol[node[i]->index];
-  }
-  double found = bb_expr_eval(e, &(bb_expr_env){.symbol = value});
-  if (!(found >= 0 && found < 9e15))
-    bb_fail(b->ctx, BB_ERROR_INPUT,
-            "an axis, or what is left of one, would have %s = %.0f elements%s", name_of(b, symbol),
-            found, known_text(b));
-  int64_t given = b->symbol[symbol];
-  b->symbol[symbol] = given >= 0 && given != (int64_t)found ? -1 : (int64_t)found;
-  if (b->symbol[symbol] < 0)
-    bb_fail(b->ctx, BB_ERROR_INPUT, "extent %s is %lld by an input's shape, and %.0f%s",
-            name_of(b, symbol), (long long)given, found, known_text(b));
-  return given < 0;
-}
-
-/* Some expressions are of symbols that are expressions themselves. */
-static void derive_all(binder *b, bb_program *program) {
-  bool progress = true;
-  while (progress) {
-    progress = false;
-    for (uint32_t i = 0; i < b->symbols; i++) progress |= derive(b, program, i);
   }
 }
 
@@ -181,7 +127,7 @@ static binder solve(bb_program *program, const bb_npz *npz, const int64_t *prese
     if (program->tensor[t].role == BB_TENSOR_INPUT)
       b.array[t] = bb_npz_find(npz, program->tensor[t].name);
   solve_all(&b);
-  derive_all(&b, program);
+  bb_derive_symbols(program, b.symbols, b.symbol, arena);
   return b;
 }
 

@@ -161,7 +161,7 @@ BB_API bb_status bb_model_get_shape(bb_context *context, const bb_model *model, 
 
 typedef struct bb_extent_info {
   const char *name;
-  bool follows; /* from the others: "symbol(P)+symbol(S)" */
+  bool follows; /* from the others: "symbol(P)+symbol(S)"; or a run tells it, by its data */
 } bb_extent_info;
 
 /* A run-time extent: index 0 and up; false beyond the last. */
@@ -335,7 +335,8 @@ BB_API bb_status bb_session_set(bb_session *session, const char *extent, int64_t
 
 /* Finds the run-time extents from the shapes of the inputs and lays out the memory that a run
  * needs; compiles nothing.  bb_session_run() does it where shapes changed since.  Afterwards shapes
- * of outputs are known.
+ * of outputs are known; of one that is as long as data decides the largest it can be, until a run
+ * has told its own.  Such an output lies in the session's memory: it cannot be bound.
  * Errors: ARGUMENT (an input is not bound, an extent not known), INPUT (shapes that do not fit,
  * named), MEMORY. */
 BB_API bb_status bb_session_prepare(bb_session *session);

@@ -197,6 +197,11 @@ void bb_drive_run(const bb_program *program, const bb_interp_options *options, b
       bb_interp_check(program->ctx, program->tensor[t].name, program->tensor[t].dtype, held->data,
                       held->count);
   }
+  for (uint32_t s = 0; s < program->symbols && program->stage == BB_STAGE_BLOCK; s++)
+    if (program->most[s])
+      bb_fail(program->ctx, BB_ERROR_UNSUPPORTED,
+              "extent %s is told in a run: such a program is interpreted from stage partition on",
+              program->symbol[s]);
   if (program->stage == BB_STAGE_BLOCK)
     bb_interp_graph(program, program->safe_root ? program->safe_root : program->root, options,
                     binding->tensor, arena, counts);

@@ -74,6 +74,15 @@ bb_flow *bb_flow_create(bb_program *program, bb_graph *root, bb_arena *scratch);
 /* Fills flow->once. */
 void bb_flow_mark_once(bb_flow *flow);
 
+/* --- waits.c --- */
+
+/* Which nodes can run only when a misc node has told an extent that they are of, though they may take none of its results. */
+typedef struct bb_waits bb_waits;
+/* NULL: no misc node tells any. */
+bb_waits *bb_waits_find(const bb_flow *flow);
+/* Those that a node waits for; they stay until the next call. */
+const uint32_t *bb_waits_of(bb_waits *waits, uint32_t node, uint32_t *count);
+
 /* The groups of a split into kernels: one map each. */
 void bb_flow_group_kernels(bb_flow *flow);
 

@@ -28,6 +28,7 @@ typedef struct ranking {
   struct node_cut {
     uint32_t low, high; /* nodes: the first must rank below the second */
   } * cut;
+  bb_waits *waits; /* for extents that misc nodes tell; NULL: none does */
 } ranking;
 
 enum { NO_BOUND = INT32_MAX };
@@ -69,6 +70,10 @@ static int32_t rank_from_operands(const ranking *r, uint32_t n) {
   }
   for (uint32_t c = 0; c < r->cuts; c++)
     if (r->cut[c].high == n && r->rank[r->cut[c].low] + 1 > rank) rank = r->rank[r->cut[c].low] + 1;
+  uint32_t tellers;
+  const uint32_t *teller = bb_waits_of(r->waits, n, &tellers);
+  for (uint32_t t = 0; t < tellers; t++)
+    if (r->rank[teller[t]] + 1 > rank) rank = r->rank[teller[t]] + 1;
   return rank;
 }
 
@@ -249,6 +254,7 @@ static void group_candidates(bb_flow *flow, uint32_t cuts, const bb_cut *cut) {
                .bound = BB_NEW(flow->scratch, int32_t, count),
                .up = BB_NEW(flow->scratch, uint32_t, count)};
   for (uint32_t n = 0; n < count; n++) r.up[n] = n;
+  r.waits = bb_waits_find(flow);
   add_cuts(&r, cuts, cut);
   rank_nodes(&r);
   move_up(&r);

@@ -25,7 +25,8 @@ static void remove_dead(bb_array *array) {
   for (uint32_t o = 0; o < array->outputs; o++) need(array, array->output[o], needed);
   for (uint32_t i = array->nodes; i-- > 0;) {
     bb_array_node *node = &array->node[i];
-    if (!needed[i]) node->removed = true;
+    bool tells = node->misc && bb_misc_tells(array->program, node->misc) != BB_NONE;
+    if (!needed[i] && !tells) node->removed = true;
     for (uint32_t k = 0; !node->removed && k < node->nin; k++) need(array, node->in[k], needed);
   }
   bb_scratch_end(scratch);

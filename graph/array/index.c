@@ -158,7 +158,8 @@ void bb_ix_sweep(bb_ix *ix, uint32_t node) {
   stack[count++] = node;
   while (count) {
     bb_ix_node *n = &ix->node[stack[--count]];
-    bool used = n->removed || n->op == BB_IX_OUTPUT;
+    bool used = n->removed || n->op == BB_IX_OUTPUT ||
+                (n->misc && bb_misc_tells(ix->program, n->misc) != BB_NONE);
     for (uint32_t p = 0; p < n->nout; p++) used |= ix->value[n->out[p]].uses > 0;
     if (used) continue;
     n->removed = true;

@@ -60,7 +60,8 @@ void bb_onnx_has_some(bb_onnx *m, const bb_extent *extent) {
 
 double bb_onnx_extent_least(const bb_onnx *m, const bb_extent *extent) {
   double least = (double)extent->factor;
-  for (uint32_t i = 0; i < extent->count && m->bounds; i++) {
+  for (uint32_t i = 0; i < extent->count; i++) {
+    if (m->program->most[extent->symbol[i]]) return 0; /* as many as data decides may be none */
     const bb_onnx_bound *bound = bound_of(m, m->program->symbol[extent->symbol[i]]);
     if (bound) least *= bound->least;
   }

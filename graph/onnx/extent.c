@@ -1,7 +1,7 @@
 /* extent.c - extents, and the integer expressions that shape arithmetic makes of them.
  *
- * Every extent is at least 1 (empty tensors are refused), which decides most of the comparisons
- * that exporters leave in a graph, such as Where(shape == -1, 1, shape).
+ * Every extent is at least 1 (empty tensors are refused), but for what data decides (found.c).  That decides most of the
+ * comparisons that exporters leave in a graph, such as Where(shape == -1, 1, shape).
  */
 #include "formula.h"
 

@@ -71,6 +71,7 @@ typedef struct bb_onnx {
   bool divides;  /* some reshape's open axis is a quotient of names (view.c) */
   bool in_place; /* none may: numbers of a shape are the lengths of axes in their place */
   struct bb_onnx_bound *bounds; /* bound.c: how much names are at least */
+  struct bb_onnx_found *found;  /* found.c: places that were looked for, the latest first */
   bool learned;                 /* a bound that the import did not begin with */
   uint32_t nodes;               /* converted so far, inlined bodies included */
 } bb_onnx;
@@ -282,6 +283,17 @@ void bb_onnx_has_some(bb_onnx *m, const bb_extent *extent);
 /* The least that an extent can be. */
 double bb_onnx_extent_least(const bb_onnx *m, const bb_extent *extent);
 
+/* --- found.c --- */
+
+/* A symbol of its own for what data decides in a run, at most so much. */
+const bb_extent *bb_onnx_told(bb_onnx *m, const bb_extent *most);
+/* The node's results: so many parts of an axis, as long as elements of `lengths` say in a run. */
+void bb_onnx_told_parts(bb_onnx_node *n, bb_onnx_value *v, uint32_t axis, bb_onnx_value *lengths,
+                        uint32_t parts);
+/* The sum of all elements of a value that are truth values as integers: as many as there are places of true ones, an extent that
+ * shapes may have; NULL: they are none. */
+const bb_expr *bb_onnx_count_of(const bb_onnx_node *n, const bb_onnx_value *v);
+
 /* --- ratio.c --- */
 
 /* An i64 that is cast from a float, without floats where it is made of lengths alone: a run in which floats would not hold
@@ -309,6 +321,8 @@ const bb_expr *bb_onnx_scalar_expr(const bb_onnx_value *v);
  * other element types. */
 const int64_t *bb_onnx_known_ints(const bb_onnx_node *n, const bb_onnx_value *v, uint32_t *count);
 bool bb_onnx_known_int(const bb_onnx_value *v, int64_t *value);
+/* The elements of a value of which nothing waits for a run; NULL: some do, or there are too many. */
+const double *bb_onnx_known_numbers(const bb_onnx_node *n, const bb_onnx_value *v, size_t *count);
 
 /* `expr` of operands v[0..count) (its ARG leaves), broadcast. */
 bb_onnx_value *bb_onnx_map(const bb_onnx_node *n, const bb_expr *expr, uint32_t count,

@@ -105,6 +105,15 @@ static bool may_be_empty(uint32_t count, const bb_extent *const *extent) {
   return may;
 }
 
+/* How many elements are true, which shapes may ask for. */
+static bb_onnx_value *count_truths(const bb_onnx_node *n, bool keep) {
+  const bb_extent *shape[BB_ONNX_RANK];
+  const bb_expr *sum = bb_onnx_count_of(n, n->in[0]);
+  for (uint32_t a = 0; a < BB_ONNX_RANK; a++) shape[a] = bb_onnx_number(n->m, 1);
+  return sum ? bb_onnx_value_of_elements(n->m, BB_I64, keep ? n->in[0]->rank : 0, shape, 1, &sum)
+             : NULL;
+}
+
 static void reduce(bb_onnx_node *n, uint32_t count, const int64_t *given) {
   bb_program *p = n->m->program;
   bb_onnx_value *v = n->in[0];
@@ -118,6 +127,7 @@ static void reduce(bb_onnx_node *n, uint32_t count, const int64_t *given) {
   count = normal_axes(n, v->rank, count, given, axes);
   if (dtype == BB_BOOL && kind != R_MAX && kind != R_MIN) bb_onnx_refuse(n, "an operand is bool");
   n->out[0] = !skip && count == v->rank ? fold_elements(n, kind, v, keep) : NULL;
+  if (!n->out[0] && kind == R_SUM && !skip && count == v->rank) n->out[0] = count_truths(n, keep);
   if (n->out[0]) return;
   for (uint32_t i = 0; i < count; i++) folded[i] = v->shape[axes[i]];
   const bb_expr *length = bb_onnx_length(n, work, skip ? 0 : count, folded);

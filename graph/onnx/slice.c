@@ -260,6 +260,10 @@ void bb_onnx_split(bb_onnx_node *n) {
   uint32_t outputs = (uint32_t)n->proto->n_output;
   if (asked && asked != outputs)
     bb_onnx_refuse(n, "num_outputs is %lld for %u outputs", (long long)asked, outputs);
+  if (n->nin > 1 && n->in[1] && !n->in[1]->element) {
+    bb_onnx_told_parts(n, v, axis, n->in[1], outputs);
+    return;
+  }
   if (extent < 0) {
     if (!split_open(n, v, axis, outputs))
       bb_onnx_unsupported(

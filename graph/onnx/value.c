@@ -147,6 +147,20 @@ static double *evaluate(bb_onnx *m, const bb_onnx_value *v, size_t count) {
   return number;
 }
 
+const double *bb_onnx_known_numbers(const bb_onnx_node *n, const bb_onnx_value *v, size_t *count) {
+  int64_t all = bb_onnx_count(v->rank, v->shape);
+  if (all < 0 || all > FILL_LIMIT) return NULL;
+  *count = (size_t)all;
+  if (v->form && !uses_symbol(n->m->program, v->form)) return evaluate(n->m, v, *count);
+  if (!v->element) return NULL;
+  double *number = BB_NEW(n->m->arena, double, v->elements);
+  for (uint32_t i = 0; i < v->elements; i++) {
+    if (v->element[i]->op != BB_X_CONST) return NULL;
+    number[i] = v->element[i]->number;
+  }
+  return number;
+}
+
 /* A rank-0 value computed from run-time extents. */
 static uint32_t runtime_scalar(const bb_onnx_node *n, const bb_expr *e) {
   bb_onnx *m = n->m;

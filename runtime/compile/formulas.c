@@ -78,6 +78,16 @@ bb_formula bb_formula_of(bb_program *program, bb_arena *arena, const bb_expr *ex
   return (bb_formula){w.count, w.term};
 }
 
+bb_formula bb_formula_of_most(bb_program *program, bb_arena *arena, uint32_t symbol) {
+  const bb_extent *most = program->most[symbol];
+  if (!most) return (bb_formula){0};
+  const bb_expr *product = bb_expr_const(program, BB_I64, (double)most->factor);
+  for (uint32_t k = 0; k < most->count; k++)
+    product =
+        bb_expr_make(program, BB_X_MUL, product, bb_expr_symbol(program, most->symbol[k]), NULL);
+  return bb_formula_of(program, arena, product);
+}
+
 bb_formula bb_formula_of_symbol(bb_program *program, bb_arena *arena, uint32_t symbol) {
   const char *text = program->symbol[symbol], *end = text + strlen(text), *error;
   uint32_t symbols = program->symbols; /* parsing a name may add one */

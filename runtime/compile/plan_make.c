@@ -23,11 +23,14 @@ static void make_symbols(bb_maker *m) {
   plan->symbols = plan->extents + 2 * plan->caches;
   plan->symbol = BB_NEW(m->arena, const char *, plan->symbols + 1);
   bb_formula *formula = BB_NEW(m->arena, bb_formula, plan->symbols + 1);
+  bb_formula *most = BB_NEW(m->arena, bb_formula, plan->symbols + 1);
   for (uint32_t i = 0; i < plan->extents; i++) {
     plan->symbol[i] = m->program->symbol[i];
     formula[i] = bb_formula_of_symbol(m->program, m->arena, i);
+    most[i] = bb_formula_of_most(m->program, m->arena, i);
   }
   plan->derived = formula;
+  plan->most = most;
 }
 
 bool bb_plan_is_known(uint32_t rank, const bb_extent *const *shape) {
@@ -123,7 +126,7 @@ uint32_t bb_maker_tensor(const bb_maker *m, uint32_t tensor) {
 bb_plan_step *bb_maker_step(bb_maker *m) {
   BB_GROW(m->arena, m->plan->step, m->step_capacity, m->plan->steps + 1u);
   bb_plan_step *step = &m->plan->step[m->plan->steps++];
-  *step = (bb_plan_step){0}; /* one that was merged may have stood there */
+  *step = (bb_plan_step){.tells = BB_NONE}; /* one that was merged may have stood there */
   return step;
 }
 

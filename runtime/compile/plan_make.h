@@ -59,6 +59,8 @@ bb_formula bb_formula_of(bb_program *program, bb_arena *arena, const bb_expr *ex
 /* What a run-time extent is whose name says that it follows from others, "symbol(P)+symbol(S)"; without terms:
  * it does not. */
 bb_formula bb_formula_of_symbol(bb_program *program, bb_arena *arena, uint32_t symbol);
+/* The most that a symbol is that is told in a run, or follows from such; without terms: it is neither. */
+bb_formula bb_formula_of_most(bb_program *program, bb_arena *arena, uint32_t symbol);
 /* The operations of one run of a tile program, of its extents; what stands in blocks beyond an
  * extent is not counted. */
 bb_formula bb_operations_of(const bb_tile_program *tile, bb_arena *arena);

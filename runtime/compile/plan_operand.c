@@ -140,6 +140,7 @@ void bb_maker_misc(bb_maker *m, const bb_step *from, bb_plan_step *step) {
   bare->nin = bare->nout = 0;
   step->misc = bare;
   step->kernel = BB_NONE;
+  step->tells = bb_misc_tells(m->program, misc);
   step->name = from->name ? from->name : "";
   step->nodes = 1;
   step->nin = misc->in ? misc->nin : from->nin;

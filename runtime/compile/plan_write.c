@@ -166,6 +166,7 @@ static void put_misc(bb_buffer *out, const bb_plan_step *s) {
   put_text(out, "domain", s->misc->domain);
   bb_put(out, ", ");
   put_text(out, "op", s->misc->op);
+  if (s->tells != BB_NONE) bb_put(out, ", \"tells\": %u", s->tells);
   bb_put(out, ", \"version\": %u, \"attributes\": [", s->misc->version);
   for (uint32_t i = 0; i < s->misc->count; i++) {
     bb_put(out, "%s", i ? ", " : "");
@@ -193,6 +194,10 @@ static void put_symbols(bb_buffer *out, const bb_plan *p) {
     if (p->derived[i].count) {
       bb_put(out, ", ");
       put_formula(out, "is", &p->derived[i]);
+    }
+    if (p->most[i].count) {
+      bb_put(out, ", ");
+      put_formula(out, "most", &p->most[i]);
     }
     bb_put(out, "}");
   }

@@ -30,11 +30,13 @@ typedef struct bb_interp_counts {
 } bb_interp_counts;
 
 typedef struct bb_interp_options {
-  bool float64;          /* else operations round as above */
-  const int64_t *symbol; /* value of each symbol of the program */
-  const int64_t *block;  /* per dim: elements in a block, 0: 64; blocked dims only */
-  uint32_t loop_seed;    /* not 0: draw a block size per loop where the program lets loops
+  bool float64; /* else operations round as above */
+  const int64_t
+      *symbol;          /* value of each symbol of the program; -1: not known, or told in the run */
+  const int64_t *block; /* per dim: elements in a block, 0: 64; blocked dims only */
+  uint32_t loop_seed;   /* not 0: draw a block size per loop where the program lets loops
                           * over one dim differ (buffered edges re-split) */
+  int64_t *told;        /* `symbol`, where misc nodes may tell some; NULL: none does */
 } bb_interp_options;
 
 /* Runs one block program (program->root or a snapshot).  tensor[] is indexed by program tensor;
@@ -53,9 +55,16 @@ void bb_interp_step(const bb_program *program, const bb_step *step,
                     const bb_interp_options *options, bb_interp_tensor *tensor, bb_arena *arena,
                     bb_interp_counts *counts);
 
+/* Extents that follow from those that are known (-1: not known): symbols whose name is an expression, of the first so many.
+ * Fails where one is no size, or known as something else. */
+void bb_derive_symbols(bb_program *program, uint32_t symbols, int64_t *symbol, bb_arena *arena);
+/* " where S = 5, T = 7": those that are known. */
+const char *bb_known_symbols(const bb_program *program, const int64_t *symbol, uint32_t symbols,
+                             bb_arena *arena);
+
 /* Reference kernels of misc nodes.  Absent operands have no data.  Results come with the shapes that
- * the program gives them and without data; the kernel sets all of it, and what it gives is held
- * against what was expected. */
+ * the program gives them (-1: an extent that the kernel tells) and without data; the kernel sets all of it, and what it gives is
+ * held against what was expected. */
 typedef struct bb_misc_value {
   bb_dtype dtype;
   uint32_t rank;

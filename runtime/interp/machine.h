@@ -111,10 +111,10 @@ typedef struct bb_run {
   const bb_program *program;
   bb_context *ctx;
   const bb_interp_options *options;
-  bb_arena *scratch;     /* dies with the run */
-  bb_arena *arena;       /* the caller's: outputs */
-  const int64_t *extent; /* per dim */
-  const double *symbol;  /* per symbol of the program */
+  bb_arena *scratch; /* dies with the run */
+  bb_arena *arena;   /* the caller's: outputs */
+  int64_t *extent;   /* per dim */
+  double *symbol;    /* per symbol of the program */
   bb_interp_tensor *tensor;
   bb_interp_counts *counts; /* NULL: not wanted */
   uint32_t depths;          /* stacks and indices there are */
@@ -129,6 +129,8 @@ typedef struct bb_run {
  * extent is needed are checked by bb_run_extent(). */
 void bb_run_begin(bb_run *run, const bb_program *program, const bb_interp_options *options,
                   bb_interp_tensor *tensor, bb_arena *arena, bb_interp_counts *counts);
+/* Again, as the symbols are now. */
+void bb_run_bind(bb_run *run);
 int64_t bb_run_extent(const bb_run *run, bb_dim dim);
 /* Elements of a program tensor by its factored axes. */
 size_t bb_run_tensor_count(const bb_run *run, uint32_t tensor);

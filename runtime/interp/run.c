@@ -304,6 +304,14 @@ static int64_t bound_extent(const bb_program *program, const bb_extent *extent,
   return bb_extent_bind((bb_program *)program, extent, symbol);
 }
 
+void bb_run_bind(bb_run *run) {
+  const bb_program *program = run->program;
+  const int64_t *value = run->options->symbol;
+  for (uint32_t i = 0; i < program->dims; i++)
+    run->extent[i] = bound_extent(program, program->dim[i].extent, value);
+  for (uint32_t i = 0; i < program->symbols && value; i++) run->symbol[i] = (double)value[i];
+}
+
 void bb_run_begin(bb_run *run, const bb_program *program, const bb_interp_options *options,
                   bb_interp_tensor *tensor, bb_arena *arena, bb_interp_counts *counts) {
   bb_context *ctx = program->ctx;
@@ -315,14 +323,9 @@ void bb_run_begin(bb_run *run, const bb_program *program, const bb_interp_option
                   .counts = counts};
   run->scratch = bb_scratch(ctx);
   run->zero = BB_NEW(run->scratch, double, 1);
-  int64_t *extent = BB_NEW(run->scratch, int64_t, program->dims);
-  for (uint32_t i = 0; i < program->dims; i++)
-    extent[i] = bound_extent(program, program->dim[i].extent, options->symbol);
-  double *symbol = BB_NEW(run->scratch, double, program->symbols);
-  for (uint32_t i = 0; i < program->symbols && options->symbol; i++)
-    symbol[i] = (double)options->symbol[i];
-  run->extent = extent;
-  run->symbol = symbol;
+  run->extent = BB_NEW(run->scratch, int64_t, program->dims);
+  run->symbol = BB_NEW(run->scratch, double, program->symbols);
+  bb_run_bind(run);
 }
 
 int64_t bb_run_extent(const bb_run *run, bb_dim dim) {

@@ -1,22 +1,29 @@
 /* steps.c - plans: candidates and the misc nodes between them, in order. */
+#include "../model/solve.h"
 #include "machine.h"
 
 #include <string.h>
 
 /* --- misc nodes --- */
 
-/* The shape of one operand or result: the model's where it is known, else one axis for each dim. */
-static void shape_of_port(bb_run *run, const char *place, const bb_misc_port *port,
+/* The extent of an axis; -1: one of its symbols is not known. */
+static int64_t extent_of(const bb_run *run, const bb_extent *extent) {
+  for (uint32_t k = 0; k < extent->count; k++)
+    if (!run->options->symbol || run->options->symbol[extent->symbol[k]] < 0) return -1;
+  return bb_extent_bind((bb_program *)run->program, extent, run->options->symbol);
+}
+
+/* The shape of one operand or result: the model's where it is known, else one axis for each dim.  Of a result the node may
+ * have yet to tell what is not known. */
+static void shape_of_port(bb_run *run, const char *place, const bb_misc_port *port, bool told,
                           bb_misc_value *value) {
   if (port->rank > 8) bb_fail(run->ctx, BB_ERROR_UNSUPPORTED, "%s: more than 8 axes", place);
   value->dtype = port->dtype;
   value->rank = port->rank;
   for (uint32_t i = 0; i < port->rank; i++) {
-    for (uint32_t k = 0; k < port->shape[i]->count; k++)
-      if (!run->options->symbol || run->options->symbol[port->shape[i]->symbol[k]] < 0)
-        bb_fail(run->ctx, BB_ERROR_ARGUMENT, "%s: an extent is not known", place);
-    value->shape[i] =
-        bb_extent_bind((bb_program *)run->program, port->shape[i], run->options->symbol);
+    value->shape[i] = extent_of(run, port->shape[i]);
+    if (value->shape[i] < 0 && !told)
+      bb_fail(run->ctx, BB_ERROR_ARGUMENT, "%s: an extent is not known", place);
   }
 }
 
@@ -89,7 +96,7 @@ static call begin_call(bb_run *run, const bb_misc *misc, const char *place, uint
 
 static void give_operand(call *c, uint32_t i, const bb_misc_port *port, double *data,
                          size_t count) {
-  shape_of_port(c->run, c->place, port, &c->in[i]);
+  shape_of_port(c->run, c->place, port, false, &c->in[i]);
   if (count_of(c->run, &c->in[i]) != count)
     bb_fail(c->run->ctx, BB_ERROR_INTERNAL, "%s: operand %u has %zu elements, its shape wants %zu",
             c->place, i, count, count_of(c->run, &c->in[i]));
@@ -109,7 +116,8 @@ static void run_kernel(bb_context *ctx, void *argument) {
 
 /* What the model says of result i: kernels that move data only go by it. */
 static void expect_result(call *c, uint32_t i, const bb_misc_port *port) {
-  shape_of_port(c->run, c->place, port, &c->out[i]);
+  bool told = c->run->options->told && bb_misc_tells(c->run->program, c->misc) != BB_NONE;
+  shape_of_port(c->run, c->place, port, told, &c->out[i]);
   c->out[i].data = NULL;
 }
 
@@ -129,9 +137,27 @@ static void run_call(call *c) {
   }
 }
 
+/* Puts the extent that the node tells beside those that are known, with what follows from it. */
+static void note_told(call *c) {
+  bb_run *run = c->run;
+  uint32_t symbol = bb_misc_tells(run->program, c->misc);
+  if (!run->options->told || symbol == BB_NONE) return;
+  int64_t *known = run->options->told;
+  for (uint32_t i = 0; i < c->nout; i++)
+    for (uint32_t a = 0; !c->misc->out[i].absent && a < c->out[i].rank; a++)
+      if (a < c->misc->out[i].rank)
+        bb_extent_solve(c->misc->out[i].shape[a], c->out[i].shape[a], known);
+  int64_t most = extent_of(run, run->program->most[symbol]);
+  if (known[symbol] < 0 || known[symbol] > most)
+    bb_fail(run->ctx, BB_ERROR_INTERNAL, "%s: it gives %lld elements, of at most %lld", c->place,
+            (long long)known[symbol], (long long)most);
+  bb_derive_symbols((bb_program *)run->program, run->program->symbols, known, run->scratch);
+  bb_run_bind(run);
+}
+
 static void check_result(const call *c, uint32_t i, const bb_misc_port *port, size_t count) {
   bb_misc_value want = {0};
-  shape_of_port(c->run, c->place, port, &want);
+  shape_of_port(c->run, c->place, port, false, &want);
   const bb_misc_value *got = &c->out[i];
   bool same = got->data && got->rank == want.rank && count_of(c->run, got) == count;
   for (uint32_t k = 0; same && k < want.rank; k++) same = got->shape[k] == want.shape[k];
@@ -202,17 +228,18 @@ static void run_misc_step(bb_run *run, const bb_step *step) {
   bb_misc_port *result = BB_NEW(run->scratch, bb_misc_port, c.nout);
   for (uint32_t i = 0, k = 0; i < c.nout; i++) {
     if (is_absent(misc->nout, misc->out, i)) continue;
-    uint32_t tensor = step->out[k++];
-    bb_run_make_tensor(run, tensor);
-    result[i] = misc->out ? misc->out[i] : port_of_tensor(&run->program->tensor[tensor]);
+    result[i] = misc->out ? misc->out[i] : port_of_tensor(&run->program->tensor[step->out[k]]);
     expect_result(&c, i, &result[i]);
+    k++;
   }
   run_call(&c);
+  note_told(&c);
   for (uint32_t i = 0, k = 0; i < c.nout; i++) {
     if (is_absent(misc->nout, misc->out, i)) continue;
     uint32_t tensor = step->out[k++];
     const bb_tensor *t = &run->program->tensor[tensor];
     bb_misc_port port = result[i];
+    bb_run_make_tensor(run, tensor);
     size_t count = run->tensor[tensor].count;
     check_result(&c, i, &port, count);
     round_result(&c, i, t->dtype, count);

@@ -67,6 +67,13 @@ static void find_extents(bb_session *s) {
 
 /* --- arrays --- */
 
+/* Does the extent follow from one that a step tells? */
+static bool is_late(const bb_session *s, const bb_extent *extent) {
+  bool late = false;
+  for (uint32_t k = 0; k < extent->count; k++) late |= s->model->plan->late[extent->symbol[k]];
+  return late;
+}
+
 static void check_output(bb_session *s, uint32_t tensor) {
   const bb_plan_tensor *t = &s->model->plan->tensor[tensor];
   bb_bound *bound = &s->bound[tensor];
@@ -76,6 +83,9 @@ static void check_output(bb_session *s, uint32_t tensor) {
       bb_fail(s->ctx, BB_ERROR_ARGUMENT, "output \"%s\": the extent of axis %u is not known",
               t->name, i);
     bool open = !bound->given || (bound->open && i == t->room_axis);
+    if (bound->given && is_late(s, t->shape[i]))
+      bb_fail(s->ctx, BB_ERROR_ARGUMENT,
+              "output \"%s\": the run tells the extent of axis %u: it cannot be bound", t->name, i);
     if (bound->open && open && extent > bound->most)
       bb_fail(s->ctx, BB_ERROR_INPUT, "cache \"%s\" has room for %lld along axis %u, not for %lld",
               t->name, (long long)bound->most, i, (long long)extent);
@@ -255,6 +265,79 @@ static bb_plan_symbols differ(const bb_session *s) {
   return all;
 }
 
+/* Has all been told that a symbol follows from? */
+static bool is_known(const bb_session *s, uint32_t symbol) {
+  const bb_plan *p = s->model->plan;
+  const bb_formula *from = &p->derived[symbol];
+  if (!p->late[symbol] || p->told[symbol]) return !p->late[symbol] || s->told[symbol];
+  bool known = true;
+  for (uint32_t k = 0; k < from->count && known; k++)
+    known = from->term[k].op != BB_T_VARIABLE || is_known(s, (uint32_t)from->term[k].number);
+  return known;
+}
+
+/* Those that follow from what was told.  Some are of others behind them. */
+static void find_followers(bb_session *s) {
+  const bb_plan *p = s->model->plan;
+  for (bool more = true; more;) {
+    more = false;
+    for (uint32_t i = 0; i < p->symbols; i++) {
+      int64_t value;
+      if (!p->late[i] || p->told[i] || !is_known(s, i)) continue;
+      bool fits = bb_formula_value(&p->derived[i], s->symbol, &value);
+      if (!fits || value < 0)
+        bb_fail(s->ctx, BB_ERROR_INPUT,
+                "an axis, or what is left of one, would have %s = %lld elements", p->symbol[i],
+                fits ? (long long)value : -1);
+      more |= value != s->symbol[i];
+      s->symbol[i] = value;
+    }
+  }
+}
+
+/* Kernels may want more scratch for less, as where there is little to do they share it out: then steps from here on have it in
+ * memory of its own. */
+static void find_scratch(bb_session *s, uint32_t step, size_t laid_out) {
+  size_t need = s->scratch;
+  s->scratch = laid_out;
+  bool fits = need <= laid_out || (s->at_scratch == s->late && need <= s->late_bytes);
+  bool more = s->model->class->equip && s->model->class->equip(s->queue, s->ctx);
+  if (!fits) bb_session_grow(s, &s->late, &s->late_bytes, need);
+  if (!fits) s->at_scratch = s->late;
+  for (uint32_t i = step; i < s->model->plan->steps && (more || !fits); i++)
+    s->ready[i].stale = true;
+}
+
+/* Arrays stay where they were laid out, for the most that they can be. */
+static void size_again(bb_session *s, uint32_t step, bb_plan_symbols changed) {
+  const bb_plan *p = s->model->plan;
+  const bb_arrangement *a = &s->arrangement[s->variant];
+  size_t scratch = s->scratch;
+  bool fits = true;
+  bb_session_size(s, changed, true);
+  for (uint32_t t = 0; t < p->tensors && fits; t++)
+    fits = s->place[t].home != BB_HOME_WORKSPACE || s->place[t].bytes <= a->bytes[t];
+  if (!fits)
+    bb_fail(s->ctx, BB_ERROR_UNSUPPORTED,
+            "what a run tells makes an array larger than the most that it was laid out for");
+  for (uint32_t i = 0; i < s->model->sides[BB_OUTPUT] && !s->once; i++)
+    check_output(s, s->model->side[BB_OUTPUT][i]);
+  find_scratch(s, step, scratch);
+  s->arranged = true;
+  memcpy(s->laid, s->symbol, p->symbols * sizeof *s->laid);
+}
+
+void bb_session_follow(bb_session *s, uint32_t step) {
+  s->told[s->model->plan->step[step].tells] = true;
+  s->prepared = false; /* should anything fail */
+  s->changed = BB_ALL_SYMBOLS;
+  find_followers(s);
+  bb_plan_symbols changed = differ(s);
+  if (changed) size_again(s, step, changed);
+  bb_session_prepare_launches(s, step + 1);
+  s->changed = 0;
+  s->prepared = true;
+}
 void bb_session_lay_out(bb_session *s) {
   const bb_plan *p = s->model->plan;
   s->prepared = s->placed = false;

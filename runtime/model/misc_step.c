@@ -106,7 +106,7 @@ typedef struct call {
   bb_arena *arena;
   const bb_plan_step *step;
   const bb_plan_tensor *tensor;
-  const int64_t *symbol;
+  int64_t *symbol;
   void *const *data;
   const bb_device_class *class;
   bb_queue *queue;
@@ -329,12 +329,29 @@ static void give_operands(call *c) {
     if (!s->out[i].absent) shape_of(c, &s->out[i], &c->out[i]);
 }
 
+/* What results turn out to have, in place of the most that they can have: arrays are as large as that. */
+static void note_told(const call *c) {
+  const bb_plan_step *s = c->step;
+  if (s->tells == BB_NONE) return;
+  int64_t most = c->symbol[s->tells], told = -1;
+  for (uint32_t i = 0; i < s->nout; i++)
+    for (uint32_t a = 0; !s->out[i].absent && a < s->out[i].rank; a++)
+      if (s->out[i].shape[a]->count == 1 && s->out[i].shape[a]->symbol[0] == s->tells &&
+          s->out[i].shape[a]->factor == 1)
+        told = c->out[i].shape[a];
+  if (told < 0 || told > most)
+    bb_fail(c->lab->inner, BB_ERROR_INPUT, "it gives %lld elements, of at most %lld",
+            (long long)told, (long long)most);
+  c->symbol[s->tells] = told;
+}
+
 static void run_reference(call *c) {
   const bb_plan_step *s = c->step;
   bb_misc_kernel *kernel = bb_misc_find(s->misc);
   if (!kernel) bb_fail(c->lab->inner, BB_ERROR_UNSUPPORTED, "no reference kernel");
   give_operands(c);
   kernel(c->lab->inner, c->arena, s->misc, s->nin, c->in, s->nout, c->out);
+  note_told(c);
   for (uint32_t i = 0; i < s->nout; i++) store_result(c, i);
 }
 

@@ -304,7 +304,8 @@ bool bb_model_find_tensor(const bb_model *m, bb_side side, const char *name, uin
 
 bool bb_model_get_extent(const bb_model *m, uint32_t index, bb_extent_info *info) {
   if (index >= m->plan->extents) return false;
-  *info = (bb_extent_info){m->plan->symbol[index], m->plan->derived[index].count > 0};
+  *info = (bb_extent_info){m->plan->symbol[index],
+                           m->plan->derived[index].count > 0 || m->plan->most[index].count > 0};
   return true;
 }
 

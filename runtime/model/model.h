@@ -68,8 +68,8 @@ typedef struct bb_lab bb_lab;
 bb_lab *bb_lab_create(bb_context *context, const bb_model *model);
 void bb_lab_destroy(bb_lab *lab);
 typedef struct bb_lab_call {
-  uint32_t step; /* its number */
-  const int64_t *symbol;
+  uint32_t step;     /* its number */
+  int64_t *symbol;   /* what the step tells is put here, where the most that it can be stood */
   void *const *data; /* by tensor: in the processor's memory */
   bb_queue *queue;
 } bb_lab_call;

@@ -88,14 +88,15 @@ static void find_arguments(bb_session *s, uint32_t number) {
       ready->argument[k] = (char *)s->data[step->argument[k].tensor] + ready->offset[k];
 }
 
-/* A launch depends on the one before it, too. */
-static void prepare(bb_session *s) {
+/* A launch depends on the one before it, too.  What stands behind a step that tells an extent is prepared once that is known. */
+void bb_session_prepare_launches(bb_session *s, uint32_t from) {
   const bb_model *m = s->model;
   const bb_prepared *before = NULL;
   bool follows = false;
-  for (uint32_t i = 0; i < m->plan->steps; i++) {
+  for (uint32_t i = from; i < m->plan->steps; i++) {
     bb_ready *ready = &s->ready[i];
     if (!bb_session_takes(s, i) || ready->idle) continue;
+    if (m->plan->step[i].tells != BB_NONE) break;
     if (!ready->launched) {
       before = NULL;
       follows = false;
@@ -124,6 +125,6 @@ void bb_session_place(bb_session *s) {
   find_data(s, base);
   find_stale(s, find_idle(s) || moved);
   if (class->equip && class->equip(s->queue, s->ctx)) find_stale(s, true);
-  prepare(s);
+  bb_session_prepare_launches(s, 0);
   s->placed = true;
 }

@@ -91,6 +91,25 @@ static bb_plan_symbols of_operand(const bb_plan *p, const bb_plan_operand *o) {
   return all;
 }
 
+/* Formulas may be of symbols behind them. */
+static void find_late(bb_plan *p) {
+  p->told = BB_NEW(p->arena, bool, p->symbols + 1);
+  p->late = BB_NEW(p->arena, bool, p->symbols + 1);
+  for (uint32_t i = 0; i < p->steps; i++)
+    if (p->step[i].tells != BB_NONE) p->told[p->step[i].tells] = p->late[p->step[i].tells] = true;
+  for (bool more = true; more;) {
+    more = false;
+    for (uint32_t i = 0; i < p->symbols; i++) {
+      const bb_formula *from = &p->derived[i];
+      bool late = false;
+      for (uint32_t k = 0; k < from->count; k++)
+        late |= from->term[k].op == BB_T_VARIABLE && p->late[from->term[k].number];
+      more |= late && !p->late[i];
+      p->late[i] |= late;
+    }
+  }
+}
+
 void bb_plan_find_symbols(bb_plan *p) {
   for (uint32_t i = 0; i < p->tensors; i++)
     p->tensor[i].follows = of_extents(p->tensor[i].rank, p->tensor[i].shape);
@@ -98,6 +117,7 @@ void bb_plan_find_symbols(bb_plan *p) {
     bb_plan_tensor *t = &p->tensor[i];
     if (t->within != BB_NONE) t->follows |= of_extents(1, &t->first) | p->tensor[t->within].follows;
   }
+  find_late(p);
   for (uint32_t i = 0; i < p->steps; i++) {
     bb_plan_step *s = &p->step[i];
     s->follows = of_extents(s->extents, s->extent);
@@ -148,8 +168,10 @@ bool bb_plan_derive(bb_context *ctx, const bb_plan *p, int64_t *symbol) {
     progress = false;
     for (uint32_t i = 0; i < p->symbols; i++) {
       int64_t value;
-      if (bb_formula_is_open(&p->derived[i], symbol)) continue;
-      if (!bb_formula_value(&p->derived[i], symbol, &value))
+      bool bounded = p->most[i].count > 0;
+      const bb_formula *formula = bounded ? &p->most[i] : &p->derived[i];
+      if (bb_formula_is_open(formula, symbol) || (bounded && symbol[i] >= 0)) continue;
+      if (!bb_formula_value(formula, symbol, &value))
         bb_fail(ctx, BB_ERROR_INPUT, "extent %s is too large", p->symbol[i]);
       if (value < 0)
         bb_fail(ctx, BB_ERROR_INPUT,
@@ -226,8 +248,27 @@ static const char *operand_broken(const bb_plan *p, const bb_plan_step *s, const
   return NULL;
 }
 
+static bool has_extent(const bb_plan_operand *o, uint32_t symbol) {
+  for (uint32_t a = 0; !o->absent && a < o->rank; a++)
+    if (o->shape[a]->factor == 1 && o->shape[a]->count == 1 && o->shape[a]->symbol[0] == symbol)
+      return true;
+  return false;
+}
+
+/* What a step tells it says by the shape of a result. */
+static const char *telling_broken(const bb_plan *p, const bb_plan_step *s) {
+  bool shown = false;
+  for (uint32_t i = 0; i < s->nout; i++) shown |= has_extent(&s->out[i], s->tells);
+  if (!shown || s->once || !p->most[s->tells].count || p->derived[s->tells].count)
+    return "a step tells an extent that none of its results has, or that nothing bounds";
+  for (const bb_plan_step *other = p->step; other < s; other++)
+    if (other->tells == s->tells && other->variants & s->variants)
+      return "two steps tell one extent";
+  return NULL;
+}
+
 static const char *step_broken(const bb_plan *p, const bb_plan_step *s) {
-  const char *broken = NULL;
+  const char *broken = s->tells == BB_NONE ? NULL : telling_broken(p, s);
   if (s->kernel != BB_NONE && s->once && !is_known(s->extents, s->extent))
     broken = "a kernel that runs at load has extents of run time";
   for (uint32_t i = 0; i < s->arguments && !broken; i++)

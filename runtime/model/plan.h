@@ -15,7 +15,7 @@
 #include "../../graph/program.h"
 #include "formula.h"
 
-enum { BB_PLAN_RANK = 32, BB_PLAN_VERSION = 4, BB_PLAN_VARIANTS = 8 };
+enum { BB_PLAN_RANK = 32, BB_PLAN_VERSION = 5, BB_PLAN_VARIANTS = 8 };
 
 /* Constants in their data and arrays in a workspace begin at multiples of so many bytes: a GPU fetches boxes in lines of 128, and
  * two lines for one where rows begin in the middle, from memory 256 at a time. */
@@ -91,6 +91,7 @@ typedef struct bb_plan_step {
   bb_formula operations; /* of its extents: what a run of it counts */
   /* A reference kernel: */
   const bb_misc *misc; /* without ports */
+  uint32_t tells; /* the extent that its results turn out to have; BB_NONE: all are known before */
   /* A candidate without a kernel: a block program as text, its inputs the operands below in order, its
    * outputs the results, its symbols the first of the plan's.  Only plans that stay in memory have such steps. */
   const char *program;
@@ -125,7 +126,12 @@ typedef struct bb_plan {
   uint32_t symbols;
   const char **symbol;
   const bb_formula
-      *derived; /* by symbol, of the others; without terms: an input or the caller tells */
+      *derived; /* by symbol, of the others; without terms: an input, the caller or a step tells */
+  /* By symbol: the most that one is that a step tells, or that follows from such, which it counts as until then; without terms:
+   * it follows, and its own formula says. */
+  const bb_formula *most;
+  bool *told; /* by symbol: a step tells it; NULL: in the making, as the next */
+  bool *late; /* by symbol: a step tells it, or one that it follows from */
   uint32_t tensors;
   bb_plan_tensor *tensor;
   uint32_t caches;

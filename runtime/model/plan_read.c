@@ -81,10 +81,14 @@ static void read_symbols(reader *r, const bb_json *top) {
   for (const bb_json *s = list->first; s; s = s->next)
     p->symbol[p->symbols++] = text_of(r, s, "name");
   for (uint32_t i = 0; i < 2 * caches; i++) p->symbol[p->symbols++] = "room";
+  bb_formula *most = BB_NEW(r->arena, bb_formula, list->count + 2 * (size_t)caches + 1);
   uint32_t i = 0;
-  for (const bb_json *s = list->first; s; s = s->next, i++)
+  for (const bb_json *s = list->first; s; s = s->next, i++) {
     if (bb_json_get(s, "is")) derived[i] = read_formula(r, bb_json_get(s, "is"), p->symbols);
+    if (bb_json_get(s, "most")) most[i] = read_formula(r, bb_json_get(s, "most"), p->symbols);
+  }
   p->derived = derived;
+  p->most = most;
 }
 
 static void read_tensor(const reader *r, const bb_json *json, bb_plan_tensor *tensor) {
@@ -237,6 +241,8 @@ static void read_misc(const reader *r, const bb_json *json, bb_plan_step *step) 
   const bb_json *list = bb_json_member(&r->from, json, "attributes", BB_JSON_LIST);
   misc->domain = text_of(r, json, "domain");
   misc->op = text_of(r, json, "op");
+  if (bb_json_get(json, "tells"))
+    step->tells = bb_json_index(&r->from, json, "tells", r->plan->extents);
   misc->version =
       (uint32_t)bb_json_whole(&r->from, bb_json_get(json, "version"), "version", 0, UINT32_MAX);
   bb_attribute *attribute = BB_NEW(r->arena, bb_attribute, list->count + 1);
@@ -319,6 +325,7 @@ static void read_steps(reader *r, const bb_json *top) {
   for (const bb_json *s = list->first; s; s = s->next) {
     bb_plan_step *step = &r->plan->step[r->plan->steps++];
     step->name = text_of(r, s, "name");
+    step->tells = BB_NONE;
     step->once = flag(s, "once");
     step->variants = read_parts(r, s);
     step->nodes =

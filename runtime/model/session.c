@@ -45,6 +45,7 @@ static void make_room(bb_session *s) {
   s->preset = BB_NEW(a, int64_t, p->symbols + 1);
   s->symbol = BB_NEW(a, int64_t, p->symbols + 1);
   s->laid = BB_NEW(a, int64_t, p->symbols + 1);
+  s->told = BB_NEW(a, bool, p->symbols + 1);
   for (uint32_t i = 0; i < p->symbols; i++) s->preset[i] = s->symbol[i] = -1;
   s->bound = BB_NEW(a, bb_bound, p->tensors + 1);
   s->place = BB_NEW(a, bb_place, p->tensors + 1);
@@ -78,6 +79,7 @@ static void destroy(bb_session *s) {
     if (s->place[t].mirror) bb_resize(s->ctx, s->place[t].mirror, s->place[t].mirror_bytes, 0);
   for (uint32_t i = 0; s->ready && i < m->plan->steps; i++)
     if (s->ready[i].prepared) m->class->forget(s->ready[i].prepared);
+  if (s->late) m->class->release(m->device, s->late, s->late_bytes);
   if (s->own) m->class->release(m->device, s->own, s->own_bytes);
   if (s->queue) m->class->queue_close(s->queue);
   bb_lab_destroy(s->lab);
@@ -288,6 +290,15 @@ static void run_step(bb_session *s, uint32_t number) {
   }
 }
 
+/* A step that tells an extent finds it as much as it can be, as its results have room for. */
+static void run_telling(bb_session *s, uint32_t number) {
+  uint32_t symbol = s->model->plan->step[number].tells;
+  if (!bb_formula_value(&s->model->plan->most[symbol], s->symbol, &s->symbol[symbol]))
+    bb_fail(s->ctx, BB_ERROR_INPUT, "extent %s is too large", s->model->plan->symbol[symbol]);
+  run_step(s, number);
+  bb_session_follow(s, number);
+}
+
 static void observe(bb_session *s, uint32_t number, double began) {
   s->model->class->queue_wait(s->queue, s->ctx);
   bb_step_event event = {
@@ -300,10 +311,14 @@ static void observe(bb_session *s, uint32_t number, double began) {
 static void run_steps(bb_session *s) {
   const bb_plan *p = s->model->plan;
   copy_bound(s, BB_INPUT);
+  memset(s->told, 0, p->symbols * sizeof *s->told);
   for (uint32_t i = 0; i < p->steps; i++) {
     if (!bb_session_takes(s, i)) continue;
     double began = s->options.observe ? seconds() : 0;
-    run_step(s, i);
+    if (p->step[i].tells == BB_NONE)
+      run_step(s, i);
+    else
+      run_telling(s, i);
     if (s->options.observe) observe(s, i, began);
   }
   copy_bound(s, BB_OUTPUT);

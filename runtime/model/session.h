@@ -87,6 +87,7 @@ struct bb_session {
   bool placed;             /* and pointers are where arrays are */
   bool ran, noted;         /* since then; and the device has noted all launches of a run */
   int64_t *laid;           /* the symbols that the last layout was for ... */
+  bool *told;              /* by symbol: a step has told it in this run */
   bb_plan_symbols changed; /* ... and those that it does not hold for, whatever they were */
   void **near;             /* by tensor: mirrors */
   bool arranged;           /* arrays of the workspace are as large as they were arranged for */
@@ -94,7 +95,10 @@ struct bb_session {
   size_t workspace;
   bb_arrangement *arrangement; /* by variant */
   void *at_scratch;            /* where kernels have theirs */
-  void *own, *lent;            /* the workspace: the session's, or the caller's */
+  void *
+      late; /* memory for scratch of steps behind one that told an extent, where the workspace has too little */
+  size_t late_bytes;
+  void *own, *lent; /* the workspace: the session's, or the caller's */
   size_t own_bytes, lent_bytes;
 };
 
@@ -154,6 +158,9 @@ void bb_session_lay_out(bb_session *session);
 /* Sizes of arrays, and scratch of kernels, as far as they follow from symbols that changed.  to_come: of a run whose arrays may
  * not be bound yet. */
 void bb_session_size(bb_session *session, bb_plan_symbols changed, bool to_come);
+/* After the step told an extent: what follows from it is sized and prepared again, within the arrays that were laid out for the
+ * most that it can be. */
+void bb_session_follow(bb_session *session, uint32_t step);
 /* Takes a variant, and finds which steps use which arrays. */
 void bb_session_take_variant(bb_session *session, uint32_t variant);
 
@@ -168,6 +175,9 @@ char *bb_session_workspace_memory(bb_session *session);
 /* --- place.c --- */
 /* Pointers, after bindings moved, and what launches follow from them. */
 void bb_session_place(bb_session *session);
+/* Launches from a step on, up to one that tells an extent: those whose extents or arrays are other ones than they were prepared
+ * for. */
+void bb_session_prepare_launches(bb_session *session, uint32_t from);
 /* Runs all steps, once it is prepared and placed. */
 void bb_session_steps(bb_session *session);
 /* A step of another device's than the processor, by the lab: arrays go there and back (mirror.c). */

@@ -187,10 +187,24 @@ static void move(evaluator *e) {
 }
 
 /* Operators without an array op mean what their reference kernels compute. */
+/* The symbol's value, by the result that has an axis of so many elements. */
+static int64_t told_by(const bb_array *array, const bb_array_node *node, uint32_t symbol,
+                       const bb_misc_value *out) {
+  for (uint32_t i = 0; i < node->nout; i++) {
+    const bb_array_value *v = &array->value[node->out[i]];
+    for (uint32_t k = 0; k < v->rank; k++)
+      if (v->shape[k]->factor == 1 && v->shape[k]->count == 1 && v->shape[k]->symbol[0] == symbol)
+        return out[i].shape[k];
+  }
+  return -1;
+}
+
 static void misc(const array_case *c, const bb_array_node *node, bb_arena *arena) {
   const bb_misc *misc = node->misc;
   bb_misc_kernel *kernel = bb_misc_find(misc);
   bb_misc_value in[16] = {{0}}, out[16] = {{0}};
+  uint32_t told = bb_misc_tells(c->program, misc);
+  bool tells = told != BB_NONE;
   if (!kernel) bb_fail(c->program->ctx, BB_ERROR_UNSUPPORTED, "no kernel for %s", misc->op);
   for (uint32_t i = 0; i < misc->nin && i < 16; i++) {
     if (misc->in[i].absent) continue;
@@ -201,10 +215,14 @@ static void misc(const array_case *c, const bb_array_node *node, bb_arena *arena
   for (uint32_t i = 0; i < misc->nout && i < 16; i++) { /* some take the shape from the program */
     const bb_array_value *v = &c->program->array->value[node->out[i]];
     out[i] = (bb_misc_value){.dtype = v->dtype, .rank = v->rank};
-    for (uint32_t k = 0; k < v->rank; k++)
+    for (uint32_t k = 0; k < v->rank && !tells; k++)
       out[i].shape[k] = bb_extent_bind(c->program, v->shape[k], c->symbol);
   }
   kernel(c->program->ctx, arena, misc, misc->nin, in, misc->nout, out);
+  if (tells) {
+    c->symbol[told] = told_by(c->program->array, node, told, out);
+    bb_derive_symbols(c->program, c->program->symbols, c->symbol, arena);
+  }
   for (uint32_t i = 0; i < node->nout; i++) {
     whole *w = &c->value[node->out[i]];
     *w = whole_new(arena, out[i].rank, out[i].shape);

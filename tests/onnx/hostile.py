@@ -189,10 +189,10 @@ def functions():
 
 
 def unsupported():
-    listing = model([N("NonZero", ["x"], ["a"], name="first"), N("Cast", ["a"], ["b"], name="between", to=T.FLOAT),
+    listing = model([N("Bernoulli", ["x"], ["a"], name="first"), N("Cast", ["a"], ["b"], name="between", to=T.FLOAT),
                      N("Det", ["b"], ["c"], name="second"), N("Strange", ["x"], ["d"], name="third", domain="com.microsoft"),
                      N("Add", ["c", "d"], ["y"], name="last")])
-    yield "list", listing, ["3 nodes", "first", "NonZero", "second", "Det", "third", "Strange", "com.microsoft", "opset 20", "[2,3]"]
+    yield "list", listing, ["3 nodes", "first", "Bernoulli", "second", "Det", "third", "Strange", "com.microsoft", "opset 20", "[2,3]"]
     byte, by = info("x", T.UINT8, [2, 3]), numpy_helper.from_array(np.float32(0.5), "s")
     zero = numpy_helper.from_array(np.uint8(3), "z")
     yield "read-as", model([N("QLinearConcat", ["s", "z", "x", "s", "z"], ["y"], name="joined", domain="com.microsoft", axis=5)], [byte], constants=[by, zero],

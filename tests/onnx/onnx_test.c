@@ -15,32 +15,6 @@
 #include <stdio.h>
 #include <string.h>
 
-/* --- symbols --- */
-
-static const bb_expr *symbol_leaf(void *user, const char *name, size_t length) {
-  bb_program *program = user;
-  for (uint32_t s = 0; s < program->symbols; s++)
-    if (strlen(program->symbol[s]) == length && memcmp(program->symbol[s], name, length) == 0)
-      return bb_expr_symbol(program, s);
-  return NULL;
-}
-
-/* Symbols of inputs have been bound; the others are named by the expression that they are. */
-static void derive_symbols(array_case *c) {
-  bb_program *program = c->program;
-  double value[SYMBOL_MAX];
-  for (uint32_t s = 0; s < program->symbols && s < SYMBOL_MAX; s++) value[s] = (double)c->symbol[s];
-  for (uint32_t s = 0; s < program->symbols; s++) {
-    const char *text = program->symbol[s], *error;
-    if (c->symbol[s] >= 0) continue;
-    const bb_expr *e =
-        bb_expr_parse(program, &text, text + strlen(text), symbol_leaf, program, &error);
-    if (!e) bb_fail(program->ctx, BB_ERROR_INPUT, "symbol %s: %s", program->symbol[s], error);
-    c->symbol[s] = (int64_t)bb_expr_eval(e, &(bb_expr_env){.symbol = value});
-    value[s] = (double)c->symbol[s];
-  }
-}
-
 static void bind_extent(array_case *c, const bb_extent *extent, int64_t value) {
   if (extent->count == 1) c->symbol[extent->symbol[0]] = value / extent->factor;
 }
@@ -98,17 +72,33 @@ static uint32_t compare(const array_case *c, const bb_npz *npz, const char *path
   return failures;
 }
 
+/* Does a misc node tell an extent in a run? */
+static bool tells(const bb_program *program) {
+  bool any = false;
+  for (uint32_t s = 0; s < program->symbols; s++) any |= program->most[s] != NULL;
+  return any;
+}
+
 static uint32_t run_blocks(bb_program *program, const bb_npz *npz, const char *path,
                            bb_arena *arena) {
   bb_binding binding;
   bb_comparison *comparison;
   uint32_t failures = 0;
   pipeline_lower(program);
+  bool told = tells(program); /* extents are then known step by step */
+  if (told) {
+    bb_array_drop(program);
+    bb_partition(program, 0, NULL);
+  }
   bb_bind_inputs(program, npz, NULL, arena, &binding);
   int64_t *block = BB_NEW(arena, int64_t, program->dims + 1);
   for (uint32_t d = 0; d < program->dims; d++) block[d] = 1 + d % 5 * 8;
-  bb_interp_options run = {.float64 = true, .symbol = binding.symbol, .block = block};
-  bb_interp_graph(program, program->root, &run, binding.tensor, arena, NULL);
+  bb_interp_options run = {
+      .float64 = true, .symbol = binding.symbol, .told = binding.symbol, .block = block};
+  if (told)
+    bb_interp_program(program, &run, binding.tensor, arena, NULL);
+  else
+    bb_interp_graph(program, program->root, &run, binding.tensor, arena, NULL);
   uint32_t count = bb_compare_outputs(program, &binding, npz, -1, arena, &comparison);
   for (uint32_t i = 0; i < count; i++) {
     bb_buffer text = {.arena = arena};
@@ -143,7 +133,7 @@ static void run(bb_context *ctx, void *argument) {
   for (uint32_t i = 0; i < symbols; i++) c.symbol[i] = -1;
   c.value = BB_NEW(arena, whole, program->array->values);
   bind_values(&c, npz, arena);
-  derive_symbols(&c);
+  bb_derive_symbols(program, program->symbols, c.symbol, arena);
   evaluate(&c, arena);
   j->failures = compare(&c, npz, j->path, arena);
 }

@@ -226,7 +226,7 @@ static const struct {
      "out of range"},
     {{"MaxPool", 0, NULL, 1, {VALUE(BB_F32, 3, SHAPE(1, 1, 2), 1, 2)}, 1, {{0}}},
      "kernel_shape is missing"},
-    {{"NonZero", 0, NULL, 1, {VALUE(BB_F32, 1, SHAPE(1), 1)}, 1, {{0}}}, "no kernel"},
+    {{"Det", 0, NULL, 1, {VALUE(BB_F32, 1, SHAPE(1), 1)}, 1, {{0}}}, "no kernel"},
 };
 
 static void test_refused(void **state) {

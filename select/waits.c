@@ -1,0 +1,114 @@
+/* waits.c - which nodes wait for extents that misc nodes tell in a run.
+ *
+ * A node of such an extent mostly takes what the misc node found.  It may do without - of as many ones as were found the number
+ * is all there is - and must not run before it all the same, nor be part of the candidate that the misc node waits for.
+ */
+#include "flow.h"
+
+#include <string.h>
+
+struct bb_waits {
+  const bb_flow *flow;
+  uint32_t symbols;
+  uint32_t **
+      teller; /* by symbol: the misc nodes that it follows from, ended by BB_NONE; NULL: it is known before */
+  uint32_t *seen; /* by node: the last call that named it */
+  uint32_t calls, count;
+  uint32_t *found;
+};
+
+static void add(bb_waits *w, uint32_t symbol) {
+  const uint32_t *teller = symbol < w->symbols ? w->teller[symbol] : NULL;
+  for (; teller && *teller != BB_NONE; teller++) {
+    if (w->seen[*teller] == w->calls) continue;
+    w->seen[*teller] = w->calls;
+    w->found[w->count++] = *teller;
+  }
+}
+
+static void add_extent(bb_waits *w, const bb_extent *extent) {
+  for (uint32_t k = 0; k < extent->count; k++) add(w, extent->symbol[k]);
+}
+
+static void add_dim(bb_waits *w, bb_dim dim) {
+  if (dim != BB_NO_DIM) add_extent(w, bb_dim_get(w->flow->program, dim)->extent);
+}
+
+static void add_expr(bb_waits *w, const bb_expr *e) {
+  if (e->op == BB_X_SYMBOL) add(w, e->index);
+  if (e->op == BB_X_EXTENT) add_dim(w, e->dim);
+  for (int i = 0; i < 3; i++)
+    if (e->a[i]) add_expr(w, e->a[i]);
+}
+
+static void add_type(bb_waits *w, const bb_type *type) {
+  add_dim(w, type->item.row);
+  add_dim(w, type->item.col);
+  for (uint32_t i = 0; i < type->rank; i++) add_dim(w, type->level[i].dim);
+}
+
+static void add_node(bb_waits *w, const bb_node *node) {
+  for (uint32_t i = 0; i < node->nout; i++) add_type(w, node->out[i].type);
+  if (node->kind == BB_NODE_FUNC && node->expr) add_expr(w, node->expr);
+  if (node->kind != BB_NODE_MAP) return;
+  add_dim(w, node->dim);
+  for (uint32_t i = 0; i < node->inner->count; i++)
+    if (node->inner->node[i]->kind != BB_NODE_REMOVED) add_node(w, node->inner->node[i]);
+}
+
+const uint32_t *bb_waits_of(bb_waits *w, uint32_t node, uint32_t *count) {
+  *count = 0;
+  if (!w) return NULL;
+  w->calls++;
+  w->count = 0;
+  w->seen[node] = w->calls; /* not for itself */
+  add_node(w, w->flow->graph->node[node]);
+  *count = w->count;
+  return w->found;
+}
+
+/* --- which symbols --- */
+
+static void keep(bb_waits *w, uint32_t symbol) {
+  uint32_t *kept = BB_NEW(w->flow->scratch, uint32_t, w->count + 1u);
+  if (w->count) memcpy(kept, w->found, w->count * sizeof *kept);
+  kept[w->count] = BB_NONE;
+  w->teller[symbol] = kept;
+}
+
+/* A symbol whose name is an expression of others follows from what these follow from.  They stand before it. */
+static void add_name(bb_waits *w, uint32_t symbol) {
+  bb_program *program = w->flow->program;
+  const char *text = program->symbol[symbol], *end = text + strlen(text), *error;
+  const bb_expr *e = bb_expr_parse(program, &text, end, NULL, NULL, &error);
+  if (e && text == end && e->op != BB_X_SYMBOL) add_expr(w, e);
+}
+
+bb_waits *bb_waits_find(const bb_flow *flow) {
+  const bb_program *program = flow->program;
+  bool any = false;
+  for (uint32_t s = 0; s < program->symbols; s++) any |= program->most[s] != NULL;
+  if (!any) return NULL;
+  bb_waits *w = BB_NEW(flow->scratch, bb_waits, 1);
+  *w = (bb_waits){.flow = flow, .symbols = program->symbols};
+  w->teller = BB_NEW(flow->scratch, uint32_t *, w->symbols);
+  w->seen = BB_NEW(flow->scratch, uint32_t, flow->graph->count);
+  w->found = BB_NEW(flow->scratch, uint32_t, flow->graph->count);
+  for (uint32_t i = 0; i < flow->nodes; i++) {
+    const bb_node *node = flow->graph->node[flow->order[i]];
+    uint32_t symbol =
+        node->kind == BB_NODE_MISC && node->misc ? bb_misc_tells(program, node->misc) : BB_NONE;
+    if (symbol == BB_NONE) continue;
+    w->count = 0;
+    w->found[w->count++] = flow->order[i];
+    keep(w, symbol);
+  }
+  for (uint32_t s = 0; s < w->symbols; s++) {
+    if (w->teller[s]) continue;
+    w->calls++;
+    w->count = 0;
+    add_name(w, s);
+    if (w->count) keep(w, s);
+  }
+  return w;
+}
