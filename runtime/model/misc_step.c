@@ -298,6 +298,15 @@ static bool run_move(const call *c) {
   return true;
 }
 
+/* What is told, in place of the most that it can be: arrays are as large as that. */
+static void note_told(const call *c, int64_t told) {
+  int64_t most = c->symbol[c->step->tells];
+  if (told < 0 || told > most)
+    bb_fail(c->lab->inner, BB_ERROR_INPUT, "it gives %lld elements, of at most %lld",
+            (long long)told, (long long)most);
+  c->symbol[c->step->tells] = told;
+}
+
 static bool run_native(const call *c) {
   const bb_plan_step *s = c->step;
   if (run_move(c)) return true;
@@ -306,16 +315,20 @@ static bool run_native(const call *c) {
   bb_native_array *in = BB_NEW(c->arena, bb_native_array, s->nin + 1);
   bb_native_array *out = BB_NEW(c->arena, bb_native_array, s->nout + 1);
   if (!lay(c, s->nin, s->in, false, in) || !lay(c, s->nout, s->out, true, out)) return false;
-  return kernel(&(bb_native_call){.ctx = c->lab->inner,
-                                  .arena = c->arena,
-                                  .misc = s->misc,
-                                  .nin = s->nin,
-                                  .nout = s->nout,
-                                  .in = in,
-                                  .out = out,
-                                  .kept = &c->lab->kept[s - c->lab->model->plan->step],
-                                  .class = c->class,
-                                  .queue = c->queue});
+  int64_t told = -1;
+  bool ran = kernel(&(bb_native_call){.ctx = c->lab->inner,
+                                      .arena = c->arena,
+                                      .misc = s->misc,
+                                      .nin = s->nin,
+                                      .nout = s->nout,
+                                      .in = in,
+                                      .out = out,
+                                      .told = s->tells == BB_NONE ? NULL : &told,
+                                      .kept = &c->lab->kept[s - c->lab->model->plan->step],
+                                      .class = c->class,
+                                      .queue = c->queue});
+  if (ran && s->tells != BB_NONE) note_told(c, told);
+  return ran;
 }
 
 /* --- a step --- */
@@ -329,20 +342,16 @@ static void give_operands(call *c) {
     if (!s->out[i].absent) shape_of(c, &s->out[i], &c->out[i]);
 }
 
-/* What results turn out to have, in place of the most that they can have: arrays are as large as that. */
-static void note_told(const call *c) {
+/* How long the results of a reference kernel turn out to be. */
+static int64_t told_by(const call *c) {
   const bb_plan_step *s = c->step;
-  if (s->tells == BB_NONE) return;
-  int64_t most = c->symbol[s->tells], told = -1;
   for (uint32_t i = 0; i < s->nout; i++)
-    for (uint32_t a = 0; !s->out[i].absent && a < s->out[i].rank; a++)
-      if (s->out[i].shape[a]->count == 1 && s->out[i].shape[a]->symbol[0] == s->tells &&
-          s->out[i].shape[a]->factor == 1)
-        told = c->out[i].shape[a];
-  if (told < 0 || told > most)
-    bb_fail(c->lab->inner, BB_ERROR_INPUT, "it gives %lld elements, of at most %lld",
-            (long long)told, (long long)most);
-  c->symbol[s->tells] = told;
+    for (uint32_t a = 0; !s->out[i].absent && a < s->out[i].rank; a++) {
+      const bb_extent *extent = s->out[i].shape[a];
+      if (extent->factor == 1 && extent->count == 1 && extent->symbol[0] == s->tells)
+        return c->out[i].shape[a];
+    }
+  return -1;
 }
 
 static void run_reference(call *c) {
@@ -351,7 +360,7 @@ static void run_reference(call *c) {
   if (!kernel) bb_fail(c->lab->inner, BB_ERROR_UNSUPPORTED, "no reference kernel");
   give_operands(c);
   kernel(c->lab->inner, c->arena, s->misc, s->nin, c->in, s->nout, c->out);
-  note_told(c);
+  if (s->tells != BB_NONE) note_told(c, told_by(c));
   for (uint32_t i = 0; i < s->nout; i++) store_result(c, i);
 }
 

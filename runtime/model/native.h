@@ -32,6 +32,8 @@ typedef struct bb_native_call {
   const bb_misc *misc;
   uint32_t nin, nout;
   const bb_native_array *in, *out; /* results have their shapes; a result may lie over an operand */
+  int64_t *told;                   /* for how long the results turn out, which have room for as many
+                                    * as their shapes say; NULL: they are as long */
   bb_native_kept *kept;            /* of this step in this session; empty at first */
   const bb_device_class *class;    /* class->spread(queue, ...) shares work among threads */
   bb_queue *queue;
