@@ -16,6 +16,9 @@ static bool is_spread(const bb_tile_stmt *s) {
 /* Fewer tasks than FEW leave threads idle; fewer than MANY leave some idle in the end. */
 enum { FEW_TASKS = 8, MANY_TASKS = 32, UNKNOWN_TRIPS = 16 };
 
+/* What a task should take at least, in vector operations. */
+enum { LITTLE_WORK = 4 };
+
 static double known_trips(const bb_tile_loop *l) {
   bb_tile_index from = l->stretch[0].from, to = l->stretch[0].to;
   bool known = to && from->op == BB_X_CONST && to->op == BB_X_CONST && l->step->op == BB_X_CONST;
@@ -198,10 +201,16 @@ static void spread_more(const bb_c *c, bb_c_nest *n) {
   }
 }
 
+/* Tasks of a few elements would take longer to hand out than to do: there are enough without the loop, which a compiler makes
+ * vectors of. */
+static bool does_little(const bb_c *c, const bb_c_nest *n, const bb_tile_stmt *s) {
+  return n->loops && tasks_of(n) >= FEW_TASKS && work_of(c, &s->loop->body) < LITTLE_WORK;
+}
+
 /* How many nests a loop makes. */
 static uint32_t follow(const bb_c *c, bb_c_nest *n, const bb_tile_stmt *s) {
   const bb_tile_loop *l;
-  while (n->loops < BB_TILE_OPERANDS && is_spread(s)) {
+  while (n->loops < BB_TILE_OPERANDS && is_spread(s) && !does_little(c, n, s)) {
     n->loop[n->loops++] = s->loop;
     n->body = &s->loop->body;
     if (s->loop->body.count != 1) break;

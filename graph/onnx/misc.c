@@ -173,11 +173,37 @@ void bb_onnx_gather(bb_onnx_node *n) {
   n->out[0] = bb_onnx_gather_along(n, n->in[0], axis, n->in[1]);
 }
 
+/* Indices of elements that are the same for all of a slice, as exporters spread one for each slice: those, [count].  NULL: they
+ * are not, or do not count whole slices of v. */
+static bb_onnx_value *slices_of(const bb_onnx_node *n, const bb_onnx_value *v, uint32_t axis,
+                                const bb_onnx_value *index) {
+  const bb_array *array = n->m->array;
+  if (index->id == BB_NONE || array->value[index->id].producer == BB_NONE) return NULL;
+  const bb_array_node *node = &array->node[array->value[index->id].producer];
+  if (node->op != BB_A_BROADCAST || v->rank != index->rank) return NULL;
+  const bb_array_value *spread = &array->value[node->in[0]];
+  for (uint32_t a = 0; a < v->rank; a++) {
+    uint32_t from_last = v->rank - a;
+    const bb_extent *own =
+        from_last <= spread->rank ? spread->shape[spread->rank - from_last] : NULL;
+    bool fits = a == axis ? own == index->shape[a]
+                          : (!own || bb_onnx_is_one(own)) && index->shape[a] == v->shape[a];
+    if (!fits) return NULL;
+  }
+  bb_onnx_value *each = bb_onnx_value_of_id(n->m, node->in[0]);
+  return bb_onnx_reshape(n, each, 1, &index->shape[axis]);
+}
+
 void bb_onnx_gather_elements(bb_onnx_node *n) {
   want_index(n, n->in[1]);
   if (n->in[1]->rank != n->in[0]->rank)
     bb_onnx_refuse(n, "operands of rank %u and %u", n->in[0]->rank, n->in[1]->rank);
-  bb_onnx_axis(n, bb_onnx_int(n, "axis", 0), n->in[0]->rank);
+  uint32_t axis = bb_onnx_axis(n, bb_onnx_int(n, "axis", 0), n->in[0]->rank);
+  bb_onnx_value *slices = slices_of(n, n->in[0], axis, n->in[1]);
+  if (slices) {
+    n->out[0] = bb_onnx_gather_along(n, n->in[0], axis, slices);
+    return;
+  }
   bb_onnx_misc_result(n, n->in[0]->dtype, n->in[1]->rank, n->in[1]->shape);
 }
 
@@ -228,13 +254,32 @@ static bb_onnx_value *put_elements(const bb_onnx_node *n) {
   return bb_onnx_value_of_elements(n->m, v->dtype, 1, v->shape, v->elements, element);
 }
 
+/* Slices of the first axis, each at one place. */
+static bb_onnx_value *put_slices(const bb_onnx_node *n, bb_onnx_value *slices) {
+  bb_onnx *m = n->m;
+  const bb_extent *shape[2] = {slices->shape[0], bb_onnx_number(m, 1)};
+  bb_onnx_value *out = bb_onnx_value_new(m, n->in[0]->dtype, n->in[0]->rank, n->in[0]->shape);
+  bb_misc kernel = bb_onnx_own_kernel(n);
+  kernel.domain = "";
+  kernel.op = "ScatterND";
+  bb_onnx_value *in[3] = {n->in[0], bb_onnx_reshape(n, slices, 2, shape), n->in[2]};
+  bb_onnx_misc_node(n, &kernel, 3, in, 1, &out);
+  return out;
+}
+
 void bb_onnx_scatter_elements(bb_onnx_node *n) {
-  bb_onnx_value *known = NULL;
+  bb_onnx_value *known = NULL, *slices = NULL;
   want_index(n, n->in[1]);
-  bb_onnx_axis(n, bb_onnx_int(n, "axis", 0), n->in[0]->rank);
-  if (n->in[0]->dtype == n->in[2]->dtype) known = put_elements(n);
+  uint32_t axis = bb_onnx_axis(n, bb_onnx_int(n, "axis", 0), n->in[0]->rank);
+  bool typed = n->in[0]->dtype == n->in[2]->dtype, alike = n->in[2]->rank == n->in[1]->rank;
+  if (typed) known = put_elements(n);
+  for (uint32_t a = 0; alike && a < n->in[1]->rank; a++)
+    alike = n->in[2]->shape[a] == n->in[1]->shape[a];
+  if (typed && alike && axis == 0) slices = slices_of(n, n->in[0], axis, n->in[1]);
   if (known)
     n->out[0] = known;
+  else if (slices)
+    n->out[0] = put_slices(n, slices);
   else
     bb_onnx_like_first(n);
 }

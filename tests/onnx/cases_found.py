@@ -100,7 +100,24 @@ def used():
         yield graph_case("found-parts-fixed" + name, lengths, {"x": x, "e": expert}, ["y", "z", "p2"], {**weights, **more}, opset=18, by="runtime")
 
 
+def spread():
+    """One index for each slice, spread over its elements."""
+    x, w = rand(6, 4, 5), {"h": np.array([4, 1, 1]), "s": np.array([3, 4, 5]), "t": np.array([6, 4, 2]), "u": np.array([1, 1, 2])}
+    i, j = np.array([[[5]], [[0]], [[-2]]]), np.array([[[4, 1]]])
+    for name, symbols in (("", None), ("-symbols", {"x": ["S", 4, 5]})):
+        yield graph_case("spread-gather" + name, [N("Expand", ["i", "s"], ["e"]), N("GatherElements", ["x", "e"], ["y"], axis=0)], {"x": x, "i": i}, ["y"], w, symbols=symbols, by="runtime")
+        yield graph_case("spread-scatter" + name, [N("Expand", ["i", "s"], ["e"]), N("ScatterElements", ["x", "e", "v"], ["y"], axis=0)], {"x": x, "i": i, "v": rand(3, 4, 5)}, ["y"], w, symbols=symbols, by="runtime")
+    yield graph_case("spread-last", [N("Expand", ["j", "t"], ["e"]), N("GatherElements", ["x", "e"], ["y"], axis=-1), N("ScatterElements", ["x", "e", "v"], ["z"], axis=2)],
+                     {"x": x, "j": j, "v": rand(6, 4, 2)}, ["y", "z"], w, by="runtime")
+    yield graph_case("spread-added", [N("Expand", ["i", "s"], ["e"]), N("ScatterElements", ["x", "e", "v"], ["y"], axis=0, reduction="add")],
+                     {"x": x, "i": np.array([[[5]], [[0]], [[5]]]), "v": rand(3, 4, 5)}, ["y"], w, opset=18, by="runtime")
+    # fewer elements of each slice than there are
+    yield graph_case("spread-fewer", [N("Expand", ["i", "few"], ["e"]), N("GatherElements", ["x", "e"], ["y"], axis=0), N("ScatterElements", ["x", "e", "v"], ["z"], axis=0)],
+                     {"x": x, "i": i, "v": rand(3, 2, 5)}, ["y", "z"], {**w, "few": np.array([3, 2, 5])}, by="runtime")
+
+
 def cases():
+    yield from spread()
     yield from places()
     yield from kept()
     yield from boxes()
