@@ -5,6 +5,7 @@ blockbuster convert -q shapes.bb
 blockbuster convert -q law.bb
 blockbuster convert -q stored.bb
 blockbuster convert -q wide.bb
+blockbuster convert -q told.bb
 blockbuster convert -q truncated.bb
 blockbuster convert -q no_such_file.bb
 # And bad models with the file.
