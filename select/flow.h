@@ -80,8 +80,8 @@ void bb_flow_mark_once(bb_flow *flow);
 typedef struct bb_waits bb_waits;
 /* NULL: no misc node tells any. */
 bb_waits *bb_waits_find(const bb_flow *flow);
-/* Those that a node waits for; they stay until the next call. */
-const uint32_t *bb_waits_of(bb_waits *waits, uint32_t node, uint32_t *count);
+/* Those that a node waits for. */
+const uint32_t *bb_waits_of(const bb_waits *waits, uint32_t node, uint32_t *count);
 
 /* The groups of a split into kernels: one map each. */
 void bb_flow_group_kernels(bb_flow *flow);

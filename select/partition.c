@@ -28,7 +28,7 @@ typedef struct ranking {
   struct node_cut {
     uint32_t low, high; /* nodes: the first must rank below the second */
   } * cut;
-  bb_waits *waits; /* for extents that misc nodes tell; NULL: none does */
+  const bb_waits *waits; /* for extents that misc nodes tell; NULL: none does */
 } ranking;
 
 enum { NO_BOUND = INT32_MAX };
@@ -77,11 +77,25 @@ static int32_t rank_from_operands(const ranking *r, uint32_t n) {
   return rank;
 }
 
+/* Waiting is no edge of the level, so that a node may stand before what it waits for: again, until no rank rises. */
+static void find_ranks(ranking *r) {
+  bb_flow *flow = r->flow;
+  for (bool rose = true; rose;) {
+    rose = false;
+    for (uint32_t i = 0; i < flow->nodes; i++) {
+      uint32_t n = flow->order[i];
+      int32_t rank = rank_from_operands(r, n);
+      rose |= r->waits && rank != r->rank[n];
+      r->rank[n] = rank;
+    }
+  }
+}
+
 static void rank_nodes(ranking *r) {
   bb_flow *flow = r->flow;
+  find_ranks(r);
   for (uint32_t i = 0; i < flow->nodes; i++) {
     uint32_t n = flow->order[i];
-    r->rank[n] = rank_from_operands(r, n);
     if (r->rank[n] >= r->ranks) r->ranks = r->rank[n] + 1;
     for (uint32_t p = 0; p < node_at(r, n)->nin; p++) {
       uint32_t src = node_at(r, n)->in[p].src.node;

@@ -7,21 +7,22 @@
 
 #include <string.h>
 
+/* Lists of misc nodes end with BB_NONE; NULL: none. */
 struct bb_waits {
   const bb_flow *flow;
   uint32_t symbols;
-  uint32_t **
-      teller; /* by symbol: the misc nodes that it follows from, ended by BB_NONE; NULL: it is known before */
-  uint32_t *seen; /* by node: the last call that named it */
-  uint32_t calls, count;
+  uint32_t **teller; /* by symbol: those that it follows from */
+  uint32_t **of;     /* by node: those that it waits for */
+  uint32_t *seen;    /* by node: the last search that found it */
+  uint32_t searches, count;
   uint32_t *found;
 };
 
 static void add(bb_waits *w, uint32_t symbol) {
   const uint32_t *teller = symbol < w->symbols ? w->teller[symbol] : NULL;
   for (; teller && *teller != BB_NONE; teller++) {
-    if (w->seen[*teller] == w->calls) continue;
-    w->seen[*teller] = w->calls;
+    if (w->seen[*teller] == w->searches) continue;
+    w->seen[*teller] = w->searches;
     w->found[w->count++] = *teller;
   }
 }
@@ -56,32 +57,52 @@ static void add_node(bb_waits *w, const bb_node *node) {
     if (node->inner->node[i]->kind != BB_NODE_REMOVED) add_node(w, node->inner->node[i]);
 }
 
-const uint32_t *bb_waits_of(bb_waits *w, uint32_t node, uint32_t *count) {
-  *count = 0;
-  if (!w) return NULL;
-  w->calls++;
-  w->count = 0;
-  w->seen[node] = w->calls; /* not for itself */
-  add_node(w, w->flow->graph->node[node]);
-  *count = w->count;
-  return w->found;
+const uint32_t *bb_waits_of(const bb_waits *w, uint32_t node, uint32_t *count) {
+  const uint32_t *teller = w ? w->of[node] : NULL;
+  for (*count = 0; teller && teller[*count] != BB_NONE;) ++*count;
+  return teller;
 }
 
-/* --- which symbols --- */
+/* --- finding them --- */
 
-static void keep(bb_waits *w, uint32_t symbol) {
-  uint32_t *kept = BB_NEW(w->flow->scratch, uint32_t, w->count + 1u);
-  if (w->count) memcpy(kept, w->found, w->count * sizeof *kept);
-  kept[w->count] = BB_NONE;
-  w->teller[symbol] = kept;
+static void begin(bb_waits *w) {
+  w->searches++;
+  w->count = 0;
+}
+
+/* What was found, as a list. */
+static uint32_t *found(bb_waits *w) {
+  if (!w->count) return NULL;
+  uint32_t *list = BB_NEW(w->flow->scratch, uint32_t, w->count + 1u);
+  memcpy(list, w->found, w->count * sizeof *list);
+  list[w->count] = BB_NONE;
+  return list;
+}
+
+static void find_tellers(bb_waits *w) {
+  const bb_program *program = w->flow->program;
+  for (uint32_t i = 0; i < w->flow->nodes; i++) {
+    uint32_t n = w->flow->order[i];
+    const bb_node *node = w->flow->graph->node[n];
+    if (node->kind != BB_NODE_MISC || !node->misc) continue;
+    uint32_t symbol = bb_misc_tells(program, node->misc);
+    begin(w);
+    w->found[w->count++] = n;
+    if (symbol != BB_NONE) w->teller[symbol] = found(w);
+  }
 }
 
 /* A symbol whose name is an expression of others follows from what these follow from.  They stand before it. */
-static void add_name(bb_waits *w, uint32_t symbol) {
+static void find_followers(bb_waits *w) {
   bb_program *program = w->flow->program;
-  const char *text = program->symbol[symbol], *end = text + strlen(text), *error;
-  const bb_expr *e = bb_expr_parse(program, &text, end, NULL, NULL, &error);
-  if (e && text == end && e->op != BB_X_SYMBOL) add_expr(w, e);
+  for (uint32_t s = 0; s < w->symbols; s++) {
+    const char *text = program->symbol[s], *end = text + strlen(text), *error;
+    if (w->teller[s]) continue;
+    const bb_expr *e = bb_expr_parse(program, &text, end, NULL, NULL, &error);
+    begin(w);
+    if (e && text == end && e->op != BB_X_SYMBOL) add_expr(w, e);
+    w->teller[s] = found(w);
+  }
 }
 
 bb_waits *bb_waits_find(const bb_flow *flow) {
@@ -92,23 +113,17 @@ bb_waits *bb_waits_find(const bb_flow *flow) {
   bb_waits *w = BB_NEW(flow->scratch, bb_waits, 1);
   *w = (bb_waits){.flow = flow, .symbols = program->symbols};
   w->teller = BB_NEW(flow->scratch, uint32_t *, w->symbols);
+  w->of = BB_NEW(flow->scratch, uint32_t *, flow->graph->count);
   w->seen = BB_NEW(flow->scratch, uint32_t, flow->graph->count);
   w->found = BB_NEW(flow->scratch, uint32_t, flow->graph->count);
+  find_tellers(w);
+  find_followers(w);
   for (uint32_t i = 0; i < flow->nodes; i++) {
-    const bb_node *node = flow->graph->node[flow->order[i]];
-    uint32_t symbol =
-        node->kind == BB_NODE_MISC && node->misc ? bb_misc_tells(program, node->misc) : BB_NONE;
-    if (symbol == BB_NONE) continue;
-    w->count = 0;
-    w->found[w->count++] = flow->order[i];
-    keep(w, symbol);
-  }
-  for (uint32_t s = 0; s < w->symbols; s++) {
-    if (w->teller[s]) continue;
-    w->calls++;
-    w->count = 0;
-    add_name(w, s);
-    if (w->count) keep(w, s);
+    uint32_t n = flow->order[i];
+    begin(w);
+    w->seen[n] = w->searches; /* not for itself */
+    add_node(w, flow->graph->node[n]);
+    w->of[n] = found(w);
   }
   return w;
 }

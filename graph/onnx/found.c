@@ -8,6 +8,8 @@
 
 #include <string.h>
 
+enum { MOST_ASKED = 1 << 16 }; /* boxes of one class, where it is not known how many there are */
+
 typedef struct bb_onnx_found {
   struct bb_onnx_found *next;
   uint32_t of; /* the value looked through */
@@ -185,8 +187,9 @@ void bb_onnx_best_boxes(bb_onnx_node *n) {
                    bb_onnx_shape_text(m, scores));
   int64_t number;
   const bb_extent *each = scores->shape[2];
-  if (n->nin > 2 && n->in[2] && bb_onnx_known_int(n->in[2], &number) && number >= 0)
-    each = bb_onnx_number(m, number ? number : 1);
+  bool known = n->nin > 2 && n->in[2] && bb_onnx_known_int(n->in[2], &number) && number >= 0;
+  int64_t all = bb_extent_value(each), few = all >= 0 ? all : MOST_ASKED; /* more are all of them */
+  if (known && number < few) each = bb_onnx_number(m, number ? number : 1);
   const bb_extent *most[3] = {scores->shape[0], scores->shape[1], each};
   const bb_extent *shape[2] = {bb_onnx_told(m, bb_onnx_product(m, 3, most)), bb_onnx_number(m, 3)};
   bb_onnx_misc_result(n, BB_I64, 2, shape);
