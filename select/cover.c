@@ -43,8 +43,12 @@ typedef struct search {
   /* By nodes run: the states, open-addressed by what they are.  A table for each size, since only those
    * a kernel ahead are asked for at a time. */
   struct table {
-    uint32_t slots, states, *slot; /* EMPTY: free */
-    uint32_t first;                /* state; EMPTY: none */
+    uint32_t slots, states;
+    struct slot {
+      uint32_t state; /* EMPTY: free */
+      uint32_t hash;  /* states lie far apart: others are told from the wanted one without a look */
+    } * slot;
+    uint32_t first; /* state; EMPTY: none */
   } * of_size;
   bb_intern *waiting; /* of `wait` */
   uint32_t waits, wait_capacity;
@@ -81,20 +85,27 @@ static bool same_waiting(const void *left, const void *right) {
   return a->choice == b->choice && a->outer == b->outer;
 }
 
-static uint32_t *slot_of(const search *s, const struct table *table, const state *wanted) {
-  uint32_t mask = table->slots - 1, at = (uint32_t)hash_of(wanted) & mask;
-  while (table->slot[at] != EMPTY && !same(&s->state[table->slot[at]], wanted))
-    at = (at + 1) & mask;
+static struct slot *slot_of(const search *s, const struct table *table, const state *wanted,
+                            uint32_t hash) {
+  uint32_t mask = table->slots - 1, at = hash & mask;
+  for (; table->slot[at].state != EMPTY; at = (at + 1) & mask)
+    if (table->slot[at].hash == hash && same(&s->state[table->slot[at].state], wanted)) break;
   return &table->slot[at];
 }
 
 static void widen(search *s, struct table *table) {
+  const struct table narrow = *table;
   if (table->slots == 0) table->first = EMPTY;
   table->slots = table->slots ? 2 * table->slots : 16;
-  table->slot = BB_NEW(s->scratch, uint32_t, table->slots);
+  table->slot = BB_NEW(s->scratch, struct slot, table->slots);
   memset(table->slot, 0xFF, table->slots * sizeof *table->slot);
-  for (uint32_t i = table->first; i != EMPTY; i = s->state[i].next)
-    *slot_of(s, table, &s->state[i]) = i;
+  uint32_t mask = table->slots - 1;
+  for (uint32_t i = 0; i < narrow.slots; i++) {
+    if (narrow.slot[i].state == EMPTY) continue;
+    uint32_t at = narrow.slot[i].hash & mask;
+    while (table->slot[at].state != EMPTY) at = (at + 1) & mask;
+    table->slot[at] = narrow.slot[i];
+  }
 }
 
 static uint32_t size_of(const state *s) {
@@ -105,9 +116,10 @@ static uint32_t size_of(const state *s) {
 static void reach(search *s, const state *reached) {
   struct table *table = &s->of_size[size_of(reached)];
   if (2 * (table->states + 1) > table->slots) widen(s, table);
-  uint32_t *slot = slot_of(s, table, reached);
-  if (*slot != EMPTY) {
-    state *known = &s->state[*slot];
+  uint32_t hash = (uint32_t)hash_of(reached);
+  struct slot *slot = slot_of(s, table, reached, hash);
+  if (slot->state != EMPTY) {
+    state *known = &s->state[slot->state];
     if (reached->cost < known->cost)
       known->cost = reached->cost, known->from = reached->from, known->via = reached->via;
     return;
@@ -115,7 +127,8 @@ static void reach(search *s, const state *reached) {
   BB_GROW(s->scratch, s->state, s->capacity, (size_t)s->states + 1);
   s->state[s->states] = *reached;
   s->state[s->states].next = table->first;
-  table->first = *slot = s->states++;
+  *slot = (struct slot){s->states, hash};
+  table->first = s->states++;
   table->states++;
 }
 

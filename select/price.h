@@ -26,7 +26,7 @@ typedef struct bb_pricing {
   const bb_nest *nest;
   const bb_machine *machine;
   double *size_extent, *loop_extent;
-  double *room;  /* by class of items: scratch of the pricing at hand */
+  double *room;  /* by class of items, BB_PRICE_MANY each: scratch of the pricing at hand */
   uint64_t grid; /* loops whose turns may run side by side */
   bool stops;    /* kernels stop where an extent ends, along what runs side by side */
   bool
@@ -49,8 +49,27 @@ typedef struct bb_tiling {
 /* force: a unit that is too small is no obstacle, but a price. */
 void bb_price_tiling(const bb_pricing *pricing, const bb_tiling *tiling, bool force,
                      bb_price *price);
-/* Its seconds alone, in less time. */
-double bb_price_seconds(const bb_pricing *pricing, const bb_tiling *tiling, bool force);
+
+/* As many as are best asked for together. */
+enum { BB_PRICE_MANY = 8 };
+
+/* Tilings that differ in their blocks. */
+typedef struct bb_tilings {
+  uint32_t count;
+  uint32_t
+      stride; /* from a size's blocks to the next size's: 1, or BB_PRICE_MANY whatever the count */
+  const double *block; /* by size, then by tiling */
+  uint32_t fold, split;
+} bb_tilings;
+
+/* The seconds of each alone, in less time. */
+void bb_price_seconds(const bb_pricing *pricing, const bb_tilings *tilings, bool force,
+                      double *seconds);
+
+/* Both of these, for an instruction set (price_points.c).  price: of the first; NULL: nobody asks. */
+typedef void bb_price_points(const bb_pricing *pricing, const bb_tilings *tilings, bool force,
+                             double *seconds, bb_price *price);
+bb_price_points bb_price_points_plain, bb_price_points_avx2, bb_price_points_avx512;
 
 /* Block sizes where a search may begin: those that were best for something alike.  close: as for
  * extents half or twice as large, of which these are nearly best, too; else it begins elsewhere as

@@ -301,6 +301,53 @@ static void check_terms(const bb_nest *nest) {
     }
 }
 
+static uint32_t instruction_sets(bb_price_points **points) {
+  uint32_t count = 0;
+  points[count++] = bb_price_points_plain;
+#ifdef __x86_64__
+  if (__builtin_cpu_supports("avx2")) points[count++] = bb_price_points_avx2;
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
+      __builtin_cpu_supports("avx512vl"))
+    points[count++] = bb_price_points_avx512;
+#endif
+  return count;
+}
+
+static void same_bits(double a, double b) {
+  assert_memory_equal(&a, &b, sizeof a);
+}
+
+/* Tilings together, by every instruction set, against one by one. */
+static void check_points(const bb_pricing *pricing, uint32_t fold, uint32_t split, bool force,
+                         bb_arena *scratch) {
+  uint32_t sizes = pricing->nest->sizes, drawn = 12345 + fold;
+  double *block = BB_NEW(scratch, double, (size_t)sizes *BB_PRICE_MANY);
+  for (uint32_t i = 0; i < sizes * BB_PRICE_MANY; i++) {
+    drawn = drawn * 1664525 + 1013904223;
+    block[i] = 1 << (drawn >> 28);
+  }
+  bb_price_points *points[3];
+  uint32_t sets = instruction_sets(points);
+  for (uint32_t count = 1; count <= BB_PRICE_MANY; count++) {
+    bb_tilings tilings = {count, BB_PRICE_MANY, block, fold, split};
+    for (uint32_t set = 0; set < sets; set++) {
+      double seconds[BB_PRICE_MANY];
+      bb_price first, one;
+      bb_tiling tiling = {BB_NEW(scratch, double, sizes), fold, split};
+      points[set](pricing, &tilings, force, seconds, &first);
+      for (uint32_t k = count; k-- > 0;) {
+        for (uint32_t i = 0; i < sizes; i++) tiling.block[i] = block[i * BB_PRICE_MANY + k];
+        bb_price_tiling(pricing, &tiling, force, &one);
+        same_bits(seconds[k], one.seconds);
+      }
+      same_bits(first.memory, one.memory);
+      same_bits(first.vector, one.vector);
+      same_bits(first.local, one.local);
+      assert_true(first.bound == one.bound && first.waves == one.waves);
+    }
+  }
+}
+
 /* Found block sizes against all of them, and prices against larger extents and block sizes. */
 static void check_snapshot(const bb_program *p, const bb_graph *graph, double symbol,
                            const bb_machine *machine) {
@@ -309,6 +356,8 @@ static void check_snapshot(const bb_program *p, const bb_graph *graph, double sy
   assert_non_null(nest);
   check_terms(nest);
   bb_pricing pricing = bb_pricing_bind(nest, machine, extents(p, symbol, scratch), scratch);
+  check_points(&pricing, BB_NONE, 1, false, scratch);
+  check_points(&pricing, BB_NONE, 1, true, scratch);
   bb_tiling best, all;
   double second;
   bb_price found, least;
@@ -323,6 +372,7 @@ static void check_snapshot(const bb_program *p, const bb_graph *graph, double sy
   assert_true(found.seconds == INFINITY || found.local <= machine->local_bytes);
   for (uint32_t i = 0; i < nest->loops; i++) {
     if (!nest->loop[i].splits) continue;
+    check_points(&pricing, i, 2, true, scratch);
     bb_tiling split;
     bb_search_hint hint = {.block = best.block};
     bb_price parts = bb_price_search(&pricing, i, 2, &hint, false, scratch, &split, &second);
