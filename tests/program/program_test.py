@@ -544,6 +544,26 @@ class Pictures(Folder):
         self.assertTrue(link.is_symlink())
         self.assertIn("program attention", target.read_text())
 
+    def test_what_cannot_be_written_is_said_once(self):
+        path = model("bert")
+        for command in [["--version"], ["--help"], ["fuse", "--help"], ["info", "--machine", "h200"], ["convert", path],
+                        ["fuse", path, "--listing"], ["select", path, "--machine", "cpu"], ["dot", path, "--candidate", "k1"]]:
+            for to in ["standard output", "a file"][:2 if command[0] == "convert" else 1]:
+                with self.subTest(command=command, to=to), open("/dev/full", "w") as full:
+                    more = [] if to == "standard output" else ["-o", "/dev/full"]
+                    done = subprocess.run([PROGRAM, *map(str, command), *more], stdout=full, stderr=subprocess.PIPE, text=True)
+                    self.assertEqual(done.returncode, 3)
+                    self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+                    self.assertIn("/dev/full: " if more else "standard output could not be written", done.stderr)
+
+    def test_data_that_cannot_be_written_are_not_named(self):
+        limited = ["sh", "-c", 'ulimit -f 64; exec "$@"', "sh"]
+        for command in [["convert", model("bert"), "-o", self.folder / "a.bb"], ["fuse", model("bert"), "-q", "-o", self.folder / "a.bb"]]:
+            done = subprocess.run([*limited, PROGRAM, *map(str, command)], capture_output=True, text=True)
+            self.assertEqual(done.returncode, 3)
+            self.assertIn("a.data: File too large", done.stderr)
+            self.assertEqual(self.names(), [])
+
     def test_data_of_others_stay(self):
         (self.folder / "a.data").write_text("mine")
         call("convert", TESTS / "examples" / "attention.bb", "-o", self.folder / "a.bb")
