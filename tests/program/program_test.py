@@ -457,6 +457,15 @@ class Phases(Folder):
         write_zeros(data, [("X", 4, 5)])
         self.assertIn("0 interpreted", call("run", path, "--inputs", data, "--kernels", "--counts"))
 
+    def test_a_long_chain_of_sums_has_kernels(self):
+        path = self.folder / "chain.bb"
+        lines, x = ["blockbuster 1", "program chain", "dim M, N", "input X : f32[M,N]"], "X"
+        for i in range(15):
+            lines += [f"s{i} = reduce sum({x}, axis=-1, keep)", f"d{i} = elementwise {x}-s{i}*0.01"]
+            x = f"d{i}"
+        path.write_text("\n".join([*lines, f"output O = elementwise {x}*2", ""]))
+        self.assertIn("0 interpreted", call("compile", path, "-o", self.folder / "chain", "--dims", "M=4,N=70", "--programs", "1"))
+
     def test_print_parse_print(self):
         for path in [TESTS / "examples" / f"{e}.bb" for e in EXAMPLES] + [model(m) for m in MODELS]:
             for stage in ["array", "block", "partition", "fused"]:
