@@ -18,6 +18,7 @@ enum {
   BB_REPAIR_RESULTS = 20,
   BB_REPAIR_LEAVES = 40,
   BB_REPAIR_CONSTANTS = 8,
+  BB_REPAIR_READS = 16, /* by one operator of a kernel, at most: lower/tile.h */
   BB_REPAIR_PIVOTS = 4
 };
 

@@ -136,6 +136,16 @@ static const bb_expr *floor_moved(const bb_repair *r, uint32_t component, const 
   return bb_expr_rewrite(r->program, expr, floored_step, &f);
 }
 
+/* A fold that reads more values of both tuples than an operator may would have no kernel. */
+static bool is_readable(const bb_monoid_component *c, uint32_t count) {
+  for (uint32_t j = 0; j < count; j++) {
+    uint32_t reads = 0;
+    for (uint32_t i = 0; i < 2 * count; i++) reads += bb_expr_uses_arg(c[j].combine, i);
+    if (reads > BB_REPAIR_READS) return false;
+  }
+  return true;
+}
+
 bool bb_repair_monoid(bb_repair *r) {
   const bb_product *p = r->product;
   const bb_expr **combine = bb_product_combine(r->program, p);
@@ -161,6 +171,8 @@ bool bb_repair_monoid(bb_repair *r) {
                                  .low = p->component[j].range.lo,
                                  .high = p->component[j].range.hi};
   for (uint32_t j = p->count; j < s.count; j++) c[j] = constant_of(&s, j);
+  if (!is_readable(c, s.count))
+    return bb_repair_refuse(r, "its update reads more values than an operator of a kernel may");
   const char *broken;
   r->monoid = bb_monoid_try(r->program, "product", s.count, c, true, &broken);
   return r->monoid ? true

@@ -198,13 +198,32 @@ static form sum(builder *b, bb_expr_op op, form x, form y) {
   return x;
 }
 
-static form product(const builder *b, bb_expr_op op, form x, const form *y) {
-  add_parts(b, &x, y, op == BB_X_DIV ? -1 : 1);
-  if (bb_expr_is_number(x.significand, 0) ||
-      (op == BB_X_MUL && bb_expr_is_number(y->significand, 0)))
-    x.count = 0;
-  x.significand = make(b, op, x.significand, y->significand);
-  return x;
+static bool has_part(const form *f, const bb_expr *exponent) {
+  for (uint32_t i = 0; i < f->count; i++)
+    if (f->part[i].exponent == exponent) return true;
+  return false;
+}
+
+/* e - e: what has cancelled was finite, or there is no number. */
+static form with_cancelled(builder *b, form f, const form *x, const form *y) {
+  for (uint32_t i = 0; i < x->count; i++) {
+    const bb_expr *e = x->part[i].exponent;
+    if (!has_part(y, e) || has_part(&f, e)) continue;
+    const bb_expr *none = apart(b, cast(b, f.significand->dtype, make(b, BB_X_SUB, e, e)));
+    f.significand = make(b, BB_X_ADD, f.significand, none);
+  }
+  return f;
+}
+
+static form product(builder *b, bb_expr_op op, const form *x, const form *y) {
+  form f = *x;
+  add_parts(b, &f, y, op == BB_X_DIV ? -1 : 1);
+  f.significand = make(b, op, x->significand, y->significand);
+  if (!bb_expr_is_number(x->significand, 0) &&
+      !(op == BB_X_MUL && bb_expr_is_number(y->significand, 0)))
+    return with_cancelled(b, f, x, y);
+  f.count = 0;
+  return f;
 }
 
 static form power(const builder *b, form x, double to, const bb_expr *expr) {
@@ -304,11 +323,19 @@ static bool on_logarithms(builder *b, const bb_expr *expr, const form *x, const 
   return true;
 }
 
+/* What is 0 where the form is, and has its sign: a significand that stands for exp(-inf) too is none. */
+static const bb_expr *sign_of(builder *b, const form *f) {
+  const bb_expr *s = f->significand, *e = f->count ? sum_of(b, f->count, f->part) : NULL;
+  if (!e || bb_expr_is_number(s, 0)) return s;
+  const bb_expr *none = make(b, BB_X_EQ, e, number(b, e->dtype, -INFINITY));
+  return apart(b, bb_expr_make(b->program, BB_X_SELECT, none, number(b, s->dtype, 0), s));
+}
+
 static form unary(builder *b, const bb_expr *expr, form x) {
   switch (expr->op) {
   case BB_X_NEG:
   case BB_X_ABS: x.significand = make(b, expr->op, x.significand, NULL); return x;
-  case BB_X_SIGN: return of_expr(make(b, BB_X_SIGN, x.significand, NULL));
+  case BB_X_SIGN: return of_expr(make(b, BB_X_SIGN, sign_of(b, &x), NULL));
   case BB_X_LOG: return logarithm(b, &x);
   case BB_X_SQRT: {
     form result = of_expr(make(b, BB_X_SQRT, x.significand, NULL));
@@ -325,6 +352,13 @@ static form unary(builder *b, const bb_expr *expr, form x) {
   }
 }
 
+/* Beside 0 only signs count. */
+static const bb_expr *compared(builder *b, bb_expr_op op, const form *x, const form *y) {
+  const bool zero = bb_expr_is_number(x->significand, 0) || bb_expr_is_number(y->significand, 0);
+  if (!zero) return sum(b, op, *x, *y).significand;
+  return make(b, op, sign_of(b, x), sign_of(b, y));
+}
+
 static form binary(builder *b, const bb_expr *expr, const form *x, const form *y) {
   bool number_power = expr->op == BB_X_POW && expr->a[1]->op == BB_X_CONST;
   switch (expr->op) {
@@ -333,11 +367,11 @@ static form binary(builder *b, const bb_expr *expr, const form *x, const form *y
   case BB_X_MIN:
   case BB_X_MAX: return sum(b, expr->op, *x, *y);
   case BB_X_MUL:
-  case BB_X_DIV: return product(b, expr->op, *x, y);
+  case BB_X_DIV: return product(b, expr->op, x, y);
   case BB_X_LT:
   case BB_X_LE:
   case BB_X_EQ:
-  case BB_X_NE: return of_expr(sum(b, expr->op, *x, *y).significand);
+  case BB_X_NE: return of_expr(compared(b, expr->op, x, y));
   default: break;
   }
   if (number_power) return power(b, *x, expr->a[1]->number, expr);

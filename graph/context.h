@@ -25,6 +25,10 @@ bb_status bb_protect(bb_context *ctx, bb_body *body, void *argument);
 /* Sets the context's message and unwinds.  Never returns. */
 _Noreturn void bb_fail(bb_context *ctx, bb_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+/* Fails where a call was given NULL for what it needs; `what` with its article. */
+static inline void bb_require(bb_context *ctx, const void *given, const char *what) {
+  if (!given) bb_fail(ctx, BB_ERROR_ARGUMENT, "%s is NULL", what);
+}
 /* Once more, with the message that is there: what failed under a bb_protect() of its own is its caller's failure, too. */
 _Noreturn void bb_fail_again(bb_context *ctx, bb_status status);
 

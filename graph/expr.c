@@ -150,11 +150,11 @@ static bb_dtype result_dtype(bb_expr_op op, const bb_expr *a, const bb_expr *b, 
 
 /* --- evaluation of one operator --- */
 
+/* What rounds to 0 keeps its sign. */
 static double round_half_even(double x) {
   double down = floor(x), rest = x - down;
-  if (rest < 0.5) return down;
-  if (rest > 0.5) return down + 1;
-  return fmod(down, 2) == 0 ? down : down + 1;
+  bool up = rest > 0.5 || (rest == 0.5 && fmod(down, 2) != 0);
+  return copysign(up ? down + 1 : down, x);
 }
 
 static double minimum(double a, double b) {

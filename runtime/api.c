@@ -33,6 +33,7 @@ typedef struct read_call {
 
 static void read_body(bb_context *ctx, void *argument) {
   read_call *call = argument;
+  bb_require(ctx, call->path, call->bytes ? "the name" : "the path");
   call->program = bb_drive_read(ctx, call->path, call->bytes, call->length);
 }
 
@@ -85,11 +86,21 @@ static void on_phase(void *user, const char *phase, const bb_program *program) {
   if (options->phase) options->phase(options->user, phase, program);
 }
 
+static void require_lists(bb_context *ctx, const bb_advance_options *o) {
+  if (o->cuts) bb_require(ctx, o->cut, "the list of cuts");
+  if (o->dims) bb_require(ctx, o->dim, "the list of extents");
+  if (o->ranges) bb_require(ctx, o->range, "the list of ranges");
+  for (uint32_t i = 0; i < o->dims; i++) bb_require(ctx, o->dim[i].name, "the name of an extent");
+  for (uint32_t i = 0; i < o->ranges; i++)
+    bb_require(ctx, o->range[i].name, "the name of an extent");
+}
+
 static void advance_body(bb_context *ctx, void *argument) {
   advance_call *call = argument;
   const bb_advance_options *o = call->options;
   if (o->version != BB_VERSION)
     bb_fail(ctx, BB_ERROR_ARGUMENT, "bb_advance_options.version is not BB_VERSION");
+  require_lists(ctx, o);
   bb_arena *scratch = bb_scratch(ctx);
   bb_cut *cut = BB_NEW(scratch, bb_cut, o->cuts);
   for (uint32_t i = 0; i < o->cuts; i++) cut[i] = (bb_cut){o->cut[i].a, o->cut[i].b};
@@ -142,8 +153,10 @@ bool bb_rule_get(uint32_t index, uint32_t *number, const char **name, const char
 int64_t *bb_api_blocks(const bb_program *program, uint32_t count, const bb_setting *setting,
                        bb_arena *arena) {
   int64_t *block = BB_NEW(arena, int64_t, program->dims + 1u);
+  if (count) bb_require(program->ctx, setting, "the list of blocks");
   for (uint32_t i = 0; i < count; i++) {
     const char *name = setting[i].name;
+    bb_require(program->ctx, name, "the name of a dim");
     bb_dim dim = bb_dim_find(program, name, strlen(name));
     if (dim == BB_NO_DIM) bb_fail(program->ctx, BB_ERROR_ARGUMENT, "there is no dim %s", name);
     if (setting[i].value < 1)

@@ -160,6 +160,8 @@ typedef struct writing {
 
 static void write_body(bb_context *ctx, void *argument) {
   const writing *w = argument;
+  bb_require(ctx, w->target, "the target");
+  bb_require(ctx, w->folder, "the folder");
   if (w->program->stage != BB_STAGE_FUSED)
     bb_fail(ctx, BB_ERROR_ARGUMENT, "only a fused program has kernels");
   bb_gpu_write(w->program, w->target, w->folder);

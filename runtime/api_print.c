@@ -19,6 +19,8 @@ typedef struct print_call {
 } print_call;
 
 void bb_api_flush(const bb_buffer *buffer, bb_write_function *write, void *user) {
+  bb_require(bb_arena_context(buffer->arena), (const void *)(uintptr_t)write,
+             "the function that writes");
   if (buffer->length && !write(user, buffer->data, buffer->length))
     bb_fail(bb_arena_context(buffer->arena), BB_ERROR_IO, "the output could not be written");
 }

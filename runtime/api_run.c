@@ -24,6 +24,7 @@ struct bb_result {
 /* --- arrays --- */
 
 typedef struct arrays_call {
+  bool reads;
   const char *path;
   const bb_result *result;
   const bb_array_view *view;
@@ -41,7 +42,8 @@ static void make_body(bb_context *ctx, void *argument) {
   arrays_call *call = argument;
   bb_arrays *arrays = new_arrays(ctx);
   bb_npz *npz = NULL;
-  if (call->path) npz = bb_npz_read(arrays->arena, call->path);
+  if (call->reads) bb_require(ctx, call->path, "the path");
+  if (call->reads) npz = bb_npz_read(arrays->arena, call->path);
   if (call->result)
     npz = bb_outputs_as_npz(call->result->program, &call->result->binding, arrays->arena);
   if (npz) arrays->npz = *npz;
@@ -57,7 +59,7 @@ static bb_status make_arrays(bb_context *ctx, arrays_call call, bb_arrays **arra
 }
 
 bb_status bb_arrays_read(bb_context *ctx, const char *path, bb_arrays **arrays) {
-  return make_arrays(ctx, (arrays_call){.path = path}, arrays);
+  return make_arrays(ctx, (arrays_call){.reads = true, .path = path}, arrays);
 }
 
 bb_status bb_arrays_create(bb_context *ctx, bb_arrays **arrays) {
@@ -82,6 +84,11 @@ static void add_body(bb_context *ctx, void *argument) {
   arrays_call *call = argument;
   const bb_array_view *view = call->view;
   bb_arrays *arrays = call->arrays;
+  bb_require(ctx, view, "the array");
+  bb_require(ctx, view->name, "the name of an array");
+  bb_require(ctx, view->type, "the type of an array");
+  if (view->rank) bb_require(ctx, view->shape, "the shape of an array");
+  if (view->bytes) bb_require(ctx, view->data, "the data of an array");
   bb_npz_array copy = {.type = find_type(view->type), .rank = view->rank, .count = 1};
   if (copy.type == BB_NPY_TYPE_COUNT)
     bb_fail(ctx, BB_ERROR_ARGUMENT, "%s: there is no element type %s", view->name, view->type);
@@ -119,6 +126,7 @@ bool bb_arrays_get(const bb_arrays *arrays, uint32_t index, bb_array_view *view)
 
 static void write_body(bb_context *ctx, void *argument) {
   arrays_call *call = argument;
+  bb_require(ctx, call->path, "the path");
   bb_npz_write(ctx, call->path, &call->arrays->npz);
 }
 

@@ -18,7 +18,8 @@
  * has no context.
  * Errors: every call that can fail returns a bb_status; bb_context_message() then gives one or more
  * lines that name the place (file, node, port).  On failure outputs are left untouched, unless it
- * says otherwise.
+ * says otherwise.  NULL for a path, a name, a list that is not empty, an array or a function that writes is an
+ * ARGUMENT error where a call needs it; handles, and where results go, are not looked at.
  * Threads: a context and all objects made from it are used by one thread at a time; different
  * contexts are independent.  Models are used by any number of threads at once.  The library keeps
  * no global state, never exits and never aborts, and writes nothing but through the log

@@ -75,6 +75,11 @@ bool bb_canon_may_inline(const bb_canon *c, uint32_t at, uint32_t slot);
 /* Replaces it by the operands of that node. */
 void bb_canon_inline(bb_canon *c, uint32_t at, uint32_t slot);
 
+/* --- canon_divisor.c --- */
+
+/* May the node's quotient by this operand be a product with its reciprocal? */
+bool bb_canon_may_invert(const bb_canon *c, uint32_t at, uint32_t divisor);
+
 /* --- the rules; each gives true if it changed something --- */
 
 typedef bool bb_canon_rule(bb_canon *c, uint32_t node);

@@ -302,7 +302,9 @@ bool bb_rule_negate(bb_canon *c, uint32_t at) {
 
 bool bb_rule_reciprocal(bb_canon *c, uint32_t at) {
   uint32_t x, v;
-  if (!on_vector(c, at, BB_X_DIV, &x, &v)) return false;
+  if (!on_vector(c, at, BB_X_DIV, &x, &v) ||
+      !bb_canon_may_invert(c, at, c->ix->node[at].in[v].value))
+    return false;
   bb_dtype dtype = c->ix->node[at].expr->dtype;
   const bb_expr *arg = bb_expr_arg(c->program, dtype, 0),
                 *one = bb_expr_const(c->program, dtype, 1);

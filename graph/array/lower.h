@@ -76,6 +76,7 @@ typedef struct bb_range {
   double least, most;
 } bb_range;
 bb_range bb_ix_range_of(const bb_ix *ix, const bb_ix_node *node, const bb_expr *expr);
+bb_range bb_ix_range_of_value(const bb_ix *ix, uint32_t value);
 /* Is it a constant of whole numbers? */
 bool bb_ix_is_whole(const bb_array_value *value);
 /* view_dims.c: windows and joins beside another axis over the dim of their own. */

@@ -31,6 +31,38 @@ static bb_range times(bb_range a, bb_range b) {
   return r;
 }
 
+static bool has_zero(bb_range r) {
+  return r.least <= 0 && r.most >= 0;
+}
+
+/* What a function that never falls gives. */
+static bb_range through(double f(double), bb_range r) {
+  return made(f(r.least), f(r.most));
+}
+
+static bb_range root(bb_range r) {
+  return through(sqrt, (bb_range){fmax(r.least, 0), fmax(r.most, 0)});
+}
+
+static bb_range size_of(bb_range r) {
+  const double a = fabs(r.least), b = fabs(r.most);
+  return (bb_range){has_zero(r) ? 0 : fmin(a, b), fmax(a, b)};
+}
+
+/* By a number: of even ones the size counts, and others are known of what is not negative. */
+static bb_range power_of(bb_range r, bb_range by) {
+  const double n = by.least;
+  if (n != by.most || !isfinite(n)) return ANYTHING;
+  if (fmod(n, 2) == 0) r = size_of(r);
+  if (r.least < 0) return ANYTHING;
+  const double a = pow(r.least, n), b = pow(r.most, n);
+  return (bb_range){fmin(a, b), fmax(a, b)};
+}
+
+static bb_range divided(bb_range a, bb_range b) {
+  return has_zero(b) ? ANYTHING : times(a, (bb_range){1 / b.most, 1 / b.least});
+}
+
 /* Those of a type that holds integers, or ANYTHING. */
 static bb_range of_type(bb_dtype dtype) {
   if (dtype == BB_BOOL) return (bb_range){0, 1};
@@ -82,9 +114,21 @@ static bb_range range_of_expr(const bb_ix *ix, const bb_ix_node *node, const bb_
   case BB_X_CEIL: return (bb_range){ceil(r[0].least), ceil(r[0].most)};
   case BB_X_ROUND: return (bb_range){rint(r[0].least), rint(r[0].most)};
   case BB_X_SELECT: return both(r[1], r[2]);
+  case BB_X_ABS: return bb_dtype_is_float(e->dtype) ? size_of(r[0]) : ANYTHING;
+  case BB_X_SQRT: return root(r[0]);
+  case BB_X_EXP: return through(exp, r[0]);
+  case BB_X_DIV: return bb_dtype_is_float(e->dtype) ? divided(r[0], r[1]) : ANYTHING;
+  case BB_X_POW: return bb_dtype_is_float(e->dtype) ? power_of(r[0], r[1]) : ANYTHING;
   case BB_X_CAST: return cast_to(e->dtype, e->a[0]->dtype, r[0]);
   default: return ANYTHING;
   }
+}
+
+/* A sum of what has one sign has it, too. */
+static bb_range range_of_fold(const bb_ix *ix, const bb_ix_node *node, uint32_t depth) {
+  if (node->monoid->id != BB_MONOID_SUM) return ANYTHING;
+  const bb_range r = range_of(ix, node->in[0].value, depth + 1);
+  return (bb_range){r.least >= 0 ? 0 : -INFINITY, r.most <= 0 ? 0 : INFINITY};
 }
 
 /* Some elements of a constant from `at` on, as numbers; how many. */
@@ -122,6 +166,9 @@ static bb_range range_of(const bb_ix *ix, uint32_t value, uint32_t depth) {
   if (depth >= DEPTH) return of_type(ix->value[value].dtype);
   switch (node->op) {
   case BB_IX_ELEMENTWISE: return range_of_expr(ix, node, node->expr, depth + 1);
+  case BB_IX_REDUCE:
+    if (bb_dtype_is_float(ix->value[value].dtype)) return range_of_fold(ix, node, depth);
+    return of_type(ix->value[value].dtype);
   case BB_IX_SOURCE: {
     const bb_array_value *v = &ix->array->value[node->tensor];
     return v->data ? range_of_data(v) : of_type(v->dtype);
@@ -142,4 +189,8 @@ static bb_range range_of(const bb_ix *ix, uint32_t value, uint32_t depth) {
 
 bb_range bb_ix_range_of(const bb_ix *ix, const bb_ix_node *node, const bb_expr *expr) {
   return range_of_expr(ix, node, expr, 0);
+}
+
+bb_range bb_ix_range_of_value(const bb_ix *ix, uint32_t value) {
+  return range_of(ix, value, 0);
 }

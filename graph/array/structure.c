@@ -205,14 +205,14 @@ static double *find_slopes(const sheet *s, slope kind, const bool *hidden) {
   return slopes;
 }
 
-/* Marks -inf or one large negative number, if there is either. */
+/* Marks -inf or one large negative number, if there is either; NaN is neither. */
 static bool *mark_hidden(const sheet *s, int64_t count, double *value) {
   *value = 0;
   for (int64_t i = 0; i < count && *value == 0; i++)
     if (s->data[i] <= -1e4) *value = s->data[i];
   for (int64_t i = 0; i < count && *value != 0; i++)
     if (s->data[i] < *value) *value = s->data[i];
-  return mark_value(s, count, *value == 0 ? NAN : *value);
+  return *value == 0 ? BB_NEW(s->scratch, bool, (size_t)count) : mark_value(s, count, *value);
 }
 
 /* A slope as an operand: the constant [.., 1, 1] of the sheet's slopes. */

@@ -179,8 +179,14 @@ bb_onnx_value *bb_onnx_softmax_of(const bb_onnx_node *n, bb_onnx_value *x, uint3
   return bb_onnx_cast(n, bb_onnx_binary_map(n, BB_X_MUL, e, scale), dtype);
 }
 
+/* Relative to the row's maximum: the logarithm of the sum of the exps as they are has lost, to a maximum that is large beside it,
+ * the digits that the result has, once it passes through memory. */
 bb_onnx_value *bb_onnx_log_softmax_of(const bb_onnx_node *n, bb_onnx_value *x, uint32_t axis) {
   bb_dtype dtype = x->dtype;
+  const int64_t along = axis;
+  x = bb_onnx_cast(n, x, bb_onnx_fold_dtype(dtype));
+  bb_onnx_value *greatest = bb_onnx_reduce(n, BB_MONOID_MAX, x, 1, &along, true);
+  x = bb_onnx_binary_map(n, BB_X_SUB, x, greatest);
   bb_onnx_value *e, *sum = sum_of_exps(n, &x, axis, &e);
   bb_onnx_value *shift = bb_onnx_map(n, f_log(n->m->program, bb_onnx_arg(n, 0, sum)), 1, &sum);
   return bb_onnx_cast(n, bb_onnx_binary_map(n, BB_X_SUB, x, shift), dtype);

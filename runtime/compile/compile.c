@@ -213,6 +213,7 @@ static void folder_body(bb_context *ctx, void *argument) {
   compile_call *call = argument;
   bb_arena *arena = bb_scratch(ctx);
   const char *cache = call->options->cache;
+  bb_require(ctx, call->folder, "the folder");
   destination *d = begin(call->program, call->options, arena);
   bb_draft_options options = options_of(call->program, call->options, d, NULL, arena);
   if (d->gpu) {
@@ -238,7 +239,7 @@ bb_status bb_program_compile_to(bb_program *program, const bb_compile_options *o
 bb_status bb_model_open(bb_context *ctx, const char *path, const bb_compile_options *options,
                         bb_model **model) {
   struct stat status;
-  if (stat(path, &status) == 0 && S_ISDIR(status.st_mode))
+  if (path && stat(path, &status) == 0 && S_ISDIR(status.st_mode))
     return bb_model_load_on(ctx, path, options ? options->device : NULL, model);
   bb_program *program;
   bb_status result = bb_program_read(ctx, path, &program);

@@ -125,6 +125,7 @@ static void load_body(bb_context *ctx, void *argument) {
   bb_arena *arena = bb_scratch(ctx);
   opened *files = BB_NEW(arena, opened, 1);
   files->data = -1;
+  bb_require(ctx, call->folder, "the folder");
   check_folder(ctx, call->folder);
   bb_defer(ctx, close_files, files);
   const char *path = in_folder(arena, call->folder, BB_FOLDER_PLAN);

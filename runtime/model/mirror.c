@@ -91,6 +91,7 @@ static void write_body(bb_context *ctx, void *argument) {
   bb_session *s = call->session;
   const bb_device_class *class = s->model->class;
   uint32_t tensor = bb_session_tensor(s, BB_INPUT, call->index);
+  bb_require(ctx, call->view, "the array");
   bb_place *place = &s->place[tensor];
   bb_bound from;
   bb_session_view(s, tensor, call->view, &from);

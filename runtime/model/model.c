@@ -294,7 +294,7 @@ bool bb_model_get_tensor(const bb_model *m, bb_side side, uint32_t index, bb_ten
 }
 
 bool bb_model_find_tensor(const bb_model *m, bb_side side, const char *name, uint32_t *index) {
-  for (uint32_t i = 0; (unsigned)side <= BB_OUTPUT && i < m->sides[side]; i++) {
+  for (uint32_t i = 0; name && (unsigned)side <= BB_OUTPUT && i < m->sides[side]; i++) {
     if (strcmp(m->info[m->side[side][i]].name, name) != 0) continue;
     *index = i;
     return true;
@@ -345,6 +345,7 @@ static int64_t *values_of(bb_context *ctx, const shape_call *call, bb_arena *are
   const bb_plan *p = call->model->plan;
   int64_t *value = BB_NEW(arena, int64_t, p->symbols + 1);
   for (uint32_t i = 0; i < p->symbols; i++) value[i] = -1;
+  if (call->count) bb_require(ctx, call->extent, "the list of extents");
   for (uint32_t k = 0; k < call->count; k++) {
     const bb_setting *given = &call->extent[k];
     value[bb_plan_find_extent(ctx, p, given->name, given->value)] = given->value;

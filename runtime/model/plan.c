@@ -33,6 +33,7 @@ bool bb_plan_count(uint32_t rank, const bb_extent *const *shape, const int64_t *
 
 uint32_t bb_plan_find_extent(bb_context *ctx, const bb_plan *p, const char *name, int64_t value) {
   uint32_t i = 0;
+  bb_require(ctx, name, "the name of an extent");
   while (i < p->extents && strcmp(p->symbol[i], name) != 0) i++;
   if (i == p->extents) bb_fail(ctx, BB_ERROR_ARGUMENT, "there is no run-time extent %s", name);
   if (value < 0) bb_fail(ctx, BB_ERROR_ARGUMENT, "extent %s cannot be negative", name);

@@ -165,6 +165,7 @@ static void reserve_body(bb_context *ctx, void *argument) {
   const cache_call *call = argument;
   bb_session *s = call->session;
   const bb_plan *p = s->model->plan;
+  if (call->index) bb_require(ctx, call->extent, "the list of extents");
   s->prepared = s->placed =
       false; /* also where the call is refused: extents are another's from here on */
   for (uint32_t i = 0; i < p->symbols; i++) s->symbol[i] = i < p->extents ? s->preset[i] : -1;

@@ -162,12 +162,78 @@ static void a_write_without_memory(void **state) {
   end(o);
 }
 
+static void refused(const opened *o, bb_status status, const char *what) {
+  assert_int_equal(status, BB_ERROR_ARGUMENT);
+  assert_non_null(strstr(bb_context_message(o->context), what));
+}
+
+static void nothing_in_the_place_of_names(void **state) {
+  (void)state;
+  opened *o = start(plain_text);
+  bb_context *c = o->context;
+  bb_model *model = NULL;
+  bb_program *program = NULL;
+  bb_arrays *arrays = NULL;
+  const bb_setting nobody = {NULL, 3};
+  int64_t shape[2];
+  uint32_t index;
+  refused(o, bb_program_read(c, NULL, &program), "path");
+  refused(o, bb_program_parse(c, NULL, plain_text, sizeof plain_text - 1, &program), "name");
+  refused(o, bb_model_open(c, NULL, NULL, &model), "path");
+  refused(o, bb_model_load(c, NULL, &model), "folder");
+  refused(o, bb_arrays_read(c, NULL, &arrays), "path");
+  assert_true(!program && !model && !arrays);
+  refused(o, bb_session_set(o->session, NULL, 3), "extent");
+  refused(o, bb_session_reserve(o->session, 1, NULL), "list");
+  refused(o, bb_session_reserve(o->session, 1, &nobody), "extent");
+  refused(o, bb_session_write(o->session, 0, NULL), "array");
+  refused(o, bb_model_get_shape(c, o->model, BB_INPUT, 0, 1, NULL, shape), "list");
+  refused(o, bb_model_find_variant(c, o->model, 1, &nobody, &index), "extent");
+  assert_false(bb_model_find_tensor(o->model, BB_INPUT, NULL, &index));
+  end(o);
+}
+
+static void nothing_in_the_place_of_lists(void **state) {
+  (void)state;
+  opened *o = start(plain_text);
+  bb_program *program;
+  bb_arrays *arrays;
+  const int64_t one = 1;
+  const float x = 1;
+  const bb_setting nobody = {NULL, 3};
+  const bb_array_view view = {"x", "<f4", 1, &one, sizeof x, &x};
+  assert_int_equal(bb_program_parse(o->context, "text", plain_text, strlen(plain_text), &program),
+                   BB_OK);
+  const bb_advance_options wrong[] = {
+      {.version = BB_VERSION, .cuts = 1},
+      {.version = BB_VERSION, .machine = "", .dims = 1},
+      {.version = BB_VERSION, .machine = "", .dims = 1, .dim = &nobody},
+      {.version = BB_VERSION, .machine = "", .programs = 2, .ranges = 1}};
+  for (uint32_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+    refused(o, bb_program_advance(program, BB_STAGE_FUSED, &wrong[i]), "NULL");
+  refused(o, bb_program_write_text(program, NULL, NULL, NULL), "function");
+  refused(o, bb_program_compile_to(program, NULL, NULL), "folder");
+  refused(o, bb_program_write_kernels(program, NULL, "there"), "target");
+  bb_program_destroy(program);
+  assert_int_equal(bb_arrays_create(o->context, &arrays), BB_OK);
+  bb_array_view without[5] = {view, view, view, view, view};
+  without[0].name = NULL, without[1].type = NULL, without[2].shape = NULL, without[3].data = NULL;
+  for (uint32_t i = 0; i < 4; i++) refused(o, bb_arrays_add(arrays, &without[i]), "NULL");
+  refused(o, bb_arrays_add(arrays, NULL), "NULL");
+  assert_int_equal(bb_arrays_add(arrays, &without[4]), BB_OK);
+  refused(o, bb_arrays_write(arrays, NULL), "path");
+  bb_arrays_destroy(arrays);
+  end(o);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_cache_of_other_strides),
       cmocka_unit_test(ends_that_overlap),
       cmocka_unit_test(a_reserve_that_is_refused),
       cmocka_unit_test(a_write_without_memory),
+      cmocka_unit_test(nothing_in_the_place_of_names),
+      cmocka_unit_test(nothing_in_the_place_of_lists),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

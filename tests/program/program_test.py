@@ -457,6 +457,15 @@ class Phases(Folder):
         write_zeros(data, [("X", 4, 5)])
         self.assertIn("0 interpreted", call("run", path, "--inputs", data, "--kernels", "--counts"))
 
+    def test_a_long_chain_of_sums_has_kernels(self):
+        path = self.folder / "chain.bb"
+        lines, x = ["blockbuster 1", "program chain", "dim M, N", "input X : f32[M,N]"], "X"
+        for i in range(15):
+            lines += [f"s{i} = reduce sum({x}, axis=-1, keep)", f"d{i} = elementwise {x}-s{i}*0.01"]
+            x = f"d{i}"
+        path.write_text("\n".join([*lines, f"output O = elementwise {x}*2", ""]))
+        self.assertIn("0 interpreted", call("compile", path, "-o", self.folder / "chain", "--dims", "M=4,N=70", "--programs", "1"))
+
     def test_print_parse_print(self):
         for path in [TESTS / "examples" / f"{e}.bb" for e in EXAMPLES] + [model(m) for m in MODELS]:
             for stage in ["array", "block", "partition", "fused"]:
@@ -543,6 +552,26 @@ class Pictures(Folder):
         call("convert", TESTS / "examples" / "attention.bb", "-o", link)
         self.assertTrue(link.is_symlink())
         self.assertIn("program attention", target.read_text())
+
+    def test_what_cannot_be_written_is_said_once(self):
+        path = model("bert")
+        for command in [["--version"], ["--help"], ["fuse", "--help"], ["info", "--machine", "h200"], ["convert", path],
+                        ["fuse", path, "--listing"], ["select", path, "--machine", "cpu"], ["dot", path, "--candidate", "k1"]]:
+            for to in ["standard output", "a file"][:2 if command[0] == "convert" else 1]:
+                with self.subTest(command=command, to=to), open("/dev/full", "w") as full:
+                    more = [] if to == "standard output" else ["-o", "/dev/full"]
+                    done = subprocess.run([PROGRAM, *map(str, command), *more], stdout=full, stderr=subprocess.PIPE, text=True)
+                    self.assertEqual(done.returncode, 3)
+                    self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+                    self.assertIn("/dev/full: " if more else "standard output could not be written", done.stderr)
+
+    def test_data_that_cannot_be_written_are_not_named(self):
+        limited = ["sh", "-c", 'ulimit -f 64; exec "$@"', "sh"]
+        for command in [["convert", model("bert"), "-o", self.folder / "a.bb"], ["fuse", model("bert"), "-q", "-o", self.folder / "a.bb"]]:
+            done = subprocess.run([*limited, PROGRAM, *map(str, command)], capture_output=True, text=True)
+            self.assertEqual(done.returncode, 3)
+            self.assertIn("a.data: File too large", done.stderr)
+            self.assertEqual(self.names(), [])
 
     def test_data_of_others_stay(self):
         (self.folder / "a.data").write_text("mine")

@@ -77,7 +77,7 @@ EXPECTED = {
     "log_softmax_spelled": ({"x": 2}, ["m, s"], []),
     "lse_spelled": ({"x": 1}, ["m, s"], []),
     "lse": ({"x": 1}, [], []),
-    "entropy": ({"x": 1}, ["m, s, s2"], []),
+    "entropy": ({"x": 1}, ["m, s, s3"], []),
     "entropy_spelled": ({"x": 1}, ["m, s, s2"], []),
     "cross_entropy": ({"x": 1, "t": 1}, ["m, s, s2_0, s2"], []),
     "expectation_variance": ({"x": 1, "y": 1}, ["m, s, s2, s3_1, s3"], []),

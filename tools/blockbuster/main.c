@@ -30,15 +30,10 @@ static int run_command(settings *set) {
   bb_model_release(t.model);
   bb_program_destroy(t.program);
   bb_context_destroy(t.context);
-  if (fflush(stdout) != 0 || ferror(stdout)) {
-    fprintf(stderr, "blockbuster: standard output could not be written\n");
-    if (code == EXIT_GOOD) code = EXIT_REFUSED;
-  }
   return code;
 }
 
-int main(int argc, char **argv) {
-  signal(SIGXFSZ, SIG_IGN); /* a file that grows too large is an error of the write, not the end */
+static int call(int argc, char **argv) {
   if (argc < 2) {
     print_usage(stderr);
     return EXIT_WRONG_CALL;
@@ -62,4 +57,14 @@ int main(int argc, char **argv) {
   }
   fprintf(stderr, "blockbuster: there is no subcommand '%s'; see blockbuster --help\n", argv[1]);
   return EXIT_WRONG_CALL;
+}
+
+int main(int argc, char **argv) {
+  signal(SIGXFSZ, SIG_IGN); /* a file that grows too large is an error of the write, not the end */
+  int code = call(argc, argv);
+  if (fflush(stdout) != 0 || ferror(stdout)) {
+    fprintf(stderr, "blockbuster: standard output could not be written\n");
+    if (code == EXIT_GOOD) code = EXIT_REFUSED;
+  }
+  return code;
 }

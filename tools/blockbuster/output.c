@@ -59,15 +59,17 @@ bool output_close(output *out, bool good) {
   bool written = !ferror(out->file);
   written = (out->name ? fclose(out->file) : fflush(out->file)) == 0 && written;
   if (good && written && out->temporary && rename(out->temporary, out->name) != 0) written = false;
-  if (!written) complain(out->name ? out->name : "standard output");
+  if (!written && out->name) complain(out->name);
   if (out->temporary && !(good && written)) unlink(out->temporary);
   free(out->temporary);
   free(out->name);
   return good && written;
 }
 
+/* What fails is said once, by whoever closes the file, with its name. */
 bool write_to_file(void *user, const char *bytes, size_t length) {
-  return fwrite(bytes, 1, length, user) == length;
+  fwrite(bytes, 1, length, user);
+  return true;
 }
 
 bool has_ending(const char *name, const char *ending) {
@@ -92,7 +94,7 @@ static bb_status write_data(const bb_program *program, const char *name) {
   output out;
   if (!output_open(&out, name)) return BB_ERROR_IO;
   bb_status status = bb_program_write_data(program, write_to_file, out.file);
-  bool wanted = status == BB_OK && ftell(out.file) > 0;
+  bool wanted = status == BB_OK && (ferror(out.file) || ftell(out.file) > 0);
   bool kept = output_close(&out, wanted);
   return wanted && !kept ? BB_ERROR_IO : status;
 }

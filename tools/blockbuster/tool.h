@@ -99,7 +99,8 @@ typedef struct output {
 } output;
 
 bool output_open(output *out, const char *name);
-/* Closes and renames; removes instead if `good` is false.  False if that fails, with a message. */
+/* Closes and renames; removes instead if `good` is false.  False if that fails, or a write did, with a message; that of standard
+ * output comes last of all (main.c). */
 bool output_close(output *out, bool good);
 bool write_to_file(void *user, const char *bytes, size_t length); /* user: FILE * */
 /* The name with another ending: "a/b.svg", ".json" -> "a/b.json".  The caller frees it. */
