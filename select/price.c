@@ -116,7 +116,8 @@ bb_pricing bb_pricing_bind(const bb_nest *nest, const bb_machine *machine, const
                   .room = BB_NEW(arena, double, nest->classes)};
   for (uint32_t i = 0; i < nest->loops; i++) p.grid |= (uint64_t)nest->loop[i].grid << i;
   p.stops = strcmp(machine->target, "cpu") == 0;
-  p.holds = machine->register_bytes > 0 && !has_products(nest);
+  p.stays = !has_products(nest);
+  p.holds = machine->register_bytes > 0 && p.stays;
   for (uint32_t i = 0; i < nest->sizes; i++) p.size_extent[i] = extent[nest->size[i].dim];
   for (uint32_t i = 0; i < nest->loops; i++) p.loop_extent[i] = extent[nest->loop[i].dim];
   p.plain = machine->grain_wide > 0 && is_for_plain_threads(&p);
@@ -278,6 +279,13 @@ static double times_of(const point *p, const bb_nest_term *term, double instance
   return is_grid(p, term->loop) ? instances : p->run[term->loop];
 }
 
+/* Is the block that the loop beside it loaded, stored or computed last the one that a load begins with, and ends with? */
+static bool is_at_hand(const point *p, const bb_nest_term *term) {
+  if (!p->pricing->stays || !term->before) return false;
+  const bb_nest_loop *loop = &p->nest->loop[term->loop];
+  return loop->parent != BB_NONE && p->turns[term->loop] <= 1 && p->turns[term->before - 1] <= 1;
+}
+
 static void add_work(const point *p, const bb_nest_term *term, double times, pass *to) {
   const bb_machine *m = p->machine;
   double seconds = 0;
@@ -301,7 +309,7 @@ static void add_work(const point *p, const bb_nest_term *term, double times, pas
     if (term->axis[2] != BB_NONE) count *= p->block[term->axis[2]];
     seconds = times * term->amount * count / bb_machine_vector_rate(m, term->dtype);
     to->vector += seconds;
-  } else {
+  } else if (!is_at_hand(p, term)) {
     seconds = times * term->amount * elements(p, term->axis, 3) / m->special;
     to->special += seconds;
   }
@@ -329,13 +337,6 @@ static double run_length(const point *p, const bb_nest_term *term) {
   return others == 1 ? INFINITY : whole && term->follows ? length * others : length;
 }
 
-/* Is the block that the loop beside it loaded or stored last the one that a load begins with, and ends with? */
-static bool is_at_hand(const point *p, const bb_nest_term *term) {
-  if (!p->pricing->holds || !term->before) return false;
-  const bb_nest_loop *loop = &p->nest->loop[term->loop];
-  return loop->parent != BB_NONE && p->turns[term->loop] <= 1 && p->turns[term->before - 1] <= 1;
-}
-
 /* What comes in runs, of so many bytes from memory: whole lines, and all that is asked for ahead beyond the end of a
  * run is in vain, which a page ends. */
 static void add_load(const point *p, const bb_nest_term *term, double bytes, double instances,
@@ -361,11 +362,14 @@ static void add_traffic(const point *p, const bb_nest_term *term, double times, 
   double bytes = times * term->amount * elements(p, term->axis, 2);
   switch (term->kind) {
   case BB_NEST_LOAD:
-    if (!is_at_hand(p, term)) add_load(p, term, bytes, instances, to);
+    if (!is_at_hand(p, term))
+      add_load(p, term, bytes, instances, to);
+    else if (!p->pricing->holds)
+      to->local += bytes / p->machine->local_bandwidth;
     return;
   case BB_NEST_STORE: to->memory += bytes / turns_of(p, term->apart); break;
   default:
-    if (is_at_hand(p, term) || (p->pricing->holds && term->kept)) return;
+    if (p->pricing->holds && (is_at_hand(p, term) || term->kept)) return;
     if (lists) {
       to->local += bytes / p->machine->local_bandwidth;
       return;
