@@ -29,11 +29,27 @@ static bool is_made_before(const bb_tile_body *body, uint32_t at, uint32_t tile)
   return false;
 }
 
+/* A number that the copy is written over, before anything reads it; BB_NONE: there is none. */
+static uint32_t number_before(const bb_tile_body *body, uint32_t at) {
+  const bb_tile_stmt *copy = body->stmt[at];
+  double number;
+  for (uint32_t i = at; bb_tile_is_copy(copy) && !copy->stretches && i-- > 0;) {
+    const bb_tile_stmt *s = body->stmt[i];
+    if (!bb_tile_touches(s, copy->result)) continue;
+    bool over =
+        bb_tile_is_constant(s, &number) && !s->stretches && !bb_tile_reads(copy, copy->result);
+    return over ? i : BB_NONE;
+  }
+  return BB_NONE;
+}
+
 static void rename_copies(bb_tile_program *p, bb_tile_body *body) {
   for (uint32_t i = body->count; i-- > 0;) {
     bb_tile_stmt *s = body->stmt[i];
     rename_copies(p, &s->body);
     if (s->loop) rename_copies(p, &s->loop->body);
+    uint32_t number = number_before(body, i);
+    if (number != BB_NONE) bb_tile_remove(body, number), i--;
     uint32_t from = original_of(p, s);
     if (from == BB_NONE || !is_made_before(body, i, from)) continue;
     bb_tile_remove(body, i);

@@ -1,6 +1,5 @@
 /* schedule_acc.c - what the iterations of a map fold: accumulators in tiles, or in memory for lists. */
 #include "schedule_parts.h"
-#include "tile_edit.h"
 
 #include <string.h>
 
@@ -94,12 +93,9 @@ static bool is_all(const bb_build *b, const map *m, uint32_t port) {
          m->outer->into[m->index][port] == BB_NONE;
 }
 
-/* In the place of what the accumulator began as. */
-static void take_all(bb_build *b, const map *m, uint32_t acc, uint32_t term) {
-  bb_tile_body *body = &b->frame[b->depth].body;
-  uint32_t tile = bb_tile_as(b, term, b->tile->tile[acc].dtype), at = m->start;
-  while (at > 0 && body->stmt[at - 1]->result != acc) at--;
-  if (at > 0) bb_tile_remove(body, at - 1);
+/* What the accumulator began as, nobody reads then. */
+static void take_all(bb_build *b, uint32_t acc, uint32_t term) {
+  uint32_t tile = bb_tile_as(b, term, b->tile->tile[acc].dtype);
   bb_build_map_into(b, acc, b->depth, bb_expr_arg(b->program, b->tile->tile[tile].dtype, 0), 1,
                     &tile);
 }
@@ -135,7 +131,7 @@ static uint32_t fold(bb_build *b, map *m, uint32_t port) {
   }
   bool all = true;
   for (uint32_t k = 0; k < n; k++) all &= is_all(b, m, port + k);
-  for (uint32_t k = 0; all && k < n; k++) take_all(b, m, m->acc[port + k], term[k]);
+  for (uint32_t k = 0; all && k < n; k++) take_all(b, m->acc[port + k], term[k]);
   if (!all) bb_schedule_combine(b, monoid, &m->acc[port], term);
   return n;
 }
