@@ -276,6 +276,7 @@ bb_graph *bb_safety_make(bb_safety *s, bb_graph *root) {
   bb_graph *made = make(s, root);
   bb_scratch_end(s->arena);
   s->arena = kept;
+  if (made) bb_safe_plain_products(s->program, made);
   return made;
 }
 

@@ -174,6 +174,11 @@ typedef struct bb_safe_scaled {
  * given); false: there is none. */
 bool bb_safe_scale_product(bb_program *program, const bb_monoid *product, bb_safe_scaled *scaled);
 
+/* --- safety_plain.c: products that are safe as they stand --- */
+
+/* In a program that was made safe, in place: products with an exp of what is at most 0, which bb_safe_product() made, without halves. */
+void bb_safe_plain_products(bb_program *program, bb_graph *graph);
+
 /* --- safety_map.c, safety_list.c --- */
 
 void bb_safe_map(bb_safe_level *level, const bb_node *node, uint32_t index, bb_pair **out);

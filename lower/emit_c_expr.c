@@ -169,6 +169,13 @@ static const char *call(const printer *p, const char *name, const bb_expr *e) {
                          find(p, e->a[1]));
 }
 
+/* The greater or the smaller of two: with a number it takes one comparison. */
+static const char *extremum(const printer *p, const char *name, const bb_expr *e) {
+  const bb_expr *b = e->a[1];
+  if (b->op != BB_X_CONST || isnan(b->number)) return call(p, name, e);
+  return call(p, bb_arena_printf(arena(p->c), "%s_number", name), e);
+}
+
 static const char *whole_call(const printer *p, const char *name, const bb_expr *e) {
   if (bb_expr_op_arity(e->op) == 1)
     return bb_arena_printf(arena(p->c), "bb_%s(%s)", name, find(p, e->a[0]));
@@ -282,8 +289,8 @@ static const char *arithmetic(const printer *p, const bb_expr *e) {
   case BB_X_NEG: return bb_arena_printf(arena(p->c), "(-%s)", find(p, e->a[0]));
   case BB_X_ABS: return real ? call(p, "fabs", e) : whole_call(p, "abs", e);
   case BB_X_SIGN: return real ? call(p, "sign", e) : whole_call(p, "sign", e);
-  case BB_X_MIN: return real ? call(p, "min", e) : whole_call(p, "min", e);
-  case BB_X_MAX: return real ? call(p, "max", e) : whole_call(p, "max", e);
+  case BB_X_MIN: return real ? extremum(p, "min", e) : whole_call(p, "min", e);
+  case BB_X_MAX: return real ? extremum(p, "max", e) : whole_call(p, "max", e);
   case BB_X_MOD: return real ? call(p, "mod", e) : whole_call(p, "modulo", e);
   case BB_X_FMOD: return real ? call(p, "fmod", e) : whole_call(p, "remainder", e);
   case BB_X_BITS:

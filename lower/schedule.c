@@ -1,4 +1,5 @@
 /* schedule.c - levels and maps of a block program as loops of a tile program. */
+#include "again.h"
 #include "bounds.h"
 #include "divide.h"
 #include "forward.h"
@@ -437,6 +438,7 @@ const bb_kernel *bb_schedule_blocks(bb_program *program, const bb_graph *graph, 
   forward(b);
   if (!options || !options->raw) { /* else the passes behind this one do this in their own way */
     if (!program->strict) bb_tile_widen_results(b->tile);
+    bb_tile_share_again(b->tile);
     bb_tile_inline(b->tile);
     bb_tile_divide(b->tile);
     bb_tile_drop_dead(b->tile); /* components of a tuple that only others were made of */

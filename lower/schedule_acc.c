@@ -85,6 +85,21 @@ static void combine_items(bb_build *b, void *user, uint32_t count, const bb_buil
   for (uint32_t k = 0; k < n; k++) bb_value_store(b, &item[k], tile[k], b->depth);
 }
 
+/* Is the iteration at hand the only one, and nothing there before it?  Then what it made is the fold.  Passes behind a raw program
+ * look for accumulators. */
+static bool is_all(const bb_build *b, const map *m, uint32_t port) {
+  const bb_schedule_options *o = b->sites.options;
+  return m->loop->single && !m->loop->ghost && !(o && o->raw) && !resumed(m, port) &&
+         m->outer->into[m->index][port] == BB_NONE;
+}
+
+/* What the accumulator began as, nobody reads then. */
+static void take_all(bb_build *b, uint32_t acc, uint32_t term) {
+  uint32_t tile = bb_tile_as(b, term, b->tile->tile[acc].dtype);
+  bb_build_map_into(b, acc, b->depth, bb_expr_arg(b->program, b->tile->tile[tile].dtype, 0), 1,
+                    &tile);
+}
+
 /* acc = acc * what this iteration made, for all components of a fold; gives how many there are. */
 static uint32_t fold(bb_build *b, map *m, uint32_t port) {
   const bb_monoid *monoid = m->node->out[port].fold;
@@ -114,7 +129,10 @@ static uint32_t fold(bb_build *b, map *m, uint32_t port) {
     term[k] = bb_value_tile(b, m->node, inner);
     bb_tile_shape(b, m->acc[port + k], inner->row, inner->col);
   }
-  bb_schedule_combine(b, monoid, &m->acc[port], term);
+  bool all = true;
+  for (uint32_t k = 0; k < n; k++) all &= is_all(b, m, port + k);
+  for (uint32_t k = 0; all && k < n; k++) take_all(b, m->acc[port + k], term[k]);
+  if (!all) bb_schedule_combine(b, monoid, &m->acc[port], term);
   return n;
 }
 

@@ -20,6 +20,8 @@ typedef struct known {
   uint32_t
       loaded; /* TENSOR, LIST: 1 + the loop of this level that loaded or stored its blocks last; 0: none has */
   uint32_t
+      before; /* ITEM: 1 + the loop beside this one that loaded or stored it before; 0: none has */
+  uint32_t
       partials; /* LIST: levels of partial results, and the sizes of the loops that made them */
   struct {
     bb_dim dim;
@@ -120,8 +122,12 @@ static void walk_func(bb_nest_walker *w, const level *l, const bb_node *map, uin
   bb_nest_complete_axes(w, item, axis);
   bool dot = node->op == BB_OP_DOT;
   bb_dtype dtype = dot ? bb_type_of(l->graph, node->in[0].src)->item.dtype : item->dtype;
+  uint32_t before = 0;
+  for (uint32_t p = 0; p < node->nin; p++)
+    if (value_of(l, node->in[p].src)->before) before = value_of(l, node->in[p].src)->before;
   if (node->op == BB_OP_ELEMENTWISE)
-    bb_nest_add_expr(w, node->expr, axis, dtype, depends);
+    bb_nest_add_expr(w, node->expr, axis, dtype, depends),
+        bb_nest_note_special(w, node->expr, before);
   else
     bb_nest_add_term(w, dot ? BB_NEST_DOT : BB_NEST_VECTOR, axis, depth, bb_op_get(node->op)->cost,
                      dtype, depends);
@@ -177,7 +183,7 @@ static known element_of(bb_nest_walker *w, const bb_type *type, known *list, uin
   known element = *list;
   uint32_t size = w->nest->loop[loop].size;
   element.owned = false;
-  element.loaded = 0;
+  element.loaded = element.before = 0;
   element.class = list->place == LIST ? list->class : BB_NONE;
   element.depends |= (uint64_t)1 << loop;
   if (taken->axis == BB_AXIS_ROW) element.axis[0] = size;
@@ -195,7 +201,7 @@ static known element_of(bb_nest_walker *w, const bb_type *type, known *list, uin
   bb_nest_add_term(w, listed ? BB_NEST_LIST_LOAD : BB_NEST_LOAD, element.axis, BB_NONE, bytes,
                    type->item.dtype, element.depends);
   if (!listed) bb_nest_set_run(w, list->run, list->follows);
-  w->nest->term[w->nest->terms - 1].before = list->loaded;
+  w->nest->term[w->nest->terms - 1].before = element.before = list->loaded;
   list->loaded = loop + 1;
   bool streamed = !w->nest->loop[loop].grid && !listed;
   element.class =
@@ -368,7 +374,7 @@ static void walk_map(bb_nest_walker *w, const level *l, const wanted *want, uint
     known *value = BB_NEW(w->scratch, known, 1);
     *value = *value_of(l, source);
     value->owned = false;
-    value->loaded = 0;
+    value->loaded = value->before = 0;
     if (map->in[p].level != BB_WHOLE)
       *value = element_of(w, bb_type_of(l->graph, source), value_of(l, source), map->in[p].level,
                           loop, used);

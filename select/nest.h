@@ -63,7 +63,8 @@ typedef struct bb_nest_term {
   bb_nest_run run; /* LOAD */
   bool follows;    /* LOAD: a run that is whole is followed by the next one of the block */
   uint32_t
-      before; /* LOAD, LIST_LOAD: 1 + the loop beside this one that loads or stores the same blocks before it; 0: none */
+      before; /* LOAD, LIST_LOAD: 1 + the loop beside this one that loads or stores the same blocks before it; 0: none.  SPECIAL: that
+               * computes the same */
   bool kept;  /* LIST_STORE: what is stored to a tensor, too */
   bool made;  /* DOT: its right operand is computed here, not loaded */
   bool shared; /* DOT: and others than products read that operand */

@@ -213,7 +213,7 @@ void bb_nest_add_expr(bb_nest_walker *w, const bb_expr *expr, const uint32_t *ax
 /* Plain work of the same turns on the same blocks. */
 static bool runs_alike(const bb_nest_term *a, const bb_nest_term *b) {
   return a->kind == b->kind && a->loop == b->loop && a->dtype == b->dtype && a->apart == b->apart &&
-         memcmp(a->axis, b->axis, sizeof a->axis) == 0;
+         a->before == b->before && memcmp(a->axis, b->axis, sizeof a->axis) == 0;
 }
 
 void bb_nest_join_terms(bb_nest_walker *w) {

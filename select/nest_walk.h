@@ -26,6 +26,11 @@ typedef struct bb_nest_walker {
   uint64_t chain;  /* it and those around it */
   uint32_t phase;
   bool too_many;
+  struct bb_nest_made { /* exponentials so far, and the loops that made them */
+    uint32_t loop;
+    const bb_expr *exp;
+  } * made;
+  uint32_t mades, made_capacity;
 } bb_nest_walker;
 
 /* A size of its own for a dim; whole: no loop cuts it. */
@@ -56,6 +61,9 @@ bb_nest_run bb_nest_run_of(const bb_program *program, const bb_node *input, bool
 void bb_nest_set_run(bb_nest_walker *w, bb_nest_run run, bool follows);
 void bb_nest_add_expr(bb_nest_walker *w, const bb_expr *expr, const uint32_t *axis, bb_dtype dtype,
                       uint64_t depends);
+/* Right behind the term of the exponentials of an expression.  before: 1 + the loop beside this one that went over the blocks it reads, 0:
+ * none did. */
+void bb_nest_note_special(bb_nest_walker *w, const bb_expr *expr, uint32_t before);
 /* Arithmetic that runs alike becomes one term, at the end of the walk, when sizes stay: a price adds up every term for every
  * choice of block sizes. */
 void bb_nest_join_terms(bb_nest_walker *w);

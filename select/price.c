@@ -105,7 +105,8 @@ bb_pricing bb_pricing_bind(const bb_nest *nest, const bb_machine *machine, const
                   .room = BB_NEW(arena, double, (size_t)nest->classes *BB_PRICE_MANY)};
   for (uint32_t i = 0; i < nest->loops; i++) p.grid |= (uint64_t)nest->loop[i].grid << i;
   p.stops = strcmp(machine->target, "cpu") == 0;
-  p.holds = machine->register_bytes > 0 && !has_products(nest);
+  p.stays = !has_products(nest);
+  p.holds = machine->register_bytes > 0 && p.stays;
   for (uint32_t i = 0; i < nest->sizes; i++) p.size_extent[i] = extent[nest->size[i].dim];
   for (uint32_t i = 0; i < nest->loops; i++) p.loop_extent[i] = extent[nest->loop[i].dim];
   p.plain = machine->grain_wide > 0 && is_for_plain_threads(&p);

@@ -29,8 +29,9 @@ typedef struct bb_pricing {
   double *room;  /* by class of items, BB_PRICE_MANY each: scratch of the pricing at hand */
   uint64_t grid; /* loops whose turns may run side by side */
   bool stops;    /* kernels stop where an extent ends, along what runs side by side */
+  bool holds;    /* blocks stream through registers: lists lie in memory */
   bool
-      holds; /* blocks stream through registers, and one that is all there is stays for the loop behind (lower/held.h) */
+      stays; /* a block that is all there is stays for the loop behind (lower/held.h, or the cache of a processor) */
   bool
       scalars; /* nothing has an axis: a block of a machine that copies blocks takes many at a time (lower/vector.h) */
   bool plain;  /* narrow products are made as wide ones are: their units have no schedule */

@@ -212,6 +212,14 @@ static lanes add_arithmetic(const point *p, const bb_nest_term *term, lanes time
   return seconds;
 }
 
+/* Is the block that the loop beside it loaded, stored or computed last the one that a load begins with, and ends with? */
+static mask is_at_hand(const point *p, const bb_nest_term *term) {
+  if (!p->pricing->stays || !term->before) return everywhere(false);
+  const bb_nest_loop *loop = &p->nest->loop[term->loop];
+  if (loop->parent == BB_NONE) return everywhere(false);
+  return (p->turns[term->loop] <= 1) & (p->turns[term->before - 1] <= 1);
+}
+
 static void add_work(const point *p, const bb_nest_term *term, lanes times, pass *to) {
   lanes seconds;
   if (term->kind == BB_NEST_DOT) {
@@ -220,6 +228,7 @@ static void add_work(const point *p, const bb_nest_term *term, lanes times, pass
     seconds = add_arithmetic(p, term, times, to);
   } else {
     seconds = times * term->amount * elements(p, term->axis, 3) / p->machine->special;
+    seconds = pick(is_at_hand(p, term), all(0), seconds);
     to->special += seconds;
   }
   if (!p->brief) to->useful += seconds / turns_of(p, term->apart);
@@ -245,14 +254,6 @@ static lanes run_length(const point *p, const bb_nest_term *term) {
   mask whole = everywhere(term->follows);
   if (inner != BB_NONE) whole &= length >= p->pricing->size_extent[inner];
   return pick(others == 1, all(INFINITY), pick(whole, length * others, length));
-}
-
-/* Is the block that the loop beside it loaded or stored last the one that a load begins with, and ends with? */
-static mask is_at_hand(const point *p, const bb_nest_term *term) {
-  if (!p->pricing->holds || !term->before) return everywhere(false);
-  const bb_nest_loop *loop = &p->nest->loop[term->loop];
-  if (loop->parent == BB_NONE) return everywhere(false);
-  return (p->turns[term->loop] <= 1) & (p->turns[term->before - 1] <= 1);
 }
 
 /* What comes in runs, of so many bytes from memory: whole lines, and all that is asked for ahead beyond the end of a
@@ -290,14 +291,19 @@ static void add_traffic(const point *p, const bb_nest_term *term, lanes times, l
                         mask lists, pass *to) {
   lanes bytes = times * term->amount * elements(p, term->axis, 2);
   switch (term->kind) {
-  case BB_NEST_LOAD: add_load(p, term, bytes, instances, ~is_at_hand(p, term), to); return;
+  case BB_NEST_LOAD:
+    add_load(p, term, bytes, instances, ~is_at_hand(p, term), to);
+    if (!p->pricing->holds)
+      to->local += pick(is_at_hand(p, term), bytes / p->machine->local_bandwidth, all(0));
+    return;
   case BB_NEST_STORE:
     to->memory += bytes / turns_of(p, term->apart);
     to->cache += bytes;
     return;
   default:
     if (p->pricing->holds && term->kept) return;
-    add_list(p, bytes, instances, lists, ~is_at_hand(p, term), to);
+    add_list(p, bytes, instances, lists,
+             p->pricing->holds ? ~is_at_hand(p, term) : everywhere(true), to);
   }
 }
 

@@ -11,10 +11,10 @@
 #include <math.h>
 #include <string.h>
 
-/* A block of a product has so many rows and columns; one that streams through registers may have few. */
-static const double LEAST = 16, LEAST_STREAMED = 4;
+/* A block of a product has so many rows and columns; one that streams through registers may have few, or of whole lines that are long. */
+static const double LEAST = 16, LEAST_FEW = 4;
 
-enum { CHOICES = 10, STARTS = 3, ROUNDS = 8 };
+enum { CHOICES = 12, STARTS = 3, ROUNDS = 8 };
 /* Where there is a hint: points that are enough, or choices away from a close one. */
 enum { ENOUGH = 256, REACH = 2 };
 /* Of the points that were priced: how many are kept at most, and the bits of a choice in a packed one. */
@@ -66,16 +66,25 @@ static void insert(axis *a, double choice) {
   a->choices++;
 }
 
+/* Of so many elements that few of them have room beside what is made of them. */
+static bool has_long_lines(const bb_pricing *pricing) {
+  enum { LONG = 4096 };
+  for (uint32_t i = 0; i < pricing->nest->sizes; i++)
+    if (pricing->size_extent[i] > LONG) return true;
+  return false;
+}
+
 static void fill_axis(const bb_pricing *pricing, uint32_t size, axis *a) {
   double extent = pricing->size_extent[size];
+  bool few = pricing->holds || (pricing->stays && has_long_lines(pricing));
   if (!pricing->nest->size[size].whole)
-    for (double block = pricing->holds ? LEAST_STREAMED : LEAST; block < extent && block <= 1024;
-         block *= 2)
+    for (double block = few ? LEAST_FEW : LEAST; block < extent && block <= 1024; block *= 2)
       a->choice[a->choices++] = block;
   const bb_machine *m = pricing->machine;
   double share = ceil(extent / m->units);
   bool any = m->register_bytes == 0 && !pricing->nest->size[size].whole;
-  bool large = a->choices > 0 && extent > 8192;
+  bool large =
+      a->choices > 0 && extent > (m->register_bytes == 0 && pricing->stays ? 1 << 16 : 8192);
   if (!large) a->choice[a->choices++] = fmax(1, extent);
   if (any && share > LEAST && share < extent && share <= 1024) insert(a, share);
 }
@@ -288,19 +297,31 @@ static uint32_t look_at_pairs(search *s, uint32_t pair) {
   return pair;
 }
 
-/* One size a step up, another a step or two down. */
+/* Is it cheaper with one size so many steps up and another so many down? */
+static bool improves(search *s, axis *a, uint32_t up, axis *b, uint32_t down, double *seconds) {
+  move(s, a, a->at + up);
+  move(s, b, b->at - down);
+  double price = try_point(s);
+  if (price < *seconds * (1 - 1e-9)) {
+    *seconds = price;
+    return true;
+  }
+  move(s, a, a->at - up);
+  move(s, b, b->at + down);
+  return false;
+}
+
+/* One size a step up, another a step or two down.  Or, of a processor's work but products, the one many steps up and the other as many
+ * down: lines that end with an array, or a page, may be worth what no longer part of them is. */
 static bool improve_pair(search *s, uint32_t i, uint32_t j, double *seconds) {
   axis *a = &s->axis[i], *b = &s->axis[j];
   for (uint32_t down = 1; down <= DOWN; down++) {
     if (a->at + 1 >= a->choices || b->at < down) return false;
-    move_pair(s, a, b, (int)down);
-    double price = try_point(s);
-    if (price < *seconds * (1 - 1e-9)) {
-      *seconds = price;
-      return true;
-    }
-    move_pair(s, a, b, -(int)down);
+    if (improves(s, a, 1, b, down, seconds)) return true;
   }
+  if (!s->pricing->stops || !s->pricing->stays) return false;
+  for (uint32_t up = a->choices - 1 - a->at; up > 1; up--)
+    if (improves(s, a, up, b, up < b->at ? up : b->at, seconds)) return true;
   return false;
 }
 
@@ -394,7 +415,7 @@ bb_price bb_price_search(const bb_pricing *pricing, uint32_t fold, uint32_t spli
   uint32_t enough = !hint ? UINT32_MAX : hint->close ? 0 : ENOUGH;
   s.reach = hint && hint->close ? REACH : CHOICES;
   if (hint) start_at(&s, hint->block, 0);
-  if (pricing->holds && s.points < enough) start_whole(&s); /* first: of equals, whole ones */
+  if (pricing->stays && s.points < enough) start_whole(&s); /* first: of equals, whole ones */
   for (uint32_t k = 0; k < STARTS && (s.points < enough || s.seconds == INFINITY); k++)
     start_at(&s, NULL, start[k]);
   *second = s.second;

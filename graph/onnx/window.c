@@ -305,6 +305,15 @@ static bb_onnx_value *counted(const bb_onnx_node *n, const bb_window_sight *s, u
   return bb_onnx_value_of_elements(n->m, dtype, s->axes, shape, (uint32_t)s->count[axis], element);
 }
 
+/* The same along all axes: one division where each axis would have its own. */
+static bb_onnx_value *counted_all(const bb_onnx_node *n, const bb_window_sight *s, bb_dtype dtype) {
+  bool with_padding = bb_onnx_int(n, "count_include_pad", 0);
+  bb_onnx_value *all = counted(n, s, 0, dtype, with_padding);
+  for (uint32_t i = 1; i < s->axes; i++)
+    all = bb_onnx_binary_map(n, BB_X_MUL, all, counted(n, s, i, dtype, with_padding));
+  return all;
+}
+
 /* A fold of what each window of each channel sees. */
 static bb_onnx_value *folded(const bb_onnx_node *n, bb_window_sight *s) {
   int64_t label[BB_ONNX_RANK], axes[BB_ONNX_RANK];
@@ -318,17 +327,17 @@ static bb_onnx_value *folded(const bb_onnx_node *n, bb_window_sight *s) {
   if (mean) v = bb_onnx_cast(n, v, bb_onnx_fold_dtype(dtype));
   v = bb_onnx_reduce(n, mean ? BB_MONOID_SUM : BB_MONOID_MAX, v, s->axes, axes, false);
   v = bb_onnx_reshape(n, v, n->in[0]->rank, s->shape);
-  for (uint32_t i = 0; mean && i < s->axes; i++)
-    v = bb_onnx_binary_map(n, BB_X_DIV, v,
-                           counted(n, s, i, v->dtype, bb_onnx_int(n, "count_include_pad", 0)));
+  if (mean) v = bb_onnx_binary_map(n, BB_X_DIV, v, counted_all(n, s, v->dtype));
   return bb_onnx_cast(n, v, dtype);
 }
 
-/* Are there not too many places along an axis of known length, their elements numbers that a fold takes, and nothing else asked for? */
+/* Are their elements numbers that a fold takes, and is nothing else asked for?  Places whose elements are counted are not too many. */
 static bool folds(const bb_onnx_node *n, const bb_window_sight *s) {
+  enum { MOST_COUNTED = 1 << 16 };
   bool power = strcmp(n->row->name, "LpPool") == 0;
+  bool mean = strcmp(n->row->name, "AveragePool") == 0;
   for (uint32_t i = 0; i < s->axes; i++)
-    if (s->count[i] > BB_ONNX_ELEMENTS) return false;
+    if (mean && s->count[i] > MOST_COUNTED) return false;
   return !power && n->nout == 1 && bb_dtype_is_float(n->in[0]->dtype);
 }
 

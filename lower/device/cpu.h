@@ -183,35 +183,6 @@ BB_FOLDS(b8, uint8_t, 0, 1)
 BB_PREFIX_SUM(i64, int64_t)
 BB_PREFIX_SUM(i32, int32_t)
 
-/* The largest (smallest) element of each row and its place: `limit` and beyond are not asked, and a
- * row without elements has place -1.  A NaN beats every number; among equals the first or last. */
-#define BB_PLACE(suffix, tile, least, most)                                                        \
-  BB_FUNCTION void bb_place_##suffix(tile *to, int64_t *place, const tile *from, int64_t stride,   \
-                                     int64_t rows, int64_t cols, bool largest, bool last,          \
-                                     int64_t start, int64_t limit) {                               \
-    int64_t count = bb_clip(start, cols, limit);                                                   \
-    for (int64_t i = 0; i < rows; i++) {                                                           \
-      tile held = largest ? least : most;                                                          \
-      int64_t at = -1;                                                                             \
-      for (int64_t j = 0; j < count; j++) {                                                        \
-        tile x = from[i * stride + j];                                                             \
-        bool nan_held = held != held, nan_x = x != x;                                              \
-        bool next = at < 0               ? true                                                    \
-                    : nan_held != nan_x  ? nan_x                                                   \
-                    : nan_x || x == held ? last                                                    \
-                    : largest            ? x > held                                                \
-                                         : x < held;                                                          \
-        if (next) held = x, at = start + j;                                                        \
-      }                                                                                            \
-      to[i] = held;                                                                                \
-      place[i] = at;                                                                               \
-    }                                                                                              \
-  }
-BB_PLACE(f32, float, -INFINITY, INFINITY)
-BB_PLACE(f64, double, -INFINITY, INFINITY)
-BB_PLACE(i64, int64_t, INT64_MIN, INT64_MAX)
-BB_PLACE(i32, int32_t, INT32_MIN, INT32_MAX)
-
 /* Products of truths. */
 BB_FUNCTION void bb_dot_b8(uint8_t *to, int64_t pitch, const uint8_t *a, int64_t a_row,
                            int64_t a_col, const uint8_t *b, int64_t b_row, int64_t b_col, int64_t m,
@@ -267,6 +238,7 @@ BB_PRODUCTS_OF void bb_pack_block_i32(int32_t *block, const int32_t *b, int64_t 
 #endif
 
 #define BB_REAL float
+#define BB_ODD int32_t
 #define BB_SUFFIX _f32
 #ifdef BB_PRODUCTS_F32
 #define BB_PRODUCTS
@@ -274,6 +246,7 @@ BB_PRODUCTS_OF void bb_pack_block_i32(int32_t *block, const int32_t *b, int64_t 
 #include "bb_cpu_real.h"
 #undef BB_PRODUCTS
 #undef BB_REAL
+#undef BB_ODD
 #undef BB_SUFFIX
 
 /* The same where b lies in memory in floats of 16 bits, as numbers or, packed, as panels of them. */
@@ -320,6 +293,7 @@ BB_PRODUCTS_BY_TILES(bf16, uint16_t)
 #endif
 
 #define BB_REAL double
+#define BB_ODD int64_t
 #define BB_SUFFIX _f64
 #ifdef BB_PRODUCTS_F64
 #define BB_PRODUCTS
@@ -327,6 +301,74 @@ BB_PRODUCTS_BY_TILES(bf16, uint16_t)
 #include "bb_cpu_real.h"
 #undef BB_PRODUCTS
 #undef BB_REAL
+#undef BB_ODD
 #undef BB_SUFFIX
+
+/* The largest (smallest) element of each row and its place: `limit` and beyond are not asked, and a
+ * row without elements has place -1.  A NaN beats every number; among equals the first or last.  It is found by
+ * a fold, and then looked for, 32 elements at a time; of few elements one after the other is asked. */
+#define BB_PLACE(suffix, tile)                                                                     \
+  BB_INLINE int64_t bb_place_of_##suffix(const tile *row, const int64_t count, const tile value,   \
+                                         const bool last) {                                        \
+    enum { LANES = 32 };                                                                           \
+    for (int64_t k = 0; k < count; k += LANES) {                                                   \
+      const int64_t left = bb_min(count - k, LANES), j = last ? count - k - left : k;              \
+      uint32_t found = 0;                                                                          \
+      if (left == LANES) {                                                                         \
+        for (int64_t l = 0; l < LANES; l++) {                                                      \
+          const tile x = row[j + l];                                                               \
+          found |= (uint32_t)((x == value) | ((x != x) & (value != value))) << l;                  \
+        }                                                                                          \
+      } else {                                                                                     \
+        for (int64_t l = 0; l < left; l++) {                                                       \
+          const tile x = row[j + l];                                                               \
+          found |= (uint32_t)((x == value) | ((x != x) & (value != value))) << l;                  \
+        }                                                                                          \
+      }                                                                                            \
+      if (found) return j + (last ? 31 - __builtin_clz(found) : __builtin_ctz(found));             \
+    }                                                                                              \
+    return -1;                                                                                     \
+  }                                                                                                \
+  BB_INLINE int64_t bb_place_of_few_##suffix(const tile *row, const int64_t count,                 \
+                                             const bool largest, const bool last) {                \
+    int64_t at = 0;                                                                                \
+    for (int64_t j = 1; j < count; j++) {                                                          \
+      const tile x = row[j], held = row[at];                                                       \
+      const bool nan_held = held != held, nan_x = x != x;                                          \
+      const bool next = nan_held != nan_x    ? nan_x                                               \
+                        : nan_x || x == held ? last                                                \
+                        : largest            ? x > held                                            \
+                                             : x < held;                                                      \
+      at = next ? j : at;                                                                          \
+    }                                                                                              \
+    return at;                                                                                     \
+  }                                                                                                \
+  BB_FUNCTION void bb_place_##suffix(tile *to, int64_t *place, const tile *from, int64_t stride,   \
+                                     int64_t rows, int64_t cols, bool largest, bool last,          \
+                                     int64_t start, int64_t limit) {                               \
+    enum { FEW = 16 };                                                                             \
+    const int64_t count = bb_clip(start, cols, limit);                                             \
+    for (int64_t i = 0; count > 0 && count < FEW && i < rows; i++) {                               \
+      const tile *row = from + i * stride;                                                         \
+      const int64_t at = bb_place_of_few_##suffix(row, count, largest, last);                      \
+      to[i] = row[at], place[i] = start + at;                                                      \
+    }                                                                                              \
+    if (count > 0 && count < FEW) return;                                                          \
+    if (largest)                                                                                   \
+      bb_fold_max_##suffix(to, from, stride, rows, count);                                         \
+    else                                                                                           \
+      bb_fold_min_##suffix(to, from, stride, rows, count);                                         \
+    for (int64_t i = 0; i < rows; i++) {                                                           \
+      const tile *row = from + i * stride;                                                         \
+      const int64_t at = last ? bb_place_of_##suffix(row, count, to[i], true)                      \
+                              : bb_place_of_##suffix(row, count, to[i], false);                    \
+      place[i] = at < 0 ? -1 : start + at;                                                         \
+    }                                                                                              \
+  }
+BB_PLACE(f32, float)
+BB_PLACE(f64, double)
+BB_PLACE(i64, int64_t)
+BB_PLACE(i32, int32_t)
+#undef BB_PLACE
 
 #endif

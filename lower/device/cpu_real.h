@@ -1,5 +1,5 @@
 /* cpu_real.h - the part of the device tile library that is written once for float and double:
- * BB_REAL and BB_SUFFIX say which.  Folds along rows, scalar helpers, and what products are called by.
+ * BB_REAL and BB_SUFFIX say which, BB_ODD is an integer as wide.  Folds along rows, scalar helpers, and what products are called by.
  */
 
 typedef BB_REAL BB_NAME(bb_vector) __attribute__((vector_size(BB_VECTOR_BYTES)));
@@ -14,6 +14,13 @@ BB_INLINE BB_REAL BB_NAME(bb_max)(BB_REAL a, BB_REAL b) {
 }
 BB_INLINE BB_REAL BB_NAME(bb_min)(BB_REAL a, BB_REAL b) {
   return ((a < b) | (a != a)) ? a : b;
+}
+/* The same where b is a number, to the last bit: one comparison. */
+BB_INLINE BB_REAL BB_NAME(bb_max_number)(BB_REAL a, BB_REAL b) {
+  return b >= a ? b : a;
+}
+BB_INLINE BB_REAL BB_NAME(bb_min_number)(BB_REAL a, BB_REAL b) {
+  return b <= a ? b : a;
 }
 BB_INLINE BB_REAL BB_NAME(bb_sign)(BB_REAL a) {
   return a != a ? a : (BB_REAL)((a > 0) - (a < 0));
@@ -67,7 +74,7 @@ BB_INLINE BB_NAME(bb_quarter)
     const BB_NAME(bb_quarter) held = part[l - step], x = part[l];                                  \
     part[l - step] = next;                                                                         \
   }
-#define BB_FOLD_LANES(name, next)                                                                  \
+#define BB_FOLD_LANES(name, with, next)                                                            \
   BB_INLINE BB_REAL BB_NAME(bb_lanes_##name)(const BB_REAL *lane, const int64_t lanes) {           \
     const int64_t each = 16 / sizeof(BB_REAL), parts = lanes / each;                               \
     BB_NAME(bb_quarter) part[32 * sizeof(BB_REAL) / 16];                                           \
@@ -78,29 +85,33 @@ BB_INLINE BB_NAME(bb_quarter)
     BB_FOLD_HALF(1, next)                                                                          \
     BB_REAL all = part[0][0];                                                                      \
     BB_STRAIGHT                                                                                    \
-    for (int64_t l = 1; l < each; l++) all = BB_NAME(bb_next_##name)(all, part[0][l]);             \
+    for (int64_t l = 1; l < each; l++) all = BB_NAME(bb_##with)(all, part[0][l]);                  \
     return all;                                                                                    \
   }
-BB_FOLD_LANES(sum, held + x)
-BB_FOLD_LANES(prod, held *x)
-BB_FOLD_LANES(max, BB_NAME(bb_either)((held > x) | (held != held), held, x))
-BB_FOLD_LANES(min, BB_NAME(bb_either)((held < x) | (held != held), held, x))
+BB_FOLD_LANES(sum, next_sum, held + x)
+BB_FOLD_LANES(prod, next_prod, held *x)
+BB_FOLD_LANES(max, next_max, BB_NAME(bb_either)((held > x) | (held != held), held, x))
+BB_FOLD_LANES(min, next_min, BB_NAME(bb_either)((held < x) | (held != held), held, x))
+/* Of what is no NaN. */
+BB_FOLD_LANES(over_max, over_max, BB_NAME(bb_either)(held < x, x, held))
+BB_FOLD_LANES(over_min, over_min, BB_NAME(bb_either)(held > x, x, held))
 #undef BB_FOLD_LANES
 #undef BB_FOLD_HALF
 
 /* Along the columns: lanes take every so many-th column.  The order depends on the width of vectors alone.  So few columns as
  * become one in the end are folded at once: other lanes would hold what a fold begins with. */
 
+#define BB_FOLD_FEW(name)                                                                          \
+  for (int64_t i = 0; few && i < rows; i++) {                                                      \
+    BB_REAL held = BB_NAME(bb_first_##name);                                                       \
+    for (int64_t j = 0; j < cols; j++) held = BB_NAME(bb_next_##name)(held, from[i * stride + j]); \
+    to[i] = held;                                                                                  \
+  }
 #define BB_FOLD_ROWS(name)                                                                         \
   BB_FUNCTION void BB_NAME(bb_fold_##name)(BB_REAL * to, const BB_REAL *from, int64_t stride,      \
                                            int64_t rows, int64_t cols) {                           \
     const bool few = cols <= (int64_t)(16 / sizeof(BB_REAL));                                      \
-    for (int64_t i = 0; few && i < rows; i++) {                                                    \
-      BB_REAL held = BB_NAME(bb_first_##name);                                                     \
-      for (int64_t j = 0; j < cols; j++)                                                           \
-        held = BB_NAME(bb_next_##name)(held, from[i * stride + j]);                                \
-      to[i] = held;                                                                                \
-    }                                                                                              \
+    BB_FOLD_FEW(name)                                                                              \
     for (int64_t i = 0; !few && i < rows; i++) {                                                   \
       const BB_REAL *row = from + i * stride;                                                      \
       BB_REAL lane[2 * BB_LANES];                                                                  \
@@ -120,46 +131,94 @@ BB_FOLD_LANES(min, BB_NAME(bb_either)((held < x) | (held != held), held, x))
   }
 BB_FOLD_ROWS(sum)
 BB_FOLD_ROWS(prod)
-BB_FOLD_ROWS(max)
-BB_FOLD_ROWS(min)
 #undef BB_FOLD_ROWS
 
-/* Along the columns of a turned tile: its lines are folded into one, a few vectors at a time. */
-#define BB_FOLD_DOWN(name)                                                                         \
+/* Greatest and least: which lanes have met a NaN is noted beside them, since a comparison that is false for NaN is one instruction,
+ * and one that is not four.  Few columns take one vector, of which less becomes one in the end. */
+#define BB_EXTREMA_ROWS(name)                                                                      \
+  BB_INLINE BB_REAL BB_NAME(bb_row_##name)(const BB_REAL *row, int64_t cols,                       \
+                                           const int64_t lanes) {                                  \
+    BB_REAL lane[32];                                                                              \
+    BB_ODD odd[32], any = 0;                                                                       \
+    for (int64_t l = 0; l < lanes; l++) lane[l] = BB_NAME(bb_first_##name), odd[l] = 0;            \
+    int64_t j = 0;                                                                                 \
+    for (; j + lanes <= cols; j += lanes)                                                          \
+      for (int64_t l = 0; l < lanes; l++) {                                                        \
+        BB_REAL x = row[j + l];                                                                    \
+        lane[l] = BB_NAME(bb_over_##name)(lane[l], x);                                             \
+        odd[l] |= -(x != x);                                                                       \
+      }                                                                                            \
+    const int64_t left = cols - j;                                                                 \
+    if (left > 0) BB_VECTOR                                                                        \
+    for (int64_t l = 0; l < lanes; l++) {                                                          \
+      BB_REAL x = BB_NAME(bb_first_##name);                                                        \
+      if (l < left) x = row[j + l];                                                                \
+      lane[l] = BB_NAME(bb_over_##name)(lane[l], x);                                               \
+      odd[l] |= -(x != x);                                                                         \
+    }                                                                                              \
+    for (int64_t l = 0; l < lanes; l++) any |= odd[l];                                             \
+    return any ? (BB_REAL)NAN : BB_NAME(bb_lanes_over_##name)(lane, lanes);                        \
+  }                                                                                                \
+  BB_FUNCTION void BB_NAME(bb_fold_##name)(BB_REAL * to, const BB_REAL *from, int64_t stride,      \
+                                           int64_t rows, int64_t cols) {                           \
+    const bool few = cols <= (int64_t)(16 / sizeof(BB_REAL));                                      \
+    BB_FOLD_FEW(name)                                                                              \
+    for (int64_t i = 0; !few && i < rows; i++)                                                     \
+      to[i] = cols <= 4 * BB_LANES ? BB_NAME(bb_row_##name)(from + i * stride, cols, BB_LANES)     \
+                                   : BB_NAME(bb_row_##name)(from + i * stride, cols, 32);          \
+  }
+BB_EXTREMA_ROWS(max)
+BB_EXTREMA_ROWS(min)
+#undef BB_EXTREMA_ROWS
+#undef BB_FOLD_FEW
+
+/* Along the columns of a turned tile: its lines are folded into one, a few vectors at a time.  BB_NOTE: what is noted of an element
+ * beside its lane, and of a lane in the end. */
+#define BB_FOLD_DOWN(name, next, BB_BEGIN, BB_NOTE, BB_END)                                        \
   BB_FUNCTION void BB_NAME(bb_fold_down_##name)(BB_REAL * to, const BB_REAL *from, int64_t pitch,  \
                                                 int64_t rows, int64_t cols) {                      \
     int64_t i = 0;                                                                                 \
     for (; i + 4 * BB_LANES <= rows; i += 4 * BB_LANES) {                                          \
       BB_REAL lane[4 * BB_LANES];                                                                  \
+      BB_BEGIN(4 * BB_LANES)                                                                       \
       for (int64_t l = 0; l < 4 * BB_LANES; l++) lane[l] = BB_NAME(bb_first_##name);               \
       for (int64_t j = 0; j < cols; j++) {                                                         \
         __builtin_prefetch(from + (j + 8) * pitch + i);                                            \
         __builtin_prefetch(from + (j + 8) * pitch + i + 2 * BB_LANES);                             \
         for (int64_t l = 0; l < 4 * BB_LANES; l++) {                                               \
           BB_REAL held = lane[l], x = from[j * pitch + i + l];                                     \
-          lane[l] = BB_NAME(bb_next_##name)(held, x);                                              \
+          lane[l] = BB_NAME(next)(held, x);                                                        \
+          BB_NOTE                                                                                  \
         }                                                                                          \
       }                                                                                            \
-      for (int64_t l = 0; l < 4 * BB_LANES; l++) to[i + l] = lane[l];                              \
+      for (int64_t l = 0; l < 4 * BB_LANES; l++) to[i + l] = BB_END;                               \
     }                                                                                              \
     for (; i < rows; i += BB_LANES) {                                                              \
       const int64_t left = rows - i < BB_LANES ? rows - i : BB_LANES;                              \
       BB_REAL lane[BB_LANES];                                                                      \
+      BB_BEGIN(BB_LANES)                                                                           \
       for (int64_t l = 0; l < BB_LANES; l++) lane[l] = BB_NAME(bb_first_##name);                   \
       for (int64_t j = 0; j < cols; j++)                                                           \
         for (int64_t l = 0; l < BB_LANES; l++) {                                                   \
           BB_REAL held = lane[l];                                                                  \
           BB_REAL x = l < left ? from[j * pitch + i + l] : BB_NAME(bb_first_##name);               \
-          lane[l] = BB_NAME(bb_next_##name)(held, x);                                              \
+          lane[l] = BB_NAME(next)(held, x);                                                        \
+          BB_NOTE                                                                                  \
         }                                                                                          \
-      for (int64_t l = 0; l < left; l++) to[i + l] = lane[l];                                      \
+      for (int64_t l = 0; l < left; l++) to[i + l] = BB_END;                                       \
     }                                                                                              \
   }
-BB_FOLD_DOWN(sum)
-BB_FOLD_DOWN(prod)
-BB_FOLD_DOWN(max)
-BB_FOLD_DOWN(min)
+#define BB_NOTHING(lanes)
+#define BB_NO_ODD(lanes)                                                                           \
+  BB_ODD odd[lanes];                                                                               \
+  for (int64_t l = 0; l < lanes; l++) odd[l] = 0;
+BB_FOLD_DOWN(sum, bb_next_sum, BB_NOTHING, , lane[l])
+BB_FOLD_DOWN(prod, bb_next_prod, BB_NOTHING, , lane[l])
+BB_FOLD_DOWN(max, bb_over_max, BB_NO_ODD, odd[l] |= -(x != x);, odd[l] ? (BB_REAL)NAN : lane[l])
+BB_FOLD_DOWN(min, bb_over_min, BB_NO_ODD, odd[l] |= -(x != x);, odd[l] ? (BB_REAL)NAN : lane[l])
 #undef BB_FOLD_DOWN
+#undef BB_NOTHING
+#undef BB_NO_ODD
 
 BB_FUNCTION void BB_NAME(bb_prefix_sum)(BB_REAL *to, int64_t pitch, const BB_REAL *from,
                                         int64_t stride, int64_t rows, int64_t cols) {

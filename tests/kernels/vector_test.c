@@ -1,6 +1,6 @@
-/* vector_test.c - the vector functions of the CPU's device library: exp, tanh and erf of float32 against
+/* vector_test.c - the vector functions of the CPU's device library: exp, tanh, log and erf of float32 against
  * those of double, over a dense sample of all floats, with NaNs and infinities; and products of every small
- * shape and layout against sums in double; powers of whole numbers.
+ * shape and layout against sums in double; folds and places of extrema; powers of whole numbers.
  */
 #define BB_PRODUCTS_F32
 #define BB_PRODUCTS_I32
@@ -87,6 +87,9 @@ static void check_beyond(void) {
 }
 static float my_tanh(float x) {
   return bb_tanh_f32(x);
+}
+static float my_log(float x) {
+  return bb_log_f32(x);
 }
 static float my_erf(float x) {
   return bb_erf_f32(x);
@@ -444,6 +447,73 @@ static void check_powers(void) {
   }
 }
 
+/* --- folds and places of the greatest and the least --- */
+
+enum { FOLD_LINES = 70, FOLD_DEEP = 150 };
+
+static float greatest(const float *x, int count, int step, bool largest) {
+  float held = largest ? -INFINITY : INFINITY;
+  for (int i = 0; i < count; i++) {
+    float e = x[i * step];
+    if (isnan(e)) return NAN;
+    if (largest ? e > held : e < held) held = e;
+  }
+  return held;
+}
+
+static int64_t place_of(const float *x, int count, float value, bool last) {
+  int64_t found = -1;
+  for (int i = 0; i < count; i++)
+    if ((isnan(value) ? isnan(x[i]) : x[i] == value) && (last || found < 0)) found = i;
+  return found;
+}
+
+/* Few values, so that many are equal; `odd`: every so many-th element is none, 0: all are numbers. */
+static void check_extrema_of(int rows, int cols, int odd) {
+  static float x[FOLD_LINES * (FOLD_DEEP + 3)], got[FOLD_LINES], value[FOLD_LINES],
+      turned[FOLD_LINES * FOLD_DEEP];
+  int64_t place[FOLD_LINES], pitch = cols + 3;
+  for (int i = 0; i < rows * pitch; i++) {
+    uint32_t drawn = (uint32_t)(i + 7 * cols + odd) * 2654435761u;
+    x[i] = odd && drawn >> 8 & 1 && i % odd == odd - 1 ? NAN : (float)(drawn >> 27) - 11;
+  }
+  for (int r = 0; r < rows; r++)
+    for (int c = 0; c < cols; c++) turned[c * rows + r] = x[r * pitch + c];
+  for (int way = 0; way < 2; way++) {
+    void (*along)(float *, const float *, int64_t, int64_t, int64_t) =
+        way ? bb_fold_max_f32 : bb_fold_min_f32;
+    void (*down)(float *, const float *, int64_t, int64_t, int64_t) =
+        way ? bb_fold_down_max_f32 : bb_fold_down_min_f32;
+    along(got, x, pitch, rows, cols);
+    down(value, turned, rows, rows, cols);
+    for (int r = 0; r < rows; r++) {
+      float want = greatest(x + r * pitch, cols, 1, way);
+      if (isnan(want) ? !isnan(got[r]) : got[r] != want)
+        complain("a fold along", cols, (double)got[r], (double)want);
+      if (isnan(want) ? !isnan(value[r]) : value[r] != want)
+        complain("a fold down", cols, (double)value[r], (double)want);
+    }
+    for (int last = 0; last < 2; last++) {
+      int count = cols - last; /* the limit leaves one out */
+      bb_place_f32(value, place, x, pitch, rows, cols, way, last, 5, 5 + count);
+      for (int r = 0; r < rows; r++) {
+        float want = greatest(x + r * pitch, count, 1, way);
+        int64_t at = place_of(x + r * pitch, count, want, last);
+        if (count < 1 ? place[r] != -1 : place[r] != 5 + at)
+          complain("a place", cols, (double)place[r], (double)(5 + at));
+        if (isnan(want) ? !isnan(value[r]) : value[r] != want)
+          complain("what is at a place", cols, (double)value[r], (double)want);
+      }
+    }
+  }
+}
+
+static void check_extrema(void) {
+  for (int rows = 1; rows <= FOLD_LINES; rows += 23)
+    for (int cols = 1; cols <= FOLD_DEEP; cols += cols < 70 ? 1 : 16)
+      for (int odd = 0; odd < 150; odd = odd ? 2 * odd + 1 : 1) check_extrema_of(rows, cols, odd);
+}
+
 int main(void) {
   enum { SKIP = 77 };
   if (!runs_here()) return SKIP;
@@ -453,6 +523,7 @@ int main(void) {
   check("exps", my_exps, exp, 2, 0);
   check("exps below", my_exps_below, exp, 2, 1.7e-38);
   check("tanh", my_tanh, tanh, 2, 0x1p-126);
+  check("log", my_log, log, 2, 0);
   check("erf", my_erf, erf, 2, 0x1p-126);
   check_products();
   check_narrow_products();
@@ -460,6 +531,7 @@ int main(void) {
   check_lines();
   check_rounding();
   check_choice();
+  check_extrema();
   check_powers();
   return wrong != 0;
 }

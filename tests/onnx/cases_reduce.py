@@ -190,6 +190,10 @@ def norms():
     yield single("LpNormalization-2", "LpNormalization", [x])
     yield single("GlobalAveragePool", "GlobalAveragePool", [image])
     yield single("GlobalMaxPool", "GlobalMaxPool", [image])
+    wide = rand(1, 2, 3, 300)
+    yield single("MaxPool-wide", "MaxPool", [wide], kernel_shape=[3, 3], pads=[1, 1, 1, 1])
+    yield single("AveragePool-wide", "AveragePool", [wide], kernel_shape=[2, 3], strides=[1, 1], pads=[0, 1, 1, 1])
+    yield single("AveragePool-wide-padding", "AveragePool", [wide], kernel_shape=[3, 3], pads=[1, 2, 1, 0], count_include_pad=1)
 
 
 def group_norm_18(feeds):

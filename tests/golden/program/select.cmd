@@ -12,6 +12,9 @@ blockbuster select ../../models/block_attention.onnx --machine mi300x --json
 blockbuster select ../../operators/projections.bb --machine h200 --dims G=8,M=512
 blockbuster select widened.bb --machine h200 --dims M=4096
 
+# On two processors lines are whole where parts of them would lie pages apart, and what a loop read is near for the loop behind it.
+blockbuster select lines.bb --machine pair.machine
+
 # Operands of 16 bits that are widened for a product cost what they do where they are not: units for such products take them.
 blockbuster select ../../operators/product.bb --machine h200 --dims M=4096,K=4096,N=4096 | tail -n 1
 blockbuster select ../../operators/product_widened.bb --machine h200 --dims M=4096,K=4096,N=4096
