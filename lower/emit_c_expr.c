@@ -169,10 +169,10 @@ static const char *call(const printer *p, const char *name, const bb_expr *e) {
                          find(p, e->a[1]));
 }
 
-/* The greater or the smaller of two: with a number it takes one comparison. */
+/* The greater or the smaller of two: with a number it takes a processor one comparison. */
 static const char *extremum(const printer *p, const char *name, const bb_expr *e) {
   const bb_expr *b = e->a[1];
-  if (b->op != BB_X_CONST || isnan(b->number)) return call(p, name, e);
+  if (p->c->target || b->op != BB_X_CONST || isnan(b->number)) return call(p, name, e);
   return call(p, bb_arena_printf(arena(p->c), "%s_number", name), e);
 }
 
