@@ -1,5 +1,5 @@
 /* misc.cuh - operators that no block program has, on arrays as they lie: gathers, convolutions, what is moved or put behind
- * something, an element of the result to a thread at a time, or, where it is a sum, to a warp.
+ * something, an element of the result to a thread at a time, or, where it is a sum, to a warp.  What is scattered goes to a copy of an array.
  *
  * An index from data that is out of range is counted from the other end; one that is none either way gives
  * its place, counted from 1, to `fault`, and reads element 0.
@@ -7,7 +7,7 @@
 #pragma once
 #include "simt.cuh"
 
-enum { BB_MISC_AXES = 8, BB_MISC_SPATIAL = 6, BB_MISC_LANES = 32 };
+enum { BB_MISC_AXES = 8, BB_MISC_SPATIAL = 6, BB_MISC_LANES = 32, BB_MISC_NONE = -1 /* no place */ };
 
 struct bb_misc_gather_call {
   const void *data, *index;
@@ -31,6 +31,15 @@ struct bb_misc_points_call {
   int64_t *fault;
   int64_t total, per_batch, depth, inner; /* of the result; points of a batch; elements at one */
   int64_t extent[BB_MISC_AXES];           /* of the axes that are indexed */
+};
+
+/* What is put to points, or added there. */
+struct bb_misc_scatter_call {
+  const void *with, *index;
+  void *out;
+  int64_t *fault;
+  int64_t total, depth, inner;  /* of what is put; indices of a point; elements at one */
+  int64_t extent[BB_MISC_AXES]; /* of the axes that are indexed */
 };
 
 struct bb_misc_copy_call {
@@ -148,6 +157,67 @@ template <class T, class I> BB_DEVICE void bb_misc_points(const bb_misc_points_c
   bb_misc_points_words<bb_16_bytes, I>(by);
 }
 
+/* The element that a point begins with; BB_MISC_NONE: an index is out of range. */
+template <class I>
+BB_DEVICE int64_t bb_misc_point(const bb_misc_scatter_call &call, const I *index, int64_t point) {
+  int64_t to = 0;
+  for (int64_t d = 0; d < call.depth; d++) {
+    int64_t place = point * call.depth + d, here = (int64_t)index[place];
+    if (here < 0) here += call.extent[d];
+    if (here < 0 || here >= call.extent[d]) {
+      *call.fault = place + 1;
+      return BB_MISC_NONE;
+    }
+    to = to * call.extent[d] + here;
+  }
+  return to * call.inner;
+}
+
+/* Of a point that is named twice either is put. */
+template <class T, class I> BB_DEVICE void bb_misc_scatter_words(const bb_misc_scatter_call &call) {
+  const T *with = (const T *)call.with;
+  T *out = (T *)call.out;
+  BB_MISC_EACH(call) {
+    int64_t point = at, inner = bb_misc_last(&point, call.inner);
+    int64_t to = bb_misc_point(call, (const I *)call.index, point);
+    if (to != BB_MISC_NONE) out[to + inner] = with[at];
+  }
+}
+
+template <class T, class I> BB_DEVICE void bb_misc_scatter(const bb_misc_scatter_call &call) {
+  const int64_t together = bb_misc_together<T>(call.with, call.out, call.inner);
+  if (together == 1) return bb_misc_scatter_words<T, I>(call);
+  bb_misc_scatter_call by = call;
+  by.total /= together, by.inner /= together;
+  bb_misc_scatter_words<bb_16_bytes, I>(by);
+}
+
+/* Adds to an element that others may add to meanwhile.  W: a word of its size. */
+template <class W, class T> BB_DEVICE void bb_misc_add_by(T *to, float more) {
+  W old = *(W *)to, was;
+  do {
+    W now = was = old;
+    bb_put((T *)&now, bb_get<float>((T *)&now) + more);
+    old = bb_exchange_if((W *)to, was, now);
+  } while (old != was);
+}
+BB_DEVICE void bb_misc_add(float *to, float more) {
+  bb_misc_add_by<uint32_t>(to, more);
+}
+template <class T> BB_DEVICE void bb_misc_add(T *to, float more) {
+  bb_misc_add_by<uint16_t>(to, more);
+}
+
+template <class T, class I> BB_DEVICE void bb_misc_scatter_add(const bb_misc_scatter_call &call) {
+  const T *with = (const T *)call.with;
+  T *out = (T *)call.out;
+  BB_MISC_EACH(call) {
+    int64_t point = at, inner = bb_misc_last(&point, call.inner);
+    int64_t to = bb_misc_point(call, (const I *)call.index, point);
+    if (to != BB_MISC_NONE) bb_misc_add(out + to + inner, bb_get<float>(with + at));
+  }
+}
+
 /* I: a type that counts the elements. */
 template <class T, class I> BB_DEVICE void bb_misc_copy_by(const bb_misc_copy_call &call) {
   const T *data = (const T *)call.data;
@@ -175,7 +245,6 @@ template <class T> BB_DEVICE void bb_misc_copy(const bb_misc_copy_call &call) {
 }
 
 /* Where the rows of a result begin that it does not have already; BB_MISC_NONE: `length` says nonsense. */
-enum { BB_MISC_NONE = -1 };
 BB_DEVICE int64_t bb_misc_kept(const bb_misc_append_call &call, int64_t batch) {
   int64_t kept = call.length[batch] - call.fresh;
   return kept >= 0 && kept + call.fresh <= call.most ? kept : (int64_t)BB_MISC_NONE;

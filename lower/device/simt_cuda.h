@@ -66,6 +66,13 @@ template <class T> BB_DEVICE T bb_shuffle(T value, int across) {
 BB_DEVICE uint8_t bb_shuffle(uint8_t value, int across) {
   return (uint8_t)bb_shuffle((int)value, across);
 }
+/* A word that other threads may change: `now` where it is still `old`.  What it was. */
+BB_DEVICE uint32_t bb_exchange_if(uint32_t *word, uint32_t old, uint32_t now) {
+  return atomicCAS(word, old, now);
+}
+BB_DEVICE uint16_t bb_exchange_if(uint16_t *word, uint16_t old, uint16_t now) {
+  return atomicCAS(word, old, now);
+}
 BB_DEVICE float bb_float(uint32_t bits) {
   return __uint_as_float(bits);
 }

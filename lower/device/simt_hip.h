@@ -74,6 +74,11 @@ BB_DEVICE bool bb_any(bool mine) {
   bb_sync();
   return any;
 }
+/* A word that other threads may change: `now` where it is still `old`.  What it was. */
+template <class T> BB_DEVICE T bb_exchange_if(T *word, T old, T now) {
+  __atomic_compare_exchange_n(word, &old, now, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+  return old;
+}
 /* Word by word from the lane's partner. */
 template <class T> BB_DEVICE T bb_shuffle(T value, int across) {
   enum { WORDS = (sizeof(T) + 3) / 4 };

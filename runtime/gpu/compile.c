@@ -125,6 +125,16 @@ static bb_cache_key key_of(const bb_gpu_compiler *c, const char *target, const c
   return (bb_cache_key){key.data, key.length, .folder = c->cache};
 }
 
+static bool knows_target(const bb_gpu_compiler *c, const char *target) {
+  static const char nothing[] = "extern \"C\" __global__ void nothing() {}\n";
+  void *program = NULL;
+  if (!c->toolchain->knows || c->create(&program, nothing, "nothing", 0, NULL, NULL) != 0)
+    return true;
+  bool knows = c->toolchain->knows(target);
+  c->destroy(&program);
+  return knows;
+}
+
 const bb_gpu_image *bb_gpu_compile_all(bb_context *ctx, bb_gpu_compiler *c, const char *target,
                                        uint32_t count, const char *const *source, bb_arena *arena) {
   const char *option[OPTIONS] = {bb_arena_printf(arena, "%s%s", c->toolchain->option, target),
@@ -142,6 +152,9 @@ const bb_gpu_image *bb_gpu_compile_all(bb_context *ctx, bb_gpu_compiler *c, cons
   }
   qsort(all.job, all.count, sizeof *all.job, by_length);
   if (all.count && !c->library) bb_gpu_compiler_open(ctx, c);
+  if (all.count && !knows_target(c, target))
+    bb_fail(ctx, BB_ERROR_UNSUPPORTED, "the %s that is here does not compile for %s",
+            c->toolchain->library.title, target);
   if (all.count) run_all(&all);
   for (uint32_t k = 0; k < all.count; k++) {
     size_t size = 0;

@@ -90,6 +90,21 @@ static bool set_gather(bb_gpu_misc *m, bb_arena *arena) {
   return set_kernel(m, arena, body, body, types);
 }
 
+/* Sums of 16 bits are rounded one by one, as the reference kernel's. */
+static bool set_scatter(bb_gpu_misc *m, bb_arena *arena) {
+  const bb_attribute *a = bb_gpu_attribute(m->step->misc, "reduction");
+  bool adds = a && a->text && strcmp(a->text, "add") == 0;
+  bb_dtype dtype = m->step->out[0].dtype;
+  if (m->operands != 3 || dtype_of(m, 0) != dtype || dtype_of(m, 2) != dtype) return false;
+  if (dtype_of(m, 1) != BB_I64 && dtype_of(m, 1) != BB_I32) return false;
+  if (a && a->text && !adds && strcmp(a->text, "none") != 0) return false;
+  if (adds && dtype != BB_F32 && dtype != BB_F16 && dtype != BB_BF16) return false;
+  const char *index = dtype_of(m, 1) == BB_I64 ? "int64_t" : "int32_t";
+  return set_kernel(
+      m, arena, adds ? "scatter_add" : "scatter", "scatter",
+      bb_arena_printf(arena, "%s, %s", adds ? real_of(dtype) : word_of(dtype), index));
+}
+
 static bool set_window(bb_gpu_misc *m, bb_arena *arena) {
   if (m->operands < 2 || m->operands > 3) return false;
   bb_dtype dtype = dtype_of(m, 0);
@@ -117,13 +132,10 @@ static bool find_kind(const bb_misc *misc, bb_gpu_misc_kind *found) {
   static const struct {
     const char *domain, *op;
     bb_gpu_misc_kind kind;
-  } known[] = {{"", "Gather", BB_GPU_GATHER},
-               {"", "GatherElements", BB_GPU_ALONG},
-               {"", "GatherND", BB_GPU_POINTS},
-               {"", "Conv", BB_GPU_CONVOLUTION},
-               {"", "Concat", BB_GPU_JOIN},
-               {"", "Reshape", BB_GPU_MOVE},
-               {"blockbuster", "Append", BB_GPU_APPEND}};
+  } known[] = {{"", "Gather", BB_GPU_GATHER},    {"", "GatherElements", BB_GPU_ALONG},
+               {"", "GatherND", BB_GPU_POINTS},  {"", "ScatterND", BB_GPU_SCATTER},
+               {"", "Conv", BB_GPU_CONVOLUTION}, {"", "Concat", BB_GPU_JOIN},
+               {"", "Reshape", BB_GPU_MOVE},     {"blockbuster", "Append", BB_GPU_APPEND}};
   for (size_t i = 0; i < sizeof known / sizeof *known; i++)
     if (strcmp(misc->domain, known[i].domain) == 0 && strcmp(misc->op, known[i].op) == 0) {
       *found = known[i].kind;
@@ -137,6 +149,7 @@ static bool set(bb_gpu_misc *m, bb_arena *arena) {
   case BB_GPU_GATHER:
   case BB_GPU_ALONG:
   case BB_GPU_POINTS: return set_gather(m, arena);
+  case BB_GPU_SCATTER: return set_scatter(m, arena);
   case BB_GPU_CONVOLUTION: return set_window(m, arena);
   case BB_GPU_APPEND: return set_append(m, arena);
   case BB_GPU_JOIN:
@@ -318,7 +331,8 @@ static void call_kernel(const bb_gpu_binding *b, void *const *data, const bb_gpu
   bb_gpu_array in[OPERANDS] = {0};
   bb_gpu_misc_call_of call;
   size_t used = 0;
-  for (uint32_t i = 0; i < b->misc->operands; i++) in[i] = bring(b, i, data, &used, calls);
+  bool copied = b->misc->kind == BB_GPU_SCATTER; /* the first operand is where the result is */
+  for (uint32_t i = copied; i < b->misc->operands; i++) in[i] = bring(b, i, data, &used, calls);
   if (!bb_gpu_misc_bind(b, in, out, fault, &call))
     bb_gpu_misc_refuse(b, "the operands do not fit each other");
   int64_t blocks = (call.threads + BB_GPU_THREADS - 1) / BB_GPU_THREADS;
@@ -335,10 +349,8 @@ void bb_gpu_misc_call(const bb_gpu_machine *machine, const bb_gpu_misc *m, const
   const bb_plan_operand *result = &m->step->out[0];
   bb_gpu_array out = array_of(&b, result, end_of(m, result));
   out.data = (bb_gpu_pointer)(uintptr_t)data[result->piece[0].tensor];
-  if (m->kind == BB_GPU_JOIN)
-    join(&b, data, &out, calls);
-  else if (m->kind == BB_GPU_MOVE)
+  if (m->kind == BB_GPU_JOIN) join(&b, data, &out, calls);
+  if (m->kind == BB_GPU_MOVE || m->kind == BB_GPU_SCATTER)
     put_together(&b, &m->step->in[0], data, out.data, calls);
-  else
-    call_kernel(&b, data, &out, fault, calls);
+  if (m->kind != BB_GPU_MOVE && m->kind != BB_GPU_JOIN) call_kernel(&b, data, &out, fault, calls);
 }

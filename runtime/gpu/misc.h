@@ -1,4 +1,4 @@
-/* misc.h - misc nodes on a GPU: gathers, convolutions, joins and moves, over lower/device/misc.cuh. */
+/* misc.h - misc nodes on a GPU: gathers, scatters, convolutions, joins and moves, over lower/device/misc.cuh. */
 #ifndef BB_GPU_MISC_H
 #define BB_GPU_MISC_H
 

@@ -95,6 +95,22 @@ static bool bind_points(const bb_misc *misc, const bb_gpu_array *in, const bb_gp
   return total == product(index, 0, index->rank - 1) * call->as.points.inner;
 }
 
+static bool bind_scatter(const bb_gpu_array *in, const bb_gpu_array *out, bb_gpu_pointer fault,
+                         bb_gpu_misc_call_of *call) {
+  const bb_gpu_array *index = &in[1], *with = &in[2];
+  if (!index->rank || index->extent[index->rank - 1] > out->rank) return false;
+  uint32_t depth = (uint32_t)index->extent[index->rank - 1];
+  int64_t points = product(index, 0, index->rank - 1), inner = product(out, depth, out->rank);
+  call->bytes = sizeof call->as.scatter;
+  call->as.scatter.with = with->data, call->as.scatter.index = index->data;
+  call->as.scatter.out = out->data, call->as.scatter.fault = fault;
+  call->as.scatter.depth = depth;
+  call->as.scatter.inner = inner;
+  call->threads = call->as.scatter.total = points * inner;
+  for (uint32_t d = 0; d < depth; d++) call->as.scatter.extent[d] = out->extent[d];
+  return product(with, 0, with->rank) == points * inner;
+}
+
 /* Of [batch, heads, rows, width]: how many rows it is from one head to the next; false: they do not lie so. */
 static bool pitch_of(const bb_gpu_array *a, int64_t *pitch) {
   int64_t width = a->extent[3];
@@ -179,6 +195,7 @@ bool bb_gpu_misc_bind(const bb_gpu_binding *b, const bb_gpu_array *in, const bb_
   case BB_GPU_GATHER: return bind_gather(misc, in, out, fault, call);
   case BB_GPU_ALONG: return bind_along(misc, in, out, fault, call);
   case BB_GPU_POINTS: return bind_points(misc, in, out, fault, call);
+  case BB_GPU_SCATTER: return bind_scatter(in, out, fault, call);
   case BB_GPU_CONVOLUTION: return bind_window(misc, b->misc->operands, in, out, call);
   case BB_GPU_APPEND: return bind_append(in, out, fault, call);
   case BB_GPU_JOIN:

@@ -10,6 +10,7 @@ typedef enum bb_gpu_misc_kind {
   BB_GPU_GATHER,
   BB_GPU_ALONG,
   BB_GPU_POINTS,
+  BB_GPU_SCATTER, /* points of an operand's copy are put, or added to */
   BB_GPU_CONVOLUTION,
   BB_GPU_JOIN,   /* one behind the other along an axis: moves alone */
   BB_GPU_APPEND, /* rows behind as many as another operand says */
@@ -58,6 +59,10 @@ typedef struct bb_gpu_misc_call_of {
       bb_gpu_pointer data, index, out, fault;
       int64_t total, per_batch, depth, inner, extent[BB_GPU_AXES];
     } points;
+    struct {
+      bb_gpu_pointer with, index, out, fault;
+      int64_t total, depth, inner, extent[BB_GPU_AXES];
+    } scatter;
     struct {
       bb_gpu_pointer past, rows, length, out, fault;
       int64_t batch, heads, most, fresh, width, past_pitch, rows_pitch, out_pitch;

@@ -31,6 +31,9 @@ typedef struct bb_gpu_toolchain {
   bool alone;         /* it compiles one source at a time: several threads are more than it bears */
   const char *header_name[BB_GPU_OWN_HEADERS], *header[BB_GPU_OWN_HEADERS]; /* NULL: no more */
   void (*opened)(void *symbol); /* the compiler is, and has this function; NULL: nothing to do */
+  bool (*knows)(
+      const char
+          *target); /* whether the compiler, which has a program, does; NULL: it says so itself */
 } bb_gpu_toolchain;
 extern const bb_gpu_toolchain bb_gpu_nvrtc, bb_gpu_hiprtc;
 

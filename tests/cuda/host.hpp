@@ -74,6 +74,10 @@ BB_DEVICE bool bb_any(bool mine) {
   bb_sync();
   return any;
 }
+template <class T> BB_DEVICE T bb_exchange_if(T *word, T old, T now) {
+  __atomic_compare_exchange_n(word, &old, now, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+  return old;
+}
 template <class T> BB_DEVICE T bb_shuffle(T value, int across) {
   memcpy(bb_here.slot[bb_here.thread], &value, sizeof value);
   bb_sync();
