@@ -7,7 +7,8 @@
  * A division takes as long as a dozen products.  One with 1 / v alone would not do: v may be so small that this
  * overflows where x / v does not, or so large that it has lost its last digits.  With c, a power of two, it neither
  * overflows nor is subnormal.  Nor does x * c overflow unless x / v does: |x| is at least 2**64 then, and |v| less than
- * 2**-64.  And what x * c loses as a subnormal number, x / v loses too.
+ * 2**-64.  And what x * c loses as a subnormal number, x / v loses too.  Two last digits may differ, so what is rounded to
+ * whole numbers, or compared, is divided.
  */
 #include "divide.h"
 
@@ -18,8 +19,12 @@ enum { FEWEST = 4 /* elements that a reciprocal serves */, DIVISORS = 4 };
 typedef struct divider {
   bb_tile_program *p;
   bb_tile_body *body;
-  uint32_t at; /* of the statement in it */
-  bb_tile to;  /* what it makes */
+  uint32_t at;          /* of the statement in it */
+  bb_tile to;           /* what it makes */
+  const bb_expr *named; /* its expression */
+  uint32_t nodes;
+  const bb_expr **node; /* of it; NULL: nobody asked */
+  bool *exact;          /* by node: a quotient stays one */
   uint32_t divisors;
   struct divisor {
     const bb_expr *v, *c, *r;
@@ -49,9 +54,44 @@ static bool is_single(bb_dtype dtype) {
   return dtype == BB_F32 || dtype == BB_F16 || dtype == BB_BF16;
 }
 
+/* Does a step lie in what comes of it, which another last digit may fall on the other side of? */
+static bool has_steps(const bb_expr *e) {
+  switch (e->op) {
+  case BB_X_FLOOR:
+  case BB_X_CEIL:
+  case BB_X_ROUND:
+  case BB_X_SIGN:
+  case BB_X_MOD:
+  case BB_X_FMOD:
+  case BB_X_LT:
+  case BB_X_LE:
+  case BB_X_EQ:
+  case BB_X_NE: return true;
+  case BB_X_CAST: return !bb_dtype_is_float(e->dtype);
+  default: return false;
+  }
+}
+
+/* Marks what steps are made of. */
+static void find_exact(divider *d) {
+  d->node = bb_expr_postorder(d->p->home->arena, d->named, &d->nodes);
+  d->exact = BB_NEW(d->p->home->arena, bool, d->nodes + 1);
+  for (uint32_t i = d->nodes; i-- > 0;)
+    for (uint32_t k = 0; k < i && (d->exact[i] || has_steps(d->node[i])); k++)
+      for (int a = 0; a < 3; a++) d->exact[k] |= d->node[i]->a[a] == d->node[k];
+}
+
+static bool is_exact(divider *d, const bb_expr *e) {
+  if (!d->node) find_exact(d);
+  for (uint32_t i = 0; i < d->nodes; i++)
+    if (d->node[i] == e) return d->exact[i];
+  return false;
+}
+
 /* Are there many elements for each one of the divisor? */
-static bool serves(const divider *d, const bb_expr *e) {
-  if (e->op != BB_X_DIV || !is_single(e->dtype) || !e->a[1]->arg_count) return false;
+static bool serves(divider *d, const bb_expr *e) {
+  if (e->op != BB_X_DIV || !is_single(e->dtype) || !e->a[1]->arg_count || is_exact(d, e))
+    return false;
   const shape s = shape_of(d, e->a[1]);
   if (s.other || (s.rows && s.cols)) return false;
   const double made = (s.rows ? bb_tile_rows(&d->to) : 1.0) * (s.cols ? bb_tile_cols(&d->to) : 1.0);
@@ -123,8 +163,9 @@ static void divide(bb_tile_program *p, bb_tile_body *body) {
         s->operands + 2 * DIVISORS > BB_TILE_OPERANDS)
       continue;
     divider d = {.p = p, .body = body, .at = i, .to = p->tile[s->result]};
-    const bb_expr *named = bb_tile_named(p, s),
-                  *made = bb_expr_rewrite(p->home, named, without, &d);
+    const bb_expr *named = bb_tile_named(p, s);
+    d.named = named;
+    const bb_expr *made = bb_expr_rewrite(p->home, named, without, &d);
     if (made != named) bb_tile_set(p, s, made);
     i = d.at;
   }
