@@ -114,6 +114,28 @@ def rmsnorm_swiglu(rows, width, hidden):
             'SimplifiedLayerNormalization': model(whole, wires, result, weights)}, inputs, 6 * rows * width * hidden
 
 
+def experts(rows, width, hidden, count, each):
+    """A gated product for the rows that a product and the greatest of its results send there, as exporters write it."""
+    inputs = {'x': rng.standard_normal((rows, width), dtype=np.float32)}
+    draw = lambda a, b: rng.standard_normal((a, b), dtype=np.float32) * np.float32(a**-0.5)
+    constants = [constant('gate', draw(width, count)), constant('each', np.array([each])), constant('one', np.array([1])),
+                 constant('row', np.array(0))]
+    nodes = [node('MatMul', 'x gate', 'logits'), node('Softmax', 'logits', 'shares', axis=-1), node('TopK', 'shares each', 'share which'),
+             node('Shape', 'x', 'shape'), node('ConstantOfShape', 'shape', 'y0')]
+    for e in range(count):
+        constants += [constant(f'e{e}', np.array(e)), constant(f'w{e}', draw(width, hidden)), constant(f'v{e}', draw(width, hidden)),
+                      constant(f'u{e}', draw(hidden, width))]
+        step = [('Equal', f'which e{e}', 'is'), ('NonZero', 'is', 'at'), ('Gather', 'at row', 'rows'), ('Gather', 'x rows', 'z'), ('MatMul', f'z w{e}', 'a'),
+                ('Sigmoid', 'a', 'b'), ('Mul', 'a b', 'c'), ('MatMul', f'z v{e}', 'd'), ('Mul', 'c d', 'h'), ('MatMul', f'h u{e}', 'o'), ('Transpose', 'at', 'places'),
+                ('GatherND', 'share places', 's'), ('Unsqueeze', 's one', 'factor'), ('Mul', 'o factor', 'p'), ('Unsqueeze', 'rows one', 'index')]
+        own = {made for _, _, made in step}
+        local = lambda wires: ' '.join(f'{wire}_{e}' if wire in own else wire for wire in wires.split())
+        nodes += [node(op, local(wires), f'{made}_{e}') for op, wires, made in step]
+        nodes.append(node('ScatterND', f'y{e} index_{e} p_{e}', f'y{e + 1}' if e + 1 < count else 'y', reduction='add'))
+    made = model(nodes, [('x', ('rows', width))], [('y', ('rows', width))], constants, opset=18)
+    return {'decomposed': made}, inputs, 6 * rows * each * width * hidden
+
+
 class Network:
     """Convolutions one after the other, as exporters write them: weights as constants, norms folded into them."""
 
@@ -266,6 +288,8 @@ ROWS = {
     'gpt2': lambda: file_model('gpt2'),
     'llama': lambda: file_model('llama'),
     'vit': lambda: file_model('vit'),
+    'experts 256x512x1024, 2 of 8': lambda: experts(256, 512, 1024, 8, 2),
+    'experts 16x512x1024, 2 of 8': lambda: experts(16, 512, 1024, 8, 2),
     'convolution 3x3 of 64x56x56': lambda: convolution(64, 56, 64, 3),
     'convolution 3x3 of 320x16x16': lambda: convolution(320, 16, 320, 3),
     'convolution 3x3 of 640x16x16': lambda: convolution(640, 16, 640, 3),
