@@ -5,8 +5,8 @@
  * value that two of them read alike, and a node that is `fixed` has one of its own.  A kernel is a home with, beside it, *cheap* nodes that
  * it computes again instead of reading them; those are wanted in two places, and have been computed
  * before, by another kernel.  A value is stored where its home is if it is `kept` or some kernel
- * reads it from memory.  The cost of a cover is the sum of its kernels' prices; a price must not
- * fall when more is stored.
+ * reads it from memory.  The cost of a cover is the sum of its kernels' prices.  Covers that store what nobody reads are not looked
+ * at, though a price may fall when more is stored.
  *
  * A home is *loose* if only values that its nodes could compute again, each for itself, hold it
  * together: it is several kernels that could share a load.  There may be very many, one for each
