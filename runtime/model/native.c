@@ -1,4 +1,4 @@
-/* native.c - finds native kernels; gathers and joins, which move bytes. */
+/* native.c - finds native kernels; joins, which move bytes. */
 #include "native.h"
 
 #include "../interp/interp.h"
@@ -29,99 +29,6 @@ int64_t bb_native_int(const bb_native_call *call, const char *name, int64_t othe
   return otherwise;
 }
 
-/* --- slices by index --- */
-
-static size_t product(uint32_t from, uint32_t to, const int64_t *shape) {
-  size_t count = 1;
-  for (uint32_t i = from; i < to; i++) count *= (size_t)shape[i];
-  return count;
-}
-
-static int64_t index_at(const bb_native_array *index, size_t i) {
-  return index->dtype == BB_I64 ? ((const int64_t *)index->data)[i]
-                                : ((const int32_t *)index->data)[i];
-}
-
-static size_t checked(const bb_native_call *call, size_t i, int64_t extent) {
-  int64_t at = index_at(&call->in[1], i);
-  if (at < -extent || at >= extent)
-    bb_fail(call->ctx, BB_ERROR_INPUT,
-            "index %lld (element %zu of the indices) is out of range for an axis of %lld",
-            (long long)at, i, (long long)extent);
-  return (size_t)(at < 0 ? at + extent : at);
-}
-
-bool bb_native_gather(const bb_native_call *call) {
-  if (call->nin != 2 || call->nout != 1) return false;
-  const bb_native_array *data = &call->in[0], *index = &call->in[1], *out = &call->out[0];
-  if (data->absent || index->absent || data->dtype != out->dtype) return false;
-  if (index->dtype != BB_I64 && index->dtype != BB_I32) return false;
-  if (data->room || index->room || out->room) return false;
-  int64_t axis = bb_native_int(call, "axis", 0);
-  if (axis < 0) axis += data->rank;
-  if (axis < 0 || axis >= (int64_t)data->rank) return false;
-  uint32_t along = (uint32_t)axis;
-  size_t outer = product(0, along, data->shape), count = product(0, index->rank, index->shape);
-  size_t slice = product(along + 1, data->rank, data->shape);
-  if (product(0, out->rank, out->shape) != outer * count * slice) return false;
-  slice *= bb_dtype_bytes(data->dtype);
-  char *to = out->data;
-  const char *from = data->data;
-  for (size_t o = 0; o < outer; o++, from += (size_t)data->shape[along] * slice)
-    for (size_t i = 0; i < count; i++, to += slice)
-      memcpy(to, from + checked(call, i, data->shape[along]) * slice, slice);
-  return true;
-}
-
-/* A row of elements of `size` bytes: element i is the one at from[places of index i * stride + i * step]. */
-static void gather_row(const bb_native_call *call, size_t first, size_t count, int64_t extent,
-                       size_t stride, size_t step, size_t size, const char *from, char *to) {
-  for (size_t i = 0; i < count; i++) {
-    size_t place = checked(call, first + i, extent) * stride + i * step;
-    if (size == sizeof(float))
-      memcpy(to + i * sizeof(float), from + place * sizeof(float), sizeof(float));
-    else
-      memcpy(to + i * size, from + place * size, size);
-  }
-}
-
-/* Each element of the result has its own index along the axis, and its own place along the others. */
-bool bb_native_gather_elements(const bb_native_call *call) {
-  if (call->nin != 2 || call->nout != 1) return false;
-  const bb_native_array *data = &call->in[0], *index = &call->in[1], *out = &call->out[0];
-  if (data->absent || index->absent || data->dtype != out->dtype) return false;
-  if (data->data == out->data || index->data == out->data) return false;
-  if (index->dtype != BB_I64 && index->dtype != BB_I32) return false;
-  if (data->room || index->room || out->room) return false;
-  if (!data->rank || index->rank != data->rank || out->rank != data->rank) return false;
-  int64_t axis = bb_native_int(call, "axis", 0);
-  if (axis < 0) axis += data->rank;
-  if (axis < 0 || axis >= (int64_t)data->rank) return false;
-  uint32_t along = (uint32_t)axis, last = data->rank - 1;
-  size_t stride[8];
-  stride[last] = 1;
-  for (uint32_t i = last; i > 0; i--) stride[i - 1] = stride[i] * (size_t)data->shape[i];
-  for (uint32_t i = 0; i <= last; i++) {
-    if (out->shape[i] != index->shape[i]) return false;
-    if (i != along && index->shape[i] > data->shape[i]) return false;
-  }
-  size_t size = bb_dtype_bytes(data->dtype), count = (size_t)index->shape[last];
-  size_t rows = product(0, last, index->shape);
-  int64_t at[8] = {0};
-  for (size_t r = 0; r < rows && count; r++) {
-    size_t base = 0;
-    for (uint32_t i = 0; i < last; i++)
-      if (i != along) base += (size_t)at[i] * stride[i];
-    gather_row(call, r * count, count, data->shape[along], stride[along], along != last, size,
-               (const char *)data->data + base * size, (char *)out->data + r * count * size);
-    for (uint32_t i = last; i-- > 0;) {
-      if (++at[i] < index->shape[i]) break;
-      at[i] = 0;
-    }
-  }
-  return true;
-}
-
 /* --- one after the other --- */
 
 /* Rows outside the axis, and how many bytes from one to the next. */
@@ -139,8 +46,8 @@ bool bb_native_concat(const bb_native_call *call) {
   if (along < 0) along += out->rank;
   if (along < 0 || along >= (int64_t)out->rank) return false;
   uint32_t axis = (uint32_t)along;
-  size_t outer = product(0, axis, out->shape), to_pitch, from_pitch;
-  size_t inner = product(axis + 1, out->rank, out->shape) * bb_dtype_bytes(out->dtype);
+  size_t outer = bb_native_product(0, axis, out->shape), to_pitch, from_pitch;
+  size_t inner = bb_native_product(axis + 1, out->rank, out->shape) * bb_dtype_bytes(out->dtype);
   int64_t sum = 0;
   if (!rows_of(out, axis, inner, &to_pitch)) return false;
   for (uint32_t i = 0; i < call->nin; i++) {

@@ -47,6 +47,12 @@ typedef bool bb_native_kernel(const bb_native_call *call);
 #undef BB_NATIVE
 
 bb_native_kernel *bb_native_find(const bb_misc *misc); /* NULL: there is none */
+/* Elements of axes from .. to - 1. */
+static inline size_t bb_native_product(uint32_t from, uint32_t to, const int64_t *shape) {
+  size_t count = 1;
+  for (uint32_t i = from; i < to; i++) count *= (size_t)shape[i];
+  return count;
+}
 int64_t bb_native_int(const bb_native_call *call, const char *name, int64_t otherwise);
 
 #endif

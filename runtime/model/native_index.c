@@ -1,15 +1,9 @@
-/* native_index.c - native kernels that read or write at indices from data: points, scatters, places and parts.  They move bytes, or
+/* native_index.c - native kernels that read or write at indices from data: gathers, scatters, places and parts.  They move bytes, or
  * fold floats; what they do not know is left to the reference kernels.
  */
 #include "native.h"
 
 #include <string.h>
-
-static size_t product(uint32_t from, uint32_t to, const int64_t *shape) {
-  size_t count = 1;
-  for (uint32_t i = from; i < to; i++) count *= (size_t)shape[i];
-  return count;
-}
 
 static bool is_index(const bb_native_array *a) {
   return !a->absent && !a->room && (a->dtype == BB_I64 || a->dtype == BB_I32);
@@ -29,6 +23,80 @@ static size_t place_of(const bb_native_call *call, size_t i, int64_t extent) {
   return (size_t)(at < 0 ? at + extent : at);
 }
 
+/* --- slices and elements --- */
+
+bool bb_native_gather(const bb_native_call *call) {
+  if (call->nin != 2 || call->nout != 1) return false;
+  const bb_native_array *data = &call->in[0], *index = &call->in[1], *out = &call->out[0];
+  if (data->absent || index->absent || data->dtype != out->dtype) return false;
+  if (index->dtype != BB_I64 && index->dtype != BB_I32) return false;
+  if (data->room || index->room || out->room) return false;
+  int64_t axis = bb_native_int(call, "axis", 0);
+  if (axis < 0) axis += data->rank;
+  if (axis < 0 || axis >= (int64_t)data->rank) return false;
+  uint32_t along = (uint32_t)axis;
+  size_t outer = bb_native_product(0, along, data->shape),
+         count = bb_native_product(0, index->rank, index->shape);
+  size_t slice = bb_native_product(along + 1, data->rank, data->shape);
+  if (bb_native_product(0, out->rank, out->shape) != outer * count * slice) return false;
+  slice *= bb_dtype_bytes(data->dtype);
+  char *to = out->data;
+  const char *from = data->data;
+  for (size_t o = 0; o < outer; o++, from += (size_t)data->shape[along] * slice)
+    for (size_t i = 0; i < count; i++, to += slice)
+      memcpy(to, from + place_of(call, i, data->shape[along]) * slice, slice);
+  return true;
+}
+
+/* A row of elements of `size` bytes: element i is the one at from[places of index i * stride + i * step]. */
+static void gather_row(const bb_native_call *call, size_t first, size_t count, int64_t extent,
+                       size_t stride, size_t step, size_t size, const char *from, char *to) {
+  for (size_t i = 0; i < count; i++) {
+    size_t place = place_of(call, first + i, extent) * stride + i * step;
+    if (size == sizeof(float))
+      memcpy(to + i * sizeof(float), from + place * sizeof(float), sizeof(float));
+    else
+      memcpy(to + i * size, from + place * size, size);
+  }
+}
+
+/* Each element of the result has its own index along the axis, and its own place along the others. */
+bool bb_native_gather_elements(const bb_native_call *call) {
+  if (call->nin != 2 || call->nout != 1) return false;
+  const bb_native_array *data = &call->in[0], *index = &call->in[1], *out = &call->out[0];
+  if (data->absent || index->absent || data->dtype != out->dtype) return false;
+  if (data->data == out->data || index->data == out->data) return false;
+  if (index->dtype != BB_I64 && index->dtype != BB_I32) return false;
+  if (data->room || index->room || out->room) return false;
+  if (!data->rank || index->rank != data->rank || out->rank != data->rank) return false;
+  int64_t axis = bb_native_int(call, "axis", 0);
+  if (axis < 0) axis += data->rank;
+  if (axis < 0 || axis >= (int64_t)data->rank) return false;
+  uint32_t along = (uint32_t)axis, last = data->rank - 1;
+  size_t stride[8];
+  stride[last] = 1;
+  for (uint32_t i = last; i > 0; i--) stride[i - 1] = stride[i] * (size_t)data->shape[i];
+  for (uint32_t i = 0; i <= last; i++) {
+    if (out->shape[i] != index->shape[i]) return false;
+    if (i != along && index->shape[i] > data->shape[i]) return false;
+  }
+  size_t size = bb_dtype_bytes(data->dtype), count = (size_t)index->shape[last];
+  size_t rows = bb_native_product(0, last, index->shape);
+  int64_t at[8] = {0};
+  for (size_t r = 0; r < rows && count; r++) {
+    size_t base = 0;
+    for (uint32_t i = 0; i < last; i++)
+      if (i != along) base += (size_t)at[i] * stride[i];
+    gather_row(call, r * count, count, data->shape[along], stride[along], along != last, size,
+               (const char *)data->data + base * size, (char *)out->data + r * count * size);
+    for (uint32_t i = last; i-- > 0;) {
+      if (++at[i] < index->shape[i]) break;
+      at[i] = 0;
+    }
+  }
+  return true;
+}
+
 /* --- points --- */
 
 /* Indices whose last axis holds a point in axes batch.. of operand 0. */
@@ -46,9 +114,9 @@ static bool find_points(const bb_native_call *call, int64_t batch, points *p) {
   for (uint32_t i = 0; i < (uint32_t)batch; i++)
     if (index->shape[i] != data->shape[i]) return false;
   *p = (points){.batch = (uint32_t)batch, .depth = (uint32_t)depth};
-  p->count = product(0, index->rank - 1, index->shape);
-  p->per_batch = product(p->batch, index->rank - 1, index->shape);
-  p->inner = product(p->batch + p->depth, data->rank, data->shape);
+  p->count = bb_native_product(0, index->rank - 1, index->shape);
+  p->per_batch = bb_native_product(p->batch, index->rank - 1, index->shape);
+  p->inner = bb_native_product(p->batch + p->depth, data->rank, data->shape);
   return true;
 }
 
@@ -67,7 +135,7 @@ bool bb_native_gather_nd(const bb_native_call *call) {
   if (call->nin != 2 || call->nout != 1 || out->absent || out->room) return false;
   if (out->dtype != data->dtype || out->data == data->data) return false;
   if (!find_points(call, bb_native_int(call, "batch_dims", 0), &p)) return false;
-  if (product(0, out->rank, out->shape) != p.count * p.inner) return false;
+  if (bb_native_product(0, out->rank, out->shape) != p.count * p.inner) return false;
   size_t size = bb_dtype_bytes(data->dtype), run = p.inner * size;
   for (size_t i = 0; i < p.count && run; i++)
     memcpy((char *)out->data + i * run, (const char *)data->data + point_at(call, &p, i) * size,
@@ -119,7 +187,7 @@ static bool begin_scatter(const bb_native_call *call, update how) {
 
 static void copy_data(const bb_native_call *call) {
   const bb_native_array *data = &call->in[0];
-  size_t bytes = product(0, data->rank, data->shape) * bb_dtype_bytes(data->dtype);
+  size_t bytes = bb_native_product(0, data->rank, data->shape) * bb_dtype_bytes(data->dtype);
   if (bytes && call->out[0].data != data->data) memcpy(call->out[0].data, data->data, bytes);
 }
 
@@ -128,7 +196,7 @@ bool bb_native_scatter_nd(const bb_native_call *call) {
   points p;
   if (!begin_scatter(call, how) || !find_points(call, 0, &p)) return false;
   const bb_native_array *with = &call->in[2];
-  if (product(0, with->rank, with->shape) != p.count * p.inner) return false;
+  if (bb_native_product(0, with->rank, with->shape) != p.count * p.inner) return false;
   size_t size = bb_dtype_bytes(with->dtype);
   copy_data(call);
   for (size_t i = 0; i < p.count && p.inner; i++)
@@ -150,7 +218,8 @@ bool bb_native_scatter_elements(const bb_native_call *call) {
     if (with->shape[i] != index->shape[i] ||
         (i != (uint32_t)axis && index->shape[i] > data->shape[i]))
       return false;
-  size_t count = product(0, index->rank, index->shape), size = bb_dtype_bytes(data->dtype);
+  size_t count = bb_native_product(0, index->rank, index->shape),
+         size = bb_dtype_bytes(data->dtype);
   copy_data(call);
   for (size_t i = 0; i < count; i++) {
     size_t place = 0;
@@ -185,7 +254,7 @@ bool bb_native_non_zero(const bb_native_call *call) {
   if (call->nin != 1 || call->nout != 1 || !call->told || data->absent || data->room) return false;
   if (data->dtype != BB_BOOL && data->dtype != BB_F32 && !is_index(data)) return false;
   if (out->absent || out->room || out->dtype != BB_I64) return false;
-  size_t count = product(0, data->rank, data->shape), found = 0, at = 0;
+  size_t count = bb_native_product(0, data->rank, data->shape), found = 0, at = 0;
   for (size_t i = 0; i < count; i++) found += is_set(data, i);
   *call->told = (int64_t)found;
   int64_t *to = out->data;
@@ -219,8 +288,9 @@ bool bb_native_part(const bb_native_call *call) {
   }
   if (left || (!call->told && length != out->shape[axis])) return false;
   if (call->told) *call->told = length;
-  size_t outer = product(0, (uint32_t)axis, data->shape);
-  size_t inner = product((uint32_t)axis + 1, data->rank, data->shape) * bb_dtype_bytes(data->dtype);
+  size_t outer = bb_native_product(0, (uint32_t)axis, data->shape);
+  size_t inner =
+      bb_native_product((uint32_t)axis + 1, data->rank, data->shape) * bb_dtype_bytes(data->dtype);
   size_t run = (size_t)length * inner;
   for (size_t o = 0; o < outer && run; o++)
     memcpy((char *)out->data + o * run,
