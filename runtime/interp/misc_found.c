@@ -186,13 +186,13 @@ static box box_of(const double *at, bool centred) {
   return b;
 }
 
-/* Do they have more than this part of what they cover together in common? */
+/* Do they have more than this part of what they cover together in common?  Asked of floats, as boxes and the part are. */
 static bool overlaps(const box *a, const box *b, double most) {
   double common = 1;
   for (int i = 0; i < 2; i++)
     common *= fmax(0, fmin(a->high[i], b->high[i]) - fmax(a->low[i], b->low[i]));
   if (!(a->area > 0 && b->area > 0 && common > 0)) return false;
-  return common / (a->area + b->area - common) > most;
+  return (float)(common / (a->area + b->area - common)) > (float)most;
 }
 
 typedef struct scored {
@@ -210,7 +210,7 @@ static int compare_scores(const void *left, const void *right) {
 typedef struct wanted {
   int64_t boxes, most; /* most: of one class in one image */
   double overlap, score;
-  bool centred;
+  bool centred, all; /* whatever their scores are */
 } wanted;
 
 /* Those of one class that stay: their numbers, the best first.  How many. */
@@ -218,7 +218,7 @@ static int64_t pick_boxes(const wanted *w, const double *corners, const double *
                           box *kept, int64_t *index) {
   int64_t count = 0, stay = 0;
   for (int64_t i = 0; i < w->boxes; i++)
-    if (score[i] > w->score) line[count++] = (scored){score[i], i};
+    if (score[i] > w->score || (w->all && !isnan(score[i]))) line[count++] = (scored){score[i], i};
   qsort(line, (size_t)count, sizeof *line, compare_scores);
   for (int64_t i = 0; i < count && stay < w->most; i++) {
     box b = box_of(corners + 4 * line[i].index, w->centred);
@@ -252,7 +252,8 @@ void bb_misc_boxes(const bb_kernel *k) {
                       : most < (double)n ? (int64_t)most
                                          : n,
               .overlap = number_or(k, 3, 0),
-              .score = number_or(k, 4, -INFINITY),
+              .score = number_or(k, 4, 0),
+              .all = !bb_misc_optional(k, 4),
               .centred = bb_misc_int(k, "center_point_box", 0) != 0};
   size_t lines = bb_misc_product(k, 3, (int64_t[]){images, classes, w.most});
   int64_t *index = BB_NEW(k->arena, int64_t, lines + 1);

@@ -64,6 +64,9 @@ def boxes():
     yield single("NonMaxSuppression-middles", "NonMaxSuppression", [corners, score, *one], center_point_box=1, by="runtime")
     yield single("NonMaxSuppression-any", "NonMaxSuppression", [corners, score, np.array([5]), K(np.float32([0.5]))], symbols=open_axes, by="runtime")
     yield single("NonMaxSuppression-same", "NonMaxSuppression", [corners, score * 0 + 0.5, ints(3), K(np.float32([0.2]))], by="runtime")
+    # as much in common as a float says that may be, and a score below all numbers
+    wide = np.float32([[[0, 0, 1, 10], [0, 0, 1, 7], [9, 9, 8, 8]]])
+    yield single("NonMaxSuppression-tie", "NonMaxSuppression", [wide, np.float32([[[1, 0.9, -np.inf]]]), ints(3), K(np.float32([0.7]))], by="runtime")
 
 
 def used():
