@@ -327,11 +327,12 @@ BB_API bb_status bb_session_set_caches(bb_session *session, int64_t used);
  * and keeps it: runs with the same or smaller extents, arrays being bound likewise, then allocate
  * nothing, the first one included; reference kernels but gathers and joins, what is interpreted,
  * and a GPU's list of launches excepted.  Call it after inputs and outputs are bound, in any shape.
- * Errors: ARGUMENT (an extent that there is not, or one that is missing), INPUT (sizes that cannot
- * be), MEMORY. */
+ * Errors: ARGUMENT (an extent that there is not, that a run tells, or one that is missing), INPUT
+ * (sizes that cannot be), MEMORY. */
 BB_API bb_status bb_session_reserve(bb_session *session, uint32_t count, const bb_setting *extent);
 
-/* Says what a run-time extent is that no input's shape tells.  Errors: ARGUMENT. */
+/* Says what a run-time extent is that no input's shape tells.  Errors: ARGUMENT (there is no such extent, or a run
+ * tells it by its data). */
 BB_API bb_status bb_session_set(bb_session *session, const char *extent, int64_t value);
 
 /* Finds the run-time extents from the shapes of the inputs and lays out the memory that a run

@@ -175,6 +175,7 @@ bb_status bb_session_bind(bb_session *s, bb_side side, uint32_t index, const bb_
 static void set_body(bb_context *ctx, void *argument) {
   const bind_call *call = argument;
   uint32_t i = bb_plan_find_extent(ctx, call->session->model->plan, call->extent, call->value);
+  bb_plan_refuse_told(ctx, call->session->model->plan, i);
   call->session->prepared &= call->session->preset[i] == call->value;
   call->session->preset[i] = call->value;
 }

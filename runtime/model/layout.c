@@ -308,18 +308,40 @@ static void find_scratch(bb_session *s, uint32_t step, size_t laid_out) {
     s->ready[i].stale = true;
 }
 
-/* Arrays stay where they were laid out, for the most that they can be. */
-static void size_again(bb_session *s, uint32_t step, bb_plan_symbols changed) {
-  const bb_plan *p = s->model->plan;
-  const bb_arrangement *a = &s->arrangement[s->variant];
-  size_t scratch = s->scratch;
-  bool fits = true;
-  bb_session_size(s, changed, true);
-  for (uint32_t t = 0; t < p->tensors && fits; t++)
-    fits = s->place[t].home != BB_HOME_WORKSPACE || s->place[t].bytes <= a->bytes[t];
-  if (!fits)
+/* Has it room where it lies?  What the session itself has grows when it is sized. */
+static bool has_room(const bb_session *s, uint32_t tensor, size_t bytes) {
+  const bb_place *place = &s->place[tensor];
+  if (place->home == BB_HOME_WORKSPACE) return bytes <= s->arrangement[s->variant].bytes[tensor];
+  return place->home != BB_HOME_OWN || bytes <= place->own_bytes;
+}
+
+static void check_room(const bb_session *s, uint32_t tensor, size_t bytes) {
+  if (!has_room(s, tensor, bytes))
     bb_fail(s->ctx, BB_ERROR_UNSUPPORTED,
             "what a run tells makes an array larger than the most that it was laid out for");
+}
+
+void bb_session_check_most(const bb_session *s, uint32_t step) {
+  const bb_plan *p = s->model->plan;
+  const bb_plan_step *telling = &p->step[step];
+  for (uint32_t i = 0; i < telling->nout; i++) {
+    if (telling->out[i].absent) continue;
+    uint32_t tensor = telling->out[i].piece[0].tensor;
+    const bb_plan_tensor *t = &p->tensor[tensor];
+    size_t count;
+    if (!bb_plan_count(t->rank, t->shape, s->symbol, &count))
+      bb_fail(s->ctx, BB_ERROR_MEMORY, "array \"%s\" is too large to hold", t->name ? t->name : "");
+    check_room(s, tensor, count * bb_dtype_bytes(t->dtype));
+  }
+}
+
+/* Arrays of the workspace stay where they were laid out, for the most that they can be. */
+static void size_again(bb_session *s, uint32_t step, bb_plan_symbols changed) {
+  const bb_plan *p = s->model->plan;
+  size_t scratch = s->scratch;
+  bb_session_size(s, changed, true);
+  for (uint32_t t = 0; t < p->tensors; t++) check_room(s, t, s->place[t].bytes);
+  bb_session_place_own(s);
   for (uint32_t i = 0; i < s->model->sides[BB_OUTPUT] && !s->once; i++)
     check_output(s, s->model->side[BB_OUTPUT][i]);
   find_scratch(s, step, scratch);
@@ -338,6 +360,7 @@ void bb_session_follow(bb_session *s, uint32_t step) {
   s->changed = 0;
   s->prepared = true;
 }
+
 void bb_session_lay_out(bb_session *s) {
   const bb_plan *p = s->model->plan;
   s->prepared = s->placed = false;

@@ -254,8 +254,10 @@ bool bb_native_non_zero(const bb_native_call *call) {
   if (call->nin != 1 || call->nout != 1 || !call->told || data->absent || data->room) return false;
   if (data->dtype != BB_BOOL && data->dtype != BB_F32 && !is_index(data)) return false;
   if (out->absent || out->room || out->dtype != BB_I64) return false;
+  if (out->rank != 2 || out->shape[0] != (int64_t)data->rank) return false;
   size_t count = bb_native_product(0, data->rank, data->shape), found = 0, at = 0;
   for (size_t i = 0; i < count; i++) found += is_set(data, i);
+  if ((int64_t)found > out->shape[1]) return false; /* the results have no room for them */
   *call->told = (int64_t)found;
   int64_t *to = out->data;
   for (size_t i = 0; i < count && at < found; i++) {
@@ -276,7 +278,8 @@ bool bb_native_part(const bb_native_call *call) {
   if (out->absent || out->room || out->dtype != data->dtype || out->data == data->data)
     return false;
   int64_t axis = bb_native_int(call, "axis", 0), which = bb_native_int(call, "index", 0);
-  if (axis < 0 || axis >= (int64_t)data->rank || lengths->rank != 1) return false;
+  if (axis < 0 || axis >= (int64_t)data->rank || lengths->rank != 1 || out->rank != data->rank)
+    return false;
   int64_t extent = data->shape[axis], left = extent, from = 0, length = 0;
   if (which < 0 || which >= lengths->shape[0]) return false;
   for (int64_t i = 0; i < lengths->shape[0]; i++) {
@@ -286,7 +289,10 @@ bool bb_native_part(const bb_native_call *call) {
     if (i < which) from += one;
     if (i == which) length = one;
   }
-  if (left || (!call->told && length != out->shape[axis])) return false;
+  bool fits = call->told ? length <= out->shape[axis] : length == out->shape[axis];
+  for (uint32_t i = 0; i < data->rank; i++)
+    fits &= i == (uint32_t)axis || out->shape[i] == data->shape[i];
+  if (left || !fits) return false;
   if (call->told) *call->told = length;
   size_t outer = bb_native_product(0, (uint32_t)axis, data->shape);
   size_t inner =

@@ -80,6 +80,17 @@ static void find_stale(bb_session *s, bool all) {
   }
 }
 
+void bb_session_place_own(bb_session *s) {
+  bool moved = false;
+  for (uint32_t t = 0; t < s->model->plan->tensors; t++) {
+    bool own = s->place[t].home == BB_HOME_OWN && s->data[t] != s->place[t].own;
+    s->place[t].moved = own;
+    if (own) s->data[t] = s->place[t].own;
+    moved |= own;
+  }
+  if (moved) find_stale(s, false);
+}
+
 static void find_arguments(bb_session *s, uint32_t number) {
   const bb_plan_step *step = &s->model->plan->step[number];
   const bb_ready *ready = &s->ready[number];

@@ -127,6 +127,11 @@ void bb_plan_find_symbols(bb_plan *p) {
   }
 }
 
+void bb_plan_refuse_told(bb_context *ctx, const bb_plan *p, uint32_t symbol) {
+  if (p->most[symbol].count)
+    bb_fail(ctx, BB_ERROR_ARGUMENT, "a run tells extent %s: nobody else can", p->symbol[symbol]);
+}
+
 /* --- caches --- */
 
 static bool same_extent(const bb_extent *a, const bb_extent *b) {
@@ -208,8 +213,17 @@ static bool is_known(uint32_t rank, const bb_extent *const *shape) {
   return true;
 }
 
+/* Arrays are laid out for the most of what a run tells, which nothing else may say. */
+static bool is_told(const bb_plan *p, const bb_plan_tensor *t) {
+  bool told = false;
+  for (uint32_t i = 0; i < t->rank; i++)
+    for (uint32_t k = 0; k < t->shape[i]->count; k++) told |= p->most[t->shape[i]->symbol[k]].count;
+  return told;
+}
+
 static const char *tensor_broken(const bb_plan *p, const bb_plan_tensor *t) {
   size_t count;
+  if (t->role == BB_TENSOR_INPUT && is_told(p, t)) return "an input has an extent that a run tells";
   if (t->once && (t->role != BB_TENSOR_LOCAL || !is_known(t->rank, t->shape)))
     return "an array that is computed at load has to be local and of known size";
   if (t->role != BB_TENSOR_CONSTANT) return NULL;

@@ -166,6 +166,8 @@ void bb_plan_find_joins(bb_plan *plan);
 bool bb_plan_derive(bb_context *ctx, const bb_plan *plan, int64_t *symbol);
 /* Which of its run-time extents has this name; fails with BB_ERROR_ARGUMENT where none has, or the value is no size. */
 uint32_t bb_plan_find_extent(bb_context *ctx, const bb_plan *plan, const char *name, int64_t value);
+/* Fails with BB_ERROR_ARGUMENT where a run tells the extent, or what it follows from. */
+void bb_plan_refuse_told(bb_context *ctx, const bb_plan *plan, uint32_t symbol);
 /* Whether every number, index and formula is within its bounds: NULL, or what is wrong. */
 const char *bb_plan_verify(const bb_plan *plan);
 

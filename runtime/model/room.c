@@ -171,7 +171,9 @@ static void reserve_body(bb_context *ctx, void *argument) {
   for (uint32_t i = 0; i < p->symbols; i++) s->symbol[i] = i < p->extents ? s->preset[i] : -1;
   for (uint32_t k = 0; k < call->index; k++) {
     const bb_setting *given = &call->extent[k];
-    s->symbol[bb_plan_find_extent(ctx, p, given->name, given->value)] = given->value;
+    uint32_t i = bb_plan_find_extent(ctx, p, given->name, given->value);
+    bb_plan_refuse_told(ctx, p, i);
+    s->symbol[i] = given->value;
   }
   bb_session_hold(s);
 }

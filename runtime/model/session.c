@@ -295,6 +295,7 @@ static void run_telling(bb_session *s, uint32_t number) {
   uint32_t symbol = s->model->plan->step[number].tells;
   if (!bb_formula_value(&s->model->plan->most[symbol], s->symbol, &s->symbol[symbol]))
     bb_fail(s->ctx, BB_ERROR_INPUT, "extent %s is too large", s->model->plan->symbol[symbol]);
+  bb_session_check_most(s, number);
   run_step(s, number);
   bb_session_follow(s, number);
 }

@@ -161,6 +161,8 @@ void bb_session_size(bb_session *session, bb_plan_symbols changed, bool to_come)
 /* After the step told an extent: what follows from it is sized and prepared again, within the arrays that were laid out for the
  * most that it can be. */
 void bb_session_follow(bb_session *session, uint32_t step);
+/* Fails where a step's results have no room for what their shapes say now. */
+void bb_session_check_most(const bb_session *session, uint32_t step);
 /* Takes a variant, and finds which steps use which arrays. */
 void bb_session_take_variant(bb_session *session, uint32_t variant);
 
@@ -175,6 +177,8 @@ char *bb_session_workspace_memory(bb_session *session);
 /* --- place.c --- */
 /* Pointers, after bindings moved, and what launches follow from them. */
 void bb_session_place(bb_session *session);
+/* Pointers to outputs of the session's own that have grown since. */
+void bb_session_place_own(bb_session *session);
 /* Launches from a step on, up to one that tells an extent: those whose extents or arrays are other ones than they were prepared
  * for. */
 void bb_session_prepare_launches(bb_session *session, uint32_t from);

@@ -210,9 +210,84 @@ static void test_bound(void **state) {
   close_picked(&p);
 }
 
+/* Nor does anybody else say what the run tells. */
+static void test_set(void **state) {
+  static picked p;
+  const bb_setting few = {"K", 2};
+  (void)state;
+  open_picked(&p, 1);
+  assert_int_equal(bb_session_set(p.session, "K", 2), BB_ERROR_ARGUMENT);
+  assert_non_null(strstr(bb_context_message(p.context), "extent K"));
+  assert_int_equal(bb_session_reserve(p.session, 1, &few), BB_ERROR_ARGUMENT);
+  give_all(&p, ROWS, 3, 1);
+  run(&p, ROWS);
+  close_picked(&p);
+}
+
+/* --- programs of one row x of S numbers --- */
+
+#define BEGIN "blockbuster 1\nsymbol S, K at most "
+#define PLACES "output places = misc \"NonZero\" 13(p) of (bool[S]) -> (i64[1,K]) : i64[1,K]\n"
+#define POSITIVE "input x : f32[S]\np = elementwise 0<x\n"
+
+/* Compiled, and run where it can be; `left`: what output 1 is filled with. */
+static bb_status of_text(const char *text, const float *left) {
+  static float x[7] = {1, -1, 2, 3, -5, 7, 8};
+  const int64_t shape[2] = {7, 2};
+  const bb_tensor_view view = {.dtype = BB_F32, .rank = 1, .shape = shape, .data = x};
+  bb_context_options options = {.version = BB_VERSION};
+  bb_compile_options compile = {.version = BB_VERSION, .device = device};
+  bb_session_options threads = {.version = BB_VERSION, .threads = 1};
+  bb_context *context;
+  bb_program *program = NULL;
+  bb_model *model = NULL;
+  bb_session *session = NULL;
+  assert_int_equal(bb_context_create(&options, &context), BB_OK);
+  bb_status status = bb_program_parse(context, "row.bb", text, strlen(text), &program);
+  if (status == BB_OK) status = bb_program_compile(program, &compile, &model);
+  if (status == BB_OK) status = bb_session_create(context, model, &threads, &session);
+  for (int i = 0; i < 3 && status == BB_OK; i++) {
+    float got[2];
+    status = bb_session_bind(session, BB_INPUT, 0, &view);
+    if (status == BB_OK) status = bb_session_run(session, NULL);
+    if (status != BB_OK || !left) break;
+    assert_int_equal(bb_session_read(session, BB_OUTPUT, 1, got, sizeof got), BB_OK);
+    for (int k = 0; k < 2; k++) assert_true(got[k] == *left);
+  }
+  bb_session_destroy(session);
+  if (model) bb_model_release(model);
+  if (program) bb_program_destroy(program);
+  bb_context_destroy(context);
+  return status;
+}
+
+/* An output that is the longer the less is told grows in the run. */
+static void test_grows(void **state) {
+  const float half = 0.5f;
+  (void)state;
+  assert_int_equal(of_text(BEGIN "S, \"symbol(S)-symbol(K)\"\n" POSITIVE PLACES
+                                 "constant half : f32[] = [0.5]\n"
+                                 "output left = broadcast(half) : f32[\"symbol(S)-symbol(K)\"]\n",
+                           &half),
+                   BB_OK);
+}
+
+static void test_refused(void **state) {
+  (void)state;
+  /* more than the program says that there can be */
+  assert_int_equal(of_text(BEGIN "2\n" POSITIVE PLACES, NULL), BB_ERROR_INPUT);
+  /* an input says it, too */
+  assert_int_not_equal(of_text(BEGIN "S\n" POSITIVE "input z : f32[K]\n" PLACES
+                                     "output w = elementwise z+1\n",
+                               NULL),
+                       BB_OK);
+}
+
 int main(int argc, char **argv) {
-  const struct CMUnitTest all[] = {cmocka_unit_test(test_walk), cmocka_unit_test(test_same),
-                                   cmocka_unit_test(test_most), cmocka_unit_test(test_bound)};
+  const struct CMUnitTest all[] = {cmocka_unit_test(test_walk),   cmocka_unit_test(test_same),
+                                   cmocka_unit_test(test_most),   cmocka_unit_test(test_bound),
+                                   cmocka_unit_test(test_set),    cmocka_unit_test(test_grows),
+                                   cmocka_unit_test(test_refused)};
   if (argc > 1) device = argv[1];
   size_t count = strcmp(device, "cpu") == 0 ? sizeof all / sizeof *all : 1;
   return _cmocka_run_group_tests("told", all, count, NULL, NULL);
