@@ -52,6 +52,16 @@ static void destroy(void *program) {
   bb_program_destroy(program);
 }
 
+/* Operators whose results are as long as data decides: where they stand, others with such an extent have it from them. */
+static bool may_tell(const bb_misc *misc) {
+  static const char *const tellers[][2] = {
+      {"", "NonZero"}, {"", "Unique"}, {"", "NonMaxSuppression"}, {"blockbuster", "Part"}};
+  bool may = false;
+  for (size_t i = 0; i < sizeof tellers / sizeof *tellers; i++)
+    may |= strcmp(misc->domain, tellers[i][0]) == 0 && strcmp(misc->op, tellers[i][1]) == 0;
+  return may;
+}
+
 static bool has_symbol(uint32_t count, const bb_misc_port *port, uint32_t symbol) {
   for (uint32_t i = 0; i < count; i++)
     for (uint32_t a = 0; !port[i].absent && a < port[i].rank; a++)
@@ -61,7 +71,7 @@ static bool has_symbol(uint32_t count, const bb_misc_port *port, uint32_t symbol
 }
 
 uint32_t bb_misc_tells(const bb_program *program, const bb_misc *misc) {
-  for (uint32_t s = 0; s < program->symbols && misc->out; s++)
+  for (uint32_t s = 0; s < program->symbols && misc->out && may_tell(misc); s++)
     if (program->most[s] && !bb_symbol_follows(program, s) &&
         has_symbol(misc->nout, misc->out, s) && !has_symbol(misc->nin, misc->in, s))
       return s;

@@ -71,7 +71,7 @@ typedef struct bb_misc {
 /* Has its result the elements of its only operand, one after the other as they are stored?  copy.c */
 bool bb_misc_is_copy(const bb_misc *misc);
 /* The symbol that the node tells in a run, as many elements as its results turn out to have: one with a `most`, in the
- * shape of a result and of no operand.  BB_NONE: none. */
+ * shape of a result and of no operand, of an operator whose results are as long as data decides.  BB_NONE: none. */
 uint32_t bb_misc_tells(const bb_program *program, const bb_misc *misc);
 
 typedef struct bb_snapshot {

@@ -80,6 +80,8 @@ void bb_flow_mark_once(bb_flow *flow);
 typedef struct bb_waits bb_waits;
 /* NULL: no misc node tells any. */
 bb_waits *bb_waits_find(const bb_flow *flow);
+/* How many misc nodes tell one. */
+uint32_t bb_waits_tellers(const bb_waits *waits);
 /* Those that a node waits for. */
 const uint32_t *bb_waits_of(const bb_waits *waits, uint32_t node, uint32_t *count);
 

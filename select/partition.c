@@ -77,11 +77,16 @@ static int32_t rank_from_operands(const ranking *r, uint32_t n) {
   return rank;
 }
 
-/* Waiting is no edge of the level, so that a node may stand before what it waits for: again, until no rank rises. */
+/* Waiting is no edge of the level, so that a node may stand before what it waits for: again, until no rank rises.  A path to a
+ * node comes by no misc node twice, so that each time one more of them has its rank. */
 static void find_ranks(ranking *r) {
   bb_flow *flow = r->flow;
+  uint32_t left = bb_waits_tellers(r->waits) + 2;
   for (bool rose = true; rose;) {
     rose = false;
+    if (!left--)
+      bb_fail(flow->program->ctx, BB_ERROR_INPUT,
+              "an extent that a misc node tells in a run is one of what the node waits for");
     for (uint32_t i = 0; i < flow->nodes; i++) {
       uint32_t n = flow->order[i];
       int32_t rank = rank_from_operands(r, n);

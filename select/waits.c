@@ -10,7 +10,7 @@
 /* Lists of misc nodes end with BB_NONE; NULL: none. */
 struct bb_waits {
   const bb_flow *flow;
-  uint32_t symbols;
+  uint32_t symbols, tellers;
   uint32_t **teller; /* by symbol: those that it follows from */
   uint32_t **of;     /* by node: those that it waits for */
   uint32_t *seen;    /* by node: the last search that found it */
@@ -57,6 +57,10 @@ static void add_node(bb_waits *w, const bb_node *node) {
     if (node->inner->node[i]->kind != BB_NODE_REMOVED) add_node(w, node->inner->node[i]);
 }
 
+uint32_t bb_waits_tellers(const bb_waits *w) {
+  return w ? w->tellers : 0;
+}
+
 const uint32_t *bb_waits_of(const bb_waits *w, uint32_t node, uint32_t *count) {
   const uint32_t *teller = w ? w->of[node] : NULL;
   for (*count = 0; teller && teller[*count] != BB_NONE;) ++*count;
@@ -88,20 +92,36 @@ static void find_tellers(bb_waits *w) {
     uint32_t symbol = bb_misc_tells(program, node->misc);
     begin(w);
     w->found[w->count++] = n;
-    if (symbol != BB_NONE) w->teller[symbol] = found(w);
+    if (symbol == BB_NONE) continue;
+    w->teller[symbol] = found(w);
+    w->tellers++;
   }
 }
 
-/* A symbol whose name is an expression of others follows from what these follow from.  They stand before it. */
+/* The expression that a symbol's name is; NULL: it is none. */
+static const bb_expr *meaning_of(bb_program *program, uint32_t symbol) {
+  const char *text = program->symbol[symbol], *end = text + strlen(text), *error;
+  if (!bb_symbol_follows(program, symbol)) return NULL;
+  return bb_expr_parse(program, &text, end, NULL, NULL, &error);
+}
+
+/* A symbol whose name is an expression of others follows from what these follow from.  They may stand behind it: again, until
+ * no more is found. */
 static void find_followers(bb_waits *w) {
-  bb_program *program = w->flow->program;
-  for (uint32_t s = 0; s < w->symbols; s++) {
-    const char *text = program->symbol[s], *end = text + strlen(text), *error;
-    if (w->teller[s]) continue;
-    const bb_expr *e = bb_expr_parse(program, &text, end, NULL, NULL, &error);
-    begin(w);
-    if (e && text == end && e->op != BB_X_SYMBOL) add_expr(w, e);
-    w->teller[s] = found(w);
+  uint32_t *known = BB_NEW(w->flow->scratch, uint32_t, w->symbols);
+  const bb_expr **meaning = BB_NEW(w->flow->scratch, const bb_expr *, w->symbols);
+  for (uint32_t s = 0; s < w->symbols; s++) meaning[s] = meaning_of(w->flow->program, s);
+  for (bool more = true; more;) {
+    more = false;
+    for (uint32_t s = 0; s < w->symbols; s++) {
+      if (!meaning[s]) continue;
+      begin(w);
+      add_expr(w, meaning[s]);
+      if (w->count == known[s]) continue;
+      known[s] = w->count;
+      w->teller[s] = found(w);
+      more = true;
+    }
   }
 }
 

@@ -281,6 +281,12 @@ static void test_refused(void **state) {
                                      "output w = elementwise z+1\n",
                                NULL),
                        BB_OK);
+  /* the node waits for what it tells */
+  assert_int_equal(of_text(BEGIN "S\ninput x : f32[S]\nconstant half : f32[] = [0.5]\n"
+                                 "a = broadcast(half) : f32[K]\nb = reduce sum(a, axis=0)\n"
+                                 "p = elementwise x < b\n" PLACES,
+                           NULL),
+                   BB_ERROR_INPUT);
 }
 
 int main(int argc, char **argv) {
