@@ -22,6 +22,19 @@ const bb_extent *bb_onnx_told(bb_onnx *m, const bb_extent *most) {
   return count;
 }
 
+/* Of an extent of its own alone; and texts name what it is at most before it. */
+void bb_onnx_told_within(bb_onnx *m, const bb_extent *extent, const bb_extent *most) {
+  bb_program *p = m->program;
+  uint32_t count, symbol = extent->count ? extent->symbol[0] : BB_NONE;
+  bool told = false, before = true;
+  if (extent->factor != 1 || extent->count != 1 || p->most[symbol]) return;
+  const bb_expr **node = bb_expr_postorder(m->arena, bb_onnx_extent_meaning(m, extent), &count);
+  for (uint32_t i = 0; i < count; i++)
+    told |= node[i]->op == BB_X_SYMBOL && p->most[node[i]->index];
+  for (uint32_t k = 0; k < most->count; k++) before &= most->symbol[k] < symbol;
+  if (told && before) p->most[symbol] = most;
+}
+
 /* Is one value made as another is?  Models ask for the places of one mask again and again. */
 static bool is_same(const bb_array *array, uint32_t a, uint32_t b, uint32_t depth) {
   if (a == b) return true;

@@ -287,6 +287,8 @@ double bb_onnx_extent_least(const bb_onnx *m, const bb_extent *extent);
 
 /* A symbol of its own for what data decides in a run, at most so much. */
 const bb_extent *bb_onnx_told(bb_onnx *m, const bb_extent *most);
+/* An extent that is so much at most, wherever it follows from what data decides. */
+void bb_onnx_told_within(bb_onnx *m, const bb_extent *extent, const bb_extent *most);
 /* The node's results: so many parts of an axis, as long as elements of `lengths` say in a run. */
 void bb_onnx_told_parts(bb_onnx_node *n, bb_onnx_value *v, uint32_t axis, bb_onnx_value *lengths,
                         uint32_t parts);

@@ -140,6 +140,7 @@ static bb_onnx_value *gathered(const bb_onnx_node *n, bb_onnx_value *v, uint32_t
         stride);
   const bb_extent *length = bb_onnx_expr_extent(m, span);
   if (!length) bb_onnx_refuse(n, "its part of axis %u has no elements", axis);
+  bb_onnx_told_within(m, length, v->shape[axis]);
   const bb_onnx_value line = {.dtype = BB_I64, .rank = 1, .shape = &length};
   const bb_expr *along = f_mul(p, bb_onnx_index_along(m, &line, 0), f_num(p, span, (double)step));
   const bb_expr *at = f_add(p, first, along);

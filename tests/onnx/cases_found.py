@@ -93,9 +93,12 @@ def used():
     count = [N("Greater", ["s", "zero"], ["m"]), N("Cast", ["m"], ["i"], to=T.INT64), N("ReduceSum", ["i"], ["k"], keepdims=1), N("Expand", ["one_f", "k"], ["o"]), N("Compress", ["x", "m"], ["r"], axis=0),
              N("Unsqueeze", ["o", "one"], ["u"]), N("Mul", ["r", "u"], ["y"])]
     yield graph_case("found-counted", count, {"x": x, "s": score}, ["y"], {**weights, "one_f": np.float32(2)}, opset=18, symbols=symbols)
-    # as many of the greatest as were found
+    # as many of the greatest as were found, and what is left of an axis behind so many
     number = pick[:2] + [N("Shape", ["n"], ["k"], start=1)]
     yield graph_case("found-greatest", number + [N("TopK", ["s", "k"], ["y", "z"])], {"s": score}, ["y", "z"], weights, opset=18, symbols=symbols, by="runtime")
+    behind = [N("Slice", ["x", "k", "far", "first"], ["r"]), N("MatMul", ["r", "w"], ["y"])]
+    for name, given in (("", score), ("-all", -abs(score))):
+        yield graph_case("found-behind" + name, number + behind, {"x": x, "s": given}, ["y", "r"], {**weights, "far": np.array([1 << 62]), "first": np.array([0])}, opset=18, symbols=symbols, by="runtime")
     # lengths of parts from data
     lengths = [N("OneHot", ["e", "four", "values"], ["h"]), N("ReduceSum", ["h", "first"], ["k"], keepdims=0), N("Split", ["x", "k"], ["p0", "p1", "p2", "p3"], axis=0),
                N("MatMul", ["p0", "w"], ["q0"]), N("MatMul", ["p3", "w"], ["q3"]), N("MatMul", ["p1", "w"], ["q1"]), N("Relu", ["p2"], ["q2"]), N("MatMul", ["q2", "w"], ["r2"]),
