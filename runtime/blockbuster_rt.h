@@ -326,7 +326,8 @@ BB_API bb_status bb_session_set_caches(bb_session *session, int64_t used);
 /* Takes the memory that a run with these extents needs (those that follow from others left out),
  * and keeps it: runs with the same or smaller extents, arrays being bound likewise, then allocate
  * nothing, the first one included; reference kernels but gathers and joins, what is interpreted,
- * and a GPU's list of launches excepted.  Call it after inputs and outputs are bound, in any shape.
+ * scratch of kernels behind an extent that a run tells, and a GPU's list of launches excepted.
+ * Call it after inputs and outputs are bound, in any shape.
  * Errors: ARGUMENT (an extent that there is not, that a run tells, or one that is missing), INPUT
  * (sizes that cannot be), MEMORY. */
 BB_API bb_status bb_session_reserve(bb_session *session, uint32_t count, const bb_setting *extent);

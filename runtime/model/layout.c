@@ -295,17 +295,18 @@ static void find_followers(bb_session *s) {
   }
 }
 
-/* Kernels may want more scratch for less, as where there is little to do they share it out: then steps from here on have it in
- * memory of its own. */
-static void find_scratch(bb_session *s, uint32_t step, size_t laid_out) {
-  size_t need = s->scratch;
-  s->scratch = laid_out;
-  bool fits = need <= laid_out || (s->at_scratch == s->late && need <= s->late_bytes);
+/* Kernels may want more scratch for less, as where there is little to do they share it out: then it is memory of its own.  Whether
+ * launches are to be prepared again, those before the step for the next run. */
+static bool take_scratch(bb_session *s) {
   bool more = s->model->class->equip && s->model->class->equip(s->queue, s->ctx);
-  if (!fits) bb_session_grow(s, &s->late, &s->late_bytes, need);
-  if (!fits) s->at_scratch = s->late;
-  for (uint32_t i = step; i < s->model->plan->steps && (more || !fits); i++)
-    s->ready[i].stale = true;
+  bool late = s->late_need > s->scratch;
+  if (late && (s->at_scratch != s->late || s->late_need > s->late_bytes)) {
+    bb_session_grow(s, &s->late, &s->late_bytes, s->late_need);
+    s->at_scratch = s->late;
+    more = true;
+  }
+  for (uint32_t i = 0; i < s->model->plan->steps && more; i++) s->ready[i].stale = true;
+  return more;
 }
 
 /* Has it room where it lies?  What the session itself has grows when it is sized. */
@@ -336,7 +337,7 @@ void bb_session_check_most(const bb_session *s, uint32_t step) {
 }
 
 /* Arrays of the workspace stay where they were laid out, for the most that they can be. */
-static void size_again(bb_session *s, uint32_t step, bb_plan_symbols changed) {
+static void size_again(bb_session *s, bb_plan_symbols changed) {
   const bb_plan *p = s->model->plan;
   size_t scratch = s->scratch;
   bb_session_size(s, changed, true);
@@ -344,9 +345,18 @@ static void size_again(bb_session *s, uint32_t step, bb_plan_symbols changed) {
   bb_session_place_own(s);
   for (uint32_t i = 0; i < s->model->sides[BB_OUTPUT] && !s->once; i++)
     check_output(s, s->model->side[BB_OUTPUT][i]);
-  find_scratch(s, step, scratch);
+  s->late_need = s->scratch;
+  s->scratch = scratch;
   s->arranged = true;
   memcpy(s->laid, s->symbol, p->symbols * sizeof *s->laid);
+}
+
+/* All launches up to a step that tells an extent. */
+static void prepare_before(bb_session *s, uint32_t step) {
+  bb_session_prepare_launches(s, 0);
+  for (uint32_t i = 0; i < step; i++)
+    if (s->model->plan->step[i].tells != BB_NONE && bb_session_takes(s, i))
+      bb_session_prepare_launches(s, i + 1);
 }
 
 void bb_session_follow(bb_session *s, uint32_t step) {
@@ -355,7 +365,8 @@ void bb_session_follow(bb_session *s, uint32_t step) {
   s->changed = BB_ALL_SYMBOLS;
   find_followers(s);
   bb_plan_symbols changed = differ(s);
-  if (changed) size_again(s, step, changed);
+  if (changed) size_again(s, changed);
+  if (take_scratch(s)) prepare_before(s, step);
   bb_session_prepare_launches(s, step + 1);
   s->changed = 0;
   s->prepared = true;
@@ -374,6 +385,7 @@ void bb_session_lay_out(bb_session *s) {
   s->changed = BB_ALL_SYMBOLS; /* should anything fail */
   if (changed == BB_ALL_SYMBOLS) s->arranged = false;
   bb_session_size(s, changed, false);
+  s->late_need = 0;
   bb_session_arrange(s);
   if (p->symbols) memcpy(s->laid, s->symbol, p->symbols * sizeof *s->laid);
   s->changed = 0;

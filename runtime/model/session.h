@@ -97,8 +97,8 @@ struct bb_session {
   void *at_scratch;            /* where kernels have theirs */
   void *
       late; /* memory for scratch of steps behind one that told an extent, where the workspace has too little */
-  size_t late_bytes;
-  void *own, *lent; /* the workspace: the session's, or the caller's */
+  size_t late_bytes, late_need; /* what it has; what launches of extents that were told need */
+  void *own, *lent;             /* the workspace: the session's, or the caller's */
   size_t own_bytes, lent_bytes;
 };
 
