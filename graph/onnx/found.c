@@ -35,16 +35,16 @@ void bb_onnx_told_within(bb_onnx *m, const bb_extent *extent, const bb_extent *m
   if (told && before) p->most[symbol] = most;
 }
 
-/* Is one value made as another is?  Models ask for the places of one mask again and again. */
-static bool is_same(const bb_array *array, uint32_t a, uint32_t b, uint32_t depth) {
+/* Is one value made as another is?  Models ask for the places of one mask again and again.  looks: that are left. */
+static bool is_same(const bb_array *array, uint32_t a, uint32_t b, uint32_t *looks) {
   if (a == b) return true;
   const bb_array_value *v = &array->value[a], *w = &array->value[b];
-  if (v->producer == BB_NONE || w->producer == BB_NONE || !depth) return false;
+  if (v->producer == BB_NONE || w->producer == BB_NONE || !*looks) return false;
+  --*looks;
   const bb_array_node *x = &array->node[v->producer], *y = &array->node[w->producer];
   bool same = x->op == BB_A_ELEMENTWISE && y->op == BB_A_ELEMENTWISE && x->expr == y->expr &&
               x->nin == y->nin && v->port == w->port;
-  for (uint32_t i = 0; same && i < x->nin; i++)
-    same = is_same(array, x->in[i], y->in[i], depth - 1);
+  for (uint32_t i = 0; same && i < x->nin; i++) same = is_same(array, x->in[i], y->in[i], looks);
   return same;
 }
 
@@ -99,8 +99,10 @@ static bb_onnx_value *places_of(const bb_onnx_node *n, bb_onnx_value *v) {
   if (!places) places = known_places(n, v);
   if (places) return places;
   uint32_t id = bb_onnx_id(n, v);
-  for (const bb_onnx_found *f = m->found; f; f = f->next)
-    if (is_same(m->array, f->of, id, 16)) return f->places;
+  for (const bb_onnx_found *f = m->found; f; f = f->next) {
+    uint32_t looks = 64;
+    if (is_same(m->array, f->of, id, &looks)) return f->places;
+  }
   const bb_extent *shape[2] = {bb_onnx_number(m, v->rank),
                                bb_onnx_told(m, bb_onnx_product(m, v->rank, v->shape))};
   bb_misc kernel = {.domain = "", .op = "NonZero", .version = 13};
