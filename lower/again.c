@@ -59,9 +59,8 @@ static void rename_copies(bb_tile_program *p, bb_tile_body *body) {
 
 /* --- parts --- */
 
-static bool is_costly(const bb_expr *e) {
-  bool is = false;
-  switch (e->op) {
+static bool is_costly_op(bb_expr_op op) {
+  switch (op) {
   case BB_X_EXP:
   case BB_X_LOG:
   case BB_X_TANH:
@@ -70,10 +69,19 @@ static bool is_costly(const bb_expr *e) {
   case BB_X_COS:
   case BB_X_ATAN:
   case BB_X_POW: return true;
-  default:
-    for (uint32_t i = 0; i < bb_expr_op_arity(e->op); i++) is |= is_costly(e->a[i]);
-    return is;
+  default: return false;
   }
+}
+
+/* Parts that an expression shares are looked at once: as a tree it may double with each. */
+static bool is_costly(const bb_tile_program *p, const bb_expr *e) {
+  bb_arena *scratch = bb_scratch(p->home->ctx);
+  uint32_t count;
+  const bb_expr **node = bb_expr_postorder(scratch, e, &count);
+  bool is = false;
+  for (uint32_t i = 0; i < count && !is; i++) is = is_costly_op(node[i]->op);
+  bb_scratch_end(scratch);
+  return is;
 }
 
 /* May others read what it computes, as it computes it? */
@@ -82,7 +90,7 @@ static bool may_be_kept(bb_tile_program *p, const bb_tile_stmt *s) {
   return s->kind == BB_TILE_MAP && !s->stretches && !s->stage && bb_tile_is_block(t) &&
          t->place == BB_PLACE_REGISTERS && !t->partial && s->expr->dtype == t->dtype &&
          t->dtype != BB_F16 && t->dtype != BB_BF16 && !bb_tile_reads(s, s->result) &&
-         bb_tile_writers(&p->body, s->result) == 1 && is_costly(s->expr);
+         bb_tile_writers(&p->body, s->result) == 1 && is_costly(p, s->expr);
 }
 
 typedef struct part {
