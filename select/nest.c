@@ -125,12 +125,13 @@ static void walk_func(bb_nest_walker *w, const level *l, const bb_node *map, uin
   uint32_t before = 0;
   for (uint32_t p = 0; p < node->nin; p++)
     if (value_of(l, node->in[p].src)->before) before = value_of(l, node->in[p].src)->before;
-  if (node->op == BB_OP_ELEMENTWISE)
-    bb_nest_add_expr(w, node->expr, axis, dtype, depends),
-        bb_nest_note_special(w, node->expr, before);
-  else
+  if (node->op == BB_OP_ELEMENTWISE) {
+    bb_nest_add_expr(w, node->expr, axis, dtype, depends);
+    bb_nest_note_special(w, node->expr, before);
+  } else {
     bb_nest_add_term(w, dot ? BB_NEST_DOT : BB_NEST_VECTOR, axis, depth, bb_op_get(node->op)->cost,
                      dtype, depends);
+  }
   bool waits = false;
   for (uint32_t p = 0; p < node->nin && !dot; p++) waits |= value_of(l, node->in[p].src)->waits;
   if (dot && w->nest->terms) {

@@ -131,6 +131,11 @@ int64_t bb_misc_index(const bb_kernel *k, double value, size_t place, int64_t ex
 
 /* --- shapes --- */
 
+int bb_misc_order(double a, double b) {
+  if (isnan(a) || isnan(b)) return isnan(a) - isnan(b);
+  return (a > b) - (a < b);
+}
+
 size_t bb_misc_product(const bb_kernel *k, uint32_t rank, const int64_t *shape) {
   size_t count = 1;
   bool empty = false;

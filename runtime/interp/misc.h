@@ -36,6 +36,8 @@ uint32_t bb_misc_axis(const bb_kernel *k, int64_t axis, uint32_t rank);
 /* An index from data, negative ones counted from the end; fails naming place and extent. */
 int64_t bb_misc_index(const bb_kernel *k, double value, size_t place, int64_t extent);
 
+/* Less than, equal to, or more than 0 as a is to b; NaN is behind all numbers, and equal to itself. */
+int bb_misc_order(double a, double b);
 size_t bb_misc_product(const bb_kernel *k, uint32_t rank, const int64_t *shape);
 /* The next index in row-major order. */
 void bb_misc_step(uint32_t rank, const int64_t *shape, int64_t *index);

@@ -70,18 +70,12 @@ typedef struct slice {
   int64_t at;
 } slice;
 
-/* NaN behind all numbers, and equal to itself. */
-static int order_of(double a, double b) {
-  if (isnan(a) || isnan(b)) return isnan(a) - isnan(b);
-  return (a > b) - (a < b);
-}
-
 static int compare_elements(const slice *a, const slice *b) {
   const slices *s = a->of;
   for (size_t o = 0; o < s->outer; o++)
     for (size_t i = 0; i < s->inner; i++) {
       const double *row = s->data + o * (size_t)s->extent * s->inner + i;
-      int order = order_of(row[(size_t)a->at * s->inner], row[(size_t)b->at * s->inner]);
+      int order = bb_misc_order(row[(size_t)a->at * s->inner], row[(size_t)b->at * s->inner]);
       if (order) return order;
     }
   return 0;
@@ -122,9 +116,7 @@ static int64_t find_kinds(const bb_kernel *k, const slices *s, kind *found, int6
   return kinds;
 }
 
-static void put_kinds(const bb_kernel *k, const slices *s, int64_t kinds, const kind *found,
-                      double *to) {
-  (void)k;
+static void put_kinds(const slices *s, int64_t kinds, const kind *found, double *to) {
   for (size_t o = 0; o < s->outer; o++)
     for (int64_t u = 0; u < kinds; u++) {
       const double *from = s->data + (o * (size_t)s->extent + (size_t)found[u].first) * s->inner;
@@ -155,8 +147,7 @@ void bb_misc_unique(const bb_kernel *k) {
   if (!sorted) qsort(found, (size_t)kinds, sizeof *found, compare_first);
   for (int64_t u = 0; u < kinds; u++) number[found[u].sorted] = u;
   shape[axis] = kinds;
-  put_kinds(k, &s, kinds, found,
-            bb_misc_out(k, 0, data->dtype, flat ? 1 : data->rank, shape)->data);
+  put_kinds(&s, kinds, found, bb_misc_out(k, 0, data->dtype, flat ? 1 : data->rank, shape)->data);
   double *first = k->nout > 1 ? bb_misc_out(k, 1, BB_I64, 1, &kinds)->data : NULL;
   double *which = k->nout > 2 ? bb_misc_out(k, 2, BB_I64, 1, &s.extent)->data : NULL;
   double *times = k->nout > 3 ? bb_misc_out(k, 3, BB_I64, 1, &kinds)->data : NULL;

@@ -245,25 +245,20 @@ typedef struct ranked {
   int64_t index;
 } ranked;
 
-/* A NaN counts as larger than every number; the earlier of two equals comes first. */
-static int compare_values(double a, double b) {
-  if (isnan(a) || isnan(b)) return isnan(a) - isnan(b);
-  return (a > b) - (a < b);
-}
-
+/* The earlier of two equals comes first. */
 static int earlier(const ranked *a, const ranked *b) {
   return (a->index > b->index) - (a->index < b->index);
 }
 
 static int descending(const void *left, const void *right) {
   const ranked *a = left, *b = right;
-  int order = compare_values(b->value, a->value);
+  int order = bb_misc_order(b->value, a->value);
   return order ? order : earlier(a, b);
 }
 
 static int ascending(const void *left, const void *right) {
   const ranked *a = left, *b = right;
-  int order = compare_values(a->value, b->value);
+  int order = bb_misc_order(a->value, b->value);
   return order ? order : earlier(a, b);
 }
 

@@ -12,9 +12,10 @@
 #include <blockbuster.h>
 #include <cmocka.h>
 #include <math.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "counter.h"
 
 static const char program_text[] =
     "blockbuster 1\n"
@@ -38,20 +39,12 @@ enum { IN = 8, OUT = 16, ROWS = 70, RUNS = 40 };
 
 static const char *device = "cpu";
 
-static void *count_resize(void *user, void *pointer, size_t old_size, size_t new_size) {
-  (void)old_size;
-  atomic_fetch_add((atomic_size_t *)user, 1);
-  if (new_size) return realloc(pointer, new_size);
-  free(pointer);
-  return NULL;
-}
-
 typedef struct picked {
   bb_context *context;
   bb_program *program;
   bb_model *model;
   bb_session *session;
-  atomic_size_t calls; /* of the allocator */
+  counter counter;
   float x[ROWS * IN], s[ROWS], w[IN * OUT], y[ROWS * OUT], t[OUT];
 } picked;
 
@@ -60,7 +53,7 @@ static void good(const picked *p, bb_status status) {
 }
 
 static void open_picked(picked *p, uint32_t threads) {
-  bb_context_options options = {.version = BB_VERSION, .allocator = {count_resize, &p->calls}};
+  bb_context_options options = {.version = BB_VERSION, .allocator = {count_resize, &p->counter}};
   bb_compile_options compile = {.version = BB_VERSION, .device = device};
   bb_session_options session = {.version = BB_VERSION, .threads = threads};
   memset(p, 0, sizeof *p);
@@ -171,9 +164,9 @@ static void test_same(void **state) {
   give_all(&p, ROWS, 3, 1);
   run(&p, ROWS);
   run(&p, ROWS);
-  size_t before = atomic_load(&p.calls);
+  size_t before = atomic_load(&p.counter.calls);
   good(&p, bb_session_run(p.session, NULL));
-  assert_int_equal(atomic_load(&p.calls), before);
+  assert_int_equal(atomic_load(&p.counter.calls), before);
   close_picked(&p);
 }
 
