@@ -102,12 +102,18 @@ static const bb_expr *leave_lines(bb_c *c, const bb_tile_stmt *s, const sweep *w
  * vectors, a whole line of most tiles, hide what each waits for; lanes that become one in the end are at most 32. */
 enum { LANES = 32, FEW_LANES = 16, WIDE_LANES = 64 };
 
-/* An exp of single precision that has no other one inside; NULL: there is none. */
+/* Has the device library vectors of their exps?  Of 64 bytes of all, of 32 of those at most 0. */
+static bool has_exps(const bb_c *c, const bb_expr *exp) {
+  return c->vector_bytes == 64 || (c->vector_bytes == 32 && bb_c_is_below(c, exp));
+}
+
+/* An exp of single precision that has no other one inside, and vectors of its own; NULL: there is none. */
 static const bb_expr *inner_exp(const bb_c *c, const bb_expr *expr) {
   uint32_t count;
   const bb_expr **node = bb_expr_postorder(arena(c), expr, &count);
   for (uint32_t i = 0; i < count; i++)
-    if (node[i]->op == BB_X_EXP && strcmp(bb_c_suffix(c, node[i]->dtype), "f32") == 0)
+    if (node[i]->op == BB_X_EXP && strcmp(bb_c_suffix(c, node[i]->dtype), "f32") == 0 &&
+        has_exps(c, node[i]))
       return node[i];
   return NULL;
 }
@@ -144,13 +150,13 @@ static void end_lanes(bb_c *c, lane_loop *loop, const sweep *w) {
   bb_c_line(c, "}");
 }
 
-/* The widest vectors have exps of their own, which compilers do not make of plain loops: what they take is computed before for
+/* Vectors have exps of their own, which compilers do not make of plain loops: what they take is computed before for
  * all lanes.  Gives what is left, in which they are operands.  most: as of put_lanes(). */
 static const bb_expr *put_exps(bb_c *c, const bb_tile_stmt *s, const sweep *w, const bb_expr *expr,
                                uint32_t lanes, uint32_t most, const char **operand) {
   const bb_expr *left = expr, *exp;
   uint32_t operands = s->operands;
-  if (c->vector_bytes != 64 || lanes % FEW_LANES) return left;
+  if (lanes % FEW_LANES) return left;
   for (; operands < BB_TILE_OPERANDS && (exp = inner_exp(c, left)) != NULL; operands++) {
     uint32_t k = c->temporaries++;
     bb_c_line(c, "float x%u[%u];", k, lanes);
@@ -173,7 +179,7 @@ static const bb_expr *put_exps(bb_c *c, const bb_tile_stmt *s, const sweep *w, c
 /* Loops over lanes of lines that whole ones make, where exps are computed for all of them (put_exps()); 0: there are none. */
 static uint32_t lanes_of_map(const bb_c *c, const sweep *w, const bb_expr *expr) {
   bool all = w->along && strcmp(w->of_along, bb_arena_printf(arena(c), "%u", w->along)) == 0;
-  if (!all || c->vector_bytes != 64 || !inner_exp(c, expr)) return 0;
+  if (!all || !inner_exp(c, expr)) return 0;
   return w->along % LANES == 0 ? LANES : 0;
 }
 

@@ -132,17 +132,17 @@ static void walk_func(bb_nest_walker *w, const level *l, const bb_node *map, uin
     bb_nest_add_term(w, dot ? BB_NEST_DOT : BB_NEST_VECTOR, axis, depth, bb_op_get(node->op)->cost,
                      dtype, depends);
   }
-  bool waits = false;
+  bool waits = false, in_place = is_summed(l->graph, map, (bb_value){n, 0}), reused = false;
   for (uint32_t p = 0; p < node->nin && !dot; p++) waits |= value_of(l, node->in[p].src)->waits;
   if (dot && w->nest->terms) {
     bb_nest_term *term = &w->nest->term[w->nest->terms - 1];
     term->made = value_of(l, node->in[1].src)->made;
     term->shared = has_other_readers(l, node->in[1].src);
     term->waits = value_of(l, node->in[0].src)->waits;
+    term->adds = in_place;
   }
   bool turned = node->op == BB_OP_TRANSPOSE;
   uint32_t class = bb_nest_class_of(w, BB_NEST_COMPUTED, axis, bb_dtype_bytes(item->dtype), 0);
-  bool in_place = is_summed(l->graph, map, (bb_value){n, 0}), reused = false;
   for (uint32_t p = 0; !dot && !reused && p < node->nin; p++) {
     known *in = value_of(l, node->in[p].src);
     reused = in->owned && in->class == class && dies_at(l, node->in[p].src, at);
@@ -205,11 +205,13 @@ static known element_of(bb_nest_walker *w, const bb_type *type, known *list, uin
   w->nest->term[w->nest->terms - 1].before = element.before = list->loaded;
   list->loaded = loop + 1;
   bool streamed = !w->nest->loop[loop].grid && !listed;
-  element.class =
-      bb_nest_class_of(w, streamed ? BB_NEST_STREAMED : BB_NEST_LOADED, element.axis, bytes, 0);
+  bool block = type->item.row != BB_NO_DIM && type->item.col != BB_NO_DIM;
+  bb_nest_room room = !streamed                          ? BB_NEST_LOADED
+                      : block && list->run == BB_RUN_ANY ? BB_NEST_PANELS
+                                                         : BB_NEST_STREAMED;
+  element.class = bb_nest_class_of(w, room, element.axis, bytes, 0);
   element.owned = true;
-  element.waits = streamed && type->item.row != BB_NO_DIM && type->item.col != BB_NO_DIM &&
-                  bb_dtype_bytes(type->item.dtype) > 2;
+  element.waits = streamed && block && bb_dtype_bytes(type->item.dtype) > 2;
   bb_nest_take_room(w, element.class);
   return element;
 }

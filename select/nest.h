@@ -68,12 +68,14 @@ typedef struct bb_nest_term {
   bool kept;  /* LIST_STORE: what is stored to a tensor, too */
   bool made;  /* DOT: its right operand is computed here, not loaded */
   bool shared; /* DOT: and others than products read that operand */
+  bool adds;   /* DOT: to what the turn before gave */
   bool waits;  /* DOT: its left operand is made of what each turn of a loop loads in a wide type */
 } bb_nest_term;
 
 typedef enum bb_nest_room {
   BB_NEST_LOADED,   /* an item that was loaded */
   BB_NEST_STREAMED, /* one that is loaded in turns of a serial loop: in several stages */
+  BB_NEST_PANELS, /* likewise, of a constant: a processor's products take it from where it lies, panel by panel */
   BB_NEST_COMPUTED,
   BB_NEST_LISTED, /* a list that stays in the instance */
   BB_NEST_ROOMS

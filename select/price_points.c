@@ -83,15 +83,23 @@ static inline lanes elements(const point *p, const uint32_t *axis, int axes) {
 
 /* --- room --- */
 
+/* The share of a constant's block that a product has at hand: where blocks lie in memory, a panel along its longer side. */
+static lanes panel_share(const point *p, const bb_nest_class *class) {
+  lanes side = least(p->block[class->axis[0]], p->block[class->axis[1]]);
+  return p->machine->register_bytes > 0 ? all(1) : least(all(1), p->machine->grain_col / side);
+}
+
 /* The room of one item of each class; one that is larger than a tile may be never fits. */
 static void measure_items(const point *p, kept *room) {
   for (uint32_t c = 0; c < p->nest->classes; c++) {
     const bb_nest_class *class = &p->nest->class[c];
     lanes count = elements(p, class->axis, 2);
     lanes bytes = class->bytes * count * turns_of(p, class->times);
+    if (class->room == BB_NEST_PANELS) bytes *= panel_share(p, class);
     double never = p->machine->local_bytes + p->machine->register_bytes;
     bytes += pick(count > BB_TILE_SIZE, all(never), all(0));
-    if (class->room == BB_NEST_STREAMED) bytes *= p->machine->stages;
+    if (class->room == BB_NEST_STREAMED || class->room == BB_NEST_PANELS)
+      bytes *= p->machine->stages;
     room[c] = bytes;
   }
 }
@@ -126,7 +134,7 @@ static room find_room(const point *p) {
         bytes += moment->alive[i].count * item[moment->alive[i].class];
       use[kind] = bytes;
     }
-    lanes own = use[BB_NEST_LOADED] + use[BB_NEST_STREAMED];
+    lanes own = use[BB_NEST_LOADED] + use[BB_NEST_STREAMED] + use[BB_NEST_PANELS];
     if (apart)
       registers = most(registers, use[BB_NEST_COMPUTED]);
     else
@@ -170,9 +178,12 @@ static lanes dot_operations(const point *p, const bb_nest_term *term) {
   return term->amount * area * grained(depth, m->grain_depth);
 }
 
-static lanes operand_bytes(const point *p, const bb_nest_term *term) {
+/* Operands, and sums that lie in memory: read and written for each block of what is contracted. */
+static lanes dot_bytes(const point *p, const bb_nest_term *term) {
   uint32_t a[2] = {term->axis[0], term->axis[2]}, b[2] = {term->axis[1], term->axis[2]};
-  return (elements(p, a, 2) + elements(p, b, 2)) * bb_dtype_bytes(term->dtype);
+  lanes count = elements(p, a, 2) + elements(p, b, 2);
+  if (p->machine->register_bytes == 0 && term->adds) count += 2 * elements(p, term->axis, 2);
+  return count * bb_dtype_bytes(term->dtype);
 }
 
 static bool is_grid(const point *p, uint32_t loop) {
@@ -196,7 +207,7 @@ static lanes add_dot(const point *p, const bb_nest_term *term, lanes times, pass
   else
     to->narrow += seconds;
   if (!wide && term->waits) to->start += times * m->wait; /* no copy engine brings it ahead */
-  to->local += times * operand_bytes(p, term) / m->local_bandwidth;
+  to->local += times * dot_bytes(p, term) / m->local_bandwidth;
   return seconds;
 }
 

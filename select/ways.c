@@ -149,8 +149,8 @@ static void put_pair(words *w, uint32_t high, uint32_t low) {
 }
 
 static void put_term(words *w, const bb_nest_term *t) {
-  uint32_t flags =
-      (uint32_t)(t->follows | t->kept << 1 | t->made << 2 | t->shared << 3 | t->waits << 4);
+  uint32_t flags = (uint32_t)(t->follows | t->kept << 1 | t->made << 2 | t->shared << 3 |
+                              t->waits << 4 | t->adds << 5);
   put(w, (uint64_t)t->kind << 48 | (uint64_t)t->dtype << 40 | (uint64_t)t->run << 32 | flags);
   put_pair(w, t->loop, t->before);
   put_pair(w, t->axis[0], t->axis[1]);

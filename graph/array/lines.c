@@ -1,15 +1,16 @@
-/* lines.c - windows of a few channels see lines of memory: taps and channels are one axis of a product's sum.
+/* lines.c - windows see lines of memory: taps and channels are one axis of a product's sum.
  *
  *     y[b,i,j,o] = sum over c, k, l of x[b,c,S*i+k,S*j+l] w[o,c,k,l]
  *     ==>   r[b,h,m*C + c] = x[b,c,h,m],   y[b,i,j,o] = sum over k, s of r[b,S*i+k,S*C*j+s] w'[o,k,s]
  *
  * A product in blocks sums along one axis, and passes over all its results for each element of the others.  Of three colours it
  * would do so for every tap; where channels lie innermost, a window's line of them is in one piece.  The image is copied, which
- * one that is padded is anyway; the weights are, at load.
+ * one that is padded is anyway; the weights are, at load.  An image of many channels that is not padded stays as it is: its sums
+ * are long enough.
  */
 #include "lower.h"
 
-/* Channels at most: of more, a sum of them alone is long enough.  Results at least, that are worth a copy. */
+/* Channels at most, of an image that is copied for this alone.  Results at least, that are worth a copy. */
 enum { FEW = 16, RESULTS = 8, MOST_VIEWS = 4 };
 
 typedef struct lines {
@@ -66,6 +67,10 @@ static bool find_image(lines *l, uint32_t row) {
   return l->along != BB_NONE;
 }
 
+static bool is_copied(const lines *l) {
+  return bb_ix_node_of(l->ix, l->image)->op == BB_IX_PAD;
+}
+
 /* The sum that is a tap beside the rows, and the one that is no tap. */
 static bool find_sums(lines *l, const bb_ix_node *node, uint32_t row) {
   bb_ix *ix = l->ix;
@@ -73,12 +78,11 @@ static bool find_sums(lines *l, const bb_ix_node *node, uint32_t row) {
   for (uint32_t c = rank; c < node->indices; c++)
     for (uint32_t t = rank; t < node->indices; t++) {
       int64_t channels = extent_of(ix, node->dim[c]), taps = extent_of(ix, node->dim[t]);
-      if (c == t || channels < 1 || channels >= FEW || taps < 2 ||
-          !bb_ix_follows(ix, &node->in[l->weights], c) ||
+      if (c == t || channels < 1 || taps < 2 || !bb_ix_follows(ix, &node->in[l->weights], c) ||
           !bb_ix_follows(ix, &node->in[l->weights], t))
         continue;
       l->channel = c, l->tap = t, l->views = 0;
-      if (find_image(l, row)) return true;
+      if (find_image(l, row) && (channels < FEW || is_copied(l))) return true;
     }
   return false;
 }

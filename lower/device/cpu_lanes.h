@@ -2,6 +2,7 @@
  *
  * The memory that one comes from is aligned as an f32 is.  Vectors that are wider than the processor's are several of them.
  */
+#pragma GCC diagnostic ignored "-Wpsabi" /* such vectors pass between inline functions alone */
 #define BB_EVEN_16 0, 2, 4, 6, 8, 10, 12, 14, 17, 19, 21, 23, 25, 27, 29, 31
 #define BB_EVEN_8 0, 2, 4, 6, 9, 11, 13, 15
 #define BB_EVEN_4 0, 2, 5, 7

@@ -77,7 +77,32 @@ BB_INLINE bb_wide bb_exp_wide(bb_wide x) {
   __asm__("vscalefps %2, %1, %0%{%3%}%{z%}" : "=v"(made) : "v"(p), "v"(n), "Yk"(within));
   return made;
 }
-#define BB_EXPS(name)                                                                              \
+#elif BB_VECTOR_BYTES == 32 && defined(__AVX2__) && defined(__FMA__)
+/* e^x of what is at most 0, but for rounding, within 2 ulp.  As above, n being a multiple of 1/8: one register holds the powers of
+ * two of its fraction, less what that fraction adds to their bits beside the whole part; e^r is about 1 + r + r^2 (1/2 + r/6).
+ * Below e^-87 all is 0. */
+BB_INLINE bb_wide bb_exp_wide(bb_wide x) {
+  const bb_wide_bits power = {0x3f800000, 0x3f7b95c2, 0x3f7837f0, 0x3f75fed7,
+                              0x3f7504f3, 0x3f75672a, 0x3f7744fd, 0x3f7ac0c7};
+  const bb_wide_bits most = (bb_wide_bits){0} + 0x49c00000;
+  const bb_wide least = (bb_wide){0} - 87.0f;
+  bb_wide_bits bits = (bb_wide_bits)(x * 1.44269504f + 1572864.0f), made, within;
+  __asm__("vpminud %2, %1, %0" : "=x"(bits) : "x"(bits), "x"(most)); /* NaN and less are more */
+  bb_wide n = (bb_wide)bits - 1572864.0f;
+  bb_wide r = (x - n * 0.693145752f) - n * 1.42860677e-6f;
+  __asm__("vpermd %2, %1, %0" : "=x"(made) : "x"(bits), "x"(power));
+  __asm__("vcmpps $21, %2, %1, %0" : "=x"(within) : "x"(x), "x"(least)); /* at least, or NaN */
+  bb_wide whole = (bb_wide)(made + (bits << 20));
+  bb_wide p = r * r * (r * 0.16666858f + 0.50006455f) + r;
+  return (bb_wide)((bb_wide_bits)(p * whole + whole) & within);
+}
+#endif
+#define BB_EXPS(name, one)                                                                         \
+  BB_INLINE void bb_exps##name(float *x, const int64_t lanes) {                                    \
+    BB_VECTOR                                                                                      \
+    for (int64_t l = 0; l < lanes; l++) x[l] = one(x[l]);                                          \
+  }
+#define BB_WIDE_EXPS(name)                                                                         \
   BB_INLINE void bb_exps##name(float *x, const int64_t lanes) {                                    \
     BB_STRAIGHT                                                                                    \
     for (int64_t l = 0; l < lanes; l += BB_WIDE_LANES) {                                           \
@@ -85,16 +110,18 @@ BB_INLINE bb_wide bb_exp_wide(bb_wide x) {
       *at = bb_exp_wide(*at);                                                                      \
     }                                                                                              \
   }
+#if BB_VECTOR_BYTES == 64
+BB_WIDE_EXPS(_f32)
+BB_WIDE_EXPS(_below_f32)
+#elif BB_VECTOR_BYTES == 32 && defined(__AVX2__) && defined(__FMA__)
+BB_EXPS(_f32, bb_exp_f32)
+BB_WIDE_EXPS(_below_f32)
 #else
-#define BB_EXPS(name)                                                                              \
-  BB_INLINE void bb_exps##name(float *x, const int64_t lanes) {                                    \
-    BB_VECTOR                                                                                      \
-    for (int64_t l = 0; l < lanes; l++) x[l] = bb_exp##name(x[l]);                                 \
-  }
+BB_EXPS(_f32, bb_exp_f32)
+BB_EXPS(_below_f32, bb_exp_below_f32)
 #endif
-BB_EXPS(_f32)
-BB_EXPS(_below_f32)
 #undef BB_EXPS
+#undef BB_WIDE_EXPS
 
 /* Between -0.625 and 0.625. */
 BB_INLINE float bb_tanh_small_f32(float x) {

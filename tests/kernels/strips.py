@@ -95,7 +95,7 @@ def check(program, folder, mask, how, large, small, wide=WIDE):
     np.savez(folder / "m.npz", **arrays, y=wanted)
     queries, keys = dims(program, folder / "m.onnx")
     blocks = f"{queries}={large},{keys}={small}"
-    problem = run([program, "compile", "-q", folder / "m.onnx", "-o", folder / "c", "--block", blocks])
+    problem = run([program, "compile", "-q", folder / "m.onnx", "-o", folder / "c", "--machine", "cpu", "--block", blocks])
     for threads in (1, 2, 7):
         problem = problem or run([program, "run", "-q", folder / "c", "--inputs", folder / "m.npz", "--expect",
                                   folder / "m.npz", "--threads", threads, "-o", folder / f"y{threads}.npz"])
