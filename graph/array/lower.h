@@ -61,7 +61,7 @@ void bb_ix_cut_alike(bb_ix *ix);
 void bb_ix_merge(bb_ix *ix);
 /* im2col.c: products of windows that have too few channels for a block. */
 void bb_ix_sum_along_rows(bb_ix *ix);
-/* lines.c: products of windows that have few channels see lines of them. */
+/* lines.c: products of windows that have few channels, or are of a padded image, see lines of them. */
 void bb_ix_see_lines(bb_ix *ix);
 /* pads.c: joins with what is one number become paddings. */
 void bb_ix_find_pads(bb_ix *ix);
