@@ -36,7 +36,8 @@ typedef struct bb_simt_launch {
 void bb_emit_simt(bb_buffer *out, const bb_tile_program *program, const char *name,
                   const bb_emit_options *options, bb_simt_launch *launch);
 
-extern const char bb_device_simt[], bb_device_misc[]; /* simt.cuh, misc.cuh */
+extern const char bb_device_simt[], bb_device_misc[],
+    bb_device_pick[]; /* simt.cuh, misc.cuh, pick.cuh */
 extern const char bb_device_simt_cuda[], bb_device_simt_hip[], bb_device_fragment[],
     bb_device_product[];
 

@@ -97,8 +97,13 @@ typedef struct bb_device_class {
   void (*queue_use)(bb_queue *queue, bb_context *context, void *stream);
   void (*queue_wait)(bb_queue *queue, bb_context *context);
   /* Waits as queue_wait does.  A step whose kernel met an index out of range since the last call, and which of the
-   * indices, from 0; BB_NONE: none.  NULL: kernels look at no indices. */
+   * indices, from 0, or, below 0, another operand that does not fit the results; BB_NONE: none.  NULL: kernels look at no
+   * such operands. */
   uint32_t (*queue_fault)(bb_queue *queue, bb_context *context, int64_t *element);
+
+  /* Waits as queue_wait does.  How long the results of a launched step turned out to be, which tells an extent.  NULL: the module
+   * runs no such steps. */
+  int64_t (*told)(bb_queue *queue, bb_context *context, uint32_t step);
 
   /* Runs tasks 0 .. tasks - 1 of a function on the queue's threads of the processor, numbered from 0. */
   void (*spread)(bb_queue *queue, int64_t tasks,

@@ -73,6 +73,10 @@ BB_DEVICE uint32_t bb_exchange_if(uint32_t *word, uint32_t old, uint32_t now) {
 BB_DEVICE uint16_t bb_exchange_if(uint16_t *word, uint16_t old, uint16_t now) {
   return atomicCAS(word, old, now);
 }
+/* Adds to a word that other threads may change.  What it was. */
+BB_DEVICE uint32_t bb_add_to(uint32_t *word, uint32_t more) {
+  return atomicAdd(word, more);
+}
 BB_DEVICE float bb_float(uint32_t bits) {
   return __uint_as_float(bits);
 }

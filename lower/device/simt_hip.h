@@ -79,6 +79,10 @@ template <class T> BB_DEVICE T bb_exchange_if(T *word, T old, T now) {
   __atomic_compare_exchange_n(word, &old, now, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
   return old;
 }
+/* Adds to a word that other threads may change.  What it was. */
+BB_DEVICE uint32_t bb_add_to(uint32_t *word, uint32_t more) {
+  return __atomic_fetch_add(word, more, __ATOMIC_RELAXED);
+}
 /* Word by word from the lane's partner. */
 template <class T> BB_DEVICE T bb_shuffle(T value, int across) {
   enum { WORDS = (sizeof(T) + 3) / 4 };

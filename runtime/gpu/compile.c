@@ -43,9 +43,10 @@ static const char standard[] = "--std=c++17";
 
 bb_gpu_headers bb_gpu_headers_of(const bb_gpu_toolchain *t) {
   bb_gpu_headers h = {
-      5,
-      {"simt.cuh", "misc.cuh", "integer.h", "fragment.h", "product.cuh"},
-      {bb_device_simt, bb_device_misc, bb_device_integer, bb_device_fragment, bb_device_product}};
+      6,
+      {"simt.cuh", "misc.cuh", "pick.cuh", "integer.h", "fragment.h", "product.cuh"},
+      {bb_device_simt, bb_device_misc, bb_device_pick, bb_device_integer, bb_device_fragment,
+       bb_device_product}};
   for (int i = 0; i < BB_GPU_OWN_HEADERS && t->header[i]; i++, h.count++)
     h.name[h.count] = t->header_name[i], h.text[h.count] = t->header[i];
   return h;

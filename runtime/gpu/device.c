@@ -156,10 +156,11 @@ static uint32_t threads_of(const bb_queue *queue) {
     .move = bb_gpu_move, .load = bb_gpu_load, .unload = bb_gpu_unload,                             \
     .compiled = bb_gpu_compiled, .runs = bb_gpu_runs, .queue_open = bb_gpu_queue_open,             \
     .queue_close = bb_gpu_queue_close, .queue_use = bb_gpu_queue_use,                              \
-    .queue_wait = bb_gpu_queue_wait, .queue_fault = bb_gpu_queue_fault, .spread = spread,          \
-    .threads = threads_of, .scratch = bb_gpu_scratch, .equip = bb_gpu_queue_equip,                 \
-    .prepare = bb_gpu_prepare, .forget = bb_gpu_forget, .launch = bb_gpu_launch,                   \
-    .note = bb_gpu_note, .note_end = bb_gpu_note_end, .replay = bb_gpu_replay                      \
+    .queue_wait = bb_gpu_queue_wait, .queue_fault = bb_gpu_queue_fault, .told = bb_gpu_queue_told, \
+    .spread = spread, .threads = threads_of, .scratch = bb_gpu_scratch,                            \
+    .equip = bb_gpu_queue_equip, .prepare = bb_gpu_prepare, .forget = bb_gpu_forget,               \
+    .launch = bb_gpu_launch, .note = bb_gpu_note, .note_end = bb_gpu_note_end,                     \
+    .replay = bb_gpu_replay                                                                        \
   }
 
 const bb_device_class bb_cuda_device = CLASS("cuda", kDLCUDA, open_cuda);

@@ -81,7 +81,8 @@ struct bb_queue {
   bb_gpu_graphs graphs;
   bb_gpu_pointer counters; /* zero between launches */
   size_t counter_bytes, wanted_counters;
-  bb_gpu_pointer faults; /* a word for each step: 1 + the element that it complains of */
+  /* A word for each step: 1 + the element that it complains of; behind them all another one: how long its results turned out. */
+  bb_gpu_pointer faults;
   uint32_t fault_words, wanted_faults;
   bb_prepared **last; /* by kernel of the module: of the last step of it that was met */
   uint32_t lasts;
@@ -108,6 +109,7 @@ void bb_gpu_queue_close(bb_queue *queue);
 void bb_gpu_queue_use(bb_queue *queue, bb_context *ctx, void *stream);
 void bb_gpu_queue_wait(bb_queue *queue, bb_context *ctx);
 uint32_t bb_gpu_queue_fault(bb_queue *queue, bb_context *ctx, int64_t *element);
+int64_t bb_gpu_queue_told(bb_queue *queue, bb_context *ctx, uint32_t step);
 void bb_gpu_copy(bb_queue *queue, bb_context *ctx, bb_way_of_copy way, void *to, const void *from,
                  size_t bytes);
 void bb_gpu_move(bb_module *module, bb_queue *queue, bb_context *ctx, const bb_move *move);

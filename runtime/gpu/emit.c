@@ -124,6 +124,15 @@ static const bool *make_misc(making *m, const bb_plan *plan, bb_buffer *source) 
   return runs;
 }
 
+/* Does any node of the plan pick elements? */
+static bool picks(making *m, const bb_plan *plan) {
+  for (uint32_t i = 0; i < plan->steps; i++) {
+    const bb_gpu_misc *misc = plan->step[i].misc ? bb_gpu_misc_make(m->arena, plan, i) : NULL;
+    if (misc && bb_gpu_misc_picks(misc)) return true;
+  }
+  return false;
+}
+
 static const char *moves(bb_arena *arena) {
   bb_buffer source = {.arena = arena};
   bb_gpu_put_moves(&source);
@@ -147,8 +156,8 @@ void bb_gpu_make(bb_context *ctx, const bb_gpu_target *target, const bb_gpu_draf
                         .own = BB_NEW(arena, const char *, m.own.count + 1),
                         .moves = moves(arena)};
   for (uint32_t i = 0; i < m.own.count; i++) made->own[i] = m.own.text[i].data;
-  bb_put(&all, "#include \"misc.cuh\"\n\n%s%s", misc.length ? misc.data : "",
-         m.source.length ? m.source.data : "");
+  bb_put(&all, "#include \"%s\"\n\n%s%s", picks(&m, plan) ? "pick.cuh" : "misc.cuh",
+         misc.length ? misc.data : "", m.source.length ? m.source.data : "");
   kernels->images = kernels->moves = m.own.count;
   kernels->images++;
   kernels->plain = BB_NONE;

@@ -33,15 +33,19 @@ static const bb_plan_tensor *end_of(const bb_gpu_misc *m, const bb_plan_operand 
 }
 
 /* A result is all of an array.  One with room is the caller's view of it. */
+static bool is_result(const bb_gpu_misc *m, const bb_plan_operand *out) {
+  if (out->absent || !out->whole || !has_axes(out)) return false;
+  const bb_plan_tensor *end = end_of(m, out);
+  return !end || (end->rank == out->rank && (m->kind == BB_GPU_JOIN || m->kind == BB_GPU_APPEND));
+}
+
 static bool find_operands(bb_gpu_misc *m) {
   const bb_plan_step *step = m->step;
-  const bb_plan_operand *out = &step->out[0];
   m->operands = step->nin;
   while (m->operands && step->in[m->operands - 1].absent) m->operands--;
-  if (!m->operands || step->nout != 1 || out->absent || !out->whole || !has_axes(out)) return false;
-  const bb_plan_tensor *end = end_of(m, out);
-  if (end && (end->rank != out->rank || (m->kind != BB_GPU_JOIN && m->kind != BB_GPU_APPEND)))
-    return false;
+  if (!m->operands || step->nout != (m->kind == BB_GPU_TOP ? 2 : 1)) return false;
+  for (uint32_t i = 0; i < step->nout; i++)
+    if (!is_result(m, &step->out[i])) return false;
   for (uint32_t i = 0; i < m->operands; i++)
     if (step->in[i].absent || !has_axes(&step->in[i])) return false;
   return true;
@@ -121,6 +125,12 @@ static bool set_append(bb_gpu_misc *m, bb_arena *arena) {
   return dtype_of(m, 2) == BB_I64 && set_kernel(m, arena, "append", "append", word_of(dtype));
 }
 
+static bool set_pick(bb_gpu_misc *m, bb_arena *arena) {
+  const char *types = bb_gpu_pick_types(m, arena);
+  const char *body = m->kind == BB_GPU_TOP ? "top" : "places";
+  return types && set_kernel(m, arena, body, body, types);
+}
+
 /* Moves have no kernel of their own. */
 static bool set_moves(bb_gpu_misc *m) {
   for (uint32_t i = 0; i < m->operands && (i == 0 || m->kind == BB_GPU_JOIN); i++)
@@ -135,7 +145,8 @@ static bool find_kind(const bb_misc *misc, bb_gpu_misc_kind *found) {
   } known[] = {{"", "Gather", BB_GPU_GATHER},    {"", "GatherElements", BB_GPU_ALONG},
                {"", "GatherND", BB_GPU_POINTS},  {"", "ScatterND", BB_GPU_SCATTER},
                {"", "Conv", BB_GPU_CONVOLUTION}, {"", "Concat", BB_GPU_JOIN},
-               {"", "Reshape", BB_GPU_MOVE},     {"blockbuster", "Append", BB_GPU_APPEND}};
+               {"", "Reshape", BB_GPU_MOVE},     {"blockbuster", "Append", BB_GPU_APPEND},
+               {"", "TopK", BB_GPU_TOP},         {"", "NonZero", BB_GPU_PLACES}};
   for (size_t i = 0; i < sizeof known / sizeof *known; i++)
     if (strcmp(misc->domain, known[i].domain) == 0 && strcmp(misc->op, known[i].op) == 0) {
       *found = known[i].kind;
@@ -152,6 +163,8 @@ static bool set(bb_gpu_misc *m, bb_arena *arena) {
   case BB_GPU_SCATTER: return set_scatter(m, arena);
   case BB_GPU_CONVOLUTION: return set_window(m, arena);
   case BB_GPU_APPEND: return set_append(m, arena);
+  case BB_GPU_TOP:
+  case BB_GPU_PLACES: return set_pick(m, arena);
   case BB_GPU_JOIN:
   case BB_GPU_MOVE: return set_moves(m);
   }
@@ -167,6 +180,10 @@ bb_gpu_misc *bb_gpu_misc_make(bb_arena *arena, const bb_plan *plan, uint32_t num
 
 const bb_gpu_misc_kernel *bb_gpu_misc_kernel_of(const bb_gpu_misc *m) {
   return &m->kernel;
+}
+
+bool bb_gpu_misc_picks(const bb_gpu_misc *m) {
+  return m->kind == BB_GPU_TOP || m->kind == BB_GPU_PLACES;
 }
 
 void bb_gpu_misc_put(bb_buffer *source, const bb_gpu_misc_kernel *k) {
@@ -266,13 +283,24 @@ static void put_together(const bb_gpu_binding *b, const bb_plan_operand *o, void
   }
 }
 
+static size_t line_of(size_t bytes) {
+  enum { LINE = 256 };
+  return (bytes + LINE - 1) / LINE * LINE;
+}
+
 /* Bytes of scratch that an operand takes; 0: none. */
 static size_t room_of(const bb_gpu_binding *b, const bb_plan_operand *o) {
-  enum { LINE = 256 };
   piece_axes p;
   if (lies_so(b, o)) return 0;
-  size_t bytes = (size_t)whole_of(b, o, &p) * bb_dtype_bytes(o->dtype);
-  return (bytes + LINE - 1) / LINE * LINE;
+  return line_of((size_t)whole_of(b, o, &p) * bb_dtype_bytes(o->dtype));
+}
+
+/* Bytes for what each of several blocks counts. */
+static size_t room_of_counts(const bb_gpu_binding *b) {
+  piece_axes p;
+  if (b->misc->kind != BB_GPU_PLACES) return 0;
+  int64_t blocks = bb_gpu_pick_blocks(b->machine, whole_of(b, &b->misc->step->in[0], &p));
+  return blocks > 1 ? line_of((size_t)blocks * sizeof(int64_t)) : 0;
 }
 
 size_t bb_gpu_misc_scratch(const bb_gpu_machine *machine, const bb_gpu_misc *m,
@@ -281,7 +309,7 @@ size_t bb_gpu_misc_scratch(const bb_gpu_machine *machine, const bb_gpu_misc *m,
   size_t bytes = 0;
   for (uint32_t i = 0; i < m->operands && m->kind != BB_GPU_MOVE; i++)
     bytes += room_of(&b, &m->step->in[i]);
-  return bytes;
+  return bytes + room_of_counts(&b);
 }
 
 /* Where operand i lies, put together in scratch from *used on if it must be. */
@@ -326,8 +354,32 @@ static void join(const bb_gpu_binding *b, void *const *data, const bb_gpu_array 
   if (at != out->extent[axis]) bb_gpu_misc_refuse(b, "the operands do not fit each other");
 }
 
+static void add_kernel(const bb_gpu_binding *b, const bb_gpu_misc_call_of *call,
+                       bb_gpu_calls *calls) {
+  int64_t blocks = (call->threads + BB_GPU_THREADS - 1) / BB_GPU_THREADS;
+  int64_t most = (int64_t)b->machine->processors * 32;
+  if (blocks < 1) return;
+  bb_gpu_call launch = {
+      .how = {.function = b->misc->function, .threads = BB_GPU_THREADS, .shared = call->shared},
+      .blocks = (uint32_t)(blocks < most ? blocks : most)};
+  bb_gpu_add(b->machine, calls, &launch, &call->as, call->bytes);
+}
+
+/* Several blocks count what each will put, and then put it. */
+static void add_places(const bb_gpu_binding *b, bb_gpu_misc_call_of *call, size_t used,
+                       bb_gpu_pointer told, bb_gpu_calls *calls) {
+  call->as.places.told = told;
+  if (room_of_counts(b)) {
+    call->as.places.counts = b->machine->scratch + used;
+    call->as.places.counting = 1;
+    add_kernel(b, call, calls);
+    call->as.places.counting = 0;
+  }
+  add_kernel(b, call, calls);
+}
+
 static void call_kernel(const bb_gpu_binding *b, void *const *data, const bb_gpu_array *out,
-                        bb_gpu_pointer fault, bb_gpu_calls *calls) {
+                        bb_gpu_pointer fault, bb_gpu_pointer told, bb_gpu_calls *calls) {
   bb_gpu_array in[OPERANDS] = {0};
   bb_gpu_misc_call_of call;
   size_t used = 0;
@@ -335,22 +387,25 @@ static void call_kernel(const bb_gpu_binding *b, void *const *data, const bb_gpu
   for (uint32_t i = copied; i < b->misc->operands; i++) in[i] = bring(b, i, data, &used, calls);
   if (!bb_gpu_misc_bind(b, in, out, fault, &call))
     bb_gpu_misc_refuse(b, "the operands do not fit each other");
-  int64_t blocks = (call.threads + BB_GPU_THREADS - 1) / BB_GPU_THREADS;
-  int64_t most = (int64_t)b->machine->processors * 32;
-  if (blocks < 1) return;
-  bb_gpu_call launch = {.how = {.function = b->misc->function, .threads = BB_GPU_THREADS},
-                        .blocks = (uint32_t)(blocks < most ? blocks : most)};
-  bb_gpu_add(b->machine, calls, &launch, &call.as, call.bytes);
+  if (b->misc->kind == BB_GPU_PLACES)
+    add_places(b, &call, used, told, calls);
+  else
+    add_kernel(b, &call, calls);
 }
 
 void bb_gpu_misc_call(const bb_gpu_machine *machine, const bb_gpu_misc *m, const int64_t *symbol,
-                      void *const *data, bb_gpu_pointer fault, bb_gpu_calls *calls) {
+                      void *const *data, bb_gpu_pointer fault, bb_gpu_pointer told,
+                      bb_gpu_calls *calls) {
   bb_gpu_binding b = {.machine = machine, .misc = m, .symbol = symbol};
-  const bb_plan_operand *result = &m->step->out[0];
-  bb_gpu_array out = array_of(&b, result, end_of(m, result));
-  out.data = (bb_gpu_pointer)(uintptr_t)data[result->piece[0].tensor];
-  if (m->kind == BB_GPU_JOIN) join(&b, data, &out, calls);
+  bb_gpu_array out[BB_GPU_RESULTS];
+  for (uint32_t i = 0; i < m->step->nout; i++) {
+    const bb_plan_operand *result = &m->step->out[i];
+    out[i] = array_of(&b, result, end_of(m, result));
+    out[i].data = (bb_gpu_pointer)(uintptr_t)data[result->piece[0].tensor];
+  }
+  if (m->kind == BB_GPU_JOIN) join(&b, data, out, calls);
   if (m->kind == BB_GPU_MOVE || m->kind == BB_GPU_SCATTER)
-    put_together(&b, &m->step->in[0], data, out.data, calls);
-  if (m->kind != BB_GPU_MOVE && m->kind != BB_GPU_JOIN) call_kernel(&b, data, &out, fault, calls);
+    put_together(&b, &m->step->in[0], data, out[0].data, calls);
+  if (m->kind != BB_GPU_MOVE && m->kind != BB_GPU_JOIN)
+    call_kernel(&b, data, out, fault, told, calls);
 }

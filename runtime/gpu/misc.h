@@ -1,4 +1,5 @@
-/* misc.h - misc nodes on a GPU: gathers, scatters, convolutions, joins and moves, over lower/device/misc.cuh. */
+/* misc.h - misc nodes on a GPU: gathers, scatters, convolutions, joins and moves, over lower/device/misc.cuh; what picks elements, over
+ * pick.cuh. */
 #ifndef BB_GPU_MISC_H
 #define BB_GPU_MISC_H
 
@@ -15,6 +16,8 @@ typedef struct bb_gpu_misc_kernel {
 /* Of a step of a plan, which outlives it.  NULL: there is no kernel for it. */
 bb_gpu_misc *bb_gpu_misc_make(bb_arena *arena, const bb_plan *plan, uint32_t step);
 const bb_gpu_misc_kernel *bb_gpu_misc_kernel_of(const bb_gpu_misc *misc);
+/* Whether it is one of pick.cuh, which a source includes in place of misc.cuh then. */
+bool bb_gpu_misc_picks(const bb_gpu_misc *misc);
 /* Appends the kernel to a source that includes misc.cuh. */
 void bb_gpu_misc_put(bb_buffer *source, const bb_gpu_misc_kernel *kernel);
 /* Its function in the module that the source became, and where the moves are. */
@@ -23,9 +26,10 @@ void bb_gpu_misc_find(bb_context *ctx, const bb_gpu_driver *driver, bb_gpu_misc 
 /* Bytes of scratch for these extents of the plan. */
 size_t bb_gpu_misc_scratch(const bb_gpu_machine *machine, const bb_gpu_misc *misc,
                            const int64_t *symbol);
-/* Adds its launches.  data: where each array of the plan begins.  fault: a word that bad indices set.  Fails with
- * BB_ERROR_INPUT where operands do not fit each other. */
+/* Adds its launches.  data: where each array of the plan begins.  fault: a word that bad indices set.  told: one for the extent that
+ * the step tells.  Fails with BB_ERROR_INPUT where operands do not fit each other. */
 void bb_gpu_misc_call(const bb_gpu_machine *machine, const bb_gpu_misc *misc, const int64_t *symbol,
-                      void *const *data, bb_gpu_pointer fault, bb_gpu_calls *calls);
+                      void *const *data, bb_gpu_pointer fault, bb_gpu_pointer told,
+                      bb_gpu_calls *calls);
 
 #endif

@@ -198,6 +198,8 @@ bool bb_gpu_misc_bind(const bb_gpu_binding *b, const bb_gpu_array *in, const bb_
   case BB_GPU_SCATTER: return bind_scatter(in, out, fault, call);
   case BB_GPU_CONVOLUTION: return bind_window(misc, b->misc->operands, in, out, call);
   case BB_GPU_APPEND: return bind_append(in, out, fault, call);
+  case BB_GPU_TOP:
+  case BB_GPU_PLACES: return bb_gpu_pick_bind(b, in, out, fault, call);
   case BB_GPU_JOIN:
   case BB_GPU_MOVE: break;
   }

@@ -4,7 +4,7 @@
 
 #include "misc.h"
 
-enum { BB_GPU_AXES = 8, BB_GPU_SPATIAL = 6, BB_GPU_THREADS = 256 };
+enum { BB_GPU_AXES = 8, BB_GPU_SPATIAL = 6, BB_GPU_THREADS = 256, BB_GPU_RESULTS = 2 };
 
 typedef enum bb_gpu_misc_kind {
   BB_GPU_GATHER,
@@ -14,6 +14,8 @@ typedef enum bb_gpu_misc_kind {
   BB_GPU_CONVOLUTION,
   BB_GPU_JOIN,   /* one behind the other along an axis: moves alone */
   BB_GPU_APPEND, /* rows behind as many as another operand says */
+  BB_GPU_TOP,    /* the first of each line in order */
+  BB_GPU_PLACES, /* of elements that are not zero */
   BB_GPU_MOVE    /* the same elements under another shape: moves alone */
 } bb_gpu_misc_kind;
 
@@ -41,9 +43,10 @@ typedef struct bb_gpu_binding {
   const int64_t *symbol;
 } bb_gpu_binding;
 
-/* A kernel's argument and how many threads have something to do. */
+/* A kernel's argument, how many threads have something to do, and the bytes that those of a block share. */
 typedef struct bb_gpu_misc_call_of {
   int64_t threads;
+  uint32_t shared;
   size_t bytes;
   union {
     _Alignas(16) char any[1];
@@ -73,6 +76,17 @@ typedef struct bb_gpu_misc_call_of {
       int64_t in[BB_GPU_SPATIAL], places[BB_GPU_SPATIAL], kernel[BB_GPU_SPATIAL];
       int64_t stride[BB_GPU_SPATIAL], dilation[BB_GPU_SPATIAL], before[BB_GPU_SPATIAL];
     } window;
+    struct { /* as pick.cuh has them */
+      bb_gpu_pointer data, many, out, place, fault;
+      int64_t lines, extent, inner, kept;
+      uint64_t sign, infinity, ones, flip;
+    } top;
+    struct {
+      bb_gpu_pointer data, out, counts, told;
+      int64_t total, rank, span, most, counting;
+      uint64_t mask;
+      int64_t shape[BB_GPU_AXES];
+    } places;
   } as;
 } bb_gpu_misc_call_of;
 
@@ -81,7 +95,15 @@ _Noreturn void bb_gpu_misc_refuse(const bb_gpu_binding *binding, const char *why
 const bb_attribute *bb_gpu_attribute(const bb_misc *misc, const char *name);
 int64_t bb_gpu_integer(const bb_misc *misc, const char *name, int64_t otherwise);
 
-/* misc_bind.c: what the kernel of a node is called with, operands and the result lying so; `fault`: a word that bad
+/* misc_pick.c: whether operands and results are such as the kernel takes; its template's types are in `arena`. */
+const char *bb_gpu_pick_types(const bb_gpu_misc *misc, bb_arena *arena);
+/* The same as bb_gpu_misc_bind(), but for `told` and `counts` of places, which are the caller's. */
+bool bb_gpu_pick_bind(const bb_gpu_binding *binding, const bb_gpu_array *in,
+                      const bb_gpu_array *out, bb_gpu_pointer fault, bb_gpu_misc_call_of *call);
+/* Blocks that count places before they put them; 1: the one that does counts by itself. */
+int64_t bb_gpu_pick_blocks(const bb_gpu_machine *machine, int64_t total);
+
+/* misc_bind.c: what the kernel of a node is called with, operands and results lying so; `fault`: a word that bad
  * indices set.  False: the operands do not fit each other. */
 bool bb_gpu_misc_bind(const bb_gpu_binding *binding, const bb_gpu_array *in,
                       const bb_gpu_array *out, bb_gpu_pointer fault, bb_gpu_misc_call_of *call);

@@ -163,7 +163,8 @@ static void call(bb_module *module, bb_queue *q, bb_context *ctx, const bb_launc
   bb_gpu_calls_clear(calls);
   if (l->kernel == BB_NONE) {
     bb_gpu_misc_call(&m, module->misc[l->step], l->symbol, l->data,
-                     q->faults + l->step * sizeof(int64_t), calls);
+                     q->faults + l->step * sizeof(int64_t),
+                     q->faults + (q->fault_words + l->step) * sizeof(int64_t), calls);
     if (calls->count) bb_gpu_past_unknown(&m); /* else the launch before is still the last one */
     return;
   }

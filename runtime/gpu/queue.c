@@ -119,7 +119,7 @@ bool bb_gpu_queue_equip(bb_queue *q, bb_context *ctx) {
   }
   if (q->wanted_faults > q->fault_words) {
     q->fault_words = 0;
-    zeroed(q, ctx, &q->faults, q->wanted_faults * sizeof(int64_t), "memory for faults");
+    zeroed(q, ctx, &q->faults, 2 * q->wanted_faults * sizeof(int64_t), "memory for faults");
     q->fault_words = q->wanted_faults;
   }
   bb_gpu_leave(q->device, ctx);
@@ -145,4 +145,15 @@ uint32_t bb_gpu_queue_fault(bb_queue *q, bb_context *ctx, int64_t *element) {
   bb_gpu_leave(q->device, ctx);
   bb_scratch_end(arena);
   return step;
+}
+
+int64_t bb_gpu_queue_told(bb_queue *q, bb_context *ctx, uint32_t step) {
+  const bb_gpu_driver *d = &q->device->driver;
+  bb_gpu_pointer word = q->faults + (q->fault_words + step) * sizeof(int64_t);
+  int64_t told = -1;
+  bb_gpu_enter(q->device, ctx);
+  must(q, ctx, d->to_host_async(&told, word, sizeof told, q->stream), "a copy");
+  must(q, ctx, d->stream_wait(q->stream), "the end of a step");
+  bb_gpu_leave(q->device, ctx);
+  return told;
 }

@@ -52,7 +52,7 @@ typedef struct bb_gpu_compiler {
 void bb_gpu_compiler_open(bb_context *ctx, bb_gpu_compiler *compiler);
 
 /* The files of the device library; what a vendor has of its own comes last. */
-enum { BB_GPU_HEADERS = 5 + BB_GPU_OWN_HEADERS };
+enum { BB_GPU_HEADERS = 6 + BB_GPU_OWN_HEADERS };
 typedef struct bb_gpu_headers {
   int count;
   const char *name[BB_GPU_HEADERS], *text[BB_GPU_HEADERS];

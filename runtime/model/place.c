@@ -99,6 +99,28 @@ static void find_arguments(bb_session *s, uint32_t number) {
       ready->argument[k] = (char *)s->data[step->argument[k].tensor] + ready->offset[k];
 }
 
+static void prepare(bb_session *s, uint32_t step, const bb_prepared *before, bool *follows) {
+  const bb_device_class *class = s->model->class;
+  bb_ready *ready = &s->ready[step];
+  find_arguments(s, step);
+  bb_launch launch = bb_session_launch(s, step, ready->argument);
+  launch.scratch = s->at_scratch;
+  if (class->prepare)
+    *follows = class->prepare(s->model->module, s->queue, s->ctx, &launch, ready->prepared, before);
+  ready->stale = false;
+}
+
+/* Anything may be before it. */
+void bb_session_prepare_telling(bb_session *s, uint32_t step) {
+  bb_ready *ready = &s->ready[step];
+  int64_t most = s->symbol[s->model->plan->step[step].tells];
+  bool follows;
+  if (!ready->launched || (!ready->stale && ready->most == most)) return;
+  ready->stale = true; /* should it fail */
+  prepare(s, step, NULL, &follows);
+  ready->most = most;
+}
+
 /* A launch depends on the one before it, too.  What stands behind a step that tells an extent is prepared once that is known. */
 void bb_session_prepare_launches(bb_session *s, uint32_t from) {
   const bb_model *m = s->model;
@@ -115,14 +137,7 @@ void bb_session_prepare_launches(bb_session *s, uint32_t from) {
     }
     ready->stale |= follows;
     follows = false;
-    if (ready->stale) {
-      find_arguments(s, i);
-      bb_launch launch = bb_session_launch(s, i, ready->argument);
-      launch.scratch = s->at_scratch;
-      if (m->class->prepare)
-        follows = m->class->prepare(m->module, s->queue, s->ctx, &launch, ready->prepared, before);
-      ready->stale = false;
-    }
+    if (ready->stale) prepare(s, i, before, &follows);
     before = ready->prepared;
   }
 }

@@ -59,6 +59,7 @@ static void make_room(bb_session *s) {
   s->ready = BB_NEW(a, bb_ready, p->steps + 1);
   for (uint32_t i = 0; i < p->steps; i++) {
     s->ready[i].launched = bb_model_launches(s->model, i);
+    s->tells |= p->step[i].tells != BB_NONE;
     s->ready[i].extent = BB_NEW(a, int64_t, p->step[i].extents + 1);
     s->ready[i].offset = BB_NEW(a, int64_t, p->step[i].arguments + 1);
     s->ready[i].argument = BB_NEW(a, void *, p->step[i].arguments + 1);
@@ -151,6 +152,9 @@ static void end_run(bb_session *s) {
   uint32_t step = m->class->queue_fault(s->queue, s->ctx, &element);
   if (step == BB_NONE) return;
   const bb_plan_step *at = &m->plan->step[step];
+  if (element < 0)
+    bb_fail(s->ctx, BB_ERROR_INPUT, "misc node \"%s\": %s: its results have another shape",
+            at->name, at->misc->op);
   bb_fail(s->ctx, BB_ERROR_INPUT,
           "misc node \"%s\": %s: an index (element %lld of the indices) is out of range", at->name,
           at->misc->op, (long long)element);
@@ -290,13 +294,26 @@ static void run_step(bb_session *s, uint32_t number) {
   }
 }
 
+/* What a launch has told, in place of the most that it can be. */
+static void take_told(bb_session *s, uint32_t number) {
+  const bb_plan_step *step = &s->model->plan->step[number];
+  int64_t most = s->symbol[step->tells];
+  int64_t told = s->model->class->told(s->queue, s->ctx, number);
+  if (told < 0 || told > most)
+    bb_fail(s->ctx, BB_ERROR_INPUT, "misc node \"%s\": %s: it gives %lld elements, of at most %lld",
+            step->name, step->misc->op, (long long)told, (long long)most);
+  s->symbol[step->tells] = told;
+}
+
 /* A step that tells an extent finds it as much as it can be, as its results have room for. */
 static void run_telling(bb_session *s, uint32_t number) {
   uint32_t symbol = s->model->plan->step[number].tells;
   if (!bb_formula_value(&s->model->plan->most[symbol], s->symbol, &s->symbol[symbol]))
     bb_fail(s->ctx, BB_ERROR_INPUT, "extent %s is too large", s->model->plan->symbol[symbol]);
   bb_session_check_most(s, number);
+  bb_session_prepare_telling(s, number);
   run_step(s, number);
+  if (s->ready[number].launched) take_told(s, number);
   bb_session_follow(s, number);
 }
 
@@ -325,11 +342,11 @@ static void run_steps(bb_session *s) {
   copy_bound(s, BB_OUTPUT);
 }
 
-/* A second run with everything in its place is noted, if nothing in it is the processor's; and so are runs each of which begins
- * anew, as when a cache grows, if the device makes anything of them. */
+/* A second run with everything in its place is noted, if nothing in it is the processor's or waits for an extent; and so are runs each
+ * of which begins anew, as when a cache grows, if the device makes anything of them. */
 static bool note(bb_session *s) {
   const bb_device_class *class = s->model->class;
-  if (s->once || s->lab || s->options.observe || !class->note) return false;
+  if (s->once || s->lab || s->tells || s->options.observe || !class->note) return false;
   if (!class->note(s->queue, s->ctx, !s->ran)) return false;
   run_steps(s);
   return class->note_end(s->queue, s->ctx);

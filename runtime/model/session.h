@@ -49,6 +49,7 @@ typedef struct bb_ready {
   bb_prepared *prepared; /* the device's; NULL: it has none */
   bool known;            /* extents and offsets */
   bool stale;            /* it is to be prepared, for what it follows from changed */
+  int64_t most; /* of one that tells an extent: the most that this can be, as it was prepared for */
 } bb_ready;
 
 /* Where arrays lie in the workspace of a variant: those of the last run of it, or at most as large as bb_session_reserve()
@@ -75,6 +76,7 @@ struct bb_session {
   bb_queue *queue;
   bb_lab *lab;
   bool once;        /* runs the steps of load time, and only them */
+  bool tells;       /* a step tells an extent: no run is known before it ends */
   uint32_t variant; /* of the plan, that runs */
   int64_t *preset, *symbol;
   bb_bound *bound; /* by tensor, as all below */
@@ -182,6 +184,8 @@ void bb_session_place_own(bb_session *session);
 /* Launches from a step on, up to one that tells an extent: those whose extents or arrays are other ones than they were prepared
  * for. */
 void bb_session_prepare_launches(bb_session *session, uint32_t from);
+/* The launch of a step that tells an extent, which is the most that it can be now. */
+void bb_session_prepare_telling(bb_session *session, uint32_t step);
 /* Runs all steps, once it is prepared and placed. */
 void bb_session_steps(bb_session *session);
 /* A step of another device's than the processor, by the lab: arrays go there and back (mirror.c). */

@@ -78,6 +78,9 @@ template <class T> BB_DEVICE T bb_exchange_if(T *word, T old, T now) {
   __atomic_compare_exchange_n(word, &old, now, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
   return old;
 }
+BB_DEVICE uint32_t bb_add_to(uint32_t *word, uint32_t more) {
+  return __atomic_fetch_add(word, more, __ATOMIC_RELAXED);
+}
 template <class T> BB_DEVICE T bb_shuffle(T value, int across) {
   memcpy(bb_here.slot[bb_here.thread], &value, sizeof value);
   bb_sync();

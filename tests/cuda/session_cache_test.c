@@ -26,12 +26,11 @@
                        "output y = contract(shares[h,s,t], present_v[h,t,d] -> [h,s,d])\n"
 /* Keys are copied to their cache, values are made there. */
 #define DECODER DECODER_OF("made_v", "made_v = elementwise max(v,-9)\n")
-/* What the processor makes of a cache: the largest of each row. */
+/* What the processor makes of a cache: the largest of each row, without their places. */
 #define LARGEST                                                                                    \
   "constant one : i64[1] = [1]\n"                                                                  \
-  "large, at = misc \"TopK\" 18(present_k, one) {axis=-1} of (f32[2," GROWN ",8], i64[1]) -> "     \
-  "(f32[2," GROWN ",1], i64[2," GROWN ",1]) : f32[2," GROWN ",1] : i64[2," GROWN                   \
-  ",1] @ \"largest\"\noutput L = elementwise large+0\n"
+  "large = misc \"TopK\" 18(present_k, one) {axis=-1} of (f32[2," GROWN ",8], i64[1]) -> "         \
+  "(f32[2," GROWN ",1]) : f32[2," GROWN ",1] @ \"largest\"\noutput L = elementwise large+0\n"
 
 enum { HEADS = 2, TOKENS = 24, PROMPT = 5, ROOM = 32, ROW = HEADS * WIDTH };
 enum { Q, K, V, PAST_K, PAST_V };           /* inputs */

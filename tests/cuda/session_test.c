@@ -37,16 +37,21 @@ static void check_best(const gpu_numbers *n, const float *top) {
     }
 }
 
-/* A step of the processor's in the middle. */
-static void steps_of_the_processor(void **state) {
-  (void)state;
-  gpu_world w = gpu_make(PICK BEST, "cuda");
+/* The same with their places, by a kernel: in runs of other shapes, and again in those that are noted. */
+#define BEST_PLACES                                                                                \
+  "constant k : i64[1] = [4]\n"                                                                    \
+  "top, at = misc \"TopK\" 18(x, k) {axis=-1} of (f32[M,8], i64[1]) -> (f32[M,4], i64[M,4]) : "    \
+  "f32[M,4] : i64[M,4] @ \"best\"\noutput T = elementwise 2*top\n"
+
+/* A step in the middle, of the processor's or not. */
+static void step_between(const char *text) {
+  gpu_world w = gpu_make(text, "cuda");
   bb_model_info info;
   bb_model_get_info(w.model, &info);
   assert_string_equal(info.device, "cuda");
   assert_int_equal(info.misc, 2);
-  for (int seed = 0; seed < 3; seed++) {
-    gpu_numbers n = gpu_draw(9 + seed, seed);
+  for (int seed = 0; seed < 9; seed++) {
+    gpu_numbers n = gpu_draw(9 + seed / 3, seed);
     float top[MOST * TOP];
     gpu_write(&w, &n);
     gpu_good(&w, bb_session_run(w.session, NULL));
@@ -56,6 +61,16 @@ static void steps_of_the_processor(void **state) {
   }
   gpu_end(&w);
   assert_int_equal(gpu_allocations(), 0);
+}
+
+static void steps_of_the_processor(void **state) {
+  (void)state;
+  step_between(PICK BEST);
+}
+
+static void steps_by_kernels(void **state) {
+  (void)state;
+  step_between(PICK BEST_PLACES);
 }
 
 /* --- the caller's memory and streams --- */
@@ -259,11 +274,15 @@ static void views(void **state) {
   assert_int_equal(gpu_allocations(), 0);
 }
 
-/* A step of the processor's cannot be captured. */
-static void no_capture(void **state) {
+/* Where elements are greater than 1. */
+#define FAR                                                                                        \
+  "symbol K at most 8*M\nfar = elementwise 1<weights\n"                                            \
+  "places = misc \"NonZero\" 13(far) of (bool[M,8]) -> (i64[2,K]) : i64[2,K]\n"                    \
+  "output P = elementwise places+1\n"
+
+static void refuse_capture(const char *text) {
   void *graph;
-  (void)state;
-  gpu_world w = gpu_make(PICK BEST, "cuda");
+  gpu_world w = gpu_make(text, "cuda");
   gpu_place p = gpu_settle(0);
   gpu_bind(&w, &p, 3);
   gpu_good(&w, bb_session_prepare(w.session));
@@ -272,6 +291,13 @@ static void no_capture(void **state) {
   assert_int_not_equal(gpu.captured(p.stream, &graph), 0);
   gpu_end(&w);
   gpu_leave(&p, 0);
+}
+
+/* Neither a step of the processor's can be captured, nor one that tells an extent. */
+static void no_capture(void **state) {
+  (void)state;
+  refuse_capture(PICK BEST);
+  refuse_capture(PICK FAR);
 }
 
 static void workspaces(void **state) {
@@ -415,12 +441,18 @@ static void threads(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(runs),        cmocka_unit_test(steps_of_the_processor),
-      cmocka_unit_test(streams),     cmocka_unit_test(capture),
-      cmocka_unit_test(chains),      cmocka_unit_test(reserved),
-      cmocka_unit_test(views),       cmocka_unit_test(no_capture),
-      cmocka_unit_test(workspaces),  cmocka_unit_test(dlpack),
-      cmocka_unit_test(two_devices), cmocka_unit_test(threads)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(runs),
+                                     cmocka_unit_test(steps_of_the_processor),
+                                     cmocka_unit_test(steps_by_kernels),
+                                     cmocka_unit_test(streams),
+                                     cmocka_unit_test(capture),
+                                     cmocka_unit_test(chains),
+                                     cmocka_unit_test(reserved),
+                                     cmocka_unit_test(views),
+                                     cmocka_unit_test(no_capture),
+                                     cmocka_unit_test(workspaces),
+                                     cmocka_unit_test(dlpack),
+                                     cmocka_unit_test(two_devices),
+                                     cmocka_unit_test(threads)};
   return cmocka_run_group_tests(tests, gpu_open, NULL);
 }
