@@ -27,14 +27,14 @@ bool bb_region_along(const bb_regions *r, int axis, const double *corner, int64_
   return !(region->samples > TOLD_APART);
 }
 
-/* Along a bin of many samples they are up to one element apart, and at least half of one. */
+/* As many as a bin is long are at least half an element apart. */
 void bb_region_span(const bb_region *r, int64_t bin, int64_t *from, int64_t *to) {
+  const double step = r->bin / r->samples, extent = (double)r->extent;
   *from = 0;
   *to = r->samples > 0 ? (int64_t)r->samples : 0;
-  if (r->samples <= BB_REGION_SAMPLES) return;
-  double begin = r->first + (double)bin * r->bin, step = r->bin / r->samples;
-  double before = floor((-1 - begin) / step) - 2,
-         behind = ceil(((double)r->extent - begin) / step) + 2;
+  if (r->samples <= 2 * extent + 8 || !(step > 0.25)) return;
+  double begin = r->first + (double)bin * r->bin;
+  double before = floor((-1 - begin) / step) - 2, behind = ceil((extent - begin) / step) + 2;
   *from = before > 0 ? (int64_t)fmin(before, r->samples) : 0;
   *to = behind > (double)*from ? (int64_t)fmin(behind, r->samples) : *from;
 }

@@ -38,7 +38,7 @@ void bb_regions_read(const bb_kernel *k, bb_regions *r);
 /* A region's corners (x, y, x, y) along axis 0, y, or 1, x.  False: it is too large for samples to be told apart. */
 bool bb_region_along(const bb_regions *r, int axis, const double *corner, int64_t extent,
                      bb_region *region);
-/* Samples *from .. *to - 1 of a bin may be inside the map: at most 2 * extent + 8 of them, or as many as the model asks for. */
+/* Samples *from .. *to - 1 of a bin may be inside the map: at most as many as the model asks for, or 2 * extent + 8. */
 void bb_region_span(const bb_region *r, int64_t bin, int64_t *from, int64_t *to);
 /* False: it is outside the map. */
 bool bb_region_at(const bb_region *r, int64_t bin, int64_t sample, bb_region_sample *s);

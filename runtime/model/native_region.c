@@ -8,7 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { MOST_TAPS = 1 << 22, CHANNELS_APART = 16 };
+enum { MOST_TAPS = 1 << 22, CHANNELS_APART = 16, NEAR = 1 << 21 }; /* NEAR: bytes of a map */
 
 /* What one thread works with. */
 typedef struct room {
@@ -32,10 +32,11 @@ typedef struct regions {
 
 /* --- what bins look at --- */
 
-/* One element more of a bin's average.  Samples go on along the axis: only the last two can be the same. */
+/* One element more of a bin's average.  Samples go on along the axis, so that only the last few can be the same.  One that has no
+ * part is kept apart: no part of infinity is NaN. */
 static void add_element(bb_region_tap *tap, int64_t from, int64_t *taps, int64_t at, float part) {
-  for (int64_t t = *taps; t-- > from && t >= *taps - 2;)
-    if (tap[t].at[0] == at) {
+  for (int64_t t = *taps; t-- > from && t >= *taps - 4;)
+    if (tap[t].at[0] == at && (tap[t].part[0] == 0) == (part == 0)) {
       tap[t].part[0] += part;
       return;
     }
@@ -95,7 +96,7 @@ static void fill(float *to, int64_t count, float with) {
 static void look_at_region(void *user, int64_t task, uint32_t thread) {
   const regions *r = user;
   room *own = &r->room[thread];
-  const int64_t i = task / r->parts, part = task % r->parts;
+  const int64_t i = task % r->count, part = task / r->count;
   const int64_t first = r->channels * part / r->parts;
   const int64_t end = r->channels * (part + 1) / r->parts;
   const int64_t bins = r->what.bins[0] * r->what.bins[1], place = r->extent[0] * r->extent[1];
@@ -143,7 +144,7 @@ static bool make_room(regions *r, int64_t threads) {
   const bb_native_call *call = r->call;
   int64_t taps[2];
   for (int a = 0; a < 2; a++) {
-    int64_t each = 2 * (r->what.samples ? r->what.samples : r->extent[a] + 4);
+    int64_t each = 2 * (r->what.samples ? r->what.samples : 2 * r->extent[a] + 8);
     if (r->what.bins[a] > MOST_TAPS / each) return false;
     taps[a] = r->what.bins[a] * each;
   }
@@ -158,6 +159,17 @@ static bool make_room(regions *r, int64_t threads) {
     own->row = bb_arena_array(call->arena, (size_t)r->extent[1], sizeof(float));
   }
   return true;
+}
+
+/* Channels are divided where a part of the map is what stays near while all regions look at it, or regions are fewer than
+ * threads. */
+static int64_t parts_of(const regions *r, int64_t threads) {
+  const int64_t most = (r->channels + CHANNELS_APART - 1) / CHANNELS_APART;
+  const int64_t each = r->extent[0] * r->extent[1] * (int64_t)sizeof(float);
+  int64_t parts = each > NEAR / CHANNELS_APART ? most : r->channels * each / NEAR + 1;
+  const int64_t wanted = threads > 1 ? (2 * threads + r->count - 1) / r->count : 1;
+  if (parts < wanted) parts = wanted;
+  return parts < most ? parts : most;
 }
 
 bool bb_region_run(const bb_native_call *call, bb_region_loops *loops) {
@@ -184,9 +196,7 @@ bool bb_region_run(const bb_native_call *call, bb_region_loops *loops) {
   if (!r.count || !r.channels) return true;
   const int64_t threads = call->class->threads(call->queue);
   if (!make_room(&r, threads)) return false;
-  r.parts = (2 * threads + r.count - 1) / r.count; /* few regions: threads share their channels */
-  if (r.parts > r.channels / CHANNELS_APART) r.parts = r.channels / CHANNELS_APART;
-  if (r.parts < 1 || threads == 1) r.parts = 1;
+  r.parts = parts_of(&r, threads);
   call->class->spread(call->queue, r.count * r.parts, look_at_region, &r);
   return true;
 }

@@ -60,27 +60,31 @@ static void average(const bb_region_look *l, const float *map, float *to) {
   }
 }
 
-/* NaN where one is. */
 static inline float larger(float a, float b) {
-  return isnan(a) || a > b ? a : b;
+  return a > b ? a : b;
 }
 
-/* The greatest part that a sample has of an element. */
+/* The greatest part that a sample has of an element, NaN where one is. */
 static float greatest(const bb_region_look *l, const float *map, int64_t row, int64_t column) {
   const bb_region_taps *r = &l->rows, *c = &l->columns;
-  float most = -INFINITY;
-  bool seen = false;
-  for (int64_t i = r->first[row]; i < r->first[row + 1]; i++)
-    for (int64_t j = c->first[column]; j < c->first[column + 1]; j++) {
-      seen = true;
-      for (int e = 0; e < 4; e++) {
-        const float *line = map + r->tap[i].at[e / 2] * l->wide;
-        const float part = r->tap[i].part[e / 2] * c->tap[j].part[e % 2];
-        most = larger(most, line[c->tap[j].at[e % 2]] * part);
-      }
+  const int64_t from = c->first[column], to = c->first[column + 1];
+  const bool outside = r->outside[row] || c->outside[column];
+  float most = outside ? 0 : -INFINITY;
+  int none = 0;
+  if (r->first[row] == r->first[row + 1] || from == to) return 0;
+  for (int64_t i = r->first[row]; i < r->first[row + 1]; i++) {
+    const float *low = map + r->tap[i].at[0] * l->wide, *high = map + r->tap[i].at[1] * l->wide;
+    const float part[2] = {r->tap[i].part[0], r->tap[i].part[1]};
+    for (int64_t j = from; j < to; j++) {
+      const int32_t *at = c->tap[j].at;
+      const float *of = c->tap[j].part;
+      const float a = low[at[0]] * (part[0] * of[0]), b = low[at[1]] * (part[0] * of[1]);
+      const float d = high[at[0]] * (part[1] * of[0]), e = high[at[1]] * (part[1] * of[1]);
+      none |= isunordered(a, b) | isunordered(d, e);
+      most = larger(larger(larger(a, b), larger(d, e)), most);
     }
-  if (!seen) return 0;
-  return r->outside[row] || c->outside[column] ? larger(most, 0) : most;
+  }
+  return none ? NAN : most;
 }
 
 void LOOPS(const bb_region_look *l, bool max) {

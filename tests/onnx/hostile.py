@@ -224,6 +224,9 @@ def unsupported():
     yield "read-as", model([N("QLinearConcat", ["s", "z", "x", "s", "z"], ["y"], name="joined", domain="com.microsoft", axis=5)], [byte], constants=[by, zero],
                            opsets=(("", 20), ("com.microsoft", 1))), ["joined", "com.microsoft.QLinearConcat, read as Concat", "axis"]
     yield "read-as-squeeze", model([N("Squeeze", ["x"], ["y"], name="flat", axes=[4])], opsets=(("", 11),), ir=7), ["flat", "(Squeeze)", "axis"]
+    decide = [N("ReduceSum", ["x"], ["t"], keepdims=0), N("Cast", ["t"], ["c"], to=T.BOOL), N("Transpose", ["x"], ["z"])]
+    then, other = (helper.make_graph([N("Relu", [of], [of + "_r"])], of, [], [helper.make_empty_tensor_value_info(of + "_r")]) for of in ("x", "z"))
+    yield "branch-shapes", model(decide + [N("If", ["c"], ["y"], name="either", then_branch=then, else_branch=other)]), ["either", "different shapes", "[2,3]", "[3,2]"]
     yield "runtime-shape", model([N("Reshape", ["x", "s"], ["y"], name="late")], [info("x", T.FLOAT, [2, 3]), info("s", T.INT64, [1])]), ["late", "run time"]
 
 

@@ -66,8 +66,9 @@ static void shape(drawn *d, bb_native_array *a, bb_dtype dtype, uint32_t rank,
 
 /* Mostly about as large as the map; some without a size, turned round, far away, or none at all. */
 static float corner(drawn *d, int64_t extent) {
-  static const float odd[] = {NAN, INFINITY, -INFINITY, 3e38f, -3e38f, 1e6f, -0.0f, -1, 0x1p24f};
-  if (draw(d, 40) == 0) return odd[draw(d, sizeof odd / sizeof *odd)];
+  static const float odd[] = {NAN,   INFINITY, -INFINITY, 3e38f, -3e38f,   1e6f,
+                              -0.0f, -1,       0x1p24f,   -1e9f, -0x1p23f, 4e3f};
+  if (draw(d, 20) == 0) return odd[draw(d, sizeof odd / sizeof *odd)];
   if (draw(d, 4) == 0) return (float)draw(d, (uint32_t)extent + 1);
   return (float)(number(d, 1 + (double)extent) + (double)extent / 2);
 }
