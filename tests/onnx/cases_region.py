@@ -108,7 +108,7 @@ def found():
     """As many regions as a run tells, none among them; what they give goes where they stood."""
     x, score = rand(2, 16, 10, 12), rand(12)
     pick = [N("Greater", ["s", "zero"], ["m"]), N("NonZero", ["m"], ["n"]), N("Squeeze", ["n", "first"], ["i"]), N("Gather", ["c", "i"], ["r"], axis=0), N("Gather", ["b", "i"], ["k"], axis=0)]
-    look = [N("RoiAlign", ["x", "r", "k"], ["a"], output_height=3, output_width=3, sampling_ratio=2, spatial_scale=0.5)]
+    look = [N("RoiAlign", ["x", "r", "k"], ["a"], output_height=3, output_width=3, sampling_ratio=2, spatial_scale=0.5, coordinate_transformation_mode="half_pixel")]
     flat = [N("Flatten", ["a"], ["f"]), N("MatMul", ["f", "w"], ["g"]), N("Relu", ["g"], ["h"]), N("Unsqueeze", ["i", "one"], ["p"]), N("ScatterND", ["base", "p", "h"], ["y"])]
     constants = {"zero": F(0), "first": np.array([0]), "one": np.array([1]), "w": rand(144, 5), "base": rand(12, 5)}
     symbols = {"x": [2, 16, "H", "W"], "s": ["S"], "c": ["S", 4], "b": ["S"]}
