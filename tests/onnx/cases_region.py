@@ -1,4 +1,4 @@
-"""Regions of interest of a map, and branches as long as data decides."""
+"""Regions of interest of a map, and what else detectors need: branches as long as data decides, bits, lengths that are scaled."""
 
 import numpy as np
 from onnx import TensorProto as T
@@ -151,6 +151,25 @@ def lengths():
         yield graph_case("If-boxes" + name, pick + rest, {"s": given, "b": boxes}, ["y", "z"], constants, opset=18, symbols={"s": ["S"], "b": ["S", 4]}, by="runtime")
 
 
+def scaled():
+    """Lengths that are scaled as images are, by quotients of floats."""
+    x, v = rand(50, 4), rand(7, 3)
+    size = [N("Shape", ["x"], ["s"], end=1), N("Shape", ["v"], ["t"], end=1), N("Cast", ["s"], ["sf"], to=T.FLOAT), N("Cast", ["t"], ["tf"], to=T.FLOAT)]
+    scale = [N("Div", ["wide", "tf"], ["a"]), N("Div", ["high", "sf"], ["b"]), N("Min", ["a", "b"], ["c"]), N("Mul", ["sf", "c"], ["d"])]
+    whole = [N("Cast", ["e"], ["n"], to=T.INT64), N("Concat", ["n", "four"], ["k"], axis=0), N("Expand", ["row", "k"], ["z"]), N("MatMul", ["z", "w"], ["y"])]
+    constants = {"wide": F([5]), "high": F([33.3]), "four": np.array([4]), "row": rand(1, 4), "w": rand(4, 6), "block": F([8])}
+    ends = {"floor": [N("Floor", ["d"], ["e"])], "ceil": [N("Ceil", ["d"], ["e"])], "round": [N("Round", ["d"], ["e"])], "cast": [N("Identity", ["d"], ["e"])],
+            "blocks": [N("Div", ["d", "block"], ["f"]), N("Ceil", ["f"], ["g"]), N("Mul", ["g", "block"], ["e"])],
+            "chosen": [N("Less", ["a", "b"], ["q"]), N("Where", ["q", "d", "block"], ["e"])],
+            "less": [N("Abs", ["d"], ["f"]), N("Neg", ["f"], ["g"]), N("Sub", ["sf", "d"], ["h"]), N("Add", ["h", "g"], ["i"]), N("Max", ["i", "block"], ["e"])]}
+    for name, end in ends.items():
+        yield graph_case("Scaled-" + name, size + scale + end + whole, {"x": x, "v": v}, ["y"], constants, opset=18, symbols={"x": ["S", 4], "v": ["Q", 3]}, by="runtime")
+    # a product that is whole in floats, and just below in doubles (or the other way round)
+    third = [*size, N("Div", ["sf", "odd"], ["f"]), N("Mul", ["f", "odd"], ["d"]), N("Floor", ["d"], ["e"]), *whole]
+    for odd in (49, 41, 0.1, 0.7):
+        yield graph_case(f"Scaled-back-{odd}", third, {"x": x, "v": v}, ["y"], {**constants, "odd": F([odd])}, opset=18, symbols={"x": ["S", 4]}, by="runtime")
+
+
 def bits():
     numbers = F([0, -0.0, 1, -2.5, np.inf, -np.inf, 1e-45, 3e38])
     whole = numbers.view(np.int32)
@@ -184,3 +203,4 @@ def cases():
     yield from found()
     yield from lengths()
     yield from bits()
+    yield from scaled()
