@@ -63,3 +63,41 @@ void bb_onnx_bit_shift(bb_onnx_node *n) {
   n->out[0] = bb_onnx_cast(n, bb_onnx_wrap(n, shifted, v->stored), v->dtype);
   n->out[0]->stored = v->stored;
 }
+
+/* --- the bits of one type taken for another --- */
+
+static bb_onnx_value *low_word(const bb_onnx_node *n, bb_onnx_value *v) {
+  return bb_onnx_map(n, low_half(n->m->program, bb_onnx_arg(n, 0, v)), 1, &v);
+}
+
+/* Integers of one width differ in how they are read, which a cast keeps the bits of; floats go through a reference kernel, on
+ * integers as they are computed with. */
+void bb_onnx_bit_cast(bb_onnx_node *n) {
+  bb_onnx_value *v = n->in[0];
+  bb_dtype dtype;
+  int64_t to = bb_onnx_int(n, "to", 0);
+  bool small = to > 0 && to < 64;
+  if (!small || !bb_onnx_dtype((int32_t)to, &dtype)) {
+    bb_onnx_unsupported(n, "the bits of %s",
+                        small ? bb_onnx_dtype_name((int32_t)to) : "an unknown type");
+    return;
+  }
+  bb_dtype stored = bb_onnx_stored((int32_t)to);
+  if (bb_dtype_bytes(stored) != bb_dtype_bytes(v->stored))
+    bb_onnx_refuse(n, "%s has other bits than %s", bb_dtype_name(v->stored), bb_dtype_name(stored));
+  bool from_float = bb_dtype_is_float(v->dtype), to_float = bb_dtype_is_float(dtype);
+  bool wide = bb_dtype_bytes(stored) == 8;
+  if (!from_float && v->dtype != BB_BOOL && !wide)
+    v = bb_onnx_cast(n, v->dtype == BB_I64 ? low_word(n, v) : v, BB_I32);
+  if ((from_float || to_float) && v->dtype != dtype) {
+    bb_misc kernel = {.domain = "", .op = "BitCast", .version = 26};
+    bb_onnx_value *out = bb_onnx_value_new(n->m,
+                                           to_float ? dtype
+                                           : wide   ? BB_I64
+                                                    : BB_I32,
+                                           v->rank, v->shape);
+    bb_onnx_misc_node(n, &kernel, 1, &v, 1, &out);
+    v = out;
+  }
+  n->out[0] = bb_onnx_wrap(n, bb_onnx_cast(n, v, dtype), stored);
+}

@@ -167,6 +167,64 @@ void bb_onnx_told_parts(bb_onnx_node *n, bb_onnx_value *v, uint32_t axis, bb_onn
   }
 }
 
+/* The one axis along which two shapes differ. */
+static bool differs_along(const bb_onnx_value *a, const bb_onnx_value *b, uint32_t *axis) {
+  uint32_t differ = 0;
+  bool alike = a->dtype == b->dtype && a->stored == b->stored && a->bits == b->bits;
+  for (uint32_t i = 0; alike && a->rank == b->rank && i < a->rank; i++)
+    if (a->shape[i] != b->shape[i]) {
+      *axis = i;
+      differ++;
+    }
+  return differ == 1;
+}
+
+/* Numbers of one element each as the lengths of parts. */
+static bb_onnx_value *lengths_of(const bb_onnx_node *n, bb_onnx_value *condition, uint32_t parts,
+                                 const bb_expr *const (*length)[2]) {
+  bb_onnx *m = n->m;
+  const bb_extent *one = bb_onnx_number(m, 1);
+  bb_onnx_value *part[3];
+  for (uint32_t i = 0; i < parts; i++) {
+    const bb_expr *chosen =
+        f_select(m->program, bb_onnx_arg(n, 0, condition), length[i][0], length[i][1]);
+    part[i] = bb_onnx_reshape(n, bb_onnx_map(n, chosen, 1, &condition), 1, &one);
+  }
+  return bb_onnx_concat(n, parts, part, 0);
+}
+
+/* Both lie one behind the other, unless one is empty; a part of them is as long as the condition says. */
+bb_onnx_value *bb_onnx_choose_length(const bb_onnx_node *n, bb_onnx_value *condition,
+                                     bb_onnx_value *a, bb_onnx_value *b) {
+  bb_onnx *m = n->m;
+  uint32_t axis;
+  if (!differs_along(a, b, &axis)) return NULL;
+  const bb_extent *of[2] = {a->shape[axis], b->shape[axis]}, *shape[BB_ONNX_RANK], *most;
+  const bb_expr *none = bb_expr_const(m->program, BB_I64, 0);
+  const bb_expr *long_a = bb_onnx_extent_meaning(m, of[0]),
+                *long_b = bb_onnx_extent_meaning(m, of[1]);
+  bool empty[2] = {bb_onnx_is_number(of[0], 0), bb_onnx_is_number(of[1], 0)};
+  bool any = empty[0] || empty[1];
+  bb_onnx_value *both[2] = {a, b}, *v = empty[0] ? b : a;
+  condition = bb_onnx_reshape(n, condition, 0, NULL);
+  if (!any) v = bb_onnx_concat(n, 2, both, axis);
+  /* skipped, taken, left: by whether the condition holds */
+  const bb_expr *length[3][2] = {{none, long_a}, {long_a, long_b}, {long_b, none}};
+  most = empty[0] ? of[1] : empty[1] ? of[0] : v->shape[axis];
+  if (bb_extent_value(of[0]) >= 0 && bb_extent_value(of[1]) >= 0)
+    most = bb_extent_value(of[0]) > bb_extent_value(of[1]) ? of[0] : of[1];
+  bb_onnx_value *lengths = lengths_of(n, condition, 3, length);
+  memcpy(shape, v->shape, v->rank * sizeof *shape);
+  shape[axis] = bb_onnx_told(m, most);
+  bb_misc kernel = {.domain = "blockbuster", .op = "Part", .version = 1, .count = 2};
+  kernel.attribute = ints_of(m, "axis", axis, "index", 1);
+  bb_onnx_value *out = bb_onnx_value_new(m, v->dtype, v->rank, shape);
+  bb_onnx_misc_node(n, &kernel, 2, (bb_onnx_value *[]){v, lengths}, 1, &out);
+  out->stored = a->stored;
+  out->bits = a->bits;
+  return out;
+}
+
 /* Elements, or slices along an axis, without repetition; where each stood, which each was, and how often it stood. */
 void bb_onnx_unique(bb_onnx_node *n) {
   bb_onnx *m = n->m;

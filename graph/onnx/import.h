@@ -292,6 +292,10 @@ void bb_onnx_told_within(bb_onnx *m, const bb_extent *extent, const bb_extent *m
 /* The node's results: so many parts of an axis, as long as elements of `lengths` say in a run. */
 void bb_onnx_told_parts(bb_onnx_node *n, bb_onnx_value *v, uint32_t axis, bb_onnx_value *lengths,
                         uint32_t parts);
+/* a where the condition, of one element, holds, else b, which is longer or shorter along one axis: the result is as long as a run
+ * tells; NULL: they differ otherwise. */
+bb_onnx_value *bb_onnx_choose_length(const bb_onnx_node *n, bb_onnx_value *condition,
+                                     bb_onnx_value *a, bb_onnx_value *b);
 /* The sum of all elements of a value that are truth values as integers: as many as there are places of true ones, an extent that
  * shapes may have; NULL: they are none. */
 const bb_expr *bb_onnx_count_of(const bb_onnx_node *n, const bb_onnx_value *v);

@@ -310,9 +310,12 @@ static void choose_at_run_time(bb_onnx_node *n) {
       continue;
     }
     bb_onnx_value *v = one ? bb_onnx_choose(n, n->in[0], n->out[i], other[i]) : NULL;
+    if (!v && one) v = bb_onnx_choose_length(n, n->in[0], n->out[i], other[i]);
     if (!v) {
-      bb_onnx_unsupported(
-          n, "results of different shapes, chosen by a condition that is computed at run time");
+      bb_onnx_unsupported(n,
+                          "results of different shapes %s and %s, chosen by a condition that is "
+                          "computed at run time",
+                          bb_onnx_shape_text(n->m, n->out[i]), bb_onnx_shape_text(n->m, other[i]));
       return;
     }
     n->out[i] = v;

@@ -42,6 +42,7 @@ static const bb_onnx_value *of_type(const bb_onnx_node *n, uint32_t result) {
     int operand; /* of the first result; -1: none */
   } others[] = {{"ArgMax", -1},
                 {"ArgMin", -1},
+                {"BitCast", -1},
                 {"Cast", -1},
                 {"CastLike", 1},
                 {"Constant", -1},

@@ -17,6 +17,22 @@ static const struct {
     {BB_X_OR, BB_T_OR},   {BB_X_XOR, BB_T_XOR},   {BB_X_SELECT, BB_T_SELECT}, {BB_X_NOT, BB_T_NOT},
 };
 
+/* Of reals. */
+static const struct {
+  bb_expr_op from;
+  bb_term_op to;
+  bool rounds;
+} real_operators[] = {
+    {BB_X_ADD, BB_T_R_ADD, true},      {BB_X_SUB, BB_T_R_SUB, true},
+    {BB_X_MUL, BB_T_R_MUL, true},      {BB_X_DIV, BB_T_R_DIV, true},
+    {BB_X_MIN, BB_T_R_MIN, false},     {BB_X_MAX, BB_T_R_MAX, false},
+    {BB_X_NEG, BB_T_R_NEG, false},     {BB_X_ABS, BB_T_R_ABS, false},
+    {BB_X_FLOOR, BB_T_R_FLOOR, false}, {BB_X_CEIL, BB_T_R_CEIL, false},
+    {BB_X_ROUND, BB_T_R_ROUND, false}, {BB_X_SELECT, BB_T_SELECT, false},
+    {BB_X_LT, BB_T_R_LT, false},       {BB_X_LE, BB_T_R_LE, false},
+    {BB_X_EQ, BB_T_R_EQ, false},       {BB_X_NE, BB_T_R_NE, false},
+};
+
 typedef struct writer {
   bb_program *program;
   bb_arena *arena;
@@ -39,17 +55,42 @@ static bool keeps_whole(const bb_expr *e) {
          (e->op == BB_X_CAST && e->dtype != BB_BOOL && !bb_dtype_is_stored(e->dtype));
 }
 
-static void write(writer *w, const bb_expr *e) {
-  if (bb_dtype_is_float(e->dtype) && e->op != BB_X_CONST && !keeps_whole(e)) refuse(w, e);
-  if (e->op == BB_X_CONST) {
-    if (!(fabs(e->number) < 9e15) || e->number != floor(e->number)) refuse(w, e);
-    put(w, BB_T_NUMBER, (int64_t)e->number);
+/* The whole number that is only rounded, and in the end is whole again; else the expression. */
+static const bb_expr *unrounded(const bb_expr *e) {
+  const bb_expr *inner = e;
+  while (keeps_whole(inner)) inner = inner->a[0];
+  return bb_dtype_is_float(e->dtype) || bb_dtype_is_float(inner->dtype) ? e : inner;
+}
+
+static bool is_real(const writer *w, const bb_expr *e) {
+  if (!bb_dtype_is_float(e->dtype)) return false;
+  if (e->dtype != BB_F32 && e->dtype != BB_F64) refuse(w, e);
+  return true;
+}
+
+static void write(writer *w, const bb_expr *e);
+
+static void write_cast(writer *w, const bb_expr *e) {
+  bool from = is_real(w, e->a[0]), to = is_real(w, e);
+  if (e->dtype == BB_BOOL || bb_dtype_is_stored(e->dtype)) refuse(w, e);
+  write(w, e->a[0]);
+  if (to && !from) put(w, BB_T_REAL, 0);
+  if (to && e->dtype == BB_F32) put(w, BB_T_SINGLE, 0);
+  if (from && !to) put(w, BB_T_WHOLE, 0);
+}
+
+static void write_real(writer *w, const bb_expr *e) {
+  for (uint32_t i = 0; i < bb_expr_op_arity(e->op); i++) write(w, e->a[i]);
+  for (size_t i = 0; i < sizeof real_operators / sizeof *real_operators; i++) {
+    if (real_operators[i].from != e->op) continue;
+    put(w, real_operators[i].to, 0);
+    if (real_operators[i].rounds && e->dtype == BB_F32) put(w, BB_T_SINGLE, 0);
     return;
   }
-  if (e->op == BB_X_ARG || e->op == BB_X_SYMBOL) {
-    put(w, BB_T_VARIABLE, e->index);
-    return;
-  }
+  refuse(w, e);
+}
+
+static void write_whole(writer *w, const bb_expr *e) {
   for (uint32_t i = 0; i < bb_expr_op_arity(e->op); i++) write(w, e->a[i]);
   if (keeps_whole(e)) return;
   for (size_t i = 0; i < sizeof operators / sizeof *operators; i++) {
@@ -58,6 +99,27 @@ static void write(writer *w, const bb_expr *e) {
     return;
   }
   refuse(w, e);
+}
+
+static void write(writer *w, const bb_expr *e) {
+  e = unrounded(e);
+  if (e->op == BB_X_CONST) {
+    bool real = is_real(w, e);
+    if (!real && (!(fabs(e->number) < 9e15) || e->number != floor(e->number))) refuse(w, e);
+    put(w, BB_T_NUMBER, real ? bb_formula_real(e->number) : (int64_t)e->number);
+    return;
+  }
+  if (e->op == BB_X_ARG || e->op == BB_X_SYMBOL) {
+    if (bb_dtype_is_float(e->dtype)) refuse(w, e);
+    put(w, BB_T_VARIABLE, e->index);
+    return;
+  }
+  if (e->op == BB_X_CAST)
+    write_cast(w, e);
+  else if (bb_expr_op_arity(e->op) && is_real(w, e->a[bb_expr_op_arity(e->op) - 1]))
+    write_real(w, e);
+  else
+    write_whole(w, e);
 }
 
 /* Operands that wait at once. */
@@ -75,6 +137,7 @@ bb_formula bb_formula_of(bb_program *program, bb_arena *arena, const bb_expr *ex
   if (depth_of(expr) > BB_FORMULA_DEPTH)
     bb_fail(program->ctx, BB_ERROR_UNSUPPORTED, "a size of too many terms");
   write(&w, expr);
+  if (bb_dtype_is_float(expr->dtype)) put(&w, BB_T_WHOLE, 0);
   return (bb_formula){w.count, w.term};
 }
 

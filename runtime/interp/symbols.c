@@ -40,7 +40,7 @@ static bool derive(bb_program *program, uint32_t symbols, uint32_t which, int64_
     if (node[i]->index >= symbols || symbol[node[i]->index] < 0) return false;
     value[node[i]->index] = (double)symbol[node[i]->index];
   }
-  double found = bb_expr_eval(e, &(bb_expr_env){.symbol = value});
+  double found = bb_expr_eval(e, &(bb_expr_env){.symbol = value, .round = bb_round_to});
   if (!(found >= 0 && found < 9e15))
     bb_fail(program->ctx, BB_ERROR_INPUT,
             "an axis, or what is left of one, would have %s = %.0f elements%s",

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,6 +22,59 @@ static int64_t modulo(int64_t a, int64_t b) {
   if (b == 0 || b == -1) return 0;
   int64_t rest = a % b;
   return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
+}
+
+int64_t bb_formula_real(double number) {
+  int64_t bits;
+  memcpy(&bits, &number, sizeof bits);
+  return bits;
+}
+
+static double real_of(int64_t bits) {
+  double number;
+  memcpy(&number, &bits, sizeof number);
+  return number;
+}
+
+/* NaN if either is. */
+static double extreme(double a, double b, bool most) {
+  if (isnan(a) || isnan(b)) return NAN;
+  return (a > b) == most ? a : b;
+}
+
+/* Of an operator on reals that gives one. */
+static double real_apply(bb_term_op op, double a, double b) {
+  switch (op) {
+  case BB_T_SINGLE: return (double)(float)a;
+  case BB_T_R_ADD: return a + b;
+  case BB_T_R_SUB: return a - b;
+  case BB_T_R_MUL: return a * b;
+  case BB_T_R_DIV: return a / b;
+  case BB_T_R_MIN: return extreme(a, b, false);
+  case BB_T_R_MAX: return extreme(a, b, true);
+  case BB_T_R_NEG: return -a;
+  case BB_T_R_ABS: return fabs(a);
+  case BB_T_R_FLOOR: return floor(a);
+  case BB_T_R_CEIL: return ceil(a);
+  default: return rint(a);
+  }
+}
+
+/* Of an operator that takes reals, or gives one; false: what has to be whole is too large, or no number. */
+static bool apply_real(bb_term_op op, const int64_t *x, int64_t *value) {
+  double a = real_of(x[0]), b = terms[op].arity > 1 ? real_of(x[1]) : 0;
+  switch (op) {
+  case BB_T_REAL: *value = bb_formula_real((double)x[0]); return true;
+  case BB_T_WHOLE:
+    if (!(fabs(a) < 0x1p63)) return false;
+    *value = (int64_t)a;
+    return true;
+  case BB_T_R_LT: *value = a < b; return true;
+  case BB_T_R_LE: *value = a <= b; return true;
+  case BB_T_R_EQ: *value = a == b; return true;
+  case BB_T_R_NE: *value = a != b; return true;
+  default: *value = bb_formula_real(real_apply(op, a, b)); return true;
+  }
 }
 
 /* Of one operator on its operands; false: too large. */
@@ -49,7 +103,7 @@ static bool apply(bb_term_op op, const int64_t *x, int64_t *value) {
   case BB_T_XOR: *value = !x[0] != !x[1]; return true;
   case BB_T_NOT: *value = !x[0]; return true;
   case BB_T_SELECT: *value = x[0] ? x[1] : x[2]; return true;
-  default: return false;
+  default: return apply_real(op, x, value);
   }
 }
 

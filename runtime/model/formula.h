@@ -2,7 +2,8 @@
  *
  * A formula is a row of terms in postfix order, the variables being those of its place: the run-time
  * extents of a model, or the extents of a kernel.  Text: the terms between spaces, a variable as
- * v0, v1, ...  A formula without terms is not known.
+ * v0, v1, ...  A formula without terms is not known.  Some terms are of real numbers, since models scale extents by quotients; the
+ * formula itself is whole.
  */
 #ifndef BB_MODEL_FORMULA_H
 #define BB_MODEL_FORMULA_H
@@ -28,7 +29,9 @@ typedef struct bb_formula {
 
 enum { BB_FORMULA_DEPTH = 64 }; /* operands that wait at any time, at most */
 
-/* False where a number passes 63 bits.  Division and modulo by zero give 0. */
+/* A real number as terms hold it. */
+int64_t bb_formula_real(double number);
+/* False where a number passes 63 bits, or what has to be whole is no number.  Division and modulo of whole numbers by zero give 0. */
 bool bb_formula_value(const bb_formula *formula, const int64_t *variable, int64_t *value);
 /* Whether a variable of the formula has a negative value, which is none. */
 bool bb_formula_is_open(const bb_formula *formula, const int64_t *variable);

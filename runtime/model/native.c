@@ -1,4 +1,4 @@
-/* native.c - finds native kernels; joins, which move bytes. */
+/* native.c - finds native kernels; joins and other bits, which move bytes. */
 #include "native.h"
 
 #include "../interp/interp.h"
@@ -96,5 +96,18 @@ bool bb_native_append(const bb_native_call *call) {
     if (fresh) memcpy(to + kept, (const char *)rows->data + h * fresh, fresh);
     if (kept + fresh < most) memset(to + kept + fresh, 0, most - kept - fresh);
   }
+  return true;
+}
+
+/* The bits of one type for those of another that is as wide. */
+bool bb_native_bit_cast(const bb_native_call *call) {
+  if (call->nin != 1 || call->nout != 1) return false;
+  const bb_native_array *from = &call->in[0], *to = &call->out[0];
+  if (from->absent || to->absent || from->room || to->room || from->rank != to->rank) return false;
+  if (bb_dtype_bytes(from->dtype) != bb_dtype_bytes(to->dtype)) return false;
+  for (uint32_t a = 0; a < from->rank; a++)
+    if (from->shape[a] != to->shape[a]) return false;
+  size_t bytes = bb_native_product(0, to->rank, to->shape) * bb_dtype_bytes(to->dtype);
+  if (bytes) memmove(to->data, from->data, bytes);
   return true;
 }

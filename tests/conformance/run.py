@@ -166,7 +166,7 @@ def run_family(options, family):
 
 # Reasons that README's text gives, under "Supported operators" and "Limits".
 HELD = re.compile(r"tensors of \w+ are not read|a cast to|uses opset")
-REASONS = re.compile(HELD.pattern + r"|has extent zero|without elements|(computed|known only) at run time|training mode|a diagonal|form of opset 8")
+REASONS = re.compile(HELD.pattern + r"|has extent zero|without elements|(computed|known only) at run time|training mode|a diagonal|form of opset 8|beyond 2\^53")
 
 
 def table_of(path):

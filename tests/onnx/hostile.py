@@ -133,6 +133,32 @@ def shapes():
     yield "groups", model([N("GroupNormalization", ["x", "x", "x"], ["y"], name="norm", num_groups=2)], opsets=[("", 21)]), ["norm", "num_groups"]
 
 
+def regions():
+    three = [info("x", T.FLOAT, [1, 2, 8, 8]), info("r", T.FLOAT, ["R", 4]), info("b", T.INT64, ["R"])]
+    align = lambda **attributes: model([N("RoiAlign", ["x", "r", "b"], ["y"], name="look", **attributes)], three)
+    yield "region-mode", align(mode="median"), ["look", "mode", "median"]
+    yield "region-corners", align(coordinate_transformation_mode="quarter"), ["look", "coordinate_transformation_mode", "quarter"]
+    yield "region-samples", align(sampling_ratio=1 << 40), ["look", "sampling_ratio", "0 to 1024"]
+    yield "region-few-samples", align(sampling_ratio=-1), ["look", "sampling_ratio", "-1"]
+    yield "region-bins", align(output_height=0), ["look", "output_height", "0"]
+    yield "region-huge", align(output_height=1 << 20, output_width=1 << 20), ["look", "large"]
+    yield "region-scale", align(spatial_scale=float("nan")), ["look", "spatial_scale"]
+    for name, at, shape, words in (("map", 0, [2, 8, 8], ["4 axes"]), ("columns", 1, ["R", 5], ["[R,5]"]), ("row", 1, [4], ["[4]"]), ("images", 2, [7, 1], ["one for each"])):
+        given = list(three)
+        given[at] = info(given[at].name, given[at].type.tensor_type.elem_type, shape)
+        yield "region-" + name, model([N("RoiAlign", ["x", "r", "b"], ["y"], name="look")], given), ["look", *words]
+    yield "region-type", model([N("RoiAlign", ["x", "r", "b"], ["y"], name="look")], [*three[:2], info("b", T.INT32, ["R"])]), ["look", "i32"]
+    pool = lambda **attributes: model([N("MaxRoiPool", ["x", "r"], ["y"], name="look", **attributes)], [three[0], info("r", T.FLOAT, ["R", 5])])
+    yield "pool-bins", pool(pooled_shape=[3]), ["look", "pooled_shape"]
+    yield "pool-no-bins", pool(), ["look", "pooled_shape"]
+    yield "pool-none", pool(pooled_shape=[3, 0]), ["look", "pooled_shape", "0"]
+    bits = lambda **attributes: model([N("BitCast", ["x"], ["y"], name="look", **attributes)], opsets=(("", 26),))
+    yield "bits-wider", bits(to=T.INT64), ["look", "f32", "i64"]
+    yield "bits-narrower", bits(to=T.FLOAT16), ["look", "f32", "f16"]
+    yield "bits-unknown", bits(to=99), ["look", "unknown type"]
+    yield "bits-nothing", bits(), ["look", "unknown type"]
+
+
 def data():
     short = numpy_helper.from_array(np.zeros(4, np.float32), "c")
     short.raw_data = short.raw_data[:7]
@@ -198,6 +224,9 @@ def unsupported():
     yield "read-as", model([N("QLinearConcat", ["s", "z", "x", "s", "z"], ["y"], name="joined", domain="com.microsoft", axis=5)], [byte], constants=[by, zero],
                            opsets=(("", 20), ("com.microsoft", 1))), ["joined", "com.microsoft.QLinearConcat, read as Concat", "axis"]
     yield "read-as-squeeze", model([N("Squeeze", ["x"], ["y"], name="flat", axes=[4])], opsets=(("", 11),), ir=7), ["flat", "(Squeeze)", "axis"]
+    decide = [N("ReduceSum", ["x"], ["t"], keepdims=0), N("Cast", ["t"], ["c"], to=T.BOOL), N("Transpose", ["x"], ["z"])]
+    then, other = (helper.make_graph([N("Relu", [of], [of + "_r"])], of, [], [helper.make_empty_tensor_value_info(of + "_r")]) for of in ("x", "z"))
+    yield "branch-shapes", model(decide + [N("If", ["c"], ["y"], name="either", then_branch=then, else_branch=other)]), ["either", "different shapes", "[2,3]", "[3,2]"]
     yield "runtime-shape", model([N("Reshape", ["x", "s"], ["y"], name="late")], [info("x", T.FLOAT, [2, 3]), info("s", T.INT64, [1])]), ["late", "run time"]
 
 
@@ -307,7 +336,7 @@ def wrap(field, payload):
 
 
 def cases():
-    for group in (structure, versions, types, shapes, data, functions, unsupported, tables, loops, graphs, raw):
+    for group in (structure, versions, types, shapes, regions, data, functions, unsupported, tables, loops, graphs, raw):
         yield from group()
 
 
